@@ -1,0 +1,92 @@
+# A thin front to CMake: every target is a line or two, the work is in CMakePresets.json and tools/.
+# `make help` lists the targets.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+FUZZ_SECONDS ?= 60
+# Passed to every configure, for example CMAKE_FLAGS=-DOPWATCH_WERROR=ON
+CMAKE_FLAGS ?=
+
+export JOBS FUZZ_SECONDS CMAKE_FLAGS
+
+configure = cmake --preset $(1) $(CMAKE_FLAGS) >/dev/null
+build = cmake --build build/$(1) -j $(JOBS) --target $(2)
+ctest = ctest --preset $(1) -j $(JOBS)
+
+all: ## build build/release/opwatch and libopwatch
+	@$(call configure,release)
+	@$(call build,release,product)
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+demo: setup-build all ## build, then look into a bundled profile
+	build/release/opwatch samples/resnet.profile
+	@echo
+	@echo "Next, try:"
+	@echo "  build/release/opwatch op samples/resnet.profile --select micros,bytes --order-by micros"
+	@echo "  build/release/opwatch code samples/resnet.profile     the lines that made the operations"
+	@echo "  build/release/opwatch shell samples/resnet.profile    ask on; 'help' tells what"
+
+test: setup-build setup-test all ## unit, golden, property and docs tests
+	@$(call build,release,tests)
+	$(call ctest,release)
+
+test-integration: setup-build setup-test setup-integration all ## tests that need more programs or real files
+	@$(call build,release,tests)
+	ctest --test-dir build/release -j $(JOBS) --output-on-failure --no-tests=ignore -L '^integration$$'
+
+golden: all ## rewrite the golden files from what the binary prints now; review the diff
+	OPWATCH_UPDATE_GOLDEN=1 ctest --test-dir build/release --output-on-failure -L '^golden$$'
+	git --no-pager diff --stat -- tests
+
+asan: setup-build setup-test ## the tests under the address and undefined-behaviour sanitizers
+	@$(call configure,asan)
+	@$(call build,asan,product tests)
+	$(call ctest,asan)
+
+tsan: setup-build setup-test ## the tests under the thread sanitizer
+	@$(call configure,tsan)
+	@$(call build,tsan,product tests)
+	$(call ctest,tsan)
+
+fuzz: setup-build setup-check ## every importer under libFuzzer, FUZZ_SECONDS each (60)
+	@$(call configure,fuzz)
+	@$(call build,fuzz,fuzzers)
+	tools/fuzz build/fuzz
+
+check: setup-build setup-test setup-check ## format, tidy, cppcheck, headers, layers, tables, exports
+	@$(call configure,debug)
+	tools/check build/debug
+
+bench: setup-build all ## speed and memory against sha256sum; prints, never fails
+	@$(call build,release,gen_profile)
+	bench/tfprof
+
+install: all ## install under PREFIX (/usr/local), below DESTDIR
+	DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(PREFIX)"
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || ldconfig
+
+uninstall: all ## remove what `make install` with the same PREFIX and DESTDIR put there
+	tools/uninstall build/release "$(PREFIX)" "$(DESTDIR)"
+
+deb: setup-build setup-deb ## build/deb/opwatch_VERSION_ARCH.deb
+	@cmake --preset release -B build/deb -DCMAKE_INSTALL_PREFIX=/usr $(CMAKE_FLAGS) >/dev/null
+	@$(call build,deb,product)
+	cd build/deb && cpack -G DEB
+
+fresh: ## `make demo` and `make test` in a clean Debian 12 chroot (root)
+	tools/fresh
+
+nightly: setup-build setup-test setup-check ## the slow ones: valgrind, gcc -fanalyzer, long fuzzing
+	tools/nightly
+
+clean: ## remove build/
+	rm -rf build
+
+# Installs what is missing, once; see tools/setup and tools/packages.txt.
+setup-%:
+	@tools/setup $*
+
+.PHONY: all help demo test test-integration golden asan tsan fuzz check bench install uninstall deb fresh nightly clean
