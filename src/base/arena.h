@@ -1,0 +1,43 @@
+/*
+ * arena.h: memory of one lifetime. Push only; everything goes at once with arena_release. Blocks
+ * never move, so pointers stay valid. Not thread-safe: one owner at a time.
+ */
+#ifndef BASE_ARENA_H
+#define BASE_ARENA_H
+
+#include "base/mem.h"
+
+struct arena_block;
+
+struct arena {
+	struct mem *mem;
+	struct arena_block *blocks; /* newest first */
+	char *next;
+	size_t left;
+};
+
+void arena_init(struct arena *arena, struct mem *mem);
+void arena_release(struct arena *arena);
+
+/* Frees all but starts anew with the same mem. */
+void arena_clear(struct arena *arena);
+
+/* Uninitialised, aligned to `align` (a power of two); NULL at the memory limit. */
+void *arena_push_aligned(struct arena *arena, size_t size, size_t align) OW_MUST_CHECK;
+
+/* Aligned for any type; zeroed. */
+void *arena_push(struct arena *arena, size_t size) OW_MUST_CHECK;
+
+/* count × size zeroed bytes, NULL on overflow. */
+void *arena_push_array(struct arena *arena, size_t count, size_t size) OW_MUST_CHECK;
+
+#define ARENA_NEW(arena, type) ((type *)arena_push(arena, sizeof(type)))
+#define ARENA_ARRAY(arena, type, count) ((type *)arena_push_array(arena, count, sizeof(type)))
+
+/* A copy with a NUL after it (not counted in len); ptr is NULL on failure. */
+struct str arena_str(struct arena *arena, struct str s);
+/* The same as a C string, NULL on failure. */
+char *arena_cstr(struct arena *arena, struct str s);
+char *arena_printf(struct arena *arena, const char *format, ...) OW_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * base.h: what every file of the project starts from: integer types, small macros, the length-
+ * carrying string, and the banned functions. Depends on libc only.
+ */
+#ifndef BASE_BASE_H
+#define BASE_BASE_H
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opwatch/opwatch.h"
+
+#include "base/banned.h"
+
+#define ARRAY_COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+#define OW_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define OW_MUST_CHECK __attribute__((warn_unused_result))
+#define OW_LIKELY(x) __builtin_expect(!!(x), 1)
+#define OW_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define OW_ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* A bug, not bad data: aborts in builds with assertions. */
+#define OW_ASSERT(x) assert(x)
+
+/* Return early from a function that returns ow_status. */
+#define OW_TRY(expr)                                                                               \
+	do {                                                                                       \
+		ow_status ow_try_status_ = (expr);                                                 \
+		if (OW_UNLIKELY(ow_try_status_ != OW_OK))                                          \
+			return ow_try_status_;                                                     \
+	} while (0)
+
+/* Bytes with a length; not NUL-terminated unless said so. Does not own its memory. */
+struct str {
+	const char *ptr;
+	size_t len;
+};
+
+#endif

@@ -1,0 +1,91 @@
+/*
+ * input.h: the bytes of one input, readable at any offset.
+ *
+ * Inputs are read with pread, never mapped: a file that shrinks or is replaced while we read gives
+ * an error instead of SIGBUS, no signal handler is needed, and what is resident is ours to choose.
+ * Small inputs (and standard input, and unpacked containers) are held whole in memory; the unpacked
+ * form of a large container lives in an unlinked temporary file.
+ *
+ * A window gives contiguous bytes of an input to one reader, sliding forward; several windows on one
+ * input may be used by several threads.
+ */
+#ifndef BASE_INPUT_H
+#define BASE_INPUT_H
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <time.h>
+
+/* Told now and then how far reading has come; returns false to cancel. Called from any thread. */
+struct progress {
+	bool (*report)(void *arg, uint64_t done, uint64_t total);
+	void *arg;
+};
+
+struct input {
+	struct mem *mem;
+	char *name;	     /* for messages: the path as given */
+	int fd;		     /* -1 when the content is in memory */
+	unsigned char *data; /* the whole content, or NULL */
+	size_t data_cap;
+	bool borrowed; /* data belongs to the caller */
+	uint64_t size;
+	struct timespec mtime; /* when opened; a change means that somebody wrote to it */
+	bool regular;	       /* a file on disk, so mtime and size can be compared */
+	const struct progress *progress;
+};
+
+/* Opens a file, or standard input for "-". Anything that is not a regular file is read to its end,
+ * into memory or a temporary file. */
+ow_status input_open(struct input *in, struct mem *mem, const char *path, struct error *err);
+/* The caller's bytes, which must outlive the input. */
+ow_status input_from_memory(struct input *in, struct mem *mem, const char *name, const void *data,
+			    size_t size, struct error *err);
+/* Takes over bytes allocated from mem (cap bytes of them), or a file descriptor. */
+ow_status input_adopt_memory(struct input *in, struct mem *mem, const char *name, void *data,
+			     size_t size, size_t cap, struct error *err);
+ow_status input_adopt_fd(struct input *in, struct mem *mem, const char *name, int fd,
+			 struct error *err);
+void input_close(struct input *in);
+
+/* Exactly `len` bytes at `offset`, or an error (also when the file has become shorter). */
+ow_status input_read_at(const struct input *in, uint64_t offset, void *to, size_t len,
+			struct error *err);
+
+/* OW_E_IO when the file was written to, cut or extended since it was opened. */
+ow_status input_check_unchanged(const struct input *in, struct error *err);
+
+/* An unlinked temporary file in $TMPDIR; -1 with err set on failure. */
+int input_temp_file(struct error *err);
+
+struct window {
+	const struct input *in;
+	unsigned char *buf; /* NULL when the input is in memory */
+	size_t cap, len;
+	uint64_t base;	  /* offset of buf[0] */
+	ow_status status; /* of the last failure */
+	struct error *err;
+};
+
+void window_init(struct window *w, const struct input *in, struct error *err);
+void window_release(struct window *w);
+
+/* Slow path of window_at. */
+const unsigned char *window_fill(struct window *w, uint64_t offset, size_t len);
+
+/* `len` contiguous bytes at `offset`, valid until the next call; NULL on failure, with w->status and
+ * the error set. Asking beyond the end of the input is OW_E_CORRUPT "truncated". */
+static inline const unsigned char *window_at(struct window *w, uint64_t offset, size_t len)
+{
+	if (OW_LIKELY(offset >= w->base && offset - w->base <= w->len &&
+		      len <= w->len - (size_t)(offset - w->base)))
+		return w->buf + (size_t)(offset - w->base);
+	return window_fill(w, offset, len);
+}
+
+/* As many contiguous bytes as are at hand from `offset` (at least min(want, rest of the input)). */
+struct str window_peek(struct window *w, uint64_t offset, size_t want);
+
+#endif

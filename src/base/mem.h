@@ -1,0 +1,35 @@
+/*
+ * mem.h: accounted memory. Every byte the library holds is allocated through a `struct mem`, which
+ * knows the limit that the user gave and what is in use. All functions return NULL at the limit or
+ * when the system refuses; callers turn that into OW_E_NO_MEMORY.
+ *
+ * Sizes are passed back on free and realloc, so blocks carry no header. Thread-safe.
+ */
+#ifndef BASE_MEM_H
+#define BASE_MEM_H
+
+#include "base/base.h"
+
+#include <stdatomic.h>
+
+struct mem {
+	size_t limit; /* 0 = none */
+	atomic_size_t used;
+	atomic_size_t peak;
+};
+
+void mem_init(struct mem *mem, size_t limit);
+void *mem_alloc(struct mem *mem, size_t size) OW_MUST_CHECK;
+void *mem_zalloc(struct mem *mem, size_t size) OW_MUST_CHECK;
+void *mem_realloc(struct mem *mem, void *ptr, size_t old_size, size_t size) OW_MUST_CHECK;
+void mem_free(struct mem *mem, void *ptr, size_t size);
+
+/* Ensures that the array *ptr of `elem`-byte items holds `need` of them; *cap counts items and grows
+ * by half. On failure nothing changes and false is returned. */
+bool mem_grow(struct mem *mem, void **ptr, size_t *cap, size_t need, size_t elem) OW_MUST_CHECK;
+
+/* For tests: make the n-th allocation from now fail (1 = the next), and all after it when sticky;
+ * 0 switches the injection off. Process-wide. */
+void mem_fail_after(uint64_t n, bool sticky);
+
+#endif
