@@ -1,0 +1,37 @@
+/*
+ * crc32c.h: CRC-32C (Castagnoli) and the masked form in which TensorFlow stores it: in table blocks,
+ * in bundle entries and in the frames of event files. The processor's instruction is used where it
+ * has one; both ways give the same numbers.
+ */
+#ifndef WIRE_CRC32C_H
+#define WIRE_CRC32C_H
+
+#include "base/base.h"
+
+/* The CRC of what `crc` covers followed by `len` more bytes; 0 covers nothing. */
+uint32_t crc32c_extend(uint32_t crc, const void *data, size_t len);
+
+/* The same by tables only; public so that a test can compare the two. */
+uint32_t crc32c_extend_portable(uint32_t crc, const void *data, size_t len);
+
+static inline uint32_t crc32c(const void *data, size_t len)
+{
+	return crc32c_extend(0, data, len);
+}
+
+/* A stored CRC is rotated and shifted, so that data that contains CRCs still checks well. */
+#define CRC32C_MASK_DELTA 0xa282ead8u
+
+static inline uint32_t crc32c_mask(uint32_t crc)
+{
+	return ((crc >> 15) | (crc << 17)) + CRC32C_MASK_DELTA;
+}
+
+static inline uint32_t crc32c_unmask(uint32_t masked)
+{
+	uint32_t rotated = masked - CRC32C_MASK_DELTA;
+
+	return (rotated >> 17) | (rotated << 15);
+}
+
+#endif
