@@ -1,0 +1,93 @@
+#!/usr/bin/python3
+"""Unit tests of tools/check-layers and tools/check-tables, on small trees made for the purpose."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOLS = pathlib.Path(os.environ.get("OPWATCH_SRC", ".")).resolve() / "tools"
+
+
+class Checks(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = pathlib.Path(directory.name)
+
+    def write(self, path, text=""):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text)
+
+    def check(self, tool):
+        done = subprocess.run([sys.executable, TOOLS / tool, self.root], capture_output=True, text=True)
+        self.assertEqual(done.stderr, "")
+        self.assertEqual(done.returncode, 1 if done.stdout else 0)
+        return done.stdout.splitlines()
+
+
+class Layers(Checks):
+    def test_allowed(self):
+        self.write("src/import/import_a.c", '#include <zlib.h>\n#include "base/str.h"\n#include "wire/proto.h"\n'
+                   '#include "opwatch/opwatch.h"\n#include "import/importers.def"\n#include "opwatch_config.h"\n')
+        self.write("src/import/import_a_test.c", '#include "sink/sink.h"\n')
+        self.assertEqual(self.check("check-layers"), [])
+
+    def test_forbidden(self):
+        self.write("src/import/import_a.c", '\n#include "sink/sink.h"\n')
+        self.write("src/cli/main.c", '#include "model/model.h"\n')
+        self.write("src/base/str.h", "#include <model/model.h>\n")
+        self.assertEqual(self.check("check-layers"), [
+            "src/base/str.h:1: base may not include model/model.h",
+            "src/cli/main.c:1: cli may not include model/model.h",
+            "src/import/import_a.c:2: import may not include sink/sink.h"])
+
+    def test_unknown_folder(self):
+        self.write("src/odd/x.c")
+        self.assertIn("folder odd", self.check("check-layers")[0])
+
+    def test_only_cli_prints(self):
+        self.write("src/cli/main.c", 'printf("x"); exit(1);\n')
+        self.write("src/sink/sink_text.c", 'snprintf(a, b, "printf(");\n/* stdout */\nfprintf(stderr, "x");\n')
+        found = self.check("check-layers")
+        self.assertEqual(len(found), 1)
+        self.assertIn("src/sink/sink_text.c:3:", found[0])
+
+
+class Tables(Checks):
+    def setUp(self):
+        super().setUp()
+        for table in ("import/importers", "analyze/views", "advise/rules", "sink/sinks", "cli/commands"):
+            self.write(f"src/{table}.def", "/* IMPORTER(name) */\n")
+
+    def complete(self):
+        self.write("src/import/importers.def", "IMPORTER(a)\n")
+        self.write("src/import/import_a.c")
+        self.write("src/import/import_a_test.c")
+        self.write("tests/fuzz/seeds/a/one")
+        self.write("docs/formats/a.md")
+
+    def test_complete(self):
+        self.complete()
+        self.assertEqual(self.check("check-tables"), [])
+
+    def test_line_without_file(self):
+        self.write("src/sink/sinks.def", "SINK(x)\nSINK(x)\n")
+        self.assertEqual(self.check("check-tables"), ["src/sink/sinks.def: SINK(x) twice",
+                                                      "src/sink/sinks.def: SINK(x) has no sink_x.c"])
+
+    def test_file_without_line(self):
+        self.write("src/cli/cmd_x.c")
+        self.assertEqual(self.check("check-tables"), ["src/cli/cmd_x.c: no line COMMAND(x) in commands.def"])
+
+    def test_without_seed_and_page(self):
+        self.complete()
+        os.remove(self.root / "tests/fuzz/seeds/a/one")
+        os.remove(self.root / "docs/formats/a.md")
+        self.assertEqual(self.check("check-tables"), ["tests/fuzz/seeds/a/: no seed for the importer",
+                                                      "docs/formats/a.md: no page for IMPORTER(a)"])
+
+
+if __name__ == "__main__":
+    unittest.main()
