@@ -1,0 +1,149 @@
+#!/usr/bin/python3
+"""run_examples.py [FILE...]: runs the examples of the documentation and compares what they print.
+
+An example is a line `$ command` in a ```console block of a .md file, or between .EX and .EE (.nf, .fi) of a
+man page. The lines after it, up to the next `$ `, are what it prints; without any, only the exit status counts.
+
+- A line `...` stands for any lines, `...` inside a line for any text.
+- The command goes on over lines that end in a backslash.
+- Lines `tfprof> x` and `opwatch> x` are typed into the command; the prompts themselves are not compared.
+- `$ command  # exits 2` expects that exit status instead of 0.
+- `<!-- not run: why -->` (`.\\" not run: why` in a man page) just before a block leaves it out.
+
+Each document's examples run in order in one scratch directory, with the binary on PATH and as build/release/opwatch,
+and a copy of samples/. Without FILE: README.md, docs/**/*.md and docs/man/*.1. Environment: OPWATCH_BIN, OPWATCH_SRC.
+"""
+import difflib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import namedtuple
+
+Example = namedtuple("Example", "line command typed output status")
+PROMPT = re.compile(r"^(?:tfprof|opwatch)> ?", re.M)
+ROFF = [(r"\\f(?:[A-Z]|\([A-Z]{2}|\[[A-Z]*\])", ""), (r"\\-", "-"), (r"\\\(aq", "'"), (r"\\\(dq", '"'), (r"\\&", ""),
+        (r"\\e|\\\\|\\\(rs", "\\\\")]
+
+
+def blocks(text, is_man):
+    """The example blocks of a document, each a list of (line number, text)."""
+    begin = r"\.(EX|nf)\b" if is_man else r"\s*```console\s*$"
+    end = r"\.(EE|fi)\b" if is_man else r"\s*```\s*$"
+    skip = r'\.\\" *not run:' if is_man else r"\s*<!-- *not run:"
+    block, skipped = None, False
+    for number, line in enumerate(text.splitlines(), 1):
+        if block is None:
+            if re.match(begin, line):
+                block = []
+            elif line.strip():
+                skipped = bool(re.match(skip, line))
+        elif re.match(end, line):
+            if not skipped:
+                yield block
+            block, skipped = None, False
+        else:
+            if is_man:
+                for pattern, plain in ROFF:
+                    line = re.sub(pattern, plain, line)
+            block.append((number, line))
+
+
+def examples(text, is_man=False):
+    """The examples of a document's text."""
+    found = []
+    for block in blocks(text, is_man):
+        indent = min((len(t) - len(t.lstrip()) for _, t in block if t.strip()), default=0)
+        lines = [(n, t[indent:].rstrip()) for n, t in block]
+        while lines:
+            number, line = lines.pop(0)
+            if not line.startswith("$ "):
+                continue
+            command, typed, output = line[2:], [], []
+            while command.endswith("\\") and lines:
+                command = command[:-1] + lines.pop(0)[1].removeprefix("> ").strip()
+            while lines and not lines[0][1].startswith("$ "):
+                shown = lines.pop(0)[1]
+                prompt = PROMPT.match(shown)
+                (typed if prompt else output).append(shown[prompt.end():] if prompt else shown)
+            exits = re.search(r"\s+# exits (\d+)$", command)
+            command = command[:exits.start()] if exits else command
+            found.append(Example(number, command, typed, output, int(exits[1]) if exits else 0))
+    return found
+
+
+def pattern(output):
+    """The regular expression that an example's output stands for."""
+    parts = []
+    for line in output:
+        if line.strip() == "...":
+            parts.append(r"(?:[^\n]*\n)*?")
+        else:
+            parts.append(r"[^\n]*".join(re.escape(p) for p in line.split("...")) + r"[ ]*\n")
+    return "".join(parts) + r"\n*\Z"
+
+
+def matches(output, got):
+    got = "".join(line.rstrip() + "\n" for line in got.splitlines())
+    return re.match(pattern([line.rstrip() for line in output]), got) is not None
+
+
+def run(example, cwd, env):
+    """None when the example does what it shows, else a text that says what it did."""
+    typed = "".join(line + "\n" for line in example.typed)
+    done = subprocess.run(["bash", "-c", example.command], cwd=cwd, env=env, input=typed, timeout=120, text=True,
+                          errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode != example.status:
+        return f"exit status {done.returncode}, not {example.status}; it printed:\n{done.stdout}"
+    got = PROMPT.sub("", done.stdout) if example.typed else done.stdout
+    shown = [line for line in example.output]
+    while shown and not shown[-1]:
+        shown.pop()
+    if shown and not matches(shown, got):
+        return "\n".join(difflib.unified_diff(shown, [x.rstrip() for x in got.splitlines()], "shown", "printed", lineterm=""))
+    return None
+
+
+def scratch(root, binary, directory):
+    """Fills the directory the examples run in, and returns their environment."""
+    for place in ("bin", "build/release"):
+        os.makedirs(f"{directory}/{place}")
+        for name in ("opwatch", "tfprof"):
+            os.symlink(binary, f"{directory}/{place}/{name}")
+    if (root / "samples").is_dir():
+        shutil.copytree(root / "samples", f"{directory}/samples")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("OPWATCH_", "XDG_", "LC_")) and k != "COLUMNS"}
+    return {**env, "PATH": f"{directory}/bin:" + os.environ.get("PATH", "/usr/bin:/bin"), "HOME": directory, "LC_ALL": "C.UTF-8"}
+
+
+def run_document(path, root, binary):
+    """(number of examples, number that failed) of one document."""
+    found, failed = examples(path.read_text(encoding="utf8"), path.suffix == ".1"), 0
+    with tempfile.TemporaryDirectory() as directory:
+        env = scratch(root, binary, directory)
+        for example in found:
+            wrong = run(example, directory, env)
+            if wrong is not None:
+                failed += 1
+                print(f"{path.relative_to(root)}:{example.line}: $ {example.command}\n{wrong}\n")
+    return len(found), failed
+
+
+def main(arguments):
+    root = pathlib.Path(os.environ.get("OPWATCH_SRC", ".")).resolve()
+    binary = os.path.abspath(os.environ.get("OPWATCH_BIN", root / "build/release/opwatch"))
+    paths = [pathlib.Path(a).resolve() for a in arguments] or [
+        p for p in [root / "README.md", *sorted(root.glob("docs/**/*.md")), *sorted(root.glob("docs/man/*.1"))] if p.exists()]
+    total = failures = 0
+    for path in paths:
+        count, failed = run_document(path, root, binary)
+        total, failures = total + count, failures + failed
+    print(f"{total} examples in {len(paths)} documents, {failures} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
