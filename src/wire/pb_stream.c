@@ -1,0 +1,227 @@
+/* pb_stream.c: see pb_stream.h. */
+#include "wire/pb_stream.h"
+
+void pb_stream_init(struct pb_stream *s, struct window *window, uint64_t begin, uint64_t end)
+{
+	*s = (struct pb_stream){ .window = window, .at = begin };
+	s->ends[0] = end;
+}
+
+/* Ends the stream, for good. The first damage is told, but no memory or no disk outweighs it. */
+static bool stop(struct pb_stream *s, ow_status status)
+{
+	if (s->status == OW_OK || status != OW_E_CORRUPT)
+		s->status = status;
+	for (unsigned i = 0; i <= s->depth; i++)
+		s->ends[i] = s->at;
+	return false;
+}
+
+static ow_status problem_at(struct pb_stream *s, uint64_t offset, enum pb_problem problem)
+{
+	if (s->status != OW_OK) /* the first is told */
+		return s->status;
+	return error_at(s->window->err, OW_E_CORRUPT, offset, "%s: damaged protobuf data: %s",
+			s->window->in->name, pb_problem_text(problem));
+}
+
+static bool damaged(struct pb_stream *s, uint64_t offset, enum pb_problem problem)
+{
+	return stop(s, problem_at(s, offset, problem));
+}
+
+/* What is left of the container at `at`, as far as one field's tag and scalar need it. */
+static bool head_at(struct pb_stream *s, uint64_t at, const uint8_t **ptr, const uint8_t **end)
+{
+	uint64_t left = s->ends[s->depth] - at;
+	size_t want = (size_t)MIN(left, (uint64_t)(2 * PB_VARINT_BYTES));
+
+	*ptr = window_at(s->window, at, want);
+	if (!*ptr)
+		return stop(s, s->window->status);
+	*end = *ptr + want;
+	return true;
+}
+
+/* One tag and its scalar or length; *next is what comes behind it. Group tags have no value. */
+static bool read_head(struct pb_stream *s, uint64_t at, uint32_t *tag, uint64_t *value,
+		      uint64_t *next)
+{
+	const uint8_t *ptr, *end, *begin;
+	struct pb_varint v;
+	unsigned size;
+
+	if (!head_at(s, at, &ptr, &end))
+		return false;
+	begin = ptr;
+	v = pb_varint_at(ptr, end);
+	if (!v.next)
+		return damaged(s, at, (enum pb_problem)v.value);
+	if (v.value < 8 || v.value > UINT32_MAX)
+		return damaged(s, at, PB_BAD_NUMBER);
+	*tag = (uint32_t)v.value;
+	ptr = v.next;
+	switch (*tag & 7) {
+	case PB_VARINT:
+	case PB_BYTES:
+		if (ptr >= end)
+			return damaged(s, at, PB_TRUNCATED);
+		v = pb_varint_at(ptr, end);
+		if (!v.next)
+			return damaged(s, at, (enum pb_problem)v.value);
+		*value = v.value;
+		ptr = v.next;
+		break;
+	case PB_FIXED64:
+	case PB_FIXED32:
+		size = (*tag & 7) == PB_FIXED64 ? 8 : 4;
+		if (end - ptr < (ptrdiff_t)size)
+			return damaged(s, at, PB_TRUNCATED);
+		*value = size == 8 ? pb_load64(ptr) : pb_load32(ptr);
+		ptr += size;
+		break;
+	case PB_GROUP:
+	case PB_GROUP_END:
+		*value = 0;
+		break;
+	default:
+		return damaged(s, at, PB_BAD_WIRE_TYPE);
+	}
+	*next = at + (uint64_t)(ptr - begin);
+	return true;
+}
+
+/* From behind the start of a group to behind its end. */
+static bool skip_group(struct pb_stream *s, uint64_t start, uint64_t at, uint32_t number)
+{
+	uint32_t open[PB_DEPTH_MAX];
+	size_t depth = 0;
+
+	open[depth++] = number;
+	while (depth) {
+		uint64_t value, next;
+		uint32_t tag;
+
+		if (at >= s->ends[s->depth])
+			return damaged(s, start, PB_TRUNCATED);
+		if (!read_head(s, at, &tag, &value, &next))
+			return false;
+		switch (tag & 7) {
+		case PB_GROUP:
+			if (depth == PB_DEPTH_MAX)
+				return damaged(s, at, PB_DEEP_GROUP);
+			open[depth++] = tag >> 3;
+			break;
+		case PB_GROUP_END:
+			if (open[--depth] != tag >> 3)
+				return damaged(s, at, PB_STRAY_GROUP);
+			break;
+		case PB_BYTES:
+			if (value > s->ends[s->depth] - next)
+				return damaged(s, at, PB_TRUNCATED);
+			next += value;
+			break;
+		default:
+			break;
+		}
+		at = next;
+	}
+	s->at = at;
+	return true;
+}
+
+/* Notes that a field goes beyond the data; the part that is there can still be entered. */
+static void note_cut(struct pb_stream *s, struct pb_stream_field *f, uint64_t left)
+{
+	if (s->status == OW_OK)
+		s->status = error_at(s->window->err, OW_E_CORRUPT, f->start,
+				     "%s: truncated: field %u has %" PRIu64
+				     " bytes, of which only %" PRIu64 " are there",
+				     s->window->in->name, f->tag >> 3, f->size, left);
+	f->size = left;
+	f->cut = true;
+}
+
+bool pb_stream_next(struct pb_stream *s, struct pb_stream_field *f)
+{
+	for (;;) {
+		uint64_t end = s->ends[s->depth], next, value;
+
+		if (s->at >= end)
+			return false;
+		*f = (struct pb_stream_field){ .start = s->at };
+		if (!read_head(s, s->at, &f->tag, &value, &next))
+			return false;
+		switch (f->tag & 7) {
+		case PB_GROUP:
+			if (!skip_group(s, f->start, next, f->tag >> 3))
+				return false;
+			continue;
+		case PB_GROUP_END:
+			return damaged(s, s->at, PB_STRAY_GROUP);
+		case PB_BYTES:
+			f->offset = next;
+			f->size = value;
+			if (value > end - next)
+				note_cut(s, f, end - next);
+			s->at = next + f->size;
+			return true;
+		default:
+			f->value = value;
+			s->at = next;
+			return true;
+		}
+	}
+}
+
+bool pb_stream_enter(struct pb_stream *s, const struct pb_stream_field *f)
+{
+	OW_ASSERT((f->tag & 7) == PB_BYTES && s->at == f->offset + f->size);
+	if (s->depth == PB_STREAM_DEPTH)
+		return stop(s, error_at(s->window->err, OW_E_LIMIT, f->start,
+					"%s: messages nested more than %d deep",
+					s->window->in->name, PB_STREAM_DEPTH));
+	s->ends[++s->depth] = s->at;
+	s->at = f->offset;
+	return true;
+}
+
+void pb_stream_leave(struct pb_stream *s)
+{
+	OW_ASSERT(s->depth);
+	s->at = s->ends[s->depth--];
+}
+
+const uint8_t *pb_stream_bytes(struct pb_stream *s, const struct pb_stream_field *f)
+{
+	const uint8_t *bytes;
+
+	if (f->cut)
+		return NULL;
+	if (f->size > SIZE_MAX) {
+		stop(s, error_no_memory(s->window->err));
+		return NULL;
+	}
+	bytes = window_at(s->window, f->offset, (size_t)f->size);
+	if (!bytes)
+		stop(s, s->window->status);
+	return bytes;
+}
+
+bool pb_stream_record(struct pb_stream *s, const struct pb_stream_field *f, struct pb *record)
+{
+	const uint8_t *bytes = pb_stream_bytes(s, f);
+
+	if (!bytes)
+		return false;
+	*record = pb_over(bytes, (size_t)f->size);
+	return true;
+}
+
+void pb_stream_damage(struct pb_stream *s, const struct pb_stream_field *f, const struct pb *record,
+		      const uint8_t *bytes)
+{
+	if (record->problem)
+		s->status =
+			problem_at(s, f->offset + (uint64_t)(record->at - bytes), record->problem);
+}

@@ -1,0 +1,70 @@
+/*
+ * pb_stream.h: reads a protobuf message of any size through a window (base/input.h). The caller
+ * enters the container fields he wants to see inside, takes leaf records as contiguous memory, and
+ * what he does not ask for is passed over without being read.
+ *
+ *	struct pb_stream s;
+ *	struct pb_stream_field f;
+ *	struct pb record;
+ *
+ *	pb_stream_init(&s, &window, 0, input.size);
+ *	while (pb_stream_next(&s, &f))
+ *		if (f.tag == PB_TAG(1, PB_BYTES) && pb_stream_record(&s, &f, &record))
+ *			read_node(&record);
+ *	return s.status;
+ *
+ * A container whose length goes beyond the bytes that are there is entered all the same, so that the
+ * whole records of a truncated file are still found; `status` and the window's error tell of it at
+ * the end. Offsets are absolute in the input. The window's error must not be NULL if the text is
+ * wanted.
+ */
+#ifndef WIRE_PB_STREAM_H
+#define WIRE_PB_STREAM_H
+
+#include "base/input.h"
+#include "wire/pb.h"
+
+#define PB_STREAM_DEPTH 16
+
+struct pb_stream {
+	struct window *window;
+	uint64_t at;			    /* of the next field */
+	uint64_t ends[PB_STREAM_DEPTH + 1]; /* of the message and the entered containers */
+	unsigned depth;
+	ow_status
+		status; /* OW_OK or the first failure; with OW_E_CORRUPT, what came before is good */
+};
+
+struct pb_stream_field {
+	uint32_t tag;	 /* PB_TAG(number, wire) */
+	bool cut;	 /* bytes: the data ends before `size` bytes */
+	uint64_t value;	 /* varint or fixed bits */
+	uint64_t start;	 /* where the field (its tag) begins */
+	uint64_t offset; /* bytes: where the content begins */
+	uint64_t size;	 /* bytes: how long it is, or as much of it as there is */
+};
+
+/* The message in bytes [begin, end) of the window's input. */
+void pb_stream_init(struct pb_stream *s, struct window *window, uint64_t begin, uint64_t end);
+
+/* The next field of the container, false at its end or after a failure. */
+bool pb_stream_next(struct pb_stream *s, struct pb_stream_field *f);
+
+/* Goes on inside the field just read, until pb_stream_next returns false and pb_stream_leave takes
+ * up after it. False (OW_E_LIMIT) when too deep; then there is nothing to leave. */
+bool pb_stream_enter(struct pb_stream *s, const struct pb_stream_field *f);
+/* May be called early; the rest of the container is passed over. */
+void pb_stream_leave(struct pb_stream *s);
+
+/* The content in one piece, valid until the next call that reads; NULL when it is cut or cannot be
+ * read. A failure to read ends the stream; a cut field is its last anyway. */
+const uint8_t *pb_stream_bytes(struct pb_stream *s, const struct pb_stream_field *f);
+bool pb_stream_record(struct pb_stream *s, const struct pb_stream_field *f, struct pb *record);
+
+/* After a record's reader has found a problem: fails the stream's status with the absolute offset of
+ * it, unless there was a failure before. The stream itself goes on behind the record. `bytes` is what
+ * pb_stream_bytes gave, or the record's first `at`. */
+void pb_stream_damage(struct pb_stream *s, const struct pb_stream_field *f, const struct pb *record,
+		      const uint8_t *bytes);
+
+#endif
