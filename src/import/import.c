@@ -1,0 +1,214 @@
+/*
+ * import.c: the table of importers, recognition by content, and the loading of one input. Knows no
+ * format itself.
+ */
+#include "import/importer.h"
+
+#include "import/tf_finish.h"
+#include "wire/unpack.h"
+
+#define IMPORTER(name) &import_##name,
+const struct importer *const importers[] = {
+#include "import/importers.def"
+};
+#undef IMPORTER
+const size_t importer_count = ARRAY_COUNT(importers);
+
+#define SNIFF_BYTES ((size_t)64 << 10)
+
+const struct importer *importer_find(struct str name)
+{
+	for (size_t i = 0; i < importer_count; i++)
+		if (str_eq(str_from(importers[i]->name), name))
+			return importers[i];
+	return NULL;
+}
+
+/* "starts with 3c 3f 78 6d «<?xm»", so that a wrong file can be recognised by its owner. */
+static void describe_head(struct str head, char *text, size_t size)
+{
+	size_t shown = MIN(head.len, (size_t)16), len = 0;
+
+	for (size_t i = 0; i < shown && len + 4 < size; i++)
+		len += (size_t)snprintf(text + len, size - len, "%02x ",
+					(unsigned char)head.ptr[i]);
+	if (len + shown + 4 >= size)
+		return;
+	text[len++] = '"';
+	for (size_t i = 0; i < shown; i++)
+		text[len++] = head.ptr[i] >= 0x20 && head.ptr[i] < 0x7f ? head.ptr[i] : '.';
+	text[len++] = '"';
+	text[len] = '\0';
+}
+
+static const struct importer *best_match(const struct sniff *sniff)
+{
+	const struct importer *best = NULL;
+	int best_score = 0;
+
+	for (size_t i = 0; i < importer_count; i++) {
+		int score = importers[i]->sniff(sniff);
+
+		if (score > best_score) {
+			best_score = score;
+			best = importers[i];
+		}
+	}
+	return best;
+}
+
+const struct importer *importer_recognise(const struct input *in, struct error *err)
+{
+	const struct importer *best = NULL;
+	struct window window;
+	struct sniff sniff = { .path = in->name, .size = in->size };
+	char seen[128] = "";
+
+	if (!in->size) {
+		error_set(err, OW_E_EMPTY, "%s: the file is empty", in->name);
+		return NULL;
+	}
+	window_init(&window, in, err);
+	sniff.head = str_first(window_peek(&window, 0, SNIFF_BYTES), SNIFF_BYTES);
+	if (sniff.head.ptr) {
+		best = best_match(&sniff);
+		describe_head(sniff.head, seen, sizeof(seen));
+		if (!best)
+			error_at(err, OW_E_FORMAT, 0,
+				 "%s: not a format that opwatch knows; it starts with %s; "
+				 "'opwatch formats' lists what can be opened",
+				 in->name, seen);
+	}
+	window_release(&window);
+	return best;
+}
+
+/* The model keeps inputs open: arguments and definitions are read from them on demand. */
+static ow_status keep_input(struct builder *b, source_id source, struct input *in, struct error *err)
+{
+	struct model *m = b->m;
+	size_t old = m->input_cap;
+	void *inputs = m->inputs;
+
+	if (!mem_grow(m->mem, &inputs, &m->input_cap, (size_t)source.v + 1, sizeof(*m->inputs)))
+		return builder_fail(b, error_no_memory(err));
+	m->inputs = inputs;
+	memset(m->inputs + old, 0, (m->input_cap - old) * sizeof(*m->inputs));
+	m->inputs[source.v] = in;
+	return OW_OK;
+}
+
+static struct input *move_input(struct model *m, struct input *in)
+{
+	struct input *kept = mem_alloc(m->mem, sizeof(*kept));
+
+	if (!kept) {
+		input_close(in);
+		return NULL;
+	}
+	*kept = *in;
+	return kept;
+}
+
+static void note_container(struct builder *b, const struct unpack_result *unpacked)
+{
+	if (unpacked->truncated)
+		builder_note(b, NOTE_TRUNCATED, unpacked->damage_offset,
+			     "the %s data ends early or is damaged: %s; what could be unpacked is used",
+			     unpacked->container, unpacked->message);
+}
+
+ow_status import_input(struct builder *b, struct input *in, const struct importer *importer,
+		       const struct import_options *options, struct import_ctx *out,
+		       struct error *err)
+{
+	struct import_ctx ctx = { .b = b, .options = options, .err = err };
+	struct unpack_result unpacked = { 0 };
+	ow_status status = unpack_input(in, &unpacked, err);
+	struct input *kept;
+	source_id source;
+
+	if (status != OW_OK) {
+		input_close(in);
+		return status;
+	}
+	kept = move_input(b->m, in);
+	if (!kept)
+		return builder_fail(b, error_no_memory(err));
+	if (!importer)
+		importer = importer_recognise(kept, err);
+	if (!importer) {
+		status = err ? err->status : OW_E_FORMAT;
+		goto drop;
+	}
+	source = builder_new_source(
+		b, &(struct source_row){ .path = builder_cstr(b, kept->name),
+					 .format = builder_cstr(b, importer->name),
+					 .container = builder_cstr(b, unpacked.container
+									      ? unpacked.container
+									      : ""),
+					 .size = kept->size,
+					 .packed_size = unpacked.container
+								? unpacked.compressed_size
+								: kept->size,
+					 .rank = -1,
+					 .run = 1 });
+	if (!source.v) {
+		status = b->status;
+		goto drop;
+	}
+	status = keep_input(b, source, kept, err);
+	if (status != OW_OK)
+		goto drop;
+	note_container(b, &unpacked);
+	ctx.in = kept;
+	status = importer->load(&ctx);
+	if (status == OW_OK)
+		status = builder_status(b);
+	if (status == OW_OK)
+		status = input_check_unchanged(kept, err);
+	kept->progress = NULL; /* belongs to the caller of this load */
+	if (out)
+		*out = ctx;
+	return status;
+drop:
+	input_close(kept);
+	mem_free(b->m->mem, kept, sizeof(*kept));
+	return status;
+}
+
+ow_status import_finish(struct builder *b, const struct import_options *options, struct error *err)
+{
+	return tf_finish(b, options, err);
+}
+
+ow_status import_memory(const char *importer_name, const void *data, size_t len,
+			size_t memory_limit)
+{
+	struct import_options options = { .infer = true, .step = INT64_MIN };
+	struct error err = { 0 };
+	struct model *m;
+	struct builder b;
+	struct input in;
+	struct mem mem;
+	ow_status status;
+
+	mem_init(&mem, memory_limit);
+	m = model_new(&mem, &err);
+	if (!m)
+		return err.status;
+	builder_init(&b, m, &err);
+	status = input_from_memory(&in, &mem, "memory", data, len, &err);
+	if (status == OW_OK)
+		status = import_input(&b, &in, importer_find(str_from(importer_name)), &options, NULL,
+				      &err);
+	if (status == OW_OK)
+		status = import_finish(&b, &options, &err);
+	if (status == OW_OK)
+		status = model_freeze(&b);
+	if (status == OW_OK)
+		status = model_require_stacks(m, &err);
+	model_free(m);
+	OW_ASSERT(atomic_load(&mem.used) == 0);
+	return status;
+}

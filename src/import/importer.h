@@ -1,0 +1,79 @@
+/*
+ * importer.h: what an importer is. One file import_<name>.c per foreign format exports
+ * `const struct importer import_<name>`; one line IMPORTER(<name>) in importers.def makes it known to
+ * the loader, `opwatch formats`, the fuzz targets and the docs index.
+ *
+ * An importer reads bytes (struct input, unpacked already) and fills the builder. It uses what is
+ * readable: damage becomes a note (builder_note) and the load goes on; it fails only when nothing
+ * usable was found, or memory or the disk gave out.
+ */
+#ifndef IMPORT_IMPORTER_H
+#define IMPORT_IMPORTER_H
+
+#include "base/input.h"
+#include "model/builder.h"
+
+/* What a sniffer may look at. */
+struct sniff {
+	const char *path;
+	struct str head; /* the first bytes: 64 KiB, or all there are */
+	uint64_t size;	 /* of the whole input */
+};
+
+/* How the user wants it read. */
+struct import_options {
+	bool infer;	  /* compute float operations and shapes when nothing gives them */
+	bool strict_proto; /* tfprof: a message that does not parse to its end is not used at all */
+	int64_t step;	  /* number for a source that is one step; INT64_MIN = next free */
+	const char *const *input_shapes; /* NAME=100x784 */
+	size_t input_shape_count;
+	bool estimate; /* only size and counts are wanted: `info --estimate` */
+};
+
+struct import_ctx {
+	struct builder *b;
+	struct input *in;
+	const struct import_options *options;
+	struct error *err;
+	/* out: tfprof's "run graph coverage" after a RunMetadata */
+	double coverage;
+	bool missing_step_stats; /* out: a RunMetadata without step_stats */
+};
+
+/* Order in which several inputs are applied: a graph before what annotates it. */
+enum import_role { ROLE_GRAPH, ROLE_PROFILE, ROLE_RUN, ROLE_LOG, ROLE_CHECKPOINT, ROLE_TRACE };
+
+struct importer {
+	const char *name;	/* as in importers.def */
+	const char *summary;	/* one line for `opwatch formats` */
+	const char *extensions; /* usual file names, for the docs only: never used to decide */
+	enum import_role role;
+	int (*sniff)(const struct sniff *sniff); /* 0 = no, 100 = certain */
+	ow_status (*load)(struct import_ctx *ctx);
+};
+
+#define IMPORTER(name) extern const struct importer import_##name;
+#include "import/importers.def"
+#undef IMPORTER
+
+extern const struct importer *const importers[];
+extern const size_t importer_count;
+
+const struct importer *importer_find(struct str name);
+/* The importer that is surest about the bytes; NULL and an error that says what was seen when none. */
+const struct importer *importer_recognise(const struct input *in, struct error *err);
+
+/* Loads one input with the given importer (NULL = recognise). Takes over `in`, also on failure: it
+ * stays open in the model. Adds the source row; checks that the file did not change meanwhile. */
+ow_status import_input(struct builder *b, struct input *in, const struct importer *importer,
+		       const struct import_options *options, struct import_ctx *out,
+		       struct error *err);
+
+/* After the last input, before the freeze: what needs all of them (float operations from shapes). */
+ow_status import_finish(struct builder *b, const struct import_options *options, struct error *err);
+
+/* For fuzzing: one importer on a buffer, to a frozen model and back to nothing. */
+ow_status import_memory(const char *importer_name, const void *data, size_t len,
+			size_t memory_limit);
+
+#endif

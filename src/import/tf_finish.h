@@ -1,0 +1,12 @@
+/*
+ * tf_finish.h: what is computed once all TensorFlow inputs are in: static shapes, float operations
+ * and parameters, when no op log gave them.
+ */
+#ifndef IMPORT_TF_FINISH_H
+#define IMPORT_TF_FINISH_H
+
+#include "import/importer.h"
+
+ow_status tf_finish(struct builder *b, const struct import_options *options, struct error *err);
+
+#endif

@@ -1,0 +1,429 @@
+/*
+ * builder.c: see builder.h. Growth of the tables, interning, notes and facts.
+ */
+#include "model/builder.h"
+
+#include <strings.h>
+
+ow_status builder_fail(struct builder *b, ow_status status)
+{
+	if (b->status == OW_OK)
+		b->status = status;
+	return status;
+}
+
+static void out_of_memory(struct builder *b)
+{
+	if (b->status == OW_OK)
+		b->status = error_no_memory(b->err);
+}
+
+struct table_head {
+	uint32_t count, cap;
+};
+
+static struct table_head *table_of(struct model *m, enum table_id table)
+{
+	return (struct table_head *)(void *)((char *)m + model_tables[table].offset);
+}
+
+static void **column_of(struct table_head *head, const struct column_info *column)
+{
+	return (void **)(void *)((char *)head + column->offset);
+}
+
+/* Grows every allocated column to the new capacity. A failure half-way leaves larger columns behind
+ * the old cap: they are cut back, so that cap stays true for all. */
+static bool grow_columns(struct builder *b, const struct table_info *info, struct table_head *head,
+			 uint32_t cap)
+{
+	struct mem *mem = b->m->mem;
+	uint32_t c;
+
+	for (c = 0; c < info->column_count; c++) {
+		void **column = column_of(head, &info->columns[c]);
+		size_t size = info->columns[c].size;
+		void *moved;
+
+		if (!*column && (info->columns[c].need == NEED_RARE || !cap))
+			continue;
+		moved = mem_realloc(mem, *column, (size_t)head->cap * size, (size_t)cap * size);
+		if (!moved)
+			break;
+		*column = moved;
+		if (!head->cap)
+			memset(moved, 0, size); /* the nil row */
+	}
+	if (c == info->column_count)
+		return true;
+	while (c--) {
+		void **column = column_of(head, &info->columns[c]);
+		size_t size = info->columns[c].size;
+		void *cut;
+
+		if (!*column)
+			continue;
+		if (!head->cap) {
+			mem_free(mem, *column, (size_t)cap * size);
+			*column = NULL;
+			continue;
+		}
+		cut = realloc(*column, (size_t)head->cap * size);
+		if (cut)
+			*column = cut;
+		atomic_fetch_sub(&mem->used, (size_t)(cap - head->cap) * size);
+	}
+	return false;
+}
+
+bool builder_grow(struct builder *b, enum table_id table, uint32_t more)
+{
+	const struct table_info *info = &model_tables[table];
+	struct table_head *head = table_of(b->m, table);
+	uint64_t need = (uint64_t)MAX(head->count, 1u) + more;
+	uint64_t cap = head->cap + head->cap / 2;
+
+	if (b->status != OW_OK)
+		return false;
+	if (need > UINT32_MAX) {
+		builder_fail(b, error_set(b->err, OW_E_LIMIT, "more than 4 billion rows in table %s",
+					  info->name));
+		return false;
+	}
+	cap = MAX(cap, need);
+	cap = MAX(cap, 16);
+	cap = MIN(cap, UINT32_MAX);
+	if (!grow_columns(b, info, head, (uint32_t)cap) &&
+	    (cap == need || !grow_columns(b, info, head, (uint32_t)(cap = need)))) {
+		out_of_memory(b);
+		return false;
+	}
+	/* RARE columns must read as zero where nobody writes. */
+	for (uint32_t c = 0; c < info->column_count; c++) {
+		char *column = *column_of(head, &info->columns[c]);
+		size_t size = info->columns[c].size;
+
+		if (column && info->columns[c].need == NEED_RARE)
+			memset(column + head->cap * size, 0, ((size_t)cap - head->cap) * size);
+	}
+	head->cap = (uint32_t)cap;
+	if (!head->count)
+		head->count = 1;
+	return true;
+}
+
+/* Every table starts with its nil row, so that lookups of nil ids always work. */
+void builder_init(struct builder *b, struct model *m, struct error *err)
+{
+	*b = (struct builder){ .m = m, .err = err };
+	for (int table = 0; table < TABLE_COUNT; table++)
+		if (!table_of(m, (enum table_id)table)->cap)
+			builder_grow(b, (enum table_id)table, 0);
+}
+
+bool builder_need_column(struct builder *b, enum table_id table, size_t column_offset)
+{
+	const struct table_info *info = &model_tables[table];
+	struct table_head *head = table_of(b->m, table);
+
+	for (uint32_t c = 0; c < info->column_count; c++) {
+		void **column = column_of(head, &info->columns[c]);
+
+		if (info->columns[c].offset != column_offset)
+			continue;
+		if (!*column)
+			*column = mem_zalloc(b->m->mem, (size_t)head->cap * info->columns[c].size);
+		if (!*column)
+			out_of_memory(b);
+		return *column != NULL;
+	}
+	return false;
+}
+
+str_id builder_str(struct builder *b, struct str text)
+{
+	struct strings *s = &b->m->strings;
+	uint64_t hash;
+	void *grown;
+	struct str copy;
+
+	if (!text.len)
+		return (str_id){ 0 };
+	hash = str_hash(text);
+	for (struct map_iter it = map_find(&s->map, hash); it.value; it = map_next(&s->map, it))
+		if (str_eq(s->text[it.value], text))
+			return (str_id){ it.value };
+	if (b->status != OW_OK)
+		return (str_id){ 0 };
+	if (s->count == UINT32_MAX) {
+		builder_fail(b, error_set(b->err, OW_E_LIMIT, "more than 4 billion strings"));
+		return (str_id){ 0 };
+	}
+	grown = s->text;
+	if (!mem_grow(b->m->mem, &grown, &s->cap, (size_t)s->count + 1, sizeof(struct str))) {
+		out_of_memory(b);
+		return (str_id){ 0 };
+	}
+	s->text = grown;
+	copy = arena_str(&s->arena, text);
+	if (!copy.ptr || !map_add(&s->map, hash, s->count)) {
+		out_of_memory(b);
+		return (str_id){ 0 };
+	}
+	s->text[s->count] = copy;
+	return (str_id){ s->count++ };
+}
+
+static uint64_t hash_dims(const int64_t *dims, int32_t rank)
+{
+	uint64_t hash = map_hash_u64((uint64_t)rank, 3);
+
+	for (int32_t i = 0; i < rank; i++)
+		hash = map_hash_u64(hash, (uint64_t)dims[i]);
+	return hash;
+}
+
+shape_id builder_shape(struct builder *b, const int64_t *dims, int32_t rank)
+{
+	struct model *m = b->m;
+	uint64_t hash = hash_dims(dims, rank);
+	shape_id id;
+
+	for (struct map_iter it = map_find(&m->shape_map, hash); it.value;
+	     it = map_next(&m->shape_map, it)) {
+		int32_t have;
+		const int64_t *old = model_dims(m, (shape_id){ it.value }, &have);
+
+		if (have == rank &&
+		    (rank <= 0 || memcmp(old, dims, (size_t)rank * sizeof(*dims)) == 0))
+			return (shape_id){ it.value };
+	}
+	id = builder_add_shape(b, &(struct shape_row){ .dim_first = m->dim.count, .rank = rank });
+	for (int32_t i = 0; i < rank; i++)
+		builder_add_dim(b, &(struct dim_row){ .size = dims[i] });
+	if (!id.v || b->status != OW_OK)
+		return (shape_id){ 0 };
+	if (!map_add(&m->shape_map, hash, id.v))
+		out_of_memory(b);
+	return id;
+}
+
+/* Sets are found by (base set, new member) as well as by content: the first makes adding cheap, the
+ * second makes equal sets equal ids. Both live in one map under different hash seeds. */
+static uint64_t hash_set(const str_id *items, uint32_t count)
+{
+	uint64_t hash = map_hash_u64(count, 4);
+
+	for (uint32_t i = 0; i < count; i++)
+		hash = map_hash_u64(hash, items[i].v);
+	return hash;
+}
+
+static strset_id find_set(struct builder *b, const str_id *items, uint32_t count, uint64_t hash)
+{
+	struct model *m = b->m;
+
+	for (struct map_iter it = map_find(&m->strset_map, hash); it.value;
+	     it = map_next(&m->strset_map, it)) {
+		uint32_t have;
+		const str_id *old = model_strset(m, (strset_id){ it.value }, &have);
+
+		if (have == count && memcmp(old, items, count * sizeof(*items)) == 0)
+			return (strset_id){ it.value };
+	}
+	return (strset_id){ 0 };
+}
+
+strset_id builder_strset_add(struct builder *b, strset_id set, str_id member)
+{
+	struct model *m = b->m;
+	str_id small[32], *items = small;
+	uint32_t count = 0, at = 0;
+	const str_id *old = set.v ? model_strset(m, set, &count) : NULL;
+	strset_id found;
+	uint64_t hash;
+
+	for (; at < count; at++) {
+		int order = str_cmp(model_str(m, old[at]), model_str(m, member));
+
+		if (order == 0)
+			return set;
+		if (order > 0)
+			break;
+	}
+	if (count + 1 > ARRAY_COUNT(small)) {
+		items = mem_alloc(m->mem, ((size_t)count + 1) * sizeof(*items));
+		if (!items) {
+			out_of_memory(b);
+			return set;
+		}
+	}
+	if (count) {
+		memcpy(items, old, at * sizeof(*items));
+		memcpy(items + at + 1, old + at, (count - at) * sizeof(*items));
+	}
+	items[at] = member;
+	count++;
+	hash = hash_set(items, count);
+	found = find_set(b, items, count, hash);
+	if (!found.v) {
+		found = builder_add_strset(b, &(struct strset_row){ .item_first = m->strset_item.count,
+								    .item_count = count });
+		for (uint32_t i = 0; i < count; i++)
+			builder_add_strset_item(b, &(struct strset_item_row){ .text = items[i] });
+		if (b->status == OW_OK && !map_add(&m->strset_map, hash, found.v))
+			out_of_memory(b);
+	}
+	if (items != small)
+		mem_free(m->mem, items, (size_t)count * sizeof(*items));
+	return b->status == OW_OK ? found : set;
+}
+
+frame_id builder_frame(struct builder *b, const struct frame_row *row)
+{
+	struct model *m = b->m;
+	uint64_t hash = map_hash_u64((uint64_t)row->file.v << 32 | row->function.v,
+				     (uint64_t)(uint32_t)row->line << 32 | (uint32_t)row->function_line);
+	frame_id id;
+
+	hash = map_hash_u64(hash, row->text.v);
+	for (struct map_iter it = map_find(&m->frame_map, hash); it.value;
+	     it = map_next(&m->frame_map, it)) {
+		uint32_t i = it.value;
+
+		if (m->frame.file[i].v == row->file.v && m->frame.function[i].v == row->function.v &&
+		    m->frame.line[i] == row->line &&
+		    m->frame.function_line[i] == row->function_line &&
+		    m->frame.text[i].v == row->text.v)
+			return (frame_id){ i };
+	}
+	id = builder_add_frame(b, row);
+	if (id.v && !map_add(&m->frame_map, hash, id.v))
+		out_of_memory(b);
+	return id;
+}
+
+stack_id builder_stack(struct builder *b, stack_id parent, frame_id frame)
+{
+	struct model *m = b->m;
+	uint64_t hash = map_hash_u64(parent.v, frame.v);
+	stack_id id;
+
+	for (struct map_iter it = map_find(&m->stack_map, hash); it.value;
+	     it = map_next(&m->stack_map, it))
+		if (m->stack.parent[it.value].v == parent.v && m->stack.frame[it.value].v == frame.v)
+			return (stack_id){ it.value };
+	id = builder_add_stack(b, &(struct stack_row){ .parent = parent, .frame = frame });
+	if (id.v && !map_add(&m->stack_map, hash, id.v))
+		out_of_memory(b);
+	return id;
+}
+
+/* ASCII only: device names of every producer are. */
+static bool has_nocase(struct str s, const char *needle)
+{
+	size_t len = strlen(needle);
+
+	for (size_t i = 0; i + len <= s.len; i++)
+		if (strncasecmp(s.ptr + i, needle, len) == 0)
+			return true;
+	return false;
+}
+
+static enum device_kind guess_device_kind(struct str name)
+{
+	if (has_nocase(name, "gpu") || has_nocase(name, "cuda") || has_nocase(name, "sycl"))
+		return DEVICE_GPU;
+	if (has_nocase(name, "tpu"))
+		return DEVICE_TPU;
+	if (has_nocase(name, "cpu") || has_nocase(name, "host"))
+		return DEVICE_CPU;
+	return DEVICE_OTHER;
+}
+
+device_id builder_device(struct builder *b, struct str name)
+{
+	struct model *m = b->m;
+	str_id text = builder_str(b, name);
+	uint64_t hash = map_hash_u64(text.v, 5);
+	device_id id;
+
+	for (struct map_iter it = map_find(&m->device_map, hash); it.value;
+	     it = map_next(&m->device_map, it))
+		if (m->device.name[it.value].v == text.v)
+			return (device_id){ it.value };
+	id = builder_add_device(
+		b, &(struct device_row){ .name = text, .kind = (uint8_t)guess_device_kind(name) });
+	if (id.v && !map_add(&m->device_map, hash, id.v))
+		out_of_memory(b);
+	return id;
+}
+
+track_id builder_track(struct builder *b, const struct track_row *row)
+{
+	struct model *m = b->m;
+	uint64_t hash = map_hash_u64((uint64_t)row->name.v << 32 | row->source.v, row->kind);
+	track_id id;
+
+	hash = map_hash_u64(hash, map_hash_u64((uint64_t)row->pid, (uint64_t)row->tid));
+	for (struct map_iter it = map_find(&m->track_map, hash); it.value;
+	     it = map_next(&m->track_map, it)) {
+		uint32_t i = it.value;
+
+		if (m->track.name[i].v == row->name.v && m->track.kind[i] == row->kind &&
+		    m->track.pid[i] == row->pid && m->track.tid[i] == row->tid &&
+		    m->track.source[i].v == row->source.v)
+			return (track_id){ i };
+	}
+	id = builder_add_track(b, row);
+	if (id.v && !map_add(&m->track_map, hash, id.v))
+		out_of_memory(b);
+	return id;
+}
+
+step_id builder_step(struct builder *b, int64_t number)
+{
+	step_id id = model_find_step(b->m, number);
+
+	if (id.v)
+		return id;
+	id = builder_add_step(b, &(struct step_row){ .number = number,
+						     .start_ns = TIME_UNKNOWN,
+						     .end_ns = TIME_UNKNOWN });
+	if (id.v && !map_add(&b->m->step_map, map_hash_u64((uint64_t)number, 2), id.v))
+		out_of_memory(b);
+	return id;
+}
+
+op_id builder_find_op(const struct builder *b, str_id name)
+{
+	const struct model *m = b->m;
+
+	for (struct map_iter it = map_find(&m->op_by_name, map_hash_u64(name.v, 1)); it.value;
+	     it = map_next(&m->op_by_name, it))
+		if (m->op.name[it.value].v == name.v)
+			return (op_id){ it.value };
+	return (op_id){ 0 };
+}
+
+op_id builder_new_op(struct builder *b, const struct op_row *row)
+{
+	struct op_row full = *row;
+	op_id id;
+
+	if (!full.types.v)
+		full.types = builder_strset_add(b, (strset_id){ 0 }, row->type);
+	id = builder_add_op(b, &full);
+	if (id.v && !map_add(&b->m->op_by_name, map_hash_u64(row->name.v, 1), id.v))
+		out_of_memory(b);
+	return id;
+}
+
+source_id builder_new_source(struct builder *b, const struct source_row *row)
+{
+	source_id id = builder_add_source(b, row);
+
+	if (id.v)
+		b->source = id;
+	return id;
+}

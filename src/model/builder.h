@@ -1,0 +1,128 @@
+/*
+ * builder.h: filling a model. One owner, append only, then model_freeze.
+ *
+ * Rows are added as structs: builder_add_event(b, &(struct event_row){ .ts_ns = … }). A failure
+ * (memory limit) is remembered: the add returns the nil id, later adds do the same, and
+ * builder_status says so; importers check it per record or batch, and at the end. Columns of rows
+ * already added may be changed in place (b->m->op.float_ops[id.v] = …) until the freeze, but RARE
+ * columns only through builder_set_… or by adding.
+ */
+#ifndef MODEL_BUILDER_H
+#define MODEL_BUILDER_H
+
+#include "base/buf.h"
+#include "model/model.h"
+
+struct builder {
+	struct model *m;
+	struct error *err;
+	ow_status status;
+	source_id source; /* the input being read; used for notes and facts */
+};
+
+/* struct op_row { str_id name; … } */
+#define BUILDER_FIELD(t, need, type, name, unit, doc) type name;
+#define BUILDER_ROW(table, doc)                                                                    \
+	struct table##_row {                                                                       \
+		SCHEMA_##table(BUILDER_FIELD, table)                                                      \
+	};
+SCHEMA_TABLES(BUILDER_ROW)
+#undef BUILDER_ROW
+#undef BUILDER_FIELD
+
+void builder_init(struct builder *b, struct model *m, struct error *err);
+static inline ow_status builder_status(const struct builder *b)
+{
+	return b->status;
+}
+/* Records a failure; returns it. */
+ow_status builder_fail(struct builder *b, ow_status status);
+
+/* Room for one more row in a table; false when there is none (or the table has 2^32-1 rows). */
+bool builder_grow(struct builder *b, enum table_id table, uint32_t more);
+/* Allocates a RARE column, zero-filled. */
+bool builder_need_column(struct builder *b, enum table_id table, size_t column_offset);
+
+#define BUILDER_IS_ZERO(value)                                                                     \
+	(memcmp(&(value), &(__typeof__(value)){ 0 }, sizeof(value)) == 0)
+#define BUILDER_STORE_ALWAYS(table, name) b->m->table.name[at] = row->name;
+#define BUILDER_STORE_RARE(table, name)                                                            \
+	if (b->m->table.name)                                                                      \
+		b->m->table.name[at] = row->name;                                                  \
+	else if (!BUILDER_IS_ZERO(row->name) &&                                                    \
+		 builder_need_column(b, TABLE_##table, offsetof(struct table##_table, name)))      \
+		b->m->table.name[at] = row->name;
+#define BUILDER_STORE(t, need, type, name, unit, doc) BUILDER_STORE_##need(t, name)
+#define BUILDER_ADD(table, doc)                                                                    \
+	static inline table##_id builder_add_##table(struct builder *b,                            \
+						     const struct table##_row *row)                \
+	{                                                                                          \
+		uint32_t at = b->m->table.count;                                                   \
+		if (OW_UNLIKELY(at == b->m->table.cap) && !builder_grow(b, TABLE_##table, 1))      \
+			return (table##_id){ 0 };                                                  \
+		SCHEMA_##table(BUILDER_STORE, table);                                              \
+		b->m->table.count = at + 1;                                                        \
+		return (table##_id){ at };                                                         \
+	}
+SCHEMA_TABLES(BUILDER_ADD)
+#undef BUILDER_ADD
+
+/* Sets one value of a RARE column: BUILDER_SET(b, op, stack, id, value). */
+#define BUILDER_SET(b, table_, column, id, value)                                                  \
+	((b)->m->table_.column ||                                                                  \
+			 builder_need_column(b, TABLE_##table_,                                    \
+					     offsetof(struct table_##_table, column))              \
+		 ? (void)((b)->m->table_.column[(id).v] = (value))                                 \
+		 : (void)0)
+
+/* ---- interning ---- */
+str_id builder_str(struct builder *b, struct str text);
+static inline str_id builder_cstr(struct builder *b, const char *text)
+{
+	return builder_str(b, str_from(text));
+}
+/* rank -1 = unknown rank. */
+shape_id builder_shape(struct builder *b, const int64_t *dims, int32_t rank);
+/* The set with one more member; the same set when it is there already. */
+strset_id builder_strset_add(struct builder *b, strset_id set, str_id member);
+frame_id builder_frame(struct builder *b, const struct frame_row *row);
+stack_id builder_stack(struct builder *b, stack_id parent, frame_id frame);
+/* One per (name); kind is guessed from TensorFlow's and CUDA's ways of naming. */
+device_id builder_device(struct builder *b, struct str name);
+/* One per (name, kind, pid, tid, source). */
+track_id builder_track(struct builder *b, const struct track_row *row);
+/* One per number. */
+step_id builder_step(struct builder *b, int64_t number);
+
+/* ---- ops ---- */
+/* The op of that name, or nil. */
+op_id builder_find_op(const struct builder *b, str_id name);
+/* Adds an op and makes it findable by its name; the caller has looked for it first. Sets types to
+ * {type} when the row has none. */
+op_id builder_new_op(struct builder *b, const struct op_row *row);
+
+/* ---- sources, facts and notes ---- */
+source_id builder_new_source(struct builder *b, const struct source_row *row);
+/* Facts about b->source, as a tree: fact_object(b, nil, "devices"), then fact_int(b, that, "cpu", 3). */
+fact_id fact_object(struct builder *b, fact_id parent, const char *key);
+fact_id fact_list(struct builder *b, fact_id parent, const char *key);
+void fact_int(struct builder *b, fact_id parent, const char *key, int64_t value);
+void fact_real(struct builder *b, fact_id parent, const char *key, double value);
+void fact_text(struct builder *b, fact_id parent, const char *key, struct str value);
+void fact_bool(struct builder *b, fact_id parent, const char *key, bool value);
+/* A note about b->source. Notes of the same kind and text are counted together. */
+void builder_note(struct builder *b, enum note_kind kind, uint64_t offset, const char *format, ...)
+	OW_PRINTF(4, 5);
+void builder_note_many(struct builder *b, enum note_kind kind, uint64_t offset, uint64_t count,
+		       const char *format, ...) OW_PRINTF(5, 6);
+
+/* Puts off work until stacks are asked for. Takes over state, also on failure. */
+ow_status builder_defer_stacks(struct builder *b,
+			       ow_status (*run)(struct model *, void *, struct error *),
+			       void (*release)(void *), void *state);
+
+/* Sorts, indexes and checks; after this the model is read-only. Resolves op_input.src by name where it
+ * is nil, sorts op_step/memory/alloc, sets op.step_first…, step.start_ns/end_ns. */
+ow_status model_freeze(struct builder *b);
+
+#endif

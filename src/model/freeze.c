@@ -1,0 +1,268 @@
+/*
+ * freeze.c: what turns a builder's rows into a model that may be read: input edges resolved, per-op
+ * rows sorted and indexed, step spans known. Each pass is skipped when its rows are in order already,
+ * which is the common case, so that freezing costs little.
+ */
+#include "model/builder.h"
+
+static void resolve_inputs(struct builder *b)
+{
+	struct model *m = b->m;
+
+	for (uint32_t i = 1; i < m->op_input.count; i++)
+		if (!m->op_input.src[i].v)
+			m->op_input.src[i] = builder_find_op(b, m->op_input.name[i]);
+}
+
+/* order[] = rows 1… of a table, stably sorted by key (< keys); counts are reused as positions. */
+static uint32_t *counting_order(struct builder *b, const uint32_t *key, uint32_t count, uint32_t keys)
+{
+	struct mem *mem = b->m->mem;
+	uint32_t *start = mem_zalloc(mem, ((size_t)keys + 1) * sizeof(*start));
+	uint32_t *order = start ? mem_alloc(mem, (size_t)count * sizeof(*order)) : NULL;
+
+	if (!order) {
+		if (start)
+			mem_free(mem, start, ((size_t)keys + 1) * sizeof(*start));
+		builder_fail(b, error_no_memory(b->err));
+		return NULL;
+	}
+	for (uint32_t i = 1; i < count; i++)
+		start[key[i] + 1]++;
+	for (uint32_t k = 0; k < keys; k++)
+		start[k + 1] += start[k];
+	order[0] = 0;
+	for (uint32_t i = 1; i < count; i++)
+		order[1 + start[key[i]]++] = i;
+	mem_free(mem, start, ((size_t)keys + 1) * sizeof(*start));
+	return order;
+}
+
+/* Moves the rows of a table into the given order, one column at a time. */
+static ow_status permute(struct builder *b, enum table_id table, const uint32_t *order)
+{
+	const struct table_info *info = &model_tables[table];
+	char *head = (char *)b->m + info->offset;
+	uint32_t count = ((uint32_t *)(void *)head)[0], cap = ((uint32_t *)(void *)head)[1];
+
+	for (uint32_t c = 0; c < info->column_count; c++) {
+		void **column = (void **)(void *)(head + info->columns[c].offset);
+		size_t size = info->columns[c].size;
+		char *sorted;
+
+		if (!*column)
+			continue;
+		sorted = mem_alloc(b->m->mem, (size_t)cap * size);
+		if (!sorted)
+			return builder_fail(b, error_no_memory(b->err));
+		switch (size) {
+		case 8:
+			for (uint32_t i = 0; i < count; i++)
+				((uint64_t *)(void *)sorted)[i] = ((uint64_t *)*column)[order[i]];
+			break;
+		case 4:
+			for (uint32_t i = 0; i < count; i++)
+				((uint32_t *)(void *)sorted)[i] = ((uint32_t *)*column)[order[i]];
+			break;
+		default:
+			for (uint32_t i = 0; i < count; i++)
+				memcpy(sorted + i * size, (char *)*column + order[i] * size, size);
+		}
+		memset(sorted + count * size, 0, (size_t)(cap - count) * size);
+		mem_free(b->m->mem, *column, (size_t)cap * size);
+		*column = sorted;
+	}
+	return OW_OK;
+}
+
+static bool is_sorted(const uint32_t *key, uint32_t count)
+{
+	for (uint32_t i = 2; i < count; i++)
+		if (key[i] < key[i - 1])
+			return false;
+	return true;
+}
+
+/* After op_step moved, rows that name its rows follow. */
+static ow_status renumber(struct builder *b, uint32_t *ref, uint32_t count, const uint32_t *order,
+			  uint32_t rows)
+{
+	uint32_t *where = mem_alloc(b->m->mem, (size_t)rows * sizeof(*where));
+
+	if (!where)
+		return builder_fail(b, error_no_memory(b->err));
+	for (uint32_t i = 0; i < rows; i++)
+		where[order[i]] = i;
+	for (uint32_t i = 1; i < count; i++)
+		ref[i] = where[ref[i]];
+	mem_free(b->m->mem, where, (size_t)rows * sizeof(*where));
+	return OW_OK;
+}
+
+struct numbered {
+	int64_t number;
+	uint32_t row;
+};
+
+static int by_number(const void *a, const void *b)
+{
+	const struct numbered *x = a, *y = b;
+
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Rank of each step by number, so that op_step can be sorted by it. */
+static uint32_t *step_ranks(struct builder *b)
+{
+	struct model *m = b->m;
+	uint32_t count = m->step.count;
+	uint32_t *rank = mem_zalloc(m->mem, (size_t)count * sizeof(*rank));
+	struct numbered *steps = rank ? mem_alloc(m->mem, count * sizeof(*steps)) : NULL;
+
+	if (!steps) {
+		if (rank)
+			mem_free(m->mem, rank, (size_t)count * sizeof(*rank));
+		builder_fail(b, error_no_memory(b->err));
+		return NULL;
+	}
+	for (uint32_t i = 1; i < count; i++)
+		steps[i] = (struct numbered){ m->step.number[i], i };
+	qsort(steps + 1, count - 1, sizeof(*steps), by_number);
+	for (uint32_t i = 1; i < count; i++)
+		rank[steps[i].row] = i;
+	mem_free(m->mem, steps, count * sizeof(*steps));
+	return rank;
+}
+
+static ow_status order_op_steps(struct builder *b, const uint32_t *key, uint32_t keys)
+{
+	struct model *m = b->m;
+	uint32_t *order;
+	ow_status status;
+
+	if (is_sorted(key, m->op_step.count))
+		return OW_OK;
+	order = counting_order(b, key, m->op_step.count, keys);
+	if (!order)
+		return b->status;
+	status = permute(b, TABLE_op_step, order);
+	if (status == OW_OK)
+		status = renumber(b, m->memory.op_step, m->memory.count, order, m->op_step.count);
+	if (status == OW_OK)
+		status = renumber(b, m->alloc.op_step, m->alloc.count, order, m->op_step.count);
+	mem_free(m->mem, order, (size_t)m->op_step.count * sizeof(*order));
+	return status;
+}
+
+/* A stable sort by step number, then by op. */
+static ow_status sort_op_steps(struct builder *b)
+{
+	struct model *m = b->m;
+	uint32_t count = m->op_step.count;
+	uint32_t *rank = NULL, *key = NULL;
+	bool sorted = true;
+	ow_status status = OW_OK;
+
+	for (uint32_t i = 2; i < count && sorted; i++) {
+		uint32_t a = m->op_step.op[i - 1].v, c = m->op_step.op[i].v;
+
+		sorted = a < c || (a == c && m->step.number[m->op_step.step[i - 1].v] <=
+						     m->step.number[m->op_step.step[i].v]);
+	}
+	if (sorted)
+		return OW_OK;
+	rank = step_ranks(b);
+	key = rank ? mem_alloc(m->mem, (size_t)count * sizeof(*key)) : NULL;
+	if (!key) {
+		status = builder_fail(b, error_no_memory(b->err));
+		goto out;
+	}
+	for (uint32_t i = 1; i < count; i++)
+		key[i] = rank[m->op_step.step[i].v];
+	status = order_op_steps(b, key, m->step.count);
+	if (status != OW_OK)
+		goto out;
+	for (uint32_t i = 1; i < count; i++)
+		key[i] = m->op_step.op[i].v;
+	status = order_op_steps(b, key, m->op.count);
+out:
+	if (key)
+		mem_free(m->mem, key, (size_t)count * sizeof(*key));
+	if (rank)
+		mem_free(m->mem, rank, (size_t)m->step.count * sizeof(*rank));
+	return status;
+}
+
+static ow_status sort_by_op_step(struct builder *b, enum table_id table, const uint32_t *key,
+				 uint32_t count)
+{
+	uint32_t *order;
+	ow_status status;
+
+	if (is_sorted(key, count))
+		return OW_OK;
+	order = counting_order(b, key, count, b->m->op_step.count);
+	if (!order)
+		return b->status;
+	status = permute(b, table, order);
+	mem_free(b->m->mem, order, (size_t)count * sizeof(*order));
+	return status;
+}
+
+static void index_op_steps(struct model *m)
+{
+	for (uint32_t i = 1; i < m->op_step.count; i++) {
+		uint32_t op = m->op_step.op[i].v;
+
+		if (!m->op.step_count[op]++)
+			m->op.step_first[op] = i;
+	}
+	for (uint32_t i = 1; i < m->memory.count; i++) {
+		uint32_t row = m->memory.op_step[i];
+
+		if (!m->op_step.memory_count[row]++)
+			m->op_step.memory_first[row] = i;
+	}
+}
+
+static void widen_step(struct model *m, step_id step, int64_t start, int64_t end)
+{
+	int64_t *first = &m->step.start_ns[step.v], *last = &m->step.end_ns[step.v];
+
+	if (!step.v)
+		return;
+	if (*first == TIME_UNKNOWN || start < *first)
+		*first = start;
+	if (*last == TIME_UNKNOWN || end > *last)
+		*last = end;
+}
+
+/* Spans of steps that no marker delimits. */
+static void find_step_spans(struct model *m)
+{
+	for (uint32_t i = 1; i < m->event.count; i++) {
+		int64_t ts = m->event.ts_ns[i], dur = m->event.dur_ns[i];
+
+		if (dur == TIME_UNKNOWN)
+			dur = 0;
+		widen_step(m, m->event.step[i], ts, wrap_add(ts, dur));
+	}
+}
+
+ow_status model_freeze(struct builder *b)
+{
+	struct model *m = b->m;
+
+	if (b->status != OW_OK)
+		return b->status;
+	resolve_inputs(b);
+	OW_TRY(sort_op_steps(b));
+	OW_TRY(sort_by_op_step(b, TABLE_memory, m->memory.op_step, m->memory.count));
+	OW_TRY(sort_by_op_step(b, TABLE_alloc, m->alloc.op_step, m->alloc.count));
+	index_op_steps(m);
+	find_step_spans(m);
+	if (!m->time_unit_ns)
+		m->time_unit_ns = 1;
+	m->frozen = true;
+	return OW_OK;
+}

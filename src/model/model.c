@@ -1,0 +1,165 @@
+/* model.c: making, freeing and looking things up in a model; see model.h. */
+#include "model/model.h"
+
+#define MODEL_TYPE_SIZE(t, need, type, name, unit, doc)                                            \
+	{ #name, #type, doc, UNIT_##unit, NEED_##need, sizeof(type),                               \
+	  (uint16_t)offsetof(struct t##_table, name) },
+#define MODEL_COLUMNS(table, doc)                                                                  \
+	static const struct column_info table##_columns[] = { SCHEMA_##table(MODEL_TYPE_SIZE,      \
+									     table) };
+SCHEMA_TABLES(MODEL_COLUMNS)
+
+#define MODEL_INFO(table, doc)                                                                     \
+	[TABLE_##table] = { #table, doc, table##_columns, ARRAY_COUNT(table##_columns),            \
+			    offsetof(struct model, table) },
+const struct table_info model_tables[TABLE_COUNT] = { SCHEMA_TABLES(MODEL_INFO) };
+
+static ow_status init_strings(struct model *m, struct error *err)
+{
+	void *text = NULL;
+
+	arena_init(&m->strings.arena, m->mem);
+	map_init(&m->strings.map, m->mem);
+	if (!mem_grow(m->mem, &text, &m->strings.cap, 64, sizeof(struct str)))
+		return error_no_memory(err);
+	m->strings.text = text;
+	m->strings.text[0] = STR("");
+	m->strings.count = 1;
+	return OW_OK;
+}
+
+static void init_maps(struct model *m)
+{
+	struct map *maps[] = { &m->op_by_name, &m->shape_map, &m->strset_map, &m->frame_map,
+			       &m->stack_map,  &m->track_map, &m->device_map, &m->step_map };
+
+	for (size_t i = 0; i < ARRAY_COUNT(maps); i++)
+		map_init(maps[i], m->mem);
+}
+
+struct model *model_new(struct mem *mem, struct error *err)
+{
+	struct model *m = mem_zalloc(mem, sizeof(*m));
+
+	if (!m) {
+		error_no_memory(err);
+		return NULL;
+	}
+	m->mem = mem;
+	arena_init(&m->arena, mem);
+	buf_init(&m->code, mem);
+	init_maps(m);
+	pthread_mutex_init(&m->lock, NULL);
+	if (init_strings(m, err) != OW_OK) {
+		model_free(m);
+		return NULL;
+	}
+	return m;
+}
+
+static void free_tables(struct model *m)
+{
+	for (size_t t = 0; t < TABLE_COUNT; t++) {
+		char *table = (char *)m + model_tables[t].offset;
+		uint32_t cap = ((uint32_t *)table)[1];
+
+		for (uint32_t c = 0; c < model_tables[t].column_count; c++) {
+			const struct column_info *column = &model_tables[t].columns[c];
+
+			mem_free(m->mem, *(void **)(table + column->offset),
+				 (size_t)cap * column->size);
+		}
+	}
+}
+
+static void free_deferred(struct deferred *d)
+{
+	for (; d; d = d->next)
+		if (d->release)
+			d->release(d->state);
+}
+
+void model_free(struct model *m)
+{
+	if (!m)
+		return;
+	free_deferred(m->deferred_stacks);
+	free_tables(m);
+	for (size_t i = 0; i < m->input_cap; i++) {
+		if (!m->inputs[i])
+			continue;
+		input_close(m->inputs[i]);
+		mem_free(m->mem, m->inputs[i], sizeof(struct input));
+	}
+	mem_free(m->mem, m->inputs, m->input_cap * sizeof(*m->inputs));
+	if (m->ops_by_name)
+		mem_free(m->mem, m->ops_by_name, (m->op.count - 1) * sizeof(op_id));
+	map_release(&m->op_by_name);
+	map_release(&m->shape_map);
+	map_release(&m->strset_map);
+	map_release(&m->frame_map);
+	map_release(&m->stack_map);
+	map_release(&m->track_map);
+	map_release(&m->device_map);
+	map_release(&m->step_map);
+	map_release(&m->strings.map);
+	mem_free(m->mem, m->strings.text, m->strings.cap * sizeof(struct str));
+	arena_release(&m->strings.arena);
+	buf_release(&m->code);
+	arena_release(&m->arena);
+	pthread_mutex_destroy(&m->lock);
+	mem_free(m->mem, m, sizeof(*m));
+}
+
+str_id model_find_str(const struct model *m, struct str text)
+{
+	if (!text.len)
+		return (str_id){ 0 };
+	for (struct map_iter it = map_find(&m->strings.map, str_hash(text)); it.value;
+	     it = map_next(&m->strings.map, it))
+		if (str_eq(m->strings.text[it.value], text))
+			return (str_id){ it.value };
+	return (str_id){ 0 };
+}
+
+/* An op may have the empty name, whose id is 0, so the map is asked by id and not by text. */
+op_id model_find_op(const struct model *m, struct str name)
+{
+	str_id id = model_find_str(m, name);
+
+	if (!id.v && name.len)
+		return (op_id){ 0 };
+	for (struct map_iter it = map_find(&m->op_by_name, map_hash_u64(id.v, 1)); it.value;
+	     it = map_next(&m->op_by_name, it))
+		if (m->op.name[it.value].v == id.v)
+			return (op_id){ it.value };
+	return (op_id){ 0 };
+}
+
+step_id model_find_step(const struct model *m, int64_t number)
+{
+	for (struct map_iter it = map_find(&m->step_map, map_hash_u64((uint64_t)number, 2)); it.value;
+	     it = map_next(&m->step_map, it))
+		if (m->step.number[it.value] == number)
+			return (step_id){ it.value };
+	return (step_id){ 0 };
+}
+
+ow_status model_require_stacks(struct model *m, struct error *err)
+{
+	ow_status status;
+
+	pthread_mutex_lock(&m->lock);
+	if (!m->stacks_ready) {
+		status = OW_OK;
+		for (struct deferred *d = m->deferred_stacks; d && status == OW_OK; d = d->next)
+			status = d->run(m, d->state, err);
+		m->stacks_status = status;
+		m->stacks_ready = true;
+	}
+	status = m->stacks_status;
+	pthread_mutex_unlock(&m->lock);
+	if (status != OW_OK && err && err->status == OW_OK)
+		error_set(err, status, "the code traces of this profile could not be decoded");
+	return status;
+}

@@ -1,0 +1,225 @@
+/*
+ * model.h: the one model. Every source becomes these columns; every view, rule, query and sink only
+ * reads them. The tables are in schema.def; this header makes structs of them.
+ *
+ * Life: builder (append only, one owner; builder.h) → model_freeze (sort, index, check) → read-only
+ * from any thread. A few expensive tables are decoded on first use behind a lock (model_require_…).
+ *
+ * Reading: m->op.name[id.v]. Row 0 is nil and reads as zero, so lookups need no null checks. RARE
+ * columns are NULL while no row has a value: read them with COLUMN_GET.
+ */
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/input.h"
+#include "base/map.h"
+#include "base/str.h"
+
+#include "model/schema.def"
+
+#include <pthread.h>
+
+/* One id type per table, so that they cannot be mixed. */
+#define MODEL_ID_TYPE(table, doc)                                                                  \
+	typedef struct {                                                                           \
+		uint32_t v;                                                                        \
+	} table##_id;
+typedef struct {
+	uint32_t v;
+} str_id;
+SCHEMA_TABLES(MODEL_ID_TYPE)
+#undef MODEL_ID_TYPE
+
+#define TIME_UNKNOWN INT64_MIN
+
+enum device_kind { DEVICE_UNKNOWN, DEVICE_CPU, DEVICE_GPU, DEVICE_TPU, DEVICE_OTHER };
+
+enum track_kind {
+	TRACK_OTHER,	   /* kept and shown, in no total */
+	TRACK_HOST,	   /* a host thread; events nest */
+	TRACK_DEVICE,	   /* a device's executor as TensorFlow reports it; events overlap */
+	TRACK_ACCELERATOR, /* what ran on an accelerator (all streams) */
+	TRACK_STREAM,	   /* one stream of a device */
+	TRACK_COPY,	   /* a copy engine */
+	TRACK_LOADER,	   /* a data-loading worker */
+	TRACK_COMMUNICATION
+};
+
+enum op_flags {
+	OP_HAS_CODE = 1 << 0,	/* a code trace is present, maybe without frames */
+	OP_FROM_RUN = 1 << 1,	/* not in the graph: created by a run-time record */
+	OP_COVERED = 1 << 2,	/* a run-time record was seen for it */
+	OP_TRAINABLE = 1 << 3,	/* in the trainable variables of its graph */
+	OP_INFERRED_FLOPS = 1 << 4, /* float_ops were computed from shapes, not given */
+	OP_UNKNOWN_FLOPS = 1 << 5,  /* has a formula, but shapes stayed unknown */
+};
+
+enum event_phase {
+	PHASE_UNKNOWN,
+	PHASE_INPUT,
+	PHASE_HOST,
+	PHASE_LAUNCH,
+	PHASE_HOST_TO_DEVICE,
+	PHASE_COMPUTE,
+	PHASE_DEVICE_TO_HOST,
+	PHASE_COMMUNICATION,
+	PHASE_SYNCHRONISATION,
+	PHASE_IDLE
+};
+
+enum link_kind { LINK_FLOW, LINK_LAUNCH, LINK_FORWARD_BACKWARD, LINK_MESSAGE };
+
+enum fact_kind { FACT_OBJECT, FACT_LIST, FACT_INT, FACT_REAL, FACT_TEXT, FACT_BOOL };
+
+enum note_kind {
+	NOTE_INFO,	/* nothing lost: something the reader should know */
+	NOTE_REPAIRED,	/* read by guessing what was meant */
+	NOTE_DROPPED,	/* something readable was not used, and why */
+	NOTE_DAMAGED,	/* something could not be read */
+	NOTE_TRUNCATED, /* the source ends too early */
+	NOTE_MISSING	/* something the source should have and does not */
+};
+
+/* struct op_table { count, cap, columns… } and so on. count includes the nil row. */
+#define MODEL_COLUMN(t, need, type, name, unit, doc) type *name;
+#define MODEL_TABLE(table, doc)                                                                    \
+	struct table##_table {                                                                     \
+		uint32_t count, cap;                                                               \
+		SCHEMA_##table(MODEL_COLUMN, table)                                                       \
+	};
+SCHEMA_TABLES(MODEL_TABLE)
+#undef MODEL_TABLE
+#undef MODEL_COLUMN
+
+#define COLUMN_GET(column, row) ((column) ? (column)[row] : (__typeof__(*(column))){ 0 })
+
+/* All strings, interned: equal text has equal ids; id 0 is the empty string. NUL-terminated. */
+struct strings {
+	struct arena arena;
+	struct map map;
+	uint32_t count;
+	size_t cap;
+	struct str *text;
+};
+
+struct model;
+
+/* Work that an importer puts off until a table is asked for. */
+struct deferred {
+	ow_status (*run)(struct model *m, void *state, struct error *err);
+	void (*release)(void *state);
+	void *state;
+	struct deferred *next;
+};
+
+struct model {
+	struct mem *mem;
+	struct arena arena;
+	struct strings strings;
+
+#define MODEL_MEMBER(table, doc) struct table##_table table;
+	SCHEMA_TABLES(MODEL_MEMBER)
+#undef MODEL_MEMBER
+
+	int64_t time_unit_ns; /* resolution of the sources' times: averages are cut to it */
+	bool has_code;	      /* some op carries a code trace (tfprof's has_code_traces) */
+	bool missing_streams; /* an accelerator reported, but not its "stream:all" */
+	bool frozen;
+	bool damaged; /* some note says that something was lost */
+
+	struct buf code; /* undecoded code traces; see deferred */
+	struct map op_by_name;
+	struct map shape_map, strset_map, frame_map, stack_map, track_map, device_map, step_map;
+
+	pthread_mutex_t lock; /* guards what is made on first use, below */
+	struct deferred *deferred_stacks;
+	ow_status stacks_status;
+	bool stacks_ready;
+	op_id *ops_by_name; /* all ops but nil, ascending byte order of names */
+
+	struct input **inputs; /* kept open for args and records; index = source id */
+	size_t input_cap;
+};
+
+struct model *model_new(struct mem *mem, struct error *err);
+void model_free(struct model *m);
+
+/* ---- strings ---- */
+static inline struct str model_str(const struct model *m, str_id id)
+{
+	return m->strings.text[id.v];
+}
+/* The id of a text, or 0 when no such string exists (or it is empty). */
+str_id model_find_str(const struct model *m, struct str text);
+
+/* ---- lookups (valid before and after freeze) ---- */
+op_id model_find_op(const struct model *m, struct str name);
+/* The step with that number, or nil. */
+step_id model_find_step(const struct model *m, int64_t number);
+/* Members of a set. */
+static inline const str_id *model_strset(const struct model *m, strset_id id, uint32_t *count)
+{
+	*count = m->strset.item_count[id.v];
+	return m->strset_item.text + m->strset.item_first[id.v];
+}
+/* Dimensions of a shape: NULL and rank 0 for the nil shape. */
+static inline const int64_t *model_dims(const struct model *m, shape_id id, int32_t *rank)
+{
+	*rank = m->shape.rank[id.v];
+	return m->dim.size + m->shape.dim_first[id.v];
+}
+
+/* ---- made on first use, once, from any thread; frozen models only ---- */
+/* Ops in byte order of their names: op.count - 1 of them. NULL on failure. */
+const op_id *model_ops_by_name(struct model *m, struct error *err);
+/* After this op.stack, frame and stack are filled. */
+ow_status model_require_stacks(struct model *m, struct error *err);
+
+/* ---- reflection, for SQL, save/load and docs ---- */
+enum table_id {
+#define MODEL_ENUM(table, doc) TABLE_##table,
+	SCHEMA_TABLES(MODEL_ENUM)
+#undef MODEL_ENUM
+	TABLE_COUNT
+};
+
+enum column_unit { UNIT_NONE, UNIT_NS, UNIT_BYTES, UNIT_COUNT, UNIT_FLAGS, UNIT_ENUM };
+enum column_need { NEED_ALWAYS, NEED_RARE };
+
+struct column_info {
+	const char *name, *type, *doc;
+	enum column_unit unit;
+	enum column_need need;
+	uint16_t size;	 /* bytes of one value */
+	uint16_t offset; /* of the column pointer in its table's struct */
+};
+
+struct table_info {
+	const char *name, *doc;
+	const struct column_info *columns;
+	uint32_t column_count;
+	size_t offset; /* of the table in struct model; it starts with count and cap */
+};
+
+extern const struct table_info model_tables[TABLE_COUNT];
+
+/* What a view adds up: saturating so that hostile numbers cannot overflow. */
+static inline int64_t us_to_ns(int64_t us)
+{
+	if (us > INT64_MAX / 1000)
+		return INT64_MAX;
+	if (us < -(INT64_MAX / 1000))
+		return -INT64_MAX;
+	return us * 1000;
+}
+
+/* Two's-complement sum without undefined behaviour. */
+static inline int64_t wrap_add(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+#endif
