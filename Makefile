@@ -60,9 +60,12 @@ check: setup-build setup-test setup-check ## format, tidy, cppcheck, headers, la
 	@$(call configure,debug)
 	tools/check build/debug
 
+format: setup-check ## lay out the C sources by .clang-format
+	find include src tests bench -name '*.[ch]' | xargs clang-format -i
+
 bench: setup-build all ## speed and memory against sha256sum; prints, never fails
 	@$(call build,release,gen_profile)
-	bench/tfprof
+	bench/run
 
 install: all ## install under PREFIX (/usr/local), below DESTDIR
 	DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(PREFIX)"
@@ -89,4 +92,4 @@ clean: ## remove build/
 setup-%:
 	@tools/setup $*
 
-.PHONY: all help demo test test-integration golden asan tsan fuzz check bench install uninstall deb fresh nightly clean
+.PHONY: all help demo test test-integration golden asan tsan fuzz check format bench install uninstall deb fresh nightly clean

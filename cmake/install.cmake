@@ -9,7 +9,7 @@ if(TARGET libopwatch)
 		PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/opwatch)
 	# The pkg-config file finds its prefix from where it lies, so `make install PREFIX=...` needs no new configure.
 	set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-	file(RELATIVE_PATH pc_to_prefix /prefix/${pc_dir} /prefix)
+	string(REGEX REPLACE "[^/]+" ".." pc_to_prefix ${pc_dir})
 	configure_file(cmake/opwatch.pc.in opwatch.pc @ONLY)
 	install(FILES ${PROJECT_BINARY_DIR}/opwatch.pc DESTINATION ${pc_dir})
 endif()
@@ -46,8 +46,8 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON) # Depends from the libraries really linked
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
-set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "Where the time and memory of a machine-learning program went
- Reads TensorFlow graphs, run metadata, profiles, event files and checkpoints and
- answers by scope, graph, operation and line of code. Under the name tfprof it is
- a drop-in replacement of the original command line.")
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "Where did the time and memory of a machine-learning program go? Reads
+TensorFlow graphs, run metadata, profiles, event files and checkpoints and
+answers by scope, graph, operation and line of code. Under the name tfprof
+it is a drop-in replacement of the original command line.")
 include(CPack)

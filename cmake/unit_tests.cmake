@@ -4,7 +4,7 @@ add_custom_target(tests)
 
 pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
 if(NOT CMOCKA_FOUND)
-	message(WARNING "cmocka is not installed: the unit tests are left out (tools/setup test installs it)")
+	message(STATUS "cmocka is not installed: the unit tests are left out (tools/setup test installs it)")
 	return()
 endif()
 
