@@ -1,0 +1,49 @@
+/*
+ * rule.h: what an advice rule is. One file rule_<name>.c exports `const struct rule rule_<name>`; one
+ * line RULE(<name>) in rules.def registers it. A rule reads the model and returns findings as data;
+ * wording for HTML and the like belongs to sinks. A rule that lacks its data says so (not_checked).
+ */
+#ifndef ADVISE_RULE_H
+#define ADVISE_RULE_H
+
+#include "analyze/view.h"
+
+enum severity { SEVERITY_INFO, SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH };
+
+struct finding {
+	enum severity severity;
+	struct str what;    /* one line, or several (tfprof's report text, exactly) */
+	struct str where;   /* op, scope, source line, device; may be empty */
+	struct str advice;  /* what to try */
+	int64_t gain_ns;    /* estimated saving per step, 0 when unknown */
+	double confidence;  /* 0…1 */
+};
+
+struct findings {
+	struct arena *arena;
+	struct finding *items;
+	size_t count, cap;
+	struct str not_checked; /* why the rule could not run, or empty */
+	struct str *messages;	/* lines that tfprof prints on stderr */
+	size_t message_count, message_cap;
+};
+
+struct rule {
+	const char *name;     /* rules.def */
+	const char *summary;  /* one line */
+	const char *checker;  /* name of the tfprof checker it is, or NULL */
+	const char *doc;      /* page under docs/rules */
+	ow_status (*check)(struct model *m, struct findings *out, struct error *err);
+};
+
+ow_status finding_add(struct findings *out, const struct finding *finding);
+ow_status finding_message(struct findings *out, struct str line);
+
+#define RULE(name) extern const struct rule rule_##name;
+#include "advise/rules.def"
+#undef RULE
+
+extern const struct rule *const rules[];
+extern const size_t rule_count;
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * tree.h: the typed result of the scope, graph, op and code views: displayed nodes in pre-order, each
+ * with its own and its total values, plus what timeline and pprof output need.
+ *
+ * Node 0 is the root ("_TFProfRoot"). In the op view the tree is flat: the root's children in display
+ * order, totals cumulative from the end (tfprof's way).
+ */
+#ifndef MODEL_TREE_H
+#define MODEL_TREE_H
+
+#include "model/result.h"
+
+/* Times are in nanoseconds; the columns of that name in tfprof are microseconds. */
+enum metric {
+	METRIC_BYTES,
+	METRIC_PEAK_BYTES,
+	METRIC_RESIDUAL_BYTES,
+	METRIC_OUTPUT_BYTES,
+	METRIC_MICROS,
+	METRIC_ACCELERATOR_MICROS,
+	METRIC_CPU_MICROS,
+	METRIC_PARAMS,
+	METRIC_FLOAT_OPS,
+	METRIC_RUN_COUNT,
+	METRIC_DEFINITION_COUNT,
+	METRIC_COUNT
+};
+
+enum tree_kind { TREE_SCOPE, TREE_GRAPH, TREE_OP, TREE_CODE };
+
+/* Bits of a selection; the order is tfprof's alphabetical one. */
+enum select_bit {
+	SELECT_ACCELERATOR_MICROS = 1 << 0,
+	SELECT_BYTES = 1 << 1,
+	SELECT_CPU_MICROS = 1 << 2,
+	SELECT_DEVICE = 1 << 3,
+	SELECT_FLOAT_OPS = 1 << 4,
+	SELECT_INPUT_SHAPES = 1 << 5,
+	SELECT_MICROS = 1 << 6,
+	SELECT_OCCURRENCE = 1 << 7,
+	SELECT_OP_TYPES = 1 << 8,
+	SELECT_OUTPUT_BYTES = 1 << 9,
+	SELECT_PARAMS = 1 << 10,
+	SELECT_PEAK_BYTES = 1 << 11,
+	SELECT_RESIDUAL_BYTES = 1 << 12,
+	SELECT_TENSOR_VALUE = 1 << 13
+};
+#define SELECT_COUNT 14
+extern const char *const select_names[SELECT_COUNT]; /* in bit order */
+
+/* Input signature of an op type: op view with input_shapes. */
+struct tree_signature {
+	struct str text; /* "0:2x3,\t1:4" */
+	int64_t run_count, defined, exec_ns;
+};
+
+/* One node of the complete code tree (before selection), for pprof. */
+struct code_node {
+	uint32_t parent, first_child, next_sibling; /* 0 = none; node 0 is the root */
+	frame_id frame;
+	bool gradient;
+	struct str label;
+	uint32_t op_first, op_count; /* matching ops, in name order, in tree.code_ops */
+};
+
+struct tree_node {
+	struct str name;
+	uint32_t parent; /* displayed parent; 0 for top-level nodes and the root */
+	uint32_t depth;	 /* displayed ancestors: root 0 */
+	uint32_t child_count;
+	op_id op;	     /* scope, graph: the op, nil for pseudo scopes and the root */
+	uint32_t code;	     /* code view: its node in code_nodes */
+	bool accounted;
+	uint32_t op_first, op_count; /* code, op: the matching ops, in tree.ops */
+	uint32_t signature_first, signature_count;
+	int64_t own[METRIC_COUNT], total[METRIC_COUNT];
+};
+
+struct tree {
+	struct arena arena;
+	enum tree_kind kind;
+	uint32_t select; /* select_bit */
+	char **unknown_select; /* words that are no column; tfprof prints them */
+	uint32_t unknown_select_count;
+	int64_t step; /* as asked for: negative = average */
+	struct model *model;
+	struct tree_node *nodes;
+	uint32_t node_count;
+	bool empty_store; /* the profile has no ops at all */
+	op_id *ops;
+	struct tree_signature *signatures;
+	struct code_node *code_nodes; /* code view only */
+	uint32_t code_node_count;
+	op_id *code_ops;
+	uint8_t *op_accounted; /* graph view: per op, whether it matched the account regexes */
+	struct str *messages;  /* lines that tfprof prints on stderr, in order */
+	uint32_t message_count;
+};
+
+/* Makes the generic columns of r from r->tree, for the sinks that write tables. */
+ow_status tree_flatten(struct result *r, struct error *err);
+void tree_free(struct tree *tree, struct mem *mem);
+
+/* ---- values of one op, shared by views, advice and sinks ---- */
+/* tfprof's metrics of an op at a step (negative = average over its own steps). */
+void tree_op_metrics(const struct model *m, op_id op, int64_t step, int64_t out[METRIC_COUNT]);
+
+#endif
