@@ -502,7 +502,7 @@ static void write_run_metadata(FILE *f, uint64_t nodes, unsigned step)
 	size_t step_stats = open_field(&o, 1);
 
 	for (unsigned device = 0; device < COUNT(DEVICES); device++) {
-		for (int stream = 0; stream <= (device != CPU); stream++) {
+		for (int stream = 0; stream < (device == CPU ? 1 : 2); stream++) {
 			size_t dev_stats = open_field(&o, 1);
 			char name[80];
 
