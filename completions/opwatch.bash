@@ -1,0 +1,77 @@
+# bash completion of opwatch, and of tfprof, the name under which it takes the original's flags.
+# Commands and options are those of `opwatch --help` and `opwatch COMMAND --help`; a test compares them.
+
+_opwatch_commands="op scope graph code advise info shell formats help"
+_opwatch_columns="bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops
+	occurrence tensor_value device op_types input_shapes"
+_opwatch_view_options="max-depth min-bytes min-peak-bytes min-residual-bytes min-output-bytes min-micros
+	min-accelerator-micros min-cpu-micros min-params min-float-ops min-occurrence step order-by
+	account-type-regexes start-name-regexes trim-name-regexes show-name-regexes hide-name-regexes
+	account-displayed-op-only select output"
+_opwatch_general_options="json csv limit input-shape memory-limit strict redact no-pager help version"
+
+# Completes the last piece of a comma-separated list of the words in $1.
+_opwatch_list() {
+	local done=""
+	[[ $cur == *,* ]] && done=${cur%,*},
+	COMPREPLY=($(compgen -P "$done" -W "$1" -- "${cur##*,}"))
+	compopt -o nospace
+}
+
+# Completes the value of option $1 (without dashes, with blanks as underscores); fails if it is none we know.
+_opwatch_value() {
+	case $1 in
+	select) _opwatch_list "$_opwatch_columns" ;;
+	order_by) COMPREPLY=($(compgen -W "name ${_opwatch_columns%%tensor_value*}" -- "$cur")) ;;
+	output)
+		COMPREPLY=($(compgen -W "stdout none json csv folded file:outfile= timeline:outfile= pprof:outfile=
+			flamegraph:outfile=" -- "$cur"))
+		compopt -o nospace
+		;;
+	*_path) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames ;;
+	max_depth | min_* | step | limit | *_regexes | input_shape | memory_limit) COMPREPLY=() ;;
+	*) return 1 ;;
+	esac
+}
+
+_opwatch() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} option options
+	COMPREPLY=()
+	# "=" is a word break: --select=mi arrives as "--select" "=" "mi".
+	[[ $cur == = ]] && cur=
+	[[ $prev == = ]] && prev=${COMP_WORDS[COMP_CWORD - 2]}
+	if [[ $prev == -* ]]; then
+		option=${prev##+(-)}
+		_opwatch_value "${option//-/_}" && return
+	fi
+	if [[ $cur == -* ]]; then
+		options="$_opwatch_view_options $_opwatch_general_options"
+		[[ " ${COMP_WORDS[*]} " == *" info "* ]] && options="estimate $_opwatch_general_options"
+		COMPREPLY=($(compgen -W "$(printf -- '--%s ' $options) -n" -- "$cur"))
+		return
+	fi
+	((COMP_CWORD == 1)) && COMPREPLY=($(compgen -W "$_opwatch_commands" -- "$cur"))
+	COMPREPLY+=($(compgen -f -- "$cur"))
+	compopt -o filenames
+}
+
+_opwatch_tfprof() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} options
+	COMPREPLY=()
+	[[ $cur == = ]] && cur=
+	[[ $prev == = ]] && prev=${COMP_WORDS[COMP_CWORD - 2]}
+	if [[ $prev == -* ]]; then
+		_opwatch_value "${prev##+(-)}" && return
+	fi
+	if [[ $cur == -* ]]; then
+		options="profile_path graph_path run_meta_path op_log_path checkpoint_path ${_opwatch_view_options//-/_}"
+		COMPREPLY=($(compgen -W "$(printf -- '--%s= ' $options)" -- "$cur"))
+		compopt -o nospace
+		return
+	fi
+	COMPREPLY=($(compgen -W "scope graph code op advise help" -- "$cur"))
+}
+
+shopt -s extglob
+complete -F _opwatch opwatch
+complete -F _opwatch_tfprof tfprof

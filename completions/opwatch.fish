@@ -1,0 +1,62 @@
+# fish completion of opwatch, and of tfprof, the name under which it takes the original's flags.
+
+set -l commands op scope graph code advise info shell formats help
+set -l columns bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
+    occurrence tensor_value device op_types input_shapes
+set -l orders name bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
+    occurrence
+set -l outputs stdout none json csv folded file:outfile= timeline:outfile= pprof:outfile= flamegraph:outfile=
+
+set -l first "not __fish_seen_subcommand_from $commands"
+complete -c opwatch -n $first -a op -d 'by operation type'
+complete -c opwatch -n $first -a scope -d 'by name scope'
+complete -c opwatch -n $first -a graph -d 'by graph input and output'
+complete -c opwatch -n $first -a code -d 'by line of code'
+complete -c opwatch -n $first -a advise -d 'what to look at'
+complete -c opwatch -n $first -a info -d 'what is in a file'
+complete -c opwatch -n $first -a shell -d 'ask question after question'
+complete -c opwatch -n $first -a formats -d 'what can be read'
+complete -c opwatch -n $first -a help -d 'how to use a command'
+
+complete -c opwatch -l json -d 'output as JSON'
+complete -c opwatch -l csv -d 'output as CSV'
+complete -c opwatch -s n -l limit -x -d 'this many rows'
+complete -c opwatch -l input-shape -x -d 'NAME=100x784, for graphs without shapes'
+complete -c opwatch -l memory-limit -x -d 'refuse to use more'
+complete -c opwatch -l strict -d 'exit status 3 when something was damaged'
+complete -c opwatch -l redact -d 'hash names and paths'
+complete -c opwatch -l no-pager -d 'never start a pager'
+complete -c opwatch -l help -d 'how to use it'
+complete -c opwatch -l version -d 'version and optional parts'
+complete -c opwatch -n '__fish_seen_subcommand_from info' -l estimate -d 'size, events and memory before loading'
+
+complete -c opwatch -l select -x -a "(__fish_append , $columns)" -d 'columns'
+complete -c opwatch -l order-by -x -a "$orders" -d 'sort by this column'
+complete -c opwatch -l output -x -a "$outputs" -d 'where and how to write'
+complete -c opwatch -l account-displayed-op-only -d 'count only what is shown'
+complete -c opwatch -l max-depth -x -d 'levels to show'
+complete -c opwatch -l step -x -d 'this step instead of the average'
+for metric in bytes peak-bytes residual-bytes output-bytes micros accelerator-micros cpu-micros params float-ops occurrence
+    complete -c opwatch -l min-$metric -x -d "hide rows below this"
+end
+for part in account-type start-name trim-name show-name hide-name
+    complete -c opwatch -l $part-regexes -x -d 'regular expressions, with commas between'
+end
+
+complete -c tfprof -f -a 'scope graph code op advise help'
+for file in profile graph run_meta op_log checkpoint
+    complete -c tfprof -l {$file}_path -r
+end
+complete -c tfprof -l select -x -a "(__fish_append , $columns)"
+complete -c tfprof -l order_by -x -a "$orders"
+complete -c tfprof -l output -x -a "$outputs"
+complete -c tfprof -l account_displayed_op_only
+for name in max_depth step
+    complete -c tfprof -l $name -x
+end
+for metric in bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops occurrence
+    complete -c tfprof -l min_$metric -x
+end
+for part in account_type start_name trim_name show_name hide_name
+    complete -c tfprof -l {$part}_regexes -x
+end
