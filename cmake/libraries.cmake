@@ -25,16 +25,4 @@ opwatch_optional(LIBDEFLATE libdeflate)
 opwatch_optional(ZSTD libzstd)
 opwatch_optional(LIBEDIT libedit)
 
-# Debian's snappy ships no pkg-config file.
-option(OPWATCH_WITH_SNAPPY "Use snappy if it is there" ON)
-set(OPWATCH_HAVE_SNAPPY 0)
-if(OPWATCH_WITH_SNAPPY)
-	find_path(SNAPPY_INCLUDE_DIR snappy-c.h)
-	find_library(SNAPPY_LIBRARY snappy)
-	if(SNAPPY_INCLUDE_DIR AND SNAPPY_LIBRARY)
-		set(OPWATCH_HAVE_SNAPPY 1)
-		target_link_libraries(opwatch_libraries INTERFACE ${SNAPPY_LIBRARY})
-	endif()
-endif()
-
 configure_file(cmake/opwatch_config.h.in opwatch_config.h)
