@@ -18,6 +18,7 @@ foreach(source ${test_sources})
 		target_link_libraries(${target} PRIVATE cli_archive)
 	endif()
 	target_link_libraries(${target} PRIVATE core_archive PkgConfig::CMOCKA)
+	target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests) # "support/…"
 	set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
 	add_dependencies(tests ${target})
 	add_test(NAME unit.${name} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
