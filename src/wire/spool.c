@@ -1,0 +1,109 @@
+/* spool.c: see spool.h. */
+#include "wire/spool.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+void spool_init(struct spool *s, struct mem *mem, size_t memory_max)
+{
+	*s = (struct spool){ .fd = -1, .memory_max = memory_max ? memory_max : SPOOL_MEMORY_MAX };
+	buf_init(&s->buf, mem);
+}
+
+void spool_release(struct spool *s)
+{
+	buf_release(&s->buf);
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+	s->in_file = 0;
+}
+
+static ow_status write_at(int fd, uint64_t offset, const char *bytes, size_t len, struct error *err)
+{
+	while (len) {
+		ssize_t n = pwrite(fd, bytes, len, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return error_errno(err, errno,
+					   "cannot write the unpacked data to a temporary file "
+					   "(set TMPDIR to a directory with more room)");
+		bytes += n;
+		offset += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return OW_OK;
+}
+
+ow_status spool_flush(struct spool *s, struct error *err)
+{
+	struct mem *mem = s->buf.mem;
+
+	if (s->fd < 0) {
+		s->fd = input_temp_file(err);
+		if (s->fd < 0)
+			return OW_E_IO;
+	}
+	OW_TRY(write_at(s->fd, s->in_file, s->buf.ptr, s->buf.len, err));
+	s->in_file += s->buf.len;
+	if (s->buf.cap > 4 * SPOOL_PIECE) { /* it was the memory form; pieces need less */
+		buf_release(&s->buf);
+		buf_init(&s->buf, mem);
+	}
+	buf_clear(&s->buf);
+	return OW_OK;
+}
+
+ow_status spool_reserve(struct spool *s, size_t more, struct error *err)
+{
+	bool fits = s->buf.len <= spool_piece(s) && more <= spool_piece(s) - s->buf.len;
+
+	if (fits && buf_reserve(&s->buf, more))
+		return OW_OK;
+	s->buf.failed = false;
+	if (s->buf.len)
+		OW_TRY(spool_flush(s, err));
+	return buf_reserve(&s->buf, more) ? OW_OK : error_no_memory(err);
+}
+
+ow_status spool_patch(struct spool *s, uint64_t offset, const void *bytes, size_t len,
+		      struct error *err)
+{
+	OW_ASSERT(offset + len <= s->in_file);
+	return write_at(s->fd, offset, bytes, len, err);
+}
+
+/* The memory form, without its spare room. */
+static ow_status memory_to_input(struct spool *s, const char *name, struct input *in,
+				 struct error *err)
+{
+	struct buf *buf = &s->buf;
+	char *fitted;
+
+	if (!buf_reserve(buf, 1)) /* no bytes are a pointer, too */
+		return error_no_memory(err);
+	fitted = mem_realloc(buf->mem, buf->ptr, buf->cap, buf->len + 1);
+	if (fitted) {
+		buf->ptr = fitted;
+		buf->cap = buf->len + 1;
+	}
+	OW_TRY(input_adopt_memory(in, buf->mem, name, buf->ptr, buf->len, buf->cap, err));
+	buf_init(buf, buf->mem);
+	return OW_OK;
+}
+
+ow_status spool_to_input(struct spool *s, const char *name, struct input *in, struct error *err)
+{
+	if (s->buf.failed)
+		return error_no_memory(err);
+	if (s->fd < 0)
+		return memory_to_input(s, name, in, err);
+	OW_TRY(spool_flush(s, err));
+	OW_TRY(input_adopt_fd(in, s->buf.mem, name, s->fd, err));
+	s->fd = -1;
+	s->in_file = 0;
+	buf_release(&s->buf);
+	return OW_OK;
+}
