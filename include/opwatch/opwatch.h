@@ -54,6 +54,198 @@ struct ow_error {
 /* A short English name of a status: "not found". */
 OW_API const char *ow_status_name(ow_status status);
 
+/* ---- small shared types ----------------------------------------------------------------------- */
+
+struct ow_list {
+	const char *const *items;
+	size_t count;
+};
+
+/* Options structs start with their own size, so that they can grow; fill them with the matching
+ * ow_…_init and change what you need. */
+
+/* ---- opening ---------------------------------------------------------------------------------- */
+
+typedef struct ow_profile ow_profile;
+
+struct ow_open_options {
+	size_t size;
+	uint64_t memory_limit; /* bytes the library may hold; 0 = no limit */
+	/* Called now and then while loading, from any thread; return false to cancel. */
+	bool (*progress)(void *arg, const char *file, uint64_t done, uint64_t total);
+	void *progress_arg;
+	bool infer;	   /* compute shapes and float operations that no source gives */
+	bool redact;	   /* replace names and paths by hashes */
+	bool strict_proto; /* use nothing of a message that does not parse to its end (tfprof) */
+	struct ow_list input_shapes; /* "NAME=100x784": shapes of placeholders, for infer */
+};
+OW_API void ow_open_options_init(struct ow_open_options *options);
+
+/* An empty profile; add inputs, then freeze. NULL options mean the defaults. */
+OW_API ow_status ow_profile_new(const struct ow_open_options *options, ow_profile **profile,
+				struct ow_error *err);
+OW_API void ow_profile_free(ow_profile *profile);
+
+struct ow_file_options {
+	size_t size;
+	const char *format; /* an importer's name, or NULL: recognise by content */
+	int64_t step;	    /* number for a file that is one step; INT64_MIN = the next free one */
+};
+
+struct ow_file_info {
+	const char *format;	 /* what it was recognised as */
+	double coverage;	 /* part of the graph's ops that ran, after a RunMetadata */
+	bool missing_step_stats; /* a RunMetadata without any statistics */
+};
+
+/* Adds a file ("-" = standard input). Both structs may be NULL. */
+OW_API ow_status ow_profile_add_file(ow_profile *profile, const char *path,
+				     const struct ow_file_options *options,
+				     struct ow_file_info *info, struct ow_error *err);
+OW_API ow_status ow_profile_add_memory(ow_profile *profile, const char *name, const void *data,
+				       size_t len, const struct ow_file_options *options,
+				       struct ow_file_info *info, struct ow_error *err);
+
+/* Ends loading: from here on the profile is read-only and may be shared between threads. */
+OW_API ow_status ow_profile_freeze(ow_profile *profile, struct ow_error *err);
+
+/* All of the above in one call, for files, directories and glob patterns: inputs are recognised,
+ * applied in the right order, and frozen. Files that cannot be used are skipped with a note as long as
+ * another one can. */
+OW_API ow_status ow_profile_open(const char *const *paths, size_t count,
+				 const struct ow_open_options *options, ow_profile **profile,
+				 struct ow_error *err);
+
+/* Values of a checkpoint's variables become visible (tfprof's tensor_value); before the freeze its
+ * variables are also marked among the ops. */
+OW_API ow_status ow_profile_set_checkpoint(ow_profile *profile, const char *prefix,
+					   struct ow_error *err);
+
+/* Step numbers, ascending. Returns how many there are; fills at most `cap`. */
+OW_API size_t ow_profile_steps(const ow_profile *profile, int64_t *numbers, size_t cap);
+OW_API bool ow_profile_has_code(const ow_profile *profile);
+/* Something of the input was lost, repaired or missing: see the view "notes". */
+OW_API bool ow_profile_damaged(const ow_profile *profile);
+
+struct ow_memory_use {
+	uint64_t used, peak, limit;
+};
+OW_API void ow_profile_memory(const ow_profile *profile, struct ow_memory_use *use);
+
+/* ---- results ---------------------------------------------------------------------------------- */
+
+typedef struct ow_result ow_result;
+
+typedef enum ow_type { OW_TYPE_INT, OW_TYPE_REAL, OW_TYPE_TEXT, OW_TYPE_BOOL } ow_type;
+typedef enum ow_unit { OW_UNIT_PLAIN, OW_UNIT_NS, OW_UNIT_BYTES, OW_UNIT_COUNT, OW_UNIT_PERCENT } ow_unit;
+
+struct ow_column {
+	const char *name;  /* for programs */
+	const char *title; /* for people */
+	ow_type type;
+	ow_unit unit;
+};
+
+OW_API void ow_result_free(ow_result *result);
+OW_API uint32_t ow_result_rows(const ow_result *result);
+OW_API uint32_t ow_result_columns(const ow_result *result);
+OW_API bool ow_result_column(const ow_result *result, uint32_t column, struct ow_column *info);
+/* The column of that name, or UINT32_MAX. */
+OW_API uint32_t ow_result_find(const ow_result *result, const char *name);
+/* Depth of a row in a tree, 0 in a flat result. */
+OW_API uint32_t ow_result_depth(const ow_result *result, uint32_t row);
+OW_API bool ow_result_known(const ow_result *result, uint32_t row, uint32_t column);
+OW_API int64_t ow_result_int(const ow_result *result, uint32_t row, uint32_t column);
+OW_API double ow_result_real(const ow_result *result, uint32_t row, uint32_t column);
+OW_API const char *ow_result_text(const ow_result *result, uint32_t row, uint32_t column,
+				  size_t *len);
+/* Remarks on how the result came about, one line each; NULL after the last. */
+OW_API const char *ow_result_message(const ow_result *result, uint32_t index);
+
+/* ---- views ------------------------------------------------------------------------------------ */
+
+/* tfprof's options; views use those that make sense for them. */
+struct ow_view_options {
+	size_t size;
+	int32_t max_depth;
+	int64_t min_bytes, min_peak_bytes, min_residual_bytes, min_output_bytes;
+	int64_t min_micros, min_accelerator_micros, min_cpu_micros;
+	int64_t min_params, min_float_ops, min_occurrence;
+	int64_t step;	      /* negative = average over all */
+	const char *order_by; /* "" = do not sort */
+	struct ow_list account_type_regexes, start_name_regexes, trim_name_regexes;
+	struct ow_list show_name_regexes, hide_name_regexes;
+	bool account_displayed_op_only;
+	struct ow_list select;
+	uint32_t limit; /* rows; 0 = all */
+};
+OW_API void ow_view_options_init(struct ow_view_options *options);
+
+struct ow_part_info {
+	const char *name, *summary;
+	const char *detail; /* importer: usual file names; sink: extension; rule: tfprof's checker */
+};
+/* What this build can do. Each returns false beyond the last. */
+OW_API bool ow_view_info(size_t index, struct ow_part_info *info);
+OW_API bool ow_importer_info(size_t index, struct ow_part_info *info);
+OW_API bool ow_sink_info(size_t index, struct ow_part_info *info);
+OW_API bool ow_rule_info(size_t index, struct ow_part_info *info);
+
+OW_API ow_status ow_view(ow_profile *profile, const char *view,
+			 const struct ow_view_options *options, ow_result **result,
+			 struct ow_error *err);
+
+/* Runs the advice rules (or those named): one row per finding. */
+OW_API ow_status ow_advise(ow_profile *profile, const struct ow_list *rules, ow_result **result,
+			   struct ow_error *err);
+
+/* ---- writing ---------------------------------------------------------------------------------- */
+
+/* Takes bytes; returns false when it cannot take more (a closed pipe ends quietly). */
+typedef bool (*ow_write_fn)(void *arg, const void *bytes, size_t len);
+typedef void (*ow_line_fn)(void *arg, const char *line, size_t len);
+
+struct ow_write_options {
+	size_t size;
+	uint32_t width; /* fit text to this many columns; 0 = do not fit */
+	bool colour;
+	const char *metric; /* folded, flamegraph: which value */
+	const char *title;
+	ow_line_fn message;  /* what tfprof prints on stderr while writing */
+	ow_line_fn progress; /* what tfprof prints on stdout while writing */
+	void *line_arg;
+};
+OW_API void ow_write_options_init(struct ow_write_options *options);
+
+/* Writes through a sink: "text", "json", "csv", "tfprof", "timeline", "pprof", "folded", … */
+OW_API ow_status ow_result_write(ow_result *result, const char *sink,
+				 const struct ow_write_options *options, ow_write_fn write, void *arg,
+				 struct ow_error *err);
+/* The same into a file, which appears whole or not at all. */
+OW_API ow_status ow_result_write_file(ow_result *result, const char *sink,
+				      const struct ow_write_options *options, const char *path,
+				      struct ow_error *err);
+
+/* Facts about the inputs ("what is in here") as JSON, and what was lost. */
+OW_API ow_status ow_info_json(ow_profile *profile, ow_write_fn write, void *arg,
+			      struct ow_error *err);
+
+/* What opening a file would take, from its size and first bytes only. */
+struct ow_estimate {
+	size_t size;
+	const char *format;    /* NULL when unknown */
+	const char *container; /* "gzip", … or "" */
+	uint64_t file_bytes, content_bytes, events, memory_bytes;
+};
+OW_API ow_status ow_estimate_file(const char *path, struct ow_estimate *estimate,
+				  struct ow_error *err);
+
+/* ---- this build ------------------------------------------------------------------------------- */
+
+OW_API const char *ow_version(void);
+/* Optional parts: index 0, 1, …; false beyond the last. summary says whether it was found. */
+OW_API bool ow_build_part(size_t index, struct ow_part_info *info);
+
 #ifdef __cplusplus
 }
 #endif

@@ -9,26 +9,11 @@
 #include "model/result.h"
 #include "model/tree.h"
 
-struct view_list {
-	const char *const *items;
-	size_t count;
-};
+/* The public structs are the internal ones. */
+#define view_list ow_list
+#define view_options ow_view_options
 
-/* tfprof's options, with its defaults from view_options_init; other views use what fits. */
-struct view_options {
-	int32_t max_depth;
-	int64_t min_bytes, min_peak_bytes, min_residual_bytes, min_output_bytes;
-	int64_t min_micros, min_accelerator_micros, min_cpu_micros;
-	int64_t min_params, min_float_ops, min_occurrence;
-	int64_t step;
-	const char *order_by; /* "" = do not sort */
-	struct view_list account_type_regexes, start_name_regexes, trim_name_regexes;
-	struct view_list show_name_regexes, hide_name_regexes;
-	bool account_displayed_op_only;
-	struct view_list select;
-	uint32_t limit; /* rows; 0 = all */
-};
-
+/* tfprof's defaults. */
 void view_options_init(struct view_options *options);
 
 struct view {
