@@ -1,0 +1,61 @@
+#!/usr/bin/python3
+"""Installs the build into a scratch folder, uses it as a stranger would, and uninstalls it."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(os.environ.get("OPWATCH_SRC", ".")).resolve()
+BUILD = pathlib.Path(os.environ.get("OPWATCH_BUILD", ROOT / "build/release"))
+PREFIX = "/opt/opwatch"
+PROGRAM = """#include <opwatch/opwatch.h>
+#include <stdio.h>
+int main(void) { return puts(ow_status_name(OW_OK)) < 0; }
+"""
+
+
+def run(*command, **more):
+    return subprocess.run([str(c) for c in command], check=True, text=True, stdout=subprocess.PIPE, **more).stdout
+
+
+class Install(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = pathlib.Path(directory.name)
+        self.prefix = pathlib.Path(directory.name + PREFIX)
+        run("cmake", "--install", BUILD, "--prefix", PREFIX, env={**os.environ, "DESTDIR": directory.name})
+
+    def test_everything_is_there(self):
+        for name in ("bin/opwatch", "include/opwatch/opwatch.h", "share/bash-completion/completions/tfprof",
+                     "share/zsh/vendor-completions/_opwatch", "share/fish/vendor_completions.d/opwatch.fish"):
+            self.assertTrue((self.prefix / name).is_file(), name)
+        for page in ROOT.glob("docs/man/*.1"):
+            self.assertTrue((self.prefix / "share/man/man1" / page.name).is_file(), page.name)
+        self.assertEqual(os.readlink(self.prefix / "bin/tfprof"), "opwatch")
+        self.assertIn("opwatch", run(self.prefix / "bin/opwatch", "--version"))
+
+    @unittest.skipUnless(shutil.which("cc") and shutil.which("pkg-config"), "no compiler")
+    def test_program_against_the_library(self):
+        library = next(self.prefix.rglob("libopwatch.so"))
+        self.assertIn("SONAME", run("readelf", "-d", library))
+        env = {**os.environ, "PKG_CONFIG_PATH": str(library.parent / "pkgconfig"), "LD_LIBRARY_PATH": str(library.parent)}
+        flags = run("pkg-config", "--cflags", "--libs", "opwatch", env=env).split()
+        program = self.root / "program"
+        run("cc", "-xc", "-", "-o", program, *flags, input=PROGRAM, env=env)
+        self.assertTrue(run(program, env=env).strip())
+
+    def test_uninstall_leaves_nothing(self):
+        run(ROOT / "tools/uninstall", BUILD, PREFIX, self.root)
+        self.assertEqual([p for p in self.prefix.rglob("*") if not p.is_dir()], [])
+        self.assertFalse((self.prefix / "include/opwatch").exists())
+
+
+if __name__ == "__main__":
+    if "OPWATCH_SANITIZE:STRING=\n" not in (BUILD / "CMakeCache.txt").read_text():
+        print("a library with sanitizers needs a program with sanitizers: not installed")
+        sys.exit(77)
+    unittest.main()
