@@ -92,4 +92,7 @@ clean: ## remove build/
 setup-%:
 	@tools/setup $*
 
+# Steps of one target depend on their order; ninja and ctest are parallel inside.
+.NOTPARALLEL:
+
 .PHONY: all help demo test test-integration golden asan tsan fuzz check format bench install uninstall deb fresh nightly clean
