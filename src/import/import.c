@@ -5,7 +5,6 @@
 #include "import/importer.h"
 
 #include "import/tf_finish.h"
-#include "wire/unpack.h"
 
 #define IMPORTER(name) &import_##name,
 const struct importer *const importers[] = {
@@ -98,16 +97,60 @@ static ow_status keep_input(struct builder *b, source_id source, struct input *i
 	return OW_OK;
 }
 
-static struct input *move_input(struct model *m, struct input *in)
+void import_discard(struct prepared *prepared)
 {
-	struct input *kept = mem_alloc(m->mem, sizeof(*kept));
+	struct input *in = prepared->in;
 
-	if (!kept) {
+	if (in) {
+		struct mem *mem = in->mem;
+
 		input_close(in);
-		return NULL;
+		mem_free(mem, in, sizeof(*in));
 	}
-	*kept = *in;
-	return kept;
+	prepared->in = NULL;
+}
+
+ow_status import_prepare(struct input *in, const struct importer *importer,
+			 struct prepared *prepared, struct error *err)
+{
+	ow_status status;
+
+	*prepared = (struct prepared){ .in = mem_alloc(in->mem, sizeof(*in)) };
+	if (!prepared->in) {
+		input_close(in);
+		return error_no_memory(err);
+	}
+	*prepared->in = *in;
+	status = unpack_input(prepared->in, &prepared->unpacked, err);
+	if (status == OW_OK) {
+		struct error local = { 0 };
+
+		prepared->importer = importer ? importer : importer_recognise(prepared->in, &local);
+		if (!prepared->importer) {
+			status = local.status;
+			if (err)
+				*err = local;
+		}
+	}
+	if (status != OW_OK)
+		import_discard(prepared);
+	return status;
+}
+
+static source_id add_source(struct builder *b, const struct prepared *prepared)
+{
+	const struct unpack_result *unpacked = &prepared->unpacked;
+	const char *container = unpacked->container ? unpacked->container : "";
+	uint64_t packed_size = unpacked->container ? unpacked->compressed_size : prepared->in->size;
+
+	return builder_new_source(
+		b, &(struct source_row){ .path = builder_cstr(b, prepared->in->name),
+					 .format = builder_cstr(b, prepared->importer->name),
+					 .container = builder_cstr(b, container),
+					 .size = prepared->in->size,
+					 .packed_size = packed_size,
+					 .rank = -1,
+					 .run = 1 });
 }
 
 static void note_container(struct builder *b, const struct unpack_result *unpacked)
@@ -118,63 +161,39 @@ static void note_container(struct builder *b, const struct unpack_result *unpack
 			     unpacked->container, unpacked->message);
 }
 
+ow_status import_prepared(struct builder *b, struct prepared *prepared,
+			  const struct import_options *options, struct import_ctx *out,
+			  struct error *err)
+{
+	struct import_ctx ctx = { .b = b, .in = prepared->in, .options = options, .err = err };
+	source_id source = add_source(b, prepared);
+	ow_status status = source.v ? keep_input(b, source, prepared->in, err) : b->status;
+
+	if (status != OW_OK) {
+		import_discard(prepared);
+		return status;
+	}
+	note_container(b, &prepared->unpacked);
+	status = prepared->importer->load(&ctx);
+	if (status == OW_OK)
+		status = builder_status(b);
+	if (status == OW_OK)
+		status = input_check_unchanged(prepared->in, err);
+	prepared->in->progress = NULL; /* belongs to the caller of this load */
+	prepared->in = NULL;	       /* the model's now */
+	if (out)
+		*out = ctx;
+	return status;
+}
+
 ow_status import_input(struct builder *b, struct input *in, const struct importer *importer,
 		       const struct import_options *options, struct import_ctx *out,
 		       struct error *err)
 {
-	struct import_ctx ctx = { .b = b, .options = options, .err = err };
-	struct unpack_result unpacked = { 0 };
-	ow_status status = unpack_input(in, &unpacked, err);
-	struct input *kept;
-	source_id source;
+	struct prepared prepared;
 
-	if (status != OW_OK) {
-		input_close(in);
-		return status;
-	}
-	kept = move_input(b->m, in);
-	if (!kept)
-		return builder_fail(b, error_no_memory(err));
-	if (!importer)
-		importer = importer_recognise(kept, err);
-	if (!importer) {
-		status = err ? err->status : OW_E_FORMAT;
-		goto drop;
-	}
-	source = builder_new_source(
-		b, &(struct source_row){ .path = builder_cstr(b, kept->name),
-					 .format = builder_cstr(b, importer->name),
-					 .container = builder_cstr(b, unpacked.container
-									      ? unpacked.container
-									      : ""),
-					 .size = kept->size,
-					 .packed_size = unpacked.container
-								? unpacked.compressed_size
-								: kept->size,
-					 .rank = -1,
-					 .run = 1 });
-	if (!source.v) {
-		status = b->status;
-		goto drop;
-	}
-	status = keep_input(b, source, kept, err);
-	if (status != OW_OK)
-		goto drop;
-	note_container(b, &unpacked);
-	ctx.in = kept;
-	status = importer->load(&ctx);
-	if (status == OW_OK)
-		status = builder_status(b);
-	if (status == OW_OK)
-		status = input_check_unchanged(kept, err);
-	kept->progress = NULL; /* belongs to the caller of this load */
-	if (out)
-		*out = ctx;
-	return status;
-drop:
-	input_close(kept);
-	mem_free(b->m->mem, kept, sizeof(*kept));
-	return status;
+	OW_TRY(import_prepare(in, importer, &prepared, err));
+	return import_prepared(b, &prepared, options, out, err);
 }
 
 ow_status import_finish(struct builder *b, const struct import_options *options, struct error *err)

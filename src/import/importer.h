@@ -12,6 +12,7 @@
 
 #include "base/input.h"
 #include "model/builder.h"
+#include "wire/unpack.h"
 
 /* What a sniffer may look at. */
 struct sniff {
@@ -63,8 +64,25 @@ const struct importer *importer_find(struct str name);
 /* The importer that is surest about the bytes; NULL and an error that says what was seen when none. */
 const struct importer *importer_recognise(const struct input *in, struct error *err);
 
-/* Loads one input with the given importer (NULL = recognise). Takes over `in`, also on failure: it
- * stays open in the model. Adds the source row; checks that the file did not change meanwhile. */
+/* An input that was unpacked and recognised, ready to be loaded. */
+struct prepared {
+	struct input *in;
+	const struct importer *importer;
+	struct unpack_result unpacked;
+};
+
+/* Unpacks and recognises (importer NULL) one input, which it takes over, also on failure. */
+ow_status import_prepare(struct input *in, const struct importer *importer,
+			 struct prepared *prepared, struct error *err);
+void import_discard(struct prepared *prepared);
+
+/* Loads it: adds the source row, runs the importer, checks that the file did not change meanwhile. The
+ * input stays open in the model, also on failure. */
+ow_status import_prepared(struct builder *b, struct prepared *prepared,
+			  const struct import_options *options, struct import_ctx *out,
+			  struct error *err);
+
+/* Both at once. */
 ow_status import_input(struct builder *b, struct input *in, const struct importer *importer,
 		       const struct import_options *options, struct import_ctx *out,
 		       struct error *err);
