@@ -38,6 +38,9 @@ struct sink_options {
 	/* lines that tfprof prints on stderr while writing */
 	void (*message)(void *arg, struct str line);
 	void *message_arg;
+	/* lines that it prints on stdout meanwhile ("generating trace file.") */
+	void (*stdout_line)(void *arg, struct str line);
+	void *stdout_arg;
 };
 
 struct sink {

@@ -1,0 +1,49 @@
+/*
+ * api_int.h: what the handles of opwatch.h are inside; shared by the files of src/api only.
+ */
+#ifndef API_API_INT_H
+#define API_API_INT_H
+
+#include "advise/rule.h"
+#include "analyze/view.h"
+#include "import/importer.h"
+#include "sink/sink.h"
+#include "wire/checkpoint.h"
+
+struct ow_profile {
+	struct mem mem;
+	struct model *m;
+	struct builder b;
+	struct error build_error; /* the builder's own; copied to the caller's */
+	struct ow_open_options options;
+	struct import_options import;
+	char **input_shapes; /* our copies */
+	struct checkpoint checkpoint;
+	bool has_checkpoint;
+	bool frozen;
+};
+
+struct ow_result {
+	struct result *r;
+	ow_profile *profile;
+	struct str *messages; /* advice only; views keep theirs in the tree */
+	size_t message_count;
+	bool flat; /* a tree's columns were made */
+};
+
+/* Makes a handle of a result, or frees it. */
+ow_status api_wrap_result(ow_profile *p, struct result *r, ow_result **out, struct error *err);
+
+/* paths.c: the files that a path, directory or glob pattern means, sorted by name. */
+struct path_list {
+	struct arena arena;
+	char **items;
+	size_t count, cap;
+};
+ow_status paths_expand(struct path_list *list, struct mem *mem, const char *const *paths,
+		       size_t count, struct error *err);
+
+/* redact.c: names and paths become hashes; before the freeze. */
+ow_status api_redact(ow_profile *p, struct error *err);
+
+#endif

@@ -1,0 +1,61 @@
+/* parts.c: what this build can do: the tables of parts and the optional libraries, as data. */
+#include "api/api_int.h"
+
+#include "opwatch_config.h"
+
+bool ow_view_info(size_t index, struct ow_part_info *info)
+{
+	if (index >= view_count)
+		return false;
+	*info = (struct ow_part_info){ views[index]->name, views[index]->summary,
+				       views[index]->tree ? "tree" : "" };
+	return true;
+}
+
+bool ow_importer_info(size_t index, struct ow_part_info *info)
+{
+	if (index >= importer_count)
+		return false;
+	*info = (struct ow_part_info){ importers[index]->name, importers[index]->summary,
+				       importers[index]->extensions };
+	return true;
+}
+
+bool ow_sink_info(size_t index, struct ow_part_info *info)
+{
+	if (index >= sink_count)
+		return false;
+	*info = (struct ow_part_info){ sinks[index]->name, sinks[index]->summary,
+				       sinks[index]->extension };
+	return true;
+}
+
+bool ow_rule_info(size_t index, struct ow_part_info *info)
+{
+	if (index >= rule_count)
+		return false;
+	*info = (struct ow_part_info){ rules[index]->name, rules[index]->summary,
+				       rules[index]->checker ? rules[index]->checker : "" };
+	return true;
+}
+
+const char *ow_version(void)
+{
+	return OPWATCH_VERSION;
+}
+
+bool ow_build_part(size_t index, struct ow_part_info *info)
+{
+	static const struct ow_part_info parts[] = {
+		{ "gzip", OPWATCH_HAVE_LIBDEFLATE ? "zlib and libdeflate" : "zlib only", "" },
+		{ "zstd", OPWATCH_HAVE_ZSTD ? "libzstd" : "not found when this was built", "" },
+		{ "line editing", OPWATCH_HAVE_LIBEDIT ? "libedit" : "not found when this was built",
+		  "" },
+		{ "regular expressions", "PCRE2, full match as in RE2", "" },
+	};
+
+	if (index >= ARRAY_COUNT(parts))
+		return false;
+	*info = parts[index];
+	return true;
+}

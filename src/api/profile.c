@@ -1,0 +1,390 @@
+/*
+ * profile.c: opening and freezing profiles; the bodies of the ow_profile functions.
+ */
+#include "api/api_int.h"
+
+void ow_open_options_init(struct ow_open_options *options)
+{
+	*options = (struct ow_open_options){ .size = sizeof(*options), .infer = true };
+}
+
+/* A caller built against an older header passes a smaller struct. */
+static void copy_options(struct ow_open_options *to, const struct ow_open_options *from)
+{
+	ow_open_options_init(to);
+	if (from)
+		memcpy(to, from, MIN(from->size, sizeof(*to)));
+	to->size = sizeof(*to);
+}
+
+static ow_status copy_shapes(ow_profile *p, struct error *err)
+{
+	size_t count = p->options.input_shapes.count;
+
+	if (!count)
+		return OW_OK;
+	p->input_shapes = ARENA_ARRAY(&p->m->arena, char *, count);
+	for (size_t i = 0; p->input_shapes && i < count; i++) {
+		p->input_shapes[i] =
+			arena_cstr(&p->m->arena, str_from(p->options.input_shapes.items[i]));
+		if (!p->input_shapes[i])
+			return error_no_memory(err);
+	}
+	if (!p->input_shapes)
+		return error_no_memory(err);
+	p->import.input_shapes = (const char *const *)p->input_shapes;
+	p->import.input_shape_count = count;
+	return OW_OK;
+}
+
+ow_status ow_profile_new(const struct ow_open_options *options, ow_profile **profile,
+			 struct error *err)
+{
+	ow_profile *p = calloc(1, sizeof(*p));
+	ow_status status;
+
+	*profile = NULL;
+	if (!p)
+		return error_no_memory(err);
+	copy_options(&p->options, options);
+	mem_init(&p->mem, (size_t)p->options.memory_limit);
+	p->m = model_new(&p->mem, err);
+	if (!p->m) {
+		free(p);
+		return OW_E_NO_MEMORY;
+	}
+	builder_init(&p->b, p->m, &p->build_error);
+	p->import = (struct import_options){ .infer = p->options.infer,
+					     .strict_proto = p->options.strict_proto,
+					     .step = INT64_MIN };
+	status = p->b.status != OW_OK ? error_no_memory(err) : copy_shapes(p, err);
+	if (status != OW_OK) {
+		ow_profile_free(p);
+		return status;
+	}
+	*profile = p;
+	return OW_OK;
+}
+
+void ow_profile_free(ow_profile *p)
+{
+	if (!p)
+		return;
+	if (p->has_checkpoint)
+		checkpoint_close(&p->checkpoint);
+	model_free(p->m);
+	free(p);
+}
+
+struct progress_arg {
+	ow_profile *p;
+	const char *name;
+};
+
+static bool report_progress(void *arg, uint64_t done, uint64_t total)
+{
+	struct progress_arg *progress = arg;
+	const struct ow_open_options *options = &progress->p->options;
+
+	return !options->progress ||
+	       options->progress(options->progress_arg, progress->name, done, total);
+}
+
+static void fill_info(ow_profile *p, struct ow_file_info *info, const struct import_ctx *ctx)
+{
+	if (!info)
+		return;
+	info->format = model_str(p->m, p->m->source.format[p->b.source.v]).ptr;
+	info->coverage = ctx->coverage;
+	info->missing_step_stats = ctx->missing_step_stats;
+}
+
+/* Failures of the builder (memory) are kept apart from the importer's: they end the profile. */
+static ow_status load(ow_profile *p, struct prepared *prepared,
+		      const struct ow_file_options *options, struct ow_file_info *info,
+		      struct error *err)
+{
+	struct progress_arg arg = { p, prepared->in->name };
+	struct progress progress = { report_progress, &arg };
+	struct import_options import = p->import;
+	struct import_ctx ctx = { 0 };
+	ow_status status;
+
+	if (options)
+		import.step = options->step;
+	prepared->in->progress = &progress;
+	status = import_prepared(&p->b, prepared, &import, &ctx, err);
+	if (status == OW_OK)
+		fill_info(p, info, &ctx);
+	else if (err && err->status == OW_OK && p->build_error.status != OW_OK)
+		*err = p->build_error;
+	return status;
+}
+
+static ow_status add_input(ow_profile *p, struct input *in, const struct ow_file_options *options,
+			   struct ow_file_info *info, struct error *err)
+{
+	const struct importer *importer = NULL;
+	struct prepared prepared;
+
+	if (options && options->format) {
+		importer = importer_find(str_from(options->format));
+		if (!importer) {
+			input_close(in);
+			return error_set(err, OW_E_USAGE,
+					 "no importer is called '%s'; 'opwatch formats' lists them",
+					 options->format);
+		}
+	}
+	OW_TRY(import_prepare(in, importer, &prepared, err));
+	return load(p, &prepared, options, info, err);
+}
+
+static ow_status check_open(const ow_profile *p, struct error *err)
+{
+	if (p->frozen)
+		return error_set(err, OW_E_USAGE, "the profile is frozen: nothing can be added");
+	if (p->b.status != OW_OK)
+		return error_set(err, p->b.status, "the profile ended with an error: %s",
+				 p->build_error.text);
+	return OW_OK;
+}
+
+ow_status ow_profile_add_file(ow_profile *p, const char *path, const struct ow_file_options *options,
+			      struct ow_file_info *info, struct error *err)
+{
+	struct input in;
+
+	error_clear(err);
+	OW_TRY(check_open(p, err));
+	OW_TRY(input_open(&in, &p->mem, path, err));
+	return add_input(p, &in, options, info, err);
+}
+
+ow_status ow_profile_add_memory(ow_profile *p, const char *name, const void *data, size_t len,
+				const struct ow_file_options *options, struct ow_file_info *info,
+				struct error *err)
+{
+	unsigned char *copy;
+	struct input in;
+	ow_status status;
+
+	error_clear(err);
+	OW_TRY(check_open(p, err));
+	copy = mem_alloc(&p->mem, len + 1); /* records are read from it later */
+	if (!copy)
+		return error_no_memory(err);
+	if (len)
+		memcpy(copy, data, len);
+	status = input_adopt_memory(&in, &p->mem, name, copy, len, len + 1, err);
+	if (status != OW_OK) {
+		mem_free(&p->mem, copy, len + 1);
+		return status;
+	}
+	return add_input(p, &in, options, info, err);
+}
+
+ow_status ow_profile_freeze(ow_profile *p, struct error *err)
+{
+	ow_status status;
+
+	error_clear(err);
+	OW_TRY(check_open(p, err));
+	status = import_finish(&p->b, &p->import, err);
+	if (status == OW_OK)
+		status = model_freeze(&p->b);
+	if (status == OW_OK && p->options.redact)
+		status = api_redact(p, err);
+	if (status == OW_OK)
+		p->frozen = true;
+	else if (err && err->status == OW_OK)
+		*err = p->build_error;
+	return status;
+}
+
+ow_status ow_profile_set_checkpoint(ow_profile *p, const char *prefix, struct error *err)
+{
+	struct builder *b = &p->b;
+
+	error_clear(err);
+	if (p->has_checkpoint)
+		checkpoint_close(&p->checkpoint);
+	p->has_checkpoint = false;
+	OW_TRY(checkpoint_open(&p->checkpoint, &p->mem, prefix, err));
+	p->has_checkpoint = true;
+	if (p->frozen)
+		return OW_OK;
+	for (size_t i = 0; i < p->checkpoint.var_count; i++) {
+		op_id op = model_find_op(p->m, p->checkpoint.vars[i].name);
+
+		if (op.v)
+			p->m->op.types[op.v] = builder_strset_add(
+				b, p->m->op.types[op.v], builder_cstr(b, "_checkpoint_variables"));
+	}
+	return builder_status(b);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+size_t ow_profile_steps(const ow_profile *p, int64_t *numbers, size_t cap)
+{
+	const struct model *m = p->m;
+	size_t count = m->step.count - 1;
+	int64_t *all;
+
+	if (!numbers || !cap || !count)
+		return count;
+	all = malloc(count * sizeof(*all));
+	if (!all)
+		return 0;
+	memcpy(all, m->step.number + 1, count * sizeof(*all));
+	qsort(all, count, sizeof(*all), by_number);
+	memcpy(numbers, all, MIN(count, cap) * sizeof(*all));
+	free(all);
+	return count;
+}
+
+bool ow_profile_has_code(const ow_profile *p)
+{
+	return p->m->has_code;
+}
+
+bool ow_profile_damaged(const ow_profile *p)
+{
+	return p->m->damaged;
+}
+
+void ow_profile_memory(const ow_profile *p, struct ow_memory_use *use)
+{
+	use->used = atomic_load(&((ow_profile *)(uintptr_t)p)->mem.used);
+	use->peak = atomic_load(&((ow_profile *)(uintptr_t)p)->mem.peak);
+	use->limit = p->mem.limit;
+}
+
+struct candidate {
+	struct prepared prepared;
+	size_t order;
+};
+
+/* Graphs before what annotates them; otherwise as given. */
+static int by_role(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->prepared.importer->role != y->prepared.importer->role)
+		return (int)x->prepared.importer->role - (int)y->prepared.importer->role;
+	return (x->order > y->order) - (x->order < y->order);
+}
+
+/* These end everything; any other failure only loses the file. */
+static bool fatal(ow_status status)
+{
+	return status == OW_E_NO_MEMORY || status == OW_E_INTERRUPTED || status == OW_E_INTERNAL ||
+	       status == OW_E_USAGE;
+}
+
+static void note_skipped(ow_profile *p, const struct error *why)
+{
+	source_id source = p->b.source;
+
+	p->b.source = (source_id){ 0 };
+	builder_note(&p->b, NOTE_DROPPED, OW_NO_OFFSET, "not used: %s", why->text);
+	p->b.source = source;
+}
+
+/* Opens and recognises all; returns how many are usable. */
+static ow_status prepare_all(ow_profile *p, const struct path_list *paths, struct candidate *found,
+			     size_t *count, struct error *first)
+{
+	for (size_t i = 0; i < paths->count; i++) {
+		struct error why = { 0 };
+		struct input in;
+		ow_status status = input_open(&in, &p->mem, paths->items[i], &why);
+
+		if (status == OW_OK)
+			status = import_prepare(&in, NULL, &found[*count].prepared, &why);
+		if (status == OW_OK) {
+			found[(*count)++].order = i;
+			continue;
+		}
+		if (first->status == OW_OK)
+			*first = why;
+		if (fatal(status))
+			return status;
+		note_skipped(p, &why);
+	}
+	return *count ? OW_OK : first->status;
+}
+
+static ow_status load_all(ow_profile *p, struct candidate *found, size_t count, struct error *first)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct error why = { 0 };
+		ow_status status = load(p, &found[i].prepared, NULL, NULL, &why);
+
+		if (status == OW_OK) {
+			used++;
+			continue;
+		}
+		if (first->status == OW_OK)
+			*first = why;
+		if (fatal(status) || p->b.status != OW_OK) {
+			*first = why;
+			return status;
+		}
+		note_skipped(p, &why);
+	}
+	return used ? OW_OK : first->status;
+}
+
+static ow_status open_paths(ow_profile *p, const struct path_list *paths, struct error *err)
+{
+	struct candidate *found = ARENA_ARRAY(&p->m->arena, struct candidate, paths->count);
+	struct error first = { 0 };
+	size_t count = 0;
+	ow_status status;
+
+	if (!found)
+		return error_no_memory(err);
+	status = prepare_all(p, paths, found, &count, &first);
+	if (status == OW_OK) {
+		qsort(found, count, sizeof(*found), by_role);
+		status = load_all(p, found, count, &first);
+	}
+	for (size_t i = 0; i < count; i++)
+		import_discard(&found[i].prepared);
+	if (status != OW_OK && err)
+		*err = first;
+	return status;
+}
+
+ow_status ow_profile_open(const char *const *paths, size_t count,
+			  const struct ow_open_options *options, ow_profile **profile,
+			  struct error *err)
+{
+	struct path_list list = { 0 };
+	ow_profile *p;
+	ow_status status;
+
+	error_clear(err);
+	OW_TRY(ow_profile_new(options, &p, err));
+	status = paths_expand(&list, &p->mem, paths, count, err);
+	if (status == OW_OK)
+		status = open_paths(p, &list, err);
+	arena_release(&list.arena);
+	if (status == OW_OK)
+		status = ow_profile_freeze(p, err);
+	if (status != OW_OK) {
+		ow_profile_free(p);
+		p = NULL;
+	}
+	*profile = p;
+	return status;
+}

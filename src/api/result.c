@@ -1,0 +1,291 @@
+/*
+ * result.c: running views and advice, and reading and writing their results; bodies of the ow_result,
+ * ow_view and ow_advise functions.
+ */
+#include "api/api_int.h"
+
+ow_status api_wrap_result(ow_profile *p, struct result *r, ow_result **out, struct error *err)
+{
+	ow_result *result = mem_zalloc(&p->mem, sizeof(*result));
+
+	if (!result) {
+		result_free(r);
+		return error_no_memory(err);
+	}
+	result->r = r;
+	result->profile = p;
+	*out = result;
+	return OW_OK;
+}
+
+void ow_result_free(ow_result *result)
+{
+	if (!result)
+		return;
+	result_free(result->r);
+	mem_free(&result->profile->mem, result, sizeof(*result));
+}
+
+void ow_view_options_init(struct ow_view_options *options)
+{
+	view_options_init(options);
+	options->size = sizeof(*options);
+}
+
+static ow_status check_frozen(const ow_profile *p, struct error *err)
+{
+	if (p->frozen)
+		return OW_OK;
+	return error_set(err, OW_E_USAGE, "the profile is still being loaded: freeze it first");
+}
+
+ow_status ow_view(ow_profile *p, const char *name, const struct ow_view_options *options,
+		  ow_result **out, struct error *err)
+{
+	struct ow_view_options full;
+	const struct view *view = view_find(name);
+	struct result *r;
+	ow_status status;
+
+	error_clear(err);
+	*out = NULL;
+	OW_TRY(check_frozen(p, err));
+	if (!view)
+		return error_set(err, OW_E_USAGE, "no view is called '%s'", name);
+	ow_view_options_init(&full);
+	if (options)
+		memcpy(&full, options, MIN(options->size, sizeof(full)));
+	r = result_new(&p->mem, view->name, err);
+	if (!r)
+		return OW_E_NO_MEMORY;
+	status = view->run(p->m, &full, r, err);
+	if (status == OW_OK)
+		status = r->status != OW_OK ? error_no_memory(err) : OW_OK;
+	if (status != OW_OK) {
+		result_free(r);
+		return status;
+	}
+	return api_wrap_result(p, r, out, err);
+}
+
+/* A tree becomes columns only when somebody reads cells or writes a table. */
+static ow_status flatten(ow_result *result, struct error *err)
+{
+	if (!result->r->tree || result->flat)
+		return OW_OK;
+	OW_TRY(tree_flatten(result->r, err));
+	result->flat = true;
+	return OW_OK;
+}
+
+static const struct result *columns_of(const ow_result *result)
+{
+	(void)flatten((ow_result *)(uintptr_t)result, NULL);
+	return result->r;
+}
+
+uint32_t ow_result_rows(const ow_result *result)
+{
+	return columns_of(result)->row_count;
+}
+
+uint32_t ow_result_columns(const ow_result *result)
+{
+	return columns_of(result)->column_count;
+}
+
+bool ow_result_column(const ow_result *result, uint32_t column, struct ow_column *info)
+{
+	const struct result *r = columns_of(result);
+
+	if (column >= r->column_count)
+		return false;
+	*info = (struct ow_column){ .name = r->columns[column].name,
+				    .title = r->columns[column].title,
+				    .type = (ow_type)r->columns[column].type,
+				    .unit = (ow_unit)r->columns[column].unit };
+	return true;
+}
+
+uint32_t ow_result_find(const ow_result *result, const char *name)
+{
+	const struct result *r = columns_of(result);
+
+	for (uint32_t i = 0; i < r->column_count; i++)
+		if (strcmp(r->columns[i].name, name) == 0)
+			return i;
+	return UINT32_MAX;
+}
+
+uint32_t ow_result_depth(const ow_result *result, uint32_t row)
+{
+	const struct result *r = columns_of(result);
+
+	return r->depth && row < r->row_count ? r->depth[row] : 0;
+}
+
+static const struct result_column *cell_column(const ow_result *result, uint32_t row, uint32_t column)
+{
+	const struct result *r = columns_of(result);
+
+	return row < r->row_count && column < r->column_count ? &r->columns[column] : NULL;
+}
+
+bool ow_result_known(const ow_result *result, uint32_t row, uint32_t column)
+{
+	const struct result_column *c = cell_column(result, row, column);
+
+	return c && (!c->known || c->known[row]);
+}
+
+int64_t ow_result_int(const ow_result *result, uint32_t row, uint32_t column)
+{
+	const struct result_column *c = cell_column(result, row, column);
+
+	if (!c || c->type == RESULT_TEXT)
+		return 0;
+	return c->type == RESULT_REAL ? (int64_t)c->reals[row] : c->ints[row];
+}
+
+double ow_result_real(const ow_result *result, uint32_t row, uint32_t column)
+{
+	const struct result_column *c = cell_column(result, row, column);
+
+	if (!c || c->type == RESULT_TEXT)
+		return 0;
+	return c->type == RESULT_REAL ? c->reals[row] : (double)c->ints[row];
+}
+
+const char *ow_result_text(const ow_result *result, uint32_t row, uint32_t column, size_t *len)
+{
+	const struct result_column *c = cell_column(result, row, column);
+	struct str text = c && c->type == RESULT_TEXT ? c->texts[row] : STR("");
+
+	if (len)
+		*len = text.len;
+	return text.ptr ? text.ptr : "";
+}
+
+const char *ow_result_message(const ow_result *result, uint32_t index)
+{
+	const struct tree *tree = result->r->tree;
+
+	if (index < result->message_count)
+		return result->messages[index].ptr;
+	return tree && index < tree->message_count ? tree->messages[index].ptr : NULL;
+}
+
+/* ---- writing ---------------------------------------------------------------------------------- */
+
+void ow_write_options_init(struct ow_write_options *options)
+{
+	*options = (struct ow_write_options){ .size = sizeof(*options) };
+}
+
+struct writer {
+	ow_write_fn write;
+	void *arg;
+	const struct ow_write_options *options;
+	const ow_profile *profile;
+};
+
+static ow_status write_bytes(void *arg, const void *bytes, size_t len, struct error *err)
+{
+	struct writer *writer = arg;
+
+	if (writer->write(writer->arg, bytes, len))
+		return OW_OK;
+	return error_set(err, OW_E_INTERRUPTED, "the output was closed");
+}
+
+static void send_message(void *arg, struct str line)
+{
+	struct writer *writer = arg;
+
+	if (writer->options->message)
+		writer->options->message(writer->options->line_arg, line.ptr, line.len);
+}
+
+static void send_stdout_line(void *arg, struct str line)
+{
+	struct writer *writer = arg;
+
+	if (writer->options->progress)
+		writer->options->progress(writer->options->line_arg, line.ptr, line.len);
+}
+
+/* Text of a checkpoint's tensor, or the line that says why there is none. */
+static void tensor_text(void *arg, struct str name, struct buf *text, struct buf *message)
+{
+	struct writer *writer = arg;
+	const struct checkpoint *checkpoint = &writer->profile->checkpoint;
+	struct checkpoint_tensor tensor;
+	struct error err = { 0 };
+
+	if (checkpoint_read(checkpoint, name, &tensor, &err) != OW_OK) {
+		buf_puts(message, err.text);
+		return;
+	}
+	switch (checkpoint_tensor_text(&tensor, text)) {
+	case TENSOR_TEXT_HUGE:
+		buf_puts(message, "Showing huge tensor, the tool might halt...");
+		break;
+	case TENSOR_TEXT_UNSUPPORTED:
+		buf_printf(message, "Not Supported type %d", (int)tensor.dtype);
+		break;
+	case TENSOR_TEXT_OK:
+		break;
+	}
+	checkpoint_tensor_release(&tensor);
+}
+
+static unsigned tree_bit(const struct result *r)
+{
+	return r->tree ? (unsigned)SINK_TREE_SCOPE << r->tree->kind : 0;
+}
+
+static ow_status find_sink(const ow_result *result, const char *name, const struct sink **sink,
+			   struct error *err)
+{
+	*sink = sink_find(name);
+	if (!*sink)
+		return error_set(err, OW_E_USAGE, "no output is called '%s'", name);
+	if ((*sink)->accepts & (SINK_RESULT | tree_bit(result->r)))
+		return OW_OK;
+	return error_set(err, OW_E_USAGE, "the output '%s' cannot show the view '%s'", name,
+			 result->r->name);
+}
+
+ow_status ow_result_write(ow_result *result, const char *name,
+			  const struct ow_write_options *options, ow_write_fn write, void *arg,
+			  struct error *err)
+{
+	struct ow_write_options full;
+	struct writer writer = { write, arg, &full, result->profile };
+	struct sink_options sink_options;
+	struct out out = { write_bytes, &writer };
+	const struct sink *sink;
+
+	error_clear(err);
+	OW_TRY(find_sink(result, name, &sink, err));
+	ow_write_options_init(&full);
+	if (options)
+		memcpy(&full, options, MIN(options->size, sizeof(full)));
+	if (sink->accepts & SINK_RESULT)
+		OW_TRY(flatten(result, err));
+	sink_options = (struct sink_options){
+		.width = full.width,
+		.colour = full.colour,
+		.metric = full.metric,
+		.title = full.title,
+		.message = send_message,
+		.message_arg = &writer,
+		.stdout_line = send_stdout_line,
+		.stdout_arg = &writer,
+	};
+	if (result->profile->has_checkpoint) {
+		sink_options.tensor = tensor_text;
+		sink_options.tensor_arg = &writer;
+	}
+	return sink->write(result->r, &sink_options, &out, err);
+}
