@@ -38,7 +38,7 @@ struct sink_options {
 	/* lines that tfprof prints on stderr while writing */
 	void (*message)(void *arg, struct str line);
 	void *message_arg;
-	/* lines that it prints on stdout meanwhile ("generating trace file.") */
+	/* lines that it prints on stdout meanwhile ("generating trace file."); no line feed in them */
 	void (*stdout_line)(void *arg, struct str line);
 	void *stdout_arg;
 };
@@ -47,6 +47,8 @@ struct sink {
 	const char *name, *summary, *extension;
 	unsigned accepts;
 	bool binary; /* not for a terminal */
+	/* What cannot be written at all (the wrong view or metric) is refused with OW_E_USAGE and a
+	 * message before the first byte, so a caller opens its file on the first write. */
 	ow_status (*write)(struct result *result, const struct sink_options *options,
 			   const struct out *out, struct error *err);
 };

@@ -1,0 +1,126 @@
+/*
+ * human.c: numbers for people; see human.h.
+ */
+#include "sink/human.h"
+
+#include <math.h>
+
+struct scale {
+	double from; /* the smallest number that is shown in it */
+	const char *suffix;
+};
+
+/* 999.5 and not 1000, so that no number is rounded to four digits before its suffix. */
+static const struct scale scales_ns[] = {
+	{ 3599.5e9, "h" }, { 999.5e6, "s" }, { 999.5e3, "ms" }, { 999.5, "us" }, { 0, "ns" }
+};
+static const double factors_ns[] = { 3600e9, 1e9, 1e6, 1e3, 1 };
+static const struct scale scales_bytes[] = {
+	{ 999.5e12, "PB" }, { 999.5e9, "TB" }, { 999.5e6, "GB" }, { 999.5e3, "MB" },
+	{ 999.5, "kB" },    { 0, "B" }
+};
+static const struct scale scales_count[] = {
+	{ 999.5e12, "P" }, { 999.5e9, "T" }, { 999.5e6, "G" }, { 999.5e3, "M" },
+	{ 999.5, "k" },	   { 0, "" }
+};
+static const double factors_thousand[] = { 1e15, 1e12, 1e9, 1e6, 1e3, 1 };
+
+static const char *unit_suffix(enum result_unit unit)
+{
+	switch (unit) {
+	case RESULT_NS:
+		return "ns";
+	case RESULT_BYTES:
+		return "B";
+	case RESULT_PERCENT:
+		return "%";
+	default:
+		return "";
+	}
+}
+
+static size_t print_number(char *to, double value, const char *suffix, bool whole)
+{
+	double size = fabs(value);
+	int decimals = whole ? 0 : size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
+	int len = snprintf(to, HUMAN_BYTES, "%.*f%s", decimals, value, suffix);
+
+	return len < 0 ? 0 : MIN((size_t)len, (size_t)HUMAN_BYTES - 1);
+}
+
+static size_t print_scaled(char *to, double value, const struct scale *scales,
+			   const double *factors)
+{
+	double size = fabs(value);
+
+	while (size < scales->from) {
+		scales++;
+		factors++;
+	}
+	/* what needs no scaling is a whole number, unless it came as a fraction */
+	return print_number(to, value / *factors, scales->suffix,
+			    *factors == 1.0 && value == floor(value));
+}
+
+static size_t print_unit(char *to, double value, enum result_unit unit)
+{
+	switch (unit) {
+	case RESULT_NS:
+		return print_scaled(to, value, scales_ns, factors_ns);
+	case RESULT_BYTES:
+		return print_scaled(to, value, scales_bytes, factors_thousand);
+	case RESULT_COUNT:
+		return print_scaled(to, value, scales_count, factors_thousand);
+	case RESULT_PERCENT:
+		return (size_t)snprintf(to, HUMAN_BYTES, "%.1f%%", value);
+	default:
+		return (size_t)snprintf(to, HUMAN_BYTES, "%.4g", value);
+	}
+}
+
+size_t human_int(char *to, int64_t value, enum result_unit unit, bool full)
+{
+	if (full || unit == RESULT_PLAIN)
+		return (size_t)snprintf(to, HUMAN_BYTES, "%" PRId64 "%s", value,
+					unit_suffix(unit));
+	return print_unit(to, (double)value, unit);
+}
+
+size_t human_real(char *to, double value, enum result_unit unit, bool full)
+{
+	if (!isfinite(value))
+		return (size_t)snprintf(to, HUMAN_BYTES, "%s", isnan(value) ? "nan" :
+							       value > 0    ? "inf" :
+									      "-inf");
+	if (full)
+		return (size_t)snprintf(to, HUMAN_BYTES, "%.17g%s", value, unit_suffix(unit));
+	if (fabs(value) >= 1e18) /* no scale reaches that far */
+		return (size_t)snprintf(to, HUMAN_BYTES, "%.3g%s", value, unit_suffix(unit));
+	return print_unit(to, value, unit);
+}
+
+const struct metric_info metric_infos[METRIC_COUNT] = {
+	[METRIC_BYTES] = { "bytes", "requested memory", RESULT_BYTES },
+	[METRIC_PEAK_BYTES] = { "peak_bytes", "peak memory", RESULT_BYTES },
+	[METRIC_RESIDUAL_BYTES] = { "residual_bytes", "memory not released", RESULT_BYTES },
+	[METRIC_OUTPUT_BYTES] = { "output_bytes", "output memory", RESULT_BYTES },
+	[METRIC_MICROS] = { "micros", "time", RESULT_NS },
+	[METRIC_ACCELERATOR_MICROS] = { "accelerator_micros", "accelerator time", RESULT_NS },
+	[METRIC_CPU_MICROS] = { "cpu_micros", "cpu time", RESULT_NS },
+	[METRIC_PARAMS] = { "params", "parameters", RESULT_COUNT },
+	[METRIC_FLOAT_OPS] = { "float_ops", "float operations", RESULT_COUNT },
+	[METRIC_RUN_COUNT] = { "run_count", "runs", RESULT_COUNT },
+	[METRIC_DEFINITION_COUNT] = { "definition_count", "definitions", RESULT_COUNT },
+};
+
+enum metric metric_find(const char *name)
+{
+	if (!name || !*name)
+		return METRIC_MICROS;
+	if (!strcmp(name, "occurrence")) /* the column that shows both counts */
+		return METRIC_RUN_COUNT;
+	for (unsigned i = 0; i < METRIC_COUNT; i++)
+		if (!strcmp(name, metric_infos[i].name))
+			return (enum metric)i;
+	return METRIC_COUNT;
+}

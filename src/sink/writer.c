@@ -1,0 +1,311 @@
+/*
+ * writer.c: the buffered writer of the sinks; see writer.h.
+ */
+#include "sink/writer.h"
+
+#include <stdarg.h>
+
+#define WRITER_BYTES 65536
+#define WRITER_PRINTF_MAX 512
+
+void writer_init(struct writer *w, struct mem *mem, const struct out *out, struct error *err)
+{
+	*w = (struct writer){ .out = out, .mem = mem, .err = err };
+	w->ptr = mem_alloc(mem, WRITER_BYTES);
+	if (!w->ptr)
+		w->status = error_no_memory(err);
+}
+
+void writer_fail(struct writer *w, ow_status status)
+{
+	if (w->status == OW_OK)
+		w->status = status;
+}
+
+static void writer_flush(struct writer *w)
+{
+	if (w->status == OW_OK && w->len)
+		w->status = w->out->write(w->out->arg, w->ptr, w->len, w->err);
+	w->len = 0;
+}
+
+ow_status writer_finish(struct writer *w)
+{
+	writer_flush(w);
+	if (w->ptr)
+		mem_free(w->mem, w->ptr, WRITER_BYTES);
+	w->ptr = NULL;
+	return w->status;
+}
+
+void writer_add(struct writer *w, const void *bytes, size_t len)
+{
+	if (w->status != OW_OK || !len)
+		return;
+	if (len > WRITER_BYTES - w->len)
+		writer_flush(w);
+	if (w->status != OW_OK)
+		return;
+	if (len > WRITER_BYTES) {
+		w->status = w->out->write(w->out->arg, bytes, len, w->err);
+		return;
+	}
+	memcpy(w->ptr + w->len, bytes, len);
+	w->len += len;
+}
+
+void writer_char(struct writer *w, char c)
+{
+	writer_add(w, &c, 1);
+}
+
+void writer_repeat(struct writer *w, char c, size_t count)
+{
+	char chunk[64];
+
+	memset(chunk, c, sizeof(chunk));
+	for (; count > sizeof(chunk); count -= sizeof(chunk))
+		writer_add(w, chunk, sizeof(chunk));
+	writer_add(w, chunk, count);
+}
+
+void writer_printf(struct writer *w, const char *format, ...)
+{
+	char text[WRITER_PRINTF_MAX];
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	OW_ASSERT(len >= 0 && (size_t)len < sizeof(text));
+	if (len > 0)
+		writer_add(w, text, MIN((size_t)len, sizeof(text) - 1));
+}
+
+void writer_int(struct writer *w, int64_t value)
+{
+	char text[24];
+	size_t at = sizeof(text);
+	uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+
+	do {
+		text[--at] = (char)('0' + rest % 10);
+		rest /= 10;
+	} while (rest);
+	if (value < 0)
+		text[--at] = '-';
+	writer_add(w, text + at, sizeof(text) - at);
+}
+
+void writer_micros(struct writer *w, int64_t ns)
+{
+	int64_t rest = ns % 1000;
+
+	if (!rest) {
+		writer_int(w, ns / 1000);
+		return;
+	}
+	if (ns < 0)
+		writer_char(w, '-');
+	writer_printf(w, "%" PRIu64 ".%03d", (ns < 0 ? -(uint64_t)ns : (uint64_t)ns) / 1000,
+		      (int)(rest < 0 ? -rest : rest));
+}
+
+void writer_real(struct writer *w, double value)
+{
+	char text[40];
+
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	writer_puts(w, text);
+}
+
+/* Length of the longest valid prefix, so that most texts are written in one piece. An invalid byte
+ * after it is replaced. */
+static size_t put_valid(struct writer *w, struct str s)
+{
+	size_t valid = utf8_valid_prefix(s);
+
+	writer_add(w, s.ptr, valid);
+	if (valid == s.len)
+		return valid;
+	writer_puts(w, "\xef\xbf\xbd");
+	return valid + 1;
+}
+
+void writer_utf8(struct writer *w, struct str s)
+{
+	while (s.len)
+		s = str_skip(s, put_valid(w, s));
+}
+
+/* The short escape of JSON for a byte, or 0. */
+static char json_short_escape(unsigned char c)
+{
+	switch (c) {
+	case '"':
+	case '\\':
+		return (char)c;
+	case '\b':
+		return 'b';
+	case '\f':
+		return 'f';
+	case '\n':
+		return 'n';
+	case '\r':
+		return 'r';
+	case '\t':
+		return 't';
+	default:
+		return 0;
+	}
+}
+
+static void put_json_escape(struct writer *w, unsigned char c)
+{
+	char letter = json_short_escape(c);
+
+	if (letter) {
+		writer_char(w, '\\');
+		writer_char(w, letter);
+	} else {
+		writer_printf(w, "\\u%04x", c);
+	}
+}
+
+void writer_json(struct writer *w, struct str s)
+{
+	size_t run = 0;
+
+	writer_char(w, '"');
+	for (size_t i = 0; i < s.len; i++) {
+		unsigned char c = (unsigned char)s.ptr[i];
+
+		if (c >= 0x20 && c != '"' && c != '\\')
+			continue;
+		writer_utf8(w, str_make(s.ptr + run, i - run));
+		put_json_escape(w, c);
+		run = i + 1;
+	}
+	writer_utf8(w, str_skip(s, run));
+	writer_char(w, '"');
+}
+
+#define REPLACEMENT 0xfffdu
+
+/* jsoncpp's decoder: the first byte alone tells the length, a continuation byte leads a sequence of
+ * two, and only cut, overlong and surrogate sequences are refused. Four bytes are decoded rightly
+ * here and not with its misplaced first three bits. */
+static uint32_t jsoncpp_decode(struct str s, size_t *used)
+{
+	const unsigned char *p = (const unsigned char *)s.ptr;
+	uint32_t code;
+
+	*used = 1;
+	if (p[0] < 0x80)
+		return p[0];
+	if (p[0] < 0xe0) {
+		if (s.len < 2)
+			return REPLACEMENT;
+		*used = 2;
+		code = (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu);
+		return code < 0x80 ? REPLACEMENT : code;
+	}
+	if (p[0] < 0xf0) {
+		if (s.len < 3)
+			return REPLACEMENT;
+		*used = 3;
+		code = (p[0] & 0x0fu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+		return code < 0x800 || (code >= 0xd800 && code < 0xe000) ? REPLACEMENT : code;
+	}
+	if (p[0] >= 0xf8 || s.len < 4)
+		return REPLACEMENT;
+	*used = 4;
+	code = (p[0] & 0x07u) << 18 | (p[1] & 0x3fu) << 12 | (p[2] & 0x3fu) << 6 | (p[3] & 0x3fu);
+	return code < 0x10000 || code > 0x10ffff ? REPLACEMENT : code;
+}
+
+/* How many bytes from the start need no escape. */
+static size_t json_plain_ascii(struct str s)
+{
+	for (size_t i = 0; i < s.len; i++) {
+		unsigned char c = (unsigned char)s.ptr[i];
+
+		if (c < 0x20 || c >= 0x80 || c == '"' || c == '\\')
+			return i;
+	}
+	return s.len;
+}
+
+void writer_json_ascii(struct writer *w, struct str s)
+{
+	for (size_t used = 0; s.len; s = str_skip(s, used)) {
+		uint32_t code;
+
+		used = json_plain_ascii(s);
+		if (used) {
+			writer_add(w, s.ptr, used);
+			continue;
+		}
+		code = jsoncpp_decode(s, &used);
+		if (code < 0x80) {
+			put_json_escape(w, (unsigned char)code);
+		} else if (code < 0x10000) {
+			writer_printf(w, "\\u%04x", code);
+		} else {
+			code -= 0x10000;
+			writer_printf(w, "\\u%04x\\u%04x", 0xd800 + (code >> 10),
+				      0xdc00 + (code & 0x3ff));
+		}
+	}
+}
+
+static const char *xml_entity(unsigned char c)
+{
+	switch (c) {
+	case '<':
+		return "&lt;";
+	case '>':
+		return "&gt;";
+	case '&':
+		return "&amp;";
+	case '"':
+		return "&quot;";
+	case '\r': /* an attribute would read it as a blank, a text as a line feed */
+		return "&#13;";
+	default:
+		return c < 0x20 && c != '\n' && c != '\t' ? "\xef\xbf\xbd" : NULL;
+	}
+}
+
+/* U+FFFE and U+FFFF are valid UTF-8 and not valid XML. */
+static bool xml_noncharacter(struct str s)
+{
+	return s.len >= 3 && !memcmp(s.ptr, "\xef\xbf", 2) && (unsigned char)s.ptr[2] >= 0xbe;
+}
+
+void writer_xml(struct writer *w, struct str s)
+{
+	size_t run = 0;
+
+	for (size_t i = 0; i < s.len; i++) {
+		const char *entity = xml_entity((unsigned char)s.ptr[i]);
+		size_t skip = 1;
+
+		if (!entity && xml_noncharacter(str_skip(s, i))) {
+			entity = "\xef\xbf\xbd";
+			skip = 3;
+		}
+		if (!entity)
+			continue;
+		writer_utf8(w, str_make(s.ptr + run, i - run));
+		writer_puts(w, entity);
+		run = i + skip;
+		i = run - 1;
+	}
+	writer_utf8(w, str_skip(s, run));
+}

@@ -1,0 +1,59 @@
+/*
+ * writer.h: buffered text on a struct out, for the sinks. The first failure is remembered and
+ * everything after it does nothing, so a sink writes straight on and returns writer_finish; loops
+ * over many rows look at `status` now and then to leave early when nobody reads any more.
+ *
+ * Also the ways to write a string that several sinks share. Not here: opening or naming files.
+ */
+#ifndef SINK_WRITER_H
+#define SINK_WRITER_H
+
+#include "sink/sink.h"
+
+struct writer {
+	const struct out *out;
+	struct mem *mem;
+	char *ptr;
+	size_t len;
+	ow_status status;
+	struct error *err;
+};
+
+void writer_init(struct writer *w, struct mem *mem, const struct out *out, struct error *err);
+/* Writes what is left, frees the buffer and gives the status of the whole. */
+ow_status writer_finish(struct writer *w) OW_MUST_CHECK;
+/* Remembers a failure of the caller; the first one wins. */
+void writer_fail(struct writer *w, ow_status status);
+
+void writer_add(struct writer *w, const void *bytes, size_t len);
+void writer_char(struct writer *w, char c);
+void writer_repeat(struct writer *w, char c, size_t count);
+/* At most 512 bytes; meant for numbers, not for names. */
+void writer_printf(struct writer *w, const char *format, ...) OW_PRINTF(2, 3);
+void writer_int(struct writer *w, int64_t value);
+/* Nanoseconds as microseconds: whole, or with three decimals when they are not. */
+void writer_micros(struct writer *w, int64_t ns);
+/* The shortest decimal that reads back as the same number; not for infinities and NaN. */
+void writer_real(struct writer *w, double value);
+
+static inline void writer_str(struct writer *w, struct str s)
+{
+	writer_add(w, s.ptr, s.len);
+}
+static inline void writer_puts(struct writer *w, const char *text)
+{
+	writer_add(w, text, strlen(text));
+}
+
+/* A string literal of JSON in quotes. UTF-8 stays, each invalid byte becomes U+FFFD. */
+void writer_json(struct writer *w, struct str s);
+/* The same in ASCII, byte for byte as jsoncpp 1.8.4 does it, between quotes of the caller: everything
+ * outside ASCII as \u escapes. It takes the bytes of a sequence without looking whether they are
+ * continuation bytes, which shows in names cut within a character. */
+void writer_json_ascii(struct writer *w, struct str s);
+/* Text or attribute value of XML. What XML cannot carry becomes U+FFFD; line feeds stay. */
+void writer_xml(struct writer *w, struct str s);
+/* UTF-8 with U+FFFD for invalid bytes, nothing else changed. */
+void writer_utf8(struct writer *w, struct str s);
+
+#endif
