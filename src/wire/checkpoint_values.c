@@ -1,0 +1,377 @@
+/*
+ * checkpoint_values.c: values of tensor bundles: the bytes of an entry from its data file, checked by
+ * their CRC and turned into this machine's byte order; strings; and partitioned variables, put
+ * together from their slices.
+ */
+#include "wire/checkpoint_int.h"
+
+#include "wire/crc32c.h"
+
+#include <byteswap.h>
+
+struct reader {
+	const struct checkpoint *c;
+	struct checkpoint_tensor *t;
+	struct error *err;
+};
+
+/* TensorFlow says "Key  not found" with an encoded key for a lost slice; we name it. */
+static ow_status not_found(struct reader *r, struct str name, const char *slice)
+{
+	return checkpoint_fail(&r->t->code, "Not found", r->err, OW_E_NOT_FOUND,
+			       "Key %.*s%s not found in checkpoint", STR_ARG(name), slice);
+}
+
+static ow_status bad_shape(struct reader *r, const struct checkpoint_var *var)
+{
+	struct pb message = pb_over(var->record.ptr, var->record.len);
+	struct pb_field f;
+	struct buf text;
+	ow_status status;
+
+	buf_init(&text, r->c->mem);
+	while (pb_next(&message, &f))
+		if (f.tag == PB_TAG(2, PB_BYTES))
+			shape_text(&text, pb_message(&f));
+	status = text.failed ? error_no_memory(r->err)
+			     : checkpoint_fail(&r->t->code, "Data loss", r->err, OW_E_CORRUPT,
+					       "Invalid tensor shape: %.*s %.*s",
+					       STR_ARG(var->name), STR_ARG(buf_str(&text)));
+	buf_release(&text);
+	return status;
+}
+
+static ow_status bad_size(struct reader *r, const struct checkpoint_var *var, const char *least,
+			  int64_t expected)
+{
+	return checkpoint_fail(&r->t->code, "Data loss", r->err, OW_E_CORRUPT,
+			       "Invalid size in bundle entry: key %.*s; stored size %" PRId64
+			       "; expected size %s%" PRId64,
+			       STR_ARG(var->name), var->size, least, expected);
+}
+
+static ow_status check_size(struct reader *r, const struct checkpoint_var *var)
+{
+	int64_t size = (int64_t)tf_dtype_size(var->dtype), expected;
+
+	if (var->dtype == TF_STRING)
+		return var->size < var->elements ? bad_size(r, var, "is at least ", var->elements)
+						 : OW_OK;
+	if (__builtin_mul_overflow(var->elements, size, &expected))
+		expected = INT64_MAX;
+	return var->size != expected ? bad_size(r, var, "", expected) : OW_OK;
+}
+
+static ow_status check_crc(struct reader *r, const struct checkpoint_var *var, uint32_t crc)
+{
+	if (crc32c_unmask(var->crc) == crc)
+		return OW_OK;
+	return checkpoint_fail(
+		&r->t->code, "Data loss", r->err, OW_E_CORRUPT,
+		"Checksum does not match: stored %08u vs. calculated on the restored "
+		"bytes %u",
+		crc32c_unmask(var->crc), crc);
+}
+
+/* All bytes of the entry from its data file, into memory of mem: *cap bytes at *bytes. */
+static ow_status read_bytes(struct reader *r, const struct checkpoint_var *var,
+			    unsigned char **bytes, size_t *cap)
+{
+	const struct checkpoint *c = r->c;
+	struct arena arena;
+	struct input in;
+	ow_status status;
+	char *path;
+
+	arena_init(&arena, c->mem);
+	path = arena_printf(&arena, "%s.data-%05d-of-%05d", c->prefix, var->shard, c->shard_count);
+	status = path ? checkpoint_open_file(&in, c->mem, path, &r->t->code, r->err)
+		      : error_no_memory(r->err);
+	arena_release(&arena);
+	if (status != OW_OK)
+		return status;
+	if (var->offset < 0 || var->size < 0 || (uint64_t)var->offset > in.size ||
+	    (uint64_t)var->size > in.size - (uint64_t)var->offset) {
+		status = checkpoint_fail(&r->t->code, "Out of range", r->err, OW_E_CORRUPT,
+					 "Read less bytes than requested");
+	} else {
+		*cap = (size_t)var->size + 1;
+		*bytes = mem_zalloc(c->mem, *cap);
+		status = *bytes ? input_read_at(&in, (uint64_t)var->offset, *bytes,
+						(size_t)var->size, r->err)
+				: error_no_memory(r->err);
+		if (status != OW_OK)
+			mem_free(c->mem, *bytes, *cap);
+	}
+	input_close(&in);
+	return status;
+}
+
+static void swap_bytes(unsigned char *at, size_t bytes, size_t unit)
+{
+	for (; bytes >= unit; bytes -= unit, at += unit)
+		for (size_t i = 0; i < unit / 2; i++) {
+			unsigned char byte = at[i];
+
+			at[i] = at[unit - 1 - i];
+			at[unit - 1 - i] = byte;
+		}
+}
+
+/* A complex number is two numbers. */
+static size_t swap_unit(int32_t dtype)
+{
+	size_t size = tf_dtype_size(dtype);
+
+	return dtype == TF_COMPLEX64 || dtype == TF_COMPLEX128 ? size / 2 : size;
+}
+
+static ow_status read_numbers(struct reader *r, const struct checkpoint_var *var,
+			      struct checkpoint_tensor *to)
+{
+	ow_status status;
+
+	OW_TRY(check_size(r, var));
+	OW_TRY(read_bytes(r, var, &to->data, &to->data_cap));
+	to->data_size = (size_t)var->size;
+	status = check_crc(r, var, crc32c(to->data, to->data_size));
+	if (status == OW_OK && r->c->big_endian)
+		swap_bytes(to->data, to->data_size, swap_unit(var->dtype));
+	return status;
+}
+
+/* The lengths take part in the CRC as fixed numbers, in the byte order of the writer. */
+static uint32_t crc_of_length(uint32_t crc, uint64_t length, bool big_endian)
+{
+	uint64_t wide = big_endian ? bswap_64(length) : length;
+	uint32_t narrow = big_endian ? bswap_32((uint32_t)length) : (uint32_t)length;
+
+	return length <= UINT32_MAX ? crc32c_extend(crc, &narrow, 4) : crc32c_extend(crc, &wide, 8);
+}
+
+static ow_status lengths_too_long(struct reader *r, const struct checkpoint_var *var)
+{
+	return checkpoint_fail(&r->t->code, "Data loss", r->err, OW_E_CORRUPT,
+			       "String lengths longer than expected offset %" PRId64,
+			       var->offset + var->size);
+}
+
+/* Finds the strings in the entry's bytes: all lengths as varints, a CRC of them, all contents. */
+static ow_status split_strings(struct reader *r, const struct checkpoint_var *var,
+			       struct checkpoint_tensor *to)
+{
+	const unsigned char *at = to->data, *end = to->data + to->data_size, *content;
+	uint32_t crc = 0, stored;
+
+	if (!to->data_size)
+		return check_crc(r, var, 0);
+	for (int64_t i = 0; i < var->elements; i++) {
+		struct pb_varint length =
+			at < end ? pb_varint_at(at, end) : (struct pb_varint){ 0 };
+
+		if (!length.next)
+			return lengths_too_long(r, var);
+		at = length.next;
+		to->strings[i].len = (size_t)length.value;
+		crc = crc_of_length(crc, length.value, r->c->big_endian);
+	}
+	if (end - at < 4)
+		return lengths_too_long(r, var);
+	stored = crc32c_unmask(r->c->big_endian ? bswap_32(pb_load32(at)) : pb_load32(at));
+	if (stored != crc)
+		return checkpoint_fail(
+			&r->t->code, "Data loss", r->err, OW_E_CORRUPT,
+			"The length checksum does not match: expected %08u but actual "
+			"is %08u",
+			stored, crc);
+	crc = crc32c_extend(crc, at, 4);
+	at += 4;
+	content = at;
+	for (int64_t i = 0; i < var->elements; i++) {
+		if (to->strings[i].len > (size_t)(end - at))
+			return lengths_too_long(r, var);
+		to->strings[i].ptr = (const char *)at;
+		at += to->strings[i].len;
+	}
+	return check_crc(r, var, crc32c_extend(crc, content, (size_t)(at - content)));
+}
+
+static ow_status read_strings(struct reader *r, const struct checkpoint_var *var,
+			      struct checkpoint_tensor *to)
+{
+	OW_TRY(check_size(r, var)); /* an element takes a byte or more, so the count is sane */
+	OW_TRY(read_bytes(r, var, &to->data, &to->data_cap));
+	to->data_size = (size_t)var->size;
+	to->string_cap = ((size_t)var->elements + 1) * sizeof(*to->strings);
+	to->strings = mem_zalloc(r->c->mem, to->string_cap);
+	if (!to->strings)
+		return error_no_memory(r->err);
+	return split_strings(r, var, to);
+}
+
+/* One entry as it is stored; what was allocated in `to` is the caller's also on failure. */
+static ow_status read_entry(struct reader *r, const struct checkpoint_var *var,
+			    struct checkpoint_tensor *to)
+{
+	if (var->dtype == TF_STRING)
+		return read_strings(r, var, to);
+	if (tf_dtype_size(var->dtype))
+		return read_numbers(r, var, to);
+	return OW_OK;
+}
+
+/* ---- partitioned variables ------------------------------------------------------------------ */
+
+/* Pairwise, so only for as many slices as anybody ever made; the sum of sizes is checked anyway. */
+#define OVERLAP_CHECK_MAX 2048
+
+static ow_status fail_slice(struct reader *r, const struct checkpoint_var *var,
+			    const struct slice *slice, const char *what)
+{
+	ow_status status;
+	struct buf text;
+
+	buf_init(&text, r->c->mem);
+	slice_text(&text, slice);
+	status = text.failed ? error_no_memory(r->err)
+			     : checkpoint_fail(&r->t->code, "Internal", r->err, OW_E_CORRUPT,
+					       "%s: tensor = %.*s, slice = %.*s", what,
+					       STR_ARG(var->name), STR_ARG(buf_str(&text)));
+	buf_release(&text);
+	return status;
+}
+
+static ow_status fail_cover(struct reader *r, const struct checkpoint_var *var)
+{
+	char spec[2 * CHECKPOINT_RANK_MAX + 1];
+	int32_t len = 0;
+
+	for (int32_t i = 0; i < var->rank; i++) {
+		if (i)
+			spec[len++] = ':';
+		spec[len++] = '-';
+	}
+	return checkpoint_fail(
+		&r->t->code, "Invalid argument", r->err, OW_E_CORRUPT,
+		"Does not have sufficient slices for partitioned tensor %.*s to restore "
+		"in slice_spec: %.*s",
+		STR_ARG(var->name), len, spec);
+}
+
+static ow_status check_overlap(struct reader *r, const struct checkpoint_var *var,
+			       const struct slice *slice, uint32_t index)
+{
+	struct slices others = slices_of(var);
+	struct slice other;
+	bool good;
+
+	if (var->slice_count > OVERLAP_CHECK_MAX)
+		return OW_OK;
+	for (uint32_t i = 0; i < index && next_slice(&others, &other, &good); i++)
+		if (slice_overlaps(slice, &other))
+			return fail_slice(r, var, slice, "Overlapping slices");
+	return OW_OK;
+}
+
+/* That the slices are within the variable, do not overlap, and make up all of it. */
+static ow_status check_slices(struct reader *r, const struct checkpoint_var *var)
+{
+	struct slices slices = slices_of(var);
+	int64_t covered = 0, elements;
+	struct slice slice;
+	uint32_t index = 0;
+	bool good;
+
+	while (next_slice(&slices, &slice, &good)) {
+		if (!good || slice.rank != var->rank)
+			return fail_slice(r, var, &slice, "Mismatching ranks");
+		if (!slice_fits(&slice, var, &elements))
+			return fail_slice(r, var, &slice, "Extent out of bounds");
+		OW_TRY(check_overlap(r, var, &slice, index++));
+		if (__builtin_add_overflow(covered, elements, &covered))
+			covered = INT64_MAX;
+	}
+	return covered == var->elements ? OW_OK : fail_cover(r, var);
+}
+
+/* The entry of a slice, checked to be of the type and size that the whole asks for. */
+static ow_status find_part(struct reader *r, const struct checkpoint_var *var,
+			   const struct slice *slice, const struct checkpoint_var **part)
+{
+	int64_t elements;
+	struct buf key;
+
+	*part = var;
+	if (slice_is_whole(slice))
+		return OW_OK;
+	buf_init(&key, r->c->mem);
+	slice_key(&key, var->name, slice);
+	*part = key.failed ? NULL : checkpoint_lookup(r->c, buf_str(&key));
+	buf_release(&key);
+	if (key.failed)
+		return error_no_memory(r->err);
+	if (!*part)
+		return not_found(r, var->name, " (one of its slices)");
+	slice_fits(slice, var, &elements);
+	if ((*part)->dtype != var->dtype || (*part)->rank < 0 || (*part)->elements != elements)
+		return fail_slice(r, var, slice, "Slice of another type or shape");
+	return check_size(r, *part);
+}
+
+static ow_status copy_part(struct reader *r, const struct checkpoint_var *var,
+			   const struct slice *slice, const struct checkpoint_var *part)
+{
+	struct checkpoint_tensor stored = { .mem = r->c->mem };
+	ow_status status = read_entry(r, part, &stored);
+
+	if (status == OW_OK)
+		slice_copy(var, slice, stored.data, r->t->data, tf_dtype_size(var->dtype));
+	checkpoint_tensor_release(&stored);
+	return status;
+}
+
+static ow_status read_slices(struct reader *r, const struct checkpoint_var *var)
+{
+	struct slices slices = slices_of(var);
+	const struct checkpoint_var *part;
+	struct slice slice;
+	int64_t bytes;
+	bool good;
+
+	OW_TRY(check_slices(r, var));
+	if (next_slice(&slices, &slice, &good) && var->slice_count == 1) {
+		OW_TRY(find_part(r, var, &slice, &part)); /* a single slice that is the whole */
+		return read_entry(r, part, r->t);
+	}
+	if (!tf_dtype_size(var->dtype))
+		return checkpoint_fail(&r->t->code, "Invalid argument", r->err, OW_E_UNSUPPORTED,
+				       "Dtype %s not supported.",
+				       var->dtype == TF_STRING ? "string" : "of slices");
+	if (__builtin_mul_overflow(var->elements, (int64_t)tf_dtype_size(var->dtype), &bytes))
+		return error_no_memory(r->err);
+	for (slices = slices_of(var); next_slice(&slices, &slice, &good);)
+		OW_TRY(find_part(r, var, &slice, &part)); /* before the memory is taken */
+	OW_TRY(tensor_reserve(r->t, (size_t)bytes, r->err));
+	for (slices = slices_of(var); next_slice(&slices, &slice, &good);) {
+		OW_TRY(find_part(r, var, &slice, &part));
+		OW_TRY(copy_part(r, var, &slice, part));
+	}
+	return OW_OK;
+}
+
+ow_status bundle_read(const struct checkpoint *c, struct str name, struct checkpoint_tensor *t,
+		      struct error *err)
+{
+	const struct checkpoint_var *var = checkpoint_lookup(c, name);
+	struct reader r = { c, t, err };
+
+	if (!var)
+		return not_found(&r, name, "");
+	if (var->rank < 0)
+		return bad_shape(&r, var);
+	t->dtype = var->dtype;
+	t->rank = var->rank;
+	t->dims = var->dims;
+	t->elements = var->elements;
+	return var->slice_count ? read_slices(&r, var) : read_entry(&r, var, t);
+}
