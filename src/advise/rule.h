@@ -36,8 +36,12 @@ struct rule {
 	ow_status (*check)(struct model *m, struct findings *out, struct error *err);
 };
 
+/* Texts are copied. OW_OK or OW_E_NO_MEMORY. */
 ow_status finding_add(struct findings *out, const struct finding *finding);
 ow_status finding_message(struct findings *out, struct str line);
+
+/* What tfprof takes for an accelerator: a canonical (lower-case) device with gpu or sycl in it. */
+bool rule_is_accelerator(struct str device);
 
 #define RULE(name) extern const struct rule rule_##name;
 #include "advise/rules.def"

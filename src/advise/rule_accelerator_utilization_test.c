@@ -1,0 +1,129 @@
+/* rule_accelerator_utilization_test.c: the figures, the text and what is told when nothing was measured. */
+#include "advise/rule.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include "support/small_model.h"
+
+static struct findings run(struct small_model *s, struct arena *arena)
+{
+	struct findings out = { .arena = arena };
+
+	small_freeze(s);
+	arena_init(arena, &s->mem);
+	assert_int_equal(rule_accelerator_utilization.check(s->m, &out, &s->err), OW_OK);
+	return out;
+}
+
+static void close_all(struct small_model *s, struct arena *arena)
+{
+	arena_release(arena);
+	small_close(s);
+}
+
+static void takes_the_latest_step(void **state)
+{
+	struct small_model s;
+	struct arena arena;
+	struct findings out;
+	op_id a, b, c;
+
+	(void)state;
+	small_open(&s);
+	a = small_op(&s, "a", "Conv2D", GPU0);
+	b = small_op(&s, "b", "MatMul", GPU0);
+	c = small_op(&s, "c", "Read", CPU0);
+	small_run(&s, a, 7, 1000, 100, 90); /* the later step comes first in the file */
+	small_run(&s, a, 2, 10, 100, 1);
+	small_run(&s, b, 2, 1100, 100, 30); /* its only step */
+	small_run(&s, c, 7, 5000, 999, 0);  /* not on an accelerator */
+	out = run(&s, &arena);
+	assert_int_equal(out.count, 1);
+	/* 1000 to 1200, busy 120 */
+	assert_string_equal(out.items[0].what.ptr, "device: " GPU0 " utilization: 0.60");
+	assert_string_equal(out.items[0].where.ptr, GPU0);
+	assert_int_equal(out.items[0].severity, SEVERITY_INFO);
+	assert_int_equal(out.items[0].gain_ns, 0);
+	assert_int_equal(out.not_checked.len, 0);
+	close_all(&s, &arena);
+}
+
+static void low_use_by_device_name(void **state)
+{
+	struct small_model s;
+	struct arena arena;
+	struct findings out;
+
+	(void)state;
+	small_open(&s);
+	small_run(&s, small_op(&s, "b", "MatMul", GPU1), 0, 100, 1000, 400);
+	small_run(&s, small_op(&s, "a", "MatMul", GPU0), 0, 100, 1000, 100);
+	out = run(&s, &arena);
+	assert_int_equal(out.count, 2);
+	assert_string_equal(out.items[0].what.ptr, "device: " GPU0 " low utilization: 0.10");
+	assert_int_equal(out.items[0].severity, SEVERITY_HIGH);
+	assert_int_equal(out.items[0].gain_ns, 400000);
+	assert_string_equal(out.items[1].what.ptr, "device: " GPU1 " low utilization: 0.40");
+	assert_int_equal(out.items[1].severity, SEVERITY_MEDIUM);
+	close_all(&s, &arena);
+}
+
+static void says_when_it_cannot_tell(void **state)
+{
+	struct small_model s;
+	struct arena arena;
+	struct findings out;
+
+	(void)state;
+	small_open(&s);
+	out = run(&s, &arena);
+	assert_int_equal(out.count, 0);
+	assert_string_equal(out.not_checked.ptr, "not checked: no run-time statistics");
+	close_all(&s, &arena);
+
+	small_open(&s);
+	small_run(&s, small_op(&s, "a", "MatMul", CPU0), 0, 100, 1000, 0);
+	out = run(&s, &arena);
+	assert_int_equal(out.count, 0);
+	assert_true(str_has(out.not_checked, STR("accelerator")));
+	close_all(&s, &arena);
+}
+
+static void ends_when_memory_does(void **state)
+{
+	struct small_model s;
+
+	(void)state;
+	small_open(&s);
+	small_run(&s, small_op(&s, "a", "MatMul", GPU0), 0, 100, 1000, 400);
+	small_freeze(&s);
+	for (uint64_t n = 1;; n++) {
+		struct arena arena;
+		struct findings out = { .arena = &arena };
+		ow_status status;
+
+		arena_init(&arena, &s.mem);
+		mem_fail_after(n, false);
+		status = rule_accelerator_utilization.check(s.m, &out, &s.err);
+		mem_fail_after(0, false);
+		arena_release(&arena);
+		if (status == OW_OK)
+			break;
+		assert_int_equal(status, OW_E_NO_MEMORY);
+	}
+	small_close(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(takes_the_latest_step),
+		cmocka_unit_test(low_use_by_device_name),
+		cmocka_unit_test(says_when_it_cannot_tell),
+		cmocka_unit_test(ends_when_memory_does),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,276 @@
+/*
+ * rule_expensive_operation.c: the three operation types, scopes and source lines that take the most
+ * time; tfprof's ExpensiveOperationChecker, with its text. Runs the op, scope and code views and reads
+ * their trees: up to three findings, each with several lines.
+ */
+#include "advise/rule.h"
+
+#define CHECKER "ExpensiveOperationChecker"
+#define TOP 3
+#define CODE_MAX_DEPTH 3
+#define CODE_MIN_NS (1000 * (int64_t)1000)
+
+struct search {
+	struct model *m;
+	struct findings *out;
+	struct error *err;
+	struct buf text; /* the report, lines joined with newlines */
+};
+
+/* tfprof's FormatTime. */
+static void add_time(struct buf *text, int64_t ns)
+{
+	int64_t us = ns / 1000;
+
+	if (us < 1000)
+		buf_printf(text, "%" PRId64 "us", us);
+	else if (us < 1000000)
+		buf_printf(text, "%.2fms", (double)us / 1000.0);
+	else
+		buf_printf(text, "%.2fsec", (double)us / 1000000.0);
+}
+
+static void add_times(struct buf *text, const int64_t values[METRIC_COUNT])
+{
+	buf_puts(text, ", cpu: ");
+	add_time(text, values[METRIC_CPU_MICROS]);
+	buf_puts(text, ", accelerator: ");
+	add_time(text, values[METRIC_ACCELERATOR_MICROS]);
+	buf_puts(text, ", total: ");
+	add_time(text, values[METRIC_MICROS]);
+}
+
+static void begin_line(struct buf *text, bool *first)
+{
+	if (!*first)
+		buf_add_char(text, '\n');
+	*first = false;
+}
+
+static ow_status run_view(struct search *s, const char *name, int32_t max_depth, int64_t min_micros,
+			  struct result **result)
+{
+	static const char *const everything[] = { ".*" };
+	static const char *const columns[] = { "micros", "occurrence" };
+	const struct view *view = view_find(name);
+	struct view_options options;
+	ow_status status;
+
+	if (!view)
+		return error_set(s->err, OW_E_INTERNAL, "the view '%s' is missing", name);
+	view_options_init(&options);
+	options.max_depth = max_depth;
+	options.min_micros = min_micros;
+	options.step = -1;
+	options.order_by = "micros";
+	options.account_type_regexes = (struct view_list){ everything, 1 };
+	options.start_name_regexes = (struct view_list){ everything, 1 };
+	options.show_name_regexes = (struct view_list){ everything, 1 };
+	options.trim_name_regexes = (struct view_list){ NULL, 0 };
+	options.hide_name_regexes = (struct view_list){ NULL, 0 };
+	options.account_displayed_op_only = false;
+	options.select = (struct view_list){ columns, ARRAY_COUNT(columns) };
+	options.limit = 0;
+	*result = result_new(s->m->mem, name, s->err);
+	if (!*result)
+		return OW_E_NO_MEMORY;
+	status = view->run(s->m, &options, *result, s->err);
+	if (status == OW_OK && !(*result)->tree)
+		status = error_set(s->err, OW_E_INTERNAL, "the view '%s' gave no tree", name);
+	if (status == OW_OK)
+		return OW_OK;
+	result_free(*result);
+	return status;
+}
+
+/* Adds the report gathered so far. A report may be empty: tfprof prints an empty line then. */
+static ow_status report(struct search *s, struct str where, struct str advice)
+{
+	struct finding finding = { .severity = SEVERITY_INFO,
+				   .what = buf_str(&s->text),
+				   .where = where,
+				   .advice = advice,
+				   .confidence = 1 };
+
+	if (s->text.failed || finding_add(s->out, &finding) != OW_OK)
+		return error_no_memory(s->err);
+	return OW_OK;
+}
+
+/* ---- operation types ---- */
+
+/* In the op view the nodes follow the root in display order. */
+static ow_status report_types(struct search *s, const struct tree *tree)
+{
+	double all = (double)tree->nodes[0].total[METRIC_MICROS] / 1000.0 + 1e-10;
+	uint32_t shown = MIN(tree->node_count - 1, (uint32_t)TOP);
+	bool first = true;
+
+	if (!shown)
+		return OW_OK;
+	for (uint32_t i = 1; i <= shown; i++) {
+		const struct tree_node *node = &tree->nodes[i];
+
+		begin_line(&s->text, &first);
+		buf_printf(&s->text, "top %u operation type: %.*s", i, STR_ARG(node->name));
+		add_times(&s->text, node->own);
+		buf_printf(&s->text, " (%.2f%%)",
+			   100.0 * ((double)node->own[METRIC_MICROS] / 1000.0) / all);
+	}
+	return report(s, tree->nodes[1].name,
+		      STR("these kinds of operation take the most time: the op view lists the "
+			  "others, with -select input_shapes the sizes they work on"));
+}
+
+static ow_status check_types(struct search *s)
+{
+	struct result *result;
+	ow_status status;
+
+	if (s->m->step.count <= 1) {
+		if (finding_message(s->out, STR("Missing RunMetadata info. Skip " CHECKER)) !=
+			    OW_OK ||
+		    finding_message(s->out, STR("Missing run_meta for " CHECKER)) != OW_OK)
+			return error_no_memory(s->err);
+		return OW_OK;
+	}
+	OW_TRY(run_view(s, "op", 3, 1, &result));
+	status = report_types(s, result->tree);
+	result_free(result);
+	return status;
+}
+
+/* ---- scopes ---- */
+
+/* Own times, as the original prints them, although the order is that of the totals. */
+static ow_status report_scopes(struct search *s, const struct tree *tree)
+{
+	uint32_t shown = 0;
+	struct str where = STR("");
+	bool first = true;
+
+	for (uint32_t i = 1; i < tree->node_count && shown < TOP; i++) {
+		const struct tree_node *node = &tree->nodes[i];
+
+		if (node->depth != 1)
+			continue;
+		if (!shown++)
+			where = node->name;
+		begin_line(&s->text, &first);
+		buf_printf(&s->text, "top %u graph node: %.*s", shown, STR_ARG(node->name));
+		add_times(&s->text, node->own);
+	}
+	if (!shown)
+		return OW_OK;
+	return report(
+		s, where,
+		STR("these scopes take the most time with all that is in them: the scope view "
+		    "ordered by micros shows where in them"));
+}
+
+static ow_status check_scopes(struct search *s)
+{
+	struct result *result;
+	ow_status status;
+
+	OW_TRY(run_view(s, "scope", 100, 100, &result));
+	status = report_scopes(s, result->tree);
+	result_free(result);
+	return status;
+}
+
+/* ---- source lines ---- */
+
+/* Nodes are in pre-order: what is deeper than a node and follows it is below it. */
+static uint32_t next_sibling(const struct tree *tree, uint32_t node)
+{
+	uint32_t next = node + 1;
+
+	while (next < tree->node_count && tree->nodes[next].depth > tree->nodes[node].depth)
+		next++;
+	return next < tree->node_count && tree->nodes[next].depth == tree->nodes[node].depth ? next
+											     : 0;
+}
+
+/* The recursion ends at CODE_MAX_DEPTH. */
+static void add_lines(struct search *s, const struct tree *tree, uint32_t node, uint32_t depth,
+		      bool *first)
+{
+	uint32_t child = node + 1;
+
+	if (tree->nodes[node].child_count <= 1 || depth > CODE_MAX_DEPTH)
+		return;
+	for (int i = 0; i < TOP && child; i++, child = next_sibling(tree, child)) {
+		const struct tree_node *line = &tree->nodes[child];
+
+		if (line->total[METRIC_MICROS] < CODE_MIN_NS)
+			continue;
+		begin_line(&s->text, first);
+		buf_add_repeat(&s->text, ' ', (size_t)depth * 2);
+		buf_add_str(&s->text, line->name);
+		add_times(&s->text, line->total);
+		add_lines(s, tree, child, depth + 1, first);
+	}
+}
+
+/* Lines that call just one other line are library code; the report starts where the paths part. */
+static ow_status report_lines(struct search *s, const struct tree *tree)
+{
+	uint32_t node = 0;
+	bool first = true;
+
+	while (tree->nodes[node].child_count == 1)
+		node++;
+	if (!tree->nodes[node].child_count)
+		return OW_OK;
+	add_lines(s, tree, node, 0, &first);
+	return report(
+		s, tree->nodes[node + 1].name,
+		STR("these lines of your program made the operations that take the most time: "
+		    "start reading there"));
+}
+
+static ow_status check_lines(struct search *s)
+{
+	struct result *result;
+	ow_status status;
+
+	if (!s->m->has_code) {
+		if (finding_message(s->out, STR("Missing op_log (code traces) for " CHECKER)) !=
+		    OW_OK)
+			return error_no_memory(s->err);
+		return OW_OK;
+	}
+	OW_TRY(run_view(s, "code", 100, 1, &result));
+	status = report_lines(s, result->tree);
+	result_free(result);
+	return status;
+}
+
+static ow_status check(struct model *m, struct findings *out, struct error *err)
+{
+	static ow_status (*const checks[])(struct search *) = { check_types, check_scopes,
+								check_lines };
+	struct search s = { .m = m, .out = out, .err = err };
+	ow_status status = OW_OK;
+
+	buf_init(&s.text, m->mem);
+	for (size_t i = 0; status == OW_OK && i < ARRAY_COUNT(checks); i++) {
+		buf_clear(&s.text);
+		status = checks[i](&s);
+	}
+	buf_release(&s.text);
+	if (m->step.count <= 1)
+		out->not_checked = STR("not checked: no run-time statistics");
+	else if (!m->has_code)
+		out->not_checked = STR("source lines not checked: no code traces");
+	return status;
+}
+
+const struct rule rule_expensive_operation = {
+	.name = "expensive_operation",
+	.summary = "the operation types, scopes and source lines that take the most time",
+	.checker = CHECKER,
+	.doc = "expensive_operation",
+	.check = check,
+};
