@@ -288,8 +288,8 @@ static bool matches(const char *pattern)
 	return true;
 }
 
-/* Whether the table's first value is a bundle's header: a V1 file has a message in field 1, where the
- * header has the number of shards. */
+/* Whether the table's first value is a bundle's header: a V1 file has a message in field 1, where
+ * the header has the number of shards. */
 static ow_status is_bundle(const struct sstable *table, bool *bundle, struct error *err)
 {
 	struct sstable_iter it;

@@ -74,9 +74,9 @@ struct checkpoint {
 	struct map by_name;	       /* position + 1 */
 };
 
-/* By the path that was given to the saver: a bundle if <path>.index exists, else the V1 file(s) that
- * match <path> as a pattern. The path of an .index file itself will do, too. A failed open leaves
- * nothing to close. */
+/* By the path that was given to the saver: a bundle if <path>.index exists, else the V1 file(s)
+ * that match <path> as a pattern. The path of an .index file itself will do, too. A failed open
+ * leaves nothing to close. */
 ow_status checkpoint_open(struct checkpoint *c, struct mem *mem, const char *path,
 			  struct error *err);
 /* From an index or V1 file that is open already, and stays open longer than the checkpoint. */
@@ -102,8 +102,8 @@ struct checkpoint_tensor {
 	size_t string_cap;
 };
 
-/* Fails with TensorFlow's message ("Key x not found in checkpoint"); nothing to release then. A type
- * without plain bytes (variants, resources) gives a tensor without data. */
+/* Fails with TensorFlow's message ("Key x not found in checkpoint"); nothing to release then. A
+ * type without plain bytes (variants, resources) gives a tensor without data. */
 ow_status checkpoint_read(const struct checkpoint *c, struct str name, struct checkpoint_tensor *t,
 			  struct error *err);
 void checkpoint_tensor_release(struct checkpoint_tensor *t);

@@ -1,7 +1,7 @@
 /*
  * checkpoint_int.h: what the files of the checkpoint reader share: checkpoint.c opens and finds,
- * checkpoint_bundle.c and checkpoint_values.c know V2, checkpoint_saved.c V1, checkpoint_shape.c shapes
- * and slices.
+ * checkpoint_bundle.c and checkpoint_values.c know V2, checkpoint_saved.c V1, checkpoint_shape.c
+ * shapes and slices.
  */
 #ifndef WIRE_CHECKPOINT_INT_H
 #define WIRE_CHECKPOINT_INT_H

@@ -1,7 +1,7 @@
 /*
  * checkpoint_saved.c: the first kind of checkpoints. Each file is a table: key "" lists variables
- * with their shapes, types and slices; the value of a slice is a message under an encoded key. As in
- * the original, only variables stored in one slice can be read.
+ * with their shapes, types and slices; the value of a slice is a message under an encoded key. As
+ * in the original, only variables stored in one slice can be read.
  */
 #include "wire/checkpoint_int.h"
 
@@ -272,7 +272,7 @@ static ow_status read_record(struct reader *r, struct str value)
 	const char *at;
 	ow_status status;
 
-	/* A lone slice that is a part of the whole: the rest reads as zero. It is bounded all the same. */
+	/* A lone slice may be a part of the whole: the rest reads as zero, but within bounds. */
 	if (!plausible(r, value.len) || r->var->elements / 1024 > r->wanted)
 		return damaged(r);
 	if (t->dtype == TF_STRING) {

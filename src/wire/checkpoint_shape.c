@@ -8,9 +8,9 @@
 
 size_t tf_dtype_size(int32_t dtype)
 {
-	/* by DataType: float, double, int32, uint8, int16, int8, string, complex64, int64, bool, qint8,
-	 * quint8, qint32, bfloat16, qint16, quint16, uint16, complex128, half, resource, variant,
-	 * uint32, uint64, float8_e5m2, float8_e4m3fn */
+	/* by DataType: float, double, int32, uint8, int16, int8, string, complex64, int64, bool,
+	 * qint8, quint8, qint32, bfloat16, qint16, quint16, uint16, complex128, half, resource,
+	 * variant, uint32, uint64, float8_e5m2, float8_e4m3fn */
 	static const uint8_t sizes[] = { 0, 4, 8, 4, 1, 2,  1, 0, 8, 8, 1, 1, 1,
 					 4, 2, 2, 2, 2, 16, 2, 0, 0, 4, 8, 1, 1 };
 
@@ -270,7 +270,7 @@ void slice_key(struct buf *out, struct str name, const struct slice *slice)
 	}
 }
 
-/* Row by row: a row is what is contiguous in both, the last dimension that is cut and all behind it. */
+/* Row by row: a row is what is contiguous in both: the last dimension that is cut, and all behind. */
 void slice_copy(const struct checkpoint_var *var, const struct slice *slice, const void *from,
 		void *to, size_t size)
 {

@@ -1,7 +1,7 @@
 /*
- * checkpoint_values.c: values of tensor bundles: the bytes of an entry from its data file, checked by
- * their CRC and turned into this machine's byte order; strings; and partitioned variables, put
- * together from their slices.
+ * checkpoint_values.c: values of tensor bundles: the bytes of an entry from its data file, checked
+ * by their CRC and turned into this machine's byte order; strings; and partitioned variables, put
+ * together from their slices. Called by checkpoint_read.
  */
 #include "wire/checkpoint_int.h"
 

@@ -201,8 +201,8 @@ static size_t restart_offset(const struct sstable_block *block, uint32_t i)
 	return pb_load32(block->bytes + block->end + (size_t)i * 4);
 }
 
-/* To the first entry whose key is not less than `key`: by halves over the restart points, which hold
- * whole keys, then entry by entry. */
+/* To the first entry whose key is not less than `key`: by halves over the restart points, which
+ * hold whole keys, then entry by entry. */
 static ow_status cursor_seek(struct sstable_cursor *cursor, struct mem *mem, struct str key,
 			     struct error *err)
 {
@@ -273,8 +273,8 @@ void sstable_iter_release(struct sstable_iter *it)
 	sstable_iter_init(it, it->table);
 }
 
-/* Loads the block that the index points to. Blocks lie in the order of the index and do not overlap;
- * `behind_last` asks for that, so that walking through a table never takes longer than its size. */
+/* Loads the block that the index points to. Blocks lie in the order of the index and do not
+ * overlap; `behind_last` asks for that, so that a walk never takes longer than the table's size. */
 static ow_status load_data(struct sstable_iter *it, bool behind_last, struct error *err)
 {
 	const unsigned char *at = (const unsigned char *)it->at_index.value.ptr;

@@ -88,7 +88,7 @@ static uint64_t search(struct tfrecord *r, uint64_t from)
 		for (size_t i = 0; i + TFRECORD_HEADER <= span; i++) {
 			uint64_t len;
 
-			/* The length is checked first: it is cheap, and hardly ever small by chance. */
+			/* The length first: cheap to check, and hardly ever small by chance. */
 			if (fits(r, from + i, pb_load64(at + i)) && tfrecord_header(at + i, &len))
 				return from + i;
 		}

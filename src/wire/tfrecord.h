@@ -1,8 +1,8 @@
 /*
  * tfrecord.h: the record framing of TensorFlow's event files (and TFRecord files): length, masked
- * CRC of the length, data, masked CRC of the data. Damage is passed over and counted: a record whose
- * data does not match its CRC is skipped, and where the chain of lengths is broken the reader looks
- * for the next header that is right. It does not look into the records.
+ * CRC of the length, data, masked CRC of the data. Damage is passed over and counted: a record
+ * whose data does not match its CRC is skipped, and where the chain of lengths is broken the reader
+ * looks for the next header that is right. It does not look into the records.
  *
  *	tfrecord_init(&r, &input, err);
  *	while (tfrecord_next(&r))
@@ -44,7 +44,7 @@ void tfrecord_release(struct tfrecord *r);
 /* To the next good record; false at the end, or when r->status is not OW_OK. */
 bool tfrecord_next(struct tfrecord *r);
 
-/* The current record in one piece, until the reader moves; NULL when memory gives out (r->status). */
+/* The current record in one piece, until the reader moves; NULL on failure (r->status). */
 const unsigned char *tfrecord_data(struct tfrecord *r);
 
 #endif
