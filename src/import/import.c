@@ -14,6 +14,7 @@ const struct importer *const importers[] = {
 const size_t importer_count = ARRAY_COUNT(importers);
 
 #define SNIFF_BYTES ((size_t)64 << 10)
+#define TAIL_BYTES ((size_t)64)
 
 const struct importer *importer_find(struct str name)
 {
@@ -61,12 +62,15 @@ const struct importer *importer_recognise(const struct input *in, struct error *
 	const struct importer *best = NULL;
 	struct window window;
 	struct sniff sniff = { .path = in->name, .size = in->size };
-	char seen[128] = "";
+	char seen[128] = "", tail[TAIL_BYTES];
 
 	if (!in->size) {
 		error_set(err, OW_E_EMPTY, "%s: the file is empty", in->name);
 		return NULL;
 	}
+	sniff.tail = str_make(tail, (size_t)MIN(in->size, (uint64_t)TAIL_BYTES));
+	if (input_read_at(in, in->size - sniff.tail.len, tail, sniff.tail.len, err) != OW_OK)
+		return NULL;
 	window_init(&window, in, err);
 	sniff.head = str_first(window_peek(&window, 0, SNIFF_BYTES), SNIFF_BYTES);
 	if (sniff.head.ptr) {

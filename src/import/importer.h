@@ -18,6 +18,7 @@
 struct sniff {
 	const char *path;
 	struct str head; /* the first bytes: 64 KiB, or all there are */
+	struct str tail; /* the last bytes: 64, or all there are */
 	uint64_t size;	 /* of the whole input */
 };
 
