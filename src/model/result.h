@@ -17,6 +17,7 @@ enum result_type { RESULT_INT, RESULT_REAL, RESULT_TEXT, RESULT_BOOL };
 enum result_unit {
 	RESULT_PLAIN,
 	RESULT_NS,
+	RESULT_MICROS, /* tfprof's unit: columns named *_micros */
 	RESULT_BYTES,
 	RESULT_COUNT, /* may be abbreviated: 1.20k */
 	RESULT_PERCENT
@@ -61,6 +62,8 @@ uint32_t result_column(struct result *r, const char *name, const char *title, en
 /* Makes the result a tree; before any row. */
 void result_make_tree(struct result *r);
 
+/* Room for that many rows in all; false (and sticky) when there is none. */
+bool result_reserve(struct result *r, uint32_t rows);
 /* Adds a row whose values are zero/empty and returns its number; on failure UINT32_MAX and sticky. */
 uint32_t result_row(struct result *r, uint32_t depth);
 void result_set_int(struct result *r, uint32_t row, uint32_t column, int64_t value);

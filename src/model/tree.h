@@ -83,6 +83,7 @@ struct tree {
 	char **unknown_select; /* words that are no column; tfprof prints them */
 	uint32_t unknown_select_count;
 	int64_t step; /* as asked for: negative = average */
+	uint32_t limit; /* rows that tree_flatten makes; 0 = all */
 	struct model *model;
 	struct tree_node *nodes;
 	uint32_t node_count;
@@ -100,6 +101,10 @@ struct tree {
 /* Makes the generic columns of r from r->tree, for the sinks that write tables. */
 ow_status tree_flatten(struct result *r, struct error *err);
 void tree_free(struct tree *tree, struct mem *mem);
+
+/* Adds a line to tree->messages, copied. */
+ow_status tree_message(struct tree *tree, struct error *err, const char *format, ...)
+	OW_PRINTF(3, 4);
 
 /* ---- values of one op, shared by views, advice and sinks ---- */
 /* tfprof's metrics of an op at a step (negative = average over its own steps). */

@@ -1,0 +1,250 @@
+/*
+ * metrics.c: see metrics.h. All sums wrap like the original's 64-bit counters instead of being
+ * undefined; averages divide unsigned, as it does.
+ */
+#include "model/metrics.h"
+
+#include <math.h>
+
+#define TIME_BITS                                                                                  \
+	(METRIC_BIT(METRIC_MICROS) | METRIC_BIT(METRIC_ACCELERATOR_MICROS) |                       \
+	 METRIC_BIT(METRIC_CPU_MICROS))
+#define MEMORY_BITS                                                                                \
+	(METRIC_BIT(METRIC_BYTES) | METRIC_BIT(METRIC_PEAK_BYTES) |                                \
+	 METRIC_BIT(METRIC_RESIDUAL_BYTES) | METRIC_BIT(METRIC_OUTPUT_BYTES))
+
+void metric_plan_init(struct metric_plan *plan, const struct model *m, int64_t step, uint32_t mask)
+{
+	*plan = (struct metric_plan){
+		.m = m,
+		.mask = mask,
+		.average = step < 0,
+		.step = step < 0 ? 0 : model_find_step(m, step).v,
+		.times = mask & TIME_BITS,
+		.memory = mask & MEMORY_BITS,
+		.unit_ns = MAX(m->time_unit_ns, 1),
+	};
+}
+
+const int64_t *metric_dims(const struct model *m, shape_id shape, uint32_t *count)
+{
+	static const int64_t scalar[] = { 1 };
+	int32_t rank;
+	const int64_t *dims = model_dims(m, shape, &rank);
+
+	if (shape.v && rank == 0) {
+		*count = 1;
+		return scalar;
+	}
+	*count = shape.v && rank > 0 ? (uint32_t)rank : 0;
+	return dims;
+}
+
+int64_t metric_params(const struct model *m, shape_id shape, bool *incomplete)
+{
+	uint32_t count;
+	const int64_t *dims = metric_dims(m, shape, &count);
+	uint64_t params = 1;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (dims[i] < 0) {
+			*incomplete = true;
+			return 0;
+		}
+		params *= (uint64_t)dims[i];
+	}
+	return count ? (int64_t)params : 0;
+}
+
+static int64_t divide(int64_t sum, uint32_t count)
+{
+	return count == 1 ? sum : (int64_t)((uint64_t)sum / count);
+}
+
+/* In the source's unit, so that 10us and 13us average to 11us. */
+static int64_t divide_time(int64_t sum_ns, uint32_t count, int64_t unit)
+{
+	uint64_t mean;
+
+	if (count == 1)
+		return sum_ns;
+	mean = (uint64_t)(sum_ns / unit) / count;
+	return mean > (uint64_t)(INT64_MAX / unit) ? INT64_MAX : (int64_t)mean * unit;
+}
+
+/* The op's rows of op_step that count: [*first, *first + result). */
+static uint32_t rows_of(const struct metric_plan *plan, uint32_t op, uint32_t *first)
+{
+	const struct model *m = plan->m;
+	uint32_t begin = m->op.step_first[op], end = begin + m->op.step_count[op];
+
+	*first = begin;
+	if (plan->average)
+		return end - begin;
+	for (uint32_t i = begin; i < end; i++) {
+		if (m->op_step.step[i].v == plan->step) {
+			*first = i;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+static void eval_times(const struct metric_plan *plan, uint32_t first, uint32_t count, int64_t *out)
+{
+	const struct op_step_table *t = &plan->m->op_step;
+	int64_t accelerator = 0, cpu = 0;
+
+	for (uint32_t i = first; i < first + count; i++) {
+		accelerator = wrap_add(accelerator, t->accelerator_ns[i]);
+		cpu = wrap_add(cpu, t->cpu_ns[i]);
+	}
+	if (plan->mask & METRIC_BIT(METRIC_MICROS))
+		out[METRIC_MICROS] =
+			count ? divide_time(wrap_add(accelerator, cpu), count, plan->unit_ns) : 0;
+	if (plan->mask & METRIC_BIT(METRIC_ACCELERATOR_MICROS))
+		out[METRIC_ACCELERATOR_MICROS] =
+			count ? divide_time(accelerator, count, plan->unit_ns) : 0;
+	if (plan->mask & METRIC_BIT(METRIC_CPU_MICROS))
+		out[METRIC_CPU_MICROS] = count ? divide_time(cpu, count, plan->unit_ns) : 0;
+}
+
+static int64_t sum_memory(const struct metric_plan *plan, const int64_t *column, uint32_t first,
+			  uint32_t count)
+{
+	const struct op_step_table *t = &plan->m->op_step;
+	int64_t sum = 0;
+
+	for (uint32_t i = first; i < first + count; i++) {
+		const int64_t *value = column + t->memory_first[i];
+
+		for (uint32_t k = 0; k < t->memory_count[i]; k++)
+			sum = wrap_add(sum, value[k]);
+	}
+	return count ? divide(sum, count) : 0;
+}
+
+static void eval_memory(const struct metric_plan *plan, uint32_t first, uint32_t count, int64_t *out)
+{
+	const struct memory_table *t = &plan->m->memory;
+
+	if (plan->mask & METRIC_BIT(METRIC_BYTES))
+		out[METRIC_BYTES] = sum_memory(plan, t->requested, first, count);
+	if (plan->mask & METRIC_BIT(METRIC_PEAK_BYTES))
+		out[METRIC_PEAK_BYTES] = sum_memory(plan, t->peak, first, count);
+	if (plan->mask & METRIC_BIT(METRIC_RESIDUAL_BYTES))
+		out[METRIC_RESIDUAL_BYTES] = sum_memory(plan, t->residual, first, count);
+	if (plan->mask & METRIC_BIT(METRIC_OUTPUT_BYTES))
+		out[METRIC_OUTPUT_BYTES] = sum_memory(plan, t->output, first, count);
+}
+
+static int64_t run_count(const struct metric_plan *plan, uint32_t first, uint32_t count)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = first; i < first + count; i++)
+		sum = wrap_add(sum, plan->m->op_step.run_count[i]);
+	return count ? divide(sum, count) : 0;
+}
+
+void metric_eval(const struct metric_plan *plan, op_id op, int64_t out[METRIC_COUNT])
+{
+	const struct model *m = plan->m;
+	uint32_t first, count = rows_of(plan, op.v, &first);
+	int64_t flops, runs;
+	bool incomplete;
+
+	if (plan->times)
+		eval_times(plan, first, count, out);
+	if (plan->memory)
+		eval_memory(plan, first, count, out);
+	if (plan->mask & METRIC_BIT(METRIC_PARAMS))
+		out[METRIC_PARAMS] = metric_params(m, m->op.shape[op.v], &incomplete);
+	if (plan->mask & METRIC_BIT(METRIC_DEFINITION_COUNT))
+		out[METRIC_DEFINITION_COUNT] = 1;
+	if (!(plan->mask & (METRIC_BIT(METRIC_RUN_COUNT) | METRIC_BIT(METRIC_FLOAT_OPS))))
+		return;
+	runs = run_count(plan, first, count);
+	flops = m->op.float_ops[op.v];
+	if (plan->mask & METRIC_BIT(METRIC_RUN_COUNT))
+		out[METRIC_RUN_COUNT] = runs;
+	if (plan->mask & METRIC_BIT(METRIC_FLOAT_OPS)) /* never run: what the graph says */
+		out[METRIC_FLOAT_OPS] = m->op.step_count[op.v] ?
+						(int64_t)((uint64_t)flops * (uint64_t)runs) :
+						flops;
+}
+
+/* ---- can it be negative? ---- */
+
+/* The largest value of a column as a real number, or infinity when one is negative. */
+static double largest(const int64_t *column, uint32_t count)
+{
+	int64_t top = 0, signs = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		signs |= column[i];
+		top = MAX(top, column[i]);
+	}
+	return signs < 0 ? (double)INFINITY : (double)top;
+}
+
+static double largest_params(const struct model *m)
+{
+	double top = 0;
+	bool incomplete;
+
+	for (uint32_t i = 0; i < m->shape.count; i++) {
+		uint32_t count;
+		const int64_t *dims = metric_dims(m, (shape_id){ i }, &count);
+		double params = 1;
+
+		if (metric_params(m, (shape_id){ i }, &incomplete) < 0)
+			return (double)INFINITY;
+		for (uint32_t k = 0; k < count; k++)
+			params *= (double)MAX(dims[k], 0);
+		top = MAX(top, count ? params : 0);
+	}
+	return top * m->op.count;
+}
+
+static double largest_runs(const struct model *m)
+{
+	return largest(m->op_step.run_count, m->op_step.count);
+}
+
+/* Half of the range is left for rounding. */
+#define SAFE 4.6e18
+
+bool metric_may_be_negative(const struct model *m, enum metric metric)
+{
+	const struct op_step_table *s = &m->op_step;
+	double cpu, accelerator, flops;
+
+	switch (metric) {
+	case METRIC_BYTES:
+		return !(largest(m->memory.requested, m->memory.count) * m->memory.count < SAFE);
+	case METRIC_PEAK_BYTES:
+		return !(largest(m->memory.peak, m->memory.count) * m->memory.count < SAFE);
+	case METRIC_RESIDUAL_BYTES:
+		return !(largest(m->memory.residual, m->memory.count) * m->memory.count < SAFE);
+	case METRIC_OUTPUT_BYTES:
+		return !(largest(m->memory.output, m->memory.count) * m->memory.count < SAFE);
+	case METRIC_MICROS:
+		cpu = largest(s->cpu_ns, s->count);
+		accelerator = largest(s->accelerator_ns, s->count);
+		return !((cpu + accelerator) * s->count < SAFE);
+	case METRIC_ACCELERATOR_MICROS:
+		return !(largest(s->accelerator_ns, s->count) * s->count < SAFE);
+	case METRIC_CPU_MICROS:
+		return !(largest(s->cpu_ns, s->count) * s->count < SAFE);
+	case METRIC_PARAMS:
+		return !(largest_params(m) < SAFE);
+	case METRIC_FLOAT_OPS:
+		flops = largest(m->op.float_ops, m->op.count);
+		return !(flops * (largest_runs(m) + 1) * m->op.count < SAFE);
+	case METRIC_RUN_COUNT:
+		return !(largest_runs(m) * s->count < SAFE);
+	default:
+		return false;
+	}
+}

@@ -1,0 +1,39 @@
+/*
+ * metrics.h: the numbers of one op at one step, or averaged over its steps, as tfprof defines them.
+ * A plan says which of them somebody needs, so that views over half a million ops read only the
+ * columns that matter. Used by the views, by tree.c and by sinks through tree_op_metrics.
+ */
+#ifndef MODEL_METRICS_H
+#define MODEL_METRICS_H
+
+#include "model/tree.h"
+
+#define METRIC_BIT(metric) (1u << (metric))
+#define METRIC_ALL (METRIC_BIT(METRIC_COUNT) - 1)
+
+struct metric_plan {
+	const struct model *m;
+	uint32_t mask; /* METRIC_BIT of each wanted metric */
+	bool average;  /* over the op's own steps */
+	uint32_t step; /* row of the step when not */
+	bool times, memory;
+	int64_t unit_ns; /* averages of times are cut to it */
+};
+
+/* A step that does not exist gives an op without records in it. */
+void metric_plan_init(struct metric_plan *plan, const struct model *m, int64_t step, uint32_t mask);
+
+/* Sets the wanted values of out and leaves the others alone. */
+void metric_eval(const struct metric_plan *plan, op_id op, int64_t out[METRIC_COUNT]);
+
+/* Parameters held by a shape: 0 without one, and 0 with *incomplete set when a dimension is unknown. */
+int64_t metric_params(const struct model *m, shape_id shape, bool *incomplete);
+
+/* Dimensions as tfprof shows them: none for an unknown rank, one for a scalar. */
+const int64_t *metric_dims(const struct model *m, shape_id shape, uint32_t *count);
+
+/* Whether some sum of the metric over ops can be below zero (by a negative value, or by overflow).
+ * Never says no wrongly; asks the columns once, so keep the answer. */
+bool metric_may_be_negative(const struct model *m, enum metric metric);
+
+#endif

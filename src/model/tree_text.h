@@ -1,0 +1,41 @@
+/*
+ * tree_text.h: the texts of a tree's rows that need more than a number: shapes, input shapes, devices
+ * and op types. Shared by tree.c (columns) and tfprof's text. Appends to a buf; failures stay there.
+ */
+#ifndef MODEL_TREE_TEXT_H
+#define MODEL_TREE_TEXT_H
+
+#include "model/tree.h"
+
+/* Room for sets that are being joined, kept between rows. */
+struct tree_text {
+	const struct tree *tree;
+	struct mem *mem;
+	uint32_t *ids;
+	size_t cap;
+};
+
+void tree_text_init(struct tree_text *t, const struct tree *tree, struct mem *mem);
+void tree_text_release(struct tree_text *t);
+
+/* Canonical devices joined with "|"; false when tfprof shows no field at all. An op that never ran
+ * has the empty device, which counts as a member in code and op views. */
+bool tree_text_devices(struct tree_text *t, const struct tree_node *node, struct buf *to);
+/* Op types joined with "|". */
+void tree_text_types(struct tree_text *t, const struct tree_node *node, struct buf *to);
+
+/* "2x3"; nothing for an unknown shape. */
+void tree_text_shape(const struct model *m, shape_id shape, struct buf *to);
+/* "0:2x3|1:unknown" with the given separator. */
+void tree_text_inputs(const struct model *m, op_id op, const char *separator, struct buf *to);
+
+/* The op's rows of op_input in order of their index: NULL when they are so already (the usual case),
+ * else their row numbers in *order, which the caller keeps for reuse and frees. false without memory. */
+struct input_order {
+	struct mem *mem;
+	uint64_t *rows; /* index << 32 | row */
+	size_t cap;
+};
+bool tree_input_order(const struct model *m, op_id op, struct input_order *order, bool *sorted);
+
+#endif
