@@ -1,0 +1,23 @@
+/*
+ * busy.h: for how long something ran, with overlapping events counted once. Shared by the views of
+ * devices and tracks. Knows groups of tracks only, not what they mean.
+ */
+#ifndef ANALYZE_BUSY_H
+#define ANALYZE_BUSY_H
+
+#include "model/model.h"
+
+struct busy {
+	int64_t busy_ns; /* union of the events' spans */
+	uint64_t events; /* with or without a duration */
+};
+
+/* group[track] says to which of `count` groups a track's events belong; UINT32_MAX = to none. `out`
+ * has `count` zeroed items. */
+ow_status busy_measure(const struct model *m, const uint32_t *group, uint32_t count,
+		       struct busy *out, struct error *err);
+
+/* end - begin without overflow; 0 when negative. */
+int64_t busy_span(int64_t begin, int64_t end);
+
+#endif

@@ -1,0 +1,143 @@
+/*
+ * view_sources.c: what was opened: one row per input, in the order in which inputs were applied, with
+ * what was recognised and found in it. Counts are unknown where the model does not say which of
+ * several inputs a row came from.
+ */
+#include "analyze/view.h"
+
+enum {
+	COLUMN_PATH,
+	COLUMN_FORMAT,
+	COLUMN_CONTAINER,
+	COLUMN_BYTES,
+	COLUMN_PACKED,
+	COLUMN_PRODUCER,
+	COLUMN_RANK,
+	COLUMN_OPS,
+	COLUMN_EVENTS,
+	COLUMN_STEPS,
+	COLUMN_NOTES
+};
+
+struct found {
+	int64_t ops, events, steps, notes;
+	uint32_t last_step;
+};
+
+static void add_columns(struct result *out)
+{
+	result_column(out, "path", "file", RESULT_TEXT, RESULT_PLAIN);
+	result_column(out, "format", "format", RESULT_TEXT, RESULT_PLAIN);
+	result_column(out, "container", "packed with", RESULT_TEXT, RESULT_PLAIN);
+	result_column(out, "bytes", "size", RESULT_INT, RESULT_BYTES);
+	result_column(out, "packed_bytes", "size on disk", RESULT_INT, RESULT_BYTES);
+	result_column(out, "producer", "made by", RESULT_TEXT, RESULT_PLAIN);
+	result_column(out, "rank", "rank", RESULT_INT, RESULT_PLAIN);
+	result_column(out, "ops", "ops", RESULT_INT, RESULT_COUNT);
+	result_column(out, "events", "events", RESULT_INT, RESULT_COUNT);
+	result_column(out, "steps", "steps", RESULT_INT, RESULT_COUNT);
+	result_column(out, "notes", "notes", RESULT_INT, RESULT_COUNT);
+}
+
+/* Distinct (source, step) pairs of events; the row of the pair's first event stands for it. */
+static bool count_step(struct model *m, struct map *seen, uint32_t event, uint32_t source,
+		       struct found *found)
+{
+	uint32_t step = m->event.step[event].v;
+	uint64_t hash = map_hash_u64(source, step);
+
+	if (!step || found->last_step == step)
+		return true;
+	found->last_step = step;
+	for (struct map_iter it = map_find(seen, hash); it.value; it = map_next(seen, it))
+		if (m->event.step[it.value].v == step &&
+		    m->track.source[m->event.track[it.value].v].v == source)
+			return true;
+	found->steps++;
+	return map_add(seen, hash, event);
+}
+
+static bool count_events(struct model *m, struct found *found)
+{
+	struct map seen;
+	bool ok = true;
+
+	map_init(&seen, m->mem);
+	for (uint32_t i = 1; ok && i < m->event.count; i++) {
+		uint32_t source = m->track.source[m->event.track[i].v].v;
+
+		found[source].events++;
+		ok = count_step(m, &seen, i, source, &found[source]);
+	}
+	map_release(&seen);
+	return ok;
+}
+
+static bool count_all(struct model *m, struct found *found)
+{
+	for (uint32_t i = 1; i < m->op.count; i++)
+		found[COLUMN_GET(m->op.source, i).v].ops++;
+	for (uint32_t i = 1; i < m->note.count; i++)
+		found[m->note.source[i].v].notes++;
+	if (!count_events(m, found))
+		return false;
+	if (m->source.count == 2) /* everything is from the only source */
+		found[1] = (struct found){ .ops = (int64_t)m->op.count - 1,
+					   .events = (int64_t)m->event.count - 1,
+					   .steps = (int64_t)m->step.count - 1,
+					   .notes = (int64_t)m->note.count - 1 };
+	return true;
+}
+
+static void set_count(struct result *out, uint32_t row, uint32_t column, int64_t value, bool known)
+{
+	if (known)
+		result_set_int(out, row, column, value);
+	else
+		result_set_unknown(out, row, column);
+}
+
+static void add_source(struct result *out, const struct model *m, uint32_t source,
+		       const struct found *found)
+{
+	uint32_t row = result_row(out, 0);
+	bool only = m->source.count == 2;
+
+	result_set_model_text(out, row, COLUMN_PATH, model_str(m, m->source.path[source]));
+	result_set_model_text(out, row, COLUMN_FORMAT, model_str(m, m->source.format[source]));
+	result_set_model_text(out, row, COLUMN_CONTAINER,
+			      model_str(m, m->source.container[source]));
+	result_set_int(out, row, COLUMN_BYTES, (int64_t)m->source.size[source]);
+	result_set_int(out, row, COLUMN_PACKED, (int64_t)m->source.packed_size[source]);
+	result_set_model_text(out, row, COLUMN_PRODUCER, model_str(m, m->source.producer[source]));
+	set_count(out, row, COLUMN_RANK, m->source.rank[source], m->source.rank[source] >= 0);
+	set_count(out, row, COLUMN_OPS, found[source].ops, only || m->op.source);
+	set_count(out, row, COLUMN_EVENTS, found[source].events, only || !found[0].events);
+	set_count(out, row, COLUMN_STEPS, found[source].steps, only || !found[0].events);
+	result_set_int(out, row, COLUMN_NOTES, found[source].notes);
+}
+
+static ow_status run(struct model *m, const struct view_options *options, struct result *out,
+		     struct error *err)
+{
+	size_t bytes = m->source.count * sizeof(struct found);
+	struct found *found = mem_zalloc(m->mem, bytes);
+	bool ok;
+
+	if (!found)
+		return error_no_memory(err);
+	add_columns(out);
+	ok = count_all(m, found);
+	for (uint32_t source = 1; ok && source < m->source.count; source++)
+		add_source(out, m, source, found);
+	mem_free(m->mem, found, bytes);
+	if (options->limit)
+		result_limit(out, options->limit);
+	return ok && out->status == OW_OK ? OW_OK : error_no_memory(err);
+}
+
+const struct view view_sources = {
+	.name = "sources",
+	.summary = "the inputs: what was recognised and found in each",
+	.run = run,
+};

@@ -1,0 +1,109 @@
+/*
+ * view_tracks.c: the lines of events: host threads, streams, a device's executor, copy engines; how
+ * many events each has and for how long it was busy, overlapping events counted once. Sorted by
+ * process and name, so that the order does not depend on how the inputs were read.
+ */
+#include "analyze/busy.h"
+#include "analyze/view.h"
+#include "model/names.h"
+
+enum {
+	COLUMN_NAME,
+	COLUMN_PROCESS,
+	COLUMN_KIND,
+	COLUMN_DEVICE,
+	COLUMN_PID,
+	COLUMN_TID,
+	COLUMN_EVENTS,
+	COLUMN_BUSY
+};
+
+static void add_columns(struct result *out)
+{
+	result_column(out, "name", "track", RESULT_TEXT, RESULT_PLAIN);
+	result_column(out, "process", "process", RESULT_TEXT, RESULT_PLAIN);
+	result_column(out, "kind", "kind", RESULT_TEXT, RESULT_PLAIN);
+	result_column(out, "device", "device", RESULT_TEXT, RESULT_PLAIN);
+	result_column(out, "pid", "pid", RESULT_INT, RESULT_PLAIN);
+	result_column(out, "tid", "tid", RESULT_INT, RESULT_PLAIN);
+	result_column(out, "events", "events", RESULT_INT, RESULT_COUNT);
+	result_column(out, "busy_ns", "busy", RESULT_INT, RESULT_NS);
+}
+
+static int compare_numbers(int64_t a, int64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int by_process_and_name(const void *a, const void *b, void *arg)
+{
+	const struct model *m = arg;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	int order = str_cmp(model_str(m, m->track.process[x]), model_str(m, m->track.process[y]));
+
+	if (!order)
+		order = compare_numbers(m->track.pid[x], m->track.pid[y]);
+	if (!order)
+		order = str_cmp(model_str(m, m->track.name[x]), model_str(m, m->track.name[y]));
+	if (!order)
+		order = compare_numbers(m->track.tid[x], m->track.tid[y]);
+	return order ? order : compare_numbers(x, y);
+}
+
+static void add_track(struct result *out, const struct model *m, uint32_t track,
+		      const struct busy *busy)
+{
+	uint32_t row = result_row(out, 0);
+	device_id device = m->track.device[track];
+
+	result_set_model_text(out, row, COLUMN_NAME, model_str(m, m->track.name[track]));
+	result_set_model_text(out, row, COLUMN_PROCESS, model_str(m, m->track.process[track]));
+	result_set_model_text(out, row, COLUMN_KIND,
+			      str_from(track_kind_name(m->track.kind[track])));
+	result_set_model_text(out, row, COLUMN_DEVICE, model_str(m, m->device.name[device.v]));
+	result_set_int(out, row, COLUMN_PID, m->track.pid[track]);
+	result_set_int(out, row, COLUMN_TID, m->track.tid[track]);
+	result_set_int(out, row, COLUMN_EVENTS, (int64_t)busy->events);
+	result_set_int(out, row, COLUMN_BUSY, busy->busy_ns);
+}
+
+static ow_status list_tracks(struct model *m, struct arena *scratch, struct result *out,
+			     struct error *err)
+{
+	uint32_t count = m->track.count;
+	uint32_t *group = ARENA_ARRAY(scratch, uint32_t, count);
+	uint32_t *order = ARENA_ARRAY(scratch, uint32_t, count);
+	struct busy *busy = ARENA_ARRAY(scratch, struct busy, count);
+
+	if (!group || !order || !busy)
+		return error_no_memory(err);
+	for (uint32_t i = 0; i < count; i++)
+		group[i] = order[i] = i;
+	OW_TRY(busy_measure(m, group, count, busy, err));
+	qsort_r(order + 1, count - 1, sizeof(*order), by_process_and_name, m);
+	for (uint32_t i = 1; i < count; i++)
+		add_track(out, m, order[i], &busy[order[i]]);
+	return OW_OK;
+}
+
+static ow_status run(struct model *m, const struct view_options *options, struct result *out,
+		     struct error *err)
+{
+	struct arena scratch;
+	ow_status status;
+
+	add_columns(out);
+	arena_init(&scratch, m->mem);
+	status = list_tracks(m, &scratch, out, err);
+	arena_release(&scratch);
+	OW_TRY(status);
+	if (options->limit)
+		result_limit(out, options->limit);
+	return out->status == OW_OK ? OW_OK : error_no_memory(err);
+}
+
+const struct view view_tracks = {
+	.name = "tracks",
+	.summary = "threads, streams and devices with their events and busy time",
+	.run = run,
+};

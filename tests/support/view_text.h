@@ -1,0 +1,71 @@
+/*
+ * view_text.h: runs a view on a frozen model and compares its rows, written as "a|b|c\n" with "-" for
+ * what is unknown; also runs it with every allocation failing in turn.
+ */
+#ifndef SUPPORT_VIEW_TEXT_H
+#define SUPPORT_VIEW_TEXT_H
+
+#include "analyze/view.h"
+
+#include "support/small_model.h"
+
+static inline void view_text_cell(struct buf *text, const struct result *r, uint32_t row,
+				  uint32_t column)
+{
+	const struct result_column *c = &r->columns[column];
+
+	if (c->known && !c->known[row])
+		buf_add_char(text, '-');
+	else if (c->type == RESULT_TEXT)
+		buf_add_str(text, c->texts[row]);
+	else if (c->type == RESULT_REAL)
+		buf_printf(text, "%g", c->reals[row]);
+	else
+		buf_printf(text, "%" PRId64, c->ints[row]);
+}
+
+static inline void view_text_expect(struct small_model *s, const struct view *view,
+				    const struct view_options *options, const char *want)
+{
+	struct view_options defaults;
+	struct result *r = result_new(&s->mem, view->name, &s->err);
+	struct buf text;
+
+	assert_non_null(r);
+	view_options_init(&defaults);
+	assert_int_equal(view->run(s->m, options ? options : &defaults, r, &s->err), OW_OK);
+	buf_init(&text, &s->mem);
+	for (uint32_t row = 0; row < r->row_count; row++)
+		for (uint32_t i = 0; i < r->column_count; i++) {
+			view_text_cell(&text, r, row, i);
+			buf_add_char(&text, i + 1 < r->column_count ? '|' : '\n');
+		}
+	buf_add_char(&text, '\0');
+	assert_string_equal(text.ptr, want);
+	buf_release(&text);
+	result_free(r);
+}
+
+/* Every allocation fails once; the view ends in OW_E_NO_MEMORY each time, and in OW_OK at last. */
+static inline void view_text_fail_each(struct small_model *s, const struct view *view)
+{
+	uint64_t n = 1;
+	ow_status status = OW_E_NO_MEMORY;
+	struct view_options defaults;
+
+	view_options_init(&defaults);
+	for (; status != OW_OK && n < 10000; n++) {
+		struct result *r = result_new(&s->mem, view->name, &s->err);
+
+		assert_non_null(r);
+		mem_fail_after(n, false);
+		status = view->run(s->m, &defaults, r, &s->err);
+		mem_fail_after(0, false);
+		assert_true(status == OW_OK || status == OW_E_NO_MEMORY);
+		result_free(r);
+	}
+	assert_true(n > 2);
+	assert_int_equal(status, OW_OK);
+}
+
+#endif
