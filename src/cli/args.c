@@ -1,0 +1,360 @@
+/*
+ * args.c: the command line of opwatch: files and options in any order, in both spellings
+ * (--max-depth=3, --max-depth 3, -max_depth 3).
+ */
+#include "cli/command.h"
+
+#include <strings.h>
+
+enum flag_id {
+	FLAG_JSON,
+	FLAG_CSV,
+	FLAG_TO,
+	FLAG_OUT,
+	FLAG_LIMIT,
+	FLAG_STRICT,
+	FLAG_REDACT,
+	FLAG_NO_PAGER,
+	FLAG_ESTIMATE,
+	FLAG_MEMORY_LIMIT,
+	FLAG_INPUT_SHAPE,
+	FLAG_CHECKPOINT,
+	FLAG_FORMAT,
+	FLAG_NO_INFER,
+	FLAG_VERBOSE,
+	FLAG_HELP
+};
+
+static const struct flag {
+	const char *name;
+	char letter;
+	enum flag_id id;
+	const char *value; /* what it takes, or NULL */
+	const char *help;
+} flag_table[] = {
+	{ "json", 0, FLAG_JSON, NULL, "print JSON" },
+	{ "csv", 0, FLAG_CSV, NULL, "print comma-separated values" },
+	{ "to", 't', FLAG_TO, "OUTPUT",
+	  "print as text, json, csv, tfprof, folded, flamegraph, timeline or pprof" },
+	{ "out", 'o', FLAG_OUT, "FILE", "write there instead of to standard output" },
+	{ "limit", 'n', FLAG_LIMIT, "N", "at most N rows" },
+	{ "checkpoint", 0, FLAG_CHECKPOINT, "PREFIX", "a checkpoint, for --select tensor_value" },
+	{ "input-shape", 0, FLAG_INPUT_SHAPE, "NAME=100x784",
+	  "shape of a placeholder, for float operations (repeatable)" },
+	{ "no-infer", 0, FLAG_NO_INFER, NULL, "do not compute shapes and float operations" },
+	{ "format", 0, FLAG_FORMAT, "NAME", "read all files as this format: see 'opwatch formats'" },
+	{ "redact", 0, FLAG_REDACT, NULL, "replace names and paths by hashes, to share the output" },
+	{ "memory-limit", 0, FLAG_MEMORY_LIMIT, "SIZE", "refuse to use more: 500M, 8G" },
+	{ "estimate", 0, FLAG_ESTIMATE, NULL, "info: size, events and memory without loading" },
+	{ "strict", 0, FLAG_STRICT, NULL, "exit with 3 when anything was damaged or lost" },
+	{ "no-pager", 0, FLAG_NO_PAGER, NULL, "never start a pager" },
+	{ "verbose", 'v', FLAG_VERBOSE, NULL, "show every note" },
+	{ "help", 'h', FLAG_HELP, NULL, "help on the command" },
+};
+
+static int usage_error(const char *format, const char *word)
+{
+	complain("opwatch: ");
+	complain(format, word);
+	complain("\n");
+	return 0;
+}
+
+/* '-' and '_' are the same in long options. */
+static bool same_option(struct str word, const char *name)
+{
+	if (word.len != strlen(name))
+		return false;
+	for (size_t i = 0; i < word.len; i++) {
+		char a = word.ptr[i] == '_' ? '-' : word.ptr[i];
+		char b = name[i] == '_' ? '-' : name[i];
+
+		if (a != b)
+			return false;
+	}
+	return true;
+}
+
+static const struct flag *find_flag(struct str word)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(flag_table); i++)
+		if (same_option(word, flag_table[i].name) ||
+		    (word.len == 1 && word.ptr[0] == flag_table[i].letter))
+			return &flag_table[i];
+	return NULL;
+}
+
+static const struct option *find_option(struct str word)
+{
+	for (size_t i = 0; i < OPTION_COUNT; i++)
+		if (same_option(word, option_table[i].name))
+			return &option_table[i];
+	return NULL;
+}
+
+static bool parse_size(struct str text, uint64_t *size)
+{
+	static const char units[] = "KMGT";
+	uint64_t factor = 1;
+	int64_t number;
+
+	if (text.len && (text.ptr[text.len - 1] | 32) == 'b')
+		text.len--;
+	if (text.len) {
+		char last = text.ptr[text.len - 1] & (char)~32;
+		const char *unit = last ? strchr(units, last) : NULL;
+
+		if (unit) {
+			factor = 1ull << (10 * (unit - units + 1));
+			text.len--;
+		}
+	}
+	if (!str_to_i64(text, &number) || number < 0 || (uint64_t)number > INT64_MAX / factor)
+		return false;
+	*size = (uint64_t)number * factor;
+	return true;
+}
+
+static bool add_shape(struct args *args, const char *shape)
+{
+	struct ow_list *list = &args->open.input_shapes;
+	const char **items = ARENA_ARRAY(args->arena, const char *, list->count + 1);
+
+	if (!items)
+		return false;
+	if (list->count)
+		memcpy(items, list->items, list->count * sizeof(*items));
+	items[list->count++] = shape;
+	list->items = items;
+	return true;
+}
+
+static bool set_flag(struct args *args, const struct flag *flag, const char *value)
+{
+	int64_t number;
+
+	switch (flag->id) {
+	case FLAG_JSON:
+		args->sink = "json";
+		return true;
+	case FLAG_CSV:
+		args->sink = "csv";
+		return true;
+	case FLAG_TO:
+		args->sink = value;
+		return true;
+	case FLAG_OUT:
+		args->out_file = value;
+		return true;
+	case FLAG_LIMIT:
+		if (!str_to_i64(str_from(value), &number) || number < 0 || number > UINT32_MAX)
+			return usage_error("--limit takes a number of rows, not '%s'", value);
+		args->options.view.limit = (uint32_t)number;
+		args->limit_given = true;
+		return true;
+	case FLAG_STRICT:
+		args->strict = true;
+		return true;
+	case FLAG_REDACT:
+		args->open.redact = true;
+		return true;
+	case FLAG_NO_PAGER:
+		args->no_pager = true;
+		return true;
+	case FLAG_ESTIMATE:
+		args->estimate = true;
+		return true;
+	case FLAG_MEMORY_LIMIT:
+		if (!parse_size(str_from(value), &args->open.memory_limit))
+			return usage_error("--memory-limit takes a size such as 500M or 8G, not '%s'",
+					   value);
+		return true;
+	case FLAG_INPUT_SHAPE:
+		return add_shape(args, value);
+	case FLAG_CHECKPOINT:
+		args->checkpoint = value;
+		return true;
+	case FLAG_FORMAT:
+		args->format = value;
+		return true;
+	case FLAG_NO_INFER:
+		args->open.infer = false;
+		return true;
+	case FLAG_VERBOSE:
+		args->verbose = true;
+		return true;
+	case FLAG_HELP:
+		args->help = true;
+		return true;
+	}
+	return false;
+}
+
+/* How many single edits make one word of the other; for suggestions only, so short words. */
+static size_t distance(struct str a, const char *b)
+{
+	size_t row[64], len = strlen(b);
+
+	if (len >= ARRAY_COUNT(row) || a.len >= ARRAY_COUNT(row))
+		return SIZE_MAX;
+	for (size_t k = 0; k <= len; k++)
+		row[k] = k;
+	for (size_t i = 1; i <= a.len; i++) {
+		size_t corner = row[0];
+
+		row[0] = i;
+		for (size_t k = 1; k <= len; k++) {
+			size_t above = row[k], best = corner + (a.ptr[i - 1] != b[k - 1]);
+
+			best = MIN(best, above + 1);
+			row[k] = MIN(best, row[k - 1] + 1);
+			corner = above;
+		}
+	}
+	return row[len];
+}
+
+static void unknown_option(const char *word, struct str name)
+{
+	const char *best = NULL;
+	size_t least = 4;
+
+	for (size_t i = 0; i < ARRAY_COUNT(flag_table); i++)
+		if (distance(name, flag_table[i].name) < least) {
+			best = flag_table[i].name;
+			least = distance(name, best);
+		}
+	for (size_t i = 0; i < OPTION_COUNT; i++)
+		if (distance(name, option_table[i].name) < least) {
+			best = option_table[i].name;
+			least = distance(name, best);
+		}
+	complain("opwatch: unknown option '%s'", word);
+	if (best) {
+		complain("; did you mean --");
+		for (; *best; best++)
+			complain("%c", *best == '_' ? '-' : *best);
+		complain("?");
+	}
+	complain("\nTry 'opwatch --help'.\n");
+}
+
+/* tfprof's options are checked as in its shell. */
+static bool set_option(struct args *args, const struct option *option, const char *word,
+		       struct str value, bool *used)
+{
+	struct ow_error err = { 0 };
+	char name[64];
+
+	snprintf(name, sizeof(name), "-%s", option->name);
+	if (!option_parse_word(&args->options, args->arena, str_from(name), value, used, &err)) {
+		complain("opwatch: %s: '%.*s' is not a value it can take", word, STR_ARG(value));
+		if (option->kind == OPTION_OUTPUT)
+			complain(": %s", err.text);
+		for (size_t i = 0; option_value(option, true, i); i++)
+			complain("%s%s", i ? ", " : "; one of: ", option_value(option, true, i));
+		complain("\n");
+		return false;
+	}
+	args->select_given |= option->kind == OPTION_SELECT;
+	args->depth_given |= strcmp(option->name, "max_depth") == 0;
+	return true;
+}
+
+/* One word that starts with '-'; *next is consumed when it is the value. */
+static bool parse_option(struct args *args, const char *word, const char *next, bool *used)
+{
+	struct str name = str_skip(str_from(word), word[1] == '-' ? 2 : 1), value = { 0 };
+	size_t equals = str_find_char(name, '=');
+	const struct option *option;
+	const struct flag *flag;
+	bool consumed = false;
+
+	*used = false;
+	if (equals != STR_NONE) {
+		value = str_skip(name, equals + 1);
+		name = str_first(name, equals);
+	}
+	flag = find_flag(name);
+	if (flag && flag->value) {
+		if (!value.ptr && !next)
+			return usage_error("option '%s' needs a value", word);
+		*used = !value.ptr;
+		return set_flag(args, flag, value.ptr ? value.ptr : next);
+	}
+	if (flag) {
+		if (value.ptr)
+			return usage_error("option '%s' takes no value", word);
+		return set_flag(args, flag, NULL);
+	}
+	option = find_option(name);
+	if (!option) {
+		unknown_option(word, name);
+		return false;
+	}
+	if (value.ptr)
+		return set_option(args, option, word, value, &consumed);
+	/* A boolean takes the next word only when that is one, not a file. */
+	if (option->kind == OPTION_BOOL && next && strcasecmp(next, "true") && strcasecmp(next, "false"))
+		next = NULL;
+	return set_option(args, option, word, next ? str_from(next) : (struct str){ 0 }, used);
+}
+
+bool args_parse(struct args *args, int argc, char **argv)
+{
+	bool ended = false;
+
+	args->files = ARENA_ARRAY(args->arena, const char *, (size_t)argc + 1);
+	if (!args->files)
+		return false;
+	for (int i = 0; i < argc; i++) {
+		bool used = false;
+
+		if (!ended && strcmp(argv[i], "--") == 0) {
+			ended = true;
+			continue;
+		}
+		if (ended || argv[i][0] != '-' || !argv[i][1]) {
+			args->files[args->file_count++] = argv[i];
+			continue;
+		}
+		if (!parse_option(args, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &used))
+			return false;
+		i += used;
+	}
+	return true;
+}
+
+static void print_option(const char *left, const char *help)
+{
+	if (strlen(left) > 29)
+		printf("  %s\n  %-29s %s\n", left, "", help);
+	else
+		printf("  %-29s %s\n", left, help);
+}
+
+void args_print_options(void)
+{
+	char left[128];
+
+	printf("Options:\n");
+	for (size_t i = 0; i < ARRAY_COUNT(flag_table); i++) {
+		const struct flag *flag = &flag_table[i];
+		char letter[8] = "    ";
+
+		if (flag->letter)
+			snprintf(letter, sizeof(letter), "-%c, ", flag->letter);
+		snprintf(left, sizeof(left), "%s--%s%s%s", letter, flag->name,
+			 flag->value ? " " : "", flag->value ? flag->value : "");
+		print_option(left, flag->help);
+	}
+	printf("Options of the views (tfprof's; also as -max_depth 3):\n");
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		size_t len = (size_t)snprintf(left, sizeof(left), "    --%s", option_table[i].name);
+
+		for (size_t k = 0; k < len; k++)
+			if (left[k] == '_')
+				left[k] = '-';
+		print_option(left, option_table[i].help);
+	}
+}

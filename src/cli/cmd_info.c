@@ -1,0 +1,99 @@
+/* cmd_info.c: what is in the files: facts as JSON, or a summary for people; and the estimate. */
+#include "cli/command.h"
+
+#include <errno.h>
+
+static ow_status print_json(ow_profile *profile)
+{
+	static struct output_stream out;
+	struct ow_error err;
+	ow_status status;
+
+	output_start(&out, false, 0);
+	status = ow_info_json(profile, output_write, &out, &err);
+	if (!output_end(&out)) {
+		complain("opwatch: standard output: %s\n", strerror(errno));
+		return OW_E_IO;
+	}
+	if (status == OW_E_INTERRUPTED)
+		return OW_OK;
+	if (status != OW_OK)
+		complain("opwatch: %s\n", err.text);
+	return status;
+}
+
+static ow_status print_views(struct args *args, const struct show *show)
+{
+	static const char *const parts[] = { "sources", "steps", "devices", "notes" };
+	struct options options = args->options;
+	ow_status status = OW_OK;
+
+	if (strcmp(args->sink, "text") != 0) {
+		options.output.type = args->sink;
+		return show_view(show, "sources", &options);
+	}
+	for (size_t i = 0; status == OW_OK && i < ARRAY_COUNT(parts); i++) {
+		printf("%s%s\n", i ? "\n" : "", parts[i]);
+		fflush(stdout);
+		status = show_view(show, parts[i], &options);
+	}
+	return status;
+}
+
+static int print_estimates(const struct args *args)
+{
+	bool json = strcmp(args->sink, "json") == 0;
+	int code = EXIT_GOOD;
+
+	for (size_t i = 0; i < args->file_count; i++) {
+		struct ow_estimate e = { .size = sizeof(e) };
+		struct ow_error err;
+
+		if (ow_estimate_file(args->files[i], &e, &err) != OW_OK) {
+			complain("opwatch: %s\n", err.text);
+			code = EXIT_FAILED;
+			continue;
+		}
+		if (json)
+			printf("{\"format\": \"%s\", \"container\": \"%s\", \"file_bytes\": %llu, "
+			       "\"content_bytes\": %llu, \"events\": %llu, \"memory_bytes\": %llu}\n",
+			       e.format, e.container, (unsigned long long)e.file_bytes,
+			       (unsigned long long)e.content_bytes, (unsigned long long)e.events,
+			       (unsigned long long)e.memory_bytes);
+		else
+			printf("%s: %s%s%s, %.1f MB, about %.1f MB of content, %llu events, %.1f MB of "
+			       "memory\n",
+			       args->files[i], e.format, *e.container ? " in " : "", e.container,
+			       (double)e.file_bytes / 1e6, (double)e.content_bytes / 1e6,
+			       (unsigned long long)e.events, (double)e.memory_bytes / 1e6);
+	}
+	return code;
+}
+
+static int run(struct args *args)
+{
+	struct show show;
+	ow_profile *profile;
+	int code = EXIT_FAILED;
+
+	if (args->estimate)
+		return print_estimates(args);
+	profile = load_files(args, &code);
+	if (!profile)
+		return code;
+	show_from_args(args, profile, &show);
+	show.pager = false;
+	code = finish_code(args, profile,
+			   strcmp(args->sink, "json") == 0 ? print_json(profile) :
+							       print_views(args, &show));
+	ow_profile_free(profile);
+	return code;
+}
+
+const struct command cmd_info = {
+	.name = "info",
+	.usage = "FILE… [--json] [--estimate]",
+	.summary = "what is in the files: formats, steps, devices, facts, damage",
+	.help = "--json prints every fact; --estimate tells size, events and memory without loading.\n",
+	.run = run,
+};

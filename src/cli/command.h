@@ -1,0 +1,54 @@
+/*
+ * command.h: what a command of opwatch is. One file cmd_<name>.c exports `const struct command
+ * cmd_<name>`; one line COMMAND(<name>) in commands.def registers it for dispatch, --help and the
+ * completion scripts. Every view is a command, too, without a line of its own: see cmd_view.c.
+ */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include "cli/cli.h"
+#include "cli/show.h"
+
+struct args {
+	struct arena *arena;
+	const char *command; /* the word that chose the command: for views, the view's name */
+	const char **files;
+	size_t file_count;
+	struct options options; /* tfprof's */
+	struct ow_open_options open;
+	const char *checkpoint, *format, *out_file;
+	const char *sink; /* "text", or what --json, --csv, --to ask for */
+	struct terminal terminal;
+	bool strict, no_pager, estimate, verbose, help;
+	bool limit_given, depth_given, select_given;
+};
+
+struct command {
+	const char *name, *usage, *summary;
+	const char *help; /* more lines for --help, or NULL */
+	int (*run)(struct args *args);
+};
+
+#define COMMAND(name) extern const struct command cmd_##name;
+#include "cli/commands.def"
+#undef COMMAND
+
+extern const struct command *const command_table[];
+extern const size_t command_count;
+const struct command *command_find(const char *name);
+
+/* load.c: opens the files of the command line, with progress on a terminal; says what went wrong and
+ * returns NULL. Damage is told in one line on stderr. */
+ow_profile *load_files(struct args *args, int *exit_code);
+
+/* Exit code for a command that worked: --strict turns damage into EXIT_DAMAGED. */
+int finish_code(const struct args *args, const ow_profile *profile, ow_status status);
+
+/* args.c */
+bool args_parse(struct args *args, int argc, char **argv);
+void args_print_options(void);
+void print_help(const char *topic);
+
+void show_from_args(const struct args *args, ow_profile *profile, struct show *show);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * lineedit.h: reading lines from a person (prompt, editing, history, completion through libedit) or
+ * from a file or pipe (plain lines, no prompt). History lives in the user's state directory.
+ */
+#ifndef CLI_LINEEDIT_H
+#define CLI_LINEEDIT_H
+
+#include "base/arena.h"
+#include "base/str.h"
+
+/* Candidates for the word that ends at the cursor; `before` is the line up to there. */
+struct completions {
+	struct arena *arena;
+	const char **items;
+	size_t count, cap;
+	size_t word; /* where in `before` the word that they replace begins */
+};
+void completion_add(struct completions *out, const char *word, struct str prefix);
+
+typedef void (*complete_fn)(void *arg, struct str before, struct completions *out);
+
+struct line_reader;
+
+/* Interactive when standard input is a terminal. NULL when out of memory. */
+struct line_reader *line_open(const char *prompt, complete_fn complete, void *arg);
+void line_close(struct line_reader *reader);
+
+enum line_result { LINE_READ, LINE_END, LINE_INTERRUPTED };
+
+/* The next line without its newline, valid until the next call. */
+enum line_result line_read(struct line_reader *reader, struct str *line);
+
+#endif

@@ -1,0 +1,117 @@
+/* load.c: opening what the command line names: progress, damage in one line, exit codes. */
+#include "cli/command.h"
+
+#include <time.h>
+
+struct progress_line {
+	struct timespec start, last;
+	bool shown, terminal;
+};
+
+static double seconds_since(const struct timespec *then)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) / 1e9;
+}
+
+/* Nothing for the first half second, then ten times a second at most. */
+static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t total)
+{
+	struct progress_line *line = arg;
+
+	if (interrupted)
+		return false;
+	if (!line->terminal || seconds_since(&line->start) < 0.5 || seconds_since(&line->last) < 0.1)
+		return true;
+	clock_gettime(CLOCK_MONOTONIC, &line->last);
+	line->shown = true;
+	fprintf(stderr, "\r\033[Kreading %.50s: %3.0f %% of %.1f MB", file,
+		total ? 100.0 * (double)done / (double)total : 100.0, (double)total / 1e6);
+	fflush(stderr);
+	return true;
+}
+
+static void end_progress(struct progress_line *line)
+{
+	if (line->shown)
+		fputs("\r\033[K", stderr);
+}
+
+static ow_status open_all(struct args *args, ow_profile **profile, struct ow_error *err)
+{
+	struct ow_file_options options = { sizeof(options), args->format, INT64_MIN };
+
+	if (!args->format && !args->checkpoint)
+		return ow_profile_open(args->files, args->file_count, &args->open, profile, err);
+	if (!args->format) {
+		OW_TRY(ow_profile_open(args->files, args->file_count, &args->open, profile, err));
+		return ow_profile_set_checkpoint(*profile, args->checkpoint, err);
+	}
+	OW_TRY(ow_profile_new(&args->open, profile, err));
+	for (size_t i = 0; i < args->file_count; i++)
+		OW_TRY(ow_profile_add_file(*profile, args->files[i], &options, NULL, err));
+	if (args->checkpoint)
+		OW_TRY(ow_profile_set_checkpoint(*profile, args->checkpoint, err));
+	return ow_profile_freeze(*profile, err);
+}
+
+static void tell_damage(const struct args *args, ow_profile *profile)
+{
+	struct ow_error err;
+	ow_result *notes;
+
+	if (!ow_profile_damaged(profile) || strcmp(args->command, "notes") == 0 ||
+	    strcmp(args->command, "overview") == 0)
+		return;
+	if (ow_view(profile, "notes", NULL, &notes, &err) != OW_OK)
+		return;
+	complain("opwatch: not everything could be read (%u note%s); 'opwatch notes %s' says what\n",
+		 ow_result_rows(notes), ow_result_rows(notes) == 1 ? "" : "s", args->files[0]);
+	ow_result_free(notes);
+}
+
+ow_profile *load_files(struct args *args, int *exit_code)
+{
+	struct progress_line line = { .terminal = args->terminal.err };
+	ow_profile *profile = NULL;
+	struct ow_error err = { 0 };
+	ow_status status;
+
+	if (!args->file_count) {
+		complain("opwatch %s: which file? Try 'opwatch help %s'.\n", args->command,
+			 args->command);
+		*exit_code = EXIT_USAGE;
+		return NULL;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &line.start);
+	args->open.progress = on_progress;
+	args->open.progress_arg = &line;
+	status = open_all(args, &profile, &err);
+	end_progress(&line);
+	if (status != OW_OK) {
+		complain("opwatch: %s\n", err.text);
+		ow_profile_free(profile);
+		*exit_code = status == OW_E_USAGE ? EXIT_USAGE : EXIT_FAILED;
+		return NULL;
+	}
+	tell_damage(args, profile);
+	return profile;
+}
+
+int finish_code(const struct args *args, const ow_profile *profile, ow_status status)
+{
+	if (status == OW_E_USAGE)
+		return EXIT_USAGE;
+	if (status != OW_OK)
+		return EXIT_FAILED;
+	return args->strict && ow_profile_damaged(profile) ? EXIT_DAMAGED : EXIT_GOOD;
+}
+
+void show_from_args(const struct args *args, ow_profile *profile, struct show *show)
+{
+	*show = (struct show){ .profile = profile,
+			       .terminal = args->terminal,
+			       .pager = !args->no_pager && args->terminal.in };
+}

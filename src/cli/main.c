@@ -1,0 +1,15 @@
+/* main.c: one program, two names: `tfprof` is the drop-in replacement, `opwatch` everything. */
+#include "cli/cli.h"
+
+#include <signal.h>
+
+int main(int argc, char **argv)
+{
+	const char *slash = argc ? strrchr(argv[0], '/') : NULL;
+	const char *name = slash ? slash + 1 : argc ? argv[0] : "opwatch";
+
+	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an end of output, not of the program */
+	if (strcmp(name, "tfprof") == 0)
+		return tfprof_main(argc, argv);
+	return opwatch_main(argc, argv);
+}

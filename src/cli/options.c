@@ -1,0 +1,439 @@
+/* options.c: see options.h. */
+#include "cli/options.h"
+
+#include "opwatch/opwatch.h"
+
+#define AT(field) offsetof(struct ow_view_options, field)
+
+const struct option option_table[OPTION_COUNT] = {
+	{ "max_depth", OPTION_INT32, AT(max_depth), "levels (op: rows) to show" },
+	{ "min_bytes", OPTION_INT64, AT(min_bytes), "hide what requests less memory" },
+	{ "min_peak_bytes", OPTION_INT64, AT(min_peak_bytes), "hide what peaks below" },
+	{ "min_residual_bytes", OPTION_INT64, AT(min_residual_bytes), "hide what leaves less behind" },
+	{ "min_output_bytes", OPTION_INT64, AT(min_output_bytes), "hide smaller outputs" },
+	{ "min_micros", OPTION_INT64, AT(min_micros), "hide what takes less time" },
+	{ "min_accelerator_micros", OPTION_INT64, AT(min_accelerator_micros),
+	  "hide what takes less time on accelerators" },
+	{ "min_cpu_micros", OPTION_INT64, AT(min_cpu_micros), "hide what takes less time on CPUs" },
+	{ "min_params", OPTION_INT64, AT(min_params), "hide what has fewer parameters" },
+	{ "min_float_ops", OPTION_INT64, AT(min_float_ops), "hide what has fewer float operations" },
+	{ "min_occurrence", OPTION_INT64, AT(min_occurrence), "hide what occurs less often" },
+	{ "step", OPTION_INT64, AT(step), "the step to show; -1 = average of all" },
+	{ "order_by", OPTION_ORDER, AT(order_by), "column to sort by" },
+	{ "account_type_regexes", OPTION_LIST, AT(account_type_regexes),
+	  "count only ops one of whose types matches" },
+	{ "start_name_regexes", OPTION_LIST, AT(start_name_regexes), "show from these nodes down" },
+	{ "trim_name_regexes", OPTION_LIST, AT(trim_name_regexes), "cut below these nodes" },
+	{ "show_name_regexes", OPTION_LIST, AT(show_name_regexes), "show only these" },
+	{ "hide_name_regexes", OPTION_LIST, AT(hide_name_regexes), "hide these" },
+	{ "account_displayed_op_only", OPTION_BOOL, AT(account_displayed_op_only),
+	  "totals count only what is shown" },
+	{ "select", OPTION_SELECT, AT(select), "columns, separated by commas" },
+	{ "output", OPTION_OUTPUT, 0, "stdout, file:outfile=F, timeline:outfile=F, pprof:outfile=F, none" },
+};
+
+static const char *const order_values[] = {
+	"name",	  "bytes",	"peak_bytes",	      "residual_bytes", "output_bytes", "micros",
+	"accelerator_micros", "cpu_micros", "params", "float_ops",	"occurrence",
+};
+
+static const char *const select_values[] = {
+	"bytes",	"micros",	"params",	  "float_ops",	    "tensor_value",
+	"device",	"op_types",	"occurrence",	  "input_shapes",   "accelerator_micros",
+	"cpu_micros",	"peak_bytes",	"residual_bytes", "output_bytes",
+};
+
+/* The original's types, in the order in which it lists them. */
+static const char *const output_types[] = { "file", "none", "pprof", "stdout", "timeline" };
+
+static bool is_one_of(struct str word, const char *const *values, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (str_eq(word, str_from(values[i])))
+			return true;
+	return false;
+}
+
+const char *option_value(const struct option *option, bool extended, size_t index)
+{
+	struct ow_part_info sink;
+
+	switch (option->kind) {
+	case OPTION_ORDER:
+		return index < ARRAY_COUNT(order_values) ? order_values[index] : NULL;
+	case OPTION_SELECT:
+		return index < ARRAY_COUNT(select_values) ? select_values[index] : NULL;
+	case OPTION_BOOL:
+		return index == 0 ? "true" : index == 1 ? "false" : NULL;
+	case OPTION_OUTPUT:
+		if (index < ARRAY_COUNT(output_types))
+			return output_types[index];
+		if (extended && ow_sink_info(index - ARRAY_COUNT(output_types), &sink))
+			return sink.name;
+		return NULL;
+	default:
+		return NULL;
+	}
+}
+
+void options_init(struct options *options, bool extended)
+{
+	*options = (struct options){ .extended = extended, .output = { .type = "stdout" } };
+	ow_view_options_init(&options->view);
+}
+
+static bool copy_list(struct ow_list *list, struct arena *arena)
+{
+	const char **items = ARENA_ARRAY(arena, const char *, list->count + 1);
+
+	if (!items)
+		return false;
+	for (size_t i = 0; i < list->count; i++) {
+		items[i] = arena_cstr(arena, str_from(list->items[i]));
+		if (!items[i])
+			return false;
+	}
+	list->items = items;
+	return true;
+}
+
+bool options_copy(struct options *to, const struct options *from, struct arena *arena)
+{
+	*to = *from;
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		enum option_kind kind = option_table[i].kind;
+		void *field = (char *)&to->view + option_table[i].offset;
+
+		if ((kind == OPTION_LIST || kind == OPTION_SELECT) && !copy_list(field, arena))
+			return false;
+	}
+	to->view.order_by = arena_cstr(arena, str_from(from->view.order_by));
+	to->output.type = arena_cstr(arena, str_from(from->output.type));
+	if (from->output.outfile)
+		to->output.outfile = arena_cstr(arena, str_from(from->output.outfile));
+	return to->view.order_by && to->output.type;
+}
+
+const struct option *option_find(struct str name)
+{
+	for (size_t i = 0; i < OPTION_COUNT; i++)
+		if (str_eq(name, str_from(option_table[i].name)))
+			return &option_table[i];
+	return NULL;
+}
+
+bool list_parse(struct ow_list *list, struct arena *arena, struct str text)
+{
+	const char **items = ARENA_ARRAY(arena, const char *, text.len / 2 + 2);
+	struct str piece;
+
+	if (!items)
+		return false;
+	*list = (struct ow_list){ items, 0 };
+	while (str_split(&text, ',', &piece)) {
+		if (!piece.len)
+			continue;
+		items[list->count] = arena_cstr(arena, piece);
+		if (!items[list->count])
+			return false;
+		list->count++;
+	}
+	return true;
+}
+
+/* A set: sorted, without repetitions. */
+static void sort_list(struct ow_list *list)
+{
+	const char **items = (const char **)(uintptr_t)list->items;
+	size_t kept = 0;
+
+	for (size_t i = 1; i < list->count; i++)
+		for (size_t k = i; k > 0 && strcmp(items[k - 1], items[k]) > 0; k--) {
+			const char *other = items[k];
+
+			items[k] = items[k - 1];
+			items[k - 1] = other;
+		}
+	for (size_t i = 0; i < list->count; i++)
+		if (!kept || strcmp(items[kept - 1], items[i]) != 0)
+			items[kept++] = items[i];
+	list->count = kept;
+}
+
+static struct str strip_quotes(struct str s)
+{
+	while (s.len && (s.ptr[0] == '"' || s.ptr[0] == '\''))
+		s = str_skip(s, 1);
+	while (s.len && (s.ptr[s.len - 1] == '"' || s.ptr[s.len - 1] == '\''))
+		s.len--;
+	return s;
+}
+
+static bool equal_nocase(struct str s, const char *word)
+{
+	return strlen(word) == s.len && strncasecmp(s.ptr, word, s.len) == 0;
+}
+
+static bool parse_bool(struct str s, bool *value)
+{
+	static const char *const yes[] = { "true", "t", "yes", "y", "1" };
+	static const char *const no[] = { "false", "f", "no", "n", "0" };
+
+	for (size_t i = 0; i < ARRAY_COUNT(yes); i++) {
+		if (equal_nocase(s, yes[i]) || equal_nocase(s, no[i])) {
+			*value = equal_nocase(s, yes[i]);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool set_int(struct options *options, const struct option *option, int64_t value)
+{
+	char *field = (char *)&options->view + option->offset;
+
+	if (option->kind == OPTION_INT32) {
+		if (value != (int32_t)value)
+			return false;
+		*(int32_t *)(void *)field = (int32_t)value;
+	} else {
+		*(int64_t *)(void *)field = value;
+	}
+	return true;
+}
+
+static bool parse_select(struct options *options, struct arena *arena, struct str text)
+{
+	struct ow_list list;
+
+	if (!list_parse(&list, arena, strip_quotes(text)))
+		return false;
+	for (size_t i = 0; i < list.count; i++)
+		if (!is_one_of(str_from(list.items[i]), select_values, ARRAY_COUNT(select_values)))
+			return false;
+	sort_list(&list);
+	options->view.select = list;
+	return true;
+}
+
+static bool parse_value(struct options *options, struct arena *arena, const struct option *option,
+			struct str value, struct ow_error *err)
+{
+	void *field = (char *)&options->view + option->offset;
+	int64_t number;
+
+	switch (option->kind) {
+	case OPTION_INT32:
+	case OPTION_INT64:
+		return str_to_i64(value, &number) && set_int(options, option, number);
+	case OPTION_ORDER:
+		if (!is_one_of(value, order_values, ARRAY_COUNT(order_values)))
+			return false;
+		options->view.order_by = arena_cstr(arena, value);
+		return options->view.order_by != NULL;
+	case OPTION_LIST:
+		return list_parse(field, arena, strip_quotes(value));
+	case OPTION_SELECT:
+		return parse_select(options, arena, value);
+	case OPTION_BOOL:
+		return parse_bool(value, field);
+	case OPTION_OUTPUT:
+		return output_parse(&options->output, options->extended, arena, value, err);
+	}
+	return false;
+}
+
+static bool bad_value(struct str word, struct str next, struct ow_error *err)
+{
+	if (err->status == OW_OK) {
+		err->status = OW_E_USAGE;
+		snprintf(err->text, sizeof(err->text), "Invalid option '%.*s' value: '%.*s'",
+			 STR_ARG(word), STR_ARG(next));
+	}
+	return false;
+}
+
+bool option_parse_word(struct options *options, struct arena *arena, struct str word, struct str next,
+		       bool *used, struct ow_error *err)
+{
+	const struct option *option = NULL;
+
+	*used = next.ptr != NULL;
+	if (word.len && word.ptr[0] == '-')
+		option = option_find(str_skip(word, 1));
+	if (!option)
+		return bad_value(word, next, err);
+	if (option->kind == OPTION_BOOL && (!next.ptr || (next.len && next.ptr[0] == '-'))) {
+		options->view.account_displayed_op_only = true;
+		*used = false;
+		return true;
+	}
+	if (!next.ptr || !parse_value(options, arena, option, next, err))
+		return bad_value(word, next, err);
+	return true;
+}
+
+/* As sscanf("%lld%c") reads it: blanks and a sign before, nothing behind. */
+static bool flag_int(struct str value, int64_t *number)
+{
+	while (value.len && (value.ptr[0] == ' ' || (value.ptr[0] >= '\t' && value.ptr[0] <= '\r')))
+		value = str_skip(value, 1);
+	if (value.len > 1 && value.ptr[0] == '+' && value.ptr[1] != '-')
+		value = str_skip(value, 1);
+	return str_to_i64(value, number);
+}
+
+bool option_parse_flag(struct options *options, struct arena *arena, const struct option *option,
+		       struct str value)
+{
+	void *field = (char *)&options->view + option->offset;
+	int64_t number;
+
+	switch (option->kind) {
+	case OPTION_INT32:
+	case OPTION_INT64:
+		return flag_int(value, &number) && set_int(options, option, number);
+	case OPTION_ORDER:
+		options->view.order_by = arena_cstr(arena, value);
+		return options->view.order_by != NULL;
+	case OPTION_LIST:
+		return list_parse(field, arena, value);
+	case OPTION_SELECT:
+		if (!list_parse(&options->view.select, arena, value))
+			return false;
+		sort_list(&options->view.select);
+		return true;
+	default:
+		return false; /* bool and output have their own syntax: see tfprof.c */
+	}
+}
+
+static bool output_error(struct ow_error *err, const char *format, struct str a, struct str b)
+{
+	err->status = OW_E_USAGE;
+	snprintf(err->text, sizeof(err->text), format, STR_ARG(a), STR_ARG(b));
+	return false;
+}
+
+static bool needs_file(struct str type)
+{
+	return str_eq(type, STR("file")) || str_eq(type, STR("timeline")) || str_eq(type, STR("pprof"));
+}
+
+static bool is_sink(struct str name)
+{
+	struct ow_part_info info;
+
+	for (size_t i = 0; ow_sink_info(i, &info); i++)
+		if (str_eq(name, str_from(info.name)))
+			return true;
+	return false;
+}
+
+/* key=value: both parts are needed; further = belong to the value, but empty pieces are dropped. */
+static bool parse_pair(struct output *output, bool extended, struct arena *arena, struct str type,
+		       struct str pair, struct ow_error *err)
+{
+	struct str key = { 0 }, piece;
+	struct buf value;
+	bool has_value = false;
+	struct str all = pair;
+
+	buf_init(&value, arena->mem);
+	while (str_split(&all, '=', &piece)) {
+		if (!piece.len)
+			continue;
+		if (!key.ptr) {
+			key = piece;
+			continue;
+		}
+		if (has_value)
+			buf_add_char(&value, '=');
+		buf_add_str(&value, piece);
+		has_value = true;
+	}
+	if (!has_value) {
+		buf_release(&value);
+		return output_error(err, "Visualize format: -output timeline:key=value,key=value,...%.*s%.*s",
+				    STR(""), STR(""));
+	}
+	if (!str_eq(key, STR("outfile")) || (!needs_file(type) && !extended)) {
+		buf_release(&value);
+		return output_error(err, "Unrecognized options %.*s for output_type: %.*s\n", key, type);
+	}
+	output->outfile = arena_cstr(arena, buf_str(&value));
+	buf_release(&value);
+	return output->outfile != NULL;
+}
+
+bool output_parse(struct output *output, bool extended, struct arena *arena, struct str text,
+		  struct ow_error *err)
+{
+	size_t colon = str_find_char(text, ':');
+	struct str type = colon == STR_NONE ? text : str_first(text, colon), pair;
+	struct str rest = colon == STR_NONE ? (struct str){ 0 } : str_skip(text, colon + 1);
+	struct output parsed = *output;
+
+	if (!type.len)
+		type = STR("stdout");
+	if (!is_one_of(type, output_types, ARRAY_COUNT(output_types)) && !(extended && is_sink(type)))
+		return output_error(err,
+				    "E.g. Unknown output type: %.*s, Valid types: "
+				    "file,none,pprof,stdout,timeline%.*s\n",
+				    type, extended ? STR(",json,csv,folded,flamegraph") : STR(""));
+	while (str_split(&rest, ',', &pair))
+		if (pair.len && !parse_pair(&parsed, extended, arena, type, pair, err))
+			return false;
+	if (needs_file(type) && !parsed.outfile)
+		return output_error(err,
+				    "Missing required output_options for %.*s\nE.g. -output %.*s:outfile=...\n",
+				    type, type);
+	parsed.type = arena_cstr(arena, type);
+	*output = parsed;
+	return parsed.type != NULL;
+}
+
+static void list_line(const struct option *option, const void *field, struct buf *to)
+{
+	const struct ow_list *list = field;
+
+	buf_printf(to, "-%-27s", option->name);
+	for (size_t i = 0; i < list->count; i++)
+		buf_printf(to, "%s%s", i ? "," : "", list->items[i]);
+	buf_add_char(to, '\n');
+}
+
+void options_list(const struct options *options, struct buf *to)
+{
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		const struct option *option = &option_table[i];
+		const void *field = (const char *)&options->view + option->offset;
+
+		switch (option->kind) {
+		case OPTION_INT32:
+			buf_printf(to, "-%-27s%d\n", option->name, (int)*(const int32_t *)field);
+			break;
+		case OPTION_INT64:
+			buf_printf(to, "-%-27s%lld\n", option->name,
+				   (long long)*(const int64_t *)field);
+			break;
+		case OPTION_ORDER:
+			buf_printf(to, "-%-27s%s\n", option->name, options->view.order_by);
+			break;
+		case OPTION_LIST:
+		case OPTION_SELECT:
+			list_line(option, field, to);
+			break;
+		case OPTION_BOOL:
+			buf_printf(to, "-%-27s%s\n", option->name,
+				   options->view.account_displayed_op_only ? "true" : "false");
+			break;
+		case OPTION_OUTPUT:
+			buf_printf(to, "-%-27s%s:", option->name, options->output.type);
+			if (options->output.outfile)
+				buf_printf(to, "outfile=%s", options->output.outfile);
+			buf_add_char(to, '\n');
+			break;
+		}
+	}
+}

@@ -1,0 +1,91 @@
+/* opwatch.c: the program under its own name: finds the command and runs it. */
+#include "cli/command.h"
+
+#include <errno.h>
+
+#define COMMAND(name) &cmd_##name,
+const struct command *const command_table[] = {
+#include "cli/commands.def"
+};
+#undef COMMAND
+const size_t command_count = ARRAY_COUNT(command_table);
+
+const struct command *command_find(const char *name)
+{
+	struct ow_part_info view;
+
+	for (size_t i = 0; i < command_count; i++)
+		if (strcmp(command_table[i]->name, name) == 0)
+			return command_table[i];
+	for (size_t i = 0; ow_view_info(i, &view); i++)
+		if (strcmp(view.name, name) == 0)
+			return &cmd_view;
+	return NULL;
+}
+
+static int print_version(void)
+{
+	struct ow_part_info part;
+
+	printf("opwatch %s\n", ow_version());
+	for (size_t i = 0; ow_build_part(i, &part); i++)
+		printf("  %-20s %s\n", part.name, part.summary);
+	return EXIT_GOOD;
+}
+
+static void init_args(struct args *args, struct arena *arena)
+{
+	*args = (struct args){ .arena = arena, .sink = "text", .command = "overview" };
+	options_init(&args->options, true);
+	ow_open_options_init(&args->open);
+	terminal_look(&args->terminal);
+}
+
+static int run(struct args *args, int argc, char **argv)
+{
+	const struct command *command = &cmd_overview;
+
+	if (!args_parse(args, argc, argv))
+		return EXIT_USAGE;
+	/* The command is the first word, unless a file of that name is meant by ./word. */
+	if (args->file_count && command_find(args->files[0])) {
+		args->command = args->files[0];
+		command = command_find(args->command);
+		args->files++;
+		args->file_count--;
+	}
+	if (args->help) {
+		print_help(args->command);
+		return EXIT_GOOD;
+	}
+	return command->run(args);
+}
+
+int opwatch_main(int argc, char **argv)
+{
+	struct arena arena;
+	struct args args;
+	struct mem mem;
+	int code;
+
+	if (argc < 2) {
+		print_help(NULL);
+		return EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--version") == 0)
+		return print_version();
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		print_help(NULL);
+		return EXIT_GOOD;
+	}
+	mem_init(&mem, 0);
+	arena_init(&arena, &mem);
+	init_args(&args, &arena);
+	code = run(&args, argc - 1, argv + 1);
+	arena_release(&arena);
+	if (fflush(stdout) != 0 && errno != EPIPE) {
+		complain("opwatch: standard output: %s\n", strerror(errno));
+		return EXIT_FAILED;
+	}
+	return code;
+}

@@ -1,0 +1,325 @@
+/* shell.c: see shell.h. */
+#include "cli/shell.h"
+
+#include "cli/cli.h"
+#include "cli/lineedit.h"
+
+struct shell {
+	struct show show;
+	struct options initial;	 /* what reset goes back to */
+	struct options defaults; /* what set changes */
+	struct arena keep;	 /* strings of defaults */
+	struct arena line;	 /* of the line being run */
+	struct mem mem;
+	bool quit;
+};
+
+struct shell_command {
+	const char *name, *help;
+	bool tfprof; /* known to the original: offered by completion there */
+	void (*run)(struct shell *shell, const char *name, const struct options *options);
+};
+
+static void run_view(struct shell *shell, const char *name, const struct options *options)
+{
+	(void)show_view(&shell->show, name, options);
+}
+
+static void run_advise(struct shell *shell, const char *name, const struct options *options)
+{
+	(void)name;
+	(void)show_advice(&shell->show,
+			  strcmp(options->output.type, "json") == 0  ? "json" :
+			  strcmp(options->output.type, "csv") == 0 ? "csv" :
+								       "text");
+}
+
+static void run_set(struct shell *shell, const char *name, const struct options *options)
+{
+	struct arena fresh;
+	struct options copy;
+
+	(void)name;
+	arena_init(&fresh, &shell->mem);
+	if (!options_copy(&copy, options, &fresh)) {
+		arena_release(&fresh);
+		complain("E: out of memory\n");
+		return;
+	}
+	arena_release(&shell->keep);
+	shell->keep = fresh;
+	shell->defaults = copy;
+}
+
+static void run_reset(struct shell *shell, const char *name, const struct options *options)
+{
+	(void)name;
+	(void)options;
+	shell->defaults = shell->initial;
+}
+
+static void run_quit(struct shell *shell, const char *name, const struct options *options)
+{
+	(void)name;
+	(void)options;
+	shell->quit = true;
+}
+
+static void run_help(struct shell *shell, const char *name, const struct options *options);
+
+/* The original's order is the order of its completions. */
+static const struct shell_command commands[] = {
+	{ "scope", "nodes by name scope", true, run_view },
+	{ "graph", "nodes by inputs and outputs", true, run_view },
+	{ "code", "source lines and their callers", true, run_view },
+	{ "op", "operation types", true, run_view },
+	{ "advise", "what to look at first", true, run_advise },
+	{ "set", "make options the default: set -max_depth 5 -select micros,bytes", true, run_set },
+	{ "help", "this; help COMMAND and help -OPTION say more", true, run_help },
+	{ "reset", "options back to what they were at the start", true, run_reset },
+	{ "quit", "leave (also exit, Ctrl-D)", true, run_quit },
+	{ "exit", "leave", true, run_quit },
+};
+
+static const struct shell_command *find_command(const struct shell *shell, struct str word)
+{
+	static const struct shell_command any_view = { "", "", false, run_view };
+	struct ow_part_info view;
+
+	for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
+		if (str_eq(word, str_from(commands[i].name)))
+			return &commands[i];
+	for (size_t i = 0; !shell->show.tfprof && ow_view_info(i, &view); i++)
+		if (str_eq(word, str_from(view.name)))
+			return &any_view;
+	return NULL;
+}
+
+/* ---- help ------------------------------------------------------------------------------------- */
+
+static void list_commands(const struct shell *shell)
+{
+	struct ow_part_info view;
+
+	printf("Commands:\n");
+	for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
+		printf("  %-10s %s\n", commands[i].name, commands[i].help);
+	for (size_t i = 0; !shell->show.tfprof && ow_view_info(i, &view); i++)
+		if (!*view.detail)
+			printf("  %-10s %s\n", view.name, view.summary);
+	printf("An empty line shows the options in force. Tab completes.\n"
+	       "Options: 'help -select', 'help -order_by', … say what they take.\n");
+}
+
+static void help_option(const struct option *option, bool extended)
+{
+	const char *value;
+
+	printf("-%s: %s\n", option->name, option->help);
+	for (size_t i = 0; (value = option_value(option, extended, i)); i++)
+		printf("%s%s", i ? ", " : "  one of: ", value);
+	if (option_value(option, extended, 0))
+		putchar('\n');
+}
+
+/* help WORD; an extension of ours: the original ignores what follows. */
+static bool help_about(const struct shell *shell, struct str word)
+{
+	const struct shell_command *command = find_command(shell, word);
+	const struct option *option = NULL;
+	struct ow_part_info view;
+
+	if (word.len && word.ptr[0] == '-')
+		option = option_find(str_skip(word, 1));
+	if (option) {
+		help_option(option, !shell->show.tfprof);
+		return true;
+	}
+	if (!command)
+		return false;
+	for (size_t i = 0; ow_view_info(i, &view); i++)
+		if (str_eq(word, str_from(view.name))) {
+			printf("%s: %s\nTakes every option:\n", view.name, view.summary);
+			for (size_t k = 0; k < OPTION_COUNT; k++)
+				printf("  -%-27s%s\n", option_table[k].name, option_table[k].help);
+			return true;
+		}
+	printf("%s: %s\n", command->name, command->help);
+	return true;
+}
+
+static void run_help(struct shell *shell, const char *name, const struct options *options)
+{
+	(void)name;
+	(void)options;
+	if (shell->show.tfprof)
+		tfprof_print_help();
+	else
+		list_commands(shell);
+}
+
+/* ---- lines ------------------------------------------------------------------------------------ */
+
+/* The next word between blanks; false at the end. */
+static bool next_word(struct str *rest, struct str *word)
+{
+	while (rest->len && rest->ptr[0] == ' ')
+		*rest = str_skip(*rest, 1);
+	if (!rest->len)
+		return false;
+	*word = str_first(*rest, MIN(str_find_char(*rest, ' '), rest->len));
+	*rest = str_skip(*rest, word->len);
+	return true;
+}
+
+static bool parse_options(struct shell *shell, struct str rest, struct options *options)
+{
+	struct ow_error err = { 0 };
+	struct str word;
+
+	while (next_word(&rest, &word)) {
+		struct str after = rest, next = { 0 };
+		bool used;
+
+		if (!next_word(&after, &next))
+			next.ptr = NULL;
+		if (!option_parse_word(options, &shell->line, word, next, &used, &err)) {
+			complain("E: Invalid argument: %s\n", err.text);
+			return false;
+		}
+		if (used)
+			rest = after;
+	}
+	return true;
+}
+
+static void list_options(struct shell *shell)
+{
+	struct buf text;
+
+	buf_init(&text, &shell->mem);
+	options_list(&shell->defaults, &text);
+	fwrite(text.ptr, 1, text.len, stdout);
+	buf_release(&text);
+}
+
+static void run_line(struct shell *shell, struct str line)
+{
+	const struct shell_command *command;
+	struct options options = shell->defaults;
+	struct str rest = line, word, about;
+	char name[64];
+
+	if (!next_word(&rest, &word)) {
+		list_options(shell);
+		return;
+	}
+	command = find_command(shell, word);
+	if (!command) {
+		complain("E: Invalid argument: First string must be a valid command.\n");
+		return;
+	}
+	about = rest;
+	if (command->run == run_help && next_word(&about, &word) && help_about(shell, word))
+		return;
+	next_word(&(struct str){ line.ptr, line.len }, &word);
+	if (!parse_options(shell, rest, &options))
+		return;
+	snprintf(name, sizeof(name), "%.*s", STR_ARG(word));
+	command->run(shell, name, &options);
+	fflush(stdout);
+}
+
+/* ---- completion ------------------------------------------------------------------------------- */
+
+static void complete_command(const struct shell *shell, struct str prefix, struct completions *out)
+{
+	struct ow_part_info view;
+
+	for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
+		completion_add(out, commands[i].name, prefix);
+	for (size_t i = 0; !shell->show.tfprof && ow_view_info(i, &view); i++)
+		if (!*view.detail)
+			completion_add(out, view.name, prefix);
+}
+
+static void complete_option(struct str prefix, struct completions *out)
+{
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		char *word = arena_printf(out->arena, "-%s", option_table[i].name);
+
+		if (word)
+			completion_add(out, word, prefix);
+	}
+}
+
+/* Values of lists are completed piece by piece. */
+static void complete_value(const struct option *option, bool extended, struct str value,
+			   struct completions *out)
+{
+	size_t comma = option->kind == OPTION_SELECT ? str_rfind_char(value, ',') : STR_NONE;
+	const char *candidate;
+
+	if (comma != STR_NONE) {
+		out->word += comma + 1;
+		value = str_skip(value, comma + 1);
+	}
+	for (size_t i = 0; (candidate = option_value(option, extended, i)); i++)
+		completion_add(out, candidate, value);
+}
+
+static void complete(void *arg, struct str before, struct completions *out)
+{
+	const struct shell *shell = arg;
+	size_t blank = str_rfind_char(before, ' ');
+	const struct option *option;
+	struct str word, rest, previous = { 0 }, piece;
+
+	if (blank == STR_NONE) {
+		complete_command(shell, before, out);
+		return;
+	}
+	out->word = blank + 1;
+	word = str_skip(before, blank + 1);
+	rest = str_first(before, blank);
+	while (next_word(&rest, &piece))
+		previous = piece;
+	option = previous.len && previous.ptr[0] == '-' ? option_find(str_skip(previous, 1)) : NULL;
+	if (option && (!word.len || word.ptr[0] != '-'))
+		complete_value(option, !shell->show.tfprof, word, out);
+	if (!out->count && (str_eq(previous, STR("help"))))
+		complete_command(shell, word, out);
+	if (!out->count)
+		complete_option(word, out);
+}
+
+int shell_run(const struct show *show, const struct options *defaults)
+{
+	struct shell shell = { .show = *show, .initial = *defaults, .defaults = *defaults };
+	struct line_reader *reader;
+
+	mem_init(&shell.mem, 0);
+	arena_init(&shell.keep, &shell.mem);
+	arena_init(&shell.line, &shell.mem);
+	reader = line_open(show->tfprof ? "tfprof> " : "opwatch> ", complete, &shell);
+	if (!reader) {
+		complain("out of memory\n");
+		return EXIT_FAILED;
+	}
+	interrupts_catch(true);
+	while (!shell.quit) {
+		struct str line;
+		enum line_result result = line_read(reader, &line);
+
+		if (result == LINE_END)
+			break;
+		if (result == LINE_READ)
+			run_line(&shell, line);
+		arena_clear(&shell.line);
+	}
+	interrupts_catch(false);
+	line_close(reader);
+	arena_release(&shell.line);
+	arena_release(&shell.keep);
+	return EXIT_GOOD;
+}

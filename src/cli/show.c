@@ -1,0 +1,268 @@
+/* show.c: see show.h. */
+#include "cli/show.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#define BIG_TRACE (200 * 1024 * 1024)
+
+static void print_messages(const ow_result *result)
+{
+	const char *line;
+
+	for (uint32_t i = 0; (line = ow_result_message(result, i)); i++)
+		complain("%s\n", line);
+}
+
+static void on_message(void *arg, const char *line, size_t len)
+{
+	(void)arg;
+	complain("%.*s\n", (int)len, line);
+}
+
+static void on_stdout_line(void *arg, const char *line, size_t len)
+{
+	(void)arg;
+	printf("%.*s\n", (int)len, line);
+}
+
+static void write_options(const struct show *show, const struct options *options,
+			  struct ow_write_options *write)
+{
+	ow_write_options_init(write);
+	write->message = on_message;
+	write->progress = on_stdout_line;
+	if (show->tfprof)
+		return;
+	write->width = show->terminal.out ? show->terminal.width : 0;
+	write->colour = show->terminal.colour;
+	if (options->view.select.count)
+		write->metric = options->view.select.items[0];
+}
+
+static ow_status write_stdout(const struct show *show, ow_result *result, const char *sink,
+			      const struct ow_write_options *write)
+{
+	static struct output_stream out; /* 64 KiB: not on the stack of a shell */
+	struct ow_error err;
+	ow_status status;
+
+	output_start(&out, show->pager && show->terminal.out, show->terminal.height);
+	status = ow_result_write(result, sink, write, output_write, &out, &err);
+	if (!output_end(&out)) {
+		complain("opwatch: standard output: %s\n", strerror(errno));
+		return OW_E_IO;
+	}
+	if (status == OW_E_INTERRUPTED)
+		return OW_OK;
+	if (status != OW_OK)
+		complain("%s\n", err.text);
+	return status;
+}
+
+/* ---- timelines -------------------------------------------------------------------------------- */
+
+static ow_status write_timeline(ow_result *result, const struct ow_write_options *write,
+				const char *outfile, int64_t step)
+{
+	struct ow_error err;
+	struct stat st;
+	char name[4096];
+
+	if (snprintf(name, sizeof(name), "%s_%lld", outfile, (long long)step) >= (int)sizeof(name)) {
+		complain("Failed to write timeline file: %s\nError: the name is too long\n", outfile);
+		return OW_E_USAGE;
+	}
+	if (ow_result_write_file(result, "timeline", write, name, &err) != OW_OK) {
+		complain("Failed to write timeline file: %s\nError: %s\n", name, err.text);
+		return err.status;
+	}
+	printf("\n******************************************************\n"
+	       "Timeline file is written to %s.\n"
+	       "Open a Chrome browser, enter URL chrome://tracing and load the timeline file.\n"
+	       "******************************************************\n",
+	       name);
+	if (stat(name, &st) == 0 && st.st_size > BIG_TRACE)
+		complain("Trace file is over 200MB. Chrome might not be able to display it. Consider to "
+			 "use filters (e.g. -min_micros > 1000 or -op_type .*gpu:0.* to reduce the "
+			 "size.\n");
+	return OW_OK;
+}
+
+static ow_status run_view(const struct show *show, const char *view,
+			  const struct ow_view_options *options, ow_result **result)
+{
+	struct ow_error err;
+	ow_status status = ow_view(show->profile, view, options, result, &err);
+
+	if (status != OW_OK)
+		complain("%s\n", err.text);
+	else
+		print_messages(*result);
+	return status;
+}
+
+/* One file per loaded step. */
+static ow_status graph_timelines(const struct show *show, const struct options *options,
+				 const struct ow_write_options *write)
+{
+	size_t count = ow_profile_steps(show->profile, NULL, 0);
+	int64_t *steps = calloc(count + 1, sizeof(*steps));
+	ow_status status = steps ? OW_OK : OW_E_NO_MEMORY;
+
+	if (steps)
+		ow_profile_steps(show->profile, steps, count);
+	for (size_t i = 0; status == OW_OK && i < count && !interrupted; i++) {
+		struct ow_view_options view = options->view;
+		ow_result *result;
+
+		view.step = steps[i];
+		status = run_view(show, "graph", &view, &result);
+		if (status != OW_OK)
+			break;
+		status = write_timeline(result, write, options->output.outfile, steps[i]);
+		ow_result_free(result);
+	}
+	free(steps);
+	return status;
+}
+
+/* ---- pprof ------------------------------------------------------------------------------------ */
+
+static bool pprof_possible(const char *view, const struct options *options)
+{
+	static const char *const supported[] = { "bytes",	   "micros",	     "params",
+						 "float_ops",	   "accelerator_micros",
+						 "cpu_micros",	   "peak_bytes",
+						 "residual_bytes", "output_bytes" };
+
+	if (strcmp(view, "code") != 0) {
+		complain("Only 'code' view supports pprof output now.\n");
+		return false;
+	}
+	if (options->view.select.count != 1) {
+		complain("Can only select 1 attribute for pprof output.\n");
+		return false;
+	}
+	for (size_t i = 0; i < ARRAY_COUNT(supported); i++)
+		if (strcmp(options->view.select.items[0], supported[i]) == 0)
+			return true;
+	complain("pprof doesn't support -select=%s\n", options->view.select.items[0]);
+	return false;
+}
+
+static ow_status write_pprof(ow_result *result, const struct options *options,
+			     struct ow_write_options *write)
+{
+	struct ow_error err;
+
+	write->metric = options->view.select.items[0];
+	if (ow_result_write_file(result, "pprof", write, options->output.outfile, &err) != OW_OK) {
+		complain("%s\n", err.text);
+		return err.status;
+	}
+	printf("\nRun pprof -png --nodecount=100 --sample_index=1 <%s>\n", options->output.outfile);
+	return OW_OK;
+}
+
+/* ---- everything ------------------------------------------------------------------------------- */
+
+static bool is(const char *a, const char *b)
+{
+	return strcmp(a, b) == 0;
+}
+
+static ow_status send(const struct show *show, ow_result *result, const char *view,
+		      const struct options *options, struct ow_write_options *write)
+{
+	const char *type = options->output.type, *file = options->output.outfile;
+	const char *text = show->tfprof ? "tfprof" : "text";
+	struct ow_error err;
+	ow_status status;
+
+	if (is(type, "none"))
+		return OW_OK;
+	if (is(type, "stdout"))
+		return write_stdout(show, result, text, write);
+	if (is(type, "timeline"))
+		return write_timeline(result, write, file, options->view.step);
+	if (is(type, "pprof"))
+		return pprof_possible(view, options) ? write_pprof(result, options, write) : OW_E_USAGE;
+	if (!is(type, "file"))
+		text = type; /* one of opwatch's own sinks */
+	else
+		write->width = 0;
+	if (!file)
+		return write_stdout(show, result, text, write);
+	write->colour = false;
+	status = ow_result_write_file(result, text, write, file, &err);
+	if (status != OW_OK)
+		complain("%s\n", err.text);
+	return status;
+}
+
+ow_status show_view(const struct show *show, const char *view, const struct options *options)
+{
+	struct ow_write_options write;
+	ow_result *result;
+	ow_status status;
+
+	write_options(show, options, &write);
+	if (is(options->output.type, "timeline") && is(view, "op")) {
+		complain("op view doesn't support timeline yet. Consider graph/scope/code view.\n");
+		return OW_E_USAGE;
+	}
+	if (is(options->output.type, "pprof") && !pprof_possible(view, options))
+		return OW_E_USAGE;
+	if (is(options->output.type, "timeline") && is(view, "graph") && options->view.step < 0)
+		return graph_timelines(show, options, &write);
+	status = run_view(show, view, &options->view, &result);
+	if (status != OW_OK)
+		return status;
+	status = send(show, result, view, options, &write);
+	ow_result_free(result);
+	return status;
+}
+
+/* tfprof's report: a heading per checker, then its reports as they are. */
+static void print_checkers(const ow_result *result)
+{
+	uint32_t rule_column = ow_result_find(result, "rule"), what = ow_result_find(result, "what");
+	uint32_t checked = ow_result_find(result, "checked"), rows = ow_result_rows(result);
+	struct ow_part_info rule;
+
+	for (size_t i = 0; ow_rule_info(i, &rule); i++) {
+		if (!*rule.detail)
+			continue;
+		printf("\n%s:\n", rule.detail);
+		for (uint32_t row = 0; row < rows; row++)
+			if (ow_result_int(result, row, checked) &&
+			    is(ow_result_text(result, row, rule_column, NULL), rule.name))
+				printf("%s\n", ow_result_text(result, row, what, NULL));
+	}
+}
+
+ow_status show_advice(const struct show *show, const char *sink)
+{
+	struct ow_write_options write;
+	struct options options;
+	struct ow_error err;
+	ow_result *result;
+	ow_status status = ow_advise(show->profile, NULL, &result, &err);
+
+	if (status != OW_OK) {
+		complain("%s\n", err.text);
+		return status;
+	}
+	print_messages(result);
+	if (show->tfprof) {
+		print_checkers(result);
+		fflush(stdout);
+	} else {
+		options_init(&options, true);
+		write_options(show, &options, &write);
+		status = write_stdout(show, result, sink, &write);
+	}
+	ow_result_free(result);
+	return status;
+}

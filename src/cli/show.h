@@ -1,0 +1,23 @@
+/*
+ * show.h: running one command of the tfprof family (scope, graph, op, code, advise) on a profile and
+ * sending the result where -output says, with the original's texts. Used by the one-shot command line
+ * and by the shell, under both names.
+ */
+#ifndef CLI_SHOW_H
+#define CLI_SHOW_H
+
+#include "cli/options.h"
+#include "cli/output.h"
+
+struct show {
+	ow_profile *profile;
+	struct terminal terminal;
+	bool tfprof; /* the original's text on stdout; else tables fitted to the terminal */
+	bool pager;
+};
+
+/* Both return a status for the exit code; what went wrong has been said on stderr. */
+ow_status show_view(const struct show *show, const char *view, const struct options *options);
+ow_status show_advice(const struct show *show, const char *sink);
+
+#endif
