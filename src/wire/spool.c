@@ -6,8 +6,13 @@
 
 void spool_init(struct spool *s, struct mem *mem, size_t memory_max)
 {
+	size_t used = atomic_load(&mem->used);
+
 	*s = (struct spool){ .fd = -1, .memory_max = memory_max ? memory_max : SPOOL_MEMORY_MAX };
 	buf_init(&s->buf, mem);
+	if (mem->limit) /* leave the most of what there is to those who will read it */
+		s->memory_max = MIN(s->memory_max,
+				    mem->limit > used ? (mem->limit - used) / 4 : SPOOL_PIECE);
 }
 
 void spool_release(struct spool *s)
@@ -73,6 +78,19 @@ ow_status spool_patch(struct spool *s, uint64_t offset, const void *bytes, size_
 {
 	OW_ASSERT(offset + len <= s->in_file);
 	return write_at(s->fd, offset, bytes, len, err);
+}
+
+ow_status spool_truncate(struct spool *s, uint64_t offset, struct error *err)
+{
+	if (offset >= s->in_file) {
+		s->buf.len = MIN(s->buf.len, (size_t)(offset - s->in_file));
+		return OW_OK;
+	}
+	buf_clear(&s->buf);
+	s->in_file = offset;
+	if (ftruncate(s->fd, (off_t)offset) < 0)
+		return error_errno(err, errno, "cannot shorten a temporary file");
+	return OW_OK;
 }
 
 /* The memory form, without its spare room. */

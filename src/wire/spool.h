@@ -48,6 +48,9 @@ ow_status spool_flush(struct spool *s, struct error *err) OW_MUST_CHECK;
 ow_status spool_patch(struct spool *s, uint64_t offset, const void *bytes, size_t len,
 		      struct error *err) OW_MUST_CHECK;
 
+/* Forgets everything from `offset` on. */
+ow_status spool_truncate(struct spool *s, uint64_t offset, struct error *err) OW_MUST_CHECK;
+
 /* Hands the content over as an input, and leaves the spool empty. */
 ow_status spool_to_input(struct spool *s, const char *name, struct input *in,
 			 struct error *err) OW_MUST_CHECK;

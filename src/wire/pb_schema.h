@@ -1,0 +1,81 @@
+/*
+ * pb_schema.h: what a message type looks like, as constant tables: for reading the text format
+ * (pbtxt.h), where names stand for numbers. The binary readers do not need it. The tables of the
+ * TensorFlow types are in tf_schema.c.
+ */
+#ifndef WIRE_PB_SCHEMA_H
+#define WIRE_PB_SCHEMA_H
+
+#include "base/base.h"
+
+enum pb_type {
+	PBT_INT32,
+	PBT_INT64,
+	PBT_UINT32,
+	PBT_UINT64,
+	PBT_SINT64, /* zig-zag */
+	PBT_FIXED32,
+	PBT_FIXED64,
+	PBT_BOOL,
+	PBT_FLOAT,
+	PBT_DOUBLE,
+	PBT_STRING,
+	PBT_BYTES,
+	PBT_ENUM,
+	PBT_MESSAGE, /* also maps: a repeated message of the fields key (1) and value (2) */
+};
+
+#define PBF_REPEATED 1
+#define PBF_RECORD 2 /* a unit of data that is dropped as a whole when its text is damaged */
+
+#define PB_SCHEMA_FIELDS 64 /* fields of a message, at most */
+#define PB_SCHEMA_ONEOFS 4  /* oneofs of a message, at most */
+
+struct pb_enum_value {
+	const char *name;
+	int32_t number;
+};
+
+struct pb_enum {
+	const struct pb_enum_value *values;
+	size_t count;
+};
+
+struct pb_message;
+
+struct pb_field_desc {
+	const char *name;
+	uint8_t name_len;
+	uint8_t type;  /* enum pb_type */
+	uint8_t flags; /* PBF_* */
+	uint8_t oneof; /* 0, or which oneof of the message (from 1) it belongs to */
+	uint32_t number;
+	const struct pb_message *message; /* of PBT_MESSAGE */
+	const struct pb_enum *values;	  /* of PBT_ENUM */
+};
+
+struct pb_message {
+	const char *name;
+	const struct pb_field_desc *fields; /* text is written in this order; it may be any */
+	size_t count;
+	bool any; /* google.protobuf.Any, which has a text form of its own */
+};
+
+/* For tables: #define-s would hide the struct, so these are designated initialisers in short. */
+#define PB_FIELD(num, field, kind, flag_bits, group)                                               \
+	{                                                                                          \
+		.name = #field, .name_len = sizeof(#field) - 1, .type = PBT_##kind,                \
+		.flags = flag_bits, .oneof = group, .number = num                                  \
+	}
+#define PB_FIELD_MESSAGE(num, field, type_name, flag_bits, group)                                  \
+	{                                                                                          \
+		.name = #field, .name_len = sizeof(#field) - 1, .type = PBT_MESSAGE,               \
+		.flags = flag_bits, .oneof = group, .number = num, .message = &type_name           \
+	}
+#define PB_FIELD_ENUM(num, field, type_name, flag_bits, group)                                     \
+	{                                                                                          \
+		.name = #field, .name_len = sizeof(#field) - 1, .type = PBT_ENUM,                  \
+		.flags = flag_bits, .oneof = group, .number = num, .values = &type_name            \
+	}
+
+#endif

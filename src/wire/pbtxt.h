@@ -1,0 +1,45 @@
+/*
+ * pbtxt.h: the protobuf text format, turned into the binary one, so that importers only ever read
+ * binary. Driven by the tables of pb_schema.h; follows the grammar of the original's parser, limits
+ * included, so that both refuse the same files. Text is read through a window and the output spooled,
+ * so neither has to fit into memory.
+ *
+ * Does not check UTF-8, merge, sort or drop duplicate map keys. A field at its default value is left
+ * out as proto3 does; repeated scalars are written unpacked.
+ */
+#ifndef WIRE_PBTXT_H
+#define WIRE_PBTXT_H
+
+#include "base/buf.h"
+#include "base/input.h"
+#include "wire/pb_schema.h"
+
+#define PBTXT_DEPTH_MAX 100
+
+struct pbtxt_options {
+	bool allow_unknown; /* pass over fields and enum names that the tables do not know */
+	bool salvage;	    /* keep the whole records before damage instead of failing */
+	size_t memory_max;  /* larger output goes to a temporary file; 0 = 64 MiB */
+};
+
+struct pbtxt_result {
+	uint64_t skipped; /* unknown fields passed over, and the contents of Any */
+	bool damaged;	  /* salvaged: what follows the damage is missing */
+	uint64_t damage_offset;
+	char message[256]; /* "LINE:COLUMN: what is wrong" */
+};
+
+/* Converts a text of `type` to a new input of the same name. OW_E_CORRUPT for any violation of the
+ * format, with NAME:LINE:COLUMN and the byte offset in the error. options and result may be NULL. */
+ow_status pbtxt_to_input(const struct input *text, const struct pb_message *type,
+			 const struct pbtxt_options *options, struct input *binary,
+			 struct pbtxt_result *result, struct error *err) OW_MUST_CHECK;
+
+/* The same for a short text in memory; appends to `out`, which is as before after a failure. */
+ow_status pbtxt_to_buf(struct str text, const struct pb_message *type, struct buf *out,
+		       struct error *err) OW_MUST_CHECK;
+
+/* How surely the head of a file is text of this type, 0..100. It looks at the first few names. */
+int pbtxt_sniff(struct str head, const struct pb_message *type);
+
+#endif

@@ -1,0 +1,84 @@
+/*
+ * pbtxt_int.h: the characters and tokens of the text format (pbtxt_lex.c, pbtxt_scalar.c), for
+ * pbtxt.c alone.
+ * All functions return false after a failure, which is then in the text.
+ */
+#ifndef WIRE_PBTXT_INT_H
+#define WIRE_PBTXT_INT_H
+
+#include "base/buf.h"
+#include "base/input.h"
+#include "wire/pb_schema.h"
+
+/* What is contiguous after text_blanks, unless the input ends before. No name or number may be as
+ * long; strings may, and are read in pieces. */
+#define TEXT_MARGIN ((size_t)4096)
+
+struct text {
+	struct window window;
+	const unsigned char *at, *end; /* what is at hand */
+	uint64_t end_offset;	       /* of `end` in the input */
+	bool last;		       /* nothing follows `end` */
+	ow_status status;
+	uint64_t problem_offset;
+	char problem[160];
+};
+
+enum number_kind { NUMBER_DECIMAL, NUMBER_OCTAL, NUMBER_HEX, NUMBER_FLOAT };
+
+struct number {
+	enum number_kind kind;
+	struct str digits; /* as written, without sign */
+};
+
+static inline uint64_t text_offset(const struct text *t)
+{
+	return t->end_offset - (uint64_t)(t->end - t->at);
+}
+
+void text_init(struct text *t, const struct input *in, struct error *err);
+void text_release(struct text *t);
+
+/* Fails at the given offset, or where the text is. Keeps the first failure. */
+bool text_fail_at(struct text *t, uint64_t offset, const char *format, ...) OW_PRINTF(3, 4);
+bool text_fail(struct text *t, const char *format, ...) OW_PRINTF(2, 3);
+/* "… expected, but found …" for what comes next. */
+bool text_expected(struct text *t, const char *what);
+
+/* Slow part of the one below. */
+bool text_skip(struct text *t);
+
+/* Passes over blanks and comments. After it at == end means the end of the input. */
+OW_ALWAYS_INLINE bool text_blanks(struct text *t)
+{
+	if (OW_LIKELY((size_t)(t->end - t->at) > TEXT_MARGIN && *t->at > ' ' && *t->at != '#'))
+		return true;
+	return text_skip(t);
+}
+
+static inline int text_peek(const struct text *t)
+{
+	return t->at < t->end ? *t->at : -1;
+}
+
+bool text_is_name(int c);  /* may begin a name */
+bool text_is_digit(int c); /* 0 to 9 */
+/* A name (which may be empty), valid until the next call. */
+bool text_name(struct text *t, struct str *name);
+/* A number; text_peek is a digit or a point. */
+bool text_number(struct text *t, struct number *number);
+/* Whole numbers; false (no failure noted) beyond max. */
+bool number_to_u64(const struct number *number, uint64_t max, uint64_t *value);
+double number_to_double(const struct number *number);
+
+/* The value of a scalar that is not a string: as it stands in a varint, or its fixed bits. Unknown
+ * names of enums count up *unknown and give 0 if they are allowed. */
+bool text_bits(struct text *t, const struct pb_field_desc *field, bool allow_unknown,
+	       uint64_t *unknown, uint64_t *bits);
+
+/* One quoted string is read in pieces: text_quote takes the opening quote; each text_string appends
+ * some of the content to `out`, until it sets *done behind the closing quote. */
+bool text_quote(struct text *t, int *quote, uint64_t *start);
+bool text_string(struct text *t, int quote, uint64_t start, struct buf *out, bool *done);
+
+#endif
