@@ -1,0 +1,284 @@
+/* base_test.c: strings, memory accounting, arenas, maps and inputs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/input.h"
+#include "base/map.h"
+#include "base/str.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+static void strings_compare_bytewise(void **state)
+{
+	(void)state;
+	assert_true(str_cmp(STR("a"), STR("b")) < 0);
+	assert_true(str_cmp(STR("a"), STR("ab")) < 0);
+	assert_true(str_cmp(STR("\xff"), STR("a")) > 0);
+	assert_int_equal(str_cmp(STR(""), STR("")), 0);
+	assert_true(str_starts(STR("abc"), STR("ab")));
+	assert_true(str_ends(STR("abc"), STR("bc")));
+	assert_false(str_ends(STR("c"), STR("bc")));
+	assert_int_equal(str_find(STR("hello"), STR("lo")), 3);
+	assert_int_equal(str_find(STR("hello"), STR("x")), STR_NONE);
+	assert_int_equal(str_rfind_char(STR("a/b/c"), '/'), 3);
+}
+
+static void strings_split(void **state)
+{
+	struct str rest = STR("a,,b"), piece;
+	int pieces = 0;
+
+	(void)state;
+	while (str_split(&rest, ',', &piece))
+		pieces++;
+	assert_int_equal(pieces, 3);
+	rest = STR("");
+	assert_true(str_split(&rest, ',', &piece));
+	assert_false(str_split(&rest, ',', &piece));
+}
+
+static void strings_to_integers(void **state)
+{
+	static const struct {
+		const char *text;
+		bool good;
+		int64_t value;
+	} cases[] = {
+		{ "0", true, 0 },
+		{ "-1", true, -1 },
+		{ "9223372036854775807", true, INT64_MAX },
+		{ "-9223372036854775808", true, INT64_MIN },
+		{ "9223372036854775808", false, 0 },
+		{ "-9223372036854775809", false, 0 },
+		{ "", false, 0 },
+		{ "-", false, 0 },
+		{ "+1", false, 0 },
+		{ "1 ", false, 0 },
+		{ "00012", true, 12 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+		int64_t value = 0;
+
+		assert_int_equal(str_to_i64(str_from(cases[i].text), &value), cases[i].good);
+		if (cases[i].good)
+			assert_int_equal(value, cases[i].value);
+	}
+}
+
+static void utf8_is_checked(void **state)
+{
+	uint32_t c;
+
+	(void)state;
+	assert_true(utf8_valid(STR("plain ascii text, long enough for a stride")));
+	assert_true(utf8_valid(STR("h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80")));
+	assert_false(utf8_valid(STR("\xc0\x80")));	   /* overlong */
+	assert_false(utf8_valid(STR("\xed\xa0\x80")));	   /* surrogate */
+	assert_false(utf8_valid(STR("\xf4\x90\x80\x80"))); /* beyond U+10FFFF */
+	assert_int_equal(utf8_valid_prefix(STR("ab\xff")), 2);
+	assert_int_equal(utf8_decode(STR("\xe2\x82\xac"), &c), 3);
+	assert_int_equal(c, 0x20ac);
+	assert_int_equal(utf8_decode(STR("\xe2\x82"), &c), 1);
+	assert_int_equal(c, 0xfffd);
+	assert_int_equal(utf8_width(STR("a\xe2\x82\xac\xe4\xb8\xad")), 4);
+	assert_int_equal(utf8_fit(STR("a\xe4\xb8\xad"), 2).len, 1);
+}
+
+static void memory_limit_holds(void **state)
+{
+	struct mem mem;
+	size_t cap = 0;
+	void *array = NULL, *p;
+
+	(void)state;
+	mem_init(&mem, 1000);
+	p = mem_alloc(&mem, 600);
+	assert_non_null(p);
+	assert_null(mem_alloc(&mem, 600));
+	p = mem_realloc(&mem, p, 600, 900);
+	assert_non_null(p);
+	assert_int_equal(atomic_load(&mem.used), 900);
+	mem_free(&mem, p, 900);
+	assert_int_equal(atomic_load(&mem.used), 0);
+	assert_true(mem_grow(&mem, &array, &cap, 100, 8));
+	assert_false(mem_grow(&mem, &array, &cap, 200, 8));
+	assert_int_equal(cap, 100);
+	assert_true(mem_grow(&mem, &array, &cap, 120, 8)); /* exact size when half more does not fit */
+	mem_free(&mem, array, cap * 8);
+	assert_int_equal(atomic_load(&mem.used), 0);
+}
+
+static void injected_failures(void **state)
+{
+	struct mem mem;
+	void *p;
+
+	(void)state;
+	mem_init(&mem, 0);
+	mem_fail_after(2, false);
+	p = mem_alloc(&mem, 1);
+	assert_non_null(p);
+	assert_null(mem_alloc(&mem, 1));
+	mem_free(&mem, p, 1);
+	p = mem_alloc(&mem, 1);
+	assert_non_null(p);
+	mem_free(&mem, p, 1);
+	mem_fail_after(0, false);
+}
+
+static void arenas_grow_and_align(void **state)
+{
+	struct arena arena;
+	struct mem mem;
+
+	(void)state;
+	mem_init(&mem, 0);
+	arena_init(&arena, &mem);
+	for (size_t i = 1; i < 3000; i++) {
+		char *p = arena_push(&arena, i);
+
+		assert_non_null(p);
+		assert_int_equal((uintptr_t)p % 16, 0);
+		assert_int_equal(p[i - 1], 0);
+		memset(p, 0xab, i);
+	}
+	assert_non_null(arena_push(&arena, (size_t)5 << 20));
+	assert_null(arena_push_array(&arena, SIZE_MAX / 2, 4));
+	assert_string_equal(arena_cstr(&arena, STR("x")), "x");
+	assert_string_equal(arena_printf(&arena, "%d-%s", 7, "y"), "7-y");
+	arena_release(&arena);
+	assert_int_equal(atomic_load(&mem.used), 0);
+}
+
+static void maps_find_what_was_added(void **state)
+{
+	struct map map;
+	struct mem mem;
+
+	(void)state;
+	mem_init(&mem, 0);
+	map_init(&map, &mem);
+	for (uint32_t i = 1; i <= 10000; i++)
+		assert_true(map_add(&map, map_hash_u64(i, 0), i));
+	for (uint32_t i = 1; i <= 10000; i++) {
+		struct map_iter it = map_find(&map, map_hash_u64(i, 0));
+
+		while (it.value && it.value != i)
+			it = map_next(&map, it);
+		assert_int_equal(it.value, i);
+	}
+	assert_int_equal(map_find(&map, map_hash_u64(123456789, 0)).value, 0);
+	map_release(&map);
+	assert_int_equal(atomic_load(&mem.used), 0);
+}
+
+static void buffers_remember_failure(void **state)
+{
+	struct buf buf;
+	struct mem mem;
+
+	(void)state;
+	mem_init(&mem, 64);
+	buf_init(&buf, &mem);
+	buf_printf(&buf, "%s", "hello");
+	assert_string_equal(buf_cstr(&buf), "hello");
+	buf_add_repeat(&buf, 'x', 1000);
+	assert_true(buf.failed);
+	assert_null(buf_cstr(&buf));
+	buf_release(&buf);
+	assert_int_equal(atomic_load(&mem.used), 0);
+}
+
+static int make_file(char *path, const void *data, size_t len)
+{
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, data, len), len);
+	return fd;
+}
+
+/* A file larger than what is read at once, so that it stays on disk. */
+static void windows_slide(void **state)
+{
+	size_t size = (size_t)3 << 20;
+	unsigned char *data = malloc(size);
+	char path[] = "/tmp/opwatch-test-XXXXXX";
+	struct error err = { 0 };
+	struct window window;
+	struct input in;
+	struct mem mem;
+	int fd;
+
+	(void)state;
+	for (size_t i = 0; i < size; i++)
+		data[i] = (unsigned char)(i * 7 + (i >> 9));
+	fd = make_file(path, data, size);
+	mem_init(&mem, 0);
+	assert_int_equal(input_open(&in, &mem, path, &err), OW_OK);
+	window_init(&window, &in, &err);
+	for (size_t at = 0; at + 70000 < size; at += 61234)
+		assert_memory_equal(window_at(&window, at, 70000), data + at, 70000);
+	assert_memory_equal(window_at(&window, 5, 2 << 20), data + 5, 2 << 20);
+	assert_null(window_at(&window, size - 5, 6));
+	assert_int_equal(window.status, OW_E_CORRUPT);
+	assert_non_null(strstr(err.text, "truncated"));
+
+	/* The file shrinks while it is open: an error, not a signal. */
+	assert_int_equal(ftruncate(fd, 100), 0);
+	assert_null(window_at(&window, size - 500, 400));
+	assert_int_equal(window.status, OW_E_IO);
+	assert_int_equal(input_check_unchanged(&in, &err), OW_E_IO);
+	window_release(&window);
+	input_close(&in);
+	assert_int_equal(atomic_load(&mem.used), 0);
+	close(fd);
+	unlink(path);
+	free(data);
+}
+
+static void inputs_say_what_is_wrong(void **state)
+{
+	struct error err = { 0 };
+	struct input in;
+	struct mem mem;
+
+	(void)state;
+	mem_init(&mem, 0);
+	assert_int_equal(input_open(&in, &mem, "/nonexistent/x", &err), OW_E_NOT_FOUND);
+	assert_non_null(strstr(err.text, "/nonexistent/x"));
+	assert_int_equal(input_open(&in, &mem, "/tmp", &err), OW_E_USAGE);
+	assert_int_equal(atomic_load(&mem.used), 0);
+}
+
+static void errors_gather_context(void **state)
+{
+	struct error err = { 0 };
+
+	(void)state;
+	error_at(&err, OW_E_CORRUPT, 42, "bad length");
+	error_wrap(&err, OW_E_CORRUPT, "loading %s", "x.pb");
+	assert_string_equal(err.text, "loading x.pb: bad length (at byte 42)");
+	assert_int_equal(err.offset, 42);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(strings_compare_bytewise), cmocka_unit_test(strings_split),
+		cmocka_unit_test(strings_to_integers),	    cmocka_unit_test(utf8_is_checked),
+		cmocka_unit_test(memory_limit_holds),	    cmocka_unit_test(injected_failures),
+		cmocka_unit_test(arenas_grow_and_align),    cmocka_unit_test(maps_find_what_was_added),
+		cmocka_unit_test(buffers_remember_failure), cmocka_unit_test(windows_slide),
+		cmocka_unit_test(inputs_say_what_is_wrong), cmocka_unit_test(errors_gather_context),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

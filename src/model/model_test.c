@@ -1,0 +1,195 @@
+/* model_test.c: builder, interning, freeze and the order of names. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "model/builder.h"
+
+struct fixture {
+	struct mem mem;
+	struct error err;
+	struct model *m;
+	struct builder b;
+};
+
+static void start(struct fixture *f)
+{
+	memset(f, 0, sizeof(*f));
+	mem_init(&f->mem, 0);
+	f->m = model_new(&f->mem, &f->err);
+	assert_non_null(f->m);
+	builder_init(&f->b, f->m, &f->err);
+}
+
+static void stop(struct fixture *f)
+{
+	model_free(f->m);
+	assert_int_equal(atomic_load(&f->mem.used), 0);
+}
+
+static op_id add_op(struct builder *b, const char *name)
+{
+	return builder_new_op(b, &(struct op_row){ .name = builder_cstr(b, name),
+						   .type = builder_cstr(b, "T") });
+}
+
+static void interning(void **state)
+{
+	struct fixture f;
+	int64_t dims[] = { 2, 3 };
+	strset_id ab, ba;
+
+	(void)state;
+	start(&f);
+	assert_int_equal(builder_cstr(&f.b, "x").v, builder_cstr(&f.b, "x").v);
+	assert_int_not_equal(builder_cstr(&f.b, "x").v, builder_cstr(&f.b, "y").v);
+	assert_int_equal(builder_cstr(&f.b, "").v, 0);
+	assert_int_equal(builder_shape(&f.b, dims, 2).v, builder_shape(&f.b, dims, 2).v);
+	assert_int_not_equal(builder_shape(&f.b, dims, 2).v, builder_shape(&f.b, dims, 1).v);
+	assert_int_not_equal(builder_shape(&f.b, dims, 0).v, builder_shape(&f.b, NULL, -1).v);
+	ab = builder_strset_add(&f.b, (strset_id){ 0 }, builder_cstr(&f.b, "a"));
+	ab = builder_strset_add(&f.b, ab, builder_cstr(&f.b, "b"));
+	ba = builder_strset_add(&f.b, (strset_id){ 0 }, builder_cstr(&f.b, "b"));
+	ba = builder_strset_add(&f.b, ba, builder_cstr(&f.b, "a"));
+	assert_int_equal(ab.v, ba.v);
+	assert_int_equal(builder_strset_add(&f.b, ab, builder_cstr(&f.b, "b")).v, ab.v);
+	stop(&f);
+}
+
+static void rare_columns_appear_when_used(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f);
+	for (int i = 0; i < 100; i++)
+		builder_add_event(&f.b, &(struct event_row){ .ts_ns = i });
+	assert_null(f.m->event.depth);
+	builder_add_event(&f.b, &(struct event_row){ .depth = 3 });
+	assert_non_null(f.m->event.depth);
+	for (int i = 0; i < 100; i++)
+		builder_add_event(&f.b, &(struct event_row){ .ts_ns = i });
+	assert_int_equal(f.m->event.depth[50], 0);
+	assert_int_equal(f.m->event.depth[101], 3);
+	assert_int_equal(f.m->event.depth[200], 0);
+	assert_int_equal(f.m->event.ts_ns[0], 0); /* the nil row */
+	stop(&f);
+}
+
+static void freeze_sorts_and_indexes(void **state)
+{
+	struct fixture f;
+	op_id a, c;
+	step_id five, one;
+	op_step_id row;
+
+	(void)state;
+	start(&f);
+	a = add_op(&f.b, "a");
+	c = add_op(&f.b, "c");
+	five = builder_step(&f.b, 5);
+	one = builder_step(&f.b, 1);
+	row = builder_add_op_step(&f.b, &(struct op_step_row){ .op = c, .step = five, .cpu_ns = 4 });
+	builder_add_memory(&f.b, &(struct memory_row){ .op_step = row.v, .requested = 40 });
+	builder_add_op_step(&f.b, &(struct op_step_row){ .op = a, .step = five, .cpu_ns = 2 });
+	row = builder_add_op_step(&f.b, &(struct op_step_row){ .op = a, .step = one, .cpu_ns = 1 });
+	builder_add_memory(&f.b, &(struct memory_row){ .op_step = row.v, .requested = 10 });
+	builder_add_op_step(&f.b, &(struct op_step_row){ .op = c, .step = one, .cpu_ns = 3 });
+	builder_add_op_input(&f.b, &(struct op_input_row){ .name = f.m->op.name[a.v] });
+	assert_int_equal(model_freeze(&f.b), OW_OK);
+	for (uint32_t i = 1; i <= 4; i++)
+		assert_int_equal(f.m->op_step.cpu_ns[i], i);
+	assert_int_equal(f.m->op.step_first[c.v], 3);
+	assert_int_equal(f.m->op.step_count[c.v], 2);
+	assert_int_equal(f.m->op_step.memory_count[1], 1);
+	assert_int_equal(f.m->memory.requested[f.m->op_step.memory_first[1]], 10);
+	assert_int_equal(f.m->memory.requested[f.m->op_step.memory_first[4]], 40);
+	assert_int_equal(f.m->op_input.src[1].v, a.v);
+	stop(&f);
+}
+
+static void names_are_in_byte_order(void **state)
+{
+	struct fixture f;
+	const op_id *order;
+	char name[128];
+
+	(void)state;
+	start(&f);
+	srand(7);
+	for (int i = 0; i < 3000; i++) {
+		int len = snprintf(name, sizeof(name), "scope/%s/layer_%d",
+				   rand() % 2 ? "a" : "abcdefghijk", rand() % 400);
+
+		len += snprintf(name + len, sizeof(name) - (size_t)len, "%.*s", rand() % 9, "xyzxyzxyz");
+		if (rand() % 10 == 0)
+			name[rand() % len] = (char)0xc3;
+		if (!builder_find_op(&f.b, builder_cstr(&f.b, name)).v)
+			add_op(&f.b, name);
+	}
+	add_op(&f.b, "");
+	builder_new_op(&f.b, &(struct op_row){ .name = builder_str(&f.b, STR("scope\0")) });
+	builder_new_op(&f.b, &(struct op_row){ .name = builder_str(&f.b, STR("scope")) });
+	assert_int_equal(model_freeze(&f.b), OW_OK);
+	order = model_ops_by_name(f.m, &f.err);
+	assert_non_null(order);
+	for (uint32_t i = 1; i + 1 < f.m->op.count; i++)
+		assert_true(str_cmp(model_str(f.m, f.m->op.name[order[i - 1].v]),
+				    model_str(f.m, f.m->op.name[order[i].v])) < 0);
+	stop(&f);
+}
+
+/* Every allocation fails once: a status, nothing leaked. */
+static void allocation_failures(void **state)
+{
+	(void)state;
+	for (uint64_t n = 1; n < 2000; n++) {
+		struct error err = { 0 };
+		struct builder b;
+		struct model *m;
+		struct mem mem;
+		bool done = false;
+
+		mem_init(&mem, 0);
+		mem_fail_after(n, false);
+		m = model_new(&mem, &err);
+		if (m) {
+			builder_init(&b, m, &err);
+			for (int i = 0; i < 50; i++) {
+				char name[16];
+
+				snprintf(name, sizeof(name), "n%d", i % 40);
+				if (!builder_find_op(&b, builder_cstr(&b, name)).v)
+					add_op(&b, name);
+				builder_add_event(&b, &(struct event_row){ .depth = (uint16_t)i });
+				builder_add_op_step(&b, &(struct op_step_row){
+								.op = { (uint32_t)(1 + i % 7) },
+								.step = builder_step(&b, -i) });
+				builder_note(&b, NOTE_INFO, 0, "note %d", i);
+			}
+			done = b.status == OW_OK && model_freeze(&b) == OW_OK &&
+			       model_ops_by_name(m, &err);
+		}
+		model_free(m);
+		mem_fail_after(0, false);
+		assert_int_equal(atomic_load(&mem.used), 0);
+		if (done)
+			return;
+		assert_int_equal(err.status, OW_E_NO_MEMORY);
+	}
+	fail_msg("never enough allocations");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(interning),
+		cmocka_unit_test(rare_columns_appear_when_used),
+		cmocka_unit_test(freeze_sorts_and_indexes),
+		cmocka_unit_test(names_are_in_byte_order),
+		cmocka_unit_test(allocation_failures),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
