@@ -1,0 +1,15 @@
+/*
+ * facts_json.h: what is known about the inputs as JSON, for `opwatch info --json`. Not a sink: it
+ * writes the model's sources, facts and notes, not a result.
+ */
+#ifndef SINK_FACTS_JSON_H
+#define SINK_FACTS_JSON_H
+
+#include "model/model.h"
+#include "sink/sink.h"
+
+/* {"sources": […], "model": {…}, "loss": […]}; with exactly one source its members come at the top
+ * as well. docs/info-json.md tells what is in there. */
+ow_status facts_write_json(struct model *m, const struct out *out, struct error *err);
+
+#endif
