@@ -1,0 +1,750 @@
+/*
+ * tf_account.c: see tf_account.h. The rules are those of the original profiler, surprises included:
+ * the first executor that reports an op owns it, records of other executors count for nothing, and
+ * only records with a start time count.
+ *
+ * Counted events lie on tracks of the kinds TRACK_DEVICE and TRACK_ACCELERATOR, in the order in which
+ * they were counted; all other events of the same device on a track of another kind.
+ */
+#include "import/tf_account.h"
+
+#include "import/tf_device.h"
+#include "import/tf_read.h"
+#include "import/tf_shape_proto.h"
+#include "import/tf_tally.h"
+
+#define INFO_NOTES 1000 /* distinct texts kept of a message that names its record */
+
+/* What is kept per op while a step is read. */
+struct per_op {
+	uint32_t row;  /* in op_step, 0 = none yet */
+	uint32_t next; /* the op whose record came after this one's: a guess for the next time */
+	int64_t all_end_us;
+};
+
+/* The device whose records are being read. */
+struct device {
+	str_id name, lower, host;
+	device_id id;
+	bool canonical, all_streams, is_cpu;
+	uint8_t kind; /* of the track for what is not counted */
+	track_id counted, other;
+	int64_t records, min_start_us, max_end_us;
+};
+
+/* One NodeExecStats. */
+struct record {
+	struct str name;
+	int64_t start_us, op_end_us, all_end_us;
+	int64_t total, peak, live, in_use; /* bytes, sums over the allocators; in_use: largest */
+	int64_t temp, persistent, output;
+	int64_t gpu_allocators;
+	uint64_t offset;
+	uint32_t size;
+};
+
+struct run {
+	struct tf_read r;
+	int64_t number;
+	step_id step;
+	struct device device;
+	struct per_op *ops;
+	size_t op_cap;
+	uint32_t last; /* op of the last record */
+	struct tensor_row *tensors;
+	size_t tensor_count, tensor_cap;
+	struct alloc_row *allocs;
+	size_t alloc_count, alloc_cap;
+	struct buf scratch;
+	struct tf_tally strangers; /* time of records that belong to no op */
+	bool has_stats, any_field, has_accelerator, has_streams;
+	int64_t records;
+	uint64_t infos;
+	fact_id devices;
+};
+
+/* ---- one record: reading ---- */
+
+static void out_of_memory(struct run *run)
+{
+	builder_fail(run->r.b, error_no_memory(run->r.b->err));
+}
+
+static void add_alloc(struct run *run, struct pb msg)
+{
+	void *allocs = run->allocs;
+	struct alloc_row row = { 0 };
+	struct pb_field f;
+
+	while (pb_next(&msg, &f))
+		if (f.tag == PB_TAG(1, PB_VARINT))
+			row.ts_ns = us_to_ns((int64_t)f.value);
+		else if (f.tag == PB_TAG(2, PB_VARINT))
+			row.size = (int64_t)f.value;
+	if (!mem_grow(run->r.b->m->mem, &allocs, &run->alloc_cap, run->alloc_count + 1,
+		      sizeof(*run->allocs))) {
+		out_of_memory(run);
+		return;
+	}
+	run->allocs = allocs;
+	run->allocs[run->alloc_count++] = row;
+}
+
+/* AllocatorMemoryUsed */
+static enum pb_problem add_allocator(struct run *run, struct record *rec, struct pb msg)
+{
+	size_t first = run->alloc_count;
+	int64_t in_use = 0;
+	bool gpu = false;
+	struct pb_field f;
+
+	while (pb_next(&msg, &f))
+		switch (f.tag) {
+		case PB_TAG(1, PB_BYTES):
+			gpu = str_has(pb_str(&f), STR("GPU"));
+			break;
+		case PB_TAG(2, PB_VARINT):
+			rec->total = wrap_add(rec->total, (int64_t)f.value);
+			break;
+		case PB_TAG(3, PB_VARINT):
+			rec->peak = wrap_add(rec->peak, (int64_t)f.value);
+			break;
+		case PB_TAG(4, PB_VARINT):
+			rec->live = wrap_add(rec->live, (int64_t)f.value);
+			break;
+		case PB_TAG(5, PB_VARINT):
+			in_use = (int64_t)f.value;
+			break;
+		case PB_TAG(6, PB_BYTES):
+			add_alloc(run, pb_message(&f));
+			break;
+		default:
+			break;
+		}
+	if (gpu) {
+		rec->gpu_allocators++;
+		rec->in_use = MAX(rec->in_use, in_use);
+	} else {
+		run->alloc_count = first; /* only the GPU's are accounted */
+	}
+	return msg.problem;
+}
+
+/* AllocationDescription */
+static enum pb_problem read_allocation(struct run *run, struct tensor_row *row, struct pb msg)
+{
+	struct pb_field f;
+
+	while (pb_next(&msg, &f))
+		switch (f.tag) {
+		case PB_TAG(1, PB_VARINT):
+			row->requested = (int64_t)f.value;
+			break;
+		case PB_TAG(2, PB_VARINT):
+			row->allocated = (int64_t)f.value;
+			break;
+		case PB_TAG(3, PB_BYTES):
+			row->allocator = tf_word(&run->r, pb_str(&f));
+			break;
+		case PB_TAG(6, PB_VARINT):
+			row->address = f.value;
+			break;
+		default:
+			break;
+		}
+	return msg.problem;
+}
+
+/* TensorDescription */
+static enum pb_problem read_tensor(struct run *run, struct record *rec, struct tensor_row *row,
+				   struct pb msg)
+{
+	enum pb_problem problem = PB_OK;
+	struct pb_field f;
+
+	while (!problem && pb_next(&msg, &f))
+		switch (f.tag) {
+		case PB_TAG(1, PB_VARINT):
+			row->dtype = tf_int32(f.value);
+			break;
+		case PB_TAG(2, PB_BYTES):
+			row->shape = tf_shape_real(run->r.b, pb_message(&f));
+			break;
+		case PB_TAG(4, PB_BYTES):
+			problem = read_allocation(run, row, pb_message(&f));
+			break;
+		default:
+			break;
+		}
+	/* Without an allocation both are zero, and zero is what it adds. */
+	rec->output = wrap_add(rec->output, MAX(row->allocated, row->requested));
+	return problem ? problem : msg.problem;
+}
+
+/* NodeOutput */
+static enum pb_problem add_output(struct run *run, struct record *rec, struct pb msg)
+{
+	void *tensors = run->tensors;
+	enum pb_problem problem = PB_OK;
+	struct tensor_row row = { 0 };
+	struct pb_field f;
+
+	while (!problem && pb_next(&msg, &f))
+		if (f.tag == PB_TAG(1, PB_VARINT))
+			row.slot = tf_int32(f.value);
+		else if (f.tag == PB_TAG(3, PB_BYTES))
+			problem = read_tensor(run, rec, &row, pb_message(&f));
+	if (!mem_grow(run->r.b->m->mem, &tensors, &run->tensor_cap, run->tensor_count + 1,
+		      sizeof(*run->tensors))) {
+		out_of_memory(run);
+		return PB_OK;
+	}
+	run->tensors = tensors;
+	run->tensors[run->tensor_count++] = row;
+	return problem ? problem : msg.problem;
+}
+
+static enum pb_problem read_memory_stats(struct record *rec, struct pb msg)
+{
+	struct pb_field f;
+
+	while (pb_next(&msg, &f))
+		if (f.tag == PB_TAG(1, PB_VARINT))
+			rec->temp = (int64_t)f.value;
+		else if (f.tag == PB_TAG(3, PB_VARINT))
+			rec->persistent = (int64_t)f.value;
+	return msg.problem;
+}
+
+static void read_record(struct run *run, struct record *rec, struct pb *r)
+{
+	enum pb_problem problem = PB_OK;
+	struct pb_field f;
+
+	while (pb_next(r, &f)) {
+		switch (f.tag) {
+		case PB_TAG(1, PB_BYTES):
+			rec->name = pb_str(&f);
+			break;
+		case PB_TAG(2, PB_VARINT):
+			rec->start_us = (int64_t)f.value;
+			break;
+		case PB_TAG(4, PB_VARINT):
+			rec->op_end_us = (int64_t)f.value;
+			break;
+		case PB_TAG(5, PB_VARINT):
+			rec->all_end_us = (int64_t)f.value;
+			break;
+		case PB_TAG(6, PB_BYTES):
+			problem = add_allocator(run, rec, pb_message(&f));
+			break;
+		case PB_TAG(7, PB_BYTES):
+			problem = add_output(run, rec, pb_message(&f));
+			break;
+		case PB_TAG(12, PB_BYTES):
+			problem = read_memory_stats(rec, pb_message(&f));
+			break;
+		default:
+			break;
+		}
+		if (OW_UNLIKELY(problem)) {
+			r->at = f.ptr;
+			pb_fail(r, problem);
+		}
+	}
+}
+
+/* ---- one record: accounting ---- */
+
+static bool grow_ops(struct run *run)
+{
+	size_t need = run->r.b->m->op.count, old = run->op_cap;
+	void *ops = run->ops;
+
+	if (OW_LIKELY(need <= old))
+		return true;
+	if (!mem_grow(run->r.b->m->mem, &ops, &run->op_cap, need, sizeof(*run->ops))) {
+		out_of_memory(run);
+		return false;
+	}
+	run->ops = ops;
+	memset(run->ops + old, 0, (run->op_cap - old) * sizeof(*run->ops));
+	return true;
+}
+
+static bool has_name(const struct model *m, uint32_t op, struct str name)
+{
+	return op && op < m->op.count && str_eq(model_str(m, m->op.name[op]), name);
+}
+
+/* Records come in much the same order in every list, which is often that of the graph: a good guess
+ * saves the look-up. */
+static op_id find_op(struct run *run, struct str name)
+{
+	const struct model *m = run->r.b->m;
+	uint32_t next = run->ops[run->last].next;
+
+	if (OW_LIKELY(has_name(m, next, name)))
+		return (op_id){ next };
+	for (uint32_t ahead = 1; ahead < 4; ahead++)
+		if (has_name(m, run->last + ahead, name))
+			return (op_id){ run->last + ahead };
+	return model_find_op(m, name);
+}
+
+static bool is_stranger(struct str name)
+{
+	return str_eq(name, STR("RecvTensor")) || str_eq(name, STR("_SOURCE")) ||
+	       str_has(name, STR("MEMCPY"));
+}
+
+/* The op of a record; nil for those that belong to none. */
+static op_id op_of(struct run *run, struct str name)
+{
+	struct builder *b = run->r.b;
+	op_id op = find_op(run, name);
+	str_id id;
+
+	if (OW_LIKELY(op.v)) {
+		b->m->op.flags[op.v] |= OP_COVERED;
+	} else if (!is_stranger(name)) {
+		id = tf_text(&run->r, name);
+		op = builder_find_op(b, id); /* a repaired name may be known */
+		if (!op.v)
+			op = builder_new_op(b, &(struct op_row){ .name = id,
+								 .type = id,
+								 .flags = OP_FROM_RUN });
+	}
+	if (!grow_ops(run))
+		return (op_id){ 0 };
+	if (op.v) {
+		run->ops[run->last].next = op.v;
+		run->last = op.v;
+	}
+	return op;
+}
+
+/* The op's entry for this step, made on first use. */
+static uint32_t row_of(struct run *run, op_id op)
+{
+	struct per_op *per = &run->ops[op.v];
+
+	if (!per->row)
+		per->row = builder_add_op_step(run->r.b, &(struct op_step_row){ .op = op,
+										.step = run->step })
+				   .v;
+	return per->row;
+}
+
+/* False when another executor owns the op: then the record counts for nothing. */
+static bool claim(struct run *run, op_id op)
+{
+	struct model *m = run->r.b->m;
+	const struct device *d = &run->device;
+
+	if (!d->canonical)
+		return true;
+	if (m->op.device[op.v].v)
+		return m->op.device[op.v].v == d->lower.v;
+	m->op.device[op.v] = d->lower;
+	m->op.types[op.v] = tf_set_add(&run->r, m->op.types[op.v], d->lower);
+	BUILDER_SET(run->r.b, op, host_device, op, d->host);
+	return true;
+}
+
+/* True when the time of the record is in a total. */
+static bool account_time(struct run *run, uint32_t row, const struct record *rec, int64_t dur_us)
+{
+	struct op_step_table *t = &run->r.b->m->op_step;
+	int64_t start = us_to_ns(rec->start_us), dur = us_to_ns(dur_us);
+	int64_t end = us_to_ns(wrap_add(rec->start_us, dur_us));
+
+	if (!t->first_start_ns[row] || start < t->first_start_ns[row])
+		t->first_start_ns[row] = start;
+	if (end > t->latest_end_ns[row])
+		t->latest_end_ns[row] = end;
+	if (run->device.all_streams) {
+		t->accelerator_ns[row] = wrap_add(t->accelerator_ns[row], dur);
+		return true;
+	}
+	if (!run->device.canonical)
+		return false;
+	t->cpu_ns[row] = wrap_add(t->cpu_ns[row], dur);
+	t->run_count[row]++;
+	return true;
+}
+
+static void account_memory(struct run *run, uint32_t row, const struct record *rec)
+{
+	struct builder *b = run->r.b;
+	bool cpu = run->device.is_cpu;
+	int64_t both = wrap_add(rec->temp, rec->persistent);
+
+	builder_add_memory(
+		b, &(struct memory_row){
+			   .op_step = row,
+			   .ts_ns = us_to_ns(wrap_add(rec->start_us, rec->op_end_us)),
+			   .requested = wrap_add(rec->total, both),
+			   .peak = wrap_add(rec->peak, both),
+			   .residual = wrap_add(rec->live, rec->persistent),
+			   .output = rec->output,
+			   .in_use = rec->in_use,
+			   .host_temp = cpu ? rec->temp : 0,
+			   .host_persistent = cpu ? rec->persistent : 0,
+			   .accelerator_temp = cpu ? 0 : rec->temp,
+			   .accelerator_persistent = cpu ? 0 : rec->persistent });
+	for (size_t i = 0; i < run->alloc_count; i++) {
+		run->allocs[i].op_step = row;
+		builder_add_alloc(b, &run->allocs[i]);
+	}
+}
+
+/* The original's own words; a reader who has seen a thousand of them has seen enough. */
+static bool may_inform(struct run *run)
+{
+	return run->r.ctx->options->strict_proto || run->infos++ < INFO_NOTES;
+}
+
+static void account_memory_or_tell(struct run *run, uint32_t row, const struct record *rec)
+{
+	if (rec->start_us <= 0) {
+		if (may_inform(run))
+			builder_note(run->r.b, NOTE_INFO, rec->offset,
+				     "%.*s has no start time, skipping", STR_ARG(rec->name));
+		return;
+	}
+	if (rec->gpu_allocators > 1)
+		builder_note(run->r.b, NOTE_INFO, rec->offset,
+			     "found %" PRId64 " gpu allocator for 1 node", rec->gpu_allocators);
+	account_memory(run, row, rec);
+}
+
+static void add_tensors(struct run *run, op_id op)
+{
+	for (size_t i = 0; i < run->tensor_count; i++) {
+		run->tensors[i].op = op;
+		run->tensors[i].step = run->step;
+		builder_add_tensor(run->r.b, &run->tensors[i]);
+	}
+}
+
+static track_id track_of(struct run *run, bool counted)
+{
+	struct device *d = &run->device;
+	track_id *track = counted ? &d->counted : &d->other;
+	uint8_t kind = d->kind;
+
+	if (OW_LIKELY(track->v))
+		return *track;
+	if (counted)
+		kind = d->all_streams ? TRACK_ACCELERATOR : TRACK_DEVICE;
+	*track = builder_track(run->r.b, &(struct track_row){ .name = d->lower,
+							      .device = d->id,
+							      .kind = kind,
+							      .source = run->r.b->source });
+	return *track;
+}
+
+static void add_event(struct run *run, op_id op, const struct record *rec, int64_t dur_us,
+		      bool counted)
+{
+	builder_add_event(run->r.b, &(struct event_row){
+					    .ts_ns = us_to_ns(rec->start_us),
+					    .dur_ns = us_to_ns(dur_us),
+					    .op = op,
+					    .track = track_of(run, counted),
+					    .step = run->step,
+					    .name = op.v ? (str_id){ 0 }
+							 : tf_text(&run->r, rec->name),
+					    .args_offset = rec->offset,
+					    .args_size = rec->size });
+}
+
+static void count_record(struct run *run, op_id op, struct str name, const struct record *rec)
+{
+	struct device *d = &run->device;
+	int64_t end = wrap_add(rec->start_us, rec->all_end_us);
+
+	d->records++;
+	run->records++;
+	if (op.v)
+		run->ops[op.v].all_end_us = wrap_add(run->ops[op.v].all_end_us, rec->all_end_us);
+	else
+		tf_tally_add(&run->strangers, tf_text(&run->r, name), rec->all_end_us);
+	if (rec->start_us <= 0)
+		return;
+	d->min_start_us = MIN(d->min_start_us, rec->start_us);
+	d->max_end_us = MAX(d->max_end_us, end);
+}
+
+static void account_record(struct run *run, const struct record *rec)
+{
+	size_t colon = str_find_char(rec->name, ':');
+	struct str name = colon == STR_NONE ? rec->name : str_first(rec->name, colon);
+	/* A quick run is rounded up, so that it is not lost. */
+	int64_t dur_us = rec->op_end_us ? rec->op_end_us : 1;
+	struct model *m = run->r.b->m;
+	op_id op = op_of(run, name);
+	bool counted = false;
+	uint32_t row;
+
+	if (run->r.b->status != OW_OK)
+		return;
+	count_record(run, op, name, rec);
+	if (op.v && claim(run, op)) {
+		row = row_of(run, op);
+		if (rec->start_us > 0)
+			counted = account_time(run, row, rec, dur_us);
+		if (m->op.device[op.v].v && m->op.device[op.v].v == run->device.lower.v)
+			account_memory_or_tell(run, row, rec);
+	}
+	if (op.v)
+		add_tensors(run, op);
+	if (rec->start_us > 0) /* without a time there is nothing to show */
+		add_event(run, op, rec, dur_us, counted);
+}
+
+static void read_stats(struct run *run, const struct pb_stream_field *f)
+{
+	struct record rec = { .offset = f->offset, .size = (uint32_t)f->size };
+	const uint8_t *bytes;
+	struct pb r;
+
+	if (!pb_stream_record(&run->r.stream, f, &r))
+		return;
+	bytes = r.at;
+	run->tensor_count = run->alloc_count = 0;
+	read_record(run, &rec, &r);
+	if (OW_UNLIKELY(r.problem)) {
+		tf_damaged(&run->r, f, &r, bytes);
+		return;
+	}
+	account_record(run, &rec);
+}
+
+/* ---- devices ---- */
+
+static str_id scratch_word(struct run *run)
+{
+	if (run->scratch.failed) {
+		out_of_memory(run);
+		return (str_id){ 0 };
+	}
+	return tf_word(&run->r, buf_str(&run->scratch));
+}
+
+static void begin_device(struct run *run, struct str name)
+{
+	struct device *d = &run->device;
+	struct str lower;
+
+	*d = (struct device){ .min_start_us = INT64_MAX, .max_end_us = INT64_MIN };
+	d->name = tf_word(&run->r, name);
+	d->id = builder_device(run->r.b, model_str(run->r.b->m, d->name));
+	buf_clear(&run->scratch);
+	tf_device_lower(&run->scratch, name);
+	d->lower = scratch_word(run);
+	lower = model_str(run->r.b->m, d->lower);
+	d->canonical = tf_device_is_canonical(lower);
+	d->all_streams = tf_device_is_all_streams(lower);
+	d->is_cpu = str_has(lower, STR("cpu"));
+	if (str_has(lower, STR("/stream:")) && !d->all_streams)
+		d->kind = TRACK_STREAM;
+	else if (str_has(lower, STR("/memcpy")))
+		d->kind = TRACK_COPY;
+	if (d->canonical) {
+		buf_clear(&run->scratch);
+		tf_device_host(&run->scratch, lower);
+		d->host = scratch_word(run);
+	}
+	run->has_accelerator |= tf_device_is_accelerator(lower);
+	run->has_streams |= tf_device_is_accelerator(lower) && d->all_streams;
+	run->last = 0;
+}
+
+static void end_device(struct run *run)
+{
+	struct builder *b = run->r.b;
+	struct device *d = &run->device;
+	fact_id about;
+
+	if (!run->devices.v)
+		return;
+	about = fact_object(b, run->devices, NULL);
+	fact_text(b, about, "device", model_str(b->m, d->name));
+	fact_int(b, about, "node_stats", d->records);
+	if (d->max_end_us == INT64_MIN)
+		return;
+	fact_int(b, about, "min_start_us", d->min_start_us);
+	fact_int(b, about, "max_end_us", d->max_end_us);
+}
+
+/* The name of the device, which every known writer puts first. */
+static void find_device(struct run *run, const struct pb_stream_field *f)
+{
+	struct pb_stream_field part, name = { 0 };
+	const uint8_t *bytes = NULL;
+
+	if (!pb_stream_enter(&run->r.stream, f))
+		return;
+	while (tf_next(&run->r, &part))
+		if (part.tag == PB_TAG(1, PB_BYTES)) {
+			name = part;
+			break;
+		}
+	if (name.tag)
+		bytes = pb_stream_bytes(&run->r.stream, &name);
+	begin_device(run, str_make(bytes ? (const char *)bytes : "", bytes ? (size_t)name.size : 0));
+	pb_stream_leave(&run->r.stream);
+}
+
+static void read_device(struct run *run, const struct pb_stream_field *f)
+{
+	struct pb_stream *s = &run->r.stream;
+	struct pb_stream_field part;
+
+	find_device(run, f);
+	if (run->r.b->status != OW_OK || !pb_stream_enter(s, f))
+		return;
+	while (tf_next(&run->r, &part))
+		if (part.tag == PB_TAG(2, PB_BYTES))
+			read_stats(run, &part);
+	pb_stream_leave(s);
+	end_device(run);
+}
+
+/* ---- the whole ---- */
+
+static int64_t next_step(const struct model *m)
+{
+	int64_t next = 0;
+
+	for (uint32_t i = 1; i < m->step.count; i++)
+		if (m->step.number[i] >= next && m->step.number[i] < INT64_MAX)
+			next = m->step.number[i] + 1;
+	return next;
+}
+
+/* On the first sight of statistics. The step may be there from another source. */
+static void begin_step(struct run *run)
+{
+	struct builder *b = run->r.b;
+	struct model *m = b->m;
+	bool known = model_find_step(m, run->number).v != 0;
+
+	run->has_stats = true;
+	run->step = builder_step(b, run->number);
+	m->source.step[b->source.v] = run->step;
+	if (!grow_ops(run) || !known)
+		return;
+	for (uint32_t i = 1; i < m->op_step.count; i++)
+		if (m->op_step.step[i].v == run->step.v)
+			run->ops[m->op_step.op[i].v].row = i;
+}
+
+static void read_devices(struct run *run)
+{
+	struct pb_stream_field f;
+
+	while (tf_next(&run->r, &f))
+		if (f.tag == PB_TAG(1, PB_BYTES))
+			read_device(run, &f);
+}
+
+static void read_step_stats(struct run *run, const struct pb_stream_field *f)
+{
+	if (!run->has_stats)
+		begin_step(run);
+	if (!pb_stream_enter(&run->r.stream, f))
+		return;
+	read_devices(run);
+	pb_stream_leave(&run->r.stream);
+}
+
+static void read_fields(struct run *run)
+{
+	struct pb_stream_field f;
+
+	while (tf_next(&run->r, &f)) {
+		run->any_field = true;
+		if (f.tag == PB_TAG(1, PB_BYTES))
+			read_step_stats(run, &f);
+	}
+}
+
+static double coverage(const struct model *m)
+{
+	uint32_t covered = 0;
+
+	for (uint32_t i = 1; i < m->op.count; i++)
+		covered += (m->op.flags[i] & OP_COVERED) != 0;
+	return covered / ((double)(m->op.count - 1) + 1e-10);
+}
+
+static void add_facts(struct run *run, fact_id facts)
+{
+	struct builder *b = run->r.b;
+	const struct model *m = b->m;
+	struct tf_top top = { .want = 5 };
+
+	fact_int(b, facts, "node_stats", run->records);
+	if (run->has_stats)
+		fact_int(b, facts, "step", run->number);
+	for (uint32_t i = 1; i < m->op.count && i < run->op_cap; i++)
+		if (run->ops[i].all_end_us)
+			tf_top_add(&top, m, m->op.name[i], run->ops[i].all_end_us);
+	for (size_t i = 1; i < run->strangers.count; i++)
+		tf_top_add(&top, m, run->strangers.items[i].text, run->strangers.items[i].value);
+	tf_top_list(&top, b, facts, "top5_all_end_rel_micros");
+}
+
+static void end_run(struct run *run, fact_id facts)
+{
+	struct import_ctx *ctx = run->r.ctx;
+	struct builder *b = run->r.b;
+
+	ctx->missing_step_stats = !run->has_stats;
+	if (!run->has_stats)
+		builder_note(b, NOTE_MISSING, OW_NO_OFFSET,
+			     "the RunMetadata has no step_stats, so it adds nothing: was the run traced?");
+	if (run->infos > INFO_NOTES)
+		builder_note_many(b, NOTE_DROPPED, OW_NO_OFFSET, run->infos - INFO_NOTES,
+				  "more records without a start time");
+	if (run->has_accelerator && !run->has_streams)
+		b->m->missing_streams = true;
+	ctx->coverage = coverage(b->m);
+	if (b->status == OW_OK)
+		add_facts(run, facts);
+}
+
+static void release_run(struct run *run)
+{
+	struct mem *mem = run->r.b->m->mem;
+
+	tf_tally_release(&run->strangers);
+	buf_release(&run->scratch);
+	mem_free(mem, run->ops, run->op_cap * sizeof(*run->ops));
+	mem_free(mem, run->tensors, run->tensor_cap * sizeof(*run->tensors));
+	mem_free(mem, run->allocs, run->alloc_cap * sizeof(*run->allocs));
+}
+
+ow_status tf_run_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, bool bare, int64_t step,
+		      fact_id facts)
+{
+	struct run run = { .number = step == TF_NEXT_STEP ? next_step(ctx->b->m) : step };
+
+	tf_read_begin(&run.r, ctx, bare ? "StepStats" : "RunMetadata", begin, end);
+	tf_tally_init(&run.strangers, ctx->b);
+	buf_init(&run.scratch, ctx->b->m->mem);
+	tf_time_unit(ctx->b);
+	run.devices = fact_list(ctx->b, facts, "devices");
+	if (bare) {
+		begin_step(&run);
+		read_devices(&run);
+	} else {
+		read_fields(&run);
+	}
+	end_run(&run, facts);
+	release_run(&run);
+	return tf_read_end(&run.r, run.has_stats || run.any_field);
+}

@@ -1,0 +1,383 @@
+/*
+ * tf_graph.c: see tf_graph.h. Function bodies of the library and all attributes but three are passed
+ * over; the place of every node's record is kept so that others can read the rest on demand.
+ */
+#include "import/tf_graph.h"
+
+#include "import/tf_read.h"
+#include "import/tf_shape_proto.h"
+#include "import/tf_tally.h"
+
+/* A record larger than this (a Const with its data) is walked field by field instead of being brought
+ * into memory; an attribute larger than this cannot be one of those we want. */
+#define WHOLE_RECORD ((uint64_t)1 << 20)
+#define QUADRATIC_INPUTS 24
+
+struct graph {
+	struct tf_read r;
+	struct tf_tally types, devices;
+	uint64_t nodes, inputs, control_inputs, functions, duplicates, bad_ports;
+	uint64_t bad_port_offset, duplicate_offset;
+	int64_t producer;
+	bool has_producer;
+};
+
+/* The node being read. Its edges and outputs are in the model's tables already. */
+struct node {
+	str_id name, type, device, data_format;
+	shape_id shape;
+	uint32_t input_first, output_first;
+	uint64_t inputs, control_inputs;
+};
+
+/* "name", "name:1", "^name"; the port is cut off first, then one ^. */
+static void add_input(struct graph *g, struct node *n, struct str text)
+{
+	struct builder *b = g->r.b;
+	struct str name = text;
+	size_t colon = str_find_char(text, ':');
+	int64_t port = 0;
+	bool control = false;
+
+	if (colon != STR_NONE) {
+		name = str_first(text, colon);
+		if (!str_to_i64(str_skip(text, colon + 1), &port) || port < INT32_MIN ||
+		    port > INT32_MAX) {
+			port = 0;
+			if (!g->bad_ports++)
+				g->bad_port_offset = g->r.record;
+		}
+	}
+	if (name.len && name.ptr[0] == '^') {
+		name = str_skip(name, 1);
+		control = true;
+	}
+	builder_add_op_input(b, &(struct op_input_row){
+					.name = tf_text(&g->r, name),
+					.index = (int32_t)(b->m->op_input.count - n->input_first),
+					.port = control ? -1 : (int32_t)port,
+					.shown_port = (int32_t)port });
+	n->inputs++;
+	n->control_inputs += control;
+}
+
+static void copy_ports_hashed(struct builder *b, uint32_t first, uint32_t end)
+{
+	struct op_input_table *t = &b->m->op_input;
+	struct map last;
+
+	map_init(&last, b->m->mem);
+	for (uint32_t i = end; i-- > first;) {
+		uint64_t hash = map_hash_u64(t->name[i].v, 7);
+		struct map_iter it = map_find(&last, hash);
+
+		while (it.value && t->name[it.value].v != t->name[i].v)
+			it = map_next(&last, it);
+		if (it.value)
+			t->shown_port[i] = t->shown_port[it.value];
+		else if (!map_add(&last, hash, i)) {
+			builder_fail(b, error_no_memory(b->err));
+			break;
+		}
+	}
+	map_release(&last);
+}
+
+/* tfprof keeps one port per producer, that of the last input that names it. */
+static void share_ports(struct builder *b, uint32_t first)
+{
+	struct op_input_table *t = &b->m->op_input;
+	uint32_t end = t->count;
+
+	if (end - first < 2)
+		return;
+	if (end - first > QUADRATIC_INPUTS) {
+		copy_ports_hashed(b, first, end);
+		return;
+	}
+	for (uint32_t i = end - 1; i-- > first;)
+		for (uint32_t j = i + 1; j < end; j++)
+			if (t->name[j].v == t->name[i].v)
+				t->shown_port[i] = t->shown_port[j];
+}
+
+static void add_outputs(struct graph *g, struct node *n, struct pb list)
+{
+	struct builder *b = g->r.b;
+	struct pb_field f;
+
+	b->m->op_output.count = n->output_first; /* of an attribute given twice the last counts */
+	while (pb_next(&list, &f)) {
+		if (f.tag != PB_TAG(7, PB_BYTES))
+			continue;
+		builder_add_op_output(
+			b, &(struct op_output_row){
+				   .index = (int32_t)(b->m->op_output.count - n->output_first),
+				   .shape = tf_shape_static(b, pb_message(&f)) });
+	}
+}
+
+enum attr { ATTR_OTHER, ATTR_SHAPE, ATTR_OUTPUT_SHAPES, ATTR_DATA_FORMAT };
+
+static enum attr attr_of(struct str key)
+{
+	if (str_eq(key, STR("shape")))
+		return ATTR_SHAPE;
+	if (str_eq(key, STR("_output_shapes")))
+		return ATTR_OUTPUT_SHAPES;
+	if (str_eq(key, STR("data_format")))
+		return ATTR_DATA_FORMAT;
+	return ATTR_OTHER;
+}
+
+/* One entry of the map of attributes; the values are a oneof, whose last member counts. */
+static enum pb_problem add_attr(struct graph *g, struct node *n, struct pb entry)
+{
+	struct str key = { 0 }, value = { 0 };
+	struct pb_field f, last = { 0 };
+	struct pb r;
+
+	while (pb_next(&entry, &f)) {
+		if (f.tag == PB_TAG(1, PB_BYTES))
+			key = pb_str(&f);
+		else if (f.tag == PB_TAG(2, PB_BYTES))
+			value = pb_str(&f);
+		if (f.tag == PB_TAG(1, PB_BYTES) && attr_of(key) == ATTR_OTHER)
+			return PB_OK;
+	}
+	if (entry.problem || !key.ptr || !value.ptr)
+		return entry.problem;
+	r = pb_over(value.ptr, value.len);
+	while (pb_next(&r, &f))
+		last = f;
+	if (r.problem)
+		return r.problem;
+	switch (attr_of(key)) {
+	case ATTR_SHAPE:
+		if (last.tag == PB_TAG(7, PB_BYTES))
+			n->shape = tf_shape_static(g->r.b, pb_message(&last));
+		break;
+	case ATTR_OUTPUT_SHAPES:
+		if (last.tag == PB_TAG(1, PB_BYTES))
+			add_outputs(g, n, pb_message(&last));
+		break;
+	case ATTR_DATA_FORMAT:
+		if (last.tag == PB_TAG(2, PB_BYTES))
+			n->data_format = tf_word(&g->r, pb_str(&last));
+		break;
+	case ATTR_OTHER:
+		break;
+	}
+	return PB_OK;
+}
+
+static enum pb_problem add_field(struct graph *g, struct node *n, const struct pb_field *f)
+{
+	switch (f->tag) {
+	case PB_TAG(1, PB_BYTES):
+		n->name = tf_text(&g->r, pb_str(f));
+		break;
+	case PB_TAG(2, PB_BYTES):
+		n->type = tf_word(&g->r, pb_str(f));
+		break;
+	case PB_TAG(3, PB_BYTES):
+		add_input(g, n, pb_str(f));
+		break;
+	case PB_TAG(4, PB_BYTES):
+		n->device = tf_word(&g->r, pb_str(f));
+		break;
+	case PB_TAG(5, PB_BYTES):
+		return add_attr(g, n, pb_message(f));
+	default:
+		break;
+	}
+	return PB_OK;
+}
+
+static void drop_rows(struct model *m, const struct node *n)
+{
+	m->op_input.count = n->input_first;
+	m->op_output.count = n->output_first;
+}
+
+static void add_node(struct graph *g, const struct node *n, const struct pb_stream_field *f)
+{
+	struct builder *b = g->r.b;
+	struct model *m = b->m;
+
+	g->nodes++;
+	g->inputs += n->inputs;
+	g->control_inputs += n->control_inputs;
+	tf_tally_add(&g->types, n->type, 1);
+	tf_tally_add(&g->devices, n->device, 1);
+	if (builder_find_op(b, n->name).v) {
+		drop_rows(m, n);
+		if (!g->duplicates++)
+			g->duplicate_offset = f->start;
+		return;
+	}
+	share_ports(b, n->input_first);
+	builder_new_op(b, &(struct op_row){
+				  .name = n->name,
+				  .type = n->type,
+				  .types = tf_set_add(&g->r, (strset_id){ 0 }, n->type),
+				  .shape = n->shape,
+				  .input_first = n->input_first,
+				  .input_count = m->op_input.count - n->input_first,
+				  .output_first = n->output_first,
+				  .output_count = m->op_output.count - n->output_first,
+				  .data_format = n->data_format,
+				  .source = b->source,
+				  .record_offset = f->offset,
+				  .record_size = (uint32_t)MIN(f->size, (uint64_t)UINT32_MAX) });
+}
+
+/* A record in one piece. */
+static bool read_small_node(struct graph *g, struct node *n, const struct pb_stream_field *f)
+{
+	enum pb_problem problem;
+	struct pb_field field;
+	struct pb record;
+	const uint8_t *bytes;
+
+	if (!pb_stream_record(&g->r.stream, f, &record))
+		return false;
+	bytes = record.at;
+	while (pb_next(&record, &field)) {
+		problem = add_field(g, n, &field);
+		if (OW_UNLIKELY(problem != PB_OK)) {
+			record.at = field.ptr;
+			pb_fail(&record, problem);
+		}
+	}
+	if (!record.problem)
+		return true;
+	tf_damaged(&g->r, f, &record, bytes);
+	return false;
+}
+
+/* A record too large to be worth having in memory: its small fields one by one. */
+static bool read_large_node(struct graph *g, struct node *n, const struct pb_stream_field *f)
+{
+	struct pb_stream_field part;
+	bool whole = !f->cut;
+
+	if (!pb_stream_enter(&g->r.stream, f))
+		return false;
+	while (tf_next(&g->r, &part)) {
+		const uint8_t *bytes;
+		struct pb_field field;
+
+		if ((part.tag & 7) != PB_BYTES || part.cut || part.size > WHOLE_RECORD)
+			continue;
+		bytes = pb_stream_bytes(&g->r.stream, &part);
+		if (!bytes)
+			break;
+		field = (struct pb_field){ .tag = part.tag, .value = part.size, .ptr = bytes };
+		if (add_field(g, n, &field) != PB_OK) {
+			struct pb broken = { bytes, bytes, PB_TRUNCATED };
+
+			tf_damaged(&g->r, &part, &broken, bytes);
+			whole = false;
+		}
+	}
+	pb_stream_leave(&g->r.stream);
+	return whole;
+}
+
+static void read_node(struct graph *g, const struct pb_stream_field *f)
+{
+	struct model *m = g->r.b->m;
+	struct node n = { .input_first = m->op_input.count, .output_first = m->op_output.count };
+	bool whole = f->size <= WHOLE_RECORD && !f->cut ? read_small_node(g, &n, f)
+							 : read_large_node(g, &n, f);
+
+	if (whole && g->r.b->status == OW_OK)
+		add_node(g, &n, f);
+	else
+		drop_rows(m, &n);
+}
+
+static void count_functions(struct graph *g, const struct pb_stream_field *f)
+{
+	struct pb_stream_field part;
+
+	if (!pb_stream_enter(&g->r.stream, f))
+		return;
+	while (tf_next(&g->r, &part))
+		g->functions += part.tag == PB_TAG(1, PB_BYTES);
+	pb_stream_leave(&g->r.stream);
+}
+
+static void read_versions(struct graph *g, const struct pb_stream_field *f)
+{
+	struct pb_stream_field part;
+
+	if (!pb_stream_enter(&g->r.stream, f))
+		return;
+	while (tf_next(&g->r, &part))
+		if (part.tag == PB_TAG(1, PB_VARINT)) {
+			g->producer = tf_int32(part.value);
+			g->has_producer = true;
+		}
+	pb_stream_leave(&g->r.stream);
+}
+
+static void note_oddities(struct graph *g)
+{
+	struct builder *b = g->r.b;
+
+	if (g->duplicates)
+		builder_note_many(b, NOTE_DROPPED, g->duplicate_offset, g->duplicates,
+				  "nodes of the graph with a name that was there already were skipped");
+	if (g->bad_ports)
+		builder_note_many(b, NOTE_REPAIRED, g->bad_port_offset, g->bad_ports,
+				  "inputs with a port that is no number were taken as port 0");
+}
+
+static void add_facts(struct graph *g, fact_id parent)
+{
+	struct builder *b = g->r.b;
+
+	fact_int(b, parent, "nodes", (int64_t)g->nodes);
+	fact_int(b, parent, "distinct_ops", (int64_t)tf_tally_count(&g->types));
+	fact_int(b, parent, "inputs", (int64_t)g->inputs);
+	fact_int(b, parent, "control_inputs", (int64_t)g->control_inputs);
+	fact_int(b, parent, "library_functions", (int64_t)g->functions);
+	if (g->has_producer)
+		fact_int(b, parent, "producer", g->producer);
+	tf_tally_object(&g->devices, parent, "devices", 100);
+	tf_tally_list(&g->types, parent, "top5_ops", 5);
+}
+
+ow_status tf_graph_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, fact_id facts,
+			uint64_t *found)
+{
+	struct graph g = { 0 };
+	struct pb_stream_field f;
+
+	tf_read_begin(&g.r, ctx, "GraphDef", begin, end);
+	tf_tally_init(&g.types, ctx->b);
+	tf_tally_init(&g.devices, ctx->b);
+	while (tf_next(&g.r, &f))
+		switch (f.tag) {
+		case PB_TAG(1, PB_BYTES):
+			read_node(&g, &f);
+			break;
+		case PB_TAG(2, PB_BYTES):
+			count_functions(&g, &f);
+			break;
+		case PB_TAG(4, PB_BYTES):
+			read_versions(&g, &f);
+			break;
+		default:
+			break;
+		}
+	note_oddities(&g);
+	add_facts(&g, facts);
+	tf_tally_release(&g.types);
+	tf_tally_release(&g.devices);
+	if (found)
+		*found = g.nodes;
+	return tf_read_end(&g.r, g.nodes || g.functions || found);
+}

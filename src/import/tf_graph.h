@@ -1,0 +1,16 @@
+/*
+ * tf_graph.h: a GraphDef becomes ops, edges and static shapes. Used by the importers of GraphDef,
+ * MetaGraphDef, SavedModel and event files.
+ */
+#ifndef IMPORT_TF_GRAPH_H
+#define IMPORT_TF_GRAPH_H
+
+#include "import/importer.h"
+
+/* Reads the GraphDef in bytes [begin, end) of ctx->in. Nodes whose name is known already are skipped.
+ * Facts about the graph go below `facts` (nil: the source's own). `found`, if given, becomes the number
+ * of nodes in the message; then a graph without nodes is not an error. */
+ow_status tf_graph_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, fact_id facts,
+			uint64_t *found);
+
+#endif

@@ -1,0 +1,183 @@
+/* tf_read.c: see tf_read.h. */
+#include "import/tf_read.h"
+
+void tf_read_begin(struct tf_read *r, struct import_ctx *ctx, const char *what, uint64_t begin,
+		   uint64_t end)
+{
+	*r = (struct tf_read){ .ctx = ctx, .b = ctx->b, .what = what };
+	window_init(&r->window, ctx->in, &r->problem);
+	pb_stream_init(&r->stream, &r->window, begin, end);
+}
+
+/* The problem's text without the file name that the source row has anyway. */
+static const char *problem_text(const struct tf_read *r)
+{
+	const char *name = r->ctx->in->name, *text = r->problem.text;
+	size_t len = strlen(name);
+
+	if (strncmp(text, name, len) == 0 && text[len] == ':' && text[len + 1] == ' ')
+		return text + len + 2;
+	return text;
+}
+
+static ow_status fail_with_problem(struct tf_read *r, ow_status status)
+{
+	if (r->ctx->err)
+		*r->ctx->err = r->problem;
+	return status;
+}
+
+static void note_damage(struct tf_read *r)
+{
+	uint64_t left = r->ctx->in->size - MIN(r->problem.offset, r->ctx->in->size);
+	bool truncated = r->cut || left <= 2 * PB_VARINT_BYTES;
+
+	builder_note(r->b, truncated ? NOTE_TRUNCATED : NOTE_DAMAGED, r->problem.offset,
+		     "%s; what could be read of the %s is used", problem_text(r), r->what);
+	if (r->damaged)
+		builder_note_many(r->b, NOTE_DAMAGED, r->problem.offset, r->damaged,
+				  "records of the %s with damage inside were left out", r->what);
+}
+
+static ow_status end_damaged(struct tf_read *r, bool usable)
+{
+	bool strict = r->ctx->options->strict_proto;
+
+	if (r->stream.status != OW_E_CORRUPT && r->stream.status != OW_E_LIMIT)
+		return fail_with_problem(r, r->stream.status);
+	if (strict)
+		return fail_with_problem(r, OW_E_CORRUPT);
+	if (!usable) {
+		(void)fail_with_problem(r, r->stream.status);
+		return error_wrap(r->ctx->err, r->stream.status,
+				  "nothing usable was found before the damage");
+	}
+	note_damage(r);
+	return OW_OK;
+}
+
+static ow_status end_read(struct tf_read *r, bool usable)
+{
+	bool strict = r->ctx->options->strict_proto;
+
+	if (r->b->status != OW_OK)
+		return r->b->status;
+	if (strict && r->bad_text)
+		return error_at(r->ctx->err, OW_E_CORRUPT, r->bad_text_offset,
+				"%s: a text in the %s is not UTF-8", r->ctx->in->name, r->what);
+	if (r->bad_text)
+		builder_note_many(r->b, NOTE_REPAIRED, r->bad_text_offset, r->bad_text,
+				  "texts of the %s that are not UTF-8 were repaired", r->what);
+	if (r->stream.status != OW_OK)
+		return end_damaged(r, usable);
+	if (!usable && !strict)
+		return error_set(r->ctx->err, OW_E_FORMAT,
+				 "%s: nothing usable in this %s; 'opwatch formats' lists what can be "
+				 "opened",
+				 r->ctx->in->name, r->what);
+	return builder_status(r->b);
+}
+
+ow_status tf_read_end(struct tf_read *r, bool usable)
+{
+	ow_status status = end_read(r, usable);
+
+	window_release(&r->window);
+	return status;
+}
+
+void tf_damaged(struct tf_read *r, const struct pb_stream_field *f, const struct pb *record,
+		const uint8_t *bytes)
+{
+	r->damaged++;
+	pb_stream_damage(&r->stream, f, record, bytes);
+}
+
+/* Eight bytes at a time: nearly every name is ASCII. */
+static bool is_ascii(struct str s)
+{
+	uint64_t bits = 0, part;
+	size_t i = 0;
+
+	for (; i + 8 <= s.len; i += 8) {
+		memcpy(&part, s.ptr + i, 8);
+		bits |= part;
+	}
+	for (; i < s.len; i++)
+		bits |= (unsigned char)s.ptr[i];
+	return !(bits & 0x8080808080808080ull);
+}
+
+static str_id repaired_text(struct tf_read *r, struct str text)
+{
+	struct buf fixed;
+	str_id id = { 0 };
+
+	if (!r->bad_text++)
+		r->bad_text_offset = r->record;
+	buf_init(&fixed, r->b->m->mem);
+	while (text.len) {
+		size_t good = utf8_valid_prefix(text);
+
+		buf_add(&fixed, text.ptr, good);
+		text = str_skip(text, good);
+		if (!text.len)
+			break;
+		buf_puts(&fixed, "\xef\xbf\xbd");
+		text = str_skip(text, 1);
+	}
+	if (fixed.failed)
+		builder_fail(r->b, error_no_memory(r->b->err));
+	else
+		id = builder_str(r->b, buf_str(&fixed));
+	buf_release(&fixed);
+	return id;
+}
+
+str_id tf_text(struct tf_read *r, struct str text)
+{
+	if (OW_UNLIKELY(!is_ascii(text)) && !utf8_valid(text))
+		return repaired_text(r, text);
+	return builder_str(r->b, text);
+}
+
+/* Length and the last bytes tell op types and devices apart well enough. */
+static struct tf_word *word_slot(struct tf_read *r, struct str text)
+{
+	size_t last = (unsigned char)text.ptr[text.len - 1];
+	size_t first = (unsigned char)text.ptr[text.len / 2];
+
+	return &r->words[(text.len * 7 + last * 5 + first) & (TF_CACHE - 1)];
+}
+
+str_id tf_word(struct tf_read *r, struct str text)
+{
+	struct tf_word *word;
+
+	if (!text.len)
+		return (str_id){ 0 };
+	word = word_slot(r, text);
+	if (OW_LIKELY(str_eq(word->text, text)))
+		return word->id;
+	word->id = tf_text(r, text);
+	word->text = model_str(r->b->m, word->id);
+	return word->id;
+}
+
+strset_id tf_set_add(struct tf_read *r, strset_id set, str_id member)
+{
+	size_t at = (set.v * 5 + member.v) & (TF_CACHE - 1);
+
+	if (r->sets[at].with.v && r->sets[at].set.v == set.v && r->sets[at].member.v == member.v)
+		return r->sets[at].with;
+	r->sets[at].set = set;
+	r->sets[at].member = member;
+	r->sets[at].with = builder_strset_add(r->b, set, member);
+	return r->sets[at].with;
+}
+
+void tf_time_unit(struct builder *b)
+{
+	if (!b->m->time_unit_ns || b->m->time_unit_ns > 1000)
+		b->m->time_unit_ns = 1000;
+}

@@ -1,0 +1,84 @@
+/*
+ * tf_read.h: what all readers of TensorFlow's messages share: walking a message of any size, the one
+ * rule for damaged input, and interning of texts with short memories for the few that come again and
+ * again (op types, devices, allocators).
+ *
+ *	tf_read_begin(&r, ctx, "GraphDef", 0, ctx->in->size);
+ *	while (pb_stream_next(&r.stream, &f)) …
+ *	return tf_read_end(&r, nodes > 0);
+ *
+ * The rule: with options->strict_proto a message that does not parse to its end is not used and the
+ * load fails with OW_E_CORRUPT. Otherwise what could be read is used and a note says where reading
+ * stopped; a load fails only when nothing was usable.
+ */
+#ifndef IMPORT_TF_READ_H
+#define IMPORT_TF_READ_H
+
+#include "import/importer.h"
+#include "wire/pb_stream.h"
+
+#define TF_CACHE 64 /* a power of two */
+
+/* The last text seen in a place and its id. The bytes are the model's own copy. */
+struct tf_word {
+	struct str text;
+	str_id id;
+};
+
+struct tf_read {
+	struct import_ctx *ctx;
+	struct builder *b;
+	const char *what; /* name of the message, for texts */
+	struct window window;
+	struct pb_stream stream;
+	struct error problem;	  /* of the window and the stream */
+	bool cut;		  /* the last field goes beyond the data */
+	uint64_t damaged;	  /* records left out because of damage inside */
+	uint64_t bad_text;	  /* strings that are not UTF-8 */
+	uint64_t bad_text_offset; /* near the first */
+	uint64_t record;	  /* offset of the record being read */
+	struct tf_word words[TF_CACHE];
+	struct {
+		strset_id set, with;
+		str_id member;
+	} sets[TF_CACHE];
+};
+
+/* Reads bytes [begin, end) of ctx->in. Always paired with tf_read_end. */
+void tf_read_begin(struct tf_read *r, struct import_ctx *ctx, const char *what, uint64_t begin,
+		   uint64_t end);
+/* The status of the load, with its notes. `usable`: something worth keeping was found. */
+ow_status tf_read_end(struct tf_read *r, bool usable);
+
+/* Next field at the current depth; remembers cuts. False at the end or after a failure, that of the
+ * builder included. */
+static inline bool tf_next(struct tf_read *r, struct pb_stream_field *f)
+{
+	if (OW_UNLIKELY(r->b->status != OW_OK) || !pb_stream_next(&r->stream, f))
+		return false;
+	r->record = f->start;
+	r->cut |= f->cut;
+	return true;
+}
+
+/* Counts a record with damage inside, as reported by its reader. */
+void tf_damaged(struct tf_read *r, const struct pb_stream_field *f, const struct pb *record,
+		const uint8_t *bytes);
+
+/* Interns a proto `string`. Bytes that are not UTF-8 are replaced, and counted for tf_read_end. */
+str_id tf_text(struct tf_read *r, struct str text);
+/* The same for texts with few distinct values: compares with recent ones before hashing. */
+str_id tf_word(struct tf_read *r, struct str text);
+/* The set with one more member, remembered. */
+strset_id tf_set_add(struct tf_read *r, strset_id set, str_id member);
+
+/* Lowers the model's time unit to microseconds, the unit of all TensorFlow sources. */
+void tf_time_unit(struct builder *b);
+
+/* Value of a proto int32 read as a varint. */
+static inline int32_t tf_int32(uint64_t value)
+{
+	return (int32_t)(uint32_t)value;
+}
+
+#endif

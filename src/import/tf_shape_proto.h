@@ -1,0 +1,38 @@
+/* tf_shape_proto.h: TensorShapeProto to a shape of the model; used by the TensorFlow importers. */
+#ifndef IMPORT_TF_SHAPE_PROTO_H
+#define IMPORT_TF_SHAPE_PROTO_H
+
+#include "model/builder.h"
+#include "wire/pb.h"
+
+/* As tfprof sees static shapes: a scalar becomes [1]; no dimensions and an unknown rank become nil. */
+shape_id tf_shape_static(struct builder *b, struct pb shape);
+/* As it is: a scalar has rank 0, an unknown rank is -1. */
+shape_id tf_shape_real(struct builder *b, struct pb shape);
+
+/* Dimensions as they are read; more than a few go to memory of their own. */
+#define TF_DIMS_SMALL 16
+struct tf_dim_list {
+	size_t count, cap;
+	int64_t *large;
+	int64_t small[TF_DIMS_SMALL]; /* not initialised */
+};
+
+static inline void tf_dims_begin(struct tf_dim_list *d)
+{
+	d->count = d->cap = 0;
+	d->large = NULL;
+}
+/* A failure is the builder's. */
+void tf_dims_push_large(struct tf_dim_list *d, struct builder *b, int64_t size);
+static inline void tf_dims_push(struct tf_dim_list *d, struct builder *b, int64_t size)
+{
+	if (OW_LIKELY(d->count < TF_DIMS_SMALL))
+		d->small[d->count++] = size;
+	else
+		tf_dims_push_large(d, b, size);
+}
+/* The shape, or nil when there are no dimensions; the list is empty after it. */
+shape_id tf_dims_end(struct tf_dim_list *d, struct builder *b);
+
+#endif
