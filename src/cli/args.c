@@ -4,6 +4,7 @@
  */
 #include "cli/command.h"
 
+#include <stdarg.h>
 #include <strings.h>
 
 enum flag_id {
@@ -52,12 +53,19 @@ static const struct flag {
 	{ "help", 'h', FLAG_HELP, NULL, "help on the command" },
 };
 
-static int usage_error(const char *format, const char *word)
+/* Always false, so that a parser can return it. */
+static bool usage_error(const char *format, ...) OW_PRINTF(1, 2);
+
+static bool usage_error(const char *format, ...)
 {
-	complain("opwatch: ");
-	complain(format, word);
-	complain("\n");
-	return 0;
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	complain("opwatch: %s\n", text);
+	return false;
 }
 
 /* '-' and '_' are the same in long options. */

@@ -1,7 +1,8 @@
 /* options.c: see options.h. */
 #include "cli/options.h"
 
-#include "opwatch/opwatch.h"
+#include <stdarg.h>
+#include <strings.h>
 
 #define AT(field) offsetof(struct ow_view_options, field)
 
@@ -308,10 +309,17 @@ bool option_parse_flag(struct options *options, struct arena *arena, const struc
 	}
 }
 
-static bool output_error(struct ow_error *err, const char *format, struct str a, struct str b)
+/* Always false, so that a parser can return it. */
+static bool output_error(struct ow_error *err, const char *format, ...) OW_PRINTF(2, 3);
+
+static bool output_error(struct ow_error *err, const char *format, ...)
 {
+	va_list args;
+
 	err->status = OW_E_USAGE;
-	snprintf(err->text, sizeof(err->text), format, STR_ARG(a), STR_ARG(b));
+	va_start(args, format);
+	vsnprintf(err->text, sizeof(err->text), format, args);
+	va_end(args);
 	return false;
 }
 
@@ -354,12 +362,12 @@ static bool parse_pair(struct output *output, bool extended, struct arena *arena
 	}
 	if (!has_value) {
 		buf_release(&value);
-		return output_error(err, "Visualize format: -output timeline:key=value,key=value,...%.*s%.*s",
-				    STR(""), STR(""));
+		return output_error(err, "Visualize format: -output timeline:key=value,key=value,...");
 	}
 	if (!str_eq(key, STR("outfile")) || (!needs_file(type) && !extended)) {
 		buf_release(&value);
-		return output_error(err, "Unrecognized options %.*s for output_type: %.*s\n", key, type);
+		return output_error(err, "Unrecognized options %.*s for output_type: %.*s\n",
+				    STR_ARG(key), STR_ARG(type));
 	}
 	output->outfile = arena_cstr(arena, buf_str(&value));
 	buf_release(&value);
@@ -379,15 +387,15 @@ bool output_parse(struct output *output, bool extended, struct arena *arena, str
 	if (!is_one_of(type, output_types, ARRAY_COUNT(output_types)) && !(extended && is_sink(type)))
 		return output_error(err,
 				    "E.g. Unknown output type: %.*s, Valid types: "
-				    "file,none,pprof,stdout,timeline%.*s\n",
-				    type, extended ? STR(",json,csv,folded,flamegraph") : STR(""));
+				    "file,none,pprof,stdout,timeline%s\n",
+				    STR_ARG(type), extended ? ",json,csv,folded,flamegraph" : "");
 	while (str_split(&rest, ',', &pair))
 		if (pair.len && !parse_pair(&parsed, extended, arena, type, pair, err))
 			return false;
 	if (needs_file(type) && !parsed.outfile)
 		return output_error(err,
 				    "Missing required output_options for %.*s\nE.g. -output %.*s:outfile=...\n",
-				    type, type);
+				    STR_ARG(type), STR_ARG(type));
 	parsed.type = arena_cstr(arena, type);
 	*output = parsed;
 	return parsed.type != NULL;
