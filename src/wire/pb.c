@@ -71,7 +71,7 @@ static enum pb_problem skip_bytes(const uint8_t **at, const uint8_t *end, uint64
 static enum pb_problem skip_value(const uint8_t **at, const uint8_t *end, uint32_t wire)
 {
 	enum pb_problem problem;
-	uint64_t value;
+	uint64_t value = 0;
 
 	switch (wire) {
 	case PB_VARINT:

@@ -47,7 +47,7 @@ static bool head_at(struct pb_stream *s, uint64_t at, const uint8_t **ptr, const
 static bool read_head(struct pb_stream *s, uint64_t at, uint32_t *tag, uint64_t *value,
 		      uint64_t *next)
 {
-	const uint8_t *ptr, *end, *begin;
+	const uint8_t *ptr = NULL, *end = NULL, *begin;
 	struct pb_varint v;
 	unsigned size;
 
@@ -99,8 +99,8 @@ static bool skip_group(struct pb_stream *s, uint64_t start, uint64_t at, uint32_
 
 	open[depth++] = number;
 	while (depth) {
-		uint64_t value, next;
-		uint32_t tag;
+		uint64_t value = 0, next = 0;
+		uint32_t tag = 0;
 
 		if (at >= s->ends[s->depth])
 			return damaged(s, start, PB_TRUNCATED);
@@ -145,7 +145,7 @@ static void note_cut(struct pb_stream *s, struct pb_stream_field *f, uint64_t le
 bool pb_stream_next(struct pb_stream *s, struct pb_stream_field *f)
 {
 	for (;;) {
-		uint64_t end = s->ends[s->depth], next, value;
+		uint64_t end = s->ends[s->depth], next = 0, value = 0;
 
 		if (s->at >= end)
 			return false;
@@ -176,7 +176,9 @@ bool pb_stream_next(struct pb_stream *s, struct pb_stream_field *f)
 
 bool pb_stream_enter(struct pb_stream *s, const struct pb_stream_field *f)
 {
-	OW_ASSERT((f->tag & 7) == PB_BYTES && s->at == f->offset + f->size);
+	OW_ASSERT((f->tag & 7) == PB_BYTES);
+	if (s->at != f->offset + f->size) /* ended by a failure since the field was read */
+		return false;
 	if (s->depth == PB_STREAM_DEPTH)
 		return stop(s, error_at(s->window->err, OW_E_LIMIT, f->start,
 					"%s: messages nested more than %d deep",

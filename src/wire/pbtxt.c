@@ -197,7 +197,7 @@ static void put_scalar(struct buf *out, const struct pb_field_desc *field, uint6
 		pb_put_fixed64(out, field->number, bits);
 		break;
 	case PBT_SINT64:
-		pb_put_varint(out, field->number, bits << 1 ^ (uint64_t)((int64_t)bits >> 63));
+		pb_put_varint(out, field->number, bits << 1 ^ (0 - (bits >> 63)));
 		break;
 	default:
 		pb_put_varint(out, field->number, bits);
@@ -524,7 +524,7 @@ static bool convert(struct parser *p)
 			return text_fail(t,
 					 "the text ends inside a %s that begins at byte %" PRIu64,
 					 frame->type->name, frame->start);
-		good = p->depth && *t->at == frame->close ? close_message(p) : read_field(p);
+		good = p->depth && text_peek(t) == frame->close ? close_message(p) : read_field(p);
 		if (!good)
 			return false;
 	}
@@ -650,7 +650,7 @@ ow_status pbtxt_to_input(const struct input *text, const struct pb_message *type
 ow_status pbtxt_to_buf(struct str text, const struct pb_message *type, struct buf *out,
 		       struct error *err)
 {
-	struct input in, binary;
+	struct input in, binary = { .fd = -1 };
 	ow_status status;
 
 	OW_TRY(input_from_memory(&in, out->mem, "text", text.ptr, text.len, err));

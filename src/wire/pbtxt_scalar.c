@@ -16,9 +16,9 @@ static bool minus(struct text *t, bool *negative)
 /* A whole number in [-below, max]. */
 static bool read_integer(struct text *t, uint64_t max, uint64_t below, uint64_t *bits)
 {
-	uint64_t start = text_offset(t);
 	bool negative = false;
 	struct number number;
+	uint64_t start;
 
 	if (below && !minus(t, &negative))
 		return false;
@@ -131,7 +131,7 @@ bool text_bits(struct text *t, const struct pb_field_desc *field, bool allow_unk
 	       uint64_t *unknown, uint64_t *bits)
 {
 	uint32_t half;
-	double value;
+	double value = 0;
 	float narrow;
 
 	switch ((enum pb_type)field->type) {

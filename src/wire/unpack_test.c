@@ -118,8 +118,8 @@ static void test_plain(void **state)
 	static const char *const samples[] = {
 		"", "n", "node {", "\x1f\x8b", "\x1f\x8b\x08\xe0xxxx", "\x28\xb5\x2f"
 	};
-	struct unpack_result result;
-	struct input in;
+	struct unpack_result result = { 0 };
+	struct input in = { .fd = -1 };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_COUNT(samples); i++) {
@@ -137,8 +137,8 @@ static void test_plain(void **state)
 static void test_whole(void **state)
 {
 	static const size_t sizes[] = { 0, 1, 1000, 100000, 3 << 20 };
-	struct unpack_result result;
-	struct input in;
+	struct unpack_result result = { 0 };
+	struct input in = { .fd = -1 };
 
 	(void)state;
 	for (size_t p = 0; p < ARRAY_COUNT(packers); p++)
@@ -171,8 +171,8 @@ static void test_whole(void **state)
 /* Compressed data in a file on disk, larger than a window. */
 static void test_from_file(void **state)
 {
-	struct unpack_result result;
-	struct input in;
+	struct unpack_result result = { 0 };
+	struct input in = { .fd = -1 };
 
 	(void)state;
 	for (size_t p = 0; p < ARRAY_COUNT(packers); p++) {
@@ -198,8 +198,8 @@ static void test_from_file(void **state)
 
 static void test_members_and_padding(void **state)
 {
-	struct unpack_result result;
-	struct input in;
+	struct unpack_result result = { 0 };
+	struct input in = { .fd = -1 };
 
 	(void)state;
 	for (size_t p = 0; p < ARRAY_COUNT(packers); p++) {
@@ -234,10 +234,10 @@ static void test_members_and_padding(void **state)
 
 static void test_nested(void **state)
 {
-	struct unpack_result result;
+	struct unpack_result result = { 0 };
 	struct buf twice, thrice;
 	struct error err;
-	struct input in;
+	struct input in = { .fd = -1 };
 
 	(void)state;
 	buf_init(&twice, &mem);
@@ -261,9 +261,9 @@ static void test_nested(void **state)
 /* Every truncation gives a prefix of the content, and says so; nothing at all is an error. */
 static void test_truncation(void **state)
 {
-	struct unpack_result result;
+	struct unpack_result result = { 0 };
 	struct error err;
-	struct input in;
+	struct input in = { .fd = -1 };
 
 	(void)state;
 	for (size_t p = 0; p < ARRAY_COUNT(packers); p++) {
@@ -294,8 +294,8 @@ static void test_truncation(void **state)
 /* Flipped bits end in a status; most are noticed by the checksum at least. */
 static void test_flips(void **state)
 {
-	struct unpack_result result;
-	struct input in;
+	struct unpack_result result = { 0 };
+	struct input in = { .fd = -1 };
 	size_t noticed;
 
 	(void)state;
@@ -324,9 +324,9 @@ static void test_flips(void **state)
 static void test_bombs(void **state)
 {
 	struct rlimit old, low;
-	struct unpack_result result;
+	struct unpack_result result = { 0 };
 	struct error err;
-	struct input in;
+	struct input in = { .fd = -1 };
 
 	(void)state;
 	signal(SIGXFSZ, SIG_IGN);
@@ -368,9 +368,9 @@ static void test_bombs(void **state)
 
 static void test_without_memory(void **state)
 {
-	struct unpack_result result;
+	struct unpack_result result = { 0 };
 	struct error err;
-	struct input in;
+	struct input in = { .fd = -1 };
 	size_t used;
 
 	(void)state;
@@ -405,8 +405,8 @@ static void test_without_memory(void **state)
 #if OPWATCH_HAVE_ZSTD
 static void test_zstd_skippable(void **state)
 {
-	struct unpack_result result;
-	struct input in;
+	struct unpack_result result = { 0 };
+	struct input in = { .fd = -1 };
 
 	(void)state;
 	put_sample(&plain, 1000);
@@ -421,7 +421,7 @@ static void test_zstd_skippable(void **state)
 static void test_spool_patch(void **state)
 {
 	struct spool s;
-	struct input in;
+	struct input in = { .fd = -1 };
 
 	(void)state;
 	spool_init(&s, &mem, 4);
