@@ -20,6 +20,7 @@ struct graph {
 	uint64_t bad_port_offset, duplicate_offset;
 	int64_t producer;
 	bool has_producer;
+	bool nested; /* in a file that may have several graphs */
 };
 
 /* The node being read. Its edges and outputs are in the model's tables already. */
@@ -327,8 +328,9 @@ static void note_oddities(struct graph *g)
 {
 	struct builder *b = g->r.b;
 
-	if (g->duplicates)
-		builder_note_many(b, NOTE_DROPPED, g->duplicate_offset, g->duplicates,
+	if (g->duplicates) /* versions of one graph in one file repeat its nodes */
+		builder_note_many(b, g->nested ? NOTE_INFO : NOTE_DROPPED, g->duplicate_offset,
+				  g->duplicates,
 				  "nodes of the graph with a name that was there already were skipped");
 	if (g->bad_ports)
 		builder_note_many(b, NOTE_REPAIRED, g->bad_port_offset, g->bad_ports,
@@ -353,7 +355,7 @@ static void add_facts(struct graph *g, fact_id parent)
 ow_status tf_graph_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, fact_id facts,
 			uint64_t *found)
 {
-	struct graph g = { 0 };
+	struct graph g = { .nested = found != NULL };
 	struct pb_stream_field f;
 
 	tf_read_begin(&g.r, ctx, "GraphDef", begin, end);

@@ -51,7 +51,8 @@ void pb_stream_init(struct pb_stream *s, struct window *window, uint64_t begin, 
 bool pb_stream_next(struct pb_stream *s, struct pb_stream_field *f);
 
 /* Goes on inside the field just read, until pb_stream_next returns false and pb_stream_leave takes
- * up after it. False (OW_E_LIMIT) when too deep; then there is nothing to leave. */
+ * up after it. False when too deep (OW_E_LIMIT), or when a failure has ended the stream since; then
+ * there is nothing to leave. */
 bool pb_stream_enter(struct pb_stream *s, const struct pb_stream_field *f);
 /* May be called early; the rest of the container is passed over. */
 void pb_stream_leave(struct pb_stream *s);
