@@ -15,14 +15,11 @@ static const struct scale scales_ns[] = {
 	{ 3599.5e9, "h" }, { 999.5e6, "s" }, { 999.5e3, "ms" }, { 999.5, "us" }, { 0, "ns" }
 };
 static const double factors_ns[] = { 3600e9, 1e9, 1e6, 1e3, 1 };
-static const struct scale scales_bytes[] = {
-	{ 999.5e12, "PB" }, { 999.5e9, "TB" }, { 999.5e6, "GB" }, { 999.5e3, "MB" },
-	{ 999.5, "kB" },    { 0, "B" }
-};
-static const struct scale scales_count[] = {
-	{ 999.5e12, "P" }, { 999.5e9, "T" }, { 999.5e6, "G" }, { 999.5e3, "M" },
-	{ 999.5, "k" },	   { 0, "" }
-};
+static const struct scale scales_bytes[] = { { 999.5e12, "PB" }, { 999.5e9, "TB" },
+					     { 999.5e6, "GB" },	 { 999.5e3, "MB" },
+					     { 999.5, "kB" },	 { 0, "B" } };
+static const struct scale scales_count[] = { { 999.5e12, "P" }, { 999.5e9, "T" }, { 999.5e6, "G" },
+					     { 999.5e3, "M" },	{ 999.5, "k" },	  { 0, "" } };
 static const double factors_thousand[] = { 1e15, 1e12, 1e9, 1e6, 1e3, 1 };
 
 static const char *unit_suffix(enum result_unit unit)
@@ -30,6 +27,8 @@ static const char *unit_suffix(enum result_unit unit)
 	switch (unit) {
 	case RESULT_NS:
 		return "ns";
+	case RESULT_MICROS:
+		return "us";
 	case RESULT_BYTES:
 		return "B";
 	case RESULT_PERCENT:
@@ -62,11 +61,21 @@ static size_t print_scaled(char *to, double value, const struct scale *scales,
 			    *factors == 1.0 && value == floor(value));
 }
 
+/* A zero of microseconds is 0us and not 0ns. */
+static size_t print_micros(char *to, double value)
+{
+	if (value == 0)
+		return (size_t)snprintf(to, HUMAN_BYTES, "0us");
+	return print_scaled(to, value * 1000, scales_ns, factors_ns);
+}
+
 static size_t print_unit(char *to, double value, enum result_unit unit)
 {
 	switch (unit) {
 	case RESULT_NS:
 		return print_scaled(to, value, scales_ns, factors_ns);
+	case RESULT_MICROS:
+		return print_micros(to, value);
 	case RESULT_BYTES:
 		return print_scaled(to, value, scales_bytes, factors_thousand);
 	case RESULT_COUNT:
@@ -81,17 +90,17 @@ static size_t print_unit(char *to, double value, enum result_unit unit)
 size_t human_int(char *to, int64_t value, enum result_unit unit, bool full)
 {
 	if (full || unit == RESULT_PLAIN)
-		return (size_t)snprintf(to, HUMAN_BYTES, "%" PRId64 "%s", value,
-					unit_suffix(unit));
+		return (size_t)snprintf(to, HUMAN_BYTES, "%" PRId64 "%s", value, unit_suffix(unit));
 	return print_unit(to, (double)value, unit);
 }
 
 size_t human_real(char *to, double value, enum result_unit unit, bool full)
 {
 	if (!isfinite(value))
-		return (size_t)snprintf(to, HUMAN_BYTES, "%s", isnan(value) ? "nan" :
-							       value > 0    ? "inf" :
-									      "-inf");
+		return (size_t)snprintf(to, HUMAN_BYTES, "%s",
+					isnan(value) ? "nan"
+					: value > 0  ? "inf"
+						     : "-inf");
 	if (full)
 		return (size_t)snprintf(to, HUMAN_BYTES, "%.17g%s", value, unit_suffix(unit));
 	if (fabs(value) >= 1e18) /* no scale reaches that far */

@@ -22,10 +22,16 @@ void writer_fail(struct writer *w, ow_status status)
 		w->status = status;
 }
 
+static void write_out(struct writer *w, const void *bytes, size_t len)
+{
+	w->status = w->out->write(w->out->arg, bytes, len, w->err);
+	w->written += len;
+}
+
 static void writer_flush(struct writer *w)
 {
 	if (w->status == OW_OK && w->len)
-		w->status = w->out->write(w->out->arg, w->ptr, w->len, w->err);
+		write_out(w, w->ptr, w->len);
 	w->len = 0;
 }
 
@@ -47,7 +53,7 @@ void writer_add(struct writer *w, const void *bytes, size_t len)
 	if (w->status != OW_OK)
 		return;
 	if (len > WRITER_BYTES) {
-		w->status = w->out->write(w->out->arg, bytes, len, w->err);
+		write_out(w, bytes, len);
 		return;
 	}
 	memcpy(w->ptr + w->len, bytes, len);

@@ -15,6 +15,7 @@ struct writer {
 	struct mem *mem;
 	char *ptr;
 	size_t len;
+	uint64_t written; /* bytes handed to out */
 	ow_status status;
 	struct error *err;
 };

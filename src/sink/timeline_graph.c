@@ -1,0 +1,656 @@
+/*
+ * timeline_graph.c: the timeline of one step of the graph view: a slice per run of every displayed
+ * op, on its device or on the accelerator's streams, overlapping slices on several lanes, and flows
+ * from producers on other devices. The rules are tfprof's; its searches are replaced by sorted arrays:
+ *
+ *  - a device is a row of `devices`, in byte order of names ("map order");
+ *  - slices are sorted by (device, start); of several with the same start the first one stays;
+ *  - the lowest free lane comes from a tree of minima over the lanes' last ends. tfprof scans a lane
+ *    backwards, but all its slices but the last end before that one starts, so the last decides.
+ */
+#include "sink/timeline_int.h"
+
+/* A run for every pair of runs of producer and consumer: loops can make billions. */
+#define FLOWS_MAX ((size_t)20 << 20)
+
+struct device {
+	str_id name;
+	bool canonical;
+	int64_t pid;	       /* -1 until seen in the walk */
+	uint32_t first, count; /* its slices */
+	uint32_t lanes;
+};
+
+struct slice {
+	int64_t start, dur;
+	uint32_t device;
+	uint32_t order; /* position in the walk */
+	op_id op;
+	uint32_t lane;
+};
+
+struct flow {
+	uint32_t src, dst; /* slices */
+};
+
+struct graph {
+	struct timeline *t;
+	const struct model *m;
+	struct mem *mem;
+	step_id step;
+
+	uint32_t *op_step;   /* per op: its row in op_step at this step, 0 = none */
+	uint32_t *run_first; /* per op, and one more: where its runs start in `runs` */
+	uint32_t *runs;	     /* events of this step that count, grouped by op, in table order */
+	uint32_t run_count;
+
+	struct device *devices;
+	uint32_t device_count;
+	uint32_t *device_of_track; /* per track: row in devices, or UINT32_MAX */
+	uint32_t *by_pid;	   /* rows in devices of those seen */
+	uint32_t *executor; /* per op: the device of all its executor runs, or one of the below */
+
+	struct slice *slices;
+	size_t slice_cap;
+	uint32_t slice_count;
+
+	uint32_t *emit; /* slices by pid, lane, start */
+
+	struct flow *flows; /* later grouped by src */
+	size_t flow_cap, flow_count;
+	bool flows_cut;
+	uint32_t *flow_first; /* per slice, and one more */
+	uint32_t *flow_dst;
+
+	struct tracked *tracked;
+	size_t tracked_cap;
+	uint32_t tracked_count;
+};
+
+#define EXECUTOR_NONE UINT32_MAX
+#define EXECUTOR_SEVERAL (UINT32_MAX - 1)
+
+#define ALLOC(g, count, type) mem_zalloc((g)->mem, ((size_t)(count) + 1) * sizeof(type))
+#define FREE(g, ptr, count)                                                                        \
+	do {                                                                                       \
+		if (ptr)                                                                           \
+			mem_free((g)->mem, ptr, ((size_t)(count) + 1) * sizeof(*(ptr)));           \
+	} while (0)
+
+/* ---- what ran: an index by op ---- */
+
+static bool counts(const struct graph *g, uint32_t event)
+{
+	uint8_t kind = g->m->track.kind[g->m->event.track[event].v];
+
+	return g->step.v && g->m->event.step[event].v == g->step.v && g->m->event.op[event].v &&
+	       (kind == TRACK_DEVICE || kind == TRACK_ACCELERATOR);
+}
+
+static ow_status index_runs(struct graph *g)
+{
+	const struct model *m = g->m;
+	uint32_t sum = 0;
+
+	g->op_step = ALLOC(g, m->op.count, uint32_t);
+	g->run_first = ALLOC(g, m->op.count, uint32_t);
+	if (!g->op_step || !g->run_first)
+		return error_no_memory(g->t->err);
+	for (uint32_t row = 1; row < m->op_step.count; row++)
+		if (g->step.v && m->op_step.step[row].v == g->step.v)
+			g->op_step[m->op_step.op[row].v] = row;
+	for (uint32_t e = 1; e < m->event.count; e++)
+		if (counts(g, e))
+			g->run_first[m->event.op[e].v + 1]++;
+	for (uint32_t op = 0; op <= m->op.count; op++)
+		g->run_first[op] = sum += g->run_first[op];
+	g->run_count = sum;
+	g->runs = ALLOC(g, sum, uint32_t);
+	if (!g->runs)
+		return error_no_memory(g->t->err);
+	/* run_first[op + 1] serves as the place to fill and ends as the start of op + 1 */
+	for (uint32_t e = m->event.count; e-- > 1;)
+		if (counts(g, e))
+			g->runs[--g->run_first[m->event.op[e].v + 1]] = e;
+	for (uint32_t op = 0; op < m->op.count; op++)
+		g->run_first[op] = g->run_first[op + 1];
+	g->run_first[m->op.count] = sum;
+	return OW_OK;
+}
+
+static bool trackable(const struct graph *g, op_id op)
+{
+	uint32_t row = op.v ? g->op_step[op.v] : 0;
+
+	return row && g->m->op_step.first_start_ns[row] != 0 && g->m->op.device[op.v].v;
+}
+
+/* ---- devices ---- */
+
+/* The whole name matches .*[/](device:gpu|gpu|device:cpu|cpu|device:sycl):\d+ */
+static bool is_canonical(struct str name)
+{
+	static const char *const kinds[] = { "/device:gpu", "/gpu", "/device:cpu", "/cpu",
+					     "/device:sycl" };
+	size_t digits = 0;
+
+	while (digits < name.len && name.ptr[name.len - 1 - digits] >= '0' &&
+	       name.ptr[name.len - 1 - digits] <= '9')
+		digits++;
+	if (!digits || digits == name.len || name.ptr[name.len - 1 - digits] != ':')
+		return false;
+	name.len -= digits + 1;
+	for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
+		if (str_ends(name, str_from(kinds[i])))
+			return str_find_char(name, '\n') == STR_NONE;
+	return false;
+}
+
+static int compare_devices(const void *a, const void *b, void *model)
+{
+	const struct device *x = a, *y = b;
+
+	return str_cmp(model_str(model, x->name), model_str(model, y->name));
+}
+
+static uint32_t find_device(const struct graph *g, struct str name)
+{
+	uint32_t low = 0, high = g->device_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		int order = str_cmp(model_str(g->m, g->devices[middle].name), name);
+
+		if (!order)
+			return middle;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return UINT32_MAX;
+}
+
+static ow_status list_devices(struct graph *g)
+{
+	const struct model *m = g->m;
+	uint32_t kept = 0;
+
+	g->device_of_track = ALLOC(g, m->track.count, uint32_t);
+	g->devices = ALLOC(g, m->track.count, struct device);
+	g->by_pid = ALLOC(g, m->track.count, uint32_t);
+	if (!g->device_of_track || !g->devices || !g->by_pid)
+		return error_no_memory(g->t->err);
+	for (uint32_t track = 1; track < m->track.count; track++)
+		if (m->track.kind[track] == TRACK_DEVICE ||
+		    m->track.kind[track] == TRACK_ACCELERATOR)
+			g->devices[g->device_count++].name = m->track.name[track];
+	qsort_r(g->devices, g->device_count, sizeof(*g->devices), compare_devices,
+		(void *)(uintptr_t)m);
+	for (uint32_t i = 0; i < g->device_count; i++)
+		if (!i || g->devices[i].name.v != g->devices[kept - 1].name.v)
+			g->devices[kept++].name = g->devices[i].name;
+	g->device_count = kept;
+	for (uint32_t i = 0; i < kept; i++) {
+		g->devices[i].pid = -1;
+		g->devices[i].canonical = is_canonical(model_str(m, g->devices[i].name));
+	}
+	for (uint32_t track = 0; track < m->track.count; track++)
+		g->device_of_track[track] = find_device(g, model_str(m, m->track.name[track]));
+	return OW_OK;
+}
+
+/* Saves looking through all runs of a producer for each run of a consumer on the same device. */
+static ow_status find_executors(struct graph *g)
+{
+	const struct model *m = g->m;
+
+	g->executor = ALLOC(g, m->op.count, uint32_t);
+	if (!g->executor)
+		return error_no_memory(g->t->err);
+	memset(g->executor, 0xff, (size_t)m->op.count * sizeof(*g->executor));
+	for (uint32_t i = 0; i < g->run_count; i++) {
+		track_id track = m->event.track[g->runs[i]];
+		uint32_t *executor = &g->executor[m->event.op[g->runs[i]].v];
+		uint32_t device = g->device_of_track[track.v];
+
+		if (m->track.kind[track.v] != TRACK_DEVICE)
+			continue;
+		*executor = *executor == EXECUTOR_NONE || *executor == device ? device
+									      : EXECUTOR_SEVERAL;
+	}
+	return OW_OK;
+}
+
+/* ---- slices ---- */
+
+static ow_status add_slice(struct graph *g, uint32_t event, uint32_t device)
+{
+	const struct model *m = g->m;
+	int64_t dur = m->event.dur_ns[event];
+
+	if (!mem_grow(g->mem, (void **)&g->slices, &g->slice_cap, (size_t)g->slice_count + 1,
+		      sizeof(*g->slices)))
+		return error_no_memory(g->t->err);
+	g->slices[g->slice_count] = (struct slice){ .start = m->event.ts_ns[event],
+						    .dur = dur == TIME_UNKNOWN ? 0 : dur,
+						    .device = device,
+						    .order = g->slice_count,
+						    .op = m->event.op[event] };
+	g->slice_count++;
+	return OW_OK;
+}
+
+static void see_device(struct graph *g, uint32_t device)
+{
+	struct device *d = &g->devices[device];
+	struct str name = model_str(g->m, d->name);
+
+	if (d->pid >= 0)
+		return;
+	g->by_pid[g->t->next_pid] = device;
+	d->pid = g->t->next_pid++;
+	timeline_process(g->t, d->pid,
+			 str_has(name, STR("stream")) ? "Op execution threads: "
+						      : "Op scheduling threads: ",
+			 name, "");
+}
+
+/* The smallest device row above `after` among the runs of an op, or UINT32_MAX. */
+static uint32_t next_device(const struct graph *g, op_id op, int64_t after)
+{
+	uint32_t best = UINT32_MAX;
+
+	for (uint32_t i = g->run_first[op.v]; i < g->run_first[op.v + 1]; i++) {
+		uint32_t device = g->device_of_track[g->m->event.track[g->runs[i]].v];
+
+		if ((int64_t)device > after && device < best)
+			best = device;
+	}
+	return best;
+}
+
+/* Per device in order of names; of one device the accelerator's list comes before the executor's. */
+static ow_status add_runs(struct graph *g, op_id op)
+{
+	static const uint8_t kinds[] = { TRACK_ACCELERATOR, TRACK_DEVICE };
+	const struct model *m = g->m;
+
+	for (uint32_t d = next_device(g, op, -1); d != UINT32_MAX; d = next_device(g, op, d)) {
+		see_device(g, d);
+		for (size_t k = 0; k < ARRAY_COUNT(kinds); k++)
+			for (uint32_t i = g->run_first[op.v]; i < g->run_first[op.v + 1]; i++) {
+				track_id track = m->event.track[g->runs[i]];
+
+				if (g->device_of_track[track.v] == d &&
+				    m->track.kind[track.v] == kinds[k])
+					OW_TRY(add_slice(g, g->runs[i], d));
+			}
+	}
+	return OW_OK;
+}
+
+static ow_status track_op(struct graph *g, op_id op)
+{
+	if (!mem_grow(g->mem, (void **)&g->tracked, &g->tracked_cap, (size_t)g->tracked_count + 1,
+		      sizeof(*g->tracked)))
+		return error_no_memory(g->t->err);
+	g->tracked[g->tracked_count++] = (struct tracked){ op, g->op_step[op.v] };
+	return OW_OK;
+}
+
+static ow_status walk(struct graph *g)
+{
+	for (uint32_t i = 1; i < g->t->tree->node_count; i++) {
+		op_id op = g->t->tree->nodes[i].op;
+
+		if (!trackable(g, op))
+			continue;
+		OW_TRY(track_op(g, op));
+		OW_TRY(add_runs(g, op));
+	}
+	return OW_OK;
+}
+
+static int compare_slices(const void *a, const void *b)
+{
+	const struct slice *x = a, *y = b;
+
+	if (x->device != y->device)
+		return x->device < y->device ? -1 : 1;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static void sort_slices(struct graph *g)
+{
+	uint32_t kept = 0;
+
+	if (!g->slice_count)
+		return;
+	qsort(g->slices, g->slice_count, sizeof(*g->slices), compare_slices);
+	for (uint32_t i = 0; i < g->slice_count; i++) {
+		struct device *d = &g->devices[g->slices[i].device];
+
+		if (kept && g->slices[kept - 1].device == g->slices[i].device &&
+		    g->slices[kept - 1].start == g->slices[i].start)
+			continue;
+		if (!d->count++)
+			d->first = kept;
+		g->slices[kept++] = g->slices[i];
+	}
+	g->slice_count = kept;
+}
+
+/* ---- lanes ---- */
+
+/* Minima over the lanes' last ends: leaf `size + lane`, the parent of n is n / 2. */
+struct lanes {
+	int64_t *min;
+	uint32_t size; /* a power of two */
+};
+
+static ow_status lanes_grow(struct graph *g, struct lanes *lanes)
+{
+	uint32_t size = lanes->size ? lanes->size * 2 : 64;
+	int64_t *min = ALLOC(g, 2 * (size_t)size, int64_t);
+
+	if (!min)
+		return error_no_memory(g->t->err);
+	for (uint32_t i = 0; i < size; i++)
+		min[size + i] = i < lanes->size ? lanes->min[lanes->size + i] : INT64_MAX;
+	for (uint32_t i = size; i-- > 1;)
+		min[i] = MIN(min[2 * i], min[2 * i + 1]);
+	FREE(g, lanes->min, 2 * (size_t)lanes->size);
+	*lanes = (struct lanes){ min, size };
+	return OW_OK;
+}
+
+static void lanes_set(struct lanes *lanes, uint32_t lane, int64_t end)
+{
+	uint32_t i = lanes->size + lane;
+
+	lanes->min[i] = end;
+	while (i /= 2)
+		lanes->min[i] = MIN(lanes->min[2 * i], lanes->min[2 * i + 1]);
+}
+
+/* The lowest lane that ended by `start`, or UINT32_MAX. */
+static uint32_t lanes_find(const struct lanes *lanes, int64_t start)
+{
+	uint32_t i = 1;
+
+	if (!lanes->size || lanes->min[1] > start)
+		return UINT32_MAX;
+	while (i < lanes->size)
+		i = lanes->min[2 * i] <= start ? 2 * i : 2 * i + 1;
+	return i - lanes->size;
+}
+
+static ow_status place(struct graph *g, struct device *d, struct lanes *lanes)
+{
+	for (uint32_t i = d->first; i < d->first + d->count; i++) {
+		struct slice *s = &g->slices[i];
+		uint32_t lane = lanes_find(lanes, s->start);
+
+		if (lane == UINT32_MAX || lane >= d->lanes) {
+			if (d->lanes == lanes->size)
+				OW_TRY(lanes_grow(g, lanes));
+			lane = d->lanes++;
+		}
+		s->lane = lane;
+		lanes_set(lanes, lane, wrap_add(s->start, s->dur));
+	}
+	return OW_OK;
+}
+
+/* Slices of a device by (lane, start), from `to` on: a counting sort that keeps the order by start. */
+static ow_status order_device(struct graph *g, const struct device *d, uint32_t *to)
+{
+	uint32_t *first = ALLOC(g, d->lanes, uint32_t), sum = 0;
+
+	if (!first)
+		return error_no_memory(g->t->err);
+	for (uint32_t i = d->first; i < d->first + d->count; i++)
+		first[g->slices[i].lane + 1]++;
+	for (uint32_t lane = 0; lane <= d->lanes; lane++)
+		first[lane] = sum += first[lane];
+	for (uint32_t i = d->first; i < d->first + d->count; i++)
+		to[first[g->slices[i].lane]++] = i;
+	FREE(g, first, d->lanes);
+	return OW_OK;
+}
+
+static ow_status allocate_lanes(struct graph *g)
+{
+	uint32_t at = 0;
+
+	g->emit = ALLOC(g, g->slice_count, uint32_t);
+	if (!g->emit)
+		return error_no_memory(g->t->err);
+	for (uint32_t i = 0; i < g->device_count; i++) {
+		struct lanes lanes = { 0 };
+		ow_status status = place(g, &g->devices[i], &lanes);
+
+		FREE(g, lanes.min, 2 * (size_t)lanes.size);
+		OW_TRY(status);
+	}
+	for (int64_t pid = 0; pid < g->t->next_pid; pid++) {
+		const struct device *d = &g->devices[g->by_pid[pid]];
+
+		OW_TRY(order_device(g, d, g->emit + at));
+		at += d->count;
+	}
+	return OW_OK;
+}
+
+/* ---- flows ---- */
+
+static uint32_t find_slice(const struct graph *g, const struct device *d, int64_t start)
+{
+	uint32_t low = d->first, high = d->first + d->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (g->slices[middle].start == start)
+			return middle;
+		if (g->slices[middle].start < start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return UINT32_MAX;
+}
+
+static ow_status add_flow(struct graph *g, uint32_t src, uint32_t dst)
+{
+	if (g->flow_count == FLOWS_MAX) {
+		g->flows_cut = true;
+		return OW_OK;
+	}
+	if (!mem_grow(g->mem, (void **)&g->flows, &g->flow_cap, g->flow_count + 1,
+		      sizeof(*g->flows)))
+		return error_no_memory(g->t->err);
+	g->flows[g->flow_count++] = (struct flow){ src, dst };
+	return OW_OK;
+}
+
+/* From every executor run of `producer` on another device to the slice dst. */
+static ow_status link_producer(struct graph *g, op_id producer, uint32_t dst)
+{
+	const struct model *m = g->m;
+	uint32_t d = g->executor[producer.v];
+
+	if (d == EXECUTOR_NONE || d == g->slices[dst].device)
+		return OW_OK;
+	for (d = next_device(g, producer, -1); d != UINT32_MAX; d = next_device(g, producer, d)) {
+		if (!g->devices[d].canonical || d == g->slices[dst].device)
+			continue;
+		for (uint32_t i = g->run_first[producer.v]; i < g->run_first[producer.v + 1]; i++) {
+			track_id track = m->event.track[g->runs[i]];
+			uint32_t src;
+
+			if (g->device_of_track[track.v] != d ||
+			    m->track.kind[track.v] != TRACK_DEVICE)
+				continue;
+			src = find_slice(g, &g->devices[d], m->event.ts_ns[g->runs[i]]);
+			if (g->flows_cut)
+				return OW_OK;
+			if (src != UINT32_MAX)
+				OW_TRY(add_flow(g, src, dst));
+		}
+	}
+	return OW_OK;
+}
+
+static bool accounted(const struct graph *g, op_id op)
+{
+	return !g->t->tree->op_accounted || g->t->tree->op_accounted[op.v];
+}
+
+static ow_status link_slice(struct graph *g, uint32_t slice)
+{
+	const struct model *m = g->m;
+	op_id op = g->slices[slice].op;
+
+	for (uint32_t i = 0; i < m->op.input_count[op.v] && !g->flows_cut; i++) {
+		op_id src = m->op_input.src[m->op.input_first[op.v] + i];
+
+		if (src.v && accounted(g, src) && trackable(g, src))
+			OW_TRY(link_producer(g, src, slice));
+	}
+	return OW_OK;
+}
+
+/* By source, keeping the order in which they were found. */
+static ow_status group_flows(struct graph *g)
+{
+	uint32_t sum = 0;
+
+	g->flow_first = ALLOC(g, (size_t)g->slice_count + 1, uint32_t);
+	g->flow_dst = ALLOC(g, g->flow_count, uint32_t);
+	if (!g->flow_first || !g->flow_dst)
+		return error_no_memory(g->t->err);
+	for (size_t i = 0; i < g->flow_count; i++)
+		g->flow_first[g->flows[i].src + 2]++;
+	for (uint32_t s = 0; s <= g->slice_count + 1; s++)
+		g->flow_first[s] = sum += g->flow_first[s];
+	for (size_t i = 0; i < g->flow_count; i++)
+		g->flow_dst[g->flow_first[g->flows[i].src + 1]++] = g->flows[i].dst;
+	return OW_OK;
+}
+
+static ow_status find_flows(struct graph *g)
+{
+	for (uint32_t d = 0; d < g->device_count; d++)
+		for (uint32_t i = 0; g->devices[d].canonical && i < g->devices[d].count; i++)
+			OW_TRY(link_slice(g, g->devices[d].first + i));
+	if (g->flows_cut && g->t->options->message)
+		g->t->options->message(g->t->options->message_arg,
+				       STR("More than 20 million flows: the rest is left out."));
+	return group_flows(g);
+}
+
+/* ---- output ---- */
+
+static struct str slice_name(const struct graph *g, const struct slice *s)
+{
+	return model_str(g->m, g->m->op.name[s->op.v]);
+}
+
+static void put_flow(struct graph *g, struct str name, char phase, uint64_t id, int64_t ts,
+		     const struct slice *at)
+{
+	struct writer *w = &g->t->w;
+
+	timeline_next(g->t);
+	writer_printf(w, "{\"cat\":\"DataFlow\",\"id\":%" PRIu64 ",\"name\":\"", id);
+	writer_json_ascii(w, name);
+	writer_printf(w, "_flow\",\"ph\":\"%c\",\"pid\":%" PRId64 ",\"tid\":%" PRIu32 ",\"ts\":",
+		      phase, g->devices[at->device].pid, at->lane);
+	writer_micros(w, ts);
+	writer_char(w, '}');
+}
+
+static void put_flows(struct graph *g)
+{
+	uint64_t id = 1;
+
+	for (uint32_t i = 0; i < g->slice_count && g->t->w.status == OW_OK; i++) {
+		const struct slice *s = &g->slices[g->emit[i]];
+		uint32_t last = g->flow_first[g->emit[i] + 1];
+
+		for (uint32_t f = g->flow_first[g->emit[i]]; f < last; f++, id++) {
+			const struct slice *dst = &g->slices[g->flow_dst[f]];
+
+			put_flow(g, slice_name(g, s), 's', id, wrap_add(s->start, s->dur), s);
+			put_flow(g, slice_name(g, s), 't', id, dst->start, dst);
+		}
+	}
+}
+
+static void put_slices(struct graph *g)
+{
+	for (uint32_t i = 0; i < g->slice_count && g->t->w.status == OW_OK; i++) {
+		const struct slice *s = &g->slices[g->emit[i]];
+
+		timeline_region(g->t, s->start, s->dur, g->devices[s->device].pid, s->lane,
+				slice_name(g, s), false);
+	}
+}
+
+static ow_status put_all(struct graph *g)
+{
+	struct timeline_memory *memory;
+
+	timeline_stdout(g->t, STR("generating trace file."));
+	OW_TRY(timeline_memory_new(g->t, g->tracked, g->tracked_count, &memory));
+	put_slices(g);
+	timeline_memory_names(memory);
+	put_flows(g);
+	timeline_memory_counters(memory);
+	timeline_memory_free(memory);
+	return OW_OK;
+}
+
+static ow_status build(struct graph *g)
+{
+	OW_TRY(index_runs(g));
+	OW_TRY(list_devices(g));
+	OW_TRY(find_executors(g));
+	OW_TRY(walk(g));
+	sort_slices(g);
+	OW_TRY(find_flows(g));
+	OW_TRY(allocate_lanes(g));
+	return put_all(g);
+}
+
+ow_status timeline_graph(struct timeline *t)
+{
+	struct graph g = { .t = t,
+			   .m = t->tree->model,
+			   .mem = t->mem,
+			   .step = model_find_step(t->tree->model, t->tree->step) };
+	const struct model *m = g.m;
+	ow_status status = build(&g);
+
+	FREE(&g, g.op_step, m->op.count);
+	FREE(&g, g.run_first, m->op.count);
+	FREE(&g, g.runs, g.run_count);
+	FREE(&g, g.devices, m->track.count);
+	FREE(&g, g.device_of_track, m->track.count);
+	FREE(&g, g.by_pid, m->track.count);
+	FREE(&g, g.executor, m->op.count);
+	FREE(&g, g.emit, g.slice_count);
+	FREE(&g, g.flow_first, (size_t)g.slice_count + 1);
+	FREE(&g, g.flow_dst, g.flow_count);
+	if (g.slices)
+		mem_free(g.mem, g.slices, g.slice_cap * sizeof(*g.slices));
+	if (g.flows)
+		mem_free(g.mem, g.flows, g.flow_cap * sizeof(*g.flows));
+	if (g.tracked)
+		mem_free(g.mem, g.tracked, g.tracked_cap * sizeof(*g.tracked));
+	return status;
+}

@@ -1,0 +1,52 @@
+/*
+ * timeline_int.h: shared by the files of the timeline sink: sink_timeline.c (entry, scope and code),
+ * timeline_graph.c (slices, lanes, flows) and timeline_memory.c (memory counters).
+ *
+ * The order of events is tfprof's: all process names and slices (list A), then all flows and counters
+ * (list B). The parts therefore write in two passes, and nothing of the output is held.
+ */
+#ifndef SINK_TIMELINE_INT_H
+#define SINK_TIMELINE_INT_H
+
+#include "sink/writer.h"
+
+struct timeline {
+	struct writer w;
+	struct mem *mem;
+	const struct tree *tree;
+	const struct sink_options *options;
+	struct error *err;
+	bool any; /* an event was written, so the next one needs a comma */
+	int64_t next_pid;
+};
+
+/* Opens an event: writes the comma before it. The caller writes the object. */
+void timeline_next(struct timeline *t);
+/* A process name made of two texts and a third that may be empty. */
+void timeline_process(struct timeline *t, int64_t pid, const char *before, struct str name,
+		      const char *after);
+/* A slice; its arguments are {name}, and {name, op} when with_op. */
+void timeline_region(struct timeline *t, int64_t start_ns, int64_t dur_ns, int64_t pid, int64_t tid,
+		     struct str name, bool with_op);
+/* A line for stdout. */
+void timeline_stdout(struct timeline *t, struct str line);
+
+ow_status timeline_graph(struct timeline *t);
+
+/* ---- memory counters of one step ---- */
+struct tracked {
+	op_id op;
+	uint32_t op_step; /* its row */
+};
+
+struct timeline_memory;
+
+/* The devices that have a counter, of ops tracked in the order of the walk. */
+ow_status timeline_memory_new(struct timeline *t, const struct tracked *tracked, uint32_t count,
+			      struct timeline_memory **memory);
+void timeline_memory_free(struct timeline_memory *memory);
+/* List A: process names. List B: counters, and the peaks on stdout. */
+void timeline_memory_names(struct timeline_memory *memory);
+void timeline_memory_counters(struct timeline_memory *memory);
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * tree_out.h: what the sinks that draw trees share: the metric asked for, totals of children, the
+ * part of a name that its parent does not say.
+ */
+#ifndef SINK_TREE_OUT_H
+#define SINK_TREE_OUT_H
+
+#include "sink/human.h"
+#include "sink/sink.h"
+
+/* The metric of options->metric, refused with a list of those that exist. */
+ow_status tree_out_metric(const struct sink_options *options, enum metric *metric,
+			  struct error *err);
+
+/* The total of a node, never negative: hidden or hostile numbers must not turn boxes around. */
+static inline int64_t tree_out_total(const struct tree_node *node, enum metric metric)
+{
+	return MAX(node->total[metric], 0);
+}
+
+/* Per node the sum of its displayed children's totals; release with tree_out_release. */
+ow_status tree_out_child_sums(const struct tree *tree, enum metric metric, struct mem *mem,
+			      int64_t **sums, struct error *err);
+void tree_out_release(const struct tree *tree, struct mem *mem, int64_t *sums);
+
+/* How many bytes of the name are its displayed parent's name and the '/' after it (scope view). */
+size_t tree_out_prefix(const struct tree *tree, const struct tree_node *node);
+
+#endif
