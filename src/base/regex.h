@@ -1,0 +1,52 @@
+/*
+ * regex.h: regular expressions with RE2's syntax and meaning, always matching the whole text, in time
+ * linear in the text. A list of patterns is compiled into one automaton: it matches when any of them
+ * does. Written for the views, which ask half a million names; see docs/decisions/regex.md.
+ *
+ * Patterns that RE2 refuses (lookaround, backreferences, possessive quantifiers, …) are invalid here,
+ * too. As in tfprof an invalid pattern is reported and then never matches. A list has one owner at a
+ * time: matching fills its cache.
+ */
+#ifndef BASE_REGEX_H
+#define BASE_REGEX_H
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+struct regex;
+
+struct regex_list {
+	struct mem *mem;
+	bool everything;     /* matches all texts, without looking */
+	struct regex *regex; /* NULL when there is no valid pattern */
+	ow_status status;    /* of the first failure of regex_match: memory, or OW_E_LIMIT */
+};
+
+/* Told of each invalid pattern, with a reason in RE2's words. */
+typedef void (*regex_invalid_fn)(void *arg, struct str pattern, const char *why);
+
+/* Fails only for lack of memory. */
+ow_status regex_list_init(struct regex_list *list, struct mem *mem, const char *const *patterns,
+			  size_t count, regex_invalid_fn invalid, void *arg, struct error *err);
+/* The same, but a list that is just ".*" matches everything: also texts with line feeds or with bytes
+ * that are no UTF-8, which the expression itself does not. */
+ow_status regex_list_init_all(struct regex_list *list, struct mem *mem, const char *const *patterns,
+			      size_t count, regex_invalid_fn invalid, void *arg, struct error *err);
+void regex_list_release(struct regex_list *list);
+
+/* Slow path of regex_match. */
+bool regex_run(struct regex_list *list, struct str text);
+
+/* Whether one of the patterns matches all of the text; false after a failure, see status. */
+static inline bool regex_match(struct regex_list *list, struct str text)
+{
+	if (list->everything)
+		return true;
+	return list->regex && regex_run(list, text);
+}
+
+/* Puts the failure of matching, if there was one, into err. */
+ow_status regex_list_status(const struct regex_list *list, struct error *err);
+
+#endif

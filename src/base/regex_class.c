@@ -1,0 +1,284 @@
+/*
+ * regex_class.c: sets of code points: named classes, case folding, complement, and the bytes of UTF-8
+ * that they mean. Called by regex_parse.c; the Unicode tables are in regex_unicode.c.
+ */
+#include "base/regex_int.h"
+
+void ranges_add(struct ranges *r, uint32_t lo, uint32_t hi)
+{
+	void *grown = r->items;
+
+	if (r->failed || lo > hi)
+		return;
+	if (!mem_grow(r->mem, &grown, &r->cap, r->count + 1, sizeof(*r->items))) {
+		r->failed = true;
+		return;
+	}
+	r->items = grown;
+	r->items[r->count++] = (struct range){ lo, hi };
+}
+
+static void add_orbit(void *arg, uint32_t rune)
+{
+	struct ranges *r = arg;
+
+	for (uint32_t next = unicode_next_case(rune); next != rune; next = unicode_next_case(next))
+		ranges_add(r, next, next);
+}
+
+void ranges_add_folded(struct ranges *r, uint32_t lo, uint32_t hi)
+{
+	ranges_add(r, lo, hi);
+	if (lo == 0 && hi == RUNE_MAX)
+		return;
+	unicode_cased(lo, hi, add_orbit, r);
+}
+
+static int by_lo(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	return (x->lo > y->lo) - (x->lo < y->lo);
+}
+
+void ranges_normalize(struct ranges *r)
+{
+	size_t kept = 0;
+
+	if (r->count > 1)
+		qsort(r->items, r->count, sizeof(*r->items), by_lo);
+	for (size_t i = 0; i < r->count; i++) {
+		struct range item = r->items[i];
+
+		if (kept && item.lo <= r->items[kept - 1].hi + 1)
+			r->items[kept - 1].hi = MAX(r->items[kept - 1].hi, item.hi);
+		else
+			r->items[kept++] = item;
+	}
+	r->count = kept;
+}
+
+void ranges_negate(struct ranges *r)
+{
+	uint32_t next = 0;
+	size_t kept = 0;
+
+	ranges_normalize(r);
+	for (size_t i = 0; i < r->count; i++) {
+		struct range item = r->items[i];
+
+		if (item.lo > next)
+			r->items[kept++] = (struct range){ next, item.lo - 1 };
+		next = item.hi + 1;
+	}
+	r->count = kept;
+	if (next <= RUNE_MAX)
+		ranges_add(r, next, RUNE_MAX);
+}
+
+void ranges_add_set(struct ranges *r, const struct range *items, size_t count, bool negated,
+		    bool fold)
+{
+	struct ranges set = { .mem = r->mem };
+
+	for (size_t i = 0; i < count; i++) {
+		if (fold)
+			ranges_add_folded(&set, items[i].lo, items[i].hi);
+		else
+			ranges_add(&set, items[i].lo, items[i].hi);
+	}
+	if (negated)
+		ranges_negate(&set);
+	for (size_t i = 0; i < set.count; i++)
+		ranges_add(r, set.items[i].lo, set.items[i].hi);
+	r->failed |= set.failed;
+	mem_free(set.mem, set.items, set.cap * sizeof(*set.items));
+}
+
+static const struct range digit[] = { { '0', '9' } };
+static const struct range perl_space[] = { { '\t', '\n' }, { '\f', '\r' }, { ' ', ' ' } };
+static const struct range word[] = { { '0', '9' }, { 'A', 'Z' }, { '_', '_' }, { 'a', 'z' } };
+
+#define SET(ranges) ranges, ARRAY_COUNT(ranges)
+
+bool ranges_add_perl(struct ranges *r, char letter, bool fold)
+{
+	bool negated = letter >= 'A' && letter <= 'Z';
+
+	switch (letter) {
+	case 'd':
+	case 'D':
+		ranges_add_set(r, SET(digit), negated, fold);
+		return true;
+	case 's':
+	case 'S':
+		ranges_add_set(r, SET(perl_space), negated, fold);
+		return true;
+	case 'w':
+	case 'W':
+		ranges_add_set(r, SET(word), negated, fold);
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool ranges_add_posix(struct ranges *r, struct str name, bool negated, bool fold)
+{
+	static const struct {
+		const char *name;
+		struct range ranges[4];
+	} classes[] = {
+		{ "alnum", { { '0', '9' }, { 'A', 'Z' }, { 'a', 'z' } } },
+		{ "alpha", { { 'A', 'Z' }, { 'a', 'z' } } },
+		{ "ascii", { { 0, 0x7f } } },
+		{ "blank", { { '\t', '\t' }, { ' ', ' ' } } },
+		{ "cntrl", { { 0, 0x1f }, { 0x7f, 0x7f } } },
+		{ "digit", { { '0', '9' } } },
+		{ "graph", { { '!', '~' } } },
+		{ "lower", { { 'a', 'z' } } },
+		{ "print", { { ' ', '~' } } },
+		{ "punct", { { '!', '/' }, { ':', '@' }, { '[', '`' }, { '{', '~' } } },
+		{ "space", { { '\t', '\r' }, { ' ', ' ' } } },
+		{ "upper", { { 'A', 'Z' } } },
+		{ "word", { { '0', '9' }, { 'A', 'Z' }, { '_', '_' }, { 'a', 'z' } } },
+		{ "xdigit", { { '0', '9' }, { 'A', 'F' }, { 'a', 'f' } } },
+	};
+
+	for (size_t i = 0; i < ARRAY_COUNT(classes); i++) {
+		size_t count = 0;
+
+		if (!str_eq(name, str_from(classes[i].name)))
+			continue;
+		while (count < 4 && classes[i].ranges[count].hi)
+			count++;
+		ranges_add_set(r, classes[i].ranges, count, negated, fold);
+		return true;
+	}
+	return false;
+}
+
+bool ranges_add_unicode(struct ranges *r, struct str name, bool negated, bool fold)
+{
+	struct ranges set = { .mem = r->mem };
+	bool known = unicode_class(&set, name);
+
+	if (known)
+		ranges_add_set(r, set.items, set.count, negated, fold);
+	r->failed |= set.failed;
+	mem_free(set.mem, set.items, set.cap * sizeof(*set.items));
+	return known;
+}
+
+/* ---- UTF-8 ---- */
+
+/* One alternative of the set: ranges of bytes, one after the other. */
+struct sequence {
+	uint8_t lo[4], hi[4];
+	uint32_t len;
+};
+
+/* Alternatives are chained: SPLIT, sequence, JUMP to the end; the last one goes without. */
+static void emit_sequence(struct program *p, const struct sequence *q, bool last, size_t *jumps)
+{
+	if (!last)
+		program_emit(p, (struct inst){ .op = INST_SPLIT, .jump = (int32_t)q->len + 2 });
+	for (uint32_t i = 0; i < q->len; i++)
+		program_emit(p, (struct inst){ .op = INST_RANGE, .lo = q->lo[i], .hi = q->hi[i] });
+	if (last || program_failed(p))
+		return;
+	program_emit(p, (struct inst){ .op = INST_JUMP, .jump = (int32_t)*jumps });
+	*jumps = p->count - 1;
+}
+
+static uint32_t encode(uint32_t rune, uint8_t *to)
+{
+	static const uint8_t lead[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+	uint32_t len = rune < 0x80 ? 1 : rune < 0x800 ? 2 : rune < 0x10000 ? 3 : 4;
+
+	for (uint32_t i = len - 1; i > 0; i--) {
+		to[i] = (uint8_t)(0x80 | (rune & 0x3f));
+		rune >>= 6;
+	}
+	to[0] = (uint8_t)(lead[len] | rune);
+	return len;
+}
+
+/* A range that must be split before its bytes are ranges, too: gives the end of the first part. */
+static uint32_t first_part(struct range r)
+{
+	static const uint32_t longest[] = { 0x7f, 0x7ff, 0xffff };
+
+	for (size_t i = 0; i < ARRAY_COUNT(longest); i++)
+		if (r.lo <= longest[i] && longest[i] < r.hi)
+			return longest[i];
+	if (r.hi < 0x80)
+		return r.hi;
+	for (uint32_t shift = 6; shift <= 18; shift += 6) {
+		uint32_t mask = (1u << shift) - 1;
+
+		if ((r.lo & ~mask) == (r.hi & ~mask))
+			continue;
+		if (r.lo & mask)
+			return r.lo | mask;
+		if ((r.hi & mask) != mask)
+			return (r.hi & ~mask) - 1;
+	}
+	return r.hi;
+}
+
+/* Everything beyond ASCII, as RE2 takes it: overlong forms and surrogates are let through, which
+ * makes the program smaller. */
+static void emit_beyond_ascii(struct program *p, bool last, size_t *jumps)
+{
+	static const struct sequence parts[] = {
+		{ { 0xc2, 0x80 }, { 0xdf, 0xbf }, 2 },
+		{ { 0xe0, 0x80, 0x80 }, { 0xef, 0xbf, 0xbf }, 3 },
+		{ { 0xf0, 0x80, 0x80, 0x80 }, { 0xf4, 0xbf, 0xbf, 0xbf }, 4 },
+	};
+
+	for (size_t i = 0; i < ARRAY_COUNT(parts); i++)
+		emit_sequence(p, &parts[i], last && i == 2, jumps);
+}
+
+static void emit_range(struct program *p, struct range r, bool last, size_t *jumps)
+{
+	while (!program_failed(p)) {
+		struct range part = { r.lo, first_part(r) };
+		struct sequence q;
+		bool end;
+
+		if (r.lo == 0x80 && r.hi == RUNE_MAX) {
+			emit_beyond_ascii(p, last, jumps);
+			return;
+		}
+		end = part.hi == r.hi;
+		q.len = encode(part.lo, q.lo);
+		encode(part.hi, q.hi);
+		emit_sequence(p, &q, last && end, jumps);
+		if (end)
+			return;
+		r.lo = part.hi + 1;
+	}
+}
+
+void ranges_emit(const struct ranges *r, struct program *p)
+{
+	size_t jumps = SIZE_MAX;
+
+	if (r->failed)
+		p->no_memory = true;
+	if (!r->count)
+		program_emit(p, (struct inst){ .op = INST_FAIL });
+	for (size_t i = 0; i < r->count; i++)
+		emit_range(p, r->items[i], i == r->count - 1, &jumps);
+	if (program_failed(p))
+		return;
+	while (jumps != SIZE_MAX) {
+		struct inst *inst = &p->insts[jumps];
+		size_t previous = inst->jump < 0 ? SIZE_MAX : (size_t)inst->jump;
+
+		inst->jump = (int32_t)(p->count - jumps);
+		jumps = previous;
+	}
+}

@@ -1,0 +1,94 @@
+/*
+ * regex_int.h: what the parts of the regular expressions share: the program that a pattern becomes
+ * and sets of code points.
+ *
+ * A program is a row of instructions on bytes. Jumps are relative and a piece of program ends by
+ * falling off its end, so pieces can be moved and copied as plain memory; that makes {n,m}, * and |
+ * simple and needs no syntax tree, hence no recursion.
+ */
+#ifndef BASE_REGEX_INT_H
+#define BASE_REGEX_INT_H
+
+#include "base/regex.h"
+
+enum inst_op {
+	INST_RANGE,  /* one byte in [lo, hi], then the next instruction */
+	INST_SPLIT,  /* the next instruction, and the one at +jump */
+	INST_JUMP,   /* the one at +jump */
+	INST_ASSERT, /* the next instruction if the assertion `lo` holds here */
+	INST_MATCH,
+	INST_FAIL
+};
+
+enum assertion {
+	ASSERT_BEGIN_TEXT,
+	ASSERT_END_TEXT,
+	ASSERT_BEGIN_LINE,
+	ASSERT_END_LINE,
+	ASSERT_WORD,
+	ASSERT_NOT_WORD
+};
+
+struct inst {
+	uint8_t op, lo, hi;
+	int32_t jump;
+};
+
+struct program {
+	struct mem *mem;
+	struct inst *insts;
+	size_t count, cap;
+	size_t limit; /* beyond this the pattern is too large */
+	bool too_large, no_memory;
+};
+
+void program_emit(struct program *p, struct inst inst);
+/* Opens a gap of one instruction at `at`. */
+void program_insert(struct program *p, size_t at, struct inst inst);
+/* Appends a copy of [from, from + count). */
+void program_copy(struct program *p, size_t from, size_t count);
+static inline bool program_failed(const struct program *p)
+{
+	return p->too_large || p->no_memory;
+}
+
+/* A set of code points, as ranges in any order until ranges_normalize. */
+struct range {
+	uint32_t lo, hi;
+};
+struct ranges {
+	struct mem *mem;
+	struct range *items;
+	size_t count, cap;
+	bool failed;
+};
+#define RUNE_MAX 0x10ffffu
+
+void ranges_add(struct ranges *r, uint32_t lo, uint32_t hi);
+/* With everything that differs from it by case only. */
+void ranges_add_folded(struct ranges *r, uint32_t lo, uint32_t hi);
+void ranges_normalize(struct ranges *r);
+void ranges_negate(struct ranges *r); /* normalizes first */
+/* Adds the ranges of another set, or of its complement. */
+void ranges_add_set(struct ranges *r, const struct range *items, size_t count, bool negated,
+		    bool fold);
+/* \d \s \w and their negations by letter; false for other letters. */
+bool ranges_add_perl(struct ranges *r, char letter, bool fold);
+/* "alpha" of [[:alpha:]]; false for other names. */
+bool ranges_add_posix(struct ranges *r, struct str name, bool negated, bool fold);
+/* "Greek", "L", "Lu", "Any" of \p{…}; false for unknown names. */
+bool ranges_add_unicode(struct ranges *r, struct str name, bool negated, bool fold);
+/* The bytes of one code point of the (normalized) set. */
+void ranges_emit(const struct ranges *r, struct program *p);
+
+/* The next code point that differs from `rune` by case only, going round; rune itself if none. */
+uint32_t unicode_next_case(uint32_t rune);
+/* Calls for each code point in [lo, hi] that has other cases. */
+void unicode_cased(uint32_t lo, uint32_t hi, void (*each)(void *arg, uint32_t rune), void *arg);
+/* Adds a category or script; false for unknown names. */
+bool unicode_class(struct ranges *r, struct str name);
+
+/* Appends the program of a pattern; on a syntax error leaves the program as it was and fills `why`. */
+bool regex_parse(struct program *p, struct str pattern, char *why, size_t why_size);
+
+#endif
