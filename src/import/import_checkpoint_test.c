@@ -92,7 +92,7 @@ static bool has_type(const struct model *m, op_id op, const char *type)
 static void marks_the_ops_of_a_graph(void **state)
 {
 	struct table_writer w;
-	struct error err;
+	struct error err = { 0 };
 	struct model *m;
 	ow_status status;
 	op_id op;
@@ -129,7 +129,7 @@ static void marks_the_ops_of_a_graph(void **state)
 static void alone_its_variables_are_ops(void **state)
 {
 	struct table_writer w;
-	struct error err;
+	struct error err = { 0 };
 	struct model *m;
 	ow_status status;
 	const int64_t *dims;
@@ -171,7 +171,7 @@ static void is_recognised_by_its_end(void **state)
 static void damage_ends_in_a_status(void **state)
 {
 	struct table_writer w;
-	struct error err;
+	struct error err = { 0 };
 	struct model *m;
 	ow_status status;
 
@@ -207,7 +207,7 @@ static void failing_allocations(void **state)
 {
 	ow_status status = OW_E_NO_MEMORY;
 	struct table_writer w;
-	struct error err;
+	struct error err = { 0 };
 	struct model *m;
 	size_t before;
 

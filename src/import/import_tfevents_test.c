@@ -155,7 +155,7 @@ static uint64_t notes_of(const struct model *m, enum note_kind kind)
 static void finds_graphs_and_runs(void **state)
 {
 	struct buf file;
-	struct error err;
+	struct error err = { 0 };
 	struct model *m;
 	ow_status status;
 
@@ -189,7 +189,7 @@ static void finds_graphs_and_runs(void **state)
 static void meta_graphs_will_do(void **state)
 {
 	struct buf file, graph, meta;
-	struct error err;
+	struct error err = { 0 };
 	struct model *m;
 	ow_status status;
 
@@ -231,7 +231,7 @@ static void is_recognised(void **state)
 
 static void other_records_are_refused(void **state)
 {
-	struct error err;
+	struct error err = { 0 };
 	struct buf file;
 	ow_status status;
 
@@ -248,7 +248,7 @@ static void other_records_are_refused(void **state)
 
 static void damage_is_counted(void **state)
 {
-	struct error err;
+	struct error err = { 0 };
 	struct buf file;
 	ow_status status;
 	struct model *m;
@@ -277,7 +277,7 @@ static void damage_is_counted(void **state)
 /* Every byte of the events themselves changed, behind right CRCs. */
 static void hostile_events(void **state)
 {
-	struct error err;
+	struct error err = { 0 };
 	struct buf file;
 	ow_status status;
 
@@ -309,7 +309,7 @@ static void hostile_events(void **state)
 static void failing_allocations(void **state)
 {
 	ow_status status = OW_E_NO_MEMORY;
-	struct error err;
+	struct error err = { 0 };
 	struct buf file;
 	size_t before;
 
@@ -354,7 +354,7 @@ static void corpus(void **state)
 	}
 	for (size_t i = 0; i < ARRAY_COUNT(real); i++) {
 		char path[1024];
-		struct error err;
+		struct error err = { 0 };
 		struct input in;
 		struct model *m;
 		ow_status status;

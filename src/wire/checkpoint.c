@@ -344,7 +344,7 @@ static ow_status open_path(struct checkpoint *c, const char *path, struct error 
 ow_status checkpoint_open(struct checkpoint *c, struct mem *mem, const char *path,
 			  struct error *err)
 {
-	struct error mine; /* messages are made of messages, so there must be one */
+	struct error mine = { 0 }; /* messages are made of messages, so there must be one */
 
 	init(c, mem);
 	return finish_open(c, open_path(c, path, err ? err : &mine), err);

@@ -173,7 +173,7 @@ ow_status bundle_load(struct checkpoint *c, const struct sstable *table, const c
 {
 	uint64_t spelled = 0, allowed = ((uint64_t)1 << 20) + 64 * table->in->size;
 	struct sstable_iter it;
-	struct error inner;
+	struct error inner = { 0 };
 	ow_status status;
 	struct buf key;
 

@@ -14,7 +14,9 @@ size_t tf_dtype_size(int32_t dtype)
 	static const uint8_t sizes[] = { 0, 4, 8, 4, 1, 2,  1, 0, 8, 8, 1, 1, 1,
 					 4, 2, 2, 2, 2, 16, 2, 0, 0, 4, 8, 1, 1 };
 
-	return dtype > 0 && (size_t)dtype < ARRAY_COUNT(sizes) ? sizes[dtype] : 0;
+	if (dtype < 0 || (size_t)dtype >= ARRAY_COUNT(sizes))
+		return 0;
+	return sizes[dtype];
 }
 
 /* ---- versions ------------------------------------------------------------------------------- */

@@ -95,7 +95,7 @@ static void check_value(const struct checkpoint *c, const char *name, int dtype,
 static void check_texts(const struct checkpoint *c, const char *name)
 {
 	struct checkpoint_tensor t;
-	struct error err;
+	struct error err = { 0 };
 
 	assert_int_equal(checkpoint_read(c, str_from(name), &t, &err), OW_OK);
 	assert_int_equal(t.elements, 3);
@@ -140,7 +140,7 @@ static void check_bundle(const struct checkpoint *c)
 static void reads_bundles(void **state)
 {
 	struct checkpoint c;
-	struct error err;
+	struct error err = { 0 };
 
 	(void)state;
 	for (int form = 0; form < 16; form++) {
@@ -160,7 +160,7 @@ static void reads_bundles(void **state)
 static void reads_bundles_from_inputs(void **state)
 {
 	struct checkpoint c;
-	struct error err;
+	struct error err = { 0 };
 	struct input in;
 
 	(void)state;
@@ -251,7 +251,7 @@ static void check_failure(const struct checkpoint *c, const char *name, const ch
 			  const char *text)
 {
 	struct checkpoint_tensor t;
-	struct error err;
+	struct error err = { 0 };
 
 	assert_int_not_equal(checkpoint_read(c, str_from(name), &t, &err), OW_OK);
 	assert_string_equal(err.text, text);
@@ -279,7 +279,7 @@ static void check_saved(const struct checkpoint *c)
 static void reads_saved(void **state)
 {
 	struct checkpoint c;
-	struct error err;
+	struct error err = { 0 };
 	struct input in;
 
 	(void)state;
@@ -311,7 +311,7 @@ static void reads_saved(void **state)
 static void check_open(const char *path, const char *code, const char *text)
 {
 	struct checkpoint c;
-	struct error err;
+	struct error err = { 0 };
 	char full[256];
 	struct buf want;
 
@@ -437,7 +437,7 @@ static void messages_of_values(void **state)
 	char text[512];
 	struct cw_bundle b;
 	struct checkpoint c;
-	struct error err;
+	struct error err = { 0 };
 	uint32_t crc = tw_crc(0, floats, 4);
 
 	(void)state;
@@ -491,7 +491,7 @@ static void messages_of_values(void **state)
 static void read_everything(const char *path)
 {
 	struct checkpoint c;
-	struct error err;
+	struct error err = { 0 };
 
 	if (checkpoint_open(&c, &mem, path, &err) != OW_OK) {
 		assert_true(err.text[0]);
@@ -603,7 +603,7 @@ static void partly_damaged_index(void **state)
 {
 	struct checkpoint c;
 	struct buf content;
-	struct error err;
+	struct error err = { 0 };
 
 	(void)state;
 	write_bundle(at("model"), 1, false, 200, false);
@@ -623,7 +623,7 @@ static void long_names_are_limited(void **state)
 {
 	struct table_writer w;
 	struct checkpoint c;
-	struct error err;
+	struct error err = { 0 };
 	struct buf name;
 	size_t peak;
 
@@ -659,7 +659,7 @@ static void failing_allocations(void **state)
 		status = OW_E_NO_MEMORY;
 		for (uint64_t n = 1; status != OW_OK; n++) {
 			struct checkpoint c;
-			struct error err;
+			struct error err = { 0 };
 
 			assert_in_range(n, 1, 5000);
 			mem_fail_after(n, true);
@@ -679,7 +679,7 @@ static void failing_allocations_of_values(void **state)
 		"a/float", "c/text", "part/cells", "w", "text", "i64"
 	};
 	struct checkpoint bundle, saved;
-	struct error err;
+	struct error err = { 0 };
 
 	(void)state;
 	write_bundle(at("model"), 2, true, 200, true);

@@ -78,8 +78,8 @@ static ow_status read_bytes(struct reader *r, const struct checkpoint_var *var,
 			    unsigned char **bytes, size_t *cap)
 {
 	const struct checkpoint *c = r->c;
+	struct input in = { .fd = -1 };
 	struct arena arena;
-	struct input in;
 	ow_status status;
 	char *path;
 
@@ -298,6 +298,7 @@ static ow_status check_slices(struct reader *r, const struct checkpoint_var *var
 static ow_status find_part(struct reader *r, const struct checkpoint_var *var,
 			   const struct slice *slice, const struct checkpoint_var **part)
 {
+	const struct checkpoint_var *found;
 	int64_t elements;
 	struct buf key;
 
@@ -306,16 +307,17 @@ static ow_status find_part(struct reader *r, const struct checkpoint_var *var,
 		return OW_OK;
 	buf_init(&key, r->c->mem);
 	slice_key(&key, var->name, slice);
-	*part = key.failed ? NULL : checkpoint_lookup(r->c, buf_str(&key));
+	found = key.failed ? NULL : checkpoint_lookup(r->c, buf_str(&key));
 	buf_release(&key);
 	if (key.failed)
 		return error_no_memory(r->err);
-	if (!*part)
+	if (!found)
 		return not_found(r, var->name, " (one of its slices)");
-	slice_fits(slice, var, &elements);
-	if ((*part)->dtype != var->dtype || (*part)->rank < 0 || (*part)->elements != elements)
+	*part = found;
+	if (!slice_fits(slice, var, &elements) || found->dtype != var->dtype || found->rank < 0 ||
+	    found->elements != elements)
 		return fail_slice(r, var, slice, "Slice of another type or shape");
-	return check_size(r, *part);
+	return check_size(r, found);
 }
 
 static ow_status copy_part(struct reader *r, const struct checkpoint_var *var,

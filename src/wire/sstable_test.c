@@ -94,7 +94,7 @@ static void check_equal(int count, size_t block_bytes, bool snappy)
 	struct sstable table;
 	struct sstable_iter it;
 	struct input in;
-	struct error err;
+	struct error err = { 0 };
 	int i = 0;
 
 	write_table(&w, count, block_bytes, snappy);
@@ -219,7 +219,7 @@ static void hostile_blocks_are_survived(void **state)
 static void messages(void **state)
 {
 	struct table_writer w;
-	struct error err;
+	struct error err = { 0 };
 	struct sstable table;
 	struct input in;
 

@@ -14,7 +14,7 @@ static inline uint32_t tw_crc(uint32_t crc, const void *data, size_t len)
 {
 	const unsigned char *at = data;
 
-	for (crc = ~crc; len; len--) {
+	for (crc = ~crc; at && len; len--) {
 		crc ^= *at++;
 		for (int i = 0; i < 8; i++)
 			crc = crc & 1 ? crc >> 1 ^ 0x82f63b78u : crc >> 1;
