@@ -1,13 +1,479 @@
 /*
- * tf_finish.c: runs once, after all TensorFlow inputs are in and before the freeze: static shapes and
- * float operations where no op log gave them. Called by import_finish.
+ * tf_finish.c: runs once, after all TensorFlow inputs are in and before the freeze: float operations
+ * where no op log gave them, and the static shapes they need. Called by import_finish.
+ *
+ * Shapes flow forward through the graph in one pass (tf_flow.h, tf_rule.h): what the source says first,
+ * then what the rules infer, then what was seen at run time. Every op's formula (tf_flops.h) is applied
+ * as soon as its shapes are settled. Numbers that a source gave are never touched.
  */
 #include "import/tf_finish.h"
 
+#include "import/tf_flops.h"
+#include "import/tf_input_shape.h"
+
+#define TOP_TYPES 8
+
+/* What is known of an op type that occurs in the graph. */
+struct type {
+	str_id name;
+	const struct tf_rule *rule;
+	const struct tf_flops *flops;
+	uint64_t no_shape, format; /* ops that stayed without float operations, by reason */
+};
+
+struct finish {
+	struct builder *b;
+	struct model *m;
+	struct error *err;
+	struct type *types; /* [0]: every other type */
+	size_t type_count, type_cap;
+	struct map type_map;
+	struct tf_flow flow;
+	struct tf_reader reader;
+	struct tf_infer infer;
+	uint64_t weight_nodes; /* constants that are parameters */
+	int64_t weights;
+};
+
+/* ---- op types ---- */
+
+static struct type *find_type(struct finish *f, str_id name)
+{
+	struct map_iter it = map_find(&f->type_map, map_hash_u64(name.v, 11));
+
+	for (; it.value; it = map_next(&f->type_map, it))
+		if (f->types[it.value].name.v == name.v)
+			return &f->types[it.value];
+	return &f->types[0];
+}
+
+/* The entry of a type, if the model has such an op; NULL otherwise, or without memory. */
+static struct type *add_type(struct finish *f, const char *text)
+{
+	str_id name = model_find_str(f->m, str_from(text));
+	struct type *type;
+
+	if (!name.v)
+		return NULL;
+	type = find_type(f, name);
+	if (type != f->types)
+		return type;
+	if (!map_add(&f->type_map, map_hash_u64(name.v, 11), (uint32_t)f->type_count)) {
+		builder_fail(f->b, error_no_memory(f->err));
+		return NULL;
+	}
+	type = &f->types[f->type_count++];
+	*type = (struct type){ .name = name };
+	return type;
+}
+
+static ow_status make_types(struct finish *f)
+{
+	f->type_cap = tf_rule_count + tf_flops_count + 1;
+	f->types = mem_zalloc(f->m->mem, f->type_cap * sizeof(*f->types));
+	if (!f->types)
+		return builder_fail(f->b, error_no_memory(f->err));
+	f->type_count = 1;
+	for (size_t i = 0; i < tf_rule_count; i++) {
+		struct type *type = add_type(f, tf_rules[i].type);
+
+		if (type)
+			type->rule = &tf_rules[i];
+	}
+	for (size_t i = 0; i < tf_flops_count; i++) {
+		struct type *type = add_type(f, tf_flops_table[i].type);
+
+		if (type)
+			type->flops = &tf_flops_table[i];
+	}
+	return builder_status(f->b);
+}
+
+/* Whether some op could get float operations that it does not have. */
+static bool something_to_do(struct finish *f)
+{
+	const struct model *m = f->m;
+
+	for (uint32_t op = 1; op < m->op.count; op++)
+		if (!m->op.float_ops[op] && tf_reader_has(&f->reader, op) &&
+		    find_type(f, m->op.type[op])->flops)
+			return true;
+	return false;
+}
+
+/* ---- one op ---- */
+
+/* Importers keep a scalar as [1], which is how tfprof shows it; the rules need to know. */
+static void settle_scalars(struct finish *f)
+{
+	struct tf_flow *flow = &f->flow;
+	struct tf_shape_list list;
+	bool read = false;
+
+	for (uint32_t i = flow->slot_first[f->infer.op]; i < flow->slot_first[f->infer.op + 1];
+	     i++) {
+		struct tf_slot *slot = &flow->slots[i];
+		struct tf_shape shape;
+		int32_t rank;
+		const int64_t *dims = model_dims(f->m, slot->shape, &rank);
+
+		if (!slot->shape.v || rank != 1 || dims[0] != 1)
+			continue;
+		if (!read)
+			list = tf_attr_shapes(tf_attrs(&f->infer), "_output_shapes");
+		read = true;
+		shape = tf_shape_list_at(&list, slot->port);
+		if (shape.rank == 0)
+			slot->shape = tf_shape_store(f->b, &shape);
+	}
+}
+
+/* Nothing a rule could add: all shapes are known, and of tensors too large to be followed as values. */
+static bool is_settled(const struct finish *f, uint32_t op)
+{
+	const struct tf_flow *flow = &f->flow;
+
+	for (uint32_t i = flow->slot_first[op]; i < flow->slot_first[op + 1]; i++) {
+		struct tf_shape shape = tf_shape_load(f->m, flow->slots[i].shape);
+		int64_t count;
+
+		if (!tf_shape_elements(&shape, &count) || count <= TF_VALUE_MAX)
+			return false;
+	}
+	return true;
+}
+
+static void add_traced(struct finish *f, uint32_t op)
+{
+	struct tf_flow *flow = &f->flow;
+
+	for (uint32_t i = flow->slot_first[op]; i < flow->slot_first[op + 1]; i++) {
+		struct tf_slot *slot = &flow->slots[i];
+		struct tf_shape known, traced;
+
+		if (!slot->traced.v || tf_shape_id_full(f->m, slot->shape))
+			continue;
+		known = tf_shape_load(f->m, slot->shape);
+		traced = tf_shape_load(f->m, slot->traced);
+		if (tf_shape_merge(&known, &traced))
+			slot->shape = tf_shape_store(f->b, &known);
+	}
+}
+
+static void count_flops(struct finish *f, struct type *type)
+{
+	uint32_t op = f->infer.op;
+	int64_t flops = 0;
+
+	if (!type->flops || f->m->op.float_ops[op])
+		return;
+	switch (tf_flops(&f->infer, type->flops, &flops)) {
+	case FLOPS_OK:
+		f->m->op.float_ops[op] = flops;
+		if (flops)
+			f->m->op.flags[op] |= OP_INFERRED_FLOPS;
+		break;
+	case FLOPS_NO_SHAPE:
+		f->m->op.flags[op] |= OP_UNKNOWN_FLOPS;
+		type->no_shape++;
+		break;
+	case FLOPS_FORMAT:
+		f->m->op.flags[op] |= OP_UNKNOWN_FLOPS;
+		type->format++;
+		break;
+	case FLOPS_NONE:
+		break;
+	}
+}
+
+static void finish_op(struct finish *f, uint32_t op)
+{
+	struct model *m = f->m;
+	struct tf_infer *c = &f->infer;
+	struct type *type = find_type(f, m->op.type[op]);
+
+	c->op = op;
+	c->have_node = false;
+	c->inputs = 0;
+	for (uint32_t i = 0; i < m->op.input_count[op]; i++)
+		c->inputs += m->op_input.port[m->op.input_first[op] + i] >= 0;
+	settle_scalars(f);
+	if (type->rule && !is_settled(f, op)) {
+		c->arg = type->rule->arg;
+		type->rule->run(c);
+	}
+	add_traced(f, op);
+	count_flops(f, type);
+}
+
+static ow_status run_graph(struct finish *f)
+{
+	for (uint32_t i = 0; i < f->flow.order_count; i++) {
+		uint32_t op = f->flow.order[i];
+
+		if (tf_reader_has(&f->reader, op))
+			finish_op(f, op);
+		else
+			add_traced(f, op);
+		if (f->reader.status != OW_OK)
+			return f->reader.status;
+		OW_TRY(builder_status(f->b));
+	}
+	return OW_OK;
+}
+
+/* ---- what the model keeps of it ---- */
+
+/* As the importers store static shapes: a scalar is [1]. */
+static shape_id kept_shape(struct finish *f, shape_id id)
+{
+	int32_t rank;
+
+	(void)model_dims(f->m, id, &rank);
+	return id.v && rank == 0 ? builder_shape(f->b, &(int64_t){ 1 }, 1) : id;
+}
+
+static void update_outputs(struct finish *f, uint32_t op)
+{
+	struct model *m = f->m;
+
+	for (uint32_t i = 0; i < m->op.output_count[op]; i++) {
+		uint32_t row = m->op.output_first[op] + i;
+		const struct tf_slot *slot =
+			m->op_output.index[row] < 0
+				? NULL
+				: tf_flow_output(&f->flow, op, m->op_output.index[row]);
+
+		if (slot && slot->shape.v && !tf_shape_id_full(m, m->op_output.shape[row]))
+			m->op_output.shape[row] = kept_shape(f, slot->shape);
+	}
+}
+
+static void add_outputs(struct finish *f, uint32_t op)
+{
+	struct model *m = f->m;
+	uint32_t first = m->op_output.count, count = 0;
+
+	for (uint32_t i = f->flow.slot_first[op]; i < f->flow.slot_first[op + 1]; i++) {
+		const struct tf_slot *slot = &f->flow.slots[i];
+
+		if (!slot->shape.v)
+			continue;
+		if (!builder_add_op_output(
+			     f->b, &(struct op_output_row){ .index = slot->port,
+							    .shape = kept_shape(f, slot->shape) })
+			     .v)
+			return;
+		count++;
+	}
+	m->op.output_first[op] = count ? first : 0;
+	m->op.output_count[op] = count;
+}
+
+static ow_status keep_shapes(struct finish *f)
+{
+	for (uint32_t op = 1; op < f->flow.op_count; op++) {
+		if (!tf_reader_has(&f->reader, op))
+			continue;
+		if (f->m->op.output_count[op])
+			update_outputs(f, op);
+		else
+			add_outputs(f, op);
+	}
+	return builder_status(f->b);
+}
+
+/* ---- weights of a frozen graph ---- */
+
+static bool has_type(const struct finish *f, const char *text)
+{
+	str_id name = model_find_str(f->m, str_from(text));
+
+	for (uint32_t op = 1; op < f->m->op.count && name.v; op++)
+		if (f->m->op.type[op].v == name.v && tf_reader_has(&f->reader, op))
+			return true;
+	return false;
+}
+
+static bool has_variables(const struct finish *f)
+{
+	return has_type(f, "VariableV2") || has_type(f, "VarHandleOp") || has_type(f, "Variable") ||
+	       has_type(f, "AutoReloadVariable");
+}
+
+/* float, double, the quantised types, bfloat16 and half. */
+static bool is_weight_type(int64_t dtype)
+{
+	return dtype == 1 || dtype == 2 || (dtype >= 11 && dtype <= 16) || dtype == 19;
+}
+
+/* The freezing tool keeps the Identity through which the variable was read. */
+static bool was_variable(struct finish *f, uint32_t op)
+{
+	struct str name = model_str(f->m, f->m->op.name[op]);
+	char read[512];
+
+	if (name.len + sizeof("/read") > sizeof(read))
+		return false;
+	memcpy(read, name.ptr, name.len);
+	memcpy(read + name.len, "/read", sizeof("/read"));
+	return model_find_op(f->m, str_from(read)).v != 0;
+}
+
+static void add_weights(struct finish *f, uint32_t op)
+{
+	struct tf_slot *slot = tf_flow_output(&f->flow, op, 0);
+	struct tf_shape shape = tf_shape_load(f->m, slot->shape);
+	int64_t count;
+
+	if (f->m->op.shape[op].v || !tf_shape_elements(&shape, &count) || !count)
+		return;
+	f->infer.op = op;
+	f->infer.have_node = false;
+	if (!is_weight_type(tf_attr_type(tf_attrs(&f->infer), "dtype")))
+		return;
+	if (count == 1 && !was_variable(f, op))
+		return;
+	f->m->op.shape[op] = kept_shape(f, slot->shape);
+	f->weight_nodes++;
+	if (__builtin_add_overflow(f->weights, count, &f->weights))
+		f->weights = INT64_MAX;
+}
+
+/* Without variables the parameters are constants: they count as parameters, too. */
+static ow_status find_weights(struct finish *f)
+{
+	str_id name = model_find_str(f->m, STR("Const"));
+
+	if (!name.v || has_variables(f))
+		return OW_OK;
+	for (uint32_t op = 1; op < f->m->op.count; op++) {
+		if (f->m->op.type[op].v == name.v && tf_reader_has(&f->reader, op))
+			add_weights(f, op);
+		if (f->reader.status != OW_OK)
+			return f->reader.status;
+	}
+	if (f->weight_nodes)
+		builder_note(f->b, NOTE_INFO, OW_NO_OFFSET,
+			     "the graph has no variables, as after freezing: %" PRId64
+			     " parameters were found in %" PRIu64 " constants",
+			     f->weights, f->weight_nodes);
+	return builder_status(f->b);
+}
+
+/* ---- what stayed unknown ---- */
+
+static uint64_t missing_of(const struct type *type, bool format)
+{
+	return format ? type->format : type->no_shape;
+}
+
+/* "Conv2D 3, MatMul 2, …", the most frequent first. Returns the number of ops. */
+static uint64_t list_missing(const struct finish *f, bool format, char *text, size_t size)
+{
+	uint64_t total = 0, limit = UINT64_MAX;
+	size_t len = 0, listed = 0, kinds = 0, last = 0;
+
+	text[0] = '\0';
+	for (size_t i = 1; i < f->type_count; i++) {
+		total += missing_of(&f->types[i], format);
+		kinds += missing_of(&f->types[i], format) != 0;
+	}
+	for (; listed < MIN(kinds, (size_t)TOP_TYPES); listed++) {
+		size_t best = 0;
+
+		for (size_t i = 1; i < f->type_count; i++) {
+			uint64_t n = missing_of(&f->types[i], format);
+
+			if ((n < limit || (n == limit && i > last)) && n &&
+			    (!best || n > missing_of(&f->types[best], format)))
+				best = i;
+		}
+		limit = missing_of(&f->types[best], format);
+		last = best;
+		len += (size_t)snprintf(text + len, size - len, "%s%.*s %" PRIu64,
+					listed ? ", " : "",
+					STR_ARG(model_str(f->m, f->types[best].name)), limit);
+	}
+	if (kinds > listed)
+		snprintf(text + len, size - len, ", …");
+	return total;
+}
+
+static void note_missing(struct finish *f)
+{
+	char types[512], wanted[256];
+	uint64_t count = list_missing(f, false, types, sizeof(types));
+	size_t inputs = tf_input_shapes_wanted(&f->flow, 2, wanted, sizeof(wanted));
+
+	if (count)
+		builder_note(f->b, NOTE_INFO, OW_NO_OFFSET,
+			     "%" PRIu64 " ops have no float operations because their shapes are "
+			     "unknown: %s%s%s%s",
+			     count, types,
+			     inputs && wanted[0] ? "; give the shapes of inputs: " : "",
+			     inputs ? wanted : "", inputs > 2 ? " …" : "");
+	count = list_missing(f, true, types, sizeof(types));
+	if (count)
+		builder_note(f->b, NOTE_INFO, OW_NO_OFFSET,
+			     "%" PRIu64
+			     " ops have no float operations because TensorFlow's formula "
+			     "holds for data_format NHWC only: %s",
+			     count, types);
+}
+
+/* ---- all of it ---- */
+
+static source_id graph_source(const struct finish *f)
+{
+	for (uint32_t op = 1; op < f->m->op.count; op++)
+		if (tf_reader_has(&f->reader, op))
+			return f->m->op.source[op];
+	return (source_id){ 0 };
+}
+
+static ow_status finish_graph(struct finish *f, const struct import_options *options)
+{
+	source_id before = f->b->source;
+	ow_status status;
+
+	OW_TRY(tf_flow_init(&f->flow, f->b));
+	OW_TRY(tf_input_shapes_apply(&f->flow, options, f->err));
+	f->infer.flow = &f->flow;
+	f->infer.reader = &f->reader;
+	OW_TRY(run_graph(f));
+	f->b->source = graph_source(f);
+	status = find_weights(f);
+	if (status == OW_OK)
+		note_missing(f);
+	f->b->source = before;
+	OW_TRY(status);
+	return keep_shapes(f);
+}
+
 ow_status tf_finish(struct builder *b, const struct import_options *options, struct error *err)
 {
-	(void)err;
-	if (!options->infer)
-		return OW_OK;
-	return builder_status(b);
+	struct finish *f;
+	ow_status status;
+
+	if (!options->infer || options->estimate || b->status != OW_OK)
+		return b->status;
+	f = mem_zalloc(b->m->mem, sizeof(*f));
+	if (!f)
+		return builder_fail(b, error_no_memory(err));
+	f->b = b;
+	f->m = b->m;
+	f->err = err;
+	map_init(&f->type_map, b->m->mem);
+	tf_reader_init(&f->reader, b->m, err);
+	status = make_types(f);
+	if (status == OW_OK && (options->input_shape_count || something_to_do(f)))
+		status = finish_graph(f, options);
+	if (f->flow.m)
+		tf_flow_release(&f->flow);
+	tf_reader_release(&f->reader);
+	map_release(&f->type_map);
+	mem_free(b->m->mem, f->types, f->type_cap * sizeof(*f->types));
+	mem_free(b->m->mem, f, sizeof(*f));
+	return status;
 }

@@ -1,0 +1,47 @@
+/*
+ * tf_flops.h: float operations of one run of an op, from its shapes and attributes: the formulas of
+ * TensorFlow 1.15's own statistics, one line per op type in tf_flops.def. Op types that are not there
+ * have none, in TensorFlow as here.
+ */
+#ifndef IMPORT_TF_FLOPS_H
+#define IMPORT_TF_FLOPS_H
+
+#include "import/tf_rule.h"
+
+/* What is counted; the argument of the table scales it. */
+enum tf_flops_kind {
+	FLOPS_INPUT,	     /* per element of the first input */
+	FLOPS_OUTPUT,	     /* per element of the output */
+	FLOPS_L2_LOSS,	     /* 3 n(in0) - 1 */
+	FLOPS_REDUCE,	     /* n(in0) - n(out) */
+	FLOPS_POOL,	     /* window times n(out) */
+	FLOPS_POOL_GRADIENT, /* window times the scale, plus 1 for MaxPoolGrad, times n(in1) */
+	FLOPS_CONV_INPUT,    /* Conv2DBackpropInput */
+	FLOPS_CONV_FILTER,   /* Conv2DBackpropFilter */
+	FLOPS_ADD_N,
+	FLOPS_MAT_MUL,
+	FLOPS_BATCH_MAT_MUL,
+	FLOPS_CONV, /* 2 n(out) times the first `scale` dimensions of the filter */
+};
+
+struct tf_flops {
+	const char *type;
+	enum tf_flops_kind kind;
+	int arg;
+	bool ours; /* a later spelling that TensorFlow 1.15 has no statistics for */
+};
+
+extern const struct tf_flops tf_flops_table[];
+extern const size_t tf_flops_count;
+
+enum tf_flops_result {
+	FLOPS_OK,
+	FLOPS_NONE,	/* the node lacks what the formula reads: no statistics, silently */
+	FLOPS_NO_SHAPE, /* a shape is not fully known */
+	FLOPS_FORMAT,	/* the formula holds for data_format NHWC only */
+};
+
+/* The op of `c`, whose inputs and outputs are as well known as they will be. */
+enum tf_flops_result tf_flops(struct tf_infer *c, const struct tf_flops *formula, int64_t *flops);
+
+#endif

@@ -1,0 +1,156 @@
+/* tf_input_shape.c: see tf_input_shape.h. */
+#include "import/tf_input_shape.h"
+
+static bool is_placeholder(const struct model *m, uint32_t op)
+{
+	struct str type = model_str(m, m->op.type[op]);
+
+	return str_eq(type, STR("Placeholder")) || str_eq(type, STR("PlaceholderV2")) ||
+	       str_eq(type, STR("PlaceholderWithDefault"));
+}
+
+static bool parse_size(struct str text, int64_t *size)
+{
+	if (str_eq(text, STR("?")) || str_eq(text, STR("-1"))) {
+		*size = TF_UNKNOWN;
+		return true;
+	}
+	return str_to_i64(text, size) && *size >= 0;
+}
+
+static bool parse_shape(struct str text, struct tf_shape *shape)
+{
+	struct str piece;
+	int64_t size;
+
+	*shape = tf_shape_scalar();
+	if (str_eq(text, STR("scalar")))
+		return true;
+	while (str_split(&text, 'x', &piece)) {
+		if (!parse_size(piece, &size) || shape->rank == TF_RANK_MAX)
+			return false;
+		tf_shape_push(shape, size);
+	}
+	return true;
+}
+
+/* "name" or "name:1". */
+static uint32_t find_output(const struct model *m, struct str name, int32_t *port)
+{
+	size_t colon = str_rfind_char(name, ':');
+	op_id op = model_find_op(m, name);
+	int64_t number;
+
+	*port = 0;
+	if (op.v || colon == STR_NONE)
+		return op.v;
+	if (!str_to_i64(str_skip(name, colon + 1), &number) || number < 0 || number > INT32_MAX)
+		return 0;
+	*port = (int32_t)number;
+	return model_find_op(m, str_first(name, colon)).v;
+}
+
+static void list_placeholders(const struct model *m, char *text, size_t size)
+{
+	size_t len = 0;
+
+	text[0] = '\0';
+	for (uint32_t op = 1; op < m->op.count && len + 1 < size; op++) {
+		struct str name = model_str(m, m->op.name[op]);
+
+		if (!is_placeholder(m, op))
+			continue;
+		if (len + name.len + 8 > size) {
+			snprintf(text + len, size - len, ", …");
+			return;
+		}
+		len += (size_t)snprintf(text + len, size - len, "%s%.*s", len ? ", " : "",
+					STR_ARG(name));
+	}
+}
+
+static ow_status no_such_op(const struct model *m, const char *text, struct str name,
+			    struct error *err)
+{
+	char names[512];
+
+	list_placeholders(m, names, sizeof(names));
+	return error_set(err, OW_E_USAGE,
+			 "--input-shape %s: nothing in the graph is called '%.*s'; %s%s", text,
+			 STR_ARG(name),
+			 names[0] ? "its placeholders are " : "it has no placeholders", names);
+}
+
+static ow_status apply_one(struct tf_flow *flow, const char *text, struct error *err)
+{
+	struct str whole = str_from(text), name;
+	size_t equals = str_rfind_char(whole, '=');
+	struct tf_shape shape, known;
+	struct tf_slot *slot;
+	char shown[128];
+	int32_t port;
+	uint32_t op;
+
+	if (equals == STR_NONE || !equals || !parse_shape(str_skip(whole, equals + 1), &shape))
+		return error_set(err, OW_E_USAGE,
+				 "--input-shape %s: expected NAME=100x784, with ? for an unknown "
+				 "size, or NAME=scalar",
+				 text);
+	name = str_first(whole, equals);
+	op = find_output(flow->m, name, &port);
+	slot = op ? tf_flow_output(flow, op, port) : NULL;
+	if (!slot)
+		return no_such_op(flow->m, text, name, err);
+	/* Of an old graph an empty shape may stand for an unknown one, so a scalar gives way. */
+	known = tf_shape_load(flow->m, slot->shape);
+	if (known.rank > 0 && !tf_shape_merge(&shape, &known))
+		return error_set(err, OW_E_USAGE, "--input-shape %s: the graph says that it is %s",
+				 text, tf_shape_text(&known, shown, sizeof(shown)));
+	slot->shape = tf_shape_store(flow->b, &shape);
+	return builder_status(flow->b);
+}
+
+ow_status tf_input_shapes_apply(struct tf_flow *flow, const struct import_options *options,
+				struct error *err)
+{
+	for (size_t i = 0; i < options->input_shape_count; i++)
+		OW_TRY(apply_one(flow, options->input_shapes[i], err));
+	return OW_OK;
+}
+
+/* Sizes that are wanted are shown as N. */
+static void wanted_shape(const struct tf_flow *flow, uint32_t op, char *text, size_t size)
+{
+	struct tf_shape shape = tf_shape_load(flow->m, tf_flow_output(flow, op, 0)->shape);
+
+	if (shape.rank == TF_UNKNOWN) {
+		snprintf(text, size, "…");
+		return;
+	}
+	tf_shape_text(&shape, text, size);
+	for (; *text; text++)
+		if (*text == '?')
+			*text = 'N';
+}
+
+size_t tf_input_shapes_wanted(const struct tf_flow *flow, size_t most, char *text, size_t size)
+{
+	struct model *m = flow->m;
+	size_t len = 0, count = 0;
+
+	text[0] = '\0';
+	for (uint32_t op = 1; op < m->op.count; op++) {
+		struct str name = model_str(m, m->op.name[op]);
+		char shape[128];
+
+		if (!is_placeholder(m, op) ||
+		    tf_shape_id_full(m, tf_flow_output(flow, op, 0)->shape))
+			continue;
+		if (count++ >= most || len + name.len + sizeof(shape) > size)
+			continue;
+		wanted_shape(flow, op, shape, sizeof(shape));
+		len += (size_t)snprintf(text + len, size - len, "%s--input-shape %.*s=%s",
+					len ? " " : "", STR_ARG(name), shape);
+	}
+	return count;
+}

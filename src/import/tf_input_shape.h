@@ -1,0 +1,20 @@
+/*
+ * tf_input_shape.h: shapes that the user gives for inputs of the graph, as NAME=100x784. Sizes may be
+ * "?" and the whole "scalar"; NAME may end in the number of an output, as in NAME:1.
+ */
+#ifndef IMPORT_TF_INPUT_SHAPE_H
+#define IMPORT_TF_INPUT_SHAPE_H
+
+#include "import/importer.h"
+#include "import/tf_flow.h"
+
+/* Takes the shapes into the graph. OW_E_USAGE, with the placeholders that there are, for a text that
+ * makes no sense, a name that nothing has or a shape that contradicts the declared one. */
+ow_status tf_input_shapes_apply(struct tf_flow *flow, const struct import_options *options,
+				struct error *err);
+
+/* "X=Nx784, Y=…": the placeholders whose shape is not known, as something to be filled in. At most
+ * `most` of them; the number of all is returned. */
+size_t tf_input_shapes_wanted(const struct tf_flow *flow, size_t most, char *text, size_t size);
+
+#endif

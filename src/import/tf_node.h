@@ -1,0 +1,64 @@
+/*
+ * tf_node.h: the attributes of one graph node, read from its definition in the source. The importers
+ * keep only where each definition is (op.record_offset, record_size); shape rules and flop formulas
+ * ask for the few attributes they need. What is kept of a node is slices of the reader's memory, valid
+ * until the next node is read.
+ */
+#ifndef IMPORT_TF_NODE_H
+#define IMPORT_TF_NODE_H
+
+#include "import/tf_dims.h"
+#include "wire/pb.h"
+
+#define TF_ATTRS_MAX 48 /* more attributes than any op has; what follows is not seen */
+
+struct tf_attr {
+	struct str key, value; /* value: a serialized AttrValue */
+};
+
+struct tf_node {
+	bool found; /* the op has a definition */
+	uint32_t count;
+	struct tf_attr attrs[TF_ATTRS_MAX];
+};
+
+struct tf_reader {
+	struct model *m;
+	struct error *err;
+	ow_status status; /* of the first failure to read; later reads do nothing */
+	str_id profile_format;
+	uint32_t source; /* what buf holds bytes of */
+	uint64_t base;
+	size_t len;
+	unsigned char *buf;
+	struct buf large; /* a node with its large tensors left out */
+};
+
+void tf_reader_init(struct tf_reader *r, struct model *m, struct error *err);
+void tf_reader_release(struct tf_reader *r);
+
+/* Whether the op has a definition that can be read. */
+bool tf_reader_has(const struct tf_reader *r, uint32_t op);
+/* Reads the attributes of an op; found is false without a definition. */
+void tf_reader_node(struct tf_reader *r, uint32_t op, struct tf_node *node);
+
+/* Attributes by name; the default when there is none, or one of another kind. */
+int64_t tf_attr_int(const struct tf_node *node, const char *name, int64_t none);
+bool tf_attr_bool(const struct tf_node *node, const char *name);
+struct str tf_attr_str(const struct tf_node *node, const char *name);
+struct tf_shape tf_attr_shape(const struct tf_node *node, const char *name);
+/* Bytes of a TensorProto; a NULL ptr when there is none. */
+struct str tf_attr_tensor(const struct tf_node *node, const char *name);
+/* Number of integers in a list; at most `cap` are stored. */
+size_t tf_attr_ints(const struct tf_node *node, const char *name, int64_t *values, size_t cap);
+int64_t tf_attr_type(const struct tf_node *node, const char *name); /* a DataType, 0 when none */
+
+/* A list of shapes, read forward: numbers must ascend. */
+struct tf_shape_list {
+	struct pb message;
+	int64_t next;
+};
+struct tf_shape_list tf_attr_shapes(const struct tf_node *node, const char *name);
+struct tf_shape tf_shape_list_at(struct tf_shape_list *list, int64_t number);
+
+#endif

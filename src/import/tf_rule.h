@@ -1,0 +1,72 @@
+/*
+ * tf_rule.h: what a shape rule is, and what it may ask. A rule is one function that tells the output
+ * shapes of an op from those of its inputs, its attributes and small constants; one line
+ * RULE(type, rule, arg) in tf_rules.def applies it to an op type. Rules say only what they are sure of:
+ * an output that is never told stays unknown.
+ *
+ * Values of small integer tensors are followed, too (`x.shape[0]`, stacked and multiplied), since
+ * Reshape, Slice, Fill and the gradients take their shapes from them.
+ */
+#ifndef IMPORT_TF_RULE_H
+#define IMPORT_TF_RULE_H
+
+#include "import/tf_flow.h"
+#include "import/tf_node.h"
+
+/* One op whose outputs are wanted. */
+struct tf_infer {
+	struct tf_flow *flow;
+	struct tf_reader *reader;
+	uint32_t op;
+	int arg;	 /* from the table */
+	uint32_t inputs; /* without control inputs, which come last */
+	bool have_node;
+	struct tf_node node;
+};
+
+struct tf_rule {
+	const char *type;
+	void (*run)(struct tf_infer *c);
+	int arg;
+};
+
+extern const struct tf_rule tf_rules[];
+extern const size_t tf_rule_count;
+
+/* The attributes, read on first use. */
+const struct tf_node *tf_attrs(struct tf_infer *c);
+
+/* What is known of an input; unknown when there is no such input. */
+struct tf_shape tf_in(const struct tf_infer *c, uint32_t index);
+/* The elements of a constant input, some of which may be TF_VALUE_UNKNOWN. */
+bool tf_in_value(const struct tf_infer *c, uint32_t index, struct tf_value *value);
+/* The same for a scalar that must be known. */
+bool tf_in_scalar(const struct tf_infer *c, uint32_t index, int64_t *value);
+/* An input that is itself a shape: its elements, or at least how many there are. */
+struct tf_shape tf_in_as_shape(const struct tf_infer *c, uint32_t index);
+
+/* Tells an output. Adds to what is known; a contradiction is ignored, since the source's own shapes are
+ * surer than ours. */
+void tf_out(struct tf_infer *c, int32_t port, const struct tf_shape *shape);
+void tf_out_value(struct tf_infer *c, int32_t port, const struct tf_value *value);
+/* Shape, value and handle of an output are those of an input. */
+void tf_out_same(struct tf_infer *c, int32_t port, uint32_t input);
+/* Every output has this shape. */
+void tf_out_all(struct tf_infer *c, const struct tf_shape *shape);
+/* For ops with any number of outputs: those that somebody reads. */
+uint32_t tf_port_count(const struct tf_infer *c);
+int32_t tf_port_at(const struct tf_infer *c, uint32_t n);
+
+/* A negative axis counts from the end; false when it is out of range. */
+static inline bool tf_axis(int64_t *axis, int32_t rank)
+{
+	if (*axis < 0)
+		*axis += rank;
+	return *axis >= 0 && *axis < rank;
+}
+
+#define RULE(type, rule, arg) void tf_rule_##rule(struct tf_infer *c);
+#include "import/tf_rules.def"
+#undef RULE
+
+#endif
