@@ -1,0 +1,466 @@
+/*
+ * redact.c: see redact.h. Goes through every column of strings; the test walks the schema, so that a
+ * new column of strings must be thought of here. Strings that nothing names any more are blanked.
+ */
+#include "model/redact.h"
+
+#include "model/builder.h"
+#include "model/pseudonym.h"
+
+enum { KEEP_TYPE = 1, KEEP_DEVICE = 2 };
+
+struct redaction {
+	struct model *m;
+	struct builder b; /* to add strings; the tables stay as long as they are */
+	struct pseudonyms words;
+	struct buf text;
+	uint32_t old_count; /* strings before we began */
+	uint8_t *keep;	    /* per old string: KEEP_… */
+	uint32_t *named;    /* per old string: what stands for it as a name */
+};
+
+typedef void (*translate_fn)(struct pseudonyms *p, struct str text, struct buf *out);
+
+static str_id translate(struct redaction *r, str_id id, translate_fn how)
+{
+	struct str text = model_str(r->m, id);
+
+	if (!id.v)
+		return id;
+	buf_clear(&r->text);
+	how(&r->words, text, &r->text);
+	if (r->text.failed || r->words.failed)
+		builder_fail(&r->b, OW_E_NO_MEMORY);
+	return builder_str(&r->b, buf_str(&r->text));
+}
+
+/* Names come again and again as inputs of other ops. */
+static str_id name_id(struct redaction *r, str_id id)
+{
+	if (id.v >= r->old_count)
+		return id;
+	if (!r->named[id.v])
+		r->named[id.v] = translate(r, id, pseudonym_name).v;
+	return (str_id){ r->named[id.v] };
+}
+
+static void each(struct redaction *r, str_id *column, uint32_t count, translate_fn how)
+{
+	for (uint32_t i = 1; column && i < count; i++)
+		column[i] = translate(r, column[i], how);
+}
+
+static void each_name(struct redaction *r, str_id *column, uint32_t count)
+{
+	for (uint32_t i = 1; column && i < count; i++)
+		column[i] = name_id(r, column[i]);
+}
+
+/* ---- what stays ---- */
+
+/* CamelCase, maybe after underscores, as registered op types are; functions of the user that are
+ * called like ops mostly are not. */
+static bool looks_like_type(struct str s)
+{
+	size_t i = 0;
+
+	while (i < s.len && i < 2 && s.ptr[i] == '_')
+		i++;
+	if (i == s.len || s.ptr[i] < 'A' || s.ptr[i] > 'Z')
+		return false;
+	for (; i < s.len; i++)
+		if (!((s.ptr[i] | 0x20) >= 'a' && (s.ptr[i] | 0x20) <= 'z') &&
+		    !(s.ptr[i] >= '0' && s.ptr[i] <= '9'))
+			return false;
+	return true;
+}
+
+/* Every component of /job:x/replica:0/task:0/device:GPU:0 has a colon; paths have none. */
+static bool looks_like_device(struct str s)
+{
+	struct str rest = str_skip(s, 1), component;
+
+	if (!s.len || s.ptr[0] != '/')
+		return false;
+	while (str_split(&rest, '/', &component))
+		if (!str_has(component, STR(":")) && !str_eq(component, STR("memcpy")))
+			return false;
+	return true;
+}
+
+/* An op that only run-time records know has its name for a type. */
+static bool has_real_type(const struct model *m, uint32_t op)
+{
+	return !(m->op.flags[op] & OP_FROM_RUN) || m->op.type[op].v != m->op.name[op].v;
+}
+
+static void find_kept(struct redaction *r)
+{
+	struct model *m = r->m;
+
+	for (uint32_t i = 1; i < m->device.count; i++)
+		r->keep[m->device.name[i].v] |= KEEP_DEVICE;
+	for (uint32_t op = 1; op < m->op.count; op++) {
+		uint32_t type = m->op.type[op].v;
+
+		r->keep[m->op.device[op].v] |= KEEP_DEVICE;
+		r->keep[COLUMN_GET(m->op.host_device, op).v] |= KEEP_DEVICE;
+		if (r->keep[type] & KEEP_TYPE || !has_real_type(m, op) ||
+		    !looks_like_type(model_str(m, (str_id){ type })))
+			continue;
+		r->keep[type] |= KEEP_TYPE;
+		pseudonym_keep(&r->words, model_str(m, (str_id){ type }));
+	}
+}
+
+static bool is_kept(const struct redaction *r, str_id id)
+{
+	return id.v < r->old_count && r->keep[id.v];
+}
+
+/* ---- tables ---- */
+
+static int by_text(const void *a, const void *b, void *arg)
+{
+	const struct model *m = arg;
+
+	return str_cmp(model_str(m, *(const str_id *)a), model_str(m, *(const str_id *)b));
+}
+
+/* Members of a set are in byte order. */
+static void redact_sets(struct redaction *r)
+{
+	struct model *m = r->m;
+
+	for (uint32_t i = 1; i < m->strset_item.count; i++)
+		if (!is_kept(r, m->strset_item.text[i]))
+			m->strset_item.text[i] = name_id(r, m->strset_item.text[i]);
+	for (uint32_t i = 1; i < m->strset.count; i++)
+		qsort_r(m->strset_item.text + m->strset.item_first[i], m->strset.item_count[i],
+			sizeof(str_id), by_text, m);
+}
+
+static void redact_ops(struct redaction *r)
+{
+	struct model *m = r->m;
+
+	for (uint32_t op = 1; op < m->op.count; op++)
+		if (!(r->keep[m->op.type[op].v] & KEEP_TYPE))
+			m->op.type[op] = name_id(r, m->op.type[op]);
+	each_name(r, m->op.name, m->op.count);
+	each_name(r, m->op_input.name, m->op_input.count);
+	each_name(r, m->tensor.name, m->tensor.count);
+	each_name(r, m->event.name, m->event.count);
+	each(r, m->event.category, m->event.count, pseudonym_word);
+}
+
+/* Tracks of devices are called like the device. */
+static void redact_tracks(struct redaction *r)
+{
+	struct model *m = r->m;
+
+	for (uint32_t i = 1; i < m->track.count; i++) {
+		if (!is_kept(r, m->track.name[i]))
+			m->track.name[i] = translate(r, m->track.name[i], pseudonym_word);
+		if (!is_kept(r, m->track.process[i]))
+			m->track.process[i] = translate(r, m->track.process[i], pseudonym_word);
+	}
+	each(r, m->step.name, m->step.count, pseudonym_word);
+	each(r, m->counter.name, m->counter.count, pseudonym_word);
+	each(r, m->counter.series, m->counter.count, pseudonym_word);
+}
+
+static void redact_frames(struct redaction *r)
+{
+	struct model *m = r->m;
+
+	each(r, m->frame.file, m->frame.count, pseudonym_path);
+	each(r, m->frame.function, m->frame.count, pseudonym_word);
+	each(r, m->frame.text, m->frame.count, pseudonym_word);
+}
+
+/* Both parts of container!member. */
+static void source_path(struct pseudonyms *p, struct str path, struct buf *out)
+{
+	struct str rest = path, part;
+	bool first = true;
+
+	while (str_split(&rest, '!', &part)) {
+		if (!first)
+			buf_add_char(out, '!');
+		first = false;
+		pseudonym_file(p, part, out);
+	}
+}
+
+/* ---- facts ---- */
+
+static bool is_identifier(struct str s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (!(s.ptr[i] >= 'a' && s.ptr[i] <= 'z') &&
+		    !(s.ptr[i] >= '0' && s.ptr[i] <= '9') && s.ptr[i] != '_')
+			return false;
+	return true;
+}
+
+/* Keys are ours, but for objects with one member per device or type. */
+static str_id fact_key(struct redaction *r, str_id id)
+{
+	struct str key = model_str(r->m, id);
+
+	if (is_kept(r, id) || is_identifier(key) || looks_like_device(key))
+		return id;
+	return name_id(r, id);
+}
+
+static bool tells_no_name(struct str key)
+{
+	static const char *const keys[] = { "kind",	 "tf_version", "format",
+					    "container", "version",    "tf_git_version" };
+
+	for (size_t i = 0; i < ARRAY_COUNT(keys); i++)
+		if (str_eq(key, str_from(keys[i])))
+			return true;
+	return false;
+}
+
+static void redact_facts(struct redaction *r)
+{
+	struct model *m = r->m;
+
+	for (uint32_t i = 1; i < m->fact.count; i++) {
+		str_id text = m->fact.text[i];
+
+		if (!tells_no_name(model_str(m, m->fact.key[i])) && !is_kept(r, text) &&
+		    !looks_like_device(model_str(m, text)))
+			m->fact.text[i] = name_id(r, text);
+		m->fact.key[i] = fact_key(r, m->fact.key[i]);
+	}
+}
+
+/* ---- notes ---- */
+
+static bool is_mark(char c)
+{
+	return c == '\'' || c == '"' || c == '(' || c == ')' || c == ',' || c == ';' || c == ':' ||
+	       c == '.' || c == '!' || c == '?';
+}
+
+/* English as we write it: lower-case letters, or a number. */
+static bool is_plain(struct str word)
+{
+	bool letters = true, digits = true;
+
+	for (size_t i = 0; i < word.len; i++) {
+		char c = word.ptr[i];
+
+		letters = letters && ((c >= 'a' && c <= 'z') || c == '-' || c == '\'');
+		digits = digits && c >= '0' && c <= '9';
+	}
+	return letters || digits;
+}
+
+static bool is_technical(struct str word)
+{
+	static const char *const words[] = {
+		"GraphDef",   "MetaGraphDef", "SavedModel", "RunMetadata",   "StepStats",
+		"OpLogProto", "ProfileProto", "NodeDef",    "NodeExecStats", "Event",
+		"UTF-8",      "CRC",	      "GPU",	    "CPU",	     "V1",
+		"V2",	      "TensorFlow",   "JSON",	    "gzip",	     "zstd",
+		"snappy",     "I/O",
+	};
+
+	for (size_t i = 0; i < ARRAY_COUNT(words); i++)
+		if (str_eq(word, str_from(words[i])))
+			return true;
+	return false;
+}
+
+static void note_word(struct redaction *r, struct str word, struct buf *out)
+{
+	str_id id = model_find_str(r->m, word);
+
+	/* a name of one or two letters tells nothing, and half of English would be replaced */
+	if (is_technical(word) || (id.v && is_kept(r, id)) ||
+	    (is_plain(word) && (word.len < 3 || !pseudonym_known(&r->words, word))))
+		buf_add_str(out, word);
+	else
+		pseudonym_name(&r->words, word, out);
+}
+
+/* Word by word; what could be a name is replaced, quotes and other marks around it stay. */
+static void note_words(struct redaction *r, struct str text, struct buf *out)
+{
+	struct str rest = text, piece;
+	bool first = true;
+
+	while (str_split(&rest, ' ', &piece)) {
+		size_t begin = 0, end = piece.len;
+
+		if (!first)
+			buf_add_char(out, ' ');
+		first = false;
+		while (begin < end && is_mark(piece.ptr[begin]))
+			begin++;
+		while (end > begin && is_mark(piece.ptr[end - 1]))
+			end--;
+		buf_add(out, piece.ptr, begin);
+		note_word(r, str_make(piece.ptr + begin, end - begin), out);
+		buf_add(out, piece.ptr + end, piece.len - end);
+	}
+}
+
+/* "not used: PATH: why; it starts with …": the path may have blanks, and bytes of the file are not
+ * for others. */
+static void note_text(struct redaction *r, struct str text, struct buf *out)
+{
+	struct str unused = STR("not used: ");
+	size_t end;
+
+	if (str_starts(text, unused)) {
+		buf_add_str(out, unused);
+		text = str_skip(text, unused.len);
+		end = str_find(text, STR(": "));
+		source_path(&r->words, str_first(text, MIN(end, text.len)), out);
+		text = str_skip(text, MIN(end, text.len));
+	}
+	end = str_find(text, STR("; it starts with"));
+	note_words(r, str_first(text, MIN(end, text.len)), out);
+}
+
+/* After everything else, so that all names are known. */
+static void redact_notes(struct redaction *r)
+{
+	struct model *m = r->m;
+
+	for (uint32_t i = 1; i < m->note.count; i++) {
+		struct str text = model_str(m, m->note.text[i]);
+
+		buf_clear(&r->text);
+		note_text(r, text, &r->text);
+		if (r->text.failed || r->words.failed)
+			builder_fail(&r->b, OW_E_NO_MEMORY);
+		m->note.text[i] = builder_str(&r->b, buf_str(&r->text));
+	}
+}
+
+/* ---- what must follow ---- */
+
+static void forget_records(struct model *m)
+{
+	for (uint32_t i = 0; m->event.args_size && i < m->event.count; i++)
+		m->event.args_size[i] = 0;
+	for (uint32_t i = 0; m->op.record_size && i < m->op.count; i++)
+		m->op.record_size[i] = 0;
+	for (uint32_t i = 0; m->op.code_size && i < m->op.count; i++)
+		m->op.code_size[i] = 0;
+	buf_release(&m->code);
+	buf_init(&m->code, m->mem);
+	for (size_t i = 0; i < m->input_cap; i++) {
+		if (!m->inputs[i])
+			continue;
+		input_close(m->inputs[i]);
+		mem_free(m->mem, m->inputs[i], sizeof(struct input));
+		m->inputs[i] = NULL;
+	}
+}
+
+static ow_status rebuild_lookups(struct model *m, struct error *err)
+{
+	struct map *stale[] = { &m->strset_map, &m->frame_map, &m->track_map };
+
+	for (size_t i = 0; i < ARRAY_COUNT(stale); i++) {
+		map_release(stale[i]);
+		map_init(stale[i], m->mem);
+	}
+	map_release(&m->op_by_name);
+	map_init(&m->op_by_name, m->mem);
+	if (!map_reserve(&m->op_by_name, m->op.count))
+		return error_no_memory(err);
+	for (uint32_t op = 1; op < m->op.count; op++)
+		if (!map_add(&m->op_by_name, map_hash_u64(m->op.name[op].v, 1), op))
+			return error_no_memory(err);
+	if (m->ops_by_name)
+		mem_free(m->mem, m->ops_by_name, (m->op.count - 1) * sizeof(op_id));
+	m->ops_by_name = NULL;
+	return OW_OK;
+}
+
+/* Marks the strings that a table still names. */
+static void mark_used(const struct model *m, const struct table_info *info, uint8_t *used)
+{
+	const char *table = (const char *)m + info->offset;
+	uint32_t count = *(const uint32_t *)(const void *)table;
+
+	for (uint32_t c = 0; c < info->column_count; c++) {
+		const str_id *column =
+			*(str_id *const *)(const void *)(table + info->columns[c].offset);
+
+		if (strcmp(info->columns[c].type, "str_id") != 0)
+			continue;
+		for (uint32_t i = 0; column && i < count; i++)
+			used[column[i].v] = 1;
+	}
+}
+
+static ow_status blank_unused(struct model *m, struct error *err)
+{
+	uint32_t count = m->strings.count;
+	uint8_t *used = mem_zalloc(m->mem, count);
+
+	if (!used)
+		return error_no_memory(err);
+	for (int t = 0; t < TABLE_COUNT; t++)
+		mark_used(m, &model_tables[t], used);
+	for (uint32_t i = 1; i < count; i++) {
+		struct str *text = &m->strings.text[i];
+
+		if (used[i])
+			continue;
+		memset((char *)(uintptr_t)text->ptr, 0, text->len);
+		text->len = 0;
+	}
+	mem_free(m->mem, used, count);
+	return OW_OK;
+}
+
+static ow_status redact_all(struct redaction *r, struct error *err)
+{
+	struct model *m = r->m;
+
+	find_kept(r);
+	redact_sets(r);
+	redact_ops(r);
+	redact_tracks(r);
+	redact_frames(r);
+	each(r, m->source.path, m->source.count, source_path);
+	redact_facts(r);
+	redact_notes(r);
+	if (r->words.failed || r->b.status != OW_OK)
+		return error_no_memory(err);
+	forget_records(m);
+	OW_TRY(rebuild_lookups(m, err));
+	return blank_unused(m, err);
+}
+
+ow_status model_redact(struct model *m, struct error *err)
+{
+	struct redaction r = { .m = m, .old_count = m->strings.count };
+	ow_status status;
+
+	OW_TRY(model_require_stacks(m, err));
+	r.old_count = m->strings.count;
+	builder_init(&r.b, m, err);
+	buf_init(&r.text, m->mem);
+	status = pseudonyms_init(&r.words, m->mem, err);
+	r.keep = mem_zalloc(m->mem, r.old_count);
+	r.named = mem_zalloc(m->mem, (size_t)r.old_count * sizeof(*r.named));
+	if (status == OW_OK)
+		status = r.keep && r.named ? redact_all(&r, err) : error_no_memory(err);
+	mem_free(m->mem, r.keep, r.keep ? r.old_count : 0);
+	mem_free(m->mem, r.named, r.named ? (size_t)r.old_count * sizeof(*r.named) : 0);
+	pseudonyms_release(&r.words);
+	buf_release(&r.text);
+	return status;
+}
