@@ -4,7 +4,7 @@
 #include <stdarg.h>
 
 #define BLOCK_MIN ((size_t)4 << 10)
-#define BLOCK_MAX ((size_t)1 << 20)
+#define BLOCK_MAX ((size_t)2 << 20)
 
 struct arena_block {
 	struct arena_block *next;

@@ -115,6 +115,39 @@ static void memory_limit_holds(void **state)
 	assert_int_equal(atomic_load(&mem.used), 0);
 }
 
+/* Blocks change between the allocator and mappings of our own as they grow and shrink. */
+static void large_blocks_keep_their_content(void **state)
+{
+	static const size_t sizes[] = { 100,	 3 << 20, 5 << 20, 64 << 20, 63 << 20,
+					1 << 20, 1000,	  2 << 20, 1 };
+	size_t size = 100;
+	struct mem mem;
+	char *p;
+
+	(void)state;
+	mem_init(&mem, 0);
+	p = mem_zalloc(&mem, size);
+	assert_non_null(p);
+	for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) {
+		size_t kept = MIN(size, sizes[i]);
+
+		memset(p, (int)i + 1, size);
+		p = mem_realloc(&mem, p, size, sizes[i]);
+		assert_non_null(p);
+		assert_int_equal(p[0], (int)i + 1);
+		assert_int_equal(p[kept - 1], (int)i + 1);
+		size = sizes[i];
+		assert_int_equal(atomic_load(&mem.used), size);
+	}
+	mem_free(&mem, p, size);
+	p = mem_zalloc(&mem, 4 << 20);
+	assert_non_null(p);
+	for (size_t i = 0; i < 4 << 20; i += 999)
+		assert_int_equal(p[i], 0);
+	mem_free(&mem, p, 4 << 20);
+	assert_int_equal(atomic_load(&mem.used), 0);
+}
+
 static void injected_failures(void **state)
 {
 	struct mem mem;
@@ -272,6 +305,7 @@ static void errors_gather_context(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(large_blocks_keep_their_content),
 		cmocka_unit_test(strings_compare_bytewise), cmocka_unit_test(strings_split),
 		cmocka_unit_test(strings_to_integers),	    cmocka_unit_test(utf8_is_checked),
 		cmocka_unit_test(memory_limit_holds),	    cmocka_unit_test(injected_failures),

@@ -1,12 +1,26 @@
 /*
- * mem.c: see mem.h. Large blocks come from malloc's own mmap threshold; growing them moves page
- * tables, not bytes, so columns may simply be realloc'ed.
+ * mem.c: see mem.h. Large blocks are mapped by ourselves, aligned to huge pages and advised to use
+ * them: first touch of fresh memory dominates loading, and huge pages make it about four times
+ * cheaper. Growing such a block moves page tables, not bytes, so columns may simply be realloc'ed.
+ * Under the address sanitizer everything comes from malloc, so that it sees every block.
  */
 #include "base/mem.h"
 
 #include <sys/mman.h>
 
-#define HUGE_BLOCK ((size_t)8 << 20)
+#define HUGE_PAGE ((size_t)2 << 20)
+#define MAPPED_MIN (HUGE_PAGE / 2)
+
+#if defined(__SANITIZE_ADDRESS__)
+#define MAP_LARGE 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+#define MAP_LARGE 0
+#endif
+#endif
+#ifndef MAP_LARGE
+#define MAP_LARGE 1
+#endif
 
 static atomic_uint_fast64_t fail_countdown;
 static atomic_bool fail_sticky;
@@ -58,13 +72,89 @@ static void release(struct mem *mem, size_t size)
 	atomic_fetch_sub_explicit(&mem->used, size, memory_order_relaxed);
 }
 
-/* First touch of fresh memory dominates loading; huge pages make it about four times cheaper. */
-static void advise_huge(void *ptr, size_t size)
+/* Which of the two kinds a block is follows from its size, which callers always know. */
+static bool is_mapped(size_t size)
 {
-	uintptr_t page = ((uintptr_t)ptr + 4095) & ~(uintptr_t)4095;
+	return MAP_LARGE && size >= MAPPED_MIN;
+}
 
-	if (size >= HUGE_BLOCK)
-		madvise((void *)page, size - (page - (uintptr_t)ptr), MADV_HUGEPAGE);
+static size_t mapped_length(size_t size)
+{
+	return (size + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+}
+
+/* Address space that begins at a huge page; what is mapped beside it is given back. */
+static void *map_aligned(size_t len)
+{
+	char *whole = mmap(NULL, len + HUGE_PAGE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t head;
+
+	if (whole == MAP_FAILED)
+		return NULL;
+	head = (size_t)(-(uintptr_t)whole) & (HUGE_PAGE - 1);
+	if (head)
+		munmap(whole, head);
+	if (head < HUGE_PAGE)
+		munmap(whole + head + len, HUGE_PAGE - head);
+	return whole + head;
+}
+
+static void *map_block(size_t size)
+{
+	size_t len = mapped_length(size);
+	void *ptr = map_aligned(len);
+
+	if (ptr)
+		madvise(ptr, len, MADV_HUGEPAGE);
+	return ptr;
+}
+
+/* Grows or cuts a mapped block, in place if that can be done. NULL leaves it as it was. */
+static void *remap_block(void *ptr, size_t old_size, size_t size)
+{
+	size_t old_len = mapped_length(old_size), len = mapped_length(size);
+	void *to;
+
+	if (len == old_len || mremap(ptr, old_len, len, 0) != MAP_FAILED)
+		return ptr;
+	to = map_block(size);
+	if (!to)
+		return NULL;
+	if (mremap(ptr, old_len, len, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED)
+		return to;
+	memcpy(to, ptr, MIN(old_size, size));
+	munmap(ptr, old_len);
+	return to;
+}
+
+static void *get_block(size_t size)
+{
+	return is_mapped(size) ? map_block(size) : malloc(size ? size : 1);
+}
+
+static void free_block(void *ptr, size_t size)
+{
+	if (is_mapped(size))
+		munmap(ptr, mapped_length(size));
+	else
+		free(ptr);
+}
+
+static void *resize_block(void *ptr, size_t old_size, size_t size)
+{
+	void *moved;
+
+	if (ptr && is_mapped(old_size) && is_mapped(size))
+		return remap_block(ptr, old_size, size);
+	if (!is_mapped(size) && (!ptr || !is_mapped(old_size)))
+		return realloc(ptr, size ? size : 1);
+	moved = get_block(size);
+	if (!moved || !ptr)
+		return moved;
+	memcpy(moved, ptr, MIN(old_size, size));
+	free_block(ptr, old_size);
+	return moved;
 }
 
 void *mem_alloc(struct mem *mem, size_t size)
@@ -73,11 +163,9 @@ void *mem_alloc(struct mem *mem, size_t size)
 
 	if (size > PTRDIFF_MAX || injected_failure() || !reserve(mem, size))
 		return NULL;
-	ptr = malloc(size ? size : 1);
+	ptr = get_block(size);
 	if (!ptr)
 		release(mem, size);
-	else
-		advise_huge(ptr, size);
 	return ptr;
 }
 
@@ -87,7 +175,7 @@ void *mem_zalloc(struct mem *mem, size_t size)
 
 	if (size > PTRDIFF_MAX || injected_failure() || !reserve(mem, size))
 		return NULL;
-	ptr = calloc(1, size ? size : 1);
+	ptr = is_mapped(size) ? map_block(size) : calloc(1, size ? size : 1);
 	if (!ptr)
 		release(mem, size);
 	return ptr;
@@ -97,11 +185,12 @@ void *mem_realloc(struct mem *mem, void *ptr, size_t old_size, size_t size)
 {
 	void *moved;
 
-	if (size > PTRDIFF_MAX || injected_failure())
+	/* Making a block smaller is not refused: it is how failures are undone. */
+	if (size > old_size && (size > PTRDIFF_MAX || injected_failure()))
 		return NULL;
 	if (size > old_size && !reserve(mem, size - old_size))
 		return NULL;
-	moved = realloc(ptr, size ? size : 1);
+	moved = resize_block(ptr, old_size, size);
 	if (!moved) {
 		if (size > old_size)
 			release(mem, size - old_size);
@@ -109,8 +198,6 @@ void *mem_realloc(struct mem *mem, void *ptr, size_t old_size, size_t size)
 	}
 	if (size < old_size)
 		release(mem, old_size - size);
-	else
-		advise_huge(moved, size);
 	return moved;
 }
 
@@ -118,7 +205,7 @@ void mem_free(struct mem *mem, void *ptr, size_t size)
 {
 	if (!ptr)
 		return;
-	free(ptr);
+	free_block(ptr, size);
 	release(mem, size);
 }
 

@@ -21,6 +21,7 @@ struct mem {
 void mem_init(struct mem *mem, size_t limit);
 void *mem_alloc(struct mem *mem, size_t size) OW_MUST_CHECK;
 void *mem_zalloc(struct mem *mem, size_t size) OW_MUST_CHECK;
+/* A block may always be made smaller. */
 void *mem_realloc(struct mem *mem, void *ptr, size_t old_size, size_t size) OW_MUST_CHECK;
 void mem_free(struct mem *mem, void *ptr, size_t size);
 

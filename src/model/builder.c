@@ -68,10 +68,9 @@ static bool grow_columns(struct builder *b, const struct table_info *info, struc
 			*column = NULL;
 			continue;
 		}
-		cut = realloc(*column, (size_t)head->cap * size);
-		if (cut)
-			*column = cut;
-		atomic_fetch_sub(&mem->used, (size_t)(cap - head->cap) * size);
+		cut = mem_realloc(mem, *column, (size_t)cap * size, (size_t)head->cap * size);
+		OW_ASSERT(cut);
+		*column = cut;
 	}
 	return false;
 }
