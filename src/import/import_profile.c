@@ -72,6 +72,7 @@ struct profile {
 struct node {
 	op_id op;	/* the row it will be, or is when an earlier source has it; nil: a duplicate */
 	bool known, late;
+	struct str text;
 	uint64_t offset; /* of its record */
 	str_id name, type, canonical, host, data_format;
 	strset_id types;
@@ -89,11 +90,18 @@ static void out_of_memory(struct profile *p)
 	builder_fail(p->r.b, error_no_memory(p->r.b->err));
 }
 
+static void map_prefetch(const struct map *map, uint64_t hash)
+{
+	if (map->slots)
+		__builtin_prefetch(&map->slots[(size_t)(hash >> 32) & map->mask]);
+}
+
 /* ---- small messages ---- */
 
 /* An entry of a map from number to number. */
-static enum pb_problem read_pair(struct pb msg, int64_t *key, int64_t *value)
+static enum pb_problem read_pair(struct str bytes, int64_t *key, int64_t *value)
 {
+	struct pb msg = pb_over(bytes.ptr, bytes.len);
 	struct pb_field f;
 
 	*key = *value = 0;
@@ -106,17 +114,18 @@ static enum pb_problem read_pair(struct pb msg, int64_t *key, int64_t *value)
 }
 
 /* An entry of a map from number to message. */
-static enum pb_problem read_entry(struct pb msg, int64_t *key, struct pb *value)
+static enum pb_problem read_entry(struct str bytes, int64_t *key, struct str *value)
 {
+	struct pb msg = pb_over(bytes.ptr, bytes.len);
 	struct pb_field f;
 
 	*key = 0;
-	*value = pb_over("", 0);
+	*value = STR("");
 	while (pb_next(&msg, &f))
 		if (f.tag == PB_TAG(1, PB_VARINT))
 			*key = (int64_t)f.value;
 		else if (f.tag == PB_TAG(2, PB_BYTES))
-			*value = pb_message(&f);
+			*value = pb_str(&f);
 	return msg.problem;
 }
 
@@ -161,8 +170,9 @@ static struct known_track *track_of(struct profile *p, struct str device, uint8_
 }
 
 /* Tuple: a start and a duration. False when it has no two numbers. */
-static bool read_time(struct pb tuple, int64_t *start, int64_t *dur)
+static bool read_time(struct str bytes, int64_t *start, int64_t *dur)
 {
+	struct pb tuple = pb_over(bytes.ptr, bytes.len);
 	size_t count = 0;
 	struct pb_field f;
 
@@ -184,11 +194,11 @@ static bool read_time(struct pb tuple, int64_t *start, int64_t *dur)
 }
 
 /* An entry of accelerator_execs or cpu_execs. The sum of durations is added to *total_us. */
-static enum pb_problem read_times(struct profile *p, const struct op_step_row *row, struct pb entry,
-				  uint8_t kind, int64_t *total_us)
+static enum pb_problem read_times(struct profile *p, const struct op_step_row *row,
+				  struct str bytes, uint8_t kind, int64_t *total_us)
 {
-	struct str device = { "", 0 };
-	struct pb times = pb_over("", 0);
+	struct pb entry = pb_over(bytes.ptr, bytes.len), times = pb_over("", 0);
+	struct str device = STR("");
 	struct known_track *track;
 	struct pb_field f;
 
@@ -205,7 +215,7 @@ static enum pb_problem read_times(struct profile *p, const struct op_step_row *r
 
 		if (f.tag != PB_TAG(1, PB_BYTES))
 			continue;
-		if (!read_time(pb_message(&f), &start, &dur)) {
+		if (!read_time(pb_str(&f), &start, &dur)) {
 			p->bad_times++;
 			continue;
 		}
@@ -220,8 +230,9 @@ static enum pb_problem read_times(struct profile *p, const struct op_step_row *r
 	return times.problem;
 }
 
-static enum pb_problem read_memory(struct profile *p, uint32_t op_step, struct pb msg)
+static enum pb_problem read_memory(struct profile *p, uint32_t op_step, struct str bytes)
 {
+	struct pb msg = pb_over(bytes.ptr, bytes.len);
 	struct memory_row row = { .op_step = op_step };
 	struct pb_field f;
 
@@ -267,14 +278,14 @@ static enum pb_problem read_memory(struct profile *p, uint32_t op_step, struct p
 	return msg.problem;
 }
 
-static enum pb_problem read_alloc(struct profile *p, uint32_t op_step, struct pb msg)
+static enum pb_problem read_alloc(struct profile *p, uint32_t op_step, struct str bytes)
 {
-	int64_t micros, bytes;
-	enum pb_problem problem = read_pair(msg, &micros, &bytes);
+	int64_t micros, size;
+	enum pb_problem problem = read_pair(bytes, &micros, &size);
 
 	builder_add_alloc(p->r.b, &(struct alloc_row){ .op_step = op_step,
 						       .ts_ns = us_to_ns(micros),
-						       .size = bytes });
+						       .size = size });
 	return problem;
 }
 
@@ -332,16 +343,17 @@ static bool has_step(struct profile *p, op_id op, step_id step)
 }
 
 /* An entry of execs: ExecProfile by step. */
-static enum pb_problem read_exec(struct profile *p, struct node *n, struct pb entry)
+static enum pb_problem read_exec(struct profile *p, struct node *n, struct str entry)
 {
 	struct op_step_row row = { .op = n->op };
 	uint32_t at = p->m->op_step.count;
 	int64_t step, accelerator_us = 0, cpu_us = 0;
 	enum pb_problem problem;
 	struct pb_field f;
+	struct str value;
 	struct pb exec;
 
-	problem = read_entry(entry, &step, &exec);
+	problem = read_entry(entry, &step, &value);
 	if (problem)
 		return problem;
 	if (!n->op.v)
@@ -349,6 +361,7 @@ static enum pb_problem read_exec(struct profile *p, struct node *n, struct pb en
 	row.step = step_of(p, step);
 	if (!first_of_step(p, n, row.step) || (n->known && has_step(p, n->op, row.step)))
 		return PB_OK;
+	exec = pb_over(value.ptr, value.len);
 	while (!problem && pb_next(&exec, &f))
 		switch (f.tag) {
 		case PB_TAG(1, PB_VARINT):
@@ -361,17 +374,17 @@ static enum pb_problem read_exec(struct profile *p, struct node *n, struct pb en
 			row.latest_end_ns = us_to_ns((int64_t)f.value);
 			break;
 		case PB_TAG(4, PB_BYTES):
-			problem = read_times(p, &row, pb_message(&f), TRACK_ACCELERATOR,
+			problem = read_times(p, &row, pb_str(&f), TRACK_ACCELERATOR,
 					     &accelerator_us);
 			break;
 		case PB_TAG(5, PB_BYTES):
-			problem = read_times(p, &row, pb_message(&f), TRACK_DEVICE, &cpu_us);
+			problem = read_times(p, &row, pb_str(&f), TRACK_DEVICE, &cpu_us);
 			break;
 		case PB_TAG(7, PB_BYTES):
-			problem = read_memory(p, at, pb_message(&f));
+			problem = read_memory(p, at, pb_str(&f));
 			break;
 		case PB_TAG(11, PB_BYTES):
-			problem = read_alloc(p, at, pb_message(&f));
+			problem = read_alloc(p, at, pb_str(&f));
 			break;
 		default:
 			break;
@@ -384,7 +397,7 @@ static enum pb_problem read_exec(struct profile *p, struct node *n, struct pb en
 
 /* ---- a node ---- */
 
-static enum pb_problem read_input(struct profile *p, struct pb msg)
+static enum pb_problem read_input(struct profile *p, struct str msg)
 {
 	uint32_t at = p->m->op_input.count - p->input_base;
 	void *ids = p->input_ids;
@@ -402,7 +415,7 @@ static enum pb_problem read_input(struct profile *p, struct pb msg)
 	return problem;
 }
 
-static enum pb_problem read_port(struct profile *p, struct pb msg)
+static enum pb_problem read_port(struct profile *p, struct str msg)
 {
 	void *ports = p->ports;
 	int64_t id, port;
@@ -418,16 +431,18 @@ static enum pb_problem read_port(struct profile *p, struct pb msg)
 	return problem;
 }
 
-static enum pb_problem read_output(struct profile *p, struct pb msg)
+static enum pb_problem read_output(struct profile *p, struct str msg)
 {
 	struct tf_dim_list dims;
 	enum pb_problem problem;
 	struct pb_field f;
+	struct str value;
 	struct pb tuple;
 	int64_t index;
 
 	tf_dims_begin(&dims);
-	problem = read_entry(msg, &index, &tuple);
+	problem = read_entry(msg, &index, &value);
+	tuple = pb_over(value.ptr, value.len);
 	while (!problem && pb_next(&tuple, &f))
 		if (f.tag >> 3 == 1)
 			problem = add_dims(p, &dims, &f);
@@ -468,19 +483,32 @@ static void read_code(struct profile *p, struct node *n, struct str bytes)
 	tf_code_copy(p->code, bytes);
 }
 
-/* The name comes first in every file that was not made by hand, so that what follows can be skipped
- * when it is not wanted. */
-static void read_name(struct profile *p, struct node *n, struct str name)
+/* Looks the op up. While other sources have put in ops before this must be known before the runs are
+ * read; else it waits for the end of the node, when the prefetched slots have come in. */
+static void find_op(struct profile *p, struct node *n)
 {
-	op_id op;
+	uint32_t strings = p->m->strings.count;
+	op_id op = { 0 };
 
-	n->name = tf_text(&p->r, name);
-	op = builder_find_op(p->r.b, n->name);
-	n->op = op.v ? op : (op_id){ p->m->op.count };
+	n->name = tf_text(&p->r, n->text);
+	if (p->m->strings.count == strings) /* a new text cannot be the name of an op */
+		op = builder_find_op(p->r.b, n->name);
 	n->known = op.v != 0;
+	n->op = op.v ? op : (op_id){ p->m->op.count };
 	if (op.v >= p->op_base)
 		n->op.v = 0;
 	n->late = n->known && p->m->op_step.count != n->op_steps;
+}
+
+static void read_name(struct profile *p, struct node *n, struct str name)
+{
+	n->text = name;
+	if (p->op_base > 1) {
+		find_op(p, n);
+		return;
+	}
+	map_prefetch(&p->m->strings.map, str_hash(name));
+	map_prefetch(&p->m->op_by_name, map_hash_u64(p->m->strings.count, 1));
 }
 
 static enum pb_problem read_field(struct profile *p, struct node *n, const struct pb_field *f,
@@ -491,7 +519,7 @@ static enum pb_problem read_field(struct profile *p, struct node *n, const struc
 		read_name(p, n, pb_str(f));
 		return PB_OK;
 	case PB_TAG(2, PB_BYTES):
-		return read_input(p, pb_message(f));
+		return read_input(p, pb_str(f));
 	case PB_TAG(4, PB_BYTES):
 	case PB_TAG(4, PB_VARINT):
 		return add_dims(p, dims, f);
@@ -516,11 +544,11 @@ static enum pb_problem read_field(struct profile *p, struct node *n, const struc
 	case PB_TAG(11, PB_BYTES):
 		return read_attr(p, n, f);
 	case PB_TAG(12, PB_BYTES):
-		return read_exec(p, n, pb_message(f));
+		return read_exec(p, n, pb_str(f));
 	case PB_TAG(14, PB_BYTES):
-		return read_port(p, pb_message(f));
+		return read_port(p, pb_str(f));
 	case PB_TAG(15, PB_BYTES):
-		return read_output(p, pb_message(f));
+		return read_output(p, pb_str(f));
 	default:
 		return PB_OK;
 	}
@@ -723,28 +751,30 @@ static void add_node(struct profile *p, const struct node *n, int64_t id)
 static void read_node(struct profile *p, const struct pb_stream_field *f)
 {
 	struct node n = begin_node(p);
-	const uint8_t *bytes;
+	const uint8_t *bytes = pb_stream_bytes(&p->r.stream, f);
 	enum pb_problem problem;
-	struct pb r, value;
+	struct str value;
+	struct pb r;
 	int64_t id;
 
-	if (!pb_stream_record(&p->r.stream, f, &r))
+	if (!bytes)
 		return;
-	bytes = r.at;
-	problem = read_entry(r, &id, &value);
+	problem = read_entry(str_make(bytes, (size_t)f->size), &id, &value);
 	if (problem) {
-		pb_fail(&r, problem);
+		tf_damaged(&p->r, f, &(struct pb){ bytes, bytes, problem }, bytes);
+		return;
+	}
+	n.size = (uint32_t)value.len;
+	n.offset = f->offset + (n.size ? (uint64_t)((const uint8_t *)value.ptr - bytes) : 0);
+	r = pb_over(value.ptr, value.len);
+	read_node_fields(p, &n, &r);
+	if (r.problem) {
+		drop_rows(p, &n);
 		tf_damaged(&p->r, f, &r, bytes);
 		return;
 	}
-	n.size = (uint32_t)(value.end - value.at);
-	n.offset = n.size ? f->offset + (uint64_t)(value.at - bytes) : f->offset;
-	read_node_fields(p, &n, &value);
-	if (value.problem) {
-		drop_rows(p, &n);
-		tf_damaged(&p->r, f, &value, bytes);
-		return;
-	}
+	if (p->op_base == 1 || !n.text.ptr)
+		find_op(p, &n);
 	if (p->r.b->status == OW_OK)
 		add_node(p, &n, id);
 }
@@ -947,6 +977,19 @@ static uint32_t rows_for(uint32_t rows, uint64_t read, uint64_t size)
 	return estimate < 1e9 ? (uint32_t)estimate : 0;
 }
 
+/* It is no failure when this cannot be had. */
+static void reserve_names(struct profile *p, uint32_t ops)
+{
+	struct strings *s = &p->m->strings;
+	void *text = s->text;
+
+	if (!map_reserve(&s->map, (size_t)s->count + ops) ||
+	    !map_reserve(&p->m->op_by_name, ops) ||
+	    !mem_grow(p->m->mem, &text, &s->cap, (size_t)s->count + ops, sizeof(*s->text)))
+		return;
+	s->text = text;
+}
+
 /* Once a little was read, the tables get room for the rest in one go. Only a matter of speed. */
 static void reserve_tables(struct profile *p, uint64_t read)
 {
@@ -966,6 +1009,7 @@ static void reserve_tables(struct profile *p, uint64_t read)
 		if (more > count)
 			builder_grow(p->r.b, tables[i], more - count);
 	}
+	reserve_names(p, rows_for(p->m->op.count, read, size));
 }
 
 static void read_fields(struct profile *p)
