@@ -61,11 +61,11 @@ static size_t print_scaled(char *to, double value, const struct scale *scales,
 			    *factors == 1.0 && value == floor(value));
 }
 
-/* A zero of microseconds is 0us and not 0ns. */
+/* Whole microseconds have no more digits to show: 0us and 7us, not 0ns and 7.00us. */
 static size_t print_micros(char *to, double value)
 {
-	if (value == 0)
-		return (size_t)snprintf(to, HUMAN_BYTES, "0us");
+	if (fabs(value) < 999.5 && value == floor(value))
+		return print_number(to, value, "us", true);
 	return print_scaled(to, value * 1000, scales_ns, factors_ns);
 }
 
