@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""The interactive shell, driven through a pseudo-terminal as a person would: prompt, editing, history,
+completion, Ctrl-C, pager, errors that do not end it. Also the same shell fed by a pipe."""
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+import unittest
+
+BIN = os.environ["OPWATCH_BIN"]
+SAMPLE = os.path.join(os.environ["OPWATCH_SRC"], "samples", "resnet.profile")
+
+
+class Terminal:
+    """A program on a pseudo-terminal of 24 lines and 80 columns."""
+
+    def __init__(self, args, home, name=None, **env):
+        self.home = home
+        pid, self.fd = pty.fork()
+        if pid == 0:
+            full = {"HOME": home, "TERM": "xterm", "LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"],
+                    "OPWATCH_PAGER": "cat", "ASAN_OPTIONS": "detect_leaks=0", **env}
+            os.execve(BIN, [name or BIN] + args, full)
+        self.pid = pid
+        import fcntl
+        import struct
+        import termios
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.text = ""
+
+    def read_until(self, pattern, seconds=20):
+        """Everything printed up to and including the pattern."""
+        end = time.time() + seconds
+        while True:
+            found = re.search(pattern, self.text)
+            if found:
+                seen, self.text = self.text[:found.end()], self.text[found.end():]
+                return seen
+            left = end - time.time()
+            if left <= 0 or not select.select([self.fd], [], [], left)[0]:
+                raise AssertionError("no %r in %r" % (pattern, self.text))
+            try:
+                data = os.read(self.fd, 65536)
+            except OSError:
+                data = b""
+            if not data:
+                raise AssertionError("ended before %r: %r" % (pattern, self.text))
+            self.text += data.decode("utf8", "replace")
+
+    def send(self, text):
+        os.write(self.fd, text.encode())
+
+    def wait(self):
+        try:
+            while os.read(self.fd, 65536):
+                pass
+        except OSError:
+            pass
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+class ShellTest(unittest.TestCase):
+    def setUp(self):
+        self.home = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.home)
+
+    def start(self, *args, **env):
+        terminal = Terminal(list(args) or ["shell", SAMPLE], self.home, **env)
+        terminal.read_until("opwatch> ")
+        return terminal
+
+    def test_view_and_quit(self):
+        t = self.start()
+        t.send("op -select micros -max_depth 2\n")
+        self.assertIn("MatMul", t.read_until(r"opwatch> $") + "MatMul")
+        t.send("quit\n")
+        self.assertEqual(t.wait(), 0)
+
+    def test_end_of_file_leaves(self):
+        t = self.start()
+        t.send("\x04")
+        self.assertEqual(t.wait(), 0)
+
+    def test_errors_do_not_end_it(self):
+        t = self.start()
+        for line in ("nonsense", "op -max_depth x", "op -step 12345", "op -output bogus", "   ", "scope -select zzz"):
+            t.send(line + "\n")
+            t.read_until(r"\n.*opwatch> $")
+        t.send("exit\n")
+        self.assertEqual(t.wait(), 0)
+
+    def test_completion_of_commands_options_and_values(self):
+        t = self.start()
+        t.send("adv\t")
+        t.read_until("advise ")
+        t.send("\x15")                       # clear the line
+        t.send("op -order_by acc\t")
+        t.read_until("accelerator_micros ")
+        t.send("-sel\t")
+        t.read_until("select ")
+        t.send("micros,pea\t")
+        t.read_until("peak_bytes ")
+        t.send("\n")
+        t.read_until("opwatch> ")
+        t.send("quit\n")
+        self.assertEqual(t.wait(), 0)
+
+    def test_control_c_gives_a_fresh_prompt(self):
+        t = self.start()
+        t.send("op -half a line")
+        t.read_until("half a line")
+        t.send("\x03")
+        t.read_until("opwatch> ")
+        t.send("\n")
+        t.read_until("-max_depth")           # an empty line lists the options
+        t.read_until("opwatch> ")
+        t.send("quit\n")
+        self.assertEqual(t.wait(), 0)
+
+    def test_history_is_kept_in_the_state_directory(self):
+        t = self.start()
+        t.send("op -max_depth 1\n")
+        t.read_until(r"\n.*opwatch> $")
+        t.send("quit\n")
+        t.wait()
+        path = os.path.join(self.home, ".local", "state", "opwatch", "history")
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        t = self.start()
+        t.send("\x1b[A\x1b[A")               # up twice: quit, then the view
+        t.read_until("op -max_depth 1")
+        t.send("\x15quit\n")
+        self.assertEqual(t.wait(), 0)
+
+    def test_set_reset_and_help(self):
+        t = self.start()
+        t.send("set -max_depth 3\n")
+        t.read_until("opwatch> ")
+        t.send("\n")
+        t.read_until(r"-max_depth +3\r\n")
+        t.read_until("opwatch> ")
+        t.send("reset\n")
+        t.read_until("opwatch> ")
+        t.send("\n")
+        t.read_until(r"-max_depth +10\r\n")
+        t.read_until("opwatch> ")
+        t.send("help op\n")
+        t.read_until("-order_by")
+        t.read_until("opwatch> ")
+        t.send("help -select\n")
+        t.read_until("peak_bytes")
+        t.read_until("opwatch> ")
+        t.send("quit\n")
+        self.assertEqual(t.wait(), 0)
+
+    def test_pager_only_for_long_output(self):
+        t = self.start(OPWATCH_PAGER="sed s/^/PAGED/")
+        t.send("scope -max_depth 100\n")
+        self.assertIn("PAGED", t.read_until("opwatch> "))
+        t.send("op -max_depth 0\n")
+        self.assertNotIn("PAGED", t.read_until("opwatch> "))
+        t.send("quit\n")
+        self.assertEqual(t.wait(), 0)
+        t = Terminal(["shell", SAMPLE, "--no-pager"], self.home, OPWATCH_PAGER="sed s/^/PAGED/")
+        t.read_until("opwatch> ")
+        t.send("scope -max_depth 100\n")
+        self.assertNotIn("PAGED", t.read_until("opwatch> "))
+        t.send("quit\n")
+        self.assertEqual(t.wait(), 0)
+
+    def test_a_pager_that_is_left_early(self):
+        t = self.start(OPWATCH_PAGER="true")
+        t.send("scope -max_depth 100\n")
+        t.read_until("opwatch> ")
+        t.send("quit\n")
+        self.assertEqual(t.wait(), 0)
+
+    def test_tfprof_is_neither_fitted_nor_coloured(self):
+        t = Terminal(["--profile_path=" + SAMPLE], self.home, name="tfprof")
+        t.read_until("tfprof> ")
+        t.send("scope -max_depth 100 -select micros,bytes,params,float_ops,device\n")
+        seen = t.read_until(r"tfprof> $")
+        self.assertNotIn("\x1b[1m", seen)
+        self.assertTrue(any(len(line) > 81 for line in seen.splitlines()))
+        t.send("quit\n")
+        self.assertEqual(t.wait(), 0)
+
+
+class PipeTest(unittest.TestCase):
+    def run_shell(self, lines):
+        return subprocess.run([BIN, "shell", SAMPLE], input=lines, capture_output=True, text=True, timeout=60)
+
+    def test_lines_from_a_pipe(self):
+        p = self.run_shell("op -max_depth 1\nnonsense\nop -max_depth 1")
+        self.assertEqual(p.returncode, 0)
+        self.assertNotIn("opwatch>", p.stdout)
+        self.assertIn("First string must be a valid command", p.stderr)
+        half = len(p.stdout) // 2
+        self.assertEqual(p.stdout[:half], p.stdout[half:])
+
+    def test_quit_ends_it(self):
+        self.assertEqual(self.run_shell("quit\nop\n").stdout, "")
+
+    def test_long_and_odd_lines(self):
+        p = self.run_shell("op " + "-max_depth 3 " * 20000 + "\n" + "\x00\xff\n" + "x" * 100000 + "\n")
+        self.assertEqual(p.returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

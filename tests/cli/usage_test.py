@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""The command line as people get it wrong: exit codes, messages that name the file and what to try, closed
+pipes, colours, limits, standard input."""
+import json
+import os
+import resource
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+BIN = os.environ["OPWATCH_BIN"]
+SAMPLES = os.path.join(os.environ["OPWATCH_SRC"], "samples")
+SAMPLE = os.path.join(SAMPLES, "resnet.profile")
+
+
+def run(*args, **kwargs):
+    kwargs.setdefault("timeout", 120)
+    kwargs.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.run([BIN, *args], capture_output=True, text=True, **kwargs)
+
+
+class UsageTest(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.dir)
+
+    def write(self, name, data):
+        path = os.path.join(self.dir, name)
+        with open(path, "wb") as f:
+            f.write(data)
+        return path
+
+    def test_exit_codes(self):
+        self.assertEqual(run().returncode, 2)
+        self.assertEqual(run("--help").returncode, 0)
+        self.assertEqual(run("--version").returncode, 0)
+        self.assertEqual(run(SAMPLE).returncode, 0)
+        self.assertEqual(run("op").returncode, 2)
+        self.assertEqual(run("op", SAMPLE, "--no-such-option").returncode, 2)
+        self.assertEqual(run("op", SAMPLE, "--max-depth", "many").returncode, 2)
+        self.assertEqual(run("op", "/nonexistent").returncode, 1)
+        self.assertEqual(run("op", self.write("empty", b"")).returncode, 1)
+        self.assertEqual(run("op", self.write("text", b"hello, this is no profile\n")).returncode, 1)
+
+    def test_messages_say_what_where_and_what_to_try(self):
+        p = run("op", "/nonexistent/x.pb")
+        self.assertIn("/nonexistent/x.pb", p.stderr)
+        self.assertIn("No such file", p.stderr)
+        path = self.write("x", b"hello, this is no profile\n")
+        p = run(path)
+        self.assertIn(path, p.stderr)
+        self.assertIn("opwatch formats", p.stderr)
+        p = run("op", SAMPLE, "--ordr-by", "micros")
+        self.assertIn("--order-by", p.stderr)
+        p = run("op", SAMPLE, "--order-by", "speed")
+        self.assertIn("accelerator_micros", p.stderr)
+
+    def test_a_truncated_profile_is_used_and_told(self):
+        with open(SAMPLE, "rb") as f:
+            data = f.read()
+        path = self.write("cut.profile", data[:len(data) * 2 // 3])
+        p = run("op", path)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn("notes", p.stderr)
+        self.assertEqual(run("op", path, "--strict").returncode, 3)
+        notes = json.loads(run("notes", path, "--json").stdout)
+        self.assertIn("truncated", json.dumps(notes))
+
+    def test_json_and_csv_everywhere(self):
+        for view in ("op", "scope", "graph", "code", "steps", "devices", "tracks", "sources", "notes", "advise", "info",
+                     "overview"):
+            p = run(view, SAMPLE, "--json")
+            self.assertEqual(p.returncode, 0, view + p.stderr)
+            json.loads(p.stdout)
+            self.assertEqual(run(view, SAMPLE, "--csv").returncode, 0, view)
+
+    def test_limit(self):
+        self.assertEqual(len(run("op", SAMPLE, "--csv", "-n", "3").stdout.splitlines()), 4)
+
+    def test_standard_input(self):
+        with open(SAMPLE, "rb") as f:
+            p = run("op", "-", "--csv", stdin=f)
+        self.assertEqual(p.stdout, run("op", SAMPLE, "--csv").stdout)
+
+    def test_several_files_make_one_model(self):
+        files = [os.path.join(SAMPLES, name) for name in ("op_log", "run_meta_1", "graph.pb", "run_meta_0")]
+        p = run("steps", "--json", *files)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual(len(json.loads(p.stdout)["rows"]), 2)
+
+    def test_spellings(self):
+        want = run("op", SAMPLE, "--max-depth", "3").stdout
+        for spelling in (["--max_depth=3"], ["-max_depth", "3"], ["--max-depth=3"]):
+            self.assertEqual(run("op", SAMPLE, *spelling).stdout, want)
+        self.assertEqual(run("op", "--max-depth", "3", SAMPLE).stdout, want)
+
+    def test_closed_pipe_is_quiet(self):
+        p = subprocess.run(["sh", "-c", '"$0" scope "$1" --max-depth 100 | head -n 1', BIN, SAMPLE],
+                           capture_output=True, text=True)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+
+    def test_full_disk_is_told(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        with open("/dev/full", "w") as full:
+            p = subprocess.run([BIN, "op", SAMPLE], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("No space left", p.stderr)
+
+    def test_memory_limit_refuses_cleanly(self):
+        p = run("op", SAMPLE, "--memory-limit", "20K")
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("--memory-limit", p.stderr)
+
+    def test_no_colour_in_pipes(self):
+        self.assertNotIn("\x1b", run(SAMPLE).stdout)
+
+    def test_estimate(self):
+        p = run("info", "--estimate", SAMPLE, "--json")
+        self.assertEqual(json.loads(p.stdout)["format"], "profile")
+
+    def test_redact_hides_names(self):
+        plain = run("scope", SAMPLE, "--max-depth", "100", "--csv").stdout
+        hidden = run("scope", SAMPLE, "--max-depth", "100", "--csv", "--redact").stdout
+        self.assertEqual(len(plain.splitlines()), len(hidden.splitlines()))
+        self.assertIn("conv", plain)
+        self.assertNotIn("conv", hidden)
+
+    def test_output_files_are_whole_or_absent(self):
+        out = os.path.join(self.dir, "x.json")
+        self.assertEqual(run("op", SAMPLE, "--json", "-o", out).returncode, 0)
+        with open(out) as f:
+            json.load(f)
+        self.assertEqual(run("op", SAMPLE, "--json", "-o", "/nonexistent/x.json").returncode, 1)
+        self.assertEqual(os.listdir(self.dir), ["x.json"])
+
+    def test_no_core_dumps_needed(self):
+        """A tiny address space ends in a message, not in a crash."""
+        limit = 64 << 20
+
+        def small():
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        if "asan" in BIN or "san" in os.path.basename(os.path.dirname(BIN)):
+            self.skipTest("sanitizers need address space")
+        p = run("op", SAMPLE, preexec_fn=small)
+        self.assertIn(p.returncode, (0, 1))
+
+
+class TfprofTest(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.dir)
+        self.bin = os.path.join(self.dir, "tfprof")
+        os.symlink(BIN, self.bin)
+
+    def run_tfprof(self, *args, text=""):
+        return subprocess.run([self.bin, *args], input=text, capture_output=True, text=True, cwd=self.dir, timeout=60)
+
+    def test_the_name_decides(self):
+        p = self.run_tfprof("--profile_path=" + SAMPLE, "op")
+        self.assertEqual(p.returncode, 0)
+        self.assertTrue(p.stdout.startswith("Reading Files...\n\nDoc:\nop: "))
+
+    def test_errors(self):
+        self.assertEqual(self.run_tfprof("--profile_path=/nonexistent", "op").returncode, 1)
+        self.assertEqual(self.run_tfprof("--max_depth=x", "op").returncode, 2)
+        self.assertEqual(self.run_tfprof("--profile_path=a", "--graph_path=b").returncode, 1)
+        self.assertEqual(self.run_tfprof("--profile_path=" + SAMPLE, "--output=bogus", "op").returncode, 1)
+
+    def test_blank_lines_and_quit(self):
+        p = self.run_tfprof("--profile_path=" + SAMPLE, text="   \nquit\nop\n")
+        self.assertEqual(p.returncode, 0)
+        self.assertIn("-max_depth", p.stdout)
+        self.assertNotIn("Doc:", p.stdout)
+
+    def test_account_and_start_flags_do_what_they_say(self):
+        base = ("--profile_path=" + SAMPLE, "--max_depth=100")
+        every = self.run_tfprof(*base, "op").stdout
+        some = self.run_tfprof(*base, "--account_type_regexes=Conv2D", "op").stdout
+        self.assertIn("Conv2D", some)
+        self.assertLess(len(some), len(every))
+        start = self.run_tfprof(*base, "--start_name_regexes=Conv2D", "op").stdout
+        self.assertNotEqual(start, every)
+
+
+if __name__ == "__main__":
+    unittest.main()
