@@ -21,6 +21,8 @@ struct graph {
 	int64_t producer;
 	bool has_producer;
 	bool nested; /* in a file that may have several graphs */
+	bool count_only;
+	uint64_t unknown; /* nodes that are no ops, when only counting */
 };
 
 /* The node being read. Its edges and outputs are in the model's tables already. */
@@ -211,6 +213,11 @@ static void add_node(struct graph *g, const struct node *n, const struct pb_stre
 	g->control_inputs += n->control_inputs;
 	tf_tally_add(&g->types, n->type, 1);
 	tf_tally_add(&g->devices, n->device, 1);
+	if (g->count_only) {
+		drop_rows(m, n);
+		g->unknown += !builder_find_op(b, n->name).v;
+		return;
+	}
 	if (builder_find_op(b, n->name).v) {
 		drop_rows(m, n);
 		if (!g->duplicates++)
@@ -352,34 +359,52 @@ static void add_facts(struct graph *g, fact_id parent)
 	tf_tally_list(&g->types, parent, "top5_ops", 5);
 }
 
-ow_status tf_graph_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, fact_id facts,
-			uint64_t *found)
+static ow_status read_graph(struct graph *g, struct import_ctx *ctx, uint64_t begin, uint64_t end,
+			    fact_id facts)
 {
-	struct graph g = { .nested = found != NULL };
 	struct pb_stream_field f;
 
-	tf_read_begin(&g.r, ctx, "GraphDef", begin, end);
-	tf_tally_init(&g.types, ctx->b);
-	tf_tally_init(&g.devices, ctx->b);
-	while (tf_next(&g.r, &f))
+	tf_read_begin(&g->r, ctx, "GraphDef", begin, end);
+	tf_tally_init(&g->types, ctx->b);
+	tf_tally_init(&g->devices, ctx->b);
+	while (tf_next(&g->r, &f))
 		switch (f.tag) {
 		case PB_TAG(1, PB_BYTES):
-			read_node(&g, &f);
+			read_node(g, &f);
 			break;
 		case PB_TAG(2, PB_BYTES):
-			count_functions(&g, &f);
+			count_functions(g, &f);
 			break;
 		case PB_TAG(4, PB_BYTES):
-			read_versions(&g, &f);
+			read_versions(g, &f);
 			break;
 		default:
 			break;
 		}
-	note_oddities(&g);
-	add_facts(&g, facts);
-	tf_tally_release(&g.types);
-	tf_tally_release(&g.devices);
+	note_oddities(g);
+	add_facts(g, facts);
+	tf_tally_release(&g->types);
+	tf_tally_release(&g->devices);
+	return tf_read_end(&g->r, g->nodes || g->functions || g->nested);
+}
+
+ow_status tf_graph_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, fact_id facts,
+			uint64_t *found)
+{
+	struct graph g = { .nested = found != NULL };
+	ow_status status = read_graph(&g, ctx, begin, end, facts);
+
 	if (found)
 		*found = g.nodes;
-	return tf_read_end(&g.r, g.nodes || g.functions || found);
+	return status;
+}
+
+ow_status tf_graph_count(struct import_ctx *ctx, uint64_t begin, uint64_t end, fact_id facts,
+			 uint64_t *unknown)
+{
+	struct graph g = { .nested = true, .count_only = true };
+	ow_status status = read_graph(&g, ctx, begin, end, facts);
+
+	*unknown = g.unknown;
+	return status;
 }

@@ -13,4 +13,8 @@
 ow_status tf_graph_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, fact_id facts,
 			uint64_t *found);
 
+/* Only counts: facts as above, and the number of nodes that no op of the model has the name of. */
+ow_status tf_graph_count(struct import_ctx *ctx, uint64_t begin, uint64_t end, fact_id facts,
+			 uint64_t *unknown);
+
 #endif
