@@ -7,6 +7,7 @@
 #include "import/importer.h"
 #include "import/tf_account.h"
 #include "import/tf_graph.h"
+#include "import/tf_meta.h"
 #include "wire/pb_stream.h"
 #include "wire/tfrecord.h"
 
@@ -232,28 +233,21 @@ static ow_status read_graphs(struct events *e)
 	return OW_OK;
 }
 
-/* MetaGraphDef { graph_def #2 }: the same graph once more, so it is read only when no event has a graph
- * of its own. */
-static ow_status read_meta_graph(struct events *e, struct range at)
-{
-	struct pb_stream_field f;
-	struct pb_stream s;
-	ow_status status = OW_OK;
-	uint64_t nodes;
-
-	pb_stream_init(&s, &e->records.window, at.begin, at.end);
-	while (status == OW_OK && pb_stream_next(&s, &f))
-		if (f.tag == PB_TAG(2, PB_BYTES))
-			status = tf_graph_read(&e->ctx, f.offset, f.offset + f.size,
-					       fact_object(e->b, (fact_id){ 0 }, "meta_graph"),
-					       &nodes);
-	return nested_status(e, status, at.begin, "a meta graph");
-}
-
+/* Mostly the same graphs once more, but these know which variables are trainable. */
 static ow_status read_meta_graphs(struct events *e)
 {
-	for (size_t i = 0; i < e->meta_count && !e->graph_count; i++)
-		OW_TRY(read_meta_graph(e, e->metas[i]));
+	fact_id list = { 0 };
+
+	if (e->meta_count)
+		list = fact_list(e->b, list, "meta_graphs");
+	for (size_t i = 0; i < e->meta_count; i++) {
+		struct range at = e->metas[i];
+		uint64_t unknown;
+		ow_status status = tf_meta_read(&e->ctx, at.begin, at.end,
+						fact_object(e->b, list, NULL), false, &unknown);
+
+		OW_TRY(nested_status(e, status, at.begin, "a meta graph"));
+	}
 	return OW_OK;
 }
 

@@ -197,12 +197,18 @@ static void meta_graphs_will_do(void **state)
 	buf_init(&file, &mem);
 	buf_init(&graph, &mem);
 	buf_init(&meta, &mem);
-	add_node(&graph, "a", "Const");
+	add_node(&graph, "a", "VariableV2");
 	tw_pb_message(&meta, 2, &graph);
+	tw_pb_bytes(&graph, 1, STR("trainable_variables"));
+	tw_pb_bytes(&graph, 2,
+		    STR("\x0a\x05\x0a\x03"
+			"a:0")); /* NodeList { "a:0" } */
+	tw_pb_message(&meta, 4, &graph);
 	add_event(&file, 0, 9, &meta);
 	m = load(buf_str(&file), &status, &err);
 	assert_non_null(m);
 	assert_int_equal(m->op.count, 2);
+	assert_true(m->op.flags[1] & OP_TRAINABLE);
 	assert_int_equal(fact_of(m, "meta_graph_def", 0), 1);
 	model_free(m);
 	buf_release(&file);
