@@ -12,6 +12,7 @@
 #include "import/tf_input_shape.h"
 
 #define TOP_TYPES 8
+#define PASSES_MAX 3
 
 /* What is known of an op type that occurs in the graph. */
 struct type {
@@ -160,54 +161,46 @@ static void add_traced(struct finish *f, uint32_t op)
 	}
 }
 
-static void count_flops(struct finish *f, struct type *type)
+static void count_flops(struct finish *f, const struct type *type)
 {
 	uint32_t op = f->infer.op;
-	int64_t flops = 0;
+	int64_t flops;
 
-	if (!type->flops || f->m->op.float_ops[op])
+	if (!type->flops || f->m->op.float_ops[op] ||
+	    tf_flops(&f->infer, type->flops, &flops) != FLOPS_OK || !flops)
 		return;
-	switch (tf_flops(&f->infer, type->flops, &flops)) {
-	case FLOPS_OK:
-		f->m->op.float_ops[op] = flops;
-		if (flops)
-			f->m->op.flags[op] |= OP_INFERRED_FLOPS;
-		break;
-	case FLOPS_NO_SHAPE:
-		f->m->op.flags[op] |= OP_UNKNOWN_FLOPS;
-		type->no_shape++;
-		break;
-	case FLOPS_FORMAT:
-		f->m->op.flags[op] |= OP_UNKNOWN_FLOPS;
-		type->format++;
-		break;
-	case FLOPS_NONE:
-		break;
-	}
+	f->m->op.float_ops[op] = flops;
+	f->m->op.flags[op] |= OP_INFERRED_FLOPS;
+}
+
+static void begin_op(struct finish *f, uint32_t op)
+{
+	struct model *m = f->m;
+
+	f->infer.op = op;
+	f->infer.have_node = false;
+	f->infer.inputs = 0;
+	for (uint32_t i = 0; i < m->op.input_count[op]; i++)
+		f->infer.inputs += m->op_input.port[m->op.input_first[op] + i] >= 0;
 }
 
 static void finish_op(struct finish *f, uint32_t op)
 {
-	struct model *m = f->m;
-	struct tf_infer *c = &f->infer;
-	struct type *type = find_type(f, m->op.type[op]);
+	struct type *type = find_type(f, f->m->op.type[op]);
 
-	c->op = op;
-	c->have_node = false;
-	c->inputs = 0;
-	for (uint32_t i = 0; i < m->op.input_count[op]; i++)
-		c->inputs += m->op_input.port[m->op.input_first[op] + i] >= 0;
+	begin_op(f, op);
 	settle_scalars(f);
 	if (type->rule && !is_settled(f, op)) {
-		c->arg = type->rule->arg;
-		type->rule->run(c);
+		f->infer.arg = type->rule->arg;
+		type->rule->run(&f->infer);
 	}
 	add_traced(f, op);
 	count_flops(f, type);
 }
 
-static ow_status run_graph(struct finish *f)
+static ow_status run_pass(struct finish *f)
 {
+	f->flow.again = false;
 	for (uint32_t i = 0; i < f->flow.order_count; i++) {
 		uint32_t op = f->flow.order[i];
 
@@ -218,6 +211,17 @@ static ow_status run_graph(struct finish *f)
 		if (f->reader.status != OW_OK)
 			return f->reader.status;
 		OW_TRY(builder_status(f->b));
+	}
+	return OW_OK;
+}
+
+/* Nearly every graph needs one pass; the gradient of a loop may ask for what comes after it. */
+static ow_status run_graph(struct finish *f)
+{
+	for (int pass = 0; pass < PASSES_MAX; pass++) {
+		OW_TRY(run_pass(f));
+		if (!f->flow.again)
+			break;
 	}
 	return OW_OK;
 }
@@ -328,8 +332,7 @@ static void add_weights(struct finish *f, uint32_t op)
 
 	if (f->m->op.shape[op].v || !tf_shape_elements(&shape, &count) || !count)
 		return;
-	f->infer.op = op;
-	f->infer.have_node = false;
+	begin_op(f, op);
 	if (!is_weight_type(tf_attr_type(tf_attrs(&f->infer), "dtype")))
 		return;
 	if (count == 1 && !was_variable(f, op))
@@ -362,6 +365,30 @@ static ow_status find_weights(struct finish *f)
 }
 
 /* ---- what stayed unknown ---- */
+
+/* Why each op with a formula has no float operations. */
+static ow_status find_missing(struct finish *f)
+{
+	struct model *m = f->m;
+
+	for (uint32_t op = 1; op < m->op.count; op++) {
+		struct type *type = find_type(f, m->op.type[op]);
+		enum tf_flops_result result;
+		int64_t flops;
+
+		if (!type->flops || m->op.float_ops[op] || !tf_reader_has(&f->reader, op))
+			continue;
+		begin_op(f, op);
+		result = tf_flops(&f->infer, type->flops, &flops);
+		if (result == FLOPS_NO_SHAPE || result == FLOPS_FORMAT)
+			m->op.flags[op] |= OP_UNKNOWN_FLOPS;
+		type->no_shape += result == FLOPS_NO_SHAPE;
+		type->format += result == FLOPS_FORMAT;
+		if (f->reader.status != OW_OK)
+			return f->reader.status;
+	}
+	return OW_OK;
+}
 
 static uint64_t missing_of(const struct type *type, bool format)
 {
@@ -400,12 +427,15 @@ static uint64_t list_missing(const struct finish *f, bool format, char *text, si
 	return total;
 }
 
-static void note_missing(struct finish *f)
+static ow_status note_missing(struct finish *f)
 {
-	char types[512], wanted[256];
-	uint64_t count = list_missing(f, false, types, sizeof(types));
-	size_t inputs = tf_input_shapes_wanted(&f->flow, 2, wanted, sizeof(wanted));
+	char types[320], wanted[512];
+	uint64_t count;
+	size_t inputs;
 
+	OW_TRY(find_missing(f));
+	count = list_missing(f, false, types, sizeof(types));
+	inputs = tf_input_shapes_wanted(&f->flow, 2, wanted, sizeof(wanted));
 	if (count)
 		builder_note(f->b, NOTE_INFO, OW_NO_OFFSET,
 			     "%" PRIu64 " ops have no float operations because their shapes are "
@@ -420,6 +450,7 @@ static void note_missing(struct finish *f)
 			     " ops have no float operations because TensorFlow's formula "
 			     "holds for data_format NHWC only: %s",
 			     count, types);
+	return builder_status(f->b);
 }
 
 /* ---- all of it ---- */
@@ -445,7 +476,7 @@ static ow_status finish_graph(struct finish *f, const struct import_options *opt
 	f->b->source = graph_source(f);
 	status = find_weights(f);
 	if (status == OW_OK)
-		note_missing(f);
+		status = note_missing(f);
 	f->b->source = before;
 	OW_TRY(status);
 	return keep_shapes(f);

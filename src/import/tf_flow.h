@@ -24,7 +24,7 @@ struct tf_slot {
 	int32_t port;
 	shape_id shape;	 /* best known static shape; nil when nothing is known */
 	shape_id traced; /* seen at run time */
-	shape_id handle; /* of what a resource handle refers to */
+	shape_id handle; /* of what a resource handle refers to, or of the elements of a stack */
 	uint32_t value;	 /* of a constant: place in tf_flow.values, 0 when not constant */
 };
 
@@ -43,6 +43,7 @@ struct tf_flow {
 	int64_t *
 		producers; /* per source: version of TensorFlow's graphs that wrote it, 0 when unknown */
 	uint32_t source_count;
+	bool again; /* a rule asked for something that may be known after another pass */
 };
 
 /* Resolves the inputs of the model's ops and lays out slots and order; static shapes and traced shapes

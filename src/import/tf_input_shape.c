@@ -9,6 +9,15 @@ static bool is_placeholder(const struct model *m, uint32_t op)
 	       str_eq(type, STR("PlaceholderWithDefault"));
 }
 
+/* Tensors come into the graph here: what could be given a shape. */
+static bool is_entry(const struct model *m, uint32_t op)
+{
+	struct str type = model_str(m, m->op.type[op]);
+
+	return is_placeholder(m, op) || str_ends(type, STR("GetNext")) ||
+	       str_has(type, STR("Dequeue"));
+}
+
 static bool parse_size(struct str text, int64_t *size)
 {
 	if (str_eq(text, STR("?")) || str_eq(text, STR("-1"))) {
@@ -118,19 +127,22 @@ ow_status tf_input_shapes_apply(struct tf_flow *flow, const struct import_option
 	return OW_OK;
 }
 
-/* Sizes that are wanted are shown as N. */
-static void wanted_shape(const struct tf_flow *flow, uint32_t op, char *text, size_t size)
+/* "NAME=Nx784" or "NAME:1=…"; sizes that are wanted are shown as N. */
+static size_t print_wanted(const struct tf_flow *flow, uint32_t op, const struct tf_slot *slot,
+			   char *text, size_t size)
 {
-	struct tf_shape shape = tf_shape_load(flow->m, tf_flow_output(flow, op, 0)->shape);
+	struct tf_shape shape = tf_shape_load(flow->m, slot->shape);
+	char sizes[128] = "…", port[16] = "";
 
-	if (shape.rank == TF_UNKNOWN) {
-		snprintf(text, size, "…");
-		return;
-	}
-	tf_shape_text(&shape, text, size);
-	for (; *text; text++)
-		if (*text == '?')
-			*text = 'N';
+	if (shape.rank != TF_UNKNOWN)
+		tf_shape_text(&shape, sizes, sizeof(sizes));
+	for (char *at = sizes; *at; at++)
+		if (*at == '?')
+			*at = 'N';
+	if (slot->port)
+		snprintf(port, sizeof(port), ":%" PRId32, slot->port);
+	return (size_t)snprintf(text, size, "--input-shape %.*s%s=%s",
+				STR_ARG(model_str(flow->m, flow->m->op.name[op])), port, sizes);
 }
 
 size_t tf_input_shapes_wanted(const struct tf_flow *flow, size_t most, char *text, size_t size)
@@ -140,17 +152,16 @@ size_t tf_input_shapes_wanted(const struct tf_flow *flow, size_t most, char *tex
 
 	text[0] = '\0';
 	for (uint32_t op = 1; op < m->op.count; op++) {
-		struct str name = model_str(m, m->op.name[op]);
-		char shape[128];
-
-		if (!is_placeholder(m, op) ||
-		    tf_shape_id_full(m, tf_flow_output(flow, op, 0)->shape))
+		if (!is_entry(m, op))
 			continue;
-		if (count++ >= most || len + name.len + sizeof(shape) > size)
-			continue;
-		wanted_shape(flow, op, shape, sizeof(shape));
-		len += (size_t)snprintf(text + len, size - len, "%s--input-shape %.*s=%s",
-					len ? " " : "", STR_ARG(name), shape);
+		for (uint32_t i = flow->slot_first[op]; i < flow->slot_first[op + 1]; i++) {
+			if (tf_shape_id_full(m, flow->slots[i].shape) || count++ >= most ||
+			    len + model_str(m, m->op.name[op]).len + 192 > size)
+				continue;
+			if (len)
+				text[len++] = ' ';
+			len += print_wanted(flow, op, &flow->slots[i], text + len, size - len);
+		}
 	}
 	return count;
 }

@@ -13,8 +13,8 @@
 ow_status tf_input_shapes_apply(struct tf_flow *flow, const struct import_options *options,
 				struct error *err);
 
-/* "X=Nx784, Y=…": the placeholders whose shape is not known, as something to be filled in. At most
- * `most` of them; the number of all is returned. */
+/* "--input-shape X=Nx784 --input-shape Y=…": placeholders and the like whose shape is not known, as
+ * something to be filled in. At most `most` of them; the number of all is returned. */
 size_t tf_input_shapes_wanted(const struct tf_flow *flow, size_t most, char *text, size_t size);
 
 #endif
