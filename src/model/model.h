@@ -45,7 +45,11 @@ enum track_kind {
 	TRACK_STREAM,	   /* one stream of a device */
 	TRACK_COPY,	   /* a copy engine */
 	TRACK_LOADER,	   /* a data-loading worker */
-	TRACK_COMMUNICATION
+	TRACK_COMMUNICATION,
+	TRACK_DERIVED, /* restates other tracks of its device: in no sum */
+	TRACK_SPAN,    /* the profiler's own bookkeeping: in no sum */
+	TRACK_FRAMES,  /* Python frames of a thread; nest apart from its operators */
+	TRACK_ASYNC    /* requests and the like, which overlap freely */
 };
 
 enum op_flags {
