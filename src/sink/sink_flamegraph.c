@@ -255,7 +255,8 @@ static void put_box(struct flame *f, uint32_t node)
 	size_t prefix = node ? tree_out_prefix(f->tree, n) : 0;
 	double y = FLAME_TOP + (double)n->depth * FLAME_ROW;
 
-	writer_puts(&f->w, "<g class=\"f\"");
+	writer_puts(&f->w, box->width * FLAME_WIDTH < FLAME_THIN ? "<g class=\"f thin\""
+								 : "<g class=\"f\"");
 	if (prefix)
 		writer_printf(&f->w, " data-cut=\"%zu\"", utf16_len(str_first(name, prefix)));
 	writer_char(&f->w, '>');
@@ -327,7 +328,7 @@ static void put_legend(struct flame *f)
 			      "<rect class=\"k%u1\" x=\"%.0f\" y=\"53\" width=\"12\" height=\"12\" "
 			      "rx=\"2\"/><text class=\"note\" x=\"%.0f\" y=\"63\">%s</text>\n",
 			      k, x, x + 17, kinds[k].label);
-		x += 17 + 7.2 * (double)strlen(kinds[k].label) + 14;
+		x += 17 + 6.6 * (double)strlen(kinds[k].label) + 14;
 	}
 }
 
@@ -346,12 +347,13 @@ static void put_buttons(struct flame *f)
 static void put_head(struct flame *f)
 {
 	unsigned height = FLAME_TOP + (f->levels + 1) * FLAME_ROW;
+	double width = FLAME_WIDTH + 2 * FLAME_MARGIN;
 
 	writer_printf(&f->w,
 		      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 		      "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%.0f\" "
 		      "height=\"%u\" viewBox=\"0 0 %.0f %u\">\n",
-		      FLAME_WIDTH, height, FLAME_WIDTH, height);
+		      width, height, width, height);
 	put_style(f);
 	writer_puts(&f->w, "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
 			   "<text id=\"title\" x=\"10\" y=\"24\">");
@@ -368,10 +370,12 @@ static ow_status draw(struct flame *f, const struct out *out, struct mem *mem, s
 	count_boxes(f);
 	writer_init(&f->w, mem, out, err);
 	put_head(f);
+	writer_printf(&f->w, "<svg id=\"boxes\" x=\"%d\" width=\"%.0f\">\n", FLAME_MARGIN,
+		      FLAME_WIDTH);
 	for (uint32_t i = 0; i < f->tree->node_count && f->w.status == OW_OK; i++)
 		if (is_drawn(f, i))
 			put_box(f, i);
-	writer_puts(&f->w, "<script><![CDATA[\n");
+	writer_puts(&f->w, "</svg>\n<script><![CDATA[\n");
 	writer_puts(&f->w, flamegraph_script);
 	writer_puts(&f->w, "]]></script>\n</svg>\n");
 	return writer_finish(&f->w);

@@ -18,7 +18,7 @@ static size_t count_boxes(const struct buf *text)
 {
 	size_t count = 0;
 
-	for (const char *at = text->ptr; (at = strstr(at, "<g class=\"f\"")); at++)
+	for (const char *at = text->ptr; (at = strstr(at, "<g class=\"f")); at++)
 		count++;
 	return count;
 }
