@@ -110,6 +110,8 @@ void fact_int(struct builder *b, fact_id parent, const char *key, int64_t value)
 void fact_real(struct builder *b, fact_id parent, const char *key, double value);
 void fact_text(struct builder *b, fact_id parent, const char *key, struct str value);
 void fact_bool(struct builder *b, fact_id parent, const char *key, bool value);
+/* A time, exact; TIME_UNKNOWN gives null. */
+void fact_micros(struct builder *b, fact_id parent, const char *key, int64_t ns);
 /* A note about b->source. Notes of the same kind and text are counted together. */
 void builder_note(struct builder *b, enum note_kind kind, uint64_t offset, const char *format, ...)
 	OW_PRINTF(4, 5);

@@ -52,6 +52,19 @@ enum track_kind {
 	TRACK_ASYNC    /* requests and the like, which overlap freely */
 };
 
+enum track_flags {
+	TRACK_SLICES = 1 << 0 /* of a trace: freeze nests its events and sums them into op_step */
+};
+
+enum event_flags {
+	EVENT_UNFINISHED = 1 << 0, /* the source gives no end; it was closed with what is around it */
+	EVENT_OVERLAPS = 1 << 1,   /* starts inside a slice of its track and ends after it */
+	EVENT_UNMATCHED = 1 << 2   /* an end without a begin, kept as a point in time */
+};
+
+/* event_key.id and flow.id: ids are numbers or text; below 2^62 they are the number itself. */
+#define MODEL_TEXT_ID ((uint64_t)1 << 63)
+
 enum op_flags {
 	OP_HAS_CODE = 1 << 0,	/* a code trace is present, maybe without frames */
 	OP_FROM_RUN = 1 << 1,	/* not in the graph: created by a run-time record */
@@ -76,7 +89,16 @@ enum event_phase {
 
 enum link_kind { LINK_FLOW, LINK_LAUNCH, LINK_FORWARD_BACKWARD, LINK_MESSAGE };
 
-enum fact_kind { FACT_OBJECT, FACT_LIST, FACT_INT, FACT_REAL, FACT_TEXT, FACT_BOOL };
+enum fact_kind {
+	FACT_OBJECT,
+	FACT_LIST,
+	FACT_INT,
+	FACT_REAL,
+	FACT_TEXT,
+	FACT_BOOL,
+	FACT_MICROS, /* number is in nanoseconds; written as microseconds with up to three decimals */
+	FACT_NULL
+};
 
 enum note_kind {
 	NOTE_INFO,	/* nothing lost: something the reader should know */

@@ -42,6 +42,14 @@ void fact_bool(struct builder *b, fact_id parent, const char *key, bool value)
 	add_fact(b, parent, key, (struct fact_row){ .kind = FACT_BOOL, .number = value });
 }
 
+void fact_micros(struct builder *b, fact_id parent, const char *key, int64_t ns)
+{
+	if (ns == TIME_UNKNOWN)
+		add_fact(b, parent, key, (struct fact_row){ .kind = FACT_NULL });
+	else
+		add_fact(b, parent, key, (struct fact_row){ .kind = FACT_MICROS, .number = ns });
+}
+
 static void add_note(struct builder *b, enum note_kind kind, uint64_t offset, uint64_t count,
 		     const char *text)
 {

@@ -82,6 +82,22 @@ static bool is_inline(const struct facts *f, uint32_t list)
 	return f->m->fact.kind[list] == FACT_LIST && !f->broken[list];
 }
 
+/* Nanoseconds as microseconds, with the decimals there are: a double could not hold them. */
+static void write_micros(struct facts *f, int64_t ns)
+{
+	uint64_t abs = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+	unsigned rest = (unsigned)(abs % 1000);
+	char text[32];
+	int len = snprintf(text, sizeof(text), "%s%" PRIu64 ".%03u", ns < 0 ? "-" : "", abs / 1000,
+			   rest);
+
+	while (text[len - 1] == '0')
+		text[--len] = '\0';
+	if (text[len - 1] == '.')
+		text[--len] = '\0';
+	writer_puts(&f->w, text);
+}
+
 static void write_value(struct facts *f, uint32_t fact)
 {
 	const struct model *m = f->m;
@@ -101,6 +117,12 @@ static void write_value(struct facts *f, uint32_t fact)
 		return;
 	case FACT_BOOL:
 		writer_puts(&f->w, m->fact.number[fact] ? "true" : "false");
+		return;
+	case FACT_MICROS:
+		write_micros(f, m->fact.number[fact]);
+		return;
+	case FACT_NULL:
+		writer_puts(&f->w, "null");
 		return;
 	case FACT_OBJECT:
 	case FACT_LIST:
