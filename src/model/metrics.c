@@ -207,44 +207,29 @@ static double largest_params(const struct model *m)
 	return top * m->op.count;
 }
 
-static double largest_runs(const struct model *m)
+/* Half of the range is left for rounding; infinity and NaN do not fit. */
+static uint32_t unless_safe(enum metric metric, double sum)
 {
-	return largest(m->op_step.run_count, m->op_step.count);
+	return sum < 4.6e18 ? 0 : METRIC_BIT(metric);
 }
 
-/* Half of the range is left for rounding. */
-#define SAFE 4.6e18
-
-bool metric_may_be_negative(const struct model *m, enum metric metric)
+uint32_t metric_negatives(const struct model *m)
 {
 	const struct op_step_table *s = &m->op_step;
-	double cpu, accelerator, flops;
+	const struct memory_table *t = &m->memory;
+	double accelerator = largest(s->accelerator_ns, s->count) * s->count;
+	double cpu = largest(s->cpu_ns, s->count) * s->count;
+	double runs = largest(s->run_count, s->count);
+	double flops = largest(m->op.float_ops, m->op.count);
 
-	switch (metric) {
-	case METRIC_BYTES:
-		return !(largest(m->memory.requested, m->memory.count) * m->memory.count < SAFE);
-	case METRIC_PEAK_BYTES:
-		return !(largest(m->memory.peak, m->memory.count) * m->memory.count < SAFE);
-	case METRIC_RESIDUAL_BYTES:
-		return !(largest(m->memory.residual, m->memory.count) * m->memory.count < SAFE);
-	case METRIC_OUTPUT_BYTES:
-		return !(largest(m->memory.output, m->memory.count) * m->memory.count < SAFE);
-	case METRIC_MICROS:
-		cpu = largest(s->cpu_ns, s->count);
-		accelerator = largest(s->accelerator_ns, s->count);
-		return !((cpu + accelerator) * s->count < SAFE);
-	case METRIC_ACCELERATOR_MICROS:
-		return !(largest(s->accelerator_ns, s->count) * s->count < SAFE);
-	case METRIC_CPU_MICROS:
-		return !(largest(s->cpu_ns, s->count) * s->count < SAFE);
-	case METRIC_PARAMS:
-		return !(largest_params(m) < SAFE);
-	case METRIC_FLOAT_OPS:
-		flops = largest(m->op.float_ops, m->op.count);
-		return !(flops * (largest_runs(m) + 1) * m->op.count < SAFE);
-	case METRIC_RUN_COUNT:
-		return !(largest_runs(m) * s->count < SAFE);
-	default:
-		return false;
-	}
+	return unless_safe(METRIC_BYTES, largest(t->requested, t->count) * t->count) |
+	       unless_safe(METRIC_PEAK_BYTES, largest(t->peak, t->count) * t->count) |
+	       unless_safe(METRIC_RESIDUAL_BYTES, largest(t->residual, t->count) * t->count) |
+	       unless_safe(METRIC_OUTPUT_BYTES, largest(t->output, t->count) * t->count) |
+	       unless_safe(METRIC_MICROS, accelerator + cpu) |
+	       unless_safe(METRIC_ACCELERATOR_MICROS, accelerator) |
+	       unless_safe(METRIC_CPU_MICROS, cpu) |
+	       unless_safe(METRIC_PARAMS, largest_params(m)) |
+	       unless_safe(METRIC_FLOAT_OPS, flops * (runs + 1) * m->op.count) |
+	       unless_safe(METRIC_RUN_COUNT, runs * s->count);
 }

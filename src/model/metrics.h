@@ -32,8 +32,9 @@ int64_t metric_params(const struct model *m, shape_id shape, bool *incomplete);
 /* Dimensions as tfprof shows them: none for an unknown rank, one for a scalar. */
 const int64_t *metric_dims(const struct model *m, shape_id shape, uint32_t *count);
 
-/* Whether some sum of the metric over ops can be below zero (by a negative value, or by overflow).
- * Never says no wrongly; asks the columns once, so keep the answer. */
-bool metric_may_be_negative(const struct model *m, enum metric metric);
+/* The metrics of which some sum over ops can be below zero, by a negative value or by overflow: a
+ * METRIC_BIT of each. Reads whole columns, so keep the answer. A bit too many is possible, one too few
+ * is not. */
+uint32_t metric_negatives(const struct model *m);
 
 #endif

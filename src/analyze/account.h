@@ -1,0 +1,107 @@
+/*
+ * account.h: what the four tfprof views share: options made ready (regexes, wanted metrics, tests,
+ * order), which ops are accounted, and a hierarchy with totals. The views build their hierarchy and
+ * hand it to display.h, which chooses and sorts what is shown.
+ */
+#ifndef ANALYZE_ACCOUNT_H
+#define ANALYZE_ACCOUNT_H
+
+#include "analyze/view.h"
+#include "base/regex.h"
+#include "model/metrics.h"
+
+#define ROOT_NAME STR("_TFProfRoot")
+
+/* A row is shown only if its value reaches `min`. */
+struct min_test {
+	enum metric metric;
+	int64_t min;
+	bool own; /* the own value is tested, not the total */
+};
+
+enum order { ORDER_NONE, ORDER_NAME, ORDER_METRIC, ORDER_OPS };
+
+struct account {
+	struct model *m;
+	const struct view_options *options;
+	struct mem *mem;
+	struct arena scratch; /* gone when the view is done */
+	struct tree *tree;    /* belongs to the result */
+	struct error *err;
+	ow_status message_status; /* of the messages about regexes */
+
+	struct regex_list types, start, trim, show, hide;
+	uint8_t *set_matches; /* per strset: 0 = not asked yet, 1 = no, 2 = yes */
+
+	struct metric_plan plan;
+	uint32_t width; /* wanted metrics: values are kept in rows of this many */
+	uint8_t metrics[METRIC_COUNT]; /* place in a row → metric */
+	uint8_t places[METRIC_COUNT];  /* metric → place in a row */
+
+	struct min_test tests[METRIC_COUNT];
+	uint32_t test_count;
+	uint32_t negatives; /* metrics that can be below zero */
+	enum order order;
+	enum metric order_metric;
+	bool has_root_name; /* something else is called _TFProfRoot; it sorts first */
+};
+
+/* Checks the options and makes out->tree with its messages so far. account_end is due in any case. */
+ow_status account_begin(struct account *a, struct model *m, const struct view_options *options,
+			enum tree_kind kind, struct result *out, struct error *err);
+/* Frees what the view used; turns OW_OK into the failure of a regex, if there was one. */
+ow_status account_end(struct account *a, ow_status status);
+
+/* Whether one of the op's types matches the account regexes. */
+bool account_types(struct account *a, strset_id types);
+static inline bool account_op(struct account *a, op_id op)
+{
+	return account_types(a, a->m->op.types[op.v]);
+}
+
+/* Values of one op in a row of a->width. */
+void account_eval(const struct account *a, op_id op, int64_t *row);
+/* Values of all ops, row by row, in scratch memory; NULL without memory. */
+int64_t *account_eval_all(struct account *a);
+
+/* ---- hierarchies ---- */
+
+enum node_flag { NODE_ACCOUNTED = 1, NODE_KEPT = 2 };
+
+struct node_link {
+	uint32_t parent, first, next; /* 0 = none; node 0 is the root */
+};
+
+/* A tree of nodes whose numbers are larger than their parents'. */
+struct hierarchy {
+	struct account *a;
+	uint32_t count;
+	struct node_link *links;
+	uint8_t *flags;
+	int64_t *totals; /* [node][place] */
+	const void *view; /* for the functions below */
+	struct str (*name)(const void *view, uint32_t node);
+	/* Own values of a node: a row, or NULL for none; pseudo scopes have a definition only. */
+	const int64_t *(*own)(const void *view, uint32_t node);
+	uint32_t (*op_count)(const void *view, uint32_t node); /* for ORDER_OPS */
+	void (*fill)(const void *view, uint32_t node, struct tree_node *to);
+};
+
+/* Allocates totals and adds up: own values of accounted nodes, totals of kept children. A node is kept
+ * if it is accounted or has a kept child. */
+ow_status hierarchy_total(struct hierarchy *h);
+
+static inline void row_add(int64_t *to, const int64_t *from, uint32_t width)
+{
+	for (uint32_t i = 0; i < width; i++)
+		to[i] = wrap_add(to[i], from[i]);
+}
+
+/* Spreads a row over the array of a tree node. */
+static inline void row_spread(const struct account *a, const int64_t *row, int64_t out[METRIC_COUNT])
+{
+	for (uint32_t i = 0; i < a->width; i++)
+		out[a->metrics[i]] = row[i];
+}
+
+#endif

@@ -1,0 +1,218 @@
+/*
+ * view_graph.c: ops by what they feed: an op's inputs are its children, starting from the ops that
+ * nobody reads. Each op is counted once, under the first that reaches it. Ops that are not accounted
+ * vanish and hand their inputs up. Cycles that nothing outside reads are not reached.
+ */
+#include "analyze/display.h"
+
+#include "model/tree_text.h"
+
+struct graph {
+	struct account *a;
+	uint32_t *op_of; /* node → op */
+	uint32_t count;
+	uint32_t *last; /* node → last child so far */
+	struct node_link *links;
+	uint8_t *visited;
+	const op_id *inputs; /* op_input.src with each op's rows in order of index */
+	struct input_order order;
+	const int64_t *values;
+};
+
+/* An op whose inputs are being visited. */
+struct step {
+	uint32_t op;
+	uint32_t node; /* where its accounted descendants go */
+	uint32_t next; /* position among its inputs */
+};
+
+struct steps {
+	struct step *items;
+	size_t count, cap;
+};
+
+static struct str node_name(const void *view, uint32_t node)
+{
+	const struct graph *g = view;
+
+	return model_str(g->a->m, g->a->m->op.name[g->op_of[node]]);
+}
+
+static const int64_t *node_own(const void *view, uint32_t node)
+{
+	const struct graph *g = view;
+
+	return node ? g->values + (size_t)g->op_of[node] * g->a->width : NULL;
+}
+
+static void node_fill(const void *view, uint32_t node, struct tree_node *to)
+{
+	const struct graph *g = view;
+
+	to->op.v = g->op_of[node];
+}
+
+static bool in_order(const struct model *m, uint32_t op)
+{
+	const int32_t *index = m->op_input.index + m->op.input_first[op];
+
+	for (uint32_t i = 1; i < m->op.input_count[op]; i++)
+		if (index[i - 1] > index[i])
+			return false;
+	return true;
+}
+
+/* Rows of op_input may come in any order; children come in order of index. */
+static ow_status sort_inputs(struct graph *g)
+{
+	const struct model *m = g->a->m;
+	op_id *copy = NULL;
+
+	g->inputs = m->op_input.src;
+	for (uint32_t op = 1; op < m->op.count; op++) {
+		uint32_t first = m->op.input_first[op];
+		bool sorted;
+
+		if (in_order(m, op))
+			continue;
+		if (!copy) {
+			copy = ARENA_ARRAY(&g->a->scratch, op_id, m->op_input.count);
+			if (!copy)
+				return error_no_memory(g->a->err);
+			memcpy(copy, m->op_input.src, m->op_input.count * sizeof(*copy));
+			g->inputs = copy;
+		}
+		if (!tree_input_order(m, (op_id){ op }, &g->order, &sorted))
+			return error_no_memory(g->a->err);
+		for (uint32_t i = 0; i < m->op.input_count[op]; i++)
+			copy[first + i] = m->op_input.src[(uint32_t)g->order.rows[i]];
+	}
+	return OW_OK;
+}
+
+static bool push(struct graph *g, struct steps *s, struct step step)
+{
+	void *grown = s->items;
+
+	if (!mem_grow(g->a->mem, &grown, &s->cap, s->count + 1, sizeof(step)))
+		return false;
+	s->items = grown;
+	s->items[s->count++] = step;
+	return true;
+}
+
+/* Enters an op: it becomes a node below `parent` if it is accounted. */
+static bool enter(struct graph *g, struct steps *s, uint32_t op, uint32_t parent)
+{
+	uint32_t node = parent;
+
+	g->visited[op] = 1;
+	if (account_op(g->a, (op_id){ op })) {
+		node = g->count++;
+		g->op_of[node] = op;
+		g->a->tree->op_accounted[op] = 1;
+		g->links[node].parent = parent;
+		*(g->last[parent] ? &g->links[g->last[parent]].next : &g->links[parent].first) = node;
+		g->last[parent] = node;
+	}
+	return push(g, s, (struct step){ .op = op, .node = node });
+}
+
+/* Depth first from one op that nobody reads. */
+static bool walk(struct graph *g, struct steps *s, uint32_t top)
+{
+	const struct model *m = g->a->m;
+	bool ok = g->visited[top] || enter(g, s, top, 0);
+
+	while (ok && s->count) {
+		struct step *step = &s->items[s->count - 1];
+		uint32_t input;
+
+		if (step->next == m->op.input_count[step->op]) {
+			s->count--;
+			continue;
+		}
+		input = g->inputs[m->op.input_first[step->op] + step->next++].v;
+		if (input && !g->visited[input])
+			ok = enter(g, s, input, step->node);
+	}
+	return ok;
+}
+
+static ow_status allocate(struct graph *g)
+{
+	struct account *a = g->a;
+	size_t count = a->m->op.count;
+
+	g->op_of = ARENA_ARRAY(&a->scratch, uint32_t, count);
+	g->last = ARENA_ARRAY(&a->scratch, uint32_t, count);
+	g->links = ARENA_ARRAY(&a->scratch, struct node_link, count);
+	g->visited = ARENA_ARRAY(&a->scratch, uint8_t, count);
+	a->tree->op_accounted = ARENA_ARRAY(&a->tree->arena, uint8_t, count);
+	g->values = account_eval_all(a);
+	if (!g->op_of || !g->last || !g->links || !g->visited || !a->tree->op_accounted || !g->values)
+		return error_no_memory(a->err);
+	g->count = 1;
+	return OW_OK;
+}
+
+static ow_status build(struct graph *g)
+{
+	struct model *m = g->a->m;
+	struct steps steps = { 0 };
+	const op_id *ops;
+	uint8_t *read;
+	bool ok = true;
+
+	OW_TRY(allocate(g));
+	OW_TRY(sort_inputs(g));
+	if (m->op.count <= 1)
+		return OW_OK;
+	read = ARENA_ARRAY(&g->a->scratch, uint8_t, m->op.count);
+	ops = model_ops_by_name(m, g->a->err);
+	if (!read || !ops)
+		return error_no_memory(g->a->err);
+	for (uint32_t i = 1; i < m->op_input.count; i++)
+		read[m->op_input.src[i].v] = 1;
+	for (uint32_t i = 0; ok && i < m->op.count - 1; i++)
+		if (!read[ops[i].v])
+			ok = walk(g, &steps, ops[i].v);
+	mem_free(g->a->mem, steps.items, steps.cap * sizeof(*steps.items));
+	return ok ? OW_OK : error_no_memory(g->a->err);
+}
+
+static ow_status total_and_display(struct graph *g, struct hierarchy *h)
+{
+	h->count = g->count;
+	h->links = g->links;
+	h->flags = arena_push(&g->a->scratch, g->count);
+	if (!h->flags)
+		return error_no_memory(g->a->err);
+	memset(h->flags + 1, NODE_ACCOUNTED, g->count - 1);
+	OW_TRY(hierarchy_total(h));
+	return display_hierarchy(h);
+}
+
+static ow_status run(struct model *m, const struct view_options *options, struct result *out,
+		     struct error *err)
+{
+	struct account a;
+	struct graph g = { .a = &a, .order.mem = out->mem };
+	struct hierarchy h = { .a = &a, .view = &g, .name = node_name, .own = node_own,
+			       .fill = node_fill };
+	ow_status status = account_begin(&a, m, options, TREE_GRAPH, out, err);
+
+	if (status == OW_OK)
+		status = build(&g);
+	if (status == OW_OK)
+		status = total_and_display(&g, &h);
+	mem_free(a.mem, g.order.rows, g.order.cap * sizeof(*g.order.rows));
+	return account_end(&a, status);
+}
+
+const struct view view_graph = {
+	.name = "graph",
+	.summary = "operations by data flow: what reads what, from the outputs down",
+	.tree = true,
+	.run = run,
+};

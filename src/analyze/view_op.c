@@ -1,0 +1,362 @@
+/*
+ * view_op.c: ops by type, a flat list. Totals run from the end of the sorted list to its beginning, as
+ * tfprof has it, so that percentages add up to the rows below. Needs no order of op names, which makes
+ * it the fastest view.
+ */
+#include "analyze/display.h"
+
+#include "model/tree_text.h"
+
+/* One type. */
+struct group {
+	str_id type;
+	uint32_t op_first, op_count; /* accounted ops, in tree.ops */
+	bool shown;
+};
+
+struct groups {
+	struct account *a;
+	struct group *items;
+	size_t count, cap;
+	int64_t *own, *totals; /* [group][place] */
+	size_t own_cap;	       /* in values */
+	uint32_t *group_of;    /* string → group + 1 */
+	uint32_t *order;       /* accounted groups, sorted */
+	uint32_t order_count;
+};
+
+static bool add_group(struct groups *g, str_id type)
+{
+	uint32_t width = g->a->width;
+	void *items = g->items, *own = g->own;
+
+	if (!mem_grow(g->a->mem, &items, &g->cap, g->count + 1, sizeof(*g->items)))
+		return false;
+	g->items = items;
+	if (!mem_grow(g->a->mem, &own, &g->own_cap, (g->count + 1) * width, sizeof(*g->own)))
+		return false;
+	g->own = own;
+	g->items[g->count] = (struct group){ .type = type };
+	memset(g->own + g->count * width, 0, width * sizeof(*g->own));
+	g->group_of[type.v] = (uint32_t)++g->count;
+	return true;
+}
+
+/* Adds up the accounted ops of each type. Types without any are left out: they would be dropped. */
+static ow_status add_up(struct groups *g)
+{
+	struct account *a = g->a;
+	struct model *m = a->m;
+	int64_t row[METRIC_COUNT];
+
+	g->group_of = ARENA_ARRAY(&a->scratch, uint32_t, m->strings.count);
+	if (!g->group_of)
+		return error_no_memory(a->err);
+	for (uint32_t op = 1; op < m->op.count; op++) {
+		str_id type = m->op.type[op];
+		uint32_t group;
+
+		if (!account_op(a, (op_id){ op }))
+			continue;
+		if (!g->group_of[type.v] && !add_group(g, type))
+			return error_no_memory(a->err);
+		group = g->group_of[type.v] - 1;
+		g->items[group].op_count++;
+		account_eval(a, (op_id){ op }, row);
+		row_add(g->own + (size_t)group * a->width, row, a->width);
+	}
+	return OW_OK;
+}
+
+/* Lists the ops of each type, in tree.ops. */
+static ow_status list_ops(struct groups *g)
+{
+	struct account *a = g->a;
+	struct model *m = a->m;
+	uint32_t first = 0;
+
+	for (size_t i = 0; i < g->count; i++) {
+		g->items[i].op_first = first;
+		first += g->items[i].op_count;
+		g->items[i].op_count = 0;
+	}
+	a->tree->ops = arena_push_aligned(&a->tree->arena, (size_t)first * sizeof(op_id), 4);
+	if (!a->tree->ops)
+		return error_no_memory(a->err);
+	for (uint32_t op = 1; op < m->op.count; op++) {
+		struct group *group;
+
+		if (!account_op(a, (op_id){ op }))
+			continue;
+		group = &g->items[g->group_of[m->op.type[op].v] - 1];
+		a->tree->ops[group->op_first + group->op_count++] = (op_id){ op };
+	}
+	return OW_OK;
+}
+
+static struct str group_name(const struct groups *g, uint32_t group)
+{
+	return model_str(g->a->m, g->items[group].type);
+}
+
+static int64_t sort_value(const struct groups *g, uint32_t group)
+{
+	const struct account *a = g->a;
+
+	if (a->order == ORDER_OPS)
+		return g->items[group].op_count;
+	if (a->order == ORDER_METRIC)
+		return g->own[(size_t)group * a->width + a->places[a->order_metric]];
+	return 0;
+}
+
+/* By name first: that is the order which ties keep. */
+static ow_status sort_groups(struct groups *g)
+{
+	struct account names = { .order = ORDER_NAME };
+	struct sort_key *keys = ARENA_ARRAY(&g->a->scratch, struct sort_key, g->count);
+
+	g->order = ARENA_ARRAY(&g->a->scratch, uint32_t, g->count);
+	if (!keys || !g->order)
+		return error_no_memory(g->a->err);
+	for (uint32_t i = 0; i < g->count; i++)
+		keys[i] = (struct sort_key){ .name = group_name(g, i), .row = i };
+	display_sort(&names, keys, g->count);
+	for (uint32_t i = 0; i < g->count; i++) {
+		keys[i].value = sort_value(g, keys[i].row);
+		keys[i].name = group_name(g, keys[i].row);
+	}
+	display_sort(g->a, keys, g->count);
+	for (uint32_t i = 0; i < g->count; i++)
+		g->order[i] = keys[i].row;
+	g->order_count = (uint32_t)g->count;
+	return OW_OK;
+}
+
+/* total(i) = own(i) + total(i + 1), over all groups or over those that are shown; returns the first,
+ * which is the root's. */
+static const int64_t *cumulate(struct groups *g, bool shown_only)
+{
+	uint32_t width = g->a->width;
+	const int64_t *below = NULL;
+
+	for (uint32_t i = g->order_count; i-- > 0;) {
+		uint32_t group = g->order[i];
+		int64_t *total = g->totals + (size_t)group * width;
+
+		if (shown_only && !g->items[group].shown)
+			continue;
+		memcpy(total, g->own + (size_t)group * width, width * sizeof(*total));
+		if (below)
+			row_add(total, below, width);
+		below = total;
+	}
+	return below;
+}
+
+static uint32_t find_start(struct groups *g)
+{
+	uint32_t i = 0;
+
+	if (!g->a->options->start_name_regexes.count)
+		return 0;
+	while (i < g->order_count && !regex_match(&g->a->start, group_name(g, g->order[i])))
+		i++;
+	return i;
+}
+
+static bool visible(struct groups *g, uint32_t group)
+{
+	struct account *a = g->a;
+	const int64_t *own = g->own + (size_t)group * a->width;
+
+	return display_reaches(a, own, g->totals + (size_t)group * a->width) &&
+	       (uint64_t)a->options->min_occurrence <= g->items[group].op_count &&
+	       display_named(a, group_name(g, group));
+}
+
+/* Marks what is shown; returns how many. */
+static uint32_t choose(struct groups *g, uint32_t start)
+{
+	struct account *a = g->a;
+	uint32_t count = 0;
+
+	for (uint32_t i = start; i < g->order_count; i++) {
+		uint32_t group = g->order[i];
+
+		if ((int64_t)i - start > a->options->max_depth ||
+		    regex_match(&a->trim, group_name(g, group)))
+			break;
+		g->items[group].shown = visible(g, group);
+		count += g->items[group].shown;
+	}
+	return count;
+}
+
+/* ---- input signatures ---- */
+
+struct signatures {
+	struct account *a;
+	struct tree_signature *items;
+	size_t count, cap;
+	struct map map;
+	struct buf text;
+};
+
+static struct tree_signature *find_signature(struct signatures *s, size_t first)
+{
+	struct str text = buf_str(&s->text);
+	uint64_t hash = str_hash(text);
+	void *grown = s->items;
+	struct str copy;
+
+	for (struct map_iter it = map_find(&s->map, hash); it.value; it = map_next(&s->map, it))
+		if (it.value > first && str_eq(s->items[it.value - 1].text, text))
+			return &s->items[it.value - 1];
+	copy = arena_str(&s->a->tree->arena, text);
+	if (!copy.ptr || !mem_grow(s->a->mem, &grown, &s->cap, s->count + 1, sizeof(*s->items)))
+		return NULL;
+	s->items = grown;
+	if (!map_add(&s->map, hash, (uint32_t)s->count + 1))
+		return NULL;
+	s->items[s->count] = (struct tree_signature){ .text = copy };
+	return &s->items[s->count++];
+}
+
+static int by_runs_and_text(const void *a, const void *b)
+{
+	const struct tree_signature *x = a, *y = b;
+	int order = (x->run_count < y->run_count) - (x->run_count > y->run_count);
+
+	return order ? order : str_cmp(x->text, y->text);
+}
+
+/* The distinct input shapes of a row's ops, most often run first. */
+static bool sign_node(struct signatures *s, struct tree_node *node)
+{
+	struct account *a = s->a;
+	size_t first = s->count;
+	int64_t values[METRIC_COUNT];
+
+	map_release(&s->map);
+	map_init(&s->map, a->mem);
+	for (uint32_t i = 0; i < node->op_count; i++) {
+		op_id op = a->tree->ops[node->op_first + i];
+		struct tree_signature *sign;
+
+		buf_clear(&s->text);
+		tree_text_inputs(a->m, op, ",\t", &s->text);
+		sign = s->text.failed ? NULL : find_signature(s, first);
+		if (!sign)
+			return false;
+		metric_eval(&a->plan, op, values);
+		sign->run_count = wrap_add(sign->run_count, values[METRIC_RUN_COUNT]);
+		sign->exec_ns = wrap_add(sign->exec_ns, values[METRIC_MICROS]);
+		sign->defined++;
+	}
+	node->signature_first = (uint32_t)first;
+	node->signature_count = (uint32_t)(s->count - first);
+	if (node->signature_count)
+		qsort(s->items + first, node->signature_count, sizeof(*s->items), by_runs_and_text);
+	return true;
+}
+
+static ow_status sign(struct account *a)
+{
+	struct signatures s = { .a = a };
+	struct tree *tree = a->tree;
+	bool ok = true;
+
+	if (!(tree->select & SELECT_INPUT_SHAPES))
+		return OW_OK;
+	buf_init(&s.text, a->mem);
+	map_init(&s.map, a->mem);
+	for (uint32_t i = 1; ok && i < tree->node_count; i++)
+		ok = sign_node(&s, &tree->nodes[i]);
+	tree->signatures = ok ? ARENA_ARRAY(&tree->arena, struct tree_signature, s.count) : NULL;
+	if (tree->signatures && s.count)
+		memcpy(tree->signatures, s.items, s.count * sizeof(*s.items));
+	mem_free(a->mem, s.items, s.cap * sizeof(*s.items));
+	map_release(&s.map);
+	buf_release(&s.text);
+	return tree->signatures ? OW_OK : error_no_memory(a->err);
+}
+
+/* ---- the whole ---- */
+
+static ow_status emit(struct groups *g, const int64_t *root, uint32_t shown)
+{
+	struct account *a = g->a;
+	struct tree *tree = a->tree;
+
+	tree->nodes = ARENA_ARRAY(&tree->arena, struct tree_node, (size_t)shown + 1);
+	if (!tree->nodes)
+		return error_no_memory(a->err);
+	tree->nodes[0] = (struct tree_node){ .name = ROOT_NAME, .child_count = shown };
+	if (root)
+		row_spread(a, root, tree->nodes[0].total);
+	tree->node_count = 1;
+	for (uint32_t i = 0; i < g->order_count; i++) {
+		const struct group *group = &g->items[g->order[i]];
+		size_t row = (size_t)g->order[i] * a->width;
+		struct tree_node *node = &tree->nodes[tree->node_count];
+
+		if (!group->shown)
+			continue;
+		*node = (struct tree_node){ .name = group_name(g, g->order[i]),
+					    .depth = 1,
+					    .accounted = true,
+					    .op_first = group->op_first,
+					    .op_count = group->op_count };
+		row_spread(a, g->own + row, node->own);
+		row_spread(a, g->totals + row, node->total);
+		tree->node_count++;
+	}
+	return sign(a);
+}
+
+static ow_status choose_and_emit(struct groups *g)
+{
+	struct account *a = g->a;
+	const int64_t *root;
+	int64_t all[METRIC_COUNT];
+	uint32_t shown;
+
+	g->totals = arena_push_aligned(&a->scratch, g->count * a->width * sizeof(int64_t), 16);
+	if (!g->totals)
+		return error_no_memory(a->err);
+	root = cumulate(g, false);
+	if (root) /* the row may be recomputed below */
+		root = memcpy(all, root, a->width * sizeof(*all));
+	shown = choose(g, find_start(g));
+	if (a->options->account_displayed_op_only)
+		root = cumulate(g, true);
+	return emit(g, root, shown);
+}
+
+static ow_status run(struct model *m, const struct view_options *options, struct result *out,
+		     struct error *err)
+{
+	struct account a;
+	struct groups g = { .a = &a };
+	ow_status status = account_begin(&a, m, options, TREE_OP, out, err);
+
+	if (status == OW_OK)
+		status = add_up(&g);
+	if (status == OW_OK)
+		status = list_ops(&g);
+	if (status == OW_OK)
+		status = sort_groups(&g);
+	if (status == OW_OK)
+		status = choose_and_emit(&g);
+	mem_free(a.mem, g.items, g.cap * sizeof(*g.items));
+	mem_free(a.mem, g.own, g.own_cap * sizeof(*g.own));
+	return account_end(&a, status);
+}
+
+const struct view view_op = {
+	.name = "op",
+	.summary = "operations by type: which kinds cost most",
+	.tree = true,
+	.run = run,
+};

@@ -1,0 +1,226 @@
+/*
+ * view_scope.c: ops by name: each / opens a scope, and scopes without an op of their own become pseudo
+ * nodes. Ops come in byte order of their names, in which a scope's members need not be neighbours ("a",
+ * "a-1", "a/x": '-' sorts before '/'), so the path to the previous op is kept and a scope that was left
+ * is looked for among its parent's last children.
+ */
+#include "analyze/display.h"
+
+/* A name is the first `len` bytes of the name of op `via`; the whole of it means that node is the op. */
+struct scope_node {
+	struct node_link link;
+	uint32_t last, previous; /* last child, sibling before */
+	uint32_t via, len;
+};
+
+struct scopes {
+	struct account *a;
+	struct scope_node *nodes;
+	size_t count, cap;
+	uint32_t *path; /* from the root to the last op added */
+	size_t depth, path_cap;
+	struct str name; /* of that op */
+	const int64_t *values; /* of ops, by op */
+	int64_t *pseudo;       /* values of a pseudo scope */
+};
+
+static struct str op_name(const struct model *m, uint32_t op)
+{
+	return model_str(m, m->op.name[op]);
+}
+
+static struct str node_name(const void *view, uint32_t node)
+{
+	const struct scopes *s = view;
+
+	return str_first(op_name(s->a->m, s->nodes[node].via), s->nodes[node].len);
+}
+
+/* The op of a node, 0 for a pseudo scope. */
+static uint32_t node_op(const struct scopes *s, uint32_t node)
+{
+	const struct scope_node *n = &s->nodes[node];
+
+	return n->via && n->len == op_name(s->a->m, n->via).len ? n->via : 0;
+}
+
+static const int64_t *node_own(const void *view, uint32_t node)
+{
+	const struct scopes *s = view;
+	uint32_t op = node_op(s, node);
+
+	return op ? s->values + (size_t)op * s->a->width : s->pseudo;
+}
+
+static void node_fill(const void *view, uint32_t node, struct tree_node *to)
+{
+	to->op.v = node_op(view, node);
+}
+
+/* ---- building ---- */
+
+static uint32_t add_node(struct scopes *s, uint32_t parent, uint32_t after, uint32_t via, uint32_t len)
+{
+	void *grown = s->nodes;
+	struct scope_node *n;
+	uint32_t id = (uint32_t)s->count;
+
+	if (s->count == UINT32_MAX ||
+	    !mem_grow(s->a->mem, &grown, &s->cap, s->count + 1, sizeof(*s->nodes)))
+		return 0;
+	s->nodes = grown;
+	n = &s->nodes[s->count++];
+	*n = (struct scope_node){ .link.parent = parent, .via = via, .len = len, .previous = after };
+	if (!id)
+		return 0;
+	n->link.next = after ? s->nodes[after].link.next : s->nodes[parent].link.first;
+	*(after ? &s->nodes[after].link.next : &s->nodes[parent].link.first) = id;
+	*(n->link.next ? &s->nodes[n->link.next].previous : &s->nodes[parent].last) = id;
+	return id;
+}
+
+/* The child of `parent` whose name is the first `len` bytes of op's, made if need be; 0 without
+ * memory. Siblings are in order; those that sort after it here start with its name. */
+static uint32_t find_child(struct scopes *s, uint32_t parent, uint32_t op, uint32_t len)
+{
+	struct str name = str_first(op_name(s->a->m, op), len);
+	uint32_t at = s->nodes[parent].last;
+
+	while (at) {
+		int order = str_cmp(node_name(s, at), name);
+
+		if (order == 0)
+			return at;
+		if (order < 0)
+			break;
+		at = s->nodes[at].previous;
+	}
+	return add_node(s, parent, at, op, len);
+}
+
+static size_t common_prefix(struct str a, struct str b)
+{
+	size_t len = MIN(a.len, b.len), i = 0;
+
+	for (; i + 8 <= len && memcmp(a.ptr + i, b.ptr + i, 8) == 0;)
+		i += 8;
+	while (i < len && a.ptr[i] == b.ptr[i])
+		i++;
+	return i;
+}
+
+/* Goes up to the deepest scope that also holds `name`. */
+static void leave_scopes(struct scopes *s, struct str name)
+{
+	size_t common = common_prefix(s->name, name);
+
+	for (; s->depth > 1; s->depth--) {
+		uint32_t len = s->nodes[s->path[s->depth - 1]].len;
+
+		if (len <= common && len < name.len && name.ptr[len] == '/')
+			return;
+	}
+}
+
+static bool push_path(struct scopes *s, uint32_t node)
+{
+	void *grown = s->path;
+
+	if (!mem_grow(s->a->mem, &grown, &s->path_cap, s->depth + 1, sizeof(*s->path)))
+		return false;
+	s->path = grown;
+	s->path[s->depth++] = node;
+	return true;
+}
+
+static bool add_op(struct scopes *s, uint32_t op)
+{
+	struct str name = op_name(s->a->m, op);
+	size_t begin;
+
+	leave_scopes(s, name);
+	begin = s->depth > 1 ? s->nodes[s->path[s->depth - 1]].len + 1u : 0;
+	s->name = name;
+	for (;;) {
+		size_t slash = str_find_char(str_skip(name, begin), '/');
+		size_t len = slash == STR_NONE ? name.len : begin + slash;
+		uint32_t node = find_child(s, s->path[s->depth - 1], op, (uint32_t)len);
+
+		if (!node || !push_path(s, node))
+			return false;
+		if (slash == STR_NONE)
+			return true;
+		begin = len + 1;
+	}
+}
+
+static ow_status build(struct scopes *s)
+{
+	struct model *m = s->a->m;
+	const op_id *ops;
+
+	add_node(s, 0, 0, 0, 0);
+	if (!s->count || !push_path(s, 0))
+		return error_no_memory(s->a->err);
+	if (m->op.count <= 1)
+		return OW_OK;
+	ops = model_ops_by_name(m, s->a->err);
+	if (!ops)
+		return OW_E_NO_MEMORY;
+	for (uint32_t i = 0; i < m->op.count - 1; i++)
+		if (!add_op(s, ops[i].v))
+			return error_no_memory(s->a->err);
+	return OW_OK;
+}
+
+/* Moves the links into their own array, so that the rest touches less memory. */
+static ow_status make_hierarchy(struct scopes *s, struct hierarchy *h)
+{
+	struct account *a = s->a;
+	bool pseudo = a->types.everything || regex_match(&a->types, STR("_kTFScopeParent"));
+
+	h->count = (uint32_t)s->count;
+	h->links = arena_push_aligned(&a->scratch, s->count * sizeof(*h->links), 4);
+	h->flags = ARENA_ARRAY(&a->scratch, uint8_t, s->count);
+	s->pseudo = ARENA_ARRAY(&a->scratch, int64_t, a->width);
+	s->values = account_eval_all(a);
+	if (!h->links || !h->flags || !s->pseudo || !s->values)
+		return error_no_memory(a->err);
+	if (a->plan.mask & METRIC_BIT(METRIC_DEFINITION_COUNT))
+		s->pseudo[a->places[METRIC_DEFINITION_COUNT]] = 1;
+	for (uint32_t i = 0; i < h->count; i++) {
+		uint32_t op = node_op(s, i);
+		bool accounted = op ? account_op(a, (op_id){ op }) : pseudo;
+
+		h->links[i] = s->nodes[i].link;
+		h->flags[i] = i && accounted ? NODE_ACCOUNTED : 0;
+	}
+	return hierarchy_total(h);
+}
+
+static ow_status run(struct model *m, const struct view_options *options, struct result *out,
+		     struct error *err)
+{
+	struct account a;
+	struct scopes s = { .a = &a };
+	struct hierarchy h = { .a = &a, .view = &s, .name = node_name, .own = node_own,
+			       .fill = node_fill };
+	ow_status status = account_begin(&a, m, options, TREE_SCOPE, out, err);
+
+	if (status == OW_OK)
+		status = build(&s);
+	if (status == OW_OK)
+		status = make_hierarchy(&s, &h);
+	if (status == OW_OK)
+		status = display_hierarchy(&h);
+	mem_free(a.mem, s.nodes, s.cap * sizeof(*s.nodes));
+	mem_free(a.mem, s.path, s.path_cap * sizeof(*s.path));
+	return account_end(&a, status);
+}
+
+const struct view view_scope = {
+	.name = "scope",
+	.summary = "operations by name scope, with totals per scope",
+	.tree = true,
+	.run = run,
+};

@@ -1,0 +1,505 @@
+/*
+ * sink_tfprof.c: the text that the original tfprof prints for its four views, byte for byte, its
+ * spelling included. Never fitted to a terminal, never coloured. The framing of the Python calls and
+ * the files of -output belong to the callers.
+ */
+#include "sink/tfprof_numbers.h"
+#include "sink/writer.h"
+
+#include "model/tree_text.h"
+
+/* Deep chains make the indentation grow with the square of the depth; beyond this nobody reads it. */
+#define TEXT_LIMIT ((uint64_t)4 << 30)
+
+static const char warning[] =
+	"\n\nFound accelerator operation but misses accelerator stream stats!\n\n"
+	"It's likely a gpu tracing issue rather than tf-profiler issue.\n"
+	"If you found your operation missing accelerator time, consider filing a bug to "
+	"xprof-dev@!\n\n";
+
+#define HELP_TOTAL "total execution time: Sum of accelerator execution time and cpu execution time."
+#define HELP_CPU                                                                                   \
+	"cpu execution time: The time from the start to the end of the operation. It's the sum of " \
+	"actual cpu run time plus the time that it spends waiting if part of computation is "      \
+	"launched asynchronously."
+#define HELP_ACCELERATOR                                                                           \
+	"accelerator execution time: Time spent executing on the accelerator. This is normally "   \
+	"measured by the actual hardware library."
+
+static const char *const select_help[SELECT_COUNT] = {
+	HELP_ACCELERATOR,
+	"requested bytes: The memory requested by the operation, accumulatively.",
+	HELP_CPU,
+	"device: which device is placed on.",
+	"flops: Number of float operations. Note: Please read the implementation for the math behind "
+	"it.",
+	"input shape: The shape of input tensors",
+	HELP_TOTAL "\n" HELP_CPU "\n" HELP_ACCELERATOR,
+	"occurrence: The number of times it occurs",
+	"op_types: The attributes of the operation, includes the Kernel name device placed on and "
+	"user-defined strings.",
+	"output bytes: The memory that is output from the operation (not necessarilty allocated by "
+	"the operation)",
+	"param: Number of parameters (in the Variable).",
+	"peak bytes: The peak amount of memory that the operation is holding at some point.",
+	"residual bytes: The memory not de-allocated after the operation finishes.",
+	"tensor_value: Not supported now.",
+};
+
+/* The graph view has scope's line: a slip of the original that stays. */
+static const char *const kind_help[] = {
+	[TREE_SCOPE] = "scope: The nodes in the model graph are organized by their names, which is "
+		       "hierarchical like filesystem.",
+	[TREE_GRAPH] = "scope: The nodes in the model graph are organized by their names, which is "
+		       "hierarchical like filesystem.",
+	[TREE_CODE] = "code: When python trace is available, the nodes are python lines and their are "
+		      "organized by the python call stack.",
+	[TREE_OP] = "op: The nodes are operation kernel type, such as MatMul, Conv2D. Graph nodes "
+		    "belonging to the same type are aggregated together.",
+};
+
+/* ---- fields ---- */
+
+enum field_kind {
+	FIELD_TIME,
+	FIELD_MEMORY,
+	FIELD_PARAMS,
+	FIELD_FLOAT_OPS,
+	FIELD_DEVICE,
+	FIELD_TYPES,
+	FIELD_OCCURRENCE,
+	FIELD_INPUTS
+};
+
+struct field {
+	uint32_t select; /* shown when one of these is selected */
+	enum field_kind kind;
+	enum metric metric;
+	const char *caption;
+};
+
+#define TIME_FIELDS                                                                                \
+	{ SELECT_MICROS, FIELD_TIME, METRIC_MICROS, "total execution time" },                   \
+	{ SELECT_MICROS | SELECT_ACCELERATOR_MICROS, FIELD_TIME, METRIC_ACCELERATOR_MICROS,     \
+	  "accelerator execution time" },                                                          \
+	{ SELECT_MICROS | SELECT_CPU_MICROS, FIELD_TIME, METRIC_CPU_MICROS,                     \
+	  "cpu execution time" }
+#define MEMORY_FIELDS                                                                              \
+	{ SELECT_BYTES, FIELD_MEMORY, METRIC_BYTES, "requested bytes" },                        \
+	{ SELECT_PEAK_BYTES, FIELD_MEMORY, METRIC_PEAK_BYTES, "peak bytes" },                   \
+	{ SELECT_RESIDUAL_BYTES, FIELD_MEMORY, METRIC_RESIDUAL_BYTES, "residual bytes" },       \
+	{ SELECT_OUTPUT_BYTES, FIELD_MEMORY, METRIC_OUTPUT_BYTES, "output bytes" }
+#define COUNT_FIELDS                                                                               \
+	{ SELECT_PARAMS, FIELD_PARAMS, METRIC_PARAMS, "# parameters" },                         \
+	{ SELECT_FLOAT_OPS, FIELD_FLOAT_OPS, METRIC_FLOAT_OPS, "# float_ops" }
+#define TEXT_FIELDS(occurrence)                                                                    \
+	{ SELECT_DEVICE, FIELD_DEVICE, METRIC_COUNT, "assigned devices" },                      \
+	{ SELECT_OP_TYPES, FIELD_TYPES, METRIC_COUNT, "op types" },                             \
+	{ SELECT_OCCURRENCE, FIELD_OCCURRENCE, METRIC_RUN_COUNT, occurrence },                  \
+	{ SELECT_INPUT_SHAPES, FIELD_INPUTS, METRIC_COUNT, "input shapes" }
+
+static const struct field node_fields[] = { COUNT_FIELDS, MEMORY_FIELDS, TIME_FIELDS,
+					    TEXT_FIELDS("op count (run|defined)") };
+static const struct field multi_fields[] = { MEMORY_FIELDS, TIME_FIELDS, COUNT_FIELDS,
+					     TEXT_FIELDS("op occurrence (run|defined)") };
+#define FIELDS ARRAY_COUNT(node_fields)
+
+struct text {
+	struct writer w;
+	struct buf line;
+	const struct tree *tree;
+	const struct sink_options *options;
+	struct tree_text sets;
+	const struct field *fields[FIELDS]; /* selected, in order */
+	size_t field_count;
+	bool first; /* no field on this line yet */
+};
+
+static void select_fields(struct text *t)
+{
+	bool multi = t->tree->kind == TREE_OP || t->tree->kind == TREE_CODE;
+	const struct field *all = multi ? multi_fields : node_fields;
+
+	for (size_t i = 0; i < FIELDS; i++)
+		if (t->tree->select & all[i].select)
+			t->fields[t->field_count++] = &all[i];
+}
+
+static void begin_field(struct text *t)
+{
+	if (!t->first)
+		buf_add(&t->line, ", ", 2);
+	t->first = false;
+}
+
+static size_t put_number(char *to, enum field_kind kind, int64_t value)
+{
+	switch (kind) {
+	case FIELD_TIME:
+		return tfprof_micros(to, value / 1000);
+	case FIELD_MEMORY:
+		return tfprof_memory(to, value);
+	default:
+		return tfprof_count(to, value);
+	}
+}
+
+static void add_number(struct text *t, enum field_kind kind, int64_t value)
+{
+	char number[TFPROF_NUMBER_BYTES];
+
+	buf_add(&t->line, number, put_number(number, kind, value));
+}
+
+/* own/total, with -- for what is not accounted */
+static void add_pair(struct text *t, enum field_kind kind, bool accounted, int64_t own, int64_t total)
+{
+	if (accounted)
+		add_number(t, kind, own);
+	else
+		buf_add(&t->line, "--", 2);
+	buf_add_char(&t->line, '/');
+	add_number(t, kind, total);
+}
+
+/* ---- scope, graph, code ---- */
+
+static void add_metric(struct text *t, const struct field *f, const struct tree_node *node)
+{
+	begin_field(t);
+	add_pair(t, f->kind, node->accounted, node->own[f->metric], node->total[f->metric]);
+	if (f->kind == FIELD_PARAMS)
+		buf_puts(&t->line, " params");
+	if (f->kind == FIELD_FLOAT_OPS)
+		buf_puts(&t->line, " flops");
+}
+
+/* Takes back a field that turned out to be none. */
+static void drop_field(struct text *t, size_t len, bool first)
+{
+	t->line.len = len;
+	t->first = first;
+}
+
+static void add_shape(struct text *t, const struct tree_node *node)
+{
+	const struct model *m = t->tree->model;
+	size_t before = t->line.len, begin;
+	bool first = t->first;
+
+	if (t->tree->kind == TREE_CODE)
+		return;
+	begin_field(t);
+	begin = t->line.len;
+	tree_text_shape(m, m->op.shape[node->op.v], &t->line);
+	if (t->line.len == begin)
+		drop_field(t, before, first);
+}
+
+static void add_device(struct text *t, const struct tree_node *node)
+{
+	size_t before = t->line.len;
+	bool first = t->first;
+
+	begin_field(t);
+	if (!tree_text_devices(&t->sets, node, &t->line))
+		drop_field(t, before, first);
+}
+
+static void add_occurrence(struct text *t, const struct tree_node *node)
+{
+	begin_field(t);
+	if (t->tree->kind == TREE_CODE) {
+		buf_puts(&t->line, "occurrence N/A in code view");
+		return;
+	}
+	add_pair(t, FIELD_OCCURRENCE, node->accounted, node->own[METRIC_RUN_COUNT],
+		 node->total[METRIC_RUN_COUNT]);
+	buf_add_char(&t->line, '|');
+	add_pair(t, FIELD_OCCURRENCE, node->accounted, 1, node->total[METRIC_DEFINITION_COUNT]);
+}
+
+static void add_field(struct text *t, const struct field *f, const struct tree_node *node)
+{
+	switch (f->kind) {
+	case FIELD_PARAMS:
+		add_shape(t, node);
+		add_metric(t, f, node);
+		return;
+	case FIELD_TIME:
+	case FIELD_MEMORY:
+	case FIELD_FLOAT_OPS:
+		add_metric(t, f, node);
+		return;
+	case FIELD_DEVICE:
+		add_device(t, node);
+		return;
+	case FIELD_TYPES:
+		begin_field(t);
+		tree_text_types(&t->sets, node, &t->line);
+		return;
+	case FIELD_OCCURRENCE:
+		add_occurrence(t, node);
+		return;
+	case FIELD_INPUTS:
+		begin_field(t);
+		if (t->tree->kind == TREE_CODE)
+			buf_puts(&t->line, "input_shapes N/A in code view");
+		else
+			tree_text_inputs(t->tree->model, node->op, "|", &t->line);
+		return;
+	}
+}
+
+static void tell(struct text *t, struct str line)
+{
+	if (t->options->message && line.len)
+		t->options->message(t->options->message_arg, line);
+}
+
+/* The tensor of a checkpoint with the node's name follows its line. */
+static void add_tensor(struct text *t, const struct tree_node *node)
+{
+	struct buf message;
+	struct str rest, line;
+
+	if (t->tree->kind == TREE_CODE) {
+		tell(t, STR("code view has no tensor value to show"));
+		return;
+	}
+	if (!t->options->tensor || str_eq(node->name, STR("_TFProfRoot")))
+		return;
+	buf_init(&message, t->w.mem);
+	t->options->tensor(t->options->tensor_arg, node->name, &t->line, &message);
+	rest = buf_str(&message);
+	while (str_split(&rest, '\n', &line))
+		tell(t, line);
+	t->line.failed |= message.failed;
+	buf_release(&message);
+}
+
+static void write_node(struct text *t, const struct tree_node *node)
+{
+	writer_repeat(&t->w, ' ', 2 * (size_t)node->depth);
+	writer_str(&t->w, node->name);
+	buf_clear(&t->line);
+	buf_add(&t->line, " (", 2);
+	t->first = true;
+	for (size_t i = 0; i < t->field_count; i++)
+		add_field(t, t->fields[i], node);
+	buf_add(&t->line, ")\n", 2);
+	if (t->tree->select & SELECT_TENSOR_VALUE)
+		add_tensor(t, node);
+	writer_str(&t->w, buf_str(&t->line));
+}
+
+/* ---- op ---- */
+
+/* What percentages are made of: whole microseconds when the source has no finer ones, as the original
+ * does, so that they round alike. */
+static double percent_base(const struct text *t, const struct field *f, int64_t value)
+{
+	if (f->kind == FIELD_TIME && t->tree->model->time_unit_ns % 1000 == 0)
+		return (double)(value / 1000);
+	return (double)value;
+}
+
+static void add_percents(struct text *t, const struct field *f, const struct tree_node *node)
+{
+	static const char *const words[] = { [FIELD_PARAMS] = " params",
+					     [FIELD_FLOAT_OPS] = " float_ops",
+					     [FIELD_TIME] = "",
+					     [FIELD_MEMORY] = "" };
+	int64_t own = node->own[f->metric], total = node->total[f->metric];
+	double root = percent_base(t, f, t->tree->nodes[0].total[f->metric]);
+	double below = 0, share = 0;
+	char text[512], number[TFPROF_NUMBER_BYTES];
+	size_t len = put_number(number, f->kind, own);
+
+	if (percent_base(t, f, f->kind == FIELD_MEMORY ? own : total) > 0) {
+		below = 100.0 * percent_base(t, f, total) / root;
+		share = 100.0 * percent_base(t, f, own) / root;
+	}
+	snprintf(text, sizeof(text), "%.*s%s (%.2f%%, %.2f%%)", (int)len, number, words[f->kind], below,
+		 share);
+	begin_field(t);
+	buf_printf(&t->line, "%30s", text);
+}
+
+static void add_runs(struct text *t, const struct tree_node *node)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%" PRId64 "|%" PRIu32, node->own[METRIC_RUN_COUNT],
+		 node->op_count);
+	begin_field(t);
+	buf_printf(&t->line, "%10s", text);
+}
+
+static void add_op_field(struct text *t, const struct field *f, const struct tree_node *node)
+{
+	switch (f->kind) {
+	case FIELD_TIME:
+	case FIELD_MEMORY:
+	case FIELD_PARAMS:
+	case FIELD_FLOAT_OPS:
+		add_percents(t, f, node);
+		return;
+	case FIELD_DEVICE:
+		begin_field(t);
+		(void)tree_text_devices(&t->sets, node, &t->line);
+		return;
+	case FIELD_TYPES:
+		begin_field(t);
+		tree_text_types(&t->sets, node, &t->line);
+		return;
+	case FIELD_OCCURRENCE:
+		add_runs(t, node);
+		return;
+	case FIELD_INPUTS: /* lines of their own */
+		return;
+	}
+}
+
+static void add_signatures(struct text *t, const struct tree_node *node)
+{
+	const struct tree_signature *sign = t->tree->signatures + node->signature_first;
+
+	if (!node->signature_count)
+		return;
+	buf_add_char(&t->line, '\n');
+	for (uint32_t i = 0; i < node->signature_count; i++) {
+		buf_puts(&t->line, "input_type: ");
+		buf_add_str(&t->line, sign[i].text);
+		buf_printf(&t->line, "\t(run*%" PRId64 "|defined*%" PRId64 ")\texec_time: ",
+			   sign[i].run_count, sign[i].defined);
+		add_number(t, FIELD_TIME, sign[i].exec_ns);
+		buf_add_char(&t->line, '\n');
+	}
+	buf_add_char(&t->line, '\n');
+}
+
+static void write_op(struct text *t, const struct tree_node *node)
+{
+	size_t pad = node->name.len < 25 ? 25 - node->name.len : 0;
+
+	buf_clear(&t->line);
+	buf_add_str(&t->line, node->name);
+	buf_add_repeat(&t->line, ' ', pad);
+	t->first = true;
+	for (size_t i = 0; i < t->field_count; i++)
+		add_op_field(t, t->fields[i], node);
+	buf_add_char(&t->line, '\n');
+	add_signatures(t, node);
+	writer_str(&t->w, buf_str(&t->line));
+}
+
+/* ---- the whole ---- */
+
+/* One entry per selected word, in order of the words; unknown ones are among them. */
+static void write_doc(struct text *t)
+{
+	const struct tree *tree = t->tree;
+	uint32_t unknown = 0;
+	const char *gap = "";
+
+	writer_puts(&t->w, "\nDoc:\n");
+	writer_puts(&t->w, kind_help[tree->kind]);
+	writer_char(&t->w, '\n');
+	for (uint32_t i = 0; i <= SELECT_COUNT; i++) {
+		for (; unknown < tree->unknown_select_count; unknown++) {
+			const char *word = tree->unknown_select[unknown];
+
+			if (i < SELECT_COUNT && strcmp(word, select_names[i]) > 0)
+				break;
+			if (unknown && !strcmp(word, tree->unknown_select[unknown - 1]))
+				continue;
+			writer_puts(&t->w, gap);
+			writer_puts(&t->w, "Unknown select: ");
+			writer_puts(&t->w, word);
+			gap = "\n";
+		}
+		if (i == SELECT_COUNT || !(tree->select & 1u << i))
+			continue;
+		writer_puts(&t->w, gap);
+		writer_puts(&t->w, select_help[i]);
+		gap = "\n";
+	}
+	writer_puts(&t->w, "\n\nProfile:\n");
+}
+
+static void write_legend(struct text *t)
+{
+	writer_puts(&t->w, "node name | ");
+	for (size_t i = 0; i < t->field_count; i++) {
+		writer_puts(&t->w, i ? " | " : "");
+		writer_puts(&t->w, t->fields[i]->caption);
+	}
+	writer_char(&t->w, '\n');
+}
+
+static void write_rows(struct text *t)
+{
+	const struct tree *tree = t->tree;
+	bool op = tree->kind == TREE_OP;
+
+	for (uint32_t i = op; i < tree->node_count; i++) {
+		if (t->w.status != OW_OK || t->line.failed)
+			return;
+		if (op)
+			write_op(t, &tree->nodes[i]);
+		else
+			write_node(t, &tree->nodes[i]);
+	}
+}
+
+static ow_status check_size(const struct tree *tree, struct error *err)
+{
+	uint64_t bytes = 0;
+	uint32_t depth = 0;
+
+	for (uint32_t i = 0; i < tree->node_count; i++) {
+		bytes += 2 * (uint64_t)tree->nodes[i].depth + tree->nodes[i].name.len;
+		depth = MAX(depth, tree->nodes[i].depth);
+	}
+	if (bytes <= TEXT_LIMIT)
+		return OW_OK;
+	return error_set(err, OW_E_LIMIT,
+			 "the tree is %" PRIu32 " levels deep and would take %" PRIu64
+			 " GB of text, most of it indentation: give a smaller -max_depth",
+			 depth, bytes / 1000000000);
+}
+
+static ow_status write_tfprof(struct result *result, const struct sink_options *options,
+			      const struct out *out, struct error *err)
+{
+	struct text t = { .tree = result->tree, .options = options };
+
+	OW_TRY(check_size(t.tree, err));
+	writer_init(&t.w, result->mem, out, err);
+	buf_init(&t.line, result->mem);
+	tree_text_init(&t.sets, t.tree, result->mem);
+	select_fields(&t);
+	if (t.tree->model->missing_streams)
+		writer_puts(&t.w, warning);
+	write_doc(&t);
+	if (t.tree->kind == TREE_OP && t.tree->empty_store) {
+		write_op(&t, &t.tree->nodes[0]);
+	} else {
+		write_legend(&t);
+		write_rows(&t);
+	}
+	if (t.line.failed)
+		writer_fail(&t.w, error_no_memory(err));
+	tree_text_release(&t.sets);
+	buf_release(&t.line);
+	return writer_finish(&t.w);
+}
+
+const struct sink sink_tfprof = {
+	.name = "tfprof",
+	.summary = "the text of the original tfprof, byte for byte",
+	.extension = "txt",
+	.accepts = SINK_TREES,
+	.write = write_tfprof,
+};

@@ -1,0 +1,75 @@
+/*
+ * tfprof_numbers.c: see tfprof_numbers.h.
+ */
+#include "sink/tfprof_numbers.h"
+
+static size_t put_int(char *to, int64_t value)
+{
+	char digits[24];
+	size_t at = sizeof(digits);
+	uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+
+	do
+		digits[--at] = (char)('0' + rest % 10);
+	while (rest /= 10);
+	if (value < 0)
+		digits[--at] = '-';
+	memcpy(to, digits + at, sizeof(digits) - at);
+	return sizeof(digits) - at;
+}
+
+/* n / scale with two decimals. The quotient as a double is off by far less than a unit of n (below
+ * 10^14), so only a tie in the third decimal depends on how it was rounded: that is left to printf. */
+static size_t put_scaled(char *to, int64_t n, int64_t scale)
+{
+	int64_t unit = scale / 100; /* what one hundredth stands for */
+	int64_t hundredths;
+	size_t len;
+
+	if (n % unit == unit / 2 || n >= 100000000000000)
+		return (size_t)snprintf(to, TFPROF_NUMBER_BYTES - 4, "%.2f",
+					(double)n / (double)scale);
+	hundredths = (n + unit / 2) / unit;
+	len = put_int(to, hundredths / 100);
+	to[len++] = '.';
+	to[len++] = (char)('0' + hundredths / 10 % 10);
+	to[len++] = (char)('0' + hundredths % 10);
+	return len;
+}
+
+static size_t put_suffix(char *to, size_t len, const char *suffix)
+{
+	size_t more = strlen(suffix);
+
+	memcpy(to + len, suffix, more);
+	return len + more;
+}
+
+size_t tfprof_count(char *to, int64_t n)
+{
+	if (n < 1000)
+		return put_int(to, n);
+	if (n < 1000000)
+		return put_suffix(to, put_scaled(to, n, 1000), "k");
+	if (n < 1000000000)
+		return put_suffix(to, put_scaled(to, n, 1000000), "m");
+	return put_suffix(to, put_scaled(to, n, 1000000000), "b");
+}
+
+size_t tfprof_micros(char *to, int64_t micros)
+{
+	if (micros < 1000)
+		return put_suffix(to, put_int(to, micros), "us");
+	if (micros < 1000000)
+		return put_suffix(to, put_scaled(to, micros, 1000), "ms");
+	return put_suffix(to, put_scaled(to, micros, 1000000), "sec");
+}
+
+size_t tfprof_memory(char *to, int64_t bytes)
+{
+	if (bytes < 1000)
+		return put_suffix(to, put_int(to, bytes), "B");
+	if (bytes < 1000000)
+		return put_suffix(to, put_scaled(to, bytes, 1000), "KB");
+	return put_suffix(to, put_scaled(to, bytes, 1000000), "MB");
+}
