@@ -67,6 +67,7 @@ void *arena_push_aligned(struct arena *arena, size_t size, size_t align)
 	size_t pad = (size_t)(-(uintptr_t)arena->next) & (align - 1);
 	char *ptr;
 
+	size = MAX(size, 1); /* NULL means failure, also in a fresh arena */
 	if (OW_UNLIKELY(size > arena->left || pad > arena->left - size)) {
 		struct arena_block *top = arena->blocks;
 
