@@ -1,11 +1,10 @@
 /*
  * sink_timeline.c: Chrome-trace timelines as tfprof writes them, byte for byte: the displayed tree of
  * the scope and code views with one row per depth, and one step of the graph view with its devices
- * (timeline_graph.c). Written as a stream; which file, and one file per step, is the caller's affair.
+ * (timeline_graph.c). Written as a stream; which file, one file per step, and a word about large
+ * files are the caller's affair.
  */
 #include "sink/timeline_int.h"
-
-#define CHROME_LIMIT ((uint64_t)200 * 1024 * 1024)
 
 void timeline_next(struct timeline *t)
 {
@@ -119,32 +118,19 @@ static ow_status check(const struct tree *tree, struct error *err)
 	return OW_OK;
 }
 
-static void warn_of_size(const struct timeline *t)
-{
-	if (t->w.written > CHROME_LIMIT && t->options->message)
-		t->options->message(t->options->message_arg,
-				    STR("Trace file is over 200MB. Chrome might not be able to "
-					"display it. Consider to use filters (e.g. -min_micros > "
-					"1000 or -op_type .*gpu:0.* to reduce the size."));
-}
-
 static ow_status timeline_write(struct result *result, const struct sink_options *options,
 				const struct out *out, struct error *err)
 {
 	struct timeline t = {
 		.mem = result->mem, .tree = result->tree, .options = options, .err = err
 	};
-	ow_status status;
 
 	OW_TRY(check(t.tree, err));
 	writer_init(&t.w, result->mem, out, err);
 	writer_puts(&t.w, "{\"traceEvents\":[");
 	writer_fail(&t.w, t.tree->kind == TREE_GRAPH ? timeline_graph(&t) : tree_timeline(&t));
 	writer_puts(&t.w, "]}\n");
-	status = writer_finish(&t.w);
-	if (status == OW_OK)
-		warn_of_size(&t);
-	return status;
+	return writer_finish(&t.w);
 }
 
 const struct sink sink_timeline = {
