@@ -90,12 +90,6 @@ static void out_of_memory(struct profile *p)
 	builder_fail(p->r.b, error_no_memory(p->r.b->err));
 }
 
-static void map_prefetch(const struct map *map, uint64_t hash)
-{
-	if (map->slots)
-		__builtin_prefetch(&map->slots[(size_t)(hash >> 32) & map->mask]);
-}
-
 /* ---- small messages ---- */
 
 /* An entry of a map from number to number. */
@@ -507,8 +501,8 @@ static void read_name(struct profile *p, struct node *n, struct str name)
 		find_op(p, n);
 		return;
 	}
-	map_prefetch(&p->m->strings.map, str_hash(name));
-	map_prefetch(&p->m->op_by_name, map_hash_u64(p->m->strings.count, 1));
+	tf_prefetch(&p->m->strings.map, str_hash(name));
+	tf_prefetch(&p->m->op_by_name, map_hash_u64(p->m->strings.count, 1));
 }
 
 static enum pb_problem read_field(struct profile *p, struct node *n, const struct pb_field *f,

@@ -13,6 +13,8 @@
 #include "import/tf_shape_proto.h"
 #include "import/tf_tally.h"
 
+#define GUESSES 8	/* ops that are looked at before the name is looked up */
+#define DEVICES_GUESSED 32 /* finding the same list of the step before is not free */
 #define INFO_NOTES 1000 /* distinct texts kept of a message that names its record */
 
 /* What is kept per op while a step is read. */
@@ -50,15 +52,21 @@ struct run {
 	struct device device;
 	struct per_op *ops;
 	size_t op_cap;
-	uint32_t last; /* op of the last record */
+	uint32_t last;	       /* op of the last record */
+	uint32_t before;       /* the next event in the same list of the step before */
+	uint32_t events_first; /* where this step's events begin */
 	struct tensor_row *tensors;
 	size_t tensor_count, tensor_cap;
 	struct alloc_row *allocs;
 	size_t alloc_count, alloc_cap;
 	struct buf scratch;
+	struct tf_shape_memory shapes;
+	struct str allocator; /* the last seen, and whether it is a GPU's */
+	bool allocator_is_gpu;
 	struct tf_tally strangers; /* time of records that belong to no op */
 	bool has_stats, any_field, has_accelerator, has_streams;
 	int64_t records;
+	uint32_t device_count;
 	uint64_t infos;
 	fact_id devices;
 };
@@ -70,8 +78,9 @@ static void out_of_memory(struct run *run)
 	builder_fail(run->r.b, error_no_memory(run->r.b->err));
 }
 
-static void add_alloc(struct run *run, struct pb msg)
+static void add_alloc(struct run *run, struct str bytes)
 {
+	struct pb msg = pb_over(bytes.ptr, bytes.len);
 	void *allocs = run->allocs;
 	struct alloc_row row = { 0 };
 	struct pb_field f;
@@ -90,9 +99,19 @@ static void add_alloc(struct run *run, struct pb msg)
 	run->allocs[run->alloc_count++] = row;
 }
 
-/* AllocatorMemoryUsed */
-static enum pb_problem add_allocator(struct run *run, struct record *rec, struct pb msg)
+static bool is_gpu_allocator(struct run *run, struct str name)
 {
+	if (!str_eq(run->allocator, name)) {
+		run->allocator = model_str(run->r.b->m, tf_word(&run->r, name));
+		run->allocator_is_gpu = str_has(name, STR("GPU"));
+	}
+	return run->allocator_is_gpu;
+}
+
+/* AllocatorMemoryUsed */
+static enum pb_problem add_allocator(struct run *run, struct record *rec, struct str bytes)
+{
+	struct pb msg = pb_over(bytes.ptr, bytes.len);
 	size_t first = run->alloc_count;
 	int64_t in_use = 0;
 	bool gpu = false;
@@ -101,7 +120,7 @@ static enum pb_problem add_allocator(struct run *run, struct record *rec, struct
 	while (pb_next(&msg, &f))
 		switch (f.tag) {
 		case PB_TAG(1, PB_BYTES):
-			gpu = str_has(pb_str(&f), STR("GPU"));
+			gpu = is_gpu_allocator(run, pb_str(&f));
 			break;
 		case PB_TAG(2, PB_VARINT):
 			rec->total = wrap_add(rec->total, (int64_t)f.value);
@@ -116,7 +135,7 @@ static enum pb_problem add_allocator(struct run *run, struct record *rec, struct
 			in_use = (int64_t)f.value;
 			break;
 		case PB_TAG(6, PB_BYTES):
-			add_alloc(run, pb_message(&f));
+			add_alloc(run, pb_str(&f));
 			break;
 		default:
 			break;
@@ -131,8 +150,9 @@ static enum pb_problem add_allocator(struct run *run, struct record *rec, struct
 }
 
 /* AllocationDescription */
-static enum pb_problem read_allocation(struct run *run, struct tensor_row *row, struct pb msg)
+static enum pb_problem read_allocation(struct run *run, struct tensor_row *row, struct str bytes)
 {
+	struct pb msg = pb_over(bytes.ptr, bytes.len);
 	struct pb_field f;
 
 	while (pb_next(&msg, &f))
@@ -157,8 +177,9 @@ static enum pb_problem read_allocation(struct run *run, struct tensor_row *row, 
 
 /* TensorDescription */
 static enum pb_problem read_tensor(struct run *run, struct record *rec, struct tensor_row *row,
-				   struct pb msg)
+				   struct str bytes)
 {
+	struct pb msg = pb_over(bytes.ptr, bytes.len);
 	enum pb_problem problem = PB_OK;
 	struct pb_field f;
 
@@ -168,10 +189,11 @@ static enum pb_problem read_tensor(struct run *run, struct record *rec, struct t
 			row->dtype = tf_int32(f.value);
 			break;
 		case PB_TAG(2, PB_BYTES):
-			row->shape = tf_shape_real(run->r.b, pb_message(&f));
+			row->shape = tf_shape_recall(&run->shapes, run->r.b, pb_str(&f),
+						     tf_shape_real);
 			break;
 		case PB_TAG(4, PB_BYTES):
-			problem = read_allocation(run, row, pb_message(&f));
+			problem = read_allocation(run, row, pb_str(&f));
 			break;
 		default:
 			break;
@@ -182,8 +204,9 @@ static enum pb_problem read_tensor(struct run *run, struct record *rec, struct t
 }
 
 /* NodeOutput */
-static enum pb_problem add_output(struct run *run, struct record *rec, struct pb msg)
+static enum pb_problem add_output(struct run *run, struct record *rec, struct str bytes)
 {
+	struct pb msg = pb_over(bytes.ptr, bytes.len);
 	void *tensors = run->tensors;
 	enum pb_problem problem = PB_OK;
 	struct tensor_row row = { 0 };
@@ -193,7 +216,7 @@ static enum pb_problem add_output(struct run *run, struct record *rec, struct pb
 		if (f.tag == PB_TAG(1, PB_VARINT))
 			row.slot = tf_int32(f.value);
 		else if (f.tag == PB_TAG(3, PB_BYTES))
-			problem = read_tensor(run, rec, &row, pb_message(&f));
+			problem = read_tensor(run, rec, &row, pb_str(&f));
 	if (!mem_grow(run->r.b->m->mem, &tensors, &run->tensor_cap, run->tensor_count + 1,
 		      sizeof(*run->tensors))) {
 		out_of_memory(run);
@@ -204,8 +227,9 @@ static enum pb_problem add_output(struct run *run, struct record *rec, struct pb
 	return problem ? problem : msg.problem;
 }
 
-static enum pb_problem read_memory_stats(struct record *rec, struct pb msg)
+static enum pb_problem read_memory_stats(struct record *rec, struct str bytes)
 {
+	struct pb msg = pb_over(bytes.ptr, bytes.len);
 	struct pb_field f;
 
 	while (pb_next(&msg, &f))
@@ -236,13 +260,13 @@ static void read_record(struct run *run, struct record *rec, struct pb *r)
 			rec->all_end_us = (int64_t)f.value;
 			break;
 		case PB_TAG(6, PB_BYTES):
-			problem = add_allocator(run, rec, pb_message(&f));
+			problem = add_allocator(run, rec, pb_str(&f));
 			break;
 		case PB_TAG(7, PB_BYTES):
-			problem = add_output(run, rec, pb_message(&f));
+			problem = add_output(run, rec, pb_str(&f));
 			break;
 		case PB_TAG(12, PB_BYTES):
-			problem = read_memory_stats(rec, pb_message(&f));
+			problem = read_memory_stats(rec, pb_str(&f));
 			break;
 		default:
 			break;
@@ -277,19 +301,34 @@ static bool has_name(const struct model *m, uint32_t op, struct str name)
 	return op && op < m->op.count && str_eq(model_str(m, m->op.name[op]), name);
 }
 
-/* Records come in much the same order in every list, which is often that of the graph: a good guess
- * saves the look-up. */
-static op_id find_op(struct run *run, struct str name)
+/* Records come in much the same order in every list: as in the same list of the step before, as in the
+ * list of another device, or in that of the graph. A good guess saves the look-up. */
+static op_id guess_op(struct run *run, struct str name)
 {
 	const struct model *m = run->r.b->m;
 	uint32_t next = run->ops[run->last].next;
 
-	if (OW_LIKELY(has_name(m, next, name)))
+	for (uint32_t ahead = 0; run->before && ahead < 3; ahead++) {
+		uint32_t event = run->before + ahead;
+
+		if (event < run->events_first && has_name(m, m->event.op[event].v, name)) {
+			run->before = event + 1;
+			return m->event.op[event];
+		}
+	}
+	if (has_name(m, next, name))
 		return (op_id){ next };
-	for (uint32_t ahead = 1; ahead < 4; ahead++)
+	for (uint32_t ahead = 1; ahead <= GUESSES; ahead++)
 		if (has_name(m, run->last + ahead, name))
 			return (op_id){ run->last + ahead };
-	return model_find_op(m, name);
+	return (op_id){ 0 };
+}
+
+static op_id find_op(struct run *run, struct str name)
+{
+	op_id op = guess_op(run, name);
+
+	return op.v ? op : model_find_op(run->r.b->m, name);
 }
 
 static bool is_stranger(struct str name)
@@ -533,6 +572,25 @@ static str_id scratch_word(struct run *run)
 	return tf_word(&run->r, buf_str(&run->scratch));
 }
 
+/* The first event that the source read last has of this device, 0 when there is none. */
+static uint32_t events_before(const struct run *run)
+{
+	const struct model *m = run->r.b->m;
+	uint32_t at = run->events_first, found = 0;
+	source_id source = { 0 };
+
+	while (at-- > 1) {
+		track_id track = m->event.track[at];
+
+		if (source.v && m->track.source[track.v].v != source.v)
+			break;
+		source = m->track.source[track.v];
+		if (m->track.name[track.v].v == run->device.lower.v)
+			found = at;
+	}
+	return found;
+}
+
 static void begin_device(struct run *run, struct str name)
 {
 	struct device *d = &run->device;
@@ -560,6 +618,7 @@ static void begin_device(struct run *run, struct str name)
 	run->has_accelerator |= tf_device_is_accelerator(lower);
 	run->has_streams |= tf_device_is_accelerator(lower) && d->all_streams;
 	run->last = 0;
+	run->before = run->device_count++ < DEVICES_GUESSED ? events_before(run) : 0;
 }
 
 static void end_device(struct run *run)
@@ -733,6 +792,7 @@ ow_status tf_run_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, bool
 {
 	struct run run = { .number = step == TF_NEXT_STEP ? next_step(ctx->b->m) : step };
 
+	run.events_first = ctx->b->m->event.count;
 	tf_read_begin(&run.r, ctx, bare ? "StepStats" : "RunMetadata", begin, end);
 	tf_tally_init(&run.strangers, ctx->b);
 	buf_init(&run.scratch, ctx->b->m->mem);

@@ -13,9 +13,26 @@
 #define WHOLE_RECORD ((uint64_t)1 << 20)
 #define QUADRATIC_INPUTS 24
 
+/* Names of the nodes to come. Looking a name up takes three steps, each into memory that is far away:
+ * slot, entry, text. So each step is taken for another node ahead, and the next finds it in the cache. */
+#define AHEAD 4 /* nodes, a power of two */
+#define AHEAD_NAMES 4 /* of a node: its own and its first inputs */
+
+struct ahead {
+	uint64_t next; /* offset of the next record to look at */
+	unsigned at;
+	struct {
+		unsigned count;
+		uint64_t hash[AHEAD_NAMES];
+	} nodes[AHEAD];
+};
+
 struct graph {
 	struct tf_read r;
 	struct tf_tally types, devices;
+	struct tf_shape_memory shapes;
+	struct ahead ahead;
+	uint32_t input_base;
 	uint64_t nodes, inputs, control_inputs, functions, duplicates, bad_ports;
 	uint64_t bad_port_offset, duplicate_offset;
 	int64_t producer;
@@ -31,29 +48,36 @@ struct node {
 	shape_id shape;
 	uint32_t input_first, output_first;
 	uint64_t inputs, control_inputs;
+	bool is_new; /* no op can have its name */
 };
 
 /* "name", "name:1", "^name"; the port is cut off first, then one ^. */
+static struct str input_name(struct str text, struct str *port, bool *control)
+{
+	size_t colon = str_find_char(text, ':');
+
+	*port = (struct str){ 0 };
+	if (colon != STR_NONE) {
+		*port = str_skip(text, colon + 1);
+		text = str_first(text, colon);
+	}
+	*control = text.len && text.ptr[0] == '^';
+	return *control ? str_skip(text, 1) : text;
+}
+
 static void add_input(struct graph *g, struct node *n, struct str text)
 {
 	struct builder *b = g->r.b;
-	struct str name = text;
-	size_t colon = str_find_char(text, ':');
+	struct str port_text;
+	bool control;
+	struct str name = input_name(text, &port_text, &control);
 	int64_t port = 0;
-	bool control = false;
 
-	if (colon != STR_NONE) {
-		name = str_first(text, colon);
-		if (!str_to_i64(str_skip(text, colon + 1), &port) || port < INT32_MIN ||
-		    port > INT32_MAX) {
-			port = 0;
-			if (!g->bad_ports++)
-				g->bad_port_offset = g->r.record;
-		}
-	}
-	if (name.len && name.ptr[0] == '^') {
-		name = str_skip(name, 1);
-		control = true;
+	if (port_text.ptr &&
+	    (!str_to_i64(port_text, &port) || port < INT32_MIN || port > INT32_MAX)) {
+		port = 0;
+		if (!g->bad_ports++)
+			g->bad_port_offset = g->r.record;
 	}
 	builder_add_op_input(b, &(struct op_input_row){
 					.name = tf_text(&g->r, name),
@@ -104,8 +128,9 @@ static void share_ports(struct builder *b, uint32_t first)
 				t->shown_port[i] = t->shown_port[j];
 }
 
-static void add_outputs(struct graph *g, struct node *n, struct pb list)
+static void add_outputs(struct graph *g, struct node *n, struct str message)
 {
+	struct pb list = pb_over(message.ptr, message.len);
 	struct builder *b = g->r.b;
 	struct pb_field f;
 
@@ -116,7 +141,8 @@ static void add_outputs(struct graph *g, struct node *n, struct pb list)
 		builder_add_op_output(
 			b, &(struct op_output_row){
 				   .index = (int32_t)(b->m->op_output.count - n->output_first),
-				   .shape = tf_shape_static(b, pb_message(&f)) });
+				   .shape = tf_shape_recall(&g->shapes, b, pb_str(&f),
+							    tf_shape_static) });
 	}
 }
 
@@ -134,8 +160,9 @@ static enum attr attr_of(struct str key)
 }
 
 /* One entry of the map of attributes; the values are a oneof, whose last member counts. */
-static enum pb_problem add_attr(struct graph *g, struct node *n, struct pb entry)
+static enum pb_problem add_attr(struct graph *g, struct node *n, struct str message)
 {
+	struct pb entry = pb_over(message.ptr, message.len);
 	struct str key = { 0 }, value = { 0 };
 	struct pb_field f, last = { 0 };
 	struct pb r;
@@ -158,11 +185,11 @@ static enum pb_problem add_attr(struct graph *g, struct node *n, struct pb entry
 	switch (attr_of(key)) {
 	case ATTR_SHAPE:
 		if (last.tag == PB_TAG(7, PB_BYTES))
-			n->shape = tf_shape_static(g->r.b, pb_message(&last));
+			n->shape = tf_shape_static(g->r.b, pb_str(&last));
 		break;
 	case ATTR_OUTPUT_SHAPES:
 		if (last.tag == PB_TAG(1, PB_BYTES))
-			add_outputs(g, n, pb_message(&last));
+			add_outputs(g, n, pb_str(&last));
 		break;
 	case ATTR_DATA_FORMAT:
 		if (last.tag == PB_TAG(2, PB_BYTES))
@@ -174,11 +201,21 @@ static enum pb_problem add_attr(struct graph *g, struct node *n, struct pb entry
 	return PB_OK;
 }
 
+static void add_name(struct graph *g, struct node *n, struct str name)
+{
+	uint32_t strings = g->r.b->m->strings.count;
+
+	n->name = tf_text(&g->r, name);
+	/* A new text cannot be the name of an op. */
+	n->is_new = g->r.b->m->strings.count != strings;
+	tf_prefetch(&g->r.b->m->op_by_name, map_hash_u64(n->name.v, 1));
+}
+
 static enum pb_problem add_field(struct graph *g, struct node *n, const struct pb_field *f)
 {
 	switch (f->tag) {
 	case PB_TAG(1, PB_BYTES):
-		n->name = tf_text(&g->r, pb_str(f));
+		add_name(g, n, pb_str(f));
 		break;
 	case PB_TAG(2, PB_BYTES):
 		n->type = tf_word(&g->r, pb_str(f));
@@ -190,7 +227,7 @@ static enum pb_problem add_field(struct graph *g, struct node *n, const struct p
 		n->device = tf_word(&g->r, pb_str(f));
 		break;
 	case PB_TAG(5, PB_BYTES):
-		return add_attr(g, n, pb_message(f));
+		return add_attr(g, n, pb_str(f));
 	default:
 		break;
 	}
@@ -218,7 +255,7 @@ static void add_node(struct graph *g, const struct node *n, const struct pb_stre
 		g->unknown += !builder_find_op(b, n->name).v;
 		return;
 	}
-	if (builder_find_op(b, n->name).v) {
+	if (!n->is_new && builder_find_op(b, n->name).v) {
 		drop_rows(m, n);
 		if (!g->duplicates++)
 			g->duplicate_offset = f->start;
@@ -306,6 +343,86 @@ static void read_node(struct graph *g, const struct pb_stream_field *f)
 		drop_rows(m, &n);
 }
 
+/* ---- looking ahead ---- */
+
+/* Names of the record at ahead.next, if it is in the window already. */
+static void scan_ahead(struct graph *g)
+{
+	const struct window *w = &g->r.window;
+	struct ahead *a = &g->ahead;
+	size_t at = (size_t)(a->next - w->base), slot = a->at++ % AHEAD;
+	struct pb_field f;
+	struct pb r;
+
+	a->nodes[slot].count = 0;
+	if (a->next < w->base || a->next - w->base >= w->len)
+		return;
+	r = pb_over(w->buf + at, w->len - at);
+	if (!pb_next(&r, &f))
+		return;
+	a->next += (uint64_t)(r.at - (w->buf + at));
+	if (f.tag != PB_TAG(1, PB_BYTES))
+		return;
+	r = pb_message(&f);
+	while (a->nodes[slot].count < AHEAD_NAMES && pb_next(&r, &f) && f.tag <= PB_TAG(3, PB_BYTES)) {
+		bool control;
+		struct str port;
+		uint64_t hash;
+
+		if (f.tag == PB_TAG(2, PB_BYTES))
+			continue;
+		hash = str_hash(f.tag == PB_TAG(3, PB_BYTES) ? input_name(pb_str(&f), &port, &control)
+							      : pb_str(&f));
+		tf_prefetch(&g->r.b->m->strings.map, hash);
+		a->nodes[slot].hash[a->nodes[slot].count++] = hash;
+	}
+}
+
+static void look_ahead(struct graph *g)
+{
+	const struct strings *s = &g->r.b->m->strings;
+	struct ahead *a = &g->ahead;
+	size_t entry = (a->at - 1) % AHEAD, text = (a->at - 2) % AHEAD;
+
+	for (unsigned i = 0; i < a->nodes[entry].count; i++)
+		__builtin_prefetch(&s->text[map_find(&s->map, a->nodes[entry].hash[i]).value]);
+	for (unsigned i = 0; i < a->nodes[text].count; i++) {
+		struct str found = s->text[map_find(&s->map, a->nodes[text].hash[i]).value];
+
+		__builtin_prefetch(found.ptr);
+		__builtin_prefetch(found.ptr + found.len);
+	}
+	if (a->next < g->r.stream.at) { /* it fell behind at the end of the window */
+		a->next = g->r.stream.at;
+		scan_ahead(g);
+		scan_ahead(g);
+	}
+	scan_ahead(g);
+}
+
+/* ---- the whole ---- */
+
+/* Edges to the ops they name. Those to later graphs stay for the freeze. */
+static void resolve_inputs(struct graph *g)
+{
+	struct model *m = g->r.b->m;
+	size_t size = (size_t)m->strings.count * sizeof(uint32_t);
+	uint32_t *by_name;
+
+	if (g->r.b->status != OW_OK || m->op_input.count == g->input_base)
+		return;
+	by_name = mem_zalloc(m->mem, size);
+	if (!by_name) {
+		builder_fail(g->r.b, error_no_memory(g->r.b->err));
+		return;
+	}
+	for (uint32_t i = 1; i < m->op.count; i++)
+		by_name[m->op.name[i].v] = i;
+	for (uint32_t i = g->input_base; i < m->op_input.count; i++)
+		m->op_input.src[i].v = by_name[m->op_input.name[i].v];
+	mem_free(m->mem, by_name, size);
+}
+
 static void count_functions(struct graph *g, const struct pb_stream_field *f)
 {
 	struct pb_stream_field part;
@@ -365,11 +482,13 @@ static ow_status read_graph(struct graph *g, struct import_ctx *ctx, uint64_t be
 	struct pb_stream_field f;
 
 	tf_read_begin(&g->r, ctx, "GraphDef", begin, end);
+	g->input_base = ctx->b->m->op_input.count;
 	tf_tally_init(&g->types, ctx->b);
 	tf_tally_init(&g->devices, ctx->b);
 	while (tf_next(&g->r, &f))
 		switch (f.tag) {
 		case PB_TAG(1, PB_BYTES):
+			look_ahead(g);
 			read_node(g, &f);
 			break;
 		case PB_TAG(2, PB_BYTES):
@@ -381,6 +500,7 @@ static ow_status read_graph(struct graph *g, struct import_ctx *ctx, uint64_t be
 		default:
 			break;
 		}
+	resolve_inputs(g);
 	note_oddities(g);
 	add_facts(g, facts);
 	tf_tally_release(&g->types);

@@ -75,6 +75,13 @@ strset_id tf_set_add(struct tf_read *r, strset_id set, str_id member);
 /* Lowers the model's time unit to microseconds, the unit of all TensorFlow sources. */
 void tf_time_unit(struct builder *b);
 
+/* Brings the place of a hash into the cache before it is looked at. */
+static inline void tf_prefetch(const struct map *map, uint64_t hash)
+{
+	if (map->slots)
+		__builtin_prefetch(&map->slots[(size_t)(hash >> 32) & map->mask]);
+}
+
 /* Value of a proto int32 read as a varint. */
 static inline int32_t tf_int32(uint64_t value)
 {

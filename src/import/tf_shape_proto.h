@@ -6,9 +6,23 @@
 #include "wire/pb.h"
 
 /* As tfprof sees static shapes: a scalar becomes [1]; no dimensions and an unknown rank become nil. */
-shape_id tf_shape_static(struct builder *b, struct pb shape);
+shape_id tf_shape_static(struct builder *b, struct str message);
 /* As it is: a scalar has rank 0, an unknown rank is -1. */
-shape_id tf_shape_real(struct builder *b, struct pb shape);
+shape_id tf_shape_real(struct builder *b, struct str message);
+
+/* A file has few distinct shapes: remembers serialized ones, so that they are not read again. Zeroed
+ * to begin with; one memory for one of the two functions. */
+#define TF_SHAPE_MEMORY 256 /* a power of two */
+#define TF_SHAPE_BYTES 31
+struct tf_shape_memory {
+	struct {
+		uint8_t len; /* of the message, plus one; 0 = empty slot */
+		uint8_t bytes[TF_SHAPE_BYTES];
+		shape_id id;
+	} slots[TF_SHAPE_MEMORY];
+};
+shape_id tf_shape_recall(struct tf_shape_memory *memory, struct builder *b, struct str message,
+			 shape_id (*read)(struct builder *, struct str));
 
 /* Dimensions as they are read; more than a few go to memory of their own. */
 #define TF_DIMS_SMALL 16
