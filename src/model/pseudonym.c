@@ -285,6 +285,24 @@ void pseudonym_word(struct pseudonyms *p, struct str word, struct buf *out)
 		buf_add_str(out, item->stands_for_it);
 }
 
+/* Also words that are kept elsewhere: in a path "train" is the user's. They are told apart by a
+ * separator in front, which no component has. */
+static void hidden_word(struct pseudonyms *p, struct str word, struct buf *out)
+{
+	const struct pseudonym_word *item = find_word(p, word, str_hash(word));
+	char *marked;
+
+	if (!item || item->word.ptr != item->stands_for_it.ptr) {
+		pseudonym_word(p, word, out);
+		return;
+	}
+	marked = arena_printf(&p->arena, "/%.*s", STR_ARG(word));
+	if (marked)
+		pseudonym_word(p, str_from(marked), out);
+	else
+		p->failed = true;
+}
+
 /* ---- names and paths ---- */
 
 static bool is_digit(char c)
@@ -354,7 +372,7 @@ static void add_file(struct pseudonyms *p, struct str name, struct buf *out)
 	while ((dot = str_rfind_char(str_first(name, stem), '.')) != STR_NONE && dot > 0 &&
 	       is_usual(str_skip(str_first(name, stem), dot + 1)))
 		stem = dot;
-	pseudonym_word(p, str_first(name, stem), out);
+	hidden_word(p, str_first(name, stem), out);
 	buf_add_str(out, str_skip(name, stem));
 }
 
@@ -380,7 +398,7 @@ void pseudonym_path(struct pseudonyms *p, struct str path, struct buf *out)
 	for (size_t i = 0; end != STR_NONE && i <= end; i++) {
 		if (path.ptr[i] != '/' && path.ptr[i] != '\\')
 			continue;
-		pseudonym_word(p, str_make(path.ptr + begin, i - begin), out);
+		hidden_word(p, str_make(path.ptr + begin, i - begin), out);
 		buf_add_char(out, path.ptr[i]);
 		begin = i + 1;
 	}

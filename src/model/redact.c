@@ -56,6 +56,20 @@ static void each_name(struct redaction *r, str_id *column, uint32_t count)
 		column[i] = name_id(r, column[i]);
 }
 
+/* Ids of trace events may be texts. */
+static bool is_text_id(const struct redaction *r, uint64_t id)
+{
+	return id & MODEL_TEXT_ID && (id & ~MODEL_TEXT_ID) < r->m->strings.count;
+}
+
+static void each_id(struct redaction *r, uint64_t *column, uint32_t count)
+{
+	for (uint32_t i = 1; column && i < count; i++)
+		if (is_text_id(r, column[i]))
+			column[i] = MODEL_TEXT_ID |
+				    translate(r, (str_id){ (uint32_t)column[i] }, pseudonym_word).v;
+}
+
 /* ---- what stays ---- */
 
 /* CamelCase, maybe after underscores, as registered op types are; functions of the user that are
@@ -151,7 +165,12 @@ static void redact_ops(struct redaction *r)
 	each_name(r, m->op_input.name, m->op_input.count);
 	each_name(r, m->tensor.name, m->tensor.count);
 	each_name(r, m->event.name, m->event.count);
+	each_name(r, m->flow.name, m->flow.count);
 	each(r, m->event.category, m->event.count, pseudonym_word);
+	each(r, m->flow.category, m->flow.count, pseudonym_word);
+	each_id(r, m->event_key.id, m->event_key.count);
+	each_id(r, m->flow.id, m->flow.count);
+	each(r, m->event_key.scope, m->event_key.count, pseudonym_word);
 }
 
 /* Tracks of devices are called like the device. */
@@ -165,9 +184,11 @@ static void redact_tracks(struct redaction *r)
 		if (!is_kept(r, m->track.process[i]))
 			m->track.process[i] = translate(r, m->track.process[i], pseudonym_word);
 	}
+	each(r, m->track.labels, m->track.count, pseudonym_word);
 	each(r, m->step.name, m->step.count, pseudonym_word);
 	each(r, m->counter.name, m->counter.count, pseudonym_word);
 	each(r, m->counter.series, m->counter.count, pseudonym_word);
+	each(r, m->counter.instance, m->counter.count, pseudonym_word);
 }
 
 static void redact_frames(struct redaction *r)
@@ -351,6 +372,8 @@ static void forget_records(struct model *m)
 {
 	for (uint32_t i = 0; m->event.args_size && i < m->event.count; i++)
 		m->event.args_size[i] = 0;
+	for (uint32_t i = 0; m->event_args.args_size && i < m->event_args.count; i++)
+		m->event_args.args_size[i] = 0;
 	for (uint32_t i = 0; m->op.record_size && i < m->op.count; i++)
 		m->op.record_size[i] = 0;
 	for (uint32_t i = 0; m->op.code_size && i < m->op.count; i++)
@@ -404,8 +427,17 @@ static void mark_used(const struct model *m, const struct table_info *info, uint
 	}
 }
 
-static ow_status blank_unused(struct model *m, struct error *err)
+static void mark_text_ids(const struct redaction *r, const uint64_t *column, uint32_t count,
+			  uint8_t *used)
 {
+	for (uint32_t i = 1; column && i < count; i++)
+		if (is_text_id(r, column[i]))
+			used[(uint32_t)column[i]] = 1;
+}
+
+static ow_status blank_unused(struct redaction *r, struct error *err)
+{
+	struct model *m = r->m;
 	uint32_t count = m->strings.count;
 	uint8_t *used = mem_zalloc(m->mem, count);
 
@@ -413,6 +445,8 @@ static ow_status blank_unused(struct model *m, struct error *err)
 		return error_no_memory(err);
 	for (int t = 0; t < TABLE_COUNT; t++)
 		mark_used(m, &model_tables[t], used);
+	mark_text_ids(r, m->event_key.id, m->event_key.count, used);
+	mark_text_ids(r, m->flow.id, m->flow.count, used);
 	for (uint32_t i = 1; i < count; i++) {
 		struct str *text = &m->strings.text[i];
 
@@ -441,7 +475,7 @@ static ow_status redact_all(struct redaction *r, struct error *err)
 		return error_no_memory(err);
 	forget_records(m);
 	OW_TRY(rebuild_lookups(m, err));
-	return blank_unused(m, err);
+	return blank_unused(r, err);
 }
 
 ow_status model_redact(struct model *m, struct error *err)
