@@ -5,12 +5,18 @@
  */
 #include "import/tf_code.h"
 
+#include "import/tf_stacks.h"
 #include "wire/pb.h"
+
+/* Raw frames are short, as they refer to texts by id; those with texts in them are found by their
+ * place in model.code. */
+#define INLINE_BYTES 19
 
 struct known_frame {
 	uint64_t offset; /* of its raw bytes in model.code */
 	uint32_t size;
 	frame_id frame;
+	uint8_t bytes[INLINE_BYTES];
 };
 
 struct known_text {
@@ -180,6 +186,7 @@ static void remember(struct tf_code *code, struct builder *b, uint64_t hash, str
 		     frame_id frame)
 {
 	void *known = code->known;
+	struct known_frame *fresh;
 
 	if (!mem_grow(code->mem, &known, &code->known_cap, code->known_count + 1,
 		      sizeof(*code->known)) ||
@@ -187,60 +194,117 @@ static void remember(struct tf_code *code, struct builder *b, uint64_t hash, str
 		builder_fail(b, error_no_memory(b->err));
 		return;
 	}
-	code->known[code->known_count++] =
-		(struct known_frame){ (uint64_t)(bytes.ptr - b->m->code.ptr), (uint32_t)bytes.len,
-				      frame };
+	fresh = &code->known[code->known_count++];
+	fresh->offset = (uint64_t)(bytes.ptr - b->m->code.ptr);
+	fresh->size = (uint32_t)bytes.len;
+	fresh->frame = frame;
+	if (bytes.len <= INLINE_BYTES)
+		memcpy(fresh->bytes, bytes.ptr, bytes.len);
 }
 
-static frame_id frame_of(struct tf_code *code, struct builder *b, struct str bytes)
+static bool same_bytes(const struct known_frame *known, const struct model *m, struct str bytes)
 {
-	uint64_t hash = str_hash(bytes);
+	const void *have = known->bytes;
+
+	if (known->size != bytes.len)
+		return false;
+	if (bytes.len > INLINE_BYTES)
+		have = m->code.ptr + known->offset;
+	return memcmp(have, bytes.ptr, bytes.len) == 0;
+}
+
+static frame_id frame_of(struct tf_code *code, struct builder *b, struct str bytes, uint64_t hash)
+{
 	frame_id frame;
 
 	for (struct map_iter it = map_find(&code->by_bytes, hash); it.value;
-	     it = map_next(&code->by_bytes, it)) {
-		const struct known_frame *known = &code->known[it.value];
-
-		if (known->size == bytes.len &&
-		    memcmp(b->m->code.ptr + known->offset, bytes.ptr, bytes.len) == 0)
-			return known->frame;
-	}
+	     it = map_next(&code->by_bytes, it))
+		if (OW_LIKELY(same_bytes(&code->known[it.value], b->m, bytes)))
+			return code->known[it.value].frame;
 	frame = decode_frame(code, b, bytes);
 	remember(code, b, hash, bytes, frame);
 	return frame;
 }
 
-static stack_id stack_of(struct tf_code *code, struct builder *b, struct str bytes)
+/* Frames that are looked up together, so that their cache misses overlap. */
+#define BATCH 32
+
+struct batch {
+	size_t count;
+	struct str bytes[BATCH];
+	uint64_t hash[BATCH];
+};
+
+static void flush(struct tf_code *code, struct builder *b, struct batch *batch,
+		  struct tf_stacks *stacks)
 {
-	struct pb r = pb_over(bytes.ptr, bytes.len);
-	stack_id stack = { 0 };
+	const struct map *map = &code->by_bytes;
+
+	for (size_t i = 0; i < batch->count; i++)
+		__builtin_prefetch(&code->known[map_find(map, batch->hash[i]).value]);
+	for (size_t i = 0; i < batch->count; i++)
+		tf_stacks_push(stacks, frame_of(code, b, batch->bytes[i], batch->hash[i]));
+	batch->count = 0;
+}
+
+static void add_to_batch(struct tf_code *code, struct batch *batch, struct str bytes)
+{
+	const struct map *map = &code->by_bytes;
+	uint64_t hash = str_hash(bytes);
+
+	if (map->slots)
+		__builtin_prefetch(&map->slots[(size_t)(hash >> 32) & map->mask]);
+	batch->bytes[batch->count] = bytes;
+	batch->hash[batch->count++] = hash;
+}
+
+static bool is_ours(const struct tf_code *code, const struct model *m, uint32_t op)
+{
+	uint64_t offset = COLUMN_GET(m->op.code_offset, op);
+
+	return COLUMN_GET(m->op.code_size, op) && offset >= code->begin && offset < code->end;
+}
+
+/* All traces of the source as frames, outermost first. */
+static ow_status read_traces(struct tf_code *code, struct builder *b, struct tf_stacks *stacks)
+{
+	struct model *m = b->m;
+	struct batch batch = { 0 };
 	struct pb_field f;
 
-	while (pb_next(&r, &f))
-		if (f.tag == PB_TAG(1, PB_BYTES))
-			stack = builder_stack(b, stack, frame_of(code, b, pb_str(&f)));
-	return stack;
+	for (uint32_t i = 1; i < m->op.count && b->status == OW_OK; i++) {
+		struct pb r;
+
+		if (!is_ours(code, m, i))
+			continue;
+		tf_stacks_begin(stacks, (op_id){ i });
+		r = pb_over(m->code.ptr + m->op.code_offset[i], m->op.code_size[i]);
+		while (pb_next(&r, &f)) {
+			if (f.tag == PB_TAG(1, PB_BYTES))
+				add_to_batch(code, &batch, pb_str(&f));
+			if (batch.count == BATCH)
+				flush(code, b, &batch, stacks);
+		}
+		flush(code, b, &batch, stacks);
+	}
+	return b->status;
 }
 
 static ow_status decode(struct model *m, void *state, struct error *err)
 {
 	struct tf_code *code = state;
+	struct tf_stacks stacks;
 	struct builder b;
+	ow_status status;
 
 	builder_init(&b, m, err);
-	for (uint32_t i = 1; i < m->op.count && b.status == OW_OK; i++) {
-		uint64_t offset = COLUMN_GET(m->op.code_offset, i);
-		uint32_t size = COLUMN_GET(m->op.code_size, i);
-		stack_id stack;
-
-		if (!size || offset < code->begin || offset >= code->end)
-			continue;
-		stack = stack_of(code, &b, str_make(m->code.ptr + offset, size));
-		if (stack.v)
-			BUILDER_SET(&b, op, stack, (op_id){ i }, stack);
-	}
+	tf_stacks_init(&stacks, &b);
+	status = read_traces(code, &b, &stacks);
 	drop_known(code);
-	return b.status;
+	if (status == OW_OK)
+		status = tf_stacks_build(&stacks);
+	tf_stacks_release(&stacks);
+	return status;
 }
 
 static void release(void *state)
