@@ -224,9 +224,21 @@ ow_status input_adopt_fd(struct input *in, struct mem *mem, const char *name, in
 	return OW_OK;
 }
 
+ow_status input_borrow(struct input *in, const struct input *of, struct error *err)
+{
+	struct input copy = *of;
+
+	OW_TRY(init_input(in, of->mem, of->name, err));
+	copy.name = in->name;
+	copy.borrowed = true;
+	copy.progress = NULL;
+	*in = copy;
+	return OW_OK;
+}
+
 void input_close(struct input *in)
 {
-	if (in->fd >= 0)
+	if (in->fd >= 0 && !in->borrowed)
 		close(in->fd);
 	if (in->data && !in->borrowed)
 		mem_free(in->mem, in->data, in->data_cap);

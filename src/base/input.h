@@ -30,7 +30,7 @@ struct input {
 	int fd;		     /* -1 when the content is in memory */
 	unsigned char *data; /* the whole content, or NULL */
 	size_t data_cap;
-	bool borrowed; /* data belongs to the caller */
+	bool borrowed; /* data and fd belong to somebody else */
 	uint64_t size;
 	struct timespec mtime; /* when opened; a change means that somebody wrote to it */
 	bool regular;	       /* a file on disk, so mtime and size can be compared */
@@ -48,6 +48,8 @@ ow_status input_adopt_memory(struct input *in, struct mem *mem, const char *name
 			     size_t size, size_t cap, struct error *err);
 ow_status input_adopt_fd(struct input *in, struct mem *mem, const char *name, int fd,
 			 struct error *err);
+/* The same bytes as another input, which must outlive this one. */
+ow_status input_borrow(struct input *in, const struct input *of, struct error *err);
 void input_close(struct input *in);
 
 /* Exactly `len` bytes at `offset`, or an error (also when the file has become shorter). */

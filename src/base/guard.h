@@ -1,0 +1,46 @@
+/*
+ * guard.h: reading a mapped file that somebody may cut short meanwhile. Used for our own file format,
+ * whose columns are mapped; every other input is read (input.h).
+ *
+ * Touching a page beyond the end of a file raises SIGBUS. Between guard_enter and guard_leave a handler
+ * is in place that knows our mappings: it puts zeros where the file has no bytes any more and remembers
+ * that; all other faults go to the handler that was there before. Outside of these calls nothing of ours
+ * is installed, so a host process (Python, a server) keeps its own handlers. Any number of threads may be
+ * inside at once, nested as they like.
+ *
+ *	guard_enter(&guard);
+ *	…read map.ptr[0 … len)…
+ *	guard_leave(&guard);
+ *	if (mapping_lost(&map))
+ *		…what was read is void: the file became shorter…
+ */
+#ifndef BASE_GUARD_H
+#define BASE_GUARD_H
+
+#include "base/base.h"
+
+#include <signal.h>
+
+/* A private mapping of a file: it may be written to, which the file never sees. */
+struct mapping {
+	unsigned char *ptr; /* NULL when there is none */
+	size_t len;
+	int slot;
+};
+
+/* False when the file cannot be mapped (or MAPPINGS_MAX are): the caller reads it instead. */
+bool mapping_open(struct mapping *map, int fd, size_t len);
+void mapping_close(struct mapping *map);
+/* Bytes were missing when they were touched. Stays true. */
+bool mapping_lost(const struct mapping *map);
+
+#define MAPPINGS_MAX 256
+
+struct guard {
+	sigset_t mask; /* of this thread, before */
+};
+
+void guard_enter(struct guard *guard);
+void guard_leave(struct guard *guard);
+
+#endif
