@@ -1,7 +1,9 @@
 /*
- * sink_text.c: any result as a table for people: aligned columns, fitted to the terminal's width by
- * shortening long names in the middle, trees indented. Rows are formatted twice (once to measure), so
- * that nothing but the widths is held. What tfprof prints is in sink_tfprof.c.
+ * sink_text.c: any result as a table for people: aligned columns, trees indented. On a terminal it is
+ * fitted to the width: names in a tree leave out what their parent says, titles take two lines, long
+ * names are shortened in the middle, and at last columns are left out; in a pipe names stay whole, to
+ * be searched for. Rows are formatted twice (once to measure), so that nothing but the widths is held.
+ * What tfprof prints is in sink_tfprof.c.
  */
 #include "sink/human.h"
 #include "sink/writer.h"
@@ -19,10 +21,14 @@ struct table {
 	struct writer w;
 	const struct result *r;
 	const struct sink_options *options;
-	struct buf cell;      /* the cell being measured or written */
+	struct buf cell; /* the cell being measured or written */
+	uint32_t *path;	 /* per depth: the last row there, so the parents of the current one */
+	size_t path_cap;
 	uint32_t name_column; /* the one that is indented */
 	uint32_t shown;	      /* columns that fit */
+	bool tall;	      /* titles take two lines */
 	size_t widths[RESULT_COLUMNS_MAX];
+	size_t least[RESULT_COLUMNS_MAX]; /* how far a column may be narrowed */
 };
 
 static bool is_text(const struct result_column *c)
@@ -62,15 +68,49 @@ static void add_number(struct table *t, const struct result_column *c, uint32_t 
 	buf_add(&t->cell, text, len);
 }
 
-/* Deep trees keep half of the column for the name. */
-static size_t indent_of(const struct table *t, uint32_t row, uint32_t column, size_t width)
+/* In a tree that is too deep for the column, half of it is kept for the name. */
+static size_t indent_of(const struct table *t, uint32_t row, uint32_t column, struct str text,
+			size_t width)
 {
 	size_t indent;
 
 	if (!t->r->depth || column != t->name_column)
 		return 0;
 	indent = (size_t)t->r->depth[row] * INDENT;
-	return MIN(indent, width / 2);
+	return MIN(indent, width - MIN(utf8_width(text), width - width / 2));
+}
+
+/* Told every row in order, before its cells. */
+static void enter_row(struct table *t, uint32_t row)
+{
+	uint32_t depth = t->r->depth ? t->r->depth[row] : 0;
+	size_t known = t->path_cap;
+
+	if (!t->r->depth)
+		return;
+	if (!mem_grow(t->w.mem, (void **)&t->path, &t->path_cap, (size_t)depth + 1,
+		      sizeof(*t->path))) {
+		writer_fail(&t->w, error_no_memory(t->w.err));
+		return;
+	}
+	for (; known < t->path_cap; known++)
+		t->path[known] = row;
+	t->path[depth] = row;
+}
+
+/* On a terminal "a/b/c" below "a/b" is "c": the tree shows the rest. */
+static struct str own_part(const struct table *t, uint32_t row, uint32_t column)
+{
+	struct str name = t->r->columns[column].texts[row], parent;
+	uint32_t depth = t->r->depth ? t->r->depth[row] : 0;
+
+	if (!depth || !t->options->width || column != t->name_column || depth >= t->path_cap)
+		return name;
+	parent = t->r->columns[column].texts[t->path[depth - 1]];
+	if (!parent.len || name.len <= parent.len + 1 || !str_starts(name, parent) ||
+	    name.ptr[parent.len] != '/')
+		return name;
+	return str_skip(name, parent.len + 1);
 }
 
 /* The text of a cell, without its indentation. */
@@ -82,7 +122,7 @@ static struct str cell_text(struct table *t, uint32_t row, uint32_t column)
 	if (c->known && !c->known[row])
 		buf_add_char(&t->cell, '-');
 	else if (c->type == RESULT_TEXT)
-		add_printable(&t->cell, c->texts[row]);
+		add_printable(&t->cell, own_part(t, row, column));
 	else if (c->type == RESULT_BOOL)
 		buf_puts(&t->cell, c->ints[row] ? "yes" : "no");
 	else
@@ -103,34 +143,90 @@ static size_t total_width(const struct table *t)
 	return total;
 }
 
-static void measure(struct table *t)
+/* The two lines of a title, cut at the blank that makes the wider one narrowest; the first is empty
+ * when there is none. */
+static void split_title(struct str title, struct str *first, struct str *second)
 {
-	for (uint32_t c = 0; c < t->r->column_count; c++)
-		t->widths[c] = utf8_width(str_from(title_of(&t->r->columns[c])));
-	for (uint32_t row = 0; row < t->r->row_count && t->w.status == OW_OK; row++)
-		for (uint32_t c = 0; c < t->r->column_count; c++) {
-			size_t width =
-				utf8_width(cell_text(t, row, c)) + indent_of(t, row, c, SIZE_MAX);
+	size_t best = utf8_width(title);
 
-			t->widths[c] = MAX(t->widths[c], width);
-		}
+	*first = STR("");
+	*second = title;
+	for (size_t i = 0; i < title.len; i++) {
+		struct str before = str_first(title, i), after = str_skip(title, i + 1);
+		size_t wider;
+
+		if (title.ptr[i] != ' ')
+			continue;
+		wider = MAX(utf8_width(before), utf8_width(after));
+		if (wider >= best)
+			continue;
+		best = wider;
+		*first = before;
+		*second = after;
+	}
 }
 
-/* Cuts every text column that is wider than `level` to it. */
+static void measure_rows(struct table *t)
+{
+	for (uint32_t row = 0; row < t->r->row_count && t->w.status == OW_OK; row++) {
+		enter_row(t, row);
+		for (uint32_t c = 0; c < t->r->column_count; c++) {
+			struct str text = cell_text(t, row, c);
+			size_t indent = indent_of(t, row, c, text, SIZE_MAX);
+
+			t->widths[c] = MAX(t->widths[c], utf8_width(text) + indent);
+		}
+	}
+}
+
+/* Titles take one line when that fits, else two. */
+static void measure(struct table *t)
+{
+	size_t rows[RESULT_COLUMNS_MAX];
+
+	measure_rows(t);
+	memcpy(rows, t->widths, sizeof(rows));
+	for (uint32_t c = 0; c < t->r->column_count; c++)
+		t->widths[c] = MAX(rows[c], utf8_width(str_from(title_of(&t->r->columns[c]))));
+	if (!t->options->width || total_width(t) <= t->options->width)
+		return;
+	t->tall = true;
+	for (uint32_t c = 0; c < t->r->column_count; c++) {
+		struct str first, second;
+
+		split_title(str_from(title_of(&t->r->columns[c])), &first, &second);
+		t->widths[c] = MAX(rows[c], MAX(utf8_width(first), utf8_width(second)));
+	}
+}
+
+/* A column of numbers is not narrowed; names keep a good part of the line. */
+static void set_least(struct table *t)
+{
+	for (uint32_t c = 0; c < t->r->column_count; c++) {
+		size_t least = t->widths[c];
+
+		if (is_text(&t->r->columns[c]))
+			least = c == t->name_column
+					? MAX((size_t)t->options->width * 2 / 5, (size_t)TEXT_MIN)
+					: TEXT_MIN;
+		t->least[c] = MIN(t->widths[c], least);
+	}
+}
+
+/* How wide the table is when every column wider than `level` is cut to it, as far as it may be. */
 static size_t width_at(const struct table *t, size_t level)
 {
 	size_t total = total_width(t);
 
 	for (uint32_t c = 0; c < t->shown; c++)
-		if (is_text(&t->r->columns[c]) && t->widths[c] > level)
-			total -= t->widths[c] - level;
+		total -= t->widths[c] - MIN(t->widths[c], MAX(level, t->least[c]));
 	return total;
 }
 
-/* The widest level at which the table fits, by bisection; TEXT_MIN when none does. */
+/* The widest level at which the table fits, by bisection; 0 when none does. */
 static size_t fitting_level(const struct table *t, size_t width)
 {
-	size_t low = TEXT_MIN, high = MAX(width, (size_t)TEXT_MIN);
+	size_t low = 0, high = width;
 
 	while (low < high) {
 		size_t middle = low + (high - low + 1) / 2;
@@ -151,12 +247,12 @@ static void fit(struct table *t)
 
 	if (!width || total_width(t) <= width)
 		return;
-	while (t->shown > 1 && width_at(t, TEXT_MIN) > width)
+	set_least(t);
+	while (t->shown > 1 && width_at(t, 0) > width)
 		t->shown--;
 	level = fitting_level(t, width);
 	for (uint32_t c = 0; c < t->shown; c++)
-		if (is_text(&t->r->columns[c]))
-			t->widths[c] = MIN(t->widths[c], level);
+		t->widths[c] = MIN(t->widths[c], MAX(level, t->least[c]));
 }
 
 /* ---- rows ---- */
@@ -220,24 +316,63 @@ static void put_cell(struct table *t, uint32_t column, struct str text, size_t i
 	writer_repeat(&t->w, ' ', last ? 0 : GAP);
 }
 
-static void put_header(struct table *t)
+static bool title_is_tall(const struct table *t, uint32_t column, struct str *first,
+			  struct str *second)
+{
+	struct str title = str_from(title_of(&t->r->columns[column]));
+
+	*first = STR("");
+	*second = title;
+	if (t->tall && utf8_width(title) > t->widths[column])
+		split_title(title, first, second);
+	return first->len > 0;
+}
+
+static void put_header_line(struct table *t, bool second_line)
 {
 	style(t, STYLE_BOLD);
-	for (uint32_t c = 0; c < t->shown; c++)
-		put_cell(t, c, str_from(title_of(&t->r->columns[c])), 0);
+	for (uint32_t c = 0; c < t->shown; c++) {
+		struct str first, second;
+
+		(void)title_is_tall(t, c, &first, &second);
+		put_cell(t, c, second_line ? second : first, 0);
+	}
 	style(t, STYLE_OFF);
 	writer_char(&t->w, '\n');
 }
 
+static void put_header(struct table *t)
+{
+	bool tall = false;
+	struct str first, second;
+
+	for (uint32_t c = 0; c < t->shown; c++)
+		tall |= title_is_tall(t, c, &first, &second);
+	if (tall)
+		put_header_line(t, false);
+	put_header_line(t, true);
+}
+
+/* What is unknown or nothing should not catch the eye. */
+static bool is_faint(const struct result_column *c, uint32_t row)
+{
+	if (c->known && !c->known[row])
+		return true;
+	return c->type == RESULT_REAL  ? c->reals[row] == 0
+	       : c->type == RESULT_INT ? !c->ints[row]
+				       : false;
+}
+
 static void put_row(struct table *t, uint32_t row)
 {
+	enter_row(t, row);
 	for (uint32_t c = 0; c < t->shown; c++) {
-		const struct result_column *column = &t->r->columns[c];
-		bool faint = column->known && !column->known[row];
+		bool faint = is_faint(&t->r->columns[c], row);
+		struct str text = cell_text(t, row, c);
 
 		if (faint)
 			style(t, STYLE_DIM);
-		put_cell(t, c, cell_text(t, row, c), indent_of(t, row, c, t->widths[c]));
+		put_cell(t, c, text, indent_of(t, row, c, text, t->widths[c]));
 		if (faint)
 			style(t, STYLE_OFF);
 	}
@@ -246,10 +381,12 @@ static void put_row(struct table *t, uint32_t row)
 
 static void put_left_out(struct table *t)
 {
-	if (t->shown == t->r->column_count)
+	uint32_t left = t->r->column_count - t->shown;
+
+	if (!left)
 		return;
 	style(t, STYLE_DIM);
-	writer_printf(&t->w, "%u more columns in a wider terminal:", t->r->column_count - t->shown);
+	writer_printf(&t->w, "%u more column%s in a wider terminal:", left, left == 1 ? "" : "s");
 	for (uint32_t c = t->shown; c < t->r->column_count; c++) {
 		writer_puts(&t->w, c > t->shown ? ", " : " ");
 		writer_puts(&t->w, title_of(&t->r->columns[c]));
@@ -311,6 +448,8 @@ static ow_status text_write(struct result *result, const struct sink_options *op
 	put_left_out(&t);
 	put_footer(&t);
 	buf_release(&t.cell);
+	if (t.path)
+		mem_free(result->mem, t.path, t.path_cap * sizeof(*t.path));
 	return writer_finish(&t.w);
 }
 
