@@ -226,7 +226,8 @@ static bool parse_value(struct options *options, struct arena *arena, const stru
 	switch (option->kind) {
 	case OPTION_INT32:
 	case OPTION_INT64:
-		return str_to_i64(value, &number) && set_int(options, option, number);
+		/* White space around a number is no error: lines of a DOS file end in \r. */
+		return str_to_i64(str_trim(value), &number) && set_int(options, option, number);
 	case OPTION_ORDER:
 		if (!is_one_of(value, order_values, ARRAY_COUNT(order_values)))
 			return false;

@@ -219,13 +219,13 @@ static void run_line(struct shell *shell, struct str line)
 		complain("E: Invalid argument: First string must be a valid command.\n");
 		return;
 	}
+	snprintf(name, sizeof(name), "%.*s", STR_ARG(word));
 	about = rest;
-	if (command->run == run_help && next_word(&about, &word) && help_about(shell, word))
+	if (command->run == run_help && next_word(&about, &word) && !str_trim(about).len &&
+	    help_about(shell, word))
 		return;
-	next_word(&(struct str){ line.ptr, line.len }, &word);
 	if (!parse_options(shell, rest, &options))
 		return;
-	snprintf(name, sizeof(name), "%.*s", STR_ARG(word));
 	command->run(shell, name, &options);
 	fflush(stdout);
 }

@@ -238,32 +238,37 @@ static bool set_checkpoint(ow_profile *profile, const char *path)
 	return false;
 }
 
-static bool load_profile(ow_profile *profile, const char *path)
+/* A profile that is there but none: the shell is told and goes on with nothing, as the original does;
+ * anything else ends the program. */
+static bool load_profile(ow_profile **profile, const struct ow_open_options *open, const char *path,
+			 bool one_shot)
 {
 	struct ow_file_options options = { sizeof(options), "profile", INT64_MIN };
 	struct ow_error err;
+	ow_status status = ow_profile_add_file(*profile, path, &options, NULL, &err);
 
-	if (ow_profile_add_file(profile, path, &options, NULL, &err) == OW_OK)
+	if (status == OW_OK)
 		return true;
 	complain_status("Failed to read profile: ", &err);
-	return false;
+	if (one_shot || (status != OW_E_CORRUPT && status != OW_E_FORMAT))
+		return false;
+	ow_profile_free(*profile);
+	*profile = NULL;
+	return ow_profile_new(open, profile, &err) == OW_OK;
 }
 
-static bool load(struct flags *flags, ow_profile *profile)
+static bool freeze(ow_profile *profile)
 {
 	struct ow_error err;
 
-	printf("Reading Files...\n");
-	if (given(flags->profile_path)) {
-		if (!load_profile(profile, flags->profile_path))
-			return false;
-		if (ow_profile_freeze(profile, &err) != OW_OK) {
-			complain("%s\n", err.text);
-			return false;
-		}
-		/* Set after the freeze: a stored profile's types stay as they are. */
-		return set_checkpoint(profile, flags->checkpoint_path);
-	}
+	if (ow_profile_freeze(profile, &err) == OW_OK)
+		return true;
+	complain("%s\n", err.text);
+	return false;
+}
+
+static bool load_parts(struct flags *flags, ow_profile *profile)
+{
 	printf("Try to use a single --profile_path instead of graph_path,op_log_path,run_meta_path\n");
 	if (given(flags->graph_path) &&
 	    !add(profile, flags->graph_path, "graphdef", INT64_MIN, "Failed to read graph_path: ", NULL))
@@ -272,15 +277,24 @@ static bool load(struct flags *flags, ow_profile *profile)
 	    !add(profile, flags->op_log_path, "oplog", INT64_MIN, "Failed to read op_log_path: ", NULL))
 		return false;
 	printf("Parsing Inputs...\n");
+	/* Once more: now there are ops to mark; those of the run metadata come later and stay unmarked. */
 	if (!set_checkpoint(profile, flags->checkpoint_path))
 		return false;
-	if (given(flags->run_meta_path) &&
-	    !add_run_metadata(profile, flags->arena, flags->run_meta_path))
+	return !given(flags->run_meta_path) ||
+	       add_run_metadata(profile, flags->arena, flags->run_meta_path);
+}
+
+static bool load(struct flags *flags, ow_profile **profile, const struct ow_open_options *open,
+		 bool one_shot)
+{
+	printf("Reading Files...\n");
+	if (!set_checkpoint(*profile, flags->checkpoint_path))
 		return false;
-	if (ow_profile_freeze(profile, &err) == OW_OK)
-		return true;
-	complain("%s\n", err.text);
-	return false;
+	if (!given(flags->profile_path))
+		return load_parts(flags, *profile) && freeze(*profile);
+	if (!load_profile(profile, open, flags->profile_path, one_shot) || !*profile)
+		return false;
+	return freeze(*profile);
 }
 
 static bool is_one_shot(const char *word)
@@ -293,15 +307,17 @@ static bool is_one_shot(const char *word)
 	return false;
 }
 
-static int run(struct flags *flags, ow_profile *profile, const char *command)
+static int run(struct flags *flags, ow_profile **profile, const struct ow_open_options *open,
+	       const char *command)
 {
-	struct show show = { .profile = profile, .tfprof = true };
+	struct show show = { .tfprof = true };
 
-	if (!load(flags, profile)) {
+	if (!load(flags, profile, open, is_one_shot(command))) {
 		fflush(stdout);
-		return 1;
+		return EXIT_FAILED;
 	}
 	fflush(stdout);
+	show.profile = *profile;
 	terminal_look(&show.terminal);
 	if (!is_one_shot(command)) {
 		show.pager = show.terminal.in;
@@ -312,7 +328,7 @@ static int run(struct flags *flags, ow_profile *profile, const char *command)
 		(void)show_advice(&show, "text");
 	else
 		(void)show_view(&show, command, &flags->options);
-	return 0;
+	return EXIT_GOOD;
 }
 
 static int check_and_run(struct flags *flags, const char *program)
@@ -347,7 +363,7 @@ static int check_and_run(struct flags *flags, const char *program)
 		complain("%s\n", err.text);
 		return 1;
 	}
-	code = run(flags, profile, command);
+	code = run(flags, &profile, &open, command);
 	ow_profile_free(profile);
 	return code;
 }
