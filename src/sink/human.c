@@ -108,6 +108,20 @@ size_t human_real(char *to, double value, enum result_unit unit, bool full)
 	return print_unit(to, value, unit);
 }
 
+struct str human_fit_end(struct str s, size_t columns)
+{
+	size_t width = utf8_width(s);
+
+	while (s.len && width > columns) {
+		uint32_t code;
+		size_t used = utf8_decode(s, &code);
+
+		width -= utf8_width(str_first(s, used));
+		s = str_skip(s, used);
+	}
+	return s;
+}
+
 const struct metric_info metric_infos[METRIC_COUNT] = {
 	[METRIC_BYTES] = { "bytes", "requested memory", RESULT_BYTES },
 	[METRIC_PEAK_BYTES] = { "peak_bytes", "peak memory", RESULT_BYTES },

@@ -1,6 +1,6 @@
 /*
- * human.h: numbers for people, and which metric a word means. Used by the text table and the flame
- * graph. tfprof's own formats are in sink_tfprof.c and differ on purpose.
+ * human.h: numbers and shortened names for people, and which metric a word means. Used by the text
+ * table and the flame graph. tfprof's own formats are in sink_tfprof.c and differ on purpose.
  */
 #ifndef SINK_HUMAN_H
 #define SINK_HUMAN_H
@@ -14,6 +14,9 @@
  * comes as it is: 1234567ns, 45600000B. */
 size_t human_int(char *to, int64_t value, enum result_unit unit, bool full);
 size_t human_real(char *to, double value, enum result_unit unit, bool full);
+
+/* The end of a text that takes at most `columns` of a terminal; utf8_fit gives the start. */
+struct str human_fit_end(struct str s, size_t columns);
 
 struct metric_info {
 	const char *name;  /* as after --select */

@@ -263,21 +263,6 @@ static void style(struct table *t, const char *code)
 		writer_puts(&t->w, code);
 }
 
-/* The end of a text that takes at most `columns`. */
-static struct str fit_end(struct str s, size_t columns)
-{
-	size_t width = utf8_width(s);
-
-	while (s.len && width > columns) {
-		uint32_t code;
-		size_t used = utf8_decode(s, &code);
-
-		width -= utf8_width(str_first(s, used));
-		s = str_skip(s, used);
-	}
-	return s;
-}
-
 /* The end of a name tells more than its start: it gets the larger part. Returns columns taken. */
 static size_t put_shortened(struct writer *w, struct str s, size_t width)
 {
@@ -291,7 +276,7 @@ static size_t put_shortened(struct writer *w, struct str s, size_t width)
 	if (!width)
 		return 0;
 	head = utf8_fit(s, (width - 1) * 2 / 5);
-	tail = fit_end(s, width - 1 - utf8_width(head));
+	tail = human_fit_end(s, width - 1 - utf8_width(head));
 	writer_str(w, head);
 	writer_puts(w, ELLIPSIS);
 	writer_str(w, tail);
