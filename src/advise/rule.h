@@ -12,11 +12,11 @@ enum severity { SEVERITY_INFO, SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH };
 
 struct finding {
 	enum severity severity;
-	struct str what;    /* one line, or several (tfprof's report text, exactly) */
-	struct str where;   /* op, scope, source line, device; may be empty */
-	struct str advice;  /* what to try */
-	int64_t gain_ns;    /* estimated saving per step, 0 when unknown */
-	double confidence;  /* 0…1 */
+	struct str what;   /* one line, or several (tfprof's report text, exactly) */
+	struct str where;  /* op, scope, source line, device; may be empty */
+	struct str advice; /* what to try */
+	int64_t gain_ns;   /* estimated saving per step, 0 when unknown */
+	double confidence; /* 0…1 */
 };
 
 struct findings {
@@ -29,10 +29,10 @@ struct findings {
 };
 
 struct rule {
-	const char *name;     /* rules.def */
-	const char *summary;  /* one line */
-	const char *checker;  /* name of the tfprof checker it is, or NULL */
-	const char *doc;      /* page under docs/rules */
+	const char *name;    /* rules.def */
+	const char *summary; /* one line */
+	const char *checker; /* name of the tfprof checker it is, or NULL */
+	const char *doc;     /* page under docs/rules */
 	ow_status (*check)(struct model *m, struct findings *out, struct error *err);
 };
 

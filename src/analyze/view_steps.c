@@ -98,6 +98,7 @@ static int by_value(const void *a, const void *b)
 static double outlier_limit(const struct step_sums *sums, uint32_t count, int64_t *values)
 {
 	double sum = 0, squares = 0, mean, sigma, median;
+	int64_t low, high;
 	uint32_t known = 0;
 
 	for (uint32_t i = 0; i < count; i++)
@@ -112,7 +113,9 @@ static double outlier_limit(const struct step_sums *sums, uint32_t count, int64_
 		squares += ((double)values[i] - mean) * ((double)values[i] - mean);
 	sigma = sqrt(squares / known);
 	qsort(values, known, sizeof(*values), by_value);
-	median = ((double)values[(known - 1) / 2] + (double)values[known / 2]) / 2;
+	low = values[(known - 1) / 2];
+	high = values[known / 2];
+	median = ((double)low + (double)high) / 2;
 	return MIN(OUTLIER_MEDIANS * median, mean + OUTLIER_SIGMAS * sigma);
 }
 
