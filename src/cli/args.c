@@ -199,7 +199,7 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 }
 
 /* How many single edits make one word of the other; for suggestions only, so short words. */
-static size_t distance(struct str a, const char *b)
+size_t word_distance(struct str a, const char *b)
 {
 	size_t row[64], len = strlen(b);
 
@@ -228,14 +228,14 @@ static void unknown_option(const char *word, struct str name)
 	size_t least = 4;
 
 	for (size_t i = 0; i < ARRAY_COUNT(flag_table); i++)
-		if (distance(name, flag_table[i].name) < least) {
+		if (word_distance(name, flag_table[i].name) < least) {
 			best = flag_table[i].name;
-			least = distance(name, best);
+			least = word_distance(name, best);
 		}
 	for (size_t i = 0; i < OPTION_COUNT; i++)
-		if (distance(name, option_table[i].name) < least) {
+		if (word_distance(name, option_table[i].name) < least) {
 			best = option_table[i].name;
-			least = distance(name, best);
+			least = word_distance(name, best);
 		}
 	complain("opwatch: unknown option '%s'", word);
 	if (best) {

@@ -53,6 +53,16 @@ static void format_bytes(char *to, size_t size, double bytes)
 		snprintf(to, size, "%.2f GB", bytes / 1e9);
 }
 
+static void format_count(char *to, size_t size, double count)
+{
+	static const char *const units[] = { "", " k", " M", " G", " T", " P", " E" };
+	size_t unit = 0;
+
+	for (; count >= 1000 && unit + 1 < ARRAY_COUNT(units); unit++)
+		count /= 1000;
+	snprintf(to, size, "%.4g%s", count, units[unit]);
+}
+
 static const char *plural(uint64_t count)
 {
 	return count == 1 ? "" : "s";
@@ -186,43 +196,25 @@ static void print_top_tree(const struct overview *o, const char *name, const cha
 	ow_result_free(r);
 }
 
-/* The lines of code with the largest own time, wherever they are in the tree. */
+/* The lines of the user's code that created the costliest ops. */
 static void print_top_lines(const struct overview *o)
 {
-	uint32_t column, best[TOP_ROWS], count = 0;
 	struct ow_view_options options;
 	ow_result *r;
-	double root;
 
 	if (!ow_profile_has_code(o->profile))
 		return;
 	ow_view_options_init(&options);
-	options.max_depth = INT32_MAX;
-	options.min_micros = 1;
-	r = view(o, "code", &options);
-	if (!r)
-		return;
-	column = ow_result_find(r, "micros");
-	root = ow_result_rows(r) ? ow_result_real(r, 0, ow_result_find(r, "total_micros")) : 0;
-	for (uint32_t i = 1; i < ow_result_rows(r); i++) {
-		uint32_t at = count;
+	options.limit = TOP_ROWS;
+	r = view(o, "lines", &options);
+	for (uint32_t i = 0; r && i < ow_result_rows(r); i++) {
+		double time = ow_result_real(r, i, ow_result_find(r, "time_ns")) / 1e3;
 
-		if (ow_result_real(r, i, column) <= 0)
-			continue;
-		while (at && ow_result_real(r, best[at - 1], column) < ow_result_real(r, i, column))
-			at--;
-		if (at == TOP_ROWS)
-			continue;
-		count = MIN(count + 1, TOP_ROWS);
-		memmove(best + at + 1, best + at, (count - at - 1) * sizeof(*best));
-		best[at] = i;
-	}
-	if (count && root > 0)
-		heading(o, "Lines that make them");
-	for (uint32_t i = 0; i < count && root > 0; i++) {
-		double value = ow_result_real(r, best[i], column);
-
-		print_row(o, r, best[i], value, 100 * value / root, true);
+		if (time <= 0)
+			break;
+		if (!i)
+			heading(o, "Lines that make them");
+		print_row(o, r, i, time, ow_result_real(r, i, ow_result_find(r, "percent")), true);
 	}
 	ow_result_free(r);
 }
@@ -245,19 +237,21 @@ static void print_static_top(const struct overview *o, const char *metric, const
 		return;
 	column = ow_result_find(r, metric);
 	sum = column_sum(r, column);
-	if (sum > 0) {
-		heading(o, title);
-		printf("  %.4g in all\n", sum);
-	}
 	for (uint32_t i = 0; sum > 0 && i < ow_result_rows(r) && shown < TOP_ROWS; i++) {
 		double value = ow_result_real(r, i, column);
+		char text[32];
 		size_t len;
 		const char *name = ow_result_text(r, i, ow_result_find(r, "name"), &len);
 
-		if (value > 0) {
-			printf("  %10.4g %5.1f %%  %.*s\n", value, 100 * value / sum, (int)len, name);
-			shown++;
+		if (value <= 0)
+			continue;
+		if (!shown++) {
+			heading(o, title);
+			format_count(text, sizeof(text), sum);
+			printf("  %s in all\n", text);
 		}
+		format_count(text, sizeof(text), value);
+		printf("  %10s %5.1f %%  %.*s\n", text, 100 * value / sum, (int)len, name);
 	}
 	ow_result_free(r);
 }
@@ -305,13 +299,13 @@ static void print_notes(const struct overview *o)
 	uint32_t rows = r ? ow_result_rows(r) : 0, limit = o->args->verbose ? rows : 8;
 
 	if (rows)
-		heading(o, "Damaged, missing or doubtful");
+		heading(o, ow_profile_damaged(o->profile) ? "Damaged, missing or doubtful" : "Notes");
 	for (uint32_t i = 0; i < rows && i < limit; i++) {
 		const char *source = ow_result_text(r, i, ow_result_find(r, "source"), NULL);
 		int64_t count = ow_result_int(r, i, ow_result_find(r, "count"));
 
 		printf("  ");
-		if (*source)
+		if (*source && o->args->file_count > 1)
 			printf("%s: ", source);
 		printf("%s", ow_result_text(r, i, ow_result_find(r, "text"), NULL));
 		if (count > 1)

@@ -47,6 +47,7 @@ int finish_code(const struct args *args, const ow_profile *profile, ow_status st
 /* args.c */
 bool args_parse(struct args *args, int argc, char **argv);
 void args_print_options(void);
+size_t word_distance(struct str a, const char *b);
 void print_help(const char *topic);
 
 void show_from_args(const struct args *args, ow_profile *profile, struct show *show);

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #define COMMAND(name) &cmd_##name,
 const struct command *const command_table[] = {
@@ -41,6 +42,37 @@ static void init_args(struct args *args, struct arena *arena)
 	terminal_look(&args->terminal);
 }
 
+static void try_name(struct str word, const char *name, const char **best, size_t *least)
+{
+	size_t edits = word_distance(word, name);
+
+	if (edits < *least) {
+		*best = name;
+		*least = edits;
+	}
+}
+
+/* A first word that is neither a file nor a command was most likely meant to be one. */
+static bool mistyped_command(const struct args *args)
+{
+	const char *word = args->files[0], *best = NULL;
+	struct ow_part_info view;
+	size_t least = 3;
+
+	if (args->file_count < 2 || strpbrk(word, "/.*?[") || access(word, F_OK) == 0 ||
+	    strcmp(word, "-") == 0)
+		return false;
+	for (size_t i = 0; i < command_count; i++)
+		try_name(str_from(word), command_table[i]->name, &best, &least);
+	for (size_t i = 0; ow_view_info(i, &view); i++)
+		try_name(str_from(word), view.name, &best, &least);
+	complain("opwatch: '%s' is neither a command nor a file", word);
+	if (best)
+		complain("; did you mean '%s'?", best);
+	complain("\nTry 'opwatch --help'.\n");
+	return true;
+}
+
 static int run(struct args *args, int argc, char **argv)
 {
 	const struct command *command = &cmd_overview;
@@ -58,6 +90,8 @@ static int run(struct args *args, int argc, char **argv)
 		print_help(args->command);
 		return EXIT_GOOD;
 	}
+	if (command == &cmd_overview && args->file_count && mistyped_command(args))
+		return EXIT_USAGE;
 	return command->run(args);
 }
 

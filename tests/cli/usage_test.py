@@ -53,6 +53,9 @@ class UsageTest(unittest.TestCase):
         self.assertIn("opwatch formats", p.stderr)
         p = run("op", SAMPLE, "--ordr-by", "micros")
         self.assertIn("--order-by", p.stderr)
+        p = run("scop", SAMPLE)
+        self.assertEqual(p.returncode, 2)
+        self.assertIn("'scope'", p.stderr)
         p = run("op", SAMPLE, "--order-by", "speed")
         self.assertIn("accelerator_micros", p.stderr)
 

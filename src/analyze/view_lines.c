@@ -1,0 +1,191 @@
+/*
+ * view_lines.c: the lines of the user's own code, with what the ops they created cost. The code view
+ * shows whole call trees and ends in the library's frames, where every op is made; here an op counts
+ * for the innermost frame outside of libraries, so that a line can be found and changed.
+ */
+#include "analyze/view.h"
+#include "model/metrics.h"
+
+enum {
+	COLUMN_NAME,
+	COLUMN_MICROS,
+	COLUMN_PERCENT,
+	COLUMN_ACCELERATOR,
+	COLUMN_CPU,
+	COLUMN_BYTES,
+	COLUMN_FLOAT_OPS,
+	COLUMN_OPS,
+	COLUMN_TYPE,
+	COLUMN_TEXT,
+	COLUMN_FILE,
+	COLUMN_LINE,
+	COLUMN_FUNCTION
+};
+
+struct line {
+	uint32_t frame;
+	int64_t ops, total[METRIC_COUNT];
+	uint32_t top_op; /* the op that takes the most time */
+	int64_t top_ns;
+};
+
+/* Where installed packages live, and what interpreters call themselves. */
+static bool is_library(struct str file)
+{
+	static const char *const places[] = { "/site-packages/",     "/dist-packages/",
+					      "/tensorflow/python/", "/tensorflow_core/",
+					      "/lib/python",	     "<frozen ",
+					      "<string>",	     "<built-in",
+					      "/torch/",	     "/jax/" };
+
+	for (size_t i = 0; i < ARRAY_COUNT(places); i++)
+		if (str_has(file, str_from(places[i])))
+			return true;
+	return !file.len;
+}
+
+/* own[stack] = the innermost frame of the user's, or the innermost of all. Parents come before their
+ * children in the table. */
+static uint32_t *own_frames(const struct model *m, struct arena *scratch)
+{
+	uint32_t *own = ARENA_ARRAY(scratch, uint32_t, m->stack.count);
+	uint8_t *library = ARENA_ARRAY(scratch, uint8_t, m->frame.count);
+
+	if (!own || !library)
+		return NULL;
+	for (uint32_t i = 1; i < m->frame.count; i++)
+		library[i] = is_library(model_str(m, m->frame.file[i]));
+	for (uint32_t i = 1; i < m->stack.count; i++) {
+		uint32_t frame = m->stack.frame[i].v, parent = m->stack.parent[i].v;
+		uint32_t outer = parent < i ? own[parent] : 0;
+
+		own[i] = library[frame] && outer && !library[outer] ? outer : frame;
+	}
+	return own;
+}
+
+static void add_op(const struct model *m, struct line *line, op_id op, const int64_t *value)
+{
+	(void)m;
+	line->ops++;
+	for (int k = 0; k < METRIC_COUNT; k++)
+		line->total[k] = wrap_add(line->total[k], value[k]);
+	if (!line->top_op || value[METRIC_MICROS] > line->top_ns) {
+		line->top_op = op.v;
+		line->top_ns = value[METRIC_MICROS];
+	}
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct line *x = a, *y = b;
+	int64_t tx = x->total[METRIC_MICROS], ty = y->total[METRIC_MICROS];
+
+	if (tx != ty)
+		return tx > ty ? -1 : 1;
+	if (x->ops != y->ops)
+		return x->ops > y->ops ? -1 : 1;
+	return (x->frame > y->frame) - (x->frame < y->frame);
+}
+
+static void add_columns(struct result *out)
+{
+	result_column(out, "name", "line", RESULT_TEXT, RESULT_PLAIN);
+	result_column(out, "time_ns", "time", RESULT_INT, RESULT_NS);
+	result_column(out, "percent", "share", RESULT_REAL, RESULT_PERCENT);
+	result_column(out, "accelerator_ns", "accelerator", RESULT_INT, RESULT_NS);
+	result_column(out, "cpu_ns", "cpu", RESULT_INT, RESULT_NS);
+	result_column(out, "bytes", "memory", RESULT_INT, RESULT_BYTES);
+	result_column(out, "float_ops", "float ops", RESULT_INT, RESULT_COUNT);
+	result_column(out, "ops", "ops", RESULT_INT, RESULT_COUNT);
+	result_column(out, "top_type", "mostly", RESULT_TEXT, RESULT_PLAIN);
+	result_column(out, "text", "source", RESULT_TEXT, RESULT_PLAIN);
+	result_column(out, "file", "file", RESULT_TEXT, RESULT_PLAIN);
+	result_column(out, "line", "number", RESULT_INT, RESULT_PLAIN);
+	result_column(out, "function", "function", RESULT_TEXT, RESULT_PLAIN);
+}
+
+static void add_row(struct result *out, const struct model *m, const struct line *line, int64_t sum)
+{
+	struct str file = model_str(m, m->frame.file[line->frame]);
+	struct str function = model_str(m, m->frame.function[line->frame]);
+	size_t slash = str_rfind_char(file, '/');
+	struct str base = slash == STR_NONE ? file : str_skip(file, slash + 1);
+	uint32_t row = result_row(out, 0);
+	char name[512];
+
+	snprintf(name, sizeof(name), "%.*s:%d %.*s", STR_ARG(base), (int)m->frame.line[line->frame],
+		 STR_ARG(function));
+	result_set_text(out, row, COLUMN_NAME, str_from(name));
+	result_set_int(out, row, COLUMN_MICROS, line->total[METRIC_MICROS]);
+	result_set_real(out, row, COLUMN_PERCENT,
+			sum > 0 ? 100.0 * (double)line->total[METRIC_MICROS] / (double)sum : 0);
+	result_set_int(out, row, COLUMN_ACCELERATOR, line->total[METRIC_ACCELERATOR_MICROS]);
+	result_set_int(out, row, COLUMN_CPU, line->total[METRIC_CPU_MICROS]);
+	result_set_int(out, row, COLUMN_BYTES, line->total[METRIC_BYTES]);
+	result_set_int(out, row, COLUMN_FLOAT_OPS, line->total[METRIC_FLOAT_OPS]);
+	result_set_int(out, row, COLUMN_OPS, line->ops);
+	result_set_model_text(out, row, COLUMN_TYPE, model_str(m, m->op.type[line->top_op]));
+	result_set_model_text(out, row, COLUMN_TEXT, model_str(m, m->frame.text[line->frame]));
+	result_set_model_text(out, row, COLUMN_FILE, file);
+	result_set_int(out, row, COLUMN_LINE, m->frame.line[line->frame]);
+	result_set_model_text(out, row, COLUMN_FUNCTION, function);
+}
+
+static ow_status collect(struct model *m, const struct view_options *options, struct arena *scratch,
+			 struct result *out, struct error *err)
+{
+	uint32_t *own = own_frames(m, scratch), used = 0;
+	struct line *lines = ARENA_ARRAY(scratch, struct line, m->frame.count);
+	struct metric_plan plan;
+	int64_t sum = 0;
+
+	if (!own || !lines)
+		return error_no_memory(err);
+	metric_plan_init(&plan, m, options->step, METRIC_ALL);
+	for (uint32_t i = 1; i < m->op.count; i++) {
+		uint32_t stack = COLUMN_GET(m->op.stack, i).v;
+		int64_t value[METRIC_COUNT] = { 0 };
+
+		if (!stack)
+			continue;
+		metric_eval(&plan, (op_id){ i }, value);
+		add_op(m, &lines[own[stack]], (op_id){ i }, value);
+	}
+	for (uint32_t i = 1; i < m->frame.count; i++) {
+		struct line line = lines[i];
+
+		line.frame = i;
+		if (line.ops) {
+			sum = wrap_add(sum, line.total[METRIC_MICROS]);
+			lines[used++] = line;
+		}
+	}
+	qsort(lines, used, sizeof(*lines), by_time);
+	for (uint32_t i = 0; i < used && (!options->limit || i < options->limit); i++)
+		add_row(out, m, &lines[i], sum);
+	return OW_OK;
+}
+
+static ow_status run(struct model *m, const struct view_options *options, struct result *out,
+		     struct error *err)
+{
+	struct arena scratch;
+	ow_status status;
+
+	OW_TRY(model_require_stacks(m, err));
+	if (options->step >= 0 && !model_find_step(m, options->step).v)
+		return error_set(err, OW_E_NOT_FOUND, "no step %" PRId64 " in this profile",
+				 options->step);
+	add_columns(out);
+	arena_init(&scratch, m->mem);
+	status = collect(m, options, &scratch, out, err);
+	arena_release(&scratch);
+	return status;
+}
+
+const struct view view_lines = {
+	.name = "lines",
+	.summary = "the lines of your code, by what the ops they created cost",
+	.run = run,
+};
