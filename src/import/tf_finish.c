@@ -10,8 +10,10 @@
 
 #include "import/tf_flops.h"
 #include "import/tf_input_shape.h"
+#include "import/tf_weights.h"
 
 #define TOP_TYPES 8
+#define MISSING_MAX 128 /* types with a formula, and room */
 #define PASSES_MAX 3
 
 /* What is known of an op type that occurs in the graph. */
@@ -32,8 +34,6 @@ struct finish {
 	struct tf_flow flow;
 	struct tf_reader reader;
 	struct tf_infer infer;
-	uint64_t weight_nodes; /* constants that are parameters */
-	int64_t weights;
 };
 
 /* ---- op types ---- */
@@ -228,15 +228,6 @@ static ow_status run_graph(struct finish *f)
 
 /* ---- what the model keeps of it ---- */
 
-/* As the importers store static shapes: a scalar is [1]. */
-static shape_id kept_shape(struct finish *f, shape_id id)
-{
-	int32_t rank;
-
-	(void)model_dims(f->m, id, &rank);
-	return id.v && rank == 0 ? builder_shape(f->b, &(int64_t){ 1 }, 1) : id;
-}
-
 static void update_outputs(struct finish *f, uint32_t op)
 {
 	struct model *m = f->m;
@@ -249,7 +240,7 @@ static void update_outputs(struct finish *f, uint32_t op)
 				: tf_flow_output(&f->flow, op, m->op_output.index[row]);
 
 		if (slot && slot->shape.v && !tf_shape_id_full(m, m->op_output.shape[row]))
-			m->op_output.shape[row] = kept_shape(f, slot->shape);
+			m->op_output.shape[row] = tf_kept_shape(f->b, slot->shape);
 	}
 }
 
@@ -264,8 +255,9 @@ static void add_outputs(struct finish *f, uint32_t op)
 		if (!slot->shape.v)
 			continue;
 		if (!builder_add_op_output(
-			     f->b, &(struct op_output_row){ .index = slot->port,
-							    .shape = kept_shape(f, slot->shape) })
+			     f->b,
+			     &(struct op_output_row){ .index = slot->port,
+						      .shape = tf_kept_shape(f->b, slot->shape) })
 			     .v)
 			return;
 		count++;
@@ -284,83 +276,6 @@ static ow_status keep_shapes(struct finish *f)
 		else
 			add_outputs(f, op);
 	}
-	return builder_status(f->b);
-}
-
-/* ---- weights of a frozen graph ---- */
-
-static bool has_type(const struct finish *f, const char *text)
-{
-	str_id name = model_find_str(f->m, str_from(text));
-
-	for (uint32_t op = 1; op < f->m->op.count && name.v; op++)
-		if (f->m->op.type[op].v == name.v && tf_reader_has(&f->reader, op))
-			return true;
-	return false;
-}
-
-static bool has_variables(const struct finish *f)
-{
-	return has_type(f, "VariableV2") || has_type(f, "VarHandleOp") || has_type(f, "Variable") ||
-	       has_type(f, "AutoReloadVariable");
-}
-
-/* float, double, the quantised types, bfloat16 and half. */
-static bool is_weight_type(int64_t dtype)
-{
-	return dtype == 1 || dtype == 2 || (dtype >= 11 && dtype <= 16) || dtype == 19;
-}
-
-/* The freezing tool keeps the Identity through which the variable was read. */
-static bool was_variable(struct finish *f, uint32_t op)
-{
-	struct str name = model_str(f->m, f->m->op.name[op]);
-	char read[512];
-
-	if (name.len + sizeof("/read") > sizeof(read))
-		return false;
-	memcpy(read, name.ptr, name.len);
-	memcpy(read + name.len, "/read", sizeof("/read"));
-	return model_find_op(f->m, str_from(read)).v != 0;
-}
-
-static void add_weights(struct finish *f, uint32_t op)
-{
-	struct tf_slot *slot = tf_flow_output(&f->flow, op, 0);
-	struct tf_shape shape = tf_shape_load(f->m, slot->shape);
-	int64_t count;
-
-	if (f->m->op.shape[op].v || !tf_shape_elements(&shape, &count) || !count)
-		return;
-	begin_op(f, op);
-	if (!is_weight_type(tf_attr_type(tf_attrs(&f->infer), "dtype")))
-		return;
-	if (count == 1 && !was_variable(f, op))
-		return;
-	f->m->op.shape[op] = kept_shape(f, slot->shape);
-	f->weight_nodes++;
-	if (__builtin_add_overflow(f->weights, count, &f->weights))
-		f->weights = INT64_MAX;
-}
-
-/* Without variables the parameters are constants: they count as parameters, too. */
-static ow_status find_weights(struct finish *f)
-{
-	str_id name = model_find_str(f->m, STR("Const"));
-
-	if (!name.v || has_variables(f))
-		return OW_OK;
-	for (uint32_t op = 1; op < f->m->op.count; op++) {
-		if (f->m->op.type[op].v == name.v && tf_reader_has(&f->reader, op))
-			add_weights(f, op);
-		if (f->reader.status != OW_OK)
-			return f->reader.status;
-	}
-	if (f->weight_nodes)
-		builder_note(f->b, NOTE_INFO, OW_NO_OFFSET,
-			     "the graph has no variables, as after freezing: %" PRId64
-			     " parameters were found in %" PRIu64 " constants",
-			     f->weights, f->weight_nodes);
 	return builder_status(f->b);
 }
 
@@ -390,39 +305,41 @@ static ow_status find_missing(struct finish *f)
 	return OW_OK;
 }
 
-static uint64_t missing_of(const struct type *type, bool format)
+struct missing {
+	uint64_t count;
+	struct str type;
+};
+
+static int by_count(const void *a, const void *b)
 {
-	return format ? type->format : type->no_shape;
+	const struct missing *x = a, *y = b;
+
+	if (x->count != y->count)
+		return x->count < y->count ? 1 : -1;
+	return str_cmp(x->type, y->type);
 }
 
 /* "Conv2D 3, MatMul 2, …", the most frequent first. Returns the number of ops. */
 static uint64_t list_missing(const struct finish *f, bool format, char *text, size_t size)
 {
-	uint64_t total = 0, limit = UINT64_MAX;
-	size_t len = 0, listed = 0, kinds = 0, last = 0;
+	struct missing found[MISSING_MAX];
+	size_t count = 0, len = 0;
+	uint64_t total = 0;
 
 	text[0] = '\0';
-	for (size_t i = 1; i < f->type_count; i++) {
-		total += missing_of(&f->types[i], format);
-		kinds += missing_of(&f->types[i], format) != 0;
-	}
-	for (; listed < MIN(kinds, (size_t)TOP_TYPES); listed++) {
-		size_t best = 0;
+	for (size_t i = 1; i < f->type_count && count < MISSING_MAX; i++) {
+		uint64_t n = format ? f->types[i].format : f->types[i].no_shape;
 
-		for (size_t i = 1; i < f->type_count; i++) {
-			uint64_t n = missing_of(&f->types[i], format);
-
-			if ((n < limit || (n == limit && i > last)) && n &&
-			    (!best || n > missing_of(&f->types[best], format)))
-				best = i;
-		}
-		limit = missing_of(&f->types[best], format);
-		last = best;
-		len += (size_t)snprintf(text + len, size - len, "%s%.*s %" PRIu64,
-					listed ? ", " : "",
-					STR_ARG(model_str(f->m, f->types[best].name)), limit);
+		if (n)
+			found[count++] = (struct missing){ n, model_str(f->m, f->types[i].name) };
+		total += n;
 	}
-	if (kinds > listed)
+	if (count)
+		qsort(found, count, sizeof(*found), by_count);
+	for (size_t i = 0; i < MIN(count, (size_t)TOP_TYPES); i++)
+		len += (size_t)snprintf(text + len, size - len, "%s%.*s %" PRIu64, i ? ", " : "",
+					STR_ARG(found[i].type), found[i].count);
+	if (count > TOP_TYPES)
 		snprintf(text + len, size - len, ", …");
 	return total;
 }
@@ -469,12 +386,12 @@ static ow_status finish_graph(struct finish *f, const struct import_options *opt
 	ow_status status;
 
 	OW_TRY(tf_flow_init(&f->flow, f->b));
-	OW_TRY(tf_input_shapes_apply(&f->flow, options, f->err));
+	OW_TRY(tf_input_shapes_apply(&f->flow, &f->reader, options, f->err));
 	f->infer.flow = &f->flow;
 	f->infer.reader = &f->reader;
 	OW_TRY(run_graph(f));
 	f->b->source = graph_source(f);
-	status = find_weights(f);
+	status = tf_weights_find(&f->infer);
 	if (status == OW_OK)
 		status = note_missing(f);
 	f->b->source = before;

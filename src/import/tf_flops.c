@@ -167,7 +167,7 @@ static enum tf_flops_result conv_gradient(struct tf_infer *c, const struct tf_sh
 	struct count a = elements(depth_of), b = elements(other), divisor;
 	int64_t strides[16];
 	size_t count = tf_attr_ints(tf_attrs(c), "strides", strides, ARRAY_COUNT(strides));
-	long double result;
+	double result;
 
 	if (count < 3 || depth_of->rank < 1)
 		return FLOPS_NONE;
@@ -175,10 +175,9 @@ static enum tf_flops_result conv_gradient(struct tf_infer *c, const struct tf_sh
 	divisor = times(times(divisor, strides[1]), strides[2]);
 	if (a.lost || b.lost || divisor.lost || divisor.n == 0)
 		return FLOPS_NO_SHAPE;
-	/* Exact in 128 bits; the quotient is that of two integers rounded to a double. */
-	result = (double)((long double)((__int128)2 * a.n) * (long double)b.n /
-			  (long double)divisor.n);
-	if (!(result > -0x1p63L && result < 0x1p63L))
+	/* TensorFlow divides two integers of any size and rounds to a double. */
+	result = (double)((long double)a.n * 2 * (long double)b.n / (long double)divisor.n);
+	if (result >= 9223372036854775808.0 || result <= -9223372036854775808.0)
 		return FLOPS_NO_SHAPE;
 	*flops = (int64_t)result;
 	return FLOPS_OK;

@@ -90,7 +90,24 @@ static ow_status no_such_op(const struct model *m, const char *text, struct str 
 			 names[0] ? "its placeholders are " : "it has no placeholders", names);
 }
 
-static ow_status apply_one(struct tf_flow *flow, const char *text, struct error *err)
+/* What the graph itself says of an output: its static shape, or what an attribute declares. */
+static struct tf_shape declared_shape(struct tf_flow *flow, struct tf_reader *reader, uint32_t op,
+				      const struct tf_slot *slot)
+{
+	struct tf_shape shape = tf_shape_load(flow->m, slot->shape);
+	struct tf_shape_list list;
+	struct tf_node node;
+
+	if (shape.rank != TF_UNKNOWN)
+		return shape;
+	tf_reader_node(reader, op, &node);
+	list = tf_attr_shapes(&node, "output_shapes");
+	shape = tf_shape_list_at(&list, slot->port);
+	return shape.rank == TF_UNKNOWN && !slot->port ? tf_attr_shape(&node, "shape") : shape;
+}
+
+static ow_status apply_one(struct tf_flow *flow, struct tf_reader *reader, const char *text,
+			   struct error *err)
 {
 	struct str whole = str_from(text), name;
 	size_t equals = str_rfind_char(whole, '=');
@@ -111,19 +128,19 @@ static ow_status apply_one(struct tf_flow *flow, const char *text, struct error 
 	if (!slot)
 		return no_such_op(flow->m, text, name, err);
 	/* Of an old graph an empty shape may stand for an unknown one, so a scalar gives way. */
-	known = tf_shape_load(flow->m, slot->shape);
+	known = declared_shape(flow, reader, op, slot);
 	if (known.rank > 0 && !tf_shape_merge(&shape, &known))
 		return error_set(err, OW_E_USAGE, "--input-shape %s: the graph says that it is %s",
 				 text, tf_shape_text(&known, shown, sizeof(shown)));
 	slot->shape = tf_shape_store(flow->b, &shape);
-	return builder_status(flow->b);
+	return reader->status == OW_OK ? builder_status(flow->b) : reader->status;
 }
 
-ow_status tf_input_shapes_apply(struct tf_flow *flow, const struct import_options *options,
-				struct error *err)
+ow_status tf_input_shapes_apply(struct tf_flow *flow, struct tf_reader *reader,
+				const struct import_options *options, struct error *err)
 {
 	for (size_t i = 0; i < options->input_shape_count; i++)
-		OW_TRY(apply_one(flow, options->input_shapes[i], err));
+		OW_TRY(apply_one(flow, reader, options->input_shapes[i], err));
 	return OW_OK;
 }
 

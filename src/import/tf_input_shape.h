@@ -7,11 +7,12 @@
 
 #include "import/importer.h"
 #include "import/tf_flow.h"
+#include "import/tf_node.h"
 
 /* Takes the shapes into the graph. OW_E_USAGE, with the placeholders that there are, for a text that
  * makes no sense, a name that nothing has or a shape that contradicts the declared one. */
-ow_status tf_input_shapes_apply(struct tf_flow *flow, const struct import_options *options,
-				struct error *err);
+ow_status tf_input_shapes_apply(struct tf_flow *flow, struct tf_reader *reader,
+				const struct import_options *options, struct error *err);
 
 /* "--input-shape X=Nx784 --input-shape Y=…": placeholders and the like whose shape is not known, as
  * something to be filled in. At most `most` of them; the number of all is returned. */
