@@ -3,6 +3,8 @@
  */
 #include "model/builder.h"
 
+#include "model/backing.h"
+
 #include <strings.h>
 
 ow_status builder_fail(struct builder *b, ow_status status)
@@ -32,6 +34,19 @@ static void **column_of(struct table_head *head, const struct column_info *colum
 	return (void **)(void *)((char *)head + column->offset);
 }
 
+/* Columns that lie in a file move to memory of their own. */
+static void *resize_column(struct model *m, void *column, size_t old_size, size_t size)
+{
+	void *moved;
+
+	if (!backing_has(m, column))
+		return mem_realloc(m->mem, column, old_size, size);
+	moved = mem_alloc(m->mem, size);
+	if (moved)
+		memcpy(moved, column, MIN(old_size, size));
+	return moved;
+}
+
 /* Grows every allocated column to the new capacity. A failure half-way leaves larger columns behind
  * the old cap: they are cut back, so that cap stays true for all. */
 static bool grow_columns(struct builder *b, const struct table_info *info, struct table_head *head,
@@ -47,7 +62,7 @@ static bool grow_columns(struct builder *b, const struct table_info *info, struc
 
 		if (!*column && (info->columns[c].need == NEED_RARE || !cap))
 			continue;
-		moved = mem_realloc(mem, *column, (size_t)head->cap * size, (size_t)cap * size);
+		moved = resize_column(b->m, *column, (size_t)head->cap * size, (size_t)cap * size);
 		if (!moved)
 			break;
 		*column = moved;
@@ -111,6 +126,16 @@ bool builder_grow(struct builder *b, enum table_id table, uint32_t more)
 	return true;
 }
 
+/* A model from our own file comes without lookups; whoever adds to it needs them. */
+static bool need_lookups(struct builder *b)
+{
+	if (OW_LIKELY(!atomic_load_explicit(&b->m->no_lookups, memory_order_relaxed)))
+		return true;
+	if (b->status == OW_OK)
+		builder_fail(b, model_make_lookups(b->m, b->err));
+	return b->status == OW_OK;
+}
+
 /* Every table starts with its nil row, so that lookups of nil ids always work. */
 void builder_init(struct builder *b, struct model *m, struct error *err)
 {
@@ -146,7 +171,7 @@ str_id builder_str(struct builder *b, struct str text)
 	void *grown;
 	struct str copy;
 
-	if (!text.len)
+	if (!text.len || !need_lookups(b))
 		return (str_id){ 0 };
 	hash = str_hash(text);
 	for (struct map_iter it = map_find(&s->map, hash); it.value; it = map_next(&s->map, it))
@@ -188,6 +213,8 @@ shape_id builder_shape(struct builder *b, const int64_t *dims, int32_t rank)
 	uint64_t hash = hash_dims(dims, rank);
 	shape_id id;
 
+	if (!need_lookups(b))
+		return (shape_id){ 0 };
 	for (struct map_iter it = map_find(&m->shape_map, hash); it.value;
 	     it = map_next(&m->shape_map, it)) {
 		int32_t have;
@@ -242,6 +269,8 @@ strset_id builder_strset_add(struct builder *b, strset_id set, str_id member)
 	strset_id found;
 	uint64_t hash;
 
+	if (!need_lookups(b))
+		return set;
 	for (; at < count; at++) {
 		int order = str_cmp(model_str(m, old[at]), model_str(m, member));
 
@@ -278,14 +307,22 @@ strset_id builder_strset_add(struct builder *b, strset_id set, str_id member)
 	return b->status == OW_OK ? found : set;
 }
 
+static uint64_t hash_frame(const struct frame_row *row)
+{
+	uint64_t hash = map_hash_u64((uint64_t)row->file.v << 32 | row->function.v,
+				     (uint64_t)(uint32_t)row->line << 32 | (uint32_t)row->function_line);
+
+	return map_hash_u64(hash, row->text.v);
+}
+
 frame_id builder_frame(struct builder *b, const struct frame_row *row)
 {
 	struct model *m = b->m;
-	uint64_t hash = map_hash_u64((uint64_t)row->file.v << 32 | row->function.v,
-				     (uint64_t)(uint32_t)row->line << 32 | (uint32_t)row->function_line);
+	uint64_t hash = hash_frame(row);
 	frame_id id;
 
-	hash = map_hash_u64(hash, row->text.v);
+	if (!need_lookups(b))
+		return (frame_id){ 0 };
 	for (struct map_iter it = map_find(&m->frame_map, hash); it.value;
 	     it = map_next(&m->frame_map, it)) {
 		uint32_t i = it.value;
@@ -308,6 +345,8 @@ stack_id builder_stack(struct builder *b, stack_id parent, frame_id frame)
 	uint64_t hash = map_hash_u64(parent.v, frame.v);
 	stack_id id;
 
+	if (!need_lookups(b))
+		return (stack_id){ 0 };
 	for (struct map_iter it = map_find(&m->stack_map, hash); it.value;
 	     it = map_next(&m->stack_map, it))
 		if (m->stack.parent[it.value].v == parent.v && m->stack.frame[it.value].v == frame.v)
@@ -358,13 +397,21 @@ device_id builder_device(struct builder *b, struct str name)
 	return id;
 }
 
+static uint64_t hash_track(const struct track_row *row)
+{
+	uint64_t hash = map_hash_u64((uint64_t)row->name.v << 32 | row->source.v, row->kind);
+
+	return map_hash_u64(hash, map_hash_u64((uint64_t)row->pid, (uint64_t)row->tid));
+}
+
 track_id builder_track(struct builder *b, const struct track_row *row)
 {
 	struct model *m = b->m;
-	uint64_t hash = map_hash_u64((uint64_t)row->name.v << 32 | row->source.v, row->kind);
+	uint64_t hash = hash_track(row);
 	track_id id;
 
-	hash = map_hash_u64(hash, map_hash_u64((uint64_t)row->pid, (uint64_t)row->tid));
+	if (!need_lookups(b))
+		return (track_id){ 0 };
 	for (struct map_iter it = map_find(&m->track_map, hash); it.value;
 	     it = map_next(&m->track_map, it)) {
 		uint32_t i = it.value;
@@ -382,7 +429,7 @@ track_id builder_track(struct builder *b, const struct track_row *row)
 
 step_id builder_step(struct builder *b, int64_t number)
 {
-	step_id id = model_find_step(b->m, number);
+	step_id id = need_lookups(b) ? model_find_step(b->m, number) : (step_id){ 0 };
 
 	if (id.v)
 		return id;
@@ -425,4 +472,128 @@ source_id builder_new_source(struct builder *b, const struct source_row *row)
 	if (id.v)
 		b->source = id;
 	return id;
+}
+
+/* ---- lookups of a model that came from our own file ---- */
+
+static bool add_strings(struct model *m)
+{
+	struct map *map = &m->strings.map;
+
+	if (!map_reserve(map, m->strings.count))
+		return false;
+	for (uint32_t i = 1; i < m->strings.count; i++)
+		if (m->strings.text[i].len && !map_add(map, str_hash(m->strings.text[i]), i))
+			return false;
+	return true;
+}
+
+static bool add_shapes_and_sets(struct model *m)
+{
+	for (uint32_t i = 1; i < m->shape.count; i++) {
+		int32_t rank;
+		const int64_t *dims = model_dims(m, (shape_id){ i }, &rank);
+
+		if (!map_add(&m->shape_map, hash_dims(dims, rank), i))
+			return false;
+	}
+	for (uint32_t i = 1; i < m->strset.count; i++) {
+		uint32_t count;
+		const str_id *items = model_strset(m, (strset_id){ i }, &count);
+
+		if (!map_add(&m->strset_map, hash_set(items, count), i))
+			return false;
+	}
+	return true;
+}
+
+static bool add_code(struct model *m)
+{
+	if (!map_reserve(&m->frame_map, m->frame.count) || !map_reserve(&m->stack_map, m->stack.count))
+		return false;
+	for (uint32_t i = 1; i < m->frame.count; i++) {
+		struct frame_row row = { .file = m->frame.file[i],
+					 .function = m->frame.function[i],
+					 .line = m->frame.line[i],
+					 .function_line = m->frame.function_line[i],
+					 .text = m->frame.text[i] };
+
+		if (!map_add(&m->frame_map, hash_frame(&row), i))
+			return false;
+	}
+	for (uint32_t i = 1; i < m->stack.count; i++)
+		if (!map_add(&m->stack_map,
+			     map_hash_u64(m->stack.parent[i].v, m->stack.frame[i].v), i))
+			return false;
+	return true;
+}
+
+static bool add_places(struct model *m)
+{
+	for (uint32_t i = 1; i < m->device.count; i++)
+		if (!map_add(&m->device_map, map_hash_u64(m->device.name[i].v, 5), i))
+			return false;
+	for (uint32_t i = 1; i < m->track.count; i++) {
+		struct track_row row = { .name = m->track.name[i],
+					 .pid = m->track.pid[i],
+					 .tid = m->track.tid[i],
+					 .kind = m->track.kind[i],
+					 .source = m->track.source[i] };
+
+		if (!map_add(&m->track_map, hash_track(&row), i))
+			return false;
+	}
+	for (uint32_t i = 1; i < m->step.count; i++)
+		if (!map_add(&m->step_map, map_hash_u64((uint64_t)m->step.number[i], 2), i))
+			return false;
+	return true;
+}
+
+static bool add_ops(struct model *m)
+{
+	if (!map_reserve(&m->op_by_name, m->op.count))
+		return false;
+	for (uint32_t i = 1; i < m->op.count; i++)
+		if (!map_add(&m->op_by_name, map_hash_u64(m->op.name[i].v, 1), i))
+			return false;
+	return true;
+}
+
+static void drop_lookups(struct model *m)
+{
+	struct map *maps[] = { &m->strings.map, &m->op_by_name, &m->shape_map,
+			       &m->strset_map,	&m->frame_map,	&m->stack_map,
+			       &m->track_map,	&m->device_map, &m->step_map };
+
+	for (size_t i = 0; i < ARRAY_COUNT(maps); i++) {
+		map_release(maps[i]);
+		map_init(maps[i], m->mem);
+	}
+}
+
+ow_status model_make_lookups(struct model *m, struct error *err)
+{
+	const uint64_t tables = TABLE_BIT(op) | TABLE_BIT(shape) | TABLE_BIT(dim) |
+				TABLE_BIT(strset) | TABLE_BIT(strset_item) | TABLE_BIT(frame) |
+				TABLE_BIT(stack) | TABLE_BIT(device) | TABLE_BIT(track) |
+				TABLE_BIT(step);
+	struct guard guard;
+	bool made = true;
+
+	if (!atomic_load(&m->no_lookups))
+		return OW_OK;
+	OW_TRY(model_verify(m, tables, err));
+	guard_enter(&guard);
+	pthread_mutex_lock(&m->lock);
+	if (atomic_load(&m->no_lookups)) {
+		made = add_strings(m) && add_ops(m) && add_shapes_and_sets(m) && add_code(m) &&
+		       add_places(m);
+		if (made)
+			atomic_store_explicit(&m->no_lookups, false, memory_order_release);
+		else
+			drop_lookups(m);
+	}
+	pthread_mutex_unlock(&m->lock);
+	guard_leave(&guard);
+	return made ? OW_OK : error_no_memory(err);
 }

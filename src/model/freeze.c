@@ -5,6 +5,8 @@
  */
 #include "model/builder.h"
 
+#include "model/backing.h"
+
 static void resolve_inputs(struct builder *b)
 {
 	struct model *m = b->m;
@@ -69,7 +71,8 @@ static ow_status permute(struct builder *b, enum table_id table, const uint32_t 
 				memcpy(sorted + i * size, (char *)*column + order[i] * size, size);
 		}
 		memset(sorted + count * size, 0, (size_t)(cap - count) * size);
-		mem_free(b->m->mem, *column, (size_t)cap * size);
+		if (!backing_has(b->m, *column))
+			mem_free(b->m->mem, *column, (size_t)cap * size);
 		*column = sorted;
 	}
 	return OW_OK;
@@ -209,8 +212,13 @@ static ow_status sort_by_op_step(struct builder *b, enum table_id table, const u
 	return status;
 }
 
+/* A model that was opened from our own file may be frozen for the second time. */
 static void index_op_steps(struct model *m)
 {
+	memset(m->op.step_first, 0, m->op.count * sizeof(*m->op.step_first));
+	memset(m->op.step_count, 0, m->op.count * sizeof(*m->op.step_count));
+	memset(m->op_step.memory_first, 0, m->op_step.count * sizeof(*m->op_step.memory_first));
+	memset(m->op_step.memory_count, 0, m->op_step.count * sizeof(*m->op_step.memory_count));
 	for (uint32_t i = 1; i < m->op_step.count; i++) {
 		uint32_t op = m->op_step.op[i].v;
 
@@ -255,6 +263,12 @@ ow_status model_freeze(struct builder *b)
 
 	if (b->status != OW_OK)
 		return b->status;
+	if (m->backing && m->backing->frozen) {
+		m->frozen = true;
+		return OW_OK;
+	}
+	if (model_thaw(m, b->err) != OW_OK)
+		return builder_fail(b, b->err ? b->err->status : OW_E_CORRUPT);
 	resolve_inputs(b);
 	OW_TRY(sort_op_steps(b));
 	OW_TRY(sort_by_op_step(b, TABLE_memory, m->memory.op_step, m->memory.count));

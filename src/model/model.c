@@ -1,5 +1,5 @@
 /* model.c: making, freeing and looking things up in a model; see model.h. */
-#include "model/model.h"
+#include "model/backing.h"
 
 #define MODEL_TYPE_SIZE(t, need, type, name, unit, doc)                                            \
 	{ #name, #type, doc, UNIT_##unit, NEED_##need, sizeof(type),                               \
@@ -65,9 +65,10 @@ static void free_tables(struct model *m)
 
 		for (uint32_t c = 0; c < model_tables[t].column_count; c++) {
 			const struct column_info *column = &model_tables[t].columns[c];
+			void *values = *(void **)(table + column->offset);
 
-			mem_free(m->mem, *(void **)(table + column->offset),
-				 (size_t)cap * column->size);
+			if (!backing_has(m, values))
+				mem_free(m->mem, values, (size_t)cap * column->size);
 		}
 	}
 }
@@ -85,6 +86,7 @@ void model_free(struct model *m)
 		return;
 	free_deferred(m->deferred_stacks);
 	free_tables(m);
+	backing_free(m->backing, m->mem);
 	for (size_t i = 0; i < m->input_cap; i++) {
 		if (!m->inputs[i])
 			continue;
@@ -111,10 +113,33 @@ void model_free(struct model *m)
 	mem_free(m->mem, m, sizeof(*m));
 }
 
+#define SEARCHES_MAX 8
+
+/* Lookups of a stored model are made when they are asked for more than a few times: a view that asks for
+ * one name is answered sooner by searching. Without memory for them all are answered that way. */
+static bool has_lookups(const struct model *m)
+{
+	if (OW_LIKELY(!atomic_load_explicit(&m->no_lookups, memory_order_acquire)))
+		return true;
+	if (!m->backing || atomic_fetch_add(&m->backing->searches, 1) < SEARCHES_MAX)
+		return false;
+	return model_make_lookups((struct model *)(uintptr_t)m, NULL) == OW_OK;
+}
+
+static str_id search_str(const struct model *m, struct str text)
+{
+	for (uint32_t i = 1; i < m->strings.count; i++)
+		if (str_eq(m->strings.text[i], text))
+			return (str_id){ i };
+	return (str_id){ 0 };
+}
+
 str_id model_find_str(const struct model *m, struct str text)
 {
 	if (!text.len)
 		return (str_id){ 0 };
+	if (!has_lookups(m))
+		return search_str(m, text);
 	for (struct map_iter it = map_find(&m->strings.map, str_hash(text)); it.value;
 	     it = map_next(&m->strings.map, it))
 		if (str_eq(m->strings.text[it.value], text))
@@ -129,6 +154,12 @@ op_id model_find_op(const struct model *m, struct str name)
 
 	if (!id.v && name.len)
 		return (op_id){ 0 };
+	if (!has_lookups(m)) {
+		for (uint32_t op = 1; op < m->op.count; op++)
+			if (m->op.name[op].v == id.v)
+				return (op_id){ op };
+		return (op_id){ 0 };
+	}
 	for (struct map_iter it = map_find(&m->op_by_name, map_hash_u64(id.v, 1)); it.value;
 	     it = map_next(&m->op_by_name, it))
 		if (m->op.name[it.value].v == id.v)
@@ -138,6 +169,12 @@ op_id model_find_op(const struct model *m, struct str name)
 
 step_id model_find_step(const struct model *m, int64_t number)
 {
+	if (!has_lookups(m)) {
+		for (uint32_t step = 1; step < m->step.count; step++)
+			if (m->step.number[step] == number)
+				return (step_id){ step };
+		return (step_id){ 0 };
+	}
 	for (struct map_iter it = map_find(&m->step_map, map_hash_u64((uint64_t)number, 2)); it.value;
 	     it = map_next(&m->step_map, it))
 		if (m->step.number[it.value] == number)

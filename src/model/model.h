@@ -21,6 +21,7 @@
 #include "model/schema.def"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* One id type per table, so that they cannot be mixed. */
 #define MODEL_ID_TYPE(table, doc)                                                                  \
@@ -168,6 +169,9 @@ struct model {
 
 	struct input **inputs; /* kept open for args and records; index = source id */
 	size_t input_cap;
+
+	struct backing *backing; /* our own file, when columns lie in it; backing.h */
+	atomic_bool no_lookups;	 /* the maps above are not made yet */
 };
 
 struct model *model_new(struct mem *mem, struct error *err);
@@ -231,6 +235,21 @@ struct table_info {
 };
 
 extern const struct table_info model_tables[TABLE_COUNT];
+
+/* ---- rows in our own file; all of these do nothing for any other model ---- */
+/* To be called before rows of these tables (a bit each: 1 << TABLE_op) are read: their checksums and
+ * references are checked, once. OW_E_CORRUPT, or OW_E_IO when the file became shorter. */
+ow_status model_verify(struct model *m, uint64_t tables, struct error *err);
+/* Arguments and records, which are checked only when somebody asks. */
+ow_status model_verify_rest(struct model *m, struct error *err);
+/* The error of a file that became shorter. */
+ow_status model_lost(const struct model *m, struct error *err);
+/* Before anything is added: all is verified, the lookups are made, and the freeze will run again. */
+ow_status model_thaw(struct model *m, struct error *err);
+/* The maps that adding and finding need; builder.c. Once, from any thread. */
+ow_status model_make_lookups(struct model *m, struct error *err);
+/* Ids that name no row, ranges beyond a table: hostile content whose checksum is right. */
+ow_status model_check_table(const struct model *m, enum table_id table, struct error *err);
 
 /* What a view adds up: saturating so that hostile numbers cannot overflow. */
 static inline int64_t us_to_ns(int64_t us)

@@ -1,0 +1,51 @@
+/*
+ * backing.h: a model whose columns lie in our own file (.opw), mapped or in memory. The importer of the
+ * format makes it; the rest of the model only has to know which columns are not its own to free, that
+ * rows are checked before they are read for the first time, and that the lookups are not made yet.
+ *
+ * Columns in a backing may be written to: the mapping is private, the file does not change. Tables grow
+ * by moving to memory of their own (builder_grow).
+ */
+#ifndef MODEL_BACKING_H
+#define MODEL_BACKING_H
+
+#include "base/guard.h"
+#include "model/model.h"
+
+struct backing {
+	struct input file;  /* the bytes; its name is used in messages */
+	struct mapping map; /* of them, or nothing when they are in memory */
+	const unsigned char *begin, *end; /* where columns may lie */
+	bool frozen; /* rows are in the order of a freeze and its columns are filled: nothing to do */
+
+	/* Checksums of a table's columns, or of all that is no table (TABLE_COUNT). */
+	ow_status (*verify)(void *state, int table, struct error *err);
+	void (*release)(void *state);
+	void *state;
+
+	pthread_mutex_t lock;		/* guards verifying */
+	atomic_uint_fast64_t verified; /* a bit per table */
+	atomic_uint searches;		/* lookups answered by searching */
+};
+
+#define TABLE_BIT(table) ((uint64_t)1 << TABLE_##table)
+#define TABLES_ALL (UINT64_MAX >> (64 - TABLE_COUNT))
+_Static_assert(TABLE_COUNT <= 64, "a bit per table");
+
+struct backing *backing_new(struct mem *mem, struct error *err);
+/* Frees it with its file. The columns in it must not be used any more. */
+void backing_free(struct backing *backing, struct mem *mem);
+
+static inline bool backing_has(const struct model *m, const void *column)
+{
+	const struct backing *backing = m->backing;
+	const unsigned char *at = column;
+
+	return backing && at >= backing->begin && at < backing->end;
+}
+
+/* Exchanges tables, strings, lookups, inputs and what is known of the whole between two models of one
+ * struct mem; both keep their arena, their lock and what is deferred. */
+void model_swap(struct model *a, struct model *b);
+
+#endif
