@@ -13,6 +13,9 @@
 #define INDENT 2     /* per level of a tree */
 #define ELLIPSIS "…" /* takes one column */
 
+/* Deeper rows are not indented further: a chain of ops would need gigabytes of blanks. */
+#define LEVELS_MAX 100
+
 #define STYLE_BOLD "\033[1m"
 #define STYLE_DIM "\033[2m"
 #define STYLE_OFF "\033[0m"
@@ -76,7 +79,7 @@ static size_t indent_of(const struct table *t, uint32_t row, uint32_t column, st
 
 	if (!t->r->depth || column != t->name_column)
 		return 0;
-	indent = (size_t)t->r->depth[row] * INDENT;
+	indent = (size_t)MIN(t->r->depth[row], LEVELS_MAX) * INDENT;
 	return MIN(indent, width - MIN(utf8_width(text), width - width / 2));
 }
 
