@@ -30,14 +30,16 @@ static void add_time(struct buf *text, int64_t ns)
 		buf_printf(text, "%.2fsec", (double)us / 1000000.0);
 }
 
-static void add_times(struct buf *text, const int64_t values[METRIC_COUNT])
+/* Own times or totals: `value` is tree_own or tree_total. */
+static void add_times(struct buf *text, const struct tree *tree, const struct tree_node *node,
+		      int64_t (*value)(const struct tree *, const struct tree_node *, enum metric))
 {
 	buf_puts(text, ", cpu: ");
-	add_time(text, values[METRIC_CPU_MICROS]);
+	add_time(text, value(tree, node, METRIC_CPU_MICROS));
 	buf_puts(text, ", accelerator: ");
-	add_time(text, values[METRIC_ACCELERATOR_MICROS]);
+	add_time(text, value(tree, node, METRIC_ACCELERATOR_MICROS));
 	buf_puts(text, ", total: ");
-	add_time(text, values[METRIC_MICROS]);
+	add_time(text, value(tree, node, METRIC_MICROS));
 }
 
 static void begin_line(struct buf *text, bool *first)
@@ -102,7 +104,7 @@ static ow_status report(struct search *s, struct str where, struct str advice)
 /* In the op view the nodes follow the root in display order. */
 static ow_status report_types(struct search *s, const struct tree *tree)
 {
-	double all = (double)tree->nodes[0].total[METRIC_MICROS] / 1000.0 + 1e-10;
+	double all = (double)tree_total(tree, tree->nodes, METRIC_MICROS) / 1000.0 + 1e-10;
 	uint32_t shown = MIN(tree->node_count - 1, (uint32_t)TOP);
 	bool first = true;
 
@@ -113,9 +115,9 @@ static ow_status report_types(struct search *s, const struct tree *tree)
 
 		begin_line(&s->text, &first);
 		buf_printf(&s->text, "top %u operation type: %.*s", i, STR_ARG(node->name));
-		add_times(&s->text, node->own);
+		add_times(&s->text, tree, node, tree_own);
 		buf_printf(&s->text, " (%.2f%%)",
-			   100.0 * ((double)node->own[METRIC_MICROS] / 1000.0) / all);
+			   100.0 * ((double)tree_own(tree, node, METRIC_MICROS) / 1000.0) / all);
 	}
 	return report(s, tree->nodes[1].name,
 		      STR("these kinds of operation take the most time: the op view lists the "
@@ -158,7 +160,7 @@ static ow_status report_scopes(struct search *s, const struct tree *tree)
 			where = node->name;
 		begin_line(&s->text, &first);
 		buf_printf(&s->text, "top %u graph node: %.*s", shown, STR_ARG(node->name));
-		add_times(&s->text, node->own);
+		add_times(&s->text, tree, node, tree_own);
 	}
 	if (!shown)
 		return OW_OK;
@@ -203,12 +205,12 @@ static void add_lines(struct search *s, const struct tree *tree, uint32_t node, 
 	for (int i = 0; i < TOP && child; i++, child = next_sibling(tree, child)) {
 		const struct tree_node *line = &tree->nodes[child];
 
-		if (line->total[METRIC_MICROS] < CODE_MIN_NS)
+		if (tree_total(tree, line, METRIC_MICROS) < CODE_MIN_NS)
 			continue;
 		begin_line(&s->text, first);
 		buf_add_repeat(&s->text, ' ', (size_t)depth * 2);
 		buf_add_str(&s->text, line->name);
-		add_times(&s->text, line->total);
+		add_times(&s->text, tree, line, tree_total);
 		add_lines(s, tree, child, depth + 1, first);
 	}
 }

@@ -320,22 +320,26 @@ ow_status hierarchy_total(struct hierarchy *h)
 {
 	uint32_t width = h->a->width;
 
-	h->totals = arena_push_array(&h->a->scratch, h->count, width * sizeof(*h->totals));
+	h->totals = arena_push_aligned(&h->a->scratch,
+				       (size_t)h->count * width * sizeof(*h->totals), 16);
 	if (!h->totals)
 		return error_no_memory(h->a->err);
-	for (uint32_t i = h->count; i-- > 1;) {
+	/* first by itself, so that the processor can fetch several rows at once */
+	for (uint32_t i = 0; i < h->count; i++) {
 		int64_t *total = h->totals + (size_t)i * width;
 		const int64_t *own = h->flags[i] & NODE_ACCOUNTED ? h->own(h->view, i) : NULL;
-		uint32_t parent = h->links[i].parent;
 
-		if (own)
-			row_add(total, own, width);
-		if (h->flags[i] & NODE_ACCOUNTED)
-			h->flags[i] |= NODE_KEPT;
-		if (!(h->flags[i] & NODE_KEPT))
+		for (uint32_t k = 0; k < width; k++)
+			total[k] = own ? own[k] : 0;
+	}
+	for (uint32_t i = h->count; i-- > 1;) {
+		uint32_t parent = hierarchy_link(h, i)->parent;
+
+		if (!h->flags[i])
 			continue;
-		row_add(h->totals + (size_t)parent * width, total, width);
+		h->flags[i] |= NODE_KEPT;
 		h->flags[parent] |= NODE_KEPT;
+		row_add(h->totals + (size_t)parent * width, h->totals + (size_t)i * width, width);
 	}
 	h->flags[0] |= NODE_KEPT;
 	return OW_OK;

@@ -76,16 +76,25 @@ struct node_link {
 struct hierarchy {
 	struct account *a;
 	uint32_t count;
-	struct node_link *links;
+	const void *links; /* the view's own nodes, which begin with a struct node_link */
+	size_t link_stride;
 	uint8_t *flags;
 	int64_t *totals; /* [node][place] */
+	bool by_name;	 /* siblings are in order of their names */
 	const void *view; /* for the functions below */
 	struct str (*name)(const void *view, uint32_t node);
+	/* Where the name comes among all names; NULL when comparing names is all there is. */
+	uint32_t (*rank)(const void *view, uint32_t node);
 	/* Own values of a node: a row, or NULL for none; pseudo scopes have a definition only. */
 	const int64_t *(*own)(const void *view, uint32_t node);
 	uint32_t (*op_count)(const void *view, uint32_t node); /* for ORDER_OPS */
 	void (*fill)(const void *view, uint32_t node, struct tree_node *to);
 };
+
+static inline const struct node_link *hierarchy_link(const struct hierarchy *h, uint32_t node)
+{
+	return (const void *)((const char *)h->links + node * h->link_stride);
+}
 
 /* Allocates totals and adds up: own values of accounted nodes, totals of kept children. A node is kept
  * if it is accounted or has a kept child. */
@@ -97,11 +106,17 @@ static inline void row_add(int64_t *to, const int64_t *from, uint32_t width)
 		to[i] = wrap_add(to[i], from[i]);
 }
 
-/* Spreads a row over the array of a tree node. */
-static inline void row_spread(const struct account *a, const int64_t *row, int64_t out[METRIC_COUNT])
+/* Copies rows into the values of a tree node; the tree was reserved with a->plan.mask, so places are
+ * the same. own may be NULL. */
+static inline void row_store(struct account *a, uint32_t node, const int64_t *own,
+			     const int64_t *total)
 {
+	int64_t *to = a->tree->values + 2 * (size_t)node * a->width;
+
+	for (uint32_t i = 0; own && i < a->width; i++)
+		to[i] = own[i];
 	for (uint32_t i = 0; i < a->width; i++)
-		out[a->metrics[i]] = row[i];
+		to[a->width + i] = total[i];
 }
 
 #endif

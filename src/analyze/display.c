@@ -11,12 +11,17 @@ struct shown {
 	struct hierarchy *h;
 	struct account *a;
 	uint32_t *node;	  /* in the hierarchy */
-	uint32_t *parent; /* place of the shown parent in this list */
+	uint32_t *parent; /* place of the shown parent in this list; later: in the tree */
 	uint32_t count;
-	uint32_t *tops; /* where the walk starts */
+	uint32_t *tops; /* where the walk starts; NULL = at the top level */
 	uint32_t top_count;
 	uint32_t *above; /* per depth of the walk: the shown node at or above */
 	size_t above_cap;
+	bool lifted; /* some node is not shown below its own parent */
+	/* children of shown node i are list[first[i]] … list[first[i + 1]] */
+	uint32_t *first, *list;
+	struct sort_key *keys;
+	size_t key_count;
 };
 
 bool display_reaches(const struct account *a, const int64_t *own, const int64_t *total)
@@ -54,12 +59,8 @@ void display_sort(const struct account *a, struct sort_key *keys, size_t count)
 {
 	bool sorted = true;
 
-	if (a->order == ORDER_NONE)
-		return;
 	for (size_t i = 0; i < count; i++) {
 		keys[i].position = (uint32_t)i;
-		if (a->order == ORDER_NAME)
-			keys[i].value = 0;
 		if (a->has_root_name && str_eq(keys[i].name, ROOT_NAME))
 			keys[i].value = INT64_MAX; /* before everything else */
 		if (a->order != ORDER_NAME)
@@ -80,8 +81,31 @@ static int64_t sort_value(const struct hierarchy *h, uint32_t node)
 	case ORDER_OPS:
 		return h->op_count(h->view, node);
 	default:
-		return 0;
+		return h->rank ? -(int64_t)h->rank(h->view, node) : 0;
 	}
+}
+
+/* Sorts the children of one shown node. */
+static void sort_children(struct shown *s, uint32_t shown)
+{
+	struct hierarchy *h = s->h;
+	bool names = (s->a->order == ORDER_NAME && !h->rank) || s->a->has_root_name;
+	uint32_t *list = s->list + s->first[shown], count = s->first[shown + 1] - s->first[shown];
+
+	if (count < 2 || s->a->order == ORDER_NONE)
+		return;
+	if (s->a->order == ORDER_NAME && h->by_name && !s->lifted && !s->a->has_root_name)
+		return;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t node = s->node[list[i]];
+
+		s->keys[i] = (struct sort_key){ .row = list[i], .value = sort_value(h, node) };
+		if (names)
+			s->keys[i].name = h->name(h->view, node);
+	}
+	display_sort(s->a, s->keys, count);
+	for (uint32_t i = 0; i < count; i++)
+		list[i] = s->keys[i].row;
 }
 
 /* ---- walking ---- */
@@ -89,24 +113,24 @@ static int64_t sort_value(const struct hierarchy *h, uint32_t node)
 static uint32_t kept_from(const struct hierarchy *h, uint32_t node)
 {
 	while (node && !(h->flags[node] & NODE_KEPT))
-		node = h->links[node].next;
+		node = hierarchy_link(h, node)->next;
 	return node;
 }
 
 static uint32_t first_kept(const struct hierarchy *h, uint32_t node)
 {
-	return kept_from(h, h->links[node].first);
+	return kept_from(h, hierarchy_link(h, node)->first);
 }
 
 static uint32_t next_kept(const struct hierarchy *h, uint32_t node)
 {
-	return kept_from(h, h->links[node].next);
+	return kept_from(h, hierarchy_link(h, node)->next);
 }
 
 /* The next node in pre-order after the subtree of `node`; 0 at the end. */
 static uint32_t after_subtree(const struct hierarchy *h, uint32_t node)
 {
-	for (; node; node = h->links[node].parent) {
+	for (; node; node = hierarchy_link(h, node)->parent) {
 		uint32_t next = next_kept(h, node);
 
 		if (next)
@@ -115,27 +139,24 @@ static uint32_t after_subtree(const struct hierarchy *h, uint32_t node)
 	return 0;
 }
 
-/* The nodes from which the walk starts: the top level, or the first match on each branch. */
+/* With start_name_regexes the walk starts at the first match on each branch. */
 static ow_status find_tops(struct shown *s)
 {
 	struct hierarchy *h = s->h;
-	bool all = s->a->start.everything;
-	uint32_t count = 0;
 
-	s->tops = arena_push_aligned(&s->a->scratch, (size_t)h->count * sizeof(*s->tops),
-				     sizeof(*s->tops));
+	s->tops = arena_push_aligned(&s->a->scratch, (size_t)h->count * sizeof(*s->tops), 4);
 	if (!s->tops)
 		return error_no_memory(s->a->err);
 	for (uint32_t node = first_kept(h, 0); node;) {
-		uint32_t child = all ? 0 : first_kept(h, node);
+		uint32_t child = first_kept(h, node);
 
-		if (all || regex_match(&s->a->start, h->name(h->view, node))) {
-			s->tops[count++] = node;
+		if (regex_match(&s->a->start, h->name(h->view, node))) {
+			s->tops[s->top_count++] = node;
 			child = 0;
 		}
 		node = child ? child : after_subtree(h, node);
 	}
-	s->top_count = count;
+	s->lifted = true;
 	return OW_OK;
 }
 
@@ -164,6 +185,8 @@ static bool visit(struct shown *s, uint32_t node, uint32_t depth, uint32_t max_d
 		s->node[s->count] = node;
 		s->parent[s->count] = s->above[depth - 1];
 		s->above[depth] = s->count++;
+	} else {
+		s->lifted = true;
 	}
 	return !trimmed && depth < max_depth;
 }
@@ -185,34 +208,34 @@ static ow_status walk(struct shown *s, uint32_t top, uint32_t max_depth)
 	uint32_t node = top, depth = 2;
 
 	for (;;) {
-		uint32_t child = 0;
+		uint32_t next = 0;
 
 		if (!room_for_depth(s, depth))
 			return error_no_memory(s->a->err);
 		if (visit(s, node, depth, max_depth))
-			child = first_kept(h, node);
-		if (child) {
-			node = child;
-			depth++;
-			continue;
-		}
-		while (depth > 2 && !next_kept(h, node)) {
-			node = h->links[node].parent;
+			next = first_kept(h, node);
+		depth += next != 0;
+		while (!next && depth > 2) {
+			next = next_kept(h, node);
+			if (next)
+				break;
+			node = hierarchy_link(h, node)->parent;
 			depth--;
 		}
-		if (depth == 2)
+		if (!next)
 			return OW_OK;
-		node = next_kept(h, node);
+		node = next;
 	}
 }
 
 static ow_status choose(struct shown *s)
 {
 	struct account *a = s->a;
+	struct hierarchy *h = s->h;
 	int32_t max_depth = a->options->max_depth;
 
-	s->node = arena_push_aligned(&a->scratch, (size_t)s->h->count * sizeof(uint32_t), 4);
-	s->parent = arena_push_aligned(&a->scratch, (size_t)s->h->count * sizeof(uint32_t), 4);
+	s->node = arena_push_aligned(&a->scratch, (size_t)h->count * sizeof(uint32_t), 4);
+	s->parent = arena_push_aligned(&a->scratch, (size_t)h->count * sizeof(uint32_t), 4);
 	if (!s->node || !s->parent || !room_for_depth(s, 2))
 		return error_no_memory(a->err);
 	s->node[0] = s->parent[0] = 0;
@@ -222,6 +245,10 @@ static ow_status choose(struct shown *s)
 		return OW_OK;
 	for (uint32_t i = 0; i < s->top_count; i++)
 		OW_TRY(walk(s, s->tops[i], (uint32_t)max_depth));
+	if (s->tops)
+		return OW_OK;
+	for (uint32_t top = first_kept(h, 0); top; top = next_kept(h, top))
+		OW_TRY(walk(s, top, (uint32_t)max_depth));
 	return OW_OK;
 }
 
@@ -251,102 +278,70 @@ static void total_shown(struct shown *s)
 
 /* ---- the tree ---- */
 
-/* Children of each shown node, sorted: those of i are at [first[i], first[i + 1]). */
-struct children {
-	uint32_t *first, *list;
-};
-
-static ow_status group_children(struct shown *s, struct children *c)
+static ow_status group_children(struct shown *s)
 {
 	struct arena *arena = &s->a->scratch;
-
-	c->first = ARENA_ARRAY(arena, uint32_t, (size_t)s->count + 2);
-	c->list = arena_push_aligned(arena, (size_t)s->count * sizeof(uint32_t), 4);
-	if (!c->first || !c->list)
-		return error_no_memory(s->a->err);
-	for (uint32_t i = 1; i < s->count; i++)
-		c->first[s->parent[i] + 2]++;
-	for (uint32_t i = 2; i <= s->count; i++)
-		c->first[i] += c->first[i - 1];
-	for (uint32_t i = 1; i < s->count; i++)
-		c->list[c->first[s->parent[i] + 1]++] = i;
-	return OW_OK;
-}
-
-static void sort_range(struct shown *s, uint32_t *list, uint32_t count, struct sort_key *keys)
-{
-	struct hierarchy *h = s->h;
-	bool names = s->a->order == ORDER_NAME || s->a->has_root_name;
-
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t node = s->node[list[i]];
-
-		keys[i] = (struct sort_key){ .row = list[i], .value = sort_value(h, node) };
-		if (names)
-			keys[i].name = h->name(h->view, node);
-	}
-	display_sort(s->a, keys, count);
-	for (uint32_t i = 0; i < count; i++)
-		list[i] = keys[i].row;
-}
-
-static ow_status sort_children(struct shown *s, struct children *c)
-{
 	uint32_t longest = 0;
-	struct sort_key *keys;
 
-	if (s->a->order == ORDER_NONE)
-		return OW_OK;
-	for (uint32_t i = 0; i < s->count; i++)
-		longest = MAX(longest, c->first[i + 1] - c->first[i]);
-	keys = mem_alloc(s->a->mem, (size_t)longest * sizeof(*keys));
-	if (!keys)
+	s->first = ARENA_ARRAY(arena, uint32_t, (size_t)s->count + 2);
+	s->list = arena_push_aligned(arena, (size_t)s->count * sizeof(uint32_t), 4);
+	if (!s->first || !s->list)
 		return error_no_memory(s->a->err);
-	for (uint32_t i = 0; i < s->count; i++)
-		if (c->first[i + 1] - c->first[i] > 1)
-			sort_range(s, c->list + c->first[i], c->first[i + 1] - c->first[i], keys);
-	mem_free(s->a->mem, keys, (size_t)longest * sizeof(*keys));
-	return OW_OK;
+	for (uint32_t i = 1; i < s->count; i++) {
+		uint32_t count = ++s->first[s->parent[i] + 2];
+
+		longest = MAX(longest, count);
+	}
+	for (uint32_t i = 2; i <= s->count; i++)
+		s->first[i] += s->first[i - 1];
+	for (uint32_t i = 1; i < s->count; i++)
+		s->list[s->first[s->parent[i] + 1]++] = i;
+	s->key_count = longest;
+	s->keys = mem_alloc(s->a->mem, s->key_count * sizeof(*s->keys));
+	return s->keys ? OW_OK : error_no_memory(s->a->err);
 }
 
-static void fill_node(struct shown *s, uint32_t shown, struct tree_node *to)
+static void fill_node(struct shown *s, uint32_t shown, uint32_t place)
 {
 	struct hierarchy *h = s->h;
+	struct tree *tree = s->a->tree;
+	struct tree_node *to = &tree->nodes[place];
 	uint32_t node = s->node[shown];
-	const int64_t *own = h->own(h->view, node);
 
+	to->parent = s->parent[shown];
+	if (place) {
+		to->depth = tree->nodes[to->parent].depth + 1;
+		tree->nodes[to->parent].child_count++;
+	}
 	to->name = node ? h->name(h->view, node) : ROOT_NAME;
 	to->accounted = h->flags[node] & NODE_ACCOUNTED;
-	row_spread(s->a, h->totals + (size_t)node * s->a->width, to->total);
-	if (own && node)
-		row_spread(s->a, own, to->own);
+	row_store(s->a, place, node ? h->own(h->view, node) : NULL,
+		  h->totals + (size_t)node * s->a->width);
 	if (node)
 		h->fill(h->view, node, to);
 }
 
-/* Pre-order with an explicit stack, which reuses the list of parents: a node's final place is needed
- * by its children only after it has been popped. */
-static ow_status emit(struct shown *s, const struct children *c)
+/* Pre-order with an explicit stack. Children are sorted when their parent is reached, so that a limit
+ * saves the rest. The list of parents is reused for their places in the tree. */
+static ow_status emit(struct shown *s)
 {
 	struct tree *tree = s->a->tree;
+	uint32_t rows = tree->limit ? MIN(tree->limit, s->count) : s->count;
 	uint32_t *stack = arena_push_aligned(&s->a->scratch, (size_t)s->count * sizeof(*stack), 4);
 	uint32_t top = 0;
 
-	tree->nodes = ARENA_ARRAY(&tree->arena, struct tree_node, s->count);
-	if (!stack || !tree->nodes)
+	if (!stack)
 		return error_no_memory(s->a->err);
+	OW_TRY(tree_reserve(tree, rows, s->a->plan.mask, s->a->err));
 	stack[top++] = 0;
-	while (top) {
+	while (top && tree->node_count < rows) {
 		uint32_t shown = stack[--top], place = tree->node_count++;
-		struct tree_node *node = &tree->nodes[place];
 
-		fill_node(s, shown, node);
-		node->parent = s->parent[shown];
-		node->depth = shown ? tree->nodes[node->parent].depth + 1 : 0;
-		node->child_count = c->first[shown + 1] - c->first[shown];
-		for (uint32_t i = c->first[shown + 1]; i-- > c->first[shown];) {
-			s->parent[c->list[i]] = place;
-			stack[top++] = c->list[i];
+		fill_node(s, shown, place);
+		sort_children(s, shown);
+		for (uint32_t i = s->first[shown + 1]; i-- > s->first[shown];) {
+			s->parent[s->list[i]] = place;
+			stack[top++] = s->list[i];
 		}
 	}
 	return OW_OK;
@@ -355,16 +350,19 @@ static ow_status emit(struct shown *s, const struct children *c)
 ow_status display_hierarchy(struct hierarchy *h)
 {
 	struct shown s = { .h = h, .a = h->a };
-	struct children c = { 0 };
-	ow_status status = find_tops(&s);
+	ow_status status = OW_OK;
 
+	if (!s.a->start.everything)
+		status = find_tops(&s);
 	if (status == OW_OK)
 		status = choose(&s);
 	mem_free(s.a->mem, s.above, s.above_cap * sizeof(*s.above));
 	OW_TRY(status);
 	if (s.a->options->account_displayed_op_only && s.a->tree->kind != TREE_CODE)
 		total_shown(&s);
-	OW_TRY(group_children(&s, &c));
-	OW_TRY(sort_children(&s, &c));
-	return emit(&s, &c);
+	status = group_children(&s);
+	if (status == OW_OK)
+		status = emit(&s);
+	mem_free(s.a->mem, s.keys, s.key_count * sizeof(*s.keys));
+	return status;
 }

@@ -3,39 +3,41 @@
  * (file:line:function), in which equal labels under one parent are one node. Gradients, which TensorFlow
  * makes in one place for everything, are put beside the line of the op whose gradient they are.
  *
- * Children keep the order in which ops, by name, first reach them; pprof output depends on it, too.
+ * Stacks are taken in the order of the model, callers before callees, which keeps neighbours together
+ * in memory; siblings are put afterwards into tfprof's order, that of the first op by name below them.
  */
 #include "analyze/display.h"
 
 #define FUNCTION_MAX 20 /* a function of so many bytes is shortened */
 #define FUNCTION_KEPT 17
-
-struct line {
-	struct code_node node;
-	uint32_t label;
-	uint32_t last_child;
-};
+#define FEW 4 /* children are searched one by one up to this many */
+#define NONE UINT32_MAX
 
 struct lines {
 	struct account *a;
 	struct model *m;
 	const op_id *ops; /* by name */
-	struct line *items;
-	size_t count, cap;
-	struct map by_label;	    /* (parent, label) → line */
-	struct str *labels;	    /* numbered from 1 */
+	uint32_t *rank;	  /* op → place by name */
+
+	struct str *labels; /* from 1; 0 is the root's */
 	size_t label_count, label_cap;
-	struct map by_text;	    /* label text → label */
-	uint32_t *frame_label[2];   /* frame → label; plain, gradient */
-	uint32_t *stack_line[2];    /* stack → line */
-	uint32_t *todo;		    /* stacks on the way up */
-	size_t todo_cap;
-	uint32_t *line_of;	    /* op → line */
-	uint32_t *gradient_first;   /* forward op → its first gradient op */
-	uint32_t *gradient_next;
-	uint32_t forward_count;	    /* ops that are not gradients, with frames */
-	int64_t unaccounted;	    /* forward names without such an op */
-	int64_t *own;		    /* [line][place] */
+	struct map by_text;	  /* label text → label */
+	uint32_t *frame_label[2]; /* frame → label; plain, gradient */
+	uint32_t *label_rank;
+
+	struct code_node *nodes; /* the lines */
+	uint32_t count, cap;
+	uint32_t *first; /* line → least rank of the ops that pass it; later: its row of own values */
+	uint8_t *children; /* line → how many, up to FEW + 1 */
+	struct map many;   /* (parent, label) → line, where there are more than FEW */
+
+	uint32_t *least;      /* stack → least rank of the ops that pass it */
+	uint32_t *stack_line; /* stack → line */
+	uint32_t *line_of;    /* op → line */
+	uint32_t *gradient_first, *gradient_next; /* forward op → its gradients */
+	uint32_t forward_count;			  /* ops that are not gradients, with frames */
+	int64_t unaccounted; /* forward names without such an op */
+	int64_t *own;	     /* rows of lines with ops; 0 is empty */
 };
 
 static stack_id op_stack(const struct lines *l, uint32_t op)
@@ -43,28 +45,34 @@ static stack_id op_stack(const struct lines *l, uint32_t op)
 	return COLUMN_GET(l->m->op.stack, op);
 }
 
+static ow_status no_memory(struct lines *l)
+{
+	return error_no_memory(l->a->err);
+}
+
 /* ---- labels ---- */
 
-/* File name without directories. "scheme://host/path" has a path only after the host; a scheme has two
- * characters or more. */
+static bool is_scheme(struct str s)
+{
+	for (size_t i = 0; i < s.len; i++) {
+		char c = s.ptr[i];
+		bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+
+		if (!letter && (!i || !((c >= '0' && c <= '9') || c == '.')))
+			return false;
+	}
+	return s.len >= 2;
+}
+
+/* File name without directories. "scheme://host/path" has a path only after the host. */
 static struct str base_name(struct str file)
 {
 	size_t scheme = str_find(file, STR("://")), slash;
 
-	if (scheme != STR_NONE && scheme >= 2) {
-		bool ok = true;
-
-		for (size_t i = 0; i < scheme; i++) {
-			char c = file.ptr[i];
-			bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-
-			ok = ok && (letter || (i && ((c >= '0' && c <= '9') || c == '.')));
-		}
-		if (ok) {
-			file = str_skip(file, scheme + 3);
-			slash = str_find_char(file, '/');
-			file = str_skip(file, slash == STR_NONE ? file.len : slash);
-		}
+	if (scheme != STR_NONE && is_scheme(str_first(file, scheme))) {
+		file = str_skip(file, scheme + 3);
+		slash = str_find_char(file, '/');
+		file = str_skip(file, slash == STR_NONE ? file.len : slash);
 	}
 	slash = str_rfind_char(file, '/');
 	return slash == STR_NONE ? file : str_skip(file, slash + 1);
@@ -119,74 +127,209 @@ static uint32_t label_of(struct lines *l, uint32_t frame, bool gradient)
 	return *known;
 }
 
+static int by_label(const void *a, const void *b, void *arg)
+{
+	const struct lines *l = arg;
+
+	return str_cmp(l->labels[*(const uint32_t *)a], l->labels[*(const uint32_t *)b]);
+}
+
+/* Moves the labels into the tree and finds out where each comes by name. */
+static ow_status finish_labels(struct lines *l)
+{
+	struct arena *scratch = &l->a->scratch;
+	struct tree *tree = l->a->tree;
+	uint32_t *order = ARENA_ARRAY(scratch, uint32_t, l->label_count);
+
+	l->label_rank = ARENA_ARRAY(scratch, uint32_t, l->label_count);
+	tree->labels = ARENA_ARRAY(&tree->arena, struct str, l->label_count);
+	if (!order || !l->label_rank || !tree->labels)
+		return no_memory(l);
+	if (l->label_count > 1)
+		memcpy(tree->labels + 1, l->labels + 1, (l->label_count - 1) * sizeof(*l->labels));
+	tree->labels[0] = ROOT_NAME;
+	for (uint32_t i = 1; i < l->label_count; i++)
+		order[i] = i;
+	qsort_r(order + 1, l->label_count - 1, sizeof(*order), by_label, l);
+	for (uint32_t i = 1; i < l->label_count; i++)
+		l->label_rank[order[i]] = i;
+	return OW_OK;
+}
+
 /* ---- lines ---- */
 
-static uint32_t add_line(struct lines *l, uint32_t parent, uint32_t label, uint32_t frame,
-			 bool gradient)
+static uint32_t find_many(struct lines *l, uint32_t parent, uint32_t label)
 {
-	void *grown = l->items;
-	uint32_t id = (uint32_t)l->count;
-	struct line *up;
-
-	if (l->count == UINT32_MAX ||
-	    !mem_grow(l->a->mem, &grown, &l->cap, l->count + 1, sizeof(*l->items)))
-		return 0;
-	l->items = grown;
-	l->items[l->count++] = (struct line){
-		.node = { .parent = parent, .frame = { frame }, .gradient = gradient,
-			  .label = label ? l->labels[label] : ROOT_NAME },
-		.label = label,
-	};
-	if (!id)
-		return 0;
-	up = &l->items[parent];
-	*(up->last_child ? &l->items[up->last_child].node.next_sibling : &up->node.first_child) = id;
-	up->last_child = id;
-	return map_add(&l->by_label, map_hash_u64(parent, label), id) ? id : 0;
-}
-
-static uint32_t find_line(struct lines *l, uint32_t parent, uint32_t frame, bool gradient)
-{
-	uint32_t label = label_of(l, frame, gradient);
 	uint64_t hash = map_hash_u64(parent, label);
 
-	if (!label)
-		return 0;
-	for (struct map_iter it = map_find(&l->by_label, hash); it.value;
-	     it = map_next(&l->by_label, it)) {
-		const struct line *line = &l->items[it.value];
-
-		if (line->node.parent == parent && line->label == label)
+	for (struct map_iter it = map_find(&l->many, hash); it.value; it = map_next(&l->many, it))
+		if (l->nodes[it.value].parent == parent && l->nodes[it.value].label == label)
 			return it.value;
-	}
-	return add_line(l, parent, label, frame, gradient);
+	return 0;
 }
 
-/* The line of a call stack; 0 without memory. Stacks that share callers share the work. */
-static uint32_t line_of_stack(struct lines *l, stack_id stack, bool gradient)
+static uint32_t find_child(struct lines *l, uint32_t parent, uint32_t label)
 {
-	uint32_t *known = l->stack_line[gradient];
-	size_t count = 0;
-	uint32_t line;
+	uint32_t child = l->nodes[parent].first_child;
 
-	for (; stack.v && !known[stack.v]; stack = l->m->stack.parent[stack.v]) {
-		void *grown = l->todo;
+	if (l->children[parent] > FEW)
+		return find_many(l, parent, label);
+	while (child && l->nodes[child].label != label)
+		child = l->nodes[child].next_sibling;
+	return child;
+}
 
-		if (!mem_grow(l->a->mem, &grown, &l->todo_cap, count + 1, sizeof(*l->todo)))
-			return 0;
-		l->todo = grown;
-		l->todo[count++] = stack.v;
+/* Adds a line in front of its siblings; 0 without memory. */
+static uint32_t add_child(struct lines *l, uint32_t parent, uint32_t label, bool gradient)
+{
+	uint32_t id = l->count++;
+	bool ok = true;
+
+	OW_ASSERT(id < l->cap);
+	l->nodes[id] = (struct code_node){ .parent = parent,
+					   .next_sibling = l->nodes[parent].first_child,
+					   .label = label,
+					   .gradient = gradient };
+	l->nodes[parent].first_child = id;
+	l->first[id] = NONE;
+	l->children[id] = 0;
+	if (l->children[parent] < FEW) {
+		l->children[parent]++;
+		return id;
 	}
-	line = stack.v ? known[stack.v] : 0;
-	while (count) {
-		uint32_t id = l->todo[--count];
+	if (l->children[parent] > FEW)
+		return map_add(&l->many, map_hash_u64(parent, label), id) ? id : 0;
+	l->children[parent]++;
+	for (uint32_t child = id; ok && child; child = l->nodes[child].next_sibling)
+		ok = map_add(&l->many, map_hash_u64(parent, l->nodes[child].label), child);
+	return ok ? id : 0;
+}
 
-		line = find_line(l, line, l->m->stack.frame[id].v, gradient);
+/* A stack is passed by what its callees are passed by. Returns how many are passed at all. */
+static uint32_t spread_ranks(struct lines *l)
+{
+	const stack_id *parent = l->m->stack.parent;
+	uint32_t used = 0;
+
+	for (uint32_t i = l->m->stack.count; i-- > 1;) {
+		if (l->least[i] == NONE)
+			continue;
+		used++;
+		l->least[parent[i].v] = MIN(l->least[parent[i].v], l->least[i]);
+	}
+	return used;
+}
+
+static bool room_for_lines(struct lines *l, uint32_t more)
+{
+	struct arena *scratch = &l->a->scratch;
+	size_t cap = (size_t)l->count + more;
+	struct code_node *nodes =
+		arena_push_aligned(&l->a->tree->arena, cap * sizeof(*nodes), 16);
+	uint32_t *first = arena_push_aligned(scratch, cap * sizeof(*first), 4);
+	uint8_t *children = arena_push_aligned(scratch, cap, 1);
+
+	if (!nodes || !first || !children || cap >= NONE)
+		return false;
+	if (l->count) {
+		memcpy(nodes, l->nodes, l->count * sizeof(*nodes));
+		memcpy(first, l->first, l->count * sizeof(*first));
+		memcpy(children, l->children, l->count);
+	} else {
+		nodes[0] = (struct code_node){ 0 };
+		children[0] = 0;
+		l->count = 1;
+	}
+	l->nodes = nodes;
+	l->first = first;
+	l->children = children;
+	l->cap = (uint32_t)cap;
+	return true;
+}
+
+/* Lines for all stacks that are passed. A line keeps the frame of its first op by name. */
+static ow_status add_lines(struct lines *l, bool gradient)
+{
+	const struct stack_table *stacks = &l->m->stack;
+
+	if (!room_for_lines(l, spread_ranks(l) + !l->count))
+		return no_memory(l);
+	l->stack_line[0] = 0;
+	for (uint32_t i = 1; i < stacks->count; i++) {
+		uint32_t frame = stacks->frame[i].v, parent, label, line;
+
+		if (l->least[i] == NONE)
+			continue;
+		parent = l->stack_line[stacks->parent[i].v];
+		label = label_of(l, frame, gradient);
+		line = label ? find_child(l, parent, label) : 0;
+		if (label && !line)
+			line = add_child(l, parent, label, gradient);
 		if (!line)
-			return 0;
-		known[id] = line;
+			return no_memory(l);
+		l->stack_line[i] = line;
+		if (l->least[i] < l->first[line]) {
+			l->first[line] = l->least[i];
+			l->nodes[line].frame.v = frame;
+		}
 	}
-	return line;
+	return OW_OK;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void relink(struct lines *l, uint32_t parent, uint64_t *keys, size_t count)
+{
+	uint32_t *link = &l->nodes[parent].first_child;
+
+	if (count == 2) {
+		if (keys[0] > keys[1]) {
+			uint64_t swap = keys[0];
+
+			keys[0] = keys[1];
+			keys[1] = swap;
+		}
+	} else {
+		qsort(keys, count, sizeof(*keys), by_value);
+	}
+	for (size_t i = 0; i < count; i++) {
+		*link = (uint32_t)keys[i];
+		link = &l->nodes[*link].next_sibling;
+	}
+	*link = 0;
+}
+
+/* Siblings in the order in which ops, by name, first reach them. */
+static ow_status order_children(struct lines *l)
+{
+	uint64_t *keys = NULL;
+	size_t cap = 0;
+
+	for (uint32_t i = 0; i < l->count; i++) {
+		size_t count = 0;
+
+		if (l->children[i] < 2)
+			continue;
+		for (uint32_t child = l->nodes[i].first_child; child;
+		     child = l->nodes[child].next_sibling) {
+			void *grown = keys;
+
+			if (!mem_grow(l->a->mem, &grown, &cap, count + 1, sizeof(*keys))) {
+				mem_free(l->a->mem, keys, cap * sizeof(*keys));
+				return no_memory(l);
+			}
+			keys = grown;
+			keys[count++] = (uint64_t)l->first[child] << 32 | child;
+		}
+		relink(l, i, keys, count);
+	}
+	mem_free(l->a->mem, keys, cap * sizeof(*keys));
+	return OW_OK;
 }
 
 /* ---- gradients ---- */
@@ -208,80 +351,109 @@ static bool is_gradient(struct str name, struct str *forward)
 	return true;
 }
 
-/* Names of forward ops that do not exist: each is counted once. */
-static bool count_missing(struct lines *l, struct map *seen, struct str **names, size_t *count,
-			  size_t *cap, struct str name)
+static struct str op_name(const struct lines *l, uint32_t op)
 {
-	uint64_t hash = str_hash(name);
-	void *grown = *names;
-
-	for (struct map_iter it = map_find(seen, hash); it.value; it = map_next(seen, it))
-		if (str_eq((*names)[it.value - 1], name))
-			return true;
-	if (!mem_grow(l->a->mem, &grown, cap, *count + 1, sizeof(**names)))
-		return false;
-	*names = grown;
-	(*names)[(*count)++] = name;
-	l->unaccounted++;
-	return map_add(seen, hash, (uint32_t)*count);
+	return model_str(l->m, l->m->op.name[op]);
 }
 
-/* Gives every op that is no gradient its line and collects gradients by their forward op. */
-static ow_status add_forward_ops(struct lines *l)
+/* Names of forward ops that do not exist; each is counted once. */
+struct missing {
+	struct map map;
+	struct str *names;
+	size_t count, cap;
+};
+
+static bool count_missing(struct lines *l, struct missing *missing, struct str name)
 {
-	struct map seen;
-	struct str *names = NULL, forward;
-	size_t count = 0, cap = 0;
-	bool ok = true;
+	uint64_t hash = str_hash(name);
+	void *grown = missing->names;
 
-	map_init(&seen, l->a->mem);
-	for (uint32_t i = 0; ok && i < l->m->op.count - 1; i++) {
-		uint32_t op = l->ops[i].v, source;
+	for (struct map_iter it = map_find(&missing->map, hash); it.value;
+	     it = map_next(&missing->map, it))
+		if (str_eq(missing->names[it.value - 1], name))
+			return true;
+	if (!mem_grow(l->a->mem, &grown, &missing->cap, missing->count + 1, sizeof(name)))
+		return false;
+	missing->names = grown;
+	missing->names[missing->count++] = name;
+	l->unaccounted++;
+	return map_add(&missing->map, hash, (uint32_t)missing->count);
+}
 
-		if (!op_stack(l, op).v)
+/* Ranks the stacks of ops that are no gradients, and collects gradients by their forward op. */
+static bool sort_out(struct lines *l, struct missing *missing)
+{
+	for (uint32_t op = 1; op < l->m->op.count; op++) {
+		uint32_t stack = op_stack(l, op).v, source;
+		struct str forward;
+
+		if (!stack)
 			continue;
-		if (!is_gradient(model_str(l->m, l->m->op.name[op]), &forward)) {
-			l->line_of[op] = line_of_stack(l, op_stack(l, op), false);
+		if (!is_gradient(op_name(l, op), &forward)) {
+			l->least[stack] = MIN(l->least[stack], l->rank[op]);
+			l->line_of[op] = 1; /* until lines are known */
 			l->forward_count++;
-			ok = l->line_of[op] != 0;
 			continue;
 		}
 		source = model_find_op(l->m, forward).v;
-		if (!source) {
-			ok = count_missing(l, &seen, &names, &count, &cap, forward);
+		if (!source && !count_missing(l, missing, forward))
+			return false;
+		if (!source)
 			continue;
-		}
 		l->gradient_next[op] = l->gradient_first[source];
 		l->gradient_first[source] = op;
 	}
-	map_release(&seen);
-	mem_free(l->a->mem, names, cap * sizeof(*names));
-	return ok ? OW_OK : error_no_memory(l->a->err);
+	return true;
 }
 
-/* A second branch with the forward op's frames takes the gradients. */
+static ow_status add_forward_ops(struct lines *l)
+{
+	struct missing missing = { 0 };
+	bool ok;
+
+	memset(l->least, 0xff, (size_t)l->m->stack.count * sizeof(*l->least));
+	map_init(&missing.map, l->a->mem);
+	ok = sort_out(l, &missing);
+	map_release(&missing.map);
+	mem_free(l->a->mem, missing.names, missing.cap * sizeof(*missing.names));
+	if (!ok)
+		return no_memory(l);
+	if (!l->forward_count)
+		return error_set(l->a->err, OW_E_NOT_FOUND, "No code trace information");
+	OW_TRY(add_lines(l, false));
+	for (uint32_t op = 1; op < l->m->op.count; op++)
+		if (l->line_of[op])
+			l->line_of[op] = l->stack_line[op_stack(l, op).v];
+	return OW_OK;
+}
+
+/* Second branches with the forward ops' frames take the gradients; they come after all others. */
 static ow_status add_gradients(struct lines *l)
 {
-	for (uint32_t i = 0; i < l->m->op.count - 1; i++) {
-		uint32_t source = l->ops[i].v, line;
-		struct str forward;
+	struct str forward;
+	bool any = false;
+
+	for (uint32_t source = 1; source < l->m->op.count; source++) {
+		uint32_t stack = op_stack(l, source).v;
 
 		if (!l->gradient_first[source])
 			continue;
-		if (!op_stack(l, source).v ||
-		    is_gradient(model_str(l->m, l->m->op.name[source]), &forward)) {
+		if (!stack || is_gradient(op_name(l, source), &forward)) {
+			l->gradient_first[source] = 0;
 			l->unaccounted++;
 			continue;
 		}
-		line = line_of_stack(l, op_stack(l, source), true);
-		if (!line)
-			return error_no_memory(l->a->err);
-		for (uint32_t op = l->gradient_first[source]; op; op = l->gradient_next[op])
-			l->line_of[op] = line;
+		if (!any)
+			memset(l->least, 0xff, (size_t)l->m->stack.count * sizeof(*l->least));
+		any = true;
+		l->least[stack] = MIN(l->least[stack], l->m->op.count + l->rank[source]);
 	}
-	if (l->unaccounted)
-		return tree_message(l->a->tree, l->a->err,
-				    "%" PRId64 " gradient nodes not accounted", l->unaccounted);
+	if (!any)
+		return OW_OK;
+	OW_TRY(add_lines(l, true));
+	for (uint32_t source = 1; source < l->m->op.count; source++)
+		for (uint32_t op = l->gradient_first[source]; op; op = l->gradient_next[op])
+			l->line_of[op] = l->stack_line[op_stack(l, source).v];
 	return OW_OK;
 }
 
@@ -289,51 +461,69 @@ static ow_status add_gradients(struct lines *l)
 
 static struct str line_name(const void *view, uint32_t line)
 {
-	return ((const struct lines *)view)->items[line].node.label;
+	const struct lines *l = view;
+
+	return l->labels[l->nodes[line].label];
+}
+
+static uint32_t line_rank(const void *view, uint32_t line)
+{
+	const struct lines *l = view;
+
+	return l->label_rank[l->nodes[line].label];
 }
 
 static const int64_t *line_own(const void *view, uint32_t line)
 {
 	const struct lines *l = view;
 
-	return l->own + (size_t)line * l->a->width;
+	return l->own + (size_t)l->first[line] * l->a->width;
 }
 
 static uint32_t line_op_count(const void *view, uint32_t line)
 {
-	return ((const struct lines *)view)->items[line].node.op_count;
+	return ((const struct lines *)view)->nodes[line].op_count;
 }
 
 static void line_fill(const void *view, uint32_t line, struct tree_node *to)
 {
-	const struct code_node *node = &((const struct lines *)view)->items[line].node;
+	const struct code_node *node = &((const struct lines *)view)->nodes[line];
 
 	to->code = line;
 	to->op_first = node->op_first;
 	to->op_count = node->op_count;
 }
 
-/* Own values of the lines, from the ops in their order in memory. */
+/* Counts the accounted ops of each line, and forgets the others. */
+static void count_ops(struct lines *l)
+{
+	for (uint32_t op = 1; op < l->m->op.count; op++) {
+		if (!l->line_of[op])
+			continue;
+		if (account_op(l->a, (op_id){ op }))
+			l->nodes[l->line_of[op]].op_count++;
+		else
+			l->line_of[op] = 0;
+	}
+}
+
+/* Own values of lines with ops; they are few among all lines. */
 static ow_status add_up(struct lines *l)
 {
 	struct account *a = l->a;
 	int64_t row[METRIC_COUNT];
+	uint32_t rows = 1;
 
-	l->own = arena_push_array(&a->scratch, l->count, a->width * sizeof(*l->own));
+	for (uint32_t i = 0; i < l->count; i++)
+		l->first[i] = l->nodes[i].op_count ? rows++ : 0;
+	l->own = arena_push_array(&a->scratch, rows, a->width * sizeof(*l->own));
 	if (!l->own)
-		return error_no_memory(a->err);
+		return no_memory(l);
 	for (uint32_t op = 1; op < l->m->op.count; op++) {
-		uint32_t line = l->line_of[op];
-
-		if (!line)
+		if (!l->line_of[op])
 			continue;
-		if (!account_op(a, (op_id){ op })) {
-			l->line_of[op] = 0;
-			continue;
-		}
-		l->items[line].node.op_count++;
 		account_eval(a, (op_id){ op }, row);
-		row_add(l->own + (size_t)line * a->width, row, a->width);
+		row_add(l->own + (size_t)l->first[l->line_of[op]] * a->width, row, a->width);
 	}
 	return OW_OK;
 }
@@ -344,51 +534,44 @@ static ow_status list_ops(struct lines *l)
 	struct tree *tree = l->a->tree;
 	uint32_t first = 0;
 
-	for (size_t i = 0; i < l->count; i++) {
-		struct code_node *node = &l->items[i].node;
-
-		node->op_first = first;
-		first += node->op_count;
-		node->op_count = 0;
+	for (uint32_t i = 0; i < l->count; i++) {
+		l->nodes[i].op_first = first;
+		first += l->nodes[i].op_count;
+		l->nodes[i].op_count = 0;
 	}
 	tree->code_ops = arena_push_aligned(&tree->arena, (size_t)first * sizeof(op_id), 4);
-	tree->code_nodes = ARENA_ARRAY(&tree->arena, struct code_node, l->count);
-	if (!tree->code_ops || !tree->code_nodes)
-		return error_no_memory(l->a->err);
+	if (!tree->code_ops)
+		return no_memory(l);
 	for (uint32_t i = 0; i < l->m->op.count - 1; i++) {
-		op_id op = l->ops[i];
-		struct code_node *node = &l->items[l->line_of[op.v]].node;
+		struct code_node *node = &l->nodes[l->line_of[l->ops[i].v]];
 
-		if (l->line_of[op.v])
-			tree->code_ops[node->op_first + node->op_count++] = op;
+		if (l->line_of[l->ops[i].v])
+			tree->code_ops[node->op_first + node->op_count++] = l->ops[i];
 	}
-	for (size_t i = 0; i < l->count; i++)
-		tree->code_nodes[i] = l->items[i].node;
-	tree->code_node_count = (uint32_t)l->count;
 	tree->ops = tree->code_ops;
+	tree->code_nodes = l->nodes;
+	tree->code_node_count = l->count;
 	return OW_OK;
 }
 
 static ow_status account_and_display(struct lines *l)
 {
 	struct account *a = l->a;
-	struct hierarchy h = { .a = a, .view = l, .count = (uint32_t)l->count, .name = line_name,
-			       .own = line_own, .op_count = line_op_count, .fill = line_fill };
+	struct hierarchy h = { .a = a,		   .view = l,
+			       .count = l->count,  .links = l->nodes,
+			       .name = line_name,  .link_stride = sizeof(*l->nodes),
+			       .rank = line_rank,  .op_count = line_op_count,
+			       .own = line_own,	   .fill = line_fill };
 
+	count_ops(l);
 	OW_TRY(add_up(l));
 	OW_TRY(list_ops(l));
-	h.links = arena_push_aligned(&a->scratch, l->count * sizeof(*h.links), 4);
 	h.flags = ARENA_ARRAY(&a->scratch, uint8_t, l->count);
-	if (!h.links || !h.flags)
-		return error_no_memory(a->err);
-	for (uint32_t i = 0; i < h.count; i++) {
-		const struct code_node *node = &l->items[i].node;
-
-		h.links[i] = (struct node_link){ node->parent, node->first_child,
-						 node->next_sibling };
-		if (i && (a->types.everything || node->op_count))
+	if (!h.flags)
+		return no_memory(l);
+	for (uint32_t i = 1; i < h.count; i++)
+		if (a->types.everything || l->nodes[i].op_count)
 			h.flags[i] = NODE_ACCOUNTED;
-	}
 	OW_TRY(hierarchy_total(&h));
 	return display_hierarchy(&h);
 }
@@ -398,65 +581,68 @@ static ow_status account_and_display(struct lines *l)
 static ow_status allocate(struct lines *l)
 {
 	struct arena *scratch = &l->a->scratch;
-	size_t ops = l->m->op.count;
+	size_t ops = l->m->op.count, stacks = l->m->stack.count;
+	void *labels = NULL;
 
-	for (int i = 0; i < 2; i++) {
-		l->frame_label[i] = ARENA_ARRAY(scratch, uint32_t, l->m->frame.count);
-		l->stack_line[i] = ARENA_ARRAY(scratch, uint32_t, l->m->stack.count);
-		if (!l->frame_label[i] || !l->stack_line[i])
-			return error_no_memory(l->a->err);
-	}
+	l->frame_label[0] = ARENA_ARRAY(scratch, uint32_t, l->m->frame.count);
+	l->frame_label[1] = ARENA_ARRAY(scratch, uint32_t, l->m->frame.count);
+	l->least = arena_push_aligned(scratch, stacks * sizeof(*l->least), 4);
+	l->stack_line = arena_push_aligned(scratch, stacks * sizeof(*l->stack_line), 4);
+	l->rank = arena_push_aligned(scratch, ops * sizeof(*l->rank), 4);
 	l->line_of = ARENA_ARRAY(scratch, uint32_t, ops);
 	l->gradient_first = ARENA_ARRAY(scratch, uint32_t, ops);
 	l->gradient_next = ARENA_ARRAY(scratch, uint32_t, ops);
-	if (!l->line_of || !l->gradient_first || !l->gradient_next)
-		return error_no_memory(l->a->err);
-	add_line(l, 0, 0, 0, false);
-	return l->count ? OW_OK : error_no_memory(l->a->err);
-}
-
-static ow_status no_traces(struct lines *l)
-{
-	return error_set(l->a->err, OW_E_NOT_FOUND, "No code trace information");
+	if (!l->frame_label[0] || !l->frame_label[1] || !l->least || !l->stack_line || !l->rank ||
+	    !l->line_of || !l->gradient_first || !l->gradient_next ||
+	    !mem_grow(l->a->mem, &labels, &l->label_cap, 1, sizeof(*l->labels)))
+		return no_memory(l);
+	l->labels = labels;
+	l->labels[0] = ROOT_NAME;
+	l->label_count = 1;
+	for (uint32_t i = 0; i < ops - 1; i++)
+		l->rank[l->ops[i].v] = i;
+	return OW_OK;
 }
 
 static ow_status build(struct lines *l)
 {
+	struct account *a = l->a;
+
 	if (!l->m->has_code || l->m->op.count <= 1)
-		return no_traces(l);
-	OW_TRY(model_require_stacks(l->m, l->a->err));
-	l->ops = model_ops_by_name(l->m, l->a->err);
+		return error_set(a->err, OW_E_NOT_FOUND, "No code trace information");
+	OW_TRY(model_require_stacks(l->m, a->err));
+	l->ops = model_ops_by_name(l->m, a->err);
 	if (!l->ops)
 		return OW_E_NO_MEMORY;
 	OW_TRY(allocate(l));
 	OW_TRY(add_forward_ops(l));
-	if (!l->forward_count)
-		return no_traces(l);
 	OW_TRY(add_gradients(l));
-	if (l->a->options->account_displayed_op_only)
-		return tree_message(l->a->tree, l->a->err,
-				    "Note: code view ignores account_displayed_op_only");
-	return OW_OK;
+	if (l->unaccounted)
+		OW_TRY(tree_message(a->tree, a->err, "%" PRId64 " gradient nodes not accounted",
+				    l->unaccounted));
+	if (a->options->account_displayed_op_only)
+		OW_TRY(tree_message(a->tree, a->err,
+				    "Note: code view ignores account_displayed_op_only"));
+	OW_TRY(order_children(l));
+	return finish_labels(l);
 }
 
 static ow_status run(struct model *m, const struct view_options *options, struct result *out,
 		     struct error *err)
 {
 	struct account a;
-	struct lines l = { .a = &a, .m = m, .label_count = 1 };
+	struct lines l = { .a = &a, .m = m };
 	ow_status status = account_begin(&a, m, options, TREE_CODE, out, err);
 
-	map_init(&l.by_label, out->mem);
 	map_init(&l.by_text, out->mem);
+	map_init(&l.many, out->mem);
 	if (status == OW_OK)
 		status = build(&l);
 	if (status == OW_OK)
 		status = account_and_display(&l);
-	mem_free(a.mem, l.items, l.cap * sizeof(*l.items));
 	mem_free(a.mem, l.labels, l.label_cap * sizeof(*l.labels));
-	mem_free(a.mem, l.todo, l.todo_cap * sizeof(*l.todo));
-	map_release(&l.by_label);
 	map_release(&l.by_text);
+	map_release(&l.many);
 	return account_end(&a, status);
 }
 

@@ -17,6 +17,7 @@ struct graph {
 	const op_id *inputs; /* op_input.src with each op's rows in order of index */
 	struct input_order order;
 	const int64_t *values;
+	uint32_t *rank; /* op → place by name */
 };
 
 /* An op whose inputs are being visited. */
@@ -36,6 +37,13 @@ static struct str node_name(const void *view, uint32_t node)
 	const struct graph *g = view;
 
 	return model_str(g->a->m, g->a->m->op.name[g->op_of[node]]);
+}
+
+static uint32_t node_rank(const void *view, uint32_t node)
+{
+	const struct graph *g = view;
+
+	return g->rank[g->op_of[node]];
 }
 
 static const int64_t *node_own(const void *view, uint32_t node)
@@ -169,9 +177,12 @@ static ow_status build(struct graph *g)
 	if (m->op.count <= 1)
 		return OW_OK;
 	read = ARENA_ARRAY(&g->a->scratch, uint8_t, m->op.count);
+	g->rank = arena_push_aligned(&g->a->scratch, m->op.count * sizeof(*g->rank), 4);
 	ops = model_ops_by_name(m, g->a->err);
-	if (!read || !ops)
+	if (!read || !g->rank || !ops)
 		return error_no_memory(g->a->err);
+	for (uint32_t i = 0; i < m->op.count - 1; i++)
+		g->rank[ops[i].v] = i;
 	for (uint32_t i = 1; i < m->op_input.count; i++)
 		read[m->op_input.src[i].v] = 1;
 	for (uint32_t i = 0; ok && i < m->op.count - 1; i++)
@@ -185,6 +196,7 @@ static ow_status total_and_display(struct graph *g, struct hierarchy *h)
 {
 	h->count = g->count;
 	h->links = g->links;
+	h->link_stride = sizeof(*g->links);
 	h->flags = arena_push(&g->a->scratch, g->count);
 	if (!h->flags)
 		return error_no_memory(g->a->err);
@@ -198,8 +210,8 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 {
 	struct account a;
 	struct graph g = { .a = &a, .order.mem = out->mem };
-	struct hierarchy h = { .a = &a, .view = &g, .name = node_name, .own = node_own,
-			       .fill = node_fill };
+	struct hierarchy h = { .a = &a, .view = &g, .name = node_name, .rank = node_rank,
+			       .own = node_own, .fill = node_fill };
 	ow_status status = account_begin(&a, m, options, TREE_GRAPH, out, err);
 
 	if (status == OW_OK)

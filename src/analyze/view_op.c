@@ -126,7 +126,8 @@ static ow_status sort_groups(struct groups *g)
 		keys[i].value = sort_value(g, keys[i].row);
 		keys[i].name = group_name(g, keys[i].row);
 	}
-	display_sort(g->a, keys, g->count);
+	if (g->a->order != ORDER_NONE)
+		display_sort(g->a, keys, g->count);
 	for (uint32_t i = 0; i < g->count; i++)
 		g->order[i] = keys[i].row;
 	g->order_count = (uint32_t)g->count;
@@ -289,12 +290,10 @@ static ow_status emit(struct groups *g, const int64_t *root, uint32_t shown)
 	struct account *a = g->a;
 	struct tree *tree = a->tree;
 
-	tree->nodes = ARENA_ARRAY(&tree->arena, struct tree_node, (size_t)shown + 1);
-	if (!tree->nodes)
-		return error_no_memory(a->err);
+	OW_TRY(tree_reserve(tree, shown + 1, a->plan.mask, a->err));
 	tree->nodes[0] = (struct tree_node){ .name = ROOT_NAME, .child_count = shown };
 	if (root)
-		row_spread(a, root, tree->nodes[0].total);
+		row_store(a, 0, NULL, root);
 	tree->node_count = 1;
 	for (uint32_t i = 0; i < g->order_count; i++) {
 		const struct group *group = &g->items[g->order[i]];
@@ -308,9 +307,7 @@ static ow_status emit(struct groups *g, const int64_t *root, uint32_t shown)
 					    .accounted = true,
 					    .op_first = group->op_first,
 					    .op_count = group->op_count };
-		row_spread(a, g->own + row, node->own);
-		row_spread(a, g->totals + row, node->total);
-		tree->node_count++;
+		row_store(a, tree->node_count++, g->own + row, g->totals + row);
 	}
 	return sign(a);
 }

@@ -173,18 +173,18 @@ static ow_status build(struct scopes *s)
 	return OW_OK;
 }
 
-/* Moves the links into their own array, so that the rest touches less memory. */
 static ow_status make_hierarchy(struct scopes *s, struct hierarchy *h)
 {
 	struct account *a = s->a;
 	bool pseudo = a->types.everything || regex_match(&a->types, STR("_kTFScopeParent"));
 
 	h->count = (uint32_t)s->count;
-	h->links = arena_push_aligned(&a->scratch, s->count * sizeof(*h->links), 4);
+	h->links = s->nodes;
+	h->link_stride = sizeof(*s->nodes);
 	h->flags = ARENA_ARRAY(&a->scratch, uint8_t, s->count);
 	s->pseudo = ARENA_ARRAY(&a->scratch, int64_t, a->width);
 	s->values = account_eval_all(a);
-	if (!h->links || !h->flags || !s->pseudo || !s->values)
+	if (!h->flags || !s->pseudo || !s->values)
 		return error_no_memory(a->err);
 	if (a->plan.mask & METRIC_BIT(METRIC_DEFINITION_COUNT))
 		s->pseudo[a->places[METRIC_DEFINITION_COUNT]] = 1;
@@ -192,7 +192,6 @@ static ow_status make_hierarchy(struct scopes *s, struct hierarchy *h)
 		uint32_t op = node_op(s, i);
 		bool accounted = op ? account_op(a, (op_id){ op }) : pseudo;
 
-		h->links[i] = s->nodes[i].link;
 		h->flags[i] = i && accounted ? NODE_ACCOUNTED : 0;
 	}
 	return hierarchy_total(h);
@@ -204,7 +203,7 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 	struct account a;
 	struct scopes s = { .a = &a };
 	struct hierarchy h = { .a = &a, .view = &s, .name = node_name, .own = node_own,
-			       .fill = node_fill };
+			       .fill = node_fill, .by_name = true };
 	ow_status status = account_begin(&a, m, options, TREE_SCOPE, out, err);
 
 	if (status == OW_OK)

@@ -24,6 +24,16 @@ void tree_free(struct tree *tree, struct mem *mem)
 	mem_free(mem, tree, sizeof(*tree));
 }
 
+ow_status tree_reserve(struct tree *tree, uint32_t nodes, uint32_t mask, struct error *err)
+{
+	tree->width = 0;
+	for (uint32_t i = 0; i < METRIC_COUNT; i++)
+		tree->places[i] = mask & METRIC_BIT(i) ? (uint8_t)tree->width++ : TREE_NO_VALUE;
+	tree->nodes = ARENA_ARRAY(&tree->arena, struct tree_node, nodes);
+	tree->values = ARENA_ARRAY(&tree->arena, int64_t, (size_t)nodes * 2 * tree->width);
+	return tree->nodes && tree->values ? OW_OK : error_no_memory(err);
+}
+
 ow_status tree_message(struct tree *tree, struct error *err, const char *format, ...)
 {
 	uint32_t count = tree->message_count;
@@ -159,8 +169,9 @@ static void set_number(struct flat *f, uint32_t row, uint32_t column, enum resul
 static int64_t total_of(const struct flat *f, const struct tree_node *node, enum metric metric)
 {
 	if (metric == METRIC_DEFINITION_COUNT && f->tree->kind >= TREE_OP)
-		return f->tree->kind == TREE_OP ? node->own[metric] : node->total[metric];
-	return node->total[metric];
+		return f->tree->kind == TREE_OP ? tree_own(f->tree, node, metric) :
+						  tree_total(f->tree, node, metric);
+	return tree_total(f->tree, node, metric);
 }
 
 static void set_numbers(struct flat *f, uint32_t row, const struct tree_node *node)
@@ -173,7 +184,7 @@ static void set_numbers(struct flat *f, uint32_t row, const struct tree_node *no
 		if (f->own[i] == NO_COLUMN)
 			continue;
 		if (node->accounted)
-			set_number(f, row, f->own[i], c->unit, node->own[c->metric]);
+			set_number(f, row, f->own[i], c->unit, tree_own(f->tree, node, c->metric));
 		else
 			result_set_unknown(f->r, row, f->own[i]);
 	}
@@ -193,7 +204,11 @@ static void set_texts(struct flat *f, uint32_t row, const struct tree_node *node
 {
 	struct model *m = f->tree->model;
 
-	result_set_text(f->r, row, f->name, node->name);
+	/* most names are whole strings of the model; a scope's may be the beginning of one */
+	if (node->name.ptr[node->name.len])
+		result_set_text(f->r, row, f->name, node->name);
+	else
+		result_set_model_text(f->r, row, f->name, node->name);
 	if (f->shape != NO_COLUMN) {
 		tree_text_shape(m, m->op.shape[node->op.v], &f->buf);
 		set_text(f, row, f->shape);

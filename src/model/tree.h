@@ -58,9 +58,9 @@ struct tree_signature {
 struct code_node {
 	uint32_t parent, first_child, next_sibling; /* 0 = none; node 0 is the root */
 	frame_id frame;
-	bool gradient;
-	struct str label;
+	uint32_t label;		     /* in tree.labels */
 	uint32_t op_first, op_count; /* matching ops, in name order, in tree.code_ops */
+	bool gradient;
 };
 
 struct tree_node {
@@ -73,8 +73,11 @@ struct tree_node {
 	bool accounted;
 	uint32_t op_first, op_count; /* code, op: the matching ops, in tree.ops */
 	uint32_t signature_first, signature_count;
-	int64_t own[METRIC_COUNT], total[METRIC_COUNT];
 };
+
+/* Values are kept apart from the nodes, and only of metrics that the view computed: trees of millions
+ * of rows are common. Read them with tree_own and tree_total. */
+#define TREE_NO_VALUE 255
 
 struct tree {
 	struct arena arena;
@@ -87,16 +90,51 @@ struct tree {
 	struct model *model;
 	struct tree_node *nodes;
 	uint32_t node_count;
+	int64_t *values;	      /* per node `width` own values, then as many totals */
+	uint32_t width;		      /* metrics that were computed */
+	uint8_t places[METRIC_COUNT]; /* where in a row, or TREE_NO_VALUE */
 	bool empty_store; /* the profile has no ops at all */
 	op_id *ops;
 	struct tree_signature *signatures;
 	struct code_node *code_nodes; /* code view only */
 	uint32_t code_node_count;
+	struct str *labels; /* of code nodes; 0 is the root's */
 	op_id *code_ops;
 	uint8_t *op_accounted; /* graph view: per op, whether it matched the account regexes */
 	struct str *messages;  /* lines that tfprof prints on stderr, in order */
 	uint32_t message_count;
 };
+
+/* Nodes and values for `nodes` rows, zeroed, in the tree's arena; mask has 1 << metric for each metric
+ * that is to have values. node_count stays 0. */
+ow_status tree_reserve(struct tree *tree, uint32_t nodes, uint32_t mask, struct error *err);
+
+/* Values of a node of tree->nodes; 0 for what was not computed. */
+static inline int64_t tree_own(const struct tree *tree, const struct tree_node *node,
+			       enum metric metric)
+{
+	size_t row = 2 * (size_t)(node - tree->nodes);
+
+	return tree->places[metric] == TREE_NO_VALUE ?
+		       0 :
+		       tree->values[row * tree->width + tree->places[metric]];
+}
+static inline int64_t tree_total(const struct tree *tree, const struct tree_node *node,
+				 enum metric metric)
+{
+	size_t row = 2 * (size_t)(node - tree->nodes) + 1;
+
+	return tree->places[metric] == TREE_NO_VALUE ?
+		       0 :
+		       tree->values[row * tree->width + tree->places[metric]];
+}
+/* For those who build trees: the metric must have a place. */
+static inline void tree_set(struct tree *tree, uint32_t node, enum metric metric, int64_t own,
+			    int64_t total)
+{
+	tree->values[2 * (size_t)node * tree->width + tree->places[metric]] = own;
+	tree->values[(2 * (size_t)node + 1) * tree->width + tree->places[metric]] = total;
+}
 
 /* Makes the generic columns of r from r->tree, for the sinks that write tables. */
 ow_status tree_flatten(struct result *r, struct error *err);

@@ -77,12 +77,12 @@ static void lay_out(struct flame *f)
 {
 	const struct tree_node *nodes = f->tree->nodes;
 
-	f->whole = (double)MAX(tree_out_total(&nodes[0], f->metric), f->child_sums[0]);
+	f->whole = (double)MAX(tree_out_total(f->tree, &nodes[0], f->metric), f->child_sums[0]);
 	f->boxes[0] = (struct box){ .width = f->whole > 0 ? 1 : 0,
 				    .scale = f->whole > 0 ? 1 / f->whole : 0 };
 	for (uint32_t i = 1; i < f->tree->node_count; i++) {
 		struct box *parent = &f->boxes[nodes[i].parent], *box = &f->boxes[i];
-		int64_t total = tree_out_total(&nodes[i], f->metric);
+		int64_t total = tree_out_total(f->tree, &nodes[i], f->metric);
 
 		box->x = box->cursor = parent->cursor;
 		box->width = (double)total * parent->scale;
@@ -97,10 +97,10 @@ static enum kind op_kind(const struct flame *f, const struct tree_node *node)
 {
 	struct str device = model_str(f->tree->model, f->tree->model->op.device[node->op.v]);
 
-	if (node->own[METRIC_ACCELERATOR_MICROS] > 0 || str_has(device, STR("gpu")) ||
+	if (tree_own(f->tree, node, METRIC_ACCELERATOR_MICROS) > 0 || str_has(device, STR("gpu")) ||
 	    str_has(device, STR("tpu")) || str_has(device, STR("sycl")))
 		return KIND_ACCELERATOR;
-	return node->own[METRIC_MICROS] > 0 || device.len ? KIND_HOST : KIND_NOT_RUN;
+	return tree_own(f->tree, node, METRIC_MICROS) > 0 || device.len ? KIND_HOST : KIND_NOT_RUN;
 }
 
 static bool is_library(struct str file)
@@ -198,7 +198,7 @@ static void put_op_facts(struct flame *f, op_id op)
 static void put_tooltip(struct flame *f, uint32_t node)
 {
 	const struct tree_node *n = &f->tree->nodes[node];
-	int64_t total = tree_out_total(n, f->metric);
+	int64_t total = tree_out_total(f->tree, n, f->metric);
 	int64_t own = total - MIN(total, f->child_sums[node]);
 
 	writer_puts(&f->w, "<title>");

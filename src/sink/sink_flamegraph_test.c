@@ -86,7 +86,7 @@ static void narrow(void **state)
 	for (int i = 0; i < 100; i++)
 		small_node(r, 0, "tiny", nil, 1, 1);
 	small_node(r, 0, "negative", nil, 1, -1000000);
-	r->tree->nodes[0].total[METRIC_MICROS] = 1000100000;
+	tree_set(r->tree, 0, METRIC_MICROS, 0, 1000100000);
 	small_write(&sink_flamegraph, r, &(struct sink_options){ .title = "a < b" }, &text);
 	assert_int_equal(count_boxes(&text), 4);
 	expect_has(&text, ">a &lt; b</text>");

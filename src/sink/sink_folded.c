@@ -41,7 +41,7 @@ static void put_frame(struct writer *w, struct str name)
 
 static int64_t value_of(const struct folded *f, uint32_t node)
 {
-	int64_t total = tree_out_total(&f->tree->nodes[node], f->metric);
+	int64_t total = tree_out_total(f->tree, &f->tree->nodes[node], f->metric);
 
 	if (f->tree->nodes[node].depth >= FRAMES_MAX)
 		return total;

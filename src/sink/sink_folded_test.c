@@ -53,10 +53,10 @@ static void other_metric(void **state)
 	small_freeze(&s);
 	r = small_tree(&s, TREE_CODE, 0);
 	node = small_node(r, 0, "main.py:1:f", (op_id){ 0 }, 0, 0);
-	r->tree->nodes[node].total[METRIC_BYTES] = 4096;
+	tree_set(r->tree, node, METRIC_BYTES, 0, 4096);
 	small_expect(&sink_folded, r, &(struct sink_options){ .metric = "bytes" },
 		     "main.py:1:f 4096\n");
-	r->tree->nodes[node].total[METRIC_MICROS] = 1500;
+	tree_set(r->tree, node, METRIC_MICROS, 0, 1500);
 	small_expect(&sink_folded, r, &(struct sink_options){ .metric = "micros" },
 		     "main.py:1:f 1.500\n");
 	result_free(r);

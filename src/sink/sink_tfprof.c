@@ -167,7 +167,8 @@ static void add_pair(struct text *t, enum field_kind kind, bool accounted, int64
 static void add_metric(struct text *t, const struct field *f, const struct tree_node *node)
 {
 	begin_field(t);
-	add_pair(t, f->kind, node->accounted, node->own[f->metric], node->total[f->metric]);
+	add_pair(t, f->kind, node->accounted, tree_own(t->tree, node, f->metric),
+		 tree_total(t->tree, node, f->metric));
 	if (f->kind == FIELD_PARAMS)
 		buf_puts(&t->line, " params");
 	if (f->kind == FIELD_FLOAT_OPS)
@@ -213,10 +214,11 @@ static void add_occurrence(struct text *t, const struct tree_node *node)
 		buf_puts(&t->line, "occurrence N/A in code view");
 		return;
 	}
-	add_pair(t, FIELD_OCCURRENCE, node->accounted, node->own[METRIC_RUN_COUNT],
-		 node->total[METRIC_RUN_COUNT]);
+	add_pair(t, FIELD_OCCURRENCE, node->accounted, tree_own(t->tree, node, METRIC_RUN_COUNT),
+		 tree_total(t->tree, node, METRIC_RUN_COUNT));
 	buf_add_char(&t->line, '|');
-	add_pair(t, FIELD_OCCURRENCE, node->accounted, 1, node->total[METRIC_DEFINITION_COUNT]);
+	add_pair(t, FIELD_OCCURRENCE, node->accounted, 1,
+		 tree_total(t->tree, node, METRIC_DEFINITION_COUNT));
 }
 
 static void add_field(struct text *t, const struct field *f, const struct tree_node *node)
@@ -310,8 +312,9 @@ static void add_percents(struct text *t, const struct field *f, const struct tre
 					     [FIELD_FLOAT_OPS] = " float_ops",
 					     [FIELD_TIME] = "",
 					     [FIELD_MEMORY] = "" };
-	int64_t own = node->own[f->metric], total = node->total[f->metric];
-	double root = percent_base(t, f, t->tree->nodes[0].total[f->metric]);
+	int64_t own = tree_own(t->tree, node, f->metric);
+	int64_t total = tree_total(t->tree, node, f->metric);
+	double root = percent_base(t, f, tree_total(t->tree, t->tree->nodes, f->metric));
 	double below = 0, share = 0;
 	char text[512], number[TFPROF_NUMBER_BYTES];
 	size_t len = put_number(number, f->kind, own);
@@ -330,8 +333,8 @@ static void add_runs(struct text *t, const struct tree_node *node)
 {
 	char text[64];
 
-	snprintf(text, sizeof(text), "%" PRId64 "|%" PRIu32, node->own[METRIC_RUN_COUNT],
-		 node->op_count);
+	snprintf(text, sizeof(text), "%" PRId64 "|%" PRIu32,
+		 tree_own(t->tree, node, METRIC_RUN_COUNT), node->op_count);
 	begin_field(t);
 	buf_printf(&t->line, "%10s", text);
 }

@@ -73,7 +73,7 @@ static void put_tree(struct timeline *t, int64_t *next)
 	uint32_t depths = 0, skip_below = UINT32_MAX;
 
 	for (uint32_t i = 0; i < t->tree->node_count && t->w.status == OW_OK; i++) {
-		int64_t total = nodes[i].total[METRIC_MICROS], start = 0;
+		int64_t total = tree_total(t->tree, &nodes[i], METRIC_MICROS), start = 0;
 
 		if (nodes[i].depth > skip_below)
 			continue;

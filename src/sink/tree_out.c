@@ -39,7 +39,7 @@ ow_status tree_out_child_sums(const struct tree *tree, enum metric metric, struc
 	for (uint32_t i = 1; i < tree->node_count; i++) {
 		int64_t *sum = &(*sums)[tree->nodes[i].parent];
 
-		*sum = add_saturated(*sum, tree_out_total(&tree->nodes[i], metric));
+		*sum = add_saturated(*sum, tree_out_total(tree, &tree->nodes[i], metric));
 	}
 	return OW_OK;
 }

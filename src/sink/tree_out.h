@@ -13,9 +13,12 @@ ow_status tree_out_metric(const struct sink_options *options, enum metric *metri
 			  struct error *err);
 
 /* The total of a node, never negative: hidden or hostile numbers must not turn boxes around. */
-static inline int64_t tree_out_total(const struct tree_node *node, enum metric metric)
+static inline int64_t tree_out_total(const struct tree *tree, const struct tree_node *node,
+				     enum metric metric)
 {
-	return MAX(node->total[metric], 0);
+	int64_t total = tree_total(tree, node, metric);
+
+	return MAX(total, 0);
 }
 
 /* Per node the sum of its displayed children's totals; release with tree_out_release. */

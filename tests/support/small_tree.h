@@ -23,7 +23,7 @@ static inline struct result *small_tree(struct small_model *s, enum tree_kind ki
 	tree->step = step;
 	tree->model = s->m;
 	tree->select = SELECT_MICROS;
-	tree->nodes = ARENA_ARRAY(&tree->arena, struct tree_node, SMALL_NODES);
+	assert_int_equal(tree_reserve(tree, SMALL_NODES, (1u << METRIC_COUNT) - 1, &s->err), OW_OK);
 	tree->code_nodes = ARENA_ARRAY(&tree->arena, struct code_node, SMALL_NODES);
 	tree->code_ops = ARENA_ARRAY(&tree->arena, op_id, SMALL_NODES);
 	assert_non_null(tree->code_ops);
@@ -46,11 +46,11 @@ static inline uint32_t small_node(struct result *r, uint32_t parent, const char 
 				    .depth = tree->nodes[parent].depth + 1,
 				    .op = op,
 				    .accounted = true };
-	node->own[METRIC_MICROS] = own_us * 1000;
-	node->total[METRIC_MICROS] = total_us * 1000;
+	tree_set(tree, tree->node_count, METRIC_MICROS, own_us * 1000, total_us * 1000);
 	tree->nodes[parent].child_count++;
 	if (!parent)
-		tree->nodes[0].total[METRIC_MICROS] += total_us * 1000;
+		tree_set(tree, 0, METRIC_MICROS, 0,
+			 tree_total(tree, tree->nodes, METRIC_MICROS) + total_us * 1000);
 	return tree->node_count++;
 }
 
