@@ -240,7 +240,7 @@ static void flush(struct tf_code *code, struct builder *b, struct batch *batch,
 {
 	const struct map *map = &code->by_bytes;
 
-	for (size_t i = 0; i < batch->count; i++)
+	for (size_t i = 0; i < batch->count && code->known; i++)
 		__builtin_prefetch(&code->known[map_find(map, batch->hash[i]).value]);
 	for (size_t i = 0; i < batch->count; i++)
 		tf_stacks_push(stacks, frame_of(code, b, batch->bytes[i], batch->hash[i]));
@@ -278,7 +278,7 @@ static ow_status read_traces(struct tf_code *code, struct builder *b, struct tf_
 		if (!is_ours(code, m, i))
 			continue;
 		tf_stacks_begin(stacks, (op_id){ i });
-		r = pb_over(m->code.ptr + m->op.code_offset[i], m->op.code_size[i]);
+		r = pb_over(m->code.ptr + COLUMN_GET(m->op.code_offset, i), m->op.code_size[i]);
 		while (pb_next(&r, &f)) {
 			if (f.tag == PB_TAG(1, PB_BYTES))
 				add_to_batch(code, &batch, pb_str(&f));

@@ -50,13 +50,10 @@ SHAPE(op_list, { 1, BYTES, 0, &op_def });
 SHAPE(meta_info, { 1, TEXT, 0, 0 }, { 2, BYTES, 0, &op_list }, { 3, BYTES, 0, 0 },
       { 4, TEXT, 0, 0 }, { 5, TEXT, 0, 0 }, { 6, TEXT, 0, 0 }, { 7, NUMBER, 0, 0 },
       { 8, BYTES, 0, 0 });
-SHAPE(meta_graph, { 1, BYTES, 0, &meta_info }, { 2, BYTES, 1, 0 }, { 3, BYTES, 0, 0 },
-      { 4, BYTES, 0, &text_to_bytes }, { 5, BYTES, 0, &text_to_bytes }, { 6, BYTES, 0, 0 },
-      { 7, BYTES, 0, 0 });
-/* The same with its graph looked at: a graph of nothing but functions is a graph here. */
+/* A graph of nothing but functions is a graph here. */
 SHAPE(any_graph, { 1, BYTES, 0, &node_def }, { 2, BYTES, 0, 0 }, { 3, NUMBER, 0, 0 },
       { 4, BYTES, 0, &versions }, { 5, BYTES, 0, 0 });
-SHAPE(meta_graph_file, { 1, BYTES, 0, &meta_info }, { 2, BYTES, 1, &any_graph }, { 3, BYTES, 0, 0 },
+SHAPE(meta_graph, { 1, BYTES, 0, &meta_info }, { 2, BYTES, 1, &any_graph }, { 3, BYTES, 0, 0 },
       { 4, BYTES, 0, &text_to_bytes }, { 5, BYTES, 0, &text_to_bytes }, { 6, BYTES, 0, 0 },
       { 7, BYTES, 0, 0 });
 SHAPE(saved_model, { 1, NUMBER, 1, 0 }, { 2, BYTES, 1, &meta_graph });
@@ -90,7 +87,7 @@ SHAPE(profile, { 1, BYTES, 1, &profile_entry }, { 2, NUMBER, 0, 0 }, { 3, NUMBER
       { 4, BYTES, 0, &number_to_text }, { 5, NUMBER, 0, 0 });
 
 static const struct shape *const shapes[] = {
-	[TF_GRAPH] = &graph_def,	   [TF_META_GRAPH] = &meta_graph_file,
+	[TF_GRAPH] = &graph_def,	   [TF_META_GRAPH] = &meta_graph,
 	[TF_SAVED_MODEL] = &saved_model,   [TF_RUN_METADATA] = &run_metadata,
 	[TF_STEP_STATS] = &step_stats,	   [TF_OP_LOG] = &op_log,
 	[TF_PROFILE] = &profile,
@@ -98,7 +95,7 @@ static const struct shape *const shapes[] = {
 
 /* What was found in a message: how much of it fits, and whether it goes on behind the head. */
 struct fit {
-	unsigned points; /* fields that are distinctive */
+	unsigned points; /* whole texts that must be there, and are */
 	bool cut;
 };
 
@@ -178,7 +175,9 @@ static bool fits_field(const struct shape *shape, const struct pb_field *f, bool
 		if (!fits(field->sub, pb_str(f), &inner))
 			return false;
 	}
-	fit->points += inner.points + (field->must || field->kind == TEXT || field->kind == WORD);
+	fit->points += inner.points;
+	if (field->must && !cut && (field->kind == TEXT || field->kind == WORD))
+		fit->points++;
 	*seen |= 1u << (field - shape->fields);
 	return true;
 }

@@ -1,0 +1,231 @@
+/*
+ * import_oplog_test.c: what an op log adds to ops, and the code traces of ops: frames with texts and
+ * with ids, stacks shared by ops and by sources; truncations and failing allocations.
+ */
+#include "support/tf_files.h"
+
+static const char *const graph = "node { name: 'a' op: 'A' } node { name: 'b' op: 'B' } node { name: 'c' op: 'C' }"
+				 "node { name: 'd' op: 'D' }";
+static const char *const log_text =
+	"log_entries { name: 'b' float_ops: 100 types: 'mine' types: '_trainable_variables'"
+	"  code_def { traces { file_id: 1 lineno: 10 function_id: 2 line_id: 3 }"
+	"             traces { file_id: 1 lineno: 5 function_id: 4 line_id: 99 func_start_line: 4 } } }"
+	"log_entries { name: 'a' float_ops: 0"
+	"  code_def { traces { file_id: 1 lineno: 10 function_id: 2 line_id: 3 } traces { file: '/p/x.py' lineno: -5"
+	"             function: 'f' line: 'y' } } }"
+	"log_entries { name: 'c' float_ops: -7 code_def { } }"
+	"log_entries { name: 'nobody' float_ops: 3 types: 'x' }"
+	"id_to_string { key: 1 value: '/p/main.py' } id_to_string { key: 2 value: '<module>' }"
+	"id_to_string { key: 3 value: 'build()' } id_to_string { key: 4 value: 'build' }";
+
+static ow_status load_log(struct tf_files *t, const char *text)
+{
+	return tf_load(t, "oplog", &tf_op_log, text);
+}
+
+/* "file:line:function|file:line:function", outermost first. */
+static const char *stack_text(const struct tf_files *t, const char *op)
+{
+	static char text[512];
+	stack_id stack = COLUMN_GET(t->m->op.stack, tf_op(t, op));
+	char rest[512];
+
+	text[0] = '\0';
+	for (; stack.v; stack = t->m->stack.parent[stack.v]) {
+		uint32_t frame = t->m->stack.frame[stack.v].v;
+
+		memcpy(rest, text, sizeof(rest));
+		snprintf(text, sizeof(text), "%s:%d:%s%s%.400s", tf_str(t, t->m->frame.file[frame]),
+			 t->m->frame.line[frame], tf_str(t, t->m->frame.function[frame]),
+			 *rest ? "|" : "", rest);
+	}
+	return text;
+}
+
+static void annotates_ops(void **state)
+{
+	struct tf_files t;
+
+	(void)state;
+	tf_open(&t);
+	assert_int_equal(tf_load_graph(&t, graph), OW_OK);
+	assert_int_equal(load_log(&t, log_text), OW_OK);
+	assert_int_equal(t.m->op.float_ops[tf_op(&t, "b")], 100);
+	assert_int_equal(t.m->op.float_ops[tf_op(&t, "c")], -7);
+	assert_string_equal(tf_types(&t, "b"), "B|_trainable_variables|mine");
+	assert_int_equal(tf_op(&t, "nobody"), 0);
+	assert_int_equal(tf_noted(&t, "not in the graph"), 1);
+	assert_true(t.m->has_code);
+	assert_true(t.m->op.flags[tf_op(&t, "c")] & OP_HAS_CODE);
+	assert_false(t.m->op.flags[tf_op(&t, "d")] & OP_HAS_CODE);
+	assert_int_equal(tf_fact(&t, "log_entry_count"), 4);
+	assert_int_equal(tf_fact(&t, "id_to_string"), 4);
+
+	/* A zero does not take back what an earlier log gave. */
+	assert_int_equal(load_log(&t, "log_entries { name: 'b' types: 'more' }"), OW_OK);
+	assert_int_equal(t.m->op.float_ops[tf_op(&t, "b")], 100);
+	assert_string_equal(tf_types(&t, "b"), "B|_trainable_variables|mine|more");
+	tf_close(&t);
+}
+
+static void stacks_are_decoded_on_demand(void **state)
+{
+	struct tf_files t;
+	stack_id a, b;
+
+	(void)state;
+	tf_open(&t);
+	assert_int_equal(tf_load_graph(&t, graph), OW_OK);
+	assert_int_equal(load_log(&t, log_text), OW_OK);
+	tf_freeze(&t);
+	assert_int_equal(t.m->stack.count - 1, 0);
+	assert_int_equal(model_require_stacks(t.m, &t.err), OW_OK);
+	assert_string_equal(stack_text(&t, "b"), "/p/main.py:10:<module>|/p/main.py:5:build");
+	assert_string_equal(stack_text(&t, "a"), "/p/main.py:10:<module>|/p/x.py:-5:f");
+	assert_string_equal(stack_text(&t, "c"), "");
+	a = t.m->op.stack[tf_op(&t, "a")];
+	b = t.m->op.stack[tf_op(&t, "b")];
+	assert_int_equal(t.m->stack.parent[a.v].v, t.m->stack.parent[b.v].v);
+	assert_int_equal(t.m->stack.count - 1, 3);
+	assert_int_equal(t.m->frame.count - 1, 3);
+	assert_string_equal(tf_str(&t, t.m->frame.text[t.m->stack.frame[b.v].v]), "");
+	assert_int_equal(t.m->frame.function_line[t.m->stack.frame[b.v].v], 4);
+	tf_close(&t);
+}
+
+/* The first code counts; ids mean what they mean in their own file; equal stacks are one. */
+static void several_logs(void **state)
+{
+	struct tf_files t;
+
+	(void)state;
+	tf_open(&t);
+	assert_int_equal(tf_load_graph(&t, graph), OW_OK);
+	assert_int_equal(load_log(&t, log_text), OW_OK);
+	assert_int_equal(load_log(&t,
+		"log_entries { name: 'a' code_def { traces { file_id: 1 lineno: 99 } } }"
+		"log_entries { name: 'd' code_def { traces { file_id: 7 lineno: 10 function_id: 8 line_id: 9 }"
+		"  traces { file_id: 1 lineno: 1 function_id: 8 } } }"
+		"id_to_string { key: 1 value: '/q' } id_to_string { key: 7 value: '/p/main.py' }"
+		"id_to_string { key: 8 value: '<module>' } id_to_string { key: 9 value: 'build()' }"),
+			 OW_OK);
+	tf_freeze(&t);
+	assert_int_equal(model_require_stacks(t.m, &t.err), OW_OK);
+	assert_string_equal(stack_text(&t, "a"), "/p/main.py:10:<module>|/p/x.py:-5:f");
+	assert_string_equal(stack_text(&t, "d"), "/p/main.py:10:<module>|/q:1:<module>");
+	assert_int_equal(t.m->stack.parent[t.m->op.stack[tf_op(&t, "a")].v].v,
+			 t.m->stack.parent[t.m->op.stack[tf_op(&t, "d")].v].v);
+	tf_close(&t);
+}
+
+/* Many traces with common beginnings, ends and middles: as if each had been added alone. */
+static void stacks_as_a_tree(void **state)
+{
+	struct tf_files t;
+	struct buf text, nodes;
+	char want[256];
+
+	(void)state;
+	tf_open(&t);
+	buf_init(&text, &t.mem);
+	buf_init(&nodes, &t.mem);
+	for (int i = 0; i < 200; i++) {
+		buf_printf(&nodes, "node { name: 'n%d' op: 'N' } ", i);
+		buf_printf(&text, "log_entries { name: 'n%d' code_def { ", i);
+		for (int k = 0; k < i % 7; k++)
+			buf_printf(&text, "traces { file: 'f' function: 'g' lineno: %d } ", (i * (k + 3)) % 4);
+		buf_puts(&text, "} } ");
+	}
+	assert_int_equal(tf_load_graph(&t, buf_cstr(&nodes)), OW_OK);
+	assert_int_equal(load_log(&t, buf_cstr(&text)), OW_OK);
+	buf_release(&text);
+	buf_release(&nodes);
+	tf_freeze(&t);
+	assert_int_equal(model_require_stacks(t.m, &t.err), OW_OK);
+	for (int i = 0; i < 200; i++) {
+		char name[16];
+
+		want[0] = '\0';
+		for (int k = 0; k < i % 7; k++)
+			snprintf(want + strlen(want), sizeof(want) - strlen(want), "%sf:%d:g",
+				 k ? "|" : "", (i * (k + 3)) % 4);
+		snprintf(name, sizeof(name), "n%d", i);
+		assert_string_equal(stack_text(&t, name), want);
+	}
+	for (uint32_t i = 1; i < t.m->stack.count; i++) {
+		assert_true(t.m->stack.parent[i].v < i);
+		for (uint32_t k = 1; k < i; k++)
+			assert_true(t.m->stack.parent[i].v != t.m->stack.parent[k].v ||
+				    t.m->stack.frame[i].v != t.m->stack.frame[k].v);
+	}
+	tf_close(&t);
+}
+
+static ow_status load_both(struct mem *mem, const struct buf *g, const struct buf *l)
+{
+	struct import_options options = { .step = INT64_MIN };
+	struct error err = { 0 };
+	struct model *m = model_new(mem, &err);
+	struct builder b;
+	struct input in;
+	ow_status status;
+
+	if (!m)
+		return err.status;
+	builder_init(&b, m, &err);
+	status = input_from_memory(&in, mem, "g", g->ptr, g->len, &err);
+	if (status == OW_OK)
+		status = import_input(&b, &in, importer_find(STR("graphdef")), &options, NULL, &err);
+	if (status == OW_OK)
+		status = input_from_memory(&in, mem, "l", l->ptr, l->len, &err);
+	if (status == OW_OK)
+		status = import_input(&b, &in, importer_find(STR("oplog")), &options, NULL, &err);
+	if (status == OW_OK)
+		status = model_freeze(&b);
+	if (status == OW_OK)
+		status = model_require_stacks(m, &err);
+	model_free(m);
+	return status;
+}
+
+static void truncations_and_failures(void **state)
+{
+	struct mem mem, other;
+	struct buf g, l;
+
+	(void)state;
+	mem_init(&mem, 0);
+	mem_init(&other, 0);
+	g = tf_binary(&other, &tf_graph_def, graph);
+	l = tf_binary(&other, &tf_op_log, log_text);
+	tf_every_truncation("oplog", buf_str(&l));
+	for (size_t len = l.len; l.len-- > 0;) {
+		(void)load_both(&mem, &g, &l);
+		assert_int_equal(atomic_load(&mem.used), 0);
+		if (!l.len) {
+			l.len = len;
+			break;
+		}
+	}
+	for (uint64_t n = 1, done = false; !done; n++) {
+		mem_fail_after(n, n % 2);
+		done = load_both(&mem, &g, &l) == OW_OK;
+		mem_fail_after(0, false);
+		assert_int_equal(atomic_load(&mem.used), 0);
+	}
+	buf_release(&g);
+	buf_release(&l);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(annotates_ops),
+		cmocka_unit_test(stacks_are_decoded_on_demand),
+		cmocka_unit_test(several_logs),
+		cmocka_unit_test(stacks_as_a_tree),
+		cmocka_unit_test(truncations_and_failures),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
