@@ -49,40 +49,51 @@ static void begin_line(struct buf *text, bool *first)
 	*first = false;
 }
 
-static ow_status run_view(struct search *s, const char *name, int32_t max_depth, int64_t min_micros,
-			  struct result **result)
+static void set_options(struct view_options *options, int32_t max_depth, int64_t min_micros)
 {
 	static const char *const everything[] = { ".*" };
 	static const char *const columns[] = { "micros", "occurrence" };
+
+	view_options_init(options);
+	options->max_depth = max_depth;
+	options->min_micros = min_micros;
+	options->step = -1;
+	options->order_by = "micros";
+	options->account_type_regexes = (struct view_list){ everything, 1 };
+	options->start_name_regexes = (struct view_list){ everything, 1 };
+	options->show_name_regexes = (struct view_list){ everything, 1 };
+	options->trim_name_regexes = (struct view_list){ NULL, 0 };
+	options->hide_name_regexes = (struct view_list){ NULL, 0 };
+	options->account_displayed_op_only = false;
+	options->select = (struct view_list){ columns, ARRAY_COUNT(columns) };
+	options->limit = 0;
+}
+
+/* A result with a tree, or NULL and the status. */
+static struct result *run_view(struct search *s, const char *name, int32_t max_depth,
+			       int64_t min_micros, ow_status *status)
+{
 	const struct view *view = view_find(name);
 	struct view_options options;
-	ow_status status;
+	struct result *result;
 
-	if (!view)
-		return error_set(s->err, OW_E_INTERNAL, "the view '%s' is missing", name);
-	view_options_init(&options);
-	options.max_depth = max_depth;
-	options.min_micros = min_micros;
-	options.step = -1;
-	options.order_by = "micros";
-	options.account_type_regexes = (struct view_list){ everything, 1 };
-	options.start_name_regexes = (struct view_list){ everything, 1 };
-	options.show_name_regexes = (struct view_list){ everything, 1 };
-	options.trim_name_regexes = (struct view_list){ NULL, 0 };
-	options.hide_name_regexes = (struct view_list){ NULL, 0 };
-	options.account_displayed_op_only = false;
-	options.select = (struct view_list){ columns, ARRAY_COUNT(columns) };
-	options.limit = 0;
-	*result = result_new(s->m->mem, name, s->err);
-	if (!*result)
-		return OW_E_NO_MEMORY;
-	status = view->run(s->m, &options, *result, s->err);
-	if (status == OW_OK && !(*result)->tree)
-		status = error_set(s->err, OW_E_INTERNAL, "the view '%s' gave no tree", name);
-	if (status == OW_OK)
-		return OW_OK;
-	result_free(*result);
-	return status;
+	if (!view) {
+		*status = error_set(s->err, OW_E_INTERNAL, "the view '%s' is missing", name);
+		return NULL;
+	}
+	set_options(&options, max_depth, min_micros);
+	result = result_new(s->m->mem, name, s->err);
+	if (!result) {
+		*status = OW_E_NO_MEMORY;
+		return NULL;
+	}
+	*status = view->run(s->m, &options, result, s->err);
+	if (*status == OW_OK && !result->tree)
+		*status = error_set(s->err, OW_E_INTERNAL, "the view '%s' gave no tree", name);
+	if (*status == OW_OK)
+		return result;
+	result_free(result);
+	return NULL;
 }
 
 /* Adds the report gathered so far. A report may be empty: tfprof prints an empty line then. */
@@ -136,7 +147,9 @@ static ow_status check_types(struct search *s)
 			return error_no_memory(s->err);
 		return OW_OK;
 	}
-	OW_TRY(run_view(s, "op", 3, 1, &result));
+	result = run_view(s, "op", 3, 1, &status);
+	if (!result)
+		return status;
 	status = report_types(s, result->tree);
 	result_free(result);
 	return status;
@@ -175,7 +188,9 @@ static ow_status check_scopes(struct search *s)
 	struct result *result;
 	ow_status status;
 
-	OW_TRY(run_view(s, "scope", 100, 100, &result));
+	result = run_view(s, "scope", 100, 100, &status);
+	if (!result)
+		return status;
 	status = report_scopes(s, result->tree);
 	result_free(result);
 	return status;
@@ -243,7 +258,9 @@ static ow_status check_lines(struct search *s)
 			return error_no_memory(s->err);
 		return OW_OK;
 	}
-	OW_TRY(run_view(s, "code", 100, 1, &result));
+	result = run_view(s, "code", 100, 1, &status);
+	if (!result)
+		return status;
 	status = report_lines(s, result->tree);
 	result_free(result);
 	return status;
