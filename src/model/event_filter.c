@@ -1,0 +1,60 @@
+/* event_filter.c: see event_filter.h. */
+#include "model/event_filter.h"
+
+enum track_work track_work(const struct model *m, track_id track)
+{
+	uint8_t device = m->device.kind[m->track.device[track.v].v];
+
+	switch (m->track.kind[track.v]) {
+	case TRACK_HOST:
+	case TRACK_DEVICE: /* an executor: it schedules, or computes on the host */
+	case TRACK_LOADER:
+		return WORK_HOST;
+	case TRACK_ACCELERATOR:
+	case TRACK_STREAM:
+	case TRACK_COPY:
+		return WORK_DEVICE;
+	case TRACK_COMMUNICATION:
+		return device == DEVICE_UNKNOWN || device == DEVICE_CPU ? WORK_HOST : WORK_DEVICE;
+	default:
+		return WORK_NONE;
+	}
+}
+
+bool filter_clip(const struct event_filter *f, int64_t *begin, int64_t *end)
+{
+	if (*begin >= f->to_ns || (*end <= f->from_ns && *begin < f->from_ns))
+		return false;
+	*begin = MAX(*begin, f->from_ns);
+	*end = MAX(MIN(*end, f->to_ns), *begin);
+	return true;
+}
+
+int64_t event_end(const struct model *m, uint32_t event)
+{
+	int64_t begin = m->event.ts_ns[event], dur = m->event.dur_ns[event], end;
+
+	if (dur == TIME_UNKNOWN || dur <= 0)
+		return begin;
+	return __builtin_add_overflow(begin, dur, &end) ? INT64_MAX : end;
+}
+
+/* A zero far before everything else is a missing time, not a beginning. */
+#define FAR_NS ((int64_t)1000000000000)
+
+int64_t model_trace_start(const struct model *m)
+{
+	int64_t first = TIME_UNKNOWN, after_zero = INT64_MAX;
+
+	for (uint32_t i = 1; i < m->event.count; i++) {
+		int64_t ts = m->event.ts_ns[i];
+
+		if (m->track.kind[m->event.track[i].v] == TRACK_SPAN)
+			continue;
+		if (first == TIME_UNKNOWN || ts < first)
+			first = ts;
+		if (ts > 0 && ts < after_zero)
+			after_zero = ts;
+	}
+	return first == 0 && after_zero != INT64_MAX && after_zero > FAR_NS ? after_zero : first;
+}

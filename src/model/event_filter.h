@@ -1,0 +1,62 @@
+/*
+ * event_filter.h: the part of a model that is asked for: a span of time, a rank, a step. Views make
+ * one from their options (analyze/view.h) and pass it to whatever reads events. Also says which tracks
+ * count as work of the host or of a device, so that all readers agree.
+ */
+#ifndef MODEL_EVENT_FILTER_H
+#define MODEL_EVENT_FILTER_H
+
+#include "model/model.h"
+
+struct event_filter {
+	int64_t from_ns, to_ns; /* INT64_MIN, INT64_MAX: all the time */
+	int32_t rank;		/* of the source; -1 = all */
+	uint32_t step;		/* row of the step; 0 = all */
+};
+
+#define EVENT_FILTER_ALL ((struct event_filter){ INT64_MIN, INT64_MAX, -1, 0 })
+
+enum track_work { WORK_NONE, WORK_HOST, WORK_DEVICE };
+
+/* Restatements, bookkeeping, frames and requests are no work. */
+enum track_work track_work(const struct model *m, track_id track);
+
+static inline bool filter_has_time(const struct event_filter *f)
+{
+	return f->from_ns != INT64_MIN || f->to_ns != INT64_MAX;
+}
+
+static inline bool filter_source(const struct event_filter *f, const struct model *m,
+				 source_id source)
+{
+	return f->rank < 0 || (source.v && m->source.rank[source.v] == f->rank);
+}
+
+static inline bool filter_track(const struct event_filter *f, const struct model *m, track_id track)
+{
+	return filter_source(f, m, m->track.source[track.v]);
+}
+
+static inline bool filter_step(const struct event_filter *f, step_id step)
+{
+	return !f->step || f->step == step.v;
+}
+
+/* The part of an event that lies inside; false when none does. Points count where they are. */
+bool filter_clip(const struct event_filter *f, int64_t *begin, int64_t *end);
+
+/* Whether an event is a slice: it has a begin and an end, unlike instants and samples. */
+static inline bool event_is_slice(const struct model *m, uint32_t event)
+{
+	uint8_t ph = COLUMN_GET(m->event.ph, event);
+
+	return m->event.dur_ns[event] != TIME_UNKNOWN && (!ph || ph == 'X' || ph == 'B');
+}
+
+/* End of an event, kept within the range of times. */
+int64_t event_end(const struct model *m, uint32_t event);
+
+/* The earliest event: what times of day are counted from. TIME_UNKNOWN when there is none. */
+int64_t model_trace_start(const struct model *m);
+
+#endif
