@@ -151,10 +151,10 @@ static void count_boxes(struct flame *f)
 			f->drawn++;
 			f->levels = MAX(f->levels, f->tree->nodes[i].depth + 1);
 			f->present[kind_of(f, i)] = true;
-		} else if (f->boxes[i].width < NARROW) {
-			f->narrow++;
-		} else {
+		} else if (f->boxes[i].width >= NARROW) {
 			f->deep++;
+		} else if (f->boxes[i].width > 0) {
+			f->narrow++; /* nothing is lost without those of no width at all */
 		}
 	}
 }
@@ -229,21 +229,28 @@ static size_t utf16_len(struct str s)
 	return len;
 }
 
-static void put_label(struct flame *f, double x, double width, double y, struct str label)
+static void put_shortened(struct flame *f, struct str label, size_t columns)
 {
-	double room = (width * FLAME_WIDTH - 2 * FLAME_PAD) / FLAME_CHAR_WIDTH;
-	size_t columns = room > 0 ? (size_t)room : 0;
-
-	if (columns < 3)
-		return;
-	writer_printf(&f->w, "<text x=\"%.5f%%\" dx=\"%d\" y=\"%.0f\">", 100 * x, FLAME_PAD,
-		      y + 12);
 	if (utf8_width(label) <= columns) {
 		put_name(f, label);
+	} else if (f->tree->kind == TREE_GRAPH) { /* whole paths: their ends tell more */
+		writer_puts(&f->w, "…");
+		put_name(f, human_fit_end(label, columns - 1));
 	} else {
 		put_name(f, utf8_fit(label, columns - 1));
 		writer_puts(&f->w, "…");
 	}
+}
+
+static void put_label(struct flame *f, double x, double width, double y, struct str label)
+{
+	double room = (width * FLAME_WIDTH - 2 * FLAME_PAD) / FLAME_CHAR_WIDTH;
+
+	if (room < 3)
+		return;
+	writer_printf(&f->w, "<text x=\"%.5f%%\" dx=\"%d\" y=\"%.0f\">", 100 * x, FLAME_PAD,
+		      y + 12);
+	put_shortened(f, label, (size_t)room);
 	writer_puts(&f->w, "</text>");
 }
 
@@ -370,8 +377,8 @@ static ow_status draw(struct flame *f, const struct out *out, struct mem *mem, s
 	count_boxes(f);
 	writer_init(&f->w, mem, out, err);
 	put_head(f);
-	writer_printf(&f->w, "<svg id=\"boxes\" x=\"%d\" width=\"%.0f\">\n", FLAME_MARGIN,
-		      FLAME_WIDTH);
+	writer_printf(&f->w, "<svg id=\"boxes\" x=\"%d\" width=\"%.0f\"%s>\n", FLAME_MARGIN,
+		      FLAME_WIDTH, f->tree->kind == TREE_GRAPH ? " data-ends=\"1\"" : "");
 	for (uint32_t i = 0; i < f->tree->node_count && f->w.status == OW_OK; i++)
 		if (is_drawn(f, i))
 			put_box(f, i);

@@ -90,7 +90,7 @@ static void narrow(void **state)
 	small_write(&sink_flamegraph, r, &(struct sink_options){ .title = "a < b" }, &text);
 	assert_int_equal(count_boxes(&text), 4);
 	expect_has(&text, ">a &lt; b</text>");
-	expect_has(&text, "average of all steps · 4 boxes, 101 narrower than 0.1 px left out");
+	expect_has(&text, "average of all steps · 4 boxes, 100 narrower than 0.1 px left out");
 	expect_has(&text, "x=\"74.99250%\" y=\"126\" width=\"24.99750%\"");
 	buf_release(&text);
 	result_free(r);
