@@ -4,6 +4,7 @@
  */
 #include "support/tf_files.h"
 
+/* clang-format off */
 static const char *const all_rules =
 	"node { name: 'x' op: 'Placeholder' attr { key: 'shape' value { shape { dim { size: -1 } dim { size: 4 } } } } }"
 	"node { name: 's' op: 'VariableV2' attr { key: 'shape' value { shape { } } }"
@@ -16,6 +17,7 @@ static const char *const all_rules =
 	"node { name: 'x' op: 'Other' input: 's' }"
 	"library { function { signature { name: 'f' } } }"
 	"versions { producer: 24 min_consumer: 12 }";
+/* clang-format on */
 
 static void ops_and_shapes(void **state)
 {
@@ -137,7 +139,8 @@ static void records_can_be_found(void **state)
 	(void)state;
 	tf_open(&t);
 	buf_init(&text, &t.mem);
-	buf_puts(&text, "node {\n  name: \"a\"\n  op: \"Const\"\n}\nnode {\n  name: \"b\"\n  op: \"Add\"\n}\n");
+	buf_puts(&text, "node {\n  name: \"a\"\n  op: \"Const\"\n}\nnode {\n  name: \"b\"\n  op: "
+			"\"Add\"\n}\n");
 	assert_int_equal(tf_load_bytes(&t, NULL, &text), OW_OK);
 	assert_int_equal(tf_fact(&t, "text_format"), true);
 	op = tf_op(&t, "b");
@@ -145,7 +148,12 @@ static void records_can_be_found(void **state)
 	assert_int_equal(input_read_at(t.m->inputs[t.m->op.source[op].v], t.m->op.record_offset[op],
 				       bytes, 8, &t.err),
 			 OW_OK);
-	assert_memory_equal(bytes, "\x0a\x01" "b" "\x12\x03" "Add", 8);
+	assert_memory_equal(bytes,
+			    "\x0a\x01"
+			    "b"
+			    "\x12\x03"
+			    "Add",
+			    8);
 	tf_close(&t);
 }
 
@@ -212,8 +220,18 @@ static void damage(void **state)
 	/* A record with damage inside is left out, the next is read. */
 	tf_open(&t);
 	buf_init(&bytes, &t.mem);
-	pb_put_bytes(&bytes, 1, "\x0a\x01" "a" "\x12\x05" "Op", 7);
-	pb_put_bytes(&bytes, 1, "\x0a\x01" "b" "\x12\x02" "Op", 7);
+	pb_put_bytes(&bytes, 1,
+		     "\x0a\x01"
+		     "a"
+		     "\x12\x05"
+		     "Op",
+		     7);
+	pb_put_bytes(&bytes, 1,
+		     "\x0a\x01"
+		     "b"
+		     "\x12\x02"
+		     "Op",
+		     7);
 	assert_int_equal(tf_load_bytes(&t, "graphdef", &bytes), OW_OK);
 	assert_int_equal(t.m->op.count - 1, 1);
 	assert_int_not_equal(tf_op(&t, "b"), 0);
@@ -231,11 +249,19 @@ static void texts_are_utf8(void **state)
 		tf_open(&t);
 		t.options.strict_proto = strict;
 		buf_init(&bytes, &t.mem);
-		pb_put_bytes(&bytes, 1, "\x0a\x03" "a\xff" "b" "\x12\x02" "Op", 9);
+		pb_put_bytes(&bytes, 1,
+			     "\x0a\x03"
+			     "a\xff"
+			     "b"
+			     "\x12\x02"
+			     "Op",
+			     9);
 		assert_int_equal(tf_load_bytes(&t, "graphdef", &bytes),
 				 strict ? OW_E_CORRUPT : OW_OK);
 		if (!strict)
-			assert_int_not_equal(tf_op(&t, "a\xef\xbf\xbd" "b"), 0);
+			assert_int_not_equal(tf_op(&t, "a\xef\xbf\xbd"
+						       "b"),
+					     0);
 		tf_close(&t);
 	}
 }
@@ -272,11 +298,16 @@ static void truncations_and_failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ops_and_shapes),	   cmocka_unit_test(inputs_and_ports),
-		cmocka_unit_test(many_inputs_share_ports), cmocka_unit_test(bad_ports_are_noted),
-		cmocka_unit_test(facts),		   cmocka_unit_test(records_can_be_found),
-		cmocka_unit_test(large_nodes),		   cmocka_unit_test(damage),
-		cmocka_unit_test(texts_are_utf8),	   cmocka_unit_test(nothing_in_it),
+		cmocka_unit_test(ops_and_shapes),
+		cmocka_unit_test(inputs_and_ports),
+		cmocka_unit_test(many_inputs_share_ports),
+		cmocka_unit_test(bad_ports_are_noted),
+		cmocka_unit_test(facts),
+		cmocka_unit_test(records_can_be_found),
+		cmocka_unit_test(large_nodes),
+		cmocka_unit_test(damage),
+		cmocka_unit_test(texts_are_utf8),
+		cmocka_unit_test(nothing_in_it),
 		cmocka_unit_test(truncations_and_failures),
 	};
 

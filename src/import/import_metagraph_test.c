@@ -4,6 +4,7 @@
  */
 #include "support/tf_files.h"
 
+/* clang-format off */
 #define META(more)                                                                                 \
 	"meta_info_def { meta_graph_version: '1' tags: 'serve' tags: 'gpu' tensorflow_version: '1.15.0'" \
 	"  stripped_op_list { op { name: 'Add' } } }"                                              \
@@ -11,6 +12,7 @@
 	" collection_def { key: 'losses' value { node_list { value: 'y:0' } } }"                   \
 	" signature_def { key: 's' value { method_name: 'predict' } }"                             \
 	" graph_def { node { name: 'w' op: 'VariableV2' } node { name: 'y' op: 'Add' input: 'w' } " more " versions { producer: 24 } }"
+/* clang-format on */
 
 static void trainable_variables(void **state)
 {
@@ -24,7 +26,8 @@ static void trainable_variables(void **state)
 		assert_int_equal(t.m->op.count - 1, 2);
 		assert_true(t.m->op.flags[tf_op(&t, "w")] & OP_TRAINABLE);
 		assert_false(t.m->op.flags[tf_op(&t, "y")] & OP_TRAINABLE);
-		assert_string_equal(tf_types(&t, "w"), infer ? "VariableV2|_trainable_variables" : "VariableV2");
+		assert_string_equal(tf_types(&t, "w"),
+				    infer ? "VariableV2|_trainable_variables" : "VariableV2");
 		assert_int_equal(tf_noted(&t, "not in the graph"), 1);
 		assert_int_equal(tf_fact(&t, "collections"), 2);
 		assert_int_equal(tf_fact(&t, "signatures"), 1);
@@ -53,10 +56,12 @@ static void saved_models(void **state)
 
 	(void)state;
 	tf_open(&t);
-	assert_int_equal(tf_load(&t, NULL, &tf_saved_model,
-				 "saved_model_schema_version: 1 meta_graphs { " META("") " }"
-				 "meta_graphs { " META("node { name: 'extra' op: 'Op' }") " }"),
-			 OW_OK);
+	assert_int_equal(
+		tf_load(&t, NULL, &tf_saved_model,
+			"saved_model_schema_version: 1 meta_graphs { " META(
+				"") " }"
+				    "meta_graphs { " META("node { name: 'extra' op: 'Op' }") " }"),
+		OW_OK);
 	assert_string_equal(tf_str(&t, t.m->source.format[1]), "savedmodel");
 	assert_int_equal(t.m->op.count - 1, 2);
 	assert_int_equal(tf_fact(&t, "schema_version"), 1);
@@ -76,7 +81,8 @@ static void truncations_and_failures(void **state)
 	tf_every_failure("metagraph", buf_str(&bytes));
 	buf_release(&bytes);
 	bytes = tf_binary(&mem, &tf_saved_model,
-			  "saved_model_schema_version: 1 meta_graphs { " META("") " } meta_graphs { " META("") " }");
+			  "saved_model_schema_version: 1 meta_graphs { " META(
+				  "") " } meta_graphs { " META("") " }");
 	tf_every_truncation("savedmodel", buf_str(&bytes));
 	tf_every_failure("savedmodel", buf_str(&bytes));
 	buf_release(&bytes);

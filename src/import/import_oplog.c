@@ -89,8 +89,7 @@ static void list_entry(struct log *log, const struct entry *e, struct pb r)
 	types = fact_list(b, about, "types");
 	while (pb_next(&r, &f))
 		if (f.tag == PB_TAG(3, PB_BYTES))
-			fact_text(b, types, NULL,
-				  model_str(b->m, tf_word(&log->r, pb_str(&f))));
+			fact_text(b, types, NULL, model_str(b->m, tf_word(&log->r, pb_str(&f))));
 }
 
 static void apply(struct log *log, const struct entry *e, struct pb r)

@@ -4,6 +4,7 @@
  */
 #include "support/tf_files.h"
 
+/* clang-format off */
 static const char *const graph = "node { name: 'a' op: 'A' } node { name: 'b' op: 'B' } node { name: 'c' op: 'C' }"
 				 "node { name: 'd' op: 'D' }";
 static const char *const log_text =
@@ -17,6 +18,7 @@ static const char *const log_text =
 	"log_entries { name: 'nobody' float_ops: 3 types: 'x' }"
 	"id_to_string { key: 1 value: '/p/main.py' } id_to_string { key: 2 value: '<module>' }"
 	"id_to_string { key: 3 value: 'build()' } id_to_string { key: 4 value: 'build' }";
+/* clang-format on */
 
 static ow_status load_log(struct tf_files *t, const char *text)
 {
@@ -102,13 +104,17 @@ static void several_logs(void **state)
 	tf_open(&t);
 	assert_int_equal(tf_load_graph(&t, graph), OW_OK);
 	assert_int_equal(load_log(&t, log_text), OW_OK);
-	assert_int_equal(load_log(&t,
-		"log_entries { name: 'a' code_def { traces { file_id: 1 lineno: 99 } } }"
-		"log_entries { name: 'd' code_def { traces { file_id: 7 lineno: 10 function_id: 8 line_id: 9 }"
-		"  traces { file_id: 1 lineno: 1 function_id: 8 } } }"
-		"id_to_string { key: 1 value: '/q' } id_to_string { key: 7 value: '/p/main.py' }"
-		"id_to_string { key: 8 value: '<module>' } id_to_string { key: 9 value: 'build()' }"),
-			 OW_OK);
+	assert_int_equal(
+		load_log(&t,
+			 "log_entries { name: 'a' code_def { traces { file_id: 1 lineno: 99 } } }"
+			 "log_entries { name: 'd' code_def { traces { file_id: 7 lineno: 10 "
+			 "function_id: 8 line_id: 9 }"
+			 "  traces { file_id: 1 lineno: 1 function_id: 8 } } }"
+			 "id_to_string { key: 1 value: '/q' } id_to_string { key: 7 value: "
+			 "'/p/main.py' }"
+			 "id_to_string { key: 8 value: '<module>' } id_to_string { key: 9 value: "
+			 "'build()' }"),
+		OW_OK);
 	tf_freeze(&t);
 	assert_int_equal(model_require_stacks(t.m, &t.err), OW_OK);
 	assert_string_equal(stack_text(&t, "a"), "/p/main.py:10:<module>|/p/x.py:-5:f");
@@ -133,7 +139,8 @@ static void stacks_as_a_tree(void **state)
 		buf_printf(&nodes, "node { name: 'n%d' op: 'N' } ", i);
 		buf_printf(&text, "log_entries { name: 'n%d' code_def { ", i);
 		for (int k = 0; k < i % 7; k++)
-			buf_printf(&text, "traces { file: 'f' function: 'g' lineno: %d } ", (i * (k + 3)) % 4);
+			buf_printf(&text, "traces { file: 'f' function: 'g' lineno: %d } ",
+				   (i * (k + 3)) % 4);
 		buf_puts(&text, "} } ");
 	}
 	assert_int_equal(tf_load_graph(&t, buf_cstr(&nodes)), OW_OK);
@@ -175,7 +182,8 @@ static ow_status load_both(struct mem *mem, const struct buf *g, const struct bu
 	builder_init(&b, m, &err);
 	status = input_from_memory(&in, mem, "g", g->ptr, g->len, &err);
 	if (status == OW_OK)
-		status = import_input(&b, &in, importer_find(STR("graphdef")), &options, NULL, &err);
+		status =
+			import_input(&b, &in, importer_find(STR("graphdef")), &options, NULL, &err);
 	if (status == OW_OK)
 		status = input_from_memory(&in, mem, "l", l->ptr, l->len, &err);
 	if (status == OW_OK)

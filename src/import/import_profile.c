@@ -13,8 +13,8 @@
 #include "import/tf_tally.h"
 #include "import/tf_text.h"
 
-#define TRACKS 32  /* remembered (device, kind) pairs */
-#define STEPS 64   /* remembered step numbers; a power of two */
+#define TRACKS 32			 /* remembered (device, kind) pairs */
+#define STEPS 64			 /* remembered step numbers; a power of two */
 #define SAMPLE_BYTES ((uint64_t)1 << 20) /* after these the sizes of the tables are estimated */
 
 /* A reference that names a node by its id: resolved when all nodes are known. */
@@ -70,7 +70,7 @@ struct profile {
 
 /* A node while it is read, with the places its rows start. */
 struct node {
-	op_id op;	/* the row it will be, or is when an earlier source has it; nil: a duplicate */
+	op_id op; /* the row it will be, or is when an earlier source has it; nil: a duplicate */
 	bool known, late;
 	struct str text;
 	uint64_t offset; /* of its record */
@@ -277,9 +277,9 @@ static enum pb_problem read_alloc(struct profile *p, uint32_t op_step, struct st
 	int64_t micros, size;
 	enum pb_problem problem = read_pair(bytes, &micros, &size);
 
-	builder_add_alloc(p->r.b, &(struct alloc_row){ .op_step = op_step,
-						       .ts_ns = us_to_ns(micros),
-						       .size = size });
+	builder_add_alloc(
+		p->r.b,
+		&(struct alloc_row){ .op_step = op_step, .ts_ns = us_to_ns(micros), .size = size });
 	return problem;
 }
 
@@ -368,8 +368,8 @@ static enum pb_problem read_exec(struct profile *p, struct node *n, struct str e
 			row.latest_end_ns = us_to_ns((int64_t)f.value);
 			break;
 		case PB_TAG(4, PB_BYTES):
-			problem = read_times(p, &row, pb_str(&f), TRACK_ACCELERATOR,
-					     &accelerator_us);
+			problem =
+				read_times(p, &row, pb_str(&f), TRACK_ACCELERATOR, &accelerator_us);
 			break;
 		case PB_TAG(5, PB_BYTES):
 			problem = read_times(p, &row, pb_str(&f), TRACK_DEVICE, &cpu_us);
@@ -440,8 +440,9 @@ static enum pb_problem read_output(struct profile *p, struct str msg)
 	while (!problem && pb_next(&tuple, &f))
 		if (f.tag >> 3 == 1)
 			problem = add_dims(p, &dims, &f);
-	builder_add_op_output(p->r.b, &(struct op_output_row){ .index = (int32_t)index,
-							       .shape = tf_dims_end(&dims, p->r.b) });
+	builder_add_op_output(p->r.b,
+			      &(struct op_output_row){ .index = (int32_t)index,
+						       .shape = tf_dims_end(&dims, p->r.b) });
 	return problem ? problem : tuple.problem;
 }
 
@@ -641,25 +642,25 @@ static void add_op(struct profile *p, const struct node *n)
 	op_id op;
 
 	sort_inputs(p, n);
-	op = builder_new_op(p->r.b, &(struct op_row){
-					    .name = n->name,
-					    .type = n->type,
-					    .types = n->types,
-					    .device = n->canonical,
-					    .flags = n->has_code ? OP_HAS_CODE : 0,
-					    .float_ops = n->float_ops,
-					    .shape = n->shape,
-					    .input_first = n->inputs,
-					    .input_count = m->op_input.count - n->inputs,
-					    .output_first = n->outputs,
-					    .output_count = m->op_output.count - n->outputs,
-					    .host_device = n->host,
-					    .data_format = n->data_format,
-					    .code_offset = code_size ? n->code_offset : 0,
-					    .code_size = (uint32_t)code_size,
-					    .source = p->r.b->source,
-					    .record_offset = n->offset,
-					    .record_size = n->size });
+	op = builder_new_op(p->r.b,
+			    &(struct op_row){ .name = n->name,
+					      .type = n->type,
+					      .types = n->types,
+					      .device = n->canonical,
+					      .flags = n->has_code ? OP_HAS_CODE : 0,
+					      .float_ops = n->float_ops,
+					      .shape = n->shape,
+					      .input_first = n->inputs,
+					      .input_count = m->op_input.count - n->inputs,
+					      .output_first = n->outputs,
+					      .output_count = m->op_output.count - n->outputs,
+					      .host_device = n->host,
+					      .data_format = n->data_format,
+					      .code_offset = code_size ? n->code_offset : 0,
+					      .code_size = (uint32_t)code_size,
+					      .source = p->r.b->source,
+					      .record_offset = n->offset,
+					      .record_size = n->size });
 	if (op.v) /* as stored, even if that is nothing */
 		m->op.types[op.v] = n->types;
 }
@@ -674,8 +675,8 @@ static void merge_op(struct profile *p, const struct node *n)
 	m->op_output.count = n->outputs;
 	p->port_count = n->ports;
 	for (uint32_t i = 0; i < m->strset.item_count[n->types.v]; i++)
-		m->op.types[at] = tf_set_add(&p->r, m->op.types[at],
-					     model_strset(m, n->types, &count)[i]);
+		m->op.types[at] =
+			tf_set_add(&p->r, m->op.types[at], model_strset(m, n->types, &count)[i]);
 	if (!m->op.device[at].v) {
 		m->op.device[at] = n->canonical;
 		BUILDER_SET(p->r.b, op, host_device, n->op, n->host);
@@ -858,7 +859,8 @@ static void set_port(struct model *m, uint32_t op, op_id src, int32_t port)
 }
 
 /* The same for an op with so many of both that looking for each would take too long. */
-static void set_many_ports(struct profile *p, const struct id_table *table, size_t first, size_t end)
+static void set_many_ports(struct profile *p, const struct id_table *table, size_t first,
+			   size_t end)
 {
 	struct model *m = p->m;
 	uint32_t op = p->ports[first].op.v;
@@ -977,8 +979,7 @@ static void reserve_names(struct profile *p, uint32_t ops)
 	struct strings *s = &p->m->strings;
 	void *text = s->text;
 
-	if (!map_reserve(&s->map, (size_t)s->count + ops) ||
-	    !map_reserve(&p->m->op_by_name, ops) ||
+	if (!map_reserve(&s->map, (size_t)s->count + ops) || !map_reserve(&p->m->op_by_name, ops) ||
 	    !mem_grow(p->m->mem, &text, &s->cap, (size_t)s->count + ops, sizeof(*s->text)))
 		return;
 	s->text = text;
@@ -995,9 +996,8 @@ static void reserve_tables(struct profile *p, uint64_t read)
 	if (p->r.b->status != OW_OK || p->op_base > 1)
 		return;
 	for (size_t i = 0; i < ARRAY_COUNT(tables); i++) {
-		uint32_t count =
-			*(const uint32_t *)(const void *)((const char *)p->m +
-							  model_tables[tables[i]].offset);
+		uint32_t count = *(const uint32_t *)(const void *)((const char *)p->m +
+								   model_tables[tables[i]].offset);
 		uint32_t more = rows_for(count, read, size);
 
 		if (more > count)
@@ -1040,9 +1040,10 @@ static void add_notes(struct profile *p)
 	struct builder *b = p->r.b;
 
 	if (p->duplicates)
-		builder_note_many(b, NOTE_DROPPED, p->duplicate_offset, p->duplicates,
-				  "nodes of the profile with a name that was there already were left "
-				  "out");
+		builder_note_many(
+			b, NOTE_DROPPED, p->duplicate_offset, p->duplicates,
+			"nodes of the profile with a name that was there already were left "
+			"out");
 	if (p->dangling)
 		builder_note_many(b, NOTE_DROPPED, OW_NO_OFFSET, p->dangling,
 				  "references to nodes that are not in the profile were dropped");

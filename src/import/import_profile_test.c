@@ -5,6 +5,7 @@
  */
 #include "support/tf_files.h"
 
+/* clang-format off */
 #define GPU "/job:w/device:gpu:0"
 #define EXEC                                                                                       \
 	"run_count: 2 all_start_micros: 100 latest_end_micros: 150"                                \
@@ -30,6 +31,7 @@ static const char *const whole =
 	"nodes { key: 8 value { name: 'src' op: 'Other' } }"
 	"has_trace: true steps: 2 steps: 5 steps: 6"
 	" id_to_string { key: 1 value: 'x.py' } id_to_string { key: 2 value: 'f' } miss_accelerator_stream: true";
+/* clang-format on */
 
 static ow_status load(struct tf_files *t, const char *text)
 {
@@ -68,7 +70,8 @@ static void nodes_and_edges(void **state)
 	}
 	assert_int_equal(t.m->op_input.index[i + 2], 3);
 	assert_string_equal(tf_str(&t, t.m->op_input.name[i + 2]), "bare");
-	assert_int_equal(t.m->op_input.shown_port[i + 2], -1); /* no port is stored, so no shape is shown */
+	assert_int_equal(t.m->op_input.shown_port[i + 2],
+			 -1); /* no port is stored, so no shape is shown */
 	assert_int_equal(tf_noted(&t, "not in the profile"), 2);
 	assert_int_equal(tf_noted(&t, "there already were left out"), 1);
 	assert_string_equal(tf_str(&t, t.m->op.type[tf_op(&t, "src")]), "Split");
@@ -104,11 +107,13 @@ static void runs(void **state)
 	assert_int_equal(t.m->memory.accelerator_persistent[at], 4);
 	assert_int_equal(t.m->alloc.op_step[1], row);
 	assert_int_equal(t.m->alloc.size[1], 64);
-	assert_int_equal(tf_row(&t, "dst", 2), row - 1); /* by number, whatever the order in the file */
+	assert_int_equal(tf_row(&t, "dst", 2),
+			 row - 1); /* by number, whatever the order in the file */
 
 	assert_int_equal(t.m->event.count - 1, 4);
 	assert_int_equal(t.m->track.kind[t.m->event.track[1].v], TRACK_ACCELERATOR);
-	assert_string_equal(tf_str(&t, t.m->track.name[t.m->event.track[1].v]), "/gpu:0/stream:all");
+	assert_string_equal(tf_str(&t, t.m->track.name[t.m->event.track[1].v]),
+			    "/gpu:0/stream:all");
 	assert_int_equal(t.m->track.kind[t.m->event.track[2].v], TRACK_DEVICE);
 	assert_int_equal(t.m->event.ts_ns[3], 110000);
 	assert_int_equal(t.m->event.dur_ns[3], 4000);
@@ -133,7 +138,8 @@ static void code(void **state)
 
 	/* The flag counts, not whether there are traces. */
 	tf_open(&t);
-	assert_int_equal(load(&t, "nodes { value { name: 'a' trace { traces { lineno: 1 } } } }"), OW_OK);
+	assert_int_equal(load(&t, "nodes { value { name: 'a' trace { traces { lineno: 1 } } } }"),
+			 OW_OK);
 	assert_false(t.m->has_code);
 	assert_true(t.m->op.flags[1] & OP_HAS_CODE);
 	tf_close(&t);
@@ -166,9 +172,9 @@ static void ids_anywhere(void **state)
 
 	(void)state;
 	tf_open(&t);
-	assert_int_equal(load(&t,
-		"nodes { key: 9223372036854775807 value { name: 'a' op: 'A' } }"
-		"nodes { key: 3 value { name: 'b' op: 'B' inputs { key: 0 value: 9223372036854775807 } } }"),
+	assert_int_equal(load(&t, "nodes { key: 9223372036854775807 value { name: 'a' op: 'A' } }"
+				  "nodes { key: 3 value { name: 'b' op: 'B' inputs { key: 0 value: "
+				  "9223372036854775807 } } }"),
 			 OW_OK);
 	i = t.m->op.input_first[tf_op(&t, "b")];
 	assert_int_equal(t.m->op_input.src[i].v, tf_op(&t, "a"));
@@ -186,8 +192,9 @@ static void many_ports(void **state)
 	buf_init(&text, &t.mem);
 	buf_puts(&text, "nodes { key: 1000 value { name: 'n' ");
 	for (int i = 0; i < 100; i++)
-		buf_printf(&text, "inputs { key: %d value: %d } src_output_index { key: %d value: %d } ", 99 - i,
-			   i, i, i + 7);
+		buf_printf(&text,
+			   "inputs { key: %d value: %d } src_output_index { key: %d value: %d } ",
+			   99 - i, i, i, i + 7);
 	buf_puts(&text, "} }");
 	for (int i = 0; i < 100; i++)
 		buf_printf(&text, "nodes { key: %d value { name: 'p%d' } } ", i, i);
@@ -239,10 +246,12 @@ static void damaged_parts(void **state)
 
 	(void)state;
 	tf_open(&t);
-	assert_int_equal(load(&t, "nodes { value { name: 'a' execs { key: 1 value { cpu_execs { key: 'd' value {"
-				  " times { int64_values: 4 } times { int64_values: 5 int64_values: 6 } } } } }"
-				  " execs { key: 1 value { run_count: 9 } } } }"),
-			 OW_OK);
+	assert_int_equal(
+		load(&t,
+		     "nodes { value { name: 'a' execs { key: 1 value { cpu_execs { key: 'd' value {"
+		     " times { int64_values: 4 } times { int64_values: 5 int64_values: 6 } } } } }"
+		     " execs { key: 1 value { run_count: 9 } } } }"),
+		OW_OK);
 	tf_freeze(&t);
 	assert_int_equal(t.m->op_step.cpu_ns[tf_row(&t, "a", 1)], 6000);
 	assert_int_equal(t.m->op_step.count - 1, 1);
@@ -258,11 +267,13 @@ static void beside_other_sources(void **state)
 
 	(void)state;
 	tf_open(&t);
-	assert_int_equal(tf_load_graph(&t, "node { name: 'dst' op: 'Conv2D' input: 'src' } node { name: 'src' op: 'Split' }"),
+	assert_int_equal(tf_load_graph(&t, "node { name: 'dst' op: 'Conv2D' input: 'src' } node { "
+					   "name: 'src' op: 'Split' }"),
 			 OW_OK);
 	assert_int_equal(load(&t, whole), OW_OK);
-	assert_int_equal(load(&t, "nodes { value { name: 'dst' execs { key: 5 value { run_count: 99 } }"
-				  " execs { key: 6 value { run_count: 3 } } } } steps: 5 steps: 6"),
+	assert_int_equal(load(&t,
+			      "nodes { value { name: 'dst' execs { key: 5 value { run_count: 99 } }"
+			      " execs { key: 6 value { run_count: 3 } } } } steps: 5 steps: 6"),
 			 OW_OK);
 	tf_freeze(&t);
 	assert_int_equal(t.m->op.count - 1, 3);
@@ -288,7 +299,8 @@ static void strictness(void **state)
 		t.options.strict_proto = strict;
 		bytes = tf_binary(&t.mem, &tf_profile, whole);
 		bytes.len -= 3;
-		assert_int_equal(tf_load_bytes(&t, "profile", &bytes), strict ? OW_E_CORRUPT : OW_OK);
+		assert_int_equal(tf_load_bytes(&t, "profile", &bytes),
+				 strict ? OW_E_CORRUPT : OW_OK);
 		tf_close(&t);
 	}
 	tf_open(&t);
@@ -312,11 +324,16 @@ static void truncations_and_failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nodes_and_edges), cmocka_unit_test(runs),
-		cmocka_unit_test(code),		   cmocka_unit_test(facts),
-		cmocka_unit_test(ids_anywhere),	   cmocka_unit_test(many_ports),
-		cmocka_unit_test(odd_orders),	   cmocka_unit_test(damaged_parts),
-		cmocka_unit_test(beside_other_sources), cmocka_unit_test(strictness),
+		cmocka_unit_test(nodes_and_edges),
+		cmocka_unit_test(runs),
+		cmocka_unit_test(code),
+		cmocka_unit_test(facts),
+		cmocka_unit_test(ids_anywhere),
+		cmocka_unit_test(many_ports),
+		cmocka_unit_test(odd_orders),
+		cmocka_unit_test(damaged_parts),
+		cmocka_unit_test(beside_other_sources),
+		cmocka_unit_test(strictness),
 		cmocka_unit_test(truncations_and_failures),
 	};
 

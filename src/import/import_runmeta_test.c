@@ -4,6 +4,7 @@
  */
 #include "support/tf_files.h"
 
+/* clang-format off */
 #define CPU "/job:localhost/replica:0/task:0/device:CPU:0"
 #define GPU "/job:localhost/replica:0/task:0/device:GPU:0"
 #define STAT(name, start, end)                                                                     \
@@ -36,6 +37,7 @@ static const char *const step_1 =
 	DEVICE(CPU, STAT("n", 100, 11) " memory { allocator_name: 'cpu' total_bytes: 10 peak_bytes: 20 live_bytes: -50 } }")
 	DEVICE(GPU, STAT("m", 3, 4) " }")
 	"}";
+/* clang-format on */
 
 static void check_row(const struct tf_files *t, const char *op, int64_t step, int64_t runs,
 		      int64_t accelerator_us, int64_t cpu_us)
@@ -102,8 +104,10 @@ static void devices_and_types(void **state)
 	assert_int_equal(tf_load_graph(&t, nodes), OW_OK);
 	assert_int_equal(tf_load_run(&t, step_0), OW_OK);
 	g = tf_op(&t, "g");
-	assert_string_equal(tf_str(&t, t.m->op.device[g]), "/job:localhost/replica:0/task:0/device:gpu:0");
-	assert_string_equal(tf_str(&t, t.m->op.host_device[g]), "/job:localhost/replica:0/task:0/device:cpu:0");
+	assert_string_equal(tf_str(&t, t.m->op.device[g]),
+			    "/job:localhost/replica:0/task:0/device:gpu:0");
+	assert_string_equal(tf_str(&t, t.m->op.host_device[g]),
+			    "/job:localhost/replica:0/task:0/device:cpu:0");
 	assert_string_equal(tf_types(&t, "g"), "/job:localhost/replica:0/task:0/device:gpu:0|T");
 	assert_string_equal(tf_types(&t, "xc"), "xc");
 	assert_string_equal(tf_str(&t, t.m->op.device[tf_op(&t, "xc")]), "");
@@ -151,12 +155,18 @@ static void arguments_can_be_found(void **state)
 
 	(void)state;
 	tf_open(&t);
-	assert_int_equal(tf_load_run(&t, "step_stats {" DEVICE(CPU, STAT("a", 5, 6) " }") "}"), OW_OK);
+	assert_int_equal(tf_load_run(&t, "step_stats {" DEVICE(CPU, STAT("a", 5, 6) " }") "}"),
+			 OW_OK);
 	size = t.m->event.args_size[1];
 	assert_true(size < sizeof(bytes));
-	assert_int_equal(input_read_at(t.m->inputs[1], t.m->event.args_offset[1], bytes, size, &t.err),
-			 OW_OK);
-	assert_memory_equal(bytes, "\x0a\x01" "a" "\x10\x05\x20\x06", size);
+	assert_int_equal(
+		input_read_at(t.m->inputs[1], t.m->event.args_offset[1], bytes, size, &t.err),
+		OW_OK);
+	assert_memory_equal(bytes,
+			    "\x0a\x01"
+			    "a"
+			    "\x10\x05\x20\x06",
+			    size);
 	tf_close(&t);
 }
 
@@ -187,12 +197,21 @@ static void gpu_memory(void **state)
 	(void)state;
 	tf_open(&t);
 	assert_int_equal(
-		tf_load_run(&t, "step_stats {" DEVICE(GPU, STAT("a", 5, 6)
-			" memory { allocator_name: 'GPU_0_bfc' allocator_bytes_in_use: 10"
-			"   allocation_records { alloc_micros: 7 alloc_bytes: 64 } allocation_records { alloc_micros: 9 alloc_bytes: -64 } }"
-			" memory { allocator_name: 'cpu' allocator_bytes_in_use: 99 allocation_records { alloc_micros: 1 alloc_bytes: 1 } }"
-			" memory { allocator_name: 'x_GPU' allocator_bytes_in_use: 30 }"
-			" memory_stats { temp_memory_size: 3 persistent_memory_size: 4 } }") "}"),
+		tf_load_run(
+			&t,
+			"step_stats {" DEVICE(
+				GPU,
+				STAT("a", 5,
+				     6) " memory { allocator_name: 'GPU_0_bfc' "
+					"allocator_bytes_in_use: 10"
+					"   allocation_records { alloc_micros: 7 alloc_bytes: 64 } "
+					"allocation_records { alloc_micros: 9 alloc_bytes: -64 } }"
+					" memory { allocator_name: 'cpu' allocator_bytes_in_use: "
+					"99 allocation_records { alloc_micros: 1 alloc_bytes: 1 } }"
+					" memory { allocator_name: 'x_GPU' allocator_bytes_in_use: "
+					"30 }"
+					" memory_stats { temp_memory_size: 3 "
+					"persistent_memory_size: 4 } }") "}"),
 		OW_OK);
 	tf_freeze(&t);
 	row = t.m->op_step.memory_first[tf_row(&t, "a", 0)];
@@ -214,7 +233,8 @@ static void no_start_time(void **state)
 
 	(void)state;
 	tf_open(&t);
-	assert_int_equal(tf_load_run(&t, "step_stats {" DEVICE(CPU, STAT("a:B", 0, 6) " }") "}"), OW_OK);
+	assert_int_equal(tf_load_run(&t, "step_stats {" DEVICE(CPU, STAT("a:B", 0, 6) " }") "}"),
+			 OW_OK);
 	tf_freeze(&t);
 	check_row(&t, "a", 0, 0, 0, 0);
 	assert_int_equal(tf_noted(&t, "a:B has no start time, skipping"), 1);
@@ -230,9 +250,12 @@ static void strangers(void **state)
 	(void)state;
 	tf_open(&t);
 	assert_int_equal(tf_load_graph(&t, "node { name: 'RecvTensor' op: 'X' }"), OW_OK);
-	assert_int_equal(tf_load_run(&t, "step_stats {" DEVICE(CPU, STAT("_SOURCE", 1, 1) " }" STAT("aMEMCPYb", 2, 1)
-			" }" STAT("RecvTensor", 3, 1) " }") "}"),
-			 OW_OK);
+	assert_int_equal(
+		tf_load_run(&t, "step_stats {" DEVICE(
+					CPU,
+					STAT("_SOURCE", 1, 1) " }" STAT("aMEMCPYb", 2, 1) " }" STAT(
+						"RecvTensor", 3, 1) " }") "}"),
+		OW_OK);
 	tf_freeze(&t);
 	assert_int_equal(t.m->op.count - 1, 1);
 	check_row(&t, "RecvTensor", 0, 1, 0, 1); /* a node of that name is no stranger */
@@ -287,7 +310,8 @@ static void odd_orders(void **state)
 	tf_open(&t);
 	buf_init(&out, &t.mem);
 	for (int part = 0; part < 2; part++) {
-		size_t stats = pb_begin(&out, 1), device = pb_begin(&out, 1), node = pb_begin(&out, 2);
+		size_t stats = pb_begin(&out, 1), device = pb_begin(&out, 1),
+		       node = pb_begin(&out, 2);
 
 		pb_put_varint(&out, 4, 10);
 		pb_put_varint(&out, 2, 5);
@@ -310,7 +334,8 @@ static void step_stats_alone(void **state)
 
 	(void)state;
 	tf_open(&t);
-	assert_int_equal(tf_load(&t, NULL, &tf_step_stats, DEVICE(CPU, STAT("a", 5, 6) " }")), OW_OK);
+	assert_int_equal(tf_load(&t, NULL, &tf_step_stats, DEVICE(CPU, STAT("a", 5, 6) " }")),
+			 OW_OK);
 	tf_freeze(&t);
 	check_row(&t, "a", 0, 1, 0, 6);
 	tf_close(&t);
@@ -319,7 +344,8 @@ static void step_stats_alone(void **state)
 /* Guesses at the next record's op must not matter, whatever the order of the records. */
 static void any_order_of_records(void **state)
 {
-	static const char *const orders[] = { "abcdef", "abcdef", "fedcba", "aabbcc", "acebdf", "f", "cdxabz" };
+	static const char *const orders[] = { "abcdef", "abcdef", "fedcba", "aabbcc",
+					      "acebdf", "f",	  "cdxabz" };
 	struct tf_files t;
 	struct buf text;
 
@@ -329,7 +355,9 @@ static void any_order_of_records(void **state)
 		buf_init(&text, &t.mem);
 		buf_puts(&text, "step_stats { dev_stats { device: '" CPU "' ");
 		for (const char *c = orders[i]; *c; c++)
-			buf_printf(&text, "node_stats { node_name: '%c' all_start_micros: 9 op_end_rel_micros: %d } ",
+			buf_printf(&text,
+				   "node_stats { node_name: '%c' all_start_micros: 9 "
+				   "op_end_rel_micros: %d } ",
 				   *c, *c);
 		buf_puts(&text, "} }");
 		assert_int_equal(tf_load_run(&t, buf_cstr(&text)), OW_OK);
@@ -381,13 +409,20 @@ static void truncations_and_failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(worked_example),	cmocka_unit_test(devices_and_types),
-		cmocka_unit_test(events_and_tracks),	cmocka_unit_test(arguments_can_be_found),
-		cmocka_unit_test(tensors),		cmocka_unit_test(gpu_memory),
-		cmocka_unit_test(no_start_time),	cmocka_unit_test(strangers),
-		cmocka_unit_test(steps_are_numbered),	cmocka_unit_test(without_step_stats),
-		cmocka_unit_test(odd_orders),		cmocka_unit_test(step_stats_alone),
-		cmocka_unit_test(any_order_of_records), cmocka_unit_test(facts),
+		cmocka_unit_test(worked_example),
+		cmocka_unit_test(devices_and_types),
+		cmocka_unit_test(events_and_tracks),
+		cmocka_unit_test(arguments_can_be_found),
+		cmocka_unit_test(tensors),
+		cmocka_unit_test(gpu_memory),
+		cmocka_unit_test(no_start_time),
+		cmocka_unit_test(strangers),
+		cmocka_unit_test(steps_are_numbered),
+		cmocka_unit_test(without_step_stats),
+		cmocka_unit_test(odd_orders),
+		cmocka_unit_test(step_stats_alone),
+		cmocka_unit_test(any_order_of_records),
+		cmocka_unit_test(facts),
 		cmocka_unit_test(truncations_and_failures),
 	};
 

@@ -53,9 +53,10 @@ static ow_status load(struct import_ctx *ctx)
 	s.list = fact_list(ctx->b, (fact_id){ 0 }, "meta_graphs");
 	status = read_fields(&s);
 	if (s.unknown)
-		builder_note_many(ctx->b, NOTE_DROPPED, OW_NO_OFFSET, s.unknown,
-				  "nodes of further meta graphs are not in the first, which alone is "
-				  "used");
+		builder_note_many(
+			ctx->b, NOTE_DROPPED, OW_NO_OFFSET, s.unknown,
+			"nodes of further meta graphs are not in the first, which alone is "
+			"used");
 	if (status != OW_OK) {
 		window_release(&s.r.window);
 		return status;

@@ -13,9 +13,9 @@
 #include "import/tf_shape_proto.h"
 #include "import/tf_tally.h"
 
-#define GUESSES 8	/* ops that are looked at before the name is looked up */
+#define GUESSES 8	   /* ops that are looked at before the name is looked up */
 #define DEVICES_GUESSED 32 /* finding the same list of the step before is not free */
-#define INFO_NOTES 1000 /* distinct texts kept of a message that names its record */
+#define INFO_NOTES 1000	   /* distinct texts kept of a message that names its record */
 
 /* What is kept per op while a step is read. */
 struct per_op {
@@ -189,8 +189,8 @@ static enum pb_problem read_tensor(struct run *run, struct record *rec, struct t
 			row->dtype = tf_int32(f.value);
 			break;
 		case PB_TAG(2, PB_BYTES):
-			row->shape = tf_shape_recall(&run->shapes, run->r.b, pb_str(&f),
-						     tf_shape_real);
+			row->shape =
+				tf_shape_recall(&run->shapes, run->r.b, pb_str(&f), tf_shape_real);
 			break;
 		case PB_TAG(4, PB_BYTES):
 			problem = read_allocation(run, row, pb_str(&f));
@@ -350,9 +350,9 @@ static op_id op_of(struct run *run, struct str name)
 		id = tf_text(&run->r, name);
 		op = builder_find_op(b, id); /* a repaired name may be known */
 		if (!op.v)
-			op = builder_new_op(b, &(struct op_row){ .name = id,
-								 .type = id,
-								 .flags = OP_FROM_RUN });
+			op = builder_new_op(
+				b,
+				&(struct op_row){ .name = id, .type = id, .flags = OP_FROM_RUN });
 	}
 	if (!grow_ops(run))
 		return (op_id){ 0 };
@@ -369,8 +369,8 @@ static uint32_t row_of(struct run *run, op_id op)
 	struct per_op *per = &run->ops[op.v];
 
 	if (!per->row)
-		per->row = builder_add_op_step(run->r.b, &(struct op_step_row){ .op = op,
-										.step = run->step })
+		per->row = builder_add_op_step(run->r.b,
+					       &(struct op_step_row){ .op = op, .step = run->step })
 				   .v;
 	return per->row;
 }
@@ -420,18 +420,17 @@ static void account_memory(struct run *run, uint32_t row, const struct record *r
 	int64_t both = wrap_add(rec->temp, rec->persistent);
 
 	builder_add_memory(
-		b, &(struct memory_row){
-			   .op_step = row,
-			   .ts_ns = us_to_ns(wrap_add(rec->start_us, rec->op_end_us)),
-			   .requested = wrap_add(rec->total, both),
-			   .peak = wrap_add(rec->peak, both),
-			   .residual = wrap_add(rec->live, rec->persistent),
-			   .output = rec->output,
-			   .in_use = rec->in_use,
-			   .host_temp = cpu ? rec->temp : 0,
-			   .host_persistent = cpu ? rec->persistent : 0,
-			   .accelerator_temp = cpu ? 0 : rec->temp,
-			   .accelerator_persistent = cpu ? 0 : rec->persistent });
+		b, &(struct memory_row){ .op_step = row,
+					 .ts_ns = us_to_ns(wrap_add(rec->start_us, rec->op_end_us)),
+					 .requested = wrap_add(rec->total, both),
+					 .peak = wrap_add(rec->peak, both),
+					 .residual = wrap_add(rec->live, rec->persistent),
+					 .output = rec->output,
+					 .in_use = rec->in_use,
+					 .host_temp = cpu ? rec->temp : 0,
+					 .host_persistent = cpu ? rec->persistent : 0,
+					 .accelerator_temp = cpu ? 0 : rec->temp,
+					 .accelerator_persistent = cpu ? 0 : rec->persistent });
 	for (size_t i = 0; i < run->alloc_count; i++) {
 		run->allocs[i].op_step = row;
 		builder_add_alloc(b, &run->allocs[i]);
@@ -487,16 +486,15 @@ static track_id track_of(struct run *run, bool counted)
 static void add_event(struct run *run, op_id op, const struct record *rec, int64_t dur_us,
 		      bool counted)
 {
-	builder_add_event(run->r.b, &(struct event_row){
-					    .ts_ns = us_to_ns(rec->start_us),
-					    .dur_ns = us_to_ns(dur_us),
-					    .op = op,
-					    .track = track_of(run, counted),
-					    .step = run->step,
-					    .name = op.v ? (str_id){ 0 }
-							 : tf_text(&run->r, rec->name),
-					    .args_offset = rec->offset,
-					    .args_size = rec->size });
+	builder_add_event(run->r.b, &(struct event_row){ .ts_ns = us_to_ns(rec->start_us),
+							 .dur_ns = us_to_ns(dur_us),
+							 .op = op,
+							 .track = track_of(run, counted),
+							 .step = run->step,
+							 .name = op.v ? (str_id){ 0 }
+								      : tf_text(&run->r, rec->name),
+							 .args_offset = rec->offset,
+							 .args_size = rec->size });
 }
 
 static void count_record(struct run *run, op_id op, struct str name, const struct record *rec)
@@ -653,7 +651,8 @@ static void find_device(struct run *run, const struct pb_stream_field *f)
 		}
 	if (name.tag)
 		bytes = pb_stream_bytes(&run->r.stream, &name);
-	begin_device(run, str_make(bytes ? (const char *)bytes : "", bytes ? (size_t)name.size : 0));
+	begin_device(run,
+		     str_make(bytes ? (const char *)bytes : "", bytes ? (size_t)name.size : 0));
 	pb_stream_leave(&run->r.stream);
 }
 
@@ -765,7 +764,8 @@ static void end_run(struct run *run, fact_id facts)
 	ctx->missing_step_stats = !run->has_stats;
 	if (!run->has_stats)
 		builder_note(b, NOTE_MISSING, OW_NO_OFFSET,
-			     "the RunMetadata has no step_stats, so it adds nothing: was the run traced?");
+			     "the RunMetadata has no step_stats, so it adds nothing: was the run "
+			     "traced?");
 	if (run->infos > INFO_NOTES)
 		builder_note_many(b, NOTE_DROPPED, OW_NO_OFFSET, run->infos - INFO_NOTES,
 				  "more records without a start time");

@@ -15,7 +15,7 @@
 
 /* Names of the nodes to come. Looking a name up takes three steps, each into memory that is far away:
  * slot, entry, text. So each step is taken for another node ahead, and the next finds it in the cache. */
-#define AHEAD 4 /* nodes, a power of two */
+#define AHEAD 4	      /* nodes, a power of two */
 #define AHEAD_NAMES 4 /* of a node: its own and its first inputs */
 
 struct ahead {
@@ -262,19 +262,19 @@ static void add_node(struct graph *g, const struct node *n, const struct pb_stre
 		return;
 	}
 	share_ports(b, n->input_first);
-	builder_new_op(b, &(struct op_row){
-				  .name = n->name,
-				  .type = n->type,
-				  .types = tf_set_add(&g->r, (strset_id){ 0 }, n->type),
-				  .shape = n->shape,
-				  .input_first = n->input_first,
-				  .input_count = m->op_input.count - n->input_first,
-				  .output_first = n->output_first,
-				  .output_count = m->op_output.count - n->output_first,
-				  .data_format = n->data_format,
-				  .source = b->source,
-				  .record_offset = f->offset,
-				  .record_size = (uint32_t)MIN(f->size, (uint64_t)UINT32_MAX) });
+	builder_new_op(
+		b, &(struct op_row){ .name = n->name,
+				     .type = n->type,
+				     .types = tf_set_add(&g->r, (strset_id){ 0 }, n->type),
+				     .shape = n->shape,
+				     .input_first = n->input_first,
+				     .input_count = m->op_input.count - n->input_first,
+				     .output_first = n->output_first,
+				     .output_count = m->op_output.count - n->output_first,
+				     .data_format = n->data_format,
+				     .source = b->source,
+				     .record_offset = f->offset,
+				     .record_size = (uint32_t)MIN(f->size, (uint64_t)UINT32_MAX) });
 }
 
 /* A record in one piece. */
@@ -335,7 +335,7 @@ static void read_node(struct graph *g, const struct pb_stream_field *f)
 	struct model *m = g->r.b->m;
 	struct node n = { .input_first = m->op_input.count, .output_first = m->op_output.count };
 	bool whole = f->size <= WHOLE_RECORD && !f->cut ? read_small_node(g, &n, f)
-							 : read_large_node(g, &n, f);
+							: read_large_node(g, &n, f);
 
 	if (whole && g->r.b->status == OW_OK)
 		add_node(g, &n, f);
@@ -364,15 +364,17 @@ static void scan_ahead(struct graph *g)
 	if (f.tag != PB_TAG(1, PB_BYTES))
 		return;
 	r = pb_message(&f);
-	while (a->nodes[slot].count < AHEAD_NAMES && pb_next(&r, &f) && f.tag <= PB_TAG(3, PB_BYTES)) {
+	while (a->nodes[slot].count < AHEAD_NAMES && pb_next(&r, &f) &&
+	       f.tag <= PB_TAG(3, PB_BYTES)) {
 		bool control;
 		struct str port;
 		uint64_t hash;
 
 		if (f.tag == PB_TAG(2, PB_BYTES))
 			continue;
-		hash = str_hash(f.tag == PB_TAG(3, PB_BYTES) ? input_name(pb_str(&f), &port, &control)
-							      : pb_str(&f));
+		hash = str_hash(f.tag == PB_TAG(3, PB_BYTES)
+					? input_name(pb_str(&f), &port, &control)
+					: pb_str(&f));
 		tf_prefetch(&g->r.b->m->strings.map, hash);
 		a->nodes[slot].hash[a->nodes[slot].count++] = hash;
 	}
@@ -453,9 +455,9 @@ static void note_oddities(struct graph *g)
 	struct builder *b = g->r.b;
 
 	if (g->duplicates) /* versions of one graph in one file repeat its nodes */
-		builder_note_many(b, g->nested ? NOTE_INFO : NOTE_DROPPED, g->duplicate_offset,
-				  g->duplicates,
-				  "nodes of the graph with a name that was there already were skipped");
+		builder_note_many(
+			b, g->nested ? NOTE_INFO : NOTE_DROPPED, g->duplicate_offset, g->duplicates,
+			"nodes of the graph with a name that was there already were skipped");
 	if (g->bad_ports)
 		builder_note_many(b, NOTE_REPAIRED, g->bad_port_offset, g->bad_ports,
 				  "inputs with a port that is no number were taken as port 0");

@@ -27,7 +27,8 @@ static void read_info(struct meta *m, const struct pb_stream_field *f)
 	if (!pb_stream_enter(&m->r.stream, f))
 		return;
 	while (tf_next(&m->r, &part)) {
-		bool tag = part.tag == PB_TAG(4, PB_BYTES), version = part.tag == PB_TAG(5, PB_BYTES);
+		bool tag = part.tag == PB_TAG(4, PB_BYTES),
+		     version = part.tag == PB_TAG(5, PB_BYTES);
 		const uint8_t *bytes;
 		struct str text;
 

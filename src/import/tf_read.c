@@ -71,10 +71,11 @@ static ow_status end_read(struct tf_read *r, bool usable)
 	if (r->stream.status != OW_OK)
 		return end_damaged(r, usable);
 	if (!usable && !strict)
-		return error_set(r->ctx->err, OW_E_FORMAT,
-				 "%s: nothing usable in this %s; 'opwatch formats' lists what can be "
-				 "opened",
-				 r->ctx->in->name, r->what);
+		return error_set(
+			r->ctx->err, OW_E_FORMAT,
+			"%s: nothing usable in this %s; 'opwatch formats' lists what can be "
+			"opened",
+			r->ctx->in->name, r->what);
 	return builder_status(r->b);
 }
 

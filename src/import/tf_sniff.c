@@ -8,17 +8,17 @@
 #include "wire/pb.h"
 
 enum kind {
-	NUMBER, /* a varint */
+	NUMBER,	 /* a varint */
 	NUMBERS, /* repeated scalars, packed or not */
-	TEXT,	/* UTF-8 that does not begin with a control character, as a sub-message would */
-	WORD,	/* letters, digits and a few signs: an op type */
-	BYTES,	/* anything with a length */
+	TEXT,	 /* UTF-8 that does not begin with a control character, as a sub-message would */
+	WORD,	 /* letters, digits and a few signs: an op type */
+	BYTES,	 /* anything with a length */
 };
 
 struct field {
 	uint8_t number;
 	uint8_t kind;
-	bool must;		/* the message is nothing without it */
+	bool must;		 /* the message is nothing without it */
 	const struct shape *sub; /* for BYTES */
 };
 
@@ -77,19 +77,19 @@ SHAPE(log_entry, { 1, TEXT, 1, 0 }, { 2, NUMBER, 0, 0 }, { 3, TEXT, 0, 0 },
 SHAPE(op_log, { 1, BYTES, 1, &log_entry }, { 2, BYTES, 0, &number_to_text });
 
 SHAPE(profile_node, { 1, TEXT, 1, 0 }, { 2, BYTES, 0, &number_to_number },
-      { 3, BYTES, 0, &number_to_number }, { 4, NUMBERS, 0, 0 }, { 5, TEXT, 0, 0 }, { 6, TEXT, 0, 0 },
-      { 7, TEXT, 0, 0 }, { 8, NUMBER, 0, 0 }, { 9, TEXT, 0, 0 }, { 10, BYTES, 0, &code_def },
-      { 11, BYTES, 0, &text_to_bytes }, { 12, BYTES, 0, &number_to_bytes }, { 13, NUMBER, 0, 0 },
-      { 14, BYTES, 0, &number_to_number }, { 15, BYTES, 0, &number_to_bytes },
-      { 16, BYTES, 0, &number_to_bytes });
+      { 3, BYTES, 0, &number_to_number }, { 4, NUMBERS, 0, 0 }, { 5, TEXT, 0, 0 },
+      { 6, TEXT, 0, 0 }, { 7, TEXT, 0, 0 }, { 8, NUMBER, 0, 0 }, { 9, TEXT, 0, 0 },
+      { 10, BYTES, 0, &code_def }, { 11, BYTES, 0, &text_to_bytes },
+      { 12, BYTES, 0, &number_to_bytes }, { 13, NUMBER, 0, 0 }, { 14, BYTES, 0, &number_to_number },
+      { 15, BYTES, 0, &number_to_bytes }, { 16, BYTES, 0, &number_to_bytes });
 SHAPE(profile_entry, { 1, NUMBER, 0, 0 }, { 2, BYTES, 1, &profile_node });
 SHAPE(profile, { 1, BYTES, 1, &profile_entry }, { 2, NUMBER, 0, 0 }, { 3, NUMBERS, 0, 0 },
       { 4, BYTES, 0, &number_to_text }, { 5, NUMBER, 0, 0 });
 
 static const struct shape *const shapes[] = {
-	[TF_GRAPH] = &graph_def,	   [TF_META_GRAPH] = &meta_graph,
-	[TF_SAVED_MODEL] = &saved_model,   [TF_RUN_METADATA] = &run_metadata,
-	[TF_STEP_STATS] = &step_stats,	   [TF_OP_LOG] = &op_log,
+	[TF_GRAPH] = &graph_def,	 [TF_META_GRAPH] = &meta_graph,
+	[TF_SAVED_MODEL] = &saved_model, [TF_RUN_METADATA] = &run_metadata,
+	[TF_STEP_STATS] = &step_stats,	 [TF_OP_LOG] = &op_log,
 	[TF_PROFILE] = &profile,
 };
 

@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 
+/* clang-format off */
 static const struct sample {
 	const char *importer;
 	const struct pb_message *type;
@@ -30,6 +31,7 @@ static const struct sample {
 	{ "profile", &tf_profile, "nodes { key: 1 value { name: 'a' op: 'Add' op_types: 'Add' id: 1 } } has_trace: true"
 				  " id_to_string { key: 1 value: 'f' }" },
 };
+/* clang-format on */
 
 static const char *recognised(struct str bytes)
 {
@@ -83,11 +85,20 @@ static void cut_anywhere(void **state)
 static void foreign_bytes(void **state)
 {
 	static const struct str foreign[] = {
-		STR("hello, world\n"), STR("{\"traceEvents\": []}"), STR("\x7f" "ELF\x02\x01\x01"),
-		STR("SQLite format 3\0"), STR("\x08\x01\x12\x03" "abc"), /* ONNX-like */
+		STR("hello, world\n"),
+		STR("{\"traceEvents\": []}"),
+		STR("\x7f"
+		    "ELF\x02\x01\x01"),
+		STR("SQLite format 3\0"),
+		STR("\x08\x01\x12\x03"
+		    "abc"),						 /* ONNX-like */
 		STR("\x0a\x0b\x08\x01\x12\x07/host:C"),			 /* a plane of an XSpace */
 		STR("\x0a\x04\x08\x01\x10\x02\x12\x04\x0a\x02\x01\x02"), /* a pprof profile */
-		STR("\x0a\x05\x0a\x03" "abc\x12\x03\x0a\x01" "a"), STR("\n\n\n\n\n"), STR("\x0a"),
+		STR("\x0a\x05\x0a\x03"
+		    "abc\x12\x03\x0a\x01"
+		    "a"),
+		STR("\n\n\n\n\n"),
+		STR("\x0a"),
 		STR("\x0a\x09\x0a\x03tag\x15\x00\x00\x80\x3f"), /* a summary value */
 	};
 

@@ -176,8 +176,8 @@ static void index_stacks(struct tf_stacks *s)
 	map_release(&m->stack_map);
 	map_init(&m->stack_map, m->mem);
 	for (uint32_t i = 1; i < m->stack.count; i++)
-		if (!map_add(&m->stack_map,
-			     map_hash_u64(m->stack.parent[i].v, m->stack.frame[i].v), i)) {
+		if (!map_add(&m->stack_map, map_hash_u64(m->stack.parent[i].v, m->stack.frame[i].v),
+			     i)) {
 			out_of_memory(s);
 			return;
 		}

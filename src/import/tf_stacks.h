@@ -13,7 +13,7 @@
 
 struct tf_trace {
 	op_id op;
-	uint32_t parent; /* the stack it has come to */
+	uint32_t parent;  /* the stack it has come to */
 	size_t next, end; /* its frames still to be placed */
 };
 

@@ -101,8 +101,7 @@ void tf_top_add(struct tf_top *top, const struct model *m, str_id text, int64_t 
 		return;
 	if (top->count < top->want)
 		top->count++;
-	memmove(top->items + at + 1, top->items + at,
-		(top->count - at - 1) * sizeof(*top->items));
+	memmove(top->items + at + 1, top->items + at, (top->count - at - 1) * sizeof(*top->items));
 	top->items[at] = item;
 }
 

@@ -8,12 +8,9 @@
 #define SNIFF_BYTES ((size_t)64 << 10)
 
 static const struct pb_message *const types[] = {
-	[TF_GRAPH] = &tf_graph_def,
-	[TF_META_GRAPH] = &tf_meta_graph_def,
-	[TF_SAVED_MODEL] = &tf_saved_model,
-	[TF_RUN_METADATA] = &tf_run_metadata,
-	[TF_STEP_STATS] = &tf_step_stats,
-	[TF_OP_LOG] = &tf_op_log,
+	[TF_GRAPH] = &tf_graph_def,	    [TF_META_GRAPH] = &tf_meta_graph_def,
+	[TF_SAVED_MODEL] = &tf_saved_model, [TF_RUN_METADATA] = &tf_run_metadata,
+	[TF_STEP_STATS] = &tf_step_stats,   [TF_OP_LOG] = &tf_op_log,
 	[TF_PROFILE] = &tf_profile,
 };
 
@@ -75,7 +72,8 @@ static void note_result(struct import_ctx *ctx, const struct pbtxt_result *resul
 {
 	if (result->damaged)
 		builder_note(ctx->b, NOTE_DAMAGED, result->damage_offset,
-			     "the text is damaged: %s; what could be read is used", result->message);
+			     "the text is damaged: %s; what could be read is used",
+			     result->message);
 	if (result->skipped)
 		builder_note_many(ctx->b, NOTE_DROPPED, OW_NO_OFFSET, result->skipped,
 				  "fields of the text that are not known were passed over");
