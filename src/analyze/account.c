@@ -130,12 +130,12 @@ static void plan_metrics(struct account *a)
 	for (uint32_t i = 0; i < a->test_count; i++)
 		mask |= METRIC_BIT(a->tests[i].metric);
 	metric_plan_init(&a->plan, a->m, a->options->step, mask);
-	for (uint8_t i = 0; i < METRIC_COUNT; i++) {
-		if (!(mask & METRIC_BIT(i)))
-			continue;
-		a->places[i] = (uint8_t)a->width;
-		a->metrics[a->width++] = i;
-	}
+	tree_set_metrics(a->tree, mask);
+	a->places = a->tree->places;
+	a->width = a->tree->width;
+	for (uint8_t i = 0; i < METRIC_COUNT; i++)
+		if (mask & METRIC_BIT(i))
+			a->metrics[a->places[i]] = i;
 }
 
 static int by_number(const void *a, const void *b)
@@ -299,19 +299,19 @@ void account_eval(const struct account *a, op_id op, int64_t *row)
 		row[i] = values[a->metrics[i]];
 }
 
-int64_t *account_eval_all(struct account *a)
+ow_status account_eval_all(struct account *a, uint32_t more)
 {
-	size_t count = a->m->op.count;
-	int64_t *rows = arena_push_aligned(&a->scratch, count * a->width * sizeof(*rows), 16);
+	size_t count = a->m->op.count, row = a->width * sizeof(int64_t);
+	int64_t *rows = arena_push_aligned(&a->tree->arena, (count + more) * row, 16);
 
-	if (!rows) {
-		error_no_memory(a->err);
-		return NULL;
-	}
-	memset(rows, 0, a->width * sizeof(*rows));
+	if (!rows)
+		return error_no_memory(a->err);
+	memset(rows, 0, row);
 	for (uint32_t op = 1; op < count; op++)
 		account_eval(a, (op_id){ op }, rows + (size_t)op * a->width);
-	return rows;
+	memset(rows + count * a->width, 0, more * row);
+	a->tree->own_rows = rows;
+	return OW_OK;
 }
 
 /* ---- hierarchies ---- */
@@ -320,14 +320,15 @@ ow_status hierarchy_total(struct hierarchy *h)
 {
 	uint32_t width = h->a->width;
 
-	h->totals = arena_push_aligned(&h->a->scratch,
+	h->totals = arena_push_aligned(&h->a->tree->arena,
 				       (size_t)h->count * width * sizeof(*h->totals), 16);
+	h->a->tree->total_rows = h->totals;
 	if (!h->totals)
 		return error_no_memory(h->a->err);
 	/* first by itself, so that the processor can fetch several rows at once */
 	for (uint32_t i = 0; i < h->count; i++) {
 		int64_t *total = h->totals + (size_t)i * width;
-		const int64_t *own = h->flags[i] & NODE_ACCOUNTED ? h->own(h->view, i) : NULL;
+		const int64_t *own = h->flags[i] & NODE_ACCOUNTED ? hierarchy_own(h, i) : NULL;
 
 		for (uint32_t k = 0; k < width; k++)
 			total[k] = own ? own[k] : 0;

@@ -34,9 +34,9 @@ struct account {
 	uint8_t *set_matches; /* per strset: 0 = not asked yet, 1 = no, 2 = yes */
 
 	struct metric_plan plan;
-	uint32_t width; /* wanted metrics: values are kept in rows of this many */
+	uint32_t width;		       /* of a row of values: the tree's */
 	uint8_t metrics[METRIC_COUNT]; /* place in a row → metric */
-	uint8_t places[METRIC_COUNT];  /* metric → place in a row */
+	const uint8_t *places;	       /* metric → place in a row: the tree's */
 
 	struct min_test tests[METRIC_COUNT];
 	uint32_t test_count;
@@ -61,8 +61,8 @@ static inline bool account_op(struct account *a, op_id op)
 
 /* Values of one op in a row of a->width. */
 void account_eval(const struct account *a, op_id op, int64_t *row);
-/* Values of all ops, row by row, in scratch memory; NULL without memory. */
-int64_t *account_eval_all(struct account *a);
+/* Makes tree.own_rows: one row per op, and `more` rows of zeros behind them. */
+ow_status account_eval_all(struct account *a, uint32_t more);
 
 /* ---- hierarchies ---- */
 
@@ -79,14 +79,14 @@ struct hierarchy {
 	const void *links; /* the view's own nodes, which begin with a struct node_link */
 	size_t link_stride;
 	uint8_t *flags;
-	int64_t *totals; /* [node][place] */
+	int64_t *totals; /* [node][place]; becomes tree.total_rows */
 	bool by_name;	 /* siblings are in order of their names */
 	const void *view; /* for the functions below */
 	struct str (*name)(const void *view, uint32_t node);
 	/* Where the name comes among all names; NULL when comparing names is all there is. */
 	uint32_t (*rank)(const void *view, uint32_t node);
-	/* Own values of a node: a row, or NULL for none; pseudo scopes have a definition only. */
-	const int64_t *(*own)(const void *view, uint32_t node);
+	/* The row of own values of a node in tree.own_rows; row 0 is zero. */
+	uint32_t (*own_row)(const void *view, uint32_t node);
 	uint32_t (*op_count)(const void *view, uint32_t node); /* for ORDER_OPS */
 	void (*fill)(const void *view, uint32_t node, struct tree_node *to);
 };
@@ -106,17 +106,9 @@ static inline void row_add(int64_t *to, const int64_t *from, uint32_t width)
 		to[i] = wrap_add(to[i], from[i]);
 }
 
-/* Copies rows into the values of a tree node; the tree was reserved with a->plan.mask, so places are
- * the same. own may be NULL. */
-static inline void row_store(struct account *a, uint32_t node, const int64_t *own,
-			     const int64_t *total)
+static inline const int64_t *hierarchy_own(const struct hierarchy *h, uint32_t node)
 {
-	int64_t *to = a->tree->values + 2 * (size_t)node * a->width;
-
-	for (uint32_t i = 0; own && i < a->width; i++)
-		to[i] = own[i];
-	for (uint32_t i = 0; i < a->width; i++)
-		to[a->width + i] = total[i];
+	return h->a->tree->own_rows + (size_t)h->own_row(h->view, node) * h->a->width;
 }
 
 #endif

@@ -29,9 +29,7 @@ bool display_reaches(const struct account *a, const int64_t *own, const int64_t 
 	for (uint32_t i = 0; i < a->test_count; i++) {
 		const struct min_test *t = &a->tests[i];
 		uint8_t place = a->places[t->metric];
-		int64_t value = t->own ? (own ? own[place] : 0) : total[place];
-
-		if (value < t->min)
+		if ((t->own ? own : total)[place] < t->min)
 			return false;
 	}
 	return true;
@@ -165,7 +163,7 @@ static bool visible(struct shown *s, uint32_t node)
 	struct hierarchy *h = s->h;
 	struct account *a = s->a;
 
-	if (a->test_count && !display_reaches(a, h->own(h->view, node),
+	if (a->test_count && !display_reaches(a, hierarchy_own(h, node),
 					      h->totals + (size_t)node * a->width))
 		return false;
 	return (a->show.everything && !a->hide.regex) || display_named(a, h->name(h->view, node));
@@ -260,13 +258,10 @@ static void total_shown(struct shown *s)
 
 	for (uint32_t i = 0; i < s->count; i++) {
 		int64_t *total = h->totals + (size_t)s->node[i] * width;
-		const int64_t *own = h->flags[s->node[i]] & NODE_ACCOUNTED ?
-					     h->own(h->view, s->node[i]) :
-					     NULL;
 
 		memset(total, 0, width * sizeof(*total));
-		if (own)
-			row_add(total, own, width);
+		if (h->flags[s->node[i]] & NODE_ACCOUNTED)
+			row_add(total, hierarchy_own(h, s->node[i]), width);
 	}
 	for (uint32_t i = s->count; i-- > 1;)
 		row_add(h->totals + (size_t)s->node[s->parent[i]] * width,
@@ -313,12 +308,15 @@ static void fill_node(struct shown *s, uint32_t shown, uint32_t place)
 		to->depth = tree->nodes[to->parent].depth + 1;
 		tree->nodes[to->parent].child_count++;
 	}
-	to->name = node ? h->name(h->view, node) : ROOT_NAME;
+	to->total_row = node;
+	if (!node) {
+		to->name = ROOT_NAME;
+		return;
+	}
+	to->name = h->name(h->view, node);
 	to->accounted = h->flags[node] & NODE_ACCOUNTED;
-	row_store(s->a, place, node ? h->own(h->view, node) : NULL,
-		  h->totals + (size_t)node * s->a->width);
-	if (node)
-		h->fill(h->view, node, to);
+	to->own_row = h->own_row(h->view, node);
+	h->fill(h->view, node, to);
 }
 
 /* Pre-order with an explicit stack. Children are sorted when their parent is reached, so that a limit
@@ -332,7 +330,7 @@ static ow_status emit(struct shown *s)
 
 	if (!stack)
 		return error_no_memory(s->a->err);
-	OW_TRY(tree_reserve(tree, rows, s->a->plan.mask, s->a->err));
+	OW_TRY(tree_reserve(tree, rows, false, s->a->err));
 	stack[top++] = 0;
 	while (top && tree->node_count < rows) {
 		uint32_t shown = stack[--top], place = tree->node_count++;

@@ -10,7 +10,7 @@
 /* Fills a->tree's nodes. */
 ow_status display_hierarchy(struct hierarchy *h);
 
-/* Whether a row reaches the minimums; own may be NULL (all zero). */
+/* Whether rows of values reach the minimums. */
 bool display_reaches(const struct account *a, const int64_t *own, const int64_t *total);
 /* Whether show and hide let a name pass. */
 bool display_named(struct account *a, struct str name);

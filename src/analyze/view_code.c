@@ -12,6 +12,7 @@
 #define FUNCTION_KEPT 17
 #define FEW 4 /* children are searched one by one up to this many */
 #define NONE UINT32_MAX
+#define LABEL_MAX 0x7fffffffu
 
 struct lines {
 	struct account *a;
@@ -27,7 +28,7 @@ struct lines {
 
 	struct code_node *nodes; /* the lines */
 	uint32_t count, cap;
-	uint32_t *first; /* line → least rank of the ops that pass it; later: its row of own values */
+	uint32_t *first; /* line → least rank of the ops that pass it; later: own_row */
 	uint8_t *children; /* line → how many, up to FEW + 1 */
 	struct map many;   /* (parent, label) → line, where there are more than FEW */
 
@@ -37,7 +38,6 @@ struct lines {
 	uint32_t *gradient_first, *gradient_next; /* forward op → its gradients */
 	uint32_t forward_count;			  /* ops that are not gradients, with frames */
 	int64_t unaccounted; /* forward names without such an op */
-	int64_t *own;	     /* rows of lines with ops; 0 is empty */
 };
 
 static stack_id op_stack(const struct lines *l, uint32_t op)
@@ -88,7 +88,8 @@ static uint32_t intern_label(struct lines *l, struct str text)
 	for (struct map_iter it = map_find(&l->by_text, hash); it.value; it = map_next(&l->by_text, it))
 		if (str_eq(l->labels[it.value], text))
 			return it.value;
-	if (!mem_grow(l->a->mem, &grown, &l->label_cap, l->label_count + 1, sizeof(*l->labels)))
+	if (l->label_count > LABEL_MAX ||
+	    !mem_grow(l->a->mem, &grown, &l->label_cap, l->label_count + 1, sizeof(*l->labels)))
 		return 0;
 	l->labels = grown;
 	copy = arena_str(&l->a->tree->arena, text);
@@ -188,7 +189,7 @@ static uint32_t add_child(struct lines *l, uint32_t parent, uint32_t label, bool
 	OW_ASSERT(id < l->cap);
 	l->nodes[id] = (struct code_node){ .parent = parent,
 					   .next_sibling = l->nodes[parent].first_child,
-					   .label = label,
+					   .label = label & LABEL_MAX,
 					   .gradient = gradient };
 	l->nodes[parent].first_child = id;
 	l->first[id] = NONE;
@@ -473,11 +474,9 @@ static uint32_t line_rank(const void *view, uint32_t line)
 	return l->label_rank[l->nodes[line].label];
 }
 
-static const int64_t *line_own(const void *view, uint32_t line)
+static uint32_t line_own_row(const void *view, uint32_t line)
 {
-	const struct lines *l = view;
-
-	return l->own + (size_t)l->first[line] * l->a->width;
+	return ((const struct lines *)view)->first[line];
 }
 
 static uint32_t line_op_count(const void *view, uint32_t line)
@@ -516,14 +515,15 @@ static ow_status add_up(struct lines *l)
 
 	for (uint32_t i = 0; i < l->count; i++)
 		l->first[i] = l->nodes[i].op_count ? rows++ : 0;
-	l->own = arena_push_array(&a->scratch, rows, a->width * sizeof(*l->own));
-	if (!l->own)
+	a->tree->own_rows = arena_push_array(&a->tree->arena, rows, a->width * sizeof(int64_t));
+	if (!a->tree->own_rows)
 		return no_memory(l);
 	for (uint32_t op = 1; op < l->m->op.count; op++) {
 		if (!l->line_of[op])
 			continue;
 		account_eval(a, (op_id){ op }, row);
-		row_add(l->own + (size_t)l->first[l->line_of[op]] * a->width, row, a->width);
+		row_add(a->tree->own_rows + (size_t)l->first[l->line_of[op]] * a->width, row,
+			a->width);
 	}
 	return OW_OK;
 }
@@ -561,7 +561,7 @@ static ow_status account_and_display(struct lines *l)
 			       .count = l->count,  .links = l->nodes,
 			       .name = line_name,  .link_stride = sizeof(*l->nodes),
 			       .rank = line_rank,  .op_count = line_op_count,
-			       .own = line_own,	   .fill = line_fill };
+			       .own_row = line_own_row, .fill = line_fill };
 
 	count_ops(l);
 	OW_TRY(add_up(l));

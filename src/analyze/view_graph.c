@@ -16,7 +16,6 @@ struct graph {
 	uint8_t *visited;
 	const op_id *inputs; /* op_input.src with each op's rows in order of index */
 	struct input_order order;
-	const int64_t *values;
 	uint32_t *rank; /* op → place by name */
 };
 
@@ -46,11 +45,11 @@ static uint32_t node_rank(const void *view, uint32_t node)
 	return g->rank[g->op_of[node]];
 }
 
-static const int64_t *node_own(const void *view, uint32_t node)
+static uint32_t node_own_row(const void *view, uint32_t node)
 {
 	const struct graph *g = view;
 
-	return node ? g->values + (size_t)g->op_of[node] * g->a->width : NULL;
+	return g->op_of[node];
 }
 
 static void node_fill(const void *view, uint32_t node, struct tree_node *to)
@@ -157,11 +156,10 @@ static ow_status allocate(struct graph *g)
 	g->links = ARENA_ARRAY(&a->scratch, struct node_link, count);
 	g->visited = ARENA_ARRAY(&a->scratch, uint8_t, count);
 	a->tree->op_accounted = ARENA_ARRAY(&a->tree->arena, uint8_t, count);
-	g->values = account_eval_all(a);
-	if (!g->op_of || !g->last || !g->links || !g->visited || !a->tree->op_accounted || !g->values)
+	if (!g->op_of || !g->last || !g->links || !g->visited || !a->tree->op_accounted)
 		return error_no_memory(a->err);
 	g->count = 1;
-	return OW_OK;
+	return account_eval_all(a, 0);
 }
 
 static ow_status build(struct graph *g)
@@ -211,7 +209,7 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 	struct account a;
 	struct graph g = { .a = &a, .order.mem = out->mem };
 	struct hierarchy h = { .a = &a, .view = &g, .name = node_name, .rank = node_rank,
-			       .own = node_own, .fill = node_fill };
+			       .own_row = node_own_row, .fill = node_fill };
 	ow_status status = account_begin(&a, m, options, TREE_GRAPH, out, err);
 
 	if (status == OW_OK)

@@ -285,15 +285,22 @@ static ow_status sign(struct account *a)
 
 /* ---- the whole ---- */
 
+/* Copies rows into those of a tree node; own may be NULL. */
+static void store(struct account *a, uint32_t node, const int64_t *own, const int64_t *total)
+{
+	for (uint32_t i = 0; i < a->width; i++)
+		tree_set(a->tree, node, (enum metric)a->metrics[i], own ? own[i] : 0, total[i]);
+}
+
 static ow_status emit(struct groups *g, const int64_t *root, uint32_t shown)
 {
 	struct account *a = g->a;
 	struct tree *tree = a->tree;
 
-	OW_TRY(tree_reserve(tree, shown + 1, a->plan.mask, a->err));
+	OW_TRY(tree_reserve(tree, shown + 1, true, a->err));
 	tree->nodes[0] = (struct tree_node){ .name = ROOT_NAME, .child_count = shown };
 	if (root)
-		row_store(a, 0, NULL, root);
+		store(a, 0, NULL, root);
 	tree->node_count = 1;
 	for (uint32_t i = 0; i < g->order_count; i++) {
 		const struct group *group = &g->items[g->order[i]];
@@ -307,7 +314,7 @@ static ow_status emit(struct groups *g, const int64_t *root, uint32_t shown)
 					    .accounted = true,
 					    .op_first = group->op_first,
 					    .op_count = group->op_count };
-		row_store(a, tree->node_count++, g->own + row, g->totals + row);
+		store(a, tree->node_count++, g->own + row, g->totals + row);
 	}
 	return sign(a);
 }

@@ -20,8 +20,6 @@ struct scopes {
 	uint32_t *path; /* from the root to the last op added */
 	size_t depth, path_cap;
 	struct str name; /* of that op */
-	const int64_t *values; /* of ops, by op */
-	int64_t *pseudo;       /* values of a pseudo scope */
 };
 
 static struct str op_name(const struct model *m, uint32_t op)
@@ -44,12 +42,13 @@ static uint32_t node_op(const struct scopes *s, uint32_t node)
 	return n->via && n->len == op_name(s->a->m, n->via).len ? n->via : 0;
 }
 
-static const int64_t *node_own(const void *view, uint32_t node)
+/* Rows are those of the ops; one more is for pseudo scopes. */
+static uint32_t node_own_row(const void *view, uint32_t node)
 {
 	const struct scopes *s = view;
 	uint32_t op = node_op(s, node);
 
-	return op ? s->values + (size_t)op * s->a->width : s->pseudo;
+	return op ? op : s->a->m->op.count;
 }
 
 static void node_fill(const void *view, uint32_t node, struct tree_node *to)
@@ -182,12 +181,12 @@ static ow_status make_hierarchy(struct scopes *s, struct hierarchy *h)
 	h->links = s->nodes;
 	h->link_stride = sizeof(*s->nodes);
 	h->flags = ARENA_ARRAY(&a->scratch, uint8_t, s->count);
-	s->pseudo = ARENA_ARRAY(&a->scratch, int64_t, a->width);
-	s->values = account_eval_all(a);
-	if (!h->flags || !s->pseudo || !s->values)
+	if (!h->flags)
 		return error_no_memory(a->err);
+	OW_TRY(account_eval_all(a, 1));
 	if (a->plan.mask & METRIC_BIT(METRIC_DEFINITION_COUNT))
-		s->pseudo[a->places[METRIC_DEFINITION_COUNT]] = 1;
+		a->tree->own_rows[(size_t)a->m->op.count * a->width +
+				  a->places[METRIC_DEFINITION_COUNT]] = 1;
 	for (uint32_t i = 0; i < h->count; i++) {
 		uint32_t op = node_op(s, i);
 		bool accounted = op ? account_op(a, (op_id){ op }) : pseudo;
@@ -202,7 +201,7 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 {
 	struct account a;
 	struct scopes s = { .a = &a };
-	struct hierarchy h = { .a = &a, .view = &s, .name = node_name, .own = node_own,
+	struct hierarchy h = { .a = &a, .view = &s, .name = node_name, .own_row = node_own_row,
 			       .fill = node_fill, .by_name = true };
 	ow_status status = account_begin(&a, m, options, TREE_SCOPE, out, err);
 

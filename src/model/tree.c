@@ -24,14 +24,24 @@ void tree_free(struct tree *tree, struct mem *mem)
 	mem_free(mem, tree, sizeof(*tree));
 }
 
-ow_status tree_reserve(struct tree *tree, uint32_t nodes, uint32_t mask, struct error *err)
+void tree_set_metrics(struct tree *tree, uint32_t mask)
 {
 	tree->width = 0;
 	for (uint32_t i = 0; i < METRIC_COUNT; i++)
 		tree->places[i] = mask & METRIC_BIT(i) ? (uint8_t)tree->width++ : TREE_NO_VALUE;
+}
+
+/* Row 0 stays zero, for nodes that nobody gave values. */
+ow_status tree_reserve(struct tree *tree, uint32_t nodes, bool rows, struct error *err)
+{
+	size_t values = ((size_t)nodes + 1) * tree->width;
+
 	tree->nodes = ARENA_ARRAY(&tree->arena, struct tree_node, nodes);
-	tree->values = ARENA_ARRAY(&tree->arena, int64_t, (size_t)nodes * 2 * tree->width);
-	return tree->nodes && tree->values ? OW_OK : error_no_memory(err);
+	if (rows) {
+		tree->own_rows = ARENA_ARRAY(&tree->arena, int64_t, values);
+		tree->total_rows = ARENA_ARRAY(&tree->arena, int64_t, values);
+	}
+	return tree->nodes && tree->own_rows && tree->total_rows ? OW_OK : error_no_memory(err);
 }
 
 ow_status tree_message(struct tree *tree, struct error *err, const char *format, ...)

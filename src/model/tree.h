@@ -58,9 +58,9 @@ struct tree_signature {
 struct code_node {
 	uint32_t parent, first_child, next_sibling; /* 0 = none; node 0 is the root */
 	frame_id frame;
-	uint32_t label;		     /* in tree.labels */
+	uint32_t label : 31;	     /* in tree.labels */
+	uint32_t gradient : 1;
 	uint32_t op_first, op_count; /* matching ops, in name order, in tree.code_ops */
-	bool gradient;
 };
 
 struct tree_node {
@@ -68,15 +68,17 @@ struct tree_node {
 	uint32_t parent; /* displayed parent; 0 for top-level nodes and the root */
 	uint32_t depth;	 /* displayed ancestors: root 0 */
 	uint32_t child_count;
-	op_id op;	     /* scope, graph: the op, nil for pseudo scopes and the root */
-	uint32_t code;	     /* code view: its node in code_nodes */
-	bool accounted;
+	uint32_t own_row, total_row; /* see struct tree; read with tree_own and tree_total */
+	op_id op;		     /* scope, graph: the op, nil for pseudo scopes and the root */
+	union {
+		uint32_t code;		  /* code view: its node in code_nodes */
+		uint32_t signature_first; /* op view: in tree.signatures */
+	};
+	uint32_t signature_count;
 	uint32_t op_first, op_count; /* code, op: the matching ops, in tree.ops */
-	uint32_t signature_first, signature_count;
+	bool accounted;
 };
 
-/* Values are kept apart from the nodes, and only of metrics that the view computed: trees of millions
- * of rows are common. Read them with tree_own and tree_total. */
 #define TREE_NO_VALUE 255
 
 struct tree {
@@ -90,8 +92,10 @@ struct tree {
 	struct model *model;
 	struct tree_node *nodes;
 	uint32_t node_count;
-	int64_t *values;	      /* per node `width` own values, then as many totals */
-	uint32_t width;		      /* metrics that were computed */
+	/* Values lie apart from the nodes, in rows of the metrics that were computed: trees of millions
+	 * of nodes are common, and many share a row of zeros. */
+	int64_t *own_rows, *total_rows;
+	uint32_t width;		      /* of a row */
 	uint8_t places[METRIC_COUNT]; /* where in a row, or TREE_NO_VALUE */
 	bool empty_store; /* the profile has no ops at all */
 	op_id *ops;
@@ -105,35 +109,36 @@ struct tree {
 	uint32_t message_count;
 };
 
-/* Nodes and values for `nodes` rows, zeroed, in the tree's arena; mask has 1 << metric for each metric
- * that is to have values. node_count stays 0. */
-ow_status tree_reserve(struct tree *tree, uint32_t nodes, uint32_t mask, struct error *err);
+/* Says which metrics have values: mask has 1 << metric for each. */
+void tree_set_metrics(struct tree *tree, uint32_t mask);
+/* Room for `nodes` nodes, zeroed, in the tree's arena; node_count stays 0. With rows, each gets a row of
+ * its own for tree_set. */
+ow_status tree_reserve(struct tree *tree, uint32_t nodes, bool rows, struct error *err);
 
 /* Values of a node of tree->nodes; 0 for what was not computed. */
 static inline int64_t tree_own(const struct tree *tree, const struct tree_node *node,
 			       enum metric metric)
 {
-	size_t row = 2 * (size_t)(node - tree->nodes);
-
 	return tree->places[metric] == TREE_NO_VALUE ?
 		       0 :
-		       tree->values[row * tree->width + tree->places[metric]];
+		       tree->own_rows[(size_t)node->own_row * tree->width + tree->places[metric]];
 }
 static inline int64_t tree_total(const struct tree *tree, const struct tree_node *node,
 				 enum metric metric)
 {
-	size_t row = 2 * (size_t)(node - tree->nodes) + 1;
-
 	return tree->places[metric] == TREE_NO_VALUE ?
 		       0 :
-		       tree->values[row * tree->width + tree->places[metric]];
+		       tree->total_rows[(size_t)node->total_row * tree->width + tree->places[metric]];
 }
-/* For those who build trees: the metric must have a place. */
+/* For trees with rows of their own: the metric must have a place. */
 static inline void tree_set(struct tree *tree, uint32_t node, enum metric metric, int64_t own,
 			    int64_t total)
 {
-	tree->values[2 * (size_t)node * tree->width + tree->places[metric]] = own;
-	tree->values[(2 * (size_t)node + 1) * tree->width + tree->places[metric]] = total;
+	size_t at = ((size_t)node + 1) * tree->width + tree->places[metric];
+
+	tree->nodes[node].own_row = tree->nodes[node].total_row = node + 1;
+	tree->own_rows[at] = own;
+	tree->total_rows[at] = total;
 }
 
 /* Makes the generic columns of r from r->tree, for the sinks that write tables. */

@@ -23,7 +23,8 @@ static inline struct result *small_tree(struct small_model *s, enum tree_kind ki
 	tree->step = step;
 	tree->model = s->m;
 	tree->select = SELECT_MICROS;
-	assert_int_equal(tree_reserve(tree, SMALL_NODES, (1u << METRIC_COUNT) - 1, &s->err), OW_OK);
+	tree_set_metrics(tree, (1u << METRIC_COUNT) - 1);
+	assert_int_equal(tree_reserve(tree, SMALL_NODES, true, &s->err), OW_OK);
 	tree->code_nodes = ARENA_ARRAY(&tree->arena, struct code_node, SMALL_NODES);
 	tree->code_ops = ARENA_ARRAY(&tree->arena, op_id, SMALL_NODES);
 	assert_non_null(tree->code_ops);
