@@ -117,9 +117,9 @@ static ow_status intern(struct pprof *p, struct str s, uint32_t *index)
 	return OW_OK;
 }
 
-/* Finds or adds an entry; *added says which. */
+/* The id of an entry, which is one more than its place, and whether it is new. */
 static ow_status find_entry(struct pprof *p, struct entries *table, const struct entry *key,
-			    struct entry **entry, bool *added)
+			    uint32_t *id, bool *added)
 {
 	uint64_t hash =
 		map_hash_u64(map_hash_u64(str_hash(key->file), str_hash(key->name)), key->line);
@@ -127,18 +127,19 @@ static ow_status find_entry(struct pprof *p, struct entries *table, const struct
 	*added = false;
 	for (struct map_iter it = map_find(&table->map, hash); it.value;
 	     it = map_next(&table->map, it)) {
-		*entry = &table->items[it.value - 1];
-		if ((*entry)->line == key->line && str_eq((*entry)->file, key->file) &&
-		    str_eq((*entry)->name, key->name))
+		const struct entry *entry = &table->items[it.value - 1];
+
+		*id = it.value;
+		if (entry->line == key->line && str_eq(entry->file, key->file) &&
+		    str_eq(entry->name, key->name))
 			return OW_OK;
 	}
 	if (!mem_grow(p->mem, (void **)&table->items, &table->cap, (size_t)table->count + 1,
 		      sizeof(*table->items)) ||
 	    !map_add(&table->map, hash, table->count + 1))
 		return error_no_memory(p->err);
-	*entry = &table->items[table->count++];
-	**entry = *key;
-	(*entry)->id = table->count;
+	table->items[table->count++] = *key;
+	*id = table->items[table->count - 1].id = table->count;
 	*added = true;
 	return OW_OK;
 }
@@ -223,19 +224,17 @@ static ow_status find_function(struct pprof *p, const struct code_node *callee, 
 	struct entry key = { .file = file_of(p, callee),
 			     .name = name,
 			     .line = line_of(p->m->frame.function_line[callee->frame.v]) };
-	struct entry *entry = NULL;
 	struct str text;
 	bool added;
 
-	OW_TRY(find_entry(p, &p->functions, &key, &entry, &added));
-	*id = entry->id;
+	OW_TRY(find_entry(p, &p->functions, &key, id, &added));
 	if (!added)
 		return OW_OK;
 	text = joined(p, stem(key.file), STR(":"), name);
 	if (!text.ptr)
 		return error_no_memory(p->err);
-	OW_TRY(intern(p, text, &entry->name_string));
-	return intern(p, key.file, &entry->file_string);
+	OW_TRY(intern(p, text, &p->functions.items[*id - 1].name_string));
+	return intern(p, key.file, &p->functions.items[*id - 1].file_string);
 }
 
 /* The call that leads from the node's parent to it. */
@@ -245,17 +244,16 @@ static ow_status find_location(struct pprof *p, uint32_t node)
 	const struct code_node *callee = code_of(p, node);
 	struct entry key = { .file = file_of(p, caller),
 			     .line = line_of(p->m->frame.line[caller->frame.v]) };
-	struct entry *entry = NULL;
-	uint32_t function = 0;
+	uint32_t id = 0, function = 0;
 	bool added;
 
 	OW_TRY(function_name(p, callee, &key.name));
-	OW_TRY(find_entry(p, &p->locations, &key, &entry, &added));
-	p->location[node] = entry->id;
+	OW_TRY(find_entry(p, &p->locations, &key, &id, &added));
+	p->location[node] = id;
 	if (!added)
 		return OW_OK;
 	OW_TRY(find_function(p, callee, key.name, &function));
-	p->locations.items[p->location[node] - 1].function = function;
+	p->locations.items[id - 1].function = function;
 	return OW_OK;
 }
 

@@ -381,7 +381,7 @@ static uint32_t lanes_find(const struct lanes *lanes, int64_t start)
 {
 	uint32_t i = 1;
 
-	if (!lanes->size || lanes->min[1] > start)
+	if (!lanes->min || lanes->min[1] > start)
 		return UINT32_MAX;
 	while (i < lanes->size)
 		i = lanes->min[2 * i] <= start ? 2 * i : 2 * i + 1;
@@ -395,7 +395,7 @@ static ow_status place(struct graph *g, struct device *d, struct lanes *lanes)
 		uint32_t lane = lanes_find(lanes, s->start);
 
 		if (lane == UINT32_MAX || lane >= d->lanes) {
-			if (d->lanes == lanes->size)
+			if (!lanes->min || d->lanes == lanes->size)
 				OW_TRY(lanes_grow(g, lanes));
 			lane = d->lanes++;
 		}
@@ -426,6 +426,8 @@ static ow_status allocate_lanes(struct graph *g)
 {
 	uint32_t at = 0;
 
+	if (!g->slices)
+		return OW_OK;
 	g->emit = ALLOC(g, g->slice_count, uint32_t);
 	if (!g->emit)
 		return error_no_memory(g->t->err);
