@@ -1,0 +1,57 @@
+/*
+ * json.h: reading pieces of JSON text that lie in memory: decoding strings and numbers, and stepping
+ * through the members of an object or the elements of an array. For event arguments and other small
+ * values; files are read with json_scan.h. No recursion, so nesting depth does not matter.
+ */
+#ifndef WIRE_JSON_H
+#define WIRE_JSON_H
+
+#include "base/buf.h"
+#include "wire/json_scan.h"
+
+/* Members of the object, or elements of the array, whose text (brackets included) is given. */
+struct json_reader {
+	const char *at, *end;
+};
+
+static inline struct json_reader json_over(struct str text)
+{
+	return (struct json_reader){ text.ptr + (text.len ? 1 : 0), text.ptr + text.len };
+}
+static inline struct str json_text(struct json_value value)
+{
+	return str_make(value.at, value.len);
+}
+
+/* False at the end, and at damage. The key is raw, as in the text. */
+bool json_next_member(struct json_reader *r, struct str *key, struct json_value *value);
+bool json_next_element(struct json_reader *r, struct json_value *value);
+/* The value of a key of the object; kind JSON_NONE when it is not there. The last one counts. */
+struct json_value json_find(struct str object, const char *key);
+
+/* True when the raw text of a string, decoded, is `plain`. */
+bool json_key_is(struct str raw, const char *plain);
+
+/* Appends the decoded text: escapes and surrogate pairs resolved, invalid UTF-8 and lone surrogates
+ * replaced by U+FFFD. Returns how many places were replaced. */
+size_t json_decode(struct str raw, struct buf *out);
+/* Decodes up to `max` bytes; returns how many there are, or more than max. For comparing with short
+ * words only: what is invalid simply does not match. */
+size_t json_decode_short(struct str raw, char *to, size_t max);
+/* True when decoding would change nothing. */
+bool json_is_plain(struct str raw);
+
+enum json_exactness {
+	JSON_EXACT,
+	JSON_ROUNDED, /* more digits than wanted; rounded half up (away from zero) */
+	JSON_CLAMPED, /* out of range: the nearest limit */
+	JSON_NOT_A_NUMBER
+};
+
+/* The decimal text times 10^scale as an integer: scale 3 makes nanoseconds of microseconds. */
+enum json_exactness json_decimal(struct str text, int scale, int64_t *value);
+/* The same, faster, for text in a scanner's window, where bytes after it may be looked at. */
+enum json_exactness json_decimal_padded(struct str text, int scale, int64_t *value);
+bool json_double(struct str text, double *value);
+
+#endif

@@ -1,0 +1,622 @@
+/*
+ * json_scan.c: see json_scan.h. The window onto the input, and the walk through one event.
+ *
+ * A window always begins outside strings, so its marks need nothing from before. An event that the
+ * window cuts is read again in a window that begins with it.
+ */
+#include "wire/json_scan_int.h"
+
+#include "wire/json.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#define GUESS_FIRST ((size_t)64 << 10) /* a guess is tried on this much, */
+#define GUESS_MAX ((size_t)4 << 20)    /* and at most on this much */
+#define GUESS_BUDGET ((uint64_t)256 << 20)
+
+void json_scan_init(struct json_scan *scan, const struct input *in, struct error *err)
+{
+	*scan = (struct json_scan){ .in = in,
+				    .err = err,
+				    .path = json_best_path(),
+				    .guesses_left = GUESS_BUDGET + 2 * in->size };
+}
+
+static size_t block_count(size_t cap)
+{
+	return cap / JSON_BLOCK + 2; /* a partial one, and the one of ones */
+}
+
+static void free_window(struct json_scan *scan)
+{
+	mem_free(scan->in->mem, scan->buf, scan->cap + SCAN_PADDING);
+	mem_free(scan->in->mem, scan->blocks, block_count(scan->cap) * sizeof(*scan->blocks));
+	scan->buf = NULL;
+	scan->blocks = NULL;
+	scan->cap = scan->len = 0;
+}
+
+void json_scan_release(struct json_scan *scan)
+{
+	free_window(scan);
+}
+
+static bool make_room(struct json_scan *scan, size_t want)
+{
+	if (want <= scan->cap)
+		return true;
+	free_window(scan);
+	scan->buf = mem_alloc(scan->in->mem, want + SCAN_PADDING);
+	scan->blocks = scan->buf ? mem_alloc(scan->in->mem,
+					     block_count(want) * sizeof(*scan->blocks))
+				 : NULL;
+	if (!scan->blocks) {
+		mem_free(scan->in->mem, scan->buf, want + SCAN_PADDING);
+		scan->buf = NULL;
+		scan->status = error_no_memory(scan->err);
+		return false;
+	}
+	scan->cap = want;
+	return true;
+}
+
+static bool tell_progress(struct json_scan *scan, size_t bytes)
+{
+	const struct progress *progress = scan->in->progress;
+	uint64_t done = bytes;
+
+	if (scan->done)
+		done += atomic_fetch_add(scan->done, bytes);
+	if (!progress || !progress->report ||
+	    progress->report(progress->arg, MIN(done, scan->in->size), scan->in->size))
+		return true;
+	scan->status = error_set(scan->err, OW_E_INTERRUPTED, "interrupted");
+	return false;
+}
+
+static bool read_window(struct json_scan *scan, uint64_t offset, size_t want)
+{
+	uint64_t rest = offset < scan->in->size ? scan->in->size - offset : 0;
+	size_t len = (size_t)MIN((uint64_t)want, rest);
+
+	scan->len = 0;
+	if (scan->status != OW_OK || !make_room(scan, MAX(want, SCAN_WINDOW)))
+		return false;
+	scan->status = input_read_at(scan->in, offset, scan->buf, len, scan->err);
+	if (scan->status != OW_OK || !tell_progress(scan, len))
+		return false;
+	memset(scan->buf + len, 0, SCAN_PADDING);
+	scan->base = offset;
+	scan->len = len;
+	return true;
+}
+
+bool scan_load(struct json_scan *scan, uint64_t offset, size_t want, struct json_carry *carry)
+{
+	struct json_carry outside = { 0 };
+	size_t count;
+
+	if (!read_window(scan, offset, want))
+		return false;
+	count = json_classify(scan->path, scan->buf, scan->len, scan->blocks,
+			      carry ? carry : &outside);
+	scan->blocks[count] = (struct json_block){ .quote = UINT64_MAX };
+	return true;
+}
+
+void json_scan_seek(struct json_scan *scan, uint64_t offset)
+{
+	scan->offset = offset;
+	scan->len = 0; /* what the window holds may have begun inside a string of this place */
+}
+
+/* ---- small steps; all may look at up to 64 bytes after the window, which are zero ---- */
+
+/* First byte above ' ' at or after p. */
+OW_ALWAYS_INLINE size_t skip_blanks(const struct json_scan *scan, size_t p)
+{
+	const unsigned char *b = scan->buf;
+
+	if (OW_LIKELY(b[p] > ' '))
+		return p;
+	if (OW_LIKELY(b[++p] > ' '))
+		return p;
+	while (p < scan->len) {
+#if defined(__SSE2__)
+		__m128i x = _mm_loadu_si128((const __m128i *)(const void *)(b + p));
+		__m128i above = _mm_cmpeq_epi8(_mm_max_epu8(x, _mm_set1_epi8(' ' + 1)), x);
+		unsigned bits = (unsigned)_mm_movemask_epi8(above);
+
+		if (bits)
+			return p + (size_t)__builtin_ctz(bits);
+		p += 16;
+#else
+		if (b[p] > ' ')
+			return p;
+		p++;
+#endif
+	}
+	return scan->len;
+}
+
+static bool at_end_of_input(const struct json_scan *scan)
+{
+	return scan->base + scan->len >= scan->in->size;
+}
+
+static bool is_comment(const struct json_scan *scan, size_t p)
+{
+	return scan->buf[p] == '/' && (scan->buf[p + 1] == '/' || scan->buf[p + 1] == '*');
+}
+
+/* After the comment at p; p itself when the window cuts it. */
+static size_t skip_comment(const struct json_scan *scan, size_t p)
+{
+	const unsigned char *b = scan->buf, *end = b + scan->len, *at;
+
+	if (b[p + 1] == '/') {
+		for (at = b + p + 2; at < end; at++)
+			if (*at == '\n' || *at == '\r')
+				return (size_t)(at - b) + 1;
+		return at_end_of_input(scan) ? scan->len : p;
+	}
+	for (at = b + p + 2; at + 1 < end; at++)
+		if (at[0] == '*' && at[1] == '/')
+			return (size_t)(at - b) + 2;
+	return p;
+}
+
+size_t scan_skip_gap(const struct json_scan *scan, size_t p, bool commas)
+{
+	const unsigned char *b = scan->buf;
+
+	for (;;) {
+		size_t after;
+
+		p = skip_blanks(scan, p);
+		if (p >= scan->len)
+			return scan->len;
+		if (b[p] == ',' && commas) {
+			p++;
+			continue;
+		}
+		if (OW_LIKELY(!is_comment(scan, p)))
+			return p;
+		after = skip_comment(scan, p);
+		if (after == p)
+			return p;
+		p = after;
+	}
+}
+
+OW_ALWAYS_INLINE size_t close_bracket(const struct json_scan *scan, size_t p, uint64_t *depth)
+{
+	size_t block = p / JSON_BLOCK, count = (scan->len + JSON_BLOCK - 1) / JSON_BLOCK;
+	uint64_t from = UINT64_MAX << p % JSON_BLOCK, deep = *depth;
+
+	for (; block < count; block++, from = UINT64_MAX) {
+		uint64_t open = scan->blocks[block].open & from;
+		uint64_t close = scan->blocks[block].close & from;
+
+		if (OW_LIKELY((uint64_t)__builtin_popcountll(close) < deep)) {
+			deep += (uint64_t)__builtin_popcountll(open);
+			deep -= (uint64_t)__builtin_popcountll(close);
+			continue;
+		}
+		for (; close; close &= close - 1) {
+			uint64_t before = open & (close ^ (close - 1));
+
+			deep += (uint64_t)__builtin_popcountll(before);
+			open ^= before;
+			if (!--deep)
+				return block * JSON_BLOCK + (size_t)__builtin_ctzll(close);
+		}
+		deep += (uint64_t)__builtin_popcountll(open);
+	}
+	*depth = deep;
+	return scan->len;
+}
+
+size_t scan_close(const struct json_scan *scan, size_t p, uint64_t *depth)
+{
+	return close_bracket(scan, p, depth);
+}
+
+/* Whether a byte ends a number or word: what is below '+', and , / : ] }. */
+static bool ends_word(unsigned char c)
+{
+	return c < '+' || c == ',' || c == '/' || c == ':' || (c | 0x20) == '}';
+}
+
+OW_ALWAYS_INLINE size_t word_end(const unsigned char *b, size_t p)
+{
+#if defined(__SSE2__)
+	for (;;) { /* the zeros after the window end it */
+		__m128i x = _mm_loadu_si128((const __m128i *)(const void *)(b + p));
+		__m128i low = _mm_cmpeq_epi8(_mm_min_epu8(x, _mm_set1_epi8('+' - 1)), x);
+		__m128i comma = _mm_cmpeq_epi8(x, _mm_set1_epi8(','));
+		__m128i slash = _mm_cmpeq_epi8(x, _mm_set1_epi8('/'));
+		__m128i colon = _mm_cmpeq_epi8(x, _mm_set1_epi8(':'));
+		__m128i close =
+			_mm_cmpeq_epi8(_mm_or_si128(x, _mm_set1_epi8(0x20)), _mm_set1_epi8('}'));
+		unsigned bits = (unsigned)_mm_movemask_epi8(
+			_mm_or_si128(_mm_or_si128(_mm_or_si128(comma, close), low),
+				     _mm_or_si128(slash, colon)));
+
+		if (OW_LIKELY(bits))
+			return p + (size_t)__builtin_ctz(bits);
+		p += 16;
+	}
+#endif
+	while (!ends_word(b[p]))
+		p++;
+	return p;
+}
+
+size_t scan_word_end(const struct json_scan *scan, size_t p)
+{
+	return word_end(scan->buf, p);
+}
+
+enum json_kind scan_word_kind(unsigned char first)
+{
+	return (first >= '0' && first <= '9') || first == '-' || first == 'N' || first == 'I' ||
+			       first == '+' || first == '.'
+		       ? JSON_NUMBER
+		       : JSON_LITERAL;
+}
+
+/* ---- keys ---- */
+
+#define K1(a) ((uint64_t)(unsigned char)(a))
+#define K4(a, b, c, d) (K1(a) | K1(b) << 8 | K1(c) << 16 | K1(d) << 24)
+#define K8(a, b, c, d, e, f, g, h) (K4(a, b, c, d) | K4(e, f, g, h) << 32)
+/* The factor was found by trial: all keys fall on different slots. */
+#define KEY_SLOT(key) ((key)*0xd6730839e1e48557ull >> 59)
+#define KEY(field, len, ...) [KEY_SLOT(K8(__VA_ARGS__))] = { K8(__VA_ARGS__), len, field }
+
+static const struct {
+	uint64_t key;
+	uint8_t len;
+	uint8_t field;
+} keys[32] = {
+	KEY(FIELD_PH, 2, 'p', 'h', 0, 0, 0, 0, 0, 0),
+	KEY(FIELD_NAME, 4, 'n', 'a', 'm', 'e', 0, 0, 0, 0),
+	KEY(FIELD_CAT, 3, 'c', 'a', 't', 0, 0, 0, 0, 0),
+	KEY(FIELD_PID, 3, 'p', 'i', 'd', 0, 0, 0, 0, 0),
+	KEY(FIELD_TID, 3, 't', 'i', 'd', 0, 0, 0, 0, 0),
+	KEY(FIELD_TS, 2, 't', 's', 0, 0, 0, 0, 0, 0),
+	KEY(FIELD_DUR, 3, 'd', 'u', 'r', 0, 0, 0, 0, 0),
+	KEY(FIELD_ARGS, 4, 'a', 'r', 'g', 's', 0, 0, 0, 0),
+	KEY(FIELD_ID, 2, 'i', 'd', 0, 0, 0, 0, 0, 0),
+	KEY(FIELD_ID2, 3, 'i', 'd', '2', 0, 0, 0, 0, 0),
+	KEY(FIELD_SCOPE, 5, 's', 'c', 'o', 'p', 'e', 0, 0, 0),
+	KEY(FIELD_BP, 2, 'b', 'p', 0, 0, 0, 0, 0, 0),
+	KEY(FIELD_S, 1, 's', 0, 0, 0, 0, 0, 0, 0),
+	KEY(FIELD_SF, 2, 's', 'f', 0, 0, 0, 0, 0, 0),
+	KEY(FIELD_BIND_ID, 7, 'b', 'i', 'n', 'd', '_', 'i', 'd', 0),
+	KEY(FIELD_FLOW_IN, 7, 'f', 'l', 'o', 'w', '_', 'i', 'n', 0),
+	KEY(FIELD_FLOW_OUT, 8, 'f', 'l', 'o', 'w', '_', 'o', 'u', 't'),
+	KEY(FIELD_TTS, 3, 't', 't', 's', 0, 0, 0, 0, 0),
+	KEY(FIELD_TDUR, 4, 't', 'd', 'u', 'r', 0, 0, 0, 0),
+	KEY(FIELD_STACK, 5, 's', 't', 'a', 'c', 'k', 0, 0, 0),
+};
+
+OW_ALWAYS_INLINE enum json_field find_key(const unsigned char *at, size_t len)
+{
+	uint64_t word;
+
+	memcpy(&word, at, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	word = __builtin_bswap64(word);
+#endif
+	if (len < 8)
+		word &= ((uint64_t)1 << 8 * len) - 1;
+	if (OW_LIKELY(keys[KEY_SLOT(word)].key == word && keys[KEY_SLOT(word)].len == len))
+		return (enum json_field)keys[KEY_SLOT(word)].field;
+	return FIELD_OTHER;
+}
+
+/* A key may be written with escapes: "\u0070h". */
+static enum json_field find_odd_key(const unsigned char *at, size_t len)
+{
+	unsigned char plain[16];
+
+	if (len > 6 * 8 || !memchr(at, '\\', len))
+		return FIELD_OTHER;
+	memset(plain, 0, sizeof(plain));
+	len = json_decode_short(str_make(at, len), (char *)plain, 9);
+	return len <= 8 ? find_key(plain, len) : FIELD_OTHER;
+}
+
+/* ---- one event ---- */
+
+OW_ALWAYS_INLINE enum walk_result walk(const struct json_scan *scan, size_t p,
+				       struct json_event *ev, size_t *end)
+{
+	const unsigned char *b = scan->buf;
+	size_t start = p++, q;
+
+	ev->have = 0;
+	for (;;) {
+		struct json_value *value;
+		enum json_field field;
+		uint64_t depth = 1;
+		size_t key;
+
+		if (b[p] != '"') {
+			p = skip_blanks(scan, p);
+			if (OW_UNLIKELY(b[p] != '"'))
+				p = scan_skip_gap(scan, p, true);
+			if (b[p] == '}')
+				break;
+			if (b[p] != '"')
+				goto stop;
+		}
+		key = p + 1;
+		q = scan_next_quote(scan, key);
+		if (q >= scan->len)
+			goto cut;
+		p = q + 1;
+		if (OW_UNLIKELY(b[p] != ':')) {
+			p = scan_skip_gap(scan, p, false);
+			if (b[p] != ':')
+				goto stop;
+		}
+		p++;
+		if (b[p] <= ' ')
+			p = skip_blanks(scan, p);
+		if (OW_UNLIKELY(b[p] == '/'))
+			p = scan_skip_gap(scan, p, false);
+		field = find_key(b + key, q - key);
+		if (OW_UNLIKELY(field == FIELD_OTHER))
+			field = find_odd_key(b + key, q - key);
+		ev->have |= 1u << field;
+		value = &ev->value[field];
+		if (b[p] == '"') {
+			q = scan_next_quote(scan, p + 1);
+			if (q >= scan->len)
+				goto cut;
+			*value = (struct json_value){ (const char *)b + p + 1, (uint32_t)(q - p - 1),
+						      JSON_STRING };
+			p = q + 1;
+		} else if (b[p] == '{' || b[p] == '[') {
+			q = close_bracket(scan, p + 1, &depth);
+			if (q >= scan->len)
+				goto cut;
+			*value = (struct json_value){ (const char *)b + p, (uint32_t)(q - p + 1),
+						      b[p] == '{' ? JSON_OBJECT : JSON_ARRAY };
+			p = q + 1;
+		} else {
+			q = word_end(b, p);
+			if (q == p)
+				goto stop;
+			*value = (struct json_value){ (const char *)b + p, (uint32_t)(q - p),
+						      scan_word_kind(b[p]) };
+			p = q;
+		}
+		if (OW_LIKELY(b[p] == ','))
+			p++;
+		else if (OW_LIKELY(b[p] == '}'))
+			break;
+		else if (b[p] > ' ' && b[p] != '/')
+			goto stop;
+	}
+	if (p >= scan->len)
+		goto cut;
+	*end = p + 1;
+	ev->offset = scan->base + start;
+	ev->text = (const char *)b + start;
+	ev->len = (uint32_t)(p + 1 - start);
+	return WALK_OK;
+stop:
+	if (p < scan->len && !is_comment(scan, p)) {
+		*end = p;
+		return WALK_DAMAGE;
+	}
+cut:
+	*end = scan->len;
+	return WALK_CUT;
+}
+
+#if defined(__x86_64__)
+/* The same with the bit-counting instructions of machines that have AVX2. */
+__attribute__((target("avx2,bmi,bmi2,popcnt"))) static enum walk_result
+walk_avx2(const struct json_scan *scan, size_t p, struct json_event *ev, size_t *end)
+{
+	return walk(scan, p, ev, end);
+}
+#endif
+
+enum walk_result scan_walk(const struct json_scan *scan, size_t p, struct json_event *ev, size_t *end)
+{
+#if defined(__x86_64__)
+	if (scan->path == JSON_BEST)
+		return walk_avx2(scan, p, ev, end);
+#endif
+	return walk(scan, p, ev, end);
+}
+
+/* ---- going on after damage ---- */
+
+/* The byte before p that is no blank; ',' when the window does not say. */
+static unsigned char byte_before(const struct json_scan *scan, size_t p)
+{
+	while (p)
+		if (scan->buf[--p] > ' ')
+			return scan->buf[p];
+	return ',';
+}
+
+static bool plausible(const struct json_scan *scan, size_t p)
+{
+	unsigned char before = byte_before(scan, p);
+
+	if (before != ',' && before != '[' && before != '}' && before != '{')
+		return false;
+	p = skip_blanks(scan, p + 1);
+	return p >= scan->len || scan->buf[p] == '"';
+}
+
+/* Reads the window again from the place itself and looks whether an event is there. */
+static bool is_event(struct json_scan *scan, uint64_t offset)
+{
+	struct json_event ev;
+	size_t end;
+
+	for (size_t want = GUESS_FIRST; want <= GUESS_MAX; want *= 8) {
+		if (scan->guesses_left < want || !scan_load(scan, offset, want, NULL))
+			return false;
+		scan->guesses_left -= want;
+		switch (scan_walk(scan, 0, &ev, &end)) {
+		case WALK_OK:
+			if (!json_event_has(&ev, FIELD_PH) ||
+			    ev.value[FIELD_PH].kind != JSON_STRING)
+				return false;
+			end = scan_skip_gap(scan, end, false);
+			return end >= scan->len || scan->buf[end] == ',' || scan->buf[end] == ']' ||
+			       scan->buf[end] == '{';
+		case WALK_DAMAGE:
+			return false;
+		case WALK_CUT:
+			if (at_end_of_input(scan))
+				return false;
+		}
+	}
+	return false;
+}
+
+bool json_scan_guess(struct json_scan *scan, uint64_t from, uint64_t to, uint64_t *found)
+{
+	uint64_t before = MIN(from, (uint64_t)JSON_BLOCK); /* to see what stands before */
+
+	to = MIN(to, scan->in->size);
+	while (from < to && scan->guesses_left) {
+		const unsigned char *at, *brace;
+		size_t left;
+
+		if (!read_window(scan, from - before, GUESS_FIRST))
+			return false;
+		scan->guesses_left -= MIN(scan->guesses_left, (uint64_t)scan->len - before);
+		at = scan->buf + before;
+		left = scan->len - (size_t)before;
+		left = (size_t)MIN((uint64_t)left, to - from);
+		from += left;
+		while ((brace = memchr(at, '{', left))) {
+			left -= (size_t)(brace + 1 - at);
+			at = brace + 1;
+			if (!plausible(scan, (size_t)(brace - scan->buf)))
+				continue;
+			from = scan->base + (uint64_t)(brace - scan->buf);
+			if (is_event(scan, from)) {
+				*found = from;
+				json_scan_seek(scan, from);
+				return true;
+			}
+			if (scan->status != OW_OK)
+				return false;
+			from++;
+			break;
+		}
+		before = MIN(from, (uint64_t)JSON_BLOCK);
+	}
+	return false;
+}
+
+static enum json_scan_result pass_damage(struct json_scan *scan, size_t start, size_t at,
+					 struct json_event *ev)
+{
+	uint64_t next = scan->base + MAX(at, start + 1);
+
+	ev->offset = scan->base + start;
+	if (!json_scan_guess(scan, next, UINT64_MAX, &next)) {
+		if (scan->status != OW_OK)
+			return SCAN_FAILED;
+		next = scan->in->size;
+	}
+	json_scan_seek(scan, next);
+	return SCAN_DAMAGE;
+}
+
+/* ---- the list ---- */
+
+/* The window cuts what begins at p: reads on from there, or more than the window was. */
+static bool load_more(struct json_scan *scan, size_t p)
+{
+	size_t want = p ? SCAN_WINDOW : scan->len * 2;
+
+	return scan_load(scan, scan->base + p, MAX(want, SCAN_WINDOW), NULL);
+}
+
+/* An element that is no object. False: damage. */
+static bool skip_element(const struct json_scan *scan, size_t p, size_t *end)
+{
+	uint64_t depth = 1;
+
+	if (scan->buf[p] == '"')
+		*end = scan_next_quote(scan, p + 1) + 1;
+	else if (scan->buf[p] == '[')
+		*end = scan_close(scan, p + 1, &depth) + 1;
+	else
+		*end = scan_word_end(scan, p);
+	return *end > p;
+}
+
+enum json_scan_result json_scan_event(struct json_scan *scan, uint64_t stop, struct json_event *ev)
+{
+	size_t p, end;
+
+	if (scan->offset < scan->base || scan->offset - scan->base >= scan->len)
+		goto load;
+	for (;;) {
+		p = scan_skip_gap(scan, (size_t)(scan->offset - scan->base), true);
+		scan->offset = scan->base + p;
+		if (OW_UNLIKELY(p >= scan->len)) {
+			if (at_end_of_input(scan)) {
+				ev->offset = scan->in->size;
+				return SCAN_TRUNCATED;
+			}
+			goto load;
+		}
+		if (OW_LIKELY(scan->buf[p] == '{')) {
+			if (OW_UNLIKELY(scan->offset >= stop))
+				return SCAN_STOP;
+			switch (scan_walk(scan, p, ev, &end)) {
+			case WALK_OK:
+				scan->offset = scan->base + end;
+				return SCAN_EVENT;
+			case WALK_DAMAGE:
+				return pass_damage(scan, p, end, ev);
+			case WALK_CUT:
+				break;
+			}
+		} else if (scan->buf[p] == ']') {
+			scan->offset++;
+			return SCAN_END;
+		} else if (!is_comment(scan, p)) {
+			if (!skip_element(scan, p, &end))
+				return pass_damage(scan, p, p, ev);
+			if (end <= scan->len && (end < scan->len || at_end_of_input(scan))) {
+				ev->offset = scan->offset;
+				scan->offset = scan->base + end;
+				return SCAN_OTHER;
+			}
+		}
+		/* cut by the window, or by the end of the input */
+		if (at_end_of_input(scan)) {
+			ev->offset = scan->offset;
+			scan->offset = scan->in->size;
+			return SCAN_TRUNCATED;
+		}
+		if (!p && scan->len >= JSON_EVENT_MAX)
+			return pass_damage(scan, 0, 1, ev);
+		if (!load_more(scan, p))
+			return SCAN_FAILED;
+		continue;
+load:
+		if (!scan_load(scan, scan->offset, SCAN_WINDOW, NULL))
+			return SCAN_FAILED;
+	}
+}

@@ -1,0 +1,150 @@
+/*
+ * json_scan.h: reads Chrome-trace JSON as a run of events, straight down a file of any size, without
+ * building a document. The trace importer (several threads, one scanner each) and merge share it.
+ *
+ *	json_scan_init(&scan, in, err);
+ *	while (json_scan_document(&scan, &doc, &item) …)	what stands beside the events
+ *		on ITEM_EVENTS:
+ *			json_scan_seek(&scan, item.offset);
+ *			while ((what = json_scan_event(&scan, UINT64_MAX, &ev)) == SCAN_EVENT) …
+ *
+ * An event is a set of raw values: places in the scanner's buffer, valid until the next call. Nothing
+ * is decoded here; wire/json.h does that. Lenient as people's files need: truncation at any byte,
+ * missing or extra commas, comments, several documents. Damage is passed over and told as such.
+ *
+ * The scan from a given offset depends on nothing but the bytes that follow, so a part that was read on
+ * a guess (json_scan_guess) is right exactly if the part before ends where it began.
+ */
+#ifndef WIRE_JSON_SCAN_H
+#define WIRE_JSON_SCAN_H
+
+#include "base/input.h"
+#include "wire/json_classify.h"
+
+/* A larger event is given up as damage: nobody writes one, but a lost quote makes one. */
+#define JSON_EVENT_MAX ((size_t)64 << 20)
+
+enum json_kind {
+	JSON_NONE,
+	JSON_STRING, /* at and len are of the text between the quotes, still escaped */
+	JSON_NUMBER, /* or what stands in its place: -1.5e3, NaN, Infinity */
+	JSON_LITERAL, /* true, false, null, any other word */
+	JSON_OBJECT, /* from bracket to bracket */
+	JSON_ARRAY
+};
+
+struct json_value {
+	const char *at;
+	uint32_t len;
+	enum json_kind kind;
+};
+
+enum json_field {
+	FIELD_OTHER,
+	FIELD_PH,
+	FIELD_NAME,
+	FIELD_CAT,
+	FIELD_PID,
+	FIELD_TID,
+	FIELD_TS,
+	FIELD_DUR,
+	FIELD_ARGS,
+	FIELD_ID,
+	FIELD_ID2,
+	FIELD_SCOPE,
+	FIELD_BP,
+	FIELD_S,
+	FIELD_SF,
+	FIELD_BIND_ID,
+	FIELD_FLOW_IN,
+	FIELD_FLOW_OUT,
+	FIELD_TTS,
+	FIELD_TDUR,
+	FIELD_STACK,
+	FIELD_COUNT
+};
+
+struct json_event {
+	uint64_t offset; /* of its { in the input */
+	const char *text;
+	uint32_t len;  /* from { to } */
+	uint32_t have; /* 1 << enum json_field: which of the values are set */
+	struct json_value value[FIELD_COUNT];
+};
+
+static inline bool json_event_has(const struct json_event *ev, enum json_field field)
+{
+	return ev->have >> field & 1;
+}
+
+enum json_scan_result {
+	SCAN_EVENT,
+	SCAN_STOP,	/* the next event is at or after the given offset: scan.offset */
+	SCAN_END,	/* the list ended; scan.offset is after its ] */
+	SCAN_OTHER,	/* an element that is no object; passed over */
+	SCAN_DAMAGE,	/* unreadable bytes [ev.offset, scan.offset), passed over */
+	SCAN_TRUNCATED, /* the input ends; ev.offset is where the unfinished event begins */
+	SCAN_FAILED	/* scan.status */
+};
+
+struct json_scan {
+	const struct input *in;
+	struct error *err;
+	ow_status status;
+	enum json_path path;
+	uint64_t offset; /* of the next byte to look at */
+	/* the window: buf[0] is at `base`, outside strings; classified up to len */
+	unsigned char *buf;
+	struct json_block *blocks;
+	size_t cap, len;
+	uint64_t base;
+	uint64_t guesses_left; /* bytes that may still be tried in search of a place to go on */
+	atomic_uint_fast64_t *done; /* bytes read by all scanners of this input, for progress; or NULL */
+	char key[256];		    /* the key of the last ITEM_MEMBER, cut to this */
+};
+
+void json_scan_init(struct json_scan *scan, const struct input *in, struct error *err);
+void json_scan_release(struct json_scan *scan);
+
+/* Goes on at an offset that is outside strings. */
+void json_scan_seek(struct json_scan *scan, uint64_t offset);
+
+/* The next event of a list, if it starts before `stop`. */
+enum json_scan_result json_scan_event(struct json_scan *scan, uint64_t stop,
+				      struct json_event *ev) OW_MUST_CHECK;
+
+/* The first place in [from, to) that looks like the start of an event: an object after a comma or a
+ * bracket, complete, with a "ph". True when there is one. On failure scan.status is set. */
+bool json_scan_guess(struct json_scan *scan, uint64_t from, uint64_t to, uint64_t *found);
+
+/* ---- what is around the events ---- */
+
+enum json_item_kind {
+	ITEM_EVENTS,	/* a list of events starts at item.offset */
+	ITEM_MEMBER,	/* another key of the top-level object */
+	ITEM_DOCUMENT,	/* a document ended */
+	ITEM_DAMAGE,	/* [item.offset, item.offset + item.size) is no JSON */
+	ITEM_TRUNCATED, /* the input ends inside a document */
+	ITEM_EOF,
+	ITEM_FAILED /* scan.status */
+};
+
+struct json_item {
+	enum json_item_kind kind;
+	struct json_value key;	 /* ITEM_MEMBER, ITEM_EVENTS: valid until the next call */
+	enum json_kind value;	 /* ITEM_MEMBER */
+	uint64_t offset, size;	 /* ITEM_MEMBER: the value, brackets and quotes included */
+	bool complete;		 /* ITEM_MEMBER: the value ends before the input does */
+	bool bare;		 /* ITEM_EVENTS: one event after the other, without brackets around */
+};
+
+struct json_doc {
+	bool in_object; /* between the members of a top-level object */
+	uint64_t documents;
+};
+
+/* The next thing at scan->offset. After ITEM_EVENTS the caller reads the events and comes back. */
+enum json_item_kind json_scan_document(struct json_scan *scan, struct json_doc *doc,
+				       struct json_item *item) OW_MUST_CHECK;
+
+#endif
