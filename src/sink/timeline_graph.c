@@ -351,20 +351,20 @@ struct lanes {
 	uint32_t size; /* a power of two */
 };
 
-static ow_status lanes_grow(struct graph *g, struct lanes *lanes)
+static bool lanes_grow(struct graph *g, struct lanes *lanes)
 {
 	uint32_t size = lanes->size ? lanes->size * 2 : 64;
 	int64_t *min = ALLOC(g, 2 * (size_t)size, int64_t);
 
 	if (!min)
-		return error_no_memory(g->t->err);
+		return false;
 	for (uint32_t i = 0; i < size; i++)
 		min[size + i] = i < lanes->size ? lanes->min[lanes->size + i] : INT64_MAX;
 	for (uint32_t i = size; i-- > 1;)
 		min[i] = MIN(min[2 * i], min[2 * i + 1]);
 	FREE(g, lanes->min, 2 * (size_t)lanes->size);
 	*lanes = (struct lanes){ min, size };
-	return OW_OK;
+	return true;
 }
 
 static void lanes_set(struct lanes *lanes, uint32_t lane, int64_t end)
@@ -395,8 +395,8 @@ static ow_status place(struct graph *g, struct device *d, struct lanes *lanes)
 		uint32_t lane = lanes_find(lanes, s->start);
 
 		if (lane == UINT32_MAX || lane >= d->lanes) {
-			if (!lanes->min || d->lanes == lanes->size)
-				OW_TRY(lanes_grow(g, lanes));
+			if ((!lanes->min || d->lanes == lanes->size) && !lanes_grow(g, lanes))
+				return error_no_memory(g->t->err);
 			lane = d->lanes++;
 		}
 		s->lane = lane;
