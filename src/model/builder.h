@@ -123,6 +123,10 @@ ow_status builder_defer_stacks(struct builder *b,
 			       ow_status (*run)(struct model *, void *, struct error *),
 			       void (*release)(void *), void *state);
 
+/* Moves the rows of a table: row i becomes what was row order[i]. For freeze and importers; ids of rows
+ * that others keep are theirs to renumber. */
+ow_status builder_permute(struct builder *b, enum table_id table, const uint32_t *order);
+
 /* Sorts, indexes and checks; after this the model is read-only. Resolves op_input.src by name where it
  * is nil, sorts op_step/memory/alloc, sets op.step_first…, step.start_ns/end_ns. */
 ow_status model_freeze(struct builder *b);

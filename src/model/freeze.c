@@ -6,6 +6,7 @@
 #include "model/builder.h"
 
 #include "model/backing.h"
+#include "model/nest.h"
 
 static void resolve_inputs(struct builder *b)
 {
@@ -41,7 +42,7 @@ static uint32_t *counting_order(struct builder *b, const uint32_t *key, uint32_t
 }
 
 /* Moves the rows of a table into the given order, one column at a time. */
-static ow_status permute(struct builder *b, enum table_id table, const uint32_t *order)
+ow_status builder_permute(struct builder *b, enum table_id table, const uint32_t *order)
 {
 	const struct table_info *info = &model_tables[table];
 	char *head = (char *)b->m + info->offset;
@@ -148,7 +149,7 @@ static ow_status order_op_steps(struct builder *b, const uint32_t *key, uint32_t
 	order = counting_order(b, key, m->op_step.count, keys);
 	if (!order)
 		return b->status;
-	status = permute(b, TABLE_op_step, order);
+	status = builder_permute(b, TABLE_op_step, order);
 	if (status == OW_OK)
 		status = renumber(b, m->memory.op_step, m->memory.count, order, m->op_step.count);
 	if (status == OW_OK)
@@ -207,7 +208,7 @@ static ow_status sort_by_op_step(struct builder *b, enum table_id table, const u
 	order = counting_order(b, key, count, b->m->op_step.count);
 	if (!order)
 		return b->status;
-	status = permute(b, table, order);
+	status = builder_permute(b, table, order);
 	mem_free(b->m->mem, order, (size_t)count * sizeof(*order));
 	return status;
 }
@@ -270,6 +271,7 @@ ow_status model_freeze(struct builder *b)
 	if (model_thaw(m, b->err) != OW_OK)
 		return builder_fail(b, b->err ? b->err->status : OW_E_CORRUPT);
 	resolve_inputs(b);
+	OW_TRY(nest_events(b));
 	OW_TRY(sort_op_steps(b));
 	OW_TRY(sort_by_op_step(b, TABLE_memory, m->memory.op_step, m->memory.count));
 	OW_TRY(sort_by_op_step(b, TABLE_alloc, m->alloc.op_step, m->alloc.count));

@@ -54,7 +54,8 @@ enum track_kind {
 };
 
 enum track_flags {
-	TRACK_SLICES = 1 << 0 /* of a trace: freeze nests its events and sums them into op_step */
+	TRACK_SLICES = 1 << 0, /* of a trace: freeze nests its events and sums them into op_step */
+	TRACK_NESTED = 1 << 1  /* which has been done */
 };
 
 enum event_flags {
@@ -65,6 +66,9 @@ enum event_flags {
 
 /* event_key.id and flow.id: ids are numbers or text; below 2^62 they are the number itself. */
 #define MODEL_TEXT_ID ((uint64_t)1 << 63)
+/* track.pid and track.tid: none at all, or text (+ the string). */
+#define MODEL_NO_ID INT64_MIN
+#define MODEL_TEXT_NUMBER (INT64_MIN + 1)
 
 enum op_flags {
 	OP_HAS_CODE = 1 << 0,	/* a code trace is present, maybe without frames */

@@ -1,0 +1,678 @@
+/*
+ * trace_place.c: puts all rows into the model. Slices are grouped by track and sorted by start, longest
+ * first, in file order where these are equal; then each column is moved to its place on its own, so that
+ * never more than one or two columns exist twice.
+ */
+#include "import/trace_int.h"
+
+/* ---- the place of every slice ---- */
+
+struct cursor {
+	size_t next;
+	int64_t ts, dur; /* of the last slice placed */
+	uint32_t row;
+	uint16_t worker;
+	bool tied;	/* more than one slice of that ts */
+	bool unsorted;
+};
+
+static void count_slices(struct trace *t)
+{
+	for (uint32_t i = 1; i < t->ordered; i++) {
+		struct trace_lane *lane = &t->lanes[t->lane_order[i]];
+
+		lane->first = t->placed;
+		t->placed += lane->count;
+	}
+}
+
+/* Of two slices with one start the longer comes first. True when they could just change places. */
+static bool swap_places(struct trace *t, struct cursor *c, uint32_t *place)
+{
+	uint32_t *other = &t->workers[c->worker].slices.track[c->row], kept = *other;
+
+	if (c->tied)
+		return false;
+	*other = *place;
+	*place = kept;
+	c->tied = true;
+	return true;
+}
+
+/* Slices get the place they have if their track is in order, which tells whether it is. */
+static void place_in_file_order(struct trace *t, struct cursor *cursors)
+{
+	for (size_t i = 0; i < t->accepted_count; i++) {
+		const struct trace_part *p = &t->accepted[i];
+		const struct trace_slices *s = &t->workers[p->worker].slices;
+
+		for (size_t r = p->first.slices; r < p->last.slices; r++) {
+			struct cursor *c = &cursors[s->track[r]];
+			int64_t ts = s->ts[r], dur = s->dur[r];
+
+			s->track[r] = (uint32_t)c->next++;
+			if (OW_UNLIKELY(ts <= c->ts)) {
+				if (ts < c->ts || (dur > c->dur && !swap_places(t, c, &s->track[r]))) {
+					c->unsorted = true;
+				} else if (dur > c->dur) {
+					continue; /* the other one is last still */
+				} else {
+					c->tied = true;
+				}
+			} else {
+				c->tied = false;
+			}
+			c->ts = ts;
+			c->dur = dur;
+			c->row = (uint32_t)r;
+			c->worker = (uint16_t)p->worker;
+		}
+	}
+}
+
+/* ---- tracks that are not in order ---- */
+
+struct sorting {
+	struct trace *t;
+	size_t *firsts, *ends; /* places of the tracks to be sorted */
+	size_t *starts;	       /* where their refs begin */
+	size_t lane_count;
+	struct trace_ref *refs;
+	size_t count, longest;
+	atomic_size_t next;
+	atomic_bool failed;
+};
+
+static int64_t dur_of(const struct trace *t, const struct trace_ref *ref)
+{
+	return t->workers[ref->worker].slices.dur[ref->row];
+}
+
+/* Equal starts: longest first, else as they were. Such runs are short, unless a file is odd. */
+static void sort_ties(const struct trace *t, struct trace_ref *refs, size_t count,
+		      struct trace_ref *scratch)
+{
+	for (size_t first = 0, n; first < count; first += n) {
+		bool sorted = true;
+
+		for (n = 1; first + n < count && refs[first + n].ts == refs[first].ts; n++)
+			sorted &= dur_of(t, &refs[first + n]) <= dur_of(t, &refs[first + n - 1]);
+		if (sorted)
+			continue;
+		/* Durations, turned round, take the place of the times for a moment. */
+		for (size_t i = first; i < first + n; i++)
+			refs[i].ts = ~dur_of(t, &refs[i]);
+		trace_sort(refs + first, n, scratch);
+		for (size_t i = first; i < first + n; i++)
+			refs[i].ts = refs[i].row; /* any value: times are not needed again */
+	}
+}
+
+static void sort_lanes(void *arg, unsigned thread)
+{
+	struct sorting *s = arg;
+	struct trace_ref *scratch = mem_alloc(s->t->mem, s->longest * sizeof(*scratch));
+
+	(void)thread;
+	if (!scratch) {
+		atomic_store(&s->failed, true);
+		return;
+	}
+	for (;;) {
+		size_t i = atomic_fetch_add(&s->next, 1), count;
+		struct trace_ref *refs;
+
+		if (i >= s->lane_count)
+			break;
+		refs = s->refs + s->starts[i];
+		count = s->starts[i + 1] - s->starts[i];
+		trace_sort(refs, count, scratch);
+		sort_ties(s->t, refs, count, scratch);
+		for (size_t k = 0; k < count; k++)
+			s->t->workers[refs[k].worker].slices.track[refs[k].row] =
+				(uint32_t)(s->firsts[i] + k);
+	}
+	mem_free(s->t->mem, scratch, s->longest * sizeof(*scratch));
+}
+
+/* Slices of unsorted tracks, found by the place they got: that is in file order per track. `unsorted`
+ * tells for every STRIDE places the first unsorted track that ends after them. */
+#define STRIDE 256
+
+static void collect_unsorted(struct sorting *s, const uint32_t *unsorted)
+{
+	struct trace *t = s->t;
+
+	for (size_t i = 0; i < t->accepted_count; i++) {
+		const struct trace_part *p = &t->accepted[i];
+		const struct trace_slices *rows = &t->workers[p->worker].slices;
+
+		for (size_t r = p->first.slices; r < p->last.slices; r++) {
+			size_t place = rows->track[r];
+			uint32_t k = unsorted[place / STRIDE];
+
+			while (k < s->lane_count && place >= s->ends[k])
+				k++;
+			if (k == s->lane_count || place < s->firsts[k])
+				continue;
+			s->refs[s->starts[k] + place - s->firsts[k]] =
+				(struct trace_ref){ .ts = rows->ts[r],
+						    .row = (uint32_t)r,
+						    .worker = (uint16_t)p->worker };
+		}
+	}
+}
+
+static void index_unsorted(const struct sorting *s, uint32_t *unsorted, size_t count)
+{
+	uint32_t k = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		while (k < s->lane_count && i * STRIDE >= s->ends[k])
+			k++;
+		unsorted[i] = k;
+	}
+}
+
+static void choose_unsorted(struct sorting *s)
+{
+	const struct trace *t = s->t;
+
+	for (uint32_t i = 1; i < t->ordered; i++) {
+		const struct trace_lane *lane = &t->lanes[t->lane_order[i]];
+
+		if (!lane->unsorted)
+			continue;
+		s->starts[s->lane_count] = s->count;
+		s->firsts[s->lane_count] = lane->first;
+		s->ends[s->lane_count++] = lane->first + lane->count;
+		s->count += lane->count;
+		s->longest = MAX(s->longest, lane->count);
+	}
+	s->starts[s->lane_count] = s->count;
+}
+
+static ow_status sort_unsorted(struct trace *t)
+{
+	struct sorting s = { .t = t };
+	size_t lanes = (size_t)t->lane_count + 1, strides = t->placed / STRIDE + 1;
+	uint32_t *index = NULL;
+	ow_status status = OW_OK;
+
+	s.starts = mem_alloc(t->mem, 3 * lanes * sizeof(*s.starts));
+	if (!s.starts)
+		return error_no_memory(t->ctx->err);
+	s.firsts = s.starts + lanes;
+	s.ends = s.firsts + lanes;
+	choose_unsorted(&s);
+	if (s.lane_count) {
+		index = mem_alloc(t->mem, strides * sizeof(*index));
+		s.refs = index ? mem_alloc(t->mem, s.count * sizeof(*s.refs)) : NULL;
+		if (s.refs) {
+			index_unsorted(&s, index, strides);
+			collect_unsorted(&s, index);
+			parallel_run((unsigned)MIN((size_t)t->options.threads, s.lane_count),
+				     sort_lanes, &s);
+		}
+		if (!s.refs || atomic_load(&s.failed))
+			status = error_no_memory(t->ctx->err);
+	}
+	mem_free(t->mem, s.refs, s.count * sizeof(*s.refs));
+	mem_free(t->mem, index, strides * sizeof(*index));
+	mem_free(t->mem, s.starts, 3 * lanes * sizeof(*s.starts));
+	return status;
+}
+
+static ow_status find_places(struct trace *t)
+{
+	struct cursor *cursors = mem_zalloc(t->mem, t->lane_count * sizeof(*cursors));
+
+	if (!cursors)
+		return error_no_memory(t->ctx->err);
+	for (uint32_t i = 0; i < t->lane_count; i++)
+		cursors[i] = (struct cursor){ .next = t->lanes[i].first, .ts = INT64_MIN };
+	place_in_file_order(t, cursors);
+	for (uint32_t i = 0; i < t->lane_count; i++)
+		t->lanes[i].unsorted = cursors[i].unsorted;
+	mem_free(t->mem, cursors, t->lane_count * sizeof(*cursors));
+	return sort_unsorted(t);
+}
+
+/* ---- columns ---- */
+
+/* For every slice: s and r are its row, `at` its place in the model. */
+#define FOR_EACH_SLICE(t, ...)                                                                     \
+	for (size_t part_ = 0; part_ < (t)->accepted_count; part_++) {                             \
+		const struct trace_part *p_ = &(t)->accepted[part_];                               \
+		const struct trace_slices *s = &(t)->workers[p_->worker].slices;                   \
+		for (size_t r = p_->first.slices, r_last_ = p_->last.slices; r < r_last_; r++) {   \
+			size_t at = first + s->track[r];                                           \
+			__VA_ARGS__;                                                               \
+		}                                                                                  \
+	}
+
+#define DROP_COLUMN(t, column)                                                                     \
+	for (unsigned i_ = 0; i_ < (t)->worker_count; i_++) {                                      \
+		struct trace_slices *s_ = &(t)->workers[i_].slices;                                \
+		mem_free((t)->mem, s_->column, s_->cap * sizeof(*s_->column));                     \
+		s_->column = NULL;                                                                 \
+	}
+
+static int64_t add_base(int64_t base, int64_t ts)
+{
+	int64_t sum;
+
+	if (OW_UNLIKELY(__builtin_add_overflow(base, ts, &sum)))
+		return base < 0 ? -INT64_MAX : INT64_MAX;
+	return sum;
+}
+
+enum column_job {
+	JOB_TS,
+	JOB_DUR,
+	JOB_ARGS_OFFSET,
+	JOB_OP,
+	JOB_CATEGORY,
+	JOB_ARGS_SIZE,
+	JOB_TRACK,
+	JOB_STEP,
+	JOB_PH,
+	JOB_COUNT
+};
+
+static void place_tracks(struct trace *t, track_id *to)
+{
+	for (uint32_t i = 1; i < t->ordered; i++) {
+		const struct trace_lane *lane = &t->lanes[t->lane_order[i]];
+
+		for (size_t k = 0; k < lane->count; k++)
+			to[lane->first + k] = lane->id;
+	}
+}
+
+static void place_column(struct trace *t, enum column_job job)
+{
+	struct event_table *e = &t->b->m->event;
+	size_t first = t->first_event;
+	int64_t base = t->base_ns;
+	uint32_t empty = t->string_count;
+
+	switch (job) {
+	case JOB_TS:
+		FOR_EACH_SLICE(t, e->ts_ns[at] = add_base(base, s->ts[r]));
+		DROP_COLUMN(t, ts);
+		break;
+	case JOB_DUR:
+		FOR_EACH_SLICE(t, e->dur_ns[at] = s->dur[r]);
+		DROP_COLUMN(t, dur);
+		break;
+	case JOB_OP:
+		FOR_EACH_SLICE(t, e->op[at].v = t->op_of[s->name[r]]);
+		DROP_COLUMN(t, name);
+		break;
+	case JOB_CATEGORY:
+		if (e->category)
+			FOR_EACH_SLICE(t,
+				       e->category[at].v =
+					       s->category[r] == empty ? 0 : s->category[r]);
+		DROP_COLUMN(t, category);
+		break;
+	case JOB_ARGS_OFFSET:
+		if (e->args_offset)
+			FOR_EACH_SLICE(t, e->args_offset[at] = s->args_offset[r]);
+		DROP_COLUMN(t, args_offset);
+		break;
+	case JOB_ARGS_SIZE:
+		if (e->args_size)
+			FOR_EACH_SLICE(t, e->args_size[at] = s->args_size[r]);
+		DROP_COLUMN(t, args_size);
+		break;
+	case JOB_PH:
+		if (e->ph)
+			FOR_EACH_SLICE(t,
+				       e->ph[at] = s->ph[r] == 'X' ? 0 : s->ph[r]);
+		DROP_COLUMN(t, ph);
+		break;
+	case JOB_TRACK:
+		place_tracks(t, e->track + first);
+		break;
+	case JOB_STEP:
+		for (size_t i = 0; i < t->placed; i++)
+			e->step[first + i] = t->step;
+		break;
+	case JOB_COUNT:
+		break;
+	}
+}
+
+static void place_columns(void *arg, unsigned thread)
+{
+	struct trace *t = arg;
+
+	(void)thread;
+	for (;;) {
+		size_t job = atomic_fetch_add(&t->next_part, 1);
+
+		if (job >= JOB_COUNT)
+			return;
+		place_column(t, (enum column_job)job);
+	}
+}
+
+#define NEED(t, column)                                                                            \
+	builder_need_column((t)->b, TABLE_event, offsetof(struct event_table, column))
+
+static bool make_columns(struct trace *t)
+{
+	const struct trace_tally *y = &t->tallies[0];
+	bool only_x = y->by_ph['X'] == t->placed;
+
+	if (t->placed && !builder_grow(t->b, TABLE_event, (uint32_t)t->placed))
+		return false;
+	if (t->has_categories && !NEED(t, category))
+		return false;
+	if (!only_x && !NEED(t, ph))
+		return false;
+	return NEED(t, args_offset) && NEED(t, args_size);
+}
+
+/* ---- rows that few or no slices have ---- */
+
+static uint64_t packed_id(struct trace *t, struct trace_id id)
+{
+	char text[24];
+	int len;
+
+	if (id.kind == ID_NONE)
+		return 0;
+	if (id.kind == ID_TEXT)
+		return MODEL_TEXT_ID | (id.value == t->string_count ? 0 : (uint64_t)id.value);
+	if (id.value >= 0 && id.value < INT64_C(1) << 62)
+		return (uint64_t)id.value;
+	len = snprintf(text, sizeof(text), "%" PRId64, id.value);
+	return MODEL_TEXT_ID | builder_str(t->b, str_make(text, (size_t)len)).v;
+}
+
+static str_id plain_string(const struct trace *t, uint32_t string)
+{
+	return (str_id){ string == t->string_count ? 0 : string };
+}
+
+struct keyed {
+	uint32_t event;
+	const struct trace_mark *mark;
+};
+
+static int by_event(const void *a, const void *b)
+{
+	const struct keyed *x = a, *y = b;
+
+	if (x->event != y->event)
+		return x->event < y->event ? -1 : 1;
+	return (x->mark > y->mark) - (x->mark < y->mark);
+}
+
+static void place_mark(struct trace *t, const struct keyed *k)
+{
+	const struct trace_mark *mark = k->mark;
+	event_id event = { k->event };
+
+	if (mark->flags)
+		BUILDER_SET(t->b, event, flags, event,
+			    (uint8_t)(COLUMN_GET(t->b->m->event.flags, event.v) | mark->flags));
+	if (mark->id.kind || mark->scope)
+		builder_add_event_key(t->b,
+				      &(struct event_key_row){ .event = event,
+							       .id = packed_id(t, mark->id),
+							       .scope = plain_string(t, mark->scope) });
+	if (mark->args_size)
+		builder_add_event_args(t->b,
+				       &(struct event_args_row){ .event = event,
+								 .args_offset = mark->args_offset,
+								 .args_size = mark->args_size });
+	if (mark->frame.kind) {
+		stack_id stack = trace_stack(t, mark->frame);
+
+		if (stack.v)
+			BUILDER_SET(t->b, event, stack, event, stack);
+	}
+}
+
+static ow_status place_marks(struct trace *t)
+{
+	size_t count = 0;
+	struct keyed *keyed;
+
+	for (size_t i = 0; i < t->accepted_count; i++)
+		count += t->accepted[i].last.marks - t->accepted[i].first.marks;
+	if (!count)
+		return OW_OK;
+	keyed = mem_alloc(t->mem, count * sizeof(*keyed));
+	if (!keyed)
+		return error_no_memory(t->ctx->err);
+	count = 0;
+	for (size_t i = 0; i < t->accepted_count; i++) {
+		const struct trace_part *p = &t->accepted[i];
+		const struct trace_worker *w = &t->workers[p->worker];
+
+		for (size_t r = p->first.marks; r < p->last.marks; r++)
+			keyed[count++] = (struct keyed){
+				t->first_event + w->slices.track[w->marks[r].slice], &w->marks[r]
+			};
+	}
+	qsort(keyed, count, sizeof(*keyed), by_event);
+	for (size_t i = 0; i < count && builder_status(t->b) == OW_OK; i++)
+		place_mark(t, &keyed[i]);
+	mem_free(t->mem, keyed, count * sizeof(*keyed));
+	return builder_status(t->b);
+}
+
+static bool is_flow(const struct trace_point *p)
+{
+	return (p->ph == 's' || p->ph == 't' || p->ph == 'f') && !(p->flags & POINT_NO_TS);
+}
+
+static void place_flow(struct trace *t, const struct trace_worker *w, const struct trace_point *p)
+{
+	builder_add_flow(
+		t->b,
+		&(struct flow_row){
+			.ts_ns = add_base(t->base_ns, p->ts),
+			.id = packed_id(t, (struct trace_id){ p->id, p->id_kind }),
+			.track = t->lanes[p->track].id,
+			.category = plain_string(t, p->category),
+			.name = plain_string(t, p->name),
+			.event = { p->flags & POINT_OF_SLICE
+					   ? t->first_event + w->slices.track[p->at]
+					   : 0 },
+			.ph = p->ph,
+			.enclosing = p->flags & POINT_ENCLOSING ? 1 : 0 });
+}
+
+static ow_status place_flows(struct trace *t)
+{
+	const struct trace_tally *y = &t->tallies[0];
+	uint64_t flows = y->by_ph['s'] + y->by_ph['t'] + y->by_ph['f'];
+
+	if (flows && flows < UINT32_MAX && !builder_grow(t->b, TABLE_flow, (uint32_t)flows))
+		return builder_status(t->b);
+	for (size_t i = 0; i < t->accepted_count; i++) {
+		const struct trace_part *p = &t->accepted[i];
+		const struct trace_worker *w = &t->workers[p->worker];
+
+		for (size_t r = p->first.points; r < p->last.points; r++)
+			if (is_flow(&w->points[r]))
+				place_flow(t, w, &w->points[r]);
+	}
+	return builder_status(t->b);
+}
+
+static ow_status place_counters(struct trace *t)
+{
+	for (size_t i = 0; i < t->accepted_count; i++) {
+		const struct trace_part *p = &t->accepted[i];
+		const struct trace_worker *w = &t->workers[p->worker];
+
+		for (size_t r = p->first.counters; r < p->last.counters; r++) {
+			const struct trace_counter *c = &w->counters[r];
+
+			if (c->no_ts || c->no_value)
+				continue;
+			builder_add_counter(
+				t->b, &(struct counter_row){
+					      .track = t->lanes[c->track].id,
+					      .name = plain_string(t, c->name),
+					      .series = plain_string(t, c->series),
+					      .ts_ns = add_base(t->base_ns, c->ts),
+					      .value = c->value,
+					      .instance = plain_string(t, c->instance) });
+		}
+	}
+	return builder_status(t->b);
+}
+
+/* ---- ops and tracks ---- */
+
+static ow_status make_ops(struct trace *t)
+{
+	const uint8_t *wanted = t->tallies[0].slice_name;
+	str_id unnamed = { 0 };
+
+	t->op_of = mem_zalloc(t->mem, ((size_t)t->string_count + 1) * sizeof(*t->op_of));
+	if (!t->op_of)
+		return error_no_memory(t->ctx->err);
+	if (wanted[0] || wanted[t->string_count])
+		unnamed = builder_cstr(t->b, "[no name]");
+	for (uint32_t i = 0; i <= t->string_count; i++) {
+		str_id name = i && i < t->string_count ? (str_id){ i } : unnamed;
+		op_id op;
+
+		if (!wanted[i])
+			continue;
+		op = builder_find_op(t->b, name);
+		if (!op.v)
+			op = builder_new_op(t->b, &(struct op_row){ .name = name, .type = name });
+		t->op_of[i] = op.v;
+	}
+	return builder_status(t->b);
+}
+
+/* Counters and flows need a track, too, though no slice is on it. */
+static void want_tracks(struct trace *t)
+{
+	for (size_t i = 0; i < t->accepted_count; i++) {
+		const struct trace_part *p = &t->accepted[i];
+		const struct trace_worker *w = &t->workers[p->worker];
+
+		for (size_t r = p->first.points; r < p->last.points; r++)
+			if (is_flow(&w->points[r]))
+				t->lanes[w->points[r].track].wanted = true;
+		for (size_t r = p->first.counters; r < p->last.counters; r++)
+			t->lanes[w->counters[r].track].wanted = true;
+	}
+}
+
+static int64_t track_number(const struct trace *t, struct trace_id id)
+{
+	if (id.kind == ID_NONE)
+		return MODEL_NO_ID;
+	if (id.kind == ID_TEXT)
+		return MODEL_TEXT_NUMBER + (id.value == t->string_count ? 0 : id.value);
+	return id.value;
+}
+
+/* What a thread is called; text in place of a number is a name itself. */
+static str_id lane_name(struct trace *t, const struct trace_lane *lane)
+{
+	const struct trace_id *tid = &lane->key.tid;
+	char text[32];
+
+	if (t->lanes[lane->thread].name.v)
+		return t->lanes[lane->thread].name;
+	if (tid->kind == ID_TEXT)
+		return plain_string(t, (uint32_t)tid->value);
+	if (tid->kind == ID_NONE)
+		return (str_id){ 0 };
+	snprintf(text, sizeof(text), "thread %" PRId64, tid->value);
+	return builder_cstr(t->b, text);
+}
+
+static str_id process_name(struct trace *t, const struct trace_process *process)
+{
+	char text[32];
+
+	if (process->name.v)
+		return process->name;
+	if (process->pid.kind == ID_TEXT)
+		return plain_string(t, (uint32_t)process->pid.value);
+	if (process->pid.kind == ID_NONE)
+		return (str_id){ 0 };
+	snprintf(text, sizeof(text), "process %" PRId64, process->pid.value);
+	return builder_cstr(t->b, text);
+}
+
+static ow_status make_tracks(struct trace *t)
+{
+	want_tracks(t);
+	trace_find_streams(t);
+	for (uint32_t i = 1; i < t->ordered; i++) {
+		struct trace_lane *lane = &t->lanes[t->lane_order[i]];
+		const struct trace_process *process = &t->processes[lane->process];
+
+		if (!lane->count && !lane->wanted)
+			continue;
+		lane->id = builder_add_track(
+			t->b,
+			&(struct track_row){ .name = lane_name(t, lane),
+					     .process = process_name(t, process),
+					     .pid = track_number(t, lane->key.pid),
+					     .tid = track_number(t, lane->key.tid),
+					     .device = trace_lane_device(t, lane),
+					     .kind = (uint8_t)trace_lane_kind(t, lane),
+					     .source = t->b->source,
+					     .flags = TRACK_SLICES,
+					     .labels = process->labels,
+					     .sort_index = t->lanes[lane->thread].sort,
+					     .process_sort_index = process->sort });
+	}
+	return builder_status(t->b);
+}
+
+static int64_t next_step(const struct model *m)
+{
+	int64_t next = 0;
+
+	for (uint32_t i = 1; i < m->step.count; i++)
+		if (m->step.number[i] >= next && m->step.number[i] < INT64_MAX)
+			next = m->step.number[i] + 1;
+	return next;
+}
+
+static void make_step(struct trace *t)
+{
+	int64_t number = t->ctx->options->step;
+
+	if (number == INT64_MIN)
+		number = next_step(t->b->m);
+	t->step = builder_step(t->b, number);
+	t->b->m->source.step[t->b->source.v] = t->step;
+}
+
+ow_status trace_place(struct trace *t)
+{
+	OW_TRY(trace_order_lanes(t));
+	count_slices(t);
+	OW_TRY(make_ops(t));
+	OW_TRY(make_tracks(t));
+	make_step(t);
+	OW_TRY(find_places(t));
+	t->first_event = t->b->m->event.count;
+	if (!make_columns(t))
+		return builder_status(t->b);
+	atomic_store(&t->next_part, 0);
+	parallel_run(t->options.threads, place_columns, t);
+	t->b->m->event.count += (uint32_t)t->placed;
+	OW_TRY(place_marks(t));
+	OW_TRY(place_flows(t));
+	return place_counters(t);
+}

@@ -1,0 +1,615 @@
+/*
+ * nest.c: see nest.h. Threads take whole tracks.
+ *
+ * A slice is the child of the innermost open slice that contains it. One that starts inside a slice and
+ * ends after it is nobody's child: it opens a lane of its own, in which others may nest; nothing is
+ * dropped or cut. Self time is the duration less that of the children, clipped to it. On tracks where
+ * events do not nest (streams, asynchronous operations) self time is the duration.
+ */
+#include "model/nest.h"
+
+#include "base/parallel.h"
+
+#define LANES 32 /* slices that overlap more of their kind are kept without nesting */
+#define ROUNDING_NS 2
+
+/* ---- order ---- */
+
+static bool is_traced(const struct model *m, track_id track)
+{
+	return (m->track.flags[track.v] & (TRACK_SLICES | TRACK_NESTED)) == TRACK_SLICES;
+}
+
+/* Unknown durations are those of points in time, which come after slices of the same start. */
+static bool in_order(const struct event_table *e, uint32_t a, uint32_t b)
+{
+	if (e->track[a].v != e->track[b].v)
+		return e->track[a].v < e->track[b].v;
+	if (e->ts_ns[a] != e->ts_ns[b])
+		return e->ts_ns[a] < e->ts_ns[b];
+	return e->dur_ns[a] >= e->dur_ns[b];
+}
+
+static bool is_ordered(const struct model *m)
+{
+	for (uint32_t i = 2; i < m->event.count; i++)
+		if (OW_UNLIKELY(!in_order(&m->event, i - 1, i)) && is_traced(m, m->event.track[i]))
+			return false;
+	return true;
+}
+
+static int by_place(const void *a, const void *b, void *arg)
+{
+	const struct event_table *e = arg;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	if (!in_order(e, x, y))
+		return 1;
+	if (!in_order(e, y, x))
+		return -1;
+	return (x > y) - (x < y);
+}
+
+static void renumber(event_id *refs, uint32_t count, const uint32_t *where)
+{
+	for (uint32_t i = 1; refs && i < count; i++)
+		refs[i].v = where[refs[i].v];
+}
+
+/* An importer normally adds events in order; this is for those that did not. */
+static ow_status order_events(struct builder *b)
+{
+	struct model *m = b->m;
+	size_t size = m->event.count * sizeof(uint32_t);
+	uint32_t *order = mem_alloc(m->mem, size);
+	uint32_t *where = order ? mem_alloc(m->mem, size) : NULL;
+	ow_status status = where ? OW_OK : builder_fail(b, error_no_memory(b->err));
+
+	for (uint32_t i = 0; where && i < m->event.count; i++)
+		order[i] = i;
+	if (where) {
+		qsort_r(order + 1, m->event.count - 1, sizeof(*order), by_place, &m->event);
+		for (uint32_t i = 0; i < m->event.count; i++)
+			where[order[i]] = i;
+		status = builder_permute(b, TABLE_event, order);
+	}
+	if (status == OW_OK) {
+		renumber(m->event_key.event, m->event_key.count, where);
+		renumber(m->event_args.event, m->event_args.count, where);
+		renumber(m->flow.event, m->flow.count, where);
+		renumber(m->link.src, m->link.count, where);
+		renumber(m->link.dst, m->link.count, where);
+	}
+	mem_free(m->mem, where, size);
+	mem_free(m->mem, order, size);
+	return status;
+}
+
+/* ---- sums per op and step ---- */
+
+struct sum {
+	uint32_t op, step; /* op 0 = empty slot */
+	int64_t runs, cpu, accelerator, first, last;
+};
+
+struct sums {
+	struct sum *slots;
+	size_t mask, count;
+};
+
+static size_t sum_slot(const struct sums *s, uint32_t op, uint32_t step)
+{
+	uint64_t hash = ((uint64_t)step << 32 | op) * 0x9e3779b97f4a7c15ull;
+	size_t at = (size_t)(hash >> 32) & s->mask;
+
+	while (s->slots[at].op && (s->slots[at].op != op || s->slots[at].step != step))
+		at = (at + 1) & s->mask;
+	return at;
+}
+
+static bool grow_sums(struct mem *mem, struct sums *s)
+{
+	size_t old_count = s->slots ? s->mask + 1 : 0, count = MAX(old_count * 2, (size_t)1024);
+	struct sums grown = { .slots = mem_zalloc(mem, count * sizeof(struct sum)),
+			      .mask = count - 1,
+			      .count = s->count };
+
+	if (!grown.slots)
+		return false;
+	for (size_t i = 0; i < old_count; i++)
+		if (s->slots[i].op)
+			grown.slots[sum_slot(&grown, s->slots[i].op, s->slots[i].step)] = s->slots[i];
+	mem_free(mem, s->slots, old_count * sizeof(struct sum));
+	*s = grown;
+	return true;
+}
+
+/* The entry of an op in a step; NULL without memory. */
+static struct sum *find_sum(struct mem *mem, struct sums *s, uint32_t op, uint32_t step)
+{
+	size_t at;
+
+	if (OW_UNLIKELY(!s->slots || s->count * 2 > s->mask) && !grow_sums(mem, s))
+		return NULL;
+	at = sum_slot(s, op, step);
+	if (OW_UNLIKELY(!s->slots[at].op)) {
+		s->slots[at] = (struct sum){ .op = op,
+					     .step = step,
+					     .first = INT64_MAX,
+					     .last = INT64_MIN };
+		s->count++;
+	}
+	return &s->slots[at];
+}
+
+static void free_sums(struct mem *mem, struct sums *s)
+{
+	mem_free(mem, s->slots, s->slots ? (s->mask + 1) * sizeof(struct sum) : 0);
+}
+
+static int64_t add_times(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/* ---- one track ---- */
+
+struct open_slice {
+	int64_t start, end, children;
+	uint32_t row;
+};
+
+struct lane {
+	struct open_slice *open;
+	size_t count, cap;
+};
+
+/* A stretch of events of one track. */
+struct stretch {
+	uint32_t first, last;
+};
+
+struct nesting {
+	struct builder *b;
+	struct stretch *stretches;
+	size_t count;
+	atomic_size_t next;
+	atomic_bool failed;
+	pthread_mutex_t lock;  /* guards the making of event.flags */
+	struct sums sums[PARALLEL_MAX];
+	uint64_t *overlaps; /* per source */
+};
+
+/* What one thread works with. */
+struct nester {
+	struct nesting *n;
+	struct model *m;
+	struct sums *sums;
+	struct lane lanes[LANES];
+	unsigned used; /* lanes above this are empty */
+	int64_t tolerance;
+	bool on_host, on_device;
+	uint64_t overlaps;
+};
+
+static bool kind_nests(uint8_t kind)
+{
+	switch ((enum track_kind)kind) {
+	case TRACK_HOST:
+	case TRACK_LOADER:
+	case TRACK_FRAMES:
+	case TRACK_DERIVED:
+	case TRACK_SPAN:
+	case TRACK_OTHER:
+		return true;
+	case TRACK_DEVICE:
+	case TRACK_ACCELERATOR:
+	case TRACK_STREAM:
+	case TRACK_COPY:
+	case TRACK_COMMUNICATION:
+	case TRACK_ASYNC:
+		return false;
+	}
+	return false;
+}
+
+static void choose_sums(struct nester *w, uint8_t kind)
+{
+	w->on_host = kind == TRACK_HOST || kind == TRACK_LOADER;
+	w->on_device = kind == TRACK_DEVICE || kind == TRACK_ACCELERATOR || kind == TRACK_STREAM ||
+		       kind == TRACK_COPY || kind == TRACK_COMMUNICATION;
+}
+
+/* Adds a run whose self time is known. */
+static bool sum_run(struct nester *w, uint32_t row, int64_t self)
+{
+	const struct event_table *e = &w->m->event;
+	struct sum *sum;
+
+	if (!w->on_host && !w->on_device)
+		return true;
+	sum = find_sum(w->m->mem, w->sums, e->op[row].v, e->step[row].v);
+	if (!sum)
+		return false;
+	sum->runs++;
+	if (w->on_host)
+		sum->cpu = add_times(sum->cpu, self);
+	else
+		sum->accelerator = add_times(sum->accelerator, e->dur_ns[row]);
+	sum->first = MIN(sum->first, e->ts_ns[row]);
+	sum->last = MAX(sum->last, add_times(e->ts_ns[row], e->dur_ns[row]));
+	return true;
+}
+
+static bool finish(struct nester *w, const struct open_slice *slice)
+{
+	int64_t dur = w->m->event.dur_ns[slice->row];
+	int64_t self = MAX(dur - slice->children, (int64_t)0);
+
+	w->m->event.self_ns[slice->row] = self;
+	return !w->m->event.op[slice->row].v || sum_run(w, slice->row, self);
+}
+
+/* Closes what ended before or at ts. */
+OW_ALWAYS_INLINE bool close_ended(struct nester *w, struct lane *lane, int64_t ts)
+{
+	while (lane->count && lane->open[lane->count - 1].end <= ts)
+		if (!finish(w, &lane->open[--lane->count]))
+			return false;
+	return true;
+}
+
+static bool push(struct nester *w, struct lane *lane, uint32_t row, int64_t ts, int64_t end)
+{
+	void *open = lane->open;
+
+	if (OW_UNLIKELY(!mem_grow(w->m->mem, &open, &lane->cap, lane->count + 1, sizeof(*lane->open))))
+		return false;
+	lane->open = open;
+	w->m->event.depth[row] = (uint16_t)MIN(lane->count, (size_t)UINT16_MAX);
+	lane->open[lane->count++] = (struct open_slice){ ts, end, 0, row };
+	return true;
+}
+
+/* As a child of the innermost slice of the lane. One that ends within the tolerance after its parent
+ * is taken to end with it. */
+OW_ALWAYS_INLINE bool push_child(struct nester *w, struct lane *lane, uint32_t row, int64_t ts,
+				 int64_t end)
+{
+	struct open_slice *parent = &lane->open[lane->count - 1];
+
+	end = MIN(end, parent->end);
+	parent->children += end - ts;
+	return push(w, lane, row, ts, end);
+}
+
+OW_ALWAYS_INLINE bool contains(const struct nester *w, const struct lane *lane, int64_t end)
+{
+	return end <= add_times(lane->open[lane->count - 1].end, w->tolerance);
+}
+
+static bool mark_overlap(struct nester *w, uint32_t row)
+{
+	struct nesting *n = w->n;
+
+	w->overlaps++;
+	if (OW_UNLIKELY(!__atomic_load_n(&w->m->event.flags, __ATOMIC_ACQUIRE))) {
+		bool ok;
+
+		pthread_mutex_lock(&n->lock);
+		ok = w->m->event.flags ||
+		     builder_need_column(n->b, TABLE_event, offsetof(struct event_table, flags));
+		pthread_mutex_unlock(&n->lock);
+		if (!ok)
+			return false;
+	}
+	w->m->event.flags[row] |= EVENT_OVERLAPS;
+	return true;
+}
+
+/* Some slice of the track overlaps: the innermost that contains this one, on any lane, is its parent. */
+static bool push_overlapping(struct nester *w, uint32_t row, int64_t ts, int64_t end)
+{
+	struct lane *parent = NULL, *empty = NULL;
+
+	for (unsigned i = 0; i < w->used; i++) {
+		struct lane *lane = &w->lanes[i];
+
+		if (!close_ended(w, lane, ts))
+			return false;
+		if (!lane->count) {
+			empty = empty ? empty : lane;
+			continue;
+		}
+		if (contains(w, lane, end) &&
+		    (!parent || lane->open[lane->count - 1].start >=
+					parent->open[parent->count - 1].start))
+			parent = lane;
+	}
+	while (w->used && !w->lanes[w->used - 1].count)
+		w->used--;
+	if (parent)
+		return push_child(w, parent, row, ts, end);
+	if (w->used == 0) {
+		w->used = 1;
+		return push(w, &w->lanes[0], row, ts, end);
+	}
+	if (!mark_overlap(w, row))
+		return false;
+	if (!empty && w->used < LANES)
+		empty = &w->lanes[w->used];
+	if (!empty) { /* too many at once: by itself */
+		w->m->event.depth[row] = 0;
+		return finish(w, &(struct open_slice){ ts, end, 0, row });
+	}
+	w->used = MAX(w->used, (unsigned)(empty - w->lanes) + 1);
+	return push(w, empty, row, ts, end);
+}
+
+static bool close_all(struct nester *w)
+{
+	bool ok = true;
+
+	for (unsigned i = 0; i < LANES && ok; i++)
+		ok = close_ended(w, &w->lanes[i], INT64_MAX);
+	w->used = 0;
+	return ok;
+}
+
+static bool is_micro(int64_t ns)
+{
+	return ns % 1000 == 0;
+}
+
+/* Times in whole microseconds are cut ones: a child may seem to end one later than its parent. */
+static int64_t tolerance_of(const struct event_table *e, const struct stretch *s)
+{
+	for (uint32_t i = s->first; i < s->last; i++)
+		if (!is_micro(e->ts_ns[i]) ||
+		    (e->dur_ns[i] != TIME_UNKNOWN && !is_micro(e->dur_ns[i])))
+			return ROUNDING_NS;
+	return 1000;
+}
+
+static bool nest_stretch(struct nester *w, const struct stretch *s)
+{
+	struct event_table *e = &w->m->event;
+
+	w->tolerance = tolerance_of(e, s);
+	for (uint32_t i = s->first; i < s->last; i++) {
+		int64_t ts = e->ts_ns[i], dur = e->dur_ns[i], end;
+		struct lane *lane = &w->lanes[0];
+		bool ok;
+
+		if (dur == TIME_UNKNOWN) { /* a point: as deep as what is open */
+			if (!close_ended(w, lane, ts))
+				return false;
+			e->depth[i] = (uint16_t)MIN(lane->count, (size_t)UINT16_MAX);
+			continue;
+		}
+		end = add_times(ts, dur);
+		if (OW_LIKELY(w->used <= 1)) {
+			if (!close_ended(w, lane, ts))
+				return false;
+			if (!lane->count) {
+				w->used = 1;
+				ok = push(w, lane, i, ts, end);
+			} else if (contains(w, lane, end)) {
+				ok = push_child(w, lane, i, ts, end);
+			} else {
+				ok = push_overlapping(w, i, ts, end);
+			}
+		} else {
+			ok = push_overlapping(w, i, ts, end);
+		}
+		if (!ok)
+			return false;
+	}
+	return close_all(w);
+}
+
+static bool flat_stretch(struct nester *w, const struct stretch *s)
+{
+	struct event_table *e = &w->m->event;
+
+	for (uint32_t i = s->first; i < s->last; i++) {
+		if (e->dur_ns[i] == TIME_UNKNOWN)
+			continue;
+		e->self_ns[i] = e->dur_ns[i];
+		if (e->op[i].v && !sum_run(w, i, e->dur_ns[i]))
+			return false;
+	}
+	return true;
+}
+
+static void run(void *arg, unsigned thread)
+{
+	struct nesting *n = arg;
+	struct nester w = { .n = n, .m = n->b->m, .sums = &n->sums[thread] };
+
+	for (;;) {
+		size_t i = atomic_fetch_add(&n->next, 1);
+		const struct stretch *s = &n->stretches[i];
+		uint32_t track;
+		bool ok;
+
+		if (i >= n->count || atomic_load(&n->failed))
+			break;
+		track = w.m->event.track[s->first].v;
+		choose_sums(&w, w.m->track.kind[track]);
+		w.overlaps = 0;
+		ok = kind_nests(w.m->track.kind[track]) ? nest_stretch(&w, s) : flat_stretch(&w, s);
+		if (!ok)
+			atomic_store(&n->failed, true);
+		if (w.overlaps)
+			__atomic_fetch_add(&n->overlaps[w.m->track.source[track].v], w.overlaps,
+					   __ATOMIC_RELAXED);
+	}
+	for (unsigned i = 0; i < LANES; i++)
+		mem_free(w.m->mem, w.lanes[i].open, w.lanes[i].cap * sizeof(*w.lanes[i].open));
+}
+
+/* ---- all tracks ---- */
+
+static size_t find_stretches(const struct model *m, struct stretch *to)
+{
+	const track_id *track = m->event.track;
+	size_t count = 0;
+
+	for (uint32_t i = 1, last; i < m->event.count; i = last) {
+		for (last = i + 1; last < m->event.count && track[last].v == track[i].v; last++)
+			;
+		if (!is_traced(m, track[i]))
+			continue;
+		if (to)
+			to[count] = (struct stretch){ i, last };
+		count++;
+	}
+	return count;
+}
+
+static bool add_sums(struct mem *mem, struct sums *to, const struct sums *from)
+{
+	for (size_t i = 0; from->slots && i <= from->mask; i++) {
+		const struct sum *s = &from->slots[i];
+		struct sum *all;
+
+		if (!s->op)
+			continue;
+		all = find_sum(mem, to, s->op, s->step);
+		if (!all)
+			return false;
+		all->runs += s->runs;
+		all->cpu = add_times(all->cpu, s->cpu);
+		all->accelerator = add_times(all->accelerator, s->accelerator);
+		all->first = MIN(all->first, s->first);
+		all->last = MAX(all->last, s->last);
+	}
+	return true;
+}
+
+static int by_op_and_step(const void *a, const void *b)
+{
+	const struct sum *x = a, *y = b;
+
+	if (x->op != y->op)
+		return x->op < y->op ? -1 : 1;
+	return (x->step > y->step) - (x->step < y->step);
+}
+
+/* Rows that are there (of other sources, or of a first freeze) are added to, not doubled. */
+static void add_to_rows(struct builder *b, struct sums *sums)
+{
+	struct op_step_table *t = &b->m->op_step;
+
+	for (uint32_t i = 1; sums->slots && i < t->count; i++) {
+		struct sum *s = &sums->slots[sum_slot(sums, t->op[i].v, t->step[i].v)];
+
+		if (!s->op || !s->runs)
+			continue;
+		t->run_count[i] = add_times(t->run_count[i], s->runs);
+		t->cpu_ns[i] = add_times(t->cpu_ns[i], s->cpu);
+		t->accelerator_ns[i] = add_times(t->accelerator_ns[i], s->accelerator);
+		t->first_start_ns[i] =
+			t->first_start_ns[i] ? MIN(t->first_start_ns[i], s->first) : s->first;
+		t->latest_end_ns[i] = MAX(t->latest_end_ns[i], s->last);
+		s->runs = 0; /* stored */
+	}
+}
+
+/* Rows of op_step, in order of op; freeze puts them in order of step numbers. */
+static void store_sums(struct builder *b, struct sums *sums)
+{
+	size_t count = 0;
+
+	add_to_rows(b, sums);
+
+	for (size_t i = 0; sums->slots && i <= sums->mask; i++)
+		if (sums->slots[i].op && sums->slots[i].runs)
+			sums->slots[count++] = sums->slots[i];
+	if (count)
+		qsort(sums->slots, count, sizeof(*sums->slots), by_op_and_step);
+	for (size_t i = 0; i < count; i++) {
+		const struct sum *s = &sums->slots[i];
+
+		builder_add_op_step(b, &(struct op_step_row){ .op = { s->op },
+							      .step = { s->step },
+							      .run_count = s->runs,
+							      .accelerator_ns = s->accelerator,
+							      .cpu_ns = s->cpu,
+							      .first_start_ns = s->first,
+							      .latest_end_ns = s->last });
+	}
+}
+
+static void note_overlaps(struct builder *b, const uint64_t *overlaps)
+{
+	source_id kept = b->source;
+
+	for (uint32_t i = 1; i < b->m->source.count; i++) {
+		if (!overlaps[i])
+			continue;
+		b->source.v = i;
+		builder_note_many(b, NOTE_INFO, OW_NO_OFFSET, overlaps[i],
+				  "slices that overlap others of their track in part, kept beside them");
+	}
+	b->source = kept;
+}
+
+static ow_status nest_all(struct nesting *n)
+{
+	struct builder *b = n->b;
+	struct mem *mem = b->m->mem;
+	unsigned threads = b->m->event.count < 100000 ? 1 : parallel_threads();
+	bool ok;
+
+	parallel_run((unsigned)MIN((size_t)threads, n->count), run, n);
+	ok = !atomic_load(&n->failed);
+	for (unsigned i = 1; i < PARALLEL_MAX && ok; i++)
+		ok = add_sums(mem, &n->sums[0], &n->sums[i]);
+	if (ok) {
+		store_sums(b, &n->sums[0]);
+		note_overlaps(b, n->overlaps);
+		for (uint32_t i = 1; i < b->m->track.count; i++)
+			b->m->track.flags[i] |= b->m->track.flags[i] & TRACK_SLICES ? TRACK_NESTED : 0;
+	}
+	for (unsigned i = 0; i < PARALLEL_MAX; i++)
+		free_sums(mem, &n->sums[i]);
+	return ok ? builder_status(b) : builder_fail(b, error_no_memory(b->err));
+}
+
+#define NEED(b, column) builder_need_column(b, TABLE_event, offsetof(struct event_table, column))
+
+ow_status nest_events(struct builder *b)
+{
+	struct nesting n = { .b = b };
+	struct model *m = b->m;
+	ow_status status;
+	size_t sources;
+
+	if (!m->track.flags)
+		return OW_OK;
+	if (!is_ordered(m))
+		OW_TRY(order_events(b));
+	n.count = find_stretches(m, NULL);
+	if (!n.count)
+		return OW_OK;
+	if (!NEED(b, self_ns) || !NEED(b, depth))
+		return builder_status(b);
+	sources = m->source.count * sizeof(*n.overlaps);
+	n.stretches = mem_alloc(m->mem, n.count * sizeof(*n.stretches));
+	n.overlaps = n.stretches ? mem_zalloc(m->mem, sources) : NULL;
+	if (n.overlaps) {
+		find_stretches(m, n.stretches);
+		pthread_mutex_init(&n.lock, NULL);
+		status = nest_all(&n);
+		pthread_mutex_destroy(&n.lock);
+	} else {
+		status = builder_fail(b, error_no_memory(b->err));
+	}
+	mem_free(m->mem, n.overlaps, sources);
+	mem_free(m->mem, n.stretches, n.count * sizeof(*n.stretches));
+	return status;
+}

@@ -1,0 +1,12 @@
+/*
+ * nest.h: the part of model_freeze that traces need: the events of tracks with TRACK_SLICES are put in
+ * order, nested, and summed into op_step. Only freeze.c calls it.
+ */
+#ifndef MODEL_NEST_H
+#define MODEL_NEST_H
+
+#include "model/builder.h"
+
+ow_status nest_events(struct builder *b);
+
+#endif
