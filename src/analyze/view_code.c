@@ -6,6 +6,7 @@
  * Stacks are taken in the order of the model, callers before callees, which keeps neighbours together
  * in memory; siblings are put afterwards into tfprof's order, that of the first op by name below them.
  */
+#include "analyze/gradient.h"
 #include "analyze/display.h"
 
 #define FUNCTION_MAX 20 /* a function of so many bytes is shortened */
@@ -335,23 +336,6 @@ static ow_status order_children(struct lines *l)
 
 /* ---- gradients ---- */
 
-/* "…gradients/NAME_grad/…" is a gradient of NAME; tfprof looks for the first of each. */
-static bool is_gradient(struct str name, struct str *forward)
-{
-	size_t begin = str_find(name, STR("gradients/"));
-	size_t end = begin == STR_NONE ? STR_NONE : str_find(name, STR("_grad/"));
-
-	if (end == STR_NONE)
-		return false;
-	begin += strlen("gradients/");
-	if (end == begin)
-		return false;
-	*forward = str_skip(name, begin);
-	if (end > begin)
-		*forward = str_first(*forward, end - begin);
-	return true;
-}
-
 static struct str op_name(const struct lines *l, uint32_t op)
 {
 	return model_str(l->m, l->m->op.name[op]);
@@ -390,7 +374,7 @@ static bool sort_out(struct lines *l, struct missing *missing)
 
 		if (!stack)
 			continue;
-		if (!is_gradient(op_name(l, op), &forward)) {
+		if (!gradient_of(op_name(l, op), &forward)) {
 			l->least[stack] = MIN(l->least[stack], l->rank[op]);
 			l->line_of[op] = 1; /* until lines are known */
 			l->forward_count++;
@@ -439,7 +423,7 @@ static ow_status add_gradients(struct lines *l)
 
 		if (!l->gradient_first[source])
 			continue;
-		if (!stack || is_gradient(op_name(l, source), &forward)) {
+		if (!stack || gradient_of(op_name(l, source), &forward)) {
 			l->gradient_first[source] = 0;
 			l->unaccounted++;
 			continue;

@@ -3,6 +3,7 @@
  * shows whole call trees and ends in the library's frames, where every op is made; here an op counts
  * for the innermost frame outside of libraries, so that a line can be found and changed.
  */
+#include "analyze/gradient.h"
 #include "analyze/view.h"
 #include "model/metrics.h"
 
@@ -64,9 +65,22 @@ static uint32_t *own_frames(const struct model *m, struct arena *scratch)
 	return own;
 }
 
-static void add_op(const struct model *m, struct line *line, op_id op, const int64_t *value)
+/* Where an op was created; a gradient counts for the line of the op that it belongs to. */
+static uint32_t stack_of(const struct model *m, uint32_t op)
 {
-	(void)m;
+	struct str forward;
+
+	if (gradient_of(model_str(m, m->op.name[op]), &forward)) {
+		uint32_t stack = COLUMN_GET(m->op.stack, model_find_op(m, forward).v).v;
+
+		if (stack)
+			return stack;
+	}
+	return COLUMN_GET(m->op.stack, op).v;
+}
+
+static void add_op(struct line *line, op_id op, const int64_t *value)
+{
 	line->ops++;
 	for (int k = 0; k < METRIC_COUNT; k++)
 		line->total[k] = wrap_add(line->total[k], value[k]);
@@ -144,13 +158,13 @@ static ow_status collect(struct model *m, const struct view_options *options, st
 		return error_no_memory(err);
 	metric_plan_init(&plan, m, options->step, METRIC_ALL);
 	for (uint32_t i = 1; i < m->op.count; i++) {
-		uint32_t stack = COLUMN_GET(m->op.stack, i).v;
+		uint32_t stack = stack_of(m, i);
 		int64_t value[METRIC_COUNT] = { 0 };
 
 		if (!stack)
 			continue;
 		metric_eval(&plan, (op_id){ i }, value);
-		add_op(m, &lines[own[stack]], (op_id){ i }, value);
+		add_op(&lines[own[stack]], (op_id){ i }, value);
 	}
 	for (uint32_t i = 1; i < m->frame.count; i++) {
 		struct line line = lines[i];

@@ -43,7 +43,7 @@ struct path_list {
 ow_status paths_expand(struct path_list *list, struct mem *mem, const char *const *paths,
 		       size_t count, struct error *err);
 
-/* redact.c: names and paths become hashes; before the freeze. */
+/* redact.c: names and paths become hashes; right after the freeze. */
 ow_status api_redact(ow_profile *p, struct error *err);
 
 #endif
