@@ -62,7 +62,7 @@ const char flamegraph_script[] =
 	"  }\n"
 	"}\n"
 	"function draw() {\n"
-	"  var pixels = Math.max(window.innerWidth - 2 * MARGIN, 100);\n"
+	"  var pixels = Math.max((svg.clientWidth || window.innerWidth) - 2 * MARGIN, 100);\n"
 	"  var z = zoomed || { x: 0, w: total, y: -1 };\n"
 	"  id('boxes').setAttribute('width', pixels);\n"
 	"  frames.forEach(function (f) {\n"
