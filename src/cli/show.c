@@ -26,6 +26,24 @@ static void on_stdout_line(void *arg, const char *line, size_t len)
 	printf("%.*s\n", (int)len, line);
 }
 
+/* The value that flame graphs and folded stacks show: the first selected column that is a number. */
+static const char *chosen_metric(const struct options *options)
+{
+	static const char *const words[] = { "device", "op_types", "input_shapes", "tensor_value",
+					     "occurrence" };
+
+	for (size_t i = 0; i < options->view.select.count; i++) {
+		const char *column = options->view.select.items[i];
+		bool number = true;
+
+		for (size_t k = 0; k < ARRAY_COUNT(words); k++)
+			number = number && strcmp(column, words[k]) != 0;
+		if (number)
+			return column;
+	}
+	return NULL;
+}
+
 static void write_options(const struct show *show, const struct options *options,
 			  struct ow_write_options *write)
 {
@@ -36,8 +54,7 @@ static void write_options(const struct show *show, const struct options *options
 		return;
 	write->width = show->terminal.out ? show->terminal.width : 0;
 	write->colour = show->terminal.colour;
-	if (options->view.select.count)
-		write->metric = options->view.select.items[0];
+	write->metric = chosen_metric(options);
 }
 
 static ow_status write_stdout(const struct show *show, ow_result *result, const char *sink,
