@@ -8,7 +8,7 @@ _opwatch_view_options="max-depth min-bytes min-peak-bytes min-residual-bytes min
 	min-accelerator-micros min-cpu-micros min-params min-float-ops min-occurrence step order-by
 	account-type-regexes start-name-regexes trim-name-regexes show-name-regexes hide-name-regexes
 	account-displayed-op-only select output"
-_opwatch_general_options="json csv limit input-shape memory-limit strict redact no-pager help version"
+_opwatch_general_options="json csv limit time-range rank input-shape memory-limit strict redact no-pager help version"
 
 # Completes the last piece of a comma-separated list of the words in $1.
 _opwatch_list() {
@@ -29,7 +29,7 @@ _opwatch_value() {
 		compopt -o nospace
 		;;
 	*_path) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames ;;
-	max_depth | min_* | step | limit | *_regexes | input_shape | memory_limit) COMPREPLY=() ;;
+	max_depth | min_* | step | limit | time_range | rank | *_regexes | input_shape | memory_limit) COMPREPLY=() ;;
 	*) return 1 ;;
 	esac
 }

@@ -127,6 +127,26 @@ OW_API bool ow_profile_has_code(const ow_profile *profile);
 /* Something of the input was lost, repaired or missing: see the view "notes". */
 OW_API bool ow_profile_damaged(const ow_profile *profile);
 
+/* ---- saving ------------------------------------------------------------------------------------ */
+
+struct ow_save_options {
+	size_t size;
+	/* Called now and then; return false to cancel. */
+	bool (*progress)(void *arg, const char *file, uint64_t done, uint64_t total);
+	void *progress_arg;
+};
+OW_API void ow_save_options_init(struct ow_save_options *options);
+
+/* Writes a frozen profile as an opwatch file (.opw), which holds all of it, arguments of events and
+ * definitions of ops included, and opens in milliseconds. The file appears whole or not at all. */
+OW_API ow_status ow_profile_save(ow_profile *profile, const char *path,
+				 const struct ow_save_options *options, struct ow_error *err);
+
+/* Checks all checksums of the opwatch file that the profile was opened from; they are checked table by
+ * table otherwise, when a table is used for the first time. *bytes (may be NULL) becomes the size of that
+ * file, 0 when there is none. */
+OW_API ow_status ow_profile_verify(ow_profile *profile, uint64_t *bytes, struct ow_error *err);
+
 struct ow_memory_use {
 	uint64_t used, peak, limit;
 };
@@ -178,6 +198,9 @@ struct ow_view_options {
 	bool account_displayed_op_only;
 	struct ow_list select;
 	uint32_t limit; /* rows; 0 = all */
+	/* A part of the time, counted from the first event; INT64_MIN and INT64_MAX = all of it. */
+	int64_t time_from_ns, time_to_ns;
+	int32_t rank; /* only inputs of that rank; -1 = all */
 };
 OW_API void ow_view_options_init(struct ow_view_options *options);
 

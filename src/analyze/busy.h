@@ -5,7 +5,8 @@
 #ifndef ANALYZE_BUSY_H
 #define ANALYZE_BUSY_H
 
-#include "model/model.h"
+#include "analyze/spans.h"
+#include "model/event_filter.h"
 
 struct busy {
 	int64_t busy_ns; /* union of the events' spans */
@@ -14,10 +15,7 @@ struct busy {
 
 /* group[track] says to which of `count` groups a track's events belong; UINT32_MAX = to none. `out`
  * has `count` zeroed items. */
-ow_status busy_measure(const struct model *m, const uint32_t *group, uint32_t count,
-		       struct busy *out, struct error *err);
-
-/* end - begin without overflow; 0 when negative. */
-int64_t busy_span(int64_t begin, int64_t end);
+ow_status busy_measure(const struct model *m, const struct event_filter *filter,
+		       const uint32_t *group, uint32_t count, struct busy *out, struct error *err);
 
 #endif

@@ -6,6 +6,7 @@
 #ifndef ANALYZE_VIEW_H
 #define ANALYZE_VIEW_H
 
+#include "model/event_filter.h"
 #include "model/result.h"
 #include "model/tree.h"
 
@@ -15,6 +16,10 @@
 
 /* tfprof's defaults. */
 void view_options_init(struct view_options *options);
+
+/* The step, rank and part of the time that the options ask for; fails when there is no such thing. */
+ow_status view_filter(const struct model *m, const struct view_options *options,
+		      struct event_filter *filter, struct error *err);
 
 struct view {
 	const char *name, *summary;

@@ -30,6 +30,7 @@ struct item {
 
 struct table {
 	struct model *m;
+	struct event_filter filter;
 	struct arena scratch;
 	struct map map;	    /* canonical name to item */
 	struct item *items; /* [0] is unused */
@@ -94,6 +95,13 @@ static uint32_t item_of(struct table *t, struct str name, uint8_t kind)
 	return t->count++;
 }
 
+/* Restatements and bookkeeping are not work of a device. */
+static bool is_work(uint8_t kind)
+{
+	return kind != TRACK_DERIVED && kind != TRACK_SPAN && kind != TRACK_FRAMES &&
+	       kind != TRACK_ASYNC;
+}
+
 /* Gives group[track], the item of each track. */
 static uint32_t *collect_devices(struct table *t)
 {
@@ -112,7 +120,7 @@ static uint32_t *collect_devices(struct table *t)
 	for (uint32_t i = 1; i < m->track.count; i++) {
 		uint32_t device = m->track.device[i].v;
 
-		group[i] = device ? of_device[device] : UINT32_MAX;
+		group[i] = device && is_work(m->track.kind[i]) ? of_device[device] : UINT32_MAX;
 	}
 	return group;
 }
@@ -165,7 +173,7 @@ static ow_status measure(struct table *t, const uint32_t *group)
 
 	if (!busy)
 		return error_no_memory(t->err);
-	OW_TRY(busy_measure(t->m, group, t->count, busy, t->err));
+	OW_TRY(busy_measure(t->m, &t->filter, group, t->count, busy, t->err));
 	for (uint32_t i = 1; i < t->count; i++)
 		t->items[i].busy = busy[i];
 	return OW_OK;
@@ -195,6 +203,14 @@ static void add_item(struct result *out, const struct item *item, uint32_t steps
 		result_set_unknown(out, row, COLUMN_PEAK);
 }
 
+/* By how many a mean per step is divided; 0 = a part of the time has none. */
+static uint32_t steps_of(const struct table *t)
+{
+	if (filter_has_time(&t->filter))
+		return 0;
+	return t->filter.step ? 1 : t->m->step.count - 1;
+}
+
 static ow_status list_devices(struct table *t, struct result *out)
 {
 	uint32_t *group = collect_devices(t);
@@ -205,7 +221,7 @@ static ow_status list_devices(struct table *t, struct result *out)
 	if (t->count > 1)
 		qsort(t->items + 1, t->count - 1, sizeof(*t->items), by_name);
 	for (uint32_t i = 1; i < t->count; i++)
-		add_item(out, &t->items[i], t->m->step.count - 1);
+		add_item(out, &t->items[i], steps_of(t));
 	return OW_OK;
 }
 
@@ -215,6 +231,7 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 	struct table t = { .m = m, .err = err };
 	ow_status status;
 
+	OW_TRY(view_filter(m, options, &t.filter, err));
 	add_columns(out);
 	arena_init(&t.scratch, m->mem);
 	map_init(&t.map, m->mem);

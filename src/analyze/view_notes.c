@@ -40,9 +40,13 @@ static void add_note(struct result *out, const struct model *m, uint32_t note)
 static ow_status run(struct model *m, const struct view_options *options, struct result *out,
 		     struct error *err)
 {
+	struct event_filter filter;
+
+	OW_TRY(view_filter(m, options, &filter, err));
 	add_columns(out);
 	for (uint32_t note = 1; note < m->note.count; note++)
-		add_note(out, m, note);
+		if (filter_source(&filter, m, m->note.source[note]))
+			add_note(out, m, note);
 	if (options->limit)
 		result_limit(out, options->limit);
 	return out->status == OW_OK ? OW_OK : error_no_memory(err);

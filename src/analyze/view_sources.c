@@ -121,15 +121,19 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 		     struct error *err)
 {
 	size_t bytes = m->source.count * sizeof(struct found);
-	struct found *found = mem_zalloc(m->mem, bytes);
+	struct event_filter filter;
+	struct found *found;
 	bool ok;
 
+	OW_TRY(view_filter(m, options, &filter, err));
+	found = mem_zalloc(m->mem, bytes);
 	if (!found)
 		return error_no_memory(err);
 	add_columns(out);
 	ok = count_all(m, found);
 	for (uint32_t source = 1; ok && source < m->source.count; source++)
-		add_source(out, m, source, found);
+		if (filter_source(&filter, m, (source_id){ source }))
+			add_source(out, m, source, found);
 	mem_free(m->mem, found, bytes);
 	if (options->limit)
 		result_limit(out, options->limit);

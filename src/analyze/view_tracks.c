@@ -15,7 +15,8 @@ enum {
 	COLUMN_PID,
 	COLUMN_TID,
 	COLUMN_EVENTS,
-	COLUMN_BUSY
+	COLUMN_BUSY,
+	COLUMN_RANK
 };
 
 static void add_columns(struct result *out)
@@ -28,6 +29,7 @@ static void add_columns(struct result *out)
 	result_column(out, "tid", "tid", RESULT_INT, RESULT_PLAIN);
 	result_column(out, "events", "events", RESULT_INT, RESULT_COUNT);
 	result_column(out, "busy_ns", "busy", RESULT_INT, RESULT_NS);
+	result_column(out, "rank", "rank", RESULT_INT, RESULT_PLAIN);
 }
 
 static int compare_numbers(int64_t a, int64_t b)
@@ -55,6 +57,7 @@ static void add_track(struct result *out, const struct model *m, uint32_t track,
 {
 	uint32_t row = result_row(out, 0);
 	device_id device = m->track.device[track];
+	source_id source = m->track.source[track];
 
 	result_set_model_text(out, row, COLUMN_NAME, model_str(m, m->track.name[track]));
 	result_set_model_text(out, row, COLUMN_PROCESS, model_str(m, m->track.process[track]));
@@ -65,10 +68,23 @@ static void add_track(struct result *out, const struct model *m, uint32_t track,
 	result_set_int(out, row, COLUMN_TID, m->track.tid[track]);
 	result_set_int(out, row, COLUMN_EVENTS, (int64_t)busy->events);
 	result_set_int(out, row, COLUMN_BUSY, busy->busy_ns);
+	if (source.v && m->source.rank[source.v] >= 0)
+		result_set_int(out, row, COLUMN_RANK, m->source.rank[source.v]);
+	else
+		result_set_unknown(out, row, COLUMN_RANK);
 }
 
-static ow_status list_tracks(struct model *m, struct arena *scratch, struct result *out,
-			     struct error *err)
+/* A track without events is shown only when everything is. */
+static bool is_asked_for(const struct event_filter *filter, const struct model *m, uint32_t track,
+			 const struct busy *busy)
+{
+	if (!filter_track(filter, m, (track_id){ track }))
+		return false;
+	return busy->events || (!filter->step && !filter_has_time(filter));
+}
+
+static ow_status list_tracks(struct model *m, const struct event_filter *filter,
+			     struct arena *scratch, struct result *out, struct error *err)
 {
 	uint32_t count = m->track.count;
 	uint32_t *group = ARENA_ARRAY(scratch, uint32_t, count);
@@ -79,22 +95,25 @@ static ow_status list_tracks(struct model *m, struct arena *scratch, struct resu
 		return error_no_memory(err);
 	for (uint32_t i = 0; i < count; i++)
 		group[i] = order[i] = i;
-	OW_TRY(busy_measure(m, group, count, busy, err));
+	OW_TRY(busy_measure(m, filter, group, count, busy, err));
 	qsort_r(order + 1, count - 1, sizeof(*order), by_process_and_name, m);
 	for (uint32_t i = 1; i < count; i++)
-		add_track(out, m, order[i], &busy[order[i]]);
+		if (is_asked_for(filter, m, order[i], &busy[order[i]]))
+			add_track(out, m, order[i], &busy[order[i]]);
 	return OW_OK;
 }
 
 static ow_status run(struct model *m, const struct view_options *options, struct result *out,
 		     struct error *err)
 {
+	struct event_filter filter;
 	struct arena scratch;
 	ow_status status;
 
+	OW_TRY(view_filter(m, options, &filter, err));
 	add_columns(out);
 	arena_init(&scratch, m->mem);
-	status = list_tracks(m, &scratch, out, err);
+	status = list_tracks(m, &filter, &scratch, out, err);
 	arena_release(&scratch);
 	OW_TRY(status);
 	if (options->limit)

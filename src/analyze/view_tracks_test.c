@@ -40,9 +40,9 @@ static void rows(void **state)
 	add_event(&s, main_thread, INT64_MAX - 5, INT64_MAX);
 	small_freeze(&s);
 	view_text_expect(&s, &view_tracks, NULL,
-			 "main|loader|host||7|21|0|0\n"
-			 "main|trainer|host||7|11|3|9223372036854775807\n"
-			 "worker|trainer|host||7|12|4|250\n");
+			 "main|loader|host||7|21|0|0|-\n"
+			 "main|trainer|host||7|11|3|9223372036854775807|-\n"
+			 "worker|trainer|host||7|12|4|250|-\n");
 	view_text_fail_each(&s, &view_tracks);
 	small_close(&s);
 }
@@ -57,8 +57,8 @@ static void with_device(void **state)
 	small_freeze(&s);
 	view_text_expect(
 		&s, &view_tracks, NULL,
-		"/device:GPU:0/stream:all||accelerator|/device:GPU:0/stream:all|0|0|1|3000\n" GPU0
-		"||device|" GPU0 "|0|0|1|5000\n");
+		"/device:GPU:0/stream:all||accelerator|/device:GPU:0/stream:all|0|0|1|3000|-\n" GPU0
+		"||device|" GPU0 "|0|0|1|5000|-\n");
 	small_close(&s);
 
 	small_open(&s);

@@ -13,6 +13,8 @@ enum flag_id {
 	FLAG_TO,
 	FLAG_OUT,
 	FLAG_LIMIT,
+	FLAG_TIME_RANGE,
+	FLAG_RANK,
 	FLAG_STRICT,
 	FLAG_REDACT,
 	FLAG_NO_PAGER,
@@ -39,6 +41,9 @@ static const struct flag {
 	  "print as text, json, csv, tfprof, folded, flamegraph, timeline or pprof" },
 	{ "out", 'o', FLAG_OUT, "FILE", "write there instead of to standard output" },
 	{ "limit", 'n', FLAG_LIMIT, "N", "at most N rows" },
+	{ "time-range", 0, FLAG_TIME_RANGE, "A:B",
+	  "only this part, from the first event: 100:250 (ms), 1.5s:2s, 300us:" },
+	{ "rank", 0, FLAG_RANK, "N", "only what this rank recorded" },
 	{ "checkpoint", 0, FLAG_CHECKPOINT, "PREFIX", "a checkpoint, for --select tensor_value" },
 	{ "input-shape", 0, FLAG_INPUT_SHAPE, "NAME=100x784",
 	  "shape of a placeholder, for float operations (repeatable)" },
@@ -123,6 +128,56 @@ static bool parse_size(struct str text, uint64_t *size)
 	return true;
 }
 
+/* A decimal number with ns, us, ms or s behind it; milliseconds without. */
+static bool parse_time(struct str text, int64_t *ns)
+{
+	static const struct {
+		struct str name;
+		int64_t ns;
+	} units[] = { { STR("ns"), 1 },
+		      { STR("us"), 1000 },
+		      { STR("ms"), 1000000 },
+		      { STR("s"), 1000000000 } };
+	int64_t unit = 1000000, whole = 0, part = 0;
+	size_t point;
+
+	for (size_t i = 0; i < ARRAY_COUNT(units); i++)
+		if (str_ends(text, units[i].name)) {
+			unit = units[i].ns;
+			text = str_first(text, text.len - units[i].name.len);
+			break;
+		}
+	point = str_find_char(text, '.');
+	if (point != STR_NONE) {
+		for (size_t i = point + 1, place = (size_t)unit; i < text.len; i++) {
+			if (text.ptr[i] < '0' || text.ptr[i] > '9')
+				return false;
+			place /= 10;
+			part += (text.ptr[i] - '0') * (int64_t)place;
+		}
+		text = str_first(text, point);
+	}
+	if (!str_to_i64(text, &whole) || whole < 0 || whole >= INT64_MAX / unit)
+		return false;
+	*ns = whole * unit + part;
+	return true;
+}
+
+/* A:B, of which one may be missing. */
+static bool parse_time_range(struct str text, struct ow_view_options *view)
+{
+	size_t colon = str_find_char(text, ':');
+	struct str from, to;
+
+	if (colon == STR_NONE || text.len < 2)
+		return false;
+	from = str_first(text, colon);
+	to = str_skip(text, colon + 1);
+	return (!from.len || parse_time(from, &view->time_from_ns)) &&
+	       (!to.len || parse_time(to, &view->time_to_ns)) &&
+	       view->time_from_ns < view->time_to_ns;
+}
+
 static bool add_shape(struct args *args, const char *shape)
 {
 	struct ow_list *list = &args->open.input_shapes;
@@ -159,6 +214,17 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 			return usage_error("--limit takes a number of rows, not '%s'", value);
 		args->options.view.limit = (uint32_t)number;
 		args->limit_given = true;
+		return true;
+	case FLAG_TIME_RANGE:
+		if (!parse_time_range(str_from(value), &args->options.view))
+			return usage_error("--time-range takes a begin and an end such as 100:250 (ms), "
+					   "1.5s:2s or 300us:, not '%s'",
+					   value);
+		return true;
+	case FLAG_RANK:
+		if (!str_to_i64(str_from(value), &number) || number < 0 || number > INT32_MAX)
+			return usage_error("--rank takes a number, not '%s'", value);
+		args->options.view.rank = (int32_t)number;
 		return true;
 	case FLAG_STRICT:
 		args->strict = true;

@@ -23,6 +23,8 @@ const char *track_kind_name(uint8_t kind)
 		[TRACK_DEVICE] = "device", [TRACK_ACCELERATOR] = "accelerator",
 		[TRACK_STREAM] = "stream", [TRACK_COPY] = "copy",
 		[TRACK_LOADER] = "loader", [TRACK_COMMUNICATION] = "communication",
+		[TRACK_DERIVED] = "derived", [TRACK_SPAN] = "span",
+		[TRACK_FRAMES] = "frames", [TRACK_ASYNC] = "async",
 	};
 
 	return name_of(names, ARRAY_COUNT(names), kind);

@@ -34,6 +34,7 @@ struct result_column {
 		struct str *texts;
 	};
 	uint8_t *known; /* NULL = all known; else 0 marks a missing value (JSON null, text "-") */
+	bool fixed;	/* a text that must not be shortened, such as a bar */
 };
 
 #define RESULT_COLUMNS_MAX 64

@@ -208,7 +208,7 @@ static void set_least(struct table *t)
 	for (uint32_t c = 0; c < t->r->column_count; c++) {
 		size_t least = t->widths[c];
 
-		if (is_text(&t->r->columns[c]))
+		if (is_text(&t->r->columns[c]) && !t->r->columns[c].fixed)
 			least = c == t->name_column
 					? MAX((size_t)t->options->width * 2 / 5, (size_t)TEXT_MIN)
 					: TEXT_MIN;

@@ -46,6 +46,38 @@ static inline void view_text_expect(struct small_model *s, const struct view *vi
 	result_free(r);
 }
 
+/* The same for some columns: "step,rank". */
+static inline void view_text_expect_columns(struct small_model *s, const struct view *view,
+					    const struct view_options *options, const char *columns,
+					    const char *want)
+{
+	struct view_options defaults;
+	struct result *r = result_new(&s->mem, view->name, &s->err);
+	struct buf text;
+
+	assert_non_null(r);
+	view_options_init(&defaults);
+	assert_int_equal(view->run(s->m, options ? options : &defaults, r, &s->err), OW_OK);
+	buf_init(&text, &s->mem);
+	for (uint32_t row = 0; row < r->row_count; row++) {
+		struct str rest = str_from(columns), name;
+
+		while (str_split(&rest, ',', &name)) {
+			uint32_t i = 0;
+
+			while (i < r->column_count && !str_eq(name, str_from(r->columns[i].name)))
+				i++;
+			assert_true(i < r->column_count);
+			view_text_cell(&text, r, row, i);
+			buf_add_char(&text, rest.ptr ? '|' : '\n');
+		}
+	}
+	buf_add_char(&text, '\0');
+	assert_string_equal(text.ptr, want);
+	buf_release(&text);
+	result_free(r);
+}
+
 static inline ow_status view_text_run_without(struct small_model *s, const struct view *view,
 					      uint64_t n, bool sticky)
 {
