@@ -198,9 +198,11 @@ static ow_status make_lanes(struct analysis *a)
 		return error_no_memory(a->err);
 	for (uint32_t i = 0; i < count; i++)
 		if (!i || keys[i] != keys[i - 1])
-			p->lanes[p->lane_count++] =
-				(struct phase_lane){ { (uint32_t)(keys[i] >> 32) },
-						     { (uint32_t)keys[i] } };
+			p->lanes[p->lane_count++] = (struct phase_lane){
+				.source = { (uint32_t)(keys[i] >> 32) },
+				.device = { (uint32_t)keys[i] },
+				.has_device = a->inputs[keys[i] >> 32].has_device,
+			};
 	index_lanes(a);
 	return OW_OK;
 }

@@ -41,10 +41,11 @@ struct phase_sums {
 	int64_t device_busy;
 };
 
-/* One input and one device of it; device nil when the input has no device work. */
+/* One input and one device of it, or none when it has no device work. */
 struct phase_lane {
 	source_id source;
-	device_id device;
+	device_id device; /* may be nil: a device without a name */
+	bool has_device;
 };
 
 enum window_use { WINDOW_COUNTS, WINDOW_FIRST, WINDOW_INCOMPLETE };
@@ -84,6 +85,31 @@ struct phases {
 ow_status phases_analyse(const struct model *m, const struct event_filter *filter,
 			 struct phases *out, struct error *err);
 void phases_release(struct phases *p);
+
+/* ---- over all steps ---- */
+
+/* The steps of one rank on one device, added up; or of all. */
+struct phase_group {
+	int32_t rank; /* -1 = unknown, or of several */
+	device_id device;
+	bool has_device;
+	uint32_t steps;
+	int64_t time_ns, between_ns;
+	struct phase_sums sums;
+	int64_t launch_gap_ns, dependency_gap_ns, queue_delay_ns;
+	uint64_t queued, device_slices;
+};
+
+struct phase_groups {
+	struct phase_group all;
+	struct phase_group *items; /* by rank, then by device */
+	uint32_t count;
+	uint32_t first_left_out, incomplete_left_out; /* steps, of all inputs */
+};
+
+/* Steps that means leave out are left out, unless there are no others. */
+ow_status phases_group(const struct model *m, const struct phases *p, struct arena *arena,
+		       struct phase_groups *out, struct error *err);
 
 /* ---- parts, for tests and other readers ---- */
 

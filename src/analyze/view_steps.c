@@ -323,8 +323,7 @@ static void set_time(struct result *out, uint32_t row, uint32_t column, int64_t 
 static void set_phases(const struct steps *s, struct result *out, uint32_t row,
 		       const struct phase_window *w)
 {
-	bool has_device =
-		s->phases.lanes[s->phases.rows[w->row_first].lane].device.v || w->device_slices;
+	bool has_device = s->phases.lanes[s->phases.rows[w->row_first].lane].has_device;
 	struct phase_row mean;
 	char bar[BAR_WIDTH];
 
