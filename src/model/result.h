@@ -35,6 +35,7 @@ struct result_column {
 	};
 	uint8_t *known; /* NULL = all known; else 0 marks a missing value (JSON null, text "-") */
 	bool fixed;	/* a text that must not be shortened, such as a bar */
+	bool for_programs; /* means nothing to people: the sink text leaves it out */
 };
 
 #define RESULT_COLUMNS_MAX 64

@@ -81,36 +81,40 @@ void tree_op_metrics(const struct model *m, op_id op, int64_t step, int64_t out[
 /* ---- columns ---- */
 
 struct number_column {
-	uint32_t select; /* shown when one of these is selected */
+	uint32_t select;       /* shown when one of these is selected */
+	uint32_t share_select; /* when this is, the op view also tells the share of the whole */
 	enum metric metric;
 	enum result_unit unit;
-	const char *own, *own_title, *total, *total_title;
+	const char *own, *own_title, *share, *total, *total_title;
 };
 
 /* In the order in which people look for them. */
 static const struct number_column number_columns[] = {
-	{ SELECT_MICROS, METRIC_MICROS, RESULT_MICROS, "micros", "time", "total_micros",
-	  "total time" },
-	{ SELECT_MICROS | SELECT_ACCELERATOR_MICROS, METRIC_ACCELERATOR_MICROS, RESULT_MICROS,
-	  "accelerator_micros", "accelerator", "total_accelerator_micros", "total accelerator" },
-	{ SELECT_MICROS | SELECT_CPU_MICROS, METRIC_CPU_MICROS, RESULT_MICROS, "cpu_micros", "cpu",
-	  "total_cpu_micros", "total cpu" },
-	{ SELECT_BYTES, METRIC_BYTES, RESULT_BYTES, "bytes", "memory", "total_bytes",
-	  "total memory" },
-	{ SELECT_PEAK_BYTES, METRIC_PEAK_BYTES, RESULT_BYTES, "peak_bytes", "peak memory",
-	  "total_peak_bytes", "total peak memory" },
-	{ SELECT_RESIDUAL_BYTES, METRIC_RESIDUAL_BYTES, RESULT_BYTES, "residual_bytes",
-	  "not released", "total_residual_bytes", "total not released" },
-	{ SELECT_OUTPUT_BYTES, METRIC_OUTPUT_BYTES, RESULT_BYTES, "output_bytes", "output memory",
-	  "total_output_bytes", "total output memory" },
-	{ SELECT_PARAMS, METRIC_PARAMS, RESULT_COUNT, "params", "parameters", "total_params",
-	  "total parameters" },
-	{ SELECT_FLOAT_OPS, METRIC_FLOAT_OPS, RESULT_COUNT, "float_ops", "float ops",
-	  "total_float_ops", "total float ops" },
-	{ SELECT_OCCURRENCE, METRIC_RUN_COUNT, RESULT_COUNT, "run_count", "runs",
+	{ SELECT_MICROS, SELECT_MICROS, METRIC_MICROS, RESULT_MICROS, "micros", "time",
+	  "micros_percent", "total_micros", "total time" },
+	{ SELECT_MICROS | SELECT_ACCELERATOR_MICROS, SELECT_ACCELERATOR_MICROS,
+	  METRIC_ACCELERATOR_MICROS, RESULT_MICROS, "accelerator_micros", "accelerator",
+	  "accelerator_micros_percent", "total_accelerator_micros", "total accelerator" },
+	{ SELECT_MICROS | SELECT_CPU_MICROS, SELECT_CPU_MICROS, METRIC_CPU_MICROS, RESULT_MICROS,
+	  "cpu_micros", "cpu", "cpu_micros_percent", "total_cpu_micros", "total cpu" },
+	{ SELECT_BYTES, SELECT_BYTES, METRIC_BYTES, RESULT_BYTES, "bytes", "memory",
+	  "bytes_percent", "total_bytes", "total memory" },
+	{ SELECT_PEAK_BYTES, SELECT_PEAK_BYTES, METRIC_PEAK_BYTES, RESULT_BYTES, "peak_bytes",
+	  "peak memory", "peak_bytes_percent", "total_peak_bytes", "total peak memory" },
+	{ SELECT_RESIDUAL_BYTES, SELECT_RESIDUAL_BYTES, METRIC_RESIDUAL_BYTES, RESULT_BYTES,
+	  "residual_bytes", "not released", "residual_bytes_percent", "total_residual_bytes",
+	  "total not released" },
+	{ SELECT_OUTPUT_BYTES, SELECT_OUTPUT_BYTES, METRIC_OUTPUT_BYTES, RESULT_BYTES,
+	  "output_bytes", "output memory", "output_bytes_percent", "total_output_bytes",
+	  "total output memory" },
+	{ SELECT_PARAMS, SELECT_PARAMS, METRIC_PARAMS, RESULT_COUNT, "params", "parameters",
+	  "params_percent", "total_params", "total parameters" },
+	{ SELECT_FLOAT_OPS, SELECT_FLOAT_OPS, METRIC_FLOAT_OPS, RESULT_COUNT, "float_ops",
+	  "float ops", "float_ops_percent", "total_float_ops", "total float ops" },
+	{ SELECT_OCCURRENCE, 0, METRIC_RUN_COUNT, RESULT_COUNT, "run_count", "runs", NULL,
 	  "total_run_count", "total runs" },
-	{ SELECT_OCCURRENCE, METRIC_DEFINITION_COUNT, RESULT_COUNT, NULL, NULL, "definition_count",
-	  "defined" },
+	{ SELECT_OCCURRENCE, 0, METRIC_DEFINITION_COUNT, RESULT_COUNT, NULL, NULL, NULL,
+	  "definition_count", "defined" },
 };
 
 #define NO_COLUMN UINT32_MAX
@@ -121,7 +125,8 @@ struct flat {
 	struct tree_text text;
 	struct buf buf;
 	bool whole_micros; /* times have no part below a microsecond */
-	uint32_t own[ARRAY_COUNT(number_columns)], total[ARRAY_COUNT(number_columns)];
+	uint32_t own[ARRAY_COUNT(number_columns)], share[ARRAY_COUNT(number_columns)];
+	uint32_t total[ARRAY_COUNT(number_columns)];
 	uint32_t name, shape, device, types, inputs;
 };
 
@@ -133,15 +138,16 @@ static uint32_t add_number_column(struct flat *f, const char *name, const char *
 	return result_column(f->r, name, title, real ? RESULT_REAL : RESULT_INT, unit);
 }
 
-static uint32_t add_text_column(struct flat *f, uint32_t select, const char *name, const char *title)
+static uint32_t add_text_column(struct flat *f, uint32_t select, const char *name,
+				const char *title)
 {
-	return f->tree->select & select ?
-		       result_column(f->r, name, title, RESULT_TEXT, RESULT_PLAIN) :
-		       NO_COLUMN;
+	return f->tree->select & select
+		       ? result_column(f->r, name, title, RESULT_TEXT, RESULT_PLAIN)
+		       : NO_COLUMN;
 }
 
-/* In the op view totals add up from the last row, which only tfprof's percentages need, and run counts
- * have no total. */
+/* In the op view totals add up from the last row, as in tfprof, which puzzles people: they get the share
+ * of the whole instead. Run counts have no total there. */
 static void add_columns(struct flat *f)
 {
 	bool op = f->tree->kind == TREE_OP, scope = f->tree->kind <= TREE_GRAPH;
@@ -150,19 +156,24 @@ static void add_columns(struct flat *f)
 	for (size_t i = 0; i < ARRAY_COUNT(number_columns); i++) {
 		const struct number_column *c = &number_columns[i];
 
-		f->own[i] = f->total[i] = NO_COLUMN;
+		f->own[i] = f->share[i] = f->total[i] = NO_COLUMN;
 		if (!(f->tree->select & c->select))
 			continue;
 		if (c->own)
 			f->own[i] = add_number_column(f, c->own, c->own_title, c->unit);
-		if (!op || c->metric != METRIC_RUN_COUNT)
-			f->total[i] = add_number_column(f, c->total, c->total_title, c->unit);
+		if (op && f->tree->select & c->share_select)
+			f->share[i] =
+				result_column(f->r, c->share, "share", RESULT_REAL, RESULT_PERCENT);
+		if (op && c->metric == METRIC_RUN_COUNT)
+			continue;
+		f->total[i] = add_number_column(f, c->total, c->total_title, c->unit);
+		f->r->columns[f->total[i]].for_programs = op && c->own;
 	}
 	f->shape = add_text_column(f, scope ? SELECT_PARAMS : 0, "shape", "shape");
 	f->device = add_text_column(f, SELECT_DEVICE, "device", "device");
 	f->types = add_text_column(f, SELECT_OP_TYPES, "op_types", "op types");
-	f->inputs = add_text_column(f, scope ? SELECT_INPUT_SHAPES : 0, "input_shapes",
-				    "input shapes");
+	f->inputs =
+		add_text_column(f, scope ? SELECT_INPUT_SHAPES : 0, "input_shapes", "input shapes");
 }
 
 static void set_number(struct flat *f, uint32_t row, uint32_t column, enum result_unit unit,
@@ -179,9 +190,17 @@ static void set_number(struct flat *f, uint32_t row, uint32_t column, enum resul
 static int64_t total_of(const struct flat *f, const struct tree_node *node, enum metric metric)
 {
 	if (metric == METRIC_DEFINITION_COUNT && f->tree->kind >= TREE_OP)
-		return f->tree->kind == TREE_OP ? tree_own(f->tree, node, metric) :
-						  tree_total(f->tree, node, metric);
+		return f->tree->kind == TREE_OP ? tree_own(f->tree, node, metric)
+						: tree_total(f->tree, node, metric);
 	return tree_total(f->tree, node, metric);
+}
+
+static void set_share(struct flat *f, uint32_t row, uint32_t column, int64_t own, int64_t whole)
+{
+	if (whole > 0)
+		result_set_real(f->r, row, column, 100.0 * (double)own / (double)whole);
+	else
+		result_set_unknown(f->r, row, column);
 }
 
 static void set_numbers(struct flat *f, uint32_t row, const struct tree_node *node)
@@ -191,6 +210,9 @@ static void set_numbers(struct flat *f, uint32_t row, const struct tree_node *no
 
 		if (f->total[i] != NO_COLUMN)
 			set_number(f, row, f->total[i], c->unit, total_of(f, node, c->metric));
+		if (f->share[i] != NO_COLUMN)
+			set_share(f, row, f->share[i], tree_own(f->tree, node, c->metric),
+				  tree_total(f->tree, f->tree->nodes, c->metric));
 		if (f->own[i] == NO_COLUMN)
 			continue;
 		if (node->accounted)

@@ -27,12 +27,19 @@ struct table {
 	struct buf cell; /* the cell being measured or written */
 	uint32_t *path;	 /* per depth: the last row there, so the parents of the current one */
 	size_t path_cap;
-	uint32_t name_column; /* the one that is indented */
+	uint32_t columns[RESULT_COLUMNS_MAX]; /* those with something to show: numbers in r */
+	uint32_t column_count;
+	uint32_t name_column; /* the one that is indented; an index of columns, as all below */
 	uint32_t shown;	      /* columns that fit */
 	bool tall;	      /* titles take two lines */
 	size_t widths[RESULT_COLUMNS_MAX];
 	size_t least[RESULT_COLUMNS_MAX]; /* how far a column may be narrowed */
 };
+
+static const struct result_column *column_of(const struct table *t, uint32_t column)
+{
+	return &t->r->columns[t->columns[column]];
+}
 
 static bool is_text(const struct result_column *c)
 {
@@ -104,12 +111,12 @@ static void enter_row(struct table *t, uint32_t row)
 /* On a terminal "a/b/c" below "a/b" is "c": the tree shows the rest. */
 static struct str own_part(const struct table *t, uint32_t row, uint32_t column)
 {
-	struct str name = t->r->columns[column].texts[row], parent;
+	struct str name = column_of(t, column)->texts[row], parent;
 	uint32_t depth = t->r->depth ? t->r->depth[row] : 0;
 
 	if (!depth || !t->options->width || column != t->name_column || depth >= t->path_cap)
 		return name;
-	parent = t->r->columns[column].texts[t->path[depth - 1]];
+	parent = column_of(t, column)->texts[t->path[depth - 1]];
 	if (!parent.len || name.len <= parent.len + 1 || !str_starts(name, parent) ||
 	    name.ptr[parent.len] != '/')
 		return name;
@@ -119,7 +126,7 @@ static struct str own_part(const struct table *t, uint32_t row, uint32_t column)
 /* The text of a cell, without its indentation. */
 static struct str cell_text(struct table *t, uint32_t row, uint32_t column)
 {
-	const struct result_column *c = &t->r->columns[column];
+	const struct result_column *c = column_of(t, column);
 
 	buf_clear(&t->cell);
 	if (c->known && !c->known[row])
@@ -173,7 +180,7 @@ static void measure_rows(struct table *t)
 {
 	for (uint32_t row = 0; row < t->r->row_count && t->w.status == OW_OK; row++) {
 		enter_row(t, row);
-		for (uint32_t c = 0; c < t->r->column_count; c++) {
+		for (uint32_t c = 0; c < t->column_count; c++) {
 			struct str text = cell_text(t, row, c);
 			size_t indent = indent_of(t, row, c, text, SIZE_MAX);
 
@@ -189,15 +196,15 @@ static void measure(struct table *t)
 
 	measure_rows(t);
 	memcpy(rows, t->widths, sizeof(rows));
-	for (uint32_t c = 0; c < t->r->column_count; c++)
-		t->widths[c] = MAX(rows[c], utf8_width(str_from(title_of(&t->r->columns[c]))));
+	for (uint32_t c = 0; c < t->column_count; c++)
+		t->widths[c] = MAX(rows[c], utf8_width(str_from(title_of(column_of(t, c)))));
 	if (!t->options->width || total_width(t) <= t->options->width)
 		return;
 	t->tall = true;
-	for (uint32_t c = 0; c < t->r->column_count; c++) {
+	for (uint32_t c = 0; c < t->column_count; c++) {
 		struct str first, second;
 
-		split_title(str_from(title_of(&t->r->columns[c])), &first, &second);
+		split_title(str_from(title_of(column_of(t, c))), &first, &second);
 		t->widths[c] = MAX(rows[c], MAX(utf8_width(first), utf8_width(second)));
 	}
 }
@@ -205,10 +212,10 @@ static void measure(struct table *t)
 /* A column of numbers is not narrowed; names keep a good part of the line. */
 static void set_least(struct table *t)
 {
-	for (uint32_t c = 0; c < t->r->column_count; c++) {
+	for (uint32_t c = 0; c < t->column_count; c++) {
 		size_t least = t->widths[c];
 
-		if (is_text(&t->r->columns[c]) && !t->r->columns[c].fixed)
+		if (is_text(column_of(t, c)) && !column_of(t, c)->fixed)
 			least = c == t->name_column
 					? MAX((size_t)t->options->width * 2 / 5, (size_t)TEXT_MIN)
 					: TEXT_MIN;
@@ -291,7 +298,7 @@ static void put_cell(struct table *t, uint32_t column, struct str text, size_t i
 	bool last = column + 1 == t->shown;
 	size_t width = t->widths[column], taken;
 
-	if (!is_text(&t->r->columns[column])) {
+	if (!is_text(column_of(t, column))) {
 		taken = utf8_width(text);
 		writer_repeat(&t->w, ' ', width > taken ? width - taken : 0);
 		writer_str(&t->w, text);
@@ -307,7 +314,7 @@ static void put_cell(struct table *t, uint32_t column, struct str text, size_t i
 static bool title_is_tall(const struct table *t, uint32_t column, struct str *first,
 			  struct str *second)
 {
-	struct str title = str_from(title_of(&t->r->columns[column]));
+	struct str title = str_from(title_of(column_of(t, column)));
 
 	*first = STR("");
 	*second = title;
@@ -355,7 +362,7 @@ static void put_row(struct table *t, uint32_t row)
 {
 	enter_row(t, row);
 	for (uint32_t c = 0; c < t->shown; c++) {
-		bool faint = is_faint(&t->r->columns[c], row);
+		bool faint = is_faint(column_of(t, c), row);
 		struct str text = cell_text(t, row, c);
 
 		if (faint)
@@ -369,15 +376,15 @@ static void put_row(struct table *t, uint32_t row)
 
 static void put_left_out(struct table *t)
 {
-	uint32_t left = t->r->column_count - t->shown;
+	uint32_t left = t->column_count - t->shown;
 
 	if (!left)
 		return;
 	style(t, STYLE_DIM);
 	writer_printf(&t->w, "%u more column%s in a wider terminal:", left, left == 1 ? "" : "s");
-	for (uint32_t c = t->shown; c < t->r->column_count; c++) {
+	for (uint32_t c = t->shown; c < t->column_count; c++) {
 		writer_puts(&t->w, c > t->shown ? ", " : " ");
-		writer_puts(&t->w, title_of(&t->r->columns[c]));
+		writer_puts(&t->w, title_of(column_of(t, c)));
 	}
 	style(t, STYLE_OFF);
 	writer_char(&t->w, '\n');
@@ -409,25 +416,40 @@ static void put_footer(struct table *t)
 	}
 }
 
-static void find_name_column(struct table *t)
+static bool has_values(const struct result *r, const struct result_column *c)
 {
-	while (t->name_column < t->r->column_count && !is_text(&t->r->columns[t->name_column]))
+	for (uint32_t row = 0; row < r->row_count; row++)
+		if ((!c->known || c->known[row]) && (c->type != RESULT_TEXT || c->texts[row].len))
+			return true;
+	return !r->row_count;
+}
+
+/* Columns for programs and columns without a single value are left out. */
+static void choose_columns(struct table *t)
+{
+	const struct result *r = t->r;
+
+	for (uint32_t c = 0; c < r->column_count; c++)
+		if (!r->columns[c].for_programs && (!c || has_values(r, &r->columns[c])))
+			t->columns[t->column_count++] = c;
+	t->shown = t->column_count;
+	while (t->name_column < t->column_count && !is_text(column_of(t, t->name_column)))
 		t->name_column++;
 }
 
 static ow_status text_write(struct result *result, const struct sink_options *options,
 			    const struct out *out, struct error *err)
 {
-	struct table t = { .r = result, .options = options, .shown = result->column_count };
+	struct table t = { .r = result, .options = options };
 
 	writer_init(&t.w, result->mem, out, err);
 	buf_init(&t.cell, result->mem);
-	find_name_column(&t);
+	choose_columns(&t);
 	measure(&t);
 	fit(&t);
 	if (options->title)
 		put_line(&t, STYLE_BOLD, options->title);
-	if (result->column_count)
+	if (t.column_count)
 		put_header(&t);
 	for (uint32_t row = 0; row < result->row_count && t.w.status == OW_OK; row++)
 		put_row(&t, row);

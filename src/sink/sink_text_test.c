@@ -213,13 +213,40 @@ static void empty(void **state)
 	result_free(r);
 }
 
+/* Columns that are for programs, or have no value in any row, are not shown. */
+static void left_out(void **state)
+{
+	struct mem mem;
+	struct result *r;
+	uint32_t row;
+
+	(void)state;
+	mem_init(&mem, 0);
+	r = result_new(&mem, "x", NULL);
+	result_column(r, "rank", "rank", RESULT_INT, RESULT_PLAIN);
+	result_column(r, "name", "name", RESULT_TEXT, RESULT_PLAIN);
+	result_column(r, "raw", "raw", RESULT_INT, RESULT_COUNT);
+	result_column(r, "none", "none", RESULT_INT, RESULT_COUNT);
+	result_column(r, "empty", "empty", RESULT_TEXT, RESULT_PLAIN);
+	result_column(r, "zero", "zero", RESULT_INT, RESULT_COUNT);
+	r->columns[2].for_programs = true;
+	row = result_row(r, 0);
+	result_set_text(r, row, 1, STR("a"));
+	result_set_int(r, row, 2, 7);
+	result_set_unknown(r, row, 3);
+	small_expect(&sink_text, r, &(struct sink_options){ 0 },
+		     "rank  name  zero\n"
+		     "   0  a        0\n");
+	result_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plain),    cmocka_unit_test(full_numbers),
 		cmocka_unit_test(fitted),   cmocka_unit_test(colour),
 		cmocka_unit_test(tree),	    cmocka_unit_test(empty),
-		cmocka_unit_test(terminal),
+		cmocka_unit_test(terminal), cmocka_unit_test(left_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
