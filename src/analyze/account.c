@@ -345,3 +345,59 @@ ow_status hierarchy_total(struct hierarchy *h)
 	h->flags[0] |= NODE_KEPT;
 	return OW_OK;
 }
+
+/* While adding up, a row that is still the child's. */
+#define BORROWED 0x80000000u
+
+struct rows {
+	struct hierarchy *h;
+	uint32_t count;
+};
+
+static int64_t *row_at(const struct rows *r, uint32_t row)
+{
+	return r->h->totals + (size_t)(row & ~BORROWED) * r->h->a->width;
+}
+
+/* Adds values to a node's row, which it gets or takes over if it has none of its own. */
+static void add_to(struct rows *r, uint32_t node, const int64_t *values)
+{
+	uint32_t *row = &r->h->total_row[node], width = r->h->a->width;
+
+	if (!*row || *row & BORROWED) {
+		memcpy(row_at(r, r->count), row_at(r, *row), width * sizeof(*values));
+		*row = r->count++;
+	}
+	row_add(row_at(r, *row), values, width);
+}
+
+ow_status hierarchy_total_shared(struct hierarchy *h, uint32_t *total_row, size_t rows)
+{
+	struct rows r = { h, 1 };
+	size_t row = h->a->width * sizeof(*h->totals);
+
+	h->total_row = total_row;
+	h->totals = arena_push_aligned(&h->a->tree->arena, rows * row, 16);
+	h->a->tree->total_rows = h->totals;
+	if (!h->totals)
+		return error_no_memory(h->a->err);
+	memset(h->totals, 0, row);
+	for (uint32_t i = h->count; i-- > 1;) {
+		uint32_t parent = hierarchy_link(h, i)->parent;
+
+		if (!h->flags[i])
+			continue;
+		if (h->flags[i] & NODE_ACCOUNTED && h->own_row(h->view, i))
+			add_to(&r, i, hierarchy_own(h, i));
+		total_row[i] &= ~BORROWED;
+		h->flags[i] |= NODE_KEPT;
+		h->flags[parent] |= NODE_KEPT;
+		if (total_row[parent])
+			add_to(&r, parent, row_at(&r, total_row[i]));
+		else if (total_row[i])
+			total_row[parent] = total_row[i] | BORROWED;
+	}
+	total_row[0] &= ~BORROWED;
+	h->flags[0] |= NODE_KEPT;
+	return OW_OK;
+}

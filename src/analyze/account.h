@@ -66,7 +66,12 @@ ow_status account_eval_all(struct account *a, uint32_t more);
 
 /* ---- hierarchies ---- */
 
-enum node_flag { NODE_ACCOUNTED = 1, NODE_KEPT = 2 };
+enum node_flag {
+	NODE_ACCOUNTED = 1,
+	NODE_KEPT = 2,
+	NODE_SHOWN = 4, /* set by the display */
+	NODE_OPEN = 8	/* the display looks below it */
+};
 
 struct node_link {
 	uint32_t parent, first, next; /* 0 = none; node 0 is the root */
@@ -79,7 +84,8 @@ struct hierarchy {
 	const void *links; /* the view's own nodes, which begin with a struct node_link */
 	size_t link_stride;
 	uint8_t *flags;
-	int64_t *totals; /* [node][place]; becomes tree.total_rows */
+	int64_t *totals;     /* rows; become tree.total_rows */
+	uint32_t *total_row; /* node → row; NULL when they have the same number */
 	bool by_name;	 /* siblings are in order of their names */
 	const void *view; /* for the functions below */
 	struct str (*name)(const void *view, uint32_t node);
@@ -96,14 +102,22 @@ static inline const struct node_link *hierarchy_link(const struct hierarchy *h, 
 	return (const void *)((const char *)h->links + node * h->link_stride);
 }
 
-/* Allocates totals and adds up: own values of accounted nodes, totals of kept children. A node is kept
- * if it is accounted or has a kept child. */
+/* Allocates totals, a row per node, and adds up: own values of accounted nodes, totals of kept children.
+ * A node is kept if it is accounted or has a kept child. */
 ow_status hierarchy_total(struct hierarchy *h);
+/* The same for hierarchies of long chains: a node that adds nothing to its only child shares its row.
+ * total_row has one (zeroed) entry per node; at most `rows` rows are made, row 0 of zeros among them. */
+ow_status hierarchy_total_shared(struct hierarchy *h, uint32_t *total_row, size_t rows);
 
 static inline void row_add(int64_t *to, const int64_t *from, uint32_t width)
 {
 	for (uint32_t i = 0; i < width; i++)
 		to[i] = wrap_add(to[i], from[i]);
+}
+
+static inline int64_t *hierarchy_totals(const struct hierarchy *h, uint32_t node)
+{
+	return h->totals + (size_t)(h->total_row ? h->total_row[node] : node) * h->a->width;
 }
 
 static inline const int64_t *hierarchy_own(const struct hierarchy *h, uint32_t node)

@@ -6,22 +6,25 @@
  */
 #include "analyze/display.h"
 
-/* Nodes that are shown, in walking order; 0 is the root. */
+/* What is shown of a hierarchy. As long as every shown node is below a shown parent, its children are
+ * found in the hierarchy itself. Otherwise the shown nodes are listed, and their children too. */
 struct shown {
 	struct hierarchy *h;
 	struct account *a;
-	uint32_t *node;	  /* in the hierarchy */
-	uint32_t *parent; /* place of the shown parent in this list; later: in the tree */
-	uint32_t count;
+	uint32_t count; /* shown nodes, the root among them */
 	uint32_t *tops; /* where the walk starts; NULL = at the top level */
 	uint32_t top_count;
+	bool lifted; /* some node is shown below another than its parent */
+
+	/* with lifted nodes only: in walking order, 0 is the root */
+	uint32_t *node;	  /* in the hierarchy */
+	uint32_t *parent; /* place of the shown parent in this list */
+	uint32_t *first, *list; /* children of i: list[first[i]] … list[first[i + 1]] */
 	uint32_t *above; /* per depth of the walk: the shown node at or above */
 	size_t above_cap;
-	bool lifted; /* some node is not shown below its own parent */
-	/* children of shown node i are list[first[i]] … list[first[i + 1]] */
-	uint32_t *first, *list;
-	struct sort_key *keys;
-	size_t key_count;
+
+	struct sort_key *keys; /* the children that are being sorted */
+	size_t key_count, key_cap;
 };
 
 bool display_reaches(const struct account *a, const int64_t *own, const int64_t *total)
@@ -75,7 +78,7 @@ static int64_t sort_value(const struct hierarchy *h, uint32_t node)
 
 	switch (a->order) {
 	case ORDER_METRIC:
-		return h->totals[(size_t)node * a->width + a->places[a->order_metric]];
+		return hierarchy_totals(h, node)[a->places[a->order_metric]];
 	case ORDER_OPS:
 		return h->op_count(h->view, node);
 	default:
@@ -83,27 +86,23 @@ static int64_t sort_value(const struct hierarchy *h, uint32_t node)
 	}
 }
 
-/* Sorts the children of one shown node. */
-static void sort_children(struct shown *s, uint32_t shown)
+/* Fills in and sorts the keys of the children that were gathered. */
+static void sort_children(struct shown *s)
 {
 	struct hierarchy *h = s->h;
 	bool names = (s->a->order == ORDER_NAME && !h->rank) || s->a->has_root_name;
-	uint32_t *list = s->list + s->first[shown], count = s->first[shown + 1] - s->first[shown];
 
-	if (count < 2 || s->a->order == ORDER_NONE)
+	if (s->key_count < 2 || s->a->order == ORDER_NONE)
 		return;
 	if (s->a->order == ORDER_NAME && h->by_name && !s->lifted && !s->a->has_root_name)
 		return;
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t node = s->node[list[i]];
+	for (size_t i = 0; i < s->key_count; i++) {
+		uint32_t node = s->lifted ? s->node[s->keys[i].row] : s->keys[i].row;
 
-		s->keys[i] = (struct sort_key){ .row = list[i], .value = sort_value(h, node) };
-		if (names)
-			s->keys[i].name = h->name(h->view, node);
+		s->keys[i].value = sort_value(h, node);
+		s->keys[i].name = names ? h->name(h->view, node) : STR("");
 	}
-	display_sort(s->a, s->keys, count);
-	for (uint32_t i = 0; i < count; i++)
-		list[i] = s->keys[i].row;
+	display_sort(s->a, s->keys, s->key_count);
 }
 
 /* ---- walking ---- */
@@ -163,54 +162,60 @@ static bool visible(struct shown *s, uint32_t node)
 	struct hierarchy *h = s->h;
 	struct account *a = s->a;
 
-	if (a->test_count && !display_reaches(a, hierarchy_own(h, node),
-					      h->totals + (size_t)node * a->width))
+	if (a->test_count &&
+	    !display_reaches(a, hierarchy_own(h, node), hierarchy_totals(h, node)))
 		return false;
 	return (a->show.everything && !a->hide.regex) || display_named(a, h->name(h->view, node));
 }
 
-/* Shows the node or not, and remembers for its depth what is above its children. Returns whether to
- * go on below it. */
-static bool visit(struct shown *s, uint32_t node, uint32_t depth, uint32_t max_depth)
+/* First walk: decides what is shown and below which nodes to look. */
+static bool decide(struct shown *s, uint32_t node, uint32_t depth)
 {
 	struct hierarchy *h = s->h;
+	uint32_t parent = hierarchy_link(h, node)->parent;
 	bool trimmed = s->a->trim.regex && regex_match(&s->a->trim, h->name(h->view, node));
 
-	s->above[depth] = s->above[depth - 1];
 	if (trimmed && s->a->tree->kind == TREE_CODE)
-		return false;
+		return true;
 	if (visible(s, node)) {
-		s->node[s->count] = node;
-		s->parent[s->count] = s->above[depth - 1];
-		s->above[depth] = s->count++;
-	} else {
-		s->lifted = true;
+		h->flags[node] |= NODE_SHOWN;
+		s->count++;
+		s->lifted |= !(h->flags[parent] & NODE_SHOWN);
 	}
-	return !trimmed && depth < max_depth;
+	if (!trimmed && (int64_t)depth < s->a->options->max_depth)
+		h->flags[node] |= NODE_OPEN;
+	return true;
 }
 
-static bool room_for_depth(struct shown *s, uint32_t depth)
+/* Second walk, with lifted nodes: lists what is shown. */
+static bool list_node(struct shown *s, uint32_t node, uint32_t depth)
 {
 	void *grown = s->above;
 
 	if (!mem_grow(s->a->mem, &grown, &s->above_cap, (size_t)depth + 1, sizeof(*s->above)))
 		return false;
 	s->above = grown;
+	s->above[depth] = s->above[depth - 1];
+	if (!(s->h->flags[node] & NODE_SHOWN))
+		return true;
+	s->node[s->count] = node;
+	s->parent[s->count] = s->above[depth - 1];
+	s->above[depth] = s->count++;
 	return true;
 }
 
-/* Walks one top-level node and what is below it. The root has depth 1. */
-static ow_status walk(struct shown *s, uint32_t top, uint32_t max_depth)
+/* Visits one top-level node and what is open below it. The root has depth 1. */
+static bool walk(struct shown *s, uint32_t node, bool (*visit)(struct shown *, uint32_t, uint32_t))
 {
 	struct hierarchy *h = s->h;
-	uint32_t node = top, depth = 2;
+	uint32_t depth = 2;
 
 	for (;;) {
 		uint32_t next = 0;
 
-		if (!room_for_depth(s, depth))
-			return error_no_memory(s->a->err);
-		if (visit(s, node, depth, max_depth))
+		if (!visit(s, node, depth))
+			return false;
+		if (h->flags[node] & NODE_OPEN)
 			next = first_kept(h, node);
 		depth += next != 0;
 		while (!next && depth > 2) {
@@ -221,51 +226,95 @@ static ow_status walk(struct shown *s, uint32_t top, uint32_t max_depth)
 			depth--;
 		}
 		if (!next)
-			return OW_OK;
+			return true;
 		node = next;
 	}
 }
 
-static ow_status choose(struct shown *s)
+static ow_status walk_all(struct shown *s, bool (*visit)(struct shown *, uint32_t, uint32_t))
 {
-	struct account *a = s->a;
 	struct hierarchy *h = s->h;
-	int32_t max_depth = a->options->max_depth;
+	bool ok = true;
 
-	s->node = arena_push_aligned(&a->scratch, (size_t)h->count * sizeof(uint32_t), 4);
-	s->parent = arena_push_aligned(&a->scratch, (size_t)h->count * sizeof(uint32_t), 4);
-	if (!s->node || !s->parent || !room_for_depth(s, 2))
-		return error_no_memory(a->err);
-	s->node[0] = s->parent[0] = 0;
-	s->count = 1;
-	s->above[1] = 0;
-	if (max_depth < 2 || regex_match(&a->trim, ROOT_NAME))
+	s->count = 1; /* the root */
+	if (s->a->options->max_depth < 2 || regex_match(&s->a->trim, ROOT_NAME))
 		return OW_OK;
-	for (uint32_t i = 0; i < s->top_count; i++)
-		OW_TRY(walk(s, s->tops[i], (uint32_t)max_depth));
-	if (s->tops)
-		return OW_OK;
-	for (uint32_t top = first_kept(h, 0); top; top = next_kept(h, top))
-		OW_TRY(walk(s, top, (uint32_t)max_depth));
+	for (uint32_t i = 0; ok && i < s->top_count; i++)
+		ok = walk(s, s->tops[i], visit);
+	for (uint32_t top = s->tops ? 0 : first_kept(h, 0); ok && top; top = next_kept(h, top))
+		ok = walk(s, top, visit);
+	return ok ? OW_OK : error_no_memory(s->a->err);
+}
+
+/* ---- lifted nodes ---- */
+
+static ow_status list_shown(struct shown *s)
+{
+	struct arena *arena = &s->a->scratch;
+	size_t size = (size_t)s->count * sizeof(uint32_t);
+	void *above = NULL;
+
+	s->node = arena_push_aligned(arena, size, 4);
+	s->parent = arena_push_aligned(arena, size, 4);
+	if (!s->node || !s->parent ||
+	    !mem_grow(s->a->mem, &above, &s->above_cap, 2, sizeof(*s->above)))
+		return error_no_memory(s->a->err);
+	s->above = above;
+	s->node[0] = s->parent[0] = s->above[1] = 0;
+	return walk_all(s, list_node);
+}
+
+/* Lists the children of each listed node. */
+static ow_status list_children(struct shown *s)
+{
+	struct arena *arena = &s->a->scratch;
+
+	s->first = ARENA_ARRAY(arena, uint32_t, (size_t)s->count + 2);
+	s->list = arena_push_aligned(arena, (size_t)s->count * sizeof(uint32_t), 4);
+	if (!s->first || !s->list)
+		return error_no_memory(s->a->err);
+	for (uint32_t i = 1; i < s->count; i++)
+		s->first[s->parent[i] + 2]++;
+	for (uint32_t i = 2; i <= s->count; i++)
+		s->first[i] += s->first[i - 1];
+	for (uint32_t i = 1; i < s->count; i++)
+		s->list[s->first[s->parent[i] + 1]++] = i;
 	return OW_OK;
 }
 
-/* account_displayed_op_only: totals of what is shown. The root counts as a definition in the graph. */
+/* ---- account_displayed_op_only ---- */
+
+static void total_own(struct shown *s, uint32_t node)
+{
+	struct hierarchy *h = s->h;
+	uint32_t width = s->a->width;
+
+	if (h->flags[node] & NODE_ACCOUNTED)
+		memcpy(hierarchy_totals(h, node), hierarchy_own(h, node),
+		       width * sizeof(*h->totals));
+	else
+		memset(hierarchy_totals(h, node), 0, width * sizeof(*h->totals));
+}
+
+/* Totals of what is shown. The root counts as a definition in the graph. */
 static void total_shown(struct shown *s)
 {
 	struct hierarchy *h = s->h;
 	uint32_t width = s->a->width;
 
-	for (uint32_t i = 0; i < s->count; i++) {
-		int64_t *total = h->totals + (size_t)s->node[i] * width;
-
-		memset(total, 0, width * sizeof(*total));
-		if (h->flags[s->node[i]] & NODE_ACCOUNTED)
-			row_add(total, hierarchy_own(h, s->node[i]), width);
-	}
-	for (uint32_t i = s->count; i-- > 1;)
-		row_add(h->totals + (size_t)s->node[s->parent[i]] * width,
-			h->totals + (size_t)s->node[i] * width, width);
+	total_own(s, 0);
+	for (uint32_t i = 1; i < h->count; i++)
+		if (h->flags[i] & NODE_SHOWN)
+			total_own(s, i);
+	if (s->lifted)
+		for (uint32_t i = s->count; i-- > 1;)
+			row_add(hierarchy_totals(h, s->node[s->parent[i]]),
+				hierarchy_totals(h, s->node[i]), width);
+	else
+		for (uint32_t i = h->count; i-- > 1;)
+			if (h->flags[i] & NODE_SHOWN)
+				row_add(hierarchy_totals(h, hierarchy_link(h, i)->parent),
+					hierarchy_totals(h, i), width);
 	if (s->a->tree->kind == TREE_GRAPH &&
 	    s->a->plan.mask & METRIC_BIT(METRIC_DEFINITION_COUNT))
 		h->totals[s->a->places[METRIC_DEFINITION_COUNT]]++;
@@ -273,94 +322,146 @@ static void total_shown(struct shown *s)
 
 /* ---- the tree ---- */
 
-static ow_status group_children(struct shown *s)
+static bool add_key(struct shown *s, uint32_t row)
 {
-	struct arena *arena = &s->a->scratch;
-	uint32_t longest = 0;
+	void *grown = s->keys;
 
-	s->first = ARENA_ARRAY(arena, uint32_t, (size_t)s->count + 2);
-	s->list = arena_push_aligned(arena, (size_t)s->count * sizeof(uint32_t), 4);
-	if (!s->first || !s->list)
-		return error_no_memory(s->a->err);
-	for (uint32_t i = 1; i < s->count; i++) {
-		uint32_t count = ++s->first[s->parent[i] + 2];
-
-		longest = MAX(longest, count);
-	}
-	for (uint32_t i = 2; i <= s->count; i++)
-		s->first[i] += s->first[i - 1];
-	for (uint32_t i = 1; i < s->count; i++)
-		s->list[s->first[s->parent[i] + 1]++] = i;
-	s->key_count = longest;
-	s->keys = mem_alloc(s->a->mem, s->key_count * sizeof(*s->keys));
-	return s->keys ? OW_OK : error_no_memory(s->a->err);
+	if (!mem_grow(s->a->mem, &grown, &s->key_cap, s->key_count + 1, sizeof(*s->keys)))
+		return false;
+	s->keys = grown;
+	s->keys[s->key_count++].row = row;
+	return true;
 }
 
-static void fill_node(struct shown *s, uint32_t shown, uint32_t place)
+/* The shown children of a node: numbers in the list when nodes are lifted, in the hierarchy if not. */
+static bool gather_children(struct shown *s, uint32_t id)
+{
+	struct hierarchy *h = s->h;
+	bool ok = true;
+
+	s->key_count = 0;
+	if (s->lifted) {
+		for (uint32_t i = s->first[id]; ok && i < s->first[id + 1]; i++)
+			ok = add_key(s, s->list[i]);
+		return ok;
+	}
+	for (uint32_t i = hierarchy_link(h, id)->first; ok && i; i = hierarchy_link(h, i)->next)
+		if (h->flags[i] & NODE_SHOWN)
+			ok = add_key(s, i);
+	return ok;
+}
+
+/* Puts a node into the tree; total_row is its number in the hierarchy until it is filled in. */
+static void place_node(struct shown *s, uint32_t id, uint32_t parent)
+{
+	struct tree *tree = s->a->tree;
+	uint32_t place = tree->node_count++;
+	struct tree_node *to = &tree->nodes[place];
+
+	to->total_row = s->lifted ? s->node[id] : id;
+	to->parent = parent;
+	if (!place)
+		return;
+	to->depth = tree->nodes[parent].depth + 1;
+	tree->nodes[parent].child_count++;
+}
+
+/* All nodes, one after the other and independently: most of the time goes into fetching memory, and so
+ * the processor can fetch for several at once. */
+static void fill_nodes(struct shown *s)
 {
 	struct hierarchy *h = s->h;
 	struct tree *tree = s->a->tree;
-	struct tree_node *to = &tree->nodes[place];
-	uint32_t node = s->node[shown];
 
-	to->parent = s->parent[shown];
-	if (place) {
-		to->depth = tree->nodes[to->parent].depth + 1;
-		tree->nodes[to->parent].child_count++;
+	for (uint32_t i = 1; i < tree->node_count; i++) {
+		struct tree_node *to = &tree->nodes[i];
+		uint32_t node = to->total_row;
+
+		to->name = h->name(h->view, node);
+		to->accounted = h->flags[node] & NODE_ACCOUNTED;
+		to->own_row = h->own_row(h->view, node);
+		to->total_row = h->total_row ? h->total_row[node] : node;
+		h->fill(h->view, node, to);
 	}
-	to->total_row = node;
-	if (!node) {
-		to->name = ROOT_NAME;
-		return;
-	}
-	to->name = h->name(h->view, node);
-	to->accounted = h->flags[node] & NODE_ACCOUNTED;
-	to->own_row = h->own_row(h->view, node);
-	h->fill(h->view, node, to);
+	tree->nodes[0].name = ROOT_NAME;
+	tree->nodes[0].total_row = h->total_row ? h->total_row[0] : 0;
+}
+
+/* A node still to be put into the tree. */
+struct waiting {
+	uint32_t id;
+	uint32_t parent; /* place in the tree */
+};
+
+struct stack {
+	struct waiting *items;
+	size_t count, cap;
+};
+
+/* Children go onto the stack last to first. */
+static bool push_children(struct shown *s, struct stack *stack, uint32_t place)
+{
+	void *grown = stack->items;
+
+	if (!mem_grow(s->a->mem, &grown, &stack->cap, stack->count + s->key_count,
+		      sizeof(*stack->items)))
+		return false;
+	stack->items = grown;
+	for (size_t i = s->key_count; i-- > 0;)
+		stack->items[stack->count++] = (struct waiting){ s->keys[i].row, place };
+	return true;
 }
 
 /* Pre-order with an explicit stack. Children are sorted when their parent is reached, so that a limit
- * saves the rest. The list of parents is reused for their places in the tree. */
+ * saves the rest. */
 static ow_status emit(struct shown *s)
 {
 	struct tree *tree = s->a->tree;
 	uint32_t rows = tree->limit ? MIN(tree->limit, s->count) : s->count;
-	uint32_t *stack = arena_push_aligned(&s->a->scratch, (size_t)s->count * sizeof(*stack), 4);
-	uint32_t top = 0;
+	struct stack stack = { 0 };
+	bool ok;
 
-	if (!stack)
-		return error_no_memory(s->a->err);
 	OW_TRY(tree_reserve(tree, rows, false, s->a->err));
-	stack[top++] = 0;
-	while (top && tree->node_count < rows) {
-		uint32_t shown = stack[--top], place = tree->node_count++;
+	s->key_count = 0;
+	ok = add_key(s, 0) && push_children(s, &stack, 0);
+	while (ok && stack.count && tree->node_count < rows) {
+		struct waiting next = stack.items[--stack.count];
 
-		fill_node(s, shown, place);
-		sort_children(s, shown);
-		for (uint32_t i = s->first[shown + 1]; i-- > s->first[shown];) {
-			s->parent[s->list[i]] = place;
-			stack[top++] = s->list[i];
-		}
+		place_node(s, next.id, next.parent);
+		ok = gather_children(s, next.id);
+		if (!ok)
+			break;
+		sort_children(s);
+		ok = push_children(s, &stack, tree->node_count - 1);
 	}
-	return OW_OK;
+	fill_nodes(s);
+	mem_free(s->a->mem, stack.items, stack.cap * sizeof(*stack.items));
+	return ok ? OW_OK : error_no_memory(s->a->err);
+}
+
+static ow_status show(struct shown *s)
+{
+	struct account *a = s->a;
+
+	if (!a->start.everything)
+		OW_TRY(find_tops(s));
+	s->h->flags[0] |= NODE_SHOWN;
+	OW_TRY(walk_all(s, decide));
+	if (s->lifted) {
+		OW_TRY(list_shown(s));
+		OW_TRY(list_children(s));
+	}
+	if (a->options->account_displayed_op_only && a->tree->kind != TREE_CODE)
+		total_shown(s);
+	return emit(s);
 }
 
 ow_status display_hierarchy(struct hierarchy *h)
 {
 	struct shown s = { .h = h, .a = h->a };
-	ow_status status = OW_OK;
+	ow_status status = show(&s);
 
-	if (!s.a->start.everything)
-		status = find_tops(&s);
-	if (status == OW_OK)
-		status = choose(&s);
 	mem_free(s.a->mem, s.above, s.above_cap * sizeof(*s.above));
-	OW_TRY(status);
-	if (s.a->options->account_displayed_op_only && s.a->tree->kind != TREE_CODE)
-		total_shown(&s);
-	status = group_children(&s);
-	if (status == OW_OK)
-		status = emit(&s);
-	mem_free(s.a->mem, s.keys, s.key_count * sizeof(*s.keys));
+	mem_free(s.a->mem, s.keys, s.key_cap * sizeof(*s.keys));
 	return status;
 }

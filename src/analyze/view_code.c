@@ -27,9 +27,9 @@ struct lines {
 	uint32_t *frame_label[2]; /* frame → label; plain, gradient */
 	uint32_t *label_rank;
 
-	struct code_node *nodes; /* the lines */
+	/* the lines; op_first is, until ops are listed, the least rank of the ops that pass a line */
+	struct code_node *nodes;
 	uint32_t count, cap;
-	uint32_t *first; /* line → least rank of the ops that pass it; later: own_row */
 	uint8_t *children; /* line → how many, up to FEW + 1 */
 	struct map many;   /* (parent, label) → line, where there are more than FEW */
 
@@ -191,9 +191,9 @@ static uint32_t add_child(struct lines *l, uint32_t parent, uint32_t label, bool
 	l->nodes[id] = (struct code_node){ .parent = parent,
 					   .next_sibling = l->nodes[parent].first_child,
 					   .label = label & LABEL_MAX,
-					   .gradient = gradient };
+					   .gradient = gradient,
+					   .op_first = NONE };
 	l->nodes[parent].first_child = id;
-	l->first[id] = NONE;
 	l->children[id] = 0;
 	if (l->children[parent] < FEW) {
 		l->children[parent]++;
@@ -228,14 +228,12 @@ static bool room_for_lines(struct lines *l, uint32_t more)
 	size_t cap = (size_t)l->count + more;
 	struct code_node *nodes =
 		arena_push_aligned(&l->a->tree->arena, cap * sizeof(*nodes), 16);
-	uint32_t *first = arena_push_aligned(scratch, cap * sizeof(*first), 4);
 	uint8_t *children = arena_push_aligned(scratch, cap, 1);
 
-	if (!nodes || !first || !children || cap >= NONE)
+	if (!nodes || !children || cap >= NONE)
 		return false;
 	if (l->count) {
 		memcpy(nodes, l->nodes, l->count * sizeof(*nodes));
-		memcpy(first, l->first, l->count * sizeof(*first));
 		memcpy(children, l->children, l->count);
 	} else {
 		nodes[0] = (struct code_node){ 0 };
@@ -243,7 +241,6 @@ static bool room_for_lines(struct lines *l, uint32_t more)
 		l->count = 1;
 	}
 	l->nodes = nodes;
-	l->first = first;
 	l->children = children;
 	l->cap = (uint32_t)cap;
 	return true;
@@ -270,8 +267,8 @@ static ow_status add_lines(struct lines *l, bool gradient)
 		if (!line)
 			return no_memory(l);
 		l->stack_line[i] = line;
-		if (l->least[i] < l->first[line]) {
-			l->first[line] = l->least[i];
+		if (l->least[i] < l->nodes[line].op_first) {
+			l->nodes[line].op_first = l->least[i];
 			l->nodes[line].frame.v = frame;
 		}
 	}
@@ -326,7 +323,7 @@ static ow_status order_children(struct lines *l)
 				return no_memory(l);
 			}
 			keys = grown;
-			keys[count++] = (uint64_t)l->first[child] << 32 | child;
+			keys[count++] = (uint64_t)l->nodes[child].op_first << 32 | child;
 		}
 		relink(l, i, keys, count);
 	}
@@ -458,9 +455,12 @@ static uint32_t line_rank(const void *view, uint32_t line)
 	return l->label_rank[l->nodes[line].label];
 }
 
+/* A line's own values are in the row of its first op. */
 static uint32_t line_own_row(const void *view, uint32_t line)
 {
-	return ((const struct lines *)view)->first[line];
+	const struct code_node *node = &((const struct lines *)view)->nodes[line];
+
+	return node->op_count ? node->op_first + 1 : 0;
 }
 
 static uint32_t line_op_count(const void *view, uint32_t line)
@@ -477,9 +477,11 @@ static void line_fill(const void *view, uint32_t line, struct tree_node *to)
 	to->op_count = node->op_count;
 }
 
-/* Counts the accounted ops of each line, and forgets the others. */
-static void count_ops(struct lines *l)
+/* Counts the accounted ops of each line, and forgets the others; returns their number. */
+static uint32_t count_ops(struct lines *l)
 {
+	uint32_t count = 0;
+
 	for (uint32_t op = 1; op < l->m->op.count; op++) {
 		if (!l->line_of[op])
 			continue;
@@ -487,18 +489,18 @@ static void count_ops(struct lines *l)
 			l->nodes[l->line_of[op]].op_count++;
 		else
 			l->line_of[op] = 0;
+		count += l->line_of[op] != 0;
 	}
+	return count;
 }
 
 /* Own values of lines with ops; they are few among all lines. */
-static ow_status add_up(struct lines *l)
+static ow_status add_up(struct lines *l, uint32_t ops)
 {
 	struct account *a = l->a;
 	int64_t row[METRIC_COUNT];
-	uint32_t rows = 1;
+	size_t rows = (size_t)ops + 1;
 
-	for (uint32_t i = 0; i < l->count; i++)
-		l->first[i] = l->nodes[i].op_count ? rows++ : 0;
 	a->tree->own_rows = arena_push_array(&a->tree->arena, rows, a->width * sizeof(int64_t));
 	if (!a->tree->own_rows)
 		return no_memory(l);
@@ -506,14 +508,14 @@ static ow_status add_up(struct lines *l)
 		if (!l->line_of[op])
 			continue;
 		account_eval(a, (op_id){ op }, row);
-		row_add(a->tree->own_rows + (size_t)l->first[l->line_of[op]] * a->width, row,
-			a->width);
+		row_add(a->tree->own_rows + (size_t)line_own_row(l, l->line_of[op]) * a->width,
+			row, a->width);
 	}
 	return OW_OK;
 }
 
 /* Lists the accounted ops of each line, by name. */
-static ow_status list_ops(struct lines *l)
+static ow_status list_ops(struct lines *l, uint32_t ops)
 {
 	struct tree *tree = l->a->tree;
 	uint32_t first = 0;
@@ -523,7 +525,7 @@ static ow_status list_ops(struct lines *l)
 		first += l->nodes[i].op_count;
 		l->nodes[i].op_count = 0;
 	}
-	tree->code_ops = arena_push_aligned(&tree->arena, (size_t)first * sizeof(op_id), 4);
+	tree->code_ops = arena_push_aligned(&tree->arena, (size_t)ops * sizeof(op_id), 4);
 	if (!tree->code_ops)
 		return no_memory(l);
 	for (uint32_t i = 0; i < l->m->op.count - 1; i++) {
@@ -546,17 +548,27 @@ static ow_status account_and_display(struct lines *l)
 			       .name = line_name,  .link_stride = sizeof(*l->nodes),
 			       .rank = line_rank,  .op_count = line_op_count,
 			       .own_row = line_own_row, .fill = line_fill };
+	size_t rows = 1, size = (size_t)l->count * sizeof(uint32_t);
+	uint32_t ops = count_ops(l), *total_row;
 
-	count_ops(l);
-	OW_TRY(add_up(l));
-	OW_TRY(list_ops(l));
+	OW_TRY(list_ops(l, ops));
+	OW_TRY(add_up(l, ops));
 	h.flags = ARENA_ARRAY(&a->scratch, uint8_t, l->count);
 	if (!h.flags)
 		return no_memory(l);
-	for (uint32_t i = 1; i < h.count; i++)
-		if (a->types.everything || l->nodes[i].op_count)
+	for (uint32_t i = 0; i < h.count; i++) {
+		if (i && (a->types.everything || l->nodes[i].op_count))
 			h.flags[i] = NODE_ACCOUNTED;
-	OW_TRY(hierarchy_total(&h));
+		rows += l->nodes[i].op_count ? 1 : 0;
+		rows += l->children[i] > 1 ? 1 : 0;
+	}
+	/* the ranks of stacks are not needed any more; their memory is */
+	total_row = l->count <= l->m->stack.count ? l->least :
+						    arena_push_aligned(&a->scratch, size, 4);
+	if (!total_row)
+		return no_memory(l);
+	memset(total_row, 0, size);
+	OW_TRY(hierarchy_total_shared(&h, total_row, rows));
 	return display_hierarchy(&h);
 }
 

@@ -6,11 +6,12 @@
  */
 #include "analyze/display.h"
 
-/* A name is the first `len` bytes of the name of op `via`; the whole of it means that node is the op. */
+/* The name of a pseudo scope is the beginning of the name of an op in it. */
 struct scope_node {
 	struct node_link link;
 	uint32_t last, previous; /* last child, sibling before */
-	uint32_t via, len;
+	uint32_t op;		 /* 0 for a pseudo scope */
+	struct str name;
 };
 
 struct scopes {
@@ -22,43 +23,29 @@ struct scopes {
 	struct str name; /* of that op */
 };
 
-static struct str op_name(const struct model *m, uint32_t op)
-{
-	return model_str(m, m->op.name[op]);
-}
-
 static struct str node_name(const void *view, uint32_t node)
 {
-	const struct scopes *s = view;
-
-	return str_first(op_name(s->a->m, s->nodes[node].via), s->nodes[node].len);
+	return ((const struct scopes *)view)->nodes[node].name;
 }
 
-/* The op of a node, 0 for a pseudo scope. */
-static uint32_t node_op(const struct scopes *s, uint32_t node)
-{
-	const struct scope_node *n = &s->nodes[node];
-
-	return n->via && n->len == op_name(s->a->m, n->via).len ? n->via : 0;
-}
-
-/* Rows are those of the ops; one more is for pseudo scopes. */
+/* Rows are those of the ops; one more is for pseudo scopes, which have a definition only. */
 static uint32_t node_own_row(const void *view, uint32_t node)
 {
 	const struct scopes *s = view;
-	uint32_t op = node_op(s, node);
+	uint32_t op = s->nodes[node].op;
 
 	return op ? op : s->a->m->op.count;
 }
 
 static void node_fill(const void *view, uint32_t node, struct tree_node *to)
 {
-	to->op.v = node_op(view, node);
+	to->op.v = ((const struct scopes *)view)->nodes[node].op;
 }
 
 /* ---- building ---- */
 
-static uint32_t add_node(struct scopes *s, uint32_t parent, uint32_t after, uint32_t via, uint32_t len)
+static uint32_t add_node(struct scopes *s, uint32_t parent, uint32_t after, uint32_t op,
+			 struct str name)
 {
 	void *grown = s->nodes;
 	struct scope_node *n;
@@ -69,7 +56,7 @@ static uint32_t add_node(struct scopes *s, uint32_t parent, uint32_t after, uint
 		return 0;
 	s->nodes = grown;
 	n = &s->nodes[s->count++];
-	*n = (struct scope_node){ .link.parent = parent, .via = via, .len = len, .previous = after };
+	*n = (struct scope_node){ .link.parent = parent, .previous = after, .op = op, .name = name };
 	if (!id)
 		return 0;
 	n->link.next = after ? s->nodes[after].link.next : s->nodes[parent].link.first;
@@ -78,15 +65,14 @@ static uint32_t add_node(struct scopes *s, uint32_t parent, uint32_t after, uint
 	return id;
 }
 
-/* The child of `parent` whose name is the first `len` bytes of op's, made if need be; 0 without
- * memory. Siblings are in order; those that sort after it here start with its name. */
-static uint32_t find_child(struct scopes *s, uint32_t parent, uint32_t op, uint32_t len)
+/* The child of `parent` with that name, made if need be; 0 without memory. Siblings are in order; those
+ * that sort after it here start with its name. */
+static uint32_t find_child(struct scopes *s, uint32_t parent, uint32_t op, struct str name)
 {
-	struct str name = str_first(op_name(s->a->m, op), len);
 	uint32_t at = s->nodes[parent].last;
 
 	while (at) {
-		int order = str_cmp(node_name(s, at), name);
+		int order = str_cmp(s->nodes[at].name, name);
 
 		if (order == 0)
 			return at;
@@ -94,7 +80,7 @@ static uint32_t find_child(struct scopes *s, uint32_t parent, uint32_t op, uint3
 			break;
 		at = s->nodes[at].previous;
 	}
-	return add_node(s, parent, at, op, len);
+	return add_node(s, parent, at, op, name);
 }
 
 static size_t common_prefix(struct str a, struct str b)
@@ -114,7 +100,7 @@ static void leave_scopes(struct scopes *s, struct str name)
 	size_t common = common_prefix(s->name, name);
 
 	for (; s->depth > 1; s->depth--) {
-		uint32_t len = s->nodes[s->path[s->depth - 1]].len;
+		size_t len = s->nodes[s->path[s->depth - 1]].name.len;
 
 		if (len <= common && len < name.len && name.ptr[len] == '/')
 			return;
@@ -134,16 +120,17 @@ static bool push_path(struct scopes *s, uint32_t node)
 
 static bool add_op(struct scopes *s, uint32_t op)
 {
-	struct str name = op_name(s->a->m, op);
+	struct str name = model_str(s->a->m, s->a->m->op.name[op]);
 	size_t begin;
 
 	leave_scopes(s, name);
-	begin = s->depth > 1 ? s->nodes[s->path[s->depth - 1]].len + 1u : 0;
+	begin = s->depth > 1 ? s->nodes[s->path[s->depth - 1]].name.len + 1 : 0;
 	s->name = name;
 	for (;;) {
 		size_t slash = str_find_char(str_skip(name, begin), '/');
 		size_t len = slash == STR_NONE ? name.len : begin + slash;
-		uint32_t node = find_child(s, s->path[s->depth - 1], op, (uint32_t)len);
+		uint32_t node = find_child(s, s->path[s->depth - 1], slash == STR_NONE ? op : 0,
+					   str_first(name, len));
 
 		if (!node || !push_path(s, node))
 			return false;
@@ -153,12 +140,23 @@ static bool add_op(struct scopes *s, uint32_t op)
 	}
 }
 
+/* Names lie all over the memory: what comes soon is fetched in three steps. */
+static void fetch_ahead(const struct model *m, const op_id *ops, uint32_t at, uint32_t count)
+{
+	if (at + 24 < count)
+		__builtin_prefetch(&m->op.name[ops[at + 24].v]);
+	if (at + 16 < count)
+		__builtin_prefetch(&m->strings.text[m->op.name[ops[at + 16].v].v]);
+	if (at + 8 < count)
+		__builtin_prefetch(model_str(m, m->op.name[ops[at + 8].v]).ptr);
+}
+
 static ow_status build(struct scopes *s)
 {
 	struct model *m = s->a->m;
 	const op_id *ops;
 
-	add_node(s, 0, 0, 0, 0);
+	add_node(s, 0, 0, 0, STR(""));
 	if (!s->count || !push_path(s, 0))
 		return error_no_memory(s->a->err);
 	if (m->op.count <= 1)
@@ -166,9 +164,11 @@ static ow_status build(struct scopes *s)
 	ops = model_ops_by_name(m, s->a->err);
 	if (!ops)
 		return OW_E_NO_MEMORY;
-	for (uint32_t i = 0; i < m->op.count - 1; i++)
+	for (uint32_t i = 0; i < m->op.count - 1; i++) {
+		fetch_ahead(m, ops, i, m->op.count - 1);
 		if (!add_op(s, ops[i].v))
 			return error_no_memory(s->a->err);
+	}
 	return OW_OK;
 }
 
@@ -188,7 +188,7 @@ static ow_status make_hierarchy(struct scopes *s, struct hierarchy *h)
 		a->tree->own_rows[(size_t)a->m->op.count * a->width +
 				  a->places[METRIC_DEFINITION_COUNT]] = 1;
 	for (uint32_t i = 0; i < h->count; i++) {
-		uint32_t op = node_op(s, i);
+		uint32_t op = s->nodes[i].op;
 		bool accounted = op ? account_op(a, (op_id){ op }) : pseudo;
 
 		h->flags[i] = i && accounted ? NODE_ACCOUNTED : 0;

@@ -151,15 +151,23 @@ static void add_number(struct text *t, enum field_kind kind, int64_t value)
 	buf_add(&t->line, number, put_number(number, kind, value));
 }
 
-/* own/total, with -- for what is not accounted */
+/* own/total, with -- for what is not accounted; straight into the line, as there are millions. */
 static void add_pair(struct text *t, enum field_kind kind, bool accounted, int64_t own, int64_t total)
 {
-	if (accounted)
-		add_number(t, kind, own);
-	else
-		buf_add(&t->line, "--", 2);
-	buf_add_char(&t->line, '/');
-	add_number(t, kind, total);
+	char *to, *begin;
+
+	if (!buf_reserve(&t->line, 2 * TFPROF_NUMBER_BYTES + 1))
+		return;
+	begin = to = t->line.ptr + t->line.len;
+	if (accounted) {
+		to += put_number(to, kind, own);
+	} else {
+		*to++ = '-';
+		*to++ = '-';
+	}
+	*to++ = '/';
+	to += put_number(to, kind, total);
+	t->line.len += (size_t)(to - begin);
 }
 
 /* ---- scope, graph, code ---- */
@@ -449,6 +457,8 @@ static void write_rows(struct text *t)
 	for (uint32_t i = op; i < tree->node_count; i++) {
 		if (t->w.status != OW_OK || t->line.failed)
 			return;
+		if (i + 8 < tree->node_count) /* names lie all over the memory */
+			__builtin_prefetch(tree->nodes[i + 8].name.ptr);
 		if (op)
 			write_op(t, &tree->nodes[i]);
 		else

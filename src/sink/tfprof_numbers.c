@@ -9,6 +9,10 @@ static size_t put_int(char *to, int64_t value)
 	size_t at = sizeof(digits);
 	uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 
+	if (value >= 0 && value < 10) {
+		*to = (char)('0' + value);
+		return 1;
+	}
 	do
 		digits[--at] = (char)('0' + rest % 10);
 	while (rest /= 10);
