@@ -41,42 +41,78 @@ static uint32_t *counting_order(struct builder *b, const uint32_t *key, uint32_t
 	return order;
 }
 
+/* A column that was sorted away is where the next one of its width is sorted to: fresh memory costs
+ * more than the sorting. */
+struct spares {
+	void *narrow, *wide; /* of four and eight bytes */
+};
+
+static void **spare_of(struct spares *spares, size_t size)
+{
+	return size == 8 ? &spares->wide : size == 4 ? &spares->narrow : NULL;
+}
+
+static void sort_column(void *to, const void *from, size_t size, const uint32_t *order,
+			uint32_t count)
+{
+	switch (size) {
+	case 8:
+		for (uint32_t i = 0; i < count; i++)
+			((uint64_t *)to)[i] = ((const uint64_t *)from)[order[i]];
+		break;
+	case 4:
+		for (uint32_t i = 0; i < count; i++)
+			((uint32_t *)to)[i] = ((const uint32_t *)from)[order[i]];
+		break;
+	default:
+		for (uint32_t i = 0; i < count; i++)
+			memcpy((char *)to + i * size, (const char *)from + order[i] * size, size);
+	}
+}
+
+static ow_status permute_column(struct builder *b, const struct column_info *info, void **column,
+				const uint32_t *order, uint32_t count, uint32_t cap,
+				struct spares *spares)
+{
+	void **spare = spare_of(spares, info->size), *sorted = spare ? *spare : NULL;
+
+	if (spare)
+		*spare = NULL;
+	if (!sorted)
+		sorted = mem_alloc(b->m->mem, (size_t)cap * info->size);
+	if (!sorted)
+		return builder_fail(b, error_no_memory(b->err));
+	sort_column(sorted, *column, info->size, order, count);
+	if (info->need == NEED_RARE) /* must read as zero where nobody writes */
+		memset((char *)sorted + (size_t)count * info->size, 0,
+		       (size_t)(cap - count) * info->size);
+	if (spare && !backing_has(b->m, *column))
+		*spare = *column;
+	else if (!backing_has(b->m, *column))
+		mem_free(b->m->mem, *column, (size_t)cap * info->size);
+	*column = sorted;
+	return OW_OK;
+}
+
 /* Moves the rows of a table into the given order, one column at a time. */
 ow_status builder_permute(struct builder *b, enum table_id table, const uint32_t *order)
 {
 	const struct table_info *info = &model_tables[table];
 	char *head = (char *)b->m + info->offset;
 	uint32_t count = ((uint32_t *)(void *)head)[0], cap = ((uint32_t *)(void *)head)[1];
+	struct spares spares = { 0 };
+	ow_status status = OW_OK;
 
-	for (uint32_t c = 0; c < info->column_count; c++) {
+	for (uint32_t c = 0; c < info->column_count && status == OW_OK; c++) {
 		void **column = (void **)(void *)(head + info->columns[c].offset);
-		size_t size = info->columns[c].size;
-		char *sorted;
 
-		if (!*column)
-			continue;
-		sorted = mem_alloc(b->m->mem, (size_t)cap * size);
-		if (!sorted)
-			return builder_fail(b, error_no_memory(b->err));
-		switch (size) {
-		case 8:
-			for (uint32_t i = 0; i < count; i++)
-				((uint64_t *)(void *)sorted)[i] = ((uint64_t *)*column)[order[i]];
-			break;
-		case 4:
-			for (uint32_t i = 0; i < count; i++)
-				((uint32_t *)(void *)sorted)[i] = ((uint32_t *)*column)[order[i]];
-			break;
-		default:
-			for (uint32_t i = 0; i < count; i++)
-				memcpy(sorted + i * size, (char *)*column + order[i] * size, size);
-		}
-		memset(sorted + count * size, 0, (size_t)(cap - count) * size);
-		if (!backing_has(b->m, *column))
-			mem_free(b->m->mem, *column, (size_t)cap * size);
-		*column = sorted;
+		if (*column)
+			status = permute_column(b, &info->columns[c], column, order, count, cap,
+						&spares);
 	}
-	return OW_OK;
+	mem_free(b->m->mem, spares.narrow, (size_t)cap * 4);
+	mem_free(b->m->mem, spares.wide, (size_t)cap * 8);
+	return status;
 }
 
 static bool is_sorted(const uint32_t *key, uint32_t count)
