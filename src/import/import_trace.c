@@ -175,7 +175,8 @@ static ow_status load_trace(struct import_ctx *ctx)
 
 const struct importer import_trace = {
 	.name = "trace",
-	.summary = "Chrome-trace JSON: TensorFlow timelines, PyTorch, ONNX Runtime, Chrome, any other",
+	.summary =
+		"Chrome-trace JSON: TensorFlow timelines, PyTorch, ONNX Runtime, Chrome, any other",
 	.extensions = ".json .json.gz .trace.json.gz .pt.trace.json",
 	.role = ROLE_TRACE,
 	.sniff = sniff_trace,

@@ -132,14 +132,16 @@ static uint32_t find_or_add(struct trace_tracks *t, struct mem *mem, const struc
 
 uint32_t trace_tracks_add(struct trace_tracks *t, struct mem *mem, const struct trace_track *key)
 {
-	uint64_t hash = map_hash_u64((uint64_t)key->pid.value, (uint64_t)key->tid.value + key->layer);
+	uint64_t hash =
+		map_hash_u64((uint64_t)key->pid.value, (uint64_t)key->tid.value + key->layer);
 	size_t slot = hash >> 55;
 	uint32_t found;
 
 	if (OW_UNLIKELY(key->pid.kind != ID_INT || key->tid.kind != ID_INT))
 		return find_or_add(t, mem, key, hash);
-	if (OW_LIKELY(t->cache[slot].pid == key->pid.value && t->cache[slot].tid == key->tid.value &&
-		      t->cache[slot].layer == key->layer && t->cache[slot].track))
+	if (OW_LIKELY(t->cache[slot].pid == key->pid.value &&
+		      t->cache[slot].tid == key->tid.value && t->cache[slot].layer == key->layer &&
+		      t->cache[slot].track))
 		return t->cache[slot].track;
 	found = find_or_add(t, mem, key, hash);
 	if (found != TRACE_FULL) {

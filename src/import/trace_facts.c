@@ -184,7 +184,8 @@ static bool add_flow(struct trace *t, struct flow_set *set, const struct trace_p
 	uint8_t end = p->ph == 's' ? 1 : 2;
 	void *list = set->list;
 
-	for (struct map_iter it = map_find(&set->map, hash); it.value; it = map_next(&set->map, it)) {
+	for (struct map_iter it = map_find(&set->map, hash); it.value;
+	     it = map_next(&set->map, it)) {
 		struct flow_entry *e = &set->list[it.value];
 
 		if (e->id != p->id || e->category != p->category || e->id_kind != p->id_kind)
@@ -278,7 +279,8 @@ static void note_faults(struct trace *t, const struct trace_faults *f)
 	     "stretches of the list of events that are no JSON; reading goes on at the next event");
 	note(t, NOTE_DROPPED, f->others, f->first_other, "elements of the list that are no events");
 	note(t, NOTE_DROPPED, y->no_ts, OW_NO_OFFSET, "events without a time, not used");
-	note(t, NOTE_DROPPED, f->labels, OW_NO_OFFSET, "counter values that are no numbers, not used");
+	note(t, NOTE_DROPPED, f->labels, OW_NO_OFFSET,
+	     "counter values that are no numbers, not used");
 	note(t, NOTE_REPAIRED, f->clamped, f->first_clamped,
 	     "times beyond what 64 bits of nanoseconds hold, cut to that");
 	note(t, NOTE_REPAIRED, f->negative, f->first_negative, "negative durations, taken as 0");
@@ -294,7 +296,8 @@ static void note_faults(struct trace *t, const struct trace_faults *f)
 	note(t, NOTE_INFO, t->flows_unmatched, OW_NO_OFFSET,
 	     "flow ids with only one end in the file");
 	if (t->documents > 1)
-		note(t, NOTE_INFO, t->documents, OW_NO_OFFSET, "documents in this file, read as one");
+		note(t, NOTE_INFO, t->documents, OW_NO_OFFSET,
+		     "documents in this file, read as one");
 }
 
 static void ledger(struct trace *t, const struct trace_faults *f)

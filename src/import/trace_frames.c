@@ -52,16 +52,17 @@ static struct trace_frame *find_frame(struct trace *t, struct trace_id id)
 {
 	for (struct map_iter it = map_find(&t->frame_map, hash_frame(id)); it.value;
 	     it = map_next(&t->frame_map, it))
-		if (t->frames[it.value].id.value == id.value && t->frames[it.value].id.kind == id.kind)
+		if (t->frames[it.value].id.value == id.value &&
+		    t->frames[it.value].id.kind == id.kind)
 			return &t->frames[it.value];
 	return NULL;
 }
 
 static bool add_frame(struct trace *t, struct str key, struct json_value value)
 {
-	struct trace_frame frame = { .id = frame_id_of(t, (struct json_value){ key.ptr,
-									       (uint32_t)key.len,
-									       JSON_STRING }) };
+	struct trace_frame frame = {
+		.id = frame_id_of(t, (struct json_value){ key.ptr, (uint32_t)key.len, JSON_STRING })
+	};
 	struct json_value name = json_find(json_text(value), "name");
 	struct json_value category = json_find(json_text(value), "category");
 	void *frames = t->frames;
@@ -91,10 +92,10 @@ static void resolve(struct trace *t, struct trace_frame *frame, struct trace_fra
 		stack = frame->stack;
 	while (depth--) {
 		frame = chain[depth];
-		stack = builder_stack(t->b, stack,
-				      builder_frame(t->b, &(struct frame_row){
-								  .file = frame->category,
-								  .function = frame->name }));
+		stack = builder_stack(
+			t->b, stack,
+			builder_frame(t->b, &(struct frame_row){ .file = frame->category,
+								 .function = frame->name }));
 		frame->stack = stack;
 	}
 }
@@ -126,7 +127,8 @@ ow_status trace_read_frames(struct trace *t)
 	text = mem_alloc(t->mem, (size_t)t->frames_size);
 	if (!text)
 		return error_no_memory(t->ctx->err);
-	status = input_read_at(t->ctx->in, t->frames_offset, text, (size_t)t->frames_size, t->ctx->err);
+	status = input_read_at(t->ctx->in, t->frames_offset, text, (size_t)t->frames_size,
+			       t->ctx->err);
 	r = json_over(str_make(text, (size_t)t->frames_size));
 	while (status == OW_OK && json_next_member(&r, &key, &value)) {
 		if (value.kind == JSON_OBJECT && !add_frame(t, key, value))
@@ -180,9 +182,9 @@ void trace_read_samples(struct trace *t, struct trace_worker *w, const struct js
 
 	(void)t;
 	json_scan_seek(&w->scan, item->offset + 1);
-	while (w->status == OW_OK &&
-	       ((result = json_scan_event(&w->scan, item->offset + item->size, &ev)) == SCAN_EVENT ||
-		result == SCAN_OTHER || result == SCAN_DAMAGE))
+	while (w->status == OW_OK && ((result = json_scan_event(&w->scan, item->offset + item->size,
+								&ev)) == SCAN_EVENT ||
+				      result == SCAN_OTHER || result == SCAN_DAMAGE))
 		if (result == SCAN_EVENT)
 			take_sample(w, &ev);
 	if (w->status == OW_OK)

@@ -75,12 +75,12 @@ struct trace_slices {
 };
 
 enum trace_point_flags {
-	POINT_NO_TS = 1 << 0,	 /* the event had no time: counted, not used */
-	POINT_LOCAL_ID = 1 << 1, /* the id is of the process */
+	POINT_NO_TS = 1 << 0,	  /* the event had no time: counted, not used */
+	POINT_LOCAL_ID = 1 << 1,  /* the id is of the process */
 	POINT_ENCLOSING = 1 << 2, /* a flow that binds to the slice around it */
-	POINT_OF_SLICE = 1 << 3, /* a flow end written in slice `at` itself */
-	POINT_ODD_PH = 1 << 4,	 /* ph is not one character: id is its text, or nothing */
-	POINT_SAMPLE = 1 << 5,	 /* of the top-level samples; id is the frame */
+	POINT_OF_SLICE = 1 << 3,  /* a flow end written in slice `at` itself */
+	POINT_ODD_PH = 1 << 4,	  /* ph is not one character: id is its text, or nothing */
+	POINT_SAMPLE = 1 << 5,	  /* of the top-level samples; id is the frame */
 };
 
 struct trace_point {
@@ -136,8 +136,8 @@ struct trace_counts {
 
 /* What was not as it should be, in one part. */
 struct trace_faults {
-	uint64_t others, first_other;	    /* elements that are no objects */
-	uint64_t damaged, damaged_bytes;    /* unreadable stretches */
+	uint64_t others, first_other;	 /* elements that are no objects */
+	uint64_t damaged, damaged_bytes; /* unreadable stretches */
 	uint64_t first_damage;
 	uint64_t clamped, first_clamped;    /* times out of range */
 	uint64_t negative, first_negative;  /* durations */
@@ -149,7 +149,7 @@ struct trace_part {
 	uint64_t start, end; /* first event, and where the next part goes on */
 	bool read;	     /* rows are there */
 	bool list_ended, truncated;
-	bool samples; /* of the top level, not events */
+	bool samples;	       /* of the top level, not events */
 	uint64_t truncated_at; /* begin of the unfinished event; the size of the input when none */
 	unsigned worker;
 	struct trace_counts first, last; /* rows [first, last) of the worker */
@@ -193,8 +193,8 @@ struct trace_lane {
 	uint32_t thread;  /* the lane of the thread's own layer */
 	str_id name;
 	int32_t sort;
-	bool used;	  /* some event is on it */
-	bool wanted;	  /* needs a row in the model: counters or flows are on it */
+	bool used;   /* some event is on it */
+	bool wanted; /* needs a row in the model: counters or flows are on it */
 	bool unsorted;
 	track_id id;
 	size_t count;	 /* slices to be placed */
@@ -208,11 +208,11 @@ struct trace_tally {
 	uint64_t events, x_without_dur;
 	int64_t min_ts, max_ts, max_x_end; /* TIME_UNKNOWN when none */
 	uint64_t *category_count;
-	int64_t *category_dur;	  /* of X */
-	uint8_t *category_x;	  /* 1: some X has the category */
+	int64_t *category_dur; /* of X */
+	uint8_t *category_x;   /* 1: some X has the category */
 	uint64_t *x_count;
 	int64_t *x_dur;
-	uint64_t *odd_ph; /* by the text of ph */
+	uint64_t *odd_ph;    /* by the text of ph */
 	uint8_t *slice_name; /* 1: some slice has the name */
 	size_t *lane_slices; /* by lane */
 	uint64_t unknown_ph, no_ts;
@@ -261,7 +261,7 @@ struct trace {
 	uint32_t process_count;
 	size_t process_cap;
 	struct map process_map;
-	uint32_t string_count; /* of the model: size of the arrays of a tally */
+	uint32_t string_count;	     /* of the model: size of the arrays of a tally */
 	uint32_t tally_lanes;	     /* size of their lane_slices */
 	struct trace_tally *tallies; /* one per worker; [0] is the sum in the end */
 

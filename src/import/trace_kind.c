@@ -25,7 +25,8 @@ void trace_find_streams(struct trace *t)
 		size_t at;
 
 		if (!t->lanes[i].count ||
-		    !tf1_device(model_str(t->b->m, t->processes[t->lanes[i].process].name), &device))
+		    !tf1_device(model_str(t->b->m, t->processes[t->lanes[i].process].name),
+				&device))
 			continue;
 		at = str_find(device, str_from(prefix));
 		if (at != STR_NONE && at + sizeof(prefix) - 1 < device.len &&

@@ -49,7 +49,8 @@ static void add_fact(struct trace *t, const char *key, enum json_kind kind, stru
 		fact_real(t->b, members_of(t), key, real);
 	else if (kind == JSON_STRING && utf8_valid(value))
 		fact_text(t->b, members_of(t), key, value);
-	else if (kind == JSON_LITERAL && (str_eq(value, STR("true")) || str_eq(value, STR("false"))))
+	else if (kind == JSON_LITERAL &&
+		 (str_eq(value, STR("true")) || str_eq(value, STR("false"))))
 		fact_bool(t->b, members_of(t), key, value.ptr[0] == 't');
 }
 

@@ -58,9 +58,10 @@ static ow_status merge_strings(struct trace *t)
 		intern_range(t, &t->workers[i], 1, t->workers[i].dict.count, &scratch, &replaced);
 	buf_release(&scratch);
 	if (replaced)
-		builder_note_many(t->b, NOTE_REPAIRED, OW_NO_OFFSET, replaced,
-				  "distinct texts with invalid UTF-8 or half surrogate pairs: U+FFFD stands "
-				  "in their place");
+		builder_note_many(
+			t->b, NOTE_REPAIRED, OW_NO_OFFSET, replaced,
+			"distinct texts with invalid UTF-8 or half surrogate pairs: U+FFFD stands "
+			"in their place");
 	t->string_count = t->b->m->strings.count;
 	for (unsigned i = 0; i < t->worker_count; i++) {
 		struct trace_worker *w = &t->workers[i];
@@ -124,10 +125,9 @@ uint32_t trace_lane_of(struct trace *t, const struct trace_track *key)
 		return TRACE_FULL;
 	t->lanes = list;
 	lane = t->lane_count;
-	t->lanes[lane] = (struct trace_lane){ .key = *key,
-					      .process = process,
-					      .thread = lane,
-					      .last_ns = TIME_UNKNOWN };
+	t->lanes[lane] = (struct trace_lane){
+		.key = *key, .process = process, .thread = lane, .last_ns = TIME_UNKNOWN
+	};
 	if (!map_add(&t->lane_map, hash, lane))
 		return TRACE_FULL;
 	t->lane_count++;

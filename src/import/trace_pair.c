@@ -28,7 +28,8 @@ struct pairing {
 
 typedef void (*visit_fn)(void *arg, uint32_t lane, struct trace_ref ref);
 
-static void visit_part(const struct trace *t, const struct trace_part *part, visit_fn visit, void *arg)
+static void visit_part(const struct trace *t, const struct trace_part *part, visit_fn visit,
+		       void *arg)
 {
 	const struct trace_worker *w = &t->workers[part->worker];
 	const struct trace_slices *s = &w->slices;
@@ -85,7 +86,8 @@ static const struct trace_point *point_of(const struct pairing *p, const struct 
 }
 
 /* The begin takes over the end's arguments, or has both. */
-static bool join_args(struct pairing *p, const struct open_slice *begin, const struct trace_point *end)
+static bool join_args(struct pairing *p, const struct open_slice *begin,
+		      const struct trace_point *end)
 {
 	struct trace_slices *s = &p->t->workers[begin->worker].slices;
 
@@ -278,7 +280,8 @@ static void find_last_times(struct trace *t)
 		for (size_t r = part->first.slices; r < part->last.slices; r++) {
 			int64_t end = s->ts[r];
 
-			if (s->dur[r] != TIME_UNKNOWN && __builtin_add_overflow(end, s->dur[r], &end))
+			if (s->dur[r] != TIME_UNKNOWN &&
+			    __builtin_add_overflow(end, s->dur[r], &end))
 				end = INT64_MAX;
 			t->lanes[s->track[r]].last_ns = MAX(t->lanes[s->track[r]].last_ns, end);
 		}
@@ -297,7 +300,8 @@ static ow_status close_open_ends(struct trace *t)
 		struct trace_slices *s = &w->slices;
 
 		for (size_t r = part->first.slices; r < part->last.slices; r++) {
-			if (OW_LIKELY(s->dur[r] != TIME_UNKNOWN || (s->ph[r] != 'X' && s->ph[r] != 'B')))
+			if (OW_LIKELY(s->dur[r] != TIME_UNKNOWN ||
+				      (s->ph[r] != 'X' && s->ph[r] != 'B')))
 				continue;
 			s->dur[r] = span(s->ts[r], t->lanes[s->track[r]].last_ns);
 			t->unfinished++;
@@ -339,10 +343,9 @@ static ow_status accept_added(struct trace *t, const struct trace_counts *before
 		return error_no_memory(t->ctx->err);
 	t->accepted = accepted;
 	for (unsigned i = 0; i < t->worker_count; i++)
-		t->accepted[t->accepted_count++] =
-			(struct trace_part){ .worker = i,
-					     .first = before[i],
-					     .last = trace_worker_counts(&t->workers[i]) };
+		t->accepted[t->accepted_count++] = (struct trace_part){
+			.worker = i, .first = before[i], .last = trace_worker_counts(&t->workers[i])
+		};
 	return OW_OK;
 }
 

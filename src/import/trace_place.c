@@ -12,7 +12,7 @@ struct cursor {
 	int64_t ts, dur; /* of the last slice placed */
 	uint32_t row;
 	uint16_t worker;
-	bool tied;	/* more than one slice of that ts */
+	bool tied; /* more than one slice of that ts */
 	bool unsorted;
 };
 
@@ -52,7 +52,8 @@ static void place_in_file_order(struct trace *t, struct cursor *cursors)
 
 			s->track[r] = (uint32_t)c->next++;
 			if (OW_UNLIKELY(ts <= c->ts)) {
-				if (ts < c->ts || (dur > c->dur && !swap_places(t, c, &s->track[r]))) {
+				if (ts < c->ts ||
+				    (dur > c->dur && !swap_places(t, c, &s->track[r]))) {
 					c->unsorted = true;
 				} else if (dur > c->dur) {
 					continue; /* the other one is last still */
@@ -155,10 +156,9 @@ static void collect_unsorted(struct sorting *s, const uint32_t *unsorted)
 				k++;
 			if (k == s->lane_count || place < s->firsts[k])
 				continue;
-			s->refs[s->starts[k] + place - s->firsts[k]] =
-				(struct trace_ref){ .ts = rows->ts[r],
-						    .row = (uint32_t)r,
-						    .worker = (uint16_t)p->worker };
+			s->refs[s->starts[k] + place - s->firsts[k]] = (struct trace_ref){
+				.ts = rows->ts[r], .row = (uint32_t)r, .worker = (uint16_t)p->worker
+			};
 		}
 	}
 }
@@ -312,9 +312,8 @@ static void place_column(struct trace *t, enum column_job job)
 		break;
 	case JOB_CATEGORY:
 		if (e->category)
-			FOR_EACH_SLICE(t,
-				       e->category[at].v =
-					       s->category[r] == empty ? 0 : s->category[r]);
+			FOR_EACH_SLICE(t, e->category[at].v =
+						  s->category[r] == empty ? 0 : s->category[r]);
 		DROP_COLUMN(t, category);
 		break;
 	case JOB_ARGS_OFFSET:
@@ -329,8 +328,7 @@ static void place_column(struct trace *t, enum column_job job)
 		break;
 	case JOB_PH:
 		if (e->ph)
-			FOR_EACH_SLICE(t,
-				       e->ph[at] = s->ph[r] == 'X' ? 0 : s->ph[r]);
+			FOR_EACH_SLICE(t, e->ph[at] = s->ph[r] == 'X' ? 0 : s->ph[r]);
 		DROP_COLUMN(t, ph);
 		break;
 	case JOB_TRACK:
@@ -421,10 +419,10 @@ static void place_mark(struct trace *t, const struct keyed *k)
 		BUILDER_SET(t->b, event, flags, event,
 			    (uint8_t)(COLUMN_GET(t->b->m->event.flags, event.v) | mark->flags));
 	if (mark->id.kind || mark->scope)
-		builder_add_event_key(t->b,
-				      &(struct event_key_row){ .event = event,
-							       .id = packed_id(t, mark->id),
-							       .scope = plain_string(t, mark->scope) });
+		builder_add_event_key(
+			t->b, &(struct event_key_row){ .event = event,
+						       .id = packed_id(t, mark->id),
+						       .scope = plain_string(t, mark->scope) });
 	if (mark->args_size)
 		builder_add_event_args(t->b,
 				       &(struct event_args_row){ .event = event,
@@ -456,9 +454,9 @@ static ow_status place_marks(struct trace *t)
 		const struct trace_worker *w = &t->workers[p->worker];
 
 		for (size_t r = p->first.marks; r < p->last.marks; r++)
-			keyed[count++] = (struct keyed){
-				t->first_event + w->slices.track[w->marks[r].slice], &w->marks[r]
-			};
+			keyed[count++] =
+				(struct keyed){ t->first_event + w->slices.track[w->marks[r].slice],
+						&w->marks[r] };
 	}
 	qsort(keyed, count, sizeof(*keyed), by_event);
 	for (size_t i = 0; i < count && builder_status(t->b) == OW_OK; i++)
@@ -474,19 +472,17 @@ static bool is_flow(const struct trace_point *p)
 
 static void place_flow(struct trace *t, const struct trace_worker *w, const struct trace_point *p)
 {
-	builder_add_flow(
-		t->b,
-		&(struct flow_row){
-			.ts_ns = add_base(t->base_ns, p->ts),
-			.id = packed_id(t, (struct trace_id){ p->id, p->id_kind }),
-			.track = t->lanes[p->track].id,
-			.category = plain_string(t, p->category),
-			.name = plain_string(t, p->name),
-			.event = { p->flags & POINT_OF_SLICE
-					   ? t->first_event + w->slices.track[p->at]
-					   : 0 },
-			.ph = p->ph,
-			.enclosing = p->flags & POINT_ENCLOSING ? 1 : 0 });
+	builder_add_flow(t->b, &(struct flow_row){
+				       .ts_ns = add_base(t->base_ns, p->ts),
+				       .id = packed_id(t, (struct trace_id){ p->id, p->id_kind }),
+				       .track = t->lanes[p->track].id,
+				       .category = plain_string(t, p->category),
+				       .name = plain_string(t, p->name),
+				       .event = { p->flags & POINT_OF_SLICE
+							  ? t->first_event + w->slices.track[p->at]
+							  : 0 },
+				       .ph = p->ph,
+				       .enclosing = p->flags & POINT_ENCLOSING ? 1 : 0 });
 }
 
 static ow_status place_flows(struct trace *t)
@@ -519,13 +515,13 @@ static ow_status place_counters(struct trace *t)
 			if (c->no_ts || c->no_value)
 				continue;
 			builder_add_counter(
-				t->b, &(struct counter_row){
-					      .track = t->lanes[c->track].id,
-					      .name = plain_string(t, c->name),
-					      .series = plain_string(t, c->series),
-					      .ts_ns = add_base(t->base_ns, c->ts),
-					      .value = c->value,
-					      .instance = plain_string(t, c->instance) });
+				t->b,
+				&(struct counter_row){ .track = t->lanes[c->track].id,
+						       .name = plain_string(t, c->name),
+						       .series = plain_string(t, c->series),
+						       .ts_ns = add_base(t->base_ns, c->ts),
+						       .value = c->value,
+						       .instance = plain_string(t, c->instance) });
 		}
 	}
 	return builder_status(t->b);
@@ -622,18 +618,17 @@ static ow_status make_tracks(struct trace *t)
 		if (!lane->count && !lane->wanted)
 			continue;
 		lane->id = builder_add_track(
-			t->b,
-			&(struct track_row){ .name = lane_name(t, lane),
-					     .process = process_name(t, process),
-					     .pid = track_number(t, lane->key.pid),
-					     .tid = track_number(t, lane->key.tid),
-					     .device = trace_lane_device(t, lane),
-					     .kind = (uint8_t)trace_lane_kind(t, lane),
-					     .source = t->b->source,
-					     .flags = TRACK_SLICES,
-					     .labels = process->labels,
-					     .sort_index = t->lanes[lane->thread].sort,
-					     .process_sort_index = process->sort });
+			t->b, &(struct track_row){ .name = lane_name(t, lane),
+						   .process = process_name(t, process),
+						   .pid = track_number(t, lane->key.pid),
+						   .tid = track_number(t, lane->key.tid),
+						   .device = trace_lane_device(t, lane),
+						   .kind = (uint8_t)trace_lane_kind(t, lane),
+						   .source = t->b->source,
+						   .flags = TRACK_SLICES,
+						   .labels = process->labels,
+						   .sort_index = t->lanes[lane->thread].sort,
+						   .process_sort_index = process->sort });
 	}
 	return builder_status(t->b);
 }

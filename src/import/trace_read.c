@@ -165,7 +165,8 @@ static void note_end_of_list(struct trace *t, const struct trace_part *last, boo
 		builder_note(t->b, NOTE_TRUNCATED, last->truncated_at,
 			     "the file ends inside an event, which is left out");
 	else if (t->object_form)
-		builder_note(t->b, NOTE_TRUNCATED, size, "the file ends before its list of events does");
+		builder_note(t->b, NOTE_TRUNCATED, size,
+			     "the file ends before its list of events does");
 	else if (!bare)
 		builder_note(t->b, NOTE_INFO, size,
 			     "the list of events has no closing bracket, as the format allows");
@@ -229,8 +230,8 @@ ow_status trace_read(struct trace *t)
 			doc.in_object &= !t->list_truncated;
 			break;
 		case ITEM_MEMBER:
-			status = is_samples(&item) ? read_samples(t, &item)
-						   : trace_member(t, &item);
+			status =
+				is_samples(&item) ? read_samples(t, &item) : trace_member(t, &item);
 			break;
 		case ITEM_DOCUMENT:
 			break;

@@ -19,9 +19,12 @@ ow_status trace_worker_init(struct trace_worker *w, struct mem *mem, const struc
 static const struct {
 	size_t offset, size;
 } columns[] = {
-#define COLUMN(name) { offsetof(struct trace_slices, name), sizeof(*((struct trace_slices *)0)->name) }
-	COLUMN(ts),	   COLUMN(dur),	 COLUMN(args_offset), COLUMN(args_size), COLUMN(name),
-	COLUMN(category), COLUMN(track), COLUMN(ph),
+#define COLUMN(name)                                                                               \
+	{                                                                                          \
+		offsetof(struct trace_slices, name), sizeof(*((struct trace_slices *)0)->name)     \
+	}
+	COLUMN(ts),   COLUMN(dur),	COLUMN(args_offset), COLUMN(args_size),
+	COLUMN(name), COLUMN(category), COLUMN(track),	     COLUMN(ph),
 #undef COLUMN
 };
 
@@ -120,8 +123,7 @@ static bool grow_slices(struct trace_worker *w, size_t cap)
 
 bool trace_reserve_slices(struct trace_worker *w, size_t more)
 {
-	return w->slices.cap - w->slices.count >= more ||
-	       grow_slices(w, w->slices.count + more);
+	return w->slices.cap - w->slices.count >= more || grow_slices(w, w->slices.count + more);
 }
 
 static bool slice_room(struct trace_worker *w)
@@ -171,7 +173,8 @@ static uint32_t text_of(struct trace_worker *w, struct json_value v)
 	return 0;
 }
 
-static uint32_t field_text(struct trace_worker *w, const struct json_event *ev, enum json_field field)
+static uint32_t field_text(struct trace_worker *w, const struct json_event *ev,
+			   enum json_field field)
 {
 	return json_event_has(ev, field) ? text_of(w, ev->value[field]) : 0;
 }
@@ -282,8 +285,8 @@ static uint64_t args_place(const struct json_event *ev, uint32_t *size)
 
 /* ---- the kinds of events ---- */
 
-static struct trace_point *add_point(struct trace_worker *w, const struct json_event *ev, uint8_t ph,
-				     bool has_ts, int64_t ts)
+static struct trace_point *add_point(struct trace_worker *w, const struct json_event *ev,
+				     uint8_t ph, bool has_ts, int64_t ts)
 {
 	struct trace_point *p = NEW_ROW(w, points, point_count, point_cap);
 
@@ -515,7 +518,8 @@ static void take_slice(struct trace_worker *w, const struct json_event *ev, uint
 		w, ev, ph == 'B' ? LAYER_THREAD : trace_dict_layer(&w->dict, w->mem, category));
 	s->args_offset[at] = args_place(ev, &s->args_size[at]);
 	s->ph[at] = ph;
-	if (OW_LIKELY(ph == 'X' || ph == 'T') && time_of(w, ev, FIELD_DUR, &dur) && OW_UNLIKELY(dur < 0)) {
+	if (OW_LIKELY(ph == 'X' || ph == 'T') && time_of(w, ev, FIELD_DUR, &dur) &&
+	    OW_UNLIKELY(dur < 0)) {
 		count_fault(&w->faults.negative, &w->faults.first_negative, ev->offset);
 		dur = 0;
 	}
@@ -559,8 +563,8 @@ void trace_take_event(struct trace_worker *w, const struct json_event *ev)
 	}
 	has_ts = time_of(w, ev, FIELD_TS, &ts);
 	/* A T with a duration is a state of the thread, not a step of something asynchronous. */
-	if (OW_LIKELY(has_ts && (takes[ph] == TAKE_SLICE ||
-				 (ph == 'T' && json_event_has(ev, FIELD_DUR)))))
+	if (OW_LIKELY(has_ts &&
+		      (takes[ph] == TAKE_SLICE || (ph == 'T' && json_event_has(ev, FIELD_DUR)))))
 		take_slice(w, ev, ph, ts);
 	else
 		take_point(w, ev, ph, has_ts, ts);

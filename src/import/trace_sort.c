@@ -57,8 +57,9 @@ void trace_sort(struct trace_ref *refs, size_t count, struct trace_ref *scratch)
 
 		starts[depth++] = at;
 		at += len;
-		while (depth > 1 && (starts[depth - 1] - starts[depth - 2] <= 2 * (at - starts[depth - 1]) ||
-				     depth == ARRAY_COUNT(starts))) {
+		while (depth > 1 &&
+		       (starts[depth - 1] - starts[depth - 2] <= 2 * (at - starts[depth - 1]) ||
+			depth == ARRAY_COUNT(starts))) {
 			size_t first = starts[depth - 2];
 
 			merge(refs + first, starts[depth - 1] - first, at - first, scratch);

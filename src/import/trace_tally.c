@@ -148,7 +148,7 @@ static void tally_point(struct trace_worker *w, struct trace_point *p, struct tr
 	y->category_count[p->category]++;
 	if (!(p->flags & POINT_NO_TS))
 		count_time(y, p->ts);
-	else
+	else if (p->ph || p->id_kind) /* an event without ph is padding: {} */
 		y->no_ts++;
 	if (p->ph == 'X')
 		count_complete(y, p->name, p->category, p->id);

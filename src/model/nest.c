@@ -118,7 +118,8 @@ static bool grow_sums(struct mem *mem, struct sums *s)
 		return false;
 	for (size_t i = 0; i < old_count; i++)
 		if (s->slots[i].op)
-			grown.slots[sum_slot(&grown, s->slots[i].op, s->slots[i].step)] = s->slots[i];
+			grown.slots[sum_slot(&grown, s->slots[i].op, s->slots[i].step)] =
+				s->slots[i];
 	mem_free(mem, s->slots, old_count * sizeof(struct sum));
 	*s = grown;
 	return true;
@@ -133,10 +134,9 @@ static struct sum *find_sum(struct mem *mem, struct sums *s, uint32_t op, uint32
 		return NULL;
 	at = sum_slot(s, op, step);
 	if (OW_UNLIKELY(!s->slots[at].op)) {
-		s->slots[at] = (struct sum){ .op = op,
-					     .step = step,
-					     .first = INT64_MAX,
-					     .last = INT64_MIN };
+		s->slots[at] = (struct sum){
+			.op = op, .step = step, .first = INT64_MAX, .last = INT64_MIN
+		};
 		s->count++;
 	}
 	return &s->slots[at];
@@ -177,7 +177,7 @@ struct nesting {
 	size_t count;
 	atomic_size_t next;
 	atomic_bool failed;
-	pthread_mutex_t lock;  /* guards the making of event.flags */
+	pthread_mutex_t lock; /* guards the making of event.flags */
 	struct sums sums[PARALLEL_MAX];
 	uint64_t *overlaps; /* per source */
 };
@@ -265,7 +265,8 @@ static bool push(struct nester *w, struct lane *lane, uint32_t row, int64_t ts, 
 {
 	void *open = lane->open;
 
-	if (OW_UNLIKELY(!mem_grow(w->m->mem, &open, &lane->cap, lane->count + 1, sizeof(*lane->open))))
+	if (OW_UNLIKELY(
+		    !mem_grow(w->m->mem, &open, &lane->cap, lane->count + 1, sizeof(*lane->open))))
 		return false;
 	lane->open = open;
 	w->m->event.depth[row] = (uint16_t)MIN(lane->count, (size_t)UINT16_MAX);
@@ -324,8 +325,8 @@ static bool push_overlapping(struct nester *w, uint32_t row, int64_t ts, int64_t
 			continue;
 		}
 		if (contains(w, lane, end) &&
-		    (!parent || lane->open[lane->count - 1].start >=
-					parent->open[parent->count - 1].start))
+		    (!parent ||
+		     lane->open[lane->count - 1].start >= parent->open[parent->count - 1].start))
 			parent = lane;
 	}
 	while (w->used && !w->lanes[w->used - 1].count)
@@ -552,8 +553,9 @@ static void note_overlaps(struct builder *b, const uint64_t *overlaps)
 		if (!overlaps[i])
 			continue;
 		b->source.v = i;
-		builder_note_many(b, NOTE_INFO, OW_NO_OFFSET, overlaps[i],
-				  "slices that overlap others of their track in part, kept beside them");
+		builder_note_many(
+			b, NOTE_INFO, OW_NO_OFFSET, overlaps[i],
+			"slices that overlap others of their track in part, kept beside them");
 	}
 	b->source = kept;
 }
@@ -573,7 +575,8 @@ static ow_status nest_all(struct nesting *n)
 		store_sums(b, &n->sums[0]);
 		note_overlaps(b, n->overlaps);
 		for (uint32_t i = 1; i < b->m->track.count; i++)
-			b->m->track.flags[i] |= b->m->track.flags[i] & TRACK_SLICES ? TRACK_NESTED : 0;
+			b->m->track.flags[i] |=
+				b->m->track.flags[i] & TRACK_SLICES ? TRACK_NESTED : 0;
 	}
 	for (unsigned i = 0; i < PARALLEL_MAX; i++)
 		free_sums(mem, &n->sums[i]);

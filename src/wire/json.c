@@ -20,7 +20,8 @@ static void skip_gap(struct json_reader *r)
 			while (r->at < r->end && *r->at != '\n' && *r->at != '\r')
 				r->at++;
 		} else if (*r->at == '/' && r->end - r->at > 1 && r->at[1] == '*') {
-			for (r->at += 2; r->end - r->at > 1 && (r->at[0] != '*' || r->at[1] != '/');)
+			for (r->at += 2;
+			     r->end - r->at > 1 && (r->at[0] != '*' || r->at[1] != '/');)
 				r->at++;
 			r->at += MIN((ptrdiff_t)2, r->end - r->at);
 		} else {
@@ -219,9 +220,8 @@ static bool decode_escape(const char **p, const char *end, char to[4], size_t *l
 			return false;
 		}
 		*p += 6;
-		*len = encode_utf8(0x10000 + ((uint32_t)(high - 0xd800) << 10) +
-					   (uint32_t)(low - 0xdc00),
-				   to);
+		*len = encode_utf8(
+			0x10000 + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00), to);
 		return true;
 	}
 	++*p;
@@ -436,8 +436,7 @@ static uint64_t some_digits(const char *p, unsigned *count)
 	       32;
 }
 
-static const uint32_t powers[9] = { 1,	     10,      100,	1000,	 10000,
-				    100000, 1000000, 10000000, 100000000 };
+static const uint32_t powers[9] = { 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000 };
 
 enum json_exactness json_decimal_padded(struct str text, int scale, int64_t *value)
 {

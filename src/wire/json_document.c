@@ -134,6 +134,16 @@ static enum json_item_kind damage(struct json_scan *scan, size_t p, const char *
 	return ITEM_DAMAGE;
 }
 
+/* A key without a value: passed over up to `next`. */
+static enum json_item_kind no_value(struct json_scan *scan, size_t key, size_t next,
+				    struct json_item *item)
+{
+	item->offset = scan->base + key;
+	item->size = next - key;
+	json_scan_seek(scan, scan->base + next);
+	return ITEM_DAMAGE;
+}
+
 static enum json_item_kind member(struct json_scan *scan, size_t p, struct json_item *item)
 {
 	size_t q = scan_next_quote(scan, p + 1), value;
@@ -147,7 +157,7 @@ static enum json_item_kind member(struct json_scan *scan, size_t p, struct json_
 	if (value >= scan->len)
 		goto cut;
 	if (scan->buf[value] != ':')
-		return damage(scan, p, "\"}", item);
+		return no_value(scan, p, value, item);
 	value = scan_skip_gap(scan, value + 1, false);
 	if (value >= scan->len)
 		goto cut;
@@ -157,7 +167,7 @@ static enum json_item_kind member(struct json_scan *scan, size_t p, struct json_
 		return ITEM_EVENTS;
 	}
 	if (scan->buf[value] == ',' || scan->buf[value] == '}' || scan->buf[value] == ']')
-		return damage(scan, p, "\"}", item);
+		return no_value(scan, p, value, item);
 	/* The key must outlive the passing over of the value. */
 	if (item->key.len > sizeof(scan->key))
 		item->key.len = sizeof(scan->key);

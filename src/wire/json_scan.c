@@ -49,9 +49,9 @@ static bool make_room(struct json_scan *scan, size_t want)
 		return true;
 	free_window(scan);
 	scan->buf = mem_alloc(scan->in->mem, want + SCAN_PADDING);
-	scan->blocks = scan->buf ? mem_alloc(scan->in->mem,
-					     block_count(want) * sizeof(*scan->blocks))
-				 : NULL;
+	scan->blocks = scan->buf
+			       ? mem_alloc(scan->in->mem, block_count(want) * sizeof(*scan->blocks))
+			       : NULL;
 	if (!scan->blocks) {
 		mem_free(scan->in->mem, scan->buf, want + SCAN_PADDING);
 		scan->buf = NULL;
@@ -241,9 +241,8 @@ OW_ALWAYS_INLINE size_t word_end(const unsigned char *b, size_t p)
 		__m128i colon = _mm_cmpeq_epi8(x, _mm_set1_epi8(':'));
 		__m128i close =
 			_mm_cmpeq_epi8(_mm_or_si128(x, _mm_set1_epi8(0x20)), _mm_set1_epi8('}'));
-		unsigned bits = (unsigned)_mm_movemask_epi8(
-			_mm_or_si128(_mm_or_si128(_mm_or_si128(comma, close), low),
-				     _mm_or_si128(slash, colon)));
+		unsigned bits = (unsigned)_mm_movemask_epi8(_mm_or_si128(
+			_mm_or_si128(_mm_or_si128(comma, close), low), _mm_or_si128(slash, colon)));
 
 		if (OW_LIKELY(bits))
 			return p + (size_t)__builtin_ctz(bits);
@@ -379,8 +378,8 @@ OW_ALWAYS_INLINE enum walk_result walk(const struct json_scan *scan, size_t p,
 			q = scan_next_quote(scan, p + 1);
 			if (q >= scan->len)
 				goto cut;
-			*value = (struct json_value){ (const char *)b + p + 1, (uint32_t)(q - p - 1),
-						      JSON_STRING };
+			*value = (struct json_value){ (const char *)b + p + 1,
+						      (uint32_t)(q - p - 1), JSON_STRING };
 			p = q + 1;
 		} else if (b[p] == '{' || b[p] == '[') {
 			q = close_bracket(scan, p + 1, &depth);
@@ -430,7 +429,8 @@ walk_avx2(const struct json_scan *scan, size_t p, struct json_event *ev, size_t 
 }
 #endif
 
-enum walk_result scan_walk(const struct json_scan *scan, size_t p, struct json_event *ev, size_t *end)
+enum walk_result scan_walk(const struct json_scan *scan, size_t p, struct json_event *ev,
+			   size_t *end)
 {
 #if defined(__x86_64__)
 	if (scan->path == JSON_BEST)

@@ -26,10 +26,10 @@
 
 enum json_kind {
 	JSON_NONE,
-	JSON_STRING, /* at and len are of the text between the quotes, still escaped */
-	JSON_NUMBER, /* or what stands in its place: -1.5e3, NaN, Infinity */
+	JSON_STRING,  /* at and len are of the text between the quotes, still escaped */
+	JSON_NUMBER,  /* or what stands in its place: -1.5e3, NaN, Infinity */
 	JSON_LITERAL, /* true, false, null, any other word */
-	JSON_OBJECT, /* from bracket to bracket */
+	JSON_OBJECT,  /* from bracket to bracket */
 	JSON_ARRAY
 };
 
@@ -99,8 +99,9 @@ struct json_scan {
 	size_t cap, len;
 	uint64_t base;
 	uint64_t guesses_left; /* bytes that may still be tried in search of a place to go on */
-	atomic_uint_fast64_t *done; /* bytes read by all scanners of this input, for progress; or NULL */
-	char key[256];		    /* the key of the last ITEM_MEMBER, cut to this */
+	atomic_uint_fast64_t
+		*done; /* bytes read by all scanners of this input, for progress; or NULL */
+	char key[256]; /* the key of the last ITEM_MEMBER, cut to this */
 };
 
 void json_scan_init(struct json_scan *scan, const struct input *in, struct error *err);
@@ -131,11 +132,11 @@ enum json_item_kind {
 
 struct json_item {
 	enum json_item_kind kind;
-	struct json_value key;	 /* ITEM_MEMBER, ITEM_EVENTS: valid until the next call */
-	enum json_kind value;	 /* ITEM_MEMBER */
-	uint64_t offset, size;	 /* ITEM_MEMBER: the value, brackets and quotes included */
-	bool complete;		 /* ITEM_MEMBER: the value ends before the input does */
-	bool bare;		 /* ITEM_EVENTS: one event after the other, without brackets around */
+	struct json_value key; /* ITEM_MEMBER, ITEM_EVENTS: valid until the next call */
+	enum json_kind value;  /* ITEM_MEMBER */
+	uint64_t offset, size; /* ITEM_MEMBER: the value, brackets and quotes included */
+	bool complete;	       /* ITEM_MEMBER: the value ends before the input does */
+	bool bare;	       /* ITEM_EVENTS: one event after the other, without brackets around */
 };
 
 struct json_doc {

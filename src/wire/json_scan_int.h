@@ -42,6 +42,7 @@ enum json_kind scan_word_kind(unsigned char first);
 
 enum walk_result { WALK_OK, WALK_CUT, WALK_DAMAGE };
 /* Reads the object at p, the position of its {. *end: after its }, or where it is damaged. */
-enum walk_result scan_walk(const struct json_scan *scan, size_t p, struct json_event *ev, size_t *end);
+enum walk_result scan_walk(const struct json_scan *scan, size_t p, struct json_event *ev,
+			   size_t *end);
 
 #endif
