@@ -1,14 +1,15 @@
 # bash completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 # Commands and options are those of `opwatch --help` and `opwatch COMMAND --help`; a test compares them.
 
-_opwatch_commands="op scope graph code advise info shell formats help"
+_opwatch_commands="overview view op scope graph code steps tracks devices sources notes advise info convert shell formats help"
 _opwatch_columns="bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops
 	occurrence tensor_value device op_types input_shapes"
 _opwatch_view_options="max-depth min-bytes min-peak-bytes min-residual-bytes min-output-bytes min-micros
 	min-accelerator-micros min-cpu-micros min-params min-float-ops min-occurrence step order-by
 	account-type-regexes start-name-regexes trim-name-regexes show-name-regexes hide-name-regexes
 	account-displayed-op-only select output"
-_opwatch_general_options="json csv limit time-range rank input-shape memory-limit strict redact no-pager help version"
+_opwatch_general_options="json csv limit time-range rank input-shape no-infer checkpoint format memory-limit strict redact
+	no-pager verbose to out help version"
 
 # Completes the last piece of a comma-separated list of the words in $1.
 _opwatch_list() {
@@ -28,7 +29,9 @@ _opwatch_value() {
 			flamegraph:outfile=" -- "$cur"))
 		compopt -o nospace
 		;;
-	*_path) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames ;;
+	format) COMPREPLY=($(compgen -W "opw graphdef runmeta oplog profile tfevents trace" -- "$cur")) ;;
+	to) COMPREPLY=($(compgen -W "opw timeline folded flamegraph pprof json csv text tfprof" -- "$cur")) ;;
+	*_path | checkpoint | out | o) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames ;;
 	max_depth | min_* | step | limit | time_range | rank | *_regexes | input_shape | memory_limit) COMPREPLY=() ;;
 	*) return 1 ;;
 	esac
@@ -46,7 +49,9 @@ _opwatch() {
 	fi
 	if [[ $cur == -* ]]; then
 		options="$_opwatch_view_options $_opwatch_general_options"
-		[[ " ${COMP_WORDS[*]} " == *" info "* ]] && options="estimate $_opwatch_general_options"
+		[[ " ${COMP_WORDS[*]} " == *" info "* ]] && options="estimate verify $_opwatch_general_options"
+		[[ " ${COMP_WORDS[*]} " == *" convert "* ]] &&
+			options="show-dataflow show-memory step select $_opwatch_general_options"
 		COMPREPLY=($(compgen -W "$(printf -- '--%s ' $options) -n" -- "$cur"))
 		return
 	fi

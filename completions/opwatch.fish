@@ -1,6 +1,6 @@
 # fish completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 
-set -l commands op scope graph code advise info shell formats help
+set -l commands overview view op scope graph code steps tracks devices sources notes advise info convert shell formats help
 set -l columns bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
     occurrence tensor_value device op_types input_shapes
 set -l orders name bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
@@ -8,12 +8,20 @@ set -l orders name bytes peak_bytes residual_bytes output_bytes micros accelerat
 set -l outputs stdout none json csv folded file:outfile= timeline:outfile= pprof:outfile= flamegraph:outfile=
 
 set -l first "not __fish_seen_subcommand_from $commands"
+complete -c opwatch -n $first -a overview -d 'what is in here, and where the time goes'
+complete -c opwatch -n $first -a view -d 'one of the views'
 complete -c opwatch -n $first -a op -d 'by operation type'
 complete -c opwatch -n $first -a scope -d 'by name scope'
 complete -c opwatch -n $first -a graph -d 'by graph input and output'
 complete -c opwatch -n $first -a code -d 'by line of code'
+complete -c opwatch -n $first -a steps -d 'every step'
+complete -c opwatch -n $first -a tracks -d 'every thread, stream and device'
+complete -c opwatch -n $first -a devices -d 'every device'
+complete -c opwatch -n $first -a sources -d 'every input'
+complete -c opwatch -n $first -a notes -d 'what was damaged or lost'
 complete -c opwatch -n $first -a advise -d 'what to look at'
 complete -c opwatch -n $first -a info -d 'what is in a file'
+complete -c opwatch -n $first -a convert -d 'into an opwatch file, a timeline, a flame graph …'
 complete -c opwatch -n $first -a shell -d 'ask question after question'
 complete -c opwatch -n $first -a formats -d 'what can be read'
 complete -c opwatch -n $first -a help -d 'how to use a command'
@@ -27,9 +35,18 @@ complete -c opwatch -l input-shape -x -d 'NAME=100x784, for graphs without shape
 complete -c opwatch -l memory-limit -x -d 'refuse to use more'
 complete -c opwatch -l strict -d 'exit status 3 when something was damaged'
 complete -c opwatch -l redact -d 'hash names and paths'
+complete -c opwatch -l no-infer -d 'do not compute shapes and float operations'
+complete -c opwatch -l checkpoint -r -d 'values of variables'
+complete -c opwatch -l format -x -a 'opw graphdef runmeta oplog profile tfevents trace' -d 'read all files as this'
+complete -c opwatch -s v -l verbose -d 'show every note'
 complete -c opwatch -l no-pager -d 'never start a pager'
 complete -c opwatch -l help -d 'how to use it'
 complete -c opwatch -l version -d 'version and optional parts'
+complete -c opwatch -s t -l to -x -a 'opw timeline folded flamegraph pprof json csv text tfprof' -d 'convert to'
+complete -c opwatch -s o -l out -r -d 'write there'
+complete -c opwatch -n '__fish_seen_subcommand_from convert' -l show-dataflow -a 'true false' -d 'timeline: arrows between ops'
+complete -c opwatch -n '__fish_seen_subcommand_from convert' -l show-memory -a 'true false' -d 'timeline: tensors and allocators'
+complete -c opwatch -n '__fish_seen_subcommand_from info' -l verify -d 'check the checksums of an opwatch file'
 complete -c opwatch -n '__fish_seen_subcommand_from info' -l estimate -d 'size, events and memory before loading'
 
 complete -c opwatch -l select -x -a "(__fish_append , $columns)" -d 'columns'

@@ -99,8 +99,9 @@ static ow_status run_rule(ow_profile *p, const struct rule *rule, ow_result *res
 
 ow_status ow_advise(ow_profile *p, const struct ow_list *names, ow_result **out, struct error *err)
 {
+	struct reading reading;
 	struct result *r;
-	ow_status status = OW_OK;
+	ow_status status;
 
 	error_clear(err);
 	*out = NULL;
@@ -111,9 +112,13 @@ ow_status ow_advise(ow_profile *p, const struct ow_list *names, ow_result **out,
 		return OW_E_NO_MEMORY;
 	add_columns(r);
 	OW_TRY(api_wrap_result(p, r, out, err));
-	for (size_t i = 0; status == OW_OK && i < rule_count; i++)
-		if (wanted(rules[i], names))
-			status = run_rule(p, rules[i], *out, err);
+	status = api_read_begin(p, TABLES_ALL, &reading, err);
+	if (status == OW_OK) {
+		for (size_t i = 0; status == OW_OK && i < rule_count; i++)
+			if (wanted(rules[i], names))
+				status = run_rule(p, rules[i], *out, err);
+		status = api_read_end(p, &reading, status, err);
+	}
 	if (status == OW_OK && r->status != OW_OK)
 		status = error_no_memory(err);
 	if (status != OW_OK) {

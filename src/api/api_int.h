@@ -6,7 +6,9 @@
 
 #include "advise/rule.h"
 #include "analyze/view.h"
+#include "base/guard.h"
 #include "import/importer.h"
+#include "model/backing.h"
 #include "sink/sink.h"
 #include "wire/checkpoint.h"
 
@@ -42,6 +44,15 @@ struct path_list {
 };
 ow_status paths_expand(struct path_list *list, struct mem *mem, const char *const *paths,
 		       size_t count, struct error *err);
+
+/* reading.c: around everything that reads rows (a bit per table). After a failed begin there is no end; a
+ * failed end means that what was read is void. */
+struct reading {
+	struct guard guard;
+	bool guarded;
+};
+ow_status api_read_begin(ow_profile *p, uint64_t tables, struct reading *reading, struct error *err);
+ow_status api_read_end(ow_profile *p, struct reading *reading, ow_status status, struct error *err);
 
 /* redact.c: names and paths become hashes; right after the freeze. */
 ow_status api_redact(ow_profile *p, struct error *err);

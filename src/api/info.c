@@ -28,11 +28,15 @@ ow_status ow_info_json(ow_profile *p, ow_write_fn write, void *arg, struct error
 {
 	struct info_writer writer = { write, arg };
 	struct out out = { write_bytes, &writer };
+	struct reading reading;
+	ow_status status;
 
 	error_clear(err);
 	if (!p->frozen)
 		return error_set(err, OW_E_USAGE, "the profile is still being loaded");
-	return facts_write_json(p->m, &out, err);
+	OW_TRY(api_read_begin(p, TABLES_ALL, &reading, err));
+	status = facts_write_json(p->m, &out, err);
+	return api_read_end(p, &reading, status, err);
 }
 
 static uint64_t scaled(uint64_t value, uint64_t whole, uint64_t part)

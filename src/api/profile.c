@@ -94,7 +94,8 @@ static void fill_info(ow_profile *p, struct ow_file_info *info, const struct imp
 {
 	if (!info)
 		return;
-	info->format = model_str(p->m, p->m->source.format[p->b.source.v]).ptr;
+	info->format = p->b.source.v ? model_str(p->m, p->m->source.format[p->b.source.v]).ptr :
+				       import_opw.name; /* its sources are those of its origin */
 	info->coverage = ctx->coverage;
 	info->missing_step_stats = ctx->missing_step_stats;
 }
@@ -108,12 +109,19 @@ static ow_status load(ow_profile *p, struct prepared *prepared,
 	struct progress progress = { report_progress, &arg };
 	struct import_options import = p->import;
 	struct import_ctx ctx = { 0 };
+	struct reading reading;
 	ow_status status;
 
 	if (options)
 		import.step = options->step;
 	prepared->in->progress = &progress;
+	status = api_read_begin(p, 0, &reading, err);
+	if (status != OW_OK) {
+		import_discard(prepared);
+		return status;
+	}
 	status = import_prepared(&p->b, prepared, &import, &ctx, err);
+	status = api_read_end(p, &reading, status, err);
 	if (status == OW_OK)
 		fill_info(p, info, &ctx);
 	else if (err && err->status == OW_OK && p->build_error.status != OW_OK)
@@ -186,15 +194,18 @@ ow_status ow_profile_add_memory(ow_profile *p, const char *name, const void *dat
 
 ow_status ow_profile_freeze(ow_profile *p, struct error *err)
 {
+	struct reading reading;
 	ow_status status;
 
 	error_clear(err);
 	OW_TRY(check_open(p, err));
+	OW_TRY(api_read_begin(p, p->options.redact ? TABLES_ALL : 0, &reading, err));
 	status = import_finish(&p->b, &p->import, err);
 	if (status == OW_OK)
 		status = model_freeze(&p->b);
 	if (status == OW_OK && p->options.redact)
 		status = api_redact(p, err);
+	status = api_read_end(p, &reading, status, err);
 	if (status == OW_OK)
 		p->frozen = true;
 	else if (err && err->status == OW_OK)
@@ -205,6 +216,7 @@ ow_status ow_profile_freeze(ow_profile *p, struct error *err)
 ow_status ow_profile_set_checkpoint(ow_profile *p, const char *prefix, struct error *err)
 {
 	struct builder *b = &p->b;
+	struct reading reading;
 
 	error_clear(err);
 	if (p->has_checkpoint)
@@ -214,6 +226,7 @@ ow_status ow_profile_set_checkpoint(ow_profile *p, const char *prefix, struct er
 	p->has_checkpoint = true;
 	if (p->frozen)
 		return OW_OK;
+	OW_TRY(api_read_begin(p, TABLES_ALL, &reading, err));
 	for (size_t i = 0; i < p->checkpoint.var_count; i++) {
 		op_id op = model_find_op(p->m, p->checkpoint.vars[i].name);
 
@@ -221,7 +234,7 @@ ow_status ow_profile_set_checkpoint(ow_profile *p, const char *prefix, struct er
 			p->m->op.types[op.v] = builder_strset_add(
 				b, p->m->op.types[op.v], builder_cstr(b, "_checkpoint_variables"));
 	}
-	return builder_status(b);
+	return api_read_end(p, &reading, builder_status(b), err);
 }
 
 static int by_number(const void *a, const void *b)
@@ -235,14 +248,20 @@ size_t ow_profile_steps(const ow_profile *p, int64_t *numbers, size_t cap)
 {
 	const struct model *m = p->m;
 	size_t count = m->step.count - 1;
+	struct reading reading;
 	int64_t *all;
 
 	if (!numbers || !cap || !count)
 		return count;
-	all = malloc(count * sizeof(*all));
-	if (!all)
+	if (api_read_begin((ow_profile *)(uintptr_t)p, TABLE_BIT(step), &reading, NULL) != OW_OK)
 		return 0;
-	memcpy(all, m->step.number + 1, count * sizeof(*all));
+	all = malloc(count * sizeof(*all));
+	if (all)
+		memcpy(all, m->step.number + 1, count * sizeof(*all));
+	if (api_read_end((ow_profile *)(uintptr_t)p, &reading, OW_OK, NULL) != OW_OK || !all) {
+		free(all);
+		return 0;
+	}
 	qsort(all, count, sizeof(*all), by_number);
 	memcpy(numbers, all, MIN(count, cap) * sizeof(*all));
 	free(all);

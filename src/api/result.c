@@ -44,6 +44,7 @@ ow_status ow_view(ow_profile *p, const char *name, const struct ow_view_options 
 {
 	struct ow_view_options full;
 	const struct view *view = view_find(name);
+	struct reading reading;
 	struct result *r;
 	ow_status status;
 
@@ -55,12 +56,12 @@ ow_status ow_view(ow_profile *p, const char *name, const struct ow_view_options 
 	ow_view_options_init(&full);
 	if (options)
 		memcpy(&full, options, MIN(options->size, sizeof(full)));
+	OW_TRY(api_read_begin(p, TABLES_ALL, &reading, err));
 	r = result_new(&p->mem, view->name, err);
-	if (!r)
-		return OW_E_NO_MEMORY;
-	status = view->run(p->m, &full, r, err);
+	status = r ? view->run(p->m, &full, r, err) : OW_E_NO_MEMORY;
 	if (status == OW_OK)
 		status = r->status != OW_OK ? error_no_memory(err) : OW_OK;
+	status = api_read_end(p, &reading, status, err);
 	if (status != OW_OK) {
 		result_free(r);
 		return status;
@@ -71,9 +72,14 @@ ow_status ow_view(ow_profile *p, const char *name, const struct ow_view_options 
 /* A tree becomes columns only when somebody reads cells or writes a table. */
 static ow_status flatten(ow_result *result, struct error *err)
 {
+	struct reading reading;
+	ow_status status;
+
 	if (!result->r->tree || result->flat)
 		return OW_OK;
-	OW_TRY(tree_flatten(result->r, err));
+	OW_TRY(api_read_begin(result->profile, TABLES_ALL, &reading, err));
+	status = tree_flatten(result->r, err);
+	OW_TRY(api_read_end(result->profile, &reading, status, err));
 	result->flat = true;
 	return OW_OK;
 }
@@ -265,6 +271,8 @@ ow_status ow_result_write(ow_result *result, const char *name,
 	struct sink_options sink_options;
 	struct out out = { write_bytes, &writer };
 	const struct sink *sink;
+	struct reading reading;
+	ow_status status;
 
 	error_clear(err);
 	OW_TRY(find_sink(result, name, &sink, err));
@@ -287,5 +295,7 @@ ow_status ow_result_write(ow_result *result, const char *name,
 		sink_options.tensor = tensor_text;
 		sink_options.tensor_arg = &writer;
 	}
-	return sink->write(result->r, &sink_options, &out, err);
+	OW_TRY(api_read_begin(result->profile, TABLES_ALL, &reading, err));
+	status = sink->write(result->r, &sink_options, &out, err);
+	return api_read_end(result->profile, &reading, status, err);
 }

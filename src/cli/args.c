@@ -19,6 +19,9 @@ enum flag_id {
 	FLAG_REDACT,
 	FLAG_NO_PAGER,
 	FLAG_ESTIMATE,
+	FLAG_VERIFY,
+	FLAG_SHOW_DATAFLOW,
+	FLAG_SHOW_MEMORY,
 	FLAG_MEMORY_LIMIT,
 	FLAG_INPUT_SHAPE,
 	FLAG_CHECKPOINT,
@@ -27,6 +30,8 @@ enum flag_id {
 	FLAG_VERBOSE,
 	FLAG_HELP
 };
+
+#define BOOLEAN "[=true|false]" /* true when nothing follows */
 
 static const struct flag {
 	const char *name;
@@ -52,6 +57,11 @@ static const struct flag {
 	{ "redact", 0, FLAG_REDACT, NULL, "replace names and paths by hashes, to share the output" },
 	{ "memory-limit", 0, FLAG_MEMORY_LIMIT, "SIZE", "refuse to use more: 500M, 8G" },
 	{ "estimate", 0, FLAG_ESTIMATE, NULL, "info: size, events and memory without loading" },
+	{ "verify", 0, FLAG_VERIFY, NULL, "info: check every checksum of an opwatch file" },
+	{ "show-dataflow", 0, FLAG_SHOW_DATAFLOW, BOOLEAN,
+	  "convert to a timeline: arrows from producers to consumers (default: true)" },
+	{ "show-memory", 0, FLAG_SHOW_MEMORY, BOOLEAN,
+	  "convert to a timeline: tensors and memory of allocators (default: false)" },
 	{ "strict", 0, FLAG_STRICT, NULL, "exit with 3 when anything was damaged or lost" },
 	{ "no-pager", 0, FLAG_NO_PAGER, NULL, "never start a pager" },
 	{ "verbose", 'v', FLAG_VERBOSE, NULL, "show every note" },
@@ -238,6 +248,15 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 	case FLAG_ESTIMATE:
 		args->estimate = true;
 		return true;
+	case FLAG_VERIFY:
+		args->verify = true;
+		return true;
+	case FLAG_SHOW_DATAFLOW:
+		args->hide_dataflow = strcasecmp(value, "false") == 0;
+		return true;
+	case FLAG_SHOW_MEMORY:
+		args->show_memory = strcasecmp(value, "false") != 0;
+		return true;
 	case FLAG_MEMORY_LIMIT:
 		if (!parse_size(str_from(value), &args->open.memory_limit))
 			return usage_error("--memory-limit takes a size such as 500M or 8G, not '%s'",
@@ -335,6 +354,19 @@ static bool set_option(struct args *args, const struct option *option, const cha
 	return true;
 }
 
+/* --flag, --flag=false, --flag false. */
+static bool set_boolean(struct args *args, const struct flag *flag, const char *word,
+			const char *value, const char *next, bool *used)
+{
+	if (!value && next && (strcasecmp(next, "true") == 0 || strcasecmp(next, "false") == 0)) {
+		*used = true;
+		value = next;
+	}
+	if (value && strcasecmp(value, "true") != 0 && strcasecmp(value, "false") != 0)
+		return usage_error("option '%s' takes true or false", word);
+	return set_flag(args, flag, value ? value : "true");
+}
+
 /* One word that starts with '-'; *next is consumed when it is the value. */
 static bool parse_option(struct args *args, const char *word, const char *next, bool *used)
 {
@@ -350,6 +382,8 @@ static bool parse_option(struct args *args, const char *word, const char *next, 
 		name = str_first(name, equals);
 	}
 	flag = find_flag(name);
+	if (flag && flag->value && strcmp(flag->value, BOOLEAN) == 0)
+		return set_boolean(args, flag, word, value.ptr, next, used);
 	if (flag && flag->value) {
 		if (!value.ptr && !next)
 			return usage_error("option '%s' needs a value", word);
@@ -419,7 +453,8 @@ void args_print_options(void)
 		if (flag->letter)
 			snprintf(letter, sizeof(letter), "-%c, ", flag->letter);
 		snprintf(left, sizeof(left), "%s--%s%s%s", letter, flag->name,
-			 flag->value ? " " : "", flag->value ? flag->value : "");
+			 flag->value && *flag->value != '[' ? " " : "",
+			 flag->value ? flag->value : "");
 		print_option(left, flag->help);
 	}
 	printf("Options of the views (tfprof's; also as -max_depth 3):\n");

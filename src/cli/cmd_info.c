@@ -40,6 +40,24 @@ static ow_status print_views(struct args *args, const struct show *show)
 	return status;
 }
 
+/* Every checksum of an opwatch file, and what that says. */
+static ow_status verify(const struct args *args, ow_profile *profile)
+{
+	struct ow_error err = { 0 };
+	uint64_t bytes = 0;
+	ow_status status = ow_profile_verify(profile, &bytes, &err);
+
+	if (status != OW_OK)
+		complain("opwatch: %s\n", err.text);
+	else if (!bytes)
+		complain("opwatch: nothing to verify: only opwatch files (.opw) have checksums, and "
+			 "only one that is opened alone is checked\n");
+	else if (strcmp(args->sink, "text") == 0)
+		printf("%s: all checksums of %.1f MB are right\n\n", args->files[0],
+		       (double)bytes / 1e6);
+	return status;
+}
+
 static int print_estimates(const struct args *args)
 {
 	bool json = strcmp(args->sink, "json") == 0;
@@ -75,6 +93,7 @@ static int run(struct args *args)
 	struct show show;
 	ow_profile *profile;
 	int code = EXIT_FAILED;
+	ow_status status;
 
 	if (args->estimate)
 		return print_estimates(args);
@@ -83,17 +102,20 @@ static int run(struct args *args)
 		return code;
 	show_from_args(args, profile, &show);
 	show.pager = false;
-	code = finish_code(args, profile,
-			   strcmp(args->sink, "json") == 0 ? print_json(profile) :
-							       print_views(args, &show));
+	status = args->verify ? verify(args, profile) : OW_OK;
+	if (status == OW_OK)
+		status = strcmp(args->sink, "json") == 0 ? print_json(profile) :
+							   print_views(args, &show);
+	code = finish_code(args, profile, status);
 	ow_profile_free(profile);
 	return code;
 }
 
 const struct command cmd_info = {
 	.name = "info",
-	.usage = "FILE… [--json] [--estimate]",
+	.usage = "FILE… [--json] [--estimate] [--verify]",
 	.summary = "what is in the files: formats, steps, devices, facts, damage",
-	.help = "--json prints every fact; --estimate tells size, events and memory without loading.\n",
+	.help = "--json prints every fact; --estimate tells size, events and memory without loading;\n"
+		"--verify checks every checksum of an opwatch file.\n",
 	.run = run,
 };

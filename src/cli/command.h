@@ -19,7 +19,8 @@ struct args {
 	const char *checkpoint, *format, *out_file;
 	const char *sink; /* "text", or what --json, --csv, --to ask for */
 	struct terminal terminal;
-	bool strict, no_pager, estimate, verbose, help;
+	bool strict, no_pager, estimate, verify, verbose, help;
+	bool hide_dataflow, show_memory; /* timelines */
 	bool limit_given, depth_given, select_given;
 };
 

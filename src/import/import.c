@@ -5,6 +5,7 @@
 #include "import/importer.h"
 
 #include "import/tf_finish.h"
+#include "model/backing.h"
 
 #define IMPORTER(name) &import_##name,
 const struct importer *const importers[] = {
@@ -170,9 +171,13 @@ ow_status import_prepared(struct builder *b, struct prepared *prepared,
 			  struct error *err)
 {
 	struct import_ctx ctx = { .b = b, .in = prepared->in, .options = options, .err = err };
-	source_id source = add_source(b, prepared);
-	ow_status status = source.v ? keep_input(b, source, prepared->in, err) : b->status;
+	ow_status status = model_thaw(b->m, err);
+	source_id source = { 0 };
 
+	if (status == OW_OK) {
+		source = add_source(b, prepared);
+		status = source.v ? keep_input(b, source, prepared->in, err) : b->status;
+	}
 	if (status != OW_OK) {
 		import_discard(prepared);
 		return status;
@@ -202,6 +207,11 @@ ow_status import_input(struct builder *b, struct input *in, const struct importe
 
 ow_status import_finish(struct builder *b, const struct import_options *options, struct error *err)
 {
+	if (b->m->backing && b->m->backing->frozen) { /* as it was saved */
+		if (!options->input_shape_count)
+			return OW_OK;
+		OW_TRY(model_thaw(b->m, err));
+	}
 	return tf_finish(b, options, err);
 }
 
@@ -229,6 +239,8 @@ ow_status import_memory(const char *importer_name, const void *data, size_t len,
 		status = import_finish(&b, &options, &err);
 	if (status == OW_OK)
 		status = model_freeze(&b);
+	if (status == OW_OK)
+		status = model_verify(m, UINT64_MAX, &err);
 	if (status == OW_OK)
 		status = model_require_stacks(m, &err);
 	model_free(m);

@@ -1,7 +1,7 @@
 /*
- * check.c: model_check_table: references of rows that come from a file whose checksums are right but
- * which we may not have written. Ids name rows that exist, ranges lie inside their table, parents come
- * before their children; so every reader of the model may follow them without looking. What a wrong
+ * check.c: references of rows that come from a file whose checksums are right but which we may not have
+ * written, or of which a part is lost. Ids name rows that exist, ranges lie inside their table, parents
+ * come before their children; so every reader of the model may follow them without looking. What a wrong
  * value can at worst make wrong in an answer is not checked.
  *
  * Ids are found by the types of the columns. References of other types are in the lists below: a new
@@ -13,20 +13,31 @@ struct head {
 	uint32_t count, cap;
 };
 
+struct check {
+	struct model *m;
+	bool repair; /* make wrong references nil and count them, instead of failing */
+	uint64_t repaired;
+	struct error *err;
+};
+
 static const struct head *head_of(const struct model *m, enum table_id table)
 {
 	return (const struct head *)(const void *)((const char *)m + model_tables[table].offset);
 }
 
-static const void *values_of(const struct model *m, enum table_id table,
-			     const struct column_info *column)
+static void *values_at(const struct model *m, size_t offset)
 {
-	return *(void *const *)(const void *)((const char *)head_of(m, table) + column->offset);
+	return *(void *const *)(const void *)((const char *)m + offset);
 }
 
-static ow_status fault(enum table_id table, const char *column, uint32_t row, struct error *err)
+/* OW_OK when the caller is to repair the row and go on. */
+static ow_status wrong(struct check *c, enum table_id table, const char *column, uint32_t row)
 {
-	return error_set(err, OW_E_CORRUPT,
+	if (c->repair) {
+		c->repaired++;
+		return OW_OK;
+	}
+	return error_set(c->err, OW_E_CORRUPT,
 			 "the opwatch file is not sound: %s.%s of row %u names something that is not "
 			 "there",
 			 model_tables[table].name, column, row);
@@ -58,18 +69,31 @@ static uint32_t largest(const uint32_t *values, uint32_t count)
 	return most;
 }
 
-static ow_status check_ids(const struct model *m, enum table_id table,
-			   const struct column_info *column, struct error *err)
+/* Every value is below `rows`. */
+static ow_status check_below(struct check *c, enum table_id table, const char *column,
+			     uint32_t *values, uint64_t rows)
 {
-	const uint32_t *values = values_of(m, table, column);
-	uint32_t count = head_of(m, table)->count, row = 0;
-	uint64_t rows = rows_of_type(m, column->type);
+	uint32_t count = head_of(c->m, table)->count;
 
-	if (rows == UINT64_MAX || !values || largest(values, count) < rows)
+	if (!values || largest(values, count) < rows)
 		return OW_OK;
-	while (values[row] < rows)
-		row++;
-	return fault(table, column->name, row, err);
+	for (uint32_t i = 0; i < count; i++) {
+		if (values[i] < rows)
+			continue;
+		OW_TRY(wrong(c, table, column, i));
+		values[i] = 0;
+	}
+	return OW_OK;
+}
+
+static ow_status check_ids(struct check *c, enum table_id table, const struct column_info *column)
+{
+	uint64_t rows = rows_of_type(c->m, column->type);
+
+	if (rows == UINT64_MAX)
+		return OW_OK;
+	return check_below(c, table, column->name,
+			   values_at(c->m, model_tables[table].offset + column->offset), rows);
 }
 
 /* ---- references that are no ids ---- */
@@ -93,75 +117,92 @@ static const struct range ranges[] = {
 	RANGE(op_step, memory_first, memory_count, memory),
 };
 
-static const uint32_t *column_at(const struct model *m, size_t offset)
+static ow_status check_range(struct check *c, const struct range *range)
 {
-	return *(uint32_t *const *)(const void *)((const char *)m + offset);
-}
+	uint32_t *first = values_at(c->m, range->first), *count = values_at(c->m, range->count);
+	uint32_t rows = head_of(c->m, range->table)->count, in = head_of(c->m, range->in)->count;
 
-static ow_status check_range(const struct model *m, const struct range *range, struct error *err)
-{
-	const uint32_t *first = column_at(m, range->first), *count = column_at(m, range->count);
-	uint32_t rows = head_of(m, range->table)->count, in = head_of(m, range->in)->count;
-
-	for (uint32_t i = 0; first && count && i < rows; i++)
-		if ((uint64_t)first[i] + count[i] > in)
-			return fault(range->table, range->name, i, err);
+	for (uint32_t i = 0; first && count && i < rows; i++) {
+		if ((uint64_t)first[i] + count[i] <= in)
+			continue;
+		OW_TRY(wrong(c, range->table, range->name, i));
+		first[i] = count[i] = 0;
+	}
 	return OW_OK;
 }
 
-static ow_status check_shapes(const struct model *m, struct error *err)
+static ow_status check_shapes(struct check *c)
 {
-	for (uint32_t i = 0; i < m->shape.count; i++)
-		if ((int64_t)m->shape.dim_first[i] + MAX(m->shape.rank[i], 0) > m->dim.count)
-			return fault(TABLE_shape, "dim_first", i, err);
+	struct shape_table *t = &c->m->shape;
+
+	for (uint32_t i = 0; i < t->count; i++) {
+		if ((int64_t)t->dim_first[i] + MAX(t->rank[i], 0) <= c->m->dim.count)
+			continue;
+		OW_TRY(wrong(c, TABLE_shape, "dim_first", i));
+		t->dim_first[i] = 0;
+		t->rank[i] = -1;
+	}
 	return OW_OK;
 }
 
 /* Whoever walks up must come to an end. */
-static ow_status check_parents(enum table_id table, const uint32_t *parent, uint32_t count,
-			       struct error *err)
+static ow_status check_parents(struct check *c, enum table_id table, uint32_t *parent)
 {
-	for (uint32_t i = 1; i < count; i++)
-		if (parent[i] >= i)
-			return fault(table, "parent", i, err);
+	uint32_t count = head_of(c->m, table)->count;
+
+	for (uint32_t i = 1; i < count; i++) {
+		if (parent[i] < i)
+			continue;
+		OW_TRY(wrong(c, table, "parent", i));
+		parent[i] = 0;
+	}
 	return OW_OK;
 }
 
-static ow_status check_rows(enum table_id table, const uint32_t *row, uint32_t count, uint32_t rows,
-			    struct error *err)
+static ow_status check_special(struct check *c, enum table_id table)
 {
-	for (uint32_t i = 0; i < count; i++)
-		if (row[i] >= rows)
-			return fault(table, "op_step", i, err);
-	return OW_OK;
-}
+	struct model *m = c->m;
 
-static ow_status check_special(const struct model *m, enum table_id table, struct error *err)
-{
 	switch (table) {
 	case TABLE_shape:
-		return check_shapes(m, err);
+		return check_shapes(c);
 	case TABLE_stack:
-		return check_parents(table, &m->stack.parent->v, m->stack.count, err);
+		return check_parents(c, table, &m->stack.parent->v);
 	case TABLE_fact:
-		return check_parents(table, &m->fact.parent->v, m->fact.count, err);
+		return check_parents(c, table, &m->fact.parent->v);
 	case TABLE_memory:
-		return check_rows(table, m->memory.op_step, m->memory.count, m->op_step.count, err);
+		return check_below(c, table, "op_step", m->memory.op_step, m->op_step.count);
 	case TABLE_alloc:
-		return check_rows(table, m->alloc.op_step, m->alloc.count, m->op_step.count, err);
+		return check_below(c, table, "op_step", m->alloc.op_step, m->op_step.count);
 	default:
 		return OW_OK;
 	}
 }
 
-ow_status model_check_table(const struct model *m, enum table_id table, struct error *err)
+static ow_status check_table(struct check *c, enum table_id table)
 {
 	const struct table_info *info = &model_tables[table];
 
-	for (uint32_t c = 0; c < info->column_count; c++)
-		OW_TRY(check_ids(m, table, &info->columns[c], err));
+	for (uint32_t i = 0; i < info->column_count; i++)
+		OW_TRY(check_ids(c, table, &info->columns[i]));
 	for (size_t i = 0; i < ARRAY_COUNT(ranges); i++)
 		if (ranges[i].table == table)
-			OW_TRY(check_range(m, &ranges[i], err));
-	return check_special(m, table, err);
+			OW_TRY(check_range(c, &ranges[i]));
+	return check_special(c, table);
+}
+
+ow_status model_check_table(struct model *m, enum table_id table, struct error *err)
+{
+	struct check c = { .m = m, .err = err };
+
+	return check_table(&c, table);
+}
+
+uint64_t model_repair(struct model *m)
+{
+	struct check c = { .m = m, .repair = true };
+
+	for (int t = 0; t < TABLE_COUNT; t++)
+		(void)check_table(&c, (enum table_id)t);
+	return c.repaired;
 }

@@ -253,7 +253,9 @@ ow_status model_thaw(struct model *m, struct error *err);
 /* The maps that adding and finding need; builder.c. Once, from any thread. */
 ow_status model_make_lookups(struct model *m, struct error *err);
 /* Ids that name no row, ranges beyond a table: hostile content whose checksum is right. */
-ow_status model_check_table(const struct model *m, enum table_id table, struct error *err);
+ow_status model_check_table(struct model *m, enum table_id table, struct error *err);
+/* The same for all tables, but what is wrong is set to nil; returns how much was. */
+uint64_t model_repair(struct model *m);
 
 /* What a view adds up: saturating so that hostile numbers cannot overflow. */
 static inline int64_t us_to_ns(int64_t us)

@@ -120,12 +120,14 @@ struct opw_out {
 	void *arg;
 };
 
-/* One block to be written. */
+/* One block to be written: bytes, or a function that gives the next `len` of them. */
 struct opw_part {
 	const char *name, *type;
 	uint32_t value_size;
-	const void *bytes;
 	uint64_t size;
+	const void *bytes;
+	void (*read)(void *arg, void *to, size_t len);
+	void *arg;
 };
 
 struct opw_writer {

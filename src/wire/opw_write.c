@@ -3,6 +3,7 @@
 
 #include "wire/crc32c.h"
 
+#define CHUNK ((size_t)256 << 10)
 #define BYTES_TARGET ((uint64_t)16 << 20) /* a segment of bytes ends after this many */
 
 void opw_writer_init(struct opw_writer *w, struct mem *mem, const struct opw_out *out)
@@ -85,6 +86,30 @@ static ow_status put_heads(struct opw_writer *w, uint64_t offset, struct opw_hea
 	return w->heads.failed ? error_no_memory(err) : OW_OK;
 }
 
+/* The bytes of one block, and their checksum. */
+static ow_status put_part(struct opw_writer *w, uint64_t offset, const struct opw_part *part,
+			  uint32_t *crc, struct error *err)
+{
+	char *chunk = part->read ? mem_alloc(w->heads.mem, CHUNK) : NULL;
+	ow_status status = OW_OK;
+
+	*crc = 0;
+	if (part->read && !chunk)
+		return error_no_memory(err);
+	for (uint64_t at = 0, len; at < part->size && status == OW_OK; at += len) {
+		const char *from = chunk ? chunk : (const char *)part->bytes + at;
+
+		len = MIN(part->size - at, (uint64_t)CHUNK);
+		if (chunk)
+			part->read(part->arg, chunk, (size_t)len);
+		*crc = crc32c_extend(*crc, from, (size_t)len);
+		status = write_at(w, offset + at, from, (size_t)len, err);
+	}
+	if (chunk)
+		mem_free(w->heads.mem, chunk, CHUNK);
+	return status == OW_OK ? pad(w, offset + part->size, err) : status;
+}
+
 ow_status opw_put_segment(struct opw_writer *w, enum opw_kind kind, const char *table,
 			  uint64_t first_row, uint64_t row_count, const struct opw_part *parts,
 			  uint32_t count, struct error *err)
@@ -109,10 +134,7 @@ ow_status opw_put_segment(struct opw_writer *w, enum opw_kind kind, const char *
 		blocks[i].offset = at;
 		blocks[i].size = parts[i].size;
 		blocks[i].value_size = parts[i].value_size;
-		blocks[i].crc = crc32c(parts[i].bytes, (size_t)parts[i].size);
-		status = write_at(w, w->at + at, parts[i].bytes, (size_t)parts[i].size, err);
-		if (status == OW_OK)
-			status = pad(w, w->at + at + parts[i].size, err);
+		status = put_part(w, w->at + at, &parts[i], &blocks[i].crc, err);
 		at += opw_round(parts[i].size);
 	}
 	if (status == OW_OK)
@@ -169,7 +191,11 @@ ow_status opw_put_bytes(struct opw_writer *w, const void *bytes, size_t len, str
 ow_status opw_put_footer(struct opw_writer *w, uint64_t *size, struct error *err)
 {
 	struct opw_trailer trailer = { .footer_offset = w->at, .segment_count = w->segment_count };
-	struct opw_part part = { "heads", "bytes", 1, w->heads.ptr ? w->heads.ptr : "", w->heads.len };
+	struct opw_part part = { .name = "heads",
+				 .type = "bytes",
+				 .value_size = 1,
+				 .size = w->heads.len,
+				 .bytes = w->heads.ptr };
 
 	OW_TRY(opw_put_segment(w, OPW_FOOTER, "", 0, w->segment_count, &part, 1, err));
 	trailer.footer_size = w->at - trailer.footer_offset;

@@ -1,0 +1,174 @@
+/*
+ * cmd_convert.c: files in one form into another: our own file (.opw), a timeline for chrome://tracing
+ * and Perfetto, folded stacks, a flame graph, pprof. What to write is told by --to, or by the name of
+ * the output.
+ */
+#include "cli/command.h"
+
+#include <errno.h>
+
+/* Names of outputs by what a file's name ends with; the first match counts. */
+static const struct {
+	const char *end, *to;
+} endings[] = {
+	{ ".opw", "opw" },	      { ".svg", "flamegraph" },	  { ".html", "flamegraph" },
+	{ ".folded", "folded" },      { ".collapsed", "folded" }, { ".pprof", "pprof" },
+	{ ".pb.gz", "pprof" },	      { ".json", "timeline" },	  { ".json.gz", "timeline" },
+	{ ".trace.gz", "timeline" },
+};
+
+static bool is(const char *a, const char *b)
+{
+	return strcmp(a, b) == 0;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+	return str_ends(str_from(name), str_from(end));
+}
+
+static const char *target(const struct args *args)
+{
+	if (!is(args->sink, "text"))
+		return args->sink;
+	for (size_t i = 0; args->out_file && i < ARRAY_COUNT(endings); i++)
+		if (ends_with(args->out_file, endings[i].end))
+			return endings[i].to;
+	return NULL;
+}
+
+static bool to_standard_output(const struct args *args)
+{
+	return !args->out_file || is(args->out_file, "-");
+}
+
+/* ---- progress ---- */
+
+static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t total)
+{
+	const struct args *args = arg;
+
+	if (interrupted)
+		return false;
+	if (args->terminal.err && total > (64u << 20)) {
+		fprintf(stderr, "\r\033[Kwriting %.50s: %3.0f %% of %.1f MB", file,
+			100.0 * (double)done / (double)total, (double)total / 1e6);
+		if (done >= total)
+			fputs("\r\033[K", stderr);
+		fflush(stderr);
+	}
+	return true;
+}
+
+/* ---- the outputs ---- */
+
+static ow_status save(struct args *args, ow_profile *profile, struct ow_error *err)
+{
+	struct ow_save_options options;
+	ow_status status;
+
+	ow_save_options_init(&options);
+	options.progress = on_progress;
+	options.progress_arg = args;
+	status = ow_profile_save(profile, args->out_file, &options, err);
+	if (args->terminal.err)
+		fputs("\r\033[K", stderr);
+	return status;
+}
+
+/* The code view when the profile knows lines of code, else scopes; all of it, however deep. */
+static ow_status write_tree(struct args *args, ow_profile *profile, const char *sink,
+			    struct ow_error *err)
+{
+	static struct output_stream out;
+	const char *view = ow_profile_has_code(profile) ? "code" : "scope";
+	struct ow_view_options *options = &args->options.view;
+	struct ow_write_options write;
+	ow_result *result;
+	ow_status status;
+
+	if (!args->depth_given)
+		options->max_depth = INT32_MAX / 2;
+	OW_TRY(ow_view(profile, view, options, &result, err));
+	ow_write_options_init(&write);
+	write.metric = options->select.count ? options->select.items[0] : NULL;
+	if (!to_standard_output(args)) {
+		status = ow_result_write_file(result, sink, &write, args->out_file, err);
+	} else {
+		output_start(&out, false, 0);
+		status = ow_result_write(result, sink, &write, output_write, &out, err);
+		if (!output_end(&out))
+			complain("opwatch: standard output: %s\n", strerror(errno));
+	}
+	ow_result_free(result);
+	return status;
+}
+
+static int convert(struct args *args, ow_profile *profile, const char *to)
+{
+	struct ow_error err = { 0 };
+	ow_status status;
+
+	if (is(to, "opw"))
+		status = save(args, profile, &err);
+	else
+		status = write_tree(args, profile, to, &err);
+	if (status == OW_E_INTERRUPTED && to_standard_output(args) && !interrupted)
+		status = OW_OK; /* nobody reads any more */
+	if (status != OW_OK)
+		complain("opwatch: %s\n", err.text);
+	return finish_code(args, profile, status);
+}
+
+/* ---- the command ---- */
+
+static bool check_target(const struct args *args, const char *to)
+{
+	static const char *const outputs[] = { "opw", "folded", "flamegraph", "pprof" };
+
+	if (!to) {
+		complain("opwatch convert: into what? Give -o run.opw, or --to opw, timeline, folded, "
+			 "flamegraph or pprof.\n");
+		return false;
+	}
+	for (size_t i = 0; i < ARRAY_COUNT(outputs); i++) {
+		if (!is(to, outputs[i]))
+			continue;
+		if (to_standard_output(args) && (is(to, "opw") || (is(to, "pprof") && args->terminal.out))) {
+			complain("opwatch convert: --to %s needs -o FILE\n", to);
+			return false;
+		}
+		return true;
+	}
+	complain("opwatch convert: '%s' is not an output; one of: opw, timeline, folded, flamegraph, "
+		 "pprof\n",
+		 to);
+	return false;
+}
+
+static int run(struct args *args)
+{
+	const char *to = target(args);
+	ow_profile *profile;
+	int code = EXIT_FAILED;
+
+	if (!check_target(args, to))
+		return EXIT_USAGE;
+	profile = load_files(args, &code);
+	if (!profile)
+		return code;
+	interrupts_catch(true); /* a half-written file is removed */
+	code = convert(args, profile, to);
+	interrupts_catch(false);
+	ow_profile_free(profile);
+	return code;
+}
+
+const struct command cmd_convert = {
+	.name = "convert",
+	.usage = "FILE… -o run.opw | --to OUTPUT [-o FILE]",
+	.summary = "save as an opwatch file, a timeline, folded stacks, a flame graph or pprof",
+	.help = "An opwatch file (.opw) holds everything, so the originals may be deleted, and opens in "
+		"milliseconds.\n",
+	.run = run,
+};

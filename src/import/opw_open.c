@@ -1,0 +1,528 @@
+/*
+ * opw_open.c: see opw_open.h. Strings are read into memory and checked at once, because callers of the
+ * library hold pointers to them. A table that is one segment stays where it is, in the mapped file or in
+ * the input's memory, and is checked before its first use; several segments are read and joined.
+ */
+#include "import/opw_open.h"
+
+#include "wire/crc32c.h"
+
+struct stored {
+	struct mem *mem;
+	struct arena arena;
+	struct opw_file file;
+	const unsigned char *base; /* bytes of the file; NULL when columns cannot stay in place */
+	const struct opw_segment *in_place[TABLE_COUNT];
+};
+
+struct opening {
+	struct stored *st;
+	struct model *m;
+	struct backing *backing;
+	struct opw_remarks *remarks;
+	struct error *err;
+};
+
+#define COLUMNS_MAX 64
+
+/* ---- finding things ---- */
+
+static const struct opw_block *find_block(const struct opw_segment *segment, const char *name)
+{
+	for (uint32_t i = 0; i < segment->head.block_count; i++)
+		if (strcmp(segment->blocks[i].name, name) == 0)
+			return &segment->blocks[i];
+	return NULL;
+}
+
+static bool is_column(const struct opw_block *block, const struct column_info *column)
+{
+	return strcmp(block->name, column->name) == 0 && strcmp(block->type, column->type) == 0 &&
+	       block->value_size == column->size;
+}
+
+/* Undecoded code is not in the file, so nothing may point to it. */
+static bool is_wanted(enum table_id table, const struct column_info *column)
+{
+	return table != TABLE_op || (strcmp(column->name, "code_offset") != 0 &&
+				     strcmp(column->name, "code_size") != 0);
+}
+
+static const struct opw_block *block_of_column(const struct opw_segment *segment, enum table_id table,
+					       const struct column_info *column)
+{
+	for (uint32_t i = 0; i < segment->head.block_count; i++)
+		if (is_column(&segment->blocks[i], column))
+			return is_wanted(table, column) ? &segment->blocks[i] : NULL;
+	return NULL;
+}
+
+static int find_table(const char *name)
+{
+	for (int t = 0; t < TABLE_COUNT; t++)
+		if (strcmp(model_tables[t].name, name) == 0)
+			return t;
+	return -1;
+}
+
+static void remark_unknown(struct opening *o, const char *table, const char *column)
+{
+	if (!o->remarks->unknown++)
+		snprintf(o->remarks->first_unknown, sizeof(o->remarks->first_unknown), "%s%s%s",
+			 table, *column ? "." : "", column);
+}
+
+static void find_unknown(struct opening *o, const struct opw_segment *segment, int table)
+{
+	const struct table_info *info = &model_tables[table];
+
+	for (uint32_t i = 0; i < segment->head.block_count; i++) {
+		bool known = false;
+
+		for (uint32_t c = 0; c < info->column_count && !known; c++)
+			known = is_column(&segment->blocks[i], &info->columns[c]);
+		if (!known)
+			remark_unknown(o, info->name, segment->blocks[i].name);
+	}
+}
+
+static ow_status out_of_order(const struct opening *o, const struct opw_segment *segment)
+{
+	return error_at(o->err, OW_E_CORRUPT, segment->offset,
+			"%s: the opwatch file is damaged: a segment of %s does not follow the one before",
+			o->backing->file.name,
+			*segment->head.table ? segment->head.table : "strings");
+}
+
+/* ---- values of the whole ---- */
+
+static ow_status read_value(const struct opening *o, const struct opw_segment *segment,
+			    const char *name, void *to, size_t size)
+{
+	const struct opw_block *block = find_block(segment, name);
+
+	if (!block || block->size != size)
+		return OW_OK;
+	OW_TRY(opw_check_block(&o->st->file, segment, block, o->err));
+	return input_read_at(&o->backing->file, segment->offset + block->offset, to, size, o->err);
+}
+
+static ow_status read_meta(struct opening *o, const struct opw_segment *segment)
+{
+	uint8_t has_code = o->m->has_code, streams = o->m->missing_streams, damaged = o->m->damaged;
+	uint8_t frozen = 0;
+
+	OW_TRY(read_value(o, segment, "time_unit_ns", &o->m->time_unit_ns, sizeof(int64_t)));
+	OW_TRY(read_value(o, segment, "has_code", &has_code, 1));
+	OW_TRY(read_value(o, segment, "missing_streams", &streams, 1));
+	OW_TRY(read_value(o, segment, "damaged", &damaged, 1));
+	OW_TRY(read_value(o, segment, "frozen", &frozen, 1));
+	o->m->has_code = has_code;
+	o->m->missing_streams = streams;
+	o->m->damaged = damaged;
+	o->backing->frozen = frozen;
+	return OW_OK;
+}
+
+/* ---- strings ---- */
+
+static ow_status read_block(const struct opening *o, const struct opw_segment *segment,
+			    const struct opw_block *block, void *to)
+{
+	OW_TRY(input_read_at(&o->backing->file, segment->offset + block->offset, to,
+			     (size_t)block->size, o->err));
+	if (crc32c(to, (size_t)block->size) != block->crc)
+		return opw_damaged(&o->st->file, segment, block, o->err);
+	return OW_OK;
+}
+
+/* Points to the strings of a segment; the texts lie one behind the other, each with a NUL. */
+static ow_status add_texts(struct opening *o, const struct opw_segment *segment, const char *text,
+			   uint64_t size, const uint32_t *lengths)
+{
+	struct strings *s = &o->m->strings;
+	uint32_t count = (uint32_t)segment->head.row_count;
+	void *grown = s->text;
+	uint64_t at = 0;
+
+	if (!mem_grow(o->m->mem, &grown, &s->cap, (size_t)segment->head.first_row + count,
+		      sizeof(struct str)))
+		return error_no_memory(o->err);
+	s->text = grown;
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t next = at + lengths[i] + 1;
+
+		if (next > size || text[next - 1] != '\0')
+			return error_at(o->err, OW_E_CORRUPT, segment->offset,
+					"%s: the opwatch file is not sound: its strings do not fit",
+					o->backing->file.name);
+		s->text[segment->head.first_row + i] = str_make(text + at, lengths[i]);
+		at = next;
+	}
+	if (!segment->head.first_row && count)
+		s->text[0] = STR("");
+	s->count = MAX((uint32_t)segment->head.first_row + count, 1u);
+	return OW_OK;
+}
+
+static ow_status read_strings(struct opening *o, const struct opw_segment *segment)
+{
+	const struct opw_block *length = find_block(segment, "length");
+	const struct opw_block *text = find_block(segment, "text");
+	uint64_t rows = segment->head.row_count, first = segment->head.first_row;
+	uint32_t *lengths;
+	ow_status status;
+	char *texts;
+
+	if (first != (first ? o->m->strings.count : 0))
+		return out_of_order(o, segment);
+	if (!length || !text || length->size != rows * 4 || rows > UINT32_MAX - first ||
+	    text->size < rows)
+		return error_at(o->err, OW_E_CORRUPT, segment->offset,
+				"%s: the opwatch file is not sound: its strings do not fit",
+				o->backing->file.name);
+	texts = arena_push_aligned(&o->m->strings.arena, (size_t)text->size, 16);
+	lengths = texts ? mem_alloc(o->m->mem, (size_t)length->size) : NULL;
+	if (!lengths)
+		return error_no_memory(o->err);
+	status = read_block(o, segment, text, texts);
+	if (status == OW_OK)
+		status = read_block(o, segment, length, lengths);
+	if (status == OW_OK)
+		status = add_texts(o, segment, texts, text->size, lengths);
+	mem_free(o->m->mem, lengths, (size_t)length->size);
+	return status;
+}
+
+/* ---- tables ---- */
+
+struct table_head {
+	uint32_t count, cap;
+};
+
+static struct table_head *head_of(struct model *m, int table)
+{
+	return (struct table_head *)(void *)((char *)m + model_tables[table].offset);
+}
+
+static void **column_of(struct model *m, int table, const struct column_info *column)
+{
+	return (void **)(void *)((char *)m + model_tables[table].offset + column->offset);
+}
+
+/* Puts the columns in, and the table's old ones (its nil row) away. */
+static void set_columns(struct opening *o, int table, void *const *columns, uint32_t rows)
+{
+	const struct table_info *info = &model_tables[table];
+	struct table_head *head = head_of(o->m, table);
+
+	for (uint32_t c = 0; c < info->column_count; c++) {
+		void **column = column_of(o->m, table, &info->columns[c]);
+
+		mem_free(o->m->mem, *column, (size_t)head->cap * info->columns[c].size);
+		*column = columns[c];
+	}
+	head->count = head->cap = rows;
+}
+
+static void free_columns(struct opening *o, int table, void *const *columns, uint32_t rows)
+{
+	const struct table_info *info = &model_tables[table];
+
+	for (uint32_t c = 0; c < info->column_count; c++)
+		if (columns[c] && !backing_has(o->m, columns[c]))
+			mem_free(o->m->mem, columns[c], (size_t)rows * info->columns[c].size);
+}
+
+/* A segment's blocks must have a value per row, and at least one of them one byte per row, so that a
+ * small file cannot ask for much memory. */
+static ow_status check_segment(const struct opening *o, const struct opw_segment *segment)
+{
+	uint64_t rows = segment->head.row_count;
+
+	if (rows > segment->head.size || rows + segment->head.first_row > UINT32_MAX)
+		goto unsound;
+	for (uint32_t i = 0; i < segment->head.block_count; i++) {
+		const struct opw_block *block = &segment->blocks[i];
+
+		if (!block->value_size || block->size / block->value_size != rows ||
+		    block->size % block->value_size)
+			goto unsound;
+	}
+	return OW_OK;
+unsound:
+	return error_at(o->err, OW_E_CORRUPT, segment->offset,
+			"%s: the opwatch file is not sound: the columns of %s do not fit",
+			o->backing->file.name, segment->head.table);
+}
+
+static ow_status map_table(struct opening *o, int table, const struct opw_segment *segment)
+{
+	const struct table_info *info = &model_tables[table];
+	uint32_t rows = (uint32_t)segment->head.row_count;
+	void *columns[COLUMNS_MAX] = { NULL };
+
+	for (uint32_t c = 0; c < info->column_count; c++) {
+		const struct column_info *column = &info->columns[c];
+		const struct opw_block *block =
+			block_of_column(segment, (enum table_id)table, column);
+
+		if (block)
+			columns[c] = (void *)(uintptr_t)(o->st->base + segment->offset +
+							 block->offset);
+		else if (column->need == NEED_ALWAYS &&
+			 !(columns[c] = mem_zalloc(o->m->mem, (size_t)rows * column->size))) {
+			free_columns(o, table, columns, rows);
+			return error_no_memory(o->err);
+		}
+	}
+	set_columns(o, table, columns, rows);
+	o->st->in_place[table] = segment;
+	return OW_OK;
+}
+
+/* One column of all segments of a table. */
+static ow_status join_column(struct opening *o, int table, const struct column_info *column,
+			     uint32_t rows, void **values)
+{
+	const struct opw_file *file = &o->st->file;
+
+	for (size_t i = 0; i < file->count; i++) {
+		const struct opw_segment *segment = &file->segments[i];
+		const struct opw_block *block;
+
+		if (segment->head.kind != OPW_ROWS ||
+		    strcmp(segment->head.table, model_tables[table].name) != 0)
+			continue;
+		block = block_of_column(segment, (enum table_id)table, column);
+		if (!block)
+			continue;
+		if (!*values)
+			*values = mem_zalloc(o->m->mem, (size_t)rows * column->size);
+		if (!*values)
+			return error_no_memory(o->err);
+		OW_TRY(read_block(o, segment, block,
+				  (char *)*values + segment->head.first_row * column->size));
+	}
+	if (!*values && column->need == NEED_ALWAYS &&
+	    !(*values = mem_zalloc(o->m->mem, (size_t)rows * column->size)))
+		return error_no_memory(o->err);
+	return OW_OK;
+}
+
+static ow_status join_table(struct opening *o, int table, uint32_t rows)
+{
+	const struct table_info *info = &model_tables[table];
+	void *columns[COLUMNS_MAX] = { NULL };
+
+	for (uint32_t c = 0; c < info->column_count; c++) {
+		ow_status status = join_column(o, table, &info->columns[c], rows, &columns[c]);
+
+		if (status != OW_OK) {
+			free_columns(o, table, columns, rows);
+			return status;
+		}
+	}
+	set_columns(o, table, columns, rows);
+	return OW_OK;
+}
+
+/* All segments of one table. */
+static ow_status read_table(struct opening *o, int table)
+{
+	const struct opw_file *file = &o->st->file;
+	const struct opw_segment *first = NULL;
+	uint64_t rows = 0;
+	size_t count = 0;
+
+	for (size_t i = 0; i < file->count; i++) {
+		const struct opw_segment *segment = &file->segments[i];
+
+		if (segment->head.kind != OPW_ROWS ||
+		    strcmp(segment->head.table, model_tables[table].name) != 0)
+			continue;
+		if (segment->head.first_row != rows)
+			return out_of_order(o, segment);
+		OW_TRY(check_segment(o, segment));
+		find_unknown(o, segment, table);
+		rows += segment->head.row_count;
+		first = first ? first : segment;
+		count++;
+	}
+	if (!rows)
+		return OW_OK;
+	OW_ASSERT(model_tables[table].column_count <= COLUMNS_MAX);
+	return count == 1 && o->st->base ? map_table(o, table, first) :
+					   join_table(o, table, (uint32_t)rows);
+}
+
+/* ---- checking ---- */
+
+static ow_status verify_bytes(const struct stored *st, struct error *err)
+{
+	for (size_t i = 0; i < st->file.count; i++) {
+		const struct opw_segment *segment = &st->file.segments[i];
+
+		for (uint32_t k = 0; segment->head.kind == OPW_BYTES && k < segment->head.block_count;
+		     k++)
+			OW_TRY(opw_check_block(&st->file, segment, &segment->blocks[k], err));
+	}
+	return OW_OK;
+}
+
+static ow_status verify(void *state, int table, struct error *err)
+{
+	const struct stored *st = state;
+	const struct opw_segment *segment;
+
+	if (table == TABLE_COUNT)
+		return verify_bytes(st, err);
+	segment = st->in_place[table];
+	for (uint32_t i = 0; segment && i < segment->head.block_count; i++) {
+		const struct opw_block *block = &segment->blocks[i];
+		const unsigned char *at = st->base + segment->offset + block->offset;
+
+		if (crc32c(at, (size_t)block->size) != block->crc)
+			return opw_damaged(&st->file, segment, block, err);
+	}
+	return OW_OK;
+}
+
+static void release(void *state)
+{
+	struct stored *st = state;
+	struct mem *mem = st->mem;
+
+	arena_release(&st->arena);
+	mem_free(mem, st, sizeof(*st));
+}
+
+/* ---- all of it ---- */
+
+/* Where columns can stay: in the mapped file, or in memory that is ours and aligned. */
+static void find_base(struct opening *o)
+{
+	struct backing *b = o->backing;
+	struct stored *st = o->st;
+
+	if (b->file.data) {
+		if (!b->file.borrowed && (uintptr_t)b->file.data % 8 == 0)
+			st->base = b->file.data;
+	} else if (b->file.size <= SIZE_MAX / 2 &&
+		   mapping_open(&b->map, b->file.fd, (size_t)b->file.size)) {
+		st->base = b->map.ptr;
+	}
+	b->begin = st->base;
+	b->end = st->base ? st->base + b->file.size : NULL;
+}
+
+static ow_status read_parts(struct opening *o)
+{
+	const struct opw_file *file = &o->st->file;
+
+	for (size_t i = 0; i < file->count; i++) {
+		const struct opw_segment *segment = &file->segments[i];
+
+		switch (segment->head.kind) {
+		case OPW_META:
+			OW_TRY(read_meta(o, segment));
+			break;
+		case OPW_STRINGS:
+			OW_TRY(read_strings(o, segment));
+			break;
+		case OPW_ROWS:
+			if (find_table(segment->head.table) < 0)
+				remark_unknown(o, segment->head.table, "");
+			break;
+		case OPW_BYTES:
+			break;
+		default:
+			remark_unknown(o, "a kind of segment", "");
+		}
+	}
+	for (int table = 0; table < TABLE_COUNT; table++)
+		OW_TRY(read_table(o, table));
+	return OW_OK;
+}
+
+static ow_status open_file(struct opening *o)
+{
+	struct stored *st = o->st;
+	struct guard guard;
+
+	OW_TRY(opw_read(&st->file, &o->backing->file, &st->arena, o->err));
+	o->remarks->complete = st->file.complete;
+	o->remarks->end = st->file.end;
+	memcpy(o->remarks->problem, st->file.problem, sizeof(o->remarks->problem));
+	if (!st->file.count)
+		return error_at(o->err, OW_E_CORRUPT, st->file.end,
+				"%s: nothing of the opwatch file can be used: %s",
+				o->backing->file.name, st->file.problem);
+	find_base(o);
+	OW_TRY(read_parts(o));
+	if (st->file.complete)
+		return OW_OK;
+	guard_enter(&guard);
+	o->remarks->repaired = model_repair(o->m);
+	guard_leave(&guard);
+	atomic_store(&o->backing->verified, TABLES_ALL); /* walking did that */
+	return mapping_lost(&o->backing->map) ? model_lost(o->m, o->err) : OW_OK;
+}
+
+/* A model with nothing in it but the backing; NULL without memory. */
+static struct model *new_model(struct opening *o, struct mem *mem)
+{
+	struct builder nil;
+
+	o->m = model_new(mem, o->err);
+	o->backing = o->m ? backing_new(mem, o->err) : NULL;
+	o->st = o->backing ? mem_zalloc(mem, sizeof(*o->st)) : NULL;
+	if (!o->st) {
+		backing_free(o->backing, mem);
+		model_free(o->m);
+		error_no_memory(o->err);
+		return NULL;
+	}
+	o->st->mem = mem;
+	arena_init(&o->st->arena, mem);
+	o->backing->state = o->st;
+	o->backing->release = release;
+	o->backing->verify = verify;
+	o->m->backing = o->backing;
+	builder_init(&nil, o->m, o->err);
+	if (nil.status == OW_OK)
+		return o->m;
+	model_free(o->m);
+	return NULL;
+}
+
+ow_status opw_open(struct input *in, struct model **made, struct opw_remarks *remarks,
+		   struct error *err)
+{
+	struct opening o = { .remarks = remarks, .err = err };
+	struct input view;
+	ow_status status;
+
+	*remarks = (struct opw_remarks){ 0 };
+	*made = NULL;
+	if (!new_model(&o, in->mem))
+		return OW_E_NO_MEMORY;
+	status = input_borrow(&view, in, err);
+	if (status != OW_OK) {
+		model_free(o.m);
+		return status;
+	}
+	o.backing->file = *in;
+	o.backing->file.progress = NULL;
+	status = open_file(&o);
+	if (status == OW_OK) {
+		*in = view;
+		atomic_store(&o.m->no_lookups, true);
+		*made = o.m;
+		return OW_OK;
+	}
+	input_close(&view);
+	o.backing->file = (struct input){ .mem = in->mem, .fd = -1 }; /* stays the caller's */
+	model_free(o.m);
+	return status;
+}

@@ -1,0 +1,106 @@
+/* record.c: see record.h. */
+#include "import/record.h"
+
+#include "wire/pb_stream.h"
+#include "wire/pb_write.h"
+
+#define WHOLE_MAX ((uint64_t)4 << 10) /* a NodeDef up to this is kept as it is */
+#define FIELD_MAX ((uint64_t)4 << 10) /* of a larger one: the largest field kept */
+#define KEPT_MAX ((size_t)256 << 10)  /* and as much of it at most */
+
+/* Fields of a ProfileNode that are kept. */
+enum { NODE_NAME = 1, NODE_ATTRS = 11, NODE_OP = 13 };
+
+void record_reader_init(struct record_reader *r, struct model *m)
+{
+	*r = (struct record_reader){ .m = m };
+	r->profile_format = model_find_str(m, STR("profile"));
+	buf_init(&r->kept, m->mem);
+}
+
+void record_reader_release(struct record_reader *r)
+{
+	if (r->in)
+		window_release(&r->window);
+	buf_release(&r->kept);
+}
+
+/* Fields that are small, and what is small in large ones on the way to a tensor. */
+static void keep_fields(struct pb_stream *s, struct buf *out, bool profile, const uint32_t *path,
+			unsigned left)
+{
+	struct pb_stream_field f;
+
+	while (out->len < KEPT_MAX && pb_stream_next(s, &f)) {
+		uint32_t number = f.tag >> 3;
+		const uint8_t *bytes;
+
+		if (profile && number != NODE_NAME && number != NODE_ATTRS && number != NODE_OP)
+			continue;
+		if ((f.tag & 7) == PB_VARINT) {
+			pb_put_varint(out, number, f.value);
+		} else if ((f.tag & 7) != PB_BYTES || f.cut) {
+			continue;
+		} else if (f.size <= FIELD_MAX) {
+			bytes = pb_stream_bytes(s, &f);
+			if (bytes)
+				pb_put_bytes(out, number, bytes, (size_t)f.size);
+		} else if (left && number == *path && pb_stream_enter(s, &f)) {
+			size_t mark = pb_begin(out, number);
+
+			keep_fields(s, out, false, path + 1, left - 1);
+			pb_end(out, mark);
+			pb_stream_leave(s);
+		}
+	}
+}
+
+static void use_input(struct record_reader *r, const struct input *in)
+{
+	if (r->in == in)
+		return;
+	if (r->in)
+		window_release(&r->window);
+	window_init(&r->window, in, &r->problem);
+	r->in = in;
+}
+
+static ow_status read_failed(const struct record_reader *r, ow_status status, struct error *err)
+{
+	if (err)
+		*err = r->problem;
+	return status;
+}
+
+ow_status record_keep(struct record_reader *r, op_id op, struct str *bytes, struct error *err)
+{
+	struct model *m = r->m;
+	uint32_t source = COLUMN_GET(m->op.source, op.v).v;
+	uint64_t offset = COLUMN_GET(m->op.record_offset, op.v);
+	uint64_t size = COLUMN_GET(m->op.record_size, op.v);
+	bool profile = r->profile_format.v && m->source.format[source].v == r->profile_format.v;
+	const uint32_t path[] = { profile ? NODE_ATTRS : 5, 2, 8 }; /* attr, its value, a tensor */
+	const unsigned char *at;
+	struct pb_stream stream;
+
+	*bytes = STR("");
+	if (!size || !source || source >= m->input_cap || !m->inputs[source])
+		return OW_OK;
+	use_input(r, m->inputs[source]);
+	if (!profile && size <= WHOLE_MAX) {
+		at = window_at(&r->window, offset, (size_t)size);
+		if (!at)
+			return read_failed(r, r->window.status, err);
+		*bytes = str_make(at, (size_t)size);
+		return OW_OK;
+	}
+	buf_clear(&r->kept);
+	pb_stream_init(&stream, &r->window, offset, offset + size);
+	keep_fields(&stream, &r->kept, profile, path, ARRAY_COUNT(path));
+	if (r->kept.failed)
+		return error_no_memory(err);
+	if (stream.status != OW_OK && stream.status != OW_E_CORRUPT)
+		return read_failed(r, stream.status, err);
+	*bytes = buf_str(&r->kept);
+	return OW_OK;
+}
