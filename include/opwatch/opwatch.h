@@ -218,6 +218,12 @@ OW_API ow_status ow_view(ow_profile *profile, const char *view,
 			 const struct ow_view_options *options, ow_result **result,
 			 struct ow_error *err);
 
+/* One sentence on what the time goes to, for people: "82 % of a step waits for input; the slowest stage
+ * is …". Cut to `size` bytes with the NUL; 500 are enough. The options (NULL = everything) choose a step,
+ * a rank or a part of the time. */
+OW_API ow_status ow_verdict(ow_profile *profile, const struct ow_view_options *options, char *text,
+			    size_t size, struct ow_error *err);
+
 /* Runs the advice rules (or those named): one row per finding. */
 OW_API ow_status ow_advise(ow_profile *profile, const struct ow_list *rules, ow_result **result,
 			   struct ow_error *err);

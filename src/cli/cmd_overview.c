@@ -317,6 +317,17 @@ static void print_notes(const struct overview *o)
 	ow_result_free(r);
 }
 
+static void print_verdict(const struct overview *o)
+{
+	struct ow_error err;
+	char text[1000];
+
+	if (ow_verdict(o->profile, &o->args->options.view, text, sizeof(text), &err) != OW_OK)
+		return;
+	heading(o, "Verdict");
+	printf("  %s\n", text);
+}
+
 /* ---- all of it -------------------------------------------------------------------------------- */
 
 static void print_text(const struct overview *o)
@@ -331,6 +342,7 @@ static void print_text(const struct overview *o)
 	print_static_top(o, "params", "Parameters");
 	print_advice(o);
 	print_notes(o);
+	print_verdict(o);
 }
 
 struct section {
@@ -345,6 +357,7 @@ static ow_status print_sections(const struct overview *o)
 		{ "sources", "sources", "", 0 }, { "steps", "steps", "", 0 },
 		{ "devices", "devices", "", 0 }, { "ops", "op", "micros", 0 },
 		{ "scopes", "scope", "micros", 0 }, { "notes", "notes", "", 0 },
+		{ "verdict", "verdict", "", 0 },
 	};
 	bool json = strcmp(o->args->sink, "json") == 0;
 	static struct output_stream out;

@@ -1,0 +1,16 @@
+/*
+ * verdict.h: one sentence on what the time goes to, and the first thing to look at. Made from the phases
+ * of the steps where a source tells them, else from the times of ops. Says what was measured; what to
+ * do about it is said by advise/.
+ */
+#ifndef ANALYZE_VERDICT_H
+#define ANALYZE_VERDICT_H
+
+#include "base/buf.h"
+#include "model/event_filter.h"
+
+/* Appends a sentence with its full stop. */
+ow_status verdict_write(struct model *m, const struct event_filter *filter, struct buf *text,
+			struct error *err);
+
+#endif

@@ -1,0 +1,198 @@
+/* verdict_test.c: the sentence for each thing that can be wrong, and for profiles without phases. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "analyze/verdict.h"
+#include "support/trace_model.h"
+
+static const struct event_filter everything = { INT64_MIN, INT64_MAX, -1, 0 };
+
+static void expect(struct small_model *s, const char *want)
+{
+	struct buf text;
+
+	buf_init(&text, &s->mem);
+	assert_int_equal(verdict_write(s->m, &everything, &text, &s->err), OW_OK);
+	assert_string_equal(buf_cstr(&text), want);
+	buf_release(&text);
+}
+
+struct lane {
+	source_id source;
+	track_id host, stream;
+};
+
+static struct lane open_trace(struct small_model *s)
+{
+	struct lane lane;
+
+	small_open(s);
+	lane.source = trace_source(s, "a.json", 0);
+	lane.host = trace_track(s, lane.source, "main", TRACK_HOST, NULL);
+	lane.stream = trace_track(s, lane.source, "stream 7", TRACK_STREAM, "/device:GPU:0");
+	trace_step(s, lane.source, 1, 0, 100);
+	return lane;
+}
+
+static void close_trace(struct small_model *s, const char *want)
+{
+	small_freeze(s);
+	expect(s, want);
+	small_close(s);
+}
+
+static void input(void **state)
+{
+	struct small_model s;
+	struct lane l = open_trace(&s);
+	track_id loader = trace_track(&s, l.source, "tf_data", TRACK_LOADER, NULL);
+
+	(void)state;
+	trace_slice(&s, l.host, "IteratorGetNext", PHASE_INPUT, 0, 82);
+	trace_slice(&s, loader, "Iterator::Model::ParallelMap", PHASE_UNKNOWN, 0, 60);
+	trace_slice(&s, loader, "Iterator::Model::Shuffle", PHASE_UNKNOWN, 60, 70);
+	trace_slice(&s, l.stream, "gemm", PHASE_COMPUTE, 82, 96);
+	close_trace(&s, "82 % of a step waits for input; the slowest stage is ParallelMap; "
+			"14 % computes.");
+
+	l = open_trace(&s);
+	trace_slice(&s, l.host, "enumerate(DataLoader)#_Iter.__next__", PHASE_INPUT, 0, 30);
+	trace_slice(&s, l.stream, "gemm", PHASE_COMPUTE, 30, 100);
+	close_trace(&s, "30 % of a step waits for input; the slowest stage is "
+			"enumerate(DataLoader)#_Iter.__next__; 70 % computes.");
+}
+
+static void compute(void **state)
+{
+	struct small_model s;
+	struct lane l = open_trace(&s);
+
+	(void)state;
+	trace_slice(&s, l.stream, "gemm", PHASE_COMPUTE, 0, 60);
+	trace_slice(&s, l.stream, "relu", PHASE_COMPUTE, 60, 91);
+	trace_slice(&s, l.host, "DataLoader", PHASE_INPUT, 91, 98);
+	close_trace(&s, "Compute-bound: 91 % of a step computes; the costliest kernel is gemm "
+			"(66 % of compute); 7 % waits for input.");
+}
+
+static void launches(void **state)
+{
+	struct small_model s;
+	struct lane l = open_trace(&s);
+
+	(void)state;
+	for (int i = 0; i < 10; i++)
+		trace_launch(
+			&s,
+			trace_slice(&s, l.host, "cudaLaunchKernel", PHASE_LAUNCH, i * 10,
+				    i * 10 + 8),
+			trace_slice(&s, l.stream, "tiny", PHASE_COMPUTE, i * 10 + 8, i * 10 + 10));
+	close_trace(
+		&s,
+		"80 % of a step launches work for a device that waits; it starts 10 kernels and "
+		"copies; 20 % computes.");
+}
+
+static void communication(void **state)
+{
+	struct small_model s;
+	struct lane l = open_trace(&s);
+
+	(void)state;
+	trace_slice(&s, l.stream, "gemm", PHASE_COMPUTE, 0, 60);
+	trace_slice(&s, l.stream, "ncclAllReduce", PHASE_COMMUNICATION, 60, 84);
+	trace_slice(&s, l.host, "aten::item", PHASE_HOST, 84, 100);
+	close_trace(&s,
+		    "24 % of a step is communication that no compute hides; the costliest call is "
+		    "ncclAllReduce; 16 % is host code.");
+}
+
+static void host(void **state)
+{
+	struct small_model s;
+	struct lane l = open_trace(&s);
+
+	(void)state;
+	trace_slice(&s, l.stream, "gemm", PHASE_COMPUTE, 0, 40);
+	trace_slice(&s, l.host, "aten::nonzero", PHASE_HOST, 40, 100);
+	close_trace(
+		&s,
+		"60 % of a step is host code for which the device waits; the costliest operator "
+		"is aten::nonzero; 40 % computes.");
+
+	l = open_trace(&s); /* nothing is on a device, and something is missing */
+	trace_slice(&s, l.host, "Conv", PHASE_COMPUTE, 0, 70);
+	close_trace(
+		&s,
+		"30 % of a step has nothing recorded, on the host or on a device; 70 % computes.");
+}
+
+static void ops(void **state)
+{
+	struct small_model s;
+
+	(void)state;
+	small_open(&s);
+	small_run(&s,
+		  small_op(&s, "gradients/conv1/Conv2D_grad/Conv2DBackpropFilter",
+			   "Conv2DBackpropFilter", GPU0),
+		  1, 0, 3, 40);
+	small_run(&s,
+		  small_op(&s, "gradients/conv2/Conv2D_grad/Conv2DBackpropFilter",
+			   "Conv2DBackpropFilter", GPU0),
+		  1, 50, 0, 20);
+	small_run(&s, small_op(&s, "fc/MatMul", "MatMul", GPU0), 1, 90, 7, 30);
+	close_trace(&s, "63 % of op time is Conv2DBackpropFilter; the costliest is the gradient of "
+			"conv1/Conv2D (43 %).");
+
+	small_open(&s);
+	small_run(&s, small_op(&s, "input/MatchingFiles", "MatchingFiles", CPU0), 1, 0, 60, 0);
+	small_run(&s, small_op(&s, "fc/MatMul", "MatMul", CPU0), 1, 0, 40, 0);
+	close_trace(&s, "60 % of op time is MatchingFiles, all of it in input/MatchingFiles.");
+
+	small_open(&s);
+	small_op(&s, "a", "MatMul", NULL);
+	close_trace(&s, "Nothing was timed: this describes a program, not a run of it.");
+	small_open(&s);
+	close_trace(&s, "Nothing was timed: this describes a program, not a run of it.");
+}
+
+static void without_memory(void **state)
+{
+	struct small_model s;
+	struct lane l = open_trace(&s);
+	bool done = false;
+
+	(void)state;
+	trace_slice(&s, l.stream, "gemm", PHASE_COMPUTE, 0, 40);
+	trace_slice(&s, l.host, "next", PHASE_INPUT, 40, 100);
+	small_freeze(&s);
+	for (uint64_t n = 1; !done; n++) {
+		struct buf text;
+		ow_status status;
+
+		buf_init(&text, &s.mem);
+		mem_fail_after(n, true);
+		status = verdict_write(s.m, &everything, &text, &s.err);
+		mem_fail_after(0, false);
+		assert_true(status == OW_OK || status == OW_E_NO_MEMORY);
+		done = status == OW_OK;
+		buf_release(&text);
+	}
+	small_close(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(input),	  cmocka_unit_test(compute),
+		cmocka_unit_test(launches),	  cmocka_unit_test(communication),
+		cmocka_unit_test(host),		  cmocka_unit_test(ops),
+		cmocka_unit_test(without_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
