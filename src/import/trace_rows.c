@@ -199,16 +199,31 @@ static bool is_canonical(struct str s)
 	return s.len && (s.ptr[0] != '0' || s.len == 1);
 }
 
+/* "\u0031": nobody writes it so, but it is a 1. */
+static bool is_escaped_number(struct str text, int64_t *value)
+{
+	char plain[24];
+	size_t len;
+
+	if (text.len > 6 * sizeof(plain) || !memchr(text.ptr, '\\', text.len))
+		return false;
+	len = json_decode_short(text, plain, sizeof(plain));
+	return len <= sizeof(plain) && is_canonical(str_make(plain, len)) &&
+	       str_to_i64(str_make(plain, len), value);
+}
+
 static struct trace_id id_of(struct trace_worker *w, struct json_value v)
 {
 	struct trace_id id = { .kind = ID_INT };
 	struct str text = json_text(v);
 
 	if (OW_LIKELY(v.kind == JSON_NUMBER)) {
-		if (OW_LIKELY(json_decimal_padded(text, 0, &id.value) == JSON_EXACT))
+		if (OW_LIKELY(json_decimal_padded(text, 0, &id.value) == JSON_EXACT ||
+			      str_to_i64(text, &id.value))) /* which knows the least number, too */
 			return id;
 	} else if (v.kind == JSON_STRING) {
-		if (is_canonical(text) && str_to_i64(text, &id.value))
+		if ((is_canonical(text) && str_to_i64(text, &id.value)) ||
+		    is_escaped_number(text, &id.value))
 			return id;
 	} else if (is_null(v)) {
 		return (struct trace_id){ 0 };
@@ -245,6 +260,18 @@ static void count_fault(uint64_t *count, uint64_t *first, uint64_t offset)
 		*first = offset;
 }
 
+static bool escaped_time(struct str text, int64_t *ns)
+{
+	char plain[64];
+	size_t len;
+
+	if (text.len > 6 * sizeof(plain) || !memchr(text.ptr, '\\', text.len))
+		return false;
+	len = json_decode_short(text, plain, sizeof(plain));
+	return len <= sizeof(plain) &&
+	       json_decimal(str_make(plain, len), 3, ns) != JSON_NOT_A_NUMBER;
+}
+
 /* A time in nanoseconds; false when there is none. */
 static bool time_of(struct trace_worker *w, const struct json_event *ev, enum json_field field,
 		    int64_t *ns)
@@ -264,6 +291,8 @@ static bool time_of(struct trace_worker *w, const struct json_event *ev, enum js
 			count_fault(&f->clamped, &f->first_clamped, ev->offset);
 			return true;
 		case JSON_NOT_A_NUMBER:
+			if (escaped_time(json_text(v), ns))
+				return true;
 			break;
 		}
 	}
@@ -538,18 +567,32 @@ static const uint8_t takes[256] = {
 	['M'] = TAKE_META,
 };
 
-void trace_take_event(struct trace_worker *w, const struct json_event *ev)
+/* The letter; 0 when there is none, or more than one. */
+static uint8_t phase_of(const struct json_event *ev)
 {
 	const struct json_value *v = &ev->value[FIELD_PH];
+	char plain[2];
+
+	if (!json_event_has(ev, FIELD_PH) || v->kind != JSON_STRING)
+		return 0;
+	if (OW_LIKELY(v->len == 1))
+		return (uint8_t)v->at[0];
+	if (v->len && v->at[0] == '\\' && json_decode_short(json_text(*v), plain, 1) == 1)
+		return (uint8_t)plain[0];
+	return 0;
+}
+
+void trace_take_event(struct trace_worker *w, const struct json_event *ev)
+{
 	int64_t ts = 0;
 	uint8_t ph;
 	bool has_ts;
 
-	if (OW_UNLIKELY(!json_event_has(ev, FIELD_PH) || v->kind != JSON_STRING || v->len != 1)) {
+	ph = phase_of(ev);
+	if (OW_UNLIKELY(!ph)) {
 		take_odd(w, ev);
 		return;
 	}
-	ph = (uint8_t)v->at[0];
 	switch ((enum take)takes[ph]) {
 	case TAKE_META:
 		take_meta(w, ev);

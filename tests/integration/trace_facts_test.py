@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 """Chrome traces of real programs: `opwatch info --json` must tell what FACTS.json does.
 
 OPWATCH_CORPUS is the folder with the traces and FACTS.json; without it the test is skipped. Compared are the names
