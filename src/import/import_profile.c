@@ -15,7 +15,6 @@
 
 #define TRACKS 32			 /* remembered (device, kind) pairs */
 #define STEPS 64			 /* remembered step numbers; a power of two */
-#define SAMPLE_BYTES ((uint64_t)1 << 20) /* after these the sizes of the tables are estimated */
 
 /* A reference that names a node by its id: resolved when all nodes are known. */
 struct late_port {
@@ -743,29 +742,28 @@ static void add_node(struct profile *p, const struct node *n, int64_t id)
 }
 
 /* An entry of nodes: ProfileNode by id. */
-static void read_node(struct profile *p, const struct pb_stream_field *f)
+static void read_node(struct profile *p, struct str bytes, uint64_t offset)
 {
+	const uint8_t *start = (const uint8_t *)bytes.ptr;
 	struct node n = begin_node(p);
-	const uint8_t *bytes = pb_stream_bytes(&p->r.stream, f);
 	enum pb_problem problem;
 	struct str value;
 	struct pb r;
 	int64_t id;
 
-	if (!bytes)
-		return;
-	problem = read_entry(str_make(bytes, (size_t)f->size), &id, &value);
+	p->r.record = offset;
+	problem = read_entry(bytes, &id, &value);
 	if (problem) {
-		tf_damaged(&p->r, f, &(struct pb){ bytes, bytes, problem }, bytes);
+		tf_damaged_at(&p->r, offset, &(struct pb){ start, start, problem }, start);
 		return;
 	}
 	n.size = (uint32_t)value.len;
-	n.offset = f->offset + (n.size ? (uint64_t)((const uint8_t *)value.ptr - bytes) : 0);
+	n.offset = offset + (n.size ? (uint64_t)(value.ptr - bytes.ptr) : 0);
 	r = pb_over(value.ptr, value.len);
 	read_node_fields(p, &n, &r);
 	if (r.problem) {
 		drop_rows(p, &n);
-		tf_damaged(&p->r, f, &r, bytes);
+		tf_damaged_at(&p->r, offset, &r, start);
 		return;
 	}
 	if (p->op_base == 1 || !n.text.ptr)
@@ -966,73 +964,77 @@ static void read_steps(struct profile *p, const struct pb_stream_field *f)
 	}
 }
 
-static uint32_t rows_for(uint32_t rows, uint64_t read, uint64_t size)
-{
-	double estimate = (double)rows * ((double)size / (double)read) * 1.01;
-
-	return estimate < 1e9 ? (uint32_t)estimate : 0;
-}
-
-/* It is no failure when this cannot be had. */
-static void reserve_names(struct profile *p, uint32_t ops)
-{
-	struct strings *s = &p->m->strings;
-	void *text = s->text;
-
-	if (!map_reserve(&s->map, (size_t)s->count + ops) || !map_reserve(&p->m->op_by_name, ops) ||
-	    !mem_grow(p->m->mem, &text, &s->cap, (size_t)s->count + ops, sizeof(*s->text)))
-		return;
-	s->text = text;
-}
-
-/* Once a little was read, the tables get room for the rest in one go. Only a matter of speed. */
-static void reserve_tables(struct profile *p, uint64_t read)
+/* Once a little was read, the tables get room for the rest in one go. */
+static void reserve_tables(struct profile *p)
 {
 	static const enum table_id tables[] = { TABLE_op,      TABLE_op_input, TABLE_op_output,
 						TABLE_op_step, TABLE_event,    TABLE_memory };
-	uint64_t size = p->r.ctx->in->size;
 
 	p->reserved = true;
-	if (p->r.b->status != OW_OK || p->op_base > 1)
-		return;
-	for (size_t i = 0; i < ARRAY_COUNT(tables); i++) {
-		uint32_t count = *(const uint32_t *)(const void *)((const char *)p->m +
-								   model_tables[tables[i]].offset);
-		uint32_t more = rows_for(count, read, size);
+	if (p->op_base == 1)
+		tf_reserve(&p->r, tables, ARRAY_COUNT(tables), p->r.stream.at,
+			   p->r.ctx->in->size);
+}
 
-		if (more > count)
-			builder_grow(p->r.b, tables[i], more - count);
+/* A field that is not whole in the window, or no node. */
+static bool read_other(struct profile *p, const struct pb_stream_field *f)
+{
+	const uint8_t *bytes;
+
+	switch (f->tag) {
+	case PB_TAG(1, PB_BYTES):
+		bytes = pb_stream_bytes(&p->r.stream, f);
+		if (bytes)
+			read_node(p, str_make(bytes, (size_t)f->size), f->offset);
+		break;
+	case PB_TAG(2, PB_VARINT):
+		p->has_trace = f->value != 0;
+		break;
+	case PB_TAG(3, PB_VARINT):
+		add_step(p, (int64_t)f->value);
+		break;
+	case PB_TAG(3, PB_BYTES):
+		read_steps(p, f);
+		break;
+	case PB_TAG(4, PB_BYTES):
+		read_string(p, f);
+		break;
+	default: /* miss_accelerator_stream: the original does not restore it either */
+		break;
 	}
-	reserve_names(p, rows_for(p->m->op.count, read, size));
+	if (!p->reserved && p->r.stream.at > TF_SAMPLE_BYTES)
+		reserve_tables(p);
+	return true;
+}
+
+/* Nodes that are whole in the window; stops before anything else. */
+static void read_nodes(struct profile *p, struct tf_bulk *bulk)
+{
+	struct pb_field f;
+	uint64_t offset;
+
+	for (;;) {
+		const uint8_t *before = bulk->pb.at;
+
+		if (!tf_bulk_next(bulk, &f, &offset))
+			return;
+		if (f.tag != PB_TAG(1, PB_BYTES)) {
+			bulk->pb.at = before;
+			return;
+		}
+		read_node(p, pb_str(&f), offset);
+	}
 }
 
 static void read_fields(struct profile *p)
 {
 	struct pb_stream_field f;
+	struct tf_bulk bulk;
 
-	while (tf_next(&p->r, &f)) {
-		switch (f.tag) {
-		case PB_TAG(1, PB_BYTES):
-			read_node(p, &f);
-			break;
-		case PB_TAG(2, PB_VARINT):
-			p->has_trace = f.value != 0;
-			break;
-		case PB_TAG(3, PB_VARINT):
-			add_step(p, (int64_t)f.value);
-			break;
-		case PB_TAG(3, PB_BYTES):
-			read_steps(p, &f);
-			break;
-		case PB_TAG(4, PB_BYTES):
-			read_string(p, &f);
-			break;
-		default: /* miss_accelerator_stream: the original does not restore it either */
-			break;
-		}
-		if (OW_UNLIKELY(!p->reserved && p->r.stream.at > SAMPLE_BYTES))
-			reserve_tables(p, p->r.stream.at);
-	}
+	do {
+		bulk = tf_bulk(&p->r);
+		read_nodes(p, &bulk);
+	} while (tf_bulk_end(&p->r, &bulk) && tf_next(&p->r, &f) && read_other(p, &f));
 }
 
 static void add_notes(struct profile *p)

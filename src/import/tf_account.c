@@ -101,7 +101,7 @@ static void add_alloc(struct run *run, struct str bytes)
 
 static bool is_gpu_allocator(struct run *run, struct str name)
 {
-	if (!str_eq(run->allocator, name)) {
+	if (!tf_same(run->allocator, name)) {
 		run->allocator = model_str(run->r.b->m, tf_word(&run->r, name));
 		run->allocator_is_gpu = str_has(name, STR("GPU"));
 	}
@@ -541,19 +541,16 @@ static void account_record(struct run *run, const struct record *rec)
 		add_event(run, op, rec, dur_us, counted);
 }
 
-static void read_stats(struct run *run, const struct pb_stream_field *f)
+static void read_stats(struct run *run, struct str bytes, uint64_t offset)
 {
-	struct record rec = { .offset = f->offset, .size = (uint32_t)f->size };
-	const uint8_t *bytes;
-	struct pb r;
+	struct record rec = { .offset = offset, .size = (uint32_t)bytes.len };
+	struct pb r = pb_over(bytes.ptr, bytes.len);
 
-	if (!pb_stream_record(&run->r.stream, f, &r))
-		return;
-	bytes = r.at;
+	run->r.record = offset;
 	run->tensor_count = run->alloc_count = 0;
 	read_record(run, &rec, &r);
 	if (OW_UNLIKELY(r.problem)) {
-		tf_damaged(&run->r, f, &r, bytes);
+		tf_damaged_at(&run->r, offset, &r, (const uint8_t *)bytes.ptr);
 		return;
 	}
 	account_record(run, &rec);
@@ -656,17 +653,35 @@ static void find_device(struct run *run, const struct pb_stream_field *f)
 	pb_stream_leave(&run->r.stream);
 }
 
+/* A record that was not whole in the window. */
+static bool read_edge(struct run *run, const struct pb_stream_field *f)
+{
+	const uint8_t *bytes;
+
+	if (f->tag != PB_TAG(2, PB_BYTES))
+		return true;
+	bytes = pb_stream_bytes(&run->r.stream, f);
+	if (bytes)
+		read_stats(run, str_make(bytes, (size_t)f->size), f->offset);
+	return true;
+}
+
 static void read_device(struct run *run, const struct pb_stream_field *f)
 {
 	struct pb_stream *s = &run->r.stream;
 	struct pb_stream_field part;
+	struct pb_field field;
+	struct tf_bulk bulk;
+	uint64_t offset;
 
 	find_device(run, f);
 	if (run->r.b->status != OW_OK || !pb_stream_enter(s, f))
 		return;
-	while (tf_next(&run->r, &part))
-		if (part.tag == PB_TAG(2, PB_BYTES))
-			read_stats(run, &part);
+	do {
+		for (bulk = tf_bulk(&run->r); tf_bulk_next(&bulk, &field, &offset);)
+			if (field.tag == PB_TAG(2, PB_BYTES))
+				read_stats(run, pb_str(&field), offset);
+	} while (tf_bulk_end(&run->r, &bulk) && tf_next(&run->r, &part) && read_edge(run, &part));
 	pb_stream_leave(s);
 	end_device(run);
 }

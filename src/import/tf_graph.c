@@ -15,8 +15,9 @@
 
 /* Names of the nodes to come. Looking a name up takes three steps, each into memory that is far away:
  * slot, entry, text. So each step is taken for another node ahead, and the next finds it in the cache. */
-#define AHEAD 4	      /* nodes, a power of two */
-#define AHEAD_NAMES 4 /* of a node: its own and its first inputs */
+#define AHEAD 16	      /* nodes, a power of two */
+#define AHEAD_STEP 4	      /* nodes between one step and the next */
+#define AHEAD_NAMES 4	      /* of a node: its own and its first inputs */
 
 struct ahead {
 	uint64_t next; /* offset of the next record to look at */
@@ -39,6 +40,8 @@ struct graph {
 	bool has_producer;
 	bool nested; /* in a file that may have several graphs */
 	bool count_only;
+	bool reserved, first_graph;
+	uint64_t begin;	  /* where the message begins */
 	uint64_t unknown; /* nodes that are no ops, when only counting */
 };
 
@@ -240,7 +243,7 @@ static void drop_rows(struct model *m, const struct node *n)
 	m->op_output.count = n->output_first;
 }
 
-static void add_node(struct graph *g, const struct node *n, const struct pb_stream_field *f)
+static void add_node(struct graph *g, const struct node *n, uint64_t offset, uint64_t size)
 {
 	struct builder *b = g->r.b;
 	struct model *m = b->m;
@@ -258,7 +261,7 @@ static void add_node(struct graph *g, const struct node *n, const struct pb_stre
 	if (!n->is_new && builder_find_op(b, n->name).v) {
 		drop_rows(m, n);
 		if (!g->duplicates++)
-			g->duplicate_offset = f->start;
+			g->duplicate_offset = offset;
 		return;
 	}
 	share_ports(b, n->input_first);
@@ -273,21 +276,18 @@ static void add_node(struct graph *g, const struct node *n, const struct pb_stre
 				     .output_count = m->op_output.count - n->output_first,
 				     .data_format = n->data_format,
 				     .source = b->source,
-				     .record_offset = f->offset,
-				     .record_size = (uint32_t)MIN(f->size, (uint64_t)UINT32_MAX) });
+				     .record_offset = offset,
+				     .record_size = (uint32_t)MIN(size, (uint64_t)UINT32_MAX) });
 }
 
 /* A record in one piece. */
-static bool read_small_node(struct graph *g, struct node *n, const struct pb_stream_field *f)
+static bool read_whole_node(struct graph *g, struct node *n, struct str bytes, uint64_t offset)
 {
+	struct pb record = pb_over(bytes.ptr, bytes.len);
 	enum pb_problem problem;
 	struct pb_field field;
-	struct pb record;
-	const uint8_t *bytes;
 
-	if (!pb_stream_record(&g->r.stream, f, &record))
-		return false;
-	bytes = record.at;
+	g->r.record = offset;
 	while (pb_next(&record, &field)) {
 		problem = add_field(g, n, &field);
 		if (OW_UNLIKELY(problem != PB_OK)) {
@@ -295,9 +295,9 @@ static bool read_small_node(struct graph *g, struct node *n, const struct pb_str
 			pb_fail(&record, problem);
 		}
 	}
-	if (!record.problem)
+	if (OW_LIKELY(!record.problem))
 		return true;
-	tf_damaged(&g->r, f, &record, bytes);
+	tf_damaged_at(&g->r, offset, &record, (const uint8_t *)bytes.ptr);
 	return false;
 }
 
@@ -330,17 +330,35 @@ static bool read_large_node(struct graph *g, struct node *n, const struct pb_str
 	return whole;
 }
 
+static struct node begin_node(const struct graph *g)
+{
+	const struct model *m = g->r.b->m;
+
+	return (struct node){ .input_first = m->op_input.count,
+			      .output_first = m->op_output.count };
+}
+
+static void end_node(struct graph *g, const struct node *n, bool whole, uint64_t offset,
+		     uint64_t size)
+{
+	if (whole && g->r.b->status == OW_OK)
+		add_node(g, n, offset, size);
+	else
+		drop_rows(g->r.b->m, n);
+}
+
+/* A node that is not whole in the window. */
 static void read_node(struct graph *g, const struct pb_stream_field *f)
 {
-	struct model *m = g->r.b->m;
-	struct node n = { .input_first = m->op_input.count, .output_first = m->op_output.count };
-	bool whole = f->size <= WHOLE_RECORD && !f->cut ? read_small_node(g, &n, f)
-							: read_large_node(g, &n, f);
+	struct node n = begin_node(g);
+	const uint8_t *bytes = NULL;
+	bool whole = false;
 
-	if (whole && g->r.b->status == OW_OK)
-		add_node(g, &n, f);
-	else
-		drop_rows(m, &n);
+	if (f->size > WHOLE_RECORD || f->cut)
+		whole = read_large_node(g, &n, f);
+	else if ((bytes = pb_stream_bytes(&g->r.stream, f)))
+		whole = read_whole_node(g, &n, str_make(bytes, (size_t)f->size), f->offset);
+	end_node(g, &n, whole, f->offset, f->size);
 }
 
 /* ---- looking ahead ---- */
@@ -380,11 +398,12 @@ static void scan_ahead(struct graph *g)
 	}
 }
 
-static void look_ahead(struct graph *g)
+/* `at`: where the node after the current one begins. */
+static void look_ahead(struct graph *g, uint64_t at)
 {
 	const struct strings *s = &g->r.b->m->strings;
 	struct ahead *a = &g->ahead;
-	size_t entry = (a->at - 1) % AHEAD, text = (a->at - 2) % AHEAD;
+	size_t entry = (a->at - AHEAD_STEP) % AHEAD, text = (a->at - 2 * AHEAD_STEP) % AHEAD;
 
 	for (unsigned i = 0; i < a->nodes[entry].count; i++)
 		__builtin_prefetch(&s->text[map_find(&s->map, a->nodes[entry].hash[i]).value]);
@@ -394,10 +413,10 @@ static void look_ahead(struct graph *g)
 		__builtin_prefetch(found.ptr);
 		__builtin_prefetch(found.ptr + found.len);
 	}
-	if (a->next < g->r.stream.at) { /* it fell behind at the end of the window */
-		a->next = g->r.stream.at;
-		scan_ahead(g);
-		scan_ahead(g);
+	if (a->next < at) { /* it fell behind at the end of the window */
+		a->next = at;
+		for (unsigned i = 1; i < 3 * AHEAD_STEP; i++)
+			scan_ahead(g);
 	}
 	scan_ahead(g);
 }
@@ -478,30 +497,77 @@ static void add_facts(struct graph *g, fact_id parent)
 	tf_tally_list(&g->types, parent, "top5_ops", 5);
 }
 
+static void reserve_tables(struct graph *g)
+{
+	static const enum table_id tables[] = { TABLE_op, TABLE_op_input, TABLE_op_output };
+
+	g->reserved = true;
+	if (g->first_graph)
+		tf_reserve(&g->r, tables, ARRAY_COUNT(tables), g->r.stream.at - g->begin,
+			   g->r.stream.ends[0] - g->begin);
+}
+
+/* A field that is not whole in the window, or no node. */
+static bool read_other(struct graph *g, const struct pb_stream_field *f)
+{
+	switch (f->tag) {
+	case PB_TAG(1, PB_BYTES):
+		read_node(g, f);
+		break;
+	case PB_TAG(2, PB_BYTES):
+		count_functions(g, f);
+		break;
+	case PB_TAG(4, PB_BYTES):
+		read_versions(g, f);
+		break;
+	default:
+		break;
+	}
+	if (!g->reserved && g->r.stream.at - g->begin > TF_SAMPLE_BYTES)
+		reserve_tables(g);
+	return true;
+}
+
+/* Nodes that are whole in the window; stops before anything else. */
+static void read_nodes(struct graph *g, struct tf_bulk *bulk)
+{
+	struct pb_field f;
+	uint64_t offset;
+
+	for (;;) {
+		const uint8_t *before = bulk->pb.at;
+		struct node n;
+		bool whole;
+
+		if (!tf_bulk_next(bulk, &f, &offset))
+			return;
+		if (f.tag != PB_TAG(1, PB_BYTES)) {
+			bulk->pb.at = before;
+			return;
+		}
+		look_ahead(g, offset + f.value);
+		n = begin_node(g);
+		whole = read_whole_node(g, &n, pb_str(&f), offset);
+		end_node(g, &n, whole, offset, f.value);
+	}
+}
+
 static ow_status read_graph(struct graph *g, struct import_ctx *ctx, uint64_t begin, uint64_t end,
 			    fact_id facts)
 {
 	struct pb_stream_field f;
+	struct tf_bulk bulk;
 
 	tf_read_begin(&g->r, ctx, "GraphDef", begin, end);
 	g->input_base = ctx->b->m->op_input.count;
+	g->first_graph = ctx->b->m->op.count == 1;
+	g->begin = begin;
 	tf_tally_init(&g->types, ctx->b);
 	tf_tally_init(&g->devices, ctx->b);
-	while (tf_next(&g->r, &f))
-		switch (f.tag) {
-		case PB_TAG(1, PB_BYTES):
-			look_ahead(g);
-			read_node(g, &f);
-			break;
-		case PB_TAG(2, PB_BYTES):
-			count_functions(g, &f);
-			break;
-		case PB_TAG(4, PB_BYTES):
-			read_versions(g, &f);
-			break;
-		default:
-			break;
-		}
+	do {
+		bulk = tf_bulk(&g->r);
+		read_nodes(g, &bulk);
+	} while (tf_bulk_end(&g->r, &bulk) && tf_next(&g->r, &f) && read_other(g, &f));
 	resolve_inputs(g);
 	note_oddities(g);
 	add_facts(g, facts);

@@ -94,6 +94,36 @@ void tf_damaged(struct tf_read *r, const struct pb_stream_field *f, const struct
 	pb_stream_damage(&r->stream, f, record, bytes);
 }
 
+void tf_damaged_at(struct tf_read *r, uint64_t offset, const struct pb *record,
+		   const uint8_t *bytes)
+{
+	const struct pb_stream_field f = { .offset = offset };
+
+	tf_damaged(r, &f, record, bytes);
+}
+
+struct tf_bulk tf_bulk(const struct tf_read *r)
+{
+	const struct pb_stream *s = &r->stream;
+	const struct window *w = &r->window;
+	uint64_t skip = s->at - w->base, left = s->ends[s->depth] - s->at;
+	struct tf_bulk bulk = { .base = s->at };
+
+	if (s->at < w->base || skip > w->len || s->at > s->ends[s->depth])
+		skip = left = 0;
+	else
+		left = MIN(left, w->len - skip);
+	bulk.start = w->buf ? w->buf + skip : (const uint8_t *)"";
+	bulk.pb = pb_over(bulk.start, (size_t)left);
+	return bulk;
+}
+
+bool tf_bulk_end(struct tf_read *r, const struct tf_bulk *bulk)
+{
+	r->stream.at += (uint64_t)(bulk->pb.at - bulk->start);
+	return r->b->status == OW_OK;
+}
+
 /* Eight bytes at a time: nearly every name is ASCII. */
 static bool is_ascii(struct str s)
 {
@@ -158,7 +188,7 @@ str_id tf_word(struct tf_read *r, struct str text)
 	if (!text.len)
 		return (str_id){ 0 };
 	word = word_slot(r, text);
-	if (OW_LIKELY(str_eq(word->text, text)))
+	if (OW_LIKELY(tf_same(word->text, text)))
 		return word->id;
 	word->id = tf_text(r, text);
 	word->text = model_str(r->b->m, word->id);
@@ -175,6 +205,45 @@ strset_id tf_set_add(struct tf_read *r, strset_id set, str_id member)
 	r->sets[at].member = member;
 	r->sets[at].with = builder_strset_add(r->b, set, member);
 	return r->sets[at].with;
+}
+
+static uint32_t rows_for(uint32_t rows, uint64_t read, uint64_t size)
+{
+	double estimate = (double)rows * ((double)size / (double)read) * 1.01;
+
+	return estimate < 1e9 ? (uint32_t)estimate : 0;
+}
+
+/* It is no failure when this cannot be had. */
+static void reserve_names(struct model *m, uint32_t ops)
+{
+	struct strings *s = &m->strings;
+	void *text = s->text;
+
+	if (!map_reserve(&s->map, (size_t)s->count + ops) ||
+	    !map_reserve(&m->op_by_name, ops) ||
+	    !mem_grow(m->mem, &text, &s->cap, (size_t)s->count + ops, sizeof(*s->text)))
+		return;
+	s->text = text;
+}
+
+void tf_reserve(struct tf_read *r, const enum table_id *tables, size_t count, uint64_t read,
+		uint64_t size)
+{
+	struct model *m = r->b->m;
+
+	if (r->b->status != OW_OK || !read)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		const char *table = (const char *)m + model_tables[tables[i]].offset;
+		uint32_t have = *(const uint32_t *)(const void *)table;
+		uint32_t rows = rows_for(have, read, size);
+
+		if (tables[i] == TABLE_op)
+			reserve_names(m, rows);
+		if (rows > have)
+			builder_grow(r->b, tables[i], rows - have);
+	}
 }
 
 void tf_time_unit(struct builder *b)

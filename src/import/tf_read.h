@@ -64,6 +64,54 @@ static inline bool tf_next(struct tf_read *r, struct pb_stream_field *f)
 /* Counts a record with damage inside, as reported by its reader. */
 void tf_damaged(struct tf_read *r, const struct pb_stream_field *f, const struct pb *record,
 		const uint8_t *bytes);
+/* The same for a record that begins at `bytes`, `offset` bytes into the input. */
+void tf_damaged_at(struct tf_read *r, uint64_t offset, const struct pb *record,
+		   const uint8_t *bytes);
+
+/*
+ * The fields of the current message that are whole in the window, without a call into the stream for
+ * each:
+ *
+ *	do
+ *		for (bulk = tf_bulk(&r); tf_bulk_next(&bulk, &f, &offset);)
+ *			…
+ *	while (tf_bulk_end(&r, &bulk) && tf_next(&r, &field) && …)
+ *
+ * What is left for tf_next is the field at the edge of the window, and every problem.
+ */
+struct tf_bulk {
+	struct pb pb;
+	const uint8_t *start;
+	uint64_t base; /* offset of start */
+};
+
+struct tf_bulk tf_bulk(const struct tf_read *r);
+/* `offset` is that of the field's content. */
+static inline bool tf_bulk_next(struct tf_bulk *bulk, struct pb_field *f, uint64_t *offset)
+{
+	if (!pb_next(&bulk->pb, f))
+		return false;
+	*offset = bulk->base + (uint64_t)(f->ptr - bulk->start);
+	return true;
+}
+/* Goes on behind what was read. False after a failure of the builder. */
+bool tf_bulk_end(struct tf_read *r, const struct tf_bulk *bulk);
+
+/* Equality of short texts without a call. */
+static inline bool tf_same(struct str a, struct str b)
+{
+	uint64_t x, y, z, w;
+
+	if (a.len != b.len)
+		return false;
+	if (a.len > 16 || a.len < 8)
+		return str_eq(a, b);
+	memcpy(&x, a.ptr, 8);
+	memcpy(&y, b.ptr, 8);
+	memcpy(&z, a.ptr + a.len - 8, 8);
+	memcpy(&w, b.ptr + b.len - 8, 8);
+	return x == y && z == w;
+}
 
 /* Interns a proto `string`. Bytes that are not UTF-8 are replaced, and counted for tf_read_end. */
 str_id tf_text(struct tf_read *r, struct str text);
@@ -71,6 +119,12 @@ str_id tf_text(struct tf_read *r, struct str text);
 str_id tf_word(struct tf_read *r, struct str text);
 /* The set with one more member, remembered. */
 strset_id tf_set_add(struct tf_read *r, strset_id set, str_id member);
+
+/* Room for the rows and names still to come, if they are as dense as in the first `read` of `size`
+ * bytes; TABLE_op among the tables means names, too. Only a matter of speed. */
+#define TF_SAMPLE_BYTES ((uint64_t)1 << 20) /* a good time to ask */
+void tf_reserve(struct tf_read *r, const enum table_id *tables, size_t count, uint64_t read,
+		uint64_t size);
 
 /* Lowers the model's time unit to microseconds, the unit of all TensorFlow sources. */
 void tf_time_unit(struct builder *b);
