@@ -130,6 +130,7 @@ static void plan_metrics(struct account *a)
 	for (uint32_t i = 0; i < a->test_count; i++)
 		mask |= METRIC_BIT(a->tests[i].metric);
 	metric_plan_init(&a->plan, a->m, a->options->step, mask);
+	metric_plan_filter(&a->plan, a->tree->sums);
 	tree_set_metrics(a->tree, mask);
 	a->places = a->tree->places;
 	a->width = a->tree->width;
@@ -234,7 +235,7 @@ static ow_status make_tree(struct account *a, enum tree_kind kind, struct result
 	tree->limit = a->options->limit;
 	tree->empty_store = a->m->op.count <= 1;
 	out->tree = a->tree = tree;
-	return OW_OK;
+	return view_sums(a->m, a->options, &tree->arena, &tree->sums, a->err);
 }
 
 ow_status account_begin(struct account *a, struct model *m, const struct view_options *options,

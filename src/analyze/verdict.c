@@ -297,6 +297,7 @@ static ow_status from_ops(struct search *s, struct buf *text)
 {
 	struct model *m = s->m;
 	int64_t values[METRIC_COUNT];
+	struct event_sums sums;
 	struct metric_plan plan;
 	struct top top;
 
@@ -305,6 +306,10 @@ static ow_status from_ops(struct search *s, struct buf *text)
 		return error_no_memory(s->err);
 	metric_plan_init(&plan, m, s->filter->step ? m->step.number[s->filter->step] : -1,
 			 METRIC_BIT(METRIC_MICROS));
+	if (s->filter->rank >= 0 || filter_has_time(s->filter)) {
+		OW_TRY(event_sums_make(m, s->filter, s->scratch, &sums, s->err));
+		metric_plan_filter(&plan, &sums);
+	}
 	for (uint32_t op = 1; op < m->op.count; op++) {
 		metric_eval(&plan, (op_id){ op }, values);
 		s->op_ns[op] = MAX(values[METRIC_MICROS], 0);

@@ -102,3 +102,20 @@ ow_status view_filter(const struct model *m, const struct view_options *o,
 	filter->rank = MAX(o->rank, -1);
 	return read_time(m, o, filter, err);
 }
+
+ow_status view_sums(const struct model *m, const struct view_options *o, struct arena *arena,
+		    const struct event_sums **sums, struct error *err)
+{
+	struct event_filter filter;
+	struct event_sums *made;
+
+	*sums = NULL;
+	OW_TRY(view_filter(m, o, &filter, err));
+	if (filter.rank < 0 && !filter_has_time(&filter))
+		return OW_OK;
+	made = ARENA_NEW(arena, struct event_sums);
+	if (!made)
+		return error_no_memory(err);
+	*sums = made;
+	return event_sums_make(m, &filter, arena, made, err);
+}

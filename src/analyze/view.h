@@ -6,7 +6,7 @@
 #ifndef ANALYZE_VIEW_H
 #define ANALYZE_VIEW_H
 
-#include "model/event_filter.h"
+#include "model/event_sums.h"
 #include "model/result.h"
 #include "model/tree.h"
 
@@ -20,6 +20,11 @@ void view_options_init(struct view_options *options);
 /* The step, rank and part of the time that the options ask for; fails when there is no such thing. */
 ow_status view_filter(const struct model *m, const struct view_options *options,
 		      struct event_filter *filter, struct error *err);
+
+/* What ops did in the part of the time or on the rank that the options ask for; NULL when they ask for
+ * everything, or for a step only. */
+ow_status view_sums(const struct model *m, const struct view_options *options, struct arena *arena,
+		    const struct event_sums **sums, struct error *err);
 
 struct view {
 	const char *name, *summary;

@@ -151,12 +151,15 @@ static ow_status collect(struct model *m, const struct view_options *options, st
 {
 	uint32_t *own = own_frames(m, scratch), used = 0;
 	struct line *lines = ARENA_ARRAY(scratch, struct line, m->frame.count);
+	const struct event_sums *sums;
 	struct metric_plan plan;
 	int64_t sum = 0;
 
 	if (!own || !lines)
 		return error_no_memory(err);
+	OW_TRY(view_sums(m, options, scratch, &sums, err));
 	metric_plan_init(&plan, m, options->step, METRIC_ALL);
+	metric_plan_filter(&plan, sums);
 	for (uint32_t i = 1; i < m->op.count; i++) {
 		uint32_t stack = stack_of(m, i);
 		int64_t value[METRIC_COUNT] = { 0 };

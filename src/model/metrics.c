@@ -23,7 +23,20 @@ void metric_plan_init(struct metric_plan *plan, const struct model *m, int64_t s
 		.times = mask & TIME_BITS,
 		.memory = mask & MEMORY_BITS,
 		.unit_ns = MAX(m->time_unit_ns, 1),
+		.run_count = m->op_step.run_count,
+		.accelerator_ns = m->op_step.accelerator_ns,
+		.cpu_ns = m->op_step.cpu_ns,
 	};
+}
+
+void metric_plan_filter(struct metric_plan *plan, const struct event_sums *sums)
+{
+	if (!sums)
+		return;
+	plan->filtered = true;
+	plan->run_count = sums->run_count;
+	plan->accelerator_ns = sums->accelerator_ns;
+	plan->cpu_ns = sums->cpu_ns;
 }
 
 const int64_t *metric_dims(const struct model *m, shape_id shape, uint32_t *count)
@@ -90,15 +103,27 @@ static uint32_t rows_of(const struct metric_plan *plan, uint32_t op, uint32_t *f
 	return 0;
 }
 
+/* By how many the sums over those rows are divided. */
+static uint32_t steps_among(const struct metric_plan *plan, uint32_t first, uint32_t count)
+{
+	uint32_t steps = 0;
+
+	if (!plan->filtered)
+		return count;
+	for (uint32_t i = first; i < first + count; i++)
+		steps += plan->run_count[i] != 0;
+	return steps;
+}
+
 static void eval_times(const struct metric_plan *plan, uint32_t first, uint32_t count, int64_t *out)
 {
-	const struct op_step_table *t = &plan->m->op_step;
 	int64_t accelerator = 0, cpu = 0;
 
 	for (uint32_t i = first; i < first + count; i++) {
-		accelerator = wrap_add(accelerator, t->accelerator_ns[i]);
-		cpu = wrap_add(cpu, t->cpu_ns[i]);
+		accelerator = wrap_add(accelerator, plan->accelerator_ns[i]);
+		cpu = wrap_add(cpu, plan->cpu_ns[i]);
 	}
+	count = steps_among(plan, first, count);
 	if (plan->mask & METRIC_BIT(METRIC_MICROS))
 		out[METRIC_MICROS] =
 			count ? divide_time(wrap_add(accelerator, cpu), count, plan->unit_ns) : 0;
@@ -118,9 +143,12 @@ static int64_t sum_memory(const struct metric_plan *plan, const int64_t *column,
 	for (uint32_t i = first; i < first + count; i++) {
 		const int64_t *value = column + t->memory_first[i];
 
+		if (plan->filtered && !plan->run_count[i])
+			continue;
 		for (uint32_t k = 0; k < t->memory_count[i]; k++)
 			sum = wrap_add(sum, value[k]);
 	}
+	count = steps_among(plan, first, count);
 	return count ? divide(sum, count) : 0;
 }
 
@@ -143,7 +171,8 @@ static int64_t run_count(const struct metric_plan *plan, uint32_t first, uint32_
 	int64_t sum = 0;
 
 	for (uint32_t i = first; i < first + count; i++)
-		sum = wrap_add(sum, plan->m->op_step.run_count[i]);
+		sum = wrap_add(sum, plan->run_count[i]);
+	count = steps_among(plan, first, count);
 	return count ? divide(sum, count) : 0;
 }
 

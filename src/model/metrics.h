@@ -6,6 +6,7 @@
 #ifndef MODEL_METRICS_H
 #define MODEL_METRICS_H
 
+#include "model/event_sums.h"
 #include "model/tree.h"
 
 #define METRIC_BIT(metric) (1u << (metric))
@@ -18,10 +19,15 @@ struct metric_plan {
 	uint32_t step; /* row of the step when not */
 	bool times, memory;
 	int64_t unit_ns; /* averages of times are cut to it */
+	bool filtered;	 /* rows of op_step without runs do not count */
+	const int64_t *run_count, *accelerator_ns, *cpu_ns; /* per row of op_step */
 };
 
 /* A step that does not exist gives an op without records in it. */
 void metric_plan_init(struct metric_plan *plan, const struct model *m, int64_t step, uint32_t mask);
+
+/* Only what the sums say ran; NULL = all. The sums must outlive the plan. */
+void metric_plan_filter(struct metric_plan *plan, const struct event_sums *sums);
 
 /* Sets the wanted values of out and leaves the others alone. */
 void metric_eval(const struct metric_plan *plan, op_id op, int64_t out[METRIC_COUNT]);

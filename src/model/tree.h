@@ -26,6 +26,8 @@ enum metric {
 	METRIC_COUNT
 };
 
+struct event_sums;
+
 enum tree_kind { TREE_SCOPE, TREE_GRAPH, TREE_OP, TREE_CODE };
 
 /* Bits of a selection; the order is tfprof's alphabetical one. */
@@ -97,6 +99,7 @@ struct tree {
 	int64_t *own_rows, *total_rows;
 	uint32_t width;		      /* of a row */
 	uint8_t places[METRIC_COUNT]; /* where in a row, or TREE_NO_VALUE */
+	const struct event_sums *sums; /* values are of these only; NULL = of all */
 	bool empty_store; /* the profile has no ops at all */
 	op_id *ops;
 	struct tree_signature *signatures;

@@ -388,6 +388,7 @@ static void put_samples(struct pprof *p, struct writer *w, uint32_t label_key)
 	struct metric_plan plan;
 
 	metric_plan_init(&plan, p->m, p->tree->step, METRIC_BIT(metric));
+	metric_plan_filter(&plan, p->tree->sums);
 	for (uint32_t i = 0; i < p->sample_count && w->status == OW_OK; i++) {
 		const struct sample *s = &p->samples[i];
 		int64_t values[METRIC_COUNT] = { 0 };
