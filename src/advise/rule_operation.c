@@ -54,6 +54,19 @@ static ow_status report(struct findings *out, char *where, struct str what, stru
 						   .confidence = 0.5 });
 }
 
+/* Its advice is about TensorFlow's ops; traces of other producers have names that only look alike. */
+static bool is_tensorflow(const struct model *m)
+{
+	for (uint32_t i = 1; i < m->source.count; i++) {
+		struct str format = model_str(m, m->source.format[i]);
+		struct str producer = model_str(m, m->source.producer[i]);
+
+		if (!str_eq(format, STR("trace")) || str_starts(producer, STR("TF")))
+			return true;
+	}
+	return m->source.count <= 1;
+}
+
 static ow_status check(struct model *m, struct findings *out, struct error *err)
 {
 	str_id fused = model_find_str(m, STR("FusedBatchNorm"));
@@ -61,6 +74,10 @@ static ow_status check(struct model *m, struct findings *out, struct error *err)
 	struct seen seen = { 0 };
 	ow_status status = OW_OK;
 
+	if (!is_tensorflow(m)) {
+		out->not_checked = STR("not checked: no TensorFlow graph or profile");
+		return OW_OK;
+	}
 	for (uint32_t op = 1; op < m->op.count; op++)
 		look_at(m, op, fused, nhwc, &seen);
 	if (seen.batch_norm && !seen.fused)
