@@ -84,6 +84,9 @@ static void add_remarks(struct builder *b, const struct opw_remarks *r, const ch
 	if (r->repaired)
 		builder_note_many(b, NOTE_DAMAGED, OW_NO_OFFSET, r->repaired,
 				  "%s: rows name others that are lost", name);
+	if (r->lost)
+		builder_note_many(b, NOTE_DAMAGED, OW_NO_OFFSET, r->lost,
+				  "%s: arguments of events or definitions of ops are lost", name);
 	if (r->unknown)
 		builder_note_many(b, NOTE_INFO, OW_NO_OFFSET, r->unknown,
 				  "%s: written by another version: %s is not known here and was passed "

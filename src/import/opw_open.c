@@ -397,6 +397,41 @@ static void release(void *state)
 	mem_free(mem, st, sizeof(*st));
 }
 
+/* ---- what is missing ---- */
+
+static uint64_t drop_beyond(const uint64_t *offset, uint32_t *size, uint32_t rows, uint64_t end)
+{
+	uint64_t dropped = 0;
+
+	for (uint32_t i = 0; size && i < rows; i++) {
+		uint64_t at = COLUMN_GET(offset, i);
+
+		if (!size[i] || (at <= end && size[i] <= end - at))
+			continue;
+		size[i] = 0;
+		dropped++;
+	}
+	return dropped;
+}
+
+/* Of a file that was cut: what points behind the end points nowhere. */
+static void repair(struct opening *o)
+{
+	uint64_t end = o->st->file.end;
+	struct model *m = o->m;
+	struct guard guard;
+
+	guard_enter(&guard);
+	o->remarks->repaired = model_repair(m);
+	o->remarks->lost =
+		drop_beyond(m->event.args_offset, m->event.args_size, m->event.count, end) +
+		drop_beyond(m->event_args.args_offset, m->event_args.args_size,
+			    m->event_args.count, end) +
+		drop_beyond(m->op.record_offset, m->op.record_size, m->op.count, end);
+	guard_leave(&guard);
+	atomic_store(&o->backing->verified, TABLES_ALL); /* walking did that */
+}
+
 /* ---- all of it ---- */
 
 /* Where columns can stay: in the mapped file, or in memory that is ours and aligned. */
@@ -448,7 +483,6 @@ static ow_status read_parts(struct opening *o)
 static ow_status open_file(struct opening *o)
 {
 	struct stored *st = o->st;
-	struct guard guard;
 
 	OW_TRY(opw_read(&st->file, &o->backing->file, &st->arena, o->err));
 	o->remarks->complete = st->file.complete;
@@ -462,10 +496,7 @@ static ow_status open_file(struct opening *o)
 	OW_TRY(read_parts(o));
 	if (st->file.complete)
 		return OW_OK;
-	guard_enter(&guard);
-	o->remarks->repaired = model_repair(o->m);
-	guard_leave(&guard);
-	atomic_store(&o->backing->verified, TABLES_ALL); /* walking did that */
+	repair(o);
 	return mapping_lost(&o->backing->map) ? model_lost(o->m, o->err) : OW_OK;
 }
 

@@ -15,6 +15,7 @@ struct opw_remarks {
 	uint64_t end; /* when not: the first byte that was not used, and why */
 	char problem[160];
 	uint64_t repaired; /* references to rows that are lost */
+	uint64_t lost;	   /* arguments and definitions that are */
 	uint32_t unknown;  /* columns and tables of a newer program, and the first of them */
 	char first_unknown[80];
 };
