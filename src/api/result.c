@@ -39,6 +39,21 @@ static ow_status check_frozen(const ow_profile *p, struct error *err)
 	return error_set(err, OW_E_USAGE, "the profile is still being loaded: freeze it first");
 }
 
+/* Tables that grow with the number of events: those are most of a file. */
+#define EVENT_TABLES                                                                               \
+	(TABLE_BIT(event) | TABLE_BIT(event_key) | TABLE_BIT(event_args) | TABLE_BIT(flow) |       \
+	 TABLE_BIT(counter) | TABLE_BIT(link))
+
+/* What a view reads: the four of tfprof add up what ops did, and look at events only for a part of the
+ * time or of the ranks. */
+static uint64_t tables_of(const struct view *view, const struct ow_view_options *options)
+{
+	bool part = options->time_from_ns != INT64_MIN || options->time_to_ns != INT64_MAX ||
+		    options->rank >= 0;
+
+	return view->tree && !part ? TABLES_ALL & ~EVENT_TABLES : TABLES_ALL;
+}
+
 ow_status ow_view(ow_profile *p, const char *name, const struct ow_view_options *options,
 		  ow_result **out, struct error *err)
 {
@@ -56,7 +71,7 @@ ow_status ow_view(ow_profile *p, const char *name, const struct ow_view_options 
 	ow_view_options_init(&full);
 	if (options)
 		memcpy(&full, options, MIN(options->size, sizeof(full)));
-	OW_TRY(api_read_begin(p, TABLES_ALL, &reading, err));
+	OW_TRY(api_read_begin(p, tables_of(view, &full), &reading, err));
 	r = result_new(&p->mem, view->name, err);
 	status = r ? view->run(p->m, &full, r, err) : OW_E_NO_MEMORY;
 	if (status == OW_OK)
@@ -77,7 +92,7 @@ static ow_status flatten(ow_result *result, struct error *err)
 
 	if (!result->r->tree || result->flat)
 		return OW_OK;
-	OW_TRY(api_read_begin(result->profile, TABLES_ALL, &reading, err));
+	OW_TRY(api_read_begin(result->profile, TABLES_ALL & ~EVENT_TABLES, &reading, err));
 	status = tree_flatten(result->r, err);
 	OW_TRY(api_read_end(result->profile, &reading, status, err));
 	result->flat = true;
@@ -270,6 +285,7 @@ ow_status ow_result_write(ow_result *result, const char *name,
 	struct writer writer = { write, arg, &full, result->profile };
 	struct sink_options sink_options;
 	struct out out = { write_bytes, &writer };
+	uint64_t tables = TABLES_ALL;
 	const struct sink *sink;
 	struct reading reading;
 	ow_status status;
@@ -295,7 +311,9 @@ ow_status ow_result_write(ow_result *result, const char *name,
 		sink_options.tensor = tensor_text;
 		sink_options.tensor_arg = &writer;
 	}
-	OW_TRY(api_read_begin(result->profile, TABLES_ALL, &reading, err));
+	if (sink->accepts & SINK_RESULT) /* writes texts and numbers, no rows */
+		tables = 0;
+	OW_TRY(api_read_begin(result->profile, tables, &reading, err));
 	status = sink->write(result->r, &sink_options, &out, err);
 	return api_read_end(result->profile, &reading, status, err);
 }

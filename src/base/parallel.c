@@ -38,8 +38,10 @@ void parallel_run(unsigned threads, void (*work)(void *arg, unsigned thread), vo
 	unsigned started = 1;
 
 	threads = MIN(threads, PARALLEL_MAX);
-	/* Signals are for the caller's thread: an interrupt must reach the one that waits for it. */
+	/* Signals are for the caller's thread: an interrupt must reach the one that waits for it. Faults
+	 * are the thread's own, and one that is blocked ends the process (guard.h). */
 	sigfillset(&all);
+	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	for (; started < threads; started++) {
 		calls[started] = (struct call){ work, arg, started };

@@ -5,6 +5,7 @@
  */
 #include "import/opw_open.h"
 
+#include "base/parallel.h"
 #include "wire/crc32c.h"
 
 struct stored {
@@ -24,6 +25,7 @@ struct opening {
 };
 
 #define COLUMNS_MAX 64
+#define PARALLEL_BYTES ((uint64_t)4 << 20) /* below this, threads cost more than they save */
 
 /* ---- finding things ---- */
 
@@ -370,22 +372,45 @@ static ow_status verify_bytes(const struct stored *st, struct error *err)
 	return OW_OK;
 }
 
-static ow_status verify(void *state, int table, struct error *err)
-{
-	const struct stored *st = state;
+/* The columns of one table, shared out to threads. */
+struct verifying {
+	const struct stored *st;
 	const struct opw_segment *segment;
+	atomic_uint next;
+	atomic_uint damaged; /* one of the blocks that are, + 1 */
+};
 
-	if (table == TABLE_COUNT)
-		return verify_bytes(st, err);
-	segment = st->in_place[table];
-	for (uint32_t i = 0; segment && i < segment->head.block_count; i++) {
-		const struct opw_block *block = &segment->blocks[i];
-		const unsigned char *at = st->base + segment->offset + block->offset;
+static void verify_blocks(void *arg, unsigned thread)
+{
+	struct verifying *v = arg;
+	uint32_t i;
+
+	(void)thread;
+	while ((i = atomic_fetch_add(&v->next, 1)) < v->segment->head.block_count) {
+		const struct opw_block *block = &v->segment->blocks[i];
+		const unsigned char *at = v->st->base + v->segment->offset + block->offset;
 
 		if (crc32c(at, (size_t)block->size) != block->crc)
-			return opw_damaged(&st->file, segment, block, err);
+			atomic_store(&v->damaged, i + 1);
 	}
-	return OW_OK;
+}
+
+static ow_status verify(void *state, int table, struct error *err)
+{
+	struct verifying v = { .st = state };
+	unsigned threads = 1;
+
+	if (table == TABLE_COUNT)
+		return verify_bytes(v.st, err);
+	v.segment = v.st->in_place[table];
+	if (!v.segment)
+		return OW_OK;
+	if (v.segment->head.size >= PARALLEL_BYTES)
+		threads = MIN(parallel_threads(), v.segment->head.block_count);
+	parallel_run(threads, verify_blocks, &v);
+	if (!v.damaged)
+		return OW_OK;
+	return opw_damaged(&v.st->file, v.segment, &v.segment->blocks[v.damaged - 1], err);
 }
 
 static void release(void *state)
