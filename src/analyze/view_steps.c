@@ -408,8 +408,8 @@ static ow_status add_legend(const struct steps *s, struct result *out)
 		return OW_OK;
 	out->footer = arena_printf(
 		&out->arena,
-		"phases, a %.3g %% of the step each: I input, H host, L launch, U to device,\n"
-		"  C compute, N communication, D to host, S synchronisation, . idle",
+		"phases, %.3g %% of a step each: I input, H host, L launch, U to device, C compute,\n"
+		"  N communication, D to host, S synchronisation, . idle",
 		100.0 / BAR_WIDTH);
 	return out->footer ? OW_OK : error_no_memory(s->err);
 }
