@@ -9,8 +9,7 @@
 #include "import/tf_account.h"
 
 #include "import/tf_device.h"
-#include "import/tf_read.h"
-#include "import/tf_shape_proto.h"
+#include "import/tf_record.h"
 #include "import/tf_tally.h"
 
 #define GUESSES 8	   /* ops that are looked at before the name is looked up */
@@ -34,17 +33,6 @@ struct device {
 	int64_t records, min_start_us, max_end_us;
 };
 
-/* One NodeExecStats. */
-struct record {
-	struct str name;
-	int64_t start_us, op_end_us, all_end_us;
-	int64_t total, peak, live, in_use; /* bytes, sums over the allocators; in_use: largest */
-	int64_t temp, persistent, output;
-	int64_t gpu_allocators;
-	uint64_t offset;
-	uint32_t size;
-};
-
 struct run {
 	struct tf_read r;
 	int64_t number;
@@ -52,17 +40,11 @@ struct run {
 	struct device device;
 	struct per_op *ops;
 	size_t op_cap;
-	uint32_t last;	       /* op of the last record */
-	uint32_t before;       /* the next event in the same list of the step before */
-	uint32_t events_first; /* where this step's events begin */
-	struct tensor_row *tensors;
-	size_t tensor_count, tensor_cap;
-	struct alloc_row *allocs;
-	size_t alloc_count, alloc_cap;
+	uint32_t last;		/* op of the last record */
+	uint32_t before;	/* the next event in the same list of the step before */
+	uint32_t events_first;	/* where this step's events begin */
+	struct tf_records read; /* of the current record */
 	struct buf scratch;
-	struct tf_shape_memory shapes;
-	struct str allocator; /* the last seen, and whether it is a GPU's */
-	bool allocator_is_gpu;
 	struct tf_tally strangers; /* time of records that belong to no op */
 	bool has_stats, any_field, has_accelerator, has_streams;
 	int64_t records;
@@ -71,214 +53,12 @@ struct run {
 	fact_id devices;
 };
 
-/* ---- one record: reading ---- */
-
 static void out_of_memory(struct run *run)
 {
 	builder_fail(run->r.b, error_no_memory(run->r.b->err));
 }
 
-static void add_alloc(struct run *run, struct str bytes)
-{
-	struct pb msg = pb_over(bytes.ptr, bytes.len);
-	void *allocs = run->allocs;
-	struct alloc_row row = { 0 };
-	struct pb_field f;
-
-	while (pb_next(&msg, &f))
-		if (f.tag == PB_TAG(1, PB_VARINT))
-			row.ts_ns = us_to_ns((int64_t)f.value);
-		else if (f.tag == PB_TAG(2, PB_VARINT))
-			row.size = (int64_t)f.value;
-	if (!mem_grow(run->r.b->m->mem, &allocs, &run->alloc_cap, run->alloc_count + 1,
-		      sizeof(*run->allocs))) {
-		out_of_memory(run);
-		return;
-	}
-	run->allocs = allocs;
-	run->allocs[run->alloc_count++] = row;
-}
-
-static bool is_gpu_allocator(struct run *run, struct str name)
-{
-	if (!tf_same(run->allocator, name)) {
-		run->allocator = model_str(run->r.b->m, tf_word(&run->r, name));
-		run->allocator_is_gpu = str_has(name, STR("GPU"));
-	}
-	return run->allocator_is_gpu;
-}
-
-/* AllocatorMemoryUsed */
-static enum pb_problem add_allocator(struct run *run, struct record *rec, struct str bytes)
-{
-	struct pb msg = pb_over(bytes.ptr, bytes.len);
-	size_t first = run->alloc_count;
-	int64_t in_use = 0;
-	bool gpu = false;
-	struct pb_field f;
-
-	while (pb_next(&msg, &f))
-		switch (f.tag) {
-		case PB_TAG(1, PB_BYTES):
-			gpu = is_gpu_allocator(run, pb_str(&f));
-			break;
-		case PB_TAG(2, PB_VARINT):
-			rec->total = wrap_add(rec->total, (int64_t)f.value);
-			break;
-		case PB_TAG(3, PB_VARINT):
-			rec->peak = wrap_add(rec->peak, (int64_t)f.value);
-			break;
-		case PB_TAG(4, PB_VARINT):
-			rec->live = wrap_add(rec->live, (int64_t)f.value);
-			break;
-		case PB_TAG(5, PB_VARINT):
-			in_use = (int64_t)f.value;
-			break;
-		case PB_TAG(6, PB_BYTES):
-			add_alloc(run, pb_str(&f));
-			break;
-		default:
-			break;
-		}
-	if (gpu) {
-		rec->gpu_allocators++;
-		rec->in_use = MAX(rec->in_use, in_use);
-	} else {
-		run->alloc_count = first; /* only the GPU's are accounted */
-	}
-	return msg.problem;
-}
-
-/* AllocationDescription */
-static enum pb_problem read_allocation(struct run *run, struct tensor_row *row, struct str bytes)
-{
-	struct pb msg = pb_over(bytes.ptr, bytes.len);
-	struct pb_field f;
-
-	while (pb_next(&msg, &f))
-		switch (f.tag) {
-		case PB_TAG(1, PB_VARINT):
-			row->requested = (int64_t)f.value;
-			break;
-		case PB_TAG(2, PB_VARINT):
-			row->allocated = (int64_t)f.value;
-			break;
-		case PB_TAG(3, PB_BYTES):
-			row->allocator = tf_word(&run->r, pb_str(&f));
-			break;
-		case PB_TAG(6, PB_VARINT):
-			row->address = f.value;
-			break;
-		default:
-			break;
-		}
-	return msg.problem;
-}
-
-/* TensorDescription */
-static enum pb_problem read_tensor(struct run *run, struct record *rec, struct tensor_row *row,
-				   struct str bytes)
-{
-	struct pb msg = pb_over(bytes.ptr, bytes.len);
-	enum pb_problem problem = PB_OK;
-	struct pb_field f;
-
-	while (!problem && pb_next(&msg, &f))
-		switch (f.tag) {
-		case PB_TAG(1, PB_VARINT):
-			row->dtype = tf_int32(f.value);
-			break;
-		case PB_TAG(2, PB_BYTES):
-			row->shape =
-				tf_shape_recall(&run->shapes, run->r.b, pb_str(&f), tf_shape_real);
-			break;
-		case PB_TAG(4, PB_BYTES):
-			problem = read_allocation(run, row, pb_str(&f));
-			break;
-		default:
-			break;
-		}
-	/* Without an allocation both are zero, and zero is what it adds. */
-	rec->output = wrap_add(rec->output, MAX(row->allocated, row->requested));
-	return problem ? problem : msg.problem;
-}
-
-/* NodeOutput */
-static enum pb_problem add_output(struct run *run, struct record *rec, struct str bytes)
-{
-	struct pb msg = pb_over(bytes.ptr, bytes.len);
-	void *tensors = run->tensors;
-	enum pb_problem problem = PB_OK;
-	struct tensor_row row = { 0 };
-	struct pb_field f;
-
-	while (!problem && pb_next(&msg, &f))
-		if (f.tag == PB_TAG(1, PB_VARINT))
-			row.slot = tf_int32(f.value);
-		else if (f.tag == PB_TAG(3, PB_BYTES))
-			problem = read_tensor(run, rec, &row, pb_str(&f));
-	if (!mem_grow(run->r.b->m->mem, &tensors, &run->tensor_cap, run->tensor_count + 1,
-		      sizeof(*run->tensors))) {
-		out_of_memory(run);
-		return PB_OK;
-	}
-	run->tensors = tensors;
-	run->tensors[run->tensor_count++] = row;
-	return problem ? problem : msg.problem;
-}
-
-static enum pb_problem read_memory_stats(struct record *rec, struct str bytes)
-{
-	struct pb msg = pb_over(bytes.ptr, bytes.len);
-	struct pb_field f;
-
-	while (pb_next(&msg, &f))
-		if (f.tag == PB_TAG(1, PB_VARINT))
-			rec->temp = (int64_t)f.value;
-		else if (f.tag == PB_TAG(3, PB_VARINT))
-			rec->persistent = (int64_t)f.value;
-	return msg.problem;
-}
-
-static void read_record(struct run *run, struct record *rec, struct pb *r)
-{
-	enum pb_problem problem = PB_OK;
-	struct pb_field f;
-
-	while (pb_next(r, &f)) {
-		switch (f.tag) {
-		case PB_TAG(1, PB_BYTES):
-			rec->name = pb_str(&f);
-			break;
-		case PB_TAG(2, PB_VARINT):
-			rec->start_us = (int64_t)f.value;
-			break;
-		case PB_TAG(4, PB_VARINT):
-			rec->op_end_us = (int64_t)f.value;
-			break;
-		case PB_TAG(5, PB_VARINT):
-			rec->all_end_us = (int64_t)f.value;
-			break;
-		case PB_TAG(6, PB_BYTES):
-			problem = add_allocator(run, rec, pb_str(&f));
-			break;
-		case PB_TAG(7, PB_BYTES):
-			problem = add_output(run, rec, pb_str(&f));
-			break;
-		case PB_TAG(12, PB_BYTES):
-			problem = read_memory_stats(rec, pb_str(&f));
-			break;
-		default:
-			break;
-		}
-		if (OW_UNLIKELY(problem)) {
-			r->at = f.ptr;
-			pb_fail(r, problem);
-		}
-	}
-}
-
-/* ---- one record: accounting ---- */
+/* ---- one record ---- */
 
 static bool grow_ops(struct run *run)
 {
@@ -392,7 +172,7 @@ static bool claim(struct run *run, op_id op)
 }
 
 /* True when the time of the record is in a total. */
-static bool account_time(struct run *run, uint32_t row, const struct record *rec, int64_t dur_us)
+static bool account_time(struct run *run, uint32_t row, const struct tf_record *rec, int64_t dur_us)
 {
 	struct op_step_table *t = &run->r.b->m->op_step;
 	int64_t start = us_to_ns(rec->start_us), dur = us_to_ns(dur_us);
@@ -413,7 +193,7 @@ static bool account_time(struct run *run, uint32_t row, const struct record *rec
 	return true;
 }
 
-static void account_memory(struct run *run, uint32_t row, const struct record *rec)
+static void account_memory(struct run *run, uint32_t row, const struct tf_record *rec)
 {
 	struct builder *b = run->r.b;
 	bool cpu = run->device.is_cpu;
@@ -431,9 +211,9 @@ static void account_memory(struct run *run, uint32_t row, const struct record *r
 					 .host_persistent = cpu ? rec->persistent : 0,
 					 .accelerator_temp = cpu ? 0 : rec->temp,
 					 .accelerator_persistent = cpu ? 0 : rec->persistent });
-	for (size_t i = 0; i < run->alloc_count; i++) {
-		run->allocs[i].op_step = row;
-		builder_add_alloc(b, &run->allocs[i]);
+	for (size_t i = 0; i < run->read.alloc_count; i++) {
+		run->read.allocs[i].op_step = row;
+		builder_add_alloc(b, &run->read.allocs[i]);
 	}
 }
 
@@ -443,7 +223,7 @@ static bool may_inform(struct run *run)
 	return run->r.ctx->options->strict_proto || run->infos++ < INFO_NOTES;
 }
 
-static void account_memory_or_tell(struct run *run, uint32_t row, const struct record *rec)
+static void account_memory_or_tell(struct run *run, uint32_t row, const struct tf_record *rec)
 {
 	if (rec->start_us <= 0) {
 		if (may_inform(run))
@@ -459,10 +239,10 @@ static void account_memory_or_tell(struct run *run, uint32_t row, const struct r
 
 static void add_tensors(struct run *run, op_id op)
 {
-	for (size_t i = 0; i < run->tensor_count; i++) {
-		run->tensors[i].op = op;
-		run->tensors[i].step = run->step;
-		builder_add_tensor(run->r.b, &run->tensors[i]);
+	for (size_t i = 0; i < run->read.tensor_count; i++) {
+		run->read.tensors[i].op = op;
+		run->read.tensors[i].step = run->step;
+		builder_add_tensor(run->r.b, &run->read.tensors[i]);
 	}
 }
 
@@ -483,7 +263,7 @@ static track_id track_of(struct run *run, bool counted)
 	return *track;
 }
 
-static void add_event(struct run *run, op_id op, const struct record *rec, int64_t dur_us,
+static void add_event(struct run *run, op_id op, const struct tf_record *rec, int64_t dur_us,
 		      bool counted)
 {
 	builder_add_event(run->r.b, &(struct event_row){ .ts_ns = us_to_ns(rec->start_us),
@@ -497,7 +277,7 @@ static void add_event(struct run *run, op_id op, const struct record *rec, int64
 							 .args_size = rec->size });
 }
 
-static void count_record(struct run *run, op_id op, struct str name, const struct record *rec)
+static void count_record(struct run *run, op_id op, struct str name, const struct tf_record *rec)
 {
 	struct device *d = &run->device;
 	int64_t end = wrap_add(rec->start_us, rec->all_end_us);
@@ -514,7 +294,7 @@ static void count_record(struct run *run, op_id op, struct str name, const struc
 	d->max_end_us = MAX(d->max_end_us, end);
 }
 
-static void account_record(struct run *run, const struct record *rec)
+static void account_record(struct run *run, const struct tf_record *rec)
 {
 	size_t colon = str_find_char(rec->name, ':');
 	struct str name = colon == STR_NONE ? rec->name : str_first(rec->name, colon);
@@ -543,12 +323,11 @@ static void account_record(struct run *run, const struct record *rec)
 
 static void read_stats(struct run *run, struct str bytes, uint64_t offset)
 {
-	struct record rec = { .offset = offset, .size = (uint32_t)bytes.len };
+	struct tf_record rec = { .offset = offset, .size = (uint32_t)bytes.len };
 	struct pb r = pb_over(bytes.ptr, bytes.len);
 
 	run->r.record = offset;
-	run->tensor_count = run->alloc_count = 0;
-	read_record(run, &rec, &r);
+	tf_record_read(&run->read, &rec, &r);
 	if (OW_UNLIKELY(r.problem)) {
 		tf_damaged_at(&run->r, offset, &r, (const uint8_t *)bytes.ptr);
 		return;
@@ -796,10 +575,9 @@ static void release_run(struct run *run)
 	struct mem *mem = run->r.b->m->mem;
 
 	tf_tally_release(&run->strangers);
+	tf_records_release(&run->read);
 	buf_release(&run->scratch);
 	mem_free(mem, run->ops, run->op_cap * sizeof(*run->ops));
-	mem_free(mem, run->tensors, run->tensor_cap * sizeof(*run->tensors));
-	mem_free(mem, run->allocs, run->alloc_cap * sizeof(*run->allocs));
 }
 
 ow_status tf_run_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, bool bare, int64_t step,
@@ -809,6 +587,7 @@ ow_status tf_run_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, bool
 
 	run.events_first = ctx->b->m->event.count;
 	tf_read_begin(&run.r, ctx, bare ? "StepStats" : "RunMetadata", begin, end);
+	run.read.r = &run.r;
 	tf_tally_init(&run.strangers, ctx->b);
 	buf_init(&run.scratch, ctx->b->m->mem);
 	tf_time_unit(ctx->b);
