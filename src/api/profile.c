@@ -94,8 +94,8 @@ static void fill_info(ow_profile *p, struct ow_file_info *info, const struct imp
 {
 	if (!info)
 		return;
-	info->format = p->b.source.v ? model_str(p->m, p->m->source.format[p->b.source.v]).ptr :
-				       import_opw.name; /* its sources are those of its origin */
+	info->format = p->b.source.v ? model_str(p->m, p->m->source.format[p->b.source.v]).ptr
+				     : import_opw.name; /* its sources are those of its origin */
 	info->coverage = ctx->coverage;
 	info->missing_step_stats = ctx->missing_step_stats;
 }
@@ -129,11 +129,28 @@ static ow_status load(ow_profile *p, struct prepared *prepared,
 	return status;
 }
 
+/* A note about no source in particular. */
+static void note_skipped(ow_profile *p, uint64_t count, const struct error *why)
+{
+	source_id source = p->b.source;
+
+	p->b.source = (source_id){ 0 };
+	builder_note_many(&p->b, NOTE_DROPPED, OW_NO_OFFSET, count, "not used: %s", why->text);
+	p->b.source = source;
+}
+
+static void note_members(ow_profile *p, const struct prepared_list *list)
+{
+	if (list->skipped)
+		note_skipped(p, list->skipped, &list->why);
+}
+
 static ow_status add_input(ow_profile *p, struct input *in, const struct ow_file_options *options,
 			   struct ow_file_info *info, struct error *err)
 {
 	const struct importer *importer = NULL;
-	struct prepared prepared;
+	struct prepared_list list;
+	ow_status status;
 
 	if (options && options->format) {
 		importer = importer_find(str_from(options->format));
@@ -144,8 +161,14 @@ static ow_status add_input(ow_profile *p, struct input *in, const struct ow_file
 					 options->format);
 		}
 	}
-	OW_TRY(import_prepare(in, importer, &prepared, err));
-	return load(p, &prepared, options, info, err);
+	prepared_list_init(&list, &p->mem);
+	status = import_prepare_all(in, importer, &list, err);
+	for (size_t i = 0; i < list.count && status == OW_OK; i++)
+		status = load(p, &list.items[i], options, info, err);
+	if (status == OW_OK)
+		note_members(p, &list);
+	prepared_list_release(&list);
+	return status;
 }
 
 static ow_status check_open(const ow_profile *p, struct error *err)
@@ -158,8 +181,9 @@ static ow_status check_open(const ow_profile *p, struct error *err)
 	return OW_OK;
 }
 
-ow_status ow_profile_add_file(ow_profile *p, const char *path, const struct ow_file_options *options,
-			      struct ow_file_info *info, struct error *err)
+ow_status ow_profile_add_file(ow_profile *p, const char *path,
+			      const struct ow_file_options *options, struct ow_file_info *info,
+			      struct error *err)
 {
 	struct input in;
 
@@ -285,19 +309,14 @@ void ow_profile_memory(const ow_profile *p, struct ow_memory_use *use)
 	use->limit = p->mem.limit;
 }
 
-struct candidate {
-	struct prepared prepared;
-	size_t order;
-};
-
 /* Graphs before what annotates them; otherwise as given. */
 static int by_role(const void *a, const void *b)
 {
-	const struct candidate *x = a, *y = b;
+	const struct prepared *const *x = a, *const *y = b;
 
-	if (x->prepared.importer->role != y->prepared.importer->role)
-		return (int)x->prepared.importer->role - (int)y->prepared.importer->role;
-	return (x->order > y->order) - (x->order < y->order);
+	if ((*x)->importer->role != (*y)->importer->role)
+		return (int)(*x)->importer->role - (int)(*y)->importer->role;
+	return (*x > *y) - (*x < *y);
 }
 
 /* These end everything; any other failure only loses the file. */
@@ -307,18 +326,9 @@ static bool fatal(ow_status status)
 	       status == OW_E_USAGE;
 }
 
-static void note_skipped(ow_profile *p, const struct error *why)
-{
-	source_id source = p->b.source;
-
-	p->b.source = (source_id){ 0 };
-	builder_note(&p->b, NOTE_DROPPED, OW_NO_OFFSET, "not used: %s", why->text);
-	p->b.source = source;
-}
-
-/* Opens and recognises all; returns how many are usable. */
-static ow_status prepare_all(ow_profile *p, const struct path_list *paths, struct candidate *found,
-			     size_t *count, struct error *first)
+/* Opens and recognises all. */
+static ow_status prepare_all(ow_profile *p, const struct path_list *paths,
+			     struct prepared_list *list, struct error *first)
 {
 	for (size_t i = 0; i < paths->count; i++) {
 		struct error why = { 0 };
@@ -326,27 +336,26 @@ static ow_status prepare_all(ow_profile *p, const struct path_list *paths, struc
 		ow_status status = input_open(&in, &p->mem, paths->items[i], &why);
 
 		if (status == OW_OK)
-			status = import_prepare(&in, NULL, &found[*count].prepared, &why);
-		if (status == OW_OK) {
-			found[(*count)++].order = i;
+			status = import_prepare_all(&in, NULL, list, &why);
+		if (status == OW_OK)
 			continue;
-		}
 		if (first->status == OW_OK)
 			*first = why;
 		if (fatal(status))
 			return status;
-		note_skipped(p, &why);
+		note_skipped(p, 1, &why);
 	}
-	return *count ? OW_OK : first->status;
+	note_members(p, list);
+	return list->count ? OW_OK : first->status;
 }
 
-static ow_status load_all(ow_profile *p, struct candidate *found, size_t count, struct error *first)
+static ow_status load_all(ow_profile *p, struct prepared **items, size_t count, struct error *first)
 {
 	size_t used = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		struct error why = { 0 };
-		ow_status status = load(p, &found[i].prepared, NULL, NULL, &why);
+		ow_status status = load(p, items[i], NULL, NULL, &why);
 
 		if (status == OW_OK) {
 			used++;
@@ -358,27 +367,37 @@ static ow_status load_all(ow_profile *p, struct candidate *found, size_t count, 
 			*first = why;
 			return status;
 		}
-		note_skipped(p, &why);
+		note_skipped(p, 1, &why);
 	}
 	return used ? OW_OK : first->status;
 }
 
-static ow_status open_paths(ow_profile *p, const struct path_list *paths, struct error *err)
+static ow_status load_in_order(ow_profile *p, struct prepared_list *list, struct error *first)
 {
-	struct candidate *found = ARENA_ARRAY(&p->m->arena, struct candidate, paths->count);
-	struct error first = { 0 };
-	size_t count = 0;
+	struct prepared **items = mem_alloc(&p->mem, list->count * sizeof(*items));
 	ow_status status;
 
-	if (!found)
-		return error_no_memory(err);
-	status = prepare_all(p, paths, found, &count, &first);
-	if (status == OW_OK) {
-		qsort(found, count, sizeof(*found), by_role);
-		status = load_all(p, found, count, &first);
-	}
-	for (size_t i = 0; i < count; i++)
-		import_discard(&found[i].prepared);
+	if (!items)
+		return error_no_memory(first);
+	for (size_t i = 0; i < list->count; i++)
+		items[i] = &list->items[i];
+	qsort(items, list->count, sizeof(*items), by_role);
+	status = load_all(p, items, list->count, first);
+	mem_free(&p->mem, items, list->count * sizeof(*items));
+	return status;
+}
+
+static ow_status open_paths(ow_profile *p, const struct path_list *paths, struct error *err)
+{
+	struct prepared_list list;
+	struct error first = { 0 };
+	ow_status status;
+
+	prepared_list_init(&list, &p->mem);
+	status = prepare_all(p, paths, &list, &first);
+	if (status == OW_OK)
+		status = load_in_order(p, &list, &first);
+	prepared_list_release(&list);
 	if (status != OW_OK && err)
 		*err = first;
 	return status;

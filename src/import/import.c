@@ -6,6 +6,7 @@
 
 #include "import/tf_finish.h"
 #include "model/backing.h"
+#include "wire/archive.h"
 
 #define IMPORTER(name) &import_##name,
 const struct importer *const importers[] = {
@@ -88,7 +89,8 @@ const struct importer *importer_recognise(const struct input *in, struct error *
 }
 
 /* The model keeps inputs open: arguments and definitions are read from them on demand. */
-static ow_status keep_input(struct builder *b, source_id source, struct input *in, struct error *err)
+static ow_status keep_input(struct builder *b, source_id source, struct input *in,
+			    struct error *err)
 {
 	struct model *m = b->m;
 	size_t old = m->input_cap;
@@ -115,31 +117,161 @@ void import_discard(struct prepared *prepared)
 	prepared->in = NULL;
 }
 
-ow_status import_prepare(struct input *in, const struct importer *importer,
-			 struct prepared *prepared, struct error *err)
+/* Recognises an unpacked input, which it takes over. */
+static ow_status prepare_unpacked(struct input *in, const struct importer *importer,
+				  const struct unpack_result *unpacked, struct prepared *prepared,
+				  struct error *err)
 {
-	ow_status status;
+	struct error local = { 0 };
 
-	*prepared = (struct prepared){ .in = mem_alloc(in->mem, sizeof(*in)) };
+	*prepared =
+		(struct prepared){ .in = mem_alloc(in->mem, sizeof(*in)), .unpacked = *unpacked };
 	if (!prepared->in) {
 		input_close(in);
 		return error_no_memory(err);
 	}
 	*prepared->in = *in;
-	status = unpack_input(prepared->in, &prepared->unpacked, err);
-	if (status == OW_OK) {
-		struct error local = { 0 };
+	prepared->importer = importer ? importer : importer_recognise(prepared->in, &local);
+	if (prepared->importer)
+		return OW_OK;
+	if (err)
+		*err = local;
+	import_discard(prepared);
+	return local.status;
+}
 
-		prepared->importer = importer ? importer : importer_recognise(prepared->in, &local);
-		if (!prepared->importer) {
-			status = local.status;
+ow_status import_prepare(struct input *in, const struct importer *importer,
+			 struct prepared *prepared, struct error *err)
+{
+	struct unpack_result unpacked;
+	ow_status status = unpack_input(in, &unpacked, err);
+
+	*prepared = (struct prepared){ 0 };
+	if (status != OW_OK) {
+		input_close(in);
+		return status;
+	}
+	return prepare_unpacked(in, importer, &unpacked, prepared, err);
+}
+
+/* ---- archives ---- */
+
+void prepared_list_init(struct prepared_list *list, struct mem *mem)
+{
+	*list = (struct prepared_list){ .mem = mem };
+}
+
+void prepared_list_release(struct prepared_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		import_discard(&list->items[i]);
+	mem_free(list->mem, list->items, list->cap * sizeof(*list->items));
+	*list = (struct prepared_list){ .mem = list->mem };
+}
+
+static bool list_room(struct prepared_list *list)
+{
+	void *items = list->items;
+	bool ok = mem_grow(list->mem, &items, &list->cap, list->count + 1, sizeof(*list->items));
+
+	if (ok)
+		list->items = items;
+	return ok;
+}
+
+/* A member: packed itself, maybe, but no archive in an archive. */
+static ow_status prepare_member(const struct archive *a, const struct input *in, size_t index,
+				const struct importer *importer, struct prepared_list *list,
+				struct error *err)
+{
+	struct unpack_result taken, unpacked;
+	struct prepared *prepared;
+	struct input member;
+	ow_status status;
+
+	if (!list_room(list))
+		return error_no_memory(err);
+	OW_TRY(archive_take(a, in, index, &taken, &member, err));
+	status = unpack_input(&member, &unpacked, err);
+	if (status != OW_OK) {
+		input_close(&member);
+		return status;
+	}
+	if (unpacked.truncated) { /* the inner damage is the nearer one */
+		unpacked.container = taken.container;
+		taken = unpacked;
+	}
+	prepared = &list->items[list->count];
+	OW_TRY(prepare_unpacked(&member, importer, &taken, prepared, err));
+	prepared->in->progress = in->progress;
+	list->count++;
+	return OW_OK;
+}
+
+static ow_status prepare_archive(const struct input *in, const struct importer *importer,
+				 const struct unpack_result *outer, struct prepared_list *list,
+				 struct error *err)
+{
+	size_t before = list->count;
+	struct archive a;
+
+	OW_TRY(archive_open(&a, in, err));
+	for (size_t i = 0; i < a.count; i++) {
+		struct error why = { 0 };
+		ow_status status = prepare_member(&a, in, i, importer, list, &why);
+
+		if (status == OW_OK)
+			continue;
+		if (status == OW_E_NO_MEMORY || status == OW_E_INTERRUPTED || status == OW_E_IO) {
 			if (err)
-				*err = local;
+				*err = why;
+			archive_close(&a);
+			return status;
+		}
+		if (!list->skipped++)
+			list->why = why;
+	}
+	if (list->count > before && (a.damaged || outer->truncated)) {
+		struct unpack_result *last = &list->items[list->count - 1].unpacked;
+
+		if (!last->truncated) {
+			last->truncated = true;
+			last->damage_offset = a.damaged ? a.damage_offset : outer->damage_offset;
+			snprintf(last->message, sizeof(last->message), "%s",
+				 a.damaged ? a.message : outer->message);
 		}
 	}
-	if (status != OW_OK)
-		import_discard(prepared);
-	return status;
+	archive_close(&a);
+	if (list->count > before)
+		return OW_OK;
+	return error_set(err, OW_E_FORMAT,
+			 "%s: no file in this archive is of a format that opwatch "
+			 "knows; the first is not because: %s",
+			 in->name, list->why.text);
+}
+
+ow_status import_prepare_all(struct input *in, const struct importer *importer,
+			     struct prepared_list *list, struct error *err)
+{
+	struct unpack_result unpacked;
+	ow_status status = unpack_input(in, &unpacked, err);
+
+	if (status != OW_OK) {
+		input_close(in);
+		return status;
+	}
+	if (archive_kind(in)) {
+		status = prepare_archive(in, importer, &unpacked, list, err);
+		input_close(in);
+		return status;
+	}
+	if (!list_room(list)) {
+		input_close(in);
+		return error_no_memory(err);
+	}
+	OW_TRY(prepare_unpacked(in, importer, &unpacked, &list->items[list->count], err));
+	list->count++;
+	return OW_OK;
 }
 
 static source_id add_source(struct builder *b, const struct prepared *prepared)
@@ -161,9 +293,10 @@ static source_id add_source(struct builder *b, const struct prepared *prepared)
 static void note_container(struct builder *b, const struct unpack_result *unpacked)
 {
 	if (unpacked->truncated)
-		builder_note(b, NOTE_TRUNCATED, unpacked->damage_offset,
-			     "the %s data ends early or is damaged: %s; what could be unpacked is used",
-			     unpacked->container, unpacked->message);
+		builder_note(
+			b, NOTE_TRUNCATED, unpacked->damage_offset,
+			"the %s data ends early or is damaged: %s; what could be unpacked is used",
+			unpacked->container, unpacked->message);
 }
 
 ow_status import_prepared(struct builder *b, struct prepared *prepared,
@@ -233,8 +366,8 @@ ow_status import_memory(const char *importer_name, const void *data, size_t len,
 	builder_init(&b, m, &err);
 	status = input_from_memory(&in, &mem, "memory", data, len, &err);
 	if (status == OW_OK)
-		status = import_input(&b, &in, importer_find(str_from(importer_name)), &options, NULL,
-				      &err);
+		status = import_input(&b, &in, importer_find(str_from(importer_name)), &options,
+				      NULL, &err);
 	if (status == OW_OK)
 		status = import_finish(&b, &options, &err);
 	if (status == OW_OK)

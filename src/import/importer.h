@@ -77,6 +77,22 @@ ow_status import_prepare(struct input *in, const struct importer *importer,
 			 struct prepared *prepared, struct error *err);
 void import_discard(struct prepared *prepared);
 
+/* What an input becomes: itself, or the members of an archive. */
+struct prepared_list {
+	struct mem *mem;
+	struct prepared *items;
+	size_t count, cap;
+	size_t skipped;	  /* members that no importer takes */
+	struct error why; /* of the first of these */
+};
+/* The same for an input that may be an archive; appends to the list. It fails when nothing usable is
+ * in there. */
+ow_status import_prepare_all(struct input *in, const struct importer *importer,
+			     struct prepared_list *list, struct error *err);
+void prepared_list_init(struct prepared_list *list, struct mem *mem);
+/* Discards what has not been loaded. */
+void prepared_list_release(struct prepared_list *list);
+
 /* Loads it: adds the source row, runs the importer, checks that the file did not change meanwhile. The
  * input stays open in the model, also on failure. */
 ow_status import_prepared(struct builder *b, struct prepared *prepared,

@@ -27,7 +27,7 @@ static bool match_gzip(struct str head)
 
 #define BLOCK_HEADER 16
 
-static voidpf zlib_alloc(voidpf opaque, uInt items, uInt size)
+void *unpack_zlib_alloc(void *opaque, unsigned items, unsigned size)
 {
 	size_t bytes = (size_t)items * size + BLOCK_HEADER;
 	char *block = mem_alloc(opaque, bytes);
@@ -38,7 +38,7 @@ static voidpf zlib_alloc(voidpf opaque, uInt items, uInt size)
 	return block + BLOCK_HEADER;
 }
 
-static void zlib_free(voidpf opaque, voidpf address)
+void unpack_zlib_free(void *opaque, void *address)
 {
 	char *block = (char *)address - BLOCK_HEADER;
 	size_t bytes;
@@ -135,7 +135,7 @@ static ow_status inflate_members(struct unpack_job *job, struct feed *feed, z_st
 
 static ow_status inflate_stream(struct unpack_job *job, struct error *err)
 {
-	z_stream z = { .zalloc = zlib_alloc, .zfree = zlib_free, .opaque = job->in->mem };
+	z_stream z = { .zalloc = unpack_zlib_alloc, .zfree = unpack_zlib_free, .opaque = job->in->mem };
 	struct feed feed = { .at = 0 };
 	ow_status status;
 

@@ -36,6 +36,10 @@ static inline void unpack_made(struct unpack_job *job, size_t made)
 void unpack_damage(struct unpack_job *job, uint64_t offset, const char *format, ...)
 	OW_PRINTF(3, 4);
 
+/* zlib's memory through ours, with the struct mem as `opaque`. */
+void *unpack_zlib_alloc(void *opaque, unsigned items, unsigned size);
+void unpack_zlib_free(void *opaque, void *address);
+
 /* True when only zero bytes follow: padding, as tapes and block devices leave it. */
 ow_status unpack_only_zeros(struct window *w, uint64_t offset, bool *zeros) OW_MUST_CHECK;
 

@@ -1,0 +1,49 @@
+/*
+ * archive.h: files in a file: zip and tar. The list of what is inside is read first; members are then
+ * taken out one by one, each as an input of its own (in memory, or in an unlinked temporary file when
+ * large). Recognised by content. Compressed archives are unpacked with unpack.h before.
+ *
+ * Only plain files are listed; directories, links and empty files are passed over. Of a cut archive the
+ * complete members are listed, and the last one as far as it goes.
+ */
+#ifndef WIRE_ARCHIVE_H
+#define WIRE_ARCHIVE_H
+
+#include "base/arena.h"
+#include "wire/unpack.h"
+
+#define ARCHIVE_MEMBERS_MAX 100000
+
+struct archive_member {
+	const char *name;    /* as in the archive */
+	uint64_t offset;     /* tar: of its content; zip: of its local header */
+	uint64_t packed;     /* bytes in the archive */
+	uint64_t size;	     /* bytes of content; UINT64_MAX when not told */
+	uint32_t crc;	     /* zip */
+	uint16_t method;     /* zip: 0 stored, 8 deflate */
+	bool encrypted, cut; /* cannot be read; ends with the archive */
+};
+
+struct archive {
+	const char *kind; /* "zip" or "tar" */
+	struct arena arena;
+	struct archive_member *members;
+	size_t count, cap;
+	bool damaged; /* the list may be incomplete */
+	uint64_t damage_offset;
+	char message[120];
+};
+
+/* "zip", "tar", or NULL when the input is neither (or cannot be read). */
+const char *archive_kind(const struct input *in);
+
+/* Lists the members. An archive without any, or too damaged to list one, is OW_E_CORRUPT. */
+ow_status archive_open(struct archive *a, const struct input *in, struct error *err) OW_MUST_CHECK;
+void archive_close(struct archive *a);
+
+/* One member as an input called "archive!member". What is wrong with its content goes to `result`. */
+ow_status archive_take(const struct archive *a, const struct input *in, size_t index,
+		       struct unpack_result *result, struct input *out,
+		       struct error *err) OW_MUST_CHECK;
+
+#endif
