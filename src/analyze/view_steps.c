@@ -269,7 +269,7 @@ static ow_status find_limit(struct steps *s)
 {
 	double sum = 0, squares = 0, mean, sigma, median;
 	int64_t *values = ARENA_ARRAY(&s->scratch, int64_t, s->row_count);
-	uint32_t known = 0;
+	uint32_t known = 0, below, above;
 
 	s->limit = (double)INFINITY;
 	if (!values)
@@ -286,7 +286,9 @@ static ow_status find_limit(struct steps *s)
 		squares += ((double)values[i] - mean) * ((double)values[i] - mean);
 	sigma = sqrt(squares / known);
 	qsort(values, known, sizeof(*values), by_value);
-	median = ((double)values[(known - 1) / 2] + (double)values[known / 2]) / 2;
+	below = (known - 1) / 2;
+	above = known / 2;
+	median = (double)values[below] / 2 + (double)values[above] / 2;
 	s->limit = MIN(OUTLIER_MEDIANS * median, mean + OUTLIER_SIGMAS * sigma);
 	return OW_OK;
 }
@@ -406,11 +408,11 @@ static ow_status add_legend(const struct steps *s, struct result *out)
 {
 	if (!s->phases.window_count)
 		return OW_OK;
-	out->footer = arena_printf(
-		&out->arena,
-		"phases, %.3g %% of a step each: I input, H host, L launch, U to device, C compute,\n"
-		"  N communication, D to host, S synchronisation, . idle",
-		100.0 / BAR_WIDTH);
+	out->footer = arena_printf(&out->arena,
+				   "phases, %.3g %% of a step each: I input, H host, L launch, U "
+				   "to device, C compute,\n"
+				   "  N communication, D to host, S synchronisation, . idle",
+				   100.0 / BAR_WIDTH);
 	return out->footer ? OW_OK : error_no_memory(s->err);
 }
 

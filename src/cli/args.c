@@ -53,8 +53,10 @@ static const struct flag {
 	{ "input-shape", 0, FLAG_INPUT_SHAPE, "NAME=100x784",
 	  "shape of a placeholder, for float operations (repeatable)" },
 	{ "no-infer", 0, FLAG_NO_INFER, NULL, "do not compute shapes and float operations" },
-	{ "format", 0, FLAG_FORMAT, "NAME", "read all files as this format: see 'opwatch formats'" },
-	{ "redact", 0, FLAG_REDACT, NULL, "replace names and paths by hashes, to share the output" },
+	{ "format", 0, FLAG_FORMAT, "NAME",
+	  "read all files as this format: see 'opwatch formats'" },
+	{ "redact", 0, FLAG_REDACT, NULL,
+	  "replace names and paths by hashes, to share the output" },
 	{ "memory-limit", 0, FLAG_MEMORY_LIMIT, "SIZE", "refuse to use more: 500M, 8G" },
 	{ "estimate", 0, FLAG_ESTIMATE, NULL, "info: size, events and memory without loading" },
 	{ "verify", 0, FLAG_VERIFY, NULL, "info: check every checksum of an opwatch file" },
@@ -227,9 +229,10 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 		return true;
 	case FLAG_TIME_RANGE:
 		if (!parse_time_range(str_from(value), &args->options.view))
-			return usage_error("--time-range takes a begin and an end such as 100:250 (ms), "
-					   "1.5s:2s or 300us:, not '%s'",
-					   value);
+			return usage_error(
+				"--time-range takes a begin and an end such as 100:250 (ms), "
+				"1.5s:2s or 300us:, not '%s'",
+				value);
 		return true;
 	case FLAG_RANK:
 		if (!str_to_i64(str_from(value), &number) || number < 0 || number > INT32_MAX)
@@ -259,8 +262,8 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 		return true;
 	case FLAG_MEMORY_LIMIT:
 		if (!parse_size(str_from(value), &args->open.memory_limit))
-			return usage_error("--memory-limit takes a size such as 500M or 8G, not '%s'",
-					   value);
+			return usage_error(
+				"--memory-limit takes a size such as 500M or 8G, not '%s'", value);
 		return true;
 	case FLAG_INPUT_SHAPE:
 		return add_shape(args, value);
@@ -403,7 +406,8 @@ static bool parse_option(struct args *args, const char *word, const char *next, 
 	if (value.ptr)
 		return set_option(args, option, word, value, &consumed);
 	/* A boolean takes the next word only when that is one, not a file. */
-	if (option->kind == OPTION_BOOL && next && strcasecmp(next, "true") && strcasecmp(next, "false"))
+	if (option->kind == OPTION_BOOL && next && strcasecmp(next, "true") &&
+	    strcasecmp(next, "false"))
 		next = NULL;
 	return set_option(args, option, word, next ? str_from(next) : (struct str){ 0 }, used);
 }
