@@ -159,12 +159,12 @@ static ow_status step_missing(struct account *a)
 	memcpy(numbers, a->m->step.number + 1, count * sizeof(*numbers));
 	qsort(numbers, count, sizeof(*numbers), by_number);
 	buf_init(&text, a->mem);
-	buf_printf(&text, "Options -step=%" PRId64 " not found.\nAvailable steps: ",
-		   a->options->step);
+	buf_printf(&text,
+		   "Options -step=%" PRId64 " not found.\nAvailable steps: ", a->options->step);
 	for (uint32_t i = 0; i < count; i++)
 		buf_printf(&text, "%" PRId64 " ", numbers[i]);
-	status = buf_cstr(&text) ? error_set(a->err, OW_E_NOT_FOUND, "%s", buf_cstr(&text)) :
-				   error_no_memory(a->err);
+	status = buf_cstr(&text) ? error_set(a->err, OW_E_NOT_FOUND, "%s", buf_cstr(&text))
+				 : error_no_memory(a->err);
 	buf_release(&text);
 	return status;
 }

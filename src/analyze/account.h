@@ -86,8 +86,8 @@ struct hierarchy {
 	uint8_t *flags;
 	int64_t *totals;     /* rows; become tree.total_rows */
 	uint32_t *total_row; /* node → row; NULL when they have the same number */
-	bool by_name;	 /* siblings are in order of their names */
-	const void *view; /* for the functions below */
+	bool by_name;	     /* siblings are in order of their names */
+	const void *view;    /* for the functions below */
 	struct str (*name)(const void *view, uint32_t node);
 	/* Where the name comes among all names; NULL when comparing names is all there is. */
 	uint32_t (*rank)(const void *view, uint32_t node);

@@ -17,10 +17,10 @@ struct shown {
 	bool lifted; /* some node is shown below another than its parent */
 
 	/* with lifted nodes only: in walking order, 0 is the root */
-	uint32_t *node;	  /* in the hierarchy */
-	uint32_t *parent; /* place of the shown parent in this list */
+	uint32_t *node;		/* in the hierarchy */
+	uint32_t *parent;	/* place of the shown parent in this list */
 	uint32_t *first, *list; /* children of i: list[first[i]] … list[first[i + 1]] */
-	uint32_t *above; /* per depth of the walk: the shown node at or above */
+	uint32_t *above;	/* per depth of the walk: the shown node at or above */
 	size_t above_cap;
 
 	struct sort_key *keys; /* the children that are being sorted */
@@ -162,8 +162,7 @@ static bool visible(struct shown *s, uint32_t node)
 	struct hierarchy *h = s->h;
 	struct account *a = s->a;
 
-	if (a->test_count &&
-	    !display_reaches(a, hierarchy_own(h, node), hierarchy_totals(h, node)))
+	if (a->test_count && !display_reaches(a, hierarchy_own(h, node), hierarchy_totals(h, node)))
 		return false;
 	return (a->show.everything && !a->hide.regex) || display_named(a, h->name(h->view, node));
 }
@@ -315,8 +314,7 @@ static void total_shown(struct shown *s)
 			if (h->flags[i] & NODE_SHOWN)
 				row_add(hierarchy_totals(h, hierarchy_link(h, i)->parent),
 					hierarchy_totals(h, i), width);
-	if (s->a->tree->kind == TREE_GRAPH &&
-	    s->a->plan.mask & METRIC_BIT(METRIC_DEFINITION_COUNT))
+	if (s->a->tree->kind == TREE_GRAPH && s->a->plan.mask & METRIC_BIT(METRIC_DEFINITION_COUNT))
 		h->totals[s->a->places[METRIC_DEFINITION_COUNT]]++;
 }
 

@@ -28,15 +28,17 @@ static void add_inputs(struct small_model *s, op_id op, uint32_t count, uint32_t
 	for (uint32_t i = 0; i < count; i++) {
 		op_id src = { 1 + pick(below) };
 
-		builder_add_op_input(&s->b, &(struct op_input_row){ .src = src,
-								    .name = m->op.name[src.v],
-								    .index = (int32_t)(count - i) });
+		builder_add_op_input(&s->b,
+				     &(struct op_input_row){ .src = src,
+							     .name = m->op.name[src.v],
+							     .index = (int32_t)(count - i) });
 	}
 }
 
 static void add_name(struct buf *name, uint32_t number)
 {
-	static const char *const parts[] = { "a", "b", "a-1", "a.1", "conv", "", "gradients", "x_grad" };
+	static const char *const parts[] = { "a",    "b", "a-1",       "a.1",
+					     "conv", "",  "gradients", "x_grad" };
 
 	buf_clear(name);
 	for (uint32_t i = pick(5); i > 0; i--)
@@ -49,7 +51,8 @@ static void add_stack(struct small_model *s, op_id op)
 	static const struct small_frame frames[] = { { "/p/main.py", 1, "main" },
 						     { "/q/main.py", 1, "main" },
 						     { "/p/lib.py", 7, "helper" },
-						     { "/p/lib.py", 8, "a_function_with_a_long_name" },
+						     { "/p/lib.py", 8,
+						       "a_function_with_a_long_name" },
 						     { "x.py", 9, "f" } };
 	struct small_frame stack[6] = { { 0 } };
 
@@ -130,8 +133,9 @@ static void check_sums(const struct tree *tree, enum metric metric)
 	free(sums);
 }
 
-static const enum metric summed[] = { METRIC_MICROS, METRIC_ACCELERATOR_MICROS, METRIC_CPU_MICROS,
-				      METRIC_FLOAT_OPS, METRIC_RUN_COUNT, METRIC_DEFINITION_COUNT };
+static const enum metric summed[] = { METRIC_MICROS,	 METRIC_ACCELERATOR_MICROS,
+				      METRIC_CPU_MICROS, METRIC_FLOAT_OPS,
+				      METRIC_RUN_COUNT,	 METRIC_DEFINITION_COUNT };
 #define SELECT "-select micros,float_ops,occurrence,params,bytes -max_depth 1000 "
 
 static bool has_frames(const struct small_model *s)
@@ -146,7 +150,8 @@ static bool has_frames(const struct small_model *s)
 
 static void sums(void **state)
 {
-	static const char *const options[] = { SELECT "-step -1", SELECT "-step -1 -order_by micros",
+	static const char *const options[] = { SELECT "-step -1",
+					       SELECT "-step -1 -order_by micros",
 					       SELECT "-account_type_regexes MatMul|.*gpu.*",
 					       SELECT "-order_by ''" };
 	static const char *const views_with_trees[] = { "scope", "graph", "code" };
@@ -190,10 +195,12 @@ static void op_sums(void **state)
 
 			for (uint32_t i = tree->node_count; i-- > 1;) {
 				below += tree_own(tree, &tree->nodes[i], summed[k]);
-				assert_int_equal(tree_total(tree, &tree->nodes[i], summed[k]), below);
+				assert_int_equal(tree_total(tree, &tree->nodes[i], summed[k]),
+						 below);
 			}
 			assert_int_equal(tree_total(tree, tree->nodes, summed[k]), below);
-			assert_int_equal(tree_total(scope->tree, scope->tree->nodes, summed[k]), below);
+			assert_int_equal(tree_total(scope->tree, scope->tree->nodes, summed[k]),
+					 below);
 		}
 		result_free(r);
 		result_free(scope);
@@ -336,7 +343,7 @@ static void deep_names(void **state)
 /* Scopes that byte order tears apart, empty names and parts, the root's own name. */
 static void odd_names(void **state)
 {
-	static const char *const names[] = { "a/x/y", "a/x-1", "a/x.2/z", "a/x", "a",	"",
+	static const char *const names[] = { "a/x/y", "a/x-1", "a/x.2/z", "a/x",  "a",		"",
 					     "/x",    "//",    "b/",	  "b//c", "_TFProfRoot" };
 	struct small_model s;
 	struct result *r;
@@ -385,8 +392,9 @@ static void cycles(void **state)
 	for (uint32_t i = 1; i <= 4; i++) {
 		s.m->op.input_first[i] = s.m->op_input.count;
 		s.m->op.input_count[i] = 1;
-		builder_add_op_input(&s.b, &(struct op_input_row){ .src = { src[i - 1] },
-								   .name = s.m->op.name[src[i - 1]] });
+		builder_add_op_input(&s.b,
+				     &(struct op_input_row){ .src = { src[i - 1] },
+							     .name = s.m->op.name[src[i - 1]] });
 	}
 	small_freeze(&s);
 	tfprof_expect(&s, &sink_tfprof, "graph", "-select occurrence",
@@ -403,8 +411,8 @@ static void cycles(void **state)
 
 /* ---- failures ---- */
 
-static void expect_error(struct small_model *s, const char *view, const char *options, ow_status want,
-			 const char *text)
+static void expect_error(struct small_model *s, const char *view, const char *options,
+			 ow_status want, const char *text)
 {
 	struct tfprof_options o;
 	struct result *r = result_new(&s->mem, view, &s->err);
@@ -448,7 +456,8 @@ static void no_memory(void **state)
 {
 	static const char *const names[] = { "scope", "graph", "op", "code" };
 	static const char *const options =
-		"-select micros,bytes,params,occurrence,input_shapes,device,op_types,odd -order_by micros "
+		"-select micros,bytes,params,occurrence,input_shapes,device,op_types,odd -order_by "
+		"micros "
 		"-hide_name_regexes .*a1.*,( -account_displayed_op_only true";
 	struct small_model s;
 
@@ -484,10 +493,11 @@ static void no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sums),	      cmocka_unit_test(op_sums),   cmocka_unit_test(filters),
-		cmocka_unit_test(limits),     cmocka_unit_test(long_chain), cmocka_unit_test(deep_names),
-		cmocka_unit_test(odd_names),  cmocka_unit_test(cycles),	   cmocka_unit_test(errors),
-		cmocka_unit_test(no_memory),
+		cmocka_unit_test(sums),	      cmocka_unit_test(op_sums),
+		cmocka_unit_test(filters),    cmocka_unit_test(limits),
+		cmocka_unit_test(long_chain), cmocka_unit_test(deep_names),
+		cmocka_unit_test(odd_names),  cmocka_unit_test(cycles),
+		cmocka_unit_test(errors),     cmocka_unit_test(no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

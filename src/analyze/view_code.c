@@ -33,12 +33,12 @@ struct lines {
 	uint8_t *children; /* line → how many, up to FEW + 1 */
 	struct map many;   /* (parent, label) → line, where there are more than FEW */
 
-	uint32_t *least;      /* stack → least rank of the ops that pass it */
-	uint32_t *stack_line; /* stack → line */
-	uint32_t *line_of;    /* op → line */
+	uint32_t *least;			  /* stack → least rank of the ops that pass it */
+	uint32_t *stack_line;			  /* stack → line */
+	uint32_t *line_of;			  /* op → line */
 	uint32_t *gradient_first, *gradient_next; /* forward op → its gradients */
 	uint32_t forward_count;			  /* ops that are not gradients, with frames */
-	int64_t unaccounted; /* forward names without such an op */
+	int64_t unaccounted;			  /* forward names without such an op */
 };
 
 static stack_id op_stack(const struct lines *l, uint32_t op)
@@ -86,7 +86,8 @@ static uint32_t intern_label(struct lines *l, struct str text)
 	void *grown = l->labels;
 	struct str copy;
 
-	for (struct map_iter it = map_find(&l->by_text, hash); it.value; it = map_next(&l->by_text, it))
+	for (struct map_iter it = map_find(&l->by_text, hash); it.value;
+	     it = map_next(&l->by_text, it))
 		if (str_eq(l->labels[it.value], text))
 			return it.value;
 	if (l->label_count > LABEL_MAX ||
@@ -226,8 +227,7 @@ static bool room_for_lines(struct lines *l, uint32_t more)
 {
 	struct arena *scratch = &l->a->scratch;
 	size_t cap = (size_t)l->count + more;
-	struct code_node *nodes =
-		arena_push_aligned(&l->a->tree->arena, cap * sizeof(*nodes), 16);
+	struct code_node *nodes = arena_push_aligned(&l->a->tree->arena, cap * sizeof(*nodes), 16);
 	uint8_t *children = arena_push_aligned(scratch, cap, 1);
 
 	if (!nodes || !children || cap >= NONE)
@@ -508,8 +508,8 @@ static ow_status add_up(struct lines *l, uint32_t ops)
 		if (!l->line_of[op])
 			continue;
 		account_eval(a, (op_id){ op }, row);
-		row_add(a->tree->own_rows + (size_t)line_own_row(l, l->line_of[op]) * a->width,
-			row, a->width);
+		row_add(a->tree->own_rows + (size_t)line_own_row(l, l->line_of[op]) * a->width, row,
+			a->width);
 	}
 	return OW_OK;
 }
@@ -543,11 +543,16 @@ static ow_status list_ops(struct lines *l, uint32_t ops)
 static ow_status account_and_display(struct lines *l)
 {
 	struct account *a = l->a;
-	struct hierarchy h = { .a = a,		   .view = l,
-			       .count = l->count,  .links = l->nodes,
-			       .name = line_name,  .link_stride = sizeof(*l->nodes),
-			       .rank = line_rank,  .op_count = line_op_count,
-			       .own_row = line_own_row, .fill = line_fill };
+	struct hierarchy h = { .a = a,
+			       .view = l,
+			       .count = l->count,
+			       .links = l->nodes,
+			       .name = line_name,
+			       .link_stride = sizeof(*l->nodes),
+			       .rank = line_rank,
+			       .op_count = line_op_count,
+			       .own_row = line_own_row,
+			       .fill = line_fill };
 	size_t rows = 1, size = (size_t)l->count * sizeof(uint32_t);
 	uint32_t ops = count_ops(l), *total_row;
 
@@ -563,8 +568,8 @@ static ow_status account_and_display(struct lines *l)
 		rows += l->children[i] > 1 ? 1 : 0;
 	}
 	/* the ranks of stacks are not needed any more; their memory is */
-	total_row = l->count <= l->m->stack.count ? l->least :
-						    arena_push_aligned(&a->scratch, size, 4);
+	total_row =
+		l->count <= l->m->stack.count ? l->least : arena_push_aligned(&a->scratch, size, 4);
 	if (!total_row)
 		return no_memory(l);
 	memset(total_row, 0, size);

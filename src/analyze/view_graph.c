@@ -119,7 +119,8 @@ static bool enter(struct graph *g, struct steps *s, uint32_t op, uint32_t parent
 		g->op_of[node] = op;
 		g->a->tree->op_accounted[op] = 1;
 		g->links[node].parent = parent;
-		*(g->last[parent] ? &g->links[g->last[parent]].next : &g->links[parent].first) = node;
+		*(g->last[parent] ? &g->links[g->last[parent]].next : &g->links[parent].first) =
+			node;
 		g->last[parent] = node;
 	}
 	return push(g, s, (struct step){ .op = op, .node = node });
@@ -208,8 +209,12 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 {
 	struct account a;
 	struct graph g = { .a = &a, .order.mem = out->mem };
-	struct hierarchy h = { .a = &a, .view = &g, .name = node_name, .rank = node_rank,
-			       .own_row = node_own_row, .fill = node_fill };
+	struct hierarchy h = { .a = &a,
+			       .view = &g,
+			       .name = node_name,
+			       .rank = node_rank,
+			       .own_row = node_own_row,
+			       .fill = node_fill };
 	ow_status status = account_begin(&a, m, options, TREE_GRAPH, out, err);
 
 	if (status == OW_OK)

@@ -56,7 +56,9 @@ static uint32_t add_node(struct scopes *s, uint32_t parent, uint32_t after, uint
 		return 0;
 	s->nodes = grown;
 	n = &s->nodes[s->count++];
-	*n = (struct scope_node){ .link.parent = parent, .previous = after, .op = op, .name = name };
+	*n = (struct scope_node){
+		.link.parent = parent, .previous = after, .op = op, .name = name
+	};
 	if (!id)
 		return 0;
 	n->link.next = after ? s->nodes[after].link.next : s->nodes[parent].link.first;
@@ -201,8 +203,12 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 {
 	struct account a;
 	struct scopes s = { .a = &a };
-	struct hierarchy h = { .a = &a, .view = &s, .name = node_name, .own_row = node_own_row,
-			       .fill = node_fill, .by_name = true };
+	struct hierarchy h = { .a = &a,
+			       .view = &s,
+			       .name = node_name,
+			       .own_row = node_own_row,
+			       .fill = node_fill,
+			       .by_name = true };
 	ow_status status = account_begin(&a, m, options, TREE_SCOPE, out, err);
 
 	if (status == OW_OK)

@@ -9,10 +9,10 @@
 #include "base/arena.h"
 #include "base/map.h"
 
-#define PATTERN_LIMIT ((size_t)87381)	/* instructions; about what RE2 gives to one pattern */
-#define LIST_LIMIT ((size_t)1 << 21)	/* of all patterns of a list */
-#define CACHE_LIMIT ((size_t)4 << 20)	/* bytes of states before they are dropped */
-#define WORK_LIMIT ((uint64_t)2 << 30)	/* instructions looked at while making states */
+#define PATTERN_LIMIT ((size_t)87381)  /* instructions; about what RE2 gives to one pattern */
+#define LIST_LIMIT ((size_t)1 << 21)   /* of all patterns of a list */
+#define CACHE_LIMIT ((size_t)4 << 20)  /* bytes of states before they are dropped */
+#define WORK_LIMIT ((uint64_t)2 << 30) /* instructions looked at while making states */
 #define WHY_BYTES 256
 
 /* What was before the current place; told apart only when the program asks. */
@@ -96,7 +96,8 @@ void program_copy(struct program *p, size_t from, size_t count)
 
 static bool is_word(int c)
 {
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+	       c == '_';
 }
 
 /* Whether an assertion holds between `before` and the byte c (-1 = end of text). */
@@ -213,7 +214,8 @@ static bool grow_tables(struct regex *re)
 	return true;
 }
 
-static uint32_t find_state(const struct regex *re, uint64_t hash, uint32_t count, enum before before)
+static uint32_t find_state(const struct regex *re, uint64_t hash, uint32_t count,
+			   enum before before)
 {
 	for (struct map_iter it = map_find(&re->map, hash); it.value; it = map_next(&re->map, it)) {
 		const struct state *s = &re->states[it.value - NEXT_FIRST];
@@ -306,7 +308,8 @@ static uint32_t first_state(struct regex *re)
 static uint32_t make_next(struct regex *re, uint32_t from, uint32_t class)
 {
 	struct state s = re->states[from - NEXT_FIRST];
-	uint32_t to = class == re->classes ? step_end(re, &s) : step_byte(re, &s, re->byte_of[class]);
+	uint32_t to =
+		class == re->classes ? step_end(re, &s) : step_byte(re, &s, re->byte_of[class]);
 
 	if (!to)
 		return 0;
@@ -337,8 +340,8 @@ bool regex_run(struct regex_list *list, struct str text)
 		return false;
 	at = first_state(re);
 	for (size_t i = 0; i <= text.len; i++) {
-		uint32_t class = i < text.len ? re->class_of[(unsigned char)text.ptr[i]] :
-						re->classes;
+		uint32_t class =
+			i < text.len ? re->class_of[(unsigned char)text.ptr[i]] : re->classes;
 		uint32_t to;
 
 		if (at < NEXT_FIRST)
@@ -374,7 +377,7 @@ static void find_classes(struct regex *re)
 		class += c && begins[c];
 		if (begins[c])
 			re->byte_of[class] = (uint8_t)c;
-		re->class_of[c] = (uint8_t)class;
+		re->class_of[c] = (uint8_t) class;
 	}
 	re->classes = class + 1;
 }
@@ -495,7 +498,8 @@ void regex_list_release(struct regex_list *list)
 ow_status regex_list_status(const struct regex_list *list, struct error *err)
 {
 	if (list->status == OW_E_LIMIT)
-		return error_set(err, OW_E_LIMIT, "the regular expressions take too long to match: "
-						  "simplify them");
+		return error_set(err, OW_E_LIMIT,
+				 "the regular expressions take too long to match: "
+				 "simplify them");
 	return list->status == OW_OK ? OW_OK : error_no_memory(err);
 }

@@ -149,7 +149,8 @@ static bool alternative(struct parser *s)
 	struct group *g = top(s);
 	size_t len = s->p->count - g->branch;
 
-	program_insert(s->p, g->branch, (struct inst){ .op = INST_SPLIT, .jump = (int32_t)len + 2 });
+	program_insert(s->p, g->branch,
+		       (struct inst){ .op = INST_SPLIT, .jump = (int32_t)len + 2 });
 	program_emit(s->p, (struct inst){ .op = INST_JUMP, .jump = (int32_t)g->jumps });
 	if (program_failed(s->p))
 		return false;
@@ -189,7 +190,8 @@ static bool close_group(struct parser *s)
 
 static bool is_word(unsigned char c)
 {
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+	       c == '_';
 }
 
 static bool named_group(struct parser *s, struct str open)
@@ -259,8 +261,7 @@ static bool flag_group(struct parser *s, struct str open)
 			s->flags = flags;
 			return true;
 		} else {
-			return bad(s, "invalid perl operator",
-				   between(s->rest, str_skip(rest, 1)));
+			return bad(s, "invalid perl operator", between(s->rest, str_skip(rest, 1)));
 		}
 	}
 	return bad(s, "missing closing )", s->whole);
@@ -309,8 +310,9 @@ static void repeat(struct parser *s, size_t at, int min, int max)
 		program_copy(p, at, len);
 	}
 	if (min == 0)
-		program_insert(p, at, (struct inst){ .op = INST_SPLIT,
-						     .jump = (int32_t)(p->count - at) + 1 });
+		program_insert(
+			p, at,
+			(struct inst){ .op = INST_SPLIT, .jump = (int32_t)(p->count - at) + 1 });
 }
 
 static bool quantifier(struct parser *s, struct str op, int min, int max)
@@ -457,8 +459,8 @@ static bool escape(struct parser *s, struct str *rest, uint32_t *rune)
 	}
 	c = next_rune(rest);
 	known = c < 0x80 ? strchr(letters, (int)c) : NULL;
-	if (c == '0' || (c >= '1' && c <= '7' && rest->len && rest->ptr[0] >= '0' &&
-			 rest->ptr[0] <= '7'))
+	if (c == '0' ||
+	    (c >= '1' && c <= '7' && rest->len && rest->ptr[0] >= '0' && rest->ptr[0] <= '7'))
 		*rune = octal_escape(rest, c);
 	else if (c == 'x')
 		ok = hex_escape(rest, rune);
@@ -675,12 +677,12 @@ static bool token(struct parser *s)
 		return emit_dot(s);
 	case '^':
 		s->rest = str_skip(s->rest, 1);
-		return emit_assert(s, s->flags & FLAG_MULTI_LINE ? ASSERT_BEGIN_LINE :
-								   ASSERT_BEGIN_TEXT);
+		return emit_assert(s, s->flags & FLAG_MULTI_LINE ? ASSERT_BEGIN_LINE
+								 : ASSERT_BEGIN_TEXT);
 	case '$':
 		s->rest = str_skip(s->rest, 1);
-		return emit_assert(s, s->flags & FLAG_MULTI_LINE ? ASSERT_END_LINE :
-								   ASSERT_END_TEXT);
+		return emit_assert(s,
+				   s->flags & FLAG_MULTI_LINE ? ASSERT_END_LINE : ASSERT_END_TEXT);
 	default:
 		return emit_literal(s, next_rune(&s->rest));
 	}
@@ -688,8 +690,9 @@ static bool token(struct parser *s)
 
 bool regex_parse(struct program *p, struct str pattern, char *why, size_t why_size)
 {
-	struct parser s = { .p = p, .rest = pattern, .whole = pattern, .why = why,
-			    .why_size = why_size };
+	struct parser s = {
+		.p = p, .rest = pattern, .whole = pattern, .why = why, .why_size = why_size
+	};
 	size_t begin = p->count;
 	bool ok;
 

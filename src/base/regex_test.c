@@ -178,7 +178,8 @@ static void test_refused(void **state)
 		struct regex_list list;
 
 		assert_int_equal(
-			regex_list_init(&list, &mem, &patterns[i][0], 1, complain, &c, NULL), OW_OK);
+			regex_list_init(&list, &mem, &patterns[i][0], 1, complain, &c, NULL),
+			OW_OK);
 		assert_int_equal(c.count, patterns[i][1] != NULL);
 		if (c.count) {
 			assert_string_equal(c.why, patterns[i][1]);
@@ -219,14 +220,10 @@ static void test_list(void **state)
 /* Patterns that take a backtracking matcher for ever, on a long text. */
 static void test_hostile(void **state)
 {
-	static const char *const patterns[] = { "(a*)*b",
-						"(a|a)*b",
-						"(a|aa)+b",
-						"(.*)(.*)(.*)(.*)(.*)b",
-						"(x+x+)+y|a*c",
-						"(a?){500}a{500}b",
-						".*a.{14}b",
-						"((a*)*)*((a*)*)*b" };
+	static const char *const patterns[] = { "(a*)*b",	"(a|a)*b",
+						"(a|aa)+b",	"(.*)(.*)(.*)(.*)(.*)b",
+						"(x+x+)+y|a*c", "(a?){500}a{500}b",
+						".*a.{14}b",	"((a*)*)*((a*)*)*b" };
 	size_t len = 20000;
 	char *text = malloc(len);
 

@@ -49,7 +49,8 @@ bool unicode_class(struct ranges *r, struct str name)
 		ranges_add(r, 0, RUNE_MAX);
 		return true;
 	}
-	for (size_t i = 0; i < ARRAY_COUNT(category_names); i++) { /* "Lu", or "L" for all of them */
+	for (size_t i = 0; i < ARRAY_COUNT(category_names);
+	     i++) { /* "Lu", or "L" for all of them */
 		wanted[i] = name.len && str_starts(str_from(category_names[i]), name);
 		known |= wanted[i];
 	}

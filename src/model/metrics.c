@@ -152,7 +152,8 @@ static int64_t sum_memory(const struct metric_plan *plan, const int64_t *column,
 	return count ? divide(sum, count) : 0;
 }
 
-static void eval_memory(const struct metric_plan *plan, uint32_t first, uint32_t count, int64_t *out)
+static void eval_memory(const struct metric_plan *plan, uint32_t first, uint32_t count,
+			int64_t *out)
 {
 	const struct memory_table *t = &plan->m->memory;
 
@@ -198,9 +199,9 @@ void metric_eval(const struct metric_plan *plan, op_id op, int64_t out[METRIC_CO
 	if (plan->mask & METRIC_BIT(METRIC_RUN_COUNT))
 		out[METRIC_RUN_COUNT] = runs;
 	if (plan->mask & METRIC_BIT(METRIC_FLOAT_OPS)) /* never run: what the graph says */
-		out[METRIC_FLOAT_OPS] = m->op.step_count[op.v] ?
-						(int64_t)((uint64_t)flops * (uint64_t)runs) :
-						flops;
+		out[METRIC_FLOAT_OPS] = m->op.step_count[op.v]
+						? (int64_t)((uint64_t)flops * (uint64_t)runs)
+						: flops;
 }
 
 /* ---- can it be negative? ---- */
@@ -257,8 +258,7 @@ uint32_t metric_negatives(const struct model *m)
 	       unless_safe(METRIC_OUTPUT_BYTES, largest(t->output, t->count) * t->count) |
 	       unless_safe(METRIC_MICROS, accelerator + cpu) |
 	       unless_safe(METRIC_ACCELERATOR_MICROS, accelerator) |
-	       unless_safe(METRIC_CPU_MICROS, cpu) |
-	       unless_safe(METRIC_PARAMS, largest_params(m)) |
+	       unless_safe(METRIC_CPU_MICROS, cpu) | unless_safe(METRIC_PARAMS, largest_params(m)) |
 	       unless_safe(METRIC_FLOAT_OPS, flops * (runs + 1) * m->op.count) |
 	       unless_safe(METRIC_RUN_COUNT, runs * s->count);
 }

@@ -60,7 +60,7 @@ struct tree_signature {
 struct code_node {
 	uint32_t parent, first_child, next_sibling; /* 0 = none; node 0 is the root */
 	frame_id frame;
-	uint32_t label : 31;	     /* in tree.labels */
+	uint32_t label : 31; /* in tree.labels */
 	uint32_t gradient : 1;
 	uint32_t op_first, op_count; /* matching ops, in name order, in tree.code_ops */
 };
@@ -86,10 +86,10 @@ struct tree_node {
 struct tree {
 	struct arena arena;
 	enum tree_kind kind;
-	uint32_t select; /* select_bit */
+	uint32_t select;       /* select_bit */
 	char **unknown_select; /* words that are no column; tfprof prints them */
 	uint32_t unknown_select_count;
-	int64_t step; /* as asked for: negative = average */
+	int64_t step;	/* as asked for: negative = average */
 	uint32_t limit; /* rows that tree_flatten makes; 0 = all */
 	struct model *model;
 	struct tree_node *nodes;
@@ -97,10 +97,10 @@ struct tree {
 	/* Values lie apart from the nodes, in rows of the metrics that were computed: trees of millions
 	 * of nodes are common, and many share a row of zeros. */
 	int64_t *own_rows, *total_rows;
-	uint32_t width;		      /* of a row */
-	uint8_t places[METRIC_COUNT]; /* where in a row, or TREE_NO_VALUE */
+	uint32_t width;		       /* of a row */
+	uint8_t places[METRIC_COUNT];  /* where in a row, or TREE_NO_VALUE */
 	const struct event_sums *sums; /* values are of these only; NULL = of all */
-	bool empty_store; /* the profile has no ops at all */
+	bool empty_store;	       /* the profile has no ops at all */
 	op_id *ops;
 	struct tree_signature *signatures;
 	struct code_node *code_nodes; /* code view only */
@@ -122,16 +122,17 @@ ow_status tree_reserve(struct tree *tree, uint32_t nodes, bool rows, struct erro
 static inline int64_t tree_own(const struct tree *tree, const struct tree_node *node,
 			       enum metric metric)
 {
-	return tree->places[metric] == TREE_NO_VALUE ?
-		       0 :
-		       tree->own_rows[(size_t)node->own_row * tree->width + tree->places[metric]];
+	return tree->places[metric] == TREE_NO_VALUE
+		       ? 0
+		       : tree->own_rows[(size_t)node->own_row * tree->width + tree->places[metric]];
 }
 static inline int64_t tree_total(const struct tree *tree, const struct tree_node *node,
 				 enum metric metric)
 {
-	return tree->places[metric] == TREE_NO_VALUE ?
-		       0 :
-		       tree->total_rows[(size_t)node->total_row * tree->width + tree->places[metric]];
+	return tree->places[metric] == TREE_NO_VALUE
+		       ? 0
+		       : tree->total_rows[(size_t)node->total_row * tree->width +
+					  tree->places[metric]];
 }
 /* For trees with rows of their own: the metric must have a place. */
 static inline void tree_set(struct tree *tree, uint32_t node, enum metric metric, int64_t own,

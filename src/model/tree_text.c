@@ -178,7 +178,8 @@ static shape_id output_shape(const struct model *m, op_id op, int32_t port)
 {
 	uint32_t first = m->op.output_first[op.v], count = m->op.output_count[op.v];
 
-	if (port >= 0 && (uint32_t)port < count && m->op_output.index[first + (uint32_t)port] == port)
+	if (port >= 0 && (uint32_t)port < count &&
+	    m->op_output.index[first + (uint32_t)port] == port)
 		return m->op_output.shape[first + (uint32_t)port];
 	for (uint32_t i = first; i < first + count; i++)
 		if (m->op_output.index[i] == port)
@@ -234,9 +235,10 @@ void tree_text_inputs(const struct model *m, op_id op, const char *separator, st
 		buf_add_char(to, ':');
 		begin = to->len;
 		if (m->op_input.src[row].v)
-			tree_text_shape(m, output_shape(m, m->op_input.src[row],
-							m->op_input.shown_port[row]),
-					to);
+			tree_text_shape(
+				m,
+				output_shape(m, m->op_input.src[row], m->op_input.shown_port[row]),
+				to);
 		if (to->len == begin)
 			buf_puts(to, "unknown");
 	}

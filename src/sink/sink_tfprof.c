@@ -19,7 +19,8 @@ static const char warning[] =
 
 #define HELP_TOTAL "total execution time: Sum of accelerator execution time and cpu execution time."
 #define HELP_CPU                                                                                   \
-	"cpu execution time: The time from the start to the end of the operation. It's the sum of " \
+	"cpu execution time: The time from the start to the end of the operation. It's the sum "   \
+	"of "                                                                                      \
 	"actual cpu run time plus the time that it spends waiting if part of computation is "      \
 	"launched asynchronously."
 #define HELP_ACCELERATOR                                                                           \
@@ -31,7 +32,8 @@ static const char *const select_help[SELECT_COUNT] = {
 	"requested bytes: The memory requested by the operation, accumulatively.",
 	HELP_CPU,
 	"device: which device is placed on.",
-	"flops: Number of float operations. Note: Please read the implementation for the math behind "
+	"flops: Number of float operations. Note: Please read the implementation for the math "
+	"behind "
 	"it.",
 	"input shape: The shape of input tensors",
 	HELP_TOTAL "\n" HELP_CPU "\n" HELP_ACCELERATOR,
@@ -52,8 +54,9 @@ static const char *const kind_help[] = {
 		       "hierarchical like filesystem.",
 	[TREE_GRAPH] = "scope: The nodes in the model graph are organized by their names, which is "
 		       "hierarchical like filesystem.",
-	[TREE_CODE] = "code: When python trace is available, the nodes are python lines and their are "
-		      "organized by the python call stack.",
+	[TREE_CODE] =
+		"code: When python trace is available, the nodes are python lines and their are "
+		"organized by the python call stack.",
 	[TREE_OP] = "op: The nodes are operation kernel type, such as MatMul, Conv2D. Graph nodes "
 		    "belonging to the same type are aggregated together.",
 };
@@ -79,24 +82,32 @@ struct field {
 };
 
 #define TIME_FIELDS                                                                                \
-	{ SELECT_MICROS, FIELD_TIME, METRIC_MICROS, "total execution time" },                   \
-	{ SELECT_MICROS | SELECT_ACCELERATOR_MICROS, FIELD_TIME, METRIC_ACCELERATOR_MICROS,     \
-	  "accelerator execution time" },                                                          \
-	{ SELECT_MICROS | SELECT_CPU_MICROS, FIELD_TIME, METRIC_CPU_MICROS,                     \
-	  "cpu execution time" }
+	{ SELECT_MICROS, FIELD_TIME, METRIC_MICROS, "total execution time" },                      \
+		{ SELECT_MICROS | SELECT_ACCELERATOR_MICROS, FIELD_TIME,                           \
+		  METRIC_ACCELERATOR_MICROS, "accelerator execution time" },                       \
+	{                                                                                          \
+		SELECT_MICROS | SELECT_CPU_MICROS, FIELD_TIME, METRIC_CPU_MICROS,                  \
+			"cpu execution time"                                                       \
+	}
 #define MEMORY_FIELDS                                                                              \
-	{ SELECT_BYTES, FIELD_MEMORY, METRIC_BYTES, "requested bytes" },                        \
-	{ SELECT_PEAK_BYTES, FIELD_MEMORY, METRIC_PEAK_BYTES, "peak bytes" },                   \
-	{ SELECT_RESIDUAL_BYTES, FIELD_MEMORY, METRIC_RESIDUAL_BYTES, "residual bytes" },       \
-	{ SELECT_OUTPUT_BYTES, FIELD_MEMORY, METRIC_OUTPUT_BYTES, "output bytes" }
+	{ SELECT_BYTES, FIELD_MEMORY, METRIC_BYTES, "requested bytes" },                           \
+		{ SELECT_PEAK_BYTES, FIELD_MEMORY, METRIC_PEAK_BYTES, "peak bytes" },              \
+		{ SELECT_RESIDUAL_BYTES, FIELD_MEMORY, METRIC_RESIDUAL_BYTES, "residual bytes" },  \
+	{                                                                                          \
+		SELECT_OUTPUT_BYTES, FIELD_MEMORY, METRIC_OUTPUT_BYTES, "output bytes"             \
+	}
 #define COUNT_FIELDS                                                                               \
-	{ SELECT_PARAMS, FIELD_PARAMS, METRIC_PARAMS, "# parameters" },                         \
-	{ SELECT_FLOAT_OPS, FIELD_FLOAT_OPS, METRIC_FLOAT_OPS, "# float_ops" }
+	{ SELECT_PARAMS, FIELD_PARAMS, METRIC_PARAMS, "# parameters" },                            \
+	{                                                                                          \
+		SELECT_FLOAT_OPS, FIELD_FLOAT_OPS, METRIC_FLOAT_OPS, "# float_ops"                 \
+	}
 #define TEXT_FIELDS(occurrence)                                                                    \
-	{ SELECT_DEVICE, FIELD_DEVICE, METRIC_COUNT, "assigned devices" },                      \
-	{ SELECT_OP_TYPES, FIELD_TYPES, METRIC_COUNT, "op types" },                             \
-	{ SELECT_OCCURRENCE, FIELD_OCCURRENCE, METRIC_RUN_COUNT, occurrence },                  \
-	{ SELECT_INPUT_SHAPES, FIELD_INPUTS, METRIC_COUNT, "input shapes" }
+	{ SELECT_DEVICE, FIELD_DEVICE, METRIC_COUNT, "assigned devices" },                         \
+		{ SELECT_OP_TYPES, FIELD_TYPES, METRIC_COUNT, "op types" },                        \
+		{ SELECT_OCCURRENCE, FIELD_OCCURRENCE, METRIC_RUN_COUNT, occurrence },             \
+	{                                                                                          \
+		SELECT_INPUT_SHAPES, FIELD_INPUTS, METRIC_COUNT, "input shapes"                    \
+	}
 
 static const struct field node_fields[] = { COUNT_FIELDS, MEMORY_FIELDS, TIME_FIELDS,
 					    TEXT_FIELDS("op count (run|defined)") };
@@ -152,7 +163,8 @@ static void add_number(struct text *t, enum field_kind kind, int64_t value)
 }
 
 /* own/total, with -- for what is not accounted; straight into the line, as there are millions. */
-static void add_pair(struct text *t, enum field_kind kind, bool accounted, int64_t own, int64_t total)
+static void add_pair(struct text *t, enum field_kind kind, bool accounted, int64_t own,
+		     int64_t total)
 {
 	char *to, *begin;
 
@@ -331,8 +343,8 @@ static void add_percents(struct text *t, const struct field *f, const struct tre
 		below = 100.0 * percent_base(t, f, total) / root;
 		share = 100.0 * percent_base(t, f, own) / root;
 	}
-	snprintf(text, sizeof(text), "%.*s%s (%.2f%%, %.2f%%)", (int)len, number, words[f->kind], below,
-		 share);
+	snprintf(text, sizeof(text), "%.*s%s (%.2f%%, %.2f%%)", (int)len, number, words[f->kind],
+		 below, share);
 	begin_field(t);
 	buf_printf(&t->line, "%30s", text);
 }

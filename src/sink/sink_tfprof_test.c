@@ -13,11 +13,12 @@
 static op_id add_run(struct small_model *s, op_id op, int64_t step, int64_t runs, int64_t cpu_us,
 		     int64_t accelerator_us)
 {
-	builder_add_op_step(&s->b, &(struct op_step_row){ .op = op,
-							  .step = builder_step(&s->b, step),
-							  .run_count = runs,
-							  .cpu_ns = cpu_us * 1000,
-							  .accelerator_ns = accelerator_us * 1000 });
+	builder_add_op_step(&s->b,
+			    &(struct op_step_row){ .op = op,
+						   .step = builder_step(&s->b, step),
+						   .run_count = runs,
+						   .cpu_ns = cpu_us * 1000,
+						   .accelerator_ns = accelerator_us * 1000 });
 	return op;
 }
 
@@ -71,13 +72,14 @@ static void metrics(void **state)
 		      "  t (0B/0B, 0us/0us, 0us/0us, 0us/0us, 0/0|1/1)\n"
 		      "  xc (0B/0B, 0us/0us, 0us/0us, 0us/0us, 0/0|1/1)\n");
 	/* the average is that of the op's own steps; a negative one turns huge by unsigned division */
-	tfprof_expect(&s, &sink_tfprof, "scope",
-		      "-select micros,bytes,peak_bytes,output_bytes -show_name_regexes [nm]",
-		      "node name | requested bytes | peak bytes | output bytes | total execution time "
-		      "| accelerator execution time | cpu execution time\n"
-		      "_TFProfRoot (--/116B, --/116B, --/29B, --/553us, --/530us, --/23us)\n"
-		      "  m (0B/0B, 0B/0B, 0B/0B, 7us/7us, 0us/0us, 7us/7us)\n"
-		      "  n (13B/13B, 23B/23B, 29B/29B, 506us/506us, 500us/500us, 6us/6us)\n");
+	tfprof_expect(
+		&s, &sink_tfprof, "scope",
+		"-select micros,bytes,peak_bytes,output_bytes -show_name_regexes [nm]",
+		"node name | requested bytes | peak bytes | output bytes | total execution time "
+		"| accelerator execution time | cpu execution time\n"
+		"_TFProfRoot (--/116B, --/116B, --/29B, --/553us, --/530us, --/23us)\n"
+		"  m (0B/0B, 0B/0B, 0B/0B, 7us/7us, 0us/0us, 7us/7us)\n"
+		"  n (13B/13B, 23B/23B, 29B/29B, 506us/506us, 500us/500us, 6us/6us)\n");
 	tfprof_expect(&s, &sink_tfprof, "scope", "-select residual_bytes -show_name_regexes n",
 		      "node name | residual bytes\n"
 		      "_TFProfRoot (--/-9223372036854775752B)\n"
@@ -139,7 +141,11 @@ static void add_coded(struct small_model *s, const char *name, int64_t flops,
 	small_code(s, op, frames);
 }
 
-#define MAIN { "/p/main.py", 10, "<module>" }, { "/p/main.py", 5, "build_a_very_long_function_name" }
+#define MAIN                                                                                       \
+	{ "/p/main.py", 10, "<module>" },                                                          \
+	{                                                                                          \
+		"/p/main.py", 5, "build_a_very_long_function_name"                                 \
+	}
 
 static void code(void **state)
 {
@@ -203,12 +209,12 @@ static void add_input(struct small_model *s, op_id op, op_id src, int32_t shown_
 
 	if (!m->op.input_count[op.v])
 		m->op.input_first[op.v] = m->op_input.count;
-	builder_add_op_input(
-		&s->b, &(struct op_input_row){ .src = src,
-					       .name = src.v ? m->op.name[src.v] :
-							       builder_cstr(&s->b, "nobody"),
-					       .index = (int32_t)m->op.input_count[op.v]++,
-					       .shown_port = shown_port });
+	builder_add_op_input(&s->b,
+			     &(struct op_input_row){ .src = src,
+						     .name = src.v ? m->op.name[src.v]
+								   : builder_cstr(&s->b, "nobody"),
+						     .index = (int32_t)m->op.input_count[op.v]++,
+						     .shown_port = shown_port });
 }
 
 static void open_shapes(struct small_model *s)
@@ -225,9 +231,9 @@ static void open_shapes(struct small_model *s)
 	s->m->op.output_count[src.v] = 4;
 	builder_add_op_output(&s->b, &(struct op_output_row){
 					     .index = 0, .shape = builder_shape(&s->b, dims, 2) });
-	builder_add_op_output(&s->b, &(struct op_output_row){
-					     .index = 1,
-					     .shape = builder_shape(&s->b, dims + 2, 1) });
+	builder_add_op_output(
+		&s->b,
+		&(struct op_output_row){ .index = 1, .shape = builder_shape(&s->b, dims + 2, 1) });
 	builder_add_op_output(&s->b, &(struct op_output_row){
 					     .index = 2, .shape = builder_shape(&s->b, dims, 0) });
 	builder_add_op_output(&s->b, &(struct op_output_row){
@@ -262,17 +268,18 @@ static void shapes(void **state)
 		      "  b (2x3x4x-1, 0/0 params, 0:1|1:1)\n"
 		      "  c (0/0 params, 0:1|1:unknown|2:unknown)\n"
 		      "  src (2x3, 6/6 params, )\n");
-	tfprof_expect(&s, &sink_tfprof, "op",
-		      "-select micros,occurrence,input_shapes,device -show_name_regexes P",
-		      "node name | total execution time | accelerator execution time | cpu execution "
-		      "time | assigned devices | op occurrence (run|defined) | input shapes\n"
-		      "P                                16us (100.00%, 76.19%),             0us (0.00%, "
-		      "0.00%),         16us (100.00%, 76.19%), |" CPU0 ",        2|3\n"
-		      "\n"
-		      "input_type: 0:1,\t1:unknown,\t2:unknown\t(run*1|defined*1)\texec_time: 10us\n"
-		      "input_type: 0:2x3,\t1:2x3,\t2:2x3\t(run*1|defined*1)\texec_time: 6us\n"
-		      "input_type: 0:1,\t1:1\t(run*0|defined*1)\texec_time: 0us\n"
-		      "\n");
+	tfprof_expect(
+		&s, &sink_tfprof, "op",
+		"-select micros,occurrence,input_shapes,device -show_name_regexes P",
+		"node name | total execution time | accelerator execution time | cpu execution "
+		"time | assigned devices | op occurrence (run|defined) | input shapes\n"
+		"P                                16us (100.00%, 76.19%),             0us (0.00%, "
+		"0.00%),         16us (100.00%, 76.19%), |" CPU0 ",        2|3\n"
+		"\n"
+		"input_type: 0:1,\t1:unknown,\t2:unknown\t(run*1|defined*1)\texec_time: 10us\n"
+		"input_type: 0:2x3,\t1:2x3,\t2:2x3\t(run*1|defined*1)\texec_time: 6us\n"
+		"input_type: 0:1,\t1:1\t(run*0|defined*1)\texec_time: 0us\n"
+		"\n");
 	r = tfprof_run(&s, "op", "");
 	assert_int_equal(r->tree->message_count, 1);
 	assert_string_equal(r->tree->messages[0].ptr, "Incomplete shape.");
@@ -312,7 +319,8 @@ static void tensors(void **state)
 {
 	struct small_model s;
 	struct buf lines;
-	struct sink_options options = { .tensor = put_tensor, .message = small_line,
+	struct sink_options options = { .tensor = put_tensor,
+					.message = small_line,
 					.message_arg = &lines };
 	struct result *r;
 
@@ -320,13 +328,14 @@ static void tensors(void **state)
 	open_shapes(&s);
 	buf_init(&lines, &s.mem);
 	r = tfprof_run(&s, "scope", "-select tensor_value");
-	small_expect(&sink_tfprof, r, &options,
-		     "\nDoc:\n"
-		     "scope: The nodes in the model graph are organized by their names, which is "
-		     "hierarchical like filesystem.\n"
-		     "tensor_value: Not supported now.\n\n"
-		     "Profile:\nnode name | \n_TFProfRoot ()\n  a ()\n  b ()\n[1.00 ],\n  c ()\n  src "
-		     "()\n");
+	small_expect(
+		&sink_tfprof, r, &options,
+		"\nDoc:\n"
+		"scope: The nodes in the model graph are organized by their names, which is "
+		"hierarchical like filesystem.\n"
+		"tensor_value: Not supported now.\n\n"
+		"Profile:\nnode name | \n_TFProfRoot ()\n  a ()\n  b ()\n[1.00 ],\n  c ()\n  src "
+		"()\n");
 	assert_string_equal(buf_cstr(&lines), "Key a not found in checkpoint\n"
 					      "Key c not found in checkpoint\n"
 					      "Key src not found in checkpoint\n");
@@ -373,9 +382,10 @@ static void too_deep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(metrics),     cmocka_unit_test(head),	   cmocka_unit_test(code),
-		cmocka_unit_test(shapes),      cmocka_unit_test(empty_store),
-		cmocka_unit_test(tensors),     cmocka_unit_test(failures), cmocka_unit_test(too_deep),
+		cmocka_unit_test(metrics),     cmocka_unit_test(head),
+		cmocka_unit_test(code),	       cmocka_unit_test(shapes),
+		cmocka_unit_test(empty_store), cmocka_unit_test(tensors),
+		cmocka_unit_test(failures),    cmocka_unit_test(too_deep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

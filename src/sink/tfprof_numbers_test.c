@@ -50,7 +50,8 @@ static void like_printf(void **state)
 	for (int64_t i = 1000000, k = 1; i > 0 && i < INT64_MAX / 3; i += i / 97 + k++ * 5000) {
 		snprintf(want, sizeof(want), "%.2fMB", (double)i / 1000000.0);
 		expect(tfprof_memory, i, want);
-		snprintf(want, sizeof(want), "%.2fMB", (double)(i / 10000 * 10000 + 5000) / 1000000.0);
+		snprintf(want, sizeof(want), "%.2fMB",
+			 (double)(i / 10000 * 10000 + 5000) / 1000000.0);
 		expect(tfprof_memory, i / 10000 * 10000 + 5000, want);
 		if (i < 1000000000)
 			continue;

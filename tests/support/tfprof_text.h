@@ -114,7 +114,8 @@ static inline void tfprof_parse(struct tfprof_options *o, const char *text)
 }
 
 /* The result of a view that must succeed. */
-static inline struct result *tfprof_run(struct small_model *s, const char *view, const char *options)
+static inline struct result *tfprof_run(struct small_model *s, const char *view,
+					const char *options)
 {
 	struct tfprof_options o;
 	struct result *r = result_new(&s->mem, view, &s->err);
