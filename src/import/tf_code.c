@@ -215,10 +215,10 @@ static bool same_bytes(const struct known_frame *known, const struct model *m, s
 
 static frame_id frame_of(struct tf_code *code, struct builder *b, struct str bytes, uint64_t hash)
 {
+	struct map_iter it = map_find(&code->by_bytes, hash);
 	frame_id frame;
 
-	for (struct map_iter it = map_find(&code->by_bytes, hash); it.value;
-	     it = map_next(&code->by_bytes, it))
+	for (; it.value && code->known; it = map_next(&code->by_bytes, it))
 		if (OW_LIKELY(same_bytes(&code->known[it.value], b->m, bytes)))
 			return code->known[it.value].frame;
 	frame = decode_frame(code, b, bytes);
