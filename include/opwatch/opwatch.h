@@ -255,6 +255,23 @@ OW_API ow_status ow_result_write_file(ow_result *result, const char *sink,
 				      const struct ow_write_options *options, const char *path,
 				      struct ow_error *err);
 
+struct ow_timeline_options {
+	size_t size;
+	bool show_dataflow; /* arrows from producers to consumers; on by default */
+	bool show_memory;   /* tensors, and how much each allocator holds (TensorFlow's steps only) */
+	int64_t step;	    /* only that one; negative = all */
+	bool gzip;
+};
+OW_API void ow_timeline_options_init(struct ow_timeline_options *options);
+
+/* The runs of a profile as a Chrome trace. Traced steps of TensorFlow (RunMetadata) give what its class
+ * timeline.Timeline gives, several steps in one; anything else gives its events. */
+OW_API ow_status ow_timeline_write(ow_profile *profile, const struct ow_timeline_options *options,
+				   ow_write_fn write, void *arg, struct ow_error *err);
+OW_API ow_status ow_timeline_write_file(ow_profile *profile,
+					const struct ow_timeline_options *options, const char *path,
+					struct ow_error *err);
+
 /* Facts about the inputs ("what is in here") as JSON, and what was lost. */
 OW_API ow_status ow_info_json(ow_profile *profile, ow_write_fn write, void *arg,
 			      struct ow_error *err);

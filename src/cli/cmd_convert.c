@@ -104,6 +104,27 @@ static ow_status write_tree(struct args *args, ow_profile *profile, const char *
 	return status;
 }
 
+static ow_status write_timeline(struct args *args, ow_profile *profile, struct ow_error *err)
+{
+	static struct output_stream out;
+	struct ow_timeline_options options;
+	ow_status status;
+
+	ow_timeline_options_init(&options);
+	options.show_dataflow = !args->hide_dataflow;
+	options.show_memory = args->show_memory;
+	options.step = args->options.view.step;
+	if (!to_standard_output(args)) {
+		options.gzip = ends_with(args->out_file, ".gz");
+		return ow_timeline_write_file(profile, &options, args->out_file, err);
+	}
+	output_start(&out, false, 0);
+	status = ow_timeline_write(profile, &options, output_write, &out, err);
+	if (!output_end(&out))
+		complain("opwatch: standard output: %s\n", strerror(errno));
+	return status;
+}
+
 static int convert(struct args *args, ow_profile *profile, const char *to)
 {
 	struct ow_error err = { 0 };
@@ -111,6 +132,8 @@ static int convert(struct args *args, ow_profile *profile, const char *to)
 
 	if (is(to, "opw"))
 		status = save(args, profile, &err);
+	else if (is(to, "timeline"))
+		status = write_timeline(args, profile, &err);
 	else
 		status = write_tree(args, profile, to, &err);
 	if (status == OW_E_INTERRUPTED && to_standard_output(args) && !interrupted)
@@ -124,7 +147,7 @@ static int convert(struct args *args, ow_profile *profile, const char *to)
 
 static bool check_target(const struct args *args, const char *to)
 {
-	static const char *const outputs[] = { "opw", "folded", "flamegraph", "pprof" };
+	static const char *const outputs[] = { "opw", "timeline", "folded", "flamegraph", "pprof" };
 
 	if (!to) {
 		complain("opwatch convert: into what? Give -o run.opw, or --to opw, timeline, folded, "
@@ -169,6 +192,10 @@ const struct command cmd_convert = {
 	.usage = "FILE… -o run.opw | --to OUTPUT [-o FILE]",
 	.summary = "save as an opwatch file, a timeline, folded stacks, a flame graph or pprof",
 	.help = "An opwatch file (.opw) holds everything, so the originals may be deleted, and opens in "
-		"milliseconds.\n",
+		"milliseconds.\n"
+		"A timeline of RunMetadata files is what TensorFlow's Timeline class makes of them, all "
+		"steps in\none file; of anything else it is a Chrome trace of its events. A name that "
+		"ends in .gz is packed.\nFlame graphs, folded stacks and pprof show lines of code, or "
+		"scopes when there are none.\n",
 	.run = run,
 };

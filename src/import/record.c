@@ -9,7 +9,7 @@
 #define KEPT_MAX ((size_t)256 << 10)  /* and as much of it at most */
 
 /* Fields of a ProfileNode that are kept. */
-enum { NODE_NAME = 1, NODE_ATTRS = 11, NODE_OP = 13 };
+enum { NODE_NAME = 1, NODE_OP = 9, NODE_ATTRS = 11 };
 
 void record_reader_init(struct record_reader *r, struct model *m)
 {

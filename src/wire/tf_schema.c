@@ -962,5 +962,6 @@ PUBLIC_MESSAGE(tf_meta_graph_def, MetaGraphDef);
 PUBLIC_MESSAGE(tf_saved_model, SavedModel);
 PUBLIC_MESSAGE(tf_run_metadata, RunMetadata);
 PUBLIC_MESSAGE(tf_step_stats, StepStats);
+PUBLIC_MESSAGE(tf_tensor_description, TensorDescription);
 PUBLIC_MESSAGE(tf_op_log, OpLogProto);
 PUBLIC_MESSAGE(tf_profile, ProfileProto);

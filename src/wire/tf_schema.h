@@ -12,6 +12,7 @@ extern const struct pb_message tf_meta_graph_def;
 extern const struct pb_message tf_saved_model;
 extern const struct pb_message tf_run_metadata;
 extern const struct pb_message tf_step_stats;
+extern const struct pb_message tf_tensor_description;
 extern const struct pb_message tf_op_log;
 extern const struct pb_message tf_profile;
 

@@ -1,0 +1,382 @@
+/* tf_step_stats.c: see tf_step_stats.h. Damaged records are passed over: the import has told of them. */
+#include "import/tf_step_stats.h"
+
+#include "import/tf_sniff.h"
+#include "wire/opw.h"
+#include "wire/pb_print.h"
+#include "wire/pb_stream.h"
+#include "wire/tf_schema.h"
+
+struct reader {
+	const struct model *m;
+	bool descriptions;
+	struct arena *arena;
+	struct step_stats *out;
+	struct buf text;
+	ow_status status; /* OW_E_NO_MEMORY sticks */
+};
+
+/* ---- growing arrays in an arena; old ones stay behind ---- */
+
+static void *room(struct arena *arena, void *items, size_t count, size_t *cap, size_t size)
+{
+	size_t more = *cap ? *cap * 2 : 16;
+	void *grown;
+
+	if (count < *cap)
+		return items;
+	grown = arena_push_array(arena, more, size);
+	if (!grown)
+		return NULL;
+	if (count)
+		memcpy(grown, items, count * size);
+	*cap = more;
+	return grown;
+}
+
+static struct stats_device *add_device(struct reader *r, struct str name)
+{
+	struct step_stats *s = r->out;
+	struct stats_device *devices =
+		room(r->arena, s->devices, s->count, &s->cap, sizeof(*devices));
+
+	if (!devices) {
+		r->status = OW_E_NO_MEMORY;
+		return NULL;
+	}
+	s->devices = devices;
+	devices[s->count] = (struct stats_device){ .name = arena_str(r->arena, name) };
+	if (!devices[s->count].name.ptr)
+		r->status = OW_E_NO_MEMORY;
+	return &devices[s->count++];
+}
+
+static struct stats_node *add_node(struct reader *r, struct stats_device *device)
+{
+	struct stats_node *nodes =
+		room(r->arena, device->nodes, device->count, &device->cap, sizeof(*nodes));
+
+	if (!nodes) {
+		r->status = OW_E_NO_MEMORY;
+		return NULL;
+	}
+	device->nodes = nodes;
+	nodes[device->count] = (struct stats_node){ .name = STR(""), .label = STR("") };
+	return &nodes[device->count++];
+}
+
+static struct str keep(struct reader *r, struct str text)
+{
+	struct str copy = arena_str(r->arena, text);
+
+	if (!copy.ptr)
+		r->status = OW_E_NO_MEMORY;
+	return copy.ptr ? copy : STR("");
+}
+
+/* ---- one record ---- */
+
+static void read_allocation(struct reader *r, struct stats_output *output, struct pb msg)
+{
+	struct pb_field f;
+
+	while (pb_next(&msg, &f))
+		if (f.tag == PB_TAG(1, PB_VARINT))
+			output->requested = (int64_t)f.value;
+		else if (f.tag == PB_TAG(3, PB_BYTES))
+			output->allocator = keep(r, pb_str(&f));
+}
+
+/* Quotes are left out, as the original does. */
+static void describe(struct reader *r, struct stats_output *output, struct str bytes)
+{
+	size_t len = 0;
+
+	buf_clear(&r->text);
+	pb_print_text(&r->text, &tf_tensor_description, bytes);
+	for (size_t i = 0; i < r->text.len; i++)
+		if (r->text.ptr[i] != '"')
+			r->text.ptr[len++] = r->text.ptr[i];
+	r->text.len = len;
+	if (r->text.failed)
+		r->status = OW_E_NO_MEMORY;
+	output->description = keep(r, buf_str(&r->text));
+}
+
+static void read_output(struct reader *r, struct stats_output *output, struct pb msg)
+{
+	struct pb_field f, part;
+
+	output->allocator = output->description = STR("");
+	while (pb_next(&msg, &f)) {
+		struct pb tensor;
+
+		if (f.tag != PB_TAG(3, PB_BYTES))
+			continue;
+		tensor = pb_message(&f);
+		while (pb_next(&tensor, &part))
+			if (part.tag == PB_TAG(4, PB_BYTES))
+				read_allocation(r, output, pb_message(&part));
+		if (r->descriptions)
+			describe(r, output, pb_str(&f));
+	}
+}
+
+static void read_outputs(struct reader *r, struct stats_node *node, struct str bytes)
+{
+	struct pb msg = pb_over(bytes.ptr, bytes.len);
+	uint32_t at = 0;
+	struct pb_field f;
+
+	node->outputs = ARENA_ARRAY(r->arena, struct stats_output, node->output_count);
+	if (!node->outputs) {
+		node->output_count = 0;
+		r->status = OW_E_NO_MEMORY;
+		return;
+	}
+	while (at < node->output_count && pb_next(&msg, &f))
+		if (f.tag == PB_TAG(7, PB_BYTES))
+			read_output(r, &node->outputs[at++], pb_message(&f));
+}
+
+static bool is_whole(struct str bytes)
+{
+	struct pb msg = pb_over(bytes.ptr, bytes.len);
+	struct pb_field f;
+
+	while (pb_next(&msg, &f))
+		;
+	return !msg.problem;
+}
+
+/* NodeExecStats */
+static void read_node(struct reader *r, struct stats_device *device, struct str bytes)
+{
+	struct pb msg = pb_over(bytes.ptr, bytes.len);
+	struct stats_node *node = is_whole(bytes) ? add_node(r, device) : NULL;
+	struct pb_field f;
+
+	if (!node)
+		return;
+	while (pb_next(&msg, &f))
+		switch (f.tag) {
+		case PB_TAG(1, PB_BYTES):
+			node->name = keep(r, pb_str(&f));
+			break;
+		case PB_TAG(2, PB_VARINT):
+			node->start_us = (int64_t)f.value;
+			break;
+		case PB_TAG(5, PB_VARINT):
+			node->dur_us = (int64_t)f.value;
+			break;
+		case PB_TAG(7, PB_BYTES):
+			node->output_count++;
+			break;
+		case PB_TAG(8, PB_BYTES):
+			node->label = keep(r, pb_str(&f));
+			break;
+		default:
+			break;
+		}
+	if (node->output_count)
+		read_outputs(r, node, bytes);
+}
+
+/* ---- from a RunMetadata ---- */
+
+static void read_device(struct reader *r, struct pb_stream *s)
+{
+	struct stats_device *device = add_device(r, STR(""));
+	struct pb_stream_field f;
+
+	while (device && r->status == OW_OK && pb_stream_next(s, &f)) {
+		const uint8_t *bytes;
+
+		if (f.tag != PB_TAG(1, PB_BYTES) && f.tag != PB_TAG(2, PB_BYTES))
+			continue;
+		bytes = pb_stream_bytes(s, &f);
+		if (!bytes)
+			continue;
+		if (f.tag == PB_TAG(1, PB_BYTES))
+			device->name = keep(r, str_make(bytes, (size_t)f.size));
+		else
+			read_node(r, device, str_make(bytes, (size_t)f.size));
+	}
+}
+
+static void read_devices(struct reader *r, struct pb_stream *s)
+{
+	struct pb_stream_field f;
+
+	while (r->status == OW_OK && pb_stream_next(s, &f)) {
+		if (f.tag != PB_TAG(1, PB_BYTES) || !pb_stream_enter(s, &f))
+			continue;
+		read_device(r, s);
+		pb_stream_leave(s);
+	}
+}
+
+static bool is_bare(struct window *window)
+{
+	struct str head = str_first(window_peek(window, 0, 64 << 10), 64 << 10);
+
+	return head.ptr && tf_sniff_binary(head, TF_STEP_STATS) > tf_sniff_binary(head, TF_RUN_METADATA);
+}
+
+static ow_status read_whole(struct reader *r, const struct input *in, struct error *err)
+{
+	struct error problem = { 0 };
+	struct pb_stream stream;
+	struct pb_stream_field f;
+	struct window window;
+
+	window_init(&window, in, &problem);
+	pb_stream_init(&stream, &window, 0, in->size);
+	if (is_bare(&window))
+		read_devices(r, &stream);
+	else
+		while (r->status == OW_OK && pb_stream_next(&stream, &f)) {
+			if (f.tag != PB_TAG(1, PB_BYTES) || !pb_stream_enter(&stream, &f))
+				continue;
+			read_devices(r, &stream);
+			pb_stream_leave(&stream);
+		}
+	window_release(&window);
+	if (r->status == OW_OK && stream.status != OW_OK && stream.status != OW_E_CORRUPT) {
+		if (err)
+			*err = problem;
+		return stream.status;
+	}
+	return r->status;
+}
+
+/* ---- from events ---- */
+
+static ow_status read_events(struct reader *r, struct tf_traced_step which, const struct input *in,
+			     struct error *err)
+{
+	const struct model *m = r->m;
+	struct stats_device *device = NULL;
+	uint32_t last = UINT32_MAX;
+	struct window window;
+	ow_status status = OW_OK;
+
+	window_init(&window, in, err);
+	for (uint32_t i = 1; i < m->event.count && r->status == OW_OK && status == OW_OK; i++) {
+		uint32_t track = m->event.track[i].v, size = COLUMN_GET(m->event.args_size, i);
+		const unsigned char *bytes;
+
+		if (m->track.source[track].v != which.source.v ||
+		    m->event.step[i].v != which.step.v || !size)
+			continue;
+		if (m->track.device[track].v != last)
+			device = add_device(r, model_str(m, m->device.name[m->track.device[track].v]));
+		last = m->track.device[track].v;
+		bytes = window_at(&window, COLUMN_GET(m->event.args_offset, i), size);
+		if (!bytes)
+			status = window.status;
+		else if (device)
+			read_node(r, device, str_make(bytes, size));
+	}
+	window_release(&window);
+	return status != OW_OK ? status : r->status;
+}
+
+/* ---- what is there ---- */
+
+static bool has_format(const struct model *m, uint32_t source, const char *format)
+{
+	return str_eq(model_str(m, m->source.format[source]), str_from(format));
+}
+
+/* The input is the RunMetadata itself, not a file of ours that has parts of it. */
+static bool is_whole_source(const struct model *m, uint32_t source)
+{
+	char head[8];
+
+	if (!has_format(m, source, "runmeta"))
+		return false;
+	return input_read_at(m->inputs[source], 0, head, sizeof(head), NULL) != OW_OK ||
+	       !opw_is(str_make(head, sizeof(head)));
+}
+
+static bool has_records(const struct model *m, uint32_t source)
+{
+	return source < m->input_cap && m->inputs[source] &&
+	       (has_format(m, source, "runmeta") || has_format(m, source, "tfevents"));
+}
+
+static ow_status add_step(struct tf_traced_steps *steps, struct arena *arena,
+			  struct tf_traced_step step, struct error *err)
+{
+	struct tf_traced_step *items =
+		room(arena, steps->items, steps->count, &steps->cap, sizeof(*items));
+
+	if (!items)
+		return error_no_memory(err);
+	steps->items = items;
+	items[steps->count++] = step;
+	return OW_OK;
+}
+
+static bool is_known(const struct tf_traced_steps *steps, struct tf_traced_step step)
+{
+	for (size_t i = steps->count; i-- > 0;)
+		if (steps->items[i].source.v == step.source.v && steps->items[i].step.v == step.step.v)
+			return true;
+	return false;
+}
+
+/* Steps of a source whose records hang on its events. */
+static ow_status find_in_events(const struct model *m, uint32_t source, int64_t number,
+				struct arena *arena, struct tf_traced_steps *steps, struct error *err)
+{
+	uint32_t last = 0;
+
+	for (uint32_t i = 1; i < m->event.count; i++) {
+		struct tf_traced_step step = { { source }, m->event.step[i] };
+
+		if (m->track.source[m->event.track[i].v].v != source || step.step.v == last ||
+		    !COLUMN_GET(m->event.args_size, i))
+			continue;
+		last = step.step.v;
+		if (number >= 0 && m->step.number[step.step.v] != number)
+			continue;
+		if (!is_known(steps, step))
+			OW_TRY(add_step(steps, arena, step, err));
+	}
+	return OW_OK;
+}
+
+ow_status tf_traced_steps(const struct model *m, int64_t number, struct arena *arena,
+			  struct tf_traced_steps *steps, struct error *err)
+{
+	*steps = (struct tf_traced_steps){ 0 };
+	for (uint32_t source = 1; source < m->source.count; source++) {
+		step_id step = m->source.step[source];
+
+		if (!has_records(m, source))
+			continue;
+		if (!is_whole_source(m, source))
+			OW_TRY(find_in_events(m, source, number, arena, steps, err));
+		else if (step.v && (number < 0 || m->step.number[step.v] == number))
+			OW_TRY(add_step(steps, arena,
+					(struct tf_traced_step){ { source }, step }, err));
+	}
+	return OW_OK;
+}
+
+ow_status tf_step_stats_read(const struct model *m, struct tf_traced_step which, bool descriptions,
+			     struct arena *arena, struct step_stats *out, struct error *err)
+{
+	struct reader r = { .m = m, .descriptions = descriptions, .arena = arena, .out = out };
+	const struct input *in = m->inputs[which.source.v];
+	ow_status status;
+
+	*out = (struct step_stats){ .step = m->step.number[which.step.v] };
+	buf_init(&r.text, m->mem);
+	status = is_whole_source(m, which.source.v) ? read_whole(&r, in, err) :
+						      read_events(&r, which, in, err);
+	buf_release(&r.text);
+	return status == OW_E_NO_MEMORY ? error_no_memory(err) : status;
+}

@@ -1,0 +1,331 @@
+/*
+ * event_trace.c: see event_trace.h. Ids of processes and threads stay as they are when the profile is one
+ * trace; of several sources, or of sources without such ids, they are numbered through.
+ */
+#include "sink/event_trace.h"
+
+#include "base/map.h"
+#include "sink/writer.h"
+
+struct place {
+	int64_t pid, tid;
+};
+
+struct event_trace {
+	struct model *m;
+	const struct event_trace_options *options;
+	struct writer w;
+	struct place *places; /* of each track */
+	struct buf args;
+	bool any, several; /* sources with tracks */
+};
+
+static bool is_trace(const struct model *m, uint32_t source)
+{
+	return str_eq(model_str(m, m->source.format[source]), STR("trace"));
+}
+
+static bool is_number(int64_t id)
+{
+	/* What is below is "none", or MODEL_TEXT_NUMBER + a string. */
+	return id > MODEL_TEXT_NUMBER + UINT32_MAX;
+}
+
+/* ---- processes and threads ---- */
+
+/* Every track of a trace has numbers, and there is no other source. */
+static bool may_keep_ids(struct event_trace *t)
+{
+	const struct track_table *track = &t->m->track;
+	uint32_t source = 0;
+
+	for (uint32_t i = 1; i < track->count; i++) {
+		t->several |= source && track->source[i].v != source;
+		source = track->source[i].v;
+	}
+	for (uint32_t i = 1; i < track->count; i++)
+		if (t->several || !is_trace(t->m, track->source[i].v) || !is_number(track->pid[i]) ||
+		    !is_number(track->tid[i]))
+			return false;
+	return true;
+}
+
+/* Tracks of one process are those of one (source, pid) of a trace; any other track is its own. */
+static bool same_process(const struct track_table *track, uint32_t a, uint32_t b, bool trace)
+{
+	return trace && track->source[a].v == track->source[b].v && track->pid[a] == track->pid[b];
+}
+
+static ow_status number_places(struct event_trace *t, struct error *err)
+{
+	const struct track_table *track = &t->m->track;
+	int64_t next = 1;
+	struct map map;
+
+	map_init(&map, t->m->mem);
+	for (uint32_t i = 1; i < track->count; i++) {
+		bool trace = is_trace(t->m, track->source[i].v);
+		uint64_t hash = map_hash_u64((uint64_t)track->pid[i], track->source[i].v);
+		uint32_t first = 0;
+
+		for (struct map_iter it = map_find(&map, hash); it.value && !first;
+		     it = map_next(&map, it))
+			if (same_process(track, it.value, i, trace))
+				first = it.value;
+		if (!first && !map_add(&map, hash, i)) {
+			map_release(&map);
+			return error_no_memory(err);
+		}
+		t->places[i].pid = first ? t->places[first].pid : next++;
+		t->places[i].tid = trace && is_number(track->tid[i]) ? track->tid[i] : (int64_t)i;
+	}
+	map_release(&map);
+	return OW_OK;
+}
+
+static ow_status find_places(struct event_trace *t, struct error *err)
+{
+	const struct track_table *track = &t->m->track;
+
+	if (!may_keep_ids(t))
+		return number_places(t, err);
+	for (uint32_t i = 1; i < track->count; i++)
+		t->places[i] = (struct place){ track->pid[i], track->tid[i] };
+	return OW_OK;
+}
+
+/* ---- JSON ---- */
+
+static void begin(struct event_trace *t)
+{
+	writer_puts(&t->w, t->any ? ",\n{" : "\n{");
+	t->any = true;
+}
+
+static void put_place(struct event_trace *t, uint32_t track)
+{
+	writer_puts(&t->w, ", \"pid\": ");
+	writer_int(&t->w, t->places[track].pid);
+	writer_puts(&t->w, ", \"tid\": ");
+	writer_int(&t->w, t->places[track].tid);
+}
+
+static void put_time(struct event_trace *t, const char *key, int64_t ns)
+{
+	writer_puts(&t->w, key);
+	writer_micros(&t->w, ns);
+}
+
+static void open_event(struct event_trace *t, const char *ph, struct str name, str_id category,
+		       uint32_t track, int64_t ts_ns)
+{
+	begin(t);
+	writer_printf(&t->w, "\"ph\": \"%s\", \"name\": ", ph);
+	writer_json(&t->w, name);
+	if (category.v) {
+		writer_puts(&t->w, ", \"cat\": ");
+		writer_json(&t->w, model_str(t->m, category));
+	}
+	put_place(t, track);
+	put_time(t, ", \"ts\": ", ts_ns);
+}
+
+static void put_metadata(struct event_trace *t, const char *what, uint32_t track, struct str text,
+			 struct str source)
+{
+	begin(t);
+	writer_printf(&t->w, "\"ph\": \"M\", \"name\": \"%s\"", what);
+	put_place(t, track);
+	writer_puts(&t->w, ", \"args\": {\"name\": \"");
+	if (source.len) {
+		writer_json_ascii(&t->w, source);
+		writer_puts(&t->w, ": ");
+	}
+	writer_json_ascii(&t->w, text);
+	writer_puts(&t->w, "\"}}");
+}
+
+static struct str base_name(struct str path)
+{
+	size_t slash = str_rfind_char(path, '/');
+
+	return slash == STR_NONE ? path : str_skip(path, slash + 1);
+}
+
+static void put_names(struct event_trace *t)
+{
+	const struct model *m = t->m;
+
+	for (uint32_t i = 1; i < m->track.count && t->w.status == OW_OK; i++) {
+		struct str name = model_str(m, m->track.name[i]);
+		struct str process = model_str(m, m->track.process[i]);
+		struct str source = model_str(m, m->source.path[m->track.source[i].v]);
+
+		if (!process.len)
+			process = model_str(m, m->device.name[m->track.device[i].v]);
+		if (!process.len && !is_trace(m, m->track.source[i].v))
+			process = name;
+		if (process.len || t->several)
+			put_metadata(t, "process_name", i, process,
+				     t->several ? base_name(source) : STR(""));
+		if (name.len)
+			put_metadata(t, "thread_name", i, name, STR(""));
+	}
+}
+
+/* ---- events ---- */
+
+static ow_status put_args(struct event_trace *t, uint32_t event, uint32_t source, struct error *err)
+{
+	const struct model *m = t->m;
+	uint32_t size = COLUMN_GET(m->event.args_size, event);
+	op_id op = m->event.op[event];
+
+	if (size && is_trace(m, source) && source < m->input_cap && m->inputs[source]) {
+		buf_clear(&t->args);
+		if (!buf_reserve(&t->args, size))
+			return error_no_memory(err);
+		OW_TRY(input_read_at(m->inputs[source], COLUMN_GET(m->event.args_offset, event),
+				     t->args.ptr, size, err));
+		if (t->args.ptr[0] != '{' || t->args.ptr[size - 1] != '}')
+			return OW_OK;
+		writer_puts(&t->w, ", \"args\": ");
+		writer_add(&t->w, t->args.ptr, size);
+	} else if (m->op.type[op.v].v && !is_trace(m, source)) {
+		writer_puts(&t->w, ", \"args\": {\"name\": ");
+		writer_json(&t->w, model_str(m, m->op.name[op.v]));
+		writer_puts(&t->w, ", \"op\": ");
+		writer_json(&t->w, model_str(m, m->op.type[op.v]));
+		writer_puts(&t->w, "}");
+	}
+	return OW_OK;
+}
+
+static ow_status put_event(struct event_trace *t, uint32_t i, struct error *err)
+{
+	const struct model *m = t->m;
+	uint32_t track = m->event.track[i].v;
+	str_id own = COLUMN_GET(m->event.name, i), category = COLUMN_GET(m->event.category, i);
+	struct str name = model_str(m, own.v ? own : m->op.name[m->event.op[i].v]);
+	int64_t dur = m->event.dur_ns[i], ts = m->event.ts_ns[i];
+	bool async = m->track.kind[track] == TRACK_ASYNC && dur != TIME_UNKNOWN;
+
+	open_event(t, async ? "b" : dur == TIME_UNKNOWN ? "i" : "X", name, category, track, ts);
+	if (async)
+		writer_printf(&t->w, ", \"id\": \"0x%x\"", i);
+	else if (dur == TIME_UNKNOWN)
+		writer_puts(&t->w, ", \"s\": \"t\"");
+	else
+		put_time(t, ", \"dur\": ", dur);
+	OW_TRY(put_args(t, i, m->track.source[track].v, err));
+	writer_char(&t->w, '}');
+	if (!async)
+		return OW_OK;
+	open_event(t, "e", name, category, track, wrap_add(ts, dur));
+	writer_printf(&t->w, ", \"id\": \"0x%x\"}", i);
+	return OW_OK;
+}
+
+static bool is_asked_for(const struct event_trace *t, step_id step)
+{
+	return t->options->step < 0 || t->m->step.number[step.v] == t->options->step;
+}
+
+static ow_status put_events(struct event_trace *t, struct error *err)
+{
+	for (uint32_t i = 1; i < t->m->event.count && t->w.status == OW_OK; i++)
+		if (is_asked_for(t, t->m->event.step[i]))
+			OW_TRY(put_event(t, i, err));
+	return t->w.status;
+}
+
+/* Arrows keep their ids within a source; text ids and those of several sources are told apart. */
+static void put_flows(struct event_trace *t)
+{
+	const struct model *m = t->m;
+
+	for (uint32_t i = 1; i < m->flow.count && t->w.status == OW_OK; i++) {
+		const char ph[] = { (char)m->flow.ph[i], '\0' };
+		uint32_t track = m->flow.track[i].v;
+
+		if (!ph[0] || !strchr("stf", ph[0]))
+			continue;
+		open_event(t, ph, model_str(m, m->flow.name[i]), m->flow.category[i], track,
+			   m->flow.ts_ns[i]);
+		writer_printf(&t->w, ", \"id\": \"%u/%" PRIx64 "\"%s}", m->track.source[track].v,
+			      m->flow.id[i], COLUMN_GET(m->flow.enclosing, i) ? ", \"bp\": \"e\"" : "");
+	}
+}
+
+static bool same_sample(const struct model *m, uint32_t a, uint32_t b)
+{
+	const struct counter_table *c = &m->counter;
+
+	return c->track[a].v == c->track[b].v && c->name[a].v == c->name[b].v &&
+	       c->ts_ns[a] == c->ts_ns[b];
+}
+
+static void put_counters(struct event_trace *t)
+{
+	const struct model *m = t->m;
+
+	for (uint32_t i = 1, next; i < m->counter.count && t->w.status == OW_OK; i = next) {
+		open_event(t, "C", model_str(m, m->counter.name[i]), (str_id){ 0 },
+			   m->counter.track[i].v, m->counter.ts_ns[i]);
+		writer_puts(&t->w, ", \"args\": {");
+		for (next = i; next < m->counter.count && same_sample(m, i, next); next++) {
+			double value = m->counter.value[next];
+
+			writer_puts(&t->w, next > i ? ", " : "");
+			writer_json(&t->w, model_str(m, m->counter.series[next]));
+			writer_puts(&t->w, ": ");
+			if (__builtin_isfinite(value))
+				writer_real(&t->w, value);
+			else
+				writer_puts(&t->w, "null");
+		}
+		writer_puts(&t->w, "}}");
+	}
+}
+
+/* ---- all of it ---- */
+
+static ow_status write_all(struct event_trace *t, const struct out *out, struct error *err)
+{
+	ow_status status = find_places(t, err);
+
+	if (status != OW_OK)
+		return status;
+	writer_init(&t->w, t->m->mem, out, err);
+	writer_puts(&t->w, "{\"traceEvents\": [");
+	put_names(t);
+	status = put_events(t, err);
+	if (status == OW_OK && t->options->step < 0) {
+		if (t->options->show_dataflow)
+			put_flows(t);
+		put_counters(t);
+	}
+	writer_puts(&t->w, "\n]}\n");
+	writer_fail(&t->w, status);
+	return writer_finish(&t->w);
+}
+
+ow_status event_trace_write(struct model *m, const struct event_trace_options *options,
+			    const struct out *out, struct error *err)
+{
+	struct event_trace t = { .m = m, .options = options };
+	size_t size = m->track.count * sizeof(*t.places);
+	ow_status status;
+
+	if (m->event.count <= 1 && m->counter.count <= 1)
+		return error_set(err, OW_E_UNSUPPORTED,
+				 "there are no events in these files, so there is nothing for a timeline");
+	t.places = mem_zalloc(m->mem, size);
+	if (!t.places)
+		return error_no_memory(err);
+	buf_init(&t.args, m->mem);
+	status = write_all(&t, out, err);
+	buf_release(&t.args);
+	mem_free(m->mem, t.places, size);
+	return status;
+}

@@ -1,0 +1,20 @@
+/*
+ * event_trace.h: the events of any profile as a Chrome trace: slices, points, asynchronous spans, arrows,
+ * counters, and the names of processes and threads. Arguments of traces are written as they are in the
+ * source. Not a sink: it writes the model, not a result.
+ */
+#ifndef SINK_EVENT_TRACE_H
+#define SINK_EVENT_TRACE_H
+
+#include "model/model.h"
+#include "sink/sink.h"
+
+struct event_trace_options {
+	int64_t step; /* negative = all */
+	bool show_dataflow;
+};
+
+ow_status event_trace_write(struct model *m, const struct event_trace_options *options,
+			    const struct out *out, struct error *err);
+
+#endif

@@ -1,0 +1,704 @@
+/*
+ * step_timeline.c: see step_timeline.h. The order of everything is that of TensorFlow's class: processes,
+ * lanes, tensors, compute with its arrows, memory; so are its peculiarities, such as tensors produced
+ * twice, which the comments name.
+ */
+#include "sink/step_timeline.h"
+
+#include "model/model.h"
+#include "sink/lanes.h"
+
+struct timeline_device {
+	struct str name;
+	int64_t compute_pid, tensors_pid;
+	uint32_t step; /* the last one that listed it, from 1 */
+	struct lanes lanes;
+};
+
+/* A tensor of the step being drawn. */
+struct tensor {
+	struct str name, allocator;
+	int64_t id, bytes, create_us, last_unref_us, pid;
+	int64_t flow_us, flow_pid, flow_tid; /* where arrows start */
+	uint32_t next; /* of the same allocator, 0 = none; for add_memory */
+};
+
+/* One step being drawn. */
+struct drawing {
+	struct step_timeline *t;
+	const struct step_stats *stats;
+	uint32_t *tids; /* lane of each node, all devices one behind the other */
+	size_t node_count;
+	struct arena arena; /* names of outputs */
+	struct map map;
+	struct tensor *tensors; /* [0] is unused */
+	size_t count, cap;
+};
+
+/* ---- JSON as Python writes it with indent=4 ---- */
+
+static void put_string(struct writer *w, struct str s)
+{
+	writer_char(w, '"');
+	while (s.len) {
+		uint32_t code;
+		size_t used = utf8_decode(s, &code);
+
+		s = str_skip(s, used);
+		if (code == '"' || code == '\\') {
+			writer_char(w, '\\');
+			writer_char(w, (char)code);
+		} else if (code >= ' ' && code <= '~') {
+			writer_char(w, (char)code);
+		} else if (code == '\n') {
+			writer_puts(w, "\\n");
+		} else if (code == '\r') {
+			writer_puts(w, "\\r");
+		} else if (code == '\t') {
+			writer_puts(w, "\\t");
+		} else if (code == '\f') {
+			writer_puts(w, "\\f");
+		} else if (code == '\b') {
+			writer_puts(w, "\\b");
+		} else if (code < 0x10000) {
+			writer_printf(w, "\\u%04x", code);
+		} else {
+			code -= 0x10000;
+			writer_printf(w, "\\u%04x\\u%04x", 0xd800 + (code >> 10),
+				      0xdc00 + (code & 0x3ff));
+		}
+	}
+	writer_char(w, '"');
+}
+
+static void begin_event(struct step_timeline *t)
+{
+	writer_puts(&t->w, t->any ? ",\n        {" : "\n        {");
+	t->any = true;
+}
+
+static void end_event(struct step_timeline *t)
+{
+	writer_puts(&t->w, "\n        }");
+}
+
+static void put_key(struct step_timeline *t, const char *key, bool first)
+{
+	writer_puts(&t->w, first ? "\n            \"" : ",\n            \"");
+	writer_puts(&t->w, key);
+	writer_puts(&t->w, "\": ");
+}
+
+static void put_int(struct step_timeline *t, const char *key, int64_t value)
+{
+	put_key(t, key, false);
+	writer_int(&t->w, value);
+}
+
+static void begin_args(struct step_timeline *t, const char *key)
+{
+	put_key(t, key, false);
+	writer_char(&t->w, '{');
+}
+
+static void put_arg(struct step_timeline *t, struct str key, bool first)
+{
+	writer_puts(&t->w, first ? "\n                " : ",\n                ");
+	put_string(&t->w, key);
+	writer_puts(&t->w, ": ");
+}
+
+static void end_args(struct step_timeline *t)
+{
+	writer_puts(&t->w, "\n            }");
+}
+
+/* What all events but metadata have in common. */
+static void open_event(struct step_timeline *t, char ph, const char *category, struct str name,
+		       int64_t pid, int64_t tid, int64_t ts)
+{
+	begin_event(t);
+	put_key(t, "ph", true);
+	writer_printf(&t->w, "\"%c\"", ph);
+	put_key(t, "cat", false);
+	put_string(&t->w, str_from(category));
+	put_key(t, "name", false);
+	put_string(&t->w, name);
+	put_int(t, "pid", pid);
+	put_int(t, "tid", tid);
+	put_int(t, "ts", ts);
+}
+
+static void put_process(struct step_timeline *t, int64_t pid, struct str name, const char *what)
+{
+	struct buf full;
+
+	buf_init(&full, t->mem);
+	buf_add_str(&full, name);
+	buf_puts(&full, what);
+	if (full.failed)
+		writer_fail(&t->w, error_no_memory(t->err));
+	begin_event(t);
+	put_key(t, "name", true);
+	writer_puts(&t->w, "\"process_name\"");
+	put_key(t, "ph", false);
+	writer_puts(&t->w, "\"M\"");
+	put_int(t, "pid", pid);
+	begin_args(t, "args");
+	put_arg(t, STR("name"), true);
+	put_string(&t->w, buf_str(&full));
+	end_args(t);
+	end_event(t);
+	buf_release(&full);
+}
+
+/* ---- processes ---- */
+
+static struct timeline_device *find_device(const struct step_timeline *t, struct str name)
+{
+	for (struct map_iter it = map_find(&t->device_map, str_hash(name)); it.value;
+	     it = map_next(&t->device_map, it))
+		if (str_eq(t->devices[it.value].name, name))
+			return &t->devices[it.value];
+	return NULL;
+}
+
+static struct timeline_device *add_device(struct step_timeline *t, struct str name)
+{
+	struct str copy = arena_str(&t->arena, name);
+	void *grown = t->devices;
+
+	if (!copy.ptr ||
+	    !mem_grow(t->mem, &grown, &t->device_cap, t->device_count + 1, sizeof(*t->devices))) {
+		writer_fail(&t->w, error_no_memory(t->err));
+		return NULL;
+	}
+	t->devices = grown;
+	t->devices[t->device_count] = (struct timeline_device){ .name = copy };
+	lanes_init(&t->devices[t->device_count].lanes, t->mem);
+	if (!map_add(&t->device_map, str_hash(copy), (uint32_t)t->device_count)) {
+		writer_fail(&t->w, error_no_memory(t->err));
+		return NULL;
+	}
+	return &t->devices[t->device_count++];
+}
+
+void step_timeline_begin(struct step_timeline *t, struct mem *mem, const struct out *out,
+			 bool show_dataflow, bool show_memory, struct error *err)
+{
+	*t = (struct step_timeline){ .mem = mem,
+				     .show_dataflow = show_dataflow,
+				     .show_memory = show_memory,
+				     .device_count = 1,
+				     .next_pid = 1,
+				     .err = err };
+	arena_init(&t->arena, mem);
+	map_init(&t->device_map, mem);
+	writer_init(&t->w, mem, out, err);
+	writer_puts(&t->w, "{\n    \"traceEvents\": [");
+	put_process(t, 0, STR("Allocators"), "");
+}
+
+/* A device that one step lists twice gets new processes, and the last ones are used for both. */
+void step_timeline_devices(struct step_timeline *t, const struct step_stats *stats)
+{
+	t->steps++;
+	for (size_t i = 0; i < stats->count && t->w.status == OW_OK; i++) {
+		struct str name = stats->devices[i].name;
+		struct timeline_device *device = find_device(t, name);
+
+		if (device && device->step != t->steps) {
+			device->step = t->steps;
+			continue;
+		}
+		if (!device)
+			device = add_device(t, name);
+		if (!device)
+			return;
+		device->step = t->steps;
+		device->compute_pid = t->next_pid++;
+		device->tensors_pid = t->next_pid++;
+		put_process(t, device->compute_pid, name, " Compute");
+		put_process(t, device->tensors_pid, name, " Tensors");
+	}
+}
+
+/* ---- lanes ---- */
+
+static void assign_lanes(struct drawing *d)
+{
+	struct step_timeline *t = d->t;
+	size_t at = 0;
+
+	for (size_t i = 0; i < d->stats->count && t->w.status == OW_OK; i++) {
+		const struct stats_device *from = &d->stats->devices[i];
+		struct timeline_device *device = find_device(t, from->name);
+
+		if (!device)
+			return;
+		if (device->step == t->drawn) /* listed twice in one step: begins anew */
+			lanes_clear(&device->lanes);
+		device->step = t->drawn;
+		for (size_t k = 0; k < from->count; k++) {
+			const struct stats_node *node = &from->nodes[k];
+
+			if (!lanes_take(&device->lanes, node->start_us,
+					wrap_add(node->start_us, node->dur_us), &d->tids[at++])) {
+				writer_fail(&t->w, error_no_memory(t->err));
+				return;
+			}
+		}
+	}
+}
+
+/* ---- tensors ---- */
+
+static uint32_t find_tensor(const struct drawing *d, struct str name)
+{
+	for (struct map_iter it = map_find(&d->map, str_hash(name)); it.value;
+	     it = map_next(&d->map, it))
+		if (str_eq(d->tensors[it.value].name, name))
+			return it.value;
+	return 0;
+}
+
+/* A name that is there is replaced but keeps its place; its id is then that of the next new one. */
+static struct tensor *produce(struct drawing *d, struct str name)
+{
+	uint32_t at = find_tensor(d, name);
+	int64_t id = d->t->first_tensor + (int64_t)(d->count - 1);
+	void *grown = d->tensors;
+
+	if (!at) {
+		if (!mem_grow(d->t->mem, &grown, &d->cap, d->count + 1, sizeof(*d->tensors)))
+			goto no_memory;
+		d->tensors = grown;
+		d->tensors[d->count].name = name;
+		if (!map_add(&d->map, str_hash(name), (uint32_t)d->count))
+			goto no_memory;
+		at = (uint32_t)d->count++;
+	}
+	d->tensors[at] = (struct tensor){ .name = d->tensors[at].name, .id = id };
+	return &d->tensors[at];
+no_memory:
+	writer_fail(&d->t->w, error_no_memory(d->t->err));
+	return NULL;
+}
+
+static void put_object(struct step_timeline *t, char ph, const struct tensor *tensor, int64_t ts,
+		       int64_t tid)
+{
+	open_event(t, ph, "Tensor", tensor->name, tensor->pid, tid, ts);
+	put_int(t, "id", tensor->id);
+}
+
+static void put_snapshot(struct step_timeline *t, const struct tensor *tensor, int64_t ts, int64_t tid,
+			 struct str description)
+{
+	put_object(t, 'O', tensor, ts, tid);
+	begin_args(t, "args");
+	put_arg(t, STR("snapshot"), true);
+	writer_puts(&t->w, "{\n                    \"tensor_description\": ");
+	put_string(&t->w, description);
+	writer_puts(&t->w, "\n                }");
+	end_args(t);
+	end_event(t);
+}
+
+/* "node", "node:1", … */
+static struct str output_name(struct drawing *d, const struct stats_node *node, uint32_t index)
+{
+	char *name;
+
+	if (!index)
+		return node->name;
+	name = arena_push_aligned(&d->arena, node->name.len + 16, 1);
+	if (!name) {
+		writer_fail(&d->t->w, error_no_memory(d->t->err));
+		return STR("");
+	}
+	memcpy(name, node->name.ptr, node->name.len);
+	return str_make(name, node->name.len +
+				      (size_t)snprintf(name + node->name.len, 16, ":%u", index));
+}
+
+static void add_outputs(struct drawing *d, const struct timeline_device *device,
+			const struct stats_node *node, uint32_t tid)
+{
+	int64_t start = node->start_us, end = wrap_add(start, node->dur_us);
+
+	for (uint32_t i = 0; i < node->output_count; i++) {
+		const struct stats_output *output = &node->outputs[i];
+		struct tensor *tensor = produce(d, output_name(d, node, i));
+
+		if (!tensor)
+			return;
+		tensor->allocator = output->allocator;
+		tensor->bytes = output->requested;
+		tensor->create_us = start;
+		tensor->last_unref_us = end;
+		tensor->pid = device->tensors_pid;
+		tensor->flow_us = end;
+		tensor->flow_pid = device->compute_pid;
+		tensor->flow_tid = tid;
+		if (!d->t->show_memory)
+			continue;
+		put_object(d->t, 'N', tensor, start, tid);
+		end_event(d->t);
+		put_snapshot(d->t, tensor, wrap_add(end, -1), tid, output->description);
+	}
+}
+
+static void add_tensors(struct drawing *d)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < d->stats->count; i++) {
+		const struct stats_device *from = &d->stats->devices[i];
+		const struct timeline_device *device = find_device(d->t, from->name);
+
+		for (size_t k = 0; device && k < from->count && d->t->w.status == OW_OK; k++)
+			add_outputs(d, device, &from->nodes[k], d->tids[at++]);
+	}
+}
+
+/* ---- compute ---- */
+
+struct label {
+	struct str op, inputs; /* inputs: with ", " between; NULL ptr when there are none */
+};
+
+static size_t rfind(struct str s, struct str needle)
+{
+	for (size_t i = s.len; i + 1 > needle.len;) {
+		if (memcmp(s.ptr + (i - needle.len), needle.ptr, needle.len) == 0)
+			return i - needle.len;
+		i--;
+	}
+	return STR_NONE;
+}
+
+/* "(.*) = (.*)\((.*)\)" matched from the start, greedy, and '.' is no line feed. */
+static bool parse_label(struct str text, struct label *label)
+{
+	struct str line = str_first(text, str_find_char(text, '\n'));
+	size_t close = str_rfind_char(line, ')'), open, equals;
+
+	*label = (struct label){ STR("unknown"), { NULL, 0 } };
+	if (close == STR_NONE)
+		return false;
+	open = str_rfind_char(str_first(line, close), '(');
+	if (open == STR_NONE)
+		return false;
+	equals = rfind(str_first(line, open), STR(" = "));
+	if (equals == STR_NONE)
+		return false;
+	label->op = str_first(str_skip(line, equals + 3), open - equals - 3);
+	if (close > open + 1)
+		label->inputs = str_first(str_skip(line, open + 1), close - open - 1);
+	return true;
+}
+
+/* Cuts the next input off. */
+static bool next_input(struct str *rest, struct str *input)
+{
+	size_t comma;
+
+	if (!rest->ptr)
+		return false;
+	comma = str_find(*rest, STR(", "));
+	*input = str_first(*rest, comma);
+	*rest = comma == STR_NONE ? (struct str){ NULL, 0 } : str_skip(*rest, comma + 2);
+	return true;
+}
+
+/* Streams and copy engines: their records are called name:op. */
+static bool is_gpu_trace(struct str device)
+{
+	return str_has(device, STR("/stream:")) || str_has(device, STR("/memcpy"));
+}
+
+static struct label label_of(const struct stats_node *node, bool gpu_trace, struct str *name)
+{
+	struct label label;
+	size_t colon;
+
+	*name = node->name;
+	if (gpu_trace) {
+		colon = str_find_char(node->name, ':');
+		*name = str_first(node->name, colon);
+		label = (struct label){ STR("unknown"), { NULL, 0 } };
+		if (colon != STR_NONE) {
+			struct str rest = str_skip(node->name, colon + 1);
+
+			label.op = str_first(rest, str_find_char(rest, ':'));
+		}
+		return label;
+	}
+	if (str_eq(node->name, STR("RecvTensor")))
+		return (struct label){ STR("RecvTensor"), { NULL, 0 } };
+	parse_label(node->label, &label);
+	return label;
+}
+
+static void put_op(struct step_timeline *t, const struct stats_node *node, struct str name,
+		   const struct label *label, int64_t pid, uint32_t tid)
+{
+	struct str rest = label->inputs, input;
+	uint32_t number = 0;
+	char key[24];
+
+	open_event(t, 'X', "Op", label->op, pid, tid, node->start_us);
+	put_int(t, "dur", node->dur_us);
+	begin_args(t, "args");
+	put_arg(t, STR("name"), true);
+	put_string(&t->w, name);
+	put_arg(t, STR("op"), false);
+	put_string(&t->w, label->op);
+	while (next_input(&rest, &input)) {
+		snprintf(key, sizeof(key), "input%u", number++);
+		put_arg(t, str_from(key), false);
+		put_string(&t->w, input);
+	}
+	end_args(t);
+	end_event(t);
+}
+
+static void put_flow(struct step_timeline *t, char ph, struct str name, int64_t ts, int64_t pid,
+		     int64_t tid, int64_t id)
+{
+	open_event(t, ph, "DataFlow", name, pid, tid, ts);
+	put_int(t, "id", id);
+	end_event(t);
+}
+
+/* Partitioning puts a send and a receive between ops and adds "/_123" to the name of what is received. */
+static uint32_t find_producer(const struct drawing *d, struct str *input)
+{
+	uint32_t found = find_tensor(d, *input);
+	size_t cut;
+
+	if (found)
+		return found;
+	cut = rfind(*input, STR("/_"));
+	if (cut == STR_NONE || cut == 0)
+		return 0;
+	*input = str_first(*input, cut);
+	return find_tensor(d, *input);
+}
+
+static void add_inputs(struct drawing *d, const struct stats_node *node, const struct label *label,
+		       int64_t pid, uint32_t tid)
+{
+	struct str rest = label->inputs, input;
+	int64_t unref = wrap_add(wrap_add(node->start_us, node->dur_us), -1);
+
+	while (next_input(&rest, &input)) {
+		uint32_t at = find_producer(d, &input);
+		struct tensor *tensor = &d->tensors[at];
+		int64_t id;
+
+		if (!at)
+			continue;
+		tensor->last_unref_us = MAX(tensor->last_unref_us, unref);
+		if (!d->t->show_dataflow || (tensor->flow_pid == pid && tensor->flow_tid == tid))
+			continue;
+		id = d->t->next_flow++;
+		put_flow(d->t, 's', input, tensor->flow_us, tensor->flow_pid, tensor->flow_tid, id);
+		put_flow(d->t, 't', input, node->start_us, pid, tid, id);
+	}
+}
+
+static void add_compute(struct drawing *d)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < d->stats->count; i++) {
+		const struct stats_device *from = &d->stats->devices[i];
+		const struct timeline_device *device = find_device(d->t, from->name);
+		bool gpu_trace = is_gpu_trace(from->name);
+
+		for (size_t k = 0; device && k < from->count && d->t->w.status == OW_OK; k++) {
+			const struct stats_node *node = &from->nodes[k];
+			uint32_t tid = d->tids[at++];
+			struct label label;
+			struct str name;
+
+			label = label_of(node, gpu_trace, &name);
+			put_op(d->t, node, name, &label, device->compute_pid, tid);
+			add_inputs(d, node, &label, device->compute_pid, tid);
+		}
+	}
+}
+
+/* ---- memory ---- */
+
+struct change {
+	int64_t ts, bytes;
+	struct str name;
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct change *x = a, *y = b;
+
+	if (x->ts != y->ts)
+		return x->ts < y->ts ? -1 : 1;
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? -1 : 1;
+	return str_cmp(x->name, y->name);
+}
+
+/* The counter of one allocator: its tensors are chained from `first` on. */
+static void put_counters(struct drawing *d, uint32_t first, struct change *changes)
+{
+	struct step_timeline *t = d->t;
+	struct str allocator = d->tensors[first].allocator;
+	size_t count = 0;
+	int64_t total = 0;
+
+	for (uint32_t i = first; i; i = d->tensors[i].next) {
+		const struct tensor *x = &d->tensors[i];
+		int64_t freed = (int64_t)(0 - (uint64_t)x->bytes);
+
+		changes[count++] = (struct change){ x->create_us, x->bytes, x->name };
+		changes[count++] = (struct change){ x->last_unref_us, freed, x->name };
+	}
+	qsort(changes, count, sizeof(*changes), by_time);
+	for (size_t i = 0; i < count && t->w.status == OW_OK; i++) {
+		total = wrap_add(total, changes[i].bytes);
+		open_event(t, 'C', "Memory", allocator, 0, 0, changes[i].ts);
+		begin_args(t, "args");
+		put_arg(t, allocator, true);
+		writer_int(&t->w, total);
+		end_args(t);
+		end_event(t);
+	}
+}
+
+/* Chains the tensors of each allocator, from back to front; firsts[] are the heads, in order of use. */
+static size_t chain_allocators(struct drawing *d, uint32_t *firsts)
+{
+	struct map heads; /* by allocator: the foremost tensor so far */
+	size_t count = 0;
+
+	map_init(&heads, d->t->mem);
+	for (uint32_t i = (uint32_t)d->count; i-- > 1;) {
+		uint64_t hash = str_hash(d->tensors[i].allocator);
+		struct map_iter it;
+
+		for (it = map_find(&heads, hash); it.value; it = map_next(&heads, it))
+			if (str_eq(d->tensors[it.value].allocator, d->tensors[i].allocator))
+				break;
+		if (it.value) {
+			d->tensors[i].next = it.value;
+			heads.slots[it.index].value = i;
+		} else if (!map_add(&heads, hash, i)) {
+			writer_fail(&d->t->w, error_no_memory(d->t->err));
+			break;
+		}
+	}
+	for (uint32_t i = 1; i < d->count; i++)
+		for (struct map_iter it = map_find(&heads, str_hash(d->tensors[i].allocator)); it.value;
+		     it = map_next(&heads, it))
+			if (it.value == i)
+				firsts[count++] = i;
+	map_release(&heads);
+	return count;
+}
+
+static void add_memory(struct drawing *d)
+{
+	size_t size = d->count * (2 * sizeof(struct change) + sizeof(uint32_t)), count;
+	struct change *changes = mem_alloc(d->t->mem, size);
+	uint32_t *firsts = changes ? (uint32_t *)(changes + 2 * d->count) : NULL;
+
+	if (!changes) {
+		writer_fail(&d->t->w, error_no_memory(d->t->err));
+		return;
+	}
+	for (size_t i = 1; i < d->count && d->t->w.status == OW_OK; i++) {
+		put_object(d->t, 'D', &d->tensors[i], d->tensors[i].last_unref_us, 0);
+		end_event(d->t);
+	}
+	count = chain_allocators(d, firsts);
+	for (size_t i = 0; i < count && d->t->w.status == OW_OK; i++)
+		put_counters(d, firsts[i], changes);
+	mem_free(d->t->mem, changes, size);
+}
+
+/* ---- several steps ---- */
+
+static void put_step(struct step_timeline *t, const struct step_stats *stats)
+{
+	int64_t first = INT64_MAX, last = INT64_MIN;
+	char name[32];
+
+	for (size_t i = 0; i < stats->count; i++)
+		for (size_t k = 0; k < stats->devices[i].count; k++) {
+			const struct stats_node *node = &stats->devices[i].nodes[k];
+
+			if (node->start_us <= 0)
+				continue;
+			first = MIN(first, node->start_us);
+			last = MAX(last, wrap_add(node->start_us, node->dur_us));
+		}
+	if (first > last)
+		return;
+	snprintf(name, sizeof(name), "step %" PRId64, stats->step);
+	open_event(t, 'X', "Step", str_from(name), t->next_pid, 0, first);
+	put_int(t, "dur", wrap_add(last, -first));
+	begin_args(t, "args");
+	put_arg(t, STR("step"), true);
+	writer_int(&t->w, stats->step);
+	end_args(t);
+	end_event(t);
+}
+
+void step_timeline_draw(struct step_timeline *t, const struct step_stats *stats)
+{
+	struct drawing d = { .t = t, .stats = stats, .count = 1 };
+
+	if (t->w.status != OW_OK)
+		return;
+	if (!t->drawn++) {
+		for (size_t i = 1; i < t->device_count; i++)
+			t->devices[i].step = 0;
+		if (t->steps > 1)
+			put_process(t, t->next_pid, STR("Steps"), "");
+	}
+	for (size_t i = 0; i < stats->count; i++)
+		d.node_count += stats->devices[i].count;
+	d.tids = mem_zalloc(t->mem, (d.node_count + 1) * sizeof(*d.tids));
+	d.tensors = mem_zalloc(t->mem, 8 * sizeof(*d.tensors));
+	d.cap = 8;
+	if (!d.tids || !d.tensors) {
+		writer_fail(&t->w, error_no_memory(t->err));
+	} else {
+		map_init(&d.map, t->mem);
+		arena_init(&d.arena, t->mem);
+		assign_lanes(&d);
+		add_tensors(&d);
+		add_compute(&d);
+		if (t->show_memory)
+			add_memory(&d);
+		if (t->steps > 1)
+			put_step(t, stats);
+		map_release(&d.map);
+		arena_release(&d.arena);
+	}
+	t->first_tensor += (int64_t)d.count;
+	mem_free(t->mem, d.tids, d.tids ? (d.node_count + 1) * sizeof(*d.tids) : 0);
+	mem_free(t->mem, d.tensors, d.tensors ? d.cap * sizeof(*d.tensors) : 0);
+}
+
+ow_status step_timeline_finish(struct step_timeline *t)
+{
+	writer_puts(&t->w, "\n    ]\n}");
+	for (size_t i = 1; i < t->device_count; i++)
+		lanes_release(&t->devices[i].lanes);
+	mem_free(t->mem, t->devices, t->device_cap * sizeof(*t->devices));
+	map_release(&t->device_map);
+	arena_release(&t->arena);
+	return writer_finish(&t->w);
+}
