@@ -239,6 +239,30 @@ static void damage(void **state)
 	tf_close(&t);
 }
 
+/* A known number with another wire type is an unknown field, also where names are looked up ahead. */
+static void fields_of_other_kinds(void **state)
+{
+	struct tf_files t;
+	struct buf bytes;
+
+	(void)state;
+	tf_open(&t);
+	buf_init(&bytes, &t.mem);
+	for (int i = 0; i < 20; i++) {
+		size_t node = pb_begin(&bytes, 1);
+
+		pb_put_fixed32(&bytes, 2, 0xffffffff);
+		pb_put_varint(&bytes, 1, 0xffffffff);
+		pb_put_str(&bytes, 2, STR("Op"));
+		pb_put_fixed64(&bytes, 3, UINT64_MAX);
+		pb_end(&bytes, node);
+	}
+	assert_int_equal(tf_load_bytes(&t, "graphdef", &bytes), OW_OK);
+	assert_int_equal(t.m->op.count - 1, 1);
+	assert_string_equal(tf_str(&t, t.m->op.type[1]), "Op");
+	tf_close(&t);
+}
+
 static void texts_are_utf8(void **state)
 {
 	struct tf_files t;
@@ -308,6 +332,7 @@ int main(void)
 		cmocka_unit_test(damage),
 		cmocka_unit_test(texts_are_utf8),
 		cmocka_unit_test(nothing_in_it),
+		cmocka_unit_test(fields_of_other_kinds),
 		cmocka_unit_test(truncations_and_failures),
 	};
 

@@ -15,9 +15,9 @@
 
 /* Names of the nodes to come. Looking a name up takes three steps, each into memory that is far away:
  * slot, entry, text. So each step is taken for another node ahead, and the next finds it in the cache. */
-#define AHEAD 16	      /* nodes, a power of two */
-#define AHEAD_STEP 4	      /* nodes between one step and the next */
-#define AHEAD_NAMES 4	      /* of a node: its own and its first inputs */
+#define AHEAD 16      /* nodes, a power of two */
+#define AHEAD_STEP 4  /* nodes between one step and the next */
+#define AHEAD_NAMES 4 /* of a node: its own and its first inputs */
 
 struct ahead {
 	uint64_t next; /* offset of the next record to look at */
@@ -382,17 +382,18 @@ static void scan_ahead(struct graph *g)
 	if (f.tag != PB_TAG(1, PB_BYTES))
 		return;
 	r = pb_message(&f);
-	while (a->nodes[slot].count < AHEAD_NAMES && pb_next(&r, &f) &&
-	       f.tag <= PB_TAG(3, PB_BYTES)) {
+	while (a->nodes[slot].count < AHEAD_NAMES && pb_next(&r, &f)) {
+		struct str name = pb_str(&f), port;
 		bool control;
-		struct str port;
 		uint64_t hash;
 
 		if (f.tag == PB_TAG(2, PB_BYTES))
 			continue;
-		hash = str_hash(f.tag == PB_TAG(3, PB_BYTES)
-					? input_name(pb_str(&f), &port, &control)
-					: pb_str(&f));
+		if (f.tag == PB_TAG(3, PB_BYTES))
+			name = input_name(name, &port, &control);
+		else if (f.tag != PB_TAG(1, PB_BYTES))
+			return;
+		hash = str_hash(name);
 		tf_prefetch(&g->r.b->m->strings.map, hash);
 		a->nodes[slot].hash[a->nodes[slot].count++] = hash;
 	}

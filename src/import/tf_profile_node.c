@@ -236,14 +236,15 @@ static void sort_inputs(struct profile *p, const struct profile_node *n)
 {
 	struct op_input_table *t = &p->m->op_input;
 	uint32_t count = t->count - n->inputs;
-	int64_t *ids = p->input_ids + (n->inputs - p->input_base);
 	struct op_input_row *rows;
+	int64_t *ids;
 	bool sorted = true;
 
 	for (uint32_t i = 1; i < count && sorted; i++)
 		sorted = t->index[n->inputs + i - 1] < t->index[n->inputs + i];
 	if (OW_LIKELY(sorted))
 		return;
+	ids = p->input_ids + (n->inputs - p->input_base);
 	rows = mem_alloc(p->m->mem, count * sizeof(*rows));
 	if (!rows) {
 		profile_out_of_memory(p);
