@@ -70,7 +70,8 @@ enum node_flag {
 	NODE_ACCOUNTED = 1,
 	NODE_KEPT = 2,
 	NODE_SHOWN = 4, /* set by the display */
-	NODE_OPEN = 8	/* the display looks below it */
+	NODE_OPEN = 8,	/* the display looks below it */
+	NODE_TOP = 16	/* the display starts at it */
 };
 
 struct node_link {

@@ -167,15 +167,15 @@ static bool visible(struct shown *s, uint32_t node)
 	return (a->show.everything && !a->hide.regex) || display_named(a, h->name(h->view, node));
 }
 
-/* First walk: decides what is shown and below which nodes to look. */
-static bool decide(struct shown *s, uint32_t node, uint32_t depth)
+/* Decides whether a node is shown and whether to look below it. */
+static void decide(struct shown *s, uint32_t node, uint32_t depth)
 {
 	struct hierarchy *h = s->h;
 	uint32_t parent = hierarchy_link(h, node)->parent;
 	bool trimmed = s->a->trim.regex && regex_match(&s->a->trim, h->name(h->view, node));
 
 	if (trimmed && s->a->tree->kind == TREE_CODE)
-		return true;
+		return;
 	if (visible(s, node)) {
 		h->flags[node] |= NODE_SHOWN;
 		s->count++;
@@ -183,10 +183,36 @@ static bool decide(struct shown *s, uint32_t node, uint32_t depth)
 	}
 	if (!trimmed && (int64_t)depth < s->a->options->max_depth)
 		h->flags[node] |= NODE_OPEN;
-	return true;
 }
 
-/* Second walk, with lifted nodes: lists what is shown. */
+/* Parents come before their children, so nodes can be decided on in their order in memory. The root
+ * has depth 1. */
+static ow_status decide_all(struct shown *s)
+{
+	struct hierarchy *h = s->h;
+	uint32_t *depth = arena_push_aligned(&s->a->scratch, h->count * sizeof(*depth), 4);
+	bool open = s->a->options->max_depth >= 2 && !regex_match(&s->a->trim, ROOT_NAME);
+
+	if (!depth)
+		return error_no_memory(s->a->err);
+	h->flags[0] |= NODE_SHOWN | (open && !s->tops ? NODE_OPEN : 0);
+	s->count = 1;
+	depth[0] = 1;
+	for (uint32_t i = 0; open && i < s->top_count; i++)
+		h->flags[s->tops[i]] |= NODE_TOP;
+	for (uint32_t i = 1; i < h->count; i++) {
+		uint32_t parent = hierarchy_link(h, i)->parent;
+		bool top = h->flags[i] & NODE_TOP;
+
+		if (!(h->flags[i] & NODE_KEPT) || !(top || h->flags[parent] & NODE_OPEN))
+			continue;
+		depth[i] = top ? 2 : depth[parent] + 1;
+		decide(s, i, depth[i]);
+	}
+	return OW_OK;
+}
+
+/* Lists a node if it is shown. */
 static bool list_node(struct shown *s, uint32_t node, uint32_t depth)
 {
 	void *grown = s->above;
@@ -203,8 +229,8 @@ static bool list_node(struct shown *s, uint32_t node, uint32_t depth)
 	return true;
 }
 
-/* Visits one top-level node and what is open below it. The root has depth 1. */
-static bool walk(struct shown *s, uint32_t node, bool (*visit)(struct shown *, uint32_t, uint32_t))
+/* Walks through one top-level node and what is open below it. */
+static bool list_subtree(struct shown *s, uint32_t node)
 {
 	struct hierarchy *h = s->h;
 	uint32_t depth = 2;
@@ -212,7 +238,7 @@ static bool walk(struct shown *s, uint32_t node, bool (*visit)(struct shown *, u
 	for (;;) {
 		uint32_t next = 0;
 
-		if (!visit(s, node, depth))
+		if (!list_node(s, node, depth))
 			return false;
 		if (h->flags[node] & NODE_OPEN)
 			next = first_kept(h, node);
@@ -230,28 +256,15 @@ static bool walk(struct shown *s, uint32_t node, bool (*visit)(struct shown *, u
 	}
 }
 
-static ow_status walk_all(struct shown *s, bool (*visit)(struct shown *, uint32_t, uint32_t))
-{
-	struct hierarchy *h = s->h;
-	bool ok = true;
-
-	s->count = 1; /* the root */
-	if (s->a->options->max_depth < 2 || regex_match(&s->a->trim, ROOT_NAME))
-		return OW_OK;
-	for (uint32_t i = 0; ok && i < s->top_count; i++)
-		ok = walk(s, s->tops[i], visit);
-	for (uint32_t top = s->tops ? 0 : first_kept(h, 0); ok && top; top = next_kept(h, top))
-		ok = walk(s, top, visit);
-	return ok ? OW_OK : error_no_memory(s->a->err);
-}
-
 /* ---- lifted nodes ---- */
 
 static ow_status list_shown(struct shown *s)
 {
 	struct arena *arena = &s->a->scratch;
+	struct hierarchy *h = s->h;
 	size_t size = (size_t)s->count * sizeof(uint32_t);
 	void *above = NULL;
+	bool ok = true;
 
 	s->node = arena_push_aligned(arena, size, 4);
 	s->parent = arena_push_aligned(arena, size, 4);
@@ -260,7 +273,14 @@ static ow_status list_shown(struct shown *s)
 		return error_no_memory(s->a->err);
 	s->above = above;
 	s->node[0] = s->parent[0] = s->above[1] = 0;
-	return walk_all(s, list_node);
+	s->count = 1;
+	for (uint32_t i = 0; ok && i < s->top_count; i++)
+		if (h->flags[s->tops[i]] & NODE_TOP)
+			ok = list_subtree(s, s->tops[i]);
+	if (h->flags[0] & NODE_OPEN)
+		for (uint32_t top = first_kept(h, 0); ok && top; top = next_kept(h, top))
+			ok = list_subtree(s, top);
+	return ok ? OW_OK : error_no_memory(s->a->err);
 }
 
 /* Lists the children of each listed node. */
@@ -410,6 +430,36 @@ static bool push_children(struct shown *s, struct stack *stack, uint32_t place)
 	return true;
 }
 
+/* The only shown child of a node that is not in a list; 0 when there are none or several. */
+static uint32_t only_child(const struct hierarchy *h, uint32_t node)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = hierarchy_link(h, node)->first; i; i = hierarchy_link(h, i)->next) {
+		if (!(h->flags[i] & NODE_SHOWN))
+			continue;
+		if (found)
+			return 0;
+		found = i;
+	}
+	return found;
+}
+
+/* Puts a node into the tree, and what follows as long as there is just one child. */
+static void place_chain(struct shown *s, struct waiting *at, uint32_t rows)
+{
+	struct tree *tree = s->a->tree;
+
+	for (;;) {
+		uint32_t child = s->lifted ? 0 : only_child(s->h, at->id);
+
+		place_node(s, at->id, at->parent);
+		if (!child || tree->node_count == rows)
+			return;
+		*at = (struct waiting){ child, tree->node_count - 1 };
+	}
+}
+
 /* Pre-order with an explicit stack. Children are sorted when their parent is reached, so that a limit
  * saves the rest. */
 static ow_status emit(struct shown *s)
@@ -425,7 +475,7 @@ static ow_status emit(struct shown *s)
 	while (ok && stack.count && tree->node_count < rows) {
 		struct waiting next = stack.items[--stack.count];
 
-		place_node(s, next.id, next.parent);
+		place_chain(s, &next, rows);
 		ok = gather_children(s, next.id);
 		if (!ok)
 			break;
@@ -443,8 +493,7 @@ static ow_status show(struct shown *s)
 
 	if (!a->start.everything)
 		OW_TRY(find_tops(s));
-	s->h->flags[0] |= NODE_SHOWN;
-	OW_TRY(walk_all(s, decide));
+	OW_TRY(decide_all(s));
 	if (s->lifted) {
 		OW_TRY(list_shown(s));
 		OW_TRY(list_children(s));

@@ -33,9 +33,8 @@ struct lines {
 	uint8_t *children; /* line → how many, up to FEW + 1 */
 	struct map many;   /* (parent, label) → line, where there are more than FEW */
 
-	uint32_t *least;			  /* stack → least rank of the ops that pass it */
-	uint32_t *stack_line;			  /* stack → line */
-	uint32_t *line_of;			  /* op → line */
+	uint32_t *of_stack; /* least rank of the ops that pass it, then its line */
+	uint32_t *line_of;  /* op → line */
 	uint32_t *gradient_first, *gradient_next; /* forward op → its gradients */
 	uint32_t forward_count;			  /* ops that are not gradients, with frames */
 	int64_t unaccounted;			  /* forward names without such an op */
@@ -215,10 +214,10 @@ static uint32_t spread_ranks(struct lines *l)
 	uint32_t used = 0;
 
 	for (uint32_t i = l->m->stack.count; i-- > 1;) {
-		if (l->least[i] == NONE)
+		if (l->of_stack[i] == NONE)
 			continue;
 		used++;
-		l->least[parent[i].v] = MIN(l->least[parent[i].v], l->least[i]);
+		l->of_stack[parent[i].v] = MIN(l->of_stack[parent[i].v], l->of_stack[i]);
 	}
 	return used;
 }
@@ -253,22 +252,22 @@ static ow_status add_lines(struct lines *l, bool gradient)
 
 	if (!room_for_lines(l, spread_ranks(l) + !l->count))
 		return no_memory(l);
-	l->stack_line[0] = 0;
+	l->of_stack[0] = 0;
 	for (uint32_t i = 1; i < stacks->count; i++) {
-		uint32_t frame = stacks->frame[i].v, parent, label, line;
+		uint32_t frame = stacks->frame[i].v, least = l->of_stack[i], parent, label, line;
 
-		if (l->least[i] == NONE)
+		if (least == NONE)
 			continue;
-		parent = l->stack_line[stacks->parent[i].v];
+		parent = l->of_stack[stacks->parent[i].v];
 		label = label_of(l, frame, gradient);
 		line = label ? find_child(l, parent, label) : 0;
 		if (label && !line)
 			line = add_child(l, parent, label, gradient);
 		if (!line)
 			return no_memory(l);
-		l->stack_line[i] = line;
-		if (l->least[i] < l->nodes[line].op_first) {
-			l->nodes[line].op_first = l->least[i];
+		l->of_stack[i] = line;
+		if (least < l->nodes[line].op_first) {
+			l->nodes[line].op_first = least;
 			l->nodes[line].frame.v = frame;
 		}
 	}
@@ -372,7 +371,7 @@ static bool sort_out(struct lines *l, struct missing *missing)
 		if (!stack)
 			continue;
 		if (!gradient_of(op_name(l, op), &forward)) {
-			l->least[stack] = MIN(l->least[stack], l->rank[op]);
+			l->of_stack[stack] = MIN(l->of_stack[stack], l->rank[op]);
 			l->line_of[op] = 1; /* until lines are known */
 			l->forward_count++;
 			continue;
@@ -393,7 +392,7 @@ static ow_status add_forward_ops(struct lines *l)
 	struct missing missing = { 0 };
 	bool ok;
 
-	memset(l->least, 0xff, (size_t)l->m->stack.count * sizeof(*l->least));
+	memset(l->of_stack, 0xff, (size_t)l->m->stack.count * sizeof(*l->of_stack));
 	map_init(&missing.map, l->a->mem);
 	ok = sort_out(l, &missing);
 	map_release(&missing.map);
@@ -405,7 +404,7 @@ static ow_status add_forward_ops(struct lines *l)
 	OW_TRY(add_lines(l, false));
 	for (uint32_t op = 1; op < l->m->op.count; op++)
 		if (l->line_of[op])
-			l->line_of[op] = l->stack_line[op_stack(l, op).v];
+			l->line_of[op] = l->of_stack[op_stack(l, op).v];
 	return OW_OK;
 }
 
@@ -426,16 +425,16 @@ static ow_status add_gradients(struct lines *l)
 			continue;
 		}
 		if (!any)
-			memset(l->least, 0xff, (size_t)l->m->stack.count * sizeof(*l->least));
+			memset(l->of_stack, 0xff, (size_t)l->m->stack.count * sizeof(*l->of_stack));
 		any = true;
-		l->least[stack] = MIN(l->least[stack], l->m->op.count + l->rank[source]);
+		l->of_stack[stack] = MIN(l->of_stack[stack], l->m->op.count + l->rank[source]);
 	}
 	if (!any)
 		return OW_OK;
 	OW_TRY(add_lines(l, true));
 	for (uint32_t source = 1; source < l->m->op.count; source++)
 		for (uint32_t op = l->gradient_first[source]; op; op = l->gradient_next[op])
-			l->line_of[op] = l->stack_line[op_stack(l, source).v];
+			l->line_of[op] = l->of_stack[op_stack(l, source).v];
 	return OW_OK;
 }
 
@@ -470,11 +469,8 @@ static uint32_t line_op_count(const void *view, uint32_t line)
 
 static void line_fill(const void *view, uint32_t line, struct tree_node *to)
 {
-	const struct code_node *node = &((const struct lines *)view)->nodes[line];
-
+	(void)view;
 	to->code = line;
-	to->op_first = node->op_first;
-	to->op_count = node->op_count;
 }
 
 /* Counts the accounted ops of each line, and forgets the others; returns their number. */
@@ -534,7 +530,6 @@ static ow_status list_ops(struct lines *l, uint32_t ops)
 		if (l->line_of[l->ops[i].v])
 			tree->code_ops[node->op_first + node->op_count++] = l->ops[i];
 	}
-	tree->ops = tree->code_ops;
 	tree->code_nodes = l->nodes;
 	tree->code_node_count = l->count;
 	return OW_OK;
@@ -567,9 +562,9 @@ static ow_status account_and_display(struct lines *l)
 		rows += l->nodes[i].op_count ? 1 : 0;
 		rows += l->children[i] > 1 ? 1 : 0;
 	}
-	/* the ranks of stacks are not needed any more; their memory is */
-	total_row =
-		l->count <= l->m->stack.count ? l->least : arena_push_aligned(&a->scratch, size, 4);
+	/* the lines of stacks are not needed any more; their memory is */
+	total_row = l->count <= l->m->stack.count ? l->of_stack
+						  : arena_push_aligned(&a->scratch, size, 4);
 	if (!total_row)
 		return no_memory(l);
 	memset(total_row, 0, size);
@@ -587,14 +582,13 @@ static ow_status allocate(struct lines *l)
 
 	l->frame_label[0] = ARENA_ARRAY(scratch, uint32_t, l->m->frame.count);
 	l->frame_label[1] = ARENA_ARRAY(scratch, uint32_t, l->m->frame.count);
-	l->least = arena_push_aligned(scratch, stacks * sizeof(*l->least), 4);
-	l->stack_line = arena_push_aligned(scratch, stacks * sizeof(*l->stack_line), 4);
+	l->of_stack = arena_push_aligned(scratch, stacks * sizeof(*l->of_stack), 4);
 	l->rank = arena_push_aligned(scratch, ops * sizeof(*l->rank), 4);
 	l->line_of = ARENA_ARRAY(scratch, uint32_t, ops);
 	l->gradient_first = ARENA_ARRAY(scratch, uint32_t, ops);
 	l->gradient_next = ARENA_ARRAY(scratch, uint32_t, ops);
-	if (!l->frame_label[0] || !l->frame_label[1] || !l->least || !l->stack_line || !l->rank ||
-	    !l->line_of || !l->gradient_first || !l->gradient_next ||
+	if (!l->frame_label[0] || !l->frame_label[1] || !l->of_stack || !l->rank || !l->line_of ||
+	    !l->gradient_first || !l->gradient_next ||
 	    !mem_grow(l->a->mem, &labels, &l->label_cap, 1, sizeof(*l->labels)))
 		return no_memory(l);
 	l->labels = labels;

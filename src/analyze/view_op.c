@@ -233,7 +233,7 @@ static int by_runs_and_text(const void *a, const void *b)
 }
 
 /* The distinct input shapes of a row's ops, most often run first. */
-static bool sign_node(struct signatures *s, struct tree_node *node)
+static bool sign_group(struct signatures *s, struct tree_group *node)
 {
 	struct account *a = s->a;
 	size_t first = s->count;
@@ -273,7 +273,7 @@ static ow_status sign(struct account *a)
 	buf_init(&s.text, a->mem);
 	map_init(&s.map, a->mem);
 	for (uint32_t i = 1; ok && i < tree->node_count; i++)
-		ok = sign_node(&s, &tree->nodes[i]);
+		ok = sign_group(&s, &tree->groups[i]);
 	tree->signatures = ok ? ARENA_ARRAY(&tree->arena, struct tree_signature, s.count) : NULL;
 	if (tree->signatures && s.count)
 		memcpy(tree->signatures, s.items, s.count * sizeof(*s.items));
@@ -298,6 +298,9 @@ static ow_status emit(struct groups *g, const int64_t *root, uint32_t shown)
 	struct tree *tree = a->tree;
 
 	OW_TRY(tree_reserve(tree, shown + 1, true, a->err));
+	tree->groups = ARENA_ARRAY(&tree->arena, struct tree_group, (size_t)shown + 1);
+	if (!tree->groups)
+		return error_no_memory(a->err);
 	tree->nodes[0] = (struct tree_node){ .name = ROOT_NAME, .child_count = shown };
 	if (root)
 		store(a, 0, NULL, root);
@@ -305,15 +308,14 @@ static ow_status emit(struct groups *g, const int64_t *root, uint32_t shown)
 	for (uint32_t i = 0; i < g->order_count; i++) {
 		const struct group *group = &g->items[g->order[i]];
 		size_t row = (size_t)g->order[i] * a->width;
-		struct tree_node *node = &tree->nodes[tree->node_count];
 
 		if (!group->shown)
 			continue;
-		*node = (struct tree_node){ .name = group_name(g, g->order[i]),
-					    .depth = 1,
-					    .accounted = true,
-					    .op_first = group->op_first,
-					    .op_count = group->op_count };
+		tree->nodes[tree->node_count] = (struct tree_node){
+			.name = group_name(g, g->order[i]), .depth = 1, .accounted = true
+		};
+		tree->groups[tree->node_count] = (struct tree_group){ .op_first = group->op_first,
+								      .op_count = group->op_count };
 		store(a, tree->node_count++, g->own + row, g->totals + row);
 	}
 	return sign(a);

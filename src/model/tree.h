@@ -72,13 +72,14 @@ struct tree_node {
 	uint32_t child_count;
 	uint32_t own_row, total_row; /* see struct tree; read with tree_own and tree_total */
 	op_id op;		     /* scope, graph: the op, nil for pseudo scopes and the root */
-	union {
-		uint32_t code;		  /* code view: its node in code_nodes */
-		uint32_t signature_first; /* op view: in tree.signatures */
-	};
-	uint32_t signature_count;
-	uint32_t op_first, op_count; /* code, op: the matching ops, in tree.ops */
+	uint32_t code;		     /* code view: its node in code_nodes */
 	bool accounted;
+};
+
+/* What a node of the op view has besides. */
+struct tree_group {
+	uint32_t op_first, op_count;		   /* the matching ops, in tree.ops */
+	uint32_t signature_first, signature_count; /* in tree.signatures */
 };
 
 #define TREE_NO_VALUE 255
@@ -101,7 +102,8 @@ struct tree {
 	uint8_t places[METRIC_COUNT];  /* where in a row, or TREE_NO_VALUE */
 	const struct event_sums *sums; /* values are of these only; NULL = of all */
 	bool empty_store;	       /* the profile has no ops at all */
-	op_id *ops;
+	struct tree_group *groups;     /* op view only, per node */
+	op_id *ops;		       /* op view only */
 	struct tree_signature *signatures;
 	struct code_node *code_nodes; /* code view only */
 	uint32_t code_node_count;
@@ -133,6 +135,17 @@ static inline int64_t tree_total(const struct tree *tree, const struct tree_node
 		       ? 0
 		       : tree->total_rows[(size_t)node->total_row * tree->width +
 					  tree->places[metric]];
+}
+/* The matching ops of a node in the code and op views; a code node's are in order of their names. */
+static inline const op_id *tree_ops(const struct tree *tree, const struct tree_node *node,
+				    uint32_t *count)
+{
+	if (tree->kind == TREE_CODE) {
+		*count = tree->code_nodes[node->code].op_count;
+		return tree->code_ops + tree->code_nodes[node->code].op_first;
+	}
+	*count = tree->groups[node - tree->nodes].op_count;
+	return tree->ops + tree->groups[node - tree->nodes].op_first;
 }
 /* For trees with rows of their own: the metric must have a place. */
 static inline void tree_set(struct tree *tree, uint32_t node, enum metric metric, int64_t own,

@@ -76,14 +76,17 @@ static bool is_multi(const struct tree *tree)
 bool tree_text_devices(struct tree_text *t, const struct tree_node *node, struct buf *to)
 {
 	const struct model *m = t->tree->model;
+	const op_id *ops;
+	uint32_t op_count;
 	size_t count = 0;
 
 	if (!is_multi(t->tree)) {
 		buf_add_str(to, model_str(m, m->op.device[node->op.v]));
 		return m->op.device[node->op.v].v != 0;
 	}
-	for (uint32_t i = 0; i < node->op_count; i++) {
-		uint32_t id = m->op.device[t->tree->ops[node->op_first + i].v].v;
+	ops = tree_ops(t->tree, node, &op_count);
+	for (uint32_t i = 0; i < op_count; i++) {
+		uint32_t id = m->op.device[ops[i].v].v;
 
 		if (count && t->ids[count - 1] == id)
 			continue;
@@ -94,7 +97,7 @@ bool tree_text_devices(struct tree_text *t, const struct tree_node *node, struct
 		t->ids[count++] = id;
 	}
 	join(t, unique_ids(t->ids, count), to);
-	return node->op_count || t->tree->kind == TREE_OP;
+	return op_count || t->tree->kind == TREE_OP;
 }
 
 /* Replaces the ids of sets by those of their members; returns how many there are. */
@@ -119,15 +122,18 @@ static size_t members(struct tree_text *t, size_t sets)
 void tree_text_types(struct tree_text *t, const struct tree_node *node, struct buf *to)
 {
 	const struct model *m = t->tree->model;
+	const op_id *ops = &node->op;
+	uint32_t op_count = 1;
 	size_t count = 0;
 
 	if (!is_multi(t->tree) && !node->op.v) {
 		buf_puts(to, t->tree->kind == TREE_SCOPE ? "_kTFScopeParent" : "_TFGraphParent");
 		return;
 	}
-	for (uint32_t i = 0; i < (is_multi(t->tree) ? node->op_count : 1); i++) {
-		op_id op = is_multi(t->tree) ? t->tree->ops[node->op_first + i] : node->op;
-		uint32_t set = m->op.types[op.v].v;
+	if (is_multi(t->tree))
+		ops = tree_ops(t->tree, node, &op_count);
+	for (uint32_t i = 0; i < op_count; i++) {
+		uint32_t set = m->op.types[ops[i].v].v;
 
 		if (count && t->ids[count - 1] == set)
 			continue;

@@ -123,7 +123,8 @@ struct text {
 	struct tree_text sets;
 	const struct field *fields[FIELDS]; /* selected, in order */
 	size_t field_count;
-	bool first; /* no field on this line yet */
+	bool numbers_only; /* a line depends on the node's values alone */
+	bool first;	   /* no field on this line yet */
 };
 
 static void select_fields(struct text *t)
@@ -134,6 +135,9 @@ static void select_fields(struct text *t)
 	for (size_t i = 0; i < FIELDS; i++)
 		if (t->tree->select & all[i].select)
 			t->fields[t->field_count++] = &all[i];
+	t->numbers_only =
+		t->tree->kind == TREE_CODE &&
+		!(t->tree->select & (SELECT_DEVICE | SELECT_OP_TYPES | SELECT_TENSOR_VALUE));
 }
 
 static void begin_field(struct text *t)
@@ -300,10 +304,22 @@ static void add_tensor(struct text *t, const struct tree_node *node)
 	buf_release(&message);
 }
 
+/* Whether a line says the same about a node as the line before about another: callers with a single
+ * callee have the values of that callee. */
+static bool same_fields(const struct text *t, const struct tree_node *node)
+{
+	return t->numbers_only && node > t->tree->nodes && node[-1].total_row == node->total_row &&
+	       node[-1].own_row == node->own_row && node[-1].accounted == node->accounted;
+}
+
 static void write_node(struct text *t, const struct tree_node *node)
 {
 	writer_repeat(&t->w, ' ', 2 * (size_t)node->depth);
 	writer_str(&t->w, node->name);
+	if (same_fields(t, node)) {
+		writer_str(&t->w, buf_str(&t->line));
+		return;
+	}
 	buf_clear(&t->line);
 	buf_add(&t->line, " (", 2);
 	t->first = true;
@@ -352,9 +368,11 @@ static void add_percents(struct text *t, const struct field *f, const struct tre
 static void add_runs(struct text *t, const struct tree_node *node)
 {
 	char text[64];
+	uint32_t op_count;
 
+	(void)tree_ops(t->tree, node, &op_count);
 	snprintf(text, sizeof(text), "%" PRId64 "|%" PRIu32,
-		 tree_own(t->tree, node, METRIC_RUN_COUNT), node->op_count);
+		 tree_own(t->tree, node, METRIC_RUN_COUNT), op_count);
 	begin_field(t);
 	buf_printf(&t->line, "%10s", text);
 }
@@ -386,12 +404,13 @@ static void add_op_field(struct text *t, const struct field *f, const struct tre
 
 static void add_signatures(struct text *t, const struct tree_node *node)
 {
-	const struct tree_signature *sign = t->tree->signatures + node->signature_first;
+	const struct tree_group *group = &t->tree->groups[node - t->tree->nodes];
+	const struct tree_signature *sign = t->tree->signatures + group->signature_first;
 
-	if (!node->signature_count)
+	if (!group->signature_count)
 		return;
 	buf_add_char(&t->line, '\n');
-	for (uint32_t i = 0; i < node->signature_count; i++) {
+	for (uint32_t i = 0; i < group->signature_count; i++) {
 		buf_puts(&t->line, "input_type: ");
 		buf_add_str(&t->line, sign[i].text);
 		buf_printf(&t->line, "\t(run*%" PRId64 "|defined*%" PRId64 ")\texec_time: ",
