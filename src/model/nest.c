@@ -246,7 +246,7 @@ static bool sum_run(struct nester *w, uint32_t row, int64_t self)
 static bool finish(struct nester *w, const struct open_slice *slice)
 {
 	int64_t dur = w->m->event.dur_ns[slice->row];
-	int64_t self = MAX(dur - slice->children, (int64_t)0);
+	int64_t self = MAX((int64_t)((uint64_t)dur - (uint64_t)slice->children), (int64_t)0);
 
 	w->m->event.self_ns[slice->row] = self;
 	return !w->m->event.op[slice->row].v || sum_run(w, slice->row, self);
@@ -282,7 +282,7 @@ OW_ALWAYS_INLINE bool push_child(struct nester *w, struct lane *lane, uint32_t r
 	struct open_slice *parent = &lane->open[lane->count - 1];
 
 	end = MIN(end, parent->end);
-	parent->children += end - ts;
+	parent->children = (int64_t)((uint64_t)parent->children + (uint64_t)end - (uint64_t)ts);
 	return push(w, lane, row, ts, end);
 }
 
