@@ -3,7 +3,9 @@
  * (--max-depth=3, --max-depth 3, -max_depth 3).
  */
 #include "cli/command.h"
+#include "cli/words.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <strings.h>
 
@@ -28,6 +30,7 @@ enum flag_id {
 	FLAG_FORMAT,
 	FLAG_NO_INFER,
 	FLAG_VERBOSE,
+	FLAG_VERSION,
 	FLAG_HELP
 };
 
@@ -42,8 +45,7 @@ static const struct flag {
 } flag_table[] = {
 	{ "json", 0, FLAG_JSON, NULL, "print JSON" },
 	{ "csv", 0, FLAG_CSV, NULL, "print comma-separated values" },
-	{ "to", 't', FLAG_TO, "OUTPUT",
-	  "print as text, json, csv, tfprof, folded, flamegraph, timeline or pprof" },
+	{ "to", 't', FLAG_TO, "OUTPUT", "another output: see 'opwatch formats'" },
 	{ "out", 'o', FLAG_OUT, "FILE", "write there instead of to standard output" },
 	{ "limit", 'n', FLAG_LIMIT, "N", "at most N rows" },
 	{ "time-range", 0, FLAG_TIME_RANGE, "A:B",
@@ -51,22 +53,21 @@ static const struct flag {
 	{ "rank", 0, FLAG_RANK, "N", "only what this rank recorded" },
 	{ "checkpoint", 0, FLAG_CHECKPOINT, "PREFIX", "a checkpoint, for --select tensor_value" },
 	{ "input-shape", 0, FLAG_INPUT_SHAPE, "NAME=100x784",
-	  "shape of a placeholder, for float operations (repeatable)" },
+	  "shape of a placeholder (repeatable)" },
 	{ "no-infer", 0, FLAG_NO_INFER, NULL, "do not compute shapes and float operations" },
-	{ "format", 0, FLAG_FORMAT, "NAME",
-	  "read all files as this format: see 'opwatch formats'" },
-	{ "redact", 0, FLAG_REDACT, NULL,
-	  "replace names and paths by hashes, to share the output" },
+	{ "format", 0, FLAG_FORMAT, "NAME", "read all files as this format" },
+	{ "redact", 0, FLAG_REDACT, NULL, "replace names and paths by hashes" },
 	{ "memory-limit", 0, FLAG_MEMORY_LIMIT, "SIZE", "refuse to use more: 500M, 8G" },
-	{ "estimate", 0, FLAG_ESTIMATE, NULL, "info: size, events and memory without loading" },
-	{ "verify", 0, FLAG_VERIFY, NULL, "info: check every checksum of an opwatch file" },
+	{ "estimate", 0, FLAG_ESTIMATE, NULL, "size, events and memory, without loading" },
+	{ "verify", 0, FLAG_VERIFY, NULL, "info: check the checksums of an opwatch file" },
 	{ "show-dataflow", 0, FLAG_SHOW_DATAFLOW, BOOLEAN,
-	  "convert to a timeline: arrows from producers to consumers (default: true)" },
+	  "timelines: arrows to consumers (default: true)" },
 	{ "show-memory", 0, FLAG_SHOW_MEMORY, BOOLEAN,
-	  "convert to a timeline: tensors and memory of allocators (default: false)" },
-	{ "strict", 0, FLAG_STRICT, NULL, "exit with 3 when anything was damaged or lost" },
+	  "timelines: tensors and memory (default: false)" },
+	{ "strict", 0, FLAG_STRICT, NULL, "exit with 3 when something was damaged" },
 	{ "no-pager", 0, FLAG_NO_PAGER, NULL, "never start a pager" },
 	{ "verbose", 'v', FLAG_VERBOSE, NULL, "show every note" },
+	{ "version", 'V', FLAG_VERSION, NULL, "version, and which optional parts were found" },
 	{ "help", 'h', FLAG_HELP, NULL, "help on the command" },
 };
 
@@ -279,6 +280,9 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 	case FLAG_VERBOSE:
 		args->verbose = true;
 		return true;
+	case FLAG_VERSION:
+		args->version = true;
+		return true;
 	case FLAG_HELP:
 		args->help = true;
 		return true;
@@ -286,53 +290,50 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 	return false;
 }
 
-/* How many single edits make one word of the other; for suggestions only, so short words. */
-size_t word_distance(struct str a, const char *b)
+/* Writes an option's name the way of opwatch: --max-depth. */
+static void put_option(char *to, size_t size, const char *name)
 {
-	size_t row[64], len = strlen(b);
-
-	if (len >= ARRAY_COUNT(row) || a.len >= ARRAY_COUNT(row))
-		return SIZE_MAX;
-	for (size_t k = 0; k <= len; k++)
-		row[k] = k;
-	for (size_t i = 1; i <= a.len; i++) {
-		size_t corner = row[0];
-
-		row[0] = i;
-		for (size_t k = 1; k <= len; k++) {
-			size_t above = row[k], best = corner + (a.ptr[i - 1] != b[k - 1]);
-
-			best = MIN(best, above + 1);
-			row[k] = MIN(best, row[k - 1] + 1);
-			corner = above;
-		}
-	}
-	return row[len];
+	snprintf(to, size, "--%s", name);
+	for (; *to; to++)
+		if (*to == '_')
+			*to = '-';
 }
 
 static void unknown_option(const char *word, struct str name)
 {
+	size_t least = words_far(name);
 	const char *best = NULL;
-	size_t least = 4;
+	char shown[64];
 
 	for (size_t i = 0; i < ARRAY_COUNT(flag_table); i++)
-		if (word_distance(name, flag_table[i].name) < least) {
-			best = flag_table[i].name;
-			least = word_distance(name, best);
-		}
+		words_nearer(name, flag_table[i].name, &best, &least);
 	for (size_t i = 0; i < OPTION_COUNT; i++)
-		if (word_distance(name, option_table[i].name) < least) {
-			best = option_table[i].name;
-			least = word_distance(name, best);
-		}
+		words_nearer(name, option_table[i].name, &best, &least);
 	complain("opwatch: unknown option '%s'", word);
 	if (best) {
-		complain("; did you mean --");
-		for (; *best; best++)
-			complain("%c", *best == '_' ? '-' : *best);
-		complain("?");
+		put_option(shown, sizeof(shown), best);
+		complain("; did you mean %s?", shown);
 	}
 	complain("\nTry 'opwatch --help'.\n");
+}
+
+static void explain_value(const struct option *option, const char *word, struct str value)
+{
+	const char *known;
+	size_t column = 0;
+
+	complain("opwatch: %s does not know '%.*s'; it takes", word, STR_ARG(value));
+	if (option->kind == OPTION_INT32 || option->kind == OPTION_INT64)
+		complain(" a number");
+	else if (option->kind == OPTION_LIST)
+		complain(" regular expressions, separated by commas");
+	for (size_t i = 0; (known = option_value(option, true, i)); i++) {
+		bool fresh = !i || column + strlen(known) > 76;
+
+		complain("%s%s", fresh ? i ? ",\n  " : ":\n  " : ", ", known);
+		column = (fresh ? 0 : column) + strlen(known) + 2;
+	}
+	complain("\n");
 }
 
 /* tfprof's options are checked as in its shell. */
@@ -344,15 +345,11 @@ static bool set_option(struct args *args, const struct option *option, const cha
 
 	snprintf(name, sizeof(name), "-%s", option->name);
 	if (!option_parse_word(&args->options, args->arena, str_from(name), value, used, &err)) {
-		complain("opwatch: %s: '%.*s' is not a value it can take", word, STR_ARG(value));
-		if (option->kind == OPTION_OUTPUT)
-			complain(": %s", err.text);
-		for (size_t i = 0; option_value(option, true, i); i++)
-			complain("%s%s", i ? ", " : "; one of: ", option_value(option, true, i));
-		complain("\n");
+		explain_value(option, word, value);
 		return false;
 	}
 	args->select_given |= option->kind == OPTION_SELECT;
+	args->order_given |= option->kind == OPTION_ORDER;
 	args->depth_given |= strcmp(option->name, "max_depth") == 0;
 	return true;
 }
@@ -409,6 +406,8 @@ static bool parse_option(struct args *args, const char *word, const char *next, 
 	if (option->kind == OPTION_BOOL && next && strcasecmp(next, "true") &&
 	    strcasecmp(next, "false"))
 		next = NULL;
+	if (option->kind != OPTION_BOOL && !next)
+		return usage_error("option '%s' needs a value", word);
 	return set_option(args, option, word, next ? str_from(next) : (struct str){ 0 }, used);
 }
 
@@ -437,19 +436,96 @@ bool args_parse(struct args *args, int argc, char **argv)
 	return true;
 }
 
-static void print_option(const char *left, const char *help)
+/* ---- where the output goes -------------------------------------------------------------------- */
+
+static bool is_sink(const char *name)
 {
-	if (strlen(left) > 29)
-		printf("  %s\n  %-29s %s\n", left, "", help);
-	else
-		printf("  %-29s %s\n", left, help);
+	struct ow_part_info sink;
+
+	for (size_t i = 0; ow_sink_info(i, &sink); i++)
+		if (strcmp(sink.name, name) == 0)
+			return true;
+	return strcmp(name, "none") == 0;
 }
 
-void args_print_options(void)
+static bool unknown_sink(const char *name)
+{
+	struct ow_part_info sink;
+
+	complain("opwatch: no output is called '%s'; there are", name);
+	for (size_t i = 0; ow_sink_info(i, &sink); i++)
+		complain("%s %s", i ? "," : "", sink.name);
+	complain("\n");
+	return false;
+}
+
+bool args_choose_output(struct args *args)
+{
+	struct output *output = &args->options.output;
+
+	if (!is_sink(args->sink))
+		return unknown_sink(args->sink);
+	if (strcmp(output->type, "stdout") != 0)
+		return true; /* -output was given */
+	output->outfile = args->out_file;
+	if (strcmp(args->sink, "text") == 0 && !args->out_file)
+		return true;
+	output->type = strcmp(args->sink, "text") == 0 ? "file" : args->sink;
+	if ((strcmp(output->type, "timeline") == 0 || strcmp(output->type, "pprof") == 0) &&
+	    !output->outfile)
+		return usage_error("--to %s needs --out FILE", output->type);
+	return true;
+}
+
+bool args_redirect(struct args *args)
+{
+	if (!args->out_file)
+		return true;
+	if (!freopen(args->out_file, "w", stdout)) {
+		complain("opwatch: %s: %s\n", args->out_file, strerror(errno));
+		return false;
+	}
+	args->terminal.out = args->terminal.colour = false;
+	return true;
+}
+
+/* ---- help ------------------------------------------------------------------------------------- */
+
+static void print_option(FILE *to, const char *left, const char *help)
+{
+	if (strlen(left) > 31)
+		fprintf(to, "  %s\n  %-31s %s\n", left, "", help);
+	else
+		fprintf(to, "  %-31s %s\n", left, help);
+}
+
+static void print_view_options(FILE *to)
+{
+	static const char *const values[] = {
+		[OPTION_INT32] = " N",	       [OPTION_INT64] = " N",
+		[OPTION_ORDER] = " COLUMN",    [OPTION_LIST] = " RE,…",
+		[OPTION_SELECT] = " COLUMN,…", [OPTION_BOOL] = "",
+		[OPTION_OUTPUT] = " OUTPUT",
+	};
+	char name[64], left[128];
+
+	fprintf(to, "Options of the views (tfprof's, also as -max_depth 3):\n");
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		put_option(name, sizeof(name), option_table[i].name);
+		snprintf(left, sizeof(left), "    %s%s", name, values[option_table[i].kind]);
+		/* The ellipsis has three bytes and takes one column. */
+		if (strstr(left, "…") && strlen(left) <= 31)
+			fprintf(to, "  %-33s %s\n", left, option_table[i].help);
+		else
+			print_option(to, left, option_table[i].help);
+	}
+}
+
+void args_print_options(FILE *to, bool views)
 {
 	char left[128];
 
-	printf("Options:\n");
+	fprintf(to, "Options:\n");
 	for (size_t i = 0; i < ARRAY_COUNT(flag_table); i++) {
 		const struct flag *flag = &flag_table[i];
 		char letter[8] = "    ";
@@ -459,15 +535,8 @@ void args_print_options(void)
 		snprintf(left, sizeof(left), "%s--%s%s%s", letter, flag->name,
 			 flag->value && *flag->value != '[' ? " " : "",
 			 flag->value ? flag->value : "");
-		print_option(left, flag->help);
+		print_option(to, left, flag->help);
 	}
-	printf("Options of the views (tfprof's; also as -max_depth 3):\n");
-	for (size_t i = 0; i < OPTION_COUNT; i++) {
-		size_t len = (size_t)snprintf(left, sizeof(left), "    --%s", option_table[i].name);
-
-		for (size_t k = 0; k < len; k++)
-			if (left[k] == '_')
-				left[k] = '-';
-		print_option(left, option_table[i].help);
-	}
+	if (views)
+		print_view_options(to);
 }

@@ -7,11 +7,13 @@ static int run(struct args *args)
 	ow_profile *profile;
 	int code = EXIT_FAILED;
 
+	if (!args_choose_output(args))
+		return EXIT_USAGE;
 	profile = load_files(args, &code);
 	if (!profile)
 		return code;
 	show_from_args(args, profile, &show);
-	code = finish_code(args, profile, show_advice(&show, args->sink));
+	code = finish_code(args, profile, show_advice(&show, &args->options));
 	ow_profile_free(profile);
 	return code;
 }

@@ -1,53 +1,90 @@
 /* cmd_help.c: help, made from the tables of commands, views and options. */
 #include "cli/command.h"
 
-static void print_overview(void)
+static const char intro[] =
+	"opwatch: why is my job slow, and what do I change?\n\n"
+	"  opwatch FILE…                    what is in it, where the time goes, advice\n"
+	"  opwatch COMMAND FILE… [options]\n\n"
+	"FILE is a profile in any known format, a directory, a pattern or - (standard\n"
+	"input). 'opwatch formats' lists the formats.\n\n";
+
+static const char *const no_files[] = { "formats", "help" };
+
+static void print_overview(FILE *to)
 {
 	struct ow_part_info view;
 
-	printf("opwatch: why is my job slow, and what do I change?\n\n"
-	       "  opwatch FILE…                  the overview: what is in here, and what it means\n"
-	       "  opwatch COMMAND FILE… [options]\n\n"
-	       "FILE is a profile in any known format, a directory, a pattern or - (standard input).\n\n"
-	       "Views:\n");
-	for (size_t i = 0; ow_view_info(i, &view); i++)
-		printf("  %-10s %s\n", view.name, view.summary);
-	printf("Commands:\n");
+	fputs(intro, to);
+	fprintf(to, "Commands:\n");
 	for (size_t i = 0; i < command_count; i++)
 		if (command_table[i] != &cmd_view)
-			printf("  %-10s %s\n", command_table[i]->name, command_table[i]->summary);
-	args_print_options();
-	printf("\n'opwatch help COMMAND' says more. Under the name tfprof the program is a drop-in\n"
-	       "replacement of TensorFlow's tfprof.\n");
+			fprintf(to, "  %-10s %s\n", command_table[i]->name,
+				command_table[i]->summary);
+	fprintf(to, "Views, which are commands, too:\n");
+	for (size_t i = 0; ow_view_info(i, &view); i++)
+		fprintf(to, "  %-10s %s\n", view.name, view.summary);
+	args_print_options(to, true);
+	fprintf(to, "\n'opwatch help COMMAND' says more. Under the name tfprof the program is a "
+		    "drop-in\n"
+		    "replacement of TensorFlow's tfprof.\n");
 }
 
-static void print_view_help(const char *name)
+void print_short_help(void)
+{
+	struct ow_part_info view;
+	size_t column = 10;
+
+	fputs(intro, stdout);
+	printf("Commands:");
+	for (size_t i = 0; i < command_count; i++)
+		if (command_table[i] != &cmd_view)
+			printf(" %s", command_table[i]->name);
+	printf("\nViews:   ");
+	for (size_t i = 0; ow_view_info(i, &view); i++) {
+		column += strlen(view.name) + 1;
+		printf("%s%s", column > 80 ? "\n          " : " ", view.name);
+		column = column > 80 ? 10 + strlen(view.name) : column;
+	}
+	printf("\n\n'opwatch --help' says what they do, and lists the options.\n");
+}
+
+static void print_view_help(FILE *to, const char *name)
 {
 	struct ow_part_info view;
 
 	for (size_t i = 0; ow_view_info(i, &view); i++)
 		if (strcmp(view.name, name) == 0)
-			printf("opwatch %s FILE… [options]: %s\n\n", name, view.summary);
-	args_print_options();
+			fprintf(to, "opwatch %s FILE… [options]\n  %s\n\n", name, view.summary);
+	args_print_options(to, true);
 }
 
-void print_help(const char *topic)
+static void print_command_help(FILE *to, const struct command *command)
+{
+	fprintf(to, "opwatch %s%s%s\n  %s\n", command->name, *command->usage ? " " : "",
+		command->usage, command->summary);
+	if (command->help)
+		fputs(command->help, to);
+	for (size_t i = 0; i < ARRAY_COUNT(no_files); i++)
+		if (strcmp(command->name, no_files[i]) == 0)
+			return;
+	fputc('\n', to);
+	args_print_options(to, command == &cmd_view || strcmp(command->name, "shell") == 0);
+}
+
+void print_help(const struct args *args, const char *topic)
 {
 	const struct command *command = topic ? command_find(topic) : NULL;
+	const struct terminal *terminal = &args->terminal;
+	struct page page;
+	FILE *to = page_open(&page);
 
-	if (!command || command == &cmd_overview) {
-		print_overview();
-		return;
-	}
-	if (command == &cmd_view && strcmp(topic, "view") != 0) {
-		print_view_help(topic);
-		return;
-	}
-	printf("opwatch %s %s\n  %s\n", command->name, command->usage, command->summary);
-	if (command->help)
-		fputs(command->help, stdout);
-	putchar('\n');
-	args_print_options();
+	if (!command || command == &cmd_overview)
+		print_overview(to);
+	else if (command == &cmd_view && strcmp(topic, "view") != 0)
+		print_view_help(to, topic);
+	else
+		print_command_help(to, command);
+	(void)page_close(&page, terminal->out && terminal->in && !args->no_pager, terminal->height);
 }
 
 static int run(struct args *args)
@@ -56,7 +93,7 @@ static int run(struct args *args)
 		complain("opwatch help: no command is called '%s'\n", args->files[0]);
 		return EXIT_USAGE;
 	}
-	print_help(args->file_count ? args->files[0] : NULL);
+	print_help(args, args->file_count ? args->files[0] : NULL);
 	return EXIT_GOOD;
 }
 

@@ -1,5 +1,6 @@
 /* cmd_info.c: what is in the files: facts as JSON, or a summary for people; and the estimate. */
 #include "cli/command.h"
+#include "cli/words.h"
 
 #include <errno.h>
 
@@ -50,19 +51,44 @@ static ow_status verify(const struct args *args, ow_profile *profile)
 	if (status != OW_OK)
 		complain("opwatch: %s\n", err.text);
 	else if (!bytes)
-		complain("opwatch: nothing to verify: only opwatch files (.opw) have checksums, and "
-			 "only one that is opened alone is checked\n");
+		complain(
+			"opwatch: nothing to verify: only opwatch files (.opw) have checksums, and "
+			"only one that is opened alone is checked\n");
 	else if (strcmp(args->sink, "text") == 0)
 		printf("%s: all checksums of %.1f MB are right\n\n", args->files[0],
 		       (double)bytes / 1e6);
 	return status;
 }
 
-static int print_estimates(const struct args *args)
+static void print_estimate_json(const struct ow_estimate *e)
 {
-	bool json = strcmp(args->sink, "json") == 0;
+	printf("{\"format\": \"%s\", \"container\": \"%s\", \"file_bytes\": %llu, "
+	       "\"content_bytes\": %llu, \"events\": %llu, \"memory_bytes\": %llu}\n",
+	       e->format, e->container, (unsigned long long)e->file_bytes,
+	       (unsigned long long)e->content_bytes, (unsigned long long)e->events,
+	       (unsigned long long)e->memory_bytes);
+}
+
+static void print_estimate(const char *path, const struct ow_estimate *e)
+{
+	char size[WORDS_NUMBER], content[WORDS_NUMBER], events[WORDS_NUMBER], memory[WORDS_NUMBER];
+
+	printf("%s: %s, %s", path, e->format, words_bytes(size, (double)e->file_bytes));
+	if (*e->container)
+		printf(" (%s of about %s)", e->container,
+		       words_bytes(content, (double)e->content_bytes));
+	printf("; about %s events, %s of memory to open\n", words_count(events, (double)e->events),
+	       words_bytes(memory, (double)e->memory_bytes));
+}
+
+int print_estimates(const struct args *args)
+{
 	int code = EXIT_GOOD;
 
+	if (!args->file_count) {
+		complain("opwatch info --estimate: which file?\n");
+		return EXIT_USAGE;
+	}
 	for (size_t i = 0; i < args->file_count; i++) {
 		struct ow_estimate e = { .size = sizeof(e) };
 		struct ow_error err;
@@ -72,18 +98,10 @@ static int print_estimates(const struct args *args)
 			code = EXIT_FAILED;
 			continue;
 		}
-		if (json)
-			printf("{\"format\": \"%s\", \"container\": \"%s\", \"file_bytes\": %llu, "
-			       "\"content_bytes\": %llu, \"events\": %llu, \"memory_bytes\": %llu}\n",
-			       e.format, e.container, (unsigned long long)e.file_bytes,
-			       (unsigned long long)e.content_bytes, (unsigned long long)e.events,
-			       (unsigned long long)e.memory_bytes);
+		if (strcmp(args->sink, "json") == 0)
+			print_estimate_json(&e);
 		else
-			printf("%s: %s%s%s, %.1f MB, about %.1f MB of content, %llu events, %.1f MB of "
-			       "memory\n",
-			       args->files[i], e.format, *e.container ? " in " : "", e.container,
-			       (double)e.file_bytes / 1e6, (double)e.content_bytes / 1e6,
-			       (unsigned long long)e.events, (double)e.memory_bytes / 1e6);
+			print_estimate(args->files[i], &e);
 	}
 	return code;
 }
@@ -95,8 +113,8 @@ static int run(struct args *args)
 	int code = EXIT_FAILED;
 	ow_status status;
 
-	if (args->estimate)
-		return print_estimates(args);
+	if (!args_redirect(args))
+		return EXIT_FAILED;
 	profile = load_files(args, &code);
 	if (!profile)
 		return code;
@@ -104,8 +122,8 @@ static int run(struct args *args)
 	show.pager = false;
 	status = args->verify ? verify(args, profile) : OW_OK;
 	if (status == OW_OK)
-		status = strcmp(args->sink, "json") == 0 ? print_json(profile) :
-							   print_views(args, &show);
+		status = strcmp(args->sink, "json") == 0 ? print_json(profile)
+							 : print_views(args, &show);
 	code = finish_code(args, profile, status);
 	ow_profile_free(profile);
 	return code;
@@ -115,7 +133,8 @@ const struct command cmd_info = {
 	.name = "info",
 	.usage = "FILE… [--json] [--estimate] [--verify]",
 	.summary = "what is in the files: formats, steps, devices, facts, damage",
-	.help = "--json prints every fact; --estimate tells size, events and memory without loading;\n"
+	.help = "--json prints every fact; --estimate tells size, events and memory without "
+		"loading;\n"
 		"--verify checks every checksum of an opwatch file.\n",
 	.run = run,
 };

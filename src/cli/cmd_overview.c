@@ -1,27 +1,38 @@
 /*
- * cmd_overview.c: `opwatch FILE…`: one screen that says what is in the files, where the time goes,
+ * cmd_overview.c: `opwatch FILE…`: about one screen that says what is in the files, where the time goes,
  * what to do about it, and what could not be read. Made of ordinary views; draws nothing itself but
  * headings and the short tables.
  */
 #include "cli/command.h"
+#include "cli/findings.h"
 
 #include <errno.h>
 
 #define TOP_ROWS 5
+#define TOP_SCOPES 3
+#define SOURCES_SHOWN 6
+#define DEVICES_SHOWN 4
+#define NOTES_SHOWN 5
+#define FINDINGS_SHOWN 3
 
 struct overview {
 	struct args *args;
 	ow_profile *profile;
+	FILE *to;
+	ow_result *types; /* the op view: every type, the costliest first */
 	uint32_t width;
+	uint32_t source_count;
 	bool colour;
 };
 
-static void heading(const struct overview *o, const char *text)
+static void heading(const struct overview *o, const char *text, const char *remark)
 {
-	printf("\n%s%s%s\n", o->colour ? "\033[1m" : "", text, o->colour ? "\033[0m" : "");
+	fprintf(o->to, "\n%s%s%s%s%s\n", o->colour ? "\033[1m" : "", text,
+		o->colour ? "\033[0m" : "", *remark ? ", " : "", remark);
 }
 
-static ow_result *view(const struct overview *o, const char *name, const struct ow_view_options *options)
+static ow_result *view(const struct overview *o, const char *name,
+		       const struct ow_view_options *options)
 {
 	struct ow_error err;
 	ow_result *result = NULL;
@@ -31,175 +42,245 @@ static ow_result *view(const struct overview *o, const char *name, const struct 
 	return result;
 }
 
-static void format_time(char *to, size_t size, double us)
+static double real_at(const ow_result *r, uint32_t row, const char *column)
 {
-	if (us < 1000)
-		snprintf(to, size, "%.4g us", us);
-	else if (us < 1e6)
-		snprintf(to, size, "%.4g ms", us / 1e3);
-	else
-		snprintf(to, size, "%.4g s", us / 1e6);
+	return ow_result_real(r, row, ow_result_find(r, column));
 }
 
-static void format_bytes(char *to, size_t size, double bytes)
+static struct str text_at(const ow_result *r, uint32_t row, const char *column)
 {
-	if (bytes < 1e3)
-		snprintf(to, size, "%.0f B", bytes);
-	else if (bytes < 1e6)
-		snprintf(to, size, "%.1f KB", bytes / 1e3);
-	else if (bytes < 1e9)
-		snprintf(to, size, "%.1f MB", bytes / 1e6);
-	else
-		snprintf(to, size, "%.2f GB", bytes / 1e9);
+	size_t len;
+	const char *text = ow_result_text(r, row, ow_result_find(r, column), &len);
+
+	return str_make(text, len);
 }
 
-static void format_count(char *to, size_t size, double count)
+static double column_sum(const ow_result *r, const char *name)
 {
-	static const char *const units[] = { "", " k", " M", " G", " T", " P", " E" };
-	size_t unit = 0;
-
-	for (; count >= 1000 && unit + 1 < ARRAY_COUNT(units); unit++)
-		count /= 1000;
-	snprintf(to, size, "%.4g%s", count, units[unit]);
-}
-
-static const char *plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
-/* ---- what was found --------------------------------------------------------------------------- */
-
-static void print_sources(const struct overview *o)
-{
-	ow_result *r = view(o, "sources", NULL);
-	uint32_t rows = r ? ow_result_rows(r) : 0;
-
-	for (uint32_t i = 0; i < rows && i < 12; i++) {
-		char size[32];
-
-		format_bytes(size, sizeof(size), ow_result_real(r, i, ow_result_find(r, "bytes")));
-		printf("%s: %s, %s\n", ow_result_text(r, i, ow_result_find(r, "path"), NULL),
-		       ow_result_text(r, i, ow_result_find(r, "format"), NULL), size);
-	}
-	if (rows > 12)
-		printf("… and %u more\n", rows - 12);
-	ow_result_free(r);
-}
-
-static void print_counts(const struct overview *o)
-{
-	struct ow_view_options options;
-	size_t steps = ow_profile_steps(o->profile, NULL, 0);
-	ow_result *devices = view(o, "devices", NULL), *ops;
-	uint32_t device_rows = devices ? ow_result_rows(devices) : 0;
-	int64_t defined = 0;
-
-	ow_view_options_init(&options);
-	options.max_depth = INT32_MAX;
-	options.select = (struct ow_list){ (const char *const[]){ "occurrence" }, 1 };
-	ops = view(o, "op", &options);
-	for (uint32_t i = 0; ops && i < ow_result_rows(ops); i++)
-		defined += ow_result_int(ops, i, ow_result_find(ops, "definition_count"));
-	printf("%lld op%s of %u type%s, %zu step%s, %u device%s%s\n", (long long)defined,
-	       plural((uint64_t)defined), ops ? ow_result_rows(ops) : 0,
-	       plural(ops ? ow_result_rows(ops) : 0), steps, plural(steps), device_rows,
-	       plural(device_rows), ow_profile_has_code(o->profile) ? ", with source lines" : "");
-	ow_result_free(ops);
-	ow_result_free(devices);
-}
-
-/* ---- tops ------------------------------------------------------------------------------------- */
-
-static double column_sum(const ow_result *r, uint32_t column)
-{
+	uint32_t column = ow_result_find(r, name);
 	double sum = 0;
 
-	for (uint32_t i = 0; i < ow_result_rows(r); i++)
+	for (uint32_t i = 0; r && i < ow_result_rows(r); i++)
 		sum += MAX(ow_result_real(r, i, column), 0);
 	return sum;
 }
 
-static void print_row(const struct overview *o, const ow_result *r, uint32_t row, double value,
-		      double share, bool is_time)
+/* Every type of op, the largest of a metric first. */
+static ow_result *types_by(const struct overview *o, const char *metric)
 {
-	size_t len, room = o->width > 40 ? o->width - 34 : 20;
-	const char *name = ow_result_text(r, row, ow_result_find(r, "name"), &len);
-	struct str shown = utf8_fit(str_make(name, len), room);
-	char text[32];
+	static const char *const metrics[] = { "micros", "occurrence", "float_ops", "params" };
+	struct ow_view_options options;
 
-	if (is_time)
-		format_time(text, sizeof(text), value);
-	else
-		format_bytes(text, sizeof(text), value);
-	printf("  %10s %5.1f %%  %.*s%s\n", text, share, STR_ARG(shown), shown.len < len ? "…" : "");
+	ow_view_options_init(&options);
+	options.order_by = metric;
+	options.max_depth = INT32_MAX;
+	options.select = (struct ow_list){ metrics, ARRAY_COUNT(metrics) };
+	return view(o, "op", &options);
+}
+
+/* ---- what was found --------------------------------------------------------------------------- */
+
+static void print_sources(struct overview *o)
+{
+	ow_result *r = view(o, "sources", NULL);
+	uint32_t rows = r ? ow_result_rows(r) : 0;
+
+	o->source_count = rows;
+	for (uint32_t i = 0; i < rows && i < SOURCES_SHOWN; i++) {
+		struct str format = text_at(r, i, "format"), path = text_at(r, i, "path");
+		char size[WORDS_NUMBER];
+
+		words_name(o->to, path, SIZE_MAX);
+		fprintf(o->to, ": %.*s, %s\n", STR_ARG(format),
+			words_bytes(size, real_at(r, i, "bytes")));
+	}
+	if (rows > SOURCES_SHOWN)
+		fprintf(o->to, "… and %u more: opwatch sources\n", rows - SOURCES_SHOWN);
+	ow_result_free(r);
+}
+
+static void print_sum(const struct overview *o, const char *metric, const char *what)
+{
+	double sum = column_sum(o->types, metric);
+	char text[WORDS_NUMBER];
+
+	if (sum > 0)
+		fprintf(o->to, ", %s %s", words_count(text, sum), what);
+}
+
+static void print_counts(const struct overview *o)
+{
+	uint32_t types = o->types ? ow_result_rows(o->types) : 0;
+	double defined = column_sum(o->types, "definition_count");
+
+	if (!types)
+		return;
+	fprintf(o->to, "%.0f op%s of %u type%s", defined, words_plural((uint64_t)defined), types,
+		words_plural(types));
+	print_sum(o, "float_ops", "float operations");
+	print_sum(o, "params", "parameters");
+	fprintf(o->to, "%s\n", ow_profile_has_code(o->profile) ? ", source lines" : "");
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* "3 steps of 103ms (102ms to 199ms); slow: step 2" */
+static void print_steps(const struct overview *o)
+{
+	ow_result *r = view(o, "steps", NULL);
+	uint32_t rows = r ? ow_result_rows(r) : 0, slow = 0;
+	double *times = rows ? calloc(rows, sizeof(*times)) : NULL;
+	char middle[WORDS_NUMBER], low[WORDS_NUMBER], high[WORDS_NUMBER];
+
+	for (uint32_t i = 0; times && i < rows; i++)
+		times[i] = real_at(r, i, "duration_ns") / 1e3;
+	if (times) {
+		qsort(times, rows, sizeof(*times), by_value);
+		fprintf(o->to, "%u step%s of %s", rows, words_plural(rows),
+			words_time(middle, times[rows / 2]));
+		if (rows > 1)
+			fprintf(o->to, " (%s to %s)", words_time(low, times[0]),
+				words_time(high, times[rows - 1]));
+		for (uint32_t i = 0; i < rows; i++)
+			if (ow_result_int(r, i, ow_result_find(r, "outlier")) && slow++ < 3)
+				fprintf(o->to, "%s%lld", slow == 1 ? ", slow: step " : ", ",
+					(long long)ow_result_int(r, i, ow_result_find(r, "step")));
+		fprintf(o->to, "%s\n", slow > 3 ? ", …" : "");
+	}
+	free(times);
+	ow_result_free(r);
+}
+
+/* "/job:localhost/replica:0/task:0/device:gpu:0" is "gpu:0" to those who have one machine. */
+static struct str short_device(struct str name)
+{
+	struct str local = STR("/job:localhost/replica:0/task:0/device:"), device = STR("/device:");
+
+	if (str_starts(name, local))
+		return str_skip(name, local.len);
+	return str_starts(name, device) ? str_skip(name, device.len) : name;
+}
+
+/* TensorFlow reports a GPU twice: what its streams did, and the executor that feeds them. */
+static bool is_executor(const ow_result *r, struct str name)
+{
+	struct str streams = STR("/stream:all");
+
+	for (uint32_t i = 0; i < ow_result_rows(r); i++) {
+		struct str other = short_device(text_at(r, i, "device"));
+
+		if (other.len == name.len + streams.len && str_starts(other, name) &&
+		    str_ends(other, streams))
+			return true;
+	}
+	return false;
+}
+
+/* "busy per step: gpu:0 16.9ms, cpu:0 117ms" */
+static void print_devices(const struct overview *o)
+{
+	ow_result *r = view(o, "devices", NULL);
+	uint32_t rows = r ? ow_result_rows(r) : 0, shown = 0;
+
+	for (uint32_t i = 0; i < rows; i++) {
+		struct str name = short_device(text_at(r, i, "device"));
+		char time[WORDS_NUMBER];
+
+		if (real_at(r, i, "busy_step_ns") <= 0 || is_executor(r, name))
+			continue;
+		if (shown++ >= DEVICES_SHOWN)
+			continue;
+		if (str_ends(name, STR("/stream:all")))
+			name.len -= strlen("/stream:all");
+		fputs(shown > 1 ? ", " : "busy per step: ", o->to);
+		words_name(o->to, name, 50);
+		fprintf(o->to, " %s", words_time(time, real_at(r, i, "busy_step_ns") / 1e3));
+	}
+	if (shown > DEVICES_SHOWN)
+		fprintf(o->to, ", and %u more: opwatch devices", shown - DEVICES_SHOWN);
+	if (shown)
+		fputc('\n', o->to);
+	ow_result_free(r);
+}
+
+/* ---- tops ------------------------------------------------------------------------------------- */
+
+/* One row of a short table; `mostly` is a second name or empty. */
+static void print_row(const struct overview *o, const char *value, double share, struct str name,
+		      size_t name_width, struct str mostly)
+{
+	size_t room = o->width > 40 ? o->width - 22 : 18, taken;
+
+	fprintf(o->to, "  %9s %6.1f%%  ", value, share);
+	taken = words_name(o->to, name, room);
+	if (mostly.len && name_width + 10 < room) {
+		fprintf(o->to, "%*s", (int)(name_width + 2 - MIN(taken, name_width)), "");
+		words_name(o->to, mostly, room - name_width - 2);
+	}
+	fputc('\n', o->to);
 }
 
 /* The costliest operation types; false when nothing was timed. */
-static bool print_top_ops(const struct overview *o)
+static bool print_top_types(const struct overview *o)
 {
-	struct ow_view_options options;
-	uint32_t column;
-	ow_result *r;
-	double sum;
+	const ow_result *r = o->types;
+	double sum = column_sum(r, "micros");
 
-	ow_view_options_init(&options);
-	options.order_by = "micros";
-	options.max_depth = INT32_MAX;
-	r = view(o, "op", &options);
-	if (!r)
-		return false;
-	column = ow_result_find(r, "micros");
-	sum = column_sum(r, column);
 	if (sum > 0) {
-		char total[32];
+		char text[WORDS_NUMBER], remark[100];
 
-		format_time(total, sizeof(total), sum);
-		heading(o, "Operations that take the time");
-		printf("  %s of op time in an average step\n", total);
+		snprintf(remark, sizeof(remark), "of %s in an average step", words_time(text, sum));
+		heading(o, "Operations that take the time", remark);
 		for (uint32_t i = 0; i < ow_result_rows(r) && i < TOP_ROWS; i++) {
-			double value = ow_result_real(r, i, column);
+			double value = real_at(r, i, "micros");
 
-			print_row(o, r, i, value, 100 * value / sum, true);
+			if (value > 0)
+				print_row(o, words_time(text, value), 100 * value / sum,
+					  text_at(r, i, "name"), 0, STR(""));
 		}
 	}
-	ow_result_free(r);
 	return sum > 0;
 }
 
-static void print_top_tree(const struct overview *o, const char *name, const char *title,
-			   int32_t depth)
+static void print_top_scopes(const struct overview *o)
 {
 	struct ow_view_options options;
-	uint32_t column, shown = 0;
+	uint32_t shown = 0;
 	ow_result *r;
 	double root;
 
 	ow_view_options_init(&options);
 	options.order_by = "micros";
-	options.max_depth = depth;
+	options.max_depth = 2;
 	options.min_micros = 1;
-	r = view(o, name, &options);
+	r = view(o, "scope", &options);
 	if (!r)
 		return;
-	column = ow_result_find(r, "total_micros");
-	root = ow_result_rows(r) ? ow_result_real(r, 0, column) : 0;
-	for (uint32_t i = 1; root > 0 && i < ow_result_rows(r) && shown < TOP_ROWS; i++) {
-		double value = ow_result_real(r, i, column);
+	root = ow_result_rows(r) ? real_at(r, 0, "total_micros") : 0;
+	for (uint32_t i = 1; root > 0 && i < ow_result_rows(r) && shown < TOP_SCOPES; i++) {
+		double value = real_at(r, i, "total_micros");
+		char text[WORDS_NUMBER];
 
 		if (ow_result_depth(r, i) != 1)
 			continue;
 		if (!shown++)
-			heading(o, title);
-		print_row(o, r, i, value, 100 * value / root, true);
+			heading(o, "Name scopes they are in", "");
+		print_row(o, words_time(text, value), 100 * value / root, text_at(r, i, "name"), 0,
+			  STR(""));
 	}
 	ow_result_free(r);
 }
 
-/* The lines of the user's code that created the costliest ops. */
+/* The lines of the user's code that created the costliest ops, and what they mostly create. */
 static void print_top_lines(const struct overview *o)
 {
 	struct ow_view_options options;
+	size_t widest = 0;
 	ow_result *r;
 
 	if (!ow_profile_has_code(o->profile))
@@ -207,113 +288,86 @@ static void print_top_lines(const struct overview *o)
 	ow_view_options_init(&options);
 	options.limit = TOP_ROWS;
 	r = view(o, "lines", &options);
+	for (uint32_t i = 0; r && i < ow_result_rows(r); i++)
+		widest = MAX(widest, utf8_width(text_at(r, i, "name")));
 	for (uint32_t i = 0; r && i < ow_result_rows(r); i++) {
-		double time = ow_result_real(r, i, ow_result_find(r, "time_ns")) / 1e3;
+		double time = real_at(r, i, "time_ns") / 1e3;
+		char text[WORDS_NUMBER];
 
 		if (time <= 0)
 			break;
 		if (!i)
-			heading(o, "Lines that make them");
-		print_row(o, r, i, time, ow_result_real(r, i, ow_result_find(r, "percent")), true);
+			heading(o, "Lines of code that made them", "and mostly what");
+		print_row(o, words_time(text, time), real_at(r, i, "percent"),
+			  text_at(r, i, "name"), widest, text_at(r, i, "top_type"));
 	}
 	ow_result_free(r);
 }
 
-/* ---- a graph without times -------------------------------------------------------------------- */
-
+/* A graph without times still tells where the work and the weights are. */
 static void print_static_top(const struct overview *o, const char *metric, const char *title)
 {
-	struct ow_view_options options;
-	uint32_t column, shown = 0;
-	ow_result *r;
-	double sum;
+	ow_result *r = types_by(o, metric);
+	double sum = column_sum(r, metric);
 
-	ow_view_options_init(&options);
-	options.order_by = metric;
-	options.max_depth = INT32_MAX;
-	options.select = (struct ow_list){ &metric, 1 };
-	r = view(o, "op", &options);
-	if (!r)
-		return;
-	column = ow_result_find(r, metric);
-	sum = column_sum(r, column);
-	for (uint32_t i = 0; sum > 0 && i < ow_result_rows(r) && shown < TOP_ROWS; i++) {
-		double value = ow_result_real(r, i, column);
-		char text[32];
-		size_t len;
-		const char *name = ow_result_text(r, i, ow_result_find(r, "name"), &len);
+	for (uint32_t i = 0; sum > 0 && i < ow_result_rows(r) && i < TOP_ROWS; i++) {
+		double value = real_at(r, i, metric);
+		char text[WORDS_NUMBER];
 
 		if (value <= 0)
-			continue;
-		if (!shown++) {
-			heading(o, title);
-			format_count(text, sizeof(text), sum);
-			printf("  %s in all\n", text);
-		}
-		format_count(text, sizeof(text), value);
-		printf("  %10s %5.1f %%  %.*s\n", text, 100 * value / sum, (int)len, name);
+			break;
+		if (!i)
+			heading(o, title, "");
+		print_row(o, words_count(text, value), 100 * value / sum, text_at(r, i, "name"), 0,
+			  STR(""));
 	}
 	ow_result_free(r);
 }
 
 /* ---- advice and notes ------------------------------------------------------------------------- */
 
-/* Several lines, each after `indent` blanks. */
-static void print_indented(const char *text, int indent)
-{
-	struct str rest = str_from(text), line;
-
-	while (str_split(&rest, '\n', &line))
-		printf("%*s%.*s\n", indent, "", STR_ARG(line));
-}
-
 static void print_advice(const struct overview *o)
 {
+	struct findings_style style = { .to = o->to,
+					.width = o->args->terminal.out ? o->width : 80,
+					.colour = o->colour,
+					.brief = true,
+					.title = "Advice",
+					.limit = FINDINGS_SHOWN };
 	struct ow_error err;
 	ow_result *r;
-	uint32_t shown = 0;
 
 	if (ow_advise(o->profile, NULL, &r, &err) != OW_OK)
 		return;
-	for (uint32_t i = 0; i < ow_result_rows(r); i++) {
-		const char *what = ow_result_text(r, i, ow_result_find(r, "what"), NULL);
-		const char *advice = ow_result_text(r, i, ow_result_find(r, "advice"), NULL);
-		const char *rule = ow_result_text(r, i, ow_result_find(r, "rule"), NULL);
-
-		/* The tops above say the same as this one. */
-		if (!*what || strcmp(rule, "expensive_operation") == 0 ||
-		    !ow_result_int(r, i, ow_result_find(r, "checked")))
-			continue;
-		if (!shown++)
-			heading(o, "Advice");
-		print_indented(what, 2);
-		if (*advice)
-			print_indented(advice, 4);
-	}
+	findings_print(r, &style);
 	ow_result_free(r);
 }
 
 static void print_notes(const struct overview *o)
 {
 	ow_result *r = view(o, "notes", NULL);
-	uint32_t rows = r ? ow_result_rows(r) : 0, limit = o->args->verbose ? rows : 8;
+	uint32_t rows = r ? ow_result_rows(r) : 0, limit = o->args->verbose ? rows : NOTES_SHOWN;
+	uint32_t width = o->args->terminal.out ? o->width : 0;
 
 	if (rows)
-		heading(o, ow_profile_damaged(o->profile) ? "Damaged, missing or doubtful" : "Notes");
+		heading(o,
+			ow_profile_damaged(o->profile) ? "Damaged, missing or doubtful" : "Notes",
+			"");
 	for (uint32_t i = 0; i < rows && i < limit; i++) {
-		const char *source = ow_result_text(r, i, ow_result_find(r, "source"), NULL);
+		struct str source = text_at(r, i, "source"), text = text_at(r, i, "text");
 		int64_t count = ow_result_int(r, i, ow_result_find(r, "count"));
+		char line[2048], times[40] = "";
 
-		printf("  ");
-		if (*source && o->args->file_count > 1)
-			printf("%s: ", source);
-		printf("%s", ow_result_text(r, i, ow_result_find(r, "text"), NULL));
 		if (count > 1)
-			printf(" (%lld times)", (long long)count);
-		putchar('\n');
+			snprintf(times, sizeof(times), " (%lld times)", (long long)count);
+		if (o->source_count == 1)
+			source.len = 0;
+		snprintf(line, sizeof(line), "%.*s%s%.*s%s", STR_ARG(source),
+			 source.len ? ": " : "", STR_ARG(text), times);
+		words_wrap(o->to, "- ", line, 2, width);
 	}
 	if (rows > limit)
-		printf("  … and %u more: opwatch notes\n", rows - limit);
+		fprintf(o->to, "  … and %u more: opwatch notes\n", rows - limit);
 	ow_result_free(r);
 }
 
@@ -324,25 +378,44 @@ static void print_verdict(const struct overview *o)
 
 	if (ow_verdict(o->profile, &o->args->options.view, text, sizeof(text), &err) != OW_OK)
 		return;
-	heading(o, "Verdict");
-	printf("  %s\n", text);
+	heading(o, "Verdict", "");
+	words_wrap(o->to, "", text, 2, o->args->terminal.out ? o->width : 80);
 }
 
 /* ---- all of it -------------------------------------------------------------------------------- */
 
-static void print_text(const struct overview *o)
+static void print_text(struct overview *o)
 {
 	print_sources(o);
+	o->types = types_by(o, "micros");
 	print_counts(o);
-	if (print_top_ops(o)) {
-		print_top_tree(o, "scope", "Scopes that take the time", 2);
+	print_steps(o);
+	print_devices(o);
+	print_verdict(o);
+	if (print_top_types(o)) {
+		print_top_scopes(o);
 		print_top_lines(o);
+	} else {
+		print_static_top(o, "float_ops", "Float operations");
+		print_static_top(o, "params", "Parameters");
 	}
-	print_static_top(o, "float_ops", "Float operations");
-	print_static_top(o, "params", "Parameters");
 	print_advice(o);
 	print_notes(o);
-	print_verdict(o);
+	ow_result_free(o->types);
+}
+
+static ow_status show_text(struct overview *o)
+{
+	const struct terminal *terminal = &o->args->terminal;
+	struct page page;
+
+	o->to = page_open(&page);
+	print_text(o);
+	if (page_close(&page, terminal->out && terminal->in && !o->args->no_pager,
+		       terminal->height))
+		return OW_OK;
+	complain("opwatch: standard output: %s\n", strerror(errno));
+	return OW_E_IO;
 }
 
 struct section {
@@ -354,8 +427,8 @@ struct section {
 static ow_status print_sections(const struct overview *o)
 {
 	static const struct section sections[] = {
-		{ "sources", "sources", "", 0 }, { "steps", "steps", "", 0 },
-		{ "devices", "devices", "", 0 }, { "ops", "op", "micros", 0 },
+		{ "sources", "sources", "", 0 },    { "steps", "steps", "", 0 },
+		{ "devices", "devices", "", 0 },    { "ops", "op", "micros", 0 },
 		{ "scopes", "scope", "micros", 0 }, { "notes", "notes", "", 0 },
 		{ "verdict", "verdict", "", 0 },
 	};
@@ -379,7 +452,8 @@ static ow_status print_sections(const struct overview *o)
 		} else {
 			options.order_by = sections[i].order_by;
 			if (!o->args->depth_given)
-				options.max_depth = strcmp(sections[i].view, "scope") == 0 ? 2 : INT32_MAX;
+				options.max_depth =
+					strcmp(sections[i].view, "scope") == 0 ? 2 : INT32_MAX;
 			status = ow_view(o->profile, sections[i].view, &options, &r, &err);
 		}
 		if (status != OW_OK)
@@ -401,17 +475,21 @@ static ow_status print_sections(const struct overview *o)
 
 static int run(struct args *args)
 {
-	struct overview o = { .args = args, .width = args->terminal.width, .colour = args->terminal.colour };
+	struct overview o = { .args = args,
+			      .width = args->terminal.width,
+			      .colour = args->terminal.colour };
 	ow_status status = OW_OK;
 	int code = EXIT_FAILED;
 
-	if (!args->terminal.out)
-		o.width = 100;
+	if (!args_redirect(args))
+		return EXIT_FAILED;
+	o.width = args->terminal.out ? args->terminal.width : 100;
+	o.colour = args->terminal.colour;
 	o.profile = load_files(args, &code);
 	if (!o.profile)
 		return code;
 	if (strcmp(args->sink, "text") == 0)
-		print_text(&o);
+		status = show_text(&o);
 	else
 		status = print_sections(&o);
 	code = finish_code(args, o.profile, status);

@@ -13,7 +13,8 @@ static int run(struct args *args)
 		return code;
 	show_from_args(args, profile, &show);
 	if (args->terminal.in)
-		printf("Commands: op, scope, graph, code, advise, set, help, quit. Tab completes.\n");
+		printf("Commands: op, scope, graph, code, advise, set, help, quit. Tab "
+		       "completes.\n");
 	code = shell_run(&show, &args->options);
 	ow_profile_free(profile);
 	return code;

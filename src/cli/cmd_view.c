@@ -1,32 +1,32 @@
 /* cmd_view.c: every view as a command: `opwatch op FILE…`, also `opwatch view op FILE…`. */
 #include "cli/command.h"
 
-/* Where the output goes: --to/--json/--csv with --out, or tfprof's -output. */
-static bool choose_output(struct args *args)
+/* The first selected column that can be ordered by. */
+static const char *order_for(const struct ow_list *select)
 {
-	struct output *output = &args->options.output;
+	static const char *const texts[] = { "device", "input_shapes", "op_types", "tensor_value" };
 
-	if (strcmp(output->type, "stdout") != 0)
-		return true; /* -output was given */
-	output->outfile = args->out_file;
-	if (strcmp(args->sink, "text") == 0 && !args->out_file)
-		return true;
-	output->type = strcmp(args->sink, "text") == 0 ? "file" : args->sink;
-	if ((strcmp(output->type, "timeline") == 0 || strcmp(output->type, "pprof") == 0) &&
-	    !output->outfile) {
-		complain("opwatch: --to %s needs --out FILE\n", output->type);
-		return false;
+	for (size_t i = 0; i < select->count; i++) {
+		bool text = false;
+
+		for (size_t k = 0; k < ARRAY_COUNT(texts); k++)
+			text |= strcmp(select->items[i], texts[k]) == 0;
+		if (!text)
+			return select->items[i];
 	}
-	return true;
+	return "micros";
 }
 
-/* tfprof shows ten levels and orders by name; people ask what costs most. */
+/* tfprof shows ten levels and orders by name; people ask what costs most, and want to see what they
+ * order by. */
 static void friendlier_defaults(struct args *args)
 {
 	struct ow_view_options *view = &args->options.view;
 
-	if (strcmp(view->order_by, "name") == 0)
-		view->order_by = view->select.count ? view->select.items[0] : "micros";
+	if (args->order_given && !args->select_given && strcmp(view->order_by, "name") != 0)
+		view->select = (struct ow_list){ &view->order_by, 1 };
+	if (!args->order_given)
+		view->order_by = order_for(&view->select);
 	if (!args->depth_given && strcmp(args->command, "op") == 0)
 		view->max_depth = args->limit_given ? INT32_MAX : 29;
 }
@@ -45,7 +45,7 @@ static int run(struct args *args)
 		args->command = *args->files++;
 		args->file_count--;
 	}
-	if (!choose_output(args))
+	if (!args_choose_output(args))
 		return EXIT_USAGE;
 	friendlier_defaults(args);
 	profile = load_files(args, &code);

@@ -19,9 +19,9 @@ struct args {
 	const char *checkpoint, *format, *out_file;
 	const char *sink; /* "text", or what --json, --csv, --to ask for */
 	struct terminal terminal;
-	bool strict, no_pager, estimate, verify, verbose, help;
+	bool strict, no_pager, estimate, verify, verbose, version, help;
 	bool hide_dataflow, show_memory; /* timelines */
-	bool limit_given, depth_given, select_given;
+	bool limit_given, depth_given, select_given, order_given;
 };
 
 struct command {
@@ -47,9 +47,19 @@ int finish_code(const struct args *args, const ow_profile *profile, ow_status st
 
 /* args.c */
 bool args_parse(struct args *args, int argc, char **argv);
-void args_print_options(void);
-size_t word_distance(struct str a, const char *b);
-void print_help(const char *topic);
+/* Moves --to, --json, --csv and --out into options.output; complains and returns false when that makes no
+ * sense. */
+bool args_choose_output(struct args *args);
+/* Sends standard output to --out, for commands that print more than one result. */
+bool args_redirect(struct args *args);
+void args_print_options(FILE *to, bool views);
+
+/* cmd_help.c: on one command, or on everything; NULL is the short form. */
+void print_help(const struct args *args, const char *topic);
+void print_short_help(void);
+
+/* cmd_info.c */
+int print_estimates(const struct args *args);
 
 void show_from_args(const struct args *args, ow_profile *profile, struct show *show);
 

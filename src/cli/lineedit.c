@@ -171,7 +171,8 @@ static void list_completions(const struct completions *found)
 	fflush(stdout);
 }
 
-static unsigned char insert_completion(EditLine *edit, const struct completions *found, size_t typed)
+static unsigned char insert_completion(EditLine *edit, const struct completions *found,
+				       size_t typed)
 {
 	size_t len = common_prefix(found);
 	char text[512];

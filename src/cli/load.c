@@ -23,7 +23,8 @@ static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t tot
 
 	if (interrupted)
 		return false;
-	if (!line->terminal || seconds_since(&line->start) < 0.5 || seconds_since(&line->last) < 0.1)
+	if (!line->terminal || seconds_since(&line->start) < 0.5 ||
+	    seconds_since(&line->last) < 0.1)
 		return true;
 	clock_gettime(CLOCK_MONOTONIC, &line->last);
 	line->shown = true;
@@ -67,8 +68,9 @@ static void tell_damage(const struct args *args, ow_profile *profile)
 		return;
 	if (ow_view(profile, "notes", NULL, &notes, &err) != OW_OK)
 		return;
-	complain("opwatch: not everything could be read (%u note%s); 'opwatch notes %s' says what\n",
-		 ow_result_rows(notes), ow_result_rows(notes) == 1 ? "" : "s", args->files[0]);
+	complain(
+		"opwatch: not everything could be read (%u note%s); 'opwatch notes %s' says what\n",
+		ow_result_rows(notes), ow_result_rows(notes) == 1 ? "" : "s", args->files[0]);
 	ow_result_free(notes);
 }
 

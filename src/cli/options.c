@@ -10,14 +10,16 @@ const struct option option_table[OPTION_COUNT] = {
 	{ "max_depth", OPTION_INT32, AT(max_depth), "levels (op: rows) to show" },
 	{ "min_bytes", OPTION_INT64, AT(min_bytes), "hide what requests less memory" },
 	{ "min_peak_bytes", OPTION_INT64, AT(min_peak_bytes), "hide what peaks below" },
-	{ "min_residual_bytes", OPTION_INT64, AT(min_residual_bytes), "hide what leaves less behind" },
+	{ "min_residual_bytes", OPTION_INT64, AT(min_residual_bytes),
+	  "hide what leaves less behind" },
 	{ "min_output_bytes", OPTION_INT64, AT(min_output_bytes), "hide smaller outputs" },
 	{ "min_micros", OPTION_INT64, AT(min_micros), "hide what takes less time" },
 	{ "min_accelerator_micros", OPTION_INT64, AT(min_accelerator_micros),
 	  "hide what takes less time on accelerators" },
 	{ "min_cpu_micros", OPTION_INT64, AT(min_cpu_micros), "hide what takes less time on CPUs" },
 	{ "min_params", OPTION_INT64, AT(min_params), "hide what has fewer parameters" },
-	{ "min_float_ops", OPTION_INT64, AT(min_float_ops), "hide what has fewer float operations" },
+	{ "min_float_ops", OPTION_INT64, AT(min_float_ops),
+	  "hide what has fewer float operations" },
 	{ "min_occurrence", OPTION_INT64, AT(min_occurrence), "hide what occurs less often" },
 	{ "step", OPTION_INT64, AT(step), "the step to show; -1 = average of all" },
 	{ "order_by", OPTION_ORDER, AT(order_by), "column to sort by" },
@@ -30,18 +32,19 @@ const struct option option_table[OPTION_COUNT] = {
 	{ "account_displayed_op_only", OPTION_BOOL, AT(account_displayed_op_only),
 	  "totals count only what is shown" },
 	{ "select", OPTION_SELECT, AT(select), "columns, separated by commas" },
-	{ "output", OPTION_OUTPUT, 0, "stdout, file:outfile=F, timeline:outfile=F, pprof:outfile=F, none" },
+	{ "output", OPTION_OUTPUT, 0, "NAME or NAME:outfile=FILE" },
 };
 
 static const char *const order_values[] = {
-	"name",	  "bytes",	"peak_bytes",	      "residual_bytes", "output_bytes", "micros",
-	"accelerator_micros", "cpu_micros", "params", "float_ops",	"occurrence",
+	"name",		"bytes",     "peak_bytes",	   "residual_bytes",
+	"output_bytes", "micros",    "accelerator_micros", "cpu_micros",
+	"params",	"float_ops", "occurrence",
 };
 
 static const char *const select_values[] = {
-	"bytes",	"micros",	"params",	  "float_ops",	    "tensor_value",
-	"device",	"op_types",	"occurrence",	  "input_shapes",   "accelerator_micros",
-	"cpu_micros",	"peak_bytes",	"residual_bytes", "output_bytes",
+	"bytes",      "micros",	    "params",	      "float_ops",    "tensor_value",
+	"device",     "op_types",   "occurrence",     "input_shapes", "accelerator_micros",
+	"cpu_micros", "peak_bytes", "residual_bytes", "output_bytes",
 };
 
 /* The original's types, in the order in which it lists them. */
@@ -55,10 +58,20 @@ static bool is_one_of(struct str word, const char *const *values, size_t count)
 	return false;
 }
 
-const char *option_value(const struct option *option, bool extended, size_t index)
+/* The sinks that are not among tfprof's. */
+static const char *own_output(size_t index)
 {
 	struct ow_part_info sink;
 
+	for (size_t i = 0; ow_sink_info(i, &sink); i++)
+		if (!is_one_of(str_from(sink.name), output_types, ARRAY_COUNT(output_types)) &&
+		    !index--)
+			return sink.name;
+	return NULL;
+}
+
+const char *option_value(const struct option *option, bool extended, size_t index)
+{
 	switch (option->kind) {
 	case OPTION_ORDER:
 		return index < ARRAY_COUNT(order_values) ? order_values[index] : NULL;
@@ -69,9 +82,7 @@ const char *option_value(const struct option *option, bool extended, size_t inde
 	case OPTION_OUTPUT:
 		if (index < ARRAY_COUNT(output_types))
 			return output_types[index];
-		if (extended && ow_sink_info(index - ARRAY_COUNT(output_types), &sink))
-			return sink.name;
-		return NULL;
+		return extended ? own_output(index - ARRAY_COUNT(output_types)) : NULL;
 	default:
 		return NULL;
 	}
@@ -255,8 +266,8 @@ static bool bad_value(struct str word, struct str next, struct ow_error *err)
 	return false;
 }
 
-bool option_parse_word(struct options *options, struct arena *arena, struct str word, struct str next,
-		       bool *used, struct ow_error *err)
+bool option_parse_word(struct options *options, struct arena *arena, struct str word,
+		       struct str next, bool *used, struct ow_error *err)
 {
 	const struct option *option = NULL;
 
@@ -326,7 +337,8 @@ static bool output_error(struct ow_error *err, const char *format, ...)
 
 static bool needs_file(struct str type)
 {
-	return str_eq(type, STR("file")) || str_eq(type, STR("timeline")) || str_eq(type, STR("pprof"));
+	return str_eq(type, STR("file")) || str_eq(type, STR("timeline")) ||
+	       str_eq(type, STR("pprof"));
 }
 
 static bool is_sink(struct str name)
@@ -363,7 +375,8 @@ static bool parse_pair(struct output *output, bool extended, struct arena *arena
 	}
 	if (!has_value) {
 		buf_release(&value);
-		return output_error(err, "Visualize format: -output timeline:key=value,key=value,...");
+		return output_error(err,
+				    "Visualize format: -output timeline:key=value,key=value,...");
 	}
 	if (!str_eq(key, STR("outfile")) || (!needs_file(type) && !extended)) {
 		buf_release(&value);
@@ -385,7 +398,8 @@ bool output_parse(struct output *output, bool extended, struct arena *arena, str
 
 	if (!type.len)
 		type = STR("stdout");
-	if (!is_one_of(type, output_types, ARRAY_COUNT(output_types)) && !(extended && is_sink(type)))
+	if (!is_one_of(type, output_types, ARRAY_COUNT(output_types)) &&
+	    !(extended && is_sink(type)))
 		return output_error(err,
 				    "E.g. Unknown output type: %.*s, Valid types: "
 				    "file,none,pprof,stdout,timeline%s\n",
@@ -394,9 +408,10 @@ bool output_parse(struct output *output, bool extended, struct arena *arena, str
 		if (pair.len && !parse_pair(&parsed, extended, arena, type, pair, err))
 			return false;
 	if (needs_file(type) && !parsed.outfile)
-		return output_error(err,
-				    "Missing required output_options for %.*s\nE.g. -output %.*s:outfile=...\n",
-				    STR_ARG(type), STR_ARG(type));
+		return output_error(
+			err,
+			"Missing required output_options for %.*s\nE.g. -output %.*s:outfile=...\n",
+			STR_ARG(type), STR_ARG(type));
 	parsed.type = arena_cstr(arena, type);
 	*output = parsed;
 	return parsed.type != NULL;

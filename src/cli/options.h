@@ -51,8 +51,8 @@ const struct option *option_find(struct str name);
 /* Sets one option from the shell's words: `word` is "-max_depth", `next` the word after it (ptr NULL
  * when there is none). *used says whether next was consumed. On failure returns false and puts tfprof's
  * text into err. */
-bool option_parse_word(struct options *options, struct arena *arena, struct str word, struct str next,
-		       bool *used, struct ow_error *err);
+bool option_parse_word(struct options *options, struct arena *arena, struct str word,
+		       struct str next, bool *used, struct ow_error *err);
 
 /* Sets one option from a flag's value (--max_depth=3): less strict, as in the original. Returns false
  * for a value that cannot be interpreted. */

@@ -1,5 +1,6 @@
 /* opwatch.c: the program under its own name: finds the command and runs it. */
 #include "cli/command.h"
+#include "cli/words.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -42,30 +43,22 @@ static void init_args(struct args *args, struct arena *arena)
 	terminal_look(&args->terminal);
 }
 
-static void try_name(struct str word, const char *name, const char **best, size_t *least)
-{
-	size_t edits = word_distance(word, name);
-
-	if (edits < *least) {
-		*best = name;
-		*least = edits;
-	}
-}
-
-/* A first word that is neither a file nor a command was most likely meant to be one. */
+/* A word that is neither a file nor a command was most likely meant to be one. */
 static bool mistyped_command(const struct args *args)
 {
 	const char *word = args->files[0], *best = NULL;
+	size_t least = words_far(str_from(word));
 	struct ow_part_info view;
-	size_t least = 3;
 
-	if (args->file_count < 2 || strpbrk(word, "/.*?[") || access(word, F_OK) == 0 ||
-	    strcmp(word, "-") == 0)
+	if (strpbrk(word, "/.*?[") || access(word, F_OK) == 0 || strcmp(word, "-") == 0)
 		return false;
 	for (size_t i = 0; i < command_count; i++)
-		try_name(str_from(word), command_table[i]->name, &best, &least);
+		words_nearer(str_from(word), command_table[i]->name, &best, &least);
 	for (size_t i = 0; ow_view_info(i, &view); i++)
-		try_name(str_from(word), view.name, &best, &least);
+		words_nearer(str_from(word), view.name, &best, &least);
+	/* A word alone is rather the name of a file. */
+	if (args->file_count < 2 && !best)
+		return false;
 	complain("opwatch: '%s' is neither a command nor a file", word);
 	if (best)
 		complain("; did you mean '%s'?", best);
@@ -86,10 +79,14 @@ static int run(struct args *args, int argc, char **argv)
 		args->files++;
 		args->file_count--;
 	}
+	if (args->version)
+		return print_version();
 	if (args->help) {
-		print_help(args->command);
+		print_help(args, args->command);
 		return EXIT_GOOD;
 	}
+	if (args->estimate && (command == &cmd_overview || command == &cmd_info))
+		return print_estimates(args);
 	if (command == &cmd_overview && args->file_count && mistyped_command(args))
 		return EXIT_USAGE;
 	return command->run(args);
@@ -103,14 +100,8 @@ int opwatch_main(int argc, char **argv)
 	int code;
 
 	if (argc < 2) {
-		print_help(NULL);
+		print_short_help();
 		return EXIT_USAGE;
-	}
-	if (strcmp(argv[1], "--version") == 0)
-		return print_version();
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-		print_help(NULL);
-		return EXIT_GOOD;
 	}
 	mem_init(&mem, 0);
 	arena_init(&arena, &mem);

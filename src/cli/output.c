@@ -41,8 +41,8 @@ void terminal_look(struct terminal *terminal)
 	} else if (columns && str_to_i64(str_from(columns), &width) && width > 0 && width < 10000) {
 		terminal->width = (uint32_t)width;
 	}
-	terminal->colour = terminal->out && !(no_colour && *no_colour) &&
-			   !(kind && strcmp(kind, "dumb") == 0);
+	terminal->colour =
+		terminal->out && !(no_colour && *no_colour) && !(kind && strcmp(kind, "dumb") == 0);
 }
 
 void complain(const char *format, ...)
@@ -168,4 +168,24 @@ bool output_end(struct output_stream *out)
 	}
 	errno = failure;
 	return failure == 0 || failure == EPIPE;
+}
+
+FILE *page_open(struct page *page)
+{
+	*page = (struct page){ 0 };
+	page->file = open_memstream(&page->text, &page->len);
+	return page->file ? page->file : stdout;
+}
+
+bool page_close(struct page *page, bool paging, uint32_t height)
+{
+	static struct output_stream out;
+
+	if (!page->file)
+		return true;
+	fclose(page->file);
+	output_start(&out, paging, height);
+	output_write(&out, page->text, page->len);
+	free(page->text);
+	return output_end(&out);
 }

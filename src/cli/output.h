@@ -38,6 +38,18 @@ bool output_write(void *arg, const void *bytes, size_t len);
  * pipe is no failure). */
 bool output_end(struct output_stream *out);
 
+/* A text that is made whole before it is shown, so that it can go through the pager. */
+struct page {
+	FILE *file;
+	char *text;
+	size_t len;
+};
+
+/* Where to write it; standard output when there is no memory. */
+FILE *page_open(struct page *page);
+/* Shows it; false as output_end says. */
+bool page_close(struct page *page, bool paging, uint32_t height);
+
 /* printf to standard error. */
 void complain(const char *format, ...) OW_PRINTF(1, 2);
 

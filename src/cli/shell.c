@@ -28,10 +28,7 @@ static void run_view(struct shell *shell, const char *name, const struct options
 static void run_advise(struct shell *shell, const char *name, const struct options *options)
 {
 	(void)name;
-	(void)show_advice(&shell->show,
-			  strcmp(options->output.type, "json") == 0  ? "json" :
-			  strcmp(options->output.type, "csv") == 0 ? "csv" :
-								       "text");
+	(void)show_advice(&shell->show, options);
 }
 
 static void run_set(struct shell *shell, const char *name, const struct options *options)

@@ -1,6 +1,8 @@
 /* show.c: see show.h. */
 #include "cli/show.h"
 
+#include "cli/findings.h"
+
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -86,8 +88,10 @@ static ow_status write_timeline(ow_result *result, const struct ow_write_options
 	struct stat st;
 	char name[4096];
 
-	if (snprintf(name, sizeof(name), "%s_%lld", outfile, (long long)step) >= (int)sizeof(name)) {
-		complain("Failed to write timeline file: %s\nError: the name is too long\n", outfile);
+	if (snprintf(name, sizeof(name), "%s_%lld", outfile, (long long)step) >=
+	    (int)sizeof(name)) {
+		complain("Failed to write timeline file: %s\nError: the name is too long\n",
+			 outfile);
 		return OW_E_USAGE;
 	}
 	if (ow_result_write_file(result, "timeline", write, name, &err) != OW_OK) {
@@ -100,7 +104,8 @@ static ow_status write_timeline(ow_result *result, const struct ow_write_options
 	       "******************************************************\n",
 	       name);
 	if (stat(name, &st) == 0 && st.st_size > BIG_TRACE)
-		complain("Trace file is over 200MB. Chrome might not be able to display it. Consider to "
+		complain("Trace file is over 200MB. Chrome might not be able to display it. "
+			 "Consider to "
 			 "use filters (e.g. -min_micros > 1000 or -op_type .*gpu:0.* to reduce the "
 			 "size.\n");
 	return OW_OK;
@@ -148,10 +153,10 @@ static ow_status graph_timelines(const struct show *show, const struct options *
 
 static bool pprof_possible(const char *view, const struct options *options)
 {
-	static const char *const supported[] = { "bytes",	   "micros",	     "params",
-						 "float_ops",	   "accelerator_micros",
-						 "cpu_micros",	   "peak_bytes",
-						 "residual_bytes", "output_bytes" };
+	static const char *const supported[] = {
+		"bytes",      "micros",	    "params",	      "float_ops",   "accelerator_micros",
+		"cpu_micros", "peak_bytes", "residual_bytes", "output_bytes"
+	};
 
 	if (strcmp(view, "code") != 0) {
 		complain("Only 'code' view supports pprof output now.\n");
@@ -204,7 +209,8 @@ static ow_status send(const struct show *show, ow_result *result, const char *vi
 	if (is(type, "timeline"))
 		return write_timeline(result, write, file, options->view.step);
 	if (is(type, "pprof"))
-		return pprof_possible(view, options) ? write_pprof(result, options, write) : OW_E_USAGE;
+		return pprof_possible(view, options) ? write_pprof(result, options, write)
+						     : OW_E_USAGE;
 	if (!is(type, "file"))
 		text = type; /* one of opwatch's own sinks */
 	else
@@ -244,7 +250,8 @@ ow_status show_view(const struct show *show, const char *view, const struct opti
 /* tfprof's report: a heading per checker, then its reports as they are. */
 static void print_checkers(const ow_result *result)
 {
-	uint32_t rule_column = ow_result_find(result, "rule"), what = ow_result_find(result, "what");
+	uint32_t rule_column = ow_result_find(result, "rule"),
+		 what = ow_result_find(result, "what");
 	uint32_t checked = ow_result_find(result, "checked"), rows = ow_result_rows(result);
 	struct ow_part_info rule;
 
@@ -259,10 +266,38 @@ static void print_checkers(const ow_result *result)
 	}
 }
 
-ow_status show_advice(const struct show *show, const char *sink)
+static ow_status print_findings(const struct show *show, const ow_result *result)
 {
+	struct findings_style style = { .width = show->terminal.out ? show->terminal.width : 80,
+					.colour = show->terminal.colour };
+	struct page page;
+
+	style.to = page_open(&page);
+	findings_print(result, &style);
+	if (page_close(&page, show->pager && show->terminal.out, show->terminal.height))
+		return OW_OK;
+	complain("opwatch: standard output: %s\n", strerror(errno));
+	return OW_E_IO;
+}
+
+/* What a view would do with the same options, but for texts. */
+static ow_status send_advice(const struct show *show, ow_result *result,
+			     const struct options *options)
+{
+	const char *type = options->output.type;
 	struct ow_write_options write;
-	struct options options;
+	struct options table = *options;
+
+	if (is(type, "stdout") || (is(type, "text") && !options->output.outfile))
+		return print_findings(show, result);
+	if (is(type, "file"))
+		table.output.type = "text";
+	write_options(show, &table, &write);
+	return send(show, result, "advise", &table, &write);
+}
+
+ow_status show_advice(const struct show *show, const struct options *options)
+{
 	struct ow_error err;
 	ow_result *result;
 	ow_status status = ow_advise(show->profile, NULL, &result, &err);
@@ -276,9 +311,7 @@ ow_status show_advice(const struct show *show, const char *sink)
 		print_checkers(result);
 		fflush(stdout);
 	} else {
-		options_init(&options, true);
-		write_options(show, &options, &write);
-		status = write_stdout(show, result, sink, &write);
+		status = send_advice(show, result, options);
 	}
 	ow_result_free(result);
 	return status;

@@ -18,6 +18,6 @@ struct show {
 
 /* Both return a status for the exit code; what went wrong has been said on stderr. */
 ow_status show_view(const struct show *show, const char *view, const struct options *options);
-ow_status show_advice(const struct show *show, const char *sink);
+ow_status show_advice(const struct show *show, const struct options *options);
 
 #endif

@@ -9,7 +9,8 @@
 #include <signal.h>
 
 static const char help_text[] =
-	"See https://github.com/tensorflow/tensorflow/tree/master/tensorflow/core/profiler/README.md "
+	"See "
+	"https://github.com/tensorflow/tensorflow/tree/master/tensorflow/core/profiler/README.md "
 	"for profiler tutorial.\n"
 	"See https://github.com/tensorflow/tensorflow/tree/master/tensorflow/core/profiler/g3doc/"
 	"command_line.md for command line tool tutorial.\n"
@@ -17,10 +18,12 @@ static const char help_text[] =
 	"\n"
 	"Or:\n"
 	"\n"
-	"profiler --graph_path=<GraphDef proto file>  # Contains model graph info (no needed for eager "
+	"profiler --graph_path=<GraphDef proto file>  # Contains model graph info (no needed for "
+	"eager "
 	"execution)\n"
 	"         --run_meta_path=<RunMetadata proto file>  # Contains runtime info. Optional.\n"
-	"         --run_log_path=<OpLogProto proto file>  # Contains extra source code, flops, custom "
+	"         --run_log_path=<OpLogProto proto file>  # Contains extra source code, flops, "
+	"custom "
 	"type info. Optional\n"
 	"\n"
 	"\n"
@@ -48,7 +51,8 @@ static const struct {
 	{ "run_meta_path", "\"\"", "string",
 	  "Comma-separated list of RunMetadata proto binary files. Each file is given step number "
 	  "0,1,2,etc" },
-	{ "op_log_path", "\"\"", "string", "tensorflow::tfprof::OpLogProto proto binary file name" },
+	{ "op_log_path", "\"\"", "string",
+	  "tensorflow::tfprof::OpLogProto proto binary file name" },
 	{ "checkpoint_path", "\"\"", "string", "TensorFlow Checkpoint file name" },
 	{ "max_depth", "10", "int32", "max depth" },
 	{ "min_bytes", "0", "int64", "min_bytes" },
@@ -105,9 +109,12 @@ static bool path_flag(struct flags *flags, struct str name, const char *value)
 	struct {
 		const char *name, **to;
 	} paths[] = {
-		{ "profile_path", &flags->profile_path },   { "graph_path", &flags->graph_path },
-		{ "run_meta_path", &flags->run_meta_path }, { "op_log_path", &flags->op_log_path },
-		{ "checkpoint_path", &flags->checkpoint_path }, { "output", &flags->output },
+		{ "profile_path", &flags->profile_path },
+		{ "graph_path", &flags->graph_path },
+		{ "run_meta_path", &flags->run_meta_path },
+		{ "op_log_path", &flags->op_log_path },
+		{ "checkpoint_path", &flags->checkpoint_path },
+		{ "output", &flags->output },
 	};
 
 	for (size_t i = 0; i < ARRAY_COUNT(paths); i++)
@@ -183,11 +190,11 @@ static bool given(const char *path)
 /* "d/x: No such file or directory" the way TensorFlow writes it: "Not found: d/x; No such…". */
 static void complain_status(const char *before, const struct ow_error *err)
 {
-	const char *code = err->status == OW_E_NOT_FOUND  ? "Not found" :
-			   err->status == OW_E_PERMISSION ? "Permission denied" :
-			   err->status == OW_E_CORRUPT	  ? "Data loss" :
-			   err->status == OW_E_NO_MEMORY  ? "Resource exhausted" :
-							    "Invalid argument";
+	const char *code = err->status == OW_E_NOT_FOUND    ? "Not found"
+			   : err->status == OW_E_PERMISSION ? "Permission denied"
+			   : err->status == OW_E_CORRUPT    ? "Data loss"
+			   : err->status == OW_E_NO_MEMORY  ? "Resource exhausted"
+							    : "Invalid argument";
 
 	complain("%s%s: %s\n", before, code, err->text);
 }
@@ -217,8 +224,8 @@ static bool add_run_metadata(ow_profile *profile, struct arena *arena, const cha
 	for (size_t i = 0; i < list.count; i++) {
 		struct ow_file_info info = { 0 };
 
-		snprintf(what, sizeof(what), "Failed to read run_meta_path %s. Status: ",
-			 list.items[i]);
+		snprintf(what, sizeof(what),
+			 "Failed to read run_meta_path %s. Status: ", list.items[i]);
 		if (!add(profile, list.items[i], "runmeta", (int64_t)i, what, &info))
 			return false;
 		if (info.missing_step_stats || !info.format)
@@ -269,12 +276,13 @@ static bool freeze(ow_profile *profile)
 
 static bool load_parts(struct flags *flags, ow_profile *profile)
 {
-	printf("Try to use a single --profile_path instead of graph_path,op_log_path,run_meta_path\n");
-	if (given(flags->graph_path) &&
-	    !add(profile, flags->graph_path, "graphdef", INT64_MIN, "Failed to read graph_path: ", NULL))
+	printf("Try to use a single --profile_path instead of "
+	       "graph_path,op_log_path,run_meta_path\n");
+	if (given(flags->graph_path) && !add(profile, flags->graph_path, "graphdef", INT64_MIN,
+					     "Failed to read graph_path: ", NULL))
 		return false;
-	if (given(flags->op_log_path) &&
-	    !add(profile, flags->op_log_path, "oplog", INT64_MIN, "Failed to read op_log_path: ", NULL))
+	if (given(flags->op_log_path) && !add(profile, flags->op_log_path, "oplog", INT64_MIN,
+					      "Failed to read op_log_path: ", NULL))
 		return false;
 	printf("Parsing Inputs...\n");
 	/* Once more: now there are ops to mark; those of the run metadata come later and stay unmarked. */
@@ -325,7 +333,7 @@ static int run(struct flags *flags, ow_profile **profile, const struct ow_open_o
 	}
 	/* The original's exit status is 0 whatever the view says. */
 	if (strcmp(command, "advise") == 0)
-		(void)show_advice(&show, "text");
+		(void)show_advice(&show, &flags->options);
 	else
 		(void)show_view(&show, command, &flags->options);
 	return EXIT_GOOD;
@@ -341,7 +349,8 @@ static int check_and_run(struct flags *flags, const char *program)
 
 	if (flags->bad || (command && strcmp(command, "--help") == 0))
 		return print_usage(program);
-	if (given(flags->profile_path) && (given(flags->graph_path) || given(flags->run_meta_path))) {
+	if (given(flags->profile_path) &&
+	    (given(flags->graph_path) || given(flags->run_meta_path))) {
 		complain("--profile_path is set, do not set --graph_path or --run_meta_path\n");
 		return 1;
 	}

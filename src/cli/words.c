@@ -1,0 +1,151 @@
+/* words.c: see words.h. */
+#include "cli/words.h"
+
+static const char *scaled(char *to, double value, double factor, const char *const *units,
+			  size_t count)
+{
+	size_t unit = 0;
+	int decimals;
+
+	/* 999.5 and not 1000, so that nothing is rounded to four digits. */
+	for (; value >= 999.5 && unit + 1 < count; unit++)
+		value /= factor;
+	decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+	if (!unit && value == (double)(int64_t)value)
+		decimals = 0;
+	snprintf(to, WORDS_NUMBER, "%.*f%s", decimals, value, units[unit]);
+	return to;
+}
+
+const char *words_time(char to[WORDS_NUMBER], double us)
+{
+	static const char *const units[] = { "us", "ms", "s" };
+
+	return scaled(to, us, 1000, units, ARRAY_COUNT(units));
+}
+
+const char *words_bytes(char to[WORDS_NUMBER], double bytes)
+{
+	static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB" };
+
+	return scaled(to, bytes, 1000, units, ARRAY_COUNT(units));
+}
+
+const char *words_count(char to[WORDS_NUMBER], double count)
+{
+	static const char *const units[] = { "", "k", "M", "G", "T", "P" };
+
+	return scaled(to, count, 1000, units, ARRAY_COUNT(units));
+}
+
+const char *words_plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+static void put_printable(FILE *to, struct str s)
+{
+	for (size_t i = 0; i < s.len; i++) {
+		unsigned char c = (unsigned char)s.ptr[i];
+
+		fputc(c < 0x20 || c == 0x7f ? '?' : c, to);
+	}
+}
+
+static void start_line(FILE *to, const char *mark, uint32_t indent)
+{
+	size_t wide = utf8_width(str_from(mark));
+
+	fprintf(to, "%s%*s", mark, (int)(indent - MIN(wide, indent)), "");
+}
+
+static void wrap_line(FILE *to, const char *mark, struct str line, uint32_t indent, uint32_t width)
+{
+	size_t column = indent, own = line.len - str_trim(line).len;
+	bool fresh = true;
+	struct str word;
+
+	start_line(to, mark, indent);
+	indent += own ? (uint32_t)own + 2 : 0; /* what goes on hangs below what began */
+	while (str_split(&line, ' ', &word)) {
+		size_t wide = utf8_width(word);
+
+		if (!fresh && width && column + 1 + wide > width) {
+			fputc('\n', to);
+			start_line(to, "", indent);
+			column = indent;
+			fresh = true;
+		}
+		if (!fresh)
+			fputc(' ', to);
+		put_printable(to, word);
+		column += wide + !fresh;
+		fresh = false;
+	}
+	fputc('\n', to);
+}
+
+void words_wrap(FILE *to, const char *mark, const char *text, uint32_t indent, uint32_t width)
+{
+	struct str rest = str_from(text), line;
+
+	if (rest.len && rest.ptr[rest.len - 1] == '\n')
+		rest.len--;
+	while (str_split(&rest, '\n', &line)) {
+		wrap_line(to, mark, line, indent, width);
+		mark = "";
+	}
+}
+
+size_t words_name(FILE *to, struct str name, size_t room)
+{
+	struct str shown;
+
+	if (utf8_width(name) <= room) {
+		put_printable(to, name);
+		return utf8_width(name);
+	}
+	shown = utf8_fit(name, room ? room - 1 : 0);
+	put_printable(to, shown);
+	fputs("…", to);
+	return utf8_width(shown) + 1;
+}
+
+size_t words_distance(struct str a, const char *b)
+{
+	size_t row[64], len = strlen(b);
+
+	if (len >= ARRAY_COUNT(row) || a.len >= ARRAY_COUNT(row))
+		return SIZE_MAX;
+	for (size_t k = 0; k <= len; k++)
+		row[k] = k;
+	for (size_t i = 1; i <= a.len; i++) {
+		size_t corner = row[0];
+
+		row[0] = i;
+		for (size_t k = 1; k <= len; k++) {
+			size_t above = row[k], best = corner + (a.ptr[i - 1] != b[k - 1]);
+
+			best = MIN(best, above + 1);
+			row[k] = MIN(best, row[k - 1] + 1);
+			corner = above;
+		}
+	}
+	return row[len];
+}
+
+size_t words_far(struct str word)
+{
+	return MIN(word.len / 3 + 2, (size_t)4);
+}
+
+void words_nearer(struct str word, const char *candidate, const char **best, size_t *least)
+{
+	size_t edits = words_distance(word, candidate);
+
+	/* One letter is always near to another: suggest nothing that shares no letter with the word. */
+	if (edits < *least && edits < word.len) {
+		*best = candidate;
+		*least = edits;
+	}
+}

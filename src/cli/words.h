@@ -1,0 +1,33 @@
+/*
+ * words.h: numbers, names and paragraphs for people, in the spelling of the text tables (97.9ms, 61.4kB).
+ * Used by what the program writes itself; tables are written by the library.
+ */
+#ifndef CLI_WORDS_H
+#define CLI_WORDS_H
+
+#include "base/str.h"
+
+#define WORDS_NUMBER 32
+
+/* Each fills `to` with three significant digits and returns it. */
+const char *words_time(char to[WORDS_NUMBER], double us);
+const char *words_bytes(char to[WORDS_NUMBER], double bytes);
+const char *words_count(char to[WORDS_NUMBER], double count);
+
+/* "s", or nothing for one. */
+const char *words_plural(uint64_t count);
+
+/* Writes text, line by line, indented and broken between words at `width` columns (0 = never). `mark`
+ * stands in the indentation of the first line. Bytes that could drive a terminal become '?'. */
+void words_wrap(FILE *to, const char *mark, const char *text, uint32_t indent, uint32_t width);
+
+/* Writes at most `room` columns of a name, the same way; returns the columns taken. */
+size_t words_name(FILE *to, struct str name, size_t room);
+
+/* How many single edits make one word of the other; for suggestions only. */
+size_t words_distance(struct str a, const char *b);
+/* Keeps `candidate` in *best when it is nearer to the word than *least. A start is words_far(word). */
+size_t words_far(struct str word);
+void words_nearer(struct str word, const char *candidate, const char **best, size_t *least);
+
+#endif

@@ -1,0 +1,82 @@
+/* words_test.c: numbers, paragraphs and suggestions. */
+#include "cli/words.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+static void numbers(void **state)
+{
+	char text[WORDS_NUMBER];
+
+	(void)state;
+	assert_string_equal(words_time(text, 0), "0us");
+	assert_string_equal(words_time(text, 7), "7us");
+	assert_string_equal(words_time(text, 999.6), "1.00ms");
+	assert_string_equal(words_time(text, 97910), "97.9ms");
+	assert_string_equal(words_time(text, 3.6e9), "3600s");
+	assert_string_equal(words_bytes(text, 61438), "61.4kB");
+	assert_string_equal(words_count(text, 62.95e9), "63.0G");
+	assert_string_equal(words_count(text, 12), "12");
+	assert_string_equal(words_plural(1), "");
+	assert_string_equal(words_plural(0), "s");
+}
+
+static void expect_wrapped(const char *mark, const char *text, uint32_t indent, uint32_t width,
+			   const char *want)
+{
+	char *got = NULL;
+	size_t len = 0;
+	FILE *to = open_memstream(&got, &len);
+
+	assert_non_null(to);
+	words_wrap(to, mark, text, indent, width);
+	fclose(to);
+	assert_string_equal(got, want);
+	free(got);
+}
+
+static void paragraphs(void **state)
+{
+	(void)state;
+	expect_wrapped("- ", "one two three", 2, 9, "- one two\n  three\n");
+	expect_wrapped("", "one\ntwo\n", 1, 0, " one\n two\n");
+	expect_wrapped("", "  hang on to it", 0, 10, "  hang on\n    to it\n");
+	expect_wrapped("", "averylongword b", 0, 5, "averylongword\nb\n");
+	expect_wrapped("", "\033[31m", 0, 0, "?[31m\n");
+	expect_wrapped("", "", 2, 10, "  \n");
+}
+
+static const char *nearest(const char *word)
+{
+	static const char *const words[] = { "select", "step", "to", "json" };
+	size_t least = words_far(str_from(word));
+	const char *best = NULL;
+
+	for (size_t i = 0; i < ARRAY_COUNT(words); i++)
+		words_nearer(str_from(word), words[i], &best, &least);
+	return best;
+}
+
+static void suggestions(void **state)
+{
+	(void)state;
+	assert_string_equal(nearest("selct"), "select");
+	assert_string_equal(nearest("stp"), "step");
+	assert_string_equal(nearest("jsn"), "json");
+	assert_null(nearest("q"));
+	assert_null(nearest("bandwidth"));
+	assert_null(nearest(""));
+	assert_int_equal(words_distance(STR("kitten"), "sitting"), 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers),
+		cmocka_unit_test(paragraphs),
+		cmocka_unit_test(suggestions),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
