@@ -105,6 +105,11 @@ static void tell_event(struct buf *out, const struct model *m, uint32_t i)
 	if (COLUMN_GET(e->args_size, i))
 		buf_printf(out, " args=%" PRIu64 "+%u", e->args_offset[i], e->args_size[i]);
 	tell_stack(out, m, COLUMN_GET(e->stack, i));
+	if (COLUMN_GET(e->name, i).v)
+		buf_printf(out, " called=%s type=%s", model_str(m, e->name[i]).ptr,
+			   model_str(m, m->op.type[e->op[i].v]).ptr);
+	if (COLUMN_GET(e->correlation, i))
+		buf_printf(out, " correlation=%u", e->correlation[i]);
 	buf_printf(out, "%s%s%s", flags & EVENT_UNFINISHED ? " unfinished" : "",
 		   flags & EVENT_OVERLAPS ? " overlaps" : "",
 		   flags & EVENT_UNMATCHED ? " unmatched" : "");
@@ -224,6 +229,31 @@ static void test_slices(void **state)
 	tells("[" EV("X", "a", "1", ",\"dur\":-7") "]",
 	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
 	      "  X a ts=1000 dur=0\n");
+}
+
+/* Arguments that say what a slice is. */
+static void test_labels(void **state)
+{
+	(void)state;
+	tells("[" EV("X", "MatMul", "1", ",\"dur\":1,\"cat\":\"Op\",\"args\":{\"name\":\"a\\/b\",\"op\":\"MatMul\"}") "," EV(
+		      "X", "MatMul", "3",
+		      ",\"dur\":1,\"cat\":\"Op\",\"args\":{ \"x\" : [{\"name\":1}], \"name\":\"c\" "
+		      "}") "," EV("X", "other", "5",
+				  ",\"dur\":1,\"cat\":\"Op\"") "," EV("X", "plain", "7",
+								      ",\"dur\":1") "]",
+	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+	      "  X a/b [Op] ts=1000 dur=1000 args=76+29 called=MatMul type=MatMul\n"
+	      "  X c [Op] ts=3000 dur=1000 args=182+34 called=MatMul type=MatMul\n"
+	      "  X other [Op] ts=5000 dur=1000\n"
+	      "  X plain ts=7000 dur=1000\n");
+	tells("[" EV("X", "k", "1",
+		     ",\"dur\":1,\"cat\":\"cuda_runtime\",\"args\":{\"cbid\": 211, "
+		     "\"correlation\": 77}") "," EV("X", "l", "3",
+						    ",\"dur\":1,\"cat\":\"cuda_runtime\",\"args\":{"
+						    "\"correlation\":-1}") "]",
+	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+	      "  X k [cuda_runtime] ts=1000 dur=1000 args=81+32 correlation=77\n"
+	      "  X l [cuda_runtime] ts=3000 dur=1000 args=195+18\n");
 }
 
 static void test_overlaps(void **state)
@@ -610,19 +640,13 @@ static void test_sniff(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_slices),
-		cmocka_unit_test(test_overlaps),
-		cmocka_unit_test(test_begin_end),
-		cmocka_unit_test(test_async),
-		cmocka_unit_test(test_flows_and_counters),
-		cmocka_unit_test(test_tracks),
-		cmocka_unit_test(test_time_base),
-		cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_odd_events),
-		cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_prefixes),
-		cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_sniff),
+		cmocka_unit_test(test_slices),	  cmocka_unit_test(test_labels),
+		cmocka_unit_test(test_overlaps),  cmocka_unit_test(test_begin_end),
+		cmocka_unit_test(test_async),	  cmocka_unit_test(test_flows_and_counters),
+		cmocka_unit_test(test_tracks),	  cmocka_unit_test(test_time_base),
+		cmocka_unit_test(test_frames),	  cmocka_unit_test(test_odd_events),
+		cmocka_unit_test(test_parts),	  cmocka_unit_test(test_prefixes),
+		cmocka_unit_test(test_no_memory), cmocka_unit_test(test_sniff),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,91 +4,154 @@
  */
 #include "import/trace_int.h"
 
-void trace_dict_init(struct trace_dict *d, struct mem *mem)
+#define FIRST_SLOTS 1024
+
+void trace_dict_init(struct trace_dict *d)
 {
 	*d = (struct trace_dict){ .count = 1 };
-	arena_init(&d->arena, mem);
-	map_init(&d->map, mem);
 }
 
 void trace_dict_release(struct trace_dict *d, struct mem *mem)
 {
-	arena_release(&d->arena);
-	map_release(&d->map);
-	mem_free(mem, d->text, d->cap * sizeof(*d->text));
-	mem_free(mem, d->layer, d->layer_cap);
+	mem_free(mem, d->slots, d->slots ? (d->mask + 1) * sizeof(*d->slots) : 0);
+	mem_free(mem, d->bytes, d->bytes_cap);
+	mem_free(mem, d->texts, d->text_cap * sizeof(*d->texts));
+	mem_free(mem, d->categories, d->category_cap * sizeof(*d->categories));
+	mem_free(mem, d->types, d->type_cap * sizeof(*d->types));
+}
+
+static void put_slot(struct trace_slot *slots, size_t mask, struct trace_slot slot)
+{
+	size_t at = slot.tag & mask;
+
+	while (slots[at].id)
+		at = (at + 1) & mask;
+	slots[at] = slot;
+}
+
+static bool grow_slots(struct trace_dict *d, struct mem *mem)
+{
+	size_t old = d->slots ? d->mask + 1 : 0, count = old ? old * 2 : FIRST_SLOTS;
+	struct trace_slot *slots;
+
+	if ((size_t)d->count * 2 < old)
+		return true;
+	slots = mem_zalloc(mem, count * sizeof(*slots));
+	if (!slots)
+		return false;
+	for (size_t i = 0; i < old; i++)
+		if (d->slots[i].id)
+			put_slot(slots, count - 1, d->slots[i]);
+	mem_free(mem, d->slots, old * sizeof(*slots));
+	d->slots = slots;
+	d->mask = count - 1;
+	return true;
 }
 
 static uint32_t add_text(struct trace_dict *d, struct mem *mem, struct str raw, uint64_t hash)
 {
-	void *text = d->text;
-	struct str copy;
+	size_t place = d->bytes_used / 8, room = (raw.len + 8) & ~(size_t)7;
+	void *texts = d->texts, *bytes = d->bytes;
+	struct trace_slot slot = { (uint32_t)(hash >> 32), d->count, (uint32_t)raw.len,
+				   (uint32_t)place };
 
-	if (d->count == TRACE_FULL ||
-	    !mem_grow(mem, &text, &d->cap, (size_t)d->count + 1, sizeof(*d->text)))
+	if (d->count >= TRACE_EMPTY || place > UINT32_MAX || raw.len > UINT32_MAX - 8 ||
+	    !grow_slots(d, mem) ||
+	    !mem_grow(mem, &texts, &d->text_cap, (size_t)d->count + 1, sizeof(*d->texts)))
 		return TRACE_FULL;
-	d->text = text;
-	d->text[0] = STR("");
-	copy = arena_str(&d->arena, raw);
-	if (!copy.ptr || !map_add(&d->map, hash, d->count))
+	d->texts = texts;
+	if (!mem_grow(mem, &bytes, &d->bytes_cap, d->bytes_used + room, 1))
 		return TRACE_FULL;
-	d->text[d->count] = copy;
+	d->bytes = bytes;
+	memcpy(d->bytes + d->bytes_used, raw.ptr, raw.len);
+	d->bytes_used += room;
+	d->texts[d->count] = (struct trace_text){ slot.len, slot.place };
+	put_slot(d->slots, d->mask, slot);
 	return d->count++;
 }
 
-uint32_t trace_dict_add(struct trace_dict *d, struct mem *mem, struct str raw)
+uint32_t trace_dict_add_hashed(struct trace_dict *d, struct mem *mem, struct str raw, uint64_t hash)
 {
-	uint64_t hash = str_hash(raw);
+	uint32_t tag = (uint32_t)(hash >> 32);
 
-	for (struct map_iter it = map_find(&d->map, hash); it.value; it = map_next(&d->map, it))
-		if (OW_LIKELY(str_eq(d->text[it.value], raw)))
-			return it.value;
+	if (OW_LIKELY(d->slots))
+		for (size_t at = tag & d->mask; d->slots[at].id; at = (at + 1) & d->mask) {
+			const struct trace_slot *slot = &d->slots[at];
+
+			if (slot->tag == tag && slot->len == raw.len &&
+			    memcmp(d->bytes + (size_t)slot->place * 8, raw.ptr, raw.len) == 0)
+				return slot->id;
+		}
 	return add_text(d, mem, raw, hash);
 }
 
 static const struct {
-	const char *category;
+	const char *name;
 	enum trace_layer layer;
-} layers[] = {
-	{ "python_function", LAYER_FRAMES },
-	{ "kernel", LAYER_DEVICE },
-	{ "Kernel", LAYER_DEVICE },
-	{ "gpu_memcpy", LAYER_DEVICE },
-	{ "Memcpy", LAYER_DEVICE },
-	{ "gpu_memset", LAYER_DEVICE },
-	{ "Memset", LAYER_DEVICE },
-	{ "collective_comm", LAYER_DEVICE },
-	{ "mtia_ccp_events", LAYER_DEVICE },
-	{ "gpu_user_annotation", LAYER_DERIVED },
-	{ "cuda_sync", LAYER_DERIVED },
-	{ "cuda_profiler_range", LAYER_DERIVED },
-	{ "Trace", LAYER_SPAN },
-	{ "overhead", LAYER_SPAN },
+	enum trace_wanted wanted;
+} known[] = {
+	{ "Op", LAYER_THREAD, WANT_LABEL },
+	{ "cuda_runtime", LAYER_THREAD, WANT_CORRELATION },
+	{ "cuda_driver", LAYER_THREAD, WANT_CORRELATION },
+	{ "Runtime", LAYER_THREAD, WANT_CORRELATION },
+	{ "python_function", LAYER_FRAMES, WANT_NOTHING },
+	{ "kernel", LAYER_DEVICE, WANT_CORRELATION },
+	{ "Kernel", LAYER_DEVICE, WANT_CORRELATION },
+	{ "gpu_memcpy", LAYER_DEVICE, WANT_CORRELATION },
+	{ "Memcpy", LAYER_DEVICE, WANT_CORRELATION },
+	{ "gpu_memset", LAYER_DEVICE, WANT_CORRELATION },
+	{ "Memset", LAYER_DEVICE, WANT_CORRELATION },
+	{ "collective_comm", LAYER_DEVICE, WANT_CORRELATION },
+	{ "mtia_runtime", LAYER_THREAD, WANT_CORRELATION },
+	{ "mtia_ccp_events", LAYER_DEVICE, WANT_CORRELATION },
+	{ "gpu_user_annotation", LAYER_DERIVED, WANT_NOTHING },
+	{ "cuda_sync", LAYER_DERIVED, WANT_NOTHING },
+	{ "cuda_profiler_range", LAYER_DERIVED, WANT_NOTHING },
+	{ "Trace", LAYER_SPAN, WANT_NOTHING },
+	{ "overhead", LAYER_SPAN, WANT_NOTHING },
 };
 
-static enum trace_layer layer_of(struct str category)
+static struct trace_category look_up(struct str category)
 {
-	for (size_t i = 0; i < ARRAY_COUNT(layers); i++)
-		if (str_eq(category, str_from(layers[i].category)))
-			return layers[i].layer;
-	return LAYER_THREAD;
+	for (size_t i = 0; i < ARRAY_COUNT(known); i++)
+		if (str_eq(category, str_from(known[i].name)))
+			return (struct trace_category){ (uint8_t)(known[i].layer + 1),
+							(uint8_t)known[i].wanted };
+	return (struct trace_category){ .layer = LAYER_THREAD + 1 };
 }
 
-uint8_t trace_dict_layer(struct trace_dict *d, struct mem *mem, uint32_t category)
+const struct trace_category *trace_dict_category(struct trace_dict *d, struct mem *mem,
+						 uint32_t category)
 {
-	size_t old = d->layer_cap;
-	void *layer = d->layer;
+	static const struct trace_category none = { .layer = LAYER_THREAD + 1 };
+	size_t old = d->category_cap;
+	void *categories = d->categories;
 
 	if (!category)
-		return LAYER_THREAD;
-	if (OW_LIKELY(category < d->layer_cap && d->layer[category]))
-		return (uint8_t)(d->layer[category] - 1);
-	if (!mem_grow(mem, &layer, &d->layer_cap, (size_t)category + 1, 1))
-		return LAYER_THREAD; /* memory is short: the next addition will say so */
-	d->layer = layer;
-	memset(d->layer + old, 0, d->layer_cap - old);
-	d->layer[category] = (uint8_t)(layer_of(d->text[category]) + 1);
-	return (uint8_t)(d->layer[category] - 1);
+		return &none;
+	if (OW_LIKELY(category < d->category_cap && d->categories[category].layer))
+		return &d->categories[category];
+	if (!mem_grow(mem, &categories, &d->category_cap, (size_t)category + 1,
+		      sizeof(*d->categories)))
+		return NULL;
+	d->categories = categories;
+	memset(d->categories + old, 0, (d->category_cap - old) * sizeof(*d->categories));
+	d->categories[category] = look_up(trace_dict_text(d, category));
+	return &d->categories[category];
+}
+
+uint32_t *trace_dict_type(struct trace_dict *d, struct mem *mem, uint32_t label)
+{
+	size_t old = d->type_cap;
+	void *types = d->types;
+
+	if (OW_LIKELY(label < d->type_cap))
+		return &d->types[label];
+	if (!mem_grow(mem, &types, &d->type_cap, (size_t)label + 1, sizeof(*d->types)))
+		return NULL;
+	d->types = types;
+	memset(d->types + old, 0, (d->type_cap - old) * sizeof(*d->types));
+	return &d->types[label];
 }
 
 void trace_tracks_init(struct trace_tracks *t, struct mem *mem)

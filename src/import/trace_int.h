@@ -8,7 +8,7 @@
  * proved right are merged in file order, pairs are joined, and the slices are placed, sorted by track
  * and time, in the model's event table.
  *
- * Bytes per slice while reading: 41. The rest of the budget is in docs/formats/trace.md.
+ * Bytes per slice while reading: 41 to 49. The rest of the budget is in docs/formats/trace.md.
  */
 #ifndef IMPORT_TRACE_INT_H
 #define IMPORT_TRACE_INT_H
@@ -42,15 +42,44 @@ struct trace_track {
 	uint8_t layer;
 };
 
-/* Interned raw (still escaped) text; id 0 = no text. */
+/* Interned raw (still escaped) text; id 0 = no text. A look-up touches two places in memory: the slot
+ * and the text. Texts begin at multiples of eight bytes. */
 struct trace_dict {
-	struct arena arena;
-	struct map map;
-	struct str *text;
-	size_t cap;
+	struct trace_slot {
+		uint32_t tag; /* upper bits of the hash; they also choose the slot */
+		uint32_t id;  /* 0 = empty */
+		uint32_t len, place;
+	} * slots;
+	size_t mask; /* slots - 1 */
+	char *bytes;
+	size_t bytes_used, bytes_cap;
+	struct trace_text {
+		uint32_t len, place;
+	} * texts; /* by id */
+	size_t text_cap;
 	uint32_t count;
-	uint8_t *layer; /* of a text used as a category, + 1; 0 = not asked yet */
-	size_t layer_cap;
+	struct trace_category *categories; /* by text used as one */
+	size_t category_cap;
+	uint32_t *types; /* by text used as a label: the type of that op; 0 = not known */
+	size_t type_cap;
+};
+
+static inline struct str trace_dict_text(const struct trace_dict *d, uint32_t id)
+{
+	return id ? str_make(d->bytes + (size_t)d->texts[id].place * 8, d->texts[id].len) : STR("");
+}
+
+/* Which of the arguments of a slice are wanted at once. What else is in them is read on demand. */
+enum trace_wanted {
+	WANT_NOTHING,
+	WANT_LABEL,	 /* name and op, of TensorFlow's timelines: the op that ran, and its type */
+	WANT_CORRELATION /* of PyTorch's: what joins a launch and a kernel */
+};
+
+/* What a category says about its slices. */
+struct trace_category {
+	uint8_t layer;	/* + 1; 0 = not looked up yet */
+	uint8_t wanted; /* enum trace_wanted */
 };
 
 struct trace_tracks {
@@ -72,6 +101,8 @@ struct trace_slices {
 	uint64_t *args_offset;
 	uint32_t *args_size, *name, *category, *track;
 	uint8_t *ph;
+	uint32_t *label; /* the op that ran, when it is not the name; NULL while no slice has one */
+	uint32_t *correlation; /* likewise */
 };
 
 enum trace_point_flags {
@@ -173,7 +204,10 @@ struct trace_worker {
 	struct trace_mark *marks;
 	size_t mark_count, mark_cap;
 	struct trace_faults faults; /* of the part being read */
-	uint32_t last_category;	    /* likely the next one, too */
+	struct {
+		uint64_t head; /* first bytes of the text */
+		uint32_t len, id;
+	} categories[16]; /* few, and short: found without hashing all of the text */
 	/* when merged: what its numbers are in the whole file */
 	uint32_t *strings;   /* model strings; trace.string_count stands for the empty text */
 	uint32_t *track_map; /* index into trace.lanes */
@@ -279,7 +313,8 @@ struct trace {
 	uint32_t first_event; /* row of the first slice in the model */
 	size_t placed;
 	uint32_t *op_of; /* by model string */
-	bool has_categories, numbered_streams;
+	bool has_categories, has_labels, has_correlations, numbered_streams;
+	uint32_t *type_of;	  /* by model string used as a label */
 	uint64_t flows_unmatched; /* trace_facts.c */
 };
 
@@ -305,11 +340,29 @@ bool trace_add_slice(struct trace *t, unsigned worker, const struct trace_point 
 bool trace_add_mark(struct trace_worker *w, const struct trace_mark *mark);
 
 /* ---- trace_dict.c ---- */
-void trace_dict_init(struct trace_dict *d, struct mem *mem);
+void trace_dict_init(struct trace_dict *d);
 void trace_dict_release(struct trace_dict *d, struct mem *mem);
-/* UINT32_MAX when there is no memory. */
-uint32_t trace_dict_add(struct trace_dict *d, struct mem *mem, struct str raw);
-uint8_t trace_dict_layer(struct trace_dict *d, struct mem *mem, uint32_t category);
+/* TRACE_FULL when there is no memory. */
+uint32_t trace_dict_add_hashed(struct trace_dict *d, struct mem *mem, struct str raw,
+			       uint64_t hash);
+static inline uint32_t trace_dict_add(struct trace_dict *d, struct mem *mem, struct str raw)
+{
+	return trace_dict_add_hashed(d, mem, raw, str_hash(raw));
+}
+/* The hash of a text that is going to be added soon, whose slot is fetched meanwhile. */
+static inline uint64_t trace_dict_prefetch(const struct trace_dict *d, struct str raw)
+{
+	uint64_t hash = str_hash(raw);
+
+	if (OW_LIKELY(d->slots))
+		__builtin_prefetch(&d->slots[(hash >> 32) & d->mask]);
+	return hash;
+}
+/* NULL when there is no memory. */
+const struct trace_category *trace_dict_category(struct trace_dict *d, struct mem *mem,
+						 uint32_t category);
+/* The type of an op with that label, to be set; NULL when there is no memory. */
+uint32_t *trace_dict_type(struct trace_dict *d, struct mem *mem, uint32_t label);
 void trace_tracks_init(struct trace_tracks *t, struct mem *mem);
 void trace_tracks_release(struct trace_tracks *t, struct mem *mem);
 uint32_t trace_tracks_add(struct trace_tracks *t, struct mem *mem, const struct trace_track *key);

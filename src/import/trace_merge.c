@@ -29,7 +29,7 @@ static void intern_range(struct trace *t, struct trace_worker *w, uint32_t first
 {
 	for (uint32_t i = MAX(first, 1u); i < last; i++)
 		if (w->strings[i] == TRACE_FULL)
-			w->strings[i] = intern(t, w->dict.text[i], scratch, replaced);
+			w->strings[i] = intern(t, trace_dict_text(&w->dict, i), scratch, replaced);
 }
 
 static ow_status merge_strings(struct trace *t)

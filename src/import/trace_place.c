@@ -274,6 +274,7 @@ enum column_job {
 	JOB_OP,
 	JOB_CATEGORY,
 	JOB_ARGS_SIZE,
+	JOB_CORRELATION,
 	JOB_TRACK,
 	JOB_STEP,
 	JOB_PH,
@@ -307,8 +308,25 @@ static void place_column(struct trace *t, enum column_job job)
 		DROP_COLUMN(t, dur);
 		break;
 	case JOB_OP:
-		FOR_EACH_SLICE(t, e->op[at].v = t->op_of[s->name[r]]);
+		if (!t->has_labels) {
+			FOR_EACH_SLICE(t, e->op[at].v = t->op_of[s->name[r]]);
+			DROP_COLUMN(t, name);
+			break;
+		}
+		FOR_EACH_SLICE(
+			t,
+			e->op[at].v = t->op_of[s->label && s->label[r] ? s->label[r] : s->name[r]]);
+		FOR_EACH_SLICE(t, e->name[at].v = s->label && s->label[r] && s->name[r] != empty
+							  ? s->name[r]
+							  : 0);
 		DROP_COLUMN(t, name);
+		DROP_COLUMN(t, label);
+		break;
+	case JOB_CORRELATION:
+		if (t->has_correlations)
+			FOR_EACH_SLICE(t,
+				       e->correlation[at] = s->correlation ? s->correlation[r] : 0);
+		DROP_COLUMN(t, correlation);
 		break;
 	case JOB_CATEGORY:
 		if (e->category)
@@ -368,6 +386,10 @@ static bool make_columns(struct trace *t)
 	if (t->placed && !builder_grow(t->b, TABLE_event, (uint32_t)t->placed))
 		return false;
 	if (t->has_categories && !NEED(t, category))
+		return false;
+	if (t->has_labels && !NEED(t, name))
+		return false;
+	if (t->has_correlations && !NEED(t, correlation))
 		return false;
 	if (!only_x && !NEED(t, ph))
 		return false;
@@ -529,6 +551,29 @@ static ow_status place_counters(struct trace *t)
 
 /* ---- ops and tracks ---- */
 
+/* Types of ops, from all workers; the first in file order counts, and they do not differ. */
+static ow_status find_types(struct trace *t)
+{
+	size_t size = ((size_t)t->string_count + 1) * sizeof(*t->type_of);
+
+	t->type_of = mem_zalloc(t->mem, size);
+	if (!t->type_of)
+		return error_no_memory(t->ctx->err);
+	for (unsigned i = 0; i < t->worker_count; i++) {
+		const struct trace_worker *w = &t->workers[i];
+
+		t->has_labels |= w->slices.label != NULL;
+		t->has_correlations |= w->slices.correlation != NULL;
+		for (uint32_t s = 1; s < w->dict.type_cap && s < w->dict.count; s++) {
+			uint32_t type = w->dict.types[s] ? w->strings[w->dict.types[s]] : 0;
+
+			if (type && type != t->string_count && !t->type_of[w->strings[s]])
+				t->type_of[w->strings[s]] = type;
+		}
+	}
+	return OW_OK;
+}
+
 static ow_status make_ops(struct trace *t)
 {
 	const uint8_t *wanted = t->tallies[0].slice_name;
@@ -541,13 +586,15 @@ static ow_status make_ops(struct trace *t)
 		unnamed = builder_cstr(t->b, "[no name]");
 	for (uint32_t i = 0; i <= t->string_count; i++) {
 		str_id name = i && i < t->string_count ? (str_id){ i } : unnamed;
+		str_id type = { t->type_of[i] };
 		op_id op;
 
 		if (!wanted[i])
 			continue;
 		op = builder_find_op(t->b, name);
 		if (!op.v)
-			op = builder_new_op(t->b, &(struct op_row){ .name = name, .type = name });
+			op = builder_new_op(t->b, &(struct op_row){ .name = name,
+								    .type = type.v ? type : name });
 		t->op_of[i] = op.v;
 	}
 	return builder_status(t->b);
@@ -657,6 +704,7 @@ ow_status trace_place(struct trace *t)
 {
 	OW_TRY(trace_order_lanes(t));
 	count_slices(t);
+	OW_TRY(find_types(t));
 	OW_TRY(make_ops(t));
 	OW_TRY(make_tracks(t));
 	make_step(t);

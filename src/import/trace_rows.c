@@ -11,20 +11,25 @@ ow_status trace_worker_init(struct trace_worker *w, struct mem *mem, const struc
 	w->mem = mem;
 	json_scan_init(&w->scan, in, &w->err);
 	w->scan.path = path;
-	trace_dict_init(&w->dict, mem);
+	trace_dict_init(&w->dict);
 	trace_tracks_init(&w->tracks, mem);
 	return OW_OK;
 }
 
+/* The last two are made when the first slice has such a value. */
 static const struct {
 	size_t offset, size;
+	bool rare;
 } columns[] = {
-#define COLUMN(name)                                                                               \
+#define COLUMN(name, rare)                                                                         \
 	{                                                                                          \
-		offsetof(struct trace_slices, name), sizeof(*((struct trace_slices *)0)->name)     \
+		offsetof(struct trace_slices, name), sizeof(*((struct trace_slices *)0)->name),    \
+			rare                                                                       \
 	}
-	COLUMN(ts),   COLUMN(dur),	COLUMN(args_offset), COLUMN(args_size),
-	COLUMN(name), COLUMN(category), COLUMN(track),	     COLUMN(ph),
+	COLUMN(ts, false),	   COLUMN(dur, false),	COLUMN(args_offset, false),
+	COLUMN(args_size, false),  COLUMN(name, false), COLUMN(category, false),
+	COLUMN(track, false),	   COLUMN(ph, false),	COLUMN(label, true),
+	COLUMN(correlation, true),
 #undef COLUMN
 };
 
@@ -95,9 +100,12 @@ static bool grow_slices(struct trace_worker *w, size_t cap)
 		return false;
 	for (c = 0; c < ARRAY_COUNT(columns); c++) {
 		void **column = column_of(s, c);
-		void *grown = mem_realloc(w->mem, *column, s->cap * columns[c].size,
-					  cap * columns[c].size);
+		void *grown;
 
+		if (!*column && columns[c].rare)
+			continue;
+		grown = mem_realloc(w->mem, *column, s->cap * columns[c].size,
+				    cap * columns[c].size);
 		if (!grown)
 			break;
 		*column = grown;
@@ -109,6 +117,8 @@ static bool grow_slices(struct trace_worker *w, size_t cap)
 	while (c--) {
 		void **column = column_of(s, c);
 
+		if (!*column)
+			continue;
 		if (s->cap) {
 			*column = mem_realloc(w->mem, *column, cap * columns[c].size,
 					      s->cap * columns[c].size);
@@ -179,16 +189,39 @@ static uint32_t field_text(struct trace_worker *w, const struct json_event *ev,
 	return json_event_has(ev, field) ? text_of(w, ev->value[field]) : 0;
 }
 
+/* Text in the window, where eight bytes can always be read. */
+static uint64_t first_bytes(struct str text)
+{
+	uint64_t head;
+
+	memcpy(&head, text.ptr, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	head = __builtin_bswap64(head);
+#endif
+	return text.len < 8 ? head & (((uint64_t)1 << 8 * text.len) - 1) : head;
+}
+
 static uint32_t category_of(struct trace_worker *w, const struct json_event *ev)
 {
-	struct json_value v;
+	struct str text;
+	uint64_t head;
+	size_t slot;
 
 	if (!json_event_has(ev, FIELD_CAT))
 		return 0;
-	v = ev->value[FIELD_CAT];
-	if (w->last_category && str_eq(w->dict.text[w->last_category], json_text(v)))
-		return w->last_category;
-	return w->last_category = text_of(w, v);
+	if (OW_UNLIKELY(ev->value[FIELD_CAT].kind != JSON_STRING))
+		return text_of(w, ev->value[FIELD_CAT]);
+	text = json_text(ev->value[FIELD_CAT]);
+	head = first_bytes(text);
+	slot = ((head ^ text.len) * 0x9e3779b97f4a7c15ull) >> 60;
+	if (OW_LIKELY(w->categories[slot].head == head && w->categories[slot].len == text.len &&
+		      w->categories[slot].id &&
+		      (text.len <= 8 ||
+		       str_eq(trace_dict_text(&w->dict, w->categories[slot].id), text))))
+		return w->categories[slot].id;
+	w->categories[slot].head = head;
+	w->categories[slot].len = (uint32_t)text.len;
+	return w->categories[slot].id = text_of(w, ev->value[FIELD_CAT]);
 }
 
 /* Digits only, as an integer would be printed. */
@@ -458,7 +491,7 @@ static void take_meta(struct trace_worker *w, const struct json_event *ev)
 				  .category = category_of(w, ev),
 				  .track = track_of(w, ev, LAYER_THREAD) };
 	for (size_t i = 0; m->name && i < ARRAY_COUNT(metas); i++) {
-		if (!json_key_is(w->dict.text[m->name], metas[i].name))
+		if (!json_key_is(trace_dict_text(&w->dict, m->name), metas[i].name))
 			continue;
 		if (json_event_has(ev, FIELD_ARGS))
 			v = json_find(json_text(ev->value[FIELD_ARGS]), metas[i].arg);
@@ -529,22 +562,116 @@ static void take_extras(struct trace_worker *w, const struct json_event *ev, uin
 		take_mark(w, ev, slice);
 }
 
+/* A value from the arguments. */
+struct picked {
+	struct json_value value;
+	uint64_t hash;
+};
+
+/* A rare column, zero for the slices before. */
+static bool need_column(struct trace_worker *w, uint32_t **column)
+{
+	if (!*column)
+		*column = mem_zalloc(w->mem, w->slices.cap * sizeof(**column));
+	if (!*column)
+		fail(w);
+	return *column;
+}
+
+static void take_label(struct trace_worker *w, const struct json_value *args,
+		       const struct picked *picked, size_t at)
+{
+	static const struct json_pick op = JSON_PICK("op");
+	struct json_value found;
+	uint32_t label, *type;
+
+	if (picked->value.kind != JSON_STRING || !picked->value.len)
+		return;
+	label = trace_dict_add_hashed(&w->dict, w->mem, json_text(picked->value), picked->hash);
+	if (OW_UNLIKELY(label == TRACE_FULL)) {
+		fail(w);
+		return;
+	}
+	type = trace_dict_type(&w->dict, w->mem, label);
+	if (!type) {
+		fail(w);
+		return;
+	}
+	/* An op has one type: it is looked for when the op is met for the first time. */
+	if (OW_UNLIKELY(!*type)) {
+		json_scan_pick(&w->scan, args, &op, 1, &found);
+		*type = found.kind == JSON_STRING ? text_of(w, found) : w->slices.name[at];
+	}
+	if (need_column(w, &w->slices.label))
+		w->slices.label[at] = label;
+}
+
+static void take_correlation(struct trace_worker *w, struct json_value found, size_t at)
+{
+	int64_t number;
+
+	if ((found.kind == JSON_NUMBER || found.kind == JSON_STRING) &&
+	    json_decimal_padded(json_text(found), 0, &number) == JSON_EXACT && number > 0 &&
+	    number <= UINT32_MAX && need_column(w, &w->slices.correlation))
+		w->slices.correlation[at] = (uint32_t)number;
+}
+
+/* The one argument that makes a difference to what the slice is. Strings are hashed, and their slots
+ * fetched, while the rest of the event is read. */
+static struct picked pick_arg(struct trace_worker *w, const struct json_event *ev,
+			      enum trace_wanted wanted)
+{
+	static const struct json_pick picks[] = {
+		[WANT_LABEL] = JSON_PICK("name"), [WANT_CORRELATION] = JSON_PICK("correlation")
+	};
+	const struct json_value *args = &ev->value[FIELD_ARGS];
+	struct picked picked = { 0 };
+
+	if (!wanted || !json_event_has(ev, FIELD_ARGS) || args->kind != JSON_OBJECT)
+		return picked;
+	json_scan_pick(&w->scan, args, &picks[wanted], 1, &picked.value);
+	if (wanted == WANT_LABEL && picked.value.kind == JSON_STRING)
+		picked.hash = trace_dict_prefetch(&w->dict, json_text(picked.value));
+	return picked;
+}
+
+static void take_picked(struct trace_worker *w, const struct json_event *ev,
+			enum trace_wanted wanted, const struct picked *picked, size_t at)
+{
+	if (w->slices.label)
+		w->slices.label[at] = 0;
+	if (w->slices.correlation)
+		w->slices.correlation[at] = 0;
+	if (wanted == WANT_LABEL)
+		take_label(w, &ev->value[FIELD_ARGS], picked, at);
+	else if (wanted == WANT_CORRELATION)
+		take_correlation(w, picked->value, at);
+}
+
 static void take_slice(struct trace_worker *w, const struct json_event *ev, uint8_t ph, int64_t ts)
 {
 	struct trace_slices *s = &w->slices;
 	int64_t dur = TIME_UNKNOWN;
+	const struct trace_category *about;
+	enum trace_wanted wanted;
+	struct picked picked;
 	uint32_t category;
 	size_t at = s->count;
 
 	if (!slice_room(w))
 		return;
 	category = category_of(w, ev);
+	about = trace_dict_category(&w->dict, w->mem, category);
+	if (!about) {
+		fail(w);
+		return;
+	}
+	wanted = (enum trace_wanted)about->wanted;
+	picked = pick_arg(w, ev, wanted);
 	s->ts[at] = ts;
 	s->category[at] = category;
-	s->name[at] = field_text(w, ev, FIELD_NAME);
 	/* The end of a begin may come without its category. */
-	s->track[at] = track_of(
-		w, ev, ph == 'B' ? LAYER_THREAD : trace_dict_layer(&w->dict, w->mem, category));
+	s->track[at] = track_of(w, ev, ph == 'B' ? LAYER_THREAD : (uint8_t)(about->layer - 1));
 	s->args_offset[at] = args_place(ev, &s->args_size[at]);
 	s->ph[at] = ph;
 	if (OW_LIKELY(ph == 'X' || ph == 'T') && time_of(w, ev, FIELD_DUR, &dur) &&
@@ -553,6 +680,9 @@ static void take_slice(struct trace_worker *w, const struct json_event *ev, uint
 		dur = 0;
 	}
 	s->dur[at] = dur;
+	s->name[at] = field_text(w, ev, FIELD_NAME);
+	if (wanted || s->label || s->correlation)
+		take_picked(w, ev, wanted, &picked, at);
 	s->count = at + 1;
 	if (OW_UNLIKELY(ev->have & MARK_FIELDS))
 		take_extras(w, ev, (uint32_t)at);
@@ -637,6 +767,10 @@ bool trace_add_slice(struct trace *t, unsigned worker, const struct trace_point 
 	s->track[s->count] = lane;
 	s->args_offset[s->count] = p->args_offset;
 	s->args_size[s->count] = p->args_size;
+	if (s->label)
+		s->label[s->count] = 0;
+	if (s->correlation)
+		s->correlation[s->count] = 0;
 	s->ph[s->count++] = p->ph;
 	t->lanes[lane].count++;
 	t->tallies[0].slice_name[p->name] = 1;

@@ -103,6 +103,7 @@ static void tally_slices(struct trace *t, struct trace_worker *w, const struct t
 	(void)t;
 	for (size_t i = part->first.slices; i < part->last.slices; i++) {
 		uint32_t name = strings[s->name[i]], category = strings[s->category[i]];
+		uint32_t label = s->label ? strings[s->label[i]] : 0;
 		int64_t ts = s->ts[i];
 		uint8_t ph = s->ph[i];
 
@@ -112,7 +113,9 @@ static void tally_slices(struct trace *t, struct trace_worker *w, const struct t
 		y->lane_slices[s->track[i]]++;
 		y->by_ph[ph]++;
 		y->category_count[category]++;
-		y->slice_name[name] = 1;
+		y->slice_name[label ? label : name] = 1;
+		if (label)
+			s->label[i] = label;
 		count_time(y, ts);
 		if (OW_LIKELY(ph == 'X')) {
 			int64_t dur = s->dur[i];

@@ -411,7 +411,7 @@ static enum json_exactness slow_decimal(struct str text, int scale, int64_t *val
 }
 
 /* Up to eight digits at p, as many as there are; *count tells how many. Eight bytes are readable. */
-static uint64_t some_digits(const char *p, unsigned *count)
+OW_ALWAYS_INLINE uint64_t some_digits(const char *p, unsigned *count)
 {
 	const uint64_t zeros = 0x3030303030303030ull;
 	uint64_t word, other;
@@ -448,6 +448,11 @@ enum json_exactness json_decimal_padded(struct str text, int scale, int64_t *val
 	p += negative;
 	sum = some_digits(p, &n);
 	p += n;
+	if (p == end && n && scale <= 3) { /* most numbers: a few digits */
+		sum *= powers[scale];
+		*value = negative ? -(int64_t)sum : (int64_t)sum;
+		return JSON_EXACT;
+	}
 	if (n == 8) {
 		part = some_digits(p, &n);
 		p += n;

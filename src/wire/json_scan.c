@@ -420,14 +420,211 @@ cut:
 	return WALK_CUT;
 }
 
+/* Takes the quotes of the window one after the other. That each comes from the bits of the one before,
+ * and not from what was read there, lets the processor look at several members at once. */
+struct quotes {
+	const struct json_block *blocks;
+	size_t block;
+	uint64_t bits;
+};
+
+OW_ALWAYS_INLINE void quotes_from(struct quotes *q, size_t p)
+{
+	q->block = p / JSON_BLOCK;
+	q->bits = q->blocks[q->block].quote & UINT64_MAX << p % JSON_BLOCK;
+}
+
+OW_ALWAYS_INLINE size_t next_quote(struct quotes *q)
+{
+	size_t at;
+
+	while (OW_UNLIKELY(!q->bits)) /* a block of ones stands after the last */
+		q->bits = q->blocks[++q->block].quote;
+	at = q->block * JSON_BLOCK + (size_t)__builtin_ctzll(q->bits);
+	q->bits &= q->bits - 1;
+	return at;
+}
+
+/* The event at p, if it is written as nearly all are: one comma between members, no comments, at most
+ * one blank after a colon. False for any other, complete or not; then walk() has the say. */
+OW_ALWAYS_INLINE bool walk_regular(const struct json_scan *scan, size_t p, struct json_event *ev,
+				   size_t *end)
+{
+	const unsigned char *b = scan->buf;
+	struct quotes quotes = { .blocks = scan->blocks };
+	size_t start = p++, open, close, after;
+
+	ev->have = 0;
+	quotes_from(&quotes, p);
+	open = next_quote(&quotes);
+	after = p;
+	for (;;) {
+		struct json_value *value;
+		enum json_field field;
+		uint64_t depth = 1;
+		size_t v, q;
+
+		if (OW_UNLIKELY(open != after) && skip_blanks(scan, after) != open)
+			return false;
+		close = next_quote(&quotes);
+		if (OW_UNLIKELY(close >= scan->len || b[close + 1] != ':'))
+			return false;
+		v = close + 2;
+		v += b[v] == ' ';
+		field = find_key(b + open + 1, close - open - 1);
+		if (OW_UNLIKELY(field == FIELD_OTHER))
+			field = find_odd_key(b + open + 1, close - open - 1);
+		ev->have |= 1u << field;
+		value = &ev->value[field];
+		if (b[v] == '"') {
+			q = next_quote(&quotes); /* v itself */
+			after = next_quote(&quotes);
+			if (OW_UNLIKELY(after >= scan->len || q != v))
+				return false;
+			*value = (struct json_value){ (const char *)b + v + 1,
+						      (uint32_t)(after - v - 1), JSON_STRING };
+			after++;
+		} else if (b[v] == '{' || b[v] == '[') {
+			after = close_bracket(scan, v + 1, &depth) + 1;
+			if (OW_UNLIKELY(after > scan->len))
+				return false;
+			*value = (struct json_value){ (const char *)b + v, (uint32_t)(after - v),
+						      b[v] == '{' ? JSON_OBJECT : JSON_ARRAY };
+			quotes_from(&quotes, after);
+		} else {
+			after = word_end(b, v);
+			if (OW_UNLIKELY(after == v))
+				return false;
+			*value = (struct json_value){ (const char *)b + v, (uint32_t)(after - v),
+						      scan_word_kind(b[v]) };
+		}
+		if (OW_UNLIKELY(b[after] <= ' '))
+			after = skip_blanks(scan, after);
+		if (b[after] == '}')
+			break;
+		if (OW_UNLIKELY(b[after] != ','))
+			return false;
+		after++;
+		open = next_quote(&quotes);
+	}
+	if (OW_UNLIKELY(after >= scan->len))
+		return false;
+	*end = after + 1;
+	ev->offset = scan->base + start;
+	ev->text = (const char *)b + start;
+	ev->len = (uint32_t)(after + 1 - start);
+	return true;
+}
+
+/* One member of an object at p (its key's quote), behind which *next points. False at the end. */
+OW_ALWAYS_INLINE bool next_member(const struct json_scan *scan, size_t p, size_t *key,
+				  size_t *key_len, struct json_value *value, size_t *next)
+{
+	const unsigned char *b = scan->buf;
+	uint64_t depth = 1;
+	size_t q;
+
+	if (b[p] != '"') {
+		p = skip_blanks(scan, p);
+		if (b[p] != '"')
+			p = scan_skip_gap(scan, p, true);
+		if (b[p] != '"')
+			return false;
+	}
+	q = scan_next_quote(scan, p + 1);
+	if (OW_UNLIKELY(q >= scan->len))
+		return false;
+	*key = p + 1;
+	*key_len = q - *key;
+	p = q + 1;
+	if (OW_UNLIKELY(b[p] != ':'))
+		p = scan_skip_gap(scan, p, false);
+	if (OW_UNLIKELY(b[p] != ':'))
+		return false;
+	p++;
+	if (b[p] <= ' ' || b[p] == '/')
+		p = scan_skip_gap(scan, p, false);
+	if (b[p] == '"') {
+		q = scan_next_quote(scan, p + 1);
+		if (OW_UNLIKELY(q >= scan->len))
+			return false;
+		*value = (struct json_value){ (const char *)b + p + 1, (uint32_t)(q - p - 1),
+					      JSON_STRING };
+		q++;
+	} else if (b[p] == '{' || b[p] == '[') {
+		q = close_bracket(scan, p + 1, &depth) + 1;
+		if (OW_UNLIKELY(q > scan->len))
+			return false;
+		*value = (struct json_value){ (const char *)b + p, (uint32_t)(q - p),
+					      b[p] == '{' ? JSON_OBJECT : JSON_ARRAY };
+	} else {
+		q = word_end(b, p);
+		*value = (struct json_value){ (const char *)b + p, (uint32_t)(q - p),
+					      scan_word_kind(b[p]) };
+		if (q == p)
+			return false;
+	}
+	*next = b[q] == ',' ? q + 1 : q;
+	return *next < scan->len;
+}
+
+OW_ALWAYS_INLINE void pick(const struct json_scan *scan, size_t p, const struct json_pick *picks,
+			   size_t count, struct json_value *found)
+{
+	struct json_value value;
+	size_t key, len, left = count;
+
+	while (left && next_member(scan, p, &key, &len, &value, &p)) {
+		uint64_t head;
+
+		memcpy(&head, scan->buf + key, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+		head = __builtin_bswap64(head);
+#endif
+		if (len < 8)
+			head &= ((uint64_t)1 << 8 * len) - 1;
+		for (size_t i = 0; i < count; i++) {
+			if (picks[i].head != head || picks[i].len != len || found[i].kind ||
+			    (len > 8 && memcmp(scan->buf + key, picks[i].key, len) != 0))
+				continue;
+			found[i] = value;
+			left--;
+			break;
+		}
+	}
+}
+
 #if defined(__x86_64__)
 /* The same with the bit-counting instructions of machines that have AVX2. */
 __attribute__((target("avx2,bmi,bmi2,popcnt"))) static enum walk_result
 walk_avx2(const struct json_scan *scan, size_t p, struct json_event *ev, size_t *end)
 {
-	return walk(scan, p, ev, end);
+	return walk_regular(scan, p, ev, end) ? WALK_OK : walk(scan, p, ev, end);
+}
+
+__attribute__((target("avx2,bmi,bmi2,popcnt"))) static void
+pick_avx2(const struct json_scan *scan, size_t p, const struct json_pick *picks, size_t count,
+	  struct json_value *found)
+{
+	pick(scan, p, picks, count, found);
 }
 #endif
+
+void json_scan_pick(const struct json_scan *scan, const struct json_value *object,
+		    const struct json_pick *picks, size_t count, struct json_value *found)
+{
+	size_t p = (size_t)((const unsigned char *)object->at - scan->buf) + 1;
+
+	for (size_t i = 0; i < count; i++)
+		found[i].kind = JSON_NONE;
+#if defined(__x86_64__)
+	if (scan->path == JSON_BEST) {
+		pick_avx2(scan, p, picks, count, found);
+		return;
+	}
+#endif
+	pick(scan, p, picks, count, found);
+}
 
 enum walk_result scan_walk(const struct json_scan *scan, size_t p, struct json_event *ev,
 			   size_t *end)
@@ -436,7 +633,7 @@ enum walk_result scan_walk(const struct json_scan *scan, size_t p, struct json_e
 	if (scan->path == JSON_BEST)
 		return walk_avx2(scan, p, ev, end);
 #endif
-	return walk(scan, p, ev, end);
+	return walk_regular(scan, p, ev, end) ? WALK_OK : walk(scan, p, ev, end);
 }
 
 /* ---- going on after damage ---- */

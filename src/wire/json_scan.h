@@ -114,6 +114,29 @@ void json_scan_seek(struct json_scan *scan, uint64_t offset);
 enum json_scan_result json_scan_event(struct json_scan *scan, uint64_t stop,
 				      struct json_event *ev) OW_MUST_CHECK;
 
+/* A key to look for in an object of the window. */
+struct json_pick {
+	const char *key;
+	uint32_t len;
+	uint64_t head; /* its first eight bytes, zero-filled; JSON_PICK makes both */
+};
+#define JSON_PICK_BYTE(key, i)                                                                     \
+	((i) < sizeof(key) - 1 ? (uint64_t)(unsigned char)(key)[i] << 8 * (i) : 0)
+#define JSON_PICK(key)                                                                             \
+	{                                                                                          \
+		key, sizeof(key) - 1,                                                              \
+			JSON_PICK_BYTE(key, 0) | JSON_PICK_BYTE(key, 1) | JSON_PICK_BYTE(key, 2) | \
+				JSON_PICK_BYTE(key, 3) | JSON_PICK_BYTE(key, 4) |                  \
+				JSON_PICK_BYTE(key, 5) | JSON_PICK_BYTE(key, 6) |                  \
+				JSON_PICK_BYTE(key, 7)                                             \
+	}
+
+/* The values of the wanted keys of an object that is part of the last event (its arguments), by the
+ * window's marks; kind JSON_NONE for those that are not there. Keys written with escapes are not
+ * recognised. Ends when all are found: of doubled keys the first counts. */
+void json_scan_pick(const struct json_scan *scan, const struct json_value *object,
+		    const struct json_pick *picks, size_t count, struct json_value *found);
+
 /* The first place in [from, to) that looks like the start of an event: an object after a comma or a
  * bracket, complete, with a "ph". True when there is one. On failure scan.status is set. */
 bool json_scan_guess(struct json_scan *scan, uint64_t from, uint64_t to, uint64_t *found);

@@ -332,6 +332,41 @@ static void test_guess(void **state)
 	buf_release(&m.text);
 }
 
+/* Keys of a nested object, by the window's marks. */
+static void test_pick(void **state)
+{
+	static const char text[] = "[{\"args\":{\"a\":{\"name\":1},\"b\" : [\"}\"] "
+				   ",\n\"name\":\"x\\\"y\", \"a longer key\":-5e1,"
+				   "\"name\":2}}]";
+	static const struct json_pick picks[] = { JSON_PICK("name"), JSON_PICK("a longer key"),
+						  JSON_PICK("missing") };
+
+	(void)state;
+	for (enum json_path path = JSON_BEST; path <= JSON_PORTABLE; path++) {
+		struct json_value found[3];
+		struct error err = { 0 };
+		struct json_scan scan;
+		struct json_event ev;
+		struct input in;
+		struct mem mem;
+
+		mem_init(&mem, 0);
+		assert_int_equal(input_from_memory(&in, &mem, "t", text, sizeof(text) - 1, &err),
+				 OW_OK);
+		json_scan_init(&scan, &in, &err);
+		scan.path = path == JSON_BEST ? json_best_path() : JSON_PORTABLE;
+		json_scan_seek(&scan, 1);
+		assert_int_equal(json_scan_event(&scan, UINT64_MAX, &ev), SCAN_EVENT);
+		json_scan_pick(&scan, &ev.value[FIELD_ARGS], picks, 3, found);
+		assert_true(str_eq(json_text(found[0]), STR("x\\\"y")));
+		assert_true(str_eq(json_text(found[1]), STR("-5e1")) &&
+			    found[1].kind == JSON_NUMBER);
+		assert_int_equal(found[2].kind, JSON_NONE);
+		json_scan_release(&scan);
+		input_close(&in);
+	}
+}
+
 static void test_no_memory(void **state)
 {
 	static const char text[] = "[{\"ph\":\"X\"}]";
@@ -363,10 +398,11 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),	 cmocka_unit_test(test_values),
-		cmocka_unit_test(test_lenience), cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_prefixes), cmocka_unit_test(test_windows),
-		cmocka_unit_test(test_guess),	 cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_forms),	  cmocka_unit_test(test_values),
+		cmocka_unit_test(test_lenience),  cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_prefixes),  cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_guess),	  cmocka_unit_test(test_pick),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
