@@ -1,455 +1,20 @@
 /*
- * view_code.c: ops by the source line that made them: call stacks become a tree of labels
- * (file:line:function), in which equal labels under one parent are one node. Gradients, which TensorFlow
- * makes in one place for everything, are put beside the line of the op whose gradient they are.
- *
- * Stacks are taken in the order of the model, callers before callees, which keeps neighbours together
- * in memory; siblings are put afterwards into tfprof's order, that of the first op by name below them.
+ * view_code.c: ops by the source line that made them, as a tree of calls. The tree comes from
+ * code_lines.c; here its lines get their ops and values and are handed to the display.
  */
-#include "analyze/gradient.h"
+#include "analyze/code_lines.h"
 #include "analyze/display.h"
-
-#define FUNCTION_MAX 20 /* a function of so many bytes is shortened */
-#define FUNCTION_KEPT 17
-#define FEW 4 /* children are searched one by one up to this many */
-#define NONE UINT32_MAX
-#define LABEL_MAX 0x7fffffffu
-
-struct lines {
-	struct account *a;
-	struct model *m;
-	const op_id *ops; /* by name */
-	uint32_t *rank;	  /* op → place by name */
-
-	struct str *labels; /* from 1; 0 is the root's */
-	size_t label_count, label_cap;
-	struct map by_text;	  /* label text → label */
-	uint32_t *frame_label[2]; /* frame → label; plain, gradient */
-	uint32_t *label_rank;
-
-	/* the lines; op_first is, until ops are listed, the least rank of the ops that pass a line */
-	struct code_node *nodes;
-	uint32_t count, cap;
-	uint8_t *children; /* line → how many, up to FEW + 1 */
-	struct map many;   /* (parent, label) → line, where there are more than FEW */
-
-	uint32_t *of_stack; /* least rank of the ops that pass it, then its line */
-	uint32_t *line_of;  /* op → line */
-	uint32_t *gradient_first, *gradient_next; /* forward op → its gradients */
-	uint32_t forward_count;			  /* ops that are not gradients, with frames */
-	int64_t unaccounted;			  /* forward names without such an op */
-};
-
-static stack_id op_stack(const struct lines *l, uint32_t op)
-{
-	return COLUMN_GET(l->m->op.stack, op);
-}
-
-static ow_status no_memory(struct lines *l)
-{
-	return error_no_memory(l->a->err);
-}
-
-/* ---- labels ---- */
-
-static bool is_scheme(struct str s)
-{
-	for (size_t i = 0; i < s.len; i++) {
-		char c = s.ptr[i];
-		bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-
-		if (!letter && (!i || !((c >= '0' && c <= '9') || c == '.')))
-			return false;
-	}
-	return s.len >= 2;
-}
-
-/* File name without directories. "scheme://host/path" has a path only after the host. */
-static struct str base_name(struct str file)
-{
-	size_t scheme = str_find(file, STR("://")), slash;
-
-	if (scheme != STR_NONE && is_scheme(str_first(file, scheme))) {
-		file = str_skip(file, scheme + 3);
-		slash = str_find_char(file, '/');
-		file = str_skip(file, slash == STR_NONE ? file.len : slash);
-	}
-	slash = str_rfind_char(file, '/');
-	return slash == STR_NONE ? file : str_skip(file, slash + 1);
-}
-
-/* The number of a label text, made if need be; 0 without memory. */
-static uint32_t intern_label(struct lines *l, struct str text)
-{
-	uint64_t hash = str_hash(text);
-	void *grown = l->labels;
-	struct str copy;
-
-	for (struct map_iter it = map_find(&l->by_text, hash); it.value;
-	     it = map_next(&l->by_text, it))
-		if (str_eq(l->labels[it.value], text))
-			return it.value;
-	if (l->label_count > LABEL_MAX ||
-	    !mem_grow(l->a->mem, &grown, &l->label_cap, l->label_count + 1, sizeof(*l->labels)))
-		return 0;
-	l->labels = grown;
-	copy = arena_str(&l->a->tree->arena, text);
-	if (!copy.ptr || !map_add(&l->by_text, hash, (uint32_t)l->label_count))
-		return 0;
-	l->labels[l->label_count] = copy;
-	return (uint32_t)l->label_count++;
-}
-
-static uint32_t make_label(struct lines *l, uint32_t frame, bool gradient)
-{
-	struct model *m = l->m;
-	struct str file = base_name(model_str(m, m->frame.file[frame]));
-	struct str function = model_str(m, m->frame.function[frame]);
-	bool cut = function.len >= FUNCTION_MAX;
-	struct buf text;
-	uint32_t label;
-
-	buf_init(&text, l->a->mem);
-	buf_add_str(&text, file);
-	buf_printf(&text, ":%" PRId32 ":", m->frame.line[frame]);
-	buf_add_str(&text, cut ? str_first(function, FUNCTION_KEPT) : function);
-	buf_puts(&text, cut ? "..." : "");
-	buf_puts(&text, gradient ? " (gradient)" : "");
-	label = text.failed ? 0 : intern_label(l, buf_str(&text));
-	buf_release(&text);
-	return label;
-}
-
-static uint32_t label_of(struct lines *l, uint32_t frame, bool gradient)
-{
-	uint32_t *known = &l->frame_label[gradient][frame];
-
-	if (!*known)
-		*known = make_label(l, frame, gradient);
-	return *known;
-}
-
-static int by_label(const void *a, const void *b, void *arg)
-{
-	const struct lines *l = arg;
-
-	return str_cmp(l->labels[*(const uint32_t *)a], l->labels[*(const uint32_t *)b]);
-}
-
-/* Moves the labels into the tree and finds out where each comes by name. */
-static ow_status finish_labels(struct lines *l)
-{
-	struct arena *scratch = &l->a->scratch;
-	struct tree *tree = l->a->tree;
-	uint32_t *order = ARENA_ARRAY(scratch, uint32_t, l->label_count);
-
-	l->label_rank = ARENA_ARRAY(scratch, uint32_t, l->label_count);
-	tree->labels = ARENA_ARRAY(&tree->arena, struct str, l->label_count);
-	if (!order || !l->label_rank || !tree->labels)
-		return no_memory(l);
-	if (l->label_count > 1)
-		memcpy(tree->labels + 1, l->labels + 1, (l->label_count - 1) * sizeof(*l->labels));
-	tree->labels[0] = ROOT_NAME;
-	for (uint32_t i = 1; i < l->label_count; i++)
-		order[i] = i;
-	qsort_r(order + 1, l->label_count - 1, sizeof(*order), by_label, l);
-	for (uint32_t i = 1; i < l->label_count; i++)
-		l->label_rank[order[i]] = i;
-	return OW_OK;
-}
-
-/* ---- lines ---- */
-
-static uint32_t find_many(struct lines *l, uint32_t parent, uint32_t label)
-{
-	uint64_t hash = map_hash_u64(parent, label);
-
-	for (struct map_iter it = map_find(&l->many, hash); it.value; it = map_next(&l->many, it))
-		if (l->nodes[it.value].parent == parent && l->nodes[it.value].label == label)
-			return it.value;
-	return 0;
-}
-
-static uint32_t find_child(struct lines *l, uint32_t parent, uint32_t label)
-{
-	uint32_t child = l->nodes[parent].first_child;
-
-	if (l->children[parent] > FEW)
-		return find_many(l, parent, label);
-	while (child && l->nodes[child].label != label)
-		child = l->nodes[child].next_sibling;
-	return child;
-}
-
-/* Adds a line in front of its siblings; 0 without memory. */
-static uint32_t add_child(struct lines *l, uint32_t parent, uint32_t label, bool gradient)
-{
-	uint32_t id = l->count++;
-	bool ok = true;
-
-	OW_ASSERT(id < l->cap);
-	l->nodes[id] = (struct code_node){ .parent = parent,
-					   .next_sibling = l->nodes[parent].first_child,
-					   .label = label & LABEL_MAX,
-					   .gradient = gradient,
-					   .op_first = NONE };
-	l->nodes[parent].first_child = id;
-	l->children[id] = 0;
-	if (l->children[parent] < FEW) {
-		l->children[parent]++;
-		return id;
-	}
-	if (l->children[parent] > FEW)
-		return map_add(&l->many, map_hash_u64(parent, label), id) ? id : 0;
-	l->children[parent]++;
-	for (uint32_t child = id; ok && child; child = l->nodes[child].next_sibling)
-		ok = map_add(&l->many, map_hash_u64(parent, l->nodes[child].label), child);
-	return ok ? id : 0;
-}
-
-/* A stack is passed by what its callees are passed by. Returns how many are passed at all. */
-static uint32_t spread_ranks(struct lines *l)
-{
-	const stack_id *parent = l->m->stack.parent;
-	uint32_t used = 0;
-
-	for (uint32_t i = l->m->stack.count; i-- > 1;) {
-		if (l->of_stack[i] == NONE)
-			continue;
-		used++;
-		l->of_stack[parent[i].v] = MIN(l->of_stack[parent[i].v], l->of_stack[i]);
-	}
-	return used;
-}
-
-static bool room_for_lines(struct lines *l, uint32_t more)
-{
-	struct arena *scratch = &l->a->scratch;
-	size_t cap = (size_t)l->count + more;
-	struct code_node *nodes = arena_push_aligned(&l->a->tree->arena, cap * sizeof(*nodes), 16);
-	uint8_t *children = arena_push_aligned(scratch, cap, 1);
-
-	if (!nodes || !children || cap >= NONE)
-		return false;
-	if (l->count) {
-		memcpy(nodes, l->nodes, l->count * sizeof(*nodes));
-		memcpy(children, l->children, l->count);
-	} else {
-		nodes[0] = (struct code_node){ 0 };
-		children[0] = 0;
-		l->count = 1;
-	}
-	l->nodes = nodes;
-	l->children = children;
-	l->cap = (uint32_t)cap;
-	return true;
-}
-
-/* Lines for all stacks that are passed. A line keeps the frame of its first op by name. */
-static ow_status add_lines(struct lines *l, bool gradient)
-{
-	const struct stack_table *stacks = &l->m->stack;
-
-	if (!room_for_lines(l, spread_ranks(l) + !l->count))
-		return no_memory(l);
-	l->of_stack[0] = 0;
-	for (uint32_t i = 1; i < stacks->count; i++) {
-		uint32_t frame = stacks->frame[i].v, least = l->of_stack[i], parent, label, line;
-
-		if (least == NONE)
-			continue;
-		parent = l->of_stack[stacks->parent[i].v];
-		label = label_of(l, frame, gradient);
-		line = label ? find_child(l, parent, label) : 0;
-		if (label && !line)
-			line = add_child(l, parent, label, gradient);
-		if (!line)
-			return no_memory(l);
-		l->of_stack[i] = line;
-		if (least < l->nodes[line].op_first) {
-			l->nodes[line].op_first = least;
-			l->nodes[line].frame.v = frame;
-		}
-	}
-	return OW_OK;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-static void relink(struct lines *l, uint32_t parent, uint64_t *keys, size_t count)
-{
-	uint32_t *link = &l->nodes[parent].first_child;
-
-	if (count == 2) {
-		if (keys[0] > keys[1]) {
-			uint64_t swap = keys[0];
-
-			keys[0] = keys[1];
-			keys[1] = swap;
-		}
-	} else {
-		qsort(keys, count, sizeof(*keys), by_value);
-	}
-	for (size_t i = 0; i < count; i++) {
-		*link = (uint32_t)keys[i];
-		link = &l->nodes[*link].next_sibling;
-	}
-	*link = 0;
-}
-
-/* Siblings in the order in which ops, by name, first reach them. */
-static ow_status order_children(struct lines *l)
-{
-	uint64_t *keys = NULL;
-	size_t cap = 0;
-
-	for (uint32_t i = 0; i < l->count; i++) {
-		size_t count = 0;
-
-		if (l->children[i] < 2)
-			continue;
-		for (uint32_t child = l->nodes[i].first_child; child;
-		     child = l->nodes[child].next_sibling) {
-			void *grown = keys;
-
-			if (!mem_grow(l->a->mem, &grown, &cap, count + 1, sizeof(*keys))) {
-				mem_free(l->a->mem, keys, cap * sizeof(*keys));
-				return no_memory(l);
-			}
-			keys = grown;
-			keys[count++] = (uint64_t)l->nodes[child].op_first << 32 | child;
-		}
-		relink(l, i, keys, count);
-	}
-	mem_free(l->a->mem, keys, cap * sizeof(*keys));
-	return OW_OK;
-}
-
-/* ---- gradients ---- */
-
-static struct str op_name(const struct lines *l, uint32_t op)
-{
-	return model_str(l->m, l->m->op.name[op]);
-}
-
-/* Names of forward ops that do not exist; each is counted once. */
-struct missing {
-	struct map map;
-	struct str *names;
-	size_t count, cap;
-};
-
-static bool count_missing(struct lines *l, struct missing *missing, struct str name)
-{
-	uint64_t hash = str_hash(name);
-	void *grown = missing->names;
-
-	for (struct map_iter it = map_find(&missing->map, hash); it.value;
-	     it = map_next(&missing->map, it))
-		if (str_eq(missing->names[it.value - 1], name))
-			return true;
-	if (!mem_grow(l->a->mem, &grown, &missing->cap, missing->count + 1, sizeof(name)))
-		return false;
-	missing->names = grown;
-	missing->names[missing->count++] = name;
-	l->unaccounted++;
-	return map_add(&missing->map, hash, (uint32_t)missing->count);
-}
-
-/* Ranks the stacks of ops that are no gradients, and collects gradients by their forward op. */
-static bool sort_out(struct lines *l, struct missing *missing)
-{
-	for (uint32_t op = 1; op < l->m->op.count; op++) {
-		uint32_t stack = op_stack(l, op).v, source;
-		struct str forward;
-
-		if (!stack)
-			continue;
-		if (!gradient_of(op_name(l, op), &forward)) {
-			l->of_stack[stack] = MIN(l->of_stack[stack], l->rank[op]);
-			l->line_of[op] = 1; /* until lines are known */
-			l->forward_count++;
-			continue;
-		}
-		source = model_find_op(l->m, forward).v;
-		if (!source && !count_missing(l, missing, forward))
-			return false;
-		if (!source)
-			continue;
-		l->gradient_next[op] = l->gradient_first[source];
-		l->gradient_first[source] = op;
-	}
-	return true;
-}
-
-static ow_status add_forward_ops(struct lines *l)
-{
-	struct missing missing = { 0 };
-	bool ok;
-
-	memset(l->of_stack, 0xff, (size_t)l->m->stack.count * sizeof(*l->of_stack));
-	map_init(&missing.map, l->a->mem);
-	ok = sort_out(l, &missing);
-	map_release(&missing.map);
-	mem_free(l->a->mem, missing.names, missing.cap * sizeof(*missing.names));
-	if (!ok)
-		return no_memory(l);
-	if (!l->forward_count)
-		return error_set(l->a->err, OW_E_NOT_FOUND, "No code trace information");
-	OW_TRY(add_lines(l, false));
-	for (uint32_t op = 1; op < l->m->op.count; op++)
-		if (l->line_of[op])
-			l->line_of[op] = l->of_stack[op_stack(l, op).v];
-	return OW_OK;
-}
-
-/* Second branches with the forward ops' frames take the gradients; they come after all others. */
-static ow_status add_gradients(struct lines *l)
-{
-	struct str forward;
-	bool any = false;
-
-	for (uint32_t source = 1; source < l->m->op.count; source++) {
-		uint32_t stack = op_stack(l, source).v;
-
-		if (!l->gradient_first[source])
-			continue;
-		if (!stack || gradient_of(op_name(l, source), &forward)) {
-			l->gradient_first[source] = 0;
-			l->unaccounted++;
-			continue;
-		}
-		if (!any)
-			memset(l->of_stack, 0xff, (size_t)l->m->stack.count * sizeof(*l->of_stack));
-		any = true;
-		l->of_stack[stack] = MIN(l->of_stack[stack], l->m->op.count + l->rank[source]);
-	}
-	if (!any)
-		return OW_OK;
-	OW_TRY(add_lines(l, true));
-	for (uint32_t source = 1; source < l->m->op.count; source++)
-		for (uint32_t op = l->gradient_first[source]; op; op = l->gradient_next[op])
-			l->line_of[op] = l->of_stack[op_stack(l, source).v];
-	return OW_OK;
-}
-
-/* ---- accounting ---- */
 
 static struct str line_name(const void *view, uint32_t line)
 {
-	const struct lines *l = view;
+	const struct code_lines *l = view;
 
 	return l->labels[l->nodes[line].label];
 }
 
 static uint32_t line_rank(const void *view, uint32_t line)
 {
-	const struct lines *l = view;
+	const struct code_lines *l = view;
 
 	return l->label_rank[l->nodes[line].label];
 }
@@ -457,14 +22,14 @@ static uint32_t line_rank(const void *view, uint32_t line)
 /* A line's own values are in the row of its first op. */
 static uint32_t line_own_row(const void *view, uint32_t line)
 {
-	const struct code_node *node = &((const struct lines *)view)->nodes[line];
+	const struct code_node *node = &((const struct code_lines *)view)->nodes[line];
 
 	return node->op_count ? node->op_first + 1 : 0;
 }
 
 static uint32_t line_op_count(const void *view, uint32_t line)
 {
-	return ((const struct lines *)view)->nodes[line].op_count;
+	return ((const struct code_lines *)view)->nodes[line].op_count;
 }
 
 static void line_fill(const void *view, uint32_t line, struct tree_node *to)
@@ -474,7 +39,7 @@ static void line_fill(const void *view, uint32_t line, struct tree_node *to)
 }
 
 /* Counts the accounted ops of each line, and forgets the others; returns their number. */
-static uint32_t count_ops(struct lines *l)
+static uint32_t count_ops(struct code_lines *l)
 {
 	uint32_t count = 0;
 
@@ -491,7 +56,7 @@ static uint32_t count_ops(struct lines *l)
 }
 
 /* Own values of lines with ops; they are few among all lines. */
-static ow_status add_up(struct lines *l, uint32_t ops)
+static ow_status add_up(struct code_lines *l, uint32_t ops)
 {
 	struct account *a = l->a;
 	int64_t row[METRIC_COUNT];
@@ -499,7 +64,7 @@ static ow_status add_up(struct lines *l, uint32_t ops)
 
 	a->tree->own_rows = arena_push_array(&a->tree->arena, rows, a->width * sizeof(int64_t));
 	if (!a->tree->own_rows)
-		return no_memory(l);
+		return error_no_memory(l->a->err);
 	for (uint32_t op = 1; op < l->m->op.count; op++) {
 		if (!l->line_of[op])
 			continue;
@@ -511,7 +76,7 @@ static ow_status add_up(struct lines *l, uint32_t ops)
 }
 
 /* Lists the accounted ops of each line, by name. */
-static ow_status list_ops(struct lines *l, uint32_t ops)
+static ow_status list_ops(struct code_lines *l, uint32_t ops)
 {
 	struct tree *tree = l->a->tree;
 	uint32_t first = 0;
@@ -523,7 +88,7 @@ static ow_status list_ops(struct lines *l, uint32_t ops)
 	}
 	tree->code_ops = arena_push_aligned(&tree->arena, (size_t)ops * sizeof(op_id), 4);
 	if (!tree->code_ops)
-		return no_memory(l);
+		return error_no_memory(l->a->err);
 	for (uint32_t i = 0; i < l->m->op.count - 1; i++) {
 		struct code_node *node = &l->nodes[l->line_of[l->ops[i].v]];
 
@@ -535,7 +100,7 @@ static ow_status list_ops(struct lines *l, uint32_t ops)
 	return OW_OK;
 }
 
-static ow_status account_and_display(struct lines *l)
+static ow_status account_and_display(struct code_lines *l)
 {
 	struct account *a = l->a;
 	struct hierarchy h = { .a = a,
@@ -555,7 +120,7 @@ static ow_status account_and_display(struct lines *l)
 	OW_TRY(add_up(l, ops));
 	h.flags = ARENA_ARRAY(&a->scratch, uint8_t, l->count);
 	if (!h.flags)
-		return no_memory(l);
+		return error_no_memory(l->a->err);
 	for (uint32_t i = 0; i < h.count; i++) {
 		if (i && (a->types.everything || l->nodes[i].op_count))
 			h.flags[i] = NODE_ACCOUNTED;
@@ -566,78 +131,28 @@ static ow_status account_and_display(struct lines *l)
 	total_row = l->count <= l->m->stack.count ? l->of_stack
 						  : arena_push_aligned(&a->scratch, size, 4);
 	if (!total_row)
-		return no_memory(l);
+		return error_no_memory(l->a->err);
 	memset(total_row, 0, size);
 	OW_TRY(hierarchy_total_shared(&h, total_row, rows));
 	return display_hierarchy(&h);
-}
-
-/* ---- the whole ---- */
-
-static ow_status allocate(struct lines *l)
-{
-	struct arena *scratch = &l->a->scratch;
-	size_t ops = l->m->op.count, stacks = l->m->stack.count;
-	void *labels = NULL;
-
-	l->frame_label[0] = ARENA_ARRAY(scratch, uint32_t, l->m->frame.count);
-	l->frame_label[1] = ARENA_ARRAY(scratch, uint32_t, l->m->frame.count);
-	l->of_stack = arena_push_aligned(scratch, stacks * sizeof(*l->of_stack), 4);
-	l->rank = arena_push_aligned(scratch, ops * sizeof(*l->rank), 4);
-	l->line_of = ARENA_ARRAY(scratch, uint32_t, ops);
-	l->gradient_first = ARENA_ARRAY(scratch, uint32_t, ops);
-	l->gradient_next = ARENA_ARRAY(scratch, uint32_t, ops);
-	if (!l->frame_label[0] || !l->frame_label[1] || !l->of_stack || !l->rank || !l->line_of ||
-	    !l->gradient_first || !l->gradient_next ||
-	    !mem_grow(l->a->mem, &labels, &l->label_cap, 1, sizeof(*l->labels)))
-		return no_memory(l);
-	l->labels = labels;
-	l->labels[0] = ROOT_NAME;
-	l->label_count = 1;
-	for (uint32_t i = 0; i < ops - 1; i++)
-		l->rank[l->ops[i].v] = i;
-	return OW_OK;
-}
-
-static ow_status build(struct lines *l)
-{
-	struct account *a = l->a;
-
-	if (!l->m->has_code || l->m->op.count <= 1)
-		return error_set(a->err, OW_E_NOT_FOUND, "No code trace information");
-	OW_TRY(model_require_stacks(l->m, a->err));
-	l->ops = model_ops_by_name(l->m, a->err);
-	if (!l->ops)
-		return OW_E_NO_MEMORY;
-	OW_TRY(allocate(l));
-	OW_TRY(add_forward_ops(l));
-	OW_TRY(add_gradients(l));
-	if (l->unaccounted)
-		OW_TRY(tree_message(a->tree, a->err, "%" PRId64 " gradient nodes not accounted",
-				    l->unaccounted));
-	if (a->options->account_displayed_op_only)
-		OW_TRY(tree_message(a->tree, a->err,
-				    "Note: code view ignores account_displayed_op_only"));
-	OW_TRY(order_children(l));
-	return finish_labels(l);
 }
 
 static ow_status run(struct model *m, const struct view_options *options, struct result *out,
 		     struct error *err)
 {
 	struct account a;
-	struct lines l = { .a = &a, .m = m };
+	struct code_lines l;
 	ow_status status = account_begin(&a, m, options, TREE_CODE, out, err);
 
-	map_init(&l.by_text, out->mem);
-	map_init(&l.many, out->mem);
+	code_lines_init(&l, &a);
 	if (status == OW_OK)
-		status = build(&l);
+		status = code_lines_build(&l);
+	if (status == OW_OK && options->account_displayed_op_only)
+		status = tree_message(a.tree, err,
+				      "Note: code view ignores account_displayed_op_only");
 	if (status == OW_OK)
 		status = account_and_display(&l);
-	mem_free(a.mem, l.labels, l.label_cap * sizeof(*l.labels));
-	map_release(&l.by_text);
-	map_release(&l.many);
+	code_lines_release(&l);
 	return account_end(&a, status);
 }
 

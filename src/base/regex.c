@@ -94,16 +94,10 @@ void program_copy(struct program *p, size_t from, size_t count)
 
 /* ---- assertions ---- */
 
-static bool is_word(int c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-	       c == '_';
-}
-
 /* Whether an assertion holds between `before` and the byte c (-1 = end of text). */
 static bool holds(uint8_t kind, enum before before, int c)
 {
-	bool boundary = (before == BEFORE_WORD) != is_word(c);
+	bool boundary = (before == BEFORE_WORD) != regex_is_word(c);
 
 	switch ((enum assertion)kind) {
 	case ASSERT_BEGIN_TEXT:
@@ -126,7 +120,7 @@ static enum before before_of(const struct regex *re, int c)
 {
 	if (!re->asserts)
 		return BEFORE_NOTHING;
-	return is_word(c) ? BEFORE_WORD : c == '\n' ? BEFORE_NEWLINE : BEFORE_OTHER;
+	return regex_is_word(c) ? BEFORE_WORD : c == '\n' ? BEFORE_NEWLINE : BEFORE_OTHER;
 }
 
 /* ---- states ---- */
@@ -372,7 +366,7 @@ static void find_classes(struct regex *re)
 		re->asserts |= re->p.insts[i].op == INST_ASSERT;
 	}
 	for (int c = 1; c < 256 && re->asserts; c++)
-		begins[c] |= is_word(c) != is_word(c - 1) || c == '\n' || c == '\n' + 1;
+		begins[c] |= regex_is_word(c) != regex_is_word(c - 1) || c == '\n' || c == '\n' + 1;
 	for (int c = 0; c < 256; c++) {
 		class += c && begins[c];
 		if (begins[c])

@@ -37,29 +37,27 @@ struct parser {
 	size_t why_size;
 };
 
-static bool bad(struct parser *s, const char *what, struct str where)
+static struct regex_reader reader_of(const struct parser *s)
 {
-	snprintf(s->why, s->why_size, "%s: %.*s", what, STR_ARG(where));
+	return (struct regex_reader){ s->flags & FLAG_FOLD, s->why, s->why_size };
+}
+
+bool regex_bad(const struct regex_reader *r, const char *what, struct str where)
+{
+	snprintf(r->why, r->why_size, "%s: %.*s", what, STR_ARG(where));
 	return false;
 }
 
-static struct str between(struct str from, struct str to)
+static bool bad(struct parser *s, const char *what, struct str where)
 {
-	return str_make(from.ptr, (size_t)(to.ptr - from.ptr));
+	struct regex_reader reader = reader_of(s);
+
+	return regex_bad(&reader, what, where);
 }
 
 static struct group *top(struct parser *s)
 {
 	return &s->groups[s->depth - 1];
-}
-
-/* One code point of the pattern; the pattern is valid UTF-8. */
-static uint32_t next_rune(struct str *rest)
-{
-	uint32_t rune = 0;
-
-	*rest = str_skip(*rest, utf8_decode(*rest, &rune));
-	return rune;
 }
 
 static bool push_group(struct parser *s, struct str open)
@@ -188,12 +186,6 @@ static bool close_group(struct parser *s)
 	return true;
 }
 
-static bool is_word(unsigned char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-	       c == '_';
-}
-
 static bool named_group(struct parser *s, struct str open)
 {
 	size_t end = str_find_char(s->rest, '>');
@@ -204,7 +196,7 @@ static bool named_group(struct parser *s, struct str open)
 		return bad(s, "invalid named capture group", s->rest);
 	name = str_skip(str_first(s->rest, end), 4);
 	for (size_t i = 0; i < name.len; i++)
-		if (!is_word((unsigned char)name.ptr[i]))
+		if (!regex_is_word((unsigned char)name.ptr[i]))
 			return bad(s, "invalid named capture group", str_first(s->rest, end + 1));
 	if (!name.len)
 		return bad(s, "invalid named capture group", str_first(s->rest, end + 1));
@@ -261,7 +253,8 @@ static bool flag_group(struct parser *s, struct str open)
 			s->flags = flags;
 			return true;
 		} else {
-			return bad(s, "invalid perl operator", between(s->rest, str_skip(rest, 1)));
+			return bad(s, "invalid perl operator",
+				   regex_between(s->rest, str_skip(rest, 1)));
 		}
 	}
 	return bad(s, "missing closing )", s->whole);
@@ -321,7 +314,7 @@ static bool quantifier(struct parser *s, struct str op, int min, int max)
 	uint32_t times = (uint32_t)(max < 0 ? min : max);
 
 	if (s->unary.len)
-		return bad(s, "bad repetition operator", between(s->unary, s->rest));
+		return bad(s, "bad repetition operator", regex_between(s->unary, s->rest));
 	if (g->atom == NONE)
 		return bad(s, "no argument for repetition operator", op);
 	/* * + ? do not count as repetitions in RE2's limit */
@@ -348,7 +341,7 @@ static bool simple_quantifier(struct parser *s)
 	struct str op = s->rest;
 
 	s->rest = skip_lazy(str_skip(s->rest, 1));
-	return quantifier(s, between(op, s->rest), c == '+', c == '?' ? 1 : -1);
+	return quantifier(s, regex_between(op, s->rest), c == '+', c == '?' ? 1 : -1);
 }
 
 static bool is_digit(struct str s)
@@ -384,7 +377,7 @@ static bool braces(struct parser *s)
 	if (!rest.len || rest.ptr[0] != '}')
 		goto literal;
 	s->rest = skip_lazy(str_skip(rest, 1));
-	op = between(op, s->rest);
+	op = regex_between(op, s->rest);
 	if (min > REPEAT_MAX || max > REPEAT_MAX || (max >= 0 && min > max))
 		return bad(s, "invalid repetition size", op);
 	return quantifier(s, op, min, max);
@@ -392,115 +385,6 @@ literal:
 	s->rest = str_skip(s->rest, 1);
 	s->unary = (struct str){ 0 };
 	return emit_literal(s, '{');
-}
-
-/* ---- escapes ---- */
-
-static int hex_value(uint32_t c)
-{
-	if (c >= '0' && c <= '9')
-		return (int)(c - '0');
-	if (c >= 'a' && c <= 'f')
-		return (int)(c - 'a') + 10;
-	if (c >= 'A' && c <= 'F')
-		return (int)(c - 'A') + 10;
-	return -1;
-}
-
-static bool hex_escape(struct str *rest, uint32_t *rune)
-{
-	uint32_t first, second, code = 0;
-	int digits = 0;
-
-	if (!rest->len)
-		return false;
-	first = next_rune(rest);
-	if (!rest->len)
-		return false;
-	if (first != '{') {
-		second = next_rune(rest);
-		*rune = (uint32_t)(hex_value(first) * 16 + hex_value(second));
-		return hex_value(first) >= 0 && hex_value(second) >= 0;
-	}
-	for (first = next_rune(rest); hex_value(first) >= 0; first = next_rune(rest)) {
-		code = code * 16 + (uint32_t)hex_value(first);
-		digits++;
-		if (code > RUNE_MAX || !rest->len)
-			return false;
-	}
-	*rune = code;
-	return first == '}' && digits;
-}
-
-static uint32_t octal_escape(struct str *rest, uint32_t first)
-{
-	uint32_t code = first - '0';
-
-	for (int i = 0; i < 2 && rest->len && rest->ptr[0] >= '0' && rest->ptr[0] <= '7'; i++) {
-		code = code * 8 + (uint32_t)(rest->ptr[0] - '0');
-		*rest = str_skip(*rest, 1);
-	}
-	return code;
-}
-
-/* The code point that an escape means, from the backslash on. */
-static bool escape(struct parser *s, struct str *rest, uint32_t *rune)
-{
-	static const char letters[] = "afnrtv", meaning[] = "\a\f\n\r\t\v";
-	struct str begin = *rest;
-	const char *known;
-	uint32_t c;
-	bool ok = true;
-
-	*rest = str_skip(*rest, 1);
-	if (!rest->len) {
-		snprintf(s->why, s->why_size, "trailing \\");
-		return false;
-	}
-	c = next_rune(rest);
-	known = c < 0x80 ? strchr(letters, (int)c) : NULL;
-	if (c == '0' ||
-	    (c >= '1' && c <= '7' && rest->len && rest->ptr[0] >= '0' && rest->ptr[0] <= '7'))
-		*rune = octal_escape(rest, c);
-	else if (c == 'x')
-		ok = hex_escape(rest, rune);
-	else if (c && known)
-		*rune = (uint32_t)meaning[known - letters];
-	else if (c < 0x80 && (c == '_' || !is_word((unsigned char)c)))
-		*rune = c;
-	else
-		ok = false;
-	return ok || bad(s, "invalid escape sequence", between(begin, *rest));
-}
-
-/* \pL or \p{Greek} or \p{^Greek}, \P…; *rest is at the backslash. */
-static bool unicode_group(struct parser *s, struct str *rest, struct ranges *r)
-{
-	struct str begin = *rest, name;
-	bool negated = rest->ptr[1] == 'P';
-
-	*rest = str_skip(*rest, 2);
-	if (!rest->len)
-		return bad(s, "invalid character class range", begin);
-	if (rest->ptr[0] == '{') {
-		size_t end = str_find_char(*rest, '}');
-
-		if (end == STR_NONE)
-			return bad(s, "invalid character class range", begin);
-		name = str_skip(str_first(*rest, end), 1);
-		*rest = str_skip(*rest, end + 1);
-	} else {
-		name = *rest;
-		(void)next_rune(rest);
-		name = between(name, *rest);
-	}
-	if (name.len && name.ptr[0] == '^') {
-		negated = !negated;
-		name = str_skip(name, 1);
-	}
-	if (ranges_add_unicode(r, name, negated, s->flags & FLAG_FOLD))
-		return true;
-	return bad(s, "invalid character class range", between(begin, *rest));
 }
 
 static bool quoted(struct parser *s)
@@ -511,7 +395,7 @@ static bool quoted(struct parser *s)
 			s->rest = str_skip(s->rest, 2);
 			break;
 		}
-		emit_literal(s, next_rune(&s->rest));
+		emit_literal(s, regex_rune(&s->rest));
 	}
 	return true;
 }
@@ -524,6 +408,7 @@ static bool backslash(struct parser *s)
 	char c = s->rest.len > 1 ? s->rest.ptr[1] : '\0';
 	const char *known = c ? strchr(letters, c) : NULL;
 	struct ranges r = { .mem = s->p->mem };
+	struct regex_reader reader = reader_of(s);
 	uint32_t rune = 0;
 
 	if (known) {
@@ -539,7 +424,7 @@ static bool backslash(struct parser *s)
 		return true;
 	}
 	if (c == 'p' || c == 'P') {
-		if (unicode_group(s, &s->rest, &r))
+		if (regex_read_unicode(&reader, &s->rest, &r))
 			return emit_set(s, &r);
 		mem_free(r.mem, r.items, r.cap * sizeof(*r.items));
 		return false;
@@ -548,101 +433,18 @@ static bool backslash(struct parser *s)
 		s->rest = str_skip(s->rest, 2);
 		return emit_set(s, &r);
 	}
-	return escape(s, &s->rest, &rune) && emit_literal(s, rune);
-}
-
-/* ---- classes ---- */
-
-/* [:alpha:] inside a class: 1 = taken, 0 = not one, -1 = wrong. */
-static int posix_class(struct parser *s, struct str *rest, struct ranges *r)
-{
-	struct str name;
-	size_t end;
-	bool negated;
-
-	if (!str_starts(*rest, STR("[:")))
-		return 0;
-	end = str_find(str_skip(*rest, 2), STR(":]"));
-	if (end == STR_NONE)
-		return 0;
-	name = str_first(str_skip(*rest, 2), end);
-	negated = name.len && name.ptr[0] == '^';
-	if (!ranges_add_posix(r, str_skip(name, negated), negated, s->flags & FLAG_FOLD)) {
-		bad(s, "invalid character class range", str_first(*rest, end + 4));
-		return -1;
-	}
-	*rest = str_skip(*rest, end + 4);
-	return 1;
-}
-
-static bool class_character(struct parser *s, struct str *rest, uint32_t *rune)
-{
-	if (!rest->len)
-		return bad(s, "missing ]", s->rest);
-	if (rest->ptr[0] == '\\')
-		return escape(s, rest, rune);
-	*rune = next_rune(rest);
-	return true;
-}
-
-static bool class_range(struct parser *s, struct str *rest, struct ranges *r)
-{
-	struct str begin = *rest;
-	uint32_t lo = 0, hi;
-
-	if (!class_character(s, rest, &lo))
-		return false;
-	hi = lo;
-	if (rest->len >= 2 && rest->ptr[0] == '-' && rest->ptr[1] != ']') {
-		*rest = str_skip(*rest, 1);
-		if (!class_character(s, rest, &hi))
-			return false;
-		if (hi < lo)
-			return bad(s, "invalid character class range", between(begin, *rest));
-	}
-	if (s->flags & FLAG_FOLD)
-		ranges_add_folded(r, lo, hi);
-	else
-		ranges_add(r, lo, hi);
-	return true;
-}
-
-/* One member: a named class, an escape class, or a range. */
-static bool class_member(struct parser *s, struct str *rest, struct ranges *r)
-{
-	int posix = posix_class(s, rest, r);
-
-	if (posix)
-		return posix > 0;
-	if (rest->len > 2 && rest->ptr[0] == '\\' && (rest->ptr[1] == 'p' || rest->ptr[1] == 'P'))
-		return unicode_group(s, rest, r);
-	if (rest->len > 1 && rest->ptr[0] == '\\' &&
-	    ranges_add_perl(r, rest->ptr[1], s->flags & FLAG_FOLD)) {
-		*rest = str_skip(*rest, 2);
-		return true;
-	}
-	return class_range(s, rest, r);
+	return regex_read_escape(&reader, &s->rest, &rune) && emit_literal(s, rune);
 }
 
 static bool class(struct parser *s)
 {
 	struct ranges r = { .mem = s->p->mem };
-	struct str rest = str_skip(s->rest, 1);
-	bool negated = rest.len && rest.ptr[0] == '^', ok = true;
+	struct regex_reader reader = reader_of(s);
 
-	rest = str_skip(rest, negated);
-	for (bool first = true; ok && rest.len && (first || rest.ptr[0] != ']'); first = false)
-		ok = class_member(s, &rest, &r);
-	if (ok && !rest.len)
-		ok = bad(s, "missing ]", s->rest);
-	if (!ok) {
-		mem_free(r.mem, r.items, r.cap * sizeof(*r.items));
-		return false;
-	}
-	s->rest = str_skip(rest, 1);
-	if (negated)
-		ranges_negate(&r);
-	return emit_set(s, &r);
+	if (regex_read_class(&reader, &s->rest, &r))
+		return emit_set(s, &r);
+	mem_free(r.mem, r.items, r.cap * sizeof(*r.items));
+	return false;
 }
 
 /* ---- the whole ---- */
@@ -684,7 +486,7 @@ static bool token(struct parser *s)
 		return emit_assert(s,
 				   s->flags & FLAG_MULTI_LINE ? ASSERT_END_LINE : ASSERT_END_TEXT);
 	default:
-		return emit_literal(s, next_rune(&s->rest));
+		return emit_literal(s, regex_rune(&s->rest));
 	}
 }
 

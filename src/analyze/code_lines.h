@@ -1,0 +1,42 @@
+/*
+ * code_lines.h: call stacks as a tree of source lines, as the code view shows them: labels
+ * (file:line:function), equal labels under one parent being one line, and gradients beside the line of
+ * the op whose gradient they are. What is accounted and shown is view_code.c's business.
+ */
+#ifndef ANALYZE_CODE_LINES_H
+#define ANALYZE_CODE_LINES_H
+
+#include "analyze/account.h"
+
+struct code_lines {
+	struct account *a;
+	struct model *m;
+	const op_id *ops; /* by name */
+	uint32_t *rank;	  /* op → place by name */
+
+	struct str *labels; /* from 1; 0 is the root's */
+	size_t label_count, label_cap;
+	struct map by_text;	  /* label text → label */
+	uint32_t *frame_label[2]; /* frame → label; plain, gradient */
+	uint32_t *label_rank;
+
+	/* the lines; op_first is, until ops are listed, the least rank of the ops that pass a line */
+	struct code_node *nodes;
+	uint32_t count, cap;
+	uint8_t *children; /* line → how many, up to FEW + 1 */
+	struct map many;   /* (parent, label) → line, where there are more than FEW */
+
+	uint32_t *of_stack; /* least rank of the ops that pass it, then its line */
+	uint32_t *line_of;  /* op → line */
+	uint32_t *gradient_first, *gradient_next; /* forward op → its gradients */
+	uint32_t forward_count;			  /* ops that are not gradients, with frames */
+	int64_t unaccounted;			  /* forward names without such an op */
+};
+
+/* Builds the lines of all ops with stacks: nodes, labels (also the tree's) and line_of. OW_E_NOT_FOUND
+ * when there are none. code_lines_release is due in any case. */
+void code_lines_init(struct code_lines *l, struct account *a);
+ow_status code_lines_build(struct code_lines *l);
+void code_lines_release(struct code_lines *l);
+
+#endif
