@@ -239,7 +239,12 @@ static enum line_result read_edited(struct line_reader *reader, struct str *line
 {
 	HistEvent event;
 	int len = 0;
-	const char *text = el_gets(reader->edit, &len);
+	const char *text;
+
+	/* libedit shows the prompt first and sets up the terminal afterwards: a Ctrl-D that comes in
+	 * between would be lost. */
+	el_set(reader->edit, EL_PREP_TERM, 1);
+	text = el_gets(reader->edit, &len);
 
 	if (!text || len <= 0) {
 		if (interrupted) {
