@@ -8,7 +8,7 @@
 
 #define SMALL_FILE ((uint64_t)1 << 20)	  /* read whole when opened */
 #define SPOOL_MEMORY ((size_t)64 << 20)	  /* a stream is kept in memory up to this, then in a file */
-#define WINDOW_BYTES ((size_t)1 << 20)	  /* a read's size; fits the second-level cache */
+#define WINDOW_BYTES ((size_t)256 << 10)  /* a read's size; stays in the second-level cache */
 #define READ_CHUNK ((size_t)1 << 20)
 
 static ow_status init_input(struct input *in, struct mem *mem, const char *name, struct error *err)

@@ -124,19 +124,22 @@ bool tf_bulk_end(struct tf_read *r, const struct tf_bulk *bulk)
 	return r->b->status == OW_OK;
 }
 
-/* Eight bytes at a time: nearly every name is ASCII. */
+/* Eight bytes at a time, the last eight overlapping: nearly every name is ASCII. */
 static bool is_ascii(struct str s)
 {
 	uint64_t bits = 0, part;
-	size_t i = 0;
 
-	for (; i + 8 <= s.len; i += 8) {
+	if (s.len < 8) {
+		for (size_t i = 0; i < s.len; i++)
+			bits |= (unsigned char)s.ptr[i];
+		return !(bits & 0x80);
+	}
+	for (size_t i = 0; i + 8 < s.len; i += 8) {
 		memcpy(&part, s.ptr + i, 8);
 		bits |= part;
 	}
-	for (; i < s.len; i++)
-		bits |= (unsigned char)s.ptr[i];
-	return !(bits & 0x8080808080808080ull);
+	memcpy(&part, s.ptr + s.len - 8, 8);
+	return !((bits | part) & 0x8080808080808080ull);
 }
 
 static str_id repaired_text(struct tf_read *r, struct str text)
@@ -220,8 +223,7 @@ static void reserve_names(struct model *m, uint32_t ops)
 	struct strings *s = &m->strings;
 	void *text = s->text;
 
-	if (!map_reserve(&s->map, (size_t)s->count + ops) ||
-	    !map_reserve(&m->op_by_name, ops) ||
+	if (!map_reserve(&s->map, (size_t)s->count + ops) || !map_reserve(&m->op_by_name, ops) ||
 	    !mem_grow(m->mem, &text, &s->cap, (size_t)s->count + ops, sizeof(*s->text)))
 		return;
 	s->text = text;
