@@ -30,7 +30,7 @@ static int make_folder(void **state)
 
 static const char *in_folder(const char *name)
 {
-	static char path[4][512];
+	static char path[16][512];
 	static unsigned next;
 	char *to = path[next++ % ARRAY_COUNT(path)];
 
@@ -362,6 +362,158 @@ static void large_files_are_mapped(void **state)
 	assert_true(use.used < 400000);
 	ow_profile_free(p);
 	assert_true(try_round_trip(path, true));
+}
+
+/* ---- beside other files ---- */
+
+static ow_profile *open_all(const char *const *paths, size_t count)
+{
+	struct ow_error err = { 0 };
+	ow_profile *p = NULL;
+
+	if (ow_profile_open(paths, count, NULL, &p, &err) != OW_OK)
+		fail_msg("%s: %s", paths[0], err.text);
+	return p;
+}
+
+/* What the four views say of both; sources and their tracks differ by the opwatch files themselves. */
+static void compare_sums(ow_profile *a, ow_profile *b)
+{
+	static const char *const names[] = { "op", "scope", "graph", "code", "steps" };
+	struct mem mem;
+
+	mem_init(&mem, 0);
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+		struct ow_error err = { 0 };
+		struct ow_view_options options;
+		ow_result *x, *y;
+		struct buf s, t;
+
+		buf_init(&s, &mem);
+		buf_init(&t, &mem);
+		ow_view_options_init(&options);
+		options.max_depth = 100;
+		if (ow_view(a, names[i], &options, &x, &err) != OW_OK)
+			continue;
+		assert_int_equal(ow_view(b, names[i], &options, &y, &err), OW_OK);
+		assert_int_equal(ow_result_write(x, "csv", NULL, to_buf, &s, &err), OW_OK);
+		assert_int_equal(ow_result_write(y, "csv", NULL, to_buf, &t, &err), OW_OK);
+		assert_string_equal(buf_cstr(&s), buf_cstr(&t));
+		ow_result_free(x);
+		ow_result_free(y);
+		buf_release(&s);
+		buf_release(&t);
+	}
+}
+
+static const char *save_as(const char *from, const char *name)
+{
+	const char *to = in_folder(name);
+	ow_profile *p = open_good(from);
+
+	save_good(p, to);
+	ow_profile_free(p);
+	return to;
+}
+
+static void opened_together_is_as_the_originals(void **state)
+{
+	const char *src = getenv("OPWATCH_SRC");
+	char graph[512], runs[3][512], log[512];
+	const char *originals[] = { graph, runs[0], runs[1], runs[2], log };
+	const char *mixed[] = { graph, in_folder("b.opw"), runs[2], in_folder("a.opw"), log };
+	const char *first[] = { in_folder("g.opw"), runs[0], in_folder("b.opw"), runs[2], log };
+	ow_profile *a, *b;
+
+	(void)state;
+	src = src ? src : ".";
+	snprintf(graph, sizeof(graph), "%s/samples/graph.pb", src);
+	snprintf(log, sizeof(log), "%s/samples/op_log", src);
+	for (int i = 0; i < 3; i++)
+		snprintf(runs[i], sizeof(runs[i]), "%s/samples/run_meta_%d", src, i);
+	if (access(graph, R_OK) != 0) {
+		print_message("no samples: not tried\n");
+		skip();
+	}
+	a = open_all(originals, 5);
+	save_as(graph, "g.opw");
+	save_as(runs[0], "a.opw");
+	save_as(runs[1], "b.opw");
+	b = open_all(first, 5);
+	assert_int_equal(a->m->event.count, b->m->event.count);
+	assert_int_equal(a->m->op.count, b->m->op.count);
+	assert_int_equal(a->m->step.count, b->m->step.count);
+	assert_int_equal(a->m->tensor.count, b->m->tensor.count);
+	ow_profile_free(b);
+	b = open_all(mixed, 5); /* the order of steps is another */
+	assert_int_equal(a->m->event.count, b->m->event.count);
+	assert_int_equal(a->m->step.count, b->m->step.count);
+	ow_profile_free(b);
+	ow_profile_free(a);
+}
+
+static void traces_opened_together_are_as_the_originals(void **state)
+{
+	const char *one = in_folder("one.json"), *two = in_folder("two.json");
+	size_t len;
+	char *text = make_trace(300, &len);
+	const char *saved[2];
+	ow_profile *a, *b;
+
+	(void)state;
+	write_file(one, text, len);
+	for (char *at = text; (at = strstr(at, "\"op_1")); at++)
+		memcpy(at, "\"new", 4);
+	write_file(two, text, len);
+	free(text);
+	a = open_all((const char *[]){ one, two }, 2);
+	saved[0] = strdup(save_as(one, "one.opw"));
+	saved[1] = strdup(save_as(two, "two.opw"));
+	b = open_all(saved, 2);
+	compare_sums(a, b);
+	assert_int_equal(a->m->event.count, b->m->event.count);
+	compare_args(a->m, b->m);
+	ow_profile_free(b);
+	b = open_all((const char *[]){ one, saved[1] }, 2);
+	compare_sums(a, b);
+	ow_profile_free(b);
+	b = open_all((const char *[]){ saved[0], two }, 2);
+	compare_sums(a, b);
+	save_good(b, in_folder("both.opw"));
+	ow_profile_free(b);
+	b = open_good(in_folder("both.opw"));
+	compare_sums(a, b);
+	ow_profile_free(b);
+	ow_profile_free(a);
+	free((void *)(uintptr_t)saved[0]);
+	free((void *)(uintptr_t)saved[1]);
+}
+
+static void appending_may_fail_anywhere(void **state)
+{
+	const char *paths[2];
+	char one[512], two[512];
+	unsigned failed = 0;
+
+	(void)state;
+	snprintf(one, sizeof(one), "%s", make_opw("small.opw", 30));
+	snprintf(two, sizeof(two), "%s", make_opw("other.opw", 20));
+	paths[0] = one;
+	paths[1] = two;
+	for (uint64_t n = 1; n < 600; n++) {
+		struct ow_error err = { 0 };
+		ow_profile *p = NULL;
+		ow_status status;
+
+		mem_fail_after(n, false);
+		status = ow_profile_open(paths, 2, NULL, &p, &err);
+		mem_fail_after(0, false);
+		ow_profile_free(p);
+		failed += status != OW_OK;
+		if (status != OW_OK)
+			assert_int_equal(status, OW_E_NO_MEMORY);
+	}
+	assert_true(failed > 50 && failed < 599);
 }
 
 /* ---- damage ---- */
@@ -797,6 +949,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(saved_and_opened_is_equal),
 		cmocka_unit_test(large_files_are_mapped),
+		cmocka_unit_test(opened_together_is_as_the_originals),
+		cmocka_unit_test(traces_opened_together_are_as_the_originals),
+		cmocka_unit_test(appending_may_fail_anywhere),
 		cmocka_unit_test(every_cut_ends_in_a_status),
 		cmocka_unit_test(every_turned_bit_is_found),
 		cmocka_unit_test(mapped_files_are_checked_table_by_table),

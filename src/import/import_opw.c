@@ -25,6 +25,16 @@ static bool is_empty(const struct model *m)
 	return true;
 }
 
+static ow_status borrow(struct model *m, struct input **to, const struct input *file,
+			struct error *err)
+{
+	*to = mem_zalloc(m->mem, sizeof(**to));
+	if (!*to)
+		return error_no_memory(err);
+	**to = (struct input){ .mem = m->mem, .fd = -1 };
+	return input_borrow(*to, file, err);
+}
+
 /* Every source reads its arguments and records from the file. inputs[1] is taken in any case. */
 static ow_status make_inputs(struct model *m, struct input *first, const struct input *file,
 			     struct error *err)
@@ -35,14 +45,8 @@ static ow_status make_inputs(struct model *m, struct input *first, const struct 
 	if (!m->inputs)
 		return error_no_memory(err);
 	m->input_cap = cap;
-	for (size_t i = 2; i < cap; i++) {
-		m->inputs[i] = mem_zalloc(m->mem, sizeof(struct input));
-		if (!m->inputs[i])
-			return error_no_memory(err);
-		m->inputs[i]->mem = m->mem;
-		m->inputs[i]->fd = -1;
-		OW_TRY(input_borrow(m->inputs[i], file, err));
-	}
+	for (size_t i = 2; i < cap; i++)
+		OW_TRY(borrow(m, &m->inputs[i], file, err));
 	m->inputs[1] = first;
 	return OW_OK;
 }
@@ -102,18 +106,37 @@ static void take_back(struct import_ctx *ctx, struct model *opened)
 	opened->backing->file = (struct input){ .mem = opened->mem, .fd = -1 };
 }
 
+/* The sources that were added read from the file as well. */
+static ow_status give_inputs(struct import_ctx *ctx, source_id first)
+{
+	struct model *m = ctx->b->m;
+	size_t old = m->input_cap;
+	void *inputs = m->inputs;
+
+	if (!mem_grow(m->mem, &inputs, &m->input_cap, m->source.count, sizeof(*m->inputs)))
+		return builder_fail(ctx->b, error_no_memory(ctx->err));
+	m->inputs = inputs;
+	memset(m->inputs + old, 0, (m->input_cap - old) * sizeof(*m->inputs));
+	for (uint32_t i = first.v; i < m->source.count; i++)
+		OW_TRY(borrow(m, &m->inputs[i], ctx->in, ctx->err));
+	return OW_OK;
+}
+
 static ow_status load(struct import_ctx *ctx)
 {
 	struct opw_remarks remarks;
 	struct model *opened;
+	source_id first = { 0 };
 	ow_status status;
 	bool alone = is_empty(ctx->b->m);
 
 	OW_TRY(opw_open(ctx->in, &opened, &remarks, ctx->err));
-	status = alone ? adopt(ctx, opened) : model_append(ctx->b, opened, ctx->err);
+	status = alone ? adopt(ctx, opened) : model_append(ctx->b, opened, &first, ctx->err);
 	if (!alone || status != OW_OK)
 		take_back(ctx, opened);
 	model_free(opened);
+	if (!alone && status == OW_OK)
+		status = give_inputs(ctx, first);
 	if (status == OW_OK)
 		add_remarks(ctx->b, &remarks, ctx->in->name);
 	return status == OW_OK ? builder_status(ctx->b) : status;
