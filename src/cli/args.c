@@ -317,25 +317,6 @@ static void unknown_option(const char *word, struct str name)
 	complain("\nTry 'opwatch --help'.\n");
 }
 
-static void explain_value(const struct option *option, const char *word, struct str value)
-{
-	const char *known;
-	size_t column = 0;
-
-	complain("opwatch: %s does not know '%.*s'; it takes", word, STR_ARG(value));
-	if (option->kind == OPTION_INT32 || option->kind == OPTION_INT64)
-		complain(" a number");
-	else if (option->kind == OPTION_LIST)
-		complain(" regular expressions, separated by commas");
-	for (size_t i = 0; (known = option_value(option, true, i)); i++) {
-		bool fresh = !i || column + strlen(known) > 76;
-
-		complain("%s%s", fresh ? i ? ",\n  " : ":\n  " : ", ", known);
-		column = (fresh ? 0 : column) + strlen(known) + 2;
-	}
-	complain("\n");
-}
-
 /* tfprof's options are checked as in its shell. */
 static bool set_option(struct args *args, const struct option *option, const char *word,
 		       struct str value, bool *used)
@@ -345,7 +326,7 @@ static bool set_option(struct args *args, const struct option *option, const cha
 
 	snprintf(name, sizeof(name), "-%s", option->name);
 	if (!option_parse_word(&args->options, args->arena, str_from(name), value, used, &err)) {
-		explain_value(option, word, value);
+		option_explain(option, word, value);
 		return false;
 	}
 	args->select_given |= option->kind == OPTION_SELECT;

@@ -12,8 +12,10 @@ static int run(struct args *args)
 	if (!profile)
 		return code;
 	show_from_args(args, profile, &show);
+	if (!args->order_given)
+		args->options.view.order_by = "micros";
 	if (args->terminal.in)
-		printf("Commands: op, scope, graph, code, advise, set, help, quit. Tab "
+		printf("op, scope, graph, code, lines, advise …: 'help' lists all, Tab "
 		       "completes.\n");
 	code = shell_run(&show, &args->options);
 	ow_profile_free(profile);

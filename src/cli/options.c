@@ -1,6 +1,8 @@
 /* options.c: see options.h. */
 #include "cli/options.h"
 
+#include "cli/output.h"
+
 #include <stdarg.h>
 #include <strings.h>
 
@@ -460,4 +462,23 @@ void options_list(const struct options *options, struct buf *to)
 			break;
 		}
 	}
+}
+
+void option_explain(const struct option *option, const char *word, struct str value)
+{
+	const char *known;
+	size_t column = 0;
+
+	complain("opwatch: %s does not know '%.*s'; it takes", word, STR_ARG(value));
+	if (option->kind == OPTION_INT32 || option->kind == OPTION_INT64)
+		complain(" a number");
+	else if (option->kind == OPTION_LIST)
+		complain(" regular expressions, separated by commas");
+	for (size_t i = 0; (known = option_value(option, true, i)); i++) {
+		bool fresh = !i || column + strlen(known) > 76;
+
+		complain("%s%s", fresh ? i ? ",\n  " : ":\n  " : ", ", known);
+		column = (fresh ? 0 : column) + strlen(known) + 2;
+	}
+	complain("\n");
 }

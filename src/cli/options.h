@@ -69,6 +69,9 @@ void options_list(const struct options *options, struct buf *to);
 /* Values that an option can take, for completion; NULL after the last. */
 const char *option_value(const struct option *option, bool extended, size_t index);
 
+/* Says on stderr that `word` (the option as typed) cannot take the value, and what it can. */
+void option_explain(const struct option *option, const char *word, struct str value);
+
 /* "a,b" into a list; empty pieces are dropped. */
 bool list_parse(struct ow_list *list, struct arena *arena, struct str text);
 

@@ -3,6 +3,7 @@
 
 #include "cli/cli.h"
 #include "cli/lineedit.h"
+#include "cli/words.h"
 
 struct shell {
 	struct show show;
@@ -169,21 +170,106 @@ static bool next_word(struct str *rest, struct str *word)
 	return true;
 }
 
-static bool parse_options(struct shell *shell, struct str rest, struct options *options)
+/* The original's way: exact names, one dash. */
+static bool parse_tfprof_word(struct shell *shell, struct options *options, struct str word,
+			      struct str next, bool *used)
 {
 	struct ow_error err = { 0 };
+
+	if (option_parse_word(options, &shell->line, word, next, used, &err))
+		return true;
+	complain("E: Invalid argument: %s\n", err.text);
+	return false;
+}
+
+static bool unknown_option(struct str word, struct str name)
+{
+	size_t least = words_far(name);
+	const char *best = NULL;
+
+	for (size_t i = 0; i < OPTION_COUNT; i++)
+		words_nearer(name, option_table[i].name, &best, &least);
+	complain("unknown option '%.*s'", STR_ARG(word));
+	if (best)
+		complain("; did you mean -%s?", best);
+	complain("\n");
+	return false;
+}
+
+/* "--max-depth" is -max_depth, as on the command line; NULL when there is no memory. */
+static const char *plain_name(struct shell *shell, struct str word)
+{
+	char *name = arena_cstr(&shell->line, word), *from = name;
+
+	while (from && *from == '-')
+		from++;
+	for (char *at = from; at && *at; at++)
+		if (*at == '-')
+			*at = '_';
+	return from;
+}
+
+static bool parse_limit(struct options *options, struct str value)
+{
+	int64_t number;
+
+	if (!str_to_i64(value, &number) || number < 0 || number > UINT32_MAX) {
+		complain("-n takes a number of rows\n");
+		return false;
+	}
+	options->view.limit = (uint32_t)number;
+	return true;
+}
+
+/* opwatch's way: either spelling, --name=value, and -n, --json, --csv. */
+static bool parse_own_word(struct shell *shell, struct options *options, struct str word,
+			   struct str next, bool *used)
+{
+	size_t equals = str_find_char(word, '=');
+	struct str value = equals == STR_NONE ? next : str_skip(word, equals + 1);
+	const char *name = plain_name(shell, str_first(word, MIN(equals, word.len)));
+	const struct option *option = name ? option_find(str_from(name)) : NULL;
+	struct ow_error err = { 0 };
+	char flag[64];
+
+	*used = false;
+	if (!name || word.ptr[0] != '-')
+		return unknown_option(word, word);
+	if (strcmp(name, "json") == 0 || strcmp(name, "csv") == 0) {
+		options->output = (struct output){ .type = name };
+		return true;
+	}
+	if (!option && strcmp(name, "n") != 0 && strcmp(name, "limit") != 0)
+		return unknown_option(word, str_from(name));
+	*used = equals == STR_NONE && value.ptr;
+	if (!option)
+		return parse_limit(options, value);
+	snprintf(flag, sizeof(flag), "-%s", name);
+	if (option_parse_word(options, &shell->line, str_from(flag), value, used, &err)) {
+		*used = *used && equals == STR_NONE;
+		return true;
+	}
+	if (value.ptr)
+		option_explain(option, flag, value);
+	else
+		complain("%s needs a value\n", flag);
+	return false;
+}
+
+static bool parse_options(struct shell *shell, struct str rest, struct options *options)
+{
 	struct str word;
 
 	while (next_word(&rest, &word)) {
 		struct str after = rest, next = { 0 };
-		bool used;
+		bool used, good;
 
 		if (!next_word(&after, &next))
 			next.ptr = NULL;
-		if (!option_parse_word(options, &shell->line, word, next, &used, &err)) {
-			complain("E: Invalid argument: %s\n", err.text);
+		good = shell->show.tfprof ? parse_tfprof_word(shell, options, word, next, &used)
+					  : parse_own_word(shell, options, word, next, &used);
+		if (!good)
 			return false;
-		}
 		if (used)
 			rest = after;
 	}
@@ -200,6 +286,24 @@ static void list_options(struct shell *shell)
 	buf_release(&text);
 }
 
+static void unknown_command(const struct shell *shell, struct str word)
+{
+	size_t least = words_far(word);
+	struct ow_part_info view;
+	const char *best = NULL;
+
+	if (shell->show.tfprof) {
+		complain("E: Invalid argument: First string must be a valid command.\n");
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
+		words_nearer(word, commands[i].name, &best, &least);
+	for (size_t i = 0; ow_view_info(i, &view); i++)
+		words_nearer(word, view.name, &best, &least);
+	complain("no command is called '%.*s'", STR_ARG(word));
+	complain(best ? "; did you mean '%s'?\n" : "; 'help' lists them\n", best);
+}
+
 static void run_line(struct shell *shell, struct str line)
 {
 	const struct shell_command *command;
@@ -213,7 +317,7 @@ static void run_line(struct shell *shell, struct str line)
 	}
 	command = find_command(shell, word);
 	if (!command) {
-		complain("E: Invalid argument: First string must be a valid command.\n");
+		unknown_command(shell, word);
 		return;
 	}
 	snprintf(name, sizeof(name), "%.*s", STR_ARG(word));

@@ -136,7 +136,7 @@ size_t words_distance(struct str a, const char *b)
 
 size_t words_far(struct str word)
 {
-	return MIN(word.len / 3 + 2, (size_t)4);
+	return MIN((word.len + 2) / 3 + 1, (size_t)4);
 }
 
 void words_nearer(struct str word, const char *candidate, const char **best, size_t *least)

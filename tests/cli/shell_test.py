@@ -193,9 +193,29 @@ class PipeTest(unittest.TestCase):
         p = self.run_shell("op -max_depth 1\nnonsense\nop -max_depth 1")
         self.assertEqual(p.returncode, 0)
         self.assertNotIn("opwatch>", p.stdout)
-        self.assertIn("First string must be a valid command", p.stderr)
+        self.assertIn("no command is called 'nonsense'", p.stderr)
         half = len(p.stdout) // 2
         self.assertEqual(p.stdout[:half], p.stdout[half:])
+
+    def test_spellings_of_the_command_line(self):
+        p = self.run_shell("op -max_depth 1\nop --max-depth 1\nop --max-depth=1\nset -n 2\nop\n")
+        self.assertEqual(p.stderr, "")
+        self.assertEqual(p.stdout, p.stdout[:len(p.stdout) // 4] * 4)
+        self.assertEqual(p.stdout[:5], "name ")
+        self.assertIn('"view": "op"', self.run_shell("op --json -n 1\n").stdout)
+
+    def test_suggestions(self):
+        p = self.run_shell("opp\nop -selct micros\nop -select mircos\nop -select\nop -n x\nop x\n")
+        for part in ("did you mean 'op'?", "did you mean -select?", "does not know 'mircos'", "-select needs a value",
+                     "-n takes a number", "unknown option 'x'"):
+            self.assertIn(part, p.stderr)
+        self.assertEqual(p.stdout, "")
+
+    def test_tfprof_keeps_its_words(self):
+        p = subprocess.run(["tfprof", "--profile_path=" + SAMPLE], executable=BIN, text=True, capture_output=True,
+                           input="opp\nop --max-depth 1\n", timeout=60)
+        self.assertIn("First string must be a valid command", p.stderr)
+        self.assertIn("Invalid option '--max-depth' value: '1'", p.stderr)
 
     def test_quit_ends_it(self):
         self.assertEqual(self.run_shell("quit\nop\n").stdout, "")
