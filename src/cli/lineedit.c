@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -123,6 +125,26 @@ static char *prompt_of(EditLine *edit)
 	return (char *)(uintptr_t)reader->prompt;
 }
 
+/* Waits for a key. SIGINT is blocked all through the editing and let in only here: it cannot slip in
+ * between looking and waiting. */
+static bool wait_for_key(void)
+{
+	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+	sigset_t open_mask;
+
+	pthread_sigmask(SIG_BLOCK, NULL, &open_mask);
+	sigdelset(&open_mask, SIGINT);
+	while (!interrupted) {
+		int ready = ppoll(&in, 1, NULL, &open_mask);
+
+		if (ready > 0)
+			return !interrupted;
+		if (ready < 0 && errno != EINTR)
+			return true; /* read will tell what is wrong */
+	}
+	return false;
+}
+
 /* libedit restarts an interrupted read; ours does not, so that Ctrl-C gives a fresh prompt. */
 static int read_char(EditLine *edit, wchar_t *to)
 {
@@ -134,9 +156,14 @@ static int read_char(EditLine *edit, wchar_t *to)
 	for (;;) {
 		char byte;
 		size_t used;
-		ssize_t n = read(STDIN_FILENO, &byte, 1);
+		ssize_t n;
 
-		if (n < 0 && errno == EINTR && !interrupted)
+		if (!wait_for_key()) {
+			errno = EINTR;
+			return -1;
+		}
+		n = read(STDIN_FILENO, &byte, 1);
+		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return (int)n;

@@ -54,13 +54,21 @@ class Terminal:
     def send(self, text):
         os.write(self.fd, text.encode())
 
-    def wait(self):
+    def wait(self, seconds=30):
+        """Reads to the end; a program that does not end is killed, which is a failure."""
         try:
-            while os.read(self.fd, 65536):
+            while select.select([self.fd], [], [], seconds)[0] and os.read(self.fd, 65536):
                 pass
         except OSError:
             pass
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        for _ in range(seconds * 10):
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.1)
+        os.kill(self.pid, 9)
+        os.waitpid(self.pid, 0)
+        raise AssertionError("it did not end")
 
 
 class ShellTest(unittest.TestCase):
