@@ -391,7 +391,6 @@ static void print_text(struct overview *o)
 	print_counts(o);
 	print_steps(o);
 	print_devices(o);
-	print_verdict(o);
 	if (print_top_types(o)) {
 		print_top_scopes(o);
 		print_top_lines(o);
@@ -401,6 +400,7 @@ static void print_text(struct overview *o)
 	}
 	print_advice(o);
 	print_notes(o);
+	print_verdict(o);
 	ow_result_free(o->types);
 }
 
