@@ -37,9 +37,13 @@ struct ow_result {
 ow_status api_wrap_result(ow_profile *p, struct result *r, ow_result **out, struct error *err);
 
 /* paths.c: the files that a path, directory or glob pattern means, sorted by name. */
+struct path {
+	char *name;
+	bool found; /* in a directory: it need not be a profile */
+};
 struct path_list {
 	struct arena arena;
-	char **items;
+	struct path *items;
 	size_t count, cap;
 };
 ow_status paths_expand(struct path_list *list, struct mem *mem, const char *const *paths,
@@ -51,7 +55,8 @@ struct reading {
 	struct guard guard;
 	bool guarded;
 };
-ow_status api_read_begin(ow_profile *p, uint64_t tables, struct reading *reading, struct error *err);
+ow_status api_read_begin(ow_profile *p, uint64_t tables, struct reading *reading,
+			 struct error *err);
 ow_status api_read_end(ow_profile *p, struct reading *reading, ow_status status, struct error *err);
 
 /* redact.c: names and paths become hashes; right after the freeze. */

@@ -12,13 +12,13 @@
 #define DIRECTORY_DEPTH 8
 #define FILES_MAX 100000
 
-static ow_status add_path(struct path_list *list, const char *path, struct error *err)
+static ow_status add_path(struct path_list *list, const char *path, bool found, struct error *err)
 {
 	if (list->count == FILES_MAX)
 		return error_set(err, OW_E_LIMIT, "more than %d files; name fewer", FILES_MAX);
 	if (list->count == list->cap) {
 		size_t cap = list->cap ? list->cap * 2 : 16;
-		char **items = ARENA_ARRAY(&list->arena, char *, cap);
+		struct path *items = ARENA_ARRAY(&list->arena, struct path, cap);
 
 		if (!items)
 			return error_no_memory(err);
@@ -27,8 +27,9 @@ static ow_status add_path(struct path_list *list, const char *path, struct error
 		list->items = items;
 		list->cap = cap;
 	}
-	list->items[list->count] = arena_cstr(&list->arena, str_from(path));
-	if (!list->items[list->count])
+	list->items[list->count].name = arena_cstr(&list->arena, str_from(path));
+	list->items[list->count].found = found;
+	if (!list->items[list->count].name)
 		return error_no_memory(err);
 	list->count++;
 	return OW_OK;
@@ -36,7 +37,7 @@ static ow_status add_path(struct path_list *list, const char *path, struct error
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	return strcmp(((const struct path *)a)->name, ((const struct path *)b)->name);
 }
 
 static ow_status add_entry(struct path_list *list, const char *path, int depth, struct error *err);
@@ -45,18 +46,20 @@ static ow_status add_directory(struct path_list *list, const char *path, int dep
 			       struct error *err)
 {
 	DIR *dir = depth < DIRECTORY_DEPTH ? opendir(path) : NULL;
-	size_t first = list->count;
+	size_t first = list->count, len = strlen(path);
 	ow_status status = OW_OK;
 	struct dirent *entry;
 
 	if (!dir)
 		return depth < DIRECTORY_DEPTH ? error_errno(err, errno, "%s", path) : OW_OK;
+	while (len > 1 && path[len - 1] == '/')
+		len--;
 	while (status == OW_OK && (entry = readdir(dir))) {
 		char *inner;
 
 		if (entry->d_name[0] == '.')
 			continue;
-		inner = arena_printf(&list->arena, "%s/%s", path, entry->d_name);
+		inner = arena_printf(&list->arena, "%.*s/%s", (int)len, path, entry->d_name);
 		status = inner ? add_entry(list, inner, depth + 1, err) : error_no_memory(err);
 	}
 	closedir(dir);
@@ -73,7 +76,7 @@ static ow_status add_entry(struct path_list *list, const char *path, int depth, 
 		return add_directory(list, path, depth, err);
 	if (depth > 0 && !S_ISREG(st.st_mode))
 		return OW_OK;
-	return add_path(list, path, err);
+	return add_path(list, path, depth > 0, err);
 }
 
 static ow_status add_pattern(struct path_list *list, const char *pattern, struct error *err)
@@ -99,9 +102,10 @@ ow_status paths_expand(struct path_list *list, struct mem *mem, const char *cons
 	*list = (struct path_list){ 0 };
 	arena_init(&list->arena, mem);
 	for (size_t i = 0; i < count; i++)
-		OW_TRY(strcmp(paths[i], "-") == 0 ? add_path(list, paths[i], err)
+		OW_TRY(strcmp(paths[i], "-") == 0 ? add_path(list, paths[i], false, err)
 						  : add_pattern(list, paths[i], err));
 	if (!list->count)
-		return error_set(err, OW_E_NOT_FOUND, "%s: no files in it", count ? paths[0] : "input");
+		return error_set(err, OW_E_NOT_FOUND, "%s: no files in it",
+				 count ? paths[0] : "input");
 	return OW_OK;
 }

@@ -330,10 +330,14 @@ static bool fatal(ow_status status)
 static ow_status prepare_all(ow_profile *p, const struct path_list *paths,
 			     struct prepared_list *list, struct error *first)
 {
+	const char *other = NULL;
+	uint64_t others = 0;
+
 	for (size_t i = 0; i < paths->count; i++) {
+		const struct path *path = &paths->items[i];
 		struct error why = { 0 };
 		struct input in;
-		ow_status status = input_open(&in, &p->mem, paths->items[i], &why);
+		ow_status status = input_open(&in, &p->mem, path->name, &why);
 
 		if (status == OW_OK)
 			status = import_prepare_all(&in, NULL, list, &why);
@@ -343,8 +347,16 @@ static ow_status prepare_all(ow_profile *p, const struct path_list *paths,
 			*first = why;
 		if (fatal(status))
 			return status;
+		if (path->found && (status == OW_E_FORMAT || status == OW_E_EMPTY)) {
+			other = path->name;
+			others++;
+			continue;
+		}
 		note_skipped(p, 1, &why);
 	}
+	if (others && list->count)
+		builder_note_many(&p->b, NOTE_INFO, OW_NO_OFFSET, others,
+				  "not used: %s: not a profile", other);
 	note_members(p, list);
 	return list->count ? OW_OK : first->status;
 }

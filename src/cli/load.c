@@ -58,8 +58,28 @@ static ow_status open_all(struct args *args, ow_profile **profile, struct ow_err
 	return ow_profile_freeze(*profile, err);
 }
 
+#define NOTES_TOLD 3
+
+static const char *note_text(const ow_result *notes, uint32_t row, const char *column)
+{
+	return ow_result_text(notes, row, ow_result_find(notes, column), NULL);
+}
+
+static void tell_note(const ow_result *notes, uint32_t row)
+{
+	const char *source = note_text(notes, row, "source");
+	int64_t count = ow_result_int(notes, row, ow_result_find(notes, "count"));
+
+	complain("opwatch: %s%s%s", source, *source ? ": " : "", note_text(notes, row, "text"));
+	if (count > 1)
+		complain(" (%lld times)", (long long)count);
+	complain("\n");
+}
+
+/* The first few notes of damage; the overview shows them itself. */
 static void tell_damage(const struct args *args, ow_profile *profile)
 {
+	uint32_t told = 0, left = 0;
 	struct ow_error err;
 	ow_result *notes;
 
@@ -68,9 +88,17 @@ static void tell_damage(const struct args *args, ow_profile *profile)
 		return;
 	if (ow_view(profile, "notes", NULL, &notes, &err) != OW_OK)
 		return;
-	complain(
-		"opwatch: not everything could be read (%u note%s); 'opwatch notes %s' says what\n",
-		ow_result_rows(notes), ow_result_rows(notes) == 1 ? "" : "s", args->files[0]);
+	for (uint32_t row = 0; row < ow_result_rows(notes); row++) {
+		if (strcmp(note_text(notes, row, "kind"), "info") == 0)
+			continue;
+		if (told++ < NOTES_TOLD)
+			tell_note(notes, row);
+		else
+			left++;
+	}
+	if (left)
+		complain("opwatch: … and %u more: opwatch notes %s%s\n", left, args->files[0],
+			 args->file_count > 1 ? " …" : "");
 	ow_result_free(notes);
 }
 
