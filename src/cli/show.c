@@ -51,9 +51,10 @@ static void write_options(const struct show *show, const struct options *options
 {
 	ow_write_options_init(write);
 	write->message = on_message;
-	write->progress = on_stdout_line;
-	if (show->tfprof)
+	if (show->tfprof) {
+		write->progress = on_stdout_line;
 		return;
+	}
 	write->width = show->terminal.out ? show->terminal.width : 0;
 	write->colour = show->terminal.colour;
 	write->metric = chosen_metric(options);
@@ -81,15 +82,52 @@ static ow_status write_stdout(const struct show *show, ow_result *result, const 
 
 /* ---- timelines -------------------------------------------------------------------------------- */
 
-static ow_status write_timeline(ow_result *result, const struct ow_write_options *write,
-				const char *outfile, int64_t step)
+/* The original adds the step to the name. Under our own name trace.json becomes trace_2.json for step 2 and
+ * stays itself for the average, so that browsers know what it is. */
+static bool timeline_name(const struct show *show, char *to, size_t size, const char *outfile,
+			  int64_t step)
+{
+	struct str name = str_from(outfile), json = STR(".json");
+	int len;
+
+	if (show->tfprof || !str_ends(name, json))
+		len = snprintf(to, size, "%s_%lld", outfile, (long long)step);
+	else if (step < 0)
+		len = snprintf(to, size, "%s", outfile);
+	else
+		len = snprintf(to, size, "%.*s_%lld.json", (int)(name.len - json.len), outfile,
+			       (long long)step);
+	return len >= 0 && (size_t)len < size;
+}
+
+static void tell_timeline(const struct show *show, const char *name)
+{
+	struct stat st;
+
+	if (show->tfprof)
+		printf("\n******************************************************\n"
+		       "Timeline file is written to %s.\n"
+		       "Open a Chrome browser, enter URL chrome://tracing and load the timeline "
+		       "file.\n"
+		       "******************************************************\n",
+		       name);
+	else
+		printf("%s: open it in chrome://tracing or Perfetto\n", name);
+	if (stat(name, &st) == 0 && st.st_size > BIG_TRACE)
+		complain("Trace file is over 200MB. Chrome might not be able to display it. "
+			 "Consider to "
+			 "use filters (e.g. -min_micros > 1000 or -op_type .*gpu:0.* to reduce the "
+			 "size.\n");
+}
+
+static ow_status write_timeline(const struct show *show, ow_result *result,
+				const struct ow_write_options *write, const char *outfile,
+				int64_t step)
 {
 	struct ow_error err;
-	struct stat st;
 	char name[4096];
 
-	if (snprintf(name, sizeof(name), "%s_%lld", outfile, (long long)step) >=
-	    (int)sizeof(name)) {
+	if (!timeline_name(show, name, sizeof(name), outfile, step)) {
 		complain("Failed to write timeline file: %s\nError: the name is too long\n",
 			 outfile);
 		return OW_E_USAGE;
@@ -98,16 +136,7 @@ static ow_status write_timeline(ow_result *result, const struct ow_write_options
 		complain("Failed to write timeline file: %s\nError: %s\n", name, err.text);
 		return err.status;
 	}
-	printf("\n******************************************************\n"
-	       "Timeline file is written to %s.\n"
-	       "Open a Chrome browser, enter URL chrome://tracing and load the timeline file.\n"
-	       "******************************************************\n",
-	       name);
-	if (stat(name, &st) == 0 && st.st_size > BIG_TRACE)
-		complain("Trace file is over 200MB. Chrome might not be able to display it. "
-			 "Consider to "
-			 "use filters (e.g. -min_micros > 1000 or -op_type .*gpu:0.* to reduce the "
-			 "size.\n");
+	tell_timeline(show, name);
 	return OW_OK;
 }
 
@@ -142,7 +171,7 @@ static ow_status graph_timelines(const struct show *show, const struct options *
 		status = run_view(show, "graph", &view, &result);
 		if (status != OW_OK)
 			break;
-		status = write_timeline(result, write, options->output.outfile, steps[i]);
+		status = write_timeline(show, result, write, options->output.outfile, steps[i]);
 		ow_result_free(result);
 	}
 	free(steps);
@@ -173,8 +202,8 @@ static bool pprof_possible(const char *view, const struct options *options)
 	return false;
 }
 
-static ow_status write_pprof(ow_result *result, const struct options *options,
-			     struct ow_write_options *write)
+static ow_status write_pprof(const struct show *show, ow_result *result,
+			     const struct options *options, struct ow_write_options *write)
 {
 	struct ow_error err;
 
@@ -183,7 +212,11 @@ static ow_status write_pprof(ow_result *result, const struct options *options,
 		complain("%s\n", err.text);
 		return err.status;
 	}
-	printf("\nRun pprof -png --nodecount=100 --sample_index=1 <%s>\n", options->output.outfile);
+	if (show->tfprof)
+		printf("\nRun pprof -png --nodecount=100 --sample_index=1 <%s>\n",
+		       options->output.outfile);
+	else
+		printf("%s: open it with go tool pprof\n", options->output.outfile);
 	return OW_OK;
 }
 
@@ -207,9 +240,9 @@ static ow_status send(const struct show *show, ow_result *result, const char *vi
 	if (is(type, "stdout"))
 		return write_stdout(show, result, text, write);
 	if (is(type, "timeline"))
-		return write_timeline(result, write, file, options->view.step);
+		return write_timeline(show, result, write, file, options->view.step);
 	if (is(type, "pprof"))
-		return pprof_possible(view, options) ? write_pprof(result, options, write)
+		return pprof_possible(view, options) ? write_pprof(show, result, options, write)
 						     : OW_E_USAGE;
 	if (!is(type, "file"))
 		text = type; /* one of opwatch's own sinks */
