@@ -159,50 +159,70 @@ static void print_steps(const struct overview *o)
 /* "/job:localhost/replica:0/task:0/device:gpu:0" is "gpu:0" to those who have one machine. */
 static struct str short_device(struct str name)
 {
-	struct str local = STR("/job:localhost/replica:0/task:0/device:"), device = STR("/device:");
+	static const char *const before[] = { "/job:localhost/replica:0/task:0", "/device:", "/" };
 
-	if (str_starts(name, local))
-		return str_skip(name, local.len);
-	return str_starts(name, device) ? str_skip(name, device.len) : name;
+	for (size_t i = 0; i < ARRAY_COUNT(before); i++)
+		if (str_starts(name, str_from(before[i])))
+			name = str_skip(name, strlen(before[i]));
+	return name;
 }
 
-/* TensorFlow reports a GPU twice: what its streams did, and the executor that feeds them. */
-static bool is_executor(const ow_result *r, struct str name)
+/* TensorFlow reports a GPU several times: what its streams did together, each of them, and the executor
+ * that feeds them. The first says enough. */
+static bool is_part(const ow_result *r, struct str name)
 {
 	struct str streams = STR("/stream:all");
 
 	for (uint32_t i = 0; i < ow_result_rows(r); i++) {
 		struct str other = short_device(text_at(r, i, "device"));
 
-		if (other.len == name.len + streams.len && str_starts(other, name) &&
-		    str_ends(other, streams))
+		if (!str_ends(other, streams) || str_eq(other, name))
+			continue;
+		other.len -= streams.len;
+		if (str_starts(name, other) &&
+		    (name.len == other.len || name.ptr[other.len] == '/'))
 			return true;
 	}
 	return false;
 }
 
-/* "busy per step: gpu:0 16.9ms, cpu:0 117ms" */
+/* The row of the busiest device that is less busy than `below`, or UINT32_MAX. */
+static uint32_t next_device(const ow_result *r, double below, uint32_t after)
+{
+	uint32_t best = UINT32_MAX;
+
+	for (uint32_t i = 0; i < ow_result_rows(r); i++) {
+		double busy = real_at(r, i, "busy_step_ns");
+
+		if (busy <= 0 || busy > below || (busy == below && i <= after) ||
+		    is_part(r, short_device(text_at(r, i, "device"))))
+			continue;
+		if (best == UINT32_MAX || busy > real_at(r, best, "busy_step_ns"))
+			best = i;
+	}
+	return best;
+}
+
+/* "busy per step: cpu:0 117ms, gpu:0 16.9ms" */
 static void print_devices(const struct overview *o)
 {
 	ow_result *r = view(o, "devices", NULL);
-	uint32_t rows = r ? ow_result_rows(r) : 0, shown = 0;
+	uint32_t row = r ? next_device(r, 1e300, 0) : UINT32_MAX, shown = 0;
 
-	for (uint32_t i = 0; i < rows; i++) {
-		struct str name = short_device(text_at(r, i, "device"));
+	for (; row != UINT32_MAX; row = next_device(r, real_at(r, row, "busy_step_ns"), row)) {
+		struct str name = short_device(text_at(r, row, "device"));
 		char time[WORDS_NUMBER];
 
-		if (real_at(r, i, "busy_step_ns") <= 0 || is_executor(r, name))
-			continue;
-		if (shown++ >= DEVICES_SHOWN)
-			continue;
+		if (shown == DEVICES_SHOWN) {
+			fputs(", …", o->to);
+			break;
+		}
 		if (str_ends(name, STR("/stream:all")))
 			name.len -= strlen("/stream:all");
-		fputs(shown > 1 ? ", " : "busy per step: ", o->to);
+		fputs(shown++ ? ", " : "busy per step: ", o->to);
 		words_name(o->to, name, 50);
-		fprintf(o->to, " %s", words_time(time, real_at(r, i, "busy_step_ns") / 1e3));
+		fprintf(o->to, " %s", words_time(time, real_at(r, row, "busy_step_ns") / 1e3));
 	}
-	if (shown > DEVICES_SHOWN)
-		fprintf(o->to, ", and %u more: opwatch devices", shown - DEVICES_SHOWN);
 	if (shown)
 		fputc('\n', o->to);
 	ow_result_free(r);

@@ -65,7 +65,7 @@ class UsageTest(unittest.TestCase):
         path = self.write("cut.profile", data[:len(data) * 2 // 3])
         p = run("op", path)
         self.assertEqual(p.returncode, 0, p.stderr)
-        self.assertIn("notes", p.stderr)
+        self.assertRegex(p.stderr, r"cut\.profile: truncated: .* \(at byte \d+\)")
         self.assertEqual(run("op", path, "--strict").returncode, 3)
         notes = json.loads(run("notes", path, "--json").stdout)
         self.assertIn("truncated", json.dumps(notes))
