@@ -157,7 +157,13 @@ OW_API void ow_profile_memory(const ow_profile *profile, struct ow_memory_use *u
 typedef struct ow_result ow_result;
 
 typedef enum ow_type { OW_TYPE_INT, OW_TYPE_REAL, OW_TYPE_TEXT, OW_TYPE_BOOL } ow_type;
-typedef enum ow_unit { OW_UNIT_PLAIN, OW_UNIT_NS, OW_UNIT_BYTES, OW_UNIT_COUNT, OW_UNIT_PERCENT } ow_unit;
+typedef enum ow_unit {
+	OW_UNIT_PLAIN,
+	OW_UNIT_NS,
+	OW_UNIT_BYTES,
+	OW_UNIT_COUNT,
+	OW_UNIT_PERCENT
+} ow_unit;
 
 struct ow_column {
 	const char *name;  /* for programs */
@@ -206,7 +212,8 @@ OW_API void ow_view_options_init(struct ow_view_options *options);
 
 struct ow_part_info {
 	const char *name, *summary;
-	const char *detail; /* importer: usual file names; sink: extension; rule: tfprof's checker */
+	const char
+		*detail; /* importer: usual file names; sink: extension; rule: tfprof's checker */
 };
 /* What this build can do. Each returns false beyond the last. */
 OW_API bool ow_view_info(size_t index, struct ow_part_info *info);
@@ -248,8 +255,8 @@ OW_API void ow_write_options_init(struct ow_write_options *options);
 
 /* Writes through a sink: "text", "json", "csv", "tfprof", "timeline", "pprof", "folded", … */
 OW_API ow_status ow_result_write(ow_result *result, const char *sink,
-				 const struct ow_write_options *options, ow_write_fn write, void *arg,
-				 struct ow_error *err);
+				 const struct ow_write_options *options, ow_write_fn write,
+				 void *arg, struct ow_error *err);
 /* The same into a file, which appears whole or not at all. */
 OW_API ow_status ow_result_write_file(ow_result *result, const char *sink,
 				      const struct ow_write_options *options, const char *path,
@@ -258,8 +265,8 @@ OW_API ow_status ow_result_write_file(ow_result *result, const char *sink,
 struct ow_timeline_options {
 	size_t size;
 	bool show_dataflow; /* arrows from producers to consumers; on by default */
-	bool show_memory;   /* tensors, and how much each allocator holds (TensorFlow's steps only) */
-	int64_t step;	    /* only that one; negative = all */
+	bool show_memory; /* tensors, and how much each allocator holds (TensorFlow's steps only) */
+	int64_t step;	  /* only that one; negative = all */
 	bool gzip;
 };
 OW_API void ow_timeline_options_init(struct ow_timeline_options *options);

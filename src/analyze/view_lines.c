@@ -33,11 +33,16 @@ struct line {
 /* Where installed packages live, and what interpreters call themselves. */
 static bool is_library(struct str file)
 {
-	static const char *const places[] = { "/site-packages/",     "/dist-packages/",
-					      "/tensorflow/python/", "/tensorflow_core/",
-					      "/lib/python",	     "<frozen ",
-					      "<string>",	     "<built-in",
-					      "/torch/",	     "/jax/" };
+	static const char *const places[] = { "/site-packages/",
+					      "/dist-packages/",
+					      "/tensorflow/python/",
+					      "/tensorflow_core/",
+					      "/lib/python",
+					      "<frozen ",
+					      "<string>",
+					      "<built-in",
+					      "/torch/",
+					      "/jax/" };
 
 	for (size_t i = 0; i < ARRAY_COUNT(places); i++)
 		if (str_has(file, str_from(places[i])))

@@ -63,7 +63,8 @@ static void without_stacks(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(rows), cmocka_unit_test(without_stacks) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(rows),
+					    cmocka_unit_test(without_stacks) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,16 @@
 /* advise.c: ow_advise: runs the rules and makes one table of their findings. */
 #include "api/api_int.h"
 
-enum { COLUMN_RULE, COLUMN_SEVERITY, COLUMN_WHAT, COLUMN_WHERE, COLUMN_ADVICE, COLUMN_GAIN,
-       COLUMN_CONFIDENCE, COLUMN_CHECKED };
+enum {
+	COLUMN_RULE,
+	COLUMN_SEVERITY,
+	COLUMN_WHAT,
+	COLUMN_WHERE,
+	COLUMN_ADVICE,
+	COLUMN_GAIN,
+	COLUMN_CONFIDENCE,
+	COLUMN_CHECKED
+};
 
 static const char *const severities[] = { "info", "low", "medium", "high" };
 

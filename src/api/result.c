@@ -145,7 +145,8 @@ uint32_t ow_result_depth(const ow_result *result, uint32_t row)
 	return r->depth && row < r->row_count ? r->depth[row] : 0;
 }
 
-static const struct result_column *cell_column(const ow_result *result, uint32_t row, uint32_t column)
+static const struct result_column *cell_column(const ow_result *result, uint32_t row,
+					       uint32_t column)
 {
 	const struct result *r = columns_of(result);
 

@@ -110,7 +110,8 @@ static void memory_limit_holds(void **state)
 	assert_true(mem_grow(&mem, &array, &cap, 100, 8));
 	assert_false(mem_grow(&mem, &array, &cap, 200, 8));
 	assert_int_equal(cap, 100);
-	assert_true(mem_grow(&mem, &array, &cap, 120, 8)); /* exact size when half more does not fit */
+	assert_true(
+		mem_grow(&mem, &array, &cap, 120, 8)); /* exact size when half more does not fit */
 	mem_free(&mem, array, cap * 8);
 	assert_int_equal(atomic_load(&mem.used), 0);
 }
@@ -306,12 +307,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(large_blocks_keep_their_content),
-		cmocka_unit_test(strings_compare_bytewise), cmocka_unit_test(strings_split),
-		cmocka_unit_test(strings_to_integers),	    cmocka_unit_test(utf8_is_checked),
-		cmocka_unit_test(memory_limit_holds),	    cmocka_unit_test(injected_failures),
-		cmocka_unit_test(arenas_grow_and_align),    cmocka_unit_test(maps_find_what_was_added),
-		cmocka_unit_test(buffers_remember_failure), cmocka_unit_test(windows_slide),
-		cmocka_unit_test(inputs_say_what_is_wrong), cmocka_unit_test(errors_gather_context),
+		cmocka_unit_test(strings_compare_bytewise),
+		cmocka_unit_test(strings_split),
+		cmocka_unit_test(strings_to_integers),
+		cmocka_unit_test(utf8_is_checked),
+		cmocka_unit_test(memory_limit_holds),
+		cmocka_unit_test(injected_failures),
+		cmocka_unit_test(arenas_grow_and_align),
+		cmocka_unit_test(maps_find_what_was_added),
+		cmocka_unit_test(buffers_remember_failure),
+		cmocka_unit_test(windows_slide),
+		cmocka_unit_test(inputs_say_what_is_wrong),
+		cmocka_unit_test(errors_gather_context),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,8 @@ bool buf_reserve(struct buf *buf, size_t more)
 		return false;
 	if (OW_LIKELY(more <= buf->cap - buf->len))
 		return true;
-	if (more > PTRDIFF_MAX - buf->len || !mem_grow(buf->mem, &ptr, &buf->cap, buf->len + more, 1)) {
+	if (more > PTRDIFF_MAX - buf->len ||
+	    !mem_grow(buf->mem, &ptr, &buf->cap, buf->len + more, 1)) {
 		buf->failed = true;
 		return false;
 	}

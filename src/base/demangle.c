@@ -25,8 +25,8 @@ struct parser {
 
 /* What is known about a name when it has been read. */
 struct name_state {
-	bool templated; /* ends with template arguments: a function of it says what it returns */
-	bool plain;	/* constructor, destructor, conversion: returns nothing all the same */
+	bool templated;	   /* ends with template arguments: a function of it says what it returns */
+	bool plain;	   /* constructor, destructor, conversion: returns nothing all the same */
 	struct str suffix; /* " const" and the like of a member function */
 };
 
@@ -74,7 +74,8 @@ static uint32_t add(struct parser *p, enum node_kind kind, uint32_t a, uint32_t 
 		return 0;
 	}
 	p->nodes = nodes;
-	p->nodes[p->count] = (struct demangle_node){ .kind = (uint8_t)kind, .a = a, .b = b, .text = text };
+	p->nodes[p->count] =
+		(struct demangle_node){ .kind = (uint8_t)kind, .a = a, .b = b, .text = text };
 	return p->count++;
 }
 
@@ -183,18 +184,18 @@ static const struct {
 	uint8_t operands; /* in expressions; 0 = none of ours */
 	const char *text;
 } operators[] = {
-	{ "aN", 0, "&=" },  { "aS", 0, "=" },	{ "aa", 2, "&&" },    { "ad", 1, "&" },
-	{ "an", 2, "&" },   { "cl", 0, "()" },	{ "cm", 2, "," },     { "co", 1, "~" },
-	{ "dV", 0, "/=" },  { "da", 0, "delete[]" }, { "de", 1, "*" },  { "dl", 0, "delete" },
-	{ "dv", 2, "/" },   { "eO", 0, "^=" },	{ "eo", 2, "^" },     { "eq", 2, "==" },
-	{ "ge", 2, ">=" },  { "gt", 2, ">" },	{ "ix", 0, "[]" },    { "lS", 0, "<<=" },
-	{ "le", 2, "<=" },  { "ls", 2, "<<" },	{ "lt", 2, "<" },     { "mI", 0, "-=" },
-	{ "mL", 0, "*=" },  { "mi", 2, "-" },	{ "ml", 2, "*" },     { "mm", 0, "--" },
-	{ "na", 0, "new[]" }, { "ne", 2, "!=" }, { "ng", 1, "-" },     { "nt", 1, "!" },
-	{ "nw", 0, "new" }, { "oR", 0, "|=" },	{ "oo", 2, "||" },    { "or", 2, "|" },
-	{ "pL", 0, "+=" },  { "pl", 2, "+" },	{ "pm", 0, "->*" },   { "pp", 0, "++" },
-	{ "ps", 1, "+" },   { "pt", 0, "->" },	{ "rM", 0, "%=" },    { "rS", 0, ">>=" },
-	{ "rm", 2, "%" },   { "rs", 2, ">>" },	{ "ss", 2, "<=>" },
+	{ "aN", 0, "&=" },    { "aS", 0, "=" },	       { "aa", 2, "&&" },  { "ad", 1, "&" },
+	{ "an", 2, "&" },     { "cl", 0, "()" },       { "cm", 2, "," },   { "co", 1, "~" },
+	{ "dV", 0, "/=" },    { "da", 0, "delete[]" }, { "de", 1, "*" },   { "dl", 0, "delete" },
+	{ "dv", 2, "/" },     { "eO", 0, "^=" },       { "eo", 2, "^" },   { "eq", 2, "==" },
+	{ "ge", 2, ">=" },    { "gt", 2, ">" },	       { "ix", 0, "[]" },  { "lS", 0, "<<=" },
+	{ "le", 2, "<=" },    { "ls", 2, "<<" },       { "lt", 2, "<" },   { "mI", 0, "-=" },
+	{ "mL", 0, "*=" },    { "mi", 2, "-" },	       { "ml", 2, "*" },   { "mm", 0, "--" },
+	{ "na", 0, "new[]" }, { "ne", 2, "!=" },       { "ng", 1, "-" },   { "nt", 1, "!" },
+	{ "nw", 0, "new" },   { "oR", 0, "|=" },       { "oo", 2, "||" },  { "or", 2, "|" },
+	{ "pL", 0, "+=" },    { "pl", 2, "+" },	       { "pm", 0, "->*" }, { "pp", 0, "++" },
+	{ "ps", 1, "+" },     { "pt", 0, "->" },       { "rM", 0, "%=" },  { "rS", 0, ">>=" },
+	{ "rm", 2, "%" },     { "rs", 2, ">>" },       { "ss", 2, "<=>" },
 };
 
 static size_t find_operator(const struct parser *p)
@@ -674,36 +675,26 @@ static uint32_t parse_expression(struct parser *p)
 /* ---- types ---- */
 
 static const char *const builtins[26] = {
-	['a' - 'a'] = "signed char",
-	['b' - 'a'] = "bool",
-	['c' - 'a'] = "char",
-	['d' - 'a'] = "double",
-	['e' - 'a'] = "long double",
-	['f' - 'a'] = "float",
-	['g' - 'a'] = "__float128",
-	['h' - 'a'] = "unsigned char",
-	['i' - 'a'] = "int",
-	['j' - 'a'] = "unsigned int",
-	['l' - 'a'] = "long",
-	['m' - 'a'] = "unsigned long",
-	['n' - 'a'] = "__int128",
-	['o' - 'a'] = "unsigned __int128",
-	['s' - 'a'] = "short",
-	['t' - 'a'] = "unsigned short",
-	['v' - 'a'] = "void",
-	['w' - 'a'] = "wchar_t",
-	['x' - 'a'] = "long long",
-	['y' - 'a'] = "unsigned long long",
+	['a' - 'a'] = "signed char", ['b' - 'a'] = "bool",
+	['c' - 'a'] = "char",	     ['d' - 'a'] = "double",
+	['e' - 'a'] = "long double", ['f' - 'a'] = "float",
+	['g' - 'a'] = "__float128",  ['h' - 'a'] = "unsigned char",
+	['i' - 'a'] = "int",	     ['j' - 'a'] = "unsigned int",
+	['l' - 'a'] = "long",	     ['m' - 'a'] = "unsigned long",
+	['n' - 'a'] = "__int128",    ['o' - 'a'] = "unsigned __int128",
+	['s' - 'a'] = "short",	     ['t' - 'a'] = "unsigned short",
+	['v' - 'a'] = "void",	     ['w' - 'a'] = "wchar_t",
+	['x' - 'a'] = "long long",   ['y' - 'a'] = "unsigned long long",
 	['z' - 'a'] = "...",
 };
 
 static const struct {
 	const char *code, *text;
 } long_builtins[] = {
-	{ "Dd", "decimal64" },	{ "De", "decimal128" }, { "Df", "decimal32" }, { "Dh", "half" },
-	{ "Di", "char32_t" },	{ "Ds", "char16_t" },	{ "Du", "char8_t" },   { "Da", "auto" },
-	{ "DF16_", "_Float16" }, { "DF16b", "__bf16" },	{ "Dn", "std::nullptr_t" },
-	{ "Dc", "decltype(auto)" },
+	{ "Dd", "decimal64" }, { "De", "decimal128" },	   { "Df", "decimal32" },
+	{ "Dh", "half" },      { "Di", "char32_t" },	   { "Ds", "char16_t" },
+	{ "Du", "char8_t" },   { "Da", "auto" },	   { "DF16_", "_Float16" },
+	{ "DF16b", "__bf16" }, { "Dn", "std::nullptr_t" }, { "Dc", "decltype(auto)" },
 };
 
 /* Parsed: the ret and params of F … E. */
@@ -887,10 +878,8 @@ static uint32_t parse_special(struct parser *p)
 		const char *code, *text;
 		bool type;
 	} specials[] = {
-		{ "TV", "vtable for ", true },
-		{ "TT", "VTT for ", true },
-		{ "TI", "typeinfo for ", true },
-		{ "TS", "typeinfo name for ", true },
+		{ "TV", "vtable for ", true },		{ "TT", "VTT for ", true },
+		{ "TI", "typeinfo for ", true },	{ "TS", "typeinfo name for ", true },
 		{ "GV", "guard variable for ", false },
 	};
 	uint32_t of;

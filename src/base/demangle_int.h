@@ -9,22 +9,22 @@
 #include "base/demangle.h"
 
 enum node_kind {
-	NODE_TEXT,	/* text */
-	NODE_NESTED,	/* a::b */
-	NODE_TEMPLATE,	/* a<b…>, b a list */
-	NODE_LIST,	/* a, then the list b */
-	NODE_SUFFIX,	/* a followed by text: cv-qualifiers, ABI tags */
-	NODE_POINTER,	/* a followed by text: *, &, && */
-	NODE_MEMBER,	/* pointer to member b of class a */
-	NODE_FUNCTION,	/* returns a (may be nil), takes the list b, then text */
-	NODE_ARRAY,	/* of a, dimension text or b */
-	NODE_ENCODING,	/* name a, function b of which only what surrounds the name is written */
-	NODE_LITERAL,	/* value text of type a */
-	NODE_PACK,	/* the list b, without brackets */
-	NODE_LAMBDA,	/* takes the list b; text is its number */
-	NODE_UNNAMED,	/* text is its number */
-	NODE_PREFIX,	/* text before a: special names, ~ of destructors, unary operators */
-	NODE_BINARY,	/* (a)text(b) */
+	NODE_TEXT,	 /* text */
+	NODE_NESTED,	 /* a::b */
+	NODE_TEMPLATE,	 /* a<b…>, b a list */
+	NODE_LIST,	 /* a, then the list b */
+	NODE_SUFFIX,	 /* a followed by text: cv-qualifiers, ABI tags */
+	NODE_POINTER,	 /* a followed by text: *, &, && */
+	NODE_MEMBER,	 /* pointer to member b of class a */
+	NODE_FUNCTION,	 /* returns a (may be nil), takes the list b, then text */
+	NODE_ARRAY,	 /* of a, dimension text or b */
+	NODE_ENCODING,	 /* name a, function b of which only what surrounds the name is written */
+	NODE_LITERAL,	 /* value text of type a */
+	NODE_PACK,	 /* the list b, without brackets */
+	NODE_LAMBDA,	 /* takes the list b; text is its number */
+	NODE_UNNAMED,	 /* text is its number */
+	NODE_PREFIX,	 /* text before a: special names, ~ of destructors, unary operators */
+	NODE_BINARY,	 /* (a)text(b) */
 	NODE_CONVERSION, /* operator a */
 };
 

@@ -177,7 +177,8 @@ static void print_literal(struct printer *p, const struct demangle_node *n)
 	static const struct {
 		const char *type, *suffix;
 	} integers[] = {
-		{ "int", "" },	      { "unsigned int", "u" }, { "long", "l" }, { "unsigned long", "ul" },
+		{ "int", "" },	       { "unsigned int", "u" },
+		{ "long", "l" },       { "unsigned long", "ul" },
 		{ "long long", "ll" }, { "unsigned long long", "ull" },
 	};
 	const struct demangle_node *type = &p->nodes[n->a];
@@ -234,7 +235,8 @@ static void print_plain(struct printer *p, const struct demangle_node *n)
 		break;
 	case NODE_TEMPLATE:
 		print(p, n->a);
-		print_list(p, p->nodes[n->b].b, last_char(p) == '<' ? STR(" <") : STR("<"), STR(">"));
+		print_list(p, p->nodes[n->b].b, last_char(p) == '<' ? STR(" <") : STR("<"),
+			   STR(">"));
 		break;
 	case NODE_ENCODING:
 		print_function_left(p, &p->nodes[n->b]);

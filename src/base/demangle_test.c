@@ -46,7 +46,8 @@ static const struct {
 	{ "_ZZ4mainENKUlifE_clEif", "main::{lambda(int, float)#1}::operator()(int, float) const" },
 	{ "_ZN1AcvbEv", "A::operator bool()" },
 	{ "_ZStlsISt11char_traitsIcEERSt13basic_ostreamIcT_ES5_PKc",
-	  "std::basic_ostream<char, std::char_traits<char>>& std::operator<< <std::char_traits<char>>("
+	  "std::basic_ostream<char, std::char_traits<char>>& std::operator<< "
+	  "<std::char_traits<char>>("
 	  "std::basic_ostream<char, std::char_traits<char>>&, char const*)" },
 	{ "_ZN8internal5gemvx6kernelIiLb0EEENSt9enable_ifIXntT0_EvE4typeET_",
 	  "std::enable_if<!false, void>::type internal::gemvx::kernel<int, false>(int)" },
@@ -63,9 +64,10 @@ static void test_names(void **state)
 
 static void test_no_names(void **state)
 {
-	static const char *const texts[] = { "",     "_Z",	"foo",	   "_Z3fo",	 "_Z999999f",
-					     "_ZN3fooE_", "_ZS_", "_ZNS0_E", "_Z1fIE3", "_Z1fDTclE",
-					     "_Z1fILiE", "_ZL",	 "_Z1fU",   "_ZN",	 "_Z4294967297f" };
+	static const char *const texts[] = { "",	  "_Z",	       "foo",	       "_Z3fo",
+					     "_Z999999f", "_ZN3fooE_", "_ZS_",	       "_ZNS0_E",
+					     "_Z1fIE3",	  "_Z1fDTclE", "_Z1fILiE",     "_ZL",
+					     "_Z1fU",	  "_ZN",       "_Z4294967297f" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
@@ -138,18 +140,21 @@ static void test_short(void **state)
 		{ "void foo(int)", "foo" },
 		{ "void at::native::(anonymous namespace)::copy<float>(float*)",
 		  "at::native::copy<float>" },
-		{ "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<c10::Half>, "
+		{ "void at::native::vectorized_elementwise_kernel<4, "
+		  "at::native::FillFunctor<c10::Half>, "
 		  "at::detail::Array<char*, 1> >(int, at::native::FillFunctor<c10::Half>)",
 		  "at::native::vectorized_elementwise_kernel<4, FillFunctor, …>" },
 		{ "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl<"
 		  "at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#3}::"
-		  "operator()() const::{lambda(float)#1}>(at::TensorIteratorBase&)::{lambda(int)#1}>"
+		  "operator()() "
+		  "const::{lambda(float)#1}>(at::TensorIteratorBase&)::{lambda(int)#1}>"
 		  "(int)",
 		  "at::native::elementwise_kernel<128, 2, direct_copy_kernel_cuda>" },
 		{ "void cub::A<int, float>::run<7>(int)", "cub::A<…>::run<7>" },
 		{ "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, 3>(int)",
 		  "internal::gemvx::kernel<int, 3>" },
-		{ "main::{lambda(int)#1}::operator()(int) const", "main::{lambda(int)#1}::operator()" },
+		{ "main::{lambda(int)#1}::operator()(int) const",
+		  "main::{lambda(int)#1}::operator()" },
 		{ "_Z3addIfEvPT_S1_", "add<float>" },
 		{ "_ZN2at3addIfEEvPT_.kd", "at::add<float>" },
 		{ "void f<(a)0>(int)", "f<…>" },
@@ -175,7 +180,8 @@ static void test_no_memory(void **state)
 		mem_fail_after(n, false);
 		kernel_short_name(name, &out);
 		mem_fail_after(0, false);
-		assert_true(out.failed || str_eq(buf_str(&out), STR("at::native::add<float, Foo>")));
+		assert_true(out.failed ||
+			    str_eq(buf_str(&out), STR("at::native::add<float, Foo>")));
 		buf_release(&out);
 		assert_int_equal(atomic_load(&mem.used), 0);
 	}
@@ -184,8 +190,8 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	cmocka_unit_test(test_no_names),
-		cmocka_unit_test(test_hostile), cmocka_unit_test(test_short),
+		cmocka_unit_test(test_names),	  cmocka_unit_test(test_no_names),
+		cmocka_unit_test(test_hostile),	  cmocka_unit_test(test_short),
 		cmocka_unit_test(test_no_memory),
 	};
 

@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SMALL_FILE ((uint64_t)1 << 20)	  /* read whole when opened */
-#define SPOOL_MEMORY ((size_t)64 << 20)	  /* a stream is kept in memory up to this, then in a file */
-#define WINDOW_BYTES ((size_t)256 << 10)  /* a read's size; stays in the second-level cache */
+#define SMALL_FILE ((uint64_t)1 << 20)	 /* read whole when opened */
+#define SPOOL_MEMORY ((size_t)64 << 20)	 /* a stream is kept in memory up to this, then in a file */
+#define WINDOW_BYTES ((size_t)256 << 10) /* a read's size; stays in the second-level cache */
 #define READ_CHUNK ((size_t)1 << 20)
 
 static ow_status init_input(struct input *in, struct mem *mem, const char *name, struct error *err)
@@ -131,8 +131,8 @@ static ow_status read_small(struct input *in, struct error *err)
 		if (n < 0)
 			return error_errno(err, errno, "%s", in->name);
 		if (n == 0)
-			return error_at(err, OW_E_IO, got, "%s: the file became shorter while it was read",
-					in->name);
+			return error_at(err, OW_E_IO, got,
+					"%s: the file became shorter while it was read", in->name);
 		got += (size_t)n;
 	}
 	close(in->fd);
@@ -251,8 +251,9 @@ ow_status input_read_at(const struct input *in, uint64_t offset, void *to, size_
 			struct error *err)
 {
 	if (offset > in->size || len > in->size - offset)
-		return error_at(err, OW_E_CORRUPT, in->size, "%s: truncated: %zu bytes wanted at byte %" PRIu64,
-				in->name, len, offset);
+		return error_at(err, OW_E_CORRUPT, in->size,
+				"%s: truncated: %zu bytes wanted at byte %" PRIu64, in->name, len,
+				offset);
 	if (in->data) {
 		memcpy(to, in->data + offset, len);
 		return OW_OK;
@@ -285,9 +286,10 @@ ow_status input_check_unchanged(const struct input *in, struct error *err)
 	if ((uint64_t)st.st_size == in->size && st.st_mtim.tv_sec == in->mtime.tv_sec &&
 	    st.st_mtim.tv_nsec == in->mtime.tv_nsec)
 		return OW_OK;
-	return error_set(err, OW_E_IO,
-			 "%s: the file was changed while it was open; open it again when its writer is done",
-			 in->name);
+	return error_set(
+		err, OW_E_IO,
+		"%s: the file was changed while it was open; open it again when its writer is done",
+		in->name);
 }
 
 void window_init(struct window *w, const struct input *in, struct error *err)
@@ -337,7 +339,8 @@ const unsigned char *window_fill(struct window *w, uint64_t offset, size_t len)
 
 	if (len > rest)
 		return fail(w, error_at(w->err, OW_E_CORRUPT, w->in->size,
-					"%s: truncated: the file ends inside a record that starts at byte %" PRIu64,
+					"%s: truncated: the file ends inside a record that starts "
+					"at byte %" PRIu64,
 					w->in->name, offset));
 	if (w->in->data)
 		return w->buf + offset;

@@ -13,7 +13,8 @@
 
 static bool is_word(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_';
 }
 
 static bool ends_with_word(struct str s, struct str word)
@@ -73,7 +74,8 @@ static size_t skip_brackets(struct str s, size_t at)
 static bool is_declaration(struct str s)
 {
 	for (size_t i = 1; i < s.len; i++)
-		if ((s.ptr[i] == '<' || s.ptr[i] == '(') && (is_word(s.ptr[i - 1]) || s.ptr[i - 1] == ')'))
+		if ((s.ptr[i] == '<' || s.ptr[i] == '(') &&
+		    (is_word(s.ptr[i - 1]) || s.ptr[i - 1] == ')'))
 			return true;
 	return str_has(s, STR("::"));
 }
@@ -173,8 +175,9 @@ static const struct {
 	bool whole;	   /* not just the beginning */
 	unsigned argument; /* from 1 */
 } wrappers[] = {
-	{ "gpu_kernel", false, 1 },    { "gpu_index_kernel", false, 1 }, { "BinaryFunctor", true, 4 },
-	{ "BUnaryFunctor", true, 4 },  { "AUnaryFunctor", true, 4 },	 { "ReduceOp", true, 2 },
+	{ "gpu_kernel", false, 1 },    { "gpu_index_kernel", false, 1 },
+	{ "BinaryFunctor", true, 4 },  { "BUnaryFunctor", true, 4 },
+	{ "AUnaryFunctor", true, 4 },  { "ReduceOp", true, 2 },
 	{ "func_wrapper_t", true, 2 },
 };
 

@@ -24,9 +24,9 @@ struct sniff {
 
 /* How the user wants it read. */
 struct import_options {
-	bool infer;	  /* compute float operations and shapes when nothing gives them */
+	bool infer;	   /* compute float operations and shapes when nothing gives them */
 	bool strict_proto; /* tfprof: a message that does not parse to its end is not used at all */
-	int64_t step;	  /* number for a source that is one step; INT64_MIN = next free */
+	int64_t step;	   /* number for a source that is one step; INT64_MIN = next free */
 	const char *const *input_shapes; /* NAME=100x784 */
 	size_t input_shape_count;
 	bool estimate; /* only size and counts are wanted: `info --estimate` */

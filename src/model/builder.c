@@ -100,8 +100,8 @@ bool builder_grow(struct builder *b, enum table_id table, uint32_t more)
 	if (b->status != OW_OK)
 		return false;
 	if (need > UINT32_MAX) {
-		builder_fail(b, error_set(b->err, OW_E_LIMIT, "more than 4 billion rows in table %s",
-					  info->name));
+		builder_fail(b, error_set(b->err, OW_E_LIMIT,
+					  "more than 4 billion rows in table %s", info->name));
 		return false;
 	}
 	cap = MAX(cap, need);
@@ -295,8 +295,9 @@ strset_id builder_strset_add(struct builder *b, strset_id set, str_id member)
 	hash = hash_set(items, count);
 	found = find_set(b, items, count, hash);
 	if (!found.v) {
-		found = builder_add_strset(b, &(struct strset_row){ .item_first = m->strset_item.count,
-								    .item_count = count });
+		found = builder_add_strset(b,
+					   &(struct strset_row){ .item_first = m->strset_item.count,
+								 .item_count = count });
 		for (uint32_t i = 0; i < count; i++)
 			builder_add_strset_item(b, &(struct strset_item_row){ .text = items[i] });
 		if (b->status == OW_OK && !map_add(&m->strset_map, hash, found.v))
@@ -309,8 +310,9 @@ strset_id builder_strset_add(struct builder *b, strset_id set, str_id member)
 
 static uint64_t hash_frame(const struct frame_row *row)
 {
-	uint64_t hash = map_hash_u64((uint64_t)row->file.v << 32 | row->function.v,
-				     (uint64_t)(uint32_t)row->line << 32 | (uint32_t)row->function_line);
+	uint64_t hash =
+		map_hash_u64((uint64_t)row->file.v << 32 | row->function.v,
+			     (uint64_t)(uint32_t)row->line << 32 | (uint32_t)row->function_line);
 
 	return map_hash_u64(hash, row->text.v);
 }
@@ -327,8 +329,8 @@ frame_id builder_frame(struct builder *b, const struct frame_row *row)
 	     it = map_next(&m->frame_map, it)) {
 		uint32_t i = it.value;
 
-		if (m->frame.file[i].v == row->file.v && m->frame.function[i].v == row->function.v &&
-		    m->frame.line[i] == row->line &&
+		if (m->frame.file[i].v == row->file.v &&
+		    m->frame.function[i].v == row->function.v && m->frame.line[i] == row->line &&
 		    m->frame.function_line[i] == row->function_line &&
 		    m->frame.text[i].v == row->text.v)
 			return (frame_id){ i };
@@ -349,7 +351,8 @@ stack_id builder_stack(struct builder *b, stack_id parent, frame_id frame)
 		return (stack_id){ 0 };
 	for (struct map_iter it = map_find(&m->stack_map, hash); it.value;
 	     it = map_next(&m->stack_map, it))
-		if (m->stack.parent[it.value].v == parent.v && m->stack.frame[it.value].v == frame.v)
+		if (m->stack.parent[it.value].v == parent.v &&
+		    m->stack.frame[it.value].v == frame.v)
 			return (stack_id){ it.value };
 	id = builder_add_stack(b, &(struct stack_row){ .parent = parent, .frame = frame });
 	if (id.v && !map_add(&m->stack_map, hash, id.v))
@@ -509,7 +512,8 @@ static bool add_shapes_and_sets(struct model *m)
 
 static bool add_code(struct model *m)
 {
-	if (!map_reserve(&m->frame_map, m->frame.count) || !map_reserve(&m->stack_map, m->stack.count))
+	if (!map_reserve(&m->frame_map, m->frame.count) ||
+	    !map_reserve(&m->stack_map, m->stack.count))
 		return false;
 	for (uint32_t i = 1; i < m->frame.count; i++) {
 		struct frame_row row = { .file = m->frame.file[i],
@@ -522,8 +526,8 @@ static bool add_code(struct model *m)
 			return false;
 	}
 	for (uint32_t i = 1; i < m->stack.count; i++)
-		if (!map_add(&m->stack_map,
-			     map_hash_u64(m->stack.parent[i].v, m->stack.frame[i].v), i))
+		if (!map_add(&m->stack_map, map_hash_u64(m->stack.parent[i].v, m->stack.frame[i].v),
+			     i))
 			return false;
 	return true;
 }

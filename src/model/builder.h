@@ -24,7 +24,7 @@ struct builder {
 #define BUILDER_FIELD(t, need, type, name, unit, doc) type name;
 #define BUILDER_ROW(table, doc)                                                                    \
 	struct table##_row {                                                                       \
-		SCHEMA_##table(BUILDER_FIELD, table)                                                      \
+		SCHEMA_##table(BUILDER_FIELD, table)                                               \
 	};
 SCHEMA_TABLES(BUILDER_ROW)
 #undef BUILDER_ROW
@@ -43,8 +43,7 @@ bool builder_grow(struct builder *b, enum table_id table, uint32_t more);
 /* Allocates a RARE column, zero-filled. */
 bool builder_need_column(struct builder *b, enum table_id table, size_t column_offset);
 
-#define BUILDER_IS_ZERO(value)                                                                     \
-	(memcmp(&(value), &(__typeof__(value)){ 0 }, sizeof(value)) == 0)
+#define BUILDER_IS_ZERO(value) (memcmp(&(value), &(__typeof__(value)){ 0 }, sizeof(value)) == 0)
 #define BUILDER_STORE_ALWAYS(table, name) b->m->table.name[at] = row->name;
 #define BUILDER_STORE_RARE(table, name)                                                            \
 	if (b->m->table.name)                                                                      \
@@ -69,9 +68,8 @@ SCHEMA_TABLES(BUILDER_ADD)
 
 /* Sets one value of a RARE column: BUILDER_SET(b, op, stack, id, value). */
 #define BUILDER_SET(b, table_, column, id, value)                                                  \
-	((b)->m->table_.column ||                                                                  \
-			 builder_need_column(b, TABLE_##table_,                                    \
-					     offsetof(struct table_##_table, column))              \
+	((b)->m->table_.column || builder_need_column(b, TABLE_##table_,                           \
+						      offsetof(struct table_##_table, column))     \
 		 ? (void)((b)->m->table_.column[(id).v] = (value))                                 \
 		 : (void)0)
 

@@ -18,7 +18,8 @@ static void resolve_inputs(struct builder *b)
 }
 
 /* order[] = rows 1… of a table, stably sorted by key (< keys); counts are reused as positions. */
-static uint32_t *counting_order(struct builder *b, const uint32_t *key, uint32_t count, uint32_t keys)
+static uint32_t *counting_order(struct builder *b, const uint32_t *key, uint32_t count,
+				uint32_t keys)
 {
 	struct mem *mem = b->m->mem;
 	uint32_t *start = mem_zalloc(mem, ((size_t)keys + 1) * sizeof(*start));

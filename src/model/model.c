@@ -2,7 +2,12 @@
 #include "model/backing.h"
 
 #define MODEL_TYPE_SIZE(t, need, type, name, unit, doc)                                            \
-	{ #name, #type, doc, UNIT_##unit, NEED_##need, sizeof(type),                               \
+	{ #name,                                                                                   \
+	  #type,                                                                                   \
+	  doc,                                                                                     \
+	  UNIT_##unit,                                                                             \
+	  NEED_##need,                                                                             \
+	  sizeof(type),                                                                            \
 	  (uint16_t)offsetof(struct t##_table, name) },
 #define MODEL_COLUMNS(table, doc)                                                                  \
 	static const struct column_info table##_columns[] = { SCHEMA_##table(MODEL_TYPE_SIZE,      \
@@ -175,8 +180,8 @@ step_id model_find_step(const struct model *m, int64_t number)
 				return (step_id){ step };
 		return (step_id){ 0 };
 	}
-	for (struct map_iter it = map_find(&m->step_map, map_hash_u64((uint64_t)number, 2)); it.value;
-	     it = map_next(&m->step_map, it))
+	for (struct map_iter it = map_find(&m->step_map, map_hash_u64((uint64_t)number, 2));
+	     it.value; it = map_next(&m->step_map, it))
 		if (m->step.number[it.value] == number)
 			return (step_id){ it.value };
 	return (step_id){ 0 };

@@ -59,9 +59,10 @@ enum track_flags {
 };
 
 enum event_flags {
-	EVENT_UNFINISHED = 1 << 0, /* the source gives no end; it was closed with what is around it */
-	EVENT_OVERLAPS = 1 << 1,   /* starts inside a slice of its track and ends after it */
-	EVENT_UNMATCHED = 1 << 2   /* an end without a begin, kept as a point in time */
+	EVENT_UNFINISHED =
+		1 << 0,		 /* the source gives no end; it was closed with what is around it */
+	EVENT_OVERLAPS = 1 << 1, /* starts inside a slice of its track and ends after it */
+	EVENT_UNMATCHED = 1 << 2 /* an end without a begin, kept as a point in time */
 };
 
 /* event_key.id and flow.id: ids are numbers or text; below 2^62 they are the number itself. */
@@ -71,10 +72,10 @@ enum event_flags {
 #define MODEL_TEXT_NUMBER (INT64_MIN + 1)
 
 enum op_flags {
-	OP_HAS_CODE = 1 << 0,	/* a code trace is present, maybe without frames */
-	OP_FROM_RUN = 1 << 1,	/* not in the graph: created by a run-time record */
-	OP_COVERED = 1 << 2,	/* a run-time record was seen for it */
-	OP_TRAINABLE = 1 << 3,	/* in the trainable variables of its graph */
+	OP_HAS_CODE = 1 << 0,	    /* a code trace is present, maybe without frames */
+	OP_FROM_RUN = 1 << 1,	    /* not in the graph: created by a run-time record */
+	OP_COVERED = 1 << 2,	    /* a run-time record was seen for it */
+	OP_TRAINABLE = 1 << 3,	    /* in the trainable variables of its graph */
 	OP_INFERRED_FLOPS = 1 << 4, /* float_ops were computed from shapes, not given */
 	OP_UNKNOWN_FLOPS = 1 << 5,  /* has a formula, but shapes stayed unknown */
 };
@@ -119,7 +120,7 @@ enum note_kind {
 #define MODEL_TABLE(table, doc)                                                                    \
 	struct table##_table {                                                                     \
 		uint32_t count, cap;                                                               \
-		SCHEMA_##table(MODEL_COLUMN, table)                                                       \
+		SCHEMA_##table(MODEL_COLUMN, table)                                                \
 	};
 SCHEMA_TABLES(MODEL_TABLE)
 #undef MODEL_TABLE
@@ -217,7 +218,7 @@ enum table_id {
 #define MODEL_ENUM(table, doc) TABLE_##table,
 	SCHEMA_TABLES(MODEL_ENUM)
 #undef MODEL_ENUM
-	TABLE_COUNT
+		TABLE_COUNT
 };
 
 enum column_unit { UNIT_NONE, UNIT_NS, UNIT_BYTES, UNIT_COUNT, UNIT_FLAGS, UNIT_ENUM };

@@ -30,8 +30,8 @@ static void stop(struct fixture *f)
 
 static op_id add_op(struct builder *b, const char *name)
 {
-	return builder_new_op(b, &(struct op_row){ .name = builder_cstr(b, name),
-						   .type = builder_cstr(b, "T") });
+	return builder_new_op(
+		b, &(struct op_row){ .name = builder_cstr(b, name), .type = builder_cstr(b, "T") });
 }
 
 static void interning(void **state)
@@ -90,7 +90,8 @@ static void freeze_sorts_and_indexes(void **state)
 	c = add_op(&f.b, "c");
 	five = builder_step(&f.b, 5);
 	one = builder_step(&f.b, 1);
-	row = builder_add_op_step(&f.b, &(struct op_step_row){ .op = c, .step = five, .cpu_ns = 4 });
+	row = builder_add_op_step(&f.b,
+				  &(struct op_step_row){ .op = c, .step = five, .cpu_ns = 4 });
 	builder_add_memory(&f.b, &(struct memory_row){ .op_step = row.v, .requested = 40 });
 	builder_add_op_step(&f.b, &(struct op_step_row){ .op = a, .step = five, .cpu_ns = 2 });
 	row = builder_add_op_step(&f.b, &(struct op_step_row){ .op = a, .step = one, .cpu_ns = 1 });
@@ -122,7 +123,8 @@ static void names_are_in_byte_order(void **state)
 		int len = snprintf(name, sizeof(name), "scope/%s/layer_%d",
 				   rand() % 2 ? "a" : "abcdefghijk", rand() % 400);
 
-		len += snprintf(name + len, sizeof(name) - (size_t)len, "%.*s", rand() % 9, "xyzxyzxyz");
+		len += snprintf(name + len, sizeof(name) - (size_t)len, "%.*s", rand() % 9,
+				"xyzxyzxyz");
 		if (rand() % 10 == 0)
 			name[rand() % len] = (char)0xc3;
 		if (!builder_find_op(&f.b, builder_cstr(&f.b, name)).v)
@@ -163,9 +165,9 @@ static void allocation_failures(void **state)
 				if (!builder_find_op(&b, builder_cstr(&b, name)).v)
 					add_op(&b, name);
 				builder_add_event(&b, &(struct event_row){ .depth = (uint16_t)i });
-				builder_add_op_step(&b, &(struct op_step_row){
-								.op = { (uint32_t)(1 + i % 7) },
-								.step = builder_step(&b, -i) });
+				builder_add_op_step(
+					&b, &(struct op_step_row){ .op = { (uint32_t)(1 + i % 7) },
+								   .step = builder_step(&b, -i) });
 				builder_note(&b, NOTE_INFO, 0, "note %d", i);
 			}
 			done = b.status == OW_OK && model_freeze(&b) == OW_OK &&

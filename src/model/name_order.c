@@ -44,7 +44,8 @@ static void insertion_sort(const struct model *m, struct item *items, size_t cou
 		size_t k = i;
 
 		for (; k > 0; k--) {
-			struct str other = str_skip(model_str(m, m->op.name[items[k - 1].op]), depth);
+			struct str other =
+				str_skip(model_str(m, m->op.name[items[k - 1].op]), depth);
 
 			if (items[k - 1].key < item.key ||
 			    (items[k - 1].key == item.key && str_cmp(other, name) <= 0))
@@ -65,7 +66,8 @@ static bool ends_inside(const struct model *m, const struct item *items, size_t 
 }
 
 /* In a group whose keys are equal, the names that end go first, by length; returns how many. */
-static size_t short_names_first(const struct model *m, struct item *items, size_t count, size_t depth)
+static size_t short_names_first(const struct model *m, struct item *items, size_t count,
+				size_t depth)
 {
 	size_t ended = 0;
 
@@ -110,7 +112,8 @@ static bool sort_names(const struct model *m, struct item *items, size_t count)
 		struct group group = stack[--top];
 
 		for (size_t i = 0; i < group.count; i++)
-			group.at[i].key = key_at(model_str(m, m->op.name[group.at[i].op]), group.depth);
+			group.at[i].key =
+				key_at(model_str(m, m->op.name[group.at[i].op]), group.depth);
 		if (group.count < 24) {
 			insertion_sort(m, group.at, group.count, group.depth);
 			continue;

@@ -19,12 +19,12 @@ const char *device_kind_name(uint8_t kind)
 const char *track_kind_name(uint8_t kind)
 {
 	static const char *const names[] = {
-		[TRACK_OTHER] = "other",   [TRACK_HOST] = "host",
-		[TRACK_DEVICE] = "device", [TRACK_ACCELERATOR] = "accelerator",
-		[TRACK_STREAM] = "stream", [TRACK_COPY] = "copy",
-		[TRACK_LOADER] = "loader", [TRACK_COMMUNICATION] = "communication",
+		[TRACK_OTHER] = "other",     [TRACK_HOST] = "host",
+		[TRACK_DEVICE] = "device",   [TRACK_ACCELERATOR] = "accelerator",
+		[TRACK_STREAM] = "stream",   [TRACK_COPY] = "copy",
+		[TRACK_LOADER] = "loader",   [TRACK_COMMUNICATION] = "communication",
 		[TRACK_DERIVED] = "derived", [TRACK_SPAN] = "span",
-		[TRACK_FRAMES] = "frames", [TRACK_ASYNC] = "async",
+		[TRACK_FRAMES] = "frames",   [TRACK_ASYNC] = "async",
 	};
 
 	return name_of(names, ARRAY_COUNT(names), kind);

@@ -28,7 +28,7 @@ enum sink_accepts {
 struct sink_options {
 	uint32_t width; /* of the terminal; 0 = do not fit */
 	bool colour;
-	bool full_numbers; /* no k, ms, MB */
+	bool full_numbers;  /* no k, ms, MB */
 	const char *metric; /* folded, flamegraph, pprof: which value */
 	const char *title;
 	/* tensor values of a checkpoint, for tfprof's text; NULL when there is none. Appends the text of

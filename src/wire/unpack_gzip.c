@@ -135,7 +135,9 @@ static ow_status inflate_members(struct unpack_job *job, struct feed *feed, z_st
 
 static ow_status inflate_stream(struct unpack_job *job, struct error *err)
 {
-	z_stream z = { .zalloc = unpack_zlib_alloc, .zfree = unpack_zlib_free, .opaque = job->in->mem };
+	z_stream z = { .zalloc = unpack_zlib_alloc,
+		       .zfree = unpack_zlib_free,
+		       .opaque = job->in->mem };
 	struct feed feed = { .at = 0 };
 	ow_status status;
 
