@@ -13,9 +13,9 @@ static bool write_all(struct atomic_file *file, uint64_t at, const char *bytes, 
 	size_t done = 0;
 
 	while (done < len && !file->failure) {
-		ssize_t n = file->seekable ?
-				    pwrite(file->fd, bytes + done, len - done, (off_t)(at + done)) :
-				    write(file->fd, bytes + done, len - done);
+		ssize_t n = file->seekable
+				    ? pwrite(file->fd, bytes + done, len - done, (off_t)(at + done))
+				    : write(file->fd, bytes + done, len - done);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -90,14 +90,14 @@ static void release(struct atomic_file *file)
 	mem_free(file->mem, file->buffer, FILE_BUFFER);
 }
 
-ow_status atomic_open(struct atomic_file *file, struct mem *mem, const char *path, struct error *err)
+ow_status atomic_open(struct atomic_file *file, struct mem *mem, const char *path,
+		      struct error *err)
 {
 	ow_status status;
 
-	*file = (struct atomic_file){ .mem = mem,
-				      .path = path,
-				      .fd = -1,
-				      .name_size = strlen(path) + 32 };
+	*file = (struct atomic_file){
+		.mem = mem, .path = path, .fd = -1, .name_size = strlen(path) + 32
+	};
 	file->name = mem_alloc(mem, file->name_size);
 	file->buffer = file->name ? mem_alloc(mem, FILE_BUFFER) : NULL;
 	if (!file->buffer) {

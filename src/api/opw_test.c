@@ -102,14 +102,16 @@ static char *make_trace(size_t events, size_t *len)
 	char *text = malloc(cap);
 
 	assert_non_null(text);
-	at += (size_t)snprintf(text, cap, "{\"traceEvents\": [\n"
-					  "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":"
-					  "{\"name\":\"trainer\"}}");
+	at += (size_t)snprintf(text, cap,
+			       "{\"traceEvents\": [\n"
+			       "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":"
+			       "{\"name\":\"trainer\"}}");
 	for (size_t i = 0; i < events; i++)
-		at += (size_t)snprintf(text + at, cap - at,
-				       ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%zu,\"ts\":%zu.125,\"dur\":7,"
-				       "\"name\":\"op_%zu\",\"cat\":\"c%zu\",\"args\":{\"n\":%zu}}",
-				       i % 3, 1000 + i * 3, i % 50, i % 4, i);
+		at += (size_t)snprintf(
+			text + at, cap - at,
+			",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%zu,\"ts\":%zu.125,\"dur\":7,"
+			"\"name\":\"op_%zu\",\"cat\":\"c%zu\",\"args\":{\"n\":%zu}}",
+			i % 3, 1000 + i * 3, i % 50, i % 4, i);
 	at += (size_t)snprintf(text + at, cap - at, "]}\n");
 	*len = at;
 	return text;
@@ -176,7 +178,8 @@ static void compare_columns(const struct model *a, const struct model *b, int ta
 		if (is_place(column->name))
 			continue;
 		if (x && y ? memcmp(x, y, size) != 0 : !all_zero(x ? x : y, x || y ? size : 0))
-			fail_msg("%s.%s differs of %s", model_tables[table].name, column->name, a->inputs[1] ? a->inputs[1]->name : "");
+			fail_msg("%s.%s differs of %s", model_tables[table].name, column->name,
+				 a->inputs[1] ? a->inputs[1]->name : "");
 	}
 }
 
@@ -815,10 +818,14 @@ static void write_recorded(const char *path, bool footer)
 	static const uint32_t op_names[] = { 0, 1 }, tracks[] = { 0, 2 };
 	static const int64_t ts[] = { 0, 10, 20, 30, 40 }, dur[] = { 0, 5, 5, 5, 5 };
 	static const uint32_t ids[] = { 0, 1, 1, 1, 1 };
-	struct opw_part parts[4] = { { .name = "length", .type = "uint32_t", .value_size = 4,
-				       .size = 12, .bytes = lengths },
-				     { .name = "text", .type = "bytes", .value_size = 1, .size = 13,
-				       .bytes = texts } };
+	struct opw_part parts[4] = {
+		{ .name = "length",
+		  .type = "uint32_t",
+		  .value_size = 4,
+		  .size = 12,
+		  .bytes = lengths },
+		{ .name = "text", .type = "bytes", .value_size = 1, .size = 13, .bytes = texts }
+	};
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	struct opw_out out = { file_write_at, &fd };
 	struct ow_error err = { 0 };
@@ -830,26 +837,40 @@ static void write_recorded(const char *path, bool footer)
 	opw_writer_init(&w, &mem, &out);
 	assert_int_equal(opw_put_header(&w, "recorder", &err), OW_OK);
 	assert_int_equal(opw_put_segment(&w, OPW_STRINGS, "", 0, 3, parts, 2, &err), OW_OK);
-	parts[0] = (struct opw_part){ .name = "name", .type = "str_id", .value_size = 4, .size = 8,
-				      .bytes = op_names };
+	parts[0] = (struct opw_part){
+		.name = "name", .type = "str_id", .value_size = 4, .size = 8, .bytes = op_names
+	};
 	assert_int_equal(opw_put_segment(&w, OPW_ROWS, "op", 0, 2, parts, 1, &err), OW_OK);
 	parts[0].bytes = tracks;
-	parts[1] = (struct opw_part){ .name = "novelty", .type = "uint64_t", .value_size = 8,
-				      .size = 16, .bytes = ts };
+	parts[1] = (struct opw_part){
+		.name = "novelty", .type = "uint64_t", .value_size = 8, .size = 16, .bytes = ts
+	};
 	assert_int_equal(opw_put_segment(&w, OPW_ROWS, "track", 0, 2, parts, 2, &err), OW_OK);
 	for (uint32_t first = 0; first < 5; first += 3) {
 		uint32_t rows = MIN(3, 5 - first);
 
-		parts[0] = (struct opw_part){ .name = "ts_ns", .type = "int64_t", .value_size = 8,
-					      .size = rows * 8, .bytes = ts + first };
-		parts[1] = (struct opw_part){ .name = "dur_ns", .type = "int64_t", .value_size = 8,
-					      .size = rows * 8, .bytes = dur + first };
-		parts[2] = (struct opw_part){ .name = "op", .type = "op_id", .value_size = 4,
-					      .size = rows * 4, .bytes = ids + first };
-		parts[3] = (struct opw_part){ .name = "track", .type = "track_id", .value_size = 4,
-					      .size = rows * 4, .bytes = ids + first };
-		assert_int_equal(opw_put_segment(&w, OPW_ROWS, "event", first, rows, parts, 4, &err),
-				 OW_OK);
+		parts[0] = (struct opw_part){ .name = "ts_ns",
+					      .type = "int64_t",
+					      .value_size = 8,
+					      .size = rows * 8,
+					      .bytes = ts + first };
+		parts[1] = (struct opw_part){ .name = "dur_ns",
+					      .type = "int64_t",
+					      .value_size = 8,
+					      .size = rows * 8,
+					      .bytes = dur + first };
+		parts[2] = (struct opw_part){ .name = "op",
+					      .type = "op_id",
+					      .value_size = 4,
+					      .size = rows * 4,
+					      .bytes = ids + first };
+		parts[3] = (struct opw_part){ .name = "track",
+					      .type = "track_id",
+					      .value_size = 4,
+					      .size = rows * 4,
+					      .bytes = ids + first };
+		assert_int_equal(
+			opw_put_segment(&w, OPW_ROWS, "event", first, rows, parts, 4, &err), OW_OK);
 	}
 	if (footer)
 		assert_int_equal(opw_put_footer(&w, &size, &err), OW_OK);

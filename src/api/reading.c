@@ -42,7 +42,8 @@ ow_status ow_profile_verify(ow_profile *p, uint64_t *bytes, struct error *err)
 
 	error_clear(err);
 	if (!p->frozen)
-		return error_set(err, OW_E_USAGE, "the profile is still being loaded: freeze it first");
+		return error_set(err, OW_E_USAGE,
+				 "the profile is still being loaded: freeze it first");
 	if (bytes)
 		*bytes = p->m->backing ? p->m->backing->file.size : 0;
 	OW_TRY(api_read_begin(p, TABLES_ALL, &reading, err));

@@ -68,13 +68,14 @@ ow_status ow_profile_save(ow_profile *p, const char *path, const struct ow_save_
 
 	error_clear(err);
 	if (!p->frozen)
-		return error_set(err, OW_E_USAGE, "the profile is still being loaded: freeze it first");
+		return error_set(err, OW_E_USAGE,
+				 "the profile is still being loaded: freeze it first");
 	ow_save_options_init(&s.options);
 	if (options)
 		memcpy(&s.options, options, MIN(options->size, sizeof(s.options)));
 	OW_TRY(atomic_open(&s.file, &p->mem, path, err));
-	status = s.file.seekable ? save_model(p, &s, err) :
-				   error_set(err, OW_E_USAGE,
+	status = s.file.seekable ? save_model(p, &s, err)
+				 : error_set(err, OW_E_USAGE,
 					     "%s: an opwatch file must be a regular file", path);
 	return atomic_finish(&s.file, status, err);
 }

@@ -34,8 +34,8 @@ static ow_status write_bytes(void *arg, const void *bytes, size_t len, struct er
 
 /* One step at a time is in memory: each is read once for its devices, and once to be drawn. */
 static ow_status draw(ow_profile *p, const struct tf_traced_steps *steps,
-		      const struct ow_timeline_options *options, struct step_timeline *t, bool devices,
-		      struct error *err)
+		      const struct ow_timeline_options *options, struct step_timeline *t,
+		      bool devices, struct error *err)
 {
 	ow_status status = OW_OK;
 
@@ -85,8 +85,8 @@ static ow_status write_timeline(ow_profile *p, const struct ow_timeline_options 
 	arena_init(&arena, &p->mem);
 	status = tf_traced_steps(p->m, options->step, &arena, &steps, err);
 	if (status == OW_OK)
-		status = steps.count ? draw_steps(p, &steps, options, out, err) :
-				       event_trace_write(p->m, &plain, out, err);
+		status = steps.count ? draw_steps(p, &steps, options, out, err)
+				     : event_trace_write(p->m, &plain, out, err);
 	arena_release(&arena);
 	return status;
 }
@@ -114,7 +114,8 @@ ow_status ow_timeline_write(ow_profile *p, const struct ow_timeline_options *opt
 
 	error_clear(err);
 	if (!p->frozen)
-		return error_set(err, OW_E_USAGE, "the profile is still being loaded: freeze it first");
+		return error_set(err, OW_E_USAGE,
+				 "the profile is still being loaded: freeze it first");
 	ow_timeline_options_init(&full);
 	if (options)
 		memcpy(&full, options, MIN(options->size, sizeof(full)));

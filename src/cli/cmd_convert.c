@@ -6,14 +6,15 @@
 #include "cli/command.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 
 /* Names of outputs by what a file's name ends with; the first match counts. */
 static const struct {
 	const char *end, *to;
 } endings[] = {
-	{ ".opw", "opw" },	      { ".svg", "flamegraph" },	  { ".html", "flamegraph" },
-	{ ".folded", "folded" },      { ".collapsed", "folded" }, { ".pprof", "pprof" },
-	{ ".pb.gz", "pprof" },	      { ".json", "timeline" },	  { ".json.gz", "timeline" },
+	{ ".opw", "opw" },	     { ".svg", "flamegraph" },	 { ".html", "flamegraph" },
+	{ ".folded", "folded" },     { ".collapsed", "folded" }, { ".pprof", "pprof" },
+	{ ".pb.gz", "pprof" },	     { ".json", "timeline" },	 { ".json.gz", "timeline" },
 	{ ".trace.gz", "timeline" },
 };
 
@@ -125,6 +126,23 @@ static ow_status write_timeline(struct args *args, ow_profile *profile, struct o
 	return status;
 }
 
+/* What was made, and what to do with it. */
+static void tell(const struct args *args, const char *to)
+{
+	struct stat st;
+
+	if (to_standard_output(args))
+		return;
+	if (is(to, "timeline"))
+		printf("%s: open it in chrome://tracing or Perfetto\n", args->out_file);
+	else if (is(to, "pprof"))
+		printf("%s: open it with go tool pprof\n", args->out_file);
+	else if (is(to, "opw") && stat(args->out_file, &st) == 0)
+		printf("%s: %.1f %s\n", args->out_file,
+		       (double)st.st_size / (st.st_size < 1000000 ? 1e3 : 1e6),
+		       st.st_size < 1000000 ? "kB" : "MB");
+}
+
 static int convert(struct args *args, ow_profile *profile, const char *to)
 {
 	struct ow_error err = { 0 };
@@ -140,6 +158,8 @@ static int convert(struct args *args, ow_profile *profile, const char *to)
 		status = OW_OK; /* nobody reads any more */
 	if (status != OW_OK)
 		complain("opwatch: %s\n", err.text);
+	else
+		tell(args, to);
 	return finish_code(args, profile, status);
 }
 
@@ -150,20 +170,23 @@ static bool check_target(const struct args *args, const char *to)
 	static const char *const outputs[] = { "opw", "timeline", "folded", "flamegraph", "pprof" };
 
 	if (!to) {
-		complain("opwatch convert: into what? Give -o run.opw, or --to opw, timeline, folded, "
+		complain("opwatch convert: into what? Give -o run.opw, or --to opw, timeline, "
+			 "folded, "
 			 "flamegraph or pprof.\n");
 		return false;
 	}
 	for (size_t i = 0; i < ARRAY_COUNT(outputs); i++) {
 		if (!is(to, outputs[i]))
 			continue;
-		if (to_standard_output(args) && (is(to, "opw") || (is(to, "pprof") && args->terminal.out))) {
+		if (to_standard_output(args) &&
+		    (is(to, "opw") || (is(to, "pprof") && args->terminal.out))) {
 			complain("opwatch convert: --to %s needs -o FILE\n", to);
 			return false;
 		}
 		return true;
 	}
-	complain("opwatch convert: '%s' is not an output; one of: opw, timeline, folded, flamegraph, "
+	complain("opwatch convert: '%s' is not an output; one of: opw, timeline, folded, "
+		 "flamegraph, "
 		 "pprof\n",
 		 to);
 	return false;
@@ -191,11 +214,15 @@ const struct command cmd_convert = {
 	.name = "convert",
 	.usage = "FILE… -o run.opw | --to OUTPUT [-o FILE]",
 	.summary = "save as an opwatch file, a timeline, folded stacks, a flame graph or pprof",
-	.help = "An opwatch file (.opw) holds everything, so the originals may be deleted, and opens in "
+	.help = "An opwatch file (.opw) holds everything, so the originals may be deleted, and "
+		"opens in "
 		"milliseconds.\n"
-		"A timeline of RunMetadata files is what TensorFlow's Timeline class makes of them, all "
-		"steps in\none file; of anything else it is a Chrome trace of its events. A name that "
-		"ends in .gz is packed.\nFlame graphs, folded stacks and pprof show lines of code, or "
+		"A timeline of RunMetadata files is what TensorFlow's Timeline class makes of "
+		"them, all "
+		"steps in\none file; of anything else it is a Chrome trace of its events. A name "
+		"that "
+		"ends in .gz is packed.\nFlame graphs, folded stacks and pprof show lines of code, "
+		"or "
 		"scopes when there are none.\n",
 	.run = run,
 };

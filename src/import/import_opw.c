@@ -16,8 +16,8 @@ static int sniff(const struct sniff *s)
 static bool is_empty(const struct model *m)
 {
 	for (int t = 0; t < TABLE_COUNT; t++) {
-		uint32_t rows = *(const uint32_t *)(const void *)((const char *)m +
-								  model_tables[t].offset);
+		uint32_t rows =
+			*(const uint32_t *)(const void *)((const char *)m + model_tables[t].offset);
 
 		if (rows > (t == TABLE_source ? 2 : 1) && t != TABLE_note)
 			return false;
@@ -82,9 +82,10 @@ static ow_status adopt(struct import_ctx *ctx, struct model *opened)
 static void add_remarks(struct builder *b, const struct opw_remarks *r, const char *name)
 {
 	if (!r->complete)
-		builder_note(b, NOTE_TRUNCATED, r->end,
-			     "%s: the opwatch file has no usable footer: %s; what comes before is used",
-			     name, r->problem);
+		builder_note(
+			b, NOTE_TRUNCATED, r->end,
+			"%s: the opwatch file has no usable footer: %s; what comes before is used",
+			name, r->problem);
 	if (r->repaired)
 		builder_note_many(b, NOTE_DAMAGED, OW_NO_OFFSET, r->repaired,
 				  "%s: rows name others that are lost", name);
@@ -92,10 +93,11 @@ static void add_remarks(struct builder *b, const struct opw_remarks *r, const ch
 		builder_note_many(b, NOTE_DAMAGED, OW_NO_OFFSET, r->lost,
 				  "%s: arguments of events or definitions of ops are lost", name);
 	if (r->unknown)
-		builder_note_many(b, NOTE_INFO, OW_NO_OFFSET, r->unknown,
-				  "%s: written by another version: %s is not known here and was passed "
-				  "over",
-				  name, r->first_unknown);
+		builder_note_many(
+			b, NOTE_INFO, OW_NO_OFFSET, r->unknown,
+			"%s: written by another version: %s is not known here and was passed "
+			"over",
+			name, r->first_unknown);
 }
 
 /* The input is the model's that is being built, and stays there when `opened` goes. */

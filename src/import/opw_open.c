@@ -46,11 +46,12 @@ static bool is_column(const struct opw_block *block, const struct column_info *c
 /* Undecoded code is not in the file, so nothing may point to it. */
 static bool is_wanted(enum table_id table, const struct column_info *column)
 {
-	return table != TABLE_op || (strcmp(column->name, "code_offset") != 0 &&
-				     strcmp(column->name, "code_size") != 0);
+	return table != TABLE_op ||
+	       (strcmp(column->name, "code_offset") != 0 && strcmp(column->name, "code_size") != 0);
 }
 
-static const struct opw_block *block_of_column(const struct opw_segment *segment, enum table_id table,
+static const struct opw_block *block_of_column(const struct opw_segment *segment,
+					       enum table_id table,
 					       const struct column_info *column)
 {
 	for (uint32_t i = 0; i < segment->head.block_count; i++)
@@ -90,10 +91,10 @@ static void find_unknown(struct opening *o, const struct opw_segment *segment, i
 
 static ow_status out_of_order(const struct opening *o, const struct opw_segment *segment)
 {
-	return error_at(o->err, OW_E_CORRUPT, segment->offset,
-			"%s: the opwatch file is damaged: a segment of %s does not follow the one before",
-			o->backing->file.name,
-			*segment->head.table ? segment->head.table : "strings");
+	return error_at(
+		o->err, OW_E_CORRUPT, segment->offset,
+		"%s: the opwatch file is damaged: a segment of %s does not follow the one before",
+		o->backing->file.name, *segment->head.table ? segment->head.table : "strings");
 }
 
 /* ---- values of the whole ---- */
@@ -270,8 +271,8 @@ static ow_status map_table(struct opening *o, int table, const struct opw_segmen
 			block_of_column(segment, (enum table_id)table, column);
 
 		if (block)
-			columns[c] = (void *)(uintptr_t)(o->st->base + segment->offset +
-							 block->offset);
+			columns[c] =
+				(void *)(uintptr_t)(o->st->base + segment->offset + block->offset);
 		else if (column->need == NEED_ALWAYS &&
 			 !(columns[c] = mem_zalloc(o->m->mem, (size_t)rows * column->size))) {
 			free_columns(o, table, columns, rows);
@@ -354,8 +355,8 @@ static ow_status read_table(struct opening *o, int table)
 	if (!rows)
 		return OW_OK;
 	OW_ASSERT(model_tables[table].column_count <= COLUMNS_MAX);
-	return count == 1 && o->st->base ? map_table(o, table, first) :
-					   join_table(o, table, (uint32_t)rows);
+	return count == 1 && o->st->base ? map_table(o, table, first)
+					 : join_table(o, table, (uint32_t)rows);
 }
 
 /* ---- checking ---- */
@@ -365,8 +366,8 @@ static ow_status verify_bytes(const struct stored *st, struct error *err)
 	for (size_t i = 0; i < st->file.count; i++) {
 		const struct opw_segment *segment = &st->file.segments[i];
 
-		for (uint32_t k = 0; segment->head.kind == OPW_BYTES && k < segment->head.block_count;
-		     k++)
+		for (uint32_t k = 0;
+		     segment->head.kind == OPW_BYTES && k < segment->head.block_count; k++)
 			OW_TRY(opw_check_block(&st->file, segment, &segment->blocks[k], err));
 	}
 	return OW_OK;
@@ -450,8 +451,8 @@ static void repair(struct opening *o)
 	o->remarks->repaired = model_repair(m);
 	o->remarks->lost =
 		drop_beyond(m->event.args_offset, m->event.args_size, m->event.count, end) +
-		drop_beyond(m->event_args.args_offset, m->event_args.args_size,
-			    m->event_args.count, end) +
+		drop_beyond(m->event_args.args_offset, m->event_args.args_size, m->event_args.count,
+			    end) +
 		drop_beyond(m->op.record_offset, m->op.record_size, m->op.count, end);
 	guard_leave(&guard);
 	atomic_store(&o->backing->verified, TABLES_ALL); /* walking did that */

@@ -220,7 +220,8 @@ static bool is_bare(struct window *window)
 {
 	struct str head = str_first(window_peek(window, 0, 64 << 10), 64 << 10);
 
-	return head.ptr && tf_sniff_binary(head, TF_STEP_STATS) > tf_sniff_binary(head, TF_RUN_METADATA);
+	return head.ptr &&
+	       tf_sniff_binary(head, TF_STEP_STATS) > tf_sniff_binary(head, TF_RUN_METADATA);
 }
 
 static ow_status read_whole(struct reader *r, const struct input *in, struct error *err)
@@ -270,7 +271,8 @@ static ow_status read_events(struct reader *r, struct tf_traced_step which, cons
 		    m->event.step[i].v != which.step.v || !size)
 			continue;
 		if (m->track.device[track].v != last)
-			device = add_device(r, model_str(m, m->device.name[m->track.device[track].v]));
+			device = add_device(r,
+					    model_str(m, m->device.name[m->track.device[track].v]));
 		last = m->track.device[track].v;
 		bytes = window_at(&window, COLUMN_GET(m->event.args_offset, i), size);
 		if (!bytes)
@@ -322,14 +324,16 @@ static ow_status add_step(struct tf_traced_steps *steps, struct arena *arena,
 static bool is_known(const struct tf_traced_steps *steps, struct tf_traced_step step)
 {
 	for (size_t i = steps->count; i-- > 0;)
-		if (steps->items[i].source.v == step.source.v && steps->items[i].step.v == step.step.v)
+		if (steps->items[i].source.v == step.source.v &&
+		    steps->items[i].step.v == step.step.v)
 			return true;
 	return false;
 }
 
 /* Steps of a source whose records hang on its events. */
 static ow_status find_in_events(const struct model *m, uint32_t source, int64_t number,
-				struct arena *arena, struct tf_traced_steps *steps, struct error *err)
+				struct arena *arena, struct tf_traced_steps *steps,
+				struct error *err)
 {
 	uint32_t last = 0;
 
@@ -360,8 +364,8 @@ ow_status tf_traced_steps(const struct model *m, int64_t number, struct arena *a
 		if (!is_whole_source(m, source))
 			OW_TRY(find_in_events(m, source, number, arena, steps, err));
 		else if (step.v && (number < 0 || m->step.number[step.v] == number))
-			OW_TRY(add_step(steps, arena,
-					(struct tf_traced_step){ { source }, step }, err));
+			OW_TRY(add_step(steps, arena, (struct tf_traced_step){ { source }, step },
+					err));
 	}
 	return OW_OK;
 }
@@ -375,8 +379,8 @@ ow_status tf_step_stats_read(const struct model *m, struct tf_traced_step which,
 
 	*out = (struct step_stats){ .step = m->step.number[which.step.v] };
 	buf_init(&r.text, m->mem);
-	status = is_whole_source(m, which.source.v) ? read_whole(&r, in, err) :
-						      read_events(&r, which, in, err);
+	status = is_whole_source(m, which.source.v) ? read_whole(&r, in, err)
+						    : read_events(&r, which, in, err);
 	buf_release(&r.text);
 	return status == OW_E_NO_MEMORY ? error_no_memory(err) : status;
 }

@@ -10,8 +10,8 @@
 struct append {
 	struct builder *b;
 	struct model *m, *from;
-	uint32_t *strings;	  /* new id of each string */
-	uint32_t *ids[TABLE_COUNT]; /* new id of each row, or NULL: */
+	uint32_t *strings;	     /* new id of each string */
+	uint32_t *ids[TABLE_COUNT];  /* new id of each row, or NULL: */
 	uint32_t shift[TABLE_COUNT]; /* how much larger the new ids are */
 	struct error *err;
 };
@@ -111,8 +111,9 @@ static ow_status copy_rows(struct append *a, int table)
 		const char *from = *column_of(a->from, table, column);
 		void **to = column_of(a->m, table, column);
 
-		if (from && !*to &&
-		    !builder_need_column(a->b, (enum table_id)table, column->offset))
+		if (from && !*to)
+			builder_need_column(a->b, (enum table_id)table, column->offset);
+		if (from && !*to)
 			return a->b->status;
 		if (from)
 			copy_values(a, column, from + column->size,
@@ -137,10 +138,12 @@ static ow_status copy_row(struct append *a, int table, uint32_t old, uint32_t ne
 
 		if (!from)
 			continue;
-		if (!*to && !builder_need_column(a->b, (enum table_id)table, column->offset))
+		if (!*to)
+			builder_need_column(a->b, (enum table_id)table, column->offset);
+		if (!*to)
 			return a->b->status;
 		copy_values(a, column, from + (size_t)old * column->size,
-			    (char *)*to + (size_t)new * column->size, 1);
+			    (char *)*to + (size_t) new * column->size, 1);
 	}
 	return OW_OK;
 }
@@ -171,7 +174,8 @@ static ow_status add_devices(struct append *a)
 
 static void widen(struct step_table *t, uint32_t step, int64_t start, int64_t end)
 {
-	if (start != TIME_UNKNOWN && (t->start_ns[step] == TIME_UNKNOWN || start < t->start_ns[step]))
+	if (start != TIME_UNKNOWN &&
+	    (t->start_ns[step] == TIME_UNKNOWN || start < t->start_ns[step]))
 		t->start_ns[step] = start;
 	if (end != TIME_UNKNOWN && (t->end_ns[step] == TIME_UNKNOWN || end > t->end_ns[step]))
 		t->end_ns[step] = end;
@@ -255,11 +259,12 @@ static ow_status add_code(struct append *a)
 
 	for (uint32_t i = 1; i < f->count; i++)
 		a->ids[TABLE_frame][i] =
-			builder_frame(a->b, &(struct frame_row){ .file = new_str(a, f->file[i]),
-								 .function = new_str(a, f->function[i]),
-								 .line = f->line[i],
-								 .function_line = f->function_line[i],
-								 .text = new_str(a, f->text[i]) })
+			builder_frame(a->b,
+				      &(struct frame_row){ .file = new_str(a, f->file[i]),
+							   .function = new_str(a, f->function[i]),
+							   .line = f->line[i],
+							   .function_line = f->function_line[i],
+							   .text = new_str(a, f->text[i]) })
 				.v;
 	for (uint32_t i = 1; i < s->count; i++) /* callers come first */
 		a->ids[TABLE_stack][i] =
@@ -300,10 +305,10 @@ static ow_status add_op(struct append *a, uint32_t old)
 		merge_op(a, old, id.v);
 		return OW_OK;
 	}
-	id = builder_new_op(a->b, &(struct op_row){ .name = name,
-						    .type = new_str(a, from->type[old]),
-						    .types = { new_id(a, TABLE_strset,
-								      from->types[old].v) } });
+	id = builder_new_op(
+		a->b, &(struct op_row){ .name = name,
+					.type = new_str(a, from->type[old]),
+					.types = { new_id(a, TABLE_strset, from->types[old].v) } });
 	a->ids[TABLE_op][old] = id.v;
 	if (!id.v)
 		return a->b->status;
@@ -325,23 +330,22 @@ static void add_edges(struct append *a, uint32_t old, uint32_t new)
 	m->op.input_count[new] = count;
 	for (uint32_t i = first; i < first + count; i++)
 		builder_add_op_input(
-			a->b,
-			&(struct op_input_row){
-				.src = { new_id(a, TABLE_op, from->op_input.src[i].v) },
-				.name = new_str(a, from->op_input.name[i]),
-				.index = from->op_input.index[i],
-				.port = from->op_input.port[i],
-				.shown_port = from->op_input.shown_port[i] });
+			a->b, &(struct op_input_row){
+				      .src = { new_id(a, TABLE_op, from->op_input.src[i].v) },
+				      .name = new_str(a, from->op_input.name[i]),
+				      .index = from->op_input.index[i],
+				      .port = from->op_input.port[i],
+				      .shown_port = from->op_input.shown_port[i] });
 	first = from->op.output_first[old];
 	count = from->op.output_count[old];
 	m->op.output_first[new] = m->op_output.count;
 	m->op.output_count[new] = count;
 	for (uint32_t i = first; i < first + count; i++)
 		builder_add_op_output(
-			a->b, &(struct op_output_row){
-				      .index = from->op_output.index[i],
-				      .shape = { new_id(a, TABLE_shape,
-							from->op_output.shape[i].v) } });
+			a->b,
+			&(struct op_output_row){
+				.index = from->op_output.index[i],
+				.shape = { new_id(a, TABLE_shape, from->op_output.shape[i].v) } });
 }
 
 static ow_status add_ops(struct append *a)

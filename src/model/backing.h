@@ -13,8 +13,8 @@
 #include "model/model.h"
 
 struct backing {
-	struct input file;  /* the bytes; its name is used in messages */
-	struct mapping map; /* of them, or nothing when they are in memory */
+	struct input file;		  /* the bytes; its name is used in messages */
+	struct mapping map;		  /* of them, or nothing when they are in memory */
 	const unsigned char *begin, *end; /* where columns may lie */
 	bool frozen; /* rows are in the order of a freeze and its columns are filled: nothing to do */
 
@@ -23,9 +23,9 @@ struct backing {
 	void (*release)(void *state);
 	void *state;
 
-	pthread_mutex_t lock;		/* guards verifying */
+	pthread_mutex_t lock;	       /* guards verifying */
 	atomic_uint_fast64_t verified; /* a bit per table */
-	atomic_uint searches;		/* lookups answered by searching */
+	atomic_uint searches;	       /* lookups answered by searching */
 };
 
 #define TABLE_BIT(table) ((uint64_t)1 << TABLE_##table)

@@ -37,10 +37,11 @@ static ow_status wrong(struct check *c, enum table_id table, const char *column,
 		c->repaired++;
 		return OW_OK;
 	}
-	return error_set(c->err, OW_E_CORRUPT,
-			 "the opwatch file is not sound: %s.%s of row %u names something that is not "
-			 "there",
-			 model_tables[table].name, column, row);
+	return error_set(
+		c->err, OW_E_CORRUPT,
+		"the opwatch file is not sound: %s.%s of row %u names something that is not "
+		"there",
+		model_tables[table].name, column, row);
 }
 
 /* How many rows an id of that type may name; UINT64_MAX when the type is no id. */
@@ -107,8 +108,10 @@ struct range {
 };
 
 #define RANGE(table, first, count, in)                                                             \
-	{ TABLE_##table, offsetof(struct model, table.first), offsetof(struct model, table.count), \
-	  TABLE_##in, #first }
+	{                                                                                          \
+		TABLE_##table, offsetof(struct model, table.first),                                \
+			offsetof(struct model, table.count), TABLE_##in, #first                    \
+	}
 static const struct range ranges[] = {
 	RANGE(strset, item_first, item_count, strset_item),
 	RANGE(op, input_first, input_count, op_input),

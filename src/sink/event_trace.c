@@ -44,8 +44,8 @@ static bool may_keep_ids(struct event_trace *t)
 		source = track->source[i].v;
 	}
 	for (uint32_t i = 1; i < track->count; i++)
-		if (t->several || !is_trace(t->m, track->source[i].v) || !is_number(track->pid[i]) ||
-		    !is_number(track->tid[i]))
+		if (t->several || !is_trace(t->m, track->source[i].v) ||
+		    !is_number(track->pid[i]) || !is_number(track->tid[i]))
 			return false;
 	return true;
 }
@@ -253,7 +253,8 @@ static void put_flows(struct event_trace *t)
 		open_event(t, ph, model_str(m, m->flow.name[i]), m->flow.category[i], track,
 			   m->flow.ts_ns[i]);
 		writer_printf(&t->w, ", \"id\": \"%u/%" PRIx64 "\"%s}", m->track.source[track].v,
-			      m->flow.id[i], COLUMN_GET(m->flow.enclosing, i) ? ", \"bp\": \"e\"" : "");
+			      m->flow.id[i],
+			      COLUMN_GET(m->flow.enclosing, i) ? ", \"bp\": \"e\"" : "");
 	}
 }
 
@@ -318,8 +319,9 @@ ow_status event_trace_write(struct model *m, const struct event_trace_options *o
 	ow_status status;
 
 	if (m->event.count <= 1 && m->counter.count <= 1)
-		return error_set(err, OW_E_UNSUPPORTED,
-				 "there are no events in these files, so there is nothing for a timeline");
+		return error_set(
+			err, OW_E_UNSUPPORTED,
+			"there are no events in these files, so there is nothing for a timeline");
 	t.places = mem_zalloc(m->mem, size);
 	if (!t.places)
 		return error_no_memory(err);

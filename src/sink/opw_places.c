@@ -32,9 +32,10 @@ struct opw_places {
 /* The three tables. */
 static void describe(const struct model *m, struct place *places)
 {
-	places[PLACE_EVENT] =
-		(struct place){ TABLE_event,	     "args_offset",	 "args_size",
-				m->event.args_offset, m->event.args_size, m->event.count, 0, 0 };
+	places[PLACE_EVENT] = (struct place){
+		TABLE_event,	    "args_offset",  "args_size", m->event.args_offset,
+		m->event.args_size, m->event.count, 0,		 0
+	};
 	places[PLACE_EVENT_ARGS] = (struct place){ TABLE_event_args,
 						   "args_offset",
 						   "args_size",
@@ -43,9 +44,14 @@ static void describe(const struct model *m, struct place *places)
 						   m->event_args.count,
 						   0,
 						   0 };
-	places[PLACE_OP] =
-		(struct place){ TABLE_op,	     "record_offset",	 "record_size",
-				m->op.record_offset, m->op.record_size, m->op.count, 0, 0 };
+	places[PLACE_OP] = (struct place){ TABLE_op,
+					   "record_offset",
+					   "record_size",
+					   m->op.record_offset,
+					   m->op.record_size,
+					   m->op.count,
+					   0,
+					   0 };
 }
 
 static bool has_places(const struct place *p)
@@ -312,8 +318,8 @@ static ow_status copy_place(struct opw_places *all, enum place_kind kind,
 	p->new_size = p->new_offset ? mem_zalloc(mem, p->rows * sizeof(*p->new_size)) : NULL;
 	if (!p->new_size)
 		return error_no_memory(all->err);
-	return kind == PLACE_OP && options->record ? copy_records(all, options) :
-						     copy_rows(all, kind);
+	return kind == PLACE_OP && options->record ? copy_records(all, options)
+						   : copy_rows(all, kind);
 }
 
 ow_status opw_places_new(struct model *m, const struct opw_save_options *options,

@@ -46,11 +46,11 @@ static uint32_t meta_parts(const struct meta *meta, struct opw_part *parts)
 {
 	uint32_t n = 0;
 
-	parts[n++] = (struct opw_part){ "time_unit_ns", "int64_t", 8, 8, &meta->time_unit_ns, 0, 0 };
+	parts[n++] =
+		(struct opw_part){ "time_unit_ns", "int64_t", 8, 8, &meta->time_unit_ns, 0, 0 };
 	parts[n++] = (struct opw_part){ "has_code", "uint8_t", 1, 1, &meta->has_code, 0, 0 };
-	parts[n++] = (struct opw_part){ "missing_streams", "uint8_t",
-					1,		   1,
-					&meta->missing_streams, 0, 0 };
+	parts[n++] = (struct opw_part){ "missing_streams",	"uint8_t", 1, 1,
+					&meta->missing_streams, 0,	   0 };
 	parts[n++] = (struct opw_part){ "damaged", "uint8_t", 1, 1, &meta->damaged, 0, 0 };
 	parts[n++] = (struct opw_part){ "frozen", "uint8_t", 1, 1, &meta->frozen, 0, 0 };
 	return n;
@@ -112,10 +112,11 @@ static uint32_t string_parts(const struct model *m, struct string_reader *reader
 
 	for (uint32_t i = 0; i < m->strings.count; i++)
 		size += m->strings.text[i].len + 1;
-	readers[0] = readers[1] = (struct string_reader){ .m = m };
-	parts[0] = (struct opw_part){ "length", "uint32_t",
-				      4,	(uint64_t)m->strings.count * 4,
-				      NULL,	read_lengths,
+	readers[0] = (struct string_reader){ .m = m };
+	readers[1] = readers[0];
+	parts[0] = (struct opw_part){ "length",	  "uint32_t",
+				      4,	  (uint64_t)m->strings.count * 4,
+				      NULL,	  read_lengths,
 				      &readers[0] };
 	parts[1] = (struct opw_part){ "text", "bytes", 1, size, NULL, read_texts, &readers[1] };
 	return 2;
@@ -125,7 +126,8 @@ static ow_status check_strings(const struct model *m, struct error *err)
 {
 	for (uint32_t i = 0; i < m->strings.count; i++)
 		if (m->strings.text[i].len > UINT32_MAX)
-			return error_set(err, OW_E_LIMIT, "a text of more than 4 GB cannot be saved");
+			return error_set(err, OW_E_LIMIT,
+					 "a text of more than 4 GB cannot be saved");
 	return OW_OK;
 }
 
@@ -139,8 +141,8 @@ static uint32_t table_rows(const struct model *m, enum table_id table)
 /* Undecoded code traces are in the stacks by now. */
 static bool is_kept(enum table_id table, const struct column_info *column)
 {
-	return table != TABLE_op || (strcmp(column->name, "code_offset") != 0 &&
-				     strcmp(column->name, "code_size") != 0);
+	return table != TABLE_op ||
+	       (strcmp(column->name, "code_offset") != 0 && strcmp(column->name, "code_size") != 0);
 }
 
 /* Nothing but a nil row is what a reader has anyway. */
@@ -247,8 +249,8 @@ static ow_status save_all(struct save *s, struct error *err)
 	return check_sources(s->m, err);
 }
 
-ow_status opw_save(struct model *m, const struct opw_save_options *options, const struct opw_out *out,
-		   struct error *err)
+ow_status opw_save(struct model *m, const struct opw_save_options *options,
+		   const struct opw_out *out, struct error *err)
 {
 	struct save s = { .m = m, .options = options, .to = out, .out = { counted_write, &s } };
 	ow_status status;

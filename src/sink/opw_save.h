@@ -19,7 +19,7 @@ struct opw_save_options {
 
 /* Decodes code traces first; needs all of the sources that arguments are in. Memory: at most 16 bytes
  * per event, and 12 per op. */
-ow_status opw_save(struct model *m, const struct opw_save_options *options, const struct opw_out *out,
-		   struct error *err);
+ow_status opw_save(struct model *m, const struct opw_save_options *options,
+		   const struct opw_out *out, struct error *err);
 
 #endif

@@ -20,7 +20,7 @@ struct tensor {
 	struct str name, allocator;
 	int64_t id, bytes, create_us, last_unref_us, pid;
 	int64_t flow_us, flow_pid, flow_tid; /* where arrows start */
-	uint32_t next; /* of the same allocator, 0 = none; for add_memory */
+	uint32_t next;			     /* of the same allocator, 0 = none; for add_memory */
 };
 
 /* One step being drawn. */
@@ -292,8 +292,8 @@ static void put_object(struct step_timeline *t, char ph, const struct tensor *te
 	put_int(t, "id", tensor->id);
 }
 
-static void put_snapshot(struct step_timeline *t, const struct tensor *tensor, int64_t ts, int64_t tid,
-			 struct str description)
+static void put_snapshot(struct step_timeline *t, const struct tensor *tensor, int64_t ts,
+			 int64_t tid, struct str description)
 {
 	put_object(t, 'O', tensor, ts, tid);
 	begin_args(t, "args");
@@ -318,8 +318,8 @@ static struct str output_name(struct drawing *d, const struct stats_node *node, 
 		return STR("");
 	}
 	memcpy(name, node->name.ptr, node->name.len);
-	return str_make(name, node->name.len +
-				      (size_t)snprintf(name + node->name.len, 16, ":%u", index));
+	return str_make(name,
+			node->name.len + (size_t)snprintf(name + node->name.len, 16, ":%u", index));
 }
 
 static void add_outputs(struct drawing *d, const struct timeline_device *device,
@@ -599,8 +599,8 @@ static size_t chain_allocators(struct drawing *d, uint32_t *firsts)
 		}
 	}
 	for (uint32_t i = 1; i < d->count; i++)
-		for (struct map_iter it = map_find(&heads, str_hash(d->tensors[i].allocator)); it.value;
-		     it = map_next(&heads, it))
+		for (struct map_iter it = map_find(&heads, str_hash(d->tensors[i].allocator));
+		     it.value; it = map_next(&heads, it))
 			if (it.value == i)
 				firsts[count++] = i;
 	map_release(&heads);

@@ -89,8 +89,8 @@ struct opw_file {
 	struct opw_header header;
 	struct opw_segment *segments; /* in file order; footers are left out */
 	size_t count, cap;
-	bool complete;	 /* the footer was there: nothing is missing */
-	uint64_t end;	 /* when not: the first byte that is not used */
+	bool complete;	   /* the footer was there: nothing is missing */
+	uint64_t end;	   /* when not: the first byte that is not used */
 	char problem[160]; /* and why */
 };
 

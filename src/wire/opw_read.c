@@ -38,14 +38,15 @@ static ow_status read_header(struct opw_file *file, struct error *err)
 	if (memcmp(h->magic, OPW_MAGIC, sizeof(h->magic)) != 0)
 		return error_at(err, OW_E_FORMAT, 0, "%s: not an opwatch file", in->name);
 	if (h->crc != crc32c(h, offsetof(struct opw_header, crc)))
-		return error_at(err, OW_E_CORRUPT, 0, "%s: the header of the opwatch file is damaged",
-				in->name);
+		return error_at(err, OW_E_CORRUPT, 0,
+				"%s: the header of the opwatch file is damaged", in->name);
 	h->writer[sizeof(h->writer) - 1] = '\0';
 	if (h->major > OPW_MAJOR)
-		return error_set(err, OW_E_UNSUPPORTED,
-				 "%s: written by a newer opwatch (%s, format %u; this one reads up to "
-				 "%u): use that version, or convert the original again",
-				 in->name, h->writer, h->major, OPW_MAJOR);
+		return error_set(
+			err, OW_E_UNSUPPORTED,
+			"%s: written by a newer opwatch (%s, format %u; this one reads up to "
+			"%u): use that version, or convert the original again",
+			in->name, h->writer, h->major, OPW_MAJOR);
 	return OW_OK;
 }
 
@@ -60,9 +61,10 @@ static bool block_fits(const struct opw_head *head, const struct opw_block *bloc
 {
 	uint64_t heads = sizeof(*head) + (uint64_t)head->block_count * sizeof(*block);
 
-	return is_text(block->name, sizeof(block->name)) && is_text(block->type, sizeof(block->type)) &&
-	       block->offset % OPW_ALIGN == 0 && block->offset >= heads &&
-	       block->offset <= head->size && block->size <= head->size - block->offset;
+	return is_text(block->name, sizeof(block->name)) &&
+	       is_text(block->type, sizeof(block->type)) && block->offset % OPW_ALIGN == 0 &&
+	       block->offset >= heads && block->offset <= head->size &&
+	       block->size <= head->size - block->offset;
 }
 
 /* Why a head cannot be used, or NULL. `left`: bytes of the file from its start on. */
@@ -239,8 +241,11 @@ static const char *walk_segment(struct opw_file *file, struct arena *arena, uint
 		return fault;
 	len = segment.head.block_count * sizeof(*blocks);
 	blocks = arena_push_aligned(arena, len, 16);
-	*status = blocks ? input_read_at(file->in, offset + sizeof(segment.head), blocks, len, err) :
-			   error_no_memory(err);
+	if (!blocks) {
+		*status = error_no_memory(err);
+		return NULL;
+	}
+	*status = input_read_at(file->in, offset + sizeof(segment.head), blocks, len, err);
 	fault = *status == OW_OK ? blocks_fault(&segment.head, blocks) : NULL;
 	if (*status != OW_OK || fault)
 		return fault;
@@ -309,10 +314,11 @@ ow_status opw_damaged(const struct opw_file *file, const struct opw_segment *seg
 {
 	const char *table = segment->head.table;
 
-	return error_at(err, OW_E_CORRUPT, segment->offset + block->offset,
-			"%s: the opwatch file is damaged: the checksum of %s%s%s is wrong; convert the "
-			"original again",
-			file->in->name, table, *table ? "." : "", block->name);
+	return error_at(
+		err, OW_E_CORRUPT, segment->offset + block->offset,
+		"%s: the opwatch file is damaged: the checksum of %s%s%s is wrong; convert the "
+		"original again",
+		file->in->name, table, *table ? "." : "", block->name);
 }
 
 ow_status opw_check_block(const struct opw_file *file, const struct opw_segment *segment,

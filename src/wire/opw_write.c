@@ -17,8 +17,8 @@ void opw_writer_release(struct opw_writer *w)
 	buf_release(&w->heads);
 }
 
-static ow_status write_at(const struct opw_writer *w, uint64_t offset, const void *bytes, size_t len,
-			  struct error *err)
+static ow_status write_at(const struct opw_writer *w, uint64_t offset, const void *bytes,
+			  size_t len, struct error *err)
 {
 	return len ? w->out->write_at(w->out->arg, offset, bytes, len, err) : OW_OK;
 }

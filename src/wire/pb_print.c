@@ -136,9 +136,9 @@ static void print_value(struct buf *out, const struct pb_field_desc *field, uint
 static void print_packed(struct buf *out, const struct pb_field_desc *field, struct str packed,
 			 unsigned depth)
 {
-	size_t width = field->type == PBT_DOUBLE || field->type == PBT_FIXED64 ? 8 :
-		       field->type == PBT_FLOAT || field->type == PBT_FIXED32  ? 4 :
-										 0;
+	size_t width = field->type == PBT_DOUBLE || field->type == PBT_FIXED64	? 8
+		       : field->type == PBT_FLOAT || field->type == PBT_FIXED32 ? 4
+										: 0;
 
 	while (packed.len) {
 		uint64_t bits = 0;
