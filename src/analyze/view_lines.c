@@ -11,12 +11,12 @@ enum {
 	COLUMN_NAME,
 	COLUMN_MICROS,
 	COLUMN_PERCENT,
+	COLUMN_TYPE,
 	COLUMN_ACCELERATOR,
 	COLUMN_CPU,
 	COLUMN_BYTES,
 	COLUMN_FLOAT_OPS,
 	COLUMN_OPS,
-	COLUMN_TYPE,
 	COLUMN_TEXT,
 	COLUMN_FILE,
 	COLUMN_LINE,
@@ -112,12 +112,12 @@ static void add_columns(struct result *out)
 	result_column(out, "name", "line", RESULT_TEXT, RESULT_PLAIN);
 	result_column(out, "time_ns", "time", RESULT_INT, RESULT_NS);
 	result_column(out, "percent", "share", RESULT_REAL, RESULT_PERCENT);
+	result_column(out, "top_type", "mostly", RESULT_TEXT, RESULT_PLAIN);
 	result_column(out, "accelerator_ns", "accelerator", RESULT_INT, RESULT_NS);
 	result_column(out, "cpu_ns", "cpu", RESULT_INT, RESULT_NS);
 	result_column(out, "bytes", "memory", RESULT_INT, RESULT_BYTES);
 	result_column(out, "float_ops", "float ops", RESULT_INT, RESULT_COUNT);
 	result_column(out, "ops", "ops", RESULT_INT, RESULT_COUNT);
-	result_column(out, "top_type", "mostly", RESULT_TEXT, RESULT_PLAIN);
 	result_column(out, "text", "source", RESULT_TEXT, RESULT_PLAIN);
 	result_column(out, "file", "file", RESULT_TEXT, RESULT_PLAIN);
 	result_column(out, "line", "number", RESULT_INT, RESULT_PLAIN);

@@ -1,34 +1,26 @@
 /* cmd_view.c: every view as a command: `opwatch op FILE…`, also `opwatch view op FILE…`. */
 #include "cli/command.h"
 
-/* The first selected column that can be ordered by. */
-static const char *order_for(const struct ow_list *select)
-{
-	static const char *const texts[] = { "device", "input_shapes", "op_types", "tensor_value" };
-
-	for (size_t i = 0; i < select->count; i++) {
-		bool text = false;
-
-		for (size_t k = 0; k < ARRAY_COUNT(texts); k++)
-			text |= strcmp(select->items[i], texts[k]) == 0;
-		if (!text)
-			return select->items[i];
-	}
-	return "micros";
-}
+#define OP_ROWS 30
+#define CODE_LEVELS 100 /* the first ten are often those of a framework */
 
 /* tfprof shows ten levels and orders by name; people ask what costs most, and want to see what they
  * order by. */
 static void friendlier_defaults(struct args *args)
 {
 	struct ow_view_options *view = &args->options.view;
+	const char *metric = main_metric(&view->select);
 
 	if (args->order_given && !args->select_given && strcmp(view->order_by, "name") != 0)
 		view->select = (struct ow_list){ &view->order_by, 1 };
 	if (!args->order_given)
-		view->order_by = order_for(&view->select);
-	if (!args->depth_given && strcmp(args->command, "op") == 0)
-		view->max_depth = args->limit_given ? INT32_MAX : 29;
+		view->order_by = metric ? metric : "micros";
+	if (args->depth_given)
+		return;
+	if (strcmp(args->command, "op") == 0)
+		view->max_depth = args->limit_given ? INT32_MAX : OP_ROWS - 1;
+	if (strcmp(args->command, "code") == 0)
+		view->max_depth = CODE_LEVELS;
 }
 
 static int run(struct args *args)

@@ -90,6 +90,20 @@ const char *option_value(const struct option *option, bool extended, size_t inde
 	}
 }
 
+const char *main_metric(const struct ow_list *select)
+{
+	static const char *const metrics[] = {
+		"micros",	  "accelerator_micros", "cpu_micros", "bytes",	   "peak_bytes",
+		"residual_bytes", "output_bytes",	"params",     "float_ops", "occurrence",
+	};
+
+	for (size_t i = 0; i < ARRAY_COUNT(metrics); i++)
+		for (size_t k = 0; k < select->count; k++)
+			if (strcmp(metrics[i], select->items[k]) == 0)
+				return metrics[i];
+	return NULL;
+}
+
 void options_init(struct options *options, bool extended)
 {
 	*options = (struct options){ .extended = extended, .output = { .type = "stdout" } };

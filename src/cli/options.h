@@ -72,6 +72,9 @@ const char *option_value(const struct option *option, bool extended, size_t inde
 /* Says on stderr that `word` (the option as typed) cannot take the value, and what it can. */
 void option_explain(const struct option *option, const char *word, struct str value);
 
+/* Of the selected columns the one that matters most, as tables show them; NULL when none is a number. */
+const char *main_metric(const struct ow_list *select);
+
 /* "a,b" into a list; empty pieces are dropped. */
 bool list_parse(struct ow_list *list, struct arena *arena, struct str text);
 

@@ -28,22 +28,12 @@ static void on_stdout_line(void *arg, const char *line, size_t len)
 	printf("%.*s\n", (int)len, line);
 }
 
-/* The value that flame graphs and folded stacks show: the first selected column that is a number. */
+/* The value that flame graphs and folded stacks show. */
 static const char *chosen_metric(const struct options *options)
 {
-	static const char *const words[] = { "device", "op_types", "input_shapes", "tensor_value",
-					     "occurrence" };
+	const char *metric = main_metric(&options->view.select);
 
-	for (size_t i = 0; i < options->view.select.count; i++) {
-		const char *column = options->view.select.items[i];
-		bool number = true;
-
-		for (size_t k = 0; k < ARRAY_COUNT(words); k++)
-			number = number && strcmp(column, words[k]) != 0;
-		if (number)
-			return column;
-	}
-	return NULL;
+	return metric && strcmp(metric, "occurrence") != 0 ? metric : NULL;
 }
 
 static void write_options(const struct show *show, const struct options *options,

@@ -8,10 +8,12 @@
 #include "sink/human.h"
 #include "sink/writer.h"
 
-#define GAP 2	     /* blanks between columns */
-#define TEXT_MIN 10  /* a text column is not made narrower */
-#define INDENT 2     /* per level of a tree */
-#define ELLIPSIS "…" /* takes one column */
+#define GAP 2		/* blanks between columns */
+#define TEXT_MIN 10	/* a text column is not made narrower */
+#define INDENT 2	/* per level of a tree */
+#define CHAIN_MARK "↳ " /* as wide as INDENT */
+#define LEFT_OUT_MIN 60 /* the line about columns that do not fit may be as long as this */
+#define ELLIPSIS "…"	/* takes one column */
 
 /* Deeper rows are not indented further: a chain of ops would need gigabytes of blanks. */
 #define LEVELS_MAX 100
@@ -19,6 +21,11 @@
 #define STYLE_BOLD "\033[1m"
 #define STYLE_DIM "\033[2m"
 #define STYLE_OFF "\033[0m"
+
+/* What set_levels finds out about a row. */
+#define PARENT_OF_ONE 0x80000000u
+#define CHAINED 0x40000000u
+#define LEVEL 0x3fffffffu
 
 struct table {
 	struct writer w;
@@ -29,6 +36,8 @@ struct table {
 	size_t path_cap;
 	uint32_t columns[RESULT_COLUMNS_MAX]; /* those with something to show: numbers in r */
 	uint32_t column_count;
+	uint32_t
+		*levels; /* on a terminal, per row: how far it is indented; else as deep as it is */
 	uint32_t name_column; /* the one that is indented; an index of columns, as all below */
 	uint32_t shown;	      /* columns that fit */
 	bool tall;	      /* titles take two lines */
@@ -86,7 +95,8 @@ static size_t indent_of(const struct table *t, uint32_t row, uint32_t column, st
 
 	if (!t->r->depth || column != t->name_column)
 		return 0;
-	indent = (size_t)MIN(t->r->depth[row], LEVELS_MAX) * INDENT;
+	indent = (size_t)MIN(t->levels ? t->levels[row] & LEVEL : t->r->depth[row], LEVELS_MAX) *
+		 INDENT;
 	return MIN(indent, width - MIN(utf8_width(text), width - width / 2));
 }
 
@@ -123,6 +133,71 @@ static struct str own_part(const struct table *t, uint32_t row, uint32_t column)
 	return str_skip(name, parent.len + 1);
 }
 
+static uint32_t deepest(const struct result *r)
+{
+	uint32_t depth = 0;
+
+	for (uint32_t row = 0; row < r->row_count; row++)
+		depth = MAX(depth, r->depth[row]);
+	return depth;
+}
+
+static bool is_shortened(const struct table *t, uint32_t row)
+{
+	return own_part(t, row, t->name_column).len < column_of(t, t->name_column)->texts[row].len;
+}
+
+/* Marks the rows that are an only child, unless the name leaves out the parent's. */
+static void find_chains(struct table *t, uint32_t *levels)
+{
+	for (uint32_t row = 0; row < t->r->row_count && t->w.status == OW_OK; row++) {
+		enter_row(t, row);
+		if (t->r->depth[row] && t->w.status == OW_OK)
+			levels[t->path[t->r->depth[row] - 1]]++;
+	}
+	for (uint32_t row = t->r->row_count; row-- > 0;)
+		levels[row] = levels[row] == 1 ? PARENT_OF_ONE : 0;
+	for (uint32_t row = 1; row < t->r->row_count; row++)
+		if (levels[row - 1] & PARENT_OF_ONE && t->r->depth[row] > 1)
+			levels[row] |= CHAINED;
+}
+
+/* A tree that is too deep to be indented: call chains without branches do not wander to the right but
+ * stand below their beginning, with a mark. */
+static void set_levels(struct table *t)
+{
+	uint32_t rows = t->r->row_count, *levels;
+
+	if (!t->r->depth || !t->options->width || t->name_column == t->column_count ||
+	    deepest(t->r) <= t->options->width / INDENT / 3)
+		return;
+	levels = mem_zalloc(t->w.mem, rows * sizeof(*levels));
+	if (!levels) {
+		writer_fail(&t->w, error_no_memory(t->w.err));
+		return;
+	}
+	find_chains(t, levels);
+	for (uint32_t row = 0; row < rows && t->w.status == OW_OK; row++) {
+		uint32_t depth = t->r->depth[row], parent;
+
+		enter_row(t, row);
+		if (!depth)
+			continue;
+		if (is_shortened(t, row))
+			levels[row] &= ~CHAINED;
+		parent = levels[t->path[depth - 1]] & LEVEL;
+		levels[row] |= levels[row] & CHAINED ? parent : MIN(parent + 1, LEVEL);
+	}
+	t->levels = levels;
+}
+
+static void add_text(struct table *t, uint32_t row, uint32_t column)
+{
+	if (t->levels && column == t->name_column && t->levels[row] & CHAINED)
+		buf_puts(&t->cell, CHAIN_MARK);
+	add_printable(&t->cell, own_part(t, row, column));
+}
+
 /* The text of a cell, without its indentation. */
 static struct str cell_text(struct table *t, uint32_t row, uint32_t column)
 {
@@ -132,7 +207,7 @@ static struct str cell_text(struct table *t, uint32_t row, uint32_t column)
 	if (c->known && !c->known[row])
 		buf_add_char(&t->cell, '-');
 	else if (c->type == RESULT_TEXT)
-		add_printable(&t->cell, own_part(t, row, column));
+		add_text(t, row, column);
 	else if (c->type == RESULT_BOOL)
 		buf_puts(&t->cell, c->ints[row] ? "yes" : "no");
 	else
@@ -249,6 +324,46 @@ static size_t fitting_level(const struct table *t, size_t width)
 	return low;
 }
 
+static bool is_nothing(const struct table *t, const struct result_column *c)
+{
+	if (c->type != RESULT_INT && c->type != RESULT_REAL)
+		return false;
+	for (uint32_t row = 0; row < t->r->row_count; row++) {
+		bool known = !c->known || c->known[row];
+
+		if (known && (c->type == RESULT_INT ? c->ints[row] != 0 : c->reals[row] != 0))
+			return false;
+	}
+	return true;
+}
+
+static void swap_columns(struct table *t, uint32_t a, uint32_t b)
+{
+	uint32_t column = t->columns[a];
+	size_t width = t->widths[a], least = t->least[a];
+
+	t->columns[a] = t->columns[b];
+	t->widths[a] = t->widths[b];
+	t->least[a] = t->least[b];
+	t->columns[b] = column;
+	t->widths[b] = width;
+	t->least[b] = least;
+}
+
+/* Columns of zeros go to the right, where they are left out first. */
+static void demote_zeros(struct table *t)
+{
+	uint32_t place = t->name_column + 1;
+
+	for (uint32_t c = place; c < t->column_count; c++) {
+		if (is_nothing(t, column_of(t, c)))
+			continue;
+		for (uint32_t k = c; k > place; k--)
+			swap_columns(t, k, k - 1);
+		place++;
+	}
+}
+
 /* Shortens text columns, the widest first; when that is not enough, leaves out columns from the
  * right. */
 static void fit(struct table *t)
@@ -258,6 +373,8 @@ static void fit(struct table *t)
 	if (!width || total_width(t) <= width)
 		return;
 	set_least(t);
+	if (width_at(t, 0) > width)
+		demote_zeros(t);
 	while (t->shown > 1 && width_at(t, 0) > width)
 		t->shown--;
 	level = fitting_level(t, width);
@@ -380,12 +497,19 @@ static void put_left_out(struct table *t)
 
 	if (!left)
 		return;
-	style(t, STYLE_DIM);
-	writer_printf(&t->w, "%u more column%s in a wider terminal:", left, left == 1 ? "" : "s");
+	buf_clear(&t->cell);
+	buf_printf(&t->cell, "%u more column%s in a wider terminal:", left, left == 1 ? "" : "s");
 	for (uint32_t c = t->shown; c < t->column_count; c++) {
-		writer_puts(&t->w, c > t->shown ? ", " : " ");
-		writer_puts(&t->w, title_of(column_of(t, c)));
+		const char *title = title_of(column_of(t, c));
+
+		if (t->cell.len + strlen(title) + 4 > MAX(t->options->width, LEFT_OUT_MIN)) {
+			buf_puts(&t->cell, ", …");
+			break;
+		}
+		buf_printf(&t->cell, "%s %s", c > t->shown ? "," : "", title);
 	}
+	style(t, STYLE_DIM);
+	writer_str(&t->w, buf_str(&t->cell));
 	style(t, STYLE_OFF);
 	writer_char(&t->w, '\n');
 }
@@ -445,6 +569,7 @@ static ow_status text_write(struct result *result, const struct sink_options *op
 	writer_init(&t.w, result->mem, out, err);
 	buf_init(&t.cell, result->mem);
 	choose_columns(&t);
+	set_levels(&t);
 	measure(&t);
 	fit(&t);
 	if (options->title)
@@ -458,6 +583,8 @@ static ow_status text_write(struct result *result, const struct sink_options *op
 	put_left_out(&t);
 	put_footer(&t);
 	buf_release(&t.cell);
+	if (t.levels)
+		mem_free(result->mem, t.levels, result->row_count * sizeof(*t.levels));
 	if (t.path)
 		mem_free(result->mem, t.path, t.path_cap * sizeof(*t.path));
 	return writer_finish(&t.w);

@@ -160,7 +160,7 @@ static void tree(void **state)
 static void terminal(void **state)
 {
 	static const char *const names[] = { "all", "a", "a/b", "a/b/c", "ab", "a/d" };
-	static const uint32_t depths[] = { 0, 1, 2, 3, 2, 7 };
+	static const uint32_t depths[] = { 0, 1, 2, 3, 2, 6 };
 	struct mem mem;
 	struct result *r;
 
@@ -177,22 +177,22 @@ static void terminal(void **state)
 		result_set_int(r, row, 1, (int64_t)i);
 	}
 	small_expect(&sink_text, r, &(struct sink_options){ .width = 36, .colour = true },
-		     "\033[1m                              total\033[0m\n"
-		     "\033[1mname               accelerator time\033[0m\n"
-		     "all                \033[2m             0us\033[0m\n"
-		     "  a                             1us\n"
-		     "    b                           2us\n"
-		     "      c                         3us\n"
-		     "    ab                          4us\n"
-		     "              a/d               5us\n");
+		     "\033[1m                            total\033[0m\n"
+		     "\033[1mname             accelerator time\033[0m\n"
+		     "all              \033[2m             0us\033[0m\n"
+		     "  a                           1us\n"
+		     "    b                         2us\n"
+		     "      c                       3us\n"
+		     "    ab                        4us\n"
+		     "            a/d               5us\n");
 	small_expect(&sink_text, r, &(struct sink_options){ 0 },
-		     "name               total accelerator time\n"
-		     "all                                   0us\n"
-		     "  a                                   1us\n"
-		     "    a/b                               2us\n"
-		     "      a/b/c                           3us\n"
-		     "    ab                                4us\n"
-		     "              a/d                     5us\n");
+		     "name             total accelerator time\n"
+		     "all                                 0us\n"
+		     "  a                                 1us\n"
+		     "    a/b                             2us\n"
+		     "      a/b/c                         3us\n"
+		     "    ab                              4us\n"
+		     "            a/d                     5us\n");
 	small_starve(&sink_text, r, &(struct sink_options){ .width = 36 });
 	result_free(r);
 	assert_int_equal(atomic_load(&mem.used), 0);
@@ -240,13 +240,78 @@ static void left_out(void **state)
 	result_free(r);
 }
 
+/* What does not fit is left out from the right, and columns of zeros before others. */
+static void zeros_go_first(void **state)
+{
+	struct mem mem;
+	struct result *r;
+	uint32_t row;
+
+	(void)state;
+	mem_init(&mem, 0);
+	r = result_new(&mem, "x", NULL);
+	result_column(r, "name", "name", RESULT_TEXT, RESULT_PLAIN);
+	result_column(r, "accelerator", "accelerator", RESULT_INT, RESULT_COUNT);
+	result_column(r, "cpu", "cpu", RESULT_INT, RESULT_COUNT);
+	row = result_row(r, 0);
+	result_set_text(r, row, 0, STR("abcdefghij"));
+	result_set_int(r, row, 2, 5);
+	small_expect(&sink_text, r, &(struct sink_options){ .width = 60 },
+		     "name        accelerator  cpu\n"
+		     "abcdefghij            0    5\n");
+	small_expect(&sink_text, r, &(struct sink_options){ .width = 20 },
+		     "name        cpu\n"
+		     "abcdefghij    5\n"
+		     "1 more column in a wider terminal: accelerator\n");
+	result_free(r);
+}
+
+/* In a deep tree an only child stands below its parent, with a mark. */
+static void chains(void **state)
+{
+	static const char *const names[] = {
+		"root", "main", "run", "fit", "a", "a/b", "c", "d", "e"
+	};
+	static const uint32_t depths[] = { 0, 1, 2, 3, 4, 5, 4, 5, 6 };
+	struct mem mem;
+	struct result *r;
+
+	(void)state;
+	mem_init(&mem, 0);
+	r = result_new(&mem, "x", NULL);
+	result_column(r, "name", "name", RESULT_TEXT, RESULT_PLAIN);
+	result_column(r, "t", "time", RESULT_INT, RESULT_MICROS);
+	result_make_tree(r);
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+		uint32_t row = result_row(r, depths[i]);
+
+		result_set_text(r, row, 0, str_from(names[i]));
+		result_set_int(r, row, 1, (int64_t)i);
+	}
+	small_expect(&sink_text, r, &(struct sink_options){ .width = 30 },
+		     "name     time\n"
+		     "root      0us\n"
+		     "  main    1us\n"
+		     "  ↳ run   2us\n"
+		     "  ↳ fit   3us\n"
+		     "    a     4us\n"
+		     "      b   5us\n"
+		     "    c     6us\n"
+		     "    ↳ d   7us\n"
+		     "    ↳ e   8us\n");
+	small_starve(&sink_text, r, &(struct sink_options){ .width = 30 });
+	result_free(r);
+	assert_int_equal(atomic_load(&mem.used), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain),    cmocka_unit_test(full_numbers),
-		cmocka_unit_test(fitted),   cmocka_unit_test(colour),
-		cmocka_unit_test(tree),	    cmocka_unit_test(empty),
-		cmocka_unit_test(terminal), cmocka_unit_test(left_out),
+		cmocka_unit_test(plain),	  cmocka_unit_test(full_numbers),
+		cmocka_unit_test(fitted),	  cmocka_unit_test(colour),
+		cmocka_unit_test(tree),		  cmocka_unit_test(empty),
+		cmocka_unit_test(terminal),	  cmocka_unit_test(left_out),
+		cmocka_unit_test(zeros_go_first), cmocka_unit_test(chains),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
