@@ -1,12 +1,11 @@
-# Finds the libraries; PCRE2 and zlib are required, the rest optional. What was found is told to the code
+# Finds the libraries; zlib is required, the rest optional. What was found is told to the code
 # in opwatch_config.h (OPWATCH_HAVE_*), and to the linker through the target opwatch_libraries.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
 
 add_library(opwatch_libraries INTERFACE)
-target_link_libraries(opwatch_libraries INTERFACE PkgConfig::PCRE2 PkgConfig::ZLIB Threads::Threads m)
+target_link_libraries(opwatch_libraries INTERFACE PkgConfig::ZLIB Threads::Threads m)
 
 # opwatch_optional(NAME module): sets OPWATCH_HAVE_NAME and links the module if pkg-config knows it.
 function(opwatch_optional name module)

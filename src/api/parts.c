@@ -51,7 +51,7 @@ bool ow_build_part(size_t index, struct ow_part_info *info)
 		{ "zstd", OPWATCH_HAVE_ZSTD ? "libzstd" : "not found when this was built", "" },
 		{ "line editing", OPWATCH_HAVE_LIBEDIT ? "libedit" : "not found when this was built",
 		  "" },
-		{ "regular expressions", "PCRE2, full match as in RE2", "" },
+		{ "regular expressions", "built in, RE2 syntax, linear time", "" },
 	};
 
 	if (index >= ARRAY_COUNT(parts))

@@ -3,13 +3,6 @@
  * \pL, (?i). Seldom used, so small tables and plain scans.
  */
 #include "base/regex_int.h"
-
-struct fold {
-	uint32_t lo, hi;
-	int32_t delta; /* to the next of the same letter */
-	uint32_t stride;
-};
-
 #include "base/regex_unicode_tables.h"
 
 uint32_t unicode_next_case(uint32_t rune)

@@ -2,6 +2,19 @@
  * regex_unicode_tables.h: made by tools/make-unicode-tables from Unicode 14.0.0; do not edit. Runs
  * of code points that end where the next one begins. Included by regex_unicode.c only.
  */
+#ifndef BASE_REGEX_UNICODE_TABLES_H
+#define BASE_REGEX_UNICODE_TABLES_H
+
+#include <stdint.h>
+
+/* clang-format off */
+
+struct fold {
+	uint32_t lo, hi;
+	int32_t delta; /* to the next of the same letter */
+	uint32_t stride;
+};
+
 static const char category_names[][3] = {
 	"Cc", "Cf", "Co", "Cs", "Ll", "Lm", "Lo", "Lt", "Lu", "Mc", "Me", "Mn", "Nd", "Nl", "No",
 	"Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "Sc", "Sk", "Sm", "So", "Zl", "Zp", "Zs",
@@ -817,3 +830,5 @@ static const struct fold folds[] = {
 	{ 0x16e40, 0x16e5f, 32, 1 }, { 0x16e60, 0x16e7f, -32, 1 }, { 0x1e900, 0x1e921, 34, 1 },
 	{ 0x1e922, 0x1e943, -34, 1 },
 };
+
+#endif
