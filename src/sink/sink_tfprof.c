@@ -405,10 +405,11 @@ static void add_op_field(struct text *t, const struct field *f, const struct tre
 static void add_signatures(struct text *t, const struct tree_node *node)
 {
 	const struct tree_group *group = &t->tree->groups[node - t->tree->nodes];
-	const struct tree_signature *sign = t->tree->signatures + group->signature_first;
+	const struct tree_signature *sign;
 
 	if (!group->signature_count)
 		return;
+	sign = t->tree->signatures + group->signature_first;
 	buf_add_char(&t->line, '\n');
 	for (uint32_t i = 0; i < group->signature_count; i++) {
 		buf_puts(&t->line, "input_type: ");
