@@ -1,6 +1,6 @@
 # fish completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 
-set -l commands overview view op scope graph code steps tracks devices sources notes advise info convert shell formats help
+set -l commands overview view op scope graph code lines steps phases verdict tracks devices sources notes advise info convert shell formats help
 set -l columns bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
     occurrence tensor_value device op_types input_shapes
 set -l orders name bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
@@ -14,7 +14,10 @@ complete -c opwatch -n $first -a op -d 'by operation type'
 complete -c opwatch -n $first -a scope -d 'by name scope'
 complete -c opwatch -n $first -a graph -d 'by graph input and output'
 complete -c opwatch -n $first -a code -d 'by line of code'
+complete -c opwatch -n $first -a lines -d 'by line of your own code'
 complete -c opwatch -n $first -a steps -d 'every step'
+complete -c opwatch -n $first -a phases -d 'where the time of the steps goes'
+complete -c opwatch -n $first -a verdict -d 'one sentence on what the time goes to'
 complete -c opwatch -n $first -a tracks -d 'every thread, stream and device'
 complete -c opwatch -n $first -a devices -d 'every device'
 complete -c opwatch -n $first -a sources -d 'every input'
@@ -40,8 +43,8 @@ complete -c opwatch -l checkpoint -r -d 'values of variables'
 complete -c opwatch -l format -x -a 'opw graphdef runmeta oplog profile tfevents trace' -d 'read all files as this'
 complete -c opwatch -s v -l verbose -d 'show every note'
 complete -c opwatch -l no-pager -d 'never start a pager'
-complete -c opwatch -l help -d 'how to use it'
-complete -c opwatch -l version -d 'version and optional parts'
+complete -c opwatch -s h -l help -d 'how to use it'
+complete -c opwatch -s V -l version -d 'version and optional parts'
 complete -c opwatch -s t -l to -x -a 'opw timeline folded flamegraph pprof json csv text tfprof' -d 'convert to'
 complete -c opwatch -s o -l out -r -d 'write there'
 complete -c opwatch -n '__fish_seen_subcommand_from convert' -l show-dataflow -a 'true false' -d 'timeline: arrows between ops'

@@ -49,7 +49,7 @@ static const struct flag {
 	{ "out", 'o', FLAG_OUT, "FILE", "write there instead of to standard output" },
 	{ "limit", 'n', FLAG_LIMIT, "N", "at most N rows" },
 	{ "time-range", 0, FLAG_TIME_RANGE, "A:B",
-	  "only this part, from the first event: 100:250 (ms), 1.5s:2s, 300us:" },
+	  "only this part: 100:250 (ms), 1.5s:2s" },
 	{ "rank", 0, FLAG_RANK, "N", "only what this rank recorded" },
 	{ "checkpoint", 0, FLAG_CHECKPOINT, "PREFIX", "a checkpoint, for --select tensor_value" },
 	{ "input-shape", 0, FLAG_INPUT_SHAPE, "NAME=100x784",

@@ -213,7 +213,7 @@ static int run(struct args *args)
 const struct command cmd_convert = {
 	.name = "convert",
 	.usage = "FILE… -o run.opw | --to OUTPUT [-o FILE]",
-	.summary = "save as an opwatch file, a timeline, folded stacks, a flame graph or pprof",
+	.summary = "save as an opwatch file, a timeline, a flame graph, …",
 	.help = "An opwatch file (.opw) holds everything, so the originals may be deleted, and "
 		"opens in "
 		"milliseconds.\n"

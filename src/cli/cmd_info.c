@@ -133,8 +133,7 @@ const struct command cmd_info = {
 	.name = "info",
 	.usage = "FILE… [--json] [--estimate] [--verify]",
 	.summary = "what is in the files: formats, steps, devices, facts, damage",
-	.help = "--json prints every fact; --estimate tells size, events and memory without "
-		"loading;\n"
-		"--verify checks every checksum of an opwatch file.\n",
+	.help = "--json prints every fact; --estimate tells size, events and memory without\n"
+		"loading; --verify checks every checksum of an opwatch file.\n",
 	.run = run,
 };

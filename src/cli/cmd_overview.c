@@ -108,6 +108,28 @@ static void print_sum(const struct overview *o, const char *metric, const char *
 		fprintf(o->to, ", %s %s", words_count(text, sum), what);
 }
 
+/* An optimizer has variables of its own: where the trainable ones are known, those count. */
+static void print_parameters(const struct overview *o)
+{
+	static const char *const trainable = "_trainable_variables", *const metric = "params";
+	struct ow_view_options options;
+	char text[WORDS_NUMBER];
+	ow_result *r;
+	double sum;
+
+	ow_view_options_init(&options);
+	options.max_depth = INT32_MAX;
+	options.select = (struct ow_list){ &metric, 1 };
+	options.account_type_regexes = (struct ow_list){ &trainable, 1 };
+	r = view(o, "op", &options);
+	sum = r ? column_sum(r, metric) : 0;
+	ow_result_free(r);
+	if (sum > 0)
+		fprintf(o->to, ", %s trainable parameters", words_count(text, sum));
+	else
+		print_sum(o, metric, "parameters");
+}
+
 static void print_counts(const struct overview *o)
 {
 	uint32_t types = o->types ? ow_result_rows(o->types) : 0;
@@ -117,8 +139,8 @@ static void print_counts(const struct overview *o)
 		return;
 	fprintf(o->to, "%.0f op%s of %u type%s", defined, words_plural((uint64_t)defined), types,
 		words_plural(types));
-	print_sum(o, "float_ops", "float operations");
-	print_sum(o, "params", "parameters");
+	print_sum(o, "float_ops", "float ops");
+	print_parameters(o);
 	fprintf(o->to, "%s\n", ow_profile_has_code(o->profile) ? ", source lines" : "");
 }
 

@@ -25,6 +25,14 @@ class UsageTest(unittest.TestCase):
         self.dir = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.dir)
 
+    def test_help_fits_80_columns(self):
+        for args in ((), ("--help",), ("help", "op"), ("help", "info"), ("formats",), ("--version",), (SAMPLE,),
+                     ("advise", SAMPLE)):
+            p = run(*args)
+            self.assertEqual(p.stderr, "")
+            self.assertLessEqual(max(map(len, p.stdout.replace(SAMPLE, "x").split("\n"))), 80, args)
+        self.assertLessEqual(run().stdout.count("\n"), 24)
+
     def write(self, name, data):
         path = os.path.join(self.dir, name)
         with open(path, "wb") as f:
