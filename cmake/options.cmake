@@ -36,5 +36,6 @@ if(OPWATCH_FUZZ)
 	endif()
 	# Coverage in every object; the main of libFuzzer is linked into the fuzz targets alone.
 	target_compile_options(opwatch_options INTERFACE -fsanitize=fuzzer-no-link)
+	target_compile_definitions(opwatch_options INTERFACE OPWATCH_FUZZ) # checksums of opwatch files count as right
 	target_link_options(opwatch_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()

@@ -134,7 +134,7 @@ static ow_status read_block(const struct opening *o, const struct opw_segment *s
 {
 	OW_TRY(input_read_at(&o->backing->file, segment->offset + block->offset, to,
 			     (size_t)block->size, o->err));
-	if (crc32c(to, (size_t)block->size) != block->crc)
+	if (!opw_same_crc(crc32c(to, (size_t)block->size), block->crc))
 		return opw_damaged(&o->st->file, segment, block, o->err);
 	return OW_OK;
 }
@@ -391,7 +391,7 @@ static void verify_blocks(void *arg, unsigned thread)
 		const struct opw_block *block = &v->segment->blocks[i];
 		const unsigned char *at = v->st->base + v->segment->offset + block->offset;
 
-		if (crc32c(at, (size_t)block->size) != block->crc)
+		if (!opw_same_crc(crc32c(at, (size_t)block->size), block->crc))
 			atomic_store(&v->damaged, i + 1);
 	}
 }

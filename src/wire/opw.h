@@ -76,6 +76,18 @@ static inline uint64_t opw_round(uint64_t size)
 	return (size + OPW_ALIGN - 1) & ~(uint64_t)(OPW_ALIGN - 1);
 }
 
+/* Fuzzers cannot guess checksums: in their build every one is right, so that they get to what is behind. */
+static inline bool opw_same_crc(uint32_t computed, uint32_t stored)
+{
+#ifdef OPWATCH_FUZZ
+	(void)computed;
+	(void)stored;
+	return true;
+#else
+	return computed == stored;
+#endif
+}
+
 /* ---- reading (opw_read.c) ---- */
 
 struct opw_segment {

@@ -37,7 +37,7 @@ static ow_status read_header(struct opw_file *file, struct error *err)
 	OW_TRY(input_read_at(in, 0, h, sizeof(*h), err));
 	if (memcmp(h->magic, OPW_MAGIC, sizeof(h->magic)) != 0)
 		return error_at(err, OW_E_FORMAT, 0, "%s: not an opwatch file", in->name);
-	if (h->crc != crc32c(h, offsetof(struct opw_header, crc)))
+	if (!opw_same_crc(crc32c(h, offsetof(struct opw_header, crc)), h->crc))
 		return error_at(err, OW_E_CORRUPT, 0,
 				"%s: the header of the opwatch file is damaged", in->name);
 	h->writer[sizeof(h->writer) - 1] = '\0';
@@ -87,7 +87,7 @@ static const char *blocks_fault(const struct opw_head *head, const struct opw_bl
 	plain.crc = 0;
 	crc = crc32c_extend(crc32c(&plain, sizeof(plain)), blocks,
 			    head->block_count * sizeof(*blocks));
-	if (crc != head->crc)
+	if (!opw_same_crc(crc, head->crc))
 		return "a segment's head is damaged";
 	for (uint32_t i = 0; i < head->block_count; i++)
 		if (!block_fits(head, &blocks[i]))
@@ -160,8 +160,8 @@ static bool read_trailer(const struct opw_file *file, struct opw_trailer *t)
 	    input_read_at(file->in, size - sizeof(*t), t, sizeof(*t), NULL) != OW_OK)
 		return false;
 	return memcmp(t->magic, OPW_END_MAGIC, sizeof(t->magic)) == 0 &&
-	       t->crc == crc32c(t, offsetof(struct opw_trailer, crc)) && t->file_size == size &&
-	       t->footer_offset <= size - sizeof(*t) &&
+	       opw_same_crc(crc32c(t, offsetof(struct opw_trailer, crc)), t->crc) &&
+	       t->file_size == size && t->footer_offset <= size - sizeof(*t) &&
 	       t->footer_size == size - sizeof(*t) - t->footer_offset;
 }
 
@@ -187,7 +187,7 @@ static bool read_footer(const struct opw_file *file, struct arena *arena, struct
 	}
 	if (input_read_at(file->in, t->footer_offset + block.offset, bytes, (size_t)block.size,
 			  NULL) != OW_OK ||
-	    crc32c(bytes, (size_t)block.size) != block.crc)
+	    !opw_same_crc(crc32c(bytes, (size_t)block.size), block.crc))
 		return false;
 	*text = str_make(bytes, (size_t)block.size);
 	return true;
@@ -332,7 +332,8 @@ ow_status opw_check_block(const struct opw_file *file, const struct opw_segment 
 
 	if (file->in->data) {
 		crc = crc32c(file->in->data + at, (size_t)left);
-		return crc == block->crc ? OW_OK : opw_damaged(file, segment, block, err);
+		return opw_same_crc(crc, block->crc) ? OW_OK
+						     : opw_damaged(file, segment, block, err);
 	}
 	bytes = mem_alloc(mem, READ_BYTES);
 	if (!bytes)
@@ -347,7 +348,7 @@ ow_status opw_check_block(const struct opw_file *file, const struct opw_segment 
 		left -= part;
 	}
 	mem_free(mem, bytes, READ_BYTES);
-	if (status == OW_OK && crc != block->crc)
+	if (status == OW_OK && !opw_same_crc(crc, block->crc))
 		status = opw_damaged(file, segment, block, err);
 	return status;
 }
