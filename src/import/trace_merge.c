@@ -215,7 +215,7 @@ static ow_status merge_tracks_of(struct trace *t, struct trace_worker *w, const 
 					   .layer = local->layer };
 		uint32_t lane;
 
-		if (!used[i])
+		if (!used || !used[i])
 			continue;
 		lane = trace_lane_of(t, &key);
 		if (lane == TRACE_FULL)

@@ -585,8 +585,8 @@ static ow_status make_ops(struct trace *t)
 	if (wanted[0] || wanted[t->string_count])
 		unnamed = builder_cstr(t->b, "[no name]");
 	for (uint32_t i = 0; i <= t->string_count; i++) {
-		str_id name = i && i < t->string_count ? (str_id){ i } : unnamed;
-		str_id type = { t->type_of[i] };
+		bool named = i && i < t->string_count;
+		str_id name = { named ? i : unnamed.v }, type = { t->type_of[i] };
 		op_id op;
 
 		if (!wanted[i])

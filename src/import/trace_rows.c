@@ -251,6 +251,10 @@ static struct trace_id id_of(struct trace_worker *w, struct json_value v)
 	struct str text = json_text(v);
 
 	if (OW_LIKELY(v.kind == JSON_NUMBER)) {
+		if (v.len == 1 && *v.at >= '0' && *v.at <= '9') {
+			id.value = *v.at - '0';
+			return id;
+		}
 		if (OW_LIKELY(json_decimal_padded(text, 0, &id.value) == JSON_EXACT ||
 			      str_to_i64(text, &id.value))) /* which knows the least number, too */
 			return id;

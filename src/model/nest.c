@@ -56,32 +56,38 @@ static void renumber(event_id *refs, uint32_t count, const uint32_t *where)
 		refs[i].v = where[refs[i].v];
 }
 
+static ow_status move_events(struct builder *b, uint32_t *order, uint32_t *where)
+{
+	struct model *m = b->m;
+
+	for (uint32_t i = 0; i < m->event.count; i++)
+		order[i] = i;
+	qsort_r(order + 1, m->event.count - 1, sizeof(*order), by_place, &m->event);
+	for (uint32_t i = 0; i < m->event.count; i++)
+		where[order[i]] = i;
+	OW_TRY(builder_permute(b, TABLE_event, order));
+	renumber(m->event_key.event, m->event_key.count, where);
+	renumber(m->event_args.event, m->event_args.count, where);
+	renumber(m->flow.event, m->flow.count, where);
+	renumber(m->link.src, m->link.count, where);
+	renumber(m->link.dst, m->link.count, where);
+	return OW_OK;
+}
+
 /* An importer normally adds events in order; this is for those that did not. */
 static ow_status order_events(struct builder *b)
 {
-	struct model *m = b->m;
-	size_t size = m->event.count * sizeof(uint32_t);
-	uint32_t *order = mem_alloc(m->mem, size);
-	uint32_t *where = order ? mem_alloc(m->mem, size) : NULL;
-	ow_status status = where ? OW_OK : builder_fail(b, error_no_memory(b->err));
+	size_t size = b->m->event.count * sizeof(uint32_t);
+	uint32_t *order = mem_alloc(b->m->mem, size);
+	uint32_t *where = order ? mem_alloc(b->m->mem, size) : NULL;
+	ow_status status;
 
-	for (uint32_t i = 0; where && i < m->event.count; i++)
-		order[i] = i;
-	if (where) {
-		qsort_r(order + 1, m->event.count - 1, sizeof(*order), by_place, &m->event);
-		for (uint32_t i = 0; i < m->event.count; i++)
-			where[order[i]] = i;
-		status = builder_permute(b, TABLE_event, order);
-	}
-	if (status == OW_OK) {
-		renumber(m->event_key.event, m->event_key.count, where);
-		renumber(m->event_args.event, m->event_args.count, where);
-		renumber(m->flow.event, m->flow.count, where);
-		renumber(m->link.src, m->link.count, where);
-		renumber(m->link.dst, m->link.count, where);
-	}
-	mem_free(m->mem, where, size);
-	mem_free(m->mem, order, size);
+	if (where)
+		status = move_events(b, order, where);
+	else
+		status = builder_fail(b, error_no_memory(b->err));
+	mem_free(b->m->mem, where, size);
+	mem_free(b->m->mem, order, size);
 	return status;
 }
 
@@ -177,7 +183,6 @@ struct nesting {
 	size_t count;
 	atomic_size_t next;
 	atomic_bool failed;
-	pthread_mutex_t lock; /* guards the making of event.flags */
 	struct sums sums[PARALLEL_MAX];
 	uint64_t *overlaps; /* per source */
 };
@@ -291,23 +296,10 @@ OW_ALWAYS_INLINE bool contains(const struct nester *w, const struct lane *lane, 
 	return end <= add_times(lane->open[lane->count - 1].end, w->tolerance);
 }
 
-static bool mark_overlap(struct nester *w, uint32_t row)
+static void mark_overlap(struct nester *w, uint32_t row)
 {
-	struct nesting *n = w->n;
-
 	w->overlaps++;
-	if (OW_UNLIKELY(!__atomic_load_n(&w->m->event.flags, __ATOMIC_ACQUIRE))) {
-		bool ok;
-
-		pthread_mutex_lock(&n->lock);
-		ok = w->m->event.flags ||
-		     builder_need_column(n->b, TABLE_event, offsetof(struct event_table, flags));
-		pthread_mutex_unlock(&n->lock);
-		if (!ok)
-			return false;
-	}
 	w->m->event.flags[row] |= EVENT_OVERLAPS;
-	return true;
 }
 
 /* Some slice of the track overlaps: the innermost that contains this one, on any lane, is its parent. */
@@ -337,8 +329,7 @@ static bool push_overlapping(struct nester *w, uint32_t row, int64_t ts, int64_t
 		w->used = 1;
 		return push(w, &w->lanes[0], row, ts, end);
 	}
-	if (!mark_overlap(w, row))
-		return false;
+	mark_overlap(w, row);
 	if (!empty && w->used < LANES)
 		empty = &w->lanes[w->used];
 	if (!empty) { /* too many at once: by itself */
@@ -599,16 +590,14 @@ ow_status nest_events(struct builder *b)
 	n.count = find_stretches(m, NULL);
 	if (!n.count)
 		return OW_OK;
-	if (!NEED(b, self_ns) || !NEED(b, depth))
+	if (!NEED(b, self_ns) || !NEED(b, depth) || !NEED(b, flags))
 		return builder_status(b);
 	sources = m->source.count * sizeof(*n.overlaps);
 	n.stretches = mem_alloc(m->mem, n.count * sizeof(*n.stretches));
 	n.overlaps = n.stretches ? mem_zalloc(m->mem, sources) : NULL;
 	if (n.overlaps) {
 		find_stretches(m, n.stretches);
-		pthread_mutex_init(&n.lock, NULL);
 		status = nest_all(&n);
-		pthread_mutex_destroy(&n.lock);
 	} else {
 		status = builder_fail(b, error_no_memory(b->err));
 	}

@@ -58,7 +58,7 @@ OW_ALWAYS_INLINE uint64_t parity_shift(uint64_t bits)
 		bool plain_ = !((marks).slash & ~inside_);                                         \
 		if (OW_LIKELY(plain_)) {                                                           \
 			(carry)->escaped = escape_carry_;                                          \
-			(carry)->in_string = (uint64_t)((int64_t)inside_ >> 63);                   \
+			(carry)->in_string = 0 - (inside_ >> 63);                                  \
 			(block)->quote = quote_;                                                   \
 			(block)->open = (marks).open & ~inside_;                                   \
 			(block)->close = (marks).close & ~inside_;                                 \

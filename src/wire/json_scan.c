@@ -80,9 +80,11 @@ static bool read_window(struct json_scan *scan, uint64_t offset, size_t want)
 {
 	uint64_t rest = offset < scan->in->size ? scan->in->size - offset : 0;
 	size_t len = (size_t)MIN((uint64_t)want, rest);
+	uint64_t room =
+		MIN((uint64_t)MAX(want, SCAN_WINDOW), scan->in->size); /* small files: less */
 
 	scan->len = 0;
-	if (scan->status != OW_OK || !make_room(scan, MAX(want, SCAN_WINDOW)))
+	if (scan->status != OW_OK || !make_room(scan, (size_t)room + 1))
 		return false;
 	scan->status = input_read_at(scan->in, offset, scan->buf, len, scan->err);
 	if (scan->status != OW_OK || !tell_progress(scan, len))

@@ -121,7 +121,7 @@ struct json_pick {
 	uint64_t head; /* its first eight bytes, zero-filled; JSON_PICK makes both */
 };
 #define JSON_PICK_BYTE(key, i)                                                                     \
-	((i) < sizeof(key) - 1 ? (uint64_t)(unsigned char)(key)[i] << 8 * (i) : 0)
+	((uint64_t)(unsigned char)(key)[(i) < sizeof(key) ? (i) : sizeof(key) - 1] << 8 * (i))
 #define JSON_PICK(key)                                                                             \
 	{                                                                                          \
 		key, sizeof(key) - 1,                                                              \
