@@ -122,6 +122,8 @@ static void add_columns(struct result *out)
 	result_column(out, "file", "file", RESULT_TEXT, RESULT_PLAIN);
 	result_column(out, "line", "number", RESULT_INT, RESULT_PLAIN);
 	result_column(out, "function", "function", RESULT_TEXT, RESULT_PLAIN);
+	/* The name has them. */
+	out->columns[COLUMN_LINE].for_programs = out->columns[COLUMN_FUNCTION].for_programs = true;
 }
 
 static void add_row(struct result *out, const struct model *m, const struct line *line, int64_t sum)

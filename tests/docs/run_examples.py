@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""run_examples.py [FILE...]: runs the examples of the documentation and compares what they print.
+"""run_examples.py [--update] [FILE...]: runs the examples of the documentation and compares what they print.
 
 An example is a line `$ command` in a ```console block of a .md file, or between .EX and .EE (.nf, .fi) of a
 man page. The lines after it, up to the next `$ `, are what it prints; without any, only the exit status counts.
@@ -9,6 +9,9 @@ man page. The lines after it, up to the next `$ `, are what it prints; without a
 - Lines `tfprof> x` and `opwatch> x` are typed into the command; the prompts themselves are not compared.
 - `$ command  # exits 2` expects that exit status instead of 0.
 - `<!-- not run: why -->` (`.\\" not run: why` in a man page) just before a block leaves it out.
+
+With --update the shown output of examples in .md files becomes what is printed now, where it has no `...` and nothing is
+typed; read the diff before you commit it.
 
 Each document's examples run in order in one scratch directory, with the binary on PATH and as build/release/opwatch,
 and a copy of samples/. Without FILE: README.md, docs/**/*.md and docs/man/*.1. Environment: OPWATCH_BIN, OPWATCH_SRC.
@@ -91,11 +94,15 @@ def matches(output, got):
     return re.match(pattern([line.rstrip() for line in output]), got) is not None
 
 
+def start(example, cwd, env):
+    typed = "".join(line + "\n" for line in example.typed)
+    return subprocess.run(["bash", "-c", example.command], cwd=cwd, env=env, input=typed, timeout=120, text=True,
+                          errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
 def run(example, cwd, env):
     """None when the example does what it shows, else a text that says what it did."""
-    typed = "".join(line + "\n" for line in example.typed)
-    done = subprocess.run(["bash", "-c", example.command], cwd=cwd, env=env, input=typed, timeout=120, text=True,
-                          errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = start(example, cwd, env)
     if done.returncode != example.status:
         return f"exit status {done.returncode}, not {example.status}; it printed:\n{done.stdout}"
     got = PROMPT.sub("", done.stdout) if example.typed else done.stdout
@@ -119,6 +126,33 @@ def scratch(root, binary, directory):
     return {**env, "PATH": f"{directory}/bin:" + os.environ.get("PATH", "/usr/bin:/bin"), "HOME": directory, "LC_ALL": "C.UTF-8"}
 
 
+def update(path, example, printed):
+    """Puts what was printed into the document; the numbers of later lines change, so examples go from the last."""
+    lines = path.read_text(encoding="utf8").split("\n")
+    first = example.line
+    while lines[first - 1].endswith("\\"):
+        first += 1
+    indent = re.match(r"\s*", lines[example.line - 1])[0]
+    lines[first:first + len(example.output)] = [indent + line.rstrip() for line in printed.splitlines()]
+    path.write_text("\n".join(lines), encoding="utf8")
+
+
+def can_update(path, example):
+    return path.suffix == ".md" and example.output and not example.typed and "..." not in "".join(example.output)
+
+
+def update_document(path, root, binary):
+    found, changed = examples(path.read_text(encoding="utf8"), path.suffix == ".1"), []
+    with tempfile.TemporaryDirectory() as directory:
+        env = scratch(root, binary, directory)
+        for example in found:
+            done = start(example, directory, env)
+            if done.returncode == example.status and can_update(path, example):
+                changed.append((example, done.stdout))
+    for example, printed in reversed(changed):
+        update(path, example, printed)
+
+
 def run_document(path, root, binary):
     """(number of examples, number that failed) of one document."""
     found, failed = examples(path.read_text(encoding="utf8"), path.suffix == ".1"), 0
@@ -133,11 +167,16 @@ def run_document(path, root, binary):
 
 
 def main(arguments):
+    updating = "--update" in arguments
+    arguments = [a for a in arguments if a != "--update"]
     root = pathlib.Path(os.environ.get("OPWATCH_SRC", ".")).resolve()
     binary = os.path.abspath(os.environ.get("OPWATCH_BIN", root / "build/release/opwatch"))
     paths = [pathlib.Path(a).resolve() for a in arguments] or [
         p for p in [root / "README.md", *sorted(root.glob("docs/**/*.md")), *sorted(root.glob("docs/man/*.1"))] if p.exists()]
     total = failures = 0
+    if updating:
+        for path in paths:
+            update_document(path, root, binary)
     for path in paths:
         count, failed = run_document(path, root, binary)
         total, failures = total + count, failures + failed
