@@ -52,6 +52,15 @@ static int by_process_and_name(const void *a, const void *b, void *arg)
 	return order ? order : compare_numbers(x, y);
 }
 
+/* Ids may be missing, or be text, which the names show. */
+static void set_id(struct result *out, uint32_t row, uint32_t column, int64_t id)
+{
+	if (id > MODEL_TEXT_NUMBER + UINT32_MAX)
+		result_set_int(out, row, column, id);
+	else
+		result_set_unknown(out, row, column);
+}
+
 static void add_track(struct result *out, const struct model *m, uint32_t track,
 		      const struct busy *busy)
 {
@@ -64,8 +73,8 @@ static void add_track(struct result *out, const struct model *m, uint32_t track,
 	result_set_model_text(out, row, COLUMN_KIND,
 			      str_from(track_kind_name(m->track.kind[track])));
 	result_set_model_text(out, row, COLUMN_DEVICE, model_str(m, m->device.name[device.v]));
-	result_set_int(out, row, COLUMN_PID, m->track.pid[track]);
-	result_set_int(out, row, COLUMN_TID, m->track.tid[track]);
+	set_id(out, row, COLUMN_PID, m->track.pid[track]);
+	set_id(out, row, COLUMN_TID, m->track.tid[track]);
 	result_set_int(out, row, COLUMN_EVENTS, (int64_t)busy->events);
 	result_set_int(out, row, COLUMN_BUSY, busy->busy_ns);
 	if (source.v && m->source.rank[source.v] >= 0)

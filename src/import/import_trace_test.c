@@ -404,6 +404,17 @@ static void test_tracks(void **state)
 	      "  X k [kernel] ts=2000 dur=4000\n");
 }
 
+/* An arrow on a thread whose slices are on a layer of it. */
+static void test_arrows_of_layers(void **state)
+{
+	(void)state;
+	tells("[" EV("X", "k", "2", ",\"dur\":4,\"cat\":\"kernel\"") "," EV(
+		      "f", "n", "2", ",\"id\":1,\"cat\":\"c\"") "]",
+	      "track kind=4 pid=1 tid=2 (process 1 / thread 2)\n"
+	      "  X k [kernel] ts=2000 dur=4000\n"
+	      "  flow f [c] n ts=2000 id=1\n");
+}
+
 static void test_time_base(void **state)
 {
 	(void)state;
@@ -640,13 +651,14 @@ static void test_sniff(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_slices),	  cmocka_unit_test(test_labels),
-		cmocka_unit_test(test_overlaps),  cmocka_unit_test(test_begin_end),
-		cmocka_unit_test(test_async),	  cmocka_unit_test(test_flows_and_counters),
-		cmocka_unit_test(test_tracks),	  cmocka_unit_test(test_time_base),
-		cmocka_unit_test(test_frames),	  cmocka_unit_test(test_odd_events),
-		cmocka_unit_test(test_parts),	  cmocka_unit_test(test_prefixes),
-		cmocka_unit_test(test_no_memory), cmocka_unit_test(test_sniff),
+		cmocka_unit_test(test_slices),	   cmocka_unit_test(test_labels),
+		cmocka_unit_test(test_overlaps),   cmocka_unit_test(test_begin_end),
+		cmocka_unit_test(test_async),	   cmocka_unit_test(test_flows_and_counters),
+		cmocka_unit_test(test_tracks),	   cmocka_unit_test(test_arrows_of_layers),
+		cmocka_unit_test(test_time_base),  cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_odd_events), cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_prefixes),   cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_sniff),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,6 +225,7 @@ struct trace_lane {
 	struct trace_track key;
 	uint32_t process; /* index into trace.processes */
 	uint32_t thread;  /* the lane of the thread's own layer */
+	uint32_t proxy;	  /* of that lane: one of another layer that has the slices, 0 = none */
 	str_id name;
 	int32_t sort;
 	bool used;   /* some event is on it */

@@ -487,6 +487,12 @@ static ow_status place_marks(struct trace *t)
 	return builder_status(t->b);
 }
 
+/* Arrows name a thread, not a layer of it: they go where its slices are. */
+static uint32_t arrow_lane(const struct trace *t, uint32_t lane)
+{
+	return t->lanes[lane].count || !t->lanes[lane].proxy ? lane : t->lanes[lane].proxy;
+}
+
 static bool is_flow(const struct trace_point *p)
 {
 	return (p->ph == 's' || p->ph == 't' || p->ph == 'f') && !(p->flags & POINT_NO_TS);
@@ -497,7 +503,7 @@ static void place_flow(struct trace *t, const struct trace_worker *w, const stru
 	builder_add_flow(t->b, &(struct flow_row){
 				       .ts_ns = add_base(t->base_ns, p->ts),
 				       .id = packed_id(t, (struct trace_id){ p->id, p->id_kind }),
-				       .track = t->lanes[p->track].id,
+				       .track = t->lanes[arrow_lane(t, p->track)].id,
 				       .category = plain_string(t, p->category),
 				       .name = plain_string(t, p->name),
 				       .event = { p->flags & POINT_OF_SLICE
@@ -600,16 +606,29 @@ static ow_status make_ops(struct trace *t)
 	return builder_status(t->b);
 }
 
+static void find_proxies(struct trace *t)
+{
+	for (uint32_t i = 1; i < t->lane_count; i++) {
+		struct trace_lane *lane = &t->lanes[i], *thread = &t->lanes[lane->thread];
+
+		if (lane->thread == i || !lane->count)
+			continue;
+		if (!thread->proxy || lane->key.layer == LAYER_DEVICE)
+			thread->proxy = i;
+	}
+}
+
 /* Counters and flows need a track, too, though no slice is on it. */
 static void want_tracks(struct trace *t)
 {
+	find_proxies(t);
 	for (size_t i = 0; i < t->accepted_count; i++) {
 		const struct trace_part *p = &t->accepted[i];
 		const struct trace_worker *w = &t->workers[p->worker];
 
 		for (size_t r = p->first.points; r < p->last.points; r++)
 			if (is_flow(&w->points[r]))
-				t->lanes[w->points[r].track].wanted = true;
+				t->lanes[arrow_lane(t, w->points[r].track)].wanted = true;
 		for (size_t r = p->first.counters; r < p->last.counters; r++)
 			t->lanes[w->counters[r].track].wanted = true;
 	}
