@@ -22,11 +22,11 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: setup-build all ## build, then look into a bundled profile
-	build/release/opwatch samples/resnet.profile
+	build/release/opwatch samples/resnet.profile --no-pager
 	@echo
 	@echo "Next, try:"
-	@echo "  build/release/opwatch op samples/resnet.profile --select micros,bytes --order-by micros"
-	@echo "  build/release/opwatch code samples/resnet.profile     the lines that made the operations"
+	@echo "  build/release/opwatch op samples/resnet.profile       the costliest operations"
+	@echo "  build/release/opwatch lines samples/resnet.profile    the lines that made them"
 	@echo "  build/release/opwatch shell samples/resnet.profile    ask on; 'help' tells what"
 
 test: setup-build setup-test all ## unit, golden, property and docs tests
