@@ -1,7 +1,7 @@
 # bash completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 # Commands and options are those of `opwatch --help` and `opwatch COMMAND --help`; a test compares them.
 
-_opwatch_commands="overview view op scope graph code lines steps phases verdict tracks devices sources notes advise info convert shell formats help"
+_opwatch_commands="overview view op scope graph code lines steps phases verdict tracks devices sources notes advise info convert merge shell formats help"
 _opwatch_columns="bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops
 	occurrence tensor_value device op_types input_shapes"
 _opwatch_view_options="max-depth min-bytes min-peak-bytes min-residual-bytes min-output-bytes min-micros
@@ -32,6 +32,8 @@ _opwatch_value() {
 	format) COMPREPLY=($(compgen -W "opw graphdef runmeta oplog profile tfevents trace" -- "$cur")) ;;
 	to) COMPREPLY=($(compgen -W "opw timeline folded flamegraph pprof json csv text tfprof" -- "$cur")) ;;
 	*_path | checkpoint | out | o) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames ;;
+	align) COMPREPLY=($(compgen -W "keep start sequence" -- "$cur")) ;;
+	keep_*) COMPREPLY=() ;;
 	max_depth | min_* | step | limit | time_range | rank | *_regexes | input_shape | memory_limit) COMPREPLY=() ;;
 	*) return 1 ;;
 	esac
@@ -52,6 +54,9 @@ _opwatch() {
 		[[ " ${COMP_WORDS[*]} " == *" info "* ]] && options="estimate verify $_opwatch_general_options"
 		[[ " ${COMP_WORDS[*]} " == *" convert "* ]] &&
 			options="show-dataflow show-memory step select $_opwatch_general_options"
+		[[ " ${COMP_WORDS[*]} " == *" merge "* ]] &&
+			options="align keep-name keep-category keep-pid keep-time keep-step no-labels memory-limit json strict
+				verbose out help"
 		COMPREPLY=($(compgen -W "$(printf -- '--%s ' $options) -n" -- "$cur"))
 		return
 	fi

@@ -293,6 +293,57 @@ struct ow_estimate {
 OW_API ow_status ow_estimate_file(const char *path, struct ow_estimate *estimate,
 				  struct ow_error *err);
 
+/* ---- merging ---------------------------------------------------------------------------------- */
+
+typedef enum ow_align {
+	OW_ALIGN_KEEP,	  /* the clocks stay; only what they count from is made the same */
+	OW_ALIGN_START,	  /* every file starts at zero */
+	OW_ALIGN_SEQUENCE /* one file after the other */
+} ow_align;
+
+struct ow_merge_options {
+	size_t size;
+	uint64_t memory_limit; /* bytes the library may hold; 0 = no limit */
+	/* Called now and then, from any thread but one at a time; return false to cancel. */
+	bool (*progress)(void *arg, const char *file, uint64_t done, uint64_t total);
+	void *progress_arg;
+	ow_line_fn message; /* what is wrong with a file, a line each */
+	void *message_arg;
+	ow_write_fn write; /* gets the output when no path is given */
+	void *write_arg;
+	ow_align align;
+	bool no_labels; /* leave the names of processes alone, and add none */
+	/* Which events are kept. Regular expressions match all of a text; one of a list must. */
+	struct ow_list keep_names, keep_categories, keep_pids;
+	/* From the first event of the merged trace; INT64_MIN and INT64_MAX = all. */
+	int64_t keep_from_ns, keep_to_ns;
+	int64_t keep_first_step, keep_last_step;
+};
+OW_API void ow_merge_options_init(struct ow_merge_options *options);
+
+struct ow_merge_summary {
+	size_t size;
+	uint64_t files, skipped_files;	/* merged; not merged: unreadable, or no trace */
+	uint64_t events_in, events_out; /* out = in - filtered */
+	uint64_t filtered;
+	uint64_t added;	   /* names of processes that had none, beside events_out */
+	uint64_t repaired; /* events that were no strict JSON */
+	uint64_t others;   /* elements of the lists that are no events, left out */
+	uint64_t damaged, damaged_bytes, truncated_files;
+	uint64_t untimed; /* times that are no numbers and were not moved */
+	uint64_t hidden;  /* values of what looks like environment variables, left out */
+	uint64_t bytes_in, bytes_out;
+	bool unrelated_clocks; /* the files are years apart: ask for another alignment */
+};
+
+/* Puts Chrome-trace files (directories, patterns, archives) together in one: every event as it is written,
+ * but for pids and ids that clash, times that are moved, and names of processes, which get the file's
+ * rank, step or name in front. Packed when the path ends in .gz or .zst. The file appears whole or not at
+ * all. Files that cannot be used are told and passed over as long as another one can. */
+OW_API ow_status ow_merge(const char *const *paths, size_t count,
+			  const struct ow_merge_options *options, const char *out_path,
+			  struct ow_merge_summary *summary, struct ow_error *err);
+
 /* ---- this build ------------------------------------------------------------------------------- */
 
 OW_API const char *ow_version(void);

@@ -24,6 +24,12 @@ enum flag_id {
 	FLAG_VERIFY,
 	FLAG_SHOW_DATAFLOW,
 	FLAG_SHOW_MEMORY,
+	FLAG_ALIGN,
+	FLAG_KEEP_NAME,
+	FLAG_KEEP_CATEGORY,
+	FLAG_KEEP_PID,
+	FLAG_KEEP_STEP,
+	FLAG_NO_LABELS,
 	FLAG_MEMORY_LIMIT,
 	FLAG_INPUT_SHAPE,
 	FLAG_CHECKPOINT,
@@ -64,6 +70,13 @@ static const struct flag {
 	  "timelines: arrows to consumers (default: true)" },
 	{ "show-memory", 0, FLAG_SHOW_MEMORY, BOOLEAN,
 	  "timelines: tensors and memory (default: false)" },
+	{ "align", 0, FLAG_ALIGN, "HOW", "merge: keep clocks, start at zero, or in sequence" },
+	{ "keep-name", 0, FLAG_KEEP_NAME, "REGEX", "merge: only events of such names (repeatable)" },
+	{ "keep-category", 0, FLAG_KEEP_CATEGORY, "REGEX", "merge: ... of such categories" },
+	{ "keep-pid", 0, FLAG_KEEP_PID, "LIST", "merge: ... of these pids: 3,7 or a regex" },
+	{ "keep-time", 0, FLAG_TIME_RANGE, "A:B", "merge: the same as --time-range" },
+	{ "keep-step", 0, FLAG_KEEP_STEP, "N[-M]", "merge: only these steps" },
+	{ "no-labels", 0, FLAG_NO_LABELS, NULL, "merge: leave the names of processes alone" },
 	{ "strict", 0, FLAG_STRICT, NULL, "exit with 3 when something was damaged" },
 	{ "no-pager", 0, FLAG_NO_PAGER, NULL, "never start a pager" },
 	{ "verbose", 'v', FLAG_VERBOSE, NULL, "show every note" },
@@ -191,18 +204,61 @@ static bool parse_time_range(struct str text, struct ow_view_options *view)
 	       view->time_from_ns < view->time_to_ns;
 }
 
-static bool add_shape(struct args *args, const char *shape)
+/* One more word in a list. */
+static bool add_word(struct args *args, struct ow_list *list, const char *word)
 {
-	struct ow_list *list = &args->open.input_shapes;
 	const char **items = ARENA_ARRAY(args->arena, const char *, list->count + 1);
 
 	if (!items)
 		return false;
 	if (list->count)
 		memcpy(items, list->items, list->count * sizeof(*items));
-	items[list->count++] = shape;
+	items[list->count++] = word;
 	list->items = items;
 	return true;
+}
+
+/* 3,7: words between commas. */
+static bool add_words(struct args *args, struct ow_list *list, const char *words)
+{
+	struct str rest = str_from(words), word;
+
+	while (str_split(&rest, ',', &word)) {
+		const char *copy = arena_cstr(args->arena, str_trim(word));
+
+		if (!copy || !add_word(args, list, copy))
+			return false;
+	}
+	return true;
+}
+
+static bool parse_align(const char *word, ow_align *align)
+{
+	static const char *const names[] = { [OW_ALIGN_KEEP] = "keep",
+					     [OW_ALIGN_START] = "start",
+					     [OW_ALIGN_SEQUENCE] = "sequence" };
+
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+		if (strcmp(word, names[i]) == 0) {
+			*align = (ow_align)i;
+			return true;
+		}
+	return usage_error("--align takes keep, start or sequence, not '%s'", word);
+}
+
+/* 5 or 5-7. */
+static bool parse_steps(const char *word, struct ow_merge_options *merge)
+{
+	struct str text = str_from(word);
+	size_t dash = str_find_char(str_skip(text, 1), '-');
+	struct str last = dash == STR_NONE ? text : str_skip(text, dash + 2);
+
+	text = dash == STR_NONE ? text : str_first(text, dash + 1);
+	if (str_to_i64(text, &merge->keep_first_step) &&
+	    str_to_i64(last, &merge->keep_last_step) &&
+	    merge->keep_first_step <= merge->keep_last_step)
+		return true;
+	return usage_error("--keep-step takes a step or a range such as 5-7, not '%s'", word);
 }
 
 static bool set_flag(struct args *args, const struct flag *flag, const char *value)
@@ -261,13 +317,26 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 	case FLAG_SHOW_MEMORY:
 		args->show_memory = strcasecmp(value, "false") != 0;
 		return true;
+	case FLAG_ALIGN:
+		return parse_align(value, &args->merge.align);
+	case FLAG_KEEP_NAME:
+		return add_word(args, &args->merge.keep_names, value);
+	case FLAG_KEEP_CATEGORY:
+		return add_word(args, &args->merge.keep_categories, value);
+	case FLAG_KEEP_PID:
+		return add_words(args, &args->merge.keep_pids, value);
+	case FLAG_KEEP_STEP:
+		return parse_steps(value, &args->merge);
+	case FLAG_NO_LABELS:
+		args->merge.no_labels = true;
+		return true;
 	case FLAG_MEMORY_LIMIT:
 		if (!parse_size(str_from(value), &args->open.memory_limit))
 			return usage_error(
 				"--memory-limit takes a size such as 500M or 8G, not '%s'", value);
 		return true;
 	case FLAG_INPUT_SHAPE:
-		return add_shape(args, value);
+		return add_word(args, &args->open.input_shapes, value);
 	case FLAG_CHECKPOINT:
 		args->checkpoint = value;
 		return true;

@@ -16,6 +16,7 @@ struct args {
 	size_t file_count;
 	struct options options; /* tfprof's */
 	struct ow_open_options open;
+	struct ow_merge_options merge;
 	const char *checkpoint, *format, *out_file;
 	const char *sink; /* "text", or what --json, --csv, --to ask for */
 	struct terminal terminal;

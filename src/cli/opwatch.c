@@ -40,6 +40,7 @@ static void init_args(struct args *args, struct arena *arena)
 	*args = (struct args){ .arena = arena, .sink = "text", .command = "overview" };
 	options_init(&args->options, true);
 	ow_open_options_init(&args->open);
+	ow_merge_options_init(&args->merge);
 	terminal_look(&args->terminal);
 }
 

@@ -1,0 +1,260 @@
+/*
+ * cmd_merge.c: many traces into one. What is wrong with the inputs goes to stderr, the sums to stdout (to
+ * stderr when that is where the trace goes). Whatever ends it early, no half-written file stays behind.
+ */
+#include "cli/command.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#define NOTES_SHOWN 10
+
+struct progress_line {
+	struct timespec start, last;
+	bool shown, terminal, verbose;
+	uint64_t notes;
+};
+
+/* ---- signals ---- */
+
+static volatile sig_atomic_t caught;
+
+static void on_signal(int number)
+{
+	caught = number;
+	interrupted = 1;
+}
+
+static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+
+static void catch_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_signal }, old;
+
+	for (size_t i = 0; i < ARRAY_COUNT(signals); i++)
+		if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+			sigaction(signals[i], &action, NULL);
+}
+
+/* With the work undone, the signal does what it does to others. */
+static void pass_signal_on(void)
+{
+	if (!caught)
+		return;
+	signal(caught, SIG_DFL);
+	raise(caught);
+}
+
+/* Compressed inputs stay open while they are merged. */
+static void allow_many_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+/* ---- progress and notes ---- */
+
+static double seconds_since(const struct timespec *then)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) / 1e9;
+}
+
+static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t total)
+{
+	struct progress_line *line = arg;
+
+	if (interrupted)
+		return false;
+	if (!line->terminal || seconds_since(&line->start) < 0.5 ||
+	    seconds_since(&line->last) < 0.1)
+		return true;
+	clock_gettime(CLOCK_MONOTONIC, &line->last);
+	line->shown = true;
+	if (total)
+		fprintf(stderr, "\r\033[Kmerging into %.50s: %3.0f %% of %.1f MB", file,
+			100.0 * (double)done / (double)total, (double)total / 1e6);
+	else
+		fprintf(stderr, "\r\033[Kunpacking");
+	fflush(stderr);
+	return true;
+}
+
+static void clear_line(struct progress_line *line)
+{
+	if (line->shown)
+		fputs("\r\033[K", stderr);
+	line->shown = false;
+}
+
+static void on_message(void *arg, const char *text, size_t len)
+{
+	struct progress_line *line = arg;
+
+	clear_line(line);
+	if (++line->notes <= NOTES_SHOWN || line->verbose)
+		complain("opwatch: %.*s\n", (int)MIN(len, (size_t)INT32_MAX), text);
+}
+
+/* ---- the sums ---- */
+
+static void print_json(FILE *to, const struct ow_merge_summary *s)
+{
+	const struct {
+		const char *name;
+		uint64_t value;
+	} sums[] = {
+		{ "files", s->files },
+		{ "skipped_files", s->skipped_files },
+		{ "events_in", s->events_in },
+		{ "events_out", s->events_out },
+		{ "filtered", s->filtered },
+		{ "added", s->added },
+		{ "repaired", s->repaired },
+		{ "others", s->others },
+		{ "damaged", s->damaged },
+		{ "damaged_bytes", s->damaged_bytes },
+		{ "truncated_files", s->truncated_files },
+		{ "untimed", s->untimed },
+		{ "hidden", s->hidden },
+		{ "bytes_in", s->bytes_in },
+		{ "bytes_out", s->bytes_out },
+	};
+
+	for (size_t i = 0; i < ARRAY_COUNT(sums); i++)
+		fprintf(to, "%s\"%s\":%" PRIu64, i ? "," : "{", sums[i].name, sums[i].value);
+	fprintf(to, ",\"unrelated_clocks\":%s}\n", s->unrelated_clocks ? "true" : "false");
+}
+
+static void print_text(FILE *to, const char *out, const struct ow_merge_summary *s)
+{
+	fprintf(to, "%s: %" PRIu64 " events of %" PRIu64 " file%s", out, s->events_out, s->files,
+		s->files == 1 ? "" : "s");
+	if (s->filtered)
+		fprintf(to, ", %" PRIu64 " filtered out", s->filtered);
+	if (s->added)
+		fprintf(to, ", %" PRIu64 " process%s named", s->added, s->added == 1 ? "" : "es");
+	if (s->repaired)
+		fprintf(to, ", %" PRIu64 " made valid JSON", s->repaired);
+	if (s->hidden)
+		fprintf(to, ", %" PRIu64 " value%s hidden", s->hidden, s->hidden == 1 ? "" : "s");
+	fprintf(to, "\n");
+}
+
+static void tell_rest(const struct progress_line *line, const struct ow_merge_summary *s)
+{
+	if (line->notes > NOTES_SHOWN && !line->verbose)
+		complain("opwatch: and %" PRIu64 " more like these; --verbose shows all\n",
+			 line->notes - NOTES_SHOWN);
+	if (s->unrelated_clocks)
+		complain("opwatch: the times of the files are years apart; to see them together, "
+			 "merge with "
+			 "--align start or --align sequence\n");
+}
+
+static bool is_damaged(const struct ow_merge_summary *s)
+{
+	return s->skipped_files || s->damaged || s->truncated_files || s->others || s->untimed;
+}
+
+/* ---- the command ---- */
+
+static bool to_standard_output(const struct args *args)
+{
+	return !args->out_file || strcmp(args->out_file, "-") == 0;
+}
+
+static bool check(const struct args *args)
+{
+	if (!args->file_count)
+		complain("opwatch merge: which files? Try 'opwatch help merge'.\n");
+	else if (!args->out_file && args->terminal.out)
+		complain("opwatch merge: into what? Give -o all.json (or .json.gz, .json.zst).\n");
+	else if (args->open.redact)
+		complain("opwatch merge: events are copied as they are; --redact does not work "
+			 "here\n");
+	else
+		return true;
+	return false;
+}
+
+static void take_options(struct args *args, struct progress_line *line)
+{
+	struct ow_merge_options *o = &args->merge;
+
+	o->memory_limit = args->open.memory_limit;
+	o->progress = on_progress;
+	o->progress_arg = line;
+	o->message = on_message;
+	o->message_arg = line;
+	o->keep_from_ns = args->options.view.time_from_ns;
+	o->keep_to_ns = args->options.view.time_to_ns;
+}
+
+static ow_status merge(struct args *args, struct ow_merge_summary *summary, struct ow_error *err)
+{
+	static struct output_stream out;
+	ow_status status;
+
+	if (!to_standard_output(args))
+		return ow_merge(args->files, args->file_count, &args->merge, args->out_file,
+				summary, err);
+	output_start(&out, false, 0);
+	args->merge.write = output_write;
+	args->merge.write_arg = &out;
+	status = ow_merge(args->files, args->file_count, &args->merge, NULL, summary, err);
+	if (!output_end(&out)) {
+		snprintf(err->text, sizeof(err->text), "standard output: %s", strerror(errno));
+		return OW_E_IO;
+	}
+	return status == OW_E_INTERRUPTED && !interrupted ? OW_OK : status; /* nobody reads on */
+}
+
+static int run(struct args *args)
+{
+	struct progress_line line = { .terminal = args->terminal.err, .verbose = args->verbose };
+	struct ow_merge_summary summary = { .size = sizeof(summary) };
+	FILE *to = to_standard_output(args) ? stderr : stdout;
+	struct ow_error err = { 0 };
+	ow_status status;
+
+	if (!check(args))
+		return EXIT_USAGE;
+	clock_gettime(CLOCK_MONOTONIC, &line.start);
+	take_options(args, &line);
+	allow_many_files();
+	catch_signals();
+	status = merge(args, &summary, &err);
+	clear_line(&line);
+	pass_signal_on();
+	tell_rest(&line, &summary);
+	if (status != OW_OK) {
+		complain("opwatch: %s\n", err.text);
+		return status == OW_E_USAGE ? EXIT_USAGE : EXIT_FAILED;
+	}
+	if (strcmp(args->sink, "json") == 0)
+		print_json(to, &summary);
+	else
+		print_text(to, to_standard_output(args) ? "merged" : args->out_file, &summary);
+	return args->strict && is_damaged(&summary) ? EXIT_DAMAGED : EXIT_GOOD;
+}
+
+const struct command cmd_merge = {
+	.name = "merge",
+	.usage = "TRACE… -o all.json[.gz|.zst] [--align keep|start|sequence] [--keep-…]",
+	.summary = "put many Chrome traces together in one",
+	.help = "Every event is copied as it is; pids and ids that clash get new numbers, and "
+		"processes the\n"
+		"file's rank, step or name. Cut and damaged files give what is readable. The "
+		"output opens in\n"
+		"chrome://tracing and Perfetto.\n",
+	.run = run,
+};

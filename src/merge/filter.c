@@ -1,0 +1,335 @@
+/*
+ * filter.c: which events are kept. Most are judged by themselves: by name, category, process and time. Ends
+ * follow their beginnings, and beginnings of slices that reach into the wanted time are kept although they
+ * are before it; that is found out by a pass of its own (pair_pass) when there are such slices.
+ *
+ * Used by one thread at a time, in file order.
+ */
+#include "merge/merge_int.h"
+
+static void invalid(void *arg, struct str pattern, const char *why)
+{
+	struct error *err = arg;
+
+	if (err->status == OW_OK)
+		error_set(err, OW_E_USAGE, "'%.*s' is not a regular expression: %s",
+			  STR_ARG(pattern), why);
+}
+
+static ow_status compile(struct merge *m, struct regex_list *list, const struct ow_list *patterns,
+			 bool *used)
+{
+	struct error why = { 0 };
+
+	*used = patterns->count > 0;
+	if (!*used)
+		return OW_OK;
+	OW_TRY(regex_list_init_all(list, m->mem, patterns->items, patterns->count, invalid, &why,
+				   m->err));
+	if (why.status == OW_OK)
+		return OW_OK;
+	if (m->err)
+		*m->err = why;
+	return why.status;
+}
+
+ow_status filter_init(struct merge *m)
+{
+	const struct merge_options *o = m->options;
+	struct filter *f = &m->filter;
+
+	pairs_init(&f->pairs, m->mem);
+	buf_init(&f->text, m->mem);
+	OW_TRY(compile(m, &f->name, &o->names, &f->names));
+	OW_TRY(compile(m, &f->category, &o->categories, &f->categories));
+	OW_TRY(compile(m, &f->pid, &o->pids, &f->pids));
+	f->times = o->from_ns != INT64_MIN || o->to_ns != INT64_MAX || o->first_step != INT64_MIN ||
+		   o->last_step != INT64_MAX;
+	f->active = f->names || f->categories || f->pids || f->times;
+	return OW_OK;
+}
+
+void filter_release(struct filter *f)
+{
+	if (f->names)
+		regex_list_release(&f->name);
+	if (f->categories)
+		regex_list_release(&f->category);
+	if (f->pids)
+		regex_list_release(&f->pid);
+	pairs_release(&f->pairs);
+	buf_release(&f->text);
+}
+
+/* ---- one event ---- */
+
+static bool matches(struct worker *w, struct regex_list *list, struct str raw)
+{
+	struct buf *text = &w->m->filter.text;
+	bool match;
+
+	if (json_is_plain(raw)) {
+		match = regex_match(list, raw);
+	} else {
+		buf_clear(text);
+		json_decode(raw, text);
+		if (text->failed) {
+			worker_fail(w, error_no_memory(&w->err));
+			return false;
+		}
+		match = regex_match(list, buf_str(text));
+	}
+	if (list->status != OW_OK)
+		worker_fail(w, regex_list_status(list, &w->err));
+	return match;
+}
+
+static struct str text_of(const struct json_event *ev, enum json_field field)
+{
+	return json_event_has(ev, field) ? json_text(ev->value[field]) : (struct str){ "", 0 };
+}
+
+static bool process_wanted(struct worker *w, const struct json_event *ev)
+{
+	return !w->m->filter.pids || matches(w, &w->m->filter.pid, text_of(ev, FIELD_PID));
+}
+
+/* The first of several categories may be meant, or another one, or the list as it is written. */
+static bool category_wanted(struct worker *w, struct str category)
+{
+	struct filter *f = &w->m->filter;
+	struct str one;
+
+	if (matches(w, &f->category, category))
+		return true;
+	if (str_find_char(category, ',') == STR_NONE)
+		return false;
+	while (str_split(&category, ',', &one))
+		if (matches(w, &f->category, str_trim(one)))
+			return true;
+	return false;
+}
+
+static bool text_wanted(struct worker *w, const struct json_event *ev)
+{
+	struct filter *f = &w->m->filter;
+
+	return process_wanted(w, ev) &&
+	       (!f->names || matches(w, &f->name, text_of(ev, FIELD_NAME))) &&
+	       (!f->categories || category_wanted(w, text_of(ev, FIELD_CAT)));
+}
+
+static bool meets(struct span a, struct span b)
+{
+	if (a.from == a.to)
+		return a.from >= b.from && (a.from < b.to || b.from == b.to);
+	return a.from < b.to && a.to > b.from;
+}
+
+static bool time_wanted(const struct merge_file *file, struct span span)
+{
+	size_t low = 0, high = file->span_count;
+
+	if (file->dropped || !meets(span, file->range))
+		return false;
+	if (!file->spans)
+		return true;
+	/* Steps follow each other; the one before the first that starts behind may still reach here. */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (file->spans[middle].from <= span.to)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low-- > 0) {
+		if (meets(span, file->spans[low]))
+			return true;
+		if (file->spans[low].to < span.from)
+			return false;
+	}
+	return false;
+}
+
+bool filter_time(const struct merge_file *file, const struct json_event *ev)
+{
+	struct span span;
+
+	return !file->m->filter.times || (event_span(ev, &span) && time_wanted(file, span));
+}
+
+/* ---- pairs ---- */
+
+static uint64_t hash_value(uint64_t hash, const struct json_event *ev, enum json_field field)
+{
+	return map_hash_u64(hash, str_hash(text_of(ev, field)));
+}
+
+/* Of a thread, or of an asynchronous id. */
+static uint64_t track_key(const struct json_event *ev, char ph)
+{
+	if (ph == 'B' || ph == 'E')
+		return hash_value(hash_value(1, ev, FIELD_PID), ev, FIELD_TID);
+	if (json_event_has(ev, FIELD_ID2)) {
+		struct str id2 = json_text(ev->value[FIELD_ID2]);
+		struct json_value id = json_find(id2, "global");
+		uint64_t hash = 2;
+
+		if (id.kind == JSON_NONE) {
+			id = json_find(id2, "local");
+			hash = hash_value(3, ev, FIELD_PID);
+		}
+		hash = map_hash_u64(hash, str_hash(json_text(id)));
+		return hash_value(hash_value(hash, ev, FIELD_CAT), ev, FIELD_SCOPE);
+	}
+	return hash_value(hash_value(hash_value(2, ev, FIELD_ID), ev, FIELD_CAT), ev, FIELD_SCOPE);
+}
+
+static uint64_t name_key(const struct json_event *ev)
+{
+	struct str name = text_of(ev, FIELD_NAME);
+
+	return name.len ? str_hash(name) | 1 : 0;
+}
+
+static bool is_opener(char ph)
+{
+	return ph == 'B' || ph == 'b' || ph == 'S';
+}
+
+static bool is_closer(char ph)
+{
+	return ph == 'E' || ph == 'e' || ph == 'F';
+}
+
+/* Whether a slice that begins here reaches into the wanted time. */
+static bool opener_in_time(struct merge_file *file, const struct json_event *ev, uint64_t ordinal)
+{
+	struct span span;
+
+	if (!file->m->filter.times)
+		return true;
+	if (ordinal / 8 < file->opener_kept.len)
+		return file->opener_kept.ptr[ordinal / 8] >> ordinal % 8 & 1;
+	return event_span(ev, &span) && time_wanted(file, span);
+}
+
+static bool keep_opener(struct worker *w, const struct json_event *ev, char ph)
+{
+	struct merge_file *file = w->file;
+	struct open_slice slice = { .ordinal = file->openers++ };
+	struct pairs *pairs = &w->m->filter.pairs;
+
+	slice.kept = opener_in_time(file, ev, slice.ordinal) && text_wanted(w, ev);
+	pairs_open(pairs, track_key(ev, ph), name_key(ev), slice);
+	if (pairs->failed)
+		worker_fail(w, error_no_memory(&w->err));
+	return slice.kept;
+}
+
+static bool keep_alone(struct worker *w, const struct json_event *ev)
+{
+	return filter_time(w->file, ev) && text_wanted(w, ev);
+}
+
+bool filter_keep(struct worker *w, const struct json_event *ev)
+{
+	struct pairs *pairs = &w->m->filter.pairs;
+	struct open_slice slice;
+	char ph = event_ph(ev);
+
+	if (ph == 'M')
+		return process_wanted(w, ev);
+	if (!json_event_has(ev, FIELD_PH))
+		return false;
+	if (is_opener(ph))
+		return keep_opener(w, ev, ph);
+	if (is_closer(ph) && pairs_close(pairs, track_key(ev, ph), name_key(ev), &slice))
+		return slice.kept;
+	if ((ph == 'T' || ph == 'p') && pairs_top(pairs, track_key(ev, ph), &slice))
+		return slice.kept;
+	return keep_alone(w, ev);
+}
+
+void filter_begin_file(struct merge *m)
+{
+	if (m->filter.active)
+		pairs_clear(&m->filter.pairs);
+}
+
+/* ---- the pass that looks ahead ---- */
+
+static void set_kept(struct worker *w, uint64_t ordinal, bool kept)
+{
+	struct buf *bits = &w->file->opener_kept;
+
+	while (ordinal / 8 >= bits->len && !bits->failed)
+		buf_add_char(bits, 0);
+	if (bits->failed)
+		worker_fail(w, error_no_memory(&w->err));
+	else if (kept)
+		bits->ptr[ordinal / 8] = (char)(bits->ptr[ordinal / 8] | 1 << ordinal % 8);
+}
+
+static void pair_event(struct worker *w, const struct json_event *ev)
+{
+	struct pairs *pairs = &w->m->filter.pairs;
+	struct merge_file *file = w->file;
+	struct open_slice slice = { .start = NO_TIME };
+	char ph = event_ph(ev);
+	struct span span;
+
+	if (is_opener(ph)) {
+		slice.ordinal = file->openers++;
+		if (event_span(ev, &span))
+			slice.start = span.from;
+		set_kept(w, slice.ordinal, false);
+		pairs_open(pairs, track_key(ev, ph), name_key(ev), slice);
+		if (pairs->failed)
+			worker_fail(w, error_no_memory(&w->err));
+	} else if (is_closer(ph) && pairs_close(pairs, track_key(ev, ph), name_key(ev), &slice)) {
+		if (slice.start == NO_TIME || !event_span(ev, &span))
+			return;
+		span = (struct span){ MIN(slice.start, span.from), MAX(slice.start, span.from) };
+		set_kept(w, slice.ordinal, time_wanted(file, span));
+	}
+}
+
+/* What is never closed lasts. */
+static void unclosed(void *arg, const struct open_slice *slice)
+{
+	struct worker *w = arg;
+
+	if (slice->start != NO_TIME)
+		set_kept(w, slice->ordinal,
+			 time_wanted(w->file, (struct span){ slice->start, INT64_MAX }));
+}
+
+static ow_status pair_file_end(struct worker *w)
+{
+	pairs_each(&w->m->filter.pairs, unclosed, w);
+	pairs_clear(&w->m->filter.pairs);
+	return w->status;
+}
+
+static void nothing(struct worker *w)
+{
+	(void)w;
+}
+
+static ow_status pair_commit(struct worker *w)
+{
+	(void)w;
+	return OW_OK;
+}
+
+void pair_pass(struct pass *pass)
+{
+	*pass = (struct pass){ .m = pass->m,
+			       .event = pair_event,
+			       .begin = nothing,
+			       .commit = pair_commit,
+			       .file_end = pair_file_end,
+			       .threads = 1 };
+}

@@ -1,0 +1,51 @@
+/*
+ * pack.h: compressing output piece by piece. A gzip file is made of pieces that several threads may pack at
+ * the same time and that are then put one after the other: together they are one stream of one member, which
+ * every reader takes. A zstd file is one frame, made in order.
+ */
+#ifndef WIRE_PACK_H
+#define WIRE_PACK_H
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#include <zlib.h>
+
+enum pack_kind { PACK_NONE, PACK_GZIP, PACK_ZSTD };
+
+/* By the end of the file's name: .gz, .zst, .zstd. OW_E_UNSUPPORTED when this build cannot. */
+ow_status pack_kind_of(const char *path, enum pack_kind *kind, struct error *err);
+
+/* ---- gzip: one packer per thread ---- */
+
+struct gzip_packer {
+	struct mem *mem;
+	z_stream z;
+	bool ready;
+};
+
+void gzip_packer_init(struct gzip_packer *p, struct mem *mem);
+void gzip_packer_release(struct gzip_packer *p);
+/* Appends the packed bytes, which end at a byte boundary and go on in the next piece. */
+ow_status gzip_pack(struct gzip_packer *p, struct str bytes, struct buf *out, struct error *err);
+
+/* What is around the pieces. crc and size are of all unpacked bytes; see gzip_crc. */
+void gzip_head(struct buf *out);
+void gzip_tail(struct buf *out, uint32_t crc, uint64_t size);
+/* The checksum after `bytes` more. */
+uint32_t gzip_crc(uint32_t crc, struct str bytes);
+/* The checksum of two pieces from those of each; `len` is of the second. */
+uint32_t gzip_crc_join(uint32_t first, uint32_t second, size_t len);
+
+/* ---- zstd ---- */
+
+struct zstd_packer {
+	void *context; /* NULL until used */
+};
+
+/* Appends what the library gives for these bytes; all of it when they are the last. */
+ow_status zstd_pack(struct zstd_packer *p, struct str bytes, bool last, struct buf *out,
+		    struct error *err);
+void zstd_packer_release(struct zstd_packer *p);
+
+#endif
