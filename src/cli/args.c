@@ -54,8 +54,7 @@ static const struct flag {
 	{ "to", 't', FLAG_TO, "OUTPUT", "another output: see 'opwatch formats'" },
 	{ "out", 'o', FLAG_OUT, "FILE", "write there instead of to standard output" },
 	{ "limit", 'n', FLAG_LIMIT, "N", "at most N rows" },
-	{ "time-range", 0, FLAG_TIME_RANGE, "A:B",
-	  "only this part: 100:250 (ms), 1.5s:2s" },
+	{ "time-range", 0, FLAG_TIME_RANGE, "A:B", "only this part: 100:250 (ms), 1.5s:2s" },
 	{ "rank", 0, FLAG_RANK, "N", "only what this rank recorded" },
 	{ "checkpoint", 0, FLAG_CHECKPOINT, "PREFIX", "a checkpoint, for --select tensor_value" },
 	{ "input-shape", 0, FLAG_INPUT_SHAPE, "NAME=100x784",
@@ -398,6 +397,8 @@ static bool set_option(struct args *args, const struct option *option, const cha
 		option_explain(option, word, value);
 		return false;
 	}
+	if (!option_check_regexes(&args->options, option))
+		return false;
 	args->select_given |= option->kind == OPTION_SELECT;
 	args->order_given |= option->kind == OPTION_ORDER;
 	args->depth_given |= strcmp(option->name, "max_depth") == 0;

@@ -1,6 +1,7 @@
 /* options.c: see options.h. */
 #include "cli/options.h"
 
+#include "base/regex.h"
 #include "cli/output.h"
 
 #include <stdarg.h>
@@ -476,6 +477,31 @@ void options_list(const struct options *options, struct buf *to)
 			break;
 		}
 	}
+}
+
+static void tell_invalid(void *arg, struct str pattern, const char *why)
+{
+	bool *good = arg;
+
+	complain("opwatch: '%.*s' is no regular expression: %s\n", STR_ARG(pattern), why);
+	*good = false;
+}
+
+bool option_check_regexes(const struct options *options, const struct option *option)
+{
+	const struct ow_list *list = (const void *)((const char *)&options->view + option->offset);
+	struct regex_list compiled = { 0 };
+	bool good = true;
+	struct mem mem;
+
+	if (option->kind != OPTION_LIST)
+		return true;
+	mem_init(&mem, 0);
+	/* Without memory the view will say so. */
+	if (regex_list_init(&compiled, &mem, list->items, list->count, tell_invalid, &good, NULL) ==
+	    OW_OK)
+		regex_list_release(&compiled);
+	return good;
 }
 
 void option_explain(const struct option *option, const char *word, struct str value)

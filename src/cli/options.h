@@ -69,6 +69,9 @@ void options_list(const struct options *options, struct buf *to);
 /* Values that an option can take, for completion; NULL after the last. */
 const char *option_value(const struct option *option, bool extended, size_t index);
 
+/* Complains about regular expressions that are none; for opwatch: tfprof looks at them in the view. */
+bool option_check_regexes(const struct options *options, const struct option *option);
+
 /* Says on stderr that `word` (the option as typed) cannot take the value, and what it can. */
 void option_explain(const struct option *option, const char *word, struct str value);
 

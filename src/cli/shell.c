@@ -111,13 +111,19 @@ static void list_commands(const struct shell *shell)
 
 static void help_option(const struct option *option, bool extended)
 {
+	char text[1024] = "one of";
 	const char *value;
 
 	printf("-%s: %s\n", option->name, option->help);
-	for (size_t i = 0; (value = option_value(option, extended, i)); i++)
-		printf("%s%s", i ? ", " : "  one of: ", value);
+	if (option->kind == OPTION_SELECT)
+		snprintf(text, sizeof(text), "any of");
+	for (size_t i = 0; (value = option_value(option, extended, i)); i++) {
+		size_t len = strlen(text);
+
+		snprintf(text + len, sizeof(text) - len, "%s %s", i ? "," : "", value);
+	}
 	if (option_value(option, extended, 0))
-		putchar('\n');
+		words_wrap(stdout, "", text, 2, 80);
 }
 
 /* help WORD; an extension of ours: the original ignores what follows. */
@@ -247,7 +253,7 @@ static bool parse_own_word(struct shell *shell, struct options *options, struct 
 	snprintf(flag, sizeof(flag), "-%s", name);
 	if (option_parse_word(options, &shell->line, str_from(flag), value, used, &err)) {
 		*used = *used && equals == STR_NONE;
-		return true;
+		return option_check_regexes(options, option);
 	}
 	if (value.ptr)
 		option_explain(option, flag, value);

@@ -33,6 +33,11 @@ class UsageTest(unittest.TestCase):
             self.assertLessEqual(max(map(len, p.stdout.replace(SAMPLE, "x").split("\n"))), 80, args)
         self.assertLessEqual(run().stdout.count("\n"), 24)
 
+    def test_an_invalid_regular_expression_is_wrong_usage(self):
+        p = run("scope", SAMPLE, "--start-name-regexes", "a,b(")
+        self.assertEqual((p.returncode, p.stdout), (2, ""))
+        self.assertEqual(p.stderr, "opwatch: 'b(' is no regular expression: missing closing ): b(\n")
+
     def write(self, name, data):
         path = os.path.join(self.dir, name)
         with open(path, "wb") as f:
