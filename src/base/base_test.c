@@ -88,6 +88,11 @@ static void utf8_is_checked(void **state)
 	assert_int_equal(utf8_decode(STR("\xe2\x82"), &c), 1);
 	assert_int_equal(c, 0xfffd);
 	assert_int_equal(utf8_width(STR("a\xe2\x82\xac\xe4\xb8\xad")), 4);
+	assert_int_equal(utf8_width(STR("abcdefgh\x7fijklmno\tp")), 16);
+	assert_int_equal(utf8_plain_prefix(STR("")), 0);
+	assert_int_equal(utf8_plain_prefix(STR(" ~abcdefghijkl\x7fm")), 14);
+	assert_int_equal(utf8_plain_prefix(STR("abcdefgh\x1fijklmno")), 8);
+	assert_int_equal(utf8_plain_prefix(STR("abc\xff\x01ghijklm")), 3);
 	assert_int_equal(utf8_fit(STR("a\xe4\xb8\xad"), 2).len, 1);
 }
 

@@ -244,11 +244,30 @@ static size_t code_point_width(uint32_t c)
 	return 1;
 }
 
+/* Eight bytes at once: none has its top bit set, is 0x7f or is below a blank. A carry or borrow comes
+ * only from a byte that is found anyway. */
+static bool is_plain8(uint64_t eight)
+{
+	return !((eight | (eight + 0x0101010101010101ull) | (eight - 0x2020202020202020ull)) &
+		 0x8080808080808080ull);
+}
+
+size_t utf8_plain_prefix(struct str s)
+{
+	size_t i = 0;
+
+	while (i + 8 <= s.len && is_plain8(load64(s.ptr + i)))
+		i += 8;
+	while (i < s.len && s.ptr[i] >= 0x20 && s.ptr[i] < 0x7f)
+		i++;
+	return i;
+}
+
 size_t utf8_width(struct str s)
 {
-	size_t width = 0;
+	size_t plain = utf8_plain_prefix(s), width = plain;
 
-	for (size_t i = 0; i < s.len;) {
+	for (size_t i = plain; i < s.len;) {
 		uint32_t c;
 
 		i += utf8_decode(str_skip(s, i), &c);

@@ -67,6 +67,9 @@ static inline bool utf8_valid(struct str s)
 /* Decodes one code point at s (len > 0); on invalid bytes gives U+FFFD and consumes one byte. */
 size_t utf8_decode(struct str s, uint32_t *code_point);
 
+/* How many bytes at the start are printable ASCII, from blank to tilde. */
+size_t utf8_plain_prefix(struct str s);
+
 /* Columns that the text takes on a terminal, and the longest prefix that takes at most `columns`. */
 size_t utf8_width(struct str s);
 struct str utf8_fit(struct str s, size_t columns);

@@ -38,13 +38,64 @@ static const char *unit_suffix(enum result_unit unit)
 	}
 }
 
+#define FAST_MAX 1e9 /* a product below it is off by less than NEAR_TIE */
+#define NEAR_TIE 1e-6
+#define DIGITS_MAX 24 /* of any 64-bit number, with a point */
+
+/* The digits of n, the last `decimals` of them behind a point; returns how many bytes. */
+static size_t print_digits(char *to, uint64_t n, int decimals)
+{
+	char text[DIGITS_MAX];
+	size_t at = sizeof(text);
+
+	for (int i = 0; n || i <= decimals; i++) {
+		text[--at] = (char)('0' + n % 10);
+		n /= 10;
+		if (i + 1 == decimals)
+			text[--at] = '.';
+	}
+	memcpy(to, text + at, sizeof(text) - at);
+	return sizeof(text) - at;
+}
+
+static size_t print_int(char *to, int64_t value, const char *suffix)
+{
+	bool negative = value < 0;
+	size_t len, suffix_len = strlen(suffix);
+
+	*to = '-';
+	len = negative +
+	      print_digits(to + negative, negative ? 0 - (uint64_t)value : (uint64_t)value, 0);
+	memcpy(to + len, suffix, suffix_len + 1);
+	return len + suffix_len;
+}
+
+/* printf's "%.*f%s" for up to two decimals. printf itself, which is slow, is asked only about numbers
+ * that are negative, huge or so close to the middle between two that rounding needs all their bits. */
+static size_t print_fixed(char *to, double value, int decimals, const char *suffix)
+{
+	static const double powers[] = { 1, 10, 100 };
+	double scaled = value * powers[decimals], whole;
+	size_t len, suffix_len = strlen(suffix);
+	int printed;
+
+	if (!signbit(value) && scaled < FAST_MAX) {
+		whole = floor(scaled);
+		if (fabs(scaled - whole - 0.5) > NEAR_TIE) {
+			len = print_digits(to, (uint64_t)whole + (scaled - whole > 0.5), decimals);
+			memcpy(to + len, suffix, suffix_len + 1);
+			return len + suffix_len;
+		}
+	}
+	printed = snprintf(to, HUMAN_BYTES, "%.*f%s", decimals, value, suffix);
+	return printed < 0 ? 0 : MIN((size_t)printed, (size_t)HUMAN_BYTES - 1);
+}
+
 static size_t print_number(char *to, double value, const char *suffix, bool whole)
 {
 	double size = fabs(value);
-	int decimals = whole ? 0 : size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
-	int len = snprintf(to, HUMAN_BYTES, "%.*f%s", decimals, value, suffix);
 
-	return len < 0 ? 0 : MIN((size_t)len, (size_t)HUMAN_BYTES - 1);
+	return print_fixed(to, value, whole ? 0 : size < 9.995 ? 2 : size < 99.95 ? 1 : 0, suffix);
 }
 
 static size_t print_scaled(char *to, double value, const struct scale *scales,
@@ -81,7 +132,7 @@ static size_t print_unit(char *to, double value, enum result_unit unit)
 	case RESULT_COUNT:
 		return print_scaled(to, value, scales_count, factors_thousand);
 	case RESULT_PERCENT:
-		return (size_t)snprintf(to, HUMAN_BYTES, "%.1f%%", value);
+		return print_fixed(to, value, 1, "%");
 	default:
 		return (size_t)snprintf(to, HUMAN_BYTES, "%.4g", value);
 	}
@@ -90,7 +141,7 @@ static size_t print_unit(char *to, double value, enum result_unit unit)
 size_t human_int(char *to, int64_t value, enum result_unit unit, bool full)
 {
 	if (full || unit == RESULT_PLAIN)
-		return (size_t)snprintf(to, HUMAN_BYTES, "%" PRId64 "%s", value, unit_suffix(unit));
+		return print_int(to, value, unit_suffix(unit));
 	return print_unit(to, (double)value, unit);
 }
 

@@ -65,8 +65,13 @@ static void add_printable(struct buf *to, struct str s)
 {
 	while (s.len) {
 		uint32_t code = 0;
-		size_t used = utf8_decode(s, &code);
+		size_t plain = utf8_plain_prefix(s), used;
 
+		buf_add(to, s.ptr, plain);
+		s = str_skip(s, plain);
+		if (!s.len)
+			return;
+		used = utf8_decode(s, &code);
 		if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xfffd)
 			buf_puts(to, "\xef\xbf\xbd");
 		else
@@ -97,6 +102,8 @@ static size_t indent_of(const struct table *t, uint32_t row, uint32_t column, st
 		return 0;
 	indent = (size_t)MIN(t->levels ? t->levels[row] & LEVEL : t->r->depth[row], LEVELS_MAX) *
 		 INDENT;
+	if (indent <= width / 2)
+		return indent;
 	return MIN(indent, width - MIN(utf8_width(text), width - width / 2));
 }
 
