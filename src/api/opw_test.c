@@ -267,6 +267,28 @@ static ow_status show_all(ow_profile *p, struct buf *text, struct ow_error *err)
 	return OW_OK;
 }
 
+/* Everything else that reads rows; what a view or output cannot show is refused. */
+static void write_all(ow_profile *p, struct buf *text)
+{
+	static const char *const outputs[] = { "tfprof", "folded", "flamegraph", "pprof",
+					       "timeline" };
+	static const char *const trees[] = { "scope", "graph", "op", "code" };
+	struct ow_error err = { 0 };
+	ow_result *result;
+
+	for (size_t i = 0; i < ARRAY_COUNT(trees); i++) {
+		if (ow_view(p, trees[i], NULL, &result, &err) != OW_OK)
+			continue;
+		for (size_t k = 0; k < ARRAY_COUNT(outputs); k++)
+			(void)ow_result_write(result, outputs[k], NULL, to_buf, text, &err);
+		ow_result_free(result);
+	}
+	if (ow_advise(p, NULL, &result, &err) == OW_OK)
+		ow_result_free(result);
+	(void)ow_info_json(p, to_buf, text, &err);
+	(void)ow_timeline_write(p, NULL, to_buf, text, &err);
+}
+
 static void compare_views(ow_profile *a, ow_profile *b)
 {
 	struct ow_error err = { 0 };
@@ -533,6 +555,8 @@ static ow_status open_any(const char *path, struct ow_error *err)
 	mem_init(&mem, 0);
 	buf_init(&text, &mem);
 	status = show_all(p, &text, err);
+	if (status == OW_OK)
+		write_all(p, &text);
 	if (status == OW_OK)
 		status = ow_profile_verify(p, NULL, err);
 	buf_release(&text);
