@@ -112,7 +112,6 @@ static void release(struct trace *t)
 	mem_free(t->mem, t->lane_order, t->ordered * sizeof(*t->lane_order));
 	mem_free(t->mem, t->lanes, t->lane_cap * sizeof(*t->lanes));
 	mem_free(t->mem, t->processes, t->process_cap * sizeof(*t->processes));
-	mem_free(t->mem, t->op_of, ((size_t)t->string_count + 1) * sizeof(*t->op_of));
 	mem_free(t->mem, t->type_of, ((size_t)t->string_count + 1) * sizeof(*t->type_of));
 	trace_tallies_release(t);
 	trace_frames_release(t);

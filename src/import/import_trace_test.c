@@ -92,8 +92,9 @@ static void tell_event(struct buf *out, const struct model *m, uint32_t i)
 {
 	const struct event_table *e = &m->event;
 	uint8_t ph = COLUMN_GET(e->ph, i), flags = COLUMN_GET(e->flags, i);
+	str_id name = e->op[i].v ? m->op.name[e->op[i].v] : COLUMN_GET(e->name, i);
 
-	buf_printf(out, "  %c %s", ph ? ph : 'X', model_str(m, m->op.name[e->op[i].v]).ptr);
+	buf_printf(out, "  %c %s", ph ? ph : 'X', model_str(m, name).ptr);
 	if (COLUMN_GET(e->category, i).v)
 		buf_printf(out, " [%s]", model_str(m, e->category[i]).ptr);
 	tell_time(out, "ts", e->ts_ns[i]);
@@ -105,7 +106,7 @@ static void tell_event(struct buf *out, const struct model *m, uint32_t i)
 	if (COLUMN_GET(e->args_size, i))
 		buf_printf(out, " args=%" PRIu64 "+%u", e->args_offset[i], e->args_size[i]);
 	tell_stack(out, m, COLUMN_GET(e->stack, i));
-	if (COLUMN_GET(e->name, i).v)
+	if (e->op[i].v && COLUMN_GET(e->name, i).v)
 		buf_printf(out, " called=%s type=%s", model_str(m, e->name[i]).ptr,
 			   model_str(m, m->op.type[e->op[i].v]).ptr);
 	if (COLUMN_GET(e->correlation, i))
@@ -397,10 +398,10 @@ static void test_tracks(void **state)
 								       ",\"dur\":4,\"cat\":"
 								       "\"kernel\"") "]",
 	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  X op [cpu_op] ts=5000 dur=10000\n"
+	      "  X op [cpu_op] ts=5000 dur=10000 stack=f;\n"
 	      "track kind=10 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  X f [python_function] ts=1000 dur=6000\n"
-	      "track kind=4 pid=1 tid=2 (process 1 / thread 2)\n"
+	      "  X f [python_function] ts=1000 dur=6000 stack=f;\n"
+	      "track kind=4 pid=1 tid=2 (process 1 / stream 2)\n"
 	      "  X k [kernel] ts=2000 dur=4000\n");
 }
 
@@ -410,7 +411,7 @@ static void test_arrows_of_layers(void **state)
 	(void)state;
 	tells("[" EV("X", "k", "2", ",\"dur\":4,\"cat\":\"kernel\"") "," EV(
 		      "f", "n", "2", ",\"id\":1,\"cat\":\"c\"") "]",
-	      "track kind=4 pid=1 tid=2 (process 1 / thread 2)\n"
+	      "track kind=4 pid=1 tid=2 (process 1 / stream 2)\n"
 	      "  X k [kernel] ts=2000 dur=4000\n"
 	      "  flow f [c] n ts=2000 id=1\n");
 }

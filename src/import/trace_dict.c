@@ -85,39 +85,11 @@ uint32_t trace_dict_add_hashed(struct trace_dict *d, struct mem *mem, struct str
 	return add_text(d, mem, raw, hash);
 }
 
-static const struct {
-	const char *name;
-	enum trace_layer layer;
-	enum trace_wanted wanted;
-} known[] = {
-	{ "Op", LAYER_THREAD, WANT_LABEL },
-	{ "cuda_runtime", LAYER_THREAD, WANT_CORRELATION },
-	{ "cuda_driver", LAYER_THREAD, WANT_CORRELATION },
-	{ "Runtime", LAYER_THREAD, WANT_CORRELATION },
-	{ "python_function", LAYER_FRAMES, WANT_NOTHING },
-	{ "kernel", LAYER_DEVICE, WANT_CORRELATION },
-	{ "Kernel", LAYER_DEVICE, WANT_CORRELATION },
-	{ "gpu_memcpy", LAYER_DEVICE, WANT_CORRELATION },
-	{ "Memcpy", LAYER_DEVICE, WANT_CORRELATION },
-	{ "gpu_memset", LAYER_DEVICE, WANT_CORRELATION },
-	{ "Memset", LAYER_DEVICE, WANT_CORRELATION },
-	{ "collective_comm", LAYER_DEVICE, WANT_CORRELATION },
-	{ "mtia_runtime", LAYER_THREAD, WANT_CORRELATION },
-	{ "mtia_ccp_events", LAYER_DEVICE, WANT_CORRELATION },
-	{ "gpu_user_annotation", LAYER_DERIVED, WANT_NOTHING },
-	{ "cuda_sync", LAYER_DERIVED, WANT_NOTHING },
-	{ "cuda_profiler_range", LAYER_DERIVED, WANT_NOTHING },
-	{ "Trace", LAYER_SPAN, WANT_NOTHING },
-	{ "overhead", LAYER_SPAN, WANT_NOTHING },
-};
-
 static struct trace_category look_up(struct str category)
 {
-	for (size_t i = 0; i < ARRAY_COUNT(known); i++)
-		if (str_eq(category, str_from(known[i].name)))
-			return (struct trace_category){ (uint8_t)(known[i].layer + 1),
-							(uint8_t)known[i].wanted };
-	return (struct trace_category){ .layer = LAYER_THREAD + 1 };
+	struct category_meaning meaning = category_meaning(category);
+
+	return (struct trace_category){ (uint8_t)(meaning.layer + 1), meaning.wanted };
 }
 
 const struct trace_category *trace_dict_category(struct trace_dict *d, struct mem *mem,

@@ -15,6 +15,7 @@
 
 #include "base/parallel.h"
 #include "import/importer.h"
+#include "import/meaning.h"
 #include "wire/json.h"
 #include "wire/json_scan.h"
 
@@ -25,16 +26,6 @@ enum trace_id_kind { ID_NONE, ID_INT, ID_TEXT };
 struct trace_id {
 	int64_t value; /* the number, or the string's number in the dictionary */
 	uint8_t kind;
-};
-
-/* Slices of one (pid, tid) that must not be nested into each other. */
-enum trace_layer {
-	LAYER_THREAD,  /* what a thread does */
-	LAYER_FRAMES,  /* its call stack */
-	LAYER_DEVICE,  /* work on a device */
-	LAYER_DERIVED, /* restates what other slices of the device say */
-	LAYER_SPAN,    /* the profiler's own bookkeeping */
-	LAYER_ASYNC    /* not bound to a thread */
 };
 
 struct trace_track {
@@ -68,13 +59,6 @@ static inline struct str trace_dict_text(const struct trace_dict *d, uint32_t id
 {
 	return id ? str_make(d->bytes + (size_t)d->texts[id].place * 8, d->texts[id].len) : STR("");
 }
-
-/* Which of the arguments of a slice are wanted at once. What else is in them is read on demand. */
-enum trace_wanted {
-	WANT_NOTHING,
-	WANT_LABEL,	 /* name and op, of TensorFlow's timelines: the op that ran, and its type */
-	WANT_CORRELATION /* of PyTorch's: what joins a launch and a kernel */
-};
 
 /* What a category says about its slices. */
 struct trace_category {
@@ -218,7 +202,6 @@ struct trace_process {
 	struct trace_id pid; /* text ids are model strings from here on */
 	str_id name, labels;
 	int32_t sort;
-	device_id device;
 };
 
 struct trace_lane {
@@ -248,7 +231,6 @@ struct trace_tally {
 	uint64_t *x_count;
 	int64_t *x_dur;
 	uint64_t *odd_ph;    /* by the text of ph */
-	uint8_t *slice_name; /* 1: some slice has the name */
 	size_t *lane_slices; /* by lane */
 	uint64_t unknown_ph, no_ts;
 };
@@ -284,6 +266,7 @@ struct trace {
 	int64_t base_ns; /* added to every time */
 	uint64_t frames_offset, frames_size;
 	fact_id members;
+	uint32_t member_bits; /* enum trace_member_bit */
 
 	/* trace_merge.c */
 	struct trace_lane *lanes; /* 0 = nil */
@@ -310,11 +293,11 @@ struct trace {
 	uint64_t unfinished, surplus_ends, unmatched_async;
 
 	/* trace_place.c */
-	step_id step;
 	uint32_t first_event; /* row of the first slice in the model */
+	uint32_t first_track, first_flow;
 	size_t placed;
-	uint32_t *op_of; /* by model string */
-	bool has_categories, has_labels, has_correlations, numbered_streams;
+	str_id unnamed; /* what events without a name are called */
+	bool has_categories, has_labels, has_correlations;
 	uint32_t *type_of;	  /* by model string used as a label */
 	uint64_t flows_unmatched; /* trace_facts.c */
 };
@@ -415,11 +398,6 @@ ow_status trace_read_frames(struct trace *t);
 void trace_frames_release(struct trace *t);
 ow_status trace_place_samples(struct trace *t);
 stack_id trace_stack(struct trace *t, struct trace_id id);
-
-/* ---- trace_kind.c: what kind of track, on what device ---- */
-void trace_find_streams(struct trace *t);
-enum track_kind trace_lane_kind(const struct trace *t, const struct trace_lane *lane);
-device_id trace_lane_device(struct trace *t, const struct trace_lane *lane);
 
 /* ---- trace_place.c: slices into the model ---- */
 ow_status trace_place(struct trace *t);

@@ -99,6 +99,7 @@ ow_status trace_member(struct trace *t, const struct json_item *item)
 		struct str name = json_text(item->key), value = plain_text(item, &text);
 
 		use_member(t, name, item, value);
+		t->member_bits |= meaning_member(name, value);
 		if (text.len && name.len < sizeof(key) && utf8_valid(name) && name.len) {
 			memcpy(key, name.ptr, name.len);
 			key[name.len] = '\0';

@@ -276,7 +276,6 @@ enum column_job {
 	JOB_ARGS_SIZE,
 	JOB_CORRELATION,
 	JOB_TRACK,
-	JOB_STEP,
 	JOB_PH,
 	JOB_COUNT
 };
@@ -289,6 +288,20 @@ static void place_tracks(struct trace *t, track_id *to)
 		for (size_t k = 0; k < lane->count; k++)
 			to[lane->first + k] = lane->id;
 	}
+}
+
+OW_ALWAYS_INLINE uint32_t op_name(const struct trace *t, uint32_t name)
+{
+	return name && name != t->string_count ? name : t->unnamed.v;
+}
+
+/* The event's own name is kept beside that of its op. */
+OW_ALWAYS_INLINE void place_label(const struct trace *t, struct event_table *e, size_t at,
+				  uint32_t name, uint32_t label)
+{
+	name = op_name(t, name);
+	e->op[at].v = label ? label : name;
+	e->name[at].v = label && label != name ? name : 0;
 }
 
 static void place_column(struct trace *t, enum column_job job)
@@ -307,18 +320,13 @@ static void place_column(struct trace *t, enum column_job job)
 		FOR_EACH_SLICE(t, e->dur_ns[at] = s->dur[r]);
 		DROP_COLUMN(t, dur);
 		break;
-	case JOB_OP:
+	case JOB_OP: /* names, for now: trace_meaning makes ops of them */
 		if (!t->has_labels) {
-			FOR_EACH_SLICE(t, e->op[at].v = t->op_of[s->name[r]]);
+			FOR_EACH_SLICE(t, e->op[at].v = op_name(t, s->name[r]));
 			DROP_COLUMN(t, name);
 			break;
 		}
-		FOR_EACH_SLICE(
-			t,
-			e->op[at].v = t->op_of[s->label && s->label[r] ? s->label[r] : s->name[r]]);
-		FOR_EACH_SLICE(t, e->name[at].v = s->label && s->label[r] && s->name[r] != empty
-							  ? s->name[r]
-							  : 0);
+		FOR_EACH_SLICE(t, place_label(t, e, at, s->name[r], s->label ? s->label[r] : 0));
 		DROP_COLUMN(t, name);
 		DROP_COLUMN(t, label);
 		break;
@@ -351,10 +359,6 @@ static void place_column(struct trace *t, enum column_job job)
 		break;
 	case JOB_TRACK:
 		place_tracks(t, e->track + first);
-		break;
-	case JOB_STEP:
-		for (size_t i = 0; i < t->placed; i++)
-			e->step[first + i] = t->step;
 		break;
 	case JOB_COUNT:
 		break;
@@ -555,7 +559,7 @@ static ow_status place_counters(struct trace *t)
 	return builder_status(t->b);
 }
 
-/* ---- ops and tracks ---- */
+/* ---- types and tracks ---- */
 
 /* Types of ops, from all workers; the first in file order counts, and they do not differ. */
 static ow_status find_types(struct trace *t)
@@ -580,30 +584,16 @@ static ow_status find_types(struct trace *t)
 	return OW_OK;
 }
 
-static ow_status make_ops(struct trace *t)
+/* What the slices of a layer are, as long as nobody knows more. */
+static uint8_t layer_kind(uint8_t layer)
 {
-	const uint8_t *wanted = t->tallies[0].slice_name;
-	str_id unnamed = { 0 };
+	static const uint8_t kinds[] = {
+		[LAYER_THREAD] = TRACK_HOST,   [LAYER_FRAMES] = TRACK_FRAMES,
+		[LAYER_DEVICE] = TRACK_STREAM, [LAYER_DERIVED] = TRACK_DERIVED,
+		[LAYER_SPAN] = TRACK_SPAN,     [LAYER_ASYNC] = TRACK_ASYNC,
+	};
 
-	t->op_of = mem_zalloc(t->mem, ((size_t)t->string_count + 1) * sizeof(*t->op_of));
-	if (!t->op_of)
-		return error_no_memory(t->ctx->err);
-	if (wanted[0] || wanted[t->string_count])
-		unnamed = builder_cstr(t->b, "[no name]");
-	for (uint32_t i = 0; i <= t->string_count; i++) {
-		bool named = i && i < t->string_count;
-		str_id name = { named ? i : unnamed.v }, type = { t->type_of[i] };
-		op_id op;
-
-		if (!wanted[i])
-			continue;
-		op = builder_find_op(t->b, name);
-		if (!op.v)
-			op = builder_new_op(t->b, &(struct op_row){ .name = name,
-								    .type = type.v ? type : name });
-		t->op_of[i] = op.v;
-	}
-	return builder_status(t->b);
+	return kinds[layer];
 }
 
 static void find_proxies(struct trace *t)
@@ -676,7 +666,6 @@ static str_id process_name(struct trace *t, const struct trace_process *process)
 static ow_status make_tracks(struct trace *t)
 {
 	want_tracks(t);
-	trace_find_streams(t);
 	for (uint32_t i = 1; i < t->ordered; i++) {
 		struct trace_lane *lane = &t->lanes[t->lane_order[i]];
 		const struct trace_process *process = &t->processes[lane->process];
@@ -688,8 +677,7 @@ static ow_status make_tracks(struct trace *t)
 						   .process = process_name(t, process),
 						   .pid = track_number(t, lane->key.pid),
 						   .tid = track_number(t, lane->key.tid),
-						   .device = trace_lane_device(t, lane),
-						   .kind = (uint8_t)trace_lane_kind(t, lane),
+						   .kind = layer_kind(lane->key.layer),
 						   .source = t->b->source,
 						   .flags = TRACK_SLICES,
 						   .labels = process->labels,
@@ -699,36 +687,35 @@ static ow_status make_tracks(struct trace *t)
 	return builder_status(t->b);
 }
 
-static int64_t next_step(const struct model *m)
+static ow_status find_meaning(struct trace *t)
 {
-	int64_t next = 0;
+	const struct trace_tally *y = &t->tallies[0];
 
-	for (uint32_t i = 1; i < m->step.count; i++)
-		if (m->step.number[i] >= next && m->step.number[i] < INT64_MAX)
-			next = m->step.number[i] + 1;
-	return next;
-}
-
-static void make_step(struct trace *t)
-{
-	int64_t number = t->ctx->options->step;
-
-	if (number == INT64_MIN)
-		number = next_step(t->b->m);
-	t->step = builder_step(t->b, number);
-	t->b->m->source.step[t->b->source.v] = t->step;
+	return trace_meaning(t->b,
+			     &(struct meaning_input){ .source = t->b->source,
+						      .input = t->ctx->in,
+						      .options = t->ctx->options,
+						      .first_event = t->first_event,
+						      .first_track = t->first_track,
+						      .first_flow = t->first_flow,
+						      .types = t->type_of,
+						      .type_count = t->string_count,
+						      .members = t->member_bits,
+						      .array_form = !t->object_form,
+						      .only_slices = y->by_ph['X'] == y->events });
 }
 
 ow_status trace_place(struct trace *t)
 {
 	OW_TRY(trace_order_lanes(t));
 	count_slices(t);
-	OW_TRY(find_types(t));
-	OW_TRY(make_ops(t));
-	OW_TRY(make_tracks(t));
-	make_step(t);
-	OW_TRY(find_places(t));
+	t->first_track = t->b->m->track.count;
 	t->first_event = t->b->m->event.count;
+	t->first_flow = t->b->m->flow.count;
+	t->unnamed = builder_cstr(t->b, "[no name]");
+	OW_TRY(find_types(t));
+	OW_TRY(make_tracks(t));
+	OW_TRY(find_places(t));
 	if (!make_columns(t))
 		return builder_status(t->b);
 	atomic_store(&t->next_part, 0);
@@ -736,5 +723,8 @@ ow_status trace_place(struct trace *t)
 	t->b->m->event.count += (uint32_t)t->placed;
 	OW_TRY(place_marks(t));
 	OW_TRY(place_flows(t));
-	return place_counters(t);
+	OW_TRY(place_counters(t));
+	for (unsigned i = 0; i < t->worker_count; i++)
+		trace_worker_drop_rows(&t->workers[i]);
+	return find_meaning(t);
 }

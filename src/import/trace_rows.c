@@ -652,6 +652,17 @@ static void take_picked(struct trace_worker *w, const struct json_event *ev,
 		take_correlation(w, picked->value, at);
 }
 
+/* The end of a begin may come without its category. */
+static uint8_t layer_of(const struct json_event *ev, uint8_t ph, uint32_t category,
+			const struct trace_category *about)
+{
+	if (OW_UNLIKELY(ph == 'B'))
+		return LAYER_THREAD;
+	if (OW_UNLIKELY(!category && json_event_has(ev, FIELD_NAME)))
+		return (uint8_t)layer_without_category(json_text(ev->value[FIELD_NAME]));
+	return (uint8_t)(about->layer - 1);
+}
+
 static void take_slice(struct trace_worker *w, const struct json_event *ev, uint8_t ph, int64_t ts)
 {
 	struct trace_slices *s = &w->slices;
@@ -674,8 +685,7 @@ static void take_slice(struct trace_worker *w, const struct json_event *ev, uint
 	picked = pick_arg(w, ev, wanted);
 	s->ts[at] = ts;
 	s->category[at] = category;
-	/* The end of a begin may come without its category. */
-	s->track[at] = track_of(w, ev, ph == 'B' ? LAYER_THREAD : (uint8_t)(about->layer - 1));
+	s->track[at] = track_of(w, ev, layer_of(ev, ph, category, about));
 	s->args_offset[at] = args_place(ev, &s->args_size[at]);
 	s->ph[at] = ph;
 	if (OW_LIKELY(ph == 'X' || ph == 'T') && time_of(w, ev, FIELD_DUR, &dur) &&
@@ -777,6 +787,5 @@ bool trace_add_slice(struct trace *t, unsigned worker, const struct trace_point 
 		s->correlation[s->count] = 0;
 	s->ph[s->count++] = p->ph;
 	t->lanes[lane].count++;
-	t->tallies[0].slice_name[p->name] = 1;
 	return true;
 }

@@ -17,7 +17,6 @@ struct array {
 			{ (void **)&(t)->x_count, sizeof(uint64_t) },                              \
 			{ (void **)&(t)->x_dur, sizeof(int64_t) },                                 \
 			{ (void **)&(t)->odd_ph, sizeof(uint64_t) },                               \
-			{ (void **)&(t)->slice_name, 1 },                                          \
 	}
 
 static bool init_tally(struct trace *t, struct trace_tally *tally)
@@ -113,7 +112,6 @@ static void tally_slices(struct trace *t, struct trace_worker *w, const struct t
 		y->lane_slices[s->track[i]]++;
 		y->by_ph[ph]++;
 		y->category_count[category]++;
-		y->slice_name[label ? label : name] = 1;
 		if (label)
 			s->label[i] = label;
 		count_time(y, ts);
@@ -237,7 +235,6 @@ static void add_tally(const struct trace *t, struct trace_tally *to, const struc
 		to->x_count[i] += y->x_count[i];
 		to->x_dur[i] = add_times(to->x_dur[i], y->x_dur[i]);
 		to->odd_ph[i] += y->odd_ph[i];
-		to->slice_name[i] |= y->slice_name[i];
 	}
 }
 

@@ -78,6 +78,7 @@ enum op_flags {
 	OP_TRAINABLE = 1 << 3,	    /* in the trainable variables of its graph */
 	OP_INFERRED_FLOPS = 1 << 4, /* float_ops were computed from shapes, not given */
 	OP_UNKNOWN_FLOPS = 1 << 5,  /* has a formula, but shapes stayed unknown */
+	OP_SHORT_TYPE = 1 << 6,	    /* a kernel: its type is its name, made short */
 };
 
 enum event_phase {

@@ -33,13 +33,28 @@ static void skip_gap(struct json_reader *r)
 /* After the string whose first character after the quote is at p; NULL when it does not end. */
 static const char *string_end(const char *p, const char *end)
 {
-	for (; p < end; p++) {
-		if (*p == '"')
-			return p + 1;
-		if (*p == '\\')
-			p++;
+	const char *quote = memchr(p, '"', (size_t)(end - p));
+
+	while (quote) { /* a quote after an odd number of backslashes is one of the text */
+		const char *before = quote;
+
+		while (before > p && before[-1] == '\\')
+			before--;
+		if ((quote - before) % 2 == 0)
+			return quote + 1;
+		quote = memchr(quote + 1, '"', (size_t)(end - quote) - 1);
 	}
 	return NULL;
+}
+
+/* What ends a number or a word. */
+static bool ends_word(char c)
+{
+	static const bool ends[256] = {
+		[','] = true, ['}'] = true, [']'] = true, [':'] = true, ['"'] = true, ['/'] = true
+	};
+
+	return blank(c) || ends[(unsigned char)c];
 }
 
 static const char *nested_end(const char *p, const char *end)
@@ -82,7 +97,7 @@ static bool read_value(struct json_reader *r, struct json_value *value)
 		*value = (struct json_value){ start, (uint32_t)(end - start),
 					      *start == '{' ? JSON_OBJECT : JSON_ARRAY };
 	} else {
-		for (end = start; end < r->end && !blank(*end) && !strchr(",}]:\"/", *end); end++)
+		for (end = start; end < r->end && !ends_word(*end); end++)
 			;
 		if (end == start)
 			return false;

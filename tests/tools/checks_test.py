@@ -58,7 +58,8 @@ class Layers(Checks):
 class Tables(Checks):
     def setUp(self):
         super().setUp()
-        for table in ("import/importers", "analyze/views", "advise/rules", "sink/sinks", "cli/commands"):
+        for table in ("import/importers", "import/producers", "analyze/views", "advise/rules", "sink/sinks",
+                      "cli/commands"):
             self.write(f"src/{table}.def", "/* IMPORTER(name) */\n")
 
     def complete(self):

@@ -1,0 +1,302 @@
+/*
+ * mean_frames.c: call stacks. Frames come as slices of their own (python_function, $file.py:12), nested by
+ * time, or as one text among an operator's arguments. Every slice of the thread gets the stack it started
+ * in, what it launched gets the same, and an op that of its first run.
+ */
+#include "import/mean_int.h"
+
+#define STACK_PROBES 64
+
+/* ---- one frame ---- */
+
+static frame_id add_frame(struct meaning *x, struct str file, int64_t line, struct str function)
+{
+	struct frame_row row = { .file = builder_str(x->b, file),
+				 .function = builder_str(x->b, function),
+				 .line = (int32_t)MIN(line, (int64_t)INT32_MAX) };
+
+	return builder_frame(x->b, &row);
+}
+
+/* "$file.py:12 function"; builtins have no line: "$module function". */
+static frame_id xprof_frame(struct meaning *x, struct str text)
+{
+	size_t space = str_find_char(text, ' ');
+	struct str place = str_first(text, space == STR_NONE ? text.len : space);
+	struct str function = space == STR_NONE ? STR("") : str_skip(text, space + 1);
+	size_t colon = str_rfind_char(place, ':');
+	int64_t line = 0;
+
+	if (colon != STR_NONE && str_to_i64(str_skip(place, colon + 1), &line) && line >= 0)
+		return add_frame(x, str_first(place, colon), line, function);
+	return add_frame(x, STR(""), 0, text);
+}
+
+frame_id mean_frame(struct meaning *x, struct str text)
+{
+	size_t colon = str_find(text, STR("): ")), open;
+	int64_t line;
+
+	if (text.len && text.ptr[0] == '$')
+		return xprof_frame(x, str_skip(text, 1));
+	if (colon != STR_NONE) {
+		struct str place = str_first(text, colon);
+
+		open = str_rfind_char(place, '(');
+		if (open != STR_NONE && str_to_i64(str_skip(place, open + 1), &line) && line >= 0)
+			return add_frame(x, str_first(place, open), line,
+					 str_skip(text, colon + 3));
+	}
+	return add_frame(x, STR(""), 0, text);
+}
+
+/* ---- slices that are frames ---- */
+
+/* Frames open at a moment: rows of events, whose stacks are known. */
+struct open_frames {
+	uint32_t *list;
+	size_t count, cap;
+};
+
+static bool push(struct meaning *x, struct open_frames *open, uint32_t event)
+{
+	void *list = open->list;
+
+	if (!mem_grow(x->mem, &list, &open->cap, open->count + 1, sizeof(*open->list)))
+		return false;
+	open->list = list;
+	open->list[open->count++] = event;
+	return true;
+}
+
+static void close_ended(const struct meaning *x, struct open_frames *open, int64_t ts)
+{
+	while (open->count && mean_end(x, open->list[open->count - 1]) <= ts)
+		open->count--;
+}
+
+static ow_status nest_frames(struct meaning *x, uint32_t t, struct open_frames *open,
+			     uint32_t *frames)
+{
+	const struct mean_track *track = mean_track(x, t);
+
+	open->count = 0;
+	for (uint32_t e = track->first; e < track->last && builder_status(x->b) == OW_OK; e++) {
+		str_id name = mean_name(x, e);
+		stack_id caller = { 0 };
+		frame_id frame = { name.v < x->string_count ? frames[name.v] : 0 };
+
+		if (!mean_is_slice(x, e))
+			continue;
+		if (!frame.v)
+			frame = mean_frame(x, model_str(x->m, name));
+		if (name.v < x->string_count)
+			frames[name.v] = frame.v;
+		close_ended(x, open, x->m->event.ts_ns[e]);
+		if (open->count)
+			caller = x->m->event.stack[open->list[open->count - 1]];
+		x->m->event.stack[e] = builder_stack(x->b, caller, frame);
+		if (!push(x, open, e))
+			return mean_no_memory(x);
+	}
+	return builder_status(x->b);
+}
+
+/* Slices of a track get the innermost frame that is open when they start. */
+static ow_status give_stacks(struct meaning *x, uint32_t frames, uint32_t t,
+			     struct open_frames *open)
+{
+	const struct mean_track *from = mean_track(x, frames), *to = mean_track(x, t);
+	const struct event_table *events = &x->m->event;
+	uint32_t next = from->first;
+
+	open->count = 0;
+	for (uint32_t e = to->first; e < to->last; e++) {
+		for (; next < from->last && events->ts_ns[next] <= events->ts_ns[e]; next++) {
+			if (!mean_is_slice(x, next))
+				continue;
+			close_ended(x, open, events->ts_ns[next]);
+			if (!push(x, open, next))
+				return mean_no_memory(x);
+		}
+		close_ended(x, open, events->ts_ns[e]);
+		if (open->count && mean_is_slice(x, e) && !events->stack[e].v)
+			events->stack[e] = events->stack[open->list[open->count - 1]];
+	}
+	return OW_OK;
+}
+
+static bool same_thread(const struct meaning *x, uint32_t a, uint32_t b)
+{
+	const struct track_table *t = &x->m->track;
+
+	return t->pid[a] == t->pid[b] && t->tid[a] == t->tid[b];
+}
+
+static ow_status stacks_of_slices(struct meaning *x)
+{
+	uint32_t *frames = ARENA_ARRAY(&x->scratch, uint32_t, x->string_count);
+	struct open_frames open = { 0 };
+	ow_status status = frames ? OW_OK : mean_no_memory(x);
+
+	for (uint32_t t = x->first_track; t < x->last_track && status == OW_OK; t++) {
+		if (x->m->track.kind[t] != TRACK_FRAMES)
+			continue;
+		status = nest_frames(x, t, &open, frames);
+		for (uint32_t o = t;
+		     o-- > x->first_track && same_thread(x, o, t) && status == OW_OK;)
+			if (x->m->track.kind[o] == TRACK_HOST)
+				status = give_stacks(x, t, o, &open);
+		for (uint32_t o = t + 1;
+		     o < x->last_track && same_thread(x, o, t) && status == OW_OK; o++)
+			if (x->m->track.kind[o] == TRACK_HOST)
+				status = give_stacks(x, t, o, &open);
+	}
+	mem_free(x->mem, open.list, open.cap * sizeof(*open.list));
+	return status;
+}
+
+/* ---- stacks among the arguments ---- */
+
+struct texts {
+	struct buf text, last; /* decoded; that of the event before */
+	stack_id stack;	       /* of the latter */
+};
+
+/* The innermost frame comes first. */
+static stack_id stack_of_text(struct meaning *x, struct str text)
+{
+	stack_id stack = { 0 };
+
+	while (text.len && builder_status(x->b) == OW_OK) {
+		size_t semicolon = str_rfind_char(text, ';');
+		struct str frame = semicolon == STR_NONE ? text : str_skip(text, semicolon + 1);
+
+		if (frame.len)
+			stack = builder_stack(x->b, stack, mean_frame(x, frame));
+		text = str_first(text, semicolon == STR_NONE ? 0 : semicolon);
+	}
+	return stack;
+}
+
+static void take_call_stack(struct meaning *x, uint32_t event, struct str args, void *arg)
+{
+	struct json_value value = json_find(args, "Call stack");
+	struct texts *t = arg;
+	struct buf swap;
+
+	if (value.kind != JSON_STRING || !value.len)
+		return;
+	buf_clear(&t->text);
+	json_decode(json_text(value), &t->text);
+	if (t->text.failed) {
+		mean_no_memory(x);
+		return;
+	}
+	if (!t->stack.v || !str_eq(buf_str(&t->text), buf_str(&t->last))) {
+		t->stack = stack_of_text(x, buf_str(&t->text));
+		swap = t->text;
+		t->text = t->last;
+		t->last = swap;
+	}
+	x->m->event.stack[event] = t->stack;
+}
+
+static ow_status collect_operators(struct meaning *x, size_t most, struct mean_rows *rows)
+{
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		const struct mean_track *track = mean_track(x, t);
+
+		if (!(track->categories & 1u << CATEGORY_OPERATOR))
+			continue;
+		for (uint32_t e = track->first; e < track->last && rows->count < most; e++)
+			if (mean_category(x, e) == CATEGORY_OPERATOR)
+				OW_TRY(mean_rows_add(x, rows, e));
+	}
+	return OW_OK;
+}
+
+static void probe_call_stack(struct meaning *x, uint32_t event, struct str args, void *arg)
+{
+	bool *found = arg;
+
+	(void)x;
+	(void)event;
+	*found |= json_find(args, "Call stack").len > 0;
+}
+
+/* A few operators tell whether it is worth reading all. */
+static ow_status have_arguments(struct meaning *x, bool *found)
+{
+	struct mean_rows rows = { 0 };
+	ow_status status = collect_operators(x, STACK_PROBES, &rows);
+
+	*found = false;
+	if (status == OW_OK)
+		status = mean_read_args(x, &rows, probe_call_stack, found);
+	mean_rows_release(x, &rows);
+	return status;
+}
+
+static ow_status stacks_of_arguments(struct meaning *x)
+{
+	struct mean_rows rows = { 0 };
+	struct texts texts = { 0 };
+	ow_status status = collect_operators(x, SIZE_MAX, &rows);
+
+	buf_init(&texts.text, x->mem);
+	buf_init(&texts.last, x->mem);
+	if (status == OW_OK)
+		status = mean_read_args(x, &rows, take_call_stack, &texts);
+	mean_rows_release(x, &rows);
+	buf_release(&texts.text);
+	buf_release(&texts.last);
+	return status;
+}
+
+/* ---- all ---- */
+
+static void pass_to_launched(struct meaning *x)
+{
+	const struct link_table *l = &x->m->link;
+
+	for (uint32_t i = x->first_link; i < l->count; i++)
+		if (l->kind[i] == LINK_LAUNCH)
+			x->m->event.stack[l->dst[i].v] = x->m->event.stack[l->src[i].v];
+}
+
+static ow_status give_to_ops(struct meaning *x)
+{
+	for (uint32_t e = x->first_event; e < x->last_event; e++) {
+		stack_id stack = x->m->event.stack[e];
+		op_id op = x->m->event.op[e];
+
+		if (!stack.v || !op.v || COLUMN_GET(x->m->op.stack, op.v).v)
+			continue;
+		BUILDER_SET(x->b, op, stack, op, stack);
+		x->m->op.flags[op.v] |= OP_HAS_CODE;
+		x->m->has_code = true;
+		OW_TRY(builder_status(x->b));
+	}
+	return OW_OK;
+}
+
+ow_status mean_stacks(struct meaning *x)
+{
+	bool frames = false, arguments = false;
+
+	for (uint32_t t = x->first_track; t < x->last_track; t++)
+		frames |= x->m->track.kind[t] == TRACK_FRAMES;
+	if (!frames && x->categories & 1u << CATEGORY_OPERATOR)
+		OW_TRY(have_arguments(x, &arguments));
+	if (!frames && !arguments)
+		return OW_OK;
+	if (!builder_need_column(x->b, TABLE_event, offsetof(struct event_table, stack)))
+		return builder_status(x->b);
+	if (frames)
+		OW_TRY(stacks_of_slices(x));
+	else
+		OW_TRY(stacks_of_arguments(x));
+	pass_to_launched(x);
+	return give_to_ops(x);
+}

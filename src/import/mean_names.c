@@ -1,0 +1,282 @@
+/*
+ * mean_names.c: what a category says, and what a name says about the phase of a slice. Called once per
+ * distinct text; the tables are those of docs/producers.md.
+ */
+#include "import/mean_int.h"
+
+/* ---- categories ---- */
+
+static const struct {
+	const char *category;
+	struct category_meaning meaning;
+} categories[] = {
+	{ "Op", { CATEGORY_TF_OP, LAYER_THREAD, WANT_LABEL, false } },
+	{ "cpu_op", { CATEGORY_OPERATOR, LAYER_THREAD, WANT_NOTHING, true } },
+	{ "Operator", { CATEGORY_OPERATOR, LAYER_THREAD, WANT_NOTHING, true } },
+	{ "hpu_op", { CATEGORY_OPERATOR, LAYER_THREAD, WANT_NOTHING, true } },
+	{ "user_annotation", { CATEGORY_ANNOTATION, LAYER_THREAD, WANT_NOTHING, true } },
+	{ "cuda_runtime", { CATEGORY_RUNTIME, LAYER_THREAD, WANT_CORRELATION, true } },
+	{ "cuda_driver", { CATEGORY_RUNTIME, LAYER_THREAD, WANT_CORRELATION, true } },
+	{ "Runtime", { CATEGORY_RUNTIME, LAYER_THREAD, WANT_CORRELATION, true } },
+	{ "kernel", { CATEGORY_KERNEL, LAYER_DEVICE, WANT_CORRELATION, true } },
+	{ "Kernel", { CATEGORY_KERNEL, LAYER_DEVICE, WANT_CORRELATION, false } },
+	{ "gpu_memcpy", { CATEGORY_COPY, LAYER_DEVICE, WANT_CORRELATION, true } },
+	{ "Memcpy", { CATEGORY_COPY, LAYER_DEVICE, WANT_CORRELATION, false } },
+	{ "gpu_memset", { CATEGORY_MEMSET, LAYER_DEVICE, WANT_CORRELATION, true } },
+	{ "Memset", { CATEGORY_MEMSET, LAYER_DEVICE, WANT_CORRELATION, false } },
+	{ "collective_comm", { CATEGORY_COLLECTIVE, LAYER_DEVICE, WANT_CORRELATION, true } },
+	{ "mtia_ccp_events", { CATEGORY_KERNEL, LAYER_DEVICE, WANT_CORRELATION, true } },
+	{ "mtia_insight", { CATEGORY_SPAN, LAYER_SPAN, WANT_NOTHING, true } },
+	{ "gpu_user_annotation", { CATEGORY_DEVICE_RANGE, LAYER_DERIVED, WANT_NOTHING, true } },
+	{ "cuda_profiler_range", { CATEGORY_DEVICE_RANGE, LAYER_DERIVED, WANT_NOTHING, true } },
+	{ "cuda_sync", { CATEGORY_SYNC, LAYER_DERIVED, WANT_NOTHING, true } },
+	{ "python_function", { CATEGORY_FRAME, LAYER_FRAMES, WANT_NOTHING, true } },
+	{ "cpu_instant_event", { CATEGORY_MEMORY, LAYER_THREAD, WANT_NOTHING, true } },
+	{ "overhead", { CATEGORY_SPAN, LAYER_SPAN, WANT_NOTHING, false } },
+	{ "Trace", { CATEGORY_SPAN, LAYER_SPAN, WANT_NOTHING, false } },
+	{ "Session", { CATEGORY_ORT_SESSION, LAYER_THREAD, WANT_NOTHING, false } },
+	{ "Api", { CATEGORY_ORT_SESSION, LAYER_THREAD, WANT_NOTHING, false } },
+	{ "Node", { CATEGORY_ORT_NODE, LAYER_THREAD, WANT_NOTHING, false } },
+	{ "v8", { CATEGORY_V8, LAYER_THREAD, WANT_NOTHING, false } },
+	{ "node", { CATEGORY_V8, LAYER_THREAD, WANT_NOTHING, false } },
+	{ "disabled-by-default-v8.cpu_profiler",
+	  { CATEGORY_V8, LAYER_THREAD, WANT_NOTHING, false } },
+	{ "__metadata", { CATEGORY_CHROME, LAYER_THREAD, WANT_NOTHING, false } },
+	{ "toplevel", { CATEGORY_CHROME, LAYER_THREAD, WANT_NOTHING, false } },
+	{ "cc", { CATEGORY_CHROME, LAYER_THREAD, WANT_NOTHING, false } },
+	{ "blink", { CATEGORY_CHROME, LAYER_THREAD, WANT_NOTHING, false } },
+	{ "ipc", { CATEGORY_CHROME, LAYER_THREAD, WANT_NOTHING, false } },
+};
+
+/* Other accelerators name theirs alike: xpu_runtime, privateuse1_driver, mtia_sync. */
+static const struct {
+	const char *ending;
+	struct category_meaning meaning;
+} endings[] = {
+	{ "_runtime", { CATEGORY_RUNTIME, LAYER_THREAD, WANT_CORRELATION, false } },
+	{ "_driver", { CATEGORY_RUNTIME, LAYER_THREAD, WANT_CORRELATION, false } },
+	{ "_sync", { CATEGORY_SYNC, LAYER_DERIVED, WANT_NOTHING, false } },
+};
+
+struct category_meaning category_meaning(struct str category)
+{
+	size_t comma = str_find_char(category, ',');
+
+	if (comma != STR_NONE) /* a list: the first says most */
+		category = str_first(category, comma);
+	if (!category.len)
+		return (struct category_meaning){ 0 };
+	for (size_t i = 0; i < ARRAY_COUNT(categories); i++)
+		if (str_eq(category, str_from(categories[i].category)))
+			return categories[i].meaning;
+	for (size_t i = 0; i < ARRAY_COUNT(endings); i++)
+		if (str_ends(category, str_from(endings[i].ending)))
+			return endings[i].meaning;
+	return (struct category_meaning){ .class = CATEGORY_OTHER };
+}
+
+/* XProf writes Python frames as "$file.py:12 function", among the thread's other slices. */
+enum trace_layer layer_without_category(struct str name)
+{
+	return name.len > 1 && name.ptr[0] == '$' ? LAYER_FRAMES : LAYER_THREAD;
+}
+
+uint32_t meaning_member(struct str key, struct str value)
+{
+	static const struct {
+		const char *key;
+		uint32_t bit;
+	} members[] = {
+		{ "schemaVersion", MEMBER_SCHEMA_VERSION },
+		{ "deviceProperties", MEMBER_DEVICE_PROPERTIES },
+		{ "computeProperties", MEMBER_DEVICE_PROPERTIES },
+		{ "distributedInfo", MEMBER_DEVICE_PROPERTIES },
+		{ "baseTimeNanoseconds", MEMBER_BASE_TIME },
+		{ "beginningOfTime", MEMBER_BEGINNING_OF_TIME },
+		{ "clientInfo", MEMBER_CLIENT_INFO },
+	};
+
+	if (str_eq(key, STR("metadata")) && str_starts(value, STR("{")) &&
+	    str_starts(json_text(json_find(value, "highres-ticks")), STR("true")))
+		return MEMBER_HIGHRES_TICKS;
+	for (size_t i = 0; i < ARRAY_COUNT(members); i++)
+		if (str_eq(key, str_from(members[i].key)))
+			return members[i].bit;
+	return 0;
+}
+
+/* ---- names ---- */
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+static bool starts_lower(struct str s, const char *text)
+{
+	size_t len = strlen(text);
+
+	if (s.len < len)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (lower(s.ptr[i]) != text[i])
+			return false;
+	return true;
+}
+
+bool str_has_ignoring_case(struct str s, const char *text)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (lower(s.ptr[i]) == text[0] && starts_lower(str_skip(s, i), text))
+			return true;
+	return false;
+}
+
+/* The same, where '?' stands for any character or none: all_?reduce. */
+static bool has_pattern(struct str s, const char *before, const char *after)
+{
+	size_t len = strlen(before);
+
+	for (size_t i = 0; i + len < s.len; i++) {
+		struct str rest;
+
+		if (lower(s.ptr[i]) != before[0] || !starts_lower(str_skip(s, i), before))
+			continue;
+		rest = str_skip(s, i + len);
+		if (starts_lower(rest, after) || starts_lower(str_skip(rest, 1), after))
+			return true;
+	}
+	return false;
+}
+
+static bool is_collective(struct str name)
+{
+	static const char *const parts[] = { "nccl",	 "rccl",
+					     "hccl",	 "msccl",
+					     "nvshmem",	 "cross_device_reduce",
+					     "sendrecv", "collective-permute" };
+	static const char *const pairs[][2] = { { "all", "reduce" },	 { "all", "gather" },
+						{ "reduce", "scatter" }, { "all", "to_all" },
+						{ "all", "toall" },	 { "all", "to-all" } };
+
+	if (str_eq(name, STR("send")) || str_eq(name, STR("recv")))
+		return true;
+	for (size_t i = 0; i < ARRAY_COUNT(parts); i++)
+		if (str_has_ignoring_case(name, parts[i]))
+			return true;
+	for (size_t i = 0; i < ARRAY_COUNT(pairs); i++)
+		if (has_pattern(name, pairs[i][0], pairs[i][1]))
+			return true;
+	return false;
+}
+
+static const struct {
+	const char *part;
+	enum device_name class;
+} directions[] = {
+	{ "HtoD", DEVICE_FROM_HOST },
+	{ "H2D", DEVICE_FROM_HOST },
+	{ "HostToDevice", DEVICE_FROM_HOST },
+	{ "DtoH", DEVICE_TO_HOST },
+	{ "D2H", DEVICE_TO_HOST },
+	{ "DeviceToHost", DEVICE_TO_HOST },
+	{ "PtoP", DEVICE_TO_DEVICE },
+	{ "P2P", DEVICE_TO_DEVICE },
+	{ "PeerToPeer", DEVICE_TO_DEVICE },
+	{ "DtoD", DEVICE_LOCAL_COPY },
+	{ "D2D", DEVICE_LOCAL_COPY },
+	{ "DeviceToDevice", DEVICE_LOCAL_COPY },
+};
+
+static enum device_name classify_copy(struct str name)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(directions); i++)
+		if (str_has(name, str_from(directions[i].part)))
+			return directions[i].class;
+	return DEVICE_LOCAL_COPY;
+}
+
+/* Kernels carry type names of any kind, so copies are known by how their names begin. */
+static enum device_name classify_device(struct str name)
+{
+	if (starts_lower(name, "memcpy") || starts_lower(name, "copyhost") ||
+	    starts_lower(name, "copydevice"))
+		return classify_copy(name);
+	if (starts_lower(name, "memset"))
+		return DEVICE_LOCAL_COPY;
+	if (str_eq(name, STR("event_wait")) || str_eq(name, STR("event_record")))
+		return DEVICE_WAIT;
+	if (starts_lower(name, "infeed"))
+		return DEVICE_FROM_HOST;
+	if (starts_lower(name, "outfeed"))
+		return DEVICE_TO_HOST;
+	return is_collective(name) ? DEVICE_COMMUNICATION : DEVICE_PLAIN;
+}
+
+static const struct {
+	const char *beginning;
+	enum host_name class;
+} beginnings[] = {
+	{ "ProfilerStep#", HOST_MARKER },
+	{ "IteratorGetNext", HOST_INPUT },
+	{ "QueueDequeue", HOST_INPUT },
+	{ "ReaderRead", HOST_INPUT },
+	{ "Iterator::", HOST_PIPELINE },
+	{ "gloo:", HOST_COMMUNICATION },
+	{ "Horovod", HOST_COMMUNICATION },
+	{ "MPI_", HOST_COMMUNICATION },
+	{ "nccl:", HOST_ENQUEUE },
+	{ "c10d::", HOST_ENQUEUE },
+	{ "ExecutorState::Process", HOST_EXECUTOR },
+};
+
+static const struct {
+	const char *name;
+	enum host_name class;
+} whole_names[] = {
+	{ "RecvTensor", HOST_COMMUNICATION }, { "_Recv", HOST_COMMUNICATION },
+	{ "_Send", HOST_COMMUNICATION },      { "_HostRecv", HOST_COMMUNICATION },
+	{ "_HostSend", HOST_COMMUNICATION },  { "record_param_comms", HOST_ENQUEUE },
+};
+
+/* JAX waits in "Await"; PyTorch's Awaitable is something to be waited for later. */
+static bool has_await(struct str name)
+{
+	size_t at = str_find(name, STR("Await"));
+
+	return at != STR_NONE &&
+	       (at + 5 == name.len || name.ptr[at + 5] < 'a' || name.ptr[at + 5] > 'z');
+}
+
+static enum host_name classify_host(struct str name)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(beginnings); i++)
+		if (str_starts(name, str_from(beginnings[i].beginning)))
+			return beginnings[i].class;
+	for (size_t i = 0; i < ARRAY_COUNT(whole_names); i++)
+		if (str_eq(name, str_from(whole_names[i].name)))
+			return whole_names[i].class;
+	if (has_pattern(name, "data", "load") || str_has_ignoring_case(name, "next_batch"))
+		return HOST_INPUT;
+	if (str_has(name, STR("ynchronize")) || str_has(name, STR("BlockUntilReady")) ||
+	    has_await(name) || str_ends(name, STR("_fence_before")) ||
+	    str_ends(name, STR("_fence_after")))
+		return HOST_SYNC;
+	return HOST_PLAIN;
+}
+
+struct name_class classify_name(struct str name)
+{
+	/* TensorFlow 1 writes MEMCPYHtoD */
+	return (struct name_class){ (uint8_t)classify_host(name), (uint8_t)classify_device(name) };
+}
+
+int64_t trailing_number(struct str text)
+{
+	size_t at = text.len;
+	int64_t number;
+
+	while (at && text.ptr[at - 1] >= '0' && text.ptr[at - 1] <= '9')
+		at--;
+	return at < text.len && str_to_i64(str_skip(text, at), &number) ? number : -1;
+}

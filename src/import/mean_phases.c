@@ -1,0 +1,160 @@
+/*
+ * mean_phases.c: the phase of every slice: what a device does, from its category and name; what the host
+ * does, from its name, its category, and whether there is a device that it feeds. analyze/phases.h makes
+ * the shares of a step from these. Frames, restatements and bookkeeping have no phase.
+ */
+#include "import/mean_int.h"
+
+static const uint8_t device_phases[] = {
+	[DEVICE_PLAIN] = PHASE_COMPUTE,
+	[DEVICE_COMMUNICATION] = PHASE_COMMUNICATION,
+	[DEVICE_TO_DEVICE] = PHASE_COMMUNICATION,
+	[DEVICE_FROM_HOST] = PHASE_HOST_TO_DEVICE,
+	[DEVICE_TO_HOST] = PHASE_DEVICE_TO_HOST,
+	[DEVICE_LOCAL_COPY] = PHASE_COMPUTE,
+	[DEVICE_WAIT] = PHASE_UNKNOWN,
+};
+
+static enum event_phase device_phase(struct meaning *x, uint32_t event)
+{
+	if (mean_category(x, event) == CATEGORY_COLLECTIVE)
+		return PHASE_COMMUNICATION;
+	return device_phases[mean_name_class(x, mean_name(x, event)).device];
+}
+
+/* Ranges that people write around operators. The first Kineto had no category for them. */
+static bool is_annotation(const struct meaning *x, uint32_t event, str_id name)
+{
+	enum category_class category = mean_category(x, event);
+
+	return category == CATEGORY_ANNOTATION ||
+	       (category == CATEGORY_OPERATOR &&
+		str_find_char(model_str(x->m, name), '#') != STR_NONE);
+}
+
+enum event_phase mean_no_phase(const struct meaning *x, uint32_t event)
+{
+	(void)x;
+	(void)event;
+	return PHASE_UNKNOWN;
+}
+
+static enum event_phase plain_phase(struct meaning *x, uint32_t event, str_id name)
+{
+	enum event_phase own = PHASE_IDLE;
+
+	if (mean_category(x, event) == CATEGORY_RUNTIME)
+		return PHASE_LAUNCH;
+	if (x->producer->host_phase)
+		own = x->producer->host_phase(x, event);
+	if (own != PHASE_IDLE)
+		return own;
+	return x->has_device || is_annotation(x, event, name) ? PHASE_HOST : PHASE_COMPUTE;
+}
+
+static enum event_phase host_phase(struct meaning *x, uint32_t event)
+{
+	str_id name = mean_name(x, event);
+
+	switch ((enum host_name)mean_name_class(x, name).host) {
+	case HOST_INPUT:
+		return PHASE_INPUT;
+	case HOST_PIPELINE:
+	case HOST_MARKER:
+		return PHASE_UNKNOWN;
+	case HOST_COMMUNICATION:
+		return PHASE_COMMUNICATION;
+	case HOST_ENQUEUE:
+		return x->has_device ? PHASE_HOST : PHASE_COMMUNICATION;
+	case HOST_SYNC:
+		return PHASE_SYNCHRONISATION;
+	case HOST_EXECUTOR:
+		return x->has_device ? PHASE_LAUNCH : PHASE_HOST;
+	case HOST_PLAIN:
+		break;
+	}
+	return plain_phase(x, event, name);
+}
+
+/* ---- what is inside a wait belongs to it ---- */
+
+struct waiting {
+	int64_t end;
+	uint8_t phase;
+};
+
+/* Without a device operators are the compute, except where they run inside input, communication or
+ * synchronisation: collating a batch is part of loading it. */
+static void inherit(struct meaning *x, const struct mean_track *track)
+{
+	struct waiting around = { INT64_MIN, PHASE_UNKNOWN };
+	uint8_t *phase = x->m->event.phase;
+
+	for (uint32_t e = track->first; e < track->last; e++) {
+		int64_t end = mean_end(x, e);
+
+		if (!mean_is_slice(x, e))
+			continue;
+		if (x->m->event.ts_ns[e] < around.end && end <= around.end) {
+			if (phase[e] == PHASE_COMPUTE || phase[e] == PHASE_HOST)
+				phase[e] = around.phase;
+			continue;
+		}
+		if (phase[e] == PHASE_INPUT || phase[e] == PHASE_COMMUNICATION ||
+		    phase[e] == PHASE_SYNCHRONISATION)
+			around = (struct waiting){ end, phase[e] };
+	}
+}
+
+/* ---- all ---- */
+
+static void phases_of(struct meaning *x, uint32_t t)
+{
+	const struct mean_track *track = mean_track(x, t);
+	bool device = mean_on_device(x, t), host = mean_on_host(x, t);
+
+	if (!device && !host)
+		return;
+	for (uint32_t e = track->first; e < track->last; e++)
+		if (mean_is_slice(x, e))
+			x->m->event.phase[e] =
+				(uint8_t)(device ? device_phase(x, e) : host_phase(x, e));
+	if (host && !x->has_device)
+		inherit(x, track);
+}
+
+/* A stream on which nothing else runs than one kind of work. */
+static void refine_stream(struct meaning *x, uint32_t t)
+{
+	const struct mean_track *track = mean_track(x, t);
+	bool copies = true, messages = true, any = false;
+
+	for (uint32_t e = track->first; e < track->last && (copies || messages); e++) {
+		uint8_t phase = x->m->event.phase[e];
+
+		if (!phase)
+			continue;
+		any = true;
+		messages &= phase == PHASE_COMMUNICATION;
+		copies &= phase == PHASE_HOST_TO_DEVICE || phase == PHASE_DEVICE_TO_HOST;
+	}
+	if (any && messages)
+		x->m->track.kind[t] = TRACK_COMMUNICATION;
+	else if (any && copies)
+		x->m->track.kind[t] = TRACK_COPY;
+}
+
+ow_status mean_phases(struct meaning *x)
+{
+	if (x->no_phases)
+		return OW_OK;
+	if (!builder_need_column(x->b, TABLE_event, offsetof(struct event_table, phase)))
+		return builder_status(x->b);
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		phases_of(x, t);
+		if (x->m->track.kind[t] == TRACK_STREAM &&
+		    x->m->device.kind[x->m->track.device[t].v] >= DEVICE_GPU)
+			refine_stream(x, t);
+	}
+	return builder_status(x->b);
+}

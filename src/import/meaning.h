@@ -1,0 +1,95 @@
+/*
+ * meaning.h: what the events of a Chrome trace mean. The trace importer puts events, tracks and flows into
+ * the model as the file has them; this pass finds out who wrote the file and fills in the rest: kinds of
+ * tracks, devices, ops and their types, steps, launches and other links, call stacks, phases, rank.
+ * docs/producers.md says what is known of each producer.
+ *
+ * Also here: what a category of events says, which the importer asks while it reads, because slices of one
+ * thread that must not be nested into each other are kept apart from the beginning, and because the one
+ * argument that every event of some categories is asked for is best read while it is at hand.
+ */
+#ifndef IMPORT_MEANING_H
+#define IMPORT_MEANING_H
+
+#include "import/importer.h"
+
+/* Slices of one (pid, tid) that must not be nested into each other. */
+enum trace_layer {
+	LAYER_THREAD,  /* what a thread does */
+	LAYER_FRAMES,  /* its call stack */
+	LAYER_DEVICE,  /* work on a device */
+	LAYER_DERIVED, /* restates what other slices of the device say */
+	LAYER_SPAN,    /* the profiler's own bookkeeping */
+	LAYER_ASYNC    /* not bound to a thread */
+};
+
+/* Which of the arguments of a slice are wanted while reading. What else is in them is read on demand. */
+enum trace_wanted {
+	WANT_NOTHING,
+	WANT_LABEL,	 /* name and op, of TensorFlow's timelines: the op that ran, and its type */
+	WANT_CORRELATION /* of PyTorch's: what joins a launch and a kernel */
+};
+
+enum category_class {
+	CATEGORY_NONE, /* the event has none */
+	CATEGORY_OTHER,
+	CATEGORY_TF_OP, /* of TensorFlow 1 */
+	CATEGORY_OPERATOR,
+	CATEGORY_ANNOTATION,
+	CATEGORY_RUNTIME, /* calls of a device's library */
+	CATEGORY_KERNEL,
+	CATEGORY_COPY,
+	CATEGORY_MEMSET,
+	CATEGORY_COLLECTIVE,
+	CATEGORY_DEVICE_RANGE,
+	CATEGORY_SYNC, /* a device waits */
+	CATEGORY_FRAME,
+	CATEGORY_MEMORY,
+	CATEGORY_SPAN,
+	CATEGORY_ORT_SESSION,
+	CATEGORY_ORT_NODE,
+	CATEGORY_V8,
+	CATEGORY_CHROME
+};
+
+struct category_meaning {
+	uint8_t class, layer, wanted;
+	bool kineto; /* only Kineto writes it */
+};
+
+struct category_meaning category_meaning(struct str category);
+/* The same for a slice without a category, whose name is at least something. */
+enum trace_layer layer_without_category(struct str name);
+
+/* Iterator::Model::Map, of tf.data, is a path: Iterator/Model/Map. Nil for any other name. */
+str_id iterator_path(struct builder *b, struct str name);
+
+/* Keys of the top-level object that tell producers apart. */
+enum trace_member_bit {
+	MEMBER_SCHEMA_VERSION = 1 << 0,
+	MEMBER_DEVICE_PROPERTIES = 1 << 1, /* or computeProperties, distributedInfo */
+	MEMBER_BASE_TIME = 1 << 2,
+	MEMBER_HIGHRES_TICKS = 1 << 3,
+	MEMBER_BEGINNING_OF_TIME = 1 << 4,
+	MEMBER_CLIENT_INFO = 1 << 5
+};
+uint32_t meaning_member(struct str key, struct str value);
+
+struct meaning_input {
+	source_id source;
+	const struct input *input; /* where arguments are read from */
+	const struct import_options *options;
+	uint32_t first_event, first_track,
+		first_flow;    /* all rows from there on are of the source */
+	const uint32_t *types; /* by string: the type of the op of that name, 0 = unknown */
+	uint32_t type_count;   /* strings that have a place in it */
+	uint32_t members;      /* enum trace_member_bit */
+	bool array_form;       /* the file is a list, not an object */
+	bool only_slices;      /* all events are complete slices (X) */
+};
+
+/* After all rows of the source are in the builder, before the freeze. Events must be in order of their
+ * tracks, and by time in each; event.op holds strings, the names of ops, which are made here. */
+ow_status trace_meaning(struct builder *b, const struct meaning_input *in);
+
+#endif

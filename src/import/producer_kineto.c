@@ -1,0 +1,456 @@
+/*
+ * producer_kineto.c: PyTorch's profiler since 2020, and others that write through Kineto. Categories tell
+ * what a slice is; processes and their labels do not, since the host's may be called GPU 1. Calls and
+ * device work carry a correlation number. docs/producers.md lists the generations.
+ */
+#include "import/mean_int.h"
+
+static bool recognise(const struct meaning *x)
+{
+	const uint32_t both = MEMBER_SCHEMA_VERSION | MEMBER_DEVICE_PROPERTIES;
+
+	return (x->in->members & both) == both || x->kineto_categories;
+}
+
+/* ---- which generation ---- */
+
+static bool has_category(const struct meaning *x, const char *category)
+{
+	str_id id = model_find_str(x->m, str_from(category));
+
+	return id.v && id.v < x->string_count && x->category_of[id.v];
+}
+
+static bool has_flow(const struct meaning *x, const char *beginning)
+{
+	str_id last = { 0 };
+
+	for (uint32_t i = x->first_flow; i < x->last_flow; i++) {
+		if (x->m->flow.category[i].v == last.v)
+			continue;
+		last = x->m->flow.category[i];
+		if (str_starts(model_str(x->m, last), str_from(beginning)))
+			return true;
+	}
+	return false;
+}
+
+static bool has_fractions(const struct meaning *x)
+{
+	for (uint32_t e = x->first_event; e < x->last_event; e++)
+		if (x->m->event.ts_ns[e] % 1000 != 0)
+			return true;
+	return false;
+}
+
+/* Arguments of the first slice of a class. */
+static ow_status sample_args(struct meaning *x, enum category_class class, struct buf *args)
+{
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		const struct mean_track *track = mean_track(x, t);
+
+		if (!(track->categories & 1u << class))
+			continue;
+		for (uint32_t e = track->first; e < track->last; e++)
+			if (mean_category(x, e) == class)
+				return mean_args_of(x, e, args);
+	}
+	buf_clear(args);
+	return OW_OK;
+}
+
+static bool has_key(const struct buf *args, const char *key)
+{
+	return args->len && json_find(buf_str(args), key).kind != JSON_NONE;
+}
+
+static ow_status find_generation(struct meaning *x)
+{
+	const char *years = "2022–23";
+	struct buf op, kernel;
+	ow_status status;
+
+	buf_init(&op, x->mem);
+	buf_init(&kernel, x->mem);
+	status = sample_args(x, CATEGORY_OPERATOR, &op);
+	if (status == OW_OK)
+		status = sample_args(x, CATEGORY_KERNEL, &kernel);
+	if (has_category(x, "Operator") || has_category(x, "Runtime") || has_category(x, "Memcpy"))
+		years = "2020–21";
+	else if (has_key(&kernel, "graph node id") || has_key(&kernel, "occupancy"))
+		years = "2025–";
+	else if (x->in->members & MEMBER_BASE_TIME)
+		years = "2024–";
+	else if (has_fractions(x))
+		years = "early 2024";
+	else if (has_key(&op, "Profiler Event Index") || has_key(&op, "Trace iteration") ||
+		 has_flow(x, "async"))
+		years = "2021–22";
+	snprintf(x->title, sizeof(x->title), "PyTorch Kineto (%s)", years);
+	buf_release(&op);
+	buf_release(&kernel);
+	return status;
+}
+
+/* ---- tracks ---- */
+
+/* "GPU 3", "MTIA 17": a word and a number. */
+static bool is_label(struct str text)
+{
+	size_t space = str_find_char(text, ' ');
+
+	return space != STR_NONE && space && trailing_number(str_skip(text, space + 1)) >= 0;
+}
+
+static device_id device_of(struct meaning *x, uint32_t track, struct str args)
+{
+	struct str labels = model_str(x->m, COLUMN_GET(x->m->track.labels, track));
+	char name[32];
+	int64_t number;
+
+	if (str_starts(labels, STR("MTIA")))
+		return builder_device(x->b, labels);
+	if (args.len && mean_number(json_find(args, "device"), &number) && number >= 0) {
+		snprintf(name, sizeof(name), "GPU %" PRId64, number);
+		return builder_device(x->b, str_from(name));
+	}
+	if (is_label(labels))
+		return builder_device(x->b, labels);
+	number = x->m->track.pid[track];
+	snprintf(name, sizeof(name), "GPU %" PRId64, number >= 0 ? number : 0);
+	return builder_device(x->b, str_from(name));
+}
+
+static void name_stream(struct meaning *x, uint32_t track)
+{
+	char name[32];
+
+	if (x->m->track.tid[track] < 0 || !str_starts(mean_thread(x, track), STR("thread ")))
+		return;
+	snprintf(name, sizeof(name), "stream %" PRId64, x->m->track.tid[track]);
+	x->m->track.name[track] = builder_cstr(x->b, name);
+}
+
+static ow_status tracks(struct meaning *x)
+{
+	ow_status status = find_generation(x);
+	struct buf args;
+
+	buf_init(&args, x->mem);
+	for (uint32_t t = x->first_track; t < x->last_track && status == OW_OK; t++) {
+		const struct mean_track *track = mean_track(x, t);
+		bool derived = x->m->track.kind[t] == TRACK_DERIVED;
+
+		if ((!mean_on_device(x, t) && !derived) || track->first == track->last)
+			continue;
+		status = mean_args_of(x, track->first, &args);
+		if (status != OW_OK)
+			break;
+		x->m->track.device[t] = device_of(x, t, buf_str(&args));
+		if (!derived)
+			name_stream(x, t);
+	}
+	buf_release(&args);
+	return status;
+}
+
+/* ---- bytes ---- */
+
+static int64_t type_size(struct str type)
+{
+	static const struct {
+		const char *name;
+		int64_t size;
+	} types[] = {
+		{ "Byte", 1 },		 { "Char", 1 },	    { "Bool", 1 },  { "Float8", 1 },
+		{ "Half", 2 },		 { "BFloat16", 2 }, { "Short", 2 }, { "Int", 4 },
+		{ "Float", 4 },		 { "Double", 8 },   { "Long", 8 },  { "ComplexFloat", 8 },
+		{ "ComplexDouble", 16 },
+	};
+
+	for (size_t i = 0; i < ARRAY_COUNT(types); i++)
+		if (str_eq(type, str_from(types[i].name)))
+			return types[i].size;
+	return str_starts(type, STR("Float8")) ? 1 : 0;
+}
+
+static void take_bytes(struct meaning *x, uint32_t event, struct str args, void *arg)
+{
+	int64_t bytes, in = 0, out = 0, size;
+
+	(void)arg;
+	if (!mean_number(json_find(args, "bytes"), &bytes) &&
+	    !mean_number(json_find(args, "size"), &bytes)) {
+		size = type_size(json_text(json_find(args, "dtype")));
+		mean_number(json_find(args, "In msg nelems"), &in);
+		mean_number(json_find(args, "Out msg nelems"), &out);
+		if (__builtin_mul_overflow(MAX(in, out), size, &bytes))
+			return;
+	}
+	if (bytes > 0)
+		BUILDER_SET(x->b, event, bytes, (event_id){ event }, bytes);
+}
+
+/* Copies and communication; of the latter the host's record has the sizes, too. */
+static bool moves_bytes(struct meaning *x, uint32_t event, bool device)
+{
+	enum category_class category = mean_category(x, event);
+	struct name_class class;
+
+	if (category == CATEGORY_COPY || category == CATEGORY_MEMSET)
+		return true;
+	class = mean_name_class(x, mean_name(x, event));
+	if (device)
+		return class.device == DEVICE_COMMUNICATION || category == CATEGORY_COLLECTIVE;
+	return class.host == HOST_ENQUEUE && category == CATEGORY_OPERATOR;
+}
+
+static ow_status find_bytes(struct meaning *x)
+{
+	struct mean_rows rows = { 0 };
+	ow_status status = OW_OK;
+
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		const struct mean_track *track = mean_track(x, t);
+		bool device = mean_on_device(x, t);
+
+		if (!device && !mean_on_host(x, t))
+			continue;
+		for (uint32_t e = track->first; e < track->last && status == OW_OK; e++)
+			if (moves_bytes(x, e, device))
+				status = mean_rows_add(x, &rows, e);
+	}
+	if (status == OW_OK)
+		status = mean_read_args(x, &rows, take_bytes, NULL);
+	mean_rows_release(x, &rows);
+	return status;
+}
+
+/* ---- transfers of Meta's accelerator, whose direction is an argument ---- */
+
+static void take_direction(struct meaning *x, uint32_t event, struct str args, void *arg)
+{
+	struct str direction = json_text(json_find(args, "direction"));
+	int64_t bytes;
+
+	(void)arg;
+	if (str_eq(direction, STR("HOST_TO_DEVICE")))
+		mean_rename(x, event, builder_cstr(x->b, "Memcpy HtoD (dma_request)"));
+	else if (str_eq(direction, STR("DEVICE_TO_HOST")))
+		mean_rename(x, event, builder_cstr(x->b, "Memcpy DtoH (dma_request)"));
+	if (mean_number(json_find(args, "size"), &bytes) && bytes > 0)
+		BUILDER_SET(x->b, event, bytes, (event_id){ event }, bytes);
+}
+
+static ow_status find_directions(struct meaning *x)
+{
+	str_id request = model_find_str(x->m, STR("dma_request"));
+	struct mean_rows rows = { 0 };
+	ow_status status = OW_OK;
+
+	if (!request.v)
+		return OW_OK;
+	for (uint32_t e = x->first_event; e < x->last_event && status == OW_OK; e++)
+		if (mean_name(x, e).v == request.v)
+			status = mean_rows_add(x, &rows, e);
+	if (status == OW_OK)
+		status = mean_read_args(x, &rows, take_direction, NULL);
+	mean_rows_release(x, &rows);
+	return status;
+}
+
+static ow_status ops(struct meaning *x)
+{
+	OW_TRY(find_directions(x));
+	OW_TRY(find_bytes(x));
+	return mean_shorten_kernels(x);
+}
+
+/* ---- forward and backward ---- */
+
+#define SEQUENCE_BYTES_MAX ((uint64_t)256 << 20)
+
+struct sequence {
+	int64_t number;
+	int64_t ts;
+	uint32_t event;
+	bool backward;
+};
+
+struct sequences {
+	struct sequence *list;
+	size_t count, cap;
+};
+
+static void take_sequence(struct meaning *x, uint32_t event, struct str args, void *arg)
+{
+	struct sequences *s = arg;
+	void *list = s->list;
+	int64_t number, thread;
+
+	if (!mean_number(json_find(args, "Sequence number"), &number) ||
+	    !mean_number(json_find(args, "Fwd thread id"), &thread) || number < 0)
+		return;
+	if (!mem_grow(x->mem, &list, &s->cap, s->count + 1, sizeof(*s->list))) {
+		mean_no_memory(x);
+		return;
+	}
+	s->list = list;
+	s->list[s->count++] =
+		(struct sequence){ number, x->m->event.ts_ns[event], event, thread > 0 };
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct sequence *x = a, *y = b;
+
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	if (x->backward != y->backward)
+		return x->backward ? 1 : -1;
+	if (x->ts != y->ts)
+		return x->ts < y->ts ? -1 : 1;
+	return (x->event > y->event) - (x->event < y->event);
+}
+
+/* Ops that call each other share a number: the innermost, which starts last, is meant. */
+static ow_status link_sequences(struct meaning *x, const struct sequences *s)
+{
+	for (size_t first = 0, n; first < s->count; first += n) {
+		uint32_t forward = 0, backward = 0;
+
+		for (n = 0;
+		     first + n < s->count && s->list[first + n].number == s->list[first].number;
+		     n++)
+			*(s->list[first + n].backward ? &backward : &forward) =
+				s->list[first + n].event;
+		if (forward && backward)
+			OW_TRY(mean_add_link(x, forward, backward, LINK_FORWARD_BACKWARD));
+	}
+	return OW_OK;
+}
+
+/* Later generations draw arrows; before, equal numbers tell. */
+static ow_status link_backward(struct meaning *x)
+{
+	struct sequences s = { 0 };
+	struct mean_rows rows = { 0 };
+	ow_status status = OW_OK;
+	uint64_t bytes = 0;
+
+	if (has_flow(x, "fwdbwd"))
+		return OW_OK;
+	for (uint32_t e = x->first_event; e < x->last_event && status == OW_OK; e++) {
+		if (mean_category(x, e) != CATEGORY_OPERATOR)
+			continue;
+		bytes += COLUMN_GET(x->m->event.args_size, e);
+		status = mean_rows_add(x, &rows, e);
+		if (bytes > SEQUENCE_BYTES_MAX)
+			break;
+	}
+	if (status == OW_OK && bytes <= SEQUENCE_BYTES_MAX)
+		status = mean_read_args(x, &rows, take_sequence, &s);
+	if (status == OW_OK && s.count) {
+		qsort(s.list, s.count, sizeof(*s.list), by_number);
+		status = link_sequences(x, &s);
+	}
+	mean_rows_release(x, &rows);
+	mem_free(x->mem, s.list, s.cap * sizeof(*s.list));
+	return status;
+}
+
+static ow_status links(struct meaning *x)
+{
+	OW_TRY(mean_link_correlations(x));
+	return link_backward(x);
+}
+
+/* Arrows from call to kernel repeat the correlation, with many loose ends. */
+static int flow_link(const struct meaning *x, struct str category)
+{
+	bool launch = str_eq(category, STR("ac2g")) || str_starts(category, STR("async"));
+
+	if (str_eq(category, STR("fwdbwd")))
+		return LINK_FORWARD_BACKWARD;
+	if (launch)
+		return x->m->link.count > x->first_link ? -1 : LINK_LAUNCH;
+	return LINK_FLOW;
+}
+
+/* ---- steps ---- */
+
+static bool is_profiler_step(void *arg, struct str name)
+{
+	(void)arg;
+	return str_starts(name, STR("ProfilerStep#"));
+}
+
+static bool is_optimizer_step(void *arg, struct str name)
+{
+	(void)arg;
+	return str_starts(name, STR("Optimizer.step#"));
+}
+
+/* "train step 7", "iteration#12". */
+static bool is_numbered_range(void *arg, struct str name)
+{
+	static const char *const words[] = { "step", "iter", "batch", "epoch" };
+
+	(void)arg;
+	if (trailing_number(name) < 0 || name.len > 64)
+		return false;
+	for (size_t i = 0; i < ARRAY_COUNT(words); i++)
+		if (str_has_ignoring_case(name, words[i]))
+			return true;
+	return false;
+}
+
+/* Only annotations on one thread, one after the other, are steps. */
+static ow_status mark_numbered(struct meaning *x)
+{
+	for (uint32_t t = x->first_track; t < x->last_track && !x->markers.count; t++) {
+		const struct mean_track *track = mean_track(x, t);
+		int64_t end = INT64_MIN, last = -1;
+		bool fits = true;
+
+		if (!(track->categories & 1u << CATEGORY_ANNOTATION) || !mean_on_host(x, t))
+			continue;
+		for (uint32_t e = track->first; e < track->last && fits; e++) {
+			struct mean_marker m = { x->m->event.ts_ns[e], mean_end(x, e), 0,
+						 mean_name(x, e) };
+
+			if (mean_category(x, e) != CATEGORY_ANNOTATION ||
+			    !is_numbered_range(NULL, model_str(x->m, m.name)))
+				continue;
+			m.number = trailing_number(model_str(x->m, m.name));
+			fits = m.start >= end && m.number > last;
+			end = m.end;
+			last = m.number;
+			OW_TRY(mean_add_marker(x, &m));
+		}
+		if (!fits || x->markers.count < 2)
+			x->markers.count = 0;
+	}
+	return OW_OK;
+}
+
+static ow_status steps(struct meaning *x)
+{
+	OW_TRY(mean_mark_slices(x, is_profiler_step, NULL));
+	if (!x->markers.count)
+		OW_TRY(mark_numbered(x));
+	if (!x->markers.count)
+		OW_TRY(mean_mark_ends(x, is_optimizer_step, NULL));
+	return OW_OK;
+}
+
+const struct producer producer_kineto = {
+	.name = "kineto",
+	.title = "PyTorch Kineto",
+	.recognise = recognise,
+	.tracks = tracks,
+	.ops = ops,
+	.links = links,
+	.steps = steps,
+	.flow_link = flow_link,
+};

@@ -1,0 +1,297 @@
+/*
+ * producer_xprof.c: the trace.json.gz that TensorFlow 2, JAX and XProf write. No categories; all that is
+ * known stands in the arguments, as text: long_name is "node:Type" or the path of an iterator, tf_op the
+ * op of a kernel, correlation_id joins call and kernel, step_num and step_name mark steps.
+ */
+#include "import/mean_int.h"
+
+static bool is_host(struct str process)
+{
+	return str_eq(process, STR("/host:CPU"));
+}
+
+static bool is_device(struct str process)
+{
+	return str_starts(process, STR("/device:"));
+}
+
+static bool recognise(const struct meaning *x)
+{
+	return mean_has_process(x, is_host) || mean_has_process(x, is_device) ||
+	       (x->in->members & MEMBER_HIGHRES_TICKS && !x->in->array_form);
+}
+
+/* ---- tracks ---- */
+
+/* Lines of a device: streams, and what restates them. On TPUs the line of ops is the work. */
+static uint8_t device_kind(struct str process, struct str thread)
+{
+	if (str_has(process, STR(":TPU:")))
+		return str_eq(thread, STR("XLA Ops")) ? TRACK_STREAM : TRACK_DERIVED;
+	return str_starts(thread, STR("Stream #")) || str_starts(thread, STR("stream"))
+		       ? TRACK_STREAM
+		       : TRACK_DERIVED;
+}
+
+static ow_status tracks(struct meaning *x)
+{
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		struct str process = mean_process(x, t), thread = mean_thread(x, t);
+
+		if (is_host(process) || is_device(process))
+			x->m->track.device[t] = builder_device(x->b, process);
+		if (is_device(process) && x->m->track.kind[t] == TRACK_HOST)
+			x->m->track.kind[t] = device_kind(process, thread);
+		else if (str_starts(thread, STR("tf_data_")))
+			x->m->track.kind[t] = TRACK_LOADER;
+	}
+	return builder_status(x->b);
+}
+
+/* ---- arguments ---- */
+
+enum step_source { STEP_NONE, STEP_GROUP, STEP_NAME, STEP_NUMBER };
+
+/* Candidates of the best kind seen so far. */
+struct reading {
+	enum step_source source;
+};
+
+/* "scope/node:Type": the op before the last colon, its type after. */
+static ow_status use_op(struct meaning *x, uint32_t event, struct str text)
+{
+	size_t colon = str_rfind_char(text, ':');
+	struct op_draft *draft;
+	str_id name;
+
+	if (colon == STR_NONE || !colon || colon + 1 == text.len || text.ptr[colon - 1] == ':')
+		return OW_OK;
+	name = builder_str(x->b, str_first(text, colon));
+	draft = mean_draft(x, name);
+	if (!draft)
+		return builder_status(x->b);
+	draft->type = builder_str(x->b, str_skip(text, colon + 1));
+	return mean_rename(x, event, name);
+}
+
+static ow_status use_long_name(struct meaning *x, uint32_t event, struct str text)
+{
+	struct op_draft *draft;
+	str_id name = iterator_path(x->b, text);
+
+	if (!name.v)
+		return use_op(x, event, text);
+	draft = mean_draft(x, name);
+	if (draft)
+		draft->type = mean_name(x, event);
+	return mean_rename(x, event, name);
+}
+
+/* memcpy_details: "kind:… size:123 dest:0 async:1", or num_bytes:123. */
+static void use_copy(struct meaning *x, uint32_t event, struct str text)
+{
+	static const char *const keys[] = { "num_bytes:", "size:" };
+
+	for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
+		size_t at = str_find(text, str_from(keys[i])), len = 0;
+		struct str digits = at == STR_NONE ? STR("") : str_skip(text, at + strlen(keys[i]));
+		int64_t bytes;
+
+		while (len < digits.len && digits.ptr[len] >= '0' && digits.ptr[len] <= '9')
+			len++;
+		if (!str_to_i64(str_first(digits, len), &bytes))
+			continue;
+		BUILDER_SET(x->b, event, bytes, (event_id){ event }, bytes);
+		return;
+	}
+}
+
+static void use_correlation(struct meaning *x, uint32_t event, struct json_value value)
+{
+	int64_t number;
+
+	if (mean_number(value, &number) && number > 0 && number <= UINT32_MAX)
+		BUILDER_SET(x->b, event, correlation, (event_id){ event }, (uint32_t)number);
+}
+
+/* A better kind of marker makes those before it void. */
+static void use_step(struct meaning *x, struct reading *r, uint32_t event, enum step_source source,
+		     int64_t number)
+{
+	if (source < r->source)
+		return;
+	if (source > r->source)
+		x->markers.count = 0;
+	r->source = source;
+	mean_add_marker(x, &(struct mean_marker){ .start = x->m->event.ts_ns[event],
+						  .end = mean_end(x, event),
+						  .number = number,
+						  .name = mean_name(x, event) });
+}
+
+static void take_host_step(struct meaning *x, struct reading *r, uint32_t event, struct str args)
+{
+	struct str name = model_str(x->m, mean_name(x, event));
+	struct json_value number = json_find(args, "step_num"),
+			  label = json_find(args, "step_name");
+	int64_t value;
+
+	if (mean_number(number, &value) && str_find_char(name, '/') == STR_NONE)
+		use_step(x, r, event, STEP_NUMBER, value);
+	else if (label.kind == JSON_STRING)
+		use_step(x, r, event, STEP_NAME, INT64_MIN);
+	else if (mean_number(json_find(args, "group_id"), &value))
+		use_step(x, r, event, STEP_GROUP, value);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct mean_marker *x = a, *y = b;
+
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+/* All that carries the number of a group is one step. */
+static void join_groups(struct meaning *x)
+{
+	struct mean_markers *m = &x->markers;
+	size_t kept = 0;
+
+	qsort(m->list, m->count, sizeof(*m->list), by_number);
+	for (size_t i = 0; i < m->count; i++) {
+		struct mean_marker *last = kept ? &m->list[kept - 1] : NULL;
+
+		if (!last || last->number != m->list[i].number) {
+			m->list[kept] = m->list[i];
+			m->list[kept++].name.v = 0;
+			continue;
+		}
+		last->start = MIN(last->start, m->list[i].start);
+		last->end = MAX(last->end, m->list[i].end);
+	}
+	m->count = kept > 1 ? kept : 0;
+}
+
+static void take_args(struct meaning *x, uint32_t event, struct str args, void *arg)
+{
+	uint32_t track = x->m->event.track[event].v;
+	bool device = mean_on_device(x, track);
+	struct json_value op = json_find(args, device ? "tf_op" : "long_name");
+	struct json_value correlation = json_find(args, "correlation_id");
+
+	if (correlation.kind != JSON_NONE)
+		use_correlation(x, event, correlation);
+	if (op.kind == JSON_STRING && op.len) {
+		struct str text = model_str(x->m, mean_string(x, op));
+
+		(void)(device ? use_op(x, event, text) : use_long_name(x, event, text));
+	}
+	if (device)
+		use_copy(x, event, json_text(json_find(args, "memcpy_details")));
+	else
+		take_host_step(x, arg, event, args);
+}
+
+/* Names that are "node:Type" without saying so in the arguments. */
+static ow_status split_names(struct meaning *x)
+{
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		const struct mean_track *track = mean_track(x, t);
+
+		if (x->m->track.kind[t] != TRACK_HOST)
+			continue;
+		for (uint32_t e = track->first; e < track->last; e++) {
+			str_id own = COLUMN_GET(x->m->event.name, e), name = mean_op_name(x, e);
+			struct str text = model_str(x->m, name);
+
+			if (own.v || str_has(text, STR("::")) ||
+			    str_find_char(text, ' ') != STR_NONE ||
+			    str_find_char(text, ':') == STR_NONE)
+				continue;
+			OW_TRY(use_op(x, e, text));
+		}
+	}
+	return OW_OK;
+}
+
+static ow_status ops(struct meaning *x)
+{
+	struct reading reading = { STEP_NONE };
+	struct mean_rows rows = { 0 };
+	ow_status status = OW_OK;
+
+	for (uint32_t t = x->first_track; t < x->last_track && status == OW_OK; t++) {
+		const struct mean_track *track = mean_track(x, t);
+
+		if (!mean_on_host(x, t) && !mean_on_device(x, t))
+			continue;
+		for (uint32_t e = track->first; e < track->last && status == OW_OK; e++)
+			if (COLUMN_GET(x->m->event.args_size, e))
+				status = mean_rows_add(x, &rows, e);
+	}
+	if (status == OW_OK)
+		status = mean_read_args(x, &rows, take_args, &reading);
+	mean_rows_release(x, &rows);
+	OW_TRY(status);
+	if (reading.source == STEP_GROUP && x->markers.count)
+		join_groups(x);
+	OW_TRY(split_names(x));
+	return mean_shorten_kernels(x);
+}
+
+static ow_status links(struct meaning *x)
+{
+	return mean_link_correlations(x);
+}
+
+/* ---- steps ---- */
+
+/* The line that a device has for them comes before what the host says. */
+static ow_status mark_device_steps(struct meaning *x)
+{
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		const struct mean_track *track = mean_track(x, t);
+
+		if (!is_device(mean_process(x, t)) || !str_eq(mean_thread(x, t), STR("Steps")) ||
+		    track->first == track->last)
+			continue;
+		x->markers.count = 0;
+		for (uint32_t e = track->first; e < track->last; e++) {
+			int64_t number = trailing_number(model_str(x->m, mean_name(x, e)));
+
+			if (mean_is_slice(x, e))
+				OW_TRY(mean_add_marker(
+					x, &(struct mean_marker){ .start = x->m->event.ts_ns[e],
+								  .end = mean_end(x, e),
+								  .number = number >= 0 ? number
+											: INT64_MIN,
+								  .name = mean_name(x, e) }));
+		}
+		break;
+	}
+	return OW_OK;
+}
+
+static ow_status steps(struct meaning *x)
+{
+	return mark_device_steps(x);
+}
+
+/* Wrappers around ops are the runtime's own; ops have been renamed after their node. */
+static enum event_phase host_phase(const struct meaning *x, uint32_t event)
+{
+	if (COLUMN_GET(x->m->event.correlation, event))
+		return PHASE_LAUNCH;
+	return COLUMN_GET(x->m->event.name, event).v ? PHASE_IDLE : PHASE_HOST;
+}
+
+const struct producer producer_xprof = {
+	.name = "xprof",
+	.title = "TensorFlow 2, JAX or XProf",
+	.recognise = recognise,
+	.tracks = tracks,
+	.ops = ops,
+	.links = links,
+	.steps = steps,
+	.host_phase = host_phase,
+};
