@@ -253,8 +253,7 @@ static bool parse_steps(const char *word, struct ow_merge_options *merge)
 	struct str last = dash == STR_NONE ? text : str_skip(text, dash + 2);
 
 	text = dash == STR_NONE ? text : str_first(text, dash + 1);
-	if (str_to_i64(text, &merge->keep_first_step) &&
-	    str_to_i64(last, &merge->keep_last_step) &&
+	if (str_to_i64(text, &merge->keep_first_step) && str_to_i64(last, &merge->keep_last_step) &&
 	    merge->keep_first_step <= merge->keep_last_step)
 		return true;
 	return usage_error("--keep-step takes a step or a range such as 5-7, not '%s'", word);
@@ -572,21 +571,39 @@ static void print_view_options(FILE *to)
 	}
 }
 
-void args_print_options(FILE *to, bool views)
+/* The text of a flag begins with the command that takes it, when only one does: "merge: …". */
+static const char *help_for(const struct flag *flag, const char *command)
+{
+	const char *colon = strstr(flag->help, ": ");
+	size_t len = colon ? (size_t)(colon - flag->help) : 0;
+	char word[32];
+
+	if (!command || !len || len >= sizeof(word))
+		return flag->help;
+	snprintf(word, sizeof(word), "%.*s", (int)len, flag->help);
+	if (strcmp(word, command) == 0)
+		return colon + 2;
+	return command_find(word) ? NULL : flag->help;
+}
+
+void args_print_options(FILE *to, const char *command, bool views)
 {
 	char left[128];
 
 	fprintf(to, "Options:\n");
 	for (size_t i = 0; i < ARRAY_COUNT(flag_table); i++) {
 		const struct flag *flag = &flag_table[i];
+		const char *help = help_for(flag, command);
 		char letter[8] = "    ";
 
+		if (!help)
+			continue;
 		if (flag->letter)
 			snprintf(letter, sizeof(letter), "-%c, ", flag->letter);
 		snprintf(left, sizeof(left), "%s--%s%s%s", letter, flag->name,
 			 flag->value && *flag->value != '[' ? " " : "",
 			 flag->value ? flag->value : "");
-		print_option(to, left, flag->help);
+		print_option(to, left, help);
 	}
 	if (views)
 		print_view_options(to);

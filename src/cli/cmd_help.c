@@ -23,7 +23,7 @@ static void print_overview(FILE *to)
 	fprintf(to, "Views, which are commands, too:\n");
 	for (size_t i = 0; ow_view_info(i, &view); i++)
 		fprintf(to, "  %-10s %s\n", view.name, view.summary);
-	args_print_options(to, true);
+	args_print_options(to, NULL, true);
 	fprintf(to, "\n'opwatch help COMMAND' says more. Under the name tfprof the program is a "
 		    "drop-in\n"
 		    "replacement of TensorFlow's tfprof.\n");
@@ -55,7 +55,7 @@ static void print_view_help(FILE *to, const char *name)
 	for (size_t i = 0; ow_view_info(i, &view); i++)
 		if (strcmp(view.name, name) == 0)
 			fprintf(to, "opwatch %s FILE… [options]\n  %s\n\n", name, view.summary);
-	args_print_options(to, true);
+	args_print_options(to, name, true);
 }
 
 static void print_command_help(FILE *to, const struct command *command)
@@ -68,7 +68,8 @@ static void print_command_help(FILE *to, const struct command *command)
 		if (strcmp(command->name, no_files[i]) == 0)
 			return;
 	fputc('\n', to);
-	args_print_options(to, command == &cmd_view || strcmp(command->name, "shell") == 0);
+	args_print_options(to, command->name,
+			   command == &cmd_view || strcmp(command->name, "shell") == 0);
 }
 
 void print_help(const struct args *args, const char *topic)

@@ -53,7 +53,8 @@ bool args_parse(struct args *args, int argc, char **argv);
 bool args_choose_output(struct args *args);
 /* Sends standard output to --out, for commands that print more than one result. */
 bool args_redirect(struct args *args);
-void args_print_options(FILE *to, bool views);
+/* Those of a command, or all when it is NULL. */
+void args_print_options(FILE *to, const char *command, bool views);
 
 /* cmd_help.c: on one command, or on everything; NULL is the short form. */
 void print_help(const struct args *args, const char *topic);

@@ -92,8 +92,8 @@ class Completions(unittest.TestCase):
         text = (ROOT / "completions/opwatch.bash").read_text()
         named = dict(re.findall(r'^_opwatch_(\w+)="([^"]*)"', text, re.M))
         options = set(named["view_options"].split() + named["general_options"].split())
-        for more in re.findall(r'options="([a-z -]+) \$_opwatch_general', text):
-            options |= set(more.split())
+        for more in re.findall(r'(?<!_)options="([^"]+)"', text.split("_opwatch_tfprof()")[0]):
+            options |= {word for word in more.split() if not word.startswith("$")}
         self.check("bash", options, set(named["commands"].split()))
 
     def test_zsh(self):
