@@ -49,8 +49,8 @@ bool ow_build_part(size_t index, struct ow_part_info *info)
 	static const struct ow_part_info parts[] = {
 		{ "gzip", OPWATCH_HAVE_LIBDEFLATE ? "zlib and libdeflate" : "zlib only", "" },
 		{ "zstd", OPWATCH_HAVE_ZSTD ? "libzstd" : "not found when this was built", "" },
-		{ "line editing", OPWATCH_HAVE_LIBEDIT ? "libedit" : "not found when this was built",
-		  "" },
+		{ "line editing",
+		  OPWATCH_HAVE_LIBEDIT ? "libedit" : "not found when this was built", "" },
 		{ "regular expressions", "built in, RE2 syntax, linear time", "" },
 	};
 

@@ -64,7 +64,7 @@ const struct importer *importer_recognise(const struct input *in, struct error *
 	const struct importer *best = NULL;
 	struct window window;
 	struct sniff sniff = { .path = in->name, .size = in->size };
-	char seen[128] = "", tail[TAIL_BYTES];
+	char seen[128] = "", tail[TAIL_BYTES] = "";
 
 	if (!in->size) {
 		error_set(err, OW_E_EMPTY, "%s: the file is empty", in->name);

@@ -449,8 +449,8 @@ static void fix_columns(struct append *a)
 }
 
 /* Those that have lists of ids; their dependents (dim, strset_item, op_input, op_output) go with them. */
-static const enum table_id shared[] = { TABLE_device, TABLE_step,  TABLE_shape, TABLE_strset,
-					TABLE_frame,  TABLE_stack, TABLE_op,	TABLE_op_step };
+static const int shared[] = { TABLE_device, TABLE_step,	 TABLE_shape, TABLE_strset,
+			      TABLE_frame,  TABLE_stack, TABLE_op,    TABLE_op_step };
 
 static bool is_copied(int table)
 {
