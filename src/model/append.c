@@ -455,7 +455,7 @@ static const int shared[] = { TABLE_device, TABLE_step,	 TABLE_shape, TABLE_strs
 static bool is_copied(int table)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(shared); i++)
-		if (shared[i] == (enum table_id)table)
+		if (shared[i] == table)
 			return false;
 	return table != TABLE_dim && table != TABLE_strset_item && table != TABLE_op_input &&
 	       table != TABLE_op_output;
