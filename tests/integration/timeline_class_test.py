@@ -12,6 +12,7 @@ import json
 import os
 import random
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -218,6 +219,33 @@ def made_up(seed):
     return run.SerializeToString()
 
 
+def varint(value):
+    out = b""
+    while value > 127:
+        out, value = out + bytes([value & 127 | 128]), value >> 7
+    return out + bytes([value])
+
+
+def field(number, data):
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def masked_crc(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    crc ^= 0xffffffff
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff)
+
+
+def record(data):
+    """One record of a TensorBoard event file."""
+    size = struct.pack("<Q", len(data))
+    return size + masked_crc(size) + data + masked_crc(data)
+
+
 class Convert(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -283,6 +311,16 @@ class Convert(unittest.TestCase):
         subprocess.run([BIN, "convert", *paths, "-o", saved], check=True)
         self.assertEqual(convert(saved, "--to", "timeline", "--show-memory"),
                          convert(*paths, "--to", "timeline", "--show-memory"))
+
+
+    def test_from_an_event_file(self):
+        with open(f"{SRC}/samples/run_meta_0", "rb") as f:
+            run = f.read()
+        tagged = field(1, b"step_0") + field(2, run)
+        data = record(b"\x09" + struct.pack("<d", 1e9) + field(3, b"brain.Event:2")) + record(b"\x10\x00" + field(8, tagged))
+        path = self.file("events.out.tfevents.1", data)
+        self.assertEqual(convert(path, "--to", "timeline", "--show-memory"),
+                         convert(f"{SRC}/samples/run_meta_0", "--to", "timeline", "--show-memory"))
 
 
 if __name__ == "__main__":
