@@ -84,7 +84,6 @@ static void category_facts(struct trace *t)
 		if (y->category_x[i])
 			rank(t, &dur, i, y->category_dur[i]);
 	}
-	t->has_categories = categories > 0;
 	fact_int(t->b, (fact_id){ 0 }, "distinct_cats", (int64_t)categories);
 	parent = fact_object(t->b, (fact_id){ 0 }, "by_cat");
 	for (size_t i = 0; i < count.count; i++)
@@ -218,29 +217,33 @@ static bool collect_flows(struct trace *t, struct flow_set *set)
 	return true;
 }
 
-static ow_status flow_facts(struct trace *t)
+void trace_count_flows(struct trace *t)
 {
 	struct flow_set set = { .count = 1 };
-	int64_t started = 0, ended = 0, both = 0;
-	fact_id flows;
-	bool ok;
 
 	map_init(&set.map, t->mem);
-	ok = collect_flows(t, &set);
+	t->flows.failed = !collect_flows(t, &set);
 	for (uint32_t i = 1; i < set.count; i++) {
-		started += set.list[i].ends & 1;
-		ended += set.list[i].ends >> 1;
-		both += set.list[i].ends == 3;
+		t->flows.started += set.list[i].ends & 1;
+		t->flows.ended += set.list[i].ends >> 1;
+		t->flows.both += set.list[i].ends == 3;
 	}
 	map_release(&set.map);
 	mem_free(t->mem, set.list, set.cap * sizeof(*set.list));
-	if (!ok)
-		return error_no_memory(t->ctx->err);
-	t->flows_unmatched = (uint64_t)(started + ended - 2 * both);
-	flows = fact_object(t->b, (fact_id){ 0 }, "flow_ids");
-	fact_int(t->b, flows, "started", started);
-	fact_int(t->b, flows, "stepped_or_ended", ended);
-	fact_int(t->b, flows, "both", both);
+}
+
+static uint64_t unmatched_flows(const struct trace *t)
+{
+	return t->flows.started + t->flows.ended - 2 * t->flows.both;
+}
+
+static ow_status flow_facts(struct trace *t)
+{
+	fact_id flows = fact_object(t->b, (fact_id){ 0 }, "flow_ids");
+
+	fact_int(t->b, flows, "started", (int64_t)t->flows.started);
+	fact_int(t->b, flows, "stepped_or_ended", (int64_t)t->flows.ended);
+	fact_int(t->b, flows, "both", (int64_t)t->flows.both);
 	return builder_status(t->b);
 }
 
@@ -293,7 +296,7 @@ static void note_faults(struct trace *t, const struct trace_faults *f)
 	note(t, NOTE_DROPPED, t->surplus_ends, OW_NO_OFFSET, "ends (E) without a begin");
 	note(t, NOTE_INFO, t->unmatched_async, OW_NO_OFFSET,
 	     "asynchronous begins or ends without a partner, kept");
-	note(t, NOTE_INFO, t->flows_unmatched, OW_NO_OFFSET,
+	note(t, NOTE_INFO, unmatched_flows(t), OW_NO_OFFSET,
 	     "flow ids with only one end in the file");
 	if (t->documents > 1)
 		note(t, NOTE_INFO, t->documents, OW_NO_OFFSET,
@@ -316,7 +319,7 @@ static void ledger(struct trace *t, const struct trace_faults *f)
 	fact_int(t->b, l, "unfinished", (int64_t)t->unfinished);
 	fact_int(t->b, l, "unmatched_ends", (int64_t)t->surplus_ends);
 	fact_int(t->b, l, "unmatched_async", (int64_t)t->unmatched_async);
-	fact_int(t->b, l, "unmatched_flows", (int64_t)t->flows_unmatched);
+	fact_int(t->b, l, "unmatched_flows", (int64_t)unmatched_flows(t));
 	if (t->truncated)
 		fact_int(t->b, l, "truncated_at", (int64_t)t->truncated_at);
 }

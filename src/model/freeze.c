@@ -283,15 +283,22 @@ static void widen_step(struct model *m, step_id step, int64_t start, int64_t end
 		*last = end;
 }
 
-/* Spans of steps that no marker delimits. */
+/* Spans of steps that no marker delimits. Neighbours mostly are of one step. */
 static void find_step_spans(struct model *m)
 {
-	for (uint32_t i = 1; i < m->event.count; i++) {
-		int64_t ts = m->event.ts_ns[i], dur = m->event.dur_ns[i];
+	const struct event_table *e = &m->event;
 
-		if (dur == TIME_UNKNOWN)
-			dur = 0;
-		widen_step(m, m->event.step[i], ts, wrap_add(ts, dur));
+	for (uint32_t i = 1; i < e->count;) {
+		step_id step = e->step[i];
+		int64_t first = e->ts_ns[i], last = INT64_MIN;
+
+		for (; i < e->count && e->step[i].v == step.v; i++) {
+			int64_t dur = e->dur_ns[i] == TIME_UNKNOWN ? 0 : e->dur_ns[i];
+
+			first = MIN(first, e->ts_ns[i]);
+			last = MAX(last, wrap_add(e->ts_ns[i], dur));
+		}
+		widen_step(m, step, first, last);
 	}
 }
 

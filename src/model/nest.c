@@ -30,14 +30,6 @@ static bool in_order(const struct event_table *e, uint32_t a, uint32_t b)
 	return e->dur_ns[a] >= e->dur_ns[b];
 }
 
-static bool is_ordered(const struct model *m)
-{
-	for (uint32_t i = 2; i < m->event.count; i++)
-		if (OW_UNLIKELY(!in_order(&m->event, i - 1, i)) && is_traced(m, m->event.track[i]))
-			return false;
-	return true;
-}
-
 static int by_place(const void *a, const void *b, void *arg)
 {
 	const struct event_table *e = arg;
@@ -182,7 +174,7 @@ struct nesting {
 	struct stretch *stretches;
 	size_t count;
 	atomic_size_t next;
-	atomic_bool failed;
+	atomic_bool failed, unsorted;
 	struct sums sums[PARALLEL_MAX];
 	uint64_t *overlaps; /* per source */
 };
@@ -365,6 +357,14 @@ static int64_t tolerance_of(const struct event_table *e, const struct stretch *s
 	return 1000;
 }
 
+static bool is_sorted(const struct event_table *e, const struct stretch *s)
+{
+	for (uint32_t i = s->first + 1; i < s->last; i++)
+		if (OW_UNLIKELY(!in_order(e, i - 1, i)))
+			return false;
+	return true;
+}
+
 static bool nest_stretch(struct nester *w, const struct stretch *s)
 {
 	struct event_table *e = &w->m->event;
@@ -427,8 +427,12 @@ static void run(void *arg, unsigned thread)
 		uint32_t track;
 		bool ok;
 
-		if (i >= n->count || atomic_load(&n->failed))
+		if (i >= n->count || atomic_load(&n->failed) || atomic_load(&n->unsorted))
 			break;
+		if (!is_sorted(&w.m->event, s)) {
+			atomic_store(&n->unsorted, true);
+			break;
+		}
 		track = w.m->event.track[s->first].v;
 		choose_sums(&w, w.m->track.kind[track]);
 		w.overlaps = 0;
@@ -445,16 +449,21 @@ static void run(void *arg, unsigned thread)
 
 /* ---- all tracks ---- */
 
-static size_t find_stretches(const struct model *m, struct stretch *to)
+/* Sets *sorted to false when a track has several stretches. */
+static size_t find_stretches(const struct model *m, struct stretch *to, bool *sorted)
 {
 	const track_id *track = m->event.track;
+	uint32_t highest = 0;
 	size_t count = 0;
 
+	*sorted = true;
 	for (uint32_t i = 1, last; i < m->event.count; i = last) {
 		for (last = i + 1; last < m->event.count && track[last].v == track[i].v; last++)
 			;
 		if (!is_traced(m, track[i]))
 			continue;
+		*sorted &= track[i].v > highest;
+		highest = track[i].v;
 		if (to)
 			to[count] = (struct stretch){ i, last };
 		count++;
@@ -551,27 +560,71 @@ static void note_overlaps(struct builder *b, const uint64_t *overlaps)
 	b->source = kept;
 }
 
+static void free_all_sums(struct nesting *n)
+{
+	for (unsigned i = 0; i < PARALLEL_MAX; i++) {
+		free_sums(n->b->m->mem, &n->sums[i]);
+		n->sums[i] = (struct sums){ 0 };
+	}
+}
+
+/* Runs on all tracks. Not all are in order: n->unsorted, and nothing but marks of overlaps remains. */
+static bool run_all(struct nesting *n)
+{
+	unsigned threads = n->b->m->event.count < 100000 ? 1 : parallel_threads();
+
+	atomic_store(&n->next, 0);
+	parallel_run((unsigned)MIN((size_t)threads, n->count), run, n);
+	if (atomic_load(&n->unsorted))
+		free_all_sums(n);
+	return !atomic_load(&n->failed);
+}
+
 static ow_status nest_all(struct nesting *n)
 {
 	struct builder *b = n->b;
-	struct mem *mem = b->m->mem;
-	unsigned threads = b->m->event.count < 100000 ? 1 : parallel_threads();
-	bool ok;
+	struct model *m = b->m;
+	bool ok = !atomic_load(&n->failed);
 
-	parallel_run((unsigned)MIN((size_t)threads, n->count), run, n);
-	ok = !atomic_load(&n->failed);
 	for (unsigned i = 1; i < PARALLEL_MAX && ok; i++)
-		ok = add_sums(mem, &n->sums[0], &n->sums[i]);
+		ok = add_sums(m->mem, &n->sums[0], &n->sums[i]);
 	if (ok) {
 		store_sums(b, &n->sums[0]);
 		note_overlaps(b, n->overlaps);
-		for (uint32_t i = 1; i < b->m->track.count; i++)
-			b->m->track.flags[i] |=
-				b->m->track.flags[i] & TRACK_SLICES ? TRACK_NESTED : 0;
+		for (uint32_t i = 1; i < m->track.count; i++)
+			m->track.flags[i] |= m->track.flags[i] & TRACK_SLICES ? TRACK_NESTED : 0;
 	}
-	for (unsigned i = 0; i < PARALLEL_MAX; i++)
-		free_sums(mem, &n->sums[i]);
 	return ok ? builder_status(b) : builder_fail(b, error_no_memory(b->err));
+}
+
+/* Rows are put in order, and what a first attempt left behind is forgotten. */
+static ow_status start_again(struct nesting *n)
+{
+	struct model *m = n->b->m;
+
+	OW_TRY(order_events(n->b));
+	for (uint32_t i = 1; i < m->event.count; i++)
+		if (is_traced(m, m->event.track[i]))
+			m->event.flags[i] &= (uint8_t)~EVENT_OVERLAPS;
+	memset(n->overlaps, 0, m->source.count * sizeof(*n->overlaps));
+	atomic_store(&n->unsorted, false);
+	return OW_OK;
+}
+
+static ow_status nest_sorted(struct nesting *n)
+{
+	bool sorted;
+
+	find_stretches(n->b->m, n->stretches, &sorted);
+	if (sorted)
+		sorted = run_all(n) && !atomic_load(&n->unsorted);
+	if (!sorted && !atomic_load(&n->failed)) {
+		/* sorting leaves no more stretches than there were */
+		OW_TRY(start_again(n));
+		n->count = find_stretches(n->b->m, n->stretches, &sorted);
+		run_all(n);
+	}
+	return nest_all(n);
 }
 
 #define NEED(b, column) builder_need_column(b, TABLE_event, offsetof(struct event_table, column))
@@ -580,28 +633,27 @@ ow_status nest_events(struct builder *b)
 {
 	struct nesting n = { .b = b };
 	struct model *m = b->m;
+	size_t sources, stretches;
 	ow_status status;
-	size_t sources;
+	bool sorted;
 
 	if (!m->track.flags)
 		return OW_OK;
-	if (!is_ordered(m))
-		OW_TRY(order_events(b));
-	n.count = find_stretches(m, NULL);
+	n.count = find_stretches(m, NULL, &sorted);
 	if (!n.count)
 		return OW_OK;
 	if (!NEED(b, self_ns) || !NEED(b, depth) || !NEED(b, flags))
 		return builder_status(b);
 	sources = m->source.count * sizeof(*n.overlaps);
-	n.stretches = mem_alloc(m->mem, n.count * sizeof(*n.stretches));
+	stretches = n.count * sizeof(*n.stretches);
+	n.stretches = mem_alloc(m->mem, stretches);
 	n.overlaps = n.stretches ? mem_zalloc(m->mem, sources) : NULL;
-	if (n.overlaps) {
-		find_stretches(m, n.stretches);
-		status = nest_all(&n);
-	} else {
+	if (n.overlaps)
+		status = nest_sorted(&n);
+	else
 		status = builder_fail(b, error_no_memory(b->err));
-	}
+	free_all_sums(&n);
 	mem_free(m->mem, n.overlaps, sources);
-	mem_free(m->mem, n.stretches, n.count * sizeof(*n.stretches));
+	mem_free(m->mem, n.stretches, stretches);
 	return status;
 }
