@@ -443,7 +443,7 @@ static bool parse_option(struct args *args, const char *word, const char *next, 
 	if (flag) {
 		if (value.ptr)
 			return usage_error("option '%s' takes no value", word);
-		return set_flag(args, flag, NULL);
+		return set_flag(args, flag, "");
 	}
 	option = find_option(name);
 	if (!option) {
@@ -453,8 +453,8 @@ static bool parse_option(struct args *args, const char *word, const char *next, 
 	if (value.ptr)
 		return set_option(args, option, word, value, &consumed);
 	/* A boolean takes the next word only when that is one, not a file. */
-	if (option->kind == OPTION_BOOL && next && strcasecmp(next, "true") &&
-	    strcasecmp(next, "false"))
+	if (option->kind == OPTION_BOOL && next && strcasecmp(next, "true") != 0 &&
+	    strcasecmp(next, "false") != 0)
 		next = NULL;
 	if (option->kind != OPTION_BOOL && !next)
 		return usage_error("option '%s' needs a value", word);
