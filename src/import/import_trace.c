@@ -143,7 +143,6 @@ static ow_status load(struct trace *t)
 		return error_set(t->ctx->err, OW_E_EMPTY, "%s: the trace has no events",
 				 t->ctx->in->name);
 	OW_TRY(trace_pair(t));
-	OW_TRY(trace_facts(t));
 	return trace_place(t);
 }
 

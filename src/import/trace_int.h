@@ -298,8 +298,11 @@ struct trace {
 	size_t placed;
 	str_id unnamed; /* what events without a name are called */
 	bool has_categories, has_labels, has_correlations;
-	uint32_t *type_of;	  /* by model string used as a label */
-	uint64_t flows_unmatched; /* trace_facts.c */
+	uint32_t *type_of; /* by model string used as a label */
+	struct {
+		uint64_t started, ended, both; /* distinct ids */
+		bool failed;
+	} flows; /* trace_facts.c */
 };
 
 /* The text of a string number of a merged row. */
@@ -403,6 +406,8 @@ stack_id trace_stack(struct trace *t, struct trace_id id);
 ow_status trace_place(struct trace *t);
 
 /* ---- trace_facts.c: facts and notes ---- */
+/* Needs nothing but the merged points; may run beside what else uses them. */
+void trace_count_flows(struct trace *t);
 ow_status trace_facts(struct trace *t);
 
 /* The whole importer with given options, for tests. */

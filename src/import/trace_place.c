@@ -267,7 +267,11 @@ static int64_t add_base(int64_t base, int64_t ts)
 	return sum;
 }
 
+/* What threads share out, the longest first. The rows of other tables are made by one of them, the only
+ * one that uses the builder meanwhile. */
 enum column_job {
+	JOB_ROWS,
+	JOB_FLOWS,
 	JOB_TS,
 	JOB_DUR,
 	JOB_ARGS_OFFSET,
@@ -279,6 +283,9 @@ enum column_job {
 	JOB_PH,
 	JOB_COUNT
 };
+
+static void place_flows(struct trace *t);
+static void place_counters(struct trace *t);
 
 static void place_tracks(struct trace *t, track_id *to)
 {
@@ -312,6 +319,13 @@ static void place_column(struct trace *t, enum column_job job)
 	uint32_t empty = t->string_count;
 
 	switch (job) {
+	case JOB_ROWS:
+		place_flows(t);
+		place_counters(t);
+		break;
+	case JOB_FLOWS:
+		trace_count_flows(t);
+		break;
 	case JOB_TS:
 		FOR_EACH_SLICE(t, e->ts_ns[at] = add_base(base, s->ts[r]));
 		DROP_COLUMN(t, ts);
@@ -517,13 +531,13 @@ static void place_flow(struct trace *t, const struct trace_worker *w, const stru
 				       .enclosing = p->flags & POINT_ENCLOSING ? 1 : 0 });
 }
 
-static ow_status place_flows(struct trace *t)
+static void place_flows(struct trace *t)
 {
 	const struct trace_tally *y = &t->tallies[0];
 	uint64_t flows = y->by_ph['s'] + y->by_ph['t'] + y->by_ph['f'];
 
 	if (flows && flows < UINT32_MAX && !builder_grow(t->b, TABLE_flow, (uint32_t)flows))
-		return builder_status(t->b);
+		return;
 	for (size_t i = 0; i < t->accepted_count; i++) {
 		const struct trace_part *p = &t->accepted[i];
 		const struct trace_worker *w = &t->workers[p->worker];
@@ -532,10 +546,9 @@ static ow_status place_flows(struct trace *t)
 			if (is_flow(&w->points[r]))
 				place_flow(t, w, &w->points[r]);
 	}
-	return builder_status(t->b);
 }
 
-static ow_status place_counters(struct trace *t)
+static void place_counters(struct trace *t)
 {
 	for (size_t i = 0; i < t->accepted_count; i++) {
 		const struct trace_part *p = &t->accepted[i];
@@ -556,7 +569,6 @@ static ow_status place_counters(struct trace *t)
 						       .instance = plain_string(t, c->instance) });
 		}
 	}
-	return builder_status(t->b);
 }
 
 /* ---- types and tracks ---- */
@@ -721,9 +733,11 @@ ow_status trace_place(struct trace *t)
 	atomic_store(&t->next_part, 0);
 	parallel_run(t->options.threads, place_columns, t);
 	t->b->m->event.count += (uint32_t)t->placed;
+	if (t->flows.failed)
+		return error_no_memory(t->ctx->err);
+	OW_TRY(builder_status(t->b));
 	OW_TRY(place_marks(t));
-	OW_TRY(place_flows(t));
-	OW_TRY(place_counters(t));
+	OW_TRY(trace_facts(t));
 	for (unsigned i = 0; i < t->worker_count; i++)
 		trace_worker_drop_rows(&t->workers[i]);
 	return find_meaning(t);

@@ -238,7 +238,7 @@ static void add_tally(const struct trace *t, struct trace_tally *to, const struc
 	}
 }
 
-static void finish(const struct trace *t)
+static void finish(struct trace *t)
 {
 	struct trace_tally *y = &t->tallies[0];
 
@@ -255,6 +255,7 @@ static void finish(const struct trace *t)
 	for (size_t i = 0; i <= t->string_count; i++) {
 		y->events += y->odd_ph[i];
 		y->unknown_ph += y->odd_ph[i];
+		t->has_categories |= i && y->category_count[i];
 	}
 }
 
