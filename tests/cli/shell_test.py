@@ -24,7 +24,10 @@ class Terminal:
         if pid == 0:
             full = {"HOME": home, "TERM": "xterm", "LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"],
                     "OPWATCH_PAGER": "cat", "ASAN_OPTIONS": "detect_leaks=0", **env}
-            os.execve(BIN, [name or BIN] + args, full)
+            try:
+                os.execve(BIN, [name or BIN] + args, full)
+            finally:
+                os._exit(127)   # a child that could not start must not go on as a copy of the test
         self.pid = pid
         import fcntl
         import struct
