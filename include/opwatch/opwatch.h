@@ -78,6 +78,7 @@ struct ow_open_options {
 	bool redact;	   /* replace names and paths by hashes */
 	bool strict_proto; /* use nothing of a message that does not parse to its end (tfprof) */
 	struct ow_list input_shapes; /* "NAME=100x784": shapes of placeholders, for infer */
+	const char *step_marker; /* slices of a trace are steps if all of their name matches; or NULL */
 };
 OW_API void ow_open_options_init(struct ow_open_options *options);
 
@@ -206,7 +207,8 @@ struct ow_view_options {
 	uint32_t limit; /* rows; 0 = all */
 	/* A part of the time, counted from the first event; INT64_MIN and INT64_MAX = all of it. */
 	int64_t time_from_ns, time_to_ns;
-	int32_t rank; /* only inputs of that rank; -1 = all */
+	int32_t rank;	 /* only inputs of that rank; -1 = all */
+	bool full_names; /* kernels by all of their name; else without parameters and the like */
 };
 OW_API void ow_view_options_init(struct ow_view_options *options);
 

@@ -384,6 +384,12 @@ static void place_node(struct shown *s, uint32_t id, uint32_t parent)
 	tree->nodes[parent].child_count++;
 }
 
+/* Kernels go by their short names, unless all of them is wanted. */
+static bool is_shortened(const struct account *a, op_id op)
+{
+	return !a->options->full_names && a->m->op.flags[op.v] & OP_SHORT_TYPE;
+}
+
 /* All nodes, one after the other and independently: most of the time goes into fetching memory, and so
  * the processor can fetch for several at once. */
 static void fill_nodes(struct shown *s)
@@ -400,6 +406,8 @@ static void fill_nodes(struct shown *s)
 		to->own_row = h->own_row(h->view, node);
 		to->total_row = h->total_row ? h->total_row[node] : node;
 		h->fill(h->view, node, to);
+		if (to->op.v && is_shortened(s->a, to->op))
+			to->name = model_str(s->a->m, s->a->m->op.type[to->op.v]);
 	}
 	tree->nodes[0].name = ROOT_NAME;
 	tree->nodes[0].total_row = h->total_row ? h->total_row[0] : 0;

@@ -90,7 +90,7 @@ static ow_status find_top(struct search *s, struct top *top)
 
 static bool is_stage(const struct model *m, uint32_t op)
 {
-	return str_starts(model_str(m, m->op.name[op]), STR("Iterator::")) ||
+	return str_starts(model_str(m, m->op.name[op]), STR("Iterator/")) ||
 	       str_starts(model_str(m, m->op.type[op]), STR("Iterator::"));
 }
 

@@ -42,6 +42,14 @@ static bool add_group(struct groups *g, str_id type)
 	return true;
 }
 
+/* A kernel's type is its name, shortened; who wants all of it gets the name. */
+static str_id shown_type(const struct account *a, uint32_t op)
+{
+	bool full = a->options->full_names && a->m->op.flags[op] & OP_SHORT_TYPE;
+
+	return full ? a->m->op.name[op] : a->m->op.type[op];
+}
+
 /* Adds up the accounted ops of each type. Types without any are left out: they would be dropped. */
 static ow_status add_up(struct groups *g)
 {
@@ -53,7 +61,7 @@ static ow_status add_up(struct groups *g)
 	if (!g->group_of)
 		return error_no_memory(a->err);
 	for (uint32_t op = 1; op < m->op.count; op++) {
-		str_id type = m->op.type[op];
+		str_id type = shown_type(a, op);
 		uint32_t group;
 
 		if (!account_op(a, (op_id){ op }))
@@ -88,7 +96,7 @@ static ow_status list_ops(struct groups *g)
 
 		if (!account_op(a, (op_id){ op }))
 			continue;
-		group = &g->items[g->group_of[m->op.type[op].v] - 1];
+		group = &g->items[g->group_of[shown_type(a, op).v] - 1];
 		a->tree->ops[group->op_first + group->op_count++] = (op_id){ op };
 	}
 	return OW_OK;

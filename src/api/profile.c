@@ -17,10 +17,15 @@ static void copy_options(struct ow_open_options *to, const struct ow_open_option
 	to->size = sizeof(*to);
 }
 
-static ow_status copy_shapes(ow_profile *p, struct error *err)
+static ow_status copy_texts(ow_profile *p, struct error *err)
 {
 	size_t count = p->options.input_shapes.count;
 
+	if (p->options.step_marker) {
+		p->import.step_marker = arena_cstr(&p->m->arena, str_from(p->options.step_marker));
+		if (!p->import.step_marker)
+			return error_no_memory(err);
+	}
 	if (!count)
 		return OW_OK;
 	p->input_shapes = ARENA_ARRAY(&p->m->arena, char *, count);
@@ -57,7 +62,7 @@ ow_status ow_profile_new(const struct ow_open_options *options, ow_profile **pro
 	p->import = (struct import_options){ .infer = p->options.infer,
 					     .strict_proto = p->options.strict_proto,
 					     .step = INT64_MIN };
-	status = p->b.status != OW_OK ? error_no_memory(err) : copy_shapes(p, err);
+	status = p->b.status != OW_OK ? error_no_memory(err) : copy_texts(p, err);
 	if (status != OW_OK) {
 		ow_profile_free(p);
 		return status;

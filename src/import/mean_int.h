@@ -114,6 +114,8 @@ struct producer {
 	ow_status (*ops)(struct meaning *x);	/* names and types, correlation */
 	ow_status (*links)(struct meaning *x);	/* launches; flows come on top */
 	ow_status (*steps)(struct meaning *x);	/* x->markers */
+	/* The phase of a device slice, PHASE_IDLE for "as its name says". */
+	enum event_phase (*device_phase)(const struct meaning *x, uint32_t event);
 	/* The phase of a host slice whose name says nothing, PHASE_IDLE for "as usual". */
 	enum event_phase (*host_phase)(const struct meaning *x, uint32_t event);
 	/* Kind of link that flows of a category make; -1 for none. NULL: LINK_FLOW. */

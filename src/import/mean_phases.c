@@ -17,8 +17,14 @@ static const uint8_t device_phases[] = {
 
 static enum event_phase device_phase(struct meaning *x, uint32_t event)
 {
+	enum event_phase own = PHASE_IDLE;
+
 	if (mean_category(x, event) == CATEGORY_COLLECTIVE)
 		return PHASE_COMMUNICATION;
+	if (x->producer->device_phase)
+		own = x->producer->device_phase(x, event);
+	if (own != PHASE_IDLE)
+		return own;
 	return device_phases[mean_name_class(x, mean_name(x, event)).device];
 }
 
@@ -106,6 +112,95 @@ static void inherit(struct meaning *x, const struct mean_track *track)
 	}
 }
 
+/* ---- kernels of a communication that are not called so ---- */
+
+static bool is_communication(struct str name)
+{
+	return str_starts(name, STR("nccl:")) || str_eq(name, STR("record_param_comms"));
+}
+
+/* Calls whose innermost operator or range starts a communication: a bit each. */
+struct callers {
+	struct meaning *x;
+	uint64_t *bits;
+	struct waiting *open; /* operators; phase 1: a communication */
+	size_t count, cap;
+};
+
+static bool open_operator(struct callers *c, uint32_t event)
+{
+	struct meaning *x = c->x;
+	void *open = c->open;
+
+	if (!mem_grow(x->mem, &open, &c->cap, c->count + 1, sizeof(*c->open)))
+		return false;
+	c->open = open;
+	c->open[c->count++] = (struct waiting){
+		mean_end(x, event),
+		is_communication(model_str(x->m, mean_name(x, event))),
+	};
+	return true;
+}
+
+static ow_status find_callers(struct callers *c, const struct mean_track *track)
+{
+	struct meaning *x = c->x;
+
+	c->count = 0;
+	for (uint32_t e = track->first; e < track->last; e++) {
+		enum category_class category = mean_category(x, e);
+
+		while (c->count && c->open[c->count - 1].end <= x->m->event.ts_ns[e])
+			c->count--;
+		if (category == CATEGORY_RUNTIME) {
+			if (c->count && c->open[c->count - 1].phase)
+				c->bits[e / 64] |= (uint64_t)1 << e % 64;
+		} else if (mean_is_slice(x, e) && !open_operator(c, e)) {
+			return mean_no_memory(x);
+		}
+	}
+	return OW_OK;
+}
+
+static void use_callers(const struct callers *c)
+{
+	struct meaning *x = c->x;
+	const struct link_table *l = &x->m->link;
+
+	for (uint32_t i = x->first_link; i < l->count; i++) {
+		uint32_t call = l->src[i].v, work = l->dst[i].v;
+
+		if (l->kind[i] == LINK_LAUNCH && c->bits[call / 64] >> call % 64 & 1 &&
+		    mean_category(x, work) == CATEGORY_KERNEL)
+			x->m->event.phase[work] = PHASE_COMMUNICATION;
+	}
+}
+
+static bool has_communication(const struct meaning *x)
+{
+	return x->has_device && x->m->link.count > x->first_link &&
+	       x->categories & 1u << CATEGORY_RUNTIME && mean_has_name(x, is_communication);
+}
+
+static ow_status find_communication(struct meaning *x)
+{
+	struct callers c = { .x = x };
+	ow_status status = OW_OK;
+
+	if (!has_communication(x))
+		return OW_OK;
+	c.bits = ARENA_ARRAY(&x->scratch, uint64_t, (size_t)x->last_event / 64 + 1);
+	if (!c.bits)
+		return mean_no_memory(x);
+	for (uint32_t t = x->first_track; t < x->last_track && status == OW_OK; t++)
+		if (mean_on_host(x, t) && mean_track(x, t)->categories & 1u << CATEGORY_RUNTIME)
+			status = find_callers(&c, mean_track(x, t));
+	if (status == OW_OK)
+		use_callers(&c);
+	mem_free(x->mem, c.open, c.cap * sizeof(*c.open));
+	return status;
+}
+
 /* ---- all ---- */
 
 static void phases_of(struct meaning *x, uint32_t t)
@@ -150,11 +245,12 @@ ow_status mean_phases(struct meaning *x)
 		return OW_OK;
 	if (!builder_need_column(x->b, TABLE_event, offsetof(struct event_table, phase)))
 		return builder_status(x->b);
-	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+	for (uint32_t t = x->first_track; t < x->last_track; t++)
 		phases_of(x, t);
+	OW_TRY(find_communication(x));
+	for (uint32_t t = x->first_track; t < x->last_track; t++)
 		if (x->m->track.kind[t] == TRACK_STREAM &&
 		    x->m->device.kind[x->m->track.device[t].v] >= DEVICE_GPU)
 			refine_stream(x, t);
-	}
 	return builder_status(x->b);
 }

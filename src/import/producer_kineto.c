@@ -259,11 +259,41 @@ static ow_status find_directions(struct meaning *x)
 	return status;
 }
 
+/* Markers are numbered; they are of one type all the same. */
+static ow_status type_markers(struct meaning *x)
+{
+	for (uint32_t i = 1; i < x->string_count; i++) {
+		struct str name = model_str(x->m, (str_id){ i });
+		struct op_draft *draft;
+
+		if (!x->first_of[i] || !str_starts(name, STR("ProfilerStep#")))
+			continue;
+		draft = mean_draft(x, (str_id){ i });
+		if (!draft)
+			break;
+		draft->type = builder_cstr(x->b, "ProfilerStep");
+	}
+	return builder_status(x->b);
+}
+
 static ow_status ops(struct meaning *x)
 {
+	OW_TRY(type_markers(x));
 	OW_TRY(find_directions(x));
 	OW_TRY(find_bytes(x));
 	return mean_shorten_kernels(x);
+}
+
+/* Transfers were named after their direction, beside the name they have. */
+static enum event_phase device_phase(const struct meaning *x, uint32_t event)
+{
+	struct str op = model_str(x->m, mean_op_name(x, event));
+
+	if (!COLUMN_GET(x->m->event.name, event).v)
+		return PHASE_IDLE;
+	return str_starts(op, STR("Memcpy HtoD"))   ? PHASE_HOST_TO_DEVICE
+	       : str_starts(op, STR("Memcpy DtoH")) ? PHASE_DEVICE_TO_HOST
+						    : PHASE_IDLE;
 }
 
 /* ---- forward and backward ---- */
@@ -452,5 +482,6 @@ const struct producer producer_kineto = {
 	.ops = ops,
 	.links = links,
 	.steps = steps,
+	.device_phase = device_phase,
 	.flow_link = flow_link,
 };

@@ -91,6 +91,9 @@ static uint32_t rows_of(const struct metric_plan *plan, uint32_t op, uint32_t *f
 	const struct model *m = plan->m;
 	uint32_t begin = m->op.step_first[op], end = begin + m->op.step_count[op];
 
+	/* What ran outside of steps counts only for ops that never ran in one. */
+	if (plan->average && end - begin > 1 && !m->op_step.step[begin].v)
+		begin++;
 	*first = begin;
 	if (plan->average)
 		return end - begin;
