@@ -69,7 +69,7 @@ static const struct flag {
 	  "timelines: arrows to consumers (default: true)" },
 	{ "show-memory", 0, FLAG_SHOW_MEMORY, BOOLEAN,
 	  "timelines: tensors and memory (default: false)" },
-	{ "align", 0, FLAG_ALIGN, "HOW", "merge: keep clocks, start at zero, or in sequence" },
+	{ "align", 0, FLAG_ALIGN, "HOW", "merge: keep clocks, start at zero, in sequence" },
 	{ "keep-name", 0, FLAG_KEEP_NAME, "REGEX", "merge: only events of such names (repeatable)" },
 	{ "keep-category", 0, FLAG_KEEP_CATEGORY, "REGEX", "merge: ... of such categories" },
 	{ "keep-pid", 0, FLAG_KEEP_PID, "LIST", "merge: ... of these pids: 3,7 or a regex" },
