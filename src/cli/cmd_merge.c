@@ -197,6 +197,8 @@ static void take_options(struct args *args, struct progress_line *line)
 	o->message_arg = line;
 	o->keep_from_ns = args->options.view.time_from_ns;
 	o->keep_to_ns = args->options.view.time_to_ns;
+	if (args->options.view.step >= 0 && o->keep_first_step == INT64_MIN)
+		o->keep_first_step = o->keep_last_step = args->options.view.step;
 }
 
 static ow_status merge(struct args *args, struct ow_merge_summary *summary, struct ow_error *err)
@@ -249,12 +251,15 @@ static int run(struct args *args)
 
 const struct command cmd_merge = {
 	.name = "merge",
-	.usage = "TRACE… -o all.json[.gz|.zst] [--align keep|start|sequence] [--keep-…]",
+	.usage = "TRACE… -o all.json[.gz|.zst] [options]",
 	.summary = "put many Chrome traces together in one",
-	.help = "Every event is copied as it is; pids and ids that clash get new numbers, and "
-		"processes the\n"
-		"file's rank, step or name. Cut and damaged files give what is readable. The "
-		"output opens in\n"
-		"chrome://tracing and Perfetto.\n",
+	.help = "Every event is copied as it is; pids and ids that clash get new numbers, and\n"
+		"processes the rank, step or name of their file. Cut and damaged files give\n"
+		"what is readable. The output opens in chrome://tracing and Perfetto.\n\n"
+		"  --align keep       times stay as they are (default)\n"
+		"  --align start      every file starts at zero\n"
+		"  --align sequence   one file after the other\n\n"
+		"  --keep-name, --keep-category, --keep-pid, --keep-time, --keep-step choose\n"
+		"  events; metadata and the ends of what was begun are kept with them.\n",
 	.run = run,
 };

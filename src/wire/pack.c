@@ -117,10 +117,12 @@ ow_status zstd_pack(struct zstd_packer *p, struct str bytes, bool last, struct b
 	ZSTD_inBuffer from = { bytes.ptr, bytes.len, 0 };
 	size_t left;
 
-	if (!p->context)
+	if (!p->context) {
 		p->context = ZSTD_createCCtx();
-	if (!p->context || ZSTD_isError(ZSTD_CCtx_setParameter(p->context, ZSTD_c_checksumFlag, 1)))
-		return error_no_memory(err);
+		if (!p->context ||
+		    ZSTD_isError(ZSTD_CCtx_setParameter(p->context, ZSTD_c_checksumFlag, 1)))
+			return error_no_memory(err);
+	}
 	do {
 		ZSTD_outBuffer to;
 
