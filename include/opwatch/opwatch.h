@@ -78,7 +78,8 @@ struct ow_open_options {
 	bool redact;	   /* replace names and paths by hashes */
 	bool strict_proto; /* use nothing of a message that does not parse to its end (tfprof) */
 	struct ow_list input_shapes; /* "NAME=100x784": shapes of placeholders, for infer */
-	const char *step_marker; /* slices of a trace are steps if all of their name matches; or NULL */
+	const char *
+		step_marker; /* slices of a trace are steps if all of their name matches; or NULL */
 };
 OW_API void ow_open_options_init(struct ow_open_options *options);
 

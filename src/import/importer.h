@@ -29,8 +29,9 @@ struct import_options {
 	int64_t step;	   /* number for a source that is one step; INT64_MIN = next free */
 	const char *const *input_shapes; /* NAME=100x784 */
 	size_t input_shape_count;
-	const char *step_marker; /* slices of a trace with such a name (a regex) are steps; or NULL */
-	bool estimate; /* only size and counts are wanted: `info --estimate` */
+	const char
+		*step_marker; /* slices of a trace with such a name (a regex) are steps; or NULL */
+	bool estimate;	      /* only size and counts are wanted: `info --estimate` */
 };
 
 struct import_ctx {
