@@ -23,6 +23,19 @@ static ow_status print_json(ow_profile *profile)
 	return status;
 }
 
+static bool has_rows(ow_profile *profile, const char *view)
+{
+	struct ow_error err;
+	ow_result *result = NULL;
+	bool any;
+
+	if (ow_view(profile, view, NULL, &result, &err) != OW_OK)
+		return true; /* show_view will say what is wrong */
+	any = ow_result_rows(result) > 0;
+	ow_result_free(result);
+	return any;
+}
+
 static ow_status print_views(struct args *args, const struct show *show)
 {
 	static const char *const parts[] = { "sources", "steps", "devices", "notes" };
@@ -34,6 +47,8 @@ static ow_status print_views(struct args *args, const struct show *show)
 		return show_view(show, "sources", &options);
 	}
 	for (size_t i = 0; status == OW_OK && i < ARRAY_COUNT(parts); i++) {
+		if (!has_rows(show->profile, parts[i]))
+			continue;
 		printf("%s%s\n", i ? "\n" : "", parts[i]);
 		fflush(stdout);
 		status = show_view(show, parts[i], &options);

@@ -23,6 +23,26 @@ static void friendlier_defaults(struct args *args)
 		view->max_depth = CODE_LEVELS;
 }
 
+/* A graph that never ran has no times to show, but work and weights. */
+static void look_at_work(struct args *args, ow_profile *profile)
+{
+	static const char *const work[] = { "float_ops", "occurrence", "params" };
+	struct ow_view_options *view = &args->options.view;
+	struct ow_error err;
+	ow_result *tracks;
+	bool timed;
+
+	if (args->select_given || args->order_given || ow_profile_steps(profile, NULL, 0) ||
+	    ow_view(profile, "tracks", NULL, &tracks, &err) != OW_OK)
+		return;
+	timed = ow_result_rows(tracks) > 0;
+	ow_result_free(tracks);
+	if (timed)
+		return;
+	view->select = (struct ow_list){ work, ARRAY_COUNT(work) };
+	view->order_by = "float_ops";
+}
+
 static int run(struct args *args)
 {
 	struct show show;
@@ -43,6 +63,7 @@ static int run(struct args *args)
 	profile = load_files(args, &code);
 	if (!profile)
 		return code;
+	look_at_work(args, profile);
 	show_from_args(args, profile, &show);
 	code = finish_code(args, profile, show_view(&show, args->command, &args->options));
 	ow_profile_free(profile);

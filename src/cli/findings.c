@@ -43,6 +43,14 @@ static void print_finding(const ow_result *r, uint32_t row, const struct finding
 		words_wrap(style->to, "  → ", advice, 4, style->width);
 }
 
+/* The heading says the beginning already. */
+static const char *reason(const char *what)
+{
+	static const char before[] = "not checked: ";
+
+	return strncmp(what, before, strlen(before)) == 0 ? what + strlen(before) : what;
+}
+
 static void print_not_checked(const ow_result *r, const struct findings_style *style)
 {
 	bool any = false;
@@ -54,7 +62,7 @@ static void print_not_checked(const ow_result *r, const struct findings_style *s
 			fprintf(style->to, "\nNot checked:\n");
 		any = true;
 		fprintf(style->to, "  %s\n", cell(r, row, "rule"));
-		words_wrap(style->to, "", cell(r, row, "what"), 4, style->width);
+		words_wrap(style->to, "", reason(cell(r, row, "what")), 4, style->width);
 	}
 }
 

@@ -8,12 +8,20 @@
 
 #define BIG_TRACE (200 * 1024 * 1024)
 
-static void print_messages(const ow_result *result)
+/* What tfprof prints on stderr. Under our own name notes tell of incomplete shapes, and advice of what was
+ * not checked. */
+static void print_messages(const struct show *show, const ow_result *result)
 {
 	const char *line;
 
 	for (uint32_t i = 0; (line = ow_result_message(result, i)); i++)
-		complain("%s\n", line);
+		if (show->tfprof || strcmp(line, "Incomplete shape.") != 0)
+			complain("%s\n", line);
+}
+
+static void tell_error(const struct show *show, const struct ow_error *err)
+{
+	complain("%s%s\n", show->tfprof ? "" : "opwatch: ", err->text);
 }
 
 static void on_message(void *arg, const char *line, size_t len)
@@ -66,7 +74,7 @@ static ow_status write_stdout(const struct show *show, ow_result *result, const 
 	if (status == OW_E_INTERRUPTED)
 		return OW_OK;
 	if (status != OW_OK)
-		complain("%s\n", err.text);
+		tell_error(show, &err);
 	return status;
 }
 
@@ -130,16 +138,41 @@ static ow_status write_timeline(const struct show *show, ow_result *result,
 	return OW_OK;
 }
 
+/* Says why a view has nothing to show, when that is known. */
+static bool tell_why_empty(const struct show *show, const char *view)
+{
+	if (show->tfprof)
+		return false;
+	if (strcmp(view, "code") == 0 || strcmp(view, "lines") == 0) {
+		if (ow_profile_has_code(show->profile))
+			return false;
+		complain("opwatch: no source lines here; op logs and profiles of ProfileContext "
+			 "have them\n");
+		return true;
+	}
+	if (strcmp(view, "steps") != 0 && strcmp(view, "phases") != 0)
+		return false;
+	complain("opwatch: no steps are known: nothing was timed, or nothing marks them\n");
+	return true;
+}
+
 static ow_status run_view(const struct show *show, const char *view,
 			  const struct ow_view_options *options, ow_result **result)
 {
 	struct ow_error err;
 	ow_status status = ow_view(show->profile, view, options, result, &err);
 
-	if (status != OW_OK)
-		complain("%s\n", err.text);
-	else
-		print_messages(*result);
+	if (status != OW_OK) {
+		if (!tell_why_empty(show, view))
+			tell_error(show, &err);
+		return status;
+	}
+	print_messages(show, *result);
+	/* Not for trees: counting their rows makes them. */
+	if ((strcmp(view, "lines") == 0 || strcmp(view, "steps") == 0 ||
+	     strcmp(view, "phases") == 0) &&
+	    !ow_result_rows(*result))
+		(void)tell_why_empty(show, view);
 	return status;
 }
 
@@ -199,7 +232,7 @@ static ow_status write_pprof(const struct show *show, ow_result *result,
 
 	write->metric = options->view.select.items[0];
 	if (ow_result_write_file(result, "pprof", write, options->output.outfile, &err) != OW_OK) {
-		complain("%s\n", err.text);
+		tell_error(show, &err);
 		return err.status;
 	}
 	if (show->tfprof)
@@ -243,7 +276,7 @@ static ow_status send(const struct show *show, ow_result *result, const char *vi
 	write->colour = false;
 	status = ow_result_write_file(result, text, write, file, &err);
 	if (status != OW_OK)
-		complain("%s\n", err.text);
+		tell_error(show, &err);
 	return status;
 }
 
@@ -326,11 +359,11 @@ ow_status show_advice(const struct show *show, const struct options *options)
 	ow_status status = ow_advise(show->profile, NULL, &result, &err);
 
 	if (status != OW_OK) {
-		complain("%s\n", err.text);
+		tell_error(show, &err);
 		return status;
 	}
-	print_messages(result);
 	if (show->tfprof) {
+		print_messages(show, result);
 		print_checkers(result);
 		fflush(stdout);
 	} else {

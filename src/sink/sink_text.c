@@ -581,13 +581,14 @@ static ow_status text_write(struct result *result, const struct sink_options *op
 	fit(&t);
 	if (options->title)
 		put_line(&t, STYLE_BOLD, options->title);
-	if (t.column_count)
+	if (t.column_count && result->row_count)
 		put_header(&t);
 	for (uint32_t row = 0; row < result->row_count && t.w.status == OW_OK; row++)
 		put_row(&t, row);
 	if (!result->row_count)
 		put_line(&t, STYLE_DIM, "(nothing to show)");
-	put_left_out(&t);
+	else
+		put_left_out(&t);
 	put_footer(&t);
 	buf_release(&t.cell);
 	if (t.levels)

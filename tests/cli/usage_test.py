@@ -38,6 +38,16 @@ class UsageTest(unittest.TestCase):
         self.assertEqual((p.returncode, p.stdout), (2, ""))
         self.assertEqual(p.stderr, "opwatch: 'b(' is no regular expression: missing closing ): b(\n")
 
+    def test_what_a_graph_alone_cannot_tell(self):
+        graph = os.path.join(SAMPLES, "graph.pb")
+        p = run("lines", graph)
+        self.assertEqual((p.returncode, p.stdout), (0, "(nothing to show)\n"))
+        self.assertIn("no source lines here", p.stderr)
+        self.assertEqual(run("code", graph).returncode, 1)
+        self.assertIn("no steps are known", run("steps", graph).stderr)
+        self.assertRegex(run("op", graph, "-n", "1").stdout, r"^name +parameters +share +float ops")
+        self.assertNotIn("steps\n", run("info", graph).stdout)
+
     def write(self, name, data):
         path = os.path.join(self.dir, name)
         with open(path, "wb") as f:
