@@ -289,6 +289,15 @@ static bool print_top_types(const struct overview *o)
 	return sum > 0;
 }
 
+/* In a trace of plain names the scopes are the operations once more. */
+static bool has_scopes(const ow_result *r)
+{
+	for (uint32_t i = 0; i < ow_result_rows(r); i++)
+		if (ow_result_depth(r, i) > 1)
+			return true;
+	return false;
+}
+
 static void print_top_scopes(const struct overview *o)
 {
 	struct ow_view_options options;
@@ -303,7 +312,7 @@ static void print_top_scopes(const struct overview *o)
 	r = view(o, "scope", &options);
 	if (!r)
 		return;
-	root = ow_result_rows(r) ? real_at(r, 0, "total_micros") : 0;
+	root = has_scopes(r) ? real_at(r, 0, "total_micros") : 0;
 	for (uint32_t i = 1; root > 0 && i < ow_result_rows(r) && shown < TOP_SCOPES; i++) {
 		double value = real_at(r, i, "total_micros");
 		char text[WORDS_NUMBER];
