@@ -307,7 +307,7 @@ static void print_top_scopes(const struct overview *o)
 
 	ow_view_options_init(&options);
 	options.order_by = "micros";
-	options.max_depth = 2;
+	options.max_depth = 3; /* the root, scopes, what is in them */
 	options.min_micros = 1;
 	r = view(o, "scope", &options);
 	if (!r)
