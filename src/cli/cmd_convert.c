@@ -214,15 +214,10 @@ const struct command cmd_convert = {
 	.name = "convert",
 	.usage = "FILE… -o run.opw | --to OUTPUT [-o FILE]",
 	.summary = "save as an opwatch file, a timeline, a flame graph, …",
-	.help = "An opwatch file (.opw) holds everything, so the originals may be deleted, and "
-		"opens in "
-		"milliseconds.\n"
-		"A timeline of RunMetadata files is what TensorFlow's Timeline class makes of "
-		"them, all "
-		"steps in\none file; of anything else it is a Chrome trace of its events. A name "
-		"that "
-		"ends in .gz is packed.\nFlame graphs, folded stacks and pprof show lines of code, "
-		"or "
-		"scopes when there are none.\n",
+	.help = "An opwatch file (.opw) holds everything, so the originals may be deleted,\n"
+		"and opens in milliseconds. A timeline of RunMetadata files is what TensorFlow's\n"
+		"Timeline class makes of them, all steps in one file; of anything else it is a\n"
+		"Chrome trace of its events. A name that ends in .gz is packed. Flame graphs,\n"
+		"folded stacks and pprof show lines of code, or scopes when there are none.\n",
 	.run = run,
 };
