@@ -8,7 +8,7 @@ _opwatch_view_options="max-depth min-bytes min-peak-bytes min-residual-bytes min
 	min-accelerator-micros min-cpu-micros min-params min-float-ops min-occurrence step order-by
 	account-type-regexes start-name-regexes trim-name-regexes show-name-regexes hide-name-regexes
 	account-displayed-op-only select output"
-_opwatch_general_options="json csv limit time-range rank input-shape no-infer checkpoint format memory-limit strict redact
+_opwatch_general_options="json csv limit time-range rank step-marker full-names input-shape no-infer checkpoint format memory-limit strict redact
 	no-pager verbose to out help version"
 
 # Completes the last piece of a comma-separated list of the words in $1.

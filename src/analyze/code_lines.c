@@ -341,7 +341,7 @@ static bool sort_out(struct code_lines *l, struct missing *missing)
 		uint32_t stack = op_stack(l, op).v, source;
 		struct str forward;
 
-		if (!stack)
+		if (!stack || stack_runs_has(&l->runs, op))
 			continue;
 		if (!gradient_of(op_name(l, op), &forward)) {
 			l->of_stack[stack] = MIN(l->of_stack[stack], l->rank[op]);
@@ -372,12 +372,20 @@ static ow_status add_forward_ops(struct code_lines *l)
 	mem_free(l->a->mem, missing.names, missing.cap * sizeof(*missing.names));
 	if (!ok)
 		return no_memory(l);
+	for (uint32_t i = 0; i < l->runs.count; i++) {
+		uint32_t *least = &l->of_stack[l->runs.list[i].stack.v];
+
+		*least = MIN(*least, l->rank[l->runs.list[i].op.v]);
+		l->forward_count++;
+	}
 	if (!l->forward_count)
 		return error_set(l->a->err, OW_E_NOT_FOUND, "No code trace information");
 	OW_TRY(add_lines(l, false));
 	for (uint32_t op = 1; op < l->m->op.count; op++)
 		if (l->line_of[op])
 			l->line_of[op] = l->of_stack[op_stack(l, op).v];
+	for (uint32_t i = 0; i < l->runs.count; i++)
+		l->line_of_run[i] = l->of_stack[l->runs.list[i].stack.v];
 	return OW_OK;
 }
 
@@ -440,8 +448,9 @@ static ow_status allocate(struct code_lines *l)
 	l->line_of = ARENA_ARRAY(scratch, uint32_t, ops);
 	l->gradient_first = ARENA_ARRAY(scratch, uint32_t, ops);
 	l->gradient_next = ARENA_ARRAY(scratch, uint32_t, ops);
-	if (!l->frame_label[0] || !l->frame_label[1] || !l->of_stack || !l->rank || !l->line_of ||
-	    !l->gradient_first || !l->gradient_next ||
+	l->line_of_run = ARENA_ARRAY(scratch, uint32_t, l->runs.count);
+	if (!l->line_of_run || !l->frame_label[0] || !l->frame_label[1] || !l->of_stack ||
+	    !l->rank || !l->line_of || !l->gradient_first || !l->gradient_next ||
 	    !mem_grow(l->a->mem, &labels, &l->label_cap, 1, sizeof(*l->labels)))
 		return no_memory(l);
 	l->labels = labels;
@@ -462,6 +471,7 @@ ow_status code_lines_build(struct code_lines *l)
 	l->ops = model_ops_by_name(l->m, a->err);
 	if (!l->ops)
 		return OW_E_NO_MEMORY;
+	OW_TRY(stack_runs_make(l->m, a->options, &a->scratch, &l->runs, a->err));
 	OW_TRY(allocate(l));
 	OW_TRY(add_forward_ops(l));
 	OW_TRY(add_gradients(l));

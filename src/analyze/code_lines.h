@@ -7,6 +7,7 @@
 #define ANALYZE_CODE_LINES_H
 
 #include "analyze/account.h"
+#include "analyze/stack_runs.h"
 
 struct code_lines {
 	struct account *a;
@@ -26,8 +27,10 @@ struct code_lines {
 	uint8_t *children; /* line → how many, up to FEW + 1 */
 	struct map many;   /* (parent, label) → line, where there are more than FEW */
 
-	uint32_t *of_stack; /* least rank of the ops that pass it, then its line */
-	uint32_t *line_of;  /* op → line */
+	uint32_t *of_stack;	/* least rank of the ops that pass it, then its line */
+	uint32_t *line_of;	/* op → line */
+	struct stack_runs runs; /* of ops that are called from several places */
+	uint32_t *line_of_run;
 	uint32_t *gradient_first, *gradient_next; /* forward op → its gradients */
 	uint32_t forward_count;			  /* ops that are not gradients, with frames */
 	int64_t unaccounted;			  /* forward names without such an op */

@@ -52,7 +52,46 @@ static uint32_t count_ops(struct code_lines *l)
 			l->line_of[op] = 0;
 		count += l->line_of[op] != 0;
 	}
+	for (uint32_t i = 0; i < l->runs.count; i++) {
+		if (account_op(l->a, l->runs.list[i].op)) {
+			l->nodes[l->line_of_run[i]].op_count++;
+			count++;
+		} else {
+			l->line_of_run[i] = 0;
+		}
+	}
 	return count;
+}
+
+/* Parts of what ops took that are called from several places. */
+static void add_up_runs(struct code_lines *l)
+{
+	struct account *a = l->a;
+	int64_t row[METRIC_COUNT], whole[METRIC_COUNT], value[METRIC_COUNT];
+	struct metric_plan plan = a->plan;
+	uint32_t op = 0;
+
+	/* times are shared out by where they were spent, also when only their sum is wanted */
+	plan.mask |= METRIC_BIT(METRIC_CPU_MICROS) | METRIC_BIT(METRIC_ACCELERATOR_MICROS) |
+		     METRIC_BIT(METRIC_RUN_COUNT);
+	plan.times = true;
+	for (uint32_t i = 0; i < l->runs.count; i++) {
+		const struct stack_run *run = &l->runs.list[i];
+
+		if (!l->line_of_run[i])
+			continue;
+		if (run->op.v != op) {
+			op = run->op.v;
+			memset(whole, 0, sizeof(whole));
+			metric_eval(&plan, run->op, whole);
+		}
+		memcpy(value, whole, sizeof(value));
+		stack_run_share(&l->runs, run, value);
+		for (uint32_t k = 0; k < a->width; k++)
+			row[k] = value[a->metrics[k]];
+		row_add(a->tree->own_rows + (size_t)line_own_row(l, l->line_of_run[i]) * a->width,
+			row, a->width);
+	}
 }
 
 /* Own values of lines with ops; they are few among all lines. */
@@ -72,7 +111,19 @@ static ow_status add_up(struct code_lines *l, uint32_t ops)
 		row_add(a->tree->own_rows + (size_t)line_own_row(l, l->line_of[op]) * a->width, row,
 			a->width);
 	}
+	add_up_runs(l);
 	return OW_OK;
+}
+
+static void list_runs(struct code_lines *l, op_id op)
+{
+	for (uint32_t i = l->runs.first ? l->runs.first[op.v] : 0;
+	     l->runs.first && i < l->runs.first[op.v + 1]; i++) {
+		struct code_node *node = &l->nodes[l->line_of_run[i]];
+
+		if (l->line_of_run[i])
+			l->a->tree->code_ops[node->op_first + node->op_count++] = op;
+	}
 }
 
 /* Lists the accounted ops of each line, by name. */
@@ -94,6 +145,7 @@ static ow_status list_ops(struct code_lines *l, uint32_t ops)
 
 		if (l->line_of[l->ops[i].v])
 			tree->code_ops[node->op_first + node->op_count++] = l->ops[i];
+		list_runs(l, l->ops[i]);
 	}
 	tree->code_nodes = l->nodes;
 	tree->code_node_count = l->count;

@@ -4,6 +4,7 @@
  * for the innermost frame outside of libraries, so that a line can be found and changed.
  */
 #include "analyze/gradient.h"
+#include "analyze/stack_runs.h"
 #include "analyze/view.h"
 #include "model/metrics.h"
 
@@ -44,8 +45,15 @@ static bool is_library(struct str file)
 					      "/torch/",
 					      "/jax/" };
 
+	static const char *const packages[] = { "torch/", "torchvision/", "jax/", "tensorflow/",
+						"keras/" };
+
 	for (size_t i = 0; i < ARRAY_COUNT(places); i++)
 		if (str_has(file, str_from(places[i])))
+			return true;
+	/* traces have paths without what is in front of the package */
+	for (size_t i = 0; i < ARRAY_COUNT(packages); i++)
+		if (str_starts(file, str_from(packages[i])))
 			return true;
 	return !file.len;
 }
@@ -92,6 +100,19 @@ static void add_op(struct line *line, op_id op, const int64_t *value)
 	if (!line->top_op || value[METRIC_MICROS] > line->top_ns) {
 		line->top_op = op.v;
 		line->top_ns = value[METRIC_MICROS];
+	}
+}
+
+/* An op that was called from several places. */
+static void add_runs(struct line *lines, const uint32_t *own, const struct stack_runs *runs,
+		     uint32_t op, const int64_t *whole)
+{
+	for (uint32_t i = runs->first[op]; i < runs->first[op + 1]; i++) {
+		int64_t value[METRIC_COUNT];
+
+		memcpy(value, whole, sizeof(value));
+		stack_run_share(runs, &runs->list[i], value);
+		add_op(&lines[own[runs->list[i].stack.v]], (op_id){ op }, value);
 	}
 }
 
@@ -159,12 +180,14 @@ static ow_status collect(struct model *m, const struct view_options *options, st
 	uint32_t *own = own_frames(m, scratch), used = 0;
 	struct line *lines = ARENA_ARRAY(scratch, struct line, m->frame.count);
 	const struct event_sums *sums;
+	struct stack_runs runs;
 	struct metric_plan plan;
 	int64_t sum = 0;
 
 	if (!own || !lines)
 		return error_no_memory(err);
 	OW_TRY(view_sums(m, options, scratch, &sums, err));
+	OW_TRY(stack_runs_make(m, options, scratch, &runs, err));
 	metric_plan_init(&plan, m, options->step, METRIC_ALL);
 	metric_plan_filter(&plan, sums);
 	for (uint32_t i = 1; i < m->op.count; i++) {
@@ -174,7 +197,10 @@ static ow_status collect(struct model *m, const struct view_options *options, st
 		if (!stack)
 			continue;
 		metric_eval(&plan, (op_id){ i }, value);
-		add_op(&lines[own[stack]], (op_id){ i }, value);
+		if (stack_runs_has(&runs, i))
+			add_runs(lines, own, &runs, i, value);
+		else
+			add_op(&lines[own[stack]], (op_id){ i }, value);
 	}
 	for (uint32_t i = 1; i < m->frame.count; i++) {
 		struct line line = lines[i];

@@ -17,6 +17,8 @@ enum flag_id {
 	FLAG_LIMIT,
 	FLAG_TIME_RANGE,
 	FLAG_RANK,
+	FLAG_STEP_MARKER,
+	FLAG_FULL_NAMES,
 	FLAG_STRICT,
 	FLAG_REDACT,
 	FLAG_NO_PAGER,
@@ -56,6 +58,9 @@ static const struct flag {
 	{ "limit", 'n', FLAG_LIMIT, "N", "at most N rows" },
 	{ "time-range", 0, FLAG_TIME_RANGE, "A:B", "only this part: 100:250 (ms), 1.5s:2s" },
 	{ "rank", 0, FLAG_RANK, "N", "only what this rank recorded" },
+	{ "step-marker", 0, FLAG_STEP_MARKER, "REGEX",
+	  "traces: slices with such a name are the steps" },
+	{ "full-names", 0, FLAG_FULL_NAMES, NULL, "kernels by their whole name" },
 	{ "checkpoint", 0, FLAG_CHECKPOINT, "PREFIX", "a checkpoint, for --select tensor_value" },
 	{ "input-shape", 0, FLAG_INPUT_SHAPE, "NAME=100x784",
 	  "shape of a placeholder (repeatable)" },
@@ -294,6 +299,12 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 		if (!str_to_i64(str_from(value), &number) || number < 0 || number > INT32_MAX)
 			return usage_error("--rank takes a number, not '%s'", value);
 		args->options.view.rank = (int32_t)number;
+		return true;
+	case FLAG_STEP_MARKER:
+		args->open.step_marker = value;
+		return true;
+	case FLAG_FULL_NAMES:
+		args->options.view.full_names = true;
 		return true;
 	case FLAG_STRICT:
 		args->strict = true;

@@ -38,9 +38,7 @@ static int64_t length(int64_t begin, int64_t end)
 	return len > INT64_MAX ? INT64_MAX : (int64_t)len;
 }
 
-enum sum { SUM_NONE, SUM_CPU, SUM_ACCELERATOR };
-
-static enum sum sum_of(const struct model *m, track_id track)
+static enum event_sum sum_of(const struct model *m, track_id track)
 {
 	uint8_t kind = m->track.kind[track.v];
 
@@ -85,21 +83,30 @@ static int64_t time_of(const struct model *m, uint32_t event, int64_t from, int6
 	return whole ? m->event.self_ns[event] : own_part(m, event, from, to);
 }
 
+enum event_sum event_amount(const struct model *m, const struct event_filter *filter,
+			    uint32_t event, int64_t *ns)
+{
+	track_id track = m->event.track[event];
+	int64_t begin = m->event.ts_ns[event], end = event_end(m, event);
+	enum event_sum sum = sum_of(m, track);
+
+	if (!m->event.op[event].v || sum == SUM_NONE || m->event.dur_ns[event] == TIME_UNKNOWN ||
+	    !filter_track(filter, m, track) || !filter_clip(filter, &begin, &end))
+		return SUM_NONE;
+	*ns = time_of(m, event, begin, end, sum == SUM_CPU);
+	return sum;
+}
+
 static void add_event(const struct model *m, const struct event_filter *filter, uint32_t event,
 		      struct event_sums *to)
 {
-	track_id track = m->event.track[event];
-	int64_t begin = m->event.ts_ns[event], end = event_end(m, event), ns;
-	uint32_t op = m->event.op[event].v, row;
-	enum sum sum = sum_of(m, track);
+	int64_t ns;
+	enum event_sum sum = event_amount(m, filter, event, &ns);
+	uint32_t row =
+		sum == SUM_NONE ? 0 : find_row(m, m->event.op[event].v, m->event.step[event].v);
 
-	if (!op || sum == SUM_NONE || m->event.dur_ns[event] == TIME_UNKNOWN ||
-	    !filter_track(filter, m, track) || !filter_clip(filter, &begin, &end))
-		return;
-	row = find_row(m, op, m->event.step[event].v);
 	if (!row)
 		return;
-	ns = time_of(m, event, begin, end, sum == SUM_CPU);
 	to->run_count[row]++;
 	if (sum == SUM_CPU)
 		to->cpu_ns[row] = wrap_add(to->cpu_ns[row], ns);

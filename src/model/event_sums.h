@@ -12,6 +12,12 @@ struct event_sums {
 	int64_t *run_count, *accelerator_ns, *cpu_ns;
 };
 
+enum event_sum { SUM_NONE, SUM_CPU, SUM_ACCELERATOR };
+
+/* What an event of an op counts for, and how much, of the part that lies in the filter's span. */
+enum event_sum event_amount(const struct model *m, const struct event_filter *filter,
+			    uint32_t event, int64_t *ns);
+
 /* Events that lie partly in the span count for that part. OW_E_UNSUPPORTED when op_step does not come
  * from events. */
 ow_status event_sums_make(const struct model *m, const struct event_filter *filter,

@@ -1,0 +1,40 @@
+/*
+ * stack_runs.h: from where an op was called how much. A graph's op is made by one line; an op of a trace
+ * runs wherever it is called, and each event has its own stack. The code and lines views share out what
+ * such an op took among those stacks.
+ */
+#ifndef ANALYZE_STACK_RUNS_H
+#define ANALYZE_STACK_RUNS_H
+
+#include "analyze/view.h"
+
+struct stack_run {
+	op_id op;
+	stack_id stack;
+	int64_t cpu_ns, accelerator_ns, count;
+	int64_t cpu_before, accelerator_before, count_before; /* of the op's runs before this one */
+};
+
+struct stack_runs {
+	struct stack_run *list; /* by op */
+	uint32_t count;
+	uint32_t
+		*first; /* op → its runs are [first[op], first[op + 1]); NULL when there are none */
+	struct stack_run *totals; /* per op, those without a stack included */
+};
+
+/* Of the events that the options ask for. */
+ow_status stack_runs_make(const struct model *m, const struct view_options *options,
+			  struct arena *arena, struct stack_runs *out, struct error *err);
+
+/* Whether an op's runs have stacks. */
+static inline bool stack_runs_has(const struct stack_runs *r, uint32_t op)
+{
+	return r->first && r->first[op] != r->first[op + 1];
+}
+
+/* The part of an op's values that a run took. Parts add up; what is not time goes with the first. */
+void stack_run_share(const struct stack_runs *r, const struct stack_run *run,
+		     int64_t value[METRIC_COUNT]);
+
+#endif
