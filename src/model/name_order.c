@@ -1,12 +1,18 @@
 /*
  * name_order.c: model_ops_by_name, the ops in byte order of their names. Half a million names with
- * long common prefixes are usual, so this is a quicksort on eight bytes at a time (cached), going on
- * to the next eight only within equal groups. Made on first use: not every view needs it.
+ * long common prefixes are usual, so this sorts by eight bytes at a time, going on to the next eight
+ * only within equal groups. Large groups are distributed by the bytes in which they differ. Made on
+ * first use: not every view needs it.
  */
 #include "model/model.h"
 
+#define FEW 24	 /* up to so many are sorted by inserting */
+#define MANY 256 /* from so many on distributing is faster than comparing */
+
 struct item {
 	uint64_t key; /* the eight bytes at the current depth, big-endian, zero-padded */
+	const char *name;
+	uint32_t len;
 	uint32_t op;
 };
 
@@ -15,6 +21,11 @@ struct group {
 	size_t count;
 	size_t depth;
 };
+
+static struct str name_of(const struct item *item)
+{
+	return str_make(item->name, item->len);
+}
 
 static uint64_t key_at(struct str s, size_t depth)
 {
@@ -36,19 +47,59 @@ static int compare_items(const void *a, const void *b)
 	return (x->key > y->key) - (x->key < y->key);
 }
 
-static void insertion_sort(const struct model *m, struct item *items, size_t count, size_t depth)
+/* One pass of a radix sort: to `to`, in the order of the byte at `shift`, otherwise as they are. */
+static void distribute(const struct item *from, struct item *to, size_t count, unsigned shift)
+{
+	size_t place[256] = { 0 }, sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		place[from[i].key >> shift & 255]++;
+	for (size_t i = 0; i < 256; i++) {
+		size_t here = place[i];
+
+		place[i] = sum;
+		sum += here;
+	}
+	for (size_t i = 0; i < count; i++)
+		to[place[from[i].key >> shift & 255]++] = from[i];
+}
+
+/* By key. `spare` has room for as many items. */
+static void sort_by_key(struct item *items, struct item *spare, size_t count)
+{
+	struct item *from = items, *to = spare;
+	uint64_t differ = 0;
+
+	if (count < MANY) {
+		qsort(items, count, sizeof(*items), compare_items);
+		return;
+	}
+	for (size_t i = 1; i < count; i++)
+		differ |= items[i].key ^ items[0].key;
+	for (unsigned shift = 0; shift < 64; shift += 8) {
+		struct item *swap = from;
+
+		if (!(differ >> shift & 255))
+			continue;
+		distribute(from, to, count, shift);
+		from = to;
+		to = swap;
+	}
+	if (from != items)
+		memcpy(items, from, count * sizeof(*items));
+}
+
+static void insertion_sort(struct item *items, size_t count, size_t depth)
 {
 	for (size_t i = 1; i < count; i++) {
 		struct item item = items[i];
-		struct str name = str_skip(model_str(m, m->op.name[item.op]), depth);
+		struct str name = str_skip(name_of(&item), depth);
 		size_t k = i;
 
 		for (; k > 0; k--) {
-			struct str other =
-				str_skip(model_str(m, m->op.name[items[k - 1].op]), depth);
-
 			if (items[k - 1].key < item.key ||
-			    (items[k - 1].key == item.key && str_cmp(other, name) <= 0))
+			    (items[k - 1].key == item.key &&
+			     str_cmp(str_skip(name_of(&items[k - 1]), depth), name) <= 0))
 				break;
 			items[k] = items[k - 1];
 		}
@@ -57,33 +108,32 @@ static void insertion_sort(const struct model *m, struct item *items, size_t cou
 }
 
 /* A zero-padded key cannot tell "a" from "a\0": such groups are few, and sorted by comparing. */
-static bool ends_inside(const struct model *m, const struct item *items, size_t count, size_t depth)
+static bool ends_inside(const struct item *items, size_t count, size_t depth)
 {
 	for (size_t i = 0; i < count; i++)
-		if (model_str(m, m->op.name[items[i].op]).len < depth + 8)
+		if (items[i].len < depth + 8)
 			return true;
 	return false;
 }
 
 /* In a group whose keys are equal, the names that end go first, by length; returns how many. */
-static size_t short_names_first(const struct model *m, struct item *items, size_t count,
-				size_t depth)
+static size_t short_names_first(struct item *items, size_t count, size_t depth)
 {
 	size_t ended = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		struct item item = items[i];
 
-		if (model_str(m, m->op.name[item.op]).len >= depth + 8)
+		if (item.len >= depth + 8)
 			continue;
 		items[i] = items[ended];
 		items[ended++] = item;
 	}
 	for (size_t i = 1; i < ended; i++) {
 		struct item item = items[i];
-		size_t len = model_str(m, m->op.name[item.op]).len, k = i;
+		size_t k = i;
 
-		for (; k > 0 && model_str(m, m->op.name[items[k - 1].op]).len > len; k--)
+		for (; k > 0 && items[k - 1].len > item.len; k--)
 			items[k] = items[k - 1];
 		items[k] = item;
 	}
@@ -102,7 +152,7 @@ static bool push_group(struct mem *mem, struct group **stack, size_t *cap, size_
 	return true;
 }
 
-static bool sort_names(const struct model *m, struct item *items, size_t count)
+static bool sort_names(const struct model *m, struct item *items, struct item *spare, size_t count)
 {
 	struct group *stack = NULL;
 	size_t cap = 0, top = 0;
@@ -112,13 +162,12 @@ static bool sort_names(const struct model *m, struct item *items, size_t count)
 		struct group group = stack[--top];
 
 		for (size_t i = 0; i < group.count; i++)
-			group.at[i].key =
-				key_at(model_str(m, m->op.name[group.at[i].op]), group.depth);
-		if (group.count < 24) {
-			insertion_sort(m, group.at, group.count, group.depth);
+			group.at[i].key = key_at(name_of(&group.at[i]), group.depth);
+		if (group.count < FEW) {
+			insertion_sort(group.at, group.count, group.depth);
 			continue;
 		}
-		qsort(group.at, group.count, sizeof(*group.at), compare_items);
+		sort_by_key(group.at, spare, group.count);
 		for (size_t i = 0, end; ok && i < group.count; i = end) {
 			struct item *run = group.at + i;
 			size_t ended = 0;
@@ -127,8 +176,8 @@ static bool sort_names(const struct model *m, struct item *items, size_t count)
 				end++;
 			if (end - i < 2)
 				continue;
-			if (ends_inside(m, run, end - i, group.depth))
-				ended = short_names_first(m, run, end - i, group.depth);
+			if (ends_inside(run, end - i, group.depth))
+				ended = short_names_first(run, end - i, group.depth);
 			if (end - i - ended > 1)
 				ok = push_group(m->mem, &stack, &cap, &top,
 						(struct group){ run + ended, end - i - ended,
@@ -139,25 +188,35 @@ static bool sort_names(const struct model *m, struct item *items, size_t count)
 	return ok;
 }
 
+/* False without memory. */
+static bool fill_order(const struct model *m, op_id *order, size_t count)
+{
+	struct item *items = mem_alloc(m->mem, 2 * count * sizeof(*items));
+	bool ok = items != NULL;
+
+	for (size_t i = 0; ok && i < count; i++) {
+		struct str name = model_str(m, m->op.name[i + 1]);
+
+		items[i] = (struct item){ .name = name.ptr,
+					  .len = (uint32_t)name.len,
+					  .op = (uint32_t)i + 1 };
+	}
+	ok = ok && sort_names(m, items, items + count, count);
+	for (size_t i = 0; ok && i < count; i++)
+		order[i].v = items[i].op;
+	mem_free(m->mem, items, 2 * count * sizeof(*items));
+	return ok;
+}
+
 static op_id *make_order(const struct model *m)
 {
 	size_t count = m->op.count - 1;
-	struct item *items = mem_alloc(m->mem, count * sizeof(*items));
-	op_id *order = items ? mem_alloc(m->mem, count * sizeof(*order)) : NULL;
+	op_id *order = mem_alloc(m->mem, count * sizeof(*order));
 
-	if (order) {
-		for (size_t i = 0; i < count; i++)
-			items[i].op = (uint32_t)i + 1;
-		if (sort_names(m, items, count)) {
-			for (size_t i = 0; i < count; i++)
-				order[i].v = items[i].op;
-		} else {
-			mem_free(m->mem, order, count * sizeof(*order));
-			order = NULL;
-		}
-	}
-	mem_free(m->mem, items, count * sizeof(*items));
-	return order;
+	if (!order || fill_order(m, order, count))
+		return order;
+	mem_free(m->mem, order, count * sizeof(*order));
+	return NULL;
 }
 
 const op_id *model_ops_by_name(struct model *m, struct error *err)
