@@ -70,7 +70,7 @@ static ow_status add_directory(struct path_list *list, const char *path, int dep
 
 static ow_status add_entry(struct path_list *list, const char *path, int depth, struct error *err)
 {
-	struct stat st;
+	struct stat st = { 0 }; /* a link to nothing is no regular file */
 
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return add_directory(list, path, depth, err);

@@ -121,6 +121,13 @@ class UsageTest(unittest.TestCase):
             self.assertEqual(run("op", SAMPLE, *spelling).stdout, want)
         self.assertEqual(run("op", "--max-depth", "3", SAMPLE).stdout, want)
 
+    def test_a_directory_with_a_dangling_link(self):
+        shutil.copy(SAMPLE, self.dir)
+        os.symlink("/nonexistent/x", os.path.join(self.dir, "gone"))
+        p = run("op", self.dir)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertNotIn("gone", p.stderr)
+
     def test_closed_pipe_is_quiet(self):
         p = subprocess.run(["sh", "-c", '"$0" scope "$1" --max-depth 100 | head -n 1', BIN, SAMPLE],
                            capture_output=True, text=True)
