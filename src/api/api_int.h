@@ -36,7 +36,7 @@ struct ow_result {
 /* Makes a handle of a result, or frees it. */
 ow_status api_wrap_result(ow_profile *p, struct result *r, ow_result **out, struct error *err);
 
-/* paths.c: the files that a path, directory or glob pattern means, sorted by name. */
+/* paths.c: the files that a path, directory or glob pattern means, each once, those in a directory sorted. */
 struct path {
 	char *name;
 	bool found; /* in a directory: it need not be a profile */
@@ -45,6 +45,9 @@ struct path_list {
 	struct arena arena;
 	struct path *items;
 	size_t count, cap;
+	const char *repeated; /* one that was named, and named or found before; or NULL */
+	size_t unreadable;    /* directories, below those that were named */
+	struct error why;     /* of the first of them */
 };
 ow_status paths_expand(struct path_list *list, struct mem *mem, const char *const *paths,
 		       size_t count, struct error *err);

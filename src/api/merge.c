@@ -163,6 +163,14 @@ static ow_status merge_list(struct merging *g, struct path_list *list, struct me
 		return error_no_memory(err);
 	for (size_t i = 0; i < list->count; i++)
 		paths[i] = (struct merge_path){ list->items[i].name, list->items[i].found };
+	if (list->unreadable)
+		tell(g, list->why.text);
+	if (list->repeated) {
+		char *text = arena_printf(&list->arena, "%s: given more than once, merged once",
+					  list->repeated);
+
+		tell(g, text ? text : list->repeated);
+	}
 	return merge_paths(g, list->arena.mem, paths, list->count, counts, err);
 }
 

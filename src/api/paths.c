@@ -1,8 +1,12 @@
 /*
  * paths.c: what the words on a command line mean: a file, "-", a directory (all files below it) or a
- * glob pattern that the shell did not expand. Hidden files are left out of directories.
+ * glob pattern that the shell did not expand. Hidden files are left out of directories. A file that is
+ * met twice, by two names or through links, counts once: its times must not be added up twice. Opens
+ * no file.
  */
 #include "api/api_int.h"
+
+#include "base/map.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,9 +14,23 @@
 #include <sys/stat.h>
 
 #define DIRECTORY_DEPTH 8
-#define FILES_MAX 100000
+#define FILES_MAX 100000 /* and as many directories */
 
-static ow_status add_path(struct path_list *list, const char *path, bool found, struct error *err)
+/* A file or directory that was met; links may lead to it again, or in circles. */
+struct met {
+	uint64_t dev, ino;
+	size_t path; /* its index in the list; SIZE_MAX: a directory */
+};
+
+struct expansion {
+	struct path_list *list;
+	struct arena names; /* of all directories on the way */
+	struct map map;	    /* (device, inode) → index in met, + 1 */
+	struct met *met;
+	size_t met_count, met_cap;
+};
+
+static ow_status add_path(struct path_list *list, const char *name, bool found, struct error *err)
 {
 	if (list->count == FILES_MAX)
 		return error_set(err, OW_E_LIMIT, "more than %d files; name fewer", FILES_MAX);
@@ -27,7 +45,7 @@ static ow_status add_path(struct path_list *list, const char *path, bool found, 
 		list->items = items;
 		list->cap = cap;
 	}
-	list->items[list->count].name = arena_cstr(&list->arena, str_from(path));
+	list->items[list->count].name = arena_cstr(&list->arena, str_from(name));
 	list->items[list->count].found = found;
 	if (!list->items[list->count].name)
 		return error_no_memory(err);
@@ -35,51 +53,132 @@ static ow_status add_path(struct path_list *list, const char *path, bool found, 
 	return OW_OK;
 }
 
-static int by_name(const void *a, const void *b)
+static struct met *find_met(const struct expansion *x, const struct stat *st)
 {
-	return strcmp(((const struct path *)a)->name, ((const struct path *)b)->name);
+	struct map_iter it = map_find(&x->map, map_hash_u64(st->st_dev, st->st_ino));
+
+	for (; it.value; it = map_next(&x->map, it)) {
+		struct met *met = &x->met[it.value - 1];
+
+		if (met->dev == st->st_dev && met->ino == st->st_ino)
+			return met;
+	}
+	return NULL;
 }
 
-static ow_status add_entry(struct path_list *list, const char *path, int depth, struct error *err);
-
-static ow_status add_directory(struct path_list *list, const char *path, int depth,
-			       struct error *err)
+static ow_status add_met(struct expansion *x, const struct stat *st, size_t path, struct error *err)
 {
-	DIR *dir = depth < DIRECTORY_DEPTH ? opendir(path) : NULL;
-	size_t first = list->count, len = strlen(path);
-	ow_status status = OW_OK;
+	void *met = x->met;
+
+	if (x->met_count == (size_t)2 * FILES_MAX)
+		return error_set(err, OW_E_LIMIT, "more than %d files and directories; name fewer",
+				 2 * FILES_MAX);
+	if (!mem_grow(x->map.mem, &met, &x->met_cap, x->met_count + 1, sizeof(*x->met)))
+		return error_no_memory(err);
+	x->met = met;
+	x->met[x->met_count++] = (struct met){ st->st_dev, st->st_ino, path };
+	if (!map_add(&x->map, map_hash_u64(st->st_dev, st->st_ino), (uint32_t)x->met_count))
+		return error_no_memory(err);
+	return OW_OK;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+struct name_list {
+	char **items;
+	size_t count, cap;
+};
+
+/* The paths of what is in a directory, sorted: which name of a file is met first must not be chance. */
+static ow_status list_names(struct expansion *x, const char *path, DIR *dir,
+			    struct name_list *names, struct error *err)
+{
+	size_t len = strlen(path);
 	struct dirent *entry;
 
-	if (!dir)
-		return depth < DIRECTORY_DEPTH ? error_errno(err, errno, "%s", path) : OW_OK;
 	while (len > 1 && path[len - 1] == '/')
 		len--;
-	while (status == OW_OK && (entry = readdir(dir))) {
-		char *inner;
+	while ((entry = readdir(dir))) {
+		void *items = names->items;
 
 		if (entry->d_name[0] == '.')
 			continue;
-		inner = arena_printf(&list->arena, "%.*s/%s", (int)len, path, entry->d_name);
-		status = inner ? add_entry(list, inner, depth + 1, err) : error_no_memory(err);
+		if (!mem_grow(x->map.mem, &items, &names->cap, names->count + 1, sizeof(char *)))
+			return error_no_memory(err);
+		names->items = items;
+		names->items[names->count] =
+			arena_printf(&x->names, "%.*s/%s", (int)len, path, entry->d_name);
+		if (!names->items[names->count])
+			return error_no_memory(err);
+		names->count++;
 	}
-	closedir(dir);
-	if (list->count > first)
-		qsort(list->items + first, list->count - first, sizeof(*list->items), by_name);
+	if (names->count)
+		qsort(names->items, names->count, sizeof(*names->items), by_text);
+	return OW_OK;
+}
+
+/* Below the directory that was named, one that cannot be read is told and passed over. */
+static ow_status not_readable(struct expansion *x, const char *path, int depth, struct error *err)
+{
+	struct error why = { 0 };
+	ow_status status = error_errno(&why, errno, "%s", path);
+
+	if (depth) {
+		if (!x->list->unreadable++)
+			x->list->why = why;
+		return OW_OK;
+	}
+	if (err)
+		*err = why;
 	return status;
 }
 
-static ow_status add_entry(struct path_list *list, const char *path, int depth, struct error *err)
-{
-	struct stat st = { 0 }; /* a link to nothing is no regular file */
+static ow_status add_entry(struct expansion *x, const char *path, int depth, struct error *err);
 
-	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		return add_directory(list, path, depth, err);
-	if (depth > 0 && !S_ISREG(st.st_mode))
+static ow_status add_directory(struct expansion *x, const char *path, int depth, struct error *err)
+{
+	struct name_list names = { 0 };
+	ow_status status;
+	DIR *dir;
+
+	if (depth >= DIRECTORY_DEPTH)
 		return OW_OK;
-	return add_path(list, path, depth > 0, err);
+	dir = opendir(path);
+	if (!dir)
+		return not_readable(x, path, depth, err);
+	status = list_names(x, path, dir, &names, err);
+	closedir(dir);
+	for (size_t i = 0; status == OW_OK && i < names.count; i++)
+		status = add_entry(x, names.items[i], depth + 1, err);
+	mem_free(x->map.mem, names.items, names.cap * sizeof(*names.items));
+	return status;
 }
 
-static ow_status add_pattern(struct path_list *list, const char *pattern, struct error *err)
+static ow_status add_entry(struct expansion *x, const char *path, int depth, struct error *err)
+{
+	struct stat st = { 0 }; /* a link to nothing is no regular file */
+	bool exists = stat(path, &st) == 0, directory = exists && S_ISDIR(st.st_mode);
+	struct met *met = exists ? find_met(x, &st) : NULL;
+
+	if (met) {
+		if (met->path != SIZE_MAX && !depth) {
+			x->list->items[met->path].found = false;
+			x->list->repeated = x->list->items[met->path].name;
+		}
+		return OW_OK;
+	}
+	if (depth > 0 && !directory && !S_ISREG(st.st_mode))
+		return OW_OK;
+	if (exists && st.st_ino) /* some file systems do not number their files */
+		OW_TRY(add_met(x, &st, directory ? SIZE_MAX : x->list->count, err));
+	return directory ? add_directory(x, path, depth, err)
+			 : add_path(x->list, path, depth > 0, err);
+}
+
+static ow_status add_pattern(struct expansion *x, const char *pattern, struct error *err)
 {
 	glob_t found = { 0 };
 	ow_status status = OW_OK;
@@ -88,24 +187,50 @@ static ow_status add_pattern(struct path_list *list, const char *pattern, struct
 	if (stat(pattern, &st) == 0 || !strpbrk(pattern, "*?[") ||
 	    glob(pattern, 0, NULL, &found) != 0) {
 		globfree(&found);
-		return add_entry(list, pattern, 0, err);
+		return add_entry(x, pattern, 0, err);
 	}
 	for (size_t i = 0; status == OW_OK && i < found.gl_pathc; i++)
-		status = add_entry(list, found.gl_pathv[i], 0, err);
+		status = add_entry(x, found.gl_pathv[i], 0, err);
 	globfree(&found);
 	return status;
+}
+
+static ow_status add_words(struct expansion *x, const char *const *words, size_t count,
+			   struct error *err)
+{
+	bool standard_input = false; /* can be read once only */
+
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(words[i], "-") != 0) {
+			OW_TRY(add_pattern(x, words[i], err));
+		} else if (!standard_input) {
+			standard_input = true;
+			OW_TRY(add_path(x->list, "-", false, err));
+		}
+	}
+	return OW_OK;
 }
 
 ow_status paths_expand(struct path_list *list, struct mem *mem, const char *const *paths,
 		       size_t count, struct error *err)
 {
+	struct expansion x = { .list = list };
+	ow_status status;
+
 	*list = (struct path_list){ 0 };
 	arena_init(&list->arena, mem);
-	for (size_t i = 0; i < count; i++)
-		OW_TRY(strcmp(paths[i], "-") == 0 ? add_path(list, paths[i], false, err)
-						  : add_pattern(list, paths[i], err));
-	if (!list->count)
-		return error_set(err, OW_E_NOT_FOUND, "%s: no files in it",
-				 count ? paths[0] : "input");
-	return OW_OK;
+	arena_init(&x.names, mem);
+	map_init(&x.map, mem);
+	status = add_words(&x, paths, count, err);
+	arena_release(&x.names);
+	map_release(&x.map);
+	mem_free(mem, x.met, x.met_cap * sizeof(*x.met));
+	OW_TRY(status);
+	if (list->count)
+		return OW_OK;
+	if (list->unreadable && err)
+		*err = list->why;
+	return list->unreadable ? list->why.status
+				: error_set(err, OW_E_NOT_FOUND, "%s: no files in it",
+					    count ? paths[0] : "input");
 }

@@ -362,6 +362,8 @@ static ow_status prepare_all(ow_profile *p, const struct path_list *paths,
 	if (others && list->count)
 		builder_note_many(&p->b, NOTE_INFO, OW_NO_OFFSET, others,
 				  "not used: %s: not a profile", other);
+	if (paths->unreadable)
+		note_skipped(p, paths->unreadable, &paths->why);
 	note_members(p, list);
 	return list->count ? OW_OK : first->status;
 }

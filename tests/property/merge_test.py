@@ -662,8 +662,16 @@ class Whole(Case):
 
     def test_onto_an_input(self):
         path = self.file("a.json", '[{"ph":"X","ts":1}]')
-        self.merge(path, path, "--no-labels", out="a.json")
+        self.merge(path, self.file("b.json", path.read_text()), "--no-labels", out="a.json")
         self.assertEqual(len(Trace(path.read_bytes()).events), 2)
+
+    def test_given_twice(self):
+        path = self.file("a.json", '[{"ph":"X","ts":1}]')
+        (self.dir / "link.json").symlink_to("a.json")
+        out = self.dir / "all.json"
+        run = subprocess.run([BIN, "merge", self.dir, path, self.dir / "link.json", "-o", out], capture_output=True, text=True)
+        self.assertIn(f"{path}: given more than once, merged once", run.stderr)
+        self.assertEqual(len([e for e in Trace(out.read_bytes()).events if e.get("ph") == "X"]), 1)
 
     def test_memory_stays(self):
         files = self.big()
