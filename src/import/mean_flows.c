@@ -223,7 +223,7 @@ static ow_status bind_on(struct flows *f, uint32_t t, struct flow_end *ends, siz
 			continue;
 		}
 		if (!advance(f, &next, track->last, ends[i].ts))
-			return mean_no_memory(f->x);
+			return OW_E_NO_MEMORY; /* told by whoever started the threads */
 		bind_around(f, &ends[i]);
 	}
 	return OW_OK;
@@ -257,14 +257,48 @@ static ow_status bind_thread(struct flows *f, uint32_t first, uint32_t last, str
 	return OW_OK;
 }
 
+/* Threads take the ends of one thread of the trace each. */
+struct binding {
+	struct flows *f;
+	size_t *starts; /* of the groups of ends */
+	size_t count;
+	atomic_size_t next;
+	atomic_bool failed;
+};
+
+static void bind_groups(void *arg, unsigned thread)
+{
+	struct binding *b = arg;
+	struct flows mine = *b->f;
+
+	(void)thread;
+	mine.open = NULL;
+	mine.open_count = mine.open_cap = 0;
+	for (;;) {
+		size_t i = atomic_fetch_add(&b->next, 1);
+		struct flow_end *ends;
+		uint32_t first;
+
+		if (i >= b->count)
+			break;
+		ends = mine.ends + b->starts[i];
+		first = ends->group + mine.x->first_track;
+		if (bind_thread(&mine, first, thread_end(mine.x, first), ends,
+				b->starts[i + 1] - b->starts[i]) != OW_OK)
+			atomic_store(&b->failed, true);
+	}
+	mem_free(mine.x->mem, mine.open, mine.open_cap * sizeof(*mine.open));
+}
+
 static ow_status bind(struct flows *f)
 {
 	struct meaning *x = f->x;
 	uint32_t tracks = x->last_track - x->first_track;
 	uint32_t *thread = ARENA_ARRAY(&x->scratch, uint32_t, (size_t)tracks + 1);
-	size_t i = 0;
+	struct binding b = { .f = f,
+			     .starts = ARENA_ARRAY(&x->scratch, size_t, (size_t)tracks + 2) };
 
-	if (!thread)
+	if (!thread || !b.starts)
 		return mean_no_memory(x);
 	for (uint32_t t = x->first_track, end; t < x->last_track; t = end) {
 		end = thread_end(x, t);
@@ -274,16 +308,12 @@ static ow_status bind(struct flows *f)
 	for (size_t k = 0; k < f->count; k++)
 		f->ends[k].group = thread[x->m->flow.track[f->ends[k].flow].v - x->first_track];
 	OW_TRY(sort_ends(f, tracks));
-	while (i < f->count) {
-		uint32_t first = f->ends[i].group + x->first_track;
-		size_t n = 1;
-
-		while (i + n < f->count && f->ends[i + n].group == f->ends[i].group)
-			n++;
-		OW_TRY(bind_thread(f, first, thread_end(x, first), f->ends + i, n));
-		i += n;
-	}
-	return OW_OK;
+	for (size_t i = 0; i < f->count; i++)
+		if (!i || f->ends[i].group != f->ends[i - 1].group)
+			b.starts[b.count++] = i;
+	b.starts[b.count] = f->count;
+	parallel_run(mean_threads(x), bind_groups, &b);
+	return atomic_load(&b.failed) ? mean_no_memory(x) : OW_OK;
 }
 
 /* ---- matching ---- */

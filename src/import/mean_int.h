@@ -8,6 +8,7 @@
 #ifndef IMPORT_MEAN_INT_H
 #define IMPORT_MEAN_INT_H
 
+#include "base/parallel.h"
 #include "import/meaning.h"
 #include "wire/json.h"
 
@@ -98,6 +99,7 @@ struct meaning {
 	size_t draft_cap;
 
 	bool made_ops;		  /* event.op holds ops by now */
+	bool shared;		  /* several threads are at it: what is looked up is not kept */
 	bool has_device;	  /* some device track has slices */
 	bool no_phases, no_steps; /* times are made up */
 	struct mean_markers markers;
@@ -158,6 +160,12 @@ static inline struct mean_track *mean_track(const struct meaning *x, uint32_t tr
 {
 	return &x->tracks[track - x->first_track];
 }
+/* How many threads are worth starting. */
+static inline unsigned mean_threads(const struct meaning *x)
+{
+	return x->last_event - x->first_event < 50000 ? 1 : parallel_threads();
+}
+
 static inline bool mean_is_slice(const struct meaning *x, uint32_t event)
 {
 	uint8_t ph = COLUMN_GET(x->m->event.ph, event);

@@ -3,6 +3,7 @@
  * by the name of the op.
  */
 #include "import/mean_int.h"
+#include "import/trace_sort.h"
 
 ow_status mean_add_link(struct meaning *x, uint32_t src, uint32_t dst, enum link_kind kind)
 {
@@ -134,31 +135,17 @@ ow_status mean_link_correlations(struct meaning *x)
 
 /* ---- by op ---- */
 
-/* Calls and work of one op, by time. */
-struct run {
-	int64_t ts;
-	uint32_t op, event;
-	bool work;
-};
-
-static int by_op_and_time(const void *a, const void *b)
-{
-	const struct run *x = a, *y = b;
-
-	if (x->op != y->op)
-		return x->op < y->op ? -1 : 1;
-	if (x->ts != y->ts)
-		return x->ts < y->ts ? -1 : 1;
-	if (x->work != y->work)
-		return x->work ? 1 : -1;
-	return (x->event > y->event) - (x->event < y->event);
-}
-
+/* Calls and work, by op, and by time in each. */
 struct runs {
-	struct run *list;
-	uint32_t *start; /* per op */
-	size_t count;
+	struct meaning *x;
+	struct trace_ref *list; /* row: the event; kind: 1 = work */
+	uint32_t *end;		/* per op: behind its last; that is where the next begins */
+	size_t count, longest;
+	atomic_uint next;
+	atomic_bool failed;
 };
+
+#define OPS_AT_ONCE 16
 
 /* Tracks whose slices take part: 1 = calls, 2 = work. */
 static int part_of(const struct meaning *x, uint32_t t,
@@ -169,67 +156,90 @@ static int part_of(const struct meaning *x, uint32_t t,
 	return mean_on_host(x, t) && is_call(x, t) ? 1 : 0;
 }
 
-/* Counts per op first, so that the sort that follows is one of many short lists. */
-static ow_status collect_runs(struct meaning *x, struct runs *r,
-			      bool (*is_call)(const struct meaning *x, uint32_t track))
+/* Slices of all tracks of one part: counted, or put to those of their op. */
+static void collect_part(struct runs *r, int part, bool put,
+			 bool (*is_call)(const struct meaning *x, uint32_t track))
 {
+	const struct meaning *x = r->x;
 	const struct event_table *e = &x->m->event;
 
-	for (int pass = 0; pass < 2; pass++) {
-		for (uint32_t t = x->first_track; t < x->last_track; t++) {
-			const struct mean_track *track = mean_track(x, t);
-			int part = part_of(x, t, is_call);
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		const struct mean_track *track = mean_track(x, t);
 
-			for (uint32_t i = track->first; part && i < track->last; i++) {
-				if (!mean_is_slice(x, i))
-					continue;
-				if (pass)
-					r->list[r->start[e->op[i].v]++] =
-						(struct run){ e->ts_ns[i], e->op[i].v, i,
-							      part == 2 };
-				else
-					r->start[e->op[i].v + 1]++;
-			}
+		if (part_of(x, t, is_call) != part)
+			continue;
+		for (uint32_t i = track->first; i < track->last; i++) {
+			if (!mean_is_slice(x, i))
+				continue;
+			if (put)
+				r->list[r->end[e->op[i].v]++] = (struct trace_ref){
+					.ts = e->ts_ns[i], .row = i, .kind = part == 2
+				};
+			else
+				r->end[e->op[i].v + 1]++;
 		}
-		if (pass)
-			break;
-		for (uint32_t op = 0; op < x->m->op.count; op++)
-			r->start[op + 1] += r->start[op];
-		r->count = r->start[x->m->op.count];
-		r->list = mem_alloc(x->mem, MAX(r->count, (size_t)1) * sizeof(*r->list));
-		if (!r->list)
-			return mean_no_memory(x);
 	}
+}
+
+/* Calls come before work, so that a stable sort by time leaves them before work of the same time. */
+static ow_status collect_runs(struct runs *r,
+			      bool (*is_call)(const struct meaning *x, uint32_t track))
+{
+	uint32_t ops = r->x->m->op.count;
+
+	collect_part(r, 1, false, is_call);
+	collect_part(r, 2, false, is_call);
+	for (uint32_t op = 0; op < ops; op++) {
+		r->longest = MAX(r->longest, (size_t)r->end[op + 1]);
+		r->end[op + 1] += r->end[op];
+	}
+	r->count = r->end[ops];
+	r->list = mem_alloc(r->x->mem, MAX(r->count, (size_t)1) * sizeof(*r->list));
+	if (!r->list)
+		return mean_no_memory(r->x);
+	collect_part(r, 1, true, is_call);
+	collect_part(r, 2, true, is_call);
 	return OW_OK;
 }
 
-static void sort_runs(const struct runs *r)
+static void sort_runs(void *arg, unsigned thread)
 {
-	for (size_t first = 0, n; first < r->count; first += n) {
-		bool sorted = true;
+	struct runs *r = arg;
+	struct mem *mem = r->x->mem;
+	size_t size = MAX(r->longest, (size_t)1) * sizeof(struct trace_ref);
+	struct trace_ref *scratch = mem_alloc(mem, size);
 
-		for (n = 1; first + n < r->count && r->list[first + n].op == r->list[first].op; n++)
-			sorted &= by_op_and_time(&r->list[first + n - 1], &r->list[first + n]) <= 0;
-		if (!sorted)
-			qsort(r->list + first, n, sizeof(*r->list), by_op_and_time);
+	(void)thread;
+	if (!scratch) {
+		atomic_store(&r->failed, true);
+		return;
 	}
+	for (;;) {
+		uint32_t op = atomic_fetch_add(&r->next, OPS_AT_ONCE);
+		uint32_t last = MIN(op + OPS_AT_ONCE, r->x->m->op.count);
+
+		if (op >= r->x->m->op.count)
+			break;
+		for (; op < last; op++) {
+			uint32_t first = op ? r->end[op - 1] : 0;
+
+			trace_sort(r->list + first, r->end[op] - first, scratch);
+		}
+	}
+	mem_free(mem, scratch, size);
 }
 
-static ow_status link_runs(struct meaning *x, const struct runs *r)
+static ow_status link_runs(const struct runs *r)
 {
-	uint32_t op = 0, call = 0;
+	for (uint32_t op = 0, i = 0; op < r->x->m->op.count; op++) {
+		uint32_t call = 0;
 
-	for (size_t i = 0; i < r->count; i++) {
-		const struct run *run = &r->list[i];
-
-		if (run->op != op) {
-			op = run->op;
-			call = 0;
+		for (; i < r->end[op]; i++) {
+			if (!r->list[i].kind)
+				call = r->list[i].row;
+			else if (call)
+				OW_TRY(mean_add_link(r->x, call, r->list[i].row, LINK_LAUNCH));
 		}
-		if (!run->work)
-			call = run->event;
-		else if (call)
-			OW_TRY(mean_add_link(x, call, run->event, LINK_LAUNCH));
 	}
 	return OW_OK;
 }
@@ -237,14 +247,14 @@ static ow_status link_runs(struct meaning *x, const struct runs *r)
 ow_status mean_link_ops(struct meaning *x, bool (*is_call)(const struct meaning *x, uint32_t track))
 {
 	size_t size = ((size_t)x->m->op.count + 1) * sizeof(uint32_t);
-	struct runs r = { .start = mem_zalloc(x->mem, size) };
-	ow_status status = r.start ? collect_runs(x, &r, is_call) : mean_no_memory(x);
+	struct runs r = { .x = x, .end = mem_zalloc(x->mem, size) };
+	ow_status status = r.end ? collect_runs(&r, is_call) : mean_no_memory(x);
 
 	if (status == OW_OK) {
-		sort_runs(&r);
-		status = link_runs(x, &r);
+		parallel_run(mean_threads(x), sort_runs, &r);
+		status = atomic_load(&r.failed) ? mean_no_memory(x) : link_runs(&r);
 	}
 	mem_free(x->mem, r.list, r.list ? MAX(r.count, (size_t)1) * sizeof(*r.list) : 0);
-	mem_free(x->mem, r.start, size);
+	mem_free(x->mem, r.end, size);
 	return status;
 }

@@ -239,14 +239,43 @@ static void refine_stream(struct meaning *x, uint32_t t)
 		x->m->track.kind[t] = TRACK_COPY;
 }
 
+struct phasing {
+	struct meaning *x;
+	atomic_uint next;
+};
+
+/* Threads take tracks. */
+static void run(void *arg, unsigned thread)
+{
+	struct phasing *p = arg;
+	struct meaning *x = p->x;
+
+	(void)thread;
+	for (;;) {
+		uint32_t t = atomic_fetch_add(&p->next, 1);
+
+		if (t >= x->last_track)
+			return;
+		phases_of(x, t);
+	}
+}
+
 ow_status mean_phases(struct meaning *x)
 {
+	struct phasing p = { .x = x };
+
 	if (x->no_phases)
 		return OW_OK;
 	if (!builder_need_column(x->b, TABLE_event, offsetof(struct event_table, phase)))
 		return builder_status(x->b);
-	for (uint32_t t = x->first_track; t < x->last_track; t++)
-		phases_of(x, t);
+	/* All names are looked up before, so that threads only read what is known of them. */
+	for (uint32_t i = 1; i < x->string_count; i++)
+		if (x->first_of[i])
+			mean_name_class(x, (str_id){ i });
+	x->shared = true;
+	atomic_store(&p.next, x->first_track);
+	parallel_run(mean_threads(x), run, &p);
+	x->shared = false;
 	OW_TRY(find_communication(x));
 	for (uint32_t t = x->first_track; t < x->last_track; t++)
 		if (x->m->track.kind[t] == TRACK_STREAM &&

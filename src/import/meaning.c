@@ -50,6 +50,8 @@ struct name_class mean_name_class(struct meaning *x, str_id name)
 {
 	if (OW_UNLIKELY(name.v >= x->string_count))
 		return classify_name(model_str(x->m, name));
+	if (OW_UNLIKELY(!x->name_known[name.v] && x->shared))
+		return classify_name(model_str(x->m, name));
 	if (OW_UNLIKELY(!x->name_known[name.v])) {
 		x->name_of[name.v] = classify_name(model_str(x->m, name));
 		x->name_known[name.v] = 1;

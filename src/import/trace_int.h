@@ -16,6 +16,7 @@
 #include "base/parallel.h"
 #include "import/importer.h"
 #include "import/meaning.h"
+#include "import/trace_sort.h"
 #include "wire/json.h"
 #include "wire/json_scan.h"
 
@@ -372,24 +373,6 @@ ow_status trace_order_lanes(struct trace *t);
 /* ---- trace_tally.c: rows of workers get model strings and lanes, and are counted ---- */
 ow_status trace_tally(struct trace *t);
 void trace_tallies_release(struct trace *t);
-
-/* ---- trace_sort.c ---- */
-/* A row in an order to be found. */
-struct trace_ref {
-	int64_t ts;
-	uint32_t row;
-	uint16_t worker;
-	uint16_t kind;
-};
-/* Stable, by time. `scratch` has room for count. */
-void trace_sort(struct trace_ref *refs, size_t count, struct trace_ref *scratch);
-static inline bool trace_is_sorted(const struct trace_ref *refs, size_t count)
-{
-	for (size_t i = 1; i < count; i++)
-		if (refs[i].ts < refs[i - 1].ts)
-			return false;
-	return true;
-}
 
 /* ---- trace_pair.c: begins and ends; trace_async.c: asynchronous ones ---- */
 ow_status trace_pair(struct trace *t);
