@@ -1,0 +1,303 @@
+/*
+ * columns.c: columns that are paths through the model's tables, by reflection over model/schema.def: which
+ * type, unit and name they get, what stands for NULL, and how their values are read, a block of rows at a
+ * time. See columns.h.
+ */
+#include "relation/columns.h"
+
+#include "model/backing.h"
+
+/* ---- what the schema does not say ---- */
+
+/* Columns that mean something inside the model only, or that a relation shows in its own way. */
+static const char *const hidden[] = {
+	"dim_first",	"item_first",  "input_first", "output_first",  "step_first",
+	"memory_first", "code_offset", "code_size",   "record_offset", "record_size",
+	"args_offset",	"args_size",   "flags",
+};
+
+/* Times of records are called by their short names. */
+static const struct {
+	const char *model, *sql;
+} names[] = {
+	{ "ts_ns", "ts" },
+	{ "dur_ns", "dur" },
+	{ "self_ns", "self_dur" },
+};
+
+static const struct {
+	enum table_id table;
+	const char *column;
+	enum null_rule rule;
+} null_rules[] = {
+	{ TABLE_source, "rank", NULL_NEGATIVE },
+	{ TABLE_track, "pid", NULL_NO_ID },
+	{ TABLE_track, "tid", NULL_NO_ID },
+	{ TABLE_op, "float_ops", NULL_ZERO },
+	{ TABLE_op, "foreign_id", NULL_ABSENT },
+	{ TABLE_op_step, "first_start_ns", NULL_ZERO },
+	{ TABLE_op_step, "latest_end_ns", NULL_ZERO },
+	{ TABLE_event, "self_ns", NULL_ABSENT },
+	{ TABLE_event, "bytes", NULL_ZERO },
+	{ TABLE_event, "correlation", NULL_ZERO },
+	{ TABLE_memory, "in_use", NULL_ZERO },
+	{ TABLE_tensor, "address", NULL_ZERO },
+	{ TABLE_note, "offset", NULL_MAX },
+	{ TABLE_shape, "rank", NULL_NEGATIVE },
+};
+
+static bool is_hidden(const char *column)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(hidden); i++)
+		if (strcmp(hidden[i], column) == 0)
+			return true;
+	return false;
+}
+
+static enum null_rule null_rule(enum table_id table, const struct column_info *info)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(null_rules); i++)
+		if (null_rules[i].table == table && strcmp(null_rules[i].column, info->name) == 0)
+			return null_rules[i].rule;
+	return info->unit == UNIT_NS ? NULL_TIME : NULL_NEVER;
+}
+
+/* ---- types ---- */
+
+static bool is(const struct column_info *info, const char *type)
+{
+	return strcmp(info->type, type) == 0;
+}
+
+/* The table that a column's values are rows of; TABLE_COUNT when they are no rows. */
+static enum table_id target_of(const struct column_info *info)
+{
+	size_t len = strlen(info->type);
+
+	if (is(info, "uint32_t") && strcmp(info->name, "op_step") == 0)
+		return TABLE_op_step;
+	if (len <= 3 || strcmp(info->type + len - 3, "_id") != 0)
+		return TABLE_COUNT;
+	for (int t = 0; t < TABLE_COUNT; t++)
+		if (strlen(model_tables[t].name) == len - 3 &&
+		    memcmp(model_tables[t].name, info->type, len - 3) == 0)
+			return (enum table_id)t;
+	return TABLE_COUNT;
+}
+
+static bool is_small(const struct column_info *info)
+{
+	return info->size == 1;
+}
+
+/* Type and dictionary of a column, from its last hop. */
+static void set_type(struct relation_column *c, const struct column_info *info)
+{
+	enum table_id target = target_of(info);
+
+	c->unit = info->unit;
+	c->fill = fill_path;
+	if (is(info, "str_id")) {
+		c->type = RELATION_TEXT;
+		c->dict = DICT_STRINGS;
+	} else if (target == TABLE_shape || target == TABLE_strset) {
+		c->type = RELATION_TEXT;
+	} else if (target != TABLE_COUNT) {
+		c->type = RELATION_INT64;
+		c->refers = true;
+	} else if (info->unit == UNIT_ENUM) {
+		c->type = RELATION_TEXT;
+		c->dict = DICT_WORDS;
+		c->words = words_of(info->doc);
+		/* Phases that are not known are NULL, other values have a word from 0. */
+		c->number = c->words == &words_event_phase ? 0 : 1;
+	} else if (info->unit == UNIT_FLAGS) {
+		c->type = RELATION_BOOL;
+	} else if (is_small(info)) {
+		c->type = RELATION_TEXT;
+		c->dict = DICT_WORDS;
+		c->words = &words_letters;
+	} else if (is(info, "double")) {
+		c->type = RELATION_REAL;
+	} else if (is(info, "uint64_t") && info->unit == UNIT_NONE) {
+		c->type = RELATION_UINT64;
+	} else if (is(info, "int32_t") || is(info, "uint16_t")) {
+		c->type = RELATION_INT32;
+	} else {
+		c->type = RELATION_INT64;
+	}
+}
+
+/* ---- describing ---- */
+
+ow_status columns_add(struct relation_table *t, const struct relation_column *column,
+		      struct error *err)
+{
+	if (t->column_count == t->column_cap)
+		return error_set(err, OW_E_LIMIT, "%s has more than %u columns", t->relation->name,
+				 t->column_cap);
+	t->columns[t->column_count++] = *column;
+	return OW_OK;
+}
+
+void columns_need(struct relation_table *t, uint64_t tables)
+{
+	t->tables |= tables;
+}
+
+static ow_status fill_id(const struct relation_part *p, const struct relation_column *c,
+			 uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
+{
+	int64_t *to = out->values, base = p->id_base + 1 + (int64_t)first;
+
+	(void)c;
+	(void)err;
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = base + i;
+	return OW_OK;
+}
+
+ow_status columns_id(struct relation_table *t, struct error *err)
+{
+	return columns_add(
+		t,
+		&(struct relation_column){ .name = "id",
+					   .doc = "number of the row, unique over all runs",
+					   .type = RELATION_INT64,
+					   .fill = fill_id },
+		err);
+}
+
+static const struct column_info *find_column(enum table_id table, struct str name)
+{
+	for (uint32_t i = 0; i < model_tables[table].column_count; i++)
+		if (str_eq(str_from(model_tables[table].columns[i].name), name))
+			return &model_tables[table].columns[i];
+	return NULL;
+}
+
+static ow_status read_path(struct relation_table *t, enum table_id table, const char *text,
+			   struct relation_path *path)
+{
+	struct str rest = str_from(text), name;
+
+	while (str_split(&rest, '.', &name)) {
+		const struct column_info *info =
+			table < TABLE_COUNT ? find_column(table, name) : NULL;
+
+		OW_ASSERT(info && path->count < PATH_HOPS); /* the paths are ours */
+		if (!info || path->count == PATH_HOPS)
+			return OW_E_INTERNAL;
+		columns_need(t, (uint64_t)1 << table);
+		path->hops[path->count].table = table;
+		path->hops[path->count++].info = info;
+		path->null_rule = null_rule(table, info);
+		table = target_of(info);
+	}
+	/* Texts made of other tables. */
+	if (table == TABLE_shape)
+		columns_need(t, TABLE_BIT(shape) | TABLE_BIT(dim));
+	if (table == TABLE_strset)
+		columns_need(t, TABLE_BIT(strset) | TABLE_BIT(strset_item));
+	return OW_OK;
+}
+
+ow_status columns_path(struct relation_table *t, enum table_id from, const char *name,
+		       const char *text, const char *doc, struct error *err)
+{
+	struct relation_column column = { .name = name, .doc = doc };
+	struct relation_path *path = ARENA_NEW(&t->arena, struct relation_path);
+	const struct column_info *last;
+
+	if (!path)
+		return error_no_memory(err);
+	if (read_path(t, from, text, path) != OW_OK)
+		return error_set(err, OW_E_INTERNAL, "%s.%s: no such path", name, text);
+	last = path->hops[path->count - 1].info;
+	if (!doc)
+		column.doc = last->doc;
+	column.path = path;
+	set_type(&column, last);
+	return columns_add(t, &column, err);
+}
+
+ow_status columns_paths(struct relation_table *t, enum table_id from,
+			const struct path_column *columns, struct error *err)
+{
+	for (; columns->name; columns++)
+		OW_TRY(columns_path(t, from, columns->name, columns->path, columns->doc, err));
+	return OW_OK;
+}
+
+/* ts for ts_ns, track_id for track. */
+static const char *sql_name(struct relation_table *t, const struct column_info *info)
+{
+	enum table_id target = target_of(info);
+
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+		if (strcmp(names[i].model, info->name) == 0)
+			return names[i].sql;
+	if (target == TABLE_COUNT || target == TABLE_shape || target == TABLE_strset)
+		return info->name;
+	return arena_printf(&t->arena, "%s_id", info->name);
+}
+
+ow_status columns_of_table(struct relation_table *t, enum table_id table, struct error *err)
+{
+	const struct table_info *info = &model_tables[table];
+
+	OW_TRY(columns_id(t, err));
+	for (uint32_t i = 0; i < info->column_count; i++) {
+		const char *name;
+
+		if (is_hidden(info->columns[i].name))
+			continue;
+		name = sql_name(t, &info->columns[i]);
+		if (!name)
+			return error_no_memory(err);
+		OW_TRY(columns_path(t, table, name, info->columns[i].name, NULL, err));
+	}
+	return OW_OK;
+}
+
+static ow_status fill_flag(const struct relation_part *p, const struct relation_column *c,
+			   uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
+{
+	const struct column_info *info = c->path->hops[0].info;
+	const void *values = column_values(p->m, c->path->hops[0].table, info);
+	const uint8_t *small = values;
+	const uint32_t *wide = values;
+	bool *to = out->values;
+
+	(void)err;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t flags = !values	  ? 0
+				 : is_small(info) ? small[first + 1 + i]
+						  : wide[first + 1 + i];
+
+		to[i] = (flags & c->number) != 0;
+	}
+	return OW_OK;
+}
+
+ow_status columns_flag(struct relation_table *t, enum table_id table, const char *name,
+		       uint32_t bit, const char *doc, struct error *err)
+{
+	struct relation_column *c;
+
+	OW_TRY(columns_path(t, table, name, "flags", doc, err));
+	c = &t->columns[t->column_count - 1];
+	c->type = RELATION_BOOL;
+	c->unit = UNIT_NONE;
+	c->fill = fill_flag;
+	c->number = bit;
+	return OW_OK;
+}
+
+uint64_t table_rows(const struct model *m, enum table_id table)
+{
+	uint32_t count =
+		*(const uint32_t *)(const void *)((const char *)m + model_tables[table].offset);
+
+	return count ? count - 1 : 0;
+}

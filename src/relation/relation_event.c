@@ -1,0 +1,83 @@
+/* relation_event.c: the relation `event`: one run of an op, or any other slice of time. */
+#include "relation/columns.h"
+
+/* An event is called by its own name, or as its op. */
+static ow_status fill_name(const struct relation_part *p, const struct relation_column *c,
+			   uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
+{
+	const struct model *m = p->m;
+	const str_id *own = m->event.name ? m->event.name + first + 1 : NULL;
+	const op_id *op = m->event.op + first + 1;
+	uint32_t *to = out->values;
+
+	(void)c;
+	(void)err;
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = own && own[i].v ? own[i].v : m->op.name[op[i].v].v;
+	return OW_OK;
+}
+
+/* A complete slice has no letter in the model. */
+static ow_status fill_ph(const struct relation_part *p, const struct relation_column *c,
+			 uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
+{
+	const struct model *m = p->m;
+	uint32_t *to = out->values;
+
+	(void)c;
+	(void)err;
+	for (uint32_t i = 0; i < n; i++) {
+		uint8_t ph = COLUMN_GET(m->event.ph, first + 1 + i);
+
+		to[i] = !ph							  ? 'X'
+			: ph < words_letters.count && words_letters.texts[ph].ptr ? ph
+										  : 0;
+	}
+	return OW_OK;
+}
+
+static const struct path_column derived[] = {
+	{ "op", "op.name", "name of the op" },
+	{ "op_type", "op.type", NULL },
+	{ "step", "step.number", NULL },
+	{ "track", "track.name", "name of the track: thread, stream or device" },
+	{ "thread", "track.name", "the same, by the name that traces use" },
+	{ "process", "track.process", NULL },
+	{ "pid", "track.pid", NULL },
+	{ "tid", "track.tid", NULL },
+	{ "track_kind", "track.kind", "host, device, stream, copy, …" },
+	{ "device", "track.device.name", "name of the device" },
+	{ "rank", "track.source.rank", NULL },
+	{ "source_id", "track.source", NULL },
+	{ NULL, NULL, NULL },
+};
+
+static void replace(struct relation_table *t, const char *name, const char *doc,
+		    relation_fill_fn fill)
+{
+	struct relation_column *c = &t->columns[relation_find_column(t, str_from(name))];
+
+	c->fill = fill;
+	c->doc = doc;
+}
+
+static ow_status describe(struct relation_table *t, struct error *err)
+{
+	replace(t, "name", "its own name, or the op's", fill_name);
+	replace(t, "ph", "letter of the trace event; X for a complete slice", fill_ph);
+	OW_TRY(columns_paths(t, TABLE_event, derived, err));
+	OW_TRY(columns_flag(t, TABLE_event, "unfinished", EVENT_UNFINISHED,
+			    "the source gives no end; closed with what is around it", err));
+	OW_TRY(columns_flag(t, TABLE_event, "overlaps", EVENT_OVERLAPS,
+			    "starts inside a slice of its track and ends after it", err));
+	return columns_flag(t, TABLE_event, "unmatched", EVENT_UNMATCHED,
+			    "an end without a begin, kept as a point in time", err);
+}
+
+const struct relation relation_event = {
+	.name = "event",
+	.doc = "one run of an op, or any other slice of time",
+	.is_table = true,
+	.table = TABLE_event,
+	.describe = describe,
+};
