@@ -96,6 +96,55 @@ static void utf8_is_checked(void **state)
 	assert_int_equal(utf8_fit(STR("a\xe4\xb8\xad"), 2).len, 1);
 }
 
+/* Address and memory sanitizers are to see every block. */
+static bool large_blocks_are_malloced(void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+	return true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+	return true;
+#endif
+#endif
+	return false;
+}
+
+static long resident_pages(void)
+{
+	long all = 0, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%ld %ld", &all, &resident), 2);
+	fclose(f);
+	return resident;
+}
+
+static void trimmed_blocks_keep_what_is_used(void **state)
+{
+	const size_t size = (size_t)16 << 20, used = ((size_t)3 << 20) + 5;
+	struct mem mem;
+	long before, after;
+	char *p;
+
+	(void)state;
+	mem_init(&mem, 0);
+	p = mem_alloc(&mem, size);
+	assert_non_null(p);
+	memset(p, 'x', size);
+	before = resident_pages();
+	mem_trim(p, size, used);
+	after = resident_pages();
+	for (size_t i = 0; i < used; i++)
+		assert_int_equal(p[i], 'x');
+	memset(p, 'y', size); /* the rest can still be used */
+	assert_int_equal(p[size - 1], 'y');
+	mem_free(&mem, p, size);
+	assert_int_equal(atomic_load(&mem.used), 0);
+	if (!large_blocks_are_malloced())
+		assert_true(before - after > (8 << 20) / sysconf(_SC_PAGESIZE));
+}
+
 static void memory_limit_holds(void **state)
 {
 	struct mem mem;
@@ -316,6 +365,7 @@ int main(void)
 		cmocka_unit_test(strings_split),
 		cmocka_unit_test(strings_to_integers),
 		cmocka_unit_test(utf8_is_checked),
+		cmocka_unit_test(trimmed_blocks_keep_what_is_used),
 		cmocka_unit_test(memory_limit_holds),
 		cmocka_unit_test(injected_failures),
 		cmocka_unit_test(arenas_grow_and_align),

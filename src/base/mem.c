@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #define HUGE_PAGE ((size_t)2 << 20)
+#define SMALL_PAGE ((size_t)64 << 10) /* the largest that is in use anywhere */
 #define MAPPED_MIN (HUGE_PAGE / 2)
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -207,6 +208,15 @@ void mem_free(struct mem *mem, void *ptr, size_t size)
 		return;
 	free_block(ptr, size);
 	release(mem, size);
+}
+
+/* A huge page is touched as a whole, though only its first bytes may be used. */
+void mem_trim(void *ptr, size_t size, size_t used)
+{
+	size_t first = (used + SMALL_PAGE - 1) & ~(SMALL_PAGE - 1);
+
+	if (ptr && is_mapped(size) && first < mapped_length(size))
+		madvise((char *)ptr + first, mapped_length(size) - first, MADV_DONTNEED);
 }
 
 bool mem_grow(struct mem *mem, void **ptr, size_t *cap, size_t need, size_t elem)

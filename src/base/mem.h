@@ -24,6 +24,9 @@ void *mem_zalloc(struct mem *mem, size_t size) OW_MUST_CHECK;
 /* A block may always be made smaller. */
 void *mem_realloc(struct mem *mem, void *ptr, size_t old_size, size_t size) OW_MUST_CHECK;
 void mem_free(struct mem *mem, void *ptr, size_t size);
+/* Gives pages behind the first `used` bytes of a block back to the system; the block stays as large as it is, and
+ * what was there is lost. */
+void mem_trim(void *ptr, size_t size, size_t used);
 
 /* Ensures that the array *ptr of `elem`-byte items holds `need` of them; *cap counts items and grows
  * by half. On failure nothing changes and false is returned. */

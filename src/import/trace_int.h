@@ -297,7 +297,8 @@ struct trace {
 	uint32_t first_event; /* row of the first slice in the model */
 	uint32_t first_track, first_flow;
 	size_t placed;
-	str_id unnamed; /* what events without a name are called */
+	atomic_uint point_readers; /* jobs that still need the points and counters */
+	str_id unnamed;		   /* what events without a name are called */
 	bool has_categories, has_labels, has_correlations;
 	uint32_t *type_of; /* by model string used as a label */
 	struct {
@@ -316,7 +317,10 @@ static inline struct str trace_str(const struct trace *t, uint32_t string)
 ow_status trace_worker_init(struct trace_worker *w, struct mem *mem, const struct input *in,
 			    enum json_path path);
 void trace_worker_release(struct trace_worker *w);
+/* When all has been read: room for further rows need not stay in memory. */
+void trace_worker_trim(struct trace_worker *w);
 /* After the rows have been placed. */
+void trace_worker_drop_points(struct trace_worker *w);
 void trace_worker_drop_rows(struct trace_worker *w);
 struct trace_counts trace_worker_counts(const struct trace_worker *w);
 /* On failure w->status is set. */

@@ -267,7 +267,7 @@ static int64_t add_base(int64_t base, int64_t ts)
 	return sum;
 }
 
-/* What threads share out, the longest first. The rows of other tables are made by one of them, the only
+/* What threads share out: what frees most first, then the longest. The rows of other tables are made by one of them, the only
  * one that uses the builder meanwhile. */
 enum column_job {
 	JOB_ROWS,
@@ -311,6 +311,15 @@ OW_ALWAYS_INLINE void place_label(const struct trace *t, struct event_table *e, 
 	e->name[at].v = label && label != name ? name : 0;
 }
 
+/* Two jobs read them; the last of these makes room for the columns. */
+static void done_with_points(struct trace *t)
+{
+	if (atomic_fetch_sub(&t->point_readers, 1) != 1)
+		return;
+	for (unsigned i = 0; i < t->worker_count; i++)
+		trace_worker_drop_points(&t->workers[i]);
+}
+
 static void place_column(struct trace *t, enum column_job job)
 {
 	struct event_table *e = &t->b->m->event;
@@ -322,9 +331,11 @@ static void place_column(struct trace *t, enum column_job job)
 	case JOB_ROWS:
 		place_flows(t);
 		place_counters(t);
+		done_with_points(t);
 		break;
 	case JOB_FLOWS:
 		trace_count_flows(t);
+		done_with_points(t);
 		break;
 	case JOB_TS:
 		FOR_EACH_SLICE(t, e->ts_ns[at] = add_base(base, s->ts[r]));
@@ -731,6 +742,7 @@ ow_status trace_place(struct trace *t)
 	if (!make_columns(t))
 		return builder_status(t->b);
 	atomic_store(&t->next_part, 0);
+	atomic_store(&t->point_readers, 2);
 	parallel_run(t->options.threads, place_columns, t);
 	t->b->m->event.count += (uint32_t)t->placed;
 	if (t->flows.failed)

@@ -84,7 +84,7 @@ static void guess_parts(void *arg, unsigned thread)
 		struct trace_part *part;
 
 		if (k >= t->part_count)
-			return;
+			break;
 		part = &t->parts[k];
 		part->worker = thread;
 		if (k && !json_scan_guess(&w->scan, from, from + t->options.part_bytes, &start)) {
@@ -97,6 +97,7 @@ static void guess_parts(void *arg, unsigned thread)
 		if (part->read)
 			reserve_rows(t, w, part);
 	}
+	trace_worker_trim(w);
 }
 
 static ow_status guess(struct trace *t, uint64_t from)

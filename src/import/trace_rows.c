@@ -48,13 +48,21 @@ static void free_slices(struct trace_worker *w)
 	}
 }
 
+void trace_worker_drop_points(struct trace_worker *w)
+{
+	mem_free(w->mem, w->points, w->point_cap * sizeof(*w->points));
+	w->points = NULL;
+	w->point_count = w->point_cap = 0;
+	mem_free(w->mem, w->counters, w->counter_cap * sizeof(*w->counters));
+	w->counters = NULL;
+	w->counter_count = w->counter_cap = 0;
+}
+
 void trace_worker_drop_rows(struct trace_worker *w)
 {
 	free_slices(w);
 	w->slices.count = w->slices.cap = 0;
-	mem_free(w->mem, w->points, w->point_cap * sizeof(*w->points));
-	w->points = NULL;
-	w->point_count = w->point_cap = 0;
+	trace_worker_drop_points(w);
 }
 
 void trace_worker_release(struct trace_worker *w)
@@ -62,7 +70,6 @@ void trace_worker_release(struct trace_worker *w)
 	if (!w->mem)
 		return;
 	trace_worker_drop_rows(w);
-	mem_free(w->mem, w->counters, w->counter_cap * sizeof(*w->counters));
 	mem_free(w->mem, w->metas, w->meta_cap * sizeof(*w->metas));
 	mem_free(w->mem, w->marks, w->mark_cap * sizeof(*w->marks));
 	mem_free(w->mem, w->strings, w->dict.count * sizeof(*w->strings));
@@ -80,6 +87,15 @@ struct trace_counts trace_worker_counts(const struct trace_worker *w)
 				      .metas = w->meta_count,
 				      .marks = w->mark_count,
 				      .strings = w->dict.count };
+}
+
+void trace_worker_trim(struct trace_worker *w)
+{
+	struct trace_slices *s = &w->slices;
+
+	for (size_t c = 0; c < ARRAY_COUNT(columns); c++)
+		mem_trim(*column_of(s, c), s->cap * columns[c].size, s->count * columns[c].size);
+	mem_trim(w->points, w->point_cap * sizeof(*w->points), w->point_count * sizeof(*w->points));
 }
 
 static void fail(struct trace_worker *w)
