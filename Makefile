@@ -61,7 +61,7 @@ check: setup-build setup-test setup-check ## format, tidy, cppcheck, headers, la
 	tools/check build/debug
 
 format: setup-check ## lay out the C sources by .clang-format
-	find include src tests bench -name '*.[ch]' | xargs clang-format -i
+	find include src python tests bench -name '*.[ch]' | xargs clang-format -i
 
 bench: setup-build all ## speed and memory against sha256sum; prints, never fails
 	@$(call build,release,gen_profile)

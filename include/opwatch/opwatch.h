@@ -162,6 +162,7 @@ typedef enum ow_type { OW_TYPE_INT, OW_TYPE_REAL, OW_TYPE_TEXT, OW_TYPE_BOOL } o
 typedef enum ow_unit {
 	OW_UNIT_PLAIN,
 	OW_UNIT_NS,
+	OW_UNIT_MICROS, /* may be fractions of them: columns of the type real */
 	OW_UNIT_BYTES,
 	OW_UNIT_COUNT,
 	OW_UNIT_PERCENT

@@ -4,6 +4,12 @@
  */
 #include "api/api_int.h"
 
+/* The public enums are the internal ones. */
+_Static_assert((int)OW_TYPE_BOOL == (int)RESULT_BOOL, "types");
+_Static_assert((int)OW_UNIT_MICROS == (int)RESULT_MICROS &&
+		       (int)OW_UNIT_PERCENT == (int)RESULT_PERCENT,
+	       "units");
+
 ow_status api_wrap_result(ow_profile *p, struct result *r, ow_result **out, struct error *err)
 {
 	ow_result *result = mem_zalloc(&p->mem, sizeof(*result));

@@ -1,0 +1,98 @@
+/*
+ * ext.h: shared by the files of the extension module _opwatch, which puts opwatch.h before Python and does
+ * nothing else: the package's Python files give it its shape.
+ *
+ * Written against the limited API of CPython 3.8, so that one build serves every later version. The GIL is
+ * released around every call of the library that takes longer than looking at a number.
+ */
+#ifndef EXT_EXT_H
+#define EXT_EXT_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <opwatch/opwatch.h>
+
+#include <stdatomic.h>
+
+/* Around what the library does. */
+#define WITHOUT_GIL(statement)                                                                     \
+	do {                                                                                       \
+		PyThreadState *state_ = PyEval_SaveThread();                                       \
+		statement;                                                                         \
+		PyEval_RestoreThread(state_);                                                      \
+	} while (0)
+
+/* module.c: sets opwatch.Error or one of its kinds, and returns NULL. */
+PyObject *raise_status(const struct ow_error *err);
+
+/* options.c: keyword arguments into one of the option structs of opwatch.h. */
+enum field_kind {
+	FIELD_BOOL,
+	FIELD_INT32,
+	FIELD_UINT32,
+	FIELD_INT64,
+	FIELD_UINT64,
+	FIELD_TEXT, /* None or str */
+	FIELD_LIST, /* a str, or an iterable of them */
+	FIELD_ALIGN
+};
+struct field {
+	const char *name;
+	enum field_kind kind;
+	size_t offset;
+};
+/* Texts live as long as `keep`, a list the caller makes and drops after the call. False: an exception is
+ * set. `options` may be NULL or None. */
+bool fields_fill(const struct field *fields, void *to, PyObject *options, PyObject *keep);
+/* Paths, as the system wants them. */
+bool paths_fill(struct ow_list *list, PyObject *value, PyObject *keep);
+bool list_fill(struct ow_list *list, PyObject *value, const char *name, PyObject *keep);
+extern const struct field open_fields[], view_fields[], write_fields[], timeline_fields[],
+	merge_fields[];
+/* The names of a table, as a tuple. */
+PyObject *field_names(const struct field *fields);
+
+/* progress.c: what is called while the library works: Ctrl-C, and the user's own callable. */
+struct watch {
+	PyObject *callable;		/* or NULL */
+	PyObject *type, *value, *trace; /* what it raised */
+	unsigned long thread;		/* that made the call: only it is told of signals */
+	_Atomic int64_t last_ns;
+	_Atomic bool stop;
+};
+void watch_init(struct watch *watch, PyObject *callable);
+bool watch_progress(void *arg, const char *file, uint64_t done, uint64_t total);
+/* After the call: true and an exception is set when the callback ended it. */
+bool watch_failed(struct watch *watch);
+
+/* A library profile, shared by the Python profile and the results made from it: it is freed with the last
+ * of them, so that results outlive close(). Counted under the GIL. */
+struct handle {
+	ow_profile *profile;
+	struct watch watch; /* of the call that loads; the library keeps its address */
+	bool loading;	    /* by some thread */
+	size_t asking;	    /* threads that read it */
+	size_t refs;
+};
+void handle_take(struct handle *handle);
+void handle_drop(struct handle *handle);
+
+/* Bytes that a sink writes, for a str or bytes of them. */
+struct sink_bytes {
+	char *bytes;
+	size_t len, cap;
+	bool no_memory;
+};
+bool sink_bytes_write(void *arg, const void *bytes, size_t len);
+void sink_bytes_free(struct sink_bytes *out);
+
+/* Each adds its type to the module; NULL or the type, a new reference. */
+PyObject *profile_type_add(PyObject *module);
+PyObject *result_type_add(PyObject *module);
+/* Takes the result, also on failure. */
+PyObject *result_wrap(struct handle *handle, ow_result *result);
+
+PyObject *merge_files(PyObject *self, PyObject *args);
+
+#endif

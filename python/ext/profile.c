@@ -1,0 +1,596 @@
+/*
+ * profile.c: the type _opwatch.Profile: one ow_profile. While it loads one thread has it; frozen, any number
+ * may ask it at once. The Python class opwatch.Profile wraps it.
+ */
+#include "ext.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct profile {
+	PyObject_HEAD struct handle *handle; /* NULL: closed */
+	bool frozen;
+};
+
+static PyObject *profile_type; /* borrowed from the module, which is never unloaded */
+
+/* ---- making and ending ---- */
+
+static struct profile *profile_alloc(void)
+{
+	struct profile *self =
+		(struct profile *)PyType_GenericAlloc((PyTypeObject *)profile_type, 0);
+
+	if (!self)
+		return NULL;
+	self->handle = calloc(1, sizeof(*self->handle));
+	if (!self->handle) {
+		Py_DECREF(self);
+		PyErr_NoMemory();
+		return NULL;
+	}
+	self->handle->refs = 1;
+	return self;
+}
+
+static void profile_dealloc(PyObject *object)
+{
+	struct profile *self = (struct profile *)object;
+	PyTypeObject *type = Py_TYPE(object);
+
+	handle_drop(self->handle);
+	((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+	Py_DECREF(type);
+}
+
+static PyObject *profile_close(PyObject *object, PyObject *none)
+{
+	struct profile *self = (struct profile *)object;
+	struct handle *handle = self->handle;
+
+	(void)none;
+	self->handle = NULL;
+	handle_drop(handle);
+	Py_RETURN_NONE;
+}
+
+/* ---- around every call ---- */
+
+static struct handle *refuse(PyObject *kind, const char *text)
+{
+	PyErr_SetString(kind, text);
+	return NULL;
+}
+
+/* Keeps the profile open while the library reads it; NULL and an exception when it cannot be asked. */
+static struct handle *enter(PyObject *object)
+{
+	struct handle *handle = ((struct profile *)object)->handle;
+
+	if (!handle)
+		return refuse(PyExc_ValueError, "the profile is closed");
+	if (handle->loading)
+		return refuse(PyExc_RuntimeError, "another thread is loading this profile");
+	handle->asking++;
+	handle_take(handle);
+	return handle;
+}
+
+static struct handle *enter_loading(PyObject *object, PyObject *callable)
+{
+	struct handle *handle = ((struct profile *)object)->handle;
+
+	if (!handle)
+		return refuse(PyExc_ValueError, "the profile is closed");
+	if (handle->loading || handle->asking)
+		return refuse(PyExc_RuntimeError, "another thread uses this profile");
+	handle->loading = true;
+	watch_init(&handle->watch, callable);
+	handle_take(handle);
+	return handle;
+}
+
+/* Ends a call; true when there is an exception: the one raised in the callback, or the library's error. */
+static bool leave(struct handle *handle, struct watch *watch, ow_status status,
+		  const struct ow_error *err)
+{
+	bool raised = watch && watch_failed(watch);
+
+	if (watch == &handle->watch) {
+		handle->loading = false;
+		watch->callable = NULL;
+	} else {
+		handle->asking--;
+	}
+	handle_drop(handle);
+	if (!raised && status != OW_OK)
+		raise_status(err);
+	return raised || status != OW_OK;
+}
+
+/* ---- loading ---- */
+
+static void open_options(struct ow_open_options *options, struct handle *handle)
+{
+	options->progress = watch_progress;
+	options->progress_arg = &handle->watch;
+}
+
+/* new(options, progress): an empty profile to be filled and frozen. */
+static PyObject *profile_new(PyObject *none, PyObject *args)
+{
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	PyObject *keywords = NULL, *keep = PyList_New(0);
+	struct ow_open_options options;
+	struct profile *self = NULL;
+
+	(void)none;
+	ow_open_options_init(&options);
+	if (keep && PyArg_ParseTuple(args, "|O", &keywords) &&
+	    fields_fill(open_fields, &options, keywords, keep))
+		self = profile_alloc();
+	if (self) {
+		open_options(&options, self->handle);
+		if (ow_profile_new(&options, &self->handle->profile, &err) != OW_OK) {
+			raise_status(&err);
+			Py_CLEAR(self);
+		}
+	}
+	Py_XDECREF(keep);
+	return (PyObject *)self;
+}
+
+static ow_status open_paths(const struct ow_list *paths, const struct ow_open_options *options,
+			    struct handle *handle, struct ow_error *err)
+{
+	ow_status status;
+
+	WITHOUT_GIL(status = ow_profile_open(paths->items, paths->count, options, &handle->profile,
+					     err));
+	return status;
+}
+
+/* open(paths: list of bytes, options, progress) */
+static PyObject *profile_open(PyObject *none, PyObject *args)
+{
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	PyObject *keywords = NULL, *progress = NULL, *names, *keep = PyList_New(0);
+	struct ow_open_options options;
+	struct profile *self = NULL;
+	struct handle *handle;
+	struct ow_list paths;
+	ow_status status;
+
+	(void)none;
+	ow_open_options_init(&options);
+	if (!keep || !PyArg_ParseTuple(args, "O|OO", &names, &keywords, &progress) ||
+	    !paths_fill(&paths, names, keep) || !fields_fill(open_fields, &options, keywords, keep))
+		goto out;
+	self = profile_alloc();
+	if (!self)
+		goto out;
+	open_options(&options, self->handle);
+	handle = enter_loading((PyObject *)self, progress);
+	status = open_paths(&paths, &options, handle, &err);
+	self->frozen = status == OW_OK;
+	if (leave(handle, &handle->watch, status, &err))
+		Py_CLEAR(self);
+out:
+	Py_XDECREF(keep);
+	return (PyObject *)self;
+}
+
+static PyObject *file_info(const struct ow_file_info *info)
+{
+	return Py_BuildValue("(sdN)", info->format ? info->format : "", info->coverage,
+			     PyBool_FromLong(info->missing_step_stats));
+}
+
+/* add_file(path, format=None, step=None, progress=None) */
+static PyObject *profile_add_file(PyObject *object, PyObject *args)
+{
+	struct ow_file_options options = { sizeof(options), NULL, INT64_MIN };
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	struct ow_file_info info = { 0 };
+	PyObject *progress = NULL, *path = NULL;
+	struct handle *handle;
+	long long step = INT64_MIN;
+	ow_status status;
+
+	if (!PyArg_ParseTuple(args, "O&|zLO", PyUnicode_FSConverter, &path, &options.format, &step,
+			      &progress))
+		return NULL;
+	options.step = step;
+	handle = enter_loading(object, progress);
+	if (handle) {
+		const char *name = PyBytes_AsString(path);
+
+		WITHOUT_GIL(
+			status = ow_profile_add_file(handle->profile, name, &options, &info, &err));
+		if (leave(handle, &handle->watch, status, &err))
+			handle = NULL;
+	}
+	Py_DECREF(path);
+	return handle ? file_info(&info) : NULL;
+}
+
+/* add_memory(name, bytes, format=None, step=None, progress=None); the library copies the bytes. */
+static PyObject *profile_add_memory(PyObject *object, PyObject *args)
+{
+	struct ow_file_options options = { sizeof(options), NULL, INT64_MIN };
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	struct ow_file_info info = { 0 };
+	PyObject *progress = NULL, *bytes;
+	struct handle *handle;
+	long long step = INT64_MIN;
+	const char *name;
+	Py_ssize_t len;
+	char *data;
+	ow_status status;
+
+	if (!PyArg_ParseTuple(args, "sS|zLO", &name, &bytes, &options.format, &step, &progress) ||
+	    PyBytes_AsStringAndSize(bytes, &data, &len) != 0)
+		return NULL;
+	options.step = step;
+	handle = enter_loading(object, progress);
+	if (!handle)
+		return NULL;
+	WITHOUT_GIL(status = ow_profile_add_memory(handle->profile, name, data, (size_t)len,
+						   &options, &info, &err));
+	return leave(handle, &handle->watch, status, &err) ? NULL : file_info(&info);
+}
+
+static PyObject *profile_freeze(PyObject *object, PyObject *none)
+{
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	struct handle *handle = enter_loading(object, NULL);
+	ow_status status;
+
+	(void)none;
+	if (!handle)
+		return NULL;
+	WITHOUT_GIL(status = ow_profile_freeze(handle->profile, &err));
+	if (leave(handle, &handle->watch, status, &err))
+		return NULL;
+	((struct profile *)object)->frozen = true;
+	Py_RETURN_NONE;
+}
+
+static PyObject *profile_set_checkpoint(PyObject *object, PyObject *args)
+{
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	struct handle *handle;
+	PyObject *path = NULL;
+	ow_status status;
+
+	if (!PyArg_ParseTuple(args, "O&", PyUnicode_FSConverter, &path))
+		return NULL;
+	handle = enter_loading(object, NULL);
+	if (handle) {
+		const char *prefix = PyBytes_AsString(path);
+
+		WITHOUT_GIL(status = ow_profile_set_checkpoint(handle->profile, prefix, &err));
+		if (leave(handle, &handle->watch, status, &err))
+			handle = NULL;
+	}
+	Py_DECREF(path);
+	return handle ? (Py_INCREF(Py_None), Py_None) : NULL;
+}
+
+/* ---- asking ---- */
+
+/* view(name, options) -> Result */
+static PyObject *profile_view(PyObject *object, PyObject *args)
+{
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	PyObject *keywords = NULL, *keep = PyList_New(0), *made = NULL;
+	struct ow_view_options options;
+	ow_result *result = NULL;
+	struct handle *handle;
+	const char *name;
+	ow_status status;
+
+	ow_view_options_init(&options);
+	if (!keep || !PyArg_ParseTuple(args, "s|O", &name, &keywords) ||
+	    !fields_fill(view_fields, &options, keywords, keep))
+		goto out;
+	handle = enter(object);
+	if (!handle)
+		goto out;
+	WITHOUT_GIL(status = ow_view(handle->profile, name, &options, &result, &err));
+	if (status == OW_OK)
+		made = result_wrap(handle, result);
+	leave(handle, NULL, status, &err);
+out:
+	Py_XDECREF(keep);
+	return made;
+}
+
+/* advise(rules or None) -> Result */
+static PyObject *profile_advise(PyObject *object, PyObject *args)
+{
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	PyObject *names = Py_None, *keep = PyList_New(0), *made = NULL;
+	ow_result *result = NULL;
+	struct handle *handle;
+	struct ow_list rules;
+	ow_status status;
+
+	if (!keep || !PyArg_ParseTuple(args, "|O", &names) ||
+	    !list_fill(&rules, names, "rules", keep))
+		goto out;
+	handle = enter(object);
+	if (!handle)
+		goto out;
+	WITHOUT_GIL(status =
+			    ow_advise(handle->profile, rules.count ? &rules : NULL, &result, &err));
+	if (status == OW_OK)
+		made = result_wrap(handle, result);
+	leave(handle, NULL, status, &err);
+out:
+	Py_XDECREF(keep);
+	return made;
+}
+
+/* verdict(options) -> str */
+static PyObject *profile_verdict(PyObject *object, PyObject *args)
+{
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	PyObject *keywords = NULL, *keep = PyList_New(0), *made = NULL;
+	struct ow_view_options options;
+	struct handle *handle;
+	char text[2048] = "";
+	ow_status status;
+
+	ow_view_options_init(&options);
+	if (!keep || !PyArg_ParseTuple(args, "|O", &keywords) ||
+	    !fields_fill(view_fields, &options, keywords, keep))
+		goto out;
+	handle = enter(object);
+	if (!handle)
+		goto out;
+	WITHOUT_GIL(status = ow_verdict(handle->profile, &options, text, sizeof(text), &err));
+	if (!leave(handle, NULL, status, &err))
+		made = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+out:
+	Py_XDECREF(keep);
+	return made;
+}
+
+/* info_json() -> bytes */
+static PyObject *profile_info_json(PyObject *object, PyObject *none)
+{
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	struct handle *handle = enter(object);
+	struct sink_bytes out = { 0 };
+	PyObject *made = NULL;
+	ow_status status;
+
+	(void)none;
+	if (!handle)
+		return NULL;
+	WITHOUT_GIL(status = ow_info_json(handle->profile, sink_bytes_write, &out, &err));
+	if (out.no_memory)
+		err.status = OW_E_NO_MEMORY, err.text[0] = 0;
+	if (!leave(handle, NULL, status, &err))
+		made = PyBytes_FromStringAndSize(out.bytes, (Py_ssize_t)out.len);
+	sink_bytes_free(&out);
+	return made;
+}
+
+/* timeline(options, path or None) -> bytes, or None when there is a path */
+static PyObject *profile_timeline(PyObject *object, PyObject *args)
+{
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	PyObject *keywords = NULL, *path = Py_None, *file = NULL, *keep = PyList_New(0),
+		 *made = NULL;
+	struct ow_timeline_options options;
+	struct sink_bytes out = { 0 };
+	struct handle *handle;
+	const char *name = NULL;
+	ow_status status;
+
+	ow_timeline_options_init(&options);
+	if (!keep || !PyArg_ParseTuple(args, "|OO", &keywords, &path) ||
+	    (path != Py_None && !PyUnicode_FSConverter(path, &file)) ||
+	    !fields_fill(timeline_fields, &options, keywords, keep))
+		goto out;
+	handle = enter(object);
+	if (!handle)
+		goto out;
+	if (file)
+		name = PyBytes_AsString(file);
+	WITHOUT_GIL(status = name ? ow_timeline_write_file(handle->profile, &options, name, &err)
+				  : ow_timeline_write(handle->profile, &options, sink_bytes_write,
+						      &out, &err));
+	if (out.no_memory)
+		err.status = OW_E_NO_MEMORY, err.text[0] = 0;
+	if (!leave(handle, NULL, status, &err))
+		made = name ? (Py_INCREF(Py_None), Py_None)
+			    : PyBytes_FromStringAndSize(out.bytes, (Py_ssize_t)out.len);
+	sink_bytes_free(&out);
+out:
+	Py_XDECREF(file);
+	Py_XDECREF(keep);
+	return made;
+}
+
+/* save(path, progress=None) */
+static PyObject *profile_save(PyObject *object, PyObject *args)
+{
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	PyObject *progress = NULL, *path = NULL;
+	struct ow_save_options options;
+	struct handle *handle;
+	struct watch watch;
+	ow_status status;
+
+	if (!PyArg_ParseTuple(args, "O&|O", PyUnicode_FSConverter, &path, &progress))
+		return NULL;
+	ow_save_options_init(&options);
+	watch_init(&watch, progress);
+	options.progress = watch_progress;
+	options.progress_arg = &watch;
+	handle = enter(object);
+	if (handle) {
+		const char *name = PyBytes_AsString(path);
+
+		WITHOUT_GIL(status = ow_profile_save(handle->profile, name, &options, &err));
+		if (leave(handle, &watch, status, &err))
+			handle = NULL;
+	}
+	Py_DECREF(path);
+	return handle ? (Py_INCREF(Py_None), Py_None) : NULL;
+}
+
+/* verify() -> bytes of the opwatch file, 0 when there is none */
+static PyObject *profile_verify(PyObject *object, PyObject *none)
+{
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	struct handle *handle = enter(object);
+	uint64_t bytes = 0;
+	ow_status status;
+
+	(void)none;
+	if (!handle)
+		return NULL;
+	WITHOUT_GIL(status = ow_profile_verify(handle->profile, &bytes, &err));
+	return leave(handle, NULL, status, &err)
+		       ? NULL
+		       : PyLong_FromUnsignedLongLong((unsigned long long)bytes);
+}
+
+static PyObject *profile_step_numbers(PyObject *object, PyObject *none)
+{
+	struct handle *handle = enter(object);
+	int64_t *numbers = NULL;
+	PyObject *list = NULL;
+	size_t count;
+
+	(void)none;
+	if (!handle)
+		return NULL;
+	count = ow_profile_steps(handle->profile, NULL, 0);
+	numbers = calloc(count + 1, sizeof(*numbers));
+	if (numbers)
+		WITHOUT_GIL(count = ow_profile_steps(handle->profile, numbers, count));
+	list = numbers ? PyList_New((Py_ssize_t)count) : PyErr_NoMemory();
+	for (size_t i = 0; list && numbers && i < count; i++) {
+		PyObject *number = PyLong_FromLongLong(numbers[i]);
+
+		if (!number || PyList_SetItem(list, (Py_ssize_t)i, number) != 0)
+			Py_CLEAR(list);
+	}
+	free(numbers);
+	leave(handle, NULL, OW_OK, NULL);
+	return list;
+}
+
+static PyObject *profile_memory(PyObject *object, PyObject *none)
+{
+	struct handle *handle = enter(object);
+	struct ow_memory_use use = { 0 };
+
+	(void)none;
+	if (!handle)
+		return NULL;
+	ow_profile_memory(handle->profile, &use);
+	leave(handle, NULL, OW_OK, NULL);
+	return Py_BuildValue("(KKK)", (unsigned long long)use.used, (unsigned long long)use.peak,
+			     (unsigned long long)use.limit);
+}
+
+/* ---- small questions ---- */
+
+static PyObject *get_closed(PyObject *object, void *none)
+{
+	(void)none;
+	return PyBool_FromLong(((struct profile *)object)->handle == NULL);
+}
+
+static PyObject *get_frozen(PyObject *object, void *none)
+{
+	(void)none;
+	return PyBool_FromLong(((struct profile *)object)->frozen);
+}
+
+static PyObject *ask_flag(PyObject *object, bool (*flag)(const ow_profile *profile))
+{
+	struct handle *handle = enter(object);
+	bool set;
+
+	if (!handle)
+		return NULL;
+	set = flag(handle->profile);
+	leave(handle, NULL, OW_OK, NULL);
+	return PyBool_FromLong(set);
+}
+
+static PyObject *get_has_code(PyObject *object, void *none)
+{
+	(void)none;
+	return ask_flag(object, ow_profile_has_code);
+}
+
+static PyObject *get_damaged(PyObject *object, void *none)
+{
+	(void)none;
+	return ask_flag(object, ow_profile_damaged);
+}
+
+/* ---- the type ---- */
+
+static PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+	(void)type, (void)args, (void)keywords;
+	PyErr_SetString(PyExc_TypeError, "profiles are made by opwatch.open");
+	return NULL;
+}
+
+static PyMethodDef methods[] = {
+	{ "new", profile_new, METH_VARARGS | METH_STATIC, "new(options) -> Profile to be filled" },
+	{ "open", profile_open, METH_VARARGS | METH_STATIC, "open(paths, options, progress)" },
+	{ "close", profile_close, METH_NOARGS, NULL },
+	{ "add_file", profile_add_file, METH_VARARGS, "add_file(path, format, step, progress)" },
+	{ "add_memory", profile_add_memory, METH_VARARGS,
+	  "add_memory(name, bytes, format, step, progress)" },
+	{ "freeze", profile_freeze, METH_NOARGS, NULL },
+	{ "set_checkpoint", profile_set_checkpoint, METH_VARARGS, "set_checkpoint(prefix)" },
+	{ "view", profile_view, METH_VARARGS, "view(name, options) -> Result" },
+	{ "advise", profile_advise, METH_VARARGS, "advise(rules) -> Result" },
+	{ "verdict", profile_verdict, METH_VARARGS, "verdict(options) -> str" },
+	{ "info_json", profile_info_json, METH_NOARGS, NULL },
+	{ "timeline", profile_timeline, METH_VARARGS, "timeline(options, path) -> bytes or None" },
+	{ "save", profile_save, METH_VARARGS, "save(path, progress)" },
+	{ "verify", profile_verify, METH_NOARGS, NULL },
+	{ "step_numbers", profile_step_numbers, METH_NOARGS, NULL },
+	{ "memory", profile_memory, METH_NOARGS, "memory() -> (used, peak, limit)" },
+	{ NULL, NULL, 0, NULL },
+};
+
+static PyGetSetDef getters[] = {
+	{ "closed", get_closed, NULL, NULL, NULL },
+	{ "frozen", get_frozen, NULL, NULL, NULL },
+	{ "has_code", get_has_code, NULL, NULL, NULL },
+	{ "damaged", get_damaged, NULL, NULL, NULL },
+	{ NULL, NULL, NULL, NULL, NULL },
+};
+
+static PyType_Slot slots[] = {
+	{ Py_tp_dealloc, (void *)profile_dealloc },
+	{ Py_tp_methods, methods },
+	{ Py_tp_getset, getters },
+	{ Py_tp_new, (void *)refuse_new },
+	{ 0, NULL },
+};
+
+static PyType_Spec spec = { "_opwatch.Profile", sizeof(struct profile), 0, Py_TPFLAGS_DEFAULT,
+			    slots };
+
+PyObject *profile_type_add(PyObject *module)
+{
+	profile_type = PyType_FromSpec(&spec);
+	if (profile_type)
+		PyModule_AddObject(module, "Profile", (Py_INCREF(profile_type), profile_type));
+	return profile_type;
+}

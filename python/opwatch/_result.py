@@ -1,0 +1,149 @@
+"""Results: what views, advice and queries give. A table whose rows may form a tree."""
+import json
+
+_NO_PICKLE = "an opwatch %s cannot be pickled: pickle %s instead"
+
+
+class Row(tuple):
+    """One row: a tuple whose values also have the names of the columns (row.name, row["name"])."""
+
+    __slots__ = ()
+    _fields = ()
+    _places = {}
+
+    def __getitem__(self, key):
+        if isinstance(key, str):
+            try:
+                return tuple.__getitem__(self, self._places[key])
+            except KeyError:
+                raise KeyError("there is no column %r; there are: %s" % (key, ", ".join(self._fields))) from None
+        return tuple.__getitem__(self, key)
+
+    def __getattr__(self, name):
+        try:
+            return tuple.__getitem__(self, self._places[name])
+        except KeyError:
+            raise AttributeError("there is no column %r; there are: %s" % (name, ", ".join(self._fields))) from None
+
+    def __dir__(self):
+        return list(super().__dir__()) + list(self._fields)
+
+    def __repr__(self):
+        return "Row(%s)" % ", ".join("%s=%r" % pair for pair in zip(self._fields, self))
+
+    def __reduce__(self):
+        return _row_of, (self._fields, tuple(self))
+
+    def _asdict(self):
+        return dict(zip(self._fields, self))
+
+
+def _row_class(fields):
+    places = {name: place for place, name in enumerate(fields)}
+    return type("Row", (Row,), {"__slots__": (), "_fields": tuple(fields), "_places": places})
+
+
+def _row_of(fields, values):
+    """For unpickling."""
+    return _row_class(fields)(values)
+
+
+class Column:
+    """What a column is: name, title (for people), type (int, real, text, bool), unit ("" or ns, us, bytes, …)."""
+
+    __slots__ = ("name", "title", "type", "unit")
+
+    def __init__(self, name, title, type, unit):
+        self.name, self.title, self.type, self.unit = name, title, type, unit
+
+    def __repr__(self):
+        return "Column(%r, %s%s)" % (self.name, self.type, ", " + self.unit if self.unit else "")
+
+
+class Result:
+    """A table of typed columns. Immutable; it stays valid after the profile is closed.
+
+    len(result), result[3], result[-1], result[2:5] (a list of rows), result["name"] (a column as a list),
+    and iteration, which gives rows. Unknown values are None.
+    """
+
+    def __init__(self, native, view, profile=None, options=None):
+        self._native = native
+        self.view = view
+        self._options = options or {}
+        self.schema = tuple(Column(*column) for column in native.schema())
+        self.columns = tuple(column.name for column in self.schema)
+        self._row = _row_class(self.columns)
+
+    # ---- reading ----
+
+    def __len__(self):
+        return len(self._native)
+
+    def __iter__(self):
+        return map(self._row, zip(*self._columns())) if self.columns else iter(())
+
+    def __getitem__(self, key):
+        if isinstance(key, str):
+            return self.column(key)
+        if isinstance(key, slice):
+            return [self._row(self._native.row(i)) for i in range(*key.indices(len(self)))]
+        try:
+            index = key.__index__()
+        except AttributeError:
+            raise TypeError("rows have numbers, columns have names: not %s" % type(key).__name__) from None
+        if index < 0:
+            index += len(self)
+        if not 0 <= index < len(self):
+            raise IndexError("there is no row %d: there are %d" % (key, len(self)))
+        return self._row(self._native.row(index))
+
+    def column(self, name):
+        """The values of a column, as a list."""
+        return self._native.column(self._place(name))
+
+    def _place(self, name):
+        try:
+            return self.columns.index(name)
+        except ValueError:
+            raise KeyError("there is no column %r; there are: %s" % (name, ", ".join(self.columns))) from None
+
+    def _columns(self):
+        return [self._native.column(i) for i in range(len(self.columns))]
+
+    @property
+    def depths(self):
+        """The depth of every row in the tree; zeros in a flat result."""
+        return self._native.depths()
+
+    @property
+    def messages(self):
+        """Remarks on how the result came about."""
+        return self._native.messages()
+
+    # ---- other shapes ----
+
+    def to_dict(self):
+        """{column: list of values}"""
+        return dict(zip(self.columns, self._columns()))
+
+    def write(self, path=None, to="text", **options):
+        """Writes through one of the library's outputs (opwatch.sinks()): text, json, csv, tfprof, folded, …
+
+        Without a path the bytes are returned. Options: width, colour, metric, title.
+        """
+        return self._native.write(to, options, path)[0]
+
+    def to_json(self):
+        """What `opwatch VIEW FILES --json` prints, as Python values."""
+        return json.loads(self.write(to="json"))
+
+    def to_csv(self, path=None):
+        """As CSV: bytes, or into a file."""
+        return self.write(path, to="csv")
+
+    def __repr__(self):
+        return self.write(to="text", width=100).decode("utf-8", "replace").rstrip("\n")
+
+    def __reduce__(self):
+        raise TypeError(_NO_PICKLE % ("result", "what to_dict() or to_pandas() gives"))
