@@ -97,30 +97,55 @@ static bool skip_long(struct json_scan *scan, uint64_t offset, bool string, uint
 	}
 }
 
+/* The position after the string or nested value at p, or more than scan->len when the window cuts it. */
+static size_t skip_short(const struct json_scan *scan, size_t p)
+{
+	uint64_t depth = 1;
+
+	return (scan->buf[p] == '"' ? scan_next_quote(scan, p + 1)
+				    : scan_close(scan, p + 1, &depth)) +
+	       1;
+}
+
 static bool skip_value(struct json_scan *scan, size_t p, struct json_item *item)
 {
 	unsigned char c = scan->buf[p];
+	bool bracketed = c == '"' || c == '{' || c == '[';
 	uint64_t end;
 	size_t q;
 
 	item->offset = scan->base + p;
 	item->complete = true;
-	if (c == '"' || c == '{' || c == '[') {
+	if (bracketed) {
 		item->value = c == '"' ? JSON_STRING : c == '{' ? JSON_OBJECT : JSON_ARRAY;
-		if (!skip_long(scan, item->offset, c == '"', &end, &item->complete))
-			return false;
+		q = skip_short(scan, p);
 	} else {
 		item->value = scan_word_kind(c);
 		q = scan_word_end(scan, p);
 		item->complete = q < scan->len;
-		end = scan->base + q;
 	}
-	item->size = end - item->offset;
-	json_scan_seek(scan, end);
+	if (!bracketed || q <= scan->len) { /* the window goes on to be of use */
+		scan->offset = scan->base + q;
+	} else {
+		if (!skip_long(scan, item->offset, c == '"', &end, &item->complete))
+			return false;
+		json_scan_seek(scan, end);
+	}
+	item->size = scan->offset - item->offset;
 	return true;
 }
 
-/* Bytes that are no JSON at this place, up to one that may be. */
+/* Whether the window's marks take the byte at p for what it looks like: neither escaped nor inside a
+ * string or comment. Then they are right for what follows, too. */
+static bool marked(const struct json_scan *scan, size_t p)
+{
+	const struct json_block *block = &scan->blocks[p / JSON_BLOCK];
+
+	return (block->quote | block->open | block->close) >> p % JSON_BLOCK & 1;
+}
+
+/* Bytes that are no JSON at this place, up to one that may be. To read the window again from there costs
+ * of what there is for guesses; when that is used up, so is the input. */
 static enum json_item_kind damage(struct json_scan *scan, size_t p, const char *stops,
 				  struct json_item *item)
 {
@@ -130,7 +155,14 @@ static enum json_item_kind damage(struct json_scan *scan, size_t p, const char *
 		q++;
 	item->offset = scan->base + p;
 	item->size = q - p;
-	json_scan_seek(scan, scan->base + q);
+	if (q < scan->len && marked(scan, q)) {
+		scan->offset = item->offset + item->size;
+		return ITEM_DAMAGE;
+	}
+	if (scan->guesses_left < scan->len)
+		item->size = scan->in->size - item->offset;
+	scan->guesses_left -= MIN(scan->guesses_left, (uint64_t)scan->len);
+	json_scan_seek(scan, item->offset + item->size);
 	return ITEM_DAMAGE;
 }
 
@@ -140,7 +172,7 @@ static enum json_item_kind no_value(struct json_scan *scan, size_t key, size_t n
 {
 	item->offset = scan->base + key;
 	item->size = next - key;
-	json_scan_seek(scan, scan->base + next);
+	scan->offset = scan->base + next;
 	return ITEM_DAMAGE;
 }
 

@@ -12,16 +12,17 @@
 #include <emmintrin.h>
 #endif
 
-#define GUESS_FIRST ((size_t)64 << 10) /* a guess is tried on this much, */
-#define GUESS_MAX ((size_t)4 << 20)    /* and at most on this much */
+#define GUESS_FIRST ((size_t)512)    /* a guess is tried on this much, */
+#define GUESS_MAX ((size_t)16 << 20) /* and at most on this much */
 #define GUESS_BUDGET ((uint64_t)256 << 20)
+#define GUESS_SHARE 16 /* and so many times the input: some producers damage every other event */
 
 void json_scan_init(struct json_scan *scan, const struct input *in, struct error *err)
 {
 	*scan = (struct json_scan){ .in = in,
 				    .err = err,
 				    .path = json_best_path(),
-				    .guesses_left = GUESS_BUDGET + 2 * in->size };
+				    .guesses_left = GUESS_BUDGET + GUESS_SHARE * in->size };
 }
 
 static size_t block_count(size_t cap)
@@ -110,6 +111,8 @@ bool scan_load(struct json_scan *scan, uint64_t offset, size_t want, struct json
 
 void json_scan_seek(struct json_scan *scan, uint64_t offset)
 {
+	if (offset == scan->offset)
+		return;
 	scan->offset = offset;
 	scan->len = 0; /* what the window holds may have begun inside a string of this place */
 }
@@ -457,6 +460,8 @@ OW_ALWAYS_INLINE bool walk_regular(const struct json_scan *scan, size_t p, struc
 	size_t start = p++, open, close, after;
 
 	ev->have = 0;
+	if (OW_UNLIKELY(b[p] != '"') && b[skip_blanks(scan, p)] != '"')
+		return false; /* the next quote may be far */
 	quotes_from(&quotes, p);
 	open = next_quote(&quotes);
 	after = p;
@@ -675,8 +680,12 @@ static bool is_event(struct json_scan *scan, uint64_t offset)
 			    ev.value[FIELD_PH].kind != JSON_STRING)
 				return false;
 			end = scan_skip_gap(scan, end, false);
-			return end >= scan->len || scan->buf[end] == ',' || scan->buf[end] == ']' ||
-			       scan->buf[end] == '{';
+			if (end < scan->len)
+				return scan->buf[end] == ',' || scan->buf[end] == ']' ||
+				       scan->buf[end] == '{';
+			if (at_end_of_input(scan))
+				return true;
+			break; /* what follows decides */
 		case WALK_DAMAGE:
 			return false;
 		case WALK_CUT:
@@ -736,10 +745,20 @@ static enum json_scan_result pass_damage(struct json_scan *scan, size_t start, s
 		next = scan->in->size;
 	}
 	json_scan_seek(scan, next);
+	scan->window = 4 * GUESS_FIRST; /* where one event is damaged, the next may be */
 	return SCAN_DAMAGE;
 }
 
 /* ---- the list ---- */
+
+/* Reads a window from scan->offset: a small one after damage, then larger and larger ones. */
+static bool load_next(struct json_scan *scan)
+{
+	size_t want = scan->window ? scan->window : SCAN_WINDOW;
+
+	scan->window = MIN(want * 4, SCAN_WINDOW);
+	return scan_load(scan, scan->offset, want, NULL);
+}
 
 /* The window cuts what begins at p: reads on from there, or more than the window was. */
 static bool load_more(struct json_scan *scan, size_t p)
@@ -815,7 +834,7 @@ enum json_scan_result json_scan_event(struct json_scan *scan, uint64_t stop, str
 			return SCAN_FAILED;
 		continue;
 load:
-		if (!scan_load(scan, scan->offset, SCAN_WINDOW, NULL))
+		if (!load_next(scan))
 			return SCAN_FAILED;
 	}
 }

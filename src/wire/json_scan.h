@@ -98,6 +98,7 @@ struct json_scan {
 	struct json_block *blocks;
 	size_t cap, len;
 	uint64_t base;
+	size_t window;	       /* bytes to read next; 0 = the usual number */
 	uint64_t guesses_left; /* bytes that may still be tried in search of a place to go on */
 	atomic_uint_fast64_t
 		*done; /* bytes read by all scanners of this input, for progress; or NULL */

@@ -367,6 +367,94 @@ static void test_pick(void **state)
 	}
 }
 
+/* How often the bytes of `count` times `unit` between head and tail are read. */
+static double times_read(const char *head, const char *unit, size_t count, const char *tail)
+{
+	atomic_uint_fast64_t done = 0;
+	struct error err = { 0 };
+	struct json_doc doc = { 0 };
+	struct json_item item;
+	struct json_scan scan;
+	struct json_event ev;
+	struct input in;
+	struct mem mem;
+	struct buf text;
+	double times;
+
+	mem_init(&mem, 0);
+	buf_init(&text, &mem);
+	buf_puts(&text, head);
+	for (size_t i = 0; i < count; i++)
+		buf_puts(&text, unit);
+	buf_puts(&text, tail);
+	assert_int_equal(input_from_memory(&in, &mem, "test", text.ptr, text.len, &err), OW_OK);
+	json_scan_init(&scan, &in, &err);
+	scan.done = &done;
+	do {
+		if (json_scan_document(&scan, &doc, &item) != ITEM_EVENTS)
+			continue;
+		json_scan_seek(&scan, item.offset);
+		while (json_scan_event(&scan, UINT64_MAX, &ev) == SCAN_EVENT)
+			continue;
+	} while (item.kind != ITEM_EOF && item.kind != ITEM_FAILED);
+	assert_int_equal(item.kind, ITEM_EOF);
+	times = (double)done / (double)in.size;
+	json_scan_release(&scan);
+	input_close(&in);
+	buf_release(&text);
+	return times;
+}
+
+/* Damage in every other event costs neither the events between nor much time. */
+static void test_much_damage(void **state)
+{
+	static const char pair[] =
+		"{\"ph\":\"X\",\"name\":\"a\"},\n{\"ph\":\"X\",\"name\":\"a \"b\" c\"},\n";
+	const size_t count = 500000;
+	struct error err = { 0 };
+	enum json_scan_result what;
+	struct json_scan scan;
+	struct json_event ev;
+	struct input in;
+	size_t good = 0;
+	struct buf text;
+	struct mem mem;
+
+	(void)state;
+	mem_init(&mem, 0);
+	buf_init(&text, &mem);
+	for (size_t i = 0; i < count; i++)
+		buf_puts(&text, pair);
+	assert_int_equal(input_from_memory(&in, &mem, "test", text.ptr, text.len, &err), OW_OK);
+	json_scan_init(&scan, &in, &err);
+	while ((what = json_scan_event(&scan, UINT64_MAX, &ev)) <= SCAN_DAMAGE)
+		good += what == SCAN_EVENT;
+	assert_int_equal(what, SCAN_TRUNCATED); /* the list has no end */
+	assert_int_equal(good, count);
+	json_scan_release(&scan);
+	input_close(&in);
+	buf_release(&text);
+}
+
+/* Many small things between which there are no events: the window is not read anew for each. */
+static void test_bytes_are_read_once(void **state)
+{
+	static const char events[] = "\"traceEvents\":[{\"ph\":\"X\"}]}";
+
+	(void)state;
+	assert_true(times_read("{", "\"k\":1,", 300000, events) < 2);
+	assert_true(times_read("{", "\"k\":\"[\",", 300000, events) < 2);
+	assert_true(times_read("{", "\"k\":{\"a\":[]},", 300000, events) < 2);
+	assert_true(times_read("{", "\"k\",", 300000, events) < 2);
+	assert_true(times_read("node {", " name: \"a\" op: \"b\" attr {", 100000, "") < 2);
+	assert_true(times_read("node ", "{ x: 'a' } ", 100000, "") < 2);
+	assert_true(times_read("", "[{\"ph\":\"X\"}]\n", 100000, "") < 2);
+	assert_true(times_read("", "{\"traceEvents\":[{\"ph\":\"X\"}]}\n", 100000, "") < 2);
+	/* Each quote is escaped by what is before it, and none when it is come to: limited. */
+	assert_true(times_read("{", "x\\\"", 1000000, "") < 200);
+	assert_true(times_read("{", "//\"\n", 1000000, "") < 200);
+}
+
 static void test_no_memory(void **state)
 {
 	static const char text[] = "[{\"ph\":\"X\"}]";
@@ -398,11 +486,12 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),	  cmocka_unit_test(test_values),
-		cmocka_unit_test(test_lenience),  cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_prefixes),  cmocka_unit_test(test_windows),
-		cmocka_unit_test(test_guess),	  cmocka_unit_test(test_pick),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_forms),	    cmocka_unit_test(test_values),
+		cmocka_unit_test(test_lenience),    cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_prefixes),    cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_guess),	    cmocka_unit_test(test_pick),
+		cmocka_unit_test(test_no_memory),   cmocka_unit_test(test_bytes_are_read_once),
+		cmocka_unit_test(test_much_damage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
