@@ -74,11 +74,13 @@ class Corpus(unittest.TestCase):
             with self.subTest(f"{a.name} {b.name}"):
                 self.check([a, b])
 
-    def test_every_file_with_itself_from_zero(self):
-        for path in files():
+    def test_every_file_with_its_copy_from_zero(self):
+        for path in files():  # the same file twice would count once
             if path.stat().st_size < PAIR_BYTES // 4:
+                copy = pathlib.Path(self.dir.name, path.name)
+                copy.write_bytes(path.read_bytes())
                 with self.subTest(path.name):
-                    self.check([path, path], "--align", "start", "--no-labels")
+                    self.check([path, copy], "--align", "start", "--no-labels")
 
     def test_kinds_together(self):
         for kind in KINDS:
