@@ -203,6 +203,79 @@ static void large_blocks_keep_their_content(void **state)
 	assert_int_equal(atomic_load(&mem.used), 0);
 }
 
+/* Freed large blocks are used again: whole, in parts, and cleared where that is asked for. */
+static void large_blocks_again(void **state)
+{
+	enum { MB = 1 << 20, BLOCKS = 40 };
+	unsigned char *blocks[BLOCKS];
+	struct mem mem;
+
+	(void)state;
+	mem_init(&mem, 0);
+	for (size_t round = 1; round < 5; round++) {
+		size_t size = round * 3 * MB;
+
+		for (size_t i = 0; i < BLOCKS; i++) {
+			blocks[i] = i % 2 ? mem_zalloc(&mem, size) : mem_alloc(&mem, size);
+			assert_non_null(blocks[i]);
+			if (i % 2)
+				assert_true(!blocks[i][0] && !blocks[i][size / 2] &&
+					    !blocks[i][size - 1]);
+			memset(blocks[i], (int)i + 1, size);
+		}
+		for (size_t i = 0; i < BLOCKS; i++) {
+			assert_int_equal(blocks[i][0], i + 1);
+			assert_int_equal(blocks[i][size - 1], i + 1);
+			blocks[i] = mem_realloc(&mem, blocks[i], size, size + i * MB / 4);
+			assert_non_null(blocks[i]);
+			assert_int_equal(blocks[i][size - 1], i + 1);
+		}
+		for (size_t i = 0; i < BLOCKS; i++)
+			if (i || round == 4)
+				mem_free(&mem, blocks[i], size + i * MB / 4);
+		if (round < 4) {
+			assert_int_equal(atomic_load(&mem.used), size);
+			assert_true(mem.kept_bytes <= 96 * MB);
+			mem_free(&mem, mem_realloc(&mem, blocks[0], size, 1), 1);
+		}
+		assert_int_equal(mem.kept_bytes, 0); /* nothing is in use */
+	}
+	assert_int_equal(atomic_load(&mem.used), 0);
+}
+
+/* Growing with zeros: from nothing, from a small block, in a mapped one, and over what was cut off. */
+static void blocks_grow_with_zeros(void **state)
+{
+	enum { KB = 1 << 10, MB = 1 << 20 };
+	static const size_t sizes[] = { 10,	100,	500 * KB, 1 * MB,   1 * MB + 1,
+					3 * MB, 2 * MB, 5 * MB,	  600 * KB, 7 * MB };
+	unsigned char *block = NULL, *alive;
+	size_t have = 0;
+	struct mem mem;
+
+	(void)state;
+	mem_init(&mem, 0);
+	/* something dirty to take from */
+	block = mem_alloc(&mem, 8 * MB);
+	assert_non_null(block);
+	memset(block, 0xee, 8 * MB);
+	alive = mem_alloc(&mem, 1); /* or nothing is kept */
+	mem_free(&mem, block, 8 * MB);
+	block = NULL;
+	for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) {
+		block = mem_realloc_zero(&mem, block, have, sizes[i]);
+		assert_non_null(block);
+		for (size_t k = 0; k < sizes[i]; k++)
+			if (block[k] != (k < have ? 0xaa : 0))
+				fail_msg("byte %zu of %zu, %zu before", k, sizes[i], have);
+		memset(block, 0xaa, sizes[i]);
+		have = sizes[i];
+	}
+	mem_free(&mem, block, have);
+	mem_free(&mem, alive, 1);
+	assert_int_equal(atomic_load(&mem.used), 0);
+}
+
 static void injected_failures(void **state)
 {
 	struct mem mem;
@@ -367,6 +440,8 @@ int main(void)
 		cmocka_unit_test(utf8_is_checked),
 		cmocka_unit_test(trimmed_blocks_keep_what_is_used),
 		cmocka_unit_test(memory_limit_holds),
+		cmocka_unit_test(large_blocks_again),
+		cmocka_unit_test(blocks_grow_with_zeros),
 		cmocka_unit_test(injected_failures),
 		cmocka_unit_test(arenas_grow_and_align),
 		cmocka_unit_test(maps_find_what_was_added),

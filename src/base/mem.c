@@ -11,6 +11,7 @@
 #define HUGE_PAGE ((size_t)2 << 20)
 #define SMALL_PAGE ((size_t)64 << 10) /* the largest that is in use anywhere */
 #define MAPPED_MIN (HUGE_PAGE / 2)
+#define KEPT_MAX ((size_t)96 << 20) /* bytes in blocks that are kept */
 
 #if defined(__SANITIZE_ADDRESS__)
 #define MAP_LARGE 0
@@ -52,6 +53,9 @@ void mem_init(struct mem *mem, size_t limit)
 	mem->limit = limit;
 	atomic_init(&mem->used, 0);
 	atomic_init(&mem->peak, 0);
+	atomic_flag_clear(&mem->busy);
+	memset(mem->kept, 0, sizeof(mem->kept));
+	mem->kept_bytes = 0;
 }
 
 static bool reserve(struct mem *mem, size_t size)
@@ -68,9 +72,10 @@ static bool reserve(struct mem *mem, size_t size)
 	return true;
 }
 
-static void release(struct mem *mem, size_t size)
+/* Returns what is still in use. */
+static size_t release(struct mem *mem, size_t size)
 {
-	atomic_fetch_sub_explicit(&mem->used, size, memory_order_relaxed);
+	return atomic_fetch_sub_explicit(&mem->used, size, memory_order_relaxed) - size;
 }
 
 /* Which of the two kinds a block is follows from its size, which callers always know. */
@@ -129,42 +134,138 @@ static void *remap_block(void *ptr, size_t old_size, size_t size)
 	return to;
 }
 
-static void *get_block(size_t size)
+/* ---- kept blocks ---- */
+
+static void lock(struct mem *mem)
 {
-	return is_mapped(size) ? map_block(size) : malloc(size ? size : 1);
+	while (atomic_flag_test_and_set_explicit(&mem->busy, memory_order_acquire))
+		;
 }
 
-static void free_block(void *ptr, size_t size)
+static void unlock(struct mem *mem)
 {
-	if (is_mapped(size))
-		munmap(ptr, mapped_length(size));
-	else
+	atomic_flag_clear_explicit(&mem->busy, memory_order_release);
+}
+
+/* The beginning of the smallest kept block that is long enough, or NULL. */
+static void *take_kept(struct mem *mem, size_t len)
+{
+	struct mem_kept *best = NULL;
+	char *ptr = NULL;
+
+	lock(mem);
+	for (size_t i = 0; i < MEM_KEPT; i++)
+		if (mem->kept[i].len >= len && (!best || mem->kept[i].len < best->len))
+			best = &mem->kept[i];
+	if (best) {
+		ptr = best->ptr;
+		best->ptr += len;
+		best->len -= len;
+		mem->kept_bytes -= len;
+	}
+	unlock(mem);
+	return ptr;
+}
+
+static bool keep(struct mem *mem, void *ptr, size_t len)
+{
+	bool kept = false;
+
+	if (mem->limit)
+		return false;
+	lock(mem);
+	for (size_t i = 0; i < MEM_KEPT && !kept && len <= KEPT_MAX - mem->kept_bytes; i++) {
+		if (mem->kept[i].len)
+			continue;
+		mem->kept[i] = (struct mem_kept){ ptr, len };
+		mem->kept_bytes += len;
+		kept = true;
+	}
+	unlock(mem);
+	return kept;
+}
+
+static void drop_kept(struct mem *mem)
+{
+	struct mem_kept kept[MEM_KEPT];
+
+	lock(mem);
+	memcpy(kept, mem->kept, sizeof(kept));
+	memset(mem->kept, 0, sizeof(kept));
+	mem->kept_bytes = 0;
+	unlock(mem);
+	for (size_t i = 0; i < MEM_KEPT; i++)
+		if (kept[i].len)
+			munmap(kept[i].ptr, kept[i].len);
+}
+
+/* ---- blocks of either kind ---- */
+
+/* *dirty tells whether it may hold anything but zeros. */
+static void *get_block(struct mem *mem, size_t size, bool *dirty)
+{
+	void *ptr;
+
+	*dirty = true;
+	if (!is_mapped(size))
+		return malloc(size ? size : 1);
+	ptr = take_kept(mem, mapped_length(size));
+	if (ptr)
+		return ptr;
+	*dirty = false;
+	return map_block(size);
+}
+
+static void free_block(struct mem *mem, void *ptr, size_t size)
+{
+	if (!is_mapped(size))
 		free(ptr);
+	else if (!keep(mem, ptr, mapped_length(size)))
+		munmap(ptr, mapped_length(size));
 }
 
-static void *resize_block(void *ptr, size_t old_size, size_t size)
+/* Bytes of a mapped block behind its old size may have been used before it was cut or kept; pages that
+ * are new to it are zero. */
+static void *resize_mapped(void *ptr, size_t old_size, size_t size, bool zero)
 {
-	void *moved;
+	size_t known = MIN(size, mapped_length(old_size));
+	char *moved = remap_block(ptr, old_size, size);
+
+	if (moved && zero && known > old_size)
+		memset(moved + old_size, 0, known - old_size);
+	return moved;
+}
+
+static void *resize_block(struct mem *mem, void *ptr, size_t old_size, size_t size, bool zero)
+{
+	size_t kept = ptr ? MIN(old_size, size) : 0;
+	bool dirty = true;
+	char *moved;
 
 	if (ptr && is_mapped(old_size) && is_mapped(size))
-		return remap_block(ptr, old_size, size);
-	if (!is_mapped(size) && (!ptr || !is_mapped(old_size)))
-		return realloc(ptr, size ? size : 1);
-	moved = get_block(size);
-	if (!moved || !ptr)
-		return moved;
-	memcpy(moved, ptr, MIN(old_size, size));
-	free_block(ptr, old_size);
+		return resize_mapped(ptr, old_size, size, zero);
+	if (!is_mapped(size) && (!ptr || !is_mapped(old_size))) {
+		moved = realloc(ptr, size ? size : 1);
+	} else {
+		moved = get_block(mem, size, &dirty);
+		if (moved && ptr) {
+			memcpy(moved, ptr, kept);
+			free_block(mem, ptr, old_size);
+		}
+	}
+	if (moved && zero && dirty)
+		memset(moved + kept, 0, size - kept);
 	return moved;
 }
 
 void *mem_alloc(struct mem *mem, size_t size)
 {
 	void *ptr;
+	bool dirty;
 
 	if (size > PTRDIFF_MAX || injected_failure() || !reserve(mem, size))
 		return NULL;
-	ptr = get_block(size);
+	ptr = get_block(mem, size, &dirty);
 	if (!ptr)
 		release(mem, size);
 	return ptr;
@@ -173,16 +274,19 @@ void *mem_alloc(struct mem *mem, size_t size)
 void *mem_zalloc(struct mem *mem, size_t size)
 {
 	void *ptr;
+	bool dirty = false;
 
 	if (size > PTRDIFF_MAX || injected_failure() || !reserve(mem, size))
 		return NULL;
-	ptr = is_mapped(size) ? map_block(size) : calloc(1, size ? size : 1);
+	ptr = is_mapped(size) ? get_block(mem, size, &dirty) : calloc(1, size ? size : 1);
 	if (!ptr)
 		release(mem, size);
+	else if (dirty)
+		memset(ptr, 0, size);
 	return ptr;
 }
 
-void *mem_realloc(struct mem *mem, void *ptr, size_t old_size, size_t size)
+static void *resize(struct mem *mem, void *ptr, size_t old_size, size_t size, bool zero)
 {
 	void *moved;
 
@@ -191,7 +295,7 @@ void *mem_realloc(struct mem *mem, void *ptr, size_t old_size, size_t size)
 		return NULL;
 	if (size > old_size && !reserve(mem, size - old_size))
 		return NULL;
-	moved = resize_block(ptr, old_size, size);
+	moved = resize_block(mem, ptr, old_size, size, zero && size > old_size);
 	if (!moved) {
 		if (size > old_size)
 			release(mem, size - old_size);
@@ -202,12 +306,23 @@ void *mem_realloc(struct mem *mem, void *ptr, size_t old_size, size_t size)
 	return moved;
 }
 
+void *mem_realloc(struct mem *mem, void *ptr, size_t old_size, size_t size)
+{
+	return resize(mem, ptr, old_size, size, false);
+}
+
+void *mem_realloc_zero(struct mem *mem, void *ptr, size_t old_size, size_t size)
+{
+	return resize(mem, ptr, old_size, size, true);
+}
+
 void mem_free(struct mem *mem, void *ptr, size_t size)
 {
 	if (!ptr)
 		return;
-	free_block(ptr, size);
-	release(mem, size);
+	free_block(mem, ptr, size);
+	if (release(mem, size) == 0)
+		drop_kept(mem);
 }
 
 /* A huge page is touched as a whole, though only its first bytes may be used. */

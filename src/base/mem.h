@@ -12,10 +12,23 @@
 
 #include <stdatomic.h>
 
+/* Large blocks that were freed and will do for the next one: memory that was touched before is many
+ * times cheaper than fresh memory. Given back when nothing is in use any more; with a limit nothing is
+ * kept. */
+#define MEM_KEPT 16
+
+struct mem_kept {
+	char *ptr;
+	size_t len;
+};
+
 struct mem {
 	size_t limit; /* 0 = none */
 	atomic_size_t used;
 	atomic_size_t peak;
+	atomic_flag busy; /* somebody is looking at what is kept */
+	struct mem_kept kept[MEM_KEPT];
+	size_t kept_bytes;
 };
 
 void mem_init(struct mem *mem, size_t limit);
@@ -23,6 +36,8 @@ void *mem_alloc(struct mem *mem, size_t size) OW_MUST_CHECK;
 void *mem_zalloc(struct mem *mem, size_t size) OW_MUST_CHECK;
 /* A block may always be made smaller. */
 void *mem_realloc(struct mem *mem, void *ptr, size_t old_size, size_t size) OW_MUST_CHECK;
+/* What is new reads as zero, without being touched if it is large. */
+void *mem_realloc_zero(struct mem *mem, void *ptr, size_t old_size, size_t size) OW_MUST_CHECK;
 void mem_free(struct mem *mem, void *ptr, size_t size);
 /* Gives pages behind the first `used` bytes of a block back to the system; the block stays as large as it is, and
  * what was there is lost. */

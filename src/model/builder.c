@@ -35,13 +35,13 @@ static void **column_of(struct table_head *head, const struct column_info *colum
 }
 
 /* Columns that lie in a file move to memory of their own. */
-static void *resize_column(struct model *m, void *column, size_t old_size, size_t size)
+static void *resize_column(struct model *m, void *column, size_t old_size, size_t size, bool zero)
 {
 	void *moved;
 
 	if (!backing_has(m, column))
-		return mem_realloc(m->mem, column, old_size, size);
-	moved = mem_alloc(m->mem, size);
+		return (zero ? mem_realloc_zero : mem_realloc)(m->mem, column, old_size, size);
+	moved = (zero ? mem_zalloc : mem_alloc)(m->mem, size);
 	if (moved)
 		memcpy(moved, column, MIN(old_size, size));
 	return moved;
@@ -62,7 +62,9 @@ static bool grow_columns(struct builder *b, const struct table_info *info, struc
 
 		if (!*column && (info->columns[c].need == NEED_RARE || !cap))
 			continue;
-		moved = resize_column(b->m, *column, (size_t)head->cap * size, (size_t)cap * size);
+		/* RARE columns must read as zero where nobody writes. */
+		moved = resize_column(b->m, *column, (size_t)head->cap * size, (size_t)cap * size,
+				      info->columns[c].need == NEED_RARE);
 		if (!moved)
 			break;
 		*column = moved;
@@ -111,14 +113,6 @@ bool builder_grow(struct builder *b, enum table_id table, uint32_t more)
 	    (cap == need || !grow_columns(b, info, head, (uint32_t)(cap = need)))) {
 		out_of_memory(b);
 		return false;
-	}
-	/* RARE columns must read as zero where nobody writes. */
-	for (uint32_t c = 0; c < info->column_count; c++) {
-		char *column = *column_of(head, &info->columns[c]);
-		size_t size = info->columns[c].size;
-
-		if (column && info->columns[c].need == NEED_RARE)
-			memset(column + head->cap * size, 0, ((size_t)cap - head->cap) * size);
 	}
 	head->cap = (uint32_t)cap;
 	if (!head->count)
