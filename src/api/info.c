@@ -96,6 +96,7 @@ static bool is_stored(const struct input *in)
 
 ow_status ow_estimate_file(const char *path, struct ow_estimate *estimate, struct error *err)
 {
+	const struct input_options options = { .judge = import_judge };
 	struct ow_estimate e = { .size = sizeof(e), .container = "" };
 	struct input in;
 	ow_profile *p;
@@ -107,7 +108,7 @@ ow_status ow_estimate_file(const char *path, struct ow_estimate *estimate, struc
 	OW_TRY(ow_profile_new(NULL, &p, err));
 	p->import.infer = false;
 	p->import.estimate = true;
-	status = input_open(&in, &p->mem, path, err);
+	status = input_open_with(&in, &p->mem, path, &options, err);
 	if (status != OW_OK) {
 		ow_profile_free(p);
 		return status;

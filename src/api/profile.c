@@ -176,6 +176,18 @@ static ow_status add_input(ow_profile *p, struct input *in, const struct ow_file
 	return status;
 }
 
+/* Streams are given up early when no importer would take them, unless the caller says what they are. */
+static ow_status open_input(ow_profile *p, const char *path, bool format_known, struct input *in,
+			    struct error *err)
+{
+	struct progress_arg arg = { p, path };
+	struct progress progress = { report_progress, &arg };
+	struct input_options options = { .judge = format_known ? NULL : import_judge,
+					 .progress = &progress };
+
+	return input_open_with(in, &p->mem, path, &options, err);
+}
+
 static ow_status check_open(const ow_profile *p, struct error *err)
 {
 	if (p->frozen)
@@ -194,7 +206,7 @@ ow_status ow_profile_add_file(ow_profile *p, const char *path,
 
 	error_clear(err);
 	OW_TRY(check_open(p, err));
-	OW_TRY(input_open(&in, &p->mem, path, err));
+	OW_TRY(open_input(p, path, options && options->format, &in, err));
 	return add_input(p, &in, options, info, err);
 }
 
@@ -342,7 +354,7 @@ static ow_status prepare_all(ow_profile *p, const struct path_list *paths,
 		const struct path *path = &paths->items[i];
 		struct error why = { 0 };
 		struct input in;
-		ow_status status = input_open(&in, &p->mem, path->name, &why);
+		ow_status status = open_input(p, path->name, false, &in, &why);
 
 		if (status == OW_OK)
 			status = import_prepare_all(&in, NULL, list, &why);

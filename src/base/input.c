@@ -1,5 +1,5 @@
 /* input.c: see input.h. */
-#include "base/input.h"
+#include "base/input_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,9 +7,7 @@
 #include <unistd.h>
 
 #define SMALL_FILE ((uint64_t)1 << 20)	 /* read whole when opened */
-#define SPOOL_MEMORY ((size_t)64 << 20)	 /* a stream is kept in memory up to this, then in a file */
 #define WINDOW_BYTES ((size_t)256 << 10) /* a read's size; stays in the second-level cache */
-#define READ_CHUNK ((size_t)1 << 20)
 
 static ow_status init_input(struct input *in, struct mem *mem, const char *name, struct error *err)
 {
@@ -20,100 +18,6 @@ static ow_status init_input(struct input *in, struct mem *mem, const char *name,
 	if (!in->name)
 		return error_no_memory(err);
 	memcpy(in->name, name, len + 1);
-	return OW_OK;
-}
-
-int input_temp_file(struct error *err)
-{
-	const char *dir = getenv("TMPDIR");
-	char path[4096];
-	int fd;
-
-	if (!dir || !*dir)
-		dir = "/tmp";
-	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd >= 0)
-		return fd;
-	if (snprintf(path, sizeof(path), "%s/opwatch-XXXXXX", dir) >= (int)sizeof(path)) {
-		error_set(err, OW_E_IO, "TMPDIR is too long a path");
-		return -1;
-	}
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd < 0) {
-		error_errno(err, errno, "cannot make a temporary file in %s (set TMPDIR)", dir);
-		return -1;
-	}
-	unlink(path);
-	return fd;
-}
-
-static ow_status write_all(int fd, const unsigned char *data, size_t len, struct error *err)
-{
-	while (len) {
-		ssize_t n = write(fd, data, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return error_errno(err, errno,
-					   "cannot write the temporary copy (set TMPDIR to a "
-					   "directory with more room)");
-		data += n;
-		len -= (size_t)n;
-	}
-	return OW_OK;
-}
-
-/* Reads a pipe or device to its end. */
-static ow_status spool(struct input *in, int fd, struct error *err)
-{
-	size_t cap = 0, len = 0;
-	void *data = NULL;
-	int temp = -1;
-	ow_status status = OW_OK;
-
-	for (;;) {
-		ssize_t n;
-
-		if (!mem_grow(in->mem, &data, &cap, len + READ_CHUNK, 1)) {
-			status = error_no_memory(err);
-			break;
-		}
-		n = read(fd, (char *)data + len, cap - len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			status = error_errno(err, errno, "%s", in->name);
-			break;
-		}
-		if (n == 0)
-			break;
-		len += (size_t)n;
-		if (temp < 0 && len < SPOOL_MEMORY)
-			continue;
-		if (temp < 0 && (temp = input_temp_file(err)) < 0) {
-			status = OW_E_IO;
-			break;
-		}
-		status = write_all(temp, data, len, err);
-		in->size += len;
-		len = 0;
-		if (status != OW_OK)
-			break;
-	}
-	if (status == OW_OK && temp >= 0)
-		status = write_all(temp, data, len, err);
-	if (status != OW_OK || temp >= 0) {
-		mem_free(in->mem, data, cap);
-		if (status != OW_OK && temp >= 0)
-			close(temp);
-		in->fd = status == OW_OK ? temp : -1;
-		in->size += len;
-		return status;
-	}
-	in->data = data;
-	in->data_cap = cap;
-	in->size = len;
 	return OW_OK;
 }
 
@@ -141,7 +45,9 @@ static ow_status read_small(struct input *in, struct error *err)
 	return OW_OK;
 }
 
-static ow_status open_fd(struct input *in, int fd, struct error *err)
+/* Takes fd over, except when it fails. */
+static ow_status open_fd(struct input *in, const char *path, int fd,
+			 const struct input_options *options, struct error *err)
 {
 	struct stat st;
 
@@ -150,11 +56,10 @@ static ow_status open_fd(struct input *in, int fd, struct error *err)
 	if (S_ISDIR(st.st_mode))
 		return error_set(err, OW_E_USAGE, "%s: is a directory", in->name);
 	if (!S_ISREG(st.st_mode)) {
-		ow_status status = spool(in, fd, err);
-
-		if (status == OW_OK && fd != STDIN_FILENO)
-			close(fd);
-		return status;
+		OW_TRY(input_stream_check(path, fd, st.st_mode, err));
+		OW_TRY(input_stream_read(in, fd, options, err));
+		close(fd);
+		return OW_OK;
 	}
 	in->fd = fd;
 	in->size = (uint64_t)st.st_size;
@@ -167,6 +72,14 @@ static ow_status open_fd(struct input *in, int fd, struct error *err)
 
 ow_status input_open(struct input *in, struct mem *mem, const char *path, struct error *err)
 {
+	static const struct input_options defaults;
+
+	return input_open_with(in, mem, path, &defaults, err);
+}
+
+ow_status input_open_with(struct input *in, struct mem *mem, const char *path,
+			  const struct input_options *options, struct error *err)
+{
 	bool standard = strcmp(path, "-") == 0;
 	ow_status status;
 	int fd;
@@ -178,7 +91,7 @@ ow_status input_open(struct input *in, struct mem *mem, const char *path, struct
 		input_close(in);
 		return status;
 	}
-	status = open_fd(in, fd, err);
+	status = open_fd(in, path, fd, options, err);
 	if (status != OW_OK) {
 		if (in->fd != fd)
 			close(fd);

@@ -37,9 +37,18 @@ struct input {
 	const struct progress *progress;
 };
 
-/* Opens a file, or standard input for "-". Anything that is not a regular file is read to its end,
- * into memory or a temporary file. */
+struct input_options {
+	/* Shown the first bytes of a stream (64 MiB, unless there is less memory) before more of it is
+	 * copied to disk: OW_OK to go on, or a status with err set. NULL: always go on. */
+	ow_status (*judge)(const char *name, struct str head, struct error *err);
+	const struct progress *progress; /* while a stream is read; may cancel */
+};
+
+/* Opens a file, or standard input for "-". Pipes and the like are read to their end, into memory or a
+ * temporary file; devices are refused. */
 ow_status input_open(struct input *in, struct mem *mem, const char *path, struct error *err);
+ow_status input_open_with(struct input *in, struct mem *mem, const char *path,
+			  const struct input_options *options, struct error *err);
 /* The caller's bytes, which must outlive the input. */
 ow_status input_from_memory(struct input *in, struct mem *mem, const char *name, const void *data,
 			    size_t size, struct error *err);
@@ -58,9 +67,6 @@ ow_status input_read_at(const struct input *in, uint64_t offset, void *to, size_
 
 /* OW_E_IO when the file was written to, cut or extended since it was opened. */
 ow_status input_check_unchanged(const struct input *in, struct error *err);
-
-/* An unlinked temporary file in $TMPDIR; -1 with err set on failure. */
-int input_temp_file(struct error *err);
 
 struct window {
 	const struct input *in;

@@ -59,12 +59,37 @@ static const struct importer *best_match(const struct sniff *sniff)
 	return best;
 }
 
+static void unknown_format(const char *name, struct str head, struct error *err)
+{
+	char seen[128] = "";
+
+	describe_head(head, seen, sizeof(seen));
+	error_at(err, OW_E_FORMAT, 0,
+		 "%s: not a format that opwatch knows; it starts with %s; 'opwatch formats' lists "
+		 "what can be opened",
+		 name, seen);
+}
+
+/* Formats that are known by their last bytes only (checkpoints) are not seen here: from a pipe, they
+ * have to fit in memory. */
+ow_status import_judge(const char *name, struct str head, struct error *err)
+{
+	struct sniff sniff = { .path = name,
+			       .head = str_first(head, SNIFF_BYTES),
+			       .size = UINT64_MAX };
+
+	if (unpack_container(head) || archive_starts(head) || best_match(&sniff))
+		return OW_OK;
+	unknown_format(name, head, err);
+	return OW_E_FORMAT;
+}
+
 const struct importer *importer_recognise(const struct input *in, struct error *err)
 {
 	const struct importer *best = NULL;
 	struct window window;
 	struct sniff sniff = { .path = in->name, .size = in->size };
-	char seen[128] = "", tail[TAIL_BYTES] = "";
+	char tail[TAIL_BYTES] = "";
 
 	if (!in->size) {
 		error_set(err, OW_E_EMPTY, "%s: the file is empty", in->name);
@@ -77,12 +102,8 @@ const struct importer *importer_recognise(const struct input *in, struct error *
 	sniff.head = str_first(window_peek(&window, 0, SNIFF_BYTES), SNIFF_BYTES);
 	if (sniff.head.ptr) {
 		best = best_match(&sniff);
-		describe_head(sniff.head, seen, sizeof(seen));
 		if (!best)
-			error_at(err, OW_E_FORMAT, 0,
-				 "%s: not a format that opwatch knows; it starts with %s; "
-				 "'opwatch formats' lists what can be opened",
-				 in->name, seen);
+			unknown_format(in->name, sniff.head, err);
 	}
 	window_release(&window);
 	return best;
@@ -117,6 +138,15 @@ void import_discard(struct prepared *prepared)
 	prepared->in = NULL;
 }
 
+/* What no importer would take is not unpacked to disk, unless the caller says what it is. */
+static ow_status unpack(struct input *in, const struct importer *importer,
+			struct unpack_result *unpacked, struct error *err)
+{
+	const struct unpack_options options = { .judge = importer ? NULL : import_judge };
+
+	return unpack_input_with(in, &options, unpacked, err);
+}
+
 /* Recognises an unpacked input, which it takes over. */
 static ow_status prepare_unpacked(struct input *in, const struct importer *importer,
 				  const struct unpack_result *unpacked, struct prepared *prepared,
@@ -137,6 +167,7 @@ static ow_status prepare_unpacked(struct input *in, const struct importer *impor
 	if (err)
 		*err = local;
 	import_discard(prepared);
+	OW_ASSERT(local.status != OW_OK);
 	return local.status;
 }
 
@@ -144,7 +175,7 @@ ow_status import_prepare(struct input *in, const struct importer *importer,
 			 struct prepared *prepared, struct error *err)
 {
 	struct unpack_result unpacked;
-	ow_status status = unpack_input(in, &unpacked, err);
+	ow_status status = unpack(in, importer, &unpacked, err);
 
 	*prepared = (struct prepared){ 0 };
 	if (status != OW_OK) {
@@ -192,7 +223,7 @@ static ow_status prepare_member(const struct archive *a, const struct input *in,
 	if (!list_room(list))
 		return error_no_memory(err);
 	OW_TRY(archive_take(a, in, index, &taken, &member, err));
-	status = unpack_input(&member, &unpacked, err);
+	status = unpack(&member, importer, &unpacked, err);
 	if (status != OW_OK) {
 		input_close(&member);
 		return status;
@@ -254,7 +285,7 @@ ow_status import_prepare_all(struct input *in, const struct importer *importer,
 			     struct prepared_list *list, struct error *err)
 {
 	struct unpack_result unpacked;
-	ow_status status = unpack_input(in, &unpacked, err);
+	ow_status status = unpack(in, importer, &unpacked, err);
 
 	if (status != OW_OK) {
 		input_close(in);

@@ -64,6 +64,8 @@ extern const struct importer *const importers[];
 extern const size_t importer_count;
 
 const struct importer *importer_find(struct str name);
+/* For struct input_options: whether content that begins so may be of a known format. */
+ow_status import_judge(const char *name, struct str head, struct error *err);
 /* The importer that is surest about the bytes; NULL and an error that says what was seen when none. */
 const struct importer *importer_recognise(const struct input *in, struct error *err);
 

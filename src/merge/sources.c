@@ -5,7 +5,8 @@
  */
 #include "merge/merge_int.h"
 
-#include <errno.h>
+#include "base/temp_file.h"
+
 #include <unistd.h>
 
 #define UNPACK_MEMORY ((size_t)1 << 20) /* larger content goes to a file */
@@ -31,11 +32,26 @@ struct opening {
 	atomic_size_t next;
 };
 
+/* Whether this may become a trace; the rest of it is not known yet. */
+static ow_status judge(const char *name, struct str head, struct error *err)
+{
+	size_t at = str_starts(head, str_from("\xef\xbb\xbf")) ? 3 : 0;
+
+	if (unpack_container(head) || archive_starts(head))
+		return OW_OK;
+	while (at < head.len && head.ptr[at] && strchr(" \t\r\n", head.ptr[at]))
+		at++;
+	if (at < head.len && (head.ptr[at] == '{' || head.ptr[at] == '['))
+		return OW_OK;
+	return error_set(err, OW_E_FORMAT, "%s: not a Chrome trace", name);
+}
+
 static void open_source(struct merge *m, struct source *s)
 {
-	const struct unpack_options options = { .memory_max = UNPACK_MEMORY };
+	const struct input_options reading = { .judge = judge, .progress = &m->poll };
+	const struct unpack_options options = { .memory_max = UNPACK_MEMORY, .judge = judge };
 
-	s->status = input_open(&s->in, m->mem, s->path, &s->err);
+	s->status = input_open_with(&s->in, m->mem, s->path, &reading, &s->err);
 	if (s->status != OW_OK)
 		return;
 	s->in.progress = &m->poll;
@@ -107,7 +123,6 @@ static void release_file(struct merge_file *file)
 static ow_status spill(struct merge *m, struct input *in, struct error *err)
 {
 	struct input moved;
-	size_t done = 0;
 	ow_status status;
 	int fd;
 
@@ -117,24 +132,12 @@ static ow_status spill(struct merge *m, struct input *in, struct error *err)
 	if (m->held <= HELD_MAX)
 		return OW_OK;
 	m->held -= (size_t)in->size;
-	fd = input_temp_file(err);
+	fd = temp_file_open(err);
 	if (fd < 0)
 		return OW_E_IO;
-	while (done < in->size) {
-		ssize_t n = write(fd, in->data + done, (size_t)in->size - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			status = error_errno(err, errno,
-					     "cannot write the unpacked data to a temporary file "
-					     "(set TMPDIR to a directory with more room)");
-			close(fd);
-			return status;
-		}
-		done += (size_t)n;
-	}
-	status = input_adopt_fd(&moved, in->mem, in->name, fd, err);
+	status = temp_file_write(fd, 0, in->data, (size_t)in->size, err);
+	if (status == OW_OK)
+		status = input_adopt_fd(&moved, in->mem, in->name, fd, err);
 	if (status != OW_OK) {
 		close(fd);
 		return status;

@@ -8,6 +8,14 @@
 
 static const struct archive_type *const types[] = { &archive_zip, &archive_tar };
 
+static const struct archive_type *match_head(const unsigned char *head, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(types); i++)
+		if (types[i]->match(head, len))
+			return types[i];
+	return NULL;
+}
+
 static const struct archive_type *find_type(const struct input *in)
 {
 	unsigned char head[HEAD_BYTES];
@@ -15,10 +23,12 @@ static const struct archive_type *find_type(const struct input *in)
 
 	if (input_read_at(in, 0, head, len, NULL) != OW_OK)
 		return NULL;
-	for (size_t i = 0; i < ARRAY_COUNT(types); i++)
-		if (types[i]->match(head, len))
-			return types[i];
-	return NULL;
+	return match_head(head, len);
+}
+
+bool archive_starts(struct str head)
+{
+	return match_head((const unsigned char *)head.ptr, MIN(head.len, (size_t)HEAD_BYTES));
 }
 
 const char *archive_kind(const struct input *in)
@@ -209,7 +219,8 @@ ow_status archive_take(const struct archive *a, const struct input *in, size_t i
 		       struct unpack_result *result, struct input *out, struct error *err)
 {
 	const struct archive_member *m = &a->members[index];
-	struct unpack_job job = { .in = in, .result = result };
+	static const struct unpack_options defaults;
+	struct unpack_job job = { .in = in, .options = &defaults, .result = result };
 	struct buf name;
 	ow_status status;
 

@@ -34,6 +34,9 @@ struct archive {
 	char message[120];
 };
 
+/* Whether these first bytes (512 are enough) are those of an archive. */
+bool archive_starts(struct str head);
+
 /* "zip", "tar", or NULL when the input is neither (or cannot be read). */
 const char *archive_kind(const struct input *in);
 

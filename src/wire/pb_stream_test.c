@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "base/temp_file.h"
 #include "wire/pb_stream.h"
 #include "wire/pb_write.h"
 
@@ -106,7 +107,7 @@ static void test_memory_and_file(void **state)
 	struct input in;
 	struct mem mem;
 	struct buf out;
-	int fd = input_temp_file(NULL);
+	int fd = temp_file_open(NULL);
 
 	(void)state;
 	mem_init(&mem, 0);

@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include "base/temp_file.h"
 #include "wire/pb.h"
 #include "wire/pbtxt.h"
 
@@ -562,7 +563,7 @@ static void test_long(void **state)
 	struct buf text, whole, out, printed[2];
 	struct error err = { 0 };
 	struct input in, file;
-	int fd = input_temp_file(NULL);
+	int fd = temp_file_open(NULL);
 
 	(void)state;
 	buf_init(&text, &mem);

@@ -1,6 +1,8 @@
 /* spool.c: see spool.h. */
 #include "wire/spool.h"
 
+#include "base/temp_file.h"
+
 #include <errno.h>
 #include <unistd.h>
 
@@ -24,34 +26,16 @@ void spool_release(struct spool *s)
 	s->in_file = 0;
 }
 
-static ow_status write_at(int fd, uint64_t offset, const char *bytes, size_t len, struct error *err)
-{
-	while (len) {
-		ssize_t n = pwrite(fd, bytes, len, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return error_errno(err, errno,
-					   "cannot write the unpacked data to a temporary file "
-					   "(set TMPDIR to a directory with more room)");
-		bytes += n;
-		offset += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return OW_OK;
-}
-
 ow_status spool_flush(struct spool *s, struct error *err)
 {
 	struct mem *mem = s->buf.mem;
 
 	if (s->fd < 0) {
-		s->fd = input_temp_file(err);
+		s->fd = temp_file_open(err);
 		if (s->fd < 0)
 			return OW_E_IO;
 	}
-	OW_TRY(write_at(s->fd, s->in_file, s->buf.ptr, s->buf.len, err));
+	OW_TRY(temp_file_write(s->fd, s->in_file, s->buf.ptr, s->buf.len, err));
 	s->in_file += s->buf.len;
 	if (s->buf.cap > 4 * SPOOL_PIECE) { /* it was the memory form; pieces need less */
 		buf_release(&s->buf);
@@ -77,7 +61,7 @@ ow_status spool_patch(struct spool *s, uint64_t offset, const void *bytes, size_
 		      struct error *err)
 {
 	OW_ASSERT(offset + len <= s->in_file);
-	return write_at(s->fd, offset, bytes, len, err);
+	return temp_file_write(s->fd, offset, bytes, len, err);
 }
 
 ow_status spool_truncate(struct spool *s, uint64_t offset, struct error *err)

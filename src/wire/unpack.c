@@ -22,13 +22,23 @@ const char *unpack_container(struct str head)
 	return codec ? codec->name : NULL;
 }
 
+static ow_status check_cap(const struct unpack_job *job, struct error *err)
+{
+	uint64_t max = job->options->max_unpacked;
+
+	if (!max || spool_size(&job->out) <= max)
+		return OW_OK;
+	return error_set(err, OW_E_LIMIT, "%s: unpacks to more than %" PRIu64 " bytes",
+			 job->in->name, max);
+}
+
 ow_status unpack_room(struct unpack_job *job, unsigned char **to, size_t *room, struct error *err)
 {
-	uint64_t size = spool_size(&job->out);
-
-	if (job->max_unpacked && size > job->max_unpacked)
-		return error_set(err, OW_E_LIMIT, "%s: unpacks to more than %" PRIu64 " bytes",
-				 job->in->name, job->max_unpacked);
+	OW_TRY(check_cap(job, err));
+	if (job->options->judge && job->out.fd < 0 && job->out.buf.len &&
+	    job->out.buf.len + OUTPUT_PIECE > spool_piece(&job->out))
+		OW_TRY(job->options->judge(job->in->name,
+					   str_make(job->out.buf.ptr, job->out.buf.len), err));
 	OW_TRY(spool_reserve(&job->out, OUTPUT_PIECE, err));
 	*to = (unsigned char *)job->out.buf.ptr + job->out.buf.len;
 	*room = MIN(job->out.buf.cap - job->out.buf.len, SPOOL_PIECE);
@@ -81,16 +91,13 @@ static ow_status unpack_once(const struct input *in, const struct unpack_codec *
 			     const struct unpack_options *options, struct unpack_result *result,
 			     struct input *out, struct error *err)
 {
-	struct unpack_job job = { .in = in,
-				  .max_unpacked = options->max_unpacked,
-				  .result = result };
+	struct unpack_job job = { .in = in, .options = options, .result = result };
 	ow_status status;
 
 	spool_init(&job.out, in->mem, options->memory_max);
 	status = codec->run(&job, err);
-	if (status == OW_OK && job.max_unpacked && spool_size(&job.out) > job.max_unpacked)
-		status = error_set(err, OW_E_LIMIT, "%s: unpacks to more than %" PRIu64 " bytes",
-				   in->name, job.max_unpacked);
+	if (status == OW_OK)
+		status = check_cap(&job, err);
 	if (status == OW_OK && result->truncated && !spool_size(&job.out))
 		status = error_at(err, OW_E_CORRUPT, result->damage_offset,
 				  "%s: nothing could be unpacked from this %s file: %s", in->name,

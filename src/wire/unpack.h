@@ -17,6 +17,8 @@
 struct unpack_options {
 	uint64_t max_unpacked; /* refuse to unpack to more than this (OW_E_LIMIT); 0 = no cap */
 	size_t memory_max;     /* larger content goes to a file; 0 = 64 MiB */
+	/* As in struct input_options: shown the content that is in memory before it goes to a file. */
+	ow_status (*judge)(const char *name, struct str head, struct error *err);
 };
 
 struct unpack_result {

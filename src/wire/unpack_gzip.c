@@ -198,7 +198,7 @@ static ow_status inflate_whole(struct unpack_job *job, bool *done, struct error 
 	OW_TRY(input_read_at(in, in->size - 4, tail, sizeof(tail), err));
 	expect = load32(tail); /* the size of the last member, which mostly is the only one */
 	if (expect > job->out.memory_max || expect > in->size * DEFLATE_RATIO_MAX ||
-	    (job->max_unpacked && expect > job->max_unpacked))
+	    (job->options->max_unpacked && expect > job->options->max_unpacked))
 		return OW_OK;
 	if (!in->data) {
 		copy = mem_alloc(in->mem, len);

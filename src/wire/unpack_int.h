@@ -12,7 +12,7 @@
 struct unpack_job {
 	const struct input *in;
 	struct spool out;
-	uint64_t max_unpacked; /* 0 = no cap */
+	const struct unpack_options *options;
 	struct unpack_result *result;
 };
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/temp_file.h"
 #include "wire/spool.h"
 #include "wire/unpack.h"
 #include "opwatch_config.h"
@@ -176,7 +177,7 @@ static void test_from_file(void **state)
 
 	(void)state;
 	for (size_t p = 0; p < ARRAY_COUNT(packers); p++) {
-		int fd = input_temp_file(NULL);
+		int fd = temp_file_open(NULL);
 
 		buf_clear(&plain);
 		buf_clear(&packed);
