@@ -134,9 +134,9 @@ static void plan_metrics(struct account *a)
 	tree_set_metrics(a->tree, mask);
 	a->places = a->tree->places;
 	a->width = a->tree->width;
-	for (uint8_t i = 0; i < METRIC_COUNT; i++)
+	for (unsigned i = 0; i < METRIC_COUNT; i++)
 		if (mask & METRIC_BIT(i))
-			a->metrics[a->places[i]] = i;
+			a->metrics[a->places[i]] = (uint8_t)i;
 }
 
 static int by_number(const void *a, const void *b)

@@ -258,6 +258,7 @@ static void relink(struct code_lines *l, uint32_t parent, uint64_t *keys, size_t
 {
 	uint32_t *link = &l->nodes[parent].first_child;
 
+	OW_ASSERT(keys && count >= 2);
 	if (count == 2) {
 		if (keys[0] > keys[1]) {
 			uint64_t swap = keys[0];

@@ -69,6 +69,7 @@ static ow_status add_up(struct groups *g)
 		if (!g->group_of[type.v] && !add_group(g, type))
 			return error_no_memory(a->err);
 		group = g->group_of[type.v] - 1;
+		OW_ASSERT(g->items && group < g->count);
 		g->items[group].op_count++;
 		account_eval(a, (op_id){ op }, row);
 		row_add(g->own + (size_t)group * a->width, row, a->width);

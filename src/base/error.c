@@ -93,11 +93,11 @@ ow_status error_wrap(struct error *err, ow_status status, const char *format, ..
 	return status;
 }
 
-ow_status error_no_memory(struct error *err)
+void error_set_no_memory(struct error *err)
 {
-	return error_set(err, OW_E_NO_MEMORY,
-			 "out of memory: the memory limit or the machine's memory is exhausted; "
-			 "raise --memory-limit or open fewer files at once");
+	error_set(err, OW_E_NO_MEMORY,
+		  "out of memory: the memory limit or the machine's memory is exhausted; "
+		  "raise --memory-limit or open fewer files at once");
 }
 
 void error_clear(struct error *err)

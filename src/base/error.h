@@ -26,7 +26,14 @@ ow_status error_errno(struct error *err, int code, const char *format, ...) OW_P
 ow_status error_wrap(struct error *err, ow_status status, const char *format, ...) OW_PRINTF(3, 4);
 
 /* The memory-limit message, in one place. */
-ow_status error_no_memory(struct error *err);
+void error_set_no_memory(struct error *err);
+
+/* Inline, so that whoever reads the caller (a compiler, an analyser) sees that it is no success. */
+static inline ow_status error_no_memory(struct error *err)
+{
+	error_set_no_memory(err);
+	return OW_E_NO_MEMORY;
+}
 
 void error_clear(struct error *err);
 

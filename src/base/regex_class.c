@@ -245,7 +245,7 @@ static void emit_range(struct program *p, struct range r, bool last, size_t *jum
 {
 	while (!program_failed(p)) {
 		struct range part = { r.lo, first_part(r) };
-		struct sequence q;
+		struct sequence q = { 0 };
 		bool end;
 
 		if (r.lo == 0x80 && r.hi == RUNE_MAX) {

@@ -309,8 +309,10 @@ static bool is_one_shot(const char *word)
 {
 	static const char *const commands[] = { "scope", "graph", "code", "op", "advise" };
 
+	if (!word)
+		return false;
 	for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
-		if (word && strcmp(word, commands[i]) == 0)
+		if (strcmp(word, commands[i]) == 0)
 			return true;
 	return false;
 }
@@ -327,7 +329,7 @@ static int run(struct flags *flags, ow_profile **profile, const struct ow_open_o
 	fflush(stdout);
 	show.profile = *profile;
 	terminal_look(&show.terminal);
-	if (!is_one_shot(command)) {
+	if (!command || !is_one_shot(command)) {
 		show.pager = show.terminal.in;
 		return shell_run(&show, &flags->options);
 	}
