@@ -24,4 +24,24 @@ opwatch_optional(LIBDEFLATE libdeflate)
 opwatch_optional(ZSTD libzstd)
 opwatch_optional(LIBEDIT libedit)
 
+# DuckDB is not linked: the header is needed here, the library when a query is asked. Both are where tools/setup put
+# them, under DUCKDB_ROOT, or in the system.
+option(OPWATCH_WITH_DUCKDB "Build SQL if duckdb.h is there" ON)
+set(DUCKDB_ROOT "$ENV{DUCKDB_ROOT}" CACHE PATH "Where include/duckdb.h and lib/libduckdb.so are")
+set(OPWATCH_HAVE_DUCKDB 0)
+if(OPWATCH_WITH_DUCKDB)
+	set(duckdb_roots ${DUCKDB_ROOT} ${PROJECT_SOURCE_DIR}/build/deps/duckdb)
+	find_path(DUCKDB_INCLUDE_DIR duckdb.h HINTS ${duckdb_roots} PATH_SUFFIXES include NO_CACHE)
+	find_library(DUCKDB_LIBRARY duckdb HINTS ${duckdb_roots} PATH_SUFFIXES lib NO_CACHE)
+	if(DUCKDB_INCLUDE_DIR)
+		set(OPWATCH_HAVE_DUCKDB 1)
+		target_include_directories(opwatch_libraries SYSTEM INTERFACE ${DUCKDB_INCLUDE_DIR})
+		target_link_libraries(opwatch_libraries INTERFACE ${CMAKE_DL_LIBS})
+	endif()
+	if(DUCKDB_LIBRARY)
+		# Found beside the program that was built, as in an installation.
+		file(CREATE_LINK ${DUCKDB_LIBRARY} ${PROJECT_BINARY_DIR}/libduckdb.so SYMBOLIC)
+	endif()
+endif()
+
 configure_file(cmake/opwatch_config.h.in opwatch_config.h)

@@ -13,7 +13,7 @@
 static const char *const hidden[] = {
 	"dim_first",	"item_first",  "input_first", "output_first",  "step_first",
 	"memory_first", "code_offset", "code_size",   "record_offset", "record_size",
-	"args_offset",	"args_size",   "flags",
+	"args_offset",	"args_size",   "flags",	      "run",	       "id",
 };
 
 /* Times of records are called by their short names. */
@@ -23,6 +23,7 @@ static const struct {
 	{ "ts_ns", "ts" },
 	{ "dur_ns", "dur" },
 	{ "self_ns", "self_dur" },
+	{ "offset", "byte_offset" }, /* a word of SQL */
 };
 
 static const struct {
@@ -192,6 +193,7 @@ static ow_status read_path(struct relation_table *t, enum table_id table, const 
 		path->hops[path->count].table = table;
 		path->hops[path->count++].info = info;
 		path->null_rule = null_rule(table, info);
+		path->needs_stacks |= table == TABLE_op && target_of(info) == TABLE_stack;
 		table = target_of(info);
 	}
 	/* Texts made of other tables. */

@@ -29,6 +29,7 @@ struct relation_path {
 	} hops[PATH_HOPS]; /* all but the last refer to the next table */
 	uint32_t count;
 	enum null_rule null_rule;
+	bool needs_stacks; /* code traces must have been decoded */
 };
 
 /* `id` and all columns of a table but those that only mean something inside the model. */

@@ -257,6 +257,8 @@ ow_status fill_path(const struct relation_part *p, const struct relation_column 
 	uint32_t rows[FILL_BLOCK];
 	struct block b = { .p = p, .c = c, .info = path->hops[path->count - 1].info, .total = n };
 
+	if (path->needs_stacks)
+		OW_TRY(model_require_stacks(p->m, err));
 	b.values = column_values(p->m, path->hops[path->count - 1].table, b.info);
 	for (b.at = 0; b.at < n; b.at += b.n) {
 		b.first = (uint32_t)first + 1 + b.at;

@@ -187,7 +187,9 @@ static ow_status prepare_part(struct relation_table *t, struct relation_part *pa
 	OW_TRY(check_part(part, err));
 	guard_enter(&guard);
 	status = model_verify(part->m, t->tables, err);
-	if (status == OW_OK && t->tables & (TABLE_BIT(stack) | TABLE_BIT(frame)))
+	/* Others that show code ask for it when such a column is read. */
+	if (status == OW_OK && t->relation->is_table &&
+	    (t->relation->table == TABLE_stack || t->relation->table == TABLE_frame))
 		status = model_require_stacks(part->m, err);
 	part->strings = (struct relation_dict){ part->m->strings.text, part->m->strings.count };
 	if (t->relation->is_table)
@@ -219,6 +221,15 @@ uint64_t relation_rows(const struct relation_table *t)
 
 	for (uint32_t i = 0; i < t->part_count; i++)
 		rows += t->parts[i].rows;
+	return rows;
+}
+
+uint64_t relation_estimate(const struct relation_table *t)
+{
+	uint64_t rows = 0;
+
+	for (uint32_t i = 0; t->relation->is_table && i < t->part_count; i++)
+		rows += table_rows(t->parts[i].m, t->relation->table);
 	return rows;
 }
 

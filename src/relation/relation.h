@@ -45,14 +45,24 @@ struct relation_dict {
 	uint32_t count; /* texts[0] included */
 };
 
+/* What a fill may keep for the next columns of the same rows; its data are in the scratch arena. The caller
+ * zeroes it whenever it clears that. */
+struct relation_memo {
+	const void *owner;
+	uint64_t first;
+	uint32_t n;
+	void *data;
+};
+
 /* Where values go; the caller's, one per thread. */
 struct relation_vec {
 	void *values; /* room for n values of the column's type, aligned for it */
-	uint64_t *
-		valid; /* room for (n + 63) / 64 words; bit i: row i is known; written if has_nulls */
-	bool has_nulls; /* set by fill. Texts: NULL is code 0, or a str whose ptr is NULL, not this */
-	struct arena
-		*scratch; /* texts without dictionary may be made here; cleared by the caller */
+	/* Room for (n + 63) / 64 words; bit i: row i is known. Written if has_nulls. */
+	uint64_t *valid;
+	/* Set by fill. Of texts NULL is code 0, or a str whose ptr is NULL, and not told here. */
+	bool has_nulls;
+	struct arena *scratch; /* texts without dictionary are made here; the caller clears it */
+	struct relation_memo *memo; /* may be NULL */
 };
 
 struct relation_part;
@@ -79,7 +89,8 @@ struct relation_column {
 	const struct relation_dict *words;
 	const struct relation_path *path;
 	uint32_t number; /* free for fill */
-	bool refers;	 /* values are ids of rows */
+	uint32_t stride;
+	bool refers; /* values are ids of rows */
 };
 
 /* A relation of one run. */
@@ -89,7 +100,8 @@ struct relation_part {
 	uint64_t rows;	 /* after relation_prepare */
 	int64_t id_base; /* id of the model's row 0 */
 	struct arena arena;
-	void *state; /* what prepare made */
+	void *state;	      /* what prepare made */
+	const void *row_data; /* likewise; see rows.h */
 	const struct relation_dict *dicts;
 	struct relation_dict strings, run_name;
 	struct str run_texts[2];
@@ -159,6 +171,8 @@ void relation_close(struct relation_table *table);
 ow_status relation_prepare(struct relation_table *table, struct error *err);
 
 uint64_t relation_rows(const struct relation_table *table); /* of all parts */
+/* The same before relation_prepare, for a relation that is a table; 0 for others. */
+uint64_t relation_estimate(const struct relation_table *table);
 /* The column of that name without regard to case, or UINT32_MAX. */
 uint32_t relation_find_column(const struct relation_table *table, struct str name);
 /* NULL when values of the column are struct str, or no text. */

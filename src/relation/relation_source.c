@@ -1,9 +1,21 @@
 /* relation_source.c: the relation `source`: one input file, or one member of a container. */
 #include "relation/columns.h"
 
+static const struct path_column derived[] = {
+	{ "step", "step.number", "number of the step it holds, when it holds just one" },
+	{ NULL, NULL, NULL },
+};
+
+static ow_status describe(struct relation_table *t, struct error *err)
+{
+	OW_TRY(columns_paths(t, TABLE_source, derived, err));
+	return OW_OK;
+}
+
 const struct relation relation_source = {
 	.name = "source",
 	.doc = "one input file, or one member of a container",
 	.is_table = true,
 	.table = TABLE_source,
+	.describe = describe,
 };

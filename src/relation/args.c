@@ -1,0 +1,137 @@
+/* args.c: see args.h. */
+#include "relation/args.h"
+
+#include "wire/json.h"
+
+#define ARGS_MAX ((uint32_t)16 << 20) /* larger ones are not looked at */
+#define GAP_MAX ((uint64_t)4 << 10)   /* between neighbours that are read together */
+#define READ_MAX ((uint64_t)4 << 20)
+
+struct place {
+	uint64_t offset;
+	uint32_t source, size, at;
+};
+
+static int by_place(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->source != y->source)
+		return x->source < y->source ? -1 : 1;
+	return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+static uint32_t find_places(const struct model *m, const uint32_t *rows, uint32_t n,
+			    struct place *places)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t size = COLUMN_GET(m->event.args_size, rows[i]);
+		uint32_t source = m->track.source[m->event.track[rows[i]].v].v;
+
+		if (!rows[i] || !size || size > ARGS_MAX || source >= m->input_cap ||
+		    !m->inputs[source])
+			continue;
+		places[count++] = (struct place){ COLUMN_GET(m->event.args_offset, rows[i]), source,
+						  size, i };
+	}
+	return count;
+}
+
+/* Reads places [0, n), which are near each other. */
+static ow_status read_group(const struct input *in, const struct place *places, uint32_t n,
+			    struct str *texts, struct arena *arena, struct error *err)
+{
+	uint64_t begin = places[0].offset, end = begin;
+	const char *bytes;
+
+	for (uint32_t i = 0; i < n; i++)
+		end = MAX(end, places[i].offset + places[i].size);
+	if (end > in->size)
+		return error_set(err, OW_E_CORRUPT, "%s: arguments beyond the end of the file",
+				 in->name);
+	if (in->data) {
+		bytes = (const char *)in->data + begin;
+	} else {
+		char *to = arena_push_aligned(arena, (size_t)(end - begin), 1);
+
+		if (!to)
+			return error_no_memory(err);
+		OW_TRY(input_read_at(in, begin, to, (size_t)(end - begin), err));
+		bytes = to;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		texts[places[i].at] = str_make(bytes + (places[i].offset - begin), places[i].size);
+	return OW_OK;
+}
+
+ow_status args_read(const struct model *m, const uint32_t *rows, uint32_t n, struct str *texts,
+		    struct arena *arena, struct error *err)
+{
+	struct place *places = ARENA_ARRAY(arena, struct place, n + 1);
+	uint32_t count, last;
+
+	if (!places)
+		return error_no_memory(err);
+	memset(texts, 0, n * sizeof(*texts));
+	count = find_places(m, rows, n, places);
+	qsort(places, count, sizeof(*places), by_place);
+	for (uint32_t i = 0; i < count; i = last) {
+		for (last = i + 1;
+		     last < count && places[last].source == places[i].source &&
+		     places[last].offset <=
+			     places[last - 1].offset + places[last - 1].size + GAP_MAX &&
+		     places[last].offset + places[last].size - places[i].offset <= READ_MAX;
+		     last++)
+			;
+		OW_TRY(read_group(m->inputs[places[i].source], places + i, last - i, texts, arena,
+				  err));
+	}
+	return OW_OK;
+}
+
+static bool same_key(struct str raw, struct str key)
+{
+	char decoded[512];
+	size_t len;
+
+	if (json_is_plain(raw))
+		return str_eq(raw, key);
+	len = json_decode_short(raw, decoded, sizeof(decoded));
+	return len <= sizeof(decoded) && str_eq(str_make(decoded, len), key);
+}
+
+static ow_status value_text(struct json_value found, struct arena *arena, struct str *value,
+			    struct error *err)
+{
+	struct buf text;
+
+	*value = json_text(found);
+	if (found.kind != JSON_STRING || json_is_plain(*value))
+		return OW_OK;
+	buf_init(&text, arena->mem);
+	json_decode(*value, &text);
+	*value = text.failed ? (struct str){ 0 } : arena_str(arena, buf_str(&text));
+	buf_release(&text);
+	return value->ptr ? OW_OK : error_no_memory(err);
+}
+
+ow_status args_value(struct str object, struct str key, struct arena *arena, struct str *value,
+		     struct error *err)
+{
+	struct json_reader reader = json_over(object);
+	struct json_value found = { 0 }, next;
+	struct str name;
+
+	*value = (struct str){ 0 };
+	if (!object.len || object.ptr[0] != '{')
+		return OW_OK;
+	while (json_next_member(&reader, &name, &next))
+		if (same_key(name, key))
+			found = next; /* the last one counts */
+	if (found.kind == JSON_NONE ||
+	    (found.kind == JSON_LITERAL && str_eq(json_text(found), STR("null"))))
+		return OW_OK;
+	return value_text(found, arena, value, err);
+}

@@ -1,0 +1,24 @@
+/* relation_counter.c: the relation `counter`: one sample of a counter. */
+#include "relation/columns.h"
+
+static const struct path_column derived[] = {
+	{ "track", "track.name", "name of the track" },
+	{ "process", "track.process", NULL },
+	{ "device", "track.device.name", "name of the device" },
+	{ "rank", "track.source.rank", NULL },
+	{ NULL, NULL, NULL },
+};
+
+static ow_status describe(struct relation_table *t, struct error *err)
+{
+	OW_TRY(columns_paths(t, TABLE_counter, derived, err));
+	return OW_OK;
+}
+
+const struct relation relation_counter = {
+	.name = "counter",
+	.doc = "one sample of a counter",
+	.is_table = true,
+	.table = TABLE_counter,
+	.describe = describe,
+};

@@ -1,0 +1,9 @@
+/* relation_device.c: the relation `device`: a processor, or a stream or copy engine that reports as a device. */
+#include "relation/columns.h"
+
+const struct relation relation_device = {
+	.name = "device",
+	.doc = "a processor, or a stream or copy engine that reports as a device",
+	.is_table = true,
+	.table = TABLE_device,
+};

@@ -1,0 +1,24 @@
+/* relation_link.c: the relation `link`: joins two events: launch to kernel, send to receive. */
+#include "relation/columns.h"
+
+static const struct path_column derived[] = {
+	{ "src_op", "src.op.name", "op of the cause" },
+	{ "dst_op", "dst.op.name", "op of the effect" },
+	{ "src_track_id", "src.track", "track of the cause" },
+	{ "dst_track_id", "dst.track", "track of the effect" },
+	{ NULL, NULL, NULL },
+};
+
+static ow_status describe(struct relation_table *t, struct error *err)
+{
+	OW_TRY(columns_paths(t, TABLE_link, derived, err));
+	return OW_OK;
+}
+
+const struct relation relation_link = {
+	.name = "link",
+	.doc = "joins two events: launch to kernel, send to receive",
+	.is_table = true,
+	.table = TABLE_link,
+	.describe = describe,
+};

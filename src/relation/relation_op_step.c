@@ -1,0 +1,90 @@
+/* relation_op_step.c: the relation `op_step`: what was measured of one op in one step. */
+#include "relation/columns.h"
+
+#include "model/backing.h"
+
+static const struct path_column derived[] = {
+	{ "op", "op.name", "name of the op" },
+	{ "op_type", "op.type", NULL },
+	{ "device", "op.device", NULL },
+	{ "step", "step.number", "number of the step" },
+	{ NULL, NULL, NULL },
+};
+
+static ow_status fill_exec(const struct relation_part *p, const struct relation_column *c,
+			   uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
+{
+	const struct op_step_table *s = &p->m->op_step;
+	int64_t *to = out->values;
+
+	(void)c;
+	(void)err;
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = wrap_add(s->accelerator_ns[first + 1 + i], s->cpu_ns[first + 1 + i]);
+	return OW_OK;
+}
+
+/* Added up over the runs of the op in the step, as the views do; NULL where nothing is known. */
+static ow_status fill_memory(const struct relation_part *p, const struct relation_column *c,
+			     uint64_t first, uint32_t n, struct relation_vec *out,
+			     struct error *err)
+{
+	const struct model *m = p->m;
+	const int64_t *const columns[] = { m->memory.requested, m->memory.peak, m->memory.residual,
+					   m->memory.output };
+	const int64_t *values = columns[c->number];
+	int64_t *to = out->values;
+
+	(void)err;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t from = m->op_step.memory_first[first + 1 + i];
+		uint32_t count = m->op_step.memory_count[first + 1 + i];
+
+		to[i] = 0;
+		if (!count)
+			vec_null(out, n, i);
+		for (uint32_t k = 0; k < count; k++)
+			to[i] = wrap_add(to[i], values[from + k]);
+	}
+	return OW_OK;
+}
+
+static ow_status describe(struct relation_table *t, struct error *err)
+{
+	static const struct {
+		const char *name, *doc;
+	} memory[] = {
+		{ "requested_bytes", "requested by its runs, accumulated" },
+		{ "peak_bytes", "most held at one time, added up over runs" },
+		{ "residual_bytes", "not released at the end" },
+		{ "output_bytes", "output tensors" },
+	};
+
+	OW_TRY(columns_paths(t, TABLE_op_step, derived, err));
+	OW_TRY(columns_add(t,
+			   &(struct relation_column){ .name = "exec_ns",
+						      .doc = "time on the accelerator and the host",
+						      .type = RELATION_INT64,
+						      .unit = UNIT_NS,
+						      .fill = fill_exec },
+			   err));
+	columns_need(t, TABLE_BIT(memory));
+	for (uint32_t i = 0; i < ARRAY_COUNT(memory); i++)
+		OW_TRY(columns_add(t,
+				   &(struct relation_column){ .name = memory[i].name,
+							      .doc = memory[i].doc,
+							      .type = RELATION_INT64,
+							      .unit = UNIT_BYTES,
+							      .fill = fill_memory,
+							      .number = i },
+				   err));
+	return OW_OK;
+}
+
+const struct relation relation_op_step = {
+	.name = "op_step",
+	.doc = "one op in one step: what was measured",
+	.is_table = true,
+	.table = TABLE_op_step,
+	.describe = describe,
+};

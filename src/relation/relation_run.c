@@ -1,0 +1,87 @@
+/* relation_run.c: the relation `run`: one row for each set of inputs that was opened together. */
+#include "model/backing.h"
+#include "model/event_filter.h"
+#include "relation/rows.h"
+
+struct row {
+	int64_t number, sources, tracks, ops, events, steps, start, dur;
+	struct str path, format, producer;
+	bool damaged;
+};
+
+#define MEMBER(type, unit, name, doc)                                                              \
+	{                                                                                          \
+#name, doc, type, unit, offsetof(struct row, name), NULL                           \
+	}
+
+static const struct row_member members[] = {
+	MEMBER(RELATION_INT64, UNIT_NONE, number, "number of the run, from 1"),
+	MEMBER(RELATION_INT64, UNIT_COUNT, sources, "inputs"),
+	MEMBER(RELATION_TEXT, UNIT_NONE, path, "path of the first input"),
+	MEMBER(RELATION_TEXT, UNIT_NONE, format, "its format"),
+	MEMBER(RELATION_TEXT, UNIT_NONE, producer, "program that wrote it, when known"),
+	MEMBER(RELATION_INT64, UNIT_COUNT, tracks, "rows of track"),
+	MEMBER(RELATION_INT64, UNIT_COUNT, ops, "rows of op"),
+	MEMBER(RELATION_INT64, UNIT_COUNT, events, "rows of event"),
+	MEMBER(RELATION_INT64, UNIT_COUNT, steps, "rows of step"),
+	MEMBER(RELATION_INT64, UNIT_NS, start, "begin of the first event"),
+	MEMBER(RELATION_INT64, UNIT_NS, dur, "from there to the end of the last"),
+	MEMBER(RELATION_BOOL, UNIT_NONE, damaged, "something of the inputs was lost: see loss"),
+	{ NULL, NULL, 0, 0, 0, NULL },
+};
+
+static ow_status describe(struct relation_table *t, struct error *err)
+{
+	columns_need(t, TABLE_BIT(source) | TABLE_BIT(event) | TABLE_BIT(track));
+	return rows_describe(t, members, sizeof(struct row), err);
+}
+
+static struct str text_of(const struct model *m, str_id id)
+{
+	return id.v ? model_str(m, id) : (struct str){ 0 };
+}
+
+static void find_times(const struct model *m, struct row *row)
+{
+	int64_t start = INT64_MAX, end = INT64_MIN;
+
+	for (uint32_t i = 1; i < m->event.count; i++) {
+		start = MIN(start, m->event.ts_ns[i]);
+		end = MAX(end, event_end(m, i));
+	}
+	row->start = start == INT64_MAX ? ROW_UNKNOWN : start;
+	if (row->start == ROW_UNKNOWN || __builtin_sub_overflow(end, start, &row->dur))
+		row->dur = ROW_UNKNOWN;
+}
+
+static ow_status prepare(struct relation_table *t, struct relation_part *part, struct error *err)
+{
+	struct row *row = ARENA_NEW(&part->arena, struct row);
+	const struct model *m = part->m;
+
+	(void)t;
+	if (!row)
+		return error_no_memory(err);
+	row->number = part->run->number;
+	row->sources = (int64_t)table_rows(m, TABLE_source);
+	row->tracks = (int64_t)table_rows(m, TABLE_track);
+	row->ops = (int64_t)table_rows(m, TABLE_op);
+	row->events = (int64_t)table_rows(m, TABLE_event);
+	row->steps = (int64_t)table_rows(m, TABLE_step);
+	row->damaged = m->damaged;
+	if (row->sources) {
+		row->path = text_of(m, m->source.path[1]);
+		row->format = text_of(m, m->source.format[1]);
+		row->producer = text_of(m, m->source.producer[1]);
+	}
+	find_times(m, row);
+	rows_set(part, row, 1);
+	return OW_OK;
+}
+
+const struct relation relation_run = {
+	.name = "run",
+	.doc = "one set of inputs that was opened together",
+	.describe = describe,
+	.prepare = prepare,
+};

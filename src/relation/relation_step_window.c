@@ -1,0 +1,23 @@
+/* relation_step_window.c: the relation `step_window`: one step of one source: when its marker says that it ran. */
+#include "relation/columns.h"
+
+static const struct path_column derived[] = {
+	{ "step", "step.number", "number of the step" },
+	{ "source", "source.path", "path of the input" },
+	{ "rank", "source.rank", NULL },
+	{ NULL, NULL, NULL },
+};
+
+static ow_status describe(struct relation_table *t, struct error *err)
+{
+	OW_TRY(columns_paths(t, TABLE_window, derived, err));
+	return OW_OK;
+}
+
+const struct relation relation_step_window = {
+	.name = "step_window",
+	.doc = "one step of one source: when its marker says that it ran",
+	.is_table = true,
+	.table = TABLE_window,
+	.describe = describe,
+};

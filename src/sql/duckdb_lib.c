@@ -1,0 +1,138 @@
+/*
+ * duckdb_lib.c: finds DuckDB's shared library and looks up what is used of it. Looked for: where the variable
+ * OPWATCH_DUCKDB says; beside this program or library, and in the private directory of an installation;
+ * where the system's linker looks.
+ */
+#include "opwatch_config.h"
+
+#if OPWATCH_HAVE_DUCKDB
+
+#include "sql/sql_int.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#define LIBRARY "libduckdb.so"
+#define HOW_TO_GET_IT                                                                              \
+	"'make' in opwatch's source directory fetches it (tools/setup sql), or set "               \
+	"OPWATCH_DUCKDB "                                                                          \
+	"to the path of " LIBRARY ", version 1.4 or later"
+
+static void *open_library(const char *path)
+{
+	/* Its threads and tables live on after a session: unloading is not possible. */
+	return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+}
+
+/* A place beside the file that this code is in. */
+static void *open_beside(const char *where, char *path, size_t size)
+{
+	Dl_info self;
+	const char *slash;
+
+	if (!dladdr((void *)(uintptr_t)open_library, &self) || !self.dli_fname)
+		return NULL;
+	slash = strrchr(self.dli_fname, '/');
+	if (slash)
+		snprintf(path, size, "%.*s/%s%s", (int)(slash - self.dli_fname), self.dli_fname,
+			 where, LIBRARY);
+	else if (snprintf(path, size, "%s", self.dli_fname) > 0) {
+		/* A program found by $PATH does not tell its directory. */
+		ssize_t len = readlink("/proc/self/exe", path, size - 1);
+
+		if (len <= 0)
+			return NULL;
+		path[len] = '\0';
+		slash = strrchr(path, '/');
+		len = slash ? slash - path + 1 : 0;
+		snprintf(path + len, size - (size_t)len, "%s%s", where, LIBRARY);
+	}
+	return access(path, R_OK) == 0 ? open_library(path) : NULL;
+}
+
+static void *find_library(struct duckdb_lib *lib, struct error *err)
+{
+	static const char *const places[] = { "", "../lib/opwatch/",
+					      "../" OPWATCH_LIBDIR "/opwatch/", "opwatch/" };
+	const char *given = getenv("OPWATCH_DUCKDB");
+	void *handle;
+
+	if (given && *given) {
+		snprintf(lib->path, sizeof(lib->path), "%s", given);
+		handle = open_library(given);
+		if (!handle)
+			error_set(err, OW_E_UNSUPPORTED, "OPWATCH_DUCKDB: %s", dlerror());
+		return handle;
+	}
+	for (size_t i = 0; i < ARRAY_COUNT(places); i++) {
+		handle = open_beside(places[i], lib->path, sizeof(lib->path));
+		if (handle)
+			return handle;
+	}
+	snprintf(lib->path, sizeof(lib->path), "%s", LIBRARY);
+	handle = open_library(LIBRARY);
+	if (!handle)
+		error_set(err, OW_E_UNSUPPORTED,
+			  "SQL needs DuckDB, and %s was not found; " HOW_TO_GET_IT, LIBRARY);
+	return handle;
+}
+
+static ow_status load(struct duckdb_lib *lib, struct error *err)
+{
+	void *handle = find_library(lib, err);
+	const char *missing = NULL;
+
+	if (!handle)
+		return OW_E_UNSUPPORTED;
+#define DUCKDB(name)                                                                               \
+	lib->name = (__typeof__(lib->name))(uintptr_t)dlsym(handle, "duckdb_" #name);              \
+	if (!lib->name)                                                                            \
+		missing = #name;
+#include "sql/duckdb_functions.def"
+#undef DUCKDB
+	if (missing)
+		return error_set(err, OW_E_UNSUPPORTED,
+				 "%s is too old: it has no duckdb_%s; " HOW_TO_GET_IT, lib->path,
+				 missing);
+	return OW_OK;
+}
+
+/* A library is loaded into a process, not into a session, and DuckDB calls us with its own handles only: so
+ * this is state of the process. It is written once, under the lock. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct duckdb_lib loaded;
+static bool is_loaded;
+
+ow_status duckdb_lib_load(const struct duckdb_lib **lib, struct error *err)
+{
+	ow_status status = OW_OK;
+
+	pthread_mutex_lock(&lock);
+	if (!is_loaded) {
+		status = load(&loaded, err);
+		is_loaded = status == OW_OK;
+	}
+	pthread_mutex_unlock(&lock);
+	*lib = &loaded;
+	return status;
+}
+
+const struct duckdb_lib *duckdb_lib(void)
+{
+	return &loaded;
+}
+
+bool sql_available(char *text, size_t size)
+{
+	const struct duckdb_lib *lib;
+	struct error err = { 0 };
+
+	if (duckdb_lib_load(&lib, &err) != OW_OK) {
+		snprintf(text, size, "%s", err.text);
+		return false;
+	}
+	snprintf(text, size, "DuckDB %s (%s)", lib->library_version(), lib->path);
+	return true;
+}
+
+#endif

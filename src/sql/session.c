@@ -1,0 +1,235 @@
+/*
+ * session.c: a database in memory with the relations in it and nothing else: opening, locking it down,
+ * closing, and what DuckDB's messages become.
+ */
+#include "opwatch_config.h"
+
+#if OPWATCH_HAVE_DUCKDB
+
+#include "sql/sql_int.h"
+
+/* ---- errors ---- */
+
+static const struct {
+	const char *begin;
+	ow_status status;
+} kinds[] = {
+	{ "INTERRUPT Error", OW_E_INTERRUPTED },
+	{ "Out of Memory Error", OW_E_NO_MEMORY },
+	{ "Permission Error", OW_E_PERMISSION },
+	{ "Catalog Error", OW_E_NOT_FOUND },
+	{ "IO Error", OW_E_IO },
+	{ "INTERNAL Error", OW_E_INTERNAL },
+	{ "FATAL Error", OW_E_INTERNAL },
+};
+
+ow_status sql_error(struct sql *sql, const char *message, struct error *err)
+{
+	struct str text = str_trim(str_from(message ? message : ""));
+	ow_status status = OW_E_USAGE;
+
+	for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
+		if (str_starts(text, str_from(kinds[i].begin)))
+			status = kinds[i].status;
+	if (atomic_load(&sql->cancelled))
+		status = OW_E_INTERRUPTED;
+	if (status == OW_E_INTERRUPTED)
+		return error_set(err, status, "the query was cancelled");
+	if (status == OW_E_NO_MEMORY)
+		return error_set(
+			err, status,
+			"%.*s\nTry a larger --memory-limit, or --temp-dir DIR for what does "
+			"not fit.",
+			STR_ARG(str_first(text, str_find(text, STR("\nPossible solutions")))));
+	if (status == OW_E_PERMISSION)
+		return error_set(err, status, "%.*s\nQueries may use files with --allow-io only.",
+				 STR_ARG(text));
+	if (!text.len)
+		return error_set(err, OW_E_INTERNAL, "DuckDB failed without saying why");
+	return error_set(err, status, "%.*s", STR_ARG(text));
+}
+
+ow_status sql_run(struct sql *sql, const char *text, struct error *err)
+{
+	duckdb_result result;
+	ow_status status = OW_OK;
+
+	if (sql->lib->query(sql->connection, text, &result) != DuckDBSuccess)
+		status = sql_error(sql, sql->lib->result_error(&result), err);
+	sql->lib->destroy_result(&result);
+	return status;
+}
+
+/* ---- opening ---- */
+
+struct setting {
+	const char *name, *value;
+};
+
+/* Settings that only make sense before the database is open. */
+static ow_status configure(struct sql *sql, duckdb_config config, struct error *err)
+{
+	const struct sql_options *o = &sql->options;
+	char threads[16], memory[32];
+	const struct setting settings[] = {
+		{ "autoinstall_known_extensions", "false" },
+		{ "autoload_known_extensions", "false" },
+		{ "temp_directory", o->temp_dir ? o->temp_dir : "" },
+		{ "threads", o->threads ? threads : NULL },
+		{ "memory_limit", o->memory_limit ? memory : NULL },
+		{ "custom_user_agent", "opwatch" },
+	};
+
+	snprintf(threads, sizeof(threads), "%u", o->threads);
+	snprintf(memory, sizeof(memory), "%" PRIu64 "B", o->memory_limit);
+	for (size_t i = 0; i < ARRAY_COUNT(settings); i++)
+		if (settings[i].value && sql->lib->set_config(config, settings[i].name,
+							      settings[i].value) != DuckDBSuccess)
+			return error_set(err, OW_E_USAGE, "DuckDB does not take %s = %s",
+					 settings[i].name, settings[i].value);
+	return OW_OK;
+}
+
+static ow_status open_database(struct sql *sql, struct error *err)
+{
+	duckdb_config config;
+	char *message = NULL;
+	ow_status status;
+
+	if (sql->lib->create_config(&config) != DuckDBSuccess)
+		return error_no_memory(err);
+	status = configure(sql, config, err);
+	if (status == OW_OK &&
+	    sql->lib->open_ext(NULL, &sql->db, config, &message) != DuckDBSuccess) {
+		status = sql_error(sql, message, err);
+		sql->lib->free(message);
+	}
+	sql->lib->destroy_config(&config);
+	OW_TRY(status);
+	if (sql->lib->connect(sql->db, &sql->connection) != DuckDBSuccess)
+		return error_set(err, OW_E_INTERNAL, "DuckDB does not connect");
+	return OW_OK;
+}
+
+void sql_quote(struct buf *to, struct str text)
+{
+	struct str piece;
+
+	buf_add_char(to, '\'');
+	for (bool first = true; str_split(&text, '\'', &piece); first = false) {
+		buf_puts(to, first ? "" : "''");
+		buf_add_str(to, piece);
+	}
+	buf_add_char(to, '\'');
+}
+
+/* From here on queries can neither reach files nor change that. */
+static ow_status lock_down(struct sql *sql, struct error *err)
+{
+	const struct sql_options *o = &sql->options;
+	ow_status status;
+	struct buf text;
+
+	if (o->allow_io)
+		return OW_OK;
+	buf_init(&text, sql->mem);
+	if (o->may_write) {
+		buf_puts(&text, "SET allowed_paths = [");
+		sql_quote(&text, str_from(o->may_write));
+		buf_puts(&text, "]; ");
+	}
+	buf_puts(&text, "SET enable_external_access = false; SET lock_configuration = true");
+	status = buf_cstr(&text) ? sql_run(sql, text.ptr, err) : error_no_memory(err);
+	buf_release(&text);
+	return status;
+}
+
+static ow_status copy_options(struct sql *sql, const struct relation_run *runs, size_t count,
+			      const struct sql_options *options, struct error *err)
+{
+	const char **names = ARENA_ARRAY(&sql->arena, const char *, count + 1);
+
+	sql->options = *options;
+	sql->runs = ARENA_ARRAY(&sql->arena, struct relation_run, count + 1);
+	if (options->temp_dir)
+		sql->options.temp_dir = arena_cstr(&sql->arena, str_from(options->temp_dir));
+	if (options->may_write)
+		sql->options.may_write = arena_cstr(&sql->arena, str_from(options->may_write));
+	if (!sql->runs || !names || !sql->options.temp_dir != !options->temp_dir ||
+	    !sql->options.may_write != !options->may_write)
+		return error_no_memory(err);
+	for (size_t i = 0; i < count; i++) {
+		sql->runs[i] = runs[i];
+		sql->runs[i].name = names[i] = arena_cstr(&sql->arena, str_from(runs[i].name));
+		if (!names[i])
+			return error_no_memory(err);
+	}
+	sql->run_count = count;
+	sql->run_names = (struct ow_list){ names, count };
+	return OW_OK;
+}
+
+static ow_status open_session(struct sql *sql, struct error *err)
+{
+	OW_TRY(duckdb_lib_load(&sql->lib, err));
+	OW_TRY(open_database(sql, err));
+	OW_TRY(sql_register_tables(sql, err));
+	OW_TRY(sql_register_arg(sql, err));
+	return lock_down(sql, err);
+}
+
+ow_status sql_open(const struct relation_run *runs, size_t run_count,
+		   const struct sql_options *options, struct mem *mem, struct sql **out,
+		   struct error *err)
+{
+	struct sql *sql = mem_zalloc(mem, sizeof(*sql));
+	ow_status status;
+
+	*out = NULL;
+	if (!sql)
+		return error_no_memory(err);
+	sql->mem = mem;
+	arena_init(&sql->arena, mem);
+	pthread_mutex_init(&sql->lock, NULL);
+	status = copy_options(sql, runs, run_count, options, err);
+	if (status == OW_OK)
+		status = open_session(sql, err);
+	if (status != OW_OK) {
+		sql_close(sql);
+		return status;
+	}
+	*out = sql;
+	return OW_OK;
+}
+
+void sql_close(struct sql *sql)
+{
+	if (!sql)
+		return;
+	for (struct sql_dict *d = sql->dicts; d; d = d->next)
+		sql->lib->destroy_vector(&d->vector);
+	if (sql->connection)
+		sql->lib->disconnect(&sql->connection);
+	if (sql->db)
+		sql->lib->close(&sql->db);
+	for (struct sql_table *table = sql->tables; table; table = table->next)
+		relation_close(table->t);
+	pthread_mutex_destroy(&sql->lock);
+	arena_release(&sql->arena);
+	mem_free(sql->mem, sql, sizeof(*sql));
+}
+
+void sql_cancel(struct sql *sql)
+{
+	atomic_store(&sql->cancelled, true);
+	sql->lib->interrupt(sql->connection);
+}
+
+ow_status sql_check(struct sql *sql, struct error *err)
+{
+	for (struct sql_table *table = sql->tables; table; table = table->next)
+		OW_TRY(relation_check(table->t, err));
+	return OW_OK;
+}
+
+#endif
