@@ -188,8 +188,75 @@ OW_API int64_t ow_result_int(const ow_result *result, uint32_t row, uint32_t col
 OW_API double ow_result_real(const ow_result *result, uint32_t row, uint32_t column);
 OW_API const char *ow_result_text(const ow_result *result, uint32_t row, uint32_t column,
 				  size_t *len);
+/* Whole columns, where they are: a value per row, or NULL when the column is of another type. */
+struct ow_text {
+	const char *ptr; /* NULL when empty, perhaps */
+	size_t len;
+};
+OW_API const int64_t *ow_result_ints(const ow_result *result, uint32_t column); /* and of bools */
+OW_API const double *ow_result_reals(const ow_result *result, uint32_t column);
+OW_API const struct ow_text *ow_result_texts(const ow_result *result, uint32_t column);
+/* 0 marks an unknown value. NULL: all are known. */
+OW_API const uint8_t *ow_result_marks(const ow_result *result, uint32_t column);
+/* Makes the rows of a tree, which else happens when the first cell is read: from then on any number of
+ * threads may read the result. */
+OW_API ow_status ow_result_fill(ow_result *result, struct ow_error *err);
 /* Remarks on how the result came about, one line each; NULL after the last. */
 OW_API const char *ow_result_message(const ow_result *result, uint32_t index);
+
+/* ---- Arrow ------------------------------------------------------------------------------------ */
+
+/* The structs of the Arrow C data and C stream interfaces, as their specification gives them; other
+ * headers that have them are welcome. */
+#ifndef ARROW_C_DATA_INTERFACE
+#define ARROW_C_DATA_INTERFACE
+#define ARROW_FLAG_DICTIONARY_ORDERED 1
+#define ARROW_FLAG_NULLABLE 2
+#define ARROW_FLAG_MAP_KEYS_SORTED 4
+struct ArrowSchema {
+	const char *format, *name, *metadata;
+	int64_t flags, n_children;
+	struct ArrowSchema **children, *dictionary;
+	void (*release)(struct ArrowSchema *schema);
+	void *private_data;
+};
+struct ArrowArray {
+	int64_t length, null_count, offset, n_buffers, n_children;
+	const void **buffers;
+	struct ArrowArray **children, *dictionary;
+	void (*release)(struct ArrowArray *array);
+	void *private_data;
+};
+#endif
+#ifndef ARROW_C_STREAM_INTERFACE
+#define ARROW_C_STREAM_INTERFACE
+struct ArrowArrayStream {
+	int (*get_schema)(struct ArrowArrayStream *stream, struct ArrowSchema *out);
+	int (*get_next)(struct ArrowArrayStream *stream, struct ArrowArray *out);
+	const char *(*get_last_error)(struct ArrowArrayStream *stream);
+	void (*release)(struct ArrowArrayStream *stream);
+	void *private_data;
+};
+#endif
+
+struct ow_arrow_options {
+	size_t size;
+	/* Called once, from whatever thread, when nothing of what was handed out is in use any more: the
+	 * result, and its profile, must live until then. Not called after a failure. */
+	void (*release)(void *owner);
+	void *owner;
+};
+OW_API void ow_arrow_options_init(struct ow_arrow_options *options);
+
+/* A result as a struct array with a child per column: int64, float64, bool, and utf8 (large_utf8 beyond
+ * 2 GB). Numbers are not copied. A column's metadata has its title and unit ("opwatch.title",
+ * "opwatch.unit"). Either struct may be NULL when it is not wanted; the caller releases both. */
+OW_API ow_status ow_result_arrow(ow_result *result, const struct ow_arrow_options *options,
+				 struct ArrowSchema *schema, struct ArrowArray *array,
+				 struct ow_error *err);
+/* The same as a stream of one batch, whose texts are copied when it is asked for. */
+OW_API ow_status ow_result_arrow_stream(ow_result *result, const struct ow_arrow_options *options,
+					struct ArrowArrayStream *stream, struct ow_error *err);
 
 /* ---- views ------------------------------------------------------------------------------------ */
 

@@ -67,15 +67,17 @@ bool watch_progress(void *arg, const char *file, uint64_t done, uint64_t total);
 bool watch_failed(struct watch *watch);
 
 /* A library profile, shared by the Python profile and the results made from it: it is freed with the last
- * of them, so that results outlive close(). Counted under the GIL. */
+ * of them, so that results outlive close(). Counted without the GIL, since results handed out through Arrow
+ * end in other people's threads. */
 struct handle {
 	ow_profile *profile;
 	struct watch watch; /* of the call that loads; the library keeps its address */
 	bool loading;	    /* by some thread */
 	size_t asking;	    /* threads that read it */
-	size_t refs;
+	atomic_size_t refs;
 };
 void handle_take(struct handle *handle);
+/* Takes its time when it is the last one: better WITHOUT_GIL. */
 void handle_drop(struct handle *handle);
 
 /* Bytes that a sink writes, for a str or bytes of them. */

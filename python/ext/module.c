@@ -36,14 +36,14 @@ PyObject *raise_status(const struct ow_error *err)
 
 void handle_take(struct handle *handle)
 {
-	handle->refs++;
+	atomic_fetch_add(&handle->refs, 1);
 }
 
 void handle_drop(struct handle *handle)
 {
-	if (!handle || --handle->refs)
+	if (!handle || atomic_fetch_sub(&handle->refs, 1) != 1)
 		return;
-	WITHOUT_GIL(ow_profile_free(handle->profile));
+	ow_profile_free(handle->profile);
 	free(handle);
 }
 

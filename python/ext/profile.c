@@ -38,7 +38,7 @@ static void profile_dealloc(PyObject *object)
 	struct profile *self = (struct profile *)object;
 	PyTypeObject *type = Py_TYPE(object);
 
-	handle_drop(self->handle);
+	WITHOUT_GIL(handle_drop(self->handle));
 	((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
 	Py_DECREF(type);
 }
@@ -50,7 +50,7 @@ static PyObject *profile_close(PyObject *object, PyObject *none)
 
 	(void)none;
 	self->handle = NULL;
-	handle_drop(handle);
+	WITHOUT_GIL(handle_drop(handle));
 	Py_RETURN_NONE;
 }
 
@@ -102,7 +102,7 @@ static bool leave(struct handle *handle, struct watch *watch, ow_status status,
 	} else {
 		handle->asking--;
 	}
-	handle_drop(handle);
+	WITHOUT_GIL(handle_drop(handle));
 	if (!raised && status != OW_OK)
 		raise_status(err);
 	return raised || status != OW_OK;

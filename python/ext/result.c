@@ -2,65 +2,99 @@
  * result.c: the type _opwatch.Result: one ow_result, its cells as Python values, and what sinks write of it.
  * Immutable, so any number of threads may read it. The Python class opwatch.Result wraps it.
  */
-#include "ext.h"
+#include "result.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-struct result {
-	PyObject_HEAD struct handle *handle;
-	ow_result *result;
-	uint32_t rows, columns;
-};
-
 static PyObject *result_type;
+
+/* ---- life ---- */
+
+void core_drop(void *arg)
+{
+	struct core *core = arg;
+
+	if (!core || atomic_fetch_sub(&core->refs, 1) != 1)
+		return;
+	ow_result_free(core->result);
+	handle_drop(core->handle);
+	free(core);
+}
 
 static void result_dealloc(PyObject *object)
 {
 	struct result *self = (struct result *)object;
 	PyTypeObject *type = Py_TYPE(object);
 
-	WITHOUT_GIL(ow_result_free(self->result));
-	handle_drop(self->handle);
+	free(self->columns);
+	WITHOUT_GIL(core_drop(self->core));
 	((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
 	Py_DECREF(type);
 }
 
-PyObject *result_wrap(struct handle *handle, ow_result *result)
+static struct core *core_new(struct handle *handle, ow_result *result)
 {
-	struct result *self = (struct result *)PyType_GenericAlloc((PyTypeObject *)result_type, 0);
+	struct core *core = calloc(1, sizeof(*core));
 
-	if (!self) {
+	if (!core) {
 		ow_result_free(result);
+		PyErr_NoMemory();
 		return NULL;
 	}
-	self->result = result;
-	self->handle = handle;
 	handle_take(handle);
-	WITHOUT_GIL(self->rows = ow_result_rows(result); self->columns = ow_result_columns(result));
+	core->handle = handle;
+	core->result = result;
+	core->refs = 1;
+	return core;
+}
+
+static bool learn_columns(struct result *self)
+{
+	const ow_result *result = self->core->result;
+	struct ow_column info;
+
+	self->rows = ow_result_rows(result);
+	self->column_count = ow_result_columns(result);
+	self->columns = calloc(self->column_count + 1, sizeof(*self->columns));
+	if (!self->columns) {
+		PyErr_NoMemory();
+		return false;
+	}
+	for (uint32_t i = 0; i < self->column_count && ow_result_column(result, i, &info); i++)
+		self->columns[i] =
+			(struct column){ info.type, ow_result_ints(result, i),
+					 ow_result_reals(result, i), ow_result_texts(result, i),
+					 ow_result_marks(result, i) };
+	return true;
+}
+
+PyObject *result_wrap(struct handle *handle, ow_result *result)
+{
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	struct core *core = core_new(handle, result);
+	struct result *self;
+	ow_status status;
+
+	if (!core)
+		return NULL;
+	self = (struct result *)PyType_GenericAlloc((PyTypeObject *)result_type, 0);
+	if (!self) {
+		core_drop(core);
+		return NULL;
+	}
+	self->core = core;
+	WITHOUT_GIL(status = ow_result_fill(result, &err)); /* before several threads read it */
+	if (status != OW_OK) {
+		Py_DECREF(self);
+		return raise_status(&err);
+	}
+	if (!learn_columns(self))
+		Py_CLEAR(self);
 	return (PyObject *)self;
 }
 
 /* ---- cells ---- */
-
-static PyObject *cell(const ow_result *result, uint32_t row, uint32_t column, ow_type type)
-{
-	const char *text;
-	size_t len;
-
-	if (!ow_result_known(result, row, column))
-		Py_RETURN_NONE;
-	switch (type) {
-	case OW_TYPE_INT:
-		return PyLong_FromLongLong(ow_result_int(result, row, column));
-	case OW_TYPE_REAL:
-		return PyFloat_FromDouble(ow_result_real(result, row, column));
-	case OW_TYPE_BOOL:
-		return PyBool_FromLong(ow_result_int(result, row, column) != 0);
-	default:
-		text = ow_result_text(result, row, column, &len);
-		return PyUnicode_DecodeUTF8(text, (Py_ssize_t)len, "replace");
-	}
-}
 
 static bool in_range(Py_ssize_t index, uint32_t count, const char *what)
 {
@@ -70,48 +104,49 @@ static bool in_range(Py_ssize_t index, uint32_t count, const char *what)
 	return false;
 }
 
+const struct column *result_find(const struct result *self, PyObject *number)
+{
+	Py_ssize_t index = PyNumber_AsSsize_t(number, PyExc_IndexError);
+
+	if ((index == -1 && PyErr_Occurred()) || !in_range(index, self->column_count, "column"))
+		return NULL;
+	return &self->columns[index];
+}
+
+PyObject *column_cell(const struct column *column, uint32_t row)
+{
+	if (column->marks && !column->marks[row])
+		Py_RETURN_NONE;
+	switch (column->type) {
+	case OW_TYPE_INT:
+		return PyLong_FromLongLong(column->ints[row]);
+	case OW_TYPE_REAL:
+		return PyFloat_FromDouble(column->reals[row]);
+	case OW_TYPE_BOOL:
+		return PyBool_FromLong(column->ints[row] != 0);
+	default:
+		return PyUnicode_DecodeUTF8(column->texts[row].ptr ? column->texts[row].ptr : "",
+					    (Py_ssize_t)column->texts[row].len, "replace");
+	}
+}
+
 /* row(index) -> tuple */
 static PyObject *result_row(PyObject *object, PyObject *number)
 {
 	const struct result *self = (const struct result *)object;
 	Py_ssize_t index = PyNumber_AsSsize_t(number, PyExc_IndexError);
-	struct ow_column info;
 	PyObject *row;
 
 	if ((index == -1 && PyErr_Occurred()) || !in_range(index, self->rows, "row"))
 		return NULL;
-	row = PyTuple_New(self->columns);
-	for (uint32_t i = 0; row && i < self->columns; i++) {
-		PyObject *value = ow_result_column(self->result, i, &info)
-					  ? cell(self->result, (uint32_t)index, i, info.type)
-					  : NULL;
+	row = PyTuple_New(self->column_count);
+	for (uint32_t i = 0; row && i < self->column_count; i++) {
+		PyObject *value = column_cell(&self->columns[i], (uint32_t)index);
 
 		if (!value || PyTuple_SetItem(row, i, value) != 0)
 			Py_CLEAR(row);
 	}
 	return row;
-}
-
-/* column(index) -> list */
-static PyObject *result_column(PyObject *object, PyObject *number)
-{
-	const struct result *self = (const struct result *)object;
-	Py_ssize_t index = PyNumber_AsSsize_t(number, PyExc_IndexError);
-	struct ow_column info;
-	PyObject *values;
-
-	if ((index == -1 && PyErr_Occurred()) || !in_range(index, self->columns, "column"))
-		return NULL;
-	if (!ow_result_column(self->result, (uint32_t)index, &info))
-		return PyErr_NoMemory();
-	values = PyList_New(self->rows);
-	for (uint32_t i = 0; values && i < self->rows; i++) {
-		PyObject *value = cell(self->result, i, (uint32_t)index, info.type);
-
-		if (!value || PyList_SetItem(values, i, value) != 0)
-			Py_CLEAR(values);
-	}
-	return values;
 }
 
 static PyObject *result_depths(PyObject *object, PyObject *none)
@@ -121,7 +156,7 @@ static PyObject *result_depths(PyObject *object, PyObject *none)
 
 	(void)none;
 	for (uint32_t i = 0; values && i < self->rows; i++) {
-		PyObject *value = PyLong_FromUnsignedLong(ow_result_depth(self->result, i));
+		PyObject *value = PyLong_FromUnsignedLong(ow_result_depth(self->core->result, i));
 
 		if (!value || PyList_SetItem(values, i, value) != 0)
 			Py_CLEAR(values);
@@ -137,14 +172,14 @@ static PyObject *result_schema(PyObject *object, PyObject *none)
 	static const char *const types[] = { "int", "real", "text", "bool" };
 	static const char *const units[] = { "", "ns", "us", "bytes", "count", "percent" };
 	const struct result *self = (const struct result *)object;
-	PyObject *schema = PyTuple_New(self->columns);
+	PyObject *schema = PyTuple_New(self->column_count);
 	struct ow_column info;
 
 	(void)none;
-	for (uint32_t i = 0; schema && i < self->columns; i++) {
+	for (uint32_t i = 0; schema && i < self->column_count; i++) {
 		PyObject *column = NULL;
 
-		if (ow_result_column(self->result, i, &info))
+		if (ow_result_column(self->core->result, i, &info))
 			column = Py_BuildValue("(ssss)", info.name, info.title, types[info.type],
 					       units[info.unit]);
 		if (!column || PyTuple_SetItem(schema, i, column) != 0)
@@ -160,7 +195,7 @@ static PyObject *result_messages(PyObject *object, PyObject *none)
 	const char *text;
 
 	(void)none;
-	for (uint32_t i = 0; list && (text = ow_result_message(self->result, i)); i++) {
+	for (uint32_t i = 0; list && (text = ow_result_message(self->core->result, i)); i++) {
 		PyObject *line = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 
 		if (!line || PyList_Append(list, line) != 0)
@@ -176,8 +211,6 @@ static Py_ssize_t result_length(PyObject *object)
 }
 
 /* ---- writing ---- */
-
-static void set_lines(struct ow_write_options *options, struct sink_bytes *out);
 
 static void add_line(void *arg, const char *line, size_t len)
 {
@@ -211,9 +244,10 @@ static PyObject *result_write(PyObject *object, PyObject *args)
 	set_lines(&options, &lines);
 	if (file)
 		name = PyBytes_AsString(file);
-	WITHOUT_GIL(status = name ? ow_result_write_file(self->result, sink, &options, name, &err)
-				  : ow_result_write(self->result, sink, &options, sink_bytes_write,
-						    &out, &err));
+	WITHOUT_GIL(
+		status = name ? ow_result_write_file(self->core->result, sink, &options, name, &err)
+			      : ow_result_write(self->core->result, sink, &options,
+						sink_bytes_write, &out, &err));
 	if (out.no_memory || lines.no_memory)
 		PyErr_NoMemory();
 	else if (status != OW_OK)
@@ -247,6 +281,11 @@ static PyMethodDef methods[] = {
 	{ "depths", result_depths, METH_NOARGS, "Depth of every row." },
 	{ "schema", result_schema, METH_NOARGS, "A tuple of (name, title, type, unit)." },
 	{ "messages", result_messages, METH_NOARGS, "Remarks on how it came about." },
+	{ "values", result_values, METH_O, "values(index) -> (address, type) or bytes" },
+	{ "known", result_known, METH_O, "known(index) -> bytes or None" },
+	{ "fill", result_fill, METH_VARARGS, "fill(index, address of an array of objects)" },
+	{ "arrow_stream", result_arrow_stream, METH_NOARGS, "A PyCapsule of the Arrow stream." },
+	{ "arrow_schema", result_arrow_schema, METH_NOARGS, "A PyCapsule of the Arrow schema." },
 	{ "write", result_write, METH_VARARGS, "write(sink, options, path) -> (bytes, messages)" },
 	{ NULL, NULL, 0, NULL },
 };

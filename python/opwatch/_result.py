@@ -60,6 +60,52 @@ class Column:
         return "Column(%r, %s%s)" % (self.name, self.type, ", " + self.unit if self.unit else "")
 
 
+class _Memory:
+    """The numbers of a column where they are, for numpy, which keeps this object and with it the result."""
+
+    __slots__ = ("_native", "__array_interface__")
+
+    def __init__(self, native, address, kind):
+        self._native = native
+        self.__array_interface__ = {"version": 3, "shape": (len(native),), "typestr": kind, "data": (address, True)}
+
+
+def _array(numpy, native, column):
+    """(values, mask or None): texts as objects, truth values as bool, numbers where they are."""
+    known = native.known(column)
+    mask = None if known is None else numpy.frombuffer(known, dtype=numpy.uint8) == 0
+    values = native.values(column)
+    if values is None:
+        texts = numpy.empty(len(native), dtype=object)
+        if len(texts):
+            native.fill(column, texts.__array_interface__["data"][0])
+        return texts, mask
+    if isinstance(values, bytes):
+        return numpy.frombuffer(values, dtype=bool), mask
+    return numpy.asarray(_Memory(native, *values)) if len(native) else numpy.empty(0, values[1]), mask
+
+
+def _numpy(numpy, native, column):
+    values, mask = _array(numpy, native, column)
+    return values if mask is None else numpy.ma.MaskedArray(values, mask=mask)
+
+
+def _pandas(pandas, native, column, kind):
+    import numpy
+    values, mask = _array(numpy, native, column)
+    if kind != "text":
+        values = values.copy()
+    if mask is None:
+        return values
+    if kind == "int":
+        return pandas.arrays.IntegerArray(values, mask)
+    if kind == "bool":
+        return pandas.arrays.BooleanArray(values, mask)
+    if kind == "real":
+        values[mask] = numpy.nan
+    return values
+
+
 class Result:
     """A table of typed columns. Immutable; it stays valid after the profile is closed.
 
@@ -126,6 +172,29 @@ class Result:
     def to_dict(self):
         """{column: list of values}"""
         return dict(zip(self.columns, self._columns()))
+
+    def to_numpy(self):
+        """{column: numpy array}, in the order of the columns.
+
+        Numbers are not copied: these arrays are read-only and keep the result. Texts are arrays of str.
+        Columns with unknown values are masked arrays.
+        """
+        import numpy
+        return {name: _numpy(numpy, self._native, i) for i, name in enumerate(self.columns)}
+
+    def to_pandas(self):
+        """A pandas DataFrame of its own. Columns of whole numbers or truth values that have unknown ones are of
+        pandas' nullable types."""
+        import pandas
+        data = {name: _pandas(pandas, self._native, i, self.schema[i].type) for i, name in enumerate(self.columns)}
+        return pandas.DataFrame(data, index=pandas.RangeIndex(len(self)), columns=list(self.columns), copy=False)
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        """Arrow's PyCapsule interface: pyarrow.table(result), polars.DataFrame(result), DuckDB and others."""
+        return self._native.arrow_stream()
+
+    def __arrow_c_schema__(self):
+        return self._native.arrow_schema()
 
     def write(self, path=None, to="text", **options):
         """Writes through one of the library's outputs (opwatch.sinks()): text, json, csv, tfprof, folded, …

@@ -105,6 +105,12 @@ static ow_status flatten(ow_result *result, struct error *err)
 	return OW_OK;
 }
 
+ow_status ow_result_fill(ow_result *result, struct error *err)
+{
+	error_clear(err);
+	return flatten(result, err);
+}
+
 static const struct result *columns_of(const ow_result *result)
 {
 	(void)flatten((ow_result *)(uintptr_t)result, NULL);
@@ -192,6 +198,45 @@ const char *ow_result_text(const ow_result *result, uint32_t row, uint32_t colum
 	if (len)
 		*len = text.len;
 	return text.ptr ? text.ptr : "";
+}
+
+static const struct result_column *whole_column(const ow_result *result, uint32_t column)
+{
+	const struct result *r = columns_of(result);
+
+	return column < r->column_count ? &r->columns[column] : NULL;
+}
+
+const int64_t *ow_result_ints(const ow_result *result, uint32_t column)
+{
+	const struct result_column *c = whole_column(result, column);
+
+	return c && (c->type == RESULT_INT || c->type == RESULT_BOOL) ? c->ints : NULL;
+}
+
+const double *ow_result_reals(const ow_result *result, uint32_t column)
+{
+	const struct result_column *c = whole_column(result, column);
+
+	return c && c->type == RESULT_REAL ? c->reals : NULL;
+}
+
+_Static_assert(sizeof(struct ow_text) == sizeof(struct str) &&
+		       offsetof(struct ow_text, len) == offsetof(struct str, len),
+	       "the public text is the internal one");
+
+const struct ow_text *ow_result_texts(const ow_result *result, uint32_t column)
+{
+	const struct result_column *c = whole_column(result, column);
+
+	return c && c->type == RESULT_TEXT ? (const struct ow_text *)(const void *)c->texts : NULL;
+}
+
+const uint8_t *ow_result_marks(const ow_result *result, uint32_t column)
+{
+	const struct result_column *c = whole_column(result, column);
+
+	return c ? c->known : NULL;
 }
 
 const char *ow_result_message(const ow_result *result, uint32_t index)

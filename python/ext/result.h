@@ -1,0 +1,43 @@
+/* result.h: what result.c (the type, cells) and result_arrays.c (whole columns) share. */
+#ifndef EXT_RESULT_H
+#define EXT_RESULT_H
+
+#include "ext.h"
+
+/* The library's result, with the profile that it needs; ends with the last who holds it, in any thread. */
+struct core {
+	struct handle *handle;
+	ow_result *result;
+	atomic_size_t refs;
+};
+void core_drop(void *core); /* a struct core */
+
+/* A column, where it is. */
+struct column {
+	ow_type type;
+	const int64_t *ints;
+	const double *reals;
+	const struct ow_text *texts;
+	const uint8_t *marks; /* NULL: all known */
+};
+
+struct result {
+	PyObject_HEAD struct core *core;
+	uint32_t rows, column_count;
+	struct column *columns;
+};
+
+/* NULL and an exception when there is no such column. */
+const struct column *result_find(const struct result *self, PyObject *number);
+/* A new reference. */
+PyObject *column_cell(const struct column *column, uint32_t row);
+
+/* The methods of result_arrays.c. */
+PyObject *result_column(PyObject *object, PyObject *number);
+PyObject *result_values(PyObject *object, PyObject *number);
+PyObject *result_fill(PyObject *object, PyObject *args);
+PyObject *result_known(PyObject *object, PyObject *number);
+PyObject *result_arrow_stream(PyObject *object, PyObject *none);
+PyObject *result_arrow_schema(PyObject *object, PyObject *none);
+
+#endif

@@ -1,0 +1,264 @@
+/*
+ * result_arrays.c: whole columns of a result for others: numpy, through addresses that _result.py puts into
+ * the array interface, and whoever takes Arrow's PyCapsules.
+ */
+#include "result.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- texts ---- */
+
+/* Texts of a profile are interned: rows that say the same mostly point to the same bytes, and then share one
+ * str. A small cache by address finds nearly all of them; where all differ it is given up. */
+#define CACHE_BITS 14
+#define CACHE_TRIAL 4096 /* rows, of which an eighth should be found */
+#define FETCH_AHEAD 16
+
+struct shared {
+	const char *ptr;
+	size_t len;
+	PyObject *text; /* ours */
+};
+
+struct texts {
+	struct shared *cache;
+	uint32_t asked, found;
+	bool apart;
+};
+
+static PyObject *text_new(const struct ow_text *text)
+{
+	return PyUnicode_DecodeUTF8(text->ptr ? text->ptr : "", (Py_ssize_t)text->len, "replace");
+}
+
+static PyObject *text_shared(struct texts *t, const struct ow_text *text)
+{
+	uint64_t hash = ((uint64_t)(uintptr_t)text->ptr ^ (uint64_t)text->len << 48) *
+			UINT64_C(0x9E3779B97F4A7C15);
+	struct shared *place = &t->cache[hash >> (64 - CACHE_BITS)];
+
+	t->asked++;
+	if (place->text && place->ptr == text->ptr && place->len == text->len) {
+		t->found++;
+	} else {
+		PyObject *made = text_new(text);
+
+		if (!made)
+			return NULL;
+		Py_XDECREF(place->text);
+		*place = (struct shared){ text->ptr, text->len, made };
+	}
+	t->apart = t->asked == CACHE_TRIAL && t->found < CACHE_TRIAL / 8;
+	Py_INCREF(place->text);
+	return place->text;
+}
+
+static void texts_release(struct texts *t)
+{
+	for (size_t i = 0; t->cache && i < (size_t)1 << CACHE_BITS; i++)
+		Py_XDECREF(t->cache[i].text);
+	free(t->cache);
+}
+
+/* Takes the reference; false ends it. */
+typedef bool (*put_fn)(void *to, uint32_t row, PyObject *value);
+
+static PyObject *next_value(struct texts *t, const struct column *column, uint32_t row,
+			    uint32_t rows)
+{
+	if (!column->texts || (column->marks && !column->marks[row]))
+		return column_cell(column, row);
+	if (!t->apart)
+		return text_shared(t, &column->texts[row]);
+	if (row + FETCH_AHEAD <
+	    rows) /* texts lie in the order in which the file has them, not the rows */
+		__builtin_prefetch(column->texts[row + FETCH_AHEAD].ptr);
+	return text_new(&column->texts[row]);
+}
+
+static bool put_all(const struct column *column, uint32_t rows, put_fn put, void *to)
+{
+	struct texts t = { .cache = calloc((size_t)1 << CACHE_BITS, sizeof(*t.cache)) };
+	bool good = t.cache != NULL;
+
+	if (!good)
+		PyErr_NoMemory();
+	for (uint32_t i = 0; good && i < rows; i++) {
+		PyObject *value = next_value(&t, column, i, rows);
+
+		good = value && put(to, i, value);
+	}
+	texts_release(&t);
+	return good;
+}
+
+static bool put_list(void *to, uint32_t row, PyObject *value)
+{
+	return PyList_SetItem(to, row, value) == 0;
+}
+
+static bool put_object(void *to, uint32_t row, PyObject *value)
+{
+	PyObject *old = ((PyObject **)to)[row];
+
+	((PyObject **)to)[row] = value;
+	Py_XDECREF(old);
+	return true;
+}
+
+/* column(index) -> list */
+PyObject *result_column(PyObject *object, PyObject *number)
+{
+	const struct result *self = (const struct result *)object;
+	const struct column *column = result_find(self, number);
+	PyObject *values = column ? PyList_New(self->rows) : NULL;
+
+	if (values && !put_all(column, self->rows, put_list, values))
+		Py_CLEAR(values);
+	return values;
+}
+
+/* fill(index, address): the values as objects into an array of them, such as numpy's of the type object */
+PyObject *result_fill(PyObject *object, PyObject *args)
+{
+	const struct result *self = (const struct result *)object;
+	const struct column *column;
+	PyObject *number, *address;
+	void *to;
+
+	if (!PyArg_ParseTuple(args, "OO", &number, &address))
+		return NULL;
+	column = result_find(self, number);
+	to = column ? PyLong_AsVoidPtr(address) : NULL;
+	if (!to || !put_all(column, self->rows, put_object, to))
+		return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "no address");
+	Py_RETURN_NONE;
+}
+
+/* ---- numbers ---- */
+
+/* values(index) -> (address, numpy's type) of numbers, bytes of truth values, one each, or None for texts. The
+ * address is good as long as the result is. */
+PyObject *result_values(PyObject *object, PyObject *number)
+{
+	const struct result *self = (const struct result *)object;
+	const struct column *column = result_find(self, number);
+	PyObject *bytes;
+	char *to;
+
+	if (!column)
+		return NULL;
+	switch (column->type) {
+	case OW_TYPE_INT:
+		return Py_BuildValue("(Ns)", PyLong_FromVoidPtr((void *)(uintptr_t)column->ints),
+				     "<i8");
+	case OW_TYPE_REAL:
+		return Py_BuildValue("(Ns)", PyLong_FromVoidPtr((void *)(uintptr_t)column->reals),
+				     "<f8");
+	case OW_TYPE_TEXT:
+		Py_RETURN_NONE;
+	default:
+		break;
+	}
+	bytes = PyBytes_FromStringAndSize(NULL, self->rows);
+	to = bytes ? PyBytes_AsString(bytes) : NULL;
+	for (uint32_t i = 0; to && i < self->rows; i++)
+		to[i] = column->ints[i] != 0;
+	return bytes;
+}
+
+/* known(index) -> bytes, 0 for each unknown value; None when all are known */
+PyObject *result_known(PyObject *object, PyObject *number)
+{
+	const struct result *self = (const struct result *)object;
+	const struct column *column = result_find(self, number);
+
+	if (!column)
+		return NULL;
+	if (!column->marks || !memchr(column->marks, 0, self->rows))
+		Py_RETURN_NONE;
+	return PyBytes_FromStringAndSize((const char *)column->marks, self->rows);
+}
+
+/* ---- Arrow ---- */
+
+static void drop_stream(PyObject *capsule)
+{
+	struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
+
+	if (stream && stream->release) /* nobody took it */
+		stream->release(stream);
+	free(stream);
+}
+
+static void drop_schema(PyObject *capsule)
+{
+	struct ArrowSchema *schema = PyCapsule_GetPointer(capsule, "arrow_schema");
+
+	if (schema && schema->release)
+		schema->release(schema);
+	free(schema);
+}
+
+static void arrow_options(struct ow_arrow_options *options, struct core *core)
+{
+	ow_arrow_options_init(options);
+	options->release = core_drop;
+	options->owner = core;
+	atomic_fetch_add(&core->refs, 1);
+}
+
+PyObject *result_arrow_stream(PyObject *object, PyObject *none)
+{
+	struct ArrowArrayStream *stream = calloc(1, sizeof(*stream));
+	struct core *core = ((struct result *)object)->core;
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	struct ow_arrow_options options;
+	PyObject *capsule;
+	ow_status status;
+
+	(void)none;
+	if (!stream)
+		return PyErr_NoMemory();
+	arrow_options(&options, core);
+	WITHOUT_GIL(status = ow_result_arrow_stream(core->result, &options, stream, &err));
+	if (status != OW_OK) {
+		core_drop(core);
+		free(stream);
+		return raise_status(&err);
+	}
+	capsule = PyCapsule_New(stream, "arrow_array_stream", drop_stream);
+	if (!capsule) {
+		stream->release(stream);
+		free(stream);
+	}
+	return capsule;
+}
+
+PyObject *result_arrow_schema(PyObject *object, PyObject *none)
+{
+	struct ArrowSchema *schema = calloc(1, sizeof(*schema));
+	struct core *core = ((struct result *)object)->core;
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	struct ow_arrow_options options;
+	PyObject *capsule;
+	ow_status status;
+
+	(void)none;
+	if (!schema)
+		return PyErr_NoMemory();
+	arrow_options(&options, core);
+	WITHOUT_GIL(status = ow_result_arrow(core->result, &options, schema, NULL, &err));
+	if (status != OW_OK) {
+		core_drop(core);
+		free(schema);
+		return raise_status(&err);
+	}
+	capsule = PyCapsule_New(schema, "arrow_schema", drop_schema);
+	if (!capsule) {
+		schema->release(schema);
+		free(schema);
+	}
+	return capsule;
+}

@@ -1,0 +1,182 @@
+#!/usr/bin/python3
+"""Results in Python: rows, columns, slices, numpy, pandas, Arrow's capsules."""
+import ctypes
+import gc
+import os
+import pathlib
+import pickle
+import unittest
+
+import opwatch
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+try:
+    import pandas
+except ImportError:
+    pandas = None
+
+ROOT = pathlib.Path(os.environ.get("OPWATCH_SRC", ".")).resolve()
+SAMPLE = ROOT / "samples/resnet.profile"
+TRACE = ROOT / "tests/fuzz/seeds/trace/kineto.json"
+
+
+def all_results():
+    for path in (SAMPLE, TRACE):
+        profile = opwatch.open(path)
+        for name, _, _ in opwatch.views():
+            yield profile.view(name)
+        yield profile.advise()
+
+
+class Rows(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.result = opwatch.open(SAMPLE).op(order_by="micros", select=["micros", "occurrence"])
+
+    def test_names_numbers_and_slices(self):
+        first = self.result[0]
+        self.assertEqual(first.name, "MatchingFiles")
+        self.assertEqual((first["name"], first[0], first.micros), ("MatchingFiles", "MatchingFiles", 97910))
+        self.assertEqual(self.result[-1], list(self.result)[-1])
+        self.assertEqual(self.result[2:5], list(self.result)[2:5])
+        self.assertEqual(self.result[::-1], list(self.result)[::-1])
+        self.assertEqual(first._asdict(), dict(zip(self.result.columns, first)))
+        self.assertEqual(pickle.loads(pickle.dumps(first)), first)
+        self.assertEqual(pickle.loads(pickle.dumps(first)).name, first.name)
+        self.assertIn("micros=97910", repr(first))
+        self.assertIn("micros", dir(first))
+        name, *_ = first
+        self.assertEqual(name, "MatchingFiles")
+
+    def test_wrong_places(self):
+        for key in (len(self.result), -len(self.result) - 1, 10**30):
+            with self.assertRaises(IndexError):
+                self.result[key]
+        for key in (1.5, None, (1, 2)):
+            with self.assertRaises(TypeError):
+                self.result[key]
+        with self.assertRaisesRegex(KeyError, "micros"):
+            self.result["nothing"]
+        with self.assertRaises(AttributeError):
+            self.result[0].nothing
+        with self.assertRaises(KeyError):
+            self.result[0]["nothing"]
+
+    def test_shapes_agree(self):
+        for result in all_results():
+            with self.subTest(view=result.view):
+                rows = list(result)
+                self.assertEqual(len(rows), len(result))
+                self.assertEqual(rows, [result[i] for i in range(len(result))])
+                self.assertEqual(result.to_dict(), {name: result[name] for name in result.columns})
+                self.assertEqual(rows, list(map(tuple, zip(*result.to_dict().values()))))
+                self.assertEqual(len(result.depths), len(result))
+                self.assertEqual(result.to_csv().count(b"\n") >= len(result), True)
+
+    def test_columns_say_what_they_are(self):
+        micros = self.result.schema[self.result.columns.index("micros")]
+        self.assertEqual((micros.name, micros.title, micros.unit), ("micros", "time", "us"))
+        self.assertIn("micros", repr(micros))
+
+    def test_text_is_the_programs(self):
+        self.assertEqual(str(self.result).splitlines()[1].split()[0], "MatchingFiles")
+
+    def test_depths_of_a_tree(self):
+        tree = opwatch.open(SAMPLE).scope()
+        self.assertGreater(max(tree.depths), 1)
+        self.assertEqual(tree.depths[0], 0)
+
+    def test_unknown_values_are_none(self):
+        self.assertEqual(opwatch.open(SAMPLE).steps()["input_ns"], [None] * 3)
+
+
+@unittest.skipUnless(numpy, "no numpy")
+class Numpy(unittest.TestCase):
+    def test_values(self):
+        for result in all_results():
+            with self.subTest(view=result.view):
+                for name, array in result.to_numpy().items():
+                    self.assertEqual(array.tolist(), result[name])
+
+    def test_numbers_are_not_copied_and_outlive_everything(self):
+        result = opwatch.open(SAMPLE).op()
+        expected = result["micros"]
+        array = result.to_numpy()["micros"]
+        self.assertFalse(array.flags.writeable)
+        self.assertFalse(array.flags.owndata)
+        self.assertEqual(array.__array_interface__["data"], result.to_numpy()["micros"].__array_interface__["data"])
+        del result
+        gc.collect()
+        self.assertEqual(array.tolist(), expected)
+
+    def test_masks(self):
+        steps = opwatch.open(SAMPLE).steps().to_numpy()
+        self.assertTrue(numpy.ma.isMaskedArray(steps["input_ns"]) and steps["input_ns"].mask.all())
+        self.assertFalse(numpy.ma.isMaskedArray(steps["duration_ns"]))
+
+
+@unittest.skipUnless(pandas, "no pandas")
+class Pandas(unittest.TestCase):
+    def test_values(self):
+        for result in all_results():
+            with self.subTest(view=result.view):
+                frame = result.to_pandas()
+                self.assertEqual(list(frame.columns), list(result.columns))
+                self.assertEqual(len(frame), len(result))
+                for name in result.columns:
+                    column = [None if value is pandas.NA or value != value else value for value in frame[name].tolist()]
+                    self.assertEqual(column, result[name], name)
+
+    def test_it_can_be_written_to(self):
+        result = opwatch.open(SAMPLE).op()
+        frame = result.to_pandas()
+        frame.loc[0, "micros"] = 7
+        frame.loc[0, "name"] = "mine"
+        self.assertEqual(result[0].micros, 97910)
+        self.assertEqual(result.to_pandas()["name"][0], "MatchingFiles")
+
+    def test_types(self):
+        types = opwatch.open(SAMPLE).steps().to_pandas().dtypes
+        self.assertEqual((str(types["duration_ns"]), str(types["input_ns"]), str(types["outlier"]), str(types["in_means"])),
+                         ("int64", "Int64", "bool", "boolean"))
+
+
+class _Schema(ctypes.Structure):
+    pass
+
+
+_Schema._fields_ = [("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", ctypes.c_void_p),
+                    ("flags", ctypes.c_int64), ("n_children", ctypes.c_int64),
+                    ("children", ctypes.POINTER(ctypes.POINTER(_Schema))), ("dictionary", ctypes.c_void_p),
+                    ("release", ctypes.CFUNCTYPE(None, ctypes.POINTER(_Schema))), ("private_data", ctypes.c_void_p)]
+
+
+class Arrow(unittest.TestCase):
+    """The capsules themselves; what is in the arrays is tested beside the C code, and through DuckDB."""
+
+    def pointer(self, capsule, name):
+        get = ctypes.pythonapi.PyCapsule_GetPointer
+        get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        return get(capsule, name)
+
+    def test_schema(self):
+        result = opwatch.open(SAMPLE).op()
+        capsule = result.__arrow_c_schema__()
+        schema = _Schema.from_address(self.pointer(capsule, b"arrow_schema"))
+        self.assertEqual(schema.format, b"+s")
+        self.assertEqual([schema.children[i].contents.name.decode() for i in range(schema.n_children)],
+                         list(result.columns))
+
+    def test_stream_that_nobody_takes(self):
+        for _ in range(100):
+            opwatch.open(SAMPLE).op().__arrow_c_stream__()
+        stream = opwatch.open(SAMPLE).op().__arrow_c_stream__(None)
+        gc.collect()
+        self.assertTrue(self.pointer(stream, b"arrow_array_stream"))
+
+
+if __name__ == "__main__":
+    unittest.main()
