@@ -1,6 +1,6 @@
 # fish completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 
-set -l commands overview view op scope graph code lines steps phases verdict tracks devices sources notes advise info convert merge shell formats help
+set -l commands overview view op scope graph code lines work steps phases verdict tracks devices sources notes advise info convert merge shell formats help
 set -l columns bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
     occurrence tensor_value device op_types input_shapes
 set -l orders name bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
@@ -15,6 +15,7 @@ complete -c opwatch -n $first -a scope -d 'by name scope'
 complete -c opwatch -n $first -a graph -d 'by graph input and output'
 complete -c opwatch -n $first -a code -d 'by line of code'
 complete -c opwatch -n $first -a lines -d 'by line of your own code'
+complete -c opwatch -n $first -a work -d 'what a step is spent on'
 complete -c opwatch -n $first -a steps -d 'every step'
 complete -c opwatch -n $first -a phases -d 'where the time of the steps goes'
 complete -c opwatch -n $first -a verdict -d 'one sentence on what the time goes to'

@@ -19,6 +19,7 @@
 #define OTHER_MODERATE 3.0
 #define OTHER_HIGH 15.0
 #define COMPUTE_BOUND 50.0
+#define ALMOST_ALL 95.0
 
 #define NAME_COLUMNS 60 /* of a name in the sentence */
 
@@ -26,6 +27,7 @@ static const struct limit {
 	double moderate, high;
 	const char *what;	/* "82 % of a step …" */
 	const char *short_what; /* "…; 8 % …" */
+	const char *alone;	/* in place of `what` where no device is in the profile */
 } limits[CLASS_COUNT] = {
 	[CLASS_INPUT] = { INPUT_MODERATE, INPUT_HIGH, "waits for input", "waits for input" },
 	[CLASS_DEVICE_TO_HOST] = { COPY_MODERATE, COPY_HIGH, "copies results to the host",
@@ -33,17 +35,18 @@ static const struct limit {
 	[CLASS_HOST_TO_DEVICE] = { COPY_MODERATE, COPY_HIGH, "copies data to the device",
 				   "copies to the device" },
 	[CLASS_LAUNCH] = { LAUNCH_MODERATE, LAUNCH_HIGH, "launches work for a device that waits",
-			   "launches" },
+			   "launches", "launches work for a device" },
 	[CLASS_COMMUNICATION] = { COMMUNICATION_MODERATE, COMMUNICATION_HIGH,
 				  "is communication that no compute hides",
 				  "is exposed communication" },
 	[CLASS_SYNCHRONISATION] = { OTHER_MODERATE, OTHER_HIGH,
-				    "synchronises with a device that does nothing",
-				    "synchronises" },
+				    "synchronises with a device that does nothing", "synchronises",
+				    "waits in synchronisation" },
 	[CLASS_HOST] = { OTHER_MODERATE, OTHER_HIGH, "is host code for which the device waits",
-			 "is host code" },
+			 "is host code", "is host code around the operators" },
 	[CLASS_IDLE] = { OTHER_MODERATE, OTHER_HIGH,
-			 "has nothing recorded, on the host or on a device", "is idle" },
+			 "has nothing recorded, on the host or on a device", "is idle",
+			 "has nothing recorded" },
 };
 
 /* ---- what takes the time of a class ---- */
@@ -60,6 +63,7 @@ struct search {
 	struct arena *scratch;
 	struct error *err;
 	int64_t *op_ns; /* per op */
+	bool wrappers;	/* ops that only go around others count, too */
 };
 
 static ow_status find_top(struct search *s, struct top *top)
@@ -106,12 +110,22 @@ static int64_t own_ns(const struct search *s, uint32_t event)
 	return m->event.self_ns ? MIN(len, MAX(m->event.self_ns[event], 0)) : len;
 }
 
+/* Whether some events belong to steps, so that the others are outside of them. */
+static bool has_steps(const struct model *m)
+{
+	for (uint32_t i = 1; i < m->event.count; i++)
+		if (m->event.step[i].v)
+			return true;
+	return false;
+}
+
 /* Times of ops whose events have the phase, on devices or on the host; of stages of an input pipeline
  * when `stages`, whatever their phase. */
 static ow_status add_events(struct search *s, enum event_phase phase, enum track_work work,
 			    bool stages)
 {
 	const struct model *m = s->m;
+	bool in_steps = has_steps(m);
 
 	s->op_ns = ARENA_ARRAY(s->scratch, int64_t, m->op.count);
 	if (!s->op_ns)
@@ -119,7 +133,9 @@ static ow_status add_events(struct search *s, enum event_phase phase, enum track
 	for (uint32_t i = 1; i < m->event.count; i++) {
 		uint32_t op = m->event.op[i].v;
 
-		if (!op || (stages ? !is_stage(m, op) : m->event.phase[i] != phase) ||
+		if (!op || (!s->wrappers && m->op.flags[op] & OP_WRAPS) ||
+		    (in_steps && !m->event.step[i].v) ||
+		    (stages ? !is_stage(m, op) : m->event.phase[i] != phase) ||
 		    !event_is_slice(m, i) || track_work(m, m->event.track[i]) != work ||
 		    !filter_step(s->filter, m->event.step[i]) ||
 		    !filter_track(s->filter, m, m->event.track[i]))
@@ -157,6 +173,15 @@ static double percent(int64_t part, int64_t whole)
 	return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
+/* "82 %"; a share that is there is never told as none. */
+static void add_percent(struct buf *text, double share)
+{
+	if (share > 0 && share < 0.5)
+		buf_puts(text, "under 1 %");
+	else
+		buf_printf(text, "%.0f %%", share);
+}
+
 /* "; the costliest kernel is X (37 % of compute)" */
 static void add_top(struct search *s, struct buf *text, const struct top *top, const char *what,
 		    const char *of)
@@ -171,7 +196,7 @@ static void add_top(struct search *s, struct buf *text, const struct top *top, c
 	add_name(text, type);
 	if (of)
 		buf_printf(text, " (%.0f %% of %s)", percent(top->type_ns, top->all_ns), of);
-	if (!str_eq(type, name) && top->op) {
+	if (!str_eq(type, name) && top->op && !(m->op.flags[top->op] & OP_SHORT_TYPE)) {
 		buf_puts(text, top->op_ns == top->type_ns ? ", " : ", above all ");
 		add_op(text, name);
 	}
@@ -202,6 +227,22 @@ static ow_status add_stage(struct search *s, struct buf *text)
 	return OW_OK;
 }
 
+/* Where launching itself takes the time its number is what matters; else the call that does. */
+static ow_status add_launches(struct search *s, struct buf *text, const struct phase_group *all)
+{
+	struct top top;
+
+	OW_TRY(add_events(s, PHASE_LAUNCH, WORK_HOST, false));
+	OW_TRY(find_top(s, &top));
+	if (all->queued && (2 * top.type_ns < top.all_ns ||
+			    str_has(model_str(s->m, (str_id){ top.type }), STR("aunch"))))
+		buf_printf(text, "; it starts %.0f kernels and copies",
+			   (double)all->queued / MAX(all->steps, 1u));
+	else
+		add_top(s, text, &top, "the costliest call is", "launching");
+	return OW_OK;
+}
+
 static ow_status add_detail(struct search *s, struct buf *text, enum phase_class class,
 			    const struct phase_group *all)
 {
@@ -222,11 +263,8 @@ static ow_status add_detail(struct search *s, struct buf *text, enum phase_class
 		return add_stage(s, text);
 	if (class == CLASS_IDLE)
 		return OW_OK;
-	if (class == CLASS_LAUNCH && all->queued) {
-		buf_printf(text, "; it starts %.0f kernels and copies",
-			   (double)all->queued / MAX(all->steps, 1u));
-		return OW_OK;
-	}
+	if (class == CLASS_LAUNCH)
+		return add_launches(s, text, all);
 	if (class == CLASS_COMPUTE) {
 		what = on_device ? "the costliest kernel is" : "the costliest op is";
 		of = "compute";
@@ -239,6 +277,13 @@ static ow_status add_detail(struct search *s, struct buf *text, enum phase_class
 	if (!top.type_ns && class == CLASS_COMMUNICATION) { /* on the host, then */
 		OW_TRY(add_events(s, PHASE_COMMUNICATION, WORK_HOST, false));
 		OW_TRY(find_top(s, &top));
+	}
+	if (!top.type_ns && class == CLASS_HOST) { /* nothing but ranges, then */
+		s->wrappers = true;
+		OW_TRY(add_events(s, PHASE_HOST, WORK_HOST, false));
+		OW_TRY(find_top(s, &top));
+		s->wrappers = false;
+		what = "the costliest range is";
 	}
 	add_top(s, text, &top, what, of);
 	return OW_OK;
@@ -272,21 +317,36 @@ static ow_status from_phases(struct search *s, const struct phase_group *g, stru
 	enum phase_class problem = worst(g, true, CLASS_COUNT), second;
 	double compute = share_of(g, CLASS_COMPUTE);
 
+	bool unseen = !g->has_device && g->sums.total[CLASS_LAUNCH] > 0;
+	const char *computes = unseen ? "runs operators on the host" : "computes";
+
+	if (unseen)
+		buf_puts(text, "What the device did is not in the file; ");
 	if (problem == CLASS_COUNT) {
 		second = worst(g, false, CLASS_COUNT);
-		buf_printf(text, "%s%.0f %% of a step computes",
-			   compute >= COMPUTE_BOUND ? "Compute-bound: " : "", compute);
+		buf_puts(text, compute >= COMPUTE_BOUND && !unseen ? "Compute-bound: " : "");
+		add_percent(text, compute);
+		buf_printf(text, " of a step %s", computes);
 		OW_TRY(add_detail(s, text, CLASS_COMPUTE, g));
 	} else {
+		const struct limit *limit = &limits[problem];
+
 		second = worst(g, true, problem);
-		buf_printf(text, "%.0f %% of a step %s", share_of(g, problem),
-			   limits[problem].what);
+		add_percent(text, share_of(g, problem));
+		buf_printf(text, " of a step %s",
+			   limit->alone && !g->has_device ? limit->alone : limit->what);
 		OW_TRY(add_detail(s, text, problem, g));
-		if (second == CLASS_COUNT)
-			buf_printf(text, "; %.0f %% computes", compute);
+		if (second == CLASS_COUNT) {
+			buf_puts(text, "; ");
+			add_percent(text, compute);
+			buf_printf(text, " %s", computes);
+		}
 	}
-	if (second != CLASS_COUNT)
-		buf_printf(text, "; %.0f %% %s", share_of(g, second), limits[second].short_what);
+	if (second != CLASS_COUNT) {
+		buf_puts(text, "; ");
+		add_percent(text, share_of(g, second));
+		buf_printf(text, " %s", limits[second].short_what);
+	}
 	buf_add_char(text, '.');
 	return OW_OK;
 }
@@ -316,7 +376,12 @@ static ow_status from_ops(struct search *s, struct buf *text)
 	}
 	OW_TRY(find_top(s, &top));
 	if (!top.type_ns) {
-		buf_puts(text, "Nothing was timed: this describes a program, not a run of it.");
+		buf_puts(text,
+			 m->event.count > 1
+				 ? "Nothing that ran on a thread or a device was timed: there are "
+				   "only points "
+				   "in time, counters or asynchronous events."
+				 : "Nothing was timed: this describes a program, not a run of it.");
 		return OW_OK;
 	}
 	buf_printf(text, "%.0f %% of op time is ", percent(top.type_ns, top.all_ns));
@@ -335,13 +400,19 @@ static ow_status from_ops(struct search *s, struct buf *text)
 
 /* ---- all of it ---- */
 
+/* Names that happen to say something are no reason to judge a program of which nothing else is known. */
+static bool says_something(const struct phase_group *g)
+{
+	return g->time_ns > 0 && (g->has_device || share_of(g, CLASS_IDLE) < ALMOST_ALL);
+}
+
 static ow_status write(struct search *s, struct phases *p, struct buf *text)
 {
 	struct phase_groups groups;
 
 	OW_TRY(phases_analyse(s->m, s->filter, p, s->err));
 	OW_TRY(phases_group(s->m, p, &p->arena, &groups, s->err));
-	if (groups.all.time_ns > 0)
+	if (says_something(&groups.all))
 		return from_phases(s, &groups.all, text);
 	return from_ops(s, text);
 }

@@ -125,9 +125,103 @@ static void host(void **state)
 
 	l = open_trace(&s); /* nothing is on a device, and something is missing */
 	trace_slice(&s, l.host, "Conv", PHASE_COMPUTE, 0, 70);
+	close_trace(&s, "30 % of a step has nothing recorded; 70 % computes.");
+}
+
+static void flag(struct small_model *s, event_id event, uint32_t flags)
+{
+	s->m->op.flags[s->m->event.op[event.v].v] |= flags;
+}
+
+/* What goes around others is no culprit, and neither is what ran outside of steps. */
+static void wrappers(void **state)
+{
+	struct small_model s;
+	struct lane l = open_trace(&s);
+	event_id load, kernel;
+
+	(void)state;
+	load = trace_slice(&s, l.host, "load_model", PHASE_HOST, 200, 900);
+	flag(&s, trace_slice(&s, l.host, "## backward ##", PHASE_HOST, 0, 100), OP_WRAPS);
+	trace_slice(&s, l.host, "aten::mm", PHASE_HOST, 30, 40);
+	kernel = trace_slice(&s, l.stream, "void gemm<float, 128>", PHASE_COMPUTE, 0, 30);
+	for (uint32_t i = 1; i < s.m->event.count; i++)
+		if (i != load.v)
+			s.m->event.step[i] = builder_step(&s.b, 1);
+	flag(&s, kernel, OP_SHORT_TYPE);
 	close_trace(
 		&s,
-		"30 % of a step has nothing recorded, on the host or on a device; 70 % computes.");
+		"70 % of a step is host code for which the device waits; the costliest operator "
+		"is aten::mm; 30 % computes.");
+
+	l = open_trace(&s);
+	flag(&s, trace_slice(&s, l.host, "## backward ##", PHASE_HOST, 0, 100), OP_WRAPS);
+	trace_slice(&s, l.stream, "gemm", PHASE_COMPUTE, 0, 30);
+	close_trace(
+		&s,
+		"70 % of a step is host code for which the device waits; the costliest range is "
+		"## backward ##; 30 % computes.");
+
+	l = open_trace(&s);
+	kernel = trace_slice(&s, l.stream, "void gemm<float, 128>", PHASE_COMPUTE, 0, 100);
+	flag(&s, kernel, OP_SHORT_TYPE);
+	s.m->op.type[s.m->event.op[kernel.v].v] = builder_cstr(&s.b, "gemm<…>");
+	close_trace(
+		&s,
+		"Compute-bound: 100 % of a step computes; the costliest kernel is gemm<…> (100 % "
+		"of compute).");
+}
+
+/* Calls that take longer than all launches are named; a share that is there is never "0 %". */
+static void slow_calls(void **state)
+{
+	struct small_model s;
+	struct lane l = open_trace(&s);
+	event_id call, work;
+	source_id source;
+
+	(void)state;
+	trace_slice(&s, l.host, "cudaFree", PHASE_LAUNCH, 0, 90);
+	call = trace_slice(&s, l.host, "cudaLaunchKernel", PHASE_LAUNCH, 90, 100);
+	work = builder_add_event(&s.b, &(struct event_row){ .ts_ns = 99 * MS,
+							    .dur_ns = MS / 5,
+							    .op = s.m->event.op[call.v],
+							    .track = l.stream,
+							    .phase = PHASE_COMPUTE });
+	trace_launch(&s, call, work);
+	close_trace(&s,
+		    "100 % of a step launches work for a device that waits; the costliest call is "
+		    "cudaFree (90 % of launching); under 1 % computes.");
+
+	small_open(&s); /* a device that is called, and of which nothing is told */
+	source = trace_source(&s, "a.json", 0);
+	l.host = trace_track(&s, source, "main", TRACK_HOST, NULL);
+	trace_slice(&s, l.host, "aten::mm", PHASE_COMPUTE, 0, 98);
+	trace_slice(&s, l.host, "cudaLaunchKernel", PHASE_LAUNCH, 98, 100);
+	close_trace(&s, "What the device did is not in the file; 98 % of a step runs operators on "
+			"the host; "
+			"the costliest op is aten::mm (100 % of compute).");
+}
+
+/* One name that means something does not make a training job of any program. */
+static void hardly_any_phase(void **state)
+{
+	struct small_model s;
+	struct lane l = open_trace(&s);
+
+	(void)state;
+	trace_slice(&s, l.host, "RunTask", PHASE_UNKNOWN, 0, 90);
+	trace_slice(&s, l.host, "Synchronize", PHASE_SYNCHRONISATION, 90, 91);
+	close_trace(&s, "99 % of op time is RunTask.");
+
+	small_open(&s);
+	l.host = trace_track(&s, trace_source(&s, "a.json", 0), "main", TRACK_HOST, NULL);
+	builder_add_event(&s.b,
+			  &(struct event_row){
+				  .ts_ns = 5, .dur_ns = TIME_UNKNOWN, .track = l.host, .ph = 'i' });
+	close_trace(&s, "Nothing that ran on a thread or a device was timed: there are only points "
+			"in time, "
+			"counters or asynchronous events.");
 }
 
 static void ops(void **state)
@@ -191,7 +285,8 @@ int main(void)
 		cmocka_unit_test(input),	  cmocka_unit_test(compute),
 		cmocka_unit_test(launches),	  cmocka_unit_test(communication),
 		cmocka_unit_test(host),		  cmocka_unit_test(ops),
-		cmocka_unit_test(without_memory),
+		cmocka_unit_test(without_memory), cmocka_unit_test(wrappers),
+		cmocka_unit_test(slow_calls),	  cmocka_unit_test(hardly_any_phase),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -194,7 +194,7 @@ static ow_status collect(struct model *m, const struct view_options *options, st
 		uint32_t stack = stack_of(m, i);
 		int64_t value[METRIC_COUNT] = { 0 };
 
-		if (!stack)
+		if (!stack || m->op.flags[i] & OP_WRAPS)
 			continue;
 		metric_eval(&plan, (op_id){ i }, value);
 		if (stack_runs_has(&runs, i))

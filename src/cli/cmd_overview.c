@@ -20,6 +20,7 @@ struct overview {
 	ow_profile *profile;
 	FILE *to;
 	ow_result *types; /* the op view: every type, the costliest first */
+	ow_result *work;  /* what takes the time */
 	uint32_t width;
 	uint32_t source_count;
 	bool colour;
@@ -65,13 +66,34 @@ static double column_sum(const ow_result *r, const char *name)
 	return sum;
 }
 
+/* The step, rank and part of the time that were asked for, and no other option. */
+static void part_init(const struct overview *o, struct ow_view_options *options)
+{
+	const struct ow_view_options *given = &o->args->options.view;
+
+	ow_view_options_init(options);
+	options->step = given->step;
+	options->rank = given->rank;
+	options->time_from_ns = given->time_from_ns;
+	options->time_to_ns = given->time_to_ns;
+	options->full_names = given->full_names;
+}
+
+static ow_result *plain_view(const struct overview *o, const char *name)
+{
+	struct ow_view_options options;
+
+	part_init(o, &options);
+	return view(o, name, &options);
+}
+
 /* Every type of op, the largest of a metric first. */
 static ow_result *types_by(const struct overview *o, const char *metric)
 {
 	static const char *const metrics[] = { "micros", "occurrence", "float_ops", "params" };
 	struct ow_view_options options;
 
-	ow_view_options_init(&options);
+	part_init(o, &options);
 	options.order_by = metric;
 	options.max_depth = INT32_MAX;
 	options.select = (struct ow_list){ metrics, ARRAY_COUNT(metrics) };
@@ -117,7 +139,7 @@ static void print_parameters(const struct overview *o)
 	ow_result *r;
 	double sum;
 
-	ow_view_options_init(&options);
+	part_init(o, &options);
 	options.max_depth = INT32_MAX;
 	options.select = (struct ow_list){ &metric, 1 };
 	options.account_type_regexes = (struct ow_list){ &trainable, 1 };
@@ -154,7 +176,7 @@ static int by_value(const void *a, const void *b)
 /* "3 steps of 103ms (102ms to 199ms); slow: step 2" */
 static void print_steps(const struct overview *o)
 {
-	ow_result *r = view(o, "steps", NULL);
+	ow_result *r = plain_view(o, "steps");
 	uint32_t rows = r ? ow_result_rows(r) : 0, slow = 0;
 	double *times = rows ? calloc(rows, sizeof(*times)) : NULL;
 	char middle[WORDS_NUMBER], low[WORDS_NUMBER], high[WORDS_NUMBER];
@@ -191,13 +213,16 @@ static struct str short_device(struct str name)
 
 /* TensorFlow reports a GPU several times: what its streams did together, each of them, and the executor
  * that feeds them. The first says enough. */
-static bool is_part(const ow_result *r, struct str name)
+static bool is_part(const ow_result *r, struct str whole)
 {
-	struct str streams = STR("/stream:all");
+	struct str streams = STR("/stream:all"), name = short_device(whole);
 
 	for (uint32_t i = 0; i < ow_result_rows(r); i++) {
-		struct str other = short_device(text_at(r, i, "device"));
+		struct str given = text_at(r, i, "device"), other = short_device(given);
 
+		if (given.len < whole.len && str_eq(other, name) &&
+		    real_at(r, i, "busy_step_ns") > 0)
+			return true; /* /gpu:0 ran what /job:localhost/…/gpu:0 scheduled */
 		if (!str_ends(other, streams) || str_eq(other, name))
 			continue;
 		other.len -= streams.len;
@@ -217,7 +242,7 @@ static uint32_t next_device(const ow_result *r, double below, uint32_t after)
 		double busy = real_at(r, i, "busy_step_ns");
 
 		if (busy <= 0 || busy > below || (busy == below && i <= after) ||
-		    is_part(r, short_device(text_at(r, i, "device"))))
+		    is_part(r, text_at(r, i, "device")))
 			continue;
 		if (best == UINT32_MAX || busy > real_at(r, best, "busy_step_ns"))
 			best = i;
@@ -228,7 +253,7 @@ static uint32_t next_device(const ow_result *r, double below, uint32_t after)
 /* "busy per step: cpu:0 117ms, gpu:0 16.9ms" */
 static void print_devices(const struct overview *o)
 {
-	ow_result *r = view(o, "devices", NULL);
+	ow_result *r = plain_view(o, "devices");
 	uint32_t row = r ? next_device(r, 1e300, 0) : UINT32_MAX, shown = 0;
 
 	for (; row != UINT32_MAX; row = next_device(r, real_at(r, row, "busy_step_ns"), row)) {
@@ -270,30 +295,42 @@ static void print_row(const struct overview *o, const char *value, double share,
 /* The costliest operation types; false when nothing was timed. */
 static bool print_top_types(const struct overview *o)
 {
-	const ow_result *r = o->types;
-	double sum = column_sum(r, "micros");
+	const ow_result *r = o->work;
+	double sum = column_sum(r, "time_ns") / 1e3;
+	bool both = column_sum(r, "accelerator_ns") > 0 && column_sum(r, "cpu_ns") > 0;
+	char text[WORDS_NUMBER], remark[100];
 
-	if (sum > 0) {
-		char text[WORDS_NUMBER], remark[100];
+	if (sum <= 0)
+		return false;
+	snprintf(remark, sizeof(remark), "of %s%s in %s step", words_time(text, sum),
+		 both ? " on host and device" : "",
+		 o->args->options.view.step < 0 ? "an average" : "the");
+	heading(o, "Operations that take the time", remark);
+	for (uint32_t i = 0; i < ow_result_rows(r) && i < TOP_ROWS; i++) {
+		double value = real_at(r, i, "time_ns") / 1e3;
 
-		snprintf(remark, sizeof(remark), "of %s in an average step", words_time(text, sum));
-		heading(o, "Operations that take the time", remark);
-		for (uint32_t i = 0; i < ow_result_rows(r) && i < TOP_ROWS; i++) {
-			double value = real_at(r, i, "micros");
-
-			if (value > 0)
-				print_row(o, words_time(text, value), 100 * value / sum,
-					  text_at(r, i, "name"), 0, STR(""));
-		}
+		if (value > 0)
+			print_row(o, words_time(text, value), real_at(r, i, "percent"),
+				  text_at(r, i, "name"), 0, STR(""));
 	}
-	return sum > 0;
+	return true;
+}
+
+/* How many rows are right below one. */
+static uint32_t children(const ow_result *r, uint32_t row)
+{
+	uint32_t depth = ow_result_depth(r, row), count = 0;
+
+	for (uint32_t i = row + 1; i < ow_result_rows(r) && ow_result_depth(r, i) > depth; i++)
+		count += ow_result_depth(r, i) == depth + 1;
+	return count;
 }
 
 /* In a trace of plain names the scopes are the operations once more. */
 static bool has_scopes(const ow_result *r)
 {
-	for (uint32_t i = 0; i < ow_result_rows(r); i++)
-		if (ow_result_depth(r, i) > 1)
+	for (uint32_t i = 1; i < ow_result_rows(r); i++)
+		if (ow_result_depth(r, i) == 1 && children(r, i) > 1)
 			return true;
 	return false;
 }
@@ -301,27 +338,28 @@ static bool has_scopes(const ow_result *r)
 static void print_top_scopes(const struct overview *o)
 {
 	struct ow_view_options options;
+	double sum = column_sum(o->work, "time_ns") / 1e3;
 	uint32_t shown = 0;
 	ow_result *r;
-	double root;
 
-	ow_view_options_init(&options);
+	part_init(o, &options);
 	options.order_by = "micros";
 	options.max_depth = 3; /* the root, scopes, what is in them */
 	options.min_micros = 1;
 	r = view(o, "scope", &options);
-	if (!r)
+	if (!r || !has_scopes(r)) {
+		ow_result_free(r);
 		return;
-	root = has_scopes(r) ? real_at(r, 0, "total_micros") : 0;
-	for (uint32_t i = 1; root > 0 && i < ow_result_rows(r) && shown < TOP_SCOPES; i++) {
+	}
+	for (uint32_t i = 1; i < ow_result_rows(r) && shown < TOP_SCOPES; i++) {
 		double value = real_at(r, i, "total_micros");
 		char text[WORDS_NUMBER];
 
-		if (ow_result_depth(r, i) != 1)
+		if (ow_result_depth(r, i) != 1 || !children(r, i))
 			continue;
 		if (!shown++)
 			heading(o, "Name scopes they are in", "");
-		print_row(o, words_time(text, value), 100 * value / root, text_at(r, i, "name"), 0,
+		print_row(o, words_time(text, value), 100 * value / sum, text_at(r, i, "name"), 0,
 			  STR(""));
 	}
 	ow_result_free(r);
@@ -336,7 +374,7 @@ static void print_top_lines(const struct overview *o)
 
 	if (!ow_profile_has_code(o->profile))
 		return;
-	ow_view_options_init(&options);
+	part_init(o, &options);
 	options.limit = TOP_ROWS;
 	r = view(o, "lines", &options);
 	for (uint32_t i = 0; r && i < ow_result_rows(r); i++)
@@ -439,6 +477,7 @@ static void print_text(struct overview *o)
 {
 	print_sources(o);
 	o->types = types_by(o, "micros");
+	o->work = plain_view(o, "work");
 	print_counts(o);
 	print_steps(o);
 	print_devices(o);
@@ -453,6 +492,7 @@ static void print_text(struct overview *o)
 	print_notes(o);
 	print_verdict(o);
 	ow_result_free(o->types);
+	ow_result_free(o->work);
 }
 
 static ow_status show_text(struct overview *o)
@@ -478,10 +518,10 @@ struct section {
 static ow_status print_sections(const struct overview *o)
 {
 	static const struct section sections[] = {
-		{ "sources", "sources", "", 0 },    { "steps", "steps", "", 0 },
-		{ "devices", "devices", "", 0 },    { "ops", "op", "micros", 0 },
-		{ "scopes", "scope", "micros", 0 }, { "notes", "notes", "", 0 },
-		{ "verdict", "verdict", "", 0 },
+		{ "sources", "sources", "", 0 }, { "steps", "steps", "", 0 },
+		{ "devices", "devices", "", 0 }, { "ops", "op", "micros", 0 },
+		{ "work", "work", "", 0 },	 { "scopes", "scope", "micros", 0 },
+		{ "notes", "notes", "", 0 },	 { "verdict", "verdict", "", 0 },
 	};
 	bool json = strcmp(o->args->sink, "json") == 0;
 	static struct output_stream out;

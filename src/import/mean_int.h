@@ -23,6 +23,7 @@ enum host_name {
 	HOST_SYNC,
 	HOST_EXECUTOR, /* TensorFlow's: starts what is ready */
 	HOST_MARKER,   /* a step, nothing by itself */
+	HOST_WRAPPER,  /* goes around what does the work */
 };
 
 enum device_name {
@@ -277,6 +278,8 @@ ow_status mean_stacks(struct meaning *x);
 /* ---- mean_phases.c ---- */
 
 ow_status mean_phases(struct meaning *x);
+/* Ranges that people write around operators. The first Kineto had no category for them. */
+bool mean_is_annotation(const struct meaning *x, uint32_t event, str_id name);
 /* host_phase for producers of whose slices nothing is known. */
 enum event_phase mean_no_phase(const struct meaning *x, uint32_t event);
 

@@ -228,6 +228,14 @@ static const struct {
 	{ "nccl:", HOST_ENQUEUE },
 	{ "c10d::", HOST_ENQUEUE },
 	{ "ExecutorState::Process", HOST_EXECUTOR },
+	{ "EagerKernelExecute", HOST_WRAPPER },
+	{ "EagerExecute", HOST_WRAPPER },
+	{ "EagerLocalExecute", HOST_WRAPPER },
+	{ "KernelAndDeviceFunc::Run", HOST_WRAPPER },
+	{ "FunctionRun", HOST_WRAPPER },
+	{ "SessionRun", HOST_WRAPPER },
+	{ "TraceContext", HOST_WRAPPER },
+	{ "DistributedDataParallel.forward", HOST_WRAPPER },
 };
 
 static const struct {
@@ -262,7 +270,7 @@ static enum host_name classify_host(struct str name)
 	    has_await(name) || str_ends(name, STR("_fence_before")) ||
 	    str_ends(name, STR("_fence_after")))
 		return HOST_SYNC;
-	return HOST_PLAIN;
+	return str_starts(name, STR("## ")) ? HOST_WRAPPER : HOST_PLAIN;
 }
 
 struct name_class classify_name(struct str name)

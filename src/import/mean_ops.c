@@ -136,7 +136,24 @@ struct making {
 	uint32_t *path_of; /* string → what the op is called instead, or 0 */
 };
 
-static op_id new_op(struct making *k, str_id name, str_id own)
+/* What stands between the ops that do the work. `event` is the first of its name. */
+static uint32_t role_of(struct meaning *x, uint32_t track, uint32_t event, str_id name)
+{
+	struct name_class class = mean_name_class(x, name);
+
+	if (mean_on_device(x, track))
+		return class.device == DEVICE_WAIT || mean_category(x, event) == CATEGORY_SYNC
+			       ? OP_WAITS
+			       : 0;
+	if (class.host == HOST_SYNC)
+		return OP_WAITS;
+	if (class.host == HOST_MARKER || class.host == HOST_WRAPPER ||
+	    mean_category(x, event) == CATEGORY_ORT_SESSION)
+		return OP_WRAPS;
+	return class.host == HOST_PLAIN && mean_is_annotation(x, event, name) ? OP_WRAPS : 0;
+}
+
+static op_id new_op(struct making *k, str_id name, str_id own, uint32_t role)
 {
 	struct meaning *x = k->x;
 	struct op_draft draft = name.v < x->draft_cap ? x->drafts[name.v] : (struct op_draft){ 0 };
@@ -152,12 +169,13 @@ static op_id new_op(struct making *k, str_id name, str_id own)
 	return builder_new_op(x->b, &(struct op_row){ .name = called,
 						      .type = draft.type,
 						      .device = draft.device,
-						      .flags = draft.flags | OP_FROM_RUN });
+						      .flags = draft.flags | role | OP_FROM_RUN });
 }
 
-static ow_status make_of_track(struct making *k, const struct mean_track *track)
+static ow_status make_of_track(struct making *k, uint32_t t)
 {
 	struct meaning *x = k->x;
+	const struct mean_track *track = mean_track(x, t);
 	struct event_table *e = &x->m->event;
 
 	for (uint32_t i = track->first; i < track->last; i++) {
@@ -165,7 +183,9 @@ static ow_status make_of_track(struct making *k, const struct mean_track *track)
 
 		if (k->op_of[name.v] || !mean_is_slice(x, i))
 			continue;
-		k->op_of[name.v] = new_op(k, name, COLUMN_GET(e->name, i)).v;
+		k->op_of[name.v] =
+			new_op(k, name, COLUMN_GET(e->name, i), role_of(x, t, i, mean_name(x, i)))
+				.v;
 		OW_TRY(builder_status(x->b));
 	}
 	return OW_OK;
@@ -219,7 +239,7 @@ ow_status mean_make_ops(struct meaning *x)
 	status = k.op_of && k.path_of ? find_paths(&k) : mean_no_memory(x);
 	for (uint32_t t = x->first_track; t < x->last_track && status == OW_OK; t++)
 		if (makes_ops(x, t))
-			status = make_of_track(&k, mean_track(x, t));
+			status = make_of_track(&k, t);
 	if (status == OW_OK)
 		status = use_ops(&k);
 	x->made_ops = true;

@@ -28,8 +28,7 @@ static enum event_phase device_phase(struct meaning *x, uint32_t event)
 	return device_phases[mean_name_class(x, mean_name(x, event)).device];
 }
 
-/* Ranges that people write around operators. The first Kineto had no category for them. */
-static bool is_annotation(const struct meaning *x, uint32_t event, str_id name)
+bool mean_is_annotation(const struct meaning *x, uint32_t event, str_id name)
 {
 	enum category_class category = mean_category(x, event);
 
@@ -55,7 +54,7 @@ static enum event_phase plain_phase(struct meaning *x, uint32_t event, str_id na
 		own = x->producer->host_phase(x, event);
 	if (own != PHASE_IDLE)
 		return own;
-	return x->has_device || is_annotation(x, event, name) ? PHASE_HOST : PHASE_COMPUTE;
+	return x->has_device || mean_is_annotation(x, event, name) ? PHASE_HOST : PHASE_COMPUTE;
 }
 
 static enum event_phase host_phase(struct meaning *x, uint32_t event)
@@ -76,6 +75,7 @@ static enum event_phase host_phase(struct meaning *x, uint32_t event)
 		return PHASE_SYNCHRONISATION;
 	case HOST_EXECUTOR:
 		return x->has_device ? PHASE_LAUNCH : PHASE_HOST;
+	case HOST_WRAPPER:
 	case HOST_PLAIN:
 		break;
 	}

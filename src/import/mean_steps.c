@@ -44,6 +44,8 @@ static ow_status add_slice(struct meaning *x, uint32_t event)
 {
 	int64_t number = trailing_number(model_str(x->m, mean_name(x, event)));
 
+	if (x->m->event.op[event].v)
+		x->m->op.flags[x->m->event.op[event].v] |= OP_WRAPS;
 	return mean_add_marker(x, &(struct mean_marker){ .start = x->m->event.ts_ns[event],
 							 .end = mean_end(x, event),
 							 .number = number >= 0 ? number : INT64_MIN,

@@ -316,6 +316,31 @@ static void test_tf1_glued(void **state)
 	      "step 1: 900–949\n");
 }
 
+/* The calls of the second run were lost when files were glued together: its work is its own still. */
+static void test_tf1_lost(void **state)
+{
+	struct loaded l;
+	uint32_t in_second = 0;
+
+	(void)state;
+	load(&l, "x.json",
+	     "[" PROCESS(1, "/cpu:0 Compute") PROCESS(2, "/gpu:0 Compute") PROCESS(
+		     3, "/gpu:0/stream:7 Compute")
+		     NODE(1, 0, 100, 5, "NoOp", "_SOURCE") "," NODE(
+			     2, 0, 110, 9, "MatMul",
+			     "mm") "," NODE(3, 0, 115, 9, "MatMul",
+					    "mm") "," NODE(1, 0, 900, 5, "NoOp",
+							   "_SOURCE") "," NODE(3, 0, 915, 9,
+									       "MatMul", "mm") "]",
+	     &plain);
+	assert_int_equal(l.status, OW_OK);
+	assert_int_equal(l.m->link.count, 2); /* nil, and that of the first run */
+	for (uint32_t i = 1; i < l.m->event.count; i++)
+		in_second += l.m->step.number[l.m->event.step[i].v] == 1 && l.m->event.step[i].v;
+	assert_int_equal(in_second, 2);
+	unload(&l);
+}
+
 static void test_tfprof(void **state)
 {
 	(void)state;
@@ -770,6 +795,63 @@ static void test_step_marker(void **state)
 		   "unknown\nhost thread 1 []\n  run step=4 -\n", &missing);
 }
 
+/* Flags of the op of that name, of those that tell what it does. */
+static uint32_t role(const struct loaded *l, const char *name)
+{
+	op_id op = model_find_op(l->m, str_from(name));
+
+	assert_true(op.v);
+	return l->m->op.flags[op.v] & (OP_WRAPS | OP_WAITS);
+}
+
+static void test_roles(void **state)
+{
+	static const struct import_options marked = { .step = INT64_MIN, .step_marker = "epoch.*" };
+	struct loaded l;
+
+	(void)state;
+	load(&l, "x.json",
+	     "{'schemaVersion':1,'traceEvents':["
+	     "{'ph':'X','cat':'user_annotation','name':'ProfilerStep#1','pid':1,'tid':1,'ts':0,'"
+	     "dur':90},"
+	     "{'ph':'X','cat':'user_annotation','name':'forward','pid':1,'tid':1,'ts':1,'dur':50},"
+	     "{'ph':'X','cat':'user_annotation','name':'## data_load "
+	     "##','pid':1,'tid':1,'ts':52,'dur':5},"
+	     "{'ph':'X','cat':'cpu_op','name':'aten::mm','pid':1,'tid':1,'ts':2,'dur':5},"
+	     "{'ph':'X','cat':'cuda_runtime','name':'cudaDeviceSynchronize','pid':1,'tid':1,'ts':"
+	     "60,'dur':5},"
+	     "{'ph':'X','cat':'kernel','name':'gemm','pid':0,'tid':7,'ts':60,'dur':5,"
+	     "'args':{'device':0,'stream':7}}]}",
+	     &plain);
+	assert_int_equal(l.status, OW_OK);
+	assert_int_equal(role(&l, "ProfilerStep#1"), OP_WRAPS);
+	assert_int_equal(role(&l, "forward"), OP_WRAPS);
+	assert_int_equal(role(&l, "## data_load ##"),
+			 0); /* waiting for input is what one looks for */
+	assert_int_equal(role(&l, "aten::mm"), 0);
+	assert_int_equal(role(&l, "cudaDeviceSynchronize"), OP_WAITS);
+	assert_int_equal(role(&l, "gemm"), 0);
+	unload(&l);
+
+	load(&l, "x.json",
+	     "[{'ph':'X','cat':'Session','name':'session_initialization','pid':1,'tid':1,'ts':0,'"
+	     "dur':9},"
+	     "{'ph':'X','cat':'Session','name':'model_run','pid':1,'tid':1,'ts':10,'dur':9},"
+	     "{'ph':'X','cat':'Node','name':'c_kernel_time','pid':1,'tid':1,'ts':11,'dur':5,"
+	     "'args':{'op_name':'Conv'}}]",
+	     &plain);
+	assert_int_equal(role(&l, "session_initialization"), OP_WRAPS);
+	assert_int_equal(role(&l, "model_run"), OP_WRAPS);
+	assert_int_equal(role(&l, "c"), 0);
+	unload(&l);
+
+	load(&l, "x.json",
+	     "[" SLICE(1, 1, 0, 9, "epoch", "") "," SLICE(1, 1, 1, 3, "batch", "") "]", &marked);
+	assert_int_equal(role(&l, "epoch"), OP_WRAPS);
+	assert_int_equal(role(&l, "batch"), 0);
+	unload(&l);
+}
+
 #define FLOW(ph, id, tid, ts, more)                                                                \
 	"{'ph':'" ph "','cat':'c','name':'n','pid':1,'tid':" #tid ",'ts':" #ts ",'id':" #id more "}"
 
@@ -943,6 +1025,7 @@ int main(void)
 		cmocka_unit_test(test_kineto_mtia), cmocka_unit_test(test_onnxruntime),
 		cmocka_unit_test(test_xprof),	    cmocka_unit_test(test_torch_legacy),
 		cmocka_unit_test(test_rocprof),	    cmocka_unit_test(test_others),
+		cmocka_unit_test(test_roles),	    cmocka_unit_test(test_tf1_lost),
 		cmocka_unit_test(test_step_marker), cmocka_unit_test(test_flows),
 		cmocka_unit_test(test_file_names),  cmocka_unit_test(test_names),
 		cmocka_unit_test(test_no_memory),   cmocka_unit_test(test_prefixes),

@@ -203,6 +203,42 @@ static void find_ends(struct meaning *x)
 		m->list[i].end = MIN(m->list[i].end, m->list[i + 1].start);
 }
 
+/* The number of markers that begin up to a moment: 0 = before all of them. */
+static size_t run_at(const struct mean_markers *m, int64_t ts)
+{
+	size_t low = 0, high = m->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (m->list[middle].start <= ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* A run ends with all of its work: what is launched by none of its own calls, because these were lost
+ * when files were glued together, was not launched by a run before either. */
+static void drop_links_across(struct meaning *x)
+{
+	struct link_table *l = &x->m->link;
+	uint32_t kept = x->first_link;
+
+	for (uint32_t i = x->first_link; i < l->count; i++) {
+		const int64_t *ts = x->m->event.ts_ns;
+
+		if (l->kind[i] == LINK_LAUNCH &&
+		    run_at(&x->markers, ts[l->src[i].v]) != run_at(&x->markers, ts[l->dst[i].v]))
+			continue;
+		l->src[kept] = l->src[i];
+		l->dst[kept] = l->dst[i];
+		l->kind[kept++] = l->kind[i];
+	}
+	l->count = kept;
+}
+
 /* Timelines of several runs, glued together, start more than once. */
 static ow_status mark_runs(struct meaning *x, struct starts *s)
 {
@@ -218,10 +254,12 @@ static ow_status mark_runs(struct meaning *x, struct starts *s)
 								 .number = INT64_MIN }));
 		before = s->list[i].ts;
 	}
-	if (x->markers.count < 2)
+	if (x->markers.count < 2) {
 		x->markers.count = 0;
-	else
-		find_ends(x);
+		return OW_OK;
+	}
+	find_ends(x);
+	drop_links_across(x);
 	return OW_OK;
 }
 

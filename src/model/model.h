@@ -79,6 +79,9 @@ enum op_flags {
 	OP_INFERRED_FLOPS = 1 << 4, /* float_ops were computed from shapes, not given */
 	OP_UNKNOWN_FLOPS = 1 << 5,  /* has a formula, but shapes stayed unknown */
 	OP_SHORT_TYPE = 1 << 6,	    /* a kernel: its type is its name, made short */
+	OP_WRAPS =
+		1 << 7, /* of a trace: only goes around others, as steps, ranges and sessions do */
+	OP_WAITS = 1 << 8, /* of a trace: only waits for others, as a synchronisation does */
 };
 
 enum event_phase {
