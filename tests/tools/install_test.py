@@ -50,8 +50,24 @@ class Install(unittest.TestCase):
 
     def test_uninstall_leaves_nothing(self):
         run(ROOT / "tools/uninstall", BUILD, PREFIX, self.root)
-        self.assertEqual([p for p in self.prefix.rglob("*") if not p.is_dir()], [])
-        self.assertFalse((self.prefix / "include/opwatch").exists())
+        self.assertEqual(list(self.root.iterdir()), [])
+
+    def test_uninstall_leaves_what_is_not_ours(self):
+        mine = self.prefix / "share/man/man1/mine.1"
+        mine.write_text("mine")
+        run(ROOT / "tools/uninstall", BUILD, PREFIX, self.root)
+        self.assertEqual([p for p in self.root.rglob("*") if not p.is_dir()], [mine])
+        self.assertEqual(sorted(p.name for p in self.root.rglob("*") if p.is_dir()), ["man", "man1", "opt", "opwatch", "share"])
+
+    def test_without_destdir(self):
+        """The folder of the prefix goes, what is above it stays."""
+        above = self.root / "above"
+        above.mkdir()
+        prefix = above / "there"
+        run("cmake", "--install", BUILD, "--prefix", prefix)
+        self.assertTrue((prefix / "bin/opwatch").exists())
+        run(ROOT / "tools/uninstall", BUILD, f"{prefix}/")
+        self.assertEqual(list(above.iterdir()), [])
 
 
 if __name__ == "__main__":
