@@ -410,9 +410,11 @@ bool output_parse(struct output *output, bool extended, struct arena *arena, str
 {
 	size_t colon = str_find_char(text, ':');
 	struct str type = colon == STR_NONE ? text : str_first(text, colon), pair;
-	struct str rest = colon == STR_NONE ? (struct str){ 0 } : str_skip(text, colon + 1);
 	struct output parsed = *output;
+	struct str rest = { 0 };
 
+	if (colon != STR_NONE)
+		rest = str_skip(text, colon + 1);
 	if (!type.len)
 		type = STR("stdout");
 	if (!is_one_of(type, output_types, ARRAY_COUNT(output_types)) &&

@@ -266,13 +266,16 @@ static track_id track_of(struct run *run, bool counted)
 static void add_event(struct run *run, op_id op, const struct tf_record *rec, int64_t dur_us,
 		      bool counted)
 {
+	str_id name = { 0 };
+
+	if (!op.v)
+		name = tf_text(&run->r, rec->name);
 	builder_add_event(run->r.b, &(struct event_row){ .ts_ns = us_to_ns(rec->start_us),
 							 .dur_ns = us_to_ns(dur_us),
 							 .op = op,
 							 .track = track_of(run, counted),
 							 .step = run->step,
-							 .name = op.v ? (str_id){ 0 }
-								      : tf_text(&run->r, rec->name),
+							 .name = name,
 							 .args_offset = rec->offset,
 							 .args_size = rec->size });
 }

@@ -148,6 +148,7 @@ static void from_shift(uint64_t shift_ns, struct digits *d)
 	char text[32];
 	int len = snprintf(text, sizeof(text), "%04" PRIu64, shift_ns);
 
+	OW_ASSERT(len >= 4 && len < (int)sizeof(text));
 	d->count = (size_t)len;
 	d->places = 3;
 	for (size_t i = 0; i < d->count; i++)

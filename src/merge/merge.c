@@ -219,7 +219,7 @@ ow_status merge_files(struct mem *mem, const struct merge_path *paths, size_t co
 		      struct merge_counts *counts, struct error *err)
 {
 	struct error own = { 0 };
-	struct merge_counts none;
+	struct merge_counts none = { 0 };
 	struct merge m = { .mem = mem,
 			   .options = options,
 			   .out = out,

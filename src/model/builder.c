@@ -41,6 +41,7 @@ static void *resize_column(struct model *m, void *column, size_t old_size, size_
 
 	if (!backing_has(m, column))
 		return (zero ? mem_realloc_zero : mem_realloc)(m->mem, column, old_size, size);
+	OW_ASSERT(column); /* it lies in the file */
 	moved = (zero ? mem_zalloc : mem_alloc)(m->mem, size);
 	if (moved)
 		memcpy(moved, column, MIN(old_size, size));

@@ -49,8 +49,10 @@ bool builder_need_column(struct builder *b, enum table_id table, size_t column_o
 	if (b->m->table.name)                                                                      \
 		b->m->table.name[at] = row->name;                                                  \
 	else if (!BUILDER_IS_ZERO(row->name) &&                                                    \
-		 builder_need_column(b, TABLE_##table, offsetof(struct table##_table, name)))      \
-		b->m->table.name[at] = row->name;
+		 builder_need_column(b, TABLE_##table, offsetof(struct table##_table, name))) {    \
+		OW_ASSERT(b->m->table.name);                                                       \
+		b->m->table.name[at] = row->name;                                                  \
+	}
 #define BUILDER_STORE(t, need, type, name, unit, doc) BUILDER_STORE_##need(t, name)
 #define BUILDER_ADD(table, doc)                                                                    \
 	static inline table##_id builder_add_##table(struct builder *b,                            \

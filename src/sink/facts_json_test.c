@@ -17,9 +17,10 @@ static ow_status collect(void *arg, const void *bytes, size_t len, struct error 
 
 static void write_to(struct small_model *s, struct buf *text)
 {
-	struct out out = { collect, text };
+	struct out out = { .write = collect };
 
 	buf_init(text, &s->mem);
+	out.arg = text;
 	assert_int_equal(facts_write_json(s->m, &out, &s->err), OW_OK);
 	buf_add_char(text, '\0');
 	assert_false(text->failed);

@@ -87,10 +87,11 @@ static inline void small_line(void *arg, struct str line)
 static inline void small_write(const struct sink *sink, struct result *r,
 			       const struct sink_options *options, struct buf *text)
 {
-	struct out out = { small_collect, text };
 	struct error err = { 0 };
+	struct out out = { .write = small_collect };
 
 	buf_init(text, r->mem);
+	out.arg = text;
 	if (sink->write(r, options, &out, &err) != OW_OK)
 		fail_msg("%s: %s", sink->name, err.text);
 	buf_add_char(text, '\0');
