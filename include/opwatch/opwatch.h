@@ -92,7 +92,11 @@ struct ow_file_options {
 	size_t size;
 	const char *format; /* an importer's name, or NULL: recognise by content */
 	int64_t step;	    /* number for a file that is one step; INT64_MIN = the next free one */
+	/* Keep nothing of the input's bytes: arguments and definitions in it cannot be shown later. For
+	 * programs that add step after step. */
+	bool forget;
 };
+OW_API void ow_file_options_init(struct ow_file_options *options);
 
 struct ow_file_info {
 	const char *format;	 /* what it was recognised as */
@@ -110,6 +114,10 @@ OW_API ow_status ow_profile_add_memory(ow_profile *profile, const char *name, co
 
 /* Ends loading: from here on the profile is read-only and may be shared between threads. */
 OW_API ow_status ow_profile_freeze(ow_profile *profile, struct ow_error *err);
+
+/* Ends the reading of a frozen profile, so that more can be added to it; then it is frozen again. All
+ * results of it must have been freed, and no other thread may use it meanwhile. */
+OW_API ow_status ow_profile_thaw(ow_profile *profile, struct ow_error *err);
 
 /* All of the above in one call, for files, directories and glob patterns: inputs are recognised,
  * applied in the right order, and frozen. Files that cannot be used are skipped with a note as long as
@@ -278,6 +286,7 @@ struct ow_view_options {
 	int64_t time_from_ns, time_to_ns;
 	int32_t rank;	 /* only inputs of that rank; -1 = all */
 	bool full_names; /* kernels by all of their name; else without parameters and the like */
+	bool all_metrics; /* compute all of them, not only those selected; the sink "proto" has them */
 };
 OW_API void ow_view_options_init(struct ow_view_options *options);
 
@@ -349,6 +358,14 @@ OW_API ow_status ow_timeline_write(ow_profile *profile, const struct ow_timeline
 OW_API ow_status ow_timeline_write_file(ow_profile *profile,
 					const struct ow_timeline_options *options, const char *path,
 					struct ow_error *err);
+
+/* A profile as TensorFlow's ProfileProto, the file profile_N of its ProfileContext: whoever reads it gets
+ * the same views. And what is known of ops beside the graph, as its OpLogProto: float operations, types
+ * that users gave, source lines. */
+OW_API ow_status ow_tf_profile_write(ow_profile *profile, ow_write_fn write, void *arg,
+				     struct ow_error *err);
+OW_API ow_status ow_tf_op_log_write(ow_profile *profile, ow_write_fn write, void *arg,
+				    struct ow_error *err);
 
 /* Facts about the inputs ("what is in here") as JSON, and what was lost. */
 OW_API ow_status ow_info_json(ow_profile *profile, ow_write_fn write, void *arg,

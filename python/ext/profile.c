@@ -189,7 +189,7 @@ static PyObject *file_info(const struct ow_file_info *info)
 /* add_file(path, format=None, step=None, progress=None) */
 static PyObject *profile_add_file(PyObject *object, PyObject *args)
 {
-	struct ow_file_options options = { sizeof(options), NULL, INT64_MIN };
+	struct ow_file_options options = { .size = sizeof(options), .step = INT64_MIN };
 	struct ow_error err = { .offset = OW_NO_OFFSET };
 	struct ow_file_info info = { 0 };
 	PyObject *progress = NULL, *path = NULL;
@@ -217,7 +217,7 @@ static PyObject *profile_add_file(PyObject *object, PyObject *args)
 /* add_memory(name, bytes, format=None, step=None, progress=None); the library copies the bytes. */
 static PyObject *profile_add_memory(PyObject *object, PyObject *args)
 {
-	struct ow_file_options options = { sizeof(options), NULL, INT64_MIN };
+	struct ow_file_options options = { .size = sizeof(options), .step = INT64_MIN };
 	struct ow_error err = { .offset = OW_NO_OFFSET };
 	struct ow_file_info info = { 0 };
 	PyObject *progress = NULL, *bytes;

@@ -118,7 +118,7 @@ static void read_tests(struct account *a)
 /* Timelines need the time whatever is selected; input signatures need how often they ran. */
 static void plan_metrics(struct account *a)
 {
-	uint32_t mask = METRIC_BIT(METRIC_MICROS);
+	uint32_t mask = a->options->all_metrics ? METRIC_ALL : METRIC_BIT(METRIC_MICROS);
 
 	for (uint32_t i = 0; i < SELECT_COUNT; i++)
 		if (a->tree->select & 1u << i)

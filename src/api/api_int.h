@@ -23,6 +23,7 @@ struct ow_profile {
 	struct checkpoint checkpoint;
 	bool has_checkpoint;
 	bool frozen;
+	atomic_uint results; /* that live */
 };
 
 struct ow_result {

@@ -117,8 +117,7 @@ static ow_status load(ow_profile *p, struct prepared *prepared,
 	struct reading reading;
 	ow_status status;
 
-	if (options)
-		import.step = options->step;
+	import.step = options->step;
 	prepared->in->progress = &progress;
 	status = api_read_begin(p, 0, &reading, err);
 	if (status != OW_OK) {
@@ -127,6 +126,8 @@ static ow_status load(ow_profile *p, struct prepared *prepared,
 	}
 	status = import_prepared(&p->b, prepared, &import, &ctx, err);
 	status = api_read_end(p, &reading, status, err);
+	if (options->forget)
+		import_forget(&p->b);
 	if (status == OW_OK)
 		fill_info(p, info, &ctx);
 	else if (err && err->status == OW_OK && p->build_error.status != OW_OK)
@@ -157,7 +158,7 @@ static ow_status add_input(ow_profile *p, struct input *in, const struct ow_file
 	struct prepared_list list;
 	ow_status status;
 
-	if (options && options->format) {
+	if (options->format) {
 		importer = importer_find(str_from(options->format));
 		if (!importer) {
 			input_close(in);
@@ -198,6 +199,21 @@ static ow_status check_open(const ow_profile *p, struct error *err)
 	return OW_OK;
 }
 
+void ow_file_options_init(struct ow_file_options *options)
+{
+	*options = (struct ow_file_options){ .size = sizeof(*options), .step = INT64_MIN };
+}
+
+static struct ow_file_options full_options(const struct ow_file_options *options)
+{
+	struct ow_file_options full;
+
+	ow_file_options_init(&full);
+	if (options)
+		memcpy(&full, options, MIN(options->size, sizeof(full)));
+	return full;
+}
+
 ow_status ow_profile_add_file(ow_profile *p, const char *path,
 			      const struct ow_file_options *options, struct ow_file_info *info,
 			      struct error *err)
@@ -214,12 +230,17 @@ ow_status ow_profile_add_memory(ow_profile *p, const char *name, const void *dat
 				const struct ow_file_options *options, struct ow_file_info *info,
 				struct error *err)
 {
+	struct ow_file_options full = full_options(options);
 	unsigned char *copy;
 	struct input in;
 	ow_status status;
 
 	error_clear(err);
 	OW_TRY(check_open(p, err));
+	if (full.forget) {
+		OW_TRY(input_from_memory(&in, &p->mem, name, data, len, err));
+		return add_input(p, &in, &full, info, err);
+	}
 	copy = mem_alloc(&p->mem, len + 1); /* records are read from it later */
 	if (!copy)
 		return error_no_memory(err);
@@ -230,7 +251,7 @@ ow_status ow_profile_add_memory(ow_profile *p, const char *name, const void *dat
 		mem_free(&p->mem, copy, len + 1);
 		return status;
 	}
-	return add_input(p, &in, options, info, err);
+	return add_input(p, &in, &full, info, err);
 }
 
 ow_status ow_profile_freeze(ow_profile *p, struct error *err)
@@ -252,6 +273,25 @@ ow_status ow_profile_freeze(ow_profile *p, struct error *err)
 	else if (err && err->status == OW_OK)
 		*err = p->build_error;
 	return status;
+}
+
+ow_status ow_profile_thaw(ow_profile *p, struct error *err)
+{
+	error_clear(err);
+	if (!p->frozen)
+		return OW_OK;
+	if (p->options.redact)
+		return error_set(err, OW_E_USAGE,
+				 "nothing can be added once names were replaced by hashes");
+	if (atomic_load(&p->results))
+		return error_set(err, OW_E_USAGE,
+				 "%u results of this profile are in use: free them before more is "
+				 "added",
+				 atomic_load(&p->results));
+	OW_TRY(model_thaw(p->m, err));
+	model_unfreeze(p->m);
+	p->frozen = false;
+	return OW_OK;
 }
 
 ow_status ow_profile_set_checkpoint(ow_profile *p, const char *prefix, struct error *err)
@@ -382,11 +422,12 @@ static ow_status prepare_all(ow_profile *p, const struct path_list *paths,
 
 static ow_status load_all(ow_profile *p, struct prepared **items, size_t count, struct error *first)
 {
+	const struct ow_file_options plain = full_options(NULL);
 	size_t used = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		struct error why = { 0 };
-		ow_status status = load(p, items[i], NULL, NULL, &why);
+		ow_status status = load(p, items[i], &plain, NULL, &why);
 
 		if (status == OW_OK) {
 			used++;

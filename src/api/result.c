@@ -20,6 +20,7 @@ ow_status api_wrap_result(ow_profile *p, struct result *r, ow_result **out, stru
 	}
 	result->r = r;
 	result->profile = p;
+	atomic_fetch_add(&p->results, 1);
 	*out = result;
 	return OW_OK;
 }
@@ -29,6 +30,7 @@ void ow_result_free(ow_result *result)
 	if (!result)
 		return;
 	result_free(result->r);
+	atomic_fetch_sub(&result->profile->results, 1);
 	mem_free(&result->profile->mem, result, sizeof(*result));
 }
 

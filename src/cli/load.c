@@ -42,7 +42,9 @@ static void end_progress(struct progress_line *line)
 
 static ow_status open_all(struct args *args, ow_profile **profile, struct ow_error *err)
 {
-	struct ow_file_options options = { sizeof(options), args->format, INT64_MIN };
+	struct ow_file_options options = { .size = sizeof(options),
+					   .format = args->format,
+					   .step = INT64_MIN };
 
 	if (!args->format && !args->checkpoint)
 		return ow_profile_open(args->files, args->file_count, &args->open, profile, err);

@@ -202,7 +202,9 @@ static void complain_status(const char *before, const struct ow_error *err)
 static bool add(ow_profile *profile, const char *path, const char *format, int64_t step,
 		const char *what, struct ow_file_info *info)
 {
-	struct ow_file_options options = { sizeof(options), format, step };
+	struct ow_file_options options = { .size = sizeof(options),
+					   .format = format,
+					   .step = step };
 	struct ow_error err;
 
 	if (ow_profile_add_file(profile, path, &options, info, &err) == OW_OK)
@@ -250,7 +252,9 @@ static bool set_checkpoint(ow_profile *profile, const char *path)
 static bool load_profile(ow_profile **profile, const struct ow_open_options *open, const char *path,
 			 bool one_shot)
 {
-	struct ow_file_options options = { sizeof(options), "profile", INT64_MIN };
+	struct ow_file_options options = { .size = sizeof(options),
+					   .format = "profile",
+					   .step = INT64_MIN };
 	struct ow_error err;
 	ow_status status = ow_profile_add_file(*profile, path, &options, NULL, &err);
 

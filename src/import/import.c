@@ -359,6 +359,19 @@ ow_status import_prepared(struct builder *b, struct prepared *prepared,
 	return status;
 }
 
+void import_forget(struct builder *b)
+{
+	struct model *m = b->m;
+	uint32_t source = b->source.v;
+	struct input *in = source && source < m->input_cap ? m->inputs[source] : NULL;
+
+	if (!in)
+		return;
+	m->inputs[source] = NULL;
+	input_close(in);
+	mem_free(m->mem, in, sizeof(*in));
+}
+
 ow_status import_input(struct builder *b, struct input *in, const struct importer *importer,
 		       const struct import_options *options, struct import_ctx *out,
 		       struct error *err)

@@ -102,6 +102,8 @@ void prepared_list_release(struct prepared_list *list);
 ow_status import_prepared(struct builder *b, struct prepared *prepared,
 			  const struct import_options *options, struct import_ctx *out,
 			  struct error *err);
+/* Lets go of the input that was loaded last: what lies in it by reference cannot be read later. */
+void import_forget(struct builder *b);
 
 /* Both at once. */
 ow_status import_input(struct builder *b, struct input *in, const struct importer *importer,

@@ -10,6 +10,13 @@
 
 /* Fields of a ProfileNode that are kept. */
 enum { NODE_NAME = 1, NODE_OP = 9, NODE_ATTRS = 11 };
+enum { NODE_DEF_ATTR = 5 };
+
+struct record_place {
+	const struct input *in;
+	uint64_t offset, size;
+	bool profile; /* a ProfileNode; else a NodeDef */
+};
 
 void record_reader_init(struct record_reader *r, struct model *m)
 {
@@ -25,7 +32,8 @@ void record_reader_release(struct record_reader *r)
 	buf_release(&r->kept);
 }
 
-/* Fields that are small, and what is small in large ones on the way to a tensor. */
+/* Fields that are small, and what is small in large ones on the way to a tensor: the numbers on that way are
+ * in path. */
 static void keep_fields(struct pb_stream *s, struct buf *out, bool profile, const uint32_t *path,
 			unsigned left)
 {
@@ -72,35 +80,70 @@ static ow_status read_failed(const struct record_reader *r, ow_status status, st
 	return status;
 }
 
+/* The input that has the op's definition and where in it; false when there is none. */
+static bool find_record(const struct record_reader *r, op_id op, struct record_place *place)
+{
+	const struct model *m = r->m;
+	uint32_t source = COLUMN_GET(m->op.source, op.v).v;
+
+	*place = (struct record_place){ .offset = COLUMN_GET(m->op.record_offset, op.v),
+					.size = COLUMN_GET(m->op.record_size, op.v) };
+	if (!place->size || !source || source >= m->input_cap || !m->inputs[source])
+		return false;
+	place->in = m->inputs[source];
+	place->profile = r->profile_format.v && m->source.format[source].v == r->profile_format.v;
+	return true;
+}
+
 ow_status record_keep(struct record_reader *r, op_id op, struct str *bytes, struct error *err)
 {
-	struct model *m = r->m;
-	uint32_t source = COLUMN_GET(m->op.source, op.v).v;
-	uint64_t offset = COLUMN_GET(m->op.record_offset, op.v);
-	uint64_t size = COLUMN_GET(m->op.record_size, op.v);
-	bool profile = r->profile_format.v && m->source.format[source].v == r->profile_format.v;
-	const uint32_t path[] = { profile ? NODE_ATTRS : 5, 2, 8 }; /* attr, its value, a tensor */
+	struct record_place place;
 	const unsigned char *at;
 	struct pb_stream stream;
 
 	*bytes = STR("");
-	if (!size || !source || source >= m->input_cap || !m->inputs[source])
+	if (!find_record(r, op, &place))
 		return OW_OK;
-	use_input(r, m->inputs[source]);
-	if (!profile && size <= WHOLE_MAX) {
-		at = window_at(&r->window, offset, (size_t)size);
+	use_input(r, place.in);
+	if (!place.profile && place.size <= WHOLE_MAX) {
+		at = window_at(&r->window, place.offset, (size_t)place.size);
 		if (!at)
 			return read_failed(r, r->window.status, err);
-		*bytes = str_make(at, (size_t)size);
+		*bytes = str_make(at, (size_t)place.size);
 		return OW_OK;
 	}
 	buf_clear(&r->kept);
-	pb_stream_init(&stream, &r->window, offset, offset + size);
-	keep_fields(&stream, &r->kept, profile, path, ARRAY_COUNT(path));
+	pb_stream_init(&stream, &r->window, place.offset, place.offset + place.size);
+	keep_fields(&stream, &r->kept, place.profile,
+		    (const uint32_t[]){ place.profile ? NODE_ATTRS : NODE_DEF_ATTR, 2, 8 }, 3);
 	if (r->kept.failed)
 		return error_no_memory(err);
 	if (stream.status != OW_OK && stream.status != OW_E_CORRUPT)
 		return read_failed(r, stream.status, err);
 	*bytes = buf_str(&r->kept);
+	return OW_OK;
+}
+
+ow_status record_attrs(struct record_reader *r, op_id op, struct buf *to, struct error *err)
+{
+	struct pb_stream_field f;
+	struct record_place place;
+	struct pb_stream stream;
+
+	if (!find_record(r, op, &place))
+		return OW_OK;
+	use_input(r, place.in);
+	pb_stream_init(&stream, &r->window, place.offset, place.offset + place.size);
+	while (pb_stream_next(&stream, &f)) {
+		const uint8_t *bytes;
+
+		if (f.cut || f.tag != PB_TAG(place.profile ? NODE_ATTRS : NODE_DEF_ATTR, PB_BYTES))
+			continue;
+		bytes = pb_stream_bytes(&stream, &f);
+		if (bytes)
+			pb_put_bytes(to, NODE_ATTRS, bytes, (size_t)f.size);
+	}
+	if (stream.status != OW_OK && stream.status != OW_E_CORRUPT)
+		return read_failed(r, stream.status, err);
 	return OW_OK;
 }

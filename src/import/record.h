@@ -1,7 +1,8 @@
 /*
  * record.h: the definition of an op, as far as it is worth keeping in a file of our own: its name, kind
  * and attributes. Left out are weights, and what a ProfileNode says beside its attributes, which is in
- * the columns already. Called by the API when it saves a profile; sinks do not parse.
+ * the columns already. Called by the API when it saves a profile; sinks do not parse. Also all of the
+ * attributes, for those who write them out again.
  */
 #ifndef IMPORT_RECORD_H
 #define IMPORT_RECORD_H
@@ -24,5 +25,8 @@ void record_reader_release(struct record_reader *r);
 /* Bytes that read like the definition in the source; valid until the next call. Empty when the op has
  * none, or it is damaged. */
 ow_status record_keep(struct record_reader *r, op_id op, struct str *bytes, struct error *err);
+
+/* Appends all attributes, weights included, as entries of ProfileNode.attrs. */
+ow_status record_attrs(struct record_reader *r, op_id op, struct buf *to, struct error *err);
 
 #endif

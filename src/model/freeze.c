@@ -326,3 +326,24 @@ ow_status model_freeze(struct builder *b)
 	m->frozen = true;
 	return OW_OK;
 }
+
+/* What was made for readers of the frozen rows. */
+void model_unfreeze(struct model *m)
+{
+	OW_ASSERT(m->frozen);
+	if (m->ops_by_name)
+		mem_free(m->mem, m->ops_by_name, (m->op.count - 1) * sizeof(*m->ops_by_name));
+	m->ops_by_name = NULL;
+	if (m->stacks_ready && m->stacks_status == OW_OK) {
+		for (struct deferred *d = m->deferred_stacks; d; d = d->next)
+			if (d->release)
+				d->release(d->state);
+		m->deferred_stacks = NULL;
+		if (m->op.code_size) /* decoded: nobody may take it for a trace that is added next */
+			memset(m->op.code_size, 0, m->op.count * sizeof(*m->op.code_size));
+		m->stacks_ready = false;
+	}
+	if (m->event.count == 1 && m->op_step.count == 1) /* the freeze chose it, no source */
+		m->time_unit_ns = 0;
+	m->frozen = false;
+}

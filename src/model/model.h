@@ -255,6 +255,9 @@ ow_status model_verify_rest(struct model *m, struct error *err);
 ow_status model_lost(const struct model *m, struct error *err);
 /* Before anything is added: all is verified, the lookups are made, and the freeze will run again. */
 ow_status model_thaw(struct model *m, struct error *err);
+/* The end of reading: rows may be added again, and then frozen again. Nobody may use the model
+ * meanwhile, nor anything that was made of it. */
+void model_unfreeze(struct model *m);
 /* The maps that adding and finding need; builder.c. Once, from any thread. */
 ow_status model_make_lookups(struct model *m, struct error *err);
 /* Ids that name no row, ranges beyond a table: hostile content whose checksum is right. */

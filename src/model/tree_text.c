@@ -193,6 +193,13 @@ static shape_id output_shape(const struct model *m, op_id op, int32_t port)
 	return (shape_id){ 0 };
 }
 
+shape_id tree_input_shape(const struct model *m, uint32_t row)
+{
+	op_id src = m->op_input.src[row];
+
+	return src.v ? output_shape(m, src, m->op_input.shown_port[row]) : (shape_id){ 0 };
+}
+
 static int by_row(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -240,11 +247,7 @@ void tree_text_inputs(const struct model *m, op_id op, const char *separator, st
 		add_int(to, m->op_input.index[row]);
 		buf_add_char(to, ':');
 		begin = to->len;
-		if (m->op_input.src[row].v)
-			tree_text_shape(
-				m,
-				output_shape(m, m->op_input.src[row], m->op_input.shown_port[row]),
-				to);
+		tree_text_shape(m, tree_input_shape(m, row), to);
 		if (to->len == begin)
 			buf_puts(to, "unknown");
 	}

@@ -29,6 +29,9 @@ void tree_text_shape(const struct model *m, shape_id shape, struct buf *to);
 /* "0:2x3|1:unknown" with the given separator. */
 void tree_text_inputs(const struct model *m, op_id op, const char *separator, struct buf *to);
 
+/* What the views show as the shape of that row of op_input; nil when unknown. */
+shape_id tree_input_shape(const struct model *m, uint32_t row);
+
 /* The op's rows of op_input in order of their index: NULL when they are so already (the usual case),
  * else their row numbers in *order, which the caller keeps for reuse and frees. false without memory. */
 struct input_order {
