@@ -30,7 +30,7 @@ _opwatch_value() {
 		compopt -o nospace
 		;;
 	format) COMPREPLY=($(compgen -W "opw graphdef runmeta oplog profile tfevents trace" -- "$cur")) ;;
-	to) COMPREPLY=($(compgen -W "opw timeline folded flamegraph pprof json csv text tfprof" -- "$cur")) ;;
+	to) COMPREPLY=($(compgen -W "opw timeline folded flamegraph pprof profile oplog proto json csv text tfprof" -- "$cur")) ;;
 	*_path | checkpoint | out | o) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames ;;
 	align) COMPREPLY=($(compgen -W "keep start sequence" -- "$cur")) ;;
 	keep_*) COMPREPLY=() ;;

@@ -366,6 +366,11 @@ OW_API ow_status ow_tf_profile_write(ow_profile *profile, ow_write_fn write, voi
 				     struct ow_error *err);
 OW_API ow_status ow_tf_op_log_write(ow_profile *profile, ow_write_fn write, void *arg,
 				    struct ow_error *err);
+/* The same into a file, which appears whole or not at all. */
+OW_API ow_status ow_tf_profile_write_file(ow_profile *profile, const char *path,
+					  struct ow_error *err);
+OW_API ow_status ow_tf_op_log_write_file(ow_profile *profile, const char *path,
+					 struct ow_error *err);
 
 /* Facts about the inputs ("what is in here") as JSON, and what was lost. */
 OW_API ow_status ow_info_json(ow_profile *profile, ow_write_fn write, void *arg,

@@ -3,6 +3,7 @@
  */
 #include "api/api_int.h"
 
+#include "api/atomic_file.h"
 #include "import/record.h"
 #include "sink/profile_proto.h"
 
@@ -60,4 +61,30 @@ ow_status ow_tf_op_log_write(ow_profile *p, ow_write_fn write, void *arg, struct
 
 	OW_TRY(begin(p, &reading, err));
 	return api_read_end(p, &reading, op_log_write(p->m, &out, err), err);
+}
+
+static bool write_to_file(void *arg, const void *bytes, size_t len)
+{
+	return atomic_write(arg, bytes, len);
+}
+
+typedef ow_status (*tf_write_fn)(ow_profile *p, ow_write_fn write, void *arg, struct error *err);
+
+static ow_status write_file(ow_profile *p, tf_write_fn write, const char *path, struct error *err)
+{
+	struct atomic_file file;
+
+	error_clear(err);
+	OW_TRY(atomic_open(&file, &p->mem, path, err));
+	return atomic_finish(&file, write(p, write_to_file, &file, err), err);
+}
+
+ow_status ow_tf_profile_write_file(ow_profile *p, const char *path, struct error *err)
+{
+	return write_file(p, ow_tf_profile_write, path, err);
+}
+
+ow_status ow_tf_op_log_write_file(ow_profile *p, const char *path, struct error *err)
+{
+	return write_file(p, ow_tf_op_log_write, path, err);
 }

@@ -1,7 +1,7 @@
 /*
  * cmd_convert.c: files in one form into another: our own file (.opw), a timeline for chrome://tracing
- * and Perfetto, folded stacks, a flame graph, pprof. What to write is told by --to, or by the name of
- * the output.
+ * and Perfetto, folded stacks, a flame graph, pprof, TensorFlow's ProfileProto and OpLogProto. What to write is
+ * told by --to, or by the name of the output.
  */
 #include "cli/command.h"
 
@@ -15,7 +15,7 @@ static const struct {
 	{ ".opw", "opw" },	     { ".svg", "flamegraph" },	 { ".html", "flamegraph" },
 	{ ".folded", "folded" },     { ".collapsed", "folded" }, { ".pprof", "pprof" },
 	{ ".pb.gz", "pprof" },	     { ".json", "timeline" },	 { ".json.gz", "timeline" },
-	{ ".trace.gz", "timeline" },
+	{ ".trace.gz", "timeline" }, { ".profile", "profile" },
 };
 
 static bool is(const char *a, const char *b)
@@ -126,6 +126,23 @@ static ow_status write_timeline(struct args *args, ow_profile *profile, struct o
 	return status;
 }
 
+static ow_status write_message(struct args *args, ow_profile *profile, bool log,
+			       struct ow_error *err)
+{
+	static struct output_stream out;
+	ow_status status;
+
+	if (!to_standard_output(args))
+		return log ? ow_tf_op_log_write_file(profile, args->out_file, err)
+			   : ow_tf_profile_write_file(profile, args->out_file, err);
+	output_start(&out, false, 0);
+	status = log ? ow_tf_op_log_write(profile, output_write, &out, err)
+		     : ow_tf_profile_write(profile, output_write, &out, err);
+	if (!output_end(&out))
+		complain("opwatch: standard output: %s\n", strerror(errno));
+	return status;
+}
+
 /* What was made, and what to do with it. */
 static void tell(const struct args *args, const char *to)
 {
@@ -137,6 +154,8 @@ static void tell(const struct args *args, const char *to)
 		printf("%s: open it in chrome://tracing or Perfetto\n", args->out_file);
 	else if (is(to, "pprof"))
 		printf("%s: open it with go tool pprof\n", args->out_file);
+	else if (is(to, "profile"))
+		printf("%s: open it with tfprof --profile_path\n", args->out_file);
 	else if (is(to, "opw") && stat(args->out_file, &st) == 0)
 		printf("%s: %.1f %s\n", args->out_file,
 		       (double)st.st_size / (st.st_size < 1000000 ? 1e3 : 1e6),
@@ -152,6 +171,8 @@ static int convert(struct args *args, ow_profile *profile, const char *to)
 		status = save(args, profile, &err);
 	else if (is(to, "timeline"))
 		status = write_timeline(args, profile, &err);
+	else if (is(to, "profile") || is(to, "oplog"))
+		status = write_message(args, profile, is(to, "oplog"), &err);
 	else
 		status = write_tree(args, profile, to, &err);
 	if (status == OW_E_INTERRUPTED && to_standard_output(args) && !interrupted)
@@ -167,27 +188,30 @@ static int convert(struct args *args, ow_profile *profile, const char *to)
 
 static bool check_target(const struct args *args, const char *to)
 {
-	static const char *const outputs[] = { "opw", "timeline", "folded", "flamegraph", "pprof" };
+	static const struct {
+		const char *name;
+		bool binary;
+	} outputs[] = { { "opw", true },	 { "timeline", false }, { "folded", false },
+			{ "flamegraph", false }, { "pprof", true },	{ "profile", true },
+			{ "oplog", true } };
 
 	if (!to) {
 		complain("opwatch convert: into what? Give -o run.opw, or --to opw, timeline, "
-			 "folded, "
-			 "flamegraph or pprof.\n");
+			 "folded, flamegraph, pprof, profile or oplog.\n");
 		return false;
 	}
 	for (size_t i = 0; i < ARRAY_COUNT(outputs); i++) {
-		if (!is(to, outputs[i]))
+		if (!is(to, outputs[i].name))
 			continue;
 		if (to_standard_output(args) &&
-		    (is(to, "opw") || (is(to, "pprof") && args->terminal.out))) {
+		    (is(to, "opw") || (outputs[i].binary && args->terminal.out))) {
 			complain("opwatch convert: --to %s needs -o FILE\n", to);
 			return false;
 		}
 		return true;
 	}
 	complain("opwatch convert: '%s' is not an output; one of: opw, timeline, folded, "
-		 "flamegraph, "
-		 "pprof\n",
+		 "flamegraph, pprof, profile, oplog\n",
 		 to);
 	return false;
 }

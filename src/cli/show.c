@@ -282,6 +282,7 @@ static ow_status send(const struct show *show, ow_result *result, const char *vi
 
 ow_status show_view(const struct show *show, const char *view, const struct options *options)
 {
+	struct ow_view_options what = options->view;
 	struct ow_write_options write;
 	ow_result *result;
 	ow_status status;
@@ -295,7 +296,8 @@ ow_status show_view(const struct show *show, const char *view, const struct opti
 		return OW_E_USAGE;
 	if (is(options->output.type, "timeline") && is(view, "graph") && options->view.step < 0)
 		return graph_timelines(show, options, &write);
-	status = run_view(show, view, &options->view, &result);
+	what.all_metrics = is(options->output.type, "proto"); /* the message has them all */
+	status = run_view(show, view, &what, &result);
 	if (status != OW_OK)
 		return status;
 	status = send(show, result, view, options, &write);
