@@ -91,6 +91,8 @@ static struct result *run_view(struct search *s, const char *name, int32_t max_d
 	if (*status == OW_OK && !result->tree)
 		*status = error_set(s->err, OW_E_INTERNAL, "the view '%s' gave no tree", name);
 	if (*status == OW_OK)
+		*status = tree_unfold(result->tree, s->m->mem, s->err);
+	if (*status == OW_OK)
 		return result;
 	result_free(result);
 	return NULL;

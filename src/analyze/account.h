@@ -96,6 +96,9 @@ struct hierarchy {
 	uint32_t (*own_row)(const void *view, uint32_t node);
 	uint32_t (*op_count)(const void *view, uint32_t node); /* for ORDER_OPS */
 	void (*fill)(const void *view, uint32_t node, struct tree_node *to);
+	/* How many nodes follow in a chain that is folded into this one; NULL when none are. Everything is
+	 * shown then, as far as the depth and the limit allow. */
+	uint32_t (*chain)(const void *view, uint32_t node);
 };
 
 static inline const struct node_link *hierarchy_link(const struct hierarchy *h, uint32_t node)

@@ -10,7 +10,6 @@
 #define FUNCTION_MAX 20 /* a function of so many bytes is shortened */
 #define FUNCTION_KEPT 17
 #define FEW 4 /* children are searched one by one up to this many */
-#define NONE UINT32_MAX
 #define LABEL_MAX 0x7fffffffu
 
 static stack_id op_stack(const struct code_lines *l, uint32_t op)
@@ -93,7 +92,7 @@ static uint32_t make_label(struct code_lines *l, uint32_t frame, bool gradient)
 	return label;
 }
 
-static uint32_t label_of(struct code_lines *l, uint32_t frame, bool gradient)
+uint32_t code_lines_label(struct code_lines *l, uint32_t frame, bool gradient)
 {
 	uint32_t *known = &l->frame_label[gradient][frame];
 
@@ -143,7 +142,7 @@ static uint32_t find_many(struct code_lines *l, uint32_t parent, uint32_t label)
 	return 0;
 }
 
-static uint32_t find_child(struct code_lines *l, uint32_t parent, uint32_t label)
+uint32_t code_lines_find(struct code_lines *l, uint32_t parent, uint32_t label)
 {
 	uint32_t child = l->nodes[parent].first_child;
 
@@ -154,18 +153,49 @@ static uint32_t find_child(struct code_lines *l, uint32_t parent, uint32_t label
 	return child;
 }
 
-/* Adds a line in front of its siblings; 0 without memory. */
-static uint32_t add_child(struct code_lines *l, uint32_t parent, uint32_t label, bool gradient)
+/* Folding, nobody knows how many lines there will be. */
+static bool room_for_line(struct code_lines *l)
 {
-	uint32_t id = l->count++;
-	bool ok = true;
+	void *nodes = l->nodes, *children = l->children;
+	size_t need = (size_t)l->count + 1;
 
+	if (!l->fold)
+		return true;
+	if (need >= NO_RANK / 2 ||
+	    !mem_grow(l->a->mem, &nodes, &l->node_cap, need, sizeof(*l->nodes)))
+		return false;
+	l->nodes = nodes;
+	if (!mem_grow(l->a->mem, &children, &l->child_cap, need, sizeof(*l->children)))
+		return false;
+	l->children = children;
+	l->cap = (uint32_t)MIN(MIN(l->node_cap, l->child_cap), NO_RANK);
+	return true;
+}
+
+bool code_lines_root(struct code_lines *l)
+{
+	if (!room_for_line(l))
+		return false;
+	l->nodes[0] = (struct code_node){ 0 };
+	l->children[0] = 0;
+	l->count = 1;
+	return true;
+}
+
+uint32_t code_lines_add(struct code_lines *l, uint32_t parent, uint32_t label, bool gradient)
+{
+	bool ok = true;
+	uint32_t id;
+
+	if (!room_for_line(l))
+		return 0;
+	id = l->count++;
 	OW_ASSERT(id < l->cap);
 	l->nodes[id] = (struct code_node){ .parent = parent,
 					   .next_sibling = l->nodes[parent].first_child,
 					   .label = label & LABEL_MAX,
 					   .gradient = gradient,
-					   .op_first = NONE };
+					   .op_first = NO_RANK };
 	l->nodes[parent].first_child = id;
 	l->children[id] = 0;
 	if (l->children[parent] < FEW) {
@@ -187,7 +217,7 @@ static uint32_t spread_ranks(struct code_lines *l)
 	uint32_t used = 0;
 
 	for (uint32_t i = l->m->stack.count; i-- > 1;) {
-		if (l->of_stack[i] == NONE)
+		if (l->of_stack[i] == NO_RANK)
 			continue;
 		used++;
 		l->of_stack[parent[i].v] = MIN(l->of_stack[parent[i].v], l->of_stack[i]);
@@ -202,7 +232,7 @@ static bool room_for_lines(struct code_lines *l, uint32_t more)
 	struct code_node *nodes = arena_push_aligned(&l->a->tree->arena, cap * sizeof(*nodes), 16);
 	uint8_t *children = arena_push_aligned(scratch, cap, 1);
 
-	if (!nodes || !children || cap >= NONE)
+	if (!nodes || !children || cap >= NO_RANK)
 		return false;
 	if (l->count) {
 		memcpy(nodes, l->nodes, l->count * sizeof(*nodes));
@@ -223,19 +253,21 @@ static ow_status add_lines(struct code_lines *l, bool gradient)
 {
 	const struct stack_table *stacks = &l->m->stack;
 
+	if (l->fold)
+		return code_fold_add(l, gradient);
 	if (!room_for_lines(l, spread_ranks(l) + !l->count))
 		return no_memory(l);
 	l->of_stack[0] = 0;
 	for (uint32_t i = 1; i < stacks->count; i++) {
 		uint32_t frame = stacks->frame[i].v, least = l->of_stack[i], parent, label, line;
 
-		if (least == NONE)
+		if (least == NO_RANK)
 			continue;
 		parent = l->of_stack[stacks->parent[i].v];
-		label = label_of(l, frame, gradient);
-		line = label ? find_child(l, parent, label) : 0;
+		label = code_lines_label(l, frame, gradient);
+		line = label ? code_lines_find(l, parent, label) : 0;
 		if (label && !line)
-			line = add_child(l, parent, label, gradient);
+			line = code_lines_add(l, parent, label, gradient);
 		if (!line)
 			return no_memory(l);
 		l->of_stack[i] = line;
@@ -431,19 +463,25 @@ void code_lines_init(struct code_lines *l, struct account *a)
 
 void code_lines_release(struct code_lines *l)
 {
-	mem_free(l->a->mem, l->labels, l->label_cap * sizeof(*l->labels));
+	struct mem *mem = l->a->mem;
+
+	mem_free(mem, l->labels, l->label_cap * sizeof(*l->labels));
+	if (l->node_cap && l->a->tree->code_nodes != l->nodes)
+		mem_free(mem, l->nodes, l->node_cap * sizeof(*l->nodes));
+	if (l->child_cap)
+		mem_free(mem, l->children, l->child_cap * sizeof(*l->children));
 	map_release(&l->by_text);
 	map_release(&l->many);
 }
 
 static ow_status allocate(struct code_lines *l)
 {
-	struct arena *scratch = &l->a->scratch;
+	struct arena *scratch = &l->a->scratch, *tree = &l->a->tree->arena;
 	size_t ops = l->m->op.count, stacks = l->m->stack.count;
 	void *labels = NULL;
 
-	l->frame_label[0] = ARENA_ARRAY(scratch, uint32_t, l->m->frame.count);
-	l->frame_label[1] = ARENA_ARRAY(scratch, uint32_t, l->m->frame.count);
+	l->frame_label[0] = ARENA_ARRAY(tree, uint32_t, l->m->frame.count);
+	l->frame_label[1] = ARENA_ARRAY(tree, uint32_t, l->m->frame.count);
 	l->of_stack = arena_push_aligned(scratch, stacks * sizeof(*l->of_stack), 4);
 	l->rank = arena_push_aligned(scratch, ops * sizeof(*l->rank), 4);
 	l->line_of = ARENA_ARRAY(scratch, uint32_t, ops);
@@ -473,6 +511,7 @@ ow_status code_lines_build(struct code_lines *l)
 	if (!l->ops)
 		return OW_E_NO_MEMORY;
 	OW_TRY(stack_runs_make(l->m, a->options, &a->scratch, &l->runs, a->err));
+	l->fold = l->fold && !l->runs.count && code_fold_possible(l->m);
 	OW_TRY(allocate(l));
 	OW_TRY(add_forward_ops(l));
 	OW_TRY(add_gradients(l));

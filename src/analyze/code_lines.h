@@ -24,8 +24,10 @@ struct code_lines {
 	/* the lines; op_first is, until ops are listed, the least rank of the ops that pass a line */
 	struct code_node *nodes;
 	uint32_t count, cap;
-	uint8_t *children; /* line → how many, up to FEW + 1 */
-	struct map many;   /* (parent, label) → line, where there are more than FEW */
+	uint8_t *children;	    /* line → how many, up to FEW + 1 */
+	bool fold;		    /* chains of lines are no nodes; set before building */
+	size_t node_cap, child_cap; /* folding: room in nodes and children, blocks of their own */
+	struct map many;	    /* (parent, label) → line, where there are more than FEW */
 
 	uint32_t *of_stack;	/* least rank of the ops that pass it, then its line */
 	uint32_t *line_of;	/* op → line */
@@ -41,5 +43,24 @@ struct code_lines {
 void code_lines_init(struct code_lines *l, struct account *a);
 ow_status code_lines_build(struct code_lines *l);
 void code_lines_release(struct code_lines *l);
+
+/* ---- between code_lines.c and code_fold.c ---- */
+
+#define NO_RANK UINT32_MAX
+
+/* The label of a frame, made if need be; 0 without memory. */
+uint32_t code_lines_label(struct code_lines *l, uint32_t frame, bool gradient);
+/* The child of that label; 0 when there is none. */
+uint32_t code_lines_find(struct code_lines *l, uint32_t parent, uint32_t label);
+/* Makes the first line, when folding. */
+bool code_lines_root(struct code_lines *l);
+/* Adds a line in front of its siblings; 0 without memory. */
+uint32_t code_lines_add(struct code_lines *l, uint32_t parent, uint32_t label, bool gradient);
+
+/* Whether lines can be folded: no gradient's label is also that of a line. */
+bool code_fold_possible(const struct model *m);
+/* Adds the lines of all stacks with a rank in of_stack, where the line is put then: for a chain, that of
+ * its first line. */
+ow_status code_fold_add(struct code_lines *l, bool gradient);
 
 #endif

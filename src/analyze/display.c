@@ -23,6 +23,7 @@ struct shown {
 	uint32_t *above;	/* per depth of the walk: the shown node at or above */
 	size_t above_cap;
 
+	uint32_t rows, most;   /* in the tree, chains counted, and how many there may be */
 	struct sort_key *keys; /* the children that are being sorted */
 	size_t key_count, key_cap;
 };
@@ -369,6 +370,17 @@ static bool gather_children(struct shown *s, uint32_t id)
 	return ok;
 }
 
+/* How much of a folded chain is shown below a node of this depth. */
+static uint8_t shown_chain(const struct shown *s, uint32_t id, uint32_t depth)
+{
+	int64_t deeper = (int64_t)s->a->options->max_depth - depth - 1;
+	uint32_t chain = s->h->chain ? s->h->chain(s->h->view, id) : 0;
+
+	if (deeper < chain)
+		chain = deeper > 0 ? (uint32_t)deeper : 0;
+	return (uint8_t)MIN(chain, s->most - s->rows);
+}
+
 /* Puts a node into the tree; total_row is its number in the hierarchy until it is filled in. */
 static void place_node(struct shown *s, uint32_t id, uint32_t parent)
 {
@@ -378,10 +390,14 @@ static void place_node(struct shown *s, uint32_t id, uint32_t parent)
 
 	to->total_row = s->lifted ? s->node[id] : id;
 	to->parent = parent;
+	s->rows++;
 	if (!place)
 		return;
 	to->depth = tree->nodes[parent].depth + 1;
 	tree->nodes[parent].child_count++;
+	to->chain = shown_chain(s, id, to->depth);
+	to->child_count = to->chain > 0;
+	s->rows += to->chain;
 }
 
 /* Kernels go by their short names, unless all of them is wanted. */
@@ -454,7 +470,7 @@ static uint32_t only_child(const struct hierarchy *h, uint32_t node)
 }
 
 /* Puts a node into the tree, and what follows as long as there is just one child. */
-static void place_chain(struct shown *s, struct waiting *at, uint32_t rows)
+static void place_chain(struct shown *s, struct waiting *at)
 {
 	struct tree *tree = s->a->tree;
 
@@ -462,7 +478,7 @@ static void place_chain(struct shown *s, struct waiting *at, uint32_t rows)
 		uint32_t child = s->lifted ? 0 : only_child(s->h, at->id);
 
 		place_node(s, at->id, at->parent);
-		if (!child || tree->node_count == rows)
+		if (!child || s->rows == s->most)
 			return;
 		*at = (struct waiting){ child, tree->node_count - 1 };
 	}
@@ -473,17 +489,17 @@ static void place_chain(struct shown *s, struct waiting *at, uint32_t rows)
 static ow_status emit(struct shown *s)
 {
 	struct tree *tree = s->a->tree;
-	uint32_t rows = tree->limit ? MIN(tree->limit, s->count) : s->count;
 	struct stack stack = { 0 };
 	bool ok;
 
-	OW_TRY(tree_reserve(tree, rows, false, s->a->err));
+	s->most = tree->limit ? tree->limit : UINT32_MAX;
+	OW_TRY(tree_reserve(tree, MIN(s->most, s->count), false, s->a->err));
 	s->key_count = 0;
 	ok = add_key(s, 0) && push_children(s, &stack, 0);
-	while (ok && stack.count && tree->node_count < rows) {
+	while (ok && stack.count && s->rows < s->most) {
 		struct waiting next = stack.items[--stack.count];
 
-		place_chain(s, &next, rows);
+		place_chain(s, &next);
 		ok = gather_children(s, next.id);
 		if (!ok)
 			break;

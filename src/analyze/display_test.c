@@ -167,6 +167,7 @@ static void sums(void **state)
 			for (size_t i = 0; i < ARRAY_COUNT(options); i++) {
 				struct result *r = tfprof_run(&s, views_with_trees[v], options[i]);
 
+				assert_int_equal(tree_unfold(r->tree, &s.mem, &s.err), OW_OK);
 				check_form(r->tree);
 				for (size_t k = 0; k < ARRAY_COUNT(summed); k++)
 					check_sums(r->tree, summed[k]);
@@ -258,6 +259,8 @@ static void limits(void **state)
 		options.order_by = "micros";
 		options.limit = 5;
 		assert_int_equal(view_find(names[v])->run(s.m, &options, some, &s.err), OW_OK);
+		assert_int_equal(tree_unfold(all->tree, &s.mem, &s.err), OW_OK);
+		assert_int_equal(tree_unfold(some->tree, &s.mem, &s.err), OW_OK);
 		assert_int_equal(some->tree->node_count, 5);
 		check_form(some->tree);
 		for (uint32_t i = 0; i < 5; i++)

@@ -19,23 +19,29 @@ static uint32_t line_rank(const void *view, uint32_t line)
 	return l->label_rank[l->nodes[line].label];
 }
 
-/* A line's own values are in the row of its first op. */
+/* A line's own values are in the row of its first op. What a chain has counts for its first line. */
 static uint32_t line_own_row(const void *view, uint32_t line)
 {
-	const struct code_node *node = &((const struct code_lines *)view)->nodes[line];
-
-	return node->op_count ? node->op_first + 1 : 0;
+	return tree_code_row(&((const struct code_lines *)view)->nodes[line]);
 }
 
 static uint32_t line_op_count(const void *view, uint32_t line)
 {
-	return ((const struct code_lines *)view)->nodes[line].op_count;
+	const struct code_node *node = &((const struct code_lines *)view)->nodes[line];
+
+	return node->chain_count ? 0 : node->op_count;
+}
+
+static uint32_t line_chain(const void *view, uint32_t line)
+{
+	return ((const struct code_lines *)view)->nodes[line].chain_count;
 }
 
 static void line_fill(const void *view, uint32_t line, struct tree_node *to)
 {
-	(void)view;
 	to->code = line;
+	if (line_chain(view, line))
+		to->own_row = 0;
 }
 
 /* Counts the accounted ops of each line, and forgets the others; returns their number. */
@@ -149,6 +155,10 @@ static ow_status list_ops(struct code_lines *l, uint32_t ops)
 	}
 	tree->code_nodes = l->nodes;
 	tree->code_node_count = l->count;
+	tree->code_node_cap = l->node_cap;
+	tree->folded = l->fold;
+	tree->frame_label[0] = l->frame_label[0];
+	tree->frame_label[1] = l->frame_label[1];
 	return OW_OK;
 }
 
@@ -163,6 +173,7 @@ static ow_status account_and_display(struct code_lines *l)
 			       .link_stride = sizeof(*l->nodes),
 			       .rank = line_rank,
 			       .op_count = line_op_count,
+			       .chain = l->fold ? line_chain : NULL,
 			       .own_row = line_own_row,
 			       .fill = line_fill };
 	size_t rows = 1, size = (size_t)l->count * sizeof(uint32_t);
@@ -189,6 +200,13 @@ static ow_status account_and_display(struct code_lines *l)
 	return display_hierarchy(&h);
 }
 
+/* Chains are folded when no option asks for the name or the values of a single line. */
+static bool can_fold(const struct account *a)
+{
+	return a->types.everything && a->start.everything && a->show.everything && !a->trim.regex &&
+	       !a->hide.regex && !a->test_count;
+}
+
 static ow_status run(struct model *m, const struct view_options *options, struct result *out,
 		     struct error *err)
 {
@@ -197,6 +215,7 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 	ow_status status = account_begin(&a, m, options, TREE_CODE, out, err);
 
 	code_lines_init(&l, &a);
+	l.fold = status == OW_OK && can_fold(&a);
 	if (status == OW_OK)
 		status = code_lines_build(&l);
 	if (status == OW_OK && options->account_displayed_op_only)

@@ -368,6 +368,10 @@ ow_status ow_result_write(ow_result *result, const char *name,
 	if (sink->accepts & SINK_RESULT) /* writes texts and numbers, no rows */
 		tables = 0;
 	OW_TRY(api_read_begin(result->profile, tables, &reading, err));
-	status = sink->write(result->r, &sink_options, &out, err);
+	status = result->r->tree && !sink->folded
+			 ? tree_unfold(result->r->tree, result->r->mem, err)
+			 : OW_OK;
+	if (status == OW_OK)
+		status = sink->write(result->r, &sink_options, &out, err);
 	return api_read_end(result->profile, &reading, status, err);
 }

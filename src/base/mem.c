@@ -24,6 +24,18 @@
 #define MAP_LARGE 1
 #endif
 
+/* The thread sanitizer does not see mremap: addresses that another thread has left would count as shared. */
+#if defined(__SANITIZE_THREAD__)
+#define GROW_IN_PLACE 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define GROW_IN_PLACE 0
+#endif
+#endif
+#ifndef GROW_IN_PLACE
+#define GROW_IN_PLACE 1
+#endif
+
 static atomic_uint_fast64_t fail_countdown;
 static atomic_bool fail_sticky;
 
@@ -122,7 +134,8 @@ static void *remap_block(void *ptr, size_t old_size, size_t size)
 	size_t old_len = mapped_length(old_size), len = mapped_length(size);
 	void *to;
 
-	if (len == old_len || mremap(ptr, old_len, len, 0) != MAP_FAILED)
+	if (len == old_len ||
+	    ((len < old_len || GROW_IN_PLACE) && mremap(ptr, old_len, len, 0) != MAP_FAILED))
 		return ptr;
 	to = map_block(size);
 	if (!to)

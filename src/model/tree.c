@@ -20,6 +20,8 @@ void tree_free(struct tree *tree, struct mem *mem)
 {
 	if (!tree)
 		return;
+	if (tree->code_node_cap)
+		mem_free(mem, tree->code_nodes, tree->code_node_cap * sizeof(*tree->code_nodes));
 	arena_release(&tree->arena);
 	mem_free(mem, tree, sizeof(*tree));
 }
@@ -263,8 +265,10 @@ static void set_texts(struct flat *f, uint32_t row, const struct tree_node *node
 ow_status tree_flatten(struct result *r, struct error *err)
 {
 	struct flat f = { .r = r, .tree = r->tree };
-	uint32_t first = f.tree->kind == TREE_OP, count = f.tree->node_count;
+	uint32_t first = f.tree->kind == TREE_OP, count;
 
+	OW_TRY(tree_unfold(f.tree, r->mem, err));
+	count = f.tree->node_count;
 	if (f.tree->limit && count > first && f.tree->limit < count - first)
 		count = first + f.tree->limit;
 	f.whole_micros = f.tree->model->time_unit_ns % 1000 == 0;

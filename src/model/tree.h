@@ -63,7 +63,12 @@ struct code_node {
 	uint32_t label : 31; /* in tree.labels */
 	uint32_t gradient : 1;
 	uint32_t op_first, op_count; /* matching ops, in name order, in tree.code_ops */
+	/* In a folded tree: so many lines follow that nothing branches off; they end with this stack, the
+	 * last of them has the ops, and none of them is a node. */
+	stack_id chain_end;
+	uint32_t chain_count;
 };
+#define CODE_CHAIN_MAX 64
 
 struct tree_node {
 	struct str name;
@@ -74,6 +79,7 @@ struct tree_node {
 	op_id op;		     /* scope, graph: the op, nil for pseudo scopes and the root */
 	uint32_t code;		     /* code view: its node in code_nodes */
 	bool accounted;
+	uint8_t chain; /* folded: lines below this one that are shown, too, each in the one before */
 };
 
 /* What a node of the op view has besides. */
@@ -107,7 +113,10 @@ struct tree {
 	struct tree_signature *signatures;
 	struct code_node *code_nodes; /* code view only */
 	uint32_t code_node_count;
-	struct str *labels; /* of code nodes; 0 is the root's */
+	size_t code_node_cap;	  /* not 0: code_nodes is a block of its own of that many */
+	bool folded;		  /* there may be chains; see tree_unfold */
+	uint32_t *frame_label[2]; /* folded: frame → label; plain, gradient */
+	struct str *labels;	  /* of code nodes; 0 is the root's */
 	op_id *code_ops;
 	uint8_t *op_accounted; /* graph view: per op, whether it matched the account regexes */
 	struct str *messages;  /* lines that tfprof prints on stderr, in order */
@@ -157,6 +166,18 @@ static inline void tree_set(struct tree *tree, uint32_t node, enum metric metric
 	tree->own_rows[at] = own;
 	tree->total_rows[at] = total;
 }
+
+/* The labels of the lines that follow a folded node. */
+void tree_chain(const struct tree *tree, const struct code_node *head,
+		uint32_t labels[CODE_CHAIN_MAX]);
+/* The row of own values of a code node's ops. */
+static inline uint32_t tree_code_row(const struct code_node *node)
+{
+	return node->op_count ? node->op_first + 1 : 0;
+}
+/* Makes nodes of what is folded. Most lines of large programs are in chains, and only few outputs need
+ * a node for each: the code view hands out folded trees, and who does not know chains calls this. */
+ow_status tree_unfold(struct tree *tree, struct mem *mem, struct error *err);
 
 /* Makes the generic columns of r from r->tree, for the sinks that write tables. */
 ow_status tree_flatten(struct result *r, struct error *err);

@@ -47,6 +47,7 @@ struct sink {
 	const char *name, *summary, *extension;
 	unsigned accepts;
 	bool binary; /* not for a terminal */
+	bool folded; /* knows chains of folded trees; see tree_unfold */
 	/* What cannot be written at all (the wrong view or metric) is refused with OW_E_USAGE and a
 	 * message before the first byte, so a caller opens its file on the first write. */
 	ow_status (*write)(struct result *result, const struct sink_options *options,

@@ -115,12 +115,16 @@ static const struct field multi_fields[] = { MEMORY_FIELDS, TIME_FIELDS, COUNT_F
 					     TEXT_FIELDS("op occurrence (run|defined)") };
 #define FIELDS ARRAY_COUNT(node_fields)
 
+/* What tells more of a node than its values. */
+#define NOT_NUMBERS (SELECT_DEVICE | SELECT_OP_TYPES | SELECT_TENSOR_VALUE)
+
 struct text {
 	struct writer w;
 	struct buf line;
-	const struct tree *tree;
+	struct tree *tree;
 	const struct sink_options *options;
 	struct tree_text sets;
+	struct tree_node last;		    /* the node on the line before */
 	const struct field *fields[FIELDS]; /* selected, in order */
 	size_t field_count;
 	bool numbers_only; /* a line depends on the node's values alone */
@@ -135,9 +139,7 @@ static void select_fields(struct text *t)
 	for (size_t i = 0; i < FIELDS; i++)
 		if (t->tree->select & all[i].select)
 			t->fields[t->field_count++] = &all[i];
-	t->numbers_only =
-		t->tree->kind == TREE_CODE &&
-		!(t->tree->select & (SELECT_DEVICE | SELECT_OP_TYPES | SELECT_TENSOR_VALUE));
+	t->numbers_only = t->tree->kind == TREE_CODE && !(t->tree->select & NOT_NUMBERS);
 }
 
 static void begin_field(struct text *t)
@@ -308,8 +310,8 @@ static void add_tensor(struct text *t, const struct tree_node *node)
  * callee have the values of that callee. */
 static bool same_fields(const struct text *t, const struct tree_node *node)
 {
-	return t->numbers_only && node > t->tree->nodes && node[-1].total_row == node->total_row &&
-	       node[-1].own_row == node->own_row && node[-1].accounted == node->accounted;
+	return t->numbers_only && node != t->tree->nodes && t->last.total_row == node->total_row &&
+	       t->last.own_row == node->own_row && t->last.accounted == node->accounted;
 }
 
 static void write_node(struct text *t, const struct tree_node *node)
@@ -320,6 +322,7 @@ static void write_node(struct text *t, const struct tree_node *node)
 		writer_str(&t->w, buf_str(&t->line));
 		return;
 	}
+	t->last = *node;
 	buf_clear(&t->line);
 	buf_add(&t->line, " (", 2);
 	t->first = true;
@@ -329,6 +332,22 @@ static void write_node(struct text *t, const struct tree_node *node)
 	if (t->tree->select & SELECT_TENSOR_VALUE)
 		add_tensor(t, node);
 	writer_str(&t->w, buf_str(&t->line));
+}
+
+/* The lines that are folded into a node. */
+static void write_chain(struct text *t, const struct tree_node *node)
+{
+	const struct code_node *code = &t->tree->code_nodes[node->code];
+	struct tree_node line = *node;
+	uint32_t labels[CODE_CHAIN_MAX];
+
+	tree_chain(t->tree, code, labels);
+	for (uint32_t i = 0; i < node->chain; i++) {
+		line.name = t->tree->labels[labels[i]];
+		line.depth++;
+		line.own_row = i + 1 < code->chain_count ? 0 : tree_code_row(code);
+		write_node(t, &line);
+	}
 }
 
 /* ---- op ---- */
@@ -481,6 +500,25 @@ static void write_legend(struct text *t)
 	writer_char(&t->w, '\n');
 }
 
+/* Names and chains lie all over the memory. */
+static void fetch_ahead(const struct tree *tree, uint32_t node)
+{
+	const struct stack_table *stacks = &tree->model->stack;
+
+	if (node + 16 >= tree->node_count)
+		return;
+	__builtin_prefetch(tree->nodes[node + 8].name.ptr);
+	if (!tree->folded)
+		return;
+	__builtin_prefetch(&tree->code_nodes[tree->nodes[node + 16].code].chain_end);
+	if (tree->nodes[node + 8].chain) {
+		uint32_t end = tree->code_nodes[tree->nodes[node + 8].code].chain_end.v;
+
+		__builtin_prefetch(&stacks->parent[end]);
+		__builtin_prefetch(&stacks->frame[end]);
+	}
+}
+
 static void write_rows(struct text *t)
 {
 	const struct tree *tree = t->tree;
@@ -489,12 +527,13 @@ static void write_rows(struct text *t)
 	for (uint32_t i = op; i < tree->node_count; i++) {
 		if (t->w.status != OW_OK || t->line.failed)
 			return;
-		if (i + 8 < tree->node_count) /* names lie all over the memory */
-			__builtin_prefetch(tree->nodes[i + 8].name.ptr);
+		fetch_ahead(tree, i);
 		if (op)
 			write_op(t, &tree->nodes[i]);
 		else
 			write_node(t, &tree->nodes[i]);
+		if (tree->nodes[i].chain)
+			write_chain(t, &tree->nodes[i]);
 	}
 }
 
@@ -504,8 +543,11 @@ static ow_status check_size(const struct tree *tree, struct error *err)
 	uint32_t depth = 0;
 
 	for (uint32_t i = 0; i < tree->node_count; i++) {
-		bytes += 2 * (uint64_t)tree->nodes[i].depth + tree->nodes[i].name.len;
-		depth = MAX(depth, tree->nodes[i].depth);
+		uint64_t rows = tree->nodes[i].chain + 1u, last = tree->nodes[i].depth + rows - 1;
+
+		/* a chain's names are taken to be as long as the first */
+		bytes += rows * (tree->nodes[i].depth + last + tree->nodes[i].name.len);
+		depth = MAX(depth, (uint32_t)last);
 	}
 	if (bytes <= TEXT_LIMIT)
 		return OW_OK;
@@ -520,6 +562,8 @@ static ow_status write_tfprof(struct result *result, const struct sink_options *
 {
 	struct text t = { .tree = result->tree, .options = options };
 
+	if (t.tree->select & NOT_NUMBERS)
+		OW_TRY(tree_unfold(t.tree, result->mem, err));
 	OW_TRY(check_size(t.tree, err));
 	writer_init(&t.w, result->mem, out, err);
 	buf_init(&t.line, result->mem);
@@ -546,5 +590,6 @@ const struct sink sink_tfprof = {
 	.summary = "the text of the original tfprof, byte for byte",
 	.extension = "txt",
 	.accepts = SINK_TREES,
+	.folded = true,
 	.write = write_tfprof,
 };

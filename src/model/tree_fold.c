@@ -1,0 +1,128 @@
+/*
+ * tree_fold.c: what a folded code tree stands for; see tree.h. Folding itself is the code view's business
+ * (analyze/code_fold.c), as it must not make the nodes in the first place.
+ */
+#include "model/tree.h"
+
+void tree_chain(const struct tree *tree, const struct code_node *head,
+		uint32_t labels[CODE_CHAIN_MAX])
+{
+	const struct stack_table *stacks = &tree->model->stack;
+	const uint32_t *label = tree->frame_label[head->gradient];
+	uint32_t stack = head->chain_end.v;
+
+	OW_ASSERT(head->chain_count <= CODE_CHAIN_MAX);
+	for (uint32_t i = head->chain_count; i-- > 0; stack = stacks->parent[stack].v)
+		labels[i] = label[stacks->frame[stack].v];
+}
+
+/* The lines of a chain become nodes from `first` on. */
+static void unfold_chain(const struct tree *tree, struct code_node *nodes, uint32_t head,
+			 uint32_t first)
+{
+	const struct stack_table *stacks = &tree->model->stack;
+	uint32_t count = nodes[head].chain_count, stack = nodes[head].chain_end.v;
+	uint32_t labels[CODE_CHAIN_MAX];
+
+	tree_chain(tree, &nodes[head], labels);
+	for (uint32_t i = count; i-- > 0; stack = stacks->parent[stack].v)
+		nodes[first + i] = (struct code_node){
+			.parent = i ? first + i - 1 : head,
+			.first_child = i + 1 < count ? first + i + 1 : 0,
+			.frame = stacks->frame[stack],
+			.label = labels[i] & 0x7fffffffu,
+			.gradient = nodes[head].gradient,
+			.op_first = nodes[head].op_first,
+			.op_count = i + 1 < count ? 0 : nodes[head].op_count,
+		};
+	nodes[head].first_child = first;
+	nodes[head].op_count = 0;
+	nodes[head].chain_count = 0;
+}
+
+static ow_status unfold_code(struct tree *tree, struct mem *mem, struct error *err)
+{
+	uint64_t all = tree->code_node_count;
+	uint32_t next = tree->code_node_count;
+	struct code_node *nodes;
+
+	for (uint32_t i = 0; i < tree->code_node_count; i++)
+		all += tree->code_nodes[i].chain_count;
+	nodes = all < UINT32_MAX
+			? arena_push_aligned(&tree->arena, (size_t)all * sizeof(*nodes), 16)
+			: NULL;
+	if (!nodes)
+		return error_no_memory(err);
+	memcpy(nodes, tree->code_nodes, tree->code_node_count * sizeof(*nodes));
+	for (uint32_t i = 0; i < tree->code_node_count; i++) {
+		uint32_t count = nodes[i].chain_count;
+
+		if (count)
+			unfold_chain(tree, nodes, i, next);
+		next += count;
+	}
+	if (tree->code_node_cap)
+		mem_free(mem, tree->code_nodes, tree->code_node_cap * sizeof(*nodes));
+	tree->code_node_cap = 0;
+	tree->code_nodes = nodes;
+	tree->code_node_count = next;
+	return OW_OK;
+}
+
+/* A shown node and its chain, from `at` on. Code nodes are unfolded already. */
+static void unfold_shown(const struct tree *tree, const struct tree_node *from,
+			 struct tree_node *nodes, uint32_t at)
+{
+	uint32_t code = from->code;
+
+	nodes[at] = *from;
+	nodes[at].chain = 0;
+	for (uint32_t i = 1; i <= from->chain; i++) {
+		code = tree->code_nodes[code].first_child;
+		nodes[at + i] = nodes[at];
+		nodes[at + i].name = tree->labels[tree->code_nodes[code].label];
+		nodes[at + i].parent = at + i - 1;
+		nodes[at + i].depth = from->depth + i;
+		nodes[at + i].child_count = i < from->chain;
+		nodes[at + i].own_row = tree_code_row(&tree->code_nodes[code]);
+		nodes[at + i].code = code;
+	}
+}
+
+static ow_status unfold_nodes(struct tree *tree, struct mem *mem, struct error *err)
+{
+	size_t size = (size_t)tree->node_count * sizeof(uint32_t);
+	uint32_t *place = mem_alloc(mem, size), next = 0;
+	uint64_t all = tree->node_count;
+	struct tree_node *nodes;
+
+	for (uint32_t i = 0; i < tree->node_count; i++)
+		all += tree->nodes[i].chain;
+	nodes = place && all < UINT32_MAX
+			? arena_push_aligned(&tree->arena, (size_t)all * sizeof(*nodes), 16)
+			: NULL;
+	for (uint32_t i = 0; nodes && i < tree->node_count; i++) {
+		const struct tree_node *from = &tree->nodes[i];
+
+		place[i] = next;
+		unfold_shown(tree, from, nodes, next);
+		nodes[next].parent = place[from->parent];
+		next += from->chain + 1u;
+	}
+	mem_free(mem, place, size);
+	if (!nodes)
+		return error_no_memory(err);
+	tree->nodes = nodes;
+	tree->node_count = next;
+	return OW_OK;
+}
+
+ow_status tree_unfold(struct tree *tree, struct mem *mem, struct error *err)
+{
+	if (!tree->folded)
+		return OW_OK;
+	OW_TRY(unfold_code(tree, mem, err));
+	OW_TRY(unfold_nodes(tree, mem, err));
+	tree->folded = false;
+	return OW_OK;
+}
