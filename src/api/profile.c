@@ -168,6 +168,7 @@ static ow_status add_input(ow_profile *p, struct input *in, const struct ow_file
 		}
 	}
 	prepared_list_init(&list, &p->mem);
+	list.others = p->b.m->source.count;
 	status = import_prepare_all(in, importer, &list, err);
 	for (size_t i = 0; i < list.count && status == OW_OK; i++)
 		status = load(p, &list.items[i], options, info, err);

@@ -405,6 +405,93 @@ static void windows_slide(void **state)
 	free(data);
 }
 
+static int temp_with(const char *text)
+{
+	char path[] = "/tmp/opwatch-test-XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	unlink(path);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	return fd;
+}
+
+static void expect_bytes(const struct input *in, uint64_t offset, const char *want)
+{
+	char got[64] = "";
+	struct error err = { 0 };
+
+	assert_int_equal(input_read_at(in, offset, got, strlen(want), &err), OW_OK);
+	assert_string_equal(got, want);
+}
+
+/* Parts of a shared file stay apart, and it lasts as long as the last of them. */
+static void parked_inputs_share_a_file(void **state)
+{
+	static const char *const texts[] = { "first", "second", "third" };
+	struct input in[3], borrowed;
+	struct input_pool *pool = NULL;
+	struct error err = { 0 };
+	struct window window;
+	struct mem mem;
+
+	(void)state;
+	mem_init(&mem, 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(input_adopt_fd(&in[i], &mem, texts[i], temp_with(texts[i]), &err),
+				 OW_OK);
+		assert_int_equal(input_park(&in[i], &pool, &err), OW_OK);
+	}
+	assert_int_equal(in[1].fd, in[0].fd);
+	input_pool_release(pool);
+	for (int i = 0; i < 3; i++)
+		expect_bytes(&in[i], 0, texts[i]);
+	expect_bytes(&in[1], 2, "cond");
+	assert_int_equal(input_borrow(&borrowed, &in[2], &err), OW_OK);
+	input_close(&in[0]);
+	input_close(&in[1]);
+	expect_bytes(&borrowed, 1, "hird");
+	input_close(&borrowed);
+	window_init(&window, &in[2], &err);
+	assert_memory_equal(window_at(&window, 0, 5), "third", 5);
+	assert_null(window_at(&window, 0, 6)); /* nothing of others */
+	window_release(&window);
+	input_close(&in[2]);
+	assert_int_equal(atomic_load(&mem.used), 0);
+}
+
+/* A parked file that is not the same any more is not read. */
+static void parked_files_are_opened_again(void **state)
+{
+	char path[] = "/tmp/opwatch-test-XXXXXX";
+	int fd = mkstemp(path);
+	struct input_pool *pool = NULL;
+	struct error err = { 0 };
+	struct input in;
+	struct mem mem;
+	char byte;
+
+	(void)state;
+	mem_init(&mem, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 3 << 20), 0); /* small ones are read at once */
+	assert_int_equal(pwrite(fd, "here", 4, 2 << 20), 4);
+	assert_int_equal(input_open(&in, &mem, path, &err), OW_OK);
+	assert_int_equal(input_park(&in, &pool, &err), OW_OK);
+	assert_null(pool);
+	assert_int_equal(in.fd, -1);
+	expect_bytes(&in, 2 << 20, "here");
+	assert_int_equal(input_check_unchanged(&in, &err), OW_OK);
+	assert_int_equal(pwrite(fd, "x", 1, 3 << 20), 1);
+	assert_int_equal(input_read_at(&in, 0, &byte, 1, &err), OW_E_IO);
+	assert_int_equal(input_check_unchanged(&in, &err), OW_E_IO);
+	unlink(path);
+	assert_int_equal(input_read_at(&in, 0, &byte, 1, &err), OW_E_IO);
+	input_close(&in);
+	close(fd);
+	assert_int_equal(atomic_load(&mem.used), 0);
+}
+
 static void inputs_say_what_is_wrong(void **state)
 {
 	struct error err = { 0 };
@@ -447,6 +534,8 @@ int main(void)
 		cmocka_unit_test(maps_find_what_was_added),
 		cmocka_unit_test(buffers_remember_failure),
 		cmocka_unit_test(windows_slide),
+		cmocka_unit_test(parked_inputs_share_a_file),
+		cmocka_unit_test(parked_files_are_opened_again),
 		cmocka_unit_test(inputs_say_what_is_wrong),
 		cmocka_unit_test(errors_gather_context),
 	};

@@ -64,6 +64,7 @@ static ow_status open_fd(struct input *in, const char *path, int fd,
 	in->fd = fd;
 	in->size = (uint64_t)st.st_size;
 	in->mtime = st.st_mtim;
+	in->inode = st.st_ino;
 	in->regular = true;
 	if (in->size <= SMALL_FILE)
 		return read_small(in, err);
@@ -151,7 +152,9 @@ ow_status input_borrow(struct input *in, const struct input *of, struct error *e
 
 void input_close(struct input *in)
 {
-	if (in->fd >= 0 && !in->borrowed)
+	if (in->pool && !in->borrowed)
+		input_pool_release(in->pool);
+	else if (in->fd >= 0 && !in->borrowed)
 		close(in->fd);
 	if (in->data && !in->borrowed)
 		mem_free(in->mem, in->data, in->data_cap);
@@ -160,19 +163,11 @@ void input_close(struct input *in)
 	*in = (struct input){ .mem = in->mem, .fd = -1 };
 }
 
-ow_status input_read_at(const struct input *in, uint64_t offset, void *to, size_t len,
-			struct error *err)
+static ow_status read_fd(const struct input *in, int fd, uint64_t offset, void *to, size_t len,
+			 struct error *err)
 {
-	if (offset > in->size || len > in->size - offset)
-		return error_at(err, OW_E_CORRUPT, in->size,
-				"%s: truncated: %zu bytes wanted at byte %" PRIu64, in->name, len,
-				offset);
-	if (in->data) {
-		memcpy(to, in->data + offset, len);
-		return OW_OK;
-	}
 	while (len) {
-		ssize_t n = pread(in->fd, to, len, (off_t)offset);
+		ssize_t n = pread(fd, to, len, (off_t)(in->base + offset));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -188,10 +183,41 @@ ow_status input_read_at(const struct input *in, uint64_t offset, void *to, size_
 	return OW_OK;
 }
 
+ow_status input_read_at(const struct input *in, uint64_t offset, void *to, size_t len,
+			struct error *err)
+{
+	ow_status status;
+	int fd;
+
+	if (offset > in->size || len > in->size - offset)
+		return error_at(err, OW_E_CORRUPT, in->size,
+				"%s: truncated: %zu bytes wanted at byte %" PRIu64, in->name, len,
+				offset);
+	if (in->data) {
+		memcpy(to, in->data + offset, len);
+		return OW_OK;
+	}
+	if (!in->parked)
+		return read_fd(in, in->fd, offset, to, len, err);
+	fd = input_reopen(in, err);
+	if (fd < 0)
+		return OW_E_IO;
+	status = read_fd(in, fd, offset, to, len, err);
+	close(fd);
+	return status;
+}
+
 ow_status input_check_unchanged(const struct input *in, struct error *err)
 {
 	struct stat st;
+	int fd;
 
+	if (in->parked) {
+		fd = input_reopen(in, err);
+		if (fd >= 0)
+			close(fd);
+		return fd >= 0 ? OW_OK : OW_E_IO;
+	}
 	if (!in->regular || in->fd < 0)
 		return OW_OK;
 	if (fstat(in->fd, &st) < 0)

@@ -34,6 +34,10 @@ struct input {
 	uint64_t size;
 	struct timespec mtime; /* when opened; a change means that somebody wrote to it */
 	bool regular;	       /* a file on disk, so mtime and size can be compared */
+	bool parked;	       /* such a file, closed, and opened again for every read */
+	uint64_t inode;
+	uint64_t base;		 /* where its content begins in fd */
+	struct input_pool *pool; /* whose fd it is, or NULL */
 	const struct progress *progress;
 };
 
@@ -60,6 +64,15 @@ ow_status input_adopt_fd(struct input *in, struct mem *mem, const char *name, in
 /* The same bytes as another input, which must outlive this one. */
 ow_status input_borrow(struct input *in, const struct input *of, struct error *err);
 void input_close(struct input *in);
+
+/* Makes an input need no descriptor of its own: a file on disk is closed, and opened again for every read;
+ * content of a temporary file moves to one that all inputs of *pool share (made when it is NULL). On
+ * failure the input is what it was. */
+ow_status input_park(struct input *in, struct input_pool **pool, struct error *err);
+/* For who called input_park; inputs keep what they need. NULL is fine. */
+void input_pool_release(struct input_pool *pool);
+/* A descriptor of a parked file, which is the caller's to close; -1 with err set. */
+int input_reopen(const struct input *in, struct error *err);
 
 /* Exactly `len` bytes at `offset`, or an error (also when the file has become shorter). */
 ow_status input_read_at(const struct input *in, uint64_t offset, void *to, size_t len,

@@ -17,6 +17,7 @@ const size_t importer_count = ARRAY_COUNT(importers);
 
 #define SNIFF_BYTES ((size_t)64 << 10)
 #define TAIL_BYTES ((size_t)64)
+#define OPEN_INPUTS 64 /* keep a descriptor; what comes after them does without */
 
 const struct importer *importer_find(struct str name)
 {
@@ -197,6 +198,7 @@ void prepared_list_release(struct prepared_list *list)
 	for (size_t i = 0; i < list->count; i++)
 		import_discard(&list->items[i]);
 	mem_free(list->mem, list->items, list->cap * sizeof(*list->items));
+	input_pool_release(list->pool);
 	*list = (struct prepared_list){ .mem = list->mem };
 }
 
@@ -208,6 +210,21 @@ static bool list_room(struct prepared_list *list)
 	if (ok)
 		list->items = items;
 	return ok;
+}
+
+/* Takes over the last item, which has been made. Thousands of files are more than may be open at once. */
+static ow_status add_prepared(struct prepared_list *list, struct error *err)
+{
+	struct prepared *prepared = &list->items[list->count];
+	ow_status status = OW_OK;
+
+	if (list->others + list->count >= OPEN_INPUTS)
+		status = input_park(prepared->in, &list->pool, err);
+	if (status == OW_OK)
+		list->count++;
+	else
+		import_discard(prepared);
+	return status;
 }
 
 /* A member: packed itself, maybe, but no archive in an archive. */
@@ -235,8 +252,7 @@ static ow_status prepare_member(const struct archive *a, const struct input *in,
 	prepared = &list->items[list->count];
 	OW_TRY(prepare_unpacked(&member, importer, &taken, prepared, err));
 	prepared->in->progress = in->progress;
-	list->count++;
-	return OW_OK;
+	return add_prepared(list, err);
 }
 
 static ow_status prepare_archive(const struct input *in, const struct importer *importer,
@@ -301,8 +317,7 @@ ow_status import_prepare_all(struct input *in, const struct importer *importer,
 		return error_no_memory(err);
 	}
 	OW_TRY(prepare_unpacked(in, importer, &unpacked, &list->items[list->count], err));
-	list->count++;
-	return OW_OK;
+	return add_prepared(list, err);
 }
 
 static source_id add_source(struct builder *b, const struct prepared *prepared)

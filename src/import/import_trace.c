@@ -6,6 +6,7 @@
 #include "import/trace_int.h"
 
 #define PART_BYTES ((size_t)4 << 20)
+#define LONG_HEAD ((size_t)32 << 10) /* a head of that size is not all of the file */
 
 /* ---- recognition ---- */
 
@@ -48,6 +49,7 @@ static int sniff_document(struct json_scan *scan)
 {
 	struct json_doc doc = { 0 };
 	struct json_item item;
+	bool members = false;
 
 	for (;;) {
 		switch (json_scan_document(scan, &doc, &item)) {
@@ -65,10 +67,13 @@ static int sniff_document(struct json_scan *scan)
 			    json_key_is(json_text(item.key), "deviceProperties") ||
 			    json_key_is(json_text(item.key), "traceAnnotations"))
 				return 70;
+			members = true;
 			break;
+		case ITEM_TRUNCATED:
+			/* Of an object that goes on behind the head anything may still come. */
+			return members && scan->in->size >= LONG_HEAD ? 10 : 0;
 		case ITEM_DOCUMENT:
 		case ITEM_DAMAGE:
-		case ITEM_TRUNCATED:
 		case ITEM_EOF:
 		case ITEM_FAILED:
 			return 0;

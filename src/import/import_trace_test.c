@@ -627,6 +627,22 @@ static int sniffed(const char *text)
 		&(struct sniff){ .path = "x", .head = str_from(text), .size = strlen(text) });
 }
 
+/* traceEvents may come behind more than the head: an object that goes on is not ruled out. */
+static void test_sniff_long_members(void **state)
+{
+	static const char start[] = "{\"stuff\":{\"a\":\"";
+	char text[64 << 10];
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = 0;
+	assert_int_equal(sniffed(text), 0);
+	memcpy(text, start, strlen(start));
+	assert_in_range(sniffed(text), 1, 30);
+	memcpy(text + 40000, "\"}}", 3); /* all of it, and something else behind */
+	assert_int_equal(sniffed(text), 0);
+}
+
 static void test_sniff(void **state)
 {
 	(void)state;
@@ -659,7 +675,7 @@ int main(void)
 		cmocka_unit_test(test_time_base),  cmocka_unit_test(test_frames),
 		cmocka_unit_test(test_odd_events), cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_prefixes),   cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_sniff),
+		cmocka_unit_test(test_sniff),	   cmocka_unit_test(test_sniff_long_members),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

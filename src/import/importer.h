@@ -88,6 +88,8 @@ struct prepared_list {
 	size_t count, cap;
 	size_t skipped;	  /* members that no importer takes */
 	struct error why; /* of the first of these */
+	size_t others;	  /* inputs that the model has besides */
+	struct input_pool *pool;
 };
 /* The same for an input that may be an archive; appends to the list. It fails when nothing usable is
  * in there. */

@@ -8,6 +8,8 @@
 #include "base/parallel.h"
 #include "wire/crc32c.h"
 
+#include <unistd.h>
+
 struct stored {
 	struct mem *mem;
 	struct arena arena;
@@ -460,6 +462,17 @@ static void repair(struct opening *o)
 
 /* ---- all of it ---- */
 
+/* A part of a file that others share does not begin where pages do. */
+static bool map_file(const struct input *file, struct mapping *map)
+{
+	int fd = file->parked ? input_reopen(file, NULL) : file->fd;
+	bool mapped = fd >= 0 && !file->pool && mapping_open(map, fd, (size_t)file->size);
+
+	if (file->parked && fd >= 0)
+		close(fd);
+	return mapped;
+}
+
 /* Where columns can stay: in the mapped file, or in memory that is ours and aligned. */
 static void find_base(struct opening *o)
 {
@@ -469,8 +482,7 @@ static void find_base(struct opening *o)
 	if (b->file.data) {
 		if (!b->file.borrowed && (uintptr_t)b->file.data % 8 == 0)
 			st->base = b->file.data;
-	} else if (b->file.size <= SIZE_MAX / 2 &&
-		   mapping_open(&b->map, b->file.fd, (size_t)b->file.size)) {
+	} else if (b->file.size <= SIZE_MAX / 2 && map_file(&b->file, &b->map)) {
 		st->base = b->map.ptr;
 	}
 	b->begin = st->base;

@@ -194,7 +194,8 @@ struct merge {
 	struct merge_file **files;
 	size_t file_count, file_cap;
 	pthread_mutex_t files_lock;
-	size_t held; /* bytes of inputs in memory that cannot be closed */
+	size_t held;		 /* bytes of inputs in memory that cannot be closed */
+	struct input_pool *pool; /* of what cannot be opened again either */
 	struct processes processes;
 	struct filter filter;
 	unsigned threads;

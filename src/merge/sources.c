@@ -11,6 +11,7 @@
 
 #define UNPACK_MEMORY ((size_t)1 << 20) /* larger content goes to a file */
 #define HELD_MAX ((size_t)64 << 20)	/* and small content, too, beyond this sum */
+#define OPEN_INPUTS 64			/* of these keep a descriptor; others share one */
 
 /* One path of the command line, opened. */
 struct source {
@@ -155,6 +156,8 @@ static ow_status add_open_input(struct merge *m, struct input *in,
 	struct merge_file *file;
 
 	OW_TRY(spill(m, in, err));
+	if (m->file_count >= OPEN_INPUTS)
+		OW_TRY(input_park(in, &m->pool, err));
 	file = new_file(m, in->name);
 	if (!file)
 		return error_no_memory(err);
@@ -349,6 +352,7 @@ void sources_release(struct merge *m)
 	for (size_t i = 0; i < m->file_count; i++)
 		release_file(m->files[i]);
 	mem_free(m->mem, m->files, m->file_cap * sizeof(*m->files));
+	input_pool_release(m->pool);
 }
 
 /* ---- opening again ---- */
