@@ -86,14 +86,13 @@ void phases_measure(const struct span_list *const lists[CLASS_COUNT], int64_t fr
 
 		next = to;
 		for (unsigned c = 0; c < CLASS_COUNT; c++) {
-			const struct span *span = lists[c]->items + at[c];
+			const struct span *span;
 
-			if (at[c] < lists[c]->count && span->end <= t) {
-				span++;
+			if (at[c] < lists[c]->count && lists[c]->items[at[c]].end <= t)
 				at[c]++;
-			}
 			if (at[c] == lists[c]->count)
 				continue;
+			span = &lists[c]->items[at[c]];
 			if (span->begin <= t)
 				active |= BIT(c);
 			next = MIN(next, span->begin <= t ? span->end : span->begin);

@@ -1,5 +1,6 @@
 /*
- * fuzz_entry.h: the one function the fuzz targets and the seed runner call. src/import implements it.
+ * fuzz_entry.h: what the fuzz targets and the seed runner do with an input. A target is an importer (the
+ * bytes are loaded by it, into a model that is frozen and thrown away), or one of those below it.
  */
 #ifndef FUZZ_ENTRY_H
 #define FUZZ_ENTRY_H
@@ -8,7 +9,10 @@
 
 #include "opwatch/opwatch.h"
 
-/* Loads `len` bytes with the named importer into a fresh model that is frozen and thrown away. */
+/* Runs the named target. The only wrong answers are a crash and OW_E_INTERNAL. */
+ow_status fuzz_run(const char *target, const void *data, size_t len);
+
+/* Implemented by src/import. */
 ow_status import_memory(const char *importer_name, const void *data, size_t len,
 			size_t memory_limit);
 

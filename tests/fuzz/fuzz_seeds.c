@@ -2,7 +2,7 @@
  * fuzz_seeds.c: runs the fuzzers' seeds without libFuzzer, so that every compiler and sanitizer build
  * meets them in `make test`.
  *
- *     fuzz_seeds IMPORTER DIRECTORY
+ *     fuzz_seeds TARGET DIRECTORY
  *
  * Each file is loaded as it is, cut short at up to CUTS lengths, and with each of up to FLIPS bits
  * turned. The only wrong answers are a crash (which the test sees) and OW_E_INTERNAL.
@@ -18,7 +18,7 @@
 
 enum { CUTS = 200, FLIPS = 200 };
 
-static const char *importer;
+static const char *target;
 static unsigned long loads, bugs;
 
 /* The copy has exactly `len` bytes, so that a sanitizer sees the first byte read beyond them. */
@@ -30,7 +30,7 @@ static void load(const unsigned char *data, size_t len, const char *file, const 
 		abort();
 	memcpy(copy, data, len);
 	loads++;
-	if (import_memory(importer, copy, len, FUZZ_MEMORY_LIMIT) == OW_E_INTERNAL) {
+	if (fuzz_run(target, copy, len) == OW_E_INTERNAL) {
 		fprintf(stderr, "%s: %s (%zu bytes): internal error\n", file, what, len);
 		bugs++;
 	}
@@ -85,10 +85,10 @@ int main(int argc, char **argv)
 	DIR *dir;
 
 	if (argc != 3) {
-		fprintf(stderr, "usage: fuzz_seeds IMPORTER DIRECTORY\n");
+		fprintf(stderr, "usage: fuzz_seeds TARGET DIRECTORY\n");
 		return 2;
 	}
-	importer = argv[1];
+	target = argv[1];
 	dir = opendir(argv[2]);
 	if (!dir) {
 		perror(argv[2]);
@@ -103,6 +103,6 @@ int main(int argc, char **argv)
 		failed |= run_file(path);
 	}
 	closedir(dir);
-	printf("%s: %lu loads, %lu internal errors\n", importer, loads, bugs);
+	printf("%s: %lu loads, %lu internal errors\n", target, loads, bugs);
 	return failed || bugs || !loads;
 }
