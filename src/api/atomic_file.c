@@ -69,6 +69,44 @@ bool atomic_write_at(struct atomic_file *file, uint64_t offset, const void *byte
 	return true;
 }
 
+/* Where the file is reached while it has no name. */
+static void unnamed_path(int fd, char path[32])
+{
+	snprintf(path, 32, "/proc/self/fd/%d", fd);
+}
+
+/* A file without a name is gone with the process, however that ends. Not every file system has them. */
+static void open_unnamed(struct atomic_file *file)
+{
+	char *slash = strrchr(file->name, '/'), path[32], after = 0;
+
+	if (slash) { /* name[0 … after the slash] is the directory */
+		after = slash[1];
+		slash[1] = '\0';
+	}
+	file->fd = open(slash ? file->name : ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+	if (slash)
+		slash[1] = after;
+	if (file->fd < 0)
+		return;
+	unnamed_path(file->fd, path);
+	file->unnamed = access(path, F_OK) == 0;
+	if (!file->unnamed) { /* it could not get its name later */
+		close(file->fd);
+		file->fd = -1;
+	}
+}
+
+/* O_EXCL: the name is easy to guess, and what is there may lead elsewhere. */
+static void open_named(struct atomic_file *file)
+{
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+
+	file->fd = open(file->name, flags, 0666);
+	if (file->fd < 0 && errno == EEXIST && unlink(file->name) == 0)
+		file->fd = open(file->name, flags, 0666);
+}
+
 static void open_target(struct atomic_file *file)
 {
 	struct stat st;
@@ -79,9 +117,23 @@ static void open_target(struct atomic_file *file)
 	} else {
 		file->seekable = true;
 		snprintf(file->name, file->name_size, "%s.tmp%ld", file->path, (long)getpid());
-		file->fd = open(file->name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+		open_unnamed(file);
+		if (file->fd < 0)
+			open_named(file);
 	}
 	file->failure = file->fd < 0 ? errno : 0;
+}
+
+static bool give_name(struct atomic_file *file)
+{
+	char path[32];
+
+	unnamed_path(file->fd, path);
+	unlink(file->name);
+	if (linkat(AT_FDCWD, path, AT_FDCWD, file->name, AT_SYMLINK_FOLLOW) < 0)
+		return false;
+	file->unnamed = false;
+	return true;
 }
 
 static void release(struct atomic_file *file)
@@ -116,6 +168,8 @@ ow_status atomic_finish(struct atomic_file *file, ow_status status, struct error
 {
 	if (status == OW_OK)
 		flush(file);
+	if (status == OW_OK && !file->failure && file->unnamed && !give_name(file))
+		file->failure = errno;
 	if (close(file->fd) < 0 && !file->failure)
 		file->failure = errno;
 	if (!file->failure && status == OW_OK && file->seekable &&
@@ -123,7 +177,7 @@ ow_status atomic_finish(struct atomic_file *file, ow_status status, struct error
 		file->failure = errno;
 	if (file->failure)
 		status = error_errno(err, file->failure, "%s", file->path);
-	if (status != OW_OK && file->seekable)
+	if (status != OW_OK && file->seekable && !file->unnamed)
 		unlink(file->name);
 	release(file);
 	return status;

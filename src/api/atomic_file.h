@@ -1,6 +1,6 @@
 /*
- * atomic_file.h: a file that appears whole or not at all. Regular files are written beside the target and
- * renamed; devices and pipes are written directly, and only from front to back.
+ * atomic_file.h: a file that appears whole or not at all. Regular files are written beside the target,
+ * without a name where the file system can do that, and renamed; devices and pipes are written directly, and only from front to back.
  */
 #ifndef API_ATOMIC_FILE_H
 #define API_ATOMIC_FILE_H
@@ -16,6 +16,7 @@ struct atomic_file {
 	int fd;
 	int failure;   /* errno of the first failure */
 	bool seekable; /* a regular file */
+	bool unnamed;  /* which has no name yet */
 	uint64_t at;   /* where in the file the buffer begins */
 	size_t len;
 	char *buffer;
