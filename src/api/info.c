@@ -36,7 +36,9 @@ ow_status ow_info_json(ow_profile *p, ow_write_fn write, void *arg, struct error
 	if (!p->frozen)
 		return error_set(err, OW_E_USAGE, "the profile is still being loaded");
 	OW_TRY(api_read_begin(p, TABLES_ALL, &reading, err));
-	status = facts_write_json(p->m, &out, err);
+	status = model_require_stacks(p->m, err); /* or none would be counted */
+	if (status == OW_OK)
+		status = facts_write_json(p->m, &out, err);
 	return api_read_end(p, &reading, status, err);
 }
 

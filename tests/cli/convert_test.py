@@ -48,6 +48,14 @@ class Convert(unittest.TestCase):
         self.assertIn(b";", (self.folder / "stacks.folded").read_bytes())
         json.loads(gzip.decompress((self.folder / "line.json.gz").read_bytes()))
 
+    def test_info_counts_the_same_rows(self):
+        for files in ([SRC / "samples/resnet.profile"], RUN, [self.trace]):
+            saved = self.folder / "run.opw"
+            opwatch("convert", *files, "-o", saved)
+            counts = [json.loads(opwatch("info", "--json", *f).stdout)["model"]["rows"] for f in (files, [saved])]
+            self.assertEqual(*counts)
+            self.assertEqual(counts[0]["stack"] > 0, files != [self.trace])
+
     def test_standard_output(self):
         self.assertTrue(opwatch("convert", *RUN, "--to", "folded").stdout)
         self.assertIn("traceEvents", opwatch("convert", *RUN, "--to", "timeline", "-o", "-").stdout)
