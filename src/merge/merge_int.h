@@ -189,6 +189,7 @@ struct merge {
 	struct arena arena;
 	const struct merge_options *options;
 	struct error *err;
+	bool tell_first; /* what err says of a file that is not merged has not been told */
 	const struct merge_out *out;
 	struct merge_counts *counts;
 	struct merge_file **files;

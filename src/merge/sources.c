@@ -181,14 +181,18 @@ static ow_status add_open_input(struct merge *m, struct input *in,
 	return OW_OK;
 }
 
+/* The first reason is kept: it is the error if no file is left, and told at the end if one is. */
 static void note_skipped(struct merge *m, const struct error *why, bool expected)
 {
-	if (!expected || (why->status != OW_E_FORMAT && why->status != OW_E_EMPTY)) {
-		m->counts->skipped_files++;
+	bool tell = !expected || (why->status != OW_E_FORMAT && why->status != OW_E_EMPTY);
+
+	m->counts->skipped_files += tell;
+	if (m->err && m->err->status == OW_OK) {
+		*m->err = *why;
+		m->tell_first = tell;
+	} else if (tell) {
 		merge_note(m, "%s; not merged", why->text);
 	}
-	if (m->err && m->err->status == OW_OK)
-		*m->err = *why;
 }
 
 /* These end everything; any other failure only loses the file. */
@@ -339,6 +343,8 @@ ow_status sources_open(struct merge *m, const struct merge_path *paths, size_t c
 	OW_TRY(status);
 	OW_TRY(drop_others(m));
 	if (m->file_count) {
+		if (m->tell_first)
+			merge_note(m, "%s; not merged", m->err->text);
 		error_clear(m->err);
 		return OW_OK;
 	}

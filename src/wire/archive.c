@@ -233,7 +233,7 @@ ow_status archive_take(const struct archive *a, const struct input *in, size_t i
 				 in->name, m->name, m->method);
 	buf_init(&name, in->mem);
 	buf_printf(&name, "%s!%s", in->name, m->name);
-	spool_init(&job.out, in->mem, a->count > 1 ? MEMBER_MEMORY : 0);
+	spool_init(&job.out, in->mem, in->name, a->count > 1 ? MEMBER_MEMORY : 0);
 	status = name.failed ? error_no_memory(err) : take_content(a, m, &job, err);
 	if (status == OW_OK)
 		status = spool_to_input(&job.out, buf_cstr(&name), out, err);

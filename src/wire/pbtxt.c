@@ -635,7 +635,7 @@ ow_status pbtxt_to_input(const struct input *text, const struct pb_message *type
 	p->err = err;
 	p->frames[0].type = type;
 	text_init(&p->text, text, err);
-	spool_init(&p->out, text->mem, p->options->memory_max);
+	spool_init(&p->out, text->mem, text->name, p->options->memory_max);
 	status = run(p, text, result);
 	if (status == OW_OK)
 		status = spool_to_input(&p->out, text->name, binary, err);

@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <unistd.h>
 
-void spool_init(struct spool *s, struct mem *mem, size_t memory_max)
+void spool_init(struct spool *s, struct mem *mem, const char *name, size_t memory_max)
 {
 	size_t used = atomic_load(&mem->used);
 
-	*s = (struct spool){ .fd = -1, .memory_max = memory_max ? memory_max : SPOOL_MEMORY_MAX };
+	*s = (struct spool){ .fd = -1,
+			     .memory_max = memory_max ? memory_max : SPOOL_MEMORY_MAX,
+			     .name = name };
 	buf_init(&s->buf, mem);
 	if (mem->limit) /* leave the most of what there is to those who will read it */
 		s->memory_max = MIN(s->memory_max,
@@ -30,12 +32,16 @@ ow_status spool_flush(struct spool *s, struct error *err)
 {
 	struct mem *mem = s->buf.mem;
 
+	ow_status status;
+
 	if (s->fd < 0) {
 		s->fd = temp_file_open(err);
 		if (s->fd < 0)
-			return OW_E_IO;
+			return error_wrap(err, OW_E_IO, "%s", s->name);
 	}
-	OW_TRY(temp_file_write(s->fd, s->in_file, s->buf.ptr, s->buf.len, err));
+	status = temp_file_write(s->fd, s->in_file, s->buf.ptr, s->buf.len, err);
+	if (status != OW_OK)
+		return error_wrap(err, status, "%s", s->name);
 	s->in_file += s->buf.len;
 	if (s->buf.cap > 4 * SPOOL_PIECE) { /* it was the memory form; pieces need less */
 		buf_release(&s->buf);

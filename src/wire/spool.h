@@ -20,10 +20,11 @@ struct spool {
 	int fd;		   /* -1 while there is no file */
 	uint64_t in_file;  /* bytes written to fd */
 	size_t memory_max; /* content beyond this goes to a file */
+	const char *name;  /* of the file whose content it is, for messages */
 };
 
 /* memory_max 0 means SPOOL_MEMORY_MAX. */
-void spool_init(struct spool *s, struct mem *mem, size_t memory_max);
+void spool_init(struct spool *s, struct mem *mem, const char *name, size_t memory_max);
 void spool_release(struct spool *s);
 
 static inline uint64_t spool_size(const struct spool *s)

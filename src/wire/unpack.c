@@ -94,7 +94,7 @@ static ow_status unpack_once(const struct input *in, const struct unpack_codec *
 	struct unpack_job job = { .in = in, .options = options, .result = result };
 	ow_status status;
 
-	spool_init(&job.out, in->mem, options->memory_max);
+	spool_init(&job.out, in->mem, in->name, options->memory_max);
 	status = codec->run(&job, err);
 	if (status == OW_OK)
 		status = check_cap(&job, err);

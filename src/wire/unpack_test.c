@@ -425,7 +425,7 @@ static void test_spool_patch(void **state)
 	struct input in = { .fd = -1 };
 
 	(void)state;
-	spool_init(&s, &mem, 4);
+	spool_init(&s, &mem, "test", 4);
 	buf_puts(&s.buf, "abcdef");
 	assert_int_equal(spool_flush(&s, NULL), OW_OK);
 	buf_puts(&s.buf, "ghi");

@@ -425,6 +425,7 @@ class Damaged(Case):
             self.assertEqual(self.sums["skipped_files"], 1, data)
             self.assertIsNone(self.merge(self.file("b.bin", data), out="none.json", ok=(1,)))
             self.assertFalse((self.dir / "none.json").exists())
+            self.assertEqual(self.stderr.count("b.bin"), 1, self.stderr)
         self.merge(good, self.dir / "missing.json", "--strict", ok=(3,))
         self.assertIn("missing.json", self.stderr)
 
