@@ -18,14 +18,14 @@
 #endif
 
 #define HISTORY_LINES 1000
+#define LINE_BYTES ((size_t)1 << 20) /* what is longer is no command */
 
 struct line_reader {
 	const char *prompt;
 	complete_fn complete;
 	void *arg;
 	bool interactive;
-	char *line; /* getline's buffer */
-	size_t cap;
+	char *line; /* LINE_BYTES, for plain lines */
 	char *history_path;
 #if OPWATCH_HAVE_LIBEDIT
 	EditLine *edit;
@@ -54,23 +54,30 @@ void completion_add(struct completions *out, const char *word, struct str prefix
 
 static enum line_result read_plain(struct line_reader *reader, struct str *line)
 {
-	ssize_t len;
+	size_t len = 0;
+	int c;
 
 	if (reader->interactive) {
 		fputs(reader->prompt, stdout);
 		fflush(stdout);
 	}
-	errno = 0;
-	len = getline(&reader->line, &reader->cap, stdin);
-	if (len < 0 && interrupted) {
+	if (!reader->line && !(reader->line = malloc(LINE_BYTES)))
+		return LINE_END;
+	while ((c = getc(stdin)) != EOF && c != '\n') {
+		if (len == LINE_BYTES) {
+			fprintf(stderr, "a line of more than %zu bytes: these are no commands\n",
+				LINE_BYTES);
+			return LINE_END;
+		}
+		reader->line[len++] = (char)c;
+	}
+	if (c == EOF && interrupted) {
 		clearerr(stdin);
 		return LINE_INTERRUPTED;
 	}
-	if (len < 0)
+	if (c == EOF && !len)
 		return LINE_END;
-	if (len && reader->line[len - 1] == '\n')
-		len--;
-	*line = str_make(reader->line, (size_t)len);
+	*line = str_make(reader->line, len);
 	return LINE_READ;
 }
 

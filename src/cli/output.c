@@ -93,6 +93,7 @@ static void start_pager(struct output_stream *out)
 		close(ends[1]);
 		signal(SIGINT, SIG_DFL);
 		signal(SIGPIPE, SIG_DFL);
+		signal(SIGXFSZ, SIG_DFL);
 		setenv("LESS", "FRX", 0);
 		execl("/bin/sh", "sh", "-c", pager, (char *)NULL);
 		_exit(127);
