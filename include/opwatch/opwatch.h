@@ -386,6 +386,43 @@ struct ow_estimate {
 OW_API ow_status ow_estimate_file(const char *path, struct ow_estimate *estimate,
 				  struct ow_error *err);
 
+/* ---- several runs ----------------------------------------------------------------------------- */
+
+/* A frozen profile and what it is called in the column `run` of the tables. Names differ. */
+struct ow_run {
+	ow_profile *profile;
+	const char *name;
+};
+
+/* ---- tables as files --------------------------------------------------------------------------- */
+
+struct ow_export_options {
+	size_t size;
+	const char *format;    /* "parquet", "ndjson", "csv", "arrow" */
+	struct ow_list tables; /* none: all but the views */
+	const char *partition; /* folders: "run", or "step" for both; NULL: one file per table */
+	const char *sort;      /* by this column, where a table has it; NULL: as they are */
+	const char *compress;  /* "gzip", "zstd", "none"; NULL: as is usual for the format */
+	uint64_t file_bytes;   /* begin another file after about so many bytes; 0 = never */
+	bool bigquery;	       /* for its loader: names, types, schemas and load.sh */
+	bool overwrite;	       /* replace what is there */
+	/* Called now and then; return false to cancel. */
+	bool (*progress)(void *arg, const char *table, uint64_t rows_done, uint64_t rows_total);
+	void *progress_arg;
+};
+OW_API void ow_export_options_init(struct ow_export_options *options);
+
+struct ow_export_summary {
+	size_t size;
+	uint64_t tables, files, rows, bytes;
+};
+
+/* Writes the tables of all runs into a folder, which is made when it is not there. Each table appears whole or
+ * not at all. summary may be NULL. */
+OW_API ow_status ow_export(const struct ow_run *runs, size_t count,
+			   const struct ow_export_options *options, const char *dir,
+			   struct ow_export_summary *summary, struct ow_error *err);
+
 /* ---- merging ---------------------------------------------------------------------------------- */
 
 typedef enum ow_align {

@@ -32,6 +32,14 @@ enum flag_id {
 	FLAG_KEEP_PID,
 	FLAG_KEEP_STEP,
 	FLAG_NO_LABELS,
+	FLAG_NAME,
+	FLAG_TABLE,
+	FLAG_PARTITION,
+	FLAG_SORT,
+	FLAG_COMPRESS,
+	FLAG_SPLIT,
+	FLAG_BIGQUERY,
+	FLAG_OVERWRITE,
 	FLAG_MEMORY_LIMIT,
 	FLAG_INPUT_SHAPE,
 	FLAG_CHECKPOINT,
@@ -82,6 +90,14 @@ static const struct flag {
 	{ "keep-time", 0, FLAG_TIME_RANGE, "A:B", "merge: the same as --time-range" },
 	{ "keep-step", 0, FLAG_KEEP_STEP, "N[-M]", "merge: only these steps" },
 	{ "no-labels", 0, FLAG_NO_LABELS, NULL, "merge: leave the names of processes alone" },
+	{ "name", 0, FLAG_NAME, "NAME", "one run of all files; or repeated, a name for each" },
+	{ "table", 0, FLAG_TABLE, "LIST", "export: only these: event,op" },
+	{ "partition", 0, FLAG_PARTITION, "BY", "export: folders by run, or by run and step" },
+	{ "sort", 0, FLAG_SORT, "COLUMN", "export: rows by this column: ts" },
+	{ "compress", 0, FLAG_COMPRESS, "HOW", "export: gzip, zstd or none" },
+	{ "split", 0, FLAG_SPLIT, "SIZE", "export: another file after about so many bytes" },
+	{ "bigquery", 0, FLAG_BIGQUERY, NULL, "export: for BigQuery, with schemas and load.sh" },
+	{ "overwrite", 0, FLAG_OVERWRITE, NULL, "export: replace what is there" },
 	{ "strict", 0, FLAG_STRICT, NULL, "exit with 3 when something was damaged" },
 	{ "no-pager", 0, FLAG_NO_PAGER, NULL, "never start a pager" },
 	{ "verbose", 'v', FLAG_VERBOSE, NULL, "show every note" },
@@ -265,6 +281,33 @@ static bool parse_steps(const char *word, struct ow_merge_options *merge)
 	return usage_error("--keep-step takes a step or a range such as 5-7, not '%s'", word);
 }
 
+static bool set_export_flag(struct args *args, const struct flag *flag, const char *value)
+{
+	struct ow_export_options *o = &args->export;
+
+	switch (flag->id) {
+	case FLAG_TABLE:
+		return add_words(args, &o->tables, value);
+	case FLAG_PARTITION:
+		o->partition = value;
+		return true;
+	case FLAG_SORT:
+		o->sort = value;
+		return true;
+	case FLAG_COMPRESS:
+		o->compress = value;
+		return true;
+	case FLAG_SPLIT:
+		if (!parse_size(str_from(value), &o->file_bytes) || !o->file_bytes)
+			return usage_error("--split takes a size such as 256M, not '%s'", value);
+		return true;
+	case FLAG_BIGQUERY:
+		return o->bigquery = true;
+	default:
+		return o->overwrite = true;
+	}
+}
+
 static bool set_flag(struct args *args, const struct flag *flag, const char *value)
 {
 	int64_t number;
@@ -277,7 +320,7 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 		args->sink = "csv";
 		return true;
 	case FLAG_TO:
-		args->sink = value;
+		args->sink = args->export.format = value;
 		return true;
 	case FLAG_OUT:
 		args->out_file = value;
@@ -340,6 +383,16 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 	case FLAG_NO_LABELS:
 		args->merge.no_labels = true;
 		return true;
+	case FLAG_NAME:
+		return add_word(args, &args->names, value);
+	case FLAG_TABLE:
+	case FLAG_PARTITION:
+	case FLAG_SORT:
+	case FLAG_COMPRESS:
+	case FLAG_SPLIT:
+	case FLAG_BIGQUERY:
+	case FLAG_OVERWRITE:
+		return set_export_flag(args, flag, value);
 	case FLAG_MEMORY_LIMIT:
 		if (!parse_size(str_from(value), &args->open.memory_limit))
 			return usage_error(

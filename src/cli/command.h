@@ -17,6 +17,8 @@ struct args {
 	struct options options; /* tfprof's */
 	struct ow_open_options open;
 	struct ow_merge_options merge;
+	struct ow_export_options export;
+	struct ow_list names; /* of the runs */
 	const char *checkpoint, *format, *out_file;
 	const char *sink; /* "text", or what --json, --csv, --to ask for */
 	struct terminal terminal;

@@ -41,6 +41,7 @@ static void init_args(struct args *args, struct arena *arena)
 	options_init(&args->options, true);
 	ow_open_options_init(&args->open);
 	ow_merge_options_init(&args->merge);
+	ow_export_options_init(&args->export);
 	terminal_look(&args->terminal);
 }
 

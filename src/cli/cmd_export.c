@@ -1,0 +1,149 @@
+/*
+ * cmd_export.c: the tables as files for other programs: Parquet, newline-delimited JSON, CSV, Arrow. The last
+ * word of the command line is the folder. Whatever ends it early, nothing half-written stays behind.
+ */
+#include "cli/runs.h"
+
+#include <signal.h>
+#include <time.h>
+
+struct progress_line {
+	struct timespec start, last;
+	bool shown, terminal;
+};
+
+/* ---- signals ---- */
+
+static volatile sig_atomic_t caught;
+
+static void on_signal(int number)
+{
+	caught = number;
+	interrupted = 1;
+}
+
+static void catch_signals(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = on_signal }, old;
+
+	for (size_t i = 0; i < ARRAY_COUNT(signals); i++)
+		if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+			sigaction(signals[i], &action, NULL);
+}
+
+/* With the work undone, the signal does what it does to others. */
+static void pass_signal_on(void)
+{
+	if (!caught)
+		return;
+	signal(caught, SIG_DFL);
+	raise(caught);
+}
+
+/* ---- progress ---- */
+
+static double seconds_since(const struct timespec *then)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) / 1e9;
+}
+
+static bool on_progress(void *arg, const char *table, uint64_t done, uint64_t total)
+{
+	struct progress_line *line = arg;
+
+	if (interrupted)
+		return false;
+	if (!line->terminal || seconds_since(&line->start) < 0.5 ||
+	    seconds_since(&line->last) < 0.1)
+		return true;
+	clock_gettime(CLOCK_MONOTONIC, &line->last);
+	line->shown = true;
+	fprintf(stderr, "\r\033[Kwriting %.50s: %3.0f %% of %.2f million rows", table,
+		total ? 100.0 * (double)done / (double)total : 100.0, (double)total / 1e6);
+	fflush(stderr);
+	return true;
+}
+
+/* ---- the command ---- */
+
+static void tell(const struct args *args, const char *dir, const struct ow_export_summary *s)
+{
+	if (strcmp(args->sink, "json") == 0) {
+		printf("{\"tables\":%" PRIu64 ",\"files\":%" PRIu64 ",\"rows\":%" PRIu64
+		       ",\"bytes\":%" PRIu64 "}\n",
+		       s->tables, s->files, s->rows, s->bytes);
+		return;
+	}
+	printf("%s: %" PRIu64 " rows of %" PRIu64 " table%s in %" PRIu64 " file%s, %.1f %s\n", dir,
+	       s->rows, s->tables, s->tables == 1 ? "" : "s", s->files, s->files == 1 ? "" : "s",
+	       (double)s->bytes / (s->bytes < 1000000 ? 1e3 : 1e6),
+	       s->bytes < 1000000 ? "kB" : "MB");
+	if (args->export.bigquery)
+		printf("%s/load.sh loads them into BigQuery\n", dir);
+}
+
+/* With one word it cannot be told whether that is the files or the folder. */
+static bool take_words(struct args *args, const char **dir)
+{
+	if (!args->export.format)
+		complain("opwatch export: into what? Give --to parquet, ndjson, csv or arrow.\n");
+	else if (args->file_count < (args->out_file ? 1 : 2))
+		complain("opwatch export: give FILE… and, last, the folder to write to. Try "
+			 "'opwatch help export'.\n");
+	else
+		return *dir = args->out_file ? args->out_file : args->files[--args->file_count],
+		       true;
+	return false;
+}
+
+static int run(struct args *args)
+{
+	struct progress_line line = { .terminal = args->terminal.err };
+	struct ow_export_summary summary = { .size = sizeof(summary) };
+	struct ow_error err = { 0 };
+	struct runs runs;
+	const char *dir;
+	ow_status status;
+	int code;
+
+	if (!take_words(args, &dir))
+		return EXIT_USAGE;
+	if (!runs_load(args, 0, &runs, &code))
+		return code;
+	clock_gettime(CLOCK_MONOTONIC, &line.start);
+	args->export.progress = on_progress;
+	args->export.progress_arg = &line;
+	catch_signals();
+	status = ow_export(runs.items, runs.count, &args->export, dir, &summary, &err);
+	if (line.shown)
+		fputs("\r\033[K", stderr);
+	if (status != OW_OK && !caught)
+		complain("opwatch: %s\n", err.text);
+	if (status == OW_OK)
+		tell(args, dir, &summary);
+	code = runs_finish_code(args, &runs, status);
+	runs_free(&runs);
+	pass_signal_on();
+	return code;
+}
+
+const struct command cmd_export = {
+	.name = "export",
+	.usage = "FILE… --to parquet|ndjson|csv|arrow DIR [options]",
+	.summary = "write the tables as files for other programs",
+	.help = "Every FILE is a run; --name NAME makes one run of all. A table becomes one file\n"
+		"DIR/event.parquet, or a folder when it is partitioned or split. Files appear\n"
+		"whole or not at all.\n\n"
+		"  --table event,op        only these tables (default: all but the views)\n"
+		"  --partition run|step    folders run=NAME, run=NAME/step=5\n"
+		"  --sort ts               by this column (default: the table's own order)\n"
+		"  --compress gzip|zstd|none   (default: zstd for Parquet, none for others)\n"
+		"  --split 256M            another file after about so many bytes\n"
+		"  --bigquery              also schemas, and load.sh with the bq load lines\n"
+		"  --overwrite             replace what is there\n",
+	.run = run,
+};

@@ -1,0 +1,111 @@
+/*
+ * format.h: what a format of exported files is. One file export_<name>.c exports `const struct export_format
+ * export_<name>`; one line EXPORT(<name>) in exports.def registers it. A format writes blocks of rows to a
+ * stream, or, like Parquet, whole tables by means of its own.
+ */
+#ifndef EXPORT_FORMAT_H
+#define EXPORT_FORMAT_H
+
+#include "export/export.h"
+#include "export/rows.h"
+#include "export/stream.h"
+
+/* Rows that go to one folder, into one file or several. */
+struct export_group {
+	const char *folder;		/* where they go; ends with a slash */
+	uint32_t first, end;		/* parts */
+	const struct order_item *items; /* NULL: the parts' own order */
+	size_t count;
+};
+
+static inline void group_start(struct rows *rows, const struct export_group *group)
+{
+	if (group->items)
+		rows_start_order(rows, group->items, group->count);
+	else
+		rows_start(rows, group->first, group->end);
+}
+
+/* A table that is being written. */
+struct export_table {
+	const struct export_options *options;
+	enum export_packing packing; /* never the default */
+	const struct relation_run *runs;
+	size_t run_count;
+	struct relation_table *t;
+	const bool *skip;	  /* columns that are told by folders, not in files */
+	const char *const *names; /* of all columns, as they are written */
+	uint32_t sort, step;	  /* columns, or ORDER_NONE */
+	bool folders;		  /* it becomes a folder, not a file */
+	const char *target;	  /* where: that file, or that folder with a slash at its end */
+	const struct export_group *group;
+	struct rows rows;     /* of the group */
+	struct stream stream; /* of the file */
+	void *state;	      /* the format's own, from prepare to release */
+	struct export_summary *summary;
+	uint64_t done, total; /* rows of the whole export */
+};
+
+struct export_format {
+	const char *name, *extension, *doc;
+	unsigned packings; /* those it can, a bit each */
+	enum export_packing usual;
+	bool packs_itself; /* the stream does not */
+	/* Before the first file of a group; may be NULL. */
+	ow_status (*prepare)(struct export_table *table, struct error *err);
+	/* A file: what comes first, the block in table->rows, what comes last. */
+	ow_status (*begin)(struct export_table *table, struct error *err);
+	ow_status (*block)(struct export_table *table, struct error *err);
+	ow_status (*end)(struct export_table *table, struct error *err);
+	/* After prepare, whatever came of it; may be NULL. */
+	void (*release)(struct export_table *table);
+	/* Instead of all these: the whole table. */
+	ow_status (*write)(struct export_table *table, struct error *err);
+};
+
+/* text.c: numbers as text: the shortest that reads back as the same. */
+void put_int(struct buf *to, int64_t value);
+void put_uint(struct buf *to, uint64_t value);
+void put_real(struct buf *to, double value); /* finite */
+/* UTF-8; each invalid byte becomes U+FFFD. */
+void put_utf8(struct buf *to, struct str text);
+/* With quotes. */
+void put_json(struct buf *to, struct str text);
+
+/* export.c: false from the caller's progress becomes OW_E_INTERRUPTED. */
+ow_status export_progress(struct export_table *table, struct error *err);
+
+/* bigquery.c: what its loader needs. A name that it takes for a column; NULL when there is no memory. */
+const char *bigquery_name(struct arena *arena, const char *name);
+/* Makes the names of all columns fit, and differ without regard to case. */
+ow_status bigquery_names(struct arena *arena, const char **names, size_t count, struct error *err);
+/* The schema of a table as JSON. */
+void bigquery_schema(struct buf *to, const struct export_table *table);
+/* load.sh: its beginning, and the lines that load a table. */
+void bigquery_script(struct buf *to);
+void bigquery_load(struct buf *to, const struct export_table *table);
+
+/* place.c: folders and names. */
+struct place {
+	struct mem *mem;
+	struct arena arena;
+	const char *dir;     /* of the export */
+	const char *created; /* the outermost folder that was made for it, or NULL */
+	char *staging;	     /* where everything is written first; NULL: not made yet */
+	uint32_t replaced;   /* how many old ones are in it */
+};
+/* Makes the folder, and one inside to write in. */
+ow_status place_open(struct place *place, struct mem *mem, const char *dir, struct error *err);
+/* Moves something out of the staging folder to its place; with a slash at the end it is a folder. */
+ow_status place_publish(struct place *place, const char *name, bool overwrite, struct error *err);
+/* Removes the staging folder, and on failure the folders that place_open made, if they are empty. */
+void place_close(struct place *place, bool failed);
+/* A file of its own, in place at once. */
+ow_status place_write(struct place *place, const char *name, struct str bytes, unsigned mode,
+		      bool overwrite, struct error *err);
+/* Makes the folders of a path, which ends with a slash. */
+ow_status place_folders(const char *path, struct mem *mem, struct error *err);
+/* A value as a folder's name has it after '=': what is not plain as %XX. */
+char *place_escape(struct arena *arena, struct str value);
+
+#endif

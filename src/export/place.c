@@ -1,0 +1,197 @@
+/*
+ * place.c: where an export goes: its folder, the hidden one inside where everything is written first, and the
+ * renames that make tables appear. See format.h.
+ */
+#include "export/format.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- folders ---- */
+
+/* Makes the folders of a path one after the other; *first is the length of the first that was not there. */
+static ow_status make_folders(char *path, size_t *first, struct error *err)
+{
+	*first = 0;
+	for (char *at = path + 1;; at++) {
+		char was = *at;
+
+		if (was && was != '/')
+			continue;
+		*at = 0;
+		if (mkdir(path, 0777) == 0)
+			*first = *first ? *first : (size_t)(at - path);
+		else if (errno != EEXIST)
+			return error_errno(err, errno, "%s", path);
+		*at = was;
+		if (!was)
+			return OW_OK;
+	}
+}
+
+ow_status place_folders(const char *path, struct mem *mem, struct error *err)
+{
+	size_t len = strlen(path), first;
+	char *copy = mem_alloc(mem, len + 1);
+	ow_status status;
+
+	if (!copy)
+		return error_no_memory(err);
+	memcpy(copy, path, len + 1);
+	while (len > 1 && copy[len - 1] == '/')
+		copy[--len] = 0;
+	status = make_folders(copy, &first, err);
+	mem_free(mem, copy, strlen(path) + 1);
+	return status;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+	(void)st;
+	(void)kind;
+	(void)where;
+	remove(path);
+	return 0;
+}
+
+static void remove_all(const char *path)
+{
+	nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- the folder of the export ---- */
+
+static ow_status open_dir(struct place *place, struct error *err)
+{
+	char *path = arena_cstr(&place->arena, str_from(place->dir));
+	struct stat st;
+	size_t first;
+
+	if (!path)
+		return error_no_memory(err);
+	if (!*path)
+		return error_set(err, OW_E_USAGE, "the name of the folder is empty");
+	if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+		return error_set(err, OW_E_USAGE, "%s is not a folder", path);
+	for (size_t len = strlen(path); len > 1 && path[len - 1] == '/';)
+		path[--len] = 0;
+	place->dir = path;
+	OW_TRY(make_folders(path, &first, err));
+	if (first)
+		place->created = arena_cstr(&place->arena, str_make(path, first));
+	return first && !place->created ? error_no_memory(err) : OW_OK;
+}
+
+ow_status place_open(struct place *place, struct mem *mem, const char *dir, struct error *err)
+{
+	ow_status status;
+	char *staging;
+
+	*place = (struct place){ .mem = mem, .dir = dir };
+	arena_init(&place->arena, mem);
+	status = open_dir(place, err);
+	if (status == OW_OK) {
+		staging = arena_printf(&place->arena, "%s/.opwatch-export-XXXXXX", place->dir);
+		if (!staging)
+			status = error_no_memory(err);
+		else if (!mkdtemp(staging))
+			status = error_errno(err, errno, "%s: cannot write there", place->dir);
+		else
+			place->staging = staging;
+	}
+	if (status != OW_OK)
+		place_close(place, true);
+	return status;
+}
+
+/* From the inside to the outside, as long as they are empty. */
+static void remove_created(struct place *place)
+{
+	char *path = arena_cstr(&place->arena, str_from(place->dir));
+	size_t least = strlen(place->created);
+
+	while (path && strlen(path) >= least && rmdir(path) == 0) {
+		char *slash = strrchr(path, '/');
+
+		if (!slash || slash == path)
+			return;
+		*slash = 0;
+	}
+}
+
+void place_close(struct place *place, bool failed)
+{
+	if (place->staging)
+		remove_all(place->staging);
+	if (failed && place->created)
+		remove_created(place);
+	arena_release(&place->arena);
+}
+
+/* ---- appearing ---- */
+
+static ow_status move_away(struct place *place, const char *to, bool overwrite, struct error *err)
+{
+	struct stat st;
+	char *old;
+
+	if (lstat(to, &st) < 0)
+		return OW_OK;
+	if (!overwrite)
+		return error_set(err, OW_E_USAGE, "%s is there already; --overwrite replaces it",
+				 to);
+	old = arena_printf(&place->arena, "%s/replaced-%u", place->staging, place->replaced++);
+	if (!old)
+		return error_no_memory(err);
+	return rename(to, old) == 0 ? OW_OK : error_errno(err, errno, "%s", to);
+}
+
+ow_status place_publish(struct place *place, const char *name, bool overwrite, struct error *err)
+{
+	size_t len = strlen(name);
+	char *from, *to;
+
+	len -= len && name[len - 1] == '/';
+	from = arena_printf(&place->arena, "%s/%.*s", place->staging, (int)len, name);
+	to = arena_printf(&place->arena, "%s/%.*s", place->dir, (int)len, name);
+	if (!from || !to)
+		return error_no_memory(err);
+	OW_TRY(move_away(place, to, overwrite, err));
+	return rename(from, to) == 0 ? OW_OK : error_errno(err, errno, "%s", to);
+}
+
+ow_status place_write(struct place *place, const char *name, struct str bytes, unsigned mode,
+		      bool overwrite, struct error *err)
+{
+	char *path = arena_printf(&place->arena, "%s/%s", place->staging, name);
+	struct stream s;
+
+	if (!path)
+		return error_no_memory(err);
+	OW_TRY(stream_open(&s, place->mem, path, PACK_NONE, err));
+	buf_add_str(&s.in, bytes);
+	OW_TRY(stream_close(&s, OW_OK, err));
+	if (mode && chmod(path, mode) < 0)
+		return error_errno(err, errno, "%s", path);
+	return place_publish(place, name, overwrite, err);
+}
+
+char *place_escape(struct arena *arena, struct str value)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789_-.";
+	char *text = arena_push(arena, value.len * 3 + 2), *to = text;
+
+	for (size_t i = 0; text && i < value.len; i++) {
+		unsigned char c = (unsigned char)value.ptr[i];
+
+		if (c && strchr(plain, c))
+			*to++ = (char)c;
+		else
+			to += snprintf(to, 4, "%%%02X", c);
+	}
+	return text;
+}
