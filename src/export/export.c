@@ -224,10 +224,13 @@ static ow_status write_runs(struct export_table *table, const char *target, stru
 	return status;
 }
 
-static ow_status write_rows(struct export_table *table, const char *target, struct error *err)
+static ow_status write_rows(struct export_table *table, struct error *err)
 {
+	const char *target = table->staged;
 	ow_status status;
 
+	OW_TRY(relation_prepare(table->t, err));
+	table->total = relation_rows(table->t);
 	OW_TRY(rows_open(&table->rows, table->t, table->skip, err));
 	status = table->options->partition == PARTITION_NONE ? write_together(table, target, err)
 							     : write_runs(table, target, err);
@@ -245,6 +248,7 @@ struct exporting {
 	struct mem *mem;
 	struct place place;
 	struct buf script; /* load.sh */
+	void *shared;	   /* the format's own */
 	enum export_packing packing;
 	const struct relation **relations;
 	size_t relation_count;
@@ -314,23 +318,16 @@ static ow_status write_table(struct exporting *e, struct export_table *table, st
 			     struct error *err)
 {
 	const struct export_format *format = e->options->format;
-	char *staged;
 
 	OW_TRY(look_at_columns(e, table, arena, err));
 	table->target = target_name(table, table->t->relation->name, arena);
-	staged = table->target ? arena_printf(arena, "%s/%s", e->place.staging, table->target)
-			       : NULL;
-	if (!staged)
+	table->staged = table->target
+				? arena_printf(arena, "%s/%s", e->place.staging, table->target)
+				: NULL;
+	if (!table->staged)
 		return error_no_memory(err);
-	OW_TRY(relation_prepare(table->t, err));
-	table->total = relation_rows(table->t);
 	OW_TRY(export_progress(table, err));
-	if (format->write) {
-		table->group = &(struct export_group){ .folder = staged };
-		OW_TRY(format->write(table, err));
-	} else {
-		OW_TRY(write_rows(table, staged, err));
-	}
+	OW_TRY(format->write ? format->write(table, err) : write_rows(table, err));
 	OW_TRY(place_publish(&e->place, table->target, e->options->overwrite, err));
 	e->summary->tables++;
 	e->summary->rows += table->total;
@@ -345,6 +342,7 @@ static void describe(const struct exporting *e, struct export_table *table)
 		.runs = e->runs,
 		.run_count = e->run_count,
 		.folders = e->options->partition != PARTITION_NONE || e->options->file_bytes,
+		.staging = e->place.staging,
 		.summary = e->summary,
 	};
 }
@@ -356,6 +354,7 @@ static ow_status export_one(struct exporting *e, const struct relation *relation
 	ow_status status;
 
 	describe(e, &table);
+	table.shared = &e->shared;
 	OW_TRY(relation_open(relation, e->runs, e->run_count, NULL, 0, e->mem, &table.t, err));
 	arena_init(&arena, e->mem);
 	status = write_table(e, &table, &arena, err);
@@ -526,6 +525,8 @@ ow_status export_tables(const struct relation_run *runs, size_t run_count,
 		status = place_open(&e.place, mem, options->dir, err);
 	if (status == OW_OK) {
 		status = write_all(&e, err);
+		if (e.shared)
+			options->format->finish(e.shared, mem);
 		place_close(&e.place, status != OW_OK);
 	}
 	buf_release(&e.script);

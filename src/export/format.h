@@ -38,10 +38,13 @@ struct export_table {
 	uint32_t sort, step;	  /* columns, or ORDER_NONE */
 	bool folders;		  /* it becomes a folder, not a file */
 	const char *target;	  /* where: that file, or that folder with a slash at its end */
+	const char *staged;	  /* where it is written: the same in the staging folder */
+	const char *staging;	  /* for other temporary files */
 	const struct export_group *group;
 	struct rows rows;     /* of the group */
 	struct stream stream; /* of the file */
 	void *state;	      /* the format's own, from prepare to release */
+	void **shared;	      /* the format's own, for all tables */
 	struct export_summary *summary;
 	uint64_t done, total; /* rows of the whole export */
 };
@@ -59,8 +62,10 @@ struct export_format {
 	ow_status (*end)(struct export_table *table, struct error *err);
 	/* After prepare, whatever came of it; may be NULL. */
 	void (*release)(struct export_table *table);
-	/* Instead of all these: the whole table. */
+	/* Instead of all these: the whole table, which is not prepared, at table->staged; it also counts rows. */
 	ow_status (*write)(struct export_table *table, struct error *err);
+	/* Ends what write left in *table->shared for the other tables. */
+	void (*finish)(void *shared, struct mem *mem);
 };
 
 /* text.c: numbers as text: the shortest that reads back as the same. */
@@ -105,6 +110,8 @@ ow_status place_write(struct place *place, const char *name, struct str bytes, u
 		      bool overwrite, struct error *err);
 /* Makes the folders of a path, which ends with a slash. */
 ow_status place_folders(const char *path, struct mem *mem, struct error *err);
+/* Adds the files below a path, and their bytes. */
+ow_status place_measure(const char *path, uint64_t *files, uint64_t *bytes, struct error *err);
 /* A value as a folder's name has it after '=': what is not plain as %XX. */
 char *place_escape(struct arena *arena, struct str value);
 

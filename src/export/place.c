@@ -6,7 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
+#include <fts.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,18 +48,40 @@ ow_status place_folders(const char *path, struct mem *mem, struct error *err)
 	return status;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *where)
+/* Children before their folders. */
+static FTS *walk(const char *path)
 {
-	(void)st;
-	(void)kind;
-	(void)where;
-	remove(path);
-	return 0;
+	char *const paths[] = { (char *)(uintptr_t)path, NULL };
+
+	return fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
 }
 
 static void remove_all(const char *path)
 {
-	nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	FTS *tree = walk(path);
+	FTSENT *entry;
+
+	while (tree && (entry = fts_read(tree)))
+		if (entry->fts_info != FTS_D)
+			remove(entry->fts_accpath);
+	if (tree)
+		fts_close(tree);
+}
+
+ow_status place_measure(const char *path, uint64_t *files, uint64_t *bytes, struct error *err)
+{
+	FTS *tree = walk(path);
+	FTSENT *entry;
+
+	if (!tree)
+		return error_errno(err, errno, "%s", path);
+	while ((entry = fts_read(tree)))
+		if (entry->fts_info == FTS_F) {
+			++*files;
+			*bytes += (uint64_t)entry->fts_statp->st_size;
+		}
+	fts_close(tree);
+	return OW_OK;
 }
 
 /* ---- the folder of the export ---- */
