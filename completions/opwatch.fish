@@ -1,6 +1,6 @@
 # fish completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 
-set -l commands overview view op scope graph code lines work steps phases verdict tracks devices sources notes advise info convert merge shell formats help
+set -l commands overview view op scope graph code lines work steps phases verdict tracks devices sources notes advise info convert merge export shell formats help
 set -l columns bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
     occurrence tensor_value device op_types input_shapes
 set -l orders name bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
@@ -26,6 +26,7 @@ complete -c opwatch -n $first -a notes -d 'what was damaged or lost'
 complete -c opwatch -n $first -a advise -d 'what to look at'
 complete -c opwatch -n $first -a info -d 'what is in a file'
 complete -c opwatch -n $first -a convert -d 'into an opwatch file, a timeline, a flame graph …'
+complete -c opwatch -n $first -a export -d 'the tables as Parquet, JSON, CSV or Arrow files'
 complete -c opwatch -n $first -a merge -d 'many Chrome traces into one'
 complete -c opwatch -n $first -a shell -d 'ask question after question'
 complete -c opwatch -n $first -a formats -d 'what can be read'
@@ -53,6 +54,14 @@ complete -c opwatch -s t -l to -x -a 'opw timeline folded flamegraph pprof profi
 complete -c opwatch -s o -l out -r -d 'write there'
 complete -c opwatch -n '__fish_seen_subcommand_from convert' -l show-dataflow -a 'true false' -d 'timeline: arrows between ops'
 complete -c opwatch -n '__fish_seen_subcommand_from convert' -l show-memory -a 'true false' -d 'timeline: tensors and allocators'
+complete -c opwatch -n '__fish_seen_subcommand_from export' -l name -x -d 'name of the run'
+complete -c opwatch -n '__fish_seen_subcommand_from export' -l table -x -d 'only these tables'
+complete -c opwatch -n '__fish_seen_subcommand_from export' -l partition -x -a 'run step' -d 'folders'
+complete -c opwatch -n '__fish_seen_subcommand_from export' -l sort -x -d 'by this column'
+complete -c opwatch -n '__fish_seen_subcommand_from export' -l compress -x -a 'gzip zstd none' -d 'how'
+complete -c opwatch -n '__fish_seen_subcommand_from export' -l split -x -d 'another file after so many bytes'
+complete -c opwatch -n '__fish_seen_subcommand_from export' -l bigquery -d 'for BigQuery'
+complete -c opwatch -n '__fish_seen_subcommand_from export' -l overwrite -d 'replace what is there'
 complete -c opwatch -n '__fish_seen_subcommand_from merge' -l align -x -a 'keep start sequence' -d 'keep clocks, start at zero, in sequence'
 complete -c opwatch -n '__fish_seen_subcommand_from merge' -l keep-name -x -d 'only events of such names'
 complete -c opwatch -n '__fish_seen_subcommand_from merge' -l keep-category -x -d 'only events of such categories'
