@@ -348,6 +348,10 @@ struct ow_timeline_options {
 	bool show_memory; /* tensors, and how much each allocator holds (TensorFlow's steps only) */
 	int64_t step;	  /* only that one; negative = all */
 	bool gzip;
+	/* As in ow_view_options. Events that reach into the time are drawn whole. Steps of TensorFlow of which
+	 * a part is asked for are drawn from their events. */
+	int64_t time_from_ns, time_to_ns;
+	int32_t rank;
 };
 OW_API void ow_timeline_options_init(struct ow_timeline_options *options);
 

@@ -61,6 +61,9 @@ const struct field timeline_fields[] = {
 	{ "show_memory", FIELD_BOOL, AT(ow_timeline_options, show_memory) },
 	{ "step", FIELD_INT64, AT(ow_timeline_options, step) },
 	{ "gzip", FIELD_BOOL, AT(ow_timeline_options, gzip) },
+	{ "time_from_ns", FIELD_INT64, AT(ow_timeline_options, time_from_ns) },
+	{ "time_to_ns", FIELD_INT64, AT(ow_timeline_options, time_to_ns) },
+	{ "rank", FIELD_INT32, AT(ow_timeline_options, rank) },
 	{ NULL, FIELD_BOOL, 0 },
 };
 

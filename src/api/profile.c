@@ -219,12 +219,13 @@ ow_status ow_profile_add_file(ow_profile *p, const char *path,
 			      const struct ow_file_options *options, struct ow_file_info *info,
 			      struct error *err)
 {
+	struct ow_file_options full = full_options(options);
 	struct input in;
 
 	error_clear(err);
 	OW_TRY(check_open(p, err));
-	OW_TRY(open_input(p, path, options && options->format, &in, err));
-	return add_input(p, &in, options, info, err);
+	OW_TRY(open_input(p, path, full.format, &in, err));
+	return add_input(p, &in, &full, info, err);
 }
 
 ow_status ow_profile_add_memory(ow_profile *p, const char *name, const void *data, size_t len,

@@ -104,6 +104,18 @@ static void add_file(ow_profile *p, const char *name, int64_t step, bool forget)
 		fail_msg("%s: %s", name, err.text);
 }
 
+/* "Both structs may be NULL." */
+static void options_may_be_left_out(void **state)
+{
+	struct ow_error err = { 0 };
+	ow_profile *p;
+
+	(void)state;
+	assert_int_equal(ow_profile_new(NULL, &p, &err), OW_OK);
+	assert_int_equal(ow_profile_add_file(p, sample("graph.pb"), NULL, NULL, &err), OW_OK);
+	ow_profile_free(p);
+}
+
 static ow_profile *parts(void)
 {
 	struct ow_error err = { 0 };
@@ -372,6 +384,7 @@ int main(void)
 		cmocka_unit_test(more_can_be_added),
 		cmocka_unit_test(a_living_result_forbids_adding),
 		cmocka_unit_test(views_as_messages),
+		cmocka_unit_test(options_may_be_left_out),
 		cmocka_unit_test(every_allocation_may_fail),
 	};
 

@@ -5,6 +5,7 @@
  */
 #include "api/api_int.h"
 
+#include "analyze/view.h"
 #include "api/atomic_file.h"
 #include "import/tf_step_stats.h"
 #include "sink/event_trace.h"
@@ -15,7 +16,10 @@ void ow_timeline_options_init(struct ow_timeline_options *options)
 {
 	*options = (struct ow_timeline_options){ .size = sizeof(*options),
 						 .show_dataflow = true,
-						 .step = -1 };
+						 .step = -1,
+						 .time_from_ns = INT64_MIN,
+						 .time_to_ns = INT64_MAX,
+						 .rank = -1 };
 }
 
 struct timeline_writer {
@@ -73,20 +77,24 @@ static ow_status draw_steps(ow_profile *p, const struct tf_traced_steps *steps,
 static ow_status write_timeline(ow_profile *p, const struct ow_timeline_options *options,
 				const struct out *out, struct error *err)
 {
-	const struct event_trace_options plain = { .step = options->step,
-						   .show_dataflow = options->show_dataflow };
+	struct event_trace_options plain = { .show_dataflow = options->show_dataflow };
 	struct tf_traced_steps steps;
+	struct view_options part;
 	struct arena arena;
 	ow_status status;
 
-	if (options->step >= 0 && !model_find_step(p->m, options->step).v)
-		return error_set(err, OW_E_NOT_FOUND, "there is no step %lld in these files",
-				 (long long)options->step);
+	view_options_init(&part);
+	part.step = options->step;
+	part.rank = options->rank;
+	part.time_from_ns = options->time_from_ns;
+	part.time_to_ns = options->time_to_ns;
+	OW_TRY(view_filter(p->m, &part, &plain.filter, err));
 	arena_init(&arena, &p->mem);
 	status = tf_traced_steps(p->m, options->step, &arena, &steps, err);
 	if (status == OW_OK)
-		status = steps.count ? draw_steps(p, &steps, options, out, err)
-				     : event_trace_write(p->m, &plain, out, err);
+		status = steps.count && plain.filter.rank < 0 && !filter_has_time(&plain.filter)
+				 ? draw_steps(p, &steps, options, out, err)
+				 : event_trace_write(p->m, &plain, out, err);
 	arena_release(&arena);
 	return status;
 }

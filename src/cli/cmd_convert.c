@@ -115,6 +115,9 @@ static ow_status write_timeline(struct args *args, ow_profile *profile, struct o
 	options.show_dataflow = !args->hide_dataflow;
 	options.show_memory = args->show_memory;
 	options.step = args->options.view.step;
+	options.rank = args->options.view.rank;
+	options.time_from_ns = args->options.view.time_from_ns;
+	options.time_to_ns = args->options.view.time_to_ns;
 	if (!to_standard_output(args)) {
 		options.gzip = ends_with(args->out_file, ".gz");
 		return ow_timeline_write_file(profile, &options, args->out_file, err);

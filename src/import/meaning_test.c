@@ -795,6 +795,49 @@ static void test_step_marker(void **state)
 		   "unknown\nhost thread 1 []\n  run step=4 -\n", &missing);
 }
 
+#define SEQUENCES 20000
+
+/* More numbers than are held at once: each forward op is joined to its backward op, and of ops that call each
+ * other the inner one counts. */
+static void test_many_sequences(void **state)
+{
+	struct loaded l;
+	struct buf text;
+	struct mem mem;
+
+	(void)state;
+	mem_init(&mem, 0);
+	buf_init(&text, &mem);
+	buf_puts(&text, "{'schemaVersion':1,'traceEvents':[{'ph':'M','name':'x'}");
+	for (int i = 0; i < 3 * SEQUENCES; i++) {
+		int number = i < 2 * SEQUENCES ? i / 2 : 3 * SEQUENCES - 1 - i;
+
+		buf_printf(
+			&text,
+			",{'ph':'X','cat':'cpu_op','name':'%s','pid':1,'tid':%d,'ts':%d,'dur':%d,"
+			"'args':{'Sequence number':%d,'Fwd thread id':%d}}",
+			i >= 2 * SEQUENCES ? "backward"
+			: i % 2		   ? "inner"
+					   : "outer",
+			i < 2 * SEQUENCES ? 1 : 2, 10 * i, i % 2 ? 2 : 15, number,
+			i >= 2 * SEQUENCES);
+	}
+	buf_puts(&text, "]}");
+	load(&l, "x.json", buf_cstr(&text), &plain);
+	assert_int_equal(l.status, OW_OK);
+	assert_int_equal(l.m->link.count, 1 + SEQUENCES);
+	for (uint32_t i = 1; i < l.m->link.count; i++) {
+		int64_t forward = l.m->event.ts_ns[l.m->link.src[i].v] / 10000;
+		int64_t backward = l.m->event.ts_ns[l.m->link.dst[i].v] / 10000;
+
+		assert_int_equal(l.m->link.kind[i], LINK_FORWARD_BACKWARD);
+		assert_int_equal(forward % 2, 1);
+		assert_int_equal(backward, 3 * SEQUENCES - 1 - forward / 2);
+	}
+	unload(&l);
+	buf_release(&text);
+}
+
 /* Flags of the op of that name, of those that tell what it does. */
 static uint32_t role(const struct loaded *l, const char *name)
 {
@@ -1018,17 +1061,29 @@ static void test_prefixes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tf1),	    cmocka_unit_test(test_tf1_streams),
-		cmocka_unit_test(test_tf1_glued),   cmocka_unit_test(test_tfprof),
-		cmocka_unit_test(test_kineto),	    cmocka_unit_test(test_kineto_communication),
-		cmocka_unit_test(test_kineto_old),  cmocka_unit_test(test_kineto_host),
-		cmocka_unit_test(test_kineto_mtia), cmocka_unit_test(test_onnxruntime),
-		cmocka_unit_test(test_xprof),	    cmocka_unit_test(test_torch_legacy),
-		cmocka_unit_test(test_rocprof),	    cmocka_unit_test(test_others),
-		cmocka_unit_test(test_roles),	    cmocka_unit_test(test_tf1_lost),
-		cmocka_unit_test(test_step_marker), cmocka_unit_test(test_flows),
-		cmocka_unit_test(test_file_names),  cmocka_unit_test(test_names),
-		cmocka_unit_test(test_no_memory),   cmocka_unit_test(test_prefixes),
+		cmocka_unit_test(test_tf1),
+		cmocka_unit_test(test_tf1_streams),
+		cmocka_unit_test(test_tf1_glued),
+		cmocka_unit_test(test_tfprof),
+		cmocka_unit_test(test_kineto),
+		cmocka_unit_test(test_kineto_communication),
+		cmocka_unit_test(test_kineto_old),
+		cmocka_unit_test(test_kineto_host),
+		cmocka_unit_test(test_kineto_mtia),
+		cmocka_unit_test(test_onnxruntime),
+		cmocka_unit_test(test_xprof),
+		cmocka_unit_test(test_torch_legacy),
+		cmocka_unit_test(test_rocprof),
+		cmocka_unit_test(test_others),
+		cmocka_unit_test(test_many_sequences),
+		cmocka_unit_test(test_roles),
+		cmocka_unit_test(test_tf1_lost),
+		cmocka_unit_test(test_step_marker),
+		cmocka_unit_test(test_flows),
+		cmocka_unit_test(test_file_names),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_prefixes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

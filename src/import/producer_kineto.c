@@ -298,7 +298,8 @@ static enum event_phase device_phase(const struct meaning *x, uint32_t event)
 
 /* ---- forward and backward ---- */
 
-#define SEQUENCE_BYTES_MAX ((uint64_t)256 << 20)
+#define SEQUENCES_LOOSE ((size_t)1 << 14) /* kept until they are thinned out */
+#define SEQUENCE_PROBES 256
 
 struct sequence {
 	int64_t number;
@@ -310,25 +311,8 @@ struct sequence {
 struct sequences {
 	struct sequence *list;
 	size_t count, cap;
+	size_t limit; /* when to thin them out */
 };
-
-static void take_sequence(struct meaning *x, uint32_t event, struct str args, void *arg)
-{
-	struct sequences *s = arg;
-	void *list = s->list;
-	int64_t number, thread;
-
-	if (!mean_number(json_find(args, "Sequence number"), &number) ||
-	    !mean_number(json_find(args, "Fwd thread id"), &thread) || number < 0)
-		return;
-	if (!mem_grow(x->mem, &list, &s->cap, s->count + 1, sizeof(*s->list))) {
-		mean_no_memory(x);
-		return;
-	}
-	s->list = list;
-	s->list[s->count++] =
-		(struct sequence){ number, x->m->event.ts_ns[event], event, thread > 0 };
-}
 
 static int by_number(const void *a, const void *b)
 {
@@ -343,48 +327,93 @@ static int by_number(const void *a, const void *b)
 	return (x->event > y->event) - (x->event < y->event);
 }
 
-/* Ops that call each other share a number: the innermost, which starts last, is meant. */
-static ow_status link_sequences(struct meaning *x, const struct sequences *s)
+/* Ops that call each other share a number: the innermost, which starts last, is meant. One of each direction is
+ * kept, so that no more is held than there are numbers. */
+static void thin_out(struct sequences *s)
 {
-	for (size_t first = 0, n; first < s->count; first += n) {
-		uint32_t forward = 0, backward = 0;
+	size_t kept = 0;
 
-		for (n = 0;
-		     first + n < s->count && s->list[first + n].number == s->list[first].number;
-		     n++)
-			*(s->list[first + n].backward ? &backward : &forward) =
-				s->list[first + n].event;
-		if (forward && backward)
-			OW_TRY(mean_add_link(x, forward, backward, LINK_FORWARD_BACKWARD));
+	if (s->count)
+		qsort(s->list, s->count, sizeof(*s->list), by_number);
+	for (size_t i = 0; i < s->count; i++) {
+		bool last = i + 1 == s->count || s->list[i + 1].number != s->list[i].number ||
+			    s->list[i + 1].backward != s->list[i].backward;
+
+		if (last)
+			s->list[kept++] = s->list[i];
 	}
+	s->count = kept;
+	s->limit = MAX(SEQUENCES_LOOSE, 2 * kept);
+}
+
+static void take_sequence(struct meaning *x, uint32_t event, struct str args, void *arg)
+{
+	struct sequences *s = arg;
+	void *list = s->list;
+	int64_t number, thread;
+
+	if (!mean_number(json_find(args, "Sequence number"), &number) ||
+	    !mean_number(json_find(args, "Fwd thread id"), &thread) || number < 0)
+		return;
+	if (s->count >= s->limit)
+		thin_out(s);
+	if (!mem_grow(x->mem, &list, &s->cap, s->count + 1, sizeof(*s->list))) {
+		mean_no_memory(x);
+		return;
+	}
+	s->list = list;
+	s->list[s->count++] =
+		(struct sequence){ number, x->m->event.ts_ns[event], event, thread > 0 };
+}
+
+static ow_status link_sequences(struct meaning *x, struct sequences *s)
+{
+	thin_out(s);
+	for (size_t i = 1; i < s->count; i++)
+		if (s->list[i].number == s->list[i - 1].number) /* the backward one comes second */
+			OW_TRY(mean_add_link(x, s->list[i - 1].event, s->list[i].event,
+					     LINK_FORWARD_BACKWARD));
 	return OW_OK;
+}
+
+/* A few operators, from all over the file, tell whether it is worth reading all. */
+static ow_status have_sequences(struct meaning *x, const struct mean_rows *all, bool *found)
+{
+	struct sequences some = { .limit = SEQUENCES_LOOSE };
+	size_t stride = MAX(all->count / SEQUENCE_PROBES, (size_t)1);
+	struct mean_rows probes = { 0 };
+	ow_status status = OW_OK;
+
+	for (size_t i = 0; i < all->count && status == OW_OK; i += stride)
+		status = mean_rows_add(x, &probes, all->list[i]);
+	if (status == OW_OK)
+		status = mean_read_args(x, &probes, take_sequence, &some);
+	*found = some.count > 0;
+	mean_rows_release(x, &probes);
+	mem_free(x->mem, some.list, some.cap * sizeof(*some.list));
+	return status;
 }
 
 /* Later generations draw arrows; before, equal numbers tell. */
 static ow_status link_backward(struct meaning *x)
 {
-	struct sequences s = { 0 };
+	struct sequences s = { .limit = SEQUENCES_LOOSE };
 	struct mean_rows rows = { 0 };
 	ow_status status = OW_OK;
-	uint64_t bytes = 0;
+	bool found = false;
 
 	if (has_flow(x, "fwdbwd"))
 		return OW_OK;
-	for (uint32_t e = x->first_event; e < x->last_event && status == OW_OK; e++) {
-		if (mean_category(x, e) != CATEGORY_OPERATOR)
-			continue;
-		bytes += COLUMN_GET(x->m->event.args_size, e);
-		status = mean_rows_add(x, &rows, e);
-		if (bytes > SEQUENCE_BYTES_MAX)
-			break;
-	}
-	if (status == OW_OK && bytes <= SEQUENCE_BYTES_MAX)
+	for (uint32_t e = x->first_event; e < x->last_event && status == OW_OK; e++)
+		if (mean_category(x, e) == CATEGORY_OPERATOR)
+			status = mean_rows_add(x, &rows, e);
+	if (status == OW_OK)
+		status = have_sequences(x, &rows, &found);
+	if (status == OW_OK && found)
 		status = mean_read_args(x, &rows, take_sequence, &s);
-	if (status == OW_OK && s.count) {
-		qsort(s.list, s.count, sizeof(*s.list), by_number);
-		status = link_sequences(x, &s);
-	}
 	mean_rows_release(x, &rows);
+	if (status == OW_OK)
+		status = link_sequences(x, &s);
 	mem_free(x->mem, s.list, s.cap * sizeof(*s.list));
 	return status;
 }

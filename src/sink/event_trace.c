@@ -226,15 +226,32 @@ static ow_status put_event(struct event_trace *t, uint32_t i, struct error *err)
 	return OW_OK;
 }
 
-static bool is_asked_for(const struct event_trace *t, step_id step)
+static bool is_asked_for(const struct event_trace *t, uint32_t event)
 {
-	return t->options->step < 0 || t->m->step.number[step.v] == t->options->step;
+	const struct event_filter *filter = &t->options->filter;
+	int64_t begin = t->m->event.ts_ns[event], end = event_end(t->m, event);
+
+	return filter_step(filter, t->m->event.step[event]) &&
+	       filter_track(filter, t->m, t->m->event.track[event]) &&
+	       filter_clip(filter, &begin, &end);
+}
+
+/* Points belong to no step by themselves: they are of it while it lasts. */
+static bool is_point_asked_for(const struct event_trace *t, track_id track, int64_t ts)
+{
+	const struct event_filter *filter = &t->options->filter;
+	const struct step_table *step = &t->m->step;
+	int64_t begin = ts, end = ts;
+
+	if (filter->step && (ts < step->start_ns[filter->step] || ts > step->end_ns[filter->step]))
+		return false;
+	return filter_track(filter, t->m, track) && filter_clip(filter, &begin, &end);
 }
 
 static ow_status put_events(struct event_trace *t, struct error *err)
 {
 	for (uint32_t i = 1; i < t->m->event.count && t->w.status == OW_OK; i++)
-		if (is_asked_for(t, t->m->event.step[i]))
+		if (is_asked_for(t, i))
 			OW_TRY(put_event(t, i, err));
 	return t->w.status;
 }
@@ -248,7 +265,8 @@ static void put_flows(struct event_trace *t)
 		const char ph[] = { (char)m->flow.ph[i], '\0' };
 		uint32_t track = m->flow.track[i].v;
 
-		if (!ph[0] || !strchr("stf", ph[0]))
+		if (!ph[0] || !strchr("stf", ph[0]) ||
+		    !is_point_asked_for(t, m->flow.track[i], m->flow.ts_ns[i]))
 			continue;
 		open_event(t, ph, model_str(m, m->flow.name[i]), m->flow.category[i], track,
 			   m->flow.ts_ns[i]);
@@ -271,6 +289,9 @@ static void put_counters(struct event_trace *t)
 	const struct model *m = t->m;
 
 	for (uint32_t i = 1, next; i < m->counter.count && t->w.status == OW_OK; i = next) {
+		next = i + 1;
+		if (!is_point_asked_for(t, m->counter.track[i], m->counter.ts_ns[i]))
+			continue;
 		open_event(t, "C", model_str(m, m->counter.name[i]), (str_id){ 0 },
 			   m->counter.track[i].v, m->counter.ts_ns[i]);
 		writer_puts(&t->w, ", \"args\": {");
@@ -301,11 +322,10 @@ static ow_status write_all(struct event_trace *t, const struct out *out, struct 
 	writer_puts(&t->w, "{\"traceEvents\": [");
 	put_names(t);
 	status = put_events(t, err);
-	if (status == OW_OK && t->options->step < 0) {
-		if (t->options->show_dataflow)
-			put_flows(t);
+	if (status == OW_OK && t->options->show_dataflow)
+		put_flows(t);
+	if (status == OW_OK)
 		put_counters(t);
-	}
 	writer_puts(&t->w, "\n]}\n");
 	writer_fail(&t->w, status);
 	return writer_finish(&t->w);

@@ -6,11 +6,11 @@
 #ifndef SINK_EVENT_TRACE_H
 #define SINK_EVENT_TRACE_H
 
-#include "model/model.h"
+#include "model/event_filter.h"
 #include "sink/sink.h"
 
 struct event_trace_options {
-	int64_t step; /* negative = all */
+	struct event_filter filter; /* events that reach into it are written whole */
 	bool show_dataflow;
 };
 

@@ -47,6 +47,32 @@ class Range(unittest.TestCase):
         tracks = json.loads(self.run_it("tracks", "--time-range", "40us:250us", "--json").stdout)["rows"]
         self.assertEqual([row["busy_ns"] for row in tracks], [110000])
 
+    def test_timeline(self):
+        """Only what is asked for is drawn: slices, arrows and counters; whole slices, though they reach out of the range."""
+        events = [{"name": "memory", "ph": "C", "ts": ts, "pid": 1, "args": {"bytes": ts}} for ts in (1010, 1210)]
+        events += [{"name": "f", "cat": "c", "ph": ph, "id": 1, "ts": ts, "pid": 1, "tid": 1} for ph, ts in (("s", 1010), ("f", 1210))]
+        events += [{"name": name, "ph": "X", "ts": ts, "dur": dur, "pid": 1, "tid": 1} for name, ts, dur in SLICES]
+        events += [{"name": f"step {i}", "ph": "X", "ts": 1000 + 200 * i, "dur": 100, "pid": 1, "tid": 2} for i in range(2)]
+        paths = [pathlib.Path(self.folder.name) / f"rank{rank}.json" for rank in range(2)]
+        for path in paths:
+            path.write_text(json.dumps(events))
+
+        def drawn(*words, inputs=paths[:1]):
+            done = subprocess.run([BIN, "convert", "--to", "timeline", "--step-marker", "step [0-9]", *words, *map(str, inputs)],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            events = json.loads(done.stdout)["traceEvents"]
+            return sorted((e["name"], e["ph"], e.get("dur", 0)) for e in events if e["ph"] != "M")
+
+        early = [("f", "s", 0), ("inner", "X", 30), ("memory", "C", 0), ("outer", "X", 100), ("step 0", "X", 100)]
+        late = [("after", "X", 100), ("f", "f", 0), ("memory", "C", 0), ("step 1", "X", 100)]
+        self.assertEqual(drawn(), sorted(early + late))
+        self.assertEqual(drawn("--time-range", ":30us"), early)
+        self.assertEqual(drawn("--time-range", "40us:60us"), [e for e in early if e[1] == "X"])
+        self.assertEqual(drawn("--step", "1"), late)
+        self.assertEqual(drawn("--rank", "1", inputs=paths), sorted(early + late))
+        self.assertEqual(drawn("--rank", "1", "--step", "1", inputs=paths), late)
+
     def test_wrong_values(self):
         for text in ("5", ":", "5:4", "a:b", "1:2:3", "-1:5", "1ms2:5", ""):
             done = self.run_it("op", f"--time-range={text}")
