@@ -196,6 +196,10 @@ OW_API int64_t ow_result_int(const ow_result *result, uint32_t row, uint32_t col
 OW_API double ow_result_real(const ow_result *result, uint32_t row, uint32_t column);
 OW_API const char *ow_result_text(const ow_result *result, uint32_t row, uint32_t column,
 				  size_t *len);
+/* A cell as people want to read it: 1.23ms, 45.6MB, "-" when unknown. Cut to `size` bytes with the NUL;
+ * returns how long it would be. */
+OW_API size_t ow_result_show(const ow_result *result, uint32_t row, uint32_t column, char *text,
+			     size_t size);
 /* Whole columns, where they are: a value per row, or NULL when the column is of another type. */
 struct ow_text {
 	const char *ptr; /* NULL when empty, perhaps */
@@ -477,6 +481,48 @@ struct ow_merge_summary {
 OW_API ow_status ow_merge(const char *const *paths, size_t count,
 			  const struct ow_merge_options *options, const char *out_path,
 			  struct ow_merge_summary *summary, struct ow_error *err);
+
+/* ---- recording -------------------------------------------------------------------------------- */
+
+/* A program writes its own steps, slices of time and values into an opwatch file while it runs; the file
+ * opens as any profile does, also while it is written. What was written when a call returns is not lost when
+ * the process is killed (it may be when the machine fails: only closing flushes). Any thread may call these; a
+ * call takes well below a microsecond. After a fork the child's calls do nothing, and closing only frees.
+ *
+ * A failure (the disk is full) never disturbs the program: from then on nothing is written, and closing tells. */
+typedef struct ow_recorder ow_recorder;
+
+struct ow_recorder_options {
+	size_t size;
+	uint64_t memory_limit; /* bytes the library may hold; 0 = no limit */
+	int64_t first_step;    /* number of the first step that is given none */
+};
+OW_API void ow_recorder_options_init(struct ow_recorder_options *options);
+
+/* Replaces a regular file of that name; who has that open keeps it. */
+OW_API ow_status ow_recorder_open(const char *path, const struct ow_recorder_options *options,
+				  ow_recorder **recorder, struct ow_error *err);
+/* Ends the file and frees the recorder, whatever it returns. Nobody may be using it. */
+OW_API ow_status ow_recorder_close(ow_recorder *recorder, struct ow_error *err);
+/* False in a child process: it writes nothing. */
+OW_API bool ow_recorder_is_ours(const ow_recorder *recorder);
+
+/* The time that the functions below take: nanoseconds since 1970, of a clock that does not jump. */
+OW_API int64_t ow_recorder_now(const ow_recorder *recorder);
+/* The number of a text (UTF-8, 4096 bytes at most), the same for the same text; 0 without memory. */
+OW_API uint32_t ow_recorder_name(ow_recorder *recorder, const char *text, size_t len);
+/* What the thread that calls is named. */
+OW_API void ow_recorder_name_thread(ow_recorder *recorder, uint32_t name);
+/* A step begins, and the one before ends. number and start_ns INT64_MIN: the next one, now. Returns its number. */
+OW_API int64_t ow_recorder_step(ow_recorder *recorder, int64_t number, int64_t start_ns);
+/* The step ends now; drop: it was none. */
+OW_API void ow_recorder_end_step(ow_recorder *recorder, bool drop);
+/* What this thread did since its last mark or slice, or since it began the step, is called so. */
+OW_API void ow_recorder_mark(ow_recorder *recorder, uint32_t name);
+OW_API void ow_recorder_slice(ow_recorder *recorder, uint32_t name, int64_t start_ns,
+			      int64_t end_ns);
+/* A number that changes with time, such as a loss or a learning rate. */
+OW_API void ow_recorder_value(ow_recorder *recorder, uint32_t name, double value);
 
 /* ---- this build ------------------------------------------------------------------------------- */
 

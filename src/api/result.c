@@ -4,6 +4,8 @@
  */
 #include "api/api_int.h"
 
+#include "sink/human.h"
+
 /* The public enums are the internal ones. */
 _Static_assert((int)OW_TYPE_BOOL == (int)RESULT_BOOL, "types");
 _Static_assert((int)OW_UNIT_MICROS == (int)RESULT_MICROS &&
@@ -200,6 +202,40 @@ const char *ow_result_text(const ow_result *result, uint32_t row, uint32_t colum
 	if (len)
 		*len = text.len;
 	return text.ptr ? text.ptr : "";
+}
+
+static struct str shown(const struct result_column *c, uint32_t row, char *buffer)
+{
+	if (!c)
+		return STR("");
+	if (c->known && !c->known[row])
+		return STR("-");
+	switch (c->type) {
+	case RESULT_TEXT:
+		return c->texts[row];
+	case RESULT_BOOL:
+		return c->ints[row] ? STR("yes") : STR("no");
+	case RESULT_REAL:
+		return str_make(buffer, human_real(buffer, c->reals[row], c->unit, false));
+	default:
+		return str_make(buffer, human_int(buffer, c->ints[row], c->unit, false));
+	}
+}
+
+size_t ow_result_show(const ow_result *result, uint32_t row, uint32_t column, char *text,
+		      size_t size)
+{
+	char buffer[HUMAN_BYTES];
+	struct str cell = shown(cell_column(result, row, column), row, buffer);
+
+	if (size) {
+		size_t len = MIN(cell.len, size - 1);
+
+		if (len)
+			memcpy(text, cell.ptr, len);
+		text[len] = '\0';
+	}
+	return cell.len;
 }
 
 static const struct result_column *whole_column(const ow_result *result, uint32_t column)

@@ -4,6 +4,7 @@
  * inputs, its rows are added to theirs.
  */
 #include "import/importer.h"
+#include "import/journal_rows.h"
 #include "import/opw_open.h"
 #include "model/append.h"
 
@@ -124,7 +125,18 @@ static ow_status give_inputs(struct import_ctx *ctx, source_id first)
 	return OW_OK;
 }
 
-static ow_status load(struct import_ctx *ctx)
+/* Written by a running program, record by record. */
+static bool is_journal(const struct input *in)
+{
+	struct opw_head head;
+
+	return in->size >= sizeof(struct opw_header) + sizeof(head) &&
+	       input_read_at(in, sizeof(struct opw_header), &head, sizeof(head), NULL) == OW_OK &&
+	       memcmp(head.magic, OPW_SEGMENT_MAGIC, sizeof(head.magic)) == 0 &&
+	       head.kind == OPW_JOURNAL;
+}
+
+static ow_status load_saved(struct import_ctx *ctx)
 {
 	struct opw_remarks remarks;
 	struct model *opened;
@@ -144,9 +156,14 @@ static ow_status load(struct import_ctx *ctx)
 	return status == OW_OK ? builder_status(ctx->b) : status;
 }
 
+static ow_status load(struct import_ctx *ctx)
+{
+	return is_journal(ctx->in) ? journal_load(ctx) : load_saved(ctx);
+}
+
 const struct importer import_opw = {
 	.name = "opw",
-	.summary = "opwatch's own file: a saved profile, opened in place",
+	.summary = "opwatch's own file: a saved profile, opened in place, or a recording",
 	.extensions = "*.opw",
 	.role = ROLE_GRAPH,
 	.sniff = sniff,

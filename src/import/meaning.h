@@ -75,6 +75,11 @@ enum trace_member_bit {
 };
 uint32_t meaning_member(struct str key, struct str value);
 
+/* A step as a recorder marks it. */
+struct recorded_step {
+	int64_t start_ns, end_ns, number;
+};
+
 struct meaning_input {
 	source_id source;
 	const struct input *input; /* where arguments are read from */
@@ -86,6 +91,9 @@ struct meaning_input {
 	uint32_t members;      /* enum trace_member_bit */
 	bool array_form;       /* the file is a list, not an object */
 	bool only_slices;      /* all events are complete slices (X) */
+	bool recorded;	       /* by our own recorder (journal_rows.c), which knows its steps */
+	const struct recorded_step *steps;
+	size_t step_count;
 };
 
 /* After all rows of the source are in the builder, before the freeze. Events must be in order of their

@@ -18,7 +18,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the layout is little-
 #define OPW_SEGMENT_MAGIC "OPW-SEG\n"
 #define OPW_END_MAGIC "OPW-END\n"
 #define OPW_MAJOR 1 /* an older program must not read it */
-#define OPW_MINOR 0 /* an older program may read it */
+#define OPW_MINOR 1 /* an older program may read it */
 #define OPW_ALIGN 64
 #define OPW_BLOCKS_MAX 4096
 
@@ -36,6 +36,7 @@ enum opw_kind {
 	OPW_ROWS = 3,	 /* rows of a table: each column a block */
 	OPW_BYTES = 4,	 /* what args_offset and record_offset point to */
 	OPW_FOOTER = 5,	 /* block "heads" */
+	OPW_JOURNAL = 6, /* block "records", each with a checksum of its own; wire/journal.h */
 };
 
 struct opw_head {
