@@ -92,6 +92,7 @@ void sink_bytes_free(struct sink_bytes *out);
 /* Each adds its type to the module; NULL or the type, a new reference. */
 PyObject *profile_type_add(PyObject *module);
 PyObject *result_type_add(PyObject *module);
+PyObject *recorder_type_add(PyObject *module);
 /* Takes the result, also on failure. */
 PyObject *result_wrap(struct handle *handle, ow_result *result);
 

@@ -144,7 +144,8 @@ PyMODINIT_FUNC PyInit__opwatch(void)
 	if (!module)
 		return NULL;
 	if (PyModule_AddStringConstant(module, "version", ow_version()) != 0 ||
-	    !add_type(profile_type_add(module)) || !add_type(result_type_add(module)))
+	    !add_type(profile_type_add(module)) || !add_type(result_type_add(module)) ||
+	    !add_type(recorder_type_add(module)))
 		Py_CLEAR(module);
 	return module;
 }

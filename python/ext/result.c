@@ -149,6 +149,24 @@ static PyObject *result_row(PyObject *object, PyObject *number)
 	return row;
 }
 
+/* show(row, column) -> str, as the program prints it */
+static PyObject *result_show(PyObject *object, PyObject *args)
+{
+	const struct result *self = (const struct result *)object;
+	Py_ssize_t row, column;
+	const struct ow_text *text;
+	char buffer[64];
+
+	if (!PyArg_ParseTuple(args, "nn", &row, &column) || !in_range(row, self->rows, "row") ||
+	    !in_range(column, self->column_count, "column"))
+		return NULL;
+	text = self->columns[column].texts;
+	if (text)
+		return column_cell(&self->columns[column], (uint32_t)row);
+	ow_result_show(self->core->result, (uint32_t)row, (uint32_t)column, buffer, sizeof(buffer));
+	return PyUnicode_FromString(buffer);
+}
+
 static PyObject *result_depths(PyObject *object, PyObject *none)
 {
 	const struct result *self = (const struct result *)object;
@@ -278,6 +296,7 @@ static PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 static PyMethodDef methods[] = {
 	{ "row", result_row, METH_O, "row(index) -> tuple" },
 	{ "column", result_column, METH_O, "column(index) -> list" },
+	{ "show", result_show, METH_VARARGS, "show(row, column) -> str, for people" },
 	{ "depths", result_depths, METH_NOARGS, "Depth of every row." },
 	{ "schema", result_schema, METH_NOARGS, "A tuple of (name, title, type, unit)." },
 	{ "messages", result_messages, METH_NOARGS, "Remarks on how it came about." },

@@ -12,11 +12,13 @@ from ._errors import (Corrupt, Empty, Error, FormatError, InputError, InternalEr
                       NoMemory, NotFound, PermissionDenied, Unsupported, UsageError)
 from ._profile import MergeSummary, Profile, merge, open
 from ._result import Column, Result, Row
+from ._steps import StepRecorder, steps
 
 __version__ = _opwatch.version
 __all__ = ["Column", "Corrupt", "Empty", "Error", "FormatError", "InputError", "InternalError", "Interrupted",
            "LimitReached", "MergeSummary", "NoMemory", "NotFound", "PermissionDenied", "Profile", "Result", "Row",
-           "Unsupported", "UsageError", "build_parts", "formats", "merge", "open", "rules", "sinks", "views"]
+           "StepRecorder", "Unsupported", "UsageError", "build_parts", "formats", "merge", "open", "rules", "sinks",
+           "steps", "views"]
 
 
 def views():

@@ -106,6 +106,15 @@ def _pandas(pandas, native, column, kind):
     return values
 
 
+class FlameGraph(str):
+    """The text of an SVG file; shows itself in a notebook."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self):
+        return str(self)
+
+
 class Result:
     """A table of typed columns. Immutable; it stays valid after the profile is closed.
 
@@ -210,6 +219,16 @@ class Result:
     def to_csv(self, path=None):
         """As CSV: bytes, or into a file."""
         return self.write(path, to="csv")
+
+    def flamegraph(self, metric=None, title=None, path=None):
+        """A flame graph of a tree (scope, graph, code) as SVG: text that shows itself in a notebook, or a file."""
+        options = {name: value for name, value in (("metric", metric), ("title", title)) if value is not None}
+        svg = self.write(path, to="flamegraph", **options)
+        return None if path is not None else FlameGraph(svg.decode("utf-8", "replace"))
+
+    def _repr_html_(self):
+        from . import _html
+        return _html.page(self)
 
     def __repr__(self):
         return self.write(to="text", width=100).decode("utf-8", "replace").rstrip("\n")

@@ -2,9 +2,11 @@
 """Results in Python: rows, columns, slices, numpy, pandas, Arrow's capsules."""
 import ctypes
 import gc
+import html.parser
 import os
 import pathlib
 import pickle
+import tempfile
 import unittest
 
 import opwatch
@@ -142,6 +144,65 @@ class Pandas(unittest.TestCase):
         types = opwatch.open(SAMPLE).steps().to_pandas().dtypes
         self.assertEqual((str(types["duration_ns"]), str(types["input_ns"]), str(types["outlier"]), str(types["in_means"])),
                          ("int64", "Int64", "bool", "boolean"))
+
+
+class _Checker(html.parser.HTMLParser):
+    """Every tag is closed, in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text, self.tags = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, (tag, self.open)
+        self.open.pop()
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+class Notebook(unittest.TestCase):
+    def look(self, result):
+        checker = _Checker()
+        checker.feed(result._repr_html_())
+        checker.close()
+        self.assertEqual(checker.open, [])
+        return checker
+
+    def test_everything_shows_itself(self):
+        for result in all_results():
+            with self.subTest(view=result.view):
+                self.look(result)
+
+    def test_table_tree_and_steps(self):
+        profile = opwatch.open(SAMPLE)
+        table = self.look(profile.op())
+        self.assertIn("MatchingFiles", table.text)
+        self.assertIn("97.9ms", table.text)  # as the program prints it
+        tree = self.look(profile.scope())
+        self.assertIn("details", tree.tags)
+        self.assertEqual(sum(tag in ("summary", "div") for tag in tree.tags) - 1, len(profile.scope()))
+        self.assertIn("compute", "".join(self.look(opwatch.open(TRACE).steps()).text))
+
+    def test_names_are_escaped(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "t.json")
+            with open(path, "w") as file:
+                file.write('{"traceEvents": [{"ph": "X", "ts": 1, "dur": 2, "pid": 1, "tid": 1,'
+                           ' "name": "<script>alert(1)</script>"}]}')
+            for result in (opwatch.open(path).op(), opwatch.open(path).scope()):
+                self.assertNotIn("<script", result._repr_html_())
+
+    def test_flame_graph(self):
+        svg = opwatch.open(SAMPLE).code().flamegraph(title="mine")
+        self.assertTrue(svg._repr_svg_().lstrip().startswith("<"))
+        self.assertIn("mine", svg)
+        with self.assertRaises(opwatch.UsageError):
+            opwatch.open(SAMPLE).steps().flamegraph()
 
 
 class _Schema(ctypes.Structure):
