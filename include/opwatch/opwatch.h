@@ -346,6 +346,13 @@ OW_API ow_status ow_result_write_file(ow_result *result, const char *sink,
 				      const struct ow_write_options *options, const char *path,
 				      struct ow_error *err);
 
+/* A tensor that an allocator holds from then on, or no longer (bytes below zero). */
+struct ow_timeline_memory {
+	const char *allocator, *tensor; /* not terminated */
+	size_t allocator_len, tensor_len;
+	int64_t ts_us, bytes;
+};
+
 struct ow_timeline_options {
 	size_t size;
 	bool show_dataflow; /* arrows from producers to consumers; on by default */
@@ -356,6 +363,9 @@ struct ow_timeline_options {
 	 * a part is asked for are drawn from their events. */
 	int64_t time_from_ns, time_to_ns;
 	int32_t rank;
+	/* With show_memory: told of all changes, by allocator and then by time. */
+	void (*memory)(void *arg, const struct ow_timeline_memory *change);
+	void *memory_arg;
 };
 OW_API void ow_timeline_options_init(struct ow_timeline_options *options);
 

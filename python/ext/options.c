@@ -45,6 +45,7 @@ const struct field view_fields[] = {
 	{ "time_to_ns", FIELD_INT64, AT(ow_view_options, time_to_ns) },
 	{ "rank", FIELD_INT32, AT(ow_view_options, rank) },
 	{ "full_names", FIELD_BOOL, AT(ow_view_options, full_names) },
+	{ "all_metrics", FIELD_BOOL, AT(ow_view_options, all_metrics) },
 	{ NULL, FIELD_BOOL, 0 },
 };
 

@@ -214,7 +214,8 @@ static PyObject *profile_add_file(PyObject *object, PyObject *args)
 	return handle ? file_info(&info) : NULL;
 }
 
-/* add_memory(name, bytes, format=None, step=None, progress=None); the library copies the bytes. */
+/* add_memory(name, bytes, format=None, step=None, progress=None, forget=False); the library copies the
+ * bytes, unless it is to forget them. */
 static PyObject *profile_add_memory(PyObject *object, PyObject *args)
 {
 	struct ow_file_options options = { .size = sizeof(options), .step = INT64_MIN };
@@ -225,13 +226,16 @@ static PyObject *profile_add_memory(PyObject *object, PyObject *args)
 	long long step = INT64_MIN;
 	const char *name;
 	Py_ssize_t len;
+	int forget = 0;
 	char *data;
 	ow_status status;
 
-	if (!PyArg_ParseTuple(args, "sS|zLO", &name, &bytes, &options.format, &step, &progress) ||
+	if (!PyArg_ParseTuple(args, "sS|zLOp", &name, &bytes, &options.format, &step, &progress,
+			      &forget) ||
 	    PyBytes_AsStringAndSize(bytes, &data, &len) != 0)
 		return NULL;
 	options.step = step;
+	options.forget = forget != 0;
 	handle = enter_loading(object, progress);
 	if (!handle)
 		return NULL;
@@ -253,6 +257,23 @@ static PyObject *profile_freeze(PyObject *object, PyObject *none)
 	if (leave(handle, &handle->watch, status, &err))
 		return NULL;
 	((struct profile *)object)->frozen = true;
+	Py_RETURN_NONE;
+}
+
+/* thaw(): more can be added; no result may live. */
+static PyObject *profile_thaw(PyObject *object, PyObject *none)
+{
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	struct handle *handle = enter_loading(object, NULL);
+	ow_status status;
+
+	(void)none;
+	if (!handle)
+		return NULL;
+	WITHOUT_GIL(status = ow_profile_thaw(handle->profile, &err));
+	if (leave(handle, &handle->watch, status, &err))
+		return NULL;
+	((struct profile *)object)->frozen = false;
 	Py_RETURN_NONE;
 }
 
@@ -415,6 +436,122 @@ out:
 	return made;
 }
 
+/* Changes of memory, as they come without the GIL: numbers and lengths, then the texts. */
+struct memory_head {
+	int64_t ts_us, bytes;
+	size_t allocator_len, tensor_len;
+};
+
+static void note_memory(void *arg, const struct ow_timeline_memory *change)
+{
+	const struct memory_head head = { change->ts_us, change->bytes, change->allocator_len,
+					  change->tensor_len };
+
+	(void)(sink_bytes_write(arg, &head, sizeof(head)) &&
+	       sink_bytes_write(arg, change->allocator, change->allocator_len) &&
+	       sink_bytes_write(arg, change->tensor, change->tensor_len));
+}
+
+/* A list of (allocator, time in microseconds, bytes, tensor). */
+static PyObject *memory_list(const struct sink_bytes *notes)
+{
+	PyObject *list = PyList_New(0);
+
+	for (size_t at = 0; list && at < notes->len;) {
+		struct memory_head head;
+		const char *text = notes->bytes + at + sizeof(head);
+		PyObject *allocator, *tensor, *row;
+
+		memcpy(&head, notes->bytes + at, sizeof(head));
+		allocator = PyUnicode_DecodeUTF8(text, (Py_ssize_t)head.allocator_len, "replace");
+		tensor = PyUnicode_DecodeUTF8(text + head.allocator_len,
+					      (Py_ssize_t)head.tensor_len, "replace");
+		row = allocator && tensor
+			      ? Py_BuildValue("(OLLO)", allocator, (long long)head.ts_us,
+					      (long long)head.bytes, tensor)
+			      : NULL;
+		Py_XDECREF(allocator);
+		Py_XDECREF(tensor);
+		if (!row || PyList_Append(list, row) != 0)
+			Py_CLEAR(list);
+		Py_XDECREF(row);
+		at += sizeof(head) + head.allocator_len + head.tensor_len;
+	}
+	return list;
+}
+
+/* timeline_memory(options) -> (bytes, list of changes of memory) */
+static PyObject *profile_timeline_memory(PyObject *object, PyObject *args)
+{
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	PyObject *keywords = NULL, *keep = PyList_New(0), *made = NULL, *list;
+	struct sink_bytes out = { 0 }, notes = { 0 };
+	struct ow_timeline_options options;
+	struct handle *handle;
+	ow_status status;
+
+	ow_timeline_options_init(&options);
+	options.memory = note_memory;
+	options.memory_arg = &notes;
+	if (!keep || !PyArg_ParseTuple(args, "|O", &keywords) ||
+	    !fields_fill(timeline_fields, &options, keywords, keep))
+		goto out;
+	handle = enter(object);
+	if (!handle)
+		goto out;
+	WITHOUT_GIL(status = ow_timeline_write(handle->profile, &options, sink_bytes_write, &out,
+					       &err));
+	if (out.no_memory || notes.no_memory) {
+		status = err.status = OW_E_NO_MEMORY;
+		err.text[0] = 0;
+	}
+	if (!leave(handle, NULL, status, &err)) {
+		list = memory_list(&notes);
+		made = list ? Py_BuildValue("(y#N)", out.bytes ? out.bytes : "",
+					    (Py_ssize_t)out.len, list)
+			    : NULL;
+	}
+	sink_bytes_free(&out);
+	sink_bytes_free(&notes);
+out:
+	Py_XDECREF(keep);
+	return made;
+}
+
+/* ---- as messages of TensorFlow ---- */
+
+static PyObject *tf_message(PyObject *object, ow_status (*write)(ow_profile *, ow_write_fn, void *,
+								 struct ow_error *))
+{
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	struct handle *handle = enter(object);
+	struct sink_bytes out = { 0 };
+	PyObject *made = NULL;
+	ow_status status;
+
+	if (!handle)
+		return NULL;
+	WITHOUT_GIL(status = write(handle->profile, sink_bytes_write, &out, &err));
+	if (out.no_memory)
+		err.status = OW_E_NO_MEMORY, err.text[0] = 0;
+	if (!leave(handle, NULL, status, &err))
+		made = PyBytes_FromStringAndSize(out.bytes, (Py_ssize_t)out.len);
+	sink_bytes_free(&out);
+	return made;
+}
+
+static PyObject *profile_tf_profile(PyObject *object, PyObject *none)
+{
+	(void)none;
+	return tf_message(object, ow_tf_profile_write);
+}
+
+static PyObject *profile_tf_op_log(PyObject *object, PyObject *none)
+{
+	(void)none;
+	return tf_message(object, ow_tf_op_log_write);
+}
+
 /* save(path, progress=None) */
 static PyObject *profile_save(PyObject *object, PyObject *args)
 {
@@ -553,14 +690,19 @@ static PyMethodDef methods[] = {
 	{ "close", profile_close, METH_NOARGS, NULL },
 	{ "add_file", profile_add_file, METH_VARARGS, "add_file(path, format, step, progress)" },
 	{ "add_memory", profile_add_memory, METH_VARARGS,
-	  "add_memory(name, bytes, format, step, progress)" },
+	  "add_memory(name, bytes, format, step, progress, forget)" },
 	{ "freeze", profile_freeze, METH_NOARGS, NULL },
+	{ "thaw", profile_thaw, METH_NOARGS, "More can be added; no result may live." },
+	{ "tf_profile", profile_tf_profile, METH_NOARGS, "A ProfileProto, serialized." },
+	{ "tf_op_log", profile_tf_op_log, METH_NOARGS, "An OpLogProto, serialized." },
 	{ "set_checkpoint", profile_set_checkpoint, METH_VARARGS, "set_checkpoint(prefix)" },
 	{ "view", profile_view, METH_VARARGS, "view(name, options) -> Result" },
 	{ "advise", profile_advise, METH_VARARGS, "advise(rules) -> Result" },
 	{ "verdict", profile_verdict, METH_VARARGS, "verdict(options) -> str" },
 	{ "info_json", profile_info_json, METH_NOARGS, NULL },
 	{ "timeline", profile_timeline, METH_VARARGS, "timeline(options, path) -> bytes or None" },
+	{ "timeline_memory", profile_timeline_memory, METH_VARARGS,
+	  "timeline_memory(options) -> (bytes, changes of memory)" },
 	{ "save", profile_save, METH_VARARGS, "save(path, progress)" },
 	{ "verify", profile_verify, METH_NOARGS, NULL },
 	{ "step_numbers", profile_step_numbers, METH_NOARGS, NULL },

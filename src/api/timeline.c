@@ -59,6 +59,20 @@ static ow_status draw(ow_profile *p, const struct tf_traced_steps *steps,
 	return status;
 }
 
+static void tell_memory(void *arg, struct str allocator, struct str tensor, int64_t ts_us,
+			int64_t bytes)
+{
+	const struct ow_timeline_options *options = arg;
+	const struct ow_timeline_memory change = { .allocator = allocator.ptr,
+						   .tensor = tensor.ptr,
+						   .allocator_len = allocator.len,
+						   .tensor_len = tensor.len,
+						   .ts_us = ts_us,
+						   .bytes = bytes };
+
+	options->memory(options->memory_arg, &change);
+}
+
 static ow_status draw_steps(ow_profile *p, const struct tf_traced_steps *steps,
 			    const struct ow_timeline_options *options, const struct out *out,
 			    struct error *err)
@@ -67,6 +81,8 @@ static ow_status draw_steps(ow_profile *p, const struct tf_traced_steps *steps,
 	ow_status status;
 
 	step_timeline_begin(&t, &p->mem, out, options->show_dataflow, options->show_memory, err);
+	t.memory = options->memory ? tell_memory : NULL;
+	t.memory_arg = (void *)(uintptr_t)options;
 	status = draw(p, steps, options, &t, true, err);
 	if (status == OW_OK)
 		status = draw(p, steps, options, &t, false, err);

@@ -567,6 +567,9 @@ static void put_counters(struct drawing *d, uint32_t first, struct change *chang
 	qsort(changes, count, sizeof(*changes), by_time);
 	for (size_t i = 0; i < count && t->w.status == OW_OK; i++) {
 		total = wrap_add(total, changes[i].bytes);
+		if (t->memory)
+			t->memory(t->memory_arg, allocator, changes[i].name, changes[i].ts,
+				  changes[i].bytes);
 		open_event(t, 'C', "Memory", allocator, 0, 0, changes[i].ts);
 		begin_args(t, "args");
 		put_arg(t, allocator, true);

@@ -25,6 +25,9 @@ struct step_timeline {
 	struct mem *mem;
 	struct arena arena; /* names of devices */
 	bool show_dataflow, show_memory;
+	void (*memory)(void *arg, struct str allocator, struct str tensor, int64_t ts_us,
+		       int64_t bytes); /* told of changes; may be NULL */
+	void *memory_arg;
 	bool any; /* an event was written */
 	struct map device_map;
 	struct timeline_device *devices; /* [0] is unused */
