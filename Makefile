@@ -21,7 +21,7 @@ all: ## build build/release/opwatch and libopwatch
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-demo: setup-build all ## build, then look into a bundled profile
+demo: setup-build setup-sql all ## build, then look into a bundled profile
 	build/release/opwatch samples/resnet.profile --no-pager
 	@echo
 	@echo "Next, try:"
@@ -29,11 +29,11 @@ demo: setup-build all ## build, then look into a bundled profile
 	@echo "  build/release/opwatch lines samples/resnet.profile    the lines that made them"
 	@echo "  build/release/opwatch shell samples/resnet.profile    ask on; 'help' tells what"
 
-test: setup-build setup-test all ## unit, golden, property and docs tests
+test: setup-build setup-sql setup-test all ## unit, golden, property and docs tests
 	@$(call build,release,tests)
 	$(call ctest,release)
 
-test-integration: setup-build setup-test setup-integration all ## tests that need more programs or real files
+test-integration: setup-build setup-sql setup-test setup-integration all ## tests that need more programs or real files
 	@$(call build,release,tests)
 	ctest --test-dir build/release -j $(JOBS) --output-on-failure --no-tests=ignore -L '^integration$$'
 
@@ -41,12 +41,12 @@ golden: all ## rewrite the golden files from what the binary prints now; review 
 	OPWATCH_UPDATE_GOLDEN=1 ctest --test-dir build/release --output-on-failure -L '^golden$$'
 	git --no-pager diff --stat -- tests
 
-asan: setup-build setup-test ## the tests under the address and undefined-behaviour sanitizers
+asan: setup-build setup-sql setup-test ## the tests under the address and undefined-behaviour sanitizers
 	@$(call configure,asan)
 	@$(call build,asan,product tests)
 	$(call ctest,asan)
 
-tsan: setup-build setup-test ## the tests under the thread sanitizer
+tsan: setup-build setup-sql setup-test ## the tests under the thread sanitizer
 	@$(call configure,tsan)
 	@$(call build,tsan,product tests)
 	$(call ctest,tsan)
@@ -56,14 +56,14 @@ fuzz: setup-build setup-check ## every importer under libFuzzer, FUZZ_SECONDS ea
 	@$(call build,fuzz,fuzzers)
 	tools/fuzz build/fuzz
 
-check: setup-build setup-test setup-check ## format, tidy, cppcheck, headers, layers, tables, exports
+check: setup-build setup-sql setup-test setup-check ## format, tidy, cppcheck, headers, layers, tables, exports
 	@$(call configure,debug)
 	tools/check build/debug
 
 format: setup-check ## lay out the C sources by .clang-format
 	find include src python tests bench -name '*.[ch]' | xargs clang-format -i
 
-bench: setup-build all ## speed and memory against sha256sum; prints, never fails
+bench: setup-build setup-sql all ## speed and memory against sha256sum; prints, never fails
 	@$(call build,release,gen_profile)
 	bench/run
 
@@ -74,7 +74,7 @@ install: all ## install under PREFIX (/usr/local), below DESTDIR
 uninstall: all ## remove what `make install` with the same PREFIX and DESTDIR put there
 	tools/uninstall build/release "$(PREFIX)" "$(DESTDIR)"
 
-deb: setup-build setup-deb ## build/deb/opwatch_VERSION_ARCH.deb
+deb: setup-build setup-sql setup-deb ## build/deb/opwatch_VERSION_ARCH.deb
 	@cmake --preset release -B build/deb -DCMAKE_INSTALL_PREFIX=/usr $(CMAKE_FLAGS) >/dev/null
 	@$(call build,deb,product)
 	cd build/deb && cpack -G DEB

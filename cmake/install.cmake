@@ -18,6 +18,12 @@ if(TARGET opwatch)
 	install(FILES ${PROJECT_BINARY_DIR}/tfprof DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
+# DuckDB goes beside libopwatch, into a folder of our own, when it is the one that tools/setup fetched.
+if(DUCKDB_LIBRARY MATCHES "^${PROJECT_SOURCE_DIR}/build/deps/")
+	install(FILES ${DUCKDB_LIBRARY} DESTINATION ${CMAKE_INSTALL_LIBDIR}/opwatch)
+	install(FILES ${PROJECT_SOURCE_DIR}/build/deps/duckdb/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME LICENSE.duckdb OPTIONAL)
+endif()
+
 file(GLOB man_pages CONFIGURE_DEPENDS ${man_dir}/*.1)
 install(FILES ${man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 

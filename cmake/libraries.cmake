@@ -38,7 +38,9 @@ if(OPWATCH_WITH_DUCKDB)
 		target_include_directories(opwatch_libraries SYSTEM INTERFACE ${DUCKDB_INCLUDE_DIR})
 		target_link_libraries(opwatch_libraries INTERFACE ${CMAKE_DL_LIBS})
 	endif()
-	if(DUCKDB_LIBRARY)
+	if(NOT DUCKDB_LIBRARY)
+		set(DUCKDB_LIBRARY "") # NOTFOUND is no path
+	else()
 		# Found beside the program that was built, as in an installation.
 		file(CREATE_LINK ${DUCKDB_LIBRARY} ${PROJECT_BINARY_DIR}/libduckdb.so SYMBOLIC)
 	endif()

@@ -23,5 +23,5 @@ foreach(source ${test_sources})
 	add_dependencies(tests ${target})
 	add_test(NAME unit.${name} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 	set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 300
-		ENVIRONMENT "OPWATCH_SRC=${PROJECT_SOURCE_DIR}")
+		ENVIRONMENT "OPWATCH_SRC=${PROJECT_SOURCE_DIR};OPWATCH_DUCKDB=${DUCKDB_LIBRARY}")
 endforeach()

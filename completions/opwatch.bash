@@ -1,7 +1,7 @@
 # bash completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 # Commands and options are those of `opwatch --help` and `opwatch COMMAND --help`; a test compares them.
 
-_opwatch_commands="overview view op scope graph code lines work steps phases verdict tracks devices sources notes advise info convert merge export shell formats help"
+_opwatch_commands="overview view op scope graph code lines work steps phases verdict tracks devices sources notes advise info sql convert merge export shell formats help"
 _opwatch_columns="bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops
 	occurrence tensor_value device op_types input_shapes"
 _opwatch_view_options="max-depth min-bytes min-peak-bytes min-residual-bytes min-output-bytes min-micros
@@ -57,6 +57,8 @@ _opwatch() {
 		[[ " ${COMP_WORDS[*]} " == *" info "* ]] && options="estimate verify $_opwatch_general_options"
 		[[ " ${COMP_WORDS[*]} " == *" convert "* ]] &&
 			options="show-dataflow show-memory step select $_opwatch_general_options"
+		[[ " ${COMP_WORDS[*]} " == *" sql "* ]] &&
+			options="name run one-run file parquet allow-io temp-dir threads $_opwatch_general_options"
 		[[ " ${COMP_WORDS[*]} " == *" merge "* ]] &&
 			options="align keep-name keep-category keep-pid keep-time keep-step no-labels memory-limit json strict
 				verbose out help"

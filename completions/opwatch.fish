@@ -1,6 +1,6 @@
 # fish completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 
-set -l commands overview view op scope graph code lines work steps phases verdict tracks devices sources notes advise info convert merge export shell formats help
+set -l commands overview view op scope graph code lines work steps phases verdict tracks devices sources notes advise info sql convert merge export shell formats help
 set -l columns bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
     occurrence tensor_value device op_types input_shapes
 set -l orders name bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
@@ -25,6 +25,7 @@ complete -c opwatch -n $first -a sources -d 'every input'
 complete -c opwatch -n $first -a notes -d 'what was damaged or lost'
 complete -c opwatch -n $first -a advise -d 'what to look at'
 complete -c opwatch -n $first -a info -d 'what is in a file'
+complete -c opwatch -n $first -a sql -d 'ask in SQL'
 complete -c opwatch -n $first -a convert -d 'into an opwatch file, a timeline, a flame graph …'
 complete -c opwatch -n $first -a export -d 'the tables as Parquet, JSON, CSV or Arrow files'
 complete -c opwatch -n $first -a merge -d 'many Chrome traces into one'
@@ -62,6 +63,14 @@ complete -c opwatch -n '__fish_seen_subcommand_from export' -l compress -x -a 'g
 complete -c opwatch -n '__fish_seen_subcommand_from export' -l split -x -d 'another file after so many bytes'
 complete -c opwatch -n '__fish_seen_subcommand_from export' -l bigquery -d 'for BigQuery'
 complete -c opwatch -n '__fish_seen_subcommand_from export' -l overwrite -d 'replace what is there'
+complete -c opwatch -n '__fish_seen_subcommand_from sql' -l name -x -d 'of a run, in order'
+complete -c opwatch -n '__fish_seen_subcommand_from sql' -l run -x -d 'NAME=PATH,…: these files are a run'
+complete -c opwatch -n '__fish_seen_subcommand_from sql' -l one-run -d 'all files are one run'
+complete -c opwatch -n '__fish_seen_subcommand_from sql' -s f -l file -r -d 'read the query from there'
+complete -c opwatch -n '__fish_seen_subcommand_from sql' -l parquet -d 'write the result as Parquet'
+complete -c opwatch -n '__fish_seen_subcommand_from sql' -l allow-io -d 'queries may read and write files'
+complete -c opwatch -n '__fish_seen_subcommand_from sql' -l temp-dir -x -a '(__fish_complete_directories)' -d 'for what does not fit in memory'
+complete -c opwatch -n '__fish_seen_subcommand_from sql' -l threads -x -d 'threads of a query'
 complete -c opwatch -n '__fish_seen_subcommand_from merge' -l align -x -a 'keep start sequence' -d 'keep clocks, start at zero, in sequence'
 complete -c opwatch -n '__fish_seen_subcommand_from merge' -l keep-name -x -d 'only events of such names'
 complete -c opwatch -n '__fish_seen_subcommand_from merge' -l keep-category -x -d 'only events of such categories'

@@ -166,7 +166,13 @@ OW_API void ow_profile_memory(const ow_profile *profile, struct ow_memory_use *u
 
 typedef struct ow_result ow_result;
 
-typedef enum ow_type { OW_TYPE_INT, OW_TYPE_REAL, OW_TYPE_TEXT, OW_TYPE_BOOL } ow_type;
+typedef enum ow_type {
+	OW_TYPE_INT,
+	OW_TYPE_REAL,
+	OW_TYPE_TEXT,
+	OW_TYPE_BOOL,
+	OW_TYPE_NUMBER /* of queries: exact digits, which ow_result_text gives as well */
+} ow_type;
 typedef enum ow_unit {
 	OW_UNIT_PLAIN,
 	OW_UNIT_NS,
@@ -440,6 +446,63 @@ struct ow_export_summary {
 OW_API ow_status ow_export(const struct ow_run *runs, size_t count,
 			   const struct ow_export_options *options, const char *dir,
 			   struct ow_export_summary *summary, struct ow_error *err);
+/* ---- SQL --------------------------------------------------------------------------------------- */
+
+/* Questions in SQL over one or more frozen profiles, answered by DuckDB inside this process (loaded with the first
+ * session; OW_E_UNSUPPORTED with what to do when it is not there). The tables are the relations of docs/sql.md,
+ * each with a column `run`; profiles must outlive the session and its results. A session is used by one thread at
+ * a time. Queries only read: no files, no network, no settings, unless allow_io says so. */
+typedef struct ow_sql ow_sql;
+
+struct ow_sql_options {
+	size_t size;
+	uint64_t memory_limit; /* bytes that DuckDB may use beside the profiles; 0 = its default */
+	const char *temp_dir;  /* where it may put what does not fit; NULL = nowhere */
+	uint32_t threads;      /* 0 = all processors */
+	bool allow_io;	       /* queries may read and write files */
+	/* Called now and then while a query runs, from any thread; return false to cancel. */
+	bool (*progress)(void *arg);
+	void *progress_arg;
+};
+OW_API void ow_sql_options_init(struct ow_sql_options *options);
+
+OW_API ow_status ow_sql_open(const struct ow_run *runs, size_t count,
+			     const struct ow_sql_options *options, ow_sql **sql,
+			     struct ow_error *err);
+OW_API void ow_sql_close(ow_sql *sql);
+
+/* Runs the statements of a text (separated by semicolons) and gives the result of the last that has one; without
+ * rows and columns when none has. All rows are held in memory. */
+OW_API ow_status ow_sql_query(ow_sql *sql, const char *text, ow_result **result,
+			      struct ow_error *err);
+/* Writes every result through a sink ("text", "json", "csv"); rows are not held, so there may be any number. */
+OW_API ow_status ow_sql_write(ow_sql *sql, const char *text, const char *sink,
+			      const struct ow_write_options *options, ow_write_fn write, void *arg,
+			      struct ow_error *err);
+/* The result of one query as a Parquet file, which appears whole or not at all. */
+OW_API ow_status ow_sql_write_parquet(ow_sql *sql, const char *text, const char *path,
+				      struct ow_error *err);
+/* Ends the running query with OW_E_INTERRUPTED; from any thread, or a signal handler. */
+OW_API void ow_sql_cancel(ow_sql *sql);
+
+/* The tables, for help and completion: name and one sentence; detail is "options" for those that take some, as
+ * op_view(order_by := 'micros'). False beyond the last. */
+OW_API bool ow_relation_info(size_t index, struct ow_part_info *info);
+/* Columns of a table: title is a sentence on what it means. False beyond the last. */
+struct ow_relation_column {
+	const char *name, *type; /* as SQL calls it: BIGINT, VARCHAR, … */
+	const char *unit;	 /* "ns", "bytes", "count" or "" */
+	const char *doc;
+};
+OW_API ow_status ow_relation_columns(const char *relation,
+				     void (*take)(void *arg,
+						  const struct ow_relation_column *column),
+				     void *arg, struct ow_error *err);
+/* Options of a table, in the same form; unit is "". */
+OW_API ow_status ow_relation_options(const char *relation,
+				     void (*take)(void *arg,
+						  const struct ow_relation_column *option),
+				     void *arg, struct ow_error *err);
 
 /* ---- merging ---------------------------------------------------------------------------------- */
 

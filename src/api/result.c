@@ -180,9 +180,15 @@ int64_t ow_result_int(const ow_result *result, uint32_t row, uint32_t column)
 {
 	const struct result_column *c = cell_column(result, row, column);
 
+	int64_t number = 0;
+
+	if (c && c->type == RESULT_NUMBER && str_to_i64(c->texts[row], &number))
+		return number;
 	if (!c || c->type == RESULT_TEXT)
 		return 0;
-	return c->type == RESULT_REAL ? (int64_t)c->reals[row] : c->ints[row];
+	return c->type == RESULT_NUMBER ? (int64_t)strtod(c->texts[row].ptr, NULL)
+	       : c->type == RESULT_REAL ? (int64_t)c->reals[row]
+					: c->ints[row];
 }
 
 double ow_result_real(const ow_result *result, uint32_t row, uint32_t column)
@@ -191,13 +197,16 @@ double ow_result_real(const ow_result *result, uint32_t row, uint32_t column)
 
 	if (!c || c->type == RESULT_TEXT)
 		return 0;
+	if (c->type == RESULT_NUMBER)
+		return strtod(c->texts[row].ptr, NULL);
 	return c->type == RESULT_REAL ? c->reals[row] : (double)c->ints[row];
 }
 
 const char *ow_result_text(const ow_result *result, uint32_t row, uint32_t column, size_t *len)
 {
 	const struct result_column *c = cell_column(result, row, column);
-	struct str text = c && c->type == RESULT_TEXT ? c->texts[row] : STR("");
+	bool is_text = c && (c->type == RESULT_TEXT || c->type == RESULT_NUMBER);
+	struct str text = is_text ? c->texts[row] : STR("");
 
 	if (len)
 		*len = text.len;

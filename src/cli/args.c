@@ -45,6 +45,13 @@ enum flag_id {
 	FLAG_CHECKPOINT,
 	FLAG_FORMAT,
 	FLAG_NO_INFER,
+	FLAG_RUN,
+	FLAG_ONE_RUN,
+	FLAG_FILE,
+	FLAG_PARQUET,
+	FLAG_ALLOW_IO,
+	FLAG_TEMP_DIR,
+	FLAG_THREADS,
 	FLAG_VERBOSE,
 	FLAG_VERSION,
 	FLAG_HELP
@@ -90,7 +97,7 @@ static const struct flag {
 	{ "keep-time", 0, FLAG_TIME_RANGE, "A:B", "merge: the same as --time-range" },
 	{ "keep-step", 0, FLAG_KEEP_STEP, "N[-M]", "merge: only these steps" },
 	{ "no-labels", 0, FLAG_NO_LABELS, NULL, "merge: leave the names of processes alone" },
-	{ "name", 0, FLAG_NAME, "NAME", "one run of all files; or repeated, a name for each" },
+	{ "name", 0, FLAG_NAME, "NAME", "one run of all files; or repeated, of each run" },
 	{ "table", 0, FLAG_TABLE, "LIST", "export: only these: event,op" },
 	{ "partition", 0, FLAG_PARTITION, "BY", "export: folders by run, or by run and step" },
 	{ "sort", 0, FLAG_SORT, "COLUMN", "export: rows by this column: ts" },
@@ -98,6 +105,13 @@ static const struct flag {
 	{ "split", 0, FLAG_SPLIT, "SIZE", "export: another file after about so many bytes" },
 	{ "bigquery", 0, FLAG_BIGQUERY, NULL, "export: for BigQuery, with schemas and load.sh" },
 	{ "overwrite", 0, FLAG_OVERWRITE, NULL, "export: replace what is there" },
+	{ "run", 0, FLAG_RUN, "NAME=PATH,…", "these files are a run (repeatable)" },
+	{ "one-run", 0, FLAG_ONE_RUN, NULL, "all files are one run" },
+	{ "file", 'f', FLAG_FILE, "FILE", "sql: the query is in there; - is stdin" },
+	{ "parquet", 0, FLAG_PARQUET, NULL, "sql: write Parquet, with -o FILE" },
+	{ "allow-io", 0, FLAG_ALLOW_IO, NULL, "sql: queries may read and write files" },
+	{ "temp-dir", 0, FLAG_TEMP_DIR, "DIR", "sql: for what does not fit in memory" },
+	{ "threads", 0, FLAG_THREADS, "N", "sql: threads of a query (default: all)" },
 	{ "strict", 0, FLAG_STRICT, NULL, "exit with 3 when something was damaged" },
 	{ "no-pager", 0, FLAG_NO_PAGER, NULL, "never start a pager" },
 	{ "verbose", 'v', FLAG_VERBOSE, NULL, "show every note" },
@@ -397,6 +411,28 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 		if (!parse_size(str_from(value), &args->open.memory_limit))
 			return usage_error(
 				"--memory-limit takes a size such as 500M or 8G, not '%s'", value);
+		return true;
+	case FLAG_RUN:
+		return add_word(args, &args->given_runs, value);
+	case FLAG_ONE_RUN:
+		args->one_run = true;
+		return true;
+	case FLAG_FILE:
+		args->query_file = value;
+		return true;
+	case FLAG_PARQUET:
+		args->parquet = true;
+		return true;
+	case FLAG_ALLOW_IO:
+		args->allow_io = true;
+		return true;
+	case FLAG_TEMP_DIR:
+		args->temp_dir = value;
+		return true;
+	case FLAG_THREADS:
+		if (!str_to_i64(str_from(value), &number) || number < 1 || number > 1024)
+			return usage_error("--threads takes a number from 1 on, not '%s'", value);
+		args->threads = (uint32_t)number;
 		return true;
 	case FLAG_INPUT_SHAPE:
 		return add_word(args, &args->open.input_shapes, value);

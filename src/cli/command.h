@@ -24,6 +24,13 @@ struct args {
 	struct terminal terminal;
 	bool strict, no_pager, estimate, verify, verbose, version, help;
 	bool hide_dataflow, show_memory; /* timelines */
+	/* runs: cli/runs.h */
+	struct ow_list given_runs; /* --run; names are in names */
+	bool one_run;
+	/* sql */
+	const char *query_file, *temp_dir;
+	uint32_t threads;
+	bool allow_io, parquet;
 	bool limit_given, depth_given, select_given, order_given;
 };
 

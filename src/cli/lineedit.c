@@ -328,6 +328,11 @@ struct line_reader *line_open(const char *prompt, complete_fn complete, void *ar
 	return reader;
 }
 
+void line_prompt(struct line_reader *reader, const char *prompt)
+{
+	reader->prompt = prompt;
+}
+
 void line_close(struct line_reader *reader)
 {
 	if (!reader)

@@ -23,6 +23,8 @@ struct line_reader;
 
 /* Interactive when standard input is a terminal. NULL when out of memory. */
 struct line_reader *line_open(const char *prompt, complete_fn complete, void *arg);
+/* From the next line on; must outlive it. */
+void line_prompt(struct line_reader *reader, const char *prompt);
 void line_close(struct line_reader *reader);
 
 enum line_result { LINE_READ, LINE_END, LINE_INTERRUPTED };

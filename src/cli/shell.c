@@ -3,6 +3,7 @@
 
 #include "cli/cli.h"
 #include "cli/lineedit.h"
+#include "cli/sqlshell.h"
 #include "cli/words.h"
 
 struct shell {
@@ -12,6 +13,7 @@ struct shell {
 	struct arena keep;	 /* strings of defaults */
 	struct arena line;	 /* of the line being run */
 	struct mem mem;
+	ow_sql *sql; /* opened with the first question */
 	bool quit;
 };
 
@@ -105,6 +107,10 @@ static void list_commands(const struct shell *shell)
 	for (size_t i = 0; !shell->show.tfprof && ow_view_info(i, &view); i++)
 		if (!*view.detail)
 			printf("  %-10s %s\n", view.name, view.summary);
+	if (!shell->show.tfprof)
+		printf("  %-10s %s\n", "sql",
+		       "a query: sql SELECT … ; alone, a prompt for many. sql .tables lists "
+		       "tables");
 	printf("An empty line shows the options in force. Tab completes.\n"
 	       "Options: 'help -select', 'help -order_by', … say what they take.\n");
 }
@@ -310,6 +316,45 @@ static void unknown_command(const struct shell *shell, struct str word)
 	complain(best ? "; did you mean '%s'?\n" : "; 'help' lists them\n", best);
 }
 
+/* ---- SQL -------------------------------------------------------------------------------------- */
+
+static bool open_sql(struct shell *shell)
+{
+	struct ow_run run = { shell->show.profile, "run" };
+	struct ow_sql_options options;
+	struct ow_error err = { 0 };
+
+	if (shell->sql)
+		return true;
+	ow_sql_options_init(&options);
+	options.progress = sqlshell_go_on;
+	if (ow_sql_open(&run, 1, &options, &shell->sql, &err) == OW_OK)
+		return true;
+	complain("opwatch: %s\n", err.text);
+	return false;
+}
+
+/* `sql SELECT …` asks once; `sql` alone asks until Ctrl-D. */
+static void run_sql(struct shell *shell, struct str text)
+{
+	struct sqlshell sql = { .terminal = shell->show.terminal,
+				.sink = "text",
+				.pager = shell->show.pager };
+
+	text = str_trim(text);
+	if (sqlshell_is_dot(text)) {
+		(void)sqlshell_dot(text);
+		return;
+	}
+	if (!open_sql(shell))
+		return;
+	sql.sql = shell->sql;
+	if (text.len)
+		(void)sqlshell_run(&sql, text);
+	else
+		sqlshell_loop(&sql);
+}
+
 static void run_line(struct shell *shell, struct str line)
 {
 	const struct shell_command *command;
@@ -319,6 +364,11 @@ static void run_line(struct shell *shell, struct str line)
 
 	if (!next_word(&rest, &word)) {
 		list_options(shell);
+		return;
+	}
+	if (!shell->show.tfprof && str_eq(word, STR("sql"))) {
+		run_sql(shell, rest);
+		fflush(stdout);
 		return;
 	}
 	command = find_command(shell, word);
@@ -348,6 +398,8 @@ static void complete_command(const struct shell *shell, struct str prefix, struc
 	for (size_t i = 0; !shell->show.tfprof && ow_view_info(i, &view); i++)
 		if (!*view.detail)
 			completion_add(out, view.name, prefix);
+	if (!shell->show.tfprof)
+		completion_add(out, "sql", prefix);
 }
 
 static void complete_option(struct str prefix, struct completions *out)
@@ -425,6 +477,7 @@ int shell_run(const struct show *show, const struct options *defaults)
 		arena_clear(&shell.line);
 	}
 	interrupts_catch(false);
+	ow_sql_close(shell.sql);
 	line_close(reader);
 	arena_release(&shell.line);
 	arena_release(&shell.keep);

@@ -23,7 +23,8 @@ struct result *result_new(struct mem *mem, const char *name, struct error *err)
 
 static size_t cell_size(const struct result_column *c)
 {
-	return c->type == RESULT_TEXT ? sizeof(struct str) : sizeof(int64_t);
+	return c->type == RESULT_TEXT || c->type == RESULT_NUMBER ? sizeof(struct str)
+								  : sizeof(int64_t);
 }
 
 static void free_columns(struct result *r)

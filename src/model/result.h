@@ -11,7 +11,13 @@
 
 #include "model/model.h"
 
-enum result_type { RESULT_INT, RESULT_REAL, RESULT_TEXT, RESULT_BOOL };
+enum result_type {
+	RESULT_INT,
+	RESULT_REAL,
+	RESULT_TEXT,
+	RESULT_BOOL,
+	RESULT_NUMBER /* digits as text: exact, beyond 64 bits or with decimals; of queries only */
+};
 
 /* What a number means; sinks for people format it accordingly, sinks for programs print it as it is. */
 enum result_unit {
@@ -31,14 +37,14 @@ struct result_column {
 	union {
 		int64_t *ints; /* RESULT_INT, RESULT_BOOL */
 		double *reals;
-		struct str *texts;
+		struct str *texts; /* RESULT_TEXT, RESULT_NUMBER */
 	};
 	uint8_t *known; /* NULL = all known; else 0 marks a missing value (JSON null, text "-") */
 	bool fixed;	/* a text that must not be shortened, such as a bar */
 	bool for_programs; /* means nothing to people: the sink text leaves it out */
 };
 
-#define RESULT_COLUMNS_MAX 64
+#define RESULT_COLUMNS_MAX 256
 
 struct tree;
 

@@ -31,6 +31,11 @@ struct sink_options {
 	bool full_numbers;  /* no k, ms, MB */
 	const char *metric; /* folded, flamegraph, pprof: which value */
 	const char *title;
+	/* A result that comes in pieces (csv, json): what stands before the rows is written with the first, what
+	 * stands after them with the last. */
+	bool continued, continues;
+	uint64_t rows_before;
+	bool all_columns; /* text: also those without a value */
 	/* tensor values of a checkpoint, for tfprof's text; NULL when there is none. Appends the text of
 	 * the tensor to *text, or a line for stderr to *message. */
 	void (*tensor)(void *arg, struct str name, struct buf *text, struct buf *message);

@@ -39,6 +39,8 @@ static void put_value(struct writer *w, const struct result_column *c, uint32_t 
 		return;
 	if (c->type == RESULT_TEXT)
 		put_text(w, c->texts[row]);
+	else if (c->type == RESULT_NUMBER)
+		writer_str(w, c->texts[row]);
 	else if (c->type == RESULT_BOOL)
 		writer_puts(w, c->ints[row] ? "true" : "false");
 	else if (c->type == RESULT_INT)
@@ -63,9 +65,9 @@ static ow_status csv_write(struct result *result, const struct sink_options *opt
 {
 	struct writer w;
 
-	(void)options;
 	writer_init(&w, result->mem, out, err);
-	put_header(&w, result);
+	if (!options->continued)
+		put_header(&w, result);
 	for (uint32_t row = 0; row < result->row_count && w.status == OW_OK; row++) {
 		if (result->depth)
 			writer_int(&w, result->depth[row]);

@@ -34,6 +34,8 @@ static const char *type_name(enum result_type type)
 		return "real";
 	case RESULT_BOOL:
 		return "bool";
+	case RESULT_NUMBER:
+		return "number";
 	default:
 		return "text";
 	}
@@ -64,6 +66,8 @@ static void put_value(struct writer *w, const struct result_column *c, uint32_t 
 		writer_puts(w, "null");
 	else if (c->type == RESULT_TEXT)
 		writer_json(w, c->texts[row]);
+	else if (c->type == RESULT_NUMBER)
+		writer_str(w, c->texts[row]);
 	else if (c->type == RESULT_BOOL)
 		writer_puts(w, c->ints[row] ? "true" : "false");
 	else if (c->type == RESULT_INT)
@@ -86,10 +90,10 @@ static void open_row(struct writer *w, const struct result *r, uint32_t row)
 	}
 }
 
-static void put_flat_rows(struct writer *w, const struct result *r)
+static void put_flat_rows(struct writer *w, const struct result *r, bool any)
 {
 	for (uint32_t row = 0; row < r->row_count && w->status == OW_OK; row++) {
-		writer_puts(w, row ? ",\n  " : "\n  ");
+		writer_puts(w, row || any ? ",\n  " : "\n  ");
 		open_row(w, r, row);
 		writer_char(w, '}');
 	}
@@ -133,19 +137,23 @@ static void put_tree_rows(struct writer *w, const struct result *r)
 static ow_status json_write(struct result *result, const struct sink_options *options,
 			    const struct out *out, struct error *err)
 {
+	bool any = options->rows_before != 0;
 	struct writer w;
 
-	(void)options;
 	writer_init(&w, result->mem, out, err);
-	writer_puts(&w, "{\"view\": ");
-	writer_json(&w, str_from(result->name));
-	put_columns(&w, result);
-	writer_puts(&w, ",\n\"rows\": [");
+	if (!options->continued) {
+		writer_puts(&w, "{\"view\": ");
+		writer_json(&w, str_from(result->name));
+		put_columns(&w, result);
+		writer_puts(&w, ",\n\"rows\": [");
+	}
 	if (result->depth)
 		put_tree_rows(&w, result);
 	else
-		put_flat_rows(&w, result);
-	writer_puts(&w, result->row_count ? "\n]" : "]");
+		put_flat_rows(&w, result, any);
+	if (options->continues)
+		return writer_finish(&w);
+	writer_puts(&w, result->row_count || any ? "\n]" : "]");
 	writer_puts(&w, ",\n\"footer\": ");
 	if (result->footer)
 		writer_json(&w, str_from(result->footer));

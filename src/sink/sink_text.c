@@ -215,6 +215,8 @@ static struct str cell_text(struct table *t, uint32_t row, uint32_t column)
 		buf_add_char(&t->cell, '-');
 	else if (c->type == RESULT_TEXT)
 		add_text(t, row, column);
+	else if (c->type == RESULT_NUMBER)
+		buf_add_str(&t->cell, c->texts[row]);
 	else if (c->type == RESULT_BOOL)
 		buf_puts(&t->cell, c->ints[row] ? "yes" : "no");
 	else
@@ -561,7 +563,8 @@ static void choose_columns(struct table *t)
 	const struct result *r = t->r;
 
 	for (uint32_t c = 0; c < r->column_count; c++)
-		if (!r->columns[c].for_programs && (!c || has_values(r, &r->columns[c])))
+		if (!r->columns[c].for_programs &&
+		    (!c || t->options->all_columns || has_values(r, &r->columns[c])))
 			t->columns[t->column_count++] = c;
 	t->shown = t->column_count;
 	while (t->name_column < t->column_count && !is_text(column_of(t, t->name_column)))

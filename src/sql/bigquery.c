@@ -463,8 +463,24 @@ static bool is_offset_name(const struct rewrite *r, size_t i)
 	return false;
 }
 
+/* With names in back-ticks the statement is BigQuery's, where double quotes make a text. */
+static bool is_bigquery(const struct rewrite *r)
+{
+	for (size_t i = 0; i < r->count; i++)
+		if (r->tokens[i].kind == TOKEN_BACKTICK)
+			return true;
+	return false;
+}
+
+static bool is_double_quoted(const struct rewrite *r, size_t i)
+{
+	return r->tokens[i].kind == TOKEN_QUOTED && r->tokens[i].text.ptr[0] == '"' &&
+	       !is_word(r, before(r, i), "AS") && !is_char(r, before(r, i), '.');
+}
+
 static void put_statement(struct rewrite *r)
 {
+	bool bigquery = is_bigquery(r);
 	size_t k = 0, end = 0;
 
 	find_unnests(r);
@@ -476,6 +492,8 @@ static void put_statement(struct rewrite *r)
 			i = end - 1;
 		} else if (r->tokens[i].kind == TOKEN_BACKTICK) {
 			put_backtick(r, i);
+		} else if (bigquery && is_double_quoted(r, i)) {
+			put_text(r->out, plain_name(&r->tokens[i]));
 		} else if (is_offset_name(r, i)) {
 			buf_puts(r->out, "\"offset\"");
 		} else {

@@ -7,6 +7,7 @@
  *	FROM t, UNNEST(t.traceEvents) AS e WITH OFFSET AS i
  *					trace_events AS e; its `index` is also called i. e.args.name and e.args.op are
  *					the columns arg_name and arg_op, e.args.x is arg_value(e.args, 'x')
+ *	"text" beside back-ticks	a text, as it is there; else DuckDB takes it for a name
  *	%%bigquery --project …		the line of a notebook is left out
  */
 #ifndef SQL_BIGQUERY_H

@@ -10,6 +10,7 @@
 #include "sql/sql_int.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <unistd.h>
 
 #define LIBRARY "libduckdb.so"
@@ -24,36 +25,42 @@ static void *open_library(const char *path)
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
-/* A place beside the file that this code is in. */
-static void *open_beside(const char *where, char *path, size_t size)
+/* A place beside a file; links are followed. */
+static void *open_beside(const char *file, const char *where, char *path, size_t size)
 {
-	Dl_info self;
-	const char *slash;
+	char real[PATH_MAX];
+	char *slash;
+	int len;
 
-	if (!dladdr((void *)(uintptr_t)open_library, &self) || !self.dli_fname)
+	if (!realpath(file, real))
 		return NULL;
-	slash = strrchr(self.dli_fname, '/');
-	if (slash)
-		snprintf(path, size, "%.*s/%s%s", (int)(slash - self.dli_fname), self.dli_fname,
-			 where, LIBRARY);
-	else if (snprintf(path, size, "%s", self.dli_fname) > 0) {
-		/* A program found by $PATH does not tell its directory. */
-		ssize_t len = readlink("/proc/self/exe", path, size - 1);
+	slash = strrchr(real, '/');
+	if (!slash)
+		return NULL;
+	len = snprintf(path, size, "%.*s/%s%s", (int)(slash - real), real, where, LIBRARY);
+	return len > 0 && (size_t)len < size && access(path, R_OK) == 0 ? open_library(path) : NULL;
+}
 
-		if (len <= 0)
-			return NULL;
-		path[len] = '\0';
-		slash = strrchr(path, '/');
-		len = slash ? slash - path + 1 : 0;
-		snprintf(path + len, size - (size_t)len, "%s%s", where, LIBRARY);
-	}
-	return access(path, R_OK) == 0 ? open_library(path) : NULL;
+/* Beside the file that this code is in: the program (which knows its name only as it was called), or the library. */
+static void *open_own(struct duckdb_lib *lib)
+{
+	static const char *const places[] = { "", "../lib/opwatch/",
+					      "../" OPWATCH_LIBDIR "/opwatch/", "opwatch/" };
+	const char *files[2] = { NULL, "/proc/self/exe" };
+	Dl_info self;
+	void *handle = NULL;
+
+	if (dladdr((void *)(uintptr_t)open_library, &self) && self.dli_fname &&
+	    strchr(self.dli_fname, '/'))
+		files[0] = self.dli_fname;
+	for (size_t f = 0; f < ARRAY_COUNT(files); f++)
+		for (size_t i = 0; files[f] && !handle && i < ARRAY_COUNT(places); i++)
+			handle = open_beside(files[f], places[i], lib->path, sizeof(lib->path));
+	return handle;
 }
 
 static void *find_library(struct duckdb_lib *lib, struct error *err)
 {
-	static const char *const places[] = { "", "../lib/opwatch/",
-					      "../" OPWATCH_LIBDIR "/opwatch/", "opwatch/" };
 	const char *given = getenv("OPWATCH_DUCKDB");
 	void *handle;
 
@@ -64,11 +71,9 @@ static void *find_library(struct duckdb_lib *lib, struct error *err)
 			error_set(err, OW_E_UNSUPPORTED, "OPWATCH_DUCKDB: %s", dlerror());
 		return handle;
 	}
-	for (size_t i = 0; i < ARRAY_COUNT(places); i++) {
-		handle = open_beside(places[i], lib->path, sizeof(lib->path));
-		if (handle)
-			return handle;
-	}
+	handle = open_own(lib);
+	if (handle)
+		return handle;
 	snprintf(lib->path, sizeof(lib->path), "%s", LIBRARY);
 	handle = open_library(LIBRARY);
 	if (!handle)

@@ -251,7 +251,7 @@ static ow_status make_columns(struct sql_script *s, struct error *err)
 
 /* ---- running ---- */
 
-static bool is_cancelled(struct sql *sql)
+bool sql_is_cancelled(struct sql *sql)
 {
 	if (sql->options.progress && !sql->options.progress(sql->options.progress_arg))
 		atomic_store(&sql->cancelled, true);
@@ -280,7 +280,7 @@ static ow_status execute(struct sql_script *s, struct error *err)
 		}
 		if (lib->pending_execution_is_finished(state))
 			break;
-		if (is_cancelled(sql)) {
+		if (sql_is_cancelled(sql)) {
 			lib->interrupt(sql->connection);
 			status = sql_error(sql, NULL, err);
 			break;
@@ -449,7 +449,7 @@ static ow_status fetch(struct sql_script *s, uint32_t *rows, struct error *err)
 	if (s->chunk)
 		lib->destroy_data_chunk(&s->chunk);
 	arena_clear(&s->texts);
-	if (is_cancelled(s->sql))
+	if (sql_is_cancelled(s->sql))
 		return sql_error(s->sql, NULL, err);
 	s->chunk = lib->fetch_chunk(s->result);
 	if (!s->chunk) {

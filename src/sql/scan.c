@@ -414,6 +414,10 @@ static void scan(duckdb_function_info info, duckdb_data_chunk chunk)
 	struct piece piece;
 
 	lib->data_chunk_set_size(chunk, 0);
+	if (sql_is_cancelled(table->sql)) {
+		lib->function_set_error(info, "cancelled");
+		return;
+	}
 	if (!next_piece(lib->function_get_init_data(info), table->t, r->vector_size, &piece))
 		return;
 	for (idx_t i = 0; i < r->column_count; i++) {

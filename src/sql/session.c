@@ -35,6 +35,8 @@ ow_status sql_error(struct sql *sql, const char *message, struct error *err)
 		status = OW_E_INTERRUPTED;
 	if (status == OW_E_INTERRUPTED)
 		return error_set(err, status, "the query was cancelled");
+	if (status == OW_E_NO_MEMORY && str_has(text, STR("\nDatabase is launched")))
+		text = str_first(text, str_find(text, STR("\nDatabase is launched")));
 	if (status == OW_E_NO_MEMORY)
 		return error_set(
 			err, status,

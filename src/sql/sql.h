@@ -29,7 +29,7 @@ struct sql_options {
 	uint32_t threads;      /* 0 = all */
 	bool allow_io;	       /* queries may read and write files */
 	const char *may_write; /* a file that they may write without that, or NULL */
-	/* Called now and then while a query runs, in the thread that asks; false cancels it. */
+	/* Called now and then while a query runs, from any thread; false cancels it. */
 	bool (*progress)(void *arg);
 	void *progress_arg;
 };

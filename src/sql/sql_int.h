@@ -2,6 +2,10 @@
 #ifndef SQL_SQL_INT_H
 #define SQL_SQL_INT_H
 
+#include "opwatch_config.h"
+
+#if OPWATCH_HAVE_DUCKDB
+
 #include "base/buf.h"
 #include "base/guard.h"
 #include "sql/sql.h"
@@ -71,11 +75,16 @@ ow_status sql_register_arg(struct sql *sql, struct error *err);
 /* What opwatch files under the tables read so far say; see relation_check. */
 ow_status sql_check(struct sql *sql, struct error *err);
 
+/* query.c: asks whoever may cancel; from any thread. */
+bool sql_is_cancelled(struct sql *sql);
+
 /* session.c: runs statements that give nothing. */
 ow_status sql_run(struct sql *sql, const char *text, struct error *err);
 /* A text as a literal of SQL. */
 void sql_quote(struct buf *to, struct str text);
 /* DuckDB's message as ours: status, text, what to try. */
 ow_status sql_error(struct sql *sql, const char *message, struct error *err);
+
+#endif
 
 #endif

@@ -87,7 +87,7 @@ class Export(unittest.TestCase):
 
     def test_tables(self):
         self.assertLess({"event", "op", "step", "source", "counter", "run"}, set(self.tables))
-        self.assertEqual({row["run"] for row in self.rows["event"]}, {"one.json", "two.json"})
+        self.assertEqual({row["run"] for row in self.rows["event"]}, {"one", "two"})
         self.assertGreater(len(self.rows["event"]), 6000)
         self.assertEqual({row["value"] for row in self.rows["counter"]}, {"0.1", "0.3333333333333333"})
         self.assertEqual({row["name"] for row in self.rows["op"] if row["name"].startswith("l")}, {"línea\nnew"})
@@ -204,7 +204,7 @@ class Export(unittest.TestCase):
         self.assertIn("compress: gzip", self.export("csv", "no", "--compress", "lzma", status=2))
         self.assertIn("there already", self.export("ndjson", "all", status=2))
         self.assertIn("not a folder", self.export("csv", "one.json", status=2))
-        self.assertIn("2 names for 1 files", self.export("csv", "no", "--name", "a", "--name", "b", files=self.files[:1], status=2))
+        self.assertIn("2 names for 1 run", self.export("csv", "no", "--name", "a", "--name", "b", files=self.files[:1], status=2))
         self.assertFalse((self.root / "no").exists())
 
     def test_interrupted(self):

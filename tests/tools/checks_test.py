@@ -58,7 +58,7 @@ class Layers(Checks):
 class Tables(Checks):
     def setUp(self):
         super().setUp()
-        for table in ("import/importers", "import/producers", "analyze/views", "advise/rules", "sink/sinks",
+        for table in ("import/importers", "import/producers", "analyze/views", "advise/rules", "relation/relations", "export/exports", "sink/sinks",
                       "cli/commands"):
             self.write(f"src/{table}.def", "/* IMPORTER(name) */\n")
 

@@ -1,0 +1,291 @@
+/* sqlshell.c: see sqlshell.h. */
+#include "cli/sqlshell.h"
+
+#include "cli/lineedit.h"
+#include "cli/words.h"
+
+#include <errno.h>
+#include <strings.h>
+
+bool sqlshell_go_on(void *arg)
+{
+	(void)arg;
+	return !interrupted;
+}
+
+/* ---- dot commands ---- */
+
+bool sqlshell_is_dot(struct str text)
+{
+	text = str_trim(text);
+	return text.len > 1 && text.ptr[0] == '.' && text.ptr[1] >= 'a' && text.ptr[1] <= 'z';
+}
+
+static void list_tables(void)
+{
+	struct ow_part_info table;
+
+	for (size_t i = 0; ow_relation_info(i, &table); i++)
+		printf("%-14s %s\n", table.name, table.summary);
+}
+
+static void print_column(void *arg, const struct ow_relation_column *c)
+{
+	(void)arg;
+	printf("  %-26s %-8s %s%s%s%s\n", c->name, c->type, c->doc, *c->unit ? " (" : "", c->unit,
+	       *c->unit ? ")" : "");
+}
+
+static ow_status print_schema(const struct ow_part_info *table)
+{
+	struct ow_error err = { 0 };
+	ow_status status;
+
+	printf("%s: %s\n", table->name, table->summary);
+	status = ow_relation_columns(table->name, print_column, NULL, &err);
+	if (status == OW_OK && *table->detail) {
+		printf("  Options, as %s(NAME := VALUE):\n", table->name);
+		status = ow_relation_options(table->name, print_column, NULL, &err);
+	}
+	if (status != OW_OK)
+		complain("opwatch: %s\n", err.text);
+	return status;
+}
+
+static ow_status show_schema(struct str name)
+{
+	size_t least = words_far(name);
+	struct ow_part_info table;
+	const char *best = NULL;
+	bool any = false;
+
+	for (size_t i = 0; ow_relation_info(i, &table); i++) {
+		if (name.len && (strlen(table.name) != name.len ||
+				 strncasecmp(table.name, name.ptr, name.len) != 0)) {
+			words_nearer(name, table.name, &best, &least);
+			continue;
+		}
+		if (any)
+			putchar('\n');
+		any = true;
+		OW_TRY(print_schema(&table));
+	}
+	if (any)
+		return OW_OK;
+	complain("opwatch: no table is called '%.*s'", STR_ARG(name));
+	complain(best ? "; did you mean '%s'?\n" : "; .tables lists them\n", best);
+	return OW_E_NOT_FOUND;
+}
+
+ow_status sqlshell_dot(struct str text)
+{
+	struct str rest = str_trim(text), word = rest, name;
+	size_t blank = 0;
+
+	while (rest.len && rest.ptr[rest.len - 1] == ';')
+		rest = str_trim(str_first(rest, rest.len - 1));
+	while (blank < rest.len && rest.ptr[blank] != ' ' && rest.ptr[blank] != '\t')
+		blank++;
+	word = str_first(rest, blank);
+	name = str_trim(str_skip(rest, blank));
+	if (str_eq(word, STR(".tables"))) {
+		list_tables();
+		return OW_OK;
+	}
+	if (str_eq(word, STR(".schema")))
+		return show_schema(name);
+	if (str_eq(word, STR(".help"))) {
+		printf("A statement ends with ; and may have several lines. Tab completes, Ctrl-C "
+		       "cancels.\n"
+		       "  .tables          the tables, a line each\n"
+		       "  .schema [TABLE]  columns and what they mean\n"
+		       "  .quit            leave (also Ctrl-D)\n");
+		return OW_OK;
+	}
+	complain("opwatch: no command is called '%.*s'; .help lists them\n", STR_ARG(word));
+	return OW_E_USAGE;
+}
+
+/* ---- statements ---- */
+
+static ow_status run_statements(const struct sqlshell *shell, const char *text)
+{
+	static struct output_stream out; /* 64 KiB: not on the stack of a shell */
+	struct ow_write_options options;
+	struct ow_error err = { 0 };
+	ow_status status;
+
+	ow_write_options_init(&options);
+	options.width = shell->terminal.out ? shell->terminal.width : 0;
+	options.colour = shell->terminal.colour;
+	output_start(&out, shell->pager && shell->terminal.out, shell->terminal.height);
+	status = ow_sql_write(shell->sql, text, shell->sink, &options, output_write, &out, &err);
+	if (!output_end(&out)) {
+		complain("opwatch: standard output: %s\n", strerror(errno));
+		return OW_E_IO;
+	}
+	if (status == OW_E_INTERRUPTED && !interrupted)
+		return OW_OK; /* nobody reads any more */
+	if (status != OW_OK)
+		complain("opwatch: %s\n", err.text);
+	return status;
+}
+
+ow_status sqlshell_run(const struct sqlshell *shell, struct str text)
+{
+	ow_status status;
+	char *copy;
+
+	if (sqlshell_is_dot(text))
+		return sqlshell_dot(text);
+	copy = strndup(text.ptr, text.len);
+	if (!copy) {
+		complain("opwatch: out of memory\n");
+		return OW_E_NO_MEMORY;
+	}
+	status = run_statements(shell, copy);
+	free(copy);
+	return status;
+}
+
+/* ---- completion ---- */
+
+struct completing {
+	struct completions *out;
+	struct str prefix;
+};
+
+static void offer_column(void *arg, const struct ow_relation_column *c)
+{
+	struct completing *x = arg;
+	char *name = arena_cstr(x->out->arena, str_from(c->name));
+
+	for (size_t i = 0; name && i < x->out->count; i++)
+		if (strcmp(x->out->items[i], name) == 0)
+			return;
+	if (name)
+		completion_add(x->out, name, x->prefix);
+}
+
+static bool is_word_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_' || c == '.';
+}
+
+static void complete(void *arg, struct str before, struct completions *out)
+{
+	static const char *const words[] = { "SELECT", "FROM",	"WHERE", "GROUP BY", "ORDER BY",
+					     "HAVING", "LIMIT", "JOIN",	 "DESC",     "count(*)",
+					     "sum(",   "avg(",	"AS" };
+	static const char *const dots[] = { ".tables", ".schema", ".help", ".quit" };
+	struct ow_part_info table;
+	struct completing x = { .out = out };
+	size_t begin = before.len;
+
+	(void)arg;
+	while (begin && is_word_char(before.ptr[begin - 1]))
+		begin--;
+	out->word = begin;
+	x.prefix = str_skip(before, begin);
+	if (!begin && x.prefix.len && x.prefix.ptr[0] == '.') {
+		for (size_t i = 0; i < ARRAY_COUNT(dots); i++)
+			completion_add(out, dots[i], x.prefix);
+		return;
+	}
+	for (size_t i = 0; ow_relation_info(i, &table); i++)
+		completion_add(out, table.name, x.prefix);
+	if (!x.prefix.len)
+		return;
+	for (size_t i = 0; ow_relation_info(i, &table); i++)
+		if (!*table.detail)
+			(void)ow_relation_columns(table.name, offer_column, &x, NULL);
+	for (size_t i = 0; i < ARRAY_COUNT(words); i++)
+		completion_add(out, words[i], x.prefix);
+}
+
+/* ---- the prompt ---- */
+
+/* Whether the text ends a statement: with a semicolon that is in no string and no comment. */
+static bool is_complete(struct str text)
+{
+	char quote = 0, last = 0;
+
+	for (size_t i = 0; i < text.len; i++) {
+		char c = text.ptr[i], next = i + 1 < text.len ? text.ptr[i + 1] : '\0';
+
+		if (quote) {
+			if (quote == '*' ? c == '*' && next == '/' : c == quote) {
+				i += quote == '*';
+				quote = 0;
+			}
+		} else if (c == '\'' || c == '"' || c == '`') {
+			quote = last = c;
+		} else if (c == '-' && next == '-') {
+			while (i < text.len && text.ptr[i] != '\n')
+				i++;
+		} else if (c == '/' && next == '*') {
+			quote = '*';
+			i++;
+		} else if (c != ' ' && c != '\t' && c != '\r' && c != '\n') {
+			last = c;
+		}
+	}
+	return !quote && last == ';';
+}
+
+static bool is_quit(struct str line)
+{
+	return str_eq(line, STR(".quit")) || str_eq(line, STR(".exit")) ||
+	       str_eq(line, STR("quit")) || str_eq(line, STR("exit"));
+}
+
+/* One more line; false to leave. */
+static bool take_line(const struct sqlshell *shell, struct buf *text, struct str line)
+{
+	if (!text->len && is_quit(str_trim(line)))
+		return false;
+	if (!text->len && sqlshell_is_dot(line)) {
+		(void)sqlshell_dot(line);
+		fflush(stdout);
+		return true;
+	}
+	if (!text->len && !str_trim(line).len)
+		return true;
+	buf_add_str(text, line);
+	buf_add_char(text, '\n');
+	if (!text->failed && is_complete(buf_str(text))) {
+		(void)sqlshell_run(shell, buf_str(text));
+		buf_clear(text);
+	}
+	return !text->failed;
+}
+
+void sqlshell_loop(const struct sqlshell *shell)
+{
+	struct line_reader *reader = line_open("sql> ", complete, NULL);
+	struct buf text;
+	struct mem mem;
+	bool on = reader != NULL;
+
+	mem_init(&mem, 0);
+	buf_init(&text, &mem);
+	interrupts_catch(true);
+	while (on) {
+		struct str line;
+		enum line_result result;
+
+		line_prompt(reader, text.len ? "...> " : "sql> ");
+		result = line_read(reader, &line);
+		if (result == LINE_END)
+			break;
+		if (result == LINE_INTERRUPTED)
+			buf_clear(&text);
+		else
+			on = take_line(shell, &text, line);
+	}
+	if (str_trim(buf_str(&text)).len) /* a last statement without its semicolon */
+		(void)sqlshell_run(shell, buf_str(&text));
+	buf_release(&text);
+	line_close(reader);
+}
