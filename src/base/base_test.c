@@ -139,7 +139,9 @@ static void trimmed_blocks_keep_what_is_used(void **state)
 		assert_int_equal(p[i], 'x');
 	memset(p, 'y', size); /* the rest can still be used */
 	assert_int_equal(p[size - 1], 'y');
-	mem_free(&mem, p, size);
+	mem_free_now(&mem, p, size);
+	assert_int_equal(mem.kept_bytes, 0);
+	mem_free_now(&mem, NULL, 0);
 	assert_int_equal(atomic_load(&mem.used), 0);
 	if (!large_blocks_are_malloced())
 		assert_true(before - after > (8 << 20) / sysconf(_SC_PAGESIZE));

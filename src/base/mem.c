@@ -338,6 +338,17 @@ void mem_free(struct mem *mem, void *ptr, size_t size)
 		drop_kept(mem);
 }
 
+void mem_free_now(struct mem *mem, void *ptr, size_t size)
+{
+	if (!ptr || !is_mapped(size)) {
+		mem_free(mem, ptr, size);
+		return;
+	}
+	munmap(ptr, mapped_length(size));
+	if (release(mem, size) == 0)
+		drop_kept(mem);
+}
+
 /* A huge page is touched as a whole, though only its first bytes may be used. */
 void mem_trim(void *ptr, size_t size, size_t used)
 {

@@ -39,6 +39,9 @@ void *mem_realloc(struct mem *mem, void *ptr, size_t old_size, size_t size) OW_M
 /* What is new reads as zero, without being touched if it is large. */
 void *mem_realloc_zero(struct mem *mem, void *ptr, size_t old_size, size_t size) OW_MUST_CHECK;
 void mem_free(struct mem *mem, void *ptr, size_t size);
+/* The same for a large block that is not going to be needed again soon: the system gets it, and the next request
+ * does not. */
+void mem_free_now(struct mem *mem, void *ptr, size_t size);
 /* Gives pages behind the first `used` bytes of a block back to the system; the block stays as large as it is, and
  * what was there is lost. */
 void mem_trim(void *ptr, size_t size, size_t used);

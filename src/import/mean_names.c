@@ -11,9 +11,9 @@ static const struct {
 	struct category_meaning meaning;
 } categories[] = {
 	{ "Op", { CATEGORY_TF_OP, LAYER_THREAD, WANT_LABEL, false } },
-	{ "cpu_op", { CATEGORY_OPERATOR, LAYER_THREAD, WANT_NOTHING, true } },
-	{ "Operator", { CATEGORY_OPERATOR, LAYER_THREAD, WANT_NOTHING, true } },
-	{ "hpu_op", { CATEGORY_OPERATOR, LAYER_THREAD, WANT_NOTHING, true } },
+	{ "cpu_op", { CATEGORY_OPERATOR, LAYER_THREAD, WANT_SEQUENCE, true } },
+	{ "Operator", { CATEGORY_OPERATOR, LAYER_THREAD, WANT_SEQUENCE, true } },
+	{ "hpu_op", { CATEGORY_OPERATOR, LAYER_THREAD, WANT_SEQUENCE, true } },
 	{ "user_annotation", { CATEGORY_ANNOTATION, LAYER_THREAD, WANT_NOTHING, true } },
 	{ "cuda_runtime", { CATEGORY_RUNTIME, LAYER_THREAD, WANT_CORRELATION, true } },
 	{ "cuda_driver", { CATEGORY_RUNTIME, LAYER_THREAD, WANT_CORRELATION, true } },

@@ -171,6 +171,17 @@ static void find_devices(struct meaning *x)
 	}
 }
 
+/* Sequence numbers of operators are PyTorch's, whose producer takes them. */
+static void drop_sequences(struct meaning *x)
+{
+	if (!x->m->event.correlation || !(x->categories & 1u << CATEGORY_OPERATOR) ||
+	    x->producer == &producer_kineto)
+		return;
+	for (uint32_t e = x->first_event; e < x->last_event; e++)
+		if (mean_category(x, e) == CATEGORY_OPERATOR)
+			x->m->event.correlation[e] = 0;
+}
+
 static ow_status run(struct meaning *x)
 {
 	OW_TRY(make_arrays(x));
@@ -183,6 +194,7 @@ static ow_status run(struct meaning *x)
 		OW_TRY(x->producer->ops(x));
 	OW_TRY(mean_make_ops(x));
 	find_devices(x);
+	drop_sequences(x);
 	if (x->producer->links)
 		OW_TRY(x->producer->links(x));
 	OW_TRY(mean_link_flows(x));

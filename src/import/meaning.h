@@ -26,9 +26,18 @@ enum trace_layer {
 /* Which of the arguments of a slice are wanted while reading. What else is in them is read on demand. */
 enum trace_wanted {
 	WANT_NOTHING,
-	WANT_LABEL,	 /* name and op, of TensorFlow's timelines: the op that ran, and its type */
-	WANT_CORRELATION /* of PyTorch's: what joins a launch and a kernel */
+	WANT_LABEL, /* name and op, of TensorFlow's timelines: the op that ran, and its type */
+	WANT_CORRELATION, /* of PyTorch's: what joins a launch and a kernel */
+	WANT_SEQUENCE /* of PyTorch's operators: what joins forward and backward, see trace_sequence */
 };
+
+/* While a trace is read, operators, which are no launches, have their sequence number where launches have their
+ * correlation; the meaning pass takes it from there. 0 = none. */
+#define TRACE_SEQUENCE_MAX ((int64_t)1 << 30)
+static inline uint32_t trace_sequence(int64_t number, bool backward)
+{
+	return (uint32_t)(number + 1) << 1 | backward;
+}
 
 enum category_class {
 	CATEGORY_NONE, /* the event has none */

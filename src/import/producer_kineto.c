@@ -299,7 +299,6 @@ static enum event_phase device_phase(const struct meaning *x, uint32_t event)
 /* ---- forward and backward ---- */
 
 #define SEQUENCES_LOOSE ((size_t)1 << 14) /* kept until they are thinned out */
-#define SEQUENCE_PROBES 256
 
 struct sequence {
 	int64_t number;
@@ -346,24 +345,34 @@ static void thin_out(struct sequences *s)
 	s->limit = MAX(SEQUENCES_LOOSE, 2 * kept);
 }
 
-static void take_sequence(struct meaning *x, uint32_t event, struct str args, void *arg)
+static ow_status add_sequence(struct meaning *x, struct sequences *s, uint32_t event)
 {
-	struct sequences *s = arg;
+	uint32_t packed = x->m->event.correlation[event];
 	void *list = s->list;
-	int64_t number, thread;
 
-	if (!mean_number(json_find(args, "Sequence number"), &number) ||
-	    !mean_number(json_find(args, "Fwd thread id"), &thread) || number < 0)
-		return;
 	if (s->count >= s->limit)
 		thin_out(s);
-	if (!mem_grow(x->mem, &list, &s->cap, s->count + 1, sizeof(*s->list))) {
-		mean_no_memory(x);
-		return;
-	}
+	if (!mem_grow(x->mem, &list, &s->cap, s->count + 1, sizeof(*s->list)))
+		return mean_no_memory(x);
 	s->list = list;
 	s->list[s->count++] =
-		(struct sequence){ number, x->m->event.ts_ns[event], event, thread > 0 };
+		(struct sequence){ packed >> 1, x->m->event.ts_ns[event], event, packed & 1 };
+	return OW_OK;
+}
+
+/* From where they are while a trace is read, which they leave. Later generations draw arrows instead. */
+static ow_status take_sequences(struct meaning *x, struct sequences *s)
+{
+	bool wanted = !has_flow(x, "fwdbwd");
+
+	for (uint32_t e = x->first_event; e < x->last_event; e++) {
+		if (!x->m->event.correlation[e] || mean_category(x, e) != CATEGORY_OPERATOR)
+			continue;
+		if (wanted)
+			OW_TRY(add_sequence(x, s, e));
+		x->m->event.correlation[e] = 0;
+	}
+	return OW_OK;
 }
 
 static ow_status link_sequences(struct meaning *x, struct sequences *s)
@@ -376,52 +385,20 @@ static ow_status link_sequences(struct meaning *x, struct sequences *s)
 	return OW_OK;
 }
 
-/* A few operators, from all over the file, tell whether it is worth reading all. */
-static ow_status have_sequences(struct meaning *x, const struct mean_rows *all, bool *found)
-{
-	struct sequences some = { .limit = SEQUENCES_LOOSE };
-	size_t stride = MAX(all->count / SEQUENCE_PROBES, (size_t)1);
-	struct mean_rows probes = { 0 };
-	ow_status status = OW_OK;
-
-	for (size_t i = 0; i < all->count && status == OW_OK; i += stride)
-		status = mean_rows_add(x, &probes, all->list[i]);
-	if (status == OW_OK)
-		status = mean_read_args(x, &probes, take_sequence, &some);
-	*found = some.count > 0;
-	mean_rows_release(x, &probes);
-	mem_free(x->mem, some.list, some.cap * sizeof(*some.list));
-	return status;
-}
-
-/* Later generations draw arrows; before, equal numbers tell. */
-static ow_status link_backward(struct meaning *x)
+static ow_status links(struct meaning *x)
 {
 	struct sequences s = { .limit = SEQUENCES_LOOSE };
-	struct mean_rows rows = { 0 };
 	ow_status status = OW_OK;
-	bool found = false;
 
-	if (has_flow(x, "fwdbwd"))
+	if (!x->m->event.correlation)
 		return OW_OK;
-	for (uint32_t e = x->first_event; e < x->last_event && status == OW_OK; e++)
-		if (mean_category(x, e) == CATEGORY_OPERATOR)
-			status = mean_rows_add(x, &rows, e);
+	status = take_sequences(x, &s);
 	if (status == OW_OK)
-		status = have_sequences(x, &rows, &found);
-	if (status == OW_OK && found)
-		status = mean_read_args(x, &rows, take_sequence, &s);
-	mean_rows_release(x, &rows);
+		status = mean_link_correlations(x);
 	if (status == OW_OK)
 		status = link_sequences(x, &s);
 	mem_free(x->mem, s.list, s.cap * sizeof(*s.list));
 	return status;
-}
-
-static ow_status links(struct meaning *x)
-{
-	OW_TRY(mean_link_correlations(x));
-	return link_backward(x);
 }
 
 /* Arrows from call to kernel repeat the correlation, with many loose ends. */

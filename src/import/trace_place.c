@@ -254,7 +254,7 @@ static ow_status find_places(struct trace *t)
 #define DROP_COLUMN(t, column)                                                                     \
 	for (unsigned i_ = 0; i_ < (t)->worker_count; i_++) {                                      \
 		struct trace_slices *s_ = &(t)->workers[i_].slices;                                \
-		mem_free((t)->mem, s_->column, s_->cap * sizeof(*s_->column));                     \
+		mem_free_now((t)->mem, s_->column, s_->cap * sizeof(*s_->column));                 \
 		s_->column = NULL;                                                                 \
 	}
 

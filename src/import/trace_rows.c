@@ -43,17 +43,17 @@ static void free_slices(struct trace_worker *w)
 	for (size_t c = 0; c < ARRAY_COUNT(columns); c++) {
 		void **column = column_of(&w->slices, c);
 
-		mem_free(w->mem, *column, w->slices.cap * columns[c].size);
+		mem_free_now(w->mem, *column, w->slices.cap * columns[c].size);
 		*column = NULL;
 	}
 }
 
 void trace_worker_drop_points(struct trace_worker *w)
 {
-	mem_free(w->mem, w->points, w->point_cap * sizeof(*w->points));
+	mem_free_now(w->mem, w->points, w->point_cap * sizeof(*w->points));
 	w->points = NULL;
 	w->point_count = w->point_cap = 0;
-	mem_free(w->mem, w->counters, w->counter_cap * sizeof(*w->counters));
+	mem_free_now(w->mem, w->counters, w->counter_cap * sizeof(*w->counters));
 	w->counters = NULL;
 	w->counter_count = w->counter_cap = 0;
 }
@@ -584,7 +584,7 @@ static void take_extras(struct trace_worker *w, const struct json_event *ev, uin
 
 /* A value from the arguments. */
 struct picked {
-	struct json_value value;
+	struct json_value value, second;
 	uint64_t hash;
 };
 
@@ -636,6 +636,19 @@ static void take_correlation(struct trace_worker *w, struct json_value found, si
 		w->slices.correlation[at] = (uint32_t)number;
 }
 
+/* A number that operators of both directions have; the backward ones also name the forward thread. */
+static void take_sequence(struct trace_worker *w, const struct picked *picked, size_t at)
+{
+	int64_t number, thread;
+
+	if (picked->value.kind != JSON_NUMBER || picked->second.kind != JSON_NUMBER ||
+	    json_decimal_padded(json_text(picked->value), 0, &number) != JSON_EXACT ||
+	    json_decimal_padded(json_text(picked->second), 0, &thread) != JSON_EXACT)
+		return;
+	if (number >= 0 && number < TRACE_SEQUENCE_MAX && need_column(w, &w->slices.correlation))
+		w->slices.correlation[at] = trace_sequence(number, thread > 0);
+}
+
 /* The one argument that makes a difference to what the slice is. Strings are hashed, and their slots
  * fetched, while the rest of the event is read. */
 static struct picked pick_arg(struct trace_worker *w, const struct json_event *ev,
@@ -644,11 +657,20 @@ static struct picked pick_arg(struct trace_worker *w, const struct json_event *e
 	static const struct json_pick picks[] = {
 		[WANT_LABEL] = JSON_PICK("name"), [WANT_CORRELATION] = JSON_PICK("correlation")
 	};
+	static const struct json_pick sequence[] = { JSON_PICK("Sequence number"),
+						     JSON_PICK("Fwd thread id") };
+	struct json_value pair[2];
 	const struct json_value *args = &ev->value[FIELD_ARGS];
 	struct picked picked = { 0 };
 
 	if (!wanted || !json_event_has(ev, FIELD_ARGS) || args->kind != JSON_OBJECT)
 		return picked;
+	if (wanted == WANT_SEQUENCE) {
+		json_scan_pick(&w->scan, args, sequence, 2, pair);
+		picked.value = pair[0];
+		picked.second = pair[1];
+		return picked;
+	}
 	json_scan_pick(&w->scan, args, &picks[wanted], 1, &picked.value);
 	if (wanted == WANT_LABEL && picked.value.kind == JSON_STRING)
 		picked.hash = trace_dict_prefetch(&w->dict, json_text(picked.value));
@@ -666,6 +688,8 @@ static void take_picked(struct trace_worker *w, const struct json_event *ev,
 		take_label(w, &ev->value[FIELD_ARGS], picked, at);
 	else if (wanted == WANT_CORRELATION)
 		take_correlation(w, picked->value, at);
+	else if (wanted == WANT_SEQUENCE)
+		take_sequence(w, picked, at);
 }
 
 /* The end of a begin may come without its category. */
