@@ -200,18 +200,33 @@ static ow_status prepare_part(struct relation_table *t, struct relation_part *pa
 	return status == OW_OK ? check_part(part, err) : status;
 }
 
+/* As it was before: another try may have more memory. */
+static void forget(struct relation_table *t)
+{
+	for (uint32_t i = 0; i < t->part_count; i++) {
+		struct relation_part *part = &t->parts[i];
+
+		if (t->relation->release)
+			t->relation->release(part);
+		arena_clear(&part->arena);
+		part->state = NULL;
+		part->row_data = NULL;
+		part->dicts = NULL;
+		part->rows = 0;
+	}
+}
+
 ow_status relation_prepare(struct relation_table *t, struct error *err)
 {
-	ow_status status;
+	ow_status status = OW_OK;
 
 	pthread_mutex_lock(&t->lock);
-	for (uint32_t i = 0; !t->prepared && i < t->part_count && t->status == OW_OK; i++)
-		t->status = prepare_part(t, &t->parts[i], &t->error);
-	t->prepared = true;
-	status = t->status;
+	for (uint32_t i = 0; !t->prepared && i < t->part_count && status == OW_OK; i++)
+		status = prepare_part(t, &t->parts[i], err);
+	if (!t->prepared && status != OW_OK)
+		forget(t);
+	t->prepared |= status == OW_OK;
 	pthread_mutex_unlock(&t->lock);
-	if (status != OW_OK && err)
-		*err = t->error;
 	return status;
 }
 

@@ -137,8 +137,6 @@ struct relation_table {
 	size_t arg_count;
 	pthread_mutex_t lock;
 	bool prepared;
-	ow_status status;
-	struct error error; /* of a failed prepare */
 };
 
 struct relation {
@@ -167,7 +165,7 @@ ow_status relation_open(const struct relation *relation, const struct relation_r
 void relation_close(struct relation_table *table);
 
 /* Verifies what is read of an opwatch file and makes what needs computing (advice, views, phases); once,
- * from any thread. */
+ * from any thread. After a failure it may be tried again. */
 ow_status relation_prepare(struct relation_table *table, struct error *err);
 
 uint64_t relation_rows(const struct relation_table *table); /* of all parts */

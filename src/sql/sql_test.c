@@ -1,0 +1,280 @@
+/*
+ * sql_test.c: DuckDB over models made by hand: types and NULLs, many rows on many threads, dictionaries larger
+ * than a vector, what a query may not do, cancelling, limits. Skipped without DuckDB.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sql/sql.h"
+#include "support/trace_model.h"
+
+#define EVENTS 50000
+#define NAMES 5000
+
+struct fixture {
+	struct small_model s;
+	struct mem mem;
+	struct sql *sql;
+};
+
+static void fill_model(struct small_model *s)
+{
+	source_id source = trace_source(s, "a.json", 1);
+	track_id track = trace_track(s, source, "main", TRACK_HOST, NULL);
+	op_id ops[NAMES];
+
+	for (int i = 0; i < NAMES; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "op/with/a/name/that/is/not/inlined/%d", i);
+		ops[i] = builder_new_op(&s->b,
+					&(struct op_row){ .name = builder_cstr(&s->b, name) });
+	}
+	for (int i = 0; i < EVENTS; i++)
+		builder_add_event(&s->b,
+				  &(struct event_row){ .ts_ns = i * 10,
+						       .dur_ns = i % 100 ? i % 7 + 1 : TIME_UNKNOWN,
+						       .op = ops[i % NAMES],
+						       .track = track });
+}
+
+static void open_with(struct fixture *f, const struct sql_options *options)
+{
+	struct relation_run runs[2];
+	struct error err = { 0 };
+
+	small_open(&f->s);
+	fill_model(&f->s);
+	small_freeze(&f->s);
+	mem_init(&f->mem, 0);
+	runs[0] = (struct relation_run){ f->s.m, "a", 1 };
+	runs[1] = (struct relation_run){ f->s.m, "b", 2 };
+	if (sql_open(runs, 2, options, &f->mem, &f->sql, &err) != OW_OK)
+		fail_msg("%s", err.text);
+}
+
+static void close_all(struct fixture *f)
+{
+	sql_close(f->sql);
+	assert_int_equal(atomic_load(&f->mem.used), 0);
+	small_close(&f->s);
+}
+
+/* Rows as text, columns separated by '|'; the status of the first failure. */
+static ow_status ask(struct sql *sql, const char *text, struct buf *out, struct error *err)
+{
+	const struct sql_result *result;
+	struct sql_script *script;
+	ow_status status = sql_parse(sql, str_from(text), &script, err);
+
+	while (status == OW_OK && (status = sql_step(script, &result, err)) == OW_OK && result) {
+		uint32_t rows = 1;
+
+		while (rows && (status = sql_fetch(script, &rows, err)) == OW_OK)
+			for (uint32_t i = 0; i < rows; i++)
+				for (uint32_t c = 0; c < result->column_count; c++) {
+					const struct sql_column *column = &result->columns[c];
+
+					if (!column->known[i])
+						buf_puts(out, "-");
+					else if (column->type == SQL_TEXT ||
+						 column->type == SQL_NUMBER)
+						buf_add_str(out, column->texts[i]);
+					else if (column->type == SQL_REAL)
+						buf_printf(out, "%g", column->reals[i]);
+					else
+						buf_printf(out, "%" PRId64, column->ints[i]);
+					buf_add_char(out,
+						     c + 1 < result->column_count ? '|' : '\n');
+				}
+		if (status != OW_OK)
+			break;
+	}
+	if (script)
+		sql_script_free(script);
+	return status;
+}
+
+static void expect(struct fixture *f, const char *text, const char *wanted)
+{
+	struct error err = { 0 };
+	struct buf out;
+
+	buf_init(&out, &f->mem);
+	if (ask(f->sql, text, &out, &err) != OW_OK)
+		fail_msg("%s: %s", text, err.text);
+	assert_string_equal(buf_cstr(&out), wanted);
+	buf_release(&out);
+}
+
+static void expect_error(struct fixture *f, const char *text, ow_status status, const char *part)
+{
+	struct error err = { 0 };
+	struct buf out;
+
+	buf_init(&out, &f->mem);
+	assert_int_equal(ask(f->sql, text, &out, &err), status);
+	if (!strstr(err.text, part))
+		fail_msg("%s: %s", text, err.text);
+	buf_release(&out);
+}
+
+static void values(void **state)
+{
+	struct sql_options options = { .threads = 4 };
+	struct fixture f;
+
+	(void)state;
+	open_with(&f, &options);
+	expect(&f,
+	       "SELECT run, count(*), count(dur), min(ts), max(ts) FROM event GROUP BY 1 ORDER BY "
+	       "1",
+	       "a|50000|49500|0|499990\nb|50000|49500|0|499990\n");
+	expect(&f, "SELECT count(*) FROM event", "100000\n");
+	expect(&f,
+	       "SELECT count(DISTINCT op), count(DISTINCT op_id), count(device), count(rank) FROM "
+	       "event",
+	       "5000|10000|0|100000\n");
+	expect(&f, "SELECT op, count(*) FROM event GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1",
+	       "op/with/a/name/that/is/not/inlined/0|20\n");
+	/* Ids of two runs differ, so that joins on them are right. */
+	expect(&f, "SELECT count(*) FROM event e JOIN op o ON o.id = e.op_id AND o.name = e.op",
+	       "100000\n");
+	/* Without ORDER BY rows come in order. */
+	expect(&f,
+	       "SELECT bool_and(ts = 10 * (row_number - 1)) FROM (SELECT ts, row_number() OVER () "
+	       "AS "
+	       "row_number FROM event WHERE run = 'b')",
+	       "1\n");
+	expect(&f,
+	       "SELECT 170141183460469231731687303715884105727::HUGEINT, -12.50::DECIMAL(5,2), "
+	       "18446744073709551615::UBIGINT, [1, NULL], {'a': 1}, DATE '2020-01-02', "
+	       "0.05::DECIMAL(3,2)",
+	       "170141183460469231731687303715884105727|-12.50|18446744073709551615|[1, "
+	       "NULL]|{'a': 1}|"
+	       "2020-01-02|0.05\n");
+	expect(&f, "SELECT 1; ; SELECT NULL, true", "1\n-|1\n");
+	expect(&f,
+	       "SELECT name FROM op_view(order_by := 'name', max_depth := 1) WHERE run = 'a' LIMIT "
+	       "0",
+	       "");
+	close_all(&f);
+}
+
+static void refusals(void **state)
+{
+	struct sql_options options = { .threads = 2 };
+	struct fixture f;
+
+	(void)state;
+	open_with(&f, &options);
+	expect_error(&f, "SELEC 1", OW_E_USAGE, "LINE 1");
+	expect_error(&f, "SELECT * FROM evnt", OW_E_NOT_FOUND, "Did you mean \"event\"");
+	expect_error(&f, "SELECT nme FROM event", OW_E_USAGE, "\"name\"");
+	expect_error(&f, "SELECT * FROM read_csv('/etc/passwd')", OW_E_PERMISSION, "--allow-io");
+	expect_error(&f, "COPY (SELECT 1) TO '/tmp/opwatch_sql_test'", OW_E_PERMISSION,
+		     "--allow-io");
+	expect_error(&f, "ATTACH '/tmp/opwatch_sql_test.db'", OW_E_PERMISSION, "");
+	expect_error(&f, "SET enable_external_access = true", OW_E_USAGE, "locked");
+	expect_error(&f, "INSTALL httpfs", OW_E_PERMISSION, "");
+	expect_error(&f, "SELECT $1", OW_E_USAGE, "parameters");
+	expect_error(&f, "SELECT * FROM steps_view(step := 99)", OW_E_USAGE, "no step 99");
+	expect_error(&f, "SELECT * FROM steps_view(stp := 99)", OW_E_USAGE, "stp");
+	expect(&f, "SELECT 1", "1\n"); /* the session goes on */
+	close_all(&f);
+}
+
+static void memory_limit(void **state)
+{
+	struct sql_options options = { .threads = 1, .memory_limit = 30 << 20 };
+	struct fixture f;
+
+	(void)state;
+	open_with(&f, &options);
+	expect_error(&f, "SELECT count(*) FROM (SELECT DISTINCT a.id, b.id FROM event a, event b)",
+		     OW_E_NO_MEMORY, "--memory-limit");
+	expect(&f, "SELECT 1", "1\n");
+	close_all(&f);
+}
+
+static bool stop_soon(void *arg)
+{
+	atomic_int *left = arg;
+
+	return atomic_fetch_sub(left, 1) > 0;
+}
+
+static void cancelling(void **state)
+{
+	atomic_int left;
+	struct sql_options options = { .progress = stop_soon, .progress_arg = &left };
+	struct fixture f;
+
+	(void)state;
+	atomic_init(&left, 1000000);
+	open_with(&f, &options);
+	for (int after = 0; after < 200; after = after * 2 + 1) {
+		atomic_store(&left, after);
+		expect_error(&f, "SELECT count(*) FROM event a, event b WHERE a.id * b.id % 7 = 3",
+			     OW_E_INTERRUPTED, "cancelled");
+	}
+	atomic_store(&left, 1000000);
+	expect(&f, "SELECT count(*) FROM event", "100000\n");
+	close_all(&f);
+}
+
+/* Whatever allocation of ours fails, the query ends in an error or in the right answer, and nothing leaks. */
+static void failing_allocations(void **state)
+{
+	struct sql_options options = { .threads = 1 };
+	static const char *const queries[] = {
+		"SELECT count(DISTINCT name) FROM event",
+		"SELECT count(*) FROM tracks_view",
+		"SELECT count(shape) FROM op",
+	};
+	unsigned failed = 0;
+	struct fixture f;
+
+	(void)state;
+	open_with(&f, &options);
+	for (size_t q = 0; q < ARRAY_COUNT(queries); q++)
+		for (uint64_t n = 1; n < 60; n++) {
+			struct error err = { 0 };
+			struct buf out;
+			ow_status status;
+
+			buf_init(&out, &f.s.mem);
+			if (!buf_reserve(&out, 4096))
+				fail();
+			mem_fail_after(n, false);
+			status = ask(f.sql, queries[q], &out, &err);
+			mem_fail_after(0, false);
+			failed += status != OW_OK;
+			buf_release(&out);
+		}
+	assert_true(failed > 20);
+	expect(&f, "SELECT count(*) FROM event", "100000\n");
+	expect(&f, "SELECT count(*) FROM tracks_view", "2\n"); /* a failure does not stick */
+	close_all(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(values),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(memory_limit),
+		cmocka_unit_test(cancelling),
+		cmocka_unit_test(failing_allocations),
+	};
+	char text[1024];
+
+	if (!sql_available(text, sizeof(text))) {
+		print_message("skipped: %s\n", text);
+		return 0;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

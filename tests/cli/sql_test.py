@@ -1,0 +1,230 @@
+#!/usr/bin/python3
+"""opwatch sql: where the query comes from, what comes out, which files are a run, what is refused, Ctrl-C."""
+import csv
+import io
+import json
+import os
+import pathlib
+import pty
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(os.environ.get("OPWATCH_SRC", ".")).resolve()
+sys.path.insert(0, str(ROOT / "tests/support"))
+import sql_text  # noqa: E402
+from sql_text import BIN, rows, run  # noqa: E402
+
+SAMPLE = str(ROOT / "samples/resnet.profile")
+PARTS = [str(ROOT / "samples" / name) for name in ("graph.pb", "run_meta_0", "run_meta_1", "run_meta_2", "op_log")]
+SLOW = "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range * b.range % 7 = 3;"
+
+
+def trace(path, dur, name="MatMul"):
+    events = [{"ph": "X", "cat": "Op", "name": name, "pid": 1, "tid": 2, "ts": 10 * i, "dur": dur, "args": {"name": f"n{i}", "op": name}}
+              for i in range(3)]
+    pathlib.Path(path).write_text(json.dumps({"traceEvents": events}))
+    return str(path)
+
+
+class Outputs(unittest.TestCase):
+    def test_every_table(self):
+        names = [line.split()[0] for line in run(".tables").stdout.splitlines()]
+        self.assertIn("event", names)
+        self.assertIn("op_view", names)
+        for name in names:
+            found = rows(SAMPLE, f"SELECT * FROM {name} LIMIT 3")
+            columns = [line.split()[0] for line in run(".schema", name).stdout.split("  Options")[0].splitlines()[1:]]
+            self.assertTrue(all(list(row) == columns for row in found), name)
+        self.assertGreater(rows(SAMPLE, "SELECT count(*) AS n FROM event")[0]["n"], 400)
+
+    def test_names_need_no_quotes(self):
+        found = rows(SAMPLE, "SELECT table_name, column_name FROM duckdb_columns() c JOIN duckdb_keywords() k ON "
+                             "k.keyword_name IN (lower(c.column_name), lower(c.table_name)) "
+                             "WHERE NOT c.internal AND k.keyword_category = 'reserved'")
+        self.assertEqual(found, [])
+
+    def test_json_csv_text(self):
+        query = "SELECT 'a,\"b' AS t, NULL AS n, 1.5::DOUBLE AS r, 12345678901234567890::HUGEINT * 10 AS h, true AS b"
+        self.assertEqual(rows(SAMPLE, query), [{"t": 'a,"b', "n": None, "r": 1.5, "h": 123456789012345678900, "b": True}])
+        self.assertEqual(list(csv.reader(io.StringIO(run("--csv", SAMPLE, query).stdout))),
+                         [["t", "n", "r", "h", "b"], ['a,"b', "", "1.5", "123456789012345678900", "true"]])
+        self.assertEqual(run(SAMPLE, query).stdout.split(), 't n r h b a,"b - 1.5 123456789012345678900 yes'.split())
+
+    def test_many_rows(self):
+        for n in (0, 1, 2047, 2048, 2049, 30000):
+            query = f"SELECT range AS x FROM range({n})"
+            self.assertEqual([row["x"] for row in rows(SAMPLE, query)], list(range(n)))
+            self.assertEqual(run("--csv", SAMPLE, query).stdout.split(), ["x", *map(str, range(n))])
+            lines = run(SAMPLE, query).stdout.split()
+            self.assertEqual([w for w in lines if w.isdigit()], list(map(str, range(n))))
+
+    def test_parquet(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/it's.parquet"
+            run(SAMPLE, "--parquet", "-o", path, "SELECT * FROM event")
+            self.assertEqual(os.listdir(folder), ["it's.parquet"])
+            quoted = path.replace("'", "''")
+            self.assertEqual(rows("--allow-io", SAMPLE, f"SELECT count(*) AS n, sum(dur) AS d FROM '{quoted}'"),
+                             rows(SAMPLE, "SELECT count(*) AS n, sum(dur) AS d FROM event"))
+            self.assertIn("one query", run(SAMPLE, "--parquet", "-o", path, "SELECT 1; SELECT 2", status=1).stderr)
+            run(SAMPLE, "--parquet", "-o", path + ".no", "SELECT nothing", status=1)
+            self.assertEqual(os.listdir(folder), ["it's.parquet"])
+        self.assertIn("-o FILE", run(SAMPLE, "--parquet", "SELECT 1", status=2).stderr)
+
+    def test_out_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run(SAMPLE, "--csv", "-o", f"{folder}/x", "SELECT 1 AS a")
+            self.assertEqual(pathlib.Path(f"{folder}/x").read_text().split(), ["a", "1"])
+
+
+class Inputs(unittest.TestCase):
+    def test_where_the_query_is(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
+            file.write("SELECT 41 + 1 AS x; -- done\n")
+            file.flush()
+            self.assertEqual(rows(SAMPLE, "-f", file.name), [{"x": 42}])
+        self.assertEqual(run("--csv", SAMPLE, stdin="SELECT 5 AS x").stdout.split(), ["x", "5"])
+        self.assertEqual(run("--csv", SAMPLE, "-", stdin="SELECT 6 AS x").stdout.split(), ["x", "6"])
+        self.assertEqual(run("--csv", SAMPLE, "-f", "-", stdin="SELECT 7 AS x").stdout.split(), ["x", "7"])
+        self.assertEqual(run("--csv", "FROM range(1) SELECT 8 AS x", SAMPLE).stdout.split(), ["x", "8"])
+        self.assertEqual(run("--csv", SAMPLE, "SELECT 1 AS a; CREATE TEMP TABLE t AS SELECT 2 AS b; FROM t").stdout.split(),
+                         ["a", "1", "b", "2"])
+        self.assertIn("which file", run("SELECT 1", status=2).stderr)
+
+    def test_dot_commands(self):
+        self.assertIn("op_id", run(".schema", "event").stdout)
+        self.assertIn("did you mean 'event'", run(".schema", "evnt", status=1).stderr)
+        self.assertIn("order_by", run(".schema op_view").stdout)
+
+    def test_runs(self):
+        def found(*words):
+            return [(r["run"], r["sources"]) for r in rows(*words, "SELECT run, sources FROM run ORDER BY number")]
+        with tempfile.TemporaryDirectory() as folder:
+            one, two = (trace(f"{folder}/timeline-{i}.json", i) for i in (1, 2))
+            other = trace(f"{folder}/other.json", 3)
+            self.assertEqual(found(one, two, other), [("timeline", 2), ("other", 1)])
+            self.assertEqual(found(one, other, "--name", "a", "--name", "b"), [("a", 1), ("b", 1)])
+            self.assertEqual(found(one, two, other, "--one-run"), [("timeline", 3)])
+            self.assertEqual(found(one, other, "--name", "all"), [("all", 2)])
+            self.assertEqual(found("--run", f"x={one}", "--run", f"y={two},{other}"), [("x", 1), ("y", 2)])
+            self.assertEqual(found(folder, other), [(os.path.basename(folder).split(".")[0], 3), ("other", 1)])
+            self.assertEqual(found(f"{folder}/t*.json"), [("t", 2)])
+            os.mkdir(f"{folder}/b")
+            self.assertEqual(found(other, trace(f"{folder}/b/other.json", 1)), [("other", 1), ("other-2", 1)])
+            self.assertIn("--run takes", run("--run", "x", "SELECT 1", status=2).stderr)
+            self.assertIn("3 names for 1 run", run(one, "--name", "a", "--name", "b", "--name", "c", "SELECT 1", status=2).stderr)
+        self.assertEqual(found(*PARTS, SAMPLE), [("graph", 5), ("resnet", 1)])
+
+    def test_two_runs_join_on_op_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            old, new = trace(f"{folder}/old.json", 7), trace(f"{folder}/new.json", 5)
+            found = rows(old, new, "SELECT a.op, a.dur - b.dur AS saved FROM event a JOIN event b USING (op) "
+                                   "WHERE a.run = 'old' AND b.run = 'new' ORDER BY 1")
+        self.assertEqual(found, [{"op": f"n{i}", "saved": 2000} for i in range(3)])
+
+    def test_stored(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = trace(f"{folder}/a.json", 7)
+            subprocess.run([BIN, "convert", path, "-o", f"{folder}/a.opw"], check=True, stdout=subprocess.DEVNULL)
+            query = "SELECT name, ts, dur, op, arg(id, 'op') AS x FROM event ORDER BY id"
+            self.assertEqual(rows(f"{folder}/a.opw", query), rows(path, query))
+            self.assertEqual(len(rows(f"{folder}/a.opw", "SELECT * FROM trace_events")), 3)
+            data = bytearray(pathlib.Path(f"{folder}/a.opw").read_bytes())
+            data[len(data) // 2] ^= 255
+            pathlib.Path(f"{folder}/b.opw").write_bytes(data)
+            done = subprocess.run([BIN, "sql", f"{folder}/b.opw", "SELECT count(*) FROM event, op, step, source, track"],
+                                  text=True, capture_output=True)
+            self.assertIn(done.returncode, (0, 1))
+
+
+class Refusals(unittest.TestCase):
+    def test_errors(self):
+        for query, part in (("SELECT * FROM evnt", 'Did you mean "event"'), ("SELECT nam FROM event", '"name"'),
+                            ("SELEC", "which"), ("SELECT (", "syntax error"), ("SELECT 1/0 + 'x'", ""),
+                            ("SELECT * FROM '/etc/passwd'", "--allow-io"),
+                            ("COPY event TO '/tmp/opwatch_no'", "--allow-io"), ("SET threads = 1", "locked")):
+            done = subprocess.run([BIN, "sql", SAMPLE, query], text=True, capture_output=True, stdin=subprocess.DEVNULL)
+            self.assertNotEqual(done.returncode, 0, query)
+            self.assertIn(part if query != "SELEC" else "SELEC", done.stderr)
+            self.assertNotIn("terminate", done.stderr)
+        self.assertFalse(os.path.exists("/tmp/opwatch_no"))
+
+    def test_memory_limit(self):
+        query = "SELECT count(*) FROM (SELECT DISTINCT a.range, b.range FROM range(10000) a, range(10000) b)"
+        done = run(SAMPLE, "--memory-limit", "40M", query, status=1)
+        self.assertIn("--memory-limit", done.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            spilling = "SELECT count(*) AS n FROM (SELECT DISTINCT hash(range), range FROM range(3000000))"
+            limits = ("--threads", "1", "--memory-limit", "100M")
+            run(SAMPLE, *limits, spilling, status=1)
+            self.assertEqual(rows(SAMPLE, *limits, "--temp-dir", folder, spilling), [{"n": 3000000}])
+
+    def test_interrupt(self):
+        p = subprocess.Popen([BIN, "sql", SAMPLE, SLOW], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(1)
+        self.assertIsNone(p.poll())
+        p.send_signal(signal.SIGINT)
+        _, err = p.communicate(timeout=30)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("cancelled", err)
+
+    def test_closed_pipe(self):
+        done = subprocess.run(["bash", "-c", f"'{BIN}' sql --csv '{SAMPLE}' 'SELECT range FROM range(10000000)' | head -n 2"],
+                              text=True, capture_output=True)
+        self.assertEqual((done.stdout.split(), done.stderr), (["range", "0"], ""))
+
+
+class Prompt(unittest.TestCase):
+    def talk(self, *words, lines):
+        """Types lines, each after the output of the one before has come to rest."""
+        master, slave = pty.openpty()
+        p = subprocess.Popen([BIN, *words], stdin=slave, stdout=slave, stderr=slave, close_fds=True, start_new_session=True,
+                             preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
+                             env={**os.environ, "TERM": "dumb", "HOME": "/nonexistent", "XDG_STATE_HOME": ""})
+        os.close(slave)
+        text = b""
+
+        def read(wanted, seconds=20):
+            nonlocal text
+            end, seen = time.time() + seconds, len(text)
+            while time.time() < end and wanted not in text[seen:]:
+                if select.select([master], [], [], 0.2)[0]:
+                    try:
+                        text += os.read(master, 65536)
+                    except OSError:
+                        return
+        read(b"sql> ")
+        for line, wanted in lines:
+            os.write(master, line.encode())
+            read(wanted.encode())
+        p.wait(timeout=20)
+        os.close(master)
+        return text.decode(errors="replace"), p.returncode
+
+    def test_lines_and_interrupt(self):
+        text, code = self.talk("sql", SAMPLE, lines=[
+            ("SELECT 40\n", "...>"), ("+ 2 AS answer;\n", "sql> "), (".tables\n", "sql> "), ("SELECT * FROM evnt;\n", "sql> "),
+            (SLOW + "\n", "\n"), ("\x03", "sql> "), ("SELECT 'still ' || 'here';\n", "sql> "), (".quit\n", "x")])
+        self.assertEqual(code, 0)
+        self.assertIn("42", text)
+        self.assertIn("trace_events", text)
+        self.assertIn("Did you mean", text)
+        self.assertIn("cancelled", text)
+        self.assertIn("still here", text)
+
+    def test_in_the_shell(self):
+        done = subprocess.run([BIN, "shell", SAMPLE], text=True, capture_output=True,
+                              input="sql SELECT count(*) AS n FROM step\nsql\nSELECT 1\n  + 1 AS two;\n.quit\nverdict\n")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("two", done.stdout)
+        self.assertIn("op time", done.stdout)
+
+
+if __name__ == "__main__":
+    sql_text.need_duckdb(SAMPLE)
+    unittest.main()
