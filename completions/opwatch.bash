@@ -1,7 +1,7 @@
 # bash completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 # Commands and options are those of `opwatch --help` and `opwatch COMMAND --help`; a test compares them.
 
-_opwatch_commands="overview view op scope graph code lines work steps phases verdict tracks devices sources notes advise info sql convert merge export shell formats help"
+_opwatch_commands="overview view op scope graph code lines work steps phases verdict tracks devices sources notes advise info sql convert merge export ask shell formats help"
 _opwatch_columns="bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops
 	occurrence tensor_value device op_types input_shapes"
 _opwatch_view_options="max-depth min-bytes min-peak-bytes min-residual-bytes min-output-bytes min-micros
@@ -34,7 +34,8 @@ _opwatch_value() {
 	*_path | checkpoint | out | o) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames ;;
 	partition) COMPREPLY=($(compgen -W "run step" -- "$cur")) ;;
 	compress) COMPREPLY=($(compgen -W "gzip zstd none" -- "$cur")) ;;
-	table | sort | split | name) COMPREPLY=() ;;
+	table | sort | split | name | param) COMPREPLY=() ;;
+	queries) COMPREPLY=($(compgen -d -- "$cur")); compopt -o filenames ;;
 	align) COMPREPLY=($(compgen -W "keep start sequence" -- "$cur")) ;;
 	keep_*) COMPREPLY=() ;;
 	max_depth | min_* | step | limit | time_range | rank | *_regexes | input_shape | memory_limit) COMPREPLY=() ;;
@@ -62,12 +63,16 @@ _opwatch() {
 		[[ " ${COMP_WORDS[*]} " == *" merge "* ]] &&
 			options="align keep-name keep-category keep-pid keep-time keep-step no-labels memory-limit json strict
 				verbose out help"
+		[[ " ${COMP_WORDS[*]} " == *" ask "* ]] &&
+			options="param show queries name json csv limit out memory-limit strict redact step-marker no-pager help"
 		[[ " ${COMP_WORDS[*]} " == *" export "* ]] &&
 			options="to name table partition sort compress split bigquery overwrite memory-limit json strict redact
 				step-marker help"
 		COMPREPLY=($(compgen -W "$(printf -- '--%s ' $options) -n" -- "$cur"))
 		return
 	fi
+	((COMP_CWORD == 2)) && [[ $prev == ask ]] &&
+		COMPREPLY=($(compgen -W "$(opwatch ask 2>/dev/null | sed -n 's/^  \([a-z_]*\) .*/\1/p')" -- "$cur"))
 	((COMP_CWORD == 1)) && COMPREPLY=($(compgen -W "$_opwatch_commands" -- "$cur"))
 	COMPREPLY+=($(compgen -f -- "$cur"))
 	compopt -o filenames

@@ -504,6 +504,58 @@ OW_API ow_status ow_relation_options(const char *relation,
 						  const struct ow_relation_column *option),
 				     void *arg, struct ow_error *err);
 
+/* ---- named queries ----------------------------------------------------------------------------- */
+
+/* Questions that need no SQL: queries with a name, a title and parameters. Some are built in; folders may hold
+ * more, a file NAME.sql each (docs/ask.md). */
+typedef struct ow_queries ow_queries;
+
+struct ow_query_info {
+	const char *name, *title, *doc;
+	const char *path;	/* of its file; NULL when it is built in */
+	const char *sql;	/* for the embedded engine */
+	const char *clickhouse; /* its form for a ClickHouse server, or NULL */
+	size_t param_count;
+};
+struct ow_query_param {
+	const char *name;
+	const char *type;  /* "int", "real", "text" */
+	const char *usual; /* the default */
+	const char *doc;
+};
+
+/* Those that are built in and those of the folders (may be NULL), of which a later one takes the place of an
+ * earlier one of the same name. Folders that do not exist have none. */
+OW_API ow_status ow_queries_open(const struct ow_list *dirs, ow_queries **queries,
+				 struct ow_error *err);
+OW_API void ow_queries_free(ow_queries *queries);
+/* By name; false beyond the last. */
+OW_API bool ow_queries_at(const ow_queries *queries, size_t index, struct ow_query_info *info);
+OW_API bool ow_queries_find(const ow_queries *queries, const char *name,
+			    struct ow_query_info *info);
+OW_API bool ow_queries_param(const ow_queries *queries, const char *name, size_t index,
+			     struct ow_query_param *param);
+
+struct ow_ask_options {
+	size_t size;
+	struct ow_list params; /* "name=value"; the others have their defaults */
+	uint64_t memory_limit; /* bytes that the query may use beside the profiles; 0 = no limit */
+	const char *temp_dir;  /* where it may put what does not fit; NULL = nowhere */
+	/* Called now and then; return false to cancel. */
+	bool (*progress)(void *arg);
+	void *progress_arg;
+};
+OW_API void ow_ask_options_init(struct ow_ask_options *options);
+
+/* Runs one of them on frozen profiles, by the embedded engine. Parameters are bound as values. */
+OW_API ow_status ow_ask(const ow_queries *queries, const char *name, const struct ow_run *runs,
+			size_t count, const struct ow_ask_options *options, ow_result **result,
+			struct ow_error *err);
+/* Its text for a ClickHouse server, parameters as literals; OW_E_UNSUPPORTED when there is none. */
+OW_API ow_status ow_ask_text(const ow_queries *queries, const char *name,
+			     const struct ow_list *params, ow_write_fn write, void *arg,
+			     struct ow_error *err);
+
 /* ---- merging ---------------------------------------------------------------------------------- */
 
 typedef enum ow_align {

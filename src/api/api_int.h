@@ -37,6 +37,12 @@ struct ow_result {
 /* Makes a handle of a result, or frees it. */
 ow_status api_wrap_result(ow_profile *p, struct result *r, ow_result **out, struct error *err);
 
+/* sql.c: all rows of the statement that was run, in a result without columns. */
+struct sql_script;
+struct sql_result;
+ow_status api_hold_rows(struct sql_script *script, const struct sql_result *from, struct result *r,
+			struct error *err);
+
 /* paths.c: the files that a path, directory or glob pattern means, each once, those in a directory sorted. */
 struct path {
 	char *name;

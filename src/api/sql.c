@@ -144,9 +144,8 @@ static ow_status copy_rows(struct result *r, const struct sql_result *from, uint
 	return r->status == OW_OK ? OW_OK : error_no_memory(err);
 }
 
-/* All rows of the statement that was run. */
-static ow_status hold(struct sql_script *script, const struct sql_result *from, struct result *r,
-		      struct error *err)
+ow_status api_hold_rows(struct sql_script *script, const struct sql_result *from, struct result *r,
+			struct error *err)
 {
 	uint32_t rows;
 
@@ -172,7 +171,7 @@ static ow_status query(ow_sql *s, struct sql_script *script, struct result **out
 		*out = result_new(&s->first->mem, "sql", err);
 		if (!*out)
 			return OW_E_NO_MEMORY;
-		OW_TRY(hold(script, from, *out, err));
+		OW_TRY(api_hold_rows(script, from, *out, err));
 	}
 }
 

@@ -33,6 +33,9 @@ enum flag_id {
 	FLAG_KEEP_STEP,
 	FLAG_NO_LABELS,
 	FLAG_NAME,
+	FLAG_PARAM,
+	FLAG_QUERIES,
+	FLAG_SHOW,
 	FLAG_TABLE,
 	FLAG_PARTITION,
 	FLAG_SORT,
@@ -112,6 +115,9 @@ static const struct flag {
 	{ "allow-io", 0, FLAG_ALLOW_IO, NULL, "sql: queries may read and write files" },
 	{ "temp-dir", 0, FLAG_TEMP_DIR, "DIR", "sql: for what does not fit in memory" },
 	{ "threads", 0, FLAG_THREADS, "N", "sql: threads of a query (default: all)" },
+	{ "param", 0, FLAG_PARAM, "NAME=VALUE", "ask: a parameter of the query (repeatable)" },
+	{ "queries", 0, FLAG_QUERIES, "DIR", "ask: more queries, a file NAME.sql each" },
+	{ "show", 0, FLAG_SHOW, NULL, "ask: print the query instead of running it" },
 	{ "strict", 0, FLAG_STRICT, NULL, "exit with 3 when something was damaged" },
 	{ "no-pager", 0, FLAG_NO_PAGER, NULL, "never start a pager" },
 	{ "verbose", 'v', FLAG_VERBOSE, NULL, "show every note" },
@@ -399,6 +405,12 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 		return true;
 	case FLAG_NAME:
 		return add_word(args, &args->names, value);
+	case FLAG_PARAM:
+		return add_word(args, &args->params, value);
+	case FLAG_QUERIES:
+		return add_word(args, &args->query_dirs, value);
+	case FLAG_SHOW:
+		return args->show = true;
 	case FLAG_TABLE:
 	case FLAG_PARTITION:
 	case FLAG_SORT:
@@ -518,6 +530,37 @@ static bool set_boolean(struct args *args, const struct flag *flag, const char *
 	return set_flag(args, flag, value ? value : "true");
 }
 
+/* What `opwatch ask` does not know is a parameter of the query. */
+static bool is_param(const struct args *args, const struct flag *flag)
+{
+	static const enum flag_id own[] = { FLAG_JSON,	  FLAG_CSV,	 FLAG_TO,
+					    FLAG_OUT,	  FLAG_LIMIT,	 FLAG_STRICT,
+					    FLAG_REDACT,  FLAG_NO_PAGER, FLAG_NAME,
+					    FLAG_PARAM,	  FLAG_QUERIES,	 FLAG_SHOW,
+					    FLAG_FORMAT,  FLAG_HELP,	 FLAG_STEP_MARKER,
+					    FLAG_VERBOSE, FLAG_VERSION,	 FLAG_MEMORY_LIMIT,
+					    FLAG_RUN,	  FLAG_ONE_RUN,	 FLAG_TEMP_DIR };
+
+	if (!args->file_count || strcmp(args->files[0], "ask") != 0)
+		return false;
+	for (size_t i = 0; flag && i < ARRAY_COUNT(own); i++)
+		if (flag->id == own[i])
+			return false;
+	return true;
+}
+
+static bool add_param(struct args *args, const char *word, struct str name, struct str value,
+		      const char *next, bool *used)
+{
+	const char *text = value.ptr ? value.ptr : next;
+
+	if (!text)
+		return usage_error("option '%s' needs a value", word);
+	*used = !value.ptr;
+	text = arena_printf(args->arena, "%.*s=%s", STR_ARG(name), text);
+	return text && add_word(args, &args->params, text);
+}
+
 /* One word that starts with '-'; *next is consumed when it is the value. */
 static bool parse_option(struct args *args, const char *word, const char *next, bool *used)
 {
@@ -533,6 +576,8 @@ static bool parse_option(struct args *args, const char *word, const char *next, 
 		name = str_first(name, equals);
 	}
 	flag = find_flag(name);
+	if (is_param(args, flag))
+		return add_param(args, word, name, value, next, used);
 	if (flag && flag->value && strcmp(flag->value, BOOLEAN) == 0)
 		return set_boolean(args, flag, word, value.ptr, next, used);
 	if (flag && flag->value) {

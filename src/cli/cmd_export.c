@@ -135,9 +135,8 @@ const struct command cmd_export = {
 	.name = "export",
 	.usage = "FILE… --to parquet|ndjson|csv|arrow DIR [options]",
 	.summary = "write the tables as files for other programs",
-	.help = "Every FILE is a run; --name NAME makes one run of all. A table becomes one file\n"
-		"DIR/event.parquet, or a folder when it is partitioned or split. Files appear\n"
-		"whole or not at all.\n\n"
+	.help = "A table becomes one file DIR/event.parquet, or a folder when it is partitioned\n"
+		"or split. Files appear whole or not at all. What is a run: as in opwatch sql.\n\n"
 		"  --table event,op        only these tables (default: all but the views)\n"
 		"  --partition run|step    folders run=NAME, run=NAME/step=5\n"
 		"  --sort ts               by this column (default: the table's own order)\n"

@@ -18,7 +18,9 @@ struct args {
 	struct ow_open_options open;
 	struct ow_merge_options merge;
 	struct ow_export_options export;
-	struct ow_list names; /* of the runs */
+	struct ow_list names;		   /* of the runs */
+	struct ow_list params, query_dirs; /* of named queries */
+	bool show;
 	const char *checkpoint, *format, *out_file;
 	const char *sink; /* "text", or what --json, --csv, --to ask for */
 	struct terminal terminal;

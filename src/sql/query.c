@@ -28,6 +28,8 @@ struct sql_script {
 	uint8_t *scales;    /* of decimals */
 	duckdb_type *internals;
 	struct sql_result info;
+	const struct sql_param *params;
+	size_t param_count;
 };
 
 /* ---- parsing ---- */
@@ -131,16 +133,24 @@ static enum sql_type type_of(duckdb_type type, bool *foreign)
 	}
 }
 
-/* True when some column of the prepared statement is of a foreign type. */
+/* True when some column of the prepared statement is of a foreign type. What a statement gives may depend on the
+ * types of its parameters; then nothing is known yet, and it stays as it is. */
 static bool has_foreign(const struct sql_script *s)
 {
 	const struct duckdb_lib *lib = s->sql->lib;
 	idx_t count = lib->prepared_statement_column_count(s->prepared);
-	bool foreign = false;
+	bool found = false;
 
-	for (idx_t i = 0; i < count && !foreign; i++)
-		type_of(lib->prepared_statement_column_type(s->prepared, i), &foreign);
-	return foreign;
+	for (idx_t i = 0; i < count; i++) {
+		duckdb_type type = lib->prepared_statement_column_type(s->prepared, i);
+		bool foreign;
+
+		if (type == DUCKDB_TYPE_INVALID)
+			return false;
+		type_of(type, &foreign);
+		found |= foreign;
+	}
+	return found;
 }
 
 static void put_name(struct buf *to, struct str name)
@@ -295,6 +305,61 @@ static ow_status execute(struct sql_script *s, struct error *err)
 	return status;
 }
 
+void sql_bind(struct sql_script *s, const struct sql_param *params, size_t count)
+{
+	s->params = params;
+	s->param_count = count;
+}
+
+static duckdb_value value_of(const struct duckdb_lib *lib, const struct sql_param *param)
+{
+	switch (param->type) {
+	case SQL_BOOL:
+		return lib->create_bool(param->number != 0);
+	case SQL_INT:
+		return lib->create_int64(param->number);
+	case SQL_REAL:
+		return lib->create_double(param->real);
+	default:
+		return lib->create_varchar_length(param->text.ptr ? param->text.ptr : "",
+						  param->text.len);
+	}
+}
+
+static ow_status bind_one(struct sql_script *s, idx_t index, struct error *err)
+{
+	const struct duckdb_lib *lib = s->sql->lib;
+	const char *name = lib->parameter_name(s->prepared, index);
+	ow_status status = OW_E_USAGE;
+
+	for (size_t i = 0; name && i < s->param_count; i++)
+		if (strcmp(s->params[i].name, name) == 0) {
+			duckdb_value value = value_of(lib, &s->params[i]);
+
+			status = lib->bind_value(s->prepared, index, value) == DuckDBSuccess
+					 ? OW_OK
+					 : sql_error(s->sql, lib->prepare_error(s->prepared), err);
+			lib->destroy_value(&value);
+			break;
+		}
+	if (status == OW_E_USAGE && !s->param_count)
+		error_set(err, status,
+			  "the query has parameters ($1 or ?); write their values instead");
+	else if (status == OW_E_USAGE)
+		error_set(err, status, "the query has a parameter $%s that is not declared", name);
+	lib->free((void *)(uintptr_t)name);
+	return status;
+}
+
+static ow_status bind_all(struct sql_script *s, struct error *err)
+{
+	idx_t count = s->sql->lib->nparams(s->prepared);
+
+	for (idx_t i = 1; i <= count; i++)
+		OW_TRY(bind_one(s, i, err));
+	return OW_OK;
+}
+
 static ow_status start_statement(struct sql_script *s, struct error *err)
 {
 	const struct duckdb_lib *lib = s->sql->lib;
@@ -302,10 +367,8 @@ static ow_status start_statement(struct sql_script *s, struct error *err)
 	if (lib->prepare_extracted_statement(s->sql->connection, s->statements, s->next++,
 					     &s->prepared) != DuckDBSuccess)
 		return sql_error(s->sql, lib->prepare_error(s->prepared), err);
-	if (lib->nparams(s->prepared))
-		return error_set(err, OW_E_USAGE,
-				 "the query has parameters ($1 or ?); write their values instead");
 	OW_TRY(wrap_foreign(s, err));
+	OW_TRY(bind_all(s, err));
 	OW_TRY(execute(s, err));
 	return make_columns(s, err);
 }

@@ -72,6 +72,17 @@ void sql_close(struct sql *sql);
 ow_status sql_parse(struct sql *sql, struct str text, struct sql_script **script,
 		    struct error *err);
 void sql_script_free(struct sql_script *script);
+/* A value for $name in statements. */
+struct sql_param {
+	const char *name;
+	enum sql_type type; /* SQL_BOOL, SQL_INT, SQL_REAL or SQL_TEXT */
+	int64_t number;	    /* SQL_INT, SQL_BOOL */
+	double real;
+	struct str text;
+};
+/* What the parameters of the statements are; kept by the caller until the script is freed. A statement with
+ * one that is not among them is refused. */
+void sql_bind(struct sql_script *script, const struct sql_param *params, size_t count);
 /* Runs the next statement; *result is NULL when there is none. */
 ow_status sql_step(struct sql_script *script, const struct sql_result **result, struct error *err);
 /* Rows of the statement's result: at most 2048 at a time, 0 at the end. */

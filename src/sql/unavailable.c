@@ -46,6 +46,13 @@ void sql_script_free(struct sql_script *script)
 	(void)script;
 }
 
+void sql_bind(struct sql_script *script, const struct sql_param *params, size_t count)
+{
+	(void)script;
+	(void)params;
+	(void)count;
+}
+
 ow_status sql_step(struct sql_script *script, const struct sql_result **result, struct error *err)
 {
 	(void)script;

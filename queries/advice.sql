@@ -1,0 +1,12 @@
+-- title: Findings of the advice rules
+-- What the rules found, the most severe first, with what to try and what it may gain.
+-- param only_run text '': only this run
+SELECT run, severity, rule, what, location, advice, gain, confidence
+FROM finding
+WHERE checked AND ($only_run = '' OR run = $only_run)
+ORDER BY run, CASE severity WHEN 'high' THEN 0 WHEN 'medium' THEN 1 WHEN 'low' THEN 2 ELSE 3 END, rule, what
+-- clickhouse:
+SELECT run, severity, rule, what, location, advice, gain, confidence
+FROM finding
+WHERE checked = 1 AND ($only_run = '' OR run = $only_run)
+ORDER BY run, CASE WHEN severity = 'high' THEN 0 WHEN severity = 'medium' THEN 1 WHEN severity = 'low' THEN 2 ELSE 3 END, rule, what

@@ -1,0 +1,8 @@
+-- title: What was damaged or left out
+-- What reading the files had to repair, drop or do without.
+-- param only_run text '': only this run
+SELECT run, kind, source, times, text
+FROM loss
+WHERE ($only_run = '' OR run = $only_run)
+ORDER BY run, kind, source, text
+-- clickhouse: same

@@ -1,0 +1,227 @@
+/* ask.c: named queries: listing them, running one on profiles, and their text for a server. */
+#include "api/api_int.h"
+
+#include "ask/queries.h"
+
+struct ow_queries {
+	struct mem mem;
+	struct queries set;
+};
+
+/* ---- the set ---- */
+
+ow_status ow_queries_open(const struct ow_list *dirs, ow_queries **out, struct error *err)
+{
+	static const struct ow_list none = { NULL, 0 };
+	ow_queries *q = calloc(1, sizeof(*q));
+	ow_status status;
+
+	error_clear(err);
+	*out = NULL;
+	if (!q)
+		return error_no_memory(err);
+	mem_init(&q->mem, 0);
+	status = queries_open(&q->set, &q->mem, dirs ? dirs : &none, err);
+	if (status != OW_OK)
+		free(q);
+	else
+		*out = q;
+	return status;
+}
+
+void ow_queries_free(ow_queries *q)
+{
+	if (!q)
+		return;
+	queries_close(&q->set);
+	free(q);
+}
+
+static void describe(const struct query *query, struct ow_query_info *info)
+{
+	*info = (struct ow_query_info){ query->name,	   query->title, query->doc,
+					query->path,	   query->sql,	 query->clickhouse,
+					query->param_count };
+}
+
+bool ow_queries_at(const ow_queries *q, size_t index, struct ow_query_info *info)
+{
+	if (index >= q->set.count)
+		return false;
+	describe(&q->set.items[index], info);
+	return true;
+}
+
+bool ow_queries_find(const ow_queries *q, const char *name, struct ow_query_info *info)
+{
+	const struct query *query = queries_find(&q->set, name);
+
+	if (query)
+		describe(query, info);
+	return query != NULL;
+}
+
+bool ow_queries_param(const ow_queries *q, const char *name, size_t index,
+		      struct ow_query_param *param)
+{
+	const struct query *query = queries_find(&q->set, name);
+	const struct query_param *from;
+
+	if (!query || index >= query->param_count)
+		return false;
+	from = &query->params[index];
+	*param = (struct ow_query_param){ from->name,
+					  from->type == SQL_INT	   ? "int"
+					  : from->type == SQL_REAL ? "real"
+								   : "text",
+					  from->usual, from->doc };
+	return true;
+}
+
+static ow_status find(const ow_queries *q, const char *name, const struct query **query,
+		      struct error *err)
+{
+	*query = queries_find(&q->set, name);
+	if (*query)
+		return OW_OK;
+	return error_set(err, OW_E_NOT_FOUND, "no query is called '%s'", name);
+}
+
+/* ---- running ---- */
+
+void ow_ask_options_init(struct ow_ask_options *options)
+{
+	*options = (struct ow_ask_options){ .size = sizeof(*options) };
+}
+
+struct asking {
+	const struct query *query;
+	const struct sql_param *values;
+	struct ow_ask_options options;
+	struct mem *mem;
+};
+
+static ow_status run_script(const struct asking *a, struct sql *sql, struct result *r,
+			    struct error *err)
+{
+	const struct sql_result *from;
+	struct sql_script *script;
+	ow_status status;
+
+	OW_TRY(sql_parse(sql, str_from(a->query->sql), &script, err));
+	sql_bind(script, a->values, a->query->param_count);
+	status = sql_step(script, &from, err);
+	if (status == OW_OK && from)
+		status = api_hold_rows(script, from, r, err);
+	sql_script_free(script);
+	return status;
+}
+
+static ow_status run_query(const struct asking *a, const struct ow_run *runs, size_t count,
+			   struct result *r, struct error *err)
+{
+	struct relation_run *relations = mem_zalloc(a->mem, count * sizeof(*relations));
+	const struct sql_options options = { .memory_limit = a->options.memory_limit,
+					     .temp_dir = a->options.temp_dir,
+					     .progress = a->options.progress,
+					     .progress_arg = a->options.progress_arg };
+	struct sql *sql = NULL;
+	ow_status status;
+
+	if (!relations)
+		return error_no_memory(err);
+	for (size_t i = 0; i < count; i++)
+		relations[i] =
+			(struct relation_run){ runs[i].profile->m, runs[i].name, (uint32_t)i + 1 };
+	status = sql_open(relations, count, &options, a->mem, &sql, err);
+	if (status == OW_OK)
+		status = run_script(a, sql, r, err);
+	sql_close(sql);
+	mem_free(a->mem, relations, count * sizeof(*relations));
+	return status;
+}
+
+static ow_status ask(struct asking *a, const struct ow_run *runs, size_t count, ow_result **result,
+		     struct error *err)
+{
+	struct sql_param *values;
+	struct result *r = NULL;
+	struct arena arena;
+	ow_status status;
+
+	arena_init(&arena, a->mem);
+	status = query_values(a->query, &a->options.params, &arena, &values, err);
+	a->values = values;
+	if (status == OW_OK) {
+		r = result_new(a->mem, "ask", err);
+		status = r ? run_query(a, runs, count, r, err) : OW_E_NO_MEMORY;
+	}
+	arena_release(&arena);
+	if (status != OW_OK) {
+		if (r)
+			result_free(r);
+		return error_wrap(err, status, "%s", a->query->name);
+	}
+	return api_wrap_result(runs[0].profile, r, result, err);
+}
+
+ow_status ow_ask(const ow_queries *q, const char *name, const struct ow_run *runs, size_t count,
+		 const struct ow_ask_options *options, ow_result **result, struct error *err)
+{
+	struct asking a = { 0 };
+
+	error_clear(err);
+	*result = NULL;
+	OW_TRY(find(q, name, &a.query, err));
+	if (!count)
+		return error_set(err, OW_E_USAGE, "a query needs a profile to ask about");
+	for (size_t i = 0; i < count; i++)
+		if (!runs[i].profile->frozen)
+			return error_set(err, OW_E_USAGE,
+					 "the profile is still being loaded: freeze it first");
+	ow_ask_options_init(&a.options);
+	if (options)
+		memcpy(&a.options, options, MIN(options->size, sizeof(a.options)));
+	a.mem = &runs[0].profile->mem;
+	return ask(&a, runs, count, result, err);
+}
+
+static ow_status write_text(const struct query *query, const struct ow_list *params,
+			    struct mem *mem, struct buf *text, struct error *err)
+{
+	struct sql_param *values;
+	struct arena arena;
+	ow_status status;
+
+	arena_init(&arena, mem);
+	status = query_values(query, params, &arena, &values, err);
+	if (status == OW_OK)
+		status = query_render(query->clickhouse, values, query->param_count, text, err);
+	arena_release(&arena);
+	return error_wrap(err, status, "%s", query->name);
+}
+
+ow_status ow_ask_text(const ow_queries *q, const char *name, const struct ow_list *params,
+		      ow_write_fn write, void *arg, struct error *err)
+{
+	static const struct ow_list none = { NULL, 0 };
+	const struct query *query;
+	struct buf text;
+	struct mem mem;
+	ow_status status;
+
+	error_clear(err);
+	OW_TRY(find(q, name, &query, err));
+	if (!query->clickhouse)
+		return error_set(err, OW_E_UNSUPPORTED,
+				 "%s has no form for ClickHouse: it needs the embedded engine; ask "
+				 "it of files",
+				 name);
+	mem_init(&mem, 0);
+	buf_init(&text, &mem);
+	status = write_text(query, params ? params : &none, &mem, &text, err);
+	if (status == OW_OK && !write(arg, text.ptr ? text.ptr : "", text.len))
+		status = error_set(err, OW_E_INTERRUPTED, "the output was closed");
+	buf_release(&text);
+	return status;
+}

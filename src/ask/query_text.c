@@ -1,0 +1,192 @@
+/* query_text.c: the header and the forms of a named query; see queries.h. */
+#include "ask/queries.h"
+
+#define PARAMS_MAX 16
+
+struct reading {
+	struct arena *arena;
+	const char *name, *path;
+	unsigned line;
+	struct query *query;
+	struct query_param params[PARAMS_MAX];
+	struct buf doc;
+};
+
+static ow_status fault(const struct reading *r, struct error *err, const char *what)
+{
+	return error_set(err, OW_E_FORMAT, "%s:%u: %s", r->path ? r->path : r->name, r->line, what);
+}
+
+static bool is_name(struct str name)
+{
+	for (size_t i = 0; i < name.len; i++) {
+		char c = name.ptr[i];
+
+		if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && c != '_' &&
+		    !(i && c >= '0' && c <= '9'))
+			return false;
+	}
+	return name.len > 0;
+}
+
+static struct str take_word(struct str *rest)
+{
+	struct str word;
+	size_t blank;
+
+	*rest = str_trim(*rest);
+	blank = str_find_char(*rest, ' ');
+	word = blank == STR_NONE ? *rest : str_first(*rest, blank);
+	*rest = str_skip(*rest, word.len);
+	return word;
+}
+
+static bool read_type(struct str word, enum sql_type *type)
+{
+	if (str_eq(word, STR("int")))
+		*type = SQL_INT;
+	else if (str_eq(word, STR("real")))
+		*type = SQL_REAL;
+	else if (str_eq(word, STR("text")))
+		*type = SQL_TEXT;
+	else
+		return false;
+	return true;
+}
+
+/* limit int 20: rows to show */
+static ow_status read_param(struct reading *r, struct str rest, struct error *err)
+{
+	struct query_param *param = &r->params[r->query->param_count];
+	struct str name = take_word(&rest), type = take_word(&rest), usual;
+	size_t colon;
+
+	if (r->query->param_count == PARAMS_MAX)
+		return fault(r, err, "more than 16 parameters");
+	rest = str_trim(rest);
+	if (str_starts(rest, STR("'"))) { /* a colon may be inside */
+		size_t quote = str_find_char(str_skip(rest, 1), '\'');
+
+		if (quote == STR_NONE)
+			return fault(r, err, "a quote is missing");
+		usual = str_first(str_skip(rest, 1), quote);
+		rest = str_trim(str_skip(rest, quote + 2));
+		colon = 0;
+	} else {
+		colon = str_find_char(rest, ':');
+		usual = str_trim(str_first(rest, colon));
+	}
+	if (!is_name(name) || !read_type(type, &param->type) || colon == STR_NONE ||
+	    !str_starts(str_skip(rest, colon), STR(":")))
+		return fault(r, err,
+			     "a parameter is written '-- param NAME int|real|text DEFAULT: what "
+			     "it "
+			     "means'");
+	param->name = arena_cstr(r->arena, name);
+	param->usual = arena_cstr(r->arena, usual);
+	param->doc = arena_cstr(r->arena, str_trim(str_skip(rest, colon + 1)));
+	if (!param->name || !param->usual || !param->doc)
+		return error_no_memory(err);
+	r->query->param_count++;
+	return OW_OK;
+}
+
+static ow_status read_header_line(struct reading *r, struct str line, struct error *err)
+{
+	line = str_trim(str_skip(line, 2));
+	if (str_starts(line, STR("title:"))) {
+		r->query->title = arena_cstr(r->arena, str_trim(str_skip(line, 6)));
+		return r->query->title ? OW_OK : error_no_memory(err);
+	}
+	if (str_starts(line, STR("param ")))
+		return read_param(r, str_skip(line, 6), err);
+	if (r->doc.len && line.len)
+		buf_add_char(&r->doc, ' ');
+	buf_add_str(&r->doc, line);
+	return OW_OK;
+}
+
+/* Cuts the next line off. */
+static bool next_line(struct reading *r, struct str *rest, struct str *line)
+{
+	if (!rest->len || !str_split(rest, '\n', line))
+		return false;
+	r->line++;
+	*line = str_trim(*line);
+	return true;
+}
+
+/* Finds the line that begins the other form. */
+static struct str cut_clickhouse(struct str *sql, bool *same)
+{
+	struct str rest = *sql, line;
+	size_t before;
+
+	*same = false;
+	do {
+		before = sql->len - (rest.ptr ? rest.len : 0);
+		if (!rest.ptr || !rest.len || !str_split(&rest, '\n', &line))
+			return (struct str){ 0 };
+		line = str_trim(line);
+	} while (!str_starts(line, STR("-- clickhouse:")));
+	*same = str_eq(str_trim(str_skip(line, 14)), STR("same"));
+	*sql = str_first(*sql, before);
+	return *same ? *sql : rest.ptr ? rest : STR("");
+}
+
+static ow_status read_forms(struct reading *r, struct str sql, struct error *err)
+{
+	struct query *query = r->query;
+	bool same;
+	struct str other = cut_clickhouse(&sql, &same);
+
+	query->sql = arena_cstr(r->arena, str_trim(sql));
+	if (!query->sql)
+		return error_no_memory(err);
+	if (!*query->sql)
+		return fault(r, err, "there is no query");
+	if (!other.ptr)
+		return OW_OK;
+	query->clickhouse = same ? query->sql : arena_cstr(r->arena, str_trim(other));
+	if (!query->clickhouse)
+		return error_no_memory(err);
+	return *query->clickhouse ? OW_OK : fault(r, err, "nothing follows '-- clickhouse:'");
+}
+
+static ow_status read_header(struct reading *r, struct str *text, struct error *err)
+{
+	struct str rest = *text, line;
+
+	while (next_line(r, &rest, &line)) {
+		if (line.len && !str_starts(line, STR("--")))
+			break;
+		if (line.len)
+			OW_TRY(read_header_line(r, line, err));
+		*text = rest.ptr ? rest : STR("");
+	}
+	return OW_OK;
+}
+
+ow_status query_parse(struct arena *arena, const char *name, const char *path, struct str text,
+		      struct query *query, struct error *err)
+{
+	struct reading r = { .arena = arena, .name = name, .path = path, .query = query };
+	struct query_param *params;
+	ow_status status;
+
+	*query = (struct query){ .name = name, .title = name, .path = path };
+	buf_init(&r.doc, arena->mem);
+	status = utf8_valid(text) ? read_header(&r, &text, err)
+				  : fault(&r, err, "the file is not UTF-8");
+	if (status == OW_OK)
+		status = read_forms(&r, text, err);
+	params = ARENA_ARRAY(arena, struct query_param, query->param_count + 1);
+	query->doc = arena_cstr(arena, buf_str(&r.doc));
+	if (status == OW_OK && (!params || !query->doc || r.doc.failed))
+		status = error_no_memory(err);
+	if (params)
+		memcpy(params, r.params, query->param_count * sizeof(*params));
+	query->params = params;
+	buf_release(&r.doc);
+	return status;
+}

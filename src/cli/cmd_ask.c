@@ -1,0 +1,298 @@
+/*
+ * cmd_ask.c: `opwatch ask`: named queries. Without a name it lists them, with --show it prints one, else it runs it
+ * on the files. Options that are none of opwatch's own are parameters of the query: --limit 5, --device gpu.
+ */
+#include "cli/runs.h"
+#include "cli/words.h"
+
+#include <errno.h>
+
+/* ---- which there are ---- */
+
+/* Folders with queries of the user: the usual one, then those of --queries. */
+static bool find_dirs(struct args *args, struct ow_list *dirs)
+{
+	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	const char **items = ARENA_ARRAY(args->arena, const char *, args->query_dirs.count + 1);
+	size_t count = 0;
+
+	if (!items)
+		return false;
+	if (config && *config)
+		items[count++] = arena_printf(args->arena, "%s/opwatch/queries", config);
+	else if (home && *home)
+		items[count++] = arena_printf(args->arena, "%s/.config/opwatch/queries", home);
+	for (size_t i = 0; i < args->query_dirs.count; i++)
+		items[count++] = args->query_dirs.items[i];
+	*dirs = (struct ow_list){ items, count };
+	return count == 0 || items[0];
+}
+
+static void put_json(FILE *to, const char *text)
+{
+	fputc('"', to);
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c < 32)
+			fprintf(to, "\\u%04x", c);
+		else if (c == '"' || c == '\\')
+			fprintf(to, "\\%c", c);
+		else
+			fputc(c, to);
+	}
+	fputc('"', to);
+}
+
+static void put_params_json(FILE *to, const ow_queries *queries, const char *name)
+{
+	struct ow_query_param param;
+
+	for (size_t i = 0; ow_queries_param(queries, name, i, &param); i++) {
+		fprintf(to, "%s{\"name\":\"%s\",\"type\":\"%s\",\"default\":", i ? "," : "",
+			param.name, param.type);
+		put_json(to, param.usual);
+		fprintf(to, ",\"doc\":");
+		put_json(to, param.doc);
+		fputc('}', to);
+	}
+}
+
+static void list_json(FILE *to, const ow_queries *queries)
+{
+	struct ow_query_info info;
+
+	fprintf(to, "[");
+	for (size_t i = 0; ow_queries_at(queries, i, &info); i++) {
+		fprintf(to, "%s{\"name\":", i ? ",\n" : "\n");
+		put_json(to, info.name);
+		fprintf(to, ",\"title\":");
+		put_json(to, info.title);
+		fprintf(to, ",\"doc\":");
+		put_json(to, info.doc);
+		fprintf(to, ",\"clickhouse\":%s,\"params\":[", info.clickhouse ? "true" : "false");
+		put_params_json(to, queries, info.name);
+		fprintf(to, "]}");
+	}
+	fprintf(to, "\n]\n");
+}
+
+static int list(struct args *args, const ow_queries *queries)
+{
+	struct ow_query_info info;
+	struct page page;
+	FILE *to = page_open(&page);
+
+	if (strcmp(args->sink, "json") == 0) {
+		list_json(to, queries);
+	} else {
+		for (size_t i = 0; ow_queries_at(queries, i, &info); i++)
+			fprintf(to, "  %-18s %s\n", info.name, info.title);
+		fprintf(to, "\n'opwatch ask NAME FILE…' asks one of them, 'opwatch ask NAME "
+			    "--show' prints it.\n");
+	}
+	return page_close(&page, args->terminal.out && args->terminal.in && !args->no_pager,
+			  args->terminal.height)
+		       ? EXIT_GOOD
+		       : EXIT_FAILED;
+}
+
+static int unknown(const ow_queries *queries, const char *name)
+{
+	struct ow_query_info info;
+	size_t least = words_far(str_from(name));
+	const char *best = NULL;
+
+	for (size_t i = 0; ow_queries_at(queries, i, &info); i++)
+		words_nearer(str_from(name), info.name, &best, &least);
+	complain("opwatch ask: no query is called '%s'", name);
+	if (best)
+		complain("; did you mean %s?", best);
+	complain("\n'opwatch ask' lists them.\n");
+	return EXIT_USAGE;
+}
+
+/* ---- one of them ---- */
+
+static void put_comment(const char *text)
+{
+	printf("--");
+	for (size_t column = 2; *text;) {
+		size_t len = strcspn(text, " ");
+
+		if (column + len > 98) {
+			printf("\n--");
+			column = 2;
+		}
+		printf(" %.*s", (int)len, text);
+		column += len + 1;
+		text += len + (text[len] == ' ');
+	}
+	printf("\n");
+}
+
+static int show_sql(const ow_queries *queries, const struct ow_query_info *info)
+{
+	struct ow_query_param param;
+
+	printf("-- title: %s\n", info->title);
+	if (*info->doc)
+		put_comment(info->doc);
+	for (size_t i = 0; ow_queries_param(queries, info->name, i, &param); i++) {
+		bool text = strcmp(param.type, "text") == 0;
+
+		printf("-- param %s %s %s%s%s: %s\n", param.name, param.type, text ? "'" : "",
+		       param.usual, text ? "'" : "", param.doc);
+	}
+	printf("%s\n", info->sql);
+	if (info->clickhouse && strcmp(info->clickhouse, info->sql) == 0)
+		printf("-- clickhouse: same\n");
+	else if (info->clickhouse)
+		printf("-- clickhouse:\n%s\n", info->clickhouse);
+	return EXIT_GOOD;
+}
+
+static bool has_param(const ow_queries *queries, const char *name, const char *param)
+{
+	struct ow_query_param info;
+
+	for (size_t i = 0; ow_queries_param(queries, name, i, &info); i++)
+		if (strcmp(info.name, param) == 0)
+			return true;
+	return false;
+}
+
+/* -n is the parameter `limit` of a query that has one. */
+static bool take_limit(struct args *args, const ow_queries *queries, const char *name,
+		       struct ow_list *params)
+{
+	const char **items = ARENA_ARRAY(args->arena, const char *, args->params.count + 1);
+
+	if (!items)
+		return false;
+	*params = args->params;
+	if (!args->limit_given || !has_param(queries, name, "limit"))
+		return true;
+	if (params->count)
+		memcpy(items, params->items, params->count * sizeof(*items));
+	items[params->count] = arena_printf(args->arena, "limit=%u", args->options.view.limit);
+	params->items = items;
+	return items[params->count++] != NULL;
+}
+
+static ow_status print_result(struct args *args, ow_result *result, struct ow_error *err)
+{
+	static struct output_stream out;
+	struct ow_write_options write;
+	ow_status status;
+
+	ow_write_options_init(&write);
+	if (args->out_file && strcmp(args->out_file, "-") != 0)
+		return ow_result_write_file(result, args->sink, &write, args->out_file, err);
+	write.width = args->terminal.out ? args->terminal.width : 0;
+	write.colour = args->terminal.colour;
+	output_start(&out,
+		     strcmp(args->sink, "text") == 0 && args->terminal.out && args->terminal.in &&
+			     !args->no_pager,
+		     args->terminal.height);
+	status = ow_result_write(result, args->sink, &write, output_write, &out, err);
+	if (!output_end(&out)) {
+		snprintf(err->text, sizeof(err->text), "standard output: %s", strerror(errno));
+		return OW_E_IO;
+	}
+	return status == OW_E_INTERRUPTED && !interrupted ? OW_OK : status; /* nobody reads on */
+}
+
+static bool on_progress(void *arg)
+{
+	(void)arg;
+	return !interrupted;
+}
+
+static ow_status ask_files(struct args *args, const ow_queries *queries, const char *name,
+			   const struct runs *runs, const struct ow_list *params,
+			   struct ow_error *err)
+{
+	struct ow_ask_options options;
+	ow_result *result;
+	ow_status status;
+
+	ow_ask_options_init(&options);
+	options.params = *params;
+	options.memory_limit = args->open.memory_limit;
+	options.temp_dir = args->temp_dir;
+	options.progress = on_progress;
+	OW_TRY(ow_ask(queries, name, runs->items, runs->count, &options, &result, err));
+	status = print_result(args, result, err);
+	ow_result_free(result);
+	return status;
+}
+
+static int ask(struct args *args, const ow_queries *queries, const char *name)
+{
+	struct ow_error err = { 0 };
+	struct ow_list params;
+	struct runs runs;
+	ow_status status;
+	int code;
+
+	if (!take_limit(args, queries, name, &params))
+		return EXIT_FAILED;
+	if (!runs_load(args, 1, &runs, &code))
+		return code;
+	interrupts_catch(true);
+	status = ask_files(args, queries, name, &runs, &params, &err);
+	interrupts_catch(false);
+	if (status != OW_OK)
+		complain("opwatch: %s\n", err.text);
+	code = runs_finish_code(args, &runs, status);
+	runs_free(&runs);
+	return code;
+}
+
+static bool check_output(const struct args *args)
+{
+	if (strcmp(args->sink, "text") == 0 || strcmp(args->sink, "json") == 0 ||
+	    strcmp(args->sink, "csv") == 0)
+		return true;
+	complain("opwatch ask: answers are written as text, json or csv, not as '%s'\n",
+		 args->sink);
+	return false;
+}
+
+static int run(struct args *args)
+{
+	struct ow_query_info info;
+	struct ow_error err = { 0 };
+	struct ow_list dirs;
+	ow_queries *queries;
+	int code;
+
+	if (!check_output(args) || !find_dirs(args, &dirs))
+		return EXIT_USAGE;
+	if (ow_queries_open(&dirs, &queries, &err) != OW_OK) {
+		complain("opwatch: %s\n", err.text);
+		return EXIT_FAILED;
+	}
+	if (!args->file_count)
+		code = list(args, queries);
+	else if (!ow_queries_find(queries, args->files[0], &info))
+		code = unknown(queries, args->files[0]);
+	else if (args->show)
+		code = show_sql(queries, &info);
+	else
+		code = ask(args, queries, info.name);
+	ow_queries_free(queries);
+	return code;
+}
+
+const struct command cmd_ask = {
+	.name = "ask",
+	.usage = "[NAME FILE… [--PARAMETER VALUE]]",
+	.summary = "answers to common questions: named queries",
+	.help = "Without a name, lists what can be asked. Options that are none of those below\n"
+		"are parameters of the query: --min_us 5; --param min_us=5 is the same.\n\n"
+		"Your own are files NAME.sql in $XDG_CONFIG_HOME/opwatch/queries, or in the\n"
+		"folders of --queries DIR.\n",
+	.run = run,
+};

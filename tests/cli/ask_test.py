@@ -1,0 +1,216 @@
+#!/usr/bin/python3
+"""opwatch ask: every named query on a trace whose answers are known by hand (support/asked.py), or on the bundled sample where
+it takes a TensorFlow profile; parameters, lists, the user's own queries and what is wrong with them."""
+import csv
+import io
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.environ.get("OPWATCH_SRC", "."), "tests"))
+from support import asked  # noqa: E402
+
+BIN = os.environ.get("OPWATCH_BIN", "build/release/opwatch")
+ROOT = pathlib.Path(os.environ.get("OPWATCH_SRC", ".")).resolve()
+SAMPLE = ROOT / "samples/resnet.profile"
+COPY = "Memcpy HtoD (Pageable -> Device)"
+
+# Query, files, parameters, columns that are compared, rows. A dictionary of columns in the order of the query.
+ANSWERS = [
+    ("top_ops", "a", ["-n", "2"], "op runs self_ms percent mean_us longest_us",
+     [["gemm", 3, 1.6, 160 / 5.315, 1600 / 3, 800], ["ProfilerStep#3", 1, 1.19, 119 / 5.315, 1190, 1190]]),
+    ("top_ops", "a", ["--device", "GPU", "--limit", "2"], "op self_ms percent", [["gemm", 1.6, 160 / 1.765], [COPY, .15, 15 / 1.765]]),
+    ("growing_ops", "a", [], "op steps ms_per_step correlation first_ms last_ms", [["gemm", 3, .2, 3 ** .5 / 2, .4, .8]]),
+    ("slow_steps", "a", [], "step step_ms median_ms ratio grew more_ms",
+     [[3, 1.5, 1, 1.5, "compute", .4], [1, 1, 1, 1, None, 0], [2, 1, 1, 1, None, 0]]),
+    ("idle_gaps", "a", ["--min_us", "200"], "before_op after_op gap_us step",
+     [["tiny", COPY, 315, 2], ["tiny", COPY, 315, 3], [COPY, "gemm", 210, 1], [COPY, "gemm", 210, 2], [COPY, "gemm", 210, 3]]),
+    ("launch_delay", "a", [], "op launches mean_us longest_us shortest_us mean_run_us",
+     [["tiny", 3, 2020 / 3, 940, 540, 5], ["gemm", 3, 150, 150, 150, 1600 / 3], [COPY, 3, 20, 20, 20, 50]]),
+    ("small_kernels", "a", [], "device op runs total_ms mean_us", [["GPU 0", "tiny", 3, .015, 5]]),
+    ("small_kernels", "a", ["--max-us", "4.5"], "op", []),
+    ("copies", "a", [], "direction size_class copies mb ms gb_per_s", [["host_to_device", "3: below 1 MB", 3, 3, .15, 20]]),
+    ("communication", "ranks", [], "step rank total_ms exposed_ms overlapped_ms overlapped_percent",
+     [[1, 0, .2, .095, .105, 52.5], [1, 1, .2, .095, .105, 52.5], [2, 0, .2, .095, .105, 52.5], [2, 1, .2, .095, .105, 52.5],
+      [3, 0, .6, .095, .505, 505 / 6], [3, 1, .6, .095, .505, 505 / 6]]),  # the small kernel is beside it, too
+    ("rank_balance", "ranks", [], "rank steps mean_ms shortest_ms longest_ms waits_ms", [[0, 3, 3.5 / 3, 1, 1.5, 0], [1, 3, 3.5 / 3, 1, 1.5, 0]]),
+    ("busy_threads", "a", ["-n", "3"], "track track_kind events busy_ms busy_percent",
+     [["main", "host", 3, 3.5, 100], ["main", "frames", 3, 3.1, 310 / 3.3], ["stream 7", "stream", 9, 1.765, 176.5 / 3.085]]),
+    ("varying_ops", "a", [], "op runs mean_us deviation_us relative shortest_us longest_us", [["cudaLaunchKernel", 6, 12.5, 7.5, .6, 5, 20]]),
+    ("warm_up", "a", [], "op first_ms later_ms more_ms", [["compile_fx", .05, 0, .05]]),
+    ("longest_events", "a", ["--param", "name=gemm"], "name category track step ms self_ms at_ms",
+     [["gemm", "kernel", "stream 7", 3, .8, .8, 2.3], ["gemm", "kernel", "stream 7", 1, .4, .4, .3], ["gemm", "kernel", "stream 7", 2, .4, .4, 1.3]]),
+    ("time_by_category", "a", [], "category track_kind events total_ms self_ms",
+     [["python_function", "frames", 3, 3.1, 3.1], ["user_annotation", "host", 3, 3.5, 2.57], ["kernel", "stream", 6, 1.615, 1.615],
+      ["cpu_op", "host", 4, .65, .575], ["cuda_runtime", "host", 12, .405, .405], ["gpu_memcpy", "stream", 3, .15, .15]]),
+    ("time_by_phase", "a", [], "phase steps total_ms longest_ms",
+     [["compute", 3, 1.615, .805], ["idle", 3, .805, .335], ["host", 3, .525, .175], ["synchronisation", 3, .3, .1],
+      ["host_to_device", 3, .15, .05], ["launch", 3, .105, .035], ["communication", 3, 0, 0], ["device_to_host", 3, 0, 0], ["input", 3, 0, 0]]),
+    ("utilisation", "a", [], "rank device events busy_ms span_ms busy_percent", [[0, "GPU 0", 9, 1.765, 3.085, 176.5 / 3.085]]),
+    ("repeated_work", "a", [], "name times steps total_ms longest_ms", [["compile_fx", 1, 1, .05, .05]]),
+    ("waits", "a", [], "name track times total_ms mean_us longest_us", [["cudaDeviceSynchronize", "main", 3, .3, 100, 100]]),
+    ("counters", "a", [], "process name series samples least mean most", [["python", "loss", "value", 3, 1, 2, 3]]),
+    ("losses", "a", [], "kind", []),
+    ("compare_ops", "ab", ["-n", "2"], "op before_ms after_ms more_ms ratio", [["gemm", 1.6 / 3, 1.9 / 3, .1, 1.9 / 1.6], [COPY, .05, .05, 0, 1]]),
+    ("compare_ops", "ab", ["-n", "1", "--before", "b", "--after", "a"], "op more_ms", [["gemm", -.1]]),
+    ("compare_steps", "ab", [], "run steps mean_ms median_ms shortest_ms longest_ms ratio",
+     [["a", 3, 3.5 / 3, 1, 1, 1.5, 1], ["b", 3, 3.52 / 3, 1.01, 1.01, 1.5, 3.52 / 3.5]]),
+    ("queueing", "a", [], "stream device launches most_waiting mean_waiting mean_delay_us", [["stream 7", "GPU 0", 9, 2, 4 / 3, 2530 / 9]]),
+    ("python_lines", "a", [], "name calls self_ms total_ms longest_ms", [["train.py(10): step", 3, 3.1, 3.1, 1.3]]),
+    ("ops_by_line", "a", [], "file line function ops total_ms accelerator_ms cpu_ms", [["train.py", 10, "step", 7, 2.695, 1.765, .93]]),
+]
+
+
+class Ask(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temp = tempfile.TemporaryDirectory(prefix="ask")
+        cls.addClassCleanup(cls.temp.cleanup)
+        cls.root = pathlib.Path(cls.temp.name)
+        (cls.root / "ranks").mkdir()
+        asked.write(cls.root / "a.json")
+        asked.write(cls.root / "b.json", slower=100)
+        asked.write(cls.root / "ranks/rank0.json", rank=0)
+        asked.write(cls.root / "ranks/rank1.json", rank=1)
+        cls.files = {"a": [cls.root / "a.json"], "ab": [cls.root / "a.json", cls.root / "b.json"], "ranks": [cls.root / "ranks"],
+                     "sample": [SAMPLE]}
+        if cls.run_ask("time_by_phase", *cls.files["a"]).returncode == 1:
+            raise unittest.SkipTest("no DuckDB")
+
+    @classmethod
+    def run_ask(cls, *words, **environment):
+        return subprocess.run([BIN, "ask", *map(str, words)], text=True, capture_output=True,
+                              env={**os.environ, "XDG_CONFIG_HOME": str(cls.root / "config"), **environment})
+
+    def rows(self, name, files, *options, columns=None):
+        run = self.run_ask(name, *files, "--json", *options)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        document = json.loads(run.stdout)
+        names = [c["name"] for c in document["columns"]]
+        return [[row[names.index(c)] if isinstance(row, list) else row[c] for c in columns or names] for row in document["rows"]]
+
+    def same(self, found, expected, message):
+        self.assertEqual(len(found), len(expected), (message, found))
+        for row, wanted in zip(found, expected):
+            for value, want in zip(row, wanted):
+                if isinstance(want, float) or isinstance(value, float):
+                    self.assertAlmostEqual(value, want, 9, (message, row, wanted))
+                else:
+                    self.assertEqual(value, want, (message, row, wanted))
+
+    def test_answers(self):
+        for name, files, options, columns, expected in ANSWERS:
+            with self.subTest(name, options=options):
+                self.same(self.rows(name, self.files[files], *options, columns=columns.split()), expected, name)
+
+    def test_tensorflow(self):
+        """The sample's queries against its views, which are computed another way."""
+        def view(*words):
+            run = subprocess.run([BIN, *words, str(SAMPLE), "--json"], text=True, capture_output=True, check=True)
+            document = json.loads(run.stdout)
+            names = [c["name"] for c in document["columns"]]
+            return [dict(zip(names, row)) if isinstance(row, list) else row for row in document["rows"]]
+
+        steps = len(view("steps"))
+        lines = {(row["file"], row["line"]): row for row in view("lines")}
+        for file, line, ms in self.rows("ops_by_line", [SAMPLE], columns=["file", "line", "total_ms"]):
+            self.assertAlmostEqual(ms / steps, lines[file, line]["time_ns"] / 1e6, 2)
+        files = self.rows("file_ops", [SAMPLE], columns=["op", "op_type", "total_ms"])
+        self.assertEqual(files[0][:2], ["input/MatchingFiles", "MatchingFiles"])
+        self.assertAlmostEqual(files[0][2] / steps, 97.9, 0)
+        stages = {row[0] for row in self.rows("input_pipeline", [SAMPLE], columns=["op_type"])}
+        self.assertLessEqual(stages, {"MatchingFiles", "DecodeJpeg", "ReadFile", "IteratorGetNext", "QueueDequeueManyV2"})
+        scopes = {row[0]: row[1] for row in self.rows("scopes", [SAMPLE], "--depth", 1, columns=["scope", "total_ms"])}
+        self.assertAlmostEqual(scopes["input"] / steps, 153, 0)
+        peaks = self.rows("memory_peak", [SAMPLE], columns=["op_type", "peak_mb"])
+        self.assertGreater(peaks[0][1], 0)
+        self.assertEqual([p[1] for p in peaks], sorted((p[1] for p in peaks), reverse=True))
+        self.assertGreater(len(self.rows("advice", [SAMPLE])), 1)
+        self.rows("largest_tensors", [SAMPLE])
+
+    def test_every_query(self):
+        """Each has a title, a sentence, documented parameters, and an answer above."""
+        queries = json.loads(self.run_ask("--json").stdout)
+        names = {q["name"] for q in queries}
+        self.assertEqual(names, {p.stem for p in (ROOT / "queries").glob("*.sql")})
+        self.assertGreaterEqual(len(names), 25)
+        self.assertGreaterEqual(sum(q["clickhouse"] for q in queries), 15)
+        tested = {a[0] for a in ANSWERS} | {"file_ops", "input_pipeline", "scopes", "memory_peak", "advice", "largest_tensors"}
+        self.assertEqual(names, tested)
+        page = (ROOT / "docs/ask.md").read_text()
+        for query in queries:
+            self.assertIn(f"`{query['name']}`", page)
+            self.assertGreater(len(query["doc"]), 40, query)
+            self.assertTrue(all(p["doc"] for p in query["params"]))
+            shown = self.run_ask(query["name"], "--show").stdout
+            self.assertIn(f"-- title: {query['title']}\n", shown)
+            self.assertIn("SELECT", shown)
+
+    def test_outputs(self):
+        text = self.run_ask("counters", *self.files["a"]).stdout
+        self.assertRegex(text, r"(?m)^a +python +loss +value +3 +1 +2 +3$")
+        rows = list(csv.reader(io.StringIO(self.run_ask("counters", *self.files["a"], "--csv").stdout)))
+        self.assertEqual(rows[1], ["a", "python", "loss", "value", "3", "1", "2", "3"])
+        out = self.root / "out.csv"
+        self.run_ask("counters", *self.files["a"], "--csv", "-o", out)
+        self.assertIn("loss", out.read_text())
+
+    def test_parameters(self):
+        def refused(*words):
+            run = self.run_ask(*words, *self.files["a"])
+            self.assertEqual(run.returncode, 2, run.stderr)
+            return run.stderr
+        self.assertIn("limit takes an integer, not 'x'", refused("top_ops", "--param", "limit=x"))
+        self.assertIn("min_us takes a number, not ''", refused("idle_gaps", "--min-us", ""))
+        self.assertIn("has no parameter colour; it has limit, only_run, min_steps", refused("growing_ops", "--colour", "red"))
+        self.assertIn("name=value", refused("top_ops", "--param", "limit"))
+        self.assertIn("did you mean top_ops", refused("top_op"))
+        # A value is a value, whatever is in it.
+        for odd in ("'", "'; SELECT 1 --", "%", "\\", "$run"):
+            self.assertEqual(self.rows("longest_events", self.files["a"], "--only_run", odd), [])
+        self.assertEqual({row[0] for row in self.rows("longest_events", self.files["a"], "--name", "mine", columns=["run"])}, {"mine"})
+
+    def test_own_queries(self):
+        own = self.root / "own"
+        own.mkdir(exist_ok=True)
+        (own / "mine.sql").write_text("-- title: Mine\n-- Says it.\n-- param who text 'a: b': whom\n-- param count int 2: times\n"
+                                      "-- param x real 0.5: half\n\nSELECT $who AS who, $count * $x AS product\n")
+        (own / "counters.sql").write_text("SELECT 1 AS one")  # takes the place of the one that is built in
+        (own / "notes.txt").write_text("not a query")
+        self.assertEqual(self.rows("mine", self.files["a"], "--queries", own), [["a: b", 1.0]])
+        self.assertEqual(self.rows("mine", self.files["a"], "--queries", own, "--who=x", "--count", "4"), [["x", 2.0]])
+        self.assertEqual(self.rows("counters", self.files["a"], "--queries", own), [[1]])
+        self.assertIn("\n  mine               Mine\n", self.run_ask("--queries", own).stdout)
+        usual = self.root / "other/opwatch/queries"
+        usual.mkdir(parents=True)
+        (usual / "usual.sql").write_text("SELECT 2 AS two")
+        self.assertIn("usual", self.run_ask(XDG_CONFIG_HOME=str(self.root / "other")).stdout)
+
+    def test_broken_queries(self):
+        for text, message in (("-- param a int", ":1:"), ("-- title: x\n", "there is no query"), ("-- param 1a int 3: x\nSELECT 1", ":1:"),
+                              ("SELECT 1\n-- clickhouse:\n", "nothing follows"), ("-- param a int 1: x\nSELECT $c AS a", "not declared"),
+                              ("-- param a text 'x: y\nSELECT 1", "quote"), ("SELECT nothing FROM event", "nothing"),
+                              ("\xff", "UTF-8")):
+            broken = self.root / "broken"
+            broken.mkdir(exist_ok=True)
+            (broken / "bad.sql").write_bytes(text.encode("latin1"))
+            run = self.run_ask("bad", *self.files["a"], "--queries", broken)
+            self.assertIn(run.returncode, (1, 2), text)
+            self.assertIn(message, run.stderr, text)
+
+    def test_write_nothing(self):
+        """A query of somebody else reaches no files."""
+        sly = self.root / "sly"
+        sly.mkdir(exist_ok=True)
+        (sly / "sly.sql").write_text(f"COPY (SELECT 1) TO '{self.root}/stolen.csv'")
+        self.assertNotEqual(self.run_ask("sly", *self.files["a"], "--queries", sly).returncode, 0)
+        self.assertFalse((self.root / "stolen.csv").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
