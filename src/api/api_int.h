@@ -59,6 +59,9 @@ struct path_list {
 ow_status paths_expand(struct path_list *list, struct mem *mem, const char *const *paths,
 		       size_t count, struct error *err);
 
+/* whole.c: drops the files that are only parts of a profile found beside them, with a note. */
+ow_status api_set_parts_aside(ow_profile *p, struct prepared_list *list, struct error *err);
+
 /* reading.c: around everything that reads rows (a bit per table). After a failed begin there is no end; a
  * failed end means that what was read is void. */
 struct reading {

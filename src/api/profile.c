@@ -385,6 +385,20 @@ static bool fatal(ow_status status)
 	       status == OW_E_USAGE;
 }
 
+/* Opens and recognises one. */
+static ow_status prepare_path(ow_profile *p, const struct path *path, struct prepared_list *list,
+			      struct error *err)
+{
+	size_t before = list->count;
+	struct input in;
+
+	OW_TRY(open_input(p, path->name, false, &in, err));
+	OW_TRY(import_prepare_all(&in, NULL, list, err));
+	for (size_t i = before; i < list->count; i++)
+		list->items[i].found = path->found || list->count - before > 1;
+	return OW_OK;
+}
+
 /* Opens and recognises all. */
 static ow_status prepare_all(ow_profile *p, const struct path_list *paths,
 			     struct prepared_list *list, struct error *first)
@@ -395,11 +409,8 @@ static ow_status prepare_all(ow_profile *p, const struct path_list *paths,
 	for (size_t i = 0; i < paths->count; i++) {
 		const struct path *path = &paths->items[i];
 		struct error why = { 0 };
-		struct input in;
-		ow_status status = open_input(p, path->name, false, &in, &why);
+		ow_status status = prepare_path(p, path, list, &why);
 
-		if (status == OW_OK)
-			status = import_prepare_all(&in, NULL, list, &why);
 		if (status == OW_OK)
 			continue;
 		if (first->status == OW_OK)
@@ -419,7 +430,9 @@ static ow_status prepare_all(ow_profile *p, const struct path_list *paths,
 	if (paths->unreadable)
 		note_skipped(p, paths->unreadable, &paths->why);
 	note_members(p, list);
-	return list->count ? OW_OK : first->status;
+	if (!list->count)
+		return first->status;
+	return api_set_parts_aside(p, list, first);
 }
 
 static ow_status load_all(ow_profile *p, struct prepared **items, size_t count, struct error *first)

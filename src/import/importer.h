@@ -74,6 +74,8 @@ struct prepared {
 	struct input *in;
 	const struct importer *importer;
 	struct unpack_result unpacked;
+	bool found; /* in a directory or an archive, not named; set by the caller */
+	bool part;  /* of a run that is there as a whole, too; the caller's */
 };
 
 /* Unpacks and recognises (importer NULL) one input, which it takes over, also on failure. */

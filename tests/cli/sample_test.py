@@ -34,6 +34,24 @@ class Sample(unittest.TestCase):
                 with self.subTest(view=view, step=step):
                     self.assertEqual(run(view, "resnet.profile", *options), run(view, *PARTS, *options))
 
+    def test_folder_counts_the_run_once(self):
+        """In a folder or an archive the profile stands for its parts; what is named is used."""
+        with tempfile.TemporaryDirectory() as folder:
+            archive = os.path.join(folder, "samples.tar")
+            subprocess.run(["tar", "cf", archive, "-C", SAMPLES, "resnet.profile", *PARTS], check=True)
+            for name in (".", archive):
+                self.assertEqual(rows("steps", name), rows("steps", "resnet.profile"), name)
+                self.assertIn("info", run("notes", name))
+                self.assertIn("in the same folder is the whole run", run("notes", name))
+            self.assertEqual(len(rows("steps", ".", "run_meta_0")["rows"]), 4)
+            # parts of another folder are another run's
+            other = os.path.join(folder, "parts")
+            os.mkdir(other)
+            for part in PARTS:
+                os.symlink(SAMPLES / part, os.path.join(other, part))
+            self.assertEqual(len(rows("steps", other)["rows"]), 3)
+            self.assertEqual(len(rows("steps", "resnet.profile", other)["rows"]), 6)
+
     def test_advice_agrees(self):
         with tempfile.TemporaryDirectory() as folder:
             tfprof = os.path.join(folder, "tfprof")

@@ -1,0 +1,106 @@
+/*
+ * whole.c: a directory may hold a run as one profile and, beside it, the parts the profile was made of:
+ * the graph, the statistics of the steps, the log of source lines. Loading both would count every step
+ * twice, so of what was found there (not named) the profile is used and the parts are set aside. Called
+ * by profile.c after all files were recognised.
+ */
+#include "api/api_int.h"
+
+#include "base/map.h"
+
+/* "runs/a/" of "runs/a/graph.pb", "x.zip!a/" of "x.zip!a/graph.pb". */
+static struct str directory_of(const struct prepared *item)
+{
+	struct str name = str_from(item->in->name);
+	size_t len = name.len;
+
+	while (len && name.ptr[len - 1] != '/' && name.ptr[len - 1] != '!')
+		len--;
+	return str_first(name, len);
+}
+
+static bool is_part(const struct prepared *item)
+{
+	return item->found &&
+	       (item->importer == &import_graphdef || item->importer == &import_metagraph ||
+		item->importer->role == ROLE_RUN || item->importer->role == ROLE_LOG);
+}
+
+/* The profile that was found in this directory, or NULL. */
+static const struct prepared *whole_in(const struct map *wholes, const struct prepared *items,
+				       struct str directory)
+{
+	struct map_iter it = map_find(wholes, str_hash(directory));
+
+	for (; it.value; it = map_next(wholes, it))
+		if (str_eq(directory_of(&items[it.value - 1]), directory))
+			return &items[it.value - 1];
+	return NULL;
+}
+
+static bool find_wholes(const struct prepared_list *list, struct map *wholes)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		const struct prepared *item = &list->items[i];
+		struct str directory = directory_of(item);
+
+		if (!item->found || item->importer->role != ROLE_PROFILE ||
+		    whole_in(wholes, list->items, directory))
+			continue;
+		if (!map_add(wholes, str_hash(directory), (uint32_t)i + 1))
+			return false;
+	}
+	return true;
+}
+
+static void note_parts(ow_profile *p, const char *part, const char *whole, uint64_t count)
+{
+	builder_note_many(&p->b, NOTE_INFO, OW_NO_OFFSET, count,
+			  "not used: %s: %s in the same folder is the whole run; name the parts to "
+			  "use them",
+			  part, whole);
+}
+
+/* The places of the items stay as they are until the end: the map points to them. */
+static void set_aside(ow_profile *p, struct prepared_list *list, const struct map *wholes)
+{
+	const char *part = NULL, *whole = NULL;
+	uint64_t count = 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		struct prepared *item = &list->items[i];
+		const struct prepared *found;
+
+		found = is_part(item) ? whole_in(wholes, list->items, directory_of(item)) : NULL;
+		item->part = found != NULL;
+		if (!found || count++)
+			continue;
+		part = item->in->name;
+		whole = found->in->name;
+	}
+	if (!count)
+		return;
+	note_parts(p, part, whole, count);
+	for (size_t i = 0; i < list->count; i++) {
+		if (list->items[i].part)
+			import_discard(&list->items[i]);
+		else
+			list->items[kept++] = list->items[i];
+	}
+	list->count = kept;
+}
+
+ow_status api_set_parts_aside(ow_profile *p, struct prepared_list *list, struct error *err)
+{
+	struct map wholes;
+	ow_status status = OW_OK;
+
+	map_init(&wholes, &p->mem);
+	if (!find_wholes(list, &wholes))
+		status = error_no_memory(err);
+	else if (wholes.count)
+		set_aside(p, list, &wholes);
+	map_release(&wholes);
+	return status;
+}
