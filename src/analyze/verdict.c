@@ -29,16 +29,16 @@ static const struct limit {
 	const char *short_what; /* "…; 8 % …" */
 	const char *alone;	/* in place of `what` where no device is in the profile */
 } limits[CLASS_COUNT] = {
-	[CLASS_INPUT] = { INPUT_MODERATE, INPUT_HIGH, "waits for input", "waits for input" },
+	[CLASS_INPUT] = { INPUT_MODERATE, INPUT_HIGH, "waits for input", "waits for input", NULL },
 	[CLASS_DEVICE_TO_HOST] = { COPY_MODERATE, COPY_HIGH, "copies results to the host",
-				   "copies to the host" },
+				   "copies to the host", NULL },
 	[CLASS_HOST_TO_DEVICE] = { COPY_MODERATE, COPY_HIGH, "copies data to the device",
-				   "copies to the device" },
+				   "copies to the device", NULL },
 	[CLASS_LAUNCH] = { LAUNCH_MODERATE, LAUNCH_HIGH, "launches work for a device that waits",
 			   "launches", "launches work for a device" },
 	[CLASS_COMMUNICATION] = { COMMUNICATION_MODERATE, COMMUNICATION_HIGH,
 				  "is communication that no compute hides",
-				  "is exposed communication" },
+				  "is exposed communication", NULL },
 	[CLASS_SYNCHRONISATION] = { OTHER_MODERATE, OTHER_HIGH,
 				    "synchronises with a device that does nothing", "synchronises",
 				    "waits in synchronisation" },
