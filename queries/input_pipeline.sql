@@ -3,10 +3,10 @@
 -- the phase "input" of the query time_by_phase.
 -- param limit int 30: rows
 -- param only_run text '': only this run
-SELECT run, op, op_type, count(*) AS runs, sum(self_dur) / 1e6 AS self_ms, sum(dur) / 1e6 AS total_ms,
+SELECT run, op, op_type, count(*) AS runs, sum(coalesce(self_dur, dur)) / 1e6 AS self_ms, sum(dur) / 1e6 AS total_ms,
 	max(dur) / 1e3 AS longest_us
 FROM event
-WHERE self_dur IS NOT NULL AND ($only_run = '' OR run = $only_run) AND (phase = 'input'
+WHERE dur IS NOT NULL AND ($only_run = '' OR run = $only_run) AND (phase = 'input'
 	OR lower(op_type) LIKE '%dataset%' OR lower(op_type) LIKE '%iterator%' OR lower(op_type) LIKE '%decode%'
 	OR lower(op_type) LIKE '%readfile%' OR lower(op_type) LIKE '%matchingfiles%' OR lower(op_type) LIKE '%reader%'
 	OR lower(op_type) LIKE '%queue%' OR lower(op) LIKE '%dataloader%' OR lower(op) LIKE '%prefetch%')

@@ -3,7 +3,7 @@
 -- names them.
 -- param limit int 20: rows
 -- param only_run text '': only this run
-SELECT run, name, count(*) AS calls, sum(self_dur) / 1e6 AS self_ms, sum(dur) / 1e6 AS total_ms, max(dur) / 1e6 AS longest_ms
+SELECT run, name, count(*) AS calls, sum(coalesce(self_dur, dur)) / 1e6 AS self_ms, sum(dur) / 1e6 AS total_ms, max(dur) / 1e6 AS longest_ms
 FROM event
 WHERE dur IS NOT NULL AND ($only_run = '' OR run = $only_run) AND (category = 'python_function' OR lower(category) LIKE '%python%'
 	OR name LIKE '%.py(%' OR name LIKE '%.py:%')

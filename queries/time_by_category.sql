@@ -1,7 +1,7 @@
 -- title: Time by category of events
 -- How many events of each category there are, and how long they took, with and without what is nested in them.
 -- param only_run text '': only this run
-SELECT run, category, track_kind, count(*) AS events, sum(dur) / 1e6 AS total_ms, sum(self_dur) / 1e6 AS self_ms
+SELECT run, category, track_kind, count(*) AS events, sum(dur) / 1e6 AS total_ms, sum(coalesce(self_dur, dur)) / 1e6 AS self_ms
 FROM event
 WHERE dur IS NOT NULL AND ($only_run = '' OR run = $only_run)
 GROUP BY run, category, track_kind

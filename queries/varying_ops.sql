@@ -9,7 +9,7 @@ FROM event
 WHERE op IS NOT NULL AND dur IS NOT NULL AND ($only_run = '' OR run = $only_run)
 GROUP BY run, op
 HAVING count(*) >= $min_runs
-ORDER BY stddev_pop(dur) * count(*) DESC, run, op
+ORDER BY round(stddev_pop(dur) * count(*)) DESC, run, op
 LIMIT $limit
 -- clickhouse:
 SELECT run, op, count(*) AS runs, avg(dur) / 1e3 AS mean_us, stddevPop(dur) / 1e3 AS deviation_us,
@@ -18,5 +18,5 @@ FROM event
 WHERE op IS NOT NULL AND dur IS NOT NULL AND ($only_run = '' OR run = $only_run)
 GROUP BY run, op
 HAVING count(*) >= $min_runs
-ORDER BY stddevPop(dur) * count(*) DESC, run, op
+ORDER BY round(stddevPop(dur) * count(*)) DESC, run, op
 LIMIT $limit

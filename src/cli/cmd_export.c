@@ -86,18 +86,22 @@ static void tell(const struct args *args, const char *dir, const struct ow_expor
 		printf("%s/load.sh loads them into BigQuery\n", dir);
 }
 
-/* With one word it cannot be told whether that is the files or the folder. */
+/* The last word is the folder, unless -o names it; files may also come with --run. */
 static bool take_words(struct args *args, const char **dir)
 {
-	if (!args->export.format)
+	size_t least = (args->out_file ? 0 : 1) + (args->given_runs.count ? 0 : 1);
+
+	if (!args->export.format) {
 		complain("opwatch export: into what? Give --to parquet, ndjson, csv or arrow.\n");
-	else if (args->file_count < (args->out_file ? 1 : 2))
+		return false;
+	}
+	if (args->file_count < least) {
 		complain("opwatch export: give FILE… and, last, the folder to write to. Try "
 			 "'opwatch help export'.\n");
-	else
-		return *dir = args->out_file ? args->out_file : args->files[--args->file_count],
-		       true;
-	return false;
+		return false;
+	}
+	*dir = args->out_file ? args->out_file : args->files[--args->file_count];
+	return true;
 }
 
 static int run(struct args *args)

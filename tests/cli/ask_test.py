@@ -121,10 +121,15 @@ class Ask(unittest.TestCase):
         for file, line, ms in self.rows("ops_by_line", [SAMPLE], columns=["file", "line", "total_ms"]):
             if file.endswith("input.py"):  # the view counts gradients for the line of what they are of
                 self.assertAlmostEqual(ms / steps, lines[file, line]["time_ns"] / 1e6, 2)
+        top = self.rows("top_ops", [SAMPLE], columns=["op_type", "self_ms"])
+        self.assertEqual(top[0][0], "MatchingFiles")
+        self.assertAlmostEqual(top[0][1] / steps, 97.9, 0)
         files = self.rows("file_ops", [SAMPLE], columns=["op", "op_type", "total_ms"])
         self.assertEqual(files[0][:2], ["input/MatchingFiles", "MatchingFiles"])
         self.assertAlmostEqual(files[0][2] / steps, 97.9, 0)
         stages = {row[0] for row in self.rows("input_pipeline", [SAMPLE], columns=["op_type"])}
+        self.assertIn("DecodeJpeg", stages)
+        self.assertIn("MatchingFiles", stages)
         self.assertLessEqual(stages, {"MatchingFiles", "DecodeJpeg", "ReadFile", "IteratorGetNext", "QueueDequeueManyV2"})
         scopes = {row[0]: row[1] for row in self.rows("scopes", [SAMPLE], "--depth", 1, columns=["scope", "total_ms"])}
         self.assertAlmostEqual(scopes["input"] / steps, 153, 0)
