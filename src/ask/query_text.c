@@ -98,7 +98,7 @@ static ow_status read_header_line(struct reading *r, struct str line, struct err
 		r->query->title = arena_cstr(r->arena, str_trim(str_skip(line, 6)));
 		return r->query->title ? OW_OK : error_no_memory(err);
 	}
-	if (str_starts(line, STR("param ")))
+	if (str_eq(line, STR("param")) || str_starts(line, STR("param ")))
 		return read_param(r, str_skip(line, 6), err);
 	if (r->doc.len && line.len)
 		buf_add_char(&r->doc, ' ');

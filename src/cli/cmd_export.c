@@ -89,7 +89,7 @@ static void tell(const struct args *args, const char *dir, const struct ow_expor
 /* The last word is the folder, unless -o names it; files may also come with --run. */
 static bool take_words(struct args *args, const char **dir)
 {
-	size_t least = (args->out_file ? 0 : 1) + (args->given_runs.count ? 0 : 1);
+	size_t least = (args->out_file ? 0u : 1u) + (args->given_runs.count ? 0u : 1u);
 
 	if (!args->export.format) {
 		complain("opwatch export: into what? Give --to parquet, ndjson, csv or arrow.\n");
