@@ -266,8 +266,8 @@ struct ow_arrow_options {
 };
 OW_API void ow_arrow_options_init(struct ow_arrow_options *options);
 
-/* A result as a struct array with a child per column: int64, float64, bool, and utf8 (large_utf8 beyond
- * 2 GB). Numbers are not copied. A column's metadata has its title and unit ("opwatch.title",
+/* A result as a struct array with a child per column: int64, float64 (numbers beyond int64, too), bool, and utf8
+ * (large_utf8 beyond 2 GB). Numbers are not copied. A column's metadata has its title and unit ("opwatch.title",
  * "opwatch.unit"). Either struct may be NULL when it is not wanted; the caller releases both. */
 OW_API ow_status ow_result_arrow(ow_result *result, const struct ow_arrow_options *options,
 				 struct ArrowSchema *schema, struct ArrowArray *array,

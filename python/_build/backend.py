@@ -5,6 +5,7 @@ which serves CPython 3.8 and later (limited API). Settings, as `--config-setting
 
     build-dir   OPWATCH_BUILD   take what was built there already (a CMake build directory); else build/python
     cmake-args  OPWATCH_CMAKE   more arguments for CMake's configure, separated by spaces
+    duckdb      OPWATCH_WHEEL_DUCKDB   "no": leave DuckDB, which answers SQL, out of the wheel (70 MB)
 """
 import base64
 import hashlib
@@ -58,6 +59,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     files = [(f"{NAME}/{path.relative_to(PACKAGE).as_posix()}", path.read_bytes(), 0o644) for path in package_files()]
     files.append((f"{NAME}/{extension.name}", stripped(extension), 0o755))
     files.append((f"{NAME}/{soname(library)}", stripped(library), 0o755))
+    duckdb = library.parent / "libduckdb.so"  # where the build found it; looked for beside the library
+    if duckdb.exists() and setting(config_settings, "duckdb", "OPWATCH_WHEEL_DUCKDB") != "no":
+        files.append((f"{NAME}/{duckdb.name}", duckdb.read_bytes(), 0o755))
     return write_wheel(wheel_directory, files)
 
 

@@ -49,7 +49,7 @@ bool fields_fill(const struct field *fields, void *to, PyObject *options, PyObje
 bool paths_fill(struct ow_list *list, PyObject *value, PyObject *keep);
 bool list_fill(struct ow_list *list, PyObject *value, const char *name, PyObject *keep);
 extern const struct field open_fields[], view_fields[], write_fields[], timeline_fields[],
-	merge_fields[];
+	merge_fields[], sql_fields[];
 /* The names of a table, as a tuple. */
 PyObject *field_names(const struct field *fields);
 
@@ -93,6 +93,9 @@ void sink_bytes_free(struct sink_bytes *out);
 PyObject *profile_type_add(PyObject *module);
 PyObject *result_type_add(PyObject *module);
 PyObject *recorder_type_add(PyObject *module);
+PyObject *sql_type_add(PyObject *module);
+/* Of a _opwatch.Profile that is open and not being loaded, borrowed; NULL and an exception for anything else. */
+struct handle *profile_handle(PyObject *object);
 /* Takes the result, also on failure. */
 PyObject *result_wrap(struct handle *handle, ow_result *result);
 

@@ -101,10 +101,10 @@ static PyObject *build_parts(PyObject *self, PyObject *none)
 static PyObject *option_names(PyObject *self, PyObject *none)
 {
 	(void)self, (void)none;
-	return Py_BuildValue("{sNsNsNsNsN}", "open", field_names(open_fields), "view",
+	return Py_BuildValue("{sNsNsNsNsNsN}", "open", field_names(open_fields), "view",
 			     field_names(view_fields), "write", field_names(write_fields),
 			     "timeline", field_names(timeline_fields), "merge",
-			     field_names(merge_fields));
+			     field_names(merge_fields), "sql", field_names(sql_fields));
 }
 
 /* ---- the module ---- */
@@ -145,7 +145,7 @@ PyMODINIT_FUNC PyInit__opwatch(void)
 		return NULL;
 	if (PyModule_AddStringConstant(module, "version", ow_version()) != 0 ||
 	    !add_type(profile_type_add(module)) || !add_type(result_type_add(module)) ||
-	    !add_type(recorder_type_add(module)))
+	    !add_type(recorder_type_add(module)) || !add_type(sql_type_add(module)))
 		Py_CLEAR(module);
 	return module;
 }

@@ -82,6 +82,14 @@ const struct field merge_fields[] = {
 	{ NULL, FIELD_BOOL, 0 },
 };
 
+const struct field sql_fields[] = {
+	{ "memory_limit", FIELD_UINT64, AT(ow_sql_options, memory_limit) },
+	{ "temp_dir", FIELD_TEXT, AT(ow_sql_options, temp_dir) },
+	{ "threads", FIELD_UINT32, AT(ow_sql_options, threads) },
+	{ "allow_io", FIELD_BOOL, AT(ow_sql_options, allow_io) },
+	{ NULL, FIELD_BOOL, 0 },
+};
+
 PyObject *field_names(const struct field *fields)
 {
 	Py_ssize_t count = 0;

@@ -108,6 +108,22 @@ static bool leave(struct handle *handle, struct watch *watch, ow_status status,
 	return raised || status != OW_OK;
 }
 
+struct handle *profile_handle(PyObject *object)
+{
+	struct handle *handle;
+
+	if (!PyObject_TypeCheck(object, (PyTypeObject *)profile_type)) {
+		PyErr_SetString(PyExc_TypeError, "a profile is needed");
+		return NULL;
+	}
+	handle = ((struct profile *)object)->handle;
+	if (!handle)
+		return refuse(PyExc_ValueError, "the profile is closed");
+	if (handle->loading)
+		return refuse(PyExc_RuntimeError, "another thread is loading this profile");
+	return handle;
+}
+
 /* ---- loading ---- */
 
 static void open_options(struct ow_open_options *options, struct handle *handle)

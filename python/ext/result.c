@@ -113,6 +113,22 @@ const struct column *result_find(const struct result *self, PyObject *number)
 	return &self->columns[index];
 }
 
+/* Digits: a whole number is an int, however long; what has decimals is a float. */
+static PyObject *number_cell(const struct ow_text *text)
+{
+	PyObject *digits =
+		PyUnicode_DecodeUTF8(text->ptr ? text->ptr : "", (Py_ssize_t)text->len, "replace");
+	PyObject *number =
+		digits ? PyObject_CallFunction((PyObject *)&PyLong_Type, "O", digits) : NULL;
+
+	if (digits && !number) {
+		PyErr_Clear();
+		number = PyFloat_FromString(digits);
+	}
+	Py_XDECREF(digits);
+	return number;
+}
+
 PyObject *column_cell(const struct column *column, uint32_t row)
 {
 	if (column->marks && !column->marks[row])
@@ -124,6 +140,8 @@ PyObject *column_cell(const struct column *column, uint32_t row)
 		return PyFloat_FromDouble(column->reals[row]);
 	case OW_TYPE_BOOL:
 		return PyBool_FromLong(column->ints[row] != 0);
+	case OW_TYPE_NUMBER:
+		return number_cell(&column->texts[row]);
 	default:
 		return PyUnicode_DecodeUTF8(column->texts[row].ptr ? column->texts[row].ptr : "",
 					    (Py_ssize_t)column->texts[row].len, "replace");
@@ -160,7 +178,7 @@ static PyObject *result_show(PyObject *object, PyObject *args)
 	if (!PyArg_ParseTuple(args, "nn", &row, &column) || !in_range(row, self->rows, "row") ||
 	    !in_range(column, self->column_count, "column"))
 		return NULL;
-	text = self->columns[column].texts;
+	text = self->columns[column].type == OW_TYPE_TEXT ? self->columns[column].texts : NULL;
 	if (text)
 		return column_cell(&self->columns[column], (uint32_t)row);
 	ow_result_show(self->core->result, (uint32_t)row, (uint32_t)column, buffer, sizeof(buffer));
@@ -187,7 +205,7 @@ static PyObject *result_depths(PyObject *object, PyObject *none)
 /* ((name, title, type, unit), …) */
 static PyObject *result_schema(PyObject *object, PyObject *none)
 {
-	static const char *const types[] = { "int", "real", "text", "bool" };
+	static const char *const types[] = { "int", "real", "text", "bool", "number" };
 	static const char *const units[] = { "", "ns", "us", "bytes", "count", "percent" };
 	const struct result *self = (const struct result *)object;
 	PyObject *schema = PyTuple_New(self->column_count);

@@ -67,7 +67,7 @@ typedef bool (*put_fn)(void *to, uint32_t row, PyObject *value);
 static PyObject *next_value(struct texts *t, const struct column *column, uint32_t row,
 			    uint32_t rows)
 {
-	if (!column->texts || (column->marks && !column->marks[row]))
+	if (column->type != OW_TYPE_TEXT || (column->marks && !column->marks[row]))
 		return column_cell(column, row);
 	if (!t->apart)
 		return text_shared(t, &column->texts[row]);
@@ -157,6 +157,7 @@ PyObject *result_values(PyObject *object, PyObject *number)
 		return Py_BuildValue("(Ns)", PyLong_FromVoidPtr((void *)(uintptr_t)column->reals),
 				     "<f8");
 	case OW_TYPE_TEXT:
+	case OW_TYPE_NUMBER:
 		Py_RETURN_NONE;
 	default:
 		break;

@@ -10,14 +10,15 @@ Everything is done by the library libopwatch, which lies beside; this package gi
 from . import _opwatch
 from ._errors import (Corrupt, Empty, Error, FormatError, InputError, InternalError, Interrupted, LimitReached,
                       NoMemory, NotFound, PermissionDenied, Unsupported, UsageError)
-from ._profile import MergeSummary, Profile, merge, open
+from ._magic import load_ipython_extension, unload_ipython_extension
+from ._profile import MergeSummary, Profile, Session, merge, open
 from ._result import Column, Result, Row
 from ._steps import StepRecorder, steps
 
 __version__ = _opwatch.version
 __all__ = ["Column", "Corrupt", "Empty", "Error", "FormatError", "InputError", "InternalError", "Interrupted",
            "LimitReached", "MergeSummary", "NoMemory", "NotFound", "PermissionDenied", "Profile", "Result", "Row",
-           "StepRecorder", "Unsupported", "UsageError", "build_parts", "formats", "merge", "open", "rules", "sinks",
+           "Session", "StepRecorder", "Unsupported", "UsageError", "build_parts", "formats", "merge", "open", "rules", "sinks",
            "steps", "views"]
 
 

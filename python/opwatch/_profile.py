@@ -1,6 +1,7 @@
 """Profiles: what opwatch.open() gives, and everything that can be asked of one."""
 import json
 import os
+import threading
 
 from . import _opwatch
 from ._errors import UsageError
@@ -48,11 +49,17 @@ class Profile:
         self._native = native
         self.paths = tuple(paths)
         self._timed = None
+        self._session = None
+        self._lock = threading.Lock()
 
     # ---- life ----
 
     def close(self):
         """Gives the memory back, as soon as no result needs it. Calling it twice is fine."""
+        with self._lock:
+            session, self._session = self._session, None
+        if session is not None:
+            session.close()
         self._native.close()
 
     @property
@@ -113,6 +120,23 @@ class Profile:
     def verdict_text(self, **options):
         """One sentence on what the time goes to."""
         return self._native.verdict(_check("view", options, "verdict"))
+
+    def sql(self, text, **options):
+        """Runs SQL over the tables of this profile (docs/sql.md) and gives the result of the last query.
+
+        Tables that a statement creates are there for the next call. Options, for the first call: memory_limit,
+        temp_dir, threads, allow_io. One query runs at a time; others wait. Ctrl-C cancels.
+        """
+        _check("sql", options, "sql")
+        with self._lock:
+            if self.closed:
+                raise ValueError("the profile is closed")
+            if self._session is None or options:
+                old, self._session = self._session, Session([self], **options)
+                if old is not None:
+                    old.close()
+            session = self._session
+        return session.query(text)
 
     def info(self):
         """What is in the inputs, and what was lost: `opwatch info --json` as a dict."""
@@ -181,6 +205,46 @@ class Profile:
         if not self.paths:
             raise UsageError("this profile was not opened from files", "usage")
         return merge(*self.paths, out=out, **options)
+
+
+class Session:
+    """SQL over several profiles at once; each is a run, which the column `run` names.
+
+    runs: profiles, or (name, profile); without a name it is that of the file.
+    """
+
+    def __init__(self, runs, **options):
+        self._lock = threading.Lock()
+        self.runs = tuple(run if isinstance(run, tuple) else (_run_name(run), run) for run in runs)
+        self._native = _opwatch.Sql.open([(name, profile._native) for name, profile in self.runs],
+                                         _check("sql", options, "sql"))
+
+    def query(self, text):
+        """Runs the statements of a text and gives the result of the last that has one."""
+        with self._lock:
+            return Result(self._native.query(text), "sql")
+
+    def close(self):
+        """Ends the session; results stay valid."""
+        with self._lock:
+            self._native.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def __reduce__(self):
+        raise TypeError(_NO_PICKLE % ("session", "the paths of its profiles"))
+
+
+def _run_name(profile):
+    """The name of the file, without folders and extension."""
+    if not profile.paths:
+        return "run"
+    name = os.path.basename(os.fsdecode(profile.paths[0]).rstrip("/"))
+    return name.split(".")[0].rstrip("*-_") or "run"
 
 
 _ENDINGS = ((".opw", "opw"), (".svg", "flamegraph"), (".html", "flamegraph"), (".folded", "folded"),

@@ -49,7 +49,7 @@ def _row_of(fields, values):
 
 
 class Column:
-    """What a column is: name, title (for people), type (int, real, text, bool), unit ("" or ns, us, bytes, …)."""
+    """What a column is: name, title (for people), type (int, real, text, bool, number), unit ("" or ns, us, bytes, …)."""
 
     __slots__ = ("name", "title", "type", "unit")
 
@@ -79,6 +79,8 @@ def _array(numpy, native, column):
         texts = numpy.empty(len(native), dtype=object)
         if len(texts):
             native.fill(column, texts.__array_interface__["data"][0])
+        if native.schema()[column][2] == "number":  # digits: exact as objects, fast as float64
+            texts = numpy.array([numpy.nan if value is None else float(value) for value in texts])
         return texts, mask
     if isinstance(values, bytes):
         return numpy.frombuffer(values, dtype=bool), mask
@@ -101,7 +103,7 @@ def _pandas(pandas, native, column, kind):
         return pandas.arrays.IntegerArray(values, mask)
     if kind == "bool":
         return pandas.arrays.BooleanArray(values, mask)
-    if kind == "real":
+    if kind in ("real", "number"):
         values[mask] = numpy.nan
     return values
 

@@ -97,6 +97,19 @@ static bool make_bools(struct array_block *block, const int64_t *values, size_t 
 	return true;
 }
 
+/* Digits that do not fit into an integer: as near as a float64 comes. */
+static bool make_numbers(struct array_block *block, const struct result_column *column, size_t rows)
+{
+	double *values = buffer_new(block, 1, rows * sizeof(*values));
+
+	if (!values)
+		return false;
+	for (size_t i = 0; i < rows; i++)
+		values[i] =
+			column->known && !column->known[i] ? 0 : strtod(column->texts[i].ptr, NULL);
+	return true;
+}
+
 /* ---- texts ---- */
 
 static uint64_t total_bytes(const struct str *texts, uint32_t count)
@@ -162,6 +175,8 @@ static bool fill_column(struct array_block *block, struct ArrowArray *array,
 	case RESULT_TEXT:
 		array->n_buffers = 3;
 		return make_texts(block, column->texts, rows, export_is_large(column, rows));
+	case RESULT_NUMBER:
+		return make_numbers(block, column, rows);
 	case RESULT_BOOL:
 		return make_bools(block, column->ints, rows);
 	default: /* where they are */

@@ -74,6 +74,7 @@ static const char *format_of(const struct export *e, const struct result_column 
 {
 	switch (column->type) {
 	case RESULT_REAL:
+	case RESULT_NUMBER:
 		return "g";
 	case RESULT_BOOL:
 		return "b";

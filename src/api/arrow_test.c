@@ -259,6 +259,69 @@ static void test_odd_values(void **state)
 	ow_profile_free(profile);
 }
 
+/* Digits of a query: integers where they fit, else as near as a float64 comes. */
+static void test_numbers(void **state)
+{
+	struct ow_profile *profile = open_sample("samples/resnet.profile");
+	struct ow_error err = { 0 };
+	struct result *r = result_new(&profile->mem, "numbers", &err);
+	uint32_t fits = result_column(r, "a", "a", RESULT_NUMBER, RESULT_PLAIN);
+	uint32_t wide = result_column(r, "b", "b", RESULT_NUMBER, RESULT_PLAIN);
+	struct ArrowSchema schema;
+	struct ArrowArray array;
+	ow_result *result;
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++)
+		result_row(r, 0);
+	result_set_text(r, 0, fits, STR("-9223372036854775808"));
+	result_set_unknown(r, 1, fits);
+	result_set_text(r, 2, fits, STR("7"));
+	result_set_text(r, 0, wide, STR("9223372036854775808"));
+	result_set_text(r, 1, wide, STR("0.25"));
+	result_set_unknown(r, 2, wide);
+	result_narrow(r);
+	assert_int_equal(api_wrap_result(profile, r, &result, &err), OW_OK);
+	assert_true(ow_result_ints(result, 0)[0] == INT64_MIN);
+	assert_int_equal(ow_result_ints(result, 0)[2], 7);
+	assert_int_equal(ow_result_texts(result, 1)[1].len, 4);
+	assert_int_equal(ow_result_arrow(result, NULL, &schema, &array, &err), OW_OK);
+	assert_string_equal(schema.children[0]->format, "l");
+	assert_string_equal(schema.children[1]->format, "g");
+	assert_int_equal(array.children[0]->null_count, 1);
+	assert_true(((const double *)array.children[1]->buffers[1])[0] == 9223372036854775808.0);
+	assert_true(((const double *)array.children[1]->buffers[1])[1] == 0.25);
+	assert_false(bit(array.children[1]->buffers[0], 2));
+	array.release(&array);
+	schema.release(&schema);
+	ow_result_free(result);
+	ow_profile_free(profile);
+}
+
+/* What people read is what the text table shows. */
+static void test_shown(void **state)
+{
+	ow_profile *profile = open_sample("samples/resnet.profile");
+	struct ow_error err = { 0 };
+	ow_result *result;
+	char text[32];
+
+	(void)state;
+	assert_int_equal(ow_view(profile, "steps", NULL, &result, &err), OW_OK);
+	assert_int_equal(ow_result_show(result, 0, ow_result_find(result, "duration_ns"), text, 32),
+			 5);
+	assert_string_equal(text, "103ms");
+	ow_result_show(result, 2, ow_result_find(result, "outlier"), text, 32);
+	assert_string_equal(text, "yes");
+	ow_result_show(result, 0, ow_result_find(result, "input_ns"), text, 32);
+	assert_string_equal(text, "-");
+	assert_int_equal(ow_result_show(result, 0, ow_result_find(result, "duration_ns"), text, 3),
+			 5);
+	assert_string_equal(text, "10");
+	ow_result_free(result);
+	ow_profile_free(profile);
+}
+
 static void test_no_memory(void **state)
 {
 	ow_profile *profile = open_sample("samples/resnet.profile");
@@ -300,7 +363,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_view), cmocka_unit_test(test_moved_child),
 		cmocka_unit_test(test_metadata),   cmocka_unit_test(test_stream),
-		cmocka_unit_test(test_odd_values), cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_odd_values), cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_shown),	   cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

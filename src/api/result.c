@@ -7,7 +7,7 @@
 #include "sink/human.h"
 
 /* The public enums are the internal ones. */
-_Static_assert((int)OW_TYPE_BOOL == (int)RESULT_BOOL, "types");
+_Static_assert((int)OW_TYPE_NUMBER == (int)RESULT_NUMBER, "types");
 _Static_assert((int)OW_UNIT_MICROS == (int)RESULT_MICROS &&
 		       (int)OW_UNIT_PERCENT == (int)RESULT_PERCENT,
 	       "units");
@@ -221,6 +221,7 @@ static struct str shown(const struct result_column *c, uint32_t row, char *buffe
 		return STR("-");
 	switch (c->type) {
 	case RESULT_TEXT:
+	case RESULT_NUMBER:
 		return c->texts[row];
 	case RESULT_BOOL:
 		return c->ints[row] ? STR("yes") : STR("no");
@@ -276,7 +277,9 @@ const struct ow_text *ow_result_texts(const ow_result *result, uint32_t column)
 {
 	const struct result_column *c = whole_column(result, column);
 
-	return c && c->type == RESULT_TEXT ? (const struct ow_text *)(const void *)c->texts : NULL;
+	return c && (c->type == RESULT_TEXT || c->type == RESULT_NUMBER)
+		       ? (const struct ow_text *)(const void *)c->texts
+		       : NULL;
 }
 
 const uint8_t *ow_result_marks(const ow_result *result, uint32_t column)

@@ -154,6 +154,7 @@ ow_status api_hold_rows(struct sql_script *script, const struct sql_result *from
 		OW_TRY(sql_fetch(script, &rows, err));
 		OW_TRY(copy_rows(r, from, rows, err));
 	} while (rows);
+	result_narrow(r);
 	return OW_OK;
 }
 

@@ -207,3 +207,34 @@ void result_limit(struct result *r, uint32_t rows)
 {
 	r->row_count = MIN(r->row_count, rows);
 }
+
+static bool is_narrow(const struct result *r, const struct result_column *c)
+{
+	int64_t value;
+
+	if (c->type != RESULT_NUMBER)
+		return false;
+	for (uint32_t i = 0; i < r->row_count; i++)
+		if ((!c->known || c->known[i]) && !str_to_i64(c->texts[i], &value))
+			return false;
+	return r->row_count > 0;
+}
+
+void result_narrow(struct result *r)
+{
+	for (uint32_t n = 0; n < r->column_count; n++) {
+		struct result_column *c = &r->columns[n];
+		int64_t *ints = is_narrow(r, c)
+					? mem_zalloc(r->mem, (size_t)r->row_cap * sizeof(*ints))
+					: NULL;
+
+		if (!ints)
+			continue;
+		for (uint32_t i = 0; i < r->row_count; i++)
+			if (!c->known || c->known[i])
+				(void)str_to_i64(c->texts[i], &ints[i]);
+		mem_free(r->mem, c->texts, (size_t)r->row_cap * sizeof(*c->texts));
+		c->ints = ints;
+		c->type = RESULT_INT;
+	}
+}

@@ -82,6 +82,10 @@ void result_set_text(struct result *r, uint32_t row, uint32_t column, struct str
 void result_set_model_text(struct result *r, uint32_t row, uint32_t column, struct str value);
 void result_set_unknown(struct result *r, uint32_t row, uint32_t column);
 
+/* Columns of digits all of which fit into 64 bits become columns of integers: sums of a query are such. Without
+ * memory they stay what they are. */
+void result_narrow(struct result *r);
+
 /* Keeps the first `rows` rows. */
 void result_limit(struct result *r, uint32_t rows);
 

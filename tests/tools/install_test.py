@@ -48,6 +48,14 @@ class Install(unittest.TestCase):
         run("cc", "-xc", "-", "-o", program, *flags, input=PROGRAM, env=env)
         self.assertTrue(run(program, env=env).strip())
 
+    @unittest.skipUnless((BUILD / "python/opwatch/_opwatch.abi3.so").exists(), "built without Python.h")
+    def test_python_package(self):
+        package = next(self.prefix.rglob("_opwatch.abi3.so")).parent
+        self.assertRegex(str(package.relative_to(self.prefix)), r"^lib/python3[.0-9]*/(dist|site)-packages/opwatch$")
+        code = "import opwatch; print(len(opwatch.open(%r).steps()))" % str(ROOT / "samples/resnet.profile")
+        env = {**os.environ, "PYTHONPATH": str(package.parent)}
+        self.assertEqual(run(sys.executable, "-B", "-c", code, env=env, cwd="/").strip(), "3")
+
     def test_uninstall_leaves_nothing(self):
         run(ROOT / "tools/uninstall", BUILD, PREFIX, self.root)
         self.assertEqual(list(self.root.iterdir()), [])
