@@ -234,7 +234,7 @@ static ow_status add_launches(struct search *s, struct buf *text, const struct p
 
 	OW_TRY(add_events(s, PHASE_LAUNCH, WORK_HOST, false));
 	OW_TRY(find_top(s, &top));
-	if (all->queued && (2 * top.type_ns < top.all_ns ||
+	if (all->queued && (top.type_ns < top.all_ns - top.type_ns ||
 			    str_has(model_str(s->m, (str_id){ top.type }), STR("aunch"))))
 		buf_printf(text, "; it starts %.0f kernels and copies",
 			   (double)all->queued / MAX(all->steps, 1u));

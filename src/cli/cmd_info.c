@@ -69,9 +69,10 @@ static ow_status verify(const struct args *args, ow_profile *profile)
 		complain(
 			"opwatch: nothing to verify: only opwatch files (.opw) have checksums, and "
 			"only one that is opened alone is checked\n");
-	else if (strcmp(args->sink, "text") == 0)
-		printf("%s: all checksums of %.1f MB are right\n\n", args->files[0],
-		       (double)bytes / 1e6);
+	else if (strcmp(args->sink, "text") == 0) {
+		words_name(stdout, str_from(args->files[0]), SIZE_MAX);
+		printf(": all checksums of %.1f MB are right\n\n", (double)bytes / 1e6);
+	}
 	return status;
 }
 
@@ -88,7 +89,8 @@ static void print_estimate(const char *path, const struct ow_estimate *e)
 {
 	char size[WORDS_NUMBER], content[WORDS_NUMBER], events[WORDS_NUMBER], memory[WORDS_NUMBER];
 
-	printf("%s: %s, %s", path, e->format, words_bytes(size, (double)e->file_bytes));
+	words_name(stdout, str_from(path), SIZE_MAX);
+	printf(": %s, %s", e->format, words_bytes(size, (double)e->file_bytes));
 	if (*e->container)
 		printf(" (%s of about %s)", e->container,
 		       words_bytes(content, (double)e->content_bytes));

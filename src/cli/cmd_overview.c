@@ -24,7 +24,19 @@ struct overview {
 	uint32_t width;
 	uint32_t source_count;
 	bool colour;
+	struct ow_error *failure; /* the first thing that could not be shown */
 };
+
+/* What the profile does not have is left out; what cannot be read is remembered. */
+static bool worked(const struct overview *o, ow_status status, const struct ow_error *err)
+{
+	bool failed = status == OW_E_CORRUPT || status == OW_E_IO || status == OW_E_NO_MEMORY ||
+		      status == OW_E_LIMIT || status == OW_E_INTERNAL;
+
+	if (failed && o->failure->status == OW_OK)
+		*o->failure = *err;
+	return status == OW_OK;
+}
 
 static void heading(const struct overview *o, const char *text, const char *remark)
 {
@@ -35,10 +47,10 @@ static void heading(const struct overview *o, const char *text, const char *rema
 static ow_result *view(const struct overview *o, const char *name,
 		       const struct ow_view_options *options)
 {
-	struct ow_error err;
+	struct ow_error err = { 0 };
 	ow_result *result = NULL;
 
-	if (ow_view(o->profile, name, options, &result, &err) != OW_OK)
+	if (!worked(o, ow_view(o->profile, name, options, &result, &err), &err))
 		return NULL;
 	return result;
 }
@@ -58,7 +70,7 @@ static struct str text_at(const ow_result *r, uint32_t row, const char *column)
 
 static double column_sum(const ow_result *r, const char *name)
 {
-	uint32_t column = ow_result_find(r, name);
+	uint32_t column = r ? ow_result_find(r, name) : 0;
 	double sum = 0;
 
 	for (uint32_t i = 0; r && i < ow_result_rows(r); i++)
@@ -423,10 +435,10 @@ static void print_advice(const struct overview *o)
 					.brief = true,
 					.title = "Advice",
 					.limit = FINDINGS_SHOWN };
-	struct ow_error err;
-	ow_result *r;
+	struct ow_error err = { 0 };
+	ow_result *r = NULL;
 
-	if (ow_advise(o->profile, NULL, &r, &err) != OW_OK)
+	if (!worked(o, ow_advise(o->profile, NULL, &r, &err), &err))
 		return;
 	findings_print(r, &style);
 	ow_result_free(r);
@@ -462,10 +474,11 @@ static void print_notes(const struct overview *o)
 
 static void print_verdict(const struct overview *o)
 {
-	struct ow_error err;
+	struct ow_error err = { 0 };
 	char text[1000];
 
-	if (ow_verdict(o->profile, &o->args->options.view, text, sizeof(text), &err) != OW_OK)
+	if (!worked(o, ow_verdict(o->profile, &o->args->options.view, text, sizeof(text), &err),
+		    &err))
 		return;
 	heading(o, "Verdict", "");
 	words_wrap(o->to, "", text, 2, o->args->terminal.out ? o->width : 80);
@@ -502,11 +515,14 @@ static ow_status show_text(struct overview *o)
 
 	o->to = page_open(&page);
 	print_text(o);
-	if (page_close(&page, terminal->out && terminal->in && !o->args->no_pager,
-		       terminal->height))
-		return OW_OK;
-	complain("opwatch: standard output: %s\n", strerror(errno));
-	return OW_E_IO;
+	if (!page_close(&page, terminal->out && terminal->in && !o->args->no_pager,
+			terminal->height)) {
+		complain("opwatch: standard output: %s\n", strerror(errno));
+		return OW_E_IO;
+	}
+	if (o->failure->status != OW_OK)
+		complain("opwatch: %s\n", o->failure->text);
+	return o->failure->status;
 }
 
 struct section {
@@ -566,9 +582,11 @@ static ow_status print_sections(const struct overview *o)
 
 static int run(struct args *args)
 {
+	struct ow_error failure = { 0 };
 	struct overview o = { .args = args,
 			      .width = args->terminal.width,
-			      .colour = args->terminal.colour };
+			      .colour = args->terminal.colour,
+			      .failure = &failure };
 	ow_status status = OW_OK;
 	int code = EXIT_FAILED;
 

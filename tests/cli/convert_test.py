@@ -56,6 +56,28 @@ class Convert(unittest.TestCase):
             self.assertEqual(*counts)
             self.assertEqual(counts[0]["stack"] > 0, files != [self.trace])
 
+    def test_overview_tells_damage(self):
+        """A wrong bit anywhere is told by the overview, whichever of its tables it is in."""
+        saved, damaged = self.folder / "run.opw", self.folder / "damaged.opw"
+        opwatch("convert", SRC / "samples/resnet.profile", "-o", saved)
+        data = saved.read_bytes()
+        told = 0
+        for at in range(100, len(data), len(data) // 60):
+            damaged.write_bytes(data[:at] + bytes([data[at] ^ 16]) + data[at + 1:])
+            run = subprocess.run([BIN, damaged], capture_output=True, text=True)
+            self.assertIn(run.returncode, (0, 1), (at, run.stderr))
+            self.assertEqual(run.returncode == 1, "damaged: " in run.stderr, (at, run))
+            told += run.returncode
+        self.assertGreater(told, 20)
+
+    def test_names_that_drive_a_terminal(self):
+        odd = self.folder / "a\033[31mb\n.json"
+        odd.write_text(json.dumps(TRACE))
+        for args in (["info", "--estimate", odd], ["info", odd], [odd], ["notes", odd], ["op", odd, "--step", "99"],
+                     ["merge", odd, "-o", self.folder / "merged.json"]):
+            run = subprocess.run([BIN, *args], capture_output=True, text=True)
+            self.assertNotIn("\033", run.stdout + run.stderr, args)
+
     def test_standard_output(self):
         self.assertTrue(opwatch("convert", *RUN, "--to", "folded").stdout)
         self.assertIn("traceEvents", opwatch("convert", *RUN, "--to", "timeline", "-o", "-").stdout)
