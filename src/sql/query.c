@@ -10,6 +10,8 @@
 #include "sql/bigquery.h"
 #include "sql/sql_int.h"
 
+#include <time.h>
+
 struct sql_script {
 	struct sql *sql;
 	struct arena arena; /* of the script */
@@ -295,6 +297,9 @@ static ow_status execute(struct sql_script *s, struct error *err)
 			status = sql_error(sql, NULL, err);
 			break;
 		}
+		/* Other threads have the work; asking again and again would take a processor from them. */
+		if (state == DUCKDB_PENDING_NO_TASKS_AVAILABLE)
+			nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 	}
 	if (status == OW_OK) {
 		s->has_result = true;
