@@ -9,23 +9,35 @@
 
 #include <math.h>
 
-static const struct trace_row *rows_at(const struct relation_part *p, uint64_t first)
+/* The part of rows [first, first + n) that lies in one block. column.stride is where the column is in it. */
+struct piece {
+	const struct trace_block *block;
+	const void *values;
+	uint32_t at, n;
+};
+
+static struct piece piece_of(const struct relation_part *p, const struct relation_column *c,
+			     size_t size, uint64_t first, uint32_t n)
 {
 	const struct trace_rows *rows = p->state;
+	struct piece piece = { .block = rows->blocks[first / TRACE_BLOCK],
+			       .at = (uint32_t)(first % TRACE_BLOCK) };
 
-	return rows->rows + first;
+	piece.n = MIN(n, TRACE_BLOCK - piece.at);
+	piece.values = (const char *)piece.block + c->stride + piece.at * size;
+	return piece;
 }
 
-/* Members by their place in the row. */
 static ow_status fill_code(const struct relation_part *p, const struct relation_column *c,
 			   uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
 {
-	const struct trace_row *row = rows_at(p, first);
-	uint32_t *to = out->values;
+	struct piece piece;
 
 	(void)err;
-	for (uint32_t i = 0; i < n; i++)
-		to[i] = *(const uint32_t *)(const void *)((const char *)&row[i] + c->stride);
+	for (uint32_t done = 0; done < n; done += piece.n) {
+		piece = piece_of(p, c, sizeof(uint32_t), first + done, n - done);
+		memcpy((uint32_t *)out->values + done, piece.values, piece.n * sizeof(uint32_t));
+	}
 	return OW_OK;
 }
 
@@ -33,19 +45,20 @@ static ow_status fill_number(const struct relation_part *p, const struct relatio
 			     uint64_t first, uint32_t n, struct relation_vec *out,
 			     struct error *err)
 {
-	const struct trace_row *row = rows_at(p, first);
 	int64_t *to = out->values;
+	struct piece piece;
 
 	(void)err;
+	for (uint32_t done = 0; done < n; done += piece.n) {
+		piece = piece_of(p, c, sizeof(int64_t), first + done, n - done);
+		memcpy(to + done, piece.values, piece.n * sizeof(int64_t));
+	}
 	for (uint32_t i = 0; i < n; i++) {
-		int64_t value = *(const int64_t *)(const void *)((const char *)&row[i] + c->stride);
-
 		/* Below are "none" and, of events that are no trace's, text. */
-		if (value <= MODEL_TEXT_NUMBER + UINT32_MAX) {
-			vec_null(out, n, i);
-			value = 0;
-		}
-		to[i] = value;
+		if (to[i] > MODEL_TEXT_NUMBER + UINT32_MAX)
+			continue;
+		vec_null(out, n, i);
+		to[i] = 0;
 	}
 	return OW_OK;
 }
@@ -53,44 +66,36 @@ static ow_status fill_number(const struct relation_part *p, const struct relatio
 static ow_status fill_time(const struct relation_part *p, const struct relation_column *c,
 			   uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
 {
-	const struct trace_row *row = rows_at(p, first);
 	double *to = out->values;
+	struct piece piece;
 
 	(void)err;
+	for (uint32_t done = 0; done < n; done += piece.n) {
+		piece = piece_of(p, c, sizeof(double), first + done, n - done);
+		memcpy(to + done, piece.values, piece.n * sizeof(double));
+	}
 	for (uint32_t i = 0; i < n; i++) {
-		to[i] = *(const double *)(const void *)((const char *)&row[i] + c->stride);
-		if (isnan(to[i])) {
-			vec_null(out, n, i);
-			to[i] = 0;
-		}
+		if (!isnan(to[i]))
+			continue;
+		vec_null(out, n, i);
+		to[i] = 0;
 	}
 	return OW_OK;
 }
 
-static ow_status fill_index(const struct relation_part *p, const struct relation_column *c,
+/* Numbers of 32 bits; ids begin at the run's, an index at 0. */
+static ow_status fill_small(const struct relation_part *p, const struct relation_column *c,
 			    uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
 {
-	const struct trace_row *row = rows_at(p, first);
-	int64_t *to = out->values;
+	int64_t *to = out->values, base = c->refers ? p->id_base : 0;
+	struct piece piece;
 
-	(void)c;
 	(void)err;
-	for (uint32_t i = 0; i < n; i++)
-		to[i] = row[i].index;
-	return OW_OK;
-}
-
-static ow_status fill_source(const struct relation_part *p, const struct relation_column *c,
-			     uint64_t first, uint32_t n, struct relation_vec *out,
-			     struct error *err)
-{
-	const struct trace_row *row = rows_at(p, first);
-	int64_t *to = out->values;
-
-	(void)c;
-	(void)err;
-	for (uint32_t i = 0; i < n; i++)
-		to[i] = p->id_base + row[i].source;
+	for (uint32_t done = 0; done < n; done += piece.n) {
+		piece = piece_of(p, c, sizeof(uint32_t), first + done, n - done);
+		for (uint32_t i = 0; i < piece.n; i++)
+			to[done + i] = base + ((const uint32_t *)piece.values)[i];
+	}
 	return OW_OK;
 }
 
@@ -98,29 +103,29 @@ static ow_status fill_source(const struct relation_part *p, const struct relatio
 static ow_status fill_args(const struct relation_part *p, const struct relation_column *c,
 			   uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
 {
-	const struct trace_row *row = rows_at(p, first);
 	struct str *to = out->values;
 
-	(void)c;
 	for (uint32_t i = 0; i < n; i++) {
+		struct piece piece = piece_of(p, c, 0, first + i, 1);
+		uint32_t size = piece.block->args_size[piece.at];
 		char *text;
 
 		to[i] = (struct str){ 0 };
-		if (!row[i].args_size)
+		if (!size)
 			continue;
-		text = arena_push_aligned(out->scratch, row[i].args_size, 1);
+		text = arena_push_aligned(out->scratch, size, 1);
 		if (!text)
 			return error_no_memory(err);
-		OW_TRY(input_read_at(p->m->inputs[row[i].source], row[i].args_offset, text,
-				     row[i].args_size, err));
-		to[i] = str_make(text, row[i].args_size);
+		OW_TRY(input_read_at(p->m->inputs[piece.block->source[piece.at]],
+				     piece.block->args_offset[piece.at], text, size, err));
+		to[i] = str_make(text, size);
 		if (!utf8_valid(to[i]))
 			to[i] = (struct str){ 0 };
 	}
 	return OW_OK;
 }
 
-#define AT(member) (uint32_t) offsetof(struct trace_row, member)
+#define AT(member) (uint32_t) offsetof(struct trace_block, member)
 
 static ow_status describe(struct relation_table *t, struct error *err)
 {
@@ -128,7 +133,8 @@ static ow_status describe(struct relation_table *t, struct error *err)
 		{ .name = "index",
 		  .doc = "place in the list, from 0",
 		  .type = RELATION_INT64,
-		  .fill = fill_index },
+		  .fill = fill_small,
+		  .stride = AT(index) },
 		{ .name = "ph",
 		  .doc = "letter: X complete, M metadata, s, t, f flow, …",
 		  .stride = AT(ph) },
@@ -163,7 +169,9 @@ static ow_status describe(struct relation_table *t, struct error *err)
 		{ .name = "source_id",
 		  .doc = "the input",
 		  .type = RELATION_INT64,
-		  .fill = fill_source },
+		  .fill = fill_small,
+		  .stride = AT(source),
+		  .refers = true },
 	};
 
 	columns_need(t, TABLES_ALL);

@@ -15,7 +15,9 @@ void trace_rows_init(struct trace_rows *r, struct mem *mem)
 
 void trace_rows_release(struct trace_rows *r)
 {
-	mem_free(r->mem, r->rows, r->cap * sizeof(*r->rows));
+	for (size_t i = 0; i < r->block_count; i++)
+		mem_free(r->mem, r->blocks[i], sizeof(struct trace_block));
+	mem_free(r->mem, r->blocks, r->block_cap * sizeof(*r->blocks));
 	mem_free(r->mem, r->texts, r->text_cap * sizeof(*r->texts));
 	map_release(&r->map);
 	arena_release(&r->arena);
@@ -73,17 +75,52 @@ static bool intern_value(struct trace_rows *r, struct json_value value, uint32_t
 	return ok;
 }
 
+/* Few and short: most are the one before. */
+static bool intern_cat(struct trace_rows *r, struct json_value value, uint32_t *code)
+{
+	if (r->last_cat && value.kind == JSON_STRING &&
+	    str_eq(json_text(value), r->texts[r->last_cat])) {
+		*code = r->last_cat;
+		return true;
+	}
+	if (!intern_value(r, value, code))
+		return false;
+	r->last_cat = *code;
+	return true;
+}
+
+static bool intern_ph(struct trace_rows *r, struct json_value value, uint32_t *code)
+{
+	uint32_t *known = NULL;
+
+	if (value.kind == JSON_STRING && value.len == 1) {
+		known = &r->letters[(unsigned char)value.at[0]];
+		*code = *known;
+	}
+	if (known && *known)
+		return true;
+	if (!intern_value(r, value, code))
+		return false;
+	if (known)
+		*known = *code;
+	return true;
+}
+
 /* ---- rows ---- */
 
-static struct trace_row *new_row(struct trace_rows *r)
+/* Where the next row goes: a block, and the place in it. */
+static struct trace_block *next_row(struct trace_rows *r, size_t *at)
 {
-	void *rows = r->rows;
+	void *blocks = r->blocks;
 
-	if (r->count == r->cap && !mem_grow(r->mem, &rows, &r->cap, r->count + 1, sizeof(*r->rows)))
+	*at = (size_t)(r->count % TRACE_BLOCK);
+	if (*at)
+		return r->blocks[r->block_count - 1];
+	if (!mem_grow(r->mem, &blocks, &r->block_cap, r->block_count + 1, sizeof(*r->blocks)))
 		return NULL;
-	r->rows = rows;
-	r->rows[r->count] = (struct trace_row){ .ts = NAN, .dur = NAN };
-	return &r->rows[r->count];
+	r->blocks = blocks;
+	r->blocks[r->block_count] = mem_alloc(r->mem, sizeof(struct trace_block));
+	return r->blocks[r->block_count] ? r->blocks[r->block_count++] : NULL;
 }
 
 static struct json_value field(const struct json_event *ev, enum json_field f)
@@ -101,14 +138,31 @@ static int64_t number_of(struct json_value value)
 	return TRACE_NO_NUMBER;
 }
 
+/* Of up to three decimals nanoseconds are exact, and so the nearest microseconds. */
 static double time_of(struct json_value value)
 {
 	double number;
+	int64_t ns;
 
+	if (value.kind == JSON_NUMBER &&
+	    json_decimal_padded(json_text(value), 3, &ns) == JSON_EXACT)
+		return (double)ns / 1000.0;
 	if ((value.kind == JSON_NUMBER || value.kind == JSON_STRING) &&
 	    json_double(json_text(value), &number))
 		return number;
-	return NAN;
+	return (double)NAN;
+}
+
+static bool intern_op(struct trace_rows *r, struct json_value op, struct json_value name,
+		      uint32_t name_code, uint32_t *code)
+{
+	/* In TensorFlow's timelines the event is called by its op. */
+	if (op.kind == JSON_STRING && name.kind == JSON_STRING &&
+	    str_eq(json_text(op), json_text(name))) {
+		*code = name_code;
+		return true;
+	}
+	return intern_value(r, op, code);
 }
 
 static bool take_event(struct trace_rows *r, const struct json_scan *scan,
@@ -116,27 +170,31 @@ static bool take_event(struct trace_rows *r, const struct json_scan *scan,
 {
 	static const struct json_pick picks[] = { JSON_PICK("name"), JSON_PICK("op") };
 	struct json_value found[ARRAY_COUNT(picks)] = { { 0 } };
-	struct json_value args = field(ev, FIELD_ARGS);
-	struct trace_row *row = new_row(r);
+	struct json_value args = field(ev, FIELD_ARGS), name = field(ev, FIELD_NAME);
+	struct trace_block *b;
+	size_t i;
 
-	if (!row)
+	b = next_row(r, &i);
+	if (!b)
 		return false;
-	row->source = source;
-	row->index = index;
-	row->ts = time_of(field(ev, FIELD_TS));
-	row->dur = time_of(field(ev, FIELD_DUR));
-	row->pid = number_of(field(ev, FIELD_PID));
-	row->tid = number_of(field(ev, FIELD_TID));
+	b->source[i] = source;
+	b->index[i] = index;
+	b->ts[i] = time_of(field(ev, FIELD_TS));
+	b->dur[i] = time_of(field(ev, FIELD_DUR));
+	b->pid[i] = number_of(field(ev, FIELD_PID));
+	b->tid[i] = number_of(field(ev, FIELD_TID));
+	b->args_offset[i] = 0;
+	b->args_size[i] = 0;
 	if (args.kind == JSON_OBJECT) {
-		row->args_offset = ev->offset + (uint64_t)(args.at - ev->text);
-		row->args_size = args.len;
+		b->args_offset[i] = ev->offset + (uint64_t)(args.at - ev->text);
+		b->args_size[i] = args.len;
 		json_scan_pick(scan, &args, picks, ARRAY_COUNT(picks), found);
 	}
 	r->count++;
-	return intern_value(r, field(ev, FIELD_PH), &row->ph) &&
-	       intern_value(r, field(ev, FIELD_CAT), &row->cat) &&
-	       intern_value(r, field(ev, FIELD_NAME), &row->name) &&
-	       intern_value(r, found[0], &row->arg_name) && intern_value(r, found[1], &row->arg_op);
+	return intern_ph(r, field(ev, FIELD_PH), &b->ph[i]) &&
+	       intern_cat(r, field(ev, FIELD_CAT), &b->cat[i]) &&
+	       intern_value(r, name, &b->name[i]) && intern_value(r, found[0], &b->arg_name[i]) &&
+	       intern_op(r, found[1], name, b->name[i], &b->arg_op[i]);
 }
 
 /* One list of events. The index counts what is no event, too, as its place in the list. */
@@ -213,23 +271,27 @@ static bool add_event(struct trace_rows *r, const struct model *m, uint32_t even
 	uint32_t track = m->event.track[event].v;
 	op_id op = m->event.op[event];
 	str_id own = COLUMN_GET(m->event.name, event);
-	struct trace_row *row = new_row(r);
 	bool slice = m->event.dur_ns[event] != TIME_UNKNOWN;
+	struct trace_block *b;
+	size_t i;
 
-	if (!row)
+	b = next_row(r, &i);
+	if (!b)
 		return false;
-	row->source = source;
-	row->index = index;
-	row->ts = micros(m->event.ts_ns[event]);
-	row->dur = micros(m->event.dur_ns[event]);
-	row->pid = m->track.pid[track];
-	row->tid = m->track.tid[track];
+	b->source[i] = source;
+	b->index[i] = index;
+	b->ts[i] = micros(m->event.ts_ns[event]);
+	b->dur[i] = micros(m->event.dur_ns[event]);
+	b->pid[i] = m->track.pid[track];
+	b->tid[i] = m->track.tid[track];
+	b->args_offset[i] = 0;
+	b->args_size[i] = 0;
 	r->count++;
-	return intern(r, slice ? STR("X") : STR("i"), &row->ph) &&
-	       intern_id(r, m, COLUMN_GET(m->event.category, event), &row->cat) &&
-	       intern_id(r, m, own.v ? own : m->op.type[op.v], &row->name) &&
-	       intern_id(r, m, m->op.name[op.v], &row->arg_name) &&
-	       intern_id(r, m, m->op.type[op.v], &row->arg_op);
+	return intern(r, slice ? STR("X") : STR("i"), &b->ph[i]) &&
+	       intern_id(r, m, COLUMN_GET(m->event.category, event), &b->cat[i]) &&
+	       intern_id(r, m, own.v ? own : m->op.type[op.v], &b->name[i]) &&
+	       intern_id(r, m, m->op.name[op.v], &b->arg_name[i]) &&
+	       intern_id(r, m, m->op.type[op.v], &b->arg_op[i]);
 }
 
 ow_status trace_rows_add_events(struct trace_rows *r, const struct model *m, uint32_t source,

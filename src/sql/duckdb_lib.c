@@ -82,6 +82,18 @@ static void *find_library(struct duckdb_lib *lib, struct error *err)
 	return handle;
 }
 
+/* The C interface makes dictionary vectors whose size DuckDB does not know; then it hashes every row's text anew.
+ * Knowing the size it hashes each text once. The member function that tells it is among the library's symbols; it is
+ * called in the version that was tried, and not missed in others. */
+static void find_dictionary(struct duckdb_lib *lib, void *handle)
+{
+	static const char symbol[] = "_ZN6duckdb6Vector10DictionaryERS0_mRKNS_15SelectionVectorEm";
+
+	lib->dictionary = NULL;
+	if (strcmp(lib->library_version(), "v1.4.4") == 0)
+		lib->dictionary = (__typeof__(lib->dictionary))(uintptr_t)dlsym(handle, symbol);
+}
+
 static ow_status load(struct duckdb_lib *lib, struct error *err)
 {
 	void *handle = find_library(lib, err);
@@ -95,6 +107,8 @@ static ow_status load(struct duckdb_lib *lib, struct error *err)
 		missing = #name;
 #include "sql/duckdb_functions.def"
 #undef DUCKDB
+	if (!missing)
+		find_dictionary(lib, handle);
 	if (missing)
 		return error_set(err, OW_E_UNSUPPORTED,
 				 "%s is too old: it has no duckdb_%s; " HOW_TO_GET_IT, lib->path,

@@ -280,6 +280,23 @@ static void put_string(duckdb_string_t *to, struct str text)
 	to->value.pointer.ptr = (char *)(uintptr_t)text.ptr;
 }
 
+/* The first use of a dictionary changes it: that must happen before threads share it. */
+static void use_once(const struct duckdb_lib *lib, duckdb_logical_type type, duckdb_vector dict,
+		     uint32_t size)
+{
+	duckdb_selection_vector selection = lib->create_selection_vector(1);
+	duckdb_vector to = lib->create_vector(type, 1);
+
+	if (selection && to) {
+		lib->selection_vector_get_data_ptr(selection)[0] = 0;
+		lib->dictionary(to, dict, size, selection, 1);
+	}
+	if (to)
+		lib->destroy_vector(&to);
+	if (selection)
+		lib->destroy_selection_vector(selection);
+}
+
 static bool make_dict(const struct duckdb_lib *lib, const struct relation_dict *from,
 		      struct sql_dict *dict)
 {
@@ -287,9 +304,10 @@ static bool make_dict(const struct duckdb_lib *lib, const struct relation_dict *
 	duckdb_string_t *strings;
 
 	dict->vector = lib->create_vector(type, MAX(from->count, 1));
-	lib->destroy_logical_type(&type);
-	if (!dict->vector)
+	if (!dict->vector) {
+		lib->destroy_logical_type(&type);
 		return false;
+	}
 	strings = lib->vector_get_data(dict->vector);
 	lib->vector_ensure_validity_writable(dict->vector);
 	lib->vector_get_validity(dict->vector)[0] &= ~(uint64_t)1;
@@ -297,6 +315,9 @@ static bool make_dict(const struct duckdb_lib *lib, const struct relation_dict *
 	for (uint32_t i = 1; i < from->count; i++)
 		put_string(&strings[i],
 			   from->texts[i].ptr ? from->texts[i] : (struct str){ "", 0 });
+	if (lib->dictionary)
+		use_once(lib, type, dict->vector, from->count);
+	lib->destroy_logical_type(&type);
 	return true;
 }
 
@@ -358,8 +379,12 @@ static ow_status put_codes(struct sql *sql, const struct relation_dict *from, co
 	if (!selection)
 		return error_no_memory(err);
 	memcpy(sql->lib->selection_vector_get_data_ptr(selection), codes, n * sizeof(*codes));
-	sql->lib->vector_reference_vector(to, dict->vector);
-	sql->lib->slice_vector(to, selection, n);
+	if (sql->lib->dictionary) {
+		sql->lib->dictionary(to, dict->vector, from->count, selection, n);
+	} else {
+		sql->lib->vector_reference_vector(to, dict->vector);
+		sql->lib->slice_vector(to, selection, n);
+	}
 	sql->lib->destroy_selection_vector(selection);
 	return OW_OK;
 }

@@ -17,6 +17,9 @@
 /* DuckDB's functions by their names without duckdb_. */
 struct duckdb_lib {
 	char path[512];
+	/* DuckDB's own Vector::Dictionary, or NULL; see duckdb_lib.c. */
+	void (*dictionary)(duckdb_vector self, duckdb_vector dict, idx_t size,
+			   duckdb_selection_vector selection, idx_t count);
 #define DUCKDB(name) __typeof__(duckdb_##name) *name;
 #include "sql/duckdb_functions.def"
 #undef DUCKDB
