@@ -138,11 +138,13 @@ ow_status sqlshell_run(const struct sqlshell *shell, struct str text)
 
 	if (sqlshell_is_dot(text))
 		return sqlshell_dot(text);
-	copy = strndup(text.ptr, text.len);
+	copy = malloc(text.len + 1);
 	if (!copy) {
 		complain("opwatch: out of memory\n");
 		return OW_E_NO_MEMORY;
 	}
+	memcpy(copy, text.ptr, text.len);
+	copy[text.len] = '\0';
 	status = run_statements(shell, copy);
 	free(copy);
 	return status;
