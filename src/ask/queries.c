@@ -64,8 +64,8 @@ static ow_status read_file(struct queries *q, const char *path, struct str *text
 static ow_status add_file(struct queries *q, const char *dir, const char *file, struct error *err)
 {
 	struct str name = str_from(file);
+	struct str text = { 0 };
 	struct query query;
-	struct str text;
 	char *path, *plain;
 
 	if (!str_ends(name, STR(".sql")) || file[0] == '.')

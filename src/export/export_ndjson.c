@@ -95,8 +95,8 @@ static ow_status make_head(struct heads *heads, const char *name, uint32_t colum
 	buf_add_char(&text, column ? ',' : '{');
 	put_json(&text, str_from(name));
 	buf_add_char(&text, ':');
-	heads->of[column] =
-		text.failed ? (struct str){ 0 } : arena_str(&heads->arena, buf_str(&text));
+	if (!text.failed)
+		heads->of[column] = arena_str(&heads->arena, buf_str(&text));
 	buf_release(&text);
 	return heads->of[column].ptr ? OW_OK : OW_E_NO_MEMORY;
 }

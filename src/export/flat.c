@@ -176,5 +176,7 @@ struct str flat_finish(struct flat *f, uint32_t root)
 {
 	pad(f, sizeof(root), sizeof(uint64_t));
 	put_ref(f, root);
-	return f->failed ? (struct str){ 0 } : str_make(f->ptr + f->cap - f->len, f->len);
+	if (f->failed)
+		return (struct str){ 0 };
+	return str_make(f->ptr + f->cap - f->len, f->len);
 }

@@ -140,7 +140,8 @@ static uint64_t key_of(const struct relation_column *c, const void *values, uint
 	case RELATION_REAL:
 		return key_of_real(((const double *)values)[i]);
 	default:
-		return ranks[((const uint32_t *)values)[i]];
+		OW_ASSERT(ranks);
+		return ranks ? ranks[((const uint32_t *)values)[i]] : 0;
 	}
 }
 
