@@ -92,13 +92,14 @@ static void make_directories(char *path)
 	}
 }
 
-/* $XDG_STATE_HOME/opwatch/history, or ~/.local/state/…; directories are made as needed. */
+/* $XDG_STATE_HOME/opwatch/history, or ~/.local/state/…; directories are made as needed, but no home for
+ * those who have none (daemons, build machines). */
 static char *find_history(void)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 	char *path;
 
-	if ((!state || !*state) && (!home || !*home))
+	if ((!state || !*state) && (!home || !*home || access(home, F_OK) < 0))
 		return NULL;
 	if (asprintf(&path, "%s%s/opwatch/history", state && *state ? state : home,
 		     state && *state ? "" : "/.local/state") < 0)

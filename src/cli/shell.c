@@ -233,7 +233,34 @@ static bool parse_limit(struct options *options, struct str value)
 	return true;
 }
 
-/* opwatch's way: either spelling, --name=value, and -n, --json, --csv. */
+/* --to and --out of the command line; -output says both at once. False when the name is neither. */
+static bool is_output(const char *name, bool *file)
+{
+	*file = strcmp(name, "out") == 0 || strcmp(name, "o") == 0;
+	return *file || strcmp(name, "to") == 0 || strcmp(name, "t") == 0;
+}
+
+static bool parse_output(struct shell *shell, struct output *output, bool file, struct str value)
+{
+	struct ow_error err = { 0 };
+
+	if (!value.len) {
+		complain("%s\n", file ? "--out needs a file" : "--to needs an output");
+		return false;
+	}
+	if (!file && output_parse(output, true, &shell->line, value, &err))
+		return true;
+	if (!file) {
+		complain("%s\n", err.text);
+		return false;
+	}
+	output->outfile = arena_cstr(&shell->line, value);
+	if (strcmp(output->type, "stdout") == 0)
+		output->type = "file";
+	return output->outfile;
+}
+
+/* opwatch's way: either spelling, --name=value, and -n, --to, --out, --json, --csv. */
 static bool parse_own_word(struct shell *shell, struct options *options, struct str word,
 			   struct str next, bool *used)
 {
@@ -243,6 +270,7 @@ static bool parse_own_word(struct shell *shell, struct options *options, struct 
 	const struct option *option = name ? option_find(str_from(name)) : NULL;
 	struct ow_error err = { 0 };
 	char flag[64];
+	bool file;
 
 	*used = false;
 	if (!name || word.ptr[0] != '-')
@@ -250,6 +278,10 @@ static bool parse_own_word(struct shell *shell, struct options *options, struct 
 	if (strcmp(name, "json") == 0 || strcmp(name, "csv") == 0) {
 		options->output = (struct output){ .type = name };
 		return true;
+	}
+	if (is_output(name, &file)) {
+		*used = equals == STR_NONE && value.ptr;
+		return parse_output(shell, &options->output, file, value);
 	}
 	if (!option && strcmp(name, "n") != 0 && strcmp(name, "limit") != 0)
 		return unknown_option(word, str_from(name));

@@ -147,7 +147,8 @@ static bool tell_why_empty(const struct show *show, const char *view)
 		if (ow_profile_has_code(show->profile))
 			return false;
 		complain("opwatch: no source lines here; op logs and profiles of ProfileContext "
-			 "have them\n");
+			 "have them,\nand traces of PyTorch that were recorded with "
+			 "with_stack=True\n");
 		return true;
 	}
 	if (strcmp(view, "steps") != 0 && strcmp(view, "phases") != 0)

@@ -57,7 +57,7 @@ class Limits(unittest.TestCase):
     def test_nowhere_to_unpack(self):
         packed = self.folder / "trace.json.gz"
         packed.write_bytes(gzip.compress(b"[" + b" " * (100 << 20) + EVENT + b"]"))
-        self.fails(opwatch("op", packed, env={**os.environ, "TMPDIR": "/nonexistent"}), "TMPDIR", "trace.json.gz")
+        self.fails(opwatch("op", packed, env={**os.environ, "TMPDIR": str(self.folder / "none")}), "TMPDIR", "trace.json.gz")
 
     def test_output_that_is_full(self):
         if not os.path.exists("/dev/full"):

@@ -87,7 +87,7 @@ class ShellTest(unittest.TestCase):
     def test_view_and_quit(self):
         t = self.start()
         t.send("op -select micros -max_depth 2\n")
-        self.assertIn("MatMul", t.read_until(r"opwatch> $") + "MatMul")
+        self.assertIn("MatchingFiles", t.read_until(r"\n.*opwatch> $"))
         t.send("quit\n")
         self.assertEqual(t.wait(), 0)
 
@@ -141,6 +141,13 @@ class ShellTest(unittest.TestCase):
         t.read_until("op -max_depth 1")
         t.send("\x15quit\n")
         self.assertEqual(t.wait(), 0)
+
+    def test_no_home_is_made(self):
+        gone = os.path.join(self.home, "gone")
+        t = self.start(HOME=gone)
+        t.send("quit\n")
+        self.assertEqual(t.wait(), 0)
+        self.assertFalse(os.path.exists(gone))
 
     def test_set_reset_and_help(self):
         t = self.start()
@@ -207,6 +214,20 @@ class PipeTest(unittest.TestCase):
         self.assertIn("no command is called 'nonsense'", p.stderr)
         half = len(p.stdout) // 2
         self.assertEqual(p.stdout[:half], p.stdout[half:])
+
+    def test_outputs_of_the_command_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            names = [os.path.join(folder, n) for n in "abc"]
+            p = self.run_shell("op --to json\nop -t csv --out %s\nop --out=%s\nscope -o %s --to folded\n"
+                               "op --to gif\nop --out\nop --to csv\n" % tuple(names))
+            self.assertIn('"columns"', p.stdout)
+            self.assertIn("name,micros", p.stdout)
+            begins = [open(n).readline() for n in names]
+        self.assertTrue(begins[0].startswith("name,micros"), begins)
+        self.assertIn("name  ", begins[1])
+        self.assertRegex(begins[2], r" \d+$")
+        self.assertIn("gif", p.stderr)
+        self.assertIn("--out needs a file", p.stderr)
 
     def test_spellings_of_the_command_line(self):
         p = self.run_shell("op -max_depth 1\nop --max-depth 1\nop --max-depth=1\nset -n 2\nop\n")
