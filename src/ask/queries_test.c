@@ -118,7 +118,7 @@ static void rendered(void **state)
 		query_values(&f.query, &(struct ow_list){ given, 2 }, &f.arena, &values, &f.err),
 		OW_OK);
 	assert_int_equal(query_render(f.query.clickhouse, values, 3, &out, &f.err), OW_OK);
-	assert_string_equal(buf_cstr(&out), "SELECT 'it\\'s \\\\ \\x0a', (0.5), \"$name\", "
+	assert_string_equal(buf_cstr(&out), "SELECT 'it\\'s \\\\ \\x0a', 0.5, \"$name\", "
 					    "'\\'$x' LIMIT (-3)");
 	buf_clear(&out);
 	assert_int_equal(query_render(f.query.sql, values, 3, &out, &f.err), OW_OK);

@@ -114,9 +114,11 @@ static void put_value(struct buf *to, const struct sql_param *value)
 	if (value->type == SQL_TEXT)
 		put_text(to, value->text);
 	else if (value->type == SQL_REAL)
-		buf_printf(to, "(%.17g)", value->real);
+		buf_printf(to, signbit(value->real) ? "(%.17g)" : "%.17g", value->real);
+	else if (value->number < 0)
+		buf_printf(to, "(%" PRId64 ")", value->number); /* a - (-1) */
 	else
-		buf_printf(to, "(%" PRId64 ")", value->number);
+		buf_printf(to, "%" PRId64, value->number); /* LIMIT takes no parentheses */
 }
 
 /* Where a quoted part or a comment ends that begins at `at`; `at` itself when none does. */
