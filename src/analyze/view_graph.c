@@ -2,9 +2,13 @@
  * view_graph.c: ops by what they feed: an op's inputs are its children, starting from the ops that
  * nobody reads. Each op is counted once, under the first that reaches it. Ops that are not accounted
  * vanish and hand their inputs up. Cycles that nothing outside reads are not reached.
+ *
+ * A trace without a graph has the edges that its links give (link_edges.h). Those may well be cycles, and all
+ * of its time is to be seen: what is not reached is started from, too.
  */
 #include "analyze/display.h"
 
+#include "analyze/link_edges.h"
 #include "model/tree_text.h"
 
 struct graph {
@@ -14,7 +18,8 @@ struct graph {
 	uint32_t *last; /* node → last child so far */
 	struct node_link *links;
 	uint8_t *visited;
-	const op_id *inputs; /* op_input.src with each op's rows in order of index */
+	struct op_edges edges; /* the inputs of each op in order of index */
+	bool linked;	       /* edges are made of links */
 	struct input_order order;
 	uint32_t *rank; /* op → place by name */
 };
@@ -75,7 +80,8 @@ static ow_status sort_inputs(struct graph *g)
 	const struct model *m = g->a->m;
 	op_id *copy = NULL;
 
-	g->inputs = m->op_input.src;
+	g->edges = (struct op_edges){ m->op.input_first, m->op.input_count, m->op_input.src,
+				      m->op_input.count };
 	for (uint32_t op = 1; op < m->op.count; op++) {
 		uint32_t first = m->op.input_first[op];
 		bool sorted;
@@ -87,7 +93,7 @@ static ow_status sort_inputs(struct graph *g)
 			if (!copy)
 				return error_no_memory(g->a->err);
 			memcpy(copy, m->op_input.src, m->op_input.count * sizeof(*copy));
-			g->inputs = copy;
+			g->edges.src = copy;
 		}
 		if (!tree_input_order(m, (op_id){ op }, &g->order, &sorted))
 			return error_no_memory(g->a->err);
@@ -129,20 +135,47 @@ static bool enter(struct graph *g, struct steps *s, uint32_t op, uint32_t parent
 /* Depth first from one op that nobody reads. */
 static bool walk(struct graph *g, struct steps *s, uint32_t top)
 {
-	const struct model *m = g->a->m;
+	const struct op_edges *e = &g->edges;
 	bool ok = g->visited[top] || enter(g, s, top, 0);
 
 	while (ok && s->count) {
 		struct step *step = &s->items[s->count - 1];
 		uint32_t input;
 
-		if (step->next == m->op.input_count[step->op]) {
+		if (step->next == e->count[step->op]) {
 			s->count--;
 			continue;
 		}
-		input = g->inputs[m->op.input_first[step->op] + step->next++].v;
+		input = e->src[e->first[step->op] + step->next++].v;
 		if (input && !g->visited[input])
 			ok = enter(g, s, input, step->node);
+	}
+	return ok;
+}
+
+/* What no top reaches lies before a cycle or in it. Going on from reader to reader ends in the cycle, from
+ * where all of it is reached; nobody reads a visited op that is not visited itself. */
+static bool walk_cycles(struct graph *g, struct steps *s, const op_id *ops)
+{
+	const struct op_edges *e = &g->edges;
+	uint32_t count = g->a->m->op.count;
+	uint32_t *reader = ARENA_ARRAY(&g->a->scratch, uint32_t, count);
+	uint32_t *round = ARENA_ARRAY(&g->a->scratch, uint32_t, count);
+	bool ok = reader && round;
+
+	for (uint32_t op = 1; ok && op < count; op++)
+		for (uint32_t i = 0; i < e->count[op]; i++)
+			reader[e->src[e->first[op] + i].v] = op;
+	for (uint32_t i = 0; ok && i < count - 1; i++) {
+		uint32_t op = ops[i].v;
+
+		if (g->visited[op])
+			continue;
+		while (round[op] != i + 1) {
+			round[op] = i + 1;
+			op = reader[op];
+		}
+		ok = walk(g, s, op);
 	}
 	return ok;
 }
@@ -172,7 +205,11 @@ static ow_status build(struct graph *g)
 	bool ok = true;
 
 	OW_TRY(allocate(g));
-	OW_TRY(sort_inputs(g));
+	g->linked = link_edges_only(m);
+	if (g->linked)
+		OW_TRY(link_edges_make(m, &g->a->scratch, &g->edges, g->a->err));
+	else
+		OW_TRY(sort_inputs(g));
 	if (m->op.count <= 1)
 		return OW_OK;
 	read = ARENA_ARRAY(&g->a->scratch, uint8_t, m->op.count);
@@ -182,11 +219,13 @@ static ow_status build(struct graph *g)
 		return error_no_memory(g->a->err);
 	for (uint32_t i = 0; i < m->op.count - 1; i++)
 		g->rank[ops[i].v] = i;
-	for (uint32_t i = 1; i < m->op_input.count; i++)
-		read[m->op_input.src[i].v] = 1;
+	for (uint32_t i = 1; i < g->edges.edges; i++)
+		read[g->edges.src[i].v] = 1;
 	for (uint32_t i = 0; ok && i < m->op.count - 1; i++)
 		if (!read[ops[i].v])
 			ok = walk(g, &steps, ops[i].v);
+	if (ok && g->linked)
+		ok = walk_cycles(g, &steps, ops);
 	mem_free(g->a->mem, steps.items, steps.cap * sizeof(*steps.items));
 	return ok ? OW_OK : error_no_memory(g->a->err);
 }

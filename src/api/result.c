@@ -55,13 +55,15 @@ static ow_status check_frozen(const ow_profile *p, struct error *err)
 	 TABLE_BIT(counter) | TABLE_BIT(link))
 
 /* What a view reads: the four of tfprof add up what ops did, and look at events only for a part of the
- * time or of the ranks. */
-static uint64_t tables_of(const struct view *view, const struct ow_view_options *options)
+ * time or of the ranks, or for the edges of a trace without a graph. */
+static uint64_t tables_of(const struct model *m, const struct view *view,
+			  const struct ow_view_options *options)
 {
+	bool linked = view == &view_graph && m->op_input.count <= 1;
 	bool part = options->time_from_ns != INT64_MIN || options->time_to_ns != INT64_MAX ||
 		    options->rank >= 0;
 
-	return view->tree && !part ? TABLES_ALL & ~EVENT_TABLES : TABLES_ALL;
+	return view->tree && !part && !linked ? TABLES_ALL & ~EVENT_TABLES : TABLES_ALL;
 }
 
 ow_status ow_view(ow_profile *p, const char *name, const struct ow_view_options *options,
@@ -81,7 +83,7 @@ ow_status ow_view(ow_profile *p, const char *name, const struct ow_view_options 
 	ow_view_options_init(&full);
 	if (options)
 		memcpy(&full, options, MIN(options->size, sizeof(full)));
-	OW_TRY(api_read_begin(p, tables_of(view, &full), &reading, err));
+	OW_TRY(api_read_begin(p, tables_of(p->m, view, &full), &reading, err));
 	r = result_new(&p->mem, view->name, err);
 	status = r ? view->run(p->m, &full, r, err) : OW_E_NO_MEMORY;
 	if (status == OW_OK)

@@ -1,0 +1,26 @@
+/*
+ * link_edges.h: edges of a graph for traces that say nothing of one: an op reads from another when an event
+ * of the one was caused by an event of the other (launches, flows, messages, forward and backward).
+ */
+#ifndef ANALYZE_LINK_EDGES_H
+#define ANALYZE_LINK_EDGES_H
+
+#include "model/model.h"
+
+struct op_edges {
+	const uint32_t *first, *count; /* per op: its inputs, in src */
+	const op_id *src;
+	uint32_t edges; /* + 1: src[0] is unused */
+};
+
+/* Whether the links of a model are all there is of its graph. */
+static inline bool link_edges_only(const struct model *m)
+{
+	return m->op_input.count <= 1 && m->link.count > 1;
+}
+
+/* Each pair of ops once, the inputs of an op in the order in which they were first seen. All in `scratch`. */
+ow_status link_edges_make(const struct model *m, struct arena *scratch, struct op_edges *out,
+			  struct error *err);
+
+#endif
