@@ -79,7 +79,7 @@ static ow_status show_schema(struct str name)
 
 ow_status sqlshell_dot(struct str text)
 {
-	struct str rest = str_trim(text), word = rest, name;
+	struct str rest = str_trim(text), word, name;
 	size_t blank = 0;
 
 	while (rest.len && rest.ptr[rest.len - 1] == ';')

@@ -112,7 +112,9 @@ static ow_status value_text(struct json_value found, struct arena *arena, struct
 		return OW_OK;
 	buf_init(&text, arena->mem);
 	json_decode(*value, &text);
-	*value = text.failed ? (struct str){ 0 } : arena_str(arena, buf_str(&text));
+	value->ptr = NULL;
+	if (!text.failed)
+		*value = arena_str(arena, buf_str(&text));
 	buf_release(&text);
 	return value->ptr ? OW_OK : error_no_memory(err);
 }

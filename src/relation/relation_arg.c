@@ -144,7 +144,9 @@ static ow_status decode_text(struct json_value value, struct arena *arena, struc
 	}
 	buf_init(&decoded, arena->mem);
 	json_decode(text, &decoded);
-	*to = decoded.failed ? (struct str){ 0 } : arena_str(arena, buf_str(&decoded));
+	to->ptr = NULL;
+	if (!decoded.failed)
+		*to = arena_str(arena, buf_str(&decoded));
 	buf_release(&decoded);
 	return to->ptr ? OW_OK : error_no_memory(err);
 }
@@ -199,7 +201,7 @@ static ow_status get_block(const struct relation_part *p, uint32_t block, struct
 			   const struct decoded **d, struct error *err)
 {
 	struct relation_memo *memo = out->memo;
-	struct decoded *made;
+	struct decoded *made = NULL;
 
 	if (memo && memo->owner == p && memo->first == block && memo->data) {
 		*d = memo->data;

@@ -190,8 +190,8 @@ static ow_status describe(struct relation_table *t, struct error *err)
 
 static bool is_trace(const struct model *m, uint32_t source)
 {
-	return str_eq(model_str(m, m->source.format[source]), STR("trace")) &&
-	       source < m->input_cap && m->inputs[source] && !m->backing;
+	return source < m->input_cap && m->inputs[source] && !m->backing &&
+	       str_eq(model_str(m, m->source.format[source]), STR("trace"));
 }
 
 static ow_status prepare(struct relation_table *t, struct relation_part *part, struct error *err)
