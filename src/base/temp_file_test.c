@@ -43,11 +43,11 @@ static void test_no_directory(void **state)
 	struct error err = { 0 };
 
 	(void)state;
-	setenv("TMPDIR", "/nonexistent", 1);
+	setenv("TMPDIR", "/proc/nonexistent", 1);
 	assert_int_equal(temp_file_open(&err), -1);
 	unsetenv("TMPDIR");
 	assert_int_equal(err.status, OW_E_NOT_FOUND);
-	assert_non_null(strstr(err.text, "in /nonexistent (set TMPDIR)"));
+	assert_non_null(strstr(err.text, "in /proc/nonexistent (set TMPDIR)"));
 }
 
 int main(void)

@@ -62,13 +62,13 @@ class UsageTest(unittest.TestCase):
         self.assertEqual(run("op").returncode, 2)
         self.assertEqual(run("op", SAMPLE, "--no-such-option").returncode, 2)
         self.assertEqual(run("op", SAMPLE, "--max-depth", "many").returncode, 2)
-        self.assertEqual(run("op", "/nonexistent").returncode, 1)
+        self.assertEqual(run("op", "/proc/nonexistent").returncode, 1)
         self.assertEqual(run("op", self.write("empty", b"")).returncode, 1)
         self.assertEqual(run("op", self.write("text", b"hello, this is no profile\n")).returncode, 1)
 
     def test_messages_say_what_where_and_what_to_try(self):
-        p = run("op", "/nonexistent/x.pb")
-        self.assertIn("/nonexistent/x.pb", p.stderr)
+        p = run("op", "/proc/nonexistent/x.pb")
+        self.assertIn("/proc/nonexistent/x.pb", p.stderr)
         self.assertIn("No such file", p.stderr)
         path = self.write("x", b"hello, this is no profile\n")
         p = run(path)
@@ -123,7 +123,7 @@ class UsageTest(unittest.TestCase):
 
     def test_a_directory_with_a_dangling_link(self):
         shutil.copy(SAMPLE, self.dir)
-        os.symlink("/nonexistent/x", os.path.join(self.dir, "gone"))
+        os.symlink("/proc/nonexistent/x", os.path.join(self.dir, "gone"))
         p = run("op", self.dir)
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertNotIn("gone", p.stderr)
@@ -165,7 +165,7 @@ class UsageTest(unittest.TestCase):
         self.assertEqual(run("op", SAMPLE, "--json", "-o", out).returncode, 0)
         with open(out) as f:
             json.load(f)
-        self.assertEqual(run("op", SAMPLE, "--json", "-o", "/nonexistent/x.json").returncode, 1)
+        self.assertEqual(run("op", SAMPLE, "--json", "-o", "/proc/nonexistent/x.json").returncode, 1)
         self.assertEqual(os.listdir(self.dir), ["x.json"])
 
     def test_no_core_dumps_needed(self):
@@ -196,7 +196,7 @@ class TfprofTest(unittest.TestCase):
         self.assertTrue(p.stdout.startswith("Reading Files...\n\nDoc:\nop: "))
 
     def test_errors(self):
-        self.assertEqual(self.run_tfprof("--profile_path=/nonexistent", "op").returncode, 1)
+        self.assertEqual(self.run_tfprof("--profile_path=/proc/nonexistent", "op").returncode, 1)
         self.assertEqual(self.run_tfprof("--max_depth=x", "op").returncode, 2)
         self.assertEqual(self.run_tfprof("--profile_path=a", "--graph_path=b").returncode, 1)
         self.assertEqual(self.run_tfprof("--profile_path=" + SAMPLE, "--output=bogus", "op").returncode, 1)
