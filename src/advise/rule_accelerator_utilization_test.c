@@ -5,23 +5,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-#include "support/small_model.h"
-
-static struct findings run(struct small_model *s, struct arena *arena)
-{
-	struct findings out = { .arena = arena };
-
-	small_freeze(s);
-	arena_init(arena, &s->mem);
-	assert_int_equal(rule_accelerator_utilization.check(s->m, &out, &s->err), OW_OK);
-	return out;
-}
-
-static void close_all(struct small_model *s, struct arena *arena)
-{
-	arena_release(arena);
-	small_close(s);
-}
+#include "support/one_rule.h"
 
 static void takes_the_latest_step(void **state)
 {
@@ -39,7 +23,7 @@ static void takes_the_latest_step(void **state)
 	small_run(&s, a, 2, 10, 100, 1);
 	small_run(&s, b, 2, 1100, 100, 30); /* its only step */
 	small_run(&s, c, 7, 5000, 999, 0);  /* not on an accelerator */
-	out = run(&s, &arena);
+	out = one_rule_run(&rule_accelerator_utilization, &s, &arena);
 	assert_int_equal(out.count, 1);
 	/* 1000 to 1200, busy 120 */
 	assert_string_equal(out.items[0].what.ptr, "device: " GPU0 " utilization: 0.60");
@@ -47,7 +31,7 @@ static void takes_the_latest_step(void **state)
 	assert_int_equal(out.items[0].severity, SEVERITY_INFO);
 	assert_int_equal(out.items[0].gain_ns, 0);
 	assert_int_equal(out.not_checked.len, 0);
-	close_all(&s, &arena);
+	one_rule_close(&s, &arena);
 }
 
 static void low_use_by_device_name(void **state)
@@ -60,14 +44,14 @@ static void low_use_by_device_name(void **state)
 	small_open(&s);
 	small_run(&s, small_op(&s, "b", "MatMul", GPU1), 0, 100, 1000, 400);
 	small_run(&s, small_op(&s, "a", "MatMul", GPU0), 0, 100, 1000, 100);
-	out = run(&s, &arena);
+	out = one_rule_run(&rule_accelerator_utilization, &s, &arena);
 	assert_int_equal(out.count, 2);
 	assert_string_equal(out.items[0].what.ptr, "device: " GPU0 " low utilization: 0.10");
 	assert_int_equal(out.items[0].severity, SEVERITY_HIGH);
 	assert_int_equal(out.items[0].gain_ns, 400000);
 	assert_string_equal(out.items[1].what.ptr, "device: " GPU1 " low utilization: 0.40");
 	assert_int_equal(out.items[1].severity, SEVERITY_MEDIUM);
-	close_all(&s, &arena);
+	one_rule_close(&s, &arena);
 }
 
 static void says_when_it_cannot_tell(void **state)
@@ -78,47 +62,27 @@ static void says_when_it_cannot_tell(void **state)
 
 	(void)state;
 	small_open(&s);
-	out = run(&s, &arena);
+	out = one_rule_run(&rule_accelerator_utilization, &s, &arena);
 	assert_int_equal(out.count, 0);
 	assert_string_equal(out.not_checked.ptr, "not checked: no run-time statistics");
-	close_all(&s, &arena);
+	one_rule_close(&s, &arena);
 
 	small_open(&s);
 	small_run(&s, small_op(&s, "a", "MatMul", CPU0), 0, 100, 1000, 0);
-	out = run(&s, &arena);
+	out = one_rule_run(&rule_accelerator_utilization, &s, &arena);
 	assert_int_equal(out.count, 0);
 	assert_true(str_has(out.not_checked, STR("accelerator")));
-	close_all(&s, &arena);
-}
-
-static ow_status check_without(struct small_model *s, uint64_t n, bool sticky)
-{
-	struct arena arena;
-	struct findings out = { .arena = &arena };
-	ow_status status;
-
-	arena_init(&arena, &s->mem);
-	mem_fail_after(n, sticky);
-	status = rule_accelerator_utilization.check(s->m, &out, &s->err);
-	mem_fail_after(0, false);
-	arena_release(&arena);
-	assert_true(status == OW_OK || status == OW_E_NO_MEMORY);
-	return status;
+	one_rule_close(&s, &arena);
 }
 
 static void ends_when_memory_does(void **state)
 {
 	struct small_model s;
-	uint64_t n = 1;
 
 	(void)state;
 	small_open(&s);
 	small_run(&s, small_op(&s, "a", "MatMul", GPU0), 0, 100, 1000, 400);
-	small_freeze(&s);
-	for (; check_without(&s, n, true) != OW_OK; n++)
-		(void)check_without(&s, n, false);
-	assert_true(n > 1);
-	small_close(&s);
+	one_rule_every_failure(&rule_accelerator_utilization, &s);
 }
 
 int main(void)

@@ -5,23 +5,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-#include "support/small_model.h"
-
-static struct findings run(struct small_model *s, struct arena *arena)
-{
-	struct findings out = { .arena = arena };
-
-	small_freeze(s);
-	arena_init(arena, &s->mem);
-	assert_int_equal(rule_expensive_operation.check(s->m, &out, &s->err), OW_OK);
-	return out;
-}
-
-static void close_all(struct small_model *s, struct arena *arena)
-{
-	arena_release(arena);
-	small_close(s);
-}
+#include "support/one_rule.h"
 
 static void fill(struct small_model *s)
 {
@@ -60,7 +44,7 @@ static void three_reports(void **state)
 	(void)state;
 	small_open(&s);
 	fill(&s);
-	out = run(&s, &arena);
+	out = one_rule_run(&rule_expensive_operation, &s, &arena);
 	assert_int_equal(out.count, 3);
 	assert_string_equal(out.items[0].what.ptr,
 			    "top 1 operation type: Conv2D, cpu: 2.00ms, accelerator: 3.00ms, "
@@ -80,7 +64,7 @@ static void three_reports(void **state)
 			    "net.py:20:dense, cpu: 1.00ms, accelerator: 1.00ms, total: 2.00ms");
 	assert_int_equal(out.message_count, 0);
 	assert_int_equal(out.not_checked.len, 0);
-	close_all(&s, &arena);
+	one_rule_close(&s, &arena);
 }
 
 static void without_code(void **state)
@@ -92,13 +76,13 @@ static void without_code(void **state)
 	(void)state;
 	small_open(&s);
 	small_run(&s, small_op(&s, "x", "Mul", CPU0), 0, 4500, 99, 0);
-	out = run(&s, &arena);
+	out = one_rule_run(&rule_expensive_operation, &s, &arena);
 	assert_int_equal(out.count, 1); /* the scope is below its minimum */
 	assert_int_equal(out.message_count, 1);
 	assert_string_equal(out.messages[0].ptr,
 			    "Missing op_log (code traces) for ExpensiveOperationChecker");
 	assert_true(str_has(out.not_checked, STR("code traces")));
-	close_all(&s, &arena);
+	one_rule_close(&s, &arena);
 }
 
 static void without_steps(void **state)
@@ -110,14 +94,14 @@ static void without_steps(void **state)
 	(void)state;
 	small_open(&s);
 	small_op(&s, "x", "Mul", "");
-	out = run(&s, &arena);
+	out = one_rule_run(&rule_expensive_operation, &s, &arena);
 	assert_int_equal(out.count, 0);
 	assert_int_equal(out.message_count, 3);
 	assert_string_equal(out.messages[0].ptr,
 			    "Missing RunMetadata info. Skip ExpensiveOperationChecker");
 	assert_string_equal(out.messages[1].ptr, "Missing run_meta for ExpensiveOperationChecker");
 	assert_true(str_has(out.not_checked, STR("run-time statistics")));
-	close_all(&s, &arena);
+	one_rule_close(&s, &arena);
 }
 
 /* All lines below a millisecond: a report, but an empty one. */
@@ -138,40 +122,20 @@ static void empty_report(void **state)
 	op = small_op(&s, "y", "Mul", CPU0);
 	small_run(&s, op, 0, 100, 40, 0);
 	small_code(&s, op, two);
-	out = run(&s, &arena);
+	out = one_rule_run(&rule_expensive_operation, &s, &arena);
 	assert_int_equal(out.count, 2);
 	assert_int_equal(out.items[1].what.len, 0);
-	close_all(&s, &arena);
-}
-
-static ow_status check_without(struct small_model *s, uint64_t n, bool sticky)
-{
-	struct arena arena;
-	struct findings out = { .arena = &arena };
-	ow_status status;
-
-	arena_init(&arena, &s->mem);
-	mem_fail_after(n, sticky);
-	status = rule_expensive_operation.check(s->m, &out, &s->err);
-	mem_fail_after(0, false);
-	arena_release(&arena);
-	assert_true(status == OW_OK || status == OW_E_NO_MEMORY);
-	return status;
+	one_rule_close(&s, &arena);
 }
 
 static void ends_when_memory_does(void **state)
 {
 	struct small_model s;
-	uint64_t n = 1;
 
 	(void)state;
 	small_open(&s);
 	fill(&s);
-	small_freeze(&s);
-	for (; check_without(&s, n, true) != OW_OK; n++)
-		(void)check_without(&s, n, false);
-	assert_true(n > 1);
-	small_close(&s);
+	one_rule_every_failure(&rule_expensive_operation, &s);
 }
 
 int main(void)

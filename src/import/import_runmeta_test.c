@@ -394,15 +394,8 @@ static void facts(void **state)
 
 static void truncations_and_failures(void **state)
 {
-	struct mem mem;
-	struct buf bytes;
-
 	(void)state;
-	mem_init(&mem, 0);
-	bytes = tf_binary(&mem, &tf_run_metadata, step_0);
-	tf_every_truncation("runmeta", buf_str(&bytes));
-	tf_every_failure("runmeta", buf_str(&bytes));
-	buf_release(&bytes);
+	tf_every_ending("runmeta", &tf_run_metadata, step_0);
 	tf_every_truncation("runmeta", str_from(step_1));
 }
 

@@ -190,4 +190,18 @@ static inline void tf_every_failure(const char *importer, struct str bytes)
 	}
 }
 
+/* Both, for the binary form of a text. */
+static inline void tf_every_ending(const char *importer, const struct pb_message *type,
+				   const char *text)
+{
+	struct mem mem;
+	struct buf bytes;
+
+	mem_init(&mem, 0);
+	bytes = tf_binary(&mem, type, text);
+	tf_every_truncation(importer, buf_str(&bytes));
+	tf_every_failure(importer, buf_str(&bytes));
+	buf_release(&bytes);
+}
+
 #endif
