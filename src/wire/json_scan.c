@@ -1,5 +1,6 @@
 /*
- * json_scan.c: see json_scan.h. The window onto the input, and the walk through one event.
+ * json_scan.c: see json_scan.h. The window onto the input, and the walk through one event;
+ * json_recover.c goes on after damage.
  *
  * A window always begins outside strings, so its marks need nothing from before. An event that the
  * window cuts is read again in a window that begins with it.
@@ -12,8 +13,6 @@
 #include <emmintrin.h>
 #endif
 
-#define GUESS_FIRST ((size_t)512)    /* a guess is tried on this much, */
-#define GUESS_MAX ((size_t)16 << 20) /* and at most on this much */
 #define GUESS_BUDGET ((uint64_t)256 << 20)
 #define GUESS_SHARE 16 /* and so many times the input: some producers damage every other event */
 
@@ -77,7 +76,7 @@ static bool tell_progress(struct json_scan *scan, size_t bytes)
 	return false;
 }
 
-static bool read_window(struct json_scan *scan, uint64_t offset, size_t want)
+bool scan_read(struct json_scan *scan, uint64_t offset, size_t want)
 {
 	uint64_t rest = offset < scan->in->size ? scan->in->size - offset : 0;
 	size_t len = (size_t)MIN((uint64_t)want, rest);
@@ -101,7 +100,7 @@ bool scan_load(struct json_scan *scan, uint64_t offset, size_t want, struct json
 	struct json_carry outside = { 0 };
 	size_t count;
 
-	if (!read_window(scan, offset, want))
+	if (!scan_read(scan, offset, want))
 		return false;
 	count = json_classify(scan->path, scan->buf, scan->len, scan->blocks,
 			      carry ? carry : &outside);
@@ -146,11 +145,6 @@ OW_ALWAYS_INLINE size_t skip_blanks(const struct json_scan *scan, size_t p)
 	return scan->len;
 }
 
-static bool at_end_of_input(const struct json_scan *scan)
-{
-	return scan->base + scan->len >= scan->in->size;
-}
-
 static bool is_comment(const struct json_scan *scan, size_t p)
 {
 	return scan->buf[p] == '/' && (scan->buf[p + 1] == '/' || scan->buf[p + 1] == '*');
@@ -165,7 +159,7 @@ static size_t skip_comment(const struct json_scan *scan, size_t p)
 		for (at = b + p + 2; at < end; at++)
 			if (*at == '\n' || *at == '\r')
 				return (size_t)(at - b) + 1;
-		return at_end_of_input(scan) ? scan->len : p;
+		return scan_at_end(scan) ? scan->len : p;
 	}
 	for (at = b + p + 2; at + 1 < end; at++)
 		if (at[0] == '*' && at[1] == '/')
@@ -643,112 +637,6 @@ enum walk_result scan_walk(const struct json_scan *scan, size_t p, struct json_e
 	return walk_regular(scan, p, ev, end) ? WALK_OK : walk(scan, p, ev, end);
 }
 
-/* ---- going on after damage ---- */
-
-/* The byte before p that is no blank; ',' when the window does not say. */
-static unsigned char byte_before(const struct json_scan *scan, size_t p)
-{
-	while (p)
-		if (scan->buf[--p] > ' ')
-			return scan->buf[p];
-	return ',';
-}
-
-static bool plausible(const struct json_scan *scan, size_t p)
-{
-	unsigned char before = byte_before(scan, p);
-
-	if (before != ',' && before != '[' && before != '}' && before != '{')
-		return false;
-	p = skip_blanks(scan, p + 1);
-	return p >= scan->len || scan->buf[p] == '"';
-}
-
-/* Reads the window again from the place itself and looks whether an event is there. */
-static bool is_event(struct json_scan *scan, uint64_t offset)
-{
-	struct json_event ev;
-	size_t end;
-
-	for (size_t want = GUESS_FIRST; want <= GUESS_MAX; want *= 8) {
-		if (scan->guesses_left < want || !scan_load(scan, offset, want, NULL))
-			return false;
-		scan->guesses_left -= want;
-		switch (scan_walk(scan, 0, &ev, &end)) {
-		case WALK_OK:
-			if (!json_event_has(&ev, FIELD_PH) ||
-			    ev.value[FIELD_PH].kind != JSON_STRING)
-				return false;
-			end = scan_skip_gap(scan, end, false);
-			if (end < scan->len)
-				return scan->buf[end] == ',' || scan->buf[end] == ']' ||
-				       scan->buf[end] == '{';
-			if (at_end_of_input(scan))
-				return true;
-			break; /* what follows decides */
-		case WALK_DAMAGE:
-			return false;
-		case WALK_CUT:
-			if (at_end_of_input(scan))
-				return false;
-		}
-	}
-	return false;
-}
-
-bool json_scan_guess(struct json_scan *scan, uint64_t from, uint64_t to, uint64_t *found)
-{
-	uint64_t before = MIN(from, (uint64_t)JSON_BLOCK); /* to see what stands before */
-
-	to = MIN(to, scan->in->size);
-	while (from < to && scan->guesses_left) {
-		const unsigned char *at, *brace;
-		size_t left;
-
-		if (!read_window(scan, from - before, GUESS_FIRST))
-			return false;
-		scan->guesses_left -= MIN(scan->guesses_left, (uint64_t)scan->len - before);
-		at = scan->buf + before;
-		left = scan->len - (size_t)before;
-		left = (size_t)MIN((uint64_t)left, to - from);
-		from += left;
-		while ((brace = memchr(at, '{', left))) {
-			left -= (size_t)(brace + 1 - at);
-			at = brace + 1;
-			if (!plausible(scan, (size_t)(brace - scan->buf)))
-				continue;
-			from = scan->base + (uint64_t)(brace - scan->buf);
-			if (is_event(scan, from)) {
-				*found = from;
-				json_scan_seek(scan, from);
-				return true;
-			}
-			if (scan->status != OW_OK)
-				return false;
-			from++;
-			break;
-		}
-		before = MIN(from, (uint64_t)JSON_BLOCK);
-	}
-	return false;
-}
-
-static enum json_scan_result pass_damage(struct json_scan *scan, size_t start, size_t at,
-					 struct json_event *ev)
-{
-	uint64_t next = scan->base + MAX(at, start + 1);
-
-	ev->offset = scan->base + start;
-	if (!json_scan_guess(scan, next, UINT64_MAX, &next)) {
-		if (scan->status != OW_OK)
-			return SCAN_FAILED;
-		next = scan->in->size;
-	}
-	json_scan_seek(scan, next);
-	scan->window = 4 * GUESS_FIRST; /* where one event is damaged, the next may be */
-	return SCAN_DAMAGE;
-}
-
 /* ---- the list ---- */
 
 /* Reads a window from scan->offset: a small one after damage, then larger and larger ones. */
@@ -792,7 +680,7 @@ enum json_scan_result json_scan_event(struct json_scan *scan, uint64_t stop, str
 		p = scan_skip_gap(scan, (size_t)(scan->offset - scan->base), true);
 		scan->offset = scan->base + p;
 		if (OW_UNLIKELY(p >= scan->len)) {
-			if (at_end_of_input(scan)) {
+			if (scan_at_end(scan)) {
 				ev->offset = scan->in->size;
 				return SCAN_TRUNCATED;
 			}
@@ -806,7 +694,7 @@ enum json_scan_result json_scan_event(struct json_scan *scan, uint64_t stop, str
 				scan->offset = scan->base + end;
 				return SCAN_EVENT;
 			case WALK_DAMAGE:
-				return pass_damage(scan, p, end, ev);
+				return scan_pass_damage(scan, p, end, ev);
 			case WALK_CUT:
 				break;
 			}
@@ -815,21 +703,21 @@ enum json_scan_result json_scan_event(struct json_scan *scan, uint64_t stop, str
 			return SCAN_END;
 		} else if (!is_comment(scan, p)) {
 			if (!skip_element(scan, p, &end))
-				return pass_damage(scan, p, p, ev);
-			if (end <= scan->len && (end < scan->len || at_end_of_input(scan))) {
+				return scan_pass_damage(scan, p, p, ev);
+			if (end <= scan->len && (end < scan->len || scan_at_end(scan))) {
 				ev->offset = scan->offset;
 				scan->offset = scan->base + end;
 				return SCAN_OTHER;
 			}
 		}
 		/* cut by the window, or by the end of the input */
-		if (at_end_of_input(scan)) {
+		if (scan_at_end(scan)) {
 			ev->offset = scan->offset;
 			scan->offset = scan->in->size;
 			return SCAN_TRUNCATED;
 		}
 		if (!p && scan->len >= JSON_EVENT_MAX)
-			return pass_damage(scan, 0, 1, ev);
+			return scan_pass_damage(scan, 0, 1, ev);
 		if (!load_more(scan, p))
 			return SCAN_FAILED;
 		continue;

@@ -1,6 +1,6 @@
 /*
- * json_scan_int.h: between json_scan.c (the window and the events) and json_document.c (what is around
- * them); nobody else includes it.
+ * json_scan_int.h: between json_scan.c (the window and the events), json_recover.c (going on after
+ * damage) and json_document.c (what is around them); nobody else includes it.
  */
 #ifndef WIRE_JSON_SCAN_INT_H
 #define WIRE_JSON_SCAN_INT_H
@@ -13,6 +13,15 @@
 /* Fills the window with up to `want` bytes from `offset`, going on from `carry` (NULL: outside
  * strings). False on failure, with scan->status set. */
 bool scan_load(struct json_scan *scan, uint64_t offset, size_t want, struct json_carry *carry);
+
+/* The same without its marks. */
+bool scan_read(struct json_scan *scan, uint64_t offset, size_t want);
+
+/* Whether the window ends with the input. */
+static inline bool scan_at_end(const struct json_scan *scan)
+{
+	return scan->base + scan->len >= scan->in->size;
+}
 
 /* Position of the first byte at or after p that is no blank, no comma (if `commas`) and in no comment;
  * scan->len when the window ends before, the start of a comment that the window cuts. */
@@ -44,5 +53,9 @@ enum walk_result { WALK_OK, WALK_CUT, WALK_DAMAGE };
 /* Reads the object at p, the position of its {. *end: after its }, or where it is damaged. */
 enum walk_result scan_walk(const struct json_scan *scan, size_t p, struct json_event *ev,
 			   size_t *end);
+
+/* Goes on behind the damage at `at`, in the element that begins at `start`. */
+enum json_scan_result scan_pass_damage(struct json_scan *scan, size_t start, size_t at,
+				       struct json_event *ev);
 
 #endif
