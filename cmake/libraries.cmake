@@ -46,4 +46,16 @@ if(OPWATCH_WITH_DUCKDB)
 	endif()
 endif()
 
+# libcurl is opened when the first server is named (src/push/curl_api.c): its headers are enough here.
+option(OPWATCH_WITH_CURL "Use libcurl if it is there" ON)
+set(OPWATCH_HAVE_CURL 0)
+if(OPWATCH_WITH_CURL)
+	pkg_check_modules(CURL libcurl)
+	if(CURL_FOUND)
+		set(OPWATCH_HAVE_CURL 1)
+		target_include_directories(opwatch_libraries INTERFACE ${CURL_INCLUDE_DIRS})
+		target_link_libraries(opwatch_libraries INTERFACE ${CMAKE_DL_LIBS})
+	endif()
+endif()
+
 configure_file(cmake/opwatch_config.h.in opwatch_config.h)

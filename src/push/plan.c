@@ -1,0 +1,190 @@
+/* plan.c: see plan.h. */
+#include "push/plan.h"
+
+#include "push/native.h"
+
+#include "opwatch_config.h"
+
+#define TABLES_MAX 256
+
+/* FNV-1a, with a mark between texts. What it gives is kept by servers and must never change; the hashes
+ * of base/ may. */
+static uint64_t mix(uint64_t hash, const char *text)
+{
+	for (;; text++) {
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
+		if (!*text)
+			return hash;
+	}
+}
+
+static uint64_t mix_number(uint64_t hash, uint64_t number)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, number);
+	return mix(hash, text);
+}
+
+#define MIX_START 0xcbf29ce484222325ull
+
+/* Relations that are views are computed from the others, with options. */
+static bool is_stored(const struct relation *relation)
+{
+	return !relation->params;
+}
+
+/* As long as everything else together, and seldom wanted: only when they are named. */
+static const char *const seldom[] = { "arg", "trace_events" };
+
+static bool is_chosen(const struct ow_list *names, const char *name)
+{
+	for (size_t i = 0; i < names->count; i++)
+		if (strcmp(names->items[i], name) == 0)
+			return true;
+	for (size_t i = 0; i < ARRAY_COUNT(seldom); i++)
+		if (strcmp(seldom[i], name) == 0)
+			return false;
+	return !names->count;
+}
+
+static ow_status check_names(const struct plan *plan, const struct ow_list *names,
+			     struct error *err)
+{
+	for (size_t i = 0; i < names->count; i++) {
+		bool found = false;
+
+		for (uint32_t t = 0; t < plan->table_count; t++)
+			found |= strcmp(plan->tables[t].relation->name, names->items[i]) == 0;
+		if (!found)
+			return error_set(err, OW_E_USAGE, "there is no table '%s' to push",
+					 names->items[i]);
+	}
+	return OW_OK;
+}
+
+/* The number of a run is part of its rows' ids: taken from its name, so that ids of different runs on a
+ * server differ, too. */
+static uint32_t run_number(const struct push_options *options)
+{
+	uint64_t hash = mix(MIX_START, options->run);
+
+	return (uint32_t)((hash ^ hash >> 32) & INT32_MAX) + 1;
+}
+
+static ow_status open_tables(struct plan *plan, struct model *m, const struct push_options *options,
+			     struct error *err)
+{
+	struct relation_run run = { m, options->run, run_number(options) };
+	const struct relation *relation;
+
+	plan->tables = ARENA_ARRAY(&plan->arena, struct plan_table, TABLES_MAX);
+	if (!plan->tables)
+		return error_no_memory(err);
+	for (size_t i = 0; (relation = relation_at(i)) && plan->table_count < TABLES_MAX; i++) {
+		struct plan_table *table = &plan->tables[plan->table_count];
+
+		if (!is_stored(relation))
+			continue;
+		table->relation = relation;
+		OW_TRY(relation_open(relation, &run, 1, NULL, 0, plan->mem, &table->rows, err));
+		table->chosen = is_chosen(&options->tables, relation->name);
+		plan->chosen_count += table->chosen;
+		plan->table_count++;
+	}
+	return check_names(plan, &options->tables, err);
+}
+
+static ow_status prepare_tables(struct plan *plan, uint32_t batch_rows, struct error *err)
+{
+	for (uint32_t i = 0; i < plan->table_count; i++) {
+		struct plan_table *table = &plan->tables[i];
+		uint64_t rows;
+
+		table->batch_first = plan->batch_count;
+		if (!table->chosen)
+			continue;
+		OW_TRY(error_wrap(err, relation_prepare(table->rows, err), "table %s",
+				  table->relation->name));
+		rows = table->rows->parts[0].rows;
+		if ((rows + batch_rows - 1) / batch_rows > 100000)
+			return error_set(err, OW_E_LIMIT,
+					 "table %s has %" PRIu64
+					 " rows, too many for batches of %u: give larger ones",
+					 table->relation->name, rows, batch_rows);
+		table->batch_count = (uint32_t)((rows + batch_rows - 1) / batch_rows);
+		plan->batch_count += table->batch_count;
+		plan->rows += rows;
+	}
+	return OW_OK;
+}
+
+static ow_status cut(struct plan *plan, uint32_t batch_rows, struct error *err)
+{
+	plan->batches = ARENA_ARRAY(&plan->arena, struct batch, plan->batch_count + 1);
+	if (!plan->batches)
+		return error_no_memory(err);
+	for (uint32_t t = 0; t < plan->table_count; t++) {
+		const struct plan_table *table = &plan->tables[t];
+
+		for (uint32_t b = 0; b < table->batch_count; b++) {
+			uint64_t first = (uint64_t)b * batch_rows;
+			uint64_t left = table->rows->parts[0].rows - first;
+
+			plan->batches[table->batch_first + b] =
+				(struct batch){ t, b, first, MIN(left, batch_rows) };
+		}
+	}
+	return OW_OK;
+}
+
+static uint64_t schema_hash(const struct plan *plan)
+{
+	uint64_t hash = MIX_START;
+
+	for (uint32_t t = 0; t < plan->table_count; t++) {
+		const struct relation_table *rows = plan->tables[t].rows;
+
+		hash = mix(hash, plan->tables[t].relation->name);
+		for (uint32_t c = 0; c < rows->column_count; c++)
+			hash = mix(mix(hash, rows->columns[c].name),
+				   native_type(&rows->columns[c]));
+	}
+	return hash;
+}
+
+static void name_push(struct plan *plan, const struct push_options *options)
+{
+	uint64_t hash =
+		mix(mix(mix_number(MIX_START, options->reading), options->run), options->content);
+
+	snprintf(plan->schema, sizeof(plan->schema), "%d-%016" PRIx64, PLAN_LAYOUT,
+		 schema_hash(plan));
+	hash = mix(mix(hash, plan->schema), OPWATCH_VERSION);
+	hash = mix_number(hash, options->batch_rows);
+	for (uint32_t t = 0; t < plan->table_count; t++)
+		if (plan->tables[t].chosen)
+			hash = mix_number(mix(hash, plan->tables[t].relation->name),
+					  plan->tables[t].rows->parts[0].rows);
+	plan->push = hash | 1; /* 0 is no push */
+}
+
+ow_status plan_make(struct plan *plan, struct model *m, const struct push_options *options,
+		    struct mem *mem, struct error *err)
+{
+	*plan = (struct plan){ .mem = mem };
+	arena_init(&plan->arena, mem);
+	OW_TRY(open_tables(plan, m, options, err));
+	OW_TRY(prepare_tables(plan, options->batch_rows, err));
+	OW_TRY(cut(plan, options->batch_rows, err));
+	name_push(plan, options);
+	return OW_OK;
+}
+
+void plan_release(struct plan *plan)
+{
+	for (uint32_t i = 0; i < plan->table_count; i++)
+		relation_close(plan->tables[i].rows);
+	arena_release(&plan->arena);
+	*plan = (struct plan){ 0 };
+}
