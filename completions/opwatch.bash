@@ -1,7 +1,7 @@
 # bash completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 # Commands and options are those of `opwatch --help` and `opwatch COMMAND --help`; a test compares them.
 
-_opwatch_commands="overview view op scope graph code lines work steps phases verdict tracks devices sources notes advise info sql convert merge export ask shell formats help"
+_opwatch_commands="overview view op scope graph code lines work steps phases verdict tracks devices sources notes advise info sql convert merge export ask push shell formats help"
 _opwatch_columns="bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops
 	occurrence tensor_value device op_types input_shapes"
 _opwatch_view_options="max-depth min-bytes min-peak-bytes min-residual-bytes min-output-bytes min-micros
@@ -31,13 +31,14 @@ _opwatch_value() {
 		;;
 	format) COMPREPLY=($(compgen -W "opw graphdef runmeta oplog profile tfevents trace" -- "$cur")) ;;
 	to) COMPREPLY=($(compgen -W "opw timeline folded flamegraph pprof profile oplog proto json csv text tfprof parquet ndjson arrow" -- "$cur")) ;;
-	*_path | checkpoint | out | o) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames ;;
+	*_path | checkpoint | out | o | password_file) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames ;;
 	partition) COMPREPLY=($(compgen -W "run step" -- "$cur")) ;;
 	compress) COMPREPLY=($(compgen -W "gzip zstd none" -- "$cur")) ;;
 	table | sort | split | name | param) COMPREPLY=() ;;
 	queries) COMPREPLY=($(compgen -d -- "$cur")); compopt -o filenames ;;
 	align) COMPREPLY=($(compgen -W "keep start sequence" -- "$cur")) ;;
 	keep_*) COMPREPLY=() ;;
+	cluster | nodes | on | connections | batch_rows | retry_for) COMPREPLY=() ;;
 	max_depth | min_* | step | limit | time_range | rank | *_regexes | input_shape | memory_limit) COMPREPLY=() ;;
 	*) return 1 ;;
 	esac
@@ -59,7 +60,7 @@ _opwatch() {
 		[[ " ${COMP_WORDS[*]} " == *" convert "* ]] &&
 			options="show-dataflow show-memory step select $_opwatch_general_options"
 		[[ " ${COMP_WORDS[*]} " == *" sql "* ]] &&
-			options="name run one-run file parquet allow-io temp-dir threads $_opwatch_general_options"
+			options="on password-file name run one-run file parquet allow-io temp-dir threads $_opwatch_general_options"
 		[[ " ${COMP_WORDS[*]} " == *" merge "* ]] &&
 			options="align keep-name keep-category keep-pid keep-time keep-step no-labels memory-limit json strict
 				verbose out help"
@@ -68,6 +69,9 @@ _opwatch() {
 		[[ " ${COMP_WORDS[*]} " == *" export "* ]] &&
 			options="to name table partition sort compress split bigquery overwrite memory-limit json strict redact
 				step-marker help"
+		[[ " ${COMP_WORDS[*]} " == *" push "* ]] &&
+			options="cluster nodes table name run one-run replace connections batch-rows retry-for password-file step-marker
+				memory-limit redact strict json to help"
 		COMPREPLY=($(compgen -W "$(printf -- '--%s ' $options) -n" -- "$cur"))
 		return
 	fi

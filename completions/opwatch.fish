@@ -1,6 +1,6 @@
 # fish completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 
-set -l commands overview view op scope graph code lines work steps phases verdict tracks devices sources notes advise info sql convert merge export ask shell formats help
+set -l commands overview view op scope graph code lines work steps phases verdict tracks devices sources notes advise info sql convert merge export ask push shell formats help
 set -l columns bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
     occurrence tensor_value device op_types input_shapes
 set -l orders name bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
@@ -30,6 +30,7 @@ complete -c opwatch -n $first -a convert -d 'into an opwatch file, a timeline, a
 complete -c opwatch -n $first -a ask -d 'answers by named queries'
 complete -c opwatch -n $first -a export -d 'the tables as Parquet, JSON, CSV or Arrow files'
 complete -c opwatch -n $first -a merge -d 'many Chrome traces into one'
+complete -c opwatch -n $first -a push -d 'runs into a ClickHouse server or cluster'
 complete -c opwatch -n $first -a shell -d 'ask question after question'
 complete -c opwatch -n $first -a formats -d 'what can be read'
 complete -c opwatch -n $first -a help -d 'how to use a command'
@@ -83,6 +84,16 @@ complete -c opwatch -n '__fish_seen_subcommand_from merge' -l keep-pid -x -d 'on
 complete -c opwatch -n '__fish_seen_subcommand_from merge' -l keep-time -x -d 'only this part of the time'
 complete -c opwatch -n '__fish_seen_subcommand_from merge' -l keep-step -x -d 'only these steps: 5 or 5-7'
 complete -c opwatch -n '__fish_seen_subcommand_from merge' -l no-labels -d 'leave the names of processes alone'
+complete -c opwatch -n '__fish_seen_subcommand_from push' -l cluster -x -d 'to all shards of this cluster'
+complete -c opwatch -n '__fish_seen_subcommand_from push' -l nodes -x -d 'the nodes of the cluster'
+complete -c opwatch -n '__fish_seen_subcommand_from push' -l table -x -d 'only these: event,op'
+complete -c opwatch -n '__fish_seen_subcommand_from push' -l name -x -d 'all files are one run of this name'
+complete -c opwatch -n '__fish_seen_subcommand_from push' -l replace -d 'a run of that name and other content'
+complete -c opwatch -n '__fish_seen_subcommand_from push' -l connections -x -d 'at once'
+complete -c opwatch -n '__fish_seen_subcommand_from push' -l batch-rows -x -d 'rows of a batch'
+complete -c opwatch -n '__fish_seen_subcommand_from push' -l retry-for -x -d 'how long a node may be away, in seconds'
+complete -c opwatch -n '__fish_seen_subcommand_from sql' -l on -x -d 'ask this ClickHouse server'
+complete -c opwatch -l password-file -r -d 'a password of a server'
 complete -c opwatch -n '__fish_seen_subcommand_from info' -l verify -d 'check the checksums of an opwatch file'
 complete -c opwatch -n '__fish_seen_subcommand_from info' -l estimate -d 'size, events and memory before loading'
 

@@ -648,6 +648,78 @@ OW_API void ow_recorder_slice(ow_recorder *recorder, uint32_t name, int64_t star
 			      int64_t end_ns);
 /* A number that changes with time, such as a loss or a learning rate. */
 OW_API void ow_recorder_value(ow_recorder *recorder, uint32_t name, double value);
+/* ---- servers ---------------------------------------------------------------------------------- */
+
+/* A ClickHouse server, reached over HTTP. Used by one thread at a time. Needs libcurl, which is loaded with
+ * the first call; without it that is OW_E_UNSUPPORTED. */
+typedef struct ow_remote ow_remote;
+
+struct ow_remote_options {
+	size_t size;
+	/* One of them, else the environment variable OPWATCH_CLICKHOUSE_PASSWORD, else none. It is never
+	 * shown, logged or put in an error. */
+	const char *password, *password_file;
+	uint64_t memory_limit; /* of one answer, in bytes; 0 = no limit */
+	uint32_t silence_ms;   /* how long a server may say nothing; 0 = for ever */
+	/* Asked about once a second while waiting; true ends it with OW_E_INTERRUPTED. May be NULL. */
+	bool (*cancelled)(void *arg);
+	void *cancel_arg;
+};
+OW_API void ow_remote_options_init(struct ow_remote_options *options);
+
+/* clickhouse://USER@HOST:8123/DATABASE; clickhouses:// (or https://) with TLS. Nothing is sent yet: a wrong
+ * host or password is told by the first query. */
+OW_API ow_status ow_remote_open(const char *address, const struct ow_remote_options *options,
+				ow_remote **remote, struct ow_error *err);
+OW_API void ow_remote_free(ow_remote *remote);
+
+/* Runs one statement in the server's own dialect, as it is and once. Integers, reals and booleans come as
+ * such, longer integers and decimals as OW_TYPE_NUMBER, all other types as the server writes them; NULL is
+ * unknown. A statement without rows gives a result without columns. The result does not need the server any
+ * more. */
+OW_API ow_status ow_remote_query(ow_remote *remote, const char *text, ow_result **result,
+				 struct ow_error *err);
+
+#define OW_CONTENT_TEXT 33
+/* A hash of the bytes of files (directories, patterns), wherever they lie; 32 hexadecimal digits. */
+OW_API ow_status ow_content_hash(const char *const *paths, size_t count, char hex[OW_CONTENT_TEXT],
+				 struct ow_error *err);
+
+struct ow_push_options {
+	size_t size;
+	const char *name;    /* of the run, in its column `run`; pushing it again does nothing */
+	const char *content; /* what ow_content_hash gave for the inputs */
+	const char *cluster; /* one of the server's system.clusters; NULL: this server alone */
+	struct ow_list
+		nodes; /* HOST[:PORT] for HTTP of every node, in the order of system.clusters; none:
+				* the hosts that it has there, with the port of the address */
+	struct ow_list tables; /* none: all */
+	uint32_t connections, batch_rows;
+	uint32_t retry_ms; /* how long a node may be away before the push is given up */
+	bool replace;	   /* a run of the same name and other content */
+	/* Called now and then, from any thread but one at a time; return false to cancel. */
+	bool (*progress)(void *arg, uint64_t rows_done, uint64_t rows_total);
+	void *progress_arg;
+	ow_line_fn message; /* what had to be sent again, and why */
+	void *message_arg;
+};
+OW_API void ow_push_options_init(struct ow_push_options *options);
+
+struct ow_push_summary {
+	size_t size;
+	uint64_t rows;			 /* of the run */
+	uint64_t sent;			 /* by this call, to all nodes */
+	uint32_t batches, batches_found; /* found: an earlier call had sent them */
+	uint32_t repeats;
+	uint32_t tables, nodes, shards;
+	bool published_before, replaced;
+};
+
+/* Puts the tables of a frozen profile on a server or cluster: all of its rows become visible at once, at the
+ * end, or none do. A push that failed or was killed goes on when it is repeated. */
+OW_API ow_status ow_push(ow_profile *profile, ow_remote *remote,
+			 const struct ow_push_options *options, struct ow_push_summary *summary,
+			 struct ow_error *err);
 
 /* ---- this build ------------------------------------------------------------------------------- */
 

@@ -28,7 +28,8 @@ struct ow_profile {
 
 struct ow_result {
 	struct result *r;
-	ow_profile *profile;
+	ow_profile *profile; /* NULL: the answer of a server, in memory of its own */
+	struct mem own;
 	struct str *messages; /* advice only; views keep theirs in the tree */
 	size_t message_count;
 	bool flat; /* a tree's columns were made */

@@ -6,7 +6,7 @@
 ow_status export_new(ow_result *result, const struct ow_arrow_options *options, struct export **out,
 		     struct error *err)
 {
-	struct mem *mem = &result->profile->mem;
+	struct mem *mem = result->r->mem;
 	struct export *e = mem_zalloc(mem, sizeof(*e));
 
 	if (!e)

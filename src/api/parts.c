@@ -55,6 +55,10 @@ bool ow_build_part(size_t index, struct ow_part_info *info)
 		  OPWATCH_HAVE_DUCKDB ? "DuckDB, loaded when asked for"
 				      : "duckdb.h not found when this was built",
 		  "" },
+		{ "servers",
+		  OPWATCH_HAVE_CURL ? "ClickHouse, over libcurl (loaded when asked for)"
+				    : "libcurl was not found when this was built",
+		  "" },
 		{ "regular expressions", "built in, RE2 syntax, linear time", "" },
 	};
 

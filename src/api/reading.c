@@ -16,7 +16,7 @@ ow_status api_read_begin(ow_profile *p, uint64_t tables, struct reading *reading
 {
 	ow_status status;
 
-	reading->guarded = p->m->backing != NULL;
+	reading->guarded = p && p->m->backing != NULL; /* a server's answer has no profile */
 	if (!reading->guarded)
 		return OW_OK;
 	OW_TRY(check_file(p->m, err));

@@ -32,6 +32,10 @@ void ow_result_free(ow_result *result)
 	if (!result)
 		return;
 	result_free(result->r);
+	if (!result->profile) { /* of a server: its memory is its own */
+		free(result);
+		return;
+	}
 	atomic_fetch_sub(&result->profile->results, 1);
 	mem_free(&result->profile->mem, result, sizeof(*result));
 }
@@ -411,7 +415,7 @@ ow_status ow_result_write(ow_result *result, const char *name,
 		.stdout_line = send_stdout_line,
 		.stdout_arg = &writer,
 	};
-	if (result->profile->has_checkpoint) {
+	if (result->profile && result->profile->has_checkpoint) {
 		sink_options.tensor = tensor_text;
 		sink_options.tensor_arg = &writer;
 	}

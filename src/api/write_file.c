@@ -15,7 +15,7 @@ ow_status ow_result_write_file(ow_result *result, const char *sink,
 	struct atomic_file file;
 
 	error_clear(err);
-	OW_TRY(atomic_open(&file, &result->profile->mem, path, err));
+	OW_TRY(atomic_open(&file, result->r->mem, path, err));
 	return atomic_finish(
 		&file, ow_result_write(result, sink, options, write_to_file, &file, err), err);
 }

@@ -43,6 +43,14 @@ enum flag_id {
 	FLAG_SPLIT,
 	FLAG_BIGQUERY,
 	FLAG_OVERWRITE,
+	FLAG_CLUSTER,
+	FLAG_NODES,
+	FLAG_REPLACE,
+	FLAG_CONNECTIONS,
+	FLAG_BATCH_ROWS,
+	FLAG_RETRY_FOR,
+	FLAG_PASSWORD_FILE,
+	FLAG_ON,
 	FLAG_MEMORY_LIMIT,
 	FLAG_INPUT_SHAPE,
 	FLAG_CHECKPOINT,
@@ -101,7 +109,7 @@ static const struct flag {
 	{ "keep-step", 0, FLAG_KEEP_STEP, "N[-M]", "merge: only these steps" },
 	{ "no-labels", 0, FLAG_NO_LABELS, NULL, "merge: leave the names of processes alone" },
 	{ "name", 0, FLAG_NAME, "NAME", "one run of all files; or repeated, of each run" },
-	{ "table", 0, FLAG_TABLE, "LIST", "export: only these: event,op" },
+	{ "table", 0, FLAG_TABLE, "LIST", "export and push only these: event,op" },
 	{ "partition", 0, FLAG_PARTITION, "BY", "export: folders by run, or by run and step" },
 	{ "sort", 0, FLAG_SORT, "COLUMN", "export: rows by this column: ts" },
 	{ "compress", 0, FLAG_COMPRESS, "HOW", "export: gzip, zstd or none" },
@@ -118,6 +126,14 @@ static const struct flag {
 	{ "param", 0, FLAG_PARAM, "NAME=VALUE", "ask: a parameter of the query (repeatable)" },
 	{ "queries", 0, FLAG_QUERIES, "DIR", "ask: more queries, a file NAME.sql each" },
 	{ "show", 0, FLAG_SHOW, NULL, "ask: print the query instead of running it" },
+	{ "cluster", 0, FLAG_CLUSTER, "NAME", "push: to all shards of this cluster" },
+	{ "nodes", 0, FLAG_NODES, "LIST", "push: the cluster's nodes: HOST[:PORT], ..." },
+	{ "replace", 0, FLAG_REPLACE, NULL, "push: a run of that name and other content" },
+	{ "connections", 0, FLAG_CONNECTIONS, "N", "push: at once (default: 4)" },
+	{ "batch-rows", 0, FLAG_BATCH_ROWS, "N", "push: rows of a batch (default: 1000000)" },
+	{ "retry-for", 0, FLAG_RETRY_FOR, "N", "push: seconds a node may be away (120)" },
+	{ "on", 0, FLAG_ON, "ADDRESS", "sql: ask this ClickHouse server" },
+	{ "password-file", 0, FLAG_PASSWORD_FILE, "FILE", "the server's password, in a file" },
 	{ "strict", 0, FLAG_STRICT, NULL, "exit with 3 when something was damaged" },
 	{ "no-pager", 0, FLAG_NO_PAGER, NULL, "never start a pager" },
 	{ "verbose", 'v', FLAG_VERBOSE, NULL, "show every note" },
@@ -328,6 +344,56 @@ static bool set_export_flag(struct args *args, const struct flag *flag, const ch
 	}
 }
 
+/* A number of at least 1. */
+static bool parse_count(const struct flag *flag, const char *value, uint32_t most, uint32_t *to)
+{
+	int64_t number;
+
+	if (!str_to_i64(str_from(value), &number) || number < 1 || number > most)
+		return usage_error("--%s takes a number from 1 to %u, not '%s'", flag->name, most,
+				   value);
+	*to = (uint32_t)number;
+	return true;
+}
+
+static bool set_push_flag(struct args *args, const struct flag *flag, const char *value)
+{
+	struct ow_push_options *push = &args->push;
+	uint32_t seconds;
+
+	switch (flag->id) {
+	case FLAG_CLUSTER:
+		push->cluster = value;
+		return true;
+	case FLAG_NODES:
+		return add_words(args, &push->nodes, value);
+	case FLAG_REPLACE:
+		push->replace = true;
+		return true;
+	case FLAG_CONNECTIONS:
+		return parse_count(flag, value, 32, &push->connections);
+	case FLAG_BATCH_ROWS:
+		return parse_count(flag, value, 100000000, &push->batch_rows);
+	case FLAG_RETRY_FOR:
+		if (!parse_count(flag, value, 1000000, &seconds))
+			return false;
+		push->retry_ms = seconds * 1000;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* --to names an output, or a server. */
+static bool set_to(struct args *args, const char *value)
+{
+	if (strstr(value, "://"))
+		args->push_to = value;
+	else
+		args->sink = args->export.format = value;
+	return true;
+}
+
 static bool set_flag(struct args *args, const struct flag *flag, const char *value)
 {
 	int64_t number;
@@ -340,8 +406,7 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 		args->sink = "csv";
 		return true;
 	case FLAG_TO:
-		args->sink = args->export.format = value;
-		return true;
+		return set_to(args, value);
 	case FLAG_OUT:
 		args->out_file = value;
 		return true;
@@ -419,6 +484,19 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 	case FLAG_BIGQUERY:
 	case FLAG_OVERWRITE:
 		return set_export_flag(args, flag, value);
+	case FLAG_CLUSTER:
+	case FLAG_NODES:
+	case FLAG_REPLACE:
+	case FLAG_CONNECTIONS:
+	case FLAG_BATCH_ROWS:
+	case FLAG_RETRY_FOR:
+		return set_push_flag(args, flag, value);
+	case FLAG_ON:
+		args->on = value;
+		return true;
+	case FLAG_PASSWORD_FILE:
+		args->password_file = value;
+		return true;
 	case FLAG_MEMORY_LIMIT:
 		if (!parse_size(str_from(value), &args->open.memory_limit))
 			return usage_error(
@@ -533,13 +611,13 @@ static bool set_boolean(struct args *args, const struct flag *flag, const char *
 /* What `opwatch ask` does not know is a parameter of the query. */
 static bool is_param(const struct args *args, const struct flag *flag)
 {
-	static const enum flag_id own[] = { FLAG_JSON,	  FLAG_CSV,	 FLAG_TO,
-					    FLAG_OUT,	  FLAG_LIMIT,	 FLAG_STRICT,
-					    FLAG_REDACT,  FLAG_NO_PAGER, FLAG_NAME,
-					    FLAG_PARAM,	  FLAG_QUERIES,	 FLAG_SHOW,
-					    FLAG_FORMAT,  FLAG_HELP,	 FLAG_STEP_MARKER,
-					    FLAG_VERBOSE, FLAG_VERSION,	 FLAG_MEMORY_LIMIT,
-					    FLAG_RUN,	  FLAG_ONE_RUN,	 FLAG_TEMP_DIR };
+	static const enum flag_id own[] = {
+		FLAG_JSON,     FLAG_CSV,     FLAG_TO,		FLAG_OUT,  FLAG_LIMIT,
+		FLAG_STRICT,   FLAG_REDACT,  FLAG_NO_PAGER,	FLAG_NAME, FLAG_PARAM,
+		FLAG_QUERIES,  FLAG_SHOW,    FLAG_FORMAT,	FLAG_HELP, FLAG_STEP_MARKER,
+		FLAG_VERBOSE,  FLAG_VERSION, FLAG_MEMORY_LIMIT, FLAG_RUN,  FLAG_ONE_RUN,
+		FLAG_TEMP_DIR, FLAG_ON,	     FLAG_PASSWORD_FILE
+	};
 
 	if (!args->file_count || strcmp(args->files[0], "ask") != 0)
 		return false;
@@ -659,6 +737,8 @@ bool args_choose_output(struct args *args)
 {
 	struct output *output = &args->options.output;
 
+	if (args->push_to)
+		return usage_error("only 'opwatch push' writes to a server");
 	if (!is_sink(args->sink))
 		return unknown_sink(args->sink);
 	if (strcmp(output->type, "stdout") != 0)

@@ -29,6 +29,14 @@ static void print_overview(FILE *to)
 		    "replacement of TensorFlow's tfprof.\n");
 }
 
+/* One name after the other, in lines of 80 columns. */
+static void print_name(const char *name, size_t *column)
+{
+	*column += strlen(name) + 1;
+	printf("%s%s", *column > 80 ? "\n          " : " ", name);
+	*column = *column > 80 ? 10 + strlen(name) : *column;
+}
+
 void print_short_help(void)
 {
 	struct ow_part_info view;
@@ -38,13 +46,11 @@ void print_short_help(void)
 	printf("Commands:");
 	for (size_t i = 0; i < command_count; i++)
 		if (command_table[i] != &cmd_view)
-			printf(" %s", command_table[i]->name);
+			print_name(command_table[i]->name, &column);
 	printf("\nViews:   ");
-	for (size_t i = 0; ow_view_info(i, &view); i++) {
-		column += strlen(view.name) + 1;
-		printf("%s%s", column > 80 ? "\n          " : " ", view.name);
-		column = column > 80 ? 10 + strlen(view.name) : column;
-	}
+	column = 10;
+	for (size_t i = 0; ow_view_info(i, &view); i++)
+		print_name(view.name, &column);
 	printf("\n\n'opwatch --help' says what they do, and lists the options.\n");
 }
 

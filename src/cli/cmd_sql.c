@@ -1,5 +1,6 @@
 /* cmd_sql.c: `opwatch sql FILE… "SELECT …"`: questions in SQL over one or more runs. */
 #include "cli/command.h"
+#include "cli/remote.h"
 #include "cli/runs.h"
 #include "cli/sqlshell.h"
 
@@ -184,6 +185,23 @@ static bool check_output(const struct args *args)
 	return true;
 }
 
+/* The one word is the text, in whatever dialect the server speaks. */
+static int run_remote(struct args *args)
+{
+	const char *text = NULL;
+
+	if (args->query_file)
+		text = read_text(args, args->query_file);
+	else if (args->file_count == 1 && strcmp(args->files[0], "-") != 0)
+		text = args->files[0];
+	else if (args->file_count || !args->terminal.in)
+		text = read_text(args, "-");
+	if (text && (args->query_file || args->file_count < 2))
+		return remote_run(args, text);
+	complain("opwatch sql: with --on give one statement, in quotes or with -f FILE\n");
+	return EXIT_USAGE;
+}
+
 static int run(struct args *args)
 {
 	struct runs runs = { 0 };
@@ -193,6 +211,8 @@ static int run(struct args *args)
 
 	if (!check_output(args))
 		return EXIT_USAGE;
+	if (args->on)
+		return run_remote(args);
 	query = find_query(args, &ask);
 	if (!query && !ask)
 		return EXIT_FAILED;
@@ -218,6 +238,8 @@ const struct command cmd_sql = {
 		"query it is read from standard input, or asked for at a prompt. Several files\n"
 		"are several runs, told apart by the column run: a directory or a quoted pattern\n"
 		"is one run, files whose names differ in numbers only are one run, and so are a\n"
-		"graph and its run metadata. Times are nanoseconds. Queries only read.\n",
+		"graph and its run metadata. Times are nanoseconds. Queries only read.\n\n"
+		"With --on clickhouse://USER@HOST:8123/DATABASE one statement goes to a server as\n"
+		"it is, in the server's dialect; see 'opwatch help push'.\n",
 	.run = run,
 };

@@ -21,6 +21,10 @@ struct args {
 	struct ow_list names;		   /* of the runs */
 	struct ow_list params, query_dirs; /* of named queries */
 	bool show;
+	struct ow_push_options push;
+	const char *on;	     /* a server to ask instead of files */
+	const char *push_to; /* --to, when it is a server */
+	const char *password_file;
 	const char *checkpoint, *format, *out_file;
 	const char *sink; /* "text", or what --json, --csv, --to ask for */
 	struct terminal terminal;

@@ -42,6 +42,7 @@ static void init_args(struct args *args, struct arena *arena)
 	ow_open_options_init(&args->open);
 	ow_merge_options_init(&args->merge);
 	ow_export_options_init(&args->export);
+	ow_push_options_init(&args->push);
 	terminal_look(&args->terminal);
 }
 

@@ -1,0 +1,105 @@
+/*
+ * content.c: ow_content_hash: a hash of the bytes of files, by which a server knows that a run was pushed
+ * before. Independent of where the files lie. What it gives is kept by servers: it must not change.
+ */
+#include "api/api_int.h"
+
+#include <errno.h>
+
+#define BLOCK_BYTES (1u << 20)
+
+struct content {
+	uint64_t a, b;
+};
+
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+	__uint128_t product = (__uint128_t)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static void add_words(struct content *c, uint64_t x, uint64_t y)
+{
+	c->a = fold(x ^ 0xa0761d6478bd642full, y ^ c->a);
+	c->b = fold(y ^ 0xe7037ed1a0b428dbull, x ^ c->b) + c->a;
+}
+
+/* The last 16 bytes of a block that is no multiple of it are filled with zeros. */
+static void add_bytes(struct content *c, const unsigned char *bytes, size_t len)
+{
+	uint64_t words[2];
+
+	for (; len >= sizeof(words); bytes += sizeof(words), len -= sizeof(words)) {
+		memcpy(words, bytes, sizeof(words));
+		add_words(c, words[0], words[1]);
+	}
+	if (!len)
+		return;
+	memset(words, 0, sizeof(words));
+	memcpy(words, bytes, len);
+	add_words(c, words[0], words[1]);
+}
+
+static ow_status add_file(struct content *c, struct mem *mem, const char *path,
+			  unsigned char *block, struct error *err)
+{
+	struct input in;
+	ow_status status = OW_OK;
+
+	OW_TRY(input_open(&in, mem, path, err));
+	for (uint64_t at = 0; at < in.size && status == OW_OK; at += BLOCK_BYTES) {
+		size_t len = (size_t)MIN(in.size - at, BLOCK_BYTES);
+
+		status = input_read_at(&in, at, block, len, err);
+		if (status == OW_OK)
+			add_bytes(c, block, len);
+	}
+	if (status == OW_OK)
+		status = input_check_unchanged(&in, err);
+	add_words(c, in.size, 1);
+	input_close(&in);
+	return status;
+}
+
+static ow_status add_files(struct content *c, struct mem *mem, const struct path_list *list,
+			   struct error *err)
+{
+	unsigned char *block = mem_alloc(mem, BLOCK_BYTES);
+	ow_status status = block ? OW_OK : error_no_memory(err);
+
+	for (size_t i = 0; i < list->count && status == OW_OK; i++) {
+		status = add_file(c, mem, list->items[i].name, block, err);
+		/* What a directory holds need not be readable. */
+		if (list->items[i].found && (status == OW_E_PERMISSION || status == OW_E_EMPTY)) {
+			error_clear(err);
+			status = OW_OK;
+		}
+	}
+	mem_free(mem, block, BLOCK_BYTES);
+	return status;
+}
+
+ow_status ow_content_hash(const char *const *paths, size_t count, char hex[OW_CONTENT_TEXT],
+			  struct error *err)
+{
+	struct content c = { 0x2d358dccaa6c78a5ull, 0x8bb84b93962eacc9ull };
+	struct path_list list;
+	ow_status status;
+	struct mem mem;
+
+	error_clear(err);
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(paths[i], "-") == 0)
+			return error_set(err, OW_E_USAGE,
+					 "standard input can be read only once; save it to a file "
+					 "first");
+	mem_init(&mem, 0);
+	status = paths_expand(&list, &mem, paths, count, err);
+	if (status == OW_OK)
+		status = add_files(&c, &mem, &list, err);
+	arena_release(&list.arena);
+	snprintf(hex, OW_CONTENT_TEXT, "%016" PRIx64 "%016" PRIx64,
+		 fold(c.a ^ c.b, 0x9e3779b97f4a7c15ull), fold(c.b, c.a ^ 0xd6e8feb86659fd93ull));
+	return status;
+}

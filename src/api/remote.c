@@ -1,0 +1,303 @@
+/* remote.c: servers: opening one, asking it, pushing to it; bodies of ow_remote_… and ow_push. */
+#include "api/api_int.h"
+
+#include "push/answer.h"
+#include "push/push.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#define PASSWORD_MAX 1024
+#define DEFAULT_SILENCE_MS 300000
+#define DEFAULT_BATCH_ROWS 1000000
+#define DEFAULT_RETRY_MS 120000
+#define DEFAULT_CONNECTIONS 4
+
+struct ow_remote {
+	struct mem mem;
+	struct arena arena;
+	struct address address;
+	struct ow_remote_options options;
+	char password[PASSWORD_MAX];
+	struct click click;
+};
+
+void ow_remote_options_init(struct ow_remote_options *options)
+{
+	*options = (struct ow_remote_options){ .size = sizeof(*options),
+					       .silence_ms = DEFAULT_SILENCE_MS };
+}
+
+/* ---- passwords ---- */
+
+static ow_status take_password(ow_remote *remote, const char *text, size_t len, const char *from,
+			       struct error *err)
+{
+	if (len >= sizeof(remote->password))
+		return error_set(err, OW_E_USAGE, "the password in %s is too long", from);
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)text[i] < 32 || text[i] == 127)
+			return error_set(err, OW_E_USAGE,
+					 "the password in %s has more than one line, or characters "
+					 "that cannot be sent",
+					 from);
+	memcpy(remote->password, text, len);
+	remote->password[len] = 0;
+	return OW_OK;
+}
+
+static ow_status read_password(ow_remote *remote, const char *path, struct error *err)
+{
+	char text[PASSWORD_MAX + 2];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	ow_status status;
+
+	if (len < 0)
+		status = error_errno(err, errno, "%s", path);
+	if (fd >= 0)
+		close(fd);
+	if (len < 0)
+		return status;
+	while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
+		len--;
+	status = take_password(remote, text, (size_t)len, path, err);
+	explicit_bzero(text, sizeof(text));
+	return status;
+}
+
+static ow_status find_password(ow_remote *remote, struct error *err)
+{
+	const struct ow_remote_options *options = &remote->options;
+	const char *text = getenv("OPWATCH_CLICKHOUSE_PASSWORD");
+
+	if (options->password)
+		return take_password(remote, options->password, strlen(options->password),
+				     "the options", err);
+	if (options->password_file)
+		return read_password(remote, options->password_file, err);
+	if (text)
+		return take_password(remote, text, strlen(text), "OPWATCH_CLICKHOUSE_PASSWORD",
+				     err);
+	return OW_OK;
+}
+
+/* ---- opening ---- */
+
+static ow_status open_remote(ow_remote *remote, const char *address, struct error *err)
+{
+	struct click_options click = { .http = { 10000, remote->options.silence_ms,
+						 remote->options.cancelled,
+						 remote->options.cancel_arg },
+				       .password = remote->password };
+
+	OW_TRY(address_parse(&remote->address, &remote->arena, str_from(address), err));
+	OW_TRY(find_password(remote, err));
+	return click_open(&remote->click, &remote->mem, &remote->address, &click, err);
+}
+
+ow_status ow_remote_open(const char *address, const struct ow_remote_options *options,
+			 ow_remote **out, struct error *err)
+{
+	ow_remote *remote = calloc(1, sizeof(*remote));
+	ow_status status;
+
+	error_clear(err);
+	*out = NULL;
+	if (!remote)
+		return error_no_memory(err);
+	ow_remote_options_init(&remote->options);
+	if (options)
+		memcpy(&remote->options, options, MIN(options->size, sizeof(remote->options)));
+	mem_init(&remote->mem, (size_t)remote->options.memory_limit);
+	arena_init(&remote->arena, &remote->mem);
+	status = open_remote(remote, address, err);
+	if (status != OW_OK) {
+		ow_remote_free(remote);
+		return status;
+	}
+	*out = remote;
+	return OW_OK;
+}
+
+void ow_remote_free(ow_remote *remote)
+{
+	if (!remote)
+		return;
+	if (remote->click.mem)
+		click_close(&remote->click);
+	arena_release(&remote->arena);
+	explicit_bzero(remote->password, sizeof(remote->password));
+	free(remote);
+}
+
+/* ---- asking ---- */
+
+/* The server takes one statement, and some of them no semicolon. */
+static struct str bare_statement(const char *text)
+{
+	struct str s = str_trim(str_from(text));
+
+	while (str_ends(s, STR(";")))
+		s = str_trim(str_first(s, s.len - 1));
+	return s;
+}
+
+static ow_status read_answer(ow_remote *remote, struct str text, struct mem *mem, struct result **r,
+			     struct error *err)
+{
+	size_t limit = mem->limit ? mem->limit : SIZE_MAX / 2;
+	struct buf answer;
+	ow_status status;
+
+	buf_init(&answer, mem);
+	status = click_query(&remote->click, text, limit, &answer, err);
+	if (status == OW_OK && answer.len && !remote->click.is_tsv)
+		status =
+			error_set(err, OW_E_USAGE,
+				  "the text asks for a FORMAT of its own; leave it out, --json and "
+				  "--csv choose the form");
+	*r = status == OW_OK ? result_new(mem, "sql", err) : NULL;
+	if (status == OW_OK)
+		status = *r ? answer_read(*r, buf_str(&answer), err) : OW_E_NO_MEMORY;
+	buf_release(&answer);
+	return status;
+}
+
+ow_status ow_remote_query(ow_remote *remote, const char *text, ow_result **out, struct error *err)
+{
+	struct str statement = bare_statement(text);
+	ow_result *result = calloc(1, sizeof(*result));
+	ow_status status;
+
+	error_clear(err);
+	*out = NULL;
+	if (!result)
+		return error_no_memory(err);
+	mem_init(&result->own, (size_t)remote->options.memory_limit);
+	status = statement.len ? read_answer(remote, statement, &result->own, &result->r, err)
+			       : error_set(err, OW_E_USAGE, "there is no statement in the text");
+	if (status != OW_OK) {
+		ow_result_free(result);
+		return status;
+	}
+	*out = result;
+	return OW_OK;
+}
+
+/* ---- pushing ---- */
+
+void ow_push_options_init(struct ow_push_options *options)
+{
+	*options = (struct ow_push_options){ .size = sizeof(*options),
+					     .connections = DEFAULT_CONNECTIONS,
+					     .batch_rows = DEFAULT_BATCH_ROWS,
+					     .retry_ms = DEFAULT_RETRY_MS };
+}
+
+static uint64_t add_text(uint64_t hash, const char *text)
+{
+	for (; text && *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
+	return (hash ^ 0xff) * 0x100000001b3ull;
+}
+
+/* Options of the import that change rows. */
+static uint64_t hash_reading(const ow_profile *p)
+{
+	const struct ow_open_options *o = &p->options;
+	uint64_t hash = 0xcbf29ce484222325ull;
+
+	hash = add_text(hash, o->infer ? "infer" : "");
+	hash = add_text(hash, o->redact ? "redact" : "");
+	hash = add_text(hash, o->strict_proto ? "strict" : "");
+	hash = add_text(hash, p->import.step_marker);
+	for (size_t i = 0; i < p->import.input_shape_count; i++)
+		hash = add_text(hash, p->import.input_shapes[i]);
+	return hash;
+}
+
+static void pass_note(void *arg, const char *line)
+{
+	const struct ow_push_options *options = arg;
+
+	if (options->message)
+		options->message(options->message_arg, line, strlen(line));
+}
+
+static bool pass_progress(void *arg, uint64_t done, uint64_t total)
+{
+	const struct ow_push_options *options = arg;
+
+	return !options->progress || options->progress(options->progress_arg, done, total);
+}
+
+static ow_status check_options(const ow_profile *p, const struct ow_push_options *o,
+			       struct error *err)
+{
+	if (!p->frozen)
+		return error_set(err, OW_E_USAGE,
+				 "the profile is still being loaded: freeze it first");
+	if (!o->name || !*o->name || strlen(o->name) > 1000 || !utf8_valid(str_from(o->name)))
+		return error_set(err, OW_E_USAGE, "a run needs a name, of valid UTF-8");
+	if (!o->content || strlen(o->content) + 1 != OW_CONTENT_TEXT ||
+	    strspn(o->content, "0123456789abcdef") != strlen(o->content))
+		return error_set(err, OW_E_USAGE,
+				 "the hash of the content is needed, as ow_content_hash gives it");
+	if (!o->connections || !o->batch_rows)
+		return error_set(err, OW_E_USAGE, "connections and rows of a batch must not be 0");
+	return OW_OK;
+}
+
+static void give_summary(const struct push_summary *s, struct ow_push_summary *to)
+{
+	struct ow_push_summary all = { .size = to->size,
+				       .rows = s->rows,
+				       .sent = s->sent,
+				       .batches = s->batches,
+				       .batches_found = s->batches_found,
+				       .repeats = s->repeats,
+				       .tables = s->tables,
+				       .nodes = s->nodes,
+				       .shards = s->shards,
+				       .published_before = s->published_before,
+				       .replaced = s->replaced };
+
+	memcpy(to, &all, MIN(to->size, sizeof(all)));
+}
+
+ow_status ow_push(ow_profile *p, ow_remote *remote, const struct ow_push_options *options,
+		  struct ow_push_summary *summary, struct error *err)
+{
+	struct ow_push_options o;
+	struct push_summary sums = { 0 };
+	struct push_options push;
+	ow_status status;
+
+	error_clear(err);
+	ow_push_options_init(&o);
+	if (options)
+		memcpy(&o, options, MIN(options->size, sizeof(o)));
+	OW_TRY(check_options(p, &o, err));
+	push = (struct push_options){ .address = remote->address,
+				      .password = remote->password,
+				      .cluster = o.cluster,
+				      .nodes = o.nodes,
+				      .tables = o.tables,
+				      .run = o.name,
+				      .content = o.content,
+				      .reading = hash_reading(p),
+				      .connections = o.connections,
+				      .batch_rows = o.batch_rows,
+				      .retry_ms = o.retry_ms,
+				      .replace = o.replace,
+				      .progress = pass_progress,
+				      .progress_arg = &o,
+				      .note = pass_note,
+				      .note_arg = &o };
+	status = push_run(p->m, &push, &p->mem, &sums, err);
+	if (summary)
+		give_summary(&sums, summary);
+	return status;
+}
