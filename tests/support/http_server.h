@@ -132,13 +132,13 @@ static inline void http_serve(struct http_server *server, int fd)
 {
 	struct http_received r = { 0 };
 	struct http_exchange *x = calloc(1, sizeof(*x));
-	char *end = NULL, *body = NULL, *head;
+	char *end, *body = NULL, *head;
 
-	while (!end) {
+	do {
 		if (!http_more(&r, fd))
 			goto out;
 		end = strstr(r.bytes, "\r\n\r\n");
-	}
+	} while (!end);
 	head = strndup(r.bytes, (size_t)(end + 4 - r.bytes));
 	x->number = atomic_fetch_add(&server->requests, 1);
 	x->head = head;
