@@ -132,7 +132,7 @@ static const struct flag {
 	{ "connections", 0, FLAG_CONNECTIONS, "N", "push: at once (default: 4)" },
 	{ "batch-rows", 0, FLAG_BATCH_ROWS, "N", "push: rows of a batch (default: 1000000)" },
 	{ "retry-for", 0, FLAG_RETRY_FOR, "N", "push: seconds a node may be away (120)" },
-	{ "on", 0, FLAG_ON, "ADDRESS", "sql: ask this ClickHouse server" },
+	{ "on", 0, FLAG_ON, "ADDRESS", "runs on this ClickHouse server (sql, ask)" },
 	{ "password-file", 0, FLAG_PASSWORD_FILE, "FILE", "the server's password, in a file" },
 	{ "strict", 0, FLAG_STRICT, NULL, "exit with 3 when something was damaged" },
 	{ "no-pager", 0, FLAG_NO_PAGER, NULL, "never start a pager" },

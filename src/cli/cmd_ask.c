@@ -2,6 +2,7 @@
  * cmd_ask.c: `opwatch ask`: named queries. Without a name it lists them, with --show it prints one, else it runs it
  * on the files. Options that are none of opwatch's own are parameters of the query: --limit 5, --device gpu.
  */
+#include "cli/remote.h"
 #include "cli/runs.h"
 #include "cli/words.h"
 
@@ -250,6 +251,45 @@ static int ask(struct args *args, const ow_queries *queries, const char *name)
 	return code;
 }
 
+/* ---- of a server ---- */
+
+static bool add_text(void *arg, const void *bytes, size_t len)
+{
+	struct buf *text = arg;
+
+	buf_add(text, bytes, len);
+	return !text->failed;
+}
+
+/* The runs that were pushed there; files are not read. */
+static int ask_server(struct args *args, const ow_queries *queries, const char *name)
+{
+	struct ow_error err = { 0 };
+	struct ow_list params;
+	struct buf text;
+	ow_status status;
+	int code;
+
+	if (args->file_count > 1) {
+		complain("opwatch ask: with --on the runs of the server are asked, not files: "
+			 "leave out '%s'\n",
+			 args->files[1]);
+		return EXIT_USAGE;
+	}
+	if (!take_limit(args, queries, name, &params))
+		return EXIT_FAILED;
+	buf_init(&text, args->arena->mem);
+	status = ow_ask_text(queries, name, &params, add_text, &text, &err);
+	if (status == OW_OK && buf_cstr(&text)) {
+		code = remote_run(args, text.ptr);
+	} else {
+		complain("opwatch: %s\n", err.text);
+		code = status == OW_E_USAGE ? EXIT_USAGE : EXIT_FAILED;
+	}
+	buf_release(&text);
+	return code;
+}
+
 static bool check_output(const struct args *args)
 {
 	if (strcmp(args->sink, "text") == 0 || strcmp(args->sink, "json") == 0 ||
@@ -281,7 +321,8 @@ static int run(struct args *args)
 	else if (args->show)
 		code = show_sql(queries, &info);
 	else
-		code = ask(args, queries, info.name);
+		code = args->on ? ask_server(args, queries, info.name)
+				: ask(args, queries, info.name);
 	ow_queries_free(queries);
 	return code;
 }
