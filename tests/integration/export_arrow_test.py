@@ -1,5 +1,6 @@
 """Arrow files as Arrow's own library for JavaScript reads them (npm's apache-arrow, installed into a folder of this test's):
-every value of every table is that of the newline-delimited JSON, plain and packed. Skipped when npm cannot get it.
+every value of every table is that of the newline-delimited JSON. Not packed: that library needs a codec for it. Skipped when npm
+cannot get it.
 
 OPWATCH_CORPUS adds real files to the bundled sample.
 """
