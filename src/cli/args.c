@@ -359,7 +359,7 @@ static bool parse_count(const struct flag *flag, const char *value, uint32_t mos
 static bool set_push_flag(struct args *args, const struct flag *flag, const char *value)
 {
 	struct ow_push_options *push = &args->push;
-	uint32_t seconds;
+	uint32_t seconds = 0;
 
 	switch (flag->id) {
 	case FLAG_CLUSTER:

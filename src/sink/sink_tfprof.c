@@ -356,9 +356,11 @@ static void write_chain(struct text *t, const struct tree_node *node)
  * does, so that they round alike. */
 static double percent_base(const struct text *t, const struct field *f, int64_t value)
 {
+	int64_t base = value;
+
 	if (f->kind == FIELD_TIME && t->tree->model->time_unit_ns % 1000 == 0)
-		return (double)(value / 1000);
-	return (double)value;
+		base /= 1000;
+	return (double)base;
 }
 
 static void add_percents(struct text *t, const struct field *f, const struct tree_node *node)

@@ -43,10 +43,9 @@ static size_t put_scaled(char *to, int64_t n, int64_t scale)
 
 static size_t put_suffix(char *to, size_t len, const char *suffix)
 {
-	size_t more = strlen(suffix);
-
-	memcpy(to + len, suffix, more);
-	return len + more;
+	while (*suffix)
+		to[len++] = *suffix++;
+	return len;
 }
 
 size_t tfprof_count(char *to, int64_t n)
