@@ -95,16 +95,19 @@ static ow_status add_slice(struct reading *r, const struct journal_slice *slice)
 static ow_status end_step(struct reading *r, int64_t end_ns, bool unfinished)
 {
 	struct recorded_step *step = &r->step;
+	int64_t dur_ns;
 
 	if (!r->in_step)
 		return OW_OK;
 	r->in_step = false;
 	step->end_ns = MAX(end_ns, step->start_ns);
+	if (__builtin_sub_overflow(step->end_ns, step->start_ns, &dur_ns))
+		dur_ns = INT64_MAX; /* times that nobody measured */
 	if (!ROOM(r, steps, step_cap, r->step_count + 1))
 		return no_memory(r);
 	r->steps[r->step_count++] = *step;
 	return add_slice(r, &(struct journal_slice){ .ts_ns = step->start_ns,
-						     .dur_ns = step->end_ns - step->start_ns,
+						     .dur_ns = dur_ns,
 						     .thread = r->step_thread,
 						     .name = builder_cstr(r->b, STEP_NAME).v,
 						     .unfinished = unfinished });
