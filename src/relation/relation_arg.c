@@ -241,11 +241,12 @@ static ow_status fill(const struct relation_part *p, const struct relation_colum
 		uint64_t at = first + done - blocks->first[block];
 		uint32_t part = (uint32_t)MIN(n - done,
 					      blocks->first[block + 1] - blocks->first[block] - at);
-		const struct decoded *d;
+		const struct decoded *d = NULL;
 
 		if (!part)
 			continue;
 		OW_TRY(get_block(p, block, out, &d, err));
+		OW_ASSERT(d);
 		if (c->number == ARG_EVENT)
 			for (uint32_t i = 0; i < part; i++)
 				((int64_t *)out->values)[done + i] = p->id_base + d->events[at + i];
