@@ -138,6 +138,14 @@ static int64_t number_of(struct json_value value)
 	return TRACE_NO_NUMBER;
 }
 
+/* Times since 1970 in nanoseconds are more than a double holds; in microseconds they are not. */
+static double micros(int64_t ns)
+{
+	int64_t whole = ns / 1000, rest = ns % 1000;
+
+	return ns == TIME_UNKNOWN ? (double)NAN : (double)whole + (double)rest / 1000.0;
+}
+
 /* Of up to three decimals nanoseconds are exact, and so the nearest microseconds. */
 static double time_of(struct json_value value)
 {
@@ -146,7 +154,7 @@ static double time_of(struct json_value value)
 
 	if (value.kind == JSON_NUMBER &&
 	    json_decimal_padded(json_text(value), 3, &ns) == JSON_EXACT)
-		return (double)ns / 1000.0;
+		return micros(ns);
 	if ((value.kind == JSON_NUMBER || value.kind == JSON_STRING) &&
 	    json_double(json_text(value), &number))
 		return number;
@@ -258,11 +266,6 @@ static bool intern_id(struct trace_rows *r, const struct model *m, str_id id, ui
 {
 	*code = 0;
 	return !id.v || intern(r, model_str(m, id), code);
-}
-
-static double micros(int64_t ns)
-{
-	return ns == TIME_UNKNOWN ? (double)NAN : (double)ns / 1000.0;
 }
 
 static bool add_event(struct trace_rows *r, const struct model *m, uint32_t event, uint32_t source,
