@@ -4,6 +4,7 @@
  * told by --to, or by the name of the output.
  */
 #include "cli/command.h"
+#include "cli/progress.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -47,17 +48,13 @@ static bool to_standard_output(const struct args *args)
 
 static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t total)
 {
-	const struct args *args = arg;
+	struct progress_line *line = arg;
 
 	if (interrupted)
 		return false;
-	if (args->terminal.err && total > (64u << 20)) {
-		fprintf(stderr, "\r\033[Kwriting %.50s: %3.0f %% of %.1f MB", file,
-			100.0 * (double)done / (double)total, (double)total / 1e6);
-		if (done >= total)
-			fputs("\r\033[K", stderr);
-		fflush(stderr);
-	}
+	if (total && progress_due(line))
+		progress_show(line, "writing %.50s: %3.0f %% of %.1f MB", file,
+			      100.0 * (double)done / (double)total, (double)total / 1e6);
 	return true;
 }
 
@@ -66,14 +63,15 @@ static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t tot
 static ow_status save(struct args *args, ow_profile *profile, struct ow_error *err)
 {
 	struct ow_save_options options;
+	struct progress_line line;
 	ow_status status;
 
+	progress_begin(&line, args->terminal.err);
 	ow_save_options_init(&options);
 	options.progress = on_progress;
-	options.progress_arg = args;
+	options.progress_arg = &line;
 	status = ow_profile_save(profile, args->out_file, &options, err);
-	if (args->terminal.err)
-		fputs("\r\033[K", stderr);
+	progress_clear(&line);
 	return status;
 }
 

@@ -2,54 +2,11 @@
  * cmd_export.c: the tables as files for other programs: Parquet, newline-delimited JSON, CSV, Arrow. The last
  * word of the command line is the folder. Whatever ends it early, nothing half-written stays behind.
  */
+#include "cli/progress.h"
 #include "cli/runs.h"
-
-#include <signal.h>
-#include <time.h>
-
-struct progress_line {
-	struct timespec start, last;
-	bool shown, terminal;
-};
-
-/* ---- signals ---- */
-
-static volatile sig_atomic_t caught;
-
-static void on_signal(int number)
-{
-	caught = number;
-	interrupted = 1;
-}
-
-static void catch_signals(void)
-{
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { .sa_handler = on_signal }, old;
-
-	for (size_t i = 0; i < ARRAY_COUNT(signals); i++)
-		if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-			sigaction(signals[i], &action, NULL);
-}
-
-/* With the work undone, the signal does what it does to others. */
-static void pass_signal_on(void)
-{
-	if (!caught)
-		return;
-	signal(caught, SIG_DFL);
-	raise(caught);
-}
+#include "cli/signals.h"
 
 /* ---- progress ---- */
-
-static double seconds_since(const struct timespec *then)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) / 1e9;
-}
 
 static bool on_progress(void *arg, const char *table, uint64_t done, uint64_t total)
 {
@@ -57,14 +14,10 @@ static bool on_progress(void *arg, const char *table, uint64_t done, uint64_t to
 
 	if (interrupted)
 		return false;
-	if (!line->terminal || seconds_since(&line->start) < 0.5 ||
-	    seconds_since(&line->last) < 0.1)
-		return true;
-	clock_gettime(CLOCK_MONOTONIC, &line->last);
-	line->shown = true;
-	fprintf(stderr, "\r\033[Kwriting %.50s: %3.0f %% of %.2f million rows", table,
-		total ? 100.0 * (double)done / (double)total : 100.0, (double)total / 1e6);
-	fflush(stderr);
+	if (progress_due(line))
+		progress_show(line, "writing %.50s: %3.0f %% of %.2f million rows", table,
+			      total ? 100.0 * (double)done / (double)total : 100.0,
+			      (double)total / 1e6);
 	return true;
 }
 
@@ -106,7 +59,7 @@ static bool take_words(struct args *args, const char **dir)
 
 static int run(struct args *args)
 {
-	struct progress_line line = { .terminal = args->terminal.err };
+	struct progress_line line;
 	struct ow_export_summary summary = { .size = sizeof(summary) };
 	struct ow_error err = { 0 };
 	struct runs runs;
@@ -118,20 +71,19 @@ static int run(struct args *args)
 		return EXIT_USAGE;
 	if (!runs_load(args, 0, &runs, &code))
 		return code;
-	clock_gettime(CLOCK_MONOTONIC, &line.start);
+	progress_begin(&line, args->terminal.err);
 	args->export.progress = on_progress;
 	args->export.progress_arg = &line;
-	catch_signals();
+	signals_catch();
 	status = ow_export(runs.items, runs.count, &args->export, dir, &summary, &err);
-	if (line.shown)
-		fputs("\r\033[K", stderr);
-	if (status != OW_OK && !caught)
+	progress_clear(&line);
+	if (status != OW_OK && !signals_caught())
 		complain("opwatch: %s\n", err.text);
 	if (status == OW_OK)
 		tell(args, dir, &summary);
 	code = runs_finish_code(args, &runs, status);
 	runs_free(&runs);
-	pass_signal_on();
+	signals_pass_on();
 	return code;
 }
 

@@ -3,49 +3,20 @@
  * stderr when that is where the trace goes). Whatever ends it early, no half-written file stays behind.
  */
 #include "cli/command.h"
+#include "cli/progress.h"
+#include "cli/signals.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #define NOTES_SHOWN 10
 
-struct progress_line {
-	struct timespec start, last;
-	bool shown, terminal, verbose;
+/* What the callbacks need. */
+struct merging {
+	struct progress_line line;
+	bool verbose;
 	uint64_t notes;
 };
-
-/* ---- signals ---- */
-
-static volatile sig_atomic_t caught;
-
-static void on_signal(int number)
-{
-	caught = number;
-	interrupted = 1;
-}
-
-static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-
-static void catch_signals(void)
-{
-	struct sigaction action = { .sa_handler = on_signal }, old;
-
-	for (size_t i = 0; i < ARRAY_COUNT(signals); i++)
-		if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-			sigaction(signals[i], &action, NULL);
-}
-
-/* With the work undone, the signal does what it does to others. */
-static void pass_signal_on(void)
-{
-	if (!caught)
-		return;
-	signal(caught, SIG_DFL);
-	raise(caught);
-}
 
 /* Compressed inputs stay open while they are merged. */
 static void allow_many_files(void)
@@ -60,47 +31,28 @@ static void allow_many_files(void)
 
 /* ---- progress and notes ---- */
 
-static double seconds_since(const struct timespec *then)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) / 1e9;
-}
-
 static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t total)
 {
-	struct progress_line *line = arg;
+	struct merging *m = arg;
 
 	if (interrupted)
 		return false;
-	if (!line->terminal || seconds_since(&line->start) < 0.5 ||
-	    seconds_since(&line->last) < 0.1)
+	if (!progress_due(&m->line))
 		return true;
-	clock_gettime(CLOCK_MONOTONIC, &line->last);
-	line->shown = true;
 	if (total)
-		fprintf(stderr, "\r\033[Kmerging into %.50s: %3.0f %% of %.1f MB", file,
-			100.0 * (double)done / (double)total, (double)total / 1e6);
+		progress_show(&m->line, "merging into %.50s: %3.0f %% of %.1f MB", file,
+			      100.0 * (double)done / (double)total, (double)total / 1e6);
 	else
-		fprintf(stderr, "\r\033[Kunpacking");
-	fflush(stderr);
+		progress_show(&m->line, "unpacking");
 	return true;
-}
-
-static void clear_line(struct progress_line *line)
-{
-	if (line->shown)
-		fputs("\r\033[K", stderr);
-	line->shown = false;
 }
 
 static void on_message(void *arg, const char *text, size_t len)
 {
-	struct progress_line *line = arg;
+	struct merging *m = arg;
 
-	clear_line(line);
-	if (++line->notes <= NOTES_SHOWN || line->verbose)
+	progress_clear(&m->line);
+	if (++m->notes <= NOTES_SHOWN || m->verbose)
 		complain("opwatch: %.*s\n", (int)MIN(len, (size_t)INT32_MAX), text);
 }
 
@@ -149,11 +101,11 @@ static void print_text(FILE *to, const char *out, const struct ow_merge_summary 
 	fprintf(to, "\n");
 }
 
-static void tell_rest(const struct progress_line *line, const struct ow_merge_summary *s)
+static void tell_rest(const struct merging *m, const struct ow_merge_summary *s)
 {
-	if (line->notes > NOTES_SHOWN && !line->verbose)
+	if (m->notes > NOTES_SHOWN && !m->verbose)
 		complain("opwatch: and %" PRIu64 " more like these; --verbose shows all\n",
-			 line->notes - NOTES_SHOWN);
+			 m->notes - NOTES_SHOWN);
 	if (s->unrelated_clocks)
 		complain("opwatch: the times of the files are years apart; to see them together, "
 			 "merge with "
@@ -186,15 +138,15 @@ static bool check(const struct args *args)
 	return false;
 }
 
-static void take_options(struct args *args, struct progress_line *line)
+static void take_options(struct args *args, struct merging *m)
 {
 	struct ow_merge_options *o = &args->merge;
 
 	o->memory_limit = args->open.memory_limit;
 	o->progress = on_progress;
-	o->progress_arg = line;
+	o->progress_arg = m;
 	o->message = on_message;
-	o->message_arg = line;
+	o->message_arg = m;
 	o->keep_from_ns = args->options.view.time_from_ns;
 	o->keep_to_ns = args->options.view.time_to_ns;
 	if (args->options.view.step >= 0 && o->keep_first_step == INT64_MIN)
@@ -222,7 +174,7 @@ static ow_status merge(struct args *args, struct ow_merge_summary *summary, stru
 
 static int run(struct args *args)
 {
-	struct progress_line line = { .terminal = args->terminal.err, .verbose = args->verbose };
+	struct merging m = { .verbose = args->verbose };
 	struct ow_merge_summary summary = { .size = sizeof(summary) };
 	FILE *to = to_standard_output(args) ? stderr : stdout;
 	struct ow_error err = { 0 };
@@ -230,14 +182,14 @@ static int run(struct args *args)
 
 	if (!check(args))
 		return EXIT_USAGE;
-	clock_gettime(CLOCK_MONOTONIC, &line.start);
-	take_options(args, &line);
+	progress_begin(&m.line, args->terminal.err);
+	take_options(args, &m);
 	allow_many_files();
-	catch_signals();
+	signals_catch();
 	status = merge(args, &summary, &err);
-	clear_line(&line);
-	pass_signal_on();
-	tell_rest(&line, &summary);
+	progress_clear(&m.line);
+	signals_pass_on();
+	tell_rest(&m, &summary);
 	if (status != OW_OK) {
 		complain("opwatch: %s\n", err.text);
 		return status == OW_E_USAGE ? EXIT_USAGE : EXIT_FAILED;

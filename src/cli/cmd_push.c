@@ -3,56 +3,36 @@
  * without a name of its own is called by its files and the beginning of their content's hash, so that runs of
  * many people do not meet.
  */
+#include "cli/progress.h"
 #include "cli/remote.h"
 #include "cli/runs.h"
 
-#include <time.h>
-
-struct progress_line {
-	struct timespec start, last;
+/* What the callbacks need. */
+struct pushing {
+	struct progress_line line;
 	const char *run;
-	bool shown, terminal;
 };
 
 /* ---- progress ---- */
 
-static double seconds_since(const struct timespec *then)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) / 1e9;
-}
-
 static bool on_progress(void *arg, uint64_t done, uint64_t total)
 {
-	struct progress_line *line = arg;
+	struct pushing *p = arg;
 
 	if (interrupted)
 		return false;
-	if (!line->terminal || !total || seconds_since(&line->last) < 0.2)
-		return true;
-	clock_gettime(CLOCK_MONOTONIC, &line->last);
-	line->shown = true;
-	fprintf(stderr, "\r\033[Kpushing %.40s: %3.0f %% of %.2f million rows, %.0f s", line->run,
-		100.0 * (double)done / (double)total, (double)total / 1e6,
-		seconds_since(&line->start));
-	fflush(stderr);
+	if (total && progress_due(&p->line))
+		progress_show(&p->line, "pushing %.40s: %3.0f %% of %.2f million rows, %.0f s",
+			      p->run, 100.0 * (double)done / (double)total, (double)total / 1e6,
+			      progress_seconds(&p->line));
 	return true;
-}
-
-static void clear_line(struct progress_line *line)
-{
-	if (line->shown)
-		fputs("\r\033[K", stderr);
-	line->shown = false;
 }
 
 static void on_message(void *arg, const char *text, size_t len)
 {
-	struct progress_line *line = arg;
+	struct pushing *p = arg;
 
-	clear_line(line);
+	progress_clear(&p->line);
 	complain("opwatch: %.*s\n", (int)len, text);
 }
 
@@ -94,7 +74,7 @@ static void print_text(const char *run, const struct ow_push_summary *s)
 static ow_status push_profile(struct args *args, ow_remote *remote, ow_profile *profile,
 			      const char *name, const char *content, struct ow_error *err)
 {
-	struct progress_line line = { .terminal = args->terminal.err };
+	struct pushing pushing = { .run = name };
 	struct ow_push_summary summary = { .size = sizeof(summary) };
 	struct ow_push_options options = args->push;
 	ow_status status;
@@ -102,13 +82,12 @@ static ow_status push_profile(struct args *args, ow_remote *remote, ow_profile *
 	options.content = content;
 	options.tables = args->export.tables;
 	options.name = name;
-	line.run = name;
 	options.progress = on_progress;
 	options.message = on_message;
-	options.progress_arg = options.message_arg = &line;
-	clock_gettime(CLOCK_MONOTONIC, &line.start);
+	options.progress_arg = options.message_arg = &pushing;
+	progress_begin(&pushing.line, args->terminal.err);
 	status = ow_push(profile, remote, &options, &summary, err);
-	clear_line(&line);
+	progress_clear(&pushing.line);
 	if (status != OW_OK)
 		return status;
 	if (strcmp(args->sink, "json") == 0)

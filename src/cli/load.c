@@ -1,43 +1,18 @@
 /* load.c: opening what the command line names: progress, damage in one line, exit codes. */
 #include "cli/command.h"
+#include "cli/progress.h"
 
-#include <time.h>
-
-struct progress_line {
-	struct timespec start, last;
-	bool shown, terminal;
-};
-
-static double seconds_since(const struct timespec *then)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) / 1e9;
-}
-
-/* Nothing for the first half second, then ten times a second at most. */
 static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t total)
 {
 	struct progress_line *line = arg;
 
 	if (interrupted)
 		return false;
-	if (!line->terminal || seconds_since(&line->start) < 0.5 ||
-	    seconds_since(&line->last) < 0.1)
-		return true;
-	clock_gettime(CLOCK_MONOTONIC, &line->last);
-	line->shown = true;
-	fprintf(stderr, "\r\033[Kreading %.50s: %3.0f %% of %.1f MB", file,
-		total ? 100.0 * (double)done / (double)total : 100.0, (double)total / 1e6);
-	fflush(stderr);
+	if (progress_due(line))
+		progress_show(line, "reading %.50s: %3.0f %% of %.1f MB", file,
+			      total ? 100.0 * (double)done / (double)total : 100.0,
+			      (double)total / 1e6);
 	return true;
-}
-
-static void end_progress(struct progress_line *line)
-{
-	if (line->shown)
-		fputs("\r\033[K", stderr);
 }
 
 static ow_status open_all(struct args *args, ow_profile **profile, struct ow_error *err)
@@ -106,7 +81,7 @@ static void tell_damage(const struct args *args, ow_profile *profile)
 
 ow_profile *load_files(struct args *args, int *exit_code)
 {
-	struct progress_line line = { .terminal = args->terminal.err };
+	struct progress_line line;
 	ow_profile *profile = NULL;
 	struct ow_error err = { 0 };
 	ow_status status;
@@ -117,11 +92,11 @@ ow_profile *load_files(struct args *args, int *exit_code)
 		*exit_code = EXIT_USAGE;
 		return NULL;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &line.start);
+	progress_begin(&line, args->terminal.err);
 	args->open.progress = on_progress;
 	args->open.progress_arg = &line;
 	status = open_all(args, &profile, &err);
-	end_progress(&line);
+	progress_clear(&line);
 	if (status != OW_OK) {
 		complain("opwatch: %s\n", err.text);
 		ow_profile_free(profile);
