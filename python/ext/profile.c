@@ -260,37 +260,34 @@ static PyObject *profile_add_memory(PyObject *object, PyObject *args)
 	return leave(handle, &handle->watch, status, &err) ? NULL : file_info(&info);
 }
 
-static PyObject *profile_freeze(PyObject *object, PyObject *none)
+/* From loading to reading, or back. */
+static PyObject *turn(PyObject *object, ow_status (*to)(ow_profile *, struct ow_error *),
+		      bool frozen)
 {
 	struct ow_error err = { .offset = OW_NO_OFFSET };
 	struct handle *handle = enter_loading(object, NULL);
 	ow_status status;
 
-	(void)none;
 	if (!handle)
 		return NULL;
-	WITHOUT_GIL(status = ow_profile_freeze(handle->profile, &err));
+	WITHOUT_GIL(status = to(handle->profile, &err));
 	if (leave(handle, &handle->watch, status, &err))
 		return NULL;
-	((struct profile *)object)->frozen = true;
+	((struct profile *)object)->frozen = frozen;
 	Py_RETURN_NONE;
+}
+
+static PyObject *profile_freeze(PyObject *object, PyObject *none)
+{
+	(void)none;
+	return turn(object, ow_profile_freeze, true);
 }
 
 /* thaw(): more can be added; no result may live. */
 static PyObject *profile_thaw(PyObject *object, PyObject *none)
 {
-	struct ow_error err = { .offset = OW_NO_OFFSET };
-	struct handle *handle = enter_loading(object, NULL);
-	ow_status status;
-
 	(void)none;
-	if (!handle)
-		return NULL;
-	WITHOUT_GIL(status = ow_profile_thaw(handle->profile, &err));
-	if (leave(handle, &handle->watch, status, &err))
-		return NULL;
-	((struct profile *)object)->frozen = false;
-	Py_RETURN_NONE;
+	return turn(object, ow_profile_thaw, false);
 }
 
 static PyObject *profile_set_checkpoint(PyObject *object, PyObject *args)

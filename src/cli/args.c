@@ -3,6 +3,7 @@
  * (--max-depth=3, --max-depth 3, -max_depth 3).
  */
 #include "cli/command.h"
+#include "cli/values.h"
 #include "cli/words.h"
 
 #include <errno.h>
@@ -188,107 +189,6 @@ static const struct option *find_option(struct str word)
 	return NULL;
 }
 
-static bool parse_size(struct str text, uint64_t *size)
-{
-	static const char units[] = "KMGT";
-	uint64_t factor = 1;
-	int64_t number;
-
-	if (text.len && (text.ptr[text.len - 1] | 32) == 'b')
-		text.len--;
-	if (text.len) {
-		char last = text.ptr[text.len - 1] & (char)~32;
-		const char *unit = last ? strchr(units, last) : NULL;
-
-		if (unit) {
-			factor = 1ull << (10 * (unit - units + 1));
-			text.len--;
-		}
-	}
-	if (!str_to_i64(text, &number) || number < 0 || (uint64_t)number > INT64_MAX / factor)
-		return false;
-	*size = (uint64_t)number * factor;
-	return true;
-}
-
-/* A decimal number with ns, us, ms or s behind it; milliseconds without. */
-static bool parse_time(struct str text, int64_t *ns)
-{
-	static const struct {
-		struct str name;
-		int64_t ns;
-	} units[] = { { STR("ns"), 1 },
-		      { STR("us"), 1000 },
-		      { STR("ms"), 1000000 },
-		      { STR("s"), 1000000000 } };
-	int64_t unit = 1000000, whole = 0, part = 0;
-	size_t point;
-
-	for (size_t i = 0; i < ARRAY_COUNT(units); i++)
-		if (str_ends(text, units[i].name)) {
-			unit = units[i].ns;
-			text = str_first(text, text.len - units[i].name.len);
-			break;
-		}
-	point = str_find_char(text, '.');
-	if (point != STR_NONE) {
-		for (size_t i = point + 1, place = (size_t)unit; i < text.len; i++) {
-			if (text.ptr[i] < '0' || text.ptr[i] > '9')
-				return false;
-			place /= 10;
-			part += (text.ptr[i] - '0') * (int64_t)place;
-		}
-		text = str_first(text, point);
-	}
-	if (!str_to_i64(text, &whole) || whole < 0 || whole >= INT64_MAX / unit)
-		return false;
-	*ns = whole * unit + part;
-	return true;
-}
-
-/* A:B, of which one may be missing. */
-static bool parse_time_range(struct str text, struct ow_view_options *view)
-{
-	size_t colon = str_find_char(text, ':');
-	struct str from, to;
-
-	if (colon == STR_NONE || text.len < 2)
-		return false;
-	from = str_first(text, colon);
-	to = str_skip(text, colon + 1);
-	return (!from.len || parse_time(from, &view->time_from_ns)) &&
-	       (!to.len || parse_time(to, &view->time_to_ns)) &&
-	       view->time_from_ns < view->time_to_ns;
-}
-
-/* One more word in a list. */
-static bool add_word(struct args *args, struct ow_list *list, const char *word)
-{
-	const char **items = ARENA_ARRAY(args->arena, const char *, list->count + 1);
-
-	if (!items)
-		return false;
-	if (list->count)
-		memcpy(items, list->items, list->count * sizeof(*items));
-	items[list->count++] = word;
-	list->items = items;
-	return true;
-}
-
-/* 3,7: words between commas. */
-static bool add_words(struct args *args, struct ow_list *list, const char *words)
-{
-	struct str rest = str_from(words), word;
-
-	while (str_split(&rest, ',', &word)) {
-		const char *copy = arena_cstr(args->arena, str_trim(word));
-
-		if (!copy || !add_word(args, list, copy))
-			return false;
-	}
-	return true;
-}
-
 static bool parse_align(const char *word, ow_align *align)
 {
 	static const char *const names[] = { [OW_ALIGN_KEEP] = "keep",
@@ -323,7 +223,7 @@ static bool set_export_flag(struct args *args, const struct flag *flag, const ch
 
 	switch (flag->id) {
 	case FLAG_TABLE:
-		return add_words(args, &o->tables, value);
+		return value_words(args->arena, &o->tables, value);
 	case FLAG_PARTITION:
 		o->partition = value;
 		return true;
@@ -334,7 +234,7 @@ static bool set_export_flag(struct args *args, const struct flag *flag, const ch
 		o->compress = value;
 		return true;
 	case FLAG_SPLIT:
-		if (!parse_size(str_from(value), &o->file_bytes) || !o->file_bytes)
+		if (!value_size(str_from(value), &o->file_bytes) || !o->file_bytes)
 			return usage_error("--split takes a size such as 256M, not '%s'", value);
 		return true;
 	case FLAG_BIGQUERY:
@@ -366,7 +266,7 @@ static bool set_push_flag(struct args *args, const struct flag *flag, const char
 		push->cluster = value;
 		return true;
 	case FLAG_NODES:
-		return add_words(args, &push->nodes, value);
+		return value_words(args->arena, &push->nodes, value);
 	case FLAG_REPLACE:
 		push->replace = true;
 		return true;
@@ -417,7 +317,8 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 		args->limit_given = true;
 		return true;
 	case FLAG_TIME_RANGE:
-		if (!parse_time_range(str_from(value), &args->options.view))
+		if (!value_time_range(str_from(value), &args->options.view.time_from_ns,
+				      &args->options.view.time_to_ns))
 			return usage_error(
 				"--time-range takes a begin and an end such as 100:250 (ms), "
 				"1.5s:2s or 300us:, not '%s'",
@@ -458,22 +359,22 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 	case FLAG_ALIGN:
 		return parse_align(value, &args->merge.align);
 	case FLAG_KEEP_NAME:
-		return add_word(args, &args->merge.keep_names, value);
+		return value_word(args->arena, &args->merge.keep_names, value);
 	case FLAG_KEEP_CATEGORY:
-		return add_word(args, &args->merge.keep_categories, value);
+		return value_word(args->arena, &args->merge.keep_categories, value);
 	case FLAG_KEEP_PID:
-		return add_words(args, &args->merge.keep_pids, value);
+		return value_words(args->arena, &args->merge.keep_pids, value);
 	case FLAG_KEEP_STEP:
 		return parse_steps(value, &args->merge);
 	case FLAG_NO_LABELS:
 		args->merge.no_labels = true;
 		return true;
 	case FLAG_NAME:
-		return add_word(args, &args->names, value);
+		return value_word(args->arena, &args->names, value);
 	case FLAG_PARAM:
-		return add_word(args, &args->params, value);
+		return value_word(args->arena, &args->params, value);
 	case FLAG_QUERIES:
-		return add_word(args, &args->query_dirs, value);
+		return value_word(args->arena, &args->query_dirs, value);
 	case FLAG_SHOW:
 		return args->show = true;
 	case FLAG_TABLE:
@@ -498,12 +399,12 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 		args->password_file = value;
 		return true;
 	case FLAG_MEMORY_LIMIT:
-		if (!parse_size(str_from(value), &args->open.memory_limit))
+		if (!value_size(str_from(value), &args->open.memory_limit))
 			return usage_error(
 				"--memory-limit takes a size such as 500M or 8G, not '%s'", value);
 		return true;
 	case FLAG_RUN:
-		return add_word(args, &args->given_runs, value);
+		return value_word(args->arena, &args->given_runs, value);
 	case FLAG_ONE_RUN:
 		args->one_run = true;
 		return true;
@@ -525,7 +426,7 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 		args->threads = (uint32_t)number;
 		return true;
 	case FLAG_INPUT_SHAPE:
-		return add_word(args, &args->open.input_shapes, value);
+		return value_word(args->arena, &args->open.input_shapes, value);
 	case FLAG_CHECKPOINT:
 		args->checkpoint = value;
 		return true;
@@ -636,7 +537,7 @@ static bool add_param(struct args *args, const char *word, struct str name, stru
 		return usage_error("option '%s' needs a value", word);
 	*used = !value.ptr;
 	text = arena_printf(args->arena, "%.*s=%s", STR_ARG(name), text);
-	return text && add_word(args, &args->params, text);
+	return text && value_word(args->arena, &args->params, text);
 }
 
 /* One word that starts with '-'; *next is consumed when it is the value. */

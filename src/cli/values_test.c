@@ -1,0 +1,78 @@
+/* values_test.c: sizes, times and lists as people write them, right and wrong. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "cli/values.h"
+
+static void sizes(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t size;
+	} good[] = { { "0", 0 },
+		     { "500", 500 },
+		     { "1k", 1024 },
+		     { "8GB", 8ull << 30 },
+		     { "2T", 2ull << 40 } };
+	static const char *const bad[] = { "", "M", "-1", "1X", "99999999T", "1.5G" };
+	uint64_t size;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_COUNT(good); i++) {
+		assert_true(value_size(str_from(good[i].text), &size));
+		assert_int_equal(size, good[i].size);
+	}
+	for (size_t i = 0; i < ARRAY_COUNT(bad); i++)
+		assert_false(value_size(str_from(bad[i]), &size));
+}
+
+static void ranges(void **state)
+{
+	static const char *const bad[] = { "", ":", "5", "5:4", "a:b", "1x:2x", "-1:2", "1.x:2" };
+	int64_t from = INT64_MIN, to = INT64_MAX;
+
+	(void)state;
+	assert_true(value_time_range(STR("100:250"), &from, &to));
+	assert_int_equal(from, 100000000);
+	assert_int_equal(to, 250000000);
+	assert_true(value_time_range(STR("1.5s:2s"), &from, &to));
+	assert_int_equal(from, 1500000000);
+	from = INT64_MIN;
+	to = INT64_MAX;
+	assert_true(value_time_range(STR("7us:"), &from, &to));
+	assert_int_equal(from, 7000);
+	assert_true(to == INT64_MAX);
+	for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+		from = INT64_MIN;
+		to = INT64_MAX;
+		if (value_time_range(str_from(bad[i]), &from, &to))
+			fail_msg("'%s' was taken", bad[i]);
+	}
+}
+
+static void lists(void **state)
+{
+	struct ow_list list = { 0 };
+	struct arena arena;
+	struct mem mem;
+
+	(void)state;
+	mem_init(&mem, 0);
+	arena_init(&arena, &mem);
+	assert_true(value_words(&arena, &list, "a, b"));
+	assert_true(value_word(&arena, &list, "c,d"));
+	assert_int_equal(list.count, 3);
+	assert_string_equal(list.items[1], "b");
+	assert_string_equal(list.items[2], "c,d");
+	arena_release(&arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(sizes), cmocka_unit_test(ranges),
+					    cmocka_unit_test(lists) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
