@@ -133,8 +133,9 @@ static size_t print_unit(char *to, double value, enum result_unit unit)
 		return print_scaled(to, value, scales_count, factors_thousand);
 	case RESULT_PERCENT:
 		return print_fixed(to, value, 1, "%");
-	default:
-		return (size_t)snprintf(to, HUMAN_BYTES, "%.4g", value);
+	default: /* four digits, but never fewer than the whole number has */
+		return (size_t)snprintf(to, HUMAN_BYTES, fabs(value) < 9999.5 ? "%.4g" : "%.0f",
+					value);
 	}
 }
 

@@ -58,6 +58,11 @@ static void reals(void **state)
 	expect_real((double)NAN, RESULT_BYTES, false, "nan");
 	expect_real(-(double)INFINITY, RESULT_COUNT, false, "-inf");
 	expect_real(1e300, RESULT_BYTES, false, "1e+300B");
+	expect_real(97906.25, RESULT_PLAIN, false, "97906"); /* results of SQL */
+	expect_real(1584128411446459, RESULT_PLAIN, false, "1584128411446459");
+	expect_real(-24590.7, RESULT_PLAIN, false, "-24591");
+	expect_real(293.71, RESULT_PLAIN, false, "293.7");
+	expect_real(0.00012345, RESULT_PLAIN, false, "0.0001234");
 	expect_real(1e300, RESULT_BYTES, true, "1.0000000000000001e+300B");
 	expect_real(0.5, RESULT_NS, true, "0.5ns");
 }
