@@ -128,7 +128,7 @@ ow_status builder_defer_stacks(struct builder *b,
 ow_status builder_permute(struct builder *b, enum table_id table, const uint32_t *order);
 
 /* Sorts, indexes and checks; after this the model is read-only. Resolves op_input.src by name where it
- * is nil, sorts op_step/memory/alloc, sets op.step_first…, step.start_ns/end_ns. */
+ * is nil, sorts op_step/memory/alloc/heap, sets op.step_first…, step.start_ns/end_ns. */
 ow_status model_freeze(struct builder *b);
 
 #endif

@@ -6,6 +6,7 @@
 #include "model/builder.h"
 
 #include "model/backing.h"
+#include "model/heap_order.h"
 #include "model/nest.h"
 
 static void resolve_inputs(struct builder *b)
@@ -319,6 +320,7 @@ ow_status model_freeze(struct builder *b)
 	OW_TRY(sort_op_steps(b));
 	OW_TRY(sort_by_op_step(b, TABLE_memory, m->memory.op_step, m->memory.count));
 	OW_TRY(sort_by_op_step(b, TABLE_alloc, m->alloc.op_step, m->alloc.count));
+	OW_TRY(order_heap(b));
 	index_op_steps(m);
 	find_step_spans(m);
 	if (!m->time_unit_ns)

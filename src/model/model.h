@@ -99,6 +99,23 @@ enum event_phase {
 
 enum link_kind { LINK_FLOW, LINK_LAUNCH, LINK_FORWARD_BACKWARD, LINK_MESSAGE };
 
+/* What changed. In use is the sum over HEAP_EXISTING, HEAP_ALLOC and HEAP_FREE; held by the allocator, over
+ * the segments. The others have a size to look at, which is in no sum. */
+enum heap_kind {
+	HEAP_ALLOC,
+	HEAP_FREE,
+	HEAP_EXISTING,	    /* there before the source began; its time is not known */
+	HEAP_SEGMENT_ALLOC, /* the allocator took memory from the device */
+	HEAP_SEGMENT_FREE,  /* and gave it back */
+	HEAP_SEGMENT_MAP,   /* the same for segments that grow */
+	HEAP_SEGMENT_UNMAP,
+	HEAP_SEGMENT_EXISTING,
+	HEAP_FREE_REQUESTED, /* released, but a stream still uses it: HEAP_FREE follows */
+	HEAP_OUT_OF_MEMORY,  /* size is what was asked for in vain */
+	HEAP_SNAPSHOT,	     /* a marker */
+	HEAP_TOTAL	     /* only says what is in use */
+};
+
 enum fact_kind {
 	FACT_OBJECT,
 	FACT_LIST,

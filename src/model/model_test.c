@@ -110,6 +110,34 @@ static void freeze_sorts_and_indexes(void **state)
 	stop(&f);
 }
 
+/* Lists of several devices, each in order but for some rows; equal times keep their order. */
+static void freeze_puts_heaps_in_order_of_time(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f);
+	srand(3);
+	for (int list = 0; list < 7; list++)
+		for (int i = 0; i < 500; i++)
+			builder_add_heap(&f.b, &(struct heap_row){
+						       .ts_ns = i / 3 + (i % 50 ? 0 : rand() % 90),
+						       .size = list * 500 + i,
+						       .address = (uint64_t)(list * 500 + i) });
+	builder_add_heap(&f.b, &(struct heap_row){ .ts_ns = TIME_UNKNOWN, .kind = HEAP_EXISTING });
+	assert_int_equal(model_freeze(&f.b), OW_OK);
+	assert_int_equal(f.m->heap.count, 3502);
+	assert_int_equal(f.m->heap.kind[1], HEAP_EXISTING);
+	for (uint32_t i = 2; i < f.m->heap.count; i++) {
+		const struct heap_table *t = &f.m->heap;
+
+		assert_true(t->ts_ns[i] > t->ts_ns[i - 1] ||
+			    (t->ts_ns[i] == t->ts_ns[i - 1] && t->size[i] > t->size[i - 1]));
+		assert_int_equal(t->size[i], t->address[i]);
+	}
+	stop(&f);
+}
+
 static void names_are_in_byte_order(void **state)
 {
 	struct fixture f;
@@ -168,6 +196,7 @@ static void allocation_failures(void **state)
 				builder_add_op_step(
 					&b, &(struct op_step_row){ .op = { (uint32_t)(1 + i % 7) },
 								   .step = builder_step(&b, -i) });
+				builder_add_heap(&b, &(struct heap_row){ .ts_ns = -i % 9 });
 				builder_note(&b, NOTE_INFO, 0, "note %d", i);
 			}
 			done = b.status == OW_OK && model_freeze(&b) == OW_OK &&
@@ -189,6 +218,7 @@ int main(void)
 		cmocka_unit_test(interning),
 		cmocka_unit_test(rare_columns_appear_when_used),
 		cmocka_unit_test(freeze_sorts_and_indexes),
+		cmocka_unit_test(freeze_puts_heaps_in_order_of_time),
 		cmocka_unit_test(names_are_in_byte_order),
 		cmocka_unit_test(allocation_failures),
 	};

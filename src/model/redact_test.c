@@ -11,9 +11,10 @@
 #include "support/small_model.h"
 
 /* Columns that never carry what a user named, or that are kept on purpose. */
-static const char *const kept_columns[] = { "source.format",  "source.producer", "source.container",
-					    "device.name",    "op.device",	 "op.host_device",
-					    "op.data_format", "tensor.allocator" };
+static const char *const kept_columns[] = {
+	"source.format",  "source.producer", "source.container", "device.name",	   "op.device",
+	"op.host_device", "op.data_format",  "tensor.allocator", "heap.allocator", "heap.purpose"
+};
 
 static bool is_kept_column(const char *table, const char *column)
 {

@@ -82,8 +82,8 @@ ow_status fill_path(const struct relation_part *p, const struct relation_column 
 
 /* words.c: dictionaries of the model's enums, and of single letters. */
 extern const struct relation_dict words_device_kind, words_track_kind, words_event_phase,
-	words_link_kind, words_fact_kind, words_note_kind, words_letters, words_severity,
-	words_phase_class;
+	words_link_kind, words_heap_kind, words_fact_kind, words_note_kind, words_letters,
+	words_severity, words_phase_class;
 /* The one for an ENUM column by its sentence ("enum device_kind"); NULL when there is none. */
 const struct relation_dict *words_of(const char *doc);
 

@@ -26,6 +26,9 @@ WORDS(event_phase, WORD("input"), WORD("host"), WORD("launch"), WORD("host_to_de
       WORD("compute"), WORD("device_to_host"), WORD("communication"), WORD("synchronisation"),
       WORD("idle"));
 WORDS(link_kind, WORD("flow"), WORD("launch"), WORD("forward_backward"), WORD("message"));
+WORDS(heap_kind, WORD("alloc"), WORD("free"), WORD("existing"), WORD("segment_alloc"),
+      WORD("segment_free"), WORD("segment_map"), WORD("segment_unmap"), WORD("segment_existing"),
+      WORD("free_requested"), WORD("out_of_memory"), WORD("snapshot"), WORD("total"));
 WORDS(fact_kind, WORD("object"), WORD("list"), WORD("int"), WORD("real"), WORD("text"),
       WORD("bool"), WORD("micros"), WORD("null"));
 WORDS(note_kind, WORD("info"), WORD("repaired"), WORD("dropped"), WORD("damaged"),
@@ -65,6 +68,7 @@ const struct relation_dict *words_of(const char *doc)
 		{ "enum track_kind", &words_track_kind },
 		{ "enum event_phase", &words_event_phase },
 		{ "enum link_kind", &words_link_kind },
+		{ "enum heap_kind", &words_heap_kind },
 		{ "enum fact_kind", &words_fact_kind },
 		{ "enum note_kind", &words_note_kind },
 	};
