@@ -43,7 +43,12 @@ bool builder_grow(struct builder *b, enum table_id table, uint32_t more);
 /* Allocates a RARE column, zero-filled. */
 bool builder_need_column(struct builder *b, enum table_id table, size_t column_offset);
 
-#define BUILDER_IS_ZERO(value) (memcmp(&(value), &(__typeof__(value)){ 0 }, sizeof(value)) == 0)
+/* Values are ids, numbers and reals of at most eight bytes. */
+static inline bool builder_is_zero(const void *value, size_t size)
+{
+	return memcmp(value, &(uint64_t){ 0 }, size) == 0;
+}
+#define BUILDER_IS_ZERO(value) builder_is_zero(&(value), sizeof(value))
 #define BUILDER_STORE_ALWAYS(table, name) b->m->table.name[at] = row->name;
 #define BUILDER_STORE_RARE(table, name)                                                            \
 	if (b->m->table.name)                                                                      \
