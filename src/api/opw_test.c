@@ -934,7 +934,7 @@ static void every_allocation_may_fail(void **state)
 	unsigned failed = 0;
 
 	(void)state;
-	for (uint64_t n = 1; n < 300; n++) {
+	for (uint64_t n = 1; n < 1000; n++) {
 		struct ow_error err = { 0 };
 		ow_profile *p = NULL;
 		ow_status status;
@@ -949,7 +949,7 @@ static void every_allocation_may_fail(void **state)
 		if (status != OW_OK)
 			assert_int_equal(status, OW_E_NO_MEMORY);
 	}
-	assert_true(failed > 20 && failed < 299);
+	assert_true(failed > 20 && failed < 999);
 }
 
 static void the_limit_is_respected(void **state)

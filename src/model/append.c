@@ -259,12 +259,16 @@ static ow_status add_code(struct append *a)
 
 	for (uint32_t i = 1; i < f->count; i++)
 		a->ids[TABLE_frame][i] =
-			builder_frame(a->b,
-				      &(struct frame_row){ .file = new_str(a, f->file[i]),
-							   .function = new_str(a, f->function[i]),
-							   .line = f->line[i],
-							   .function_line = f->function_line[i],
-							   .text = new_str(a, f->text[i]) })
+			builder_frame(
+				a->b,
+				&(struct frame_row){ .file = new_str(a, f->file[i]),
+						     .function = new_str(a, f->function[i]),
+						     .line = f->line[i],
+						     .function_line = f->function_line[i],
+						     .text = new_str(a, f->text[i]),
+						     .module = new_str(a, COLUMN_GET(f->module, i)),
+						     .address = COLUMN_GET(f->address, i),
+						     .flags = COLUMN_GET(f->flags, i) })
 				.v;
 	for (uint32_t i = 1; i < s->count; i++) /* callers come first */
 		a->ids[TABLE_stack][i] =

@@ -112,6 +112,7 @@ void model_swap(struct model *a, struct model *b)
 	SWAP(track_map);
 	SWAP(device_map);
 	SWAP(step_map);
+	SWAP(metric_map);
 	SWAP(inputs);
 	SWAP(input_cap);
 	SWAP(backing);

@@ -309,7 +309,19 @@ static uint64_t hash_frame(const struct frame_row *row)
 		map_hash_u64((uint64_t)row->file.v << 32 | row->function.v,
 			     (uint64_t)(uint32_t)row->line << 32 | (uint32_t)row->function_line);
 
-	return map_hash_u64(hash, row->text.v);
+	hash = map_hash_u64(hash, row->text.v);
+	if (!row->module.v && !row->address && !row->flags)
+		return hash;
+	return map_hash_u64(map_hash_u64(hash, (uint64_t)row->module.v << 8 | row->flags),
+			    row->address);
+}
+
+static bool is_frame(const struct frame_table *f, uint32_t i, const struct frame_row *row)
+{
+	return f->file[i].v == row->file.v && f->function[i].v == row->function.v &&
+	       f->line[i] == row->line && f->function_line[i] == row->function_line &&
+	       f->text[i].v == row->text.v && COLUMN_GET(f->module, i).v == row->module.v &&
+	       COLUMN_GET(f->address, i) == row->address && COLUMN_GET(f->flags, i) == row->flags;
 }
 
 frame_id builder_frame(struct builder *b, const struct frame_row *row)
@@ -321,15 +333,9 @@ frame_id builder_frame(struct builder *b, const struct frame_row *row)
 	if (!need_lookups(b))
 		return (frame_id){ 0 };
 	for (struct map_iter it = map_find(&m->frame_map, hash); it.value;
-	     it = map_next(&m->frame_map, it)) {
-		uint32_t i = it.value;
-
-		if (m->frame.file[i].v == row->file.v &&
-		    m->frame.function[i].v == row->function.v && m->frame.line[i] == row->line &&
-		    m->frame.function_line[i] == row->function_line &&
-		    m->frame.text[i].v == row->text.v)
-			return (frame_id){ i };
-	}
+	     it = map_next(&m->frame_map, it))
+		if (is_frame(&m->frame, it.value, row))
+			return (frame_id){ it.value };
 	id = builder_add_frame(b, row);
 	if (id.v && !map_add(&m->frame_map, hash, id.v))
 		out_of_memory(b);
@@ -425,6 +431,35 @@ track_id builder_track(struct builder *b, const struct track_row *row)
 	return id;
 }
 
+static uint64_t hash_metric(str_id name, str_id unit, source_id source)
+{
+	return map_hash_u64((uint64_t)name.v << 32 | unit.v, source.v);
+}
+
+metric_id builder_metric(struct builder *b, struct str name, struct str unit)
+{
+	struct model *m = b->m;
+	str_id name_id = builder_str(b, name), unit_id = builder_str(b, unit);
+	uint64_t hash = hash_metric(name_id, unit_id, b->source);
+	metric_id id;
+
+	if (!need_lookups(b))
+		return (metric_id){ 0 };
+	for (struct map_iter it = map_find(&m->metric_map, hash); it.value;
+	     it = map_next(&m->metric_map, it)) {
+		uint32_t i = it.value;
+
+		if (m->metric.name[i].v == name_id.v && m->metric.unit[i].v == unit_id.v &&
+		    m->metric.source[i].v == b->source.v)
+			return (metric_id){ i };
+	}
+	id = builder_add_metric(
+		b, &(struct metric_row){ .name = name_id, .unit = unit_id, .source = b->source });
+	if (id.v && !map_add(&m->metric_map, hash, id.v))
+		out_of_memory(b);
+	return id;
+}
+
 step_id builder_step(struct builder *b, int64_t number)
 {
 	step_id id = need_lookups(b) ? model_find_step(b->m, number) : (step_id){ 0 };
@@ -515,7 +550,10 @@ static bool add_code(struct model *m)
 					 .function = m->frame.function[i],
 					 .line = m->frame.line[i],
 					 .function_line = m->frame.function_line[i],
-					 .text = m->frame.text[i] };
+					 .text = m->frame.text[i],
+					 .module = COLUMN_GET(m->frame.module, i),
+					 .address = COLUMN_GET(m->frame.address, i),
+					 .flags = COLUMN_GET(m->frame.flags, i) };
 
 		if (!map_add(&m->frame_map, hash_frame(&row), i))
 			return false;
@@ -545,6 +583,11 @@ static bool add_places(struct model *m)
 	for (uint32_t i = 1; i < m->step.count; i++)
 		if (!map_add(&m->step_map, map_hash_u64((uint64_t)m->step.number[i], 2), i))
 			return false;
+	for (uint32_t i = 1; i < m->metric.count; i++)
+		if (!map_add(&m->metric_map,
+			     hash_metric(m->metric.name[i], m->metric.unit[i], m->metric.source[i]),
+			     i))
+			return false;
 	return true;
 }
 
@@ -560,9 +603,9 @@ static bool add_ops(struct model *m)
 
 static void drop_lookups(struct model *m)
 {
-	struct map *maps[] = { &m->strings.map, &m->op_by_name, &m->shape_map,
-			       &m->strset_map,	&m->frame_map,	&m->stack_map,
-			       &m->track_map,	&m->device_map, &m->step_map };
+	struct map *maps[] = { &m->strings.map, &m->op_by_name, &m->shape_map, &m->strset_map,
+			       &m->frame_map,	&m->stack_map,	&m->track_map, &m->device_map,
+			       &m->step_map,	&m->metric_map };
 
 	for (size_t i = 0; i < ARRAY_COUNT(maps); i++) {
 		map_release(maps[i]);
@@ -575,7 +618,7 @@ ow_status model_make_lookups(struct model *m, struct error *err)
 	const uint64_t tables = TABLE_BIT(op) | TABLE_BIT(shape) | TABLE_BIT(dim) |
 				TABLE_BIT(strset) | TABLE_BIT(strset_item) | TABLE_BIT(frame) |
 				TABLE_BIT(stack) | TABLE_BIT(device) | TABLE_BIT(track) |
-				TABLE_BIT(step);
+				TABLE_BIT(step) | TABLE_BIT(metric);
 	struct guard guard;
 	bool made = true;
 

@@ -96,6 +96,8 @@ stack_id builder_stack(struct builder *b, stack_id parent, frame_id frame);
 device_id builder_device(struct builder *b, struct str name);
 /* One per (name, kind, pid, tid, source). */
 track_id builder_track(struct builder *b, const struct track_row *row);
+/* What samples of b->source measure: one per (name, unit, source). */
+metric_id builder_metric(struct builder *b, struct str name, struct str unit);
 /* One per number. */
 step_id builder_step(struct builder *b, int64_t number);
 

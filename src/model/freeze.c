@@ -303,6 +303,60 @@ static void find_step_spans(struct model *m)
 	}
 }
 
+/* ---- samples ---- */
+
+static bool samples_in_order(const struct sample_table *s)
+{
+	for (uint32_t i = 2; i < s->count; i++)
+		if (s->track[i - 1].v > s->track[i].v ||
+		    (s->track[i - 1].v == s->track[i].v && s->ts_ns[i - 1] > s->ts_ns[i]))
+			return false;
+	return true;
+}
+
+static int by_time(const void *a, const void *b, void *arg)
+{
+	const int64_t *ts = arg;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	if (ts[x] != ts[y])
+		return ts[x] < ts[y] ? -1 : 1;
+	return (x > y) - (x < y);
+}
+
+/* The rows of one track, which are mostly in order. */
+static void order_track(const struct sample_table *s, uint32_t *order, uint32_t count)
+{
+	for (uint32_t i = 1; i < count; i++)
+		if (s->ts_ns[order[i - 1]] > s->ts_ns[order[i]]) {
+			qsort_r(order, count, sizeof(*order), by_time, s->ts_ns);
+			return;
+		}
+}
+
+/* By track and time; nothing refers to samples. */
+static ow_status sort_samples(struct builder *b)
+{
+	const struct sample_table *s = &b->m->sample;
+	uint32_t *order, first = 1;
+	ow_status status;
+
+	if (samples_in_order(s))
+		return OW_OK;
+	order = counting_order(b, &s->track->v, s->count, b->m->track.count);
+	if (!order)
+		return b->status;
+	for (uint32_t i = 1; i <= s->count; i++) {
+		if (i < s->count && s->track[order[i]].v == s->track[order[first]].v)
+			continue;
+		order_track(s, order + first, i - first);
+		first = i;
+	}
+	status = builder_permute(b, TABLE_sample, order);
+	mem_free(b->m->mem, order, (size_t)s->count * sizeof(*order));
+	return status;
+}
+
 ow_status model_freeze(struct builder *b)
 {
 	struct model *m = b->m;
@@ -321,6 +375,8 @@ ow_status model_freeze(struct builder *b)
 	OW_TRY(sort_by_op_step(b, TABLE_memory, m->memory.op_step, m->memory.count));
 	OW_TRY(sort_by_op_step(b, TABLE_alloc, m->alloc.op_step, m->alloc.count));
 	OW_TRY(order_heap(b));
+	OW_TRY(sort_samples(b));
+	m->has_code |= m->sample.count > 1;
 	index_op_steps(m);
 	find_step_spans(m);
 	if (!m->time_unit_ns)

@@ -35,8 +35,9 @@ static ow_status init_strings(struct model *m, struct error *err)
 
 static void init_maps(struct model *m)
 {
-	struct map *maps[] = { &m->op_by_name, &m->shape_map, &m->strset_map, &m->frame_map,
-			       &m->stack_map,  &m->track_map, &m->device_map, &m->step_map };
+	struct map *maps[] = { &m->op_by_name, &m->shape_map, &m->strset_map,
+			       &m->frame_map,  &m->stack_map, &m->track_map,
+			       &m->device_map, &m->step_map,  &m->metric_map };
 
 	for (size_t i = 0; i < ARRAY_COUNT(maps); i++)
 		map_init(maps[i], m->mem);
@@ -109,6 +110,7 @@ void model_free(struct model *m)
 	map_release(&m->track_map);
 	map_release(&m->device_map);
 	map_release(&m->step_map);
+	map_release(&m->metric_map);
 	map_release(&m->strings.map);
 	mem_free(m->mem, m->strings.text, m->strings.cap * sizeof(struct str));
 	arena_release(&m->strings.arena);

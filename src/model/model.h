@@ -65,6 +65,13 @@ enum event_flags {
 	EVENT_UNMATCHED = 1 << 2 /* an end without a begin, kept as a point in time */
 };
 
+enum frame_flags {
+	FRAME_KERNEL = 1 << 0,	/* of an operating system's kernel */
+	FRAME_INLINED = 1 << 1, /* inlined into its caller */
+	FRAME_JIT = 1 << 2,	/* compiled at run time */
+	FRAME_PROCESS = 1 << 3	/* no code: the process or thread that the frames below it ran in */
+};
+
 /* event_key.id and flow.id: ids are numbers or text; below 2^62 they are the number itself. */
 #define MODEL_TEXT_ID ((uint64_t)1 << 63)
 /* track.pid and track.tid: none at all, or text (+ the string). */
@@ -185,7 +192,8 @@ struct model {
 
 	struct buf code; /* undecoded code traces; see deferred */
 	struct map op_by_name;
-	struct map shape_map, strset_map, frame_map, stack_map, track_map, device_map, step_map;
+	struct map shape_map, strset_map, frame_map, stack_map, track_map, device_map, step_map,
+		metric_map;
 
 	pthread_mutex_t lock; /* guards what is made on first use, below */
 	struct deferred *deferred_stacks;

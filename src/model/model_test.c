@@ -57,6 +57,67 @@ static void interning(void **state)
 	stop(&f);
 }
 
+/* Native frames differ by where they are; a frame without a module stays the same. */
+static void frames_of_modules(void **state)
+{
+	struct fixture f;
+	struct frame_row row = { .function = { 0 }, .line = 3 };
+	frame_id plain, native;
+
+	(void)state;
+	start(&f);
+	row.function = builder_cstr(&f.b, "main");
+	plain = builder_frame(&f.b, &row);
+	row.module = builder_cstr(&f.b, "a.out");
+	native = builder_frame(&f.b, &row);
+	assert_int_not_equal(plain.v, native.v);
+	row.address = 0x1000;
+	assert_int_not_equal(builder_frame(&f.b, &row).v, native.v);
+	row.address = 0;
+	row.flags = FRAME_KERNEL;
+	assert_int_not_equal(builder_frame(&f.b, &row).v, native.v);
+	row.flags = 0;
+	assert_int_equal(builder_frame(&f.b, &row).v, native.v);
+	row.module = (str_id){ 0 };
+	assert_int_equal(builder_frame(&f.b, &row).v, plain.v);
+	stop(&f);
+}
+
+static track_id add_thread(struct builder *b, int64_t tid)
+{
+	return builder_track(b, &(struct track_row){ .tid = tid, .kind = TRACK_HOST });
+}
+
+static void samples_come_by_track_and_time(void **state)
+{
+	static const struct {
+		int track;
+		int64_t ts, weight;
+	} rows[] = { { 1, 30, 5 }, { 0, 20, 3 }, { 1, 10, 4 },		 { 0, 20, 6 },
+		     { 0, 5, 1 },  { 1, 30, 7 }, { 1, TIME_UNKNOWN, 9 }, { 1, TIME_UNKNOWN, 8 } };
+	static const int64_t weights[] = { 1, 3, 6, 9, 8, 4, 5, 7 };
+	struct fixture f;
+	track_id track[2];
+	metric_id cycles;
+
+	(void)state;
+	start(&f);
+	track[0] = add_thread(&f.b, 7);
+	track[1] = add_thread(&f.b, 8);
+	cycles = builder_metric(&f.b, STR("cycles"), STR("count"));
+	assert_int_equal(builder_metric(&f.b, STR("cycles"), STR("count")).v, cycles.v);
+	assert_int_not_equal(builder_metric(&f.b, STR("cycles"), STR("ns")).v, cycles.v);
+	for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
+		builder_add_sample(&f.b, &(struct sample_row){ .track = track[rows[i].track],
+							       .ts_ns = rows[i].ts,
+							       .weight = rows[i].weight,
+							       .metric = cycles });
+	assert_int_equal(model_freeze(&f.b), OW_OK);
+	for (size_t i = 0; i < ARRAY_COUNT(weights); i++)
+		assert_int_equal(f.m->sample.weight[i + 1], weights[i]);
+	stop(&f);
+}
+
 static void rare_columns_appear_when_used(void **state)
 {
 	struct fixture f;
@@ -216,6 +277,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(interning),
+		cmocka_unit_test(frames_of_modules),
+		cmocka_unit_test(samples_come_by_track_and_time),
 		cmocka_unit_test(rare_columns_appear_when_used),
 		cmocka_unit_test(freeze_sorts_and_indexes),
 		cmocka_unit_test(freeze_puts_heaps_in_order_of_time),

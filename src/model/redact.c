@@ -191,6 +191,54 @@ static void redact_tracks(struct redaction *r)
 	each(r, m->counter.instance, m->counter.count, pseudonym_word);
 }
 
+/* What profilers count; anything else may be somebody's probe. */
+static bool is_common_metric(struct str name)
+{
+	static const char *const names[] = {
+		"cycles",
+		"instructions",
+		"cpu-clock",
+		"task-clock",
+		"cache-misses",
+		"branches",
+		"branch-misses",
+		"page-faults",
+		"cpu",
+		"wall",
+		"samples",
+		"time",
+		"contentions",
+		"delay",
+		"alloc_objects",
+		"alloc_space",
+		"inuse_objects",
+		"inuse_space",
+		"objects",
+		"space",
+		"nanoseconds",
+		"microseconds",
+		"bytes",
+		"count",
+		"context-switches",
+		"cache-references",
+	};
+
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+		if (str_eq(name, str_from(names[i])))
+			return true;
+	return false;
+}
+
+static void redact_samples(struct redaction *r)
+{
+	struct model *m = r->m;
+
+	for (uint32_t i = 1; i < m->metric.count; i++)
+		if (!is_common_metric(model_str(m, m->metric.name[i])))
+			m->metric.name[i] = translate(r, m->metric.name[i], pseudonym_word);
+	each(r, m->sample.label, m->sample.count, pseudonym_word);
+}
+
 static void redact_frames(struct redaction *r)
 {
 	struct model *m = r->m;
@@ -198,6 +246,7 @@ static void redact_frames(struct redaction *r)
 	each(r, m->frame.file, m->frame.count, pseudonym_path);
 	each(r, m->frame.function, m->frame.count, pseudonym_word);
 	each(r, m->frame.text, m->frame.count, pseudonym_word);
+	each(r, m->frame.module, m->frame.count, pseudonym_path);
 }
 
 /* Both parts of container!member. */
@@ -391,7 +440,7 @@ static void forget_records(struct model *m)
 
 static ow_status rebuild_lookups(struct model *m, struct error *err)
 {
-	struct map *stale[] = { &m->strset_map, &m->frame_map, &m->track_map };
+	struct map *stale[] = { &m->strset_map, &m->frame_map, &m->track_map, &m->metric_map };
 
 	for (size_t i = 0; i < ARRAY_COUNT(stale); i++) {
 		map_release(stale[i]);
@@ -468,6 +517,7 @@ static ow_status redact_all(struct redaction *r, struct error *err)
 	redact_ops(r);
 	redact_tracks(r);
 	redact_frames(r);
+	redact_samples(r);
 	each(r, m->source.path, m->source.count, source_path);
 	redact_facts(r);
 	redact_notes(r);

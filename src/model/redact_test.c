@@ -12,8 +12,9 @@
 
 /* Columns that never carry what a user named, or that are kept on purpose. */
 static const char *const kept_columns[] = {
-	"source.format",  "source.producer", "source.container", "device.name",	   "op.device",
-	"op.host_device", "op.data_format",  "tensor.allocator", "heap.allocator", "heap.purpose"
+	"source.format",  "source.producer", "source.container", "device.name",
+	"op.device",	  "op.host_device",  "op.data_format",	 "tensor.allocator",
+	"heap.allocator", "heap.purpose",    "metric.unit"
 };
 
 static bool is_kept_column(const char *table, const char *column)

@@ -2,11 +2,9 @@
 #include "relation/columns.h"
 
 static const struct path_column derived[] = {
-	{ "file", "frame.file", NULL },
-	{ "line", "frame.line", NULL },
-	{ "function", "frame.function", NULL },
-	{ "text", "frame.text", NULL },
-	{ NULL, NULL, NULL },
+	{ "file", "frame.file", NULL },		{ "line", "frame.line", NULL },
+	{ "function", "frame.function", NULL }, { "text", "frame.text", NULL },
+	{ "module", "frame.module", NULL },	{ NULL, NULL, NULL },
 };
 
 static ow_status describe(struct relation_table *t, struct error *err)

@@ -1,0 +1,31 @@
+/* relation_sample.c: the relation `sample`: one sample of a call stack, beside its leaf. */
+#include "relation/columns.h"
+
+static const struct path_column derived[] = {
+	{ "metric", "metric.name", "what was measured" },
+	{ "unit", "metric.unit", "of the weight" },
+	{ "function", "stack.frame.function", "the function that ran" },
+	{ "file", "stack.frame.file", NULL },
+	{ "line", "stack.frame.line", NULL },
+	{ "module", "stack.frame.module", NULL },
+	{ "step", "step.number", NULL },
+	{ "thread", "track.name", "name of the thread" },
+	{ "process", "track.process", NULL },
+	{ "pid", "track.pid", NULL },
+	{ "tid", "track.tid", NULL },
+	{ "rank", "track.source.rank", NULL },
+	{ NULL, NULL, NULL },
+};
+
+static ow_status describe(struct relation_table *t, struct error *err)
+{
+	return columns_paths(t, TABLE_sample, derived, err);
+}
+
+const struct relation relation_sample = {
+	.name = "sample",
+	.doc = "one sample: a call stack, and how much of a metric it stands for",
+	.is_table = true,
+	.table = TABLE_sample,
+	.describe = describe,
+};
