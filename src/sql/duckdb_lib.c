@@ -84,14 +84,19 @@ static void *find_library(struct duckdb_lib *lib, struct error *err)
 
 /* The C interface makes dictionary vectors whose size DuckDB does not know; then it hashes every row's text anew.
  * Knowing the size it hashes each text once. The member function that tells it is among the library's symbols; it is
- * called in the version that was tried, and not missed in others. */
+ * called in the version that was tried, and not missed in others. That version makes the hashes at their first use
+ * without a lock, so that threads which share a dictionary see half of them: they are asked for beforehand (scan.c). */
 static void find_dictionary(struct duckdb_lib *lib, void *handle)
 {
-	static const char symbol[] = "_ZN6duckdb6Vector10DictionaryERS0_mRKNS_15SelectionVectorEm";
+	static const char make[] = "_ZN6duckdb6Vector10DictionaryERS0_mRKNS_15SelectionVectorEm",
+			  hash[] = "_ZN6duckdb16DictionaryVector15GetCachedHashesERNS_6VectorE";
 
 	lib->dictionary = NULL;
-	if (strcmp(lib->library_version(), "v1.4.4") == 0)
-		lib->dictionary = (__typeof__(lib->dictionary))(uintptr_t)dlsym(handle, symbol);
+	if (strcmp(lib->library_version(), "v1.4.4") != 0)
+		return;
+	lib->hash_dictionary = (__typeof__(lib->hash_dictionary))(uintptr_t)dlsym(handle, hash);
+	if (lib->hash_dictionary)
+		lib->dictionary = (__typeof__(lib->dictionary))(uintptr_t)dlsym(handle, make);
 }
 
 static ow_status load(struct duckdb_lib *lib, struct error *err)

@@ -280,21 +280,25 @@ static void put_string(duckdb_string_t *to, struct str text)
 	to->value.pointer.ptr = (char *)(uintptr_t)text.ptr;
 }
 
-/* The first use of a dictionary changes it: that must happen before threads share it. */
-static void use_once(const struct duckdb_lib *lib, duckdb_logical_type type, duckdb_vector dict,
+/* The first use of a dictionary changes it, and so does the first hashing of its texts: both must happen before
+ * threads share it. */
+static bool use_once(const struct duckdb_lib *lib, duckdb_logical_type type, duckdb_vector dict,
 		     uint32_t size)
 {
 	duckdb_selection_vector selection = lib->create_selection_vector(1);
 	duckdb_vector to = lib->create_vector(type, 1);
+	bool good = selection && to;
 
-	if (selection && to) {
+	if (good) {
 		lib->selection_vector_get_data_ptr(selection)[0] = 0;
 		lib->dictionary(to, dict, size, selection, 1);
+		lib->hash_dictionary(to);
 	}
 	if (to)
 		lib->destroy_vector(&to);
 	if (selection)
 		lib->destroy_selection_vector(selection);
+	return good;
 }
 
 static bool make_dict(const struct duckdb_lib *lib, const struct relation_dict *from,
@@ -302,6 +306,7 @@ static bool make_dict(const struct duckdb_lib *lib, const struct relation_dict *
 {
 	duckdb_logical_type type = lib->create_logical_type(DUCKDB_TYPE_VARCHAR);
 	duckdb_string_t *strings;
+	bool good;
 
 	dict->vector = lib->create_vector(type, MAX(from->count, 1));
 	if (!dict->vector) {
@@ -315,10 +320,11 @@ static bool make_dict(const struct duckdb_lib *lib, const struct relation_dict *
 	for (uint32_t i = 1; i < from->count; i++)
 		put_string(&strings[i],
 			   from->texts[i].ptr ? from->texts[i] : (struct str){ "", 0 });
-	if (lib->dictionary)
-		use_once(lib, type, dict->vector, from->count);
+	good = !lib->dictionary || use_once(lib, type, dict->vector, from->count);
 	lib->destroy_logical_type(&type);
-	return true;
+	if (!good)
+		lib->destroy_vector(&dict->vector);
+	return good;
 }
 
 /* The session's dictionary of these texts; NULL without memory. */

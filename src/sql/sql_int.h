@@ -20,6 +20,8 @@ struct duckdb_lib {
 	/* DuckDB's own Vector::Dictionary, or NULL; see duckdb_lib.c. */
 	void (*dictionary)(duckdb_vector self, duckdb_vector dict, idx_t size,
 			   duckdb_selection_vector selection, idx_t count);
+	/* DictionaryVector::GetCachedHashes, whenever dictionary is there. */
+	const void *(*hash_dictionary)(duckdb_vector vector);
 #define DUCKDB(name) __typeof__(duckdb_##name) *name;
 #include "sql/duckdb_functions.def"
 #undef DUCKDB

@@ -164,6 +164,22 @@ static void values(void **state)
 	close_all(&f);
 }
 
+/* A dictionary is new to each session: its first use by several threads must not split groups. */
+static void groups_are_whole(void **state)
+{
+	struct sql_options options = { .threads = 4 };
+
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		struct fixture f;
+
+		open_with(&f, &options);
+		expect(&f, "SELECT count(*) FROM (SELECT run, op FROM event GROUP BY run, op)",
+		       "10000\n");
+		close_all(&f);
+	}
+}
+
 static void refusals(void **state)
 {
 	struct sql_options options = { .threads = 2 };
@@ -264,11 +280,9 @@ static void failing_allocations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values),
-		cmocka_unit_test(refusals),
-		cmocka_unit_test(memory_limit),
-		cmocka_unit_test(cancelling),
-		cmocka_unit_test(failing_allocations),
+		cmocka_unit_test(values),     cmocka_unit_test(groups_are_whole),
+		cmocka_unit_test(refusals),   cmocka_unit_test(memory_limit),
+		cmocka_unit_test(cancelling), cmocka_unit_test(failing_allocations),
 	};
 	char text[1024];
 
