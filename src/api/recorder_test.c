@@ -454,6 +454,61 @@ static void test_damaged_record(void **state)
 	assert_in_range(steps_of(other_path), 19, 20);
 }
 
+/* Where the last record that was written lies, `back` records before it. */
+static size_t last_record(const unsigned char *bytes, size_t len, size_t back)
+{
+	static const unsigned char blank[32];
+	size_t at = 64 + 192, last = 0;
+
+	for (; at + 32 <= len && memcmp(bytes + at, blank, 32) != 0; at += 32)
+		last = at;
+	assert_true(last > 32 * back);
+	return last - 32 * back;
+}
+
+static bool damaged_after(const unsigned char *bytes, size_t len, size_t steps)
+{
+	ow_profile *profile;
+	bool damaged;
+
+	write_all(other_path, bytes, len);
+	profile = open_recording(other_path);
+	damaged = ow_profile_damaged(profile);
+	ow_profile_free(profile);
+	assert_int_equal(steps_of(other_path), steps);
+	return damaged;
+}
+
+/* A process that is killed while it writes leaves half a record, which was not recorded yet. */
+static void test_half_a_record(void **state)
+{
+	static unsigned char bytes[4 << 20], torn[sizeof(bytes)];
+	ow_recorder *r = start(path);
+	size_t len, last;
+
+	(void)state;
+	record_steps(r, 3);
+	name(r, "a name of three records, the text of which was written before its head: 64");
+	len = read_all(path, bytes, sizeof(bytes));
+	finish(r);
+	assert_in_range(len, 3000, sizeof(bytes) - 1);
+	last = last_record(bytes, len, 3); /* the head of the name */
+	for (size_t cut = 1; cut < 32; cut++) {
+		memcpy(torn, bytes, len);
+		memset(torn + last + cut, 0, 32 - cut);
+		assert_false(damaged_after(torn, len, 3));
+		memset(torn + last + 32, 0, len - last - 32); /* a record that is not a name */
+		assert_false(damaged_after(torn, len, 3));
+		memcpy(torn, bytes, len);
+		memset(torn + last, 0xff, cut);
+		assert_false(damaged_after(torn, len, 3));
+	}
+	/* With a good one behind it, it is damage. */
+	memcpy(torn, bytes, len);
+	torn[last - 96] ^= 1; /* a value */
+	assert_true(damaged_after(torn, len, 3));
+}
+
 static void test_no_memory(void **state)
 {
 	struct ow_error err;
@@ -543,8 +598,8 @@ int main(void)
 		cmocka_unit_test(test_killed),		 cmocka_unit_test(test_child_is_silent),
 		cmocka_unit_test(test_replaced),	 cmocka_unit_test(test_wrong_places),
 		cmocka_unit_test(test_damage),		 cmocka_unit_test(test_damaged_record),
-		cmocka_unit_test(test_no_memory),	 cmocka_unit_test(test_nothing_marked),
-		cmocka_unit_test(test_long_names),
+		cmocka_unit_test(test_half_a_record),	 cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_nothing_marked),	 cmocka_unit_test(test_long_names),
 	};
 
 	snprintf(path, sizeof(path), "/tmp/opwatch-recorder-%ld.opw", (long)getpid());

@@ -47,6 +47,7 @@ struct reading {
 	uint32_t step_thread;
 	int64_t last_ns;
 	uint64_t damaged, damaged_at;
+	uint64_t torn, torn_at; /* bad records with no good one behind them yet */
 };
 
 static ow_status no_memory(struct reading *r)
@@ -197,6 +198,21 @@ static uint32_t check_of(const struct journal_record *record)
 	return crc32c(record, offsetof(struct journal_record, check));
 }
 
+/* One that does not fit its checksum: damage when a good one follows, else perhaps half written. */
+static void found_bad(struct reading *r, uint64_t at)
+{
+	r->torn++;
+	r->torn_at = MIN(r->torn_at, at);
+}
+
+static void found_good(struct reading *r)
+{
+	r->damaged += r->torn;
+	r->damaged_at = MIN(r->damaged_at, r->torn_at);
+	r->torn = 0;
+	r->torn_at = OW_NO_OFFSET;
+}
+
 /* A name and its text; *slots is how far the next record is. */
 static ow_status read_name(struct reading *r, const struct journal_record *record, uint64_t at,
 			   uint64_t left, uint64_t *slots)
@@ -206,16 +222,16 @@ static ow_status read_name(struct reading *r, const struct journal_record *recor
 
 	*slots = 1;
 	if (len > sizeof(text) || journal_text_slots(len) + 1 > left) {
-		r->damaged++;
+		found_bad(r, at);
 		return OW_OK;
 	}
 	OW_TRY(input_read_at(r->ctx->in, at + sizeof(*record), text, (size_t)len, r->ctx->err));
 	if (!opw_same_crc(crc32c_extend(check_of(record), text, (size_t)len), record->check) ||
 	    !utf8_valid(str_make(text, (size_t)len))) {
-		r->damaged++; /* its text may be damaged: go on record by record */
-		r->damaged_at = MIN(r->damaged_at, at);
+		found_bad(r, at); /* its text may be damaged: go on record by record */
 		return OW_OK;
 	}
+	found_good(r);
 	*slots = journal_text_slots(len) + 1;
 	return take_name(r, record, str_make(text, (size_t)len));
 }
@@ -244,10 +260,10 @@ static ow_status read_records(struct reading *r, uint64_t at, uint64_t count)
 					break;
 				}
 			} else if (opw_same_crc(check_of(&records[k]), records[k].check)) {
+				found_good(r);
 				OW_TRY(take(r, &records[k]));
 			} else {
-				r->damaged++;
-				r->damaged_at = MIN(r->damaged_at, place);
+				found_bad(r, place);
 			}
 		}
 		i += n;
@@ -346,8 +362,14 @@ static ow_status make_rows(struct reading *r)
 
 /* ---- all ---- */
 
+/* Only the last record can be half written, by a process that was killed meanwhile or still writes; if it is a
+ * name, its text lies behind it. */
+#define TORN_MAX (1 + JOURNAL_TEXT_MAX / sizeof(struct journal_record))
+
 static void add_notes(struct reading *r, const struct opw_file *file)
 {
+	if (file->complete || r->torn > TORN_MAX)
+		found_good(r);
 	if (r->damaged)
 		builder_note_many(r->b, NOTE_DAMAGED, r->damaged_at, r->damaged,
 				  "records with a wrong checksum: left out");
@@ -385,7 +407,8 @@ ow_status journal_load(struct import_ctx *ctx)
 			     .b = ctx->b,
 			     .mem = ctx->b->m->mem,
 			     .last_ns = INT64_MIN,
-			     .damaged_at = OW_NO_OFFSET };
+			     .damaged_at = OW_NO_OFFSET,
+			     .torn_at = OW_NO_OFFSET };
 	struct opw_file file;
 	struct arena arena;
 	ow_status status;
