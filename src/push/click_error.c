@@ -138,6 +138,8 @@ ow_status click_failure(struct click *click, const struct http_answer *answer, s
 				 "the answer of %s is too long for the memory it may take; ask for "
 				 "less (LIMIT)",
 				 click->place);
+	case HTTP_NO_MEMORY:
+		return error_no_memory(err);
 	case HTTP_REFUSED_TLS:
 		return error_set(err, OW_E_PERMISSION,
 				 "%s is not trusted: %s; name its authority's certificate in "

@@ -39,7 +39,7 @@ struct http {
 	const struct http_request *request;
 	struct http_answer *answer;
 	size_t sent;
-	bool good, make_failed, too_long, silent;
+	bool good, make_failed, too_long, no_memory, silent;
 	curl_off_t moved;  /* bytes, in both directions */
 	uint64_t moved_ms; /* when that changed */
 	char problem[CURL_ERROR_SIZE];
@@ -127,7 +127,7 @@ static size_t on_answer(char *text, size_t size, size_t count, void *arg)
 		return 0;
 	}
 	buf_add(to, text, len);
-	http->too_long = to->failed;
+	http->no_memory = to->failed;
 	return to->failed ? 0 : len;
 }
 
@@ -300,6 +300,8 @@ static enum http_outcome outcome_of(const struct http *http, CURLcode code)
 		return HTTP_MAKE_FAILED;
 	if (http->too_long)
 		return HTTP_TOO_LONG;
+	if (http->no_memory)
+		return HTTP_NO_MEMORY;
 	switch (code) {
 	case CURLE_OK:
 		return HTTP_ANSWERED;
@@ -353,7 +355,8 @@ ow_status http_post(struct http *http, const struct http_request *request,
 	http->request = request;
 	http->answer = answer;
 	http->sent = 0;
-	http->good = http->make_failed = http->too_long = http->silent = false;
+	http->good = http->make_failed = http->silent = false;
+	http->too_long = http->no_memory = false;
 	http->moved = 0;
 	http->moved_ms = now_ms();
 	http->problem[0] = 0;

@@ -46,7 +46,8 @@ enum http_outcome {
 	HTTP_BROKEN,	  /* the connection ended, or went silent, before an answer */
 	HTTP_CANCELLED,	  /* as http_options.cancelled said */
 	HTTP_MAKE_FAILED, /* as http_request.make said */
-	HTTP_TOO_LONG,	  /* answer_limit, or memory, was reached */
+	HTTP_TOO_LONG,	  /* answer_limit was reached */
+	HTTP_NO_MEMORY,	  /* for the answer */
 	HTTP_REFUSED_TLS  /* the server's certificate is not trusted */
 };
 
