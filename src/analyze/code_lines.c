@@ -122,6 +122,7 @@ static ow_status finish_labels(struct code_lines *l)
 	if (l->label_count > 1)
 		memcpy(tree->labels + 1, l->labels + 1, (l->label_count - 1) * sizeof(*l->labels));
 	tree->labels[0] = ROOT_NAME;
+	tree->label_count = (uint32_t)l->label_count;
 	for (uint32_t i = 1; i < l->label_count; i++)
 		order[i] = i;
 	qsort_r(order + 1, l->label_count - 1, sizeof(*order), by_label, l);

@@ -385,6 +385,12 @@ static ow_status find_sink(const ow_result *result, const char *name, const stru
 			 result->r->name);
 }
 
+static bool writes_tree(const struct sink *sink, const ow_result *result,
+			const struct sink_options *options)
+{
+	return result->r->tree && sink->direct && sink->direct(result->r, options);
+}
+
 ow_status ow_result_write(ow_result *result, const char *name,
 			  const struct ow_write_options *options, ow_write_fn write, void *arg,
 			  struct error *err)
@@ -403,8 +409,6 @@ ow_status ow_result_write(ow_result *result, const char *name,
 	ow_write_options_init(&full);
 	if (options)
 		memcpy(&full, options, MIN(options->size, sizeof(full)));
-	if (sink->accepts & SINK_RESULT)
-		OW_TRY(flatten(result, err));
 	sink_options = (struct sink_options){
 		.width = full.width,
 		.colour = full.colour,
@@ -419,8 +423,10 @@ ow_status ow_result_write(ow_result *result, const char *name,
 		sink_options.tensor = tensor_text;
 		sink_options.tensor_arg = &writer;
 	}
-	if (sink->accepts & SINK_RESULT) /* writes texts and numbers, no rows */
-		tables = 0;
+	if (sink->accepts & SINK_RESULT && !writes_tree(sink, result, &sink_options)) {
+		OW_TRY(flatten(result, err));
+		tables = 0; /* writes texts and numbers, no rows */
+	}
 	OW_TRY(api_read_begin(result->profile, tables, &reading, err));
 	status = result->r->tree && !sink->folded
 			 ? tree_unfold(result->r->tree, result->r->mem, err)

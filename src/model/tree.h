@@ -117,6 +117,7 @@ struct tree {
 	bool folded;		  /* there may be chains; see tree_unfold */
 	uint32_t *frame_label[2]; /* folded: frame → label; plain, gradient */
 	struct str *labels;	  /* of code nodes; 0 is the root's */
+	uint32_t label_count;
 	op_id *code_ops;
 	uint8_t *op_accounted; /* graph view: per op, whether it matched the account regexes */
 	struct str *messages;  /* lines that tfprof prints on stderr, in order */
@@ -170,6 +171,8 @@ static inline void tree_set(struct tree *tree, uint32_t node, enum metric metric
 /* The labels of the lines that follow a folded node. */
 void tree_chain(const struct tree *tree, const struct code_node *head,
 		uint32_t labels[CODE_CHAIN_MAX]);
+/* For those who go through the nodes and their chains in order: they lie all over the memory. */
+void tree_fetch_ahead(const struct tree *tree, uint32_t node);
 /* The row of own values of a code node's ops. */
 static inline uint32_t tree_code_row(const struct code_node *node)
 {

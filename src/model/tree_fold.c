@@ -16,6 +16,24 @@ void tree_chain(const struct tree *tree, const struct code_node *head,
 		labels[i] = label[stacks->frame[stack].v];
 }
 
+void tree_fetch_ahead(const struct tree *tree, uint32_t node)
+{
+	const struct stack_table *stacks = &tree->model->stack;
+
+	if (node + 16 >= tree->node_count)
+		return;
+	__builtin_prefetch(tree->nodes[node + 8].name.ptr);
+	if (!tree->folded)
+		return;
+	__builtin_prefetch(&tree->code_nodes[tree->nodes[node + 16].code].chain_end);
+	if (tree->nodes[node + 8].chain) {
+		uint32_t end = tree->code_nodes[tree->nodes[node + 8].code].chain_end.v;
+
+		__builtin_prefetch(&stacks->parent[end]);
+		__builtin_prefetch(&stacks->frame[end]);
+	}
+}
+
 /* The lines of a chain become nodes from `first` on. */
 static void unfold_chain(const struct tree *tree, struct code_node *nodes, uint32_t head,
 			 uint32_t first)

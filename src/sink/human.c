@@ -174,6 +174,25 @@ struct str human_fit_end(struct str s, size_t columns)
 	return s;
 }
 
+void human_printable(struct buf *to, struct str s)
+{
+	while (s.len) {
+		uint32_t code = 0;
+		size_t plain = utf8_plain_prefix(s), used;
+
+		buf_add(to, s.ptr, plain);
+		s = str_skip(s, plain);
+		if (!s.len)
+			return;
+		used = utf8_decode(s, &code);
+		if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xfffd)
+			buf_puts(to, "\xef\xbf\xbd");
+		else
+			buf_add(to, s.ptr, used);
+		s = str_skip(s, used);
+	}
+}
+
 const struct metric_info metric_infos[METRIC_COUNT] = {
 	[METRIC_BYTES] = { "bytes", "requested memory", RESULT_BYTES },
 	[METRIC_PEAK_BYTES] = { "peak_bytes", "peak memory", RESULT_BYTES },

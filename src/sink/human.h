@@ -5,6 +5,7 @@
 #ifndef SINK_HUMAN_H
 #define SINK_HUMAN_H
 
+#include "base/buf.h"
 #include "model/tree.h"
 
 #define HUMAN_BYTES 48
@@ -14,6 +15,14 @@
  * comes as it is: 1234567ns, 45600000B. */
 size_t human_int(char *to, int64_t value, enum result_unit unit, bool full);
 size_t human_real(char *to, double value, enum result_unit unit, bool full);
+
+/* No number from 0 to HUMAN_NARROW_MAX takes more than HUMAN_NARROW bytes in a unit that is scaled (all but
+ * RESULT_PLAIN and RESULT_PERCENT). */
+#define HUMAN_NARROW 6
+#define HUMAN_NARROW_MAX 1000000000
+
+/* Control characters could drive the terminal; they and invalid bytes are added as U+FFFD. */
+void human_printable(struct buf *to, struct str s);
 
 /* The end of a text that takes at most `columns` of a terminal; utf8_fit gives the start. */
 struct str human_fit_end(struct str s, size_t columns);

@@ -53,6 +53,9 @@ struct sink {
 	unsigned accepts;
 	bool binary; /* not for a terminal */
 	bool folded; /* knows chains of folded trees; see tree_unfold */
+	/* Whether it writes this result from the tree alone, although it accepts SINK_RESULT: then nobody
+	 * needs to make columns first. NULL = no. */
+	bool (*direct)(const struct result *result, const struct sink_options *options);
 	/* What cannot be written at all (the wrong view or metric) is refused with OW_E_USAGE and a
 	 * message before the first byte, so a caller opens its file on the first write. */
 	ow_status (*write)(struct result *result, const struct sink_options *options,

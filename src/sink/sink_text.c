@@ -3,20 +3,16 @@
  * fitted to the width: names in a tree leave out what their parent says, titles take two lines, long
  * names are shortened in the middle, and at last columns are left out; in a pipe names stay whole, to
  * be searched for. Rows are formatted twice (once to measure), so that nothing but the widths is held.
- * What tfprof prints is in sink_tfprof.c.
+ * Trees of numbers that go into a pipe are written by text_tree.c, what tfprof prints by sink_tfprof.c.
  */
 #include "sink/human.h"
+#include "sink/text_tree.h"
 #include "sink/writer.h"
 
-#define GAP 2		/* blanks between columns */
 #define TEXT_MIN 10	/* a text column is not made narrower */
-#define INDENT 2	/* per level of a tree */
-#define CHAIN_MARK "↳ " /* as wide as INDENT */
+#define CHAIN_MARK "↳ " /* as wide as TEXT_INDENT */
 #define LEFT_OUT_MIN 60 /* the line about columns that do not fit may be as long as this */
 #define ELLIPSIS "…"	/* takes one column */
-
-/* Deeper rows are not indented further: a chain of ops would need gigabytes of blanks. */
-#define LEVELS_MAX 100
 
 #define STYLE_BOLD "\033[1m"
 #define STYLE_DIM "\033[2m"
@@ -60,26 +56,6 @@ static const char *title_of(const struct result_column *c)
 	return c->title ? c->title : c->name;
 }
 
-/* Control characters could drive the terminal; they and invalid bytes show as U+FFFD. */
-static void add_printable(struct buf *to, struct str s)
-{
-	while (s.len) {
-		uint32_t code = 0;
-		size_t plain = utf8_plain_prefix(s), used;
-
-		buf_add(to, s.ptr, plain);
-		s = str_skip(s, plain);
-		if (!s.len)
-			return;
-		used = utf8_decode(s, &code);
-		if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xfffd)
-			buf_puts(to, "\xef\xbf\xbd");
-		else
-			buf_add(to, s.ptr, used);
-		s = str_skip(s, used);
-	}
-}
-
 static void add_number(struct table *t, const struct result_column *c, uint32_t row)
 {
 	char text[HUMAN_BYTES];
@@ -100,8 +76,9 @@ static size_t indent_of(const struct table *t, uint32_t row, uint32_t column, st
 
 	if (!t->r->depth || column != t->name_column)
 		return 0;
-	indent = (size_t)MIN(t->levels ? t->levels[row] & LEVEL : t->r->depth[row], LEVELS_MAX) *
-		 INDENT;
+	indent = (size_t)MIN(t->levels ? t->levels[row] & LEVEL : t->r->depth[row],
+			     TEXT_LEVELS_MAX) *
+		 TEXT_INDENT;
 	if (indent <= width / 2)
 		return indent;
 	return MIN(indent, width - MIN(utf8_width(text), width - width / 2));
@@ -176,7 +153,7 @@ static void set_levels(struct table *t)
 	uint32_t rows = t->r->row_count, *levels;
 
 	if (!t->r->depth || !t->options->width || t->name_column == t->column_count ||
-	    deepest(t->r) <= t->options->width / INDENT / 3)
+	    deepest(t->r) <= t->options->width / TEXT_INDENT / 3)
 		return;
 	levels = mem_zalloc(t->w.mem, rows * sizeof(*levels));
 	if (!levels) {
@@ -202,7 +179,7 @@ static void add_text(struct table *t, uint32_t row, uint32_t column)
 {
 	if (t->levels && column == t->name_column && t->levels[row] & CHAINED)
 		buf_puts(&t->cell, CHAIN_MARK);
-	add_printable(&t->cell, own_part(t, row, column));
+	human_printable(&t->cell, own_part(t, row, column));
 }
 
 /* The text of a cell, without its indentation. */
@@ -230,7 +207,7 @@ static struct str cell_text(struct table *t, uint32_t row, uint32_t column)
 
 static size_t total_width(const struct table *t)
 {
-	size_t total = t->shown ? (t->shown - 1) * (size_t)GAP : 0;
+	size_t total = t->shown ? (t->shown - 1) * (size_t)TEXT_GAP : 0;
 
 	for (uint32_t c = 0; c < t->shown; c++)
 		total += t->widths[c];
@@ -434,7 +411,7 @@ static void put_cell(struct table *t, uint32_t column, struct str text, size_t i
 		if (!last && taken < width)
 			writer_repeat(&t->w, ' ', width - taken);
 	}
-	writer_repeat(&t->w, ' ', last ? 0 : GAP);
+	writer_repeat(&t->w, ' ', last ? 0 : TEXT_GAP);
 }
 
 static bool title_is_tall(const struct table *t, uint32_t column, struct str *first,
@@ -526,7 +503,7 @@ static void put_left_out(struct table *t)
 static void put_line(struct table *t, const char *code, const char *text)
 {
 	buf_clear(&t->cell);
-	add_printable(&t->cell, str_from(text));
+	human_printable(&t->cell, str_from(text));
 	style(t, code);
 	writer_str(&t->w, buf_str(&t->cell));
 	style(t, STYLE_OFF);
@@ -543,7 +520,7 @@ static void put_footer(struct table *t)
 	writer_char(&t->w, '\n');
 	while (str_split(&rest, '\n', &line)) {
 		buf_clear(&t->cell);
-		add_printable(&t->cell, line);
+		human_printable(&t->cell, line);
 		writer_str(&t->w, buf_str(&t->cell));
 		writer_char(&t->w, '\n');
 	}
@@ -576,6 +553,8 @@ static ow_status text_write(struct result *result, const struct sink_options *op
 {
 	struct table t = { .r = result, .options = options };
 
+	if (text_tree_can(result, options))
+		return text_tree_write(result, options, out, err);
 	writer_init(&t.w, result->mem, out, err);
 	buf_init(&t.cell, result->mem);
 	choose_columns(&t);
@@ -606,5 +585,7 @@ const struct sink sink_text = {
 	.summary = "a table for people, fitted to the terminal",
 	.extension = "txt",
 	.accepts = SINK_RESULT | SINK_TREES,
+	.folded = true,
+	.direct = text_tree_can,
 	.write = text_write,
 };

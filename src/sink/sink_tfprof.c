@@ -502,25 +502,6 @@ static void write_legend(struct text *t)
 	writer_char(&t->w, '\n');
 }
 
-/* Names and chains lie all over the memory. */
-static void fetch_ahead(const struct tree *tree, uint32_t node)
-{
-	const struct stack_table *stacks = &tree->model->stack;
-
-	if (node + 16 >= tree->node_count)
-		return;
-	__builtin_prefetch(tree->nodes[node + 8].name.ptr);
-	if (!tree->folded)
-		return;
-	__builtin_prefetch(&tree->code_nodes[tree->nodes[node + 16].code].chain_end);
-	if (tree->nodes[node + 8].chain) {
-		uint32_t end = tree->code_nodes[tree->nodes[node + 8].code].chain_end.v;
-
-		__builtin_prefetch(&stacks->parent[end]);
-		__builtin_prefetch(&stacks->frame[end]);
-	}
-}
-
 static void write_rows(struct text *t)
 {
 	const struct tree *tree = t->tree;
@@ -529,7 +510,7 @@ static void write_rows(struct text *t)
 	for (uint32_t i = op; i < tree->node_count; i++) {
 		if (t->w.status != OW_OK || t->line.failed)
 			return;
-		fetch_ahead(tree, i);
+		tree_fetch_ahead(tree, i);
 		if (op)
 			write_op(t, &tree->nodes[i]);
 		else

@@ -60,6 +60,21 @@ void writer_add(struct writer *w, const void *bytes, size_t len)
 	w->len += len;
 }
 
+char *writer_room(struct writer *w, size_t len)
+{
+	char *room;
+
+	if (w->status != OW_OK || len > WRITER_BYTES)
+		return NULL;
+	if (len > WRITER_BYTES - w->len)
+		writer_flush(w);
+	if (w->status != OW_OK)
+		return NULL;
+	room = w->ptr + w->len;
+	w->len += len;
+	return room;
+}
+
 void writer_char(struct writer *w, char c)
 {
 	writer_add(w, &c, 1);

@@ -27,6 +27,9 @@ ow_status writer_finish(struct writer *w) OW_MUST_CHECK;
 void writer_fail(struct writer *w, ow_status status);
 
 void writer_add(struct writer *w, const void *bytes, size_t len);
+/* Room for `len` bytes that the caller fills at once; NULL, and nothing is written, when the buffer is not that
+ * large or something has failed. */
+char *writer_room(struct writer *w, size_t len);
 void writer_char(struct writer *w, char c);
 void writer_repeat(struct writer *w, char c, size_t count);
 /* At most 512 bytes; meant for numbers, not for names. */

@@ -1,0 +1,248 @@
+/*
+ * tree_columns.c: see tree_columns.h. Also makes the columns of a result from its tree (tree_flatten), for
+ * tables, JSON and SQL.
+ */
+#include "model/tree_columns.h"
+
+#include "model/tree_text.h"
+
+struct number_column {
+	uint32_t select;       /* shown when one of these is selected */
+	uint32_t share_select; /* when this is, the op view also tells the share of the whole */
+	enum metric metric;
+	enum result_unit unit;
+	const char *own, *own_title, *share, *total, *total_title;
+};
+
+/* In the order in which people look for them. */
+static const struct number_column number_columns[] = {
+	{ SELECT_MICROS, SELECT_MICROS, METRIC_MICROS, RESULT_MICROS, "micros", "time",
+	  "micros_percent", "total_micros", "total time" },
+	{ SELECT_MICROS | SELECT_ACCELERATOR_MICROS, SELECT_ACCELERATOR_MICROS,
+	  METRIC_ACCELERATOR_MICROS, RESULT_MICROS, "accelerator_micros", "accelerator",
+	  "accelerator_micros_percent", "total_accelerator_micros", "total accelerator" },
+	{ SELECT_MICROS | SELECT_CPU_MICROS, SELECT_CPU_MICROS, METRIC_CPU_MICROS, RESULT_MICROS,
+	  "cpu_micros", "cpu", "cpu_micros_percent", "total_cpu_micros", "total cpu" },
+	{ SELECT_BYTES, SELECT_BYTES, METRIC_BYTES, RESULT_BYTES, "bytes", "memory",
+	  "bytes_percent", "total_bytes", "total memory" },
+	{ SELECT_PEAK_BYTES, SELECT_PEAK_BYTES, METRIC_PEAK_BYTES, RESULT_BYTES, "peak_bytes",
+	  "peak memory", "peak_bytes_percent", "total_peak_bytes", "total peak memory" },
+	{ SELECT_RESIDUAL_BYTES, SELECT_RESIDUAL_BYTES, METRIC_RESIDUAL_BYTES, RESULT_BYTES,
+	  "residual_bytes", "not released", "residual_bytes_percent", "total_residual_bytes",
+	  "total not released" },
+	{ SELECT_OUTPUT_BYTES, SELECT_OUTPUT_BYTES, METRIC_OUTPUT_BYTES, RESULT_BYTES,
+	  "output_bytes", "output memory", "output_bytes_percent", "total_output_bytes",
+	  "total output memory" },
+	{ SELECT_PARAMS, SELECT_PARAMS, METRIC_PARAMS, RESULT_COUNT, "params", "parameters",
+	  "params_percent", "total_params", "total parameters" },
+	{ SELECT_FLOAT_OPS, SELECT_FLOAT_OPS, METRIC_FLOAT_OPS, RESULT_COUNT, "float_ops",
+	  "float ops", "float_ops_percent", "total_float_ops", "total float ops" },
+	{ SELECT_OCCURRENCE, 0, METRIC_RUN_COUNT, RESULT_COUNT, "run_count", "runs", NULL,
+	  "total_run_count", "total runs" },
+	{ SELECT_OCCURRENCE, 0, METRIC_DEFINITION_COUNT, RESULT_COUNT, NULL, NULL, NULL,
+	  "definition_count", "defined" },
+};
+
+static void add_column(struct tree_columns *to, struct tree_column column)
+{
+	to->list[to->count++] = column;
+}
+
+/* In the op view totals add up from the last row, as in tfprof, which puzzles people: they get the share
+ * of the whole instead. Run counts have no total there. */
+void tree_columns(const struct tree *tree, struct tree_columns *to)
+{
+	bool op = tree->kind == TREE_OP;
+
+	to->count = 0;
+	to->whole_micros = tree->model->time_unit_ns % 1000 == 0;
+	for (size_t i = 0; i < ARRAY_COUNT(number_columns); i++) {
+		const struct number_column *c = &number_columns[i];
+		struct tree_column column = { .metric = c->metric, .unit = c->unit };
+
+		if (!(tree->select & c->select))
+			continue;
+		column.real = c->unit == RESULT_MICROS && !to->whole_micros;
+		column.name = c->own;
+		column.title = c->own_title;
+		column.value = TREE_OWN;
+		if (c->own)
+			add_column(to, column);
+		column.name = c->total;
+		column.title = c->total_title;
+		column.value = TREE_TOTAL;
+		column.for_programs = op && c->own;
+		if (op && tree->select & c->share_select)
+			add_column(to, (struct tree_column){ .name = c->share,
+							     .title = "share",
+							     .metric = c->metric,
+							     .unit = RESULT_PERCENT,
+							     .value = TREE_SHARE,
+							     .real = true });
+		if (!op || c->metric != METRIC_RUN_COUNT)
+			add_column(to, column);
+	}
+}
+
+_Static_assert(ARRAY_COUNT(number_columns) * 3 <= TREE_COLUMNS_MAX, "room for all columns");
+
+bool tree_has_texts(const struct tree *tree)
+{
+	uint32_t texts = SELECT_DEVICE | SELECT_OP_TYPES;
+
+	if (tree->kind <= TREE_GRAPH)
+		texts |= SELECT_PARAMS | SELECT_INPUT_SHAPES;
+	return tree->select & texts;
+}
+
+#define NO_COLUMN UINT32_MAX
+
+struct flat {
+	struct result *r;
+	struct tree *tree;
+	struct tree_text text;
+	struct buf buf;
+	struct tree_columns numbers;
+	uint32_t places[TREE_COLUMNS_MAX]; /* of the numbers, in r */
+	uint32_t name, shape, device, types, inputs;
+};
+
+static uint32_t add_text_column(struct flat *f, uint32_t select, const char *name,
+				const char *title)
+{
+	return f->tree->select & select
+		       ? result_column(f->r, name, title, RESULT_TEXT, RESULT_PLAIN)
+		       : NO_COLUMN;
+}
+
+static void add_columns(struct flat *f)
+{
+	bool scope = f->tree->kind <= TREE_GRAPH;
+
+	f->name = result_column(f->r, "name", "name", RESULT_TEXT, RESULT_PLAIN);
+	tree_columns(f->tree, &f->numbers);
+	for (uint32_t i = 0; i < f->numbers.count; i++) {
+		const struct tree_column *c = &f->numbers.list[i];
+
+		f->places[i] = result_column(f->r, c->name, c->title,
+					     c->real ? RESULT_REAL : RESULT_INT, c->unit);
+		f->r->columns[f->places[i]].for_programs = c->for_programs;
+	}
+	f->shape = add_text_column(f, scope ? SELECT_PARAMS : 0, "shape", "shape");
+	f->device = add_text_column(f, SELECT_DEVICE, "device", "device");
+	f->types = add_text_column(f, SELECT_OP_TYPES, "op_types", "op types");
+	f->inputs =
+		add_text_column(f, scope ? SELECT_INPUT_SHAPES : 0, "input_shapes", "input shapes");
+}
+
+static void set_number(struct flat *f, uint32_t row, uint32_t column, const struct tree_column *c,
+		       int64_t value)
+{
+	if (c->unit != RESULT_MICROS)
+		result_set_int(f->r, row, column, value);
+	else if (!c->real)
+		result_set_int(f->r, row, column, value / 1000);
+	else
+		result_set_real(f->r, row, column, (double)value / 1000.0);
+}
+
+static int64_t total_of(const struct flat *f, const struct tree_node *node, enum metric metric)
+{
+	if (metric == METRIC_DEFINITION_COUNT && f->tree->kind == TREE_OP)
+		return tree_own(f->tree, node, metric);
+	return tree_total(f->tree, node, metric);
+}
+
+static void set_share(struct flat *f, uint32_t row, uint32_t column, int64_t own, int64_t whole)
+{
+	if (whole > 0)
+		result_set_real(f->r, row, column, 100.0 * (double)own / (double)whole);
+	else
+		result_set_unknown(f->r, row, column);
+}
+
+static void set_numbers(struct flat *f, uint32_t row, const struct tree_node *node)
+{
+	for (uint32_t i = 0; i < f->numbers.count; i++) {
+		const struct tree_column *c = &f->numbers.list[i];
+		int64_t own = tree_own(f->tree, node, c->metric);
+
+		if (c->value == TREE_TOTAL)
+			set_number(f, row, f->places[i], c, total_of(f, node, c->metric));
+		else if (c->value == TREE_SHARE)
+			set_share(f, row, f->places[i], own,
+				  tree_total(f->tree, f->tree->nodes, c->metric));
+		else if (node->accounted)
+			set_number(f, row, f->places[i], c, own);
+		else
+			result_set_unknown(f->r, row, f->places[i]);
+	}
+}
+
+/* Takes what is in buf; an empty text is a missing value. */
+static void set_text(struct flat *f, uint32_t row, uint32_t column)
+{
+	if (f->buf.len)
+		result_set_text(f->r, row, column, buf_str(&f->buf));
+	else
+		result_set_unknown(f->r, row, column);
+	buf_clear(&f->buf);
+}
+
+static void set_texts(struct flat *f, uint32_t row, const struct tree_node *node)
+{
+	struct model *m = f->tree->model;
+
+	/* most names are whole strings of the model; a scope's may be the beginning of one */
+	if (node->name.ptr[node->name.len])
+		result_set_text(f->r, row, f->name, node->name);
+	else
+		result_set_model_text(f->r, row, f->name, node->name);
+	if (f->shape != NO_COLUMN) {
+		tree_text_shape(m, m->op.shape[node->op.v], &f->buf);
+		set_text(f, row, f->shape);
+	}
+	if (f->device != NO_COLUMN) {
+		(void)tree_text_devices(&f->text, node, &f->buf);
+		set_text(f, row, f->device);
+	}
+	if (f->types != NO_COLUMN) {
+		tree_text_types(&f->text, node, &f->buf);
+		set_text(f, row, f->types);
+	}
+	if (f->inputs != NO_COLUMN) {
+		tree_text_inputs(m, node->op, "|", &f->buf);
+		set_text(f, row, f->inputs);
+	}
+}
+
+/* The root is a row of its own, but in the op view. */
+ow_status tree_flatten(struct result *r, struct error *err)
+{
+	struct flat f = { .r = r, .tree = r->tree };
+	uint32_t first = f.tree->kind == TREE_OP, count;
+
+	OW_TRY(tree_unfold(f.tree, r->mem, err));
+	count = f.tree->node_count;
+	if (f.tree->limit && count > first && f.tree->limit < count - first)
+		count = first + f.tree->limit;
+	tree_text_init(&f.text, f.tree, r->mem);
+	buf_init(&f.buf, r->mem);
+	add_columns(&f);
+	if (f.tree->kind != TREE_OP)
+		result_make_tree(r);
+	if (count > first && !result_reserve(r, count - first))
+		count = first;
+	for (uint32_t i = first; i < count && r->status == OW_OK && !f.buf.failed; i++) {
+		const struct tree_node *node = &f.tree->nodes[i];
+		uint32_t row = result_row(r, node->depth);
+
+		set_numbers(&f, row, node);
+		set_texts(&f, row, node);
+	}
+	if (f.buf.failed)
+		r->status = OW_E_NO_MEMORY;
+	tree_text_release(&f.text);
+	buf_release(&f.buf);
+	return r->status == OW_OK ? OW_OK : error_no_memory(err);
+}

@@ -1,0 +1,39 @@
+/*
+ * tree_columns.h: which columns of numbers a tree has and what each of them shows of a node. For those who
+ * write trees as tables: tree_flatten, which makes them columns of a result, and the text sink, which
+ * writes trees of millions of rows without. Texts (devices, shapes) are in tree_text.h.
+ */
+#ifndef MODEL_TREE_COLUMNS_H
+#define MODEL_TREE_COLUMNS_H
+
+#include "model/tree.h"
+
+enum tree_value {
+	TREE_OWN,   /* tree_own; unknown unless the node is accounted */
+	TREE_SHARE, /* op view: per cent of the root's total */
+	TREE_TOTAL  /* tree_total; but own definitions in the op view */
+};
+
+struct tree_column {
+	const char *name, *title;
+	enum metric metric;
+	enum result_unit unit; /* RESULT_MICROS: values of the tree are nanoseconds all the same */
+	enum tree_value value;
+	bool real; /* has decimals */
+	bool for_programs;
+};
+
+#define TREE_COLUMNS_MAX 36
+
+struct tree_columns {
+	struct tree_column list[TREE_COLUMNS_MAX];
+	uint32_t count;
+	bool whole_micros; /* times have no part below a microsecond */
+};
+
+/* The selected columns, in the order in which they are shown. */
+void tree_columns(const struct tree *tree, struct tree_columns *to);
+/* Whether columns of text are selected, too. */
+bool tree_has_texts(const struct tree *tree);
+
+#endif
