@@ -1,0 +1,88 @@
+/*
+ * sqlite_file.h: reading the tables of an SQLite database that somebody else wrote. Called by importers; knows
+ * no model and no format.
+ *
+ * The library reads through our own input, so that a packed file, a pipe and a member of an archive are opened like
+ * any other, no path is opened a second time, and nothing is written, locked or looked for beside the file. What a
+ * database brings along is not run: no triggers, views, virtual tables, generated columns, extensions or functions.
+ * Tables are read from their first row to the last; nothing is sorted or joined here.
+ *
+ * A damaged database gives the rows before the damage, and then says so. A tree of pages that leads in circles ends
+ * with the number of rows that a file of its size can have.
+ *
+ * The memory of the library itself is not accounted: it keeps pages of at most SQLITE_CACHE_KIB, and one row.
+ */
+#ifndef WIRE_SQLITE_FILE_H
+#define WIRE_SQLITE_FILE_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/input.h"
+
+#define SQLITE_CACHE_KIB 2048
+#define SQLITE_ROW_MAX (16 << 20) /* bytes: more in one value is no profile */
+
+#define SQLITE_MAGIC "SQLite format 3" /* and a NUL */
+
+struct sqlite_table {
+	struct str name; /* NUL-terminated */
+	uint64_t rows;	 /* as far as they were read */
+	bool read;	 /* to the end, or to the damage */
+	bool damaged;
+};
+
+struct sqlite_file {
+	const struct input *in;
+	struct error *err;
+	struct arena arena;
+	struct sqlite_access *access; /* how the library reads the input; sqlite_access.c */
+	struct sqlite3 *db;
+	struct sqlite_table *tables; /* ordinary tables, as the schema lists them */
+	size_t table_count, table_cap;
+	uint64_t schema_rows;	      /* of any kind */
+	uint64_t rows_read, rows_max; /* of all tables */
+	bool logged;		      /* written with a log beside it (-wal), which is not read */
+	bool cut;		      /* shorter than its header says */
+	bool stopped;		      /* whoever watches the progress wants no more */
+};
+
+/* Whether this build has SQLite. */
+bool sqlite_available(void);
+
+/* sqlite_file_close is due in any case. */
+ow_status sqlite_file_open(struct sqlite_file *f, struct mem *mem, const struct input *in,
+			   struct error *err);
+void sqlite_file_close(struct sqlite_file *f);
+
+/* Names are compared without case, as SQLite does; NULL when there is no such table. */
+struct sqlite_table *sqlite_file_table(const struct sqlite_file *f, const char *name);
+
+/* Calls `take` with the name of every column of a table. */
+ow_status sqlite_file_columns(struct sqlite_file *f, const struct sqlite_table *table,
+			      void (*take)(void *arg, struct str column), void *arg);
+
+/* The rows of a table, of which some columns are wanted, by their numbers in the list that was given. A column that
+ * the table does not have reads as null. */
+#define SQLITE_COLUMNS_MAX 32
+
+struct sqlite_rows {
+	struct sqlite_file *file;
+	struct sqlite_table *table;
+	struct sqlite3_stmt *statement; /* NULL: there is no such table */
+	uint32_t has;			/* columns: a bit each */
+};
+
+/* OW_OK also when there is no such table: it has no rows. No column at all: rows are only counted. */
+ow_status sqlite_rows_open(struct sqlite_rows *rows, struct sqlite_file *f, const char *table,
+			   const char *const *columns, size_t count);
+/* True when there is a row. False at the end and where damage begins, which table->damaged tells, and on failure. */
+bool sqlite_rows_next(struct sqlite_rows *rows, ow_status *status);
+void sqlite_rows_close(struct sqlite_rows *rows);
+
+bool sqlite_is_null(const struct sqlite_rows *rows, int column);
+int64_t sqlite_int(const struct sqlite_rows *rows, int column);
+double sqlite_real(const struct sqlite_rows *rows, int column);
+/* Valid until the next row. Bytes as they are in the file: not always UTF-8. */
+struct str sqlite_text(const struct sqlite_rows *rows, int column);
+
+#endif
