@@ -29,7 +29,7 @@ _opwatch_value() {
 			flamegraph:outfile=" -- "$cur"))
 		compopt -o nospace
 		;;
-	format) COMPREPLY=($(compgen -W "opw graphdef runmeta oplog profile tfevents trace" -- "$cur")) ;;
+	format) COMPREPLY=($(compgen -W "opw graphdef runmeta oplog profile tfevents trace nsys" -- "$cur")) ;;
 	to) COMPREPLY=($(compgen -W "opw timeline folded flamegraph pprof profile oplog proto json csv text tfprof parquet ndjson arrow" -- "$cur")) ;;
 	*_path | checkpoint | out | o | password_file) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames ;;
 	partition) COMPREPLY=($(compgen -W "run step" -- "$cur")) ;;

@@ -289,13 +289,13 @@ ow_status mean_stacks(struct meaning *x)
 		frames |= x->m->track.kind[t] == TRACK_FRAMES;
 	if (!frames && x->categories & 1u << CATEGORY_OPERATOR)
 		OW_TRY(have_arguments(x, &arguments));
-	if (!frames && !arguments)
+	if (!frames && !arguments && !x->in->stacks)
 		return OW_OK;
 	if (!builder_need_column(x->b, TABLE_event, offsetof(struct event_table, stack)))
 		return builder_status(x->b);
 	if (frames)
 		OW_TRY(stacks_of_slices(x));
-	else
+	else if (arguments)
 		OW_TRY(stacks_of_arguments(x));
 	pass_to_launched(x);
 	return give_to_ops(x);

@@ -14,6 +14,7 @@ static const struct {
 	{ "cpu_op", { CATEGORY_OPERATOR, LAYER_THREAD, WANT_SEQUENCE, true } },
 	{ "Operator", { CATEGORY_OPERATOR, LAYER_THREAD, WANT_SEQUENCE, true } },
 	{ "hpu_op", { CATEGORY_OPERATOR, LAYER_THREAD, WANT_SEQUENCE, true } },
+	{ "nvtx", { CATEGORY_ANNOTATION, LAYER_THREAD, WANT_NOTHING, false } },
 	{ "user_annotation", { CATEGORY_ANNOTATION, LAYER_THREAD, WANT_NOTHING, true } },
 	{ "cuda_runtime", { CATEGORY_RUNTIME, LAYER_THREAD, WANT_CORRELATION, true } },
 	{ "cuda_driver", { CATEGORY_RUNTIME, LAYER_THREAD, WANT_CORRELATION, true } },
@@ -183,6 +184,8 @@ static const struct {
 	{ "PtoP", DEVICE_TO_DEVICE },
 	{ "P2P", DEVICE_TO_DEVICE },
 	{ "PeerToPeer", DEVICE_TO_DEVICE },
+	{ "HtoA", DEVICE_FROM_HOST }, /* A: an array of a device */
+	{ "AtoH", DEVICE_TO_HOST },
 	{ "DtoD", DEVICE_LOCAL_COPY },
 	{ "D2D", DEVICE_LOCAL_COPY },
 	{ "DeviceToDevice", DEVICE_LOCAL_COPY },

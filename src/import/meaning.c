@@ -131,11 +131,14 @@ static void survey(struct meaning *x)
 
 static ow_status find_producer(struct meaning *x)
 {
+	const char *known = x->in->producer;
+
 	for (size_t i = 0; i < ARRAY_COUNT(producers) && !x->producer; i++)
-		if (producers[i]->recognise(x))
+		if (known ? strcmp(producers[i]->name, known) == 0 : producers[i]->recognise(x))
 			x->producer = producers[i];
 	OW_ASSERT(x->producer);
-	snprintf(x->title, sizeof(x->title), "%s", x->producer->title);
+	snprintf(x->title, sizeof(x->title), "%s",
+		 x->in->title ? x->in->title : x->producer->title);
 	return OW_OK;
 }
 

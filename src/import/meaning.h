@@ -103,6 +103,9 @@ struct meaning_input {
 	bool recorded;	       /* by our own recorder (journal_rows.c), which knows its steps */
 	const struct recorded_step *steps;
 	size_t step_count;
+	const char *producer; /* its name in producers.def, when the importer knows it; or NULL */
+	const char *title;    /* for people, instead of the producer's; or NULL */
+	bool stacks;	      /* some events have theirs already */
 };
 
 /* After all rows of the source are in the builder, before the freeze. Events must be in order of their

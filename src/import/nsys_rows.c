@@ -1,0 +1,510 @@
+/*
+ * nsys_rows.c: puts what was read from an export into the model: tracks in order of processes, and the slices of each
+ * in order of time. Called once, when all tables have been read and all names are known.
+ */
+#include "import/nsys_int.h"
+
+#include "import/meaning.h"
+#include "import/trace_sort.h"
+
+static const char *const categories[NSYS_CATEGORIES] = {
+	[NSYS_RUNTIME] = "cuda_runtime", [NSYS_DRIVER] = "cuda_driver", [NSYS_KERNEL] = "kernel",
+	[NSYS_COPY] = "gpu_memcpy",	 [NSYS_SET] = "gpu_memset",	[NSYS_SYNC] = "cuda_sync",
+	[NSYS_RANGE] = "nvtx",		 [NSYS_OSRT] = "osrt",		[NSYS_MPI] = "mpi",
+	[NSYS_LIBRARY] = "library",	 [NSYS_OVERHEAD] = "overhead",	[NSYS_CPU] = "sched",
+};
+
+struct making {
+	struct nsys *n;
+	uint32_t *order;	/* of lanes */
+	uint32_t *first;	/* by lane: its first ref */
+	struct trace_ref *refs; /* of slices, by lane */
+	struct trace_ref *scratch;
+	size_t longest; /* slices of a lane */
+	str_id *calls;	/* by name: what a call is shown as */
+	str_id category[NSYS_CATEGORIES];
+	str_id *domain; /* by domain: the category of its ranges */
+	str_id nameless;
+	struct map backtraces;
+	int64_t prefix; /* of the ids of processes: the machine */
+	bool stacks;
+};
+
+/* ---- lanes ---- */
+
+static int by_lane(const void *a, const void *b, void *arg)
+{
+	const struct nsys *n = arg;
+	const struct nsys_lane *x = &n->lanes[*(const uint32_t *)a];
+	const struct nsys_lane *y = &n->lanes[*(const uint32_t *)b];
+	const int64_t left[] = { x->process, x->kind == LANE_CALLS ? 0 : x->kind, x->device,
+				 x->number, x->context };
+	const int64_t right[] = { y->process, y->kind == LANE_CALLS ? 0 : y->kind, y->device,
+				  y->number, y->context };
+
+	for (size_t i = 0; i < ARRAY_COUNT(left); i++)
+		if (left[i] != right[i])
+			return left[i] < right[i] ? -1 : 1;
+	return 0;
+}
+
+/* Which lane comes when, and where its slices are. */
+static ow_status order_lanes(struct making *k)
+{
+	struct nsys *n = k->n;
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < n->lane_count; i++)
+		k->order[i] = i;
+	qsort_r(k->order + 1, n->lane_count - 1, sizeof(*k->order), by_lane, n);
+	for (uint32_t i = 1; i < n->lane_count; i++) {
+		k->first[k->order[i]] = at;
+		at += n->lanes[k->order[i]].count;
+		k->longest = MAX(k->longest, (size_t)n->lanes[k->order[i]].count);
+	}
+	return OW_OK;
+}
+
+static const struct {
+	uint8_t kind;
+	const char *what;
+} lane_tracks[LANE_KINDS] = {
+	[LANE_CALLS] = { TRACK_HOST, "" },
+	[LANE_OVERHEAD] = { TRACK_SPAN, " (profiler)" },
+	[LANE_CPU] = { TRACK_OTHER, " (on CPU)" },
+	[LANE_RANGES] = { TRACK_ASYNC, "NVTX ranges" },
+	[LANE_STREAM] = { TRACK_STREAM, "" },
+	[LANE_UNIFIED] = { TRACK_COPY, " unified memory" },
+	[LANE_WAITS] = { TRACK_DERIVED, " waits" },
+	[LANE_VALUES] = { TRACK_OTHER, " metrics" },
+};
+
+static str_id thread_name(struct making *k, const struct nsys_lane *lane)
+{
+	struct nsys *n = k->n;
+	uint32_t calls = nsys_find_thread(n, LANE_CALLS, lane->process | lane->number);
+	str_id id = nsys_string(n, lane->name);
+	char name[32];
+
+	if (calls && n->lanes[calls].rank < lane->rank)
+		id = nsys_string(n, n->lanes[calls].name);
+	if (id.v)
+		return id;
+	snprintf(name, sizeof(name), "thread %" PRId64, lane->number);
+	return builder_cstr(n->b, name);
+}
+
+/* A thread and what was added to it, or a stream of a device. */
+static str_id lane_name(struct making *k, const struct nsys_lane *lane,
+			const struct nsys_lane *before)
+{
+	const char *what = lane_tracks[lane->kind].what;
+	struct nsys *n = k->n;
+	bool stream = (lane->kind == LANE_STREAM || lane->kind == LANE_WAITS) &&
+		      lane->number != (int64_t)UINT32_MAX;
+	bool again = before->kind == lane->kind && before->process == lane->process &&
+		     before->device == lane->device && before->number == lane->number;
+	struct buf text;
+	str_id id;
+
+	buf_init(&text, n->mem);
+	if (lane->kind <= LANE_CPU)
+		buf_add_str(&text, model_str(n->b->m, thread_name(k, lane)));
+	else if (lane->kind != LANE_RANGES)
+		buf_printf(&text, "GPU %" PRId64, lane->device);
+	if (stream)
+		buf_printf(&text, " stream %" PRId64, lane->number);
+	buf_puts(&text, what);
+	if (again)
+		buf_printf(&text, ", context %" PRId64, lane->context);
+	if (text.failed)
+		nsys_no_memory(n);
+	id = builder_str(n->b, buf_str(&text));
+	buf_release(&text);
+	return id;
+}
+
+static str_id process_name(struct making *k, int64_t process)
+{
+	const struct nsys_process *p = nsys_find_process(k->n, process);
+	char name[32];
+
+	if (!process)
+		return (str_id){ 0 }; /* nobody's: metrics of a device */
+	if (p && p->name.v)
+		return p->name;
+	snprintf(name, sizeof(name), "process %" PRId64, nsys_pid(process));
+	return builder_cstr(k->n->b, name);
+}
+
+static device_id device_of(struct nsys *n, const struct nsys_lane *lane)
+{
+	char name[32];
+
+	if (lane->kind < LANE_STREAM)
+		return (device_id){ 0 };
+	snprintf(name, sizeof(name), "GPU %" PRId64, lane->device);
+	return builder_device(n->b, str_from(name));
+}
+
+static ow_status make_track(struct making *k, struct nsys_lane *lane,
+			    const struct nsys_lane *before)
+{
+	struct nsys *n = k->n;
+	struct track_row row = { .name = lane_name(k, lane, before),
+				 .process = process_name(k, lane->process),
+				 .pid = nsys_pid(lane->process),
+				 .tid = lane->kind == LANE_RANGES ? MODEL_NO_ID : lane->number,
+				 .device = device_of(n, lane),
+				 .kind = lane_tracks[lane->kind].kind,
+				 .flags = TRACK_SLICES,
+				 .source = n->b->source };
+
+	if (lane->process &&
+	    lane->process >> 48 != k->prefix) /* of another machine, where numbers may repeat */
+		row.pid = lane->process >> 24;
+	lane->track = builder_track(n->b, &row);
+	return builder_status(n->b);
+}
+
+/* ---- numbers of launches ---- */
+
+/* Processes get ranges of their own. */
+static void spread_numbers(struct nsys *n)
+{
+	uint64_t next = 0;
+
+	for (size_t i = 1; i < n->process_count; i++) {
+		struct nsys_process *p = &n->processes[i];
+		uint64_t span;
+
+		if (!p->correlated)
+			continue;
+		span = (uint64_t)p->highest - p->lowest + 1;
+		p->shift = (uint32_t)(next ? next + 1 - p->lowest : 0);
+		p->beyond = next + span > UINT32_MAX - 1;
+		next = next ? next + span : p->highest;
+	}
+}
+
+static uint32_t number_of(const struct nsys_process *p, const struct nsys_slice *s)
+{
+	return s->correlation && p && !p->beyond ? s->correlation + p->shift : 0;
+}
+
+/* ---- slices ---- */
+
+/* By lane, then time; what is around comes first. */
+static void order_slices(struct making *k)
+{
+	struct nsys *n = k->n;
+	uint32_t *next = k->first;
+
+	for (size_t i = 0; i < n->slices.count; i++) {
+		const struct nsys_slice *s = &n->slices.list[i];
+
+		k->refs[next[s->lane]++] = (struct trace_ref){ .ts = s->ts, .row = (uint32_t)i };
+	}
+	for (size_t i = 1; i < n->lane_count; i++)
+		next[i] -= n->lanes[i].count;
+}
+
+/* A point, whose length is unknown, comes last. */
+static int by_length(const void *a, const void *b, void *arg)
+{
+	const struct nsys_slice *list = arg;
+	uint32_t x = ((const struct trace_ref *)a)->row, y = ((const struct trace_ref *)b)->row;
+
+	if (list[x].dur != list[y].dur)
+		return list[x].dur > list[y].dur ? -1 : 1;
+	return (x > y) - (x < y);
+}
+
+static void order_same_start(const struct nsys *n, struct trace_ref *refs, size_t count)
+{
+	for (size_t i = 0, end; i < count; i = end) {
+		for (end = i + 1; end < count && refs[end].ts == refs[i].ts; end++)
+			;
+		if (end - i > 1)
+			qsort_r(refs + i, end - i, sizeof(*refs), by_length, n->slices.list);
+	}
+}
+
+static uint64_t hash_backtrace(uint32_t lane, uint32_t correlation)
+{
+	return map_hash_u64(lane, correlation);
+}
+
+static ow_status index_backtraces(struct making *k)
+{
+	const struct nsys *n = k->n;
+
+	for (size_t i = 0; i < n->backtrace_count; i++)
+		if (!map_add(&k->backtraces,
+			     hash_backtrace(n->backtraces[i].lane, n->backtraces[i].correlation),
+			     (uint32_t)i + 1))
+			return nsys_no_memory(k->n);
+	return OW_OK;
+}
+
+static uint32_t backtrace_of(const struct making *k, const struct nsys_slice *s)
+{
+	uint64_t hash = hash_backtrace(s->lane, s->correlation);
+
+	for (struct map_iter it = map_find(&k->backtraces, hash); it.value;
+	     it = map_next(&k->backtraces, it)) {
+		const struct nsys_backtrace *b = &k->n->backtraces[it.value - 1];
+
+		if (b->lane == s->lane && b->correlation == s->correlation)
+			return b->chain;
+	}
+	return 0;
+}
+
+static stack_id stack_of(const struct making *k, const struct nsys_slice *s)
+{
+	bool cuda = s->category == NSYS_RUNTIME || s->category == NSYS_DRIVER;
+	uint32_t chain = s->chain;
+
+	if (!k->stacks || (!cuda && s->category != NSYS_OSRT))
+		return (stack_id){ 0 };
+	if (cuda && !chain && s->correlation)
+		chain = backtrace_of(k, s);
+	return chain ? nsys_stack(k->n, cuda ? CHAINS_CUDA : CHAINS_OSRT, chain) : (stack_id){ 0 };
+}
+
+/* cudaMalloc_v3020 is shown as cudaMalloc. */
+static struct str without_version(struct str name)
+{
+	size_t at = name.len;
+
+	while (at && name.ptr[at - 1] >= '0' && name.ptr[at - 1] <= '9')
+		at--;
+	if (at < name.len && at > 2 && name.ptr[at - 1] == 'v' && name.ptr[at - 2] == '_')
+		return str_first(name, at - 2);
+	return name;
+}
+
+static str_id name_of(struct making *k, const struct nsys_slice *s)
+{
+	struct nsys *n = k->n;
+	str_id id = nsys_string(n, s->name);
+
+	if (OW_UNLIKELY(!id.v)) {
+		n->counts.no_text++;
+		return k->nameless;
+	}
+	if ((s->category != NSYS_RUNTIME && s->category != NSYS_DRIVER) || s->name & NSYS_TEXT)
+		return id;
+	if (!k->calls[s->name].v)
+		k->calls[s->name] = builder_str(n->b, without_version(model_str(n->b->m, id)));
+	return k->calls[s->name];
+}
+
+static void add_event(struct making *k, const struct nsys_slice *s, const struct nsys_process *p)
+{
+	const struct nsys *n = k->n;
+	struct event_row row = { .ts_ns = s->ts,
+				 .dur_ns = s->dur,
+				 .op = { name_of(k, s).v }, /* a string; see meaning.h */
+				 .track = n->lanes[s->lane].track,
+				 .category = k->category[s->category],
+				 .bytes = s->bytes,
+				 .correlation = number_of(p, s),
+				 .stack = stack_of(k, s) };
+
+	if (s->category == NSYS_RANGE)
+		row.category = k->domain[s->domain];
+	if (s->open) {
+		row.flags = EVENT_UNFINISHED;
+		if (__builtin_sub_overflow(n->last_ns, s->ts, &row.dur_ns) || row.dur_ns < 0)
+			row.dur_ns = 0;
+	} else if (s->dur == TIME_UNKNOWN) {
+		row.ph = 'i';
+	}
+	builder_add_event(k->n->b, &row);
+}
+
+static ow_status add_lane(struct making *k, uint32_t lane, const struct nsys_lane *before)
+{
+	struct nsys *n = k->n;
+	struct trace_ref *refs = k->refs + k->first[lane];
+	size_t count = n->lanes[lane].count;
+	const struct nsys_process *p = nsys_find_process(n, n->lanes[lane].process);
+
+	OW_TRY(make_track(k, &n->lanes[lane], before));
+	if (!trace_is_sorted(refs, count))
+		trace_sort(refs, count, k->scratch);
+	order_same_start(n, refs, count);
+	for (size_t i = 0; i < count; i++)
+		add_event(k, &n->slices.list[refs[i].row], p);
+	return builder_status(n->b);
+}
+
+/* ---- all ---- */
+
+static ow_status make_names(struct making *k)
+{
+	struct nsys *n = k->n;
+	struct buf text;
+
+	k->nameless = builder_cstr(n->b, "(no name)");
+	for (int i = 0; i < NSYS_CATEGORIES; i++)
+		k->category[i] = builder_cstr(n->b, categories[i]);
+	k->domain[0] = k->category[NSYS_RANGE];
+	buf_init(&text, n->mem);
+	for (size_t i = 1; i < n->domain_count; i++) {
+		str_id name = nsys_string(n, n->domains[i].text);
+
+		buf_clear(&text);
+		buf_printf(&text, "%s,", categories[NSYS_RANGE]);
+		buf_add_str(&text, model_str(n->b->m, name));
+		if (text.failed)
+			nsys_no_memory(n);
+		k->domain[i] = name.v ? builder_str(n->b, buf_str(&text)) : k->domain[0];
+	}
+	buf_release(&text);
+	return builder_status(n->b);
+}
+
+static ow_status add_lanes(struct making *k)
+{
+	static const struct nsys_lane none;
+	struct nsys *n = k->n;
+	const struct nsys_lane *before = &none;
+
+	for (uint32_t i = 1; i < n->lane_count; i++) {
+		struct nsys_lane *lane = &n->lanes[k->order[i]];
+
+		if (!lane->count && !lane->used)
+			continue;
+		OW_TRY(add_lane(k, k->order[i], before));
+		before = lane;
+	}
+	return OW_OK;
+}
+
+static void add_values(struct nsys *n)
+{
+	for (size_t i = 0; i < n->value_count; i++) {
+		const struct nsys_value *v = &n->values[i];
+
+		builder_add_counter(n->b,
+				    &(struct counter_row){ .track = n->lanes[v->lane].track,
+							   .name = nsys_string(n, v->name),
+							   .series = nsys_string(n, v->series),
+							   .ts_ns = v->ts,
+							   .value = v->value });
+	}
+}
+
+/* Some versions count cycles; all count samples. */
+static void add_samples(struct nsys *n)
+{
+	bool cycles = false;
+	metric_id metric;
+
+	for (size_t i = 0; i < n->sample_count && !cycles; i++)
+		cycles = n->samples[i].weight != 1;
+	if (!n->sample_count)
+		return;
+	metric = builder_metric(n->b, cycles ? STR("cycles") : STR("samples"), STR("count"));
+	n->b->m->metric.is_default[metric.v] = 1;
+	for (size_t i = 0; i < n->sample_count; i++) {
+		const struct nsys_sample *s = &n->samples[i];
+
+		builder_add_sample(n->b, &(struct sample_row){
+						 .ts_ns = s->ts,
+						 .weight = s->weight,
+						 .metric = metric,
+						 .stack = nsys_stack(n, CHAINS_SAMPLES, s->chain),
+						 .track = n->lanes[s->lane].track,
+						 .cpu = s->cpu });
+	}
+}
+
+static ow_status run(struct making *k, struct arena *arena)
+{
+	struct nsys *n = k->n;
+	size_t lanes = n->lane_count;
+
+	k->order = ARENA_ARRAY(arena, uint32_t, lanes);
+	k->first = ARENA_ARRAY(arena, uint32_t, lanes);
+	k->calls = ARENA_ARRAY(arena, str_id, n->name_count);
+	k->domain = ARENA_ARRAY(arena, str_id, n->domain_count);
+	if (!k->order || !k->first || !k->calls || !k->domain)
+		return nsys_no_memory(n);
+	OW_TRY(order_lanes(k));
+	k->refs = mem_alloc(n->mem, (n->slices.count + 1) * sizeof(*k->refs));
+	k->scratch = mem_alloc(n->mem, (k->longest + 1) * sizeof(*k->scratch));
+	if (!k->refs || !k->scratch)
+		return nsys_no_memory(n);
+	OW_TRY(make_names(k));
+	OW_TRY(index_backtraces(k));
+	spread_numbers(n);
+	order_slices(k);
+	k->stacks = n->chains[CHAINS_CUDA].count || n->chains[CHAINS_OSRT].count;
+	for (size_t i = lanes; i-- > 1;)
+		if (n->lanes[k->order[i]].process)
+			k->prefix = n->lanes[k->order[i]].process >> 48;
+	OW_TRY(add_lanes(k));
+	add_values(n);
+	add_samples(n);
+	return builder_status(n->b);
+}
+
+/* The step that was going on. Windows of a source are in order of time. */
+static ow_status give_steps(struct nsys *n, uint32_t first_sample, uint32_t first_window)
+{
+	const struct model *m = n->b->m;
+	const struct window_table *w = &m->window;
+
+	if (first_window == w->count)
+		return OW_OK;
+	for (uint32_t i = first_sample; i < m->sample.count; i++) {
+		uint32_t low = first_window, high = w->count;
+
+		while (low < high) {
+			uint32_t middle = low + (high - low) / 2;
+
+			if (w->start_ns[middle] <= m->sample.ts_ns[i])
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		if (low > first_window && m->sample.ts_ns[i] < w->end_ns[low - 1])
+			BUILDER_SET(n->b, sample, step, (sample_id){ i }, w->step[low - 1]);
+	}
+	return builder_status(n->b);
+}
+
+ow_status nsys_make_rows(struct nsys *n)
+{
+	uint32_t first_sample = n->b->m->sample.count, first_window = n->b->m->window.count;
+	struct model *m = n->b->m;
+	struct making k = { .n = n };
+	struct meaning_input in = { .source = n->b->source,
+				    .input = n->ctx->in,
+				    .options = n->ctx->options,
+				    .first_event = m->event.count,
+				    .first_track = m->track.count,
+				    .first_flow = m->flow.count,
+				    .producer = "nsys",
+				    .title = n->version };
+	struct arena arena;
+	ow_status status;
+
+	arena_init(&arena, n->mem);
+	map_init(&k.backtraces, n->mem);
+	status = run(&k, &arena);
+	in.stacks = k.stacks;
+	mem_free(n->mem, k.refs, k.refs ? (n->slices.count + 1) * sizeof(*k.refs) : 0);
+	mem_free(n->mem, k.scratch, k.scratch ? (k.longest + 1) * sizeof(*k.scratch) : 0);
+	map_release(&k.backtraces);
+	arena_release(&arena);
+	mem_free_now(n->mem, n->slices.list, n->slices.cap * sizeof(*n->slices.list));
+	n->slices = (struct nsys_slices){ 0 };
+	if (status == OW_OK)
+		status = trace_meaning(n->b, &in);
+	return status == OW_OK ? give_steps(n, first_sample, first_window) : status;
+}

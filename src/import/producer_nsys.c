@@ -1,0 +1,280 @@
+/*
+ * producer_nsys.c: exports of Nsight Systems (import_nsys.c). Categories and names are those of PyTorch's profiler
+ * where both record the same; steps are ranges that the program itself marks through NVTX and that repeat.
+ */
+#include "import/mean_int.h"
+
+#define LEAST_STEPS 3
+#define LEVELS 4	/* how deep in ranges that do not repeat they are looked for */
+#define PATTERN_MAX 128 /* bytes of a name that are compared */
+
+/* The importer says so itself. */
+static bool recognise(const struct meaning *x)
+{
+	(void)x;
+	return false;
+}
+
+/* ---- steps ---- */
+
+/* Ranges of one thread that are in no other, by name without digits. */
+struct pattern {
+	uint64_t hash;
+	int64_t first_ns, total_ns;
+	uint32_t count;
+	bool named;	   /* it sounds like a step */
+	bool seen_through; /* what is in it counts instead */
+};
+
+struct patterns {
+	struct meaning *x;
+	uint64_t leader; /* a step begins with this one */
+	bool any_seen_through;
+	struct pattern *list; /* [0] is unused */
+	size_t count, cap;
+	struct map map;
+};
+
+static bool sounds_like_step(struct str name)
+{
+	static const char *const words[] = { "step", "iter", "batch", "epoch" };
+
+	for (size_t i = 0; i < ARRAY_COUNT(words); i++)
+		if (str_has_ignoring_case(name, words[i]))
+			return true;
+	return false;
+}
+
+static uint64_t hash_pattern(struct str name)
+{
+	char text[PATTERN_MAX];
+	size_t len = 0;
+
+	for (size_t i = 0; i < name.len && len < sizeof(text); i++)
+		if (name.ptr[i] < '0' || name.ptr[i] > '9')
+			text[len++] = name.ptr[i];
+	return str_hash(str_make(text, len)) | 1;
+}
+
+static struct pattern *find_pattern(struct patterns *p, uint64_t hash)
+{
+	for (struct map_iter it = map_find(&p->map, hash); it.value; it = map_next(&p->map, it))
+		if (p->list[it.value].hash == hash)
+			return &p->list[it.value];
+	return NULL;
+}
+
+static ow_status add_pattern(struct patterns *p, uint32_t event)
+{
+	struct meaning *x = p->x;
+	struct str name = model_str(x->m, mean_name(x, event));
+	uint64_t hash = hash_pattern(name);
+	struct pattern *found = find_pattern(p, hash);
+	void *list = p->list;
+
+	if (!found) {
+		if (!mem_grow(x->mem, &list, &p->cap, p->count + 1, sizeof(*p->list)))
+			return mean_no_memory(x);
+		p->list = list;
+		if (!map_add(&p->map, hash, (uint32_t)p->count))
+			return mean_no_memory(x);
+		found = &p->list[p->count++];
+		*found = (struct pattern){ .hash = hash,
+					   .first_ns = x->m->event.ts_ns[event],
+					   .named = sounds_like_step(name) };
+	}
+	found->count++;
+	found->total_ns = wrap_add(found->total_ns, x->m->event.dur_ns[event]);
+	return OW_OK;
+}
+
+/* Libraries mark their own calls, and PyProf every operator with a text like {'mod': …}. */
+static bool may_be_step(struct meaning *x, uint32_t event)
+{
+	str_id name = mean_name(x, event);
+	enum host_name class = (enum host_name)mean_name_class(x, name).host;
+
+	return mean_category(x, event) == CATEGORY_ANNOTATION && mean_is_slice(x, event) &&
+	       !(COLUMN_GET(x->m->event.flags, event) & EVENT_UNFINISHED) &&
+	       (class == HOST_PLAIN || class == HOST_INPUT || class == HOST_MARKER ||
+		class == HOST_WRAPPER) &&
+	       !str_starts(model_str(x->m, name), STR("{"));
+}
+
+static bool sees_through(struct patterns *p, uint32_t event)
+{
+	const struct pattern *found;
+
+	if (!p->any_seen_through)
+		return false;
+	found = find_pattern(p, hash_pattern(model_str(p->x->m, mean_name(p->x, event))));
+	return found && found->seen_through;
+}
+
+/* Ranges that begin when the one before is over. */
+typedef ow_status (*range_fn)(struct patterns *p, uint32_t event);
+
+static ow_status each_outer_range(struct patterns *p, const struct mean_track *track, range_fn take)
+{
+	struct meaning *x = p->x;
+	int64_t end = INT64_MIN;
+
+	for (uint32_t e = track->first; e < track->last; e++) {
+		if (x->m->event.ts_ns[e] < end || !may_be_step(x, e) || sees_through(p, e))
+			continue;
+		end = mean_end(x, e);
+		OW_TRY(take(p, e));
+	}
+	return OW_OK;
+}
+
+/* What sounds like a step, else what comes most often; of several that come as often, the first. */
+static const struct pattern *leading_pattern(const struct patterns *p)
+{
+	const struct pattern *best = NULL;
+
+	for (size_t i = 1; i < p->count; i++) {
+		const struct pattern *one = &p->list[i];
+
+		if (one->count < LEAST_STEPS || one->seen_through)
+			continue;
+		if (!best || (one->named && !best->named) ||
+		    (one->named == best->named && one->count > best->count))
+			best = one;
+	}
+	for (size_t i = 1; best && i < p->count; i++)
+		if (p->list[i].count == best->count && p->list[i].first_ns < best->first_ns)
+			best = &p->list[i];
+	return best;
+}
+
+/* A step goes from a range of the leading name to the last one before the next of it: programs that mark no
+ * steps mark the parts of them, again and again. */
+static ow_status add_step(struct patterns *p, uint32_t event)
+{
+	struct meaning *x = p->x;
+	str_id name = mean_name(x, event);
+	int64_t number = trailing_number(model_str(x->m, name));
+
+	if (hash_pattern(model_str(x->m, name)) != p->leader) {
+		if (x->markers.count)
+			x->markers.list[x->markers.count - 1].end = mean_end(x, event);
+		return OW_OK;
+	}
+	return mean_add_marker(x, &(struct mean_marker){ .start = x->m->event.ts_ns[event],
+							 .end = mean_end(x, event),
+							 .number = number >= 0 ? number : INT64_MIN,
+							 .name = name });
+}
+
+/* A range around all of the training is no step, but what is in it. */
+static ow_status find_steps(struct patterns *p, const struct mean_track *track)
+{
+	for (int level = 0; level < LEVELS; level++) {
+		size_t before = p->count;
+		const struct pattern *leader;
+
+		OW_TRY(each_outer_range(p, track, add_pattern));
+		leader = leading_pattern(p);
+		if (leader) {
+			p->leader = leader->hash;
+			return each_outer_range(p, track, add_step);
+		}
+		if (p->count == before)
+			return OW_OK;
+		for (size_t i = before; i < p->count; i++)
+			p->list[i].seen_through = true;
+		p->any_seen_through = true;
+	}
+	return OW_OK;
+}
+
+static ow_status steps_of_thread(struct meaning *x, const struct mean_track *track)
+{
+	struct patterns p = { .x = x, .count = 1 };
+	ow_status status;
+
+	map_init(&p.map, x->mem);
+	status = find_steps(&p, track);
+	map_release(&p.map);
+	mem_free(x->mem, p.list, p.cap * sizeof(*p.list));
+	return status;
+}
+
+/* The first thread that has any. Threads are in order, the main thread of a process comes first. */
+static ow_status steps(struct meaning *x)
+{
+	for (uint32_t t = x->first_track; t < x->last_track && !x->markers.count; t++)
+		if (mean_on_host(x, t) && mean_track(x, t)->categories & 1u << CATEGORY_ANNOTATION)
+			OW_TRY(steps_of_thread(x, mean_track(x, t)));
+	return OW_OK;
+}
+
+/* ---- phases ---- */
+
+static const struct {
+	const char *beginning;
+	enum event_phase phase;
+} calls[] = {
+	{ "poll", PHASE_SYNCHRONISATION },
+	{ "ppoll", PHASE_SYNCHRONISATION },
+	{ "epoll_", PHASE_SYNCHRONISATION },
+	{ "select", PHASE_SYNCHRONISATION },
+	{ "pselect", PHASE_SYNCHRONISATION },
+	{ "sem_wait", PHASE_SYNCHRONISATION },
+	{ "sem_timedwait", PHASE_SYNCHRONISATION },
+	{ "sem_clockwait", PHASE_SYNCHRONISATION },
+	{ "pthread_cond_", PHASE_SYNCHRONISATION },
+	{ "pthread_mutex_lock", PHASE_SYNCHRONISATION },
+	{ "pthread_join", PHASE_SYNCHRONISATION },
+	{ "pthread_rwlock_", PHASE_SYNCHRONISATION },
+	{ "pthread_barrier_", PHASE_SYNCHRONISATION },
+	{ "futex", PHASE_SYNCHRONISATION },
+	{ "wait", PHASE_SYNCHRONISATION },
+	{ "nanosleep", PHASE_SYNCHRONISATION },
+	{ "usleep", PHASE_SYNCHRONISATION },
+	{ "sleep", PHASE_SYNCHRONISATION },
+	{ "read", PHASE_INPUT },
+	{ "pread", PHASE_INPUT },
+	{ "fread", PHASE_INPUT },
+	{ "open", PHASE_INPUT },
+	{ "fopen", PHASE_INPUT },
+	{ "fgets", PHASE_INPUT },
+	{ "getline", PHASE_INPUT },
+};
+
+/* Threads that wait for work of others all the time say nothing about a step. */
+static bool does_work(const struct meaning *x, uint32_t track)
+{
+	const uint32_t working = 1u << CATEGORY_RUNTIME | 1u << CATEGORY_ANNOTATION;
+
+	return mean_track(x, track)->categories & working ||
+	       x->m->track.tid[track] == x->m->track.pid[track];
+}
+
+static enum event_phase host_phase(const struct meaning *x, uint32_t event)
+{
+	struct str category = mean_text(x, COLUMN_GET(x->m->event.category, event));
+	struct str name = mean_text(x, mean_name(x, event));
+
+	if (str_eq(category, STR("mpi")) || str_eq(category, STR("nvtx,MPI")))
+		return PHASE_COMMUNICATION;
+	if (!str_eq(category, STR("osrt")))
+		return PHASE_IDLE;
+	if (!does_work(x, x->m->event.track[event].v))
+		return PHASE_UNKNOWN;
+	for (size_t i = 0; i < ARRAY_COUNT(calls); i++)
+		if (str_starts(name, str_from(calls[i].beginning)))
+			return calls[i].phase;
+	return PHASE_HOST;
+}
+
+const struct producer producer_nsys = {
+	.name = "nsys",
+	.title = "Nsight Systems",
+	.recognise = recognise,
+	.ops = mean_shorten_kernels,
+	.links = mean_link_correlations,
+	.steps = steps,
+	.host_phase = host_phase,
+};
