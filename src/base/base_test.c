@@ -122,7 +122,7 @@ static long resident_pages(void)
 
 static void trimmed_blocks_keep_what_is_used(void **state)
 {
-	const size_t size = (size_t)16 << 20, used = ((size_t)3 << 20) + 5;
+	const size_t size = (size_t)16 << 20, used = ((size_t)3 << 20) / 2 + 5;
 	struct mem mem;
 	long before, after;
 	char *p;
@@ -132,19 +132,68 @@ static void trimmed_blocks_keep_what_is_used(void **state)
 	p = mem_alloc(&mem, size);
 	assert_non_null(p);
 	memset(p, 'x', size);
+	p = mem_realloc(&mem, p, size, used);
+	assert_non_null(p);
 	before = resident_pages();
-	mem_trim(p, size, used);
+	mem_trim(p, used);
 	after = resident_pages();
 	for (size_t i = 0; i < used; i++)
 		assert_int_equal(p[i], 'x');
-	memset(p, 'y', size); /* the rest can still be used */
-	assert_int_equal(p[size - 1], 'y');
-	mem_free_now(&mem, p, size);
+	p = mem_realloc(&mem, p, used, size); /* it can grow again */
+	assert_non_null(p);
+	memset(p + used, 'y', size - used);
+	assert_int_equal(p[used - 1], 'x');
+	mem_free(&mem, p, size);
 	assert_int_equal(mem.kept_bytes, 0);
-	mem_free_now(&mem, NULL, 0);
 	assert_int_equal(atomic_load(&mem.used), 0);
 	if (!large_blocks_are_malloced())
-		assert_true(before - after > (8 << 20) / sysconf(_SC_PAGESIZE));
+		assert_true(before - after >= (256 << 10) / sysconf(_SC_PAGESIZE));
+}
+
+/* Pages of freed blocks go to one that is about to be written; what is around stays. */
+static void kept_pages_serve_other_blocks(void **state)
+{
+	enum { MB = 1 << 20, SIZE = 11 * MB, FIRST = 5 * MB / 2 + 3, LAST = 10 * MB - 9 };
+	unsigned char *alive, *from, *to;
+	struct mem mem;
+	bool kept; /* not under every sanitizer */
+
+	(void)state;
+	mem_init(&mem, 0);
+	alive = mem_alloc(&mem, 1); /* or nothing is kept */
+	to = mem_zalloc(&mem, SIZE);
+	from = mem_alloc(&mem, 4 * MB);
+	assert_true(alive && to && from);
+	memset(to, 'a', FIRST);
+	memset(from, 'x', 4 * MB);
+	mem_free(&mem, from, 4 * MB);
+	kept = mem.kept_bytes > 0;
+	from = mem_alloc(&mem, 2 * MB);
+	assert_non_null(from);
+	memset(from, 'y', 2 * MB); /* one of the pages */
+	mem_use_kept(&mem, to, SIZE, FIRST, LAST);
+	mem_use_kept(&mem, to, SIZE, FIRST, LAST); /* none are left */
+	if (kept)
+		assert_int_equal(to[4 * MB], 'x'); /* the other one */
+	assert_int_equal(mem.kept_bytes, 0);
+	for (size_t i = 0; i < FIRST; i++)
+		assert_int_equal(to[i], 'a');
+	for (size_t i = LAST; i < SIZE; i++)
+		assert_int_equal(to[i], 0);
+	memset(to + FIRST, 'b', LAST - FIRST);
+	to = mem_realloc_zero(&mem, to, SIZE, 2 * SIZE);
+	assert_non_null(to);
+	assert_int_equal(to[FIRST - 1], 'a');
+	for (size_t i = FIRST; i < LAST; i++)
+		assert_int_equal(to[i], 'b');
+	for (size_t i = LAST; i < 2 * SIZE; i++)
+		assert_int_equal(to[i], 0);
+	for (size_t i = 0; i < 2 * MB; i++)
+		assert_int_equal(from[i], 'y');
+	mem_free(&mem, from, 2 * MB);
+	mem_free(&mem, to, 2 * SIZE);
+	mem_free(&mem, alive, 1);
+	assert_int_equal(atomic_load(&mem.used), 0);
 }
 
 static void memory_limit_holds(void **state)
@@ -528,6 +577,7 @@ int main(void)
 		cmocka_unit_test(strings_to_integers),
 		cmocka_unit_test(utf8_is_checked),
 		cmocka_unit_test(trimmed_blocks_keep_what_is_used),
+		cmocka_unit_test(kept_pages_serve_other_blocks),
 		cmocka_unit_test(memory_limit_holds),
 		cmocka_unit_test(large_blocks_again),
 		cmocka_unit_test(blocks_grow_with_zeros),

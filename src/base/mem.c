@@ -24,16 +24,17 @@
 #define MAP_LARGE 1
 #endif
 
-/* The thread sanitizer does not see mremap: addresses that another thread has left would count as shared. */
+/* The thread sanitizer does not see mremap: addresses that another thread has left would count as shared. So
+ * blocks grow by copying there, and none are kept. */
 #if defined(__SANITIZE_THREAD__)
-#define GROW_IN_PLACE 0
+#define MOVE_PAGES 0
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#define GROW_IN_PLACE 0
+#define MOVE_PAGES 0
 #endif
 #endif
-#ifndef GROW_IN_PLACE
-#define GROW_IN_PLACE 1
+#ifndef MOVE_PAGES
+#define MOVE_PAGES 1
 #endif
 
 static atomic_uint_fast64_t fail_countdown;
@@ -128,22 +129,46 @@ static void *map_block(size_t size)
 	return ptr;
 }
 
+/* Moves pages, not bytes, to address space that is mapped and not in use. A block may be made of pages that came
+ * from several others, which the system moves only one by one. Returns how many bytes were moved: fewer than asked
+ * for when the system lacks memory for its own tables; `to` is mapped all the same. */
+static size_t move_pages(char *to, char *from, size_t len)
+{
+	size_t done = 0;
+
+	for (; done < len; done += HUGE_PAGE) {
+		if (mremap(from + done, HUGE_PAGE, HUGE_PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
+			   to + done) != MAP_FAILED)
+			continue;
+		/* The place has been cleared for what did not come. */
+		if (mmap(to + done, HUGE_PAGE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+			 0) == MAP_FAILED)
+			abort(); /* a hole in a block that is in use */
+		break;
+	}
+	return done;
+}
+
 /* Grows or cuts a mapped block, in place if that can be done. NULL leaves it as it was. */
 static void *remap_block(void *ptr, size_t old_size, size_t size)
 {
-	size_t old_len = mapped_length(old_size), len = mapped_length(size);
-	void *to;
+	size_t old_len = mapped_length(old_size), len = mapped_length(size), moved = 0;
+	size_t both = MIN(old_len, len);
+	char *to;
 
 	if (len == old_len ||
-	    ((len < old_len || GROW_IN_PLACE) && mremap(ptr, old_len, len, 0) != MAP_FAILED))
+	    ((len < old_len || MOVE_PAGES) && mremap(ptr, old_len, len, 0) != MAP_FAILED))
 		return ptr;
 	to = map_block(size);
 	if (!to)
 		return NULL;
-	if (mremap(ptr, old_len, len, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED)
-		return to;
-	memcpy(to, ptr, MIN(old_size, size));
-	munmap(ptr, old_len);
+	if (MOVE_PAGES)
+		moved = move_pages(to, ptr, both);
+	if (moved < both)
+		memcpy(to + moved, (char *)ptr + moved, both - moved);
+	if (moved < old_len) /* the rest may be another thread's by now */
+		munmap((char *)ptr + moved, old_len - moved);
 	return to;
 }
 
@@ -160,21 +185,22 @@ static void unlock(struct mem *mem)
 	atomic_flag_clear_explicit(&mem->busy, memory_order_release);
 }
 
-/* The beginning of the smallest kept block that is long enough, or NULL. */
-static void *take_kept(struct mem *mem, size_t len)
+/* The beginning of the largest kept block, of *len bytes at most; NULL when there is none. */
+static void *take_kept(struct mem *mem, size_t *len)
 {
-	struct mem_kept *best = NULL;
+	struct mem_kept *best = &mem->kept[0];
 	char *ptr = NULL;
 
 	lock(mem);
-	for (size_t i = 0; i < MEM_KEPT; i++)
-		if (mem->kept[i].len >= len && (!best || mem->kept[i].len < best->len))
+	for (size_t i = 1; i < MEM_KEPT; i++)
+		if (mem->kept[i].len > best->len)
 			best = &mem->kept[i];
-	if (best) {
+	*len = MIN(*len, best->len);
+	if (*len) {
 		ptr = best->ptr;
-		best->ptr += len;
-		best->len -= len;
-		mem->kept_bytes -= len;
+		best->ptr += *len;
+		best->len -= *len;
+		mem->kept_bytes -= *len;
 	}
 	unlock(mem);
 	return ptr;
@@ -184,7 +210,7 @@ static bool keep(struct mem *mem, void *ptr, size_t len)
 {
 	bool kept = false;
 
-	if (mem->limit)
+	if (mem->limit || !MOVE_PAGES)
 		return false;
 	lock(mem);
 	for (size_t i = 0; i < MEM_KEPT && !kept && len <= KEPT_MAX - mem->kept_bytes; i++) {
@@ -214,19 +240,39 @@ static void drop_kept(struct mem *mem)
 
 /* ---- blocks of either kind ---- */
 
-/* *dirty tells whether it may hold anything but zeros. */
-static void *get_block(struct mem *mem, size_t size, bool *dirty)
+/* Puts kept pages into address space that is not in use yet, from its beginning. Returns how many bytes. */
+static size_t fill_from_kept(struct mem *mem, char *at, size_t len)
 {
+	size_t done = 0, moved, piece;
+
+	do {
+		char *kept;
+
+		piece = len - done;
+		kept = take_kept(mem, &piece);
+		if (!kept)
+			return done;
+		moved = move_pages(at + done, kept, piece);
+		if (moved < piece)
+			munmap(kept + moved, piece - moved);
+		done += moved;
+	} while (done < len && moved == piece);
+	return done;
+}
+
+/* *dirty tells how much of it may hold anything but zeros. */
+static void *get_block(struct mem *mem, size_t size, size_t *dirty)
+{
+	size_t filled;
 	void *ptr;
 
-	*dirty = true;
+	*dirty = size;
 	if (!is_mapped(size))
 		return malloc(size ? size : 1);
-	ptr = take_kept(mem, mapped_length(size));
-	if (ptr)
-		return ptr;
-	*dirty = false;
-	return map_block(size);
+	ptr = map_block(size);
+	filled = ptr ? fill_from_kept(mem, ptr, mapped_length(size)) : 0;
+	*dirty = MIN(size, filled);
+	return ptr;
 }
 
 static void free_block(struct mem *mem, void *ptr, size_t size)
@@ -251,8 +297,7 @@ static void *resize_mapped(void *ptr, size_t old_size, size_t size, bool zero)
 
 static void *resize_block(struct mem *mem, void *ptr, size_t old_size, size_t size, bool zero)
 {
-	size_t kept = ptr ? MIN(old_size, size) : 0;
-	bool dirty = true;
+	size_t kept = ptr ? MIN(old_size, size) : 0, dirty = size;
 	char *moved;
 
 	if (ptr && is_mapped(old_size) && is_mapped(size))
@@ -266,15 +311,15 @@ static void *resize_block(struct mem *mem, void *ptr, size_t old_size, size_t si
 			free_block(mem, ptr, old_size);
 		}
 	}
-	if (moved && zero && dirty)
-		memset(moved + kept, 0, size - kept);
+	if (moved && zero && dirty > kept)
+		memset(moved + kept, 0, dirty - kept);
 	return moved;
 }
 
 void *mem_alloc(struct mem *mem, size_t size)
 {
 	void *ptr;
-	bool dirty;
+	size_t dirty;
 
 	if (size > PTRDIFF_MAX || injected_failure() || !reserve(mem, size))
 		return NULL;
@@ -287,7 +332,7 @@ void *mem_alloc(struct mem *mem, size_t size)
 void *mem_zalloc(struct mem *mem, size_t size)
 {
 	void *ptr;
-	bool dirty = false;
+	size_t dirty = 0;
 
 	if (size > PTRDIFF_MAX || injected_failure() || !reserve(mem, size))
 		return NULL;
@@ -295,7 +340,7 @@ void *mem_zalloc(struct mem *mem, size_t size)
 	if (!ptr)
 		release(mem, size);
 	else if (dirty)
-		memset(ptr, 0, size);
+		memset(ptr, 0, dirty);
 	return ptr;
 }
 
@@ -338,21 +383,22 @@ void mem_free(struct mem *mem, void *ptr, size_t size)
 		drop_kept(mem);
 }
 
-void mem_free_now(struct mem *mem, void *ptr, size_t size)
+void mem_use_kept(struct mem *mem, void *ptr, size_t size, size_t first, size_t last)
 {
-	if (!ptr || !is_mapped(size)) {
-		mem_free(mem, ptr, size);
+	size_t begin = (first + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+	size_t end = mapped_length(last), filled;
+
+	if (!is_mapped(size) || begin >= end)
 		return;
-	}
-	munmap(ptr, mapped_length(size));
-	if (release(mem, size) == 0)
-		drop_kept(mem);
+	filled = fill_from_kept(mem, (char *)ptr + begin, end - begin);
+	if (begin + filled > last) /* what is behind stays as it was, zero */
+		memset((char *)ptr + last, 0, begin + filled - last);
 }
 
 /* A huge page is touched as a whole, though only its first bytes may be used. */
-void mem_trim(void *ptr, size_t size, size_t used)
+void mem_trim(void *ptr, size_t size)
 {
-	size_t first = (used + SMALL_PAGE - 1) & ~(SMALL_PAGE - 1);
+	size_t first = (size + SMALL_PAGE - 1) & ~(SMALL_PAGE - 1);
 
 	if (ptr && is_mapped(size) && first < mapped_length(size))
 		madvise((char *)ptr + first, mapped_length(size) - first, MADV_DONTNEED);

@@ -15,7 +15,7 @@
 /* Large blocks that were freed and will do for the next one: memory that was touched before is many
  * times cheaper than fresh memory. Given back when nothing is in use any more; with a limit nothing is
  * kept. */
-#define MEM_KEPT 16
+#define MEM_KEPT 64
 
 struct mem_kept {
 	char *ptr;
@@ -39,12 +39,11 @@ void *mem_realloc(struct mem *mem, void *ptr, size_t old_size, size_t size) OW_M
 /* What is new reads as zero, without being touched if it is large. */
 void *mem_realloc_zero(struct mem *mem, void *ptr, size_t old_size, size_t size) OW_MUST_CHECK;
 void mem_free(struct mem *mem, void *ptr, size_t size);
-/* The same for a large block that is not going to be needed again soon: the system gets it, and the next request
- * does not. */
-void mem_free_now(struct mem *mem, void *ptr, size_t size);
-/* Gives pages behind the first `used` bytes of a block back to the system; the block stays as large as it is, and
- * what was there is lost. */
-void mem_trim(void *ptr, size_t size, size_t used);
+/* The bytes [first, last) of a block, which are going to be written, all of them, get pages of blocks that are
+ * kept, as far as there are any, and until then hold anything. Nothing from `first` on has been touched yet. */
+void mem_use_kept(struct mem *mem, void *ptr, size_t size, size_t first, size_t last);
+/* Gives pages behind the end of a block, that came with a huge page, back to the system. */
+void mem_trim(void *ptr, size_t size);
 
 /* Ensures that the array *ptr of `elem`-byte items holds `need` of them; *cap counts items and grows
  * by half. On failure nothing changes and false is returned. */

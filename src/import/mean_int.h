@@ -243,6 +243,38 @@ void mean_tf_device(struct meaning *x, uint32_t track, struct str name, bool num
 bool mean_tf_schedules(const struct meaning *x, uint32_t track);
 enum event_phase mean_tf_phase(const struct meaning *x, uint32_t event);
 
+/* ---- mean_numbers.c ---- */
+
+/* One event of each number, which is not 0. First all numbers are seen, then places are asked for. Uses no
+ * builder: threads may each have their own. */
+struct mean_numbers {
+	const struct meaning *x;
+	uint32_t seen, lowest, highest;
+	uint32_t span; /* of the table; 0: the list and its map are used */
+	uint32_t *table;
+	struct mean_number {
+		uint32_t number, event;
+	} * list; /* from 1 */
+	uint32_t count;
+	size_t cap;
+	struct map map;
+};
+void mean_numbers_see(struct mean_numbers *n, uint32_t number);
+bool mean_numbers_start(const struct meaning *x, struct mean_numbers *n) OW_MUST_CHECK;
+void mean_numbers_release(struct mean_numbers *n);
+/* The places of a number to be asked for soon, and a little later what is there: neighbours in time have
+ * numbers that may lie anywhere. 0 is no number. */
+void mean_numbers_prefetch(const struct mean_numbers *n, uint32_t far, uint32_t near);
+#define MEAN_FAR 16
+#define MEAN_NEAR 8
+/* 0 when there is none. */
+uint32_t mean_numbers_find(const struct mean_numbers *n, uint32_t number);
+/* Where the event of a seen number is to be put, 0 for none yet; NULL without memory. Until the next call. */
+uint32_t *mean_numbers_place(struct mean_numbers *n, uint32_t number);
+typedef ow_status (*mean_number_fn)(void *arg, uint32_t number, uint32_t event);
+/* In ascending order, when no more places are asked for. */
+ow_status mean_numbers_each(struct mean_numbers *n, mean_number_fn take, void *arg);
+
 /* ---- mean_links.c ---- */
 
 ow_status mean_add_link(struct meaning *x, uint32_t src, uint32_t dst, enum link_kind kind);

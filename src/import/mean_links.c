@@ -14,24 +14,16 @@ ow_status mean_add_link(struct meaning *x, uint32_t src, uint32_t dst, enum link
 
 /* ---- by correlation ---- */
 
-/* From a number to the call that has it. Numbers are mostly given out one after the other. */
-struct calls {
-	struct meaning *x;
-	uint32_t lowest, span; /* a table of span places, or, when 0, the map */
-	uint32_t *table;
-	struct map map;
-};
-
+/* Operators have another number there, see trace_sequence. */
 static uint32_t correlation_of(const struct meaning *x, uint32_t event)
 {
-	return x->m->event.correlation[event];
+	uint32_t number = x->m->event.correlation[event];
+
+	return number && mean_category(x, event) != CATEGORY_OPERATOR ? number : 0;
 }
 
-static ow_status measure(struct calls *c)
+static void see_calls(const struct meaning *x, struct mean_numbers *calls)
 {
-	const struct meaning *x = c->x;
-	uint32_t lowest = UINT32_MAX, highest = 0, count = 0;
-
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
 		const struct mean_track *track = mean_track(x, t);
 
@@ -40,67 +32,48 @@ static ow_status measure(struct calls *c)
 		for (uint32_t e = track->first; e < track->last; e++) {
 			uint32_t number = correlation_of(x, e);
 
-			if (!number)
-				continue;
-			lowest = MIN(lowest, number);
-			highest = MAX(highest, number);
-			count++;
+			if (number)
+				mean_numbers_see(calls, number);
 		}
 	}
-	c->lowest = lowest;
-	if (count && highest - lowest < (uint64_t)count * 16 + 65536) {
-		c->span = highest - lowest + 1;
-		c->table = mem_zalloc(x->mem, (size_t)c->span * sizeof(*c->table));
-		return c->table ? OW_OK : mean_no_memory(c->x);
-	}
-	return map_reserve(&c->map, count) ? OW_OK : mean_no_memory(c->x);
 }
 
-static uint32_t find_call(const struct calls *c, uint32_t number)
+static void look_ahead(const struct meaning *x, const struct mean_numbers *calls, uint32_t e,
+		       uint32_t last)
 {
-	uint64_t hash;
-
-	if (c->span)
-		return number - c->lowest < c->span ? c->table[number - c->lowest] : 0;
-	hash = map_hash_u64(number, 1);
-	for (struct map_iter it = map_find(&c->map, hash); it.value; it = map_next(&c->map, it))
-		if (correlation_of(c->x, it.value) == number)
-			return it.value;
-	return 0;
+	mean_numbers_prefetch(calls, last - e > MEAN_FAR ? correlation_of(x, e + MEAN_FAR) : 0,
+			      last - e > MEAN_NEAR ? correlation_of(x, e + MEAN_NEAR) : 0);
 }
 
 /* The first call of a number counts: a driver's call lies inside the runtime's. */
-static bool add_call(struct calls *c, uint32_t number, uint32_t event)
+static ow_status collect_calls(struct meaning *x, struct mean_numbers *calls)
 {
-	if (find_call(c, number))
-		return true;
-	if (!c->span)
-		return map_add(&c->map, map_hash_u64(number, 1), event);
-	c->table[number - c->lowest] = event;
-	return true;
-}
-
-static ow_status collect_calls(struct calls *c)
-{
-	const struct meaning *x = c->x;
-
-	OW_TRY(measure(c));
+	see_calls(x, calls);
+	if (!mean_numbers_start(x, calls))
+		return mean_no_memory(x);
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
 		const struct mean_track *track = mean_track(x, t);
 
 		if (!mean_on_host(x, t))
 			continue;
-		for (uint32_t e = track->first; e < track->last; e++)
-			if (correlation_of(x, e) && !add_call(c, correlation_of(x, e), e))
-				return mean_no_memory(c->x);
+		for (uint32_t e = track->first; e < track->last; e++) {
+			uint32_t number = correlation_of(x, e), *call;
+
+			look_ahead(x, calls, e, track->last);
+			if (!number)
+				continue;
+			call = mean_numbers_place(calls, number);
+			if (!call)
+				return mean_no_memory(x);
+			if (!*call)
+				*call = e;
+		}
 	}
 	return OW_OK;
 }
 
-static ow_status link_work(struct calls *c)
+static ow_status link_work(struct meaning *x, const struct mean_numbers *calls)
 {
-	struct meaning *x = c->x;
-
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
 		const struct mean_track *track = mean_track(x, t);
 
@@ -108,8 +81,9 @@ static ow_status link_work(struct calls *c)
 			continue;
 		for (uint32_t e = track->first; e < track->last; e++) {
 			uint32_t number = correlation_of(x, e);
-			uint32_t call = number ? find_call(c, number) : 0;
+			uint32_t call = number ? mean_numbers_find(calls, number) : 0;
 
+			look_ahead(x, calls, e, track->last);
 			if (call)
 				OW_TRY(mean_add_link(x, call, e, LINK_LAUNCH));
 		}
@@ -119,17 +93,15 @@ static ow_status link_work(struct calls *c)
 
 ow_status mean_link_correlations(struct meaning *x)
 {
-	struct calls c = { .x = x };
+	struct mean_numbers calls = { 0 };
 	ow_status status;
 
 	if (!x->m->event.correlation)
 		return OW_OK;
-	map_init(&c.map, x->mem);
-	status = collect_calls(&c);
+	status = collect_calls(x, &calls);
 	if (status == OW_OK)
-		status = link_work(&c);
-	mem_free(x->mem, c.table, (size_t)c.span * sizeof(*c.table));
-	map_release(&c.map);
+		status = link_work(x, &calls);
+	mean_numbers_release(&calls);
 	return status;
 }
 

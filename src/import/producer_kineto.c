@@ -298,106 +298,111 @@ static enum event_phase device_phase(const struct meaning *x, uint32_t event)
 
 /* ---- forward and backward ---- */
 
-#define SEQUENCES_LOOSE ((size_t)1 << 14) /* kept until they are thinned out */
-
-struct sequence {
-	int64_t number;
-	int64_t ts;
-	uint32_t event;
-	bool backward;
-};
-
-struct sequences {
-	struct sequence *list;
-	size_t count, cap;
-	size_t limit; /* when to thin them out */
-};
-
-static int by_number(const void *a, const void *b)
+/* 0 = none. */
+static uint32_t sequence_of(const struct meaning *x, uint32_t event)
 {
-	const struct sequence *x = a, *y = b;
+	uint32_t number = x->m->event.correlation[event];
 
-	if (x->number != y->number)
-		return x->number < y->number ? -1 : 1;
-	if (x->backward != y->backward)
-		return x->backward ? 1 : -1;
-	if (x->ts != y->ts)
-		return x->ts < y->ts ? -1 : 1;
-	return (x->event > y->event) - (x->event < y->event);
+	return number && mean_category(x, event) == CATEGORY_OPERATOR ? number : 0;
 }
 
-/* Ops that call each other share a number: the innermost, which starts last, is meant. One of each direction is
- * kept, so that no more is held than there are numbers. */
-static void thin_out(struct sequences *s)
+/* Ops that call each other share a number: the innermost, which starts last, is meant. */
+static bool take_sequences(const struct meaning *x, struct mean_numbers *sequences)
 {
-	size_t kept = 0;
+	const int64_t *ts = x->m->event.ts_ns;
+	uint32_t last = x->last_event;
 
-	if (s->count)
-		qsort(s->list, s->count, sizeof(*s->list), by_number);
-	for (size_t i = 0; i < s->count; i++) {
-		bool last = i + 1 == s->count || s->list[i + 1].number != s->list[i].number ||
-			    s->list[i + 1].backward != s->list[i].backward;
+	for (uint32_t e = x->first_event; e < last; e++) {
+		uint32_t number = sequence_of(x, e);
 
-		if (last)
-			s->list[kept++] = s->list[i];
+		if (number)
+			mean_numbers_see(sequences, number);
 	}
-	s->count = kept;
-	s->limit = MAX(SEQUENCES_LOOSE, 2 * kept);
-}
+	if (!mean_numbers_start(x, sequences))
+		return false;
+	for (uint32_t e = x->first_event; e < last; e++) {
+		uint32_t number = sequence_of(x, e), *place;
 
-static ow_status add_sequence(struct meaning *x, struct sequences *s, uint32_t event)
-{
-	uint32_t packed = x->m->event.correlation[event];
-	void *list = s->list;
-
-	if (s->count >= s->limit)
-		thin_out(s);
-	if (!mem_grow(x->mem, &list, &s->cap, s->count + 1, sizeof(*s->list)))
-		return mean_no_memory(x);
-	s->list = list;
-	s->list[s->count++] =
-		(struct sequence){ packed >> 1, x->m->event.ts_ns[event], event, packed & 1 };
-	return OW_OK;
-}
-
-/* From where they are while a trace is read, which they leave. Later generations draw arrows instead. */
-static ow_status take_sequences(struct meaning *x, struct sequences *s)
-{
-	bool wanted = !has_flow(x, "fwdbwd");
-
-	for (uint32_t e = x->first_event; e < x->last_event; e++) {
-		if (!x->m->event.correlation[e] || mean_category(x, e) != CATEGORY_OPERATOR)
+		mean_numbers_prefetch(sequences,
+				      last - e > MEAN_FAR ? sequence_of(x, e + MEAN_FAR) : 0,
+				      last - e > MEAN_NEAR ? sequence_of(x, e + MEAN_NEAR) : 0);
+		if (!number)
 			continue;
-		if (wanted)
-			OW_TRY(add_sequence(x, s, e));
-		x->m->event.correlation[e] = 0;
+		place = mean_numbers_place(sequences, number);
+		if (!place)
+			return false;
+		if (!*place || ts[*place] <= ts[e])
+			*place = e;
 	}
+	return true;
+}
+
+static void drop_sequences(struct meaning *x)
+{
+	for (uint32_t e = x->first_event; e < x->last_event; e++)
+		if (sequence_of(x, e))
+			x->m->event.correlation[e] = 0;
+}
+
+struct last_forward {
+	struct meaning *x;
+	uint32_t number, event;
+};
+
+/* Of one number the backward op comes second, see trace_sequence. */
+static ow_status link_sequence(void *arg, uint32_t number, uint32_t event)
+{
+	struct last_forward *last = arg;
+
+	if (number & 1 && last->event && last->number == number - 1)
+		return mean_add_link(last->x, last->event, event, LINK_FORWARD_BACKWARD);
+	*last = (struct last_forward){ last->x, number, event };
 	return OW_OK;
 }
 
-static ow_status link_sequences(struct meaning *x, struct sequences *s)
+/* Two jobs that do not touch each other; only that of the launches uses the builder. */
+struct linking {
+	struct meaning *x;
+	struct mean_numbers sequences;
+	bool wanted; /* later generations draw arrows instead */
+	bool no_memory;
+	ow_status launches;
+	atomic_uint next;
+};
+
+static void run_links(void *arg, unsigned thread)
 {
-	thin_out(s);
-	for (size_t i = 1; i < s->count; i++)
-		if (s->list[i].number == s->list[i - 1].number) /* the backward one comes second */
-			OW_TRY(mean_add_link(x, s->list[i - 1].event, s->list[i].event,
-					     LINK_FORWARD_BACKWARD));
-	return OW_OK;
+	struct linking *l = arg;
+
+	(void)thread;
+	for (;;) {
+		unsigned job = atomic_fetch_add(&l->next, 1);
+
+		if (job > 1)
+			return;
+		if (job == 0)
+			l->launches = mean_link_correlations(l->x);
+		else if (l->wanted)
+			l->no_memory = !take_sequences(l->x, &l->sequences);
+	}
 }
 
 static ow_status links(struct meaning *x)
 {
-	struct sequences s = { .limit = SEQUENCES_LOOSE };
-	ow_status status = OW_OK;
+	struct linking l = { .x = x, .wanted = !has_flow(x, "fwdbwd") };
+	struct last_forward last = { .x = x };
+	ow_status status;
 
 	if (!x->m->event.correlation)
 		return OW_OK;
-	status = take_sequences(x, &s);
+	parallel_run(mean_threads(x), run_links, &l);
+	status = l.launches;
+	if (status == OW_OK && l.no_memory)
+		status = mean_no_memory(x);
 	if (status == OW_OK)
-		status = mean_link_correlations(x);
-	if (status == OW_OK)
-		status = link_sequences(x, &s);
-	mem_free(x->mem, s.list, s.cap * sizeof(*s.list));
+		status = mean_numbers_each(&l.sequences, link_sequence, &last);
+	mean_numbers_release(&l.sequences);
+	drop_sequences(x);
 	return status;
 }
 

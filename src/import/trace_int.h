@@ -389,6 +389,12 @@ void trace_frames_release(struct trace *t);
 ow_status trace_place_samples(struct trace *t);
 stack_id trace_stack(struct trace *t, struct trace_id id);
 
+/* ---- trace_order.c: the place of each slice ---- */
+/* How many there are, and where each lane begins, in t->lanes. */
+void trace_count_slices(struct trace *t);
+/* What was the lane of a slice becomes its place, from 0. */
+ow_status trace_find_places(struct trace *t);
+
 /* ---- trace_place.c: slices into the model ---- */
 ow_status trace_place(struct trace *t);
 

@@ -1,242 +1,9 @@
 /*
- * trace_place.c: puts all rows into the model. Slices are grouped by track and sorted by start, longest
- * first, in file order where these are equal; then each column is moved to its place on its own, so that
- * never more than one or two columns exist twice.
+ * trace_place.c: puts all rows into the model. Slices have got their place (trace_order.c); each column is
+ * moved there on its own, into pages that the one before has left, so that never more than one or two
+ * columns exist twice.
  */
 #include "import/trace_int.h"
-
-/* ---- the place of every slice ---- */
-
-struct cursor {
-	size_t next;
-	int64_t ts, dur; /* of the last slice placed */
-	uint32_t row;
-	uint16_t worker;
-	bool tied; /* more than one slice of that ts */
-	bool unsorted;
-};
-
-static void count_slices(struct trace *t)
-{
-	for (uint32_t i = 1; i < t->ordered; i++) {
-		struct trace_lane *lane = &t->lanes[t->lane_order[i]];
-
-		lane->first = t->placed;
-		t->placed += lane->count;
-	}
-}
-
-/* Of two slices with one start the longer comes first. True when they could just change places. */
-static bool swap_places(struct trace *t, struct cursor *c, uint32_t *place)
-{
-	uint32_t *other = &t->workers[c->worker].slices.track[c->row], kept = *other;
-
-	if (c->tied)
-		return false;
-	*other = *place;
-	*place = kept;
-	c->tied = true;
-	return true;
-}
-
-/* Slices get the place they have if their track is in order, which tells whether it is. */
-static void place_in_file_order(struct trace *t, struct cursor *cursors)
-{
-	for (size_t i = 0; i < t->accepted_count; i++) {
-		const struct trace_part *p = &t->accepted[i];
-		const struct trace_slices *s = &t->workers[p->worker].slices;
-
-		for (size_t r = p->first.slices; r < p->last.slices; r++) {
-			struct cursor *c = &cursors[s->track[r]];
-			int64_t ts = s->ts[r], dur = s->dur[r];
-
-			s->track[r] = (uint32_t)c->next++;
-			if (OW_UNLIKELY(ts <= c->ts)) {
-				if (ts < c->ts ||
-				    (dur > c->dur && !swap_places(t, c, &s->track[r]))) {
-					c->unsorted = true;
-				} else if (dur > c->dur) {
-					continue; /* the other one is last still */
-				} else {
-					c->tied = true;
-				}
-			} else {
-				c->tied = false;
-			}
-			c->ts = ts;
-			c->dur = dur;
-			c->row = (uint32_t)r;
-			c->worker = (uint16_t)p->worker;
-		}
-	}
-}
-
-/* ---- tracks that are not in order ---- */
-
-struct sorting {
-	struct trace *t;
-	size_t *firsts, *ends; /* places of the tracks to be sorted */
-	size_t *starts;	       /* where their refs begin */
-	size_t lane_count;
-	struct trace_ref *refs;
-	size_t count, longest;
-	atomic_size_t next;
-	atomic_bool failed;
-};
-
-static int64_t dur_of(const struct trace *t, const struct trace_ref *ref)
-{
-	return t->workers[ref->worker].slices.dur[ref->row];
-}
-
-/* Equal starts: longest first, else as they were. Such runs are short, unless a file is odd. */
-static void sort_ties(const struct trace *t, struct trace_ref *refs, size_t count,
-		      struct trace_ref *scratch)
-{
-	for (size_t first = 0, n; first < count; first += n) {
-		bool sorted = true;
-
-		for (n = 1; first + n < count && refs[first + n].ts == refs[first].ts; n++)
-			sorted &= dur_of(t, &refs[first + n]) <= dur_of(t, &refs[first + n - 1]);
-		if (sorted)
-			continue;
-		/* Durations, turned round, take the place of the times for a moment. */
-		for (size_t i = first; i < first + n; i++)
-			refs[i].ts = ~dur_of(t, &refs[i]);
-		trace_sort(refs + first, n, scratch);
-		for (size_t i = first; i < first + n; i++)
-			refs[i].ts = refs[i].row; /* any value: times are not needed again */
-	}
-}
-
-static void sort_lanes(void *arg, unsigned thread)
-{
-	struct sorting *s = arg;
-	struct trace_ref *scratch = mem_alloc(s->t->mem, s->longest * sizeof(*scratch));
-
-	(void)thread;
-	if (!scratch) {
-		atomic_store(&s->failed, true);
-		return;
-	}
-	for (;;) {
-		size_t i = atomic_fetch_add(&s->next, 1), count;
-		struct trace_ref *refs;
-
-		if (i >= s->lane_count)
-			break;
-		refs = s->refs + s->starts[i];
-		count = s->starts[i + 1] - s->starts[i];
-		trace_sort(refs, count, scratch);
-		sort_ties(s->t, refs, count, scratch);
-		for (size_t k = 0; k < count; k++)
-			s->t->workers[refs[k].worker].slices.track[refs[k].row] =
-				(uint32_t)(s->firsts[i] + k);
-	}
-	mem_free(s->t->mem, scratch, s->longest * sizeof(*scratch));
-}
-
-/* Slices of unsorted tracks, found by the place they got: that is in file order per track. `unsorted`
- * tells for every STRIDE places the first unsorted track that ends after them. */
-#define STRIDE 256
-
-static void collect_unsorted(struct sorting *s, const uint32_t *unsorted)
-{
-	struct trace *t = s->t;
-
-	for (size_t i = 0; i < t->accepted_count; i++) {
-		const struct trace_part *p = &t->accepted[i];
-		const struct trace_slices *rows = &t->workers[p->worker].slices;
-
-		for (size_t r = p->first.slices; r < p->last.slices; r++) {
-			size_t place = rows->track[r];
-			uint32_t k = unsorted[place / STRIDE];
-
-			while (k < s->lane_count && place >= s->ends[k])
-				k++;
-			if (k == s->lane_count || place < s->firsts[k])
-				continue;
-			s->refs[s->starts[k] + place - s->firsts[k]] = (struct trace_ref){
-				.ts = rows->ts[r], .row = (uint32_t)r, .worker = (uint16_t)p->worker
-			};
-		}
-	}
-}
-
-static void index_unsorted(const struct sorting *s, uint32_t *unsorted, size_t count)
-{
-	uint32_t k = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		while (k < s->lane_count && i * STRIDE >= s->ends[k])
-			k++;
-		unsorted[i] = k;
-	}
-}
-
-static void choose_unsorted(struct sorting *s)
-{
-	const struct trace *t = s->t;
-
-	for (uint32_t i = 1; i < t->ordered; i++) {
-		const struct trace_lane *lane = &t->lanes[t->lane_order[i]];
-
-		if (!lane->unsorted)
-			continue;
-		s->starts[s->lane_count] = s->count;
-		s->firsts[s->lane_count] = lane->first;
-		s->ends[s->lane_count++] = lane->first + lane->count;
-		s->count += lane->count;
-		s->longest = MAX(s->longest, lane->count);
-	}
-	s->starts[s->lane_count] = s->count;
-}
-
-static ow_status sort_unsorted(struct trace *t)
-{
-	struct sorting s = { .t = t };
-	size_t lanes = (size_t)t->lane_count + 1, strides = t->placed / STRIDE + 1;
-	uint32_t *index = NULL;
-	ow_status status = OW_OK;
-
-	s.starts = mem_alloc(t->mem, 3 * lanes * sizeof(*s.starts));
-	if (!s.starts)
-		return error_no_memory(t->ctx->err);
-	s.firsts = s.starts + lanes;
-	s.ends = s.firsts + lanes;
-	choose_unsorted(&s);
-	if (s.lane_count) {
-		index = mem_alloc(t->mem, strides * sizeof(*index));
-		s.refs = index ? mem_alloc(t->mem, s.count * sizeof(*s.refs)) : NULL;
-		if (s.refs) {
-			index_unsorted(&s, index, strides);
-			collect_unsorted(&s, index);
-			parallel_run((unsigned)MIN((size_t)t->options.threads, s.lane_count),
-				     sort_lanes, &s);
-		}
-		if (!s.refs || atomic_load(&s.failed))
-			status = error_no_memory(t->ctx->err);
-	}
-	mem_free(t->mem, s.refs, s.count * sizeof(*s.refs));
-	mem_free(t->mem, index, strides * sizeof(*index));
-	mem_free(t->mem, s.starts, 3 * lanes * sizeof(*s.starts));
-	return status;
-}
-
-static ow_status find_places(struct trace *t)
-{
-	struct cursor *cursors = mem_zalloc(t->mem, t->lane_count * sizeof(*cursors));
-
-	if (!cursors)
-		return error_no_memory(t->ctx->err);
-	for (uint32_t i = 0; i < t->lane_count; i++)
-		cursors[i] = (struct cursor){ .next = t->lanes[i].first, .ts = INT64_MIN };
-	place_in_file_order(t, cursors);
-	for (uint32_t i = 0; i < t->lane_count; i++)
-		t->lanes[i].unsorted = cursors[i].unsorted;
-	mem_free(t->mem, cursors, t->lane_count * sizeof(*cursors));
-	return sort_unsorted(t);
-}
 
 /* ---- columns ---- */
 
@@ -254,7 +21,7 @@ static ow_status find_places(struct trace *t)
 #define DROP_COLUMN(t, column)                                                                     \
 	for (unsigned i_ = 0; i_ < (t)->worker_count; i_++) {                                      \
 		struct trace_slices *s_ = &(t)->workers[i_].slices;                                \
-		mem_free_now((t)->mem, s_->column, s_->cap * sizeof(*s_->column));                 \
+		mem_free((t)->mem, s_->column, s_->cap * sizeof(*s_->column));                     \
 		s_->column = NULL;                                                                 \
 	}
 
@@ -267,20 +34,21 @@ static int64_t add_base(int64_t base, int64_t ts)
 	return sum;
 }
 
-/* What threads share out: what frees most first, then the longest. The rows of other tables are made by one of them, the only
- * one that uses the builder meanwhile. */
+/* What threads share out. Points go first, then small columns: what they leave serves the large ones. The rows of
+ * other tables are made by one thread, the only one that uses the builder meanwhile. */
 enum column_job {
 	JOB_ROWS,
 	JOB_FLOWS,
-	JOB_TS,
-	JOB_DUR,
-	JOB_ARGS_OFFSET,
-	JOB_OP,
 	JOB_CATEGORY,
 	JOB_ARGS_SIZE,
+	JOB_TS,
+	JOB_OP,
 	JOB_CORRELATION,
-	JOB_TRACK,
+	JOB_DUR,
 	JOB_PH,
+	JOB_TRACK,
+	JOB_ARGS_OFFSET,
+	JOB_STEP,
 	JOB_COUNT
 };
 
@@ -320,6 +88,11 @@ static void done_with_points(struct trace *t)
 		trace_worker_drop_points(&t->workers[i]);
 }
 
+/* Of a column that is about to be written. */
+#define USE_KEPT(t, column)                                                                        \
+	mem_use_kept((t)->mem, column, (t)->b->m->event.cap * sizeof(*(column)),                   \
+		     first * sizeof(*(column)), (first + (t)->placed) * sizeof(*(column)))
+
 static void place_column(struct trace *t, enum column_job job)
 {
 	struct event_table *e = &t->b->m->event;
@@ -338,43 +111,51 @@ static void place_column(struct trace *t, enum column_job job)
 		done_with_points(t);
 		break;
 	case JOB_TS:
+		USE_KEPT(t, e->ts_ns);
 		FOR_EACH_SLICE(t, e->ts_ns[at] = add_base(base, s->ts[r]));
 		DROP_COLUMN(t, ts);
 		break;
 	case JOB_DUR:
+		USE_KEPT(t, e->dur_ns);
 		FOR_EACH_SLICE(t, e->dur_ns[at] = s->dur[r]);
 		DROP_COLUMN(t, dur);
 		break;
 	case JOB_OP: /* names, for now: trace_meaning makes ops of them */
+		USE_KEPT(t, e->op);
 		if (!t->has_labels) {
 			FOR_EACH_SLICE(t, e->op[at].v = op_name(t, s->name[r]));
 			DROP_COLUMN(t, name);
 			break;
 		}
+		USE_KEPT(t, e->name);
 		FOR_EACH_SLICE(t, place_label(t, e, at, s->name[r], s->label ? s->label[r] : 0));
 		DROP_COLUMN(t, name);
 		DROP_COLUMN(t, label);
 		break;
 	case JOB_CORRELATION:
-		if (t->has_correlations)
+		if (t->has_correlations) {
+			USE_KEPT(t, e->correlation);
 			FOR_EACH_SLICE(t,
 				       e->correlation[at] = s->correlation ? s->correlation[r] : 0);
+		}
 		DROP_COLUMN(t, correlation);
 		break;
 	case JOB_CATEGORY:
-		if (e->category)
+		if (e->category) {
+			USE_KEPT(t, e->category);
 			FOR_EACH_SLICE(t, e->category[at].v =
 						  s->category[r] == empty ? 0 : s->category[r]);
+		}
 		DROP_COLUMN(t, category);
 		break;
 	case JOB_ARGS_OFFSET:
-		if (e->args_offset)
-			FOR_EACH_SLICE(t, e->args_offset[at] = s->args_offset[r]);
+		USE_KEPT(t, e->args_offset);
+		FOR_EACH_SLICE(t, e->args_offset[at] = s->args_offset[r]);
 		DROP_COLUMN(t, args_offset);
 		break;
 	case JOB_ARGS_SIZE:
-		if (e->args_size)
-			FOR_EACH_SLICE(t, e->args_size[at] = s->args_size[r]);
+		USE_KEPT(t, e->args_size);
+		FOR_EACH_SLICE(t, e->args_size[at] = s->args_size[r]);
 		DROP_COLUMN(t, args_size);
 		break;
 	case JOB_PH:
@@ -383,7 +164,12 @@ static void place_column(struct trace *t, enum column_job job)
 		DROP_COLUMN(t, ph);
 		break;
 	case JOB_TRACK:
+		USE_KEPT(t, e->track);
 		place_tracks(t, e->track + first);
+		break;
+	case JOB_STEP: /* filled in by trace_meaning */
+		USE_KEPT(t, e->step);
+		memset(e->step + first, 0, t->placed * sizeof(*e->step));
 		break;
 	case JOB_COUNT:
 		break;
@@ -731,16 +517,17 @@ static ow_status find_meaning(struct trace *t)
 ow_status trace_place(struct trace *t)
 {
 	OW_TRY(trace_order_lanes(t));
-	count_slices(t);
+	trace_count_slices(t);
 	t->first_track = t->b->m->track.count;
 	t->first_event = t->b->m->event.count;
 	t->first_flow = t->b->m->flow.count;
 	t->unnamed = builder_cstr(t->b, "[no name]");
 	OW_TRY(find_types(t));
 	OW_TRY(make_tracks(t));
-	OW_TRY(find_places(t));
+	/* Before there are kept blocks: those are for columns that are about to be written, not to be cleared. */
 	if (!make_columns(t))
 		return builder_status(t->b);
+	OW_TRY(trace_find_places(t));
 	atomic_store(&t->next_part, 0);
 	atomic_store(&t->point_readers, 2);
 	parallel_run(t->options.threads, place_columns, t);

@@ -43,17 +43,17 @@ static void free_slices(struct trace_worker *w)
 	for (size_t c = 0; c < ARRAY_COUNT(columns); c++) {
 		void **column = column_of(&w->slices, c);
 
-		mem_free_now(w->mem, *column, w->slices.cap * columns[c].size);
+		mem_free(w->mem, *column, w->slices.cap * columns[c].size);
 		*column = NULL;
 	}
 }
 
 void trace_worker_drop_points(struct trace_worker *w)
 {
-	mem_free_now(w->mem, w->points, w->point_cap * sizeof(*w->points));
+	mem_free(w->mem, w->points, w->point_cap * sizeof(*w->points));
 	w->points = NULL;
 	w->point_count = w->point_cap = 0;
-	mem_free_now(w->mem, w->counters, w->counter_cap * sizeof(*w->counters));
+	mem_free(w->mem, w->counters, w->counter_cap * sizeof(*w->counters));
 	w->counters = NULL;
 	w->counter_count = w->counter_cap = 0;
 }
@@ -87,15 +87,6 @@ struct trace_counts trace_worker_counts(const struct trace_worker *w)
 				      .metas = w->meta_count,
 				      .marks = w->mark_count,
 				      .strings = w->dict.count };
-}
-
-void trace_worker_trim(struct trace_worker *w)
-{
-	struct trace_slices *s = &w->slices;
-
-	for (size_t c = 0; c < ARRAY_COUNT(columns); c++)
-		mem_trim(*column_of(s, c), s->cap * columns[c].size, s->count * columns[c].size);
-	mem_trim(w->points, w->point_cap * sizeof(*w->points), w->point_count * sizeof(*w->points));
 }
 
 static void fail(struct trace_worker *w)
@@ -145,6 +136,23 @@ static bool grow_slices(struct trace_worker *w, size_t cap)
 		*column = NULL;
 	}
 	return false;
+}
+
+void trace_worker_trim(struct trace_worker *w)
+{
+	struct trace_slices *s = &w->slices;
+	size_t size = w->point_count * sizeof(*w->points);
+	void *points;
+
+	if (s->count && grow_slices(w, s->count)) /* it does not grow, and so does not fail */
+		for (size_t c = 0; c < ARRAY_COUNT(columns); c++)
+			mem_trim(*column_of(s, c), s->count * columns[c].size);
+	points = mem_realloc(w->mem, w->points, w->point_cap * sizeof(*w->points), size);
+	if (!points)
+		return;
+	w->points = points;
+	w->point_cap = w->point_count;
+	mem_trim(points, size);
 }
 
 bool trace_reserve_slices(struct trace_worker *w, size_t more)
