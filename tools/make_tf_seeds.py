@@ -183,4 +183,5 @@ def main():
             (root / name / file).write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -30,6 +30,25 @@ str_id iterator_path(struct builder *b, struct str name)
 	return id;
 }
 
+str_id iterator_stage(struct builder *b, struct str name)
+{
+	struct str last = name;
+	struct buf text;
+	size_t at;
+	str_id id;
+
+	while ((at = str_find(last, STR("::"))) != STR_NONE)
+		last = str_skip(last, at + 2);
+	buf_init(&text, b->m->mem);
+	buf_puts(&text, "Iterator::");
+	buf_add_str(&text, last);
+	if (text.failed)
+		builder_fail(b, error_no_memory(b->err));
+	id = builder_str(b, buf_str(&text));
+	buf_release(&text);
+	return id;
+}
+
 ow_status mean_rename(struct meaning *x, uint32_t event, str_id name)
 {
 	struct event_table *e = &x->m->event;
@@ -162,6 +181,13 @@ static op_id new_op(struct making *k, str_id name, str_id own, uint32_t role)
 
 	if (op.v)
 		return op;
+	if (name.v < x->in->hint_count) {
+		if (x->in->hints[name.v].type.v) {
+			draft.type = x->in->hints[name.v].type;
+			draft.flags &= ~(uint32_t)OP_SHORT_TYPE;
+		}
+		draft.flags |= x->in->hints[name.v].flags;
+	}
 	if (!draft.type.v && name.v < x->in->type_count)
 		draft.type.v = x->in->types[name.v];
 	if (!draft.type.v)

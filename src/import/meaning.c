@@ -223,7 +223,7 @@ ow_status trace_meaning(struct builder *b, const struct meaning_input *in)
 			     .last_track = m->track.count,
 			     .first_flow = in->first_flow,
 			     .last_flow = m->flow.count,
-			     .first_link = m->link.count };
+			     .first_link = in->first_link ? in->first_link : m->link.count };
 	ow_status status;
 
 	arena_init(&x.scratch, m->mem);

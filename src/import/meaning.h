@@ -72,6 +72,8 @@ enum trace_layer layer_without_category(struct str name);
 
 /* Iterator::Model::Map, of tf.data, is a path: Iterator/Model/Map. Nil for any other name. */
 str_id iterator_path(struct builder *b, struct str name);
+/* Of such a name, what the stage is called: Iterator::Map. */
+str_id iterator_stage(struct builder *b, struct str name);
 
 /* Keys of the top-level object that tell producers apart. */
 enum trace_member_bit {
@@ -86,7 +88,14 @@ uint32_t meaning_member(struct str key, struct str value);
 
 /* A step as a recorder marks it. */
 struct recorded_step {
-	int64_t start_ns, end_ns, number;
+	int64_t start_ns, end_ns, number; /* number INT64_MIN: in order */
+	str_id name;			  /* of the marker, or nil */
+};
+
+/* What an importer knows of the op of some name. */
+struct op_hint {
+	str_id type;
+	uint32_t flags; /* enum op_flags */
 };
 
 struct meaning_input {
@@ -101,6 +110,10 @@ struct meaning_input {
 	bool array_form;       /* the file is a list, not an object */
 	bool only_slices;      /* all events are complete slices (X) */
 	bool recorded;	       /* by our own recorder (journal_rows.c), which knows its steps */
+	bool xspace; /* of an XSpace, whose importer has read what a trace has in arguments */
+	const struct op_hint *hints; /* by string */
+	uint32_t hint_count;	     /* strings that have a place in it */
+	uint32_t first_link;	     /* links from there on are of the source; 0 = none are there */
 	const struct recorded_step *steps;
 	size_t step_count;
 	const char *producer; /* its name in producers.def, when the importer knows it; or NULL */

@@ -4,6 +4,9 @@
  * op of a kernel, correlation_id joins call and kernel, step_num and step_name mark steps.
  */
 #include "import/mean_int.h"
+#include "import/tf_op_name.h"
+
+#define OLD_HOST 501
 
 static bool is_host(struct str process)
 {
@@ -17,7 +20,7 @@ static bool is_device(struct str process)
 
 static bool recognise(const struct meaning *x)
 {
-	return mean_has_process(x, is_host) || mean_has_process(x, is_device) ||
+	return x->in->xspace || mean_has_process(x, is_host) || mean_has_process(x, is_device) ||
 	       (x->in->members & MEMBER_HIGHRES_TICKS && !x->in->array_form);
 }
 
@@ -57,33 +60,25 @@ struct reading {
 	enum step_source source;
 };
 
-/* "scope/node:Type": the op before the last colon, its type after. */
+/* "scope/node:Type" is an op, "Iterator::Batch::Map" a stage of tf.data. XProf of the time whose files have the host as
+ * process 501 took names with a hyphen for something else. */
 static ow_status use_op(struct meaning *x, uint32_t event, struct str text)
 {
-	size_t colon = str_rfind_char(text, ':');
+	struct tf_op_name op = tf_op_name_parse(tf_op_name_strip(text), true);
+	bool old = x->m->track.pid[x->m->event.track[event].v] == OLD_HOST;
 	struct op_draft *draft;
 	str_id name;
 
-	if (colon == STR_NONE || !colon || colon + 1 == text.len || text.ptr[colon - 1] == ':')
+	if (op.kind == TF_OP_NONE || op.kind == TF_OP_COPY)
 		return OW_OK;
-	name = builder_str(x->b, str_first(text, colon));
+	name = op.kind == TF_OP_DATA ? iterator_path(x->b, text) : builder_str(x->b, op.name);
 	draft = mean_draft(x, name);
 	if (!draft)
 		return builder_status(x->b);
-	draft->type = builder_str(x->b, str_skip(text, colon + 1));
-	return mean_rename(x, event, name);
-}
-
-static ow_status use_long_name(struct meaning *x, uint32_t event, struct str text)
-{
-	struct op_draft *draft;
-	str_id name = iterator_path(x->b, text);
-
-	if (!name.v)
-		return use_op(x, event, text);
-	draft = mean_draft(x, name);
-	if (draft)
-		draft->type = mean_name(x, event);
+	draft->type =
+		op.kind == TF_OP_DATA ? iterator_stage(x->b, op.name) : builder_str(x->b, op.type);
+	if (!old || tf_op_name_parse(text, false).kind)
+		draft->flags |= OP_FRAMEWORK;
 	return mean_rename(x, event, name);
 }
 
@@ -129,6 +124,24 @@ static void use_step(struct meaning *x, struct reading *r, uint32_t event, enum 
 						  .name = mean_name(x, event) });
 }
 
+/* "train 12" is what one run of the op "train" is called. */
+static void drop_number(struct meaning *x, uint32_t event, struct str text)
+{
+	size_t blank = str_rfind_char(text, ' ');
+	struct op_draft *draft;
+	int64_t number;
+	str_id name;
+
+	if (blank == STR_NONE || !blank || !str_to_i64(str_skip(text, blank + 1), &number))
+		return;
+	name = builder_str(x->b, str_first(text, blank));
+	draft = mean_draft(x, name);
+	if (!draft)
+		return;
+	draft->type = name;
+	(void)mean_rename(x, event, name); /* a failure sticks to the builder */
+}
+
 static void take_host_step(struct meaning *x, struct reading *r, uint32_t event, struct str args)
 {
 	struct str name = model_str(x->m, mean_name(x, event));
@@ -142,6 +155,8 @@ static void take_host_step(struct meaning *x, struct reading *r, uint32_t event,
 		use_step(x, r, event, STEP_NAME, INT64_MIN);
 	else if (mean_number(json_find(args, "group_id"), &value))
 		use_step(x, r, event, STEP_GROUP, value);
+	if (label.kind == JSON_STRING && str_eq(json_text(label), name))
+		drop_number(x, event, name);
 }
 
 static int by_number(const void *a, const void *b)
@@ -184,7 +199,7 @@ static void take_args(struct meaning *x, uint32_t event, struct str args, void *
 	if (op.kind == JSON_STRING && op.len) {
 		struct str text = model_str(x->m, mean_string(x, op));
 
-		(void)(device ? use_op(x, event, text) : use_long_name(x, event, text));
+		(void)use_op(x, event, text);
 	}
 	if (device)
 		use_copy(x, event, json_text(json_find(args, "memcpy_details")));
@@ -220,6 +235,8 @@ static ow_status ops(struct meaning *x)
 	struct mean_rows rows = { 0 };
 	ow_status status = OW_OK;
 
+	if (x->in->xspace) /* whose importer has done all that */
+		return mean_shorten_kernels(x);
 	for (uint32_t t = x->first_track; t < x->last_track && status == OW_OK; t++) {
 		const struct mean_track *track = mean_track(x, t);
 
@@ -272,17 +289,50 @@ static ow_status mark_device_steps(struct meaning *x)
 	return OW_OK;
 }
 
-static ow_status steps(struct meaning *x)
+/* Without any other marker the programs that a TPU ran are its steps. */
+static ow_status mark_modules(struct meaning *x)
 {
-	return mark_device_steps(x);
+	for (uint32_t t = x->first_track; t < x->last_track && !x->markers.count; t++) {
+		const struct mean_track *track = mean_track(x, t);
+
+		if (!str_has(mean_process(x, t), STR(":TPU:")) ||
+		    !str_eq(mean_thread(x, t), STR("XLA Modules")))
+			continue;
+		for (uint32_t e = track->first; e < track->last; e++)
+			if (mean_is_slice(x, e))
+				OW_TRY(mean_add_marker(
+					x, &(struct mean_marker){ .start = x->m->event.ts_ns[e],
+								  .end = mean_end(x, e),
+								  .number = INT64_MIN,
+								  .name = mean_name(x, e) }));
+	}
+	return OW_OK;
 }
 
-/* Wrappers around ops are the runtime's own; ops have been renamed after their node. */
+static ow_status steps(struct meaning *x)
+{
+	for (size_t i = 0; x->in->xspace && i < x->in->step_count; i++) {
+		const struct recorded_step *step = &x->in->steps[i];
+
+		OW_TRY(mean_add_marker(x, &(struct mean_marker){ .start = step->start_ns,
+								 .end = step->end_ns,
+								 .number = step->number,
+								 .name = step->name }));
+	}
+	OW_TRY(mark_device_steps(x));
+	return mark_modules(x);
+}
+
+/* What is around ops is the runtime's own. */
 static enum event_phase host_phase(const struct meaning *x, uint32_t event)
 {
+	const struct op_table *t = &x->m->op;
+	uint32_t op = x->m->event.op[event].v;
+
 	if (COLUMN_GET(x->m->event.correlation, event))
 		return PHASE_LAUNCH;
-	return COLUMN_GET(x->m->event.name, event).v ? PHASE_IDLE : PHASE_HOST;
+	return t->flags[op] & OP_FRAMEWORK || t->type[op].v != t->name[op].v ? PHASE_IDLE
+									     : PHASE_HOST;
 }
 
 const struct producer producer_xprof = {

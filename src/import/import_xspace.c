@@ -1,0 +1,382 @@
+/*
+ * import_xspace.c: XSpace, the files (*.xplane.pb) of TensorFlow 2's, JAX's and XProf's profiler. This file
+ * recognises it and runs the steps; the work is in xspace_*.c, see xspace_int.h. What its events mean is decided
+ * where it is for any trace, in meaning.c and producer_xprof.c.
+ */
+#include "import/xspace_int.h"
+
+/* ---- recognition ---- */
+
+static const char *const plane_names[] = {
+	"/host:",	    "/device:",	 "/virtualdevice:", "#Chip",
+	"Task Environment", "Host CPUs", "Syscalls",	    "/task:",
+};
+
+static bool is_plane_name(struct str name)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(plane_names); i++)
+		if (str_starts(name, str_from(plane_names[i])))
+			return true;
+	return false;
+}
+
+/* A plane as far as the head has it: id, then the name. */
+static int sniff_plane(struct pb plane)
+{
+	struct pb_field f;
+
+	for (int i = 0; i < 3 && pb_next(&plane, &f); i++) {
+		if (f.tag == PB_TAG(2, PB_BYTES))
+			return is_plane_name(pb_str(&f)) ? 95 : 0;
+		if (f.tag != PB_TAG(1, PB_VARINT))
+			return 0;
+	}
+	return 0;
+}
+
+static int sniff(const struct sniff *s)
+{
+	struct pb r = pb_over(s->head.ptr, s->head.len);
+	struct pb_varint len;
+
+	/* The first plane may be longer than the head. */
+	if (s->head.len < 4 || r.at[0] != PB_TAG(1, PB_BYTES))
+		return 0;
+	len = pb_varint_at(r.at + 1, r.end);
+	if (!len.next || len.value > s->size)
+		return 0;
+	r.at = len.next;
+	if (len.value < (uint64_t)(r.end - r.at))
+		r.end = r.at + len.value;
+	return sniff_plane(r);
+}
+
+/* ---- small things ---- */
+
+ow_status xspace_no_memory(struct xspace *x)
+{
+	return builder_fail(x->b, error_no_memory(x->ctx->err));
+}
+
+void xspace_damage(struct xspace *x, uint64_t offset)
+{
+	if (!x->damaged++)
+		x->first_damage = offset;
+}
+
+str_id xspace_text(struct xspace *x, struct str text)
+{
+	struct buf fixed;
+	str_id id = { 0 };
+
+	if (OW_LIKELY(utf8_valid(text)))
+		return builder_str(x->b, text);
+	x->bad_text++;
+	buf_init(&fixed, x->mem);
+	while (text.len) {
+		size_t good = utf8_valid_prefix(text);
+
+		buf_add(&fixed, text.ptr, good);
+		text = str_skip(text, good);
+		if (!text.len)
+			break;
+		buf_puts(&fixed, "\xef\xbf\xbd");
+		text = str_skip(text, 1);
+	}
+	if (fixed.failed)
+		xspace_no_memory(x);
+	else
+		id = builder_str(x->b, buf_str(&fixed));
+	buf_release(&fixed);
+	return id;
+}
+
+/* ---- loading ---- */
+
+static ow_status read_environment(struct xspace *x, struct xplane *plane)
+{
+	OW_TRY(xspace_read_plane(x, plane));
+	for (size_t i = 0; i < plane->value_count; i++) {
+		enum xstat stat = xvalue_stat(plane, &plane->values[i]);
+		int64_t time = xvalue_int(&plane->values[i]);
+
+		if (stat == XSTAT_START_TIME)
+			x->start_ns = MAX(time, 0);
+		else if (stat == XSTAT_STOP_TIME)
+			x->stop_ns = MAX(time, 0);
+	}
+	return OW_OK;
+}
+
+/* What others need is read before them: the start of the profile, and the programs. */
+static ow_status read_first(struct xspace *x)
+{
+	ow_status status = OW_OK;
+
+	for (size_t i = 0; i < x->plane_count && status == OW_OK; i++) {
+		struct xplane *plane = &x->planes[i];
+
+		if (str_eq(plane->name, STR("Task Environment"))) {
+			x->hyphen = true;
+			status = read_environment(x, plane);
+			xspace_release_plane(x, plane);
+		} else if (plane->kind == XPLANE_METADATA) {
+			status = xspace_read_hlo(x, plane);
+		}
+	}
+	return status;
+}
+
+static ow_status read_planes(struct xspace *x)
+{
+	ow_status status = OW_OK;
+
+	x->plane_list = fact_list(x->b, (fact_id){ 0 }, "plane_list");
+	for (size_t i = 0; i < x->plane_count && status == OW_OK; i++) {
+		status = xspace_read_plane(x, &x->planes[i]);
+		x->planes[i].entries = (int64_t)x->planes[i].event_ids.count - 1;
+		if (status == OW_OK)
+			status = xspace_read_lines(x, &x->planes[i]);
+		xspace_release_plane(x, &x->planes[i]);
+	}
+	return status;
+}
+
+/* ---- order ---- */
+
+static int by_place(const void *a, const void *b, void *arg)
+{
+	const struct event_table *e = arg;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	if (e->track[x].v != e->track[y].v)
+		return e->track[x].v < e->track[y].v ? -1 : 1;
+	if (e->ts_ns[x] != e->ts_ns[y])
+		return e->ts_ns[x] < e->ts_ns[y] ? -1 : 1;
+	if (e->dur_ns[x] != e->dur_ns[y])
+		return e->dur_ns[x] > e->dur_ns[y] ? -1 : 1;
+	return (x > y) - (x < y);
+}
+
+/* Lines are in order of time in all files that were seen; for those that are not. */
+static ow_status sort_events(struct xspace *x)
+{
+	struct event_table *e = &x->b->m->event;
+	size_t size = e->count * sizeof(uint32_t);
+	uint32_t *order, *where;
+	ow_status status = OW_OK;
+
+	if (!x->unsorted)
+		return OW_OK;
+	order = mem_alloc(x->mem, size);
+	where = order ? mem_alloc(x->mem, size) : NULL;
+	if (where) {
+		for (uint32_t i = 0; i < e->count; i++)
+			order[i] = i;
+		qsort_r(order + x->first_event, e->count - x->first_event, sizeof(*order), by_place,
+			e);
+		for (uint32_t i = 0; i < e->count; i++)
+			where[order[i]] = i;
+		status = builder_permute(x->b, TABLE_event, order);
+		for (size_t i = 0; i < x->end_count; i++)
+			x->ends[i].event = where[x->ends[i].event];
+	} else {
+		status = xspace_no_memory(x);
+	}
+	mem_free(x->mem, where, size);
+	mem_free(x->mem, order, size);
+	return status;
+}
+
+/* ---- meaning ---- */
+
+static void set_stack(struct xspace *x, uint32_t op, const struct hlo_op *h)
+{
+	frame_id frame = builder_frame(
+		x->b, &(struct frame_row){ .file = xspace_text(x, h->file), .line = h->line });
+	stack_id stack = builder_stack(x->b, (stack_id){ 0 }, frame);
+
+	BUILDER_SET(x->b, op, stack, (op_id){ op }, stack);
+}
+
+/* Float operations and bytes of what is known to be an instruction. */
+static ow_status describe_ops(struct xspace *x)
+{
+	struct op_table *t = &x->b->m->op;
+
+	for (uint32_t op = 1; op < t->count; op++) {
+		uint32_t name = t->name[op].v;
+		const struct hlo_op *h;
+
+		if (name >= x->op_cap || !x->ops[name].hlo)
+			continue;
+		h = &x->hlo.ops[x->ops[name].hlo];
+		if (h->flops > 0)
+			t->float_ops[op] = h->flops;
+		if (h->accessed > 0)
+			BUILDER_SET(x->b, op, accessed, (op_id){ op }, h->accessed);
+		if (h->file.len && !COLUMN_GET(t->stack, op).v)
+			set_stack(x, op, h);
+		OW_TRY(builder_status(x->b));
+	}
+	return OW_OK;
+}
+
+/* Events that have no place in time are sums of their op. */
+static ow_status add_sums(struct xspace *x)
+{
+	for (size_t i = 0; i < x->sum_count; i++) {
+		const struct xsum *sum = &x->sums[i];
+		op_id op = builder_find_op(x->b, sum->op);
+
+		if (!op.v)
+			op = builder_new_op(x->b, &(struct op_row){ .name = sum->op,
+								    .type = sum->op,
+								    .flags = OP_FROM_RUN });
+		builder_add_op_step(x->b,
+				    &(struct op_step_row){
+					    .op = op,
+					    .run_count = sum->runs,
+					    .accelerator_ns = sum->device ? sum->sum_ps / 1000 : 0,
+					    .cpu_ns = sum->device ? 0 : sum->sum_ps / 1000 });
+		OW_TRY(builder_status(x->b));
+	}
+	return OW_OK;
+}
+
+static ow_status find_meaning(struct xspace *x)
+{
+	size_t count = x->op_cap;
+	struct op_hint *hints = mem_zalloc(x->mem, (count + 1) * sizeof(*hints));
+	ow_status status;
+
+	if (!hints)
+		return xspace_no_memory(x);
+	for (size_t i = 0; i < count; i++)
+		hints[i] = (struct op_hint){ { x->ops[i].type }, x->ops[i].flags };
+	status = trace_meaning(x->b, &(struct meaning_input){ .source = x->b->source,
+							      .input = x->ctx->in,
+							      .options = x->ctx->options,
+							      .first_event = x->first_event,
+							      .first_track = x->first_track,
+							      .first_flow = x->first_flow,
+							      .first_link = x->first_link,
+							      .only_slices = true,
+							      .xspace = true,
+							      .hints = hints,
+							      .hint_count = (uint32_t)count,
+							      .steps = x->steps,
+							      .step_count = x->step_count });
+	mem_free(x->mem, hints, (count + 1) * sizeof(*hints));
+	return status;
+}
+
+static void add_notes(struct xspace *x)
+{
+	if (x->truncated)
+		builder_note(x->b, NOTE_TRUNCATED, x->truncated_at,
+			     "the file ends inside a message or goes on with something else; what "
+			     "came before is used");
+	if (x->damaged)
+		builder_note_many(x->b, NOTE_DAMAGED, x->first_damage, x->damaged,
+				  "events or entries that cannot be read: left out");
+	if (x->unnamed)
+		builder_note_many(x->b, NOTE_MISSING, OW_NO_OFFSET, x->unnamed,
+				  "kinds of events whose names the file does not have: they are "
+				  "called by their numbers");
+	if (x->clamped)
+		builder_note_many(x->b, NOTE_REPAIRED, OW_NO_OFFSET, x->clamped,
+				  "times out of range: held within it");
+	if (x->bad_text)
+		builder_note_many(x->b, NOTE_REPAIRED, OW_NO_OFFSET, x->bad_text,
+				  "texts that are no UTF-8: the bad bytes were replaced");
+}
+
+/* A binary file that went through a text encoding has nothing left to be read. */
+static ow_status tell_empty(struct xspace *x)
+{
+	struct str head = window_peek(&x->window, 0, (size_t)MIN(x->ctx->in->size, 4096u));
+
+	if (head.ptr && str_has(head, STR("\xef\xbf\xbd")))
+		return error_at(
+			x->ctx->err, OW_E_CORRUPT, str_find(head, STR("\xef\xbf\xbd")),
+			"%s: an XSpace that was converted as if it were text: its bytes are "
+			"lost; copy the original file again, as binary",
+			x->ctx->in->name);
+	if (x->truncated || x->damaged)
+		return error_at(x->ctx->err, OW_E_CORRUPT,
+				x->truncated ? x->truncated_at : x->first_damage,
+				"%s: an XSpace that is cut short or damaged before its first "
+				"event; copy it again",
+				x->ctx->in->name);
+	return error_set(x->ctx->err, OW_E_EMPTY,
+			 "%s: an XSpace without any plane that can be read; nothing was recorded",
+			 x->ctx->in->name);
+}
+
+static ow_status load_all(struct xspace *x)
+{
+	struct model *m = x->b->m;
+
+	OW_TRY(xspace_find_planes(x));
+	OW_TRY(read_first(x));
+	x->first_event = m->event.count;
+	x->first_track = m->track.count;
+	x->first_flow = m->flow.count;
+	x->first_link = m->link.count;
+	OW_TRY(read_planes(x));
+	if (!x->plane_count || ((x->damaged || x->truncated) && !x->event_total))
+		return tell_empty(x);
+	OW_TRY(xspace_facts(x));
+	OW_TRY(sort_events(x));
+	OW_TRY(xspace_link_ends(x));
+	xspace_finish_steps(x);
+	OW_TRY(find_meaning(x));
+	OW_TRY(describe_ops(x));
+	OW_TRY(add_sums(x));
+	add_notes(x);
+	return builder_status(x->b);
+}
+
+static void release(struct xspace *x)
+{
+	for (size_t i = 0; i < x->plane_count; i++)
+		xspace_release_plane(x, &x->planes[i]);
+	mem_free(x->mem, x->planes, x->plane_cap * sizeof(*x->planes));
+	mem_free(x->mem, x->hlo.ops, x->hlo.cap * sizeof(*x->hlo.ops));
+	mem_free(x->mem, x->hlo.modules, x->hlo.module_cap * sizeof(*x->hlo.modules));
+	mem_free(x->mem, x->ops, x->op_cap * sizeof(*x->ops));
+	mem_free(x->mem, x->hostnames, x->hostname_cap * sizeof(*x->hostnames));
+	mem_free(x->mem, x->steps, x->step_cap * sizeof(*x->steps));
+	mem_free(x->mem, x->ends, x->end_cap * sizeof(*x->ends));
+	mem_free(x->mem, x->sums, x->sum_cap * sizeof(*x->sums));
+	map_release(&x->hlo.map);
+	map_release(&x->groups);
+	arena_release(&x->arena);
+	arena_release(&x->shelf);
+	window_release(&x->window);
+}
+
+static ow_status load(struct import_ctx *ctx)
+{
+	struct xspace x = { .ctx = ctx, .b = ctx->b, .mem = ctx->b->m->mem };
+	ow_status status;
+
+	map_init(&x.hlo.map, x.mem);
+	map_init(&x.groups, x.mem);
+	arena_init(&x.arena, x.mem);
+	arena_init(&x.shelf, x.mem);
+	window_init(&x.window, ctx->in, ctx->err);
+	status = load_all(&x);
+	release(&x);
+	return status == OW_OK ? OW_OK : builder_fail(ctx->b, status);
+}
+
+const struct importer import_xspace = {
+	.name = "xspace",
+	.summary = "XSpace of TensorFlow 2, JAX and XProf: hosts, GPUs and TPUs",
+	.extensions = "*.xplane.pb",
+	.role = ROLE_TRACE,
+	.sniff = sniff,
+	.load = load,
+};

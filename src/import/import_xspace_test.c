@@ -1,0 +1,326 @@
+/* import_xspace_test.c: XSpace messages made for the purpose: what planes, lines and events become. */
+#include "support/tf_files.h"
+#include "support/xspace_writer.h"
+
+/* A host with a thread of ops and frames, a GPU with a stream and a line that restates it. */
+static void write_gpu_run(struct xw *w)
+{
+	xw_begin_plane(w, 0, "/host:CPU");
+	xw_begin_line(w, 77, "python", 1000);
+	for (int step = 0; step < 2; step++) {
+		int64_t at = step * 1000000;
+
+		xw_begin_event(w, "train", at, 900000);
+		xw_number(w, "step_num", 10 + step);
+		xw_number(w, "group_id", step);
+		xw_text(w, "step_name", step ? "train 11" : "train 10");
+		xw_end_event(w);
+		xw_event(w, "$train.py:12 run", at + 1000, 800000);
+		xw_event(w, "model/dense/MatMul:MatMul|MatMul", at + 2000, 300500);
+		xw_begin_event(w, "cudaLaunchKernel", at + 3000, 10000);
+		xw_number(w, "correlation_id", 5 + step);
+		xw_end_event(w);
+		xw_event(w, "Iterator::Prefetch::Map|Iterator::Map", at + 400000, 100000);
+	}
+	xw_end_line(w);
+	xw_end_plane(w);
+	xw_begin_plane(w, 1, "/device:GPU:0");
+	xw_plane_number(w, "core_count", 304);
+	xw_begin_line(w, 14, "Stream #14(Kernel)", 1000);
+	for (int step = 0; step < 2; step++) {
+		xw_begin_event(w, "gemm_kernel", step * 1000000 + 20000, 500000);
+		xw_number(w, "correlation_id", 5 + step);
+		xw_text(w, "tf_op", "model/dense/MatMul:MatMul");
+		xw_end_event(w);
+		xw_begin_event(w, "MemcpyH2D", step * 1000000 + 530000, 1000);
+		xw_text(w, "memcpy_details",
+			"kind_src:pageable kind_dst:device size:4096 dest:0 async:1");
+		xw_end_event(w);
+	}
+	xw_end_line(w);
+	xw_begin_line(w, -559038734, "TensorFlow Ops", 1000);
+	xw_event(w, "MatMul", 20000, 500000);
+	xw_end_line(w);
+	xw_end_plane(w);
+}
+
+static void load_written(struct tf_files *t, struct xw *w)
+{
+	assert_int_equal(tf_load_bytes(t, NULL, &w->out), OW_OK);
+	tf_freeze(t);
+	buf_init(&w->out, w->mem);
+}
+
+static uint32_t find_track(const struct tf_files *t, const char *name, enum track_kind kind)
+{
+	for (uint32_t i = 1; i < t->m->track.count; i++)
+		if (strcmp(tf_str(t, t->m->track.name[i]), name) == 0 &&
+		    t->m->track.kind[i] == kind)
+			return i;
+	return 0;
+}
+
+/* The n-th event of an op, from 0. */
+static uint32_t find_event(const struct tf_files *t, const char *op, uint32_t n)
+{
+	for (uint32_t i = 1; i < t->m->event.count; i++)
+		if (t->m->event.op[i].v == tf_op(t, op) && !n--)
+			return i;
+	return 0;
+}
+
+static void planes_become_tracks_and_ops(void **state)
+{
+	struct tf_files t;
+	struct xw w;
+	uint32_t matmul, e;
+
+	(void)state;
+	tf_open(&t);
+	xw_init(&w, &t.mem);
+	write_gpu_run(&w);
+	load_written(&t, &w);
+	assert_string_equal(tf_str(&t, t.m->source.format[1]), "xspace");
+	assert_int_not_equal(find_track(&t, "python", TRACK_HOST), 0);
+	assert_int_not_equal(find_track(&t, "python", TRACK_FRAMES), 0);
+	assert_int_not_equal(find_track(&t, "Stream #14(Kernel)", TRACK_STREAM), 0);
+	assert_int_not_equal(find_track(&t, "TensorFlow Ops", TRACK_DERIVED), 0);
+	matmul = tf_op(&t, "model/dense/MatMul");
+	assert_int_not_equal(matmul, 0);
+	assert_string_equal(tf_str(&t, t.m->op.type[matmul]), "MatMul");
+	assert_true(t.m->op.flags[matmul] & OP_FRAMEWORK);
+	assert_int_equal(t.m->op_step.accelerator_ns[tf_row(&t, "model/dense/MatMul", 10)], 500);
+	assert_string_equal(tf_str(&t, t.m->op.type[tf_op(&t, "Iterator/Prefetch/Map")]),
+			    "Iterator::Map");
+	assert_int_equal(tf_op(&t, "$train.py:12 run"), 0);
+	e = find_event(&t, "MemcpyH2D", 0);
+	assert_int_equal(t.m->event.bytes[e], 4096);
+	assert_int_equal(t.m->event.phase[e], PHASE_HOST_TO_DEVICE);
+	assert_int_equal(tf_fact(&t, "events"), 15);
+	xw_release(&w);
+	tf_close(&t);
+}
+
+static void steps_are_those_of_the_best_marker(void **state)
+{
+	struct tf_files t;
+	struct xw w;
+	uint32_t kernel, launch;
+
+	(void)state;
+	tf_open(&t);
+	xw_init(&w, &t.mem);
+	write_gpu_run(&w);
+	load_written(&t, &w);
+	assert_int_equal(t.m->step.count, 3);
+	assert_int_equal(t.m->step.number[1], 10);
+	assert_string_equal(tf_str(&t, t.m->step.name[1]), "train 10");
+	assert_int_not_equal(tf_op(&t, "train"), 0);
+	assert_int_equal(tf_op(&t, "train 10"), 0);
+	launch = find_event(&t, "cudaLaunchKernel", 1);
+	assert_int_equal(t.m->link.count, 3);
+	kernel = t.m->link.src[1].v == launch ? t.m->link.dst[1].v : t.m->link.dst[2].v;
+	assert_int_equal(t.m->event.step[kernel].v, 2);
+	assert_int_equal(t.m->event.phase[launch], PHASE_LAUNCH);
+	xw_release(&w);
+	tf_close(&t);
+}
+
+static void picoseconds_are_kept(void **state)
+{
+	struct tf_files t;
+	struct xw w;
+	uint32_t outer, inner;
+
+	(void)state;
+	tf_open(&t);
+	xw_init(&w, &t.mem);
+	xw_begin_plane(&w, 0, "/device:TPU:0");
+	xw_begin_line(&w, 3, "XLA Ops", 0);
+	xw_event(&w, "outer", 1999, 3002);
+	xw_event(&w, "inner", 2500, 2501);
+	xw_end_line(&w);
+	xw_end_plane(&w);
+	load_written(&t, &w);
+	outer = find_event(&t, "outer", 0);
+	inner = find_event(&t, "inner", 0);
+	assert_int_equal(t.m->event.ts_ns[outer], 1);
+	assert_int_equal(t.m->event.ts_rest[outer], 999);
+	assert_int_equal(t.m->event.dur_ns[outer], 4);
+	assert_int_equal(t.m->event.end_rest[outer], 1);
+	/* whose end is the same picosecond */
+	assert_int_equal(t.m->event.ts_ns[inner] + t.m->event.dur_ns[inner], 5);
+	assert_int_equal(t.m->event.end_rest[inner], 1);
+	xw_release(&w);
+	tf_close(&t);
+}
+
+static void instructions_have_category_and_cost(void **state)
+{
+	static const char *const name = "%fusion.1 = f32[8] fusion(f32[8] %p)|fusion.1";
+	struct tf_files t;
+	struct xw w;
+	uint32_t op;
+
+	(void)state;
+	tf_open(&t);
+	xw_init(&w, &t.mem);
+	xw_begin_plane(&w, 2, "/device:TPU:0");
+	xw_begin_line(&w, 2, "XLA Modules", 0);
+	xw_event(&w, "jit_f(99)", 0, 9000);
+	xw_end_line(&w);
+	xw_begin_line(&w, 3, "XLA Ops", 0);
+	xw_entry_text(&w, name, "hlo_category", "convolution fusion");
+	xw_entry_number(&w, name, "program_id", 99);
+	xw_entry_number(&w, name, "flops", 1000);
+	xw_entry_number(&w, name, "model_flops", 2000);
+	xw_entry_number(&w, name, "bytes_accessed", 640);
+	xw_entry_text(&w, name, "tf_op", "jit(f)/dot_general:");
+	xw_entry_text(&w, name, "source", "a/train.py:38");
+	xw_event(&w, name, 1000, 5000);
+	xw_end_line(&w);
+	xw_end_plane(&w);
+	load_written(&t, &w);
+	op = tf_op(&t, "jit(f)/dot_general/fusion.1");
+	assert_int_not_equal(op, 0);
+	assert_string_equal(tf_str(&t, t.m->op.type[op]), "convolution fusion");
+	assert_int_equal(t.m->op.float_ops[op], 2000);
+	assert_int_equal(t.m->op.accessed[op], 640);
+	assert_int_equal(t.m->frame.line[t.m->stack.frame[t.m->op.stack[op].v].v], 38);
+	assert_int_equal(t.m->step.count, 2); /* the run of the program */
+	xw_release(&w);
+	tf_close(&t);
+}
+
+static void lines_of_one_id_are_one_track_in_order(void **state)
+{
+	struct tf_files t;
+	struct xw w;
+
+	(void)state;
+	tf_open(&t);
+	xw_init(&w, &t.mem);
+	xw_begin_plane(&w, 0, "/host:CPU");
+	xw_begin_line(&w, 5, "worker", 0);
+	xw_event(&w, "b", 50000, 1000);
+	xw_event(&w, "a", 10000, 1000);
+	xw_end_line(&w);
+	xw_begin_line(&w, 6, "other", 0);
+	xw_event(&w, "a", 10000, 1000);
+	xw_end_line(&w);
+	xw_begin_line(&w, 5, "worker", 20);
+	xw_event(&w, "c", 10000, 1000);
+	xw_end_line(&w);
+	xw_end_plane(&w);
+	load_written(&t, &w);
+	assert_int_equal(t.m->track.count, 3);
+	assert_int_equal(t.m->event.count, 5);
+	assert_int_equal(t.m->event.ts_ns[1], 10);
+	assert_int_equal(t.m->event.ts_ns[2], 30);
+	assert_int_equal(t.m->event.ts_ns[3], 50);
+	assert_int_equal(t.m->event.op[2].v, tf_op(&t, "c"));
+	xw_release(&w);
+	tf_close(&t);
+}
+
+static void events_that_are_only_counted_are_sums(void **state)
+{
+	struct tf_files t;
+	struct xw w;
+
+	(void)state;
+	tf_open(&t);
+	xw_init(&w, &t.mem);
+	xw_begin_plane(&w, 0, "/host:CPU");
+	xw_begin_line(&w, 5, "worker", 0);
+	xw_event(&w, "a", 0, 1000);
+	buf_clear(&w.event);
+	pb_put_varint(&w.event, 1, xw_id(w.events, &w.event_count, "often"));
+	pb_put_int(&w.event, 3, 7000000);
+	pb_put_varint(&w.event, 5, 70);
+	xw_end_event(&w);
+	xw_end_line(&w);
+	xw_end_plane(&w);
+	load_written(&t, &w);
+	assert_int_equal(t.m->event.count, 2);
+	assert_int_equal(t.m->op.step_count[tf_op(&t, "often")], 1);
+	assert_int_equal(t.m->op_step.run_count[t.m->op.step_first[tf_op(&t, "often")]], 70);
+	assert_int_equal(t.m->op_step.cpu_ns[t.m->op.step_first[tf_op(&t, "often")]], 7000);
+	xw_release(&w);
+	tf_close(&t);
+}
+
+static void odd_files_are_read_as_far_as_possible(void **state)
+{
+	struct tf_files t;
+	struct xw w;
+
+	(void)state;
+	tf_open(&t);
+	xw_init(&w, &t.mem);
+	xw_begin_plane(&w, 0, "/host:CPU");
+	xw_begin_line(&w, INT64_MIN, "\xff\xfe", INT64_MAX);
+	xw_event(&w, "bad \xc3", INT64_MAX, INT64_MAX);
+	xw_event(&w, "back", -5000, -7);
+	buf_clear(&w.event);
+	pb_put_varint(&w.event, 1, UINT64_MAX); /* no such entry */
+	xw_end_event(&w);
+	pb_put_str(&w.line, 4, STR("\x08")); /* damaged */
+	xw_end_line(&w);
+	xw_end_plane(&w);
+	load_written(&t, &w);
+	assert_int_equal(t.m->event.count, 4);
+	assert_int_equal(tf_noted(&t, "cannot be read"), 1);
+	assert_int_equal(tf_noted(&t, "whose names the file does not have"), 1);
+	assert_true(tf_noted(&t, "times out of range") > 0);
+	assert_true(tf_noted(&t, "no UTF-8") > 0);
+	assert_int_not_equal(tf_op(&t, "event 18446744073709551615"), 0);
+	xw_release(&w);
+	tf_close(&t);
+}
+
+static void text_is_refused_by_name(void **state)
+{
+	static const char bytes[] = "\x0a\x10\x12\x09/host:CPU\x1a\xef\xbf\xbd\xef\xbf\xbd";
+	struct tf_files t;
+	struct buf copy;
+
+	(void)state;
+	tf_open(&t);
+	buf_init(&copy, &t.mem);
+	buf_add(&copy, bytes, sizeof(bytes) - 1);
+	assert_int_not_equal(tf_load_bytes(&t, "xspace", &copy), OW_OK);
+	assert_non_null(strstr(t.err.text, "as if it were text"));
+	tf_close(&t);
+}
+
+static void every_ending(void **state)
+{
+	struct mem mem;
+	struct xw w;
+
+	(void)state;
+	mem_init(&mem, 0);
+	xw_init(&w, &mem);
+	write_gpu_run(&w);
+	tf_every_truncation("xspace", buf_str(&w.out));
+	tf_every_failure("xspace", buf_str(&w.out));
+	xw_release(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(planes_become_tracks_and_ops),
+		cmocka_unit_test(steps_are_those_of_the_best_marker),
+		cmocka_unit_test(picoseconds_are_kept),
+		cmocka_unit_test(instructions_have_category_and_cost),
+		cmocka_unit_test(lines_of_one_id_are_one_track_in_order),
+		cmocka_unit_test(events_that_are_only_counted_are_sums),
+		cmocka_unit_test(odd_files_are_read_as_far_as_possible),
+		cmocka_unit_test(text_is_refused_by_name),
+		cmocka_unit_test(every_ending),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,305 @@
+/*
+ * xspace_int.h: between the files of the XSpace importer (import_xspace.c, xspace_*.c); nobody else includes it.
+ *
+ * A file is a list of planes; a plane is a list of lines (long) and then its dictionaries of events and stats,
+ * which mean nothing to any other plane. So each plane is gone through twice: its dictionaries first, its lines
+ * being passed over without being read, then the lines, whose events go straight into the model's columns.
+ * Ids of the file end here: what an event is called is resolved once per entry of the dictionary.
+ *
+ * Times are kept in picoseconds until they are stored: event.ts_ns and dur_ns are those of the begin and the end,
+ * each cut to its nanosecond, and ts_rest and end_rest have what was cut off (docs/decisions/picoseconds.md).
+ */
+#ifndef IMPORT_XSPACE_INT_H
+#define IMPORT_XSPACE_INT_H
+
+#include "import/importer.h"
+#include "import/meaning.h"
+#include "import/tf_op_name.h"
+#include "wire/pb_stream.h"
+
+/* ---- stats ---- */
+
+/* Those whose value is used, in the order of the table in xspace_stats.c. */
+enum xstat {
+	XSTAT_OTHER,
+	XSTAT_TF_OP,
+	XSTAT_HLO_OP,
+	XSTAT_HLO_MODULE,
+	XSTAT_PROGRAM_ID,
+	XSTAT_SYMBOL_ID,
+	XSTAT_HLO_CATEGORY,
+	XSTAT_FLOPS,
+	XSTAT_MODEL_FLOPS,
+	XSTAT_BYTES_ACCESSED,
+	XSTAT_SOURCE,
+	XSTAT_GROUP_ID,
+	XSTAT_STEP_NAME,
+	XSTAT_STEP_NUM,
+	XSTAT_CORRELATION_ID,
+	XSTAT_DETAILS, /* memcpy_details, Memset_details and the like: bytes */
+	XSTAT_PRODUCER_TYPE,
+	XSTAT_PRODUCER_ID,
+	XSTAT_CONSUMER_TYPE,
+	XSTAT_CONSUMER_ID,
+	XSTAT_ROOT,
+	XSTAT_ANNOTATION,
+	XSTAT_IS_EAGER,
+	XSTAT_ALLOCATOR,
+	XSTAT_BYTES_RESERVED,
+	XSTAT_BYTES_ALLOCATED,
+	XSTAT_BYTES_AVAILABLE,
+	XSTAT_FRAGMENTATION,
+	XSTAT_PEAK_BYTES,
+	XSTAT_REQUESTED_BYTES,
+	XSTAT_ALLOCATION_BYTES,
+	XSTAT_ADDRESS,
+	XSTAT_INDEX_ON_HOST,
+	XSTAT_DEVICE_ORDINAL,
+	XSTAT_DATA_TYPE,
+	XSTAT_SHAPE,
+	XSTAT_REGION_TYPE,
+	XSTAT_START_TIME,
+	XSTAT_STOP_TIME,
+	XSTAT_HLO_PROTO,
+	XSTAT_COUNT
+};
+
+enum xstat xstat_of(struct str name);
+
+/* A value as it stands in the file; numbers of any kind are asked for by the functions below. */
+struct xvalue {
+	uint64_t stat; /* id of its name */
+	uint64_t bits; /* number, or id of the text (ref) */
+	struct str text;
+	uint8_t field; /* of the oneof: 2 double, 3 uint64, 4 int64, 5 text, 6 bytes, 7 ref; 0 = none */
+};
+
+/* False when the message is damaged. */
+bool xvalue_read(struct pb message, struct xvalue *value);
+int64_t xvalue_int(const struct xvalue *value);
+double xvalue_real(const struct xvalue *value);
+
+/* ---- dictionaries of a plane ---- */
+
+/* Ids to rows from 1 on; 0 = not there. Small ids by place, others by hash. */
+struct xids {
+	struct mem *mem;
+	uint32_t *dense;
+	size_t dense_cap;
+	struct map map;
+	uint64_t *ids; /* by row */
+	size_t id_cap;
+	uint32_t count; /* rows, 0 included */
+};
+
+void xids_init(struct xids *ids, struct mem *mem);
+void xids_release(struct xids *ids);
+/* The row of an id, a new one if need be; 0 without memory. */
+uint32_t xids_add(struct xids *ids, uint64_t id);
+uint32_t xids_find_far(const struct xids *ids, uint64_t id);
+static inline uint32_t xids_find(const struct xids *ids, uint64_t id)
+{
+	if (OW_LIKELY(id < ids->dense_cap))
+		return ids->dense[id];
+	return xids_find_far(ids, id);
+}
+
+struct xstat_entry {
+	struct str name;
+	uint8_t stat;  /* enum xstat */
+	bool resolved; /* op has what the name means as a tf_op */
+	str_id op;
+	str_id text; /* the name, interned; nil while nobody has asked */
+};
+
+enum xevent_kind {
+	XEVENT_PLAIN,
+	XEVENT_FRAME,	/* of Python */
+	XEVENT_MEMORY,	/* MemoryAllocation, MemoryDeallocation */
+	XEVENT_INTERNAL /* of the runtime's threads: a point that nobody asks for */
+};
+
+struct xevent_entry {
+	struct str name, display;
+	struct str stats; /* messages, each behind its tag, as in the file */
+	bool resolved;
+	uint8_t kind;	/* enum xevent_kind */
+	bool release;	/* of memory */
+	str_id op;	/* what its op is called */
+	str_id label;	/* its own name, nil when that of the op */
+	int64_t sum_ps; /* of durations, for the facts */
+	uint64_t runs;
+};
+
+struct xline {
+	uint64_t offset, size;
+	int64_t id, timestamp_ns;
+	struct str name, display;
+	uint32_t next; /* line of the same id, 0 = none: they are one track */
+	bool joined;   /* with one before it */
+};
+
+enum xplane_kind {
+	XPLANE_HOST,
+	XPLANE_GPU,
+	XPLANE_TPU,
+	XPLANE_DEVICE,
+	XPLANE_METADATA,
+	XPLANE_OTHER
+};
+
+struct xplane {
+	uint64_t offset, size;
+	int64_t id;
+	struct str name;
+	enum xplane_kind kind;
+	struct xids event_ids, stat_ids;
+	struct xevent_entry *events; /* by row */
+	size_t event_cap;
+	struct xstat_entry *stats;
+	size_t stat_cap;
+	struct xline *lines;
+	size_t line_count, line_cap;
+	struct xvalue *values; /* the plane's own stats */
+	size_t value_count, value_cap;
+	uint64_t event_count, event_stats;
+	int64_t min_start_ps, max_end_ps; /* INT64_MAX and INT64_MIN when none */
+	int64_t number;			  /* among the planes, from 1 */
+	int64_t entries;		  /* of the dictionary of events */
+};
+
+/* ---- HLO ---- */
+
+/* An instruction of a program: what the kernels that carry its name do. Texts are in the file's arena. */
+struct hlo_op {
+	uint64_t program;
+	struct str name, scope, category, file;
+	int32_t line;
+	int64_t flops, accessed; /* of one run; 0 = unknown */
+	str_id op;		 /* what the op is called; nil until somebody asks */
+};
+
+struct hlo {
+	struct hlo_op *ops; /* 0 = nil */
+	uint32_t count;
+	size_t cap;
+	struct map map; /* (program, name) */
+	struct hlo_module {
+		uint64_t program;
+		str_id name;
+	} * modules;
+	size_t module_count, module_cap;
+};
+
+/* ---- the whole ---- */
+
+enum xstep_source { XSTEP_NONE, XSTEP_GROUP, XSTEP_NAME, XSTEP_NUMBER };
+
+/* One end of a link: producer and consumer of the same type and id belong together. */
+struct xend {
+	uint64_t id;
+	int64_t type;
+	uint32_t event;
+	bool consumer;
+};
+
+/* Events that are only counted: they have no place in time. */
+struct xsum {
+	str_id op;
+	int64_t runs, sum_ps;
+	bool device;
+};
+
+/* What is known of an op beside its name; by string. */
+struct xop {
+	uint32_t type;	/* string */
+	uint32_t flags; /* enum op_flags */
+	uint32_t hlo;	/* row of hlo.ops */
+};
+
+struct xspace {
+	struct import_ctx *ctx;
+	struct builder *b;
+	struct mem *mem;
+	struct window window;
+	struct arena arena; /* of the file */
+	struct arena shelf; /* of the plane */
+	struct xplane *planes;
+	size_t plane_count, plane_cap;
+	int64_t start_ns; /* when the profile started, 0 when not told */
+	int64_t stop_ns;
+	bool hyphen; /* names of ops may have one: newer files */
+	struct hlo hlo;
+	struct xop *ops;
+	size_t op_cap;
+	str_id *hostnames;
+	size_t hostname_count, hostname_cap;
+
+	uint32_t first_event, first_track, first_flow, first_link;
+	bool unsorted;
+
+	enum xstep_source step_source;
+	struct recorded_step *steps;
+	size_t step_count, step_cap;
+	struct map groups; /* of steps, by number */
+	struct xend *ends;
+	size_t end_count, end_cap;
+	struct xsum *sums;
+	size_t sum_count, sum_cap;
+
+	fact_id plane_list;
+	uint64_t event_total, line_total;
+	uint64_t others[16];		/* top-level fields by number, [0]: any other */
+	uint64_t damaged, first_damage; /* events, lines, entries that could not be read */
+	uint64_t unnamed;		/* events whose entry is missing */
+	uint64_t clamped;		/* times out of range */
+	uint64_t bad_text;
+	bool truncated;
+	uint64_t truncated_at;
+};
+
+/* Text of a file as a string of the model: bytes that are no UTF-8 are replaced. */
+str_id xspace_text(struct xspace *x, struct str text);
+ow_status xspace_no_memory(struct xspace *x);
+void xspace_damage(struct xspace *x, uint64_t offset);
+/* The text of a value, of whatever kind; empty for numbers. */
+struct str xvalue_text(const struct xplane *plane, const struct xvalue *value);
+enum xstat xvalue_stat(const struct xplane *plane, const struct xvalue *value);
+/* What is known of the op of that name; NULL without memory. */
+struct xop *xspace_op(struct xspace *x, str_id name);
+
+/* xspace_plane.c: the places of the planes, and the dictionaries of one. */
+ow_status xspace_find_planes(struct xspace *x);
+ow_status xspace_read_plane(struct xspace *x, struct xplane *plane);
+void xspace_release_plane(struct xspace *x, struct xplane *plane);
+
+/* xspace_names.c: what an entry means. */
+ow_status xspace_resolve(struct xspace *x, struct xplane *plane, struct xevent_entry *entry);
+/* The op that a kernel's tf_op names; nil for none. */
+str_id xspace_op_of_text(struct xspace *x, struct str text);
+
+/* xspace_line.c: the events of a line, as rows. */
+ow_status xspace_read_lines(struct xspace *x, struct xplane *plane);
+
+/* xspace_steps.c */
+ow_status xspace_mark(struct xspace *x, enum xstep_source source, int64_t start, int64_t end,
+		      int64_t number, str_id name);
+void xspace_finish_steps(struct xspace *x);
+ow_status xspace_link_ends(struct xspace *x);
+
+/* xspace_hlo.c */
+ow_status xspace_read_hlo(struct xspace *x, const struct xplane *plane);
+/* The instruction that a kernel names; 0 for none. Of "a::b" the last part counts. */
+uint32_t xspace_hlo_find(const struct xspace *x, uint64_t program, struct str name);
+/* Its texts are copied. */
+ow_status xspace_hlo_add(struct xspace *x, const struct hlo_op *op, uint32_t *row);
+/* What its op is called: after its scope in the framework, else after its module. Nil for row 0. */
+str_id xspace_hlo_op(struct xspace *x, uint32_t row);
+
+/* xspace_facts.c */
+void xspace_plane_facts(struct xspace *x, struct xplane *plane, fact_id fact);
+void xspace_line_facts(struct xspace *x, const struct xline *line, fact_id list, uint64_t events,
+		       int64_t sum_ps);
+ow_status xspace_facts(struct xspace *x);
+
+#endif
