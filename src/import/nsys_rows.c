@@ -502,7 +502,7 @@ ow_status nsys_make_rows(struct nsys *n)
 	mem_free(n->mem, k.scratch, k.scratch ? (k.longest + 1) * sizeof(*k.scratch) : 0);
 	map_release(&k.backtraces);
 	arena_release(&arena);
-	mem_free_now(n->mem, n->slices.list, n->slices.cap * sizeof(*n->slices.list));
+	mem_free(n->mem, n->slices.list, n->slices.cap * sizeof(*n->slices.list));
 	n->slices = (struct nsys_slices){ 0 };
 	if (status == OW_OK)
 		status = trace_meaning(n->b, &in);
