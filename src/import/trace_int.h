@@ -313,7 +313,7 @@ static inline struct str trace_str(const struct trace *t, uint32_t string)
 	return string == t->string_count ? STR("") : model_str(t->b->m, (str_id){ string });
 }
 
-/* ---- trace_rows.c: one event into rows ---- */
+/* ---- trace_worker.c: room for rows ---- */
 ow_status trace_worker_init(struct trace_worker *w, struct mem *mem, const struct input *in,
 			    enum json_path path);
 void trace_worker_release(struct trace_worker *w);
@@ -323,13 +323,57 @@ void trace_worker_trim(struct trace_worker *w);
 void trace_worker_drop_points(struct trace_worker *w);
 void trace_worker_drop_rows(struct trace_worker *w);
 struct trace_counts trace_worker_counts(const struct trace_worker *w);
-/* On failure w->status is set. */
-void trace_take_event(struct trace_worker *w, const struct json_event *ev);
+/* There is no memory: w->status tells. */
+void trace_fail(struct trace_worker *w);
 bool trace_reserve_slices(struct trace_worker *w, size_t more);
+bool trace_make_room(struct trace_worker *w);
+static inline bool trace_slice_room(struct trace_worker *w)
+{
+	return OW_LIKELY(w->slices.count < w->slices.cap) || trace_make_room(w);
+}
 /* A slice made of a point, when pairs are joined, and a mark for a slice. */
 bool trace_add_slice(struct trace *t, unsigned worker, const struct trace_point *p, int64_t dur,
 		     uint32_t lane);
 bool trace_add_mark(struct trace_worker *w, const struct trace_mark *mark);
+
+/* Room for one row more in an array; NULL when there is none. */
+#define TRACE_NEW_ROW(w, array, count_, cap_)                                                      \
+	({                                                                                         \
+		void *ptr_ = (w)->array;                                                           \
+		bool ok_ = mem_grow((w)->mem, &ptr_, &(w)->cap_, (w)->count_ + 1,                  \
+				    sizeof(*(w)->array));                                          \
+		if (!ok_)                                                                          \
+			trace_fail(w);                                                             \
+		else                                                                               \
+			(w)->array = ptr_;                                                         \
+		ok_ ? &(w)->array[(w)->count_++] : NULL;                                           \
+	})
+
+/* ---- trace_rows.c: one event into rows ---- */
+/* On failure w->status is set. */
+void trace_take_event(struct trace_worker *w, const struct json_event *ev);
+/* Values of an event, for trace_points.c: 0 or kind ID_NONE = there is none. */
+bool trace_is_null(struct json_value v);
+uint32_t trace_text_of(struct trace_worker *w, struct json_value v);
+uint32_t trace_field_text(struct trace_worker *w, const struct json_event *ev,
+			  enum json_field field);
+uint32_t trace_category_of(struct trace_worker *w, const struct json_event *ev);
+struct trace_id trace_id_of(struct trace_worker *w, struct json_value v);
+struct trace_id trace_field_id(struct trace_worker *w, const struct json_event *ev,
+			       enum json_field field);
+uint32_t trace_track_of(struct trace_worker *w, const struct json_event *ev, uint8_t layer);
+bool trace_time_of(struct trace_worker *w, const struct json_event *ev, enum json_field field,
+		   int64_t *ns);
+uint64_t trace_args_place(const struct json_event *ev, uint32_t *size);
+
+/* ---- trace_points.c: events that are no slices ---- */
+void trace_read_id(struct trace_worker *w, const struct json_event *ev, struct trace_id *id,
+		   bool *local);
+void trace_take_point(struct trace_worker *w, const struct json_event *ev, uint8_t ph, bool has_ts,
+		      int64_t ts);
+void trace_take_odd(struct trace_worker *w, const struct json_event *ev);
+void trace_take_counter(struct trace_worker *w, const struct json_event *ev);
+void trace_take_meta(struct trace_worker *w, const struct json_event *ev);
 
 /* ---- trace_dict.c ---- */
 void trace_dict_init(struct trace_dict *d);

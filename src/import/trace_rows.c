@@ -1,216 +1,34 @@
 /*
  * trace_rows.c: makes rows of one event. The hot path of the importer: what most events are (complete
- * slices) goes straight through, the rest branches off.
+ * slices) goes straight through, the rest branches off to trace_points.c.
  */
 #include "import/trace_int.h"
 
-ow_status trace_worker_init(struct trace_worker *w, struct mem *mem, const struct input *in,
-			    enum json_path path)
-{
-	memset(w, 0, sizeof(*w));
-	w->mem = mem;
-	json_scan_init(&w->scan, in, &w->err);
-	w->scan.path = path;
-	trace_dict_init(&w->dict);
-	trace_tracks_init(&w->tracks, mem);
-	return OW_OK;
-}
-
-/* The last two are made when the first slice has such a value. */
-static const struct {
-	size_t offset, size;
-	bool rare;
-} columns[] = {
-#define COLUMN(name, rare)                                                                         \
-	{                                                                                          \
-		offsetof(struct trace_slices, name), sizeof(*((struct trace_slices *)0)->name),    \
-			rare                                                                       \
-	}
-	COLUMN(ts, false),	   COLUMN(dur, false),	COLUMN(args_offset, false),
-	COLUMN(args_size, false),  COLUMN(name, false), COLUMN(category, false),
-	COLUMN(track, false),	   COLUMN(ph, false),	COLUMN(label, true),
-	COLUMN(correlation, true),
-#undef COLUMN
-};
-
-static void **column_of(struct trace_slices *s, size_t column)
-{
-	return (void **)(void *)((char *)s + columns[column].offset);
-}
-
-static void free_slices(struct trace_worker *w)
-{
-	for (size_t c = 0; c < ARRAY_COUNT(columns); c++) {
-		void **column = column_of(&w->slices, c);
-
-		mem_free(w->mem, *column, w->slices.cap * columns[c].size);
-		*column = NULL;
-	}
-}
-
-void trace_worker_drop_points(struct trace_worker *w)
-{
-	mem_free(w->mem, w->points, w->point_cap * sizeof(*w->points));
-	w->points = NULL;
-	w->point_count = w->point_cap = 0;
-	mem_free(w->mem, w->counters, w->counter_cap * sizeof(*w->counters));
-	w->counters = NULL;
-	w->counter_count = w->counter_cap = 0;
-}
-
-void trace_worker_drop_rows(struct trace_worker *w)
-{
-	free_slices(w);
-	w->slices.count = w->slices.cap = 0;
-	trace_worker_drop_points(w);
-}
-
-void trace_worker_release(struct trace_worker *w)
-{
-	if (!w->mem)
-		return;
-	trace_worker_drop_rows(w);
-	mem_free(w->mem, w->metas, w->meta_cap * sizeof(*w->metas));
-	mem_free(w->mem, w->marks, w->mark_cap * sizeof(*w->marks));
-	mem_free(w->mem, w->strings, w->dict.count * sizeof(*w->strings));
-	mem_free(w->mem, w->track_map, w->tracks.count * sizeof(*w->track_map));
-	trace_dict_release(&w->dict, w->mem);
-	trace_tracks_release(&w->tracks, w->mem);
-	json_scan_release(&w->scan);
-}
-
-struct trace_counts trace_worker_counts(const struct trace_worker *w)
-{
-	return (struct trace_counts){ .slices = w->slices.count,
-				      .points = w->point_count,
-				      .counters = w->counter_count,
-				      .metas = w->meta_count,
-				      .marks = w->mark_count,
-				      .strings = w->dict.count };
-}
-
-static void fail(struct trace_worker *w)
-{
-	if (w->status == OW_OK)
-		w->status = error_no_memory(&w->err);
-}
-
-/* ---- room for rows ---- */
-
-/* All columns or none: a growth that fails half-way is undone. */
-static bool grow_slices(struct trace_worker *w, size_t cap)
-{
-	struct trace_slices *s = &w->slices;
-	size_t c;
-
-	if (cap > UINT32_MAX)
-		return false;
-	for (c = 0; c < ARRAY_COUNT(columns); c++) {
-		void **column = column_of(s, c);
-		void *grown;
-
-		if (!*column && columns[c].rare)
-			continue;
-		grown = mem_realloc(w->mem, *column, s->cap * columns[c].size,
-				    cap * columns[c].size);
-		if (!grown)
-			break;
-		*column = grown;
-	}
-	if (c == ARRAY_COUNT(columns)) {
-		s->cap = cap;
-		return true;
-	}
-	while (c--) {
-		void **column = column_of(s, c);
-
-		if (!*column)
-			continue;
-		if (s->cap) {
-			*column = mem_realloc(w->mem, *column, cap * columns[c].size,
-					      s->cap * columns[c].size);
-			OW_ASSERT(*column);
-			continue;
-		}
-		mem_free(w->mem, *column, cap * columns[c].size);
-		*column = NULL;
-	}
-	return false;
-}
-
-void trace_worker_trim(struct trace_worker *w)
-{
-	struct trace_slices *s = &w->slices;
-	size_t size = w->point_count * sizeof(*w->points);
-	void *points;
-
-	if (s->count && grow_slices(w, s->count)) /* it does not grow, and so does not fail */
-		for (size_t c = 0; c < ARRAY_COUNT(columns); c++)
-			mem_trim(*column_of(s, c), s->count * columns[c].size);
-	points = mem_realloc(w->mem, w->points, w->point_cap * sizeof(*w->points), size);
-	if (!points)
-		return;
-	w->points = points;
-	w->point_cap = w->point_count;
-	mem_trim(points, size);
-}
-
-bool trace_reserve_slices(struct trace_worker *w, size_t more)
-{
-	return w->slices.cap - w->slices.count >= more || grow_slices(w, w->slices.count + more);
-}
-
-static bool slice_room(struct trace_worker *w)
-{
-	struct trace_slices *s = &w->slices;
-	size_t cap = s->cap < 1024 ? 1024 : s->cap + s->cap / 4;
-
-	if (OW_LIKELY(s->count < s->cap))
-		return true;
-	if (grow_slices(w, cap) || grow_slices(w, s->count + 1024))
-		return true;
-	fail(w);
-	return false;
-}
-
-/* Room for one row more in an array; NULL when there is none. */
-#define NEW_ROW(w, array, count_, cap_)                                                            \
-	({                                                                                         \
-		void *ptr_ = (w)->array;                                                           \
-		bool ok_ = mem_grow((w)->mem, &ptr_, &(w)->cap_, (w)->count_ + 1,                  \
-				    sizeof(*(w)->array));                                          \
-		if (!ok_)                                                                          \
-			fail(w);                                                                   \
-		else                                                                               \
-			(w)->array = ptr_;                                                         \
-		ok_ ? &(w)->array[(w)->count_++] : NULL;                                           \
-	})
-
 /* ---- values ---- */
 
-static bool is_null(struct json_value v)
+bool trace_is_null(struct json_value v)
 {
 	return v.kind == JSON_LITERAL && v.len == 4 && memcmp(v.at, "null", 4) == 0;
 }
 
 /* Any value as text: strings as they are, numbers and the rest as written. 0 = none. */
-static uint32_t text_of(struct trace_worker *w, struct json_value v)
+uint32_t trace_text_of(struct trace_worker *w, struct json_value v)
 {
 	uint32_t id;
 
-	if (is_null(v))
+	if (trace_is_null(v))
 		return 0;
 	id = trace_dict_add(&w->dict, w->mem, json_text(v));
 	if (OW_LIKELY(id != TRACE_FULL))
 		return id;
-	fail(w);
+	trace_fail(w);
 	return 0;
 }
 
-static uint32_t field_text(struct trace_worker *w, const struct json_event *ev,
-			   enum json_field field)
+uint32_t trace_field_text(struct trace_worker *w, const struct json_event *ev,
+			  enum json_field field)
 {
-	return json_event_has(ev, field) ? text_of(w, ev->value[field]) : 0;
+	return json_event_has(ev, field) ? trace_text_of(w, ev->value[field]) : 0;
 }
 
 /* Text in the window, where eight bytes can always be read. */
@@ -225,7 +43,7 @@ static uint64_t first_bytes(struct str text)
 	return text.len < 8 ? head & (((uint64_t)1 << 8 * text.len) - 1) : head;
 }
 
-static uint32_t category_of(struct trace_worker *w, const struct json_event *ev)
+uint32_t trace_category_of(struct trace_worker *w, const struct json_event *ev)
 {
 	struct str text;
 	uint64_t head;
@@ -234,7 +52,7 @@ static uint32_t category_of(struct trace_worker *w, const struct json_event *ev)
 	if (!json_event_has(ev, FIELD_CAT))
 		return 0;
 	if (OW_UNLIKELY(ev->value[FIELD_CAT].kind != JSON_STRING))
-		return text_of(w, ev->value[FIELD_CAT]);
+		return trace_text_of(w, ev->value[FIELD_CAT]);
 	text = json_text(ev->value[FIELD_CAT]);
 	head = first_bytes(text);
 	slot = ((head ^ text.len) * 0x9e3779b97f4a7c15ull) >> 60;
@@ -245,7 +63,7 @@ static uint32_t category_of(struct trace_worker *w, const struct json_event *ev)
 		return w->categories[slot].id;
 	w->categories[slot].head = head;
 	w->categories[slot].len = (uint32_t)text.len;
-	return w->categories[slot].id = text_of(w, ev->value[FIELD_CAT]);
+	return w->categories[slot].id = trace_text_of(w, ev->value[FIELD_CAT]);
 }
 
 /* Digits only, as an integer would be printed. */
@@ -269,7 +87,7 @@ static bool is_escaped_number(struct str text, int64_t *value)
 	       str_to_i64(str_make(plain, len), value);
 }
 
-static struct trace_id id_of(struct trace_worker *w, struct json_value v)
+struct trace_id trace_id_of(struct trace_worker *w, struct json_value v)
 {
 	struct trace_id id = { .kind = ID_INT };
 	struct str text = json_text(v);
@@ -286,32 +104,33 @@ static struct trace_id id_of(struct trace_worker *w, struct json_value v)
 		if ((is_canonical(text) && str_to_i64(text, &id.value)) ||
 		    is_escaped_number(text, &id.value))
 			return id;
-	} else if (is_null(v)) {
+	} else if (trace_is_null(v)) {
 		return (struct trace_id){ 0 };
 	}
 	id.kind = ID_TEXT;
 	id.value = trace_dict_add(&w->dict, w->mem, text);
 	if (id.value == TRACE_FULL)
-		fail(w);
+		trace_fail(w);
 	return id;
 }
 
-static struct trace_id field_id(struct trace_worker *w, const struct json_event *ev,
-				enum json_field field)
+struct trace_id trace_field_id(struct trace_worker *w, const struct json_event *ev,
+			       enum json_field field)
 {
-	return json_event_has(ev, field) ? id_of(w, ev->value[field]) : (struct trace_id){ 0 };
+	return json_event_has(ev, field) ? trace_id_of(w, ev->value[field])
+					 : (struct trace_id){ 0 };
 }
 
-static uint32_t track_of(struct trace_worker *w, const struct json_event *ev, uint8_t layer)
+uint32_t trace_track_of(struct trace_worker *w, const struct json_event *ev, uint8_t layer)
 {
-	struct trace_track key = { .pid = field_id(w, ev, FIELD_PID),
-				   .tid = field_id(w, ev, FIELD_TID),
+	struct trace_track key = { .pid = trace_field_id(w, ev, FIELD_PID),
+				   .tid = trace_field_id(w, ev, FIELD_TID),
 				   .layer = layer };
 	uint32_t track = trace_tracks_add(&w->tracks, w->mem, &key);
 
 	if (OW_LIKELY(track != TRACE_FULL))
 		return track;
-	fail(w);
+	trace_fail(w);
 	return 0;
 }
 
@@ -334,8 +153,8 @@ static bool escaped_time(struct str text, int64_t *ns)
 }
 
 /* A time in nanoseconds; false when there is none. */
-static bool time_of(struct trace_worker *w, const struct json_event *ev, enum json_field field,
-		    int64_t *ns)
+bool trace_time_of(struct trace_worker *w, const struct json_event *ev, enum json_field field,
+		   int64_t *ns)
 {
 	struct trace_faults *f = &w->faults;
 	struct json_value v;
@@ -357,12 +176,12 @@ static bool time_of(struct trace_worker *w, const struct json_event *ev, enum js
 			break;
 		}
 	}
-	if (!is_null(v))
+	if (!trace_is_null(v))
 		count_fault(&f->bad_times, &f->first_bad_time, ev->offset);
 	return false;
 }
 
-static uint64_t args_place(const struct json_event *ev, uint32_t *size)
+uint64_t trace_args_place(const struct json_event *ev, uint32_t *size)
 {
 	const struct json_value *args = &ev->value[FIELD_ARGS];
 
@@ -373,168 +192,7 @@ static uint64_t args_place(const struct json_event *ev, uint32_t *size)
 	return ev->offset + (uint64_t)(args->at - ev->text);
 }
 
-/* ---- the kinds of events ---- */
-
-static struct trace_point *add_point(struct trace_worker *w, const struct json_event *ev,
-				     uint8_t ph, bool has_ts, int64_t ts)
-{
-	struct trace_point *p = NEW_ROW(w, points, point_count, point_cap);
-
-	if (!p)
-		return NULL;
-	*p = (struct trace_point){ .ph = ph,
-				   .ts = ts,
-				   .flags = has_ts ? 0 : POINT_NO_TS,
-				   .at = (uint32_t)w->slices.count };
-	p->name = field_text(w, ev, FIELD_NAME);
-	p->category = category_of(w, ev);
-	p->args_offset = args_place(ev, &p->args_size);
-	return p;
-}
-
-/* id2 wins over id; its local form is of the process. */
-static void read_id(struct trace_worker *w, const struct json_event *ev, struct trace_id *id,
-		    bool *local)
-{
-	struct json_value v = { 0 };
-
-	*local = false;
-	if (json_event_has(ev, FIELD_ID2) && ev->value[FIELD_ID2].kind == JSON_OBJECT) {
-		v = json_find(json_text(ev->value[FIELD_ID2]), "global");
-		if (v.kind == JSON_NONE) {
-			v = json_find(json_text(ev->value[FIELD_ID2]), "local");
-			*local = v.kind != JSON_NONE;
-		}
-	}
-	*id = v.kind != JSON_NONE ? id_of(w, v) : field_id(w, ev, FIELD_ID);
-}
-
-static void take_point(struct trace_worker *w, const struct json_event *ev, uint8_t ph, bool has_ts,
-		       int64_t ts)
-{
-	struct trace_point *p = add_point(w, ev, ph, has_ts, ts);
-	struct trace_id id;
-	bool local;
-
-	if (!p)
-		return;
-	p->track = track_of(w, ev, LAYER_THREAD);
-	if (ph == 'E')
-		return;
-	if (ph == 'X') { /* one without a time; its duration is counted all the same */
-		if (!time_of(w, ev, FIELD_DUR, &p->id))
-			p->id = TIME_UNKNOWN;
-		return;
-	}
-	read_id(w, ev, &id, &local);
-	p->id = id.value;
-	p->id_kind = id.kind;
-	p->flags |= local ? POINT_LOCAL_ID : 0;
-	p->scope = field_text(w, ev, FIELD_SCOPE);
-	if (json_event_has(ev, FIELD_BP) && str_eq(json_text(ev->value[FIELD_BP]), STR("e")))
-		p->flags |= POINT_ENCLOSING;
-}
-
-/* No ph, or one that is not a single character. */
-static void take_odd(struct trace_worker *w, const struct json_event *ev)
-{
-	int64_t ts = 0;
-	bool has_ts = time_of(w, ev, FIELD_TS, &ts);
-	struct trace_point *p = add_point(w, ev, 0, has_ts, ts);
-
-	if (!p)
-		return;
-	p->track = track_of(w, ev, LAYER_THREAD);
-	p->flags |= POINT_ODD_PH;
-	if (json_event_has(ev, FIELD_PH)) {
-		p->id_kind = ID_TEXT;
-		p->id = text_of(w, ev->value[FIELD_PH]);
-	}
-}
-
-static void take_series(struct trace_worker *w, const struct trace_counter *common, struct str key,
-			struct json_value value, bool first)
-{
-	struct trace_counter *c = NEW_ROW(w, counters, counter_count, counter_cap);
-
-	if (!c)
-		return;
-	*c = *common;
-	c->first = first;
-	c->series = trace_dict_add(&w->dict, w->mem, key);
-	if (c->series == TRACE_FULL)
-		fail(w);
-	if ((value.kind == JSON_NUMBER || value.kind == JSON_STRING) &&
-	    json_double(json_text(value), &c->value))
-		return;
-	c->no_value = true;
-	w->faults.labels++;
-}
-
-static void take_counter(struct trace_worker *w, const struct json_event *ev)
-{
-	struct trace_counter c = { .name = field_text(w, ev, FIELD_NAME),
-				   .category = category_of(w, ev),
-				   .track = track_of(w, ev, LAYER_THREAD),
-				   .instance = field_text(w, ev, FIELD_ID) };
-	struct json_reader r;
-	struct json_value value;
-	struct str key;
-	bool first = true;
-
-	c.no_ts = !time_of(w, ev, FIELD_TS, &c.ts);
-	if (json_event_has(ev, FIELD_ARGS) && ev->value[FIELD_ARGS].kind == JSON_OBJECT) {
-		r = json_over(json_text(ev->value[FIELD_ARGS]));
-		for (; json_next_member(&r, &key, &value); first = false)
-			take_series(w, &c, key, value, first);
-	}
-	if (!first)
-		return;
-	/* A counter without series: nothing to show, but it is counted. */
-	c.first = c.no_value = true;
-	struct trace_counter *row = NEW_ROW(w, counters, counter_count, counter_cap);
-	if (row)
-		*row = c;
-}
-
-static const struct {
-	const char *name, *arg;
-	enum trace_meta_kind kind;
-} metas[] = {
-	{ "process_name", "name", META_PROCESS_NAME },
-	{ "process_labels", "labels", META_PROCESS_LABELS },
-	{ "process_sort_index", "sort_index", META_PROCESS_SORT },
-	{ "thread_name", "name", META_THREAD_NAME },
-	{ "thread_sort_index", "sort_index", META_THREAD_SORT },
-};
-
-static void take_meta(struct trace_worker *w, const struct json_event *ev)
-{
-	struct trace_meta *m = NEW_ROW(w, metas, meta_count, meta_cap);
-	struct json_value v = { 0 };
-
-	if (!m)
-		return;
-	*m = (struct trace_meta){ .name = field_text(w, ev, FIELD_NAME),
-				  .category = category_of(w, ev),
-				  .track = track_of(w, ev, LAYER_THREAD) };
-	for (size_t i = 0; m->name && i < ARRAY_COUNT(metas); i++) {
-		if (!json_key_is(trace_dict_text(&w->dict, m->name), metas[i].name))
-			continue;
-		if (json_event_has(ev, FIELD_ARGS))
-			v = json_find(json_text(ev->value[FIELD_ARGS]), metas[i].arg);
-		if (v.kind == JSON_NONE) /* some writers put sort_index beside the arguments */
-			v = json_find(str_make(ev->text, ev->len), metas[i].arg);
-		if (v.kind == JSON_NONE || is_null(v))
-			return;
-		m->kind = (uint8_t)metas[i].kind;
-		if (m->kind == META_PROCESS_SORT || m->kind == META_THREAD_SORT)
-			json_decimal(json_text(v), 0, &m->number);
-		else
-			m->text = text_of(w, v);
-		return;
-	}
-}
+/* ---- slices ---- */
 
 /* What few slices carry, kept beside the row. */
 static void take_mark(struct trace_worker *w, const struct json_event *ev, uint32_t slice)
@@ -542,9 +200,9 @@ static void take_mark(struct trace_worker *w, const struct json_event *ev, uint3
 	struct trace_mark mark = { .slice = slice };
 	bool local;
 
-	read_id(w, ev, &mark.id, &local);
-	mark.frame = field_id(w, ev, FIELD_SF);
-	mark.scope = field_text(w, ev, json_event_has(ev, FIELD_S) ? FIELD_S : FIELD_SCOPE);
+	trace_read_id(w, ev, &mark.id, &local);
+	mark.frame = trace_field_id(w, ev, FIELD_SF);
+	mark.scope = trace_field_text(w, ev, json_event_has(ev, FIELD_S) ? FIELD_S : FIELD_SCOPE);
 	trace_add_mark(w, &mark);
 }
 
@@ -558,8 +216,8 @@ static void take_slice_flow(struct trace_worker *w, const struct json_event *ev,
 	if (!json_event_has(ev, field) || ev->value[field].len < 4 ||
 	    memcmp(ev->value[field].at, "true", 4) != 0)
 		return;
-	id = id_of(w, ev->value[FIELD_BIND_ID]);
-	p = NEW_ROW(w, points, point_count, point_cap);
+	id = trace_id_of(w, ev->value[FIELD_BIND_ID]);
+	p = TRACE_NEW_ROW(w, points, point_count, point_cap);
 	if (!p)
 		return;
 	*p = (struct trace_point){ .ph = ph,
@@ -602,7 +260,7 @@ static bool need_column(struct trace_worker *w, uint32_t **column)
 	if (!*column)
 		*column = mem_zalloc(w->mem, w->slices.cap * sizeof(**column));
 	if (!*column)
-		fail(w);
+		trace_fail(w);
 	return *column;
 }
 
@@ -617,18 +275,18 @@ static void take_label(struct trace_worker *w, const struct json_value *args,
 		return;
 	label = trace_dict_add_hashed(&w->dict, w->mem, json_text(picked->value), picked->hash);
 	if (OW_UNLIKELY(label == TRACE_FULL)) {
-		fail(w);
+		trace_fail(w);
 		return;
 	}
 	type = trace_dict_type(&w->dict, w->mem, label);
 	if (!type) {
-		fail(w);
+		trace_fail(w);
 		return;
 	}
 	/* An op has one type: it is looked for when the op is met for the first time. */
 	if (OW_UNLIKELY(!*type)) {
 		json_scan_pick(&w->scan, args, &op, 1, &found);
-		*type = found.kind == JSON_STRING ? text_of(w, found) : w->slices.name[at];
+		*type = found.kind == JSON_STRING ? trace_text_of(w, found) : w->slices.name[at];
 	}
 	if (need_column(w, &w->slices.label))
 		w->slices.label[at] = label;
@@ -721,28 +379,28 @@ static void take_slice(struct trace_worker *w, const struct json_event *ev, uint
 	uint32_t category;
 	size_t at = s->count;
 
-	if (!slice_room(w))
+	if (!trace_slice_room(w))
 		return;
-	category = category_of(w, ev);
+	category = trace_category_of(w, ev);
 	about = trace_dict_category(&w->dict, w->mem, category);
 	if (!about) {
-		fail(w);
+		trace_fail(w);
 		return;
 	}
 	wanted = (enum trace_wanted)about->wanted;
 	picked = pick_arg(w, ev, wanted);
 	s->ts[at] = ts;
 	s->category[at] = category;
-	s->track[at] = track_of(w, ev, layer_of(ev, ph, category, about));
-	s->args_offset[at] = args_place(ev, &s->args_size[at]);
+	s->track[at] = trace_track_of(w, ev, layer_of(ev, ph, category, about));
+	s->args_offset[at] = trace_args_place(ev, &s->args_size[at]);
 	s->ph[at] = ph;
-	if (OW_LIKELY(ph == 'X' || ph == 'T') && time_of(w, ev, FIELD_DUR, &dur) &&
+	if (OW_LIKELY(ph == 'X' || ph == 'T') && trace_time_of(w, ev, FIELD_DUR, &dur) &&
 	    OW_UNLIKELY(dur < 0)) {
 		count_fault(&w->faults.negative, &w->faults.first_negative, ev->offset);
 		dur = 0;
 	}
 	s->dur[at] = dur;
-	s->name[at] = field_text(w, ev, FIELD_NAME);
+	s->name[at] = trace_field_text(w, ev, FIELD_NAME);
 	if (wanted || s->label || s->correlation)
 		take_picked(w, ev, wanted, &picked, at);
 	s->count = at + 1;
@@ -782,58 +440,25 @@ void trace_take_event(struct trace_worker *w, const struct json_event *ev)
 
 	ph = phase_of(ev);
 	if (OW_UNLIKELY(!ph)) {
-		take_odd(w, ev);
+		trace_take_odd(w, ev);
 		return;
 	}
 	switch ((enum take)takes[ph]) {
 	case TAKE_META:
-		take_meta(w, ev);
+		trace_take_meta(w, ev);
 		return;
 	case TAKE_COUNTER:
-		take_counter(w, ev);
+		trace_take_counter(w, ev);
 		return;
 	case TAKE_SLICE:
 	case TAKE_POINT:
 		break;
 	}
-	has_ts = time_of(w, ev, FIELD_TS, &ts);
+	has_ts = trace_time_of(w, ev, FIELD_TS, &ts);
 	/* A T with a duration is a state of the thread, not a step of something asynchronous. */
 	if (OW_LIKELY(has_ts &&
 		      (takes[ph] == TAKE_SLICE || (ph == 'T' && json_event_has(ev, FIELD_DUR)))))
 		take_slice(w, ev, ph, ts);
 	else
-		take_point(w, ev, ph, has_ts, ts);
-}
-
-bool trace_add_mark(struct trace_worker *w, const struct trace_mark *mark)
-{
-	struct trace_mark *row = NEW_ROW(w, marks, mark_count, mark_cap);
-
-	if (row)
-		*row = *mark;
-	return row != NULL;
-}
-
-bool trace_add_slice(struct trace *t, unsigned worker, const struct trace_point *p, int64_t dur,
-		     uint32_t lane)
-{
-	struct trace_worker *w = &t->workers[worker];
-	struct trace_slices *s = &w->slices;
-
-	if (!slice_room(w))
-		return false;
-	s->ts[s->count] = p->ts;
-	s->dur[s->count] = dur;
-	s->name[s->count] = p->name;
-	s->category[s->count] = p->category;
-	s->track[s->count] = lane;
-	s->args_offset[s->count] = p->args_offset;
-	s->args_size[s->count] = p->args_size;
-	if (s->label)
-		s->label[s->count] = 0;
-	if (s->correlation)
-		s->correlation[s->count] = 0;
-	s->ph[s->count++] = p->ph;
-	t->lanes[lane].count++;
-	return true;
+		trace_take_point(w, ev, ph, has_ts, ts);
 }
