@@ -1,6 +1,6 @@
 # fish completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 
-set -l commands overview view op scope graph code lines work steps phases verdict tracks devices sources notes advise info sql convert merge export ask push shell formats help
+set -l commands overview view op scope graph code lines work opstats steps phases verdict tracks devices sources notes advise info sql convert merge export ask push shell formats help
 set -l columns bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
     occurrence tensor_value device op_types input_shapes
 set -l orders name bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
@@ -16,6 +16,7 @@ complete -c opwatch -n $first -a graph -d 'by graph input and output'
 complete -c opwatch -n $first -a code -d 'by line of code'
 complete -c opwatch -n $first -a lines -d 'by line of your own code'
 complete -c opwatch -n $first -a work -d 'what a step is spent on'
+complete -c opwatch -n $first -a opstats -d 'operations by self time, as XProf counts it'
 complete -c opwatch -n $first -a steps -d 'every step'
 complete -c opwatch -n $first -a phases -d 'where the time of the steps goes'
 complete -c opwatch -n $first -a verdict -d 'one sentence on what the time goes to'

@@ -8,6 +8,7 @@
  */
 #include "analyze/phases.h"
 #include "analyze/view.h"
+#include "analyze/xprof_steps.h"
 
 #include <math.h>
 
@@ -40,7 +41,9 @@ enum {
 	COLUMN_IN_MEANS,
 	COLUMN_NAME,
 	COLUMN_SOURCE,
-	COLUMN_COUNT
+	COLUMN_XPROF,	    /* XProf's duration of the step … */
+	COLUMN_XPROF_PARTS, /* … and one per part of it */
+	COLUMN_COUNT = COLUMN_XPROF_PARTS + XPROF_PARTS
 };
 
 /* What a step has apart from its phases. */
@@ -64,7 +67,8 @@ struct steps {
 	struct event_filter filter;
 	struct arena scratch;
 	struct phases phases;
-	struct step_sums *sums; /* per row of the table step */
+	struct step_sums *sums;	  /* per row of the table step */
+	struct xprof_step *xprof; /* per row of the table window, or NULL */
 	struct step_row *rows;
 	uint32_t row_count;
 	int64_t origin;
@@ -87,6 +91,21 @@ static const struct {
 	[CLASS_DEVICE_TO_HOST] = { "device_to_host_ns", "to host", 'D' },
 	[CLASS_SYNCHRONISATION] = { "synchronisation_ns", "synchronisation", 'S' },
 	[CLASS_IDLE] = { "idle_ns", "idle", '.' },
+};
+
+/* In the order of enum xprof_part, behind the time of the step. */
+static const char *const xprof_columns[XPROF_PARTS + 1] = {
+	"xprof_step_ps",
+	"xprof_device_compute_16_ps",
+	"xprof_device_compute_32_ps",
+	"xprof_device_to_host_ps",
+	"xprof_device_to_device_ps",
+	"xprof_host_wait_input_ps",
+	"xprof_device_collectives_ps",
+	"xprof_host_prepare_ps",
+	"xprof_host_to_device_ps",
+	"xprof_host_compute_ps",
+	"xprof_unknown_ps",
 };
 
 static void add_columns(struct result *out)
@@ -118,6 +137,10 @@ static void add_columns(struct result *out)
 	result_column(out, "name", "name", RESULT_TEXT, RESULT_PLAIN);
 	result_column(out, "source", "source", RESULT_TEXT, RESULT_PLAIN);
 	out->columns[COLUMN_BAR].fixed = true;
+	for (uint32_t c = COLUMN_XPROF; c < COLUMN_COUNT; c++) {
+		result_column(out, xprof_columns[c - COLUMN_XPROF], "", RESULT_INT, RESULT_PLAIN);
+		out->columns[c].for_programs = true;
+	}
 }
 
 /* ---- rows ---- */
@@ -368,6 +391,25 @@ static void set_sums(const struct steps *s, struct result *out, uint32_t row,
 	set_time(out, row, COLUMN_PEAK, sums->peak > 0 ? sums->peak : TIME_UNKNOWN);
 }
 
+static void set_xprof(const struct steps *s, struct result *out, uint32_t row,
+		      const struct step_row *step)
+{
+	const struct model *m = s->m;
+	const struct xprof_step *x = NULL;
+
+	for (uint32_t w = 1; s->xprof && !filter_has_time(&s->filter) && w < m->window.count; w++)
+		if (m->window.step[w].v == step->step && m->window.source[w].v == step->source)
+			x = &s->xprof[w];
+	if (!x || !x->known) {
+		for (uint32_t c = COLUMN_XPROF; c < COLUMN_COUNT; c++)
+			result_set_unknown(out, row, c);
+		return;
+	}
+	result_set_int(out, row, COLUMN_XPROF, x->time_ps);
+	for (unsigned p = 0; p < XPROF_PARTS; p++)
+		result_set_int(out, row, COLUMN_XPROF_PARTS + p, x->part_ps[p]);
+}
+
 static void add_row(const struct steps *s, struct result *out, const struct step_row *step)
 {
 	const struct model *m = s->m;
@@ -389,6 +431,7 @@ static void add_row(const struct steps *s, struct result *out, const struct step
 		       step->duration != TIME_UNKNOWN && (double)step->duration > s->limit);
 	result_set_int(out, row, COLUMN_EVENTS, step->events);
 	set_sums(s, out, row, step);
+	set_xprof(s, out, row, step);
 	result_set_model_text(out, row, COLUMN_NAME, model_str(m, m->step.name[step->step]));
 	if (step->source)
 		result_set_model_text(out, row, COLUMN_SOURCE,
@@ -432,6 +475,7 @@ static ow_status list_steps(struct steps *s, struct result *out)
 	qsort_r(s->rows, s->row_count, sizeof(*s->rows), by_number_and_rank, s);
 	OW_TRY(count_events(s));
 	OW_TRY(find_limit(s));
+	OW_TRY(xprof_steps_make(m, &s->scratch, &s->xprof, s->err));
 	for (uint32_t i = 0; i < s->row_count; i++)
 		if (s->rows[i].window || s->rows[i].events || s->filter.rank < 0)
 			add_row(s, out, &s->rows[i]);

@@ -93,7 +93,7 @@ str_id xspace_hlo_op(struct xspace *x, uint32_t row)
 	if (known && !known->hlo) {
 		known->type = xspace_text(x, op->category).v;
 		known->hlo = row;
-		known->flags |= OP_FRAMEWORK;
+		known->flags |= OP_FRAMEWORK | OP_INSTRUCTION;
 	}
 	return op->op;
 }

@@ -88,8 +88,9 @@ enum op_flags {
 	OP_SHORT_TYPE = 1 << 6,	    /* a kernel: its type is its name, made short */
 	OP_WRAPS =
 		1 << 7, /* of a trace: only goes around others, as steps, ranges and sessions do */
-	OP_WAITS = 1 << 8,     /* of a trace: only waits for others, as a synchronisation does */
-	OP_FRAMEWORK = 1 << 9, /* XProf counts it as an op of TensorFlow, JAX or tf.data */
+	OP_WAITS = 1 << 8,	  /* of a trace: only waits for others, as a synchronisation does */
+	OP_FRAMEWORK = 1 << 9,	  /* XProf counts it as an op of TensorFlow, JAX or tf.data */
+	OP_INSTRUCTION = 1 << 10, /* of a program that XLA compiled */
 };
 
 enum event_phase {

@@ -1,0 +1,33 @@
+/*
+ * op_stats.h: time of ops as XProf counts it ("TensorFlow stats", "framework op stats"), in picoseconds. Used by the views
+ * opstats, pipeline and roofline.
+ *
+ * Only what XProf takes for an op counts (OP_FRAMEWORK); anything else that was recorded is transparent: an op's self time is its
+ * duration less those of the ops directly inside it, whatever annotations lie between. In a model in which nothing is known to
+ * be such an op, as in PyTorch's traces, everything that is neither a wrapper nor a wait counts.
+ */
+#ifndef ANALYZE_OP_STATS_H
+#define ANALYZE_OP_STATS_H
+
+#include "analyze/view.h"
+
+struct op_stat {
+	int64_t runs, total_ps, self_ps;
+};
+
+struct op_stats {
+	struct op_stat *host, *device; /* by op */
+	/* From the first to the last op of each thread, or each device, added up; less all self times. */
+	int64_t host_idle_ps, device_idle_ps;
+	int64_t host_self_ps, device_self_ps;
+	uint32_t host_tracks, devices; /* that ran any op */
+	bool all;		       /* nothing is known to be an op of a framework */
+};
+
+/* An event's duration, exactly. */
+int64_t event_dur_ps(const struct model *m, uint32_t event);
+
+ow_status op_stats_make(const struct model *m, const struct event_filter *filter,
+			struct arena *arena, struct op_stats *out, struct error *err);
+
+#endif
