@@ -1,7 +1,7 @@
 # bash completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 # Commands and options are those of `opwatch --help` and `opwatch COMMAND --help`; a test compares them.
 
-_opwatch_commands="overview view op scope graph code lines work opstats steps phases verdict tracks devices sources notes advise info sql convert merge export ask push shell formats help"
+_opwatch_commands="overview view op scope graph code lines work opstats steps phases verdict tracks devices sources notes advise info nsys-stats sql convert merge export ask push shell formats help"
 _opwatch_columns="bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops
 	occurrence tensor_value device op_types input_shapes"
 _opwatch_view_options="max-depth min-bytes min-peak-bytes min-residual-bytes min-output-bytes min-micros
@@ -75,6 +75,8 @@ _opwatch() {
 		COMPREPLY=($(compgen -W "$(printf -- '--%s ' $options) -n" -- "$cur"))
 		return
 	fi
+	((COMP_CWORD == 2)) && [[ $prev == nsys-stats ]] &&
+		COMPREPLY=($(compgen -W "$(opwatch nsys-stats 2>/dev/null | sed -n 's/^  \([a-z_]*\) .*/\1/p')" -- "$cur"))
 	((COMP_CWORD == 2)) && [[ $prev == ask ]] &&
 		COMPREPLY=($(compgen -W "$(opwatch ask 2>/dev/null | sed -n 's/^  \([a-z_]*\) .*/\1/p')" -- "$cur"))
 	((COMP_CWORD == 1)) && COMPREPLY=($(compgen -W "$_opwatch_commands" -- "$cur"))

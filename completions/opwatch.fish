@@ -1,6 +1,6 @@
 # fish completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 
-set -l commands overview view op scope graph code lines work opstats steps phases verdict tracks devices sources notes advise info sql convert merge export ask push shell formats help
+set -l commands overview view op scope graph code lines work opstats steps phases verdict tracks devices sources notes advise info nsys-stats sql convert merge export ask push shell formats help
 set -l columns bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
     occurrence tensor_value device op_types input_shapes
 set -l orders name bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
@@ -26,6 +26,7 @@ complete -c opwatch -n $first -a sources -d 'every input'
 complete -c opwatch -n $first -a notes -d 'what was damaged or lost'
 complete -c opwatch -n $first -a advise -d 'what to look at'
 complete -c opwatch -n $first -a info -d 'what is in a file'
+complete -c opwatch -n $first -a nsys-stats -d 'a table as nsys stats prints it'
 complete -c opwatch -n $first -a sql -d 'ask in SQL'
 complete -c opwatch -n $first -a convert -d 'into an opwatch file, a timeline, a flame graph …'
 complete -c opwatch -n $first -a ask -d 'answers by named queries'
@@ -58,6 +59,7 @@ complete -c opwatch -s t -l to -x -a 'opw timeline folded flamegraph pprof profi
 complete -c opwatch -s o -l out -r -d 'write there'
 complete -c opwatch -n '__fish_seen_subcommand_from convert' -l show-dataflow -a 'true false' -d 'timeline: arrows between ops'
 complete -c opwatch -n '__fish_seen_subcommand_from convert' -l show-memory -a 'true false' -d 'timeline: tensors and allocators'
+complete -c opwatch -n '__fish_seen_subcommand_from nsys-stats' -a "(opwatch nsys-stats 2>/dev/null | string match -r '^  [a-z_]+' | string trim)" -d 'report'
 complete -c opwatch -n '__fish_seen_subcommand_from ask' -a "(opwatch ask 2>/dev/null | string match -r '^  [a-z_]+' | string trim)" -d 'query'
 complete -c opwatch -n '__fish_seen_subcommand_from ask' -l param -x -d 'a parameter of the query'
 complete -c opwatch -n '__fish_seen_subcommand_from ask' -l show -d 'print the query'

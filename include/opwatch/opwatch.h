@@ -321,6 +321,14 @@ OW_API ow_status ow_view(ow_profile *profile, const char *view,
 OW_API ow_status ow_verdict(ow_profile *profile, const struct ow_view_options *options, char *text,
 			    size_t size, struct ow_error *err);
 
+/* A report as `nsys stats` of Nsight Systems prints it ("cuda_gpu_kern_sum", or its older name), from whatever has
+ * kernels, calls or ranges. Columns and rounding are those of the report: numbers are of OW_TYPE_NUMBER. Of the options
+ * step, rank, time and limit count. The first says which reports there are (detail: the older name). */
+OW_API bool ow_nsys_report_info(size_t index, struct ow_part_info *info);
+OW_API ow_status ow_nsys_stats(ow_profile *profile, const char *report,
+			       const struct ow_view_options *options, ow_result **result,
+			       struct ow_error *err);
+
 /* Runs the advice rules (or those named): one row per finding. */
 OW_API ow_status ow_advise(ow_profile *profile, const struct ow_list *rules, ow_result **result,
 			   struct ow_error *err);

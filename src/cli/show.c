@@ -306,6 +306,20 @@ ow_status show_view(const struct show *show, const char *view, const struct opti
 	return status;
 }
 
+ow_status show_result(const struct show *show, ow_result *result, const char *name,
+		      const struct options *options)
+{
+	struct ow_write_options write;
+
+	if (is(options->output.type, "timeline") || is(options->output.type, "pprof")) {
+		complain("opwatch: %s is a table: it cannot be written as %s\n", name,
+			 options->output.type);
+		return OW_E_USAGE;
+	}
+	write_options(show, options, &write);
+	return send(show, result, name, options, &write);
+}
+
 /* tfprof's report: a heading per checker, then its reports as they are. */
 static void print_checkers(const ow_result *result)
 {

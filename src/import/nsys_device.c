@@ -88,7 +88,7 @@ static ow_status read_graphs(struct nsys *n)
 					    columns, ARRAY_COUNT(columns));
 
 	while (status == OW_OK && sqlite_rows_next(&rows, &status)) {
-		struct nsys_slice slice = { .category = NSYS_KERNEL };
+		struct nsys_slice slice = { .category = NSYS_GRAPH };
 		char name[48];
 
 		if (!take_common(n, &rows, LANE_STREAM, &slice))

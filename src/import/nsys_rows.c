@@ -273,14 +273,14 @@ static stack_id stack_of(const struct making *k, const struct nsys_slice *s)
 	return chain ? nsys_stack(k->n, cuda ? CHAINS_CUDA : CHAINS_OSRT, chain) : (stack_id){ 0 };
 }
 
-/* cudaMalloc_v3020 is shown as cudaMalloc. */
+/* cudaMalloc_v3020 is shown as cudaMalloc. Short numbers belong to the name: cuMemAlloc_v2. */
 static struct str without_version(struct str name)
 {
 	size_t at = name.len;
 
 	while (at && name.ptr[at - 1] >= '0' && name.ptr[at - 1] <= '9')
 		at--;
-	if (at < name.len && at > 2 && name.ptr[at - 1] == 'v' && name.ptr[at - 2] == '_')
+	if (at + 4 <= name.len && at > 2 && name.ptr[at - 1] == 'v' && name.ptr[at - 2] == '_')
 		return str_first(name, at - 2);
 	return name;
 }
@@ -301,6 +301,16 @@ static str_id name_of(struct making *k, const struct nsys_slice *s)
 	return k->calls[s->name];
 }
 
+/* Nsight Systems prints cudaGraphLaunch_v10000 as it is: it takes off four digits only. */
+static bool keeps_version(const struct nsys *n, const struct nsys_slice *s, uint32_t shown)
+{
+	const struct model *m = n->b->m;
+	str_id id = nsys_string(n, s->name);
+
+	return id.v != shown &&
+	       model_str(m, id).len > model_str(m, (str_id){ shown }).len + STR("_v1000").len;
+}
+
 static void add_event(struct making *k, const struct nsys_slice *s, const struct nsys_process *p)
 {
 	const struct nsys *n = k->n;
@@ -315,6 +325,8 @@ static void add_event(struct making *k, const struct nsys_slice *s, const struct
 
 	if (s->category == NSYS_RANGE)
 		row.category = k->domain[s->domain];
+	if (row.op.v != k->nameless.v && keeps_version(n, s, row.op.v))
+		row.name = nsys_string(n, s->name);
 	if (s->open) {
 		row.flags = EVENT_UNFINISHED;
 		if (__builtin_sub_overflow(n->last_ns, s->ts, &row.dur_ns) || row.dur_ns < 0)

@@ -43,7 +43,7 @@ class Manual(unittest.TestCase):
         cls.page = plain("opwatch.1")
 
     def test_commands(self):
-        shown = set(re.findall(r"^  (\w+) ", part(self.help, "Commands:", r"\S"), re.M))
+        shown = set(re.findall(r"^  ([\w-]+) ", part(self.help, "Commands:", r"\S"), re.M))
         told = {tag.split()[-1] for tag in tags(part(self.page, r"\.SH COMMANDS", r"\.SH"))}
         self.assertEqual(shown | {"view"}, told)
 
@@ -82,7 +82,7 @@ class Completions(unittest.TestCase):
     def setUpClass(cls):
         shown = printed("opwatch", "--help")
         cls.options = set(re.findall(r"^  (?:-\w, |    )--([a-z-]+)", part(shown, "Options:", r"\n'opwatch"), re.M))
-        cls.words = set(re.findall(r"^  (\w+) ", part(shown, "Commands:", "Options:"), re.M)) | {"view"}
+        cls.words = set(re.findall(r"^  ([\w-]+) ", part(shown, "Commands:", "Options:"), re.M)) | {"view"}
 
     def check(self, name, options, words):
         self.assertEqual(self.options, options, name)
@@ -99,7 +99,7 @@ class Completions(unittest.TestCase):
     def test_zsh(self):
         text = (ROOT / "completions/_opwatch").read_text().replace("--{profile,", "")
         self.check("zsh", set(re.findall(r"--([a-z][a-z-]*[a-z])(?=[=\[}])", text)),
-                   set(re.findall(r"^\t'(\w+):", part(text, r"commands=\(", r"\)"), re.M)))
+                   set(re.findall(r"^\t'([\w-]+):", part(text, r"commands=\(", r"\)"), re.M)))
 
     def test_fish(self):
         lines = [line for line in (ROOT / "completions/opwatch.fish").read_text().splitlines() if "-c opwatch" in line]
@@ -108,7 +108,7 @@ class Completions(unittest.TestCase):
             for option in [o for o in options if variable in o]:
                 options.remove(option)
                 options |= {option.replace(variable, value) for value in values}
-        self.check("fish", options, set(re.findall(r"-n \$first -a (\w+)", "\n".join(lines))))
+        self.check("fish", options, set(re.findall(r"-n \$first -a ([\w-]+)", "\n".join(lines))))
 
 
 if __name__ == "__main__":

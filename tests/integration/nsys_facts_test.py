@@ -6,14 +6,17 @@ of the kind nsys-sqlite: tables (rows of each), tables_nonempty, sqlite3_cli_mas
 NVTX_EVENTS (rows, with_end, by_eventType, columns), CUPTI_ACTIVITY_KIND_KERNEL and CUPTI_ACTIVITY_KIND_RUNTIME (rows,
 min_start, max_end, total_ns, top5). Not compared: integrity_check, which we do not run. Also: that no text of the
 environment and of what the program printed comes out anywhere, that nothing is written beside the file, that a packed
-file gives the same, and that what is no export is refused by name.
+file gives the same, that reports of nsys-stats are what the tables give, and that what is no export is refused by name.
 """
+import csv
 import gzip
+import io
 import json
 import os
 import pathlib
 import shutil
 import sqlite3
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -117,6 +120,37 @@ class NsysFacts(unittest.TestCase):
         p = run("steps", corpus / "centerformer-baseline.sqlite", "--json")
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertEqual(len({row["step"] for row in json.loads(p.stdout)["rows"]}), 304)
+
+    def report(self, name, path):
+        p = run("nsys-stats", name, "--csv", path)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return list(csv.reader(io.StringIO(p.stdout)))
+
+    def test_reports(self):
+        """Sums of nsys-stats against the same in Python, of the tables themselves."""
+        queries = {
+            "cuda_gpu_kern_sum": "SELECT s.value, end - start FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds s ON s.id = demangledName",
+            "cuda_api_sum": "SELECT CASE WHEN substr(s.value, -6, 2) = '_v' THEN substr(s.value, 1, length(s.value) - 6) ELSE "
+                            "s.value END, end - start FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds s ON s.id = nameId WHERE eventClass < 2",
+            "osrt_sum": "SELECT s.value, end - start FROM OSRT_API JOIN StringIds s ON s.id = nameId WHERE eventClass = 27",
+        }
+        for path in files():
+            db = sqlite3.connect(f"file:{pathlib.Path(CORPUS, path)}?mode=ro&immutable=1", uri=True)
+            for name, query in queries.items():
+                times = {}
+                try:
+                    for text, dur in db.execute(query):
+                        times.setdefault(text, []).append(dur)
+                except sqlite3.OperationalError:
+                    continue  # no such table
+                total = sum(sum(t) for t in times.values())
+                want = [["%.1f" % (100 * sum(t) / total), str(sum(t)), str(len(t)), "%.1f" % statistics.fmean(t),
+                         "%.1f" % statistics.median(t), str(min(t)), str(max(t)),
+                         "%.1f" % (statistics.stdev(t) if len(t) > 1 else 0), text]
+                        for text, t in sorted(times.items(), key=lambda item: (-sum(item[1]), item[0].encode()))]
+                with self.subTest(path=path, report=name):
+                    self.assertEqual(self.report(name, pathlib.Path(CORPUS, path))[1:], want)
+            db.close()
 
     def refused(self, name, content, *words):
         path = self.folder / name

@@ -1,0 +1,62 @@
+/*
+ * nsys_stats.h: the reports of `nsys stats` that people know, with their columns, names and rounding, from any model
+ * that has kernels, calls of a device's library, ranges or calls of the operating system: also from traces of PyTorch.
+ * Read by the command of that name. Numbers are digits as text, because how they are rounded is part of the report.
+ */
+#ifndef ANALYZE_NSYS_STATS_H
+#define ANALYZE_NSYS_STATS_H
+
+#include "analyze/view.h"
+
+struct nsys_report {
+	const char *name, *old_name; /* as newer and older versions call it */
+	const char *title;
+	const char *total, *count, *label; /* headings that differ */
+	bool style;			   /* has a column with the style of a range */
+	bool bytes;			   /* of megabytes, not of times */
+	bool launches;			   /* of launches: four times each */
+};
+
+extern const struct nsys_report nsys_reports[];
+extern const size_t nsys_report_count;
+const struct nsys_report *nsys_report_find(const char *name);
+
+ow_status nsys_report_run(struct model *m, const struct nsys_report *report,
+			  const struct view_options *options, struct result *out,
+			  struct error *err);
+
+/* ---- between nsys_stats.c and nsys_groups.c ---- */
+
+#define NSYS_PARTS 4 /* total, call, queue, kernel; others have one */
+
+/* What is counted together. */
+struct nsys_group {
+	uint32_t key[5];	/* as the report likes */
+	struct str label, call; /* of the scratch arena, or of the model */
+	int64_t pid, tid, device;
+	bool start_end;
+};
+
+struct nsys_value {
+	uint32_t slot; /* group × NSYS_PARTS + part */
+	int64_t value;
+};
+
+struct nsys_groups {
+	const struct model *m;
+	struct event_filter filter;
+	struct mem *mem;
+	struct arena scratch;
+	struct error *err;
+	struct map map;
+	struct nsys_group *list; /* [0] is unused */
+	size_t count, cap;
+	struct nsys_value *values;
+	size_t value_count, value_cap;
+	bool long_names; /* of copies: Host-to-Device, not HtoD */
+};
+
+/* Fills groups and values from the events that a report is about. */
+ow_status nsys_collect(struct nsys_groups *g, const struct nsys_report *report);
+
+#endif
