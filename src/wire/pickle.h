@@ -1,0 +1,116 @@
+/*
+ * pickle.h: reading Python pickles of all protocols (0 to 5) without running anything. The opcodes build
+ * numbers, texts, lists, tuples, sets and dictionaries; classes and functions that the pickle names are
+ * never looked up: what they would make is a value of the kind PICKLE_FOREIGN, and their names are kept
+ * for a message. (Ordered and default dictionaries are read as what they are.)
+ *
+ *	pickle_init(&p, &input, err);
+ *	pickle_run(&p);                 walk p.root; p.damage says why reading ended early
+ *	pickle_release(&p);
+ *
+ * No recursion: nesting costs a place on the stack of the machine, which is an array. Memory is at most a
+ * fixed multiple of the input. Lists may be long: with `take` the caller uses their items as they come and
+ * lets go of them. A pickle that ends too early is closed as well as possible, so that what is there can be
+ * used. Structures may contain themselves and share parts: who walks them must count.
+ */
+#ifndef WIRE_PICKLE_H
+#define WIRE_PICKLE_H
+
+#include "base/arena.h"
+#include "base/input.h"
+
+enum pickle_kind {
+	PICKLE_NONE,
+	PICKLE_BOOL,
+	PICKLE_INT,
+	PICKLE_REAL,
+	PICKLE_BIG, /* an integer of more than 64 bits; its value is lost */
+	PICKLE_TEXT,
+	PICKLE_BYTES, /* their number is known, their content is lost */
+	PICKLE_LIST,
+	PICKLE_TUPLE,
+	PICKLE_SET,
+	PICKLE_DICT,
+	PICKLE_FOREIGN
+};
+
+struct pickle_value {
+	uint32_t kind;
+	uint32_t object; /* from PICKLE_TEXT on */
+	union {
+		int64_t number; /* an integer between 2^63 and 2^64 as its bits */
+		double real;
+	};
+};
+
+struct pickle_object {
+	union {
+		struct pickle_value *items; /* of a dictionary: key, value, key, value, … */
+		const char *text;
+		int64_t number; /* a number that the memo holds */
+		double real;
+	};
+	uint32_t count; /* items (of a dictionary, twice the pairs), or bytes of text */
+	uint32_t tag;	/* the caller's; 0 at first */
+	uint8_t kind;	/* enum pickle_kind */
+	uint8_t room;	/* the items have room for 1 << room of them */
+	bool taken;	/* the caller has let go of its items */
+};
+
+#define PICKLE_NAMES 8
+
+struct pickle {
+	/* Shown every item before it is put into a list. True: its items are not needed any more, and
+	 * the list does not keep it. May be NULL. */
+	bool (*take)(void *arg, struct pickle *p, uint32_t list, struct pickle_value item);
+	void *arg;
+
+	struct pickle_value root; /* after pickle_run */
+	const char *damage;	  /* NULL, or why reading ended before the end of the pickle */
+	uint64_t damage_offset;
+	bool truncated;				   /* the input ended */
+	struct pickle_value foreign[PICKLE_NAMES]; /* texts: the first names that were not run */
+	uint32_t foreign_names;
+	uint64_t foreign_count; /* objects that are not what they should be */
+
+	/* inside */
+	struct mem *mem;
+	struct window window;
+	uint64_t at, size;
+	ow_status status;
+	struct error *err;
+	struct arena arena;
+	struct pickle_object *objects;
+	size_t object_count, object_cap;
+	struct pickle_value *stack;
+	size_t count, cap;
+	size_t *marks;
+	size_t mark_count, mark_cap;
+	uint32_t *memo; /* objects; 0 where nothing is */
+	size_t memo_count, memo_cap;
+	void *spare[32]; /* lists of items that were let go, by room */
+	bool stopped;
+};
+
+void pickle_init(struct pickle *p, const struct input *in, struct error *err);
+void pickle_release(struct pickle *p);
+/* OW_OK also for damage, when there is something at all; else the failure of memory or disk. */
+ow_status pickle_run(struct pickle *p);
+
+/* The object of a value that is one (from PICKLE_TEXT on). */
+static inline struct pickle_object *pickle_object(const struct pickle *p, struct pickle_value v)
+{
+	return &p->objects[v.kind >= PICKLE_TEXT ? v.object : 0];
+}
+/* Empty when it is no text. */
+static inline struct str pickle_text(const struct pickle *p, struct pickle_value v)
+{
+	if (v.kind != PICKLE_TEXT)
+		return STR("");
+	return str_make(p->objects[v.object].text, p->objects[v.object].count);
+}
+/* The value of a key of a dictionary; the last one counts. NULL when there is none. */
+const struct pickle_value *pickle_find(const struct pickle *p, struct pickle_value dict,
+				       const char *key);
+
+#endif

@@ -1,0 +1,78 @@
+/* pickle_int.h: what the files of the pickle reader share; see pickle.h. */
+#ifndef WIRE_PICKLE_INT_H
+#define WIRE_PICKLE_INT_H
+
+#include "wire/pickle.h"
+
+void pickle_note_damage(struct pickle *p, const char *what);
+void pickle_note_failure(struct pickle *p, ow_status status);
+
+/* These end the reading: false, so that opcodes end with `return pickle_damaged(…)`. Inline, so that who
+ * reads the caller sees that it is no success. */
+static inline bool pickle_damaged(struct pickle *p, const char *what)
+{
+	pickle_note_damage(p, what);
+	return false;
+}
+static inline bool pickle_failed(struct pickle *p, ow_status status)
+{
+	pickle_note_failure(p, status);
+	return false;
+}
+static inline bool pickle_no_memory(struct pickle *p)
+{
+	return pickle_failed(p, error_no_memory(p->err));
+}
+static inline bool pickle_underflow(struct pickle *p)
+{
+	return pickle_damaged(p, "an opcode takes more from the stack than there is");
+}
+
+/* The next bytes, valid until the next call; NULL (and the end of reading) when there are not as many. */
+const unsigned char *pickle_bytes(struct pickle *p, uint64_t len);
+/* The next line without its end. */
+bool pickle_line(struct pickle *p, struct str *line);
+
+bool pickle_push(struct pickle *p, struct pickle_value v);
+/* An object of that kind on the stack; text is copied. */
+bool pickle_push_new(struct pickle *p, enum pickle_kind kind);
+bool pickle_push_text(struct pickle *p, struct str text);
+/* An object that cannot be made, with the name of what would make it. */
+bool pickle_push_foreign(struct pickle *p, struct str module, struct str name);
+bool pickle_make(struct pickle *p, enum pickle_kind kind, struct pickle_value *v);
+
+/* ---- pickle_stack.c ---- */
+typedef bool (*pickle_add_fn)(struct pickle *p, struct pickle_value to,
+			      const struct pickle_value *v, size_t count);
+/* Items for a list or a set; pairs for a dictionary. */
+bool pickle_append(struct pickle *p, struct pickle_value to, const struct pickle_value *v,
+		   size_t count);
+bool pickle_set_items(struct pickle *p, struct pickle_value to, const struct pickle_value *v,
+		      size_t count);
+/* Where the part of the stack begins that an opcode may use: above the last mark. */
+size_t pickle_base(const struct pickle *p);
+bool pickle_pop(struct pickle *p, struct pickle_value *v);
+bool pickle_pop_one(struct pickle *p);
+bool pickle_duplicate(struct pickle *p);
+bool pickle_mark(struct pickle *p);
+/* Takes the last mark away: *first is where its items begin. */
+bool pickle_pop_mark(struct pickle *p, size_t *first);
+/* A new object of all that is above the mark, or of the topmost values. */
+bool pickle_collect(struct pickle *p, enum pickle_kind kind);
+bool pickle_tuple_of(struct pickle *p, size_t count);
+/* What is above the mark, or the topmost values, goes into what is below. */
+bool pickle_add_marked(struct pickle *p, pickle_add_fn add);
+bool pickle_add_top(struct pickle *p, size_t count, pickle_add_fn add);
+bool pickle_put(struct pickle *p, uint64_t index);
+bool pickle_get(struct pickle *p, uint64_t index);
+
+/* pickle_text.c: numbers and strings as protocols 0 and 1 write them, and long integers. */
+bool pickle_read_int(struct pickle *p);
+bool pickle_read_long_line(struct pickle *p);
+bool pickle_read_real(struct pickle *p);
+bool pickle_read_string(struct pickle *p);
+bool pickle_read_unicode(struct pickle *p);
+bool pickle_read_index(struct pickle *p, uint64_t *index);
+bool pickle_read_long(struct pickle *p, uint64_t len);
+
+#endif
