@@ -1,7 +1,7 @@
 # bash completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 # Commands and options are those of `opwatch --help` and `opwatch COMMAND --help`; a test compares them.
 
-_opwatch_commands="overview view op scope graph code lines work opstats steps phases verdict tracks devices sources notes advise info nsys-stats sql convert merge export ask push shell formats help"
+_opwatch_commands="overview view op scope graph code lines work opstats steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push shell formats help"
 _opwatch_columns="bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops
 	occurrence tensor_value device op_types input_shapes"
 _opwatch_view_options="max-depth min-bytes min-peak-bytes min-residual-bytes min-output-bytes min-micros
@@ -30,7 +30,7 @@ _opwatch_value() {
 		compopt -o nospace
 		;;
 	format) COMPREPLY=($(compgen -W "opw graphdef runmeta oplog profile tfevents trace nsys" -- "$cur")) ;;
-	to) COMPREPLY=($(compgen -W "opw timeline folded flamegraph pprof profile oplog proto json csv text tfprof parquet ndjson arrow" -- "$cur")) ;;
+	to) COMPREPLY=($(compgen -W "opw timeline folded flamegraph chart pprof profile oplog proto json csv text tfprof parquet ndjson arrow" -- "$cur")) ;;
 	*_path | checkpoint | out | o | password_file) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames ;;
 	partition) COMPREPLY=($(compgen -W "run step" -- "$cur")) ;;
 	compress) COMPREPLY=($(compgen -W "gzip zstd none" -- "$cur")) ;;

@@ -1,6 +1,6 @@
 # fish completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 
-set -l commands overview view op scope graph code lines work opstats steps phases verdict tracks devices sources notes advise info nsys-stats sql convert merge export ask push shell formats help
+set -l commands overview view op scope graph code lines work opstats steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push shell formats help
 set -l columns bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
     occurrence tensor_value device op_types input_shapes
 set -l orders name bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
@@ -23,6 +23,11 @@ complete -c opwatch -n $first -a verdict -d 'one sentence on what the time goes 
 complete -c opwatch -n $first -a tracks -d 'every thread, stream and device'
 complete -c opwatch -n $first -a devices -d 'every device'
 complete -c opwatch -n $first -a sources -d 'every input'
+complete -c opwatch -n $first -a memory -d 'memory over time, at the peak, from step to step'
+complete -c opwatch -n $first -a heaps -d 'memory of each device and allocator'
+complete -c opwatch -n $first -a memory_peak -d 'what was in use at the peak'
+complete -c opwatch -n $first -a memory_steps -d 'memory from step to step'
+complete -c opwatch -n $first -a memory_time -d 'memory over time'
 complete -c opwatch -n $first -a notes -d 'what was damaged or lost'
 complete -c opwatch -n $first -a advise -d 'what to look at'
 complete -c opwatch -n $first -a info -d 'what is in a file'
@@ -55,7 +60,7 @@ complete -c opwatch -s v -l verbose -d 'show every note'
 complete -c opwatch -l no-pager -d 'never start a pager'
 complete -c opwatch -s h -l help -d 'how to use it'
 complete -c opwatch -s V -l version -d 'version and optional parts'
-complete -c opwatch -s t -l to -x -a 'opw timeline folded flamegraph pprof profile oplog proto json csv text tfprof' -d 'convert to'
+complete -c opwatch -s t -l to -x -a 'opw timeline folded flamegraph chart pprof profile oplog proto json csv text tfprof' -d 'convert to'
 complete -c opwatch -s o -l out -r -d 'write there'
 complete -c opwatch -n '__fish_seen_subcommand_from convert' -l show-dataflow -a 'true false' -d 'timeline: arrows between ops'
 complete -c opwatch -n '__fish_seen_subcommand_from convert' -l show-memory -a 'true false' -d 'timeline: tensors and allocators'

@@ -1,0 +1,296 @@
+/*
+ * heaps.c: which heaps there are, how much of each was in use at its peak and at the end. One pass over the
+ * changes. See heaps.h.
+ *
+ * What was in use before the first change is often not told. Where the source gives totals, the first one
+ * settles it; otherwise it is taken to be as little as possible: so much that use never falls below zero.
+ */
+#include "analyze/heaps.h"
+
+static void list_of_table(const struct model *m, struct heap_list *l)
+{
+	const struct heap_table *t = &m->heap;
+
+	*l = (struct heap_list){ .first = 1,
+				 .count = t->count,
+				 .ts_ns = t->ts_ns,
+				 .size = t->size,
+				 .kind = t->kind,
+				 .op = t->op,
+				 .device = t->device,
+				 .allocator = t->allocator,
+				 .source = t->source,
+				 .address = t->address,
+				 .step = t->step,
+				 .stack = t->stack,
+				 .allocated = t->allocated,
+				 .reserved = t->reserved,
+				 .available = t->available,
+				 .peak = t->peak,
+				 .fragmentation = t->fragmentation,
+				 .purpose = t->purpose };
+}
+
+/* ---- which heap ---- */
+
+struct key {
+	uint32_t list;
+	str_id device, allocator;
+	source_id source;
+};
+
+static struct key key_of(const struct heaps *h, uint32_t list, uint32_t row)
+{
+	const struct heap_list *l = &h->lists[list];
+
+	return (struct key){ list, heap_device_name(h->m, l, row), COLUMN_GET(l->allocator, row),
+			     COLUMN_GET(l->source, row) };
+}
+
+static bool is_of(const struct heap *heap, const struct key *key)
+{
+	return heap->list == key->list && heap->device.v == key->device.v &&
+	       heap->allocator.v == key->allocator.v && heap->source.v == key->source.v;
+}
+
+/* 0 without memory. */
+static uint32_t find_heap(struct heaps *h, const struct key *key)
+{
+	uint64_t hash = map_hash_u64((uint64_t)key->device.v << 32 | key->allocator.v,
+				     (uint64_t)key->source.v << 1 | key->list);
+	void *items = h->items;
+
+	for (struct map_iter it = map_find(&h->map, hash); it.value; it = map_next(&h->map, it))
+		if (is_of(&h->items[it.value], key))
+			return it.value;
+	if (!mem_grow(h->m->mem, &items, &h->cap, (size_t)h->count + 1, sizeof(*h->items)))
+		return 0;
+	h->items = items;
+	h->items[h->count] = (struct heap){ .list = key->list,
+					    .device = key->device,
+					    .allocator = key->allocator,
+					    .source = key->source,
+					    .first_ns = TIME_UNKNOWN,
+					    .last_ns = TIME_UNKNOWN,
+					    .most = INT64_MIN,
+					    .fragmentation = -1 };
+	if (!map_add(&h->map, hash, h->count))
+		return 0;
+	return h->count++;
+}
+
+/* ---- one row ---- */
+
+static void count_row(struct heap *heap, const struct heap_list *l, uint32_t row)
+{
+	heap->allocations += l->kind[row] == HEAP_ALLOC || l->kind[row] == HEAP_EXISTING;
+	heap->releases += l->kind[row] == HEAP_FREE;
+	heap->failures += l->kind[row] == HEAP_OUT_OF_MEMORY;
+	if (l->ts_ns[row] != TIME_UNKNOWN) {
+		if (heap->first_ns == TIME_UNKNOWN)
+			heap->first_ns = l->ts_ns[row];
+		heap->last_ns = l->ts_ns[row];
+	}
+	if (l->peak && l->peak[row] > heap->lifetime_peak)
+		heap->lifetime_peak = l->peak[row];
+	if (l->available && l->available[row])
+		heap->available = l->available[row];
+	if (l->fragmentation && (l->fragmentation[row] > 0 || l->kind[row] == HEAP_TOTAL))
+		heap->fragmentation = l->fragmentation[row];
+}
+
+/* The first total says how much there was at the start: sums so far count from there. */
+static void anchor(struct heap *heap, int64_t total)
+{
+	int64_t start = wrap_sub(total, heap->sum);
+
+	heap->anchored = true;
+	heap->start.in_use = start;
+	heap->sum = total;
+	heap->before = wrap_add(heap->before, start);
+	if (heap->most != INT64_MIN)
+		heap->most = wrap_add(heap->most, start);
+}
+
+static void anchor_reserved(struct heap *heap, int64_t total)
+{
+	int64_t start = wrap_sub(total, heap->reserved_sum);
+
+	heap->reserved_anchored = true;
+	heap->start.reserved = start;
+	heap->reserved_sum = total;
+	heap->reserved_most = wrap_add(heap->reserved_most, start);
+	heap->reserved_at_most = wrap_add(heap->reserved_at_most, start);
+}
+
+static void follow_reserved(struct heap *heap, const struct heap_list *l, uint32_t row)
+{
+	if (heap_changes_reserved(l->kind[row])) {
+		heap->reserved_sum = wrap_add(heap->reserved_sum, l->size[row]);
+		heap->has_reserved = true;
+	}
+	if (l->reserved && l->reserved[row]) {
+		heap->has_reserved = true;
+		if (!heap->reserved_anchored)
+			anchor_reserved(heap, l->reserved[row]);
+		heap->reserved_sum = l->reserved[row];
+	}
+	heap->reserved_low = MIN(heap->reserved_low, heap->reserved_sum);
+	heap->reserved_most = MAX(heap->reserved_most, heap->reserved_sum);
+}
+
+static void follow(const struct heaps *h, struct heap *heap, const struct heap_list *l,
+		   uint32_t row)
+{
+	bool told = l->allocated && l->allocated[row];
+
+	count_row(heap, l, row);
+	follow_reserved(heap, l, row);
+	if (heap_changes_use(l->kind[row]))
+		heap->sum = wrap_add(heap->sum, l->size[row]);
+	else if (!told)
+		return;
+	if (told && !heap->anchored)
+		anchor(heap, l->allocated[row]);
+	else if (told)
+		heap->sum = l->allocated[row];
+	heap->low = MIN(heap->low, heap->sum);
+	if (l->ts_ns[row] == TIME_UNKNOWN)
+		heap->before = heap->sum;
+	/* of equal peaks the last */
+	if (heap->sum >= heap->most && heap_in_time(h, l->ts_ns[row])) {
+		heap->most = heap->sum;
+		heap->most_row = row;
+		heap->reserved_at_most = heap->reserved_sum;
+	}
+}
+
+static void finish_heap(struct heap *heap)
+{
+	if (!heap->anchored) {
+		heap->start.in_use = heap->low < 0 ? wrap_sub(0, heap->low) : 0;
+		heap->sum = wrap_add(heap->sum, heap->start.in_use);
+		heap->before = wrap_add(heap->before, heap->start.in_use);
+		if (heap->most != INT64_MIN)
+			heap->most = wrap_add(heap->most, heap->start.in_use);
+	}
+	if (!heap->reserved_anchored) {
+		heap->start.reserved = heap->reserved_low < 0 ? wrap_sub(0, heap->reserved_low) : 0;
+		heap->reserved_sum = wrap_add(heap->reserved_sum, heap->start.reserved);
+		heap->reserved_most = wrap_add(heap->reserved_most, heap->start.reserved);
+		heap->reserved_at_most = wrap_add(heap->reserved_at_most, heap->start.reserved);
+	}
+	heap->peak = heap->most == INT64_MIN ? heap->start.in_use : heap->most;
+	heap->peak_row = heap->most_row;
+	heap->end = (struct heap_state){ heap->sum, heap->reserved_sum };
+	heap->reserved_peak = heap->reserved_most;
+	heap->reserved_at_peak = heap->reserved_at_most;
+}
+
+static ow_status read_list(struct heaps *h, uint32_t list)
+{
+	struct heap_list *l = &h->lists[list];
+	struct key last = { .list = UINT32_MAX };
+	uint32_t heap = 0;
+
+	if (l->count <= l->first)
+		return OW_OK;
+	l->heap = arena_push_aligned(&h->arena, (size_t)l->count * sizeof(*l->heap),
+				     _Alignof(uint32_t));
+	if (!l->heap)
+		return error_no_memory(h->err);
+	for (uint32_t row = l->first; row < l->count; row++) {
+		struct key key = key_of(h, list, row);
+
+		if (key.device.v != last.device.v || key.allocator.v != last.allocator.v ||
+		    key.source.v != last.source.v || key.list != last.list) {
+			bool wanted = filter_source(&h->filter, h->m, key.source);
+
+			heap = wanted ? find_heap(h, &key) : 0;
+			if (wanted && !heap)
+				return error_no_memory(h->err);
+			last = key;
+		}
+		l->heap[row] = heap;
+		if (heap)
+			follow(h, &h->items[heap], l, row);
+	}
+	return OW_OK;
+}
+
+/* ---- all of them ---- */
+
+static int by_peak(const void *a, const void *b, void *arg)
+{
+	const struct heaps *h = arg;
+	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+
+	if (h->items[i].peak != h->items[k].peak)
+		return h->items[i].peak > h->items[k].peak ? -1 : 1;
+	return i < k ? -1 : 1;
+}
+
+static ow_status order_heaps(struct heaps *h)
+{
+	int64_t start = model_trace_start(h->m);
+
+	h->order = ARENA_ARRAY(&h->arena, uint32_t, h->count);
+	if (!h->order)
+		return error_no_memory(h->err);
+	for (uint32_t i = 1; i < h->count; i++) {
+		int64_t first = h->items[i].first_ns;
+
+		h->order[i - 1] = i;
+		if (first != TIME_UNKNOWN && (start == TIME_UNKNOWN || first < start))
+			start = first;
+	}
+	h->origin_ns = start == TIME_UNKNOWN ? 0 : start;
+	if (h->count > 2)
+		qsort_r(h->order, h->count - 1, sizeof(*h->order), by_peak, h);
+	return OW_OK;
+}
+
+static ow_status find_all(struct heaps *h)
+{
+	void *items = NULL;
+
+	if (!mem_grow(h->m->mem, &items, &h->cap, 16, sizeof(*h->items)))
+		return error_no_memory(h->err);
+	h->items = items;
+	h->items[0] = (struct heap){ 0 };
+	h->count = 1;
+	list_of_table(h->m, &h->lists[0]);
+	OW_TRY(heaps_from_allocs(h, &h->lists[1]));
+	for (uint32_t i = 0; i < HEAP_LISTS; i++)
+		OW_TRY(read_list(h, i));
+	for (uint32_t i = 1; i < h->count; i++)
+		finish_heap(&h->items[i]);
+	OW_TRY(heaps_find_spans(h));
+	return order_heaps(h);
+}
+
+ow_status heaps_find(struct heaps *h, struct model *m, const struct view_options *options,
+		     struct error *err)
+{
+	*h = (struct heaps){ .m = m, .err = err };
+	arena_init(&h->arena, m->mem);
+	map_init(&h->map, m->mem);
+	OW_TRY(view_filter(m, options, &h->filter, err));
+	if (h->filter.step) { /* a step is a part of the time */
+		int64_t start = m->step.start_ns[h->filter.step],
+			end = m->step.end_ns[h->filter.step];
+
+		if (start != TIME_UNKNOWN)
+			h->filter.from_ns = MAX(h->filter.from_ns, start);
+		if (end != TIME_UNKNOWN)
+			h->filter.to_ns = MIN(h->filter.to_ns, end);
+	}
+	return find_all(h);
+}
+
+void heaps_release(struct heaps *h)
+{
+	mem_free(h->m->mem, h->items, h->cap * sizeof(*h->items));
+	map_release(&h->map);
+	arena_release(&h->arena);
+}
