@@ -18,6 +18,11 @@ if(TARGET opwatch)
 	install(FILES ${PROJECT_BINARY_DIR}/tfprof DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
+# The recorder is nobody's library but ours.
+if(TARGET recorder)
+	install(TARGETS recorder LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/opwatch)
+endif()
+
 # DuckDB goes beside libopwatch, into a folder of our own, when it is the one that tools/setup fetched.
 if(DUCKDB_LIBRARY MATCHES "^${PROJECT_SOURCE_DIR}/build/deps/")
 	install(FILES ${DUCKDB_LIBRARY} DESTINATION ${CMAKE_INSTALL_LIBDIR}/opwatch)

@@ -656,6 +656,42 @@ OW_API void ow_recorder_slice(ow_recorder *recorder, uint32_t name, int64_t star
 			      int64_t end_ns);
 /* A number that changes with time, such as a loss or a learning rate. */
 OW_API void ow_recorder_value(ow_recorder *recorder, uint32_t name, double value);
+
+/* ---- recording other programs ----------------------------------------------------------------- */
+
+/* A program is started with a recorder in it, without any change to it: operators of PyTorch, file reads and writes,
+ * OpenCL commands and calls on sockets go to a file that opens as any profile does, also while it is written.
+ * What is in the file stays, whoever is killed; what could not be kept is counted. */
+struct ow_record_options {
+	size_t size;
+	uint64_t memory_limit; /* bytes the library may hold; 0 = no limit */
+	const char *recorder;  /* path of libopwatch-recorder.so; NULL: of this installation */
+	uint32_t
+		ring_records; /* room for so many records per thread, a power of two; 0 = the usual */
+	uint64_t file_limit; /* bytes of the file; 0 = no limit */
+	ow_line_fn message;  /* what people should know, a line each; may be NULL */
+	void *message_arg;
+};
+OW_API void ow_record_options_init(struct ow_record_options *options);
+
+struct ow_record_summary {
+	size_t size;
+	bool started;
+	int exit_code; /* of the program; -1 when a signal ended it; 127 or 126 when it could not be started */
+	int exit_signal; /* 0 when none */
+	uint32_t processes, refused_processes;
+	uint64_t records;
+	uint64_t dropped; /* because rings were full */
+	uint64_t unnamed; /* texts and threads for which there was no room */
+};
+
+/* Runs a program (argv ends with NULL) to its end. Meanwhile SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and
+ * SIGCHLD of the calling thread are blocked; those that others send are passed on to the program. OW_OK also when
+ * the program fails; not when it cannot be started, or when nothing could be written. */
+OW_API ow_status ow_record(const char *const *argv, const char *out_path,
+			   const struct ow_record_options *options,
+			   struct ow_record_summary *summary, struct ow_error *err);
+
 /* ---- servers ---------------------------------------------------------------------------------- */
 
 /* A ClickHouse server, reached over HTTP. Used by one thread at a time. Needs libcurl, which is loaded with

@@ -51,6 +51,8 @@ enum flag_id {
 	FLAG_BATCH_ROWS,
 	FLAG_RETRY_FOR,
 	FLAG_PASSWORD_FILE,
+	FLAG_RING,
+	FLAG_MAX_SIZE,
 	FLAG_ON,
 	FLAG_MEMORY_LIMIT,
 	FLAG_INPUT_SHAPE,
@@ -133,6 +135,8 @@ static const struct flag {
 	{ "connections", 0, FLAG_CONNECTIONS, "N", "push: at once (default: 4)" },
 	{ "batch-rows", 0, FLAG_BATCH_ROWS, "N", "push: rows of a batch (default: 1000000)" },
 	{ "retry-for", 0, FLAG_RETRY_FOR, "N", "push: seconds a node may be away (120)" },
+	{ "ring", 0, FLAG_RING, "N", "record: room for N records per thread (16384)" },
+	{ "max-size", 0, FLAG_MAX_SIZE, "SIZE", "record: the file grows no larger: 500M, 8G" },
 	{ "on", 0, FLAG_ON, "ADDRESS", "runs on this ClickHouse server (sql, ask)" },
 	{ "password-file", 0, FLAG_PASSWORD_FILE, "FILE", "the server's password, in a file" },
 	{ "strict", 0, FLAG_STRICT, NULL, "exit with 3 when something was damaged" },
@@ -284,6 +288,17 @@ static bool set_push_flag(struct args *args, const struct flag *flag, const char
 	}
 }
 
+static bool set_record_flag(struct args *args, const struct flag *flag, const char *value)
+{
+	struct ow_record_options *record = &args->record;
+
+	if (flag->id == FLAG_RING)
+		return parse_count(flag, value, 1u << 24, &record->ring_records);
+	if (!value_size(str_from(value), &record->file_limit) || !record->file_limit)
+		return usage_error("--max-size takes a size such as 500M, not '%s'", value);
+	return true;
+}
+
 /* --to names an output, or a server. */
 static bool set_to(struct args *args, const char *value)
 {
@@ -392,6 +407,9 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 	case FLAG_BATCH_ROWS:
 	case FLAG_RETRY_FOR:
 		return set_push_flag(args, flag, value);
+	case FLAG_RING:
+	case FLAG_MAX_SIZE:
+		return set_record_flag(args, flag, value);
 	case FLAG_ON:
 		args->on = value;
 		return true;

@@ -22,6 +22,7 @@ struct args {
 	struct ow_list params, query_dirs; /* of named queries */
 	bool show;
 	struct ow_push_options push;
+	struct ow_record_options record;
 	const char *on;	     /* a server to ask instead of files */
 	const char *push_to; /* --to, when it is a server */
 	const char *password_file;

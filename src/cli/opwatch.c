@@ -43,6 +43,7 @@ static void init_args(struct args *args, struct arena *arena)
 	ow_merge_options_init(&args->merge);
 	ow_export_options_init(&args->export);
 	ow_push_options_init(&args->push);
+	ow_record_options_init(&args->record);
 	terminal_look(&args->terminal);
 }
 

@@ -10,7 +10,7 @@
 
 static int sniff(const struct sniff *s)
 {
-	return opw_is(s->head) ? 100 : 0;
+	return opw_is(s->head) && !opw_starts_with(s->head, OPW_LIVE) ? 100 : 0;
 }
 
 /* Only what import_prepared made is there. */

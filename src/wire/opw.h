@@ -18,7 +18,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the layout is little-
 #define OPW_SEGMENT_MAGIC "OPW-SEG\n"
 #define OPW_END_MAGIC "OPW-END\n"
 #define OPW_MAJOR 1 /* an older program must not read it */
-#define OPW_MINOR 1 /* an older program may read it */
+#define OPW_MINOR 2 /* an older program may read it */
 #define OPW_ALIGN 64
 #define OPW_BLOCKS_MAX 4096
 
@@ -37,6 +37,7 @@ enum opw_kind {
 	OPW_BYTES = 4,	 /* what args_offset and record_offset point to */
 	OPW_FOOTER = 5,	 /* block "heads" */
 	OPW_JOURNAL = 6, /* block "records", each with a checksum of its own; wire/journal.h */
+	OPW_LIVE = 7,	 /* records of running programs; wire/live_file.h */
 };
 
 struct opw_head {
@@ -122,6 +123,18 @@ ow_status opw_damaged(const struct opw_file *file, const struct opw_segment *seg
 static inline bool opw_is(struct str head)
 {
 	return head.len >= 8 && memcmp(head.ptr, OPW_MAGIC, 8) == 0;
+}
+
+/* Whether a file that begins so has a first segment of that kind. */
+static inline bool opw_starts_with(struct str head, enum opw_kind kind)
+{
+	struct opw_head first;
+
+	if (!opw_is(head) || head.len < sizeof(struct opw_header) + sizeof(first))
+		return false;
+	memcpy(&first, head.ptr + sizeof(struct opw_header), sizeof(first));
+	return memcmp(first.magic, OPW_SEGMENT_MAGIC, sizeof(first.magic)) == 0 &&
+	       first.kind == kind;
 }
 
 /* ---- writing (opw_write.c) ---- */

@@ -1,0 +1,31 @@
+# libopwatch-recorder.so, which is loaded into other people's programs: libc only, its own flags, no sanitizers. Hooks
+# for accelerators are built when the headers of their interfaces are there.
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|aarch64|arm64)$")
+	message(STATUS "the recorder knows x86-64 and arm64 only: it is left out")
+	return()
+endif()
+file(GLOB recorder_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/recorder/*.c)
+list(FILTER recorder_sources EXCLUDE REGEX "/hook_(opencl|cuda|nccl)\\.c$")
+set(recorder_definitions)
+
+include(CheckIncludeFile)
+check_include_file(CL/cl_layer.h OPWATCH_HAVE_CL_LAYER_H)
+if(OPWATCH_HAVE_CL_LAYER_H)
+	list(APPEND recorder_sources ${PROJECT_SOURCE_DIR}/recorder/hook_opencl.c)
+	list(APPEND recorder_definitions RECORDER_OPENCL)
+endif()
+
+add_library(recorder SHARED ${recorder_sources})
+set_target_properties(recorder PROPERTIES OUTPUT_NAME opwatch-recorder
+	LINK_DEPENDS ${PROJECT_SOURCE_DIR}/recorder/recorder.map)
+target_include_directories(recorder PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/recorder)
+target_compile_definitions(recorder PRIVATE _GNU_SOURCE ${recorder_definitions})
+target_compile_options(recorder PRIVATE -O2 -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wundef
+	-fno-strict-aliasing -fno-sanitize=all)
+if(OPWATCH_WERROR)
+	target_compile_options(recorder PRIVATE -Werror)
+endif()
+target_link_options(recorder PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/recorder/recorder.map -Wl,-z,defs
+	-Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -fno-sanitize=all)
+target_link_libraries(recorder PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+add_dependencies(product recorder)

@@ -1,0 +1,242 @@
+/*
+ * hook_torch.c: the operators of PyTorch, through the callbacks that its own profiler uses (at::RecordFunction).
+ * Neither its headers nor its ABI at build time are needed: two functions are looked up by their C++ names, and the
+ * one struct that is passed has been the same from 1.13 on. Versions that nobody looked at are refused.
+ *
+ * Three callbacks, one per scope, so that each knows what it is called for: operators, backward nodes, and ranges
+ * such as Optimizer.step, enumerate(DataLoader) and gloo:all_reduce.
+ */
+#include "recorder.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* at::RecordFunctionCallback, passed by value. */
+struct callback {
+	void *start, *end;
+	double probability;
+	uint8_t scopes[10];
+	uint8_t inputs, outputs, ids;
+};
+_Static_assert(sizeof(struct callback) == 40, "as at::RecordFunctionCallback");
+
+#define SCOPE_FUNCTION 0
+#define SCOPE_BACKWARD 1
+#define SCOPE_USER 7
+
+#define OLDEST 113 /* 1.13: run */
+#define NEWEST 209 /* 2.9: the struct was compared in the sources; not run */
+
+static uint64_t (*add_callback)(struct callback);
+static void (*remove_callback)(uint64_t);
+static const char *(*name_of)(const void *);
+static uint64_t handles[3];
+static char title[32];
+static _Atomic uint32_t armed; /* 0: not yet, 1: yes, 2: never */
+
+/* ---- what the framework calls ---- */
+
+/* The context that a start callback returns is an object with a virtual destructor: two entries, of which the
+ * second one also frees. Contexts are the thread's own and only given back. */
+static void destroy(struct open_slice *s)
+{
+	(void)s;
+}
+
+static void destroy_and_free(struct open_slice *s)
+{
+	atomic_store_explicit(&s->taken, 0, memory_order_release);
+}
+
+static void *const vtable[] = { (void *)destroy, (void *)destroy_and_free };
+
+/* std::unique_ptr is returned through a hidden first argument. */
+static void *on_start(void **result, const void *function)
+{
+	struct open_slice *slice = NULL;
+	struct thread *t;
+
+	(void)function;
+	if (enter()) {
+		t = thread_self();
+		slice = t ? slice_open(t) : NULL;
+		if (slice) {
+			slice->vtable = vtable;
+			slice->start_ns = now_ns();
+		}
+		leave();
+	}
+	*result = slice;
+	return result;
+}
+
+static inline void on_end(const void *function, const struct open_slice *slice,
+			  enum ring_category category)
+{
+	struct thread *t;
+	const char *name;
+
+	if (!slice || !enter())
+		return;
+	t = thread_self();
+	if (t) {
+		uint64_t now = now_ns();
+
+		name = name_of(function);
+		push(t, &(struct ring_record){ .start_ns = slice->start_ns,
+					       .dur_ns = now - slice->start_ns,
+					       .kind = slice->thread == t ? RING_SLICE : RING_SPAN,
+					       .category = (uint16_t)category,
+					       .name = name ? text_of(name) : 0 });
+	}
+	leave();
+}
+
+static void on_operator_end(const void *function, const struct open_slice *slice)
+{
+	on_end(function, slice, RING_OPERATOR);
+}
+
+static void on_backward_end(const void *function, const struct open_slice *slice)
+{
+	on_end(function, slice, RING_BACKWARD);
+}
+
+static void on_range_end(const void *function, const struct open_slice *slice)
+{
+	on_end(function, slice, RING_RANGE);
+}
+
+/* ---- which version ---- */
+
+/* 113 for "1.13…"; 0 when it is none. */
+static unsigned parse_version(const char *text)
+{
+	char *end;
+	unsigned long major = strtoul(text, &end, 10), minor;
+
+	if (end == text || *end != '.' || major > 9)
+		return 0;
+	text = end + 1;
+	minor = strtoul(text, &end, 10);
+	return end == text || minor > 99 ? 0 : (unsigned)(major * 100 + minor);
+}
+
+/* torch/lib/libtorch_cpu.so has its version in torch/version.py: __version__ = '2.1.0+cpu'. */
+static unsigned version_beside(const char *library)
+{
+	char path[4096], text[1024];
+	const char *slash = strrchr(library, '/'), *found;
+	ssize_t len;
+	int fd;
+
+	if (!slash || snprintf(path, sizeof(path), "%.*s/../version.py", (int)(slash - library),
+			       library) >= (int)sizeof(path))
+		return 0;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (fd >= 0)
+		close(fd);
+	if (len <= 0)
+		return 0;
+	text[len] = 0;
+	found = strstr(text, "__version__ = '");
+	return found ? parse_version(found + strlen("__version__ = '")) : 0;
+}
+
+/* Distributions put it in the name: libtorch_cpu.so.1.13. */
+static unsigned version_of(const char *library)
+{
+	const char *suffix = strstr(library, "libtorch_cpu.so.");
+
+	return suffix ? parse_version(suffix + strlen("libtorch_cpu.so."))
+		      : version_beside(library);
+}
+
+/* ---- arming ---- */
+
+static int find_library(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	if (!info->dlpi_name || !strstr(info->dlpi_name, "/libtorch_cpu.so"))
+		return 0;
+	snprintf(arg, 4096, "%s", info->dlpi_name);
+	return 1;
+}
+
+static void refuse(const char *why, unsigned version)
+{
+	char text[160];
+
+	snprintf(text, sizeof(text), "PyTorch %u.%u: %s; its operators are not recorded",
+		 version / 100, version % 100, why);
+	hook_tell(RING_HOOK_TORCH, RING_HOOK_UNKNOWN, text);
+	atomic_store(&armed, 2);
+}
+
+static void register_all(void)
+{
+	static const struct {
+		int scope;
+		void *end;
+	} kinds[] = { { SCOPE_FUNCTION, (void *)on_operator_end },
+		      { SCOPE_BACKWARD, (void *)on_backward_end },
+		      { SCOPE_USER, (void *)on_range_end } };
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		struct callback c = { .start = (void *)on_start,
+				      .end = kinds[i].end,
+				      .probability = 1.0 };
+
+		c.scopes[kinds[i].scope] = 1;
+		handles[i] = add_callback(c);
+	}
+}
+
+void torch_arm(void)
+{
+	char path[4096] = "";
+	void *library;
+	unsigned version;
+
+	if (atomic_load(&armed) == 1) /* a child has its parent's callbacks, but tells of its own */
+		hook_tell(RING_HOOK_TORCH, RING_HOOK_ARMED, title);
+	if (atomic_load(&armed) || !dl_iterate_phdr(find_library, path))
+		return;
+	library = dlopen(path, RTLD_NOLOAD | RTLD_NOW);
+	if (!library)
+		return;
+	version = version_of(path);
+	*(void **)&add_callback =
+		dlsym(library, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
+	*(void **)&remove_callback = dlsym(library, "_ZN2at14removeCallbackEm");
+	*(void **)&name_of = dlsym(library, "_ZNK2at14RecordFunction4nameEv");
+	dlclose(library);
+	if (version < OLDEST || version > NEWEST) {
+		refuse("a version that the recorder does not know", version);
+		return;
+	}
+	if (!add_callback || !remove_callback || !name_of) {
+		refuse("its functions were not found", version);
+		return;
+	}
+	register_all();
+	snprintf(title, sizeof(title), "PyTorch %u.%u", version / 100, version % 100);
+	hook_tell(RING_HOOK_TORCH, RING_HOOK_ARMED, title);
+	atomic_store(&armed, 1);
+}
+
+void torch_remove(void)
+{
+	if (atomic_load(&armed) != 1)
+		return;
+	for (size_t i = 0; i < sizeof(handles) / sizeof(*handles); i++)
+		remove_callback(handles[i]);
+	hook_tell(RING_HOOK_TORCH, RING_HOOK_REMOVED, NULL);
+	atomic_store(&armed, 0);
+}

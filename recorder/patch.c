@@ -1,0 +1,208 @@
+/*
+ * patch.c: calls of the C library that go through the recorder. In every object that is loaded, the slots through
+ * which it calls a function are pointed to our wrapper, which works the same whether the recorder was preloaded or
+ * came later, and can be undone. Slots that lead elsewhere than to the function that everybody else sees (an
+ * object's own `open`) are left alone. Nothing is remembered of the slots: a library may have gone meanwhile.
+ */
+#include "recorder.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The build leaves the recorder out on other machines. */
+#if defined(__aarch64__)
+#define SLOT_JUMP R_AARCH64_JUMP_SLOT
+#define SLOT_DATA R_AARCH64_GLOB_DAT
+#else
+#define SLOT_JUMP R_X86_64_JUMP_SLOT
+#define SLOT_DATA R_X86_64_GLOB_DAT
+#endif
+
+struct object {
+	uintptr_t base, low, high; /* where it is */
+	uintptr_t relro_low, relro_high;
+	const ElfW(Sym) * symbols;
+	const char *names;
+};
+
+struct patching {
+	bool undo;
+	uint32_t slots; /* that lead to a wrapper by now */
+	bool first_letters[256];
+	uintptr_t own; /* an address in the recorder */
+	long page;
+};
+
+bool patches_find_real(void)
+{
+	for (struct patch *p = file_patches; p->name; p++)
+		if (!p->real)
+			p->real = dlsym(RTLD_DEFAULT, p->name);
+	return true;
+}
+
+static const struct patch *patch_of(const struct patching *w, const char *name)
+{
+	if (!w->first_letters[(unsigned char)name[0]])
+		return NULL;
+	for (const struct patch *p = file_patches; p->name; p++)
+		if (strcmp(p->name, name) == 0)
+			return p->real ? p : NULL;
+	return NULL;
+}
+
+static void write_slot(struct patching *w, const struct object *o, void **slot, void *value)
+{
+	uintptr_t at = (uintptr_t)slot, page = at & ~((uintptr_t)w->page - 1);
+	bool sealed = at >= o->relro_low && at < o->relro_high;
+
+	if (sealed && mprotect((void *)page, (size_t)w->page, PROT_READ | PROT_WRITE) != 0)
+		return;
+	__atomic_store_n(slot, value, __ATOMIC_RELEASE);
+	if (sealed)
+		mprotect((void *)page, (size_t)w->page, PROT_READ);
+	w->slots++;
+}
+
+static void visit_slot(struct patching *w, const struct object *o, const ElfW(Rela) * r)
+{
+	unsigned type = (unsigned)ELF64_R_TYPE(r->r_info);
+	const ElfW(Sym) *symbol = &o->symbols[ELF64_R_SYM(r->r_info)];
+	const struct patch *p;
+	void **slot, *value;
+	bool unbound;
+
+	if ((type != SLOT_JUMP && type != SLOT_DATA) || symbol->st_shndx != SHN_UNDEF)
+		return;
+	p = patch_of(w, o->names + symbol->st_name);
+	if (!p)
+		return;
+	slot = (void **)(o->base + r->r_offset);
+	value = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
+	if (w->undo) {
+		if (value == p->wrapper)
+			write_slot(w, o, slot, p->real);
+		return;
+	}
+	if (value == p->wrapper)
+		w->slots++;
+	unbound = type == SLOT_JUMP && (uintptr_t)value >= o->low && (uintptr_t)value < o->high;
+	if (value == p->real || unbound)
+		write_slot(w, o, slot, p->wrapper);
+}
+
+static void visit_slots(struct patching *w, const struct object *o, uintptr_t table, size_t bytes)
+{
+	const ElfW(Rela) *r = (const ElfW(Rela) *)table;
+
+	for (size_t i = 0; table && i < bytes / sizeof(*r); i++)
+		visit_slot(w, o, &r[i]);
+}
+
+static uintptr_t address(const struct object *o, uintptr_t value)
+{
+	return value < o->base ? o->base + value : value; /* some loaders leave them relative */
+}
+
+static void visit_dynamic(struct patching *w, struct object *o, const ElfW(Dyn) * d)
+{
+	uintptr_t jump = 0, data = 0;
+	size_t jump_bytes = 0, data_bytes = 0;
+	bool rela = true;
+
+	for (; d->d_tag != DT_NULL; d++) {
+		switch (d->d_tag) {
+		case DT_SYMTAB:
+			o->symbols = (const ElfW(Sym) *)address(o, d->d_un.d_ptr);
+			break;
+		case DT_STRTAB:
+			o->names = (const char *)address(o, d->d_un.d_ptr);
+			break;
+		case DT_JMPREL:
+			jump = address(o, d->d_un.d_ptr);
+			break;
+		case DT_PLTRELSZ:
+			jump_bytes = d->d_un.d_val;
+			break;
+		case DT_PLTREL:
+			rela = d->d_un.d_val == DT_RELA;
+			break;
+		case DT_RELA:
+			data = address(o, d->d_un.d_ptr);
+			break;
+		case DT_RELASZ:
+			data_bytes = d->d_un.d_val;
+			break;
+		default:
+			break;
+		}
+	}
+	if (!o->symbols || !o->names || !rela)
+		return;
+	visit_slots(w, o, jump, jump_bytes);
+	visit_slots(w, o, data, data_bytes);
+}
+
+/* The C library's own calls are not ours to change, nor the loader's, nor what the kernel maps. */
+static bool is_left_alone(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+	const char *base = slash ? slash + 1 : name;
+
+	return strncmp(base, "libc.so", 7) == 0 || strncmp(base, "ld-linux", 8) == 0 ||
+	       strncmp(base, "linux-vdso", 10) == 0 || strncmp(base, "libpthread.so", 13) == 0;
+}
+
+static int visit_object(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct patching *w = arg;
+	struct object o = { .base = info->dlpi_addr, .low = UINTPTR_MAX };
+	const ElfW(Dyn) *dynamic = NULL;
+
+	(void)size;
+	if (info->dlpi_name && is_left_alone(info->dlpi_name))
+		return 0;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+		uintptr_t start = info->dlpi_addr + h->p_vaddr;
+
+		if (h->p_type == PT_LOAD) {
+			o.low = start < o.low ? start : o.low;
+			o.high = start + h->p_memsz > o.high ? start + h->p_memsz : o.high;
+		} else if (h->p_type == PT_DYNAMIC) {
+			dynamic = (const ElfW(Dyn) *)start;
+		} else if (h->p_type == PT_GNU_RELRO) {
+			o.relro_low = start & ~((uintptr_t)w->page - 1);
+			o.relro_high = start + h->p_memsz;
+		}
+	}
+	if (dynamic && !(w->own >= o.low && w->own < o.high))
+		visit_dynamic(w, &o, dynamic);
+	return 0;
+}
+
+static uint32_t visit_all(bool undo)
+{
+	struct patching w = { .undo = undo,
+			      .own = (uintptr_t)&patches_find_real,
+			      .page = sysconf(_SC_PAGESIZE) };
+
+	for (const struct patch *p = file_patches; p->name; p++)
+		w.first_letters[(unsigned char)p->name[0]] = true;
+	dl_iterate_phdr(visit_object, &w);
+	return w.slots;
+}
+
+uint32_t patches_apply(void)
+{
+	return visit_all(false);
+}
+
+void patches_undo(void)
+{
+	visit_all(true);
+}

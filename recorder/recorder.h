@@ -1,0 +1,178 @@
+/*
+ * recorder.h: between the files of the recorder, which is loaded into other people's programs, by preloading or by
+ * attaching; nobody else includes it. Rules of a guest: no name is exported but those that loaders ask for, nothing
+ * is allocated, locked or printed where a hook runs (memory is mapped when a thread records for the first time), a
+ * thread that is inside the recorder does not enter it again, nothing is done when the program ends, and whatever
+ * goes wrong ends in records that are missing and counted, never in the program.
+ */
+#ifndef RECORDER_H
+#define RECORDER_H
+
+#include "wire/ring.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <time.h>
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define EXPORT __attribute__((visibility("default")))
+
+/* ---- threads (thread.c) ---- */
+
+/* Marks when something began; given by a start callback and taken back by the end, maybe of another thread. */
+struct open_slice {
+	void *const *vtable; /* first: a C++ object of the framework, see hook_torch.c */
+	uint64_t start_ns;
+	struct thread *thread;
+	_Atomic uint32_t taken;
+};
+
+#define OPEN_SLICES 256u
+
+struct thread {
+	struct ring *ring;
+	struct ring_record *records;
+	uint64_t head, tail_seen, mask;
+	uint32_t generation; /* of the process it was made in */
+	uint32_t tid;
+	int fd;
+	uint64_t inode;
+	_Atomic uint32_t in_use, sent;
+	struct thread *next; /* all of the process, also those without thread */
+	uint32_t open_at;
+	struct open_slice open[OPEN_SLICES];
+};
+
+extern __thread struct thread *recorder_thread __attribute__((tls_model("initial-exec")));
+extern __thread uint32_t recorder_busy __attribute__((tls_model("initial-exec")));
+/* 0 in a child process that has not been prepared, and while nothing is to be recorded. */
+extern volatile uint32_t *recorder_generation;
+
+struct thread *thread_prepare(void);
+void threads_forget(void);     /* in a child */
+void threads_send(void);       /* those that the collector has not got */
+void threads_send_again(void); /* to a new collector */
+void threads_give_up(void);    /* nobody reads them any more */
+
+/* The thread's state; NULL when it is not to record. Asked with recorder_busy set (see enter). */
+static inline struct thread *thread_self(void)
+{
+	struct thread *t = recorder_thread;
+
+	if (LIKELY(t && t->generation == *recorder_generation))
+		return t;
+	return thread_prepare();
+}
+
+/* False when the thread is in the recorder already: a signal's handler, or what the recorder itself calls. */
+static inline bool enter(void)
+{
+	if (UNLIKELY(recorder_busy))
+		return false;
+	recorder_busy = 1;
+	return true;
+}
+
+static inline void leave(void)
+{
+	recorder_busy = 0;
+}
+
+static inline uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline void push(struct thread *t, const struct ring_record *record)
+{
+	struct ring_record *to;
+
+	if (UNLIKELY(t->head - t->tail_seen > t->mask)) {
+		t->tail_seen = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
+		if (t->head - t->tail_seen > t->mask) {
+			uint64_t dropped =
+				atomic_load_explicit(&t->ring->dropped, memory_order_relaxed);
+
+			atomic_store_explicit(&t->ring->dropped, dropped + 1, memory_order_relaxed);
+			return;
+		}
+	}
+	to = &t->records[t->head & t->mask];
+	*to = *record;
+	to->sequence = (uint32_t)t->head;
+	t->head++;
+	atomic_store_explicit(&t->ring->head, t->head, memory_order_release);
+}
+
+/* Adds to a counter of the thread. */
+static inline void count_call(struct thread *t, enum ring_counter which, uint64_t ns,
+			      uint64_t bytes)
+{
+	struct ring_count *c = &t->ring->counts[which];
+
+	atomic_store_explicit(&c->calls, atomic_load_explicit(&c->calls, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	atomic_store_explicit(&c->ns, atomic_load_explicit(&c->ns, memory_order_relaxed) + ns,
+			      memory_order_relaxed);
+	atomic_store_explicit(&c->bytes,
+			      atomic_load_explicit(&c->bytes, memory_order_relaxed) + bytes,
+			      memory_order_relaxed);
+}
+
+struct open_slice *slice_open(struct thread *t);
+
+/* ---- texts (text.c) ---- */
+
+uint32_t text_number(const char *text, size_t len);
+uint32_t text_of(const char *text);
+void texts_forget(void);
+
+/* ---- the process and its collector (process.c) ---- */
+
+extern struct ring_process *recorder_process;
+
+bool process_prepare(void); /* makes the region and says hello; once per process */
+bool process_is_wanted(void);
+/* A memory file of that size, sealed, mapped; the descriptor is moved out of the way. */
+void *memory_new(const char *name, size_t size, int *fd, uint64_t *inode);
+/* Whether the descriptor is still what it was: programs close what they do not know. */
+bool descriptor_is(int fd, uint64_t inode);
+bool process_send(enum ring_message_kind kind, uint32_t number, int fd);
+bool process_reconnect(void);
+bool process_is_connected(void);
+void process_hang_up(void);
+void process_stop(void); /* nothing is recorded from here on */
+void process_refuse(const char *socket_path);
+void hook_tell(enum ring_hook hook, enum ring_hook_state state, const char *text);
+/* Starts all; the socket may be NULL for the environment's. Gives 0 when it records. */
+int recorder_start(const char *socket_path, uint32_t version);
+
+/* ---- the watcher (watch.c) ---- */
+
+/* Before a fork: children must not inherit locks of the loader that the watcher holds. */
+void watcher_pause(void);
+void watcher_start(void);
+
+/* ---- hooks ---- */
+
+struct patch {
+	const char *name;
+	void *wrapper;
+	void *real; /* found when hooks are armed */
+};
+extern struct patch file_patches[]; /* hook_file.c; ends with a NULL name */
+bool patches_find_real(void);
+/* Goes through what is loaded; returns how many calls lead to the recorder. */
+uint32_t patches_apply(void);
+void patches_undo(void);
+void descriptors_forget(void);
+
+/* Each looks whether its library is there by now. */
+void torch_arm(void);
+void torch_remove(void);
+
+#endif

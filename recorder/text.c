@@ -1,0 +1,106 @@
+/*
+ * text.c: names as numbers. A text is written once into the process's region, where the collector finds it by its
+ * number; a table in private memory finds the number of a text again. Neither side ever waits: a slot that another
+ * thread is filling at this moment is as good as one that holds something else.
+ */
+#include "recorder.h"
+
+#include <string.h>
+
+#define SLOTS 32768u
+#define TRIES 64u
+
+struct slot {
+	_Atomic uint64_t hash; /* 0: free */
+	_Atomic uint32_t number;
+};
+static struct slot slots[SLOTS];
+
+void texts_forget(void)
+{
+	memset(slots, 0, sizeof(slots));
+}
+
+/* Eight bytes at a time, multiplied and folded; names are short. */
+static uint64_t hash_of(const char *text, size_t len)
+{
+	uint64_t h = 0x9e3779b97f4a7c15u ^ len, word;
+
+	for (; len >= 8; text += 8, len -= 8) {
+		memcpy(&word, text, 8);
+		h = (h ^ word) * 0xff51afd7ed558ccdu;
+		h ^= h >> 32;
+	}
+	word = 0;
+	memcpy(&word, text, len);
+	h = (h ^ word) * 0xc4ceb9fe1a85ec53u;
+	h ^= h >> 29;
+	return h ? h : 1;
+}
+
+static struct ring_text *text_at(uint32_t number)
+{
+	return (struct ring_text *)(void *)((char *)recorder_process + RING_TEXT_OFFSET +
+					    (size_t)number * 8);
+}
+
+static bool is_text(uint32_t number, const char *text, size_t len)
+{
+	const struct ring_text *t = text_at(number);
+
+	return t->len == len && memcmp(t->bytes, text, len) == 0;
+}
+
+static uint32_t append(const char *text, size_t len)
+{
+	uint32_t units = (uint32_t)((sizeof(struct ring_text) + len + 7) / 8);
+	uint32_t at = atomic_load_explicit(&recorder_process->text_used, memory_order_relaxed);
+	struct ring_text *to;
+
+	do {
+		if ((uint64_t)(at + units) * 8 > recorder_process->text_bytes) {
+			atomic_fetch_add_explicit(&recorder_process->text_lost, 1,
+						  memory_order_relaxed);
+			return 0;
+		}
+	} while (!atomic_compare_exchange_weak(&recorder_process->text_used, &at, at + units));
+	to = text_at(at);
+	to->len = (uint32_t)len;
+	memcpy(to->bytes, text, len);
+	return at;
+}
+
+uint32_t text_number(const char *text, size_t len)
+{
+	uint64_t hash, found;
+
+	if (len > RING_TEXT_MAX)
+		len = RING_TEXT_MAX;
+	hash = hash_of(text, len);
+	for (uint32_t i = 0; i < TRIES; i++) {
+		struct slot *s = &slots[(hash + i) % SLOTS];
+		uint32_t number;
+
+		found = atomic_load_explicit(&s->hash, memory_order_relaxed);
+		if (found == hash) {
+			number = atomic_load_explicit(&s->number, memory_order_acquire);
+			if (LIKELY(number && is_text(number, text, len)))
+				return number;
+			continue;
+		}
+		if (found)
+			continue;
+		if (!atomic_compare_exchange_strong(&s->hash, &found, hash))
+			continue;
+		number = append(text, len);
+		atomic_store_explicit(&s->number, number, memory_order_release);
+		return number;
+	}
+	atomic_fetch_add_explicit(&recorder_process->text_lost, 1, memory_order_relaxed);
+	return 0;
+}
+
+uint32_t text_of(const char *text)
+{
+	return text_number(text, strlen(text));
+}

@@ -1,0 +1,193 @@
+/*
+ * thread.c: a ring for each thread, made when it records for the first time. Rings of threads that have ended are
+ * used again by later ones: the record RING_THREAD says whose records follow. What forked children find of their
+ * parent is given up before they record anything.
+ */
+#include "recorder.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+__thread struct thread *recorder_thread;
+__thread uint32_t recorder_busy;
+
+static _Atomic(struct thread *) threads;
+static pthread_key_t key;
+static _Atomic uint32_t key_made;
+
+/* A thread ends: its ring is free for another once the collector has read it. */
+static void thread_end(void *arg)
+{
+	struct thread *t = arg;
+
+	if (t->generation != *recorder_generation)
+		return;
+	recorder_thread = NULL;
+	recorder_busy = 1; /* destructors that run later record nothing */
+	atomic_store(&t->ring->idle, 1);
+	atomic_store(&t->in_use, 0);
+}
+
+static void key_make(void)
+{
+	uint32_t none = 0;
+
+	if (atomic_compare_exchange_strong(&key_made, &none, 1) &&
+	    pthread_key_create(&key, thread_end) == 0)
+		atomic_store(&key_made, 2);
+}
+
+static uint32_t ring_size(void)
+{
+	const char *text = getenv(RING_ENV_RECORDS);
+	unsigned long wanted = text ? strtoul(text, NULL, 10) : 0;
+
+	if (wanted < RING_RECORDS_MIN || wanted > RING_RECORDS_MAX || (wanted & (wanted - 1)))
+		return RING_RECORDS;
+	return (uint32_t)wanted;
+}
+
+static struct thread *thread_new(void)
+{
+	uint32_t records = ring_size();
+	struct thread *t =
+		mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (t == MAP_FAILED)
+		return NULL;
+	t->ring = memory_new("opwatch-ring", ring_bytes(records), &t->fd, &t->inode);
+	if (!t->ring) {
+		munmap(t, sizeof(*t));
+		return NULL;
+	}
+	t->records = ring_records(t->ring);
+	t->mask = records - 1;
+	t->generation = *recorder_generation;
+	memcpy(t->ring->magic, RING_MAGIC, sizeof(t->ring->magic));
+	t->ring->version = RING_VERSION;
+	t->ring->records = records;
+	t->ring->number = atomic_fetch_add(&recorder_process->rings, 1) + 1;
+	t->ring->pid = recorder_process->pid;
+	atomic_store(&t->in_use, 1);
+	t->next = atomic_load(&threads);
+	while (!atomic_compare_exchange_weak(&threads, &t->next, t))
+		;
+	return t;
+}
+
+/* One that no thread has and that has been read. */
+static struct thread *thread_reuse(void)
+{
+	for (struct thread *t = atomic_load(&threads); t; t = t->next) {
+		uint32_t none = 0;
+
+		if (atomic_load(&t->ring->tail) != atomic_load(&t->ring->head) ||
+		    !atomic_compare_exchange_strong(&t->in_use, &none, 1))
+			continue;
+		atomic_store(&t->ring->idle, 0);
+		return t;
+	}
+	return NULL;
+}
+
+static void tell_thread(struct thread *t)
+{
+	char name[16] = "";
+
+	prctl(PR_GET_NAME, name);
+	t->tid = (uint32_t)syscall(SYS_gettid);
+	push(t, &(struct ring_record){ .start_ns = now_ns(),
+				       .kind = RING_THREAD,
+				       .id = t->tid,
+				       .bytes = t->tid == recorder_process->pid,
+				       .name = text_number(name, strnlen(name, sizeof(name))) });
+}
+
+struct thread *thread_prepare(void)
+{
+	struct thread *t;
+
+	if (!process_is_wanted())
+		return NULL;
+	t = process_prepare() ? thread_reuse() : NULL;
+	if (!t && recorder_process)
+		t = thread_new();
+	if (t) {
+		key_make();
+		tell_thread(t);
+		recorder_thread = t;
+		if (atomic_load(&key_made) == 2)
+			pthread_setspecific(key, t);
+		if (!atomic_load(&t->sent) && process_send(RING_NEW, t->ring->number, t->fd))
+			atomic_store(&t->sent, 1);
+	} else if (recorder_process) {
+		atomic_fetch_add(&recorder_process->rings_lost, 1);
+	}
+	return t;
+}
+
+void threads_send(void)
+{
+	for (struct thread *t = atomic_load(&threads); t; t = t->next)
+		if (!atomic_load(&t->sent) && descriptor_is(t->fd, t->inode) &&
+		    process_send(RING_NEW, t->ring->number, t->fd))
+			atomic_store(&t->sent, 1);
+}
+
+void threads_send_again(void)
+{
+	for (struct thread *t = atomic_load(&threads); t; t = t->next)
+		atomic_store(&t->sent, 0);
+	threads_send();
+}
+
+/* The mappings stay, since a thread may be writing at this moment, but their memory goes. */
+void threads_give_up(void)
+{
+	struct thread *t = atomic_exchange(&threads, NULL);
+
+	for (; t; t = t->next) {
+		if (!descriptor_is(t->fd, t->inode))
+			continue;
+		fallocate(t->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+			  (off_t)ring_bytes((uint32_t)t->mask + 1));
+		close(t->fd);
+		t->fd = -1;
+	}
+}
+
+/* The only thread of a child; the parent's rings are the parent's. */
+void threads_forget(void)
+{
+	struct thread *t = atomic_load(&threads), *next;
+
+	for (; t; t = next) {
+		next = t->next;
+		if (descriptor_is(t->fd, t->inode))
+			close(t->fd);
+		munmap(t->ring, ring_bytes((uint32_t)t->mask + 1));
+		t->ring = NULL; /* t itself stays: slices that were open may still be closed */
+	}
+	atomic_store(&threads, NULL);
+	recorder_thread = NULL;
+}
+
+struct open_slice *slice_open(struct thread *t)
+{
+	for (uint32_t i = 0; i < OPEN_SLICES; i++) {
+		struct open_slice *s = &t->open[t->open_at++ % OPEN_SLICES];
+
+		if (atomic_load_explicit(&s->taken, memory_order_acquire))
+			continue;
+		atomic_store_explicit(&s->taken, 1, memory_order_relaxed);
+		s->thread = t;
+		return s;
+	}
+	return NULL;
+}

@@ -1,0 +1,167 @@
+/*
+ * watch.c: a thread of the recorder in the process. It sees libraries come and arms the hooks for them, hands over
+ * rings that could not be handed over at once, finds a collector that was started anew, and takes everything out
+ * when the collector says so. It never runs while a hook does something that it could disturb: hooks do not wait.
+ *
+ * Also here: the two ways in, the constructor (preloaded) and opwatch_recorder_start (attached).
+ */
+#include "recorder.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#define EARLY_MS 20u
+#define LATER_MS 100u
+#define EARLY_ROUNDS 500u
+#define RECONNECT_NS 1000000000u
+#define STACK_BYTES ((size_t)512 << 10)
+
+static int count_loads(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	unsigned long long *loads = arg;
+
+	(void)size;
+	*loads = info->dlpi_adds;
+	return 1;
+}
+
+static void arm(void)
+{
+	uint32_t slots;
+
+	patches_find_real();
+	slots = patches_apply();
+	atomic_store(&recorder_process->patched, slots);
+	if (slots)
+		hook_tell(RING_HOOK_FILES, RING_HOOK_ARMED, NULL);
+	torch_arm();
+}
+
+static _Atomic uint32_t in_loader;
+
+/* Not for long: the thread that forks may hold a lock that the watcher waits for. */
+void watcher_pause(void)
+{
+	struct timespec t = { 0, 50000 };
+
+	for (int i = 0; i < 100 && atomic_load(&in_loader); i++)
+		nanosleep(&t, NULL);
+}
+
+/* Objects are listed before they are ready. Whoever asks the loader for something waits until it has finished with
+ * what it is loading; what comes after that has changed the count again. */
+static void wait_for_loader(void)
+{
+	void *program = dlopen(NULL, RTLD_LAZY | RTLD_NOLOAD);
+
+	if (program)
+		dlclose(program);
+}
+
+static void disarm(void)
+{
+	struct ring_process *process = recorder_process;
+
+	torch_remove();
+	patches_undo();
+	atomic_store(&process->patched, 0);
+	hook_tell(RING_HOOK_FILES, RING_HOOK_REMOVED, NULL);
+	atomic_store(&process->state, RING_STOPPED);
+	process_stop();
+}
+
+static void nap(unsigned ms)
+{
+	struct timespec t = { ms / 1000, (long)(ms % 1000) * 1000000 };
+
+	nanosleep(&t, NULL);
+}
+
+/* Whoever is the collector now gets everything. */
+static void keep_contact(uint64_t *last)
+{
+	uint64_t now = now_ns();
+
+	threads_send();
+	if (now - *last < RECONNECT_NS)
+		return;
+	*last = now;
+	if (!process_is_connected() && process_reconnect())
+		threads_send_again();
+}
+
+static void *watch(void *arg)
+{
+	unsigned long long loads = 0, seen = 0;
+	uint64_t last = now_ns();
+	struct ring_process *process = recorder_process;
+
+	(void)arg;
+	recorder_busy = 1;
+	prctl(PR_SET_NAME, "opwatch");
+	for (uint32_t round = 0;; round++) {
+		if (atomic_load(&process->state) != RING_RUN) {
+			disarm();
+			return NULL;
+		}
+		atomic_store(&in_loader, 1);
+		dl_iterate_phdr(count_loads, &loads);
+		if (loads != seen) {
+			wait_for_loader();
+			arm();
+		}
+		seen = loads;
+		atomic_store(&in_loader, 0);
+		keep_contact(&last);
+		nap(round < EARLY_ROUNDS ? EARLY_MS : LATER_MS);
+	}
+}
+
+void watcher_start(void)
+{
+	pthread_attr_t attributes;
+	sigset_t all, old;
+	pthread_t thread;
+
+	if (pthread_attr_init(&attributes) != 0)
+		return;
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (pthread_create(&thread, &attributes, watch, NULL) != 0 && recorder_process)
+		atomic_store(&recorder_process->hooks[RING_HOOK_FILES].state, RING_HOOK_UNKNOWN);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attributes);
+}
+
+/* Called in a thread of the process by whoever attached. */
+EXPORT int opwatch_recorder_start(const char *socket_path, unsigned version);
+
+EXPORT int opwatch_recorder_start(const char *socket_path, unsigned version)
+{
+	uint32_t busy = recorder_busy;
+	int status;
+
+	recorder_busy = 1;
+	status = recorder_start(socket_path, version);
+	recorder_busy = busy;
+	return status;
+}
+
+__attribute__((constructor)) static void preloaded(void)
+{
+	const char *socket_path = getenv(RING_ENV_SOCKET), *version = getenv(RING_ENV_VERSION);
+
+	if (!socket_path || !version)
+		return;
+	recorder_busy = 1;
+	if (recorder_start(socket_path, (uint32_t)strtoul(version, NULL, 10)) == 0)
+		arm();
+	recorder_busy = 0;
+}

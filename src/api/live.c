@@ -1,0 +1,107 @@
+/* live.c: the bodies of ow_record and its kin; the work is in live/. */
+#include "api/api_int.h"
+
+#include "live/launch.h"
+
+#include "opwatch_config.h"
+
+#include <limits.h>
+
+void ow_record_options_init(struct ow_record_options *options)
+{
+	*options = (struct ow_record_options){ .size = sizeof(*options) };
+}
+
+/* A recording and who fills it. */
+struct live {
+	struct ow_record_options options;
+	char recorder[PATH_MAX];
+	struct mem mem;
+	struct recording recording;
+	struct collector collector;
+};
+
+static ow_status live_open(struct live *l, const char *out_path,
+			   const struct ow_record_options *options, struct error *err)
+{
+	struct ow_record_options *o = &l->options;
+	ow_status status;
+
+	ow_record_options_init(o);
+	if (options)
+		memcpy(o, options, MIN(options->size, sizeof(*o)));
+	if (o->ring_records & (o->ring_records - 1) || o->ring_records > RING_RECORDS_MAX ||
+	    (o->ring_records && o->ring_records < RING_RECORDS_MIN))
+		return error_set(err, OW_E_USAGE,
+				 "a ring holds a power of two of records, from %u to %u, not %u",
+				 RING_RECORDS_MIN, RING_RECORDS_MAX, o->ring_records);
+	if (o->recorder)
+		snprintf(l->recorder, sizeof(l->recorder), "%s", o->recorder);
+	else
+		OW_TRY(recorder_find(l->recorder, sizeof(l->recorder), err));
+	mem_init(&l->mem, (size_t)o->memory_limit);
+	OW_TRY(recording_open(&l->recording, &l->mem, out_path, "opwatch " OPWATCH_VERSION, err));
+	l->recording.bytes_limit = o->file_limit;
+	status = collector_open(&l->collector, &l->mem, &l->recording, err);
+	if (status != OW_OK) {
+		recording_close(&l->recording, NULL);
+		return status;
+	}
+	l->collector.message = o->message;
+	l->collector.message_arg = o->message_arg;
+	return OW_OK;
+}
+
+/* The first failure counts. */
+static ow_status live_close(struct live *l, ow_status status, struct ow_record_summary *summary,
+			    struct error *err)
+{
+	const struct collector_totals *t = &l->collector.totals;
+	ow_status closed;
+
+	collector_close(&l->collector);
+	closed = recording_close(&l->recording, status == OW_OK ? err : NULL);
+	if (summary) {
+		summary->processes = t->processes;
+		summary->refused_processes = t->refused;
+		summary->records = t->records;
+		summary->dropped = t->dropped;
+		summary->unnamed = t->texts_lost + t->rings_lost;
+	}
+	return status != OW_OK ? status : closed;
+}
+
+static void summary_clear(struct ow_record_summary *summary)
+{
+	struct ow_record_summary none = { .exit_code = -1 };
+
+	none.size = summary->size;
+	memcpy(summary, &none, MIN(summary->size, sizeof(none)));
+}
+
+ow_status ow_record(const char *const *argv, const char *out_path,
+		    const struct ow_record_options *options, struct ow_record_summary *summary,
+		    struct error *err)
+{
+	struct ow_record_summary unused = { .size = sizeof(unused) };
+	struct live *l = calloc(1, sizeof(*l));
+	struct launch launch = { .argv = argv };
+	ow_status status;
+
+	error_clear(err);
+	if (!summary)
+		summary = &unused;
+	summary_clear(summary);
+	status = l ? live_open(l, out_path, options, err) : error_no_memory(err);
+	if (status == OW_OK) {
+		launch.recorder = l->recorder;
+		launch.ring_records = l->options.ring_records;
+		status = launch_job(&launch, &l->collector, err);
+		summary->started = launch.started;
+		summary->exit_code = launch.exit_code;
+		summary->exit_signal = launch.exit_signal;
+		status = live_close(l, status, summary, err);
+	}
+	free(l);
+	return status;
+}

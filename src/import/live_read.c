@@ -1,0 +1,528 @@
+/* live_read.c: see live_read.h. */
+#include "import/live_read.h"
+
+#include "wire/crc32c.h"
+
+#define BLOCK_MAX ((uint64_t)1 << 30)
+#define NUMBER_MAX ((uint32_t)1 << 20) /* of processes and texts: more is damage */
+
+static ow_status no_memory(struct live_data *d)
+{
+	return builder_fail(d->b, error_no_memory(d->ctx->err));
+}
+
+/* Room for `need` items; new ones are zero. */
+static bool room(struct live_data *d, void **list, size_t *cap, size_t need, size_t size)
+{
+	size_t old = *cap;
+
+	if (need <= old)
+		return true;
+	if (!mem_grow(d->mem, list, cap, need, size))
+		return false;
+	memset((char *)*list + old * size, 0, (*cap - old) * size);
+	return true;
+}
+
+#define ROOM(d, owner, list, cap, need)                                                            \
+	({                                                                                         \
+		void *list_ = (owner)->list;                                                       \
+		bool good_ = room(d, &list_, &(owner)->cap, need, sizeof(*(owner)->list));         \
+		(owner)->list = list_;                                                             \
+		good_;                                                                             \
+	})
+
+static void damage(struct live_data *d, uint64_t at)
+{
+	d->damaged++;
+	d->damaged_at = MIN(d->damaged_at, at);
+}
+
+/* ---- processes and texts ---- */
+
+/* By its number in the recording; NULL when there is no such process. */
+static struct live_job *job_of(struct live_data *d, uint32_t number)
+{
+	if (!number || number > d->job_count || !d->jobs[number - 1].known)
+		return NULL;
+	return &d->jobs[number - 1];
+}
+
+static ow_status take_process(struct live_data *d, const struct live_process *row, uint64_t at)
+{
+	struct live_job *job;
+
+	if (!row->number || row->number > NUMBER_MAX) {
+		damage(d, at);
+		return OW_OK;
+	}
+	if (!ROOM(d, d, jobs, job_cap, row->number))
+		return no_memory(d);
+	d->job_count = MAX(d->job_count, (size_t)row->number);
+	job = &d->jobs[row->number - 1];
+	if (job->known)
+		return OW_OK;
+	job->known = true;
+	job->row = *row;
+	job->rank = -1;
+	return OW_OK;
+}
+
+/* "python3 train.py": the program and what it runs, without directories and options. */
+static str_id title_of(struct live_data *d, struct str command)
+{
+	struct str word, shown[2] = { 0 };
+	size_t count = 0, slash;
+	char text[96];
+
+	while (count < 2 && str_split(&command, '\0', &word)) {
+		if (!word.len || (count && word.ptr[0] == '-'))
+			continue;
+		slash = str_rfind_char(word, '/');
+		shown[count++] = slash == STR_NONE ? word : str_skip(word, slash + 1);
+		if (count == 1 && !str_starts(shown[0], STR("python")))
+			break;
+	}
+	snprintf(text, sizeof(text), "%.*s%s%.*s", (int)MIN(shown[0].len, (size_t)40), shown[0].ptr,
+		 count > 1 ? " " : "", (int)MIN(shown[1].len, (size_t)40),
+		 count > 1 ? shown[1].ptr : "");
+	return builder_str(d->b, str_first(str_from(text), utf8_valid_prefix(str_from(text))));
+}
+
+static str_id command_of(struct live_data *d, struct str command)
+{
+	char text[RING_TEXT_MAX];
+
+	command = str_first(command, MIN(command.len, sizeof(text)));
+	while (command.len && !command.ptr[command.len - 1])
+		command.len--;
+	for (size_t i = 0; i < command.len; i++)
+		text[i] = command.ptr[i] ? command.ptr[i] : ' ';
+	return builder_str(d->b, str_first(str_make(text, command.len),
+					   utf8_valid_prefix(str_make(text, command.len))));
+}
+
+static void take_identity(struct live_job *job, struct str text)
+{
+	static const char *const ranks[] = { "RANK=", "OMPI_COMM_WORLD_RANK=", "PMI_RANK=",
+					     "SLURM_PROCID=" };
+	struct str all = text, word;
+	int64_t number;
+
+	for (size_t i = 0; i < ARRAY_COUNT(ranks) && job->rank < 0; i++)
+		for (all = text; str_split(&all, '\0', &word);)
+			if (str_starts(word, str_from(ranks[i])) &&
+			    str_to_i64(str_skip(word, strlen(ranks[i])), &number) && number >= 0 &&
+			    number < INT32_MAX)
+				job->rank = (int32_t)number;
+}
+
+static ow_status take_name(struct live_data *d, struct live_job *job, uint32_t number,
+			   struct str text)
+{
+	if (number >= NUMBER_MAX)
+		return OW_OK;
+	if (!ROOM(d, job, names, name_cap, (size_t)number + 1))
+		return no_memory(d);
+	job->names[number] = builder_str(d->b, str_first(text, utf8_valid_prefix(text)));
+	return builder_status(d->b);
+}
+
+static struct live_lane *lane_find(struct live_data *d, uint32_t job, uint32_t kind, uint32_t id)
+{
+	uint64_t hash = map_hash_u64((uint64_t)job << 32 | id, kind + 1);
+
+	for (struct map_iter it = map_find(&d->lane_map, hash); it.value;
+	     it = map_next(&d->lane_map, it)) {
+		struct live_lane *lane = &d->lanes[it.value - 1];
+
+		if (lane->job == job && lane->kind == kind && lane->id == id)
+			return lane;
+	}
+	return NULL;
+}
+
+static void rename_thread(struct live_data *d, const struct live_job *job, uint32_t tid,
+			  struct str text)
+{
+	struct live_lane *lane = lane_find(d, (uint32_t)(job - d->jobs), LIVE_LANE_THREAD, tid);
+
+	if (lane)
+		lane->name = builder_str(d->b, str_first(text, utf8_valid_prefix(text)));
+}
+
+static ow_status take_text(struct live_data *d, const struct live_text *head, struct str text)
+{
+	struct live_job *job = job_of(d, head->process);
+
+	if (!job)
+		return OW_OK;
+	switch ((enum live_text_kind)head->kind) {
+	case LIVE_NAME:
+		return take_name(d, job, head->number, text);
+	case LIVE_COMMAND:
+		job->title = title_of(d, text);
+		job->command = command_of(d, text);
+		return builder_status(d->b);
+	case LIVE_IDENTITY:
+		take_identity(job, text);
+		return OW_OK;
+	case LIVE_ARMED:
+		if (head->number < RING_HOOKS)
+			job->armed[head->number] =
+				builder_str(d->b, str_first(text, utf8_valid_prefix(text)));
+		return builder_status(d->b);
+	case LIVE_UNKNOWN:
+	case LIVE_NOTE:
+		builder_note(d->b, NOTE_MISSING, OW_NO_OFFSET, "process %u: %.*s", job->row.pid,
+			     (int)utf8_valid_prefix(text), text.ptr);
+		return builder_status(d->b);
+	case LIVE_THREAD:
+		rename_thread(d, job, head->number, text);
+		return builder_status(d->b);
+	default:
+		return OW_OK;
+	}
+}
+
+static ow_status take_texts(struct live_data *d, struct str block, uint64_t at)
+{
+	while (block.len >= sizeof(struct live_text)) {
+		struct live_text head;
+		uint64_t size;
+
+		memcpy(&head, block.ptr, sizeof(head));
+		size = live_text_bytes(head.len);
+		if (size > block.len) {
+			damage(d, at);
+			break;
+		}
+		OW_TRY(take_text(d, &head, str_make(block.ptr + sizeof(head), head.len)));
+		block = str_skip(block, (size_t)size);
+	}
+	return OW_OK;
+}
+
+/* ---- records ---- */
+
+static str_id name_of(const struct live_job *job, uint64_t number)
+{
+	return number < job->name_cap ? job->names[number] : (str_id){ 0 };
+}
+
+/* Index + 1, or 0 without memory. */
+static uint32_t lane_of(struct live_data *d, uint32_t job, uint32_t kind, uint32_t id)
+{
+	struct live_lane *lane = lane_find(d, job, kind, id);
+	size_t at = d->lane_count;
+
+	if (lane)
+		return (uint32_t)(lane - d->lanes) + 1;
+	if (!ROOM(d, d, lanes, lane_cap, at + 1) ||
+	    !map_add(&d->lane_map, map_hash_u64((uint64_t)job << 32 | id, kind + 1),
+		     (uint32_t)at + 1))
+		return 0;
+	d->lanes[d->lane_count++] = (struct live_lane){ .job = job, .kind = kind, .id = id };
+	return (uint32_t)at + 1;
+}
+
+static struct live_ring *ring_of(struct live_data *d, uint32_t job, uint32_t ring)
+{
+	uint64_t hash = map_hash_u64((uint64_t)job << 32 | ring, 1);
+	size_t at = d->ring_count;
+
+	for (struct map_iter it = map_find(&d->ring_map, hash); it.value;
+	     it = map_next(&d->ring_map, it)) {
+		struct live_ring *r = &d->rings[it.value - 1];
+
+		if (r->job == job && r->ring == ring)
+			return r;
+	}
+	if (!ROOM(d, d, rings, ring_cap, at + 1) || !map_add(&d->ring_map, hash, (uint32_t)at + 1))
+		return NULL;
+	d->rings[d->ring_count++] = (struct live_ring){ .job = job, .ring = ring };
+	return &d->rings[at];
+}
+
+static int64_t to_wall(const struct live_data *d, uint64_t monotonic_ns)
+{
+	int64_t offset, wall;
+
+	if (__builtin_sub_overflow(d->session.wall_ns, d->session.monotonic_ns, &offset) ||
+	    monotonic_ns > INT64_MAX ||
+	    __builtin_add_overflow((int64_t)monotonic_ns, offset, &wall))
+		return 0;
+	return wall;
+}
+
+static ow_status take_thread(struct live_data *d, struct live_ring *ring,
+			     const struct ring_record *r)
+{
+	uint32_t lane = lane_of(d, ring->job, LIVE_LANE_THREAD, (uint32_t)r->id);
+	str_id name = name_of(&d->jobs[ring->job], r->name);
+
+	if (!lane)
+		return no_memory(d);
+	ring->lane = lane;
+	if (name.v && !d->lanes[lane - 1].name.v)
+		d->lanes[lane - 1].name = name;
+	d->lanes[lane - 1].first |= r->bytes == 1;
+	return OW_OK;
+}
+
+static ow_status take_queue(struct live_data *d, const struct live_ring *ring,
+			    const struct ring_record *r)
+{
+	uint32_t lane = lane_of(d, ring->job, LIVE_LANE_DEVICE, r->stream);
+
+	if (!lane)
+		return no_memory(d);
+	d->lanes[lane - 1].name = name_of(&d->jobs[ring->job], r->name);
+	d->lanes[lane - 1].device = name_of(&d->jobs[ring->job], r->id);
+	return OW_OK;
+}
+
+static uint32_t name_flags(struct str name)
+{
+	if (str_starts(name, STR("enumerate(DataLoader)")))
+		return LIVE_NAME_LOADER;
+	return str_starts(name, STR("Optimizer.step#")) ? LIVE_NAME_OPTIMIZER : 0;
+}
+
+static ow_status take_slice(struct live_data *d, struct live_ring *ring,
+			    const struct ring_record *r)
+{
+	struct live_job *job = &d->jobs[ring->job];
+	str_id name = name_of(job, r->name);
+	uint32_t lane = ring->lane;
+
+	if (r->kind == RING_SPAN)
+		lane = lane_of(d, ring->job, LIVE_LANE_SPANS, 0);
+	else if (r->kind == RING_DEVICE)
+		lane = lane_of(d, ring->job, LIVE_LANE_DEVICE, r->stream);
+	else if (!lane)
+		lane = lane_of(d, ring->job, LIVE_LANE_THREAD, 0);
+	if (!lane || !ROOM(d, d, slices, slice_cap, d->slice_count + 1))
+		return no_memory(d);
+	if (r->category == RING_RANGE)
+		job->seen |= name_flags(model_str(d->b->m, name));
+	if (r->category == RING_FILE_READ)
+		job->read_bytes += r->bytes;
+	if (r->id <= UINT32_MAX)
+		job->highest_id = MAX(job->highest_id, r->id);
+	d->slices[d->slice_count++] =
+		(struct live_slice){ .ts_ns = to_wall(d, r->start_ns),
+				     .dur_ns = (int64_t)MIN(r->dur_ns, (uint64_t)INT64_MAX / 4),
+				     .bytes = (int64_t)MIN(r->bytes, (uint64_t)INT64_MAX),
+				     .lane = lane - 1,
+				     .name = name.v,
+				     .id = r->id <= UINT32_MAX ? (uint32_t)r->id : 0,
+				     .category = r->category };
+	return OW_OK;
+}
+
+static ow_status take_record(struct live_data *d, struct live_ring *ring,
+			     const struct ring_record *r)
+{
+	switch ((enum ring_kind)r->kind) {
+	case RING_THREAD:
+		return take_thread(d, ring, r);
+	case RING_QUEUE:
+		return take_queue(d, ring, r);
+	case RING_SLICE:
+	case RING_SPAN:
+	case RING_DEVICE:
+		return take_slice(d, ring, r);
+	default:
+		return OW_OK; /* of a later version */
+	}
+}
+
+/* Records that a collector wrote once more after its restart are passed over. */
+static ow_status take_run(struct live_data *d, const struct live_run *run, const char *records,
+			  uint64_t at)
+{
+	struct live_job *job = job_of(d, run->process);
+	struct live_ring *ring = job ? ring_of(d, run->process - 1, run->ring) : NULL;
+
+	if (!job) {
+		damage(d, at);
+		return OW_OK;
+	}
+	if (!ring)
+		return no_memory(d);
+	ring->dropped = MAX(ring->dropped, run->dropped);
+	for (uint32_t i = 0; i < run->count; i++) {
+		struct ring_record record;
+
+		if (run->first + i < ring->next)
+			continue;
+		memcpy(&record, records + (size_t)i * sizeof(record), sizeof(record));
+		if (record.sequence != (uint32_t)(run->first + i))
+			damage(d, at);
+		else
+			OW_TRY(take_record(d, ring, &record));
+		ring = ring_of(d, run->process - 1, run->ring);
+		if (!ring)
+			return no_memory(d);
+	}
+	ring->next = MAX(ring->next, run->first + run->count);
+	return OW_OK;
+}
+
+/* ---- counts and ends ---- */
+
+static ow_status take_count(struct live_data *d, const struct live_count *count)
+{
+	struct live_job *job = job_of(d, count->process);
+
+	if (!job)
+		return OW_OK;
+	if (count->counter == LIVE_IO_READ) {
+		if (!job->io_first)
+			job->io_first = count->bytes;
+		job->io_last = count->bytes;
+		return OW_OK;
+	}
+	if (count->counter >= RING_COUNTERS)
+		return OW_OK;
+	if (!ROOM(d, d, values, value_cap, d->value_count + 1))
+		return no_memory(d);
+	d->values[d->value_count++] = (struct live_value){ *count, (uint32_t)(job - d->jobs) };
+	return OW_OK;
+}
+
+static void take_end(struct live_data *d, const struct live_end *end)
+{
+	struct live_job *job = job_of(d, end->process);
+
+	if (!job)
+		return;
+	job->ended = true;
+	job->texts_lost += end->texts_lost;
+	job->rings_lost += end->rings_lost;
+}
+
+/* ---- segments ---- */
+
+static const struct opw_block *find_block(const struct opw_segment *s, const char *name)
+{
+	for (uint32_t i = 0; i < s->head.block_count; i++)
+		if (strcmp(s->blocks[i].name, name) == 0)
+			return &s->blocks[i];
+	return NULL;
+}
+
+/* The bytes of a block, behind what the buffer holds; empty when there is none or it is damaged. */
+static ow_status read_block(struct live_data *d, const struct opw_segment *s, const char *name,
+			    size_t *start, size_t *len)
+{
+	const struct opw_block *block = find_block(s, name);
+	char *to;
+
+	*start = d->block.len;
+	*len = 0;
+	if (!block || !block->size)
+		return OW_OK;
+	if (block->size > BLOCK_MAX) {
+		damage(d, s->offset);
+		return OW_OK;
+	}
+	if (!buf_reserve(&d->block, (size_t)block->size))
+		return no_memory(d);
+	to = d->block.ptr + d->block.len;
+	OW_TRY(input_read_at(d->ctx->in, s->offset + block->offset, to, (size_t)block->size,
+			     d->ctx->err));
+	if (!opw_same_crc(crc32c(to, (size_t)block->size), block->crc)) {
+		damage(d, s->offset + block->offset);
+		return OW_OK;
+	}
+	*len = (size_t)block->size;
+	d->block.len += *len;
+	return OW_OK;
+}
+
+static ow_status read_runs(struct live_data *d, const struct opw_segment *s)
+{
+	size_t runs, runs_len, records, records_len, at = 0;
+
+	OW_TRY(read_block(d, s, "run", &runs, &runs_len));
+	OW_TRY(read_block(d, s, "record", &records, &records_len));
+	for (size_t i = 0; i + sizeof(struct live_run) <= runs_len; i += sizeof(struct live_run)) {
+		struct live_run run;
+
+		memcpy(&run, d->block.ptr + runs + i, sizeof(run));
+		if (run.count > (records_len - at) / sizeof(struct ring_record)) {
+			damage(d, s->offset);
+			break;
+		}
+		OW_TRY(take_run(d, &run, d->block.ptr + records + at, s->offset));
+		at += run.count * sizeof(struct ring_record);
+	}
+	return builder_status(d->b);
+}
+
+#define EACH(d, s, name, type, take)                                                               \
+	do {                                                                                       \
+		size_t start_, len_;                                                               \
+		OW_TRY(read_block(d, s, name, &start_, &len_));                                    \
+		for (size_t i_ = 0; i_ + sizeof(type) <= len_; i_ += sizeof(type)) {               \
+			type row;                                                                  \
+			memcpy(&row, (d)->block.ptr + start_ + i_, sizeof(row));                   \
+			take;                                                                      \
+		}                                                                                  \
+	} while (0)
+
+static ow_status read_segment(struct live_data *d, const struct opw_segment *s)
+{
+	size_t start, len;
+
+	buf_clear(&d->block);
+	EACH(d, s, "session", struct live_session, d->session = row);
+	EACH(d, s, "process", struct live_process, OW_TRY(take_process(d, &row, s->offset)));
+	OW_TRY(read_block(d, s, "text", &start, &len));
+	OW_TRY(take_texts(d, str_make(d->block.ptr + start, len), s->offset));
+	OW_TRY(read_runs(d, s));
+	EACH(d, s, "count", struct live_count, OW_TRY(take_count(d, &row)));
+	EACH(d, s, "end", struct live_end, take_end(d, &row));
+	return builder_status(d->b);
+}
+
+ow_status live_read(struct live_data *d, struct import_ctx *ctx)
+{
+	struct opw_file file;
+	struct arena arena;
+	ow_status status;
+
+	*d = (struct live_data){
+		.ctx = ctx, .b = ctx->b, .mem = ctx->b->m->mem, .damaged_at = OW_NO_OFFSET
+	};
+	buf_init(&d->block, d->mem);
+	map_init(&d->lane_map, d->mem);
+	map_init(&d->ring_map, d->mem);
+	arena_init(&arena, d->mem);
+	status = opw_read(&file, ctx->in, &arena, ctx->err);
+	for (size_t i = 0; status == OW_OK && i < file.count; i++)
+		if (file.segments[i].head.kind == OPW_LIVE)
+			status = read_segment(d, &file.segments[i]);
+	d->complete = status == OW_OK && file.complete;
+	d->end = status == OW_OK ? file.end : 0;
+	arena_release(&arena);
+	for (size_t i = 0; i < d->ring_count; i++)
+		d->jobs[d->rings[i].job].dropped += d->rings[i].dropped;
+	return status;
+}
+
+void live_release(struct live_data *d)
+{
+	for (size_t i = 0; i < d->job_count; i++)
+		mem_free(d->mem, d->jobs[i].names, d->jobs[i].name_cap * sizeof(*d->jobs[i].names));
+	mem_free(d->mem, d->jobs, d->job_cap * sizeof(*d->jobs));
+	mem_free(d->mem, d->lanes, d->lane_cap * sizeof(*d->lanes));
+	mem_free(d->mem, d->slices, d->slice_cap * sizeof(*d->slices));
+	mem_free(d->mem, d->values, d->value_cap * sizeof(*d->values));
+	mem_free(d->mem, d->rings, d->ring_cap * sizeof(*d->rings));
+	map_release(&d->lane_map);
+	map_release(&d->ring_map);
+	buf_release(&d->block);
+}

@@ -1,0 +1,91 @@
+/*
+ * live_read.h: the segments of a recording of running programs (wire/live_file.h), read into lists: processes, lanes
+ * (threads, queues of devices), slices, counts. live_rows.c makes rows of a model of them; import_live.c is the
+ * importer. What is damaged is left out and counted.
+ */
+#ifndef IMPORT_LIVE_READ_H
+#define IMPORT_LIVE_READ_H
+
+#include "import/importer.h"
+#include "wire/live_file.h"
+#include "wire/opw.h"
+
+enum live_name_flags {
+	LIVE_NAME_LOADER = 1 << 0,    /* waits for a batch */
+	LIVE_NAME_OPTIMIZER = 1 << 1, /* ends a step */
+};
+
+struct live_job { /* a process */
+	struct live_process row;
+	int32_t rank; /* -1 when it has none */
+	str_id title; /* from its command line */
+	str_id command;
+	str_id *names; /* by number */
+	size_t name_cap;
+	uint32_t seen; /* enum live_name_flags, of slices */
+	uint64_t highest_id;
+	uint32_t id_base; /* is added to ids, so that those of several processes differ */
+	uint64_t dropped, texts_lost, rings_lost;
+	uint64_t read_bytes, io_first, io_last; /* recorded, and as the system counts */
+	bool ended, known;
+	str_id armed[RING_HOOKS];
+};
+
+enum live_lane_kind { LIVE_LANE_THREAD, LIVE_LANE_SPANS, LIVE_LANE_DEVICE };
+
+struct live_lane {
+	uint32_t job; /* index */
+	uint32_t kind, id;
+	str_id name, device;
+	bool first;	/* thread of its process */
+	uint32_t track; /* set by live_rows.c */
+};
+
+struct live_slice {
+	int64_t ts_ns, dur_ns;
+	int64_t bytes;
+	uint32_t lane, name;
+	uint32_t id;
+	uint16_t category;
+};
+
+struct live_value {
+	struct live_count row;
+	uint32_t job;
+};
+
+struct live_ring {
+	uint32_t job, ring;
+	uint32_t lane; /* index + 1; 0 = not known */
+	uint64_t next;
+	uint64_t dropped;
+};
+
+struct live_data {
+	struct import_ctx *ctx;
+	struct builder *b;
+	struct mem *mem;
+	struct live_session session;
+	struct live_job *jobs;
+	size_t job_count, job_cap;
+	struct live_lane *lanes;
+	size_t lane_count, lane_cap;
+	struct live_slice *slices;
+	size_t slice_count, slice_cap;
+	struct live_value *values;
+	size_t value_count, value_cap;
+	struct live_ring *rings;
+	size_t ring_count, ring_cap;
+	struct map lane_map, ring_map;
+	struct buf block; /* one block of the file */
+	uint64_t damaged, damaged_at;
+	bool complete;
+	uint64_t end;
+};
+
+ow_status live_read(struct live_data *d, struct import_ctx *ctx);
+void live_release(struct live_data *d);
+/* The slices become rows; see live_rows.c. */
+ow_status live_rows(struct live_data *d);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * recording.h: writing a recording of running programs (wire/live_file.h). Things to be written are gathered and go
+ * to the file as one segment with recording_flush: what that has returned OK for is there, whoever is killed next.
+ * The collector tells the job what it may forget only after that. Nothing is flushed to the disk itself.
+ *
+ * When the disk is full a flush fails and changes nothing: it may be tried again, and what was written stays whole.
+ */
+#ifndef LIVE_RECORDING_H
+#define LIVE_RECORDING_H
+
+#include "wire/live_file.h"
+#include "wire/opw.h"
+
+struct recording {
+	struct mem *mem;
+	int fd;
+	char *path;
+	size_t path_size;
+	struct opw_writer writer;
+	struct opw_out out;
+	struct live_session session;
+	bool session_written;
+	/* Blocks of the next segment. */
+	struct buf process, run, record, text, count, end;
+	uint64_t records;     /* written so far */
+	uint64_t bytes_limit; /* of the file; 0 = none */
+};
+
+/* Makes the file anew, for its owner only. */
+ow_status recording_open(struct recording *r, struct mem *mem, const char *path,
+			 const char *writer_name, struct error *err);
+/* Writes what was gathered, and the footer; gives the first failure. Releases in any case. */
+ow_status recording_close(struct recording *r, struct error *err);
+
+void recording_add_process(struct recording *r, const struct live_process *process);
+void recording_add_text(struct recording *r, uint32_t process, enum live_text_kind kind,
+			uint32_t number, struct str text);
+void recording_add_count(struct recording *r, const struct live_count *count);
+void recording_add_end(struct recording *r, const struct live_end *end);
+/* Room for the records of a run; NULL without memory. */
+struct ring_record *recording_add_run(struct recording *r, const struct live_run *run);
+/* The runs that were added since the last flush are not written after all. */
+void recording_drop_runs(struct recording *r);
+/* Whether something waits to be written. */
+bool recording_is_pending(const struct recording *r);
+ow_status recording_flush(struct recording *r, struct error *err);
+
+#endif

@@ -1,0 +1,325 @@
+/*
+ * recording_test.c: what is written into a recording is what the profile has: ranks, steps, loaders, devices; written
+ * twice, cut short, with a full disk, without memory, with bits turned.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "support/live_file.h"
+
+static char path[64];
+
+static int make_path(void **state)
+{
+	int fd;
+
+	(void)state;
+	snprintf(path, sizeof(path), "/tmp/opwatch-recording-XXXXXX");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	close(fd);
+	return 0;
+}
+
+static int remove_path(void **state)
+{
+	(void)state;
+	unlink(path);
+	return 0;
+}
+
+static ow_profile *open_profile(void)
+{
+	const char *file = path;
+	struct ow_error err = { 0 };
+	ow_profile *profile = NULL;
+
+	if (ow_profile_open(&file, 1, NULL, &profile, &err) != OW_OK)
+		fail_msg("%s", err.text);
+	return profile;
+}
+
+static ow_result *view(ow_profile *profile, const char *which)
+{
+	struct ow_error err = { 0 };
+	ow_result *result = NULL;
+
+	if (ow_view(profile, which, NULL, &result, &err) != OW_OK)
+		fail_msg("%s", err.text);
+	return result;
+}
+
+static uint32_t rows(ow_profile *profile, const char *which)
+{
+	ow_result *result = view(profile, which);
+	uint32_t count = ow_result_rows(result);
+
+	ow_result_free(result);
+	return count;
+}
+
+/* Two ranks of three steps; a worker of the first one reads files. */
+static void write_job(void)
+{
+	struct live_writer w;
+
+	live_writer_open(&w, path);
+	live_writer_process(&w, 1, 0, "RANK=0");
+	live_writer_process(&w, 2, 0, "RANK=1");
+	live_writer_process(&w, 3, 1, "RANK=0");
+	for (uint32_t p = 1; p <= 3; p++)
+		live_writer_thread(&w, p, 100 + p);
+	for (uint64_t step = 0; step < 3; step++) {
+		live_writer_step(&w, 1, 1000 + step * 100, 30, 20);
+		live_writer_step(&w, 2, 1000 + step * 100, 10, 70);
+		live_writer_slice(&w, 3, "read", RING_FILE_READ, 1000 + step * 100,
+				  1020 + step * 100);
+		live_writer_flush(&w);
+	}
+	live_writer_close(&w);
+}
+
+static void holds_ranks_steps_and_loaders(void **state)
+{
+	ow_profile *profile;
+	ow_result *tracks;
+	uint32_t kind, loaders = 0;
+
+	(void)state;
+	write_job();
+	profile = open_profile();
+	assert_int_equal(rows(profile, "sources"), 2);
+	assert_int_equal(rows(profile, "steps"), 6);
+	tracks = view(profile, "tracks");
+	assert_int_equal(ow_result_rows(tracks), 3);
+	kind = ow_result_find(tracks, "kind");
+	for (uint32_t i = 0; i < 3; i++) {
+		size_t len;
+		const char *text = ow_result_text(tracks, i, kind, &len);
+
+		loaders += len == 6 && memcmp(text, "loader", 6) == 0;
+	}
+	assert_int_equal(loaders, 1);
+	ow_result_free(tracks);
+	ow_profile_free(profile);
+}
+
+static int64_t total(ow_profile *profile, const char *column)
+{
+	ow_result *steps = view(profile, "steps");
+	uint32_t at = ow_result_find(steps, column);
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < ow_result_rows(steps); i++)
+		sum += ow_result_int(steps, i, at);
+	ow_result_free(steps);
+	return sum;
+}
+
+static void gives_phases(void **state)
+{
+	ow_profile *profile;
+
+	(void)state;
+	write_job();
+	profile = open_profile();
+	assert_int_equal(total(profile, "compute_ns"), 3 * (20 + 70) * (int64_t)LIVE_MS);
+	assert_int_equal(total(profile, "input_ns"), 3 * (30 + 10) * (int64_t)LIVE_MS);
+	ow_profile_free(profile);
+}
+
+/* As after the restart of a collector that was killed before it could tell the job. */
+static void leaves_out_what_was_written_twice(void **state)
+{
+	struct live_writer w;
+	ow_profile *profile;
+
+	(void)state;
+	live_writer_open(&w, path);
+	live_writer_process(&w, 1, 0, NULL);
+	live_writer_thread(&w, 1, 101);
+	live_writer_slice(&w, 1, "aten::mm", RING_OPERATOR, 10, 20);
+	live_writer_flush(&w);
+	w.next[1] = 0;
+	live_writer_thread(&w, 1, 101);
+	live_writer_slice(&w, 1, "aten::mm", RING_OPERATOR, 10, 20);
+	live_writer_slice(&w, 1, "aten::mm", RING_OPERATOR, 20, 30);
+	live_writer_close(&w);
+	profile = open_profile();
+	assert_int_equal(total(profile, "compute_ns"), 20 * (int64_t)LIVE_MS);
+	ow_profile_free(profile);
+}
+
+static void links_device_work(void **state)
+{
+	struct live_writer w;
+	ow_profile *profile;
+
+	(void)state;
+	live_writer_open(&w, path);
+	live_writer_process(&w, 1, 0, NULL);
+	live_writer_thread(&w, 1, 101);
+	live_writer_record(&w, 1,
+			   (struct ring_record){ .kind = RING_QUEUE,
+						 .stream = 1,
+						 .name = live_writer_name(&w, 1, "queue 1"),
+						 .id = live_writer_name(&w, 1, "some device") });
+	live_writer_record(
+		&w, 1,
+		(struct ring_record){ .kind = RING_SLICE,
+				      .category = RING_OPENCL_CALL,
+				      .name = live_writer_name(&w, 1, "clEnqueueNDRangeKernel"),
+				      .id = 7,
+				      .start_ns = 10 * LIVE_MS,
+				      .dur_ns = LIVE_MS });
+	live_writer_record(&w, 1,
+			   (struct ring_record){ .kind = RING_DEVICE,
+						 .category = RING_KERNEL,
+						 .stream = 1,
+						 .name = live_writer_name(&w, 1, "saxpy"),
+						 .id = 7,
+						 .start_ns = 12 * LIVE_MS,
+						 .dur_ns = 20 * LIVE_MS });
+	live_writer_close(&w);
+	profile = open_profile();
+	assert_int_equal(rows(profile, "devices"), 1);
+	assert_int_equal(total(profile, "compute_ns"), 20 * (int64_t)LIVE_MS);
+	assert_int_equal(total(profile, "launch_ns"), LIVE_MS);
+	ow_profile_free(profile);
+}
+
+/* Cut anywhere, what was flushed before is there. */
+static void survives_any_cut(void **state)
+{
+	struct stat st;
+	off_t size;
+
+	(void)state;
+	write_job();
+	assert_int_equal(stat(path, &st), 0);
+	size = st.st_size;
+	for (off_t cut = size - 1; cut > 0; cut -= 97) {
+		const char *file = path;
+		struct ow_error err = { 0 };
+		ow_profile *profile = NULL;
+
+		assert_int_equal(truncate(path, cut), 0);
+		if (ow_profile_open(&file, 1, NULL, &profile, &err) == OW_OK)
+			assert_in_range(rows(profile, "tracks"), 1, 3);
+		else
+			assert_true(cut < size / 2);
+		ow_profile_free(profile);
+	}
+}
+
+static void survives_turned_bits(void **state)
+{
+	struct stat st;
+	FILE *f;
+
+	(void)state;
+	write_job();
+	assert_int_equal(stat(path, &st), 0);
+	for (long at = 0; at < st.st_size; at += 61) {
+		const char *file = path;
+		ow_profile *profile = NULL;
+		int byte;
+
+		f = fopen(path, "r+");
+		assert_non_null(f);
+		fseek(f, at, SEEK_SET);
+		byte = fgetc(f);
+		fseek(f, at, SEEK_SET);
+		fputc(byte ^ 0x10, f);
+		fclose(f);
+		if (ow_profile_open(&file, 1, NULL, &profile, NULL) == OW_OK)
+			ow_profile_free(profile);
+		f = fopen(path, "r+");
+		assert_non_null(f);
+		fseek(f, at, SEEK_SET);
+		fputc(byte, f);
+		fclose(f);
+	}
+}
+
+/* A write that fails changes nothing, and works later. */
+static void goes_on_after_a_full_disk(void **state)
+{
+	struct live_writer w;
+	struct error err = { 0 };
+	ow_profile *profile;
+	uint64_t at;
+
+	(void)state;
+	live_writer_open(&w, path);
+	live_writer_process(&w, 1, 0, NULL);
+	live_writer_thread(&w, 1, 101);
+	live_writer_slice(&w, 1, "aten::mm", RING_OPERATOR, 10, 20);
+	at = w.recording.writer.at;
+	w.recording.bytes_limit = at + 64;
+	assert_int_equal(recording_flush(&w.recording, &err), OW_E_LIMIT);
+	assert_int_equal(w.recording.writer.at, at);
+	assert_true(recording_is_pending(&w.recording));
+	w.recording.bytes_limit = 0;
+	live_writer_close(&w);
+	profile = open_profile();
+	assert_int_equal(total(profile, "compute_ns"), 10 * (int64_t)LIVE_MS);
+	ow_profile_free(profile);
+}
+
+static void survives_failing_allocations(void **state)
+{
+	ow_status status = OW_E_NO_MEMORY;
+
+	(void)state;
+	write_job();
+	for (uint64_t n = 1; status == OW_E_NO_MEMORY; n++) {
+		const char *file = path;
+		struct ow_error err = { 0 };
+		ow_profile *profile = NULL;
+
+		mem_fail_after(n, true);
+		status = ow_profile_open(&file, 1, NULL, &profile, &err);
+		mem_fail_after(0, false);
+		ow_profile_free(profile);
+	}
+	assert_int_equal(status, OW_OK);
+}
+
+static void tells_an_empty_recording(void **state)
+{
+	const char *file = path;
+	struct live_writer w;
+	struct ow_error err = { 0 };
+	ow_profile *profile = NULL;
+
+	(void)state;
+	live_writer_open(&w, path);
+	live_writer_close(&w);
+	assert_int_equal(ow_profile_open(&file, 1, NULL, &profile, &err), OW_E_EMPTY);
+	assert_non_null(strstr(err.text, "nothing was recorded"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_path, remove_path)
+	const struct CMUnitTest tests[] = {
+		TEST(holds_ranks_steps_and_loaders),
+		TEST(gives_phases),
+		TEST(leaves_out_what_was_written_twice),
+		TEST(links_device_work),
+		TEST(survives_any_cut),
+		TEST(survives_turned_bits),
+		TEST(goes_on_after_a_full_disk),
+		TEST(survives_failing_allocations),
+		TEST(tells_an_empty_recording),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

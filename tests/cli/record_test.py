@@ -1,0 +1,172 @@
+#!/usr/bin/python3
+"""opwatch record: the job runs as it would without, its exit status and signals pass, and what it did is in the file:
+plain programs, children, programs that are executed, many threads, own preloads, killed jobs, full disks, other versions."""
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BIN = os.environ["OPWATCH_BIN"]
+PYTHON = "/usr/bin/python3"
+LIBRARY = os.path.join(os.environ["OPWATCH_BUILD"], "libopwatch-recorder.so")
+READS = "for i in range({}): open('/etc/passwd', 'rb').read()"
+
+
+def environment(**more):
+    env = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "RANK", "SLURM_PROCID")}
+    return {**env, **more}
+
+
+class RecordTest(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.dir)
+        self.file = os.path.join(self.dir, "x.opw")
+
+    def record(self, *command, options=(), **kwargs):
+        kwargs.setdefault("env", environment())
+        return subprocess.run([BIN, "record", "-o", self.file, *options, "--", *command], capture_output=True,
+                              text=True, timeout=300, **kwargs)
+
+    def rows(self, view, *options):
+        p = subprocess.run([BIN, view, "--json", *options, self.file], capture_output=True, text=True, timeout=120)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return json.loads(p.stdout)["rows"]
+
+    def count(self, op):
+        return sum(row["runs"] for row in self.rows("work") if row["name"] == op)
+
+    def test_output_and_exit_status_are_the_jobs(self):
+        p = self.record("sh", "-c", "echo out; echo err >&2; exit 7")
+        self.assertEqual((p.returncode, p.stdout), (7, "out\n"))
+        self.assertTrue(p.stderr.startswith("err\n"), p.stderr)
+        self.assertEqual(self.record("sh", "-c", "kill -TERM $$").returncode, 128 + signal.SIGTERM)
+
+    def test_a_program_that_is_not_there(self):
+        p = self.record("no-such-program-here")
+        self.assertEqual(p.returncode, 127)
+        self.assertIn("no-such-program-here: No such file", p.stderr)
+        self.assertEqual(subprocess.run([BIN, "record"], capture_output=True).returncode, 2)
+
+    def test_file_reads(self):
+        p = self.record(PYTHON, "-c", READS.format(500))
+        self.assertEqual(p.returncode, 0, p.stderr)
+        reads = sum(row["events"] for row in self.rows("tracks"))
+        self.assertGreaterEqual(reads, 1000)
+
+    def test_children_and_executed_programs(self):
+        script = ("import os, sys\n" + READS.format(10) + "\nif os.fork() == 0:\n    " + READS.format(200) +
+                  f"\n    os.execv('{PYTHON}', ['{PYTHON}', '-c', \"{READS.format(300)}\"])\nos.wait()\n")
+        p = self.record(PYTHON, "-c", script)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        tracks = [row for row in self.rows("tracks") if row["events"]]
+        self.assertEqual(len({row["pid"] for row in tracks}), 2)
+        self.assertGreaterEqual(sum(row["events"] for row in tracks), 1000)
+
+    def test_many_threads_one_after_the_other(self):
+        script = ("import threading\ndef work():\n    " + READS.format(2) + "\nfor i in range(300):\n"
+                  "    t = threading.Thread(target=work); t.start(); t.join()\n")
+        p = self.record(PYTHON, "-c", script, options=("--ring", "1024"))
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertGreaterEqual(len(self.rows("tracks")), 300)
+
+    def test_a_full_ring_drops_and_counts(self):
+        script = READS.format(20000)
+        p = self.record(PYTHON, "-c", script, options=("--ring", "64"))
+        self.assertEqual(p.returncode, 0, p.stderr)
+        notes = [row for row in self.rows("notes") if "dropped" in row["text"]]
+        events = sum(row["events"] for row in self.rows("tracks"))
+        self.assertEqual(bool(notes), "more were dropped" in p.stderr)
+        self.assertGreaterEqual(events + sum(row["count"] for row in notes), 40000)
+
+    def test_a_killed_job(self):
+        p = self.record(PYTHON, "-c", "import os, signal\n" + READS.format(300) + "\nos.kill(os.getpid(), signal.SIGKILL)")
+        self.assertEqual(p.returncode, 128 + signal.SIGKILL)
+        self.assertGreaterEqual(sum(row["events"] for row in self.rows("tracks")), 600)
+
+    def test_signals_are_passed_on(self):
+        script = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *a: sys.exit(42))\nprint('ready', flush=True)\nsignal.pause()"
+        p = subprocess.Popen([BIN, "record", "-o", self.file, "--", PYTHON, "-c", script], stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, env=environment())
+        self.assertEqual(p.stdout.readline(), b"ready\n")
+        p.send_signal(signal.SIGTERM)
+        self.assertEqual(p.wait(timeout=120), 42)
+        p.stdout.close()
+
+    def test_opens_while_it_runs_and_survives_the_collectors_death(self):
+        script = "import sys\n" + READS.format(200) + "\nprint('ready', flush=True)\nsys.stdin.read()\nprint('done', flush=True)"
+        p = subprocess.Popen([BIN, "record", "-o", self.file, "--", PYTHON, "-c", script], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment())
+        self.assertEqual(p.stdout.readline(), b"ready\n")
+        for _ in range(600):  # until the collector has written it
+            q = subprocess.run([BIN, "tracks", "--json", self.file], capture_output=True, text=True)
+            if q.returncode == 0 and sum(row["events"] for row in json.loads(q.stdout)["rows"]) >= 400:
+                break
+            time.sleep(0.1)
+        else:
+            self.fail("nothing was written while the job ran: " + q.stderr)
+        p.kill()
+        p.wait()
+        self.assertGreaterEqual(sum(row["events"] for row in self.rows("tracks")), 400)
+        p.stdin.close()
+        self.assertEqual(p.stdout.readline(), b"done\n")  # the job goes on
+        p.stdout.close()
+
+    def test_the_users_own_preload_stays_first(self):
+        shutil.copy(LIBRARY, os.path.join(self.dir, "own.so"))
+        own = os.path.join(self.dir, "own.so")
+        p = self.record("sh", "-c", "echo $LD_PRELOAD", env=environment(LD_PRELOAD=own))
+        self.assertEqual(p.stdout, f"{own}:{os.path.realpath(LIBRARY)}\n")
+
+    def test_a_recorder_of_another_version_refuses(self):
+        script = f"exec env OPWATCH_RECORDER_VERSION=999 {PYTHON} -c \"{READS.format(10)}\""
+        p = self.record("sh", "-c", script)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn("its recorder speaks version", p.stderr)
+
+    def test_a_full_disk_stops_the_recording_only(self):
+        p = self.record(PYTHON, "-c", READS.format(3000) + "\nprint('done')", options=("--max-size", "20K"))
+        self.assertEqual((p.returncode, p.stdout), (0, "done\n"))
+        self.assertIn("has reached its limit of", p.stderr)
+        self.assertLessEqual(os.path.getsize(self.file), 21000)
+
+    def test_a_file_that_may_not_grow(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (30000, 30000))
+
+        p = self.record(PYTHON, "-c", READS.format(3000) + "\nprint('done')", preexec_fn=limit)
+        self.assertEqual((p.returncode, p.stdout), (0, "done\n"))
+        self.assertIn("nothing reported", p.stderr)  # rings are files, too
+
+    def test_no_room_at_all(self):
+        p = subprocess.run([BIN, "record", "-o", "/dev/full", "--", "true"], capture_output=True, text=True)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("No space left on device", p.stderr)
+
+    def test_a_place_that_cannot_be_written(self):
+        p = subprocess.run([BIN, "record", "-o", "/no/such/dir/x.opw", "--", "true"], capture_output=True, text=True)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("/no/such/dir/x.opw: No such file", p.stderr)
+
+    def test_others_may_not_read_it(self):
+        self.record("true")
+        self.assertEqual(os.stat(self.file).st_mode & 0o777, 0o600)
+
+    def test_ranks_are_sources(self):
+        script = f"for r in 0 1; do RANK=$r {PYTHON} -c \"{READS.format(50)}\" & done; wait"
+        p = self.record("sh", "-c", script)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertTrue({0, 1} <= {row["rank"] for row in self.rows("sources")})
+
+
+if __name__ == "__main__":
+    if not os.path.exists(LIBRARY):
+        print("the recorder is not built")
+        sys.exit(77)
+    unittest.main()

@@ -1,0 +1,108 @@
+/*
+ * live_file.h: writes small recordings of running programs, for unit tests and seeds: processes, names and slices, one
+ * line each. Times are milliseconds of the job's clock.
+ */
+#ifndef SUPPORT_LIVE_FILE_H
+#define SUPPORT_LIVE_FILE_H
+
+#include "live/recording.h"
+
+#define LIVE_MS 1000000u
+
+struct live_writer {
+	struct mem mem;
+	struct recording recording;
+	uint32_t last_name;
+	uint64_t next[16]; /* record number, by process */
+};
+
+static inline void live_writer_open(struct live_writer *w, const char *path)
+{
+	struct error err = { 0 };
+
+	*w = (struct live_writer){ 0 };
+	mem_init(&w->mem, 0);
+	if (recording_open(&w->recording, &w->mem, path, "test", &err) != OW_OK)
+		fail_msg("%s", err.text);
+}
+
+static inline void live_writer_process(struct live_writer *w, uint32_t number, uint32_t parent,
+				       const char *identity)
+{
+	recording_add_process(&w->recording,
+			      &(struct live_process){ .number = number,
+						      .pid = 100 + number,
+						      .parent = parent ? 100 + parent : 1,
+						      .flags = parent ? LIVE_FORKED : 0 });
+	recording_add_text(&w->recording, number, LIVE_COMMAND, 0,
+			   str_make("/usr/bin/python3\0train.py", 26));
+	if (identity)
+		recording_add_text(&w->recording, number, LIVE_IDENTITY, 0,
+				   str_make(identity, strlen(identity) + 1));
+}
+
+static inline uint32_t live_writer_name(struct live_writer *w, uint32_t process, const char *text)
+{
+	recording_add_text(&w->recording, process, LIVE_NAME, ++w->last_name, str_from(text));
+	return w->last_name;
+}
+
+static inline void live_writer_record(struct live_writer *w, uint32_t process,
+				      struct ring_record record)
+{
+	struct live_run run = {
+		.process = process, .ring = 1, .first = w->next[process], .count = 1
+	};
+	struct ring_record *to = recording_add_run(&w->recording, &run);
+
+	assert_non_null(to);
+	record.sequence = (uint32_t)w->next[process]++;
+	*to = record;
+}
+
+static inline void live_writer_thread(struct live_writer *w, uint32_t process, uint32_t tid)
+{
+	live_writer_record(w, process,
+			   (struct ring_record){ .kind = RING_THREAD, .id = tid, .bytes = 1 });
+}
+
+static inline void live_writer_slice(struct live_writer *w, uint32_t process, const char *name,
+				     enum ring_category category, uint64_t begin, uint64_t end)
+{
+	live_writer_record(w, process,
+			   (struct ring_record){ .kind = RING_SLICE,
+						 .category = (uint16_t)category,
+						 .name = live_writer_name(w, process, name),
+						 .start_ns = begin * LIVE_MS,
+						 .dur_ns = (end - begin) * LIVE_MS });
+}
+
+/* A step of a training loop: waits for data, computes, lets the optimizer work. */
+static inline void live_writer_step(struct live_writer *w, uint32_t process, uint64_t begin,
+				    uint64_t wait, uint64_t compute)
+{
+	live_writer_slice(w, process, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+			  RING_RANGE, begin, begin + wait);
+	live_writer_slice(w, process, "aten::mm", RING_OPERATOR, begin + wait,
+			  begin + wait + compute);
+	live_writer_slice(w, process, "Optimizer.step#SGD.step", RING_RANGE, begin + wait + compute,
+			  begin + wait + compute + 1);
+}
+
+static inline void live_writer_flush(struct live_writer *w)
+{
+	struct error err = { 0 };
+
+	if (recording_flush(&w->recording, &err) != OW_OK)
+		fail_msg("%s", err.text);
+}
+
+static inline void live_writer_close(struct live_writer *w)
+{
+	struct error err = { 0 };
+
+	if (recording_close(&w->recording, &err) != OW_OK)
+		fail_msg("%s", err.text);
+}
+
+#endif
