@@ -18,11 +18,11 @@ static void print_overview(FILE *to)
 	fprintf(to, "Commands:\n");
 	for (size_t i = 0; i < command_count; i++)
 		if (command_table[i] != &cmd_view)
-			fprintf(to, "  %-10s %s\n", command_table[i]->name,
+			fprintf(to, "  %-12s %s\n", command_table[i]->name,
 				command_table[i]->summary);
 	fprintf(to, "Views, which are commands, too:\n");
 	for (size_t i = 0; ow_view_info(i, &view); i++)
-		fprintf(to, "  %-10s %s\n", view.name, view.summary);
+		fprintf(to, "  %-12s %s\n", view.name, view.summary);
 	args_print_options(to, NULL, true);
 	fprintf(to, "\n'opwatch help COMMAND' says more. Under the name tfprof the program is a "
 		    "drop-in\n"

@@ -609,6 +609,6 @@ static int run(struct args *args)
 const struct command cmd_overview = {
 	.name = "overview",
 	.usage = "FILE… [--json|--csv]",
-	.summary = "what is in here, where the time goes, advice (the default command)",
+	.summary = "what is in here, where the time goes, advice (the default)",
 	.run = run,
 };

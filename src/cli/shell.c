@@ -103,12 +103,12 @@ static void list_commands(const struct shell *shell)
 
 	printf("Commands:\n");
 	for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
-		printf("  %-10s %s\n", commands[i].name, commands[i].help);
+		printf("  %-12s %s\n", commands[i].name, commands[i].help);
 	for (size_t i = 0; !shell->show.tfprof && ow_view_info(i, &view); i++)
 		if (!*view.detail)
-			printf("  %-10s %s\n", view.name, view.summary);
+			printf("  %-12s %s\n", view.name, view.summary);
 	if (!shell->show.tfprof)
-		printf("  %-10s %s\n", "sql",
+		printf("  %-12s %s\n", "sql",
 		       "a query: sql SELECT … ; alone, a prompt for many. sql .tables lists "
 		       "tables");
 	printf("An empty line shows the options in force. Tab completes.\n"
