@@ -1,6 +1,6 @@
 # fish completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 
-set -l commands overview view op scope graph code lines work opstats steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record shell formats help
+set -l commands overview view op scope graph code lines functions metrics work opstats steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record shell formats help
 set -l columns bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
     occurrence tensor_value device op_types input_shapes
 set -l orders name bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
@@ -15,6 +15,8 @@ complete -c opwatch -n $first -a scope -d 'by name scope'
 complete -c opwatch -n $first -a graph -d 'by graph input and output'
 complete -c opwatch -n $first -a code -d 'by line of code'
 complete -c opwatch -n $first -a lines -d 'by line of your own code'
+complete -c opwatch -n $first -a functions -d 'sampled functions'
+complete -c opwatch -n $first -a metrics -d 'what samples measure'
 complete -c opwatch -n $first -a work -d 'what a step is spent on'
 complete -c opwatch -n $first -a opstats -d 'operations by self time, as XProf counts it'
 complete -c opwatch -n $first -a steps -d 'every step'
@@ -49,6 +51,8 @@ complete -c opwatch -l time-range -x -d 'only this part of the time: 100:250 (ms
 complete -c opwatch -l rank -x -d 'only what this rank recorded'
 complete -c opwatch -l step-marker -x -d 'traces: slices with such a name are the steps'
 complete -c opwatch -l full-names -d 'kernels by their whole name'
+complete -c opwatch -l metric -x -d 'samples: what to show'
+complete -c opwatch -l style -x -a 'icicle flame inverted left-heavy pid tid kernel jit all addrs lines total' -d 'of stacks'
 complete -c opwatch -l input-shape -x -d 'NAME=100x784, for graphs without shapes'
 complete -c opwatch -l memory-limit -x -d 'refuse to use more'
 complete -c opwatch -l strict -d 'exit status 3 when something was damaged'

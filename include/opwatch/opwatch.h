@@ -297,6 +297,9 @@ struct ow_view_options {
 	int32_t rank;	 /* only inputs of that rank; -1 = all */
 	bool full_names; /* kernels by all of their name; else without parameters and the like */
 	bool all_metrics; /* compute all of them, not only those selected; the sink "proto" has them */
+	/* Sampled profiles. What was measured: a name of the view "metrics"; NULL = the source's default. And
+	 * words, separated by commas: pid, tid, kernel, jit, all, addrs, lines; see docs/views/code.md. */
+	const char *metric, *style;
 };
 OW_API void ow_view_options_init(struct ow_view_options *options);
 
@@ -348,6 +351,8 @@ struct ow_write_options {
 	ow_line_fn message;  /* what tfprof prints on stderr while writing */
 	ow_line_fn progress; /* what tfprof prints on stdout while writing */
 	void *line_arg;
+	/* flamegraph: words, separated by commas: icicle (the default), flame, inverted, left-heavy */
+	const char *style;
 };
 OW_API void ow_write_options_init(struct ow_write_options *options);
 

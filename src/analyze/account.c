@@ -115,6 +115,16 @@ static void read_tests(struct account *a)
 		add_test(a, METRIC_RUN_COUNT, o->min_occurrence, true);
 }
 
+void account_set_metrics(struct account *a, uint32_t mask)
+{
+	tree_set_metrics(a->tree, mask);
+	a->places = a->tree->places;
+	a->width = a->tree->width;
+	for (unsigned i = 0; i < METRIC_COUNT; i++)
+		if (mask & METRIC_BIT(i))
+			a->metrics[a->places[i]] = (uint8_t)i;
+}
+
 /* Timelines need the time whatever is selected; input signatures need how often they ran. */
 static void plan_metrics(struct account *a)
 {
@@ -131,12 +141,7 @@ static void plan_metrics(struct account *a)
 		mask |= METRIC_BIT(a->tests[i].metric);
 	metric_plan_init(&a->plan, a->m, a->options->step, mask);
 	metric_plan_filter(&a->plan, a->tree->sums);
-	tree_set_metrics(a->tree, mask);
-	a->places = a->tree->places;
-	a->width = a->tree->width;
-	for (unsigned i = 0; i < METRIC_COUNT; i++)
-		if (mask & METRIC_BIT(i))
-			a->metrics[a->places[i]] = (uint8_t)i;
+	account_set_metrics(a, mask);
 }
 
 static int by_number(const void *a, const void *b)

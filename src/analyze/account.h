@@ -49,6 +49,8 @@ struct account {
 /* Checks the options and makes out->tree with its messages so far. account_end is due in any case. */
 ow_status account_begin(struct account *a, struct model *m, const struct view_options *options,
 			enum tree_kind kind, struct result *out, struct error *err);
+/* The metrics that have a place in rows: a METRIC_BIT of each. For trees that are not of ops. */
+void account_set_metrics(struct account *a, uint32_t mask);
 /* Frees what the view used; turns OW_OK into the failure of a regex, if there was one. */
 ow_status account_end(struct account *a, ow_status status);
 

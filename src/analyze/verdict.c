@@ -6,6 +6,7 @@
 
 #include "analyze/gradient.h"
 #include "analyze/phases.h"
+#include "analyze/samples.h"
 #include "model/metrics.h"
 
 #define INPUT_MODERATE 5.0
@@ -425,6 +426,10 @@ ow_status verdict_write(struct model *m, const struct event_filter *filter, stru
 	struct phases p = { 0 };
 	ow_status status;
 
+	if (samples_only(m)) {
+		OW_TRY(verdict_samples(m, filter, text, err));
+		return text->failed ? error_no_memory(err) : OW_OK;
+	}
 	arena_init(&scratch, m->mem);
 	status = write(&s, &p, text);
 	phases_release(&p);

@@ -13,4 +13,8 @@
 ow_status verdict_write(struct model *m, const struct event_filter *filter, struct buf *text,
 			struct error *err);
 
+/* The same for a profile of samples alone. */
+ow_status verdict_samples(struct model *m, const struct event_filter *filter, struct buf *text,
+			  struct error *err);
+
 #endif

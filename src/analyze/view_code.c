@@ -4,6 +4,8 @@
  */
 #include "analyze/code_lines.h"
 #include "analyze/display.h"
+#include "analyze/sample_tree.h"
+#include "analyze/samples.h"
 
 static struct str line_name(const void *view, uint32_t line)
 {
@@ -212,8 +214,11 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 {
 	struct account a;
 	struct code_lines l;
-	ow_status status = account_begin(&a, m, options, TREE_CODE, out, err);
+	ow_status status;
 
+	if (samples_tell_code(m, options))
+		return sample_tree_run(m, options, out, err);
+	status = account_begin(&a, m, options, TREE_CODE, out, err);
 	code_lines_init(&l, &a);
 	l.fold = status == OW_OK && can_fold(&a);
 	if (status == OW_OK)

@@ -4,6 +4,8 @@
  * for the innermost frame outside of libraries, so that a line can be found and changed.
  */
 #include "analyze/gradient.h"
+#include "analyze/own_lines.h"
+#include "analyze/samples.h"
 #include "analyze/stack_runs.h"
 #include "analyze/view.h"
 #include "model/metrics.h"
@@ -30,53 +32,6 @@ struct line {
 	uint32_t top_op; /* the op that takes the most time */
 	int64_t top_ns;
 };
-
-/* Where installed packages live, and what interpreters call themselves. */
-static bool is_library(struct str file)
-{
-	static const char *const places[] = { "/site-packages/",
-					      "/dist-packages/",
-					      "/tensorflow/python/",
-					      "/tensorflow_core/",
-					      "/lib/python",
-					      "<frozen ",
-					      "<string>",
-					      "<built-in",
-					      "/torch/",
-					      "/jax/" };
-
-	static const char *const packages[] = { "torch/", "torchvision/", "jax/", "tensorflow/",
-						"keras/" };
-
-	for (size_t i = 0; i < ARRAY_COUNT(places); i++)
-		if (str_has(file, str_from(places[i])))
-			return true;
-	/* traces have paths without what is in front of the package */
-	for (size_t i = 0; i < ARRAY_COUNT(packages); i++)
-		if (str_starts(file, str_from(packages[i])))
-			return true;
-	return !file.len;
-}
-
-/* own[stack] = the innermost frame of the user's, or the innermost of all. Parents come before their
- * children in the table. */
-static uint32_t *own_frames(const struct model *m, struct arena *scratch)
-{
-	uint32_t *own = ARENA_ARRAY(scratch, uint32_t, m->stack.count);
-	uint8_t *library = ARENA_ARRAY(scratch, uint8_t, m->frame.count);
-
-	if (!own || !library)
-		return NULL;
-	for (uint32_t i = 1; i < m->frame.count; i++)
-		library[i] = is_library(model_str(m, m->frame.file[i]));
-	for (uint32_t i = 1; i < m->stack.count; i++) {
-		uint32_t frame = m->stack.frame[i].v, parent = m->stack.parent[i].v;
-		uint32_t outer = parent < i ? own[parent] : 0;
-
-		own[i] = library[frame] && outer && !library[outer] ? outer : frame;
-	}
-	return own;
-}
 
 /* Where an op was created; a gradient counts for the line of the op that it belongs to. */
 static uint32_t stack_of(const struct model *m, uint32_t op)
@@ -177,7 +132,7 @@ static void add_row(struct result *out, const struct model *m, const struct line
 static ow_status collect(struct model *m, const struct view_options *options, struct arena *scratch,
 			 struct result *out, struct error *err)
 {
-	uint32_t *own = own_frames(m, scratch), used = 0;
+	uint32_t *own = line_own_frames(m, scratch), used = 0;
 	struct line *lines = ARENA_ARRAY(scratch, struct line, m->frame.count);
 	const struct event_sums *sums;
 	struct stack_runs runs;
@@ -224,6 +179,8 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 	ow_status status;
 
 	OW_TRY(model_require_stacks(m, err));
+	if (samples_tell_code(m, options))
+		return sample_lines_run(m, options, out, err);
 	if (options->step >= 0 && !model_find_step(m, options->step).v)
 		return error_set(err, OW_E_NOT_FOUND, "no step %" PRId64 " in this profile",
 				 options->step);

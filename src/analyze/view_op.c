@@ -4,6 +4,7 @@
  * it the fastest view.
  */
 #include "analyze/display.h"
+#include "analyze/samples.h"
 
 #include "model/tree_text.h"
 
@@ -354,8 +355,11 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 {
 	struct account a;
 	struct groups g = { .a = &a };
-	ow_status status = account_begin(&a, m, options, TREE_OP, out, err);
+	ow_status status;
 
+	if (samples_only(m)) /* functions are what ran */
+		return view_functions.run(m, options, out, err);
+	status = account_begin(&a, m, options, TREE_OP, out, err);
 	if (status == OW_OK)
 		status = add_up(&g);
 	if (status == OW_OK)

@@ -20,6 +20,8 @@ enum flag_id {
 	FLAG_RANK,
 	FLAG_STEP_MARKER,
 	FLAG_FULL_NAMES,
+	FLAG_METRIC,
+	FLAG_STYLE,
 	FLAG_STRICT,
 	FLAG_REDACT,
 	FLAG_NO_PAGER,
@@ -90,6 +92,8 @@ static const struct flag {
 	{ "step-marker", 0, FLAG_STEP_MARKER, "REGEX",
 	  "traces: slices with such a name are the steps" },
 	{ "full-names", 0, FLAG_FULL_NAMES, NULL, "kernels by their whole name" },
+	{ "metric", 0, FLAG_METRIC, "NAME", "samples: what to show; see 'opwatch metrics'" },
+	{ "style", 0, FLAG_STYLE, "WORDS", "stacks: inverted, left-heavy, kernel, ..." },
 	{ "checkpoint", 0, FLAG_CHECKPOINT, "PREFIX", "a checkpoint, for --select tensor_value" },
 	{ "input-shape", 0, FLAG_INPUT_SHAPE, "NAME=100x784",
 	  "shape of a placeholder (repeatable)" },
@@ -309,6 +313,29 @@ static bool set_to(struct args *args, const char *value)
 	return true;
 }
 
+/* Words of the views and of the sinks: each takes those that it knows. */
+static bool set_style(struct args *args, const char *value)
+{
+	static const char *const words[] = { "pid",    "tid",	"kernel",   "jit",
+					     "all",    "addrs", "lines",    "total",
+					     "icicle", "flame", "inverted", "left-heavy" };
+	struct str rest = str_from(value), word;
+
+	while (str_split(&rest, ',', &word)) {
+		bool known = false;
+
+		for (size_t i = 0; i < ARRAY_COUNT(words); i++)
+			known = known || str_eq(word, str_from(words[i]));
+		if (!known)
+			return usage_error(
+				"--style takes pid, tid, kernel, jit, all, addrs, lines, "
+				"total, icicle, flame, inverted and left-heavy, not '%.*s'",
+				STR_ARG(word));
+	}
+	args->options.view.style = value;
+	return true;
+}
+
 static bool set_flag(struct args *args, const struct flag *flag, const char *value)
 {
 	int64_t number;
@@ -350,6 +377,11 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 	case FLAG_FULL_NAMES:
 		args->options.view.full_names = true;
 		return true;
+	case FLAG_METRIC:
+		args->options.view.metric = value;
+		return true;
+	case FLAG_STYLE:
+		return set_style(args, value);
 	case FLAG_STRICT:
 		args->strict = true;
 		return true;

@@ -405,6 +405,92 @@ static void print_top_lines(const struct overview *o)
 	ow_result_free(r);
 }
 
+/* "12.3k samples of cycles on 5 threads over 2.3s; also instructions" */
+static void print_samples(const struct overview *o, const ow_result *metrics)
+{
+	char text[WORDS_NUMBER];
+	uint32_t rows = ow_result_rows(metrics), shown = 0;
+
+	for (uint32_t i = 0; i < rows; i++)
+		if (ow_result_int(metrics, i, ow_result_find(metrics, "is_default")))
+			shown = i;
+	fprintf(o->to, "%s sample%s", words_count(text, real_at(metrics, shown, "samples")),
+		words_plural((uint64_t)real_at(metrics, shown, "samples")));
+	if (!str_eq(text_at(metrics, shown, "name"), STR("samples"))) {
+		fputs(" of ", o->to);
+		words_name(o->to, text_at(metrics, shown, "name"), 40);
+	}
+	if (real_at(metrics, shown, "threads") > 1)
+		fprintf(o->to, " on %s threads",
+			words_count(text, real_at(metrics, shown, "threads")));
+	if (ow_result_known(metrics, shown, ow_result_find(metrics, "span_ns")))
+		fprintf(o->to, " over %s",
+			words_time(text, real_at(metrics, shown, "span_ns") / 1e3));
+	for (uint32_t i = 0, others = 0; i < rows && others < 4; i++) {
+		if (i == shown)
+			continue;
+		fputs(others++ ? ", " : "; also ", o->to);
+		words_name(o->to, text_at(metrics, i, "name"), 40);
+	}
+	fputc('\n', o->to);
+}
+
+static void print_weights(const struct overview *o, const char *name, const char *title)
+{
+	struct ow_view_options options;
+	size_t widest = 0;
+	ow_result *r;
+
+	part_init(o, &options);
+	options.limit = TOP_ROWS;
+	options.metric = o->args->options.view.metric;
+	r = view(o, name, &options);
+	for (uint32_t i = 0; r && i < ow_result_rows(r); i++)
+		widest = MAX(widest, utf8_width(text_at(r, i, "name")));
+	for (uint32_t i = 0; r && i < ow_result_rows(r); i++) {
+		char text[WORDS_NUMBER];
+
+		if (real_at(r, i, "self") <= 0)
+			break;
+		if (!i)
+			heading(o, title, "themselves");
+		ow_result_show(r, i, ow_result_find(r, "self"), text, sizeof(text));
+		print_row(o, text, real_at(r, i, "self_percent"), text_at(r, i, "name"),
+			  MIN(widest, 60), text_at(r, i, "module"));
+	}
+	ow_result_free(r);
+}
+
+static bool has_lines(const struct overview *o)
+{
+	struct ow_view_options options;
+	ow_result *r;
+	bool found = false;
+
+	part_init(o, &options);
+	options.limit = TOP_ROWS;
+	options.metric = o->args->options.view.metric;
+	r = view(o, "lines", &options);
+	for (uint32_t i = 0; r && i < ow_result_rows(r) && !found; i++)
+		found = text_at(r, i, "file").len > 0;
+	ow_result_free(r);
+	return found;
+}
+
+/* What a profile of samples has to tell. */
+static void print_sampled(const struct overview *o)
+{
+	ow_result *metrics = view(o, "metrics", NULL);
+
+	if (metrics && ow_result_rows(metrics)) {
+		print_samples(o, metrics);
+		print_weights(o, "functions", "Functions that take the most");
+		if (has_lines(o))
+			print_weights(o, "lines", "Lines of code that take the most");
+	}
+	ow_result_free(metrics);
+}
+
 /* A graph without times still tells where the work and the weights are. */
 static void print_static_top(const struct overview *o, const char *metric, const char *title)
 {
@@ -490,10 +576,15 @@ static void print_text(struct overview *o)
 {
 	print_sources(o);
 	o->types = types_by(o, "micros");
+	if (o->types && ow_result_find(o->types, "self") != UINT32_MAX) { /* functions, not ops */
+		ow_result_free(o->types);
+		o->types = NULL;
+	}
 	o->work = plain_view(o, "work");
 	print_counts(o);
 	print_steps(o);
 	print_devices(o);
+	print_sampled(o);
 	if (print_top_types(o)) {
 		print_top_scopes(o);
 		print_top_lines(o);
@@ -537,7 +628,8 @@ static ow_status print_sections(const struct overview *o)
 		{ "sources", "sources", "", 0 }, { "steps", "steps", "", 0 },
 		{ "devices", "devices", "", 0 }, { "ops", "op", "micros", 0 },
 		{ "work", "work", "", 0 },	 { "scopes", "scope", "micros", 0 },
-		{ "notes", "notes", "", 0 },	 { "verdict", "verdict", "", 0 },
+		{ "metrics", "metrics", "", 0 }, { "notes", "notes", "", 0 },
+		{ "verdict", "verdict", "", 0 },
 	};
 	bool json = strcmp(o->args->sink, "json") == 0;
 	static struct output_stream out;

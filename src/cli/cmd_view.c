@@ -4,6 +4,17 @@
 #define OP_ROWS 30
 #define CODE_LEVELS 100 /* the first ten are often those of a framework */
 
+/* Outputs for other programs have whole stacks. */
+static bool writes_stacks(const struct args *args)
+{
+	static const char *const sinks[] = { "folded", "flamegraph", "pprof" };
+
+	for (size_t i = 0; i < ARRAY_COUNT(sinks); i++)
+		if (args->sink && strcmp(args->sink, sinks[i]) == 0)
+			return true;
+	return false;
+}
+
 /* tfprof shows ten levels and orders by name; people ask what costs most, and want to see what they
  * order by. */
 static void friendlier_defaults(struct args *args)
@@ -20,7 +31,7 @@ static void friendlier_defaults(struct args *args)
 	if (strcmp(args->command, "op") == 0)
 		view->max_depth = args->limit_given ? INT32_MAX : OP_ROWS - 1;
 	if (strcmp(args->command, "code") == 0)
-		view->max_depth = CODE_LEVELS;
+		view->max_depth = writes_stacks(args) ? INT32_MAX : CODE_LEVELS;
 }
 
 /* A graph that never ran has no times to show, but work and weights. */

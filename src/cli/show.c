@@ -56,6 +56,7 @@ static void write_options(const struct show *show, const struct options *options
 	write->width = show->terminal.out ? show->terminal.width : 0;
 	write->colour = show->terminal.colour;
 	write->metric = chosen_metric(options);
+	write->style = options->view.style;
 }
 
 static ow_status write_stdout(const struct show *show, ow_result *result, const char *sink,

@@ -60,10 +60,37 @@ static const struct importer *best_match(const struct sniff *sniff)
 	return best;
 }
 
+/* What people take for a profile, and what it is. */
+static const char *known_stranger(struct str head)
+{
+	static const struct {
+		const char *start, *what;
+	} strangers[] = {
+		{ "version https://git-lfs",
+		  "a git-LFS pointer, not the file itself; fetch that with 'git lfs pull'" },
+		{ "<?xml", "XML, maybe an SVG picture; open the stacks that it was made from" },
+		{ "<svg", "an SVG picture; open the stacks that it was made from" },
+		{ "<!DOCTYPE", "a web page; save the file behind it" },
+		{ "PERFFILE", "a perf.data file of version 1, which perf has not written since "
+			      "2009; read it with the perf that wrote it, and open the output of "
+			      "'perf script'" },
+	};
+
+	for (size_t i = 0; i < ARRAY_COUNT(strangers); i++)
+		if (str_starts(head, str_from(strangers[i].start)))
+			return strangers[i].what;
+	return NULL;
+}
+
 static void unknown_format(const char *name, struct str head, struct error *err)
 {
+	const char *stranger = known_stranger(head);
 	char seen[128] = "";
 
+	if (stranger) {
+		error_at(err, OW_E_FORMAT, 0, "%s: this is %s", name, stranger);
+		return;
+	}
 	describe_head(head, seen, sizeof(seen));
 	error_at(err, OW_E_FORMAT, 0,
 		 "%s: not a format that opwatch knows; it starts with %s; 'opwatch formats' lists "

@@ -42,19 +42,23 @@ int64_t event_end(const struct model *m, uint32_t event)
 /* A zero far before everything else is a missing time, not a beginning. */
 #define FAR_NS ((int64_t)1000000000000)
 
+static void widen_start(int64_t ts, int64_t *first, int64_t *after_zero)
+{
+	if (*first == TIME_UNKNOWN || ts < *first)
+		*first = ts;
+	if (ts > 0 && ts < *after_zero)
+		*after_zero = ts;
+}
+
 int64_t model_trace_start(const struct model *m)
 {
 	int64_t first = TIME_UNKNOWN, after_zero = INT64_MAX;
 
-	for (uint32_t i = 1; i < m->event.count; i++) {
-		int64_t ts = m->event.ts_ns[i];
-
-		if (m->track.kind[m->event.track[i].v] == TRACK_SPAN)
-			continue;
-		if (first == TIME_UNKNOWN || ts < first)
-			first = ts;
-		if (ts > 0 && ts < after_zero)
-			after_zero = ts;
-	}
+	for (uint32_t i = 1; i < m->event.count; i++)
+		if (m->track.kind[m->event.track[i].v] != TRACK_SPAN)
+			widen_start(m->event.ts_ns[i], &first, &after_zero);
+	for (uint32_t i = 1; i < m->sample.count; i++)
+		if (m->sample.ts_ns[i] != TIME_UNKNOWN)
+			widen_start(m->sample.ts_ns[i], &first, &after_zero);
 	return first == 0 && after_zero != INT64_MAX && after_zero > FAR_NS ? after_zero : first;
 }

@@ -10,7 +10,7 @@
 #include "model/tree.h"
 
 #define METRIC_BIT(metric) (1u << (metric))
-#define METRIC_ALL (METRIC_BIT(METRIC_COUNT) - 1)
+#define METRIC_ALL (METRIC_BIT(METRIC_WEIGHT) - 1) /* of ops */
 
 struct metric_plan {
 	const struct model *m;

@@ -23,6 +23,7 @@ enum metric {
 	METRIC_FLOAT_OPS,
 	METRIC_RUN_COUNT,
 	METRIC_DEFINITION_COUNT,
+	METRIC_WEIGHT, /* of samples: what it is, the tree says; no op has it */
 	METRIC_COUNT
 };
 
@@ -108,8 +109,11 @@ struct tree {
 	uint8_t places[METRIC_COUNT];  /* where in a row, or TREE_NO_VALUE */
 	const struct event_sums *sums; /* values are of these only; NULL = of all */
 	bool empty_store;	       /* the profile has no ops at all */
-	struct tree_group *groups;     /* op view only, per node */
-	op_id *ops;		       /* op view only */
+	/* Of sampled stacks, which have METRIC_WEIGHT and no ops; ptr NULL in any other tree. */
+	struct str weight_name, weight_source_unit;
+	enum result_unit weight_unit;
+	struct tree_group *groups; /* op view only, per node */
+	op_id *ops;		   /* op view only */
 	struct tree_signature *signatures;
 	struct code_node *code_nodes; /* code view only */
 	uint32_t code_node_count;

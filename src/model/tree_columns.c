@@ -216,12 +216,48 @@ static void set_texts(struct flat *f, uint32_t row, const struct tree_node *node
 	}
 }
 
+/* ---- sampled stacks ---- */
+
+static ow_status flatten_weights(struct result *r, struct error *err)
+{
+	const struct tree *tree = r->tree;
+	uint32_t count = tree->limit ? MIN(tree->limit, tree->node_count) : tree->node_count;
+	int64_t whole = tree_total(tree, tree->nodes, METRIC_WEIGHT);
+	enum { NAME, SELF, SELF_PERCENT, TOTAL, TOTAL_PERCENT };
+
+	result_column(r, "name", "name", RESULT_TEXT, RESULT_PLAIN);
+	result_column(r, "self", "self", RESULT_INT, tree->weight_unit);
+	result_column(r, "self_percent", "share", RESULT_REAL, RESULT_PERCENT);
+	result_column(r, "total", "total", RESULT_INT, tree->weight_unit);
+	result_column(r, "total_percent", "share", RESULT_REAL, RESULT_PERCENT);
+	result_make_tree(r);
+	if (count && !result_reserve(r, count))
+		count = 0;
+	for (uint32_t i = 0; i < count && r->status == OW_OK; i++) {
+		const struct tree_node *node = &tree->nodes[i];
+		uint32_t row = result_row(r, node->depth);
+		int64_t own = tree_own(tree, node, METRIC_WEIGHT);
+		int64_t total = tree_total(tree, node, METRIC_WEIGHT);
+
+		result_set_text(r, row, NAME, node->name);
+		result_set_int(r, row, SELF, own);
+		result_set_int(r, row, TOTAL, total);
+		result_set_real(r, row, SELF_PERCENT,
+				whole > 0 ? 100.0 * (double)own / (double)whole : 0);
+		result_set_real(r, row, TOTAL_PERCENT,
+				whole > 0 ? 100.0 * (double)total / (double)whole : 0);
+	}
+	return r->status == OW_OK ? OW_OK : error_no_memory(err);
+}
+
 /* The root is a row of its own, but in the op view. */
 ow_status tree_flatten(struct result *r, struct error *err)
 {
 	struct flat f = { .r = r, .tree = r->tree };
 	uint32_t first = f.tree->kind == TREE_OP, count;
 
+	if (f.tree->weight_name.ptr)
+		return flatten_weights(r, err);
 	OW_TRY(tree_unfold(f.tree, r->mem, err));
 	count = f.tree->node_count;
 	if (f.tree->limit && count > first && f.tree->limit < count - first)

@@ -36,6 +36,8 @@ static const struct relation_param params[] = {
 	{ "hide_name_regexes", "hide these", RELATION_TEXT },
 	{ "account_displayed_op_only", "totals count only what is shown", RELATION_BOOL },
 	{ "full_names", "kernels by their whole name", RELATION_BOOL },
+	{ "metric", "samples: what was measured", RELATION_TEXT },
+	{ "style", "samples: words, see the view code", RELATION_TEXT },
 	{ NULL, NULL, 0 },
 };
 
@@ -64,6 +66,8 @@ static const uint32_t offsets[] = {
 	AT(hide_name_regexes),
 	AT(account_displayed_op_only),
 	AT(full_names),
+	AT(metric),
+	AT(style),
 };
 _Static_assert(ARRAY_COUNT(offsets) == ARRAY_COUNT(params) - 1, "one for each");
 
@@ -94,9 +98,11 @@ static ow_status set_option(struct relation_table *t, const struct relation_arg 
 	uint32_t offset = offsets[arg->param - params];
 	char *at = (char *)options + offset;
 
-	if (offset == AT(order_by)) {
-		options->order_by = arena_cstr(&t->arena, arg->text);
-		return options->order_by ? OW_OK : error_no_memory(err);
+	if (offset == AT(order_by) || offset == AT(metric) || offset == AT(style)) {
+		const char *text = arena_cstr(&t->arena, arg->text);
+
+		*(const char **)(void *)at = text;
+		return text ? OW_OK : error_no_memory(err);
 	}
 	if (arg->param->type == RELATION_TEXT)
 		return read_list(&t->arena, arg->text, (struct ow_list *)(void *)at, err);

@@ -205,6 +205,7 @@ const struct metric_info metric_infos[METRIC_COUNT] = {
 	[METRIC_FLOAT_OPS] = { "float_ops", "float operations", RESULT_COUNT },
 	[METRIC_RUN_COUNT] = { "run_count", "runs", RESULT_COUNT },
 	[METRIC_DEFINITION_COUNT] = { "definition_count", "definitions", RESULT_COUNT },
+	[METRIC_WEIGHT] = { "weight", "weight", RESULT_COUNT }, /* the tree knows better */
 };
 
 enum metric metric_find(const char *name)
@@ -213,7 +214,7 @@ enum metric metric_find(const char *name)
 		return METRIC_MICROS;
 	if (!strcmp(name, "occurrence")) /* the column that shows both counts */
 		return METRIC_RUN_COUNT;
-	for (unsigned i = 0; i < METRIC_COUNT; i++)
+	for (unsigned i = 0; i < METRIC_WEIGHT; i++)
 		if (!strcmp(name, metric_infos[i].name))
 			return (enum metric)i;
 	return METRIC_COUNT;

@@ -31,6 +31,7 @@ struct sink_options {
 	bool full_numbers;  /* no k, ms, MB */
 	const char *metric; /* folded, flamegraph, pprof: which value */
 	const char *title;
+	const char *style; /* flamegraph: words, see flame_cells.h */
 	/* A result that comes in pieces (csv, json): what stands before the rows is written with the first, what
 	 * stands after them with the last. */
 	bool continued, continues;

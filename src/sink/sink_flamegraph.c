@@ -4,6 +4,7 @@
  * inside (flamegraph_parts.c), the picture and its tooltips do not. Boxes too narrow to be seen are
  * left out and counted, so the size of the file is bounded by the picture and not by the profile.
  */
+#include "sink/flame_cells.h"
 #include "sink/flamegraph_parts.h"
 #include "sink/tree_out.h"
 #include "sink/writer.h"
@@ -50,19 +51,20 @@ struct flame {
 	struct writer w;
 	const struct tree *tree;
 	const struct sink_options *options;
-	enum metric metric;
-	int64_t *child_sums;
-	struct box *boxes;
-	double whole; /* what the full width stands for */
+	struct tree_measure measure;
+	unsigned style;
+	struct flame_cells cells;
+	struct box *boxes; /* per cell */
+	double whole;	   /* what the full width stands for */
 	uint32_t drawn, narrow, deep, levels;
 	bool present[KIND_COUNT];
 };
 
 /* ---- layout ---- */
 
-static bool is_drawn(const struct flame *f, uint32_t node)
+static bool is_drawn(const struct flame *f, uint32_t cell)
 {
-	return f->boxes[node].width >= NARROW && f->tree->nodes[node].depth < LEVELS_MAX;
+	return f->boxes[cell].width >= NARROW && f->cells.items[cell].depth < LEVELS_MAX;
 }
 
 /* Children that add up to more than their parent share its width. */
@@ -73,22 +75,40 @@ static double child_scale(double width, int64_t total, int64_t child_sum)
 	return whole > 0 ? width / whole : 0;
 }
 
-static void lay_out(struct flame *f)
+static void lay_out(struct flame *f, const int64_t *child_sums)
 {
-	const struct tree_node *nodes = f->tree->nodes;
+	const struct flame_cell *cells = f->cells.items;
 
-	f->whole = (double)MAX(tree_out_total(f->tree, &nodes[0], f->metric), f->child_sums[0]);
+	f->whole = (double)MAX(cells[0].total, child_sums[0]);
 	f->boxes[0] = (struct box){ .width = f->whole > 0 ? 1 : 0,
 				    .scale = f->whole > 0 ? 1 / f->whole : 0 };
-	for (uint32_t i = 1; i < f->tree->node_count; i++) {
-		struct box *parent = &f->boxes[nodes[i].parent], *box = &f->boxes[i];
-		int64_t total = tree_out_total(f->tree, &nodes[i], f->metric);
+	for (uint32_t i = 1; i < f->cells.count; i++) {
+		struct box *parent = &f->boxes[cells[i].parent], *box = &f->boxes[i];
 
 		box->x = box->cursor = parent->cursor;
-		box->width = (double)total * parent->scale;
-		box->scale = child_scale(box->width, total, f->child_sums[i]);
+		box->width = (double)cells[i].total * parent->scale;
+		box->scale = child_scale(box->width, cells[i].total, child_sums[i]);
 		parent->cursor += box->width;
 	}
+}
+
+/* Sums of children, for the layout only. */
+static ow_status lay_out_cells(struct flame *f, struct mem *mem, struct error *err)
+{
+	size_t size = (f->cells.count + 1) * sizeof(int64_t);
+	int64_t *sums = mem_zalloc(mem, size);
+
+	if (!sums)
+		return error_no_memory(err);
+	for (uint32_t i = 1; i < f->cells.count; i++) {
+		int64_t *sum = &sums[f->cells.items[i].parent];
+
+		if (__builtin_add_overflow(*sum, f->cells.items[i].total, sum))
+			*sum = INT64_MAX;
+	}
+	lay_out(f, sums);
+	mem_free(mem, sums, size);
+	return OW_OK;
 }
 
 /* ---- kinds ---- */
@@ -123,11 +143,11 @@ static enum kind code_kind(const struct flame *f, const struct tree_node *node)
 		       : KIND_OWN_CODE;
 }
 
-static enum kind kind_of(const struct flame *f, uint32_t node)
+static enum kind kind_of(const struct flame *f, uint32_t cell)
 {
-	const struct tree_node *n = &f->tree->nodes[node];
+	const struct tree_node *n = &f->tree->nodes[f->cells.items[cell].node];
 
-	if (!node)
+	if (!cell)
 		return KIND_ROOT;
 	if (f->tree->kind == TREE_CODE)
 		return code_kind(f, n);
@@ -146,10 +166,10 @@ static unsigned shade_of(struct str name)
 
 static void count_boxes(struct flame *f)
 {
-	for (uint32_t i = 0; i < f->tree->node_count; i++) {
+	for (uint32_t i = 0; i < f->cells.count; i++) {
 		if (is_drawn(f, i)) {
 			f->drawn++;
-			f->levels = MAX(f->levels, f->tree->nodes[i].depth + 1);
+			f->levels = MAX(f->levels, f->cells.items[i].depth + 1);
 			f->present[kind_of(f, i)] = true;
 		} else if (f->boxes[i].width >= NARROW) {
 			f->deep++;
@@ -165,7 +185,7 @@ static void put_human(struct flame *f, double value)
 {
 	char text[HUMAN_BYTES];
 
-	human_real(text, value, metric_infos[f->metric].unit, false);
+	human_real(text, value, f->measure.unit, false);
 	writer_puts(&f->w, text);
 }
 
@@ -195,14 +215,13 @@ static void put_op_facts(struct flame *f, op_id op)
 	}
 }
 
-static void put_tooltip(struct flame *f, uint32_t node)
+static void put_tooltip(struct flame *f, uint32_t cell)
 {
-	const struct tree_node *n = &f->tree->nodes[node];
-	int64_t total = tree_out_total(f->tree, n, f->metric);
-	int64_t own = total - MIN(total, f->child_sums[node]);
+	const struct tree_node *n = &f->tree->nodes[f->cells.items[cell].node];
+	int64_t total = f->cells.items[cell].total, own = f->cells.items[cell].own;
 
 	writer_puts(&f->w, "<title>");
-	put_name(f, node ? n->name : STR("all"));
+	put_name(f, cell ? n->name : STR("all"));
 	writer_char(&f->w, '\n');
 	put_human(f, (double)total);
 	writer_printf(&f->w, " (%.2f%%)", f->whole > 0 ? 100 * (double)total / f->whole : 0.0);
@@ -210,7 +229,7 @@ static void put_tooltip(struct flame *f, uint32_t node)
 		writer_puts(&f->w, ", itself ");
 		put_human(f, (double)own);
 	}
-	if (f->tree->kind != TREE_CODE && node)
+	if (f->tree->kind != TREE_CODE && cell)
 		put_op_facts(f, n->op);
 	writer_puts(&f->w, "</title>");
 }
@@ -254,24 +273,33 @@ static void put_label(struct flame *f, double x, double width, double y, struct 
 	writer_puts(&f->w, "</text>");
 }
 
-static void put_box(struct flame *f, uint32_t node)
+/* With FLAME_UP the root is at the bottom. */
+static double box_y(const struct flame *f, uint32_t cell)
 {
-	const struct tree_node *n = &f->tree->nodes[node];
-	const struct box *box = &f->boxes[node];
-	struct str name = node ? n->name : STR("all");
-	size_t prefix = node ? tree_out_prefix(f->tree, n) : 0;
-	double y = FLAME_TOP + (double)n->depth * FLAME_ROW;
+	uint32_t depth = f->cells.items[cell].depth;
+
+	return FLAME_TOP +
+	       (double)(f->style & FLAME_UP ? f->levels - 1 - depth : depth) * FLAME_ROW;
+}
+
+static void put_box(struct flame *f, uint32_t cell)
+{
+	const struct tree_node *n = &f->tree->nodes[f->cells.items[cell].node];
+	const struct box *box = &f->boxes[cell];
+	struct str name = cell ? n->name : STR("all");
+	size_t prefix = cell && !(f->style & FLAME_INVERTED) ? tree_out_prefix(f->tree, n) : 0;
+	double y = box_y(f, cell);
 
 	writer_puts(&f->w, box->width * FLAME_WIDTH < FLAME_THIN ? "<g class=\"f thin\""
 								 : "<g class=\"f\"");
 	if (prefix)
 		writer_printf(&f->w, " data-cut=\"%zu\"", utf16_len(str_first(name, prefix)));
 	writer_char(&f->w, '>');
-	put_tooltip(f, node);
+	put_tooltip(f, cell);
 	writer_printf(&f->w,
 		      "<rect class=\"k%d%u\" x=\"%.5f%%\" y=\"%.0f\" width=\"%.5f%%\" "
 		      "height=\"%d\"/>",
-		      (int)kind_of(f, node), shade_of(str_skip(name, prefix)), 100 * box->x, y,
+		      (int)kind_of(f, cell), shade_of(str_skip(name, prefix)), 100 * box->x, y,
 		      100 * box->width, FLAME_ROW - 1);
 	put_label(f, box->x, box->width, y, str_skip(name, prefix));
 	writer_puts(&f->w, "</g>\n");
@@ -295,24 +323,29 @@ static void put_title_text(struct flame *f)
 	if (f->options->title)
 		writer_xml(&f->w, str_from(f->options->title));
 	else
-		writer_printf(&f->w, "%s view: %s",
+		writer_printf(&f->w, "%s view: ",
 			      f->tree->kind == TREE_SCOPE   ? "scope"
 			      : f->tree->kind == TREE_GRAPH ? "graph"
-							    : "code",
-			      metric_infos[f->metric].title);
+							    : "code");
+	if (!f->options->title)
+		writer_xml(&f->w, f->measure.title);
 }
 
 static void put_summary(struct flame *f)
 {
 	writer_puts(&f->w, "<text class=\"note\" x=\"10\" y=\"43\">");
 	if (f->drawn) {
-		writer_printf(&f->w, "%s ", metric_infos[f->metric].title);
+		writer_xml(&f->w, f->measure.title);
+		writer_char(&f->w, ' ');
 		put_human(f, f->whole);
 	} else {
-		writer_printf(&f->w, "nothing to draw: no %s in this profile",
-			      metric_infos[f->metric].title);
+		writer_puts(&f->w, "nothing to draw: no ");
+		writer_xml(&f->w, f->measure.title);
+		writer_puts(&f->w, " in this profile");
 	}
-	if (f->tree->step >= 0)
+	if (f->tree->weight_name.ptr)
+		writer_puts(&f->w, f->style & FLAME_INVERTED ? " · from leaves to callers" : "");
+	else if (f->tree->step >= 0)
 		writer_printf(&f->w, " · step %" PRId64, f->tree->step);
 	else
 		writer_puts(&f->w, " · average of all steps");
@@ -373,13 +406,14 @@ static void put_head(struct flame *f)
 
 static ow_status draw(struct flame *f, const struct out *out, struct mem *mem, struct error *err)
 {
-	lay_out(f);
+	OW_TRY(lay_out_cells(f, mem, err));
 	count_boxes(f);
 	writer_init(&f->w, mem, out, err);
 	put_head(f);
-	writer_printf(&f->w, "<svg id=\"boxes\" x=\"%d\" width=\"%.0f\"%s>\n", FLAME_MARGIN,
-		      FLAME_WIDTH, f->tree->kind == TREE_GRAPH ? " data-ends=\"1\"" : "");
-	for (uint32_t i = 0; i < f->tree->node_count && f->w.status == OW_OK; i++)
+	writer_printf(&f->w, "<svg id=\"boxes\" x=\"%d\" width=\"%.0f\"%s%s>\n", FLAME_MARGIN,
+		      FLAME_WIDTH, f->tree->kind == TREE_GRAPH ? " data-ends=\"1\"" : "",
+		      f->style & FLAME_UP ? " data-up=\"1\"" : "");
+	for (uint32_t i = 0; i < f->cells.count && f->w.status == OW_OK; i++)
 		if (is_drawn(f, i))
 			put_box(f, i);
 	writer_puts(&f->w, "</svg>\n<script><![CDATA[\n");
@@ -391,21 +425,23 @@ static ow_status draw(struct flame *f, const struct out *out, struct mem *mem, s
 static ow_status flamegraph_write(struct result *result, const struct sink_options *options,
 				  const struct out *out, struct error *err)
 {
-	struct flame f = { .tree = result->tree, .options = options };
+	struct flame f = { .tree = result->tree,
+			   .options = options,
+			   .style = flame_style_parse(options->style) };
 	size_t size;
 	ow_status status;
 
 	if (!f.tree || f.tree->kind == TREE_OP)
 		return error_set(err, OW_E_USAGE,
 				 "a flame graph needs the scope, graph or code view");
-	OW_TRY(tree_out_metric(options, &f.metric, err));
-	OW_TRY(tree_out_child_sums(f.tree, f.metric, result->mem, &f.child_sums, err));
-	size = ((size_t)f.tree->node_count + 1) * sizeof(*f.boxes);
-	f.boxes = mem_zalloc(result->mem, size);
-	status = f.boxes ? draw(&f, out, result->mem, err) : error_no_memory(err);
-	if (f.boxes)
-		mem_free(result->mem, f.boxes, size);
-	tree_out_release(f.tree, result->mem, f.child_sums);
+	OW_TRY(tree_out_measure(f.tree, options, &f.measure, err));
+	status = flame_cells_make(&f.cells, f.tree, f.measure.metric, f.style, result->mem, err);
+	size = (f.cells.count + 1) * sizeof(*f.boxes);
+	f.boxes = status == OW_OK ? mem_zalloc(result->mem, size) : NULL;
+	if (status == OW_OK)
+		status = f.boxes ? draw(&f, out, result->mem, err) : error_no_memory(err);
+	mem_free(result->mem, f.boxes, size);
+	flame_cells_release(&f.cells);
 	return status;
 }
 

@@ -4,6 +4,7 @@
  * node does not hand on to a displayed child: its own, and what is hidden below it, so that the lines
  * add up to the totals whatever was filtered out. The root has no frame.
  */
+#include "sink/folded_samples.h"
 #include "sink/tree_out.h"
 #include "sink/writer.h"
 
@@ -14,7 +15,7 @@
 struct folded {
 	struct writer w;
 	const struct tree *tree;
-	enum metric metric;
+	struct tree_measure measure;
 	int64_t *child_sums;
 	uint32_t path[FRAMES_MAX + 1]; /* nodes from the root to the current one */
 	uint64_t deeper;
@@ -41,7 +42,7 @@ static void put_frame(struct writer *w, struct str name)
 
 static int64_t value_of(const struct folded *f, uint32_t node)
 {
-	int64_t total = tree_out_total(f->tree, &f->tree->nodes[node], f->metric);
+	int64_t total = tree_out_total(f->tree, &f->tree->nodes[node], f->measure.metric);
 
 	if (f->tree->nodes[node].depth >= FRAMES_MAX)
 		return total;
@@ -62,7 +63,7 @@ static void put_stack(struct folded *f, uint32_t node)
 		put_frame(&f->w, str_skip(frame->name, tree_out_prefix(f->tree, frame)));
 	}
 	writer_char(&f->w, ' ');
-	if (metric_infos[f->metric].unit == RESULT_NS)
+	if (f->measure.unit == RESULT_NS)
 		writer_micros(&f->w, value);
 	else
 		writer_int(&f->w, value);
@@ -90,8 +91,10 @@ static ow_status folded_write(struct result *result, const struct sink_options *
 	if (!f.tree || f.tree->kind == TREE_OP)
 		return error_set(err, OW_E_USAGE,
 				 "folded stacks need the scope, graph or code view");
-	OW_TRY(tree_out_metric(options, &f.metric, err));
-	OW_TRY(tree_out_child_sums(f.tree, f.metric, result->mem, &f.child_sums, err));
+	OW_TRY(tree_out_measure(f.tree, options, &f.measure, err));
+	if (f.tree->weight_name.ptr)
+		return folded_samples_write(result, out, err);
+	OW_TRY(tree_out_child_sums(f.tree, f.measure.metric, result->mem, &f.child_sums, err));
 	writer_init(&f.w, result->mem, out, err);
 	for (uint32_t i = 1; i < f.tree->node_count && f.w.status == OW_OK; i++) {
 		uint32_t depth = f.tree->nodes[i].depth;

@@ -7,6 +7,7 @@
 #include "model/metrics.h"
 #include "sink/gzip_out.h"
 #include "sink/human.h"
+#include "sink/pprof_samples.h"
 #include "sink/writer.h"
 #include "wire/pb_write.h"
 
@@ -549,6 +550,8 @@ static ow_status pprof_write(struct result *result, const struct sink_options *o
 
 	if (!p.tree || p.tree->kind != TREE_CODE)
 		return error_set(err, OW_E_USAGE, "Only 'code' view supports pprof output now.");
+	if (p.tree->weight_name.ptr)
+		return pprof_samples_write(result, out, err);
 	OW_TRY(choose_attribute(&p, options));
 	p.m = p.tree->model;
 	arena_init(&p.arena, p.mem);

@@ -3,16 +3,24 @@
  */
 #include "sink/tree_out.h"
 
-ow_status tree_out_metric(const struct sink_options *options, enum metric *metric,
-			  struct error *err)
+ow_status tree_out_measure(const struct tree *tree, const struct sink_options *options,
+			   struct tree_measure *measure, struct error *err)
 {
 	char names[256] = "";
 	size_t len = 0;
 
-	*metric = metric_find(options->metric);
-	if (*metric != METRIC_COUNT)
+	if (tree->weight_name.ptr) {
+		*measure = (struct tree_measure){ METRIC_WEIGHT, tree->weight_unit,
+						  tree->weight_name };
 		return OW_OK;
-	for (unsigned i = 0; i < METRIC_COUNT; i++) {
+	}
+	measure->metric = metric_find(options->metric);
+	if (measure->metric != METRIC_COUNT) {
+		measure->unit = metric_infos[measure->metric].unit;
+		measure->title = str_from(metric_infos[measure->metric].title);
+		return OW_OK;
+	}
+	for (unsigned i = 0; i < METRIC_WEIGHT; i++) {
 		int more = snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "",
 				    metric_infos[i].name);
 

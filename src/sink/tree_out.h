@@ -8,9 +8,17 @@
 #include "sink/human.h"
 #include "sink/sink.h"
 
-/* The metric of options->metric, refused with a list of those that exist. */
-ow_status tree_out_metric(const struct sink_options *options, enum metric *metric,
-			  struct error *err);
+/* What is drawn, and what it is called. */
+struct tree_measure {
+	enum metric metric;
+	enum result_unit unit;
+	struct str title;
+};
+
+/* The metric of options->metric, refused with a list of those that exist. A tree of samples has but one
+ * thing to show. */
+ow_status tree_out_measure(const struct tree *tree, const struct sink_options *options,
+			   struct tree_measure *measure, struct error *err);
 
 /* The total of a node, never negative: hidden or hostile numbers must not turn boxes around. */
 static inline int64_t tree_out_total(const struct tree *tree, const struct tree_node *node,

@@ -1,0 +1,234 @@
+/*
+ * own_lines.c: see own_lines.h. A sample counts for the innermost line outside of libraries, so that a line
+ * can be found and changed; its total has all samples in whose stacks it is, each once.
+ */
+#include "analyze/own_lines.h"
+
+#include "analyze/samples.h"
+
+/* Where installed packages live, and what interpreters call themselves. */
+bool line_is_library(struct str file)
+{
+	static const char *const places[] = { "/site-packages/",
+					      "/dist-packages/",
+					      "/tensorflow/python/",
+					      "/tensorflow_core/",
+					      "/lib/python",
+					      "<frozen ",
+					      "<string>",
+					      "<built-in",
+					      "/torch/",
+					      "/jax/" };
+
+	static const char *const packages[] = { "torch/", "torchvision/", "jax/", "tensorflow/",
+						"keras/" };
+
+	for (size_t i = 0; i < ARRAY_COUNT(places); i++)
+		if (str_has(file, str_from(places[i])))
+			return true;
+	/* traces have paths without what is in front of the package */
+	for (size_t i = 0; i < ARRAY_COUNT(packages); i++)
+		if (str_starts(file, str_from(packages[i])))
+			return true;
+	return !file.len;
+}
+
+/* Parents come before their children in the table. */
+uint32_t *line_own_frames(const struct model *m, struct arena *scratch)
+{
+	uint32_t *own = ARENA_ARRAY(scratch, uint32_t, m->stack.count);
+	uint8_t *library = ARENA_ARRAY(scratch, uint8_t, m->frame.count);
+
+	if (!own || !library)
+		return NULL;
+	for (uint32_t i = 1; i < m->frame.count; i++)
+		library[i] = line_is_library(model_str(m, m->frame.file[i]));
+	for (uint32_t i = 1; i < m->stack.count; i++) {
+		uint32_t frame = m->stack.frame[i].v, parent = m->stack.parent[i].v;
+		uint32_t outer = parent < i ? own[parent] : 0;
+
+		own[i] = library[frame] && outer && !library[outer] ? outer : frame;
+	}
+	return own;
+}
+
+/* ---- lines of samples ---- */
+
+enum {
+	COLUMN_NAME,
+	COLUMN_SELF,
+	COLUMN_SELF_PERCENT,
+	COLUMN_TOTAL,
+	COLUMN_TOTAL_PERCENT,
+	COLUMN_FILE,
+	COLUMN_LINE,
+	COLUMN_FUNCTION,
+	COLUMN_MODULE
+};
+
+struct sample_line {
+	uint32_t frame; /* one of those that are this line */
+	int64_t self, total;
+	uint32_t seen; /* stack that was counted last */
+};
+
+struct sample_lines {
+	const struct model *m;
+	struct sample_line *items; /* from 1 */
+	size_t count, cap;
+	struct map map;
+	uint32_t *of_frame; /* frame → line; frames of one line differ by address */
+	int64_t all;
+};
+
+static bool same_line(const struct frame_table *f, uint32_t a, uint32_t b)
+{
+	return f->file[a].v == f->file[b].v && f->line[a] == f->line[b] &&
+	       f->function[a].v == f->function[b].v &&
+	       COLUMN_GET(f->module, a).v == COLUMN_GET(f->module, b).v;
+}
+
+static uint32_t line_of(struct sample_lines *l, uint32_t frame)
+{
+	const struct frame_table *f = &l->m->frame;
+	uint64_t hash =
+		map_hash_u64((uint64_t)f->file[frame].v << 32 | (uint32_t)f->line[frame],
+			     (uint64_t)f->function[frame].v << 32 | COLUMN_GET(f->module, frame).v);
+	void *items = l->items;
+
+	if (l->of_frame[frame])
+		return l->of_frame[frame];
+	for (struct map_iter it = map_find(&l->map, hash); it.value; it = map_next(&l->map, it))
+		if (same_line(f, l->items[it.value].frame, frame))
+			return l->of_frame[frame] = it.value;
+	if (!mem_grow(l->m->mem, &items, &l->cap, MAX(l->count, 1) + 1, sizeof(*l->items)))
+		return 0;
+	l->items = items;
+	l->count = MAX(l->count, 1);
+	if (!map_add(&l->map, hash, (uint32_t)l->count))
+		return 0;
+	l->items[l->count] = (struct sample_line){ .frame = frame };
+	return l->of_frame[frame] = (uint32_t)l->count++;
+}
+
+static bool add_stacks(struct sample_lines *l, const int64_t *self, const uint32_t *own)
+{
+	const struct stack_table *s = &l->m->stack;
+
+	for (uint32_t i = 1; i < s->count; i++) {
+		uint32_t line = self[i] ? line_of(l, own[i]) : 0;
+
+		if (!self[i])
+			continue;
+		if (!line)
+			return false;
+		l->items[line].self = wrap_add(l->items[line].self, self[i]);
+		l->all = wrap_add(l->all, self[i]);
+		for (uint32_t at = i; at; at = s->parent[at].v) {
+			line = line_of(l, s->frame[at].v);
+			if (!line)
+				return false;
+			if (l->items[line].seen != i)
+				l->items[line].total = wrap_add(l->items[line].total, self[i]);
+			l->items[line].seen = i;
+		}
+	}
+	return true;
+}
+
+static int by_self(const void *a, const void *b)
+{
+	const struct sample_line *x = a, *y = b;
+
+	if (x->self != y->self)
+		return x->self > y->self ? -1 : 1;
+	if (x->total != y->total)
+		return x->total > y->total ? -1 : 1;
+	return (x->frame > y->frame) - (x->frame < y->frame);
+}
+
+static void add_columns(struct result *out, enum result_unit unit)
+{
+	result_column(out, "name", "line", RESULT_TEXT, RESULT_PLAIN);
+	result_column(out, "self", "self", RESULT_INT, unit);
+	result_column(out, "self_percent", "share", RESULT_REAL, RESULT_PERCENT);
+	result_column(out, "total", "total", RESULT_INT, unit);
+	result_column(out, "total_percent", "share", RESULT_REAL, RESULT_PERCENT);
+	result_column(out, "file", "file", RESULT_TEXT, RESULT_PLAIN);
+	result_column(out, "line", "number", RESULT_INT, RESULT_PLAIN);
+	result_column(out, "function", "function", RESULT_TEXT, RESULT_PLAIN);
+	result_column(out, "module", "module", RESULT_TEXT, RESULT_PLAIN);
+	out->columns[COLUMN_LINE].for_programs = out->columns[COLUMN_FUNCTION].for_programs = true;
+}
+
+static double percent(int64_t part, int64_t all)
+{
+	return all > 0 ? 100.0 * (double)part / (double)all : 0;
+}
+
+static void add_row(const struct sample_lines *l, const struct sample_line *item,
+		    struct result *out)
+{
+	const struct model *m = l->m;
+	const struct frame_table *f = &m->frame;
+	struct str file = model_str(m, f->file[item->frame]);
+	struct str function = model_str(m, f->function[item->frame]);
+	size_t slash = str_rfind_char(file, '/');
+	struct str base = slash == STR_NONE ? file : str_skip(file, slash + 1);
+	uint32_t row = result_row(out, 0);
+	char name[512];
+
+	if (file.len)
+		snprintf(name, sizeof(name), "%.*s:%d %.*s", STR_ARG(base),
+			 (int)f->line[item->frame], STR_ARG(function));
+	else
+		snprintf(name, sizeof(name), "%.*s",
+			 STR_ARG(function.len ? function : STR("[unknown]")));
+	result_set_text(out, row, COLUMN_NAME, str_from(name));
+	result_set_int(out, row, COLUMN_SELF, item->self);
+	result_set_real(out, row, COLUMN_SELF_PERCENT, percent(item->self, l->all));
+	result_set_int(out, row, COLUMN_TOTAL, item->total);
+	result_set_real(out, row, COLUMN_TOTAL_PERCENT, percent(item->total, l->all));
+	result_set_model_text(out, row, COLUMN_FILE, file);
+	result_set_int(out, row, COLUMN_LINE, f->line[item->frame]);
+	result_set_model_text(out, row, COLUMN_FUNCTION, function);
+	result_set_model_text(out, row, COLUMN_MODULE,
+			      model_str(m, COLUMN_GET(f->module, item->frame)));
+}
+
+static ow_status collect(struct sample_lines *l, const struct view_options *options,
+			 struct arena *scratch, struct result *out, struct error *err)
+{
+	struct sample_choice choice;
+	uint32_t *own, limit = options->limit ? options->limit : UINT32_MAX;
+	int64_t *self;
+
+	OW_TRY(samples_choose(l->m, options, scratch, &choice, err));
+	self = samples_by_stack(&choice, scratch);
+	own = line_own_frames(l->m, scratch);
+	l->of_frame = ARENA_ARRAY(scratch, uint32_t, l->m->frame.count);
+	if (!self || !own || !l->of_frame || !add_stacks(l, self, own))
+		return error_no_memory(err);
+	add_columns(out, choice.shown_as);
+	if (l->count > 1)
+		qsort(l->items + 1, l->count - 1, sizeof(*l->items), by_self);
+	for (size_t i = 1; i < l->count && out->row_count < limit; i++)
+		add_row(l, &l->items[i], out);
+	return OW_OK;
+}
+
+ow_status sample_lines_run(struct model *m, const struct view_options *options, struct result *out,
+			   struct error *err)
+{
+	struct sample_lines l = { .m = m };
+	struct arena scratch;
+	ow_status status;
+
+	arena_init(&scratch, m->mem);
+	map_init(&l.map, m->mem);
+	status = collect(&l, options, &scratch, out, err);
+	mem_free(m->mem, l.items, l.cap * sizeof(*l.items));
+	map_release(&l.map);
+	arena_release(&scratch);
+	return status;
+}

@@ -1,0 +1,97 @@
+/* samples.c: see samples.h. */
+#include "analyze/samples.h"
+
+enum result_unit sample_unit(struct str unit)
+{
+	if (str_eq(unit, STR("ns")))
+		return RESULT_NS;
+	return str_eq(unit, STR("bytes")) ? RESULT_BYTES : RESULT_COUNT;
+}
+
+static uint32_t find_metric(const struct model *m, const char *name)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 1; i < m->metric.count; i++) {
+		if (name && str_eq(model_str(m, m->metric.name[i]), str_from(name)))
+			return i;
+		if (!name && (!found || (m->metric.is_default[i] && !m->metric.is_default[found])))
+			found = i;
+	}
+	return found;
+}
+
+static ow_status metric_missing(const struct model *m, const char *name, struct error *err)
+{
+	char known[512] = "";
+	size_t len = 0;
+
+	for (uint32_t i = 1; i < m->metric.count && len < sizeof(known) - 80; i++) {
+		struct str other = model_str(m, m->metric.name[i]);
+
+		if (find_metric(m, other.ptr) == i)
+			len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%.*s",
+						len ? ", " : "", (int)MIN(other.len, 60),
+						other.ptr);
+	}
+	return error_set(err, OW_E_NOT_FOUND, "no metric is called '%s'; there are %s", name,
+			 len ? known : "none: these inputs have no samples");
+}
+
+ow_status samples_choose(const struct model *m, const struct view_options *options,
+			 struct arena *scratch, struct sample_choice *out, struct error *err)
+{
+	uint32_t metric = find_metric(m, options->metric);
+
+	*out = (struct sample_choice){ .m = m };
+	if (!metric && options->metric)
+		return metric_missing(m, options->metric, err);
+	OW_TRY(view_filter(m, options, &out->filter, err));
+	out->name = m->metric.name[metric];
+	out->unit = m->metric.unit[metric];
+	out->shown_as = sample_unit(model_str(m, out->unit));
+	out->wanted = ARENA_ARRAY(scratch, uint8_t, m->metric.count);
+	if (!out->wanted)
+		return error_no_memory(err);
+	for (uint32_t i = 1; i < m->metric.count; i++)
+		out->wanted[i] =
+			m->metric.name[i].v == out->name.v && m->metric.unit[i].v == out->unit.v;
+	return OW_OK;
+}
+
+int64_t *samples_by_stack(const struct sample_choice *c, struct arena *scratch)
+{
+	const struct sample_table *s = &c->m->sample;
+	int64_t *self = ARENA_ARRAY(scratch, int64_t, c->m->stack.count);
+
+	for (uint32_t i = 1; self && i < s->count; i++)
+		if (sample_counts(c, i))
+			self[s->stack[i].v] = wrap_add(self[s->stack[i].v], s->weight[i]);
+	return self;
+}
+
+struct str sample_frame_name(const struct model *m, frame_id frame, struct arena *arena)
+{
+	const struct frame_table *f = &m->frame;
+	struct str name = model_str(m, f->function[frame.v]), file;
+	char text[512];
+	size_t slash;
+
+	if (name.len)
+		return name;
+	file = model_str(m, f->file[frame.v]);
+	if (file.len) {
+		snprintf(text, sizeof(text), "%.*s:%d", (int)MIN(file.len, 480), file.ptr,
+			 (int)f->line[frame.v]);
+		return arena_str(arena, str_from(text));
+	}
+	file = model_str(m, COLUMN_GET(f->module, frame.v));
+	slash = str_rfind_char(file, '/');
+	file = slash == STR_NONE ? file : str_skip(file, slash + 1);
+	if (!file.len)
+		return STR("[unknown]");
+	if (file.ptr[0] == '[')
+		return file;
+	snprintf(text, sizeof(text), "[%.*s]", (int)MIN(file.len, 480), file.ptr);
+	return arena_str(arena, str_from(text));
+}

@@ -1,0 +1,58 @@
+/*
+ * samples.h: which samples a view looks at. A profile may have measured several things; they are never
+ * added up, so every view takes those of one metric: the one that the user names, else the default of
+ * the source. Metrics of the same name and unit of several inputs are one.
+ */
+#ifndef ANALYZE_SAMPLES_H
+#define ANALYZE_SAMPLES_H
+
+#include "analyze/view.h"
+
+struct sample_choice {
+	const struct model *m;
+	struct event_filter filter;
+	str_id name, unit;
+	enum result_unit shown_as;
+	uint8_t *wanted; /* per metric */
+};
+
+/* Whether samples say more about code than the ops do: they were asked for, or no op has a stack. */
+static inline bool samples_tell_code(const struct model *m, const struct view_options *options)
+{
+	return m->sample.count > 1 &&
+	       (options->metric || (!m->op.stack && !m->event.stack && !m->op.code_size));
+}
+
+/* Whether there is nothing else: no op ran. */
+static inline bool samples_only(const struct model *m)
+{
+	return m->sample.count > 1 && m->op.count <= 1;
+}
+
+/* The metric that the options ask for; refused with a list of those that exist. */
+ow_status samples_choose(const struct model *m, const struct view_options *options,
+			 struct arena *scratch, struct sample_choice *out, struct error *err);
+
+static inline bool sample_counts(const struct sample_choice *c, uint32_t row)
+{
+	const struct sample_table *s = &c->m->sample;
+
+	if (!c->wanted[s->metric[row].v] || !filter_track(&c->filter, c->m, s->track[row]) ||
+	    !filter_step(&c->filter, COLUMN_GET(s->step, row)))
+		return false;
+	return !filter_has_time(&c->filter) ||
+	       (s->ts_ns[row] != TIME_UNKNOWN && s->ts_ns[row] >= c->filter.from_ns &&
+		s->ts_ns[row] < c->filter.to_ns);
+}
+
+/* Weight of each stack by itself, of all samples that count. NULL without memory. */
+int64_t *samples_by_stack(const struct sample_choice *c, struct arena *scratch);
+
+/* What a frame is called without its line: the function, else its file and line, its module or nothing.
+ * The text is the model's, or was made in the arena; ptr NULL without memory. */
+struct str sample_frame_name(const struct model *m, frame_id frame, struct arena *arena);
+
+/* How a unit of the model is shown. */
+enum result_unit sample_unit(struct str unit);
+
+#endif

@@ -1,0 +1,395 @@
+/*
+ * import_folded.c: folded stacks, one line "frame;frame;leaf count" each, as the stackcollapse scripts,
+ * py-spy, Austin, torch.profiler.export_stacks and many others write them. Lines that are none are counted
+ * and left out. There is no time in such a file: order means nothing, equal stacks add up in the views.
+ */
+#include "import/importer.h"
+#include "import/stack_facts.h"
+#include "import/text_lines.h"
+
+#define FRAMES_MAX 4096 /* more are left out at the leaf's end */
+#define TOP 5
+#define SNIFF_LINES 60
+
+/* ---- lines ---- */
+
+struct folded_line {
+	struct str stack;
+	int64_t value, before;
+	bool differential; /* two numbers */
+	bool fraction;
+};
+
+/* Digits with an optional fraction, which is rounded. */
+static bool parse_count(struct str text, int64_t *value, bool *fraction)
+{
+	size_t dot = str_find_char(text, '.');
+	struct str whole = dot == STR_NONE ? text : str_first(text, dot);
+	struct str rest = dot == STR_NONE ? STR("") : str_skip(text, dot + 1);
+
+	if (!whole.len || whole.ptr[0] == '+' || !str_to_i64(whole, value))
+		return false;
+	for (size_t i = 0; i < rest.len; i++)
+		if (rest.ptr[i] < '0' || rest.ptr[i] > '9')
+			return false;
+	*fraction = rest.len > 0;
+	if (rest.len && rest.ptr[0] >= '5' && *value < INT64_MAX)
+		(*value)++;
+	return dot == STR_NONE || rest.len;
+}
+
+static bool parse_line(struct str line, struct folded_line *out)
+{
+	size_t space = str_rfind_char(line, ' '), tab = str_rfind_char(line, '\t');
+	bool fraction = false;
+	int64_t before;
+
+	*out = (struct folded_line){ 0 };
+	if (space == STR_NONE || (tab != STR_NONE && tab > space))
+		space = tab;
+	if (space == STR_NONE || !space)
+		return false;
+	if (!parse_count(str_skip(line, space + 1), &out->value, &out->fraction))
+		return false;
+	out->stack = str_trim(str_first(line, space));
+	space = str_rfind_char(out->stack, ' ');
+	if (space != STR_NONE && parse_count(str_skip(out->stack, space + 1), &before, &fraction)) {
+		out->differential = true;
+		out->before = before;
+	}
+	return out->stack.len > 0;
+}
+
+static bool is_comment(struct str line)
+{
+	return str_starts(line, STR("#")) || str_starts(line, STR("//"));
+}
+
+/* ---- recognition ---- */
+
+/* "size: 3" and "a = 3" are other people's texts. */
+static bool looks_folded(struct str line)
+{
+	struct folded_line f;
+
+	if (!parse_line(line, &f))
+		return false;
+	return !strchr(":=,{[", f.stack.ptr[f.stack.len - 1]) && f.stack.ptr[0] != '<';
+}
+
+static int sniff(const struct sniff *sniff)
+{
+	static const char refused[] = "<{[";
+	char converted[4096];
+	struct str head = text_head(sniff->head, converted, sizeof(converted)), line;
+	unsigned good = 0, all = 0, stacks = 0;
+	bool cut = sniff->size > sniff->head.len ||
+		   (head.ptr == converted && head.len + 4 > sizeof(converted));
+
+	if (!head.len || strchr(refused, head.ptr[0]) || memchr(head.ptr, 0, head.len))
+		return 0;
+	while (all < SNIFF_LINES && str_split(&head, '\n', &line)) {
+		if (cut && !head.len)
+			break; /* may be half a line */
+		line = str_trim(line);
+		if (!line.len || is_comment(line))
+			continue;
+		all++;
+		good += looks_folded(line);
+		stacks += looks_folded(line) && str_find_char(line, ';') != STR_NONE;
+	}
+	if (!good || good * 2 < all)
+		return 0;
+	return stacks * 2 >= good ? 60 : stacks ? 40 : 15;
+}
+
+/* ---- frames ---- */
+
+struct folding {
+	struct import_ctx *ctx;
+	struct builder *b;
+	struct text_lines lines;
+	struct name_sums leaves, roots;
+	struct map stacks; /* distinct ones */
+	metric_id metric, before;
+	track_id track;
+	int64_t sum, max_depth;
+	uint64_t count, distinct, bad, rounded, cut;
+	uint64_t first_bad, first_rounded;
+	bool differential, austin;
+};
+
+static bool to_line(struct str text, int32_t *line)
+{
+	int64_t number;
+
+	if (!text.len || text.ptr[0] < '0' || text.ptr[0] > '9' || !str_to_i64(text, &number) ||
+	    number > INT32_MAX)
+		return false;
+	*line = (int32_t)number;
+	return true;
+}
+
+/* "func (file.py:12)" of py-spy. */
+static bool py_spy_frame(struct str text, struct frame_row *row, struct builder *b)
+{
+	size_t open = str_find(text, STR(" (")), colon;
+	struct str inside;
+
+	if (open == STR_NONE || !open || !str_ends(text, STR(")")))
+		return false;
+	inside = str_skip(text, open + 2);
+	inside.len--;
+	colon = str_rfind_char(inside, ':');
+	if (colon == STR_NONE || !to_line(str_skip(inside, colon + 1), &row->line))
+		return false;
+	row->file = builder_str(b, str_first(inside, colon));
+	row->function = builder_str(b, str_first(text, open));
+	return true;
+}
+
+/* "file.py(12):_func" of torch's export_stacks, which made blanks into underscores. */
+static bool torch_frame(struct str text, struct frame_row *row, struct builder *b)
+{
+	size_t close = str_find(text, STR("):")), open;
+	struct str place, function;
+
+	if (close == STR_NONE)
+		return false;
+	place = str_first(text, close);
+	open = str_rfind_char(place, '(');
+	if (open == STR_NONE || !open || !to_line(str_skip(place, open + 1), &row->line))
+		return false;
+	function = str_skip(text, close + 2);
+	if (function.len && (function.ptr[0] == '_' || function.ptr[0] == ' '))
+		function = str_skip(function, 1);
+	row->file = builder_str(b, str_first(place, open));
+	row->function = builder_str(b, function);
+	return true;
+}
+
+/* "file.py:func:12" of Austin. */
+static bool austin_frame(struct str text, struct frame_row *row, struct builder *b)
+{
+	size_t last = str_rfind_char(text, ':'), middle;
+
+	if (last == STR_NONE || !to_line(str_skip(text, last + 1), &row->line))
+		return false;
+	middle = str_rfind_char(str_first(text, last), ':');
+	if (middle == STR_NONE || !middle)
+		return false;
+	row->file = builder_str(b, str_first(text, middle));
+	row->function = builder_str(b, str_skip(str_first(text, last), middle + 1));
+	return true;
+}
+
+static frame_id frame_of(struct folding *f, struct str text)
+{
+	struct frame_row row = { 0 };
+
+	if (str_ends(text, STR("_[k]")))
+		row.flags = FRAME_KERNEL;
+	else if (str_ends(text, STR("_[j]")))
+		row.flags = FRAME_JIT;
+	else if (str_ends(text, STR("_[i]")))
+		row.flags = FRAME_INLINED;
+	if (row.flags || !((f->austin && austin_frame(text, &row, f->b)) ||
+			   py_spy_frame(text, &row, f->b) || torch_frame(text, &row, f->b)))
+		row.function = builder_str(f->b, text);
+	return builder_frame(f->b, &row);
+}
+
+/* "P123;T0:456;": the process and the thread, in front of Austin's frames. */
+static bool austin_thread(struct folding *f, struct str *stack, track_id *track)
+{
+	struct str rest = *stack, process, thread;
+	struct track_row row = { .kind = TRACK_HOST, .source = f->b->source };
+	size_t colon;
+
+	if (!str_split(&rest, ';', &process) || !str_split(&rest, ';', &thread) ||
+	    process.len < 2 || process.ptr[0] != 'P' || thread.len < 2 || thread.ptr[0] != 'T')
+		return false;
+	colon = str_rfind_char(thread, ':');
+	if (!str_to_i64(str_skip(process, 1), &row.pid) ||
+	    !str_to_i64(str_skip(thread, colon == STR_NONE ? 1 : colon + 1), &row.tid))
+		return false;
+	row.name = builder_str(f->b, thread);
+	row.process = builder_str(f->b, process);
+	*track = builder_track(f->b, &row);
+	*stack = rest;
+	return f->austin = true;
+}
+
+/* ---- samples ---- */
+
+static bool count_stack(struct folding *f, stack_id stack)
+{
+	uint64_t hash = map_hash_u64(stack.v, 11);
+
+	for (struct map_iter it = map_find(&f->stacks, hash); it.value;
+	     it = map_next(&f->stacks, it))
+		if (it.value == stack.v + 1)
+			return true;
+	f->distinct++;
+	return map_add(&f->stacks, hash, stack.v + 1);
+}
+
+static ow_status add_stack(struct folding *f, const struct folded_line *line)
+{
+	struct builder *b = f->b;
+	struct str rest = line->stack, text;
+	track_id track = f->track;
+	str_id root = { 0 }, leaf = { 0 };
+	stack_id stack = { 0 };
+	int64_t depth = 0;
+
+	(void)austin_thread(f, &rest, &track);
+	while (str_split(&rest, ';', &text)) {
+		if (!text.len)
+			continue;
+		if (++depth > FRAMES_MAX) {
+			f->cut++;
+			break;
+		}
+		leaf = builder_str(b, text);
+		root = depth == 1 ? leaf : root;
+		stack = builder_stack(b, stack, frame_of(f, text));
+	}
+	f->max_depth = MAX(f->max_depth, depth);
+	f->sum = wrap_add(f->sum, line->value);
+	f->count++;
+	builder_add_sample(b, &(struct sample_row){ .ts_ns = TIME_UNKNOWN,
+						    .weight = line->value,
+						    .metric = f->metric,
+						    .stack = stack,
+						    .track = track });
+	if (f->differential)
+		builder_add_sample(b, &(struct sample_row){ .ts_ns = TIME_UNKNOWN,
+							    .weight = line->before,
+							    .metric = f->before,
+							    .stack = stack,
+							    .track = track });
+	if (!count_stack(f, stack) || !name_sums_add(&f->leaves, leaf, line->value) ||
+	    !name_sums_add(&f->roots, root, line->value))
+		return builder_fail(b, error_no_memory(f->ctx->err));
+	return b->status;
+}
+
+/* A file of differences has two numbers in every line. */
+static ow_status find_differential(struct folding *f)
+{
+	unsigned two = 0, all = 0;
+	struct folded_line parsed;
+	struct str line;
+
+	while (all < SNIFF_LINES && text_lines_next(&f->lines, &line))
+		if (!is_comment(line) && parse_line(str_trim(line), &parsed)) {
+			all++;
+			two += parsed.differential;
+		}
+	f->differential = all && two == all;
+	text_lines_release(&f->lines);
+	return text_lines_init(&f->lines, f->ctx->in, f->ctx->err);
+}
+
+static ow_status read_lines(struct folding *f)
+{
+	struct str line;
+
+	while (text_lines_next(&f->lines, &line)) {
+		struct folded_line parsed;
+
+		line = str_trim(line);
+		if (!line.len || is_comment(line))
+			continue;
+		if (!parse_line(line, &parsed)) {
+			f->first_bad = f->bad++ ? f->first_bad : f->lines.offset;
+			continue;
+		}
+		if (parsed.fraction)
+			f->first_rounded = f->rounded++ ? f->first_rounded : f->lines.offset;
+		if (f->differential)
+			parsed.stack = str_trim(
+				str_first(parsed.stack, str_rfind_char(parsed.stack, ' ')));
+		OW_TRY(add_stack(f, &parsed));
+	}
+	return text_lines_status(&f->lines);
+}
+
+static void tell(struct folding *f)
+{
+	struct builder *b = f->b;
+	const fact_id top = { 0 };
+
+	if (f->bad)
+		builder_note_many(b, NOTE_DROPPED, f->first_bad, f->bad,
+				  "a line that is no folded stack (frame;frame count)");
+	if (f->rounded)
+		builder_note_many(b, NOTE_INFO, f->first_rounded, f->rounded,
+				  "a count with a fraction, rounded");
+	if (f->cut)
+		builder_note_many(b, NOTE_DROPPED, OW_NO_OFFSET, f->cut,
+				  "a stack of more than %d frames, cut there", FRAMES_MAX);
+	if (f->lines.too_long)
+		builder_note_many(b, NOTE_DROPPED, OW_NO_OFFSET, f->lines.too_long,
+				  "a line of more than a megabyte, cut there");
+	fact_text(b, top, "kind", STR("folded"));
+	fact_text(b, top, "encoding", f->lines.utf16 ? STR("utf-16") : STR("utf-8"));
+	fact_bool(b, top, "crlf", f->lines.crlf);
+	fact_int(b, top, "stacks", (int64_t)f->count);
+	fact_int(b, top, "distinct_stacks", (int64_t)f->distinct);
+	fact_int(b, top, "bad_lines", (int64_t)f->bad);
+	fact_int(b, top, "max_depth", f->max_depth);
+	fact_int(b, top, "sum", f->sum);
+	fact_top(b, top, "top5_leaf", &f->leaves, TOP);
+	fact_top(b, top, "top5_root", &f->roots, TOP);
+}
+
+static ow_status load_lines(struct folding *f)
+{
+	struct builder *b = f->b;
+
+	OW_TRY(find_differential(f));
+	f->track = builder_track(b, &(struct track_row){ .kind = TRACK_HOST, .source = b->source });
+	f->metric =
+		builder_metric(b, f->differential ? STR("after") : STR("samples"), STR("count"));
+	if (f->differential)
+		f->before = builder_metric(b, STR("before"), STR("count"));
+	b->m->metric.is_default[f->metric.v] = 1;
+	OW_TRY(b->status);
+	OW_TRY(read_lines(f));
+	if (!f->count)
+		return error_at(f->ctx->err, OW_E_FORMAT, f->first_bad,
+				"%s: no line is a folded stack (frame;frame count)",
+				f->ctx->in->name);
+	tell(f);
+	return b->status;
+}
+
+static ow_status load(struct import_ctx *ctx)
+{
+	struct folding f = { .ctx = ctx, .b = ctx->b };
+	struct mem *mem = ctx->b->m->mem;
+	ow_status status;
+
+	name_sums_init(&f.leaves, mem);
+	name_sums_init(&f.roots, mem);
+	map_init(&f.stacks, mem);
+	status = text_lines_init(&f.lines, ctx->in, ctx->err);
+	if (status == OW_OK)
+		status = load_lines(&f);
+	text_lines_release(&f.lines);
+	name_sums_release(&f.leaves);
+	name_sums_release(&f.roots);
+	map_release(&f.stacks);
+	return status;
+}
+
+const struct importer import_folded = {
+	.name = "folded",
+	.summary = "folded stacks: frame;frame count (stackcollapse, py-spy, Austin, torch)",
+	.extensions = "*.folded *.txt",
+	.role = ROLE_TRACE,
+	.sniff = sniff,
+	.load = load,
+};

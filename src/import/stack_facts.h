@@ -1,0 +1,33 @@
+/*
+ * stack_facts.h: what the importers of sampled stacks count for `opwatch info`: how often names occur, and
+ * the few that weigh most. Counts are per string of the model; release it before the freeze.
+ */
+#ifndef IMPORT_STACK_FACTS_H
+#define IMPORT_STACK_FACTS_H
+
+#include "model/builder.h"
+
+struct name_sum {
+	str_id name;
+	int64_t sum;
+};
+
+struct name_sums {
+	struct mem *mem;
+	struct name_sum *items;
+	size_t count, cap;
+	struct map map; /* string → item + 1 */
+};
+
+void name_sums_init(struct name_sums *s, struct mem *mem);
+void name_sums_release(struct name_sums *s);
+/* False without memory. */
+bool name_sums_add(struct name_sums *s, str_id name, int64_t value);
+
+/* A list of [name, sum], the largest first, ties by name. */
+void fact_top(struct builder *b, fact_id parent, const char *key, struct name_sums *sums,
+	      size_t count);
+/* An object of name: sum, in the order in which they came. */
+void fact_sums(struct builder *b, fact_id parent, const char *key, const struct name_sums *sums);
+
+#endif
