@@ -90,6 +90,7 @@ struct hierarchy {
 	int64_t *totals;     /* rows; become tree.total_rows */
 	uint32_t *total_row; /* node → row; NULL when they have the same number */
 	bool by_name;	     /* siblings are in order of their names */
+	bool in_order;	     /* all nodes are shown, as deep as is wanted, and in this order */
 	const void *view;    /* for the functions below */
 	struct str (*name)(const void *view, uint32_t node);
 	/* Where the name comes among all names; NULL when comparing names is all there is. */

@@ -1,6 +1,7 @@
 /*
  * code_fold_test.c: a folded code tree stands for the same nodes as one that was never folded. The
- * latter is got with an option that looks at single lines and changes nothing.
+ * latter is got with an option that looks at single lines and changes nothing. Chains are found in stacks
+ * and in traces.
  */
 #include "analyze/view.h"
 
@@ -67,6 +68,29 @@ static void open_random(struct small_model *s, uint64_t from)
 	small_freeze(s);
 }
 
+/* What an importer would have left: the stacks of ops as traces. */
+static void add_traces(struct small_model *s)
+{
+	struct code_traces *t = &s->m->traces;
+
+	assert_int_equal(code_traces_init(t, s->m, &s->err), OW_OK);
+	for (uint32_t op = 1; op < s->m->op.count; op++) {
+		uint32_t stack = COLUMN_GET(s->m->op.stack, op).v, depth = 0;
+		void *frames = t->frames;
+
+		for (uint32_t at = stack; at; at = s->m->stack.parent[at].v)
+			depth++;
+		assert_true(mem_grow(&s->mem, &frames, &t->cap, t->count + depth + 1,
+				     sizeof(*t->frames)));
+		t->frames = frames;
+		t->first[op] = (uint32_t)t->count;
+		t->len[op] = depth;
+		t->count += depth;
+		for (uint32_t at = stack; at; at = s->m->stack.parent[at].v)
+			t->frames[t->first[op] + --depth] = s->m->stack.frame[at];
+	}
+}
+
 static struct result *run(struct small_model *s, const char *order, int32_t max_depth,
 			  uint32_t limit, bool fold)
 {
@@ -85,6 +109,7 @@ static struct result *run(struct small_model *s, const char *order, int32_t max_
 		options.hide_name_regexes = (struct view_list){ nothing, 1 };
 	assert_int_equal(view_find("code")->run(s->m, &options, r, &s->err), OW_OK);
 	assert_true(r->tree->folded == fold);
+	assert_true((r->tree->traces != NULL) == (fold && s->m->traces.ops));
 	assert_int_equal(tree_unfold(r->tree, &s->mem, &s->err), OW_OK);
 	return r;
 }
@@ -137,10 +162,12 @@ static void folded_is_the_same(void **state)
 	static const char *const orders[] = { "name", "float_ops", "occurrence", "" };
 
 	(void)state;
-	for (uint64_t n = 1; n <= 150; n++) {
+	for (uint64_t n = 1; n <= 300; n++) {
 		struct small_model s;
 
 		open_random(&s, n);
+		if (n % 2)
+			add_traces(&s);
 		for (uint32_t i = 0; i < 8; i++) {
 			int32_t depth = i < 4 ? 1000 : (int32_t)pick(i == 7 ? DEEP : DEEP / 20);
 			uint32_t limit = i % 2 ? 1 + pick(200) : 0;
@@ -190,11 +217,10 @@ static void deep_recursion(void **state)
 }
 
 /* Every allocation fails in turn, unfolding included. */
-static void without_memory(void **state)
+static void starve(bool traces)
 {
 	bool done = false;
 
-	(void)state;
 	for (uint64_t n = 1; !done; n++) {
 		struct small_model s;
 		struct view_options options;
@@ -202,6 +228,8 @@ static void without_memory(void **state)
 		ow_status status;
 
 		open_random(&s, 5);
+		if (traces)
+			add_traces(&s);
 		r = result_new(&s.mem, "code", &s.err);
 		assert_non_null(r);
 		view_options_init(&options);
@@ -217,10 +245,51 @@ static void without_memory(void **state)
 	}
 }
 
+static void without_memory(void **state)
+{
+	(void)state;
+	starve(false);
+	starve(true);
+}
+
+/* Many ops below one long beginning, more labels than fit into a key of their own, and ops at one line. */
+static void many_alike(void **state)
+{
+	enum { OPS = 3000 };
+	struct small_model s;
+	struct result *a, *b;
+
+	(void)state;
+	small_open(&s);
+	for (int i = 0; i < OPS; i++) {
+		struct small_frame stack[32] = { { 0 } };
+		char name[64];
+		op_id op;
+
+		snprintf(name, sizeof(name), "n%d", i * 7 % OPS);
+		op = small_op(&s, name, "MatMul", "/cpu:0");
+		s.m->op.float_ops[op.v] = i;
+		for (int k = 0; k < 20; k++)
+			stack[k] = (struct small_frame){ "main.py", k, "f" };
+		for (int k = 20; k < 20 + i % 9; k++)
+			stack[k] = (struct small_frame){ "deep.py", i / 4 * k, "g" };
+		small_code(&s, op, stack);
+	}
+	small_freeze(&s);
+	add_traces(&s);
+	a = run(&s, "name", 1000, 0, true);
+	b = run(&s, "name", 1000, 0, false);
+	expect_same(a->tree, b->tree);
+	result_free(a);
+	result_free(b);
+	small_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(folded_is_the_same),
 					    cmocka_unit_test(deep_recursion),
+					    cmocka_unit_test(many_alike),
 					    cmocka_unit_test(without_memory) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,11 @@ static stack_id op_stack(const struct code_lines *l, uint32_t op)
 	return COLUMN_GET(l->m->op.stack, op);
 }
 
+static bool has_code(const struct code_lines *l, uint32_t op)
+{
+	return l->traces ? l->traces->len[op] != 0 : op_stack(l, op).v != 0;
+}
+
 static ow_status no_memory(struct code_lines *l)
 {
 	return error_no_memory(l->a->err);
@@ -108,6 +113,19 @@ static int by_label(const void *a, const void *b, void *arg)
 	return str_cmp(l->labels[*(const uint32_t *)a], l->labels[*(const uint32_t *)b]);
 }
 
+/* Numbers labels by their places by name. */
+static void renumber_labels(struct code_lines *l)
+{
+	for (uint32_t i = 1; i < l->label_count; i++)
+		l->a->tree->labels[l->label_rank[i]] = l->labels[i];
+	memcpy(l->labels, l->a->tree->labels, l->label_count * sizeof(*l->labels));
+	for (uint32_t i = 1; i < l->m->frame.count; i++)
+		for (int gradient = 0; gradient < 2; gradient++)
+			l->frame_label[gradient][i] = l->label_rank[l->frame_label[gradient][i]];
+	for (uint32_t i = 1; i < l->label_count; i++)
+		l->label_rank[i] = i;
+}
+
 /* Moves the labels into the tree and finds out where each comes by name. */
 static ow_status finish_labels(struct code_lines *l)
 {
@@ -128,6 +146,8 @@ static ow_status finish_labels(struct code_lines *l)
 	qsort_r(order + 1, l->label_count - 1, sizeof(*order), by_label, l);
 	for (uint32_t i = 1; i < l->label_count; i++)
 		l->label_rank[order[i]] = i;
+	if (l->traces)
+		renumber_labels(l);
 	return OW_OK;
 }
 
@@ -154,14 +174,11 @@ uint32_t code_lines_find(struct code_lines *l, uint32_t parent, uint32_t label)
 	return child;
 }
 
-/* Folding, nobody knows how many lines there will be. */
-static bool room_for_line(struct code_lines *l)
+bool code_lines_reserve(struct code_lines *l, uint32_t more)
 {
 	void *nodes = l->nodes, *children = l->children;
-	size_t need = (size_t)l->count + 1;
+	size_t need = (size_t)l->count + more;
 
-	if (!l->fold)
-		return true;
 	if (need >= NO_RANK / 2 ||
 	    !mem_grow(l->a->mem, &nodes, &l->node_cap, need, sizeof(*l->nodes)))
 		return false;
@@ -171,6 +188,12 @@ static bool room_for_line(struct code_lines *l)
 	l->children = children;
 	l->cap = (uint32_t)MIN(MIN(l->node_cap, l->child_cap), NO_RANK);
 	return true;
+}
+
+/* Folding, nobody knows how many lines there will be. */
+static bool room_for_line(struct code_lines *l)
+{
+	return !l->fold || code_lines_reserve(l, 1);
 }
 
 bool code_lines_root(struct code_lines *l)
@@ -183,14 +206,10 @@ bool code_lines_root(struct code_lines *l)
 	return true;
 }
 
-uint32_t code_lines_add(struct code_lines *l, uint32_t parent, uint32_t label, bool gradient)
+uint32_t code_lines_append(struct code_lines *l, uint32_t parent, uint32_t label, bool gradient)
 {
-	bool ok = true;
-	uint32_t id;
+	uint32_t id = l->count++;
 
-	if (!room_for_line(l))
-		return 0;
-	id = l->count++;
 	OW_ASSERT(id < l->cap);
 	l->nodes[id] = (struct code_node){ .parent = parent,
 					   .next_sibling = l->nodes[parent].first_child,
@@ -199,13 +218,24 @@ uint32_t code_lines_add(struct code_lines *l, uint32_t parent, uint32_t label, b
 					   .op_first = NO_RANK };
 	l->nodes[parent].first_child = id;
 	l->children[id] = 0;
-	if (l->children[parent] < FEW) {
+	if (l->children[parent] <= FEW)
 		l->children[parent]++;
+	return id;
+}
+
+uint32_t code_lines_add(struct code_lines *l, uint32_t parent, uint32_t label, bool gradient)
+{
+	uint8_t before = l->count ? l->children[parent] : 0;
+	bool ok = true;
+	uint32_t id;
+
+	if (!room_for_line(l))
+		return 0;
+	id = code_lines_append(l, parent, label, gradient);
+	if (before < FEW)
 		return id;
-	}
-	if (l->children[parent] > FEW)
+	if (before > FEW)
 		return map_add(&l->many, map_hash_u64(parent, label), id) ? id : 0;
-	l->children[parent]++;
 	for (uint32_t child = id; ok && child; child = l->nodes[child].next_sibling)
 		ok = map_add(&l->many, map_hash_u64(parent, l->nodes[child].label), child);
 	return ok ? id : 0;
@@ -375,7 +405,7 @@ static bool sort_out(struct code_lines *l, struct missing *missing)
 		uint32_t stack = op_stack(l, op).v, source;
 		struct str forward;
 
-		if (!stack || stack_runs_has(&l->runs, op))
+		if (!has_code(l, op) || stack_runs_has(&l->runs, op))
 			continue;
 		if (!gradient_of(op_name(l, op), &forward)) {
 			l->of_stack[stack] = MIN(l->of_stack[stack], l->rank[op]);
@@ -414,6 +444,8 @@ static ow_status add_forward_ops(struct code_lines *l)
 	}
 	if (!l->forward_count)
 		return error_set(l->a->err, OW_E_NOT_FOUND, "No code trace information");
+	if (l->traces)
+		return OW_OK;
 	OW_TRY(add_lines(l, false));
 	for (uint32_t op = 1; op < l->m->op.count; op++)
 		if (l->line_of[op])
@@ -434,7 +466,7 @@ static ow_status add_gradients(struct code_lines *l)
 
 		if (!l->gradient_first[source])
 			continue;
-		if (!stack || gradient_of(op_name(l, source), &forward)) {
+		if (!has_code(l, source) || gradient_of(op_name(l, source), &forward)) {
 			l->gradient_first[source] = 0;
 			l->unaccounted++;
 			continue;
@@ -444,7 +476,8 @@ static ow_status add_gradients(struct code_lines *l)
 		any = true;
 		l->of_stack[stack] = MIN(l->of_stack[stack], l->m->op.count + l->rank[source]);
 	}
-	if (!any)
+	l->any_gradient = any;
+	if (!any || l->traces)
 		return OW_OK;
 	OW_TRY(add_lines(l, true));
 	for (uint32_t source = 1; source < l->m->op.count; source++)
@@ -501,24 +534,51 @@ static ow_status allocate(struct code_lines *l)
 	return OW_OK;
 }
 
+/* Traces as they are will do for ops that are called from one place, when chains can be folded. */
+static ow_status require_code(struct code_lines *l)
+{
+	struct account *a = l->a;
+
+	if (l->fold && !l->m->event.stack)
+		OW_TRY(model_require_traces(l->m, &l->traces, a->err));
+	if (l->traces && code_fold_possible(l->m))
+		return OW_OK;
+	l->traces = NULL;
+	OW_TRY(model_require_stacks(l->m, a->err));
+	OW_TRY(stack_runs_make(l->m, a->options, &a->scratch, &l->runs, a->err));
+	l->fold = l->fold && !l->runs.count && code_fold_possible(l->m);
+	return OW_OK;
+}
+
+static ow_status sort_lines(struct code_lines *l)
+{
+	for (uint32_t i = 1; i < l->m->frame.count; i++)
+		if (!code_lines_label(l, i, false) ||
+		    (l->any_gradient && !code_lines_label(l, i, true)))
+			return no_memory(l);
+	OW_TRY(finish_labels(l));
+	OW_TRY(code_sorted_add(l));
+	return order_children(l);
+}
+
 ow_status code_lines_build(struct code_lines *l)
 {
 	struct account *a = l->a;
 
 	if (!l->m->has_code || l->m->op.count <= 1)
 		return error_set(a->err, OW_E_NOT_FOUND, "No code trace information");
-	OW_TRY(model_require_stacks(l->m, a->err));
+	OW_TRY(require_code(l));
 	l->ops = model_ops_by_name(l->m, a->err);
 	if (!l->ops)
 		return OW_E_NO_MEMORY;
-	OW_TRY(stack_runs_make(l->m, a->options, &a->scratch, &l->runs, a->err));
-	l->fold = l->fold && !l->runs.count && code_fold_possible(l->m);
 	OW_TRY(allocate(l));
 	OW_TRY(add_forward_ops(l));
 	OW_TRY(add_gradients(l));
 	if (l->unaccounted)
 		OW_TRY(tree_message(a->tree, a->err, "%" PRId64 " gradient nodes not accounted",
 				    l->unaccounted));
+	if (l->traces)
+		return sort_lines(l);
 	OW_TRY(order_children(l));
 	return finish_labels(l);
 }

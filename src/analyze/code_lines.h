@@ -29,13 +29,15 @@ struct code_lines {
 	size_t node_cap, child_cap; /* folding: room in nodes and children, blocks of their own */
 	struct map many;	    /* (parent, label) → line, where there are more than FEW */
 
-	uint32_t *of_stack;	/* least rank of the ops that pass it, then its line */
-	uint32_t *line_of;	/* op → line */
-	struct stack_runs runs; /* of ops that are called from several places */
+	const struct code_traces *traces; /* what lines are made of, when not of stacks */
+	uint32_t *of_stack;		  /* least rank of the ops that pass it, then its line */
+	uint32_t *line_of;		  /* op → line */
+	struct stack_runs runs;		  /* of ops that are called from several places */
 	uint32_t *line_of_run;
 	uint32_t *gradient_first, *gradient_next; /* forward op → its gradients */
-	uint32_t forward_count;			  /* ops that are not gradients, with frames */
-	int64_t unaccounted;			  /* forward names without such an op */
+	bool any_gradient;
+	uint32_t forward_count; /* ops that are not gradients, with frames */
+	int64_t unaccounted;	/* forward names without such an op */
 };
 
 /* Builds the lines of all ops with stacks: nodes, labels (also the tree's) and line_of. OW_E_NOT_FOUND
@@ -44,7 +46,7 @@ void code_lines_init(struct code_lines *l, struct account *a);
 ow_status code_lines_build(struct code_lines *l);
 void code_lines_release(struct code_lines *l);
 
-/* ---- between code_lines.c and code_fold.c ---- */
+/* ---- between code_lines.c, code_fold.c and code_sorted.c ---- */
 
 #define NO_RANK UINT32_MAX
 
@@ -56,11 +58,19 @@ uint32_t code_lines_find(struct code_lines *l, uint32_t parent, uint32_t label);
 bool code_lines_root(struct code_lines *l);
 /* Adds a line in front of its siblings; 0 without memory. */
 uint32_t code_lines_add(struct code_lines *l, uint32_t parent, uint32_t label, bool gradient);
+/* Room for that many more lines, when folding. */
+bool code_lines_reserve(struct code_lines *l, uint32_t more);
+/* Adds a line for which there is room and which nobody will look for. */
+uint32_t code_lines_append(struct code_lines *l, uint32_t parent, uint32_t label, bool gradient);
 
 /* Whether lines can be folded: no gradient's label is also that of a line. */
 bool code_fold_possible(const struct model *m);
 /* Adds the lines of all stacks with a rank in of_stack, where the line is put then: for a chain, that of
  * its first line. */
 ow_status code_fold_add(struct code_lines *l, bool gradient);
+
+/* Makes the lines of all ops in line_of and of gradients, in the order in which they are shown by name; a line's
+ * label is its place by name. */
+ow_status code_sorted_add(struct code_lines *l);
 
 #endif

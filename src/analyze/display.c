@@ -511,10 +511,39 @@ static ow_status emit(struct shown *s)
 	return ok ? OW_OK : error_no_memory(s->a->err);
 }
 
+/* The same for nodes that are in order already. */
+static ow_status emit_in_order(struct shown *s)
+{
+	struct hierarchy *h = s->h;
+	struct tree *tree = s->a->tree;
+	int64_t depth = MAX((int64_t)s->a->options->max_depth, 1);
+	uint32_t *place = arena_push_aligned(&s->a->scratch, h->count * sizeof(*place), 4);
+
+	s->most = tree->limit ? tree->limit : UINT32_MAX;
+	OW_TRY(tree_reserve(tree, MIN(s->most, h->count), false, s->a->err));
+	if (!place)
+		return error_no_memory(s->a->err);
+	place[0] = 0;
+	place_node(s, 0, 0);
+	for (uint32_t i = 1; i < h->count && s->rows < s->most; i++) {
+		uint32_t up = place[hierarchy_link(h, i)->parent];
+
+		place[i] = UINT32_MAX;
+		if (up == UINT32_MAX || (int64_t)tree->nodes[up].depth + 1 >= depth)
+			continue;
+		place[i] = tree->node_count;
+		place_node(s, i, up);
+	}
+	fill_nodes(s);
+	return OW_OK;
+}
+
 static ow_status show(struct shown *s)
 {
 	struct account *a = s->a;
 
+	if (s->h->in_order)
+		return emit_in_order(s);
 	if (!a->start.everything)
 		OW_TRY(find_tops(s));
 	OW_TRY(decide_all(s));

@@ -159,6 +159,7 @@ static ow_status list_ops(struct code_lines *l, uint32_t ops)
 	tree->code_node_count = l->count;
 	tree->code_node_cap = l->node_cap;
 	tree->folded = l->fold;
+	tree->traces = l->traces;
 	tree->frame_label[0] = l->frame_label[0];
 	tree->frame_label[1] = l->frame_label[1];
 	return OW_OK;
@@ -176,6 +177,7 @@ static ow_status account_and_display(struct code_lines *l)
 			       .rank = line_rank,
 			       .op_count = line_op_count,
 			       .chain = l->fold ? line_chain : NULL,
+			       .in_order = l->traces && a->order == ORDER_NAME && !a->has_root_name,
 			       .own_row = line_own_row,
 			       .fill = line_fill };
 	size_t rows = 1, size = (size_t)l->count * sizeof(uint32_t);

@@ -236,14 +236,14 @@ struct batch {
 };
 
 static void flush(struct tf_code *code, struct builder *b, struct batch *batch,
-		  struct tf_stacks *stacks)
+		  struct code_traces *to)
 {
 	const struct map *map = &code->by_bytes;
 
 	for (size_t i = 0; i < batch->count && code->known; i++)
 		__builtin_prefetch(&code->known[map_find(map, batch->hash[i]).value]);
 	for (size_t i = 0; i < batch->count; i++)
-		tf_stacks_push(stacks, frame_of(code, b, batch->bytes[i], batch->hash[i]));
+		to->frames[to->count++] = frame_of(code, b, batch->bytes[i], batch->hash[i]);
 	batch->count = 0;
 }
 
@@ -265,8 +265,22 @@ static bool is_ours(const struct tf_code *code, const struct model *m, uint32_t 
 	return COLUMN_GET(m->op.code_size, op) && offset >= code->begin && offset < code->end;
 }
 
+/* Room for a batch; places are 32-bit numbers, and a frame takes two bytes at least. */
+static bool room_for_batch(struct builder *b, struct code_traces *to)
+{
+	void *frames = to->frames;
+
+	if (to->count + BATCH >= UINT32_MAX ||
+	    !mem_grow(b->m->mem, &frames, &to->cap, to->count + BATCH, sizeof(*to->frames))) {
+		builder_fail(b, error_no_memory(b->err));
+		return false;
+	}
+	to->frames = frames;
+	return true;
+}
+
 /* All traces of the source as frames, outermost first. */
-static ow_status read_traces(struct tf_code *code, struct builder *b, struct tf_stacks *stacks)
+static ow_status read_traces(struct tf_code *code, struct builder *b, struct code_traces *to)
 {
 	struct model *m = b->m;
 	struct batch batch = { 0 };
@@ -277,33 +291,68 @@ static ow_status read_traces(struct tf_code *code, struct builder *b, struct tf_
 
 		if (!is_ours(code, m, i))
 			continue;
-		tf_stacks_begin(stacks, (op_id){ i });
+		to->first[i] = (uint32_t)to->count;
 		r = pb_over(m->code.ptr + COLUMN_GET(m->op.code_offset, i), m->op.code_size[i]);
+		if (!room_for_batch(b, to))
+			break;
 		while (pb_next(&r, &f)) {
 			if (f.tag == PB_TAG(1, PB_BYTES))
 				add_to_batch(code, &batch, pb_str(&f));
-			if (batch.count == BATCH)
-				flush(code, b, &batch, stacks);
+			if (batch.count < BATCH)
+				continue;
+			flush(code, b, &batch, to);
+			if (!room_for_batch(b, to))
+				break;
 		}
-		flush(code, b, &batch, stacks);
+		flush(code, b, &batch, to);
+		to->len[i] = (uint32_t)to->count - to->first[i];
 	}
 	return b->status;
+}
+
+static ow_status trace(struct model *m, void *state, struct error *err)
+{
+	struct tf_code *code = state;
+	struct builder b;
+	ow_status status;
+
+	builder_init(&b, m, err);
+	status = read_traces(code, &b, &m->traces);
+	drop_known(code);
+	return status;
+}
+
+static ow_status build(const struct tf_code *code, struct builder *b,
+		       const struct code_traces *traces)
+{
+	struct tf_stacks stacks;
+	ow_status status;
+
+	tf_stacks_init(&stacks, b, traces);
+	for (uint32_t i = 1; i < b->m->op.count && b->status == OW_OK; i++)
+		if (is_ours(code, b->m, i))
+			tf_stacks_add(&stacks, (op_id){ i });
+	status = tf_stacks_build(&stacks);
+	tf_stacks_release(&stacks);
+	return status;
 }
 
 static ow_status decode(struct model *m, void *state, struct error *err)
 {
 	struct tf_code *code = state;
-	struct tf_stacks stacks;
+	struct code_traces own;
 	struct builder b;
 	ow_status status;
 
 	builder_init(&b, m, err);
-	tf_stacks_init(&stacks, &b);
-	status = read_traces(code, &b, &stacks);
+	if (m->traces.ops)
+		return build(code, &b, &m->traces);
+	OW_TRY(code_traces_init(&own, m, err));
+	status = read_traces(code, &b, &own);
 	drop_known(code);
 	if (status == OW_OK)
-		status = tf_stacks_build(&stacks);
-	tf_stacks_release(&stacks);
+		status = build(code, &b, &own);
+	code_traces_release(&own, m->mem);
 	return status;
 }
 
@@ -322,5 +371,7 @@ ow_status tf_code_defer(struct tf_code *code)
 		tf_code_free(code);
 		return OW_OK;
 	}
-	return builder_defer_stacks(b, decode, release, code);
+	return builder_defer_stacks(
+		b, &(struct deferred){
+			   .run = decode, .trace = trace, .release = release, .state = code });
 }

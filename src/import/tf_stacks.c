@@ -22,22 +22,20 @@ static void out_of_memory(struct tf_stacks *s)
 	builder_fail(s->b, error_no_memory(s->b->err));
 }
 
-void tf_stacks_init(struct tf_stacks *s, struct builder *b)
+void tf_stacks_init(struct tf_stacks *s, struct builder *b, const struct code_traces *from)
 {
-	*s = (struct tf_stacks){ .b = b };
+	*s = (struct tf_stacks){ .b = b, .from = from };
 }
 
 void tf_stacks_release(struct tf_stacks *s)
 {
-	struct mem *mem = s->b->m->mem;
-
-	mem_free(mem, s->frames, s->frame_cap * sizeof(*s->frames));
-	mem_free(mem, s->traces, s->trace_cap * sizeof(*s->traces));
+	mem_free(s->b->m->mem, s->traces, s->trace_cap * sizeof(*s->traces));
 	*s = (struct tf_stacks){ .b = s->b };
 }
 
-void tf_stacks_begin(struct tf_stacks *s, op_id op)
+void tf_stacks_add(struct tf_stacks *s, op_id op)
 {
+	uint32_t first = s->from->first[op.v];
 	void *traces = s->traces;
 
 	if (!mem_grow(s->b->m->mem, &traces, &s->trace_cap, s->trace_count + 1,
@@ -47,23 +45,7 @@ void tf_stacks_begin(struct tf_stacks *s, op_id op)
 	}
 	s->traces = traces;
 	s->traces[s->trace_count++] =
-		(struct tf_trace){ .op = op, .next = s->frame_count, .end = s->frame_count };
-}
-
-void tf_stacks_push(struct tf_stacks *s, frame_id frame)
-{
-	void *frames = s->frames;
-
-	if (s->b->status != OW_OK)
-		return;
-	if (!mem_grow(s->b->m->mem, &frames, &s->frame_cap, s->frame_count + 1,
-		      sizeof(*s->frames))) {
-		out_of_memory(s);
-		return;
-	}
-	s->frames = frames;
-	s->frames[s->frame_count++] = frame;
-	s->traces[s->trace_count - 1].end = s->frame_count;
+		(struct tf_trace){ .op = op, .next = first, .end = first + s->from->len[op.v] };
 }
 
 static uint32_t find_group(struct tf_stacks *s, struct level *l, uint64_t key)
@@ -116,10 +98,11 @@ static size_t group_traces(struct tf_stacks *s, struct level *l, bool alone)
 				BUILDER_SET(s->b, op, stack, trace.op, (stack_id){ trace.parent });
 			continue;
 		}
-		g = find_group(s, l, (uint64_t)trace.parent << 32 | s->frames[trace.next].v);
+		g = find_group(s, l, (uint64_t)trace.parent << 32 | s->from->frames[trace.next].v);
 		group = &l->groups[g];
 		if (!group->count++)
-			group->stack = add_stack(s, alone, trace.parent, s->frames[trace.next]);
+			group->stack =
+				add_stack(s, alone, trace.parent, s->from->frames[trace.next]);
 		trace.parent = group->stack;
 		trace.next++;
 		s->traces[active] = trace;
@@ -133,8 +116,8 @@ static void finish_trace(struct tf_stacks *s, const struct tf_trace *trace)
 {
 	uint32_t stack = trace->parent;
 
-	for (size_t i = trace->next; i < trace->end; i++)
-		stack = add_stack(s, true, stack, s->frames[i]);
+	for (uint32_t i = trace->next; i < trace->end; i++)
+		stack = add_stack(s, true, stack, s->from->frames[i]);
 	BUILDER_SET(s->b, op, stack, trace->op, (stack_id){ stack });
 }
 

@@ -3,8 +3,8 @@
  * would look up millions of (caller, frame) pairs; taking all traces level by level shows which of them
  * are alone with their callers, and for those nothing needs to be looked up any more.
  *
- *	tf_stacks_begin(&s, op); tf_stacks_push(&s, frame); …	outermost first
- *	tf_stacks_build(&s);					sets op.stack
+ *	tf_stacks_add(&s, op);	for each op whose trace is to be placed
+ *	tf_stacks_build(&s);	sets op.stack
  */
 #ifndef IMPORT_TF_STACKS_H
 #define IMPORT_TF_STACKS_H
@@ -13,23 +13,21 @@
 
 struct tf_trace {
 	op_id op;
-	uint32_t parent;  /* the stack it has come to */
-	size_t next, end; /* its frames still to be placed */
+	uint32_t parent;    /* the stack it has come to */
+	uint32_t next, end; /* its frames still to be placed */
 };
 
 struct tf_stacks {
 	struct builder *b;
-	frame_id *frames;
-	size_t frame_count, frame_cap;
+	const struct code_traces *from;
 	struct tf_trace *traces;
 	size_t trace_count, trace_cap;
 };
 
-void tf_stacks_init(struct tf_stacks *s, struct builder *b);
+void tf_stacks_init(struct tf_stacks *s, struct builder *b, const struct code_traces *from);
 void tf_stacks_release(struct tf_stacks *s);
 /* Failures are the builder's. */
-void tf_stacks_begin(struct tf_stacks *s, op_id op);
-void tf_stacks_push(struct tf_stacks *s, frame_id frame);
+void tf_stacks_add(struct tf_stacks *s, op_id op);
 ow_status tf_stacks_build(struct tf_stacks *s);
 
 #endif

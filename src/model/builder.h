@@ -125,10 +125,9 @@ void builder_note(struct builder *b, enum note_kind kind, uint64_t offset, const
 void builder_note_many(struct builder *b, enum note_kind kind, uint64_t offset, uint64_t count,
 		       const char *format, ...) OW_PRINTF(5, 6);
 
-/* Puts off work until stacks are asked for. Takes over state, also on failure. */
-ow_status builder_defer_stacks(struct builder *b,
-			       ow_status (*run)(struct model *, void *, struct error *),
-			       void (*release)(void *), void *state);
+/* Puts off work until stacks are asked for: run, release and state of `work`, and trace if it has that. Takes
+ * over state, also on failure. */
+ow_status builder_defer_stacks(struct builder *b, const struct deferred *work);
 
 /* Moves the rows of a table: row i becomes what was row order[i]. For freeze and importers; ids of rows
  * that others keep are theirs to renumber. */

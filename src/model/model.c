@@ -91,6 +91,7 @@ void model_free(struct model *m)
 	if (!m)
 		return;
 	free_deferred(m->deferred_stacks);
+	code_traces_release(&m->traces, m->mem);
 	free_tables(m);
 	backing_free(m->backing, m->mem);
 	for (size_t i = 0; i < m->input_cap; i++) {
@@ -205,5 +206,57 @@ ow_status model_require_stacks(struct model *m, struct error *err)
 	pthread_mutex_unlock(&m->lock);
 	if (status != OW_OK && err && err->status == OW_OK)
 		error_set(err, status, "the code traces of this profile could not be decoded");
+	return status;
+}
+
+void code_traces_release(struct code_traces *t, struct mem *mem)
+{
+	mem_free(mem, t->frames, t->cap * sizeof(*t->frames));
+	mem_free(mem, t->first, t->ops * sizeof(*t->first));
+	mem_free(mem, t->len, t->ops * sizeof(*t->len));
+	*t = (struct code_traces){ 0 };
+}
+
+ow_status code_traces_init(struct code_traces *t, const struct model *m, struct error *err)
+{
+	*t = (struct code_traces){ .ops = m->op.count };
+	t->first = mem_zalloc(m->mem, t->ops * sizeof(*t->first));
+	t->len = mem_zalloc(m->mem, t->ops * sizeof(*t->len));
+	if (t->first && t->len)
+		return OW_OK;
+	code_traces_release(t, m->mem);
+	return error_no_memory(err);
+}
+
+static bool can_trace(const struct model *m)
+{
+	if (m->stacks_ready || m->stack.count > 1 || !m->deferred_stacks)
+		return false;
+	for (const struct deferred *d = m->deferred_stacks; d; d = d->next)
+		if (!d->trace)
+			return false;
+	return true;
+}
+
+static ow_status make_traces(struct model *m, struct error *err)
+{
+	ow_status status = code_traces_init(&m->traces, m, err);
+
+	for (struct deferred *d = m->deferred_stacks; d && status == OW_OK; d = d->next)
+		status = d->trace(m, d->state, err);
+	if (status != OW_OK)
+		code_traces_release(&m->traces, m->mem);
+	return status;
+}
+
+ow_status model_require_traces(struct model *m, const struct code_traces **out, struct error *err)
+{
+	ow_status status = OW_OK;
+
+	pthread_mutex_lock(&m->lock);
+	if (!m->traces.ops && can_trace(m))
+		status = make_traces(m, err);
+	*out = m->traces.ops ? &m->traces : NULL;
+	pthread_mutex_unlock(&m->lock);
 	return status;
 }

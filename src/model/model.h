@@ -169,9 +169,19 @@ struct strings {
 
 struct model;
 
+/* Calls that made the ops: frames of one op after those of another, outermost first. */
+struct code_traces {
+	frame_id *frames;
+	size_t count, cap;
+	uint32_t *first, *len; /* per op: where, how many */
+	uint32_t ops;	       /* how many these two are for */
+};
+
 /* Work that an importer puts off until a table is asked for. */
 struct deferred {
 	ow_status (*run)(struct model *m, void *state, struct error *err);
+	/* The first half of it, which fills m->traces; run uses them when they are there. NULL = there is none. */
+	ow_status (*trace)(struct model *m, void *state, struct error *err);
 	void (*release)(void *state);
 	void *state;
 	struct deferred *next;
@@ -201,7 +211,8 @@ struct model {
 	struct deferred *deferred_stacks;
 	ow_status stacks_status;
 	bool stacks_ready;
-	op_id *ops_by_name; /* all ops but nil, ascending byte order of names */
+	struct code_traces traces; /* ops is 0 when there are none; see model_require_traces */
+	op_id *ops_by_name;	   /* all ops but nil, ascending byte order of names */
 
 	struct input **inputs; /* kept open for args and records; index = source id */
 	size_t input_cap;
@@ -243,6 +254,12 @@ static inline const int64_t *model_dims(const struct model *m, shape_id id, int3
 const op_id *model_ops_by_name(struct model *m, struct error *err);
 /* After this op.stack, frame and stack are filled. */
 ow_status model_require_stacks(struct model *m, struct error *err);
+/* The same calls without a tree of them, for half the price. *out is NULL when they are to be had as stacks
+ * only. */
+ow_status model_require_traces(struct model *m, const struct code_traces **out, struct error *err);
+/* An empty set for the model's ops, and its end. */
+ow_status code_traces_init(struct code_traces *t, const struct model *m, struct error *err);
+void code_traces_release(struct code_traces *t, struct mem *mem);
 
 /* ---- reflection, for SQL, save/load and docs ---- */
 enum table_id {

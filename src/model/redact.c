@@ -428,6 +428,7 @@ static void forget_records(struct model *m)
 	for (uint32_t i = 0; m->op.code_size && i < m->op.count; i++)
 		m->op.code_size[i] = 0;
 	buf_release(&m->code);
+	code_traces_release(&m->traces, m->mem);
 	buf_init(&m->code, m->mem);
 	for (size_t i = 0; i < m->input_cap; i++) {
 		if (!m->inputs[i])

@@ -64,8 +64,9 @@ struct code_node {
 	uint32_t label : 31; /* in tree.labels */
 	uint32_t gradient : 1;
 	uint32_t op_first, op_count; /* matching ops, in name order, in tree.code_ops */
-	/* In a folded tree: so many lines follow that nothing branches off; they end with this stack, the
-	 * last of them has the ops, and none of them is a node. */
+	/* In a folded tree: so many lines follow that nothing branches off; they end with this stack or, if the
+	 * tree has traces, at this place among their frames; the last of them has the ops, and none of them is
+	 * a node. */
 	stack_id chain_end;
 	uint32_t chain_count;
 };
@@ -117,8 +118,10 @@ struct tree {
 	struct tree_signature *signatures;
 	struct code_node *code_nodes; /* code view only */
 	uint32_t code_node_count;
-	size_t code_node_cap;	  /* not 0: code_nodes is a block of its own of that many */
-	bool folded;		  /* there may be chains; see tree_unfold */
+	size_t code_node_cap; /* not 0: code_nodes is a block of its own of that many */
+	bool folded;	      /* there may be chains; see tree_unfold */
+	const struct code_traces
+		*traces;	  /* folded: where chains are; NULL = in the stacks of the model */
 	uint32_t *frame_label[2]; /* folded: frame → label; plain, gradient */
 	struct str *labels;	  /* of code nodes; 0 is the root's */
 	uint32_t label_count;

@@ -4,16 +4,28 @@
  */
 #include "model/tree.h"
 
+/* The frame of the last line of a chain, then of the one before, and so on; *at begins as chain_end. */
+static frame_id chain_frame(const struct tree *tree, uint32_t *at)
+{
+	const struct stack_table *stacks = &tree->model->stack;
+	frame_id frame;
+
+	if (tree->traces)
+		return tree->traces->frames[(*at)--];
+	frame = stacks->frame[*at];
+	*at = stacks->parent[*at].v;
+	return frame;
+}
+
 void tree_chain(const struct tree *tree, const struct code_node *head,
 		uint32_t labels[CODE_CHAIN_MAX])
 {
-	const struct stack_table *stacks = &tree->model->stack;
 	const uint32_t *label = tree->frame_label[head->gradient];
-	uint32_t stack = head->chain_end.v;
+	uint32_t at = head->chain_end.v;
 
 	OW_ASSERT(head->chain_count <= CODE_CHAIN_MAX);
-	for (uint32_t i = head->chain_count; i-- > 0; stack = stacks->parent[stack].v)
-		labels[i] = label[stacks->frame[stack].v];
+	for (uint32_t i = head->chain_count; i-- > 0;)
+		labels[i] = label[chain_frame(tree, &at).v];
 }
 
 void tree_fetch_ahead(const struct tree *tree, uint32_t node)
@@ -29,8 +41,12 @@ void tree_fetch_ahead(const struct tree *tree, uint32_t node)
 	if (tree->nodes[node + 8].chain) {
 		uint32_t end = tree->code_nodes[tree->nodes[node + 8].code].chain_end.v;
 
-		__builtin_prefetch(&stacks->parent[end]);
-		__builtin_prefetch(&stacks->frame[end]);
+		if (tree->traces) {
+			__builtin_prefetch(&tree->traces->frames[end]);
+		} else {
+			__builtin_prefetch(&stacks->parent[end]);
+			__builtin_prefetch(&stacks->frame[end]);
+		}
 	}
 }
 
@@ -38,16 +54,15 @@ void tree_fetch_ahead(const struct tree *tree, uint32_t node)
 static void unfold_chain(const struct tree *tree, struct code_node *nodes, uint32_t head,
 			 uint32_t first)
 {
-	const struct stack_table *stacks = &tree->model->stack;
-	uint32_t count = nodes[head].chain_count, stack = nodes[head].chain_end.v;
+	uint32_t count = nodes[head].chain_count, at = nodes[head].chain_end.v;
 	uint32_t labels[CODE_CHAIN_MAX];
 
 	tree_chain(tree, &nodes[head], labels);
-	for (uint32_t i = count; i-- > 0; stack = stacks->parent[stack].v)
+	for (uint32_t i = count; i-- > 0;)
 		nodes[first + i] = (struct code_node){
 			.parent = i ? first + i - 1 : head,
 			.first_child = i + 1 < count ? first + i + 1 : 0,
-			.frame = stacks->frame[stack],
+			.frame = chain_frame(tree, &at),
 			.label = labels[i] & 0x7fffffffu,
 			.gradient = nodes[head].gradient,
 			.op_first = nodes[head].op_first,

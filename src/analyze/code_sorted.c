@@ -1,0 +1,346 @@
+/*
+ * code_sorted.c: the folded lines of code_lines.h straight from the traces of ops, without a tree of stacks:
+ * traces sorted by the names of their lines are the lines in the order in which they are shown, and what a
+ * trace shares with its neighbours is a line of its own, the rest a chain. For the usual case, in which
+ * rows are ordered by name and chains can be folded. Called by code_lines.c.
+ */
+#include "analyze/code_lines.h"
+
+#define DIGIT 11 /* bits that one pass of sorting looks at */
+#define FEW 64	 /* so many are sorted by comparing */
+
+/* An op and whose calls it is shown under: its own or, for a gradient, its forward op's. */
+struct traced {
+	uint64_t key; /* the next labels, as many as fit */
+	uint32_t op, from;
+};
+
+/* Traces that are equal up to a depth and have to be sorted from there on. */
+struct range {
+	uint32_t begin, end, depth;
+};
+
+struct sorted {
+	struct code_lines *l;
+	const struct code_traces *t;
+	struct traced *list, *other;
+	uint32_t count;
+	uint32_t bits, labels; /* of a label in a key, and how many fit */
+	struct range *ranges;  /* still to be sorted */
+	size_t range_count, range_cap;
+	uint32_t *path; /* depth → node of the current trace */
+	size_t path_cap;
+};
+
+static bool is_gradient(const struct traced *x)
+{
+	return x->op != x->from;
+}
+
+/* 0 behind the last. */
+static uint32_t label_at(const struct sorted *s, const struct traced *x, uint32_t depth)
+{
+	const struct code_traces *t = s->t;
+
+	if (depth >= t->len[x->from])
+		return 0;
+	return s->l->frame_label[is_gradient(x)][t->frames[t->first[x->from] + depth].v];
+}
+
+/* ---- sorting ---- */
+
+static void set_keys(struct sorted *s, const struct range *r)
+{
+	for (uint32_t i = r->begin; i < r->end; i++) {
+		struct traced *x = &s->list[i];
+
+		x->key = 0;
+		for (uint32_t k = 0; k < s->labels; k++)
+			x->key = x->key << s->bits | label_at(s, x, r->depth + k);
+	}
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct traced *x = a, *y = b;
+
+	return (x->key > y->key) - (x->key < y->key);
+}
+
+/* Equal traces: by the names of the ops. */
+static int by_rank(const void *a, const void *b, void *arg)
+{
+	const uint32_t *rank = arg;
+	uint32_t x = rank[((const struct traced *)a)->op], y = rank[((const struct traced *)b)->op];
+
+	return (x > y) - (x < y);
+}
+
+static void sort_digit(const struct traced *from, struct traced *to, uint32_t count, uint32_t shift)
+{
+	uint32_t place[1u << DIGIT] = { 0 }, next = 0;
+	uint64_t mask = (1u << DIGIT) - 1;
+
+	for (uint32_t i = 0; i < count; i++)
+		place[from[i].key >> shift & mask]++;
+	for (uint32_t i = 0; i <= mask; i++) {
+		uint32_t here = place[i];
+
+		place[i] = next;
+		next += here;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		to[place[from[i].key >> shift & mask]++] = from[i];
+}
+
+static void sort_keys(struct sorted *s, const struct range *r)
+{
+	struct traced *from = s->list + r->begin, *to = s->other + r->begin;
+	uint32_t count = r->end - r->begin;
+	uint64_t differ = 0;
+
+	for (uint32_t i = r->begin; i < r->end; i++)
+		differ |= s->list[i].key ^ s->list[r->begin].key;
+	if (count <= FEW) {
+		qsort(from, count, sizeof(*from), by_key);
+		return;
+	}
+	for (uint32_t shift = 0; shift < 64; shift += DIGIT) {
+		struct traced *swap = from;
+
+		if (!(differ >> shift & ((1u << DIGIT) - 1)))
+			continue;
+		sort_digit(from, to, count, shift);
+		from = to;
+		to = swap;
+	}
+	if (from != s->list + r->begin)
+		memcpy(s->list + r->begin, from, count * sizeof(*from));
+}
+
+static bool push_range(struct sorted *s, struct range r)
+{
+	void *ranges = s->ranges;
+
+	if (!mem_grow(s->l->a->mem, &ranges, &s->range_cap, s->range_count + 1, sizeof(r)))
+		return false;
+	s->ranges = ranges;
+	s->ranges[s->range_count++] = r;
+	return true;
+}
+
+/* What has equal keys goes on, or has ended. */
+static bool push_equal(struct sorted *s, const struct range *r)
+{
+	uint32_t begin = r->begin, depth = r->depth + s->labels;
+
+	for (uint32_t i = r->begin + 1; i <= r->end; i++) {
+		if (i < r->end && s->list[i].key == s->list[begin].key)
+			continue;
+		if (i - begin > 1 && label_at(s, &s->list[begin], depth - 1)) {
+			if (!push_range(s, (struct range){ begin, i, depth }))
+				return false;
+		} else if (i - begin > 1) {
+			qsort_r(s->list + begin, i - begin, sizeof(*s->list), by_rank, s->l->rank);
+		}
+		begin = i;
+	}
+	return true;
+}
+
+static bool sort(struct sorted *s)
+{
+	bool ok = push_range(s, (struct range){ 0, s->count, 0 });
+
+	for (s->bits = 1; s->l->label_count >> s->bits; s->bits++)
+		;
+	s->labels = 64 / s->bits;
+	while (ok && s->range_count) {
+		struct range r = s->ranges[--s->range_count];
+
+		set_keys(s, &r);
+		sort_keys(s, &r);
+		ok = push_equal(s, &r);
+	}
+	return ok;
+}
+
+/* ---- lines ---- */
+
+/* How many lines two traces have in common. */
+static uint32_t common(const struct sorted *s, const struct traced *a, const struct traced *b)
+{
+	uint32_t depth = 0, label;
+
+	while ((label = label_at(s, a, depth)) && label == label_at(s, b, depth))
+		depth++;
+	return depth;
+}
+
+/* Traces that end at the same line, and what they share with those before and behind them. */
+struct group {
+	uint32_t begin, end, len, before, behind;
+};
+
+/* By name, all gradients come after all others. */
+static uint32_t rank_of(const struct sorted *s, const struct traced *x)
+{
+	return s->l->rank[x->from] + (is_gradient(x) ? s->l->m->op.count : 0);
+}
+
+/* The line of a trace at a depth. Its depth waits in op_count. */
+static uint32_t add_line(struct sorted *s, const struct traced *x, uint32_t depth)
+{
+	uint32_t line =
+		code_lines_append(s->l, s->path[depth], label_at(s, x, depth), is_gradient(x));
+	struct code_node *node = &s->l->nodes[line];
+
+	node->frame = s->t->frames[s->t->first[x->from] + depth];
+	node->op_first = rank_of(s, x);
+	node->op_count = depth;
+	s->path[depth + 1] = line;
+	return line;
+}
+
+static bool room_for(struct sorted *s, uint32_t len)
+{
+	void *path = s->path;
+
+	if (!mem_grow(s->l->a->mem, &path, &s->path_cap, (size_t)len + 1, sizeof(*s->path)))
+		return false;
+	s->path = path;
+	return code_lines_reserve(s->l, len);
+}
+
+/* The one of a group whose op comes first by name. */
+static const struct traced *first_of(const struct sorted *s, const struct group *g)
+{
+	const struct traced *first = &s->list[g->begin];
+
+	for (uint32_t i = g->begin; i < g->end; i++)
+		if (rank_of(s, &s->list[i]) < rank_of(s, first))
+			first = &s->list[i];
+	return first;
+}
+
+static bool add_group(struct sorted *s, const struct group *g)
+{
+	const struct traced *x = first_of(s, g);
+	uint32_t shared = MAX(g->before, g->behind), depth = g->before, line;
+
+	if (!room_for(s, g->len))
+		return false;
+	while (depth < g->len && (depth < shared || g->len - depth > CODE_CHAIN_MAX + 1))
+		add_line(s, x, depth++);
+	if (depth < g->len) {
+		line = add_line(s, x, depth);
+		s->l->nodes[line].chain_count = g->len - depth - 1;
+		s->l->nodes[line].chain_end.v = s->t->first[x->from] + g->len - 1;
+	} else {
+		line = s->path[g->len];
+	}
+	for (uint32_t i = g->begin; i < g->end; i++)
+		s->l->line_of[s->list[i].op] = line;
+	return true;
+}
+
+/* Where the traces are that come some places behind; they lie all over the memory. */
+static void fetch_ahead(const struct sorted *s, uint32_t i)
+{
+	if (i + 16 >= s->count)
+		return;
+	__builtin_prefetch(&s->t->first[s->list[i + 16].from]);
+	__builtin_prefetch(&s->t->len[s->list[i + 16].from]);
+	__builtin_prefetch(&s->t->frames[s->t->first[s->list[i + 8].from]]);
+}
+
+static bool add_groups(struct sorted *s)
+{
+	struct group g = { 0 };
+	bool ok = true;
+
+	s->path[0] = 0;
+	while (ok && g.begin < s->count) {
+		const struct traced *x = &s->list[g.begin];
+
+		g.len = s->t->len[x->from];
+		for (g.end = g.begin + 1, g.behind = 0; g.end < s->count; g.end++) {
+			fetch_ahead(s, g.end);
+			g.behind = common(s, x, &s->list[g.end]);
+			if (g.behind < g.len || g.len < s->t->len[s->list[g.end].from])
+				break;
+			g.behind = 0;
+		}
+		ok = add_group(s, &g);
+		g = (struct group){ .begin = g.end, .before = g.behind };
+	}
+	return ok;
+}
+
+/* Ranks are passed on to callers, and lines get the frames of their first ops. */
+static void finish(struct sorted *s)
+{
+	struct code_lines *l = s->l;
+
+	for (uint32_t i = l->count; i-- > 1;) {
+		struct code_node *node = &l->nodes[i], *up = &l->nodes[node->parent];
+		uint32_t rank = node->op_first, ops = l->m->op.count;
+
+		if (!node->frame.v) {
+			uint32_t from = l->ops[rank < ops ? rank : rank - ops].v;
+
+			node->frame = s->t->frames[s->t->first[from] + node->op_count];
+		}
+		node->op_count = 0;
+		if (node->parent && rank < up->op_first) {
+			up->op_first = rank;
+			up->frame.v = 0; /* another's */
+		}
+	}
+}
+
+/* ---- the whole ---- */
+
+static uint32_t count_traced(const struct code_lines *l)
+{
+	uint32_t count = 0;
+
+	for (uint32_t op = 1; op < l->m->op.count; op++) {
+		count += l->line_of[op] != 0;
+		for (uint32_t g = l->gradient_first[op]; g; g = l->gradient_next[g])
+			count++;
+	}
+	return count;
+}
+
+static bool list_traced(struct sorted *s)
+{
+	struct code_lines *l = s->l;
+	uint32_t count = count_traced(l);
+
+	s->list = arena_push_aligned(&l->a->scratch, count * sizeof(*s->list), 8);
+	s->other = arena_push_aligned(&l->a->scratch, count * sizeof(*s->other), 8);
+	if (!s->list || !s->other)
+		return false;
+	for (uint32_t op = 1; op < l->m->op.count; op++) {
+		if (l->line_of[op])
+			s->list[s->count++] = (struct traced){ .op = op, .from = op };
+		for (uint32_t g = l->gradient_first[op]; g; g = l->gradient_next[g])
+			s->list[s->count++] = (struct traced){ .op = g, .from = op };
+	}
+	return true;
+}
+
+ow_status code_sorted_add(struct code_lines *l)
+{
+	struct sorted s = { .l = l, .t = l->traces };
+	struct mem *mem = l->a->mem;
+	bool ok = list_traced(&s) && code_lines_root(l) && room_for(&s, 1) && sort(&s) &&
+		  add_groups(&s);
+
+	if (ok)
+		finish(&s);
+	mem_free(mem, s.ranges, s.range_cap * sizeof(*s.ranges));
+	mem_free(mem, s.path, s.path_cap * sizeof(*s.path));
+	return ok ? OW_OK : error_no_memory(l->a->err);
+}
