@@ -4,15 +4,27 @@
  *
  * The changes are read backwards from the peak: the first time that an address is met, an allocation means
  * that it was in use then, and a release that it was not. So every address is remembered once and nothing is
- * ever taken out again. Changes without an address are summed up where they belong: what is taken and given
- * back by the same operation (or for the same purpose) cancels out.
+ * ever taken out again.
+ *
+ * Without addresses there are two ways. Sources that say for whom memory is given back (TensorFlow 1 the op,
+ * torch's timeline the purpose) are balanced: what one takes and gives back cancels out. In all others a
+ * release belongs to the last allocation of the same size before it.
  */
 #include "analyze/heaps.h"
 
 #include "base/u64set.h"
 
+/* Releases of one size for which no allocation has been met yet. */
+struct pending {
+	int64_t size;
+	uint64_t count;
+};
+
 /* Sums of one heap while it is read. */
 struct sums {
+	struct map by_size;	 /* of pending */
+	struct pending *pending; /* from 1 */
+	size_t pending_count, pending_cap;
 	struct map map;		   /* of groups */
 	struct heap_group *groups; /* from 1 */
 	size_t count, cap;
@@ -162,6 +174,49 @@ static ow_status add_change(struct alive *a, struct sums *s, const struct heap_l
 	return stack.v ? add_line(a, s, stack, bytes, count) : OW_OK;
 }
 
+/* The releases of that size; NULL without memory. */
+static struct pending *pending_of(struct alive *a, struct sums *s, int64_t size)
+{
+	uint64_t hash = map_hash_u64((uint64_t)size, 3);
+	void *pending = s->pending;
+
+	for (struct map_iter it = map_find(&s->by_size, hash); it.value;
+	     it = map_next(&s->by_size, it))
+		if (s->pending[it.value].size == size)
+			return &s->pending[it.value];
+	s->pending_count = MAX(s->pending_count, (size_t)1);
+	if (!mem_grow(a->h->m->mem, &pending, &s->pending_cap, s->pending_count + 1,
+		      sizeof(*s->pending)))
+		return NULL;
+	s->pending = pending;
+	s->pending[s->pending_count] = (struct pending){ .size = size };
+	if (!map_add(&s->by_size, hash, (uint32_t)s->pending_count))
+		return NULL;
+	return &s->pending[s->pending_count++];
+}
+
+static ow_status match_size(struct alive *a, struct sums *s, const struct heap_list *l,
+			    uint32_t row)
+{
+	bool taken = l->kind[row] != HEAP_FREE;
+	struct pending *p = pending_of(a, s, taken ? l->size[row] : wrap_sub(0, l->size[row]));
+
+	if (!p)
+		return error_no_memory(a->h->err);
+	if (!taken)
+		p->count++;
+	else if (p->count)
+		p->count--;
+	else
+		return add_change(a, s, l, row, 1);
+	return OW_OK;
+}
+
+static bool is_balanced(const struct heap_list *l, uint32_t row)
+{
+	return !l->device || COLUMN_GET(l->purpose, row).v;
+}
+
 static ow_status look_at(struct alive *a, const struct heap_list *l, uint32_t row)
 {
 	struct sums *s = &a->sums[l->heap[row]];
@@ -169,7 +224,8 @@ static ow_status look_at(struct alive *a, const struct heap_list *l, uint32_t ro
 	bool taken = l->kind[row] != HEAP_FREE;
 
 	if (!address)
-		return add_change(a, s, l, row, taken ? 1 : -1);
+		return is_balanced(l, row) ? add_change(a, s, l, row, taken ? 1 : -1)
+					   : match_size(a, s, l, row);
 	switch (u64set_add(&s->seen, address)) {
 	case U64SET_NO_MEMORY:
 		return error_no_memory(a->h->err);
@@ -254,11 +310,14 @@ ow_status heaps_alive(struct heaps *h, struct heap_alive **alive)
 		return error_no_memory(h->err);
 	for (uint32_t i = 0; i < h->count; i++) {
 		map_init(&a.sums[i].map, mem);
+		map_init(&a.sums[i].by_size, mem);
 		u64set_init(&a.sums[i].seen, mem);
 	}
 	status = run(&a, *alive);
 	for (uint32_t i = 0; i < h->count; i++) {
 		map_release(&a.sums[i].map);
+		map_release(&a.sums[i].by_size);
+		mem_free(mem, a.sums[i].pending, a.sums[i].pending_cap * sizeof(struct pending));
 		u64set_release(&a.sums[i].seen);
 		mem_free(mem, a.sums[i].groups, a.sums[i].cap * sizeof(*a.sums[i].groups));
 	}

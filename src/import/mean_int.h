@@ -121,6 +121,7 @@ struct producer {
 	enum event_phase (*device_phase)(const struct meaning *x, uint32_t event);
 	/* The phase of a host slice whose name says nothing, PHASE_IDLE for "as usual". */
 	enum event_phase (*host_phase)(const struct meaning *x, uint32_t event);
+	ow_status (*memory)(struct meaning *x); /* changes of memory, when all else is known */
 	/* Kind of link that flows of a category make; -1 for none. NULL: LINK_FLOW. */
 	int (*flow_link)(const struct meaning *x, struct str category);
 };
@@ -306,6 +307,11 @@ int32_t mean_file_rank(struct str path);
 frame_id mean_frame(struct meaning *x, struct str text);
 /* Stacks of events from frame slices and from "Call stack" arguments. */
 ow_status mean_stacks(struct meaning *x);
+
+/* ---- mean_memory.c ---- */
+
+/* Heaps from the [memory] events of PyTorch. */
+ow_status mean_torch_memory(struct meaning *x);
 
 /* ---- mean_phases.c ---- */
 

@@ -204,6 +204,8 @@ static ow_status run(struct meaning *x)
 	OW_TRY(mean_steps(x));
 	OW_TRY(mean_phases(x));
 	OW_TRY(mean_stacks(x));
+	if (x->producer->memory)
+		OW_TRY(x->producer->memory(x));
 	tell_producer(x);
 	return builder_status(x->b);
 }

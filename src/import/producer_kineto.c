@@ -495,4 +495,5 @@ const struct producer producer_kineto = {
 	.steps = steps,
 	.device_phase = device_phase,
 	.flow_link = flow_link,
+	.memory = mean_torch_memory,
 };
