@@ -696,6 +696,42 @@ struct ow_record_summary {
 OW_API ow_status ow_record(const char *const *argv, const char *out_path,
 			   const struct ow_record_options *options,
 			   struct ow_record_summary *summary, struct ow_error *err);
+/* ---- running jobs ----------------------------------------------------------------------------- */
+
+/* Python stacks of running processes (CPython 3.8 to 3.13), read from outside: nothing is stopped, loaded or
+ * written there. Only where the kernel allows it: own processes (unless its Yama says otherwise), or as root. */
+struct ow_stacks_summary {
+	size_t size;
+	uint64_t ticks, late_ticks; /* late: the machine was too busy to look in time */
+	uint64_t samples;	    /* stacks of threads */
+	uint64_t cut;	/* of these: only the outer part, since the rest changed too fast */
+	uint64_t torn;	/* dropped: changed while being read */
+	int64_t cpu_ns; /* what the sampling itself took of a processor; known at the end */
+	int64_t elapsed_ns;
+	uint32_t processes, alive;
+};
+
+struct ow_stacks_options {
+	size_t size;
+	uint32_t hz;	       /* samples per second */
+	int64_t for_ns;	       /* how long; 0 = until all processes have ended */
+	bool no_children;      /* leave out the processes that they start */
+	uint64_t memory_limit; /* of the profile, in bytes; 0 = no limit */
+	/* Asked before every sample; false ends it, and what was sampled is kept. */
+	bool (*progress)(void *arg, const struct ow_stacks_summary *so_far);
+	void *progress_arg;
+};
+OW_API void ow_stacks_options_init(struct ow_stacks_options *options);
+
+/* Samples the stacks of processes, and gives them as a frozen profile: samples of the metrics `wall` and `cpu`, a track
+ * per thread. A job may end, or be killed, at any time. summary may be NULL. */
+OW_API ow_status ow_stacks_record(const int64_t *pids, size_t count,
+				  const struct ow_stacks_options *options, ow_profile **profile,
+				  struct ow_stacks_summary *summary, struct ow_error *err);
+/* The stacks as they are now: one row per frame, the innermost first. */
+OW_API ow_status ow_stacks_now(const int64_t *pids, size_t count,
+			       const struct ow_stacks_options *options, ow_result **result,
+			       struct ow_error *err);
 
 /* ---- servers ---------------------------------------------------------------------------------- */
 

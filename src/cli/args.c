@@ -68,6 +68,9 @@ enum flag_id {
 	FLAG_ALLOW_IO,
 	FLAG_TEMP_DIR,
 	FLAG_THREADS,
+	FLAG_HZ,
+	FLAG_FOR,
+	FLAG_NO_CHILDREN,
 	FLAG_VERBOSE,
 	FLAG_VERSION,
 	FLAG_HELP
@@ -143,6 +146,9 @@ static const struct flag {
 	{ "max-size", 0, FLAG_MAX_SIZE, "SIZE", "record: the file grows no larger: 500M, 8G" },
 	{ "on", 0, FLAG_ON, "ADDRESS", "runs on this ClickHouse server (sql, ask)" },
 	{ "password-file", 0, FLAG_PASSWORD_FILE, "FILE", "the server's password, in a file" },
+	{ "hz", 0, FLAG_HZ, "N", "stacks: samples per second (default: 100)" },
+	{ "for", 0, FLAG_FOR, "TIME", "running jobs: how long: 10s, 500ms, 2m" },
+	{ "no-children", 0, FLAG_NO_CHILDREN, NULL, "stacks: not what the processes start" },
 	{ "strict", 0, FLAG_STRICT, NULL, "exit with 3 when something was damaged" },
 	{ "no-pager", 0, FLAG_NO_PAGER, NULL, "never start a pager" },
 	{ "verbose", 'v', FLAG_VERBOSE, NULL, "show every note" },
@@ -303,6 +309,21 @@ static bool set_record_flag(struct args *args, const struct flag *flag, const ch
 	return true;
 }
 
+static bool set_live_flag(struct args *args, const struct flag *flag, const char *value)
+{
+	switch (flag->id) {
+	case FLAG_HZ:
+		return parse_count(flag, value, 10000, &args->stacks.hz);
+	case FLAG_FOR:
+		if (!value_duration(str_from(value), &args->stacks.for_ns))
+			return usage_error("--for takes a time such as 10s, 500ms or 2m, not '%s'",
+					   value);
+		return true;
+	default:
+		return args->stacks.no_children = true;
+	}
+}
+
 /* --to names an output, or a server. */
 static bool set_to(struct args *args, const char *value)
 {
@@ -442,6 +463,10 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 	case FLAG_RING:
 	case FLAG_MAX_SIZE:
 		return set_record_flag(args, flag, value);
+	case FLAG_HZ:
+	case FLAG_FOR:
+	case FLAG_NO_CHILDREN:
+		return set_live_flag(args, flag, value);
 	case FLAG_ON:
 		args->on = value;
 		return true;

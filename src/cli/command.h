@@ -23,6 +23,7 @@ struct args {
 	bool show;
 	struct ow_push_options push;
 	struct ow_record_options record;
+	struct ow_stacks_options stacks;
 	const char *on;	     /* a server to ask instead of files */
 	const char *push_to; /* --to, when it is a server */
 	const char *password_file;

@@ -44,6 +44,7 @@ static void init_args(struct args *args, struct arena *arena)
 	ow_export_options_init(&args->export);
 	ow_push_options_init(&args->push);
 	ow_record_options_init(&args->record);
+	ow_stacks_options_init(&args->stacks);
 	terminal_look(&args->terminal);
 }
 

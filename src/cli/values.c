@@ -24,17 +24,16 @@ bool value_size(struct str text, uint64_t *size)
 	return true;
 }
 
-/* A decimal number with ns, us, ms or s behind it; milliseconds without. */
-static bool value_time(struct str text, int64_t *ns)
+/* A decimal number with ns, us, ms, s, m or h behind it; `unit` without. */
+static bool value_time(struct str text, int64_t unit, int64_t *ns)
 {
 	static const struct {
 		struct str name;
 		int64_t ns;
-	} units[] = { { STR("ns"), 1 },
-		      { STR("us"), 1000 },
-		      { STR("ms"), 1000000 },
-		      { STR("s"), 1000000000 } };
-	int64_t unit = 1000000, whole = 0, part = 0;
+	} units[] = { { STR("ns"), 1 },		 { STR("us"), 1000 },
+		      { STR("ms"), 1000000 },	 { STR("s"), 1000000000 },
+		      { STR("m"), 60000000000 }, { STR("h"), 3600000000000 } };
+	int64_t whole = 0, part = 0;
 	size_t point;
 
 	for (size_t i = 0; i < ARRAY_COUNT(units); i++)
@@ -68,8 +67,13 @@ bool value_time_range(struct str text, int64_t *from_ns, int64_t *to_ns)
 		return false;
 	from = str_first(text, colon);
 	to = str_skip(text, colon + 1);
-	return (!from.len || value_time(from, from_ns)) && (!to.len || value_time(to, to_ns)) &&
-	       *from_ns < *to_ns;
+	return (!from.len || value_time(from, 1000000, from_ns)) &&
+	       (!to.len || value_time(to, 1000000, to_ns)) && *from_ns < *to_ns;
+}
+
+bool value_duration(struct str text, int64_t *ns)
+{
+	return value_time(text, 1000000000, ns) && *ns > 0;
 }
 
 bool value_word(struct arena *arena, struct ow_list *list, const char *word)

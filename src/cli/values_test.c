@@ -52,6 +52,26 @@ static void ranges(void **state)
 	}
 }
 
+static void durations(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t ns;
+	} good[] = { { "10", 10000000000 },  { "500ms", 500000000 },  { "1.5s", 1500000000 },
+		     { "2m", 120000000000 }, { "1h", 3600000000000 }, { "7us", 7000 } };
+	static const char *const bad[] = { "", "0", "-1s", "s", "1d", "99999999999h" };
+	int64_t ns;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_COUNT(good); i++) {
+		assert_true(value_duration(str_from(good[i].text), &ns));
+		assert_int_equal(ns, good[i].ns);
+	}
+	for (size_t i = 0; i < ARRAY_COUNT(bad); i++)
+		if (value_duration(str_from(bad[i]), &ns))
+			fail_msg("'%s' was taken", bad[i]);
+}
+
 static void lists(void **state)
 {
 	struct ow_list list = { 0 };
@@ -72,7 +92,7 @@ static void lists(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(sizes), cmocka_unit_test(ranges),
-					    cmocka_unit_test(lists) };
+					    cmocka_unit_test(durations), cmocka_unit_test(lists) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,303 @@
+/*
+ * stacks.c: the bodies of the ow_stacks functions: stacks of running processes as a profile, or as a table. The work is
+ * in src/live.
+ */
+#include "api/api_int.h"
+
+#include "live/sample_rows.h"
+
+#include "opwatch_config.h"
+
+#include <sys/resource.h>
+#include <time.h>
+
+#define SECOND_NS 1000000000
+#define MAX_HZ 10000
+
+void ow_stacks_options_init(struct ow_stacks_options *options)
+{
+	*options = (struct ow_stacks_options){ .size = sizeof(*options), .hz = 100 };
+}
+
+static struct ow_stacks_options full_options(const struct ow_stacks_options *options)
+{
+	struct ow_stacks_options full;
+
+	ow_stacks_options_init(&full);
+	if (options)
+		memcpy(&full, options, MIN(options->size, sizeof(full)));
+	return full;
+}
+
+static int64_t clock_ns(clockid_t id)
+{
+	struct timespec now;
+
+	clock_gettime(id, &now);
+	return (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec;
+}
+
+static int64_t own_cpu_ns(void)
+{
+	struct rusage use;
+
+	getrusage(RUSAGE_THREAD, &use);
+	return ((int64_t)use.ru_utime.tv_sec + use.ru_stime.tv_sec) * SECOND_NS +
+	       ((int64_t)use.ru_utime.tv_usec + use.ru_stime.tv_usec) * 1000;
+}
+
+static ow_status add_processes(struct sampler *s, const int64_t *pids, size_t count,
+			       struct error *err)
+{
+	if (!count)
+		return error_set(err, OW_E_USAGE, "no process is named");
+	for (size_t i = 0; i < count; i++) {
+		if (pids[i] <= 0 || pids[i] > INT32_MAX)
+			return error_set(err, OW_E_NOT_FOUND, "%" PRId64 " is no process id",
+					 pids[i]);
+		OW_TRY(sampler_add(s, (pid_t)pids[i], err));
+	}
+	return OW_OK;
+}
+
+/* ---- for some time ---- */
+
+struct recording {
+	struct sampler sampler;
+	struct sampler_clock clock;
+	struct sample_rows rows;
+	const struct ow_stacks_options *options;
+	struct builder *b;
+	int64_t to_wall_ns; /* from the steady clock to time of day */
+	int64_t begin_ns, begin_cpu_ns;
+};
+
+static void sum_up(const struct recording *r, struct ow_stacks_summary *summary)
+{
+	struct sampler_sums sums;
+
+	sampler_sums(&r->sampler, &sums);
+	*summary = (struct ow_stacks_summary){
+		.size = sizeof(*summary),
+		.ticks = r->clock.ticks,
+		.late_ticks = r->clock.late_ticks,
+		.samples = sums.samples,
+		.cut = sums.cuts,
+		.torn = sums.torn,
+		.elapsed_ns = clock_ns(CLOCK_MONOTONIC) - r->begin_ns,
+		.processes = sums.processes,
+		.alive = sums.alive,
+	};
+}
+
+static bool go_on(void *arg)
+{
+	const struct recording *r = arg;
+	struct ow_stacks_summary so_far;
+
+	if (r->b->status != OW_OK)
+		return false;
+	if (!r->options->progress)
+		return true;
+	sum_up(r, &so_far);
+	return r->options->progress(r->options->progress_arg, &so_far);
+}
+
+static int64_t time_of_day(void *arg)
+{
+	struct recording *r = arg;
+
+	return r->rows.now_ns = clock_ns(CLOCK_MONOTONIC) + r->to_wall_ns;
+}
+
+static void name_source(struct recording *r, const int64_t *pids, size_t count)
+{
+	char text[256];
+	int len = snprintf(text, sizeof(text), "pid");
+
+	for (size_t i = 0; i < count && (size_t)len < sizeof(text) - 32; i++)
+		len += snprintf(text + len, sizeof(text) - (size_t)len, "%s%" PRId64, i ? "," : " ",
+				pids[i]);
+	r->b->source = builder_new_source(
+		r->b,
+		&(struct source_row){ .path = builder_cstr(r->b, text),
+				      .format = builder_cstr(r->b, "stacks"),
+				      .producer = builder_cstr(r->b, "opwatch " OPWATCH_VERSION),
+				      .rank = -1,
+				      .run = 1 });
+}
+
+static void tell_losses(struct recording *r, const struct ow_stacks_summary *s)
+{
+	if (s->torn)
+		builder_note_many(r->b, NOTE_INFO, OW_NO_OFFSET, s->torn,
+				  "samples dropped, since the stack changed while it was read");
+	if (s->cut)
+		builder_note_many(
+			r->b, NOTE_INFO, OW_NO_OFFSET, s->cut,
+			"samples with only the outer frames of a stack that changed fast");
+	if (s->late_ticks)
+		builder_note_many(r->b, NOTE_INFO, OW_NO_OFFSET, s->late_ticks,
+				  "samples not taken, since the machine was busy");
+}
+
+static ow_status record(struct recording *r, const int64_t *pids, size_t count,
+			struct ow_stacks_summary *summary, struct error *err)
+{
+	ow_status status;
+
+	OW_TRY(add_processes(&r->sampler, pids, count, err));
+	name_source(r, pids, count);
+	sample_rows_init(&r->rows, r->b, SECOND_NS / r->clock.hz);
+	status = sampler_run(&r->sampler, &r->clock, sample_rows_take, &r->rows, err);
+	sum_up(r, summary);
+	summary->cpu_ns = own_cpu_ns() - r->begin_cpu_ns;
+	tell_losses(r, summary);
+	sample_rows_release(&r->rows);
+	return status;
+}
+
+static ow_status check_rate(const struct ow_stacks_options *options, struct error *err)
+{
+	if (options->hz && options->hz <= MAX_HZ)
+		return OW_OK;
+	return error_set(err, OW_E_USAGE, "stacks can be sampled 1 to %d times a second", MAX_HZ);
+}
+
+static ow_status record_profile(ow_profile *p, const struct ow_stacks_options *options,
+				const int64_t *pids, size_t count,
+				struct ow_stacks_summary *summary, struct error *err)
+{
+	struct recording r = { .options = options, .b = &p->b };
+	ow_status status;
+
+	r.clock = (struct sampler_clock){ .hz = options->hz,
+					  .for_ns = options->for_ns,
+					  .go_on = go_on,
+					  .now = time_of_day,
+					  .arg = &r };
+	r.begin_ns = clock_ns(CLOCK_MONOTONIC);
+	r.begin_cpu_ns = own_cpu_ns();
+	r.to_wall_ns = clock_ns(CLOCK_REALTIME) - r.begin_ns;
+	sampler_init(&r.sampler, &p->mem, !options->no_children);
+	status = record(&r, pids, count, summary, err);
+	sampler_release(&r.sampler);
+	return status == OW_OK ? ow_profile_freeze(p, err) : status;
+}
+
+ow_status ow_stacks_record(const int64_t *pids, size_t count,
+			   const struct ow_stacks_options *options, ow_profile **profile,
+			   struct ow_stacks_summary *summary, struct error *err)
+{
+	struct ow_stacks_options full = full_options(options);
+	struct ow_stacks_summary sums = { .size = sizeof(sums) };
+	struct ow_open_options open;
+	ow_profile *p;
+	ow_status status;
+
+	error_clear(err);
+	*profile = NULL;
+	OW_TRY(check_rate(&full, err));
+	ow_open_options_init(&open);
+	open.memory_limit = full.memory_limit;
+	OW_TRY(ow_profile_new(&open, &p, err));
+	status = record_profile(p, &full, pids, count, &sums, err);
+	if (summary)
+		memcpy(summary, &sums, MIN(summary->size, sizeof(sums)));
+	if (status != OW_OK) {
+		ow_profile_free(p);
+		return status;
+	}
+	*profile = p;
+	return OW_OK;
+}
+
+/* ---- once ---- */
+
+enum {
+	COLUMN_PID,
+	COLUMN_PROCESS,
+	COLUMN_TID,
+	COLUMN_THREAD,
+	COLUMN_DEPTH,
+	COLUMN_FUNCTION,
+	COLUMN_FILE,
+	COLUMN_LINE
+};
+
+static void make_columns(struct result *r)
+{
+	result_column(r, "pid", "pid", RESULT_INT, RESULT_PLAIN);
+	result_column(r, "process", "process", RESULT_TEXT, RESULT_PLAIN);
+	result_column(r, "tid", "tid", RESULT_INT, RESULT_PLAIN);
+	result_column(r, "thread", "thread", RESULT_TEXT, RESULT_PLAIN);
+	result_column(r, "depth", "depth", RESULT_INT, RESULT_PLAIN);
+	result_column(r, "function", "function", RESULT_TEXT, RESULT_PLAIN);
+	result_column(r, "file", "file", RESULT_TEXT, RESULT_PLAIN);
+	result_column(r, "line", "line", RESULT_INT, RESULT_PLAIN);
+}
+
+static void add_rows(void *arg, struct py_process *p, struct py_thread *thread)
+{
+	struct result *r = arg;
+
+	for (size_t i = 0; i < thread->frame_count; i++) {
+		const struct py_frame *frame = &thread->frames[i];
+		uint32_t row = result_row(r, 0);
+
+		if (row == UINT32_MAX)
+			return;
+		result_set_int(r, row, COLUMN_PID, p->pid);
+		result_set_text(r, row, COLUMN_PROCESS, str_from(p->name));
+		result_set_int(r, row, COLUMN_TID,
+			       thread->tid ? thread->tid : (int64_t)thread->number);
+		result_set_text(r, row, COLUMN_THREAD, str_from(thread->name));
+		result_set_int(r, row, COLUMN_DEPTH, (int64_t)i);
+		result_set_text(r, row, COLUMN_FUNCTION, frame->code->name);
+		result_set_text(r, row, COLUMN_FILE, frame->code->file);
+		result_set_int(r, row, COLUMN_LINE, frame->line);
+	}
+}
+
+static ow_status look_once(struct result *r, struct mem *mem, const int64_t *pids, size_t count,
+			   bool children, struct error *err)
+{
+	struct sampler sampler;
+	ow_status status;
+
+	make_columns(r);
+	sampler_init(&sampler, mem, children);
+	status = add_processes(&sampler, pids, count, err);
+	if (status == OW_OK)
+		status = sampler_tick(&sampler, clock_ns(CLOCK_MONOTONIC), add_rows, r, err);
+	sampler_release(&sampler);
+	if (status == OW_OK && r->status != OW_OK)
+		return error_no_memory(err);
+	return status;
+}
+
+ow_status ow_stacks_now(const int64_t *pids, size_t count, const struct ow_stacks_options *options,
+			ow_result **out, struct error *err)
+{
+	struct ow_stacks_options full = full_options(options);
+	ow_result *result = calloc(1, sizeof(*result));
+	ow_status status;
+
+	error_clear(err);
+	*out = NULL;
+	if (!result)
+		return error_no_memory(err);
+	mem_init(&result->own, (size_t)full.memory_limit);
+	result->r = result_new(&result->own, "stacks", err);
+	status = result->r ? look_once(result->r, &result->own, pids, count, !full.no_children, err)
+			   : OW_E_NO_MEMORY;
+	if (status != OW_OK) {
+		if (result->r)
+			ow_result_free(result);
+		else
+			free(result);
+		return status;
+	}
+	*out = result;
+	return OW_OK;
+}

@@ -1,0 +1,178 @@
+/*
+ * cmd_stacks.c: where running Python jobs are: their stacks as they are now, or sampled for some time, into a file or
+ * a view. The job is not stopped, and needs no preparation.
+ */
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "cli/signals.h"
+
+/* ---- now ---- */
+
+enum {
+	COLUMN_PID,
+	COLUMN_PROCESS,
+	COLUMN_TID,
+	COLUMN_THREAD,
+	COLUMN_DEPTH,
+	COLUMN_FUNCTION,
+	COLUMN_FILE,
+	COLUMN_LINE
+};
+
+static void print_stacks(const ow_result *r)
+{
+	for (uint32_t i = 0; i < ow_result_rows(r); i++) {
+		if (!ow_result_int(r, i, COLUMN_DEPTH))
+			printf("%sprocess %" PRId64 " (%s), thread %" PRId64 " %s\n", i ? "\n" : "",
+			       ow_result_int(r, i, COLUMN_PID),
+			       ow_result_text(r, i, COLUMN_PROCESS, NULL),
+			       ow_result_int(r, i, COLUMN_TID),
+			       ow_result_text(r, i, COLUMN_THREAD, NULL));
+		printf("  %s (%s:%" PRId64 ")\n", ow_result_text(r, i, COLUMN_FUNCTION, NULL),
+		       ow_result_text(r, i, COLUMN_FILE, NULL), ow_result_int(r, i, COLUMN_LINE));
+	}
+}
+
+static bool to_stdout(void *arg, const void *bytes, size_t len)
+{
+	(void)arg;
+	return fwrite(bytes, 1, len, stdout) == len;
+}
+
+static int show_now(const struct args *args, const int64_t *pids)
+{
+	struct ow_error err = { 0 };
+	ow_result *result;
+	ow_status status;
+
+	status = ow_stacks_now(pids, args->file_count, &args->stacks, &result, &err);
+	if (status != OW_OK) {
+		complain("opwatch: %s\n", err.text);
+		return EXIT_FAILED;
+	}
+	if (strcmp(args->sink, "text") == 0)
+		print_stacks(result);
+	else
+		status = ow_result_write(result, args->sink, NULL, to_stdout, NULL, &err);
+	if (!ow_result_rows(result))
+		complain("opwatch: no thread runs Python code at the moment\n");
+	ow_result_free(result);
+	if (status != OW_OK)
+		complain("opwatch: %s\n", err.text);
+	return status == OW_OK ? EXIT_GOOD : EXIT_FAILED;
+}
+
+/* ---- for some time ---- */
+
+static bool on_progress(void *arg, const struct ow_stacks_summary *s)
+{
+	struct progress_line *line = arg;
+
+	if (interrupted)
+		return false;
+	if (progress_due(line))
+		progress_show(line, "sampling %u process%s: %" PRIu64 " stacks, %.0f s", s->alive,
+			      s->alive == 1 ? "" : "es", s->samples, progress_seconds(line));
+	return true;
+}
+
+static void tell(const struct ow_stacks_summary *s)
+{
+	complain("opwatch: %" PRIu64 " stacks of %u process%s in %.1f s; looking took %.2f %% of a "
+		 "processor",
+		 s->samples, s->processes, s->processes == 1 ? "" : "es",
+		 (double)s->elapsed_ns / 1e9,
+		 s->elapsed_ns ? 100.0 * (double)s->cpu_ns / (double)s->elapsed_ns : 0.0);
+	if (s->torn || s->cut || s->late_ticks)
+		complain(" (%" PRIu64 " cut, %" PRIu64 " dropped, %" PRIu64 " not taken in time)",
+			 s->cut, s->torn, s->late_ticks);
+	complain("\n");
+}
+
+static bool to_own_file(const struct args *args)
+{
+	return args->out_file &&
+	       (strcmp(args->sink, "text") == 0 || strcmp(args->sink, "opw") == 0);
+}
+
+static int keep(struct args *args, ow_profile *profile)
+{
+	struct ow_error err = { 0 };
+	struct show show;
+	ow_status status;
+
+	if (to_own_file(args)) {
+		status = ow_profile_save(profile, args->out_file, NULL, &err);
+		if (status != OW_OK)
+			complain("opwatch: %s\n", err.text);
+	} else {
+		show_from_args(args, profile, &show);
+		status = show_view(&show, "code", &args->options);
+	}
+	return finish_code(args, profile, status);
+}
+
+static int record(struct args *args, const int64_t *pids)
+{
+	struct ow_stacks_summary summary = { .size = sizeof(summary) };
+	struct progress_line line;
+	struct ow_error err = { 0 };
+	ow_profile *profile;
+	ow_status status;
+	int code;
+
+	if (!to_own_file(args) && !args_choose_output(args))
+		return EXIT_USAGE;
+	progress_begin(&line, args->terminal.err);
+	args->stacks.memory_limit = args->open.memory_limit;
+	args->stacks.progress = on_progress;
+	args->stacks.progress_arg = &line;
+	signals_catch();
+	status = ow_stacks_record(pids, args->file_count, &args->stacks, &profile, &summary, &err);
+	progress_clear(&line);
+	if (status != OW_OK) {
+		complain("opwatch: %s\n", err.text);
+		return EXIT_FAILED;
+	}
+	tell(&summary);
+	code = keep(args, profile);
+	ow_profile_free(profile);
+	return code;
+}
+
+/* ---- the command ---- */
+
+static int run(struct args *args)
+{
+	int64_t *pids = ARENA_ARRAY(args->arena, int64_t, args->file_count + 1);
+
+	if (!args->file_count) {
+		complain("opwatch stacks: of which processes? Try 'opwatch help stacks'.\n");
+		return EXIT_USAGE;
+	}
+	for (size_t i = 0; pids && i < args->file_count; i++)
+		if (!str_to_i64(str_from(args->files[i]), &pids[i]) || pids[i] <= 0) {
+			complain("opwatch stacks: '%s' is no process id\n", args->files[i]);
+			return EXIT_USAGE;
+		}
+	if (!pids)
+		return EXIT_FAILED;
+	return args->stacks.for_ns || args->out_file ? record(args, pids) : show_now(args, pids);
+}
+
+const struct command cmd_stacks = {
+	.name = "stacks",
+	.usage = "PID… [--for 10s] [--hz 100] [-o x.opw]",
+	.summary = "where running Python jobs are, now or over some time",
+	.help = "Reads the Python stacks of all threads from outside (CPython 3.8 to 3.13): the "
+		"job\n"
+		"goes on, needs no preparation and is not changed. Processes that it starts, such "
+		"as\n"
+		"loader workers, are followed.\n\n"
+		"  opwatch stacks PID                         the stacks as they are now\n"
+		"  opwatch stacks PID --for 10s               the code view of the next ten "
+		"seconds\n"
+		"  opwatch stacks PID -o x.opw                until the job ends, or Ctrl-C\n"
+		"  opwatch stacks PID --for 10s --to flamegraph -o x.svg\n",
+	.run = run,
+};

@@ -1,0 +1,32 @@
+/*
+ * glimpse.h: many small pieces of another process's memory, read by one call of the system: what is wanted is said
+ * first, then all is read, then asked for. Pieces that are close to each other are read as one.
+ */
+#ifndef LIVE_GLIMPSE_H
+#define LIVE_GLIMPSE_H
+
+#include "base/mem.h"
+#include "live/remote.h"
+
+#define GLIMPSE_ROOM ((size_t)128 << 10)
+
+struct glimpse {
+	unsigned char *room; /* GLIMPSE_ROOM bytes */
+	size_t used;
+	struct remote_part pieces[REMOTE_PARTS];
+	size_t count; /* wanted, and after the reading those that were read */
+	size_t hint;
+};
+
+bool glimpse_init(struct glimpse *s, struct mem *mem) OW_MUST_CHECK;
+void glimpse_release(struct glimpse *s, struct mem *mem);
+
+void glimpse_begin(struct glimpse *s);
+/* Without room it is left out, and read later when it is asked for. */
+void glimpse_want(struct glimpse *s, uint64_t at, size_t len);
+void glimpse_read(struct glimpse *s, struct remote *r);
+/* The bytes, from the glimpse, or else read into `own` now; NULL when they cannot be read. */
+const unsigned char *glimpse_get(struct glimpse *s, struct remote *r, uint64_t at, size_t len,
+				 unsigned char *own);
+
+#endif

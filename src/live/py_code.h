@@ -1,0 +1,47 @@
+/*
+ * py_code.h: code objects of another process's Python, read once each: file, function, lines. An address that
+ * was used again for another function is noticed within a second.
+ */
+#ifndef LIVE_PY_CODE_H
+#define LIVE_PY_CODE_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "live/py_offsets.h"
+#include "live/remote.h"
+
+struct py_code {
+	uint64_t at, name_at, file_at, lines_at;
+	int32_t first;
+	struct str name, file, lines; /* file and name are UTF-8 */
+	int64_t checked_ns;
+	int64_t last_offset; /* the line that was asked for last */
+	int32_t last_line;
+};
+
+struct py_codes {
+	struct mem *mem;
+	struct arena arena;
+	struct map map;
+	struct py_code **items; /* 0 is not used */
+	size_t count, cap;
+	size_t bytes;
+	uint64_t type; /* address of the type `code`, 0 until the first was seen */
+	bool no_memory;
+};
+
+void py_codes_init(struct py_codes *codes, struct mem *mem);
+void py_codes_release(struct py_codes *codes);
+
+/* NULL when what is there is no code object, or there is no memory (which sticks). It lives as long as codes. */
+struct py_code *py_codes_get(struct py_codes *codes, struct remote *r, const struct py_offsets *o,
+			     uint64_t at, int64_t now_ns);
+/* `instr` as the frame has it. */
+int32_t py_code_line(struct py_code *code, const struct py_offsets *o, uint64_t instr);
+
+/* A str object as UTF-8, cut to a few thousand characters. False when it is none. */
+bool py_read_string(struct remote *r, const struct py_offsets *o, uint64_t at, struct arena *arena,
+		    struct str *text);
+
+#endif

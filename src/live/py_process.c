@@ -1,0 +1,450 @@
+/* py_process.c: see py_process.h. */
+#include "live/py_process.h"
+
+#include "live/proc.h"
+#include "live/py_walk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#define MAX_INTERPRETERS 256
+#define MAX_THREADS 8192
+#define READINGS 6
+#define IDLE_SAMPLES 8
+#define MAX_CODE_BYTES ((size_t)256 << 20)
+
+/* ---- opening ---- */
+
+/* The ids of threads as the kernel knows them, by the place that all of them have in what pthread_self points to.
+ * Only Python 3.11 and later say them. */
+struct tid_search {
+	struct pid_list tasks;
+	unsigned char (*blocks)[1024];
+	size_t count;
+};
+
+static uint32_t common_offset(const struct tid_search *s)
+{
+	for (uint32_t at = 4; at + 4 <= sizeof(s->blocks[0]); at += 4) {
+		size_t good = 0;
+
+		for (size_t i = 0; i < s->count; i++) {
+			int32_t value;
+
+			memcpy(&value, s->blocks[i] + at, sizeof(value));
+			good += pid_list_has(&s->tasks, value);
+		}
+		if (good == s->count)
+			return at;
+	}
+	return 0;
+}
+
+static uint32_t find_tid_offset(struct py_process *p)
+{
+	const struct py_offsets *o = &p->place.offsets;
+	unsigned char blocks[8][1024];
+	struct tid_search s = { .tasks = { .mem = p->mem }, .blocks = blocks };
+	uint64_t interpreter = 0, thread = 0, number;
+	uint32_t found = 0;
+
+	if (!proc_threads(p->pid, &s.tasks) ||
+	    !remote_read(&p->remote, p->place.runtime + o->rt_interpreters, &interpreter, 8) ||
+	    !remote_read(&p->remote, interpreter + o->is_threads, &thread, 8))
+		thread = 0;
+	while (thread && s.count < ARRAY_COUNT(blocks)) {
+		if (!remote_read(&p->remote, thread + o->ts_thread, &number, 8) ||
+		    !remote_read(&p->remote, number, blocks[s.count], sizeof(blocks[0])) ||
+		    !remote_read(&p->remote, thread + o->ts_next, &thread, 8))
+			break;
+		s.count++;
+	}
+	if (s.count)
+		found = common_offset(&s);
+	pid_list_release(&s.tasks);
+	return found;
+}
+
+ow_status py_process_open(struct py_process *p, struct mem *mem, pid_t pid, struct error *err)
+{
+	struct proc_stat stat;
+
+	*p = (struct py_process){ .mem = mem, .pid = pid, .remote = { .pid = pid } };
+	py_codes_init(&p->codes, mem);
+	OW_TRY(py_find(mem, pid, &p->place, err));
+	if (proc_stat_read(pid, 0, &stat))
+		memcpy(p->name, stat.name, sizeof(p->name));
+	if (!glimpse_init(&p->all, mem) || !glimpse_init(&p->again, mem))
+		return error_no_memory(err);
+	p->tid_offset = p->place.offsets.ts_native ? 0 : find_tid_offset(p);
+	return OW_OK;
+}
+
+static void free_stack(struct py_process *p, struct py_raw_stack *stack)
+{
+	mem_free(p->mem, stack->items, stack->cap * sizeof(*stack->items));
+	*stack = (struct py_raw_stack){ 0 };
+}
+
+static void free_thread(struct py_process *p, struct py_thread *thread)
+{
+	if (thread->schedstat >= 0)
+		close(thread->schedstat);
+	free_stack(p, &thread->raw);
+	mem_free(p->mem, thread->frames, thread->frame_cap * sizeof(*thread->frames));
+}
+
+void py_process_close(struct py_process *p)
+{
+	for (size_t i = 0; i < p->thread_count; i++)
+		free_thread(p, &p->threads[i]);
+	mem_free(p->mem, p->threads, p->thread_cap * sizeof(*p->threads));
+	free_stack(p, &p->other);
+	glimpse_release(&p->all, p->mem);
+	glimpse_release(&p->again, p->mem);
+	py_codes_release(&p->codes);
+	*p = (struct py_process){ .mem = p->mem };
+}
+
+/* ---- threads ---- */
+
+static bool task_exists(const struct py_process *p, pid_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)p->pid, (int)tid);
+	return access(path, F_OK) == 0;
+}
+
+static pid_t find_tid(struct py_process *p, const struct py_head *head)
+{
+	int32_t tid = (int32_t)head->native;
+	struct proc_stat stat;
+
+	if (!tid && p->tid_offset &&
+	    !remote_read(&p->remote, head->number + p->tid_offset, &tid, sizeof(tid)))
+		tid = 0;
+	if (tid > 0 && task_exists(p, tid))
+		return tid;
+	/* Right after a fork Python still has the id in the parent. */
+	return proc_stat_read(p->pid, 0, &stat) && stat.threads == 1 ? p->pid : 0;
+}
+
+/* The kernel's own account of a thread's time, in nanoseconds. */
+static bool read_cpu(const struct py_thread *thread, uint64_t *ns)
+{
+	char text[64];
+	ssize_t got;
+
+	if (thread->schedstat < 0)
+		return false;
+	got = pread(thread->schedstat, text, sizeof(text) - 1, 0);
+	if (got <= 0)
+		return false;
+	text[got] = 0;
+	*ns = strtoull(text, NULL, 10);
+	return true;
+}
+
+static void name_thread(const struct py_process *p, struct py_thread *thread)
+{
+	thread->name[0] = 0;
+	if (thread->tid == p->pid)
+		snprintf(thread->name, sizeof(thread->name), "main");
+	else if (thread->tid && !proc_thread_name(p->pid, thread->tid, thread->name))
+		thread->name[0] = 0;
+}
+
+static void greet_thread(struct py_process *p, struct py_thread *thread, const struct py_head *head)
+{
+	char path[64];
+
+	if (thread->schedstat >= 0)
+		close(thread->schedstat);
+	thread->schedstat = -1;
+	thread->number = head->number;
+	thread->user = 0;
+	thread->tid = find_tid(p, head);
+	name_thread(p, thread);
+	if (thread->tid) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)p->pid,
+			 (int)thread->tid);
+		thread->schedstat = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	if (!read_cpu(thread, &thread->cpu_total_ns))
+		thread->cpu_total_ns = 0;
+}
+
+static struct py_thread *thread_at(struct py_process *p, uint64_t at)
+{
+	void *threads = p->threads;
+
+	for (size_t i = 0; i < p->thread_count; i++)
+		if (p->threads[i].at == at)
+			return &p->threads[i];
+	if (!mem_grow(p->mem, &threads, &p->thread_cap, p->thread_count + 1, sizeof(*p->threads))) {
+		p->no_memory = true;
+		return NULL;
+	}
+	p->threads = threads;
+	p->threads[p->thread_count] = (struct py_thread){ .at = at, .schedstat = -1 };
+	return &p->threads[p->thread_count++];
+}
+
+static void forget_unseen(struct py_process *p)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < p->thread_count; i++)
+		if (p->threads[i].seen)
+			p->threads[kept++] = p->threads[i];
+		else
+			free_thread(p, &p->threads[i]);
+	p->thread_count = kept;
+}
+
+/* ---- one thread ---- */
+
+static bool same_frame(const struct py_raw_frame *a, const struct py_raw_frame *b)
+{
+	return a->at == b->at && a->code == b->code && a->prev == b->prev;
+}
+
+/* How many of the outermost frames are the same. */
+static size_t common_frames(const struct py_raw_stack *a, const struct py_raw_stack *b)
+{
+	size_t n = 0;
+
+	while (n < a->count && n < b->count &&
+	       same_frame(&a->items[a->count - 1 - n], &b->items[b->count - 1 - n]))
+		n++;
+	return n;
+}
+
+static void cut_stack(struct py_raw_stack *stack, size_t keep)
+{
+	memmove(stack->items, stack->items + stack->count - keep, keep * sizeof(*stack->items));
+	stack->count = keep;
+}
+
+static void swap_stacks(struct py_raw_stack *a, struct py_raw_stack *b)
+{
+	struct py_raw_stack c = *a;
+
+	*a = *b;
+	*b = c;
+}
+
+static enum py_walk_result read_again(struct py_process *p, struct py_thread *thread,
+				      struct py_head *head)
+{
+	glimpse_begin(&p->again);
+	py_walk_want(p, thread, &p->again);
+	glimpse_read(&p->again, &p->remote);
+	return py_walk(p, thread, &p->again, &p->other, head);
+}
+
+/* Reads until two readings agree. thread->raw becomes what is accepted. */
+static enum py_walk_result settle(struct py_process *p, struct py_thread *thread,
+				  struct py_head *head)
+{
+	enum py_walk_result result = PY_WALK_TORN;
+	bool any = false;
+
+	thread->cut = false;
+	for (int i = 0; i < READINGS; i++) {
+		size_t last = thread->raw.count, common;
+
+		result = i ? read_again(p, thread, head)
+			   : py_walk(p, thread, &p->all, &p->other, head);
+		if (result == PY_WALK_GONE || result == PY_WALK_NO_MEMORY)
+			return result;
+		if (result == PY_WALK_TORN)
+			continue;
+		common = common_frames(&thread->raw, &p->other);
+		swap_stacks(&thread->raw, &p->other); /* raw is the newest one */
+		if (common == last && common == thread->raw.count)
+			return PY_WALK_DONE; /* as in the sample before, or in the reading before */
+		if (any && i == READINGS - 1 && common && !thread->raw.too_deep) {
+			if (common < thread->raw.count) {
+				cut_stack(&thread->raw, common + 1);
+				thread->cut = true;
+			}
+			return PY_WALK_DONE;
+		}
+		any = true;
+	}
+	thread->raw.count = 0;
+	return PY_WALK_TORN;
+}
+
+static bool add_frame(struct py_process *p, struct py_thread *thread, size_t *count,
+		      struct py_frame frame)
+{
+	void *frames = thread->frames;
+
+	if (!mem_grow(p->mem, &frames, &thread->frame_cap, *count + 1, sizeof(frame))) {
+		p->no_memory = true;
+		return false;
+	}
+	thread->frames = frames;
+	if (*count >= thread->frame_count || thread->frames[*count].code != frame.code ||
+	    thread->frames[*count].line != frame.line)
+		thread->same = false;
+	thread->frames[(*count)++] = frame;
+	return true;
+}
+
+/* From addresses to files, functions and lines. False when one of the frames has no code. */
+static bool resolve(struct py_process *p, struct py_thread *thread, int64_t now_ns)
+{
+	const struct py_offsets *o = &p->place.offsets;
+	size_t count = 0;
+
+	thread->same = true;
+	for (size_t i = 0; i < thread->raw.count; i++) {
+		const struct py_raw_frame *raw = &thread->raw.items[i];
+		struct py_code *code;
+
+		if (raw->is_shim)
+			continue;
+		code = py_codes_get(&p->codes, &p->remote, o, raw->code, now_ns);
+		p->no_memory |= p->codes.no_memory;
+		if (!code ||
+		    !add_frame(p, thread, &count,
+			       (struct py_frame){ code, py_code_line(code, o, raw->instr) })) {
+			thread->frame_count = thread->raw.count = 0;
+			return false;
+		}
+	}
+	thread->same &= count == thread->frame_count;
+	thread->frame_count = count;
+	return true;
+}
+
+/* Of a thread that stays where it is without running, the time is asked for now and then only. */
+static void count_cpu(struct py_thread *thread)
+{
+	bool look =
+		!thread->same || ++thread->idle < IDLE_SAMPLES || thread->idle % IDLE_SAMPLES == 0;
+	uint64_t ns;
+
+	thread->cpu_ns = 0;
+	if (!look || !read_cpu(thread, &ns))
+		return;
+	if (ns != thread->cpu_total_ns || !thread->same)
+		thread->idle = 0;
+	thread->cpu_ns = ns > thread->cpu_total_ns ? (int64_t)(ns - thread->cpu_total_ns) : 0;
+	thread->cpu_total_ns = ns;
+}
+
+struct round {
+	struct py_process *p;
+	int64_t now_ns;
+	py_take_fn take;
+	void *arg;
+};
+
+/* *next is the thread after it; 0 at the end. False when the list cannot be followed. */
+static bool sample_thread(struct round *r, uint64_t at, uint64_t interpreter, uint64_t *next)
+{
+	struct py_process *p = r->p;
+	struct py_thread *thread = thread_at(p, at);
+	struct py_head head = { 0 };
+	enum py_walk_result result;
+
+	if (!thread)
+		return false;
+	result = settle(p, thread, &head);
+	if (result == PY_WALK_NO_MEMORY)
+		p->no_memory = true;
+	if (result == PY_WALK_GONE || result == PY_WALK_NO_MEMORY ||
+	    head.interpreter != interpreter)
+		return false;
+	*next = head.next;
+	thread->seen = true;
+	if (thread->number != head.number || (!thread->tid && p->samples % 64 == 0))
+		greet_thread(p, thread, &head);
+	if (result == PY_WALK_DONE && !thread->raw.count)
+		return true; /* it runs no Python code */
+	if (result == PY_WALK_TORN || !resolve(p, thread, r->now_ns)) {
+		p->torn++;
+		return !p->no_memory;
+	}
+	if (!thread->frame_count)
+		return true;
+	count_cpu(thread);
+	p->samples++;
+	p->cuts += thread->cut;
+	r->take(r->arg, p, thread);
+	return true;
+}
+
+static bool sample_interpreter(struct round *r, uint64_t interpreter, uint64_t first)
+{
+	uint64_t at = first, next;
+
+	for (size_t i = 0; at && i < MAX_THREADS; i++, at = next)
+		if (at & 7 || !sample_thread(r, at, interpreter, &next))
+			return false;
+	return true;
+}
+
+/* False when something could not be read. */
+static bool sample_all(struct round *r)
+{
+	struct py_process *p = r->p;
+	const struct py_offsets *o = &p->place.offsets;
+	uint64_t at;
+
+	glimpse_begin(&p->all);
+	for (size_t i = 0; i < p->thread_count; i++)
+		py_walk_want(p, &p->threads[i], &p->all);
+	glimpse_read(&p->all, &p->remote);
+	if (!remote_read(&p->remote, p->place.runtime + o->rt_interpreters, &at, sizeof(at)))
+		return false;
+	for (size_t i = 0; at && i < MAX_INTERPRETERS; i++) {
+		uint64_t next, first;
+		const struct remote_part parts[] = { { at + o->is_next, &next, 8 },
+						     { at + o->is_threads, &first, 8 } };
+
+		if (at & 7 || remote_read_parts(&p->remote, parts, 2) != 2 ||
+		    !sample_interpreter(r, at, first))
+			return false;
+		at = next;
+	}
+	return true;
+}
+
+/* Functions that are made over and over fill the memory; then all are read anew. */
+static void forget_code(struct py_process *p)
+{
+	for (size_t i = 0; i < p->thread_count; i++)
+		p->threads[i].raw.count = p->threads[i].frame_count = 0;
+	py_codes_release(&p->codes);
+}
+
+ow_status py_process_sample(struct py_process *p, int64_t now_ns, py_take_fn take, void *arg,
+			    struct error *err)
+{
+	struct round round = { p, now_ns, take, arg };
+
+	p->remote.failure = 0;
+	if (p->codes.bytes > MAX_CODE_BYTES)
+		forget_code(p);
+	for (size_t i = 0; i < p->thread_count; i++)
+		p->threads[i].seen = false;
+	if (sample_all(&round)) {
+		forget_unseen(p);
+		return OW_OK;
+	}
+	if (p->no_memory)
+		return error_no_memory(err);
+	if (remote_is_gone(&p->remote))
+		return error_set(err, OW_E_NOT_FOUND, "process %d has ended", (int)p->pid);
+	if (p->remote.failure == EPERM)
+		return py_explain_refusal(p->pid, EPERM, err);
+	p->torn++;
+	return OW_OK;
+}

@@ -1,0 +1,80 @@
+/*
+ * py_process.h: the Python stacks of one running process, read from outside while it goes on. Nothing is stopped,
+ * written or loaded there: it cannot notice but by its clock.
+ *
+ * A stack that changes while it is read could come out as one that never was. Each is therefore read until two
+ * readings agree, or is cut to the outer frames on which they agree and the one that these called; what remains
+ * is a stack, or the outer part of one, that was there. What cannot even be cut is dropped, and counted.
+ */
+#ifndef LIVE_PY_PROCESS_H
+#define LIVE_PY_PROCESS_H
+
+#include "live/processes.h"
+#include "live/py_code.h"
+#include "live/py_find.h"
+#include "live/glimpse.h"
+
+struct py_frame {
+	const struct py_code *code;
+	int32_t line;
+};
+
+/* A frame as it lies in memory. */
+struct py_raw_frame {
+	uint64_t at, code, prev, instr;
+	bool is_shim; /* of the interpreter itself: no function */
+};
+struct py_raw_stack {
+	struct py_raw_frame *items; /* innermost first */
+	size_t count, cap;
+	bool too_deep;
+};
+
+struct py_thread {
+	uint64_t at;	 /* its PyThreadState */
+	uint64_t number; /* as Python's threading.get_ident() */
+	uint64_t cframe;
+	pid_t tid; /* 0 when it could not be found out */
+	char name[PROC_NAME];
+	int schedstat; /* file, or -1 */
+	uint64_t cpu_total_ns;
+	struct py_raw_stack raw;
+	/* The last sample. */
+	struct py_frame *frames; /* innermost first */
+	size_t frame_count, frame_cap;
+	int64_t cpu_ns; /* on a processor since the last time; 0 when unknown */
+	uint32_t idle;	/* samples in a row without that */
+	bool same;	/* as in the sample before */
+	bool cut;	/* only the outer part */
+	bool seen;
+	uint64_t user; /* the caller's */
+};
+
+struct py_process {
+	struct mem *mem;
+	pid_t pid;
+	char name[PROC_NAME];
+	struct remote remote;
+	struct py_place place;
+	struct py_codes codes;
+	struct py_thread *threads;
+	size_t thread_count, thread_cap;
+	struct py_raw_stack other; /* the second reading */
+	struct glimpse all, again; /* of all threads; of one that has changed */
+	uint32_t tid_offset; /* of the thread's id in what pthread_self points to; 0 when unknown */
+	bool no_memory;
+	/* sums */
+	uint64_t samples, torn, cuts;
+};
+
+/* Fails as py_find does. */
+ow_status py_process_open(struct py_process *p, struct mem *mem, pid_t pid, struct error *err);
+void py_process_close(struct py_process *p);
+
+typedef void (*py_take_fn)(void *arg, struct py_process *p, struct py_thread *thread);
+/* One sample of every thread that runs Python code. OW_E_NOT_FOUND: the process has ended; OW_E_PERMISSION: it has
+ * got rights that we have not; OW_E_NO_MEMORY. A process that has run another program only gives torn samples. */
+ow_status py_process_sample(struct py_process *p, int64_t now_ns, py_take_fn take, void *arg,
+			    struct error *err);
+
+#endif

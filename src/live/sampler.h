@@ -1,0 +1,54 @@
+/*
+ * sampler.h: the Python stacks of several processes, and of those that they start, again and again. The caller
+ * says when (sampler_tick), or lets it run by the clock (sampler_run). One thread; what is sampled is never
+ * stopped.
+ */
+#ifndef LIVE_SAMPLER_H
+#define LIVE_SAMPLER_H
+
+#include "live/py_process.h"
+
+struct sampled; /* one process */
+
+struct sampler {
+	struct mem *mem;
+	bool children; /* follow what is started */
+	struct sampled **items;
+	size_t count, cap;
+	int64_t scanned_ns; /* when children were looked for */
+	/* sums of the processes that have ended; see sampler_sums */
+	uint64_t samples, torn, cuts, reads;
+	uint32_t processes;
+};
+
+struct sampler_sums {
+	uint64_t samples, torn, cuts, reads;
+	uint32_t processes; /* ever sampled */
+	uint32_t alive;	    /* are sampled now */
+};
+
+void sampler_init(struct sampler *s, struct mem *mem, bool children);
+void sampler_release(struct sampler *s);
+/* A process must be a Python one that we may read. One that is just starting is waited for, two seconds at most. */
+ow_status sampler_add(struct sampler *s, pid_t pid, struct error *err);
+
+/* Times are nanoseconds of any clock that does not go backwards. Only memory fails; a process that has ended is
+ * forgotten. */
+ow_status sampler_tick(struct sampler *s, int64_t now_ns, py_take_fn take, void *arg,
+		       struct error *err);
+void sampler_sums(const struct sampler *s, struct sampler_sums *sums);
+
+struct sampler_clock {
+	uint32_t hz;
+	int64_t for_ns;		   /* 0: until all have ended */
+	bool (*go_on)(void *arg);  /* asked before every sample; NULL: always */
+	int64_t (*now)(void *arg); /* what the samples' times are; steady */
+	void *arg;
+	uint64_t ticks, late_ticks; /* late: the machine was too busy for them */
+};
+/* Samples until the time is over, all processes have ended, or go_on says no. Ticks are spread by a quarter of their
+ * distance, so that they do not fall into step with what they measure. */
+ow_status sampler_run(struct sampler *s, struct sampler_clock *clock, py_take_fn take, void *arg,
+		      struct error *err);
+
+#endif

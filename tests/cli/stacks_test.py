@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""Stacks of running Python programs: what is told is what is there, whatever the version; the job does not notice,
+and may end at any time."""
+import collections
+import csv
+import glob
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BIN = os.environ["OPWATCH_BIN"]
+PYENV = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
+SUPPORTED = range(8, 14)
+
+# Threads that wait at known places. It tells what sys._current_frames() says of them, innermost first.
+WAITS = r"""
+import json, os, sys, threading, time
+go = threading.Event()
+def waits(
+    argument,
+):
+    a = [
+        1,
+        2]
+    if argument:
+        for i in range(1):
+            (go
+                .wait())
+    return a
+class Class:
+    def methöde(self): return list(x for x in self.values())
+    def values(self):
+        yield 1
+        try:
+            lambda_ = lambda: waits(3)
+            yield lambda_()
+        finally:
+            pass
+def long():
+BODY
+    go.wait()
+threads = [threading.Thread(target=f, daemon=True) for f in (Class().methöde, long)]
+for t in threads: t.start()
+def inside(frame):
+    while frame:
+        if frame.f_code.co_name == "wait" and frame.f_code.co_filename.endswith("threading.py"):
+            return True
+        frame = frame.f_back
+while not all(inside(sys._current_frames().get(t.ident)) for t in threads):
+    time.sleep(0.001)
+time.sleep(0.05)
+def stack(frame):
+    found = []
+    while frame:
+        found.append([frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno])
+        frame = frame.f_back
+    return found
+frames = sys._current_frames()
+print(json.dumps([stack(frames[t.ident]) for t in threads]), flush=True)
+sys.stdin.readline()
+print("alive", flush=True)
+""".replace("BODY", "".join(f"    x = {i}\n\n" if i % 3 else f"    x = [{i},\n     {i}]\n" for i in range(300)))
+
+# Two ways through the same function; one calls b and c, the other d and e, all the time.
+TWO_WAYS = r"""
+import sys
+def c(): pass
+def b(): c()
+def e(): pass
+def d(): e()
+def a():
+    while True:
+        b()
+        d()
+print("ready", flush=True)
+a()
+"""
+
+WORKERS = r"""
+import multiprocessing, os, sys, time
+def work(barrier):
+    barrier.wait()
+    parent = os.getppid()
+    while os.getppid() == parent: time.sleep(0.01)
+if __name__ == "__main__":
+    context = multiprocessing.get_context("fork")
+    barrier = context.Barrier(3)
+    workers = [context.Process(target=work, args=(barrier,), daemon=True) for i in range(2)]
+    for w in workers: w.start()
+    barrier.wait()
+    print(*(w.pid for w in workers), flush=True)
+    sys.stdin.readline()
+"""
+
+
+def pythons():
+    """The interpreters to try, by version: Debian's and those of pyenv."""
+    found = {}
+    for path in sorted(glob.glob(os.path.join(PYENV, "versions", "3.*", "bin", "python3"))) + ["/usr/bin/python3"]:
+        p = subprocess.run([path, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True)
+        if p.returncode == 0:
+            major, minor = map(int, p.stdout.split())
+            found[(minor, path)] = path
+    return [(minor, path) for (minor, path) in sorted(found)]
+
+
+def run(*args, **kwargs):
+    kwargs.setdefault("timeout", 240)
+    return subprocess.run([BIN, *map(str, args)], capture_output=True, text=True, stdin=subprocess.DEVNULL, **kwargs)
+
+
+class Stacks(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.dir)
+
+    def start(self, text, python=sys.executable, wait=True):
+        """Runs a program, and gives it and the first line that it prints."""
+        path = os.path.join(self.dir, f"victim{len(os.listdir(self.dir))}.py")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        child = subprocess.Popen([python, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                 env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+        self.addCleanup(self.end, child)
+        return child, child.stdout.readline() if wait else None
+
+    @staticmethod
+    def end(child):
+        child.kill()
+        child.wait()
+        child.stdin.close()
+        child.stdout.close()
+
+    def stacks(self, pid, *args):
+        """The stacks as they are, a list of (function, file, line) per thread."""
+        p = run("stacks", pid, "--csv", *args)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        found = collections.defaultdict(list)
+        for row in csv.DictReader(io.StringIO(p.stdout)):
+            found[int(row["pid"]), int(row["tid"])].append((row["function"], row["file"], int(row["line"])))
+        return found
+
+    def test_every_version_tells_what_python_itself_tells(self):
+        tried = [python for minor, python in pythons() if minor in SUPPORTED]
+        self.assertTrue(tried, "no CPython 3.8 to 3.13 is installed")
+        for python in tried:
+            with self.subTest(python):
+                child, line = self.start(WAITS, python)
+                expected = json.loads(line)
+                found = list(self.stacks(child.pid).values())
+                plain = [[(f.split(".")[-1], path, n) for f, path, n in stack] for stack in found]
+                for stack in expected:
+                    self.assertIn([tuple(frame) for frame in stack], plain)
+                self.assertEqual(len(found), 3)
+                child.stdin.write("\n")
+                child.stdin.flush()
+                self.assertEqual(child.stdout.readline(), "alive\n")
+
+    def test_a_stack_that_never_was_is_not_told(self):
+        child, _ = self.start(TWO_WAYS)
+        out = os.path.join(self.dir, "x.opw")
+        p = run("stacks", child.pid, "--for", "2s", "--hz", "500", "-o", out)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertRegex(p.stderr, r"^opwatch: \d+ stacks of 1 process in")
+        for _ in range(200):
+            for stack in self.stacks(child.pid).values():
+                names = [f for f, _, _ in reversed(stack)]
+                self.assertIn(names, [["<module>"] + way for way in (["a"], ["a", "b"], ["a", "b", "c"], ["a", "d"],
+                                                                     ["a", "d", "e"])])
+        self.assertIsNone(child.poll())
+
+    def test_what_was_sampled_is_a_profile(self):
+        child, _ = self.start(WAITS)
+        out = os.path.join(self.dir, "x.opw")
+        p = run("stacks", child.pid, "--for", "500ms", "-o", out)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        tracks = json.loads(run("tracks", out, "--json").stdout)
+        self.assertIn("main", json.dumps(tracks))
+        p = run("export", out, os.path.join(self.dir, "tables"), "--table", "sample", "--to", "ndjson")
+        if p.returncode == 0:  # not without the library for tables
+            with open(os.path.join(self.dir, "tables", "sample.ndjson"), encoding="utf-8") as f:
+                weights = [json.loads(line) for line in f]
+            self.assertGreater(len(weights), 2)
+
+    def test_children_are_followed(self):
+        child, line = self.start(WORKERS)
+        workers = {int(pid) for pid in line.split()}
+        self.assertEqual({pid for pid, _ in self.stacks(child.pid)}, workers | {child.pid})
+        self.assertEqual({pid for pid, _ in self.stacks(child.pid, "--no-children")}, {child.pid})
+        self.assertEqual({pid for pid, _ in self.stacks(child.pid, *workers)}, workers | {child.pid})
+
+    def test_the_job_is_killed_at_any_moment(self):
+        for delay in range(20):
+            child, _ = self.start(TWO_WAYS)
+            out = os.path.join(self.dir, "x.opw")
+            sampler = subprocess.Popen([BIN, "stacks", str(child.pid), "--hz", "1000", "-o", out],
+                                       stderr=subprocess.PIPE, text=True)
+            time.sleep(delay * 0.004)
+            child.kill()
+            _, err = sampler.communicate(timeout=240)
+            if sampler.returncode:  # it was gone before it was found
+                self.assertRegex(err, f"opwatch: (no process has the id {child.pid}|process {child.pid} .* has ended|"
+                                 f"the Python of process {child.pid} )")
+            else:
+                self.assertIn("stacks of 1 process", err)
+                self.assertEqual(run("notes", out).returncode, 0)
+                os.unlink(out)
+
+    def test_we_are_stopped(self):
+        child, _ = self.start(TWO_WAYS)
+        out = os.path.join(self.dir, "x.opw")
+        sampler = subprocess.Popen([BIN, "stacks", str(child.pid), "-o", out], stderr=subprocess.PIPE, text=True)
+        while sampler.poll() is None and not self.reads(sampler.pid):
+            time.sleep(0.01)
+        sampler.send_signal(signal.SIGINT)
+        _, err = sampler.communicate(timeout=240)
+        self.assertEqual(sampler.returncode, 0, err)
+        self.assertEqual(run("sources", out).returncode, 0)
+        self.assertIsNone(child.poll())
+
+    @staticmethod
+    def reads(pid):
+        """It is in its loop: it sleeps until the next sample."""
+        try:
+            with open(f"/proc/{pid}/wchan", encoding="ascii") as f:
+                return "nanosleep" in f.read()
+        except OSError:
+            return False
+
+    def test_what_cannot_be_read_is_said(self):
+        self.assertRegex(run("stacks", 2 ** 22 + 5).stderr, "no process has the id")
+        self.assertEqual(run("stacks", 2 ** 22 + 5).returncode, 1)
+        self.assertEqual(run("stacks").returncode, 2)
+        self.assertEqual(run("stacks", "python3").returncode, 2)
+        self.assertEqual(run("stacks", 1, "--hz", "0").returncode, 2)
+        self.assertEqual(run("stacks", 1, "--for", "soon").returncode, 2)
+        with subprocess.Popen(["sleep", "1000"]) as other:
+            p = run("stacks", other.pid)
+            other.kill()
+        self.assertEqual(p.returncode, 1)
+        self.assertRegex(p.stderr, r"process \d+ \(sleep\) is not a Python process")
+
+    def test_a_version_that_is_not_known(self):
+        old = [python for minor, python in pythons() if minor not in SUPPORTED]
+        if not old:
+            self.skipTest("no other CPython is installed")
+        for python in old:
+            child, _ = self.start("import sys; print('ready', flush=True); sys.stdin.readline()", python)
+            p = run("stacks", child.pid)
+            self.assertEqual(p.returncode, 1)
+            self.assertRegex(p.stderr, r"runs Python 3\.\d+; stacks can be read of CPython 3\.8 to 3\.13")
+
+    def test_the_process_of_another_user(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root has processes of other users")
+        child, _ = self.start("import sys; print('ready', flush=True); sys.stdin.readline()")
+        if subprocess.run([BIN, "--version"], user=65534, capture_output=True).returncode:
+            self.skipTest("nobody cannot run the program")
+        p = run("stacks", child.pid, user=65534)
+        self.assertEqual(p.returncode, 1)
+        self.assertRegex(p.stderr, f"process {child.pid} belongs to user 0: only that user and root")
+
+
+if __name__ == "__main__":
+    unittest.main()
