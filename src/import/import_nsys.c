@@ -189,11 +189,13 @@ static ow_status load(struct nsys *n)
 	OW_TRY(NSYS_GROW(n, lanes, lane_cap, 1));
 	OW_TRY(NSYS_GROW(n, processes, process_cap, 1));
 	OW_TRY(NSYS_GROW(n, domains, domain_cap, 1));
+	OW_TRY(NSYS_GROW(n, extras, extra_cap, 1));
 	n->names[0] = (struct nsys_name){ 0 };
 	n->lanes[0] = (struct nsys_lane){ 0 };
 	n->processes[0] = (struct nsys_process){ 0 };
 	n->domains[0] = (struct nsys_domain){ 0 };
-	n->name_count = n->lane_count = n->process_count = n->domain_count = 1;
+	n->extras[0] = (struct nsys_extra){ 0 };
+	n->name_count = n->lane_count = n->process_count = n->domain_count = n->extra_count = 1;
 	OW_TRY(read_tables(n));
 	nsys_ranks_from_names(n);
 	if (n->rank >= 0 && n->b->m->source.rank[n->b->source.v] < 0)
@@ -209,10 +211,12 @@ static void release(struct nsys *n)
 {
 	sqlite_file_close(&n->db);
 	mem_free(n->mem, n->names, n->name_cap * sizeof(*n->names));
+	for (size_t i = 0; i < n->lane_count; i++)
+		mem_free(n->mem, n->lanes[i].list, n->lanes[i].cap * sizeof(*n->lanes[i].list));
 	mem_free(n->mem, n->lanes, n->lane_cap * sizeof(*n->lanes));
 	mem_free(n->mem, n->processes, n->process_cap * sizeof(*n->processes));
 	mem_free(n->mem, n->domains, n->domain_cap * sizeof(*n->domains));
-	mem_free(n->mem, n->slices.list, n->slices.cap * sizeof(*n->slices.list));
+	mem_free(n->mem, n->extras, n->extra_cap * sizeof(*n->extras));
 	mem_free(n->mem, n->backtraces, n->backtrace_cap * sizeof(*n->backtraces));
 	mem_free(n->mem, n->samples, n->sample_cap * sizeof(*n->samples));
 	mem_free(n->mem, n->values, n->value_cap * sizeof(*n->values));

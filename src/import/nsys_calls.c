@@ -21,17 +21,15 @@ bool nsys_interval(struct nsys *n, const struct sqlite_rows *rows, int start, in
 {
 	int64_t from, to;
 
-	if (OW_UNLIKELY(sqlite_is_null(rows, start))) {
+	if (OW_UNLIKELY(!sqlite_get_int(rows, start, &from))) {
 		n->counts.no_time++;
 		return false;
 	}
-	from = sqlite_int(rows, start);
 	slice->ts = add_clamped(n, from, n->epoch_ns);
-	if (end < 0 || sqlite_is_null(rows, end)) {
+	if (end < 0 || !sqlite_get_int(rows, end, &to)) {
 		slice->dur = TIME_UNKNOWN;
 		return true;
 	}
-	to = sqlite_int(rows, end);
 	if (__builtin_sub_overflow(to, from, &slice->dur)) {
 		n->counts.clamped++;
 		slice->dur = to > from ? INT64_MAX : 0;
@@ -49,24 +47,54 @@ bool nsys_interval(struct nsys *n, const struct sqlite_rows *rows, int start, in
 	return true;
 }
 
+/* What few rows have. */
+static uint32_t add_extra(struct nsys *n, const struct nsys_slice *slice)
+{
+	if (n->extra_count >= UINT32_MAX ||
+	    NSYS_GROW(n, extras, extra_cap, n->extra_count + 1) != OW_OK)
+		return 0;
+	n->extras[n->extra_count] =
+		(struct nsys_extra){ .bytes = slice->bytes, .chain = slice->chain };
+	return (uint32_t)n->extra_count++;
+}
+
+static ow_status grow_lane(struct nsys *n, struct nsys_lane *lane)
+{
+	void *list = lane->list;
+
+	if (n->slice_count >= UINT32_MAX - 1)
+		return builder_fail(n->b, error_set(n->ctx->err, OW_E_LIMIT,
+						    "%s: more than 2^32 events", n->ctx->in->name));
+	if (!mem_grow(n->mem, &list, &lane->cap, (size_t)lane->count + 1, sizeof(*lane->list)))
+		return nsys_no_memory(n);
+	lane->list = list;
+	return OW_OK;
+}
+
 ow_status nsys_add_slice(struct nsys *n, const struct nsys_slice *slice)
 {
-	struct nsys_slices *s = &n->slices;
-	void *list = s->list;
+	struct nsys_lane *lane = &n->lanes[slice->lane];
+	struct nsys_kept *kept;
 
 	if (OW_UNLIKELY(!slice->lane || !slice->name))
 		return builder_status(n->b); /* which could not be made */
-	if (OW_UNLIKELY(s->count == s->cap)) {
-		if (s->count >= UINT32_MAX - 1)
-			return builder_fail(n->b, error_set(n->ctx->err, OW_E_LIMIT,
-							    "%s: more than 2^32 events",
-							    n->ctx->in->name));
-		if (!mem_grow(n->mem, &list, &s->cap, s->count + 1, sizeof(*s->list)))
-			return nsys_no_memory(n);
-		s->list = list;
-	}
-	s->list[s->count++] = *slice;
-	n->lanes[slice->lane].count++;
+	if (OW_UNLIKELY(lane->count == lane->cap))
+		OW_TRY(grow_lane(n, lane));
+	kept = &lane->list[lane->count];
+	*kept = (struct nsys_kept){ .ts = slice->ts,
+				    .dur = slice->dur,
+				    .name = slice->name,
+				    .correlation = slice->correlation,
+				    .domain = slice->domain,
+				    .category = slice->category,
+				    .open = slice->open };
+	if (slice->bytes || slice->chain)
+		kept->extra = add_extra(n, slice);
+	if (lane->count &&
+	    (kept[-1].ts > kept->ts || (kept[-1].ts == kept->ts && kept[-1].dur < kept->dur)))
+		lane->unsorted = true;
+	lane->count++;
+	n->slice_count++;
 	return OW_OK;
 }
 

@@ -47,15 +47,14 @@ static bool take_common(struct nsys *n, const struct sqlite_rows *rows, enum nsy
 static ow_status add_kernel(struct nsys *n, const struct sqlite_rows *rows)
 {
 	struct nsys_slice slice = { .category = NSYS_KERNEL };
-	uint32_t base;
+	uint32_t base = 0;
+	int64_t id;
 
 	if (!take_common(n, rows, LANE_STREAM, &slice))
 		return OW_OK;
-	base = sqlite_is_null(rows, COLUMN_SECOND) ? 0
-						   : nsys_name(n, sqlite_int(rows, COLUMN_SECOND));
-	slice.name = sqlite_is_null(rows, COLUMN_FIRST)
-			     ? base
-			     : nsys_name(n, sqlite_int(rows, COLUMN_FIRST));
+	if (sqlite_get_int(rows, COLUMN_SECOND, &id))
+		base = nsys_name(n, id);
+	slice.name = sqlite_get_int(rows, COLUMN_FIRST, &id) ? nsys_name(n, id) : base;
 	if (!slice.name)
 		slice.name = nsys_text(n, STR("kernel"));
 	nsys_tally_add(&n->kernels, &slice, n->epoch_ns);

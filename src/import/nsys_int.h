@@ -41,15 +41,20 @@ enum nsys_lane_kind {
 	LANE_KINDS
 };
 
+struct nsys_kept;
+
 struct nsys_lane {
 	uint8_t kind;	 /* enum nsys_lane_kind */
+	bool used;	 /* by samples or values */
+	bool unsorted;	 /* its list is not in order of time, then length */
 	int64_t process; /* globalPid */
 	int64_t number;	 /* thread, or stream */
 	int64_t device, context;
 	int64_t rank;	/* of the name: the lowest wins */
 	uint32_t name;	/* place or string, 0 = none */
 	uint32_t count; /* slices and points */
-	bool used;	/* by samples or values */
+	struct nsys_kept *list;
+	size_t cap;
 	track_id track;
 };
 
@@ -87,6 +92,7 @@ enum nsys_category {
 	NSYS_CATEGORIES
 };
 
+/* A row as it is read. */
 struct nsys_slice {
 	int64_t ts, dur; /* dur TIME_UNKNOWN: a point in time */
 	int64_t bytes;
@@ -98,9 +104,19 @@ struct nsys_slice {
 	bool open; /* no end was seen */
 };
 
-struct nsys_slices {
-	struct nsys_slice *list;
-	size_t count, cap;
+/* The same as it is kept by its lane: there are many. */
+struct nsys_kept {
+	int64_t ts, dur;
+	uint32_t name, correlation;
+	uint32_t extra; /* bytes and call stack, 0 = none */
+	uint16_t domain;
+	uint8_t category;
+	bool open;
+};
+
+struct nsys_extra {
+	int64_t bytes;
+	uint32_t chain;
 };
 
 /* A call chain that was recorded beside the call it belongs to. */
@@ -162,7 +178,8 @@ struct nsys {
 	struct nsys_name *names; /* [0] is unused */
 	size_t name_count, name_cap;
 	struct map name_map;
-	struct nsys_lane *lanes; /* [0] is unused */
+	uint32_t recent_names[256]; /* places, by the last digits of their ids */
+	struct nsys_lane *lanes;    /* [0] is unused */
 	size_t lane_count, lane_cap;
 	struct map lane_map;
 	uint32_t last_lane[LANE_KINDS];
@@ -174,7 +191,9 @@ struct nsys {
 	size_t domain_count, domain_cap;
 	struct map domain_map;
 
-	struct nsys_slices slices;
+	size_t slice_count;
+	struct nsys_extra *extras; /* [0] is none */
+	size_t extra_count, extra_cap;
 	struct nsys_backtrace *backtraces;
 	size_t backtrace_count, backtrace_cap;
 	struct nsys_sample *samples;

@@ -22,11 +22,15 @@ static uint32_t find_name(const struct nsys *n, int64_t id, uint64_t hash)
 
 uint32_t nsys_name(struct nsys *n, int64_t id)
 {
-	uint64_t hash = map_hash_u64((uint64_t)id, 1);
-	uint32_t place = find_name(n, id, hash);
+	uint32_t *recent = &n->recent_names[(uint64_t)id % ARRAY_COUNT(n->recent_names)], place;
+	uint64_t hash;
 
-	if (OW_LIKELY(place))
-		return place;
+	if (OW_LIKELY(*recent && n->names[*recent].id == id))
+		return *recent;
+	hash = map_hash_u64((uint64_t)id, 1);
+	place = find_name(n, id, hash);
+	if (place)
+		return *recent = place;
 	if (n->name_count >= NSYS_TEXT - 1 ||
 	    NSYS_GROW(n, names, name_cap, n->name_count + 1) != OW_OK)
 		return 0;
@@ -35,6 +39,7 @@ uint32_t nsys_name(struct nsys *n, int64_t id)
 		nsys_no_memory(n);
 		return 0;
 	}
+	*recent = (uint32_t)n->name_count;
 	return (uint32_t)n->name_count++;
 }
 

@@ -16,12 +16,8 @@ static const char *const categories[NSYS_CATEGORIES] = {
 
 struct making {
 	struct nsys *n;
-	uint32_t *order;	/* of lanes */
-	uint32_t *first;	/* by lane: its first ref */
-	struct trace_ref *refs; /* of slices, by lane */
-	struct trace_ref *scratch;
-	size_t longest; /* slices of a lane */
-	str_id *calls;	/* by name: what a call is shown as */
+	uint32_t *order; /* of lanes */
+	str_id *calls;	 /* by name: what a call is shown as */
 	str_id category[NSYS_CATEGORIES];
 	str_id *domain; /* by domain: the category of its ranges */
 	str_id nameless;
@@ -48,21 +44,13 @@ static int by_lane(const void *a, const void *b, void *arg)
 	return 0;
 }
 
-/* Which lane comes when, and where its slices are. */
-static ow_status order_lanes(struct making *k)
+static void order_lanes(struct making *k)
 {
 	struct nsys *n = k->n;
-	uint32_t at = 0;
 
 	for (uint32_t i = 0; i < n->lane_count; i++)
 		k->order[i] = i;
 	qsort_r(k->order + 1, n->lane_count - 1, sizeof(*k->order), by_lane, n);
-	for (uint32_t i = 1; i < n->lane_count; i++) {
-		k->first[k->order[i]] = at;
-		at += n->lanes[k->order[i]].count;
-		k->longest = MAX(k->longest, (size_t)n->lanes[k->order[i]].count);
-	}
-	return OW_OK;
 }
 
 static const struct {
@@ -187,32 +175,17 @@ static void spread_numbers(struct nsys *n)
 	}
 }
 
-static uint32_t number_of(const struct nsys_process *p, const struct nsys_slice *s)
+static uint32_t number_of(const struct nsys_process *p, const struct nsys_kept *s)
 {
 	return s->correlation && p && !p->beyond ? s->correlation + p->shift : 0;
 }
 
 /* ---- slices ---- */
 
-/* By lane, then time; what is around comes first. */
-static void order_slices(struct making *k)
-{
-	struct nsys *n = k->n;
-	uint32_t *next = k->first;
-
-	for (size_t i = 0; i < n->slices.count; i++) {
-		const struct nsys_slice *s = &n->slices.list[i];
-
-		k->refs[next[s->lane]++] = (struct trace_ref){ .ts = s->ts, .row = (uint32_t)i };
-	}
-	for (size_t i = 1; i < n->lane_count; i++)
-		next[i] -= n->lanes[i].count;
-}
-
 /* A point, whose length is unknown, comes last. */
 static int by_length(const void *a, const void *b, void *arg)
 {
-	const struct nsys_slice *list = arg;
+	const struct nsys_kept *list = arg;
 	uint32_t x = ((const struct trace_ref *)a)->row, y = ((const struct trace_ref *)b)->row;
 
 	if (list[x].dur != list[y].dur)
@@ -220,14 +193,34 @@ static int by_length(const void *a, const void *b, void *arg)
 	return (x > y) - (x < y);
 }
 
-static void order_same_start(const struct nsys *n, struct trace_ref *refs, size_t count)
+static void order_same_start(struct nsys_kept *list, struct trace_ref *refs, size_t count)
 {
 	for (size_t i = 0, end; i < count; i = end) {
 		for (end = i + 1; end < count && refs[end].ts == refs[i].ts; end++)
 			;
 		if (end - i > 1)
-			qsort_r(refs + i, end - i, sizeof(*refs), by_length, n->slices.list);
+			qsort_r(refs + i, end - i, sizeof(*refs), by_length, list);
 	}
+}
+
+/* By time; what is around comes first. Tables are mostly in order, each. */
+static struct trace_ref *order_slices(struct nsys *n, const struct nsys_lane *lane)
+{
+	size_t size = lane->count * sizeof(struct trace_ref);
+	struct trace_ref *refs = mem_alloc(n->mem, size);
+	struct trace_ref *scratch = refs ? mem_alloc(n->mem, size) : NULL;
+
+	if (!scratch) {
+		mem_free(n->mem, refs, size);
+		nsys_no_memory(n);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < lane->count; i++)
+		refs[i] = (struct trace_ref){ .ts = lane->list[i].ts, .row = i };
+	trace_sort(refs, lane->count, scratch);
+	order_same_start(lane->list, refs, lane->count);
+	mem_free(n->mem, scratch, size);
+	return refs;
 }
 
 static uint64_t hash_backtrace(uint32_t lane, uint32_t correlation)
@@ -247,29 +240,29 @@ static ow_status index_backtraces(struct making *k)
 	return OW_OK;
 }
 
-static uint32_t backtrace_of(const struct making *k, const struct nsys_slice *s)
+static uint32_t backtrace_of(const struct making *k, uint32_t lane, uint32_t correlation)
 {
-	uint64_t hash = hash_backtrace(s->lane, s->correlation);
+	uint64_t hash = hash_backtrace(lane, correlation);
 
 	for (struct map_iter it = map_find(&k->backtraces, hash); it.value;
 	     it = map_next(&k->backtraces, it)) {
 		const struct nsys_backtrace *b = &k->n->backtraces[it.value - 1];
 
-		if (b->lane == s->lane && b->correlation == s->correlation)
+		if (b->lane == lane && b->correlation == correlation)
 			return b->chain;
 	}
 	return 0;
 }
 
-static stack_id stack_of(const struct making *k, const struct nsys_slice *s)
+static stack_id stack_of(const struct making *k, uint32_t lane, const struct nsys_kept *s)
 {
 	bool cuda = s->category == NSYS_RUNTIME || s->category == NSYS_DRIVER;
-	uint32_t chain = s->chain;
+	uint32_t chain = k->n->extras[s->extra].chain;
 
 	if (!k->stacks || (!cuda && s->category != NSYS_OSRT))
 		return (stack_id){ 0 };
 	if (cuda && !chain && s->correlation)
-		chain = backtrace_of(k, s);
+		chain = backtrace_of(k, lane, s->correlation);
 	return chain ? nsys_stack(k->n, cuda ? CHAINS_CUDA : CHAINS_OSRT, chain) : (stack_id){ 0 };
 }
 
@@ -285,7 +278,7 @@ static struct str without_version(struct str name)
 	return name;
 }
 
-static str_id name_of(struct making *k, const struct nsys_slice *s)
+static str_id name_of(struct making *k, const struct nsys_kept *s)
 {
 	struct nsys *n = k->n;
 	str_id id = nsys_string(n, s->name);
@@ -302,7 +295,7 @@ static str_id name_of(struct making *k, const struct nsys_slice *s)
 }
 
 /* Nsight Systems prints cudaGraphLaunch_v10000 as it is: it takes off four digits only. */
-static bool keeps_version(const struct nsys *n, const struct nsys_slice *s, uint32_t shown)
+static bool keeps_version(const struct nsys *n, const struct nsys_kept *s, uint32_t shown)
 {
 	const struct model *m = n->b->m;
 	str_id id = nsys_string(n, s->name);
@@ -311,45 +304,85 @@ static bool keeps_version(const struct nsys *n, const struct nsys_slice *s, uint
 	       model_str(m, id).len > model_str(m, (str_id){ shown }).len + STR("_v1000").len;
 }
 
-static void add_event(struct making *k, const struct nsys_slice *s, const struct nsys_process *p)
-{
-	const struct nsys *n = k->n;
-	struct event_row row = { .ts_ns = s->ts,
-				 .dur_ns = s->dur,
-				 .op = { name_of(k, s).v }, /* a string; see meaning.h */
-				 .track = n->lanes[s->lane].track,
-				 .category = k->category[s->category],
-				 .bytes = s->bytes,
-				 .correlation = number_of(p, s),
-				 .stack = stack_of(k, s) };
-
-	if (s->category == NSYS_RANGE)
-		row.category = k->domain[s->domain];
-	if (row.op.v != k->nameless.v && keeps_version(n, s, row.op.v))
-		row.name = nsys_string(n, s->name);
-	if (s->open) {
-		row.flags = EVENT_UNFINISHED;
-		if (__builtin_sub_overflow(n->last_ns, s->ts, &row.dur_ns) || row.dur_ns < 0)
-			row.dur_ns = 0;
-	} else if (s->dur == TIME_UNKNOWN) {
-		row.ph = 'i';
-	}
-	builder_add_event(k->n->b, &row);
-}
-
-static ow_status add_lane(struct making *k, uint32_t lane, const struct nsys_lane *before)
+/* Values that few rows have: columns read as zero where nothing is written. */
+static void set_rare(struct making *k, uint32_t lane, const struct nsys_kept *s, event_id e)
 {
 	struct nsys *n = k->n;
-	struct trace_ref *refs = k->refs + k->first[lane];
-	size_t count = n->lanes[lane].count;
-	const struct nsys_process *p = nsys_find_process(n, n->lanes[lane].process);
+	struct event_table *events = &n->b->m->event;
+	stack_id stack = stack_of(k, lane, s);
 
-	OW_TRY(make_track(k, &n->lanes[lane], before));
-	if (!trace_is_sorted(refs, count))
-		trace_sort(refs, count, k->scratch);
-	order_same_start(n, refs, count);
-	for (size_t i = 0; i < count; i++)
-		add_event(k, &n->slices.list[refs[i].row], p);
+	if (n->extras[s->extra].bytes)
+		BUILDER_SET(n->b, event, bytes, e, n->extras[s->extra].bytes);
+	if (stack.v)
+		BUILDER_SET(n->b, event, stack, e, stack);
+	if (events->op[e.v].v != k->nameless.v && keeps_version(n, s, events->op[e.v].v))
+		BUILDER_SET(n->b, event, name, e, nsys_string(n, s->name));
+	if (s->open) {
+		BUILDER_SET(n->b, event, flags, e, EVENT_UNFINISHED);
+		if (__builtin_sub_overflow(n->last_ns, s->ts, &events->dur_ns[e.v]) ||
+		    events->dur_ns[e.v] < 0)
+			events->dur_ns[e.v] = 0;
+	} else if (s->dur == TIME_UNKNOWN) {
+		BUILDER_SET(n->b, event, ph, e, 'i');
+	}
+}
+
+/* There is room for it. */
+static void add_event(struct making *k, uint32_t lane, const struct nsys_kept *s,
+		      const struct nsys_process *p)
+{
+	struct event_table *events = &k->n->b->m->event;
+	uint32_t at = events->count++;
+
+	events->ts_ns[at] = s->ts;
+	events->dur_ns[at] = s->dur;
+	events->op[at].v = name_of(k, s).v; /* a string; see meaning.h */
+	events->track[at] = k->n->lanes[lane].track;
+	events->step[at].v = 0;
+	events->category[at] =
+		s->category == NSYS_RANGE ? k->domain[s->domain] : k->category[s->category];
+	events->correlation[at] = number_of(p, s);
+	set_rare(k, lane, s, (event_id){ at });
+}
+
+/* Lists of lanes that were added before give their memory to the rows of this one. */
+static void use_freed(struct nsys *n, uint32_t rows)
+{
+	struct event_table *e = &n->b->m->event;
+
+#define USE_FREED(column)                                                                          \
+	mem_use_kept(n->mem, e->column, e->cap * sizeof(*e->column),                               \
+		     e->count * sizeof(*e->column),                                                \
+		     ((size_t)e->count + rows) * sizeof(*e->column))
+	USE_FREED(ts_ns);
+	USE_FREED(dur_ns);
+	USE_FREED(op);
+	USE_FREED(track);
+	USE_FREED(step);
+	USE_FREED(category);
+	USE_FREED(correlation);
+#undef USE_FREED
+}
+
+static ow_status add_lane(struct making *k, uint32_t number, const struct nsys_lane *before)
+{
+	struct nsys *n = k->n;
+	struct nsys_lane *lane = &n->lanes[number];
+	const struct nsys_process *p = nsys_find_process(n, lane->process);
+	struct trace_ref *refs = NULL;
+
+	OW_TRY(make_track(k, lane, before));
+	if (lane->unsorted) {
+		refs = order_slices(n, lane);
+		OW_TRY(builder_status(n->b));
+	}
+	use_freed(n, lane->count);
+	for (uint32_t i = 0; i < lane->count; i++)
+		add_event(k, number, &lane->list[refs ? refs[i].row : i], p);
+	mem_free(n->mem, refs, refs ? lane->count * sizeof(*refs) : 0);
+	mem_free(n->mem, lane->list, lane->cap * sizeof(*lane->list));
+	lane->list = NULL;
+	lane->cap = 0;
 	return builder_status(n->b);
 }
 
@@ -441,20 +474,18 @@ static ow_status run(struct making *k, struct arena *arena)
 	size_t lanes = n->lane_count;
 
 	k->order = ARENA_ARRAY(arena, uint32_t, lanes);
-	k->first = ARENA_ARRAY(arena, uint32_t, lanes);
 	k->calls = ARENA_ARRAY(arena, str_id, n->name_count);
 	k->domain = ARENA_ARRAY(arena, str_id, n->domain_count);
-	if (!k->order || !k->first || !k->calls || !k->domain)
+	if (!k->order || !k->calls || !k->domain)
 		return nsys_no_memory(n);
-	OW_TRY(order_lanes(k));
-	k->refs = mem_alloc(n->mem, (n->slices.count + 1) * sizeof(*k->refs));
-	k->scratch = mem_alloc(n->mem, (k->longest + 1) * sizeof(*k->scratch));
-	if (!k->refs || !k->scratch)
-		return nsys_no_memory(n);
+	order_lanes(k);
+	if (!builder_grow(n->b, TABLE_event, (uint32_t)n->slice_count) ||
+	    !builder_need_column(n->b, TABLE_event, offsetof(struct event_table, category)) ||
+	    !builder_need_column(n->b, TABLE_event, offsetof(struct event_table, correlation)))
+		return builder_status(n->b);
 	OW_TRY(make_names(k));
 	OW_TRY(index_backtraces(k));
 	spread_numbers(n);
-	order_slices(k);
 	k->stacks = n->chains[CHAINS_CUDA].count || n->chains[CHAINS_OSRT].count;
 	for (size_t i = lanes; i-- > 1;)
 		if (n->lanes[k->order[i]].process)
@@ -510,12 +541,8 @@ ow_status nsys_make_rows(struct nsys *n)
 	map_init(&k.backtraces, n->mem);
 	status = run(&k, &arena);
 	in.stacks = k.stacks;
-	mem_free(n->mem, k.refs, k.refs ? (n->slices.count + 1) * sizeof(*k.refs) : 0);
-	mem_free(n->mem, k.scratch, k.scratch ? (k.longest + 1) * sizeof(*k.scratch) : 0);
 	map_release(&k.backtraces);
 	arena_release(&arena);
-	mem_free(n->mem, n->slices.list, n->slices.cap * sizeof(*n->slices.list));
-	n->slices = (struct nsys_slices){ 0 };
 	if (status == OW_OK)
 		status = trace_meaning(n->b, &in);
 	return status == OW_OK ? give_steps(n, first_sample, first_window) : status;

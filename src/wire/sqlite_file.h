@@ -81,6 +81,12 @@ void sqlite_rows_close(struct sqlite_rows *rows);
 
 bool sqlite_is_null(const struct sqlite_rows *rows, int column);
 int64_t sqlite_int(const struct sqlite_rows *rows, int column);
+/* False for null; cheaper than asking for that first. */
+static inline bool sqlite_get_int(const struct sqlite_rows *rows, int column, int64_t *value)
+{
+	*value = sqlite_int(rows, column);
+	return *value || !sqlite_is_null(rows, column);
+}
 double sqlite_real(const struct sqlite_rows *rows, int column);
 /* Valid until the next row. Bytes as they are in the file: not always UTF-8. */
 struct str sqlite_text(const struct sqlite_rows *rows, int column);
