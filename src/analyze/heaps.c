@@ -269,6 +269,26 @@ static ow_status find_all(struct heaps *h)
 	return order_heaps(h);
 }
 
+/* A step is a part of the time: from its first to its last marker, or as long as its events took. */
+static void choose_step(struct heaps *h, step_id step)
+{
+	const struct model *m = h->m;
+	int64_t start = m->step.start_ns[step.v], end = m->step.end_ns[step.v];
+	bool marked = false;
+
+	for (uint32_t i = 1; i < m->window.count; i++) {
+		if (m->window.step[i].v != step.v)
+			continue;
+		start = marked ? MIN(start, m->window.start_ns[i]) : m->window.start_ns[i];
+		end = marked ? MAX(end, m->window.end_ns[i]) : m->window.end_ns[i];
+		marked = true;
+	}
+	if (start != TIME_UNKNOWN)
+		h->filter.from_ns = MAX(h->filter.from_ns, start);
+	if (end != TIME_UNKNOWN)
+		h->filter.to_ns = MIN(h->filter.to_ns, end);
+}
+
 ow_status heaps_find(struct heaps *h, struct model *m, const struct view_options *options,
 		     struct error *err)
 {
@@ -276,15 +296,8 @@ ow_status heaps_find(struct heaps *h, struct model *m, const struct view_options
 	arena_init(&h->arena, m->mem);
 	map_init(&h->map, m->mem);
 	OW_TRY(view_filter(m, options, &h->filter, err));
-	if (h->filter.step) { /* a step is a part of the time */
-		int64_t start = m->step.start_ns[h->filter.step],
-			end = m->step.end_ns[h->filter.step];
-
-		if (start != TIME_UNKNOWN)
-			h->filter.from_ns = MAX(h->filter.from_ns, start);
-		if (end != TIME_UNKNOWN)
-			h->filter.to_ns = MIN(h->filter.to_ns, end);
-	}
+	if (h->filter.step)
+		choose_step(h, (step_id){ h->filter.step });
 	return find_all(h);
 }
 
