@@ -1,14 +1,14 @@
 # bash completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 # Commands and options are those of `opwatch --help` and `opwatch COMMAND --help`; a test compares them.
 
-_opwatch_commands="overview view op scope graph code lines functions metrics work opstats steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record stacks shell formats help"
+_opwatch_commands="overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record stacks shell formats help"
 _opwatch_columns="bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops
 	occurrence tensor_value device op_types input_shapes"
 _opwatch_view_options="max-depth min-bytes min-peak-bytes min-residual-bytes min-output-bytes min-micros
 	min-accelerator-micros min-cpu-micros min-params min-float-ops min-occurrence step order-by
 	account-type-regexes start-name-regexes trim-name-regexes show-name-regexes hide-name-regexes
 	account-displayed-op-only select output"
-_opwatch_general_options="json csv limit time-range rank step-marker full-names metric style input-shape no-infer checkpoint format memory-limit strict redact
+_opwatch_general_options="json csv limit time-range rank step-marker full-names peak metric style input-shape no-infer checkpoint format memory-limit strict redact
 	no-pager verbose to out help version"
 
 # Completes the last piece of a comma-separated list of the words in $1.
@@ -30,7 +30,7 @@ _opwatch_value() {
 		compopt -o nospace
 		;;
 	format) COMPREPLY=($(compgen -W "opw graphdef runmeta oplog profile tfevents trace nsys" -- "$cur")) ;;
-	to) COMPREPLY=($(compgen -W "opw timeline folded flamegraph chart pprof profile oplog proto json csv text tfprof parquet ndjson arrow" -- "$cur")) ;;
+	to) COMPREPLY=($(compgen -W "opw timeline folded flamegraph svg chart pprof profile oplog proto json csv text tfprof parquet ndjson arrow" -- "$cur")) ;;
 	*_path | checkpoint | out | o | password_file) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames ;;
 	style) _opwatch_list "icicle flame inverted left-heavy pid tid kernel jit all addrs lines total" ;;
 	metric) COMPREPLY=() ;;

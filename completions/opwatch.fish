@@ -1,6 +1,6 @@
 # fish completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 
-set -l commands overview view op scope graph code lines functions metrics work opstats steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record stacks shell formats help
+set -l commands overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record stacks shell formats help
 set -l columns bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
     occurrence tensor_value device op_types input_shapes
 set -l orders name bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
@@ -19,6 +19,8 @@ complete -c opwatch -n $first -a functions -d 'sampled functions'
 complete -c opwatch -n $first -a metrics -d 'what samples measure'
 complete -c opwatch -n $first -a work -d 'what a step is spent on'
 complete -c opwatch -n $first -a opstats -d 'operations by self time, as XProf counts it'
+complete -c opwatch -n $first -a pipeline -d 'the input pipeline and its bottleneck'
+complete -c opwatch -n $first -a roofline -d 'achieved and attainable rates of operations'
 complete -c opwatch -n $first -a steps -d 'every step'
 complete -c opwatch -n $first -a phases -d 'where the time of the steps goes'
 complete -c opwatch -n $first -a verdict -d 'one sentence on what the time goes to'
@@ -54,6 +56,7 @@ complete -c opwatch -l step-marker -x -d 'traces: slices with such a name are th
 complete -c opwatch -l full-names -d 'kernels by their whole name'
 complete -c opwatch -l metric -x -d 'samples: what to show'
 complete -c opwatch -l style -x -a 'icicle flame inverted left-heavy pid tid kernel jit all addrs lines total' -d 'of stacks'
+complete -c opwatch -l peak -r -d 'roofline: what the device could do'
 complete -c opwatch -l input-shape -x -d 'NAME=100x784, for graphs without shapes'
 complete -c opwatch -l memory-limit -x -d 'refuse to use more'
 complete -c opwatch -l strict -d 'exit status 3 when something was damaged'
@@ -65,7 +68,7 @@ complete -c opwatch -s v -l verbose -d 'show every note'
 complete -c opwatch -l no-pager -d 'never start a pager'
 complete -c opwatch -s h -l help -d 'how to use it'
 complete -c opwatch -s V -l version -d 'version and optional parts'
-complete -c opwatch -s t -l to -x -a 'opw timeline folded flamegraph chart pprof profile oplog proto json csv text tfprof' -d 'convert to'
+complete -c opwatch -s t -l to -x -a 'opw timeline folded flamegraph svg chart pprof profile oplog proto json csv text tfprof' -d 'convert to'
 complete -c opwatch -s o -l out -r -d 'write there'
 complete -c opwatch -n '__fish_seen_subcommand_from convert' -l show-dataflow -a 'true false' -d 'timeline: arrows between ops'
 complete -c opwatch -n '__fish_seen_subcommand_from convert' -l show-memory -a 'true false' -d 'timeline: tensors and allocators'

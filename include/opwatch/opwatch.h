@@ -300,6 +300,8 @@ struct ow_view_options {
 	/* Sampled profiles. What was measured: a name of the view "metrics"; NULL = the source's default. And
 	 * words, separated by commas: pid, tid, kernel, jit, all, addrs, lines; see docs/views/code.md. */
 	const char *metric, *style;
+	const char *
+		peak; /* roofline: what the device could do, "A100" or "312T:2.04T"; NULL = as the source tells */
 };
 OW_API void ow_view_options_init(struct ow_view_options *options);
 

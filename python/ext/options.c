@@ -46,6 +46,7 @@ const struct field view_fields[] = {
 	{ "rank", FIELD_INT32, AT(ow_view_options, rank) },
 	{ "full_names", FIELD_BOOL, AT(ow_view_options, full_names) },
 	{ "all_metrics", FIELD_BOOL, AT(ow_view_options, all_metrics) },
+	{ "peak", FIELD_TEXT, AT(ow_view_options, peak) },
 	{ NULL, FIELD_BOOL, 0 },
 };
 

@@ -97,6 +97,7 @@ static bool add_nested(struct making *k, uint32_t first, uint32_t last, struct o
 			self -= dur;
 		}
 		stats[op].runs++;
+		stats[op].turns++;
 		stats[op].total_ps = wrap_add(stats[op].total_ps, dur);
 		stats[op].self_ps = wrap_add(stats[op].self_ps, dur);
 		self = wrap_add(self, dur);
@@ -167,6 +168,7 @@ static void finish_streams(struct making *k)
 	for (size_t i = 0; i < k->kernel_count; i++) {
 		struct op_stat *stat = &out->device[k->list[i].op];
 
+		stat->turns = MAX(stat->turns, k->list[i].runs);
 		if (k->m->op.flags[k->list[i].op] & OP_INSTRUCTION)
 			stat->runs += k->list[i].runs;
 		else

@@ -13,6 +13,7 @@
 
 struct op_stat {
 	int64_t runs, total_ps, self_ps;
+	int64_t turns; /* how often all of it ran: runs, but of an instruction with several kernels fewer */
 };
 
 struct op_stats {

@@ -113,7 +113,7 @@ static void list(struct listing *l, const struct op_stat *stats, const char *whe
 			l->rows[l->count++] = (struct row){ op, stats[op] };
 	if (!l->count)
 		return;
-	l->rows[l->count++] = (struct row){ 0, { 0, idle, idle } };
+	l->rows[l->count++] = (struct row){ 0, { 0, idle, idle, 0 } };
 	qsort_r(l->rows, l->count, sizeof(*l->rows), by_self, (void *)(uintptr_t)l->m);
 	for (uint32_t i = 0; i < l->count && (!l->options->limit || i < l->options->limit); i++) {
 		sum = wrap_add(sum, l->rows[i].stat.self_ps);

@@ -71,6 +71,7 @@ enum flag_id {
 	FLAG_HZ,
 	FLAG_FOR,
 	FLAG_NO_CHILDREN,
+	FLAG_PEAK,
 	FLAG_VERBOSE,
 	FLAG_VERSION,
 	FLAG_HELP
@@ -97,6 +98,7 @@ static const struct flag {
 	{ "full-names", 0, FLAG_FULL_NAMES, NULL, "kernels by their whole name" },
 	{ "metric", 0, FLAG_METRIC, "NAME", "samples: what to show; see 'opwatch metrics'" },
 	{ "style", 0, FLAG_STYLE, "WORDS", "stacks: inverted, left-heavy, kernel, ..." },
+	{ "peak", 0, FLAG_PEAK, "PEAK", "roofline: of the device: A100, or 312T:2.04T" },
 	{ "checkpoint", 0, FLAG_CHECKPOINT, "PREFIX", "a checkpoint, for --select tensor_value" },
 	{ "input-shape", 0, FLAG_INPUT_SHAPE, "NAME=100x784",
 	  "shape of a placeholder (repeatable)" },
@@ -403,6 +405,9 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 		return true;
 	case FLAG_STYLE:
 		return set_style(args, value);
+	case FLAG_PEAK:
+		args->options.view.peak = value;
+		return true;
 	case FLAG_STRICT:
 		args->strict = true;
 		return true;

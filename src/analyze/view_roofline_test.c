@@ -1,0 +1,109 @@
+/* view_roofline_test.c: rates, what bounds them, and where peaks come from. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "analyze/peaks.h"
+#include "support/trace_model.h"
+#include "support/view_text.h"
+
+static void make(struct small_model *s)
+{
+	source_id source;
+	track_id stream;
+	event_id e;
+
+	small_open(s);
+	source = trace_source(s, "a.pb", -1);
+	stream = trace_track(s, source, "Stream #1", TRACK_STREAM, "/device:GPU:0");
+	for (int i = 0; i < 2; i++) {
+		e = trace_slice(s, stream, "gemm", PHASE_COMPUTE, i * 20, i * 20 + 10);
+		s->m->op.float_ops[s->m->event.op[e.v].v] = 1000000000;
+		BUILDER_SET(&s->b, op, accessed, s->m->event.op[e.v], 1000000);
+	}
+	e = trace_slice(s, stream, "copy", PHASE_COMPUTE, 50, 55);
+	BUILDER_SET(&s->b, op, accessed, s->m->event.op[e.v], 5000000);
+	trace_slice(s, stream, "unknown", PHASE_COMPUTE, 60, 61);
+	small_freeze(s);
+}
+
+static void rates(void **state)
+{
+	struct view_options options;
+	struct small_model s;
+
+	(void)state;
+	make(&s);
+	view_options_init(&options);
+	options.peak = "200G:2G";
+	view_text_expect_columns(
+		&s, &view_roofline, &options,
+		"name,runs,time_ns,flops,bytes,gflops_per_second,gbytes_per_second,intensity,"
+		"attainable_gflops_per_second,efficiency_percent,bound_by",
+		"all "
+		"operations|4|26000000|2e+09|7e+06|76.9231|0.269231|285.714|200|38.4615|compute\n"
+		"gemm|2|20000000|1e+09|1e+06|100|0.1|1000|200|50|compute\n"
+		"copy|1|5000000|-|5e+06|-|1|-|-|50|memory\n");
+	options.peak = NULL;
+	options.limit = 1;
+	view_text_expect_columns(&s, &view_roofline, &options, "name,efficiency_percent,bound_by",
+				 "all operations|-|unknown\ngemm|-|unknown\n");
+	small_close(&s);
+}
+
+static void peaks_are_parsed(void **state)
+{
+	struct error err = { 0 };
+	struct peaks p;
+
+	(void)state;
+	assert_int_equal(peaks_parse("312T:2.04T", &p, &err), OW_OK);
+	assert_true(p.flops > 311.9e12 && p.flops < 312.1e12 && p.bytes > 2.03e12 &&
+		    p.bytes < 2.05e12);
+	assert_int_equal(peaks_parse(":900G", &p, &err), OW_OK);
+	assert_true(p.flops <= 0 && p.bytes > 899e9);
+	assert_int_equal(peaks_parse("5e12", &p, &err), OW_OK);
+	assert_true(p.flops > 4.9e12 && p.bytes <= 0);
+	assert_int_equal(peaks_parse("NVIDIA A100-SXM4-80GB", &p, &err), OW_OK);
+	assert_true(p.bytes > 2.0e12);
+	assert_int_equal(peaks_parse("x", &p, &err), OW_E_USAGE);
+	assert_int_equal(peaks_parse("3T:", &p, &err), OW_E_USAGE);
+	assert_int_equal(peaks_parse("3T:4Gx", &p, &err), OW_E_USAGE);
+	assert_int_equal(peaks_parse("-1", &p, &err), OW_E_USAGE);
+	assert_int_equal(peaks_parse("nan", &p, &err), OW_E_USAGE);
+}
+
+static void peaks_come_from_facts(void **state)
+{
+	struct small_model s;
+	struct peaks p;
+	fact_id plane, values;
+
+	(void)state;
+	small_open(&s);
+	plane = fact_object(&s.b, (fact_id){ 0 }, "plane");
+	values = fact_object(&s.b, plane, "capabilities");
+	fact_int(&s.b, values, "core_count", 108);
+	fact_int(&s.b, values, "clock_rate", 1410000);
+	fact_int(&s.b, values, "memory_bandwidth", 1555000000000);
+	fact_int(&s.b, values, "compute_cap_major", 8);
+	fact_int(&s.b, values, "compute_cap_minor", 0);
+	small_freeze(&s);
+	peaks_find(s.m, &p);
+	assert_true(p.flops > 311e12 && p.flops < 313e12); /* what its data sheet says */
+	assert_true(p.bytes > 1554e9 && p.bytes < 1556e9);
+	small_close(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rates),
+		cmocka_unit_test(peaks_are_parsed),
+		cmocka_unit_test(peaks_come_from_facts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,200 @@
+/*
+ * svg_roofline.c: the chart of the view roofline: float operations per second over operations per byte, both logarithmic, under the roof
+ * that the device's memory and arithmetic make. The area of a point is the share of time; its tooltip has the numbers.
+ */
+#include "sink/svg.h"
+
+#include <math.h>
+
+#define WIDTH 960
+#define HEIGHT 600
+#define LEFT 90.0
+#define RIGHT 930.0
+#define TOP 60.0
+#define BOTTOM 530.0
+#define POINTS_MAX 1000
+#define LABELS 8
+
+struct chart {
+	struct writer *w;
+	const struct result *r;
+	const struct result_column *x, *y, *time, *percent, *name, *type, *bound, *efficiency;
+	double low_x, high_x, low_y, high_y; /* powers of ten */
+	double peak_y, peak_bandwidth;
+};
+
+static double place_x(const struct chart *c, double value)
+{
+	return LEFT + (log10(value) - c->low_x) / (c->high_x - c->low_x) * (RIGHT - LEFT);
+}
+
+static double place_y(const struct chart *c, double value)
+{
+	return BOTTOM - (log10(value) - c->low_y) / (c->high_y - c->low_y) * (BOTTOM - TOP);
+}
+
+static bool has_point(const struct chart *c, uint32_t row)
+{
+	return svg_number(c->x, row) > 0 && svg_number(c->y, row) > 0;
+}
+
+static void widen(double *low, double *high, double value)
+{
+	if (!(value > 1e-30 && value < 1e30))
+		return;
+	*low = MIN(*low, floor(log10(value)));
+	*high = MAX(*high, ceil(log10(value)));
+}
+
+static void find_range(struct chart *c)
+{
+	const struct result_column *peak = svg_column(c->r, "peak_gflops_per_second");
+	const struct result_column *bandwidth = svg_column(c->r, "peak_gbytes_per_second");
+
+	c->low_x = c->low_y = 30;
+	c->high_x = c->high_y = -30;
+	for (uint32_t i = 0; i < c->r->row_count; i++) {
+		c->peak_y = MAX(c->peak_y, svg_number(peak, i));
+		c->peak_bandwidth = MAX(c->peak_bandwidth, svg_number(bandwidth, i));
+		if (!has_point(c, i))
+			continue;
+		widen(&c->low_x, &c->high_x, svg_number(c->x, i));
+		widen(&c->low_y, &c->high_y, svg_number(c->y, i));
+	}
+	widen(&c->low_y, &c->high_y, c->peak_y);
+	if (c->peak_y > 0 && c->peak_bandwidth > 0)
+		widen(&c->low_x, &c->high_x, c->peak_y / c->peak_bandwidth * 3);
+	if (c->low_x >= c->high_x) {
+		c->low_x = -1;
+		c->high_x = 3;
+	}
+	if (c->low_y >= c->high_y) {
+		c->low_y = 0;
+		c->high_y = 4;
+	}
+}
+
+static void draw_axes(const struct chart *c)
+{
+	for (int p = (int)c->low_x; p <= (int)c->high_x; p++) {
+		double x = place_x(c, pow(10, p));
+
+		writer_printf(c->w,
+			      "<path d=\"M%.1f %.1fV%.1f\" stroke=\"#e2e5ea\"/><text x=\"%.1f\" "
+			      "y=\"%.1f\" text-anchor=\"middle\" fill=\"#555\">%g</text>\n",
+			      x, TOP, BOTTOM, x, BOTTOM + 18, pow(10, p));
+	}
+	for (int p = (int)c->low_y; p <= (int)c->high_y; p++) {
+		double y = place_y(c, pow(10, p));
+
+		writer_printf(c->w,
+			      "<path d=\"M%.1f %.1fH%.1f\" stroke=\"#e2e5ea\"/><text x=\"%.1f\" "
+			      "y=\"%.1f\" text-anchor=\"end\" fill=\"#555\">%g</text>\n",
+			      LEFT, y, RIGHT, LEFT - 6, y + 4, pow(10, p));
+	}
+	writer_printf(c->w,
+		      "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">float operations per "
+		      "byte</text>\n",
+		      (LEFT + RIGHT) / 2, BOTTOM + 42);
+	writer_printf(c->w,
+		      "<text transform=\"translate(24 %.1f) rotate(-90)\" "
+		      "text-anchor=\"middle\">GFLOP/s</text>\n",
+		      (TOP + BOTTOM) / 2);
+}
+
+/* Up with the memory as far as arithmetic allows. */
+static void draw_roof(const struct chart *c)
+{
+	double first = pow(10, c->low_x), last = pow(10, c->high_x), bottom = pow(10, c->low_y);
+	double ridge = c->peak_bandwidth > 0 ? c->peak_y / c->peak_bandwidth : first;
+
+	if (c->peak_y <= 0)
+		return;
+	ridge = MIN(MAX(ridge, first), last);
+	if (c->peak_bandwidth > 0) {
+		double y = MAX(first * c->peak_bandwidth, bottom);
+
+		writer_printf(c->w,
+			      "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"#c0392b\" "
+			      "stroke-width=\"2\"/>\n",
+			      place_x(c, y / c->peak_bandwidth), place_y(c, y), place_x(c, ridge),
+			      place_y(c, MIN(ridge * c->peak_bandwidth, c->peak_y)));
+	}
+	writer_printf(
+		c->w,
+		"<path d=\"M%.1f %.1fH%.1f\" stroke=\"#c0392b\" stroke-width=\"2\"/>\n"
+		"<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\" fill=\"#c0392b\">%.4g GFLOP/s",
+		place_x(c, ridge), place_y(c, c->peak_y), RIGHT, RIGHT, place_y(c, c->peak_y) - 6,
+		c->peak_y);
+	if (c->peak_bandwidth > 0)
+		writer_printf(c->w, ", %.4g GB/s", c->peak_bandwidth);
+	writer_puts(c->w, "</text>\n");
+}
+
+static void draw_point(const struct chart *c, uint32_t row, bool label)
+{
+	double x = place_x(c, svg_number(c->x, row)), y = place_y(c, svg_number(c->y, row));
+	double share = svg_number(c->percent, row);
+	bool memory = str_eq(svg_text(c->bound, row), STR("memory"));
+	struct str name = svg_text(c->name, row);
+
+	writer_printf(c->w,
+		      "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"%s\" fill-opacity=\"0.6\" "
+		      "stroke=\"#333\" stroke-width=\"0.5\"><title>",
+		      x, y, 3 + sqrt(MAX(share, 0)) * 2, memory ? "#2f6fb0" : "#e08e2b");
+	writer_xml(c->w, name);
+	writer_puts(c->w, " (");
+	writer_xml(c->w, svg_text(c->type, row));
+	writer_printf(c->w, ")\n%.3g ms, %.3g %% of the time\n%.4g GFLOP/s at %.4g FLOP/byte",
+		      svg_number(c->time, row) / 1e6, share, svg_number(c->y, row),
+		      svg_number(c->x, row));
+	if (svg_number(c->efficiency, row) > 0)
+		writer_printf(c->w, "\n%.3g %% of what is possible",
+			      svg_number(c->efficiency, row));
+	writer_puts(c->w, "</title></circle>\n");
+	if (!label)
+		return;
+	writer_printf(c->w, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"10\">", x + 8, y - 5);
+	if (name.len > 44) {
+		writer_puts(c->w, "…");
+		name = str_skip(name, name.len - 42);
+		while (name.len && ((unsigned char)name.ptr[0] & 0xc0) == 0x80)
+			name = str_skip(name, 1);
+	}
+	writer_xml(c->w, name);
+	writer_puts(c->w, "</text>\n");
+}
+
+void svg_roofline(struct writer *w, const struct result *result, const struct sink_options *options)
+{
+	struct chart c = { .w = w,
+			   .r = result,
+			   .x = svg_column(result, "intensity"),
+			   .y = svg_column(result, "gflops_per_second"),
+			   .time = svg_column(result, "time_ns"),
+			   .percent = svg_column(result, "percent"),
+			   .name = svg_column(result, "name"),
+			   .type = svg_column(result, "type"),
+			   .bound = svg_column(result, "bound_by"),
+			   .efficiency = svg_column(result, "efficiency_percent") };
+	const char *title = options->title && *options->title ? options->title : "Roofline";
+	uint32_t drawn = 0;
+
+	find_range(&c);
+	svg_begin(w, WIDTH, HEIGHT, title);
+	writer_printf(w, "<text x=\"%.1f\" y=\"30\" font-size=\"18\">", LEFT);
+	writer_xml(w, str_from(title));
+	writer_puts(w, "</text>\n");
+	draw_axes(&c);
+	draw_roof(&c);
+	for (uint32_t i = 0; i < result->row_count && drawn < POINTS_MAX; i++)
+		if (has_point(&c, i) && w->status == OW_OK)
+			draw_point(&c, i, drawn++ < LABELS);
+	writer_printf(w,
+		      "<text x=\"%.1f\" y=\"%u\" font-size=\"11\" fill=\"#555\">%u operations; "
+		      "area: share "
+		      "of time; orange: bound by compute, blue: by memory%s</text>\n",
+		      LEFT, HEIGHT - 10, drawn,
+		      c.peak_y > 0 ? "" : "; the device's peaks are not known (--peak)");
+	svg_end(w);
+}
