@@ -360,6 +360,6 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 
 const struct view view_pipeline = {
 	.name = "pipeline",
-	.summary = "the input pipeline: its stages, and which of them holds up the rest",
+	.summary = "the input pipeline: its stages and its bottleneck",
 	.run = run,
 };

@@ -259,6 +259,6 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 
 const struct view view_roofline = {
 	.name = "roofline",
-	.summary = "operations against what the device could do: FLOPs, bytes, rates",
+	.summary = "operations against what the device could do",
 	.run = run,
 };
