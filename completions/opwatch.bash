@@ -32,7 +32,7 @@ _opwatch_value() {
 	format) COMPREPLY=($(compgen -W "opw graphdef runmeta oplog profile tfevents trace nsys" -- "$cur")) ;;
 	to) COMPREPLY=($(compgen -W "opw timeline folded flamegraph svg chart pprof profile oplog proto json csv text tfprof parquet ndjson arrow" -- "$cur")) ;;
 	*_path | checkpoint | out | o | password_file) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames ;;
-	style) _opwatch_list "icicle flame inverted left-heavy pid tid kernel jit all addrs lines total" ;;
+	style) _opwatch_list "icicle flame inverted left-heavy pid tid kernel jit all addrs lines total stackcollapse" ;;
 	metric) COMPREPLY=() ;;
 	partition) COMPREPLY=($(compgen -W "run step" -- "$cur")) ;;
 	compress) COMPREPLY=($(compgen -W "gzip zstd none" -- "$cur")) ;;

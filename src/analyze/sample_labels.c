@@ -9,7 +9,7 @@ unsigned sample_style_parse(const char *words)
 	} known[] = { { "pid", STYLE_PID },	  { "tid", STYLE_TID | STYLE_PID },
 		      { "kernel", STYLE_KERNEL }, { "jit", STYLE_JIT },
 		      { "addrs", STYLE_ADDRESS }, { "all", STYLE_KERNEL | STYLE_JIT },
-		      { "lines", STYLE_LINES } };
+		      { "lines", STYLE_LINES },	  { "stackcollapse", STYLE_STACKCOLLAPSE } };
 	struct str rest = str_from(words ? words : ""), word;
 	unsigned style = 0;
 

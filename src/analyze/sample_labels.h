@@ -17,7 +17,8 @@ enum sample_style {
 	STYLE_KERNEL = 1 << 2, /* name_[k] */
 	STYLE_JIT = 1 << 3,    /* name_[j] */
 	STYLE_ADDRESS = 1 << 4,
-	STYLE_LINES = 1 << 5 /* file:line:function where there are lines */
+	STYLE_LINES = 1 << 5,	     /* file:line:function where there are lines */
+	STYLE_STACKCOLLAPSE = 1 << 6 /* without what the scripts lose */
 };
 
 #define LABEL_DROPPED UINT32_MAX /* a frame that is no frame */

@@ -133,12 +133,19 @@ static bool place_stack(struct sample_tree *t, uint32_t stack, uint32_t root, bo
 
 /* ---- processes ---- */
 
+/* The scripts lose a last sample that no empty line ends. */
+static bool is_lost(const struct sample_tree *t, uint32_t sample)
+{
+	return t->labels.style & STYLE_STACKCOLLAPSE &&
+	       str_eq(model_str(t->m, COLUMN_GET(t->m->sample.label, sample)), STR(SAMPLE_UNENDED));
+}
+
 /* Adds up the samples of all tracks with the label of `first`. */
 static ow_status add_process(struct sample_tree *t, uint32_t first)
 {
 	const struct sample_table *s = &t->m->sample;
 	uint32_t label = t->track_label[first], root = 0, count = 0;
-	bool java = label && str_eq(model_str(t->m, t->m->track.name[first]), STR("java"));
+	bool java = label && str_eq(t->labels.texts[label], STR("java"));
 	uint32_t *waiting;
 
 	memset(t->of_stack, 0, (size_t)t->m->stack.count * sizeof(*t->of_stack));
@@ -148,7 +155,7 @@ static ow_status add_process(struct sample_tree *t, uint32_t first)
 		for (uint32_t i = t->first[track]; i < t->last[track]; i++) {
 			uint32_t stack = s->stack[i].v;
 
-			if (!sample_counts(&t->choice, i))
+			if (!sample_counts(&t->choice, i) || is_lost(t, i))
 				continue;
 			if (!t->of_stack[stack]) {
 				t->touched[count++] = stack;

@@ -339,9 +339,10 @@ static bool set_to(struct args *args, const char *value)
 /* Words of the views and of the sinks: each takes those that it knows. */
 static bool set_style(struct args *args, const char *value)
 {
-	static const char *const words[] = { "pid",    "tid",	"kernel",   "jit",
-					     "all",    "addrs", "lines",    "total",
-					     "icicle", "flame", "inverted", "left-heavy" };
+	static const char *const words[] = { "pid",	     "tid",   "kernel",	  "jit",
+					     "all",	     "addrs", "lines",	  "total",
+					     "icicle",	     "flame", "inverted", "left-heavy",
+					     "stackcollapse" };
 	struct str rest = str_from(value), word;
 
 	while (str_split(&rest, ',', &word)) {
@@ -352,7 +353,8 @@ static bool set_style(struct args *args, const char *value)
 		if (!known)
 			return usage_error(
 				"--style takes pid, tid, kernel, jit, all, addrs, lines, "
-				"total, icicle, flame, inverted and left-heavy, not '%.*s'",
+				"total, stackcollapse, icicle, flame, inverted and "
+				"left-heavy, not '%.*s'",
 				STR_ARG(word));
 	}
 	args->options.view.style = value;

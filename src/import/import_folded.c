@@ -114,7 +114,7 @@ struct folding {
 	metric_id metric, before;
 	track_id track;
 	int64_t sum, max_depth;
-	uint64_t count, distinct, bad, rounded, cut;
+	uint64_t count, distinct, bad, comments, rounded, cut;
 	uint64_t first_bad, first_rounded;
 	bool differential, austin;
 };
@@ -300,8 +300,12 @@ static ow_status read_lines(struct folding *f)
 		struct folded_line parsed;
 
 		line = str_trim(line);
-		if (!line.len || is_comment(line))
+		if (!line.len)
 			continue;
+		if (is_comment(line)) {
+			f->comments++;
+			continue;
+		}
 		if (!parse_line(line, &parsed)) {
 			f->first_bad = f->bad++ ? f->first_bad : f->lines.offset;
 			continue;
@@ -335,10 +339,10 @@ static void tell(struct folding *f)
 				  "a line of more than a megabyte, cut there");
 	fact_text(b, top, "kind", STR("folded"));
 	fact_text(b, top, "encoding", f->lines.utf16 ? STR("utf-16") : STR("utf-8"));
-	fact_bool(b, top, "crlf", f->lines.crlf);
+	fact_bool(b, top, "crlf", f->lines.crlf && !f->lines.utf16); /* the two bytes */
 	fact_int(b, top, "stacks", (int64_t)f->count);
 	fact_int(b, top, "distinct_stacks", (int64_t)f->distinct);
-	fact_int(b, top, "bad_lines", (int64_t)f->bad);
+	fact_int(b, top, "bad_lines", (int64_t)(f->bad + f->comments)); /* that are no stacks */
 	fact_int(b, top, "max_depth", f->max_depth);
 	fact_int(b, top, "sum", f->sum);
 	fact_top(b, top, "top5_leaf", &f->leaves, TOP);

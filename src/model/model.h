@@ -72,6 +72,9 @@ enum frame_flags {
 	FRAME_PROCESS = 1 << 3	/* no code: the process or thread that the frames below it ran in */
 };
 
+/* sample.label of a last sample of `perf script` that no empty line ends. */
+#define SAMPLE_UNENDED "unended"
+
 /* event_key.id and flow.id: ids are numbers or text; below 2^62 they are the number itself. */
 #define MODEL_TEXT_ID ((uint64_t)1 << 63)
 /* track.pid and track.tid: none at all, or text (+ the string). */
