@@ -158,6 +158,8 @@ struct xplane {
 	size_t event_cap;
 	struct xstat_entry *stats;
 	size_t stat_cap;
+	uint8_t *wanted; /* by small id of a stat: what it is, XSTAT_OTHER when events are not asked for it */
+	size_t wanted_count;
 	struct xline *lines;
 	size_t line_count, line_cap;
 	struct xvalue *values; /* the plane's own stats */
@@ -271,6 +273,8 @@ struct xop *xspace_op(struct xspace *x, str_id name);
 /* xspace_plane.c: the places of the planes, and the dictionaries of one. */
 ow_status xspace_find_planes(struct xspace *x);
 ow_status xspace_read_plane(struct xspace *x, struct xplane *plane);
+/* Which stats events of the plane are asked for. */
+ow_status xspace_choose_stats(struct xspace *x, struct xplane *plane);
 void xspace_release_plane(struct xspace *x, struct xplane *plane);
 
 /* xspace_names.c: what an entry means. */

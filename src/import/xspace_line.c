@@ -38,10 +38,29 @@ struct reading {
 
 /* ---- reading an event ---- */
 
-static void take_stat(const struct reading *r, struct xevent *ev, const struct xvalue *v)
+/* Any length, as pb_varint_at; made for the three to seven bytes that times have. */
+OW_ALWAYS_INLINE struct pb_varint read_varint(const uint8_t *at, const uint8_t *end)
 {
-	enum xstat stat = xvalue_stat(r->plane, v);
+	uint64_t word, stop;
 
+	if (OW_LIKELY(at < end && *at < 0x80))
+		return (struct pb_varint){ at + 1, *at };
+	if (OW_UNLIKELY(end - at < 8))
+		return at < end ? pb_varint_at(at, end) : (struct pb_varint){ NULL, PB_TRUNCATED };
+	word = pb_load64(at);
+	stop = ~word & 0x8080808080808080ull;
+	if (OW_UNLIKELY(!stop))
+		return pb_varint_at(at, end);
+	word &= stop ^ (stop - 1);
+	word &= 0x7f7f7f7f7f7f7f7full;
+	word = (word & 0x007f007f007f007full) | (word & 0x7f007f007f007f00ull) >> 1;
+	word = (word & 0x00003fff00003fffull) | (word & 0x3fff00003fff0000ull) >> 2;
+	word = (word & 0x000000000fffffffull) | (word & 0x0fffffff00000000ull) >> 4;
+	return (struct pb_varint){ at + (__builtin_ctzll(stop) >> 3) + 1, word };
+}
+
+static void take_stat(struct xevent *ev, const struct xvalue *v, enum xstat stat)
+{
 	switch (stat) {
 	case XSTAT_OTHER:
 		return;
@@ -89,16 +108,89 @@ static void take_stat(const struct reading *r, struct xevent *ev, const struct x
 	ev->has |= (uint64_t)1 << stat;
 }
 
+/* Most stats are not wanted, which the first bytes tell. False when it is damaged. */
+OW_ALWAYS_INLINE bool read_stat(const struct reading *r, struct xevent *ev, const uint8_t *at,
+				const uint8_t *end)
+{
+	const struct xplane *plane = r->plane;
+	struct xvalue value = { 0 };
+	struct pb_varint id = { NULL, 0 }, number;
+	enum xstat stat;
+
+	if (OW_LIKELY(end - at > 2 && *at == PB_TAG(1, PB_VARINT)))
+		id = read_varint(at + 1, end);
+	if (OW_LIKELY(id.next && id.value < plane->wanted_count)) {
+		stat = (enum xstat)plane->wanted[id.value];
+		if (stat == XSTAT_OTHER)
+			return true;
+		if (OW_LIKELY(id.next < end && !(*id.next & 0x87))) { /* a number or a reference */
+			number = read_varint(id.next + 1, end);
+			if (OW_LIKELY(number.next == end)) {
+				value.stat = id.value;
+				value.bits = number.value;
+				value.field = (uint8_t)(*id.next >> 3);
+				take_stat(ev, &value, stat);
+				return true;
+			}
+		}
+	}
+	if (!xvalue_read(pb_over(at, (size_t)(end - at)), &value))
+		return false;
+	stat = value.stat < plane->wanted_count ? (enum xstat)plane->wanted[value.stat]
+						: xvalue_stat(plane, &value);
+	take_stat(ev, &value, stat);
+	return true;
+}
+
+/* The fields as all profilers write them: entry, offset, duration, then stats. Where it leaves that order the
+ * rest is read by read_event. */
+OW_ALWAYS_INLINE const uint8_t *read_times(const uint8_t *at, const uint8_t *end, struct xevent *ev)
+{
+	struct pb_varint v;
+
+	if (at < end && *at == PB_TAG(1, PB_VARINT)) {
+		v = read_varint(at + 1, end);
+		if (!v.next)
+			return at;
+		ev->entry = v.value;
+		at = v.next;
+	}
+	if (at < end && *at == PB_TAG(2, PB_VARINT)) {
+		v = read_varint(at + 1, end);
+		if (!v.next)
+			return at;
+		ev->offset_ps = (int64_t)v.value;
+		at = v.next;
+	}
+	if (at < end && *at == PB_TAG(3, PB_VARINT)) {
+		v = read_varint(at + 1, end);
+		if (!v.next)
+			return at;
+		ev->duration_ps = (int64_t)v.value;
+		at = v.next;
+	}
+	return at;
+}
+
 /* False when it is damaged. */
 static bool read_event(struct reading *r, struct pb message, struct xevent *ev)
 {
-	struct xvalue value;
 	struct pb_field f;
 
 	ev->entry = 0;
 	ev->offset_ps = ev->duration_ps = ev->occurrences = 0;
 	ev->aggregated = false;
 	ev->has = 0;
+	message.at = read_times(message.at, message.end, ev);
+	while (message.end - message.at >= 2 && message.at[0] == PB_TAG(4, PB_BYTES) &&
+	       message.at[1] < 0x80 && message.at[1] <= message.end - message.at - 2) {
+		const uint8_t *end = message.at + 2 + message.at[1];
+
+		r->plane->event_stats += !r->frames;
+		if (!read_stat(r, ev, message.at + 2, end))
+			return false;
+		message.at = end;
+	}
 	while (pb_next(&message, &f)) {
 		switch (f.tag) {
 		case PB_TAG(1, PB_VARINT):
@@ -116,9 +208,8 @@ static bool read_event(struct reading *r, struct pb message, struct xevent *ev)
 			break;
 		case PB_TAG(4, PB_BYTES):
 			r->plane->event_stats += !r->frames;
-			if (!xvalue_read(pb_message(&f), &value))
+			if (!read_stat(r, ev, f.ptr, f.ptr + f.value))
 				return false;
-			take_stat(r, ev, &value);
 			break;
 		default:
 			break;

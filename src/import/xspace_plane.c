@@ -379,7 +379,51 @@ ow_status xspace_read_plane(struct xspace *x, struct xplane *plane)
 		tell_problem(x, &s);
 	for (size_t i = 0; i < plane->line_count; i++)
 		OW_TRY(read_line_head(x, &plane->lines[i]));
+	OW_TRY(xspace_choose_stats(x, plane));
 	return join_lines(x, plane);
+}
+
+/* Stats that say something about events of hosts, or of devices. */
+static bool is_wanted(enum xstat stat, bool device)
+{
+	switch (stat) {
+	case XSTAT_CORRELATION_ID:
+	case XSTAT_DETAILS:
+	case XSTAT_PRODUCER_TYPE:
+	case XSTAT_PRODUCER_ID:
+	case XSTAT_CONSUMER_TYPE:
+	case XSTAT_CONSUMER_ID:
+		return true;
+	case XSTAT_TF_OP:
+	case XSTAT_ANNOTATION:
+	case XSTAT_HLO_OP:
+	case XSTAT_PROGRAM_ID:
+		return device;
+	case XSTAT_GROUP_ID:
+	case XSTAT_STEP_NAME:
+	case XSTAT_STEP_NUM:
+		return !device;
+	default:
+		return false;
+	}
+}
+
+ow_status xspace_choose_stats(struct xspace *x, struct xplane *plane)
+{
+	bool device = plane->kind == XPLANE_GPU || plane->kind == XPLANE_TPU ||
+		      plane->kind == XPLANE_DEVICE;
+
+	plane->wanted_count = plane->stat_ids.dense_cap;
+	plane->wanted = ARENA_ARRAY(&x->shelf, uint8_t, plane->wanted_count + 1);
+	if (!plane->wanted)
+		return xspace_no_memory(x);
+	for (size_t id = 0; id < plane->wanted_count; id++) {
+		uint32_t row = plane->stat_ids.dense[id];
+
+		if (row && is_wanted((enum xstat)plane->stats[row].stat, device))
+			plane->wanted[id] = plane->stats[row].stat;
+	}
+	return OW_OK;
 }
 
 void xspace_release_plane(struct xspace *x, struct xplane *plane)
@@ -394,6 +438,8 @@ void xspace_release_plane(struct xspace *x, struct xplane *plane)
 	plane->stats = NULL;
 	plane->lines = NULL;
 	plane->values = NULL;
+	plane->wanted = NULL;
+	plane->wanted_count = 0;
 	plane->event_cap = plane->stat_cap = plane->line_cap = plane->value_cap = 0;
 	plane->line_count = plane->value_count = 0;
 	arena_clear(&x->shelf);
