@@ -40,7 +40,8 @@ static enum event_sort sort_of_host(struct str category)
 	if (str_ends(category, STR("_runtime")) || str_ends(category, STR("_driver")) ||
 	    str_eq(category, STR("Runtime")))
 		return SORT_CALL;
-	if (starts_with(category, "nvtx") || str_eq(category, STR("user_annotation")))
+	if (starts_with(category, "nvtx") || str_ends(category, STR(",nvtx")) ||
+	    str_eq(category, STR("user_annotation")))
 		return SORT_RANGE;
 	return str_eq(category, STR("osrt")) ? SORT_OSRT : SORT_OTHER;
 }
@@ -187,7 +188,9 @@ static ow_status add_range(struct nsys_groups *g, uint32_t event, int64_t value)
 
 	OW_TRY(find_group(g, &group, &found));
 	if (!g->list[found].label.ptr) {
-		domain = comma == STR_NONE ? STR("") : str_skip(domain, comma + 1);
+		domain = comma == STR_NONE || str_ends(domain, STR(",nvtx"))
+				 ? STR("")
+				 : str_skip(domain, comma + 1);
 		label = arena_printf(&g->scratch, "%.*s:%.*s", STR_ARG(domain), STR_ARG(text));
 		if (!label)
 			return error_no_memory(g->err);

@@ -319,6 +319,48 @@ static void stacks_and_samples(void **state)
 	release(&l);
 }
 
+/* What PyTorch's profilers write into ranges. */
+static void ranges_of_frameworks(void **state)
+{
+	static const char marks[] =
+		"CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text "
+		"TEXT, "
+		"globalTid INTEGER);"
+		"INSERT INTO NVTX_EVENTS VALUES "
+		"(50,450,59,'{''traceMarker'': [''train.py:12'', ''model.py:7''], ''funcStack'': "
+		"''/<module>/forward''}'," MAIN "),"
+		"(60,290,59,'{''mod'': ''torch'', ''op'': ''mm'', ''args'': []}'," MAIN "),"
+		"(70,280,59,'aten::mm, seq = 3, sizes = [[2, 3]]'," MAIN "),"
+		"(295,299,59,'{''mod'': '," MAIN "),(296,297,59,', seq = 1'," MAIN "),"
+		"(460,470,59,'{''traceMarker'': [''x'," MAIN "),(480,490,59,'plain, text'," MAIN
+		");";
+	static const char *const sql[] = { strings, runtime, device, marks };
+	struct loaded l;
+	const struct model *m;
+	uint32_t op_event, kernel;
+	stack_id stack;
+
+	(void)state;
+	load_sql(&l, sql, ARRAY_COUNT(sql));
+	assert_int_equal(l.status, OW_OK);
+	m = l.m;
+	op_event = event_of(m, "aten::mm, seq = 3, sizes = [[2, 3]]");
+	kernel = event_of(m, "void gemm<float>(float*)");
+	assert_true(op_event && kernel);
+	assert_text(m, m->op.name[m->event.op[op_event].v], "aten::mm");
+	assert_text(m, m->op.type[m->event.op[op_event].v], "aten::mm");
+	assert_false(m->op.flags[m->event.op[op_event].v] & OP_WRAPS);
+	assert_true(model_find_op(m, STR("torch.mm")).v);
+	assert_true(model_find_op(m, STR("<module>/forward")).v);
+	assert_true(m->op.flags[model_find_op(m, STR("plain, text")).v] & OP_WRAPS);
+	stack = m->event.stack[kernel]; /* that of the call which launched it */
+	assert_text(m, m->frame.file[m->stack.frame[stack.v].v], "model.py");
+	assert_int_equal(m->frame.line[m->stack.frame[stack.v].v], 7);
+	assert_text(m, m->frame.file[m->stack.frame[m->stack.parent[stack.v].v].v], "train.py");
+	assert_int_equal(m->event.stack[event_of(m, "cudaDeviceSynchronize")].v, 0);
+	release(&l);
+}
+
 static void private_text_is_not_read(void **state)
 {
 	struct loaded l;
@@ -568,6 +610,7 @@ int main(void)
 		cmocka_unit_test(tables_become_events),
 		cmocka_unit_test(ranges_become_steps),
 		cmocka_unit_test(stacks_and_samples),
+		cmocka_unit_test(ranges_of_frameworks),
 		cmocka_unit_test(private_text_is_not_read),
 		cmocka_unit_test(numbers_are_per_process),
 		cmocka_unit_test(anything_may_be_missing),

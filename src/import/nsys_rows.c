@@ -5,6 +5,7 @@
 #include "import/nsys_int.h"
 
 #include "import/meaning.h"
+#include "import/nsys_marks.h"
 #include "import/trace_sort.h"
 
 static const char *const categories[NSYS_CATEGORIES] = {
@@ -19,7 +20,13 @@ struct making {
 	uint32_t *order; /* of lanes */
 	str_id *calls;	 /* by name: what a call is shown as */
 	str_id category[NSYS_CATEGORIES];
-	str_id *domain; /* by domain: the category of its ranges */
+	str_id *domain;	 /* by domain: the category of its ranges */
+	str_id operator; /* the category of those that are operators */
+	uint8_t *marks;	 /* by string: enum nsys_mark + 1, 0 = not asked */
+	uint32_t mark_count;
+	/* Of the lane that is being added: the stack that the last range of its kind told, and until when. */
+	stack_id marked;
+	int64_t marked_until;
 	str_id nameless;
 	struct map backtraces;
 	int64_t prefix; /* of the ids of processes: the machine */
@@ -304,6 +311,38 @@ static bool keeps_version(const struct nsys *n, const struct nsys_kept *s, uint3
 	       model_str(m, id).len > model_str(m, (str_id){ shown }).len + STR("_v1000").len;
 }
 
+static enum nsys_mark mark_of(struct making *k, uint32_t name)
+{
+	if (name >= k->mark_count)
+		return MARK_PLAIN;
+	if (!k->marks[name])
+		k->marks[name] =
+			(uint8_t)(nsys_mark_of(model_str(k->n->b->m, (str_id){ name })) + 1);
+	return (enum nsys_mark)(k->marks[name] - 1);
+}
+
+/* What PyTorch's profilers write into ranges: operators, and where they were called. */
+static void read_mark(struct making *k, event_id e)
+{
+	struct builder *b = k->n->b;
+	struct event_table *events = &b->m->event;
+	uint32_t name = events->op[e.v].v;
+
+	switch (mark_of(k, name)) {
+	case MARK_OPERATOR:
+		events->category[e.v] = k->operator;
+		break;
+	case MARK_STACK:
+		k->marked = nsys_mark_stack(b, model_str(b->m, (str_id){ name }));
+		if (__builtin_add_overflow(events->ts_ns[e.v], MAX(events->dur_ns[e.v], 0),
+					   &k->marked_until))
+			k->marked_until = INT64_MAX;
+		break;
+	case MARK_PLAIN:
+		break;
+	}
+}
+
 /* Values that few rows have: columns read as zero where nothing is written. */
 static void set_rare(struct making *k, uint32_t lane, const struct nsys_kept *s, event_id e)
 {
@@ -311,6 +350,8 @@ static void set_rare(struct making *k, uint32_t lane, const struct nsys_kept *s,
 	struct event_table *events = &n->b->m->event;
 	stack_id stack = stack_of(k, lane, s);
 
+	if (!stack.v && k->marked.v && s->ts < k->marked_until)
+		stack = k->marked;
 	if (n->extras[s->extra].bytes)
 		BUILDER_SET(n->b, event, bytes, e, n->extras[s->extra].bytes);
 	if (stack.v)
@@ -342,6 +383,8 @@ static void add_event(struct making *k, uint32_t lane, const struct nsys_kept *s
 	events->category[at] =
 		s->category == NSYS_RANGE ? k->domain[s->domain] : k->category[s->category];
 	events->correlation[at] = number_of(p, s);
+	if (s->category == NSYS_RANGE)
+		read_mark(k, (event_id){ at });
 	set_rare(k, lane, s, (event_id){ at });
 }
 
@@ -377,6 +420,7 @@ static ow_status add_lane(struct making *k, uint32_t number, const struct nsys_l
 		OW_TRY(builder_status(n->b));
 	}
 	use_freed(n, lane->count);
+	k->marked = (stack_id){ 0 };
 	for (uint32_t i = 0; i < lane->count; i++)
 		add_event(k, number, &lane->list[refs ? refs[i].row : i], p);
 	mem_free(n->mem, refs, refs ? lane->count * sizeof(*refs) : 0);
@@ -394,6 +438,7 @@ static ow_status make_names(struct making *k)
 	struct buf text;
 
 	k->nameless = builder_cstr(n->b, "(no name)");
+	k->operator= builder_cstr(n->b, "cpu_op,nvtx");
 	for (int i = 0; i < NSYS_CATEGORIES; i++)
 		k->category[i] = builder_cstr(n->b, categories[i]);
 	k->domain[0] = k->category[NSYS_RANGE];
@@ -484,6 +529,10 @@ static ow_status run(struct making *k, struct arena *arena)
 	    !builder_need_column(n->b, TABLE_event, offsetof(struct event_table, correlation)))
 		return builder_status(n->b);
 	OW_TRY(make_names(k));
+	k->mark_count = n->b->m->strings.count;
+	k->marks = ARENA_ARRAY(arena, uint8_t, k->mark_count);
+	if (!k->marks)
+		return nsys_no_memory(n);
 	OW_TRY(index_backtraces(k));
 	spread_numbers(n);
 	k->stacks = n->chains[CHAINS_CUDA].count || n->chains[CHAINS_OSRT].count;
@@ -540,7 +589,7 @@ ow_status nsys_make_rows(struct nsys *n)
 	arena_init(&arena, n->mem);
 	map_init(&k.backtraces, n->mem);
 	status = run(&k, &arena);
-	in.stacks = k.stacks;
+	in.stacks = m->event.stack != NULL;
 	map_release(&k.backtraces);
 	arena_release(&arena);
 	if (status == OW_OK)

@@ -3,6 +3,7 @@
  * where both record the same; steps are ranges that the program itself marks through NVTX and that repeat.
  */
 #include "import/mean_int.h"
+#include "import/nsys_marks.h"
 
 #define LEAST_STEPS 3
 #define LEVELS 4	/* how deep in ranges that do not repeat they are looked for */
@@ -13,6 +14,40 @@ static bool recognise(const struct meaning *x)
 {
 	(void)x;
 	return false;
+}
+
+/* ---- ops ---- */
+
+/* Operators are called alike whatever their number and shapes; events keep the whole text. */
+static ow_status ops(struct meaning *x)
+{
+	str_id *to = ARENA_ARRAY(&x->scratch, str_id, x->string_count);
+	bool any = false;
+
+	if (!to)
+		return mean_no_memory(x);
+	for (uint32_t i = 1; i < x->string_count && builder_status(x->b) == OW_OK; i++) {
+		enum category_class class;
+		struct op_draft *draft;
+
+		if (!x->first_of[i])
+			continue;
+		class = mean_category(x, x->first_of[i]);
+		if (class != CATEGORY_ANNOTATION && class != CATEGORY_OPERATOR)
+			continue;
+		to[i] = nsys_mark_name(x->b, model_str(x->m, (str_id){ i }));
+		if (!to[i].v)
+			continue;
+		draft = mean_draft(x, to[i]);
+		if (!draft)
+			break;
+		draft->type = to[i];
+		any = true;
+	}
+	OW_TRY(builder_status(x->b));
+	if (any)
+		OW_TRY(mean_rename_all(x, to));
+	return mean_shorten_kernels(x);
 }
 
 /* ---- steps ---- */
@@ -273,7 +308,7 @@ const struct producer producer_nsys = {
 	.name = "nsys",
 	.title = "Nsight Systems",
 	.recognise = recognise,
-	.ops = mean_shorten_kernels,
+	.ops = ops,
 	.links = mean_link_correlations,
 	.steps = steps,
 	.host_phase = host_phase,

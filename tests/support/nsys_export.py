@@ -204,6 +204,9 @@ def rare_tables(x, p):
     x.add("NVTX_EVENTS", pad((400, None, 34, None, None, None, "begin", main), 19))
     x.add("NVTX_EVENTS", pad((450, 999999, 60, 7, None, None, "anywhere", main), 19))
     x.add("NVTX_EVENTS", pad((460, None, 59, None, None, None, "open", main), 19))
+    for i, text in enumerate(("{'traceMarker': ['train.py:12', 'model.py:7'], 'funcStack': '/<module>/forward'}",
+                              "{'mod': 'torch', 'op': 'mm', 'args': [{'shape': (2, 3)}]}", "aten::mm, seq = 3, sizes = [[2, 3]]")):
+        x.add("NVTX_EVENTS", pad((900 + i, 990 - i, 59, None, None, None, text, main), 19))
     for depth, symbol in enumerate(("leaf", "caller", "main")):
         x.add("CUDA_CALLCHAINS", (1, x.string(symbol), x.string("libx.so"), None, 4096, depth))
         x.add("SAMPLING_CALLCHAINS", pad((1, x.string(symbol), x.string("libx.so"), None, None, None, None, 4096, 7, depth), 10))
