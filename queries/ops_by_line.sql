@@ -1,5 +1,6 @@
 -- title: Time by line of code
--- Lines of the program that made the ops, by the time these take.
+-- Innermost lines that made the ops, by the time these take: lines of libraries, too, and for gradients the line
+-- that asked for them. The view lines counts both for the line of your own code that they belong to.
 -- param limit int 20: rows
 -- param only_run text '': only this run
 -- param file text '': only files whose name contains this

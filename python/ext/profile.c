@@ -1,8 +1,9 @@
 /*
  * profile.c: the type _opwatch.Profile: one ow_profile. While it loads one thread has it; frozen, any number
- * may ask it at once. The Python class opwatch.Profile wraps it.
+ * may ask it at once. The Python class opwatch.Profile wraps it. What it writes for other programs is in
+ * profile_write.c.
  */
-#include "ext.h"
+#include "profile.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,8 +63,7 @@ static struct handle *refuse(PyObject *kind, const char *text)
 	return NULL;
 }
 
-/* Keeps the profile open while the library reads it; NULL and an exception when it cannot be asked. */
-static struct handle *enter(PyObject *object)
+struct handle *profile_enter(PyObject *object)
 {
 	struct handle *handle = ((struct profile *)object)->handle;
 
@@ -90,9 +90,8 @@ static struct handle *enter_loading(PyObject *object, PyObject *callable)
 	return handle;
 }
 
-/* Ends a call; true when there is an exception: the one raised in the callback, or the library's error. */
-static bool leave(struct handle *handle, struct watch *watch, ow_status status,
-		  const struct ow_error *err)
+bool profile_leave(struct handle *handle, struct watch *watch, ow_status status,
+		   const struct ow_error *err)
 {
 	bool raised = watch && watch_failed(watch);
 
@@ -189,7 +188,7 @@ static PyObject *profile_open(PyObject *none, PyObject *args)
 	handle = enter_loading((PyObject *)self, progress);
 	status = open_paths(&paths, &options, handle, &err);
 	self->frozen = status == OW_OK;
-	if (leave(handle, &handle->watch, status, &err))
+	if (profile_leave(handle, &handle->watch, status, &err))
 		Py_CLEAR(self);
 out:
 	Py_XDECREF(keep);
@@ -223,7 +222,7 @@ static PyObject *profile_add_file(PyObject *object, PyObject *args)
 
 		WITHOUT_GIL(
 			status = ow_profile_add_file(handle->profile, name, &options, &info, &err));
-		if (leave(handle, &handle->watch, status, &err))
+		if (profile_leave(handle, &handle->watch, status, &err))
 			handle = NULL;
 	}
 	Py_DECREF(path);
@@ -257,7 +256,7 @@ static PyObject *profile_add_memory(PyObject *object, PyObject *args)
 		return NULL;
 	WITHOUT_GIL(status = ow_profile_add_memory(handle->profile, name, data, (size_t)len,
 						   &options, &info, &err));
-	return leave(handle, &handle->watch, status, &err) ? NULL : file_info(&info);
+	return profile_leave(handle, &handle->watch, status, &err) ? NULL : file_info(&info);
 }
 
 /* From loading to reading, or back. */
@@ -271,7 +270,7 @@ static PyObject *turn(PyObject *object, ow_status (*to)(ow_profile *, struct ow_
 	if (!handle)
 		return NULL;
 	WITHOUT_GIL(status = to(handle->profile, &err));
-	if (leave(handle, &handle->watch, status, &err))
+	if (profile_leave(handle, &handle->watch, status, &err))
 		return NULL;
 	((struct profile *)object)->frozen = frozen;
 	Py_RETURN_NONE;
@@ -304,7 +303,7 @@ static PyObject *profile_set_checkpoint(PyObject *object, PyObject *args)
 		const char *prefix = PyBytes_AsString(path);
 
 		WITHOUT_GIL(status = ow_profile_set_checkpoint(handle->profile, prefix, &err));
-		if (leave(handle, &handle->watch, status, &err))
+		if (profile_leave(handle, &handle->watch, status, &err))
 			handle = NULL;
 	}
 	Py_DECREF(path);
@@ -328,13 +327,13 @@ static PyObject *profile_view(PyObject *object, PyObject *args)
 	if (!keep || !PyArg_ParseTuple(args, "s|O", &name, &keywords) ||
 	    !fields_fill(view_fields, &options, keywords, keep))
 		goto out;
-	handle = enter(object);
+	handle = profile_enter(object);
 	if (!handle)
 		goto out;
 	WITHOUT_GIL(status = ow_view(handle->profile, name, &options, &result, &err));
 	if (status == OW_OK)
 		made = result_wrap(handle, result);
-	leave(handle, NULL, status, &err);
+	profile_leave(handle, NULL, status, &err);
 out:
 	Py_XDECREF(keep);
 	return made;
@@ -353,14 +352,14 @@ static PyObject *profile_advise(PyObject *object, PyObject *args)
 	if (!keep || !PyArg_ParseTuple(args, "|O", &names) ||
 	    !list_fill(&rules, names, "rules", keep))
 		goto out;
-	handle = enter(object);
+	handle = profile_enter(object);
 	if (!handle)
 		goto out;
 	WITHOUT_GIL(status =
 			    ow_advise(handle->profile, rules.count ? &rules : NULL, &result, &err));
 	if (status == OW_OK)
 		made = result_wrap(handle, result);
-	leave(handle, NULL, status, &err);
+	profile_leave(handle, NULL, status, &err);
 out:
 	Py_XDECREF(keep);
 	return made;
@@ -380,11 +379,11 @@ static PyObject *profile_verdict(PyObject *object, PyObject *args)
 	if (!keep || !PyArg_ParseTuple(args, "|O", &keywords) ||
 	    !fields_fill(view_fields, &options, keywords, keep))
 		goto out;
-	handle = enter(object);
+	handle = profile_enter(object);
 	if (!handle)
 		goto out;
 	WITHOUT_GIL(status = ow_verdict(handle->profile, &options, text, sizeof(text), &err));
-	if (!leave(handle, NULL, status, &err))
+	if (!profile_leave(handle, NULL, status, &err))
 		made = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 out:
 	Py_XDECREF(keep);
@@ -395,7 +394,7 @@ out:
 static PyObject *profile_info_json(PyObject *object, PyObject *none)
 {
 	struct ow_error err = { .offset = OW_NO_OFFSET };
-	struct handle *handle = enter(object);
+	struct handle *handle = profile_enter(object);
 	struct sink_bytes out = { 0 };
 	PyObject *made = NULL;
 	ow_status status;
@@ -406,163 +405,10 @@ static PyObject *profile_info_json(PyObject *object, PyObject *none)
 	WITHOUT_GIL(status = ow_info_json(handle->profile, sink_bytes_write, &out, &err));
 	if (out.no_memory)
 		err.status = OW_E_NO_MEMORY, err.text[0] = 0;
-	if (!leave(handle, NULL, status, &err))
+	if (!profile_leave(handle, NULL, status, &err))
 		made = PyBytes_FromStringAndSize(out.bytes, (Py_ssize_t)out.len);
 	sink_bytes_free(&out);
 	return made;
-}
-
-/* timeline(options, path or None) -> bytes, or None when there is a path */
-static PyObject *profile_timeline(PyObject *object, PyObject *args)
-{
-	struct ow_error err = { .offset = OW_NO_OFFSET };
-	PyObject *keywords = NULL, *path = Py_None, *file = NULL, *keep = PyList_New(0),
-		 *made = NULL;
-	struct ow_timeline_options options;
-	struct sink_bytes out = { 0 };
-	struct handle *handle;
-	const char *name = NULL;
-	ow_status status;
-
-	ow_timeline_options_init(&options);
-	if (!keep || !PyArg_ParseTuple(args, "|OO", &keywords, &path) ||
-	    (path != Py_None && !PyUnicode_FSConverter(path, &file)) ||
-	    !fields_fill(timeline_fields, &options, keywords, keep))
-		goto out;
-	handle = enter(object);
-	if (!handle)
-		goto out;
-	if (file)
-		name = PyBytes_AsString(file);
-	WITHOUT_GIL(status = name ? ow_timeline_write_file(handle->profile, &options, name, &err)
-				  : ow_timeline_write(handle->profile, &options, sink_bytes_write,
-						      &out, &err));
-	if (out.no_memory)
-		err.status = OW_E_NO_MEMORY, err.text[0] = 0;
-	if (!leave(handle, NULL, status, &err))
-		made = name ? (Py_INCREF(Py_None), Py_None)
-			    : PyBytes_FromStringAndSize(out.bytes, (Py_ssize_t)out.len);
-	sink_bytes_free(&out);
-out:
-	Py_XDECREF(file);
-	Py_XDECREF(keep);
-	return made;
-}
-
-/* Changes of memory, as they come without the GIL: numbers and lengths, then the texts. */
-struct memory_head {
-	int64_t ts_us, bytes;
-	size_t allocator_len, tensor_len;
-};
-
-static void note_memory(void *arg, const struct ow_timeline_memory *change)
-{
-	const struct memory_head head = { change->ts_us, change->bytes, change->allocator_len,
-					  change->tensor_len };
-
-	(void)(sink_bytes_write(arg, &head, sizeof(head)) &&
-	       sink_bytes_write(arg, change->allocator, change->allocator_len) &&
-	       sink_bytes_write(arg, change->tensor, change->tensor_len));
-}
-
-/* A list of (allocator, time in microseconds, bytes, tensor). */
-static PyObject *memory_list(const struct sink_bytes *notes)
-{
-	PyObject *list = PyList_New(0);
-
-	for (size_t at = 0; list && at < notes->len;) {
-		struct memory_head head;
-		const char *text = notes->bytes + at + sizeof(head);
-		PyObject *allocator, *tensor, *row;
-
-		memcpy(&head, notes->bytes + at, sizeof(head));
-		allocator = PyUnicode_DecodeUTF8(text, (Py_ssize_t)head.allocator_len, "replace");
-		tensor = PyUnicode_DecodeUTF8(text + head.allocator_len,
-					      (Py_ssize_t)head.tensor_len, "replace");
-		row = allocator && tensor
-			      ? Py_BuildValue("(OLLO)", allocator, (long long)head.ts_us,
-					      (long long)head.bytes, tensor)
-			      : NULL;
-		Py_XDECREF(allocator);
-		Py_XDECREF(tensor);
-		if (!row || PyList_Append(list, row) != 0)
-			Py_CLEAR(list);
-		Py_XDECREF(row);
-		at += sizeof(head) + head.allocator_len + head.tensor_len;
-	}
-	return list;
-}
-
-/* timeline_memory(options) -> (bytes, list of changes of memory) */
-static PyObject *profile_timeline_memory(PyObject *object, PyObject *args)
-{
-	struct ow_error err = { .offset = OW_NO_OFFSET };
-	PyObject *keywords = NULL, *keep = PyList_New(0), *made = NULL, *list;
-	struct sink_bytes out = { 0 }, notes = { 0 };
-	struct ow_timeline_options options;
-	struct handle *handle;
-	ow_status status;
-
-	ow_timeline_options_init(&options);
-	options.memory = note_memory;
-	options.memory_arg = &notes;
-	if (!keep || !PyArg_ParseTuple(args, "|O", &keywords) ||
-	    !fields_fill(timeline_fields, &options, keywords, keep))
-		goto out;
-	handle = enter(object);
-	if (!handle)
-		goto out;
-	WITHOUT_GIL(status = ow_timeline_write(handle->profile, &options, sink_bytes_write, &out,
-					       &err));
-	if (out.no_memory || notes.no_memory) {
-		status = err.status = OW_E_NO_MEMORY;
-		err.text[0] = 0;
-	}
-	if (!leave(handle, NULL, status, &err)) {
-		list = memory_list(&notes);
-		made = list ? Py_BuildValue("(y#N)", out.bytes ? out.bytes : "",
-					    (Py_ssize_t)out.len, list)
-			    : NULL;
-	}
-	sink_bytes_free(&out);
-	sink_bytes_free(&notes);
-out:
-	Py_XDECREF(keep);
-	return made;
-}
-
-/* ---- as messages of TensorFlow ---- */
-
-static PyObject *tf_message(PyObject *object, ow_status (*write)(ow_profile *, ow_write_fn, void *,
-								 struct ow_error *))
-{
-	struct ow_error err = { .offset = OW_NO_OFFSET };
-	struct handle *handle = enter(object);
-	struct sink_bytes out = { 0 };
-	PyObject *made = NULL;
-	ow_status status;
-
-	if (!handle)
-		return NULL;
-	WITHOUT_GIL(status = write(handle->profile, sink_bytes_write, &out, &err));
-	if (out.no_memory)
-		err.status = OW_E_NO_MEMORY, err.text[0] = 0;
-	if (!leave(handle, NULL, status, &err))
-		made = PyBytes_FromStringAndSize(out.bytes, (Py_ssize_t)out.len);
-	sink_bytes_free(&out);
-	return made;
-}
-
-static PyObject *profile_tf_profile(PyObject *object, PyObject *none)
-{
-	(void)none;
-	return tf_message(object, ow_tf_profile_write);
-}
-
-static PyObject *profile_tf_op_log(PyObject *object, PyObject *none)
-{
-	(void)none;
-	return tf_message(object, ow_tf_op_log_write);
 }
 
 /* save(path, progress=None) */
@@ -581,12 +427,12 @@ static PyObject *profile_save(PyObject *object, PyObject *args)
 	watch_init(&watch, progress);
 	options.progress = watch_progress;
 	options.progress_arg = &watch;
-	handle = enter(object);
+	handle = profile_enter(object);
 	if (handle) {
 		const char *name = PyBytes_AsString(path);
 
 		WITHOUT_GIL(status = ow_profile_save(handle->profile, name, &options, &err));
-		if (leave(handle, &watch, status, &err))
+		if (profile_leave(handle, &watch, status, &err))
 			handle = NULL;
 	}
 	Py_DECREF(path);
@@ -597,7 +443,7 @@ static PyObject *profile_save(PyObject *object, PyObject *args)
 static PyObject *profile_verify(PyObject *object, PyObject *none)
 {
 	struct ow_error err = { .offset = OW_NO_OFFSET };
-	struct handle *handle = enter(object);
+	struct handle *handle = profile_enter(object);
 	uint64_t bytes = 0;
 	ow_status status;
 
@@ -605,14 +451,14 @@ static PyObject *profile_verify(PyObject *object, PyObject *none)
 	if (!handle)
 		return NULL;
 	WITHOUT_GIL(status = ow_profile_verify(handle->profile, &bytes, &err));
-	return leave(handle, NULL, status, &err)
+	return profile_leave(handle, NULL, status, &err)
 		       ? NULL
 		       : PyLong_FromUnsignedLongLong((unsigned long long)bytes);
 }
 
 static PyObject *profile_step_numbers(PyObject *object, PyObject *none)
 {
-	struct handle *handle = enter(object);
+	struct handle *handle = profile_enter(object);
 	int64_t *numbers = NULL;
 	PyObject *list = NULL;
 	size_t count;
@@ -632,20 +478,20 @@ static PyObject *profile_step_numbers(PyObject *object, PyObject *none)
 			Py_CLEAR(list);
 	}
 	free(numbers);
-	leave(handle, NULL, OW_OK, NULL);
+	profile_leave(handle, NULL, OW_OK, NULL);
 	return list;
 }
 
 static PyObject *profile_memory(PyObject *object, PyObject *none)
 {
-	struct handle *handle = enter(object);
+	struct handle *handle = profile_enter(object);
 	struct ow_memory_use use = { 0 };
 
 	(void)none;
 	if (!handle)
 		return NULL;
 	ow_profile_memory(handle->profile, &use);
-	leave(handle, NULL, OW_OK, NULL);
+	profile_leave(handle, NULL, OW_OK, NULL);
 	return Py_BuildValue("(KKK)", (unsigned long long)use.used, (unsigned long long)use.peak,
 			     (unsigned long long)use.limit);
 }
@@ -666,13 +512,13 @@ static PyObject *get_frozen(PyObject *object, void *none)
 
 static PyObject *ask_flag(PyObject *object, bool (*flag)(const ow_profile *profile))
 {
-	struct handle *handle = enter(object);
+	struct handle *handle = profile_enter(object);
 	bool set;
 
 	if (!handle)
 		return NULL;
 	set = flag(handle->profile);
-	leave(handle, NULL, OW_OK, NULL);
+	profile_leave(handle, NULL, OW_OK, NULL);
 	return PyBool_FromLong(set);
 }
 

@@ -1,0 +1,22 @@
+/*
+ * profile.h: between profile.c, which makes the type _opwatch.Profile, and the files that hold some of its
+ * methods.
+ */
+#ifndef PYTHON_EXT_PROFILE_H
+#define PYTHON_EXT_PROFILE_H
+
+#include "ext.h"
+
+/* Keeps the profile open while the library reads it; NULL and an exception when it cannot be asked. */
+struct handle *profile_enter(PyObject *object);
+/* Ends a call; true when there is an exception: the one raised in the callback, or the library's error. */
+bool profile_leave(struct handle *handle, struct watch *watch, ow_status status,
+		   const struct ow_error *err);
+
+/* Methods; profile_write.c */
+PyObject *profile_timeline(PyObject *object, PyObject *args);
+PyObject *profile_timeline_memory(PyObject *object, PyObject *args);
+PyObject *profile_tf_profile(PyObject *object, PyObject *none);
+PyObject *profile_tf_op_log(PyObject *object, PyObject *none);
+
+#endif
