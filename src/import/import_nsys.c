@@ -144,6 +144,10 @@ static void add_notes(struct nsys *n)
 		{ c->no_text, NOTE_MISSING, "rows whose name is not in the database" },
 		{ c->chains_broken, NOTE_DAMAGED,
 		  "rows of call chains that make no sense, not used" },
+		{ c->warnings, NOTE_INFO,
+		  "warnings of Nsight Systems about this recording: its own window shows them" },
+		{ c->errors, NOTE_INFO,
+		  "errors of Nsight Systems in this recording: its own window shows them" },
 		{ n->db.logged, NOTE_INFO,
 		  "the database was written with a log (-wal), which is not read: what is only "
 		  "there "
@@ -171,6 +175,7 @@ static ow_status read_tables(struct nsys *n)
 	OW_TRY(read_epoch(n));
 	OW_TRY(read_version(n, "EXPORT_META_DATA"));
 	OW_TRY(read_version(n, "META_DATA_EXPORT"));
+	OW_TRY(nsys_read_gpus(n));
 	OW_TRY(nsys_read_calls(n));
 	OW_TRY(nsys_read_device(n));
 	OW_TRY(nsys_read_ranges(n));
@@ -218,6 +223,7 @@ static void release(struct nsys *n)
 	mem_free(n->mem, n->domains, n->domain_cap * sizeof(*n->domains));
 	mem_free(n->mem, n->extras, n->extra_cap * sizeof(*n->extras));
 	mem_free(n->mem, n->backtraces, n->backtrace_cap * sizeof(*n->backtraces));
+	mem_free(n->mem, n->gpus, n->gpu_cap * sizeof(*n->gpus));
 	mem_free(n->mem, n->samples, n->sample_cap * sizeof(*n->samples));
 	mem_free(n->mem, n->values, n->value_cap * sizeof(*n->values));
 	nsys_free_chains(n);
@@ -233,6 +239,8 @@ static ow_status load_nsys(struct import_ctx *ctx)
 			  .b = ctx->b,
 			  .mem = ctx->b->m->mem,
 			  .last_ns = INT64_MIN,
+			  .last_number = -1,
+			  .last_gpu = -1,
 			  .rank = NSYS_NO_RANK,
 			  .version = "Nsight Systems" };
 	char head[64] = "";

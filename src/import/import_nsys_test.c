@@ -397,6 +397,32 @@ static void numbers_are_per_process(void **state)
 	release(&l);
 }
 
+/* Each process sees one device only, and calls it 0. */
+static void devices_are_per_process(void **state)
+{
+	static const char gpus[] =
+		"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1150,1450,0,1,7,11," OTHER_PROCESS
+		",2,2);"
+		"CREATE TABLE TARGET_INFO_CUDA_DEVICE (gpuId INTEGER, cudaId INTEGER, pid INTEGER);"
+		"INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (5,0,6),(4,0,5);"
+		"CREATE TABLE DIAGNOSTIC_EVENT (severity INTEGER, text TEXT);"
+		"INSERT INTO DIAGNOSTIC_EVENT VALUES (1,'x'),(2,'secret path');";
+	static const char *const sql[] = { strings, device, gpus };
+	struct loaded l;
+	const struct model *m;
+
+	(void)state;
+	load_sql(&l, sql, ARRAY_COUNT(sql));
+	assert_int_equal(l.status, OW_OK);
+	m = l.m;
+	assert_text(m, m->track.name[m->event.track[event_of(m, "gemm")].v], "GPU 5 stream 7");
+	assert_text(m, m->track.name[m->event.track[event_of(m, "void gemm<float>(float*)")].v],
+		    "GPU 4 stream 7");
+	assert_true(has_note(m, "warnings of Nsight Systems"));
+	assert_false(has_note(m, "secret"));
+	release(&l);
+}
+
 static void anything_may_be_missing(void **state)
 {
 	static const char *const bare[] = {
@@ -613,6 +639,7 @@ int main(void)
 		cmocka_unit_test(ranges_of_frameworks),
 		cmocka_unit_test(private_text_is_not_read),
 		cmocka_unit_test(numbers_are_per_process),
+		cmocka_unit_test(devices_are_per_process),
 		cmocka_unit_test(anything_may_be_missing),
 		cmocka_unit_test(others_are_refused_by_name),
 		cmocka_unit_test(schemas_run_nothing),

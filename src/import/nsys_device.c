@@ -23,13 +23,93 @@ enum {
 
 #define ALL_STREAMS ((int64_t)UINT32_MAX)
 
+/* ---- which device ---- */
+
+#define GPUS_MAX 65536 /* processes times devices: more makes no sense */
+
+static ow_status add_gpu(struct nsys *n, const struct nsys_gpu *gpu)
+{
+	if (n->gpu_count >= GPUS_MAX)
+		return OW_OK;
+	OW_TRY(NSYS_GROW(n, gpus, gpu_cap, n->gpu_count + 1));
+	n->gpus[n->gpu_count++] = *gpu;
+	return OW_OK;
+}
+
+static int by_owner(const void *a, const void *b)
+{
+	const struct nsys_gpu *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+/* CUDA's numbers are those of the process; newer exports say what they mean there. */
+ow_status nsys_read_gpus(struct nsys *n)
+{
+	static const char *const by_process[] = { "gpuId", "cudaId", "pid" };
+	static const char *const by_device[] = { "id", "cuDevice" };
+	struct sqlite_rows rows;
+	ow_status status =
+		sqlite_rows_open(&rows, &n->db, "TARGET_INFO_CUDA_DEVICE", by_process, 3);
+
+	while (status == OW_OK && sqlite_rows_next(&rows, &status))
+		status = add_gpu(n, &(struct nsys_gpu){ .gpu = sqlite_int(&rows, 0),
+							.number = sqlite_int(&rows, 1),
+							.pid = sqlite_int(&rows, 2) });
+	sqlite_rows_close(&rows);
+	if (status == OW_OK)
+		status = sqlite_rows_open(&rows, &n->db, "TARGET_INFO_GPU", by_device, 2);
+	while (status == OW_OK && sqlite_rows_next(&rows, &status)) {
+		struct nsys_gpu gpu = { .gpu = sqlite_int(&rows, 0), .pid = -1 };
+
+		if (sqlite_get_int(&rows, 1, &gpu.number))
+			status = add_gpu(n, &gpu);
+	}
+	sqlite_rows_close(&rows);
+	if (n->gpu_count)
+		qsort(n->gpus, n->gpu_count, sizeof(*n->gpus), by_owner);
+	return status;
+}
+
+static bool find_gpu(const struct nsys *n, int64_t pid, int64_t number, int64_t *gpu)
+{
+	struct nsys_gpu key = { .pid = pid, .number = number }, *found;
+
+	if (!n->gpu_count)
+		return false;
+	found = bsearch(&key, n->gpus, n->gpu_count, sizeof(key), by_owner);
+	if (found)
+		*gpu = found->gpu;
+	return found != NULL;
+}
+
+int64_t nsys_gpu(const struct nsys *n, int64_t process, int64_t number)
+{
+	int64_t gpu = number;
+
+	if (!find_gpu(n, nsys_pid(process), number, &gpu))
+		find_gpu(n, -1, number, &gpu);
+	return gpu;
+}
+
+/* ---- rows ---- */
+
 /* What all tables have; false for a row without a start. */
 static bool take_common(struct nsys *n, const struct sqlite_rows *rows, enum nsys_lane_kind kind,
 			struct nsys_slice *slice)
 {
 	struct nsys_lane key = { .kind = (uint8_t)kind,
-				 .process = sqlite_int(rows, COLUMN_PROCESS),
-				 .device = sqlite_int(rows, COLUMN_DEVICE) };
+				 .process = sqlite_int(rows, COLUMN_PROCESS) };
+	int64_t number = sqlite_int(rows, COLUMN_DEVICE);
+
+	if (number != n->last_number || key.process != n->last_number_of) {
+		n->last_gpu = nsys_gpu(n, key.process, number);
+		n->last_number = number;
+		n->last_number_of = key.process;
+	}
+	key.device = n->last_gpu;
 
 	if (!nsys_interval(n, rows, COLUMN_START, COLUMN_END, slice))
 		return false;

@@ -154,6 +154,12 @@ struct nsys_value {
 	uint32_t lane, name, series;
 };
 
+/* Which device a process means by a number. */
+struct nsys_gpu {
+	int64_t pid; /* -1 = any */
+	int64_t number, gpu;
+};
+
 /* What a table of the export has in all, for `info`. */
 struct nsys_tally {
 	int64_t rows, total_ns, first_ns, last_ns;
@@ -161,7 +167,8 @@ struct nsys_tally {
 
 struct nsys_counts {
 	uint64_t no_time, negative, clamped, open, unmatched, numbers, no_text, markers;
-	uint64_t chains_broken, no_process;
+	uint64_t chains_broken;
+	uint64_t warnings, errors; /* of the profiler, about the recording */
 };
 
 #define NSYS_NO_RANK (-1)
@@ -201,8 +208,11 @@ struct nsys {
 	struct nsys_value *values;
 	size_t value_count, value_cap;
 	struct nsys_chains chains[CHAINS_KINDS];
-	int64_t last_ns; /* of all slices */
-	int64_t rank;	 /* of MPI */
+	struct nsys_gpu *gpus;
+	size_t gpu_count, gpu_cap;
+	int64_t last_number, last_number_of, last_gpu; /* the answer to the last question */
+	int64_t last_ns;			       /* of all slices */
+	int64_t rank;				       /* of MPI */
 
 	struct nsys_tally kernels, calls;
 	int64_t range_types[128];
@@ -263,6 +273,9 @@ ow_status nsys_add_slice(struct nsys *n, const struct nsys_slice *slice);
 void nsys_take_correlation(struct nsys *n, struct nsys_slice *slice, int64_t process, int64_t id);
 void nsys_tally_add(struct nsys_tally *t, const struct nsys_slice *slice, int64_t epoch_ns);
 
+ow_status nsys_read_gpus(struct nsys *n);
+/* The device that the process calls so. */
+int64_t nsys_gpu(const struct nsys *n, int64_t process, int64_t number);
 ow_status nsys_read_calls(struct nsys *n);
 ow_status nsys_read_device(struct nsys *n);
 ow_status nsys_read_ranges(struct nsys *n);

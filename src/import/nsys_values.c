@@ -113,6 +113,7 @@ static ow_status read_device_counters(struct nsys *n)
 /* ---- memory ---- */
 
 enum { MEMORY_ALLOCATE, MEMORY_FREE };
+enum { SEVERITY_WARNING = 2, SEVERITY_ERROR = 3 };
 
 static const char *memory_kind(int64_t kind)
 {
@@ -132,7 +133,8 @@ static void add_change(struct nsys *n, const struct sqlite_rows *rows)
 
 	if (!nsys_interval(n, rows, 0, -1, &at))
 		return;
-	snprintf(device, sizeof(device), "GPU %" PRId64, sqlite_int(rows, 2));
+	snprintf(device, sizeof(device), "GPU %" PRId64,
+		 nsys_gpu(n, sqlite_int(rows, 1), sqlite_int(rows, 2)));
 	builder_add_heap(n->b, &(struct heap_row){ .ts_ns = at.ts,
 						   .size = freed ? -bytes : bytes,
 						   .device = builder_device(n->b, str_from(device)),
@@ -160,8 +162,26 @@ static ow_status read_memory(struct nsys *n)
 	return status;
 }
 
+/* What the profiler has to say about its own recording: how much, not what, which may have paths in it. */
+static ow_status count_diagnostics(struct nsys *n)
+{
+	static const char *const columns[] = { "severity" };
+	struct sqlite_rows rows;
+	ow_status status = sqlite_rows_open(&rows, &n->db, "DIAGNOSTIC_EVENT", columns, 1);
+
+	while (status == OW_OK && sqlite_rows_next(&rows, &status)) {
+		int64_t severity = sqlite_int(&rows, 0);
+
+		n->counts.warnings += severity == SEVERITY_WARNING;
+		n->counts.errors += severity == SEVERITY_ERROR;
+	}
+	sqlite_rows_close(&rows);
+	return status;
+}
+
 ow_status nsys_read_values(struct nsys *n)
 {
+	OW_TRY(count_diagnostics(n));
 	OW_TRY(read_device_counters(n));
 	return read_memory(n);
 }
