@@ -312,8 +312,11 @@ static PyObject *profile_set_checkpoint(PyObject *object, PyObject *args)
 
 /* ---- asking ---- */
 
-/* view(name, options) -> Result */
-static PyObject *profile_view(PyObject *object, PyObject *args)
+typedef ow_status (*table_fn)(ow_profile *profile, const char *name,
+			      const struct ow_view_options *options, ow_result **result,
+			      struct ow_error *err);
+
+static PyObject *ask_table(PyObject *object, PyObject *args, table_fn ask)
 {
 	struct ow_error err = { .offset = OW_NO_OFFSET };
 	PyObject *keywords = NULL, *keep = PyList_New(0), *made = NULL;
@@ -330,13 +333,25 @@ static PyObject *profile_view(PyObject *object, PyObject *args)
 	handle = profile_enter(object);
 	if (!handle)
 		goto out;
-	WITHOUT_GIL(status = ow_view(handle->profile, name, &options, &result, &err));
+	WITHOUT_GIL(status = ask(handle->profile, name, &options, &result, &err));
 	if (status == OW_OK)
 		made = result_wrap(handle, result);
 	profile_leave(handle, NULL, status, &err);
 out:
 	Py_XDECREF(keep);
 	return made;
+}
+
+/* view(name, options) -> Result */
+static PyObject *profile_view(PyObject *object, PyObject *args)
+{
+	return ask_table(object, args, ow_view);
+}
+
+/* nsys_stats(report, options) -> Result */
+static PyObject *profile_nsys_stats(PyObject *object, PyObject *args)
+{
+	return ask_table(object, args, ow_nsys_stats);
 }
 
 /* advise(rules or None) -> Result */
@@ -556,6 +571,7 @@ static PyMethodDef methods[] = {
 	{ "tf_op_log", profile_tf_op_log, METH_NOARGS, "An OpLogProto, serialized." },
 	{ "set_checkpoint", profile_set_checkpoint, METH_VARARGS, "set_checkpoint(prefix)" },
 	{ "view", profile_view, METH_VARARGS, "view(name, options) -> Result" },
+	{ "nsys_stats", profile_nsys_stats, METH_VARARGS, "nsys_stats(report, options) -> Result" },
 	{ "advise", profile_advise, METH_VARARGS, "advise(rules) -> Result" },
 	{ "verdict", profile_verdict, METH_VARARGS, "verdict(options) -> str" },
 	{ "info_json", profile_info_json, METH_NOARGS, NULL },

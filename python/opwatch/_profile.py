@@ -117,6 +117,10 @@ class Profile:
                 raise UsageError("no rule is called %r; there are: %s" % (rule, ", ".join(sorted(known))), "usage")
         return Result(self._native.advise(list(rules)), "advise", self)
 
+    def nsys_stats(self, report, **options):
+        """A table as `nsys stats` of Nsight Systems prints it: "cuda_gpu_kern_sum", … (docs/nsys-stats.md)."""
+        return Result(self._native.nsys_stats(report, _check("view", options, "nsys_stats")), report, self)
+
     def verdict_text(self, **options):
         """One sentence on what the time goes to."""
         return self._native.verdict(_check("view", options, "verdict"))

@@ -136,6 +136,9 @@ class Asking(unittest.TestCase):
             self.profile.advise("no_such_rule")
         self.assertEqual(self.profile.step_numbers, [0, 1, 2])
         self.assertTrue(self.profile.verdict_text())
+        self.assertEqual(len(self.profile.nsys_stats("cuda_api_sum")), 0)  # TensorFlow's records have no calls
+        with self.assertRaises(opwatch.UsageError):
+            self.profile.nsys_stats("no_such_report")
 
     def test_outputs(self):
         with tempfile.TemporaryDirectory() as folder:
