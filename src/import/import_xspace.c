@@ -334,6 +334,7 @@ static ow_status load_all(struct xspace *x)
 	OW_TRY(find_meaning(x));
 	OW_TRY(describe_ops(x));
 	OW_TRY(add_sums(x));
+	OW_TRY(xspace_add_memory(x));
 	add_notes(x);
 	return builder_status(x->b);
 }
@@ -350,6 +351,7 @@ static void release(struct xspace *x)
 	mem_free(x->mem, x->steps, x->step_cap * sizeof(*x->steps));
 	mem_free(x->mem, x->ends, x->end_cap * sizeof(*x->ends));
 	mem_free(x->mem, x->sums, x->sum_cap * sizeof(*x->sums));
+	mem_free(x->mem, x->heaps, x->heap_cap * sizeof(*x->heaps));
 	map_release(&x->hlo.map);
 	map_release(&x->groups);
 	arena_release(&x->arena);

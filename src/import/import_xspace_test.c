@@ -250,6 +250,55 @@ static void events_that_are_only_counted_are_sums(void **state)
 	tf_close(&t);
 }
 
+static void memory_event(struct xw *w, const char *name, int64_t at, int64_t in_use, int64_t size)
+{
+	xw_begin_event(w, name, at, 0);
+	xw_text(w, "allocator_name", "GPU_1_bfc");
+	xw_number(w, "bytes_reserved", 100);
+	xw_number(w, "bytes_allocated", in_use);
+	xw_number(w, "bytes_available", 9000);
+	xw_number(w, "addr", 77);
+	if (size) {
+		xw_number(w, "allocation_bytes", size);
+		xw_text(w, "tf_op", "a/MatMul:MatMul");
+	}
+	xw_end_event(w);
+}
+
+static void memory_becomes_rows_of_heaps(void **state)
+{
+	const struct heap_table *h;
+	struct tf_files t;
+	struct xw w;
+
+	(void)state;
+	tf_open(&t);
+	xw_init(&w, &t.mem);
+	xw_begin_plane(&w, 0, "/host:CPU");
+	xw_begin_line(&w, 5, "worker", 0);
+	xw_event(&w, "a/MatMul:MatMul|MatMul", 0, 9000000);
+	memory_event(&w, "MemoryAllocation", 1000000, 512, 512);
+	memory_event(&w, "MemoryDeallocation", 2000000, 0, 0);
+	xw_end_line(&w);
+	xw_end_plane(&w);
+	load_written(&t, &w);
+	h = &t.m->heap;
+	assert_int_equal(h->count, 3);
+	assert_int_equal(h->ts_ns[1], 1000);
+	assert_int_equal(h->size[1], 512);
+	assert_int_equal(h->allocated[1], 612);
+	assert_int_equal(h->available[1], 9000);
+	assert_string_equal(tf_str(&t, t.m->device.name[h->device[1].v]), "/device:GPU:1");
+	assert_int_equal(h->op[1].v, tf_op(&t, "a/MatMul"));
+	/* what was released there is what was allocated there */
+	assert_int_equal(h->kind[2], HEAP_FREE);
+	assert_int_equal(h->size[2], -512);
+	assert_int_equal(h->op[2].v, h->op[1].v);
+	assert_int_equal(t.m->event.count, 2);
+	xw_release(&w);
+	tf_close(&t);
+}
+
 static void odd_files_are_read_as_far_as_possible(void **state)
 {
 	struct tf_files t;
@@ -317,6 +366,7 @@ int main(void)
 		cmocka_unit_test(instructions_have_category_and_cost),
 		cmocka_unit_test(lines_of_one_id_are_one_track_in_order),
 		cmocka_unit_test(events_that_are_only_counted_are_sums),
+		cmocka_unit_test(memory_becomes_rows_of_heaps),
 		cmocka_unit_test(odd_files_are_read_as_far_as_possible),
 		cmocka_unit_test(text_is_refused_by_name),
 		cmocka_unit_test(every_ending),

@@ -158,7 +158,8 @@ struct xplane {
 	size_t event_cap;
 	struct xstat_entry *stats;
 	size_t stat_cap;
-	uint8_t *wanted; /* by small id of a stat: what it is, XSTAT_OTHER when events are not asked for it */
+	uint8_t *
+		wanted; /* by small id of a stat: what it is, XSTAT_OTHER when events are not asked for it */
 	size_t wanted_count;
 	struct xline *lines;
 	size_t line_count, line_cap;
@@ -219,6 +220,13 @@ struct xop {
 	uint32_t hlo;	/* row of hlo.ops */
 };
 
+/* A row of the table heap whose op is still a name. */
+struct xheap {
+	struct heap_row row;
+	str_id op;
+	uint32_t latest; /* of the first row of a place: the last allocation there, + 1 */
+};
+
 struct xspace {
 	struct import_ctx *ctx;
 	struct builder *b;
@@ -248,6 +256,8 @@ struct xspace {
 	size_t end_count, end_cap;
 	struct xsum *sums;
 	size_t sum_count, sum_cap;
+	struct xheap *heaps;
+	size_t heap_count, heap_cap;
 
 	fact_id plane_list;
 	uint64_t event_total, line_total;
@@ -290,6 +300,11 @@ ow_status xspace_mark(struct xspace *x, enum xstep_source source, int64_t start,
 		      int64_t number, str_id name);
 void xspace_finish_steps(struct xspace *x);
 ow_status xspace_link_ends(struct xspace *x);
+
+/* xspace_memory.c: an event that tells of memory; and all of them, once ops exist. */
+ow_status xspace_take_memory(struct xspace *x, const struct xplane *plane, struct pb message,
+			     int64_t ts_ns, bool release);
+ow_status xspace_add_memory(struct xspace *x);
 
 /* xspace_hlo.c */
 ow_status xspace_read_hlo(struct xspace *x, const struct xplane *plane);

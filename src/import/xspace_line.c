@@ -494,8 +494,11 @@ static ow_status take_event(struct reading *r, struct pb message, uint64_t offse
 		r->skipped_frames |= entry->kind == XEVENT_FRAME;
 		return OW_OK;
 	}
-	if (entry->kind == XEVENT_MEMORY || entry->kind == XEVENT_INTERNAL)
+	if (entry->kind == XEVENT_INTERNAL)
 		return OW_OK;
+	if (entry->kind == XEVENT_MEMORY)
+		return xspace_take_memory(x, r->plane, message, held(x, start / 1000, r->base_ns),
+					  entry->release);
 	return store(r, &ev, entry, start, end);
 }
 

@@ -1,0 +1,190 @@
+/*
+ * xspace_memory.c: events of an XSpace that tell of memory, MemoryAllocation and MemoryDeallocation, as rows of the table heap. What an
+ * allocator has in use is what it tells as reserved and allocated; its name says which device's memory it is. Ops
+ * exist only once the meaning of all events has been found, so rows wait for that with the names of ops.
+ */
+#include "import/xspace_int.h"
+
+/* "GPU_0_bfc" is memory of that device, any other name of the host. */
+static device_id device_of(struct xspace *x, struct str allocator, const struct xplane *plane)
+{
+	char name[64];
+	size_t at, len = 0;
+	struct str digits;
+
+	at = str_find(allocator, STR("GPU_"));
+	if (at == STR_NONE)
+		return builder_device(x->b, plane->name.len ? plane->name : STR("/host:CPU"));
+	digits = str_skip(allocator, at + 4);
+	while (len < digits.len && len < 9 && digits.ptr[len] >= '0' && digits.ptr[len] <= '9')
+		len++;
+	snprintf(name, sizeof(name), "/device:GPU:%.*s", len ? (int)len : 1,
+		 len ? digits.ptr : "0");
+	return builder_device(x->b, str_from(name));
+}
+
+/* Allocators of a TPU have a number instead. */
+static void name_ordinal(struct xspace *x, struct heap_row *row, int64_t ordinal)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "/device:TPU:%" PRId64, ordinal);
+	row->device = builder_device(x->b, str_from(name));
+}
+
+struct memory {
+	struct heap_row row;
+	struct str allocator;
+	int64_t ordinal; /* -1 = none */
+	int64_t reserved, allocated, size;
+	str_id op;
+};
+
+static void take(struct xspace *x, const struct xplane *plane, const struct xvalue *v,
+		 struct memory *m)
+{
+	switch (xvalue_stat(plane, v)) {
+	case XSTAT_ALLOCATOR:
+		m->allocator = xvalue_text(plane, v);
+		break;
+	case XSTAT_INDEX_ON_HOST:
+	case XSTAT_DEVICE_ORDINAL:
+		m->ordinal = xvalue_int(v);
+		break;
+	case XSTAT_BYTES_RESERVED:
+		m->reserved = xvalue_int(v);
+		break;
+	case XSTAT_BYTES_ALLOCATED:
+		m->allocated = xvalue_int(v);
+		break;
+	case XSTAT_BYTES_AVAILABLE:
+		m->row.available = MAX(xvalue_int(v), 0);
+		break;
+	case XSTAT_PEAK_BYTES:
+		m->row.peak = MAX(xvalue_int(v), 0);
+		break;
+	case XSTAT_REQUESTED_BYTES:
+		m->row.requested = MAX(xvalue_int(v), 0);
+		break;
+	case XSTAT_ALLOCATION_BYTES:
+		m->size = MAX(xvalue_int(v), 0);
+		break;
+	case XSTAT_ADDRESS:
+		m->row.address = (uint64_t)xvalue_int(v);
+		break;
+	case XSTAT_FRAGMENTATION:
+		m->row.fragmentation = xvalue_real(v);
+		break;
+	case XSTAT_DATA_TYPE:
+		m->row.dtype = (int32_t)MIN(MAX(xvalue_int(v), 0), INT32_MAX);
+		break;
+	case XSTAT_TF_OP:
+		m->op = xspace_op_of_text(x, xvalue_text(plane, v));
+		break;
+	default:
+		break;
+	}
+}
+
+static ow_status keep(struct xspace *x, const struct memory *m)
+{
+	void *list = x->heaps;
+
+	if (x->heap_count >= UINT32_MAX - 1 ||
+	    !mem_grow(x->mem, &list, &x->heap_cap, x->heap_count + 1, sizeof(*x->heaps)))
+		return xspace_no_memory(x);
+	x->heaps = list;
+	x->heaps[x->heap_count++] = (struct xheap){ m->row, m->op, 0 };
+	return builder_status(x->b);
+}
+
+ow_status xspace_take_memory(struct xspace *x, const struct xplane *plane, struct pb message,
+			     int64_t ts_ns, bool release)
+{
+	struct memory m = { .ordinal = -1, .allocator = STR("") };
+	struct xvalue value;
+	struct pb_field f;
+
+	while (pb_next(&message, &f))
+		if (f.tag == PB_TAG(4, PB_BYTES) && xvalue_read(pb_message(&f), &value))
+			take(x, plane, &value, &m);
+	m.row.ts_ns = ts_ns;
+	m.row.kind = release ? HEAP_FREE : HEAP_ALLOC;
+	m.row.source = x->b->source;
+	m.row.size = release ? -m.size : m.size;
+	m.row.allocated = MAX(wrap_add(m.reserved, m.allocated), 0);
+	m.row.allocator = xspace_text(x, m.allocator);
+	if (!(m.row.fragmentation >= 0 && m.row.fragmentation <= 1))
+		m.row.fragmentation = 0;
+	if (!m.allocator.len && m.ordinal >= 0)
+		name_ordinal(x, &m.row, m.ordinal);
+	else
+		m.row.device = device_of(x, m.allocator, plane);
+	return keep(x, &m);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct xheap *x = a, *y = b;
+
+	return (x->row.ts_ns > y->row.ts_ns) - (x->row.ts_ns < y->row.ts_ns);
+}
+
+/* The first row of the same place; itself when it is the first; UINT32_MAX without memory. */
+static uint32_t first_of_place(struct xspace *x, struct map *places, uint32_t at)
+{
+	const struct heap_row *row = &x->heaps[at].row;
+	uint64_t hash =
+		map_hash_u64(row->address, (uint64_t)row->allocator.v << 32 | row->device.v);
+
+	for (struct map_iter it = map_find(places, hash); it.value; it = map_next(places, it)) {
+		const struct heap_row *other = &x->heaps[it.value - 1].row;
+
+		if (other->address == row->address && other->device.v == row->device.v &&
+		    other->allocator.v == row->allocator.v)
+			return it.value - 1;
+	}
+	return map_add(places, hash, at + 1) ? at : UINT32_MAX;
+}
+
+/* A release inherits what the allocation at its place told: its op, and on TPUs its size. */
+static void match_releases(struct xspace *x, struct map *places)
+{
+	for (uint32_t i = 0; i < x->heap_count; i++) {
+		struct xheap *heap = &x->heaps[i];
+		uint32_t first = first_of_place(x, places, i);
+		const struct xheap *last;
+
+		if (first == UINT32_MAX) {
+			xspace_no_memory(x);
+			return;
+		}
+		last = x->heaps[first].latest ? &x->heaps[x->heaps[first].latest - 1] : NULL;
+		if (heap->row.kind == HEAP_ALLOC) {
+			x->heaps[first].latest = i + 1;
+		} else if (last) {
+			heap->row.size = heap->row.size ? heap->row.size : -last->row.size;
+			heap->row.dtype = heap->row.dtype ? heap->row.dtype : last->row.dtype;
+			heap->op = heap->op.v ? heap->op : last->op;
+		}
+	}
+}
+
+ow_status xspace_add_memory(struct xspace *x)
+{
+	struct map places;
+
+	if (!x->heap_count)
+		return OW_OK;
+	qsort(x->heaps, x->heap_count, sizeof(*x->heaps), by_time);
+	map_init(&places, x->mem);
+	match_releases(x, &places);
+	map_release(&places);
+	for (size_t i = 0; i < x->heap_count && builder_status(x->b) == OW_OK; i++) {
+		struct heap_row *row = &x->heaps[i].row;
+
+		row->op = builder_find_op(x->b, x->heaps[i].op);
+		builder_add_heap(x->b, row);
+	}
+	return builder_status(x->b);
+}
