@@ -4,6 +4,7 @@
  */
 #include "api/api_int.h"
 
+#include "live/metric_rows.h"
 #include "live/sample_rows.h"
 
 #include "opwatch_config.h"
@@ -13,6 +14,7 @@
 
 #define SECOND_NS 1000000000
 #define MAX_HZ 10000
+#define METRICS_NS (SECOND_NS / 5)
 
 void ow_stacks_options_init(struct ow_stacks_options *options)
 {
@@ -66,6 +68,7 @@ struct recording {
 	struct sampler sampler;
 	struct sampler_clock clock;
 	struct sample_rows rows;
+	struct metric_rows metrics;
 	const struct ow_stacks_options *options;
 	struct builder *b;
 	int64_t to_wall_ns; /* from the steady clock to time of day */
@@ -90,11 +93,30 @@ static void sum_up(const struct recording *r, struct ow_stacks_summary *summary)
 	};
 }
 
+/* What the machine and the processes do, a few times a second. */
+static bool measure(struct recording *r)
+{
+	int64_t now_ns = clock_ns(CLOCK_MONOTONIC) + r->to_wall_ns;
+	struct pid_list pids = { .mem = r->sampler.mem };
+	bool good;
+
+	if (r->metrics.last_ns != INT64_MIN && now_ns - r->metrics.last_ns < METRICS_NS)
+		return true;
+	good = sampler_pids(&r->sampler, &pids) &&
+	       metric_rows_read(&r->metrics, pids.items, pids.count, now_ns);
+	pid_list_release(&pids);
+	return good;
+}
+
 static bool go_on(void *arg)
 {
-	const struct recording *r = arg;
+	struct recording *r = arg;
 	struct ow_stacks_summary so_far;
 
+	if (!measure(r)) {
+		error_set_no_memory(r->b->err);
+		builder_fail(r->b, OW_E_NO_MEMORY);
+	}
 	if (r->b->status != OW_OK)
 		return false;
 	if (!r->options->progress)
@@ -144,16 +166,21 @@ static void tell_losses(struct recording *r, const struct ow_stacks_summary *s)
 static ow_status record(struct recording *r, const int64_t *pids, size_t count,
 			struct ow_stacks_summary *summary, struct error *err)
 {
+	struct proc_stat first;
 	ow_status status;
 
 	OW_TRY(add_processes(&r->sampler, pids, count, err));
 	name_source(r, pids, count);
 	sample_rows_init(&r->rows, r->b, SECOND_NS / r->clock.hz);
+	if (!proc_stat_read((pid_t)pids[0], 0, &first))
+		first.name[0] = 0;
+	metric_rows_init(&r->metrics, r->b, first.name, (pid_t)pids[0]);
 	status = sampler_run(&r->sampler, &r->clock, sample_rows_take, &r->rows, err);
 	sum_up(r, summary);
 	summary->cpu_ns = own_cpu_ns() - r->begin_cpu_ns;
 	tell_losses(r, summary);
 	sample_rows_release(&r->rows);
+	metric_rows_release(&r->metrics);
 	return status;
 }
 

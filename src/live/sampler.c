@@ -257,6 +257,14 @@ void sampler_sums(const struct sampler *s, struct sampler_sums *sums)
 	}
 }
 
+bool sampler_pids(const struct sampler *s, struct pid_list *list)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (!pid_list_add(list, s->items[i]->pid))
+			return false;
+	return true;
+}
+
 /* ---- by the clock ---- */
 
 static int64_t steady_ns(void)

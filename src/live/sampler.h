@@ -38,6 +38,9 @@ ow_status sampler_tick(struct sampler *s, int64_t now_ns, py_take_fn take, void 
 		       struct error *err);
 void sampler_sums(const struct sampler *s, struct sampler_sums *sums);
 
+/* Adds all processes of the jobs, also those that are no Python. False without memory. */
+bool sampler_pids(const struct sampler *s, struct pid_list *list);
+
 struct sampler_clock {
 	uint32_t hz;
 	int64_t for_ns;		   /* 0: until all have ended */
