@@ -23,6 +23,7 @@ endfunction()
 opwatch_optional(LIBDEFLATE libdeflate)
 opwatch_optional(ZSTD libzstd)
 opwatch_optional(LIBEDIT libedit)
+opwatch_optional(NGHTTP2 libnghttp2)
 opwatch_optional(SQLITE sqlite3)
 
 # DuckDB is not linked: the header is needed here, the library when a query is asked. Both are where tools/setup put

@@ -1,7 +1,7 @@
 # bash completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 # Commands and options are those of `opwatch --help` and `opwatch COMMAND --help`; a test compares them.
 
-_opwatch_commands="overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record stacks shell formats help"
+_opwatch_commands="overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record stacks capture shell formats help"
 _opwatch_columns="bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops
 	occurrence tensor_value device op_types input_shapes"
 _opwatch_view_options="max-depth min-bytes min-peak-bytes min-residual-bytes min-output-bytes min-micros
@@ -40,7 +40,7 @@ _opwatch_value() {
 	queries) COMPREPLY=($(compgen -d -- "$cur")); compopt -o filenames ;;
 	align) COMPREPLY=($(compgen -W "keep start sequence" -- "$cur")) ;;
 	keep_*) COMPREPLY=() ;;
-	hz | for | cluster | nodes | on | connections | batch_rows | retry_for) COMPREPLY=() ;;
+	hz | for | tf | cluster | nodes | on | connections | batch_rows | retry_for) COMPREPLY=() ;;
 	max_depth | min_* | step | limit | time_range | rank | *_regexes | input_shape | memory_limit) COMPREPLY=() ;;
 	*) return 1 ;;
 	esac
@@ -75,6 +75,7 @@ _opwatch() {
 		[[ " ${COMP_WORDS[*]} " == *" push "* ]] &&
 			options="cluster nodes table name run one-run replace connections batch-rows retry-for password-file step-marker
 				memory-limit redact strict json to help"
+		[[ " ${COMP_WORDS[*]} " == *" capture "* ]] && options="tf for out memory-limit help"
 		[[ " ${COMP_WORDS[*]} " == *" stacks "* ]] &&
 			options="hz for no-children memory-limit json csv to out help"
 		COMPREPLY=($(compgen -W "$(printf -- '--%s ' $options) -n" -- "$cur"))

@@ -1,6 +1,6 @@
 # fish completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 
-set -l commands overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record stacks shell formats help
+set -l commands overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record stacks capture shell formats help
 set -l columns bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
     occurrence tensor_value device op_types input_shapes
 set -l orders name bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
@@ -43,6 +43,7 @@ complete -c opwatch -n $first -a export -d 'the tables as Parquet, JSON, CSV or 
 complete -c opwatch -n $first -a merge -d 'many Chrome traces into one'
 complete -c opwatch -n $first -a push -d 'runs into a ClickHouse server or cluster'
 complete -c opwatch -n $first -a stacks -d 'where running Python jobs are'
+complete -c opwatch -n $first -a capture -d 'a trace of a running TensorFlow 2 or JAX job'
 complete -c opwatch -n $first -a shell -d 'ask question after question'
 complete -c opwatch -n $first -a formats -d 'what can be read'
 complete -c opwatch -n $first -a help -d 'how to use a command'
@@ -111,6 +112,8 @@ complete -c opwatch -n '__fish_seen_subcommand_from push' -l replace -d 'a run o
 complete -c opwatch -n '__fish_seen_subcommand_from push' -l connections -x -d 'at once'
 complete -c opwatch -n '__fish_seen_subcommand_from push' -l batch-rows -x -d 'rows of a batch'
 complete -c opwatch -n '__fish_seen_subcommand_from push' -l retry-for -x -d 'how long a node may be away, in seconds'
+complete -c opwatch -n '__fish_seen_subcommand_from capture' -l tf -x -d 'the profiler of this job'
+complete -c opwatch -n '__fish_seen_subcommand_from capture' -l for -x -d 'how long: 2s'
 complete -c opwatch -n '__fish_seen_subcommand_from stacks' -l hz -x -d 'samples per second'
 complete -c opwatch -n '__fish_seen_subcommand_from stacks' -l for -x -d 'how long: 10s, 500ms, 2m'
 complete -c opwatch -n '__fish_seen_subcommand_from stacks' -l no-children -d 'not what the processes start'

@@ -735,6 +735,30 @@ OW_API ow_status ow_stacks_now(const int64_t *pids, size_t count,
 			       const struct ow_stacks_options *options, ow_result **result,
 			       struct ow_error *err);
 
+/* A trace of a TensorFlow 2 or JAX job, from the profiler service in it (gRPC, without TLS). Needs libnghttp2 at build
+ * time, else OW_E_UNSUPPORTED. */
+struct ow_capture_options {
+	size_t size;
+	const char *address; /* HOST:PORT of the service */
+	const char *dir;     /* a folder, made when it is not there */
+	int64_t for_ns;	     /* how long the job records */
+	int64_t wait_ns;     /* how long its answer may take beyond that */
+	uint64_t memory_limit;
+	/* Asked about five times a second; false ends it with OW_E_INTERRUPTED. */
+	bool (*progress)(void *arg);
+	void *progress_arg;
+};
+OW_API void ow_capture_options_init(struct ow_capture_options *options);
+
+struct ow_capture_summary {
+	size_t size;
+	uint64_t bytes;
+	char path[4352]; /* of the file with the XSpace, as it was received */
+};
+/* The file appears whole or not at all. summary may be NULL. */
+OW_API ow_status ow_capture_tf(const struct ow_capture_options *options,
+			       struct ow_capture_summary *summary, struct ow_error *err);
+
 /* ---- servers ---------------------------------------------------------------------------------- */
 
 /* A ClickHouse server, reached over HTTP. Used by one thread at a time. Needs libcurl, which is loaded with

@@ -63,6 +63,10 @@ bool ow_build_part(size_t index, struct ow_part_info *info)
 		  OPWATCH_HAVE_CURL ? "ClickHouse, over libcurl (loaded when asked for)"
 				    : "libcurl was not found when this was built",
 		  "" },
+		{ "profilers of jobs",
+		  OPWATCH_HAVE_NGHTTP2 ? "gRPC, by libnghttp2"
+				       : "libnghttp2 was not found when this was built",
+		  "" },
 		{ "regular expressions", "built in, RE2 syntax, linear time", "" },
 	};
 

@@ -71,6 +71,7 @@ enum flag_id {
 	FLAG_HZ,
 	FLAG_FOR,
 	FLAG_NO_CHILDREN,
+	FLAG_TF,
 	FLAG_PEAK,
 	FLAG_VERBOSE,
 	FLAG_VERSION,
@@ -150,6 +151,7 @@ static const struct flag {
 	{ "password-file", 0, FLAG_PASSWORD_FILE, "FILE", "the server's password, in a file" },
 	{ "hz", 0, FLAG_HZ, "N", "stacks: samples per second (default: 100)" },
 	{ "for", 0, FLAG_FOR, "TIME", "running jobs: how long: 10s, 500ms, 2m" },
+	{ "tf", 0, FLAG_TF, "HOST:PORT", "capture: the profiler of this job" },
 	{ "no-children", 0, FLAG_NO_CHILDREN, NULL, "stacks: not what the processes start" },
 	{ "strict", 0, FLAG_STRICT, NULL, "exit with 3 when something was damaged" },
 	{ "no-pager", 0, FLAG_NO_PAGER, NULL, "never start a pager" },
@@ -321,6 +323,9 @@ static bool set_live_flag(struct args *args, const struct flag *flag, const char
 			return usage_error("--for takes a time such as 10s, 500ms or 2m, not '%s'",
 					   value);
 		return true;
+	case FLAG_TF:
+		args->capture.address = value;
+		return true;
 	default:
 		return args->stacks.no_children = true;
 	}
@@ -473,6 +478,7 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 	case FLAG_HZ:
 	case FLAG_FOR:
 	case FLAG_NO_CHILDREN:
+	case FLAG_TF:
 		return set_live_flag(args, flag, value);
 	case FLAG_ON:
 		args->on = value;

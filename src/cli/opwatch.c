@@ -45,6 +45,7 @@ static void init_args(struct args *args, struct arena *arena)
 	ow_push_options_init(&args->push);
 	ow_record_options_init(&args->record);
 	ow_stacks_options_init(&args->stacks);
+	ow_capture_options_init(&args->capture);
 	terminal_look(&args->terminal);
 }
 

@@ -1,0 +1,360 @@
+/* grpc_call.c: see grpc_call.h. */
+#include "live/grpc_call.h"
+
+#include "opwatch_config.h"
+
+#if OPWATCH_HAVE_NGHTTP2
+
+#include "live/grpc_socket.h"
+
+#include <errno.h>
+#include <nghttp2/nghttp2.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define PREFIX_BYTES 5 /* before a message: whether it is packed, and its length */
+#define WINDOW_BYTES (8 << 20)
+#define READ_BYTES ((size_t)256 << 10)
+
+struct grpc {
+	const struct grpc_call *call;
+	struct error *err;
+	nghttp2_session *session;
+	struct buf *answer;
+	unsigned char head[PREFIX_BYTES]; /* of our message, and then of theirs */
+	unsigned char prefix[PREFIX_BYTES];
+	size_t sent, prefix_len;
+	uint64_t expected;	      /* bytes of the answer's message */
+	int http_status, grpc_status; /* -1: not told */
+	char message[512];
+	bool packed, too_long, closed;
+	uint32_t reset; /* why the stream was closed */
+	int fd;
+};
+
+/* ---- what libnghttp2 calls ---- */
+
+static ssize_t on_body(nghttp2_session *session, int32_t stream, uint8_t *to, size_t cap,
+		       uint32_t *flags, nghttp2_data_source *source, void *arg)
+{
+	struct grpc *g = arg;
+	size_t total = PREFIX_BYTES + g->call->message.len, len = MIN(cap, total - g->sent);
+
+	(void)session, (void)stream, (void)source;
+	for (size_t i = 0; i < len; i++, g->sent++)
+		to[i] = g->sent < PREFIX_BYTES
+				? g->head[g->sent]
+				: (uint8_t)g->call->message.ptr[g->sent - PREFIX_BYTES];
+	if (g->sent == total)
+		*flags |= NGHTTP2_DATA_FLAG_EOF;
+	return (ssize_t)len;
+}
+
+/* grpc-message is percent-encoded. */
+static void keep_message(struct grpc *g, struct str text)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < text.len && len + 1 < sizeof(g->message); i++) {
+		char hex[3] = { 0 }, *end;
+		long code;
+
+		if (text.ptr[i] != '%' || i + 2 >= text.len) {
+			g->message[len++] = text.ptr[i];
+			continue;
+		}
+		memcpy(hex, text.ptr + i + 1, 2);
+		code = strtol(hex, &end, 16);
+		if (*end || code < 32)
+			code = ' ';
+		g->message[len++] = (char)code;
+		i += 2;
+	}
+	g->message[len] = 0;
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+		     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
+		     void *arg)
+{
+	struct str key = str_make(name, name_len), text = str_make(value, value_len);
+	struct grpc *g = arg;
+	int64_t number;
+
+	(void)session, (void)frame, (void)flags;
+	if (str_eq(key, STR("grpc-message")))
+		keep_message(g, text);
+	else if (str_eq(key, STR(":status")) && str_to_i64(text, &number) && number < 1000)
+		g->http_status = (int)number;
+	else if (str_eq(key, STR("grpc-status")) && str_to_i64(text, &number) && number >= 0 &&
+		 number < 1000)
+		g->grpc_status = (int)number;
+	return 0;
+}
+
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, const uint8_t *bytes,
+		   size_t len, void *arg)
+{
+	struct grpc *g = arg;
+
+	(void)session, (void)flags, (void)stream;
+	while (len && g->prefix_len < PREFIX_BYTES) {
+		g->prefix[g->prefix_len++] = *bytes++;
+		len--;
+		if (g->prefix_len < PREFIX_BYTES)
+			continue;
+		g->packed = g->prefix[0];
+		g->expected = (uint64_t)g->prefix[1] << 24 | (uint64_t)g->prefix[2] << 16 |
+			      (uint64_t)g->prefix[3] << 8 | g->prefix[4];
+	}
+	if (g->expected > g->call->answer_limit ||
+	    len > g->expected - MIN(g->answer->len, g->expected))
+		g->too_long = true;
+	else
+		buf_add(g->answer, bytes, len);
+	return g->too_long || g->answer->failed ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
+static int on_close(nghttp2_session *session, int32_t stream, uint32_t code, void *arg)
+{
+	struct grpc *g = arg;
+
+	(void)session, (void)stream;
+	g->closed = true;
+	g->reset = code;
+	return 0;
+}
+
+/* ---- the session ---- */
+
+static bool make_session(struct grpc *g)
+{
+	nghttp2_session_callbacks *callbacks;
+	bool good;
+
+	if (nghttp2_session_callbacks_new(&callbacks) != 0)
+		return false;
+	nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
+	good = nghttp2_session_client_new(&g->session, callbacks, g) == 0;
+	nghttp2_session_callbacks_del(callbacks);
+	return good;
+}
+
+static nghttp2_nv header(const char *name, const char *value)
+{
+	return (nghttp2_nv){ .name = (uint8_t *)(uintptr_t)name,
+			     .value = (uint8_t *)(uintptr_t)value,
+			     .namelen = strlen(name),
+			     .valuelen = strlen(value) };
+}
+
+static bool submit(struct grpc *g)
+{
+	const nghttp2_settings_entry settings[] = {
+		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW_BYTES },
+		{ NGHTTP2_SETTINGS_ENABLE_PUSH, 0 },
+	};
+	const nghttp2_nv headers[] = {
+		header(":method", "POST"),
+		header(":scheme", "http"),
+		header(":path", g->call->path),
+		header(":authority", g->call->address),
+		header("te", "trailers"),
+		header("content-type", "application/grpc"),
+		header("user-agent", "opwatch/" OPWATCH_VERSION),
+	};
+	const nghttp2_data_provider body = { .read_callback = on_body };
+	uint32_t len = (uint32_t)g->call->message.len;
+
+	g->head[0] = 0;
+	for (int i = 0; i < 4; i++)
+		g->head[1 + i] = (unsigned char)(len >> (24 - 8 * i));
+	return nghttp2_submit_settings(g->session, NGHTTP2_FLAG_NONE, settings,
+				       ARRAY_COUNT(settings)) == 0 &&
+	       nghttp2_session_set_local_window_size(g->session, NGHTTP2_FLAG_NONE, 0,
+						     WINDOW_BYTES) == 0 &&
+	       nghttp2_submit_request(g->session, NULL, headers, ARRAY_COUNT(headers), &body,
+				      NULL) > 0;
+}
+
+/* ---- errors ---- */
+
+static ow_status no_grpc(const struct grpc *g)
+{
+	return error_set(g->err, OW_E_FORMAT,
+			 "%s does not speak gRPC without TLS (HTTP/2): is it the port of a "
+			 "profiler?",
+			 g->call->address);
+}
+
+static ow_status silence(const struct grpc *g)
+{
+	return error_set(g->err, OW_E_IO,
+			 "%s took the request, but its answer did not come in time (%.0f s); %zu "
+			 "bytes of it are there",
+			 g->call->address, (double)g->call->timeout_ns / 1e9, g->answer->len);
+}
+
+static ow_status cut_short(const struct grpc *g)
+{
+	return error_set(g->err, OW_E_IO,
+			 "%s ended in the middle of its answer: %zu of %" PRIu64
+			 " bytes came; did the job end?",
+			 g->call->address, g->answer->len, g->expected);
+}
+
+static const char *status_name(int status)
+{
+	static const char *const names[] = { "OK",
+					     "CANCELLED",
+					     "UNKNOWN",
+					     "INVALID_ARGUMENT",
+					     "DEADLINE_EXCEEDED",
+					     "NOT_FOUND",
+					     "ALREADY_EXISTS",
+					     "PERMISSION_DENIED",
+					     "RESOURCE_EXHAUSTED",
+					     "FAILED_PRECONDITION",
+					     "ABORTED",
+					     "OUT_OF_RANGE",
+					     "UNIMPLEMENTED",
+					     "INTERNAL",
+					     "UNAVAILABLE",
+					     "DATA_LOSS",
+					     "UNAUTHENTICATED" };
+
+	return (size_t)status < ARRAY_COUNT(names) ? names[status] : "an unknown status";
+}
+
+static ow_status failed_call(const struct grpc *g)
+{
+	return error_set(g->err, OW_E_IO, "%s answers %s (%d): %s%s", g->call->address,
+			 status_name(g->grpc_status), g->grpc_status,
+			 g->message[0] ? g->message : "without a reason",
+			 g->grpc_status == 12 ? "; is it the port of a profiler?" : "");
+}
+
+/* The stream has ended. */
+static ow_status judge(const struct grpc *g)
+{
+	if (g->grpc_status > 0)
+		return failed_call(g);
+	if (g->http_status != 200)
+		return error_set(g->err, OW_E_FORMAT, "%s answers with HTTP status %d, not as gRPC",
+				 g->call->address, g->http_status);
+	if (g->grpc_status < 0 || g->prefix_len < PREFIX_BYTES || g->answer->len < g->expected)
+		return cut_short(g);
+	if (g->packed)
+		return error_set(g->err, OW_E_UNSUPPORTED,
+				 "%s packs its answer, which was not asked for", g->call->address);
+	return OW_OK;
+}
+
+/* Of what libnghttp2 makes of bytes that came. */
+static ow_status explain(const struct grpc *g, ssize_t code)
+{
+	if (g->answer->failed || code == NGHTTP2_ERR_NOMEM)
+		return error_no_memory(g->err);
+	if (g->too_long)
+		return error_set(g->err, OW_E_LIMIT,
+				 "the answer of %s is too long: %" PRIu64 " bytes, of at most %zu",
+				 g->call->address, g->expected, g->call->answer_limit);
+	return no_grpc(g);
+}
+
+/* ---- moving bytes ---- */
+
+static ow_status send_all(struct grpc *g, int64_t until_ns)
+{
+	const uint8_t *bytes;
+	ssize_t len;
+
+	while ((len = nghttp2_session_mem_send(g->session, &bytes)) > 0)
+		while (len > 0) {
+			ssize_t done = send(g->fd, bytes, (size_t)len, MSG_NOSIGNAL);
+
+			if (done > 0) {
+				bytes += done;
+				len -= done;
+			} else if (errno == EAGAIN) {
+				ow_status status =
+					grpc_wait(g->call, g->fd, POLLOUT, until_ns, g->err);
+
+				if (status != OW_OK)
+					return status == OW_E_IO ? silence(g) : status;
+			} else if (errno != EINTR) {
+				return g->http_status < 0 ? no_grpc(g) : cut_short(g);
+			}
+		}
+	return len < 0 ? explain(g, len) : OW_OK;
+}
+
+static ow_status receive(struct grpc *g, unsigned char *room, int64_t until_ns)
+{
+	ow_status status = grpc_wait(g->call, g->fd, POLLIN, until_ns, g->err);
+	ssize_t got, used;
+
+	if (status != OW_OK)
+		return status == OW_E_IO ? silence(g) : status;
+	got = recv(g->fd, room, READ_BYTES, 0);
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return OW_OK;
+	if (got <= 0)
+		return g->http_status < 0 ? no_grpc(g) : cut_short(g);
+	used = nghttp2_session_mem_recv(g->session, room, (size_t)got);
+	return used < 0 ? explain(g, used) : OW_OK;
+}
+
+static ow_status talk(struct grpc *g)
+{
+	int64_t until_ns = grpc_now_ns() + g->call->timeout_ns;
+	unsigned char *room = mem_alloc(g->answer->mem, READ_BYTES);
+	ow_status status = OW_OK;
+
+	if (!room)
+		return error_no_memory(g->err);
+	if (!make_session(g) || !submit(g))
+		status = error_no_memory(g->err);
+	while (status == OW_OK && !g->closed) {
+		status = send_all(g, until_ns);
+		if (status == OW_OK && !nghttp2_session_want_read(g->session))
+			break;
+		if (status == OW_OK)
+			status = receive(g, room, until_ns);
+	}
+	nghttp2_session_del(g->session);
+	mem_free(g->answer->mem, room, READ_BYTES);
+	return status == OW_OK ? judge(g) : status;
+}
+
+ow_status grpc_call(const struct grpc_call *call, struct buf *answer, struct error *err)
+{
+	struct grpc g = { .call = call,
+			  .err = err,
+			  .answer = answer,
+			  .http_status = -1,
+			  .grpc_status = -1,
+			  .fd = -1 };
+	ow_status status;
+
+	buf_clear(answer);
+	OW_TRY(grpc_connect(call, &g.fd, err));
+	status = talk(&g);
+	close(g.fd);
+	return status;
+}
+
+#else
+
+ow_status grpc_call(const struct grpc_call *call, struct buf *answer, struct error *err)
+{
+	(void)call, (void)answer;
+	return error_set(err, OW_E_UNSUPPORTED,
+			 "this opwatch was built without libnghttp2 and cannot call a profiler; "
+			 "install libnghttp2-dev and build again");
+}
+
+#endif
