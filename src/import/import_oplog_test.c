@@ -95,17 +95,13 @@ static void stacks_are_decoded_on_demand(void **state)
 	tf_close(&t);
 }
 
-/* The first code counts; ids mean what they mean in their own file; equal stacks are one. */
-static void several_logs(void **state)
+static void load_two_logs(struct tf_files *t)
 {
-	struct tf_files t;
-
-	(void)state;
-	tf_open(&t);
-	assert_int_equal(tf_load_graph(&t, graph), OW_OK);
-	assert_int_equal(load_log(&t, log_text), OW_OK);
+	tf_open(t);
+	assert_int_equal(tf_load_graph(t, graph), OW_OK);
+	assert_int_equal(load_log(t, log_text), OW_OK);
 	assert_int_equal(
-		load_log(&t,
+		load_log(t,
 			 "log_entries { name: 'a' code_def { traces { file_id: 1 lineno: 99 } } }"
 			 "log_entries { name: 'd' code_def { traces { file_id: 7 lineno: 10 "
 			 "function_id: 8 line_id: 9 }"
@@ -115,12 +111,58 @@ static void several_logs(void **state)
 			 "id_to_string { key: 8 value: '<module>' } id_to_string { key: 9 value: "
 			 "'build()' }"),
 		OW_OK);
-	tf_freeze(&t);
+	tf_freeze(t);
+}
+
+/* The first code counts; ids mean what they mean in their own file; equal stacks are one. */
+static void several_logs(void **state)
+{
+	struct tf_files t;
+
+	(void)state;
+	load_two_logs(&t);
 	assert_int_equal(model_require_stacks(t.m, &t.err), OW_OK);
 	assert_string_equal(stack_text(&t, "a"), "/p/main.py:10:<module>|/p/x.py:-5:f");
 	assert_string_equal(stack_text(&t, "d"), "/p/main.py:10:<module>|/q:1:<module>");
 	assert_int_equal(t.m->stack.parent[t.m->op.stack[tf_op(&t, "a")].v].v,
 			 t.m->stack.parent[t.m->op.stack[tf_op(&t, "d")].v].v);
+	tf_close(&t);
+}
+
+static struct str trace_file(const struct tf_files *t, const struct code_traces *traces,
+			     const char *op, uint32_t depth)
+{
+	uint32_t id = tf_op(t, op);
+
+	assert_true(depth < traces->len[id]);
+	return model_str(t->m, t->m->frame.file[traces->frames[traces->first[id] + depth].v]);
+}
+
+/* Traces may be asked for before stacks, which are the same then; but not after them. */
+static void traces_first(void **state)
+{
+	const struct code_traces *traces;
+	struct tf_files t;
+
+	(void)state;
+	load_two_logs(&t);
+	assert_int_equal(model_require_traces(t.m, &traces, &t.err), OW_OK);
+	assert_non_null(traces);
+	assert_int_equal(t.m->stack.count - 1, 0);
+	assert_int_equal(traces->len[tf_op(&t, "c")], 0);
+	assert_int_equal(traces->len[tf_op(&t, "a")], 2);
+	assert_true(str_eq(trace_file(&t, traces, "a", 1), STR("/p/x.py")));
+	assert_true(str_eq(trace_file(&t, traces, "d", 0), STR("/p/main.py")));
+	assert_true(str_eq(trace_file(&t, traces, "d", 1), STR("/q")));
+	assert_int_equal(model_require_stacks(t.m, &t.err), OW_OK);
+	assert_string_equal(stack_text(&t, "a"), "/p/main.py:10:<module>|/p/x.py:-5:f");
+	assert_string_equal(stack_text(&t, "d"), "/p/main.py:10:<module>|/q:1:<module>");
+	tf_close(&t);
+
+	load_two_logs(&t);
+	assert_int_equal(model_require_stacks(t.m, &t.err), OW_OK);
+	assert_int_equal(model_require_traces(t.m, &traces, &t.err), OW_OK);
+	assert_null(traces);
 	tf_close(&t);
 }
 
@@ -168,11 +210,12 @@ static void stacks_as_a_tree(void **state)
 	tf_close(&t);
 }
 
-static ow_status load_both(struct mem *mem, const struct buf *g, const struct buf *l)
+static ow_status load_both(struct mem *mem, const struct buf *g, const struct buf *l, bool trace)
 {
 	struct import_options options = { .step = INT64_MIN };
 	struct error err = { 0 };
 	struct model *m = model_new(mem, &err);
+	const struct code_traces *traces;
 	struct builder b;
 	struct input in;
 	ow_status status;
@@ -190,6 +233,8 @@ static ow_status load_both(struct mem *mem, const struct buf *g, const struct bu
 		status = import_input(&b, &in, importer_find(STR("oplog")), &options, NULL, &err);
 	if (status == OW_OK)
 		status = model_freeze(&b);
+	if (status == OW_OK && trace)
+		status = model_require_traces(m, &traces, &err);
 	if (status == OW_OK)
 		status = model_require_stacks(m, &err);
 	model_free(m);
@@ -208,19 +253,20 @@ static void truncations_and_failures(void **state)
 	l = tf_binary(&other, &tf_op_log, log_text);
 	tf_every_truncation("oplog", buf_str(&l));
 	for (size_t len = l.len; l.len-- > 0;) {
-		(void)load_both(&mem, &g, &l);
+		(void)load_both(&mem, &g, &l, l.len % 2);
 		assert_int_equal(atomic_load(&mem.used), 0);
 		if (!l.len) {
 			l.len = len;
 			break;
 		}
 	}
-	for (uint64_t n = 1, done = false; !done; n++) {
-		mem_fail_after(n, n % 2);
-		done = load_both(&mem, &g, &l) == OW_OK;
-		mem_fail_after(0, false);
-		assert_int_equal(atomic_load(&mem.used), 0);
-	}
+	for (int trace = 0; trace < 2; trace++)
+		for (uint64_t n = 1, done = false; !done; n++) {
+			mem_fail_after(n, n % 2);
+			done = load_both(&mem, &g, &l, trace) == OW_OK;
+			mem_fail_after(0, false);
+			assert_int_equal(atomic_load(&mem.used), 0);
+		}
 	buf_release(&g);
 	buf_release(&l);
 }
@@ -228,11 +274,9 @@ static void truncations_and_failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(annotates_ops),
-		cmocka_unit_test(stacks_are_decoded_on_demand),
-		cmocka_unit_test(several_logs),
-		cmocka_unit_test(stacks_as_a_tree),
-		cmocka_unit_test(truncations_and_failures),
+		cmocka_unit_test(annotates_ops),    cmocka_unit_test(stacks_are_decoded_on_demand),
+		cmocka_unit_test(several_logs),	    cmocka_unit_test(traces_first),
+		cmocka_unit_test(stacks_as_a_tree), cmocka_unit_test(truncations_and_failures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
