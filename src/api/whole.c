@@ -1,8 +1,8 @@
 /*
  * whole.c: a directory may hold a run as one profile and, beside it, the parts the profile was made of:
- * the graph, the statistics of the steps, the log of source lines. Loading both would count every step
- * twice, so of what was found there (not named) the profile is used and the parts are set aside. Called
- * by profile.c after all files were recognised.
+ * the graph, the statistics of the steps, the log of source lines. Or a host's XSpace and the trace that a viewer
+ * made of it. Loading both would count every step twice, so of what was found there (not named) the profile is
+ * used and the parts are set aside. Called by profile.c after all files were recognised.
  */
 #include "api/api_int.h"
 
@@ -19,21 +19,47 @@ static struct str directory_of(const struct prepared *item)
 	return str_first(name, len);
 }
 
+/* The name without what follows the host's: "a/host1" of "a/host1.trace.json.gz". */
+static struct str host_of(const struct prepared *item, struct str ending)
+{
+	struct str name = str_from(item->in->name);
+	size_t at = str_find(str_skip(name, directory_of(item).len), ending);
+
+	return at == STR_NONE ? name : str_first(name, directory_of(item).len + at);
+}
+
+static bool is_whole(const struct prepared *item)
+{
+	return item->found &&
+	       (item->importer->role == ROLE_PROFILE || item->importer == &import_xspace);
+}
+
 static bool is_part(const struct prepared *item)
 {
 	return item->found &&
 	       (item->importer == &import_graphdef || item->importer == &import_metagraph ||
-		item->importer->role == ROLE_RUN || item->importer->role == ROLE_LOG);
+		item->importer == &import_trace || item->importer->role == ROLE_RUN ||
+		item->importer->role == ROLE_LOG);
 }
 
-/* The profile that was found in this directory, or NULL. */
-static const struct prepared *whole_in(const struct map *wholes, const struct prepared *items,
-				       struct str directory)
+/* What a whole and its parts have in common: the folder; of an XSpace and its trace the host as well. */
+static struct str run_of(const struct prepared *item)
 {
-	struct map_iter it = map_find(wholes, str_hash(directory));
+	if (item->importer == &import_xspace)
+		return host_of(item, STR(".xplane."));
+	if (item->importer == &import_trace)
+		return host_of(item, STR(".trace."));
+	return directory_of(item);
+}
+
+/* The profile of this run that was found, or NULL. */
+static const struct prepared *whole_of(const struct map *wholes, const struct prepared *items,
+				       struct str run)
+{
+	struct map_iter it = map_find(wholes, str_hash(run));
 
 	for (; it.value; it = map_next(wholes, it))
-		if (str_eq(directory_of(&items[it.value - 1]), directory))
+		if (str_eq(run_of(&items[it.value - 1]), run))
 			return &items[it.value - 1];
 	return NULL;
 }
@@ -42,12 +68,10 @@ static bool find_wholes(const struct prepared_list *list, struct map *wholes)
 {
 	for (size_t i = 0; i < list->count; i++) {
 		const struct prepared *item = &list->items[i];
-		struct str directory = directory_of(item);
 
-		if (!item->found || item->importer->role != ROLE_PROFILE ||
-		    whole_in(wholes, list->items, directory))
+		if (!is_whole(item) || whole_of(wholes, list->items, run_of(item)))
 			continue;
-		if (!map_add(wholes, str_hash(directory), (uint32_t)i + 1))
+		if (!map_add(wholes, str_hash(run_of(item)), (uint32_t)i + 1))
 			return false;
 	}
 	return true;
@@ -72,7 +96,7 @@ static void set_aside(ow_profile *p, struct prepared_list *list, const struct ma
 		struct prepared *item = &list->items[i];
 		const struct prepared *found;
 
-		found = is_part(item) ? whole_in(wholes, list->items, directory_of(item)) : NULL;
+		found = is_part(item) ? whole_of(wholes, list->items, run_of(item)) : NULL;
 		item->part = found != NULL;
 		if (!found || count++)
 			continue;

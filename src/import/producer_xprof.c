@@ -152,7 +152,8 @@ static void take_host_step(struct meaning *x, struct reading *r, uint32_t event,
 	if (mean_number(number, &value) && str_find_char(name, '/') == STR_NONE)
 		use_step(x, r, event, STEP_NUMBER, value);
 	else if (label.kind == JSON_STRING)
-		use_step(x, r, event, STEP_NAME, INT64_MIN);
+		use_step(x, r, event, STEP_NAME,
+			 mean_number(json_find(args, "group_id"), &value) ? value : INT64_MIN);
 	else if (mean_number(json_find(args, "group_id"), &value))
 		use_step(x, r, event, STEP_GROUP, value);
 	if (label.kind == JSON_STRING && str_eq(json_text(label), name))

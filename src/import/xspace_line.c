@@ -325,7 +325,8 @@ static ow_status mark_step(struct reading *r, const struct xevent *ev, struct ev
 		return xspace_mark(x, XSTEP_NUMBER, row->ts_ns, end, ev->step_num,
 				   row->name.v ? row->name : (str_id){ row->op.v });
 	if (ev->has & (uint64_t)1 << XSTAT_STEP_NAME)
-		return xspace_mark(x, XSTEP_NAME, row->ts_ns, end, INT64_MIN,
+		return xspace_mark(x, XSTEP_NAME, row->ts_ns, end,
+				   ev->has & (uint64_t)1 << XSTAT_GROUP_ID ? ev->group : INT64_MIN,
 				   row->name.v ? row->name : (str_id){ row->op.v });
 	if (ev->has & (uint64_t)1 << XSTAT_GROUP_ID)
 		return xspace_mark(x, XSTEP_GROUP, row->ts_ns, end, ev->group, (str_id){ 0 });
