@@ -35,7 +35,7 @@ static bool is_frame_line(struct str line)
 	struct perf_frame frame;
 
 	return line.len && (line.ptr[0] == ' ' || line.ptr[0] == '\t') &&
-	       perf_frame_parse(line, &frame) && (frame.module.len || frame.symbol.len);
+	       perf_frame_parse(line, &frame) && str_find_char(line, '(') != STR_NONE;
 }
 
 static int sniff(const struct sniff *sniff)
@@ -215,8 +215,7 @@ static ow_status read_head(struct script *s, struct str line)
 	}
 	OW_TRY(begin_block(s, &head));
 	/* without call graphs the only frame is on the same line */
-	if (head.rest.len && perf_frame_parse(head.rest, &frame) &&
-	    (frame.symbol.len || frame.module.len))
+	if (perf_frame_parse(head.rest, &frame) && str_find_char(head.rest, '(') != STR_NONE)
 		add_inlined(s, &frame, frame.symbol);
 	return s->b->status;
 }

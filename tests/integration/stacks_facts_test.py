@@ -15,6 +15,7 @@ import unittest
 FIELDS = {
     "folded": ("bad_lines", "crlf", "distinct_stacks", "encoding", "max_depth", "stacks", "sum", "top5_leaf",
                "top5_root"),
+    "perf-data": ("attr_size", "attrs", "data_offset", "data_size", "feature_bits", "magic", "mode", "records"),
     "perf-script": ("comment_lines", "events", "frame_lines", "lines_nonblank", "sample_headers", "top5_comm"),
 }
 # Without a period that is printed the name of an event stands before its colon; the facts leave it out there.
@@ -39,6 +40,8 @@ class StacksFacts(unittest.TestCase):
                 continue
             if name in want:
                 self.assertEqual(got.get(name), want[name], name)
+        if want.get("perf_script_samples") is not None:
+            self.assertEqual(got.get("samples"), want["perf_script_samples"])
 
     def test_facts(self):
         facts = json.loads(pathlib.Path(CORPUS, "FACTS.json").read_text())

@@ -1,0 +1,304 @@
+/*
+ * import_perf_data.c: perf.data, as `perf record` writes it, to a file or into a pipe, in either byte order.
+ * This file recognises it, walks over its sections and tells what was in there; see perf_data.h for the
+ * rest. Symbols are those that the file itself has: it mostly has none but of the kernel's programs.
+ */
+#include "import/perf_data.h"
+
+#define FILE_HEADER 104
+#define PIPE_HEADER 16
+#define FEATURE_COUNT 256
+#define TYPE_MAX 200 /* beyond it there is something else: perf's own messages, for instance */
+#define SECTION_MAX ((uint64_t)64 << 20)
+
+struct section {
+	uint64_t offset, size;
+};
+
+struct header {
+	uint64_t size, attr_size;
+	struct section attrs, data;
+	unsigned char features[FEATURE_COUNT / 8];
+};
+
+static bool is_swapped(struct str head, bool *swap)
+{
+	*swap = str_starts(head, STR("2ELIFREP"));
+	return *swap || str_starts(head, STR("PERFILE2"));
+}
+
+static int sniff(const struct sniff *sniff)
+{
+	bool swap;
+
+	return is_swapped(sniff->head, &swap) ? 100 : 0;
+}
+
+/* ---- sections ---- */
+
+static struct section section_at(const unsigned char *p, bool swap)
+{
+	return (struct section){ perf_u64(p, swap), perf_u64(p + 8, swap) };
+}
+
+static bool inside(const struct perf_file *f, struct section s)
+{
+	return s.offset <= f->ctx->in->size && s.size <= f->ctx->in->size - s.offset;
+}
+
+static ow_status read_ids(struct perf_file *f, struct window *w, struct section ids, uint32_t event)
+{
+	const unsigned char *p;
+
+	if (!inside(f, ids) || ids.size > SECTION_MAX)
+		return OW_OK;
+	p = window_at(w, ids.offset, (size_t)ids.size);
+	if (!p)
+		return w->status;
+	for (size_t at = 0; at + 8 <= ids.size; at += 8)
+		OW_TRY(perf_event_id(f, event, perf_u64(p + at, f->swap)));
+	return OW_OK;
+}
+
+static ow_status read_attrs(struct perf_file *f, struct window *w, const struct header *h)
+{
+	if (h->attr_size < 80 || h->attr_size > 4096 || !inside(f, h->attrs)) {
+		builder_note(f->b, NOTE_DAMAGED, 16, "the list of events cannot be read");
+		return OW_OK;
+	}
+	for (uint64_t at = 0; at + h->attr_size <= h->attrs.size; at += h->attr_size) {
+		const unsigned char *p = window_at(w, h->attrs.offset + at, (size_t)h->attr_size);
+		struct section ids;
+		uint32_t event;
+
+		if (!p)
+			return w->status;
+		ids = section_at(p + h->attr_size - 16, f->swap);
+		OW_TRY(perf_event_add(f, p, (size_t)h->attr_size - 16, &event));
+		OW_TRY(read_ids(f, w, ids, event));
+	}
+	return OW_OK;
+}
+
+static bool has_feature(const struct header *h, bool swap, unsigned bit)
+{
+	uint64_t word = perf_u64(h->features + bit / 64 * 8, swap);
+
+	return word >> bit % 64 & 1;
+}
+
+/* Behind the data: a section per feature. */
+static ow_status read_features(struct perf_file *f, struct window *w, const struct header *h)
+{
+	uint64_t at = h->data.offset + h->data.size;
+	fact_id list = fact_list(f->b, (fact_id){ 0 }, "feature_bits");
+
+	for (unsigned bit = 0; bit < FEATURE_COUNT; bit++) {
+		const unsigned char *p;
+		struct section s;
+
+		if (!has_feature(h, f->swap, bit))
+			continue;
+		fact_int(f->b, list, NULL, bit);
+		if (at + 16 > f->ctx->in->size || at + 16 < at)
+			break;
+		p = window_at(w, at, 16);
+		if (!p)
+			return w->status;
+		s = section_at(p, f->swap);
+		at += 16;
+		if (!s.size || s.size > SECTION_MAX || !inside(f, s))
+			continue;
+		p = window_at(w, s.offset, (size_t)s.size);
+		if (!p)
+			return w->status;
+		OW_TRY(perf_feature_read(f, bit, p, (size_t)s.size));
+	}
+	return OW_OK;
+}
+
+/* ---- records ---- */
+
+/* Bytes that follow a record and are not in its size. */
+static uint64_t tail_of(const struct perf_file *f, const unsigned char *p, size_t size)
+{
+	uint32_t type = perf_u32(p, f->swap);
+
+	if (type == PERF_TRACING_DATA && size >= 12)
+		return ((uint64_t)perf_u32(p + 8, f->swap) + 7) & ~(uint64_t)7;
+	if (type == PERF_AUXTRACE && size >= 16)
+		return perf_u64(p + 8, f->swap);
+	return 0;
+}
+
+static ow_status read_records(struct perf_file *f, struct window *w, uint64_t at, uint64_t end)
+{
+	while (at < end) {
+		const unsigned char *p;
+		uint32_t type;
+		uint16_t size;
+		uint64_t tail;
+
+		f->at = at;
+		if (end - at < 8)
+			break;
+		p = window_at(w, at, 8);
+		if (!p)
+			return w->status;
+		type = perf_u32(p, f->swap);
+		size = perf_u16(p + 6, f->swap);
+		if (size < 8 || type > TYPE_MAX || size > end - at)
+			break;
+		p = window_at(w, at, size);
+		if (!p)
+			return w->status;
+		tail = tail_of(f, p, size);
+		OW_TRY(perf_record_read(f, p, size, true));
+		at += size;
+		if (tail > end - at)
+			break;
+		at += tail;
+	}
+	if (at < end)
+		builder_note(f->b, f->pipe ? NOTE_INFO : NOTE_TRUNCATED, at,
+			     "no record begins here: the last %" PRIu64 " bytes are left out",
+			     end - at);
+	return OW_OK;
+}
+
+/* ---- the file ---- */
+
+static ow_status read_file(struct perf_file *f, struct window *w, const unsigned char *p)
+{
+	struct header h = { .size = perf_u64(p + 8, f->swap),
+			    .attr_size = perf_u64(p + 16, f->swap),
+			    .attrs = section_at(p + 24, f->swap),
+			    .data = section_at(p + 40, f->swap) };
+	uint64_t size = f->ctx->in->size;
+
+	memcpy(h.features, p + 72, sizeof(h.features));
+	OW_TRY(read_attrs(f, w, &h));
+	fact_int(f->b, (fact_id){ 0 }, "attr_size", (int64_t)MIN(h.attr_size, INT64_MAX));
+	fact_int(f->b, (fact_id){ 0 }, "attrs", (int64_t)f->event_count);
+	fact_int(f->b, (fact_id){ 0 }, "data_offset", (int64_t)MIN(h.data.offset, INT64_MAX));
+	fact_int(f->b, (fact_id){ 0 }, "data_size", (int64_t)MIN(h.data.size, INT64_MAX));
+	if (h.data.offset > size)
+		return error_at(f->ctx->err, OW_E_CORRUPT, 40,
+				"%s: the records would begin behind the end of the file",
+				f->ctx->in->name);
+	if (!h.data.size) {
+		builder_note(f->b, NOTE_TRUNCATED, 48,
+			     "the recording did not end properly: records are read up to the end "
+			     "of the file");
+		h.data.size = size - h.data.offset;
+	} else {
+		OW_TRY(read_features(f, w, &h));
+	}
+	if (h.data.size > size - h.data.offset) {
+		builder_note(f->b, NOTE_TRUNCATED, size, "the file ends before its records do");
+		h.data.size = size - h.data.offset;
+	}
+	return read_records(f, w, h.data.offset, h.data.offset + h.data.size);
+}
+
+static ow_status read_all(struct perf_file *f, struct window *w)
+{
+	struct str head = window_peek(w, 0, FILE_HEADER);
+	const unsigned char *p = (const unsigned char *)head.ptr;
+	uint64_t size;
+
+	if (!p)
+		return w->status;
+	if (!is_swapped(head, &f->swap) || head.len < PIPE_HEADER)
+		return error_at(f->ctx->err, OW_E_FORMAT, 0, "%s: not a perf.data file",
+				f->ctx->in->name);
+	size = perf_u64(p + 8, f->swap);
+	f->pipe = size == PIPE_HEADER;
+	if (f->pipe)
+		return read_records(f, w, PIPE_HEADER, f->ctx->in->size);
+	if (size < FILE_HEADER || head.len < FILE_HEADER)
+		return error_at(f->ctx->err, OW_E_CORRUPT, 8,
+				"%s: the header of this perf.data file is cut", f->ctx->in->name);
+	return read_file(f, w, p);
+}
+
+static void tell(struct perf_file *f)
+{
+	struct builder *b = f->b;
+	const fact_id top = { 0 };
+	fact_id list;
+
+	if (f->lost)
+		builder_note_many(b, NOTE_DAMAGED, OW_NO_OFFSET, f->lost,
+				  "a sample or record that perf itself lost while recording");
+	if (f->bad)
+		builder_note_many(b, NOTE_DAMAGED, f->bad_offset, f->bad,
+				  "a record that cannot be read");
+	if (f->unknown)
+		builder_note_many(b, NOTE_INFO, OW_NO_OFFSET, f->unknown,
+				  "a record of an unknown type, left out");
+	fact_text(b, top, "kind", STR("perf.data"));
+	fact_text(b, top, "magic", STR("PERFILE2"));
+	fact_text(b, top, "mode", f->pipe ? STR("pipe") : STR("file"));
+	fact_text(b, top, "byte_order", f->swap ? STR("big") : STR("little"));
+	fact_int(b, top, "samples", (int64_t)f->sample_count);
+	list = fact_object(b, top, "records");
+	for (uint32_t i = 0; i < PERF_TYPES; i++)
+		if (f->records[i] && perf_type_name(i))
+			fact_int(b, list, perf_type_name(i), (int64_t)f->records[i]);
+}
+
+/* The first event that has samples is what perf shows first. */
+static void choose_default(struct perf_file *f)
+{
+	for (size_t i = 0; i < f->event_count; i++)
+		if (f->events[i].metric.v) {
+			f->b->m->metric.is_default[f->events[i].metric.v] = 1;
+			return;
+		}
+}
+
+static ow_status load_all(struct perf_file *f, struct window *w)
+{
+	OW_TRY(read_all(f, w));
+	OW_TRY(f->b->status);
+	tell(f);
+	OW_TRY(perf_samples_add(f));
+	choose_default(f);
+	if (!f->sample_count)
+		builder_note(f->b, NOTE_MISSING, OW_NO_OFFSET, "there is no sample in this file");
+	return f->b->status;
+}
+
+static ow_status load(struct import_ctx *ctx)
+{
+	struct mem *mem = ctx->b->m->mem;
+	struct perf_file f = { .ctx = ctx, .b = ctx->b, .mem = mem };
+	struct window w;
+	ow_status status;
+
+	map_init(&f.ids, mem);
+	buf_init(&f.unpacked, mem);
+	perf_space_init(&f.space, ctx->b);
+	window_init(&w, ctx->in, ctx->err);
+	status = load_all(&f, &w);
+	window_release(&w);
+	perf_space_release(&f.space);
+	perf_zstd_release(&f);
+	buf_release(&f.unpacked);
+	map_release(&f.ids);
+	mem_free(mem, f.events, f.event_cap * sizeof(*f.events));
+	mem_free(mem, f.samples, f.sample_cap * sizeof(*f.samples));
+	mem_free(mem, f.chains, f.chain_cap * sizeof(*f.chains));
+	mem_free(mem, f.changes, f.change_cap * sizeof(*f.changes));
+	return status;
+}
+
+const struct importer import_perf_data = {
+	.name = "perf_data",
+	.summary = "perf.data of Linux perf, from a file or a pipe",
+	.extensions = "perf.data *.data",
+	.role = ROLE_TRACE,
+	.sniff = sniff,
+	.load = load,
+};

@@ -1,0 +1,296 @@
+/*
+ * perf_record.c: see perf_record.h. Everything that a sample can have is stepped over in the order in which
+ * the kernel writes it, so that what we want is found behind what we do not.
+ */
+#include "import/perf_record.h"
+
+#include <stdio.h>
+
+const char *perf_type_name(uint32_t type)
+{
+	static const char *const names[PERF_TYPES] = {
+		[1] = "MMAP",
+		[2] = "LOST",
+		[3] = "COMM",
+		[4] = "EXIT",
+		[5] = "THROTTLE",
+		[6] = "UNTHROTTLE",
+		[7] = "FORK",
+		[8] = "READ",
+		[9] = "SAMPLE",
+		[10] = "MMAP2",
+		[11] = "AUX",
+		[12] = "ITRACE_START",
+		[13] = "LOST_SAMPLES",
+		[14] = "SWITCH",
+		[15] = "SWITCH_CPU_WIDE",
+		[16] = "NAMESPACES",
+		[17] = "KSYMBOL",
+		[18] = "BPF_EVENT",
+		[19] = "CGROUP",
+		[20] = "TEXT_POKE",
+		[21] = "AUX_OUTPUT_HW_ID",
+		[64] = "HEADER_ATTR",
+		[65] = "HEADER_EVENT_TYPE",
+		[66] = "HEADER_TRACING_DATA",
+		[67] = "HEADER_BUILD_ID",
+		[68] = "FINISHED_ROUND",
+		[69] = "ID_INDEX",
+		[70] = "AUXTRACE_INFO",
+		[71] = "AUXTRACE",
+		[72] = "AUXTRACE_ERROR",
+		[73] = "THREAD_MAP",
+		[74] = "CPU_MAP",
+		[75] = "STAT_CONFIG",
+		[76] = "STAT",
+		[77] = "STAT_ROUND",
+		[78] = "EVENT_UPDATE",
+		[79] = "TIME_CONV",
+		[80] = "HEADER_FEATURE",
+		[81] = "COMPRESSED",
+		[82] = "FINISHED_INIT",
+		[83] = "COMPRESSED2",
+	};
+
+	return type < PERF_TYPES ? names[type] : NULL;
+}
+
+/* ---- numbers ---- */
+
+uint16_t perf_u16(const unsigned char *p, bool swap)
+{
+	uint16_t value;
+
+	memcpy(&value, p, sizeof(value));
+	return swap ? __builtin_bswap16(value) : value;
+}
+
+uint32_t perf_u32(const unsigned char *p, bool swap)
+{
+	uint32_t value;
+
+	memcpy(&value, p, sizeof(value));
+	return swap ? __builtin_bswap32(value) : value;
+}
+
+uint64_t perf_u64(const unsigned char *p, bool swap)
+{
+	uint64_t value;
+
+	memcpy(&value, p, sizeof(value));
+	return swap ? __builtin_bswap64(value) : value;
+}
+
+static const unsigned char *take(struct perf_bytes *b, uint64_t len)
+{
+	const unsigned char *p = b->at;
+
+	if (b->bad || len > (uint64_t)(b->end - b->at)) {
+		b->bad = true;
+		return NULL;
+	}
+	b->at += len;
+	return p;
+}
+
+uint32_t perf_take_u32(struct perf_bytes *b)
+{
+	const unsigned char *p = take(b, 4);
+
+	return p ? perf_u32(p, b->swap) : 0;
+}
+
+uint64_t perf_take_u64(struct perf_bytes *b)
+{
+	const unsigned char *p = take(b, 8);
+
+	return p ? perf_u64(p, b->swap) : 0;
+}
+
+static void skip_words(struct perf_bytes *b, uint64_t words)
+{
+	if (words > UINT64_MAX / 8)
+		b->bad = true;
+	else
+		(void)take(b, words * 8);
+}
+
+struct str perf_take_text(struct perf_bytes *b)
+{
+	size_t left = b->bad ? 0 : (size_t)(b->end - b->at);
+	const char *text = (const char *)b->at;
+	size_t len = left ? strnlen(text, left) : 0;
+
+	(void)take(b, MIN(len + 1, left));
+	return str_make(len ? text : "", len);
+}
+
+/* ---- attributes ---- */
+
+/* Bit fields of the other byte order begin at the other end of each byte. */
+static uint64_t swapped_flags(const unsigned char *p)
+{
+	uint64_t flags = 0;
+
+	for (unsigned i = 0; i < 8; i++) {
+		unsigned char c = p[i], turned = 0;
+
+		for (unsigned k = 0; k < 8; k++)
+			turned = (unsigned char)(turned << 1 | (c >> k & 1));
+		flags |= (uint64_t)turned << (8 * i);
+	}
+	return flags;
+}
+
+void perf_attr_parse(const unsigned char *p, size_t len, bool swap, struct perf_attr *attr)
+{
+	unsigned char bytes[136] = { 0 };
+	uint32_t own;
+
+	memcpy(bytes, p, MIN(len, sizeof(bytes)));
+	own = perf_u32(bytes + 4, swap);
+	if (own >= 64 && own < sizeof(bytes)) /* what follows belongs to somebody else */
+		memset(bytes + own, 0, sizeof(bytes) - own);
+	*attr = (struct perf_attr){ .type = perf_u32(bytes, swap),
+				    .config = perf_u64(bytes + 8, swap),
+				    .sample_period = perf_u64(bytes + 16, swap),
+				    .sample_type = perf_u64(bytes + 24, swap),
+				    .read_format = perf_u64(bytes + 32, swap),
+				    .flags = swap ? swapped_flags(bytes + 40)
+						  : perf_u64(bytes + 40, false),
+				    .branch_sample_type = perf_u64(bytes + 72, swap),
+				    .regs_user = perf_u64(bytes + 80, swap),
+				    .regs_intr = perf_u64(bytes + 96, swap) };
+}
+
+void perf_attr_name(const struct perf_attr *attr, char name[40])
+{
+	static const char *const hardware[] = { "cycles",
+						"instructions",
+						"cache-references",
+						"cache-misses",
+						"branches",
+						"branch-misses",
+						"bus-cycles",
+						"stalled-cycles-frontend",
+						"stalled-cycles-backend",
+						"ref-cycles" };
+	static const char *const software[] = {
+		"cpu-clock",	    "task-clock",   "page-faults",  "context-switches",
+		"cpu-migrations",   "minor-faults", "major-faults", "alignment-faults",
+		"emulation-faults", "dummy",	    "bpf-output"
+	};
+	uint64_t config = attr->config & UINT32_MAX; /* above: which kind of core */
+
+	if (attr->type == 0 && config < ARRAY_COUNT(hardware))
+		snprintf(name, 40, "%s", hardware[config]);
+	else if (attr->type == 1 && config < ARRAY_COUNT(software))
+		snprintf(name, 40, "%s", software[config]);
+	else
+		snprintf(name, 40, "event %u/0x%" PRIx64, attr->type, attr->config);
+}
+
+/* ---- samples ---- */
+
+static bool has(const struct perf_attr *attr, unsigned bit)
+{
+	return attr->sample_type >> bit & 1;
+}
+
+static void skip_read(const struct perf_attr *attr, struct perf_bytes *b)
+{
+	uint64_t format = attr->read_format;
+	uint64_t times = (format & 1) + (format >> 1 & 1);
+	uint64_t each = 1 + (format >> 2 & 1) + (format >> 4 & 1), count;
+
+	if (!(format & 8)) {
+		skip_words(b, each + times);
+		return;
+	}
+	count = perf_take_u64(b);
+	if (count > 1u << 20) {
+		b->bad = true;
+		return;
+	}
+	skip_words(b, times + count * each);
+}
+
+static void take_chain(struct perf_bytes *b, struct perf_sample *s)
+{
+	uint64_t count = perf_take_u64(b);
+
+	if (count > UINT32_MAX) {
+		b->bad = true;
+		return;
+	}
+	s->chain = take(b, count * 8);
+	s->chain_count = s->chain ? count : 0;
+}
+
+/* What comes before the call chain and what we keep of it. The rest of a sample is not looked at. */
+bool perf_sample_parse(const struct perf_attr *attr, struct perf_bytes body, struct perf_sample *s)
+{
+	struct perf_bytes *b = &body;
+
+	*s = (struct perf_sample){ .pid = -1, .tid = -1, .cpu = -1 };
+	if (has(attr, SAMPLE_IDENTIFIER))
+		s->id = perf_take_u64(b);
+	if (has(attr, SAMPLE_IP)) {
+		s->ip = perf_take_u64(b);
+		s->has_ip = true;
+	}
+	if (has(attr, SAMPLE_TID)) {
+		s->pid = (int32_t)perf_take_u32(b);
+		s->tid = (int32_t)perf_take_u32(b);
+	}
+	if (has(attr, SAMPLE_TIME)) {
+		s->time = perf_take_u64(b);
+		s->has_time = true;
+	}
+	if (has(attr, SAMPLE_ADDR))
+		s->addr = perf_take_u64(b);
+	if (has(attr, SAMPLE_ID))
+		s->id = perf_take_u64(b);
+	if (has(attr, SAMPLE_STREAM_ID))
+		(void)perf_take_u64(b);
+	if (has(attr, SAMPLE_CPU)) {
+		s->cpu = (int32_t)perf_take_u32(b);
+		(void)perf_take_u32(b);
+	}
+	if (has(attr, SAMPLE_PERIOD)) {
+		s->period = perf_take_u64(b);
+		s->has_period = true;
+	}
+	if (has(attr, SAMPLE_READ))
+		skip_read(attr, b);
+	if (has(attr, SAMPLE_CALLCHAIN))
+		take_chain(b, s);
+	return !b->bad;
+}
+
+void perf_sample_id_parse(const struct perf_attr *attr, const unsigned char *body, size_t len,
+			  bool swap, struct perf_sample *s)
+{
+	static const unsigned bits[] = { SAMPLE_TID,	   SAMPLE_TIME, SAMPLE_ID,
+					 SAMPLE_STREAM_ID, SAMPLE_CPU,	SAMPLE_IDENTIFIER };
+	size_t size = 0;
+	const unsigned char *p;
+
+	*s = (struct perf_sample){ .pid = -1, .tid = -1, .cpu = -1 };
+	if (!(attr->flags & PERF_FLAG_SAMPLE_ID_ALL))
+		return;
+	for (size_t i = 0; i < ARRAY_COUNT(bits); i++)
+		size += has(attr, bits[i]) ? 8 : 0;
+	if (size > len)
+		return;
+	p = body + len - size;
+	if (has(attr, SAMPLE_TID)) {
+		s->pid = (int32_t)perf_u32(p, swap);
+		s->tid = (int32_t)perf_u32(p + 4, swap);
+		p += 8;
+	}
+	if (has(attr, SAMPLE_TIME)) {
+		s->time = perf_u64(p, swap);
+		s->has_time = true;
+	}
+}

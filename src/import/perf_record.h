@@ -1,0 +1,90 @@
+/*
+ * perf_record.h: the bytes of perf.data: attributes of events, and the body of a sample, in either byte
+ * order. Knows no model; import_perf_data.c reads files with it.
+ */
+#ifndef IMPORT_PERF_RECORD_H
+#define IMPORT_PERF_RECORD_H
+
+#include "base/str.h"
+
+enum perf_type {
+	PERF_MMAP = 1,
+	PERF_LOST = 2,
+	PERF_COMM = 3,
+	PERF_EXIT = 4,
+	PERF_FORK = 7,
+	PERF_SAMPLE = 9,
+	PERF_MMAP2 = 10,
+	PERF_LOST_SAMPLES = 13,
+	PERF_KSYMBOL = 17,
+	PERF_HEADER_ATTR = 64,
+	PERF_TRACING_DATA = 66,
+	PERF_AUXTRACE = 71,
+	PERF_EVENT_UPDATE = 78,
+	PERF_HEADER_FEATURE = 80,
+	PERF_COMPRESSED = 81,
+	PERF_COMPRESSED2 = 83,
+	PERF_TYPES = 96
+};
+
+/* The name of a record's type, or NULL. */
+const char *perf_type_name(uint32_t type);
+
+enum perf_sample_bit {
+	SAMPLE_IP = 0,
+	SAMPLE_TID = 1,
+	SAMPLE_TIME = 2,
+	SAMPLE_ADDR = 3,
+	SAMPLE_READ = 4,
+	SAMPLE_CALLCHAIN = 5,
+	SAMPLE_ID = 6,
+	SAMPLE_CPU = 7,
+	SAMPLE_PERIOD = 8,
+	SAMPLE_STREAM_ID = 9,
+	SAMPLE_IDENTIFIER = 16
+};
+
+/* Bytes that are read in order; `bad` once there were too few. */
+struct perf_bytes {
+	const unsigned char *at, *end;
+	bool swap, bad;
+};
+
+uint16_t perf_u16(const unsigned char *p, bool swap);
+uint32_t perf_u32(const unsigned char *p, bool swap);
+uint64_t perf_u64(const unsigned char *p, bool swap);
+uint32_t perf_take_u32(struct perf_bytes *b);
+uint64_t perf_take_u64(struct perf_bytes *b);
+/* A text up to its NUL, or to the end. */
+struct str perf_take_text(struct perf_bytes *b);
+
+struct perf_attr {
+	uint32_t type;
+	uint64_t config, sample_period, sample_type, read_format, flags;
+	uint64_t branch_sample_type, regs_user, regs_intr;
+};
+#define PERF_FLAG_FREQ ((uint64_t)1 << 10)
+#define PERF_FLAG_SAMPLE_ID_ALL ((uint64_t)1 << 18)
+
+/* What `len` bytes say; what is missing at their end is 0. */
+void perf_attr_parse(const unsigned char *p, size_t len, bool swap, struct perf_attr *attr);
+/* "cycles", "cpu-clock", … of the numbers alone; a text of at most 40 bytes. */
+void perf_attr_name(const struct perf_attr *attr, char name[40]);
+
+struct perf_sample {
+	uint64_t ip, time, id, period, addr;
+	int64_t pid, tid;
+	int32_t cpu;		    /* -1 when unknown */
+	const unsigned char *chain; /* words */
+	uint64_t chain_count;
+	bool has_time, has_period, has_ip;
+};
+
+/* The body of a sample; false when it does not fit. */
+bool perf_sample_parse(const struct perf_attr *attr, struct perf_bytes body,
+		       struct perf_sample *sample);
+/* The id at the end of other records: their time and thread, as far as they are there. */
+void perf_sample_id_parse(const struct perf_attr *attr, const unsigned char *body, size_t len,
+			  bool swap, struct perf_sample *sample);
+
+#endif

@@ -1,0 +1,453 @@
+/*
+ * perf_records.c: the records of perf.data, see perf_data.h. Compressed records are one stream of zstd over
+ * the whole file: only the first begins a frame, and what is unpacked may end inside a record.
+ */
+#include "import/perf_data.h"
+
+#include "opwatch_config.h"
+
+#if OPWATCH_HAVE_ZSTD
+#include <zstd.h>
+#endif
+
+#define MISC_MODE 7
+#define MISC_KERNEL 1
+#define MISC_COMM_EXEC (1 << 13)
+#define CHUNK ((size_t)128 << 10)
+
+enum { FEATURE_EVENT_DESC = 12, FEATURE_CLOCK_DATA = 29 };
+enum { UPDATE_NAME = 2 };
+
+static ow_status no_memory(struct perf_file *f)
+{
+	return builder_fail(f->b, error_no_memory(f->ctx->err));
+}
+
+static void note_bad(struct perf_file *f)
+{
+	f->bad_offset = f->bad++ ? f->bad_offset : f->at;
+}
+
+/* ---- events ---- */
+
+ow_status perf_event_add(struct perf_file *f, const unsigned char *attr, size_t len,
+			 uint32_t *event)
+{
+	void *events = f->events;
+
+	if (f->event_count >= 1u << 20 ||
+	    !mem_grow(f->mem, &events, &f->event_cap, f->event_count + 1, sizeof(*f->events)))
+		return no_memory(f);
+	f->events = events;
+	*event = (uint32_t)f->event_count;
+	f->events[f->event_count] = (struct perf_event){ 0 };
+	perf_attr_parse(attr, len, f->swap, &f->events[f->event_count++].attr);
+	return OW_OK;
+}
+
+ow_status perf_event_id(struct perf_file *f, uint32_t event, uint64_t id)
+{
+	return map_add(&f->ids, map_hash_u64(id, 31), event + 1) ? OW_OK : no_memory(f);
+}
+
+/* Hashes of 64 bits do not meet by chance among a few ids. */
+static uint32_t event_of(const struct perf_file *f, uint64_t id, uint32_t otherwise)
+{
+	uint32_t found = map_find(&f->ids, map_hash_u64(id, 31)).value;
+
+	return found && found <= f->event_count ? found - 1 : otherwise;
+}
+
+static ow_status read_attr(struct perf_file *f, const unsigned char *p, size_t size)
+{
+	uint32_t own = size >= 8 ? perf_u32(p + 4, f->swap) : 0, event;
+
+	if (own < 64 || own > size) {
+		note_bad(f);
+		return OW_OK;
+	}
+	OW_TRY(perf_event_add(f, p, own, &event));
+	for (size_t at = own; at + 8 <= size; at += 8)
+		OW_TRY(perf_event_id(f, event, perf_u64(p + at, f->swap)));
+	return OW_OK;
+}
+
+static void read_update(struct perf_file *f, struct perf_bytes body)
+{
+	uint64_t type = perf_take_u64(&body), id = perf_take_u64(&body);
+	uint32_t event = event_of(f, id, 0);
+
+	if (type == UPDATE_NAME && event < f->event_count && !body.bad)
+		f->events[event].name = builder_str(f->b, perf_take_text(&body));
+}
+
+/* ---- features ---- */
+
+static ow_status read_event_desc(struct perf_file *f, struct perf_bytes b)
+{
+	uint32_t count = perf_take_u32(&b), attr_size = perf_take_u32(&b);
+
+	for (uint32_t i = 0; i < count && !b.bad; i++) {
+		const unsigned char *attr = b.at;
+		uint32_t ids, len, event = i;
+		struct str name;
+
+		if (attr_size < 64 || attr_size > (size_t)(b.end - b.at))
+			break;
+		b.at += attr_size;
+		ids = perf_take_u32(&b);
+		len = perf_take_u32(&b);
+		if (b.bad || len > (size_t)(b.end - b.at))
+			break;
+		name = str_make((const char *)b.at, strnlen((const char *)b.at, len));
+		b.at += len;
+		if (i >= f->event_count)
+			OW_TRY(perf_event_add(f, attr, attr_size, &event));
+		for (uint32_t k = 0; k < ids && !b.bad; k++) {
+			uint64_t id = perf_take_u64(&b);
+
+			if (b.bad)
+				break;
+			event = event_of(f, id, event);
+			if (!map_find(&f->ids, map_hash_u64(id, 31)).value)
+				OW_TRY(perf_event_id(f, event, id));
+		}
+		f->events[event].name = builder_str(f->b, name);
+	}
+	return OW_OK;
+}
+
+/* What the wall clock said when perf's clock said something else. */
+static void read_clock(struct perf_file *f, struct perf_bytes b)
+{
+	uint32_t version = perf_take_u32(&b);
+	uint64_t wall, clock;
+
+	(void)perf_take_u32(&b);
+	wall = perf_take_u64(&b);
+	clock = perf_take_u64(&b);
+	if (b.bad || version != 1)
+		return;
+	f->clock_offset = (int64_t)(wall - clock);
+	f->has_clock = true;
+}
+
+ow_status perf_feature_read(struct perf_file *f, uint64_t feature, const unsigned char *p,
+			    size_t size)
+{
+	struct perf_bytes b = { p, p + size, f->swap, false };
+
+	if (feature == FEATURE_EVENT_DESC)
+		return read_event_desc(f, b);
+	if (feature == FEATURE_CLOCK_DATA)
+		read_clock(f, b);
+	return f->b->status;
+}
+
+/* ---- processes ---- */
+
+static ow_status add_change(struct perf_file *f, const struct change *change)
+{
+	void *changes = f->changes;
+
+	if (!mem_grow(f->mem, &changes, &f->change_cap, f->change_count + 1, sizeof(*f->changes)))
+		return no_memory(f);
+	f->changes = changes;
+	f->changes[f->change_count++] = *change;
+	return f->b->status;
+}
+
+/* Time of a record that is no sample. Those that perf made up itself have none: they come first. */
+static uint64_t time_of(const struct perf_file *f, const unsigned char *body, size_t size)
+{
+	struct perf_sample id;
+
+	if (!f->event_count)
+		return 0;
+	perf_sample_id_parse(&f->events[0].attr, body, size, f->swap, &id);
+	return id.has_time ? id.time : 0;
+}
+
+/* "[kernel.kallsyms]_text" is the kernel; /lib/modules/…/x-y.ko is [x_y]. */
+static str_id module_name(struct perf_file *f, struct str name, bool kernel)
+{
+	size_t end = str_find_char(name, ']'), slash = str_rfind_char(name, '/');
+	size_t dot = str_find(name, STR(".ko"));
+	char text[256];
+	int len;
+
+	if (!kernel)
+		return builder_str(f->b, name);
+	if (str_starts(name, STR("[kernel.kallsyms]")) ||
+	    str_starts(name, STR("[guest.kernel.kallsyms]")))
+		return builder_str(f->b, str_first(name, end + 1));
+	if (dot == STR_NONE || slash == STR_NONE || dot <= slash)
+		return builder_str(f->b, name);
+	len = snprintf(text, sizeof(text), "[%.*s]", (int)MIN(dot - slash - 1, 250),
+		       name.ptr + slash + 1);
+	for (int i = 0; i < len; i++)
+		text[i] = text[i] == '-' ? '_' : text[i];
+	return builder_str(f->b, str_make(text, (size_t)len));
+}
+
+static ow_status read_map(struct perf_file *f, struct perf_bytes b, uint16_t misc, bool second,
+			  uint64_t time)
+{
+	struct change c = { .kind = CHANGE_MAP, .time = time };
+	bool kernel = (misc & MISC_MODE) == MISC_KERNEL;
+	uint64_t len;
+
+	c.pid = (int32_t)perf_take_u32(&b);
+	c.tid = (int32_t)perf_take_u32(&b);
+	c.map.start = perf_take_u64(&b);
+	len = perf_take_u64(&b);
+	c.map.pgoff = perf_take_u64(&b);
+	for (int i = 0; second && i < 4; i++) /* device and inode, or the build id; protection */
+		(void)perf_take_u64(&b);
+	if (b.bad) {
+		note_bad(f);
+		return OW_OK;
+	}
+	c.map.end = c.map.start + MIN(len, UINT64_MAX - c.map.start);
+	c.map.name = module_name(f, perf_take_text(&b), kernel || c.pid == PERF_KERNEL_PID);
+	if (kernel)
+		c.pid = PERF_KERNEL_PID;
+	return add_change(f, &c);
+}
+
+static ow_status read_comm(struct perf_file *f, struct perf_bytes b, uint16_t misc, uint64_t time)
+{
+	struct change c = { .kind = misc & MISC_COMM_EXEC ? CHANGE_EXEC : CHANGE_COMM,
+			    .time = time };
+
+	c.pid = (int32_t)perf_take_u32(&b);
+	c.tid = (int32_t)perf_take_u32(&b);
+	c.map.name = builder_str(f->b, perf_take_text(&b));
+	return add_change(f, &c);
+}
+
+static ow_status read_fork(struct perf_file *f, struct perf_bytes b)
+{
+	struct change c = { .kind = CHANGE_FORK };
+
+	c.pid = (int32_t)perf_take_u32(&b);
+	c.parent_pid = (int32_t)perf_take_u32(&b);
+	c.tid = (int32_t)perf_take_u32(&b);
+	c.parent_tid = (int32_t)perf_take_u32(&b);
+	c.time = perf_take_u64(&b);
+	return b.bad ? OW_OK : add_change(f, &c);
+}
+
+static ow_status read_symbol(struct perf_file *f, struct perf_bytes b)
+{
+	uint64_t start = perf_take_u64(&b);
+	uint32_t len = perf_take_u32(&b);
+
+	(void)perf_take_u32(&b); /* type and flags */
+	if (b.bad)
+		return OW_OK;
+	return perf_space_symbol(&f->space, start, len, builder_str(f->b, perf_take_text(&b)))
+		       ? f->b->status
+		       : no_memory(f);
+}
+
+/* ---- samples ---- */
+
+static bool keep_chain(struct perf_file *f, const struct perf_sample *s, struct raw_sample *raw)
+{
+	uint64_t count = MAX(s->chain_count, 1);
+	void *chains = f->chains;
+
+	if (count > UINT32_MAX || !mem_grow(f->mem, &chains, &f->chain_cap,
+					    f->chain_count + (size_t)count, sizeof(*f->chains)))
+		return false;
+	f->chains = chains;
+	raw->chain = f->chain_count;
+	raw->chain_count = (uint32_t)s->chain_count;
+	for (uint64_t i = 0; i < s->chain_count; i++)
+		f->chains[f->chain_count++] = perf_u64(s->chain + 8 * i, f->swap);
+	if (!s->chain_count && s->has_ip) {
+		f->chains[f->chain_count++] = s->ip;
+		raw->chain_count = 1;
+	}
+	return true;
+}
+
+static ow_status read_sample(struct perf_file *f, struct perf_bytes body, uint16_t misc)
+{
+	struct perf_sample s;
+	struct raw_sample raw = { .mode = (uint8_t)(misc & MISC_MODE) };
+	void *samples = f->samples;
+	const struct perf_attr *attr;
+
+	if (!f->event_count || !perf_sample_parse(&f->events[0].attr, body, &s)) {
+		note_bad(f);
+		return OW_OK;
+	}
+	raw.event = event_of(f, s.id, 0);
+	attr = &f->events[raw.event].attr;
+	if (raw.event && !perf_sample_parse(attr, body, &s)) {
+		note_bad(f);
+		return OW_OK;
+	}
+	raw.time = s.time;
+	raw.has_time = s.has_time;
+	raw.pid = (int32_t)s.pid;
+	raw.tid = (int32_t)s.tid;
+	raw.cpu = s.cpu;
+	raw.period = s.has_period		    ? s.period
+		     : attr->flags & PERF_FLAG_FREQ ? 1
+						    : MAX(attr->sample_period, 1);
+	if (!keep_chain(f, &s, &raw) ||
+	    !mem_grow(f->mem, &samples, &f->sample_cap, f->sample_count + 1, sizeof(*f->samples)))
+		return no_memory(f);
+	f->samples = samples;
+	f->samples[f->sample_count++] = raw;
+	return OW_OK;
+}
+
+/* ---- compressed records ---- */
+
+#if OPWATCH_HAVE_ZSTD
+
+void perf_zstd_release(struct perf_file *f)
+{
+	ZSTD_freeDCtx(f->zstd);
+}
+
+/* Records that are whole; what is left of the last one stays. */
+static ow_status read_unpacked(struct perf_file *f)
+{
+	const unsigned char *p = (const unsigned char *)f->unpacked.ptr;
+	size_t at = 0;
+
+	while (at + 8 <= f->unpacked.len) {
+		uint16_t size = perf_u16(p + at + 6, f->swap);
+
+		if (size < 8) {
+			note_bad(f);
+			at = f->unpacked.len;
+			break;
+		}
+		if (size > f->unpacked.len - at)
+			break;
+		OW_TRY(perf_record_read(f, p + at, size, false));
+		at += size;
+	}
+	if (at)
+		memmove(f->unpacked.ptr, f->unpacked.ptr + at, f->unpacked.len - at);
+	f->unpacked.len -= at;
+	return OW_OK;
+}
+
+static ow_status unpack(struct perf_file *f, const unsigned char *p, size_t size)
+{
+	ZSTD_inBuffer from = { p, size, 0 };
+	bool full = true;
+
+	if (!f->zstd)
+		f->zstd = ZSTD_createDCtx();
+	if (!f->zstd)
+		return no_memory(f);
+	while (!f->zstd_failed && (from.pos < from.size || full)) {
+		ZSTD_outBuffer to;
+		size_t status;
+
+		if (!buf_reserve(&f->unpacked, CHUNK))
+			return no_memory(f);
+		to = (ZSTD_outBuffer){ f->unpacked.ptr + f->unpacked.len, CHUNK, 0 };
+		status = ZSTD_decompressStream(f->zstd, &to, &from);
+		if (ZSTD_isError(status)) {
+			f->zstd_failed = true;
+			builder_note(f->b, NOTE_DAMAGED, f->at,
+				     "compressed records cannot be unpacked from here on: %s",
+				     ZSTD_getErrorName(status));
+		}
+		f->unpacked.len += to.pos;
+		full = to.pos == to.size;
+		OW_TRY(read_unpacked(f));
+		if (!to.pos && from.pos == from.size)
+			break;
+	}
+	return f->b->status;
+}
+
+#else
+
+void perf_zstd_release(struct perf_file *f)
+{
+	(void)f;
+}
+
+static ow_status unpack(struct perf_file *f, const unsigned char *p, size_t size)
+{
+	(void)p;
+	(void)size;
+	if (!f->zstd_failed)
+		builder_note(f->b, NOTE_DROPPED, f->at,
+			     "compressed records: this opwatch was built without zstd");
+	f->zstd_failed = true;
+	return OW_OK;
+}
+
+#endif
+
+static ow_status read_compressed2(struct perf_file *f, const unsigned char *p, size_t size)
+{
+	uint64_t len = size >= 8 ? perf_u64(p, f->swap) : 0;
+
+	if (size < 8 || len > size - 8) {
+		note_bad(f);
+		return OW_OK;
+	}
+	return unpack(f, p + 8, (size_t)len);
+}
+
+/* ---- all of them ---- */
+
+ow_status perf_record_read(struct perf_file *f, const unsigned char *p, size_t size, bool top)
+{
+	uint32_t type = perf_u32(p, f->swap);
+	uint16_t misc = perf_u16(p + 4, f->swap);
+	const unsigned char *body = p + 8;
+	struct perf_bytes b = { body, p + size, f->swap, false };
+
+	if (top && type < PERF_TYPES)
+		f->records[type]++;
+	switch (type) {
+	case PERF_SAMPLE:
+		return read_sample(f, b, misc);
+	case PERF_MMAP:
+	case PERF_MMAP2:
+		return read_map(f, b, misc, type == PERF_MMAP2, time_of(f, body, size - 8));
+	case PERF_COMM:
+		return read_comm(f, b, misc, time_of(f, body, size - 8));
+	case PERF_FORK:
+		return read_fork(f, b);
+	case PERF_KSYMBOL:
+		return read_symbol(f, b);
+	case PERF_LOST:
+		(void)perf_take_u64(&b);
+		f->lost += perf_take_u64(&b);
+		return OW_OK;
+	case PERF_LOST_SAMPLES:
+		f->lost += perf_take_u64(&b);
+		return OW_OK;
+	case PERF_HEADER_ATTR:
+		return read_attr(f, body, size - 8);
+	case PERF_EVENT_UPDATE:
+		read_update(f, b);
+		return f->b->status;
+	case PERF_HEADER_FEATURE:
+		if (size < 16)
+			return OW_OK;
+		return perf_feature_read(f, perf_u64(body, f->swap), body + 8, size - 16);
+	case PERF_COMPRESSED:
+		return top ? unpack(f, body, size - 8) : OW_OK;
+	case PERF_COMPRESSED2:
+		return top ? read_compressed2(f, body, size - 8) : OW_OK;
+	default:
+		f->unknown += !perf_type_name(type);
+		return OW_OK;
+	}
+}

@@ -1,0 +1,228 @@
+/* perf_space.c: see perf_space.h. A new mapping takes the place of what it covers, as in the process. */
+#include "import/perf_space.h"
+
+void perf_space_init(struct perf_space *s, struct builder *b)
+{
+	*s = (struct perf_space){ .b = b, .mem = b->m->mem };
+	map_init(&s->by_pid, s->mem);
+	map_init(&s->by_tid, s->mem);
+}
+
+void perf_space_release(struct perf_space *s)
+{
+	for (size_t i = 0; i < s->process_count; i++)
+		mem_free(s->mem, s->processes[i].maps,
+			 s->processes[i].cap * sizeof(*s->processes[i].maps));
+	mem_free(s->mem, s->processes, s->process_cap * sizeof(*s->processes));
+	mem_free(s->mem, s->threads, s->thread_cap * sizeof(*s->threads));
+	mem_free(s->mem, s->symbols, s->symbol_cap * sizeof(*s->symbols));
+	map_release(&s->by_pid);
+	map_release(&s->by_tid);
+}
+
+static struct perf_process *find_process(const struct perf_space *s, int64_t pid)
+{
+	for (struct map_iter it = map_find(&s->by_pid, map_hash_u64((uint64_t)pid, 21)); it.value;
+	     it = map_next(&s->by_pid, it))
+		if (s->processes[it.value - 1].pid == pid)
+			return &s->processes[it.value - 1];
+	return NULL;
+}
+
+static struct perf_process *need_process(struct perf_space *s, int64_t pid)
+{
+	struct perf_process *found = find_process(s, pid);
+	void *grown = s->processes;
+
+	if (found)
+		return found;
+	if (!mem_grow(s->mem, &grown, &s->process_cap, s->process_count + 1, sizeof(*s->processes)))
+		return NULL;
+	s->processes = grown;
+	s->processes[s->process_count++] = (struct perf_process){ .pid = pid };
+	if (!map_add(&s->by_pid, map_hash_u64((uint64_t)pid, 21), (uint32_t)s->process_count))
+		return NULL;
+	return &s->processes[s->process_count - 1];
+}
+
+/* The first mapping that ends behind an address. */
+static size_t lower_bound(const struct perf_process *p, uint64_t address)
+{
+	size_t low = 0, high = p->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (p->maps[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool insert(struct perf_space *s, struct perf_process *p, size_t at,
+		   const struct perf_map *map)
+{
+	void *grown = p->maps;
+
+	if (!mem_grow(s->mem, &grown, &p->cap, p->count + 1, sizeof(*p->maps)))
+		return false;
+	p->maps = grown;
+	memmove(p->maps + at + 1, p->maps + at, (p->count - at) * sizeof(*p->maps));
+	p->maps[at] = *map;
+	p->count++;
+	return true;
+}
+
+bool perf_space_map(struct perf_space *s, int64_t pid, const struct perf_map *map)
+{
+	struct perf_process *p = need_process(s, pid);
+	size_t at, last;
+
+	if (!p)
+		return false;
+	if (map->start >= map->end)
+		return true;
+	at = lower_bound(p, map->start);
+	if (at < p->count && p->maps[at].start < map->start) { /* its beginning stays */
+		struct perf_map rest = p->maps[at];
+
+		p->maps[at].end = map->start;
+		at++;
+		if (rest.end > map->end) { /* and its end */
+			rest.pgoff += map->end - rest.start;
+			rest.start = map->end;
+			if (!insert(s, p, at, &rest))
+				return false;
+		}
+	}
+	for (last = at; last < p->count && p->maps[last].end <= map->end; last++)
+		;
+	memmove(p->maps + at, p->maps + last, (p->count - last) * sizeof(*p->maps));
+	p->count -= last - at;
+	if (at < p->count && p->maps[at].start < map->end) {
+		p->maps[at].pgoff += map->end - p->maps[at].start;
+		p->maps[at].start = map->end;
+	}
+	return insert(s, p, at, map);
+}
+
+const struct perf_map *perf_space_find(const struct perf_space *s, int64_t pid, uint64_t address)
+{
+	const struct perf_process *p = find_process(s, pid);
+	size_t at = p ? lower_bound(p, address) : 0;
+
+	return p && at < p->count && p->maps[at].start <= address ? &p->maps[at] : NULL;
+}
+
+/* ---- threads ---- */
+
+static struct perf_thread *find_thread(const struct perf_space *s, int64_t pid, int64_t tid)
+{
+	for (struct map_iter it = map_find(&s->by_tid, map_hash_u64((uint64_t)pid, (uint64_t)tid));
+	     it.value; it = map_next(&s->by_tid, it))
+		if (s->threads[it.value - 1].pid == pid && s->threads[it.value - 1].tid == tid)
+			return &s->threads[it.value - 1];
+	return NULL;
+}
+
+static bool set_comm(struct perf_space *s, int64_t pid, int64_t tid, str_id comm)
+{
+	struct perf_thread *found = find_thread(s, pid, tid);
+	void *grown = s->threads;
+
+	if (found) {
+		found->comm = comm;
+		return true;
+	}
+	if (!mem_grow(s->mem, &grown, &s->thread_cap, s->thread_count + 1, sizeof(*s->threads)))
+		return false;
+	s->threads = grown;
+	s->threads[s->thread_count++] = (struct perf_thread){ pid, tid, comm };
+	return map_add(&s->by_tid, map_hash_u64((uint64_t)pid, (uint64_t)tid),
+		       (uint32_t)s->thread_count);
+}
+
+bool perf_space_comm(struct perf_space *s, int64_t pid, int64_t tid, str_id comm, bool exec)
+{
+	struct perf_process *p = exec ? find_process(s, pid) : NULL;
+
+	if (p) /* a new program: nothing is mapped any more */
+		p->count = 0;
+	return set_comm(s, pid, tid, comm);
+}
+
+bool perf_space_fork(struct perf_space *s, int64_t pid, int64_t parent_pid, int64_t tid,
+		     int64_t parent_tid)
+{
+	str_id comm = perf_space_name(s, parent_pid, parent_tid);
+
+	if (comm.v && !set_comm(s, pid, tid, comm))
+		return false;
+	if (pid == parent_pid || !find_process(s, parent_pid))
+		return true;
+	if (!need_process(s, pid))
+		return false;
+	find_process(s, pid)->count = 0;
+	/* looked up each time: the list of processes may move */
+	for (size_t i = 0; i < find_process(s, parent_pid)->count; i++) {
+		struct perf_map map = find_process(s, parent_pid)->maps[i];
+
+		if (!insert(s, find_process(s, pid), i, &map))
+			return false;
+	}
+	return true;
+}
+
+str_id perf_space_name(const struct perf_space *s, int64_t pid, int64_t tid)
+{
+	const struct perf_thread *t = find_thread(s, pid, tid);
+
+	if (!t)
+		t = find_thread(s, pid, pid);
+	return t ? t->comm : (str_id){ 0 };
+}
+
+/* ---- symbols ---- */
+
+bool perf_space_symbol(struct perf_space *s, uint64_t start, uint64_t len, str_id name)
+{
+	void *grown = s->symbols;
+
+	if (!len || start + len < start)
+		return true;
+	if (!mem_grow(s->mem, &grown, &s->symbol_cap, s->symbol_count + 1, sizeof(*s->symbols)))
+		return false;
+	s->symbols = grown;
+	s->symbols[s->symbol_count++] = (struct perf_symbol){ start, start + len, name };
+	s->sorted = false;
+	return true;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct perf_symbol *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+str_id perf_space_function(struct perf_space *s, uint64_t address)
+{
+	size_t low = 0, high = s->symbol_count;
+
+	if (!s->sorted && s->symbol_count)
+		qsort(s->symbols, s->symbol_count, sizeof(*s->symbols), by_start);
+	s->sorted = true;
+	while (low < high) { /* the last that starts at or before the address */
+		size_t middle = low + (high - low) / 2;
+
+		if (s->symbols[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low || s->symbols[low - 1].end <= address)
+		return (str_id){ 0 };
+	return s->symbols[low - 1].name;
+}
