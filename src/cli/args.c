@@ -1,10 +1,9 @@
 /*
- * args.c: the command line of opwatch: files and options in any order, in both spellings
- * (--max-depth=3, --max-depth 3, -max_depth 3).
+ * args.c: the flags of opwatch's command line and what each of them sets, and where the output goes. The words of
+ * the command line are taken apart in args_parse.c; options of the views are in options.c.
  */
-#include "cli/command.h"
+#include "cli/args.h"
 #include "cli/values.h"
-#include "cli/words.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -78,15 +77,9 @@ enum flag_id {
 	FLAG_HELP
 };
 
-#define BOOLEAN "[=true|false]" /* true when nothing follows */
+#define BOOLEAN FLAG_BOOLEAN
 
-static const struct flag {
-	const char *name;
-	char letter;
-	enum flag_id id;
-	const char *value; /* what it takes, or NULL */
-	const char *help;
-} flag_table[] = {
+const struct flag flag_table[] = {
 	{ "json", 0, FLAG_JSON, NULL, "print JSON" },
 	{ "csv", 0, FLAG_CSV, NULL, "print comma-separated values" },
 	{ "to", 't', FLAG_TO, "OUTPUT", "another output: see 'opwatch formats'" },
@@ -160,10 +153,9 @@ static const struct flag {
 	{ "help", 'h', FLAG_HELP, NULL, "help on the command" },
 };
 
-/* Always false, so that a parser can return it. */
-static bool usage_error(const char *format, ...) OW_PRINTF(1, 2);
+const size_t flag_count = ARRAY_COUNT(flag_table);
 
-static bool usage_error(const char *format, ...)
+bool usage_error(const char *format, ...)
 {
 	char text[1024];
 	va_list args;
@@ -173,38 +165,6 @@ static bool usage_error(const char *format, ...)
 	va_end(args);
 	complain("opwatch: %s\n", text);
 	return false;
-}
-
-/* '-' and '_' are the same in long options. */
-static bool same_option(struct str word, const char *name)
-{
-	if (word.len != strlen(name))
-		return false;
-	for (size_t i = 0; i < word.len; i++) {
-		char a = word.ptr[i] == '_' ? '-' : word.ptr[i];
-		char b = name[i] == '_' ? '-' : name[i];
-
-		if (a != b)
-			return false;
-	}
-	return true;
-}
-
-static const struct flag *find_flag(struct str word)
-{
-	for (size_t i = 0; i < ARRAY_COUNT(flag_table); i++)
-		if (same_option(word, flag_table[i].name) ||
-		    (word.len == 1 && word.ptr[0] == flag_table[i].letter))
-			return &flag_table[i];
-	return NULL;
-}
-
-static const struct option *find_option(struct str word)
-{
-	for (size_t i = 0; i < OPTION_COUNT; i++)
-		if (same_option(word, option_table[i].name))
-			return &option_table[i];
-	return NULL;
 }
 
 static bool parse_align(const char *word, ow_align *align)
@@ -239,7 +199,7 @@ static bool set_export_flag(struct args *args, const struct flag *flag, const ch
 {
 	struct ow_export_options *o = &args->export;
 
-	switch (flag->id) {
+	switch ((enum flag_id)flag->id) {
 	case FLAG_TABLE:
 		return value_words(args->arena, &o->tables, value);
 	case FLAG_PARTITION:
@@ -279,7 +239,7 @@ static bool set_push_flag(struct args *args, const struct flag *flag, const char
 	struct ow_push_options *push = &args->push;
 	uint32_t seconds = 0;
 
-	switch (flag->id) {
+	switch ((enum flag_id)flag->id) {
 	case FLAG_CLUSTER:
 		push->cluster = value;
 		return true;
@@ -315,7 +275,7 @@ static bool set_record_flag(struct args *args, const struct flag *flag, const ch
 
 static bool set_live_flag(struct args *args, const struct flag *flag, const char *value)
 {
-	switch (flag->id) {
+	switch ((enum flag_id)flag->id) {
 	case FLAG_HZ:
 		return parse_count(flag, value, 10000, &args->stacks.hz);
 	case FLAG_FOR:
@@ -366,11 +326,11 @@ static bool set_style(struct args *args, const char *value)
 	return true;
 }
 
-static bool set_flag(struct args *args, const struct flag *flag, const char *value)
+bool flag_set(struct args *args, const struct flag *flag, const char *value)
 {
 	int64_t number;
 
-	switch (flag->id) {
+	switch ((enum flag_id)flag->id) {
 	case FLAG_JSON:
 		args->sink = "json";
 		return true;
@@ -537,68 +497,7 @@ static bool set_flag(struct args *args, const struct flag *flag, const char *val
 	return false;
 }
 
-/* Writes an option's name the way of opwatch: --max-depth. */
-static void put_option(char *to, size_t size, const char *name)
-{
-	snprintf(to, size, "--%s", name);
-	for (; *to; to++)
-		if (*to == '_')
-			*to = '-';
-}
-
-static void unknown_option(const char *word, struct str name)
-{
-	size_t least = words_far(name);
-	const char *best = NULL;
-	char shown[64];
-
-	for (size_t i = 0; i < ARRAY_COUNT(flag_table); i++)
-		words_nearer(name, flag_table[i].name, &best, &least);
-	for (size_t i = 0; i < OPTION_COUNT; i++)
-		words_nearer(name, option_table[i].name, &best, &least);
-	complain("opwatch: unknown option '%s'", word);
-	if (best) {
-		put_option(shown, sizeof(shown), best);
-		complain("; did you mean %s?", shown);
-	}
-	complain("\nTry 'opwatch --help'.\n");
-}
-
-/* tfprof's options are checked as in its shell. */
-static bool set_option(struct args *args, const struct option *option, const char *word,
-		       struct str value, bool *used)
-{
-	struct ow_error err = { 0 };
-	char name[64];
-
-	snprintf(name, sizeof(name), "-%s", option->name);
-	if (!option_parse_word(&args->options, args->arena, str_from(name), value, used, &err)) {
-		option_explain(option, word, value);
-		return false;
-	}
-	if (!option_check_regexes(&args->options, option))
-		return false;
-	args->select_given |= option->kind == OPTION_SELECT;
-	args->order_given |= option->kind == OPTION_ORDER;
-	args->depth_given |= strcmp(option->name, "max_depth") == 0;
-	return true;
-}
-
-/* --flag, --flag=false, --flag false. */
-static bool set_boolean(struct args *args, const struct flag *flag, const char *word,
-			const char *value, const char *next, bool *used)
-{
-	if (!value && next && (strcasecmp(next, "true") == 0 || strcasecmp(next, "false") == 0)) {
-		*used = true;
-		value = next;
-	}
-	if (value && strcasecmp(value, "true") != 0 && strcasecmp(value, "false") != 0)
-		return usage_error("option '%s' takes true or false", word);
-	return set_flag(args, flag, value ? value : "true");
-}
-
-/* What `opwatch ask` does not know is a parameter of the query. */
-static bool is_param(const struct args *args, const struct flag *flag)
+bool flag_of_ask(const struct flag *flag)
 {
 	static const enum flag_id own[] = {
 		FLAG_JSON,     FLAG_CSV,     FLAG_TO,		FLAG_OUT,  FLAG_LIMIT,
@@ -608,95 +507,10 @@ static bool is_param(const struct args *args, const struct flag *flag)
 		FLAG_TEMP_DIR, FLAG_ON,	     FLAG_PASSWORD_FILE
 	};
 
-	if (!args->file_count || strcmp(args->files[0], "ask") != 0)
-		return false;
-	for (size_t i = 0; flag && i < ARRAY_COUNT(own); i++)
+	for (size_t i = 0; i < ARRAY_COUNT(own); i++)
 		if (flag->id == own[i])
-			return false;
-	return true;
-}
-
-static bool add_param(struct args *args, const char *word, struct str name, struct str value,
-		      const char *next, bool *used)
-{
-	const char *text = value.ptr ? value.ptr : next;
-
-	if (!text)
-		return usage_error("option '%s' needs a value", word);
-	*used = !value.ptr;
-	text = arena_printf(args->arena, "%.*s=%s", STR_ARG(name), text);
-	return text && value_word(args->arena, &args->params, text);
-}
-
-/* One word that starts with '-'; *next is consumed when it is the value. */
-static bool parse_option(struct args *args, const char *word, const char *next, bool *used)
-{
-	struct str name = str_skip(str_from(word), word[1] == '-' ? 2 : 1), value = { 0 };
-	size_t equals = str_find_char(name, '=');
-	const struct option *option;
-	const struct flag *flag;
-	bool consumed = false;
-
-	*used = false;
-	if (equals != STR_NONE) {
-		value = str_skip(name, equals + 1);
-		name = str_first(name, equals);
-	}
-	flag = find_flag(name);
-	if (is_param(args, flag))
-		return add_param(args, word, name, value, next, used);
-	if (flag && flag->value && strcmp(flag->value, BOOLEAN) == 0)
-		return set_boolean(args, flag, word, value.ptr, next, used);
-	if (flag && flag->value) {
-		if (!value.ptr && !next)
-			return usage_error("option '%s' needs a value", word);
-		*used = !value.ptr;
-		return set_flag(args, flag, value.ptr ? value.ptr : next);
-	}
-	if (flag) {
-		if (value.ptr)
-			return usage_error("option '%s' takes no value", word);
-		return set_flag(args, flag, "");
-	}
-	option = find_option(name);
-	if (!option) {
-		unknown_option(word, name);
-		return false;
-	}
-	if (value.ptr)
-		return set_option(args, option, word, value, &consumed);
-	/* A boolean takes the next word only when that is one, not a file. */
-	if (option->kind == OPTION_BOOL && next && strcasecmp(next, "true") != 0 &&
-	    strcasecmp(next, "false") != 0)
-		next = NULL;
-	if (option->kind != OPTION_BOOL && !next)
-		return usage_error("option '%s' needs a value", word);
-	return set_option(args, option, word, next ? str_from(next) : (struct str){ 0 }, used);
-}
-
-bool args_parse(struct args *args, int argc, char **argv)
-{
-	bool ended = false;
-
-	args->files = ARENA_ARRAY(args->arena, const char *, (size_t)argc + 1);
-	if (!args->files)
-		return false;
-	for (int i = 0; i < argc; i++) {
-		bool used = false;
-
-		if (!ended && strcmp(argv[i], "--") == 0) {
-			ended = true;
-			continue;
-		}
-		if (ended || argv[i][0] != '-' || !argv[i][1]) {
-			args->files[args->file_count++] = argv[i];
-			continue;
-		}
-		if (!parse_option(args, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &used))
-			return false;
-		i += used;
-	}
-	return true;
+			return true;
+	return false;
 }
 
 /* ---- where the output goes -------------------------------------------------------------------- */
@@ -752,74 +566,4 @@ bool args_redirect(struct args *args)
 	}
 	args->terminal.out = args->terminal.colour = false;
 	return true;
-}
-
-/* ---- help ------------------------------------------------------------------------------------- */
-
-static void print_option(FILE *to, const char *left, const char *help)
-{
-	if (strlen(left) > 31)
-		fprintf(to, "  %s\n  %-31s %s\n", left, "", help);
-	else
-		fprintf(to, "  %-31s %s\n", left, help);
-}
-
-static void print_view_options(FILE *to)
-{
-	static const char *const values[] = {
-		[OPTION_INT32] = " N",	       [OPTION_INT64] = " N",
-		[OPTION_ORDER] = " COLUMN",    [OPTION_LIST] = " RE,…",
-		[OPTION_SELECT] = " COLUMN,…", [OPTION_BOOL] = "",
-		[OPTION_OUTPUT] = " OUTPUT",
-	};
-	char name[64], left[128];
-
-	fprintf(to, "Options of the views (tfprof's, also as -max_depth 3):\n");
-	for (size_t i = 0; i < OPTION_COUNT; i++) {
-		put_option(name, sizeof(name), option_table[i].name);
-		snprintf(left, sizeof(left), "    %s%s", name, values[option_table[i].kind]);
-		/* The ellipsis has three bytes and takes one column. */
-		if (strstr(left, "…") && strlen(left) <= 31)
-			fprintf(to, "  %-33s %s\n", left, option_table[i].help);
-		else
-			print_option(to, left, option_table[i].help);
-	}
-}
-
-/* The text of a flag begins with the command that takes it, when only one does: "merge: …". */
-static const char *help_for(const struct flag *flag, const char *command)
-{
-	const char *colon = strstr(flag->help, ": ");
-	size_t len = colon ? (size_t)(colon - flag->help) : 0;
-	char word[32];
-
-	if (!command || !len || len >= sizeof(word))
-		return flag->help;
-	snprintf(word, sizeof(word), "%.*s", (int)len, flag->help);
-	if (strcmp(word, command) == 0)
-		return colon + 2;
-	return command_find(word) ? NULL : flag->help;
-}
-
-void args_print_options(FILE *to, const char *command, bool views)
-{
-	char left[128];
-
-	fprintf(to, "Options:\n");
-	for (size_t i = 0; i < ARRAY_COUNT(flag_table); i++) {
-		const struct flag *flag = &flag_table[i];
-		const char *help = help_for(flag, command);
-		char letter[8] = "    ";
-
-		if (!help)
-			continue;
-		if (flag->letter)
-			snprintf(letter, sizeof(letter), "-%c, ", flag->letter);
-		snprintf(left, sizeof(left), "%s--%s%s%s", letter, flag->name,
-			 flag->value && *flag->value != '[' ? " " : "",
-			 flag->value ? flag->value : "");
-		print_option(to, left, help);
-	}
-	if (views)
-		print_view_options(to);
 }
