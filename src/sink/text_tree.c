@@ -195,6 +195,7 @@ static void measure(struct rows *t)
 		const struct tree_node *node = &t->tree->nodes[i];
 		struct line line = line_of(node);
 
+		tree_fetch_ahead(t->tree, i);
 		measure_line(t, &line);
 		if (node->chain)
 			measure_chain(t, node);
