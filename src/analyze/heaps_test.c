@@ -57,7 +57,7 @@ static void by_address(void **state)
 				 "device,peak_bytes,peak_ns,start_bytes,end_bytes,"
 				 "reserved_peak_bytes,allocations,releases,out_of_memory",
 				 "GPU 0|155|30|5|105|200|4|2|1\n");
-	view_text_expect_columns(&s, &view_memory_peak, NULL, "by,name,bytes,blocks",
+	view_text_expect_columns(&s, &view_memory_peak, NULL, "grouped_by,name,bytes,blocks",
 				 "op|net/in/b|150|2\n"
 				 "op|(not told)|5|-\n"
 				 "scope|net/in|150|2\n"
@@ -85,7 +85,7 @@ static void by_size(void **state)
 	small_freeze(&s);
 	view_text_expect_columns(&s, &view_heaps, NULL, "peak_bytes,start_bytes,end_bytes",
 				 "210|30|210\n");
-	view_text_expect_columns(&s, &view_memory_peak, NULL, "by,name,bytes,blocks",
+	view_text_expect_columns(&s, &view_memory_peak, NULL, "grouped_by,name,bytes,blocks",
 				 "op|b|110|2\nop|a|100|1\n");
 	fail_each(&s);
 	small_close(&s);
@@ -207,7 +207,7 @@ static void of_tensorflow(void **state)
 	view_text_expect_columns(&s, &view_heaps, NULL,
 				 "allocator,peak_bytes,peak_step,end_bytes,allocations",
 				 "(all of the device)|500|3|500|0\n-|100|3|36|2\n");
-	view_text_expect_columns(&s, &view_memory_peak, NULL, "by,name,bytes,blocks",
+	view_text_expect_columns(&s, &view_memory_peak, NULL, "grouped_by,name,bytes,blocks",
 				 "op|net/a|100|2\nscope|net|100|2\n");
 	fail_each(&s);
 	small_close(&s);

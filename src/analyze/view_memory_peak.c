@@ -10,7 +10,7 @@ enum { COLUMN_BY = HEAP_COLUMNS, COLUMN_NAME, COLUMN_BYTES, COLUMN_PERCENT, COLU
 static void add_columns(struct result *out)
 {
 	heap_columns(out);
-	result_column(out, "by", "by", RESULT_TEXT, RESULT_PLAIN);
+	result_column(out, "grouped_by", "by", RESULT_TEXT, RESULT_PLAIN);
 	result_column(out, "name", "name", RESULT_TEXT, RESULT_PLAIN);
 	result_column(out, "bytes", "in use", RESULT_INT, RESULT_BYTES);
 	result_column(out, "percent", "of peak", RESULT_REAL, RESULT_PERCENT);

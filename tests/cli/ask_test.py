@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """opwatch ask: every named query on a trace whose answers are known by hand (support/asked.py), or on the bundled sample where
 it takes a TensorFlow profile; parameters, lists, the user's own queries and what is wrong with them."""
+import collections
 import csv
 import io
 import json
@@ -13,7 +14,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.environ.get("OPWATCH_SRC", "."), "tests"))
-from support import asked  # noqa: E402
+from support import asked, profile_proto  # noqa: E402
 
 BIN = os.environ.get("OPWATCH_BIN", "build/release/opwatch")
 ROOT = pathlib.Path(os.environ.get("OPWATCH_SRC", ".")).resolve()
@@ -109,35 +110,71 @@ class Ask(unittest.TestCase):
                 self.same(self.rows(name, self.files[files], *options, columns=columns.split()), expected, name)
 
     def test_tensorflow(self):
-        """The sample's queries against its views, which are computed another way."""
-        def view(*words):
-            run = subprocess.run([BIN, *words, str(SAMPLE), "--json"], text=True, capture_output=True, check=True)
-            document = json.loads(run.stdout)
-            names = [c["name"] for c in document["columns"]]
-            return [dict(zip(names, row)) if isinstance(row, list) else row for row in document["rows"]]
+        """The sample's answers, computed from the bytes of its ProfileProto (support/profile_proto.py)."""
+        nodes = [n for n in profile_proto.nodes(SAMPLE) if n["steps"]]
+        host = [n for n in nodes if not any(s["accelerator"] for s in n["steps"].values())]
 
-        steps = len(view("steps"))
-        lines = {(row["file"], row["line"]): row for row in view("lines")}
-        for file, line, ms in self.rows("ops_by_line", [SAMPLE], columns=["file", "line", "total_ms"]):
-            if file.endswith("input.py"):  # the view counts gradients for the line of what they are of
-                self.assertAlmostEqual(ms / steps, lines[file, line]["time_ns"] / 1e6, 2)
-        top = self.rows("top_ops", [SAMPLE], columns=["op_type", "self_ms"])
-        self.assertEqual(top[0][0], "MatchingFiles")
-        self.assertAlmostEqual(top[0][1] / steps, 97.9, 0)
-        files = self.rows("file_ops", [SAMPLE], columns=["op", "op_type", "total_ms"])
-        self.assertEqual(files[0][:2], ["input/MatchingFiles", "MatchingFiles"])
-        self.assertAlmostEqual(files[0][2] / steps, 97.9, 0)
-        stages = {row[0] for row in self.rows("input_pipeline", [SAMPLE], columns=["op_type"])}
-        self.assertIn("DecodeJpeg", stages)
-        self.assertIn("MatchingFiles", stages)
-        self.assertLessEqual(stages, {"MatchingFiles", "DecodeJpeg", "ReadFile", "IteratorGetNext", "QueueDequeueManyV2"})
-        scopes = {row[0]: row[1] for row in self.rows("scopes", [SAMPLE], "--depth", 1, columns=["scope", "total_ms"])}
-        self.assertAlmostEqual(scopes["input"] / steps, 153, 0)
-        peaks = self.rows("memory_peak", [SAMPLE], columns=["op_type", "peak_mb"])
-        self.assertGreater(peaks[0][1], 0)
-        self.assertEqual([p[1] for p in peaks], sorted((p[1] for p in peaks), reverse=True))
-        self.assertGreater(len(self.rows("advice", [SAMPLE])), 1)
-        self.rows("largest_tensors", [SAMPLE])
+        def cpu(node):
+            return {step: sum(d for _, _, d in s["cpu"]) / 1e3 for step, s in node["steps"].items()}
+
+        by_time = sorted(((n["name"], n["type"], sum(s["runs"] for s in n["steps"].values()), cpu(n)) for n in host),
+                         key=lambda n: (-sum(n[3].values()), n[0]))
+        top = self.rows("top_ops", [SAMPLE], "-n", 3, columns=["op", "op_type", "runs", "self_ms"])
+        self.same(top, [[name, kind, runs, sum(ms.values())] for name, kind, runs, ms in by_time[:3]], "top_ops")
+        files = [n for n in by_time if n[1] in ("MatchingFiles", "ReadFile")]
+        self.same(self.rows("file_ops", [SAMPLE], columns=["op", "op_type", "runs", "total_ms", "longest_step_ms"]),
+                  [[name, kind, runs, sum(ms.values()), max(ms.values())] for name, kind, runs, ms in files], "file_ops")
+        stages = [n for n in by_time if re.search("dataset|iterator|decode|readfile|matchingfiles|reader|queue", n[1].lower())]
+        self.same(self.rows("input_pipeline", [SAMPLE], columns=["op", "op_type", "runs", "self_ms", "total_ms"]),
+                  [[name, kind, runs, sum(ms.values()), sum(ms.values())] for name, kind, runs, ms in stages], "input_pipeline")
+        inputs = [n for n in by_time if n[0].split("/")[0] == "input"]
+        scope = [r for r in self.rows("scopes", [SAMPLE], "--depth", 1) if r[1] == "input"]
+        total = sum(sum(ms.values()) for _, _, _, ms in inputs)
+        self.same(scope, [["resnet", "input", len(inputs), total, 0, total]], "scopes")
+
+    def test_tensorflow_memory(self):
+        nodes = [n for n in profile_proto.nodes(SAMPLE) if n["steps"]]
+        peaks = []
+        for n in nodes:
+            for s in n["steps"].values():
+                if sum(m.get(7, 0) for m in s["memory"]) > 0:
+                    peaks.append((n["name"], *(sum(m.get(field, 0) for m in s["memory"]) / 1e6 for field in (7, 8, 9, 6))))
+        most = {name: [name, *(max(p[i] for p in peaks if p[0] == name) for i in range(1, 5))] for name, *_ in peaks}
+        self.same(self.rows("memory_peak", [SAMPLE], columns=["op", "peak_mb", "kept_mb", "output_mb", "requested_mb"]),
+                  sorted(most.values(), key=lambda p: (-p[1], p[0]))[:20], "memory_peak")
+
+        # allocations of all ops in order of time; what is taken comes before what is given back
+        changes = sorted((ts, -size, n["name"], step) for n in nodes for step, s in n["steps"].items() for ts, size in s["allocations"])
+        use, peak, alive, at_peak, steps = 0, 0, collections.Counter(), {}, {}
+        for _, size, name, step in changes:
+            use -= size
+            alive[name] -= size
+            if use >= peak:
+                peak, at_peak = use, {k: v for k, v in alive.items() if v}
+            one = steps.setdefault(step, [0, 0, 0])
+            one[0] = max(one[0], use)
+            one[1] += size < 0
+            one[2] -= min(size, 0)
+        rows = self.rows("memory_at_peak", [SAMPLE], "-n", 100, columns=["name", "mb", "percent", "allocator"])
+        self.same([r[:3] for r in rows], [[k, v / 1e6, 100 * v / peak] for k, v in sorted(at_peak.items(), key=lambda i: (-i[1], i[0]))],
+                  "memory_at_peak")
+        grown = self.rows("memory_growth", [SAMPLE], columns=["allocator", "step", "peak_mb", "growth_mb", "allocations", "allocated_mb"])
+        self.same([r[1:] for r in grown if r[0] is None],
+                  [[step, p / 1e6, 0, count, total / 1e6] for step, (p, count, total) in sorted(steps.items())], "memory_growth")
+
+    def test_tensorflow_others(self):
+        advice = json.loads(subprocess.run([BIN, "advise", str(SAMPLE), "--json"], text=True, capture_output=True, check=True).stdout)
+        checked = [[f["severity"], f["rule"], f["what"]] for f in advice["rows"] if f.get("checked", True)]
+        self.assertEqual(sorted(self.rows("advice", [SAMPLE], columns=["severity", "rule", "what"])), sorted(checked))
+        self.assertEqual(self.rows("largest_tensors", [SAMPLE]), [])  # a ProfileProto holds none
+        run_meta = ROOT / "samples/run_meta_0"
+        largest, times = {}, collections.Counter()
+        for name, slot, size in profile_proto.outputs(run_meta):
+            largest[name, slot] = max(largest.get((name, slot), 0), size)
+            times[name, slot] += 1
+        rows = self.rows("largest_tensors", [run_meta], "-n", 1000, columns=["tensor", "slot", "mb", "times"])
+        self.same(rows, [[name, slot, size / 1e6, times[name, slot]] for (name, slot), size in
+                         sorted(largest.items(), key=lambda t: (-t[1], t[0]))], "largest_tensors")
 
     def test_every_query(self):
         """Each has a title, a sentence, documented parameters, and an answer above."""
@@ -146,7 +183,8 @@ class Ask(unittest.TestCase):
         self.assertEqual(names, {p.stem for p in (ROOT / "queries").glob("*.sql")})
         self.assertGreaterEqual(len(names), 25)
         self.assertGreaterEqual(sum(q["clickhouse"] for q in queries), 15)
-        tested = {a[0] for a in ANSWERS} | {"file_ops", "input_pipeline", "scopes", "memory_peak", "advice", "largest_tensors"}
+        tested = {a[0] for a in ANSWERS} | {"file_ops", "input_pipeline", "scopes", "memory_peak", "memory_at_peak", "memory_growth",
+                                              "advice", "largest_tensors"}
         self.assertEqual(names, tested)
         page = (ROOT / "docs/ask.md").read_text()
         for query in queries:

@@ -59,7 +59,7 @@ class MemoryTest(unittest.TestCase):
             for size, frames in alive.values():
                 lines[line_of(frames) or "(not told)"] += size
             told = {r["name"]: r["bytes"] for r in view("memory_peak", path)
-                    if r["device"] == f"GPU {number}" and r["by"] == "line"}
+                    if r["device"] == f"GPU {number}" and r["grouped_by"] == "line"}
             if set(lines) == {"(not told)"}:  # a grouping of which nothing is known is left out
                 lines.clear()
             self.assertEqual(told, dict(lines))
@@ -208,7 +208,7 @@ class MemoryTest(unittest.TestCase):
         row, = view("heaps", path)
         self.assertEqual((row["device"], row["peak_bytes"], row["end_bytes"], row["start_bytes"]), ("GPU 0", peak, use, 1000))
         self.assertEqual((row["reserved_peak_bytes"], row["allocations"] + row["releases"]), (1 << 20, 200))
-        told = {r["name"]: r["bytes"] for r in view("memory_peak", path) if r["by"] == "op"}
+        told = {r["name"]: r["bytes"] for r in view("memory_peak", path) if r["grouped_by"] == "op"}
         self.assertEqual(told.pop("(not told)"), 1000)
         self.assertEqual(told, dict(at_peak))
 

@@ -99,7 +99,7 @@ class MemoryFacts(unittest.TestCase):
                     told = collections.Counter()
                     for r in run("memory_peak", path)["rows"]:
                         if r["device"] == device:
-                            told[r["by"]] += r["bytes"]
+                            told[r["grouped_by"]] += r["bytes"]
                     for by, size in told.items():
                         self.assertEqual(size, heaps[device]["peak_bytes"], by)
         self.assertGreater(seen, 0)
