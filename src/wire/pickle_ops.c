@@ -404,8 +404,10 @@ ow_status pickle_run(struct pickle *p)
 	struct pickle_value nothing;
 	const unsigned char *at;
 
-	if (!pickle_make(p, PICKLE_NONE, &nothing)) /* object 0 is none */
+	/* object 0 is none; and there is a stack, however little is on it */
+	if (!pickle_make(p, PICKLE_NONE, &nothing) || !pickle_push(p, nothing))
 		return p->status;
+	p->count = 0;
 	do
 		at = pickle_bytes(p, 1);
 	while (at && step(p, *at));
