@@ -1,0 +1,486 @@
+/*
+ * import_cpuprofile.c: V8's .cpuprofile, of Chrome's DevTools, node --cpu-prof and the inspector protocol. A tree
+ * of calls, given as a list of nodes or (older) as nodes inside each other, and the node in which each sample was
+ * taken. A sample lasts until the next one. Without a list of samples the hits of the nodes are all there is.
+ */
+#include "import/importer.h"
+#include "import/json_text.h"
+
+enum level_kind { LEVEL_NODES, LEVEL_NODE, LEVEL_CHILDREN };
+
+struct level {
+	uint8_t kind;
+	uint32_t node; /* + 1; 0 = none */
+};
+
+struct v8_node {
+	int64_t id, hits, parent_id;
+	str_id function, url;
+	int64_t line;
+	uint32_t parent; /* + 1 */
+	stack_id stack;
+	bool has_parent_id, done;
+};
+
+struct v8_edge {
+	uint32_t parent; /* + 1 */
+	int64_t child;	 /* its id */
+};
+
+struct cpuprofile {
+	struct import_ctx *ctx;
+	struct builder *b;
+	struct mem *mem;
+	struct buf text;
+	struct json_pull *p;
+	struct v8_node *nodes;
+	size_t node_count, node_cap;
+	struct v8_edge *edges;
+	size_t edge_count, edge_cap;
+	struct level *levels;
+	size_t level_count, level_cap;
+	uint32_t *path; /* to a root, while stacks are made */
+	size_t path_cap;
+	struct map by_id;
+	int64_t *samples; /* ids */
+	size_t sample_count, sample_cap;
+	int64_t *times; /* deltas, or timestamps: microseconds */
+	size_t time_count, time_cap;
+	bool timestamps, nested, truncated;
+	int64_t start_us, end_us;
+	bool has_start, has_end;
+	uint64_t truncated_at, unknown, backwards, unequal;
+};
+
+/* ---- recognition ---- */
+
+static int sniff(const struct sniff *sniff)
+{
+	struct str head = sniff->head;
+
+	if (str_starts(head, STR("\xef\xbb\xbf")))
+		head = str_skip(head, 3);
+	head = str_trim(head);
+	if (!str_starts(head, STR("{")) || str_has(head, STR("\"traceEvents\"")))
+		return 0;
+	if (str_has(head, STR("\"callFrame\"")) && str_has(head, STR("\"nodes\"")))
+		return 95;
+	if (str_has(head, STR("\"head\"")) && str_has(head, STR("\"functionName\"")) &&
+	    str_has(head, STR("\"children\"")))
+		return 90;
+	return 0;
+}
+
+/* ---- nodes ---- */
+
+static ow_status no_memory(struct cpuprofile *c)
+{
+	return builder_fail(c->b, error_no_memory(c->ctx->err));
+}
+
+static void cut_here(struct cpuprofile *c)
+{
+	if (!c->truncated)
+		c->truncated_at = c->p->offset;
+	c->truncated = true;
+}
+
+static ow_status push_level(struct cpuprofile *c, enum level_kind kind, uint32_t node)
+{
+	if (!mem_grow(c->mem, (void **)&c->levels, &c->level_cap, c->level_count + 1,
+		      sizeof(*c->levels)))
+		return no_memory(c);
+	c->levels[c->level_count++] = (struct level){ (uint8_t)kind, node };
+	return OW_OK;
+}
+
+static ow_status new_node(struct cpuprofile *c, uint32_t parent)
+{
+	if (c->node_count >= UINT32_MAX - 1 || !mem_grow(c->mem, (void **)&c->nodes, &c->node_cap,
+							 c->node_count + 1, sizeof(*c->nodes)))
+		return no_memory(c);
+	c->nodes[c->node_count++] =
+		(struct v8_node){ .id = INT64_MIN, .line = -1, .parent = parent };
+	return push_level(c, LEVEL_NODE, (uint32_t)c->node_count);
+}
+
+static ow_status add_edge(struct cpuprofile *c, uint32_t parent)
+{
+	int64_t child;
+
+	if (json_decimal(c->p->text, 0, &child) != JSON_EXACT)
+		return OW_OK;
+	if (!mem_grow(c->mem, (void **)&c->edges, &c->edge_cap, c->edge_count + 1,
+		      sizeof(*c->edges)))
+		return no_memory(c);
+	c->edges[c->edge_count++] = (struct v8_edge){ parent, child };
+	return OW_OK;
+}
+
+/* A member of a node, or of the place of a call in it. */
+static ow_status node_member(struct cpuprofile *c, uint32_t number)
+{
+	struct v8_node *node = &c->nodes[number - 1];
+	struct json_pull *p = c->p;
+
+	if (json_key_is(p->text, "functionName")) {
+		node->function = json_text_value(p, c->b, &c->text);
+	} else if (json_key_is(p->text, "url")) {
+		node->url = json_text_value(p, c->b, &c->text);
+	} else if (json_key_is(p->text, "lineNumber")) {
+		(void)json_text_number(p, 0, &node->line);
+	} else if (json_key_is(p->text, "id")) {
+		(void)json_text_number(p, 0, &node->id);
+	} else if (json_key_is(p->text, "hitCount")) {
+		(void)json_text_number(p, 0, &node->hits);
+	} else if (json_key_is(p->text, "parent")) {
+		node->has_parent_id = json_text_number(p, 0, &node->parent_id);
+	} else if (json_key_is(p->text, "callFrame")) {
+		if (json_pull_next(p) == TOKEN_OBJECT)
+			return push_level(c, LEVEL_NODE, number);
+	} else if (json_key_is(p->text, "children")) {
+		if (json_pull_next(p) == TOKEN_ARRAY)
+			return push_level(c, LEVEL_CHILDREN, number);
+	} else if (!json_pull_skip(p)) {
+		cut_here(c);
+	}
+	return c->b->status;
+}
+
+/* One token inside the nodes. */
+static ow_status node_token(struct cpuprofile *c, enum json_token token)
+{
+	struct level level = c->levels[c->level_count - 1];
+
+	switch (token) {
+	case TOKEN_CLOSE:
+		c->level_count--;
+		return OW_OK;
+	case TOKEN_KEY:
+		return node_member(c, level.node);
+	case TOKEN_OBJECT:
+		return new_node(c, level.kind == LEVEL_CHILDREN ? level.node : 0);
+	case TOKEN_NUMBER:
+		return level.kind == LEVEL_CHILDREN ? add_edge(c, level.node) : OW_OK;
+	case TOKEN_ARRAY:
+		if (!json_pull_skip(c->p))
+			cut_here(c);
+		return OW_OK;
+	case TOKEN_DAMAGE:
+	case TOKEN_END:
+		cut_here(c);
+		return OW_OK;
+	default:
+		return OW_OK;
+	}
+}
+
+/* The list of nodes, or the one that has all others in it. */
+static ow_status read_nodes(struct cpuprofile *c)
+{
+	enum json_token token = json_pull_next(c->p);
+
+	if (token == TOKEN_ARRAY)
+		OW_TRY(push_level(c, LEVEL_NODES, 0));
+	else if (token == TOKEN_OBJECT)
+		OW_TRY(new_node(c, 0));
+	while (c->level_count && !c->truncated)
+		OW_TRY(node_token(c, json_pull_next(c->p)));
+	return c->b->status;
+}
+
+/* ---- the rest of the file ---- */
+
+static ow_status read_numbers(struct cpuprofile *c, int64_t **list, size_t *count, size_t *cap)
+{
+	enum json_token token = json_pull_next(c->p);
+
+	if (token != TOKEN_ARRAY)
+		return OW_OK;
+	while ((token = json_pull_next(c->p)) == TOKEN_NUMBER) {
+		int64_t number = 0;
+
+		(void)json_decimal(c->p->text, 0, &number);
+		if (!mem_grow(c->mem, (void **)list, cap, *count + 1, sizeof(**list)))
+			return no_memory(c);
+		(*list)[(*count)++] = number;
+	}
+	if (token != TOKEN_CLOSE)
+		cut_here(c);
+	return OW_OK;
+}
+
+static ow_status read_member(struct cpuprofile *c)
+{
+	struct json_pull *p = c->p;
+
+	if (json_key_is(p->text, "nodes"))
+		return read_nodes(c);
+	if (json_key_is(p->text, "head")) {
+		c->nested = true;
+		return read_nodes(c);
+	}
+	if (json_key_is(p->text, "samples"))
+		return read_numbers(c, &c->samples, &c->sample_count, &c->sample_cap);
+	if (json_key_is(p->text, "timeDeltas"))
+		return read_numbers(c, &c->times, &c->time_count, &c->time_cap);
+	if (json_key_is(p->text, "timestamps")) {
+		c->timestamps = true;
+		return read_numbers(c, &c->times, &c->time_count, &c->time_cap);
+	}
+	if (json_key_is(p->text, "startTime")) { /* in the old form in seconds: see times_of */
+		c->has_start = json_text_number(p, 0, &c->start_us);
+	} else if (json_key_is(p->text, "endTime")) {
+		c->has_end = json_text_number(p, 0, &c->end_us);
+	} else if (!json_pull_skip(p)) {
+		cut_here(c);
+	}
+	return c->b->status;
+}
+
+static ow_status read_top(struct cpuprofile *c)
+{
+	enum json_token token;
+
+	if (json_pull_next(c->p) != TOKEN_OBJECT)
+		return error_at(c->ctx->err, OW_E_FORMAT, c->p->offset,
+				"%s: no JSON object, which a V8 profile is", c->ctx->in->name);
+	while (!c->truncated && (token = json_pull_next(c->p)) != TOKEN_CLOSE) {
+		if (token == TOKEN_KEY)
+			OW_TRY(read_member(c));
+		else
+			cut_here(c);
+	}
+	return c->b->status;
+}
+
+/* ---- stacks ---- */
+
+static uint32_t find_node(const struct cpuprofile *c, int64_t id)
+{
+	uint64_t hash = map_hash_u64((uint64_t)id, 7);
+
+	for (struct map_iter it = map_find(&c->by_id, hash); it.value; it = map_next(&c->by_id, it))
+		if (c->nodes[it.value - 1].id == id)
+			return it.value;
+	return 0;
+}
+
+static ow_status join_nodes(struct cpuprofile *c)
+{
+	for (size_t i = 0; i < c->node_count; i++)
+		if (!find_node(c, c->nodes[i].id) &&
+		    !map_add(&c->by_id, map_hash_u64((uint64_t)c->nodes[i].id, 7), (uint32_t)i + 1))
+			return no_memory(c);
+	for (size_t i = 0; i < c->edge_count; i++) {
+		uint32_t child = find_node(c, c->edges[i].child);
+
+		if (child && !c->nodes[child - 1].parent)
+			c->nodes[child - 1].parent = c->edges[i].parent;
+	}
+	for (size_t i = 0; i < c->node_count; i++)
+		if (!c->nodes[i].parent && c->nodes[i].has_parent_id)
+			c->nodes[i].parent = find_node(c, c->nodes[i].parent_id);
+	return OW_OK;
+}
+
+static stack_id call(struct cpuprofile *c, stack_id caller, const struct v8_node *node)
+{
+	struct str name = model_str(c->b->m, node->function);
+	struct frame_row row = { .function = node->function, .file = node->url };
+	int64_t first = c->nested ? 0 : 1; /* the newer form counts lines from 0 */
+
+	if (str_eq(name, STR("(root)")))
+		return caller;
+	if (!name.len)
+		row.function = builder_cstr(c->b, "(anonymous)");
+	if (node->line >= 0 && node->line < INT32_MAX && model_str(c->b->m, node->url).len)
+		row.line = (int32_t)(node->line + first);
+	return builder_stack(c->b, caller, builder_frame(c->b, &row));
+}
+
+/* From the node up to one whose stack is known, then down again. */
+static ow_status make_stack(struct cpuprofile *c, uint32_t number)
+{
+	size_t len = 0;
+
+	for (; number && !c->nodes[number - 1].done; number = c->nodes[number - 1].parent) {
+		if (!mem_grow(c->mem, (void **)&c->path, &c->path_cap, len + 1, sizeof(*c->path)))
+			return no_memory(c);
+		c->path[len++] = number;
+		c->nodes[number - 1].done = true;
+	}
+	while (len) {
+		struct v8_node *node = &c->nodes[c->path[--len] - 1];
+		stack_id caller = { 0 };
+
+		if (node->parent)
+			caller = c->nodes[node->parent - 1].stack;
+		node->stack = call(c, caller, node);
+	}
+	return c->b->status;
+}
+
+/* ---- samples ---- */
+
+/* Deltas become times; those of the old form are times already. */
+static void times_of(struct cpuprofile *c)
+{
+	int64_t at = c->start_us, before = INT64_MIN;
+
+	for (size_t i = 0; i < c->time_count; i++) {
+		at = c->timestamps ? c->times[i] : wrap_add(at, c->times[i]);
+		if (at < before) {
+			c->backwards++;
+			at = before;
+		}
+		c->times[i] = before = at;
+	}
+	if (c->timestamps) /* the end is in seconds, of another clock */
+		c->has_end = false;
+}
+
+/* How long sample i lasted, in nanoseconds. The last one lasts until the end, or as long as the one before. */
+static int64_t weight_of(const struct cpuprofile *c, size_t i, size_t count)
+{
+	int64_t span = 0, ns;
+
+	if (i + 1 < count)
+		span = wrap_add(c->times[i + 1], -c->times[i]);
+	else if (c->has_end && c->end_us >= c->times[i])
+		span = wrap_add(c->end_us, -c->times[i]);
+	else if (i)
+		span = wrap_add(c->times[i], -c->times[i - 1]);
+	return __builtin_mul_overflow(MAX(span, 0), 1000, &ns) ? INT64_MAX : ns;
+}
+
+static int64_t to_ns(int64_t us)
+{
+	int64_t ns;
+
+	return __builtin_mul_overflow(us, 1000, &ns) ? TIME_UNKNOWN : ns;
+}
+
+static void add_sample(struct cpuprofile *c, uint32_t node, int64_t ts_ns, int64_t weight,
+		       metric_id metric, track_id track)
+{
+	builder_add_sample(c->b, &(struct sample_row){ .ts_ns = ts_ns,
+						       .weight = weight,
+						       .metric = metric,
+						       .stack = c->nodes[node - 1].stack,
+						       .track = track });
+}
+
+static ow_status add_timed(struct cpuprofile *c, track_id track)
+{
+	metric_id metric = builder_metric(c->b, STR("time"), STR("ns"));
+	size_t count = MIN(c->sample_count, c->time_count);
+
+	OW_TRY(c->b->status);
+	c->b->m->metric.is_default[metric.v] = 1;
+	c->unequal = c->sample_count != c->time_count;
+	times_of(c);
+	for (size_t i = 0; i < count; i++) {
+		uint32_t node = find_node(c, c->samples[i]);
+
+		if (node)
+			add_sample(c, node, to_ns(c->times[i]), weight_of(c, i, count), metric,
+				   track);
+		else
+			c->unknown++;
+	}
+	return c->b->status;
+}
+
+static ow_status add_hits(struct cpuprofile *c, track_id track)
+{
+	metric_id metric = builder_metric(c->b, STR("samples"), STR("count"));
+
+	OW_TRY(c->b->status);
+	c->b->m->metric.is_default[metric.v] = 1;
+	for (size_t i = 0; i < c->node_count; i++)
+		if (c->nodes[i].hits > 0)
+			add_sample(c, (uint32_t)i + 1, TIME_UNKNOWN, c->nodes[i].hits, metric,
+				   track);
+	return c->b->status;
+}
+
+static void tell(struct cpuprofile *c)
+{
+	struct builder *b = c->b;
+
+	if (c->truncated)
+		builder_note(b, NOTE_TRUNCATED, c->truncated_at,
+			     "the document ends or is damaged here; what comes before is used");
+	if (c->unknown)
+		builder_note_many(b, NOTE_DAMAGED, OW_NO_OFFSET, c->unknown,
+				  "a sample in a node that the profile does not have, left out");
+	if (c->backwards)
+		builder_note_many(b, NOTE_REPAIRED, OW_NO_OFFSET, c->backwards,
+				  "a sample before the one in front of it: taken as simultaneous");
+	if (c->unequal)
+		builder_note(b, NOTE_DAMAGED, OW_NO_OFFSET,
+			     "%zu samples but %zu times: what has no partner is left out",
+			     c->sample_count, c->time_count);
+	fact_text(b, (fact_id){ 0 }, "kind", STR("cpuprofile"));
+	fact_int(b, (fact_id){ 0 }, "nodes", (int64_t)c->node_count);
+	fact_int(b, (fact_id){ 0 }, "samples", (int64_t)c->sample_count);
+}
+
+static ow_status read_all(struct cpuprofile *c)
+{
+	struct builder *b = c->b;
+	uint32_t before = b->m->sample.count;
+	track_id track;
+
+	OW_TRY(read_top(c));
+	OW_TRY(c->p->window.status);
+	OW_TRY(join_nodes(c));
+	for (size_t i = 0; i < c->node_count; i++)
+		OW_TRY(make_stack(c, (uint32_t)i + 1));
+	track = builder_track(b, &(struct track_row){ .name = builder_cstr(b, "JavaScript"),
+						      .kind = TRACK_HOST,
+						      .source = b->source });
+	OW_TRY(b->status);
+	OW_TRY(c->sample_count && c->time_count ? add_timed(c, track) : add_hits(c, track));
+	if (b->m->sample.count == before)
+		return error_at(c->ctx->err, OW_E_FORMAT,
+				c->truncated ? c->truncated_at : OW_NO_OFFSET,
+				"%s: a V8 profile without a single sample", c->ctx->in->name);
+	tell(c);
+	return b->status;
+}
+
+static ow_status load(struct import_ctx *ctx)
+{
+	struct cpuprofile c = { .ctx = ctx, .b = ctx->b, .mem = ctx->b->m->mem };
+	ow_status status;
+
+	c.p = mem_alloc(c.mem, sizeof(*c.p));
+	if (!c.p)
+		return no_memory(&c);
+	buf_init(&c.text, c.mem);
+	map_init(&c.by_id, c.mem);
+	json_pull_init(c.p, ctx->in, ctx->err);
+	status = read_all(&c);
+	json_pull_release(c.p);
+	mem_free(c.mem, c.p, sizeof(*c.p));
+	buf_release(&c.text);
+	map_release(&c.by_id);
+	mem_free(c.mem, c.nodes, c.node_cap * sizeof(*c.nodes));
+	mem_free(c.mem, c.edges, c.edge_cap * sizeof(*c.edges));
+	mem_free(c.mem, c.levels, c.level_cap * sizeof(*c.levels));
+	mem_free(c.mem, c.path, c.path_cap * sizeof(*c.path));
+	mem_free(c.mem, c.samples, c.sample_cap * sizeof(*c.samples));
+	mem_free(c.mem, c.times, c.time_cap * sizeof(*c.times));
+	return status;
+}
+
+const struct importer import_cpuprofile = {
+	.name = "cpuprofile",
+	.summary = "V8's CPU profiles: Chrome's DevTools, node --cpu-prof",
+	.extensions = "*.cpuprofile",
+	.role = ROLE_TRACE,
+	.sniff = sniff,
+	.load = load,
+};
