@@ -1,7 +1,7 @@
 # bash completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 # Commands and options are those of `opwatch --help` and `opwatch COMMAND --help`; a test compares them.
 
-_opwatch_commands="overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record stacks capture shell formats help"
+_opwatch_commands="overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record attach stacks capture shell formats help"
 _opwatch_columns="bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops
 	occurrence tensor_value device op_types input_shapes"
 _opwatch_view_options="max-depth min-bytes min-peak-bytes min-residual-bytes min-output-bytes min-micros
@@ -72,6 +72,7 @@ _opwatch() {
 			options="to name table partition sort compress split bigquery overwrite memory-limit json strict redact
 				step-marker help"
 		[[ " ${COMP_WORDS[*]} " == *" record "* ]] && options="out ring max-size memory-limit help"
+		[[ " ${COMP_WORDS[*]} " == *" attach "* ]] && options="out for max-size memory-limit help"
 		[[ " ${COMP_WORDS[*]} " == *" push "* ]] &&
 			options="cluster nodes table name run one-run replace connections batch-rows retry-for password-file step-marker
 				memory-limit redact strict json to help"

@@ -1,6 +1,6 @@
 # fish completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 
-set -l commands overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record stacks capture shell formats help
+set -l commands overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record attach stacks capture shell formats help
 set -l columns bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
     occurrence tensor_value device op_types input_shapes
 set -l orders name bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
@@ -102,6 +102,7 @@ complete -c opwatch -n '__fish_seen_subcommand_from merge' -l keep-time -x -d 'o
 complete -c opwatch -n '__fish_seen_subcommand_from merge' -l keep-step -x -d 'only these steps: 5 or 5-7'
 complete -c opwatch -n '__fish_seen_subcommand_from merge' -l no-labels -d 'leave the names of processes alone'
 complete -c opwatch -n $first -a record -d 'run a program and record what it does'
+complete -c opwatch -n $first -a attach -d 'record processes that run'
 complete -c opwatch -n '__fish_seen_subcommand_from record' -l ring -x -d 'room for so many records per thread'
 complete -c opwatch -n '__fish_seen_subcommand_from record' -l max-size -x -d 'the file grows no larger'
 complete -c opwatch -n '__fish_seen_subcommand_from push' -l cluster -x -d 'to all shards of this cluster'

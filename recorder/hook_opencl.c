@@ -163,7 +163,8 @@ static void CL_CALLBACK on_done(cl_event event, cl_int status, void *arg)
 
 /* A command was queued: the event is the program's, who may release it, or ours. */
 static void follow(cl_command_queue queue, cl_event event, bool theirs, const char *call,
-		   enum ring_category category, const char *name, uint64_t bytes, uint64_t start)
+		   bool waits, enum ring_category category, const char *name, uint64_t bytes,
+		   uint64_t start)
 {
 	uint64_t id = atomic_fetch_add(&last_id, 1) + 1;
 	struct command *c = malloc(sizeof(*c));
@@ -182,7 +183,7 @@ static void follow(cl_command_queue queue, cl_event event, bool theirs, const ch
 		free(c);
 		next->clReleaseEvent(event);
 	}
-	record_call(call, RING_OPENCL_CALL, start, id, bytes, queue);
+	record_call(call, waits ? RING_OPENCL_WAIT : RING_OPENCL_CALL, start, id, bytes, queue);
 }
 
 #define TO_DEVICE RING_COPY_TO_DEVICE, "Memcpy HtoD"
@@ -191,7 +192,7 @@ static void follow(cl_command_queue queue, cl_event event, bool theirs, const ch
 #define FILL RING_COPY_DEVICE, "Memset"
 
 /* A wrapper around a call that queues a command. */
-#define ENQUEUE(call, what, bytes, params, args)                                                   \
+#define ENQUEUE(call, blocks, what, bytes, params, args)                                           \
 	static cl_int CL_API_CALL my_##call params                                                 \
 	{                                                                                          \
 		cl_event own = NULL, *where = event ? event : &own;                                \
@@ -199,45 +200,45 @@ static void follow(cl_command_queue queue, cl_event event, bool theirs, const ch
 		cl_int status = next->call args;                                                   \
                                                                                                    \
 		if (status == CL_SUCCESS)                                                          \
-			follow(queue, *where, event != NULL, #call, what, bytes, start);           \
+			follow(queue, *where, event != NULL, #call, blocks, what, bytes, start);   \
 		return status;                                                                     \
 	}
 
 #define WAITS cl_uint wait_count, const cl_event *waits, cl_event *event
 #define PASS_WAITS wait_count, waits, where
 
-ENQUEUE(clEnqueueWriteBuffer, TO_DEVICE, size,
+ENQUEUE(clEnqueueWriteBuffer, blocking, TO_DEVICE, size,
 	(cl_command_queue queue, cl_mem to, cl_bool blocking, size_t at, size_t size,
 	 const void *from, WAITS),
 	(queue, to, blocking, at, size, from, PASS_WAITS))
-ENQUEUE(clEnqueueReadBuffer, TO_HOST, size,
+ENQUEUE(clEnqueueReadBuffer, blocking, TO_HOST, size,
 	(cl_command_queue queue, cl_mem from, cl_bool blocking, size_t at, size_t size, void *to,
 	 WAITS),
 	(queue, from, blocking, at, size, to, PASS_WAITS))
-ENQUEUE(clEnqueueWriteBufferRect, TO_DEVICE, r[0] * r[1] * r[2],
+ENQUEUE(clEnqueueWriteBufferRect, blocking, TO_DEVICE, r[0] * r[1] * r[2],
 	(cl_command_queue queue, cl_mem to, cl_bool blocking, const size_t *b, const size_t *h,
 	 const size_t *r, size_t br, size_t bs, size_t hr, size_t hs, const void *from, WAITS),
 	(queue, to, blocking, b, h, r, br, bs, hr, hs, from, PASS_WAITS))
-ENQUEUE(clEnqueueReadBufferRect, TO_HOST, r[0] * r[1] * r[2],
+ENQUEUE(clEnqueueReadBufferRect, blocking, TO_HOST, r[0] * r[1] * r[2],
 	(cl_command_queue queue, cl_mem from, cl_bool blocking, const size_t *b, const size_t *h,
 	 const size_t *r, size_t br, size_t bs, size_t hr, size_t hs, void *to, WAITS),
 	(queue, from, blocking, b, h, r, br, bs, hr, hs, to, PASS_WAITS))
-ENQUEUE(clEnqueueCopyBuffer, ON_DEVICE, size,
+ENQUEUE(clEnqueueCopyBuffer, false, ON_DEVICE, size,
 	(cl_command_queue queue, cl_mem from, cl_mem to, size_t a, size_t b, size_t size, WAITS),
 	(queue, from, to, a, b, size, PASS_WAITS))
-ENQUEUE(clEnqueueFillBuffer, FILL, size,
+ENQUEUE(clEnqueueFillBuffer, false, FILL, size,
 	(cl_command_queue queue, cl_mem to, const void *pattern, size_t len, size_t at, size_t size,
 	 WAITS),
 	(queue, to, pattern, len, at, size, PASS_WAITS))
-ENQUEUE(clEnqueueWriteImage, TO_DEVICE, 0,
+ENQUEUE(clEnqueueWriteImage, blocking, TO_DEVICE, 0,
 	(cl_command_queue queue, cl_mem to, cl_bool blocking, const size_t *o, const size_t *r,
 	 size_t row, size_t slice, const void *from, WAITS),
 	(queue, to, blocking, o, r, row, slice, from, PASS_WAITS))
-ENQUEUE(clEnqueueReadImage, TO_HOST, 0,
+ENQUEUE(clEnqueueReadImage, blocking, TO_HOST, 0,
 	(cl_command_queue queue, cl_mem from, cl_bool blocking, const size_t *o, const size_t *r,
 	 size_t row, size_t slice, void *to, WAITS),
 	(queue, from, blocking, o, r, row, slice, to, PASS_WAITS))
-ENQUEUE(clEnqueueUnmapMemObject, TO_DEVICE, 0,
+ENQUEUE(clEnqueueUnmapMemObject, false, TO_DEVICE, 0,
 	(cl_command_queue queue, cl_mem memory, void *mapped, WAITS),
 	(queue, memory, mapped, PASS_WAITS))
 
@@ -252,7 +253,8 @@ static void *CL_API_CALL my_clEnqueueMapBuffer(cl_command_queue queue, cl_mem me
 						PASS_WAITS, &result);
 
 	if (mapped && result == CL_SUCCESS)
-		follow(queue, *where, event != NULL, "clEnqueueMapBuffer", TO_HOST, size, start);
+		follow(queue, *where, event != NULL, "clEnqueueMapBuffer", blocking, TO_HOST, size,
+		       start);
 	if (status)
 		*status = result;
 	return mapped;
@@ -275,7 +277,8 @@ static cl_int CL_API_CALL my_clEnqueueNDRangeKernel(cl_command_queue queue, cl_k
 	    CL_SUCCESS)
 		snprintf(name, sizeof(name),
 			 "kernel"); /* a name that is longer than there is room for */
-	follow(queue, *where, event != NULL, "clEnqueueNDRangeKernel", RING_KERNEL, name, 0, start);
+	follow(queue, *where, event != NULL, "clEnqueueNDRangeKernel", false, RING_KERNEL, name, 0,
+	       start);
 	return status;
 }
 

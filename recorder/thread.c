@@ -5,7 +5,6 @@
  */
 #include "recorder.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,17 +146,14 @@ void threads_send_again(void)
 	threads_send();
 }
 
-/* The mappings stay, since a thread may be writing at this moment, but their memory goes. */
+/* The mappings stay, since a thread may be writing at this moment; the collector frees their memory. */
 void threads_give_up(void)
 {
 	struct thread *t = atomic_exchange(&threads, NULL);
 
 	for (; t; t = t->next) {
-		if (!descriptor_is(t->fd, t->inode))
-			continue;
-		fallocate(t->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-			  (off_t)ring_bytes((uint32_t)t->mask + 1));
-		close(t->fd);
+		if (descriptor_is(t->fd, t->inode))
+			close(t->fd);
 		t->fd = -1;
 	}
 }

@@ -673,11 +673,15 @@ struct ow_record_options {
 	size_t size;
 	uint64_t memory_limit; /* bytes the library may hold; 0 = no limit */
 	const char *recorder;  /* path of libopwatch-recorder.so; NULL: of this installation */
-	uint32_t
-		ring_records; /* room for so many records per thread, a power of two; 0 = the usual */
-	uint64_t file_limit; /* bytes of the file; 0 = no limit */
-	ow_line_fn message;  /* what people should know, a line each; may be NULL */
+	uint32_t ring_records; /* room per thread, a power of two; 0 = the usual */
+	uint64_t file_limit;   /* bytes of the file; 0 = no limit */
+	ow_line_fn message;    /* what people should know, a line each; may be NULL */
 	void *message_arg;
+	/* ow_attach: how long; 0 = until the processes end or it is cancelled. Asked many times a second: true
+	 * ends it. May be NULL. */
+	int64_t duration_ns;
+	bool (*cancelled)(void *arg);
+	void *cancel_arg;
 };
 OW_API void ow_record_options_init(struct ow_record_options *options);
 
@@ -688,8 +692,10 @@ struct ow_record_summary {
 	int exit_signal; /* 0 when none */
 	uint32_t processes, refused_processes;
 	uint64_t records;
-	uint64_t dropped; /* because rings were full */
-	uint64_t unnamed; /* texts and threads for which there was no room */
+	uint64_t dropped;   /* because rings were full */
+	uint64_t unnamed;   /* texts and threads for which there was no room */
+	int64_t stopped_ns; /* ow_attach: the longest that a thread was stopped */
+	bool hooks_left;    /* ow_attach: a process did not take its hooks out in time */
 };
 
 /* Runs a program (argv ends with NULL) to its end. Meanwhile SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and
@@ -758,6 +764,12 @@ struct ow_capture_summary {
 /* The file appears whole or not at all. summary may be NULL. */
 OW_API ow_status ow_capture_tf(const struct ow_capture_options *options,
 			       struct ow_capture_summary *summary, struct ow_error *err);
+
+/* Records processes that run already, and what they fork, then leaves them as they were: hooks are taken out, the
+ * library stays in their memory and does nothing. The user must be allowed to trace them. */
+OW_API ow_status ow_attach(const int *pids, size_t count, const char *out_path,
+			   const struct ow_record_options *options,
+			   struct ow_record_summary *summary, struct ow_error *err);
 
 /* ---- servers ---------------------------------------------------------------------------------- */
 

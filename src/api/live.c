@@ -1,11 +1,13 @@
 /* live.c: the bodies of ow_record and its kin; the work is in live/. */
 #include "api/api_int.h"
 
+#include "live/attach.h"
 #include "live/launch.h"
 
 #include "opwatch_config.h"
 
 #include <limits.h>
+#include <time.h>
 
 void ow_record_options_init(struct ow_record_options *options)
 {
@@ -100,6 +102,91 @@ ow_status ow_record(const char *const *argv, const char *out_path,
 		summary->started = launch.started;
 		summary->exit_code = launch.exit_code;
 		summary->exit_signal = launch.exit_signal;
+		status = live_close(l, status, summary, err);
+	}
+	free(l);
+	return status;
+}
+
+#define STOP_PATIENCE_NS (3000 * 1000000LL)
+
+static int64_t monotonic_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+/* Those that cannot be attached to are told; one is enough. */
+static ow_status attach_all(struct live *l, const int *pids, size_t count,
+			    struct ow_record_summary *summary, struct error *err)
+{
+	ow_status first = OW_OK;
+	size_t attached = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct attach_report report;
+		struct error problem = { 0 };
+		ow_status status = attach_process(&l->mem, pids[i], l->recorder,
+						  l->collector.socket_path, &report, &problem);
+
+		summary->stopped_ns = MAX(summary->stopped_ns, report.stopped_ns);
+		attached += status == OW_OK;
+		if (status == OW_OK)
+			continue;
+		if (count > 1 && l->options.message)
+			l->options.message(l->options.message_arg, problem.text,
+					   strlen(problem.text));
+		if (first == OW_OK && err)
+			*err = problem;
+		first = first == OW_OK ? status : first;
+	}
+	return attached ? OW_OK : first;
+}
+
+static bool is_over(const struct live *l, int64_t begin_ns)
+{
+	const struct ow_record_options *o = &l->options;
+
+	return (o->cancelled && o->cancelled(o->cancel_arg)) ||
+	       (o->duration_ns && monotonic_ns() - begin_ns >= o->duration_ns);
+}
+
+static void collect(struct live *l, struct ow_record_summary *summary)
+{
+	int64_t begin = monotonic_ns();
+
+	while (!is_over(l, begin)) {
+		if (!collector_turn(&l->collector, -1))
+			break;
+		if (!collector_live(&l->collector) && l->collector.totals.processes)
+			return; /* they have ended */
+	}
+	summary->hooks_left = !collector_stop(&l->collector, STOP_PATIENCE_NS);
+}
+
+ow_status ow_attach(const int *pids, size_t count, const char *out_path,
+		    const struct ow_record_options *options, struct ow_record_summary *summary,
+		    struct error *err)
+{
+	struct ow_record_summary unused = { .size = sizeof(unused) };
+	struct live *l = calloc(1, sizeof(*l));
+	ow_status status;
+
+	error_clear(err);
+	if (!summary)
+		summary = &unused;
+	summary_clear(summary);
+	status = l ? live_open(l, out_path, options, err) : error_no_memory(err);
+	if (status == OW_OK) {
+		l->collector.attached = true;
+		status = attach_all(l, pids, count, summary, err);
+		if (status == OW_OK) {
+			summary->started = true;
+			error_clear(err);
+			collect(l, summary);
+		}
 		status = live_close(l, status, summary, err);
 	}
 	free(l);

@@ -304,6 +304,7 @@ static ow_status take_slice(struct live_data *d, struct live_ring *ring,
 		lane = lane_of(d, ring->job, LIVE_LANE_THREAD, 0);
 	if (!lane || !ROOM(d, d, slices, slice_cap, d->slice_count + 1))
 		return no_memory(d);
+	d->lanes[lane - 1].used = true;
 	if (r->category == RING_RANGE)
 		job->seen |= name_flags(model_str(d->b->m, name));
 	if (r->category == RING_FILE_READ)

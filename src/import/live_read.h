@@ -28,6 +28,7 @@ struct live_job { /* a process */
 	uint64_t dropped, texts_lost, rings_lost;
 	uint64_t read_bytes, io_first, io_last; /* recorded, and as the system counts */
 	bool ended, known;
+	bool aside; /* no part of a rank, although others have one */
 	str_id armed[RING_HOOKS];
 };
 
@@ -38,6 +39,7 @@ struct live_lane {
 	uint32_t kind, id;
 	str_id name, device;
 	bool first;	/* thread of its process */
+	bool used;	/* has slices */
 	uint32_t track; /* set by live_rows.c */
 };
 

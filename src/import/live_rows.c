@@ -39,9 +39,10 @@ static const char *const counters[RING_COUNTERS] = {
 
 static const struct live_job *parent_of(const struct live_data *d, const struct live_job *job)
 {
-	for (size_t i = 0; i < d->job_count; i++)
-		if (d->jobs[i].known && &d->jobs[i] != job && d->jobs[i].row.pid == job->row.parent)
-			return &d->jobs[i];
+	/* The latest: a process that executes another program begins anew, with the same number. */
+	for (const struct live_job *p = job; p > d->jobs;)
+		if ((--p)->known && p->row.pid == job->row.parent)
+			return p;
 	return NULL;
 }
 
@@ -75,7 +76,9 @@ static void make_track(struct live_data *d, struct live_lane *lane)
 				 .process = job->title,
 				 .pid = job->row.pid,
 				 .tid = lane->id,
-				 .kind = is_loader(d, job) ? TRACK_LOADER : TRACK_HOST,
+				 .kind = job->aside	     ? TRACK_OTHER
+					 : is_loader(d, job) ? TRACK_LOADER
+							     : TRACK_HOST,
 				 .flags = TRACK_SLICES,
 				 .source = d->b->source };
 
@@ -261,7 +264,8 @@ static ow_status add_rank(struct live_data *d, int32_t rank)
 	add_facts(d, rank);
 	add_notes(d, rank);
 	for (size_t i = 0; i < d->lane_count; i++)
-		if (d->jobs[d->lanes[i].job].rank == rank)
+		if (d->jobs[d->lanes[i].job].rank == rank &&
+		    (d->lanes[i].used || d->lanes[i].first))
 			make_track(d, &d->lanes[i]);
 	OW_TRY(add_events(d, rank));
 	OW_TRY(add_counters(d, rank));
@@ -277,6 +281,20 @@ static void number_ids(struct live_data *d)
 	for (size_t i = 0; i < d->job_count; i++) {
 		d->jobs[i].id_base = (uint32_t)base;
 		base += d->jobs[i].highest_id;
+	}
+}
+
+/* What starts the ranks of a job has none itself: it is shown with the first rank, beside what counts. */
+static void give_ranks(struct live_data *d)
+{
+	int32_t lowest = INT32_MAX;
+
+	for (size_t i = 0; i < d->job_count; i++)
+		if (d->jobs[i].known && d->jobs[i].rank >= 0)
+			lowest = MIN(lowest, d->jobs[i].rank);
+	for (size_t i = 0; i < d->job_count && lowest < INT32_MAX; i++) {
+		d->jobs[i].aside = d->jobs[i].rank < 0;
+		d->jobs[i].rank = d->jobs[i].aside ? lowest : d->jobs[i].rank;
 	}
 }
 
@@ -347,6 +365,7 @@ ow_status live_rows(struct live_data *d)
 	if (d->slice_count)
 		qsort(d->slices, d->slice_count, sizeof(*d->slices), by_place);
 	number_ids(d);
+	give_ranks(d);
 	OW_TRY(add_ranks(d));
 	if (d->damaged)
 		builder_note_many(d->b, NOTE_DAMAGED, d->damaged_at, d->damaged,

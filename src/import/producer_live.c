@@ -54,10 +54,36 @@ static ow_status mark_iterations(struct meaning *x)
 	return OW_OK;
 }
 
+/* The first wait for data. */
+static int64_t first_iteration(const struct meaning *x)
+{
+	int64_t first = INT64_MAX;
+
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		const struct mean_track *track = mean_track(x, t);
+
+		for (uint32_t e = track->first; e < track->last; e++)
+			if (x->m->event.ts_ns[e] < first &&
+			    is_loader_iteration(NULL, model_str(x->m, mean_name(x, e))))
+				first = x->m->event.ts_ns[e];
+	}
+	return first;
+}
+
+/* Steps end with the optimizer's; the first one does not begin with the program. */
 static ow_status steps(struct meaning *x)
 {
+	struct mean_marker *first;
+	int64_t begin;
+
 	OW_TRY(mean_mark_ends(x, is_optimizer_step, NULL));
-	return x->markers.count ? OW_OK : mark_iterations(x);
+	if (!x->markers.count)
+		return mark_iterations(x);
+	begin = first_iteration(x);
+	first = &x->markers.list[0];
+	if (begin > first->start && begin < first->end)
+		first->start = begin;
+	return OW_OK;
 }
 
 static const struct {

@@ -245,15 +245,21 @@ static void look_around(struct collector *c)
 		return;
 	c->last_look_ns = now;
 	for (size_t i = 0; i < c->count; i++)
-		look_at_process(c, c->processes[i], now);
+		if (c->processes[i]->view.process) /* it has said hello */
+			look_at_process(c, c->processes[i], now);
 }
 
 /* ---- processes ---- */
 
 static void release_process(struct collector *c, struct collected *p)
 {
-	for (size_t i = 0; i < p->ring_count; i++)
+	bool stopped = p->view.process && atomic_load(&p->view.process->state) == RING_STOPPED;
+
+	for (size_t i = 0; i < p->ring_count; i++) {
+		if (stopped)
+			ring_view_empty(&p->rings[i].view);
 		ring_view_close(&p->rings[i].view);
+	}
 	mem_free(c->mem, p->rings, p->ring_cap * sizeof(*p->rings));
 	mem_free(c->mem, p->texts, p->texts ? TEXT_WORDS * sizeof(*p->texts) : 0);
 	process_view_close(&p->view);

@@ -2,10 +2,12 @@
 #include "live/recording.h"
 
 #include "base/error.h"
+#include "base/temp_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -189,6 +191,16 @@ static bool has_failed(const struct recording *r)
 	       r->count.failed || r->end.failed;
 }
 
+/* The disk is never filled to its brim: others live on it, too. */
+static bool disk_has_room(const struct recording *r, uint64_t bytes)
+{
+	struct statvfs disk;
+
+	return fstatvfs(r->fd, &disk) != 0 || !disk.f_blocks ||
+	       temp_file_fits((uint64_t)disk.f_blocks * disk.f_frsize,
+			      (uint64_t)disk.f_bavail * disk.f_frsize, bytes);
+}
+
 ow_status recording_flush(struct recording *r, struct error *err)
 {
 	struct opw_part parts[7];
@@ -203,6 +215,8 @@ ow_status recording_flush(struct recording *r, struct error *err)
 	if (r->bytes_limit && at + opw_segment_size(parts, count) > r->bytes_limit)
 		return error_set(err, OW_E_LIMIT, "%s: has reached its limit of %" PRIu64 " bytes",
 				 r->path, r->bytes_limit);
+	if (!disk_has_room(r, opw_segment_size(parts, count)))
+		return error_set(err, OW_E_LIMIT, "%s: the disk is nearly full", r->path);
 	status = opw_put_segment(&r->writer, OPW_LIVE, "", r->records, rows, parts, count, err);
 	if (status != OW_OK) {
 		r->writer.at = at;

@@ -50,6 +50,11 @@ ow_status ring_view_open(struct ring_view *v, int fd, struct error *err)
 	return error_set(err, OW_E_CORRUPT, "a ring of a recorder is none, or of another version");
 }
 
+void ring_view_empty(struct ring_view *v)
+{
+	madvise(v->ring, v->bytes, MADV_REMOVE);
+}
+
 void ring_view_close(struct ring_view *v)
 {
 	if (v->ring)
@@ -62,7 +67,9 @@ uint32_t ring_view_pending(const struct ring_view *v)
 	uint64_t head = atomic_load_explicit(&v->ring->head, memory_order_acquire);
 	uint64_t waiting = head - v->next;
 
-	return waiting > v->capacity ? v->capacity : (uint32_t)waiting;
+	return waiting > v->capacity
+		       ? 0
+		       : (uint32_t)waiting; /* more than fits: no recorder wrote that */
 }
 
 void ring_view_copy(const struct ring_view *v, struct ring_record *to, uint32_t count)

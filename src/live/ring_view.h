@@ -21,7 +21,9 @@ struct ring_view {
 /* Maps a ring; the descriptor stays the caller's. */
 ow_status ring_view_open(struct ring_view *v, int fd, struct error *err);
 void ring_view_close(struct ring_view *v);
-/* Records that wait, never more than there is room for. */
+/* Nobody writes to it any more: its memory goes, although the job still has it mapped. */
+void ring_view_empty(struct ring_view *v);
+/* Records that wait; none when the ring claims to hold more than it can. */
 uint32_t ring_view_pending(const struct ring_view *v);
 /* Copies the first `count` that wait. */
 void ring_view_copy(const struct ring_view *v, struct ring_record *to, uint32_t count);

@@ -121,7 +121,7 @@ class RecordTest(unittest.TestCase):
     def test_the_users_own_preload_stays_first(self):
         shutil.copy(LIBRARY, os.path.join(self.dir, "own.so"))
         own = os.path.join(self.dir, "own.so")
-        p = self.record("sh", "-c", "echo $LD_PRELOAD", env=environment(LD_PRELOAD=own))
+        p = self.record("sh", "-c", "echo $LD_PRELOAD", env=environment(LD_PRELOAD=own, ASAN_OPTIONS="verify_asan_link_order=0"))
         self.assertEqual(p.stdout, f"{own}:{os.path.realpath(LIBRARY)}\n")
 
     def test_a_recorder_of_another_version_refuses(self):
@@ -129,6 +129,14 @@ class RecordTest(unittest.TestCase):
         p = self.record("sh", "-c", script)
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertIn("its recorder speaks version", p.stderr)
+
+    def test_strangers_on_the_socket(self):
+        script = ("import os, socket, time\nsilent, rude = (socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for i in 'ab')\n"
+                  "for s in (silent, rude): s.connect(os.environ['OPWATCH_RECORDER_SOCKET'])\n"
+                  "rude.send(b'GET / HTTP/1.0')\nfor i in range(15): open('/etc/passwd').read(); time.sleep(0.1)\n")
+        p = self.record(PYTHON, "-c", script)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertGreaterEqual(sum(row["events"] for row in self.rows("tracks")), 30)
 
     def test_a_full_disk_stops_the_recording_only(self):
         p = self.record(PYTHON, "-c", READS.format(3000) + "\nprint('done')", options=("--max-size", "20K"))

@@ -1,0 +1,74 @@
+/*
+ * cmd_attach.c: records processes that run already, until they end, the time is over, or somebody presses ctrl-C; then
+ * takes the hooks out again.
+ */
+#include "cli/command.h"
+#include "cli/recording.h"
+#include "cli/signals.h"
+
+static bool is_cancelled(void *arg)
+{
+	(void)arg;
+	return signals_caught();
+}
+
+static bool parse_pids(const struct args *args, int *pids)
+{
+	for (size_t i = 0; i < args->file_count; i++) {
+		int64_t number;
+
+		if (!str_to_i64(str_from(args->files[i]), &number) || number < 1 ||
+		    number > INT32_MAX) {
+			complain("opwatch attach: '%s' is no process number\n", args->files[i]);
+			return false;
+		}
+		pids[i] = (int)number;
+	}
+	return true;
+}
+
+static int run(struct args *args)
+{
+	struct ow_record_summary summary = { .size = sizeof(summary) };
+	const char *path = args->out_file ? args->out_file : recording_name(args->arena);
+	int *pids = ARENA_ARRAY(args->arena, int, args->file_count + 1);
+	struct ow_error err = { 0 };
+	ow_status status;
+
+	if (!args->file_count) {
+		complain("opwatch attach: which process? opwatch attach 1234 -o x.opw\n");
+		return EXIT_USAGE;
+	}
+	if (!path || !pids)
+		return EXIT_FAILED;
+	if (!parse_pids(args, pids))
+		return EXIT_USAGE;
+	args->record.memory_limit = args->open.memory_limit;
+	args->record.message = recording_message;
+	args->record.cancelled = is_cancelled;
+	args->record.duration_ns = args->stacks.for_ns;
+	signals_catch();
+	status = ow_attach(pids, args->file_count, path, &args->record, &summary, &err);
+	if (status != OW_OK) {
+		complain("opwatch: %s\n", err.text);
+		return status == OW_E_USAGE ? EXIT_USAGE : EXIT_FAILED;
+	}
+	recording_tell(path, &summary);
+	if (args->verbose)
+		complain("opwatch: a thread was stopped for %.2f ms\n",
+			 (double)summary.stopped_ns / 1e6);
+	if (summary.hooks_left)
+		complain("opwatch: a process has not taken the hooks out yet; it will when it gets "
+			 "to run\n");
+	return EXIT_GOOD;
+}
+
+const struct command cmd_attach = {
+	.name = "attach",
+	.usage = "PID… [-o x.opw] [--for 10s]",
+	.summary = "record processes that run already",
+	.help = "Until they end, the time is over, or ctrl-C; then they are left as they were. "
+		"One\n"
+		"thread is stopped for some milliseconds. You must be allowed to trace them.\n",
+	.run = run,
+};

@@ -1,0 +1,264 @@
+/*
+ * attach.c: see attach.h. Loading a library allocates memory and takes the loader's locks, so the thread must not be
+ * stopped where it may hold one of them: it is taken only in the program's own code, or in a system call in which
+ * nobody waits for a lock of that kind. Otherwise it goes on at once, and another moment or thread is tried.
+ *
+ * The call is made on the thread's own stack, below what it uses, and returns to address 0, which stops it again.
+ */
+#include "live/attach.h"
+
+#include "live/proc.h"
+#include "live/remote_call.h"
+#include "live/symbols.h"
+#include "wire/ring.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATIENCE_NS (3000 * 1000000LL)
+#define STACK_NEEDED ((uint64_t)96 << 10)
+#define THREADS_MAX 64
+
+struct attaching {
+	pid_t pid;
+	const char *library, *socket_path;
+	uint64_t dlopen_address, start_offset;
+	struct buf maps; /* of the process, as text */
+	struct error *err;
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+/* ---- may it be done at all ---- */
+
+static ow_status check_process(const struct attaching *a)
+{
+	char path[64], theirs[128], ours[128];
+	ssize_t their_len, our_len;
+
+	if (a->pid <= 0 || kill(a->pid, 0) != 0) {
+		if (a->pid > 0 && errno == EPERM)
+			return error_set(
+				a->err, OW_E_PERMISSION,
+				"process %d belongs to another user: only that user or root can "
+				"attach to it",
+				(int)a->pid);
+		return error_set(a->err, OW_E_NOT_FOUND, "there is no process %d", (int)a->pid);
+	}
+	if (a->pid == getpid())
+		return error_set(a->err, OW_E_USAGE, "process %d is this one", (int)a->pid);
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)a->pid);
+	their_len = readlink(path, theirs, sizeof(theirs));
+	our_len = readlink("/proc/self/ns/mnt", ours, sizeof(ours));
+	if (their_len <= 0)
+		return error_set(a->err, OW_E_PERMISSION,
+				 "process %d may not be looked at: it belongs to another user, or "
+				 "the system "
+				 "does not allow it",
+				 (int)a->pid);
+	if (their_len != our_len || memcmp(theirs, ours, (size_t)our_len) != 0)
+		return error_set(a->err, OW_E_UNSUPPORTED,
+				 "process %d lives in a container: run opwatch inside of it",
+				 (int)a->pid);
+	return OW_OK;
+}
+
+/* ---- where things are ---- */
+
+static ow_status find_addresses(struct attaching *a)
+{
+	char libc[PATH_MAX];
+	uint64_t base, offset = 0;
+
+	if (!maps_find_object(a->maps.ptr, "libc.so.6", &base, libc, sizeof(libc)))
+		return error_set(
+			a->err, OW_E_UNSUPPORTED,
+			"process %d does not use the GNU C library: it is linked statically, or "
+			"uses another one",
+			(int)a->pid);
+	if (!symbol_offset(libc, "dlopen", &offset) &&
+	    !symbol_offset(libc, "__libc_dlopen_mode", &offset))
+		return error_set(a->err, OW_E_UNSUPPORTED, "%s: has no dlopen", libc);
+	a->dlopen_address = base + offset;
+	if (!symbol_offset(a->library, "opwatch_recorder_start", &a->start_offset))
+		return error_set(a->err, OW_E_UNSUPPORTED, "%s: is no recorder of opwatch",
+				 a->library);
+	return OW_OK;
+}
+
+/* ---- is this a good moment ---- */
+
+/* Its signals must be such that stopping it by a fault changes nothing. */
+static bool takes_faults(pid_t pid, pid_t tid)
+{
+	char what[48], text[4096];
+	const char *blocked, *ignored;
+	uint64_t fault = (uint64_t)1 << (SIGSEGV - 1);
+
+	snprintf(what, sizeof(what), "task/%d/status", (int)tid);
+	if (proc_read(pid, what, text, sizeof(text)) <= 0)
+		return false;
+	blocked = strstr(text, "\nSigBlk:");
+	ignored = strstr(text, "\nSigIgn:");
+	return blocked && ignored && !(strtoull(blocked + 8, NULL, 16) & fault) &&
+	       !(strtoull(ignored + 8, NULL, 16) & fault);
+}
+
+static bool is_good_moment(const struct attaching *a, const struct remote *r)
+{
+	uint64_t stack_low, low;
+	char object[PATH_MAX];
+
+	if (!maps_find_address(a->maps.ptr, r->stack, &stack_low, object, sizeof(object)))
+		return false;
+	if (strcmp(object, "[stack]") != 0 && r->stack - stack_low < STACK_NEEDED)
+		return false; /* only the first thread's grows by itself */
+	if (remote_in_call(r))
+		return remote_call_is_harmless(r);
+	if (!maps_find_address(a->maps.ptr, r->instruction, &low, object, sizeof(object)))
+		return false;
+	return !strstr(object, "/libc.so") && !strstr(object, "/ld-linux") &&
+	       !strstr(object, "malloc") && !strstr(object, "/libpthread") &&
+	       !strstr(object, "/libdl") && object[0] != '[';
+}
+
+/* ---- the calls ---- */
+
+static ow_status load_library(struct attaching *a, struct remote *r)
+{
+	uint64_t arguments[2] = { 0, 2 /* RTLD_NOW */ }, handle = 0, base;
+	char path[PATH_MAX];
+
+	OW_TRY(remote_call(r, a->dlopen_address, a->library, arguments, &handle, a->err));
+	if (!handle)
+		return error_set(a->err, OW_E_UNSUPPORTED,
+				 "process %d could not load %s: can it read that file?",
+				 (int)a->pid, a->library);
+	OW_TRY(maps_read(a->pid, &a->maps, a->err));
+	if (!maps_find_object(a->maps.ptr, "libopwatch-recorder.so", &base, path, sizeof(path)))
+		return error_set(a->err, OW_E_INTERNAL, "%s: was loaded, and is not there",
+				 a->library);
+	a->start_offset += base;
+	return OW_OK;
+}
+
+static ow_status start_recorder(const struct attaching *a, struct remote *r)
+{
+	static const char *const reasons[] = {
+		[1] = "the recorder that is there is of another version: start the program anew",
+		[2] = "the path of the socket is too long",
+		[3] = "it has no memory",
+		[4] = "it may not make the memory that is needed (ulimit -f, -n, -v)",
+		[5] = "it is being recorded already",
+	};
+	uint64_t arguments[2] = { 0, RING_VERSION }, result = 0;
+	uint32_t code;
+
+	OW_TRY(remote_call(r, a->start_offset, a->socket_path, arguments, &result, a->err));
+	code = (uint32_t)result;
+	if (!code)
+		return OW_OK;
+	return error_set(a->err, OW_E_UNSUPPORTED, "process %d: %s", (int)a->pid,
+			 code < ARRAY_COUNT(reasons) ? reasons[code]
+						     : "the recorder did not start");
+}
+
+/* OW_E_LIMIT: not now, not here. */
+static ow_status try_thread(struct attaching *a, pid_t tid, struct attach_report *report)
+{
+	int64_t begin;
+	struct remote r;
+	ow_status status;
+
+	if (!takes_faults(a->pid, tid))
+		return OW_E_LIMIT;
+	begin = now_ns();
+	status = remote_stop(&r, a->pid, tid, a->err);
+	if (status != OW_OK)
+		return status;
+	if (!is_good_moment(a, &r)) {
+		remote_resume(&r);
+		return OW_E_LIMIT;
+	}
+	status = load_library(a, &r);
+	if (status == OW_OK)
+		status = start_recorder(a, &r);
+	remote_resume(&r);
+	report->stopped_ns = now_ns() - begin;
+	return status;
+}
+
+static size_t list_threads(pid_t pid, pid_t *threads, size_t most)
+{
+	char path[64];
+	struct dirent *entry;
+	size_t count = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	while (dir && count < most && (entry = readdir(dir)) != NULL)
+		if (entry->d_name[0] != '.')
+			threads[count++] = (pid_t)strtol(entry->d_name, NULL, 10);
+	if (dir)
+		closedir(dir);
+	return count;
+}
+
+static ow_status try_threads(struct attaching *a, struct attach_report *report)
+{
+	int64_t end = now_ns() + PATIENCE_NS;
+	pid_t threads[THREADS_MAX];
+
+	do {
+		size_t count = list_threads(a->pid, threads, THREADS_MAX);
+
+		if (!count)
+			return error_set(a->err, OW_E_NOT_FOUND, "process %d has ended",
+					 (int)a->pid);
+		for (size_t i = 0; i < count; i++) {
+			ow_status status = try_thread(a, threads[i], report);
+
+			if (status != OW_E_LIMIT)
+				return status;
+		}
+		usleep(3000);
+	} while (now_ns() < end);
+	return error_set(
+		a->err, OW_E_LIMIT,
+		"process %d: no thread came by a place where a library can be loaded safely; try "
+		"again",
+		(int)a->pid);
+}
+
+ow_status attach_process(struct mem *mem, pid_t pid, const char *library, const char *socket_path,
+			 struct attach_report *report, struct error *err)
+{
+	struct attaching a = {
+		.pid = pid, .library = library, .socket_path = socket_path, .err = err
+	};
+	ow_status status;
+
+	*report = (struct attach_report){ 0 };
+	OW_TRY(check_process(&a));
+	buf_init(&a.maps, mem);
+	status = maps_read(pid, &a.maps, err);
+	if (status == OW_OK)
+		status = find_addresses(&a);
+	if (status == OW_OK)
+		status = try_threads(&a, report);
+	buf_release(&a.maps);
+	return status;
+}

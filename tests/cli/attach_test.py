@@ -1,0 +1,166 @@
+#!/usr/bin/python3
+"""opwatch attach: a process that runs is recorded and left as it was: no hooks, threads or descriptors stay; it may be
+attached to again; wrong processes are refused with a reason."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BIN = os.environ["OPWATCH_BIN"]
+PYTHON = "/usr/bin/python3"
+LIBRARY = os.path.join(os.environ["OPWATCH_BUILD"], "libopwatch-recorder.so")
+# Reads files until it is told to end, then says how often.
+VICTIM = """
+import select, sys
+n = 0
+print('ready', flush=True)
+while not select.select([sys.stdin], [], [], 0.001)[0]:
+    open('/etc/passwd', 'rb').read()
+    n += 1
+print(n, flush=True)
+"""
+
+
+def environment():
+    return {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+
+
+class AttachTest(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.dir)
+        self.file = os.path.join(self.dir, "x.opw")
+
+    def start(self, code=VICTIM):
+        job = subprocess.Popen([PYTHON, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())
+        self.addCleanup(job.stdout.close)
+        self.addCleanup(job.stdin.close)
+        self.addCleanup(job.wait)
+        self.addCleanup(job.kill)
+        self.assertEqual(job.stdout.readline(), b"ready\n")
+        return job
+
+    def finish(self, job):
+        job.stdin.close()
+        self.assertGreaterEqual(int(job.stdout.readline()), 0)
+        self.assertEqual(job.wait(timeout=120), 0)
+
+    def attach(self, *args, **kwargs):
+        p = subprocess.run([BIN, "attach", "-o", self.file, *args], capture_output=True, text=True, timeout=300,
+                           env=environment(), **kwargs)
+        if "may not be traced" in p.stderr:
+            self.skipTest("the system allows no tracing here: " + p.stderr)
+        return p
+
+    def maps(self, job):
+        with open(f"/proc/{job.pid}/maps", encoding="utf8") as f:
+            return f.readlines()
+
+    def events(self):
+        p = subprocess.run([BIN, "tracks", "--json", self.file], capture_output=True, text=True)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return sum(row["events"] for row in json.loads(p.stdout)["rows"])
+
+    def wait_for_records(self, p):
+        while p.poll() is None and not (os.path.exists(self.file) and os.path.getsize(self.file) > 4096):
+            time.sleep(0.01)
+
+    def test_leaves_the_process_as_it_was(self):
+        job = self.start()
+        task, fds = (os.path.join("/proc", str(job.pid), name) for name in ("task", "fd"))
+        before = len(os.listdir(task)), sorted(os.listdir(fds))
+        for _ in range(2):  # and again
+            p = self.attach(str(job.pid), "--for", "1s")
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.assertGreater(self.events(), 10)
+            self.assertNotIn("hooks", p.stderr)
+            self.assertEqual(sorted(os.listdir(fds)), before[1])
+        slots = self.hooks(job.pid)
+        self.assertEqual(slots, [], "slots that still lead into the recorder")
+        self.finish(job)
+
+    def hooks(self, pid):
+        """Pointers into the recorder's code in the writable and read-only data of the program's objects."""
+        ours, data = [], []
+        with open(f"/proc/{pid}/maps", encoding="utf8") as f:
+            for line in f:
+                fields = line.split()
+                low, high = (int(x, 16) for x in fields[0].split("-"))
+                path = fields[5] if len(fields) > 5 else ""
+                if "libopwatch-recorder" in path:
+                    if "x" in fields[1]:
+                        ours.append((low, high))
+                elif path.startswith("/") and "x" not in fields[1]:
+                    data.append((low, high))
+        self.assertTrue(ours, "the recorder is not loaded")
+        found = []
+        with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+            for low, high in data:
+                try:
+                    memory.seek(low)
+                    words = memoryview(memory.read(high - low)).cast("Q")
+                except (OSError, ValueError, TypeError):
+                    continue
+                found += [hex(low + 8 * i) for i, w in enumerate(words) if any(a <= w < b for a, b in ours)]
+        return found
+
+    def test_ends_with_the_process(self):
+        job = self.start()
+        p = subprocess.Popen([BIN, "attach", "-o", self.file, str(job.pid)], stderr=subprocess.PIPE, text=True,
+                             env=environment())
+        self.wait_for_records(p)
+        job.kill()
+        said = p.communicate(timeout=120)[1]
+        if "may not be traced" in said:
+            self.skipTest(said)
+        self.assertEqual(p.returncode, 0, said)
+
+    def test_ends_with_a_signal(self):
+        job = self.start()
+        p = subprocess.Popen([BIN, "attach", "-o", self.file, str(job.pid)], stderr=subprocess.PIPE, text=True,
+                             env=environment())
+        self.wait_for_records(p)
+        p.send_signal(signal.SIGINT)
+        said = p.communicate(timeout=120)[1]
+        if "may not be traced" in said:
+            self.skipTest(said)
+        self.assertEqual(p.returncode, 0, said)
+        self.assertGreater(self.events(), 0)
+        self.finish(job)
+
+    def test_a_process_that_sleeps(self):
+        job = self.start("import signal\nprint('ready', flush=True)\nsignal.pause()")
+        p = self.attach(str(job.pid), "--for", "100ms")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIsNone(job.poll())
+
+    def test_wrong_processes(self):
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        p = self.attach(str(gone.pid))
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(f"there is no process {gone.pid}", p.stderr)
+        self.assertEqual(self.attach("abc").returncode, 2)
+        self.assertEqual(self.attach().returncode, 2)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can be another user")
+    def test_another_users_process(self):
+        job = self.start()
+        os.chmod(self.dir, 0o777)
+        p = self.attach(str(job.pid), user=65534, group=65534, extra_groups=[])
+        self.assertEqual(p.returncode, 1, p.stderr)
+        self.assertIn("another user", p.stderr)
+        self.assertFalse([line for line in self.maps(job) if "recorder" in line])
+        self.finish(job)
+
+
+if __name__ == "__main__":
+    if not os.path.exists(LIBRARY):
+        print("the recorder is not built")
+        sys.exit(77)
+    unittest.main()
