@@ -194,6 +194,12 @@ static inline ow_status mean_no_memory(struct meaning *x)
 {
 	return builder_fail(x->b, error_no_memory(x->err));
 }
+/* Events are no longer what the file says of them, see struct listing. */
+static inline void mean_not_as_listed(struct meaning *x)
+{
+	if (x->source.v < x->m->listing_cap)
+		x->m->listings[x->source.v].plain = false;
+}
 /* Whether slices of the track are work of a device, or of the host. */
 bool mean_on_device(const struct meaning *x, uint32_t track);
 bool mean_on_host(const struct meaning *x, uint32_t track);

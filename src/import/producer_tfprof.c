@@ -40,6 +40,7 @@ static void join_depths(struct meaning *x)
 		for (uint32_t e = track->first; e < track->last; e++)
 			x->m->event.track[e].v = first;
 	}
+	mean_not_as_listed(x);
 	x->no_phases = true;
 }
 

@@ -114,7 +114,9 @@ struct trace_counter {
 	double value;
 	uint32_t name, series, category, track;
 	uint32_t instance; /* string of the id, 0 = none */
-	bool first;	   /* series of its event */
+	uint32_t args_size;
+	uint64_t args_offset;
+	bool first; /* series of its event */
 	bool no_ts, no_value;
 };
 
@@ -144,7 +146,7 @@ struct trace_mark {
 };
 
 struct trace_counts {
-	size_t slices, points, counters, metas, marks;
+	size_t slices, points, counters, metas, marks, elements;
 	uint32_t strings;
 };
 
@@ -159,6 +161,8 @@ struct trace_faults {
 	uint64_t negative, first_negative;  /* durations */
 	uint64_t bad_times, first_bad_time; /* ts or dur that is no number */
 	uint64_t labels;		    /* counter values that are no number */
+	uint64_t odd;	     /* not told by the model as written, see struct listing */
+	uint64_t unlabelled; /* slices with arguments and without a label */
 };
 
 struct trace_part {
@@ -188,6 +192,8 @@ struct trace_worker {
 	size_t meta_count, meta_cap;
 	struct trace_mark *marks;
 	size_t mark_count, mark_cap;
+	uint64_t *elements; /* that are no slices: their places, see struct listing */
+	size_t element_count, element_cap;
 	struct trace_faults faults; /* of the part being read */
 	struct {
 		uint64_t head; /* first bytes of the text */
@@ -225,6 +231,7 @@ struct trace_lane {
 struct trace_tally {
 	uint64_t by_ph[256]; /* [0]: events without ph */
 	uint64_t events, x_without_dur;
+	uint64_t slices; /* events that are a row each; others are made of pairs later */
 	int64_t min_ts, max_ts, max_x_end; /* TIME_UNKNOWN when none */
 	uint64_t *category_count;
 	int64_t *category_dur; /* of X */
@@ -421,6 +428,16 @@ ow_status trace_order_lanes(struct trace *t);
 /* ---- trace_tally.c: rows of workers get model strings and lanes, and are counted ---- */
 ow_status trace_tally(struct trace *t);
 void trace_tallies_release(struct trace *t);
+
+/* ---- trace_listing.c: what the list was like in the file ---- */
+/* Whether its row will tell all of an element of the list. */
+bool trace_slice_is_plain(const struct json_event *ev, uint8_t ph);
+/* A slice with arguments whose op is not called by them. */
+void trace_list_unlabelled(struct trace_worker *w, const struct json_event *ev, uint8_t ph);
+/* Notes the place of one that is no slice. */
+void trace_list_element(struct trace_worker *w, const struct json_event *ev, uint8_t ph,
+			bool has_ts);
+ow_status trace_list(struct trace *t);
 
 /* ---- trace_pair.c: begins and ends; trace_async.c: asynchronous ones ---- */
 ow_status trace_pair(struct trace *t);

@@ -528,6 +528,7 @@ ow_status trace_place(struct trace *t)
 	if (!make_columns(t))
 		return builder_status(t->b);
 	OW_TRY(trace_find_places(t));
+	OW_TRY(trace_list(t));
 	atomic_store(&t->next_part, 0);
 	atomic_store(&t->point_readers, 2);
 	parallel_run(t->options.threads, place_columns, t);

@@ -113,6 +113,8 @@ void trace_take_counter(struct trace_worker *w, const struct json_event *ev)
 
 	c.no_ts = !trace_time_of(w, ev, FIELD_TS, &c.ts);
 	if (json_event_has(ev, FIELD_ARGS) && ev->value[FIELD_ARGS].kind == JSON_OBJECT) {
+		c.args_size = ev->value[FIELD_ARGS].len;
+		c.args_offset = ev->offset + (uint64_t)(ev->value[FIELD_ARGS].at - ev->text);
 		r = json_over(json_text(ev->value[FIELD_ARGS]));
 		for (; json_next_member(&r, &key, &value); first = false)
 			take_series(w, &c, key, value, first);

@@ -97,8 +97,10 @@ struct trace_id trace_id_of(struct trace_worker *w, struct json_value v)
 			id.value = *v.at - '0';
 			return id;
 		}
-		if (OW_LIKELY(json_decimal_padded(text, 0, &id.value) == JSON_EXACT ||
-			      str_to_i64(text, &id.value))) /* which knows the least number, too */
+		if (OW_LIKELY(json_decimal_padded(text, 0, &id.value) == JSON_EXACT))
+			return id;
+		w->faults.odd++;
+		if (str_to_i64(text, &id.value)) /* which knows the least number, too */
 			return id;
 	} else if (v.kind == JSON_STRING) {
 		if ((is_canonical(text) && str_to_i64(text, &id.value)) ||
@@ -165,9 +167,12 @@ bool trace_time_of(struct trace_worker *w, const struct json_event *ev, enum jso
 	if (OW_LIKELY(v.kind == JSON_NUMBER || v.kind == JSON_STRING)) {
 		switch (json_decimal_padded(json_text(v), 3, ns)) {
 		case JSON_EXACT:
+			return true;
 		case JSON_ROUNDED:
+			f->odd++;
 			return true;
 		case JSON_CLAMPED:
+			f->odd++;
 			count_fault(&f->clamped, &f->first_clamped, ev->offset);
 			return true;
 		case JSON_NOT_A_NUMBER:
@@ -393,16 +398,22 @@ static void take_slice(struct trace_worker *w, const struct json_event *ev, uint
 	s->category[at] = category;
 	s->track[at] = trace_track_of(w, ev, layer_of(ev, ph, category, about));
 	s->args_offset[at] = trace_args_place(ev, &s->args_size[at]);
+	if (!s->args_size[at])
+		s->args_offset[at] = ev->offset; /* which keeps the order of the file */
 	s->ph[at] = ph;
 	if (OW_LIKELY(ph == 'X' || ph == 'T') && trace_time_of(w, ev, FIELD_DUR, &dur) &&
 	    OW_UNLIKELY(dur < 0)) {
 		count_fault(&w->faults.negative, &w->faults.first_negative, ev->offset);
+		w->faults.odd++;
 		dur = 0;
 	}
 	s->dur[at] = dur;
 	s->name[at] = trace_field_text(w, ev, FIELD_NAME);
 	if (wanted || s->label || s->correlation)
 		take_picked(w, ev, wanted, &picked, at);
+	w->faults.odd += !trace_slice_is_plain(ev, ph);
+	if (s->args_size[at] && (!s->label || !s->label[at]))
+		trace_list_unlabelled(w, ev, ph);
 	s->count = at + 1;
 	if (OW_UNLIKELY(ev->have & MARK_FIELDS))
 		take_extras(w, ev, (uint32_t)at);
@@ -440,14 +451,17 @@ void trace_take_event(struct trace_worker *w, const struct json_event *ev)
 
 	ph = phase_of(ev);
 	if (OW_UNLIKELY(!ph)) {
+		trace_list_element(w, ev, ph, false);
 		trace_take_odd(w, ev);
 		return;
 	}
 	switch ((enum take)takes[ph]) {
 	case TAKE_META:
+		trace_list_element(w, ev, ph, false);
 		trace_take_meta(w, ev);
 		return;
 	case TAKE_COUNTER:
+		trace_list_element(w, ev, ph, false);
 		trace_take_counter(w, ev);
 		return;
 	case TAKE_SLICE:
@@ -459,6 +473,8 @@ void trace_take_event(struct trace_worker *w, const struct json_event *ev)
 	if (OW_LIKELY(has_ts &&
 		      (takes[ph] == TAKE_SLICE || (ph == 'T' && json_event_has(ev, FIELD_DUR)))))
 		take_slice(w, ev, ph, ts);
-	else
+	else {
+		trace_list_element(w, ev, ph, has_ts);
 		trace_take_point(w, ev, ph, has_ts, ts);
+	}
 }

@@ -100,6 +100,7 @@ static void tally_slices(struct trace *t, struct trace_worker *w, const struct t
 	const uint32_t *strings = w->strings, *tracks = w->track_map;
 
 	(void)t;
+	y->slices += part->last.slices - part->first.slices;
 	for (size_t i = part->first.slices; i < part->last.slices; i++) {
 		uint32_t name = strings[s->name[i]], category = strings[s->category[i]];
 		uint32_t label = s->label ? strings[s->label[i]] : 0;
@@ -222,6 +223,7 @@ static void add_tally(const struct trace *t, struct trace_tally *to, const struc
 	for (size_t i = 0; i < 256; i++)
 		to->by_ph[i] += y->by_ph[i];
 	to->x_without_dur += y->x_without_dur;
+	to->slices += y->slices;
 	to->no_ts += y->no_ts;
 	if (y->min_ts != TIME_UNKNOWN) {
 		count_time(to, y->min_ts);

@@ -72,6 +72,7 @@ void trace_worker_release(struct trace_worker *w)
 	trace_worker_drop_rows(w);
 	mem_free(w->mem, w->metas, w->meta_cap * sizeof(*w->metas));
 	mem_free(w->mem, w->marks, w->mark_cap * sizeof(*w->marks));
+	mem_free(w->mem, w->elements, w->element_cap * sizeof(*w->elements));
 	mem_free(w->mem, w->strings, w->dict.count * sizeof(*w->strings));
 	mem_free(w->mem, w->track_map, w->tracks.count * sizeof(*w->track_map));
 	trace_dict_release(&w->dict, w->mem);
@@ -86,6 +87,7 @@ struct trace_counts trace_worker_counts(const struct trace_worker *w)
 				      .counters = w->counter_count,
 				      .metas = w->meta_count,
 				      .marks = w->mark_count,
+				      .elements = w->element_count,
 				      .strings = w->dict.count };
 }
 

@@ -115,6 +115,8 @@ void model_swap(struct model *a, struct model *b)
 	SWAP(metric_map);
 	SWAP(inputs);
 	SWAP(input_cap);
+	SWAP(listings);
+	SWAP(listing_cap);
 	SWAP(backing);
 	atomic_store(&a->no_lookups, atomic_load(&b->no_lookups));
 	atomic_store(&b->no_lookups, no_lookups);

@@ -86,6 +86,19 @@ static void free_deferred(struct deferred *d)
 			d->release(d->state);
 }
 
+struct listing *model_make_listing(struct model *m, source_id source)
+{
+	size_t old = m->listing_cap;
+	void *listings = m->listings;
+
+	if (!mem_grow(m->mem, &listings, &m->listing_cap, (size_t)source.v + 1,
+		      sizeof(*m->listings)))
+		return NULL;
+	m->listings = listings;
+	memset(m->listings + old, 0, (m->listing_cap - old) * sizeof(*m->listings));
+	return &m->listings[source.v];
+}
+
 void model_free(struct model *m)
 {
 	if (!m)
@@ -101,6 +114,13 @@ void model_free(struct model *m)
 		mem_free(m->mem, m->inputs[i], sizeof(struct input));
 	}
 	mem_free(m->mem, m->inputs, m->input_cap * sizeof(*m->inputs));
+	for (size_t i = 0; i < m->listing_cap; i++) {
+		struct listing *l = &m->listings[i];
+
+		mem_free(m->mem, l->elements, l->cap * sizeof(*l->elements));
+		mem_free(m->mem, l->counters, l->counter_cap * sizeof(*l->counters));
+	}
+	mem_free(m->mem, m->listings, m->listing_cap * sizeof(*m->listings));
 	if (m->ops_by_name)
 		mem_free(m->mem, m->ops_by_name, (m->op.count - 1) * sizeof(op_id));
 	map_release(&m->op_by_name);

@@ -219,13 +219,61 @@ struct model {
 
 	struct input **inputs; /* kept open for args and records; index = source id */
 	size_t input_cap;
+	struct listing *listings; /* likewise, of those that have one */
+	size_t listing_cap;
 
 	struct backing *backing; /* our own file, when columns lie in it; backing.h */
 	atomic_bool no_lookups;	 /* the maps above are not made yet */
 };
 
+/* A counter event: the table has a row for each of its series. */
+struct listing_counter {
+	int64_t ts_ns;
+	uint64_t args_offset;
+	uint32_t args_size;
+	str_id name, category;
+	track_id track;
+};
+
+/* What the list of events of a Chrome trace was like in its file. The tables have its events sorted, paired and
+ * joined; with this, and args_offset, which of an event without arguments is its own place, the list can be told
+ * again without reading the file. Not part of our own files. */
+struct listing {
+	bool plain; /* events and flows tell all of their elements: nothing was odd, or repaired */
+	bool labelled;	 /* args.name is the name of the op; objects (N, O, D) have none */
+	uint64_t events; /* elements that became an event each */
+	int64_t base_ns; /* was added to every time */
+	/* Those that became no event, in order: where they begin (40 bits), their size (21), and flags. */
+	uint64_t *elements;
+#define LISTING_FLOW (UINT64_C(1) << 63)    /* it is the next flow, or */
+#define LISTING_COUNTER (UINT64_C(1) << 62) /* the next of counters, */
+#define LISTING_ALL (UINT64_C(1) << 61)	    /* which tells all of it */
+#define LISTING_SIZE_BITS 21
+#define LISTING_PLACE_BITS 40
+	size_t count, cap;
+	struct listing_counter *counters;
+	size_t counter_count, counter_cap;
+};
+
 struct model *model_new(struct mem *mem, struct error *err);
 void model_free(struct model *m);
+
+static inline uint64_t listing_place(uint64_t element)
+{
+	return element & ((UINT64_C(1) << LISTING_PLACE_BITS) - 1);
+}
+static inline uint32_t listing_size(uint64_t element)
+{
+	return (uint32_t)(element >> LISTING_PLACE_BITS) & ((UINT32_C(1) << LISTING_SIZE_BITS) - 1);
+}
+
+/* The listing of a source, made when there is none; NULL without memory. */
+struct listing *model_make_listing(struct model *m, source_id source);
+/* NULL when it has none. */
+static inline const struct listing *model_listing(const struct model *m, uint32_t source)
+{
+	return source < m->listing_cap ? &m->listings[source] : NULL;
+}
 
 /* ---- strings ---- */
 static inline struct str model_str(const struct model *m, str_id id)

@@ -216,7 +216,7 @@ static void forget(struct relation_table *t)
 	}
 }
 
-ow_status relation_prepare(struct relation_table *t, struct error *err)
+ow_status relation_start(struct relation_table *t, struct error *err)
 {
 	ow_status status = OW_OK;
 
@@ -228,6 +228,41 @@ ow_status relation_prepare(struct relation_table *t, struct error *err)
 	t->prepared |= status == OW_OK;
 	pthread_mutex_unlock(&t->lock);
 	return status;
+}
+
+static ow_status need_of_part(const struct relation_table *t, struct relation_part *part,
+			      uint32_t column, struct error *err)
+{
+	struct guard guard;
+	ow_status status;
+
+	guard_enter(&guard);
+	status = t->relation->need(part, &t->columns[column], err);
+	guard_leave(&guard);
+	return status == OW_OK ? check_part(part, err) : status;
+}
+
+ow_status relation_need(struct relation_table *t, uint32_t column, struct error *err)
+{
+	ow_status status = OW_OK;
+
+	OW_ASSERT(t->prepared && column < t->column_count);
+	if (!t->relation->need)
+		return OW_OK;
+	pthread_mutex_lock(&t->lock);
+	for (uint32_t i = 0; !t->needed[column] && i < t->part_count && status == OW_OK; i++)
+		status = need_of_part(t, &t->parts[i], column, err);
+	t->needed[column] |= status == OW_OK;
+	pthread_mutex_unlock(&t->lock);
+	return status;
+}
+
+ow_status relation_prepare(struct relation_table *t, struct error *err)
+{
+	OW_TRY(relation_start(t, err));
+	for (uint32_t i = 0; i < t->column_count; i++)
+		OW_TRY(relation_need(t, i, err));
+	return OW_OK;
 }
 
 uint64_t relation_rows(const struct relation_table *t)

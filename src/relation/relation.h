@@ -137,6 +137,7 @@ struct relation_table {
 	size_t arg_count;
 	pthread_mutex_t lock;
 	bool prepared;
+	bool needed[RELATION_COLUMNS_MAX];
 };
 
 struct relation {
@@ -149,6 +150,9 @@ struct relation {
 	/* Sets part->rows, and whatever fill needs. May be NULL for a table. */
 	ow_status (*prepare)(struct relation_table *table, struct relation_part *part,
 			     struct error *err);
+	/* Makes what a column needs beyond that; may be NULL. Once for each column, while others are read. */
+	ow_status (*need)(struct relation_part *part, const struct relation_column *column,
+			  struct error *err);
 	void (*release)(struct relation_part *part); /* may be NULL */
 };
 
@@ -167,6 +171,10 @@ void relation_close(struct relation_table *table);
 /* Verifies what is read of an opwatch file and makes what needs computing (advice, views, phases); once,
  * from any thread. After a failure it may be tried again. */
 ow_status relation_prepare(struct relation_table *table, struct error *err);
+/* The same for whoever reads few columns: rows are known after the first, and each column that is going to be
+ * read, or whose dictionary is asked for, goes through the second. */
+ow_status relation_start(struct relation_table *table, struct error *err);
+ow_status relation_need(struct relation_table *table, uint32_t column, struct error *err);
 
 uint64_t relation_rows(const struct relation_table *table); /* of all parts */
 /* The same before relation_prepare, for a relation that is a table; 0 for others. */

@@ -1,44 +1,201 @@
 /*
  * relation_trace_events.c: the relation `trace_events`: the elements of traceEvents in the order and the units
  * of the file, as people know them from chrome://tracing and from loading such files into a warehouse. Inputs that
- * are no Chrome traces give their events in the same form.
+ * are no Chrome traces give their events in the same form. What the rows are is in trace_list.h.
  */
 #include "model/backing.h"
+#include "relation/args.h"
 #include "relation/columns.h"
-#include "relation/trace_scan.h"
+#include "relation/trace_list.h"
+#include "wire/json_strict.h"
 
 #include <math.h>
 
-/* The part of rows [first, first + n) that lies in one block. column.stride is where the column is in it. */
-struct piece {
-	const struct trace_block *block;
-	const void *values;
-	uint32_t at, n;
+struct state {
+	struct trace_list list;
+	struct relation_dict dicts[3]; /* by column.number: all but the next, arg_name, arg_op */
 };
 
-static struct piece piece_of(const struct relation_part *p, const struct relation_column *c,
-			     size_t size, uint64_t first, uint32_t n)
-{
-	const struct trace_rows *rows = p->state;
-	struct piece piece = { .block = rows->blocks[first / TRACE_BLOCK],
-			       .at = (uint32_t)(first % TRACE_BLOCK) };
+#define AT(member) (uint32_t) offsetof(struct trace_block, member)
 
-	piece.n = MIN(n, TRACE_BLOCK - piece.at);
-	piece.values = (const char *)piece.block + c->stride + piece.at * size;
+/* ---- elements, in blocks ---- */
+
+/* The part of rows [first, first + n) that lies in one span, and, of one that was read as a whole, in one block.
+ * column.stride is where the column is in it. */
+struct piece {
+	const struct trace_span *span;
+	const struct trace_block *block; /* NULL: rows are refs */
+	uint64_t row;			 /* in the span, or in the block */
+	uint32_t n;
+};
+
+static struct piece piece_of(const struct relation_part *p, uint64_t first, uint32_t n)
+{
+	const struct trace_list *list = &((const struct state *)p->state)->list;
+	const struct trace_span *span = trace_list_span(list, first);
+	struct piece piece = { .span = span, .row = first - span->first };
+	uint64_t element = span->first_element + piece.row;
+
+	piece.n = (uint32_t)MIN((uint64_t)n, span->count - piece.row);
+	if (span->refs)
+		return piece;
+	piece.block = list->elements.blocks[element / TRACE_BLOCK];
+	piece.row = element % TRACE_BLOCK;
+	piece.n = MIN(piece.n, TRACE_BLOCK - (uint32_t)piece.row);
 	return piece;
+}
+
+static const void *in_block(const struct trace_block *block, const struct relation_column *c,
+			    size_t size, uint64_t row)
+{
+	return (const char *)block + c->stride + row * size;
+}
+
+static const void *of_element(const struct relation_part *p, const struct relation_column *c,
+			      size_t size, uint32_t element)
+{
+	const struct trace_list *list = &((const struct state *)p->state)->list;
+
+	return in_block(list->elements.blocks[element / TRACE_BLOCK], c, size,
+			element % TRACE_BLOCK);
+}
+
+/* ---- texts ---- */
+
+static uint32_t event_ph(const struct state *s, const struct trace_span *span, uint32_t event)
+{
+	const struct model *m = s->list.m;
+	uint8_t ph = COLUMN_GET(m->event.ph, event);
+
+	if (!span->is_trace)
+		ph = m->event.dur_ns[event] == TIME_UNKNOWN ? 'i' : 'X';
+	else if (!ph || (!span->listed && ph == 'B')) /* its end is known, too */
+		ph = 'X';
+	return s->list.elements.letters[ph];
+}
+
+static uint32_t event_name(const struct model *m, const struct trace_span *span, uint32_t event)
+{
+	uint32_t own = COLUMN_GET(m->event.name, event).v, op = m->event.op[event].v;
+
+	if (own)
+		return own;
+	return span->is_trace ? m->op.name[op].v : m->op.type[op].v;
+}
+
+static uint32_t event_arg(const struct model *m, const struct trace_span *span, uint64_t row,
+			  uint32_t event, bool op)
+{
+	if (!span->is_trace)
+		return op ? m->op.type[m->event.op[event].v].v : m->op.name[m->event.op[event].v].v;
+	if (op)
+		return span->arg_op[row];
+	if (span->labels != LABELS_ALL)
+		return span->arg_name[row];
+	return m->event.args_size[event] && !trace_is_object(m, event)
+		       ? m->op.name[m->event.op[event].v].v
+		       : 0;
+}
+
+static uint32_t event_code(const struct state *s, const struct trace_span *span,
+			   const struct relation_column *c, uint64_t row, uint32_t event)
+{
+	const struct model *m = s->list.m;
+
+	switch (c->stride) {
+	case AT(ph):
+		return event_ph(s, span, event);
+	case AT(cat):
+		return COLUMN_GET(m->event.category, event).v;
+	case AT(name):
+		return event_name(m, span, event);
+	default:
+		return event_arg(m, span, row, event, c->stride == AT(arg_op));
+	}
+}
+
+static uint32_t listed_code(const struct state *s, const struct listing_counter *counter,
+			    const struct relation_column *c)
+{
+	switch (c->stride) {
+	case AT(ph):
+		return s->list.elements.letters['C'];
+	case AT(cat):
+		return counter->category.v;
+	case AT(name):
+		return counter->name.v;
+	default:
+		return 0;
+	}
+}
+
+static uint32_t code_of(const struct relation_part *p, const struct trace_span *span,
+			const struct relation_column *c, uint64_t row)
+{
+	const struct state *s = p->state;
+	const struct model *m = s->list.m;
+	uint32_t ref = span->refs[row], at = trace_ref_row(ref);
+	bool flow;
+
+	if (OW_LIKELY(trace_ref_kind(ref) == REF_EVENT))
+		return event_code(s, span, c, row, at);
+	if (trace_ref_kind(ref) == REF_ELEMENT)
+		return *(const uint32_t *)of_element(p, c, sizeof(uint32_t), at);
+	if (trace_ref_kind(ref) == REF_LISTED)
+		return listed_code(s, &span->counters[at], c);
+	flow = trace_ref_kind(ref) == REF_FLOW;
+	if (c->stride == AT(ph))
+		return s->list.elements.letters[flow ? m->flow.ph[at] : 'C'];
+	if (c->stride == AT(name))
+		return flow ? m->flow.name[at].v : m->counter.name[at].v;
+	return flow && c->stride == AT(cat) ? m->flow.category[at].v : 0;
 }
 
 static ow_status fill_code(const struct relation_part *p, const struct relation_column *c,
 			   uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
 {
+	uint32_t *to = out->values;
 	struct piece piece;
 
 	(void)err;
 	for (uint32_t done = 0; done < n; done += piece.n) {
-		piece = piece_of(p, c, sizeof(uint32_t), first + done, n - done);
-		memcpy((uint32_t *)out->values + done, piece.values, piece.n * sizeof(uint32_t));
+		piece = piece_of(p, first + done, n - done);
+		if (piece.block)
+			memcpy(to + done, in_block(piece.block, c, sizeof(*to), piece.row),
+			       piece.n * sizeof(*to));
+		else
+			for (uint32_t i = 0; i < piece.n; i++)
+				to[done + i] = code_of(p, piece.span, c, piece.row + i);
 	}
 	return OW_OK;
+}
+
+/* ---- numbers ---- */
+
+static uint32_t track_of(const struct model *m, const struct trace_span *span, uint32_t ref)
+{
+	uint32_t at = trace_ref_row(ref);
+
+	switch (trace_ref_kind(ref)) {
+	case REF_EVENT:
+		return m->event.track[at].v;
+	case REF_FLOW:
+		return m->flow.track[at].v;
+	case REF_LISTED:
+		return span->counters[at].track.v;
+	default:
+		return m->counter.track[at].v;
+	}
+}
+
+static int64_t number_of(const struct relation_part *p, const struct trace_span *span,
+			 const struct relation_column *c, uint32_t ref)
+{
+	const struct track_table *t = &p->m->track;
+
+	if (trace_ref_kind(ref) == REF_ELEMENT)
+		return *(const int64_t *)of_element(p, c, sizeof(int64_t), trace_ref_row(ref));
+	return (c->stride == AT(pid) ? t->pid : t->tid)[track_of(p->m, span, ref)];
 }
 
 static ow_status fill_number(const struct relation_part *p, const struct relation_column *c,
@@ -50,17 +207,60 @@ static ow_status fill_number(const struct relation_part *p, const struct relatio
 
 	(void)err;
 	for (uint32_t done = 0; done < n; done += piece.n) {
-		piece = piece_of(p, c, sizeof(int64_t), first + done, n - done);
-		memcpy(to + done, piece.values, piece.n * sizeof(int64_t));
+		piece = piece_of(p, first + done, n - done);
+		if (piece.block)
+			memcpy(to + done, in_block(piece.block, c, sizeof(*to), piece.row),
+			       piece.n * sizeof(*to));
+		else
+			for (uint32_t i = 0; i < piece.n; i++)
+				to[done + i] = number_of(p, piece.span, c,
+							 piece.span->refs[piece.row + i]);
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		/* Below are "none" and, of events that are no trace's, text. */
+		/* Below are "none" and text. */
 		if (to[i] > MODEL_TEXT_NUMBER + UINT32_MAX)
 			continue;
 		vec_null(out, n, i);
 		to[i] = 0;
 	}
 	return OW_OK;
+}
+
+/* ---- times ---- */
+
+/* What a file gives: a begin has no duration, and one whose end was found elsewhere has none. */
+static int64_t event_dur(const struct model *m, const struct trace_span *span, uint32_t event)
+{
+	uint8_t ph = COLUMN_GET(m->event.ph, event);
+
+	if (span->listed &&
+	    ((ph && ph != 'X') || COLUMN_GET(m->event.flags, event) & EVENT_UNFINISHED))
+		return TIME_UNKNOWN;
+	return m->event.dur_ns[event];
+}
+
+static double time_of(const struct relation_part *p, const struct trace_span *span,
+		      const struct relation_column *c, uint32_t ref)
+{
+	const struct model *m = p->m;
+	uint32_t at = trace_ref_row(ref);
+
+	switch (trace_ref_kind(ref)) {
+	case REF_EVENT:
+		return trace_micros(c->stride == AT(dur) ? event_dur(m, span, at)
+							 : m->event.ts_ns[at] - span->base_ns);
+	case REF_ELEMENT:
+		return *(const double *)of_element(p, c, sizeof(double), at);
+	case REF_FLOW:
+		return c->stride == AT(dur) ? (double)NAN
+					    : trace_micros(m->flow.ts_ns[at] - span->base_ns);
+	case REF_LISTED:
+		return c->stride == AT(dur) ? (double)NAN : trace_micros(span->counters[at].ts_ns);
+	case REF_COUNTER:
+		break;
+	}
+	return c->stride == AT(dur) ? (double)NAN
+				    : trace_micros(m->counter.ts_ns[at] - span->base_ns);
 }
 
 static ow_status fill_time(const struct relation_part *p, const struct relation_column *c,
@@ -71,8 +271,14 @@ static ow_status fill_time(const struct relation_part *p, const struct relation_
 
 	(void)err;
 	for (uint32_t done = 0; done < n; done += piece.n) {
-		piece = piece_of(p, c, sizeof(double), first + done, n - done);
-		memcpy(to + done, piece.values, piece.n * sizeof(double));
+		piece = piece_of(p, first + done, n - done);
+		if (piece.block)
+			memcpy(to + done, in_block(piece.block, c, sizeof(*to), piece.row),
+			       piece.n * sizeof(*to));
+		else
+			for (uint32_t i = 0; i < piece.n; i++)
+				to[done + i] =
+					time_of(p, piece.span, c, piece.span->refs[piece.row + i]);
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		if (!isnan(to[i]))
@@ -83,49 +289,137 @@ static ow_status fill_time(const struct relation_part *p, const struct relation_
 	return OW_OK;
 }
 
-/* Numbers of 32 bits; ids begin at the run's, an index at 0. */
-static ow_status fill_small(const struct relation_part *p, const struct relation_column *c,
+/* ---- the rest ---- */
+
+static ow_status fill_index(const struct relation_part *p, const struct relation_column *c,
 			    uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
 {
-	int64_t *to = out->values, base = c->refers ? p->id_base : 0;
+	int64_t *to = out->values;
 	struct piece piece;
 
 	(void)err;
 	for (uint32_t done = 0; done < n; done += piece.n) {
-		piece = piece_of(p, c, sizeof(uint32_t), first + done, n - done);
+		piece = piece_of(p, first + done, n - done);
 		for (uint32_t i = 0; i < piece.n; i++)
-			to[done + i] = base + ((const uint32_t *)piece.values)[i];
+			to[done + i] = piece.block ? *(const uint32_t *)in_block(piece.block, c,
+										 sizeof(uint32_t),
+										 piece.row + i)
+						   : (int64_t)(piece.row + i);
 	}
 	return OW_OK;
 }
 
-/* The text of the arguments, from the file. */
+static ow_status fill_source(const struct relation_part *p, const struct relation_column *c,
+			     uint64_t first, uint32_t n, struct relation_vec *out,
+			     struct error *err)
+{
+	int64_t *to = out->values;
+	struct piece piece;
+
+	(void)c;
+	(void)err;
+	for (uint32_t done = 0; done < n; done += piece.n) {
+		piece = piece_of(p, first + done, n - done);
+		for (uint32_t i = 0; i < piece.n; i++)
+			to[done + i] = p->id_base + piece.span->source;
+	}
+	return OW_OK;
+}
+
+/* The text of the arguments of an element, from the file. */
+static ow_status text_at(const struct relation_part *p, const struct trace_span *span,
+			 uint64_t offset, uint32_t size, struct arena *arena, struct str *text,
+			 struct error *err)
+{
+	char *bytes;
+
+	*text = (struct str){ 0 };
+	if (!size)
+		return OW_OK;
+	bytes = arena_push_aligned(arena, size, 1);
+	if (!bytes)
+		return error_no_memory(err);
+	*text = str_make(bytes, size);
+	return input_read_at(p->m->inputs[span->source], offset, bytes, size, err);
+}
+
+static ow_status element_args(const struct relation_part *p, const struct trace_span *span,
+			      const struct trace_block *block, uint64_t row, struct arena *arena,
+			      struct str *text, struct error *err)
+{
+	return text_at(p, span, block->args_offset[row], block->args_size[row], arena, text, err);
+}
+
+/* A counter's arguments are its series; the model has each as a row of its own. */
+static ow_status counter_args(const struct model *m, uint32_t row, struct arena *arena,
+			      struct str *text, struct error *err)
+{
+	ow_status status = OW_OK;
+	struct buf out;
+
+	buf_init(&out, arena->mem);
+	buf_puts(&out, "{");
+	json_quote(&out, model_str(m, m->counter.series[row]));
+	buf_printf(&out, ": %.17g}", m->counter.value[row]);
+	*text = (struct str){ 0 };
+	if (!out.failed)
+		*text = arena_str(arena, buf_str(&out));
+	if (!text->ptr)
+		status = error_no_memory(err);
+	buf_release(&out);
+	return status;
+}
+
+static ow_status piece_args(const struct relation_part *p, const struct piece *piece,
+			    struct str *to, struct arena *arena, struct error *err)
+{
+	const struct state *s = p->state;
+	uint32_t *rows = ARENA_ARRAY(arena, uint32_t, piece->n);
+
+	if (!rows)
+		return error_no_memory(err);
+	for (uint32_t i = 0; i < piece->n; i++) {
+		uint32_t ref = piece->span->refs[piece->row + i];
+
+		rows[i] = trace_ref_kind(ref) == REF_EVENT && piece->span->is_trace ? ref : 0;
+	}
+	OW_TRY(args_read(p->m, rows, piece->n, to, arena, err));
+	for (uint32_t i = 0; i < piece->n; i++) {
+		uint32_t ref = piece->span->refs[piece->row + i], at = trace_ref_row(ref);
+
+		if (trace_ref_kind(ref) == REF_ELEMENT)
+			OW_TRY(element_args(p, piece->span,
+					    s->list.elements.blocks[at / TRACE_BLOCK],
+					    at % TRACE_BLOCK, arena, &to[i], err));
+		else if (trace_ref_kind(ref) == REF_LISTED)
+			OW_TRY(text_at(p, piece->span, piece->span->counters[at].args_offset,
+				       piece->span->counters[at].args_size, arena, &to[i], err));
+		else if (trace_ref_kind(ref) == REF_COUNTER)
+			OW_TRY(counter_args(p->m, at, arena, &to[i], err));
+	}
+	return OW_OK;
+}
+
 static ow_status fill_args(const struct relation_part *p, const struct relation_column *c,
 			   uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
 {
 	struct str *to = out->values;
+	struct piece piece;
 
-	for (uint32_t i = 0; i < n; i++) {
-		struct piece piece = piece_of(p, c, 0, first + i, 1);
-		uint32_t size = piece.block->args_size[piece.at];
-		char *text;
-
-		to[i] = (struct str){ 0 };
-		if (!size)
-			continue;
-		text = arena_push_aligned(out->scratch, size, 1);
-		if (!text)
-			return error_no_memory(err);
-		OW_TRY(input_read_at(p->m->inputs[piece.block->source[piece.at]],
-				     piece.block->args_offset[piece.at], text, size, err));
-		to[i] = str_make(text, size);
-		if (!utf8_valid(to[i]))
-			to[i] = (struct str){ 0 };
+	(void)c;
+	for (uint32_t done = 0; done < n; done += piece.n) {
+		piece = piece_of(p, first + done, n - done);
+		if (!piece.block)
+			OW_TRY(piece_args(p, &piece, to + done, out->scratch, err));
+		for (uint32_t i = 0; piece.block && i < piece.n; i++)
+			OW_TRY(element_args(p, piece.span, piece.block, piece.row + i, out->scratch,
+					    &to[done + i], err));
 	}
+	for (uint32_t i = 0; i < n; i++)
+		if (to[i].ptr && !utf8_valid(to[i]))
+			to[i] = (struct str){ 0 };
 	return OW_OK;
 }
-
-#define AT(member) (uint32_t) offsetof(struct trace_block, member)
 
 static ow_status describe(struct relation_table *t, struct error *err)
 {
@@ -133,7 +427,7 @@ static ow_status describe(struct relation_table *t, struct error *err)
 		{ .name = "index",
 		  .doc = "place in the list, from 0",
 		  .type = RELATION_INT64,
-		  .fill = fill_small,
+		  .fill = fill_index,
 		  .stride = AT(index) },
 		{ .name = "ph",
 		  .doc = "letter: X complete, M metadata, s, t, f flow, …",
@@ -160,8 +454,8 @@ static ow_status describe(struct relation_table *t, struct error *err)
 		  .type = RELATION_REAL,
 		  .fill = fill_time,
 		  .stride = AT(dur) },
-		{ .name = "arg_name", .doc = "args.name", .stride = AT(arg_name) },
-		{ .name = "arg_op", .doc = "args.op", .stride = AT(arg_op) },
+		{ .name = "arg_name", .doc = "args.name", .stride = AT(arg_name), .number = 1 },
+		{ .name = "arg_op", .doc = "args.op", .stride = AT(arg_op), .number = 2 },
 		{ .name = "args",
 		  .doc = "all arguments, as JSON; see arg_value()",
 		  .type = RELATION_TEXT,
@@ -169,8 +463,7 @@ static ow_status describe(struct relation_table *t, struct error *err)
 		{ .name = "source_id",
 		  .doc = "the input",
 		  .type = RELATION_INT64,
-		  .fill = fill_small,
-		  .stride = AT(source),
+		  .fill = fill_source,
 		  .refers = true },
 	};
 
@@ -188,38 +481,37 @@ static ow_status describe(struct relation_table *t, struct error *err)
 	return OW_OK;
 }
 
-static bool is_trace(const struct model *m, uint32_t source)
-{
-	return source < m->input_cap && m->inputs[source] && !m->backing &&
-	       str_eq(model_str(m, m->source.format[source]), STR("trace"));
-}
-
 static ow_status prepare(struct relation_table *t, struct relation_part *part, struct error *err)
 {
-	static const struct str nothing[1] = { { NULL, 0 } };
-	struct relation_dict *dict = ARENA_NEW(&part->arena, struct relation_dict);
-	struct trace_rows *rows = ARENA_NEW(&part->arena, struct trace_rows);
-	const struct model *m = part->m;
+	struct state *s = ARENA_NEW(&part->arena, struct state);
 
-	if (!dict || !rows)
+	if (!s)
 		return error_no_memory(err);
-	trace_rows_init(rows, t->mem);
-	part->state = rows;
-	for (uint32_t i = 1; i < m->source.count; i++)
-		OW_TRY(is_trace(m, i) ? trace_rows_scan(rows, m->inputs[i], i, err)
-				      : trace_rows_add_events(rows, m, i, err));
-	part->rows = rows->count;
-	*dict = (struct relation_dict){ rows->texts, (uint32_t)rows->text_count };
-	if (!rows->text_count)
-		*dict = (struct relation_dict){ nothing, 1 };
-	part->dicts = dict;
+	part->state = s;
+	OW_TRY(trace_list_init(&s->list, t->mem, part->m, false, err));
+	part->rows = s->list.rows;
+	for (size_t i = 0; i < ARRAY_COUNT(s->dicts); i++)
+		s->dicts[i] = trace_texts_dict(&s->list.elements.texts);
+	part->dicts = s->dicts;
 	return OW_OK;
+}
+
+/* The names of arguments are read when somebody wants them, if the model does not have them. */
+static ow_status need(struct relation_part *part, const struct relation_column *c,
+		      struct error *err)
+{
+	struct state *s = part->state;
+
+	if (!c->number)
+		return OW_OK;
+	return trace_list_read_args(&s->list, c->number == 1 ? KEY_NAME : KEY_OP,
+				    &s->dicts[c->number], err);
 }
 
 static void release(struct relation_part *part)
 {
 	if (part->state)
-		trace_rows_release(part->state);
+		trace_list_release(&((struct state *)part->state)->list);
 }
 
 const struct relation relation_trace_events = {
@@ -227,5 +519,6 @@ const struct relation relation_trace_events = {
 	.doc = "the elements of traceEvents, in the order and the units of the file",
 	.describe = describe,
 	.prepare = prepare,
+	.need = need,
 	.release = release,
 };

@@ -6,11 +6,10 @@
 
 #include <math.h>
 
-void trace_rows_init(struct trace_rows *r, struct mem *mem)
+bool trace_rows_init(struct trace_rows *r, struct mem *mem, const struct model *m)
 {
 	*r = (struct trace_rows){ .mem = mem };
-	map_init(&r->map, mem);
-	arena_init(&r->arena, mem);
+	return trace_texts_init(&r->texts, mem, m, NULL);
 }
 
 void trace_rows_release(struct trace_rows *r)
@@ -18,42 +17,24 @@ void trace_rows_release(struct trace_rows *r)
 	for (size_t i = 0; i < r->block_count; i++)
 		mem_free(r->mem, r->blocks[i], sizeof(struct trace_block));
 	mem_free(r->mem, r->blocks, r->block_cap * sizeof(*r->blocks));
-	mem_free(r->mem, r->texts, r->text_cap * sizeof(*r->texts));
-	map_release(&r->map);
-	arena_release(&r->arena);
+	trace_texts_release(&r->texts);
 }
 
 /* ---- texts ---- */
 
-static bool add_text(struct trace_rows *r, struct str text, uint64_t hash, uint32_t *code)
-{
-	void *texts = r->texts;
-	struct str copy = arena_str(&r->arena, text);
-
-	if (!r->text_count)
-		r->text_count = 1; /* NULL */
-	if (!copy.ptr || !mem_grow(r->mem, &texts, &r->text_cap, r->text_count + 1, sizeof(copy)))
-		return false;
-	r->texts = texts;
-	r->texts[0] = (struct str){ 0 };
-	r->texts[r->text_count] = copy;
-	*code = (uint32_t)r->text_count;
-	if (!map_add(&r->map, hash, *code))
-		return false;
-	r->text_count++;
-	return true;
-}
-
 static bool intern(struct trace_rows *r, struct str text, uint32_t *code)
 {
-	uint64_t hash = str_hash(text);
+	return trace_texts_intern(&r->texts, text, code);
+}
 
-	for (struct map_iter it = map_find(&r->map, hash); it.value; it = map_next(&r->map, it))
-		if (str_eq(r->texts[it.value], text)) {
-			*code = it.value;
-			return true;
-		}
-	return add_text(r, text, hash, code);
+bool trace_rows_letter(struct trace_rows *r, uint8_t letter, uint32_t *code)
+{
+	char text = (char)letter;
+
+	if (!r->letters[letter] && !intern(r, str_make(&text, 1), &r->letters[letter]))
+		return false;
+	*code = r->letters[letter];
+	return true;
 }
 
 /* Strings decoded, numbers and literals as they are, null is none. */
@@ -79,7 +60,7 @@ static bool intern_value(struct trace_rows *r, struct json_value value, uint32_t
 static bool intern_cat(struct trace_rows *r, struct json_value value, uint32_t *code)
 {
 	if (r->last_cat && value.kind == JSON_STRING &&
-	    str_eq(json_text(value), r->texts[r->last_cat])) {
+	    str_eq(json_text(value), r->texts.list[r->last_cat])) {
 		*code = r->last_cat;
 		return true;
 	}
@@ -139,7 +120,7 @@ static int64_t number_of(struct json_value value)
 }
 
 /* Times since 1970 in nanoseconds are more than a double holds; in microseconds they are not. */
-static double micros(int64_t ns)
+double trace_micros(int64_t ns)
 {
 	int64_t whole = ns / 1000, rest = ns % 1000;
 
@@ -154,7 +135,7 @@ static double time_of(struct json_value value)
 
 	if (value.kind == JSON_NUMBER &&
 	    json_decimal_padded(json_text(value), 3, &ns) == JSON_EXACT)
-		return micros(ns);
+		return trace_micros(ns);
 	if ((value.kind == JSON_NUMBER || value.kind == JSON_STRING) &&
 	    json_double(json_text(value), &number))
 		return number;
@@ -174,7 +155,7 @@ static bool intern_op(struct trace_rows *r, struct json_value op, struct json_va
 }
 
 static bool take_event(struct trace_rows *r, const struct json_scan *scan,
-		       const struct json_event *ev, uint32_t source, uint32_t index)
+		       const struct json_event *ev, uint32_t index)
 {
 	static const struct json_pick picks[] = { JSON_PICK("name"), JSON_PICK("op") };
 	struct json_value found[ARRAY_COUNT(picks)] = { { 0 } };
@@ -185,7 +166,6 @@ static bool take_event(struct trace_rows *r, const struct json_scan *scan,
 	b = next_row(r, &i);
 	if (!b)
 		return false;
-	b->source[i] = source;
 	b->index[i] = index;
 	b->ts[i] = time_of(field(ev, FIELD_TS));
 	b->dur[i] = time_of(field(ev, FIELD_DUR));
@@ -206,8 +186,8 @@ static bool take_event(struct trace_rows *r, const struct json_scan *scan,
 }
 
 /* One list of events. The index counts what is no event, too, as its place in the list. */
-static ow_status scan_list(struct trace_rows *r, struct json_scan *scan, uint32_t source,
-			   uint32_t *index, struct error *err)
+static ow_status scan_list(struct trace_rows *r, struct json_scan *scan, uint32_t *index,
+			   struct error *err)
 {
 	struct json_event ev;
 
@@ -216,7 +196,7 @@ static ow_status scan_list(struct trace_rows *r, struct json_scan *scan, uint32_
 		case SCAN_EVENT:
 			if (r->count >= UINT32_MAX - 1)
 				return error_set(err, OW_E_LIMIT, "more than 2^32 trace events");
-			if (!take_event(r, scan, &ev, source, (*index)++))
+			if (!take_event(r, scan, &ev, (*index)++))
 				return error_no_memory(err);
 			break;
 		case SCAN_OTHER:
@@ -232,8 +212,7 @@ static ow_status scan_list(struct trace_rows *r, struct json_scan *scan, uint32_
 	}
 }
 
-ow_status trace_rows_scan(struct trace_rows *r, const struct input *in, uint32_t source,
-			  struct error *err)
+ow_status trace_rows_scan(struct trace_rows *r, const struct input *in, struct error *err)
 {
 	struct json_doc doc = { 0 };
 	ow_status status = OW_OK;
@@ -253,58 +232,101 @@ ow_status trace_rows_scan(struct trace_rows *r, const struct input *in, uint32_t
 			break;
 		if (kind == ITEM_EVENTS) {
 			json_scan_seek(&scan, item.offset);
-			status = scan_list(r, &scan, source, &index, err);
+			status = scan_list(r, &scan, &index, err);
 		}
 	}
 	json_scan_release(&scan);
 	return status;
 }
 
-/* ---- sources that are no traces ---- */
+/* ---- single elements ---- */
 
-static bool intern_id(struct trace_rows *r, const struct model *m, str_id id, uint32_t *code)
+#define AT_ONCE ((size_t)512 << 10) /* bytes of them */
+
+/* Texts of elements, one after the other, as a list of their own. */
+struct batch {
+	const uint64_t *elements; /* of the listing */
+	size_t count;
+	struct buf text;
+};
+
+static size_t next_to_read(const uint64_t *elements, size_t at, size_t count)
 {
-	*code = 0;
-	return !id.v || intern(r, model_str(m, id), code);
+	while (at < count && elements[at] & LISTING_ALL)
+		at++;
+	return at;
 }
 
-static bool add_event(struct trace_rows *r, const struct model *m, uint32_t event, uint32_t source,
-		      uint32_t index)
+static ow_status gather(const struct input *in, struct batch *b, struct error *err)
 {
-	uint32_t track = m->event.track[event].v;
-	op_id op = m->event.op[event];
-	str_id own = COLUMN_GET(m->event.name, event);
-	bool slice = m->event.dur_ns[event] != TIME_UNKNOWN;
-	struct trace_block *b;
-	size_t i;
+	size_t i = next_to_read(b->elements, 0, b->count);
 
-	b = next_row(r, &i);
-	if (!b)
-		return false;
-	b->source[i] = source;
-	b->index[i] = index;
-	b->ts[i] = micros(m->event.ts_ns[event]);
-	b->dur[i] = micros(m->event.dur_ns[event]);
-	b->pid[i] = m->track.pid[track];
-	b->tid[i] = m->track.tid[track];
-	b->args_offset[i] = 0;
-	b->args_size[i] = 0;
-	r->count++;
-	return intern(r, slice ? STR("X") : STR("i"), &b->ph[i]) &&
-	       intern_id(r, m, COLUMN_GET(m->event.category, event), &b->cat[i]) &&
-	       intern_id(r, m, own.v ? own : m->op.type[op.v], &b->name[i]) &&
-	       intern_id(r, m, m->op.name[op.v], &b->arg_name[i]) &&
-	       intern_id(r, m, m->op.type[op.v], &b->arg_op[i]);
-}
+	buf_clear(&b->text);
+	for (; i < b->count && b->text.len < AT_ONCE;
+	     i = next_to_read(b->elements, i + 1, b->count)) {
+		uint32_t size = listing_size(b->elements[i]);
+		char *to;
 
-ow_status trace_rows_add_events(struct trace_rows *r, const struct model *m, uint32_t source,
-				struct error *err)
-{
-	uint32_t index = 0;
-
-	for (uint32_t i = 1; i < m->event.count; i++)
-		if (m->track.source[m->event.track[i].v].v == source &&
-		    !add_event(r, m, i, source, index++))
+		if (!buf_reserve(&b->text, (size_t)size + 1))
 			return error_no_memory(err);
+		to = (char *)b->text.ptr + b->text.len;
+		OW_TRY(input_read_at(in, listing_place(b->elements[i]), to, size, err));
+		to[size] = ',';
+		b->text.len += (size_t)size + 1;
+	}
+	b->count = i;
 	return OW_OK;
+}
+
+static ow_status changed(const struct input *in, uint64_t place, struct error *err)
+{
+	return error_set(err, OW_E_IO,
+			 "%s: the event at offset %" PRIu64
+			 " is not what it was when the file was read; open it again",
+			 in->name, place);
+}
+
+static ow_status take_batch(struct trace_rows *r, const struct input *in, const struct batch *b,
+			    struct error *err)
+{
+	ow_status status = OW_OK;
+	struct json_scan scan;
+	struct input text;
+
+	OW_TRY(input_from_memory(&text, r->mem, in->name, b->text.ptr, b->text.len, err));
+	json_scan_init(&scan, &text, err);
+	for (size_t i = next_to_read(b->elements, 0, b->count); i < b->count && status == OW_OK;
+	     i = next_to_read(b->elements, i + 1, b->count)) {
+		struct json_event ev;
+
+		if (json_scan_event(&scan, UINT64_MAX, &ev) != SCAN_EVENT ||
+		    ev.len != listing_size(b->elements[i]))
+			status = scan.status != OW_OK
+					 ? scan.status
+					 : changed(in, listing_place(b->elements[i]), err);
+		ev.offset = listing_place(b->elements[i]);
+		if (status == OW_OK && !take_event(r, &scan, &ev, 0))
+			status = error_no_memory(err);
+	}
+	json_scan_release(&scan);
+	input_close(&text);
+	return status;
+}
+
+ow_status trace_rows_read(struct trace_rows *r, const struct input *in, const uint64_t *elements,
+			  size_t count, struct error *err)
+{
+	ow_status status = OW_OK;
+	struct batch b;
+
+	buf_init(&b.text, r->mem);
+	for (size_t at = 0; at < count && status == OW_OK; at += b.count) {
+		b.elements = elements + at;
+		b.count = count - at;
+		status = gather(in, &b, err);
+		if (status == OW_OK && b.text.len)
+			status = take_batch(r, in, &b, err);
+	}
+	buf_release(&b.text);
+	return status;
 }

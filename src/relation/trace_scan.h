@@ -1,12 +1,12 @@
 /*
- * trace_scan.h: the events of a Chrome trace as they stand in the file: every element of traceEvents in order,
- * metadata, flows and counters included, with the values as written. Made when trace_events is asked for; the
- * model has the same events sorted, paired and in nanoseconds.
+ * trace_scan.h: elements of the traceEvents of a file, read from it: all of them in order, metadata, flows and
+ * counters included, with the values as written; or those at given places. For trace_list.c, which takes from
+ * the model what the model can tell.
  */
 #ifndef RELATION_TRACE_SCAN_H
 #define RELATION_TRACE_SCAN_H
 
-#include "relation/relation.h"
+#include "relation/trace_texts.h"
 
 #define TRACE_NO_NUMBER INT64_MIN
 #define TRACE_BLOCK 65536 /* rows */
@@ -16,7 +16,7 @@ struct trace_block {
 	double ts[TRACE_BLOCK], dur[TRACE_BLOCK];
 	int64_t pid[TRACE_BLOCK], tid[TRACE_BLOCK]; /* TRACE_NO_NUMBER when absent or text */
 	uint64_t args_offset[TRACE_BLOCK];
-	uint32_t args_size[TRACE_BLOCK], source[TRACE_BLOCK], index[TRACE_BLOCK];
+	uint32_t args_size[TRACE_BLOCK], index[TRACE_BLOCK];
 	uint32_t ph[TRACE_BLOCK], cat[TRACE_BLOCK], name[TRACE_BLOCK];
 	uint32_t arg_name[TRACE_BLOCK], arg_op[TRACE_BLOCK];
 };
@@ -26,21 +26,22 @@ struct trace_rows {
 	struct trace_block **blocks;
 	size_t block_count, block_cap;
 	uint64_t count;
-	struct str *texts; /* the dictionary */
-	size_t text_count, text_cap;
-	struct map map;
-	struct arena arena;    /* of the texts */
+	struct trace_texts texts;
 	uint32_t letters[256]; /* codes of ph */
 	uint32_t last_cat;
 };
 
-void trace_rows_init(struct trace_rows *r, struct mem *mem);
+/* False without memory; release it all the same. */
+bool trace_rows_init(struct trace_rows *r, struct mem *mem, const struct model *m) OW_MUST_CHECK;
 void trace_rows_release(struct trace_rows *r);
-/* Appends the elements of an input. */
-ow_status trace_rows_scan(struct trace_rows *r, const struct input *in, uint32_t source,
-			  struct error *err);
-/* Appends the events of a source that is no trace. */
-ow_status trace_rows_add_events(struct trace_rows *r, const struct model *m, uint32_t source,
-				struct error *err);
+/* Appends all elements of an input. */
+ow_status trace_rows_scan(struct trace_rows *r, const struct input *in, struct error *err);
+/* Appends those elements of a listing of which nothing else tells all. Their index is 0. */
+ow_status trace_rows_read(struct trace_rows *r, const struct input *in, const uint64_t *elements,
+			  size_t count, struct error *err);
+/* The code of a text of one letter. */
+bool trace_rows_letter(struct trace_rows *r, uint8_t letter, uint32_t *code) OW_MUST_CHECK;
+/* Microseconds as people write them, NaN for TIME_UNKNOWN. */
+double trace_micros(int64_t ns);
 
 #endif

@@ -191,6 +191,21 @@ static struct scan *scan_new(const struct relation_table *t, uint64_t piece)
 	return s;
 }
 
+static ow_status prepare(const struct duckdb_lib *lib, duckdb_init_info info,
+			 struct relation_table *t, struct error *err)
+{
+	idx_t count = lib->init_get_column_count(info);
+
+	OW_TRY(relation_start(t, err));
+	for (idx_t i = 0; i < count; i++) {
+		idx_t column = lib->init_get_column_index(info, i);
+
+		if (column < t->column_count) /* or nothing but that the row is there */
+			OW_TRY(relation_need(t, (uint32_t)column, err));
+	}
+	return OW_OK;
+}
+
 static void init(duckdb_init_info info)
 {
 	const struct duckdb_lib *lib = duckdb_lib();
@@ -198,7 +213,7 @@ static void init(duckdb_init_info info)
 	struct error err = { 0 };
 	struct scan *s;
 
-	if (relation_prepare(table->t, &err) != OW_OK) {
+	if (prepare(lib, info, table->t, &err) != OW_OK) {
 		lib->init_set_error(info, err.text);
 		return;
 	}

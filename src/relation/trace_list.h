@@ -1,0 +1,90 @@
+/*
+ * trace_list.h: the rows of trace_events of one run: the sources one after the other, each in the order of its
+ * file. A source that was read from a Chrome trace in which nothing was odd (struct listing) is told from the model:
+ * a row is an event, a flow, or one of the few elements that are read from the file again. What is odd is read from
+ * the file as a whole. Of inputs that are no traces, and of our own files, rows are what the model holds: events,
+ * flows and counters.
+ */
+#ifndef RELATION_TRACE_LIST_H
+#define RELATION_TRACE_LIST_H
+
+#include "relation/trace_scan.h"
+
+/* What a row is. */
+enum trace_ref_kind {
+	REF_EVENT,
+	REF_FLOW,
+	REF_COUNTER,
+	REF_ELEMENT, /* of trace_list.elements */
+	REF_LISTED   /* of the listing's counters */
+};
+
+/* 31 bits for events, 29 for the others. */
+static inline enum trace_ref_kind trace_ref_kind(uint32_t ref)
+{
+	return ref < UINT32_C(1) << 31 ? REF_EVENT
+				       : (enum trace_ref_kind)(REF_FLOW + (ref >> 29 & 3));
+}
+static inline uint32_t trace_ref_row(uint32_t ref)
+{
+	return ref < UINT32_C(1) << 31 ? ref : ref & ((UINT32_C(1) << 29) - 1);
+}
+
+/* N, O, D: they have arguments, none of which is called name. */
+static inline bool trace_is_object(const struct model *m, uint32_t event)
+{
+	uint8_t ph = COLUMN_GET(m->event.ph, event);
+
+	return ph == 'N' || ph == 'O' || ph == 'D';
+}
+
+/* Whether the arguments of events are called like their ops. */
+enum trace_labels { LABELS_NONE, LABELS_MOST, LABELS_ALL };
+
+/* Rows of one source. */
+struct trace_span {
+	uint64_t first, count;
+	uint32_t source;
+	bool is_trace; /* names of events are those of their ops, not types */
+	bool listed;   /* order and units of the file */
+	enum trace_labels labels;
+	int64_t base_ns; /* to be taken off */
+	const struct listing_counter *counters;
+	const uint32_t *refs; /* NULL: the elements from first_element on */
+	uint64_t first_element;
+	/* Of events, from their arguments; NULL until read. With LABELS_ALL the first is not used. */
+	uint32_t *arg_name, *arg_op;
+};
+
+struct trace_list {
+	struct mem *mem;
+	const struct model *m;
+	struct trace_rows elements;
+	uint32_t *refs; /* of all sources */
+	size_t ref_cap;
+	struct trace_span *spans;
+	uint32_t span_count, span_cap;
+	uint64_t rows;
+	uint8_t *
+		is_path; /* by op: it is called otherwise than its label, see trace_list_is_label */
+	/* Of arg_name and arg_op, going on from elements.texts; one each, because one that is in use must not
+	 * grow. */
+	struct trace_texts args[2];
+	bool args_read[2];
+};
+
+/* `scan`: all traces are read from their files, for tests. Release it also after a failure. */
+ow_status trace_list_init(struct trace_list *list, struct mem *mem, const struct model *m,
+			  bool scan, struct error *err);
+/* ---- trace_args.c ---- */
+/* Whether the op of an event with arguments is called by args.name, in a listing that says so of all. */
+bool trace_list_is_label(const struct trace_list *list, uint32_t event);
+enum trace_key { KEY_NAME, KEY_OP };
+/* Reads args.name, or args.op, of events that need it; nothing if that has been done. Tells the dictionary. */
+ow_status trace_list_read_args(struct trace_list *list, enum trace_key key,
+			       struct relation_dict *dict, struct error *err);
+/* ---- trace_list.c ---- */
+void trace_list_release(struct trace_list *list);
+const struct trace_span *trace_list_span(const struct trace_list *list, uint64_t row);
+
+#endif
