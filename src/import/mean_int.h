@@ -194,7 +194,7 @@ static inline ow_status mean_no_memory(struct meaning *x)
 {
 	return builder_fail(x->b, error_no_memory(x->err));
 }
-/* Events are no longer what the file says of them, see struct listing. */
+/* Events are no longer what the file says of them, see struct trace_listing. */
 static inline void mean_not_as_listed(struct meaning *x)
 {
 	if (x->source.v < x->m->listing_cap)

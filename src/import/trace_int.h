@@ -161,7 +161,7 @@ struct trace_faults {
 	uint64_t negative, first_negative;  /* durations */
 	uint64_t bad_times, first_bad_time; /* ts or dur that is no number */
 	uint64_t labels;		    /* counter values that are no number */
-	uint64_t odd;	     /* not told by the model as written, see struct listing */
+	uint64_t odd;	     /* not told by the model as written, see struct trace_listing */
 	uint64_t unlabelled; /* slices with arguments and without a label */
 };
 
@@ -192,7 +192,7 @@ struct trace_worker {
 	size_t meta_count, meta_cap;
 	struct trace_mark *marks;
 	size_t mark_count, mark_cap;
-	uint64_t *elements; /* that are no slices: their places, see struct listing */
+	uint64_t *elements; /* that are no slices: their places, see struct trace_listing */
 	size_t element_count, element_cap;
 	struct trace_faults faults; /* of the part being read */
 	struct {

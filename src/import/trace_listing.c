@@ -1,5 +1,5 @@
 /*
- * trace_listing.c: keeps what is needed to tell the list of events again as it stands in the file (struct listing):
+ * trace_listing.c: keeps what is needed to tell the list of events again as it stands in the file (struct trace_listing):
  * the places of elements that are no slices, and whether all the others are told by their rows. Judged while the
  * event is at hand, event by event; nothing is kept for those that are as they should be.
  */
@@ -103,7 +103,7 @@ void trace_list_element(struct trace_worker *w, const struct json_event *ev, uin
 		*place |= LISTING_COUNTER | (counter_is_plain(w, ev) ? LISTING_ALL : 0);
 }
 
-static ow_status collect_elements(struct trace *t, struct listing *list)
+static ow_status collect_elements(struct trace *t, struct trace_listing *list)
 {
 	size_t count = 0;
 
@@ -131,7 +131,7 @@ static str_id plain_string(const struct trace *t, uint32_t string)
 	return (str_id){ string == t->string_count ? 0 : string };
 }
 
-static ow_status collect_counters(struct trace *t, struct listing *list)
+static ow_status collect_counters(struct trace *t, struct trace_listing *list)
 {
 	size_t count = t->tallies[0].by_ph['C'];
 
@@ -149,13 +149,14 @@ static ow_status collect_counters(struct trace *t, struct listing *list)
 			if (!c->first)
 				continue;
 			OW_ASSERT(list->counter_count < count);
-			list->counters[list->counter_count++] =
-				(struct listing_counter){ .ts_ns = c->ts,
-							  .args_offset = c->args_offset,
-							  .args_size = c->args_size,
-							  .name = plain_string(t, c->name),
-							  .category = plain_string(t, c->category),
-							  .track = t->lanes[c->track].id };
+			list->counters[list->counter_count++] = (struct trace_listing_counter){
+				.ts_ns = c->ts,
+				.args_offset = c->args_offset,
+				.args_size = c->args_size,
+				.name = plain_string(t, c->name),
+				.category = plain_string(t, c->category),
+				.track = t->lanes[c->track].id
+			};
 		}
 	}
 	return OW_OK;
@@ -169,12 +170,12 @@ static bool is_usual(int64_t base)
 
 ow_status trace_list(struct trace *t)
 {
-	struct listing *list = model_make_listing(t->b->m, t->b->source);
+	struct trace_listing *list = model_make_listing(t->b->m, t->b->source);
 	const struct trace_tally *y = &t->tallies[0];
 
 	if (!list)
 		return error_no_memory(t->ctx->err);
-	*list = (struct listing){
+	*list = (struct trace_listing){
 		.plain = true, .labelled = true, .base_ns = t->base_ns, .events = y->slices
 	};
 	for (size_t i = 0; i < t->accepted_count; i++) {

@@ -86,7 +86,7 @@ static void free_deferred(struct deferred *d)
 			d->release(d->state);
 }
 
-struct listing *model_make_listing(struct model *m, source_id source)
+struct trace_listing *model_make_listing(struct model *m, source_id source)
 {
 	size_t old = m->listing_cap;
 	void *listings = m->listings;
@@ -115,7 +115,7 @@ void model_free(struct model *m)
 	}
 	mem_free(m->mem, m->inputs, m->input_cap * sizeof(*m->inputs));
 	for (size_t i = 0; i < m->listing_cap; i++) {
-		struct listing *l = &m->listings[i];
+		struct trace_listing *l = &m->listings[i];
 
 		mem_free(m->mem, l->elements, l->cap * sizeof(*l->elements));
 		mem_free(m->mem, l->counters, l->counter_cap * sizeof(*l->counters));

@@ -219,7 +219,7 @@ struct model {
 
 	struct input **inputs; /* kept open for args and records; index = source id */
 	size_t input_cap;
-	struct listing *listings; /* likewise, of those that have one */
+	struct trace_listing *listings; /* likewise, of those that have one */
 	size_t listing_cap;
 
 	struct backing *backing; /* our own file, when columns lie in it; backing.h */
@@ -227,7 +227,7 @@ struct model {
 };
 
 /* A counter event: the table has a row for each of its series. */
-struct listing_counter {
+struct trace_listing_counter {
 	int64_t ts_ns;
 	uint64_t args_offset;
 	uint32_t args_size;
@@ -238,7 +238,7 @@ struct listing_counter {
 /* What the list of events of a Chrome trace was like in its file. The tables have its events sorted, paired and
  * joined; with this, and args_offset, which of an event without arguments is its own place, the list can be told
  * again without reading the file. Not part of our own files. */
-struct listing {
+struct trace_listing {
 	bool plain; /* events and flows tell all of their elements: nothing was odd, or repaired */
 	bool labelled;	 /* args.name is the name of the op; objects (N, O, D) have none */
 	uint64_t events; /* elements that became an event each */
@@ -251,7 +251,7 @@ struct listing {
 #define LISTING_SIZE_BITS 21
 #define LISTING_PLACE_BITS 40
 	size_t count, cap;
-	struct listing_counter *counters;
+	struct trace_listing_counter *counters;
 	size_t counter_count, counter_cap;
 };
 
@@ -268,9 +268,9 @@ static inline uint32_t listing_size(uint64_t element)
 }
 
 /* The listing of a source, made when there is none; NULL without memory. */
-struct listing *model_make_listing(struct model *m, source_id source);
+struct trace_listing *model_make_listing(struct model *m, source_id source);
 /* NULL when it has none. */
-static inline const struct listing *model_listing(const struct model *m, uint32_t source)
+static inline const struct trace_listing *model_listing(const struct model *m, uint32_t source)
 {
 	return source < m->listing_cap ? &m->listings[source] : NULL;
 }

@@ -114,7 +114,7 @@ static uint32_t event_code(const struct state *s, const struct trace_span *span,
 	}
 }
 
-static uint32_t listed_code(const struct state *s, const struct listing_counter *counter,
+static uint32_t listed_code(const struct state *s, const struct trace_listing_counter *counter,
 			    const struct relation_column *c)
 {
 	switch (c->stride) {

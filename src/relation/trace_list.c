@@ -54,7 +54,7 @@ static uint32_t table_count(const struct model *m, enum trace_ref_kind kind)
 
 static bool is_listed(const struct model *m, uint32_t source)
 {
-	const struct listing *l = model_listing(m, source);
+	const struct trace_listing *l = model_listing(m, source);
 
 	return l && l->plain && source < m->input_cap && m->inputs[source];
 }
@@ -139,7 +139,7 @@ static int by_place(const void *a, const void *b, void *arg)
 
 static void sort_bucket(uint32_t *rows, size_t count, const uint64_t *place)
 {
-	uint64_t keys[LARGE_BUCKET] = { 0 };
+	uint64_t keys[LARGE_BUCKET];
 
 	if (count > LARGE_BUCKET) {
 		qsort_r(rows, count, sizeof(*rows), by_place, (void *)(uintptr_t)place);
@@ -150,6 +150,7 @@ static void sort_bucket(uint32_t *rows, size_t count, const uint64_t *place)
 		uint64_t key = place[row];
 		size_t j = i;
 
+		/* cppcheck-suppress uninitvar ; those below i have been set */
 		for (; j && keys[j - 1] > key; j--) {
 			keys[j] = keys[j - 1];
 			rows[j] = rows[j - 1];
@@ -189,8 +190,8 @@ static bool sort_rows(struct mem *mem, const uint32_t *rows, uint64_t count, con
 }
 
 /* Elements that became no event go between those that did. Events are at the end of refs, and move up. */
-static void merge_elements(const struct model *m, const struct listing *l, const uint32_t *flows,
-			   uint64_t element, uint32_t *refs, uint64_t events)
+static void merge_elements(const struct model *m, const struct trace_listing *l,
+			   const uint32_t *flows, uint64_t element, uint32_t *refs, uint64_t events)
 {
 	uint64_t at = l->count, flow = 0, counter = 0, to = 0;
 
@@ -227,7 +228,7 @@ static bool is_trace_format(const struct model *m, uint32_t source)
 }
 
 /* Flows that the tables have, and elements that must be read, as the listing counts them. */
-static bool fits(const struct trace_list *list, const struct listing *l, uint64_t events,
+static bool fits(const struct trace_list *list, const struct trace_listing *l, uint64_t events,
 		 uint64_t flows)
 {
 	uint64_t counted = 0, counters = 0, to_read = 0;
@@ -241,7 +242,7 @@ static bool fits(const struct trace_list *list, const struct listing *l, uint64_
 	       to_read <= 1000 + events / 8 && list->elements.count + to_read < OTHERS_MAX;
 }
 
-static enum trace_labels labels_of(const struct trace_list *list, const struct listing *l,
+static enum trace_labels labels_of(const struct trace_list *list, const struct trace_listing *l,
 				   const uint32_t *events, uint64_t count)
 {
 	uint64_t others = 0;
@@ -266,7 +267,7 @@ static bool add_refs(struct trace_list *list, uint64_t count, uint32_t **refs)
 static ow_status list_source(struct trace_list *list, struct by_source *b, uint32_t source,
 			     uint32_t *refs, bool *done, struct error *err)
 {
-	const struct listing *l = model_listing(list->m, source);
+	const struct trace_listing *l = model_listing(list->m, source);
 	const struct model *m = list->m;
 	uint64_t events, flows, element = list->elements.count;
 	const uint32_t *event_rows = rows_of(b, REF_EVENT, source, &events);

@@ -1,6 +1,6 @@
 /*
  * trace_list.h: the rows of trace_events of one run: the sources one after the other, each in the order of its
- * file. A source that was read from a Chrome trace in which nothing was odd (struct listing) is told from the model:
+ * file. A source that was read from a Chrome trace in which nothing was odd (struct trace_listing) is told from the model:
  * a row is an event, a flow, or one of the few elements that are read from the file again. What is odd is read from
  * the file as a whole. Of inputs that are no traces, and of our own files, rows are what the model holds: events,
  * flows and counters.
@@ -49,7 +49,7 @@ struct trace_span {
 	bool listed;   /* order and units of the file */
 	enum trace_labels labels;
 	int64_t base_ns; /* to be taken off */
-	const struct listing_counter *counters;
+	const struct trace_listing_counter *counters;
 	const uint32_t *refs; /* NULL: the elements from first_element on */
 	uint64_t first_element;
 	/* Of events, from their arguments; NULL until read. With LABELS_ALL the first is not used. */
