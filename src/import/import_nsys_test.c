@@ -397,6 +397,26 @@ static void numbers_are_per_process(void **state)
 	release(&l);
 }
 
+/* Numbers of processes that differ only in what is not the process. */
+static void lanes_stay_apart(void **state)
+{
+	static const char odd[] =
+		"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1150,1450,0,1,7,0," PROCESS
+		"+1,2,2);";
+	static const char *const sql[] = { strings, device, odd };
+	struct loaded l;
+	const struct model *m;
+
+	(void)state;
+	load_sql(&l, sql, ARRAY_COUNT(sql));
+	assert_int_equal(l.status, OW_OK);
+	m = l.m;
+	assert_int_not_equal(m->event.track[event_of(m, "gemm")].v,
+			     m->event.track[event_of(m, "void gemm<float>(float*)")].v);
+	assert_text(m, m->op.name[m->event.op[event_of(m, "gemm")].v], "gemm");
+	release(&l);
+}
+
 /* Each process sees one device only, and calls it 0. */
 static void devices_are_per_process(void **state)
 {
@@ -639,6 +659,7 @@ int main(void)
 		cmocka_unit_test(ranges_of_frameworks),
 		cmocka_unit_test(private_text_is_not_read),
 		cmocka_unit_test(numbers_are_per_process),
+		cmocka_unit_test(lanes_stay_apart),
 		cmocka_unit_test(devices_are_per_process),
 		cmocka_unit_test(anything_may_be_missing),
 		cmocka_unit_test(others_are_refused_by_name),

@@ -146,6 +146,7 @@ static ow_status make_track(struct making *k, struct nsys_lane *lane,
 			    const struct nsys_lane *before)
 {
 	struct nsys *n = k->n;
+	uint32_t tracks = MAX(n->b->m->track.count, 1u);
 	struct track_row row = { .name = lane_name(k, lane, before),
 				 .process = process_name(k, lane->process),
 				 .pid = nsys_pid(lane->process),
@@ -159,6 +160,8 @@ static ow_status make_track(struct making *k, struct nsys_lane *lane,
 	    lane->process >> 48 != k->prefix) /* of another machine, where numbers may repeat */
 		row.pid = lane->process >> 24;
 	lane->track = builder_track(n->b, &row);
+	if (n->b->m->track.count == tracks && builder_status(n->b) == OW_OK)
+		lane->track = builder_add_track(n->b, &row); /* rows of two lanes must not mix */
 	return builder_status(n->b);
 }
 
