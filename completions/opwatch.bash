@@ -76,7 +76,7 @@ _opwatch() {
 		[[ " ${COMP_WORDS[*]} " == *" push "* ]] &&
 			options="cluster nodes table name run one-run replace connections batch-rows retry-for password-file step-marker
 				memory-limit redact strict json to help"
-		[[ " ${COMP_WORDS[*]} " == *" capture "* ]] && options="tf for out memory-limit help"
+		[[ " ${COMP_WORDS[*]} " == *" capture "* ]] && options="tf kineto for out memory-limit help"
 		[[ " ${COMP_WORDS[*]} " == *" stacks "* ]] &&
 			options="hz for no-children memory-limit json csv to out help"
 		COMPREPLY=($(compgen -W "$(printf -- '--%s ' $options) -n" -- "$cur"))

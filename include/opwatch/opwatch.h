@@ -753,6 +753,7 @@ struct ow_capture_options {
 	/* Asked about five times a second; false ends it with OW_E_INTERRUPTED. */
 	bool (*progress)(void *arg);
 	void *progress_arg;
+	const char *socket; /* of jobs that ask for it; NULL: that of dynolog */
 };
 OW_API void ow_capture_options_init(struct ow_capture_options *options);
 
@@ -770,6 +771,13 @@ OW_API ow_status ow_capture_tf(const struct ow_capture_options *options,
 OW_API ow_status ow_attach(const int *pids, size_t count, const char *out_path,
 			   const struct ow_record_options *options,
 			   struct ow_record_summary *summary, struct ow_error *err);
+
+/* Traces of PyTorch jobs of this host that were started with KINETO_USE_DAEMON=1: they ask at the UNIX socket of dynolog,
+ * which is taken for the time of this call, and write into the folder (options.dir; address is not used). Ends when all that
+ * have asked, or those of `pids`, have written, or after wait_ns. message is told a line per file. */
+OW_API ow_status ow_capture_kineto(const struct ow_capture_options *options, const int64_t *pids,
+				   size_t pid_count, ow_line_fn message, void *message_arg,
+				   struct ow_error *err);
 
 /* ---- servers ---------------------------------------------------------------------------------- */
 

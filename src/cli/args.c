@@ -71,6 +71,7 @@ enum flag_id {
 	FLAG_FOR,
 	FLAG_NO_CHILDREN,
 	FLAG_TF,
+	FLAG_KINETO,
 	FLAG_PEAK,
 	FLAG_VERBOSE,
 	FLAG_VERSION,
@@ -145,6 +146,7 @@ const struct flag flag_table[] = {
 	{ "hz", 0, FLAG_HZ, "N", "stacks: samples per second (default: 100)" },
 	{ "for", 0, FLAG_FOR, "TIME", "running jobs: how long: 10s, 500ms, 2m" },
 	{ "tf", 0, FLAG_TF, "HOST:PORT", "capture: the profiler of this job" },
+	{ "kineto", 0, FLAG_KINETO, NULL, "capture: PyTorch jobs with KINETO_USE_DAEMON=1" },
 	{ "no-children", 0, FLAG_NO_CHILDREN, NULL, "stacks: not what the processes start" },
 	{ "strict", 0, FLAG_STRICT, NULL, "exit with 3 when something was damaged" },
 	{ "no-pager", 0, FLAG_NO_PAGER, NULL, "never start a pager" },
@@ -286,6 +288,8 @@ static bool set_live_flag(struct args *args, const struct flag *flag, const char
 	case FLAG_TF:
 		args->capture.address = value;
 		return true;
+	case FLAG_KINETO:
+		return args->kineto = true;
 	default:
 		return args->stacks.no_children = true;
 	}
@@ -439,6 +443,7 @@ bool flag_set(struct args *args, const struct flag *flag, const char *value)
 	case FLAG_FOR:
 	case FLAG_NO_CHILDREN:
 	case FLAG_TF:
+	case FLAG_KINETO:
 		return set_live_flag(args, flag, value);
 	case FLAG_ON:
 		args->on = value;

@@ -25,6 +25,7 @@ struct args {
 	struct ow_record_options record;
 	struct ow_stacks_options stacks;
 	struct ow_capture_options capture;
+	bool kineto;	     /* capture */
 	const char *on;	     /* a server to ask instead of files */
 	const char *push_to; /* --to, when it is a server */
 	const char *password_file;
