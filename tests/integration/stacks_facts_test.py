@@ -18,7 +18,10 @@ FIELDS = {
     "perf-data": ("attr_size", "attrs", "data_offset", "data_size", "feature_bits", "magic", "mode", "records"),
     "speedscope": ("len_profiles", "toplevel", "toplevel_keys"),
     "perf-script": ("comment_lines", "events", "frame_lines", "lines_nonblank", "sample_headers", "top5_comm"),
+    "pprof": ("duration_nanos", "functions", "locations", "mappings", "period", "sample_types", "samples", "strings",
+              "sum_values", "time_nanos"),
 }
+LEGACY = "legacy"  # forms of pprof that are not read
 # Without a period that is printed the name of an event stands before its colon; the facts leave it out there.
 UNKNOWN_EVENT = ("perf-script/fg-perf-js-stacks-01.txt",)
 COLLAPSED = {"all": "all", "kernel": "kernel", "tid": "tid", "pid": "pid", "jit": "jit", "addrs": "addrs"}
@@ -51,6 +54,8 @@ class StacksFacts(unittest.TestCase):
         for path, want in sorted(facts.items()):
             kind = path.split("/")[0]
             if kind not in FIELDS:
+                continue
+            if want.get("format", "").startswith(LEGACY):
                 continue
             seen.add(kind)
             with self.subTest(path):
