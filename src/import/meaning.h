@@ -114,7 +114,7 @@ struct meaning_input {
 	const struct op_hint *hints; /* by string */
 	uint32_t hint_count;	     /* strings that have a place in it */
 	uint32_t first_link;	     /* links from there on are of the source; 0 = none are there */
-	bool live; /* a recording of running programs (live_rows.c) */
+	bool live;		     /* a recording of running programs (live_rows.c) */
 	const struct recorded_step *steps;
 	size_t step_count;
 	const char *producer; /* its name in producers.def, when the importer knows it; or NULL */
