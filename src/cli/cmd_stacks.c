@@ -95,6 +95,12 @@ static bool to_own_file(const struct args *args)
 	       (strcmp(args->sink, "text") == 0 || strcmp(args->sink, "opw") == 0);
 }
 
+/* Folded stacks and flame graphs are made of whole stacks. */
+static bool is_table(const char *sink)
+{
+	return strcmp(sink, "text") == 0 || strcmp(sink, "json") == 0 || strcmp(sink, "csv") == 0;
+}
+
 static int keep(struct args *args, ow_profile *profile)
 {
 	struct ow_error err = { 0 };
@@ -107,7 +113,8 @@ static int keep(struct args *args, ow_profile *profile)
 			complain("opwatch: %s\n", err.text);
 	} else {
 		show_from_args(args, profile, &show);
-		status = show_view(&show, "code", &args->options);
+		status = show_view(&show, is_table(args->sink) ? "functions" : "code",
+				   &args->options);
 	}
 	return finish_code(args, profile, status);
 }
