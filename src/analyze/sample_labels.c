@@ -206,15 +206,14 @@ uint32_t sample_label(struct sample_labels *l, frame_id frame, bool java)
 {
 	const struct frame_table *f = &l->m->frame;
 	uint32_t *known = &l->of_frame[java][frame.v];
+	bool native = COLUMN_GET(f->module, frame.v).v || COLUMN_GET(f->address, frame.v);
+	bool lines = l->style & STYLE_LINES && f->file[frame.v].v;
 
-	if (*known)
-		return *known;
-	buf_clear(&l->text);
-	if ((COLUMN_GET(f->module, frame.v).v || COLUMN_GET(f->address, frame.v)) &&
-	    !(l->style & STYLE_LINES && f->file[frame.v].v))
-		*known = native_label(l, frame.v, java);
-	else
-		*known = plain_label(l, frame.v);
+	if (!*known) {
+		buf_clear(&l->text);
+		*known =
+			native && !lines ? native_label(l, frame.v, java) : plain_label(l, frame.v);
+	}
 	return *known;
 }
 

@@ -69,7 +69,7 @@ static ow_status read_attrs(struct perf_file *f, struct window *w, const struct 
 	for (uint64_t at = 0; at + h->attr_size <= h->attrs.size; at += h->attr_size) {
 		const unsigned char *p = window_at(w, h->attrs.offset + at, (size_t)h->attr_size);
 		struct section ids;
-		uint32_t event;
+		uint32_t event = 0;
 
 		if (!p)
 			return w->status;

@@ -60,7 +60,7 @@ static uint32_t event_of(const struct perf_file *f, uint64_t id, uint32_t otherw
 
 static ow_status read_attr(struct perf_file *f, const unsigned char *p, size_t size)
 {
-	uint32_t own = size >= 8 ? perf_u32(p + 4, f->swap) : 0, event;
+	uint32_t own = size >= 8 ? perf_u32(p + 4, f->swap) : 0, event = 0;
 
 	if (own < 64 || own > size) {
 		note_bad(f);
