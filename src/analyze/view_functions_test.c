@@ -182,7 +182,7 @@ static void native_names(void **state)
 		    "5 do_it 0 1\n6 [libc.so] 0 1\n7 [unknown] 1 1\n");
 	expect_tree(
 		&t, "all,pid",
-		"1 java-? 0 1\n2 std::f 0 1\n3 net/http.(*Client).Do 0 1\n4 org/a:.run_[j] 0 1\n"
+		"1 java-? 0 1\n2 std::f 0 1\n3 net/http.(*Client).Do 0 1\n4 Lorg/a:.run_[j] 0 1\n"
 		"5 do_it_[k] 0 1\n6 [libc.so] 0 1\n7 [unknown] 1 1\n");
 	small_close(&t.s);
 }
