@@ -344,10 +344,10 @@ void process_stop(void)
 	self.wanted = false;
 	*recorder_generation = ++self.generation;
 	threads_give_up();
-	process_hang_up();
 	if (descriptor_is(self.region, self.region_inode))
 		close(self.region);
 	self.region = -1;
+	process_hang_up(); /* last: whoever listens takes it for the end */
 }
 
 /* A stopped recorder begins anew; what it shared before stays mapped, since nobody knows who looks at it. */

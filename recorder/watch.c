@@ -71,8 +71,8 @@ static void disarm(void)
 	patches_undo();
 	atomic_store(&process->patched, 0);
 	hook_tell(RING_HOOK_FILES, RING_HOOK_REMOVED, NULL);
-	atomic_store(&process->state, RING_STOPPED);
 	process_stop();
+	atomic_store(&process->state, RING_STOPPED);
 }
 
 static void nap(unsigned ms)

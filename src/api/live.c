@@ -108,7 +108,7 @@ ow_status ow_record(const char *const *argv, const char *out_path,
 	return status;
 }
 
-#define STOP_PATIENCE_NS (3000 * 1000000LL)
+#define STOP_PATIENCE_NS (10000 * 1000000LL)
 
 static int64_t monotonic_ns(void)
 {

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_NS (3000 * 1000000LL)
+#define PATIENCE_NS (10000 * 1000000LL)
 #define STACK_NEEDED ((uint64_t)96 << 10)
 #define THREADS_MAX 64
 

@@ -253,7 +253,9 @@ static void look_around(struct collector *c)
 
 static void release_process(struct collector *c, struct collected *p)
 {
-	bool stopped = p->view.process && atomic_load(&p->view.process->state) == RING_STOPPED;
+	/* It was asked to stop, and has hung up. */
+	bool stopped =
+		p->view.process && p->fd < 0 && atomic_load(&p->view.process->state) != RING_RUN;
 
 	for (size_t i = 0; i < p->ring_count; i++) {
 		if (stopped)
