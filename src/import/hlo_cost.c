@@ -171,6 +171,7 @@ static void read_instruction(struct reading *r, struct pb message, struct instru
 {
 	struct pb_field f;
 
+	i->dot = i->convolution = STR("");
 	while (pb_next(&message, &f)) {
 		switch (f.tag) {
 		case PB_TAG(1, PB_BYTES):

@@ -454,7 +454,9 @@ static uint32_t missing_entry(struct reading *r, uint64_t id)
 		return 0;
 	plane->events = events;
 	name = arena_printf(&r->x->shelf, "event %" PRIu64, id);
-	plane->events[row] = (struct xevent_entry){ .name = str_from(name) };
+	plane->events[row] = (struct xevent_entry){ .name = str_from(name),
+						    .display = STR(""),
+						    .stats = STR("") };
 	r->x->unnamed++;
 	return name ? row : 0;
 }

@@ -258,7 +258,7 @@ static ow_status add_event_entry(struct xspace *x, struct xplane *plane, uint64_
 				 struct pb message)
 {
 	uint32_t row = xids_add(&plane->event_ids, id);
-	struct xevent_entry entry = { 0 };
+	struct xevent_entry entry = { .name = STR(""), .display = STR(""), .stats = STR("") };
 	void *events = plane->events;
 	bool failed = false;
 	struct pb r = message;
