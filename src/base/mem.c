@@ -206,6 +206,26 @@ static void *take_kept(struct mem *mem, size_t *len)
 	return ptr;
 }
 
+/* The beginning of the smallest kept block of at least len bytes, or NULL. */
+static void *take_whole(struct mem *mem, size_t len)
+{
+	struct mem_kept *best = NULL;
+	char *ptr = NULL;
+
+	lock(mem);
+	for (size_t i = 0; i < MEM_KEPT; i++)
+		if (mem->kept[i].len >= len && (!best || mem->kept[i].len < best->len))
+			best = &mem->kept[i];
+	if (best) {
+		ptr = best->ptr;
+		best->ptr += len;
+		best->len -= len;
+		mem->kept_bytes -= len;
+	}
+	unlock(mem);
+	return ptr;
+}
+
 static bool keep(struct mem *mem, void *ptr, size_t len)
 {
 	bool kept = false;
@@ -269,6 +289,9 @@ static void *get_block(struct mem *mem, size_t size, size_t *dirty)
 	*dirty = size;
 	if (!is_mapped(size))
 		return malloc(size ? size : 1);
+	ptr = take_whole(mem, mapped_length(size));
+	if (ptr)
+		return ptr;
 	ptr = map_block(size);
 	filled = ptr ? fill_from_kept(mem, ptr, mapped_length(size)) : 0;
 	*dirty = MIN(size, filled);

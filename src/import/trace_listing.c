@@ -123,6 +123,13 @@ static ow_status collect_elements(struct trace *t, struct trace_listing *list)
 			       n * sizeof(*list->elements));
 		list->count += n;
 	}
+	for (unsigned i = 0; i < t->worker_count; i++) { /* before the columns are made */
+		struct trace_worker *w = &t->workers[i];
+
+		mem_free(t->mem, w->elements, w->element_cap * sizeof(*w->elements));
+		w->elements = NULL;
+		w->element_count = w->element_cap = 0;
+	}
 	return OW_OK;
 }
 
