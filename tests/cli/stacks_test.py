@@ -261,7 +261,11 @@ class Stacks(unittest.TestCase):
         if os.geteuid() != 0:
             self.skipTest("only root has processes of other users")
         child, _ = self.start("import sys; print('ready', flush=True); sys.stdin.readline()")
-        if subprocess.run([BIN, "--version"], user=65534, capture_output=True).returncode:
+        try:
+            nobody = subprocess.run([BIN, "--version"], user=65534, capture_output=True).returncode
+        except PermissionError:  # a clone below /root
+            nobody = 1
+        if nobody:
             self.skipTest("nobody cannot run the program")
         p = run("stacks", child.pid, user=65534)
         self.assertEqual(p.returncode, 1)
