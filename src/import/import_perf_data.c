@@ -278,6 +278,7 @@ static ow_status load(struct import_ctx *ctx)
 	ow_status status;
 
 	map_init(&f.ids, mem);
+	map_init(&f.known, mem);
 	buf_init(&f.unpacked, mem);
 	perf_space_init(&f.space, ctx->b);
 	window_init(&w, ctx->in, ctx->err);
@@ -287,6 +288,7 @@ static ow_status load(struct import_ctx *ctx)
 	perf_zstd_release(&f);
 	buf_release(&f.unpacked);
 	map_release(&f.ids);
+	map_release(&f.known);
 	mem_free(mem, f.events, f.event_cap * sizeof(*f.events));
 	mem_free(mem, f.samples, f.sample_cap * sizeof(*f.samples));
 	mem_free(mem, f.chains, f.chain_cap * sizeof(*f.chains));

@@ -22,6 +22,7 @@ struct raw_sample {
 	int32_t pid, tid, cpu;
 	uint8_t mode; /* of the processor: kernel, user, … */
 	bool has_time;
+	stack_id stack; /* once it is known, of the first with such a chain */
 };
 
 enum change_kind { CHANGE_MAP, CHANGE_COMM, CHANGE_EXEC, CHANGE_FORK };
@@ -41,7 +42,8 @@ struct perf_file {
 	bool swap, pipe;
 	struct perf_event *events;
 	size_t event_count, event_cap;
-	struct map ids; /* of events → event + 1 */
+	struct map ids;	  /* of events → event + 1 */
+	struct map known; /* chains → sample + 1 */
 	struct raw_sample *samples;
 	size_t sample_count, sample_cap;
 	uint64_t *chains;

@@ -69,6 +69,32 @@ static stack_id stack_of(struct perf_file *f, const struct raw_sample *raw)
 	return stack;
 }
 
+/* Stacks come again and again. What a chain means is known until something happens to a process. */
+static stack_id known_stack(struct perf_file *f, uint32_t sample)
+{
+	const struct raw_sample *raw = &f->samples[sample];
+	const uint64_t *chain = f->chains + raw->chain;
+	uint64_t hash = map_hash_u64((uint32_t)raw->pid, raw->mode);
+	stack_id stack;
+
+	for (uint32_t i = 0; i < raw->chain_count; i++)
+		hash = map_hash_u64(hash, chain[i]);
+	for (struct map_iter it = map_find(&f->known, hash); it.value;
+	     it = map_next(&f->known, it)) {
+		const struct raw_sample *other = &f->samples[it.value - 1];
+
+		if (other->pid == raw->pid && other->mode == raw->mode &&
+		    other->chain_count == raw->chain_count &&
+		    memcmp(f->chains + other->chain, chain, raw->chain_count * sizeof(*chain)) == 0)
+			return other->stack;
+	}
+	stack = stack_of(f, raw);
+	f->samples[sample].stack = stack;
+	if (!map_add(&f->known, hash, sample + 1))
+		builder_fail(f->b, error_no_memory(f->ctx->err));
+	return stack;
+}
+
 /* ---- rows ---- */
 
 static bool apply(struct perf_file *f, const struct change *c)
@@ -122,14 +148,16 @@ static int64_t time_of(const struct perf_file *f, const struct raw_sample *raw)
 	return f->has_clock ? wrap_add((int64_t)raw->time, f->clock_offset) : (int64_t)raw->time;
 }
 
-static void add_sample(struct perf_file *f, const struct raw_sample *raw)
+static void add_sample(struct perf_file *f, uint32_t sample)
 {
+	const struct raw_sample *raw = &f->samples[sample];
+
 	builder_add_sample(
 		f->b, &(struct sample_row){
 			      .ts_ns = time_of(f, raw),
 			      .weight = (int64_t)MIN(raw->period, (uint64_t)INT64_MAX),
 			      .metric = metric_of(f, &f->events[raw->event]),
-			      .stack = stack_of(f, raw),
+			      .stack = known_stack(f, sample),
 			      .track = track_of(f, raw),
 			      .cpu = raw->cpu >= 0 && raw->cpu < INT32_MAX ? raw->cpu + 1 : 0 });
 }
@@ -152,10 +180,12 @@ static ow_status add_in_order(struct perf_file *f, uint32_t *samples, uint32_t *
 
 			if (raw->has_time && c->time > raw->time)
 				break;
+			map_release(&f->known);
+			map_init(&f->known, f->mem);
 			if (!apply(f, c))
 				return builder_fail(f->b, error_no_memory(f->ctx->err));
 		}
-		add_sample(f, raw);
+		add_sample(f, samples[i]);
 		if (f->b->status != OW_OK)
 			return f->b->status;
 	}
