@@ -162,6 +162,14 @@ static void add_sample(struct perf_file *f, uint32_t sample)
 			      .cpu = raw->cpu >= 0 && raw->cpu < INT32_MAX ? raw->cpu + 1 : 0 });
 }
 
+static bool in_order(const struct perf_file *f)
+{
+	for (size_t i = 1; i < f->sample_count; i++)
+		if (f->samples[i - 1].time > f->samples[i].time)
+			return false;
+	return true;
+}
+
 static ow_status add_in_order(struct perf_file *f, uint32_t *samples, uint32_t *changes)
 {
 	uint32_t next = 0;
@@ -170,7 +178,8 @@ static ow_status add_in_order(struct perf_file *f, uint32_t *samples, uint32_t *
 		samples[i] = i;
 	for (uint32_t i = 0; i < f->change_count; i++)
 		changes[i] = i;
-	qsort_r(samples, f->sample_count, sizeof(*samples), by_time, f->samples);
+	if (!in_order(f))
+		qsort_r(samples, f->sample_count, sizeof(*samples), by_time, f->samples);
 	qsort_r(changes, f->change_count, sizeof(*changes), by_change_time, f->changes);
 	for (uint32_t i = 0; i < f->sample_count; i++) {
 		const struct raw_sample *raw = &f->samples[samples[i]];
