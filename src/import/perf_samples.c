@@ -180,7 +180,8 @@ static ow_status add_in_order(struct perf_file *f, uint32_t *samples, uint32_t *
 		changes[i] = i;
 	if (!in_order(f))
 		qsort_r(samples, f->sample_count, sizeof(*samples), by_time, f->samples);
-	qsort_r(changes, f->change_count, sizeof(*changes), by_change_time, f->changes);
+	if (f->change_count)
+		qsort_r(changes, f->change_count, sizeof(*changes), by_change_time, f->changes);
 	for (uint32_t i = 0; i < f->sample_count; i++) {
 		const struct raw_sample *raw = &f->samples[samples[i]];
 

@@ -99,7 +99,8 @@ bool perf_space_map(struct perf_space *s, int64_t pid, const struct perf_map *ma
 	}
 	for (last = at; last < p->count && p->maps[last].end <= map->end; last++)
 		;
-	memmove(p->maps + at, p->maps + last, (p->count - last) * sizeof(*p->maps));
+	if (last > at)
+		memmove(p->maps + at, p->maps + last, (p->count - last) * sizeof(*p->maps));
 	p->count -= last - at;
 	if (at < p->count && p->maps[at].start < map->end) {
 		p->maps[at].pgoff += map->end - p->maps[at].start;
