@@ -44,8 +44,9 @@ static int sniff(const struct sniff *sniff)
 	struct str head = text_head(sniff->head, converted, sizeof(converted)), line;
 	unsigned heads = 0, frames = 0, all = 0;
 
-	if (!head.len || memchr(head.ptr, 0, head.len) || strchr("<{[", head.ptr[0]))
-		return 0;
+	if (!head.len || memchr(head.ptr, 0, head.len) || strchr("<{[", head.ptr[0]) ||
+	    str_starts(head, STR("heap profile:")) || str_starts(head, STR("--- ")))
+		return 0; /* old texts of pprof look alike */
 	while (all < SNIFF_LINES && str_split(&head, '\n', &line)) {
 		struct perf_head parsed;
 
