@@ -9,11 +9,12 @@
 
 /* ---- texts ---- */
 
-/* Texts of a profile are interned: rows that say the same mostly point to the same bytes, and then share one
- * str. A small cache by address finds nearly all of them; where all differ it is given up. */
+/* Rows mostly repeat a few texts, at the same address (a profile's are interned) or at others (those of SQL), and
+ * then share one str. A small cache by content finds nearly all of them; where all differ it is given up. */
 #define CACHE_BITS 14
 #define CACHE_TRIAL 4096 /* rows, of which an eighth should be found */
 #define FETCH_AHEAD 16
+#define HASH_ENDS 32 /* bytes at both ends that tell long texts apart well enough */
 
 struct shared {
 	const char *ptr;
@@ -23,6 +24,7 @@ struct shared {
 
 struct texts {
 	struct shared *cache;
+	const struct shared *last; /* of the row before */
 	uint32_t asked, found;
 	bool apart;
 };
@@ -32,14 +34,50 @@ static PyObject *text_new(const struct ow_text *text)
 	return PyUnicode_DecodeUTF8(text->ptr ? text->ptr : "", (Py_ssize_t)text->len, "replace");
 }
 
+static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t len)
+{
+	uint64_t word;
+
+	for (; len > 8; bytes += 8, len -= 8) {
+		memcpy(&word, bytes, 8);
+		hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+		hash ^= hash >> 32;
+	}
+	word = 0;
+	memcpy(&word, bytes, len);
+	hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+	return hash ^ hash >> 32;
+}
+
+static uint64_t text_hash(const struct ow_text *text)
+{
+	uint64_t hash = text->len;
+
+	if (text->len <= 2 * HASH_ENDS)
+		return hash_bytes(hash, text->ptr, text->len);
+	hash = hash_bytes(hash, text->ptr, HASH_ENDS);
+	return hash_bytes(hash, text->ptr + text->len - HASH_ENDS, HASH_ENDS);
+}
+
+static bool is_same(const struct shared *place, const struct ow_text *text)
+{
+	return place->text && place->len == text->len &&
+	       (place->ptr == text->ptr || memcmp(place->ptr, text->ptr, text->len) == 0);
+}
+
 static PyObject *text_shared(struct texts *t, const struct ow_text *text)
 {
-	uint64_t hash = ((uint64_t)(uintptr_t)text->ptr ^ (uint64_t)text->len << 48) *
-			UINT64_C(0x9E3779B97F4A7C15);
-	struct shared *place = &t->cache[hash >> (64 - CACHE_BITS)];
+	struct shared *place;
 
+	if (t->last && is_same(t->last, text)) {
+		Py_INCREF(t->last->text);
+		return t->last->text;
+	}
+	if (!text->ptr || !text->len)
+		return text_new(text); /* Python has one empty str */
+	place = &t->cache[text_hash(text) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - CACHE_BITS)];
 	t->asked++;
-	if (place->text && place->ptr == text->ptr && place->len == text->len) {
+	if (is_same(place, text)) {
 		t->found++;
 	} else {
 		PyObject *made = text_new(text);
@@ -49,6 +87,7 @@ static PyObject *text_shared(struct texts *t, const struct ow_text *text)
 		Py_XDECREF(place->text);
 		*place = (struct shared){ text->ptr, text->len, made };
 	}
+	t->last = place;
 	t->apart = t->asked == CACHE_TRIAL && t->found < CACHE_TRIAL / 8;
 	Py_INCREF(place->text);
 	return place->text;
