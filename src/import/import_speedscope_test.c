@@ -36,7 +36,7 @@ static void evented(void **state)
 {
 	static const char text[] =
 		"{" FRAMES ",\"profiles\":[{\"type\":\"evented\",\"name\":\"e\",\"unit\":"
-			   "\"seconds\",\"startValue\":0,"
+		"\"seconds\",\"startValue\":0,"
 		"\"endValue\":10,\"events\":[{\"type\":\"O\",\"frame\":0,\"at\":1},{\"at\":2,"
 		"\"frame\":1,\"type\":\"O\"},"
 		"{\"type\":\"C\",\"frame\":1,\"at\":4.5},{\"type\":\"C\",\"frame\":0,\"at\":5},"
@@ -61,7 +61,7 @@ static void several_units(void **state)
 	(void)state;
 	LOAD(&s,
 	     "{\"activeProfileIndex\":1," FRAMES ",\"profiles\":[{\"type\":\"sampled\",\"unit\":"
-						 "\"none\",\"samples\":[[1]],\"weights\":[7]},"
+	     "\"none\",\"samples\":[[1]],\"weights\":[7]},"
 	     "{\"type\":\"sampled\",\"unit\":\"bytes\",\"samples\":[[0]],\"weights\":[4096]}]}");
 	stack_expect(&s, "|0|1|-|samples 7|b!\n|0|2|-|bytes 4096|a:3\n");
 	assert_int_equal(s.m->metric.is_default[1], 0);
