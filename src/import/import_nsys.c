@@ -72,8 +72,8 @@ static ow_status refuse_database(const struct nsys *n)
 	if (has_prefix(db, "rocpd_"))
 		return error_set(
 			err, OW_E_FORMAT,
-			"%s: a database of ROCm's profiler (rocpd); write a trace instead, "
-			"which opwatch reads: rocprofv3 --output-format pftrace json …",
+			"%s: a database of ROCm's profiler (rocpd), which is not read; have the "
+			"profiler write a Chrome trace (JSON) instead",
 			name);
 	if (has_prefix(db, "CUPTI_") || sqlite_file_table(db, "Driver"))
 		return error_set(

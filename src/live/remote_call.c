@@ -1,4 +1,4 @@
-/* remote_call.c: see remote_call.h. x86-64 is what was run; arm64 was only compiled. */
+/* remote_call.c: see remote_call.h. x86-64 is what was run; arm64 was written after its manual, and neither compiled nor run. */
 #include "live/remote_call.h"
 
 #include <elf.h>
