@@ -5,13 +5,23 @@
  */
 #include "import/mean_int.h"
 
-#define TRACKS_MAX 4096 /* beyond, threads are not searched for by number */
+#define TRACKS_MAX 4096	 /* beyond, threads are not searched for by number */
+#define ARGS_SIZE 4096	 /* bytes of arguments; theirs are some 200 */
+#define READ_TOGETHER 64 /* events that a thread takes at a time */
+
+/* What an event says, and who asked. */
+struct change {
+	int64_t bytes, allocated, reserved, type, number;
+	uint64_t address;
+	uint32_t event, owner; /* owner: the operator's event */
+	bool good;
+};
 
 struct memory {
 	struct meaning *x;
-	str_id name;	 /* "[memory]" */
-	uint32_t *owner; /* by event - first_event: the operator's event */
-	struct mean_rows rows;
+	str_id name; /* "[memory]" */
+	struct change *changes;
+	size_t count, cap;
 	uint32_t *open; /* operators that are open */
 	size_t open_count, open_cap;
 	uint64_t odd;
@@ -51,6 +61,17 @@ static bool is_operator(const struct meaning *x, uint32_t event)
 	return mean_category(x, event) == CATEGORY_OPERATOR && mean_is_slice(x, event);
 }
 
+static ow_status add_change(struct memory *y, uint32_t event, uint32_t owner)
+{
+	void *changes = y->changes;
+
+	if (!mem_grow(y->x->mem, &changes, &y->cap, y->count + 1, sizeof(*y->changes)))
+		return mean_no_memory(y->x);
+	y->changes = changes;
+	y->changes[y->count++] = (struct change){ .event = event, .owner = owner };
+	return OW_OK;
+}
+
 /* Events of both tracks are in order of time. */
 static ow_status find_owners(struct memory *y, const struct mean_track *of,
 			     const struct mean_track *operators)
@@ -65,8 +86,7 @@ static ow_status find_owners(struct memory *y, const struct mean_track *of,
 		for (; next < operators->last && ts[next] <= ts[e]; next++)
 			if (is_operator(y->x, next))
 				OW_TRY(open_operator(y, next));
-		y->owner[e - y->x->first_event] = owner_at(y, ts[e]);
-		OW_TRY(mean_rows_add(y->x, &y->rows, e));
+		OW_TRY(add_change(y, e, owner_at(y, ts[e])));
 	}
 	return OW_OK;
 }
@@ -125,6 +145,88 @@ static ow_status find_events(struct memory *y)
 	return OW_OK;
 }
 
+/* ---- what they say ---- */
+
+struct reading {
+	struct memory *y;
+	atomic_size_t next;
+	atomic_int failed; /* a status */
+	struct error err;  /* of the thread that failed first */
+};
+
+static void take_member(struct change *c, struct str key, struct json_value value)
+{
+	int64_t *to = NULL, address;
+
+	if (str_eq(key, STR("Bytes")))
+		c->good = mean_number(value, &c->bytes);
+	else if (str_eq(key, STR("Addr")) && mean_number(value, &address))
+		c->address = (uint64_t)address;
+	else if (str_eq(key, STR("Device Type")))
+		to = &c->type;
+	else if (str_eq(key, STR("Device Id")))
+		to = &c->number;
+	else if (str_eq(key, STR("Total Allocated")))
+		to = &c->allocated;
+	else if (str_eq(key, STR("Total Reserved")))
+		to = &c->reserved;
+	if (to && !mean_number(value, to))
+		*to = 0;
+}
+
+static ow_status read_change(const struct meaning *x, struct change *c, struct error *err)
+{
+	uint32_t size = COLUMN_GET(x->m->event.args_size, c->event);
+	struct json_reader members;
+	struct json_value value;
+	char text[ARGS_SIZE];
+	struct str key;
+
+	if (!size || size > sizeof(text))
+		return OW_OK;
+	OW_TRY(input_read_at(x->in->input, x->m->event.args_offset[c->event], text, size, err));
+	members = json_over(str_make(text, size));
+	while (json_next_member(&members, &key, &value))
+		take_member(c, key, value);
+	return OW_OK;
+}
+
+/* Arguments are all over the file, whatever the order: threads share them out. */
+static void read_some(void *arg, unsigned thread)
+{
+	struct reading *r = arg;
+	struct memory *y = r->y;
+	struct error err = { 0 };
+	size_t first;
+
+	(void)thread;
+	while ((first = atomic_fetch_add(&r->next, READ_TOGETHER)) < y->count &&
+	       !atomic_load(&r->failed))
+		for (size_t i = first; i < MIN(first + READ_TOGETHER, y->count); i++) {
+			int status = (int)read_change(y->x, &y->changes[i], &err), none = 0;
+
+			if (status == OW_OK)
+				continue;
+			if (atomic_compare_exchange_strong(&r->failed, &none, status))
+				r->err = err;
+			return;
+		}
+}
+
+static ow_status read_changes(struct memory *y)
+{
+	struct reading r = { .y = y };
+
+	if (!y->count)
+		return OW_OK;
+	parallel_run(mean_threads(y->x), read_some, &r);
+	if (!atomic_load(&r.failed))
+		return OW_OK;
+	if (y->x->err)
+		*y->x->err = r.err;
+	return builder_fail(y->x->b, (ow_status)atomic_load(&r.failed));
+}
+
 /* ---- rows ---- */
 
 /* c10's DeviceType; other numbers are accelerators that came later. */
@@ -141,40 +243,36 @@ static device_id device_of(struct meaning *x, int64_t type, int64_t number)
 	return builder_device(x->b, str_from(name));
 }
 
-static int64_t number_of(struct str args, const char *key)
+static void add_rows(struct memory *y)
 {
-	int64_t number;
+	const struct event_table *e = &y->x->m->event;
+	const struct change *last = NULL; /* whose device is known */
+	device_id device = { 0 };
 
-	return mean_number(json_find(args, key), &number) ? number : 0;
-}
+	for (size_t i = 0; i < y->count; i++) {
+		const struct change *c = &y->changes[i];
 
-static void take_memory(struct meaning *x, uint32_t event, struct str args, void *arg)
-{
-	struct memory *y = arg;
-	const struct event_table *e = &x->m->event;
-	uint32_t owner = y->owner[event - x->first_event];
-	int64_t bytes, allocated, reserved;
-
-	if (!mean_number(json_find(args, "Bytes"), &bytes)) {
-		y->odd++;
-		return;
+		if (!c->good) {
+			y->odd++;
+			continue;
+		}
+		if (!last || last->type != c->type || last->number != c->number)
+			device = device_of(y->x, c->type, c->number);
+		last = c;
+		builder_add_heap(y->x->b, &(struct heap_row){
+						  .ts_ns = e->ts_ns[c->event],
+						  .size = c->bytes,
+						  .kind = c->bytes < 0 ? HEAP_FREE : HEAP_ALLOC,
+						  .device = device,
+						  .op = c->owner ? e->op[c->owner] : (op_id){ 0 },
+						  .source = y->x->source,
+						  .address = c->address,
+						  .step = e->step[c->event],
+						  .track = e->track[c->event],
+						  .stack = COLUMN_GET(e->stack, c->owner),
+						  .allocated = MAX(c->allocated, 0),
+						  .reserved = MAX(c->reserved, 0) });
 	}
-	allocated = number_of(args, "Total Allocated");
-	reserved = number_of(args, "Total Reserved");
-	builder_add_heap(x->b,
-			 &(struct heap_row){ .ts_ns = e->ts_ns[event],
-					     .size = bytes,
-					     .kind = bytes < 0 ? HEAP_FREE : HEAP_ALLOC,
-					     .device = device_of(x, number_of(args, "Device Type"),
-								 number_of(args, "Device Id")),
-					     .op = owner ? e->op[owner] : (op_id){ 0 },
-					     .source = x->source,
-					     .address = (uint64_t)number_of(args, "Addr"),
-					     .step = e->step[event],
-					     .track = e->track[event],
-					     .stack = COLUMN_GET(e->stack, owner),
-					     .allocated = MAX(allocated, 0),
-					     .reserved = MAX(reserved, 0) });
 }
 
 ow_status mean_torch_memory(struct meaning *x)
@@ -184,16 +282,15 @@ ow_status mean_torch_memory(struct meaning *x)
 
 	if (!y.name.v || y.name.v >= x->string_count || !x->first_of[y.name.v])
 		return OW_OK;
-	y.owner = ARENA_ARRAY(&x->scratch, uint32_t, (size_t)(x->last_event - x->first_event) + 1);
-	if (!y.owner)
-		return mean_no_memory(x);
 	status = find_events(&y);
 	if (status == OW_OK)
-		status = mean_read_args(x, &y.rows, take_memory, &y);
+		status = read_changes(&y);
+	if (status == OW_OK)
+		add_rows(&y);
 	if (status == OW_OK && y.odd)
 		builder_note_many(x->b, NOTE_DAMAGED, OW_NO_OFFSET, y.odd,
 				  "[memory] events do not say how many bytes, and are not counted");
-	mean_rows_release(x, &y.rows);
+	mem_free(x->mem, y.changes, y.cap * sizeof(*y.changes));
 	mem_free(x->mem, y.open, y.open_cap * sizeof(*y.open));
-	return status;
+	return status == OW_OK ? builder_status(x->b) : status;
 }
