@@ -246,12 +246,10 @@ static ow_status read_profile(struct speedscope *s)
 
 static ow_status read_profiles(struct speedscope *s)
 {
-	enum json_token token;
-
 	json_pull_seek(s->p, s->profiles_at);
 	if (json_pull_next(s->p) != TOKEN_ARRAY)
 		return OW_OK;
-	while ((token = json_pull_next(s->p)) == TOKEN_OBJECT)
+	while (json_pull_next(s->p) == TOKEN_OBJECT)
 		OW_TRY(read_profile(s));
 	return s->b->status;
 }
