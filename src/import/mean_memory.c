@@ -5,9 +5,10 @@
  */
 #include "import/mean_int.h"
 
-#define TRACKS_MAX 4096	 /* beyond, threads are not searched for by number */
-#define ARGS_SIZE 4096	 /* bytes of arguments; theirs are some 200 */
-#define READ_TOGETHER 64 /* events that a thread takes at a time */
+#define TRACKS_MAX 4096	  /* beyond, threads are not searched for by number */
+#define ARGS_SIZE 4096	  /* bytes of arguments; theirs are some 200 */
+#define READ_TOGETHER 64  /* events that a thread takes at a time */
+#define CHANGES_MAX 16384 /* that are kept until they are read: pages are dearer than threads */
 
 /* What an event says, and who asked. */
 struct change {
@@ -19,9 +20,9 @@ struct change {
 
 struct memory {
 	struct meaning *x;
-	str_id name; /* "[memory]" */
-	struct change *changes;
-	size_t count, cap;
+	str_id name;		/* "[memory]" */
+	struct change *changes; /* CHANGES_MAX */
+	size_t count;
 	uint32_t *open; /* operators that are open */
 	size_t open_count, open_cap;
 	uint64_t odd;
@@ -31,6 +32,8 @@ static bool is_memory(const struct memory *y, uint32_t event)
 {
 	return mean_name(y->x, event).v == y->name.v;
 }
+
+static ow_status flush(struct memory *y);
 
 /* ---- who asked ---- */
 
@@ -63,11 +66,8 @@ static bool is_operator(const struct meaning *x, uint32_t event)
 
 static ow_status add_change(struct memory *y, uint32_t event, uint32_t owner)
 {
-	void *changes = y->changes;
-
-	if (!mem_grow(y->x->mem, &changes, &y->cap, y->count + 1, sizeof(*y->changes)))
-		return mean_no_memory(y->x);
-	y->changes = changes;
+	if (y->count == CHANGES_MAX)
+		OW_TRY(flush(y));
 	y->changes[y->count++] = (struct change){ .event = event, .owner = owner };
 	return OW_OK;
 }
@@ -124,25 +124,31 @@ static const struct mean_track *operators_for(const struct meaning *x, uint32_t 
 	return mean_track(x, track);
 }
 
-static bool has_memory(const struct memory *y, const struct mean_track *track)
+static uint32_t count_events(const struct memory *y, const struct mean_track *track)
 {
+	uint32_t count = 0;
+
 	for (uint32_t e = track->first; e < track->last; e++)
-		if (is_memory(y, e))
-			return true;
-	return false;
+		count += is_memory(y, e);
+	return count;
 }
 
 static ow_status find_events(struct memory *y)
 {
 	struct meaning *x = y->x;
+	uint32_t count = 0;
 
-	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+	for (uint32_t t = x->first_track; t < x->last_track; t++)
+		count += count_events(y, mean_track(x, t));
+	if (count && !builder_grow(x->b, TABLE_heap, count))
+		return builder_status(x->b);
+	for (uint32_t t = x->first_track; count && t < x->last_track; t++) {
 		const struct mean_track *track = mean_track(x, t);
 
-		if (has_memory(y, track))
+		if (count_events(y, track))
 			OW_TRY(find_owners(y, track, operators_for(x, t)));
 	}
-	return OW_OK;
+	return flush(y);
 }
 
 /* ---- what they say ---- */
@@ -275,22 +281,30 @@ static void add_rows(struct memory *y)
 	}
 }
 
+/* Reads what was found so far, and makes rows of it. */
+static ow_status flush(struct memory *y)
+{
+	OW_TRY(read_changes(y));
+	add_rows(y);
+	y->count = 0;
+	return builder_status(y->x->b);
+}
+
 ow_status mean_torch_memory(struct meaning *x)
 {
 	struct memory y = { .x = x, .name = model_find_str(x->m, STR("[memory]")) };
-	ow_status status = OW_OK;
+	ow_status status;
 
 	if (!y.name.v || y.name.v >= x->string_count || !x->first_of[y.name.v])
 		return OW_OK;
+	y.changes = mem_alloc(x->mem, CHANGES_MAX * sizeof(*y.changes));
+	if (!y.changes)
+		return mean_no_memory(x);
 	status = find_events(&y);
-	if (status == OW_OK)
-		status = read_changes(&y);
-	if (status == OW_OK)
-		add_rows(&y);
 	if (status == OW_OK && y.odd)
 		builder_note_many(x->b, NOTE_DAMAGED, OW_NO_OFFSET, y.odd,
 				  "[memory] events do not say how many bytes, and are not counted");
-	mem_free(x->mem, y.changes, y.cap * sizeof(*y.changes));
+	mem_free(x->mem, y.changes, CHANGES_MAX * sizeof(*y.changes));
 	mem_free(x->mem, y.open, y.open_cap * sizeof(*y.open));
-	return status == OW_OK ? builder_status(x->b) : status;
+	return status;
 }
