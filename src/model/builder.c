@@ -107,6 +107,10 @@ bool builder_grow(struct builder *b, enum table_id table, uint32_t more)
 					  "more than 4 billion rows in table %s", info->name));
 		return false;
 	}
+	if (need <= head->cap) { /* more than once for the same rows */
+		head->count = MAX(head->count, 1u);
+		return true;
+	}
 	cap = MAX(cap, need);
 	cap = MAX(cap, 16);
 	cap = MIN(cap, UINT32_MAX);

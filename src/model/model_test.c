@@ -273,9 +273,28 @@ static void allocation_failures(void **state)
 	fail_msg("never enough allocations");
 }
 
+/* Asking again for room that is there changes nothing: many small files would grow without end. */
+static void room_is_kept(void **state)
+{
+	struct small_model s;
+	uint32_t cap;
+
+	(void)state;
+	small_open(&s);
+	assert_true(builder_grow(&s.b, TABLE_event, 100));
+	cap = s.m->event.cap;
+	for (int i = 0; i < 50; i++)
+		assert_true(builder_grow(&s.b, TABLE_event, 3));
+	assert_int_equal(s.m->event.cap, cap);
+	assert_true(builder_grow(&s.b, TABLE_event, cap));
+	assert_true(s.m->event.cap > cap);
+	small_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(room_is_kept),
 		cmocka_unit_test(interning),
 		cmocka_unit_test(frames_of_modules),
 		cmocka_unit_test(samples_come_by_track_and_time),
