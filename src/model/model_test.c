@@ -276,19 +276,19 @@ static void allocation_failures(void **state)
 /* Asking again for room that is there changes nothing: many small files would grow without end. */
 static void room_is_kept(void **state)
 {
-	struct small_model s;
+	struct fixture f;
 	uint32_t cap;
 
 	(void)state;
-	small_open(&s);
-	assert_true(builder_grow(&s.b, TABLE_event, 100));
-	cap = s.m->event.cap;
+	start(&f);
+	assert_true(builder_grow(&f.b, TABLE_event, 100));
+	cap = f.m->event.cap;
 	for (int i = 0; i < 50; i++)
-		assert_true(builder_grow(&s.b, TABLE_event, 3));
-	assert_int_equal(s.m->event.cap, cap);
-	assert_true(builder_grow(&s.b, TABLE_event, cap));
-	assert_true(s.m->event.cap > cap);
-	small_close(&s);
+		assert_true(builder_grow(&f.b, TABLE_event, 3));
+	assert_int_equal(f.m->event.cap, cap);
+	assert_true(builder_grow(&f.b, TABLE_event, cap));
+	assert_true(f.m->event.cap > cap);
+	stop(&f);
 }
 
 int main(void)
