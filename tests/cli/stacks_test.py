@@ -210,8 +210,7 @@ class Stacks(unittest.TestCase):
             child.kill()
             _, err = sampler.communicate(timeout=240)
             if sampler.returncode:  # it was gone before it was found
-                self.assertRegex(err, f"opwatch: (no process has the id {child.pid}|process {child.pid} .* has ended|"
-                                 f"the Python of process {child.pid} )")
+                self.assertRegex(err, f"opwatch: .*process.* {child.pid}\\b")
             else:
                 self.assertIn("stacks of 1 process", err)
                 self.assertEqual(run("notes", out).returncode, 0)
