@@ -242,6 +242,8 @@ static ow_status judge(const struct grpc *g)
 {
 	if (g->grpc_status > 0)
 		return failed_call(g);
+	if (g->http_status < 0) /* the stream ended before any head of an answer */
+		return no_grpc(g);
 	if (g->http_status != 200)
 		return error_set(g->err, OW_E_FORMAT, "%s answers with HTTP status %d, not as gRPC",
 				 g->call->address, g->http_status);
