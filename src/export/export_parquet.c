@@ -1,6 +1,7 @@
 /*
  * export_parquet.c: Parquet, written by DuckDB from the relations in place: COPY (SELECT … FROM event) TO ….
- * Folders of partitions, the size of files and the order are DuckDB's work; it spills what does not fit in
+ * It reads them
+ * through a stream, so that all cores encode and the order is kept. Folders of partitions, the size of files and the order are DuckDB's work; it spills what does not fit in
  * memory next to the files. One session serves all tables of an export.
  */
 #include "export/format.h"
@@ -78,6 +79,11 @@ static ow_status run(struct parquet *p, const struct buf *text, int64_t *number,
 
 /* ---- statements ---- */
 
+#define STREAM "rows of the table"
+/* A quarter of what DuckDB would take: groups are packed on several cores, and the last ones leave none idle. The
+ * files grow by less than a hundredth. */
+#define GROUP_ROWS 30720
+
 static void put_quoted(struct buf *to, const char *text, char quote)
 {
 	buf_add_char(to, quote);
@@ -125,7 +131,8 @@ static void put_options(struct buf *to, const struct export_table *table)
 	};
 	const struct export_options *o = table->options;
 
-	buf_printf(to, " (FORMAT parquet, COMPRESSION %s", packings[table->packing]);
+	buf_printf(to, " (FORMAT parquet, ROW_GROUP_SIZE %d, COMPRESSION %s", GROUP_ROWS,
+		   packings[table->packing]);
 	if (table->folders)
 		buf_puts(to, ", FILENAME_PATTERN 'part-{i}'");
 	if (o->partition != PARTITION_NONE)
@@ -170,13 +177,14 @@ static ow_status write_table(struct export_table *table, struct error *err)
 	OW_TRY(check(table, err));
 	OW_TRY(open_session(table, &p, err));
 	OW_TRY(count_rows(p, table, err));
+	OW_TRY(sql_stream_view(p->sql, table->t->relation, STREAM, err));
 	if (table->folders)
 		OW_TRY(place_folders(table->staged, table->t->mem, err));
 	buf_init(&text, table->t->mem);
 	buf_puts(&text, "COPY (");
 	put_columns(&text, table);
 	buf_puts(&text, " FROM ");
-	put_quoted(&text, table->t->relation->name, '"');
+	put_quoted(&text, STREAM, '"');
 	put_order(&text, table);
 	buf_puts(&text, ") TO ");
 	put_quoted(&text, table->staged, '\'');

@@ -50,6 +50,12 @@ static ow_status get_table(struct sql *sql, const struct relation *relation,
 	return status;
 }
 
+ow_status sql_get_table(struct sql *sql, const struct relation *relation, struct sql_table **table,
+			struct error *err)
+{
+	return get_table(sql, relation, NULL, 0, (struct str){ "", 0 }, table, err);
+}
+
 /* ---- bind: columns ---- */
 
 static duckdb_type type_of(enum relation_type type)

@@ -26,8 +26,11 @@ static const struct {
 ow_status sql_error(struct sql *sql, const char *message, struct error *err)
 {
 	struct str text = str_trim(str_from(message ? message : ""));
-	ow_status status = OW_E_USAGE;
+	ow_status status = sql_streams_error(sql, err);
 
+	if (status != OW_OK)
+		return status;
+	status = OW_E_USAGE;
 	for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
 		if (str_starts(text, str_from(kinds[i].begin)))
 			status = kinds[i].status;
@@ -214,6 +217,7 @@ void sql_close(struct sql *sql)
 		sql->lib->disconnect(&sql->connection);
 	if (sql->db)
 		sql->lib->close(&sql->db);
+	sql_streams_free(sql);
 	for (struct sql_table *table = sql->tables; table; table = table->next)
 		relation_close(table->t);
 	pthread_mutex_destroy(&sql->lock);

@@ -91,6 +91,10 @@ ow_status sql_fetch(struct sql_script *script, uint32_t *rows, struct error *err
 /* Writes what the only statement of the text gives as a Parquet file, which must be `may_write`. */
 ow_status sql_copy_parquet(struct sql *sql, struct str text, const char *path, struct error *err);
 
+/* A view of all rows of a relation, in their order, for a COPY: it can be read once, on all cores. */
+ow_status sql_stream_view(struct sql *sql, const struct relation *relation, const char *view,
+			  struct error *err);
+
 /* Ends the running query with OW_E_INTERRUPTED; from any thread, or a signal handler. */
 void sql_cancel(struct sql *sql);
 

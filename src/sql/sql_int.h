@@ -70,11 +70,19 @@ struct sql {
 	pthread_mutex_t lock; /* tables, dicts, arena */
 	struct sql_table *tables;
 	struct sql_dict *dicts;
+	struct sql_stream *streams;
 	atomic_bool cancelled;
 };
 
 /* scan.c: the relations as table functions. */
 ow_status sql_register_tables(struct sql *sql, struct error *err);
+/* The relation without options. */
+ow_status sql_get_table(struct sql *sql, const struct relation *relation, struct sql_table **table,
+			struct error *err);
+/* stream.c: after the database is closed. */
+void sql_streams_free(struct sql *sql);
+/* Why a stream ended early, told once; OW_OK when none did. */
+ow_status sql_streams_error(struct sql *sql, struct error *err);
 /* arg_function.c: arg(event_id, 'key'). */
 ow_status sql_register_arg(struct sql *sql, struct error *err);
 /* What opwatch files under the tables read so far say; see relation_check. */

@@ -277,12 +277,70 @@ static void failing_allocations(void **state)
 	close_all(&f);
 }
 
+/* COPY and other readers of streams see the rows of the relation, in its order. */
+static void streams(void **state)
+{
+	static const char *const names[] = { "event", "op", "track", "run", "device", "step" };
+	struct sql_options options = { .threads = 4 };
+	struct fixture f;
+
+	(void)state;
+	open_with(&f, &options);
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+		const struct relation *relation = relation_find(str_from(names[i]));
+		struct error err = { 0 };
+		char text[256];
+
+		if (sql_stream_view(f.sql, relation, "s", &err) != OW_OK)
+			fail_msg("%s: %s", names[i], err.text);
+		snprintf(text, sizeof(text),
+			 "CREATE TEMP TABLE got AS FROM s; CREATE TEMP TABLE want AS FROM %s; "
+			 "SELECT count(*) FROM got g JOIN want w ON g.rowid = w.rowid AND g IS "
+			 "DISTINCT FROM w; SELECT (SELECT count(*) FROM got) = (SELECT count(*) "
+			 "FROM "
+			 "want); DROP TABLE got; DROP TABLE want",
+			 names[i]);
+		expect(&f, text, "0\n1\n");
+	}
+	close_all(&f);
+}
+
+static void streams_without_memory(void **state)
+{
+	struct sql_options options = { .threads = 2 };
+	unsigned failed = 0;
+	struct fixture f;
+
+	(void)state;
+	open_with(&f, &options);
+	for (uint64_t n = 1; n < 200; n += 3) {
+		struct error err = { 0 };
+		struct buf out;
+		ow_status status;
+
+		buf_init(&out, &f.s.mem);
+		if (!buf_reserve(&out, 4096))
+			fail();
+		mem_fail_after(n, false);
+		status = sql_stream_view(f.sql, relation_find(STR("event")), "s", &err);
+		if (status == OW_OK)
+			status = ask(f.sql, "SELECT count(name), count(dur) FROM s", &out, &err);
+		mem_fail_after(0, false);
+		assert_true(status == OW_OK || status == OW_E_NO_MEMORY);
+		failed += status != OW_OK;
+		buf_release(&out);
+	}
+	assert_true(failed > 20);
+	close_all(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values),     cmocka_unit_test(groups_are_whole),
 		cmocka_unit_test(refusals),   cmocka_unit_test(memory_limit),
 		cmocka_unit_test(cancelling), cmocka_unit_test(failing_allocations),
+		cmocka_unit_test(streams),    cmocka_unit_test(streams_without_memory),
 	};
 	char text[1024];
 

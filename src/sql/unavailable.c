@@ -75,6 +75,15 @@ ow_status sql_copy_parquet(struct sql *sql, struct str text, const char *path, s
 	return error_set(err, OW_E_UNSUPPORTED, NOT_BUILT);
 }
 
+ow_status sql_stream_view(struct sql *sql, const struct relation *relation, const char *view,
+			  struct error *err)
+{
+	(void)sql;
+	(void)relation;
+	(void)view;
+	return error_set(err, OW_E_UNSUPPORTED, NOT_BUILT);
+}
+
 void sql_cancel(struct sql *sql)
 {
 	(void)sql;

@@ -1,0 +1,405 @@
+/*
+ * stream.c: a relation as a view that DuckDB reads through an Arrow stream, for COPY. Of rows from a table function
+ * it does not know the place, so it writes them on one core to keep their order; batches of a stream have numbers,
+ * and it encodes and packs several at once. Queries use the table functions (scan.c), which need no copies.
+ *
+ * The stream is read once, by one thread at a time; what it hands out may be released by any thread.
+ */
+#include "opwatch_config.h"
+
+#if OPWATCH_HAVE_DUCKDB
+
+#include "sql/sql_int.h"
+
+#include <errno.h>
+
+#define BATCH_ROWS 30720 /* fifteen vectors; four make a group of rows of a Parquet file */
+
+/* ---- blocks: what an array or a schema owns, in one piece ---- */
+
+struct block {
+	struct mem *mem;
+	size_t size;
+};
+
+static void *block_new(struct mem *mem, size_t size)
+{
+	struct block *b = mem_alloc(mem, sizeof(*b) + size);
+
+	if (!b)
+		return NULL;
+	*b = (struct block){ mem, sizeof(*b) + size };
+	return b + 1;
+}
+
+static void block_free(void *data)
+{
+	struct block *b = data ? (struct block *)data - 1 : NULL;
+
+	if (b)
+		mem_free(b->mem, b, b->size);
+}
+
+/* ---- what the stream is ---- */
+
+struct stream_dict {
+	struct stream_dict *next;
+	const struct str *texts;
+	const void *buffers[3];
+	struct ArrowArray array; /* its release is the stream's */
+};
+
+struct sql_stream {
+	struct sql_stream *next; /* of the session */
+	struct sql *sql;
+	struct sql_table *table;
+	struct ArrowArrayStream arrow;
+	struct arena arena, scratch;
+	struct stream_dict *dicts;
+	uint32_t part;
+	uint64_t row;
+	struct error err;
+};
+
+/* ---- the schema ---- */
+
+static void release_nothing(struct ArrowSchema *schema)
+{
+	schema->release = NULL;
+}
+
+static void release_schema(struct ArrowSchema *schema)
+{
+	block_free(schema->private_data);
+	schema->release = NULL;
+}
+
+static const char *format_of(enum relation_type type)
+{
+	static const char *const formats[] = {
+		[RELATION_BOOL] = "b",	 [RELATION_INT32] = "i", [RELATION_INT64] = "l",
+		[RELATION_UINT64] = "L", [RELATION_REAL] = "g",	 [RELATION_TEXT] = "U"
+	};
+
+	return formats[type];
+}
+
+struct column_schema {
+	struct ArrowSchema schema, dictionary;
+};
+
+static int get_schema(struct ArrowArrayStream *arrow, struct ArrowSchema *out)
+{
+	struct sql_stream *s = arrow->private_data;
+	const struct relation_table *t = s->table->t;
+	struct column_schema *columns =
+		block_new(s->sql->mem, t->column_count * (sizeof(*columns) + sizeof(void *)));
+	struct ArrowSchema **children;
+
+	if (!columns)
+		return error_no_memory(&s->err), ENOMEM;
+	children = (struct ArrowSchema **)(columns + t->column_count);
+	for (uint32_t i = 0; i < t->column_count; i++) {
+		const struct relation_column *c = &t->columns[i];
+		struct column_schema *to = &columns[i];
+
+		*to = (struct column_schema){ .schema = { .format = format_of(c->type),
+							  .name = c->name,
+							  .flags = ARROW_FLAG_NULLABLE,
+							  .release = release_nothing } };
+		to->dictionary = to->schema;
+		if (c->type == RELATION_TEXT && c->dict != DICT_NONE) {
+			to->schema.format = "i";
+			to->schema.dictionary = &to->dictionary;
+		}
+		children[i] = &to->schema;
+	}
+	*out = (struct ArrowSchema){ .format = "+s",
+				     .name = "",
+				     .n_children = t->column_count,
+				     .children = children,
+				     .release = release_schema,
+				     .private_data = columns };
+	return 0;
+}
+
+/* ---- dictionaries ---- */
+
+static void keep_array(struct ArrowArray *array)
+{
+	array->release = NULL;
+}
+
+static bool put_texts(const struct str *texts, uint32_t count, int64_t *offsets, char *bytes)
+{
+	bool known = true;
+	int64_t at = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		offsets[i] = at;
+		known &= texts[i].ptr != NULL;
+		if (texts[i].ptr)
+			memcpy(bytes + at, texts[i].ptr, texts[i].len);
+		at += (int64_t)texts[i].len;
+	}
+	offsets[count] = at;
+	return known;
+}
+
+static size_t total_bytes(const struct str *texts, uint32_t count)
+{
+	size_t total = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		total += texts[i].len;
+	return total;
+}
+
+static struct stream_dict *dict_new(struct sql_stream *s, const struct relation_dict *from)
+{
+	struct stream_dict *dict = ARENA_NEW(&s->arena, struct stream_dict);
+	int64_t *offsets = ARENA_ARRAY(&s->arena, int64_t, (size_t)from->count + 1);
+	size_t words = from->count / 64 + 1;
+	uint64_t *valid = ARENA_ARRAY(&s->arena, uint64_t, words);
+	char *bytes = ARENA_ARRAY(&s->arena, char, total_bytes(from->texts, from->count) + 1);
+
+	if (!dict || !offsets || !valid || !bytes)
+		return NULL;
+	put_texts(from->texts, from->count, offsets, bytes);
+	memset(valid, 0xff, words * sizeof(*valid));
+	valid[0] &= ~(uint64_t)1;
+	*dict = (struct stream_dict){ .next = s->dicts,
+				      .texts = from->texts,
+				      .buffers = { valid, offsets, bytes } };
+	dict->array = (struct ArrowArray){ .length = from->count,
+					   .null_count = 1,
+					   .n_buffers = 3,
+					   .buffers = dict->buffers,
+					   .release = keep_array };
+	s->dicts = dict;
+	return dict;
+}
+
+static struct ArrowArray *dictionary_of(struct sql_stream *s, const struct relation_dict *from)
+{
+	struct stream_dict *dict = s->dicts;
+
+	while (dict && dict->texts != from->texts)
+		dict = dict->next;
+	if (!dict)
+		dict = dict_new(s, from);
+	return dict ? &dict->array : NULL;
+}
+
+/* ---- batches ---- */
+
+struct column_array {
+	struct ArrowArray array;
+	const void *buffers[3];
+	void *owned[3];
+};
+
+static void release_batch(struct ArrowArray *batch)
+{
+	struct column_array *columns = batch->private_data;
+
+	for (int64_t i = 0; i < batch->n_children; i++)
+		for (int k = 0; k < 3; k++)
+			block_free(columns[i].owned[k]);
+	block_free(columns);
+	batch->release = NULL;
+}
+
+static void *buffer_new(struct sql_stream *s, struct column_array *to, int place, size_t size)
+{
+	to->buffers[place] = to->owned[place] = block_new(s->sql->mem, size + 8);
+	return to->owned[place];
+}
+
+/* Truth values are bits in Arrow. */
+static void pack_bools(uint8_t *bits, const bool *values, uint32_t n)
+{
+	memset(bits, 0, (n + 7) / 8);
+	for (uint32_t i = 0; i < n; i++)
+		bits[i / 8] |= (uint8_t)(values[i] << (i % 8));
+}
+
+static bool put_strs(struct sql_stream *s, struct column_array *to, const struct str *texts,
+		     uint32_t n)
+{
+	int64_t *offsets = buffer_new(s, to, 1, ((size_t)n + 1) * sizeof(*offsets));
+	char *bytes = buffer_new(s, to, 2, total_bytes(texts, n));
+	uint8_t *valid;
+
+	to->array.n_buffers = 3;
+	if (!offsets || !bytes)
+		return false;
+	if (put_texts(texts, n, offsets, bytes))
+		return true;
+	valid = buffer_new(s, to, 0, (n + 7) / 8);
+	if (!valid)
+		return false;
+	memset(valid, 0, (n + 7) / 8);
+	for (uint32_t i = 0; i < n; i++)
+		valid[i / 8] |= (uint8_t)((texts[i].ptr != NULL) << (i % 8));
+	to->array.null_count = -1;
+	return true;
+}
+
+static ow_status fill_column(struct sql_stream *s, uint32_t column, uint32_t n,
+			     struct relation_memo *memo, struct column_array *to)
+{
+	const struct relation_table *t = s->table->t;
+	const struct relation_column *c = &t->columns[column];
+	const struct relation_dict *dict = relation_dict(t, s->part, column);
+	bool apart = c->type == RELATION_BOOL || (c->type == RELATION_TEXT && !dict);
+	size_t size = n * relation_value_size(c);
+	struct relation_vec vec = { .scratch = &s->scratch, .memo = memo };
+
+	vec.valid = buffer_new(s, to, 0, (n + 63) / 64 * sizeof(uint64_t));
+	vec.values = apart ? arena_push(&s->scratch, size) : buffer_new(s, to, 1, size);
+	if (!vec.valid || !vec.values)
+		return error_no_memory(&s->err);
+	OW_TRY(relation_fill(t, s->part, column, s->row, n, &vec, &s->err));
+	if (!vec.has_nulls) {
+		block_free(to->owned[0]);
+		to->buffers[0] = to->owned[0] = NULL;
+	}
+	to->array.null_count = vec.has_nulls ? -1 : 0;
+	if (dict) {
+		to->array.dictionary = dictionary_of(s, dict);
+		return to->array.dictionary ? OW_OK : error_no_memory(&s->err);
+	}
+	if (c->type == RELATION_TEXT)
+		return put_strs(s, to, vec.values, n) ? OW_OK : error_no_memory(&s->err);
+	if (c->type == RELATION_BOOL) {
+		if (!buffer_new(s, to, 1, (n + 7) / 8))
+			return error_no_memory(&s->err);
+		pack_bools(to->owned[1], vec.values, n);
+	}
+	return OW_OK;
+}
+
+static ow_status fill_batch(struct sql_stream *s, uint32_t n, struct ArrowArray *out)
+{
+	uint32_t count = s->table->t->column_count;
+	struct column_array *columns = block_new(
+		s->sql->mem, count * (sizeof(*columns) + sizeof(void *)) + sizeof(void *));
+	struct relation_memo memo = { 0 };
+	struct ArrowArray **children;
+	const void **buffers;
+
+	if (!columns)
+		return error_no_memory(&s->err);
+	children = (struct ArrowArray **)(columns + count);
+	buffers = (const void **)(children + count);
+	buffers[0] = NULL;
+	*out = (struct ArrowArray){ .length = n,
+				    .n_buffers = 1,
+				    .buffers = buffers,
+				    .children = children,
+				    .release = release_batch,
+				    .private_data = columns };
+	for (uint32_t i = 0; i < count; i++) {
+		columns[i] = (struct column_array){ .array = { .length = n,
+							       .n_buffers = 2,
+							       .buffers = columns[i].buffers,
+							       .release = keep_array } };
+		children[i] = &columns[i].array;
+		out->n_children = i + 1;
+		OW_TRY(fill_column(s, i, n, &memo, &columns[i]));
+	}
+	return OW_OK;
+}
+
+static int get_next(struct ArrowArrayStream *arrow, struct ArrowArray *out)
+{
+	struct sql_stream *s = arrow->private_data;
+	const struct relation_table *t = s->table->t;
+	ow_status status;
+	uint32_t n;
+
+	*out = (struct ArrowArray){ 0 };
+	while (s->part < t->part_count && s->row == t->parts[s->part].rows) {
+		s->part++;
+		s->row = 0;
+	}
+	if (s->part == t->part_count)
+		return 0; /* released: the end */
+	if (sql_is_cancelled(s->sql))
+		return error_set(&s->err, OW_E_INTERRUPTED, "cancelled"), ECANCELED;
+	n = (uint32_t)MIN(t->parts[s->part].rows - s->row, BATCH_ROWS);
+	status = fill_batch(s, n, out);
+	if (s->scratch.blocks)
+		arena_clear(&s->scratch);
+	s->row += n;
+	if (status == OW_OK)
+		return 0;
+	if (out->release)
+		out->release(out);
+	return EIO;
+}
+
+static const char *last_error(struct ArrowArrayStream *arrow)
+{
+	return ((struct sql_stream *)arrow->private_data)->err.text;
+}
+
+/* The session frees it: DuckDB's view may outlive its reading. */
+static void release_stream(struct ArrowArrayStream *arrow)
+{
+	arrow->release = NULL;
+}
+
+/* ---- the view ---- */
+
+ow_status sql_stream_view(struct sql *sql, const struct relation *relation, const char *view,
+			  struct error *err)
+{
+	struct sql_stream *s = ARENA_NEW(&sql->arena, struct sql_stream);
+
+	if (!s)
+		return error_no_memory(err);
+	*s = (struct sql_stream){ .sql = sql,
+				  .arrow = { .get_schema = get_schema,
+					     .get_next = get_next,
+					     .get_last_error = last_error,
+					     .release = release_stream,
+					     .private_data = s } };
+	arena_init(&s->arena, sql->mem);
+	arena_init(&s->scratch, sql->mem);
+	s->next = sql->streams;
+	sql->streams = s;
+	OW_TRY(sql_get_table(sql, relation, &s->table, err));
+	OW_TRY(relation_prepare(s->table->t, err));
+	if (sql->lib->arrow_scan(sql->connection, view, (duckdb_arrow_stream)&s->arrow) !=
+	    DuckDBSuccess)
+		return error_set(err, OW_E_INTERNAL, "DuckDB does not take the table %s",
+				 relation->name);
+	return OW_OK;
+}
+
+ow_status sql_streams_error(struct sql *sql, struct error *err)
+{
+	for (struct sql_stream *s = sql->streams; s; s = s->next) {
+		ow_status status = s->err.status;
+
+		if (status == OW_OK)
+			continue;
+		if (err)
+			*err = s->err;
+		error_clear(&s->err);
+		return status;
+	}
+	return OW_OK;
+}
+
+void sql_streams_free(struct sql *sql)
+{
+	for (struct sql_stream *s = sql->streams; s; s = s->next) {
+		arena_release(&s->arena);
+		arena_release(&s->scratch);
+	}
+}
+
+#endif
