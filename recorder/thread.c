@@ -101,6 +101,7 @@ static void tell_thread(struct thread *t)
 
 	prctl(PR_GET_NAME, name);
 	t->tid = (uint32_t)syscall(SYS_gettid);
+	atomic_store(&t->ring->thread, t->tid);
 	push(t, &(struct ring_record){ .start_ns = now_ns(),
 				       .kind = RING_THREAD,
 				       .id = t->tid,

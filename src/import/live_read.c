@@ -339,6 +339,27 @@ static ow_status take_record(struct live_data *d, struct live_ring *ring,
 	}
 }
 
+/* What a file that begins in the middle says of rings and queues. */
+static ow_status take_place(struct live_data *d, const struct live_place *place)
+{
+	struct live_job *job = job_of(d, place->process);
+	struct ring_record told = { .id = place->id, .bytes = place->first };
+	struct live_ring *ring;
+
+	if (!job)
+		return OW_OK;
+	if (!place->ring) {
+		struct live_ring any = { .job = place->process - 1 };
+
+		told = (struct ring_record){ .stream = place->id,
+					     .name = place->name,
+					     .id = place->device };
+		return take_queue(d, &any, &told);
+	}
+	ring = ring_of(d, place->process - 1, place->ring);
+	return ring ? take_thread(d, ring, &told) : no_memory(d);
+}
+
 /* Records that a collector wrote once more after its restart are passed over. */
 static ow_status take_run(struct live_data *d, const struct live_run *run, const char *records,
 			  uint64_t at)
@@ -483,6 +504,7 @@ static ow_status read_segment(struct live_data *d, const struct opw_segment *s)
 	EACH(d, s, "process", struct live_process, OW_TRY(take_process(d, &row, s->offset)));
 	OW_TRY(read_block(d, s, "text", &start, &len));
 	OW_TRY(take_texts(d, str_make(d->block.ptr + start, len), s->offset));
+	EACH(d, s, "place", struct live_place, OW_TRY(take_place(d, &row)));
 	OW_TRY(read_runs(d, s));
 	EACH(d, s, "count", struct live_count, OW_TRY(take_count(d, &row)));
 	EACH(d, s, "end", struct live_end, take_end(d, &row));

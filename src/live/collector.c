@@ -2,47 +2,19 @@
  * collector.c: see collector.h. When to write: rings are looked at every few milliseconds, but written only when one
  * is filling up, much is waiting, or some time has passed, so that a segment is worth its head.
  */
-#include "live/collector.h"
+#include "live/collector_int.h"
 
-#include "live/proc.h"
-
-#include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #define LOOK_MS 5
 #define FLUSH_NS (200 * 1000000LL)
 #define FLUSH_RECORDS 8192u
-#define NAMES_NS (1000 * 1000000LL) /* how often threads and counters are asked for */
 #define RETRY_NS (1000 * 1000000LL) /* after a failed write */
 #define RUN_RECORDS 4096u
 
-struct ring_seen {
-	struct ring_view view;
-	uint32_t tid;
-	char name[16];
-	uint32_t taken; /* in the segment that is being written */
-};
-
-struct collected {
-	uint32_t number;
-	int fd; /* the connection; -1 when it was closed */
-	uint32_t pid;
-	struct process_view view;
-	uint64_t *texts; /* a bit per text that was written */
-	struct ring_seen *rings;
-	size_t ring_count, ring_cap;
-	uint32_t hook_states[RING_HOOKS];
-	uint64_t counts[RING_COUNTERS];
-	bool ended;
-};
-
-static int64_t now_ns(void)
+int64_t collector_now_ns(void)
 {
 	struct timespec t;
 
@@ -50,9 +22,7 @@ static int64_t now_ns(void)
 	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-static void tell(struct collector *c, const char *format, ...) OW_PRINTF(2, 3);
-
-static void tell(struct collector *c, const char *format, ...)
+void collector_tell(struct collector *c, const char *format, ...)
 {
 	char text[512];
 	va_list args;
@@ -67,10 +37,8 @@ static void tell(struct collector *c, const char *format, ...)
 
 /* ---- texts ---- */
 
-#define TEXT_WORDS (RING_TEXT_BYTES / 8 / 64)
-
-static void add_text(struct collector *c, struct collected *p, enum live_text_kind kind,
-		     uint32_t number, uint32_t text)
+void collector_add_text(struct collector *c, struct collected *p, enum live_text_kind kind,
+			uint32_t number, uint32_t text)
 {
 	char copy[RING_TEXT_MAX];
 	struct str s = process_view_text(&p->view, text, copy);
@@ -79,44 +47,93 @@ static void add_text(struct collector *c, struct collected *p, enum live_text_ki
 		recording_add_text(c->recording, p->number, kind, number, s);
 }
 
-/* A name that a record uses: written once. */
-static void need_name(struct collector *c, struct collected *p, uint64_t number)
+/* Whether slices of that name mark steps. */
+static void see_name(struct collected *p, uint32_t number, struct str name)
+{
+	enum step_mark mark = step_mark_of(name);
+
+	if (mark == STEP_MARK_NONE || p->step_count == STEP_NAMES)
+		return;
+	for (size_t i = 0; i < p->step_count; i++)
+		if (p->step_names[i] == number)
+			return;
+	p->step_names[p->step_count] = number;
+	p->step_marks[p->step_count++] = (uint8_t)mark;
+}
+
+void collector_need_name(struct collector *c, struct collected *p, uint64_t number)
 {
 	uint64_t word = number / 64, bit = (uint64_t)1 << number % 64;
+	char copy[RING_TEXT_MAX];
+	struct str text;
 
 	if (!number || word >= TEXT_WORDS || p->texts[word] & bit)
 		return;
 	p->texts[word] |= bit;
-	add_text(c, p, LIVE_NAME, (uint32_t)number, (uint32_t)number);
+	text = process_view_text(&p->view, (uint32_t)number, copy);
+	if (!text.len)
+		return;
+	recording_add_text(c->recording, p->number, LIVE_NAME, (uint32_t)number, text);
+	see_name(p, (uint32_t)number, text);
 }
 
 /* ---- rings ---- */
 
+static void see_step(struct collected *p, const struct ring_record *r)
+{
+	for (size_t i = 0; i < p->step_count; i++)
+		if (p->step_names[i] == r->name && r->start_ns <= INT64_MAX / 2 &&
+		    r->dur_ns <= INT64_MAX / 2)
+			step_meter_see(&p->steps, (enum step_mark)p->step_marks[i],
+				       (int64_t)r->start_ns, (int64_t)r->dur_ns);
+}
+
+static void see_queue(struct collector *c, struct collected *p, const struct ring_record *r)
+{
+	size_t at = 0;
+
+	collector_need_name(c, p, r->id);
+	while (at < p->queue_count && p->queues[at].stream != r->stream)
+		at++;
+	if (at == QUEUES)
+		return;
+	p->queue_count = MAX(p->queue_count, at + 1);
+	p->queues[at] = (struct queue_seen){ r->stream, r->name, (uint32_t)r->id };
+}
+
 static void see_record(struct collector *c, struct collected *p, struct ring_seen *ring,
 		       const struct ring_record *r)
 {
-	need_name(c, p, r->name);
+	collector_need_name(c, p, r->name);
 	if (r->kind == RING_QUEUE)
-		need_name(c, p, r->id);
+		see_queue(c, p, r);
 	if (r->kind == RING_THREAD) {
 		ring->tid = (uint32_t)r->id;
 		ring->name[0] = '\0';
 	}
+	if (r->category == RING_RANGE && p->step_count)
+		see_step(p, r);
 }
 
 static void take_ring(struct collector *c, struct collected *p, struct ring_seen *ring)
 {
 	uint32_t count = MIN(ring_view_pending(&ring->view), RUN_RECORDS * 4);
+	size_t waiting = c->recording->record.len / sizeof(struct ring_record);
 	struct live_run run = { .process = p->number,
 				.ring = ring->view.number,
 				.first = ring->view.next,
-				.count = count,
 				.dropped = atomic_load(&ring->view.ring->dropped) };
 	struct ring_record *records;
 
 	ring->taken = 0;
+	if (c->segment_bytes) {
+		size_t most = MAX(c->segment_bytes / sizeof(struct ring_record), (size_t)1);
+
+		count = (uint32_t)MIN((size_t)count, most - MIN(waiting, most));
+	}
 	if (!count)
 		return;
+	run.count = count;
 	records = recording_add_run(c->recording, &run);
 	if (!records)
 		return;
@@ -126,19 +143,23 @@ static void take_ring(struct collector *c, struct collected *p, struct ring_seen
 	ring->taken = count;
 }
 
+/* Each time another one comes first: what a segment has no room for waits for the next. */
 static void for_rings(struct collector *c, void (*each)(struct collector *c, struct collected *p,
 							struct ring_seen *ring))
 {
-	for (size_t i = 0; i < c->count; i++)
-		for (size_t k = 0; k < c->processes[i]->ring_count; k++)
-			each(c, c->processes[i], &c->processes[i]->rings[k]);
+	for (size_t i = 0; i < c->count; i++) {
+		struct collected *p = c->processes[(c->turn + i) % c->count];
+
+		for (size_t k = 0; k < p->ring_count; k++)
+			each(c, p, &p->rings[(c->turn + k) % p->ring_count]);
+	}
 }
 
 static void commit_ring(struct collector *c, struct collected *p, struct ring_seen *ring)
 {
-	(void)p;
 	if (ring->taken)
 		ring_view_commit(&ring->view, ring->taken);
+	p->records += ring->taken;
 	c->totals.records += ring->taken;
 	ring->taken = 0;
 }
@@ -151,102 +172,31 @@ static void forget_ring(struct collector *c, struct collected *p, struct ring_se
 }
 
 /* What is in the rings goes to the file, and then out of the rings. */
-static bool flush(struct collector *c)
+bool collector_flush(struct collector *c)
 {
 	struct error err = { 0 };
 
+	c->turn++;
 	for_rings(c, take_ring);
-	c->last_flush_ns = now_ns();
+	c->last_flush_ns = collector_now_ns();
 	if (recording_flush(c->recording, &err) == OW_OK) {
 		if (c->failure.status != OW_OK)
-			tell(c, "%s: writing works again", c->recording->path);
+			collector_tell(c, "%s: writing works again", c->recording->path);
 		c->failure.status = OW_OK;
 		for_rings(c, commit_ring);
 		return true;
 	}
 	if (c->failure.status == OW_OK)
-		tell(c, "%s; the job goes on, and what is not written is counted as dropped",
-		     err.text);
+		collector_tell(c,
+			       "%s; the job goes on, and what is not written is counted as dropped",
+			       err.text);
 	c->failure = err;
-	c->failed_ns = now_ns();
+	c->failed_ns = collector_now_ns();
 	c->totals.failed_writes++;
 	recording_drop_runs(c->recording);
 	buf_clear(&c->recording->count);
 	for_rings(c, forget_ring);
 	return false;
-}
-
-/* ---- what changes slowly ---- */
-
-static void look_at_hooks(struct collector *c, struct collected *p)
-{
-	for (uint32_t i = 0; i < RING_HOOKS; i++) {
-		const struct ring_hook_info *hook = &p->view.process->hooks[i];
-		uint32_t state = atomic_load(&hook->state);
-		char copy[RING_TEXT_MAX];
-		struct str text;
-
-		if (state == p->hook_states[i] ||
-		    (state != RING_HOOK_ARMED && state != RING_HOOK_UNKNOWN))
-			continue;
-		p->hook_states[i] = state;
-		text = process_view_text(&p->view, atomic_load(&hook->text), copy);
-		recording_add_text(c->recording, p->number,
-				   state == RING_HOOK_ARMED ? LIVE_ARMED : LIVE_UNKNOWN, i, text);
-		if (state == RING_HOOK_UNKNOWN)
-			tell(c, "process %u: %.*s", p->pid, STR_ARG(text));
-	}
-}
-
-static void look_at_counts(struct collector *c, struct collected *p, int64_t now)
-{
-	for (uint32_t k = 0; k < RING_COUNTERS; k++) {
-		struct live_count sum = { .process = p->number, .counter = k, .ts_ns = now };
-
-		for (size_t i = 0; i < p->ring_count; i++) {
-			const struct ring_count *count = &p->rings[i].view.ring->counts[k];
-
-			sum.calls += atomic_load_explicit(&count->calls, memory_order_relaxed);
-			sum.ns += atomic_load_explicit(&count->ns, memory_order_relaxed);
-			sum.bytes += atomic_load_explicit(&count->bytes, memory_order_relaxed);
-		}
-		if (sum.calls == p->counts[k])
-			continue;
-		p->counts[k] = sum.calls;
-		recording_add_count(c->recording, &sum);
-	}
-}
-
-static void look_at_process(struct collector *c, struct collected *p, int64_t now)
-{
-	struct live_count io = { .process = p->number, .counter = LIVE_IO_READ, .ts_ns = now };
-
-	look_at_hooks(c, p);
-	look_at_counts(c, p, now);
-	if (p->fd >= 0 && proc_read_io((pid_t)p->pid, &io.calls, &io.bytes))
-		recording_add_count(c->recording, &io);
-	for (size_t i = 0; i < p->ring_count && p->fd >= 0; i++) {
-		struct ring_seen *ring = &p->rings[i];
-		char name[16];
-
-		if (!ring->tid || !proc_thread_name((pid_t)p->pid, (pid_t)ring->tid, name) ||
-		    strcmp(name, ring->name) == 0)
-			continue;
-		memcpy(ring->name, name, sizeof(name));
-		recording_add_text(c->recording, p->number, LIVE_THREAD, ring->tid, str_from(name));
-	}
-}
-
-static void look_around(struct collector *c)
-{
-	int64_t now = now_ns();
-
-	if (now - c->last_look_ns < NAMES_NS)
-		return;
-	c->last_look_ns = now;
-	for (size_t i = 0; i < c->count; i++)
-		if (c->processes[i]->view.process) /* it has said hello */
-			look_at_process(c, c->processes[i], now);
 }
 
 /* ---- processes ---- */
@@ -289,12 +239,12 @@ static bool is_drained(const struct collected *p)
 
 static void say_end(struct collector *c, struct collected *p)
 {
-	struct live_end end = { .process = p->number, .ts_ns = now_ns() };
+	struct live_end end = { .process = p->number, .ts_ns = collector_now_ns() };
 
 	if (p->view.process) {
 		end.texts_lost = atomic_load(&p->view.process->text_lost);
 		end.rings_lost = atomic_load(&p->view.process->rings_lost);
-		look_at_process(c, p, end.ts_ns);
+		collector_look_at(c, p, end.ts_ns);
 	}
 	c->totals.texts_lost += end.texts_lost;
 	c->totals.rings_lost += end.rings_lost;
@@ -321,221 +271,19 @@ static void remove_ended(struct collector *c)
 	c->count = kept;
 }
 
-/* ---- messages ---- */
-
-static void refuse(struct collector *c, struct collected *p, const char *why)
-{
-	struct live_process row = { .number = p->number, .pid = p->pid, .flags = LIVE_REFUSED };
-
-	c->totals.refused++;
-	recording_add_process(c->recording, &row);
-	tell(c,
-	     "process %u: %s; nothing of it is recorded: use the recorder of the same installation",
-	     p->pid, why);
-}
-
-static void take_hello(struct collector *c, struct collected *p, int fd)
-{
-	struct error err = { 0 };
-	ow_status status;
-	struct live_process row = { .number = p->number, .pid = p->pid };
-
-	if (p->view.process || fd < 0)
-		return;
-	status = process_view_open(&p->view, fd, &err);
-	if (status != OW_OK) {
-		if (p->view.process)
-			atomic_store(&p->view.process->state, RING_REFUSED);
-		process_view_close(&p->view);
-		refuse(c, p, err.text);
-		return;
-	}
-	p->texts = mem_zalloc(c->mem, TEXT_WORDS * sizeof(*p->texts));
-	if (!p->texts) {
-		process_view_close(&p->view);
-		return;
-	}
-	row.parent = p->view.process->parent;
-	row.flags = (p->view.process->forked ? LIVE_FORKED : 0) | (c->attached ? LIVE_ATTACHED : 0);
-	row.monotonic_ns = (int64_t)p->view.process->clock_monotonic_ns;
-	row.wall_ns = (int64_t)p->view.process->clock_wall_ns;
-	recording_add_process(c->recording, &row);
-	add_text(c, p, LIVE_COMMAND, 0, p->view.process->command);
-	add_text(c, p, LIVE_IDENTITY, 0, p->view.process->identity);
-	c->totals.processes++;
-}
-
-static void take_new_ring(struct collector *c, struct collected *p, int fd)
-{
-	void *rings = p->rings;
-	struct ring_view view;
-
-	if (!p->view.process || fd < 0 || ring_view_open(&view, fd, NULL) != OW_OK)
-		return;
-	for (size_t i = 0; i < p->ring_count; i++)
-		if (p->rings[i].view.number == view.number) {
-			ring_view_close(&view);
-			return;
-		}
-	if (!mem_grow(c->mem, &rings, &p->ring_cap, p->ring_count + 1, sizeof(*p->rings))) {
-		ring_view_close(&view);
-		return;
-	}
-	p->rings = rings;
-	p->rings[p->ring_count++] = (struct ring_seen){ .view = view };
-}
-
-/* One packet with its descriptor; false when there is none. */
-static bool receive(int socket, struct ring_message *message, int *fd, bool *closed)
-{
-	struct iovec part = { message, sizeof(*message) };
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct msghdr packet = { .msg_iov = &part,
-				 .msg_iovlen = 1,
-				 .msg_control = &control,
-				 .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(socket, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c;
-
-	*fd = -1;
-	*closed = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
-	if (n <= 0)
-		return false;
-	c = CMSG_FIRSTHDR(&packet);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
-	if (n == (ssize_t)sizeof(*message) &&
-	    memcmp(message->magic, RING_HELLO_MAGIC, sizeof(message->magic)) == 0)
-		return true;
-	*closed = true; /* no recorder talks like that */
-	if (*fd >= 0)
-		close(*fd);
-	return false;
-}
-
-static void hear(struct collector *c, struct collected *p)
-{
-	struct ring_message message;
-	bool closed = false;
-	int fd;
-
-	while (receive(p->fd, &message, &fd, &closed)) {
-		if (message.kind == RING_REFUSAL) {
-			char why[96];
-
-			snprintf(why, sizeof(why),
-				 "its recorder speaks version %u, this program %u", message.version,
-				 RING_VERSION);
-			refuse(c, p, why);
-		} else if (message.kind == RING_HELLO) {
-			take_hello(c, p, fd);
-		} else if (message.kind == RING_NEW) {
-			take_new_ring(c, p, fd);
-		}
-		if (fd >= 0)
-			close(fd);
-	}
-	if (closed) {
-		close(p->fd);
-		p->fd = -1;
-	}
-}
-
-/* Whose process it is: the user's own, or anybody's for root. */
-static bool is_welcome(const struct ucred *peer)
-{
-	return geteuid() == 0 || peer->uid == geteuid();
-}
-
-/* False when there is no memory; *more tells whether there was one. */
-static bool accept_one(struct collector *c, bool *more)
-{
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-	int fd = accept4(c->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	void *processes = c->processes;
-	struct collected *p;
-
-	*more = fd >= 0;
-	if (fd < 0)
-		return true;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0 || !is_welcome(&peer)) {
-		close(fd);
-		return true;
-	}
-	p = mem_zalloc(c->mem, sizeof(*p));
-	if (!p || !mem_grow(c->mem, &processes, &c->cap, c->count + 1, sizeof(*c->processes))) {
-		mem_free(c->mem, p, sizeof(*p));
-		close(fd);
-		return false;
-	}
-	c->processes = processes;
-	*p = (struct collected){ .number = ++c->last_number, .fd = fd, .pid = (uint32_t)peer.pid };
-	c->processes[c->count++] = p;
-	return true;
-}
-
-/* ---- the socket ---- */
-
-static ow_status make_socket(struct collector *c, struct error *err)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	const char *base = getenv("XDG_RUNTIME_DIR");
-
-	for (int i = 0; i < 2; i++) {
-		snprintf(c->folder, sizeof(c->folder), "%s/opwatch-XXXXXX",
-			 i == 0 && base && strlen(base) < 64 ? base : "/tmp");
-		if (mkdtemp(c->folder))
-			break;
-		c->folder[0] = '\0';
-	}
-	if (!c->folder[0])
-		return error_errno(err, errno, "a directory for the socket in /tmp");
-	snprintf(c->socket_path, sizeof(c->socket_path), "%s/s", c->folder);
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", c->socket_path);
-	c->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (c->listener < 0 ||
-	    bind(c->listener, (struct sockaddr *)&address, sizeof(address)) != 0 ||
-	    chmod(c->socket_path, 0600) != 0 || listen(c->listener, 1024) != 0)
-		return error_errno(err, errno, "%s", c->socket_path);
-	return OW_OK;
-}
-
-static void remove_socket(struct collector *c)
-{
-	if (c->listener >= 0)
-		close(c->listener);
-	if (c->socket_path[0])
-		unlink(c->socket_path);
-	if (c->folder[0])
-		rmdir(c->folder);
-	c->listener = -1;
-}
-
-ow_status collector_open(struct collector *c, struct mem *mem, struct recording *recording,
-			 struct error *err)
-{
-	ow_status status;
-
-	*c = (struct collector){ .mem = mem, .recording = recording, .listener = -1 };
-	c->last_flush_ns = c->last_look_ns = now_ns();
-	status = make_socket(c, err);
-	if (status != OW_OK)
-		remove_socket(c);
-	return status;
-}
-
 /* ---- turns ---- */
+
+void collector_init(struct collector *c, struct mem *mem, struct recording *recording)
+{
+	*c = (struct collector){ .mem = mem, .recording = recording, .listener = -1 };
+	c->last_flush_ns = c->last_look_ns = collector_now_ns();
+}
 
 /* Worth a segment? */
 static bool is_due(const struct collector *c)
 {
 	uint64_t waiting = 0;
-	int64_t now = now_ns();
+	int64_t now = collector_now_ns();
 
 	if (c->failure.status != OW_OK)
 		return now - c->failed_ns >= RETRY_NS;
@@ -557,23 +305,47 @@ static bool is_due(const struct collector *c)
 
 static void flush_and_remove(struct collector *c)
 {
-	if (flush(c))
+	if (collector_flush(c))
 		remove_ended(c);
 }
 
-/* Whatever is closed or has something to say. */
-static bool listen_to(struct collector *c, struct pollfd *fds)
+void collector_poll(const struct collector *c, struct pollfd *fds)
+{
+	for (size_t i = 0; i < c->count; i++)
+		fds[i] = (struct pollfd){ .fd = c->processes[i]->fd, .events = POLLIN };
+}
+
+void collector_hear(struct collector *c, const struct pollfd *fds, size_t count)
 {
 	bool gone = false;
 
-	for (size_t i = 0; i < c->count; i++) {
+	for (size_t i = 0; i < MIN(count, c->count); i++) {
 		if (fds[i].revents)
-			hear(c, c->processes[i]);
+			collector_hear_one(c, c->processes[i]);
 		gone |= c->processes[i]->fd < 0;
 	}
 	if (gone)
 		flush_and_remove(c);
-	return gone;
+}
+
+void collector_tick(struct collector *c)
+{
+	collector_look_around(c);
+	if (is_due(c))
+		flush_and_remove(c);
+}
+
+unsigned collector_fill(const struct collector *c)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < c->count; i++)
+		for (size_t k = 0; k < c->processes[i]->ring_count; k++) {
+			const struct ring_view *v = &c->processes[i]->rings[k].view;
+
+			most = MAX(most, (uint64_t)ring_view_pending(v) * 256 / v->capacity);
+		}
+	return (unsigned)most;
 }
 
 bool collector_turn(struct collector *c, int fd)
@@ -584,34 +356,31 @@ bool collector_turn(struct collector *c, int fd)
 
 	if (!fds)
 		return false;
-	for (size_t i = 0; i < count; i++)
-		fds[i] = (struct pollfd){ .fd = c->processes[i]->fd, .events = POLLIN };
+	collector_poll(c, fds);
 	fds[count] = (struct pollfd){ .fd = c->listener, .events = POLLIN };
 	fds[count + 1] = (struct pollfd){ .fd = fd, .events = POLLIN };
 	if (poll(fds, count + 2, LOOK_MS) > 0) {
 		bool knocks = fds[count].revents;
 
-		listen_to(c, fds);
+		collector_hear(c, fds, count);
 		while (knocks && good)
-			good = accept_one(c, &knocks);
+			good = collector_accept(c, &knocks);
 	}
 	mem_free(c->mem, fds, bytes);
-	look_around(c);
-	if (is_due(c))
-		flush_and_remove(c);
+	collector_tick(c);
 	return good;
 }
 
 void collector_drain(struct collector *c)
 {
 	for (bool more = true; more;) {
-		while (more && accept_one(c, &more))
+		while (more && collector_accept(c, &more))
 			;
 
 		for (size_t i = 0; i < c->count; i++)
 			if (c->processes[i]->fd >= 0)
-				hear(c, c->processes[i]);
-		if (!flush(c))
+				collector_hear_one(c, c->processes[i]);
+		if (!collector_flush(c))
 			return;
 		more = false;
 		for (size_t i = 0; i < c->count; i++)
@@ -629,14 +398,19 @@ size_t collector_live(const struct collector *c)
 	return live;
 }
 
+void collector_ask_stop(struct collector *c, uint32_t pid)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (c->processes[i]->view.process && (!pid || c->processes[i]->pid == pid))
+			atomic_store(&c->processes[i]->view.process->state, RING_STOP);
+}
+
 bool collector_stop(struct collector *c, int64_t patience_ns)
 {
-	int64_t end = now_ns() + patience_ns;
+	int64_t end = collector_now_ns() + patience_ns;
 	bool all;
 
-	for (size_t i = 0; i < c->count; i++)
-		if (c->processes[i]->view.process)
-			atomic_store(&c->processes[i]->view.process->state, RING_STOP);
+	collector_ask_stop(c, 0);
 	do {
 		all = true;
 		for (size_t i = 0; i < c->count; i++) {
@@ -645,20 +419,32 @@ bool collector_stop(struct collector *c, int64_t patience_ns)
 			all &= p->fd < 0 || !p->view.process ||
 			       atomic_load(&p->view.process->state) == RING_STOPPED;
 		}
-	} while (!all && now_ns() < end && collector_turn(c, -1));
+	} while (!all && collector_now_ns() < end && collector_turn(c, -1));
 	return all;
+}
+
+static void release_all(struct collector *c)
+{
+	for (size_t i = 0; i < c->count; i++)
+		release_process(c, c->processes[i]);
+	c->count = 0;
+	mem_free(c->mem, c->processes, c->cap * sizeof(*c->processes));
+	c->processes = NULL;
+	c->cap = 0;
+	collector_remove_socket(c);
 }
 
 void collector_close(struct collector *c)
 {
 	collector_drain(c);
-	for (size_t i = 0; i < c->count; i++) {
+	for (size_t i = 0; i < c->count; i++)
 		if (c->processes[i]->view.process)
 			say_end(c, c->processes[i]);
-		release_process(c, c->processes[i]);
-	}
-	c->count = 0;
-	mem_free(c->mem, c->processes, c->cap * sizeof(*c->processes));
-	c->processes = NULL;
-	remove_socket(c);
+	release_all(c);
+}
+
+void collector_leave(struct collector *c)
+{
+	collector_drain(c);
+	release_all(c);
 }

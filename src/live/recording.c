@@ -49,7 +49,8 @@ static int create(const char *path)
 
 static void init_blocks(struct recording *r)
 {
-	struct buf *all[] = { &r->process, &r->run, &r->record, &r->text, &r->count, &r->end };
+	struct buf *all[] = { &r->process, &r->place, &r->run, &r->record,
+			      &r->text,	   &r->count, &r->end };
 
 	for (size_t i = 0; i < ARRAY_COUNT(all); i++)
 		buf_init(all[i], r->mem);
@@ -57,7 +58,8 @@ static void init_blocks(struct recording *r)
 
 static void release(struct recording *r)
 {
-	struct buf *all[] = { &r->process, &r->run, &r->record, &r->text, &r->count, &r->end };
+	struct buf *all[] = { &r->process, &r->place, &r->run, &r->record,
+			      &r->text,	   &r->count, &r->end };
 
 	for (size_t i = 0; i < ARRAY_COUNT(all); i++)
 		buf_release(all[i]);
@@ -119,6 +121,11 @@ void recording_add_text(struct recording *r, uint32_t process, enum live_text_ki
 		       (size_t)(live_text_bytes(text.len) - sizeof(head)) - text.len);
 }
 
+void recording_add_place(struct recording *r, const struct live_place *place)
+{
+	buf_add(&r->place, place, sizeof(*place));
+}
+
 void recording_add_count(struct recording *r, const struct live_count *count)
 {
 	buf_add(&r->count, count, sizeof(*count));
@@ -152,7 +159,8 @@ void recording_drop_runs(struct recording *r)
 
 bool recording_is_pending(const struct recording *r)
 {
-	return r->process.len || r->run.len || r->text.len || r->count.len || r->end.len;
+	return r->process.len || r->place.len || r->run.len || r->text.len || r->count.len ||
+	       r->end.len;
 }
 
 /* ---- writing ---- */
@@ -178,6 +186,7 @@ static uint32_t make_parts(const struct recording *r, struct opw_part *parts)
 	add_part(parts, &count, "process", r->process.ptr, r->process.len,
 		 sizeof(struct live_process));
 	add_part(parts, &count, "text", r->text.ptr, r->text.len, 1);
+	add_part(parts, &count, "place", r->place.ptr, r->place.len, sizeof(struct live_place));
 	add_part(parts, &count, "run", r->run.ptr, r->run.len, sizeof(struct live_run));
 	add_part(parts, &count, "record", r->record.ptr, r->record.len, sizeof(struct ring_record));
 	add_part(parts, &count, "count", r->count.ptr, r->count.len, sizeof(struct live_count));
@@ -187,8 +196,8 @@ static uint32_t make_parts(const struct recording *r, struct opw_part *parts)
 
 static bool has_failed(const struct recording *r)
 {
-	return r->process.failed || r->run.failed || r->record.failed || r->text.failed ||
-	       r->count.failed || r->end.failed;
+	return r->process.failed || r->place.failed || r->run.failed || r->record.failed ||
+	       r->text.failed || r->count.failed || r->end.failed;
 }
 
 /* The disk is never filled to its brim: others live on it, too. */
@@ -203,7 +212,7 @@ static bool disk_has_room(const struct recording *r, uint64_t bytes)
 
 ow_status recording_flush(struct recording *r, struct error *err)
 {
-	struct opw_part parts[7];
+	struct opw_part parts[8];
 	uint32_t count = make_parts(r, parts);
 	uint64_t at = r->writer.at, rows = r->record.len / sizeof(struct ring_record);
 	ow_status status;
@@ -226,6 +235,7 @@ ow_status recording_flush(struct recording *r, struct error *err)
 	r->session_written = true;
 	recording_drop_runs(r);
 	buf_clear(&r->process);
+	buf_clear(&r->place);
 	buf_clear(&r->text);
 	buf_clear(&r->count);
 	buf_clear(&r->end);

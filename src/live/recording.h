@@ -21,7 +21,7 @@ struct recording {
 	struct live_session session;
 	bool session_written;
 	/* Blocks of the next segment. */
-	struct buf process, run, record, text, count, end;
+	struct buf process, place, run, record, text, count, end;
 	uint64_t records;     /* written so far */
 	uint64_t bytes_limit; /* of the file; 0 = none */
 };
@@ -35,6 +35,7 @@ ow_status recording_close(struct recording *r, struct error *err);
 void recording_add_process(struct recording *r, const struct live_process *process);
 void recording_add_text(struct recording *r, uint32_t process, enum live_text_kind kind,
 			uint32_t number, struct str text);
+void recording_add_place(struct recording *r, const struct live_place *place);
 void recording_add_count(struct recording *r, const struct live_count *count);
 void recording_add_end(struct recording *r, const struct live_end *end);
 /* Room for the records of a run; NULL without memory. */

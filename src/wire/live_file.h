@@ -36,6 +36,16 @@ enum live_process_flags {
 	LIVE_ATTACHED = 1 << 2, /* it ran before it was recorded */
 };
 
+/* "place": of a file that begins in the middle: whose the records of a ring are, from the next run on, or with ring 0
+ * what a queue of a device is called. */
+struct live_place {
+	uint32_t process, ring;
+	uint32_t id;	       /* thread, or queue */
+	uint32_t first;	       /* 1: the first thread of its process */
+	uint32_t name, device; /* of a queue: names */
+	uint64_t zero;
+};
+
 /* "run": which records follow in "record", one run after the other. */
 struct live_run {
 	uint32_t process, ring;
@@ -80,6 +90,7 @@ struct live_end {
 
 _Static_assert(sizeof(struct live_session) == 88, "layout");
 _Static_assert(sizeof(struct live_process) == 32, "layout");
+_Static_assert(sizeof(struct live_place) == 32, "layout");
 _Static_assert(sizeof(struct live_run) == 32, "layout");
 _Static_assert(sizeof(struct live_text) == 16, "layout");
 _Static_assert(sizeof(struct live_count) == 40, "layout");

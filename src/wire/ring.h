@@ -96,7 +96,8 @@ struct ring {
 	/* Of the writer. */
 	_Alignas(64) _Atomic uint64_t head;
 	_Atomic uint64_t dropped;
-	_Atomic uint32_t idle; /* 1: its thread has ended */
+	_Atomic uint32_t idle;	 /* 1: its thread has ended */
+	_Atomic uint32_t thread; /* whose it is, for a collector that comes later; 0: not told */
 	struct ring_count counts[RING_COUNTERS];
 	/* Of the reader. */
 	_Alignas(64) _Atomic uint64_t tail;

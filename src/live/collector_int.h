@@ -1,0 +1,66 @@
+/* collector_int.h: between the files of the collector: collector.c (records and turns), collector_hear.c (connections
+ * and what comes over them) and collector_look.c (what changes slowly, and new files). */
+#ifndef LIVE_COLLECTOR_INT_H
+#define LIVE_COLLECTOR_INT_H
+
+#include "live/collector.h"
+
+#define TEXT_WORDS (RING_TEXT_BYTES / 8 / 64)
+#define STEP_NAMES 8
+#define QUEUES 64
+
+struct ring_seen {
+	struct ring_view view;
+	uint32_t tid;
+	char name[16];
+	uint32_t taken; /* in the segment that is being written */
+};
+
+struct queue_seen {
+	uint32_t stream, name, device;
+};
+
+struct collected {
+	uint32_t number;
+	int fd; /* the connection; -1 when it was closed */
+	uint32_t pid;
+	struct process_view view;
+	uint64_t *texts; /* a bit per text that was written */
+	struct ring_seen *rings;
+	size_t ring_count, ring_cap;
+	uint32_t hook_states[RING_HOOKS];
+	uint64_t counts[RING_COUNTERS];
+	bool ended;
+	uint64_t records;
+	/* Names that mark steps, and what they showed. */
+	uint32_t step_names[STEP_NAMES];
+	uint8_t step_marks[STEP_NAMES];
+	size_t step_count;
+	struct step_meter steps;
+	struct queue_seen queues[QUEUES];
+	size_t queue_count;
+};
+
+int64_t collector_now_ns(void);
+void collector_tell(struct collector *c, const char *format, ...) OW_PRINTF(2, 3);
+
+/* collector.c */
+void collector_add_text(struct collector *c, struct collected *p, enum live_text_kind kind,
+			uint32_t number, uint32_t text);
+/* A name that a record uses: written once in a file. */
+void collector_need_name(struct collector *c, struct collected *p, uint64_t number);
+bool collector_flush(struct collector *c);
+
+/* collector_look.c */
+void collector_introduce(struct collector *c, struct collected *p);
+void collector_add_place(struct collector *c, struct collected *p, const struct ring_seen *ring);
+void collector_look_at(struct collector *c, struct collected *p, int64_t now);
+void collector_look_around(struct collector *c);
+
+/* collector_hear.c */
+void collector_hear_one(struct collector *c, struct collected *p);
+/* False when there is no memory; *more tells whether there was one. */
+bool collector_accept(struct collector *c, bool *more);
+void collector_remove_socket(struct collector *c);
+
+#endif

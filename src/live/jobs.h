@@ -1,0 +1,155 @@
+/*
+ * jobs.h: talking to the daemon of a host (live/daemon.h): which jobs it knows, where their rings on disk are, who their
+ * processes are; and the few things that it can be asked for. Used by the commands that name a job; the daemon itself
+ * uses the structs only.
+ *
+ * Everything goes over the socket that recorded processes use, too: packets of fixed structs. Both ends are on the
+ * same machine; a version tells when they were not built from the same header. A user is told of own jobs, root of all.
+ *
+ * The ring of a job is a folder of files, 000001.opw and on, each a recording that opens as any other (wire/live_file.h).
+ * The last one grows; a new one is begun now and then, and the oldest ones go, so that all of them stay below a limit.
+ * Whoever reads them opens first_file to last_file, and finds that the first may just have gone.
+ */
+#ifndef LIVE_JOBS_H
+#define LIVE_JOBS_H
+
+#include "base/error.h"
+#include "base/mem.h"
+
+#include <sys/types.h>
+
+#define JOBS_VERSION 1u
+#define JOBS_ASK_MAGIC "OPW-ASK\n"
+#define JOBS_SAY_MAGIC "OPW-SAY\n"
+#define JOBS_NAME 64
+#define JOBS_PATH 320
+#define JOBS_SOCKET_PATH 108
+
+enum job_state {
+	JOB_RUNNING = 1, /* has processes that are recorded */
+	JOB_AWAITED,	 /* was there before the daemon was started anew: not heard of yet */
+	JOB_ENDED	 /* its ring is kept for a while */
+};
+
+struct job_info {
+	uint32_t id; /* of the ring; never given twice by a daemon */
+	uint32_t state;
+	uint32_t uid;
+	uint32_t ranks;	    /* different ones; 1 for a job without */
+	uint32_t processes; /* recorded at present */
+	uint32_t pid;	    /* of the first process */
+	int64_t since_ns;   /* time of day when it was first heard of */
+	int64_t ended_ns;   /* or 0 */
+	uint64_t records, dropped;
+	uint64_t steps;
+	int64_t step_ns; /* median of the last steps of the process that is furthest; 0: none seen */
+	uint64_t disk_bytes;
+	uint32_t first_file, last_file; /* of the ring; 0: none yet */
+	char name[JOBS_NAME];
+	char framework[JOBS_NAME];
+	char identity[JOBS_NAME * 2]; /* how it was told from others: "slurm 4711", "process 815" */
+	char folder[JOBS_PATH];	      /* of its ring */
+};
+
+/* A process that is recorded at present. */
+struct job_process {
+	uint32_t job; /* id */
+	uint32_t pid, parent;
+	uint32_t number; /* in the recording */
+	int32_t rank;	 /* -1: none */
+	uint32_t zero;
+	uint64_t records, steps;
+	int64_t step_ns;
+};
+
+/* Who serves. */
+struct job_server {
+	uint32_t pid, uid;
+	int64_t since_ns;
+	uint64_t job_limit, total_limit; /* bytes on disk */
+	uint32_t metrics_port;		 /* 0: none */
+	uint32_t has_kineto;
+	char version[32];
+	char folder[JOBS_PATH];
+	char socket_path[JOBS_SOCKET_PATH];
+	uint32_t zero;
+};
+
+/* A process that asks for work with KINETO_USE_DAEMON=1. */
+struct job_kineto {
+	uint32_t pid, state; /* enum kineto_state */
+	int64_t kineto_job;
+	uint64_t size;
+	char path[512]; /* of its trace */
+};
+
+/* ---- on the wire ---- */
+
+enum jobs_ask {
+	JOBS_ASK_LIST = 1,
+	JOBS_ASK_FLUSH,	 /* job: what its rings hold is on disk when the answer comes */
+	JOBS_ASK_EXPECT, /* pid, name: this process will join, and is part of that job */
+	JOBS_ASK_STOP,	 /* job: its processes take their hooks out; pid: only that one */
+	JOBS_ASK_KINETO, /* pid or 0 for all, path: of a folder, ns: how long. Without a path: what became of it */
+};
+
+struct jobs_request {
+	char magic[8];
+	uint32_t version, kind;
+	uint32_t job, pid;
+	int64_t ns;
+	char name[JOBS_NAME];
+	char path[JOBS_PATH];
+};
+
+enum jobs_say {
+	JOBS_SAY_SERVER = 1, /* struct job_server */
+	JOBS_SAY_JOB,	     /* struct job_info */
+	JOBS_SAY_PROCESS,    /* struct job_process */
+	JOBS_SAY_KINETO,     /* struct job_kineto */
+	JOBS_SAY_FAILED,     /* a text */
+	JOBS_SAY_END	     /* last of an answer */
+};
+
+struct jobs_head {
+	char magic[8];
+	uint32_t version, kind;
+	uint32_t size; /* of what follows */
+	uint32_t status;
+};
+#define JOBS_PACKET (sizeof(struct jobs_head) + 1024)
+_Static_assert(sizeof(struct job_info) <= 1024 && sizeof(struct job_server) <= 1024 &&
+		       sizeof(struct job_kineto) <= 1024,
+	       "a packet");
+
+/* ---- asking ---- */
+
+/* All that an answer told. */
+struct jobs {
+	struct mem *mem;
+	struct job_server server;
+	struct job_info *items;
+	size_t count, cap;
+	struct job_process *processes;
+	size_t process_count, process_cap;
+	struct job_kineto *kinetos;
+	size_t kineto_count, kineto_cap;
+};
+
+/* A socket that is connected to the daemon: that of the path, or else the user's, or else that of root. OW_E_NOT_FOUND
+ * when nobody serves. */
+ow_status jobs_connect(const char *socket_path, int *fd, struct error *err);
+/* Asks, and reads the whole answer; waits ten seconds for each part of it. */
+ow_status jobs_ask(struct jobs *jobs, struct mem *mem, const char *socket_path,
+		   const struct jobs_request *request, struct error *err);
+ow_status jobs_list(struct jobs *jobs, struct mem *mem, const char *socket_path, struct error *err);
+void jobs_release(struct jobs *jobs);
+
+/* By its name, or its number; of several that have a name the running one, or else the last one. */
+ow_status jobs_find(const struct jobs *jobs, const char *name, const struct job_info **job,
+		    struct error *err);
+/* The path of a file of its ring. */
+void job_file_path(const struct job_info *job, uint32_t number, char *path, size_t size);
+const char *job_state_name(uint32_t state);
+
+#endif
