@@ -4,6 +4,7 @@
  */
 #include "api/api_int.h"
 
+#include "base/clock.h"
 #include "live/kineto.h"
 
 #include <errno.h>
@@ -24,14 +25,6 @@ struct kineto_capture {
 	void *message_arg;
 	size_t written, gone, waiting;
 };
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec;
-}
 
 static ow_status make_folder(struct kineto_capture *c, struct error *err)
 {
@@ -81,14 +74,14 @@ static ow_status turn(struct kineto_capture *c, enum kineto_state *before, size_
 {
 	struct kineto *k = &c->kineto;
 
-	if (!kineto_turn(k, now_ns()))
+	if (!kineto_turn(k, steady_ns()))
 		return error_no_memory(err);
 	for (size_t i = 0; i < k->count; i++)
 		if (k->items[i].state == KINETO_IDLE && is_meant(c, k->items[i].pid))
 			kineto_want(&k->items[i], c->folder, c->options->for_ns);
 	for (size_t i = 0; i < MIN(k->count, cap); i++)
 		before[i] = k->items[i].state;
-	kineto_look(k, now_ns());
+	kineto_look(k, steady_ns());
 	c->waiting = 0;
 	for (size_t i = 0; i < MIN(k->count, cap); i++) {
 		enum kineto_state state = k->items[i].state;
@@ -132,10 +125,10 @@ static ow_status judge(const struct kineto_capture *c, struct error *err)
 static ow_status run(struct kineto_capture *c, struct error *err)
 {
 	const struct ow_capture_options *o = c->options;
-	int64_t until = now_ns() + o->wait_ns + o->for_ns;
+	int64_t until = steady_ns() + o->wait_ns + o->for_ns;
 	enum kineto_state before[1024] = { 0 };
 
-	while (!is_done(c) && now_ns() < until) {
+	while (!is_done(c) && steady_ns() < until) {
 		struct pollfd wait = { .fd = c->kineto.fd, .events = POLLIN };
 
 		if (o->progress && !o->progress(o->progress_arg))

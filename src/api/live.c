@@ -1,6 +1,7 @@
 /* live.c: the bodies of ow_record and its kin; the work is in live/. */
 #include "api/api_int.h"
 
+#include "base/clock.h"
 #include "live/attach.h"
 #include "live/launch.h"
 
@@ -110,14 +111,6 @@ ow_status ow_record(const char *const *argv, const char *out_path,
 
 #define STOP_PATIENCE_NS (10000 * 1000000LL)
 
-static int64_t monotonic_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
 /* Those that cannot be attached to are told; one is enough. */
 static ow_status attach_all(struct live *l, const int *pids, size_t count,
 			    struct ow_record_summary *summary, struct error *err)
@@ -150,12 +143,12 @@ static bool is_over(const struct live *l, int64_t begin_ns)
 	const struct ow_record_options *o = &l->options;
 
 	return (o->cancelled && o->cancelled(o->cancel_arg)) ||
-	       (o->duration_ns && monotonic_ns() - begin_ns >= o->duration_ns);
+	       (o->duration_ns && steady_ns() - begin_ns >= o->duration_ns);
 }
 
 static void collect(struct live *l, struct ow_record_summary *summary)
 {
-	int64_t begin = monotonic_ns();
+	int64_t begin = steady_ns();
 
 	while (!is_over(l, begin)) {
 		if (!collector_turn(&l->collector, -1))

@@ -4,6 +4,7 @@
  */
 #include "api/api_int.h"
 
+#include "base/clock.h"
 #include "live/metric_rows.h"
 #include "live/sample_rows.h"
 
@@ -29,14 +30,6 @@ static struct ow_stacks_options full_options(const struct ow_stacks_options *opt
 	if (options)
 		memcpy(&full, options, MIN(options->size, sizeof(full)));
 	return full;
-}
-
-static int64_t clock_ns(clockid_t id)
-{
-	struct timespec now;
-
-	clock_gettime(id, &now);
-	return (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec;
 }
 
 static int64_t own_cpu_ns(void)

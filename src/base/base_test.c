@@ -94,6 +94,15 @@ static void utf8_is_checked(void **state)
 	assert_int_equal(utf8_plain_prefix(STR("abcdefgh\x1fijklmno")), 8);
 	assert_int_equal(utf8_plain_prefix(STR("abc\xff\x01ghijklm")), 3);
 	assert_int_equal(utf8_fit(STR("a\xe4\xb8\xad"), 2).len, 1);
+	/* every code point comes back; what is none becomes the replacement character */
+	for (uint32_t code = 0; code < 0x110100; code += code < 0x900 ? 1 : 251) {
+		bool valid = code < 0xd800 || (code > 0xdfff && code <= 0x10ffff);
+		char bytes[4];
+		size_t n = utf8_encode(code, bytes);
+
+		assert_int_equal(utf8_decode(str_make(bytes, n), &c), n);
+		assert_int_equal(c, valid ? code : 0xfffd);
+	}
 }
 
 /* Address and memory sanitizers are to see every block. */

@@ -228,6 +228,21 @@ size_t utf8_decode(struct str s, uint32_t *code_point)
 	}
 }
 
+size_t utf8_encode(uint32_t code_point, char to[4])
+{
+	bool valid = code_point < 0xd800 || (code_point > 0xdfff && code_point <= 0x10ffff);
+	uint32_t c = valid ? code_point : 0xfffd;
+	size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+	static const uint32_t leads[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+
+	for (size_t i = n - 1; i; i--) {
+		to[i] = (char)(0x80 | (c & 0x3f));
+		c >>= 6;
+	}
+	to[0] = (char)(leads[n] | c);
+	return n;
+}
+
 /* Wide East Asian ranges and emoji take two columns, combining marks none. */
 static size_t code_point_width(uint32_t c)
 {

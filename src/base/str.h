@@ -67,6 +67,9 @@ static inline bool utf8_valid(struct str s)
 /* Decodes one code point at s (len > 0); on invalid bytes gives U+FFFD and consumes one byte. */
 size_t utf8_decode(struct str s, uint32_t *code_point);
 
+/* Writes a code point and returns how many bytes it took; one that UTF-8 cannot say becomes U+FFFD. */
+size_t utf8_encode(uint32_t code_point, char to[4]);
+
 /* How many bytes at the start are printable ASCII, from blank to tilde. */
 size_t utf8_plain_prefix(struct str s);
 

@@ -9,30 +9,6 @@ static bool is_utf16(struct str head, bool *big)
 	return *big || str_starts(head, STR("\xff\xfe"));
 }
 
-static size_t encode(uint32_t c, char to[4])
-{
-	if (c < 0x80) {
-		to[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		to[0] = (char)(0xc0 | c >> 6);
-		to[1] = (char)(0x80 | (c & 63));
-		return 2;
-	}
-	if (c < 0x10000) {
-		to[0] = (char)(0xe0 | c >> 12);
-		to[1] = (char)(0x80 | (c >> 6 & 63));
-		to[2] = (char)(0x80 | (c & 63));
-		return 3;
-	}
-	to[0] = (char)(0xf0 | c >> 18);
-	to[1] = (char)(0x80 | (c >> 12 & 63));
-	to[2] = (char)(0x80 | (c >> 6 & 63));
-	to[3] = (char)(0x80 | (c & 63));
-	return 4;
-}
-
 static uint32_t unit_at(const unsigned char *p, bool big)
 {
 	return big ? (uint32_t)p[0] << 8 | p[1] : (uint32_t)p[1] << 8 | p[0];
@@ -76,7 +52,7 @@ static ow_status convert(struct text_lines *t, const struct input *in, bool big,
 			char bytes[4];
 
 			used += decode_utf16(p + used, some.len - used, big, &code);
-			buf_add(&t->utf8, bytes, encode(code, bytes));
+			buf_add(&t->utf8, bytes, utf8_encode(code, bytes));
 		}
 		if (!used || t->utf8.failed)
 			break;
@@ -197,7 +173,7 @@ struct str text_head(struct str head, char *to, size_t size)
 		uint32_t code;
 
 		at += decode_utf16((const unsigned char *)head.ptr + at, head.len - at, big, &code);
-		len += encode(code, to + len);
+		len += utf8_encode(code, to + len);
 	}
 	return str_make(to, len);
 }

@@ -7,6 +7,7 @@
  */
 #include "live/attach.h"
 
+#include "base/clock.h"
 #include "live/proc.h"
 #include "live/remote_call.h"
 #include "live/symbols.h"
@@ -32,14 +33,6 @@ struct attaching {
 	struct buf maps; /* of the process, as text */
 	struct error *err;
 };
-
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
 
 /* ---- may it be done at all ---- */
 
@@ -184,7 +177,7 @@ static ow_status try_thread(struct attaching *a, pid_t tid, struct attach_report
 
 	if (!takes_faults(a->pid, tid))
 		return OW_E_LIMIT;
-	begin = now_ns();
+	begin = steady_ns();
 	status = remote_stop(&r, a->pid, tid, a->err);
 	if (status != OW_OK)
 		return status;
@@ -196,7 +189,7 @@ static ow_status try_thread(struct attaching *a, pid_t tid, struct attach_report
 	if (status == OW_OK)
 		status = start_recorder(a, &r);
 	remote_resume(&r);
-	report->stopped_ns = now_ns() - begin;
+	report->stopped_ns = steady_ns() - begin;
 	return status;
 }
 
@@ -219,7 +212,7 @@ static size_t list_threads(pid_t pid, pid_t *threads, size_t most)
 
 static ow_status try_threads(struct attaching *a, struct attach_report *report)
 {
-	int64_t end = now_ns() + PATIENCE_NS;
+	int64_t end = steady_ns() + PATIENCE_NS;
 	pid_t threads[THREADS_MAX];
 
 	do {
@@ -235,7 +228,7 @@ static ow_status try_threads(struct attaching *a, struct attach_report *report)
 				return status;
 		}
 		usleep(3000);
-	} while (now_ns() < end);
+	} while (steady_ns() < end);
 	return error_set(
 		a->err, OW_E_LIMIT,
 		"process %d: no thread came by a place where a library can be loaded safely; try "

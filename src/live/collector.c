@@ -4,6 +4,8 @@
  */
 #include "live/collector_int.h"
 
+#include "base/clock.h"
+
 #include <stdarg.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,14 +15,6 @@
 #define FLUSH_RECORDS 8192u
 #define RETRY_NS (1000 * 1000000LL) /* after a failed write */
 #define RUN_RECORDS 4096u
-
-int64_t collector_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
 
 void collector_tell(struct collector *c, const char *format, ...)
 {
@@ -178,7 +172,7 @@ bool collector_flush(struct collector *c)
 
 	c->turn++;
 	for_rings(c, take_ring);
-	c->last_flush_ns = collector_now_ns();
+	c->last_flush_ns = steady_ns();
 	if (recording_flush(c->recording, &err) == OW_OK) {
 		if (c->failure.status != OW_OK)
 			collector_tell(c, "%s: writing works again", c->recording->path);
@@ -191,7 +185,7 @@ bool collector_flush(struct collector *c)
 			       "%s; the job goes on, and what is not written is counted as dropped",
 			       err.text);
 	c->failure = err;
-	c->failed_ns = collector_now_ns();
+	c->failed_ns = steady_ns();
 	c->totals.failed_writes++;
 	recording_drop_runs(c->recording);
 	buf_clear(&c->recording->count);
@@ -239,7 +233,7 @@ static bool is_drained(const struct collected *p)
 
 static void say_end(struct collector *c, struct collected *p)
 {
-	struct live_end end = { .process = p->number, .ts_ns = collector_now_ns() };
+	struct live_end end = { .process = p->number, .ts_ns = steady_ns() };
 
 	if (p->view.process) {
 		end.texts_lost = atomic_load(&p->view.process->text_lost);
@@ -276,14 +270,14 @@ static void remove_ended(struct collector *c)
 void collector_init(struct collector *c, struct mem *mem, struct recording *recording)
 {
 	*c = (struct collector){ .mem = mem, .recording = recording, .listener = -1 };
-	c->last_flush_ns = c->last_look_ns = collector_now_ns();
+	c->last_flush_ns = c->last_look_ns = steady_ns();
 }
 
 /* Worth a segment? */
 static bool is_due(const struct collector *c)
 {
 	uint64_t waiting = 0;
-	int64_t now = collector_now_ns();
+	int64_t now = steady_ns();
 
 	if (c->failure.status != OW_OK)
 		return now - c->failed_ns >= RETRY_NS;
@@ -407,7 +401,7 @@ void collector_ask_stop(struct collector *c, uint32_t pid)
 
 bool collector_stop(struct collector *c, int64_t patience_ns)
 {
-	int64_t end = collector_now_ns() + patience_ns;
+	int64_t end = steady_ns() + patience_ns;
 	bool all;
 
 	collector_ask_stop(c, 0);
@@ -419,7 +413,7 @@ bool collector_stop(struct collector *c, int64_t patience_ns)
 			all &= p->fd < 0 || !p->view.process ||
 			       atomic_load(&p->view.process->state) == RING_STOPPED;
 		}
-	} while (!all && collector_now_ns() < end && collector_turn(c, -1));
+	} while (!all && steady_ns() < end && collector_turn(c, -1));
 	return all;
 }
 

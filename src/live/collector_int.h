@@ -41,7 +41,6 @@ struct collected {
 	size_t queue_count;
 };
 
-int64_t collector_now_ns(void);
 void collector_tell(struct collector *c, const char *format, ...) OW_PRINTF(2, 3);
 
 /* collector.c */

@@ -4,6 +4,8 @@
  */
 #include "live/collector_int.h"
 
+#include "base/clock.h"
+
 #include "live/job_identity.h"
 #include "live/proc.h"
 
@@ -70,7 +72,7 @@ void collector_look_at(struct collector *c, struct collected *p, int64_t now)
 
 void collector_look_around(struct collector *c)
 {
-	int64_t now = collector_now_ns();
+	int64_t now = steady_ns();
 
 	if (now - c->last_look_ns < NAMES_NS)
 		return;

@@ -1,6 +1,7 @@
 /* grpc_call.c: see grpc_call.h. */
 #include "live/grpc_call.h"
 
+#include "base/clock.h"
 #include "opwatch_config.h"
 
 #if OPWATCH_HAVE_NGHTTP2
@@ -312,7 +313,7 @@ static ow_status receive(struct grpc *g, unsigned char *room, int64_t until_ns)
 
 static ow_status talk(struct grpc *g)
 {
-	int64_t until_ns = grpc_now_ns() + g->call->timeout_ns;
+	int64_t until_ns = steady_ns() + g->call->timeout_ns;
 	unsigned char *room = mem_alloc(g->answer->mem, READ_BYTES);
 	ow_status status = OW_OK;
 

@@ -1,5 +1,6 @@
 /* grpc_socket.c: see grpc_socket.h. */
 #include "live/grpc_socket.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,14 +12,6 @@
 
 #define SECOND_NS 1000000000
 #define ASK_MS 200
-
-int64_t grpc_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec;
-}
 
 bool grpc_split_address(const char *address, char host[256], char port[16])
 {
@@ -45,7 +38,7 @@ ow_status grpc_wait(const struct grpc_call *call, int fd, short events, int64_t 
 {
 	for (;;) {
 		struct pollfd wait = { .fd = fd, .events = events };
-		int64_t left_ms = (until_ns - grpc_now_ns()) / 1000000;
+		int64_t left_ms = (until_ns - steady_ns()) / 1000000;
 		int ready;
 
 		if (call->go_on && !call->go_on(call->arg))
@@ -94,7 +87,7 @@ static ow_status connect_to(const struct grpc_call *call, const struct addrinfo 
 ow_status grpc_connect(const struct grpc_call *call, int *fd, struct error *err)
 {
 	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
-	int64_t until_ns = grpc_now_ns() + call->connect_ns;
+	int64_t until_ns = steady_ns() + call->connect_ns;
 	struct addrinfo *found = NULL;
 	char host[256], port[16];
 	ow_status status = OW_E_IO;

@@ -4,7 +4,6 @@
 
 #include "live/grpc_call.h"
 
-int64_t grpc_now_ns(void);
 /* A connected socket that does not block. */
 ow_status grpc_connect(const struct grpc_call *call, int *fd, struct error *err);
 /* Waits for poll events until the time `until_ns`. OW_E_IO without a message: the time is over. */

@@ -33,32 +33,6 @@ static uint64_t word_at(const unsigned char *bytes, size_t offset)
 
 /* ---- strings ---- */
 
-static size_t put_utf8(char *to, uint32_t c)
-{
-	if (c < 0x80) {
-		to[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		to[0] = (char)(0xc0 | c >> 6);
-		to[1] = (char)(0x80 | (c & 63));
-		return 2;
-	}
-	if (c >= 0x110000 || (c >= 0xd800 && c < 0xe000))
-		c = 0xfffd;
-	if (c < 0x10000) {
-		to[0] = (char)(0xe0 | c >> 12);
-		to[1] = (char)(0x80 | (c >> 6 & 63));
-		to[2] = (char)(0x80 | (c & 63));
-		return 3;
-	}
-	to[0] = (char)(0xf0 | c >> 18);
-	to[1] = (char)(0x80 | (c >> 12 & 63));
-	to[2] = (char)(0x80 | (c >> 6 & 63));
-	to[3] = (char)(0x80 | (c & 63));
-	return 4;
-}
-
 /* Characters of one, two or four bytes. */
 static size_t to_utf8(char *to, const unsigned char *from, size_t count, uint32_t kind)
 {
@@ -68,7 +42,7 @@ static size_t to_utf8(char *to, const unsigned char *from, size_t count, uint32_
 		uint32_t c = 0;
 
 		memcpy(&c, from + i * kind, kind);
-		len += put_utf8(to + len, c);
+		len += utf8_encode(c, to + len);
 	}
 	return len;
 }

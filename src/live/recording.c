@@ -1,6 +1,7 @@
 /* recording.c: see recording.h. */
 #include "live/recording.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/temp_file.h"
 
@@ -27,14 +28,6 @@ static ow_status write_at(void *arg, uint64_t offset, const void *bytes, size_t 
 		done += (size_t)n;
 	}
 	return OW_OK;
-}
-
-static int64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
 /* A regular file of that name is replaced, not written into: somebody may be reading it. */

@@ -1,6 +1,8 @@
 /* sampler.c: see sampler.h. */
 #include "live/sampler.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <time.h>
 
@@ -266,14 +268,6 @@ bool sampler_pids(const struct sampler *s, struct pid_list *list)
 }
 
 /* ---- by the clock ---- */
-
-static int64_t steady_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec;
-}
 
 /* Signals end the sleep: go_on is asked then. */
 static void sleep_until(int64_t ns)

@@ -1,6 +1,7 @@
 /* click.c: see click.h. */
 #include "push/click.h"
 
+#include "base/clock.h"
 #include "push/click_error.h"
 
 #include <stdarg.h>
@@ -10,10 +11,7 @@
 
 uint64_t click_now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return (uint64_t)(steady_ns() / 1000000);
 }
 
 /* xorshift: pauses only have to differ. */

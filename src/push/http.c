@@ -1,6 +1,7 @@
 /* http.c: see http.h. */
 #include "push/http.h"
 
+#include "base/clock.h"
 #include "push/curl_api.h"
 
 void http_encode(struct buf *to, struct str text)
@@ -133,10 +134,7 @@ static size_t on_answer(char *text, size_t size, size_t count, void *arg)
 
 static uint64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return (uint64_t)(steady_ns() / 1000000);
 }
 
 /* Called whenever something moves, and about once a second when nothing does. */

@@ -1,6 +1,7 @@
 /* journal.c: writing journals; see journal.h. */
 #include "wire/journal.h"
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "wire/crc32c.h"
 
@@ -57,19 +58,12 @@ static int64_t thread_id(bool anew)
 
 int64_t journal_now(const struct journal *j)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec + j->wall_ns;
+	return steady_ns() + j->wall_ns;
 }
 
 static int64_t wall_offset(void)
 {
-	struct timespec wall, steady;
-
-	clock_gettime(CLOCK_REALTIME, &wall);
-	clock_gettime(CLOCK_MONOTONIC, &steady);
-	return (wall.tv_sec - steady.tv_sec) * 1000000000LL + wall.tv_nsec - steady.tv_nsec;
+	return clock_ns(CLOCK_REALTIME) - steady_ns();
 }
 
 /* ---- segments ---- */

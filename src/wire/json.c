@@ -191,30 +191,6 @@ static int32_t unicode_escape(const char *p, const char *end)
 	return value;
 }
 
-static size_t encode_utf8(uint32_t c, char to[4])
-{
-	if (c < 0x80) {
-		to[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		to[0] = (char)(0xc0 | c >> 6);
-		to[1] = (char)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		to[0] = (char)(0xe0 | c >> 12);
-		to[1] = (char)(0x80 | (c >> 6 & 0x3f));
-		to[2] = (char)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	to[0] = (char)(0xf0 | c >> 18);
-	to[1] = (char)(0x80 | (c >> 12 & 0x3f));
-	to[2] = (char)(0x80 | (c >> 6 & 0x3f));
-	to[3] = (char)(0x80 | (c & 0x3f));
-	return 4;
-}
-
 /* One escape at *p (the backslash); moves *p behind it. False: nothing sensible was there, and *to is
  * the replacement character or, for an unknown letter, the letter itself. */
 static bool decode_escape(const char **p, const char *end, char to[4], size_t *len)
@@ -226,16 +202,16 @@ static bool decode_escape(const char **p, const char *end, char to[4], size_t *l
 	if (high >= 0) {
 		*p += 6;
 		if (high < 0xd800 || high > 0xdfff) {
-			*len = encode_utf8((uint32_t)high, to);
+			*len = utf8_encode((uint32_t)high, to);
 			return true;
 		}
 		low = high < 0xdc00 ? unicode_escape(*p, end) : -1;
 		if (low < 0xdc00 || low > 0xdfff) {
-			*len = encode_utf8(0xfffd, to);
+			*len = utf8_encode(0xfffd, to);
 			return false;
 		}
 		*p += 6;
-		*len = encode_utf8(
+		*len = utf8_encode(
 			0x10000 + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00), to);
 		return true;
 	}
@@ -247,7 +223,7 @@ static bool decode_escape(const char **p, const char *end, char to[4], size_t *l
 		*len = 1;
 		return true;
 	}
-	*len = encode_utf8(0xfffd, to);
+	*len = utf8_encode(0xfffd, to);
 	return false;
 }
 

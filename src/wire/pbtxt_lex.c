@@ -340,30 +340,6 @@ bool text_quote(struct text *t, int *quote, uint64_t *start)
 	return true;
 }
 
-static size_t put_utf8(char *to, uint32_t c)
-{
-	if (c < 0x80) {
-		to[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		to[0] = (char)(0xc0 | c >> 6);
-		to[1] = (char)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		to[0] = (char)(0xe0 | c >> 12);
-		to[1] = (char)(0x80 | (c >> 6 & 0x3f));
-		to[2] = (char)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	to[0] = (char)(0xf0 | c >> 18);
-	to[1] = (char)(0x80 | (c >> 12 & 0x3f));
-	to[2] = (char)(0x80 | (c >> 6 & 0x3f));
-	to[3] = (char)(0x80 | (c & 0x3f));
-	return 4;
-}
-
 /* Exactly `count` hexadecimal digits. */
 static bool hex_digits(const struct text *t, const unsigned char *at, size_t count, uint32_t *value)
 {
@@ -393,7 +369,13 @@ static const unsigned char *unicode_escape(struct text *t, const unsigned char *
 		code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
 		at += 6;
 	}
-	*to += put_utf8(*to, code);
+	if (code >= 0xd800 && code < 0xe000) { /* a lone one is kept, as protobuf keeps it */
+		*(*to)++ = (char)(0xe0 | code >> 12);
+		*(*to)++ = (char)(0x80 | (code >> 6 & 0x3f));
+		*(*to)++ = (char)(0x80 | (code & 0x3f));
+		return at;
+	}
+	*to += utf8_encode(code, *to);
 	return at;
 }
 

@@ -121,23 +121,9 @@ static int64_t hex_number(struct str s, size_t digits)
 
 static void add_utf8(struct buf *out, uint32_t c)
 {
-	if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		c = 0xfffd;
-	if (c < 0x80) {
-		buf_add_char(out, (char)c);
-		return;
-	}
-	if (c >= 0x10000) {
-		buf_add_char(out, (char)(0xf0 | c >> 18));
-		buf_add_char(out, (char)(0x80 | (c >> 12 & 0x3f)));
-	} else if (c >= 0x800) {
-		buf_add_char(out, (char)(0xe0 | c >> 12));
-	}
-	if (c >= 0x800)
-		buf_add_char(out, (char)(0x80 | (c >> 6 & 0x3f)));
-	else
-		buf_add_char(out, (char)(0xc0 | c >> 6));
-	buf_add_char(out, (char)(0x80 | (c & 0x3f)));
+	char bytes[4];
+
+	buf_add(out, bytes, utf8_encode(c, bytes));
 }
 
 /* What follows a backslash; returns how many bytes of it were used. */
