@@ -5,7 +5,7 @@ if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|aarch64|arm64)$")
 	return()
 endif()
 file(GLOB recorder_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/recorder/*.c)
-list(FILTER recorder_sources EXCLUDE REGEX "/hook_(opencl|cuda|nccl)\\.c$")
+list(FILTER recorder_sources EXCLUDE REGEX "/hook_(opencl|cuda)\\.c$")
 set(recorder_definitions)
 
 include(CheckIncludeFile)

@@ -1,11 +1,12 @@
 /* environment.c: see environment.h. */
 #include "live/environment.h"
 
+#include "live/symbols.h"
 #include "wire/ring.h"
 
 #include <unistd.h>
 
-#define VARIABLES 8
+#define VARIABLES 12
 
 struct variable {
 	const char *name, *value;
@@ -57,6 +58,17 @@ static char **merge(struct arena *arena, const struct variable *variables, size_
 	return env;
 }
 
+/* Of these there can be one only, and the user's own stays. A recorder that was built without that part is none. */
+static void add_plugin(struct variable *list, size_t *count, const char *name, const char *recorder,
+		       const char *symbol)
+{
+	const char *there = getenv(name);
+	uint64_t offset;
+
+	if ((!there || !*there) && symbol_offset(recorder, symbol, &offset))
+		list[(*count)++] = (struct variable){ name, recorder };
+}
+
 char *const *environment_make(struct arena *arena, const char *recorder, const char *socket_path,
 			      uint32_t ring_records)
 {
@@ -66,6 +78,8 @@ char *const *environment_make(struct arena *arena, const char *recorder, const c
 	list[count++] = (struct variable){ "LD_PRELOAD", extended(arena, "LD_PRELOAD", recorder) };
 	list[count++] =
 		(struct variable){ "OPENCL_LAYERS", extended(arena, "OPENCL_LAYERS", recorder) };
+	add_plugin(list, &count, "NCCL_PROFILER_PLUGIN", recorder, "ncclProfiler_v5");
+	add_plugin(list, &count, "CUDA_INJECTION64_PATH", recorder, "InitializeInjection");
 	list[count++] = (struct variable){ RING_ENV_SOCKET, socket_path };
 	list[count++] =
 		(struct variable){ RING_ENV_VERSION, arena_printf(arena, "%u", RING_VERSION) };
