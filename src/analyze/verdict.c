@@ -413,9 +413,10 @@ static ow_status write(struct search *s, struct phases *p, struct buf *text)
 
 	OW_TRY(phases_analyse(s->m, s->filter, p, s->err));
 	OW_TRY(phases_group(s->m, p, &p->arena, &groups, s->err));
-	if (says_something(&groups.all))
-		return from_phases(s, &groups.all, text);
-	return from_ops(s, text);
+	if (!says_something(&groups.all))
+		return from_ops(s, text);
+	OW_TRY(from_phases(s, &groups.all, text));
+	return verdict_ranks(&groups, s->scratch, text, s->err);
 }
 
 ow_status verdict_write(struct model *m, const struct event_filter *filter, struct buf *text,

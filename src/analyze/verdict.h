@@ -17,4 +17,10 @@ ow_status verdict_write(struct model *m, const struct event_filter *filter, stru
 ow_status verdict_samples(struct model *m, const struct event_filter *filter, struct buf *text,
 			  struct error *err);
 
+struct phase_groups;
+
+/* One more sentence, when one rank makes the others wait: " Rank 3 is the slow one: …". */
+ow_status verdict_ranks(const struct phase_groups *groups, struct arena *scratch, struct buf *text,
+			struct error *err);
+
 #endif

@@ -65,6 +65,38 @@ static void input(void **state)
 			"enumerate(DataLoader)#_Iter.__next__; 70 % computes.");
 }
 
+/* Two ranks with one step each: so long they wait for input; then each for the other. */
+static void two_ranks(const int64_t ready[2], const char *want)
+{
+	struct small_model s;
+
+	small_open(&s);
+	for (int rank = 0; rank < 2; rank++) {
+		source_id source = trace_source(&s, rank ? "b.json" : "a.json", rank);
+		track_id host = trace_track(&s, source, "main", TRACK_HOST, NULL);
+
+		trace_step(&s, source, 1, 0, 100);
+		trace_slice(&s, host, "DataLoader", PHASE_INPUT, 0, ready[rank]);
+		trace_slice(&s, host, "mm", PHASE_HOST, ready[rank], ready[rank] + 10);
+		trace_slice(&s, host, "gloo:all_reduce", PHASE_COMMUNICATION, ready[rank] + 10,
+			    100);
+	}
+	close_trace(&s, want);
+}
+
+static void ranks(void **state)
+{
+	(void)state;
+	two_ranks((int64_t[]){ 20, 70 },
+		  "45 % of a step is communication that no compute hides; the costliest call is "
+		  "gloo:all_reduce; 45 % waits for input. Rank 1 is the slow one: it waits for "
+		  "input for 70.0 ms of a step, rank 0 for 20.0 ms, and communication makes the "
+		  "others wait for it.");
+	two_ranks((int64_t[]){ 40, 45 },
+		  "48 % of a step is communication that no compute hides; the costliest call is "
+		  "gloo:all_reduce; 42 % waits for input.");
+}
+
 static void compute(void **state)
 {
 	struct small_model s;
@@ -282,11 +314,17 @@ static void without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(input),	  cmocka_unit_test(compute),
-		cmocka_unit_test(launches),	  cmocka_unit_test(communication),
-		cmocka_unit_test(host),		  cmocka_unit_test(ops),
-		cmocka_unit_test(without_memory), cmocka_unit_test(wrappers),
-		cmocka_unit_test(slow_calls),	  cmocka_unit_test(hardly_any_phase),
+		cmocka_unit_test(input),
+		cmocka_unit_test(compute),
+		cmocka_unit_test(ranks),
+		cmocka_unit_test(launches),
+		cmocka_unit_test(communication),
+		cmocka_unit_test(host),
+		cmocka_unit_test(ops),
+		cmocka_unit_test(without_memory),
+		cmocka_unit_test(wrappers),
+		cmocka_unit_test(slow_calls),
+		cmocka_unit_test(hardly_any_phase),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,7 +64,7 @@ static ow_status take_process(struct live_data *d, const struct live_process *ro
 		return OW_OK;
 	job->known = true;
 	job->row = *row;
-	job->rank = -1;
+	job->rank = job->world_size = -1;
 	return OW_OK;
 }
 
@@ -102,19 +102,63 @@ static str_id command_of(struct live_data *d, struct str command)
 					   utf8_valid_prefix(str_make(text, command.len))));
 }
 
-static void take_identity(struct live_job *job, struct str text)
+/* The value of the first of these variables that is there. */
+static struct str identity_value(struct str text, const char *const *names, size_t count)
+{
+	struct str all, word;
+
+	for (size_t i = 0; i < count; i++)
+		for (all = text; str_split(&all, '\0', &word);)
+			if (str_starts(word, str_from(names[i])))
+				return str_skip(word, strlen(names[i]));
+	return (struct str){ 0 };
+}
+
+static int32_t identity_number(struct str text, const char *const *names, size_t count)
+{
+	int64_t number;
+
+	return str_to_i64(identity_value(text, names, count), &number) && number >= 0 &&
+			       number < INT32_MAX
+		       ? (int32_t)number
+		       : -1;
+}
+
+/* Ranks that meet at the same place are of one job, unless it has a name. */
+static str_id job_name(struct live_data *d, struct str text)
+{
+	static const char *const names[] = { "OPWATCH_JOB=" }, *const slurm[] = { "SLURM_JOB_ID=" },
+				 *const steps[] = { "SLURM_STEP_ID=" },
+				 *const hosts[] = { "MASTER_ADDR=" },
+				 *const ports[] = { "MASTER_PORT=" };
+	struct str name = identity_value(text, names, 1), job = identity_value(text, slurm, 1);
+	struct str step = identity_value(text, steps, 1), host = identity_value(text, hosts, 1);
+	struct str port = identity_value(text, ports, 1);
+	char full[320];
+
+	if (name.len)
+		snprintf(full, sizeof(full), "%.*s", STR_ARG(name));
+	else if (job.len)
+		snprintf(full, sizeof(full), "SLURM %.*s%s%.*s", STR_ARG(job), step.len ? "." : "",
+			 STR_ARG(step));
+	else if (host.len)
+		snprintf(full, sizeof(full), "%.*s%s%.*s", STR_ARG(host), port.len ? ":" : "",
+			 STR_ARG(port));
+	else
+		return (str_id){ 0 };
+	return builder_str(d->b, str_first(str_from(full), utf8_valid_prefix(str_from(full))));
+}
+
+static void take_identity(struct live_data *d, struct live_job *job, struct str text)
 {
 	static const char *const ranks[] = { "RANK=", "OMPI_COMM_WORLD_RANK=", "PMI_RANK=",
 					     "SLURM_PROCID=" };
-	struct str all = text, word;
-	int64_t number;
+	static const char *const worlds[] = { "WORLD_SIZE=", "OMPI_COMM_WORLD_SIZE=", "PMI_SIZE=",
+					      "SLURM_NTASKS=" };
 
-	for (size_t i = 0; i < ARRAY_COUNT(ranks) && job->rank < 0; i++)
-		for (all = text; str_split(&all, '\0', &word);)
-			if (str_starts(word, str_from(ranks[i])) &&
-			    str_to_i64(str_skip(word, strlen(ranks[i])), &number) && number >= 0 &&
-			    number < INT32_MAX)
-				job->rank = (int32_t)number;
+	job->rank = identity_number(text, ranks, ARRAY_COUNT(ranks));
+	job->world_size = identity_number(text, worlds, ARRAY_COUNT(worlds));
+	job->run = job_name(d, text);
 }
 
 static ow_status take_name(struct live_data *d, struct live_job *job, uint32_t number,
@@ -165,8 +209,8 @@ static ow_status take_text(struct live_data *d, const struct live_text *head, st
 		job->command = command_of(d, text);
 		return builder_status(d->b);
 	case LIVE_IDENTITY:
-		take_identity(job, text);
-		return OW_OK;
+		take_identity(d, job, text);
+		return builder_status(d->b);
 	case LIVE_ARMED:
 		if (head->number < RING_HOOKS)
 			job->armed[head->number] =

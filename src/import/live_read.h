@@ -17,8 +17,9 @@ enum live_name_flags {
 
 struct live_job { /* a process */
 	struct live_process row;
-	int32_t rank; /* -1 when it has none */
-	str_id title; /* from its command line */
+	int32_t rank, world_size; /* -1 when it has none */
+	str_id run;		  /* which job it is part of; nil when nothing says so */
+	str_id title;		  /* from its command line */
 	str_id command;
 	str_id *names; /* by number */
 	size_t name_cap;

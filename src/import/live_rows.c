@@ -35,6 +35,28 @@ static const char *const counters[RING_COUNTERS] = {
 	[RING_PIPE_WRITE] = "pipes: written bytes/s",
 };
 
+/* ---- jobs and ranks ---- */
+
+/* One rank of one job. */
+struct place {
+	str_id run;
+	uint32_t run_number;
+	int32_t rank, world_size;
+};
+
+static bool is_at(const struct live_job *job, const struct place *at)
+{
+	return job->rank == at->rank && job->run.v == at->run.v;
+}
+
+/* Jobs in the order in which they were seen. */
+static int by_run_and_rank(const struct live_job *x, const struct live_job *y)
+{
+	if (x->run.v != y->run.v)
+		return x->run.v < y->run.v ? -1 : 1;
+	return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
 /* ---- who works ahead for whom ---- */
 
 static const struct live_job *parent_of(const struct live_data *d, const struct live_job *job)
@@ -122,7 +144,7 @@ static void add_event(struct live_data *d, const struct live_slice *s, const str
 					       .correlation = s->id ? s->id + base : 0 });
 }
 
-static ow_status add_events(struct live_data *d, int32_t rank)
+static ow_status add_events(struct live_data *d, const struct place *at)
 {
 	str_id names[RING_CATEGORIES];
 	uint32_t unnamed = builder_cstr(d->b, "(no name)").v;
@@ -133,7 +155,7 @@ static ow_status add_events(struct live_data *d, int32_t rank)
 	for (size_t i = 0; i < d->slice_count && builder_status(d->b) == OW_OK; i++) {
 		struct live_slice *s = &d->slices[i];
 
-		if (d->jobs[d->lanes[s->lane].job].rank != rank)
+		if (!is_at(&d->jobs[d->lanes[s->lane].job], at))
 			continue;
 		s->name = s->name ? s->name : unnamed;
 		add_event(d, s, names);
@@ -170,7 +192,7 @@ static uint64_t amount(const struct live_count *c)
 	return c->counter == RING_POLL ? c->calls : c->bytes;
 }
 
-static ow_status add_counters(struct live_data *d, int32_t rank)
+static ow_status add_counters(struct live_data *d, const struct place *at)
 {
 	for (size_t i = 0; i < d->value_count; i++) {
 		const struct live_value *v = &d->values[i], *last = value_before(d, i);
@@ -178,7 +200,7 @@ static ow_status add_counters(struct live_data *d, int32_t rank)
 		double seconds;
 		str_id name;
 
-		if (d->jobs[v->job].rank != rank || !last || !track ||
+		if (!is_at(&d->jobs[v->job], at) || !last || !track ||
 		    v->row.ts_ns <= last->row.ts_ns)
 			continue;
 		seconds = (double)(v->row.ts_ns - last->row.ts_ns) / 1e9;
@@ -198,18 +220,22 @@ static ow_status add_counters(struct live_data *d, int32_t rank)
 
 /* ---- one rank ---- */
 
-static void add_facts(struct live_data *d, int32_t rank)
+static void add_facts(struct live_data *d, const struct place *at)
 {
 	struct builder *b = d->b;
 	fact_id list = fact_list(b, (fact_id){ 0 }, "processes");
 
 	d->session.host[sizeof(d->session.host) - 1] = '\0';
 	fact_text(b, (fact_id){ 0 }, "host", str_from(d->session.host));
+	if (at->run.v)
+		fact_text(b, (fact_id){ 0 }, "job", model_str(b->m, at->run));
+	if (at->world_size > 0)
+		fact_int(b, (fact_id){ 0 }, "world_size", at->world_size);
 	for (size_t i = 0; i < d->job_count; i++) {
 		const struct live_job *job = &d->jobs[i];
 		fact_id object;
 
-		if (!job->known || job->rank != rank)
+		if (!job->known || !is_at(job, at))
 			continue;
 		object = fact_object(b, list, "");
 		fact_int(b, object, "pid", job->row.pid);
@@ -221,12 +247,12 @@ static void add_facts(struct live_data *d, int32_t rank)
 	}
 }
 
-static void add_notes(struct live_data *d, int32_t rank)
+static void add_notes(struct live_data *d, const struct place *at)
 {
 	for (size_t i = 0; i < d->job_count; i++) {
 		const struct live_job *job = &d->jobs[i];
 
-		if (!job->known || job->rank != rank)
+		if (!job->known || !is_at(job, at))
 			continue;
 		if (job->row.flags & LIVE_REFUSED)
 			builder_note(
@@ -248,7 +274,7 @@ static void add_notes(struct live_data *d, int32_t rank)
 	}
 }
 
-static ow_status add_rank(struct live_data *d, int32_t rank)
+static ow_status add_place(struct live_data *d, const struct place *at)
 {
 	struct model *m = d->b->m;
 	struct meaning_input in = { .source = d->b->source,
@@ -260,15 +286,15 @@ static ow_status add_rank(struct live_data *d, int32_t rank)
 				    .only_slices = true,
 				    .live = true };
 
-	m->source.rank[d->b->source.v] = rank;
-	add_facts(d, rank);
-	add_notes(d, rank);
+	m->source.rank[d->b->source.v] = at->rank;
+	m->source.run[d->b->source.v] = at->run_number;
+	add_facts(d, at);
+	add_notes(d, at);
 	for (size_t i = 0; i < d->lane_count; i++)
-		if (d->jobs[d->lanes[i].job].rank == rank &&
-		    (d->lanes[i].used || d->lanes[i].first))
+		if (is_at(&d->jobs[d->lanes[i].job], at) && (d->lanes[i].used || d->lanes[i].first))
 			make_track(d, &d->lanes[i]);
-	OW_TRY(add_events(d, rank));
-	OW_TRY(add_counters(d, rank));
+	OW_TRY(add_events(d, at));
+	OW_TRY(add_counters(d, at));
 	return trace_meaning(d->b, &in);
 }
 
@@ -284,38 +310,53 @@ static void number_ids(struct live_data *d)
 	}
 }
 
+/* The first rank of the job, or of all jobs when the process is of none. */
+static const struct live_job *first_rank(const struct live_data *d, str_id run)
+{
+	const struct live_job *first = NULL;
+
+	for (size_t i = 0; i < d->job_count; i++) {
+		const struct live_job *job = &d->jobs[i];
+
+		if (job->known && job->rank >= 0 && !job->aside &&
+		    (!run.v || job->run.v == run.v) && (!first || by_run_and_rank(job, first) < 0))
+			first = job;
+	}
+	return first;
+}
+
 /* What starts the ranks of a job has none itself: it is shown with the first rank, beside what counts. */
 static void give_ranks(struct live_data *d)
 {
-	int32_t lowest = INT32_MAX;
+	for (size_t i = 0; i < d->job_count; i++) {
+		struct live_job *job = &d->jobs[i];
+		const struct live_job *first = job->rank < 0 ? first_rank(d, job->run) : NULL;
 
-	for (size_t i = 0; i < d->job_count; i++)
-		if (d->jobs[i].known && d->jobs[i].rank >= 0)
-			lowest = MIN(lowest, d->jobs[i].rank);
-	for (size_t i = 0; i < d->job_count && lowest < INT32_MAX; i++) {
-		d->jobs[i].aside = d->jobs[i].rank < 0;
-		d->jobs[i].rank = d->jobs[i].aside ? lowest : d->jobs[i].rank;
+		if (!first)
+			continue;
+		job->aside = true;
+		job->rank = first->rank;
+		job->run = first->run;
 	}
 }
 
-/* The next rank that has records, after this one. */
-static bool next_rank(const struct live_data *d, int64_t after, int32_t *rank)
+/* The next of a job and rank that has records, after this one. */
+static const struct live_job *next_job(const struct live_data *d, const struct live_job *after)
 {
-	bool found = false;
+	const struct live_job *found = NULL;
 
 	for (size_t i = 0; i < d->lane_count; i++) {
-		int32_t r = d->jobs[d->lanes[i].job].rank;
+		const struct live_job *job = &d->jobs[d->lanes[i].job];
 
-		if (r > after && (!found || r < *rank)) {
-			*rank = r;
-			found = true;
-		}
+		if ((!after || by_run_and_rank(job, after) > 0) &&
+		    (!found || by_run_and_rank(job, found) < 0))
+			found = job;
 	}
 	return found;
 }
 
 /* Further ranks are sources of their own, of the same file. */
-static ow_status add_source(struct live_data *d, int32_t rank)
+static ow_status add_source(struct live_data *d, const struct place *at)
 {
 	struct model *m = d->b->m;
 	uint32_t first = d->b->source.v;
@@ -323,34 +364,42 @@ static ow_status add_source(struct live_data *d, int32_t rank)
 				  .container = m->source.container[first],
 				  .size = m->source.size[first],
 				  .packed_size = m->source.packed_size[first],
-				  .rank = rank,
-				  .run = m->source.run[first] };
+				  .rank = at->rank,
+				  .run = at->run_number };
 	struct str path = model_str(m, m->source.path[first]);
 	struct buf name;
 
 	buf_init(&name, d->mem);
-	buf_printf(&name, "%.*s!rank %d", STR_ARG(path), rank);
+	buf_printf(&name, "%.*s!", STR_ARG(path));
+	if (at->run_number > 1 && at->run.v)
+		buf_printf(&name, "%.*s", STR_ARG(model_str(m, at->run)));
+	if (at->rank >= 0)
+		buf_printf(&name, "%srank %d", at->run_number > 1 && at->run.v ? " " : "",
+			   at->rank);
 	row.path = builder_str(d->b, buf_str(&name));
 	buf_release(&name);
 	builder_new_source(d->b, &row);
 	return builder_status(d->b);
 }
 
-static ow_status add_ranks(struct live_data *d)
+static ow_status add_places(struct live_data *d)
 {
 	source_id first = d->b->source;
-	int32_t rank = -1;
+	struct place at = { .run_number = 1 };
 	ow_status status = OW_OK;
-	bool any = false;
 
-	for (int64_t after = -2; status == OW_OK && next_rank(d, after, &rank); after = rank) {
-		if (any) {
-			d->b->source = first;
-			status = add_source(d, rank);
-		}
-		any = true;
+	for (const struct live_job *last = NULL, *job;
+	     status == OW_OK && (job = next_job(d, last)) != NULL; last = job) {
+		if (last && job->run.v != last->run.v)
+			at.run_number++;
+		at.run = job->run;
+		at.rank = job->rank;
+		at.world_size = job->world_size;
+		d->b->source = first;
+		if (last)
+			status = add_source(d, &at);
 		if (status == OW_OK)
-			status = add_rank(d, rank);
+			status = add_place(d, &at);
 	}
 	d->b->source = first;
 	return status;
@@ -366,7 +415,7 @@ ow_status live_rows(struct live_data *d)
 		qsort(d->slices, d->slice_count, sizeof(*d->slices), by_place);
 	number_ids(d);
 	give_ranks(d);
-	OW_TRY(add_ranks(d));
+	OW_TRY(add_places(d));
 	if (d->damaged)
 		builder_note_many(d->b, NOTE_DAMAGED, d->damaged_at, d->damaged,
 				  "records or blocks of records are damaged: left out");

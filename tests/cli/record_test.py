@@ -172,6 +172,16 @@ class RecordTest(unittest.TestCase):
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertTrue({0, 1} <= {row["rank"] for row in self.rows("sources")})
 
+    def test_ranks_of_two_jobs_are_told_apart(self):
+        read = f'{PYTHON} -c "{READS.format(20)}"'
+        script = "".join(f"MASTER_ADDR=10.0.0.{job} MASTER_PORT=29500 WORLD_SIZE=2 RANK={rank} {read}\n"
+                         for job in (1, 2) for rank in (0, 1))
+        p = self.record("sh", "-c", script)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        info = json.loads(subprocess.run([BIN, "info", "--json", self.file], capture_output=True, text=True).stdout)
+        self.assertEqual([(s["job"], s["rank"], s["world_size"]) for s in info["sources"]],
+                         [("10.0.0.1:29500", 0, 2), ("10.0.0.1:29500", 1, 2), ("10.0.0.2:29500", 0, 2), ("10.0.0.2:29500", 1, 2)])
+
 
 if __name__ == "__main__":
     if not os.path.exists(LIBRARY):

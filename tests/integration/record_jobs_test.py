@@ -25,7 +25,7 @@ TRAIN = """
 import json, os, sys, time, torch
 torch.set_num_threads(1)
 rank, world = int(os.environ.get('RANK', 0)), int(os.environ.get('WORLD_SIZE', 1))
-slow = 0.03 + (0.05 if rank and 'SLOW' in os.environ else 0)
+slow = 0.03 + (0.25 if rank and 'SLOW' in os.environ else 0)
 class Data(torch.utils.data.Dataset):
     def __len__(self): return 10000
     def __getitem__(self, i):
@@ -169,6 +169,10 @@ class TorchTest(Case):
         self.assertEqual({s["rank"] for s in steps}, {0, 1})
         waits = [statistics.median(s["input_ns"] for s in steps if s["rank"] == r) for r in (0, 1)]
         self.assertGreater(waits[1], waits[0] + 30e6)
+        verdict = subprocess.run([BIN, "verdict", self.file], capture_output=True, text=True).stdout
+        self.assertIn("Rank 1 is the slow one: it waits for input", " ".join(verdict.split()))
+        info = json.loads(subprocess.run([BIN, "info", "--json", self.file], capture_output=True, text=True).stdout)
+        self.assertEqual({s["job"] for s in info["sources"]}, {f"127.0.0.1:{port}"})
         for rank in (0, 1):
             self.assertGreater(sum(s["communication_ns"] for s in steps if s["rank"] == rank), 0)
 
