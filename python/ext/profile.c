@@ -405,27 +405,6 @@ out:
 	return made;
 }
 
-/* info_json() -> bytes */
-static PyObject *profile_info_json(PyObject *object, PyObject *none)
-{
-	struct ow_error err = { .offset = OW_NO_OFFSET };
-	struct handle *handle = profile_enter(object);
-	struct sink_bytes out = { 0 };
-	PyObject *made = NULL;
-	ow_status status;
-
-	(void)none;
-	if (!handle)
-		return NULL;
-	WITHOUT_GIL(status = ow_info_json(handle->profile, sink_bytes_write, &out, &err));
-	if (out.no_memory)
-		err.status = OW_E_NO_MEMORY, err.text[0] = 0;
-	if (!profile_leave(handle, NULL, status, &err))
-		made = PyBytes_FromStringAndSize(out.bytes, (Py_ssize_t)out.len);
-	sink_bytes_free(&out);
-	return made;
-}
-
 /* save(path, progress=None) */
 static PyObject *profile_save(PyObject *object, PyObject *args)
 {

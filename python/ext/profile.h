@@ -16,6 +16,7 @@ bool profile_leave(struct handle *handle, struct watch *watch, ow_status status,
 /* Methods; profile_write.c */
 PyObject *profile_timeline(PyObject *object, PyObject *args);
 PyObject *profile_timeline_memory(PyObject *object, PyObject *args);
+PyObject *profile_info_json(PyObject *object, PyObject *none);
 PyObject *profile_tf_profile(PyObject *object, PyObject *none);
 PyObject *profile_tf_op_log(PyObject *object, PyObject *none);
 

@@ -127,10 +127,10 @@ out:
 	return made;
 }
 
-/* ---- as messages of TensorFlow ---- */
+/* ---- as bytes ---- */
 
-static PyObject *tf_message(PyObject *object, ow_status (*write)(ow_profile *, ow_write_fn, void *,
-								 struct ow_error *))
+static PyObject *as_bytes(PyObject *object,
+			  ow_status (*write)(ow_profile *, ow_write_fn, void *, struct ow_error *))
 {
 	struct ow_error err = { .offset = OW_NO_OFFSET };
 	struct handle *handle = profile_enter(object);
@@ -149,14 +149,21 @@ static PyObject *tf_message(PyObject *object, ow_status (*write)(ow_profile *, o
 	return made;
 }
 
+/* info_json() -> bytes */
+PyObject *profile_info_json(PyObject *object, PyObject *none)
+{
+	(void)none;
+	return as_bytes(object, ow_info_json);
+}
+
 PyObject *profile_tf_profile(PyObject *object, PyObject *none)
 {
 	(void)none;
-	return tf_message(object, ow_tf_profile_write);
+	return as_bytes(object, ow_tf_profile_write);
 }
 
 PyObject *profile_tf_op_log(PyObject *object, PyObject *none)
 {
 	(void)none;
-	return tf_message(object, ow_tf_op_log_write);
+	return as_bytes(object, ow_tf_op_log_write);
 }

@@ -3,21 +3,14 @@
 
 unsigned sample_style_parse(const char *words)
 {
-	static const struct {
-		const char *word;
-		unsigned style;
-	} known[] = { { "pid", STYLE_PID },	  { "tid", STYLE_TID | STYLE_PID },
-		      { "kernel", STYLE_KERNEL }, { "jit", STYLE_JIT },
-		      { "addrs", STYLE_ADDRESS }, { "all", STYLE_KERNEL | STYLE_JIT },
-		      { "lines", STYLE_LINES },	  { "stackcollapse", STYLE_STACKCOLLAPSE } };
-	struct str rest = str_from(words ? words : ""), word;
-	unsigned style = 0;
+	static const struct str_flag known[] = {
+		{ "pid", STYLE_PID },	    { "tid", STYLE_TID | STYLE_PID },
+		{ "kernel", STYLE_KERNEL }, { "jit", STYLE_JIT },
+		{ "addrs", STYLE_ADDRESS }, { "all", STYLE_KERNEL | STYLE_JIT },
+		{ "lines", STYLE_LINES },   { "stackcollapse", STYLE_STACKCOLLAPSE }
+	};
 
-	while (str_split(&rest, ',', &word))
-		for (size_t i = 0; i < ARRAY_COUNT(known); i++)
-			if (str_eq(word, str_from(known[i].word)))
-				style |= known[i].style;
-	return style;
+	return str_flags(words, known, ARRAY_COUNT(known));
 }
 
 bool sample_labels_init(struct sample_labels *l, const struct model *m, unsigned style,

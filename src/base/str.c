@@ -228,6 +228,18 @@ size_t utf8_decode(struct str s, uint32_t *code_point)
 	}
 }
 
+unsigned str_flags(const char *words, const struct str_flag *known, size_t count)
+{
+	struct str rest = str_from(words ? words : ""), word;
+	unsigned flags = 0;
+
+	while (str_split(&rest, ',', &word))
+		for (size_t i = 0; i < count; i++)
+			if (str_eq(word, str_from(known[i].word)))
+				flags |= known[i].flag;
+	return flags;
+}
+
 size_t utf8_encode(uint32_t code_point, char to[4])
 {
 	bool valid = code_point < 0xd800 || (code_point > 0xdfff && code_point <= 0x10ffff);

@@ -57,6 +57,13 @@ bool str_to_i64(struct str s, int64_t *value);
 /* Fast 64-bit hash; not for untrusted-collision resistance beyond a per-process seed. */
 uint64_t str_hash(struct str s);
 
+/* The flags of the words in a list with commas; words that are not known are passed over. */
+struct str_flag {
+	const char *word;
+	unsigned flag;
+};
+unsigned str_flags(const char *words, const struct str_flag *known, size_t count);
+
 /* Length of the longest valid UTF-8 prefix (no surrogates, no overlong forms, ≤ U+10FFFF). */
 size_t utf8_valid_prefix(struct str s);
 static inline bool utf8_valid(struct str s)

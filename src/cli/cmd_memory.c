@@ -206,7 +206,7 @@ static bool is_table(const char *sink)
 /* Any other output takes one view: charts that of the time. */
 static ow_status write_other(struct report *r)
 {
-	const char *view = strcmp(r->args->sink, "chart") == 0 ? "memory_time" : "heaps";
+	const char *view = strcmp(r->args->sink, "svg") == 0 ? "memory_time" : "heaps";
 	struct show show;
 
 	show_from_args(r->args, r->profile, &show);
@@ -233,9 +233,9 @@ static int run(struct args *args)
 
 const struct command cmd_memory = {
 	.name = "memory",
-	.usage = "FILE… [--json|--csv|--to chart]",
+	.usage = "FILE… [--json|--csv|--to svg]",
 	.summary = "memory over time, at the peak and by whom, from step to step",
 	.help = "Each part is a view of its own: heaps, memory_peak, memory_steps, memory_time.\n"
-		"--to chart --out FILE.svg draws use over time.\n",
+		"--to svg --out FILE.svg draws use over time.\n",
 	.run = run,
 };

@@ -8,20 +8,11 @@
 
 unsigned flame_style_parse(const char *words)
 {
-	static const struct {
-		const char *word;
-		unsigned style;
-	} known[] = { { "flame", FLAME_UP },
-		      { "inverted", FLAME_INVERTED },
-		      { "left-heavy", FLAME_LEFT_HEAVY } };
-	struct str rest = str_from(words ? words : ""), word;
-	unsigned style = 0;
+	static const struct str_flag known[] = { { "flame", FLAME_UP },
+						 { "inverted", FLAME_INVERTED },
+						 { "left-heavy", FLAME_LEFT_HEAVY } };
 
-	while (str_split(&rest, ',', &word))
-		for (size_t i = 0; i < ARRAY_COUNT(known); i++)
-			if (str_eq(word, str_from(known[i].word)))
-				style |= known[i].style;
-	return style;
+	return str_flags(words, known, ARRAY_COUNT(known));
 }
 
 void flame_cells_release(struct flame_cells *c)

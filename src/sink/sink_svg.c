@@ -10,6 +10,7 @@ static const struct {
 		     const struct sink_options *options);
 } charts[] = {
 	{ "roofline", svg_roofline },
+	{ "memory_time", svg_memory },
 };
 
 const struct result_column *svg_column(const struct result *result, const char *name)
@@ -72,16 +73,15 @@ static ow_status write_svg(struct result *result, const struct sink_options *opt
 		charts[i].draw(&w, result, options);
 		return writer_finish(&w);
 	}
-	return error_set(
-		err, OW_E_USAGE,
-		"the view %s has no chart; --to svg draws roofline, --to flamegraph scope, graph "
-		"and code",
-		result->name);
+	return error_set(err, OW_E_USAGE,
+			 "the view %s has no chart; --to svg draws roofline and memory_time, --to "
+			 "flamegraph scope, graph and code",
+			 result->name);
 }
 
 const struct sink sink_svg = {
 	.name = "svg",
-	.summary = "the chart of a view, one SVG file: roofline",
+	.summary = "the chart of a view, one SVG file: roofline, memory",
 	.extension = "svg",
 	.accepts = SINK_RESULT,
 	.write = write_svg,

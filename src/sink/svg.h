@@ -20,4 +20,6 @@ void svg_end(struct writer *w);
 void svg_roofline(struct writer *w, const struct result *result,
 		  const struct sink_options *options);
 
+void svg_memory(struct writer *w, const struct result *result, const struct sink_options *options);
+
 #endif

@@ -231,12 +231,12 @@ class MemoryTest(unittest.TestCase):
         csv = opwatch("memory", path, "--csv").stdout.decode()
         self.assertEqual([line for line in csv.split("\n") if line.startswith("#")], ["# heaps", "# peak", "# steps", "# time"])
         chart = self.folder / "m.svg"
-        opwatch("memory", path, "--to", "chart", "--out", chart)
+        opwatch("memory", path, "--to", "svg", "--out", chart)
         svg = xml.etree.ElementTree.parse(chart).getroot()
         names = [t.text for t in svg.iter("{http://www.w3.org/2000/svg}text")]
         self.assertIn("GPU 0", names)
         self.assertEqual(len(list(svg.iter("{http://www.w3.org/2000/svg}circle"))), 2)
-        refused = opwatch("steps", path, "--to", "chart", check=False)
+        refused = opwatch("steps", path, "--to", "svg", check=False)
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn(b"memory_time", refused.stderr)
 

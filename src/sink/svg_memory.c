@@ -1,0 +1,268 @@
+/*
+ * svg_memory.c: the chart of the view memory_time: a panel per heap, what was in use as an area, what the allocator held as a line
+ * above it, and the peak with what was in use then. The points have tooltips.
+ */
+#include "sink/svg.h"
+
+#include "sink/human.h"
+
+#define WIDTH 1200
+#define LEFT 90
+#define RIGHT 20
+#define TOP 60
+#define PANEL 220 /* height of one panel with its labels */
+#define PLOT 140
+#define NAME_MAX_BYTES 120
+#define PANELS_MAX 64
+
+struct chart {
+	struct writer *w;
+	const struct result *r;
+	const struct result_column *device, *allocator, *rank, *ts, *in_use, *reserved, *peak,
+		*alive;
+	int64_t from_ns, to_ns;
+	uint32_t panels;
+};
+
+static const char style[] =
+	"<style>text{font:12px sans-serif;fill:#333}.title{font-size:18px;font-weight:bold}"
+	".name{font-weight:bold}.axis{stroke:#999;fill:none}.use{fill:#8fb8e8;stroke:#3f77b8}"
+	".held{fill:none;stroke:#c77d1e;stroke-dasharray:4 3}.peak{fill:#c0392b}"
+	".at{stroke:#c0392b;stroke-dasharray:2 3}.hit{fill:transparent}.hit:hover{fill:#00000018}"
+	"</style>\n";
+
+/* ---- columns ---- */
+
+static void find_columns(struct chart *c)
+{
+	c->device = svg_column(c->r, "device");
+	c->allocator = svg_column(c->r, "allocator");
+	c->rank = svg_column(c->r, "rank");
+	c->ts = svg_column(c->r, "ts_ns");
+	c->in_use = svg_column(c->r, "in_use_bytes");
+	c->reserved = svg_column(c->r, "reserved_bytes");
+	c->peak = svg_column(c->r, "peak");
+	c->alive = svg_column(c->r, "alive");
+}
+
+static int64_t int_at(uint32_t row, const struct result_column *column)
+{
+	return column->ints[row];
+}
+
+static bool is_known(uint32_t row, const struct result_column *column)
+{
+	return !column->known || column->known[row];
+}
+
+static bool same_heap(const struct chart *c, uint32_t a, uint32_t b)
+{
+	return str_eq(svg_text(c->device, a), svg_text(c->device, b)) &&
+	       str_eq(svg_text(c->allocator, a), svg_text(c->allocator, b)) &&
+	       int_at(a, c->rank) == int_at(b, c->rank);
+}
+
+static uint32_t end_of_heap(const struct chart *c, uint32_t first)
+{
+	uint32_t end = first + 1;
+
+	/* times start again where the next heap of the same name begins */
+	while (end < c->r->row_count && same_heap(c, first, end) &&
+	       int_at(end, c->ts) > int_at(end - 1, c->ts))
+		end++;
+	return end;
+}
+
+static void measure(struct chart *c)
+{
+	c->from_ns = INT64_MAX;
+	c->to_ns = INT64_MIN;
+	for (uint32_t i = 0; i < c->r->row_count; i++) {
+		c->from_ns = MIN(c->from_ns, int_at(i, c->ts));
+		c->to_ns = MAX(c->to_ns, int_at(i, c->ts));
+	}
+	for (uint32_t i = 0; i < c->r->row_count && c->panels < PANELS_MAX; i = end_of_heap(c, i))
+		c->panels++;
+}
+
+/* ---- places ---- */
+
+static double x_of(const struct chart *c, int64_t ts)
+{
+	double whole = (double)c->to_ns - (double)c->from_ns;
+
+	return LEFT +
+	       (whole > 0 ? ((double)ts - (double)c->from_ns) / whole : 0) * (WIDTH - LEFT - RIGHT);
+}
+
+static double y_of(double base, int64_t bytes, double most)
+{
+	return base - (most > 0 ? MAX((double)bytes, 0) / most : 0) * PLOT;
+}
+
+static void put_bytes(struct writer *w, int64_t bytes)
+{
+	char text[HUMAN_BYTES];
+
+	human_int(text, bytes, RESULT_BYTES, false);
+	writer_puts(w, text);
+}
+
+static void put_text(struct chart *c, double x, double y, const char *attributes, struct str text)
+{
+	writer_printf(c->w, "<text x=\"%.1f\" y=\"%.1f\"%s>", x, y, attributes);
+	writer_xml(c->w, text);
+	writer_puts(c->w, "</text>\n");
+}
+
+/* ---- one panel ---- */
+
+static void put_name(struct chart *c, uint32_t row, double y)
+{
+	struct writer *w = c->w;
+
+	writer_printf(w, "<text class=\"name\" x=\"%d\" y=\"%.1f\">", LEFT, y);
+	writer_xml(w, utf8_fit(svg_text(c->device, row), NAME_MAX_BYTES));
+	if (is_known(row, c->allocator)) {
+		writer_puts(w, ", ");
+		writer_xml(w, utf8_fit(svg_text(c->allocator, row), NAME_MAX_BYTES));
+	}
+	if (is_known(row, c->rank)) {
+		writer_puts(w, ", rank ");
+		writer_int(w, int_at(row, c->rank));
+	}
+	writer_puts(w, "</text>\n");
+}
+
+/* Steps: a part is as high over all of its width. */
+static void put_line(struct chart *c, uint32_t first, uint32_t end,
+		     const struct result_column *column, double base, double most)
+{
+	for (uint32_t i = first; i < end; i++) {
+		double y = y_of(base, int_at(i, column), most);
+		double next =
+			i + 1 < end ? x_of(c, int_at(i + 1, c->ts)) : x_of(c, int_at(i, c->ts)) + 4;
+
+		writer_printf(c->w, "%s%.1f %.1fH%.1f", i == first ? "M" : "L",
+			      x_of(c, int_at(i, c->ts)), y, next);
+	}
+}
+
+static void put_areas(struct chart *c, uint32_t first, uint32_t end, double base, double most)
+{
+	struct writer *w = c->w;
+
+	writer_puts(w, "<path class=\"use\" d=\"");
+	put_line(c, first, end, c->in_use, base, most);
+	writer_printf(w, "V%.1fH%.1fZ\"/>\n", base, x_of(c, int_at(first, c->ts)));
+	if (!is_known(first, c->reserved))
+		return;
+	writer_puts(w, "<path class=\"held\" d=\"");
+	put_line(c, first, end, c->reserved, base, most);
+	writer_puts(w, "\"/>\n");
+}
+
+static void put_tooltips(struct chart *c, uint32_t first, uint32_t end, double base)
+{
+	struct writer *w = c->w;
+
+	for (uint32_t i = first; i < end && w->status == OW_OK; i++) {
+		double x = x_of(c, int_at(i, c->ts));
+		double next = i + 1 < end ? x_of(c, int_at(i + 1, c->ts)) : x + 4;
+		char time[HUMAN_BYTES];
+
+		human_int(time, int_at(i, c->ts), RESULT_NS, false);
+		writer_printf(w,
+			      "<rect class=\"hit\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
+			      "height=\"%d\"><title>%s: ",
+			      x, base - PLOT, MAX(next - x, 0.1), PLOT, time);
+		put_bytes(w, int_at(i, c->in_use));
+		writer_puts(w, " in use");
+		if (is_known(i, c->reserved)) {
+			writer_puts(w, ", ");
+			put_bytes(w, int_at(i, c->reserved));
+			writer_puts(w, " held");
+		}
+		writer_puts(w, "</title></rect>\n");
+	}
+}
+
+/* "name (123), name (45)" below the plot, one after the other. */
+static void put_peak(struct chart *c, uint32_t row, double base, double most)
+{
+	struct writer *w = c->w;
+	double x = x_of(c, int_at(row, c->ts)), y = y_of(base, int_at(row, c->in_use), most);
+	struct str alive = svg_text(c->alive, row);
+
+	writer_printf(w,
+		      "<line class=\"at\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>"
+		      "<circle class=\"peak\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n",
+		      x, y, x, base, x, y);
+	writer_printf(w, "<text x=\"%d\" y=\"%.1f\">peak ", LEFT, base + 32);
+	put_bytes(w, int_at(row, c->in_use));
+	if (alive.len) {
+		writer_puts(w, ": ");
+		writer_xml(w, utf8_fit(alive, 150));
+		if (utf8_width(alive) > 150)
+			writer_puts(w, "…");
+		writer_puts(w, "<title>");
+		writer_xml(w, alive);
+		writer_puts(w, "</title>");
+	}
+	writer_puts(w, "</text>\n");
+}
+
+static void put_axes(struct chart *c, double base, double most)
+{
+	char text[HUMAN_BYTES];
+
+	writer_printf(c->w, "<path class=\"axis\" d=\"M%d %.1fV%.1fH%d\"/>\n", LEFT, base - PLOT,
+		      base, WIDTH - RIGHT);
+	human_real(text, most, RESULT_BYTES, false);
+	put_text(c, LEFT - 8, base - PLOT + 10, " text-anchor=\"end\"", str_from(text));
+	put_text(c, LEFT - 8, base, " text-anchor=\"end\"", STR("0"));
+	human_int(text, c->from_ns, RESULT_NS, false);
+	put_text(c, LEFT, base + 16, "", str_from(text));
+	human_int(text, c->to_ns, RESULT_NS, false);
+	put_text(c, WIDTH - RIGHT, base + 16, " text-anchor=\"end\"", str_from(text));
+}
+
+static void put_panel(struct chart *c, uint32_t first, uint32_t end, uint32_t number)
+{
+	double base = TOP + (double)number * PANEL + 20 + PLOT, most = 0;
+
+	for (uint32_t i = first; i < end; i++) {
+		most = MAX(most, (double)int_at(i, c->in_use));
+		if (is_known(i, c->reserved))
+			most = MAX(most, (double)int_at(i, c->reserved));
+	}
+	put_name(c, first, base - PLOT - 8);
+	put_areas(c, first, end, base, most);
+	put_axes(c, base, most);
+	for (uint32_t i = first; i < end; i++)
+		if (int_at(i, c->peak))
+			put_peak(c, i, base, most);
+	put_tooltips(c, first, end, base);
+}
+
+void svg_memory(struct writer *w, const struct result *result, const struct sink_options *options)
+{
+	const char *title = options->title ? options->title : "Memory over time";
+	struct chart c = { .w = w, .r = result };
+	uint32_t row = 0;
+
+	find_columns(&c);
+	measure(&c);
+	svg_begin(w, WIDTH, TOP + MAX(c.panels, 1u) * PANEL, title);
+	writer_puts(w, style);
+	put_text(&c, 20, 30, " class=\"title\"", str_from(title));
+	if (!c.panels)
+		put_text(&c, 20, 60, "", STR("nothing in these files tells of memory"));
+	for (uint32_t i = 0; i < c.panels; i++) {
+		uint32_t end = end_of_heap(&c, row);
+
+		put_panel(&c, row, end, i);
+		row = end;
+	}
+	svg_end(w);
+}
