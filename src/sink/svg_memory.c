@@ -95,6 +95,12 @@ static double x_of(const struct chart *c, int64_t ts)
 	       (whole > 0 ? ((double)ts - (double)c->from_ns) / whole : 0) * (WIDTH - LEFT - RIGHT);
 }
 
+/* Clocks start anywhere, some in 1970. */
+static int64_t since_start(const struct chart *c, int64_t ts)
+{
+	return (int64_t)((uint64_t)ts - (uint64_t)c->from_ns);
+}
+
 static double y_of(double base, int64_t bytes, double most)
 {
 	return base - (most > 0 ? MAX((double)bytes, 0) / most : 0) * PLOT;
@@ -171,7 +177,7 @@ static void put_tooltips(struct chart *c, uint32_t first, uint32_t end, double b
 		double next = i + 1 < end ? x_of(c, int_at(i + 1, c->ts)) : x + 4;
 		char time[HUMAN_BYTES];
 
-		human_int(time, int_at(i, c->ts), RESULT_NS, false);
+		human_int(time, since_start(c, int_at(i, c->ts)), RESULT_NS, false);
 		writer_printf(w,
 			      "<rect class=\"hit\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
 			      "height=\"%d\"><title>%s: ",
@@ -221,9 +227,8 @@ static void put_axes(struct chart *c, double base, double most)
 	human_real(text, most, RESULT_BYTES, false);
 	put_text(c, LEFT - 8, base - PLOT + 10, " text-anchor=\"end\"", str_from(text));
 	put_text(c, LEFT - 8, base, " text-anchor=\"end\"", STR("0"));
-	human_int(text, c->from_ns, RESULT_NS, false);
-	put_text(c, LEFT, base + 16, "", str_from(text));
-	human_int(text, c->to_ns, RESULT_NS, false);
+	put_text(c, LEFT, base + 16, "", STR("0"));
+	human_int(text, since_start(c, c->to_ns), RESULT_NS, false);
 	put_text(c, WIDTH - RIGHT, base + 16, " text-anchor=\"end\"", str_from(text));
 }
 
