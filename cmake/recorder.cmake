@@ -15,10 +15,32 @@ if(OPWATCH_HAVE_CL_LAYER_H)
 	list(APPEND recorder_definitions RECORDER_OPENCL)
 endif()
 
+# CUPTI is loaded at run time, from wherever the job has it: only its headers are needed here.
+find_path(OPWATCH_CUPTI_INCLUDE cupti.h HINTS /usr/local/cuda/include /usr/local/cuda/extras/CUPTI/include ENV CUDA_HOME
+	PATH_SUFFIXES include extras/CUPTI/include)
+if(OPWATCH_CUPTI_INCLUDE)
+	include(CheckCSourceCompiles)
+	set(CMAKE_REQUIRED_INCLUDES ${OPWATCH_CUPTI_INCLUDE} /usr/local/cuda/include)
+	check_c_source_compiles("#include <cupti.h>
+		int main(void) { CUpti_ActivityKernel9 k; CUpti_ActivityMemset4 s; return (int)(sizeof(k) + sizeof(s)); }" OPWATCH_CUPTI_12)
+	check_c_source_compiles("#include <cupti.h>
+		int main(void) { CUpti_ActivityKernel10 k; CUpti_ActivityMemcpy6 c; return (int)(sizeof(k) + sizeof(c)); }" OPWATCH_CUPTI_13)
+	unset(CMAKE_REQUIRED_INCLUDES)
+endif()
+if(OPWATCH_CUPTI_12 OR OPWATCH_CUPTI_13)
+	list(APPEND recorder_sources ${PROJECT_SOURCE_DIR}/recorder/hook_cuda.c)
+	list(APPEND recorder_definitions RECORDER_CUDA)
+else()
+	message(STATUS "no headers of CUPTI: the recorder does not see CUDA")
+endif()
+
 add_library(recorder SHARED ${recorder_sources})
 set_target_properties(recorder PROPERTIES OUTPUT_NAME opwatch-recorder
 	LINK_DEPENDS ${PROJECT_SOURCE_DIR}/recorder/recorder.map)
 target_include_directories(recorder PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/recorder)
+if(RECORDER_CUDA IN_LIST recorder_definitions)
+	target_include_directories(recorder SYSTEM PRIVATE ${OPWATCH_CUPTI_INCLUDE})
+endif()
 target_compile_definitions(recorder PRIVATE _GNU_SOURCE ${recorder_definitions})
 target_compile_options(recorder PRIVATE -O2 -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wundef
 	-fno-strict-aliasing -fno-sanitize=all)

@@ -157,7 +157,7 @@ static struct operation *operation_start(struct communicator *c, const struct to
 			 told->function ? told->function : "operation");
 		o->bytes = told->count * data_size(told->data_type);
 		o->expected = told->channels ? told->channels : 1;
-		o->id = atomic_fetch_add(&last_id, 1) + 1;
+		o->id = atomic_fetch_add(&last_id, 1) * 2 + 1; /* CUDA's are even */
 		atomic_store(&o->stopped, 0);
 		atomic_store(&o->first_ns, UINT64_MAX);
 		atomic_store(&o->last_ns, 0);

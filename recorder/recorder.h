@@ -174,5 +174,6 @@ void descriptors_forget(void);
 /* Each looks whether its library is there by now. */
 void torch_arm(void);
 void torch_remove(void);
+void cuda_remove(void); /* where it is built in */
 
 #endif

@@ -68,6 +68,9 @@ static void disarm(void)
 	struct ring_process *process = recorder_process;
 
 	torch_remove();
+#ifdef RECORDER_CUDA
+	cuda_remove();
+#endif
 	patches_undo();
 	atomic_store(&process->patched, 0);
 	hook_tell(RING_HOOK_FILES, RING_HOOK_REMOVED, NULL);

@@ -42,7 +42,7 @@ const struct command cmd_record = {
 	.usage = "[-o x.opw] [options] -- PROGRAM [ARGUMENT…]",
 	.summary = "run a program and record what it does",
 	.help = "The program needs no change: PyTorch's operators, loader and optimizer, files,\n"
-		"OpenCL commands and socket traffic are recorded in it and in what it starts.\n"
+		"OpenCL, CUDA, NCCL and socket traffic are recorded in it and in what it starts.\n"
 		"The file opens with every command, also while the program runs. The exit status\n"
 		"is the program's, or 128 + the signal that ended it.\n",
 	.run = run,

@@ -344,6 +344,8 @@ static ow_status take_slice(struct live_data *d, struct live_ring *ring,
 		lane = lane_of(d, ring->job, LIVE_LANE_SPANS, 0);
 	else if (r->kind == RING_DEVICE)
 		lane = lane_of(d, ring->job, LIVE_LANE_DEVICE, r->stream);
+	else if (r->kind == RING_SLICE_OF)
+		lane = lane_of(d, ring->job, LIVE_LANE_THREAD, r->stream);
 	else if (!lane)
 		lane = lane_of(d, ring->job, LIVE_LANE_THREAD, 0);
 	if (!lane || !ROOM(d, d, slices, slice_cap, d->slice_count + 1))
@@ -377,6 +379,7 @@ static ow_status take_record(struct live_data *d, struct live_ring *ring,
 	case RING_SLICE:
 	case RING_SPAN:
 	case RING_DEVICE:
+	case RING_SLICE_OF:
 		return take_slice(d, ring, r);
 	default:
 		return OW_OK; /* of a later version */

@@ -34,8 +34,9 @@ enum ring_kind {
 	RING_THREAD, /* all that follows is of thread `id`, called `name`; `bytes` 1: it is the first of its process */
 	RING_SLICE, /* what the thread did */
 	RING_SPAN,  /* began on one thread and ended on another: not part of what this thread did */
-	RING_DEVICE, /* what a device did on queue `stream` */
-	RING_QUEUE   /* queue `stream` is called `name`; `id`: of which device, a text */
+	RING_DEVICE,  /* what a device did on queue `stream` */
+	RING_QUEUE,   /* queue `stream` is called `name`; `id`: of which device, a text */
+	RING_SLICE_OF /* what thread `stream` did, told by another one */
 };
 
 enum ring_category {

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """opwatch record and the libraries of accelerators, played by small programs of our own (tests/support): NCCL calls the
-recorder's profiler plugin in all versions of that interface. Neither needs a GPU, nor says how a real one behaves."""
+recorder's profiler plugin in all versions of that interface; CUPTI hands over what a device did. Neither needs a GPU, nor says how a real one behaves."""
 import csv
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,8 +26,8 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.dir)
         self.file = os.path.join(self.dir, "x.opw")
 
-    def build(self, source, *options):
-        out = os.path.join(self.dir, os.path.splitext(source)[0])
+    def build(self, source, *options, name="driver"):
+        out = os.path.join(self.dir, name)
         p = subprocess.run(["cc", "-std=gnu17", "-O1", "-D_GNU_SOURCE", "-I", f"{SRC}/recorder",
                             f"{SRC}/tests/support/{source}", "-o", out, "-pthread", *options], capture_output=True, text=True)
         self.assertEqual(p.returncode, 0, p.stderr)
@@ -81,6 +82,58 @@ class NcclTest(Case):
     def test_without_a_recorder_the_plugin_asks_for_nothing(self):
         p = subprocess.run([self.build("nccl_driver.c", "-ldl"), "4", "1"], env=environment(NCCL_PROFILER_PLUGIN=LIBRARY))
         self.assertEqual(p.returncode, 4)  # the driver's word for a mask without collectives
+
+
+class CudaTest(Case):
+    """Only what happens to the records: the library is a fake, and the device is, too."""
+
+    def setUp(self):
+        super().setUp()
+        symbols = subprocess.run(["nm", "-D", LIBRARY], capture_output=True, text=True).stdout
+        if "InitializeInjection" not in symbols:
+            self.skipTest("the recorder was built without the headers of CUPTI")
+        with open(os.path.join(os.environ["OPWATCH_BUILD"], "CMakeCache.txt"), encoding="utf8") as f:
+            headers = re.search(r"^OPWATCH_CUPTI_INCLUDE:PATH=(.*)$", f.read(), re.M).group(1)
+        self.program = self.build("cupti_fake.c", "-I", headers, "-DDRIVER", "-ldl", name="driver")
+        fake = self.build("cupti_fake.c", "-I", headers, "-shared", "-fPIC", name="libcupti.so")
+        with open(os.path.join(headers, "cuda.h"), encoding="utf8") as f:
+            major = int(re.search(r"define CUDA_VERSION (\d+)", f.read()).group(1)) // 1000
+        os.symlink(fake, f"{fake}.{major}")
+
+    def test_copies_kernels_and_calls(self):
+        self.record(self.program, "20", LD_LIBRARY_PATH=self.dir)
+        work = {row["name"]: row for row in self.rows("work")}
+        self.assertNotIn("cudaGetDevice", work)
+        for name in ("Memcpy HtoD", "Memcpy DtoH", "Memset", "cudaLaunchKernel", "cudaMemcpyAsync"):
+            self.assertEqual(work[name]["runs"], 20, name)
+        waits = [row for row in self.events() if row["name"] == "cudaStreamSynchronize"]
+        self.assertEqual([row["phase"] for row in waits], 20 * ["synchronisation"])
+        kernel = [row for row in work.values() if "matmul" in row["name"]]
+        self.assertEqual([(row["runs"], row["accelerator_ns"]) for row in kernel], [(20, 20 * 5_000_000)])
+        streams = [row for row in self.rows("tracks") if row["device"]]
+        self.assertEqual([(row["name"], row["device"], row["events"]) for row in streams], [("stream 7", "GPU 0", 80)])
+        phases = {row["phase"]: row["total_ns"] for row in self.rows("phases")}
+        self.assertEqual(phases["device_to_host"], 20 * 2_000_000)
+        self.assertEqual(phases["host_to_device"], 20 * 990_000)
+        hosts = [row for row in self.rows("tracks") if row["kind"] == "host" and row["events"]]
+        self.assertEqual([row["pid"] for row in hosts], [row["tid"] for row in hosts])  # told by another thread
+        self.assertTrue([row for row in self.rows("notes") if row["kind"] == "dropped" and row["count"] == 60])
+
+    def test_calls_and_their_work_are_joined(self):
+        self.record(self.program, "5", LD_LIBRARY_PATH=self.dir)
+        events = self.events()
+        launches = {row["correlation"] for row in events if row["name"] == "cudaLaunchKernel"}
+        self.assertEqual(len(launches), 5)
+        self.assertEqual(launches, {row["correlation"] for row in events if "matmul" in row["name"]})
+
+    def test_another_version_is_refused(self):
+        p = self.record(self.program, "2", LD_LIBRARY_PATH=self.dir, FAKE_CUPTI_VERSION="999999")
+        self.assertIn("CUPTI is of version 999999", p.stderr)
+
+    def test_without_cupti_the_job_goes_on(self):
+        script = "import ctypes, os; print(ctypes.CDLL(os.environ['CUDA_INJECTION64_PATH']).InitializeInjection())"
+        p = self.record("/usr/bin/python3", "-c", script, LD_LIBRARY_PATH="")
+        self.assertEqual(p.stdout, "1\n")
 
 
 if __name__ == "__main__":
