@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -88,8 +89,12 @@ static void moved(const char *name, bool reads, int fd, uint64_t start, ssize_t 
 		return;
 	t = thread_self();
 	if (t) {
+		if (reads)
+			count_call(t, RING_READS, end - start, len);
 		switch (kind_of(fd)) {
 		case DESCRIPTOR_FILE:
+			if (reads)
+				count_call(t, RING_FILE_READS, end - start, len);
 			record(t, name, reads ? RING_FILE_READ : RING_FILE_WRITE, start, end, fd,
 			       len);
 			break;
@@ -131,6 +136,20 @@ static void opened(const char *name, int fd, uint64_t start)
 	t = thread_self();
 	if (t)
 		record(t, name, RING_FILE_OPEN, start, end, fd, 0);
+	leave();
+	errno = error;
+}
+
+static void mapped(int fd, size_t len)
+{
+	int error = errno;
+	struct thread *t;
+
+	if (!enter())
+		return;
+	t = thread_self();
+	if (t && kind_of(fd) == DESCRIPTOR_FILE)
+		count_call(t, RING_MAPPED, 0, len);
 	leave();
 	errno = error;
 }
@@ -236,6 +255,20 @@ COUNT(int, epoll_wait, RING_POLL, 0, (int fd, struct epoll_event *events, int mo
 COUNT(int, epoll_pwait, RING_POLL, 0,
       (int fd, struct epoll_event *events, int most, int ms, const sigset_t *mask),
       (fd, events, most, ms, mask))
+
+/* What is read from a mapping is seen by nobody: that there is one is counted. */
+#define MAP(name, offset)                                                                          \
+	static void *my_##name(void *at, size_t len, int protection, int flags, int fd, offset o)  \
+	{                                                                                          \
+		void *map = REAL(name)(at, len, protection, flags, fd, o);                         \
+                                                                                                   \
+		if (fd >= 0 && map != MAP_FAILED && (protection & PROT_READ) &&                    \
+		    !(protection & PROT_EXEC))                                                     \
+			mapped(fd, len);                                                           \
+		return map;                                                                        \
+	}
+MAP(mmap, off_t)
+MAP(mmap64, off64_t)
 
 #define TAKE_MODE(mode, flags)                                                                     \
 	mode_t mode = 0;                                                                           \

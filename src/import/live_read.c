@@ -353,8 +353,6 @@ static ow_status take_slice(struct live_data *d, struct live_ring *ring,
 	d->lanes[lane - 1].used = true;
 	if (r->category == RING_RANGE)
 		job->seen |= name_flags(model_str(d->b->m, name));
-	if (r->category == RING_FILE_READ)
-		job->read_bytes += r->bytes;
 	if (r->id <= UINT32_MAX)
 		job->highest_id = MAX(job->highest_id, r->id);
 	d->slices[d->slice_count++] =
@@ -441,20 +439,34 @@ static ow_status take_run(struct live_data *d, const struct live_run *run, const
 
 /* ---- counts and ends ---- */
 
+/* They come one after the other, behind the recorder's own counts of the same moment. */
+static void take_system_count(struct live_job *job, const struct live_count *count)
+{
+	if (count->counter == LIVE_IO_URING)
+		job->uses_uring = true;
+	if (count->counter == LIVE_IO_READ)
+		job->last.system = count->bytes;
+	if (count->counter != LIVE_IO_STORAGE)
+		return;
+	job->last.storage = count->bytes;
+	job->last.seen = job->counted[RING_READS];
+	job->last.seen_files = job->counted[RING_FILE_READS];
+	if (!job->asked)
+		job->first = job->last;
+	job->asked = true;
+}
+
 static ow_status take_count(struct live_data *d, const struct live_count *count)
 {
 	struct live_job *job = job_of(d, count->process);
 
 	if (!job)
 		return OW_OK;
-	if (count->counter == LIVE_IO_READ) {
-		if (!job->io_first)
-			job->io_first = count->bytes;
-		job->io_last = count->bytes;
+	if (count->counter >= RING_COUNTERS) {
+		take_system_count(job, count);
 		return OW_OK;
 	}
-	if (count->counter >= RING_COUNTERS)
-		return OW_OK;
+	job->counted[count->counter] = count->bytes;
 	if (!ROOM(d, d, values, value_cap, d->value_count + 1))
 		return no_memory(d);
 	d->values[d->value_count++] = (struct live_value){ *count, (uint32_t)(job - d->jobs) };

@@ -15,6 +15,11 @@ enum live_name_flags {
 	LIVE_NAME_OPTIMIZER = 1 << 1, /* ends a step */
 };
 
+/* Bytes that were read, at one moment: as the system counts, and by the calls that the recorder sees. */
+struct live_reads {
+	uint64_t system, storage, seen, seen_files;
+};
+
 struct live_job { /* a process */
 	struct live_process row;
 	int32_t rank, world_size; /* -1 when it has none */
@@ -27,7 +32,9 @@ struct live_job { /* a process */
 	uint64_t highest_id;
 	uint32_t id_base; /* is added to ids, so that those of several processes differ */
 	uint64_t dropped, texts_lost, rings_lost;
-	uint64_t read_bytes, io_first, io_last; /* recorded, and as the system counts */
+	uint64_t counted[RING_COUNTERS]; /* bytes, so far */
+	struct live_reads first, last;	 /* when the system was asked */
+	bool asked, uses_uring;
 	bool ended, known;
 	bool aside; /* no part of a rank, although others have one */
 	str_id armed[RING_HOOKS];

@@ -33,6 +33,9 @@ static const char *const counters[RING_COUNTERS] = {
 	[RING_POLL] = "poll: calls/s",
 	[RING_PIPE_READ] = "pipes: read bytes/s",
 	[RING_PIPE_WRITE] = "pipes: written bytes/s",
+	[RING_READS] = "reads: bytes/s",
+	[RING_FILE_READS] = "files: read bytes/s",
+	[RING_MAPPED] = "files: mapped bytes/s",
 };
 
 /* ---- jobs and ranks ---- */
@@ -247,6 +250,47 @@ static void add_facts(struct live_data *d, const struct place *at)
 	}
 }
 
+#define BLIND_BYTES                                                                                \
+	1000000.0 /* less is not worth a word: libraries, what the C library reads for itself */
+#define BLIND_SHARE 0.05
+
+static double more(uint64_t last, uint64_t first)
+{
+	return last > first ? (double)(last - first) : 0;
+}
+
+/* What was read by means that have no hooks, as far as the system's counters tell. */
+static void add_blind_spots(struct live_data *d, const struct live_job *job)
+{
+	double system = more(job->last.system, job->first.system);
+	double calls = system - more(job->last.seen, job->first.seen);
+	double disk = more(job->last.storage, job->first.storage) -
+		      more(job->last.seen_files, job->first.seen_files);
+	double mapped = (double)job->counted[RING_MAPPED];
+
+	if (calls >= BLIND_BYTES && calls >= BLIND_SHARE * system)
+		builder_note(d->b, NOTE_INFO, OW_NO_OFFSET,
+			     "process %u: %.1f MB were read by means the recorder does not see: "
+			     "system calls that do not go through the C library's functions, "
+			     "sendfile, or the C library itself",
+			     job->row.pid, calls / 1e6);
+	if (disk >= BLIND_BYTES)
+		builder_note(d->b, NOTE_INFO, OW_NO_OFFSET,
+			     "process %u: %.1f MB came from the disk by means the recorder does "
+			     "not see: programs and libraries, mapped files%s",
+			     job->row.pid, disk / 1e6, job->uses_uring ? ", io_uring" : "");
+	if (mapped >= BLIND_BYTES)
+		builder_note(d->b, NOTE_INFO, OW_NO_OFFSET,
+			     "process %u: mapped %.1f MB of files (mmap): what it reads from them "
+			     "is not seen, but for the time of the code that does",
+			     job->row.pid, mapped / 1e6);
+	if (job->uses_uring)
+		builder_note(d->b, NOTE_INFO, OW_NO_OFFSET,
+			     "process %u: uses io_uring: what it reads and writes by that is not "
+			     "seen",
+			     job->row.pid);
+}
+
 static void add_notes(struct live_data *d, const struct place *at)
 {
 	for (size_t i = 0; i < d->job_count; i++) {
@@ -271,6 +315,7 @@ static void add_notes(struct live_data *d, const struct place *at)
 			builder_note_many(d->b, NOTE_MISSING, OW_NO_OFFSET, job->rings_lost,
 					  "threads of process %u could not be recorded",
 					  job->row.pid);
+		add_blind_spots(d, job);
 	}
 }
 

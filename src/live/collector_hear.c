@@ -3,6 +3,8 @@
  */
 #include "live/collector_int.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -58,6 +60,7 @@ static void take_hello(struct collector *c, struct collected *p, int fd)
 		return;
 	}
 	collector_introduce(c, p);
+	collector_look_at(c, p, steady_ns());
 	c->totals.processes++;
 }
 

@@ -30,6 +30,7 @@ struct collected {
 	size_t ring_count, ring_cap;
 	uint32_t hook_states[RING_HOOKS];
 	uint64_t counts[RING_COUNTERS];
+	uint64_t io_seen; /* bytes read, as the system counts */
 	bool ended;
 	uint64_t records;
 	/* Names that mark steps, and what they showed. */

@@ -50,14 +50,36 @@ static void look_at_counts(struct collector *c, struct collected *p, int64_t now
 	}
 }
 
+/* What the system counts, to be compared with what the hooks saw at the same moment. A process that has just ended
+ * still has its numbers, until it is waited for. */
+static void look_at_io(struct collector *c, struct collected *p, int64_t now)
+{
+	struct live_count row = { .process = p->number, .ts_ns = now };
+	struct proc_io io;
+
+	if (!proc_read_io((pid_t)p->pid, &io) || io.read_bytes < p->io_seen)
+		return; /* gone, or somebody else has its number by now */
+	p->io_seen = io.read_bytes;
+	row.counter = LIVE_IO_READ;
+	row.calls = io.read_calls;
+	row.bytes = io.read_bytes;
+	recording_add_count(c->recording, &row);
+	row = (struct live_count){ .process = p->number,
+				   .ts_ns = now,
+				   .counter = LIVE_IO_STORAGE,
+				   .bytes = io.storage_bytes };
+	recording_add_count(c->recording, &row);
+	row = (struct live_count){ .process = p->number, .ts_ns = now, .counter = LIVE_IO_URING };
+	row.calls = p->fd >= 0 ? proc_count_urings((pid_t)p->pid) : 0;
+	if (row.calls)
+		recording_add_count(c->recording, &row);
+}
+
 void collector_look_at(struct collector *c, struct collected *p, int64_t now)
 {
-	struct live_count io = { .process = p->number, .counter = LIVE_IO_READ, .ts_ns = now };
-
 	look_at_hooks(c, p);
 	look_at_counts(c, p, now);
-	if (p->fd >= 0 && proc_read_io((pid_t)p->pid, &io.calls, &io.bytes))
-		recording_add_count(c->recording, &io);
+	look_at_io(c, p, now);
 	for (size_t i = 0; i < p->ring_count && p->fd >= 0; i++) {
 		struct ring_seen *ring = &p->rings[i];
 		char name[16];

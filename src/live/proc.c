@@ -1,8 +1,11 @@
 /* proc.c: see proc.h. */
 #include "live/proc.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
+
+#define DESCRIPTORS_LOOKED_AT 256 /* a second */
 
 static ssize_t read_path(const char *path, char *to, size_t size)
 {
@@ -36,12 +39,34 @@ static bool find_number(const char *text, const char *key, uint64_t *value)
 	return true;
 }
 
-bool proc_read_io(pid_t pid, uint64_t *calls, uint64_t *bytes)
+bool proc_read_io(pid_t pid, struct proc_io *io)
 {
 	char text[512];
 
 	return proc_read(pid, "io", text, sizeof(text)) > 0 &&
-	       find_number(text, "syscr: ", calls) && find_number(text, "rchar: ", bytes);
+	       find_number(text, "syscr: ", &io->read_calls) &&
+	       find_number(text, "rchar: ", &io->read_bytes) &&
+	       find_number(text, "\nread_bytes: ", &io->storage_bytes);
+}
+
+uint64_t proc_count_urings(pid_t pid)
+{
+	char path[64], target[64];
+	uint64_t count = 0, looked = 0;
+	struct dirent *entry;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	while (dir && looked++ < DESCRIPTORS_LOOKED_AT && (entry = readdir(dir)) != NULL) {
+		ssize_t len = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+
+		target[MAX(len, 0)] = '\0';
+		count += strcmp(target, "anon_inode:[io_uring]") == 0;
+	}
+	if (dir)
+		closedir(dir);
+	return count;
 }
 
 bool proc_thread_name(pid_t pid, pid_t tid, char name[16])

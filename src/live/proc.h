@@ -6,8 +6,13 @@
 
 #include <sys/types.h>
 
-/* Calls and bytes of read and its kin, through whatever way they were made. */
-bool proc_read_io(pid_t pid, uint64_t *calls, uint64_t *bytes);
+/* /proc/PID/io: calls that read and their bytes, and what came from a disk, by whatever means. */
+struct proc_io {
+	uint64_t read_calls, read_bytes, storage_bytes;
+};
+bool proc_read_io(pid_t pid, struct proc_io *io);
+/* Instances of io_uring among its first descriptors. */
+uint64_t proc_count_urings(pid_t pid);
 /* What a thread is called. */
 bool proc_thread_name(pid_t pid, pid_t tid, char name[16]);
 /* The content of /proc/PID/what, ended with NUL; its length, or -1. */

@@ -78,8 +78,10 @@ struct live_count {
 	int64_t ts_ns;	  /* monotonic */
 	uint64_t calls, ns, bytes;
 };
-#define LIVE_IO_READ                                                                               \
-	64u /* of /proc/PID/io: what went through the system's read calls, whoever made them */
+/* Of /proc/PID/io and /proc/PID/fd, beside the counters of the recorder: what the system knows. */
+#define LIVE_IO_READ 64u    /* bytes that went through read calls, whoever made them */
+#define LIVE_IO_STORAGE 65u /* bytes that came from a disk for the process, by whatever means */
+#define LIVE_IO_URING 66u   /* calls: instances of io_uring that it has */
 
 /* "end": the process is gone, or is not recorded any more. */
 struct live_end {

@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define RING_VERSION 1u
+#define RING_VERSION 2u
 #define RING_MAGIC "OPW-RING"
 #define RING_PROCESS_MAGIC "OPW-PROC"
 #define RING_HELLO_MAGIC "OPW-HELO"
@@ -81,6 +81,9 @@ enum ring_counter {
 	RING_POLL,
 	RING_PIPE_READ, /* reads of what is no file: pipes, terminals, local sockets */
 	RING_PIPE_WRITE,
+	RING_READS, /* all calls that read, of files, pipes and sockets: what the system counts, too */
+	RING_FILE_READS, /* those of files */
+	RING_MAPPED,	 /* files that were mapped: bytes of the mappings */
 	RING_COUNTERS
 };
 

@@ -166,6 +166,52 @@ class RecordTest(unittest.TestCase):
         self.record("true")
         self.assertEqual(os.stat(self.file).st_mode & 0o777, 0o600)
 
+    def notes(self, part):
+        return [row["text"] for row in self.rows("notes") if part in row["text"]]
+
+    def big_file(self):
+        path = os.path.join(self.dir, "data")
+        with open(path, "wb") as f:
+            f.write(os.urandom(1 << 20) * 8)
+            f.flush()
+            os.fsync(f.fileno())
+        return path
+
+    def test_blind_spots_nothing_to_tell(self):
+        p = self.record(PYTHON, "-c", f"for i in range(4): open('{self.big_file()}', 'rb').read()")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual(self.notes("were read by means"), [])
+        self.assertEqual(self.notes("mapped 8"), [])
+
+    def test_blind_spots_calls_without_hooks(self):
+        script = (f"import os\nf = open('{self.big_file()}', 'rb'); o = open('{self.dir}/copy', 'wb')\n"
+                  "while os.sendfile(o.fileno(), f.fileno(), None, 1 << 20): pass\n")
+        p = self.record(PYTHON, "-c", script)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertRegex(" ".join(self.notes("were read by means")), r"process \d+: 8\.[34] MB were read by means the recorder does not")
+
+    def test_blind_spots_mapped_files(self):
+        # What came from the disk is as the program itself measures it: nothing on a disk in memory.
+        script = ("import mmap, os, sys, time\ndef disk(): return int([x for x in open('/proc/self/io') if x.startswith('read_bytes')][0].split()[1])\n"
+                  f"f = open('{self.big_file()}', 'rb'); os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED); before = disk()\n"
+                  "m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); sum(m[::4096])\nprint(disk() - before)\n"
+                  # The module was loaded a moment ago: its calls are seen from some hundredths of a second later on.
+                  "for i in range(200): time.sleep(0.01); mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ).close()\n")
+        p = self.record(PYTHON, "-c", script)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertRegex(" ".join(self.notes("mapped")), r"process \d+: mapped \d+\.\d MB of files \(mmap\)")
+        if int(p.stdout) > 8e6:
+            self.assertEqual(len(self.notes("came from the disk by means the recorder does not see")), 1)
+
+    def test_blind_spots_io_uring(self):
+        script = ("import ctypes, sys, time\nfd = ctypes.CDLL(None).syscall(425, 4, ctypes.create_string_buffer(120))\nprint(fd)\n"
+                  "sys.stdout.flush()\ntime.sleep(2.5 if fd >= 0 else 0)\n")
+        p = self.record(PYTHON, "-c", script)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        if int(p.stdout) < 0:
+            self.skipTest("the system allows no io_uring here")
+        self.assertEqual(len(self.notes("uses io_uring")), 1)
+
     def test_ranks_are_sources(self):
         script = f"for r in 0 1; do RANK=$r {PYTHON} -c \"{READS.format(50)}\" & done; wait"
         p = self.record("sh", "-c", script)
