@@ -166,8 +166,9 @@ static uint32_t role_of(struct meaning *x, uint32_t track, uint32_t event, str_i
 			       : 0;
 	if (class.host == HOST_SYNC)
 		return OP_WAITS;
-	if (class.host == HOST_MARKER || class.host == HOST_WRAPPER ||
-	    mean_category(x, event) == CATEGORY_ORT_SESSION)
+	if (class.host == HOST_MARKER)
+		return OP_WRAPS | OP_STEP_MARK;
+	if (class.host == HOST_WRAPPER || mean_category(x, event) == CATEGORY_ORT_SESSION)
 		return OP_WRAPS;
 	return class.host == HOST_PLAIN && mean_is_annotation(x, event, name) ? OP_WRAPS : 0;
 }

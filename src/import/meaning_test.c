@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "import/mean_int.h"
+#include "model/metrics.h"
 
 struct loaded {
 	struct mem mem;
@@ -852,6 +853,33 @@ static uint32_t role(const struct loaded *l, const char *name)
 	return l->m->op.flags[op.v] & (OP_WRAPS | OP_WAITS);
 }
 
+/* An op per step is called ProfilerStep#N: on average a step has one of them, not all. */
+static void test_marker_average(void **state)
+{
+	int64_t values[METRIC_COUNT] = { 0 }, sum = 0;
+	struct metric_plan plan;
+	struct loaded l;
+
+	(void)state;
+	load(&l, "x.json",
+	     "{'schemaVersion':1,'traceEvents':["
+	     "{'ph':'X','cat':'user_annotation','name':'ProfilerStep#1','pid':1,'tid':1,'ts':0,'"
+	     "dur':90},"
+	     "{'ph':'X','cat':'cpu_op','name':'aten::mm','pid':1,'tid':1,'ts':2,'dur':30},"
+	     "{'ph':'X','cat':'user_annotation','name':'ProfilerStep#2','pid':1,'tid':1,'ts':100,'"
+	     "dur':70},"
+	     "{'ph':'X','cat':'cpu_op','name':'aten::mm','pid':1,'tid':1,'ts':102,'dur':30}]}",
+	     &plain);
+	assert_int_equal(l.status, OW_OK);
+	metric_plan_init(&plan, l.m, -1, METRIC_BIT(METRIC_CPU_MICROS));
+	for (uint32_t i = 1; i < l.m->op.count; i++) {
+		metric_eval(&plan, (op_id){ i }, values);
+		sum += values[METRIC_CPU_MICROS];
+	}
+	assert_int_equal(sum, (60 + 40) * 1000 / 2 + 30 * 1000);
+	unload(&l);
+}
+
 static void test_roles(void **state)
 {
 	static const struct import_options marked = { .step = INT64_MIN, .step_marker = "epoch.*" };
@@ -1082,6 +1110,7 @@ int main(void)
 		cmocka_unit_test(test_others),
 		cmocka_unit_test(test_many_sequences),
 		cmocka_unit_test(test_roles),
+		cmocka_unit_test(test_marker_average),
 		cmocka_unit_test(test_tf1_lost),
 		cmocka_unit_test(test_step_marker),
 		cmocka_unit_test(test_flows),

@@ -109,8 +109,12 @@ static uint32_t rows_of(const struct metric_plan *plan, uint32_t op, uint32_t *f
 /* By how many the sums over those rows are divided. */
 static uint32_t steps_among(const struct metric_plan *plan, uint32_t first, uint32_t count)
 {
+	const struct model *m = plan->m;
 	uint32_t steps = 0;
 
+	/* every step has a mark, each another op */
+	if (plan->average && count && m->op.flags[m->op_step.op[first].v] & OP_STEP_MARK)
+		return MAX(m->step.count, 2) - 1;
 	if (!plan->filtered)
 		return count;
 	for (uint32_t i = first; i < first + count; i++)

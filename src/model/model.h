@@ -94,6 +94,7 @@ enum op_flags {
 	OP_WAITS = 1 << 8,	  /* of a trace: only waits for others, as a synchronisation does */
 	OP_FRAMEWORK = 1 << 9,	  /* XProf counts it as an op of TensorFlow, JAX or tf.data */
 	OP_INSTRUCTION = 1 << 10, /* of a program that XLA compiled */
+	OP_STEP_MARK = 1 << 11,	  /* goes around one step and has its number in the name */
 };
 
 enum event_phase {
