@@ -10,6 +10,7 @@
 #define FEATURE_COUNT 256
 #define TYPE_MAX 200 /* beyond it there is something else: perf's own messages, for instance */
 #define SECTION_MAX ((uint64_t)64 << 20)
+#define RECORD_MAX ((size_t)64 << 10)
 
 struct section {
 	uint64_t offset, size;
@@ -131,33 +132,52 @@ static uint64_t tail_of(const struct perf_file *f, const unsigned char *p, size_
 	return 0;
 }
 
-static ow_status read_records(struct perf_file *f, struct window *w, uint64_t at, uint64_t end)
+/* Records of which all of it is at hand; *used says how many bytes they took, and what follows them outside. */
+static ow_status read_some(struct perf_file *f, const unsigned char *p, size_t len, uint64_t at,
+			   uint64_t *used)
 {
-	while (at < end) {
-		const unsigned char *p;
-		uint32_t type;
-		uint16_t size;
+	size_t done = 0;
+
+	*used = 0;
+	while (len - done >= 8) {
+		uint32_t type = perf_u32(p + done, f->swap);
+		uint16_t size = perf_u16(p + done + 6, f->swap);
 		uint64_t tail;
 
-		f->at = at;
-		if (end - at < 8)
+		if (size < 8 || size > len - done || type > TYPE_MAX)
 			break;
-		p = window_at(w, at, 8);
-		if (!p)
+		f->at = at + done;
+		if (OW_LIKELY(type == PERF_SAMPLE)) {
+			f->records[PERF_SAMPLE]++;
+			OW_TRY(perf_sample_read(f, p + done, size));
+			done += size;
+			continue;
+		}
+		OW_TRY(perf_record_read(f, p + done, size, true));
+		tail = tail_of(f, p + done, size);
+		done += size;
+		if (tail) {
+			*used = tail <= UINT64_MAX - done ? done + tail : UINT64_MAX;
+			return OW_OK;
+		}
+	}
+	*used = done;
+	return OW_OK;
+}
+
+static ow_status read_records(struct perf_file *f, struct window *w, uint64_t at, uint64_t end)
+{
+	while (end - at >= 8) {
+		struct str some = window_peek(w, at, RECORD_MAX);
+		uint64_t used;
+
+		if (!some.ptr)
 			return w->status;
-		type = perf_u32(p, f->swap);
-		size = perf_u16(p + 6, f->swap);
-		if (size < 8 || type > TYPE_MAX || size > end - at)
+		OW_TRY(read_some(f, (const unsigned char *)some.ptr,
+				 (size_t)MIN((uint64_t)some.len, end - at), at, &used));
+		if (!used || used > end - at)
 			break;
-		p = window_at(w, at, size);
-		if (!p)
-			return w->status;
-		tail = tail_of(f, p, size);
-		OW_TRY(perf_record_read(f, p, size, true));
-		at += size;
-		if (tail > end - at)
-			break;
-		at += tail;
+		at += used;
 	}
 	if (at < end)
 		builder_note(f->b, f->pipe ? NOTE_INFO : NOTE_TRUNCATED, at,
@@ -241,7 +261,7 @@ static void tell(struct perf_file *f)
 	fact_text(b, top, "magic", STR("PERFILE2"));
 	fact_text(b, top, "mode", f->pipe ? STR("pipe") : STR("file"));
 	fact_text(b, top, "byte_order", f->swap ? STR("big") : STR("little"));
-	fact_int(b, top, "samples", (int64_t)f->sample_count);
+	fact_int(b, top, "samples", (int64_t)perf_sample_count(f));
 	list = fact_object(b, top, "records");
 	for (uint32_t i = 0; i < PERF_TYPES; i++)
 		if (f->records[i] && perf_type_name(i))
@@ -263,9 +283,9 @@ static ow_status load_all(struct perf_file *f, struct window *w)
 	OW_TRY(read_all(f, w));
 	OW_TRY(f->b->status);
 	tell(f);
-	OW_TRY(perf_samples_add(f));
+	OW_TRY(perf_samples_resolve(f));
 	choose_default(f);
-	if (!f->sample_count)
+	if (!perf_sample_count(f))
 		builder_note(f->b, NOTE_MISSING, OW_NO_OFFSET, "there is no sample in this file");
 	return f->b->status;
 }
@@ -273,25 +293,27 @@ static ow_status load_all(struct perf_file *f, struct window *w)
 static ow_status load(struct import_ctx *ctx)
 {
 	struct mem *mem = ctx->b->m->mem;
-	struct perf_file f = { .ctx = ctx, .b = ctx->b, .mem = mem };
+	struct perf_file f = {
+		.ctx = ctx, .b = ctx->b, .mem = mem, .first_sample = ctx->b->m->sample.count
+	};
 	struct window w;
 	ow_status status;
 
 	map_init(&f.ids, mem);
-	map_init(&f.known, mem);
+	perf_chains_init(&f);
 	buf_init(&f.unpacked, mem);
 	perf_space_init(&f.space, ctx->b);
 	window_init(&w, ctx->in, ctx->err);
 	status = load_all(&f, &w);
+	if (status != OW_OK) /* rows that are not finished */
+		ctx->b->m->sample.count = f.first_sample;
 	window_release(&w);
 	perf_space_release(&f.space);
 	perf_zstd_release(&f);
 	buf_release(&f.unpacked);
 	map_release(&f.ids);
-	map_release(&f.known);
 	mem_free(mem, f.events, f.event_cap * sizeof(*f.events));
-	mem_free(mem, f.samples, f.sample_cap * sizeof(*f.samples));
-	mem_free(mem, f.chains, f.chain_cap * sizeof(*f.chains));
+	perf_chains_release(&f);
 	mem_free(mem, f.changes, f.change_cap * sizeof(*f.changes));
 	return status;
 }

@@ -250,14 +250,24 @@ static void layouts(void **state)
 	static const unsigned char body[256] = { [8] = 3 };
 	struct perf_attr attr = { .sample_type = 1 << 4 | 1 << 5, .read_format = 8 | 4 | 16 };
 	struct perf_bytes b = { body, body + sizeof(body), false, false };
-	struct perf_sample s;
+	const unsigned char *chain = NULL;
+	uint64_t count;
 
 	(void)state;
+	perf_attr_lay_out(&attr);
+	assert_int_equal(attr.layout.size, 0);
 	/* a group of none, then a chain of three */
-	assert_true(perf_sample_parse(&attr, b, &s));
-	assert_int_equal(s.chain_count, 3);
+	assert_true(perf_sample_rest(&attr, b, &chain, &count));
+	assert_int_equal(count, 3);
+	assert_ptr_equal(chain, body + 16);
 	b.end = body + 16;
-	assert_false(perf_sample_parse(&attr, b, &s));
+	assert_false(perf_sample_rest(&attr, b, &chain, &count));
+	attr.sample_type = 1 << 16 | 1 << 1 | 1 << 8;
+	perf_attr_lay_out(&attr);
+	assert_int_equal(attr.layout.id, 0);
+	assert_int_equal(attr.layout.tid, 8);
+	assert_int_equal(attr.layout.period, 16);
+	assert_int_equal(attr.layout.ip, PERF_ABSENT);
 }
 
 int main(void)

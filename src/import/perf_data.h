@@ -1,6 +1,7 @@
 /*
  * perf_data.h: what the parts of the perf.data importer share: import_perf_data.c recognises and reads the
- * file, perf_records.c takes its records apart, perf_samples.c makes rows of them in order of time.
+ * file, perf_records.c takes its records apart, perf_chains.c keeps call chains and makes stacks of them,
+ * perf_samples.c makes rows in order of time.
  */
 #ifndef IMPORT_PERF_DATA_H
 #define IMPORT_PERF_DATA_H
@@ -15,14 +16,14 @@ struct perf_event {
 	metric_id metric;
 };
 
-/* A sample until all records are read: they lie by processor, not by time. */
-struct raw_sample {
-	uint64_t time, period, chain; /* chain: first word in the pool */
-	uint32_t chain_count, event;
-	int32_t pid, tid, cpu;
-	uint8_t mode; /* of the processor: kernel, user, … */
-	bool has_time;
-	stack_id stack; /* once it is known, of the first with such a chain */
+/* An address below its callers, in one process. Call chains share these as far as they are equal from the root
+ * on, and each is looked up once, and again only after something happened to its process. */
+struct perf_node {
+	uint64_t address; /* of a process, which has no parent: its id */
+	uint32_t parent;
+	uint32_t flags;
+	stack_id stack; /* what it was when it was looked up last … */
+	uint32_t at;	/* … and when that was, in changes of the address space; 0 = never */
 };
 
 enum change_kind { CHANGE_MAP, CHANGE_COMM, CHANGE_EXEC, CHANGE_FORK };
@@ -35,6 +36,8 @@ struct change {
 	struct perf_map map; /* name also: the new name of a thread */
 };
 
+#define PERF_CHAIN_MAX 8192 /* a record has no room for a longer one */
+
 struct perf_file {
 	struct import_ctx *ctx;
 	struct builder *b;
@@ -42,12 +45,12 @@ struct perf_file {
 	bool swap, pipe;
 	struct perf_event *events;
 	size_t event_count, event_cap;
-	struct map ids;	  /* of events → event + 1 */
-	struct map known; /* chains → sample + 1 */
-	struct raw_sample *samples;
-	size_t sample_count, sample_cap;
-	uint64_t *chains;
-	size_t chain_count, chain_cap;
+	struct map ids;		 /* of events → event + 1 */
+	uint32_t first_sample;	 /* row */
+	struct perf_node *nodes; /* the first is none */
+	size_t node_count, node_cap;
+	struct map node_map, chain_map; /* → node; a whole chain → its leaf */
+	uint32_t path[PERF_CHAIN_MAX];	/* of nodes, for perf_chain_stack */
 	struct change *changes;
 	size_t change_count, change_cap;
 	struct perf_space space;
@@ -69,9 +72,27 @@ ow_status perf_feature_read(struct perf_file *f, uint64_t feature, const unsigne
 ow_status perf_event_add(struct perf_file *f, const unsigned char *attr, size_t len,
 			 uint32_t *event);
 ow_status perf_event_id(struct perf_file *f, uint32_t event, uint64_t id);
+uint32_t perf_event_of(const struct perf_file *f, uint64_t id, uint32_t otherwise);
+/* Counts the record at hand as one that cannot be read. */
+void perf_note_bad(struct perf_file *f);
 void perf_zstd_release(struct perf_file *f);
 
-/* All rows, after the last record. */
-ow_status perf_samples_add(struct perf_file *f);
+/* The leaf of a call chain, given as words of the file. False without memory. */
+bool perf_chain_find(struct perf_file *f, const unsigned char *words, size_t count, int32_t pid,
+		     uint8_t mode, uint32_t *node);
+void perf_chains_init(struct perf_file *f);
+void perf_chains_release(struct perf_file *f);
+/* What it means now. */
+stack_id perf_chain_stack(struct perf_file *f, uint32_t node);
+
+/* Samples become rows at once, but what they mean depends on records that may come later: until the last one is
+ * read, the metric of such a row is an event, its stack a node, its track a thread. */
+ow_status perf_sample_read(struct perf_file *f, const unsigned char *record, size_t size);
+/* Puts in what they are, after the last record. */
+ow_status perf_samples_resolve(struct perf_file *f);
+static inline uint32_t perf_sample_count(const struct perf_file *f)
+{
+	return f->b->m->sample.count - f->first_sample;
+}
 
 #endif

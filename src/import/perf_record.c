@@ -57,30 +57,6 @@ const char *perf_type_name(uint32_t type)
 
 /* ---- numbers ---- */
 
-uint16_t perf_u16(const unsigned char *p, bool swap)
-{
-	uint16_t value;
-
-	memcpy(&value, p, sizeof(value));
-	return swap ? __builtin_bswap16(value) : value;
-}
-
-uint32_t perf_u32(const unsigned char *p, bool swap)
-{
-	uint32_t value;
-
-	memcpy(&value, p, sizeof(value));
-	return swap ? __builtin_bswap32(value) : value;
-}
-
-uint64_t perf_u64(const unsigned char *p, bool swap)
-{
-	uint64_t value;
-
-	memcpy(&value, p, sizeof(value));
-	return swap ? __builtin_bswap64(value) : value;
-}
-
 static const unsigned char *take(struct perf_bytes *b, uint64_t len)
 {
 	const unsigned char *p = b->at;
@@ -161,6 +137,35 @@ void perf_attr_parse(const unsigned char *p, size_t len, bool swap, struct perf_
 				    .branch_sample_type = perf_u64(bytes + 72, swap),
 				    .regs_user = perf_u64(bytes + 80, swap),
 				    .regs_intr = perf_u64(bytes + 96, swap) };
+	perf_attr_lay_out(attr);
+}
+
+static bool has(const struct perf_attr *attr, unsigned bit)
+{
+	return attr->sample_type >> bit & 1;
+}
+
+void perf_attr_lay_out(struct perf_attr *attr)
+{
+	struct perf_layout *l = &attr->layout;
+	uint8_t stream = PERF_ABSENT;
+	const struct {
+		unsigned bit;
+		uint8_t *place;
+	} order[] = { { SAMPLE_IDENTIFIER, &l->id }, { SAMPLE_IP, &l->ip },
+		      { SAMPLE_TID, &l->tid },	     { SAMPLE_TIME, &l->time },
+		      { SAMPLE_ADDR, &l->addr },     { SAMPLE_ID, &l->id },
+		      { SAMPLE_STREAM_ID, &stream }, { SAMPLE_CPU, &l->cpu },
+		      { SAMPLE_PERIOD, &l->period } };
+
+	memset(l, PERF_ABSENT, sizeof(*l));
+	l->size = 0;
+	for (size_t i = 0; i < ARRAY_COUNT(order); i++)
+		if (has(attr, order[i].bit)) {
+			if (*order[i].place == PERF_ABSENT) /* ids may be there twice */
+				*order[i].place = l->size;
+			l->size += 8;
+		}
 }
 
 void perf_attr_name(const struct perf_attr *attr, char name[40])
@@ -192,11 +197,6 @@ void perf_attr_name(const struct perf_attr *attr, char name[40])
 
 /* ---- samples ---- */
 
-static bool has(const struct perf_attr *attr, unsigned bit)
-{
-	return attr->sample_type >> bit & 1;
-}
-
 static void skip_read(const struct perf_attr *attr, struct perf_bytes *b)
 {
 	uint64_t format = attr->read_format;
@@ -215,82 +215,33 @@ static void skip_read(const struct perf_attr *attr, struct perf_bytes *b)
 	skip_words(b, times + count * each);
 }
 
-static void take_chain(struct perf_bytes *b, struct perf_sample *s)
+bool perf_sample_rest(const struct perf_attr *attr, struct perf_bytes b,
+		      const unsigned char **chain, uint64_t *count)
 {
-	uint64_t count = perf_take_u64(b);
-
-	if (count > UINT32_MAX) {
-		b->bad = true;
-		return;
-	}
-	s->chain = take(b, count * 8);
-	s->chain_count = s->chain ? count : 0;
-}
-
-/* What comes before the call chain and what we keep of it. The rest of a sample is not looked at. */
-bool perf_sample_parse(const struct perf_attr *attr, struct perf_bytes body, struct perf_sample *s)
-{
-	struct perf_bytes *b = &body;
-
-	*s = (struct perf_sample){ .pid = -1, .tid = -1, .cpu = -1 };
-	if (has(attr, SAMPLE_IDENTIFIER))
-		s->id = perf_take_u64(b);
-	if (has(attr, SAMPLE_IP)) {
-		s->ip = perf_take_u64(b);
-		s->has_ip = true;
-	}
-	if (has(attr, SAMPLE_TID)) {
-		s->pid = (int32_t)perf_take_u32(b);
-		s->tid = (int32_t)perf_take_u32(b);
-	}
-	if (has(attr, SAMPLE_TIME)) {
-		s->time = perf_take_u64(b);
-		s->has_time = true;
-	}
-	if (has(attr, SAMPLE_ADDR))
-		s->addr = perf_take_u64(b);
-	if (has(attr, SAMPLE_ID))
-		s->id = perf_take_u64(b);
-	if (has(attr, SAMPLE_STREAM_ID))
-		(void)perf_take_u64(b);
-	if (has(attr, SAMPLE_CPU)) {
-		s->cpu = (int32_t)perf_take_u32(b);
-		(void)perf_take_u32(b);
-	}
-	if (has(attr, SAMPLE_PERIOD)) {
-		s->period = perf_take_u64(b);
-		s->has_period = true;
-	}
+	*count = 0;
 	if (has(attr, SAMPLE_READ))
-		skip_read(attr, b);
-	if (has(attr, SAMPLE_CALLCHAIN))
-		take_chain(b, s);
-	return !b->bad;
+		skip_read(attr, &b);
+	if (!has(attr, SAMPLE_CALLCHAIN))
+		return !b.bad;
+	*count = perf_take_u64(&b);
+	if (b.bad || *count > (uint64_t)(b.end - b.at) / 8)
+		return false;
+	*chain = b.at;
+	return true;
 }
 
-void perf_sample_id_parse(const struct perf_attr *attr, const unsigned char *body, size_t len,
-			  bool swap, struct perf_sample *s)
+uint64_t perf_sample_id_time(const struct perf_attr *attr, const unsigned char *body, size_t len,
+			     bool swap)
 {
 	static const unsigned bits[] = { SAMPLE_TID,	   SAMPLE_TIME, SAMPLE_ID,
 					 SAMPLE_STREAM_ID, SAMPLE_CPU,	SAMPLE_IDENTIFIER };
 	size_t size = 0;
-	const unsigned char *p;
 
-	*s = (struct perf_sample){ .pid = -1, .tid = -1, .cpu = -1 };
-	if (!(attr->flags & PERF_FLAG_SAMPLE_ID_ALL))
-		return;
+	if (!(attr->flags & PERF_FLAG_SAMPLE_ID_ALL) || !has(attr, SAMPLE_TIME))
+		return 0;
 	for (size_t i = 0; i < ARRAY_COUNT(bits); i++)
 		size += has(attr, bits[i]) ? 8 : 0;
 	if (size > len)
-		return;
-	p = body + len - size;
-	if (has(attr, SAMPLE_TID)) {
-		s->pid = (int32_t)perf_u32(p, swap);
-		s->tid = (int32_t)perf_u32(p + 4, swap);
-		p += 8;
-	}
-	if (has(attr, SAMPLE_TIME)) {
-		s->time = perf_u64(p, swap);
-		s->has_time = true;
-	}
+		return 0;
+	return perf_u64(body + len - size + (has(attr, SAMPLE_TID) ? 8 : 0), swap);
 }

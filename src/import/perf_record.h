@@ -50,41 +50,66 @@ struct perf_bytes {
 	bool swap, bad;
 };
 
-uint16_t perf_u16(const unsigned char *p, bool swap);
-uint32_t perf_u32(const unsigned char *p, bool swap);
-uint64_t perf_u64(const unsigned char *p, bool swap);
+static inline uint16_t perf_u16(const unsigned char *p, bool swap)
+{
+	uint16_t value;
+
+	memcpy(&value, p, sizeof(value));
+	return swap ? __builtin_bswap16(value) : value;
+}
+
+static inline uint32_t perf_u32(const unsigned char *p, bool swap)
+{
+	uint32_t value;
+
+	memcpy(&value, p, sizeof(value));
+	return swap ? __builtin_bswap32(value) : value;
+}
+
+static inline uint64_t perf_u64(const unsigned char *p, bool swap)
+{
+	uint64_t value;
+
+	memcpy(&value, p, sizeof(value));
+	return swap ? __builtin_bswap64(value) : value;
+}
+
 uint32_t perf_take_u32(struct perf_bytes *b);
 uint64_t perf_take_u64(struct perf_bytes *b);
 /* A text up to its NUL, or to the end. */
 struct str perf_take_text(struct perf_bytes *b);
 
+/* Where the parts of a sample lie that are at the same place in all of them; 0xff: not there. */
+struct perf_layout {
+	uint8_t id, ip, tid, time, addr, cpu, period;
+	uint8_t size; /* of them all */
+};
+
 struct perf_attr {
 	uint32_t type;
 	uint64_t config, sample_period, sample_type, read_format, flags;
 	uint64_t branch_sample_type, regs_user, regs_intr;
+	struct perf_layout layout;
 };
 #define PERF_FLAG_FREQ ((uint64_t)1 << 10)
 #define PERF_FLAG_SAMPLE_ID_ALL ((uint64_t)1 << 18)
 
 /* What `len` bytes say; what is missing at their end is 0. */
 void perf_attr_parse(const unsigned char *p, size_t len, bool swap, struct perf_attr *attr);
+/* Sets the layout, by sample_type. */
+void perf_attr_lay_out(struct perf_attr *attr);
 /* "cycles", "cpu-clock", … of the numbers alone; a text of at most 40 bytes. */
 void perf_attr_name(const struct perf_attr *attr, char name[40]);
 
-struct perf_sample {
-	uint64_t ip, time, id, period, addr;
-	int64_t pid, tid;
-	int32_t cpu;		    /* -1 when unknown */
-	const unsigned char *chain; /* words */
-	uint64_t chain_count;
-	bool has_time, has_period, has_ip;
-};
+#define PERF_ABSENT 0xff
+/* What a sample may have between its fixed part and the end of its call chain. */
+#define PERF_SAMPLE_REST ((uint64_t)1 << SAMPLE_READ | (uint64_t)1 << SAMPLE_CALLCHAIN)
 
-/* The body of a sample; false when it does not fit. */
-bool perf_sample_parse(const struct perf_attr *attr, struct perf_bytes body,
-		       struct perf_sample *sample);
-/* The id at the end of other records: their time and thread, as far as they are there. */
-void perf_sample_id_parse(const struct perf_attr *attr, const unsigned char *body, size_t len,
-			  bool swap, struct perf_sample *sample);
+/* The call chain, behind the fixed part of a sample; false when it does not fit. */
+bool perf_sample_rest(const struct perf_attr *attr, struct perf_bytes rest,
+		      const unsigned char **chain, uint64_t *count);
+/* The time in the id at the end of other records; 0 when there is none. */
+uint64_t perf_sample_id_time(const struct perf_attr *attr, const unsigned char *body, size_t len,
+			     bool swap);
 
 #endif

@@ -23,7 +23,7 @@ static ow_status no_memory(struct perf_file *f)
 	return builder_fail(f->b, error_no_memory(f->ctx->err));
 }
 
-static void note_bad(struct perf_file *f)
+void perf_note_bad(struct perf_file *f)
 {
 	f->bad_offset = f->bad++ ? f->bad_offset : f->at;
 }
@@ -51,7 +51,7 @@ ow_status perf_event_id(struct perf_file *f, uint32_t event, uint64_t id)
 }
 
 /* Hashes of 64 bits do not meet by chance among a few ids. */
-static uint32_t event_of(const struct perf_file *f, uint64_t id, uint32_t otherwise)
+uint32_t perf_event_of(const struct perf_file *f, uint64_t id, uint32_t otherwise)
 {
 	uint32_t found = map_find(&f->ids, map_hash_u64(id, 31)).value;
 
@@ -63,7 +63,7 @@ static ow_status read_attr(struct perf_file *f, const unsigned char *p, size_t s
 	uint32_t own = size >= 8 ? perf_u32(p + 4, f->swap) : 0, event = 0;
 
 	if (own < 64 || own > size) {
-		note_bad(f);
+		perf_note_bad(f);
 		return OW_OK;
 	}
 	OW_TRY(perf_event_add(f, p, own, &event));
@@ -75,7 +75,7 @@ static ow_status read_attr(struct perf_file *f, const unsigned char *p, size_t s
 static void read_update(struct perf_file *f, struct perf_bytes body)
 {
 	uint64_t type = perf_take_u64(&body), id = perf_take_u64(&body);
-	uint32_t event = event_of(f, id, 0);
+	uint32_t event = perf_event_of(f, id, 0);
 
 	if (type == UPDATE_NAME && event < f->event_count && !body.bad)
 		f->events[event].name = builder_str(f->b, perf_take_text(&body));
@@ -108,7 +108,7 @@ static ow_status read_event_desc(struct perf_file *f, struct perf_bytes b)
 
 			if (b.bad)
 				break;
-			event = event_of(f, id, event);
+			event = perf_event_of(f, id, event);
 			if (!map_find(&f->ids, map_hash_u64(id, 31)).value)
 				OW_TRY(perf_event_id(f, event, id));
 		}
@@ -160,12 +160,9 @@ static ow_status add_change(struct perf_file *f, const struct change *change)
 /* Time of a record that is no sample. Those that perf made up itself have none: they come first. */
 static uint64_t time_of(const struct perf_file *f, const unsigned char *body, size_t size)
 {
-	struct perf_sample id;
-
 	if (!f->event_count)
 		return 0;
-	perf_sample_id_parse(&f->events[0].attr, body, size, f->swap, &id);
-	return id.has_time ? id.time : 0;
+	return perf_sample_id_time(&f->events[0].attr, body, size, f->swap);
 }
 
 /* "[kernel.kallsyms]_text" is the kernel; /lib/modules/…/x-y.ko is [x_y]. */
@@ -205,7 +202,7 @@ static ow_status read_map(struct perf_file *f, struct perf_bytes b, uint16_t mis
 	for (int i = 0; second && i < 4; i++) /* device and inode, or the build id; protection */
 		(void)perf_take_u64(&b);
 	if (b.bad) {
-		note_bad(f);
+		perf_note_bad(f);
 		return OW_OK;
 	}
 	c.map.end = c.map.start + MIN(len, UINT64_MAX - c.map.start);
@@ -251,61 +248,6 @@ static ow_status read_symbol(struct perf_file *f, struct perf_bytes b)
 		       : no_memory(f);
 }
 
-/* ---- samples ---- */
-
-static bool keep_chain(struct perf_file *f, const struct perf_sample *s, struct raw_sample *raw)
-{
-	uint64_t count = MAX(s->chain_count, 1);
-	void *chains = f->chains;
-
-	if (count > UINT32_MAX || !mem_grow(f->mem, &chains, &f->chain_cap,
-					    f->chain_count + (size_t)count, sizeof(*f->chains)))
-		return false;
-	f->chains = chains;
-	raw->chain = f->chain_count;
-	raw->chain_count = (uint32_t)s->chain_count;
-	for (uint64_t i = 0; i < s->chain_count; i++)
-		f->chains[f->chain_count++] = perf_u64(s->chain + 8 * i, f->swap);
-	if (!s->chain_count && s->has_ip) {
-		f->chains[f->chain_count++] = s->ip;
-		raw->chain_count = 1;
-	}
-	return true;
-}
-
-static ow_status read_sample(struct perf_file *f, struct perf_bytes body, uint16_t misc)
-{
-	struct perf_sample s;
-	struct raw_sample raw = { .mode = (uint8_t)(misc & MISC_MODE) };
-	void *samples = f->samples;
-	const struct perf_attr *attr;
-
-	if (!f->event_count || !perf_sample_parse(&f->events[0].attr, body, &s)) {
-		note_bad(f);
-		return OW_OK;
-	}
-	raw.event = event_of(f, s.id, 0);
-	attr = &f->events[raw.event].attr;
-	if (raw.event && !perf_sample_parse(attr, body, &s)) {
-		note_bad(f);
-		return OW_OK;
-	}
-	raw.time = s.time;
-	raw.has_time = s.has_time;
-	raw.pid = (int32_t)s.pid;
-	raw.tid = (int32_t)s.tid;
-	raw.cpu = s.cpu;
-	raw.period = s.has_period		    ? s.period
-		     : attr->flags & PERF_FLAG_FREQ ? 1
-						    : MAX(attr->sample_period, 1);
-	if (!keep_chain(f, &s, &raw) ||
-	    !mem_grow(f->mem, &samples, &f->sample_cap, f->sample_count + 1, sizeof(*f->samples)))
-		return no_memory(f);
-	f->samples = samples;
-	f->samples[f->sample_count++] = raw;
-	return OW_OK;
-}
-
 /* ---- compressed records ---- */
 
 #if OPWATCH_HAVE_ZSTD
@@ -325,7 +267,7 @@ static ow_status read_unpacked(struct perf_file *f)
 		uint16_t size = perf_u16(p + at + 6, f->swap);
 
 		if (size < 8) {
-			note_bad(f);
+			perf_note_bad(f);
 			at = f->unpacked.len;
 			break;
 		}
@@ -397,7 +339,7 @@ static ow_status read_compressed2(struct perf_file *f, const unsigned char *p, s
 	uint64_t len = size >= 8 ? perf_u64(p, f->swap) : 0;
 
 	if (size < 8 || len > size - 8) {
-		note_bad(f);
+		perf_note_bad(f);
 		return OW_OK;
 	}
 	return unpack(f, p + 8, (size_t)len);
@@ -416,7 +358,7 @@ ow_status perf_record_read(struct perf_file *f, const unsigned char *p, size_t s
 		f->records[type]++;
 	switch (type) {
 	case PERF_SAMPLE:
-		return read_sample(f, b, misc);
+		return perf_sample_read(f, p, size);
 	case PERF_MMAP:
 	case PERF_MMAP2:
 		return read_map(f, b, misc, type == PERF_MMAP2, time_of(f, body, size - 8));

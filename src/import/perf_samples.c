@@ -1,101 +1,111 @@
 /*
- * perf_samples.c: rows from the records of perf.data, see perf_data.h. Samples and what happened to processes
- * are brought into order of time first, because a file has them by processor: what an address means
- * depends on what was mapped then.
+ * perf_samples.c: rows from the samples of perf.data, see perf_data.h. A file has its records by processor. What an
+ * address means depends on what was mapped at that time, so samples are taken up again in the order of these
+ * changes, when all are known; among themselves they need no order, and the freeze gives them one.
  */
 #include "import/perf_data.h"
 
-#define CONTEXT_MARKS ((uint64_t)-4095)
-#define FRAMES_MAX 4096
+#include "import/trace_sort.h"
 
-#define MODE_KERNEL 1
+#define MISC_MODE 7
 
-static int by_time(const void *a, const void *b, void *arg)
+/* ---- while reading ---- */
+
+/* As builder_add_sample does, but for the columns only that samples of perf have: there are millions. */
+static ow_status add_row(struct perf_file *f, int64_t ts, int64_t weight, uint32_t event,
+			 uint32_t node, uint32_t thread, int32_t cpu)
 {
-	const struct raw_sample *samples = arg;
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	struct sample_table *s = &f->b->m->sample;
+	uint32_t at = s->count;
 
-	if (samples[x].time != samples[y].time)
-		return samples[x].time < samples[y].time ? -1 : 1;
-	return (x > y) - (x < y);
+	if (OW_UNLIKELY(at == s->cap) && !builder_grow(f->b, TABLE_sample, 1))
+		return f->b->status;
+	if (OW_UNLIKELY(!s->cpu) && cpu &&
+	    !builder_need_column(f->b, TABLE_sample, offsetof(struct sample_table, cpu)))
+		return f->b->status;
+	s->ts_ns[at] = ts;
+	s->weight[at] = weight;
+	s->metric[at] = (metric_id){ event };
+	s->stack[at] = (stack_id){ node };
+	s->track[at] = (track_id){ thread };
+	if (s->cpu)
+		s->cpu[at] = cpu;
+	s->count = at + 1;
+	return OW_OK;
 }
 
-static int by_change_time(const void *a, const void *b, void *arg)
+/* What is in a sample by its place; *event is who wrote it, and the layout its. */
+static const struct perf_attr *attr_of(const struct perf_file *f, const unsigned char *body,
+				       size_t size, uint32_t *event)
 {
-	const struct change *changes = arg;
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	const struct perf_attr *attr;
 
-	if (changes[x].time != changes[y].time)
-		return changes[x].time < changes[y].time ? -1 : 1;
-	return (x > y) - (x < y);
+	*event = 0;
+	if (!f->event_count)
+		return NULL;
+	attr = &f->events[0].attr;
+	if (attr->layout.size > size)
+		return NULL;
+	if (f->event_count == 1 || attr->layout.id == PERF_ABSENT)
+		return attr;
+	*event = perf_event_of(f, perf_u64(body + attr->layout.id, f->swap), 0);
+	attr = &f->events[*event].attr;
+	return attr->layout.size > size ? NULL : attr;
 }
 
-/* ---- frames ---- */
-
-static frame_id frame_at(struct perf_file *f, int64_t pid, uint64_t address, bool caller,
-			 bool kernel)
+static bool find_thread(struct perf_file *f, const unsigned char *p, uint8_t place, int32_t *pid,
+			uint32_t *thread)
 {
-	uint64_t look = caller && address ? address - 1 : address; /* where the call is */
-	const struct perf_map *map =
-		perf_space_find(&f->space, kernel ? PERF_KERNEL_PID : pid, look);
-	struct frame_row row = { .address = address };
+	const struct perf_thread *t;
+	int32_t tid = -1;
 
-	row.function = perf_space_function(&f->space, look);
-	if (map)
-		row.module = map->name;
-	row.flags = kernel ? FRAME_KERNEL : 0;
-	return builder_frame(f->b, &row);
-}
-
-/* The chain has the leaf first, between marks that say whose addresses follow. */
-static stack_id stack_of(struct perf_file *f, const struct raw_sample *raw)
-{
-	const uint64_t *chain = f->chains + raw->chain;
-	uint32_t count = raw->chain_count, kept = 0;
-	frame_id frames[FRAMES_MAX];
-	bool kernel = raw->mode == MODE_KERNEL;
-	stack_id stack = { 0 };
-
-	for (uint32_t i = 0; i < count && kept < FRAMES_MAX; i++) {
-		if (chain[i] >= CONTEXT_MARKS) {
-			kernel = (int64_t)chain[i] == -128;
-			continue;
-		}
-		frames[kept] = frame_at(f, raw->pid, chain[i], kept > 0, kernel);
-		kept++;
+	*pid = -1;
+	if (place != PERF_ABSENT) {
+		*pid = (int32_t)perf_u32(p + place, f->swap);
+		tid = (int32_t)perf_u32(p + place + 4, f->swap);
 	}
-	while (kept--)
-		stack = builder_stack(f->b, stack, frames[kept]);
-	return stack;
+	t = perf_space_thread(&f->space, *pid, tid);
+	*thread = t ? (uint32_t)(t - f->space.threads) : 0;
+	return t;
 }
 
-/* Stacks come again and again. What a chain means is known until something happens to a process. */
-static stack_id known_stack(struct perf_file *f, uint32_t sample)
+ow_status perf_sample_read(struct perf_file *f, const unsigned char *record, size_t size)
 {
-	const struct raw_sample *raw = &f->samples[sample];
-	const uint64_t *chain = f->chains + raw->chain;
-	uint64_t hash = map_hash_u64((uint32_t)raw->pid, raw->mode);
-	stack_id stack;
+	const unsigned char *p = record + 8, *chain = NULL;
+	uint32_t event, node, thread, cpu;
+	const struct perf_attr *attr = attr_of(f, p, size - 8, &event);
+	const struct perf_layout *l = attr ? &attr->layout : NULL;
+	uint64_t count = 0, period, time;
+	int32_t pid;
 
-	for (uint32_t i = 0; i < raw->chain_count; i++)
-		hash = map_hash_u64(hash, chain[i]);
-	for (struct map_iter it = map_find(&f->known, hash); it.value;
-	     it = map_next(&f->known, it)) {
-		const struct raw_sample *other = &f->samples[it.value - 1];
-
-		if (other->pid == raw->pid && other->mode == raw->mode &&
-		    other->chain_count == raw->chain_count &&
-		    memcmp(f->chains + other->chain, chain, raw->chain_count * sizeof(*chain)) == 0)
-			return other->stack;
+	if (!attr ||
+	    (attr->sample_type & PERF_SAMPLE_REST &&
+	     !perf_sample_rest(attr,
+			       (struct perf_bytes){ p + l->size, record + size, f->swap, false },
+			       &chain, &count))) {
+		perf_note_bad(f);
+		return OW_OK;
 	}
-	stack = stack_of(f, raw);
-	f->samples[sample].stack = stack;
-	if (!map_add(&f->known, hash, sample + 1))
-		builder_fail(f->b, error_no_memory(f->ctx->err));
-	return stack;
+	if (!count && l->ip != PERF_ABSENT) {
+		chain = p + l->ip;
+		count = 1;
+	}
+	if (!find_thread(f, p, l->tid, &pid, &thread) ||
+	    !perf_chain_find(f, chain, (size_t)count, pid,
+			     (uint8_t)(perf_u16(record + 4, f->swap) & MISC_MODE), &node))
+		return builder_fail(f->b, error_no_memory(f->ctx->err));
+	time = l->time == PERF_ABSENT ? UINT64_MAX : perf_u64(p + l->time, f->swap);
+	if (l->period != PERF_ABSENT)
+		period = perf_u64(p + l->period, f->swap);
+	else
+		period = attr->flags & PERF_FLAG_FREQ ? 1 : MAX(attr->sample_period, 1);
+	cpu = l->cpu == PERF_ABSENT ? UINT32_MAX : perf_u32(p + l->cpu, f->swap);
+	return add_row(f, time <= INT64_MAX ? (int64_t)time : TIME_UNKNOWN,
+		       (int64_t)MIN(period, (uint64_t)INT64_MAX), event, node, thread,
+		       cpu < INT32_MAX ? (int32_t)cpu + 1 : 0);
 }
 
-/* ---- rows ---- */
+/* ---- what they mean ---- */
 
 static bool apply(struct perf_file *f, const struct change *c)
 {
@@ -112,13 +122,11 @@ static bool apply(struct perf_file *f, const struct change *c)
 	return true;
 }
 
-static metric_id metric_of(struct perf_file *f, struct perf_event *event)
+static metric_id make_metric(struct perf_file *f, struct perf_event *event)
 {
 	bool clock = event->attr.type == 1 && event->attr.config <= 1;
 	char name[40];
 
-	if (event->metric.v)
-		return event->metric;
 	perf_attr_name(&event->attr, name);
 	event->metric = builder_metric(
 		f->b, event->name.v ? model_str(f->b->m, event->name) : str_from(name),
@@ -126,97 +134,158 @@ static metric_id metric_of(struct perf_file *f, struct perf_event *event)
 	return event->metric;
 }
 
-static track_id track_of(struct perf_file *f, const struct raw_sample *raw)
+/* Found once per thread, until somebody has a new name. */
+static track_id make_track(struct perf_file *f, struct perf_thread *t)
 {
-	str_id comm = perf_space_name(&f->space, raw->pid, raw->tid);
-	str_id process = perf_space_name(&f->space, raw->pid, raw->pid);
+	str_id comm, process;
 
+	comm = perf_space_name(&f->space, t->pid, t->tid);
+	process = perf_space_name(&f->space, t->pid, t->pid);
 	if (!comm.v) /* the idle threads never say a name */
-		comm = raw->pid ? builder_cstr(f->b, ":unknown") : builder_cstr(f->b, "swapper");
-	return builder_track(f->b, &(struct track_row){ .name = comm,
-							.process = process.v ? process : comm,
-							.pid = raw->pid,
-							.tid = raw->tid,
-							.kind = TRACK_HOST,
-							.source = f->b->source });
+		comm = t->pid ? builder_cstr(f->b, ":unknown") : builder_cstr(f->b, "swapper");
+	t->track_at = f->space.names;
+	t->track = builder_track(f->b, &(struct track_row){ .name = comm,
+							    .process = process.v ? process : comm,
+							    .pid = t->pid,
+							    .tid = t->tid,
+							    .kind = TRACK_HOST,
+							    .source = f->b->source });
+	return t->track;
 }
 
-static int64_t time_of(const struct perf_file *f, const struct raw_sample *raw)
+static inline void resolve(struct perf_file *f, uint32_t row)
 {
-	if (!raw->has_time || raw->time > INT64_MAX)
-		return TIME_UNKNOWN;
-	return f->has_clock ? wrap_add((int64_t)raw->time, f->clock_offset) : (int64_t)raw->time;
+	struct sample_table *s = &f->b->m->sample;
+	struct perf_event *event = &f->events[s->metric[row].v];
+	struct perf_thread *t = &f->space.threads[s->track[row].v];
+	const struct perf_node *n = &f->nodes[s->stack[row].v];
+
+	s->metric[row] = event->metric.v ? event->metric : make_metric(f, event);
+	s->stack[row] = n->at > f->space.changes ? n->stack : perf_chain_stack(f, s->stack[row].v);
+	s->track[row] = t->track.v && t->track_at == f->space.names ? t->track : make_track(f, t);
+	if (f->has_clock && s->ts_ns[row] != TIME_UNKNOWN)
+		s->ts_ns[row] = wrap_add(s->ts_ns[row], f->clock_offset);
 }
 
-static void add_sample(struct perf_file *f, uint32_t sample)
-{
-	const struct raw_sample *raw = &f->samples[sample];
+/* ---- in which order ---- */
 
-	builder_add_sample(
-		f->b, &(struct sample_row){
-			      .ts_ns = time_of(f, raw),
-			      .weight = (int64_t)MIN(raw->period, (uint64_t)INT64_MAX),
-			      .metric = metric_of(f, &f->events[raw->event]),
-			      .stack = known_stack(f, sample),
-			      .track = track_of(f, raw),
-			      .cpu = raw->cpu >= 0 && raw->cpu < INT32_MAX ? raw->cpu + 1 : 0 });
+/* The changes in order of time, and how many of them a sample has behind it. */
+struct order {
+	struct trace_ref *changes;
+	size_t count;
+	size_t now; /* the number between the last two that were asked for, from … */
+	int64_t from, to;
+	uint32_t *after; /* per sample: that number; NULL when it never falls from row to row */
+	uint32_t *rows;	 /* then: the rows, by that number */
+};
+
+static size_t find_change(struct order *o, int64_t ts)
+{
+	size_t low = 0, high = o->count;
+
+	if (ts == TIME_UNKNOWN)
+		return o->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (o->changes[middle].ts <= ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	o->from = low ? o->changes[low - 1].ts : TIME_UNKNOWN + 1;
+	o->to = low < o->count ? o->changes[low].ts : INT64_MAX;
+	return o->now = low;
 }
 
-static bool in_order(const struct perf_file *f)
+static inline size_t changes_before(struct order *o, int64_t ts)
 {
-	for (size_t i = 1; i < f->sample_count; i++)
-		if (f->samples[i - 1].time > f->samples[i].time)
+	return ts >= o->from && ts < o->to ? o->now : find_change(o, ts);
+}
+
+/* Whether rows can be taken as they are. */
+static bool is_in_order(const struct perf_file *f, struct order *o)
+{
+	const struct sample_table *s = &f->b->m->sample;
+	size_t last = 0;
+
+	for (uint32_t i = f->first_sample; i < s->count; i++) {
+		size_t here = changes_before(o, s->ts_ns[i]);
+
+		if (here < last)
 			return false;
+		last = here;
+	}
 	return true;
 }
 
-static ow_status add_in_order(struct perf_file *f, uint32_t *samples, uint32_t *changes)
+static bool sort_rows(const struct perf_file *f, struct order *o)
 {
-	uint32_t next = 0;
+	const struct sample_table *s = &f->b->m->sample;
+	uint32_t count = perf_sample_count(f);
+	size_t places = o->count + 2;
+	uint32_t *start;
 
-	for (uint32_t i = 0; i < f->sample_count; i++)
-		samples[i] = i;
-	for (uint32_t i = 0; i < f->change_count; i++)
-		changes[i] = i;
-	if (!in_order(f))
-		qsort_r(samples, f->sample_count, sizeof(*samples), by_time, f->samples);
-	if (f->change_count)
-		qsort_r(changes, f->change_count, sizeof(*changes), by_change_time, f->changes);
-	for (uint32_t i = 0; i < f->sample_count; i++) {
-		const struct raw_sample *raw = &f->samples[samples[i]];
-
-		for (; next < f->change_count; next++) {
-			const struct change *c = &f->changes[changes[next]];
-
-			if (raw->has_time && c->time > raw->time)
-				break;
-			map_release(&f->known);
-			map_init(&f->known, f->mem);
-			if (!apply(f, c))
-				return builder_fail(f->b, error_no_memory(f->ctx->err));
+	o->after = mem_alloc(f->mem, (size_t)count * sizeof(*o->after));
+	o->rows = mem_alloc(f->mem, (size_t)count * sizeof(*o->rows));
+	start = mem_zalloc(f->mem, places * sizeof(*start));
+	if (o->after && o->rows && start) {
+		for (uint32_t i = 0; i < count; i++) {
+			o->after[i] = (uint32_t)changes_before(o, s->ts_ns[f->first_sample + i]);
+			start[o->after[i] + 1]++;
 		}
-		add_sample(f, samples[i]);
-		if (f->b->status != OW_OK)
-			return f->b->status;
+		for (size_t i = 1; i < places; i++)
+			start[i] += start[i - 1];
+		for (uint32_t i = 0; i < count; i++)
+			o->rows[start[o->after[i]]++] = f->first_sample + i;
 	}
-	return OW_OK;
+	if (start)
+		mem_free(f->mem, start, places * sizeof(*start));
+	return o->after && o->rows && start;
 }
 
-ow_status perf_samples_add(struct perf_file *f)
+static ow_status resolve_all(struct perf_file *f, struct order *o)
 {
-	size_t a = f->sample_count * sizeof(uint32_t), b = f->change_count * sizeof(uint32_t);
-	uint32_t *samples, *changes;
+	uint32_t count = perf_sample_count(f);
+	size_t next = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t row = o->rows ? o->rows[i] : f->first_sample + i;
+		size_t behind = o->after ? o->after[row - f->first_sample]
+					 : changes_before(o, f->b->m->sample.ts_ns[row]);
+
+		for (; next < behind; next++)
+			if (!apply(f, &f->changes[o->changes[next].row]))
+				return builder_fail(f->b, error_no_memory(f->ctx->err));
+		resolve(f, row);
+	}
+	return f->b->status;
+}
+
+ow_status perf_samples_resolve(struct perf_file *f)
+{
+	size_t size = 2 * (f->change_count + 1) * sizeof(struct trace_ref);
+	size_t column = (size_t)perf_sample_count(f) * sizeof(uint32_t);
+	struct order o = {
+		.count = f->change_count, .changes = mem_alloc(f->mem, size), .from = 1, .to = 0
+	};
 	ow_status status;
 
-	if (f->sample_count >= UINT32_MAX || f->change_count >= UINT32_MAX)
-		return error_set(f->ctx->err, OW_E_LIMIT, "more than 4 billion records");
-	samples = mem_alloc(f->mem, a + 4);
-	changes = samples ? mem_alloc(f->mem, b + 4) : NULL;
-	if (changes)
-		status = add_in_order(f, samples, changes);
+	if (!o.changes || f->change_count >= UINT32_MAX) {
+		mem_free(f->mem, o.changes, size);
+		return builder_fail(f->b, error_no_memory(f->ctx->err));
+	}
+	for (uint32_t i = 0; i < o.count; i++)
+		o.changes[i] = (struct trace_ref){
+			.ts = (int64_t)MIN(f->changes[i].time, (uint64_t)INT64_MAX), .row = i
+		};
+	trace_sort(o.changes, o.count, o.changes + o.count);
+	if (is_in_order(f, &o) || sort_rows(f, &o))
+		status = resolve_all(f, &o);
 	else
 		status = builder_fail(f->b, error_no_memory(f->ctx->err));
-	mem_free(f->mem, changes, b + 4);
-	mem_free(f->mem, samples, a + 4);
+	mem_free(f->mem, o.after, o.after ? column : 0);
+	mem_free(f->mem, o.rows, o.rows ? column : 0);
+	mem_free(f->mem, o.changes, size);
 	return status;
 }

@@ -84,6 +84,7 @@ bool perf_space_map(struct perf_space *s, int64_t pid, const struct perf_map *ma
 		return false;
 	if (map->start >= map->end)
 		return true;
+	p->changed = ++s->changes;
 	at = lower_bound(p, map->start);
 	if (at < p->count && p->maps[at].start < map->start) { /* its beginning stays */
 		struct perf_map rest = p->maps[at];
@@ -117,6 +118,14 @@ const struct perf_map *perf_space_find(const struct perf_space *s, int64_t pid, 
 	return p && at < p->count && p->maps[at].start <= address ? &p->maps[at] : NULL;
 }
 
+uint32_t perf_space_changed(const struct perf_space *s, int64_t pid)
+{
+	const struct perf_process *p = find_process(s, pid);
+	const struct perf_process *kernel = find_process(s, PERF_KERNEL_PID);
+
+	return MAX(p ? p->changed : 0, kernel ? kernel->changed : 0);
+}
+
 /* ---- threads ---- */
 
 static struct perf_thread *find_thread(const struct perf_space *s, int64_t pid, int64_t tid)
@@ -128,29 +137,46 @@ static struct perf_thread *find_thread(const struct perf_space *s, int64_t pid, 
 	return NULL;
 }
 
-static bool set_comm(struct perf_space *s, int64_t pid, int64_t tid, str_id comm)
+struct perf_thread *perf_space_thread(struct perf_space *s, int64_t pid, int64_t tid)
 {
-	struct perf_thread *found = find_thread(s, pid, tid);
+	struct perf_thread *found = s->thread_count ? &s->threads[s->last_thread] : NULL;
 	void *grown = s->threads;
 
+	if (!found || found->tid != tid || found->pid != pid)
+		found = find_thread(s, pid, tid);
 	if (found) {
-		found->comm = comm;
-		return true;
+		s->last_thread = (size_t)(found - s->threads);
+		return found;
 	}
 	if (!mem_grow(s->mem, &grown, &s->thread_cap, s->thread_count + 1, sizeof(*s->threads)))
-		return false;
+		return NULL;
 	s->threads = grown;
-	s->threads[s->thread_count++] = (struct perf_thread){ pid, tid, comm };
-	return map_add(&s->by_tid, map_hash_u64((uint64_t)pid, (uint64_t)tid),
-		       (uint32_t)s->thread_count);
+	s->threads[s->thread_count++] = (struct perf_thread){ .pid = pid, .tid = tid };
+	if (!map_add(&s->by_tid, map_hash_u64((uint64_t)pid, (uint64_t)tid),
+		     (uint32_t)s->thread_count))
+		return NULL;
+	return &s->threads[s->thread_count - 1];
+}
+
+static bool set_comm(struct perf_space *s, int64_t pid, int64_t tid, str_id comm)
+{
+	struct perf_thread *t = perf_space_thread(s, pid, tid);
+
+	if (!t)
+		return false;
+	t->comm = comm;
+	s->names++;
+	return true;
 }
 
 bool perf_space_comm(struct perf_space *s, int64_t pid, int64_t tid, str_id comm, bool exec)
 {
 	struct perf_process *p = exec ? find_process(s, pid) : NULL;
 
-	if (p) /* a new program: nothing is mapped any more */
+	if (p) { /* a new program: nothing is mapped any more */
 		p->count = 0;
+		p->changed = ++s->changes;
+	}
 	return set_comm(s, pid, tid, comm);
 }
 
@@ -166,6 +192,7 @@ bool perf_space_fork(struct perf_space *s, int64_t pid, int64_t parent_pid, int6
 	if (!need_process(s, pid))
 		return false;
 	find_process(s, pid)->count = 0;
+	find_process(s, pid)->changed = ++s->changes;
 	/* looked up each time: the list of processes may move */
 	for (size_t i = 0; i < find_process(s, parent_pid)->count; i++) {
 		struct perf_map map = find_process(s, parent_pid)->maps[i];
@@ -180,7 +207,7 @@ str_id perf_space_name(const struct perf_space *s, int64_t pid, int64_t tid)
 {
 	const struct perf_thread *t = find_thread(s, pid, tid);
 
-	if (!t)
+	if (!t || !t->comm.v)
 		t = find_thread(s, pid, pid);
 	return t ? t->comm : (str_id){ 0 };
 }

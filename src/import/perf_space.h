@@ -17,11 +17,14 @@ struct perf_process {
 	int64_t pid;
 	struct perf_map *maps; /* by start, apart from each other */
 	size_t count, cap;
+	uint32_t changed; /* the last change of it */
 };
 
 struct perf_thread {
 	int64_t pid, tid;
 	str_id comm;
+	track_id track; /* the caller's, and when it was found, in names */
+	uint64_t track_at;
 };
 
 struct perf_symbol {
@@ -37,10 +40,13 @@ struct perf_space {
 	struct map by_pid; /* → process + 1 */
 	struct perf_thread *threads;
 	size_t thread_count, thread_cap;
-	struct map by_tid; /* → thread + 1 */
+	size_t last_thread; /* asked for */
+	struct map by_tid;  /* → thread + 1 */
 	struct perf_symbol *symbols;
 	size_t symbol_count, symbol_cap;
 	bool sorted;
+	uint32_t changes; /* of what lies where, so far */
+	uint64_t names;	  /* of threads, said so far */
 };
 
 #define PERF_KERNEL_PID (-1)
@@ -59,6 +65,10 @@ bool perf_space_symbol(struct perf_space *s, uint64_t start, uint64_t len, str_i
 const struct perf_map *perf_space_find(const struct perf_space *s, int64_t pid, uint64_t address);
 /* The function there, among the symbols of the file; nil when there is none. */
 str_id perf_space_function(struct perf_space *s, uint64_t address);
+/* The last change that an address of this process can have seen: its own, or one of the kernel. */
+uint32_t perf_space_changed(const struct perf_space *s, int64_t pid);
+/* The entry of a thread, made when it is not there; valid until the next one. NULL without memory. */
+struct perf_thread *perf_space_thread(struct perf_space *s, int64_t pid, int64_t tid);
 /* The name of a thread; nil when it never said one. */
 str_id perf_space_name(const struct perf_space *s, int64_t pid, int64_t tid);
 

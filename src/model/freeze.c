@@ -314,46 +314,69 @@ static bool samples_in_order(const struct sample_table *s)
 	return true;
 }
 
-static int by_time(const void *a, const void *b, void *arg)
+/* Merges two runs of rows that are in order, order[0, middle) and order[middle, count). */
+static void merge_runs(const int64_t *ts, uint32_t *order, uint32_t middle, uint32_t count,
+		       uint32_t *scratch)
 {
-	const int64_t *ts = arg;
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	uint32_t a = 0, b = middle, to;
 
-	if (ts[x] != ts[y])
-		return ts[x] < ts[y] ? -1 : 1;
-	return (x > y) - (x < y);
+	while (a < middle && ts[order[a]] <= ts[order[middle]])
+		a++;
+	to = a;
+	memcpy(scratch + a, order + a, (size_t)(middle - a) * sizeof(*order));
+	while (a < middle && b < count)
+		order[to++] = ts[order[b]] < ts[scratch[a]] ? order[b++] : scratch[a++];
+	memcpy(order + to, scratch + a, (size_t)(middle - a) * sizeof(*order));
 }
 
-/* The rows of one track, which are mostly in order. */
-static void order_track(const struct sample_table *s, uint32_t *order, uint32_t count)
+/* The rows of one track, which are a few runs: one per processor that it was on, and time it was. Runs wait on a
+ * stack until those above are not much shorter, so that merges are even. */
+static void order_track(const struct sample_table *s, uint32_t *order, uint32_t count,
+			uint32_t *scratch)
 {
-	for (uint32_t i = 1; i < count; i++)
-		if (s->ts_ns[order[i - 1]] > s->ts_ns[order[i]]) {
-			qsort_r(order, count, sizeof(*order), by_time, s->ts_ns);
-			return;
+	uint32_t starts[80], depth = 0, at = 0;
+
+	while (at < count) {
+		starts[depth++] = at++;
+		while (at < count && s->ts_ns[order[at - 1]] <= s->ts_ns[order[at]])
+			at++;
+		while (depth > 1 &&
+		       (at == count || depth == ARRAY_COUNT(starts) ||
+			starts[depth - 1] - starts[depth - 2] <= 2 * (at - starts[depth - 1]))) {
+			uint32_t first = starts[depth - 2];
+
+			merge_runs(s->ts_ns, order + first, starts[depth - 1] - first, at - first,
+				   scratch);
+			depth--;
 		}
+	}
 }
 
 /* By track and time; nothing refers to samples. */
 static ow_status sort_samples(struct builder *b)
 {
 	const struct sample_table *s = &b->m->sample;
-	uint32_t *order, first = 1;
+	size_t size = (size_t)s->count * sizeof(uint32_t);
+	uint32_t *order, *scratch, first = 1;
 	ow_status status;
 
 	if (samples_in_order(s))
 		return OW_OK;
 	order = counting_order(b, &s->track->v, s->count, b->m->track.count);
-	if (!order)
-		return b->status;
+	scratch = order ? mem_alloc(b->m->mem, size) : NULL;
+	if (!scratch) {
+		mem_free(b->m->mem, order, order ? size : 0);
+		return builder_fail(b, error_no_memory(b->err));
+	}
 	for (uint32_t i = 1; i <= s->count; i++) {
 		if (i < s->count && s->track[order[i]].v == s->track[order[first]].v)
 			continue;
-		order_track(s, order + first, i - first);
+		order_track(s, order + first, i - first, scratch);
 		first = i;
 	}
+	mem_free(b->m->mem, scratch, size);
 	status = builder_permute(b, TABLE_sample, order);
-	mem_free(b->m->mem, order, (size_t)s->count * sizeof(*order));
+	mem_free(b->m->mem, order, size);
 	return status;
 }
 
