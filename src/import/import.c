@@ -71,8 +71,6 @@ static const char *known_stranger(struct str head)
 		{ "<?xml", "XML, maybe an SVG picture; open the stacks that it was made from" },
 		{ "<svg", "an SVG picture; open the stacks that it was made from" },
 		{ "<!DOCTYPE", "a web page; save the file behind it" },
-		{ "heap profile:", "pprof's old text form; convert it with 'pprof -proto'" },
-		{ "--- ", "maybe pprof's old text form; convert it with 'pprof -proto'" },
 		{ "PERFFILE", "a perf.data file of version 1, which perf has not written since "
 			      "2009; read it with the perf that wrote it, and open the output of "
 			      "'perf script'" },
