@@ -182,9 +182,11 @@ ow_status trace_list(struct trace *t)
 
 	if (!list)
 		return error_no_memory(t->ctx->err);
-	*list = (struct trace_listing){
-		.plain = true, .labelled = true, .base_ns = t->base_ns, .events = y->slices
-	};
+	*list = (struct trace_listing){ .plain = true,
+					.labelled = true,
+					.base_ns = t->base_ns,
+					.events = y->slices,
+					.strings = t->b->m->strings.count };
 	for (size_t i = 0; i < t->accepted_count; i++) {
 		const struct trace_faults *f = &t->accepted[i].faults;
 

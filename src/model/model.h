@@ -241,9 +241,10 @@ struct trace_listing_counter {
  * again without reading the file. Not part of our own files. */
 struct trace_listing {
 	bool plain; /* events and flows tell all of their elements: nothing was odd, or repaired */
-	bool labelled;	 /* args.name is the name of the op; objects (N, O, D) have none */
-	uint64_t events; /* elements that became an event each */
-	int64_t base_ns; /* was added to every time */
+	bool labelled;	  /* args.name is the name of the op; objects (N, O, D) have none */
+	uint64_t events;  /* elements that became an event each */
+	uint32_t strings; /* of the model when it was read: later ones are not in the file */
+	int64_t base_ns;  /* was added to every time */
 	/* Those that became no event, in order: where they begin (40 bits), their size (21), and flags. */
 	uint64_t *elements;
 #define LISTING_FLOW (UINT64_C(1) << 63)    /* it is the next flow, or */

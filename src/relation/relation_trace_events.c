@@ -16,6 +16,7 @@ struct state {
 	struct relation_dict dicts[3]; /* by column.number: all but the next, arg_name, arg_op */
 };
 
+#define AHEAD 32 /* rows for which memory is fetched beforehand */
 #define AT(member) (uint32_t) offsetof(struct trace_block, member)
 
 /* ---- elements, in blocks ---- */
@@ -83,18 +84,28 @@ static uint32_t event_name(const struct model *m, const struct trace_span *span,
 	return span->is_trace ? m->op.name[op].v : m->op.type[op].v;
 }
 
-static uint32_t event_arg(const struct model *m, const struct trace_span *span, uint64_t row,
+/* What the op of an event tells of args.name. */
+static inline uint32_t event_label(const struct trace_list *list, uint32_t event)
+{
+	const struct event_table *e = &list->m->event;
+
+	if (!COLUMN_GET(e->args_size, event) || trace_is_object(list->m, event))
+		return 0;
+	return list->labels[e->op[event].v];
+}
+
+static uint32_t event_arg(const struct state *s, const struct trace_span *span, uint64_t row,
 			  uint32_t event, bool op)
 {
+	const struct model *m = s->list.m;
+
 	if (!span->is_trace)
 		return op ? m->op.type[m->event.op[event].v].v : m->op.name[m->event.op[event].v].v;
 	if (op)
 		return span->arg_op[row];
 	if (span->labels != LABELS_ALL)
 		return span->arg_name[row];
-	return m->event.args_size[event] && !trace_is_object(m, event)
-		       ? m->op.name[m->event.op[event].v].v
-		       : 0;
+	return event_label(&s->list, event);
 }
 
 static uint32_t event_code(const struct state *s, const struct trace_span *span,
@@ -110,7 +121,7 @@ static uint32_t event_code(const struct state *s, const struct trace_span *span,
 	case AT(name):
 		return event_name(m, span, event);
 	default:
-		return event_arg(m, span, row, event, c->stride == AT(arg_op));
+		return event_arg(s, span, row, event, c->stride == AT(arg_op));
 	}
 }
 
@@ -151,6 +162,49 @@ static uint32_t code_of(const struct relation_part *p, const struct trace_span *
 	return flow && c->stride == AT(cat) ? m->flow.category[at].v : 0;
 }
 
+/* The event of a row that comes some places behind: those of many tracks lie apart in memory. */
+static inline uint32_t event_ahead(const struct piece *piece, uint32_t i)
+{
+	uint32_t ref = i + AHEAD < piece->n ? piece->span->refs[piece->row + i + AHEAD] : 0;
+
+	return ref < TRACE_EVENTS_MAX ? ref : 0;
+}
+
+/* Labels, which people group by. Which rows are events nobody can foresee, so that is no branch; the few elements that
+ * are read from the file are. */
+static void fill_labels(const struct relation_part *p, const struct piece *piece,
+			const struct relation_column *c, uint32_t *to)
+{
+	const struct state *s = p->state;
+	const uint32_t *refs = piece->span->refs + piece->row;
+
+	for (uint32_t i = 0; i < piece->n; i++) {
+		uint32_t ahead = event_ahead(piece, i);
+		bool event = refs[i] < TRACE_EVENTS_MAX;
+		uint32_t label = event_label(&s->list, event ? refs[i] : 0);
+
+		__builtin_prefetch(&p->m->event.op[ahead]);
+		__builtin_prefetch(&p->m->event.args_size[ahead]);
+		to[i] = event ? label : 0;
+		if (OW_UNLIKELY(trace_ref_kind(refs[i]) == REF_ELEMENT))
+			to[i] = code_of(p, piece->span, c, piece->row + i);
+	}
+}
+
+/* Rows that lie in no block. */
+static void fill_codes(const struct relation_part *p, const struct piece *piece,
+		       const struct relation_column *c, uint32_t *to)
+{
+	const struct trace_span *span = piece->span;
+
+	if (c->stride == AT(arg_name) && span->is_trace && span->labels == LABELS_ALL) {
+		fill_labels(p, piece, c, to);
+		return;
+	}
+	for (uint32_t i = 0; i < piece->n; i++)
+		to[i] = code_of(p, span, c, piece->row + i);
+}
+
 static ow_status fill_code(const struct relation_part *p, const struct relation_column *c,
 			   uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
 {
@@ -164,8 +218,7 @@ static ow_status fill_code(const struct relation_part *p, const struct relation_
 			memcpy(to + done, in_block(piece.block, c, sizeof(*to), piece.row),
 			       piece.n * sizeof(*to));
 		else
-			for (uint32_t i = 0; i < piece.n; i++)
-				to[done + i] = code_of(p, piece.span, c, piece.row + i);
+			fill_codes(p, &piece, c, to + done);
 	}
 	return OW_OK;
 }
@@ -229,14 +282,13 @@ static ow_status fill_number(const struct relation_part *p, const struct relatio
 /* ---- times ---- */
 
 /* What a file gives: a begin has no duration, and one whose end was found elsewhere has none. */
-static int64_t event_dur(const struct model *m, const struct trace_span *span, uint32_t event)
+static inline int64_t event_dur(const struct model *m, const struct trace_span *span,
+				uint32_t event)
 {
-	uint8_t ph = COLUMN_GET(m->event.ph, event);
+	uint8_t ph = COLUMN_GET(m->event.ph, event), flags = COLUMN_GET(m->event.flags, event);
+	bool none = span->listed & ((ph && ph != 'X') | ((flags & EVENT_UNFINISHED) != 0));
 
-	if (span->listed &&
-	    ((ph && ph != 'X') || COLUMN_GET(m->event.flags, event) & EVENT_UNFINISHED))
-		return TIME_UNKNOWN;
-	return m->event.dur_ns[event];
+	return none ? TIME_UNKNOWN : m->event.dur_ns[event];
 }
 
 static double time_of(const struct relation_part *p, const struct trace_span *span,
@@ -263,6 +315,58 @@ static double time_of(const struct relation_part *p, const struct trace_span *sp
 				    : trace_micros(m->counter.ts_ns[at] - span->base_ns);
 }
 
+/* Durations, which people add up; see fill_labels. */
+static void fill_durs(const struct relation_part *p, const struct piece *piece,
+		      const struct relation_column *c, double *to)
+{
+	const uint32_t *refs = piece->span->refs + piece->row;
+
+	for (uint32_t i = 0; i < piece->n; i++) {
+		uint32_t ahead = event_ahead(piece, i);
+		bool event = refs[i] < TRACE_EVENTS_MAX;
+		int64_t ns = event_dur(p->m, piece->span, event ? refs[i] : 0);
+
+		__builtin_prefetch(&p->m->event.dur_ns[ahead]);
+		to[i] = trace_micros(event ? ns : TIME_UNKNOWN);
+		if (OW_UNLIKELY(trace_ref_kind(refs[i]) == REF_ELEMENT))
+			to[i] = time_of(p, piece->span, c, refs[i]);
+	}
+}
+
+/* Rows that lie in no block. */
+static void fill_times(const struct relation_part *p, const struct piece *piece,
+		       const struct relation_column *c, double *to)
+{
+	if (c->stride == AT(dur)) {
+		fill_durs(p, piece, c, to);
+		return;
+	}
+	for (uint32_t i = 0; i < piece->n; i++)
+		to[i] = time_of(p, piece->span, c, piece->span->refs[piece->row + i]);
+}
+
+/* What is NaN is unknown. */
+static void null_unknown(struct relation_vec *out, uint32_t n)
+{
+	double *values = out->values;
+
+	for (uint32_t first = 0; first < n; first += 64) {
+		uint32_t count = MIN(n - first, 64u);
+		uint64_t known = 0;
+		bool all = true;
+
+		for (uint32_t i = 0; i < count; i++) {
+			bool is_known = !isnan(values[first + i]);
+
+			all &= is_known;
+			known |= (uint64_t)is_known << i;
+			values[first + i] = is_known ? values[first + i] : 0;
+		}
+		out->valid[first / 64] = known;
+		out->has_nulls |= !all;
+	}
+}
+
 static ow_status fill_time(const struct relation_part *p, const struct relation_column *c,
 			   uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
 {
@@ -276,16 +380,9 @@ static ow_status fill_time(const struct relation_part *p, const struct relation_
 			memcpy(to + done, in_block(piece.block, c, sizeof(*to), piece.row),
 			       piece.n * sizeof(*to));
 		else
-			for (uint32_t i = 0; i < piece.n; i++)
-				to[done + i] =
-					time_of(p, piece.span, c, piece.span->refs[piece.row + i]);
+			fill_times(p, &piece, c, to + done);
 	}
-	for (uint32_t i = 0; i < n; i++) {
-		if (!isnan(to[i]))
-			continue;
-		vec_null(out, n, i);
-		to[i] = 0;
-	}
+	null_unknown(out, n);
 	return OW_OK;
 }
 

@@ -8,15 +8,88 @@
 
 #define AT_ONCE 4096
 
-bool trace_list_is_label(const struct trace_list *list, uint32_t event)
+/* ---- labels ---- */
+
+/* Iterator::Model::Map, of tf.data, is what the op Iterator/Model/Map is called in the file. */
+static struct str path_of(struct str label, struct buf *path)
+{
+	buf_clear(path);
+	for (size_t i = 0; i < label.len; i++) {
+		bool separator =
+			label.ptr[i] == ':' && i + 1 < label.len && label.ptr[i + 1] == ':';
+
+		buf_add_char(path, separator ? '/' : label.ptr[i]);
+		i += separator;
+	}
+	return buf_str(path);
+}
+
+static bool is_path(const struct model *m, uint32_t op)
+{
+	return str_starts(model_str(m, m->op.name[op]), STR("Iterator/"));
+}
+
+/* Strings that the files have: the first ones, if there is one file. */
+static uint32_t file_strings(const struct model *m)
+{
+	uint32_t strings = 0;
+
+	for (size_t i = 0; i < m->listing_cap; i++)
+		if (m->listings[i].plain)
+			strings = MAX(strings, m->listings[i].strings);
+	return strings;
+}
+
+/* Of a path that is not in the file itself: the one string there of which it was made. */
+static bool find_path_labels(struct trace_list *list)
 {
 	const struct model *m = list->m;
-	uint32_t op = m->event.op[event].v;
+	uint32_t strings = file_strings(m);
+	struct buf path;
+	bool ok = true;
 
-	if (!COLUMN_GET(m->event.args_size, event) || trace_is_object(m, event))
-		return true;
-	return op && !list->is_path[op];
+	buf_init(&path, list->mem);
+	for (uint32_t i = 1; i < strings && ok; i++) {
+		struct str text = model_str(m, (str_id){ i });
+		uint32_t op;
+
+		if (!str_starts(text, STR("Iterator::")))
+			continue;
+		op = model_find_op(m, path_of(text, &path)).v;
+		ok = !path.failed;
+		if (!op || m->op.name[op].v < strings)
+			continue;
+		/* A second one: nobody knows which. */
+		list->labels[op] = list->labels[op] == TRACE_NO_LABEL ? i : 0;
+	}
+	buf_release(&path);
+	return ok;
 }
+
+bool trace_list_find_labels(struct trace_list *list)
+{
+	const struct model *m = list->m;
+	bool any = false, ok = true;
+
+	list->labels = mem_alloc(list->mem, m->op.count * sizeof(*list->labels));
+	if (!list->labels)
+		return false;
+	list->labels[0] = TRACE_NO_LABEL;
+	for (uint32_t op = 1; op < m->op.count; op++) {
+		bool path = is_path(m, op);
+
+		list->labels[op] = path ? TRACE_NO_LABEL : m->op.name[op].v;
+		any |= path;
+	}
+	if (any)
+		ok = find_path_labels(list);
+	for (uint32_t op = 1; op < m->op.count && any; op++)
+		if (!list->labels[op])
+			list->labels[op] = TRACE_NO_LABEL;
+	return ok;
+}
+
+/* ---- reading ---- */
 
 static ow_status intern_value(struct trace_texts *texts, struct json_value value,
 			      struct buf *scratch, uint32_t *code, struct error *err)
@@ -59,7 +132,7 @@ static bool take_known(const struct reading *r, uint32_t ref, uint32_t *code)
 	if (!r->labels || !trace_list_is_label(r->list, ref))
 		return false;
 	if (!trace_is_object(m, ref))
-		*code = m->op.name[m->event.op[ref].v].v;
+		*code = r->list->labels[m->event.op[ref].v];
 	return true;
 }
 

@@ -1,15 +1,6 @@
 /* trace_list.c: see trace_list.h. */
 #include "relation/trace_list.h"
 
-#define EVENTS_MAX (UINT32_C(1) << 31)
-#define OTHERS_MAX (UINT32_C(1) << 29)
-
-static uint32_t make_ref(enum trace_ref_kind kind, uint64_t row)
-{
-	return kind == REF_EVENT ? (uint32_t)row
-				 : EVENTS_MAX | (uint32_t)(kind - REF_FLOW) << 29 | (uint32_t)row;
-}
-
 /* ---- rows by source ---- */
 
 /* Events, flows and counters of each source, in the order of their tables. */
@@ -17,40 +8,11 @@ struct by_source {
 	uint64_t *start[3]; /* [kind][source]; where the next source begins */
 	uint32_t *rows[3];
 	uint64_t count[3];
+	uint64_t *
+		events; /* of sources that are told in the order of their files; not in the above */
+	bool *told;	/* whether they are */
 	uint32_t sources;
 };
-
-static uint32_t source_of(const struct model *m, enum trace_ref_kind kind, uint32_t row)
-{
-	track_id track = kind == REF_EVENT  ? m->event.track[row]
-			 : kind == REF_FLOW ? m->flow.track[row]
-					    : m->counter.track[row];
-
-	return m->track.source[track.v].v;
-}
-
-/* Letters of events that were made of other elements, which are listed by themselves. */
-static bool is_made(uint8_t ph)
-{
-	return ph && strchr("ETbneSpFstfCM", ph);
-}
-
-static bool has_row(const struct model *m, enum trace_ref_kind kind, uint32_t row, uint32_t source,
-		    bool listed)
-{
-	if (!source || !listed)
-		return source;
-	if (kind == REF_EVENT)
-		return !is_made(COLUMN_GET(m->event.ph, row));
-	return kind == REF_FLOW && !COLUMN_GET(m->flow.event, row).v;
-}
-
-static uint32_t table_count(const struct model *m, enum trace_ref_kind kind)
-{
-	return kind == REF_EVENT  ? m->event.count
-	       : kind == REF_FLOW ? m->flow.count
-				  : m->counter.count;
-}
 
 static bool is_listed(const struct model *m, uint32_t source)
 {
@@ -59,49 +21,79 @@ static bool is_listed(const struct model *m, uint32_t source)
 	return l && l->plain && source < m->input_cap && m->inputs[source];
 }
 
-static ow_status collect(const struct trace_list *list, struct by_source *b, struct error *err)
+/* Rows of one table that follow each other on one track. */
+struct stretch {
+	const struct model *m;
+	enum trace_ref_kind kind;
+	const track_id *tracks;
+	uint32_t rows;		     /* of the table */
+	uint32_t first, end, source; /* end is 1 before the first */
+	bool listed;
+};
+
+static struct stretch stretches(const struct model *m, enum trace_ref_kind kind)
 {
-	const struct model *m = list->m;
+	switch (kind) {
+	case REF_EVENT:
+		return (struct stretch){ m, kind, m->event.track, m->event.count, .end = 1 };
+	case REF_FLOW:
+		return (struct stretch){ m, kind, m->flow.track, m->flow.count, .end = 1 };
+	default:
+		return (struct stretch){ m, kind, m->counter.track, m->counter.count, .end = 1 };
+	}
+}
 
-	b->sources = m->source.count;
-	for (int kind = 0; kind < 3; kind++) {
-		uint32_t rows = table_count(m, (enum trace_ref_kind)kind);
-		uint64_t *start = mem_zalloc(list->mem, (b->sources + 2) * sizeof(*start));
+static bool next_stretch(struct stretch *s)
+{
+	uint32_t track;
 
-		b->start[kind] = start;
-		if (!start)
-			return error_no_memory(err);
-		for (uint32_t pass = 0; pass < 2; pass++) {
-			uint32_t last_track = UINT32_MAX, source = 0;
-			bool listed = false;
+	if (s->end >= s->rows)
+		return false;
+	s->first = s->end;
+	track = s->tracks[s->first].v;
+	while (s->end < s->rows && s->tracks[s->end].v == track)
+		s->end++;
+	s->source = s->m->track.source[track].v;
+	s->listed = is_listed(s->m, s->source);
+	return true;
+}
 
-			for (uint32_t i = 1; i < rows; i++) {
-				uint32_t track = kind == REF_EVENT  ? m->event.track[i].v
-						 : kind == REF_FLOW ? m->flow.track[i].v
-								    : m->counter.track[i].v;
+/* Whether a row of the table is one of trace_events. */
+static inline bool has_row(const struct stretch *s, uint32_t row)
+{
+	if (!s->source || !s->listed)
+		return s->source;
+	if (s->kind == REF_EVENT)
+		return !trace_is_made(s->m, row);
+	return s->kind == REF_FLOW && !COLUMN_GET(s->m->flow.event, row).v;
+}
 
-				if (track != last_track) {
-					last_track = track;
-					source = source_of(m, (enum trace_ref_kind)kind, i);
-					listed = is_listed(m, source);
-				}
-				if (!has_row(m, (enum trace_ref_kind)kind, i, source, listed))
-					continue;
-				if (pass)
-					b->rows[kind][start[source]++] = i;
-				else
-					start[source + 1]++;
-			}
-			if (pass)
-				break;
-			for (uint32_t s = 0; s <= b->sources; s++)
-				start[s + 1] += start[s];
-			b->count[kind] = start[b->sources + 1];
-			b->rows[kind] =
-				mem_alloc(list->mem, MAX(b->count[kind], 1) * sizeof(uint32_t));
-			if (!b->rows[kind])
-				return error_no_memory(err);
-		}
+/* start[source + 1] becomes how many a source has. */
+static void count_rows(const struct model *m, enum trace_ref_kind kind, uint64_t *start)
+{
+	for (struct stretch s = stretches(m, kind); next_stretch(&s);)
+		for (uint32_t i = s.first; i < s.end; i++)
+			start[s.source + 1] += has_row(&s, i);
+}
+
+/* After count_rows. */
+static ow_status list_rows(const struct trace_list *list, struct by_source *b,
+			   enum trace_ref_kind kind, struct error *err)
+{
+	uint64_t *start = b->start[kind];
+
+	for (uint32_t s = 0; s <= b->sources; s++)
+		start[s + 1] += start[s];
+	b->count[kind] = start[b->sources + 1];
+	b->rows[kind] = mem_alloc(list->mem, MAX(b->count[kind], 1) * sizeof(uint32_t));
+	if (!b->rows[kind])
+		return error_no_memory(err);
+	for (struct stretch s = stretches(list->m, kind); next_stretch(&s);) {
+		if (kind == REF_EVENT && b->told[s.source])
+			continue;
+		for (uint32_t i = s.first; i < s.end; i++)
+			if (has_row(&s, i))
+				b->rows[kind][start[s.source]++] = i;
 	}
 	return OW_OK;
 }
@@ -112,6 +104,8 @@ static void release_by_source(const struct trace_list *list, struct by_source *b
 		mem_free(list->mem, b->start[kind], (b->sources + 2) * sizeof(uint64_t));
 		mem_free(list->mem, b->rows[kind], MAX(b->count[kind], 1) * sizeof(uint32_t));
 	}
+	mem_free(list->mem, b->events, b->sources * sizeof(*b->events));
+	mem_free(list->mem, b->told, b->sources * sizeof(*b->told));
 }
 
 /* After collecting, start[s] is where the rows of s end. */
@@ -124,91 +118,55 @@ static uint32_t *rows_of(const struct by_source *b, enum trace_ref_kind kind, ui
 	return b->rows[kind] + begin;
 }
 
-/* ---- the order of the file ---- */
-
-#define PER_BUCKET 8
-#define LARGE_BUCKET 64
-
-static int by_place(const void *a, const void *b, void *arg)
+/* Flows that the tables have, and elements that must be read, as the listing counts them. */
+static bool fits(const struct trace_listing *l, uint64_t events, uint64_t flows)
 {
-	const uint64_t *place = arg;
-	uint64_t x = place[*(const uint32_t *)a], y = place[*(const uint32_t *)b];
-
-	return (x > y) - (x < y);
-}
-
-static void sort_bucket(uint32_t *rows, size_t count, const uint64_t *place)
-{
-	uint64_t keys[LARGE_BUCKET];
-
-	if (count > LARGE_BUCKET) {
-		qsort_r(rows, count, sizeof(*rows), by_place, (void *)(uintptr_t)place);
-		return;
-	}
-	for (size_t i = 0; i < count; i++) {
-		uint32_t row = rows[i];
-		uint64_t key = place[row];
-		size_t j = i;
-
-		/* cppcheck-suppress uninitvar ; those below i have been set */
-		for (; j && keys[j - 1] > key; j--) {
-			keys[j] = keys[j - 1];
-			rows[j] = rows[j - 1];
-		}
-		keys[j] = key;
-		rows[j] = row;
-	}
-}
-
-/* Places are spread over the file evenly enough: rows go into buckets of few, which are then sorted. */
-static bool sort_rows(struct mem *mem, const uint32_t *rows, uint64_t count, const uint64_t *place,
-		      uint32_t *sorted)
-{
-	uint64_t low = UINT64_MAX, high = 0, buckets, *start;
-	unsigned shift = 0;
-
-	for (uint64_t i = 0; i < count; i++) {
-		low = MIN(low, place[rows[i]]);
-		high = MAX(high, place[rows[i]]);
-	}
-	while (count && (high - low) >> shift > count / PER_BUCKET)
-		shift++;
-	buckets = count ? ((high - low) >> shift) + 1 : 0;
-	start = mem_zalloc(mem, (buckets + 1) * sizeof(*start));
-	if (!start)
-		return false;
-	for (uint64_t i = 0; i < count; i++)
-		start[((place[rows[i]] - low) >> shift) + 1]++;
-	for (uint64_t i = 0; i < buckets; i++)
-		start[i + 1] += start[i];
-	for (uint64_t i = 0; i < count; i++)
-		sorted[start[(place[rows[i]] - low) >> shift]++] = rows[i];
-	for (uint64_t i = 0, first = 0; i < buckets; first = start[i++])
-		sort_bucket(sorted + first, start[i] - first, place);
-	mem_free(mem, start, (buckets + 1) * sizeof(*start));
-	return true;
-}
-
-/* Elements that became no event go between those that did. Events are at the end of refs, and move up. */
-static void merge_elements(const struct model *m, const struct trace_listing *l,
-			   const uint32_t *flows, uint64_t element, uint32_t *refs, uint64_t events)
-{
-	uint64_t at = l->count, flow = 0, counter = 0, to = 0;
+	uint64_t counted = 0, counters = 0, to_read = 0;
 
 	for (size_t i = 0; i < l->count; i++) {
-		uint64_t place = listing_place(l->elements[i]);
-
-		for (; at < l->count + events && m->event.args_offset[refs[at]] < place; at++)
-			refs[to++] = refs[at];
-		if (!(l->elements[i] & LISTING_ALL))
-			refs[to++] = make_ref(REF_ELEMENT, element++);
-		else if (l->elements[i] & LISTING_FLOW)
-			refs[to++] = make_ref(REF_FLOW, flows[flow]);
-		else
-			refs[to++] = make_ref(REF_LISTED, counter);
-		flow += (l->elements[i] & LISTING_FLOW) != 0;
-		counter += (l->elements[i] & LISTING_COUNTER) != 0;
+		counted += (l->elements[i] & LISTING_FLOW) != 0;
+		counters += (l->elements[i] & LISTING_COUNTER) != 0;
+		to_read += !(l->elements[i] & LISTING_ALL);
 	}
+	return events == l->events && flows == counted && counters == l->counter_count &&
+	       to_read <= 1000 + events / 8;
+}
+
+static void choose_told(const struct model *m, struct by_source *b)
+{
+	uint64_t *counts = b->start[REF_EVENT];
+
+	for (uint32_t source = 1; source < b->sources; source++) {
+		uint64_t flows;
+
+		rows_of(b, REF_FLOW, source, &flows);
+		b->told[source] = is_listed(m, source) && m->event.args_offset &&
+				  fits(model_listing(m, source), counts[source + 1], flows);
+		if (!b->told[source])
+			continue;
+		b->events[source] = counts[source + 1];
+		counts[source + 1] = 0;
+	}
+}
+
+static ow_status collect(const struct trace_list *list, struct by_source *b, struct error *err)
+{
+	const struct model *m = list->m;
+
+	b->events = mem_zalloc(list->mem, b->sources * sizeof(*b->events));
+	b->told = mem_zalloc(list->mem, b->sources * sizeof(*b->told));
+	if (!b->events || !b->told)
+		return error_no_memory(err);
+	for (int kind = 0; kind < 3; kind++) {
+		b->start[kind] = mem_zalloc(list->mem, (b->sources + 2) * sizeof(uint64_t));
+		if (!b->start[kind])
+			return error_no_memory(err);
+		count_rows(m, (enum trace_ref_kind)kind, b->start[kind]);
+	}
+	OW_TRY(list_rows(list, b, REF_FLOW, err));
+	OW_TRY(list_rows(list, b, REF_COUNTER, err));
+	choose_told(m, b);
+	return list_rows(list, b, REF_EVENT, err);
 }
 
 /* ---- spans ---- */
@@ -227,29 +185,9 @@ static bool is_trace_format(const struct model *m, uint32_t source)
 	return str_eq(model_str(m, m->source.format[source]), STR("trace"));
 }
 
-/* Flows that the tables have, and elements that must be read, as the listing counts them. */
-static bool fits(const struct trace_list *list, const struct trace_listing *l, uint64_t events,
-		 uint64_t flows)
+static enum trace_labels labels_of(const struct trace_listing *l, uint64_t others, uint64_t events)
 {
-	uint64_t counted = 0, counters = 0, to_read = 0;
-
-	for (size_t i = 0; i < l->count; i++) {
-		counted += (l->elements[i] & LISTING_FLOW) != 0;
-		counters += (l->elements[i] & LISTING_COUNTER) != 0;
-		to_read += !(l->elements[i] & LISTING_ALL);
-	}
-	return events == l->events && flows == counted && counters == l->counter_count &&
-	       to_read <= 1000 + events / 8 && list->elements.count + to_read < OTHERS_MAX;
-}
-
-static enum trace_labels labels_of(const struct trace_list *list, const struct trace_listing *l,
-				   const uint32_t *events, uint64_t count)
-{
-	uint64_t others = 0;
-
-	for (uint64_t i = 0; i < count && l->labelled; i++)
-		others += !trace_list_is_label(list, events[i]);
-	if (!l->labelled || others > count / 16)
+	if (!l->labelled || others > events / 16)
 		return LABELS_NONE;
 	return others ? LABELS_MOST : LABELS_ALL;
 }
@@ -264,29 +202,25 @@ static bool add_refs(struct trace_list *list, uint64_t count, uint32_t **refs)
 	return true;
 }
 
-static ow_status list_source(struct trace_list *list, struct by_source *b, uint32_t source,
+static ow_status list_source(struct trace_list *list, const struct by_source *b, uint32_t source,
 			     uint32_t *refs, bool *done, struct error *err)
 {
 	const struct trace_listing *l = model_listing(list->m, source);
-	const struct model *m = list->m;
-	uint64_t events, flows, element = list->elements.count;
-	const uint32_t *event_rows = rows_of(b, REF_EVENT, source, &events);
-	const uint32_t *flow_rows = rows_of(b, REF_FLOW, source, &flows);
+	uint64_t others = 0, flow_count;
+	const uint32_t *flows = rows_of(b, REF_FLOW, source, &flow_count);
 	struct trace_span *span;
 
-	*done = is_listed(m, source) && m->event.args_offset && fits(list, l, events, flows);
+	OW_TRY(trace_list_order(list, source, flows, refs, &others, done, err));
 	if (!*done)
 		return OW_OK;
-	if (!sort_rows(list->mem, event_rows, events, m->event.args_offset, refs + l->count))
-		return error_no_memory(err);
-	OW_TRY(trace_rows_read(&list->elements, m->inputs[source], l->elements, l->count, err));
-	merge_elements(m, l, flow_rows, element, refs, events);
-	span = add_span(list, source, events + l->count);
+	OW_TRY(trace_rows_read(&list->elements, list->m->inputs[source], l->elements, l->count,
+			       err));
+	span = add_span(list, source, b->events[source] + l->count);
 	span->refs = refs;
 	span->is_trace = span->listed = true;
 	span->base_ns = l->base_ns;
 	span->counters = l->counters;
-	span->labels = labels_of(list, l, event_rows, events);
+	span->labels = labels_of(l, others, b->events[source]);
 	return OW_OK;
 }
 
@@ -315,7 +249,7 @@ static void tell_source(struct trace_list *list, const struct by_source *b, uint
 		const uint32_t *rows = rows_of(b, (enum trace_ref_kind)kind, source, &count);
 
 		for (uint64_t i = 0; i < count; i++)
-			refs[span->count++] = make_ref((enum trace_ref_kind)kind, rows[i]);
+			refs[span->count++] = trace_make_ref((enum trace_ref_kind)kind, rows[i]);
 	}
 	list->rows += span->count;
 }
@@ -330,26 +264,28 @@ static uint64_t most_refs(const struct trace_list *list, const struct by_source 
 {
 	uint64_t count = b->count[0] + b->count[1] + b->count[2];
 
-	for (size_t i = 0; i < list->m->listing_cap; i++)
-		count += list->m->listings[i].count;
+	for (uint32_t i = 0; i < b->sources; i++)
+		if (b->told[i])
+			count += b->events[i] + model_listing(list->m, i)->count;
 	return count;
 }
 
-static ow_status make_spans(struct trace_list *list, struct by_source *b, bool scan,
+static ow_status make_spans(struct trace_list *list, const struct by_source *b, bool scan,
 			    struct error *err)
 {
 	uint32_t *refs;
 
-	if (b->count[0] >= EVENTS_MAX || b->count[1] >= OTHERS_MAX || b->count[2] >= OTHERS_MAX)
+	if (list->m->event.count >= TRACE_EVENTS_MAX || b->count[1] >= TRACE_OTHERS_MAX ||
+	    b->count[2] >= TRACE_OTHERS_MAX)
 		return error_set(err, OW_E_LIMIT, "too many events for trace_events");
 	if (!add_refs(list, MAX(most_refs(list, b), 1), &refs))
 		return error_no_memory(err);
 	for (uint32_t source = 1; source < b->sources; source++) {
 		bool done = false;
 
-		if (!scan)
+		if (!scan && b->told[source])
 			OW_TRY(list_source(list, b, source, refs, &done, err));
-		if (!done && is_open_trace(list->m, source))
+		if (!done && (b->told[source] || is_open_trace(list->m, source)))
 			OW_TRY(scan_source(list, source, err));
 		else if (!done)
 			tell_source(list, b, source, refs);
@@ -374,11 +310,8 @@ ow_status trace_list_init(struct trace_list *list, struct mem *mem, const struct
 		return error_no_memory(err);
 	list->spans = spans;
 	list->span_cap = (uint32_t)cap;
-	list->is_path = mem_zalloc(mem, m->op.count);
-	if (!list->is_path)
+	if (!trace_list_find_labels(list))
 		return error_no_memory(err);
-	for (uint32_t op = 1; op < m->op.count; op++)
-		list->is_path[op] = str_starts(model_str(m, m->op.name[op]), STR("Iterator/"));
 	/* All letters, so that no text is added when rows are read. */
 	for (int letter = ' ' + 1; letter < 0x7f; letter++)
 		if (!trace_rows_letter(&list->elements, (uint8_t)letter, &code))
@@ -400,7 +333,7 @@ void trace_list_release(struct trace_list *list)
 	}
 	mem_free(list->mem, list->spans, list->span_cap * sizeof(*list->spans));
 	mem_free(list->mem, list->refs, list->ref_cap * sizeof(*list->refs));
-	mem_free(list->mem, list->is_path, list->m->op.count);
+	mem_free(list->mem, list->labels, list->m->op.count * sizeof(*list->labels));
 	trace_rows_release(&list->elements);
 	for (size_t i = 0; i < ARRAY_COUNT(list->args); i++)
 		trace_texts_release(&list->args[i]);

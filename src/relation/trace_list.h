@@ -20,6 +20,9 @@ enum trace_ref_kind {
 };
 
 /* 31 bits for events, 29 for the others. */
+#define TRACE_EVENTS_MAX (UINT32_C(1) << 31)
+#define TRACE_OTHERS_MAX (UINT32_C(1) << 29)
+
 static inline enum trace_ref_kind trace_ref_kind(uint32_t ref)
 {
 	return ref < UINT32_C(1) << 31 ? REF_EVENT
@@ -28,6 +31,21 @@ static inline enum trace_ref_kind trace_ref_kind(uint32_t ref)
 static inline uint32_t trace_ref_row(uint32_t ref)
 {
 	return ref < UINT32_C(1) << 31 ? ref : ref & ((UINT32_C(1) << 29) - 1);
+}
+
+static inline uint32_t trace_make_ref(enum trace_ref_kind kind, uint64_t row)
+{
+	return kind == REF_EVENT
+		       ? (uint32_t)row
+		       : TRACE_EVENTS_MAX | (uint32_t)(kind - REF_FLOW) << 29 | (uint32_t)row;
+}
+
+/* Of a listed source: it was made of other elements, which are listed by themselves. */
+static inline bool trace_is_made(const struct model *m, uint32_t event)
+{
+	uint8_t ph = COLUMN_GET(m->event.ph, event);
+
+	return ph && strchr("ETbneSpFstfCM", ph);
 }
 
 /* N, O, D: they have arguments, none of which is called name. */
@@ -65,8 +83,7 @@ struct trace_list {
 	struct trace_span *spans;
 	uint32_t span_count, span_cap;
 	uint64_t rows;
-	uint8_t *
-		is_path; /* by op: it is called otherwise than its label, see trace_list_is_label */
+	uint32_t *labels; /* by op: the code of args.name of its events, see trace_list_is_label */
 	/* Of arg_name and arg_op, going on from elements.texts; one each, because one that is in use must not
 	 * grow. */
 	struct trace_texts args[2];
@@ -77,12 +94,26 @@ struct trace_list {
 ow_status trace_list_init(struct trace_list *list, struct mem *mem, const struct model *m,
 			  bool scan, struct error *err);
 /* ---- trace_args.c ---- */
-/* Whether the op of an event with arguments is called by args.name, in a listing that says so of all. */
-bool trace_list_is_label(const struct trace_list *list, uint32_t event);
+#define TRACE_NO_LABEL UINT32_MAX
+/* Finds the labels of ops. False without memory. */
+bool trace_list_find_labels(struct trace_list *list) OW_MUST_CHECK;
+/* Whether args.name of an event is known from its op, in a listing that says so of all. */
+static inline bool trace_list_is_label(const struct trace_list *list, uint32_t event)
+{
+	const struct event_table *e = &list->m->event;
+
+	return !COLUMN_GET(e->args_size, event) || list->labels[e->op[event].v] != TRACE_NO_LABEL ||
+	       trace_is_object(list->m, event);
+}
 enum trace_key { KEY_NAME, KEY_OP };
 /* Reads args.name, or args.op, of events that need it; nothing if that has been done. Tells the dictionary. */
 ow_status trace_list_read_args(struct trace_list *list, enum trace_key key,
 			       struct relation_dict *dict, struct error *err);
+/* ---- trace_sorted.c ---- */
+/* Rows of a listed source in the order of its file; *done is false when that cannot be told. Elements that are
+ * still to be read get the next numbers. Counts the events whose label their op does not tell. */
+ow_status trace_list_order(const struct trace_list *list, uint32_t source, const uint32_t *flows,
+			   uint32_t *refs, uint64_t *others, bool *done, struct error *err);
 /* ---- trace_list.c ---- */
 void trace_list_release(struct trace_list *list);
 const struct trace_span *trace_list_span(const struct trace_list *list, uint64_t row);

@@ -131,17 +131,29 @@ static void timelines(void **state)
 		true, LABELS_ALL);
 }
 
-/* Ops of tf.data are called otherwise than their label. */
+/* Many ops with plain labels, and some more elements. */
+static void compare_among_plain(const char *more, enum trace_labels labels)
+{
+	char text[16384] = "[";
+
+	for (int i = 0; i < 80; i++)
+		strncat(text, OP(1, 1, "plain"), sizeof(text) - strlen(text) - 1);
+	strncat(text, more, sizeof(text) - strlen(text) - 1);
+	strncat(text, OP(9, 1, "last") "]", sizeof(text) - strlen(text) - 1);
+	compare(text, true, labels);
+}
+
+/* Ops of tf.data are called otherwise than their label, which can be told unless two labels give one op. */
 static void paths(void **state)
 {
-	char text[8192] = "[";
-
 	(void)state;
-	for (int i = 0; i < 40; i++)
-		strncat(text, OP(1, 1, "plain"), sizeof(text) - strlen(text) - 1);
-	strncat(text, OP(2, 1, "Iterator::Model::Map"), sizeof(text) - strlen(text) - 1);
-	strncat(text, OP(3, 1, "last") "]", sizeof(text) - strlen(text) - 1);
-	compare(text, true, LABELS_MOST);
+	compare_among_plain(OP(2, 1, "Iterator::Model::Map") OP(3, 2, "Iterator::Model")
+				    OP(4, 1, "Iterator::Model::Map"),
+			    LABELS_ALL);
+	compare_among_plain(OP(2, 1, "Iterator::Model::Map") OP(3, 1, "Iterator::Model/Map"),
+			    LABELS_MOST);
+	compare_among_plain(OP(2, 1, "Iterator::a") OP(3, 1, "Iterator/a"), LABELS_MOST);
+	compare_among_plain(OP(2, 1, "Iterator/a") OP(3, 1, "Iterator/b::c"), LABELS_MOST);
 }
 
 static void kineto(void **state)

@@ -119,14 +119,6 @@ static int64_t number_of(struct json_value value)
 	return TRACE_NO_NUMBER;
 }
 
-/* Times since 1970 in nanoseconds are more than a double holds; in microseconds they are not. */
-double trace_micros(int64_t ns)
-{
-	int64_t whole = ns / 1000, rest = ns % 1000;
-
-	return ns == TIME_UNKNOWN ? (double)NAN : (double)whole + (double)rest / 1000.0;
-}
-
 /* Of up to three decimals nanoseconds are exact, and so the nearest microseconds. */
 static double time_of(struct json_value value)
 {

@@ -8,6 +8,8 @@
 
 #include "relation/trace_texts.h"
 
+#include <math.h>
+
 #define TRACE_NO_NUMBER INT64_MIN
 #define TRACE_BLOCK 65536 /* rows */
 
@@ -42,6 +44,13 @@ ow_status trace_rows_read(struct trace_rows *r, const struct input *in, const ui
 /* The code of a text of one letter. */
 bool trace_rows_letter(struct trace_rows *r, uint8_t letter, uint32_t *code) OW_MUST_CHECK;
 /* Microseconds as people write them, NaN for TIME_UNKNOWN. */
-double trace_micros(int64_t ns);
+static inline double trace_micros(int64_t ns)
+{
+	/* Times since 1970 in nanoseconds are more than a double holds; in microseconds they are not. */
+	int64_t whole = ns / 1000, rest = ns % 1000;
+	double micros = (double)whole + (double)rest / 1000.0;
+
+	return ns == TIME_UNKNOWN ? (double)NAN : micros;
+}
 
 #endif
