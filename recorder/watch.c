@@ -153,6 +153,11 @@ EXPORT int opwatch_recorder_start(const char *socket_path, unsigned version)
 
 	recorder_busy = 1;
 	status = recorder_start(socket_path, version);
+	if (status == 0 && !process_is_connected()) {
+		atomic_store(&recorder_process->state,
+			     RING_STOP); /* the watcher takes all out again */
+		status = 6;
+	}
 	recorder_busy = busy;
 	return status;
 }

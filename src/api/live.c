@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "live/attach.h"
 #include "live/launch.h"
+#include "live/processes.h"
 
 #include "opwatch_config.h"
 
@@ -121,9 +122,13 @@ static ow_status attach_all(struct live *l, const int *pids, size_t count,
 	for (size_t i = 0; i < count; i++) {
 		struct attach_report report;
 		struct error problem = { 0 };
-		ow_status status = attach_process(&l->mem, pids[i], l->recorder,
-						  l->collector.socket_path, &report, &problem);
+		ow_status status;
+		uid_t owner;
 
+		if (proc_owner(pids[i], &owner))
+			collector_let_in(&l->collector, owner);
+		status = attach_process(&l->mem, pids[i], l->recorder, l->collector.socket_path,
+					&report, &problem);
 		summary->stopped_ns = MAX(summary->stopped_ns, report.stopped_ns);
 		attached += status == OW_OK;
 		if (status == OW_OK)

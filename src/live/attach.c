@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,6 +31,7 @@ struct attaching {
 	pid_t pid;
 	const char *library, *socket_path;
 	uint64_t dlopen_address, start_offset;
+	bool loaded;	 /* the library is there already, and start_offset is an address */
 	struct buf maps; /* of the process, as text */
 	struct error *err;
 };
@@ -88,6 +90,12 @@ static ow_status find_addresses(struct attaching *a)
 	if (!symbol_offset(a->library, "opwatch_recorder_start", &a->start_offset))
 		return error_set(a->err, OW_E_UNSUPPORTED, "%s: is no recorder of opwatch",
 				 a->library);
+	/* The same file: one that was replaced meanwhile is told as deleted. */
+	a->loaded = maps_find_object(a->maps.ptr, "libopwatch-recorder.so", &base, libc,
+				     sizeof(libc)) &&
+		    strcmp(libc, a->library) == 0;
+	if (a->loaded)
+		a->start_offset += base;
 	return OW_OK;
 }
 
@@ -129,21 +137,32 @@ static bool is_good_moment(const struct attaching *a, const struct remote *r)
 
 /* ---- the calls ---- */
 
+static bool read_word(pid_t pid, uint64_t address, uint64_t *word)
+{
+	struct iovec here = { word, sizeof(*word) },
+		     there = { (void *)(uintptr_t)address, sizeof(*word) };
+
+	return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)sizeof(*word);
+}
+
 static ow_status load_library(struct attaching *a, struct remote *r)
 {
-	uint64_t arguments[2] = { 0, 2 /* RTLD_NOW */ }, handle = 0, base;
-	char path[PATH_MAX];
+	uint64_t arguments[2] = { 0, 2 /* RTLD_NOW */ }, handle = 0, base = 0;
 
+	if (a->loaded) /* since somebody attached before */
+		return OW_OK;
 	OW_TRY(remote_call(r, a->dlopen_address, a->library, arguments, &handle, a->err));
 	if (!handle)
 		return error_set(a->err, OW_E_UNSUPPORTED,
 				 "process %d could not load %s: can it read that file?",
 				 (int)a->pid, a->library);
-	OW_TRY(maps_read(a->pid, &a->maps, a->err));
-	if (!maps_find_object(a->maps.ptr, "libopwatch-recorder.so", &base, path, sizeof(path)))
+	/* The handle is the loader's struct link_map, which begins with where the object is. Reading all mappings
+	 * again would take milliseconds in which the thread stands still. */
+	if (!read_word(a->pid, handle, &base))
 		return error_set(a->err, OW_E_INTERNAL, "%s: was loaded, and is not there",
 				 a->library);
 	a->start_offset += base;
+	a->loaded = true;
 	return OW_OK;
 }
 
@@ -155,6 +174,7 @@ static ow_status start_recorder(const struct attaching *a, struct remote *r)
 		[3] = "it has no memory",
 		[4] = "it may not make the memory that is needed (ulimit -f, -n, -v)",
 		[5] = "it is being recorded already",
+		[6] = "it cannot reach the socket of this program: is it in a sandbox?",
 	};
 	uint64_t arguments[2] = { 0, RING_VERSION }, result = 0;
 	uint32_t code;

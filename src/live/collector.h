@@ -48,6 +48,8 @@ void collector_init(struct collector *c, struct mem *mem, struct recording *reco
 /* Makes the socket, in a directory of its own that only the user may enter. */
 ow_status collector_open(struct collector *c, struct mem *mem, struct recording *recording,
 			 struct error *err);
+/* Root's collector: a process of that user may connect, too. */
+void collector_let_in(struct collector *c, uid_t user);
 /* Reads what is left, tells processes that go on to stop, and removes the socket. */
 void collector_close(struct collector *c);
 /* The same, but processes go on as they are: another collector will take them. */

@@ -4,6 +4,7 @@
 #include "live/collector_int.h"
 
 #include "base/clock.h"
+#include "live/sweep.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -198,8 +199,10 @@ static ow_status make_socket(struct collector *c, struct error *err)
 	const char *base = getenv("XDG_RUNTIME_DIR");
 
 	for (int i = 0; i < 2; i++) {
-		snprintf(c->folder, sizeof(c->folder), "%s/opwatch-XXXXXX",
-			 i == 0 && base && strlen(base) < 64 ? base : "/tmp");
+		const char *where = i == 0 && base && strlen(base) < 64 ? base : "/tmp";
+
+		sweep_sockets(where);
+		snprintf(c->folder, sizeof(c->folder), "%s/opwatch-XXXXXX", where);
 		if (mkdtemp(c->folder))
 			break;
 		c->folder[0] = '\0';
@@ -214,6 +217,16 @@ static ow_status make_socket(struct collector *c, struct error *err)
 	    chmod(c->socket_path, 0600) != 0 || listen(c->listener, 1024) != 0)
 		return error_errno(err, errno, "%s", c->socket_path);
 	return OW_OK;
+}
+
+void collector_let_in(struct collector *c, uid_t user)
+{
+	if (geteuid() != 0 || user == 0)
+		return;
+	/* Into the folder, which cannot be listed; the socket is that user's. */
+	if (chmod(c->folder, 0711) != 0 || chown(c->socket_path, user, (gid_t)-1) != 0)
+		collector_tell(c, "%s: cannot be opened to user %u", c->socket_path,
+			       (unsigned)user);
 }
 
 void collector_remove_socket(struct collector *c)

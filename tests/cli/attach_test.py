@@ -36,8 +36,8 @@ class AttachTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.dir)
         self.file = os.path.join(self.dir, "x.opw")
 
-    def start(self, code=VICTIM):
-        job = subprocess.Popen([PYTHON, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())
+    def start(self, code=VICTIM, **kwargs):
+        job = subprocess.Popen([PYTHON, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(), **kwargs)
         self.addCleanup(job.stdout.close)
         self.addCleanup(job.stdin.close)
         self.addCleanup(job.wait)
@@ -147,6 +147,18 @@ class AttachTest(unittest.TestCase):
         self.assertIn(f"there is no process {gone.pid}", p.stderr)
         self.assertEqual(self.attach("abc").returncode, 2)
         self.assertEqual(self.attach().returncode, 2)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can be another user")
+    def test_root_attaches_to_a_users_process(self):
+        probe = subprocess.run(["cat", LIBRARY], user=65534, group=65534, extra_groups=[], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+        if probe.returncode:
+            self.skipTest("that user cannot read " + LIBRARY)
+        job = self.start(user=65534, group=65534, extra_groups=[])
+        p = self.attach(str(job.pid), "--for", "1s")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertGreater(self.events(), 10)
+        self.finish(job)
 
     @unittest.skipIf(os.geteuid() != 0, "only root can be another user")
     def test_another_users_process(self):

@@ -118,6 +118,26 @@ class RecordTest(unittest.TestCase):
         self.assertEqual(p.stdout.readline(), b"done\n")  # the job goes on
         p.stdout.close()
 
+    def test_what_a_killed_collector_leaves_is_removed_by_the_next(self):
+        sockets = os.path.join(self.dir, "run")
+        os.mkdir(sockets)
+        env = environment(XDG_RUNTIME_DIR=sockets)
+        p = subprocess.Popen([BIN, "record", "-o", self.file, "--", "sh", "-c", "echo ready; cat"], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env)
+        self.assertEqual(p.stdout.readline(), b"ready\n")
+        left = [os.path.join(sockets, name) for name in os.listdir(sockets)]
+        self.assertEqual(len(left), 1)
+        for path in (os.path.join(left[0], "s"), left[0]):
+            os.utime(path, (1, 1))
+        self.record("true", env=env)
+        self.assertTrue(os.path.exists(left[0]), "of one that still listens")
+        p.kill()
+        p.wait()
+        p.stdin.close()
+        p.stdout.close()
+        self.record("true", env=env)
+        self.assertEqual(os.listdir(sockets), [])
+
     def test_the_users_own_preload_stays_first(self):
         shutil.copy(LIBRARY, os.path.join(self.dir, "own.so"))
         own = os.path.join(self.dir, "own.so")
