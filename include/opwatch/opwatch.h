@@ -712,8 +712,7 @@ struct ow_stacks_summary {
 	size_t size;
 	uint64_t ticks, late_ticks; /* late: the machine was too busy to look in time */
 	uint64_t samples;	    /* stacks of threads */
-	uint64_t cut;	/* of these: only the outer part, since the rest changed too fast */
-	uint64_t torn;	/* dropped: changed while being read */
+	uint64_t torn;		    /* dropped: changed while being read */
 	int64_t cpu_ns; /* what the sampling itself took of a processor; known at the end */
 	int64_t elapsed_ns;
 	uint32_t processes, alive;

@@ -16,6 +16,8 @@
 #define SECOND_NS 1000000000
 #define MAX_HZ 10000
 #define METRICS_NS (SECOND_NS / 5)
+#define LOOKS 50
+#define LOOK_AGAIN_NS 1000000
 
 void ow_stacks_options_init(struct ow_stacks_options *options)
 {
@@ -78,7 +80,6 @@ static void sum_up(const struct recording *r, struct ow_stacks_summary *summary)
 		.ticks = r->clock.ticks,
 		.late_ticks = r->clock.late_ticks,
 		.samples = sums.samples,
-		.cut = sums.cuts,
 		.torn = sums.torn,
 		.elapsed_ns = clock_ns(CLOCK_MONOTONIC) - r->begin_ns,
 		.processes = sums.processes,
@@ -147,10 +148,6 @@ static void tell_losses(struct recording *r, const struct ow_stacks_summary *s)
 	if (s->torn)
 		builder_note_many(r->b, NOTE_INFO, OW_NO_OFFSET, s->torn,
 				  "samples dropped, since the stack changed while it was read");
-	if (s->cut)
-		builder_note_many(
-			r->b, NOTE_INFO, OW_NO_OFFSET, s->cut,
-			"samples with only the outer frames of a stack that changed fast");
 	if (s->late_ticks)
 		builder_note_many(r->b, NOTE_INFO, OW_NO_OFFSET, s->late_ticks,
 				  "samples not taken, since the machine was busy");
@@ -279,6 +276,23 @@ static void add_rows(void *arg, struct py_process *p, struct py_thread *thread)
 	}
 }
 
+/* Until all threads could be read at the same time, or for so often. */
+static ow_status look_until_whole(struct sampler *sampler, struct result *r, struct error *err)
+{
+	struct sampler_sums before, after;
+
+	for (int i = 0; i < LOOKS; i++) {
+		r->row_count = 0;
+		sampler_sums(sampler, &before);
+		OW_TRY(sampler_tick(sampler, clock_ns(CLOCK_MONOTONIC), add_rows, r, err));
+		sampler_sums(sampler, &after);
+		if (after.torn == before.torn)
+			break;
+		nanosleep(&(struct timespec){ .tv_nsec = LOOK_AGAIN_NS }, NULL);
+	}
+	return OW_OK;
+}
+
 static ow_status look_once(struct result *r, struct mem *mem, const int64_t *pids, size_t count,
 			   bool children, struct error *err)
 {
@@ -289,7 +303,7 @@ static ow_status look_once(struct result *r, struct mem *mem, const int64_t *pid
 	sampler_init(&sampler, mem, children);
 	status = add_processes(&sampler, pids, count, err);
 	if (status == OW_OK)
-		status = sampler_tick(&sampler, clock_ns(CLOCK_MONOTONIC), add_rows, r, err);
+		status = look_until_whole(&sampler, r, err);
 	sampler_release(&sampler);
 	if (status == OW_OK && r->status != OW_OK)
 		return error_no_memory(err);

@@ -83,9 +83,9 @@ static void tell(const struct ow_stacks_summary *s)
 		 s->samples, s->processes, s->processes == 1 ? "" : "es",
 		 (double)s->elapsed_ns / 1e9,
 		 s->elapsed_ns ? 100.0 * (double)s->cpu_ns / (double)s->elapsed_ns : 0.0);
-	if (s->torn || s->cut || s->late_ticks)
-		complain(" (%" PRIu64 " cut, %" PRIu64 " dropped, %" PRIu64 " not taken in time)",
-			 s->cut, s->torn, s->late_ticks);
+	if (s->torn || s->late_ticks)
+		complain(" (%" PRIu64 " dropped, %" PRIu64 " not taken in time)", s->torn,
+			 s->late_ticks);
 	complain("\n");
 }
 

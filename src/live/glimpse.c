@@ -1,7 +1,9 @@
 /* glimpse.c: see glimpse.h. */
 #include "live/glimpse.h"
 
-#define MERGE_BYTES 1024
+#include <time.h>
+
+#define MERGE_BYTES 2048
 
 bool glimpse_init(struct glimpse *s, struct mem *mem)
 {
@@ -48,19 +50,41 @@ void glimpse_want(struct glimpse *s, uint64_t at, size_t len)
 	s->used += len;
 }
 
+static int64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Usual is what most readings take: it grows slowly, and shrinks fast. */
+static bool took_too_long(struct glimpse *s, int64_t ns)
+{
+	bool longer = s->usual_ns && ns > 3 * s->usual_ns + 1000;
+
+	s->usual_ns += s->usual_ns && ns > s->usual_ns
+			       ? MIN((ns - s->usual_ns) / 8, s->usual_ns / 8) + 1
+			       : (ns - s->usual_ns) / (s->usual_ns ? 2 : 1);
+	return longer;
+}
+
 void glimpse_read(struct glimpse *s, struct remote *r)
 {
 	unsigned char *to = s->room;
+	int64_t begin;
 
 	for (size_t i = 0; i < s->count; i++) {
 		s->pieces[i].to = to;
 		to += s->pieces[i].len;
 	}
+	begin = clock_ns();
 	s->count = remote_read_parts(r, s->pieces, s->count);
+	s->disturbed = took_too_long(s, clock_ns() - begin);
 }
 
 const unsigned char *glimpse_get(struct glimpse *s, struct remote *r, uint64_t at, size_t len,
-				 unsigned char *own)
+				 unsigned char *own, uint32_t *piece_number)
 {
 	for (size_t i = 0; i < s->count; i++) {
 		size_t k = s->hint + i < s->count ? s->hint + i : s->hint + i - s->count;
@@ -69,8 +93,10 @@ const unsigned char *glimpse_get(struct glimpse *s, struct remote *r, uint64_t a
 		if (at >= piece->at && at - piece->at <= piece->len &&
 		    piece->len - (size_t)(at - piece->at) >= len) {
 			s->hint = k;
+			*piece_number = (uint32_t)k + 1;
 			return (const unsigned char *)piece->to + (at - piece->at);
 		}
 	}
+	*piece_number = 0;
 	return !(at & 7) && remote_read(r, at, own, len) ? own : NULL;
 }

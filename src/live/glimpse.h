@@ -1,6 +1,7 @@
 /*
  * glimpse.h: many small pieces of another process's memory, read by one call of the system: what is wanted is said
- * first, then all is read, then asked for. Pieces that are close to each other are read as one.
+ * first, then all is read, then asked for. Pieces that are close to each other are read as one: the kernel copies
+ * such a piece at once, within some tens of nanoseconds, while from piece to piece it takes ten times as long.
  */
 #ifndef LIVE_GLIMPSE_H
 #define LIVE_GLIMPSE_H
@@ -16,6 +17,8 @@ struct glimpse {
 	struct remote_part pieces[REMOTE_PARTS];
 	size_t count; /* wanted, and after the reading those that were read */
 	size_t hint;
+	bool disturbed; /* the reading took far longer than usual: we were interrupted */
+	int64_t usual_ns;
 };
 
 bool glimpse_init(struct glimpse *s, struct mem *mem) OW_MUST_CHECK;
@@ -25,8 +28,9 @@ void glimpse_begin(struct glimpse *s);
 /* Without room it is left out, and read later when it is asked for. */
 void glimpse_want(struct glimpse *s, uint64_t at, size_t len);
 void glimpse_read(struct glimpse *s, struct remote *r);
-/* The bytes, from the glimpse, or else read into `own` now; NULL when they cannot be read. */
+/* The bytes, from the glimpse, or else read into `own` now; NULL when they cannot be read. *piece is the number of the
+ * piece, from 1; 0 for what was read now. */
 const unsigned char *glimpse_get(struct glimpse *s, struct remote *r, uint64_t at, size_t len,
-				 unsigned char *own);
+				 unsigned char *own, uint32_t *piece);
 
 #endif

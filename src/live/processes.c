@@ -54,6 +54,8 @@ size_t proc_read_text(const char *path, char *to, size_t size)
 
 /* ---- stat ---- */
 
+#define TASK_EXITS 4 /* the kernel's PF_EXITING */
+
 /* The name may hold anything, blanks and brackets too: the last bracket ends it. */
 static bool parse_stat(char *text, struct proc_stat *stat)
 {
@@ -71,6 +73,7 @@ static bool parse_stat(char *text, struct proc_stat *stat)
 	for (size_t i = 4; i < ARRAY_COUNT(field) && *at; i++)
 		field[i] = (uint64_t)strtoll(at, &at, 10);
 	stat->parent = (pid_t)field[4];
+	stat->exits = field[9] & TASK_EXITS;
 	stat->minor_faults = field[10];
 	stat->major_faults = field[12];
 	stat->user_ticks = field[14];

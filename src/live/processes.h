@@ -15,6 +15,7 @@
 struct proc_stat {
 	char name[PROC_NAME]; /* as the kernel keeps it: 15 bytes */
 	char state;	      /* R, S, D, Z, … */
+	bool exits;	      /* it is on its way out, and may have no memory any more */
 	pid_t parent;
 	uint64_t user_ticks, system_ticks, start_ticks;
 	uint64_t minor_faults, major_faults;

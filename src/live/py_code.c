@@ -23,14 +23,6 @@ void py_codes_release(struct py_codes *codes)
 	py_codes_init(codes, codes->mem);
 }
 
-static uint64_t word_at(const unsigned char *bytes, size_t offset)
-{
-	uint64_t word;
-
-	memcpy(&word, bytes + offset, sizeof(word));
-	return word;
-}
-
 /* ---- strings ---- */
 
 /* Characters of one, two or four bytes. */
@@ -60,7 +52,7 @@ bool py_read_string(struct remote *r, const struct py_offsets *o, uint64_t at, s
 	if (!at || !remote_read(r, at, head, sizeof(head)))
 		return false;
 	memcpy(&state, head + o->us_state, sizeof(state));
-	length = word_at(head, o->us_length);
+	length = remote_word(head, o->us_length);
 	kind = state >> 2 & 7;
 	if (!(state >> 5 & 1) || (kind != 1 && kind != 2 && kind != 4) || length > UINT32_MAX)
 		return false; /* compact ones only: names and paths are */
@@ -100,16 +92,16 @@ static bool read_head(struct py_codes *codes, struct remote *r, const struct py_
 
 	if (need > sizeof(bytes) || !remote_read(r, code->at, bytes, need))
 		return false;
-	type = word_at(bytes, o->ob_type);
+	type = remote_word(bytes, o->ob_type);
 	if (type != codes->type) {
 		if (codes->type || !remote_read(r, type + o->tp_name, &name, sizeof(name)) ||
 		    !remote_read(r, name, text, sizeof(text)) || memcmp(text, "code", 5) != 0)
 			return false;
 		codes->type = type;
 	}
-	code->name_at = word_at(bytes, o->co_name);
-	code->file_at = word_at(bytes, o->co_file);
-	code->lines_at = word_at(bytes, o->co_lines);
+	code->name_at = remote_word(bytes, o->co_name);
+	code->file_at = remote_word(bytes, o->co_file);
+	code->lines_at = remote_word(bytes, o->co_lines);
 	memcpy(&code->first, bytes + o->co_first, sizeof(code->first));
 	return true;
 }

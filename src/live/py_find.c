@@ -268,7 +268,8 @@ static ow_status read_maps(struct search *s, struct buf *maps)
 
 static bool is_alive(pid_t pid, struct proc_stat *stat)
 {
-	return pid > 0 && proc_stat_read(pid, 0, stat) && !strchr("ZX", stat->state);
+	return pid > 0 && proc_stat_read(pid, 0, stat) && !stat->exits &&
+	       !strchr("ZX", stat->state);
 }
 
 static ow_status find(struct search *s, struct py_place *place)
@@ -298,6 +299,7 @@ ow_status py_find(struct mem *mem, pid_t pid, struct py_place *place, struct err
 	memcpy(s.name, stat.name, sizeof(s.name));
 	status = find(&s, place);
 	if (status != OW_OK && status != OW_E_NO_MEMORY && !is_alive(pid, &stat))
-		return no_such_process(pid, err); /* what it ended with says nothing */
+		return error_set(err, OW_E_NOT_FOUND, "process %d (%s) has ended", (int)pid,
+				 s.name);
 	return status;
 }

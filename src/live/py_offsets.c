@@ -61,5 +61,9 @@ bool py_offsets_from_debug(struct py_offsets *o, const uint64_t words[PY_DEBUG_W
 	if (words[DEBUG_UNICODE_SIZE] < 8 || words[DEBUG_UNICODE_SIZE] > UINT16_MAX)
 		return false;
 	o->us_compact = (uint16_t)(words[DEBUG_UNICODE_SIZE] - 8);
+	/* Not told, but between two that are: instr_ptr, int stacktop, uint16_t return_offset, char owner. */
+	if (o->fr_owner != o->fr_instr + 14)
+		return false;
+	o->fr_mark = (uint16_t)(o->fr_instr + 8);
 	return true;
 }

@@ -15,6 +15,8 @@ struct py_offsets {
 	uint16_t rt_interpreters, is_next, is_threads;
 	uint16_t ts_next, ts_interp, ts_thread, ts_native, ts_frame, cf_frame;
 	uint16_t fr_code, fr_prev, fr_instr, fr_owner;
+	uint16_t fr_mark;  /* tells whether a frame runs: see py_walk.h */
+	uint16_t fr_entry; /* 3.11: whether C called it; later versions put a shim between */
 	uint16_t co_name, co_file, co_lines, co_first, co_code;
 	uint16_t ob_type, tp_name;
 	uint16_t by_size, by_data;

@@ -2,7 +2,7 @@
 #include "live/py_process.h"
 
 #include "live/proc.h"
-#include "live/py_walk.h"
+#include "live/py_settle.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,6 @@
 
 #define MAX_INTERPRETERS 256
 #define MAX_THREADS 8192
-#define READINGS 6
 #define IDLE_SAMPLES 8
 #define MAX_CODE_BYTES ((size_t)256 << 20)
 
@@ -206,79 +205,6 @@ static void forget_unseen(struct py_process *p)
 
 /* ---- one thread ---- */
 
-static bool same_frame(const struct py_raw_frame *a, const struct py_raw_frame *b)
-{
-	return a->at == b->at && a->code == b->code && a->prev == b->prev;
-}
-
-/* How many of the outermost frames are the same. */
-static size_t common_frames(const struct py_raw_stack *a, const struct py_raw_stack *b)
-{
-	size_t n = 0;
-
-	while (n < a->count && n < b->count &&
-	       same_frame(&a->items[a->count - 1 - n], &b->items[b->count - 1 - n]))
-		n++;
-	return n;
-}
-
-static void cut_stack(struct py_raw_stack *stack, size_t keep)
-{
-	memmove(stack->items, stack->items + stack->count - keep, keep * sizeof(*stack->items));
-	stack->count = keep;
-}
-
-static void swap_stacks(struct py_raw_stack *a, struct py_raw_stack *b)
-{
-	struct py_raw_stack c = *a;
-
-	*a = *b;
-	*b = c;
-}
-
-static enum py_walk_result read_again(struct py_process *p, struct py_thread *thread,
-				      struct py_head *head)
-{
-	glimpse_begin(&p->again);
-	py_walk_want(p, thread, &p->again);
-	glimpse_read(&p->again, &p->remote);
-	return py_walk(p, thread, &p->again, &p->other, head);
-}
-
-/* Reads until two readings agree. thread->raw becomes what is accepted. */
-static enum py_walk_result settle(struct py_process *p, struct py_thread *thread,
-				  struct py_head *head)
-{
-	enum py_walk_result result = PY_WALK_TORN;
-	bool any = false;
-
-	thread->cut = false;
-	for (int i = 0; i < READINGS; i++) {
-		size_t last = thread->raw.count, common;
-
-		result = i ? read_again(p, thread, head)
-			   : py_walk(p, thread, &p->all, &p->other, head);
-		if (result == PY_WALK_GONE || result == PY_WALK_NO_MEMORY)
-			return result;
-		if (result == PY_WALK_TORN)
-			continue;
-		common = common_frames(&thread->raw, &p->other);
-		swap_stacks(&thread->raw, &p->other); /* raw is the newest one */
-		if (common == last && common == thread->raw.count)
-			return PY_WALK_DONE; /* as in the sample before, or in the reading before */
-		if (any && i == READINGS - 1 && common && !thread->raw.too_deep) {
-			if (common < thread->raw.count) {
-				cut_stack(&thread->raw, common + 1);
-				thread->cut = true;
-			}
-			return PY_WALK_DONE;
-		}
-		any = true;
-	}
-	thread->raw.count = 0;
-	return PY_WALK_TORN;
-}
-
 static bool add_frame(struct py_process *p, struct py_thread *thread, size_t *count,
 		      struct py_frame frame)
 {
@@ -314,7 +240,8 @@ static bool resolve(struct py_process *p, struct py_thread *thread, int64_t now_
 		if (!code ||
 		    !add_frame(p, thread, &count,
 			       (struct py_frame){ code, py_code_line(code, o, raw->instr) })) {
-			thread->frame_count = thread->raw.count = 0;
+			thread->frame_count = 0;
+			thread->settled = false;
 			return false;
 		}
 	}
@@ -356,7 +283,7 @@ static bool sample_thread(struct round *r, uint64_t at, uint64_t interpreter, ui
 
 	if (!thread)
 		return false;
-	result = settle(p, thread, &head);
+	result = py_settle(p, thread, &head);
 	if (result == PY_WALK_NO_MEMORY)
 		p->no_memory = true;
 	if (result == PY_WALK_GONE || result == PY_WALK_NO_MEMORY ||
@@ -368,7 +295,7 @@ static bool sample_thread(struct round *r, uint64_t at, uint64_t interpreter, ui
 		greet_thread(p, thread, &head);
 	if (result == PY_WALK_DONE && !thread->raw.count)
 		return true; /* it runs no Python code */
-	if (result == PY_WALK_TORN || !resolve(p, thread, r->now_ns)) {
+	if (result != PY_WALK_DONE || !resolve(p, thread, r->now_ns)) {
 		p->torn++;
 		return !p->no_memory;
 	}
@@ -376,7 +303,6 @@ static bool sample_thread(struct round *r, uint64_t at, uint64_t interpreter, ui
 		return true;
 	count_cpu(thread);
 	p->samples++;
-	p->cuts += thread->cut;
 	r->take(r->arg, p, thread);
 	return true;
 }
@@ -421,7 +347,7 @@ static bool sample_all(struct round *r)
 static void forget_code(struct py_process *p)
 {
 	for (size_t i = 0; i < p->thread_count; i++)
-		p->threads[i].raw.count = p->threads[i].frame_count = 0;
+		p->threads[i].frame_count = 0;
 	py_codes_release(&p->codes);
 }
 

@@ -2,9 +2,8 @@
  * py_process.h: the Python stacks of one running process, read from outside while it goes on. Nothing is stopped,
  * written or loaded there: it cannot notice but by its clock.
  *
- * A stack that changes while it is read could come out as one that never was. Each is therefore read until two
- * readings agree, or is cut to the outer frames on which they agree and the one that these called; what remains
- * is a stack, or the outer part of one, that was there. What cannot even be cut is dropped, and counted.
+ * A stack that changes while it is read could come out as one that never was. Each is therefore read until it is
+ * certain to have been there (py_settle.h). What does not hold still for that is dropped, and counted.
  */
 #ifndef LIVE_PY_PROCESS_H
 #define LIVE_PY_PROCESS_H
@@ -22,6 +21,9 @@ struct py_frame {
 /* A frame as it lies in memory. */
 struct py_raw_frame {
 	uint64_t at, code, prev, instr;
+	uint32_t piece; /* of the glimpse that it came with; 0: read alone */
+	bool runs;
+	bool is_entry, is_generator;
 	bool is_shim; /* of the interpreter itself: no function */
 };
 struct py_raw_stack {
@@ -39,13 +41,13 @@ struct py_thread {
 	int schedstat; /* file, or -1 */
 	uint64_t cpu_total_ns;
 	struct py_raw_stack raw;
+	bool settled; /* raw is a stack that was there */
 	/* The last sample. */
 	struct py_frame *frames; /* innermost first */
 	size_t frame_count, frame_cap;
 	int64_t cpu_ns; /* on a processor since the last time; 0 when unknown */
 	uint32_t idle;	/* samples in a row without that */
 	bool same;	/* as in the sample before */
-	bool cut;	/* only the outer part */
 	bool seen;
 	uint64_t user; /* the caller's */
 };
@@ -64,7 +66,7 @@ struct py_process {
 	uint32_t tid_offset; /* of the thread's id in what pthread_self points to; 0 when unknown */
 	bool no_memory;
 	/* sums */
-	uint64_t samples, torn, cuts;
+	uint64_t samples, torn;
 };
 
 /* Fails as py_find does. */

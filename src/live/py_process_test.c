@@ -208,12 +208,18 @@ static void versions(void **state)
 	assert_null(py_offsets_of(13));
 	for (size_t i = 0; i < PY_DEBUG_WORDS; i++)
 		words[i] = i * 8;
+	words[33] =
+		words[31] + 14; /* the owner, behind the instruction, the mark and the way back */
 	assert_false(py_offsets_from_debug(&o, words));
 	memcpy(words, PY_DEBUG_COOKIE, 8);
 	words[1] = 0x030d01f0;
 	assert_true(py_offsets_from_debug(&o, words));
 	assert_int_equal(o.ts_frame, 23 * 8);
 	assert_int_equal(o.us_compact, 67 * 8 - 8);
+	assert_int_equal(o.fr_mark, 31 * 8 + 8);
+	words[33] += 8; /* laid out otherwise */
+	assert_false(py_offsets_from_debug(&o, words));
+	words[33] -= 8;
 	words[23] = 1 << 20; /* larger than any such struct */
 	assert_false(py_offsets_from_debug(&o, words));
 	words[23] = 0;

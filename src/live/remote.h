@@ -27,6 +27,14 @@ struct remote_part {
 bool remote_read(struct remote *r, uint64_t at, void *to, size_t len);
 /* At most REMOTE_PARTS pieces. Returns how many, from the first on, were read whole. */
 size_t remote_read_parts(struct remote *r, const struct remote_part *parts, size_t count);
+/* Eight bytes of what was read, however they lie. */
+static inline uint64_t remote_word(const unsigned char *bytes, size_t offset)
+{
+	uint64_t word;
+
+	memcpy(&word, bytes + offset, sizeof(word));
+	return word;
+}
 /* The process is gone, rather than its memory elsewhere. */
 static inline bool remote_is_gone(const struct remote *r)
 {

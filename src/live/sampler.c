@@ -36,7 +36,6 @@ static void close_process(struct sampler *s, struct sampled *item)
 		return;
 	s->samples += item->p.samples;
 	s->torn += item->p.torn;
-	s->cuts += item->p.cuts;
 	s->reads += item->p.remote.reads;
 	py_process_close(&item->p);
 	item->open = false;
@@ -241,11 +240,9 @@ ow_status sampler_tick(struct sampler *s, int64_t now_ns, py_take_fn take, void 
 
 void sampler_sums(const struct sampler *s, struct sampler_sums *sums)
 {
-	*sums = (struct sampler_sums){ .samples = s->samples,
-				       .torn = s->torn,
-				       .cuts = s->cuts,
-				       .reads = s->reads,
-				       .processes = s->processes };
+	*sums = (struct sampler_sums){
+		.samples = s->samples, .torn = s->torn, .reads = s->reads, .processes = s->processes
+	};
 	for (size_t i = 0; i < s->count; i++) {
 		const struct py_process *p = &s->items[i]->p;
 
@@ -253,7 +250,6 @@ void sampler_sums(const struct sampler *s, struct sampler_sums *sums)
 			continue;
 		sums->samples += p->samples;
 		sums->torn += p->torn;
-		sums->cuts += p->cuts;
 		sums->reads += p->remote.reads;
 		sums->alive++;
 	}

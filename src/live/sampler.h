@@ -17,12 +17,12 @@ struct sampler {
 	size_t count, cap;
 	int64_t scanned_ns; /* when children were looked for */
 	/* sums of the processes that have ended; see sampler_sums */
-	uint64_t samples, torn, cuts, reads;
+	uint64_t samples, torn, reads;
 	uint32_t processes;
 };
 
 struct sampler_sums {
-	uint64_t samples, torn, cuts, reads;
+	uint64_t samples, torn, reads;
 	uint32_t processes; /* ever sampled */
 	uint32_t alive;	    /* are sampled now */
 };
