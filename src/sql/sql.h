@@ -91,7 +91,8 @@ ow_status sql_fetch(struct sql_script *script, uint32_t *rows, struct error *err
 /* Writes what the only statement of the text gives as a Parquet file, which must be `may_write`. */
 ow_status sql_copy_parquet(struct sql *sql, struct str text, const char *path, struct error *err);
 
-/* A view of all rows of a relation, in their order, for a COPY: it can be read once, on all cores. */
+/* A view of all rows of a relation, in their order, for a COPY: it can be read once, on all cores. Whoever reads it
+ * names all columns as they come and no condition: DuckDB believes that a stream heeds both, and this one does not. */
 ow_status sql_stream_view(struct sql *sql, const struct relation *relation, const char *view,
 			  struct error *err);
 

@@ -15,7 +15,7 @@
 
 #define BATCH_ROWS 30720 /* fifteen vectors; four make a group of rows of a Parquet file */
 
-/* ---- blocks: what an array or a schema owns, in one piece ---- */
+/* ---- blocks: what an array owns, in one piece ---- */
 
 struct block {
 	struct mem *mem;
@@ -55,6 +55,8 @@ struct sql_stream {
 	struct sql_table *table;
 	struct ArrowArrayStream arrow;
 	struct arena arena, scratch;
+	struct column_schema *columns;
+	struct ArrowSchema **children; /* of the schema */
 	struct stream_dict *dicts;
 	uint32_t part;
 	uint64_t row;
@@ -63,14 +65,9 @@ struct sql_stream {
 
 /* ---- the schema ---- */
 
-static void release_nothing(struct ArrowSchema *schema)
-{
-	schema->release = NULL;
-}
-
+/* DuckDB forgets the schema that it asks for when a view is made, so all of it is the stream's. */
 static void release_schema(struct ArrowSchema *schema)
 {
-	block_free(schema->private_data);
 	schema->release = NULL;
 }
 
@@ -88,38 +85,33 @@ struct column_schema {
 	struct ArrowSchema schema, dictionary;
 };
 
+static void describe_column(const struct relation_column *c, struct column_schema *to)
+{
+	*to = (struct column_schema){ .schema = { .format = format_of(c->type),
+						  .name = c->name,
+						  .flags = ARROW_FLAG_NULLABLE,
+						  .release = release_schema } };
+	if (c->type != RELATION_TEXT || c->dict == DICT_NONE)
+		return;
+	to->dictionary = to->schema;
+	to->schema.format = "i";
+	to->schema.dictionary = &to->dictionary;
+}
+
 static int get_schema(struct ArrowArrayStream *arrow, struct ArrowSchema *out)
 {
 	struct sql_stream *s = arrow->private_data;
 	const struct relation_table *t = s->table->t;
-	struct column_schema *columns =
-		block_new(s->sql->mem, t->column_count * (sizeof(*columns) + sizeof(void *)));
-	struct ArrowSchema **children;
 
-	if (!columns)
-		return error_no_memory(&s->err), ENOMEM;
-	children = (struct ArrowSchema **)(columns + t->column_count);
 	for (uint32_t i = 0; i < t->column_count; i++) {
-		const struct relation_column *c = &t->columns[i];
-		struct column_schema *to = &columns[i];
-
-		*to = (struct column_schema){ .schema = { .format = format_of(c->type),
-							  .name = c->name,
-							  .flags = ARROW_FLAG_NULLABLE,
-							  .release = release_nothing } };
-		to->dictionary = to->schema;
-		if (c->type == RELATION_TEXT && c->dict != DICT_NONE) {
-			to->schema.format = "i";
-			to->schema.dictionary = &to->dictionary;
-		}
-		children[i] = &to->schema;
+		describe_column(&t->columns[i], &s->columns[i]);
+		s->children[i] = &s->columns[i].schema;
 	}
 	*out = (struct ArrowSchema){ .format = "+s",
 				     .name = "",
 				     .n_children = t->column_count,
-				     .children = children,
-				     .release = release_schema,
-				     .private_data = columns };
+				     .children = s->children,
+				     .release = release_schema };
 	return 0;
 }
 
@@ -372,6 +364,10 @@ ow_status sql_stream_view(struct sql *sql, const struct relation *relation, cons
 	sql->streams = s;
 	OW_TRY(sql_get_table(sql, relation, &s->table, err));
 	OW_TRY(relation_prepare(s->table->t, err));
+	s->columns = ARENA_ARRAY(&s->arena, struct column_schema, s->table->t->column_count);
+	s->children = ARENA_ARRAY(&s->arena, struct ArrowSchema *, s->table->t->column_count);
+	if (!s->columns || !s->children)
+		return error_no_memory(err);
 	if (sql->lib->arrow_scan(sql->connection, view, (duckdb_arrow_stream)&s->arrow) !=
 	    DuckDBSuccess)
 		return error_set(err, OW_E_INTERNAL, "DuckDB does not take the table %s",
