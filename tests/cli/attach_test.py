@@ -162,6 +162,10 @@ class AttachTest(unittest.TestCase):
 
     @unittest.skipIf(os.geteuid() != 0, "only root can be another user")
     def test_another_users_process(self):
+        try:
+            subprocess.run([BIN, "--version"], user=65534, group=65534, extra_groups=[], check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):
+            self.skipTest("that user cannot run " + BIN)
         job = self.start()
         os.chmod(self.dir, 0o777)
         p = self.attach(str(job.pid), user=65534, group=65534, extra_groups=[])
