@@ -9,6 +9,7 @@
 #include "model/nest.h"
 
 #include "base/parallel.h"
+#include "model/nest_sums.h"
 
 #define LANES 32 /* slices that overlap more of their kind are kept without nesting */
 #define ROUNDING_NS 2
@@ -21,7 +22,7 @@ static bool is_traced(const struct model *m, track_id track)
 }
 
 /* Unknown durations are those of points in time, which come after slices of the same start. */
-static bool in_order(const struct event_table *e, uint32_t a, uint32_t b)
+OW_ALWAYS_INLINE bool in_order(const struct event_table *e, uint32_t a, uint32_t b)
 {
 	if (e->track[a].v != e->track[b].v)
 		return e->track[a].v < e->track[b].v;
@@ -81,75 +82,6 @@ static ow_status order_events(struct builder *b)
 	mem_free(b->m->mem, where, size);
 	mem_free(b->m->mem, order, size);
 	return status;
-}
-
-/* ---- sums per op and step ---- */
-
-struct sum {
-	uint32_t op, step; /* op 0 = empty slot */
-	int64_t runs, cpu, accelerator, first, last;
-};
-
-struct sums {
-	struct sum *slots;
-	size_t mask, count;
-};
-
-static size_t sum_slot(const struct sums *s, uint32_t op, uint32_t step)
-{
-	uint64_t hash = ((uint64_t)step << 32 | op) * 0x9e3779b97f4a7c15ull;
-	size_t at = (size_t)(hash >> 32) & s->mask;
-
-	while (s->slots[at].op && (s->slots[at].op != op || s->slots[at].step != step))
-		at = (at + 1) & s->mask;
-	return at;
-}
-
-static bool grow_sums(struct mem *mem, struct sums *s)
-{
-	size_t old_count = s->slots ? s->mask + 1 : 0, count = MAX(old_count * 2, (size_t)1024);
-	struct sums grown = { .slots = mem_zalloc(mem, count * sizeof(struct sum)),
-			      .mask = count - 1,
-			      .count = s->count };
-
-	if (!grown.slots)
-		return false;
-	for (size_t i = 0; i < old_count; i++)
-		if (s->slots[i].op)
-			grown.slots[sum_slot(&grown, s->slots[i].op, s->slots[i].step)] =
-				s->slots[i];
-	mem_free(mem, s->slots, old_count * sizeof(struct sum));
-	*s = grown;
-	return true;
-}
-
-/* The entry of an op in a step; NULL without memory. */
-static struct sum *find_sum(struct mem *mem, struct sums *s, uint32_t op, uint32_t step)
-{
-	size_t at;
-
-	if (OW_UNLIKELY(!s->slots || s->count * 2 > s->mask) && !grow_sums(mem, s))
-		return NULL;
-	at = sum_slot(s, op, step);
-	if (OW_UNLIKELY(!s->slots[at].op)) {
-		s->slots[at] = (struct sum){
-			.op = op, .step = step, .first = INT64_MAX, .last = INT64_MIN
-		};
-		s->count++;
-	}
-	return &s->slots[at];
-}
-
-static void free_sums(struct mem *mem, struct sums *s)
-{
-	mem_free(mem, s->slots, s->slots ? (s->mask + 1) * sizeof(struct sum) : 0);
-}
-
-static int64_t add_times(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
 /* ---- one track ---- */
@@ -219,24 +151,27 @@ static void choose_sums(struct nester *w, uint8_t kind)
 		       kind == TRACK_COPY || kind == TRACK_COMMUNICATION;
 }
 
-/* Adds a run whose self time is known. */
-static bool sum_run(struct nester *w, uint32_t row, int64_t self)
+/* Adds a run whose self time is known; false without memory. */
+OW_ALWAYS_INLINE bool sum_run(struct nester *w, uint32_t row, int64_t self)
 {
 	const struct event_table *e = &w->m->event;
+	int64_t ts = e->ts_ns[row], dur = e->dur_ns[row], end;
+	uint32_t op = e->op[row].v;
 	struct sum *sum;
 
-	if (!w->on_host && !w->on_device)
+	if (!op || (!w->on_host && !w->on_device))
 		return true;
-	sum = find_sum(w->m->mem, w->sums, e->op[row].v, e->step[row].v);
-	if (!sum)
+	sum = sums_find(w->sums, op, e->step[row].v);
+	if (OW_UNLIKELY(!sum))
 		return false;
+	end = sums_add_times(ts, dur);
 	sum->runs++;
 	if (w->on_host)
-		sum->cpu = add_times(sum->cpu, self);
+		sum->cpu = sums_add_times(sum->cpu, self);
 	else
-		sum->accelerator = add_times(sum->accelerator, e->dur_ns[row]);
-	sum->first = MIN(sum->first, e->ts_ns[row]);
-	sum->last = MAX(sum->last, add_times(e->ts_ns[row], e->dur_ns[row]));
+		sum->accelerator = sums_add_times(sum->accelerator, dur);
+	sum->first = MIN(sum->first, ts);
+	sum->last = MAX(sum->last, end);
 	return true;
 }
 
@@ -246,7 +181,7 @@ static bool finish(struct nester *w, const struct open_slice *slice)
 	int64_t self = MAX((int64_t)((uint64_t)dur - (uint64_t)slice->children), (int64_t)0);
 
 	w->m->event.self_ns[slice->row] = self;
-	return !w->m->event.op[slice->row].v || sum_run(w, slice->row, self);
+	return sum_run(w, slice->row, self);
 }
 
 /* Closes what ended before or at ts. */
@@ -285,7 +220,7 @@ OW_ALWAYS_INLINE bool push_child(struct nester *w, struct lane *lane, uint32_t r
 
 OW_ALWAYS_INLINE bool contains(const struct nester *w, const struct lane *lane, int64_t end)
 {
-	return end <= add_times(lane->open[lane->count - 1].end, w->tolerance);
+	return end <= sums_add_times(lane->open[lane->count - 1].end, w->tolerance);
 }
 
 static void mark_overlap(struct nester *w, uint32_t row)
@@ -357,14 +292,56 @@ static int64_t tolerance_of(const struct event_table *e, const struct stretch *s
 	return 1000;
 }
 
-static bool is_sorted(const struct event_table *e, const struct stretch *s)
+#define AHEAD 16 /* sums of events so far ahead are fetched */
+
+OW_ALWAYS_INLINE void look_ahead(const struct nester *w, uint32_t row, const struct stretch *s)
 {
-	for (uint32_t i = s->first + 1; i < s->last; i++)
-		if (OW_UNLIKELY(!in_order(e, i - 1, i)))
-			return false;
-	return true;
+	const struct event_table *e = &w->m->event;
+
+	if (OW_LIKELY(s->last - row > AHEAD))
+		sums_prefetch(w->sums, e->op[row + AHEAD].v, e->step[row + AHEAD].v);
 }
 
+/* A slice that has ended when the next event begins, the child of the innermost open one, if any: nothing is left to be
+ * remembered of it. */
+OW_ALWAYS_INLINE bool add_leaf(struct nester *w, struct lane *lane, uint32_t row, int64_t ts,
+			       int64_t end)
+{
+	int64_t dur = w->m->event.dur_ns[row], self = MAX(dur, (int64_t)0);
+
+	if (lane->count) {
+		struct open_slice *parent = &lane->open[lane->count - 1];
+
+		parent->children =
+			(int64_t)((uint64_t)parent->children + (uint64_t)end - (uint64_t)ts);
+	}
+	if (lane->count) /* memory that nobody writes to costs nothing */
+		w->m->event.depth[row] = (uint16_t)MIN(lane->count, (size_t)UINT16_MAX);
+	w->m->event.self_ns[row] = self;
+	return sum_run(w, row, self);
+}
+
+/* While nothing of the track overlaps. */
+OW_ALWAYS_INLINE bool push_nested(struct nester *w, uint32_t row, int64_t ts, int64_t end,
+				  const struct stretch *s)
+{
+	struct lane *lane = &w->lanes[0];
+	int64_t held = end;
+
+	if (!close_ended(w, lane, ts))
+		return false;
+	if (lane->count) {
+		if (OW_UNLIKELY(!contains(w, lane, end)))
+			return push_overlapping(w, row, ts, end);
+		held = MIN(end, lane->open[lane->count - 1].end);
+	}
+	if (row + 1 == s->last || w->m->event.ts_ns[row + 1] >= held)
+		return add_leaf(w, lane, row, ts, held);
+	w->used = 1;
+	return lane->count ? push_child(w, lane, row, ts, end) : push(w, lane, row, ts, end);
+}
+
+/* Sets n->unsorted when the events turn out not to be in order. */
 static bool nest_stretch(struct nester *w, const struct stretch *s)
 {
 	struct event_table *e = &w->m->event;
@@ -372,31 +349,21 @@ static bool nest_stretch(struct nester *w, const struct stretch *s)
 	w->tolerance = tolerance_of(e, s);
 	for (uint32_t i = s->first; i < s->last; i++) {
 		int64_t ts = e->ts_ns[i], dur = e->dur_ns[i], end;
-		struct lane *lane = &w->lanes[0];
-		bool ok;
 
+		if (OW_UNLIKELY(i > s->first && !in_order(e, i - 1, i))) {
+			atomic_store(&w->n->unsorted, true);
+			break;
+		}
+		look_ahead(w, i, s);
 		if (dur == TIME_UNKNOWN) { /* a point: as deep as what is open */
-			if (!close_ended(w, lane, ts))
+			if (!close_ended(w, &w->lanes[0], ts))
 				return false;
-			e->depth[i] = (uint16_t)MIN(lane->count, (size_t)UINT16_MAX);
+			e->depth[i] = (uint16_t)MIN(w->lanes[0].count, (size_t)UINT16_MAX);
 			continue;
 		}
-		end = add_times(ts, dur);
-		if (OW_LIKELY(w->used <= 1)) {
-			if (!close_ended(w, lane, ts))
-				return false;
-			if (!lane->count) {
-				w->used = 1;
-				ok = push(w, lane, i, ts, end);
-			} else if (contains(w, lane, end)) {
-				ok = push_child(w, lane, i, ts, end);
-			} else {
-				ok = push_overlapping(w, i, ts, end);
-			}
-		} else {
-			ok = push_overlapping(w, i, ts, end);
-		}
-		if (!ok)
+		end = sums_add_times(ts, dur);
+		if (!(OW_LIKELY(w->used <= 1) ? push_nested(w, i, ts, end, s)
+					      : push_overlapping(w, i, ts, end)))
 			return false;
 	}
 	return close_all(w);
@@ -407,10 +374,15 @@ static bool flat_stretch(struct nester *w, const struct stretch *s)
 	struct event_table *e = &w->m->event;
 
 	for (uint32_t i = s->first; i < s->last; i++) {
+		if (OW_UNLIKELY(i > s->first && !in_order(e, i - 1, i))) {
+			atomic_store(&w->n->unsorted, true);
+			break;
+		}
+		look_ahead(w, i, s);
 		if (e->dur_ns[i] == TIME_UNKNOWN)
 			continue;
 		e->self_ns[i] = e->dur_ns[i];
-		if (e->op[i].v && !sum_run(w, i, e->dur_ns[i]))
+		if (!sum_run(w, i, e->dur_ns[i]))
 			return false;
 	}
 	return true;
@@ -429,10 +401,6 @@ static void run(void *arg, unsigned thread)
 
 		if (i >= n->count || atomic_load(&n->failed) || atomic_load(&n->unsorted))
 			break;
-		if (!is_sorted(&w.m->event, s)) {
-			atomic_store(&n->unsorted, true);
-			break;
-		}
 		track = w.m->event.track[s->first].v;
 		choose_sums(&w, w.m->track.kind[track]);
 		w.overlaps = 0;
@@ -471,80 +439,6 @@ static size_t find_stretches(const struct model *m, struct stretch *to, bool *so
 	return count;
 }
 
-static bool add_sums(struct mem *mem, struct sums *to, const struct sums *from)
-{
-	for (size_t i = 0; from->slots && i <= from->mask; i++) {
-		const struct sum *s = &from->slots[i];
-		struct sum *all;
-
-		if (!s->op)
-			continue;
-		all = find_sum(mem, to, s->op, s->step);
-		if (!all)
-			return false;
-		all->runs += s->runs;
-		all->cpu = add_times(all->cpu, s->cpu);
-		all->accelerator = add_times(all->accelerator, s->accelerator);
-		all->first = MIN(all->first, s->first);
-		all->last = MAX(all->last, s->last);
-	}
-	return true;
-}
-
-static int by_op_and_step(const void *a, const void *b)
-{
-	const struct sum *x = a, *y = b;
-
-	if (x->op != y->op)
-		return x->op < y->op ? -1 : 1;
-	return (x->step > y->step) - (x->step < y->step);
-}
-
-/* Rows that are there (of other sources, or of a first freeze) are added to, not doubled. */
-static void add_to_rows(struct builder *b, struct sums *sums)
-{
-	struct op_step_table *t = &b->m->op_step;
-
-	for (uint32_t i = 1; sums->slots && i < t->count; i++) {
-		struct sum *s = &sums->slots[sum_slot(sums, t->op[i].v, t->step[i].v)];
-
-		if (!s->op || !s->runs)
-			continue;
-		t->run_count[i] = add_times(t->run_count[i], s->runs);
-		t->cpu_ns[i] = add_times(t->cpu_ns[i], s->cpu);
-		t->accelerator_ns[i] = add_times(t->accelerator_ns[i], s->accelerator);
-		t->first_start_ns[i] =
-			t->first_start_ns[i] ? MIN(t->first_start_ns[i], s->first) : s->first;
-		t->latest_end_ns[i] = MAX(t->latest_end_ns[i], s->last);
-		s->runs = 0; /* stored */
-	}
-}
-
-/* Rows of op_step, in order of op; freeze puts them in order of step numbers. */
-static void store_sums(struct builder *b, struct sums *sums)
-{
-	size_t count = 0;
-
-	add_to_rows(b, sums);
-
-	for (size_t i = 0; sums->slots && i <= sums->mask; i++)
-		if (sums->slots[i].op && sums->slots[i].runs)
-			sums->slots[count++] = sums->slots[i];
-	if (count)
-		qsort(sums->slots, count, sizeof(*sums->slots), by_op_and_step);
-	for (size_t i = 0; i < count; i++) {
-		const struct sum *s = &sums->slots[i];
-
-		builder_add_op_step(b, &(struct op_step_row){ .op = { s->op },
-							      .step = { s->step },
-							      .run_count = s->runs,
-							      .accelerator_ns = s->accelerator,
-							      .cpu_ns = s->cpu,
-							      .first_start_ns = s->first,
-							      .latest_end_ns = s->last });
-	}
-}
-
 static void note_overlaps(struct builder *b, const uint64_t *overlaps)
 {
 	source_id kept = b->source;
@@ -562,19 +456,22 @@ static void note_overlaps(struct builder *b, const uint64_t *overlaps)
 
 static void free_all_sums(struct nesting *n)
 {
-	for (unsigned i = 0; i < PARALLEL_MAX; i++) {
-		free_sums(n->b->m->mem, &n->sums[i]);
-		n->sums[i] = (struct sums){ 0 };
-	}
+	for (unsigned i = 0; i < PARALLEL_MAX; i++)
+		sums_release(&n->sums[i]);
+}
+
+static unsigned thread_count(const struct nesting *n)
+{
+	unsigned threads = n->b->m->event.count < 100000 ? 1 : parallel_threads();
+
+	return (unsigned)MIN((size_t)threads, n->count);
 }
 
 /* Runs on all tracks. Not all are in order: n->unsorted, and nothing but marks of overlaps remains. */
 static bool run_all(struct nesting *n)
 {
-	unsigned threads = n->b->m->event.count < 100000 ? 1 : parallel_threads();
-
 	atomic_store(&n->next, 0);
-	parallel_run((unsigned)MIN((size_t)threads, n->count), run, n);
+	parallel_run(thread_count(n), run, n);
 	if (atomic_load(&n->unsorted))
 		free_all_sums(n);
 	return !atomic_load(&n->failed);
@@ -587,9 +484,9 @@ static ow_status nest_all(struct nesting *n)
 	bool ok = !atomic_load(&n->failed);
 
 	for (unsigned i = 1; i < PARALLEL_MAX && ok; i++)
-		ok = add_sums(m->mem, &n->sums[0], &n->sums[i]);
+		ok = sums_add_all(&n->sums[0], &n->sums[i]);
 	if (ok) {
-		store_sums(b, &n->sums[0]);
+		sums_store(&n->sums[0], b);
 		note_overlaps(b, n->overlaps);
 		for (uint32_t i = 1; i < m->track.count; i++)
 			m->track.flags[i] |= m->track.flags[i] & TRACK_SLICES ? TRACK_NESTED : 0;
@@ -604,8 +501,10 @@ static ow_status start_again(struct nesting *n)
 
 	OW_TRY(order_events(n->b));
 	for (uint32_t i = 1; i < m->event.count; i++)
-		if (is_traced(m, m->event.track[i]))
+		if (is_traced(m, m->event.track[i])) {
 			m->event.flags[i] &= (uint8_t)~EVENT_OVERLAPS;
+			m->event.depth[i] = 0;
+		}
 	memset(n->overlaps, 0, m->source.count * sizeof(*n->overlaps));
 	atomic_store(&n->unsorted, false);
 	return OW_OK;
@@ -644,6 +543,8 @@ ow_status nest_events(struct builder *b)
 		return OW_OK;
 	if (!NEED(b, self_ns) || !NEED(b, depth) || !NEED(b, flags))
 		return builder_status(b);
+	for (unsigned i = 0; i < PARALLEL_MAX; i++)
+		sums_init(&n.sums[i], m, thread_count(&n));
 	sources = m->source.count * sizeof(*n.overlaps);
 	stretches = n.count * sizeof(*n.stretches);
 	n.stretches = mem_alloc(m->mem, stretches);
