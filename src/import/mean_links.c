@@ -14,35 +14,59 @@ ow_status mean_add_link(struct meaning *x, uint32_t src, uint32_t dst, enum link
 
 /* ---- by correlation ---- */
 
-/* Operators have another number there, see trace_sequence. */
-static uint32_t correlation_of(const struct meaning *x, uint32_t event)
-{
-	uint32_t number = x->m->event.correlation[event];
+/* Events of a track that have a number, some at a time: most of the host's have none. */
+struct numbered {
+	const struct meaning *x;
+	uint32_t next, last;
+	uint32_t count, rows[256];
+};
 
-	return number && mean_category(x, event) != CATEGORY_OPERATOR ? number : 0;
+/* Operators have another number there, see trace_sequence. */
+OW_ALWAYS_INLINE bool has_correlation(const struct meaning *x, uint32_t event, bool operators)
+{
+	return x->m->event.correlation[event] &&
+	       (!operators || mean_category(x, event) != CATEGORY_OPERATOR);
+}
+
+static bool next_numbered(struct numbered *n)
+{
+	bool operators = n->x->m->event.category != NULL;
+	uint32_t last = n->next + MIN(n->last - n->next, (uint32_t)ARRAY_COUNT(n->rows));
+
+	n->count = 0;
+	if (n->next == last)
+		return false;
+	for (uint32_t e = n->next; e < last; e++) {
+		n->rows[n->count] = e;
+		n->count += has_correlation(n->x, e, operators);
+	}
+	n->next = last;
+	return true;
+}
+
+static struct numbered numbered_of(const struct meaning *x, uint32_t t)
+{
+	return (struct numbered){ .x = x,
+				  .next = mean_track(x, t)->first,
+				  .last = mean_track(x, t)->last };
 }
 
 static void see_calls(const struct meaning *x, struct mean_numbers *calls)
 {
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
-		const struct mean_track *track = mean_track(x, t);
+		struct numbered n = numbered_of(x, t);
 
-		if (!mean_on_host(x, t))
-			continue;
-		for (uint32_t e = track->first; e < track->last; e++) {
-			uint32_t number = correlation_of(x, e);
-
-			if (number)
-				mean_numbers_see(calls, number);
-		}
+		while (mean_on_host(x, t) && next_numbered(&n))
+			for (uint32_t i = 0; i < n.count; i++)
+				mean_numbers_see(calls, x->m->event.correlation[n.rows[i]]);
 	}
 }
 
-static void look_ahead(const struct meaning *x, const struct mean_numbers *calls, uint32_t e,
-		       uint32_t last)
+/* Their places are fetched all at once. */
+static void look_ahead(const struct numbered *n, const struct mean_numbers *calls)
 {
-	mean_numbers_prefetch(calls, last - e > MEAN_FAR ? correlation_of(x, e + MEAN_FAR) : 0,
-			      last - e > MEAN_NEAR ? correlation_of(x, e + MEAN_NEAR) : 0);
+	for (uint32_t i = 0; i < n->count; i++)
+		mean_numbers_prefetch(calls, n->x->m->event.correlation[n->rows[i]], 0);
 }
 
 /* The first call of a number counts: a driver's call lies inside the runtime's. */
@@ -52,21 +76,20 @@ static ow_status collect_calls(struct meaning *x, struct mean_numbers *calls)
 	if (!mean_numbers_start(x, calls))
 		return mean_no_memory(x);
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
-		const struct mean_track *track = mean_track(x, t);
+		struct numbered n = numbered_of(x, t);
 
-		if (!mean_on_host(x, t))
-			continue;
-		for (uint32_t e = track->first; e < track->last; e++) {
-			uint32_t number = correlation_of(x, e), *call;
+		while (mean_on_host(x, t) && next_numbered(&n)) {
+			look_ahead(&n, calls);
+			for (uint32_t i = 0; i < n.count; i++) {
+				uint32_t e = n.rows[i];
+				uint32_t *call =
+					mean_numbers_place(calls, x->m->event.correlation[e]);
 
-			look_ahead(x, calls, e, track->last);
-			if (!number)
-				continue;
-			call = mean_numbers_place(calls, number);
-			if (!call)
-				return mean_no_memory(x);
-			if (!*call)
-				*call = e;
+				if (!call)
+					return mean_no_memory(x);
+				if (!*call)
+					*call = e;
+			}
 		}
 	}
 	return OW_OK;
@@ -75,17 +98,18 @@ static ow_status collect_calls(struct meaning *x, struct mean_numbers *calls)
 static ow_status link_work(struct meaning *x, const struct mean_numbers *calls)
 {
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
-		const struct mean_track *track = mean_track(x, t);
+		struct numbered n = numbered_of(x, t);
 
-		if (!mean_on_device(x, t))
-			continue;
-		for (uint32_t e = track->first; e < track->last; e++) {
-			uint32_t number = correlation_of(x, e);
-			uint32_t call = number ? mean_numbers_find(calls, number) : 0;
+		while (mean_on_device(x, t) && next_numbered(&n)) {
+			look_ahead(&n, calls);
+			for (uint32_t i = 0; i < n.count; i++) {
+				uint32_t e = n.rows[i];
+				uint32_t call =
+					mean_numbers_find(calls, x->m->event.correlation[e]);
 
-			look_ahead(x, calls, e, track->last);
-			if (call)
-				OW_TRY(mean_add_link(x, call, e, LINK_LAUNCH));
+				if (call)
+					OW_TRY(mean_add_link(x, call, e, LINK_LAUNCH));
+			}
 		}
 	}
 	return OW_OK;
