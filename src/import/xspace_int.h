@@ -66,6 +66,16 @@ enum xstat {
 
 enum xstat xstat_of(struct str name);
 
+#define XSTAT_BIT(stat) ((uint64_t)1 << (stat))
+
+/* Of which kind the value of a stat is expected to be: a number, or text by reference. */
+enum xkind { XKIND_NUMBER = 1, XKIND_REF = 2 };
+
+/* What a stat of an event is to the importer: XSTAT_OTHER and no kind when events are not asked for it. */
+struct xwanted {
+	uint8_t stat, kinds;
+};
+
 /* A value as it stands in the file; numbers of any kind are asked for by the functions below. */
 struct xvalue {
 	uint64_t stat; /* id of its name */
@@ -106,10 +116,7 @@ static inline uint32_t xids_find(const struct xids *ids, uint64_t id)
 
 struct xstat_entry {
 	struct str name;
-	uint8_t stat;  /* enum xstat */
-	bool resolved; /* op has what the name means as a tf_op */
-	str_id op;
-	str_id text; /* the name, interned; nil while nobody has asked */
+	uint8_t stat; /* enum xstat */
 };
 
 enum xevent_kind {
@@ -158,9 +165,11 @@ struct xplane {
 	size_t event_cap;
 	struct xstat_entry *stats;
 	size_t stat_cap;
-	uint8_t *
-		wanted; /* by small id of a stat: what it is, XSTAT_OTHER when events are not asked for it */
+	bool device;
+	struct xwanted *wanted; /* by small id of a stat; at least 128 */
 	size_t wanted_count;
+	uint32_t *
+		ref_ops; /* by small id of a text: the op that it is, as a tf_op, + 1; 0 = nobody has asked */
 	struct xline *lines;
 	size_t line_count, line_cap;
 	struct xvalue *values; /* the plane's own stats */
@@ -285,12 +294,17 @@ ow_status xspace_find_planes(struct xspace *x);
 ow_status xspace_read_plane(struct xspace *x, struct xplane *plane);
 /* Which stats events of the plane are asked for. */
 ow_status xspace_choose_stats(struct xspace *x, struct xplane *plane);
+/* Groups of steps are no longer asked for when there are numbers. */
+void xspace_forget_groups(const struct xspace *x, struct xplane *plane);
 void xspace_release_plane(struct xspace *x, struct xplane *plane);
 
 /* xspace_names.c: what an entry means. */
 ow_status xspace_resolve(struct xspace *x, struct xplane *plane, struct xevent_entry *entry);
 /* The op that a kernel's tf_op names; nil for none. */
 str_id xspace_op_of_text(struct xspace *x, struct str text);
+
+/* How events of the plane are asked for a stat. */
+struct xwanted xspace_wanted(const struct xplane *plane, enum xstat stat);
 
 /* xspace_line.c: the events of a line, as rows. */
 ow_status xspace_read_lines(struct xspace *x, struct xplane *plane);

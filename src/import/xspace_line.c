@@ -6,20 +6,18 @@
  * Python's frames are on the line of their thread among its other events; they become a track of their own, as
  * frames of any trace do, by reading such a line twice.
  */
-#include "import/xspace_int.h"
+#include "import/xspace_event.h"
 
 #define CHUNK ((size_t)64 << 10)
 #define EPOCH_NS                                                                                   \
 	((int64_t)100000000000000000) /* a larger timestamp is a date, not a time since the start */
 
-struct xevent {
-	uint64_t entry; /* id */
-	int64_t offset_ps, duration_ps, occurrences;
-	bool aggregated;
-	uint64_t has; /* 1 << enum xstat */
-	int64_t group, step_num, producer_type, consumer_type;
-	uint64_t program, correlation, producer, consumer;
-	struct xvalue tf_op, hlo_op, step_name, details;
+/* What the facts tell of events. */
+struct tally {
+	uint64_t events, stats;
+	int64_t sum_ps;
+	int64_t min_start_ps,
+		max_end_ps; /* from the start of the line; INT64_MAX and INT64_MIN when none */
 };
 
 struct reading {
@@ -28,197 +26,21 @@ struct reading {
 	const struct xline *line;
 	bool device, frames; /* frames: only those are wanted */
 	bool skipped_frames;
+	bool tame;     /* the line begins at a time that no offset makes overflow */
+	uint64_t rest; /* XSTAT_BIT of what only few events have, and has to be looked at */
 	track_id track;
 	int64_t line_ps; /* of the line, from the start of the profile, for the facts */
 	int64_t base_ns; /* of the line: what its offsets count from */
 	int64_t last_ns, last_end_ns;
-	uint64_t events;
-	int64_t sum_ps;
+	struct tally tally; /* of the line */
 };
 
-/* ---- reading an event ---- */
-
-/* Any length, as pb_varint_at; made for the three to seven bytes that times have. */
-OW_ALWAYS_INLINE struct pb_varint read_varint(const uint8_t *at, const uint8_t *end)
-{
-	uint64_t word, stop;
-
-	if (OW_LIKELY(at < end && *at < 0x80))
-		return (struct pb_varint){ at + 1, *at };
-	if (OW_UNLIKELY(end - at < 8))
-		return at < end ? pb_varint_at(at, end) : (struct pb_varint){ NULL, PB_TRUNCATED };
-	word = pb_load64(at);
-	stop = ~word & 0x8080808080808080ull;
-	if (OW_UNLIKELY(!stop))
-		return pb_varint_at(at, end);
-	word &= stop ^ (stop - 1);
-	word &= 0x7f7f7f7f7f7f7f7full;
-	word = (word & 0x007f007f007f007full) | (word & 0x7f007f007f007f00ull) >> 1;
-	word = (word & 0x00003fff00003fffull) | (word & 0x3fff00003fff0000ull) >> 2;
-	word = (word & 0x000000000fffffffull) | (word & 0x0fffffff00000000ull) >> 4;
-	return (struct pb_varint){ at + (__builtin_ctzll(stop) >> 3) + 1, word };
-}
-
-static void take_stat(struct xevent *ev, const struct xvalue *v, enum xstat stat)
-{
-	switch (stat) {
-	case XSTAT_OTHER:
-		return;
-	case XSTAT_GROUP_ID:
-		ev->group = xvalue_int(v);
-		break;
-	case XSTAT_STEP_NUM:
-		ev->step_num = xvalue_int(v);
-		break;
-	case XSTAT_CORRELATION_ID:
-		ev->correlation = (uint64_t)xvalue_int(v);
-		break;
-	case XSTAT_PROGRAM_ID:
-		ev->program = (uint64_t)xvalue_int(v);
-		break;
-	case XSTAT_PRODUCER_TYPE:
-		ev->producer_type = xvalue_int(v);
-		break;
-	case XSTAT_CONSUMER_TYPE:
-		ev->consumer_type = xvalue_int(v);
-		break;
-	case XSTAT_PRODUCER_ID:
-		ev->producer = (uint64_t)xvalue_int(v);
-		break;
-	case XSTAT_CONSUMER_ID:
-		ev->consumer = (uint64_t)xvalue_int(v);
-		break;
-	case XSTAT_TF_OP:
-	case XSTAT_ANNOTATION:
-		ev->tf_op = *v;
-		stat = XSTAT_TF_OP;
-		break;
-	case XSTAT_HLO_OP:
-		ev->hlo_op = *v;
-		break;
-	case XSTAT_STEP_NAME:
-		ev->step_name = *v;
-		break;
-	case XSTAT_DETAILS:
-		ev->details = *v;
-		break;
-	default:
-		break;
-	}
-	ev->has |= (uint64_t)1 << stat;
-}
-
-/* Most stats are not wanted, which the first bytes tell. False when it is damaged. */
-OW_ALWAYS_INLINE bool read_stat(const struct reading *r, struct xevent *ev, const uint8_t *at,
-				const uint8_t *end)
-{
-	const struct xplane *plane = r->plane;
-	struct xvalue value = { 0 };
-	struct pb_varint id = { NULL, 0 }, number;
-	enum xstat stat;
-
-	if (OW_LIKELY(end - at > 2 && *at == PB_TAG(1, PB_VARINT)))
-		id = read_varint(at + 1, end);
-	if (OW_LIKELY(id.next && id.value < plane->wanted_count)) {
-		stat = (enum xstat)plane->wanted[id.value];
-		if (stat == XSTAT_OTHER)
-			return true;
-		if (OW_LIKELY(id.next < end && !(*id.next & 0x87))) { /* a number or a reference */
-			number = read_varint(id.next + 1, end);
-			if (OW_LIKELY(number.next == end)) {
-				value.stat = id.value;
-				value.bits = number.value;
-				value.field = (uint8_t)(*id.next >> 3);
-				take_stat(ev, &value, stat);
-				return true;
-			}
-		}
-	}
-	if (!xvalue_read(pb_over(at, (size_t)(end - at)), &value))
-		return false;
-	stat = value.stat < plane->wanted_count ? (enum xstat)plane->wanted[value.stat]
-						: xvalue_stat(plane, &value);
-	take_stat(ev, &value, stat);
-	return true;
-}
-
-/* The fields as all profilers write them: entry, offset, duration, then stats. Where it leaves that order the
- * rest is read by read_event. */
-OW_ALWAYS_INLINE const uint8_t *read_times(const uint8_t *at, const uint8_t *end, struct xevent *ev)
-{
-	struct pb_varint v;
-
-	if (at < end && *at == PB_TAG(1, PB_VARINT)) {
-		v = read_varint(at + 1, end);
-		if (!v.next)
-			return at;
-		ev->entry = v.value;
-		at = v.next;
-	}
-	if (at < end && *at == PB_TAG(2, PB_VARINT)) {
-		v = read_varint(at + 1, end);
-		if (!v.next)
-			return at;
-		ev->offset_ps = (int64_t)v.value;
-		at = v.next;
-	}
-	if (at < end && *at == PB_TAG(3, PB_VARINT)) {
-		v = read_varint(at + 1, end);
-		if (!v.next)
-			return at;
-		ev->duration_ps = (int64_t)v.value;
-		at = v.next;
-	}
-	return at;
-}
-
-/* False when it is damaged. */
-static bool read_event(struct reading *r, struct pb message, struct xevent *ev)
-{
-	struct pb_field f;
-
-	ev->entry = 0;
-	ev->offset_ps = ev->duration_ps = ev->occurrences = 0;
-	ev->aggregated = false;
-	ev->has = 0;
-	message.at = read_times(message.at, message.end, ev);
-	while (message.end - message.at >= 2 && message.at[0] == PB_TAG(4, PB_BYTES) &&
-	       message.at[1] < 0x80 && message.at[1] <= message.end - message.at - 2) {
-		const uint8_t *end = message.at + 2 + message.at[1];
-
-		r->plane->event_stats += !r->frames;
-		if (!read_stat(r, ev, message.at + 2, end))
-			return false;
-		message.at = end;
-	}
-	while (pb_next(&message, &f)) {
-		switch (f.tag) {
-		case PB_TAG(1, PB_VARINT):
-			ev->entry = f.value;
-			break;
-		case PB_TAG(2, PB_VARINT):
-			ev->offset_ps = (int64_t)f.value;
-			break;
-		case PB_TAG(3, PB_VARINT):
-			ev->duration_ps = (int64_t)f.value;
-			break;
-		case PB_TAG(5, PB_VARINT):
-			ev->occurrences = (int64_t)f.value;
-			ev->aggregated = true;
-			break;
-		case PB_TAG(4, PB_BYTES):
-			r->plane->event_stats += !r->frames;
-			if (!read_stat(r, ev, f.ptr, f.ptr + f.value))
-				return false;
-			break;
-		default:
-			break;
-		}
-	}
-	return !message.problem;
-}
-
 /* ---- what it becomes ---- */
+
+OW_ALWAYS_INLINE uint64_t number_of(const struct xevent *ev, enum xstat stat)
+{
+	return ev->has & XSTAT_BIT(stat) ? ev->bits[stat] : 0;
+}
 
 /* "kind:… size:123 dest:0 async:1", or num_bytes:123. */
 static int64_t bytes_of(struct str text)
@@ -238,33 +60,46 @@ static int64_t bytes_of(struct str text)
 	return 0;
 }
 
-/* The op that the stats of a kernel name: nil for none. */
-static str_id op_of_kernel(struct reading *r, const struct xevent *ev)
+/* The op that a tf_op names: nil for none. */
+static str_id resolve_text(struct reading *r, const struct xevent *ev)
 {
-	struct xspace *x = r->x;
-	struct xstat_entry *entry = NULL;
+	str_id op = xspace_op_of_text(r->x, xevent_text(r->plane, ev, XSTAT_TF_OP));
+	uint64_t ref = ev->bits[XSTAT_TF_OP];
+
+	if (!(ev->inlined & XSTAT_BIT(XSTAT_TF_OP)) && ref < r->plane->wanted_count &&
+	    op.v < UINT32_MAX)
+		r->plane->ref_ops[ref] = op.v + 1;
+	return op;
+}
+
+/* Those that are references are looked up once. */
+OW_ALWAYS_INLINE str_id op_of_text(struct reading *r, const struct xevent *ev)
+{
+	uint64_t ref = ev->bits[XSTAT_TF_OP];
+
+	if (OW_LIKELY(!(ev->inlined & XSTAT_BIT(XSTAT_TF_OP)) && ref < r->plane->wanted_count &&
+		      r->plane->ref_ops[ref]))
+		return (str_id){ r->plane->ref_ops[ref] - 1 };
+	return resolve_text(r, ev);
+}
+
+static str_id op_of_instruction(struct reading *r, const struct xevent *ev)
+{
+	uint64_t program = number_of(ev, XSTAT_PROGRAM_ID);
+	struct str name = xevent_text(r->plane, ev, XSTAT_HLO_OP);
+
+	return xspace_hlo_op(r->x, xspace_hlo_find(r->x, program, name));
+}
+
+/* The op that the stats of a kernel name: nil for none. */
+OW_ALWAYS_INLINE str_id op_of_kernel(struct reading *r, const struct xevent *ev)
+{
 	str_id op = { 0 };
 
-	if (ev->has & (uint64_t)1 << XSTAT_TF_OP) {
-		uint32_t row =
-			ev->tf_op.field == 7 ? xids_find(&r->plane->stat_ids, ev->tf_op.bits) : 0;
-
-		if (row)
-			entry = &r->plane->stats[row];
-		if (entry && entry->resolved)
-			op = entry->op;
-		else
-			op = xspace_op_of_text(x, xvalue_text(r->plane, &ev->tf_op));
-		if (entry) {
-			entry->op = op;
-			entry->resolved = true;
-		}
-	}
-	if (!op.v && ev->has & (uint64_t)1 << XSTAT_HLO_OP) {
-		uint32_t row = xspace_hlo_find(x, ev->program, xvalue_text(r->plane, &ev->hlo_op));
-
-		op = xspace_hlo_op(x, row);
-	}
+	if (OW_LIKELY(ev->has & XSTAT_BIT(XSTAT_TF_OP)))
+		op = op_of_text(r, ev);
+	if (OW_UNLIKELY(!op.v && ev->has & XSTAT_BIT(XSTAT_HLO_OP)))
+		op = op_of_instruction(r, ev);
 	return op;
 }
 
@@ -315,34 +150,25 @@ static int64_t floor_ns(int64_t ps, uint16_t *rest)
 	return ns;
 }
 
-static ow_status mark_step(struct reading *r, const struct xevent *ev, struct event_row *row,
-			   struct str name)
+static ow_status mark_step(struct reading *r, const struct xevent *ev, int64_t start, int64_t end,
+			   str_id name, struct str text)
 {
-	struct xspace *x = r->x;
-	int64_t end = row->ts_ns + row->dur_ns;
+	bool grouped = ev->has & XSTAT_BIT(XSTAT_GROUP_ID);
+	int64_t group = grouped ? (int64_t)ev->bits[XSTAT_GROUP_ID] : INT64_MIN;
 
-	if (ev->has & (uint64_t)1 << XSTAT_STEP_NUM && str_find_char(name, '/') == STR_NONE)
-		return xspace_mark(x, XSTEP_NUMBER, row->ts_ns, end, ev->step_num,
-				   row->name.v ? row->name : (str_id){ row->op.v });
-	if (ev->has & (uint64_t)1 << XSTAT_STEP_NAME)
-		return xspace_mark(x, XSTEP_NAME, row->ts_ns, end,
-				   ev->has & (uint64_t)1 << XSTAT_GROUP_ID ? ev->group : INT64_MIN,
-				   row->name.v ? row->name : (str_id){ row->op.v });
-	if (ev->has & (uint64_t)1 << XSTAT_GROUP_ID)
-		return xspace_mark(x, XSTEP_GROUP, row->ts_ns, end, ev->group, (str_id){ 0 });
-	return OW_OK;
+	if (ev->has & XSTAT_BIT(XSTAT_STEP_NUM) && str_find_char(text, '/') == STR_NONE)
+		return xspace_mark(r->x, XSTEP_NUMBER, start, end,
+				   (int64_t)ev->bits[XSTAT_STEP_NUM], name);
+	if (ev->has & XSTAT_BIT(XSTAT_STEP_NAME))
+		return xspace_mark(r->x, XSTEP_NAME, start, end, group, name);
+	return grouped ? xspace_mark(r->x, XSTEP_GROUP, start, end, group, (str_id){ 0 }) : OW_OK;
 }
-
-#define STEP_BITS                                                                                  \
-	((uint64_t)1 << XSTAT_STEP_NUM | (uint64_t)1 << XSTAT_STEP_NAME |                          \
-	 (uint64_t)1 << XSTAT_GROUP_ID)
-#define LINK_BITS ((uint64_t)1 << XSTAT_PRODUCER_ID | (uint64_t)1 << XSTAT_CONSUMER_ID)
 
 /* A run is called after its step, its op is not. */
 static ow_status use_step_name(struct reading *r, const struct xevent *ev, struct event_row *row)
 {
 	struct xspace *x = r->x;
-	str_id name = xspace_text(x, xvalue_text(r->plane, &ev->step_name));
+	str_id name = xspace_text(x, xevent_text(r->plane, ev, XSTAT_STEP_NAME));
 	struct xop *op = xspace_op(x, (str_id){ row->op.v });
 
 	if (!op)
@@ -353,38 +179,87 @@ static ow_status use_step_name(struct reading *r, const struct xevent *ev, struc
 	return builder_status(x->b);
 }
 
-/* What few events have. */
+#define STEP_BITS (XSTAT_BIT(XSTAT_STEP_NUM) | XSTAT_BIT(XSTAT_STEP_NAME))
+#define REST_BITS                                                                                  \
+	(STEP_BITS | XSTAT_BIT(XSTAT_GROUP_ID) | XSTAT_BIT(XSTAT_PRODUCER_ID) |                    \
+	 XSTAT_BIT(XSTAT_CONSUMER_ID) | XSTAT_BIT(XSTAT_DETAILS))
+
+/* What only few events have. Groups count while there is no better marker. */
+static uint64_t rest_bits(const struct xspace *x)
+{
+	return x->step_source > XSTEP_GROUP ? REST_BITS & ~XSTAT_BIT(XSTAT_GROUP_ID) : REST_BITS;
+}
+
 static ow_status add_rest(struct reading *r, const struct xevent *ev, struct event_row *row,
 			  const struct xevent_entry *entry)
 {
 	uint32_t event = r->x->b->m->event.count;
 
-	if (!r->device && ev->has & (uint64_t)1 << XSTAT_STEP_NAME)
+	if (ev->has & XSTAT_BIT(XSTAT_STEP_NAME))
 		OW_TRY(use_step_name(r, ev, row));
-	if (!r->device && ev->has & STEP_BITS)
-		OW_TRY(mark_step(r, ev, row, entry->name));
-	if (ev->has & (uint64_t)1 << XSTAT_PRODUCER_ID)
-		OW_TRY(add_end(r->x, ev->producer_type, ev->producer, event, false));
-	if (ev->has & (uint64_t)1 << XSTAT_CONSUMER_ID)
-		OW_TRY(add_end(r->x, ev->consumer_type, ev->consumer, event, true));
-	if (ev->has & (uint64_t)1 << XSTAT_DETAILS)
-		row->bytes = bytes_of(xvalue_text(r->plane, &ev->details));
+	if (ev->has & (STEP_BITS | XSTAT_BIT(XSTAT_GROUP_ID)))
+		OW_TRY(mark_step(r, ev, row->ts_ns, row->ts_ns + row->dur_ns,
+				 row->name.v ? row->name : (str_id){ row->op.v }, entry->name));
+	if (ev->has & XSTAT_BIT(XSTAT_PRODUCER_ID))
+		OW_TRY(add_end(r->x, (int64_t)number_of(ev, XSTAT_PRODUCER_TYPE),
+			       ev->bits[XSTAT_PRODUCER_ID], event, false));
+	if (ev->has & XSTAT_BIT(XSTAT_CONSUMER_ID))
+		OW_TRY(add_end(r->x, (int64_t)number_of(ev, XSTAT_CONSUMER_TYPE),
+			       ev->bits[XSTAT_CONSUMER_ID], event, true));
+	if (ev->has & XSTAT_BIT(XSTAT_DETAILS))
+		row->bytes = bytes_of(xevent_text(r->plane, ev, XSTAT_DETAILS));
 	return OW_OK;
 }
 
-static void count_event(struct reading *r, const struct xevent *ev, struct xevent_entry *entry,
-			int64_t start_ps, int64_t end_ps)
+static void tally_init(struct tally *t)
+{
+	*t = (struct tally){ .min_start_ps = INT64_MAX, .max_end_ps = INT64_MIN };
+}
+
+OW_ALWAYS_INLINE void tally_event(struct tally *t, struct xevent_entry *entry, int64_t start_ps,
+				  int64_t end_ps, int64_t duration_ps, bool aggregated)
+{
+	t->events++;
+	t->sum_ps = wrap_add(t->sum_ps, duration_ps);
+	entry->sum_ps = wrap_add(entry->sum_ps, duration_ps);
+	entry->runs++;
+	if (aggregated)
+		return;
+	t->min_start_ps = MIN(t->min_start_ps, start_ps);
+	t->max_end_ps = MAX(t->max_end_ps, end_ps);
+}
+
+/* To that of the line. */
+static void tally_add(struct tally *to, const struct tally *t)
+{
+	to->events += t->events;
+	to->stats += t->stats;
+	to->sum_ps = wrap_add(to->sum_ps, t->sum_ps);
+	to->min_start_ps = MIN(to->min_start_ps, t->min_start_ps);
+	to->max_end_ps = MAX(to->max_end_ps, t->max_end_ps);
+}
+
+static int64_t sum_of(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (!__builtin_add_overflow(a, b, &sum))
+		return sum;
+	return a > 0 ? INT64_MAX : INT64_MIN;
+}
+
+/* Of a line, to its plane. */
+static void use_tally(struct reading *r)
 {
 	struct xplane *plane = r->plane;
+	const struct tally *t = &r->tally;
 
-	r->events++;
-	r->sum_ps = wrap_add(r->sum_ps, ev->duration_ps);
-	entry->sum_ps = wrap_add(entry->sum_ps, ev->duration_ps);
-	entry->runs++;
-	if (ev->aggregated)
+	plane->event_count += t->events;
+	plane->event_stats += t->stats;
+	if (t->min_start_ps > t->max_end_ps)
 		return;
-	plane->min_start_ps = MIN(plane->min_start_ps, wrap_add(r->line_ps, start_ps));
-	plane->max_end_ps = MAX(plane->max_end_ps, wrap_add(r->line_ps, end_ps));
+	plane->min_start_ps = MIN(plane->min_start_ps, sum_of(r->line_ps, t->min_start_ps));
+	plane->max_end_ps = MAX(plane->max_end_ps, sum_of(r->line_ps, t->max_end_ps));
 }
 
 /* Only once there is something on it. */
@@ -404,41 +279,101 @@ static void start_track(struct reading *r)
 	r->track = builder_add_track(x->b, &row);
 }
 
+#define NEED(b, column)                                                                            \
+	((b)->m->event.column ||                                                                   \
+	 builder_need_column(b, TABLE_event, offsetof(struct event_table, column)))
+
+/* Columns that only some files need: that they are there, and those that few events need filled. */
+OW_ALWAYS_INLINE bool add_rare(struct builder *b, const struct event_row *row)
+{
+	struct event_table *e = &b->m->event;
+
+	if ((row->name.v && !NEED(b, name)) || (row->correlation && !NEED(b, correlation)) ||
+	    (row->bytes && !NEED(b, bytes)) || (row->ts_rest && !NEED(b, ts_rest)) ||
+	    (row->end_rest && !NEED(b, end_rest)))
+		return false;
+	if (row->bytes)
+		e->bytes[e->count] = row->bytes;
+	if (row->ts_rest)
+		e->ts_rest[e->count] = row->ts_rest;
+	if (row->end_rest)
+		e->end_rest[e->count] = row->end_rest;
+	return true;
+}
+
+/* Room for it has been made. Its step is told later, for all events: mean_steps.c. */
+OW_ALWAYS_INLINE ow_status add_row(struct builder *b, const struct event_row *row)
+{
+	struct event_table *e = &b->m->event;
+	uint32_t at = e->count;
+
+	if (OW_UNLIKELY(!e->name || !e->correlation || row->bytes || row->ts_rest ||
+			row->end_rest) &&
+	    !add_rare(b, row))
+		return builder_status(b);
+	e->ts_ns[at] = row->ts_ns;
+	e->dur_ns[at] = row->dur_ns;
+	e->op[at] = row->op;
+	e->track[at] = row->track;
+	if (OW_LIKELY(e->name))
+		e->name[at] = row->name;
+	if (OW_LIKELY(e->correlation))
+		e->correlation[at] = row->correlation;
+	e->count = at + 1;
+	return OW_OK;
+}
+
+/* Lines are in order of time in all files that were seen. */
+OW_ALWAYS_INLINE void watch_order(struct reading *r, const struct event_row *row)
+{
+	int64_t end = row->ts_ns + row->dur_ns;
+
+	if (OW_UNLIKELY(row->ts_ns < r->last_ns ||
+			(row->ts_ns == r->last_ns && end > r->last_end_ns)))
+		r->x->unsorted = true;
+	r->last_ns = row->ts_ns;
+	r->last_end_ns = end;
+}
+
+OW_ALWAYS_INLINE void name_kernel(struct reading *r, const struct xevent *ev, struct event_row *row)
+{
+	str_id op = op_of_kernel(r, ev);
+
+	if (!op.v || op.v == row->op.v)
+		return;
+	row->name.v = row->name.v ? row->name.v : row->op.v;
+	row->op.v = op.v;
+}
+
+OW_ALWAYS_INLINE uint32_t correlation_of(const struct xevent *ev)
+{
+	uint64_t number = number_of(ev, XSTAT_CORRELATION_ID);
+
+	return number <= UINT32_MAX ? (uint32_t)number : 0;
+}
+
 static ow_status store(struct reading *r, const struct xevent *ev, const struct xevent_entry *entry,
 		       int64_t start_ps, int64_t end_ps)
 {
 	struct xspace *x = r->x;
 	struct event_row row = { .op = { entry->op.v }, .name = entry->label };
-	uint16_t start_rest, end_rest;
-	int64_t start = floor_ns(start_ps, &start_rest), end = floor_ns(end_ps, &end_rest);
+	int64_t start = floor_ns(start_ps, &row.ts_rest), end = floor_ns(end_ps, &row.end_rest);
 
-	if (OW_UNLIKELY(!r->track.v))
+	if (!r->track.v)
 		start_track(r);
 	row.track = r->track;
 	row.ts_ns = held(x, start, r->base_ns);
 	row.dur_ns = end - start;
-	row.ts_rest = start_rest;
-	row.end_rest = end_rest;
-	if (ev->has) {
-		if (ev->has & (uint64_t)1 << XSTAT_CORRELATION_ID && ev->correlation <= UINT32_MAX)
-			row.correlation = (uint32_t)ev->correlation;
-		if (r->device) {
-			str_id op = op_of_kernel(r, ev);
-
-			if (op.v && op.v != row.op.v) {
-				row.name.v = row.name.v ? row.name.v : row.op.v;
-				row.op.v = op.v;
-			}
-		}
-		OW_TRY(add_rest(r, ev, &row, entry));
+	row.correlation = correlation_of(ev);
+	if (r->device)
+		name_kernel(r, ev, &row);
+	OW_TRY(add_rest(r, ev, &row, entry));
+	if (r->rest != rest_bits(x)) {
+		r->rest = rest_bits(x);
+		xspace_forget_groups(x, r->plane);
 	}
-	if (row.ts_ns < r->last_ns ||
-	    (row.ts_ns == r->last_ns && row.ts_ns + row.dur_ns > r->last_end_ns))
-		x->unsorted = true;
-	r->last_ns = row.ts_ns;
-	r->last_end_ns = row.ts_ns + row.dur_ns;
-	builder_add_event(x->b, &row);
-	return builder_status(x->b);
+	watch_order(r, &row);
+	return add_row(x->b, &row);
 }
 
 /* An event whose entry the file does not have is called after its number. */
@@ -461,38 +396,34 @@ static uint32_t missing_entry(struct reading *r, uint64_t id)
 	return name ? row : 0;
 }
 
-static ow_status take_event(struct reading *r, struct pb message, uint64_t offset)
+#define TAME_PS ((uint64_t)1 << 61)
+
+/* Any event. */
+static ow_status take_event(struct reading *r, struct xevent *ev, struct pb message)
 {
 	struct xspace *x = r->x;
 	struct xevent_entry *entry;
-	struct xevent ev;
+	uint32_t row = xids_find(&r->plane->event_ids, ev->entry);
 	int64_t start, end;
-	uint32_t row;
 
-	if (!read_event(r, message, &ev)) {
-		if (!r->frames)
-			xspace_damage(x, offset);
-		return OW_OK;
-	}
-	row = xids_find(&r->plane->event_ids, ev.entry);
 	if (OW_UNLIKELY(!row)) {
-		row = missing_entry(r, ev.entry);
+		row = missing_entry(r, ev->entry);
 		if (!row)
 			return xspace_no_memory(x);
 	}
 	entry = &r->plane->events[row];
 	if (OW_UNLIKELY(!entry->resolved))
 		OW_TRY(xspace_resolve(x, r->plane, entry));
-	if (ev.duration_ps < 0) {
+	if (ev->duration_ps < 0) {
 		x->clamped++;
-		ev.duration_ps = 0;
+		ev->duration_ps = 0;
 	}
-	start = held(x, 0, ev.offset_ps);
-	end = held(x, start, ev.duration_ps);
+	start = held(x, 0, ev->offset_ps);
+	end = held(x, start, ev->duration_ps);
 	if (!r->frames)
-		count_event(r, &ev, entry, start, end);
-	if (ev.aggregated)
-		return r->frames ? OW_OK : add_sum(r, &ev, entry->op);
+		tally_event(&r->tally, entry, start, end, ev->duration_ps, ev->aggregated);
+	if (ev->aggregated)
+		return r->frames ? OW_OK : add_sum(r, ev, entry->op);
 	if ((entry->kind == XEVENT_FRAME) != r->frames) {
 		r->skipped_frames |= entry->kind == XEVENT_FRAME;
 		return OW_OK;
@@ -502,7 +433,38 @@ static ow_status take_event(struct reading *r, struct pb message, uint64_t offse
 	if (entry->kind == XEVENT_MEMORY)
 		return xspace_take_memory(x, r->plane, message, held(x, start / 1000, r->base_ns),
 					  entry->release);
-	return store(r, &ev, entry, start, end);
+	return store(r, ev, entry, start, end);
+}
+
+/* The same for nearly all events, about which nothing is new or out of range; false for others. */
+OW_ALWAYS_INLINE bool take_plain(struct reading *r, const struct xtimes *t, const struct xevent *ev,
+				 struct tally *tally)
+{
+	uint64_t start_ps = t->offset_ps, end_ps = start_ps + t->duration_ps;
+	uint64_t start = start_ps / 1000, end = end_ps / 1000;
+	uint32_t at = xids_find(&r->plane->event_ids, t->entry);
+	struct xevent_entry *entry;
+	struct event_row row;
+
+	if (OW_UNLIKELY(!at || (start_ps | t->duration_ps) >= TAME_PS || ev->has & r->rest))
+		return false;
+	entry = &r->plane->events[at];
+	if (OW_UNLIKELY(!entry->resolved || entry->kind != XEVENT_PLAIN))
+		return false;
+	tally_event(tally, entry, (int64_t)start_ps, (int64_t)end_ps, (int64_t)t->duration_ps,
+		    false);
+	row = (struct event_row){ .ts_ns = (int64_t)start + r->base_ns,
+				  .dur_ns = (int64_t)(end - start),
+				  .op = { entry->op.v },
+				  .name = entry->label,
+				  .track = r->track,
+				  .ts_rest = (uint16_t)(start_ps - start * 1000),
+				  .end_rest = (uint16_t)(end_ps - end * 1000),
+				  .correlation = correlation_of(ev) };
+	if (r->device)
+		name_kernel(r, ev, &row);
+	watch_order(r, &row);
+	return add_row(r->x->b, &row) == OW_OK;
 }
 
 /* ---- lines ---- */
@@ -518,6 +480,102 @@ static ow_status take_field(struct reading *r, const struct pb_field *f)
 	return line->display.ptr ? OW_OK : xspace_no_memory(r->x);
 }
 
+/* One field of the line, whatever it is. */
+static ow_status take_any(struct reading *r, const struct pb_field *f, uint64_t offset)
+{
+	struct xevent ev;
+	bool whole;
+
+	if (f->tag != PB_TAG(4, PB_BYTES))
+		return take_field(r, f);
+	whole = xevent_read(r->plane, pb_message(f), &ev);
+	r->tally.stats += r->frames ? 0 : ev.stat_count;
+	if (whole)
+		return take_event(r, &ev, pb_message(f));
+	if (!r->frames)
+		xspace_damage(r->x, offset);
+	return OW_OK;
+}
+
+/* What has been read so far is an event like any other. */
+static ow_status take_timed(struct reading *r, const struct xtimes *times, struct xevent *ev,
+			    struct pb message)
+{
+	ev->entry = times->entry;
+	ev->offset_ps = (int64_t)times->offset_ps;
+	ev->duration_ps = (int64_t)times->duration_ps;
+	ev->aggregated = false;
+	return take_event(r, ev, message);
+}
+
+/* The events from p on, as far as they are of the usual form; `last` is the end of what can be read. */
+OW_ALWAYS_INLINE ow_status take_usual(struct reading *r, struct pb *p, const uint8_t *last,
+				      bool gathers)
+{
+	const struct xplane *plane = r->plane;
+	const uint8_t *at = p->at, *limit = MIN(p->end, last - XEVENT_SLACK);
+	struct tally tally;
+	struct xevent ev;
+
+	tally_init(&tally);
+	while (OW_LIKELY(limit - at > 2 && *at == PB_TAG(4, PB_BYTES))) {
+		struct pb_varint len = pb_varint_at(at + 1, limit);
+		struct xtimes times;
+		const uint8_t *end;
+
+		if (OW_UNLIKELY(!len.next || len.value > (uint64_t)(limit - len.next)))
+			break;
+		end = len.next + len.value;
+		ev.has = ev.inlined = 0;
+		times = xevent_fast_times(len.next, end, gathers);
+		if (OW_UNLIKELY(!times.next) ||
+		    OW_UNLIKELY(!xevent_fast_stats(plane, times.next, end, &ev, gathers)))
+			break;
+		if (OW_UNLIKELY(!take_plain(r, &times, &ev, &tally)) &&
+		    OW_UNLIKELY(take_timed(r, &times, &ev, pb_over(len.next, len.value)) != OW_OK))
+			break;
+		tally.stats += ev.stat_count;
+		at = end;
+	}
+	tally_add(&r->tally, &tally);
+	p->at = at;
+	return builder_status(r->x->b);
+}
+
+/* Both ways; which of them is told by the processor. */
+static ow_status take_gathered(struct reading *r, struct pb *p, const uint8_t *last)
+{
+	return take_usual(r, p, last, true);
+}
+
+static ow_status take_shifted(struct reading *r, struct pb *p, const uint8_t *last)
+{
+	return take_usual(r, p, last, false);
+}
+
+/* The fields from p on; p is left behind the last whole one. */
+static ow_status take_fields(struct reading *r, struct pb *p, const uint8_t *last, uint64_t offset)
+{
+	bool gathers = pb_wide_gathers();
+	const uint8_t *begin = p->at;
+	struct pb_field f;
+
+	for (;;) {
+		if (r->track.v && r->tame && !r->frames)
+			OW_TRY(gathers ? take_gathered(r, p, last) : take_shifted(r, p, last));
+		if (!pb_next(p, &f))
+			return OW_OK;
+		OW_TRY(take_any(r, &f, offset + (uint64_t)(f.ptr - begin)));
+	}
+}
+
+/* No field is longer, as a rule; and no event is shorter than two bytes. */
+static bool make_room(struct builder *b, size_t bytes)
+{
+	return b->m->event.cap - b->m->event.count > bytes / 2 ||
+	       builder_grow(b, TABLE_event, (uint32_t)(bytes / 2 + 1));
+}
+
 static ow_status read_line(struct reading *r)
 {
 	struct xspace *x = r->x;
@@ -527,36 +585,26 @@ static ow_status read_line(struct reading *r)
 	while (at < end) {
 		struct str bytes =
 			window_peek(&x->window, at, (size_t)MIN(end - at, (uint64_t)want));
+		size_t mine = (size_t)MIN(end - at, (uint64_t)MIN(bytes.len, want));
 		struct pb p;
-		struct pb_field f;
-		const uint8_t *before;
 
 		if (!bytes.ptr)
 			return x->window.status;
-		p = pb_over(bytes.ptr, (size_t)MIN(end - at, (uint64_t)bytes.len));
-		before = p.at;
-		while (pb_next(&p, &f)) {
-			if (OW_LIKELY(f.tag == PB_TAG(4, PB_BYTES)))
-				OW_TRY(take_event(
-					r, pb_message(&f),
-					at + (uint64_t)(f.ptr - (const uint8_t *)bytes.ptr)));
-			else
-				OW_TRY(take_field(r, &f));
-			before = p.at;
-		}
-		if (!p.problem && before == (const uint8_t *)bytes.ptr)
-			break;
-		if (p.problem && before == (const uint8_t *)bytes.ptr) {
+		if (!make_room(x->b, mine))
+			return builder_status(x->b);
+		p = pb_over(bytes.ptr, mine);
+		OW_TRY(take_fields(r, &p, p.at + bytes.len, at));
+		if (p.at == (const uint8_t *)bytes.ptr) {
 			/* more of it may be there */
-			if (p.problem != PB_TRUNCATED || bytes.len >= end - at) {
-				if (!r->frames)
+			if (p.problem != PB_TRUNCATED || mine >= end - at) {
+				if (p.problem && !r->frames)
 					xspace_damage(x, at);
 				return OW_OK;
 			}
 			want = want < SIZE_MAX / 4 ? want * 4 : want;
 			continue;
 		}
-		at += (uint64_t)(before - (const uint8_t *)bytes.ptr);
+		at += (uint64_t)(p.at - (const uint8_t *)bytes.ptr);
 		want = CHUNK;
 	}
 	return OW_OK;
@@ -577,13 +625,13 @@ static ow_status read_track(struct reading *r, size_t first, fact_id list)
 
 		r->line = &plane->lines[i];
 		r->base_ns = held(x, epoch ? 0 : x->start_ns, r->line->timestamp_ns);
+		r->tame = r->base_ns > -(int64_t)TAME_PS && r->base_ns < (int64_t)TAME_PS;
 		r->line_ps = us_to_ns(r->line->timestamp_ns);
-		r->events = 0;
-		r->sum_ps = 0;
+		tally_init(&r->tally);
 		OW_TRY(read_line(r));
 		if (!r->frames)
-			xspace_line_facts(x, r->line, list, r->events, r->sum_ps);
-		plane->event_count += r->frames ? 0 : r->events;
+			xspace_line_facts(x, r->line, list, r->tally.events, r->tally.sum_ps);
+		use_tally(r);
 	}
 	r->line = &plane->lines[first];
 	if (r->track.v)
@@ -594,10 +642,9 @@ static ow_status read_track(struct reading *r, size_t first, fact_id list)
 
 static ow_status read_thread(struct xspace *x, struct xplane *plane, size_t i, fact_id list)
 {
-	struct reading r = { .x = x,
-			     .plane = plane,
-			     .device = plane->kind == XPLANE_GPU || plane->kind == XPLANE_TPU ||
-				       plane->kind == XPLANE_DEVICE };
+	struct reading r = {
+		.x = x, .plane = plane, .device = plane->device, .rest = rest_bits(x)
+	};
 
 	OW_TRY(read_track(&r, i, list));
 	if (!r.skipped_frames)

@@ -383,47 +383,61 @@ ow_status xspace_read_plane(struct xspace *x, struct xplane *plane)
 	return join_lines(x, plane);
 }
 
-/* Stats that say something about events of hosts, or of devices. */
-static bool is_wanted(enum xstat stat, bool device)
+/* Which stats say something about events of hosts, and of devices. */
+static const struct {
+	uint8_t stat, taken_as, kinds;
+	bool host, device;
+} wanted_stats[] = {
+	{ XSTAT_CORRELATION_ID, XSTAT_CORRELATION_ID, XKIND_NUMBER, true, true },
+	{ XSTAT_PRODUCER_TYPE, XSTAT_PRODUCER_TYPE, XKIND_NUMBER, true, true },
+	{ XSTAT_PRODUCER_ID, XSTAT_PRODUCER_ID, XKIND_NUMBER, true, true },
+	{ XSTAT_CONSUMER_TYPE, XSTAT_CONSUMER_TYPE, XKIND_NUMBER, true, true },
+	{ XSTAT_CONSUMER_ID, XSTAT_CONSUMER_ID, XKIND_NUMBER, true, true },
+	{ XSTAT_DETAILS, XSTAT_DETAILS, XKIND_REF, true, true },
+	{ XSTAT_TF_OP, XSTAT_TF_OP, XKIND_REF, false, true },
+	{ XSTAT_ANNOTATION, XSTAT_TF_OP, XKIND_REF, false, true },
+	{ XSTAT_HLO_OP, XSTAT_HLO_OP, XKIND_REF, false, true },
+	{ XSTAT_PROGRAM_ID, XSTAT_PROGRAM_ID, XKIND_NUMBER, false, true },
+	{ XSTAT_GROUP_ID, XSTAT_GROUP_ID, XKIND_NUMBER, true, false },
+	{ XSTAT_STEP_NUM, XSTAT_STEP_NUM, XKIND_NUMBER, true, false },
+	{ XSTAT_STEP_NAME, XSTAT_STEP_NAME, XKIND_REF, true, false },
+};
+
+struct xwanted xspace_wanted(const struct xplane *plane, enum xstat stat)
 {
-	switch (stat) {
-	case XSTAT_CORRELATION_ID:
-	case XSTAT_DETAILS:
-	case XSTAT_PRODUCER_TYPE:
-	case XSTAT_PRODUCER_ID:
-	case XSTAT_CONSUMER_TYPE:
-	case XSTAT_CONSUMER_ID:
-		return true;
-	case XSTAT_TF_OP:
-	case XSTAT_ANNOTATION:
-	case XSTAT_HLO_OP:
-	case XSTAT_PROGRAM_ID:
-		return device;
-	case XSTAT_GROUP_ID:
-	case XSTAT_STEP_NAME:
-	case XSTAT_STEP_NUM:
-		return !device;
-	default:
-		return false;
-	}
+	for (size_t i = 0; i < ARRAY_COUNT(wanted_stats); i++)
+		if (wanted_stats[i].stat == stat &&
+		    (plane->device ? wanted_stats[i].device : wanted_stats[i].host))
+			return (struct xwanted){ wanted_stats[i].taken_as, wanted_stats[i].kinds };
+	return (struct xwanted){ 0, 0 };
 }
 
 ow_status xspace_choose_stats(struct xspace *x, struct xplane *plane)
 {
-	bool device = plane->kind == XPLANE_GPU || plane->kind == XPLANE_TPU ||
-		      plane->kind == XPLANE_DEVICE;
-
+	plane->device = plane->kind == XPLANE_GPU || plane->kind == XPLANE_TPU ||
+			plane->kind == XPLANE_DEVICE;
 	plane->wanted_count = plane->stat_ids.dense_cap;
-	plane->wanted = ARENA_ARRAY(&x->shelf, uint8_t, plane->wanted_count + 1);
-	if (!plane->wanted)
+	plane->wanted =
+		ARENA_ARRAY(&x->shelf, struct xwanted, MAX(plane->wanted_count, (size_t)128));
+	plane->ref_ops = ARENA_ARRAY(&x->shelf, uint32_t, plane->wanted_count + 1);
+	if (!plane->wanted || !plane->ref_ops)
 		return xspace_no_memory(x);
 	for (size_t id = 0; id < plane->wanted_count; id++) {
 		uint32_t row = plane->stat_ids.dense[id];
 
-		if (row && is_wanted((enum xstat)plane->stats[row].stat, device))
-			plane->wanted[id] = plane->stats[row].stat;
+		if (row)
+			plane->wanted[id] =
+				xspace_wanted(plane, (enum xstat)plane->stats[row].stat);
 	}
+	xspace_forget_groups(x, plane);
 	return OW_OK;
+}
+
+void xspace_forget_groups(const struct xspace *x, struct xplane *plane)
+{
+	for (size_t id = 0; id < plane->wanted_count && x->step_source == XSTEP_NUMBER; id++)
+		if (plane->wanted[id].stat == XSTAT_GROUP_ID)
+			plane->wanted[id] = (struct xwanted){ 0, 0 };
 }
 
 void xspace_release_plane(struct xspace *x, struct xplane *plane)
@@ -439,6 +453,7 @@ void xspace_release_plane(struct xspace *x, struct xplane *plane)
 	plane->lines = NULL;
 	plane->values = NULL;
 	plane->wanted = NULL;
+	plane->ref_ops = NULL;
 	plane->wanted_count = 0;
 	plane->event_cap = plane->stat_cap = plane->line_cap = plane->value_cap = 0;
 	plane->line_count = plane->value_count = 0;

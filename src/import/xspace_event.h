@@ -1,0 +1,122 @@
+/*
+ * xspace_event.h: one event of an XSpace, from its bytes; for xspace_line.c, which knows what it becomes. There are
+ * two ways: xevent_fast_…, for events as profilers write them (entry, offset, duration, then stats that are short
+ * numbers and references), of which most are passed over by a look at a table; and xevent_read, for any event.
+ */
+#ifndef IMPORT_XSPACE_EVENT_H
+#define IMPORT_XSPACE_EVENT_H
+
+#include "import/xspace_int.h"
+#include "wire/pb_wide.h"
+
+/* Stats whose value is text have a place for it. */
+enum xtext { XTEXT_TF_OP, XTEXT_HLO_OP, XTEXT_STEP_NAME, XTEXT_DETAILS, XTEXT_COUNT };
+
+struct xevent {
+	uint64_t entry; /* id */
+	int64_t offset_ps, duration_ps, occurrences;
+	uint64_t has;	  /* XSTAT_BIT of the stats it has, of those that are wanted */
+	uint64_t inlined; /* those whose text is in texts, not that of the entry that bits tells */
+	uint32_t stat_count;
+	bool aggregated;
+	uint64_t bits[XSTAT_COUNT]; /* numbers, and ids of texts; of stats that it has */
+	struct str texts[XTEXT_COUNT];
+};
+
+/* False when it is damaged. */
+bool xevent_read(const struct xplane *plane, struct pb message, struct xevent *ev);
+/* The text of one of the stats that it has. */
+struct str xevent_text(const struct xplane *plane, const struct xevent *ev, enum xstat stat);
+/* Any stat that is not of the usual form, from its first tag; returns where it ends, or NULL. */
+const uint8_t *xevent_odd_stat(const struct xplane *plane, const uint8_t *at, const uint8_t *end,
+			       struct xevent *ev);
+
+#define XEVENT_SLACK 16 /* bytes behind an event that can be read */
+
+/* What a varint with such a tag is, in a stat. */
+extern const uint8_t xkinds_of_tag[256];
+
+/* A stat that is wanted, whose value begins behind the tag at `tag`; false when it is no short number or reference. */
+OW_ALWAYS_INLINE bool xevent_fast_value(struct xwanted wanted, const uint8_t *tag,
+					const uint8_t *last, struct xevent *ev, bool gathers)
+{
+	uint64_t value = pb_load64(tag + 1), stop = ~value & PB_WIDE_STOPS;
+
+	if (OW_UNLIKELY(!(xkinds_of_tag[*tag] & wanted.kinds) || !stop ||
+			tag + (__builtin_ctzll(stop) >> 3) + 2 != last))
+		return false;
+	ev->bits[wanted.stat] = pb_wide_gather(value & (stop ^ (stop - 1)), gathers);
+	ev->has |= XSTAT_BIT(wanted.stat);
+	ev->inlined &= ~XSTAT_BIT(wanted.stat);
+	return true;
+}
+
+/* Tag, length (2 to 127), tag of the id, id of one byte. */
+OW_ALWAYS_INLINE bool xevent_is_short(uint32_t word)
+{
+	return ((word | (word - 0x200)) & 0x80ff80ff) ==
+	       (PB_TAG(1, PB_VARINT) << 16 | PB_TAG(4, PB_BYTES));
+}
+
+/* Stats from `at` to the end. Of `ev` what they say is set, and no more. */
+OW_ALWAYS_INLINE bool xevent_fast_stats(const struct xplane *plane, const uint8_t *at,
+					const uint8_t *end, struct xevent *ev, bool gathers)
+{
+	const struct xwanted *table = plane->wanted;
+	uint32_t count = 0;
+
+	for (; at < end; count++) {
+		uint32_t word = pb_load32(at);
+		struct xwanted wanted;
+		const uint8_t *last;
+
+		if (OW_LIKELY(xevent_is_short(word))) {
+			wanted = table[word >> 24];
+			last = at + at[1] + 2;
+			if (!wanted.kinds ||
+			    OW_LIKELY(xevent_fast_value(wanted, at + 4, last, ev, gathers))) {
+				at = last;
+				continue;
+			}
+		}
+		at = xevent_odd_stat(plane, at, end, ev);
+		if (!at)
+			return false;
+	}
+	ev->stat_count = count;
+	return at == end;
+}
+
+/* When it was, and what: the fields before the stats. */
+struct xtimes {
+	uint64_t entry, offset_ps, duration_ps;
+	const uint8_t *next; /* NULL when it is not of the usual form */
+};
+
+OW_ALWAYS_INLINE struct xtimes xevent_fast_times(const uint8_t *at, const uint8_t *end,
+						 bool gathers)
+{
+	struct xtimes t = { 0 };
+	struct pb_varint v;
+
+	if (OW_UNLIKELY(at == end || *at != PB_TAG(1, PB_VARINT)))
+		return t;
+	v = pb_wide_varint(at + 1, gathers);
+	t.entry = v.value;
+	if (OW_UNLIKELY(!v.next))
+		return t;
+	if (OW_LIKELY(v.next < end && *v.next == PB_TAG(2, PB_VARINT))) {
+		v = pb_wide_varint(v.next + 1, gathers);
+		t.offset_ps = v.value;
+		if (OW_UNLIKELY(!v.next))
+			return t;
+	}
+	if (OW_LIKELY(v.next < end && *v.next == PB_TAG(3, PB_VARINT))) {
+		v = pb_wide_varint(v.next + 1, gathers);
+		t.duration_ps = v.value;
+	}
+	t.next = v.next;
+	return t;
+}
+
+#endif
