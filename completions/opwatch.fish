@@ -1,6 +1,6 @@
 # fish completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 
-set -l commands overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record attach stacks capture shell formats help
+set -l commands overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record attach daemon jobs stacks capture shell formats help
 set -l columns bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
     occurrence tensor_value device op_types input_shapes
 set -l orders name bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
@@ -103,6 +103,18 @@ complete -c opwatch -n '__fish_seen_subcommand_from merge' -l keep-step -x -d 'o
 complete -c opwatch -n '__fish_seen_subcommand_from merge' -l no-labels -d 'leave the names of processes alone'
 complete -c opwatch -n $first -a record -d 'run a program and record what it does'
 complete -c opwatch -n $first -a attach -d 'record processes that run'
+complete -c opwatch -n $first -a daemon -d 'serve all jobs of this host'
+complete -c opwatch -n $first -a jobs -d 'the jobs that the daemon records'
+complete -c opwatch -l job -x -a '(opwatch jobs --csv 2>/dev/null | sed 1d | cut -d, -f1)' -d 'a job of the daemon'
+complete -c opwatch -l last -x -d 'what a job did last: 60s'
+complete -c opwatch -l socket -r -d 'of the daemon'
+complete -c opwatch -n '__fish_seen_subcommand_from daemon' -l dir -r -d 'rings go there'
+complete -c opwatch -n '__fish_seen_subcommand_from daemon' -l total-size -x -d 'all rings grow no larger'
+complete -c opwatch -n '__fish_seen_subcommand_from daemon' -l metrics -x -d 'port of /metrics'
+complete -c opwatch -n '__fish_seen_subcommand_from daemon' -l all-users -d 'users see their own jobs'
+complete -c opwatch -n '__fish_seen_subcommand_from daemon' -l no-kineto -d 'leave the socket of dynolog alone'
+complete -c opwatch -n '__fish_seen_subcommand_from jobs' -l env -d 'for the environment of a job'
+complete -c opwatch -n '__fish_seen_subcommand_from attach' -l detach -d 'take the hooks out of a job'
 complete -c opwatch -n '__fish_seen_subcommand_from record' -l ring -x -d 'room for so many records per thread'
 complete -c opwatch -n '__fish_seen_subcommand_from record' -l max-size -x -d 'the file grows no larger'
 complete -c opwatch -n '__fish_seen_subcommand_from push' -l cluster -x -d 'to all shards of this cluster'

@@ -778,6 +778,61 @@ OW_API ow_status ow_capture_kineto(const struct ow_capture_options *options, con
 				   size_t pid_count, ow_line_fn message, void *message_arg,
 				   struct ow_error *err);
 
+/* A daemon that serves all jobs of a host: recorded processes report to its socket, and what they do goes to a ring on
+ * disk per job, from which the recent past can be cut out. It may be killed and started anew: jobs go on. */
+struct ow_daemon_options {
+	size_t size;
+	uint64_t memory_limit; /* bytes the library may hold; 0 = no limit */
+	const char *
+		socket; /* its path; NULL: $XDG_RUNTIME_DIR/opwatch/socket, of root /run/opwatch/socket */
+	const char *dir; /* for the rings; NULL: /var/tmp/opwatch-UID, of root /var/lib/opwatch */
+	uint64_t job_limit;   /* bytes on disk of one job; 0 = 512 MiB */
+	uint64_t total_limit; /* and of all together; 0 = 4 GiB */
+	bool all_users;	      /* root only: others may connect, and see their own jobs */
+	bool no_kineto;	      /* leave the socket of dynolog alone */
+	int32_t metrics_port; /* of 127.0.0.1, for /metrics; 0: any; -1: none */
+	ow_line_fn message;   /* what people should know, a line each; may be NULL */
+	void *message_arg;
+	bool (*cancelled)(void *arg); /* true ends it; asked at least every second */
+	void *cancel_arg;
+	const char *kineto_socket; /* NULL: that of dynolog */
+};
+OW_API void ow_daemon_options_init(struct ow_daemon_options *options);
+/* Serves until it is cancelled. OW_E_LIMIT when another one does already. */
+OW_API ow_status ow_daemon(const struct ow_daemon_options *options, struct ow_error *err);
+
+/* The jobs that the daemon knows, of this user or for root all. socket NULL: the user's daemon, or else that of root. */
+OW_API ow_status ow_jobs(const char *socket, ow_result **result, struct ow_error *err);
+/* What a process needs in its environment to report to the daemon, NAME=VALUE each, to the function. */
+OW_API ow_status ow_job_environment(const char *socket, ow_line_fn line, void *arg,
+				    struct ow_error *err);
+
+/* Becomes the program (argv ends with NULL), which reports to the daemon as part of that job: returns only when that
+ * fails. job NULL: the daemon finds out. Of the options recorder and ring_records count. */
+OW_API ow_status ow_record_job(const char *const *argv, const char *socket, const char *job,
+			       const struct ow_record_options *options, struct ow_error *err);
+/* Processes that run already report to the daemon from now on. */
+OW_API ow_status ow_attach_job(const int *pids, size_t count, const char *socket, const char *job,
+			       const struct ow_record_options *options,
+			       struct ow_record_summary *summary, struct ow_error *err);
+/* All processes of a job take the hooks out again, and report no more. */
+OW_API ow_status ow_detach_job(const char *socket, const char *job, struct ow_error *err);
+
+struct ow_cut_summary {
+	size_t size;
+	uint64_t records;
+	uint32_t processes;
+	int64_t covers_ns; /* from the first record to the last */
+};
+/* The last last_ns (0: all that is there) of a job into a recording. The job may have ended. */
+OW_API ow_status ow_job_cut(const char *socket, const char *job, int64_t last_ns,
+			    const char *out_path, struct ow_cut_summary *summary,
+			    struct ow_error *err);
+/* What a job does from now on, for options.duration_ns, or until it ends or options.cancelled says so. */
+OW_API ow_status ow_job_follow(const char *socket, const char *job, const char *out_path,
+			       const struct ow_record_options *options,
+			       struct ow_cut_summary *summary, struct ow_error *err);
+
 /* ---- servers ---------------------------------------------------------------------------------- */
 
 /* A ClickHouse server, reached over HTTP. Used by one thread at a time. Needs libcurl, which is loaded with

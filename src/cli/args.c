@@ -1,11 +1,10 @@
 /*
- * args.c: the flags of opwatch's command line and what each of them sets, and where the output goes. The words of
- * the command line are taken apart in args_parse.c; options of the views are in options.c.
+ * args.c: the flags of opwatch's command line and what each of them sets. The words of the command line are taken apart
+ * in args_parse.c; options of the views are in options.c; where the output goes is found out in args_output.c.
  */
 #include "cli/args.h"
 #include "cli/values.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <strings.h>
 
@@ -73,6 +72,16 @@ enum flag_id {
 	FLAG_TF,
 	FLAG_KINETO,
 	FLAG_PEAK,
+	FLAG_JOB,
+	FLAG_LAST,
+	FLAG_SOCKET,
+	FLAG_DIR,
+	FLAG_TOTAL_SIZE,
+	FLAG_METRICS,
+	FLAG_ALL_USERS,
+	FLAG_NO_KINETO,
+	FLAG_ENV,
+	FLAG_DETACH,
 	FLAG_VERBOSE,
 	FLAG_VERSION,
 	FLAG_HELP
@@ -140,7 +149,18 @@ const struct flag flag_table[] = {
 	{ "batch-rows", 0, FLAG_BATCH_ROWS, "N", "push: rows of a batch (default: 1000000)" },
 	{ "retry-for", 0, FLAG_RETRY_FOR, "N", "push: seconds a node may be away (120)" },
 	{ "ring", 0, FLAG_RING, "N", "record: room for N records per thread (16384)" },
-	{ "max-size", 0, FLAG_MAX_SIZE, "SIZE", "record: the file grows no larger: 500M, 8G" },
+	{ "max-size", 0, FLAG_MAX_SIZE, "SIZE",
+	  "recordings: the file, or a job's ring, grows no larger" },
+	{ "job", 0, FLAG_JOB, "NAME", "running jobs: this one of the daemon's" },
+	{ "last", 0, FLAG_LAST, "TIME", "record: what a job did last, from its ring: 60s" },
+	{ "socket", 0, FLAG_SOCKET, "PATH", "running jobs: of the daemon" },
+	{ "dir", 0, FLAG_DIR, "DIR", "daemon: rings of the jobs go there" },
+	{ "total-size", 0, FLAG_TOTAL_SIZE, "SIZE", "daemon: all rings grow no larger (4G)" },
+	{ "metrics", 0, FLAG_METRICS, "PORT", "daemon: http://127.0.0.1:PORT/metrics" },
+	{ "all-users", 0, FLAG_ALL_USERS, NULL, "daemon: of root: users see their own jobs" },
+	{ "no-kineto", 0, FLAG_NO_KINETO, NULL, "daemon: leave dynolog's socket alone" },
+	{ "env", 0, FLAG_ENV, NULL, "jobs: what a job needs in its environment" },
+	{ "detach", 0, FLAG_DETACH, NULL, "attach: take the hooks out of --job NAME" },
 	{ "on", 0, FLAG_ON, "ADDRESS", "runs on this ClickHouse server (sql, ask)" },
 	{ "password-file", 0, FLAG_PASSWORD_FILE, "FILE", "the server's password, in a file" },
 	{ "hz", 0, FLAG_HZ, "N", "stacks: samples per second (default: 100)" },
@@ -273,6 +293,48 @@ static bool set_record_flag(struct args *args, const struct flag *flag, const ch
 	if (!value_size(str_from(value), &record->file_limit) || !record->file_limit)
 		return usage_error("--max-size takes a size such as 500M, not '%s'", value);
 	return true;
+}
+
+static bool set_daemon_flag(struct args *args, const struct flag *flag, const char *value)
+{
+	struct ow_daemon_options *o = &args->daemon;
+	int64_t number;
+
+	switch ((enum flag_id)flag->id) {
+	case FLAG_JOB:
+		if (!*value)
+			return usage_error("--job takes the name of a job; see 'opwatch jobs'");
+		args->job = value;
+		return true;
+	case FLAG_LAST:
+		if (!value_duration(str_from(value), &args->last_ns) || !args->last_ns)
+			return usage_error("--last takes a time such as 60s or 5m, not '%s'",
+					   value);
+		return true;
+	case FLAG_SOCKET:
+		o->socket = args->socket = value;
+		return true;
+	case FLAG_DIR:
+		o->dir = value;
+		return true;
+	case FLAG_TOTAL_SIZE:
+		if (!value_size(str_from(value), &o->total_limit) || !o->total_limit)
+			return usage_error("--total-size takes a size such as 4G, not '%s'", value);
+		return true;
+	case FLAG_METRICS:
+		if (!str_to_i64(str_from(value), &number) || number < 0 || number > 65535)
+			return usage_error("--metrics takes the number of a port, not '%s'", value);
+		o->metrics_port = (int32_t)number;
+		return true;
+	case FLAG_ALL_USERS:
+		return o->all_users = true;
+	case FLAG_NO_KINETO:
+		return o->no_kineto = true;
+	case FLAG_ENV:
+		return args->env = true;
+	default:
+		return args->detach = true;
+	}
 }
 
 static bool set_live_flag(struct args *args, const struct flag *flag, const char *value)
@@ -445,6 +507,17 @@ bool flag_set(struct args *args, const struct flag *flag, const char *value)
 	case FLAG_TF:
 	case FLAG_KINETO:
 		return set_live_flag(args, flag, value);
+	case FLAG_JOB:
+	case FLAG_LAST:
+	case FLAG_SOCKET:
+	case FLAG_DIR:
+	case FLAG_TOTAL_SIZE:
+	case FLAG_METRICS:
+	case FLAG_ALL_USERS:
+	case FLAG_NO_KINETO:
+	case FLAG_ENV:
+	case FLAG_DETACH:
+		return set_daemon_flag(args, flag, value);
 	case FLAG_ON:
 		args->on = value;
 		return true;
@@ -516,59 +589,4 @@ bool flag_of_ask(const struct flag *flag)
 		if (flag->id == own[i])
 			return true;
 	return false;
-}
-
-/* ---- where the output goes -------------------------------------------------------------------- */
-
-static bool is_sink(const char *name)
-{
-	struct ow_part_info sink;
-
-	for (size_t i = 0; ow_sink_info(i, &sink); i++)
-		if (strcmp(sink.name, name) == 0)
-			return true;
-	return strcmp(name, "none") == 0;
-}
-
-static bool unknown_sink(const char *name)
-{
-	struct ow_part_info sink;
-
-	complain("opwatch: no output is called '%s'; there are", name);
-	for (size_t i = 0; ow_sink_info(i, &sink); i++)
-		complain("%s %s", i ? "," : "", sink.name);
-	complain("\n");
-	return false;
-}
-
-bool args_choose_output(struct args *args)
-{
-	struct output *output = &args->options.output;
-
-	if (args->push_to)
-		return usage_error("only 'opwatch push' writes to a server");
-	if (!is_sink(args->sink))
-		return unknown_sink(args->sink);
-	if (strcmp(output->type, "stdout") != 0)
-		return true; /* -output was given */
-	output->outfile = args->out_file;
-	if (strcmp(args->sink, "text") == 0 && !args->out_file)
-		return true;
-	output->type = strcmp(args->sink, "text") == 0 ? "file" : args->sink;
-	if ((strcmp(output->type, "timeline") == 0 || strcmp(output->type, "pprof") == 0) &&
-	    !output->outfile)
-		return usage_error("--to %s needs --out FILE", output->type);
-	return true;
-}
-
-bool args_redirect(struct args *args)
-{
-	if (!args->out_file)
-		return true;
-	if (!freopen(args->out_file, "w", stdout)) {
-		complain("opwatch: %s: %s\n", args->out_file, strerror(errno));
-		return false;
-	}
-	args->terminal.out = args->terminal.colour = false;
-	return true;
 }

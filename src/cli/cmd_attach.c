@@ -27,6 +27,55 @@ static bool parse_pids(const struct args *args, int *pids)
 	return true;
 }
 
+static int tell(const struct ow_error *err, ow_status status)
+{
+	if (status == OW_OK)
+		return EXIT_GOOD;
+	complain("opwatch: %s\n", err->text);
+	return status == OW_E_USAGE ? EXIT_USAGE : EXIT_FAILED;
+}
+
+/* A job that reports to the daemon: what it does from now on. */
+static int follow(struct args *args, const char *path)
+{
+	struct ow_cut_summary summary = { .size = sizeof(summary) };
+	struct ow_error err = { 0 };
+	ow_status status;
+
+	args->record.cancelled = is_cancelled;
+	args->record.duration_ns = args->stacks.for_ns;
+	signals_catch();
+	status = ow_job_follow(args->socket, args->job, path, &args->record, &summary, &err);
+	if (status == OW_OK)
+		complain("opwatch: %s: %.1f s of job %s, %" PRIu64 " records of %u process%s\n",
+			 path, (double)summary.covers_ns / 1e9, args->job, summary.records,
+			 summary.processes, summary.processes == 1 ? "" : "es");
+	return tell(&err, status);
+}
+
+/* Processes that report to the daemon from now on. */
+static int join(const struct args *args, const int *pids)
+{
+	struct ow_record_summary summary = { .size = sizeof(summary) };
+	struct ow_error err = { 0 };
+	ow_status status = ow_attach_job(pids, args->file_count, args->socket, args->job,
+					 &args->record, &summary, &err);
+
+	if (status == OW_OK)
+		complain("opwatch: %u process%s report%s to the daemon as job %s; 'opwatch attach "
+			 "--detach --job %s' ends that\n",
+			 summary.processes, summary.processes == 1 ? "" : "es",
+			 summary.processes == 1 ? "s" : "", args->job, args->job);
+	return tell(&err, status);
+}
+
+static int detach(const struct args *args)
+{
+	struct ow_error err = { 0 };
+
+	return tell(&err, ow_detach_job(args->socket, args->job, &err));
+}
+
 static int run(struct args *args)
 {
 	struct ow_record_summary summary = { .size = sizeof(summary) };
@@ -35,14 +84,18 @@ static int run(struct args *args)
 	struct ow_error err = { 0 };
 	ow_status status;
 
-	if (!args->file_count) {
-		complain("opwatch attach: which process? opwatch attach 1234 -o x.opw\n");
+	if (args->detach ? !args->job || args->file_count : !args->file_count && !args->job) {
+		complain("opwatch attach: which process, or job? opwatch attach 1234 -o x.opw\n");
 		return EXIT_USAGE;
 	}
 	if (!path || !pids)
 		return EXIT_FAILED;
 	if (!parse_pids(args, pids))
 		return EXIT_USAGE;
+	if (args->detach)
+		return detach(args);
+	if (args->job)
+		return args->file_count ? join(args, pids) : follow(args, path);
 	args->record.memory_limit = args->open.memory_limit;
 	args->record.message = recording_message;
 	args->record.cancelled = is_cancelled;
@@ -65,10 +118,13 @@ static int run(struct args *args)
 
 const struct command cmd_attach = {
 	.name = "attach",
-	.usage = "PID… [-o x.opw] [--for 10s]",
+	.usage = "PID…|--job NAME [-o x.opw] [--for 10s]",
 	.summary = "record processes that run already",
 	.help = "Until they end, the time is over, or ctrl-C; then they are left as they were. "
 		"One\n"
-		"thread is stopped for some milliseconds. You must be allowed to trace them.\n",
+		"thread is stopped for some milliseconds. You must be allowed to trace them.\n\n"
+		"With --job NAME, what a job of the daemon does from now on. With a PID and "
+		"--job,\n"
+		"the process reports to the daemon until it ends, or --detach --job NAME.\n",
 	.run = run,
 };

@@ -10,6 +10,42 @@ static int exit_code(const struct ow_record_summary *s)
 	return s->exit_signal ? 128 + s->exit_signal : s->exit_code;
 }
 
+/* What a job did last, out of the ring that the daemon keeps. */
+static int cut(const struct args *args, const char *path)
+{
+	struct ow_cut_summary summary = { .size = sizeof(summary) };
+	struct ow_error err = { 0 };
+
+	if (!args->job || args->file_count) {
+		complain(
+			"opwatch record: --last takes what is past of a job: opwatch record --last "
+			"60s --job NAME -o x.opw\n");
+		return EXIT_USAGE;
+	}
+	if (!path)
+		return EXIT_FAILED;
+	if (ow_job_cut(args->socket, args->job, args->last_ns, path, &summary, &err) != OW_OK) {
+		complain("opwatch: %s\n", err.text);
+		return EXIT_FAILED;
+	}
+	complain("opwatch: %s: the last %.1f s of job %s, %" PRIu64 " records of %u process%s\n",
+		 path, (double)summary.covers_ns / 1e9, args->job, summary.records,
+		 summary.processes, summary.processes == 1 ? "" : "es");
+	return EXIT_GOOD;
+}
+
+/* Under the daemon: this process becomes the program. */
+static int run_under_daemon(const struct args *args)
+{
+	struct ow_error err = { 0 };
+	ow_status status = ow_record_job(args->files, args->socket, args->job, &args->record, &err);
+
+	complain("opwatch: %s\n", err.text);
+	if (strncmp(err.text, args->files[0], strlen(args->files[0])) == 0)
+		return status == OW_E_NOT_FOUND ? 127 : 126; /* as shells do */
+	return EXIT_FAILED;
+}
+
 static int run(struct args *args)
 {
 	struct ow_record_summary summary = { .size = sizeof(summary) };
@@ -17,12 +53,16 @@ static int run(struct args *args)
 	struct ow_error err = { 0 };
 	ow_status status;
 
+	if (args->last_ns)
+		return cut(args, path);
 	if (!args->file_count) {
 		complain("opwatch record: which program? opwatch record -o x.opw -- python3 "
 			 "train.py\n");
 		return EXIT_USAGE;
 	}
-	if (!path)
+	if ((args->job || args->socket) && !args->out_file)
+		return run_under_daemon(args);
+	if (!path || (args->job && setenv("OPWATCH_JOB", args->job, 1) != 0))
 		return EXIT_FAILED;
 	args->record.memory_limit = args->open.memory_limit;
 	args->record.message = recording_message;
@@ -39,11 +79,16 @@ static int run(struct args *args)
 
 const struct command cmd_record = {
 	.name = "record",
-	.usage = "[-o x.opw] [options] -- PROGRAM [ARGUMENT…]",
+	.usage = "[-o x.opw|--job NAME] [options] -- PROGRAM [ARGUMENT…]",
 	.summary = "run a program and record what it does",
 	.help = "The program needs no change: PyTorch's operators, loader and optimizer, files,\n"
 		"OpenCL, CUDA, NCCL and socket traffic are recorded in it and in what it starts.\n"
 		"The file opens with every command, also while the program runs. The exit status\n"
-		"is the program's, or 128 + the signal that ended it.\n",
+		"is the program's, or 128 + the signal that ended it.\n\n"
+		"With --job, and without -o, the program reports to the daemon ('opwatch "
+		"daemon'),\n"
+		"which keeps a ring of what it did last on disk:\n\n"
+		"  opwatch record --job train -- python3 train.py\n"
+		"  opwatch record --last 60s --job train -o slow.opw\n",
 	.run = run,
 };

@@ -25,7 +25,11 @@ struct args {
 	struct ow_record_options record;
 	struct ow_stacks_options stacks;
 	struct ow_capture_options capture;
-	bool kineto;	     /* capture */
+	bool kineto; /* capture */
+	struct ow_daemon_options daemon;
+	const char *job, *socket; /* of the daemon */
+	int64_t last_ns;
+	bool env, detach;
 	const char *on;	     /* a server to ask instead of files */
 	const char *push_to; /* --to, when it is a server */
 	const char *password_file;

@@ -44,6 +44,7 @@ static void init_args(struct args *args, struct arena *arena)
 	ow_export_options_init(&args->export);
 	ow_push_options_init(&args->push);
 	ow_record_options_init(&args->record);
+	ow_daemon_options_init(&args->daemon);
 	ow_stacks_options_init(&args->stacks);
 	ow_capture_options_init(&args->capture);
 	terminal_look(&args->terminal);

@@ -2,6 +2,7 @@
  * collector_hear.c: the connections of a collector: its socket, who may come, and what they hand over: regions and rings.
  */
 #include "live/collector_int.h"
+#include "live/packet.h"
 
 #include "base/clock.h"
 #include "live/sweep.h"
@@ -91,27 +92,11 @@ static void take_new_ring(struct collector *c, struct collected *p, int fd)
 /* One packet with its descriptor; false when there is none. */
 static bool receive(int socket, struct ring_message *message, int *fd, bool *closed)
 {
-	struct iovec part = { message, sizeof(*message) };
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct msghdr packet = { .msg_iov = &part,
-				 .msg_iovlen = 1,
-				 .msg_control = &control,
-				 .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(socket, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c;
+	size_t len = packet_receive(socket, message, sizeof(*message), fd, closed);
 
-	*fd = -1;
-	*closed = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
-	if (n <= 0)
+	if (!len)
 		return false;
-	c = CMSG_FIRSTHDR(&packet);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
-	if (n == (ssize_t)sizeof(*message) &&
+	if (len == sizeof(*message) &&
 	    memcmp(message->magic, RING_HELLO_MAGIC, sizeof(message->magic)) == 0)
 		return true;
 	*closed = true; /* no recorder talks like that */

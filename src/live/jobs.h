@@ -80,7 +80,7 @@ struct job_kineto {
 	uint32_t pid, state; /* enum kineto_state */
 	int64_t kineto_job;
 	uint64_t size;
-	char path[512]; /* of its trace */
+	char path[600]; /* of its trace */
 };
 
 /* ---- on the wire ---- */

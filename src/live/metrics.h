@@ -64,6 +64,11 @@ bool job_meter_read(struct job_meter *meter, const pid_t *pids, size_t count);
 struct job_text {
 	const char *name; /* the label `job` */
 	const uint64_t *values;
+	const struct job_counts *counts; /* of its recording, or NULL */
+};
+struct job_counts {
+	uint64_t records, dropped, steps, disk_bytes;
+	int64_t step_ns; /* 0: not known */
 };
 /* OpenMetrics 1.0, with its last line; host and nvml may be NULL. The caller looks at to->failed. */
 void metrics_text(struct buf *to, const struct host_meter *host, const struct job_text *jobs,

@@ -91,12 +91,66 @@ static void put_devices(struct buf *to, const struct nvml *nvml)
 	}
 }
 
+/* What only a recording tells. */
+static const struct metric_info count_info[] = {
+	{ .kind = METRIC_SUM,
+	  .scale = 1,
+	  .family = "opwatch_job_records",
+	  .label = "",
+	  .help = "Records of a job, operators, reads and the like" },
+	{ .kind = METRIC_SUM,
+	  .scale = 1,
+	  .family = "opwatch_job_dropped_records",
+	  .label = "",
+	  .help = "Records that came faster than they could be taken" },
+	{ .kind = METRIC_SUM,
+	  .scale = 1,
+	  .family = "opwatch_job_steps",
+	  .label = "",
+	  .help = "Steps of the process that is furthest" },
+	{ .kind = METRIC_LEVEL,
+	  .scale = 1,
+	  .family = "opwatch_job_ring_bytes",
+	  .label = "",
+	  .help = "Size of its ring on disk" },
+	{ .kind = METRIC_LEVEL,
+	  .scale = 1e-9,
+	  .family = "opwatch_job_step_seconds",
+	  .label = "",
+	  .help = "Median of its last steps" },
+};
+
+static void put_counts(struct buf *to, const struct job_text *jobs, size_t count)
+{
+	for (size_t i = 0; count && i < ARRAY_COUNT(count_info); i++) {
+		bool any = false;
+
+		for (size_t job = 0; job < count; job++) {
+			const struct job_counts *c = jobs[job].counts;
+			uint64_t values[ARRAY_COUNT(count_info)];
+
+			if (!c || (i == 4 && c->step_ns <= 0))
+				continue;
+			values[0] = c->records;
+			values[1] = c->dropped;
+			values[2] = c->steps;
+			values[3] = c->disk_bytes;
+			values[4] = (uint64_t)c->step_ns;
+			if (!any)
+				put_family(to, &count_info[i]);
+			any = true;
+			put_value(to, &count_info[i], "job", jobs[job].name, values[i]);
+		}
+	}
+}
+
 void metrics_text(struct buf *to, const struct host_meter *host, const struct job_text *jobs,
 		  size_t job_count, const struct nvml *nvml)
 {
 	if (host)
 		put_host(to, host);
 	put_jobs(to, jobs, job_count);
+	put_counts(to, jobs, job_count);
 	if (nvml)
 		put_devices(to, nvml);
 	buf_puts(to, "# EOF\n");

@@ -64,8 +64,20 @@ static void release(struct recording *r)
 	r->path = NULL;
 }
 
-ow_status recording_open(struct recording *r, struct mem *mem, const char *path,
-			 const char *writer_name, struct error *err)
+static struct live_session session_now(void)
+{
+	struct live_session session = { .version = LIVE_VERSION };
+
+	session.wall_ns = clock_ns(CLOCK_REALTIME);
+	session.monotonic_ns = clock_ns(CLOCK_MONOTONIC);
+	if (gethostname(session.host, sizeof(session.host) - 1) != 0)
+		session.host[0] = '\0';
+	return session;
+}
+
+ow_status recording_open_as(struct recording *r, struct mem *mem, const char *path,
+			    const char *writer_name, const struct live_session *session,
+			    struct error *err)
 {
 	ow_status status;
 
@@ -79,11 +91,7 @@ ow_status recording_open(struct recording *r, struct mem *mem, const char *path,
 		return error_no_memory(err);
 	}
 	memcpy(r->path, path, r->path_size);
-	r->session = (struct live_session){ .version = LIVE_VERSION };
-	r->session.wall_ns = clock_ns(CLOCK_REALTIME);
-	r->session.monotonic_ns = clock_ns(CLOCK_MONOTONIC);
-	if (gethostname(r->session.host, sizeof(r->session.host) - 1) != 0)
-		r->session.host[0] = '\0';
+	r->session = *session;
 	r->fd = create(path);
 	status = r->fd < 0 ? error_errno(err, errno, "%s", path)
 			   : opw_put_header(&r->writer, writer_name, err);
@@ -92,6 +100,14 @@ ow_status recording_open(struct recording *r, struct mem *mem, const char *path,
 	if (status != OW_OK)
 		release(r);
 	return status;
+}
+
+ow_status recording_open(struct recording *r, struct mem *mem, const char *path,
+			 const char *writer_name, struct error *err)
+{
+	struct live_session session = session_now();
+
+	return recording_open_as(r, mem, path, writer_name, &session, err);
 }
 
 /* ---- gathering ---- */

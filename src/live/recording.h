@@ -29,6 +29,10 @@ struct recording {
 /* Makes the file anew, for its owner only. */
 ow_status recording_open(struct recording *r, struct mem *mem, const char *path,
 			 const char *writer_name, struct error *err);
+/* The same with the host and clocks of another recording, whose content it gets. */
+ow_status recording_open_as(struct recording *r, struct mem *mem, const char *path,
+			    const char *writer_name, const struct live_session *session,
+			    struct error *err);
 /* Writes what was gathered, and the footer; gives the first failure. Releases in any case. */
 ow_status recording_close(struct recording *r, struct error *err);
 

@@ -1,0 +1,338 @@
+/* daemon_job.c: see daemon_job.h. What is kept of a job between daemons is in daemon_about.c. */
+#include "live/daemon_job.h"
+
+#include "live/processes.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND_NS ((int64_t)1000000000)
+#define QUIET_NS (10 * SECOND_NS)   /* without processes: then its file is closed */
+#define AWAITED_NS (15 * SECOND_NS) /* after a restart: then it has ended */
+#define RETRY_NS SECOND_NS
+#define SEGMENT_MOST ((size_t)4 << 20)
+#define KNOWN_MOST 65536u
+#define RANKS_MOST 1024u
+
+static int64_t wall_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec * SECOND_NS + t.tv_nsec;
+}
+
+static struct recording *recording_of(struct daemon_job *job)
+{
+	return &job->recordings[job->current];
+}
+
+static uint64_t file_bytes(const struct daemon_job *job)
+{
+	return job->limit / DISK_RING_FILES;
+}
+
+static size_t segment_bytes(const struct daemon_job *job)
+{
+	return (size_t)MIN(file_bytes(job) / 2, (uint64_t)SEGMENT_MOST);
+}
+
+/* ---- files ---- */
+
+/* Of a job of another user only root has files: they are that user's, too. */
+static void give_to_user(const struct daemon_job *job, int fd)
+{
+	if (geteuid() == 0 && job->info.uid != 0 && fchown(fd, job->info.uid, (gid_t)-1) != 0)
+		return; /* then only root reads it */
+}
+
+static ow_status make_file(struct daemon_job *job, struct recording *r, uint64_t size,
+			   struct error *err)
+{
+	char path[JOBS_PATH + 32];
+
+	OW_TRY(disk_ring_next(&job->ring, size, path, sizeof(path), err));
+	OW_TRY(recording_open(r, job->mem, path, job->writer, err));
+	give_to_user(job, r->fd);
+	r->records = job->records_before + job->collector.totals.records;
+	return OW_OK;
+}
+
+/* The file that is full is closed when there is another one. */
+static void next_file(struct daemon_job *job, int64_t now)
+{
+	struct recording *old = recording_of(job), *new = &job->recordings[1 - job->current];
+	struct error err = { 0 };
+
+	if (now < job->retry_ns)
+		return;
+	if (make_file(job, new, old->writer.at, &err) != OW_OK) {
+		job->retry_ns = now + RETRY_NS;
+		return; /* the collector tells when it cannot write */
+	}
+	(void)recording_close(old, NULL);
+	job->current = 1 - job->current;
+	job->collector.recording = new;
+	collector_begin_file(&job->collector);
+}
+
+static ow_status open_job(struct daemon_job *job, struct error *err)
+{
+	collector_init(&job->collector, job->mem, recording_of(job));
+	OW_TRY(make_file(job, recording_of(job), 0, err));
+	job->collector.last_number = job->last_number;
+	job->collector.segment_bytes = segment_bytes(job);
+	job->collector.message = job->message;
+	job->collector.message_arg = job->message_arg;
+	job->open = true;
+	return OW_OK;
+}
+
+static void close_job(struct daemon_job *job)
+{
+	struct error err = { 0 };
+
+	if (!job->open)
+		return;
+	collector_leave(&job->collector);
+	job_describe(job);
+	job->records_before += job->collector.totals.records;
+	job->dropped_before += job->collector.totals.dropped;
+	job->collector.totals = (struct collector_totals){ 0 };
+	job->last_number = job->collector.last_number;
+	disk_ring_rest(&job->ring, recording_of(job)->writer.at);
+	if (recording_close(recording_of(job), &err) != OW_OK && job->message)
+		job->message(job->message_arg, err.text, strlen(err.text));
+	job->open = false;
+}
+
+void job_release(struct daemon_job *job)
+{
+	close_job(job);
+	disk_ring_release(&job->ring);
+	job_meter_release(&job->meter);
+	mem_free(job->mem, job->known, job->known_cap * sizeof(*job->known));
+	job->known = NULL;
+	job->known_cap = job->known_count = 0;
+}
+
+void job_remove(struct daemon_job *job)
+{
+	close_job(job);
+	disk_ring_remove(&job->ring);
+	job_release(job);
+}
+
+/* ---- processes ---- */
+
+uint32_t job_number_of(const struct daemon_job *job, uint32_t pid, int64_t monotonic_ns)
+{
+	for (size_t i = job->known_count; i-- > 0;)
+		if (job->known[i].pid == pid && job->known[i].monotonic_ns == monotonic_ns)
+			return job->known[i].number;
+	return 0;
+}
+
+/* A process that began after the other one was recorded is another one of the same pid. Clocks that stop while the
+ * machine sleeps make it look older, never younger. */
+static bool is_same(const struct known_process *known, uint32_t pid)
+{
+	int64_t ticks = sysconf(_SC_CLK_TCK);
+	struct proc_stat stat;
+
+	if (known->pid != pid || ticks <= 0 || !proc_stat_read((pid_t)pid, 0, &stat))
+		return false;
+	return (int64_t)(stat.start_ticks / (uint64_t)ticks) <= known->monotonic_ns / SECOND_NS + 1;
+}
+
+bool job_has_process(const struct daemon_job *job, uint32_t pid)
+{
+	if (!job->this_boot || (!job->open && job->info.state != JOB_AWAITED))
+		return false;
+	for (size_t i = job->known_count; i-- > 0;)
+		if (is_same(&job->known[i], pid))
+			return true;
+	return false;
+}
+
+bool job_know(struct daemon_job *job, const struct known_process *process)
+{
+	void *list = job->known;
+
+	if (job_number_of(job, process->pid, process->monotonic_ns))
+		return true;
+	if (job->known_count >= KNOWN_MOST) {
+		job->known_count /= 2;
+		memmove(job->known, job->known + job->known_count,
+			job->known_count * sizeof(*job->known));
+	}
+	if (!mem_grow(job->mem, &list, &job->known_cap, job->known_count + 1, sizeof(*job->known)))
+		return false;
+	job->known = list;
+	job->known[job->known_count++] = *process;
+	return true;
+}
+
+/* What the process says of itself. */
+static ow_status read_region(struct daemon_job *job, int memory, struct known_process *process,
+			     struct error *err)
+{
+	struct process_view view;
+	ow_status status = process_view_open(&view, memory, err);
+	char copy[RING_TEXT_MAX];
+	struct str command, word;
+	size_t slash;
+
+	if (status != OW_OK && status != OW_E_UNSUPPORTED)
+		return status;
+	if (status == OW_OK) {
+		process->monotonic_ns = (int64_t)view.process->clock_monotonic_ns;
+		command = process_view_text(&view, view.process->command, copy);
+		if (!job->info.framework[0] && str_split(&command, '\0', &word)) {
+			slash = str_rfind_char(word, '/');
+			word = slash == STR_NONE ? word : str_skip(word, slash + 1);
+			if (str_starts(word, STR("python")))
+				snprintf(job->info.framework, sizeof(job->info.framework),
+					 "Python");
+		}
+	}
+	process_view_close(&view);
+	return OW_OK;
+}
+
+ow_status job_join(struct daemon_job *job, int fd, uint32_t pid, int memory, struct error *err)
+{
+	struct known_process process = { .pid = pid };
+	ow_status status = read_region(job, memory, &process, err);
+
+	if (status == OW_OK && !job->open)
+		status = open_job(job, err);
+	if (status != OW_OK) {
+		close(fd);
+		return status;
+	}
+	job->this_boot = true;
+	process.number = job_number_of(job, pid, process.monotonic_ns);
+	if (process.number)
+		collector_drain(&job->collector); /* of the connection before, which is closed */
+	if (!collector_adopt(&job->collector, fd, pid, process.number, memory))
+		return OW_OK; /* refused, and told; or without memory: it will come again */
+	if (!process.number)
+		process.number = job->collector.last_number;
+	job->last_number = job->collector.last_number;
+	job->quiet_ns = 0;
+	job->info.state = JOB_RUNNING;
+	job->info.ended_ns = 0;
+	return job_know(job, &process) ? OW_OK : error_no_memory(err);
+}
+
+/* ---- turns ---- */
+
+static void end_job(struct daemon_job *job)
+{
+	close_job(job);
+	job->info.state = JOB_ENDED;
+	if (!job->info.ended_ns)
+		job->info.ended_ns = wall_ns();
+	(void)job_save_about(job, NULL);
+}
+
+/* Whether somebody is there. */
+static void see_end(struct daemon_job *job, int64_t now)
+{
+	if (job->collector.count) {
+		job->quiet_ns = 0;
+		return;
+	}
+	if (!job->quiet_ns) {
+		job->quiet_ns = now;
+		job_describe(job);
+		job->info.state = JOB_ENDED;
+		job->info.ended_ns = wall_ns();
+	}
+	if (now - job->quiet_ns >= QUIET_NS)
+		end_job(job);
+}
+
+void job_tick(struct daemon_job *job, int64_t now)
+{
+	struct recording *r;
+
+	if (!job->open) {
+		if (job->info.state == JOB_AWAITED && now - job->quiet_ns >= AWAITED_NS)
+			end_job(job);
+		return;
+	}
+	job->collector.segment_bytes = segment_bytes(job);
+	collector_tick(&job->collector);
+	r = recording_of(job);
+	if (r->writer.at >= file_bytes(job))
+		next_file(job, now);
+	r = recording_of(job);
+	disk_ring_trim(&job->ring, r->writer.at + 2 * segment_bytes(job), job->limit);
+	if (job->collector.failure.status == OW_E_LIMIT && now >= job->retry_ns) {
+		/* The disk is full: what is oldest makes room for what is new. */
+		disk_ring_trim(&job->ring, job->ring.bytes, job->ring.bytes * 2 - 1);
+		job->retry_ns = now + RETRY_NS;
+	}
+	see_end(job, now);
+}
+
+void job_flush(struct daemon_job *job)
+{
+	if (job->open)
+		collector_drain(&job->collector);
+}
+
+/* ---- what lists show ---- */
+
+static void count_rank(int32_t rank, int32_t *ranks, uint32_t *count)
+{
+	for (uint32_t i = 0; i < *count; i++)
+		if (ranks[i] == rank)
+			return;
+	if (*count < RANKS_MOST)
+		ranks[(*count)++] = rank;
+}
+
+static void describe_process(struct job_info *info, const struct collected_info *p)
+{
+	uint64_t steps = step_meter_count(&p->steps);
+
+	if (steps > info->steps || (steps && steps == info->steps && !info->step_ns)) {
+		info->steps = steps;
+		info->step_ns = step_meter_median(&p->steps);
+	}
+	if (p->torch[0])
+		snprintf(info->framework, sizeof(info->framework), "PyTorch %.50s", p->torch);
+	else if (p->opencl && strncmp(info->framework, "PyTorch", 7) != 0)
+		snprintf(info->framework, sizeof(info->framework), "OpenCL");
+}
+
+void job_describe(struct daemon_job *job)
+{
+	struct job_info *info = &job->info;
+	int32_t ranks[RANKS_MOST];
+	uint32_t rank_count = 0, processes = 0;
+	uint64_t dropped = 0;
+
+	for (size_t i = 0; job->open && i < job->collector.count; i++) {
+		struct collected_info p;
+
+		if (!collector_info(&job->collector, i, &p))
+			continue;
+		processes++;
+		dropped += p.dropped;
+		if (p.rank >= 0)
+			count_rank(p.rank, ranks, &rank_count);
+		describe_process(info, &p);
+	}
+	info->processes = processes;
+	if (processes)
+		info->ranks = MAX(rank_count, 1u);
+	info->records = job->records_before + job->collector.totals.records;
+	info->dropped = job->dropped_before + job->collector.totals.dropped + dropped;
+	info->first_file = job->ring.first;
+	info->last_file = job->ring.last;
+	info->disk_bytes = job->ring.bytes + (job->open ? recording_of(job)->writer.at : 0);
+}

@@ -1,0 +1,76 @@
+/*
+ * daemon_job.h: one job of the daemon: its collector, its ring on disk, and what is kept of it beside that: a file `about`
+ * in the folder of the ring, from which a daemon that is started anew takes the job up again. Processes keep the numbers
+ * that they have in the ring, so that what was written twice is found out.
+ */
+#ifndef LIVE_DAEMON_JOB_H
+#define LIVE_DAEMON_JOB_H
+
+#include "live/collector.h"
+#include "live/disk_ring.h"
+#include "live/job_identity.h"
+#include "live/metrics.h"
+
+/* A process that was recorded: with that clock at its begin it is no other one of the same pid. */
+struct known_process {
+	uint32_t pid, number;
+	int64_t monotonic_ns;
+};
+
+struct daemon_job {
+	struct mem *mem;
+	struct job_info info; /* kept up to date by job_describe */
+	enum identity_kind kind;
+	char key[192];
+	bool this_boot;
+	struct disk_ring ring;
+	struct recording
+		recordings[2]; /* one is written; the other one is begun when that is full */
+	unsigned current;
+	struct collector collector;
+	bool open; /* the recording and the collector are */
+	uint64_t records_before, dropped_before;
+	uint64_t limit; /* bytes on disk */
+	uint32_t last_number;
+	struct known_process *known;
+	size_t known_count, known_cap;
+	int64_t quiet_ns; /* monotonic: since when it has no process; 0: it has */
+	int64_t retry_ns; /* when a new file may be tried again */
+	struct job_meter meter;
+	const char *writer;
+	ow_line_fn message;
+	void *message_arg;
+};
+
+#define BOOT_ID 40
+void boot_id(char to[BOOT_ID]);
+
+/* Makes the folder, DIR/ID.NAME. */
+ow_status job_make(struct daemon_job *job, struct mem *mem, const char *dir, uint32_t id,
+		   const struct job_identity *identity, uint32_t uid, uint32_t pid,
+		   struct error *err);
+/* Takes up what a daemon before left in the folder. */
+ow_status job_load(struct daemon_job *job, struct mem *mem, const char *folder, struct error *err);
+/* Writes what is left; processes go on. */
+void job_release(struct daemon_job *job);
+/* Ends it, and removes its files. */
+void job_remove(struct daemon_job *job);
+
+/* What is kept beside the ring is written anew. */
+ow_status job_save_about(struct daemon_job *job, struct error *err);
+
+/* False without memory. */
+bool job_know(struct daemon_job *job, const struct known_process *process);
+/* 0 when it is not known. */
+uint32_t job_number_of(const struct daemon_job *job, uint32_t pid, int64_t monotonic_ns);
+/* Whether a process that runs, and has this pid, is one of it. */
+bool job_has_process(const struct daemon_job *job, uint32_t pid);
+/* The connection is taken over in any case. */
+ow_status job_join(struct daemon_job *job, int fd, uint32_t pid, int memory, struct error *err);
+/* Writes what is due, begins new files, drops old ones, sees the end. */
+void job_tick(struct daemon_job *job, int64_t now_ns);
+/* Everything that waits goes to the file. */
+void job_flush(struct daemon_job *job);
+void job_describe(struct daemon_job *job);
+
+#endif

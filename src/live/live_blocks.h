@@ -1,0 +1,34 @@
+/*
+ * live_blocks.h: the blocks of a segment of a recording (wire/live_file.h) as bytes, for whoever copies them or looks for
+ * a few: the cut of a ring (cut.c) and the daemon that takes up a ring after its restart. Importing is import/live_read.c's.
+ */
+#ifndef LIVE_LIVE_BLOCKS_H
+#define LIVE_LIVE_BLOCKS_H
+
+#include "wire/live_file.h"
+#include "wire/opw.h"
+
+enum live_block {
+	LIVE_BLOCK_SESSION,
+	LIVE_BLOCK_PROCESS,
+	LIVE_BLOCK_TEXT,
+	LIVE_BLOCK_PLACE,
+	LIVE_BLOCK_RUN,
+	LIVE_BLOCK_RECORD,
+	LIVE_BLOCK_COUNT,
+	LIVE_BLOCK_END,
+	LIVE_BLOCKS
+};
+
+struct live_blocks {
+	struct buf bytes;
+	struct str all[LIVE_BLOCKS]; /* empty when there is none, or it is damaged */
+};
+
+void live_blocks_init(struct live_blocks *b, struct mem *mem);
+void live_blocks_release(struct live_blocks *b);
+/* Those of `wanted`, a bit each. Fails when the file cannot be read, or without memory. */
+ow_status live_blocks_read(struct live_blocks *b, const struct input *in,
+			   const struct opw_segment *segment, unsigned wanted, struct error *err);
+
+#endif
