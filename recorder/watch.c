@@ -166,10 +166,11 @@ __attribute__((constructor)) static void preloaded(void)
 {
 	const char *socket_path = getenv(RING_ENV_SOCKET), *version = getenv(RING_ENV_VERSION);
 
-	if (!socket_path || !version)
+	if (!socket_path)
 		return;
 	recorder_busy = 1;
-	if (recorder_start(socket_path, (uint32_t)strtoul(version, NULL, 10)) == 0)
+	if (recorder_start(socket_path,
+			   version ? (uint32_t)strtoul(version, NULL, 10) : RING_VERSION) == 0)
 		arm();
 	recorder_busy = 0;
 }

@@ -1,0 +1,481 @@
+#!/usr/bin/python3
+"""opwatch daemon and jobs: several jobs at once, each by itself; daemons and jobs that are killed; limits; other users; strangers."""
+import contextlib
+import json
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.request
+
+BIN = os.environ["OPWATCH_BIN"]
+PYTHON = "/usr/bin/python3"
+LIBRARY = os.path.join(os.environ["OPWATCH_BUILD"], "libopwatch-recorder.so")
+# Reads a file of its own name again and again, so many times a second at most, until its standard input is closed; then a
+# fixed number of times more, and says how often in all.
+JOB = """
+import os, select, sys, time
+path, batch = sys.argv[1], int(sys.argv[2])
+open(path, 'w').close()
+done = 0
+def read():
+    global done
+    for i in range(batch):
+        with open(path, 'rb') as f: f.read()
+    done += batch
+read()
+print('ready', flush=True)
+while not select.select([0], [], [], 0.02)[0]: read()
+read()
+print(done, flush=True)
+"""
+SECRET = "nobody-shall-find-this"
+
+
+def environment(**more):
+    drop = ("LD_PRELOAD", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID", "SLURM_PROCID", "OPWATCH_JOB",
+            "OPWATCH_RECORDER_SOCKET", "OPWATCH_RECORDER_VERSION", "OPENCL_LAYERS")
+    return {**{k: v for k, v in os.environ.items() if k not in drop}, "SECRET": SECRET, **more}
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.stack = contextlib.ExitStack()
+        self.addCleanup(self.stack.close)
+        self.dir = tempfile.mkdtemp()
+        self.stack.callback(shutil.rmtree, self.dir, ignore_errors=True)
+        self.socket = os.path.join(self.dir, "socket")
+        self.rings = os.path.join(self.dir, "rings")
+        self.log = os.path.join(self.dir, "log")
+        self.daemon = None
+
+    # ---- the daemon ----
+
+    def start(self, *options):
+        log = self.stack.enter_context(open(self.log, "ab"))
+        size = os.path.getsize(self.log)
+        self.daemon = subprocess.Popen([BIN, "daemon", "--socket", self.socket, "--dir", self.rings, "--no-kineto", *options],
+                                       stderr=log, stdin=subprocess.DEVNULL, env=environment())
+        self.stack.callback(self.end, self.daemon)
+        self.wait(lambda: b"serving at" in pathlib.Path(self.log).read_bytes()[size:] or self.daemon.poll() is not None,
+                  "the daemon does not start")
+        self.assertIsNone(self.daemon.poll(), self.logged())
+
+    @staticmethod
+    def end(process):
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+    def logged(self):
+        return pathlib.Path(self.log).read_text()
+
+    def wait(self, condition, what):
+        """Until it holds; a busy machine may take long."""
+        for _ in range(3000):
+            found = condition()
+            if found:
+                return found
+            time.sleep(0.02)
+        return self.fail(f"{what}; {self.logged()}")
+
+    def ask(self, *words, **kwargs):
+        return subprocess.run([BIN, *words, "--socket", self.socket], capture_output=True, text=True, timeout=600,
+                              env=kwargs.pop("env", environment()), **kwargs)
+
+    def jobs(self):
+        p = self.ask("jobs", "--json")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return {row["job"]: row for row in json.loads(p.stdout)["rows"]}
+
+    def running(self, processes):
+        """The jobs that run, once they have so many processes."""
+        rows = {name: row for name, row in self.jobs().items() if row["state"] == "running"}
+        return rows if sum(len(row["pids"].split(",")) for row in rows.values()) == processes else None
+
+    def events(self, name):
+        return self.jobs().get(name, {}).get("events", 0)
+
+    # ---- jobs ----
+
+    def job(self, name, batch=50, env=None, command=(), **kwargs):
+        """A job that reads its own file; it has done so at least once when this returns."""
+        command = command or [BIN, "record", "--job", name, "--socket", self.socket, "--"]
+        path = os.path.join(self.dir, name + ".data")
+        p = subprocess.Popen([*command, PYTHON, "-c", JOB, path, str(batch)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             env=env or environment(), text=True, **kwargs)
+        self.stack.callback(self.forget, p)
+        self.assertEqual(p.stdout.readline(), "ready\n")
+        return p
+
+    def forget(self, process):
+        self.end(process)
+        process.stdin.close()
+        process.stdout.close()
+
+    def finish(self, process):
+        """How often it has read in all."""
+        process.stdin.close()
+        done = int(process.stdout.readline())
+        self.assertEqual(process.wait(), 0)
+        return done
+
+    def wait_state(self, name, state):
+        return self.wait(lambda: self.jobs().get(name, {}).get("state") == state and self.jobs()[name],
+                         f"job {name} is not {state}: {self.jobs()}")
+
+    def reads(self, name, *options):
+        """Reads of the job's own file, and of whom, in what its ring holds."""
+        file = os.path.join(self.dir, name + ".opw")
+        p = self.ask("record", "--job", name, "--last", "1h", "-o", file, *options)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return self.view("work", file)
+
+    def view(self, view, file):
+        p = subprocess.run([BIN, view, "--json", file], capture_output=True, text=True)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return json.loads(p.stdout)["rows"]
+
+    def recorded(self, name):
+        return sum(row["runs"] for row in self.reads(name) if row["name"] == "read")
+
+
+class Daemon(Case):
+    def test_four_jobs_at_once(self):
+        self.start()
+        names = ["one", "two", "three", "four"]
+        jobs = {name: self.job(name, batch=10 * (i + 1)) for i, name in enumerate(names)}
+        rows = self.jobs()
+        self.assertEqual(sorted(rows), sorted(names))
+        for name, p in jobs.items():
+            self.assertEqual(rows[name]["pids"], str(p.pid))
+            self.assertEqual((rows[name]["state"], rows[name]["ranks"], rows[name]["framework"]), ("running", 1, "Python"))
+        done = {name: self.finish(p) for name, p in jobs.items()}
+        for name in names:
+            self.assertEqual(self.wait_state(name, "ended")["drops"], 0)
+            found = {row["name"]: row["runs"] for row in self.reads(name)}
+            # Each open is one; beside its own file a job opens those of its interpreter.
+            self.assertGreaterEqual(found["open"], done[name])
+            self.assertLess(found["open"], done[name] + 1500)
+            tracks = self.view("tracks", os.path.join(self.dir, name + ".opw"))
+            self.assertEqual({row["pid"] for row in tracks}, {jobs[name].pid})
+
+    def test_ranks_and_children_are_one_job(self):
+        self.start()
+        env = json.loads(self.preload())
+        ranks = [self.job(f"rank{i}", env=environment(**env, RANK=str(i), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
+                                                      MASTER_PORT="29999"), command=["env"]) for i in range(2)]
+        slurm = [self.job(f"slurm{i}", env=environment(**env, SLURM_JOB_ID="77", SLURM_PROCID=str(i)), command=["env"])
+                 for i in range(3)]
+        family = self.job("family", command=["env", *(f"{k}={v}" for k, v in env.items()), "sh", "-c", '"$@"; exit $?', "sh"])
+        rows = self.wait(lambda: self.running(7), "not seven processes")
+        self.assertEqual(len(rows), 3)
+        by_identity = {row["identity"]: row for row in rows.values()}
+        self.assertEqual(by_identity["master 127.0.0.1:29999"]["ranks"], 2)
+        self.assertEqual(set(by_identity["master 127.0.0.1:29999"]["pids"].split(",")), {str(p.pid) for p in ranks})
+        self.assertEqual((rows["slurm-77"]["ranks"], len(rows["slurm-77"]["pids"].split(","))), (3, 3))
+        tree = by_identity[f"process {family.pid}"]
+        self.assertEqual(len(tree["pids"].split(",")), 2)  # the shell, and what it runs
+        for p in ranks + slurm + [family]:
+            self.finish(p)
+
+    def preload(self):
+        """What jobs --env tells."""
+        p = self.ask("jobs", "--env", env=environment())
+        self.assertEqual(p.returncode, 0, p.stderr)
+        script = p.stdout + f"exec {PYTHON} -c 'import json, os; print(json.dumps(dict(os.environ)))'"
+        env = json.loads(subprocess.run(["sh", "-c", script], capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"},
+                                        check=True).stdout)
+        return json.dumps({k: v for k, v in env.items() if k.startswith(("LD_", "OPWATCH_", "OPENCL_", "CUDA_", "NCCL_"))})
+
+    def test_two_variables_are_enough(self):
+        self.start()
+        p = self.job("two", env=environment(LD_PRELOAD=LIBRARY, OPWATCH_RECORDER_SOCKET=self.socket), command=["env"])
+        self.wait(lambda: len(self.jobs()) == 1, "the job does not come")
+        self.finish(p)
+
+    def test_a_job_that_was_there_before_the_daemon(self):
+        p = self.job("early", env=environment(LD_PRELOAD=LIBRARY, OPWATCH_RECORDER_SOCKET=self.socket, OPWATCH_JOB="early"),
+                     command=["env"])
+        self.start()
+        self.wait_state("early", "running")
+        self.finish(p)
+
+    def test_the_past_is_cut_out(self):
+        self.start()
+        p = self.job("job")
+        self.wait(lambda: self.events("job") > 2000, "nothing is recorded")
+        whole = os.path.join(self.dir, "whole.opw")
+        self.assertEqual(self.ask("record", "--job", "job", "--last", "1h", "-o", whole).returncode, 0)
+        part = os.path.join(self.dir, "part.opw")
+        self.assertEqual(self.ask("record", "--job", "job", "--last", "20ms", "-o", part).returncode, 0)
+        all_of_it, some = (sum(row["events"] for row in self.view("tracks", f)) for f in (whole, part))
+        self.assertGreater(all_of_it, some)
+        self.assertGreater(some, 0)
+        self.assertEqual(stat.S_IMODE(os.stat(whole).st_mode), 0o600)
+        shown = self.ask("tracks", "--job", "job", "--json")
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertGreaterEqual(sum(row["events"] for row in json.loads(shown.stdout)["rows"]), all_of_it)
+        followed = os.path.join(self.dir, "followed.opw")
+        q = self.ask("attach", "--job", "job", "-o", followed, "--for", "200ms")
+        self.assertEqual(q.returncode, 0, q.stderr)
+        self.assertGreater(sum(row["events"] for row in self.view("tracks", followed)), 0)
+        self.finish(p)
+        self.assertEqual(self.ask("record", "--job", "none", "--last", "1s", "-o", part).returncode, 1)
+        self.assertEqual(self.ask("record", "--last", "1s", "-o", part).returncode, 2)
+
+    def test_the_program_is_as_without(self):
+        self.start()
+        p = self.ask("record", "--job", "x", "--socket", self.socket, "--", "sh", "-c", "echo out; echo $OPWATCH_JOB; exit 7")
+        # --socket behind -- would be the program's: it is given twice
+        self.assertEqual((p.returncode, p.stdout.split("\n")[:2]), (7, ["out", "x"]))
+        p = subprocess.run([BIN, "record", "--job", "x", "--socket", self.socket, "--", "no-such-program"], capture_output=True,
+                           text=True)
+        self.assertEqual(p.returncode, 127, p.stderr)
+
+    def test_attach_and_detach(self):
+        self.start()
+        script = JOB.replace("print('ready'", "os.write(1, b'ready\\n'); (lambda *a, **k: None)('ready'")
+        path = os.path.join(self.dir, "data")
+        p = subprocess.Popen([PYTHON, "-c", script, path, "20"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                             env=environment(), start_new_session=True)
+        self.stack.callback(self.forget, p)
+        self.assertEqual(p.stdout.readline(), "ready\n")
+        q = self.ask("attach", str(p.pid), "--job", "joined")
+        if "may not be" in q.stderr or "not permitted" in q.stderr:
+            self.skipTest(q.stderr)
+        self.assertEqual(q.returncode, 0, q.stderr)
+        self.wait(lambda: self.events("joined") > 100, "nothing is recorded")
+        q = self.ask("attach", "--detach", "--job", "joined")
+        self.assertEqual(q.returncode, 0, q.stderr)
+        self.wait_state("joined", "ended")
+        self.finish(p)
+
+
+class Faults(Case):
+    def test_the_daemon_is_killed_and_started_anew(self):
+        self.start()
+        jobs = {name: self.job(name, batch=5) for name in ("one", "two")}
+        folders = {name: row["ring"] for name, row in self.jobs().items()}
+        for _ in range(3):
+            before = {name: self.wait(lambda n=name: self.events(n), "nothing is recorded") for name in jobs}
+            self.daemon.send_signal(signal.SIGKILL)
+            self.daemon.wait()
+            self.start()
+            for name in jobs:
+                self.wait(lambda n=name: self.jobs()[n]["state"] == "running" and self.events(n) > before[n],
+                          "the job is not taken up again")
+        self.assertEqual({name: row["ring"] for name, row in self.jobs().items()}, folders)
+        done = {name: self.finish(p) for name, p in jobs.items()}
+        for name in jobs:
+            row = self.wait_state(name, "ended")
+            self.assertEqual(row["drops"], 0)
+            found = {row["name"]: row["runs"] for row in self.reads(name)}
+            self.assertGreaterEqual(found["open"], done[name])  # nothing is lost …
+            self.assertLess(found["open"], done[name] + 1500)  # … and nothing is there twice
+            tracks = self.view("tracks", os.path.join(self.dir, name + ".opw"))
+            self.assertEqual([row["pid"] for row in tracks], [jobs[name].pid])  # the thread is known as before
+
+    def test_a_daemon_that_ends_leaves_jobs_alone(self):
+        self.start()
+        p = self.job("job", batch=5)
+        self.wait(lambda: self.events("job"), "nothing is recorded")
+        self.daemon.send_signal(signal.SIGTERM)
+        self.assertEqual(self.daemon.wait(), 0)
+        self.assertFalse(os.path.exists(self.socket))
+        self.start()
+        self.assertIn(self.jobs()["job"]["state"], ("awaited", "running"))
+        self.wait_state("job", "running")
+        self.finish(p)
+
+    def test_a_job_is_killed(self):
+        self.start()
+        for n in range(10):
+            p = self.job(f"job{n}", batch=100)
+            p.send_signal(signal.SIGKILL)
+            p.wait()
+            self.wait_state(f"job{n}", "ended")
+            self.assertGreaterEqual({row["name"]: row["runs"] for row in self.reads(f"job{n}")}["open"], 100)
+
+    def test_a_second_daemon(self):
+        self.start()
+        for options in (["--socket", self.socket, "--dir", self.dir + "/other"], ["--socket", self.dir + "/other.s", "--dir", self.rings]):
+            p = subprocess.run([BIN, "daemon", "--no-kineto", *options], capture_output=True, text=True)
+            self.assertEqual(p.returncode, 1)
+            self.assertIn(f"process {self.daemon.pid} is a daemon already", p.stderr)
+
+    def test_the_ring_stays_below_its_limit(self):
+        self.start("--max-size", "2M")
+        p = self.job("job", batch=500)
+        folder = self.jobs()["job"]["ring"]
+        most = 0
+        for _ in range(100):
+            self.wait(lambda: self.events("job") > most, "nothing is recorded")
+            most = self.events("job")
+            sizes = [f.stat().st_size for f in pathlib.Path(folder).glob("*.opw") if f.exists()]
+            self.assertLessEqual(sum(sizes), 2 << 20)
+            if most * 64 > 6 << 20:
+                break
+        else:
+            self.wait(lambda: self.events("job") * 64 > 6 << 20, "the ring does not go round")
+        self.assertGreater(int(sorted(os.listdir(folder))[0][:6]), 1)  # the first files have gone
+        done = self.finish(p)
+        self.wait_state("job", "ended")
+        rows = self.view("tracks", self.cut("job"))
+        self.assertEqual([row["pid"] for row in rows], [p.pid])  # what is left still says whose it is
+        self.assertGreater(rows[0]["events"], 1000)
+        self.assertGreater(done, 0)
+        self.assertLessEqual(sum(f.stat().st_size for f in pathlib.Path(folder).glob("*.opw")), 2 << 20)
+
+    def cut(self, name):
+        file = os.path.join(self.dir, name + ".opw")
+        p = self.ask("record", "--job", name, "--last", "1h", "-o", file)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return file
+
+    def test_each_file_of_the_ring_opens_by_itself(self):
+        self.start("--max-size", "2M")
+        p = self.job("job", batch=500)
+        self.wait(lambda: self.events("job") * 64 > 3 << 20, "the ring does not fill")
+        self.finish(p)
+        row = self.wait_state("job", "ended")
+        files = sorted(pathlib.Path(row["ring"]).glob("*.opw"))
+        self.assertGreater(len(files), 3)
+        for file in files[:-1]:
+            tracks = self.view("tracks", str(file))
+            self.assertEqual([(t["pid"], t["tid"]) for t in tracks], [(p.pid, p.pid)])
+            self.assertIn("open", {w["name"] for w in self.view("work", str(file))})
+
+    def test_strangers(self):
+        self.start()
+        silent, rude = (socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in "ab")
+        with silent, rude:
+            for s in (silent, rude):
+                s.connect(self.socket)
+            rude.send(b"GET / HTTP/1.0")
+            p = self.job("job")
+            self.assertEqual(list(self.jobs()), ["job"])
+            self.assertEqual(rude.recv(10), b"")
+            self.finish(p)
+        for kind, words in (("no daemon serves", [self.dir + "/nothing"]), ("no socket of an opwatch", [self.stranger()])):
+            q = subprocess.run([BIN, "jobs", "--socket", *words], capture_output=True, text=True)
+            self.assertEqual(q.returncode, 1)
+            self.assertIn(kind, q.stderr)
+
+    def stranger(self):
+        """A socket of another kind."""
+        s = self.stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        s.bind(self.dir + "/stream")
+        s.listen()
+        return self.dir + "/stream"
+
+    def test_another_version(self):
+        self.start()
+        env = environment(LD_PRELOAD=LIBRARY, OPWATCH_RECORDER_SOCKET=self.socket, OPWATCH_RECORDER_VERSION="999")
+        self.finish(self.job("other", env=env, command=["env"]))
+        self.wait(lambda: "speaks version" in self.logged(), "nothing is told")
+        self.assertEqual(self.jobs(), {})
+
+    def test_nothing_of_the_environment_is_stored(self):
+        self.start()
+        p = self.job("job")
+        self.wait(lambda: self.events("job"), "nothing is recorded")
+        for path in pathlib.Path(self.rings).rglob("*"):
+            mode = stat.S_IMODE(path.stat().st_mode)
+            self.assertEqual(mode & 0o066, 0, path)
+            if path.is_file():
+                self.assertEqual(mode, 0o600, path)
+                self.assertNotIn(SECRET.encode(), path.read_bytes())
+        self.assertEqual(stat.S_IMODE(os.stat(self.socket).st_mode), 0o600)
+        self.finish(p)
+
+    def test_damaged_rings_do_not_keep_it_from_starting(self):
+        self.start()
+        self.finish(self.job("job"))
+        row = self.wait_state("job", "ended")
+        self.daemon.kill()
+        self.daemon.wait()
+        for name, text in (("5.x", b""), ("6.y", b"id=6\nname=y\nkey=process 1\nuid=0\n"), ("7.z", b"\0\xff" * 3000)):
+            os.mkdir(os.path.join(self.rings, name))
+            pathlib.Path(self.rings, name, "about").write_bytes(text)
+            pathlib.Path(self.rings, name, "000001.opw").write_bytes(b"nonsense")
+        with open(os.path.join(row["ring"], "000001.opw"), "r+b") as f:
+            f.truncate(os.path.getsize(f.name) // 2)
+        self.start()
+        self.assertEqual(set(self.jobs()), {"job", "y"})
+        p = self.job("next")
+        self.assertGreater(self.jobs()["next"]["id"], 7)
+        self.finish(p)
+
+
+class Users(Case):
+    def test_folders_of_others_are_not_used(self):
+        os.mkdir(self.rings)
+        os.chmod(self.rings, 0o777)
+        p = subprocess.run([BIN, "daemon", "--socket", self.socket, "--dir", self.rings, "--no-kineto"], capture_output=True, text=True)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("others may write there", p.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs root, to be somebody else")
+    def test_other_users(self):
+        nobody = pwd.getpwnam("nobody")
+        os.chmod(self.dir, 0o777)
+        as_nobody = ["setpriv", "--reuid", str(nobody.pw_uid), "--regid", str(nobody.pw_gid), "--clear-groups"]
+        if subprocess.run([*as_nobody, BIN, "--version"], capture_output=True).returncode:
+            self.skipTest("nobody may not run the program")
+        self.start()
+        p = subprocess.run([*as_nobody, BIN, "jobs", "--socket", self.socket], capture_output=True, text=True)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("another user's", p.stderr)
+        self.daemon.terminate()
+        self.daemon.wait()
+        self.start("--all-users")
+        roots = self.job("roots")
+        theirs = self.job("theirs", command=[*as_nobody, BIN, "record", "--job", "theirs", "--socket", self.socket, "--"])
+        self.wait(lambda: len(self.jobs()) == 2, "not two jobs")
+        self.assertEqual({r["job"]: r["user"] for r in self.jobs().values()}, {"roots": "root", "theirs": "nobody"})
+        p = subprocess.run([*as_nobody, BIN, "jobs", "--csv", "--socket", self.socket], capture_output=True, text=True)
+        self.assertEqual([line.split(",")[0] for line in p.stdout.splitlines()], ["job", "theirs"])
+        out = os.path.join(self.dir, "out.opw")
+        p = subprocess.run([*as_nobody, BIN, "record", "--last", "10s", "--job", "theirs", "--socket", self.socket, "-o", out],
+                           capture_output=True, text=True)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        p = subprocess.run([*as_nobody, BIN, "record", "--last", "10s", "--job", "roots", "--socket", self.socket, "-o", out],
+                           capture_output=True, text=True)
+        self.assertIn("no job is called", p.stderr)
+        for job in (roots, theirs):
+            self.finish(job)
+
+
+class Metrics(Case):
+    def test_the_page(self):
+        self.start("--metrics", "0")
+        port = self.logged().split("http://127.0.0.1:")[1].split("/")[0]
+        p = self.job("a job")
+        self.wait(lambda: self.events("a job"), "nothing is recorded")
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as page:
+            self.assertIn("application/openmetrics-text", page.headers["Content-Type"])
+            text = page.read().decode()
+        self.assertTrue(text.endswith("# EOF\n"))
+        self.assertIn('opwatch_job_processes{job="a job"} 1\n', text)
+        self.assertRegex(text, r'opwatch_job_records_total\{job="a job"\} [1-9]')
+        self.assertIn("opwatch_host_cpu_seconds_total", text)
+        with self.assertRaises(urllib.error.HTTPError) as problem:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/else", timeout=60)
+        self.assertEqual(problem.exception.code, 404)
+        problem.exception.close()
+        with socket.create_connection(("127.0.0.1", int(port))) as s:  # who says too much is told so
+            s.sendall(b"x" * 3000)
+            self.assertIn(b"431", s.recv(100))
+        self.finish(p)
+
+
+if __name__ == "__main__":
+    unittest.main()
