@@ -2,7 +2,7 @@
  * capture_kineto.c: the body of ow_capture_kineto: PyTorch jobs write traces when they ask. The protocol is in
  * live/kineto.c.
  */
-#include "api/api_int.h"
+#include "api/capture_int.h"
 
 #include "base/clock.h"
 #include "live/kineto.h"
@@ -139,6 +139,36 @@ static ow_status run(struct kineto_capture *c, struct error *err)
 	return judge(c, err);
 }
 
+/* The socket is taken: by the daemon, maybe, which can be asked for the same. */
+static ow_status ask_daemon(struct kineto_capture *c, struct error *err)
+{
+	struct kineto_request request = { .folder = c->folder,
+					  .for_ns = c->options->for_ns,
+					  .wait_ns = c->options->wait_ns,
+					  .pids = c->pids,
+					  .pid_count = c->pid_count,
+					  .message = c->message,
+					  .message_arg = c->message_arg,
+					  .go_on = c->options->progress,
+					  .go_on_arg = c->options->progress_arg };
+	struct kineto_outcome outcome = { 0 };
+	struct error problem = { 0 };
+	ow_status status = capture_through_daemon(&request, &outcome, &problem);
+
+	if (status == OW_E_NOT_FOUND || status == OW_E_UNSUPPORTED)
+		return OW_E_LIMIT; /* it is dynolog's, as was said */
+	if (status != OW_OK) {
+		if (err)
+			*err = problem;
+		return status;
+	}
+	error_clear(err);
+	c->written = outcome.written;
+	c->gone = outcome.gone;
+	c->waiting = outcome.waiting;
+	return judge(c, err);
+}
+
 ow_status ow_capture_kineto(const struct ow_capture_options *options, const int64_t *pids,
 			    size_t pid_count, ow_line_fn message, void *message_arg,
 			    struct error *err)
@@ -160,7 +190,11 @@ ow_status ow_capture_kineto(const struct ow_capture_options *options, const int6
 		return error_set(err, OW_E_USAGE, "a capture needs a folder and a time");
 	OW_TRY(make_folder(&c, err));
 	mem_init(&mem, (size_t)full.memory_limit);
-	OW_TRY(kineto_open(&c.kineto, &mem, full.socket ? full.socket : KINETO_SOCKET, err));
+	status = kineto_open(&c.kineto, &mem, full.socket ? full.socket : KINETO_SOCKET, err);
+	if (status == OW_E_LIMIT)
+		return ask_daemon(&c, err);
+	if (status != OW_OK)
+		return status;
 	status = run(&c, err);
 	kineto_close(&c.kineto);
 	return status;

@@ -25,12 +25,22 @@ static int make_folder(void **state)
 	(void)state;
 	snprintf(folder, sizeof(folder), "/tmp/opwatch-kineto-XXXXXX");
 	snprintf(name, sizeof(name), "opwatch-test-%d", (int)getpid());
+	setenv("OPWATCH_SOCKET", "/nonexistent", 1); /* a daemon that happens to run is not asked */
 	return mkdtemp(folder) ? 0 : -1;
 }
 
 static int remove_folder(void **state)
 {
+	static const char *const left[] = { "socket.lock", "rings/lock" };
+	char path[600];
+
 	(void)state;
+	for (size_t i = 0; i < ARRAY_COUNT(left); i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, left[i]);
+		unlink(path);
+	}
+	snprintf(path, sizeof(path), "%s/rings", folder);
+	rmdir(path);
 	return rmdir(folder);
 }
 
@@ -274,6 +284,70 @@ static void the_socket_is_taken(void **state)
 	kineto_close(&other);
 }
 
+/* ---- through the daemon ---- */
+
+static volatile sig_atomic_t asked_to_end;
+
+static void on_term(int number)
+{
+	(void)number;
+	asked_to_end = 1;
+}
+
+static bool is_over(void *arg)
+{
+	(void)arg;
+	return asked_to_end;
+}
+
+static pid_t start_daemon(void)
+{
+	struct ow_daemon_options options;
+	char socket_path[600], rings[600];
+	pid_t child;
+
+	snprintf(socket_path, sizeof(socket_path), "%s/socket", folder);
+	snprintf(rings, sizeof(rings), "%s/rings", folder);
+	setenv("OPWATCH_SOCKET", socket_path, 1);
+	child = fork();
+	assert_true(child >= 0);
+	if (child) {
+		for (int i = 0; i < 6000 && access(socket_path, F_OK) != 0; i++)
+			usleep(10000);
+		return child;
+	}
+	signal(SIGTERM, on_term);
+	ow_daemon_options_init(&options);
+	options.socket = socket_path;
+	options.dir = rings;
+	options.kineto_socket = name;
+	options.cancelled = is_over;
+	_exit(ow_daemon(&options, NULL) == OW_OK ? 0 : 1);
+}
+
+static void the_daemon_asks_for_it(void **state)
+{
+	pid_t daemon = start_daemon(), writes = start(WRITES), dies = start(DIES);
+	int64_t pids[2] = { writes, dies };
+	struct ow_error err = { 0 };
+	struct heard heard;
+	int status;
+
+	(void)state;
+	signal(SIGCHLD, SIG_IGN);
+	assert_int_equal(capture(pids, 2, PATIENCE, &heard, &err), OW_OK);
+	signal(SIGCHLD, SIG_DFL);
+	assert_int_equal(heard.lines, 2);
+	check_trace(strstr(heard.text[0], "bytes") ? heard.text[0] : heard.text[1], writes);
+	assert_non_null(strstr(strstr(heard.text[0], "bytes") ? heard.text[1] : heard.text[0],
+			       "ended before it had written"));
+	kill(writes, SIGKILL);
+	kill(daemon, SIGTERM);
+	assert_int_equal(waitpid(daemon, &status, 0), daemon);
+	assert_int_equal(status, 0);
+	setenv("OPWATCH_SOCKET", "/nonexistent", 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +355,7 @@ int main(void)
 		cmocka_unit_test(a_job_ends),
 		cmocka_unit_test(nobody_asks),
 		cmocka_unit_test(the_socket_is_taken),
+		cmocka_unit_test(the_daemon_asks_for_it),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

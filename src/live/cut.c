@@ -335,15 +335,17 @@ static ow_status nothing_there(const struct cutting *c)
 
 static ow_status write_out(struct cutting *c)
 {
-	ow_status status, closed;
+	ow_status closed, status = recording_open_as(&c->out, c->mem, c->cut->out_path,
+						     c->cut->writer, &c->session, c->err);
 
-	OW_TRY(recording_open_as(&c->out, c->mem, c->cut->out_path, c->cut->writer, &c->session,
-				 c->err));
-	status = each_segment(c, (1u << LIVE_BLOCKS) - 1, copy);
-	closed = recording_close(&c->out, status == OW_OK ? c->err : NULL);
-	if (status != OW_OK)
-		unlink(c->cut->out_path);
-	return status != OW_OK ? status : closed;
+	if (status == OW_OK) {
+		status = each_segment(c, (1u << LIVE_BLOCKS) - 1, copy);
+		closed = recording_close(&c->out, status == OW_OK ? c->err : NULL);
+		status = status != OW_OK ? status : closed;
+	}
+	if (status == OW_E_NO_MEMORY || status == OW_E_LIMIT)
+		unlink(c->cut->out_path); /* half of it would look like all of it */
+	return status;
 }
 
 static ow_status run(struct cutting *c)

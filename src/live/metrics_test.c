@@ -121,7 +121,11 @@ static void text(void **state)
 	struct nvml nvml = { .count = 1 };
 	struct host_meter host = { { 0 } };
 	uint64_t values[JOB_METRICS] = { [JOB_CPU_USER] = 1500000000, [JOB_RESIDENT] = 42 };
-	const struct job_text jobs[] = { { "a \"b\"\\c", values }, { "other", values } };
+	const struct job_counts counts = {
+		.records = 7, .dropped = 2, .steps = 3, .disk_bytes = 640, .step_ns = 50000000
+	};
+	const struct job_text jobs[] = { { "a \"b\"\\c", values, &counts },
+					 { "other", values, NULL } };
 	struct mem mem;
 	struct buf to;
 
@@ -136,6 +140,8 @@ static void text(void **state)
 	assert_non_null(strstr(to.ptr, "opwatch_job_cpu_seconds_total{job=\"a \\\"b\\\"\\\\c\","
 				       "mode=\"user\"} 1.5\n"));
 	assert_non_null(strstr(to.ptr, "opwatch_job_resident_bytes{job=\"other\"} 42\n"));
+	assert_non_null(strstr(to.ptr, "_job_step_seconds{job=\"a \\\"b\\\"\\\\c\"} 0.05\n"));
+	assert_null(strstr(to.ptr, "opwatch_job_records_total{job=\"other\"}"));
 	assert_non_null(strstr(to.ptr, "opwatch_gpu_power_watts{gpu=\"0\"} 250.5\n"));
 	assert_null(strstr(to.ptr, "opwatch_gpu_busy_percent{"));
 	buf_release(&to);

@@ -31,8 +31,13 @@ static bool is_ours(const char *path, uid_t owner)
 
 bool runtime_socket(unsigned index, char *to, size_t size)
 {
+	const char *named = getenv("OPWATCH_SOCKET");
 	char folder[96];
 
+	if (named && *named) {
+		snprintf(to, size, "%s", named);
+		return index == 0;
+	}
 	switch (index) {
 	case 0:
 		runtime_dir(folder, sizeof(folder));

@@ -11,7 +11,8 @@
 
 /* $XDG_RUNTIME_DIR/opwatch or, without that, /tmp/opwatch-UID; of root /run/opwatch. Nothing is made. */
 void runtime_dir(char *to, size_t size);
-/* The places where a client looks for a socket, one after the other; false after the last. */
+/* The places where a client looks for a socket, one after the other: only that of $OPWATCH_SOCKET when that is set. False
+ * after the last; empty when there is nothing. */
 bool runtime_socket(unsigned index, char *to, size_t size);
 /* Where rings go: /var/tmp/opwatch-UID, of root /var/lib/opwatch. */
 void runtime_data_dir(char *to, size_t size);
