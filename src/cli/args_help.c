@@ -46,8 +46,26 @@ static const char *help_for(const struct flag *flag, const char *command)
 	return command_find(word) ? NULL : flag->help;
 }
 
+/* Whether it is told in the help on a command of few flags. */
+static bool is_listed(const struct flag *flag, const char *help, const char *flags)
+{
+	static const char always[] = "verbose version help";
+	struct str rest, word;
+
+	if (help != flag->help && strchr(flag->help, ':')) /* its own */
+		return true;
+	for (int i = 0; i < 2; i++) {
+		rest = str_from(i ? always : flags);
+		while (str_split(&rest, ' ', &word))
+			if (str_eq(word, str_from(flag->name)))
+				return true;
+	}
+	return false;
+}
+
 void args_print_options(FILE *to, const char *command, bool views)
 {
+	const struct command *known = command ? command_find(command) : NULL;
 	char left[128];
 
 	fprintf(to, "Options:\n");
@@ -56,7 +74,7 @@ void args_print_options(FILE *to, const char *command, bool views)
 		const char *help = help_for(flag, command);
 		char letter[8] = "    ";
 
-		if (!help)
+		if (!help || (known && known->flags && !is_listed(flag, help, known->flags)))
 			continue;
 		if (flag->letter)
 			snprintf(letter, sizeof(letter), "-%c, ", flag->letter);

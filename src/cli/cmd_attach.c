@@ -126,5 +126,6 @@ const struct command cmd_attach = {
 		"With --job NAME, what a job of the daemon does from now on. With a PID and "
 		"--job,\n"
 		"the process reports to the daemon until it ends, or --detach --job NAME.\n",
+	.flags = "out for max-size job socket memory-limit",
 	.run = run,
 };

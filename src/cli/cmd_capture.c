@@ -99,5 +99,6 @@ const struct command cmd_capture = {
 		"With --kineto all PyTorch jobs of this host that were started with\n"
 		"KINETO_USE_DAEMON=1 (or those named) write their traces into DIR. They ask every\n"
 		"few seconds what to do: this waits for them, a minute at most.\n",
+	.flags = "out for memory-limit",
 	.run = run,
 };

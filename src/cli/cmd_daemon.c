@@ -46,5 +46,6 @@ const struct command cmd_daemon = {
 		"did last is kept on disk: see 'opwatch jobs', 'opwatch record --last 60s --job "
 		"NAME',\n"
 		"and any view with --job NAME. It may be killed and started anew: jobs go on.\n",
+	.flags = "max-size socket memory-limit",
 	.run = run,
 };

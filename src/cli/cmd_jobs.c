@@ -61,5 +61,6 @@ const struct command cmd_jobs = {
 	.help = "Own ones, or as root all. With --env, what a job needs in its environment to "
 		"report\n"
 		"to the daemon: eval \"$(opwatch jobs --env)\"\n",
+	.flags = "json csv to out limit socket",
 	.run = run,
 };

@@ -90,5 +90,6 @@ const struct command cmd_record = {
 		"which keeps a ring of what it did last on disk:\n\n"
 		"  opwatch record --job train -- python3 train.py\n"
 		"  opwatch record --last 60s --job train -o slow.opw\n",
+	.flags = "out max-size job socket memory-limit",
 	.run = run,
 };

@@ -181,5 +181,6 @@ const struct command cmd_stacks = {
 		"seconds\n"
 		"  opwatch stacks PID -o x.opw                until the job ends, or Ctrl-C\n"
 		"  opwatch stacks PID --for 10s --to flamegraph -o x.svg\n",
+	.flags = "json csv to out limit for time-range metric memory-limit",
 	.run = run,
 };

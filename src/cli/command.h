@@ -51,6 +51,9 @@ struct args {
 struct command {
 	const char *name, *usage, *summary;
 	const char *help; /* more lines for --help, or NULL */
+	/* The flags in its help, separated by blanks, beside those that only it has; NULL = all that are not another
+	 * command's. */
+	const char *flags;
 	int (*run)(struct args *args);
 };
 

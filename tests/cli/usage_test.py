@@ -3,6 +3,7 @@
 pipes, colours, limits, standard input."""
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -32,6 +33,20 @@ class UsageTest(unittest.TestCase):
             self.assertEqual(p.stderr, "")
             self.assertLessEqual(max(map(len, p.stdout.replace(SAMPLE, "x").split("\n"))), 80, args)
         self.assertLessEqual(run().stdout.count("\n"), 24)
+
+    def test_help_on_a_command_lists_its_options(self):
+        shown = {}
+        for command in ("record", "attach", "stacks", "capture", "daemon", "jobs"):
+            p = run("help", command)
+            self.assertLessEqual(max(map(len, p.stdout.split("\n"))), 90, command)
+            shown[command] = set(re.findall(r"^ .{5}--([a-z-]+)", p.stdout, re.M))
+            self.assertFalse({"checkpoint", "bigquery", "input-shape"} & shown[command], command)
+        self.assertLessEqual({"out", "ring", "job", "last", "max-size", "socket"}, shown["record"])
+        self.assertLessEqual({"for", "hz", "to", "style", "no-children"}, shown["stacks"])
+        self.assertLessEqual({"socket", "dir", "metrics", "max-size", "total-size"}, shown["daemon"])
+        self.assertLessEqual({"json", "csv", "env", "socket"}, shown["jobs"])
+        self.assertLessEqual({"out", "for", "job", "detach"}, shown["attach"])
+        self.assertLessEqual({"out", "for", "tf", "kineto"}, shown["capture"])
 
     def test_an_invalid_regular_expression_is_wrong_usage(self):
         p = run("scope", SAMPLE, "--start-name-regexes", "a,b(")
