@@ -8,6 +8,7 @@
 
 #define DIGIT 11 /* bits that one pass of sorting looks at */
 #define FEW 64	 /* so many are sorted by comparing */
+#define SAME UINT32_MAX
 
 /* An op and whose calls it is shown under: its own or, for a gradient, its forward op's. */
 struct traced {
@@ -26,7 +27,8 @@ struct sorted {
 	struct traced *list, *other;
 	uint32_t count;
 	uint32_t bits, labels; /* of a label in a key, and how many fit */
-	struct range *ranges;  /* still to be sorted */
+	uint32_t *shared; /* how many lines a trace has in common with the one before; or SAME */
+	struct range *ranges; /* still to be sorted */
 	size_t range_count, range_cap;
 	uint32_t *path; /* depth → node of the current trace */
 	size_t path_cap;
@@ -47,6 +49,16 @@ static uint32_t label_at(const struct sorted *s, const struct traced *x, uint32_
 	return s->l->frame_label[is_gradient(x)][t->frames[t->first[x->from] + depth].v];
 }
 
+/* Where the traces are that come some places behind; they lie all over the memory. */
+static void fetch_ahead(const struct sorted *s, uint32_t i)
+{
+	if (i + 16 >= s->count)
+		return;
+	__builtin_prefetch(&s->t->first[s->list[i + 16].from]);
+	__builtin_prefetch(&s->t->len[s->list[i + 16].from]);
+	__builtin_prefetch(&s->t->frames[s->t->first[s->list[i + 8].from]]);
+}
+
 /* ---- sorting ---- */
 
 static void set_keys(struct sorted *s, const struct range *r)
@@ -54,6 +66,7 @@ static void set_keys(struct sorted *s, const struct range *r)
 	for (uint32_t i = r->begin; i < r->end; i++) {
 		struct traced *x = &s->list[i];
 
+		fetch_ahead(s, i);
 		x->key = 0;
 		for (uint32_t k = 0; k < s->labels; k++)
 			x->key = x->key << s->bits | label_at(s, x, r->depth + k);
@@ -129,7 +142,26 @@ static bool push_range(struct sorted *s, struct range r)
 	return true;
 }
 
-/* What has equal keys goes on, or has ended. */
+/* How many labels of two different keys are equal, from the first on. */
+static uint32_t equal_labels(const struct sorted *s, uint64_t a, uint64_t b)
+{
+	return s->labels - 1 - (63u - (uint32_t)__builtin_clzll(a ^ b)) / s->bits;
+}
+
+/* Traces with equal keys: they go on, or have ended and are the same. */
+static bool push_range_of_one_key(struct sorted *s, struct range r)
+{
+	if (r.end - r.begin == 1)
+		return true;
+	if (s->list[r.begin].key & ((UINT64_C(1) << s->bits) - 1))
+		return push_range(s, r);
+	qsort_r(s->list + r.begin, r.end - r.begin, sizeof(*s->list), by_rank, s->l->rank);
+	for (uint32_t i = r.begin + 1; i < r.end; i++)
+		s->shared[i] = SAME;
+	return true;
+}
+
+/* After sorting: what neighbours share is known where their keys differ. */
 static bool push_equal(struct sorted *s, const struct range *r)
 {
 	uint32_t begin = r->begin, depth = r->depth + s->labels;
@@ -137,12 +169,11 @@ static bool push_equal(struct sorted *s, const struct range *r)
 	for (uint32_t i = r->begin + 1; i <= r->end; i++) {
 		if (i < r->end && s->list[i].key == s->list[begin].key)
 			continue;
-		if (i - begin > 1 && label_at(s, &s->list[begin], depth - 1)) {
-			if (!push_range(s, (struct range){ begin, i, depth }))
-				return false;
-		} else if (i - begin > 1) {
-			qsort_r(s->list + begin, i - begin, sizeof(*s->list), by_rank, s->l->rank);
-		}
+		if (i < r->end)
+			s->shared[i] =
+				r->depth + equal_labels(s, s->list[begin].key, s->list[i].key);
+		if (!push_range_of_one_key(s, (struct range){ begin, i, depth }))
+			return false;
 		begin = i;
 	}
 	return true;
@@ -166,16 +197,6 @@ static bool sort(struct sorted *s)
 }
 
 /* ---- lines ---- */
-
-/* How many lines two traces have in common. */
-static uint32_t common(const struct sorted *s, const struct traced *a, const struct traced *b)
-{
-	uint32_t depth = 0, label;
-
-	while ((label = label_at(s, a, depth)) && label == label_at(s, b, depth))
-		depth++;
-	return depth;
-}
 
 /* Traces that end at the same line, and what they share with those before and behind them. */
 struct group {
@@ -244,16 +265,6 @@ static bool add_group(struct sorted *s, const struct group *g)
 	return true;
 }
 
-/* Where the traces are that come some places behind; they lie all over the memory. */
-static void fetch_ahead(const struct sorted *s, uint32_t i)
-{
-	if (i + 16 >= s->count)
-		return;
-	__builtin_prefetch(&s->t->first[s->list[i + 16].from]);
-	__builtin_prefetch(&s->t->len[s->list[i + 16].from]);
-	__builtin_prefetch(&s->t->frames[s->t->first[s->list[i + 8].from]]);
-}
-
 static bool add_groups(struct sorted *s)
 {
 	struct group g = { 0 };
@@ -261,16 +272,11 @@ static bool add_groups(struct sorted *s)
 
 	s->path[0] = 0;
 	while (ok && g.begin < s->count) {
-		const struct traced *x = &s->list[g.begin];
-
-		g.len = s->t->len[x->from];
-		for (g.end = g.begin + 1, g.behind = 0; g.end < s->count; g.end++) {
+		g.len = s->t->len[s->list[g.begin].from];
+		fetch_ahead(s, g.begin);
+		for (g.end = g.begin + 1; g.end < s->count && s->shared[g.end] == SAME; g.end++)
 			fetch_ahead(s, g.end);
-			g.behind = common(s, x, &s->list[g.end]);
-			if (g.behind < g.len || g.len < s->t->len[s->list[g.end].from])
-				break;
-			g.behind = 0;
-		}
+		g.behind = g.end < s->count ? s->shared[g.end] : 0;
 		ok = add_group(s, &g);
 		g = (struct group){ .begin = g.end, .before = g.behind };
 	}
@@ -320,7 +326,8 @@ static bool list_traced(struct sorted *s)
 
 	s->list = arena_push_aligned(&l->a->scratch, count * sizeof(*s->list), 8);
 	s->other = arena_push_aligned(&l->a->scratch, count * sizeof(*s->other), 8);
-	if (!s->list || !s->other)
+	s->shared = arena_push_aligned(&l->a->scratch, count * sizeof(*s->shared), 4);
+	if (!s->list || !s->other || !s->shared)
 		return false;
 	for (uint32_t op = 1; op < l->m->op.count; op++) {
 		if (l->line_of[op])

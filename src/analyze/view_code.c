@@ -7,6 +7,8 @@
 #include "analyze/sample_tree.h"
 #include "analyze/samples.h"
 
+#define AHEAD 16 /* ops for which memory is fetched beforehand */
+
 static struct str line_name(const void *view, uint32_t line)
 {
 	const struct code_lines *l = view;
@@ -46,12 +48,20 @@ static void line_fill(const void *view, uint32_t line, struct tree_node *to)
 		to->own_row = 0;
 }
 
+/* Lines of ops lie all over the memory: those of ops that come some places behind. */
+static void fetch_line(const struct code_lines *l, uint32_t op)
+{
+	if (op < l->m->op.count)
+		__builtin_prefetch(&l->nodes[l->line_of[op]].op_first);
+}
+
 /* Counts the accounted ops of each line, and forgets the others; returns their number. */
 static uint32_t count_ops(struct code_lines *l)
 {
 	uint32_t count = 0;
 
 	for (uint32_t op = 1; op < l->m->op.count; op++) {
+		fetch_line(l, op + AHEAD);
 		if (!l->line_of[op])
 			continue;
 		if (account_op(l->a, (op_id){ op }))
@@ -102,6 +112,11 @@ static void add_up_runs(struct code_lines *l)
 	}
 }
 
+static int64_t *own_row_of(const struct code_lines *l, uint32_t op)
+{
+	return l->a->tree->own_rows + (size_t)line_own_row(l, l->line_of[op]) * l->a->width;
+}
+
 /* Own values of lines with ops; they are few among all lines. */
 static ow_status add_up(struct code_lines *l, uint32_t ops)
 {
@@ -113,11 +128,13 @@ static ow_status add_up(struct code_lines *l, uint32_t ops)
 	if (!a->tree->own_rows)
 		return error_no_memory(l->a->err);
 	for (uint32_t op = 1; op < l->m->op.count; op++) {
+		fetch_line(l, op + AHEAD);
+		if (op + AHEAD / 2 < l->m->op.count)
+			__builtin_prefetch(own_row_of(l, op + AHEAD / 2), 1);
 		if (!l->line_of[op])
 			continue;
 		account_eval(a, (op_id){ op }, row);
-		row_add(a->tree->own_rows + (size_t)line_own_row(l, l->line_of[op]) * a->width, row,
-			a->width);
+		row_add(own_row_of(l, op), row, a->width);
 	}
 	add_up_runs(l);
 	return OW_OK;
@@ -151,6 +168,8 @@ static ow_status list_ops(struct code_lines *l, uint32_t ops)
 	for (uint32_t i = 0; i < l->m->op.count - 1; i++) {
 		struct code_node *node = &l->nodes[l->line_of[l->ops[i].v]];
 
+		if (i + AHEAD < l->m->op.count - 1)
+			fetch_line(l, l->ops[i + AHEAD].v);
 		if (l->line_of[l->ops[i].v])
 			tree->code_ops[node->op_first + node->op_count++] = l->ops[i];
 		list_runs(l, l->ops[i]);

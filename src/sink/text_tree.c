@@ -10,13 +10,22 @@
 #include "model/tree_columns.h"
 
 #define TITLE "name"
-#define TAIL_BYTES (TREE_COLUMNS_MAX * (HUMAN_BYTES + TEXT_GAP) + 1)
+#define TAIL_BYTES (TREE_COLUMNS_MAX * (HUMAN_BYTES + TEXT_GAP) + 1 + WRITER_SLACK)
 
 /* A line: a node, or one of the lines that are folded into it. */
 struct line {
 	struct str name;
 	uint32_t depth, own_row, total_row;
 	bool accounted;
+};
+
+/* The text of a value. */
+struct cell {
+	int64_t value;
+	enum result_unit unit;
+	bool real;
+	size_t len; /* 0: there is none yet */
+	char text[HUMAN_BYTES];
 };
 
 struct rows {
@@ -26,12 +35,14 @@ struct rows {
 	struct tree_columns columns;
 	size_t name_width, widths[TREE_COLUMNS_MAX];
 	size_t longest; /* width of the widest label */
+	bool *plain;	/* by label: it can be written as it is; of a folded tree */
 	size_t narrow; /* a column as wide as this has room for all numbers up to HUMAN_NARROW_MAX */
 	struct buf printable; /* a name that cannot be written as it is */
 	struct line last;     /* whose values were looked at last */
 	bool any;	      /* there was one */
 	char *tail;	      /* its cells, and the line feed */
 	size_t tail_len;
+	struct cell cells[METRIC_COUNT][2]; /* zero, and the last other value */
 };
 
 bool text_tree_can(const struct result *result, const struct sink_options *options)
@@ -137,9 +148,13 @@ static void measure_values(struct rows *t, const struct line *line)
 	}
 }
 
+/* Most lines of a tree with chains are too far to the left to be looked at closely. */
 static void measure_line(struct rows *t, const struct line *line)
 {
-	t->name_width = MAX(t->name_width, indent_of(line->depth) + name_width(t, line->name));
+	size_t indent = indent_of(line->depth);
+
+	if (!t->longest || indent + t->longest > t->name_width)
+		t->name_width = MAX(t->name_width, indent + name_width(t, line->name));
 	measure_values(t, line);
 }
 
@@ -165,8 +180,12 @@ static void measure_chain(struct rows *t, const struct tree_node *node)
 /* The widest label of a tree with chains. */
 static void measure_labels(struct rows *t)
 {
-	for (uint32_t i = 0; t->tree->folded && i < t->tree->label_count; i++)
-		t->longest = MAX(t->longest, name_width(t, t->tree->labels[i]));
+	for (uint32_t i = 0; t->plain && i < t->tree->label_count; i++) {
+		struct str label = t->tree->labels[i];
+
+		t->plain[i] = utf8_plain_prefix(label) == label.len;
+		t->longest = MAX(t->longest, name_width(t, label));
+	}
 }
 
 /* Columns without a single value are left out: own values when nothing is accounted. */
@@ -214,55 +233,77 @@ static void add_cell(struct rows *t, uint32_t column, const char *text, size_t l
 	t->tail_len += blanks + len;
 }
 
-/* What a line's only op took is also the line's total. */
+/* What a line's only op took is also the line's total, and that of its callers. */
+static const struct cell *cell_of(struct rows *t, const struct tree_column *c, int64_t value)
+{
+	struct cell *cell = &t->cells[c->metric][value != 0];
+
+	if (cell->len && cell->value == value && cell->unit == c->unit && cell->real == c->real)
+		return cell;
+	cell->value = value;
+	cell->unit = c->unit;
+	cell->real = c->real;
+	cell->len = format(t, c, value, cell->text);
+	return cell;
+}
+
 static void set_tail(struct rows *t, const struct line *line)
 {
-	char text[HUMAN_BYTES];
-	const struct tree_column *before = NULL;
-	int64_t value = 0, shown = 0;
-	size_t len = 0;
-
 	if (same_values(t, line))
 		return;
 	t->last = *line;
 	t->any = true;
 	t->tail_len = 0;
 	for (uint32_t i = 0; i < t->columns.count; i++) {
-		const struct tree_column *c = &t->columns.list[i];
+		const struct cell *cell;
+		int64_t value = 0;
 
-		if (!value_of(t, c, line, &value)) {
+		if (!value_of(t, &t->columns.list[i], line, &value)) {
 			add_cell(t, i, "-", 1);
 			continue;
 		}
-		if (!before || before->metric != c->metric || shown != value)
-			len = format(t, c, value, text);
-		add_cell(t, i, text, len);
-		before = c;
-		shown = value;
+		cell = cell_of(t, &t->columns.list[i], value);
+		add_cell(t, i, cell->text, cell->len);
 	}
 	t->tail[t->tail_len++] = '\n';
 }
 
-static void write_line(struct rows *t, const struct line *line)
+/* In steps of WRITER_SLACK bytes, which is faster than to be exact. */
+static void put_blanks(char *to, size_t len)
 {
-	struct str name = printable(t, line->name);
-	bool plain = name.ptr == line->name.ptr;
-	size_t indent = indent_of(line->depth), width = plain ? name.len : utf8_width(name), blanks;
+	for (size_t i = 0; i < len; i += WRITER_SLACK)
+		memset(to + i, ' ', WRITER_SLACK);
+}
+
+static void put_padded(char *to, const char *from, size_t len)
+{
+	for (size_t i = 0; i < len; i += WRITER_SLACK)
+		memcpy(to + i, from + i, WRITER_SLACK);
+}
+
+/* `plain`: the name has been seen to need no change. */
+static void write_line(struct rows *t, const struct line *line, bool plain)
+{
+	struct str name = plain ? line->name : printable(t, line->name);
+	size_t indent = indent_of(line->depth), width = name.len, head;
 	char *to;
 
+	if (name.ptr != line->name.ptr)
+		width = utf8_width(name);
 	set_tail(t, line);
-	blanks = t->columns.count ? t->name_width - MIN(indent + width, t->name_width) : 0;
-	to = writer_room(&t->w, indent + name.len + blanks + t->tail_len);
+	head = indent + name.len;
+	if (t->columns.count)
+		head += t->name_width - MIN(indent + width, t->name_width);
+	to = writer_room(&t->w, head + t->tail_len);
 	if (to) {
-		memset(to, ' ', indent);
+		put_blanks(to, head);
 		memcpy(to + indent, name.ptr, name.len);
-		memset(to + indent + name.len, ' ', blanks);
-		memcpy(to + indent + name.len + blanks, t->tail, t->tail_len);
+		put_padded(to + head, t->tail, t->tail_len);
 		return;
 	}
 	writer_repeat(&t->w, ' ', indent);
 	writer_str(&t->w, name);
-	writer_repeat(&t->w, ' ', blanks);
+	writer_repeat(&t->w, ' ', head - indent - name.len);
 	writer_add(&t->w, t->tail, t->tail_len);
 }
 
@@ -285,16 +326,17 @@ static void write_lines(struct rows *t)
 
 	for (uint32_t i = 0; i < tree->node_count && t->w.status == OW_OK; i++) {
 		const struct tree_node *node = &tree->nodes[i];
+		const struct code_node *code = node->chain ? &tree->code_nodes[node->code] : NULL;
 		struct line line = line_of(node);
 
 		tree_fetch_ahead(tree, i);
-		write_line(t, &line);
-		if (!node->chain)
+		write_line(t, &line, code && t->plain[code->label]);
+		if (!code)
 			continue;
-		tree_chain(tree, &tree->code_nodes[node->code], labels);
+		tree_chain(tree, code, labels);
 		for (uint32_t k = 0; k < node->chain; k++) {
 			line = chain_line(t, node, labels, k);
-			write_line(t, &line);
+			write_line(t, &line, t->plain[labels[k]]);
 		}
 	}
 }
@@ -306,8 +348,10 @@ ow_status text_tree_write(struct result *result, const struct sink_options *opti
 
 	writer_init(&t.w, result->mem, out, err);
 	buf_init(&t.printable, result->mem);
-	t.tail = mem_alloc(result->mem, TAIL_BYTES);
-	if (!t.tail)
+	t.tail = mem_zalloc(result->mem, TAIL_BYTES);
+	if (t.tree->folded)
+		t.plain = mem_zalloc(result->mem, t.tree->label_count * sizeof(*t.plain));
+	if (!t.tail || (t.tree->folded && !t.plain))
 		writer_fail(&t.w, error_no_memory(err));
 	choose_columns(&t);
 	if (t.w.status == OW_OK)
@@ -320,8 +364,8 @@ ow_status text_tree_write(struct result *result, const struct sink_options *opti
 		write_header(&t);
 		write_lines(&t);
 	}
-	if (t.tail)
-		mem_free(result->mem, t.tail, TAIL_BYTES);
+	mem_free(result->mem, t.plain, result->tree->label_count * sizeof(*t.plain));
+	mem_free(result->mem, t.tail, TAIL_BYTES);
 	buf_release(&t.printable);
 	return writer_finish(&t.w);
 }

@@ -11,7 +11,7 @@
 void writer_init(struct writer *w, struct mem *mem, const struct out *out, struct error *err)
 {
 	*w = (struct writer){ .out = out, .mem = mem, .err = err };
-	w->ptr = mem_alloc(mem, WRITER_BYTES);
+	w->ptr = mem_alloc(mem, WRITER_BYTES + WRITER_SLACK);
 	if (!w->ptr)
 		w->status = error_no_memory(err);
 }
@@ -39,7 +39,7 @@ ow_status writer_finish(struct writer *w)
 {
 	writer_flush(w);
 	if (w->ptr)
-		mem_free(w->mem, w->ptr, WRITER_BYTES);
+		mem_free(w->mem, w->ptr, WRITER_BYTES + WRITER_SLACK);
 	w->ptr = NULL;
 	return w->status;
 }

@@ -28,7 +28,8 @@ void writer_fail(struct writer *w, ow_status status);
 
 void writer_add(struct writer *w, const void *bytes, size_t len);
 /* Room for `len` bytes that the caller fills at once; NULL, and nothing is written, when the buffer is not that
- * large or something has failed. */
+ * large or something has failed. WRITER_SLACK bytes behind it may be written, too; they are not kept. */
+#define WRITER_SLACK 32
 char *writer_room(struct writer *w, size_t len);
 void writer_char(struct writer *w, char c);
 void writer_repeat(struct writer *w, char c, size_t count);
