@@ -120,12 +120,11 @@ const struct command cmd_attach = {
 	.name = "attach",
 	.usage = "PID…|--job NAME [-o x.opw] [--for 10s]",
 	.summary = "record processes that run already",
-	.help = "Until they end, the time is over, or ctrl-C; then they are left as they were. "
-		"One\n"
-		"thread is stopped for some milliseconds. You must be allowed to trace them.\n\n"
-		"With --job NAME, what a job of the daemon does from now on. With a PID and "
-		"--job,\n"
-		"the process reports to the daemon until it ends, or --detach --job NAME.\n",
+	.help = "Until they end, the time is over, or Ctrl-C; then they are left as they were.\n"
+		"One thread is stopped for some milliseconds. You must be allowed to trace them.\n"
+		"\n"
+		"With --job NAME, what a job of the daemon does from now on. With a PID and --job\n"
+		"NAME, the process reports to the daemon until it ends, or --detach --job NAME.\n",
 	.flags = "out for max-size job socket memory-limit",
 	.run = run,
 };

@@ -41,11 +41,10 @@ const struct command cmd_daemon = {
 	.usage = "[--socket PATH] [--dir DIR] [--max-size 512M] [--metrics PORT]",
 	.summary = "serve all jobs of this host",
 	.help = "Jobs report to it that were started with 'opwatch record --job NAME -- PROGRAM',\n"
-		"or with what 'opwatch jobs --env' prints in their environment. A ring of what "
-		"each\n"
-		"did last is kept on disk: see 'opwatch jobs', 'opwatch record --last 60s --job "
-		"NAME',\n"
-		"and any view with --job NAME. It may be killed and started anew: jobs go on.\n",
+		"or with what 'opwatch jobs --env' prints in their environment. A ring of what\n"
+		"each did last is kept on disk: see 'opwatch jobs', any view with --job NAME, and\n"
+		"'opwatch record --last 60s --job NAME'. It may be killed and started anew: jobs\n"
+		"go on.\n",
 	.flags = "max-size socket memory-limit",
 	.run = run,
 };

@@ -58,9 +58,8 @@ const struct command cmd_jobs = {
 	.name = "jobs",
 	.usage = "[--json|--csv] [--env]",
 	.summary = "the jobs that the daemon records",
-	.help = "Own ones, or as root all. With --env, what a job needs in its environment to "
-		"report\n"
-		"to the daemon: eval \"$(opwatch jobs --env)\"\n",
+	.help = "Own ones, or as root all. With --env, what a job needs in its environment to\n"
+		"report to the daemon: eval \"$(opwatch jobs --env)\"\n",
 	.flags = "json csv to out limit socket",
 	.run = run,
 };

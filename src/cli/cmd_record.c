@@ -84,10 +84,11 @@ const struct command cmd_record = {
 	.help = "The program needs no change: PyTorch's operators, loader and optimizer, files,\n"
 		"OpenCL, CUDA, NCCL and socket traffic are recorded in it and in what it starts.\n"
 		"The file opens with every command, also while the program runs. The exit status\n"
-		"is the program's, or 128 + the signal that ended it.\n\n"
-		"With --job, and without -o, the program reports to the daemon ('opwatch "
-		"daemon'),\n"
-		"which keeps a ring of what it did last on disk:\n\n"
+		"is the program's, or 128 + the signal that ended it.\n"
+		"\n"
+		"With --job, and without -o, the program reports to the daemon, which keeps a\n"
+		"ring of what it did last on disk:\n"
+		"\n"
 		"  opwatch record --job train -- python3 train.py\n"
 		"  opwatch record --last 60s --job train -o slow.opw\n",
 	.flags = "out max-size job socket memory-limit",

@@ -171,15 +171,13 @@ const struct command cmd_stacks = {
 	.name = "stacks",
 	.usage = "PID… [--for 10s] [--hz 100] [-o x.opw]",
 	.summary = "where running Python jobs are, now or over some time",
-	.help = "Reads the Python stacks of all threads from outside (CPython 3.8 to 3.13): the "
-		"job\n"
-		"goes on, needs no preparation and is not changed. Processes that it starts, such "
-		"as\n"
-		"loader workers, are followed.\n\n"
-		"  opwatch stacks PID                         the stacks as they are now\n"
-		"  opwatch stacks PID --for 10s               the code view of the next ten "
-		"seconds\n"
-		"  opwatch stacks PID -o x.opw                until the job ends, or Ctrl-C\n"
+	.help = "Reads the Python stacks of all threads from outside (CPython 3.8 to 3.13): the\n"
+		"job goes on, needs no preparation and is not changed. Processes that it starts,\n"
+		"such as loader workers, are followed.\n"
+		"\n"
+		"  opwatch stacks PID                   the stacks as they are now\n"
+		"  opwatch stacks PID --for 10s         the code view of the next ten seconds\n"
+		"  opwatch stacks PID -o x.opw          until the job ends, or Ctrl-C\n"
 		"  opwatch stacks PID --for 10s --to flamegraph -o x.svg\n",
 	.flags = "json csv to out limit for time-range metric memory-limit",
 	.run = run,

@@ -38,7 +38,7 @@ class UsageTest(unittest.TestCase):
         shown = {}
         for command in ("record", "attach", "stacks", "capture", "daemon", "jobs"):
             p = run("help", command)
-            self.assertLessEqual(max(map(len, p.stdout.split("\n"))), 90, command)
+            self.assertLessEqual(max(map(len, p.stdout.split("\n"))), 80, command)
             shown[command] = set(re.findall(r"^ .{5}--([a-z-]+)", p.stdout, re.M))
             self.assertFalse({"checkpoint", "bigquery", "input-shape"} & shown[command], command)
         self.assertLessEqual({"out", "ring", "job", "last", "max-size", "socket"}, shown["record"])
