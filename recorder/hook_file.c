@@ -70,7 +70,7 @@ static void record(struct thread *t, const char *name, enum ring_category catego
 		   uint64_t end, int fd, uint64_t bytes)
 {
 	push(t, &(struct ring_record){ .start_ns = start,
-				       .dur_ns = end - start,
+				       .dur_ns = ns_since(start, end),
 				       .bytes = bytes,
 				       .kind = RING_SLICE,
 				       .category = (uint16_t)category,
@@ -90,19 +90,20 @@ static void moved(const char *name, bool reads, int fd, uint64_t start, ssize_t 
 	t = thread_self();
 	if (t) {
 		if (reads)
-			count_call(t, RING_READS, end - start, len);
+			count_call(t, RING_READS, ns_since(start, end), len);
 		switch (kind_of(fd)) {
 		case DESCRIPTOR_FILE:
 			if (reads)
-				count_call(t, RING_FILE_READS, end - start, len);
+				count_call(t, RING_FILE_READS, ns_since(start, end), len);
 			record(t, name, reads ? RING_FILE_READ : RING_FILE_WRITE, start, end, fd,
 			       len);
 			break;
 		case DESCRIPTOR_SOCKET:
-			count_call(t, reads ? RING_RECEIVE : RING_SEND, end - start, len);
+			count_call(t, reads ? RING_RECEIVE : RING_SEND, ns_since(start, end), len);
 			break;
 		default:
-			count_call(t, reads ? RING_PIPE_READ : RING_PIPE_WRITE, end - start, len);
+			count_call(t, reads ? RING_PIPE_READ : RING_PIPE_WRITE,
+				   ns_since(start, end), len);
 		}
 	}
 	leave();
@@ -119,7 +120,7 @@ static void counted(enum ring_counter counter, uint64_t start, ssize_t bytes)
 		return;
 	t = thread_self();
 	if (t)
-		count_call(t, counter, end - start, bytes > 0 ? (uint64_t)bytes : 0);
+		count_call(t, counter, ns_since(start, end), bytes > 0 ? (uint64_t)bytes : 0);
 	leave();
 	errno = error;
 }
@@ -166,7 +167,7 @@ static void buffered(const char *name, bool reads, FILE *file, uint64_t start, s
 	int error = errno;
 
 	stdio_bytes += bytes;
-	if (end - start >= STDIO_NS) {
+	if (ns_since(start, end) >= STDIO_NS) {
 		moved(name, reads, fileno_unlocked(file), start, (ssize_t)stdio_bytes);
 		stdio_bytes = 0;
 	}

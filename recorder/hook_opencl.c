@@ -99,7 +99,7 @@ static void record_call(const char *name, enum ring_category category, uint64_t 
 		if (number)
 			tell_queue(t, number, queue);
 		push(t, &(struct ring_record){ .start_ns = start,
-					       .dur_ns = end - start,
+					       .dur_ns = ns_since(start, end),
 					       .bytes = bytes,
 					       .id = id,
 					       .stream = number,

@@ -89,7 +89,7 @@ static inline void on_end(const void *function, const struct open_slice *slice,
 
 		name = name_of(function);
 		push(t, &(struct ring_record){ .start_ns = slice->start_ns,
-					       .dur_ns = now - slice->start_ns,
+					       .dur_ns = ns_since(slice->start_ns, now),
 					       .kind = slice->thread == t ? RING_SLICE : RING_SPAN,
 					       .category = (uint16_t)category,
 					       .name = name ? text_of(name) : 0 });

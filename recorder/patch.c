@@ -2,7 +2,8 @@
  * patch.c: calls of the C library that go through the recorder. In every object that is loaded, the slots through
  * which it calls a function are pointed to our wrapper, which works the same whether the recorder was preloaded or
  * came later, and can be undone. Slots that lead elsewhere than to the function that everybody else sees (an
- * object's own `open`) are left alone. Nothing is remembered of the slots: a library may have gone meanwhile.
+ * object's own `open`) are left alone. Nothing is remembered of the slots, since a library may have gone meanwhile; of
+ * objects only that they have been dealt with: large programs have hundreds, with hundreds of thousands of slots.
  */
 #include "recorder.h"
 
@@ -28,6 +29,57 @@ struct object {
 	const ElfW(Sym) * symbols;
 	const char *names;
 };
+
+/* Objects by where they are. One that is noticed before the loader is asked whether it has finished is complete when
+ * it is visited; one that comes later may not be, and is visited again. */
+#define KNOWN 4096u
+
+static struct {
+	uintptr_t base; /* of its headers, since programs may be at 0 */
+	bool done;
+} known[KNOWN];
+static uint32_t known_count, patched;
+static unsigned long long unloads;
+
+static uint32_t known_at(uintptr_t base)
+{
+	uint32_t at = (uint32_t)((base >> 6) * 2654435761u) % KNOWN;
+
+	while (known[at].base && known[at].base != base)
+		at = (at + 1) % KNOWN;
+	return at;
+}
+
+static void forget_objects(void)
+{
+	memset(known, 0, sizeof(known));
+	known_count = 0;
+	patched = 0;
+}
+
+static int notice(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	uintptr_t base = (uintptr_t)info->dlpi_phdr;
+	uint32_t at;
+
+	(void)size;
+	(void)arg;
+	if (info->dlpi_subs != unloads) { /* another one may be in its place */
+		forget_objects();
+		unloads = info->dlpi_subs;
+	}
+	at = known_at(base);
+	if (known[at].base || known_count >= KNOWN / 2)
+		return 0;
+	known[at].base = base;
+	known_count++;
+	return 0;
+}
+
+void patches_notice(void)
+{
+	dl_iterate_phdr(notice, NULL);
+}
 
 struct patching {
 	bool undo;
@@ -162,8 +214,11 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *arg)
 	struct patching *w = arg;
 	struct object o = { .base = info->dlpi_addr, .low = UINTPTR_MAX };
 	const ElfW(Dyn) *dynamic = NULL;
+	uint32_t at = known_at((uintptr_t)info->dlpi_phdr), before = w->slots;
 
 	(void)size;
+	if (!w->undo && known[at].done)
+		return 0;
 	if (info->dlpi_name && is_left_alone(info->dlpi_name))
 		return 0;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -182,10 +237,14 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *arg)
 	}
 	if (dynamic && !(w->own >= o.low && w->own < o.high))
 		visit_dynamic(w, &o, dynamic);
+	if (known[at].base) {
+		known[at].done = true;
+		patched += w->slots - before;
+	}
 	return 0;
 }
 
-static uint32_t visit_all(bool undo)
+static void visit_all(bool undo)
 {
 	struct patching w = { .undo = undo,
 			      .own = (uintptr_t)&patches_find_real,
@@ -194,15 +253,16 @@ static uint32_t visit_all(bool undo)
 	for (const struct patch *p = file_patches; p->name; p++)
 		w.first_letters[(unsigned char)p->name[0]] = true;
 	dl_iterate_phdr(visit_object, &w);
-	return w.slots;
 }
 
 uint32_t patches_apply(void)
 {
-	return visit_all(false);
+	visit_all(false);
+	return patched;
 }
 
 void patches_undo(void)
 {
 	visit_all(true);
+	forget_objects();
 }

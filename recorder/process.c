@@ -222,7 +222,7 @@ static void read_clocks(struct ring_process *p)
 	struct timespec wall;
 
 	clock_gettime(CLOCK_REALTIME, &wall);
-	p->clock_monotonic_ns = now_ns();
+	p->clock_monotonic_ns = clock_ns();
 	p->clock_wall_ns = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
 }
 
@@ -369,6 +369,7 @@ int recorder_start(const char *socket_path, uint32_t version)
 	if (self.generation)
 		begin_anew();
 	self.wanted = true;
+	clock_begin();
 	if (!process_prepare())
 		return 4;
 	watcher_start();

@@ -79,12 +79,54 @@ static inline void leave(void)
 	recorder_busy = 0;
 }
 
-static inline uint64_t now_ns(void)
+/* ---- the clock (clock.c) ---- */
+
+/* From the processor's counter to CLOCK_MONOTONIC. Not changed once it is published. */
+struct clock_line {
+	uint64_t counter, ns; /* a moment */
+	uint64_t rate;	      /* ns per count, 32 bits of them behind the point */
+};
+extern _Atomic(const struct clock_line *) recorder_clock; /* NULL: the system is asked */
+
+void clock_begin(void);
+void clock_adjust(void); /* now and then */
+
+static inline uint64_t clock_ns(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline uint64_t clock_counter(void)
+{
+#if defined(__x86_64__)
+	return __builtin_ia32_rdtsc();
+#else
+	return 0;
+#endif
+}
+
+/* A core that is a few counts behind the one that drew the line is at its beginning. */
+static inline uint64_t clock_at(const struct clock_line *line, uint64_t counter)
+{
+	uint64_t counts = (int64_t)(counter - line->counter) > 0 ? counter - line->counter : 0;
+
+	return line->ns + (uint64_t)(((unsigned __int128)counts * line->rate) >> 32);
+}
+
+static inline uint64_t now_ns(void)
+{
+	const struct clock_line *line = atomic_load_explicit(&recorder_clock, memory_order_acquire);
+
+	return LIKELY(line) ? clock_at(line, clock_counter()) : clock_ns();
+}
+
+/* How long ago; the moment at which the clock is changed may be a little off. */
+static inline uint64_t ns_since(uint64_t start, uint64_t now)
+{
+	return now > start ? now - start : 0;
 }
 
 static inline void push(struct thread *t, const struct ring_record *record)
@@ -166,7 +208,9 @@ struct patch {
 };
 extern struct patch file_patches[]; /* hook_file.c; ends with a NULL name */
 bool patches_find_real(void);
-/* Goes through what is loaded; returns how many calls lead to the recorder. */
+/* What is loaded now; before the loader is waited for. */
+void patches_notice(void);
+/* Goes through what is loaded and was not dealt with; returns how many calls lead to the recorder. */
 uint32_t patches_apply(void);
 void patches_undo(void);
 void descriptors_forget(void);

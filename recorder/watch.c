@@ -115,11 +115,13 @@ static void *watch(void *arg)
 		atomic_store(&in_loader, 1);
 		dl_iterate_phdr(count_loads, &loads);
 		if (loads != seen) {
+			patches_notice();
 			wait_for_loader();
 			arm();
 		}
 		seen = loads;
 		atomic_store(&in_loader, 0);
+		clock_adjust();
 		keep_contact(&last);
 		nap(round < EARLY_ROUNDS ? EARLY_MS : LATER_MS);
 	}
@@ -170,7 +172,9 @@ __attribute__((constructor)) static void preloaded(void)
 		return;
 	recorder_busy = 1;
 	if (recorder_start(socket_path,
-			   version ? (uint32_t)strtoul(version, NULL, 10) : RING_VERSION) == 0)
+			   version ? (uint32_t)strtoul(version, NULL, 10) : RING_VERSION) == 0) {
+		patches_notice(); /* all that is loaded at the start is complete by now */
 		arm();
+	}
 	recorder_busy = 0;
 }

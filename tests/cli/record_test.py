@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-BIN = os.environ["OPWATCH_BIN"]
+BIN, SRC = os.environ["OPWATCH_BIN"], os.environ["OPWATCH_SRC"]
 PYTHON = "/usr/bin/python3"
 LIBRARY = os.path.join(os.environ["OPWATCH_BUILD"], "libopwatch-recorder.so")
 READS = "for i in range({}): open('/etc/passwd', 'rb').read()"
@@ -231,6 +231,13 @@ class RecordTest(unittest.TestCase):
         if int(p.stdout) < 0:
             self.skipTest("the system allows no io_uring here")
         self.assertEqual(len(self.notes("uses io_uring")), 1)
+
+    def test_the_clock_keeps_to_the_systems(self):
+        program = os.path.join(self.dir, "clock")
+        subprocess.run(["cc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", "-I", f"{SRC}/recorder", "-I", f"{SRC}/src",
+                        f"{SRC}/tests/support/clock_check.c", f"{SRC}/recorder/clock.c", "-o", program], check=True)
+        p = subprocess.run([program], capture_output=True, text=True, timeout=300)
+        self.assertEqual(p.returncode, 0, p.stdout)
 
     def test_ranks_are_sources(self):
         script = f"for r in 0 1; do RANK=$r {PYTHON} -c \"{READS.format(50)}\" & done; wait"
