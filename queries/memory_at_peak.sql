@@ -9,3 +9,4 @@ FROM memory_peak_view
 WHERE grouped_by = $grouping AND ($only_run = '' OR run = $only_run) AND ($device = '' OR device LIKE '%' || $device || '%')
 ORDER BY mb DESC, run, device, name
 LIMIT $limit
+-- clickhouse: same

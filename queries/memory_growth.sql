@@ -9,3 +9,4 @@ FROM memory_steps_view
 WHERE growth_bytes / 1e6 >= $min_mb AND ($only_run = '' OR run = $only_run)
 ORDER BY run, device, allocator NULLS FIRST, rank, step
 LIMIT $limit
+-- clickhouse: same

@@ -141,6 +141,31 @@ class Inputs(unittest.TestCase):
                                   text=True, capture_output=True)
             self.assertIn(done.returncode, (0, 1))
 
+    def test_stored_flows_and_counters(self):
+        """trace_events of our own file: events, flows, and a row for each series of a counter."""
+        def op(tid, ts, dur, name, label):
+            return {"ph": "X", "cat": "Op", "name": name, "pid": 1, "tid": tid, "ts": ts, "dur": dur, "args": {"name": label, "op": name}}
+
+        def flow(ph, tid, ts):
+            return {"ph": ph, "cat": "DataFlow", "name": "t", "pid": 1, "tid": tid, "ts": ts, "id": 7}
+        events = [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "p"}}, op(2, 10.5, 7, "MatMul", "n0"), flow("s", 2, 11),
+                  {"ph": "C", "cat": "Memory", "name": "bytes", "pid": 1, "tid": 0, "ts": 12, "args": {"bfc": 5.5, 'x"y': 7}},
+                  op(3, 20, 2, "Add", "n1"), flow("t", 3, 20.25)]
+        query = 'SELECT "index", ph, cat, name, pid, tid, ts, dur, arg_name, arg_op, args FROM trace_events ORDER BY 1'
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/a.json"
+            pathlib.Path(path).write_text(json.dumps({"traceEvents": events}))
+            subprocess.run([BIN, "convert", path, "-o", f"{folder}/a.opw"], check=True, stdout=subprocess.DEVNULL)
+            found, written = rows(f"{folder}/a.opw", query), rows(path, query)
+
+        def told(row):
+            return {**row, "index": None, "args": None}
+        expected = [written[i] for i in (1, 4, 2, 5)] + [{**written[3], "cat": None}] * 2
+        self.assertEqual([told(row) for row in found], [told(row) for row in expected])
+        self.assertEqual([row["index"] for row in found], list(range(6)))
+        self.assertEqual([row["args"] and json.loads(row["args"]) for row in found],
+                         [events[1]["args"], events[4]["args"], None, None, {"bfc": 5.5}, {'x"y': 7}])
+
 
 class Refusals(unittest.TestCase):
     def test_errors(self):
