@@ -464,7 +464,7 @@ static unsigned thread_count(const struct nesting *n)
 {
 	unsigned threads = n->b->m->event.count < 100000 ? 1 : parallel_threads();
 
-	return (unsigned)MIN((size_t)threads, n->count);
+	return sums_threads(n->b->m, (unsigned)MIN((size_t)threads, n->count));
 }
 
 /* Runs on all tracks. Not all are in order: n->unsorted, and nothing but marks of overlaps remains. */
@@ -544,7 +544,7 @@ ow_status nest_events(struct builder *b)
 	if (!NEED(b, self_ns) || !NEED(b, depth) || !NEED(b, flags))
 		return builder_status(b);
 	for (unsigned i = 0; i < PARALLEL_MAX; i++)
-		sums_init(&n.sums[i], m, thread_count(&n));
+		sums_init(&n.sums[i], m);
 	sources = m->source.count * sizeof(*n.overlaps);
 	stretches = n.count * sizeof(*n.stretches);
 	n.stretches = mem_alloc(m->mem, stretches);

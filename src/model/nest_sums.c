@@ -3,13 +3,27 @@
 
 #define EVENTS_PER_SLOT 8 /* at least so many, for slots that are told by numbers */
 #define SLOTS_FREE 65536  /* so many slots are never too many */
+#define SLOTS_MANY ((uint64_t)1 << 18)
 
-void sums_init(struct sums *s, const struct model *m, unsigned threads)
+static uint64_t slots_of(const struct model *m)
 {
-	uint64_t slots = (uint64_t)m->op.count * m->step.count * threads;
+	return (uint64_t)m->op.count * m->step.count;
+}
 
+static bool told_by_numbers(const struct model *m)
+{
+	return slots_of(m) <= MAX((uint64_t)m->event.count / EVENTS_PER_SLOT, (uint64_t)SLOTS_FREE);
+}
+
+unsigned sums_threads(const struct model *m, unsigned threads)
+{
+	return told_by_numbers(m) && slots_of(m) > SLOTS_MANY ? 1 : threads;
+}
+
+void sums_init(struct sums *s, const struct model *m)
+{
 	*s = (struct sums){ .mem = m->mem };
-	if (slots > MAX((uint64_t)m->event.count / EVENTS_PER_SLOT, (uint64_t)SLOTS_FREE))
+	if (!told_by_numbers(m))
 		return;
 	s->ops = m->op.count;
 	s->steps = m->step.count;

@@ -20,8 +20,10 @@ struct sums {
 	uint32_t ops, steps; /* as many of each; ops 0: hashed */
 };
 
-/* Of one of several threads. Allocates nothing yet. */
-void sums_init(struct sums *s, const struct model *m, unsigned threads);
+/* Allocates nothing yet. */
+void sums_init(struct sums *s, const struct model *m);
+/* How many of the threads are worth their own sums: fresh memory for many of them takes longer than adding up. */
+unsigned sums_threads(const struct model *m, unsigned threads);
 void sums_release(struct sums *s);
 /* The slow path of sums_find. */
 struct sum *sums_find_slot(struct sums *s, uint32_t op, uint32_t step);
