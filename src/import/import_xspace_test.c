@@ -343,6 +343,76 @@ static void text_is_refused_by_name(void **state)
 	tf_close(&t);
 }
 
+/* Many events of a few forms, numbers of all lengths among them; `odd` ones are not of the form that is usual. */
+static void write_forms(struct xw *w, bool odd)
+{
+	static const char *const ops[] = { "a/MatMul:MatMul|MatMul", "a/Relu:Relu", "plain" };
+
+	for (int plane = 0; plane < 2; plane++) {
+		xw_begin_plane(w, plane, plane ? "/device:GPU:0" : "/host:CPU");
+		xw_begin_line(w, 7, plane ? "Stream #7(Kernel)" : "thread", 1000);
+		for (int i = 0; i < 4000; i++) {
+			xw_begin_event(w, ops[i % 3], (int64_t)i * i * 1001,
+				       i % 5 ? i * 700 + 1 : 0);
+			if (i % 4)
+				xw_number(w, "other", (int64_t)1 << i % 60);
+			if (i % 3 != 1)
+				xw_number(w, "correlation_id", i + 1);
+			if (i % 1000 == 0)
+				xw_number(w, "step_num", i / 1000);
+			if (i % 7 == 0)
+				xw_number(w, plane ? "_c" : "_p", i);
+			if (plane && i % 2)
+				xw_text(w, "tf_op", i % 4 == 1 ? "b/Add:Add" : "c/Mul:Mul");
+			if (odd)
+				pb_put_int(&w->event, 15, 1);
+			xw_end_event(w);
+		}
+		xw_end_line(w);
+		xw_end_plane(w);
+	}
+}
+
+static void the_fast_way_gives_what_the_slow_one_gives(void **state)
+{
+	struct tf_files fast, slow;
+	const struct event_table *a, *b;
+	struct xw w;
+
+	(void)state;
+	tf_open(&fast);
+	tf_open(&slow);
+	xw_init(&w, &fast.mem);
+	write_forms(&w, false);
+	load_written(&fast, &w);
+	xw_release(&w);
+	xw_init(&w, &slow.mem);
+	write_forms(&w, true);
+	load_written(&slow, &w);
+	xw_release(&w);
+	a = &fast.m->event;
+	b = &slow.m->event;
+	assert_int_equal(a->count, 8001);
+	assert_int_equal(a->count, b->count);
+	assert_memory_equal(a->ts_ns, b->ts_ns, a->count * sizeof(*a->ts_ns));
+	assert_memory_equal(a->dur_ns, b->dur_ns, a->count * sizeof(*a->dur_ns));
+	assert_memory_equal(a->self_ns, b->self_ns, a->count * sizeof(*a->self_ns));
+	assert_memory_equal(a->op, b->op, a->count * sizeof(*a->op));
+	assert_memory_equal(a->name, b->name, a->count * sizeof(*a->name));
+	assert_memory_equal(a->step, b->step, a->count * sizeof(*a->step));
+	assert_memory_equal(a->track, b->track, a->count * sizeof(*a->track));
+	assert_memory_equal(a->ts_rest, b->ts_rest, a->count * sizeof(*a->ts_rest));
+	assert_memory_equal(a->end_rest, b->end_rest, a->count * sizeof(*a->end_rest));
+	assert_memory_equal(a->correlation, b->correlation, a->count * sizeof(*a->correlation));
+	assert_int_equal(fast.m->link.count, slow.m->link.count);
+	assert_true(fast.m->link.count > 2000);
+	assert_int_equal(fast.m->op_step.count, slow.m->op_step.count);
+	assert_int_equal(tf_fact(&fast, "events"), 8000);
+	assert_int_equal(tf_fact(&slow, "events"), 8000);
+	tf_close(&fast);
+	tf_close(&slow);
+}
+
 static void every_ending(void **state)
 {
 	struct mem mem;
@@ -369,6 +439,7 @@ int main(void)
 		cmocka_unit_test(memory_becomes_rows_of_heaps),
 		cmocka_unit_test(odd_files_are_read_as_far_as_possible),
 		cmocka_unit_test(text_is_refused_by_name),
+		cmocka_unit_test(the_fast_way_gives_what_the_slow_one_gives),
 		cmocka_unit_test(every_ending),
 	};
 

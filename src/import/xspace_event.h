@@ -31,7 +31,7 @@ struct str xevent_text(const struct xplane *plane, const struct xevent *ev, enum
 const uint8_t *xevent_odd_stat(const struct xplane *plane, const uint8_t *at, const uint8_t *end,
 			       struct xevent *ev);
 
-#define XEVENT_SLACK 16 /* bytes behind an event that can be read */
+#define XEVENT_SLACK 64 /* bytes behind an event that can be read */
 
 /* What a varint with such a tag is, in a stat. */
 extern const uint8_t xkinds_of_tag[256];

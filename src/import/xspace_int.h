@@ -170,6 +170,7 @@ struct xplane {
 	size_t wanted_count;
 	uint32_t *
 		ref_ops; /* by small id of a text: the op that it is, as a tf_op, + 1; 0 = nobody has asked */
+	struct xshapes *shapes; /* of its events: xspace_shape.h */
 	struct xline *lines;
 	size_t line_count, line_cap;
 	struct xvalue *values; /* the plane's own stats */
@@ -262,7 +263,7 @@ struct xspace {
 	size_t step_count, step_cap;
 	struct map groups; /* of steps, by number */
 	struct xend *ends;
-	size_t end_count, end_cap;
+	size_t end_count, end_cap, producer_count;
 	struct xsum *sums;
 	size_t sum_count, sum_cap;
 	struct xheap *heaps;

@@ -6,9 +6,11 @@
  * Python's frames are on the line of their thread among its other events; they become a track of their own, as
  * frames of any trace do, by reading such a line twice.
  */
-#include "import/xspace_event.h"
+#include "import/xspace_shape.h"
 
 #define CHUNK ((size_t)64 << 10)
+#define LEARN_MAX                                                                                  \
+	64 /* shapes that are looked for in a chunk: files in which no two events are alike exist */
 #define EPOCH_NS                                                                                   \
 	((int64_t)100000000000000000) /* a larger timestamp is a date, not a time since the start */
 
@@ -111,6 +113,7 @@ static ow_status add_end(struct xspace *x, int64_t type, uint64_t id, uint32_t e
 		return xspace_no_memory(x);
 	x->ends = ends;
 	x->ends[x->end_count++] = (struct xend){ id, type, event, consumer };
+	x->producer_count += !consumer;
 	return OW_OK;
 }
 
@@ -508,34 +511,56 @@ static ow_status take_timed(struct reading *r, const struct xtimes *times, struc
 	return take_event(r, ev, message);
 }
 
+/* When an event was and what its stats say; false when it is not of the usual form. */
+OW_ALWAYS_INLINE bool read_usual(struct reading *r, const uint8_t *at, struct pb message,
+				 struct xtimes *times, struct xevent *ev, unsigned *learned,
+				 bool gathers)
+{
+	const struct xshape *shape = xshape_find(r->plane->shapes, at);
+
+	if (OW_LIKELY(shape)) {
+		times->entry = xshape_value(&shape->entry, at, gathers);
+		times->offset_ps = xshape_value(&shape->offset, at, gathers);
+		times->duration_ps = xshape_value(&shape->duration, at, gathers);
+		xshape_stats(shape, at, ev, gathers);
+		return true;
+	}
+	ev->has = ev->inlined = 0;
+	*times = xevent_fast_times(message.at, message.end, gathers);
+	if (!times->next || !xevent_fast_stats(r->plane, times->next, message.end, ev, gathers))
+		return false;
+	if (*learned < LEARN_MAX) {
+		++*learned;
+		xshape_learn(r->plane, r->plane->shapes, at);
+	}
+	return true;
+}
+
 /* The events from p on, as far as they are of the usual form; `last` is the end of what can be read. */
 OW_ALWAYS_INLINE ow_status take_usual(struct reading *r, struct pb *p, const uint8_t *last,
 				      bool gathers)
 {
-	const struct xplane *plane = r->plane;
 	const uint8_t *at = p->at, *limit = MIN(p->end, last - XEVENT_SLACK);
+	unsigned learned = 0;
 	struct tally tally;
 	struct xevent ev;
 
 	tally_init(&tally);
-	while (OW_LIKELY(limit - at > 2 && *at == PB_TAG(4, PB_BYTES))) {
+	while (OW_LIKELY(limit - at > 4 && *at == PB_TAG(4, PB_BYTES))) {
 		struct pb_varint len = pb_varint_at(at + 1, limit);
 		struct xtimes times;
-		const uint8_t *end;
+		struct pb message;
 
 		if (OW_UNLIKELY(!len.next || len.value > (uint64_t)(limit - len.next)))
 			break;
-		end = len.next + len.value;
-		ev.has = ev.inlined = 0;
-		times = xevent_fast_times(len.next, end, gathers);
-		if (OW_UNLIKELY(!times.next) ||
-		    OW_UNLIKELY(!xevent_fast_stats(plane, times.next, end, &ev, gathers)))
+		message = pb_over(len.next, len.value);
+		if (OW_UNLIKELY(!read_usual(r, at, message, &times, &ev, &learned, gathers)))
 			break;
 		if (OW_UNLIKELY(!take_plain(r, &times, &ev, &tally)) &&
-		    OW_UNLIKELY(take_timed(r, &times, &ev, pb_over(len.next, len.value)) != OW_OK))
+		    OW_UNLIKELY(take_timed(r, &times, &ev, message) != OW_OK))
 			break;
 		tally.stats += ev.stat_count;
-		at = end;
+		at = message.end;
 	}
 	tally_add(&r->tally, &tally);
 	p->at = at;
@@ -658,6 +683,9 @@ ow_status xspace_read_lines(struct xspace *x, struct xplane *plane)
 	fact_id object = fact_object(x->b, x->plane_list, NULL);
 	fact_id list = fact_list(x->b, object, "line_list");
 
+	plane->shapes = plane->line_count ? ARENA_ARRAY(&x->shelf, struct xshapes, 1) : NULL;
+	if (plane->line_count && !plane->shapes)
+		return xspace_no_memory(x);
 	for (size_t i = 0; i < plane->line_count; i++)
 		if (!plane->lines[i].joined)
 			OW_TRY(read_thread(x, plane, i, list));

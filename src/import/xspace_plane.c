@@ -454,6 +454,7 @@ void xspace_release_plane(struct xspace *x, struct xplane *plane)
 	plane->values = NULL;
 	plane->wanted = NULL;
 	plane->ref_ops = NULL;
+	plane->shapes = NULL;
 	plane->wanted_count = 0;
 	plane->event_cap = plane->stat_cap = plane->line_cap = plane->value_cap = 0;
 	plane->line_count = plane->value_count = 0;

@@ -91,11 +91,22 @@ static ow_status link_group(struct xspace *x, size_t first, size_t middle, size_
 	return builder_status(x->b);
 }
 
+/* Events of one line mostly wait for the same, one after the other. */
+static bool in_order(const struct xspace *x)
+{
+	for (size_t i = 1; i < x->end_count; i++)
+		if (by_id(&x->ends[i - 1], &x->ends[i]) > 0)
+			return false;
+	return true;
+}
+
 ow_status xspace_link_ends(struct xspace *x)
 {
 	size_t first, middle, last;
 
-	if (x->end_count)
+	if (!x->producer_count || x->producer_count == x->end_count)
+		return OW_OK;
+	if (!in_order(x))
 		qsort(x->ends, x->end_count, sizeof(*x->ends), by_id);
 	for (first = 0; first < x->end_count; first = last) {
 		const struct xend *e = &x->ends[first];

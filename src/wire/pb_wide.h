@@ -21,22 +21,28 @@ static inline bool pb_wide_gathers(void)
 #endif
 }
 
-/* The lower seven bits of each byte, side by side. `gathers` is a constant, so that one of the ways remains. */
-OW_ALWAYS_INLINE uint64_t pb_wide_gather(uint64_t word, bool gathers)
+/* The bits of a word that `bits` has, side by side: the lower seven of the first bytes, or of all. `gathers` is a
+ * constant, so that one of the ways remains. */
+OW_ALWAYS_INLINE uint64_t pb_wide_pick(uint64_t word, uint64_t bits, bool gathers)
 {
 #if defined(__x86_64__)
 	if (gathers) {
-		uint64_t bits;
+		uint64_t picked;
 
-		__asm__("pext %2, %1, %0" : "=r"(bits) : "r"(word), "r"(~PB_WIDE_STOPS));
-		return bits;
+		__asm__("pext %2, %1, %0" : "=r"(picked) : "r"(word), "rm"(bits));
+		return picked;
 	}
 #endif
 	(void)gathers;
-	word &= ~PB_WIDE_STOPS;
+	word &= bits;
 	word = (word & 0x007f007f007f007full) | (word & 0x7f007f007f007f00ull) >> 1;
 	word = (word & 0x00003fff00003fffull) | (word & 0x3fff00003fff0000ull) >> 2;
 	return (word & 0x000000000fffffffull) | (word & 0x0fffffff00000000ull) >> 4;
+}
+
+OW_ALWAYS_INLINE uint64_t pb_wide_gather(uint64_t word, bool gathers)
+{
+	return pb_wide_pick(word, ~PB_WIDE_STOPS, gathers);
 }
 
 /* `next` is NULL when it has more than eight bytes. */
