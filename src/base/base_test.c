@@ -264,14 +264,14 @@ static void large_blocks_keep_their_content(void **state)
 }
 
 /* Freed large blocks are used again: whole, in parts, and cleared where that is asked for. */
-static void large_blocks_again(void **state)
+static void use_large_blocks(bool small_pages)
 {
 	enum { MB = 1 << 20, BLOCKS = 40 };
 	unsigned char *blocks[BLOCKS];
 	struct mem mem;
 
-	(void)state;
 	mem_init(&mem, 0);
+	atomic_store(&mem.small_pages, small_pages);
 	for (size_t round = 1; round < 5; round++) {
 		size_t size = round * 3 * MB;
 
@@ -301,6 +301,13 @@ static void large_blocks_again(void **state)
 		assert_int_equal(mem.kept_bytes, 0); /* nothing is in use */
 	}
 	assert_int_equal(atomic_load(&mem.used), 0);
+}
+
+static void large_blocks_again(void **state)
+{
+	(void)state;
+	use_large_blocks(false);
+	use_large_blocks(true);
 }
 
 /* Growing with zeros: from nothing, from a small block, in a mapped one, and over what was cut off. */

@@ -26,7 +26,8 @@ struct mem {
 	size_t limit; /* 0 = none */
 	atomic_size_t used;
 	atomic_size_t peak;
-	atomic_flag busy; /* somebody is looking at what is kept */
+	atomic_flag busy;	 /* somebody is looking at what is kept */
+	atomic_bool small_pages; /* huge ones have proved dear to touch */
 	struct mem_kept kept[MEM_KEPT];
 	size_t kept_bytes;
 };
