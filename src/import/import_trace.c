@@ -118,6 +118,7 @@ static void release(struct trace *t)
 	mem_free(t->mem, t->lanes, t->lane_cap * sizeof(*t->lanes));
 	mem_free(t->mem, t->processes, t->process_cap * sizeof(*t->processes));
 	mem_free(t->mem, t->type_of, ((size_t)t->string_count + 1) * sizeof(*t->type_of));
+	mem_free(t->mem, t->changes, t->change_count * sizeof(*t->changes));
 	trace_tallies_release(t);
 	trace_frames_release(t);
 	map_release(&t->lane_map);

@@ -12,17 +12,17 @@
 
 /* What an event says, and who asked. */
 struct change {
-	int64_t bytes, allocated, reserved, type, number;
-	uint64_t address;
-	uint32_t event, owner; /* owner: the operator's event */
-	bool good;
+	struct memory_change is;
+	uint32_t owner; /* the operator's event */
+	bool known;	/* it need not be read */
 };
 
 struct memory {
 	struct meaning *x;
 	str_id name;		/* "[memory]" */
 	struct change *changes; /* CHANGES_MAX */
-	size_t count;
+	size_t count, unknown;
+	size_t next;	/* of x->in->changes */
 	uint32_t *open; /* operators that are open */
 	size_t open_count, open_cap;
 	uint64_t odd;
@@ -66,9 +66,21 @@ static bool is_operator(const struct meaning *x, uint32_t event)
 
 static ow_status add_change(struct memory *y, uint32_t event, uint32_t owner)
 {
+	const struct meaning_input *in = y->x->in;
+	struct change *c;
+
 	if (y->count == CHANGES_MAX)
 		OW_TRY(flush(y));
-	y->changes[y->count++] = (struct change){ .event = event, .owner = owner };
+	c = &y->changes[y->count++];
+	*c = (struct change){ .is.event = event, .owner = owner };
+	/* Events are asked for in ascending order. */
+	while (y->next < in->change_count && in->changes[y->next].event < event)
+		y->next++;
+	if (y->next < in->change_count && in->changes[y->next].event == event) {
+		c->is = in->changes[y->next];
+		c->known = true;
+	}
+	y->unknown += !c->known;
 	return OW_OK;
 }
 
@@ -160,7 +172,7 @@ struct reading {
 	struct error err;  /* of the thread that failed first */
 };
 
-static void take_member(struct change *c, struct str key, struct json_value value)
+static void take_member(struct memory_change *c, struct str key, struct json_value value)
 {
 	int64_t *to = NULL, address;
 
@@ -180,20 +192,27 @@ static void take_member(struct change *c, struct str key, struct json_value valu
 		*to = 0;
 }
 
-static ow_status read_change(const struct meaning *x, struct change *c, struct error *err)
+void memory_change_read(struct str args, struct memory_change *c)
+{
+	struct json_reader members = json_over(args);
+	struct json_value value;
+	struct str key;
+
+	if (args.len > ARGS_SIZE)
+		return;
+	while (json_next_member(&members, &key, &value))
+		take_member(c, key, value);
+}
+
+static ow_status read_change(const struct meaning *x, struct memory_change *c, struct error *err)
 {
 	uint32_t size = COLUMN_GET(x->m->event.args_size, c->event);
-	struct json_reader members;
-	struct json_value value;
 	char text[ARGS_SIZE];
-	struct str key;
 
 	if (!size || size > sizeof(text))
 		return OW_OK;
 	OW_TRY(input_read_at(x->in->input, x->m->event.args_offset[c->event], text, size, err));
-	members = json_over(str_make(text, size));
-	while (json_next_member(&members, &key, &value))
-		take_member(c, key, value);
+	memory_change_read(str_make(text, size), c);
 	return OW_OK;
 }
 
@@ -209,7 +228,9 @@ static void read_some(void *arg, unsigned thread)
 	while ((first = atomic_fetch_add(&r->next, READ_TOGETHER)) < y->count &&
 	       !atomic_load(&r->failed))
 		for (size_t i = first; i < MIN(first + READ_TOGETHER, y->count); i++) {
-			int status = (int)read_change(y->x, &y->changes[i], &err), none = 0;
+			struct change *c = &y->changes[i];
+			int status = c->known ? OW_OK : (int)read_change(y->x, &c->is, &err);
+			int none = 0;
 
 			if (status == OW_OK)
 				continue;
@@ -223,7 +244,7 @@ static ow_status read_changes(struct memory *y)
 {
 	struct reading r = { .y = y };
 
-	if (!y->count)
+	if (!y->unknown)
 		return OW_OK;
 	parallel_run(mean_threads(y->x), read_some, &r);
 	if (!atomic_load(&r.failed))
@@ -252,11 +273,12 @@ static device_id device_of(struct meaning *x, int64_t type, int64_t number)
 static void add_rows(struct memory *y)
 {
 	const struct event_table *e = &y->x->m->event;
-	const struct change *last = NULL; /* whose device is known */
+	const struct memory_change *last = NULL; /* whose device is known */
 	device_id device = { 0 };
 
 	for (size_t i = 0; i < y->count; i++) {
-		const struct change *c = &y->changes[i];
+		const struct memory_change *c = &y->changes[i].is;
+		uint32_t owner = y->changes[i].owner;
 
 		if (!c->good) {
 			y->odd++;
@@ -265,19 +287,19 @@ static void add_rows(struct memory *y)
 		if (!last || last->type != c->type || last->number != c->number)
 			device = device_of(y->x, c->type, c->number);
 		last = c;
-		builder_add_heap(y->x->b, &(struct heap_row){
-						  .ts_ns = e->ts_ns[c->event],
-						  .size = c->bytes,
-						  .kind = c->bytes < 0 ? HEAP_FREE : HEAP_ALLOC,
-						  .device = device,
-						  .op = c->owner ? e->op[c->owner] : (op_id){ 0 },
-						  .source = y->x->source,
-						  .address = c->address,
-						  .step = e->step[c->event],
-						  .track = e->track[c->event],
-						  .stack = COLUMN_GET(e->stack, c->owner),
-						  .allocated = MAX(c->allocated, 0),
-						  .reserved = MAX(c->reserved, 0) });
+		builder_add_heap(y->x->b,
+				 &(struct heap_row){ .ts_ns = e->ts_ns[c->event],
+						     .size = c->bytes,
+						     .kind = c->bytes < 0 ? HEAP_FREE : HEAP_ALLOC,
+						     .device = device,
+						     .op = owner ? e->op[owner] : (op_id){ 0 },
+						     .source = y->x->source,
+						     .address = c->address,
+						     .step = e->step[c->event],
+						     .track = e->track[c->event],
+						     .stack = COLUMN_GET(e->stack, owner),
+						     .allocated = MAX(c->allocated, 0),
+						     .reserved = MAX(c->reserved, 0) });
 	}
 }
 
@@ -286,13 +308,13 @@ static ow_status flush(struct memory *y)
 {
 	OW_TRY(read_changes(y));
 	add_rows(y);
-	y->count = 0;
+	y->count = y->unknown = 0;
 	return builder_status(y->x->b);
 }
 
 ow_status mean_torch_memory(struct meaning *x)
 {
-	struct memory y = { .x = x, .name = model_find_str(x->m, STR("[memory]")) };
+	struct memory y = { .x = x, .name = model_find_str(x->m, STR(MEMORY_EVENT)) };
 	ow_status status;
 
 	if (!y.name.v || y.name.v >= x->string_count || !x->first_of[y.name.v])

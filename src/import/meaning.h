@@ -86,6 +86,18 @@ enum trace_member_bit {
 };
 uint32_t meaning_member(struct str key, struct str value);
 
+/* What a [memory] event of PyTorch's profiler says. They are many and all over the file, so that its arguments are
+ * best read when the event is. */
+#define MEMORY_EVENT "[memory]"
+struct memory_change {
+	int64_t bytes, allocated, reserved, type, number;
+	uint64_t address;
+	uint32_t event;
+	bool good; /* it says how many bytes */
+};
+/* From the text of its arguments. */
+void memory_change_read(struct str args, struct memory_change *c);
+
 /* A step as a recorder marks it. */
 struct recorded_step {
 	int64_t start_ns, end_ns, number; /* number INT64_MIN: in order */
@@ -120,6 +132,8 @@ struct meaning_input {
 	const char *producer; /* its name in producers.def, when the importer knows it; or NULL */
 	const char *title;    /* for people, instead of the producer's; or NULL */
 	bool stacks;	      /* some events have theirs already */
+	const struct memory_change *changes; /* by event; those of other [memory] events are read */
+	size_t change_count;
 };
 
 /* After all rows of the source are in the builder, before the freeze. Events must be in order of their

@@ -146,7 +146,7 @@ struct trace_mark {
 };
 
 struct trace_counts {
-	size_t slices, points, counters, metas, marks, elements;
+	size_t slices, points, counters, metas, marks, elements, changes;
 	uint32_t strings;
 };
 
@@ -194,6 +194,9 @@ struct trace_worker {
 	size_t mark_count, mark_cap;
 	uint64_t *elements; /* that are no slices: their places, see struct trace_listing */
 	size_t element_count, element_cap;
+	struct memory_change
+		*changes; /* of slices called [memory]; event: the slice, until it is placed */
+	size_t change_count, change_cap;
 	struct trace_faults faults; /* of the part being read */
 	struct {
 		uint64_t head; /* first bytes of the text */
@@ -307,7 +310,9 @@ struct trace {
 	atomic_uint point_readers; /* jobs that still need the points and counters */
 	str_id unnamed;		   /* what events without a name are called */
 	bool has_categories, has_labels, has_correlations;
-	uint32_t *type_of; /* by model string used as a label */
+	uint32_t *type_of;	       /* by model string used as a label */
+	struct memory_change *changes; /* of all workers, by event */
+	size_t change_count;
 	struct {
 		uint64_t started, ended, both; /* distinct ids */
 		bool failed;
@@ -401,6 +406,17 @@ static inline uint64_t trace_dict_prefetch(const struct trace_dict *d, struct st
 		__builtin_prefetch(&d->slots[(hash >> 32) & d->mask]);
 	return hash;
 }
+/* A little later: the text that it is probably going to be compared with. */
+static inline void trace_dict_prefetch_text(const struct trace_dict *d, uint64_t hash)
+{
+	const struct trace_slot *slot;
+
+	if (OW_UNLIKELY(!d->slots))
+		return;
+	slot = &d->slots[(hash >> 32) & d->mask];
+	__builtin_prefetch(d->bytes + (size_t)slot->place * 8);
+	__builtin_prefetch(d->bytes + (size_t)slot->place * 8 + slot->len);
+}
 /* NULL when there is no memory. */
 const struct trace_category *trace_dict_category(struct trace_dict *d, struct mem *mem,
 						 uint32_t category);
@@ -455,6 +471,11 @@ stack_id trace_stack(struct trace *t, struct trace_id id);
 void trace_count_slices(struct trace *t);
 /* What was the lane of a slice becomes its place, from 0. */
 ow_status trace_find_places(struct trace *t);
+
+/* ---- trace_changes.c: what [memory] events say ---- */
+void trace_take_change(struct trace_worker *w, const struct json_event *ev, size_t slice);
+/* When places are known. */
+ow_status trace_place_changes(struct trace *t);
 
 /* ---- trace_place.c: slices into the model ---- */
 ow_status trace_place(struct trace *t);

@@ -511,7 +511,9 @@ static ow_status find_meaning(struct trace *t)
 						      .type_count = t->string_count,
 						      .members = t->member_bits,
 						      .array_form = !t->object_form,
-						      .only_slices = y->by_ph['X'] == y->events });
+						      .only_slices = y->by_ph['X'] == y->events,
+						      .changes = t->changes,
+						      .change_count = t->change_count });
 }
 
 ow_status trace_place(struct trace *t)
@@ -529,6 +531,7 @@ ow_status trace_place(struct trace *t)
 		return builder_status(t->b);
 	OW_TRY(trace_find_places(t));
 	OW_TRY(trace_list(t));
+	OW_TRY(trace_place_changes(t));
 	atomic_store(&t->next_part, 0);
 	atomic_store(&t->point_readers, 2);
 	parallel_run(t->options.threads, place_columns, t);

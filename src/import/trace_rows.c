@@ -374,6 +374,14 @@ static uint8_t layer_of(const struct json_event *ev, uint8_t ph, uint32_t catego
 	return (uint8_t)(about->layer - 1);
 }
 
+OW_ALWAYS_INLINE bool is_memory_event(const struct json_event *ev)
+{
+	const struct json_value *name = &ev->value[FIELD_NAME];
+
+	return json_event_has(ev, FIELD_NAME) && name->len == sizeof(MEMORY_EVENT) - 1 &&
+	       memcmp(name->at, MEMORY_EVENT, sizeof(MEMORY_EVENT) - 1) == 0;
+}
+
 static void take_slice(struct trace_worker *w, const struct json_event *ev, uint8_t ph, int64_t ts)
 {
 	struct trace_slices *s = &w->slices;
@@ -401,6 +409,8 @@ static void take_slice(struct trace_worker *w, const struct json_event *ev, uint
 	if (!s->args_size[at])
 		s->args_offset[at] = ev->offset; /* which keeps the order of the file */
 	s->ph[at] = ph;
+	if (picked.hash)
+		trace_dict_prefetch_text(&w->dict, picked.hash);
 	if (OW_LIKELY(ph == 'X' || ph == 'T') && trace_time_of(w, ev, FIELD_DUR, &dur) &&
 	    OW_UNLIKELY(dur < 0)) {
 		count_fault(&w->faults.negative, &w->faults.first_negative, ev->offset);
@@ -415,6 +425,8 @@ static void take_slice(struct trace_worker *w, const struct json_event *ev, uint
 	if (s->args_size[at] && (!s->label || !s->label[at]))
 		trace_list_unlabelled(w, ev, ph);
 	s->count = at + 1;
+	if (OW_UNLIKELY(is_memory_event(ev)) && s->args_size[at])
+		trace_take_change(w, ev, at);
 	if (OW_UNLIKELY(ev->have & MARK_FIELDS))
 		take_extras(w, ev, (uint32_t)at);
 }

@@ -73,6 +73,7 @@ void trace_worker_release(struct trace_worker *w)
 	mem_free(w->mem, w->metas, w->meta_cap * sizeof(*w->metas));
 	mem_free(w->mem, w->marks, w->mark_cap * sizeof(*w->marks));
 	mem_free(w->mem, w->elements, w->element_cap * sizeof(*w->elements));
+	mem_free(w->mem, w->changes, w->change_cap * sizeof(*w->changes));
 	mem_free(w->mem, w->strings, w->dict.count * sizeof(*w->strings));
 	mem_free(w->mem, w->track_map, w->tracks.count * sizeof(*w->track_map));
 	trace_dict_release(&w->dict, w->mem);
@@ -88,6 +89,7 @@ struct trace_counts trace_worker_counts(const struct trace_worker *w)
 				      .metas = w->meta_count,
 				      .marks = w->mark_count,
 				      .elements = w->element_count,
+				      .changes = w->change_count,
 				      .strings = w->dict.count };
 }
 
