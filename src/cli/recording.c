@@ -40,6 +40,6 @@ void recording_tell(const char *path, const struct ow_record_summary *s)
 	complain("\n");
 	if (!s->processes && !s->refused_processes)
 		complain("opwatch: nothing reported: the program is linked statically, dropped its "
-			 "environment, is set-user-ID, or may not make files of a megabyte (ulimit "
-			 "-f)\n");
+			 "environment, is set-user-ID, or may not make memory files of a megabyte "
+			 "(ulimit -f, a sandbox)\n");
 }

@@ -54,6 +54,17 @@ for n in range(steps):
 print(json.dumps({'rank': rank, 'waits': waits, 'computes': computes, 'products': count}), flush=True)
 """
 
+# No optimizer; each batch takes 5 ms or more, in a range of its own name.
+INFER = """
+import time, torch
+torch.set_num_threads(1)
+net = torch.nn.Linear(8, 8)
+for n, x in enumerate(torch.utils.data.DataLoader(torch.ones(12, 8), batch_size=1)):
+    with torch.autograd.profiler.record_function(f'my batch {n}'):
+        net(x)
+        time.sleep(0.005)
+"""
+
 OPENCL = r"""
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -176,6 +187,16 @@ class TorchTest(Case):
         for rank in (0, 1):
             self.assertGreater(sum(s["communication_ns"] for s in steps if s["rank"] == rank), 0)
 
+    def test_steps_without_an_optimizer_are_iterations_of_the_loader(self):
+        self.record(PYTHON, self.write("infer.py", INFER))
+        self.assertEqual(len(self.rows("steps")), 12)  # what comes after the last wait is the end of the data
+
+    def test_steps_that_the_user_names(self):
+        self.record(PYTHON, self.write("infer.py", INFER))
+        steps = self.rows("steps", "--step-marker", "my batch [0-9]+")
+        self.assertEqual(len(steps), 12)
+        self.assertTrue(all(s["duration_ns"] >= 5e6 for s in steps), steps)
+
     def test_attach(self):
         job = subprocess.Popen([PYTHON, self.write("train.py", TRAIN), "100000", "0"], stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL, env=environment())
@@ -194,7 +215,7 @@ class TorchTest(Case):
 
     def test_killed_at_any_moment(self):
         script = self.write("train.py", TRAIN)
-        for i in range(3):
+        for i in range(10):
             p = subprocess.Popen([BIN, "record", "-o", self.file, "--", "sh", "-c",
                                   f"{PYTHON} {script} 100000 0 & echo $!; wait $!"],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
