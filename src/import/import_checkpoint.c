@@ -5,6 +5,7 @@
  * to show. The values stay in the file; the public interface reads them when they are asked for.
  */
 #include "import/importer.h"
+#include "import/repaired_text.h"
 #include "wire/checkpoint.h"
 
 #define VARIABLE_TYPE "_checkpoint_variables"
@@ -34,27 +35,10 @@ static bool is_alone(const struct builder *b)
 /* A variable's name, with what is not UTF-8 replaced. */
 static str_id name_of(struct builder *b, struct str name, bool *repaired)
 {
-	struct buf fixed;
-	str_id id;
-
 	if (OW_LIKELY(utf8_valid(name)))
 		return builder_str(b, name);
 	*repaired = true;
-	buf_init(&fixed, b->m->mem);
-	while (name.len) {
-		size_t good = utf8_valid_prefix(name);
-
-		buf_add(&fixed, name.ptr, good);
-		name = str_skip(name, good);
-		if (name.len)
-			buf_puts(&fixed, "\xef\xbf\xbd");
-		name = str_skip(name, 1);
-	}
-	if (fixed.failed)
-		builder_fail(b, error_no_memory(b->err));
-	id = builder_str(b, buf_str(&fixed));
-	buf_release(&fixed);
-	return id;
+	return repaired_text(b, name);
 }
 
 /* The op of a variable, with its type; nil when the graph has none. */

@@ -5,6 +5,8 @@
  */
 #include "import/xspace_int.h"
 
+#include "import/repaired_text.h"
+
 /* ---- recognition ---- */
 
 static const char *const plane_names[] = {
@@ -66,29 +68,10 @@ void xspace_damage(struct xspace *x, uint64_t offset)
 
 str_id xspace_text(struct xspace *x, struct str text)
 {
-	struct buf fixed;
-	str_id id = { 0 };
-
 	if (OW_LIKELY(utf8_valid(text)))
 		return builder_str(x->b, text);
 	x->bad_text++;
-	buf_init(&fixed, x->mem);
-	while (text.len) {
-		size_t good = utf8_valid_prefix(text);
-
-		buf_add(&fixed, text.ptr, good);
-		text = str_skip(text, good);
-		if (!text.len)
-			break;
-		buf_puts(&fixed, "\xef\xbf\xbd");
-		text = str_skip(text, 1);
-	}
-	if (fixed.failed)
-		xspace_no_memory(x);
-	else
-		id = builder_str(x->b, buf_str(&fixed));
-	buf_release(&fixed);
-	return id;
+	return repaired_text(x->b, text);
 }
 
 /* ---- loading ---- */

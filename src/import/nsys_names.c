@@ -4,6 +4,8 @@
  */
 #include "import/nsys_int.h"
 
+#include "import/repaired_text.h"
+
 ow_status nsys_no_memory(struct nsys *n)
 {
 	return builder_fail(n->b, error_no_memory(n->ctx->err));
@@ -45,26 +47,7 @@ uint32_t nsys_name(struct nsys *n, int64_t id)
 
 str_id nsys_utf8(struct nsys *n, struct str text)
 {
-	struct buf fixed;
-	str_id id;
-
-	if (OW_LIKELY(utf8_valid(text)))
-		return builder_str(n->b, text);
-	buf_init(&fixed, n->mem);
-	while (text.len) {
-		size_t good = utf8_valid_prefix(text);
-
-		buf_add_str(&fixed, str_first(text, good));
-		text = str_skip(text, good);
-		if (text.len)
-			buf_puts(&fixed, "\xef\xbf\xbd");
-		text = str_skip(text, 1);
-	}
-	if (fixed.failed)
-		nsys_no_memory(n);
-	id = builder_str(n->b, buf_str(&fixed));
-	buf_release(&fixed);
-	return id;
+	return OW_LIKELY(utf8_valid(text)) ? builder_str(n->b, text) : repaired_text(n->b, text);
 }
 
 uint32_t nsys_text(struct nsys *n, struct str text)

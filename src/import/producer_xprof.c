@@ -82,23 +82,12 @@ static ow_status use_op(struct meaning *x, uint32_t event, struct str text)
 	return mean_rename(x, event, name);
 }
 
-/* memcpy_details: "kind:… size:123 dest:0 async:1", or num_bytes:123. */
-static void use_copy(struct meaning *x, uint32_t event, struct str text)
+static void use_copy(struct meaning *x, uint32_t event, struct str details)
 {
-	static const char *const keys[] = { "num_bytes:", "size:" };
+	int64_t bytes = tf_copy_bytes(details);
 
-	for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
-		size_t at = str_find(text, str_from(keys[i])), len = 0;
-		struct str digits = at == STR_NONE ? STR("") : str_skip(text, at + strlen(keys[i]));
-		int64_t bytes;
-
-		while (len < digits.len && digits.ptr[len] >= '0' && digits.ptr[len] <= '9')
-			len++;
-		if (!str_to_i64(str_first(digits, len), &bytes))
-			continue;
+	if (bytes)
 		BUILDER_SET(x->b, event, bytes, (event_id){ event }, bytes);
-		return;
-	}
 }
 
 static void use_correlation(struct meaning *x, uint32_t event, struct json_value value)

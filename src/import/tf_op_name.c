@@ -129,3 +129,21 @@ struct str tf_op_name_strip(struct str text)
 	hash = str_find_char(text, '#');
 	return hash && hash + 1 < text.len ? str_first(text, hash) : text;
 }
+
+int64_t tf_copy_bytes(struct str details)
+{
+	static const char *const keys[] = { "num_bytes:", "size:" };
+
+	for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
+		size_t at = str_find(details, str_from(keys[i])), len = 0;
+		struct str digits =
+			at == STR_NONE ? STR("") : str_skip(details, at + strlen(keys[i]));
+		int64_t bytes;
+
+		while (len < digits.len && digits.ptr[len] >= '0' && digits.ptr[len] <= '9')
+			len++;
+		if (str_to_i64(str_first(digits, len), &bytes))
+			return bytes;
+	}
+	return 0;
+}

@@ -27,4 +27,8 @@ struct tf_op_name tf_op_name_parse(struct str text, bool hyphen);
 /* Without metadata that is encoded in the text: "name#key=value,…#" is "name". */
 struct str tf_op_name_strip(struct str text);
 
+/* How many bytes a copy moved or a memset set, from its details: "kind:… size:123 dest:0 async:1", or num_bytes:123;
+ * 0 when they do not tell. */
+int64_t tf_copy_bytes(struct str details);
+
 #endif

@@ -50,12 +50,23 @@ static void metadata_is_stripped(void **state)
 	assert_true(str_eq(tf_op_name_strip(STR("#")), STR("#")));
 }
 
+static void bytes_of_copies_are_told(void **state)
+{
+	(void)state;
+	assert_int_equal(tf_copy_bytes(STR("kind_src:pageable size:4096 dest:0 async:1")), 4096);
+	assert_int_equal(tf_copy_bytes(STR("kind:device num_bytes:12 async:0 size:7")), 12);
+	assert_int_equal(tf_copy_bytes(STR("num_bytes:x size:7")), 7);
+	assert_int_equal(tf_copy_bytes(STR("size:99999999999999999999")), 0);
+	assert_int_equal(tf_copy_bytes(STR("")), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ops_are_told_from_annotations),
 		cmocka_unit_test(old_names_have_no_hyphen),
 		cmocka_unit_test(metadata_is_stripped),
+		cmocka_unit_test(bytes_of_copies_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

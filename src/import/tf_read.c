@@ -1,6 +1,8 @@
 /* tf_read.c: see tf_read.h. */
 #include "import/tf_read.h"
 
+#include "import/repaired_text.h"
+
 void tf_read_begin(struct tf_read *r, struct import_ctx *ctx, const char *what, uint64_t begin,
 		   uint64_t end)
 {
@@ -142,37 +144,13 @@ static bool is_ascii(struct str s)
 	return !((bits | part) & 0x8080808080808080ull);
 }
 
-static str_id repaired_text(struct tf_read *r, struct str text)
-{
-	struct buf fixed;
-	str_id id = { 0 };
-
-	if (!r->bad_text++)
-		r->bad_text_offset = r->record;
-	buf_init(&fixed, r->b->m->mem);
-	while (text.len) {
-		size_t good = utf8_valid_prefix(text);
-
-		buf_add(&fixed, text.ptr, good);
-		text = str_skip(text, good);
-		if (!text.len)
-			break;
-		buf_puts(&fixed, "\xef\xbf\xbd");
-		text = str_skip(text, 1);
-	}
-	if (fixed.failed)
-		builder_fail(r->b, error_no_memory(r->b->err));
-	else
-		id = builder_str(r->b, buf_str(&fixed));
-	buf_release(&fixed);
-	return id;
-}
-
 str_id tf_text(struct tf_read *r, struct str text)
 {
-	if (OW_UNLIKELY(!is_ascii(text)) && !utf8_valid(text))
-		return repaired_text(r, text);
-	return builder_str(r->b, text);
+	if (OW_LIKELY(is_ascii(text)) || utf8_valid(text))
+		return builder_str(r->b, text);
+	if (!r->bad_text++)
+		r->bad_text_offset = r->record;
+	return repaired_text(r->b, text);
 }
 
 /* Length and the last bytes tell op types and devices apart well enough. */

@@ -4,6 +4,8 @@
  */
 #include "import/torch_snapshot.h"
 
+#include "import/repaired_text.h"
+
 static const struct {
 	const char *text;
 	enum snapshot_word word;
@@ -102,27 +104,11 @@ int64_t snapshot_number(const struct snapshot_record *r, enum snapshot_word word
 str_id snapshot_string(struct snapshot *s, struct pickle_value value)
 {
 	struct str text = pickle_text(&s->p, value);
-	struct buf fixed;
-	str_id id;
 
 	if (OW_LIKELY(utf8_valid(text)))
 		return builder_str(s->b, text);
 	s->repaired = true;
-	buf_init(&fixed, s->b->m->mem);
-	while (text.len) {
-		size_t good = utf8_valid_prefix(text);
-
-		buf_add(&fixed, text.ptr, good);
-		text = str_skip(text, good);
-		if (text.len)
-			buf_puts(&fixed, "\xef\xbf\xbd");
-		text = str_skip(text, 1);
-	}
-	if (fixed.failed)
-		builder_fail(s->b, error_no_memory(s->err));
-	id = builder_str(s->b, buf_str(&fixed));
-	buf_release(&fixed);
-	return id;
+	return repaired_text(s->b, text);
 }
 
 /* A frame is remembered in the tag of its dictionary. */

@@ -44,24 +44,6 @@ OW_ALWAYS_INLINE uint64_t number_of(const struct xevent *ev, enum xstat stat)
 	return ev->has & XSTAT_BIT(stat) ? ev->bits[stat] : 0;
 }
 
-/* "kind:… size:123 dest:0 async:1", or num_bytes:123. */
-static int64_t bytes_of(struct str text)
-{
-	static const char *const keys[] = { "num_bytes:", "size:" };
-
-	for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
-		size_t at = str_find(text, str_from(keys[i])), len = 0;
-		struct str digits = at == STR_NONE ? STR("") : str_skip(text, at + strlen(keys[i]));
-		int64_t bytes;
-
-		while (len < digits.len && digits.ptr[len] >= '0' && digits.ptr[len] <= '9')
-			len++;
-		if (str_to_i64(str_first(digits, len), &bytes))
-			return bytes;
-	}
-	return 0;
-}
-
 /* The op that a tf_op names: nil for none. */
 static str_id resolve_text(struct reading *r, const struct xevent *ev)
 {
@@ -210,7 +192,7 @@ static ow_status add_rest(struct reading *r, const struct xevent *ev, struct eve
 		OW_TRY(add_end(r->x, (int64_t)number_of(ev, XSTAT_CONSUMER_TYPE),
 			       ev->bits[XSTAT_CONSUMER_ID], event, true));
 	if (ev->has & XSTAT_BIT(XSTAT_DETAILS))
-		row->bytes = bytes_of(xevent_text(r->plane, ev, XSTAT_DETAILS));
+		row->bytes = tf_copy_bytes(xevent_text(r->plane, ev, XSTAT_DETAILS));
 	return OW_OK;
 }
 
