@@ -75,8 +75,8 @@ _opwatch() {
 		[[ " ${COMP_WORDS[*]} " == *" export "* ]] &&
 			options="to name table partition sort compress split bigquery overwrite memory-limit json strict redact
 				step-marker help"
-		[[ " ${COMP_WORDS[*]} " == *" record "* ]] && options="out ring max-size job last socket memory-limit help"
-		[[ " ${COMP_WORDS[*]} " == *" attach "* ]] && options="out for max-size job socket detach memory-limit help"
+		[[ " ${COMP_WORDS[*]} " == *" record "* ]] && options="out stacks hz ring max-size job last socket memory-limit help"
+		[[ " ${COMP_WORDS[*]} " == *" attach "* ]] && options="out for stacks hz max-size job socket detach memory-limit help"
 		[[ " ${COMP_WORDS[*]} " == *" daemon "* ]] &&
 			options="socket dir max-size total-size metrics all-users no-kineto memory-limit help"
 		[[ " ${COMP_WORDS[*]} " == *" jobs "* ]] && options="socket env json csv to out help"

@@ -675,6 +675,7 @@ struct ow_record_options {
 	const char *recorder;  /* path of libopwatch-recorder.so; NULL: of this installation */
 	uint32_t ring_records; /* room per thread, a power of two; 0 = the usual */
 	uint64_t file_limit;   /* bytes of the file; 0 = no limit */
+	uint32_t stacks_hz;    /* Python stacks, so often a second, read from outside; 0 = none */
 	ow_line_fn message;    /* what people should know, a line each; may be NULL */
 	void *message_arg;
 	/* ow_attach: how long; 0 = until the processes end or it is cancelled. Asked many times a second: true

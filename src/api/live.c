@@ -5,6 +5,7 @@
 #include "live/attach.h"
 #include "live/launch.h"
 #include "live/processes.h"
+#include "live/stack_feed.h"
 
 #include "opwatch_config.h"
 
@@ -23,7 +24,10 @@ struct live {
 	struct mem mem;
 	struct recording recording;
 	struct collector collector;
+	struct stack_feed stacks;
 };
+
+#define MAX_HZ 10000u
 
 static ow_status live_open(struct live *l, const char *out_path,
 			   const struct ow_record_options *options, struct error *err)
@@ -39,6 +43,9 @@ static ow_status live_open(struct live *l, const char *out_path,
 		return error_set(err, OW_E_USAGE,
 				 "a ring holds a power of two of records, from %u to %u, not %u",
 				 RING_RECORDS_MIN, RING_RECORDS_MAX, o->ring_records);
+	if (o->stacks_hz > MAX_HZ)
+		return error_set(err, OW_E_USAGE, "stacks can be sampled %u times a second at most",
+				 MAX_HZ);
 	if (o->recorder)
 		snprintf(l->recorder, sizeof(l->recorder), "%s", o->recorder);
 	else
@@ -53,6 +60,8 @@ static ow_status live_open(struct live *l, const char *out_path,
 	}
 	l->collector.message = o->message;
 	l->collector.message_arg = o->message_arg;
+	if (o->stacks_hz)
+		stack_feed_open(&l->stacks, &l->mem, &l->collector, o->stacks_hz);
 	return OW_OK;
 }
 
@@ -63,6 +72,8 @@ static ow_status live_close(struct live *l, ow_status status, struct ow_record_s
 	const struct collector_totals *t = &l->collector.totals;
 	ow_status closed;
 
+	if (l->options.stacks_hz)
+		stack_feed_close(&l->stacks);
 	collector_close(&l->collector);
 	closed = recording_close(&l->recording, status == OW_OK ? err : NULL);
 	if (summary) {

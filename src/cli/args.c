@@ -67,6 +67,7 @@ enum flag_id {
 	FLAG_TEMP_DIR,
 	FLAG_THREADS,
 	FLAG_HZ,
+	FLAG_STACKS,
 	FLAG_FOR,
 	FLAG_NO_CHILDREN,
 	FLAG_TF,
@@ -163,6 +164,7 @@ const struct flag flag_table[] = {
 	{ "on", 0, FLAG_ON, "ADDRESS", "runs on this ClickHouse server (sql, ask)" },
 	{ "password-file", 0, FLAG_PASSWORD_FILE, "FILE", "the server's password, in a file" },
 	{ "hz", 0, FLAG_HZ, "N", "stacks: samples per second (default: 100)" },
+	{ "stacks", 0, FLAG_STACKS, "[=HZ]", "record, attach: Python stacks, too (100 Hz)" },
 	{ "for", 0, FLAG_FOR, "TIME", "running jobs: how long: 10s, 500ms, 2m" },
 	{ "tf", 0, FLAG_TF, "HOST:PORT", "capture: the profiler of this job" },
 	{ "kineto", 0, FLAG_KINETO, NULL, "capture: PyTorch jobs with KINETO_USE_DAEMON=1" },
@@ -341,6 +343,9 @@ static bool set_live_flag(struct args *args, const struct flag *flag, const char
 	switch ((enum flag_id)flag->id) {
 	case FLAG_HZ:
 		return parse_count(flag, value, 10000, &args->stacks.hz);
+	case FLAG_STACKS:
+		args->record_stacks = true;
+		return !*value || parse_count(flag, value, 10000, &args->stacks.hz);
 	case FLAG_FOR:
 		if (!value_duration(str_from(value), &args->stacks.for_ns))
 			return usage_error("--for takes a time such as 10s, 500ms or 2m, not '%s'",
@@ -501,6 +506,7 @@ bool flag_set(struct args *args, const struct flag *flag, const char *value)
 	case FLAG_MAX_SIZE:
 		return set_record_flag(args, flag, value);
 	case FLAG_HZ:
+	case FLAG_STACKS:
 	case FLAG_FOR:
 	case FLAG_NO_CHILDREN:
 	case FLAG_TF:

@@ -138,6 +138,8 @@ static bool parse_option(struct args *args, const char *word, const char *next, 
 		return add_param(args, word, name, value, next, used);
 	if (flag && flag->value && strcmp(flag->value, FLAG_BOOLEAN) == 0)
 		return set_boolean(args, flag, word, value.ptr, next, used);
+	if (flag && flag->value && flag->value[0] == '[') /* a value only behind '=' */
+		return flag_set(args, flag, value.ptr ? value.ptr : "");
 	if (flag && flag->value) {
 		if (!value.ptr && !next)
 			return usage_error("option '%s' needs a value", word);

@@ -98,6 +98,7 @@ static int run(struct args *args)
 		return args->file_count ? join(args, pids) : follow(args, path);
 	args->record.memory_limit = args->open.memory_limit;
 	args->record.message = recording_message;
+	args->record.stacks_hz = args->record_stacks ? args->stacks.hz : 0;
 	args->record.cancelled = is_cancelled;
 	args->record.duration_ns = args->stacks.for_ns;
 	signals_catch();

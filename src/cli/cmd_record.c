@@ -66,6 +66,7 @@ static int run(struct args *args)
 		return EXIT_FAILED;
 	args->record.memory_limit = args->open.memory_limit;
 	args->record.message = recording_message;
+	args->record.stacks_hz = args->record_stacks ? args->stacks.hz : 0;
 	status = ow_record(args->files, path, &args->record, &summary, &err);
 	if (status != OW_OK)
 		complain("opwatch: %s\n", err.text);
@@ -83,6 +84,7 @@ const struct command cmd_record = {
 	.summary = "run a program and record what it does",
 	.help = "The program needs no change: PyTorch's operators, loader and optimizer, files,\n"
 		"OpenCL, CUDA, NCCL and socket traffic are recorded in it and in what it starts.\n"
+		"--stacks adds Python stacks, read from outside, to the same timeline.\n"
 		"The file opens with every command, also while the program runs. The exit status\n"
 		"is the program's, or 128 + the signal that ended it.\n"
 		"\n"

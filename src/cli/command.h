@@ -24,6 +24,7 @@ struct args {
 	struct ow_push_options push;
 	struct ow_record_options record;
 	struct ow_stacks_options stacks;
+	bool record_stacks; /* --stacks */
 	struct ow_capture_options capture;
 	bool kineto; /* capture */
 	struct ow_daemon_options daemon;

@@ -186,21 +186,28 @@ static struct live_lane *lane_find(struct live_data *d, uint32_t job, uint32_t k
 	return NULL;
 }
 
-static void rename_thread(struct live_data *d, const struct live_job *job, uint32_t tid,
-			  struct str text)
+static ow_status rename_thread(struct live_data *d, const struct live_job *job, uint32_t tid,
+			       struct str text)
 {
-	struct live_lane *lane = lane_find(d, (uint32_t)(job - d->jobs), LIVE_LANE_THREAD, tid);
+	uint32_t lane = live_lane_of(d, (uint32_t)(job - d->jobs), LIVE_LANE_THREAD, tid);
 
-	if (lane)
-		lane->name = builder_str(d->b, str_first(text, utf8_valid_prefix(text)));
+	if (!lane)
+		return no_memory(d);
+	d->lanes[lane - 1].name = builder_str(d->b, str_first(text, utf8_valid_prefix(text)));
+	return builder_status(d->b);
 }
 
 static ow_status take_text(struct live_data *d, const struct live_text *head, struct str text)
 {
 	struct live_job *job = job_of(d, head->process);
 
+	if (!head->process && head->kind == LIVE_SOURCE)
+		return live_take_source(d, head->number, text);
+	if (!head->process && head->kind == LIVE_NOTE)
+		builder_note(d->b, NOTE_INFO, OW_NO_OFFSET, "%.*s", (int)utf8_valid_prefix(text),
+			     text.ptr);
 	if (!job)
-		return OW_OK;
+		return builder_status(d->b);
 	switch ((enum live_text_kind)head->kind) {
 	case LIVE_NAME:
 		return take_name(d, job, head->number, text);
@@ -222,8 +229,7 @@ static ow_status take_text(struct live_data *d, const struct live_text *head, st
 			     (int)utf8_valid_prefix(text), text.ptr);
 		return builder_status(d->b);
 	case LIVE_THREAD:
-		rename_thread(d, job, head->number, text);
-		return builder_status(d->b);
+		return rename_thread(d, job, head->number, text);
 	default:
 		return OW_OK;
 	}
@@ -254,8 +260,7 @@ static str_id name_of(const struct live_job *job, uint64_t number)
 	return number < job->name_cap ? job->names[number] : (str_id){ 0 };
 }
 
-/* Index + 1, or 0 without memory. */
-static uint32_t lane_of(struct live_data *d, uint32_t job, uint32_t kind, uint32_t id)
+uint32_t live_lane_of(struct live_data *d, uint32_t job, uint32_t kind, uint32_t id)
 {
 	struct live_lane *lane = lane_find(d, job, kind, id);
 	size_t at = d->lane_count;
@@ -302,7 +307,7 @@ static int64_t to_wall(const struct live_data *d, uint64_t monotonic_ns)
 static ow_status take_thread(struct live_data *d, struct live_ring *ring,
 			     const struct ring_record *r)
 {
-	uint32_t lane = lane_of(d, ring->job, LIVE_LANE_THREAD, (uint32_t)r->id);
+	uint32_t lane = live_lane_of(d, ring->job, LIVE_LANE_THREAD, (uint32_t)r->id);
 	str_id name = name_of(&d->jobs[ring->job], r->name);
 
 	if (!lane)
@@ -317,7 +322,7 @@ static ow_status take_thread(struct live_data *d, struct live_ring *ring,
 static ow_status take_queue(struct live_data *d, const struct live_ring *ring,
 			    const struct ring_record *r)
 {
-	uint32_t lane = lane_of(d, ring->job, LIVE_LANE_DEVICE, r->stream);
+	uint32_t lane = live_lane_of(d, ring->job, LIVE_LANE_DEVICE, r->stream);
 
 	if (!lane)
 		return no_memory(d);
@@ -341,13 +346,13 @@ static ow_status take_slice(struct live_data *d, struct live_ring *ring,
 	uint32_t lane = ring->lane;
 
 	if (r->kind == RING_SPAN)
-		lane = lane_of(d, ring->job, LIVE_LANE_SPANS, 0);
+		lane = live_lane_of(d, ring->job, LIVE_LANE_SPANS, 0);
 	else if (r->kind == RING_DEVICE)
-		lane = lane_of(d, ring->job, LIVE_LANE_DEVICE, r->stream);
+		lane = live_lane_of(d, ring->job, LIVE_LANE_DEVICE, r->stream);
 	else if (r->kind == RING_SLICE_OF)
-		lane = lane_of(d, ring->job, LIVE_LANE_THREAD, r->stream);
+		lane = live_lane_of(d, ring->job, LIVE_LANE_THREAD, r->stream);
 	else if (!lane)
-		lane = lane_of(d, ring->job, LIVE_LANE_THREAD, 0);
+		lane = live_lane_of(d, ring->job, LIVE_LANE_THREAD, 0);
 	if (!lane || !ROOM(d, d, slices, slice_cap, d->slice_count + 1))
 		return no_memory(d);
 	d->lanes[lane - 1].used = true;
@@ -566,6 +571,9 @@ static ow_status read_segment(struct live_data *d, const struct opw_segment *s)
 	EACH(d, s, "place", struct live_place, OW_TRY(take_place(d, &row)));
 	OW_TRY(read_runs(d, s));
 	EACH(d, s, "count", struct live_count, OW_TRY(take_count(d, &row)));
+	EACH(d, s, "frame", struct live_frame, OW_TRY(live_take_frame(d, &row, s->offset)));
+	EACH(d, s, "stack", struct live_stack, OW_TRY(live_take_stack(d, &row, s->offset)));
+	EACH(d, s, "sample", struct live_sample, OW_TRY(live_take_sample(d, &row, s->offset)));
 	EACH(d, s, "end", struct live_end, take_end(d, &row));
 	return builder_status(d->b);
 }
@@ -604,6 +612,7 @@ void live_release(struct live_data *d)
 	mem_free(d->mem, d->slices, d->slice_cap * sizeof(*d->slices));
 	mem_free(d->mem, d->values, d->value_cap * sizeof(*d->values));
 	mem_free(d->mem, d->rings, d->ring_cap * sizeof(*d->rings));
+	live_release_stacks(d);
 	map_release(&d->lane_map);
 	map_release(&d->ring_map);
 	buf_release(&d->block);

@@ -71,6 +71,17 @@ struct live_ring {
 	uint64_t dropped;
 };
 
+struct live_sampled {
+	struct live_sample row; /* its stack is one of the model */
+	uint32_t lane;
+};
+
+/* Of the model, by the numbers of the recording; 0 where there is none. */
+struct live_ids {
+	uint32_t *items;
+	size_t cap;
+};
+
 struct live_data {
 	struct import_ctx *ctx;
 	struct builder *b;
@@ -86,6 +97,9 @@ struct live_data {
 	size_t value_count, value_cap;
 	struct live_ring *rings;
 	size_t ring_count, ring_cap;
+	struct live_ids sources, frames, stacks;
+	struct live_sampled *samples;
+	size_t sample_count, sample_cap;
 	struct map lane_map, ring_map;
 	struct buf block; /* one block of the file */
 	uint64_t damaged, damaged_at;
@@ -97,5 +111,16 @@ ow_status live_read(struct live_data *d, struct import_ctx *ctx);
 void live_release(struct live_data *d);
 /* The slices become rows; see live_rows.c. */
 ow_status live_rows(struct live_data *d);
+/* Index + 1 of a lane, which is made when there is none; 0 without memory. */
+uint32_t live_lane_of(struct live_data *d, uint32_t job, uint32_t kind, uint32_t id);
+
+/* Stacks: live_stacks.c. `at` is where it stands in the file. */
+ow_status live_take_source(struct live_data *d, uint32_t number, struct str text);
+ow_status live_take_frame(struct live_data *d, const struct live_frame *row, uint64_t at);
+ow_status live_take_stack(struct live_data *d, const struct live_stack *row, uint64_t at);
+ow_status live_take_sample(struct live_data *d, const struct live_sample *row, uint64_t at);
+/* Of the processes of this job and rank, whose tracks are made. */
+ow_status live_add_samples(struct live_data *d, str_id run, int32_t rank);
+void live_release_stacks(struct live_data *d);
 
 #endif

@@ -340,6 +340,7 @@ static ow_status add_place(struct live_data *d, const struct place *at)
 			make_track(d, &d->lanes[i]);
 	OW_TRY(add_events(d, at));
 	OW_TRY(add_counters(d, at));
+	OW_TRY(live_add_samples(d, at->run, at->rank));
 	return trace_meaning(d->b, &in);
 }
 
@@ -452,7 +453,7 @@ static ow_status add_places(struct live_data *d)
 
 ow_status live_rows(struct live_data *d)
 {
-	if (!d->slice_count && !d->value_count)
+	if (!d->slice_count && !d->value_count && !d->sample_count)
 		return error_set(d->ctx->err, OW_E_EMPTY,
 				 "%s: a recording in which nothing was recorded yet",
 				 d->ctx->in->name);

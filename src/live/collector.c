@@ -342,18 +342,38 @@ unsigned collector_fill(const struct collector *c)
 	return (unsigned)most;
 }
 
+uint32_t collector_number(const struct collector *c, pid_t pid)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (c->processes[i]->pid == (uint32_t)pid && c->processes[i]->fd >= 0)
+			return c->processes[i]->number;
+	return 0;
+}
+
+/* Until the next look, or the next beat. */
+static struct timespec patience(const struct collector *c)
+{
+	int64_t ns = LOOK_MS * 1000000LL;
+
+	if (c->beat)
+		ns = MAX(MIN(ns, c->next_beat_ns - steady_ns()), 0);
+	return (struct timespec){ .tv_nsec = ns };
+}
+
 bool collector_turn(struct collector *c, int fd)
 {
 	size_t count = c->count, bytes = (count + 2) * sizeof(struct pollfd);
 	struct pollfd *fds = mem_alloc(c->mem, bytes);
+	struct timespec wait = patience(c);
 	bool good = true;
+	int64_t now;
 
 	if (!fds)
 		return false;
 	collector_poll(c, fds);
 	fds[count] = (struct pollfd){ .fd = c->listener, .events = POLLIN };
 	fds[count + 1] = (struct pollfd){ .fd = fd, .events = POLLIN };
-	if (poll(fds, count + 2, LOOK_MS) > 0) {
+	if (ppoll(fds, count + 2, &wait, NULL) > 0) {
 		bool knocks = fds[count].revents;
 
 		collector_hear(c, fds, count);
@@ -361,6 +381,9 @@ bool collector_turn(struct collector *c, int fd)
 			good = collector_accept(c, &knocks);
 	}
 	mem_free(c->mem, fds, bytes);
+	now = steady_ns();
+	if (c->beat && now >= c->next_beat_ns)
+		c->next_beat_ns = c->beat(c->beat_arg, now);
 	collector_tick(c);
 	return good;
 }

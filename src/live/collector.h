@@ -39,7 +39,11 @@ struct collector {
 	size_t turn;	      /* whose records are taken first */
 	struct collector_totals totals;
 	struct error failure; /* of the last write, while it has not worked since */
-	ow_line_fn message;   /* what people should know, a line each; or NULL */
+	/* Called by collector_turn at next_beat_ns of the steady clock; gives the next time. NULL: not at all. */
+	int64_t (*beat)(void *arg, int64_t now_ns);
+	void *beat_arg;
+	int64_t next_beat_ns;
+	ow_line_fn message; /* what people should know, a line each; or NULL */
 	void *message_arg;
 };
 
@@ -60,6 +64,8 @@ void collector_leave(struct collector *c);
 bool collector_turn(struct collector *c, int fd);
 /* Reads and writes all that is there. */
 void collector_drain(struct collector *c);
+/* What a process is called in the recording; 0 when it is not connected. */
+uint32_t collector_number(const struct collector *c, pid_t pid);
 /* Processes that are connected. */
 size_t collector_live(const struct collector *c);
 /* Asks all to take their hooks out, and waits until they have, or for so long. */

@@ -42,8 +42,8 @@ static int create(const char *path)
 
 static void init_blocks(struct recording *r)
 {
-	struct buf *all[] = { &r->process, &r->place, &r->run, &r->record,
-			      &r->text,	   &r->count, &r->end };
+	struct buf *all[] = { &r->process, &r->place, &r->run,	 &r->record, &r->text,
+			      &r->count,   &r->end,   &r->frame, &r->stack,  &r->sample };
 
 	for (size_t i = 0; i < ARRAY_COUNT(all); i++)
 		buf_init(all[i], r->mem);
@@ -51,8 +51,8 @@ static void init_blocks(struct recording *r)
 
 static void release(struct recording *r)
 {
-	struct buf *all[] = { &r->process, &r->place, &r->run, &r->record,
-			      &r->text,	   &r->count, &r->end };
+	struct buf *all[] = { &r->process, &r->place, &r->run,	 &r->record, &r->text,
+			      &r->count,   &r->end,   &r->frame, &r->stack,  &r->sample };
 
 	for (size_t i = 0; i < ARRAY_COUNT(all); i++)
 		buf_release(all[i]);
@@ -145,6 +145,21 @@ void recording_add_end(struct recording *r, const struct live_end *end)
 	buf_add(&r->end, end, sizeof(*end));
 }
 
+void recording_add_frame(struct recording *r, const struct live_frame *frame)
+{
+	buf_add(&r->frame, frame, sizeof(*frame));
+}
+
+void recording_add_stack(struct recording *r, const struct live_stack *stack)
+{
+	buf_add(&r->stack, stack, sizeof(*stack));
+}
+
+void recording_add_sample(struct recording *r, const struct live_sample *sample)
+{
+	buf_add(&r->sample, sample, sizeof(*sample));
+}
+
 struct ring_record *recording_add_run(struct recording *r, const struct live_run *run)
 {
 	size_t bytes = (size_t)run->count * sizeof(struct ring_record);
@@ -164,12 +179,13 @@ void recording_drop_runs(struct recording *r)
 {
 	buf_clear(&r->run);
 	buf_clear(&r->record);
+	buf_clear(&r->sample);
 }
 
 bool recording_is_pending(const struct recording *r)
 {
 	return r->process.len || r->place.len || r->run.len || r->text.len || r->count.len ||
-	       r->end.len;
+	       r->end.len || r->frame.len || r->stack.len || r->sample.len;
 }
 
 /* ---- writing ---- */
@@ -199,6 +215,9 @@ static uint32_t make_parts(const struct recording *r, struct opw_part *parts)
 	add_part(parts, &count, "run", r->run.ptr, r->run.len, sizeof(struct live_run));
 	add_part(parts, &count, "record", r->record.ptr, r->record.len, sizeof(struct ring_record));
 	add_part(parts, &count, "count", r->count.ptr, r->count.len, sizeof(struct live_count));
+	add_part(parts, &count, "frame", r->frame.ptr, r->frame.len, sizeof(struct live_frame));
+	add_part(parts, &count, "stack", r->stack.ptr, r->stack.len, sizeof(struct live_stack));
+	add_part(parts, &count, "sample", r->sample.ptr, r->sample.len, sizeof(struct live_sample));
 	add_part(parts, &count, "end", r->end.ptr, r->end.len, sizeof(struct live_end));
 	return count;
 }
@@ -206,7 +225,8 @@ static uint32_t make_parts(const struct recording *r, struct opw_part *parts)
 static bool has_failed(const struct recording *r)
 {
 	return r->process.failed || r->place.failed || r->run.failed || r->record.failed ||
-	       r->text.failed || r->count.failed || r->end.failed;
+	       r->text.failed || r->count.failed || r->end.failed || r->frame.failed ||
+	       r->stack.failed || r->sample.failed;
 }
 
 /* The disk is never filled to its brim: others live on it, too. */
@@ -221,7 +241,7 @@ static bool disk_has_room(const struct recording *r, uint64_t bytes)
 
 ow_status recording_flush(struct recording *r, struct error *err)
 {
-	struct opw_part parts[8];
+	struct opw_part parts[11];
 	uint32_t count = make_parts(r, parts);
 	uint64_t at = r->writer.at, rows = r->record.len / sizeof(struct ring_record);
 	ow_status status;
@@ -248,6 +268,8 @@ ow_status recording_flush(struct recording *r, struct error *err)
 	buf_clear(&r->text);
 	buf_clear(&r->count);
 	buf_clear(&r->end);
+	buf_clear(&r->frame);
+	buf_clear(&r->stack);
 	return OW_OK;
 }
 

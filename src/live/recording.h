@@ -21,7 +21,7 @@ struct recording {
 	struct live_session session;
 	bool session_written;
 	/* Blocks of the next segment. */
-	struct buf process, place, run, record, text, count, end;
+	struct buf process, place, run, record, text, count, end, frame, stack, sample;
 	uint64_t records;     /* written so far */
 	uint64_t bytes_limit; /* of the file; 0 = none */
 };
@@ -42,9 +42,12 @@ void recording_add_text(struct recording *r, uint32_t process, enum live_text_ki
 void recording_add_place(struct recording *r, const struct live_place *place);
 void recording_add_count(struct recording *r, const struct live_count *count);
 void recording_add_end(struct recording *r, const struct live_end *end);
+void recording_add_frame(struct recording *r, const struct live_frame *frame);
+void recording_add_stack(struct recording *r, const struct live_stack *stack);
+void recording_add_sample(struct recording *r, const struct live_sample *sample);
 /* Room for the records of a run; NULL without memory. */
 struct ring_record *recording_add_run(struct recording *r, const struct live_run *run);
-/* The runs that were added since the last flush are not written after all. */
+/* The runs and samples that were added since the last flush are not written after all. */
 void recording_drop_runs(struct recording *r);
 /* Whether something waits to be written. */
 bool recording_is_pending(const struct recording *r);

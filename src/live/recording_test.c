@@ -75,6 +75,7 @@ static void write_job(void)
 	live_writer_process(&w, 3, 1, "RANK=0");
 	for (uint32_t p = 1; p <= 3; p++)
 		live_writer_thread(&w, p, 100 + p);
+	live_writer_stacks(&w, 2, 102);
 	for (uint64_t step = 0; step < 3; step++) {
 		live_writer_step(&w, 1, 1000 + step * 100, 30, 20);
 		live_writer_step(&w, 2, 1000 + step * 100, 10, 70);
@@ -83,6 +84,53 @@ static void write_job(void)
 		live_writer_flush(&w);
 	}
 	live_writer_close(&w);
+}
+
+static void holds_stacks(void **state)
+{
+	ow_profile *profile;
+	ow_result *functions;
+	uint32_t self;
+
+	(void)state;
+	write_job();
+	profile = open_profile();
+	assert_int_equal(rows(profile, "tracks"), 3); /* the samples are on those of the events */
+	functions = view(profile, "functions");
+	assert_int_equal(ow_result_rows(functions), 2);
+	self = ow_result_find(functions, "self");
+	assert_string_equal(ow_result_text(functions, 0, 0, NULL), "inner");
+	assert_int_equal(ow_result_int(functions, 0, self), 2 * LIVE_MS);
+	assert_int_equal(ow_result_int(functions, 1, self), LIVE_MS);
+	ow_result_free(functions);
+	ow_profile_free(profile);
+}
+
+/* Frames, stacks and samples that name what is not there. */
+static void leaves_out_stacks_of_nothing(void **state)
+{
+	struct live_writer w;
+	ow_profile *profile;
+
+	(void)state;
+	live_writer_open(&w, path);
+	live_writer_process(&w, 1, 0, NULL);
+	live_writer_stacks(&w, 1, 101);
+	recording_add_frame(&w.recording, &(struct live_frame){ .number = 3, .function = 9 });
+	recording_add_frame(&w.recording,
+			    &(struct live_frame){ .number = UINT32_MAX, .function = 1 });
+	recording_add_stack(&w.recording,
+			    &(struct live_stack){ .number = 3, .parent = 7, .frame = 1 });
+	recording_add_stack(&w.recording, &(struct live_stack){ .number = 4, .frame = 3 });
+	recording_add_sample(&w.recording, &(struct live_sample){ .process = 5, .stack = 1 });
+	recording_add_sample(&w.recording, &(struct live_sample){ .process = 1, .stack = 4 });
+	recording_add_sample(&w.recording,
+			     &(struct live_sample){ .process = 1, .stack = 1, .wall_ns = -1 });
+	live_writer_close(&w);
+	profile = open_profile();
+	assert_int_equal(rows(profile, "functions"), 2);
+	assert_int_equal(rows(profile, "notes"), 1);
+	ow_profile_free(profile);
 }
 
 static void holds_ranks_steps_and_loaders(void **state)
@@ -311,6 +359,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_path, remove_path)
 	const struct CMUnitTest tests[] = {
 		TEST(holds_ranks_steps_and_loaders),
+		TEST(holds_stacks),
+		TEST(leaves_out_stacks_of_nothing),
 		TEST(gives_phases),
 		TEST(leaves_out_what_was_written_twice),
 		TEST(links_device_work),

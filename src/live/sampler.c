@@ -119,6 +119,14 @@ ow_status sampler_add(struct sampler *s, pid_t pid, struct error *err)
 	return status;
 }
 
+bool sampler_watch(struct sampler *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (s->items[i]->pid == pid)
+			return true;
+	return new_item(s, pid);
+}
+
 /* ---- children ---- */
 
 static bool is_same_process(const struct sampled *item)
@@ -173,7 +181,9 @@ static ow_status try_again(struct sampler *s, struct sampled *item, int64_t now_
 			*err = why;
 		return status;
 	}
-	item->wait_ns = MIN(MAX(item->wait_ns * 2, SCAN_NS), MAX_WAIT_NS);
+	/* One that is just starting is ready soon. */
+	item->wait_ns =
+		status == OW_E_EMPTY ? SCAN_NS : MIN(MAX(item->wait_ns * 2, SCAN_NS), MAX_WAIT_NS);
 	item->next_try_ns = now_ns + item->wait_ns;
 	return OW_OK;
 }

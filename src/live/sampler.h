@@ -32,6 +32,9 @@ void sampler_release(struct sampler *s);
 /* A process must be a Python one that we may read. One that is just starting is waited for, two seconds at most. */
 ow_status sampler_add(struct sampler *s, pid_t pid, struct error *err);
 
+/* The same for any process, whatever it runs: it is sampled as soon as it is a Python one. False without memory. */
+bool sampler_watch(struct sampler *s, pid_t pid);
+
 /* Times are nanoseconds of any clock that does not go backwards. Only memory fails; a process that has ended is
  * forgotten. */
 ow_status sampler_tick(struct sampler *s, int64_t now_ns, py_take_fn take, void *arg,

@@ -68,7 +68,8 @@ enum live_text_kind {
 	LIVE_ARMED,    /* a hook is in place */
 	LIVE_UNKNOWN,  /* a hook was refused, and why */
 	LIVE_THREAD,   /* number: thread id; what it is called by now */
-	LIVE_NOTE      /* for people */
+	LIVE_NOTE,     /* for people; process 0: of all */
+	LIVE_SOURCE    /* process 0; number: in "frame"; a function, or a file of sources */
 };
 
 /* "count": what a process called so far. */
@@ -82,6 +83,26 @@ struct live_count {
 #define LIVE_IO_READ 64u    /* bytes that went through read calls, whoever made them */
 #define LIVE_IO_STORAGE 65u /* bytes that came from a disk for the process, by whatever means */
 #define LIVE_IO_URING 66u   /* calls: instances of io_uring that it has */
+
+/* "frame", "stack", "sample": stacks of Python code, read from outside. Each frame and stack is written once; those
+ * that a stack or a sample is made of come in the same segment, or in one before. */
+struct live_frame {
+	uint32_t number;	 /* from 1, one after the other */
+	uint32_t function, file; /* texts: LIVE_SOURCE */
+	int32_t line, function_line;
+	uint32_t zero;
+};
+struct live_stack {
+	uint32_t number;	/* from 1, one after the other */
+	uint32_t parent, frame; /* parent 0: the outermost */
+	uint32_t zero;
+};
+struct live_sample {
+	uint32_t process, tid, stack, zero;
+	int64_t ts_ns;	 /* monotonic */
+	int64_t wall_ns; /* since the sample before, running or not */
+	int64_t cpu_ns;	 /* of these, on a processor */
+};
 
 /* "end": the process is gone, or is not recorded any more. */
 struct live_end {
@@ -97,6 +118,9 @@ _Static_assert(sizeof(struct live_run) == 32, "layout");
 _Static_assert(sizeof(struct live_text) == 16, "layout");
 _Static_assert(sizeof(struct live_count) == 40, "layout");
 _Static_assert(sizeof(struct live_end) == 24, "layout");
+_Static_assert(sizeof(struct live_frame) == 24, "layout");
+_Static_assert(sizeof(struct live_stack) == 16, "layout");
+_Static_assert(sizeof(struct live_sample) == 40, "layout");
 
 static inline uint64_t live_text_bytes(uint64_t len)
 {

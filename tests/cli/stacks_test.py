@@ -256,6 +256,48 @@ class Stacks(unittest.TestCase):
                 weights = [json.loads(line) for line in f]
             self.assertGreater(len(weights), 2)
 
+    def functions(self, path):
+        p = run("functions", path, "--json")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return {row["name"].split(".")[-1]: row for row in json.loads(p.stdout)["rows"]}
+
+    def tracks(self, path):
+        return json.loads(run("tracks", path, "--json").stdout)["rows"]
+
+    def test_a_recording_has_the_stacks_of_its_job(self):
+        """record --stacks: what the recorder saw and what was sampled are on the same tracks."""
+        out = os.path.join(self.dir, "x.opw")
+        program = os.path.join(self.dir, "job.py")
+        with open(program, "w", encoding="utf-8") as f:
+            f.write("import sys, threading, time\n"
+                    "def waits(): time.sleep(3)\n"
+                    "def reads():\n"
+                    "    until = time.time() + 3\n"
+                    "    while time.time() < until: open('/etc/passwd', 'rb').read(); time.sleep(0.05)\n"
+                    "t = threading.Thread(target=waits, name='waiter'); t.start(); reads(); t.join()\n")
+        p = run("record", "--stacks=50", "-o", out, "--", "/usr/bin/python3", program)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        functions = self.functions(out)
+        self.assertEqual(functions["waits"]["file"], program)
+        self.assertGreater(functions["waits"]["self"], 0)
+        self.assertGreater(functions["reads"]["total"], 0)
+        tracks = self.tracks(out)
+        self.assertEqual(len(tracks), 2, tracks)
+        self.assertEqual(len({track["pid"] for track in tracks}), 1)
+        self.assertGreater(max(track["events"] for track in tracks), 10)
+        self.assertEqual(run("record", "--stacks=0", "--", "true").returncode, 2)
+
+    def test_stacks_of_a_job_that_is_attached_to(self):
+        child, _ = self.start(WAITS, "/usr/bin/python3")
+        out = os.path.join(self.dir, "x.opw")
+        p = run("attach", child.pid, "--stacks", "--for", "2s", "-o", out)
+        if p.returncode and re.search("ptrace|trace", p.stderr):
+            self.skipTest("the system allows no tracing here: " + p.stderr)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        functions = self.functions(out)
+        self.assertIn("methöde", functions)
+        self.assertGreater(functions["waits"]["total"], 0)
+
     def test_children_are_followed(self):
         child, line = self.start(WORKERS)
         workers = {int(pid) for pid in line.split()}

@@ -77,6 +77,30 @@ static inline void live_writer_slice(struct live_writer *w, uint32_t process, co
 						 .dur_ns = (end - begin) * LIVE_MS });
 }
 
+/* main calls inner, a sample each: the process is in one of the two. */
+static inline void live_writer_stacks(struct live_writer *w, uint32_t process, uint32_t tid)
+{
+	struct recording *r = &w->recording;
+
+	recording_add_text(r, 0, LIVE_SOURCE, 1, STR("main"));
+	recording_add_text(r, 0, LIVE_SOURCE, 2, STR("inner"));
+	recording_add_text(r, 0, LIVE_SOURCE, 3, STR("train.py"));
+	for (uint32_t i = 1; i <= 2; i++) {
+		recording_add_frame(r, &(struct live_frame){ .number = i,
+							     .function = i,
+							     .file = 3,
+							     .line = (int32_t)i * 10 });
+		recording_add_stack(
+			r, &(struct live_stack){ .number = i, .parent = i - 1, .frame = i });
+		recording_add_sample(r, &(struct live_sample){ .process = process,
+							       .tid = tid,
+							       .stack = i,
+							       .ts_ns = (1000 + i) * LIVE_MS,
+							       .wall_ns = i * LIVE_MS,
+							       .cpu_ns = LIVE_MS });
+	}
+}
+
 /* A step of a training loop: waits for data, computes, lets the optimizer work. */
 static inline void live_writer_step(struct live_writer *w, uint32_t process, uint64_t begin,
 				    uint64_t wait, uint64_t compute)
