@@ -1,6 +1,13 @@
 /* trace_order.c: see trace_order.h. */
 #include "relation/trace_order.h"
 
+/* Bits are read before they are set: memory that was only read so far would be given twice, the second time for writing. */
+static void touch(volatile uint64_t *bits, size_t count)
+{
+	for (size_t i = 0; i < count; i += 4096 / sizeof(*bits))
+		bits[i] = 0;
+}
+
 bool trace_order_init(struct trace_order *o, struct mem *mem, uint64_t size, unsigned shift)
 {
 	uint64_t words = (size >> shift) / 64 + 1;
@@ -11,7 +18,10 @@ bool trace_order_init(struct trace_order *o, struct mem *mem, uint64_t size, uns
 	o->word_count = (size_t)words;
 	o->bits = mem_zalloc(mem, o->word_count * sizeof(*o->bits));
 	o->before = mem_alloc(mem, o->word_count * sizeof(*o->before));
-	return o->bits && o->before;
+	if (!o->bits || !o->before)
+		return false;
+	touch(o->bits, o->word_count);
+	return true;
 }
 
 void trace_order_release(struct trace_order *o)

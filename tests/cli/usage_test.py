@@ -143,6 +143,17 @@ class UsageTest(unittest.TestCase):
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertNotIn("gone", p.stderr)
 
+    def test_what_is_given_twice_is_read_once(self):
+        shutil.copy(SAMPLE, self.dir)
+        os.symlink(self.dir, os.path.join(self.dir, "again"))
+        file = os.path.join(self.dir, "resnet.profile")
+        want = run("op", SAMPLE).stdout
+        for twice in ((self.dir, self.dir), (self.dir, self.dir + "/."), (self.dir, file), (file, self.dir), (file, file),
+                      (self.dir, os.path.join(self.dir, "again"))):
+            p = run("op", *twice)
+            self.assertEqual((p.returncode, p.stdout, p.stderr), (0, want, ""), twice)
+            self.assertEqual(len(json.loads(run("info", "--json", *twice).stdout)["sources"]), 1, twice)
+
     def test_closed_pipe_is_quiet(self):
         p = subprocess.run(["sh", "-c", '"$0" scope "$1" --max-depth 100 | head -n 1', BIN, SAMPLE],
                            capture_output=True, text=True)

@@ -5,6 +5,7 @@ Skipped when the build has no libduckdb.so, for which the wheel is made."""
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
 import venv
@@ -56,4 +57,7 @@ class Wheel(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    if "OPWATCH_SANITIZE:STRING=\n" not in (BUILD / "CMakeCache.txt").read_text():
+        print("a library with sanitizers needs a program with sanitizers: not installed")
+        sys.exit(77)
     unittest.main()
