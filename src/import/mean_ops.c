@@ -203,12 +203,14 @@ static ow_status make_of_track(struct making *k, uint32_t t)
 {
 	struct meaning *x = k->x;
 	const struct mean_track *track = mean_track(x, t);
-	struct event_table *e = &x->m->event;
+	const struct event_table *e = &x->m->event;
+	const op_id *names = e->op; /* still */
+	const uint32_t *op_of = k->op_of;
 
 	for (uint32_t i = track->first; i < track->last; i++) {
-		str_id name = { e->op[i].v };
+		str_id name = { names[i].v };
 
-		if (k->op_of[name.v] || !mean_is_slice(x, i))
+		if (OW_LIKELY(op_of[name.v]) || !mean_is_slice(x, i))
 			continue;
 		k->op_of[name.v] =
 			new_op(k, name, COLUMN_GET(e->name, i), role_of(x, t, i, mean_name(x, i)))
@@ -236,7 +238,9 @@ static ow_status find_paths(struct making *k)
 static ow_status use_ops(struct making *k)
 {
 	struct meaning *x = k->x;
-	struct event_table *e = &x->m->event;
+	const struct event_table *e = &x->m->event;
+	const uint32_t *op_of = k->op_of, *path_of = k->path_of;
+	op_id *ops = e->op;
 
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
 		const struct mean_track *track = mean_track(x, t);
@@ -244,12 +248,12 @@ static ow_status use_ops(struct making *k)
 			x->m->track.kind[t] == TRACK_FRAMES || x->m->track.kind[t] == TRACK_SPAN;
 
 		for (uint32_t i = track->first; i < track->last; i++) {
-			uint32_t name = e->op[i].v, op = k->op_of[name];
+			uint32_t name = ops[i].v, op = op_of[name];
 			bool none = named || !op || !mean_is_slice(x, i);
 
-			if ((none || k->path_of[name]) && !COLUMN_GET(e->name, i).v)
+			if (OW_UNLIKELY(none || path_of[name]) && !COLUMN_GET(e->name, i).v)
 				BUILDER_SET(x->b, event, name, (event_id){ i }, (str_id){ name });
-			e->op[i].v = none ? 0 : op;
+			ops[i].v = none ? 0 : op;
 		}
 		OW_TRY(builder_status(x->b));
 	}

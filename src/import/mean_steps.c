@@ -199,15 +199,23 @@ struct steps {
 
 static void assign_track(struct meaning *x, const struct mean_track *track, const struct steps *s)
 {
+	const int64_t *ts = x->m->event.ts_ns;
+	step_id *step = x->m->event.step;
 	size_t at = 0; /* markers before this one have begun */
 
-	for (uint32_t e = track->first; e < track->last; e++) {
-		int64_t ts = x->m->event.ts_ns[e];
+	for (uint32_t e = track->first; e < track->last;) {
+		int64_t next, end;
+		step_id id = { 0 };
 
-		while (at < s->count && s->markers[at].start <= ts)
+		while (at < s->count && s->markers[at].start <= ts[e])
 			at++;
-		x->m->event.step[e] =
-			at && ts < s->markers[at - 1].end ? s->ids[at - 1] : (step_id){ 0 };
+		/* until the next begins; events are in order of time */
+		next = at < s->count ? s->markers[at].start : INT64_MAX;
+		end = at ? s->markers[at - 1].end : INT64_MIN;
+		id = at ? s->ids[at - 1] : id;
+		do
+			step[e].v = ts[e] < end ? id.v : 0;
+		while (++e < track->last && ts[e] < next);
 	}
 }
 

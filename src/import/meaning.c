@@ -90,23 +90,34 @@ static enum category_class class_of(struct meaning *x, str_id category)
 	return (enum category_class)x->category_of[category.v];
 }
 
-static void survey_track(struct meaning *x, struct mean_track *track)
+static void survey_categories(struct meaning *x, struct mean_track *track)
 {
-	const struct event_table *e = &x->m->event;
-	str_id last = { UINT32_MAX }, name;
+	const str_id *category = x->m->event.category;
+	str_id last = { UINT32_MAX };
+
+	for (uint32_t i = track->first; category && i < track->last; i++) {
+		if (category[i].v == last.v)
+			continue;
+		track->categories |= 1u << class_of(x, category[i]);
+		last = category[i];
+	}
+	if (!category)
+		track->categories = 1u << CATEGORY_NONE;
+	x->categories |= track->categories;
+}
+
+static void survey_names(struct meaning *x, const struct mean_track *track)
+{
+	const op_id *op = x->m->event.op; /* strings, still */
+	const str_id *own = x->m->event.name;
+	uint32_t *first_of = x->first_of;
 
 	for (uint32_t i = track->first; i < track->last; i++) {
-		str_id category = COLUMN_GET(e->category, i);
+		uint32_t name = own && own[i].v ? own[i].v : op[i].v;
 
-		if (category.v != last.v) {
-			track->categories |= 1u << class_of(x, category);
-			last = category;
-		}
-		name = mean_name(x, i);
-		if (!x->first_of[name.v])
-			x->first_of[name.v] = i;
+		if (OW_UNLIKELY(!first_of[name]))
+			first_of[name] = i;
 	}
-	x->categories |= track->categories;
 }
 
 static void survey(struct meaning *x)
@@ -123,7 +134,8 @@ static void survey(struct meaning *x)
 			continue;
 		t = mean_track(x, track[i].v);
 		*t = (struct mean_track){ .first = i, .last = last };
-		survey_track(x, t);
+		survey_categories(x, t);
+		survey_names(x, t);
 	}
 }
 
