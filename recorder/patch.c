@@ -83,9 +83,9 @@ void patches_notice(void)
 
 struct patching {
 	bool undo;
-	uint32_t slots; /* that lead to a wrapper by now */
-	bool first_letters[256];
-	uintptr_t own; /* an address in the recorder */
+	uint32_t slots;				      /* that lead to a wrapper by now */
+	bool first_letters[256], second_letters[256]; /* most names are C++'s: _Z… */
+	uintptr_t own;				      /* an address in the recorder */
 	long page;
 };
 
@@ -99,7 +99,7 @@ bool patches_find_real(void)
 
 static const struct patch *patch_of(const struct patching *w, const char *name)
 {
-	if (!w->first_letters[(unsigned char)name[0]])
+	if (!w->first_letters[(unsigned char)name[0]] || !w->second_letters[(unsigned char)name[1]])
 		return NULL;
 	for (const struct patch *p = file_patches; p->name; p++)
 		if (strcmp(p->name, name) == 0)
@@ -250,8 +250,10 @@ static void visit_all(bool undo)
 			      .own = (uintptr_t)&patches_find_real,
 			      .page = sysconf(_SC_PAGESIZE) };
 
-	for (const struct patch *p = file_patches; p->name; p++)
+	for (const struct patch *p = file_patches; p->name; p++) {
 		w.first_letters[(unsigned char)p->name[0]] = true;
+		w.second_letters[(unsigned char)p->name[1]] = true;
+	}
 	dl_iterate_phdr(visit_object, &w);
 }
 
