@@ -62,6 +62,7 @@ ow_status job_save_about(struct daemon_job *job, struct error *err)
 		status = error_errno(err, errno, "%s", path);
 	if (status != OW_OK)
 		unlink(draft);
+	memcpy(job->saved_framework, info->framework, sizeof(info->framework));
 	return status;
 }
 

@@ -36,6 +36,7 @@ struct daemon_job {
 	size_t known_count, known_cap;
 	int64_t quiet_ns; /* monotonic: since when it has no process; 0: it has */
 	int64_t retry_ns; /* when a new file may be tried again */
+	char saved_framework[JOBS_NAME];
 	struct job_meter meter;
 	const char *writer;
 	ow_line_fn message;

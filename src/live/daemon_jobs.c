@@ -259,6 +259,8 @@ static uint64_t total_bytes(struct daemon *d, size_t *ended, size_t *oldest)
 		struct daemon_job *job = d->jobs[i];
 
 		job_describe(job);
+		if (strcmp(job->saved_framework, job->info.framework) != 0)
+			(void)job_save_about(job, NULL);
 		total += job->info.disk_bytes;
 		if (job->open || job->info.state != JOB_ENDED)
 			continue;
