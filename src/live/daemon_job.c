@@ -328,8 +328,7 @@ void job_describe(struct daemon_job *job)
 		describe_process(info, &p);
 	}
 	info->processes = processes;
-	if (processes)
-		info->ranks = MAX(rank_count, 1u);
+	info->ranks = MAX(info->ranks, rank_count); /* those that have ended are part of it, too */
 	info->records = job->records_before + job->collector.totals.records;
 	info->dropped = job->dropped_before + job->collector.totals.dropped + dropped;
 	info->first_file = job->ring.first;
