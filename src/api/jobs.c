@@ -7,6 +7,7 @@
 #include "live/environment.h"
 #include "live/jobs.h"
 #include "live/launch.h"
+#include "live/runtime_dir.h"
 
 #include "opwatch_config.h"
 
@@ -54,6 +55,29 @@ static ow_status find_server(const char *socket, struct mem *mem, struct job_ser
 	*server = jobs.server;
 	server->socket_path[sizeof(server->socket_path) - 1] = '\0';
 	jobs_release(&jobs);
+	return OW_OK;
+}
+
+/* Where a daemon will be that is not there now: jobs look for it. */
+static ow_status expect_server(const char *socket, struct mem *mem, struct job_server *server,
+			       const struct ow_record_options *options, struct error *err)
+{
+	ow_status status = find_server(socket, mem, server, err);
+	char text[600];
+	int len;
+
+	if (status != OW_E_NOT_FOUND)
+		return status;
+	if (socket)
+		snprintf(server->socket_path, sizeof(server->socket_path), "%s", socket);
+	else
+		runtime_usual_socket(server->socket_path, sizeof(server->socket_path));
+	len = snprintf(text, sizeof(text),
+		       "no daemon serves %s: the program is recorded from when there is one",
+		       server->socket_path);
+	if (options->message && len > 0)
+		options->message(options->message_arg, text, MIN((size_t)len, sizeof(text) - 1));
+	error_clear(err);
 	return OW_OK;
 }
 
@@ -110,7 +134,7 @@ ow_status ow_record_job(const char *const *argv, const char *socket, const char 
 	error_clear(err);
 	take_options(&full, options);
 	mem_init(&mem, 0);
-	OW_TRY(find_server(socket, &mem, &server, err));
+	OW_TRY(expect_server(socket, &mem, &server, &full, err));
 	OW_TRY(find_recorder(&full, recorder, sizeof(recorder), err));
 	if (job && setenv("OPWATCH_JOB", job, 1) != 0)
 		return error_no_memory(err);

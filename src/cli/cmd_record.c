@@ -35,11 +35,13 @@ static int cut(const struct args *args, const char *path)
 }
 
 /* Under the daemon: this process becomes the program. */
-static int run_under_daemon(const struct args *args)
+static int run_under_daemon(struct args *args)
 {
 	struct ow_error err = { 0 };
-	ow_status status = ow_record_job(args->files, args->socket, args->job, &args->record, &err);
+	ow_status status;
 
+	args->record.message = recording_message;
+	status = ow_record_job(args->files, args->socket, args->job, &args->record, &err);
 	complain("opwatch: %s\n", err.text);
 	if (strncmp(err.text, args->files[0], strlen(args->files[0])) == 0)
 		return status == OW_E_NOT_FOUND ? 127 : 126; /* as shells do */

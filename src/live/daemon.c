@@ -193,9 +193,9 @@ static ow_status daemon_open(struct daemon *d, struct error *err)
 	allow_many_files();
 	OW_TRY(choose_places(d, err));
 	OW_TRY(take_locks(d, err));
-	OW_TRY(daemon_load_jobs(d, err));
+	OW_TRY(make_socket(d, err)); /* first: who comes while rings are read waits a little */
 	OW_TRY(open_extras(d, err));
-	return make_socket(d, err);
+	return daemon_load_jobs(d, err);
 }
 
 static void close_fd(int *fd)

@@ -57,6 +57,18 @@ bool runtime_socket(unsigned index, char *to, size_t size)
 	return true;
 }
 
+void runtime_usual_socket(char *to, size_t size)
+{
+	const char *named = getenv("OPWATCH_SOCKET");
+	char folder[96];
+
+	runtime_dir(folder, sizeof(folder));
+	if (named && *named)
+		snprintf(to, size, "%s", named);
+	else
+		snprintf(to, size, "%s/%s", folder, SOCKET_NAME);
+}
+
 void runtime_data_dir(char *to, size_t size)
 {
 	if (geteuid() == 0)

@@ -14,6 +14,8 @@ void runtime_dir(char *to, size_t size);
 /* The places where a client looks for a socket, one after the other: only that of $OPWATCH_SOCKET when that is set. False
  * after the last; empty when there is nothing. */
 bool runtime_socket(unsigned index, char *to, size_t size);
+/* That of the user's daemon, or what $OPWATCH_SOCKET says, whether it is there or not. */
+void runtime_usual_socket(char *to, size_t size);
 /* Where rings go: /var/tmp/opwatch-UID, of root /var/lib/opwatch. */
 void runtime_data_dir(char *to, size_t size);
 

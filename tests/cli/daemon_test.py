@@ -204,9 +204,14 @@ class Daemon(Case):
     def test_a_job_that_was_there_before_the_daemon(self):
         p = self.job("early", env=environment(LD_PRELOAD=LIBRARY, OPWATCH_RECORDER_SOCKET=self.socket, OPWATCH_JOB="early"),
                      command=["env"])
+        q = self.job("soon", stderr=subprocess.PIPE)
         self.start()
         self.wait_state("early", "running")
+        self.wait_state("soon", "running")
+        self.assertIn("recorded from when there is one", q.stderr.readline())
+        q.stderr.close()
         self.finish(p)
+        self.finish(q)
 
     def test_the_past_is_cut_out(self):
         self.start()
