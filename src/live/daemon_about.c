@@ -104,7 +104,11 @@ ow_status job_make(struct daemon_job *job, struct mem *mem, const char *dir, uin
 	job->this_boot = true;
 	folder_name(info->folder, sizeof(info->folder), dir, id, info->name);
 	OW_TRY(runtime_make_dir(info->folder, geteuid() == 0 ? 0711 : 0700, err));
-	OW_TRY(disk_ring_open(&job->ring, mem, info->folder, err));
+	status = disk_ring_open(&job->ring, mem, info->folder, err);
+	if (status != OW_OK) {
+		rmdir(info->folder);
+		return status;
+	}
 	status = job_save_about(job, err);
 	if (status != OW_OK)
 		job_remove(job);
