@@ -314,6 +314,9 @@ ow_status xspace_read_lines(struct xspace *x, struct xplane *plane);
 ow_status xspace_mark(struct xspace *x, enum xstep_source source, int64_t start, int64_t end,
 		      int64_t number, str_id name);
 void xspace_finish_steps(struct xspace *x);
+/* An event that produces, or consumes, something of a type and an id. */
+ow_status xspace_add_end(struct xspace *x, int64_t type, uint64_t id, uint32_t event,
+			 bool consumer);
 ow_status xspace_link_ends(struct xspace *x);
 
 /* xspace_memory.c: an event that tells of memory; and all of them, once ops exist. */

@@ -7,20 +7,14 @@
  * frames of any trace do, by reading such a line twice.
  */
 #include "import/xspace_shape.h"
+#include "import/xspace_tally.h"
 
 #define CHUNK ((size_t)64 << 10)
 #define LEARN_MAX                                                                                  \
 	64 /* shapes that are looked for in a chunk: files in which no two events are alike exist */
+#define LEARN_IN_VAIN 8 /* of these, what it takes to find that an event has no shape */
 #define EPOCH_NS                                                                                   \
 	((int64_t)100000000000000000) /* a larger timestamp is a date, not a time since the start */
-
-/* What the facts tell of events. */
-struct tally {
-	uint64_t events, stats;
-	int64_t sum_ps;
-	int64_t min_start_ps,
-		max_end_ps; /* from the start of the line; INT64_MAX and INT64_MIN when none */
-};
 
 struct reading {
 	struct xspace *x;
@@ -85,18 +79,6 @@ OW_ALWAYS_INLINE str_id op_of_kernel(struct reading *r, const struct xevent *ev)
 	if (OW_UNLIKELY(!op.v && ev->has & XSTAT_BIT(XSTAT_HLO_OP)))
 		op = op_of_instruction(r, ev);
 	return op;
-}
-
-static ow_status add_end(struct xspace *x, int64_t type, uint64_t id, uint32_t event, bool consumer)
-{
-	void *ends = x->ends;
-
-	if (!mem_grow(x->mem, &ends, &x->end_cap, x->end_count + 1, sizeof(*x->ends)))
-		return xspace_no_memory(x);
-	x->ends = ends;
-	x->ends[x->end_count++] = (struct xend){ id, type, event, consumer };
-	x->producer_count += !consumer;
-	return OW_OK;
 }
 
 static ow_status add_sum(struct reading *r, const struct xevent *ev, str_id op)
@@ -186,42 +168,14 @@ static ow_status add_rest(struct reading *r, const struct xevent *ev, struct eve
 		OW_TRY(mark_step(r, ev, row->ts_ns, row->ts_ns + row->dur_ns,
 				 row->name.v ? row->name : (str_id){ row->op.v }, entry->name));
 	if (ev->has & XSTAT_BIT(XSTAT_PRODUCER_ID))
-		OW_TRY(add_end(r->x, (int64_t)number_of(ev, XSTAT_PRODUCER_TYPE),
-			       ev->bits[XSTAT_PRODUCER_ID], event, false));
+		OW_TRY(xspace_add_end(r->x, (int64_t)number_of(ev, XSTAT_PRODUCER_TYPE),
+				      ev->bits[XSTAT_PRODUCER_ID], event, false));
 	if (ev->has & XSTAT_BIT(XSTAT_CONSUMER_ID))
-		OW_TRY(add_end(r->x, (int64_t)number_of(ev, XSTAT_CONSUMER_TYPE),
-			       ev->bits[XSTAT_CONSUMER_ID], event, true));
+		OW_TRY(xspace_add_end(r->x, (int64_t)number_of(ev, XSTAT_CONSUMER_TYPE),
+				      ev->bits[XSTAT_CONSUMER_ID], event, true));
 	if (ev->has & XSTAT_BIT(XSTAT_DETAILS))
 		row->bytes = tf_copy_bytes(xevent_text(r->plane, ev, XSTAT_DETAILS));
 	return OW_OK;
-}
-
-static void tally_init(struct tally *t)
-{
-	*t = (struct tally){ .min_start_ps = INT64_MAX, .max_end_ps = INT64_MIN };
-}
-
-OW_ALWAYS_INLINE void tally_event(struct tally *t, struct xevent_entry *entry, int64_t start_ps,
-				  int64_t end_ps, int64_t duration_ps, bool aggregated)
-{
-	t->events++;
-	t->sum_ps = wrap_add(t->sum_ps, duration_ps);
-	entry->sum_ps = wrap_add(entry->sum_ps, duration_ps);
-	entry->runs++;
-	if (aggregated)
-		return;
-	t->min_start_ps = MIN(t->min_start_ps, start_ps);
-	t->max_end_ps = MAX(t->max_end_ps, end_ps);
-}
-
-/* To that of the line. */
-static void tally_add(struct tally *to, const struct tally *t)
-{
-	to->events += t->events;
-	to->stats += t->stats;
-	to->sum_ps = wrap_add(to->sum_ps, t->sum_ps);
-	to->min_start_ps = MIN(to->min_start_ps, t->min_start_ps);
-	to->max_end_ps = MAX(to->max_end_ps, t->max_end_ps);
 }
 
 static int64_t sum_of(int64_t a, int64_t b)
@@ -511,10 +465,8 @@ OW_ALWAYS_INLINE bool read_usual(struct reading *r, const uint8_t *at, struct pb
 	*times = xevent_fast_times(message.at, message.end, gathers);
 	if (!times->next || !xevent_fast_stats(r->plane, times->next, message.end, ev, gathers))
 		return false;
-	if (*learned < LEARN_MAX) {
-		++*learned;
-		xshape_learn(r->plane, r->plane->shapes, at);
-	}
+	if (*learned < LEARN_MAX)
+		*learned += xshape_learn(r->plane, r->plane->shapes, at) ? 1 : LEARN_IN_VAIN;
 	return true;
 }
 

@@ -104,13 +104,29 @@ static bool look_at(struct look *l)
 	return true;
 }
 
-void xshape_learn(const struct xplane *plane, struct xshapes *shapes, const uint8_t *at)
+bool xshape_learn(const struct xplane *plane, struct xshapes *shapes, const uint8_t *at)
 {
 	struct look l = { .plane = plane, .event = at, .size = (size_t)at[1] + 2 };
 	struct xshape *set = xshape_set(shapes, at);
 
 	if (at[1] > XSHAPE_BYTES - 2 || !look_at(&l))
-		return;
-	set[1] = set[0];
+		return false;
+	memmove(set + 1, set, (XSHAPE_WAYS - 1) * sizeof(*set));
 	set[0] = l.shape;
+	return true;
+}
+
+const struct xshape *xshape_find_other(struct xshape *set, const uint8_t *at)
+{
+	for (size_t i = 1; i < XSHAPE_WAYS; i++) {
+		struct xshape found;
+
+		if (set[i].size != at[1] + 2 || !xshape_fits(&set[i], at))
+			continue;
+		found = set[i];
+		set[i] = set[0];
+		set[0] = found;
+		return set;
+	}
+	return NULL;
 }

@@ -12,7 +12,8 @@
 #define XSHAPE_BYTES 128 /* the longest event, its tag and length included */
 #define XSHAPE_HALF 64
 #define XSHAPE_VALUES 4
-#define XSHAPE_SETS 64 /* of two shapes each: the one that fitted last comes first */
+#define XSHAPE_SETS 64
+#define XSHAPE_WAYS 4 /* shapes of a set: the one that fitted last comes first */
 
 /* A varint: where it is, and which of the eight bytes from there are its; 0 = there is none. */
 struct xplace {
@@ -30,11 +31,12 @@ struct xshape {
 };
 
 struct xshapes {
-	struct xshape sets[XSHAPE_SETS][2];
+	struct xshape sets[XSHAPE_SETS][XSHAPE_WAYS];
 };
 
-/* Of an event of the usual form, from its tag on; it is forgotten what has not fitted for longest. */
-void xshape_learn(const struct xplane *plane, struct xshapes *shapes, const uint8_t *at);
+/* Of an event of the usual form, from its tag on; it is forgotten what has not fitted for longest.
+ * False when it has none: numbers that are too long or too many. */
+bool xshape_learn(const struct xplane *plane, struct xshapes *shapes, const uint8_t *at);
 
 typedef uint64_t xshape_part __attribute__((vector_size(16), aligned(1), may_alias));
 
@@ -62,6 +64,9 @@ OW_ALWAYS_INLINE struct xshape *xshape_set(struct xshapes *shapes, const uint8_t
 	return shapes->sets[(at[1] ^ (at[3] >> 7 << 5)) % XSHAPE_SETS];
 }
 
+/* Another than the first that fits, which becomes the first. */
+const struct xshape *xshape_find_other(struct xshape *set, const uint8_t *at);
+
 /* The shape of the event whose tag is at `at`; NULL when it is not known. */
 OW_ALWAYS_INLINE const struct xshape *xshape_find(struct xshapes *shapes, const uint8_t *at)
 {
@@ -69,7 +74,7 @@ OW_ALWAYS_INLINE const struct xshape *xshape_find(struct xshapes *shapes, const 
 
 	if (OW_LIKELY(set[0].size == at[1] + 2 && xshape_fits(&set[0], at)))
 		return &set[0];
-	return set[1].size == at[1] + 2 && xshape_fits(&set[1], at) ? &set[1] : NULL;
+	return xshape_find_other(set, at);
 }
 
 OW_ALWAYS_INLINE uint64_t xshape_value(const struct xplace *p, const uint8_t *at, bool gathers)

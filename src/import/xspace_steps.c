@@ -59,6 +59,18 @@ void xspace_finish_steps(struct xspace *x)
 
 /* ---- links ---- */
 
+ow_status xspace_add_end(struct xspace *x, int64_t type, uint64_t id, uint32_t event, bool consumer)
+{
+	void *ends = x->ends;
+
+	if (!mem_grow(x->mem, &ends, &x->end_cap, x->end_count + 1, sizeof(*x->ends)))
+		return xspace_no_memory(x);
+	x->ends = ends;
+	x->ends[x->end_count++] = (struct xend){ id, type, event, consumer };
+	x->producer_count += !consumer;
+	return OW_OK;
+}
+
 static int by_id(const void *a, const void *b)
 {
 	const struct xend *x = a, *y = b;
