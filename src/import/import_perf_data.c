@@ -1,7 +1,7 @@
 /*
  * import_perf_data.c: perf.data, as `perf record` writes it, to a file or into a pipe, in either byte order.
  * This file recognises it, walks over its sections and tells what was in there; see perf_data.h for the
- * rest. Symbols are those that the file itself has: it mostly has none but of the kernel's programs.
+ * rest. Names come from the file itself and from where perf finds them on this machine (perf_names.h).
  */
 #include "import/perf_data.h"
 
@@ -284,6 +284,10 @@ static ow_status load_all(struct perf_file *f, struct window *w)
 	OW_TRY(f->b->status);
 	tell(f);
 	OW_TRY(perf_samples_resolve(f));
+	if (f->names.other_id)
+		builder_note_many(f->b, NOTE_MISSING, OW_NO_OFFSET, f->names.other_id,
+				  "a program or library that was changed since the recording: its "
+				  "functions have no names");
 	choose_default(f);
 	if (!perf_sample_count(f))
 		builder_note(f->b, NOTE_MISSING, OW_NO_OFFSET, "there is no sample in this file");
@@ -303,12 +307,15 @@ static ow_status load(struct import_ctx *ctx)
 	perf_chains_init(&f);
 	buf_init(&f.unpacked, mem);
 	perf_space_init(&f.space, ctx->b);
+	perf_names_init(&f.names, ctx->b);
+	f.names.recorded = ctx->in->mtime;
 	window_init(&w, ctx->in, ctx->err);
 	status = load_all(&f, &w);
 	if (status != OW_OK) /* rows that are not finished */
 		ctx->b->m->sample.count = f.first_sample;
 	window_release(&w);
 	perf_space_release(&f.space);
+	perf_names_release(&f.names);
 	perf_zstd_release(&f);
 	buf_release(&f.unpacked);
 	map_release(&f.ids);

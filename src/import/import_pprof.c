@@ -1,9 +1,10 @@
 /*
  * import_pprof.c: profile.proto, as `go tool pprof` and many profilers write it (gzip is undone before).
  * Every value of a sample is a metric of its own. There are no times of samples in such a file.
- * drop_frames and keep_frames are not applied: what they would hide is shown.
+ * What drop_frames names is left out, as pprof does.
  */
 #include "import/importer.h"
+#include "import/pprof_prune.h"
 #include "wire/pb.h"
 
 #define FRAMES_MAX 8192
@@ -13,6 +14,7 @@ struct pprof_function {
 	uint64_t id;
 	uint64_t name, file;
 	int64_t line;
+	enum { UNASKED, KEPT, DROPPED } fate;
 };
 
 struct pprof_mapping {
@@ -46,7 +48,14 @@ struct pprof_file {
 	size_t type_count;
 	metric_id metrics[TYPES_MAX];
 	int64_t scale[TYPES_MAX], sums[TYPES_MAX];
-	uint64_t default_type;
+	uint64_t default_type, drop_frames, keep_frames;
+	struct pprof_prune prune;
+	struct {
+		uint32_t first; /* frame */
+		bool drops, beneath;
+	} parts[FRAMES_MAX]; /* of the sample at hand: its locations */
+	uint32_t part_count;
+	uint64_t pruned;
 	int64_t time, duration, period;
 	uint64_t samples, bad, cut;
 	frame_id frames[FRAMES_MAX];
@@ -125,11 +134,11 @@ static void *add_item(struct pprof_file *p, struct list *list, uint64_t id, size
 }
 
 /* Ids come first in each struct. */
-static const void *find_item(const struct list *list, uint64_t id, size_t size)
+static void *find_item(const struct list *list, uint64_t id, size_t size)
 {
 	for (struct map_iter it = map_find(&list->by_id, map_hash_u64(id, 41)); it.value;
 	     it = map_next(&list->by_id, it)) {
-		const char *item = (const char *)list->items + (it.value - 1) * size;
+		char *item = (char *)list->items + (it.value - 1) * size;
 
 		if (*(const uint64_t *)(const void *)item == id)
 			return item;
@@ -203,7 +212,9 @@ static ow_status read_table(struct pprof_file *p, const struct pb_field *f)
 
 		if (!fn)
 			return no_memory(p);
-		*fn = (struct pprof_function){ n[1], n[2] ? n[2] : n[3], n[4], (int64_t)n[5] };
+		*fn = (struct pprof_function){
+			.id = n[1], .name = n[2] ? n[2] : n[3], .file = n[4], .line = (int64_t)n[5]
+		};
 	}
 	return OW_OK;
 }
@@ -228,6 +239,12 @@ static ow_status read_tables(struct pprof_file *p)
 			break;
 		case PB_TAG(6, PB_BYTES):
 			OW_TRY(read_string(p, pb_str(&f)));
+			break;
+		case PB_TAG(7, PB_VARINT):
+			p->drop_frames = f.value;
+			break;
+		case PB_TAG(8, PB_VARINT):
+			p->keep_frames = f.value;
 			break;
 		case PB_TAG(9, PB_VARINT):
 			p->time = (int64_t)f.value;
@@ -276,12 +293,65 @@ static frame_id frame_of(struct pprof_file *p, const struct pprof_location *l, u
 	return builder_frame(p->b, &row);
 }
 
+/* ---- frames that nobody wants ---- */
+
+static bool is_dropped(struct pprof_file *p, uint64_t id)
+{
+	struct pprof_function *fn = find_item(&p->functions, id, sizeof(struct pprof_function));
+
+	if (!fn)
+		return false;
+	if (fn->fate == UNASKED)
+		fn->fate = pprof_prune_drops(&p->prune, text_at(p, fn->name)) ? DROPPED : KEPT;
+	return fn->fate == DROPPED;
+}
+
+/* How many lines of a location, from the innermost, are to be dropped: up to the outermost that matches. */
+static uint32_t dropped_lines(struct pprof_file *p, const struct pprof_location *l, uint32_t *all)
+{
+	struct pb r = pb_over(l->lines, l->size);
+	uint32_t dropped = 0;
+	struct pb_field f;
+
+	*all = 0;
+	while (p->prune.active && pb_next(&r, &f)) {
+		uint64_t n[8];
+
+		if (f.tag != PB_TAG(4, PB_BYTES))
+			continue;
+		read_numbers(&f, n);
+		++*all;
+		if (is_dropped(p, n[1]))
+			dropped = *all;
+	}
+	return dropped;
+}
+
+/* The first frame that stays. From the root on, the first location that matches goes, with all that it calls; but
+ * not before one that does not match, so that something is left. */
+static uint32_t first_kept(struct pprof_file *p, uint32_t frames)
+{
+	bool found = false;
+
+	for (uint32_t i = p->part_count; i--;) {
+		uint32_t end = i + 1 < p->part_count ? p->parts[i + 1].first : frames;
+
+		if (!p->parts[i].drops && !p->parts[i].beneath) {
+			found = true;
+		} else if (found) {
+			p->pruned++;
+			return p->parts[i].drops ? end : p->parts[i].first;
+		}
+	}
+	return 0;
+}
+
 /* Frames of a location, the innermost first, behind those that are there. */
 static uint32_t add_location(struct pprof_file *p, uint64_t id, uint32_t count)
 {
 	const struct pprof_location *l =
 		find_item(&p->locations, id, sizeof(struct pprof_location));
-	uint32_t first = count;
+	uint32_t first = count, dropped, all;
 	struct pb_field f;
 	struct pb r;
 
@@ -289,11 +359,19 @@ static uint32_t add_location(struct pprof_file *p, uint64_t id, uint32_t count)
 		p->bad++;
 		return count;
 	}
+	dropped = dropped_lines(p, l, &all);
+	if (p->part_count < FRAMES_MAX) {
+		p->parts[p->part_count].first = count;
+		p->parts[p->part_count].drops = dropped && dropped == all;
+		p->parts[p->part_count++].beneath = dropped && dropped < all;
+	}
 	r = pb_over(l->lines, l->size);
+	if (dropped == all) /* whether it goes depends on its callers */
+		dropped = 0;
 	while (pb_next(&r, &f) && count < FRAMES_MAX) {
 		uint64_t n[8];
 
-		if (f.tag != PB_TAG(4, PB_BYTES))
+		if (f.tag != PB_TAG(4, PB_BYTES) || (dropped && dropped--))
 			continue;
 		read_numbers(&f, n);
 		p->frames[count++] = frame_of(p, l, n[1], (int64_t)n[2], false);
@@ -376,13 +454,14 @@ static void add_values(struct pprof_file *p, const int64_t *values, size_t count
 static ow_status read_sample(struct pprof_file *p, const struct pb_field *f)
 {
 	struct pb r = pb_message(f);
-	uint32_t frames = 0;
+	uint32_t frames = 0, kept;
 	size_t values = 0;
 	int64_t value[TYPES_MAX];
 	stack_id stack = { 0 };
 	struct pb_field sub;
 
 	buf_clear(&p->label);
+	p->part_count = 0;
 	while (pb_next(&r, &sub)) {
 		struct numbers n = numbers_of(&sub);
 		uint64_t number;
@@ -396,7 +475,8 @@ static ow_status read_sample(struct pprof_file *p, const struct pb_field *f)
 		else if (sub.tag == PB_TAG(3, PB_BYTES))
 			add_label(p, &sub);
 	}
-	while (frames--)
+	kept = first_kept(p, frames);
+	while (frames-- > kept)
 		stack = builder_stack(p->b, stack, p->frames[frames]);
 	add_values(p, value, values, stack);
 	return p->label.failed ? no_memory(p) : p->b->status;
@@ -451,6 +531,13 @@ static void tell(struct pprof_file *p)
 	if (p->cut)
 		builder_note_many(b, NOTE_DROPPED, OW_NO_OFFSET, p->cut,
 				  "a stack of more than %d frames, cut there", FRAMES_MAX);
+	if (p->prune.invalid)
+		builder_note(
+			b, NOTE_DROPPED, OW_NO_OFFSET,
+			"drop_frames or keep_frames is no regular expression: all frames stay");
+	if (p->pruned)
+		builder_note_many(b, NOTE_INFO, OW_NO_OFFSET, p->pruned,
+				  "a stack without the frames that the profile says to drop");
 	fact_text(b, top, "kind", STR("profile.proto"));
 	fact_int(b, top, "samples", (int64_t)p->samples);
 	fact_int(b, top, "mappings", (int64_t)p->mappings.count);
@@ -484,10 +571,14 @@ static ow_status load_bytes(struct pprof_file *p)
 				p->ctx->in->name);
 	make_metrics(p);
 	OW_TRY(p->b->status);
+	OW_TRY(pprof_prune_init(&p->prune, p->mem, text_at(p, p->drop_frames),
+				text_at(p, p->keep_frames), p->ctx->err));
 	r = pb_over(p->bytes, p->size);
 	while (pb_next(&r, &f))
 		if (f.tag == PB_TAG(2, PB_BYTES))
 			OW_TRY(read_sample(p, &f));
+	OW_TRY(regex_list_status(&p->prune.drop, p->ctx->err));
+	OW_TRY(regex_list_status(&p->prune.keep, p->ctx->err));
 	tell(p);
 	return p->b->status;
 }
@@ -502,6 +593,7 @@ static void release(struct pprof_file *p)
 	map_release(&p->mappings.by_id);
 	map_release(&p->locations.by_id);
 	buf_release(&p->label);
+	pprof_prune_release(&p->prune);
 }
 
 static ow_status load(struct import_ctx *ctx)

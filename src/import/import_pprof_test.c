@@ -100,6 +100,78 @@ static void samples(void **state)
 	buf_release(&bytes);
 }
 
+/* One function per location, in order from the leaf; the names are strings 3…, then the two expressions. */
+static void make_chain(struct buf *to, const char *const *names, uint64_t count, const char *drop,
+		       const char *keep)
+{
+	size_t mark;
+
+	pair(to, 1, 1, 2);
+	mark = pb_begin(to, 2);
+	for (uint64_t i = 1; i <= count; i++)
+		number(to, 1, i);
+	number(to, 2, 1);
+	pb_end(to, mark);
+	for (uint64_t i = 1; i <= count; i++) {
+		mark = pb_begin(to, 4);
+		number(to, 1, i);
+		pair(to, 4, i, 0);
+		pb_end(to, mark);
+		mark = pb_begin(to, 5);
+		number(to, 1, i);
+		number(to, 2, i + 2);
+		pb_end(to, mark);
+	}
+	text(to, "");
+	text(to, "samples");
+	text(to, "count");
+	for (uint64_t i = 0; i < count; i++)
+		text(to, names[i]);
+	text(to, drop);
+	text(to, keep);
+	number(to, 7, count + 3);
+	number(to, 8, count + 4);
+}
+
+static void expect_chain(const char *const *names, uint64_t count, const char *drop,
+			 const char *keep, const char *want)
+{
+	struct small_model s;
+	struct mem mem;
+	struct buf bytes;
+
+	mem_init(&mem, 0);
+	buf_init(&bytes, &mem);
+	make_chain(&bytes, names, count, drop, keep);
+	stack_open(&s, "pprof", bytes.ptr, bytes.len);
+	stack_expect(&s, want);
+	small_close(&s);
+	stack_survives("pprof", bytes.ptr, bytes.len);
+	buf_release(&bytes);
+}
+
+/* What matches goes with all that it calls, but parameters do not count, and something is left. */
+static void dropped_frames(void **state)
+{
+	static const char *const alloc[] = { "slow_path", "malloc(unsigned long)", "f", "main" };
+	static const char *const odd[] = { "g", "(anonymous namespace)::x(int)",
+					   "A::operator()(int)", "main" };
+
+	(void)state;
+	expect_chain(alloc, 4, "malloc|free", "", "|0|0|-|samples 1|main;f\n");
+	expect_chain(alloc, 4, "mall", "",
+		     "|0|0|-|samples 1|main;f;malloc(unsigned long);slow_path\n");
+	expect_chain(alloc, 4, "malloc|main", "mal.*",
+		     "|0|0|-|samples 1|main;f;malloc(unsigned long);slow_path\n");
+	expect_chain(alloc, 4, ".*", "",
+		     "|0|0|-|samples 1|main;f;malloc(unsigned long);slow_path\n");
+	expect_chain(odd, 4, "\\(anonymous namespace\\)::x", "",
+		     "|0|0|-|samples 1|main;A::operator()(int)\n");
+	expect_chain(odd, 4, "A::operator\\(\\)", "", "|0|0|-|samples 1|main\n");
+	expect_chain(odd, 4, "(", "",
+		     "|0|0|-|samples 1|main;A::operator()(int);(anonymous namespace)::x(int);g\n");
+}
+
 static void recognition(void **state)
 {
 	struct sniff sniff = { 0 };
@@ -123,6 +195,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(samples),
+		cmocka_unit_test(dropped_frames),
 		cmocka_unit_test(recognition),
 	};
 

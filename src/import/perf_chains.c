@@ -52,6 +52,7 @@ static bool is_chain(const struct perf_file *f, uint32_t node, const unsigned ch
 
 		if (word >= CONTEXT_MARKS) {
 			kernel = word == CONTEXT_KERNEL ? NODE_KERNEL : 0;
+			caller = 0;
 			continue;
 		}
 		if (n->address != word || n->flags != (kernel | caller))
@@ -104,23 +105,27 @@ static uint32_t mode_before(const struct perf_file *f, const unsigned char *word
 	return mode == MODE_KERNEL ? NODE_KERNEL : 0;
 }
 
+/* Whether a word is the first of its kind: where something was interrupted, not where a call returns to. */
+static bool is_interrupted(const struct perf_file *f, const unsigned char *words, size_t at)
+{
+	return !at || perf_u64(words + 8 * (at - 1), f->swap) >= CONTEXT_MARKS;
+}
+
 /* A chain that was not there yet, from its root on. */
 static bool add_chain(struct perf_file *f, const unsigned char *words, size_t count, int32_t pid,
 		      uint8_t mode, uint32_t *node)
 {
 	uint32_t kernel = mode_before(f, words, count, mode);
-	size_t leaf = 0;
 
-	while (leaf < count && perf_u64(words + 8 * leaf, f->swap) >= CONTEXT_MARKS)
-		leaf++;
 	if (!child_of(f, 0, (uint32_t)pid, NODE_PROCESS, node))
 		return false;
-	for (size_t i = count; i-- > leaf;) {
+	for (size_t i = count; i--;) {
 		uint64_t word = perf_u64(words + 8 * i, f->swap);
+		uint32_t caller = is_interrupted(f, words, i) ? 0 : NODE_CALLER;
 
 		if (word >= CONTEXT_MARKS)
 			kernel = mode_before(f, words, i, mode);
-		else if (!child_of(f, *node, word, kernel | (i > leaf ? NODE_CALLER : 0), node))
+		else if (!child_of(f, *node, word, kernel | caller, node))
 			return false;
 	}
 	return true;
@@ -150,12 +155,21 @@ static frame_id frame_at(struct perf_file *f, int64_t pid, const struct perf_nod
 	bool kernel = n->flags & NODE_KERNEL;
 	const struct perf_map *map =
 		perf_space_find(&f->space, kernel ? PERF_KERNEL_PID : pid, look);
-	struct frame_row row = { .address = n->address };
+	struct frame_row row = { .flags = kernel ? FRAME_KERNEL : 0 };
 
 	row.function = perf_space_function(&f->space, look); /* where the call is */
 	if (map)
 		row.module = map->name;
-	row.flags = kernel ? FRAME_KERNEL : 0;
+	if (!row.function.v && kernel)
+		row.function = perf_names_kernel(&f->names, look);
+	else if (!row.function.v && map && map->jit)
+		row.function = perf_names_jit(&f->names, pid, look);
+	else if (!row.function.v && map)
+		row.function = perf_names_user(&f->names, map, look);
+	/* Frames of one function are one. So are those of addresses where nothing is: they are no addresses, but
+	 * what lay where a frame pointer should be. */
+	if (!row.function.v && (map || kernel))
+		row.address = n->address;
 	return builder_frame(f->b, &row);
 }
 

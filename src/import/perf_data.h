@@ -7,6 +7,7 @@
 #define IMPORT_PERF_DATA_H
 
 #include "import/importer.h"
+#include "import/perf_names.h"
 #include "import/perf_record.h"
 #include "import/perf_space.h"
 
@@ -54,6 +55,7 @@ struct perf_file {
 	struct change *changes;
 	size_t change_count, change_cap;
 	struct perf_space space;
+	struct perf_names names;
 	int64_t clock_offset; /* from perf's clock to the wall's */
 	bool has_clock;
 	struct buf unpacked; /* of compressed records: what is not read yet */

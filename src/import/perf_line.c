@@ -28,7 +28,7 @@ static bool next_word(struct str *rest, struct str *word)
 		start++;
 	for (end = start; end < rest->len && !is_blank(rest->ptr[end]);)
 		end++;
-	*word = str_make(rest->ptr + start, end - start);
+	*word = str_first(str_skip(*rest, start), end - start);
 	*rest = str_skip(*rest, end);
 	return word->len > 0;
 }

@@ -6,6 +6,8 @@
 
 #include "opwatch_config.h"
 
+#include <sys/sysmacros.h>
+
 #if OPWATCH_HAVE_ZSTD
 #include <zstd.h>
 #endif
@@ -13,9 +15,17 @@
 #define MISC_MODE 7
 #define MISC_KERNEL 1
 #define MISC_COMM_EXEC (1 << 13)
+#define MISC_MMAP_BUILD_ID (1 << 14)
+#define MISC_BUILD_ID_SIZE (1 << 15)
 #define CHUNK ((size_t)128 << 10)
 
-enum { FEATURE_EVENT_DESC = 12, FEATURE_CLOCK_DATA = 29 };
+enum {
+	FEATURE_BUILD_ID = 2,
+	FEATURE_HOST = 3,
+	FEATURE_RELEASE = 4,
+	FEATURE_EVENT_DESC = 12,
+	FEATURE_CLOCK_DATA = 29
+};
 enum { UPDATE_NAME = 2 };
 
 static ow_status no_memory(struct perf_file *f)
@@ -132,6 +142,51 @@ static void read_clock(struct perf_file *f, struct perf_bytes b)
 	f->has_clock = true;
 }
 
+/* The process, the id with its length (20 when it is not said), the name. */
+static ow_status read_build_id(struct perf_file *f, struct perf_bytes b, uint16_t misc)
+{
+	const unsigned char *id;
+	struct str name;
+	size_t len;
+
+	(void)perf_take_u32(&b);
+	id = b.at;
+	for (int i = 0; i < 6; i++)
+		(void)perf_take_u32(&b);
+	if (b.bad)
+		return OW_OK;
+	len = misc & MISC_BUILD_ID_SIZE ? MIN(id[20], 20) : 20;
+	name = perf_take_text(&b);
+	if (str_starts(name, STR("[kernel.kallsyms]")))
+		perf_names_kernel_id(&f->names, id, len);
+	else if (!perf_names_id(&f->names, builder_str(f->b, name), id, len))
+		return no_memory(f);
+	return f->b->status;
+}
+
+static ow_status read_build_ids(struct perf_file *f, struct perf_bytes b)
+{
+	while (b.end - b.at >= 36) {
+		uint16_t size = perf_u16(b.at + 6, f->swap);
+		struct perf_bytes one = { b.at + 8, b.at + size, f->swap, false };
+
+		if (size < 36 || size > b.end - b.at)
+			break;
+		OW_TRY(read_build_id(f, one, perf_u16(b.at + 4, f->swap)));
+		b.at += size;
+	}
+	return OW_OK;
+}
+
+static void read_text(struct perf_bytes *b, char *to, size_t size)
+{
+	struct str text;
+
+	(void)perf_take_u32(b);
+	text = perf_take_text(b);
+	snprintf(to, size, "%.*s", (int)MIN(text.len, size - 1), text.ptr);
+}
+
 ow_status perf_feature_read(struct perf_file *f, uint64_t feature, const unsigned char *p,
 			    size_t size)
 {
@@ -139,6 +194,12 @@ ow_status perf_feature_read(struct perf_file *f, uint64_t feature, const unsigne
 
 	if (feature == FEATURE_EVENT_DESC)
 		return read_event_desc(f, b);
+	if (feature == FEATURE_BUILD_ID)
+		return read_build_ids(f, b);
+	if (feature == FEATURE_HOST) /* only compared with this one, never kept */
+		read_text(&b, f->names.host, sizeof(f->names.host));
+	if (feature == FEATURE_RELEASE)
+		read_text(&b, f->names.release, sizeof(f->names.release));
 	if (feature == FEATURE_CLOCK_DATA)
 		read_clock(f, b);
 	return f->b->status;
@@ -187,11 +248,33 @@ static str_id module_name(struct perf_file *f, struct str name, bool kernel)
 	return builder_str(f->b, str_make(text, (size_t)len));
 }
 
+/* Memory that no file stands behind: perf looks for its code in the map of the process. */
+static bool is_anonymous(struct str name)
+{
+	static const char *const starts[] = { "//anon", "/dev/zero", "/anon_hugepage", "[heap]",
+					      "[stack", "/SYSV",     "anon_inode:",    "[anon" };
+
+	for (size_t i = 0; i < ARRAY_COUNT(starts); i++)
+		if (str_starts(name, str_from(starts[i])))
+			return true;
+	return false;
+}
+
+static str_id jit_name(struct perf_file *f, int32_t pid)
+{
+	char text[48];
+
+	snprintf(text, sizeof(text), "/tmp/perf-%d.map", (int)pid);
+	return builder_cstr(f->b, text);
+}
+
 static ow_status read_map(struct perf_file *f, struct perf_bytes b, uint16_t misc, bool second,
 			  uint64_t time)
 {
 	struct change c = { .kind = CHANGE_MAP, .time = time };
 	bool kernel = (misc & MISC_MODE) == MISC_KERNEL;
+	const unsigned char *id;
+	struct str name;
 	uint64_t len;
 
 	c.pid = (int32_t)perf_take_u32(&b);
@@ -199,15 +282,32 @@ static ow_status read_map(struct perf_file *f, struct perf_bytes b, uint16_t mis
 	c.map.start = perf_take_u64(&b);
 	len = perf_take_u64(&b);
 	c.map.pgoff = perf_take_u64(&b);
+	id = b.at;
 	for (int i = 0; second && i < 4; i++) /* device and inode, or the build id; protection */
 		(void)perf_take_u64(&b);
 	if (b.bad) {
 		perf_note_bad(f);
 		return OW_OK;
 	}
+	kernel = kernel || c.pid == PERF_KERNEL_PID;
+	name = perf_take_text(&b);
 	c.map.end = c.map.start + MIN(len, UINT64_MAX - c.map.start);
-	c.map.name = module_name(f, perf_take_text(&b), kernel || c.pid == PERF_KERNEL_PID);
-	if (kernel)
+	c.map.jit = !kernel && is_anonymous(name);
+	c.map.name = c.map.jit ? jit_name(f, c.pid) : module_name(f, name, kernel);
+	if (kernel && str_eq(name, STR("[kernel.kallsyms]_text")))
+		f->names.kernel.text_at = c.map.pgoff;
+	if (second && misc & MISC_MMAP_BUILD_ID && kernel)
+		perf_names_kernel_id(&f->names, id + 4, MIN(id[0], 20));
+	else if (second && misc & MISC_MMAP_BUILD_ID &&
+		 !perf_names_id(&f->names, c.map.name, id + 4, MIN(id[0], 20)))
+		return no_memory(f);
+	if (second && !(misc & MISC_MMAP_BUILD_ID) && !kernel && !c.map.jit) {
+		c.map.device = makedev(perf_u32(id, f->swap), perf_u32(id + 4, f->swap));
+		c.map.inode = perf_u64(id + 8, f->swap);
+		if (!perf_names_place(&f->names, &c.map))
+			return no_memory(f);
+	}
+	if ((misc & MISC_MODE) == MISC_KERNEL)
 		c.pid = PERF_KERNEL_PID;
 	return add_change(f, &c);
 }
@@ -368,6 +468,8 @@ ow_status perf_record_read(struct perf_file *f, const unsigned char *p, size_t s
 		return read_fork(f, b);
 	case PERF_KSYMBOL:
 		return read_symbol(f, b);
+	case PERF_HEADER_BUILD_ID:
+		return read_build_id(f, b, misc);
 	case PERF_LOST:
 		(void)perf_take_u64(&b);
 		f->lost += perf_take_u64(&b);

@@ -11,6 +11,9 @@
 struct perf_map {
 	uint64_t start, end, pgoff;
 	str_id name;
+	uint64_t device,
+		inode; /* of the file, when no build id stands in their place; 0 = unknown */
+	bool jit;      /* no file: code that was made while running */
 };
 
 struct perf_process {

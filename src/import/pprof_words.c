@@ -81,9 +81,7 @@ static bool same_second(const struct legacy *l, uint64_t *address)
 
 void legacy_drop_double(struct legacy *l, struct legacy_sample *s)
 {
-	const uint64_t *at = l->addresses + s->first;
-
-	if (s->count > 1 && at[0] == at[1] + 1)
+	if (s->count > 1 && l->addresses[s->first] == l->addresses[s->first + 1] + 1)
 		drop_second(l, s);
 }
 

@@ -1,0 +1,75 @@
+/*
+ * perf_names.h: names for the addresses of a perf.data file, from where perf finds them: the tables of symbols of programs and
+ * libraries on this machine (and of their debugging files below /usr/lib/debug and ~/.debug), the list of the kernel, and
+ * /tmp/perf-PID.map of programs that compile while they run. Only what has the build id that the recording says is believed;
+ * where it says none (perf leaves them out with -z), the very file and kernel that were recorded, if they did not change since. Maps
+ * must belong to this user or root. perf_chains.c asks.
+ */
+#ifndef IMPORT_PERF_NAMES_H
+#define IMPORT_PERF_NAMES_H
+
+#include "import/perf_space.h"
+#include "import/trace_sort.h"
+#include "wire/elf_symbols.h"
+
+struct perf_module {
+	str_id name;
+	unsigned char id[ELF_ID_MAX];
+	size_t id_len;		/* 0: by the file's place */
+	uint64_t device, inode; /* of it */
+	bool tried;
+	struct elf_symbols file, debug;
+	str_id *names; /* of symbols that were asked for */
+	size_t name_count;
+};
+
+/* Functions of a map of a process, by address. */
+struct perf_listing {
+	struct perf_symbol *items;
+	size_t count, cap;
+	int64_t pid;
+};
+
+/* The kernel's: some 200,000, of which few are asked for, so that names stay in the text. */
+struct perf_kernel {
+	bool tried;
+	unsigned char id[ELF_ID_MAX];
+	size_t id_len;
+	uint64_t text_at;	 /* where its code was in the recording; 0 = unknown */
+	uint64_t shift;		 /* to add to addresses of the list */
+	struct buf text;	 /* the list */
+	struct trace_ref *items; /* ts: the address; row: its name in the text */
+	size_t count, cap;
+};
+
+struct perf_names {
+	struct builder *b;
+	struct mem *mem;
+	struct perf_module *modules;
+	size_t module_count, module_cap;
+	struct map by_name; /* → module + 1 */
+	struct perf_kernel kernel;
+	struct perf_listing *jits;
+	size_t jit_count, jit_cap;
+	struct buf text, plain;
+	struct timespec recorded;     /* when the recording was written */
+	char release[128], host[128]; /* of the machine, as it says */
+	uint64_t named, other_id;     /* modules: with names; whose file has another build id */
+};
+
+void perf_names_init(struct perf_names *n, struct builder *b);
+void perf_names_release(struct perf_names *n);
+
+/* What the recording says of a module. False without memory. */
+bool perf_names_id(struct perf_names *n, str_id module, const unsigned char *id, size_t len);
+void perf_names_kernel_id(struct perf_names *n, const unsigned char *id, size_t len);
+
+/* The same for a module whose id it does not say, by the place of the file. */
+bool perf_names_place(struct perf_names *n, const struct perf_map *map);
+
+/* The function at an address that is mapped so; nil when it has no name. */
+str_id perf_names_user(struct perf_names *n, const struct perf_map *map, uint64_t address);
+str_id perf_names_kernel(struct perf_names *n, uint64_t address);
+str_id perf_names_jit(struct perf_names *n, int64_t pid, uint64_t address);
+
+#endif

@@ -1,0 +1,125 @@
+/*
+ * perf_names_test.c: names of perf.data's addresses from lists: the kernel's, moved by its start, and the map of a process; and which
+ * lists are not believed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "import/perf_listing.h"
+#include "support/small_model.h"
+
+#include <unistd.h>
+
+static const char *name_of(const struct small_model *s, str_id name)
+{
+	return model_str(s->m, name).ptr;
+}
+
+static void kernel(void **state)
+{
+	struct small_model s;
+	struct perf_names n;
+
+	(void)state;
+	small_open(&s);
+	perf_names_init(&n, &s.b);
+	n.kernel.tried = true;
+	n.kernel.text_at = 0xffffffff82000000;
+	buf_puts(&n.kernel.text, "0000000000000000 A percpu\n"
+				 "ffffffff81000000 T _text\n"
+				 "ffffffff81000100 T first\n"
+				 "ffffffff81000100 t __alias\n"
+				 "ffffffffc0000000 t in_module\t[mod]\n"
+				 "ffffffff81000200 r data\n"
+				 "nonsense\n"
+				 "ffffffff81000300 W weak");
+	assert_int_equal(perf_listing_read_kernel(&n), OW_OK);
+	assert_string_equal(name_of(&s, perf_names_kernel(&n, 0xffffffff82000001)), "_text");
+	assert_string_equal(name_of(&s, perf_names_kernel(&n, 0xffffffff82000250)), "__alias");
+	assert_string_equal(name_of(&s, perf_names_kernel(&n, 0xffffffff82000300)), "weak");
+	assert_string_equal(name_of(&s, perf_names_kernel(&n, 0xffffffffc1000001)), "in_module");
+	assert_int_equal(perf_names_kernel(&n, 0xffffffffc1001000).v, 0);
+	assert_int_equal(perf_names_kernel(&n, 0x1000).v, 0);
+	perf_names_release(&n);
+	small_close(&s);
+}
+
+static void hidden(void **state)
+{
+	struct small_model s;
+	struct perf_names n;
+
+	(void)state;
+	small_open(&s);
+	perf_names_init(&n, &s.b);
+	n.kernel.tried = true;
+	for (int i = 0; i < 20; i++)
+		buf_printf(&n.kernel.text, "0000000000000000 T name%d\n", i);
+	assert_int_equal(perf_listing_read_kernel(&n), OW_OK);
+	assert_int_equal(perf_names_kernel(&n, 0xffffffff81000000).v, 0);
+	assert_int_equal(perf_names_kernel(&n, 0).v, 0);
+	perf_names_release(&n);
+	small_close(&s);
+}
+
+static void compiled(void **state)
+{
+	struct perf_listing l = { 0 };
+	struct small_model s;
+	struct perf_names n;
+
+	(void)state;
+	small_open(&s);
+	perf_names_init(&n, &s.b);
+	assert_int_equal(perf_listing_read_jit(&n, &l,
+					       STR("2000 10 second one\n1000 20 py::f:/a b.py\n"
+						   "zz 1 no\n3000 ffffffffffffffff too long\n1\n")),
+			 OW_OK);
+	assert_int_equal(l.count, 2);
+	assert_string_equal(name_of(&s, l.items[0].name), "py::f:/a b.py");
+	assert_int_equal(l.items[1].end, 0x2010);
+	mem_free(n.mem, l.items, l.cap * sizeof(*l.items));
+	/* a map that is a link is not followed, whoever made it */
+	assert_int_equal(perf_names_jit(&n, -12345, 0x1000).v, 0);
+	perf_names_release(&n);
+	small_close(&s);
+}
+
+/* A module is believed by its id only, or by being the very file. */
+static void strangers(void **state)
+{
+	static const unsigned char id[20] = { 1, 2, 3 };
+	struct perf_map map = { .start = 0, .end = UINT64_MAX };
+	struct small_model s;
+	struct perf_names n;
+	char path[512];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	(void)state;
+	assert_true(len > 0);
+	path[len] = '\0';
+	small_open(&s);
+	perf_names_init(&n, &s.b);
+	map.name = builder_cstr(&s.b, path);
+	assert_int_equal(perf_names_user(&n, &map, 0x1000).v, 0); /* nothing is known of it */
+	assert_true(perf_names_id(&n, map.name, id, sizeof(id)));
+	assert_int_equal(perf_names_user(&n, &map, 0x1000).v, 0);
+	assert_int_equal(n.other_id, 1);
+	perf_names_release(&n);
+	small_close(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kernel),
+		cmocka_unit_test(hidden),
+		cmocka_unit_test(compiled),
+		cmocka_unit_test(strangers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+/*
+ * elf_symbols.h: the functions of a program or library: where they begin and end, and where the file is mapped. Only the tables of symbols are read, never code or debugging information, and names one by one when they are asked
+ * for, because they can take hundreds of megabytes. For the importer of perf.data.
+ */
+#ifndef WIRE_ELF_SYMBOLS_H
+#define WIRE_ELF_SYMBOLS_H
+
+#include "base/buf.h"
+#include "base/input.h"
+
+#define ELF_ID_MAX 32
+
+struct elf_symbol {
+	uint64_t start, end; /* addresses, as the file counts them */
+	uint64_t limit;	     /* where its section ends */
+	uint64_t name;	     /* in the table of strings */
+	uint8_t rank;	     /* of several at one place the highest counts */
+};
+
+struct elf_part {
+	uint64_t offset, address, size; /* of what is mapped from the file */
+};
+
+struct elf_symbols {
+	struct mem *mem;
+	struct input in;
+	bool open, big, wide; /* byte order; 64 bits */
+	bool full;	      /* it has more than the symbols that others link to */
+	struct elf_part parts[16];
+	size_t part_count;
+	uint64_t strings, strings_size;
+	struct elf_symbol *items; /* by start */
+	size_t count, cap;
+	unsigned char id[ELF_ID_MAX]; /* build id */
+	size_t id_len;
+};
+
+/* What is in its head, and the build id. Fails when it is no such file, or cannot be read. Release is due in
+ * any case. */
+ow_status elf_symbols_open(struct elf_symbols *e, struct mem *mem, const char *path,
+			   struct error *err);
+/* Reads .symtab, else .dynsym; none is no failure. */
+ow_status elf_symbols_load(struct elf_symbols *e, struct error *err);
+void elf_symbols_release(struct elf_symbols *e);
+
+/* The address of an offset in the file; false when it is not mapped. */
+bool elf_symbols_address(const struct elf_symbols *e, uint64_t offset, uint64_t *address);
+/* The symbol at an address; NULL when there is none. */
+const struct elf_symbol *elf_symbols_find(const struct elf_symbols *e, uint64_t address);
+/* Appends its name; at most 4 KiB of it. */
+bool elf_symbols_name(const struct elf_symbols *e, const struct elf_symbol *symbol, struct buf *to);
+
+/* The GNU build id in a section of notes; its length, 0 when there is none. */
+size_t elf_build_id(const unsigned char *notes, size_t size, bool big,
+		    unsigned char id[ELF_ID_MAX]);
+
+#endif
