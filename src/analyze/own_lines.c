@@ -166,6 +166,22 @@ static double percent(int64_t part, int64_t all)
 	return all > 0 ? 100.0 * (double)part / (double)all : 0;
 }
 
+void own_line_name(const struct model *m, uint32_t frame, char *to, size_t size)
+{
+	struct str file = model_str(m, m->frame.file[frame]);
+	struct str function = model_str(m, m->frame.function[frame]);
+	size_t slash = str_rfind_char(file, '/');
+	struct str base = slash == STR_NONE ? file : str_skip(file, slash + 1);
+
+	if (base.len && m->frame.line[frame])
+		snprintf(to, size, "%.*s:%d %.*s", STR_ARG(base), (int)m->frame.line[frame],
+			 STR_ARG(function));
+	else if (base.len)
+		snprintf(to, size, "%.*s %.*s", STR_ARG(base), STR_ARG(function));
+	else
+		snprintf(to, size, "%.*s", STR_ARG(function.len ? function : STR("[unknown]")));
+}
+
 static void add_row(const struct sample_lines *l, const struct sample_line *item,
 		    struct result *out)
 {
@@ -173,17 +189,10 @@ static void add_row(const struct sample_lines *l, const struct sample_line *item
 	const struct frame_table *f = &m->frame;
 	struct str file = model_str(m, f->file[item->frame]);
 	struct str function = model_str(m, f->function[item->frame]);
-	size_t slash = str_rfind_char(file, '/');
-	struct str base = slash == STR_NONE ? file : str_skip(file, slash + 1);
 	uint32_t row = result_row(out, 0);
 	char name[512];
 
-	if (file.len)
-		snprintf(name, sizeof(name), "%.*s:%d %.*s", STR_ARG(base),
-			 (int)f->line[item->frame], STR_ARG(function));
-	else
-		snprintf(name, sizeof(name), "%.*s",
-			 STR_ARG(function.len ? function : STR("[unknown]")));
+	own_line_name(m, item->frame, name, sizeof(name));
 	result_set_text(out, row, COLUMN_NAME, str_from(name));
 	result_set_int(out, row, COLUMN_SELF, item->self);
 	result_set_real(out, row, COLUMN_SELF_PERCENT, percent(item->self, l->all));

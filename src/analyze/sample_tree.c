@@ -8,6 +8,9 @@
 #include "analyze/display.h"
 #include "analyze/sample_labels.h"
 
+/* tfprof's name of a root would say nothing here. */
+#define SAMPLES_ROOT STR("all")
+
 struct sample_tree {
 	struct account *a;
 	struct model *m;
@@ -35,7 +38,7 @@ static struct str node_name(const void *view, uint32_t node)
 {
 	const struct sample_tree *t = view;
 
-	return node ? t->labels.texts[t->nodes[node].label] : ROOT_NAME;
+	return node ? t->labels.texts[t->nodes[node].label] : SAMPLES_ROOT;
 }
 
 static uint32_t node_rank(const void *view, uint32_t node)
@@ -250,7 +253,7 @@ static ow_status rank_labels(struct sample_tree *t)
 	if (!order || !t->label_rank || !tree->labels)
 		return no_memory(t);
 	memcpy(tree->labels, t->labels.texts, count * sizeof(*tree->labels));
-	tree->labels[0] = ROOT_NAME;
+	tree->labels[0] = SAMPLES_ROOT;
 	for (uint32_t i = 1; i < count; i++)
 		order[i] = i;
 	qsort_r(order + 1, count - 1, sizeof(*order), by_label, &t->labels);
@@ -284,7 +287,10 @@ static ow_status display(struct sample_tree *t)
 	a->tree->code_nodes = t->nodes;
 	a->tree->code_node_count = t->count;
 	a->tree->code_node_cap = t->node_cap;
-	return display_hierarchy(&h);
+	OW_TRY(display_hierarchy(&h));
+	if (a->tree->node_count)
+		a->tree->nodes[0].name = SAMPLES_ROOT;
+	return OW_OK;
 }
 
 /* One value per node: the weight. What selects or tests others does not apply. */

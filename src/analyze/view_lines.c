@@ -106,13 +106,10 @@ static void add_row(struct result *out, const struct model *m, const struct line
 {
 	struct str file = model_str(m, m->frame.file[line->frame]);
 	struct str function = model_str(m, m->frame.function[line->frame]);
-	size_t slash = str_rfind_char(file, '/');
-	struct str base = slash == STR_NONE ? file : str_skip(file, slash + 1);
 	uint32_t row = result_row(out, 0);
 	char name[512];
 
-	snprintf(name, sizeof(name), "%.*s:%d %.*s", STR_ARG(base), (int)m->frame.line[line->frame],
-		 STR_ARG(function));
+	own_line_name(m, line->frame, name, sizeof(name));
 	result_set_text(out, row, COLUMN_NAME, str_from(name));
 	result_set_int(out, row, COLUMN_MICROS, line->total[METRIC_MICROS]);
 	result_set_real(out, row, COLUMN_PERCENT,

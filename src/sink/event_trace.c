@@ -5,6 +5,7 @@
 #include "sink/event_trace.h"
 
 #include "base/map.h"
+#include "sink/sample_slices.h"
 #include "sink/writer.h"
 
 struct place {
@@ -16,6 +17,7 @@ struct event_trace {
 	const struct event_trace_options *options;
 	struct writer w;
 	struct place *places; /* of each track */
+	uint8_t *busy;	      /* tracks that have events */
 	struct buf args;
 	bool any, several; /* sources with tracks */
 };
@@ -50,7 +52,7 @@ static bool may_keep_ids(struct event_trace *t)
 	return true;
 }
 
-/* Tracks of one process are those of one (source, pid) of a trace; any other track is its own. */
+/* Tracks of one process are those of one (source, pid) of a trace, or of samples; any other track is its own. */
 static bool same_process(const struct track_table *track, uint32_t a, uint32_t b, bool trace)
 {
 	return trace && track->source[a].v == track->source[b].v && track->pid[a] == track->pid[b];
@@ -64,7 +66,8 @@ static ow_status number_places(struct event_trace *t, struct error *err)
 
 	map_init(&map, t->m->mem);
 	for (uint32_t i = 1; i < track->count; i++) {
-		bool trace = is_trace(t->m, track->source[i].v);
+		bool trace = is_trace(t->m, track->source[i].v) ||
+			     (t->m->sample.count > 1 && t->m->event.count <= 1 && track->pid[i]);
 		uint64_t hash = map_hash_u64((uint64_t)track->pid[i], track->source[i].v);
 		uint32_t first = 0;
 
@@ -310,6 +313,28 @@ static void put_counters(struct event_trace *t)
 	}
 }
 
+/* ---- samples ---- */
+
+static void put_slice(void *arg, uint32_t track, struct str name, int64_t ts_ns, int64_t dur_ns)
+{
+	struct event_trace *t = arg;
+
+	if (t->w.status != OW_OK)
+		return;
+	open_event(t, "X", name, (str_id){ 0 }, track, ts_ns);
+	put_time(t, ", \"dur\": ", dur_ns);
+	writer_char(&t->w, '}');
+}
+
+/* Threads that have events of their own show these. */
+static void put_samples(struct event_trace *t, struct error *err)
+{
+	for (uint32_t i = 1; i < t->m->event.count; i++)
+		t->busy[t->m->event.track[i].v] = 1;
+	if (!sample_slices(t->m, &t->options->filter, t->busy, put_slice, t))
+		writer_fail(&t->w, error_no_memory(err));
+}
+
 /* ---- all of it ---- */
 
 static ow_status write_all(struct event_trace *t, const struct out *out, struct error *err)
@@ -324,6 +349,8 @@ static ow_status write_all(struct event_trace *t, const struct out *out, struct 
 	status = put_events(t, err);
 	if (status == OW_OK && t->options->show_dataflow)
 		put_flows(t);
+	if (status == OW_OK && t->m->sample.count > 1)
+		put_samples(t, err);
 	if (status == OW_OK)
 		put_counters(t);
 	writer_puts(&t->w, "\n]}\n");
@@ -338,16 +365,20 @@ ow_status event_trace_write(struct model *m, const struct event_trace_options *o
 	size_t size = m->track.count * sizeof(*t.places);
 	ow_status status;
 
-	if (m->event.count <= 1 && m->counter.count <= 1)
+	if (m->event.count <= 1 && m->counter.count <= 1 && !sample_slices_any(m))
 		return error_set(
 			err, OW_E_UNSUPPORTED,
 			"there are no events in these files, so there is nothing for a timeline");
 	t.places = mem_zalloc(m->mem, size);
-	if (!t.places)
+	t.busy = t.places ? mem_zalloc(m->mem, m->track.count) : NULL;
+	if (!t.busy) {
+		mem_free(m->mem, t.places, t.places ? size : 0);
 		return error_no_memory(err);
+	}
 	buf_init(&t.args, m->mem);
 	status = write_all(&t, out, err);
 	buf_release(&t.args);
+	mem_free(m->mem, t.busy, m->track.count);
 	mem_free(m->mem, t.places, size);
 	return status;
 }

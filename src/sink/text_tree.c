@@ -50,7 +50,8 @@ bool text_tree_can(const struct result *result, const struct sink_options *optio
 	const struct tree *tree = result->tree;
 
 	return tree && !result->column_count && tree->kind != TREE_OP && tree->node_count &&
-	       !tree_has_texts(tree) && !result->footer && !options->width && !options->colour;
+	       !tree->weight_name.ptr && !tree_has_texts(tree) && !result->footer &&
+	       !options->width && !options->colour;
 }
 
 /* ---- lines ---- */

@@ -1,0 +1,63 @@
+#!/usr/bin/python3
+"""Views of sampled stacks as people see them: the tree has the samples' weights, its root a name of its own, and frames
+without a line number show none; samples with times become a timeline."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+BIN = os.environ.get("OPWATCH_BIN", "build/release/opwatch")
+FRAMES = [{"name": "main", "file": "/src/a.c", "line": 12}, {"name": "leaf"}, {"name": "f", "file": "/src/b.c"}]
+PROFILE = {
+    "$schema": "https://www.speedscope.app/file-format-schema.json",
+    "shared": {"frames": FRAMES},
+    "profiles": [{"type": "sampled", "name": "one", "unit": "milliseconds", "startValue": 0, "endValue": 10,
+                  "samples": [[0, 1], [0, 1], [0, 2], [0, 1]], "weights": [3, 2, 4, 1]}],
+}
+
+
+class SampleViews(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.path = self.folder / "x.speedscope.json"
+        self.path.write_text(json.dumps(PROFILE))
+
+    def opwatch(self, *words):
+        run = subprocess.run([BIN, *map(str, words)], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return run.stdout
+
+    def test_code(self):
+        lines = [line.split() for line in self.opwatch("code", self.path).splitlines()]
+        self.assertEqual(lines[0][:3], ["name", "self", "share"])
+        rows = {line[0]: line[1:] for line in lines[1:]}
+        self.assertEqual(rows["all"], ["0ns", "0.0%", "10.0ms", "100.0%"])
+        self.assertEqual(rows["leaf"], ["6.00ms", "60.0%", "6.00ms", "60.0%"])
+        self.assertEqual(rows["f"], ["4.00ms", "40.0%", "4.00ms", "40.0%"])
+
+    def test_root(self):
+        for words in (["code", self.path, "--json"], ["code", self.path, "--csv"], ["code", self.path]):
+            self.assertNotIn("_TFProfRoot", self.opwatch(*words))
+
+    def test_lines(self):
+        for words in (["lines", self.path], [self.path]):
+            text = self.opwatch(*words)
+            self.assertIn("leaf", text)
+            self.assertNotIn(":0", text)
+
+    def timeline(self, *words):
+        out = self.folder / "out.json"
+        self.opwatch("convert", self.path, "--to", "timeline", "-o", out, *words)
+        return json.loads(out.read_text())["traceEvents"]
+
+    def test_timeline(self):
+        slices = [(e["name"], e["ts"], e["dur"]) for e in self.timeline() if e["ph"] == "X"]
+        self.assertEqual(sorted(slices), [("f", 5000, 4000), ("leaf", 0, 5000), ("leaf", 9000, 1000), ("main", 0, 10000)])
+
+
+if __name__ == "__main__":
+    unittest.main()
