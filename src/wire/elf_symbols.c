@@ -244,25 +244,25 @@ static bool is_better(const struct elf_symbols *e, const struct elf_symbol *a,
 /* One per place; those without a size reach to the next. */
 static void tidy(struct elf_symbols *e)
 {
-	size_t kept = 0;
+	struct elf_symbol *items = e->items, *last = items;
+	size_t count = e->count;
 
-	if (e->count)
-		qsort(e->items, e->count, sizeof(*e->items), by_start);
-	for (size_t i = 0; i < e->count; i++) {
-		struct elf_symbol *last = kept ? &e->items[kept - 1] : NULL;
-
-		if (last && last->start == e->items[i].start) {
-			if (last->rank == e->items[i].rank && is_better(e, &e->items[i], last))
-				*last = e->items[i];
+	if (!count || !items)
+		return;
+	qsort(items, count, sizeof(*items), by_start);
+	for (size_t i = 1; i < count; i++) {
+		if (last->start == items[i].start) {
+			if (last->rank == items[i].rank && is_better(e, &items[i], last))
+				*last = items[i];
 			continue;
 		}
-		if (last && last->end == last->start)
-			last->end = MIN(e->items[i].start, MAX(last->limit, last->start));
-		e->items[kept++] = e->items[i];
+		if (last->end == last->start)
+			last->end = MIN(items[i].start, MAX(last->limit, last->start));
+		*++last = items[i];
 	}
-	if (kept && e->items[kept - 1].end == e->items[kept - 1].start)
-		e->items[kept - 1].end = MAX(e->items[kept - 1].limit, e->items[kept - 1].start);
-	e->count = kept;
+	if (last->end == last->start)
+		last->end = MAX(last->limit, last->start);
+	e->count = (size_t)(last - items) + 1;
 }
 
 static ow_status read_table(struct elf_symbols *e, const struct section *sections, size_t count,
