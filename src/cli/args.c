@@ -582,13 +582,15 @@ bool flag_set(struct args *args, const struct flag *flag, const char *value)
 
 bool flag_of_ask(const struct flag *flag)
 {
-	static const enum flag_id own[] = {
-		FLAG_JSON,     FLAG_CSV,     FLAG_TO,		FLAG_OUT,  FLAG_LIMIT,
-		FLAG_STRICT,   FLAG_REDACT,  FLAG_NO_PAGER,	FLAG_NAME, FLAG_PARAM,
-		FLAG_QUERIES,  FLAG_SHOW,    FLAG_FORMAT,	FLAG_HELP, FLAG_STEP_MARKER,
-		FLAG_VERBOSE,  FLAG_VERSION, FLAG_MEMORY_LIMIT, FLAG_RUN,  FLAG_ONE_RUN,
-		FLAG_TEMP_DIR, FLAG_ON,	     FLAG_PASSWORD_FILE
-	};
+	static const enum flag_id own[] = { FLAG_JSON,	  FLAG_CSV,	      FLAG_TO,
+					    FLAG_OUT,	  FLAG_LIMIT,	      FLAG_STRICT,
+					    FLAG_REDACT,  FLAG_NO_PAGER,      FLAG_NAME,
+					    FLAG_PARAM,	  FLAG_QUERIES,	      FLAG_SHOW,
+					    FLAG_FORMAT,  FLAG_HELP,	      FLAG_STEP_MARKER,
+					    FLAG_VERBOSE, FLAG_VERSION,	      FLAG_MEMORY_LIMIT,
+					    FLAG_RUN,	  FLAG_ONE_RUN,	      FLAG_TEMP_DIR,
+					    FLAG_ON,	  FLAG_PASSWORD_FILE, FLAG_JOB,
+					    FLAG_LAST,	  FLAG_SOCKET };
 
 	for (size_t i = 0; i < ARRAY_COUNT(own); i++)
 		if (flag->id == own[i])

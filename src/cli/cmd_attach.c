@@ -128,4 +128,5 @@ const struct command cmd_attach = {
 		"NAME, the process reports to the daemon until it ends, or --detach --job NAME.\n",
 	.flags = "out for max-size job socket memory-limit",
 	.run = run,
+	.takes_job = true,
 };

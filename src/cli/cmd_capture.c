@@ -101,4 +101,5 @@ const struct command cmd_capture = {
 		"few seconds what to do: this waits for them, a minute at most.\n",
 	.flags = "out for memory-limit",
 	.run = run,
+	.takes_job = true,
 };

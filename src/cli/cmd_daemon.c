@@ -47,4 +47,5 @@ const struct command cmd_daemon = {
 		"go on.\n",
 	.flags = "max-size socket memory-limit",
 	.run = run,
+	.takes_job = true,
 };

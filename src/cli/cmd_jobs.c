@@ -62,4 +62,5 @@ const struct command cmd_jobs = {
 		"report to the daemon: eval \"$(opwatch jobs --env)\"\n",
 	.flags = "json csv to out limit socket",
 	.run = run,
+	.takes_job = true,
 };

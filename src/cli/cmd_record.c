@@ -97,4 +97,5 @@ const struct command cmd_record = {
 		"  opwatch record --last 60s --job train -o slow.opw\n",
 	.flags = "out max-size job socket memory-limit",
 	.run = run,
+	.takes_job = true,
 };

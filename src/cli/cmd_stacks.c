@@ -181,4 +181,5 @@ const struct command cmd_stacks = {
 		"  opwatch stacks PID --for 10s --to flamegraph -o x.svg\n",
 	.flags = "json csv to out limit for time-range metric memory-limit",
 	.run = run,
+	.takes_job = true,
 };

@@ -28,7 +28,8 @@ struct args {
 	struct ow_capture_options capture;
 	bool kineto; /* capture */
 	struct ow_daemon_options daemon;
-	const char *job, *socket; /* of the daemon */
+	const char *job, *socket;	   /* of the daemon */
+	const char *job_file, *job_folder; /* job_file.h */
 	int64_t last_ns;
 	bool env, detach;
 	const char *on;	     /* a server to ask instead of files */
@@ -56,6 +57,7 @@ struct command {
 	 * command's. */
 	const char *flags;
 	int (*run)(struct args *args);
+	bool takes_job; /* itself; for others --job is a file */
 };
 
 #define COMMAND(name) extern const struct command cmd_##name;

@@ -1,9 +1,7 @@
 /* load.c: opening what the command line names: progress, damage in one line, exit codes. */
 #include "cli/command.h"
+#include "cli/job_file.h"
 #include "cli/progress.h"
-
-#include <errno.h>
-#include <unistd.h>
 
 static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t total)
 {
@@ -82,43 +80,14 @@ static void tell_damage(const struct args *args, ow_profile *profile)
 	ow_result_free(notes);
 }
 
-/* A job of the daemon: what its ring holds, or the last of it, as a file for the time of reading. */
-static ow_status open_job(struct args *args, ow_profile **profile, struct ow_error *err)
-{
-	const char *base = getenv("TMPDIR");
-	char *folder =
-		arena_printf(args->arena, "%s/opwatch-XXXXXX", base && *base ? base : "/tmp");
-	char *path;
-	ow_status status;
-
-	if (!folder || !mkdtemp(folder)) {
-		snprintf(err->text, sizeof(err->text), "%s: %s", folder ? folder : "memory",
-			 strerror(errno));
-		return OW_E_IO;
-	}
-	path = arena_printf(args->arena, "%s/%s.opw", folder, args->job);
-	args->files[0] = path;
-	args->file_count = 1;
-	status = path && !strchr(args->job, '/')
-			 ? ow_job_cut(args->socket, args->job, args->last_ns, path, NULL, err)
-			 : OW_E_NO_MEMORY;
-	if (status == OW_OK)
-		status = open_all(args, profile, err);
-	if (path)
-		unlink(path);
-	rmdir(folder);
-	return status;
-}
-
 ow_profile *load_files(struct args *args, int *exit_code)
 {
 	struct progress_line line;
 	ow_profile *profile = NULL;
 	struct ow_error err = { 0 };
-	bool job = args->job && !args->file_count;
 	ow_status status;
 
-	if (!args->file_count && !job) {
+	if (!args->file_count) {
 		complain("opwatch %s: which file? Try 'opwatch help %s'.\n", args->command,
 			 args->command);
 		*exit_code = EXIT_USAGE;
@@ -127,7 +96,8 @@ ow_profile *load_files(struct args *args, int *exit_code)
 	progress_begin(&line, args->terminal.err);
 	args->open.progress = on_progress;
 	args->open.progress_arg = &line;
-	status = job ? open_job(args, &profile, &err) : open_all(args, &profile, &err);
+	status = open_all(args, &profile, &err);
+	job_file_drop(args);
 	progress_clear(&line);
 	if (status != OW_OK) {
 		complain("opwatch: %s\n", err.text);

@@ -1,5 +1,6 @@
 /* opwatch.c: the program under its own name: finds the command and runs it. */
 #include "cli/command.h"
+#include "cli/job_file.h"
 #include "cli/words.h"
 
 #include <errno.h>
@@ -96,7 +97,9 @@ static int run(struct args *args, int argc, char **argv)
 		return print_estimates(args);
 	if (command == &cmd_overview && args->file_count && mistyped_command(args))
 		return EXIT_USAGE;
-	return command->run(args);
+	if (!args->job || command->takes_job)
+		return command->run(args);
+	return job_file_make(args) ? command->run(args) : EXIT_FAILED;
 }
 
 int opwatch_main(int argc, char **argv)
@@ -114,6 +117,7 @@ int opwatch_main(int argc, char **argv)
 	arena_init(&arena, &mem);
 	init_args(&args, &arena);
 	code = run(&args, argc - 1, argv + 1);
+	job_file_drop(&args);
 	arena_release(&arena);
 	if (fflush(stdout) != 0 && errno != EPIPE) {
 		complain("opwatch: standard output: %s\n", strerror(errno));

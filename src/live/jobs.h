@@ -139,7 +139,7 @@ struct jobs {
 /* A socket that is connected to the daemon: that of the path, or else the user's, or else that of root. OW_E_NOT_FOUND
  * when nobody serves. */
 ow_status jobs_connect(const char *socket_path, int *fd, struct error *err);
-/* Asks, and reads the whole answer; waits ten seconds for each part of it. */
+/* Asks, and reads the whole answer; waits a minute for each part of it. */
 ow_status jobs_ask(struct jobs *jobs, struct mem *mem, const char *socket_path,
 		   const struct jobs_request *request, struct error *err);
 ow_status jobs_list(struct jobs *jobs, struct mem *mem, const char *socket_path, struct error *err);

@@ -228,6 +228,8 @@ class Daemon(Case):
         shown = self.ask("tracks", "--job", "job", "--json")
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertGreaterEqual(sum(row["events"] for row in json.loads(shown.stdout)["rows"]), all_of_it)
+        merged = self.ask("info", "--job", "job", "--last", "10s", whole, "--json")  # and beside files
+        self.assertEqual(len(json.loads(merged.stdout)["sources"]), 2, merged.stderr)
         followed = os.path.join(self.dir, "followed.opw")
         q = self.ask("attach", "--job", "job", "-o", followed, "--for", "200ms")
         self.assertEqual(q.returncode, 0, q.stderr)
