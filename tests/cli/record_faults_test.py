@@ -88,7 +88,7 @@ class FaultsTest(unittest.TestCase):
     def test_a_job_with_a_preload_of_its_own(self):
         own = os.path.join(self.dir, "own.so")
         subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", own, "-ldl"], input=OWN_PRELOAD, text=True, check=True)
-        p = self.record(PYTHON, "-c", READS.format(200), env=environment(LD_PRELOAD=own))
+        p = self.record("sh", "-c", f'LD_PRELOAD="{own}:$LD_PRELOAD" exec {PYTHON} -c "{READS.format(200)}"')
         self.assertEqual((p.returncode, p.stdout), (0, "own preload saw it\n"), p.stderr)
         self.assertGreaterEqual(self.events(), 400)
 
