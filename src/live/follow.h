@@ -1,0 +1,124 @@
+/*
+ * follow.h: reads a recording (wire/live_file.h) while it grows: each turn takes the segments that are new, keeps what
+ * later ones need (processes, names, threads) and where the segments of the last minutes lie in the file. follow_cut
+ * writes a part of that time as a recording of its own, into memory or a file: watch/ makes models of them, and what
+ * people save is the same.
+ *
+ * Records are not kept: they are read again from the file, which stays open. A file that is cut short, replaced or
+ * removed harms nobody: what cannot be read is left out and counted, and a new file of that name is begun anew.
+ *
+ * A folder is followed, too: the ring of a job that the daemon keeps (live/jobs.h), 000001.opw and on, one after the
+ * other.
+ */
+#ifndef LIVE_FOLLOW_H
+#define LIVE_FOLLOW_H
+
+#include "wire/live_file.h"
+#include "wire/opw.h"
+
+#include <sys/stat.h>
+
+#define FOLLOW_THREADS 4 /* that used a ring, one after the other: the last ones are known */
+#define FOLLOW_QUEUES 16 /* of devices, per ring */
+
+struct follow_segment {
+	uint64_t offset, size;
+	uint32_t file;		   /* its number */
+	int64_t first_ns, last_ns; /* monotonic: of its slices; first > last when it has none */
+	uint32_t records;
+};
+
+struct follow_file {
+	uint32_t number; /* in a folder, from 1; 0 of a file by itself */
+	int fd;
+};
+
+/* A record that says something about others, and where it came from. */
+struct follow_mark {
+	struct ring_record record;
+	uint64_t number, segment;
+};
+
+struct follow_ring {
+	uint32_t process, ring;
+	uint64_t next, dropped;
+	struct follow_mark threads[FOLLOW_THREADS], queues[FOLLOW_QUEUES];
+	uint32_t thread_count, queue_count; /* seen; the last ones are kept */
+};
+
+struct follow_process {
+	struct live_process row;
+	uint64_t segment;
+	struct buf texts; /* a uint64_t, its segment, and a struct live_text with its bytes each */
+	bool has_optimizer; /* it has a name for that: its steps end with it */
+	bool ended;
+	uint64_t ended_segment;
+};
+
+struct follow {
+	struct mem *mem;
+	char *path;
+	size_t path_size;
+	bool folder;
+	struct follow_file *files; /* that segments are in; the last one grows */
+	size_t file_count, file_cap;
+	dev_t device; /* of a file by itself */
+	ino_t inode;
+	uint64_t at;	   /* what is before was read */
+	bool closed;	   /* its end was written: nothing comes any more */
+	bool removed;	   /* there is no such file any more; the open one is */
+	bool caught_up;	   /* nothing more was there at the end of the last turn */
+	uint64_t damaged;  /* segments that were left out */
+	uint32_t restarts; /* how often the file was another one */
+	bool has_session;
+	struct live_session session;
+	struct follow_process *processes;
+	size_t process_count, process_cap;
+	struct follow_ring *rings;
+	size_t ring_count, ring_cap;
+	struct follow_segment *segments; /* of the last keep_ns */
+	size_t segment_count, segment_cap;
+	uint64_t first_segment; /* number of segments[0] */
+	int64_t forgotten_ns; /* monotonic: end of the latest slice that is in none of them any more */
+	int64_t newest_ns;    /* monotonic: end of the latest slice; INT64_MIN when there is none */
+	int64_t keep_ns;
+	uint64_t records; /* in all */
+	struct buf block, heads;
+};
+
+/* Fails when there is no such file, or it is none of ours. Reads nothing yet. */
+ow_status follow_open(struct follow *f, struct mem *mem, const char *path, int64_t keep_ns,
+		      struct error *err);
+void follow_release(struct follow *f);
+
+/* Takes what is new, so much of it that it does not take long: caught_up tells whether there is more. Fails without
+ * memory only. */
+ow_status follow_turn(struct follow *f, struct error *err);
+
+/* For follow_cut.c: the descriptor of a file; -1 when it was closed. */
+int follow_fd(const struct follow *f, uint32_t file);
+
+/* Records that were dropped, of all rings. */
+uint64_t follow_dropped(const struct follow *f);
+/* Of the times of records to that of the day. */
+int64_t follow_wall(const struct follow *f, int64_t monotonic_ns);
+
+/* A text of a process, the last one of that kind; nothing when there is none. */
+struct str follow_text(const struct follow_process *p, enum live_text_kind kind);
+
+struct follow_range {
+	int64_t from_ns, to_ns; /* monotonic: segments with slices in it */
+	uint64_t bytes_max;	/* of records; the latest are taken. 0 = any */
+	int64_t begin_ns;	/* out: from there on all is there */
+	uint64_t records;	/* out */
+};
+
+/* Writes that part as a recording. Segments that cannot be read any more are left out; fails when the output does, or
+ * without memory. */
+ow_status follow_cut(struct follow *f, struct follow_range *range, const struct opw_out *out,
+		     const char *writer_name, struct error *err);
+/* The same into memory: a whole file. */
+ow_status follow_cut_buf(struct follow *f, struct follow_range *range, struct buf *to,
+			 struct error *err);
+
+#endif
