@@ -1,7 +1,7 @@
 # bash completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 # Commands and options are those of `opwatch --help` and `opwatch COMMAND --help`; a test compares them.
 
-_opwatch_commands="overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record attach daemon jobs stacks capture shell formats help"
+_opwatch_commands="overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record attach daemon jobs top stacks capture shell formats help"
 _opwatch_columns="bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops
 	occurrence tensor_value device op_types input_shapes"
 _opwatch_view_options="max-depth min-bytes min-peak-bytes min-residual-bytes min-output-bytes min-micros
@@ -44,7 +44,7 @@ _opwatch_value() {
 	socket) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames ;;
 	dir) COMPREPLY=($(compgen -d -- "$cur")); compopt -o filenames ;;
 	last | total_size | metrics) COMPREPLY=() ;;
-	hz | for | tf | cluster | nodes | on | connections | batch_rows | retry_for) COMPREPLY=() ;;
+	hz | for | on_slowdown | on_stall | tf | cluster | nodes | on | connections | batch_rows | retry_for) COMPREPLY=() ;;
 	max_depth | min_* | step | limit | time_range | rank | *_regexes | input_shape | memory_limit) COMPREPLY=() ;;
 	*) return 1 ;;
 	esac
@@ -75,11 +75,12 @@ _opwatch() {
 		[[ " ${COMP_WORDS[*]} " == *" export "* ]] &&
 			options="to name table partition sort compress split bigquery overwrite memory-limit json strict redact
 				step-marker help"
-		[[ " ${COMP_WORDS[*]} " == *" record "* ]] && options="out stacks hz ring max-size job last socket memory-limit help"
-		[[ " ${COMP_WORDS[*]} " == *" attach "* ]] && options="out for stacks hz max-size job socket detach memory-limit help"
+		[[ " ${COMP_WORDS[*]} " == *" record "* ]] && options="out stacks hz ring max-size on-slowdown on-stall job last socket memory-limit help"
+		[[ " ${COMP_WORDS[*]} " == *" attach "* ]] && options="out for stacks hz max-size on-slowdown on-stall job socket detach memory-limit help"
 		[[ " ${COMP_WORDS[*]} " == *" daemon "* ]] &&
-			options="socket dir max-size total-size metrics all-users no-kineto memory-limit help"
+			options="socket dir max-size total-size metrics all-users no-kineto on-slowdown on-stall memory-limit help"
 		[[ " ${COMP_WORDS[*]} " == *" jobs "* ]] && options="socket env json csv to out help"
+		[[ " ${COMP_WORDS[*]} " == *" top "* ]] && options="job socket once json step-marker out memory-limit help"
 		[[ " ${COMP_WORDS[*]} " == *" push "* ]] &&
 			options="cluster nodes table name run one-run replace connections batch-rows retry-for password-file step-marker
 				memory-limit redact strict json to help"

@@ -1,6 +1,6 @@
 # fish completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 
-set -l commands overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record attach daemon jobs stacks capture shell formats help
+set -l commands overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record attach daemon jobs top stacks capture shell formats help
 set -l columns bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
     occurrence tensor_value device op_types input_shapes
 set -l orders name bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
@@ -115,8 +115,12 @@ complete -c opwatch -n '__fish_seen_subcommand_from daemon' -l all-users -d 'use
 complete -c opwatch -n '__fish_seen_subcommand_from daemon' -l no-kineto -d 'leave the socket of dynolog alone'
 complete -c opwatch -n '__fish_seen_subcommand_from jobs' -l env -d 'for the environment of a job'
 complete -c opwatch -n '__fish_seen_subcommand_from attach' -l detach -d 'take the hooks out of a job'
+complete -c opwatch -n $first -a top -d 'running jobs, as they go'
 complete -c opwatch -n '__fish_seen_subcommand_from record' -l ring -x -d 'room for so many records per thread'
 complete -c opwatch -n '__fish_seen_subcommand_from record' -l max-size -x -d 'the file grows no larger'
+complete -c opwatch -n '__fish_seen_subcommand_from record attach daemon' -l on-slowdown -x -d 'steps take so much longer: save why'
+complete -c opwatch -n '__fish_seen_subcommand_from record attach daemon' -l on-stall -x -d 'no step for so long: save why'
+complete -c opwatch -n '__fish_seen_subcommand_from top' -l once -d 'print it once, as text'
 complete -c opwatch -n '__fish_seen_subcommand_from push' -l cluster -x -d 'to all shards of this cluster'
 complete -c opwatch -n '__fish_seen_subcommand_from push' -l nodes -x -d 'the nodes of the cluster'
 complete -c opwatch -n '__fish_seen_subcommand_from push' -l table -x -d 'only these: event,op'

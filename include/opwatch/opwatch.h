@@ -683,6 +683,11 @@ struct ow_record_options {
 	int64_t duration_ns;
 	bool (*cancelled)(void *arg);
 	void *cancel_arg;
+	/* Attention: steps that take so much longer than those before (0.2: a fifth), or no step for so long while
+	 * processes live. What was recorded in the minute around that is written to a file beside the recording, and
+	 * message is told why, from another thread. 0 = not looked at. */
+	double on_slowdown;
+	int64_t on_stall_ns;
 };
 OW_API void ow_record_options_init(struct ow_record_options *options);
 
@@ -772,6 +777,97 @@ OW_API ow_status ow_attach(const int *pids, size_t count, const char *out_path,
 			   const struct ow_record_options *options,
 			   struct ow_record_summary *summary, struct ow_error *err);
 
+/* ---- watching running jobs -------------------------------------------------------------------- */
+
+/* Recordings that grow (ow_record, ow_attach), read as they are written: what is new is looked at with the analysis that
+ * the views use, and what was seen of the last steps is kept. Memory and time are bounded: where records come too fast
+ * to look at all, the latest are. A file that is cut short, replaced or removed does no harm. One thread at a time. */
+typedef struct ow_watch ow_watch;
+
+struct ow_watch_options {
+	size_t size;
+	uint64_t memory_limit;	 /* bytes the library may hold; 0 = no limit */
+	int64_t span_ns;	 /* what is "recent": 10 s */
+	const char *step_marker; /* as in ow_open_options */
+};
+OW_API void ow_watch_options_init(struct ow_watch_options *options);
+
+/* Parts of a step, as it goes: input, host, launch, … NULL behind the last. */
+#define OW_PHASES 9
+OW_API const char *ow_phase_name(size_t index);
+
+struct ow_job_rank {
+	int32_t rank; /* -1: it has none */
+	uint64_t steps;
+	int64_t step_ns, last_ns; /* the median of recent steps, and the last one */
+	int64_t own_ns; /* of that, without waiting for other ranks: what makes a rank the slowest */
+	int64_t phase_ns[OW_PHASES]; /* mean of recent steps */
+};
+
+struct ow_job_op {
+	const char *name;
+	int64_t self_ns; /* per step, or per second when there are no steps */
+	double runs;	 /* the same */
+	double share;	 /* of the step */
+};
+
+typedef enum {
+	OW_JOB_RUNS,
+	OW_JOB_ENDED, /* the recording was closed, or all processes have ended */
+	OW_JOB_LOST   /* the file was removed */
+} ow_job_state;
+
+/* Pointers hold until the next ow_watch_turn. What is not known is negative. */
+struct ow_job {
+	size_t size;
+	const char *name; /* what it runs */
+	const char *path; /* of its first recording */
+	ow_job_state state;
+	uint32_t recordings, processes;
+	const int64_t *pids; /* of those that run on this host */
+	size_t pid_count;
+	bool has_steps;
+	uint64_t steps;		  /* seen so far */
+	int64_t step_ns, last_ns; /* the median of recent steps, and the last one */
+	double trend; /* how much longer the last steps took than those before: 0.1 = 10 %, or NAN */
+	int64_t since_ns; /* since a step ended, or anything did */
+	int64_t phase_ns
+		[OW_PHASES]; /* mean of recent steps over all ranks; without steps, of recent time */
+	double cpu;	     /* processors that were busy with it */
+	double device;	     /* part of the time in which a device worked */
+	double gpu;	     /* what NVIDIA's devices of the host say: 0 to 1 */
+	const struct ow_job_rank *ranks;
+	size_t rank_count;
+	const struct ow_job_op *ops; /* those that took longest */
+	size_t op_count;
+	const int64_t *recent; /* times of the last steps of the first rank, oldest first */
+	size_t recent_count;
+	int32_t slowest_rank; /* -1: none stands out */
+	double slowest_by;    /* how much longer than the middle rank */
+	uint64_t records, dropped, damaged;
+	double cost; /* of watching it: part of a processor, at present */
+};
+
+OW_API ow_status ow_watch_new(const struct ow_watch_options *options, ow_watch **watch,
+			      struct ow_error *err);
+OW_API void ow_watch_free(ow_watch *watch);
+/* A recording; several may be of one job. Nothing is read yet. */
+OW_API ow_status ow_watch_add(ow_watch *watch, const char *path, struct ow_error *err);
+/* The jobs that run under the daemon of this host (socket NULL: the user's, or root's), or the one of that name or number, that
+ * are not watched yet. OW_E_NOT_FOUND when there is no daemon, or no such job. */
+OW_API ow_status ow_watch_add_jobs(ow_watch *watch, const char *socket, const char *job,
+				   struct ow_error *err);
+/* Reads what is new. *more, unless NULL: there was too much for one turn. */
+OW_API ow_status ow_watch_turn(ow_watch *watch, bool *more, struct ow_error *err);
+OW_API size_t ow_watch_count(const ow_watch *watch);
+OW_API bool ow_watch_job(const ow_watch *watch, size_t index, struct ow_job *job);
+/* What was recorded in the last so many nanoseconds, two minutes at most: as a file (of its first recording), or as a
+ * profile (of all). */
+OW_API ow_status ow_watch_save(ow_watch *watch, size_t index, int64_t span_ns, const char *path,
+			       struct ow_error *err);
+OW_API ow_status ow_watch_profile(ow_watch *watch, size_t index, int64_t span_ns,
+				  ow_profile **profile, struct ow_error *err);
+
 /* Traces of PyTorch jobs of this host that were started with KINETO_USE_DAEMON=1: they ask at the UNIX socket of dynolog,
  * which is taken for the time of this call, and write into the folder (options.dir; address is not used). Ends when all that
  * have asked, or those of `pids`, have written, or after wait_ns. message is told a line per file. */
@@ -797,6 +893,8 @@ struct ow_daemon_options {
 	bool (*cancelled)(void *arg); /* true ends it; asked at least every second */
 	void *cancel_arg;
 	const char *kineto_socket; /* NULL: that of dynolog */
+	double on_slowdown;	   /* attention, as in ow_record_options; files go to dir */
+	int64_t on_stall_ns;
 };
 OW_API void ow_daemon_options_init(struct ow_daemon_options *options);
 /* Serves until it is cancelled. OW_E_LIMIT when another one does already. */

@@ -73,6 +73,12 @@ ow_status api_read_begin(ow_profile *p, uint64_t tables, struct reading *reading
 			 struct error *err);
 ow_status api_read_end(ow_profile *p, struct reading *reading, ow_status status, struct error *err);
 
+/* watch.c: a part of a recording that is followed as a file of its own; for its owner only. */
+struct follow;
+struct follow_range;
+ow_status api_save_cut(struct follow *f, struct follow_range *range, const char *path,
+		       struct error *err);
+
 /* redact.c: names and paths become hashes; right after the freeze. */
 ow_status api_redact(ow_profile *p, struct error *err);
 

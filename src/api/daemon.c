@@ -4,6 +4,7 @@
 #include "live/daemon.h"
 #include "live/jobs.h"
 #include "live/kineto.h"
+#include "watch/attend.h"
 
 #include "opwatch_config.h"
 
@@ -23,8 +24,25 @@ void ow_daemon_options_init(struct ow_daemon_options *options)
 					       .metrics_port = -1 };
 }
 
+/* Beside the daemon, which knows nothing of it. */
+static ow_status attend(const struct ow_daemon_options *o, struct attend **out, struct error *err)
+{
+	const struct attention_options options = { .slowdown = o->on_slowdown,
+						   .stall_ns = o->on_stall_ns,
+						   .message = o->message,
+						   .message_arg = o->message_arg,
+						   .save = api_save_cut };
+
+	*out = NULL;
+	return o->on_slowdown > 0 || o->on_stall_ns > 0
+		       ? attend_start(o->socket, &options, out, err)
+		       : OW_OK;
+}
+
 ow_status ow_daemon(const struct ow_daemon_options *options, struct error *err)
 {
+	struct attend *attending;
+	ow_status status;
 	struct ow_daemon_options full;
 	struct daemon_options o;
 	struct mem mem;
@@ -55,7 +73,10 @@ ow_status ow_daemon(const struct ow_daemon_options *options, struct error *err)
 	if (full.all_users && geteuid() != 0)
 		return error_set(err, OW_E_USAGE, "only root can serve all users");
 	mem_init(&mem, (size_t)full.memory_limit);
-	return daemon_run(&o, &mem, err);
+	OW_TRY(attend(&full, &attending, err));
+	status = daemon_run(&o, &mem, err);
+	attend_stop(attending);
+	return status;
 }
 
 /* ---- lists ---- */

@@ -6,6 +6,7 @@
 #include "live/launch.h"
 #include "live/processes.h"
 #include "live/stack_feed.h"
+#include "watch/attention.h"
 
 #include "opwatch_config.h"
 
@@ -25,7 +26,33 @@ struct live {
 	struct recording recording;
 	struct collector collector;
 	struct stack_feed stacks;
+	struct attention_thread *attention;
+	char prefix[PATH_MAX]; /* of what attention saves */
 };
+
+/* Beside the recording, and called like it. */
+static ow_status attention_open(struct live *l, const char *out_path, struct error *err)
+{
+	const struct ow_record_options *o = &l->options;
+	struct str prefix = str_from(out_path);
+	struct attention_options options = { .slowdown = o->on_slowdown,
+					     .stall_ns = o->on_stall_ns,
+					     .recording = out_path,
+					     .prefix = l->prefix,
+					     .message = o->message,
+					     .message_arg = o->message_arg,
+					     .save = api_save_cut };
+
+	if (!(o->on_slowdown > 0) && o->on_stall_ns <= 0)
+		return OW_OK;
+	if (str_ends(prefix, STR(".opw")))
+		prefix = str_first(prefix, prefix.len - 4);
+	if (prefix.len >= sizeof(l->prefix))
+		return error_set(err, OW_E_USAGE, "%s: too long a name", out_path);
+	memcpy(l->prefix, prefix.ptr, prefix.len);
+	l->prefix[prefix.len] = '\0';
+	return attention_start(&options, &l->attention, err);
+}
 
 #define MAX_HZ 10000u
 
@@ -54,6 +81,11 @@ static ow_status live_open(struct live *l, const char *out_path,
 	OW_TRY(recording_open(&l->recording, &l->mem, out_path, "opwatch " OPWATCH_VERSION, err));
 	l->recording.bytes_limit = o->file_limit;
 	status = collector_open(&l->collector, &l->mem, &l->recording, err);
+	if (status == OW_OK) {
+		status = attention_open(l, out_path, err);
+		if (status != OW_OK)
+			collector_close(&l->collector);
+	}
 	if (status != OW_OK) {
 		recording_close(&l->recording, NULL);
 		return status;
@@ -76,6 +108,7 @@ static ow_status live_close(struct live *l, ow_status status, struct ow_record_s
 		stack_feed_close(&l->stacks);
 	collector_close(&l->collector);
 	closed = recording_close(&l->recording, status == OW_OK ? err : NULL);
+	attention_stop(l->attention);
 	if (summary) {
 		summary->processes = t->processes;
 		summary->refused_processes = t->refused;

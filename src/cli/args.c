@@ -83,6 +83,9 @@ enum flag_id {
 	FLAG_NO_KINETO,
 	FLAG_ENV,
 	FLAG_DETACH,
+	FLAG_ONCE,
+	FLAG_ON_SLOWDOWN,
+	FLAG_ON_STALL,
 	FLAG_VERBOSE,
 	FLAG_VERSION,
 	FLAG_HELP
@@ -161,6 +164,10 @@ const struct flag flag_table[] = {
 	{ "no-kineto", 0, FLAG_NO_KINETO, NULL, "daemon: leave dynolog's socket alone" },
 	{ "env", 0, FLAG_ENV, NULL, "jobs: what a job needs in its environment" },
 	{ "detach", 0, FLAG_DETACH, NULL, "attach: take the hooks out of --job NAME" },
+	{ "on-slowdown", 0, FLAG_ON_SLOWDOWN, "PART",
+	  "recordings: say and save why steps grow: 20%" },
+	{ "on-stall", 0, FLAG_ON_STALL, "TIME", "recordings: ... why no step comes for: 30s" },
+	{ "once", 0, FLAG_ONCE, NULL, "top: print it once, as text" },
 	{ "on", 0, FLAG_ON, "ADDRESS", "runs on this ClickHouse server (sql, ask)" },
 	{ "password-file", 0, FLAG_PASSWORD_FILE, "FILE", "the server's password, in a file" },
 	{ "hz", 0, FLAG_HZ, "N", "stacks: samples per second (default: 100)" },
@@ -294,6 +301,17 @@ static bool set_record_flag(struct args *args, const struct flag *flag, const ch
 	if (!value_size(str_from(value), &record->file_limit) || !record->file_limit)
 		return usage_error("--max-size takes a size such as 500M, not '%s'", value);
 	return true;
+}
+
+static bool set_attention_flag(struct args *args, const struct flag *flag, const char *value)
+{
+	if (flag->id == FLAG_ON_SLOWDOWN)
+		return value_part(str_from(value), &args->record.on_slowdown) ||
+		       usage_error("--on-slowdown takes a part such as 20%% or 0.2, not '%s'",
+				   value);
+	return (value_duration(str_from(value), &args->record.on_stall_ns) &&
+		args->record.on_stall_ns > 0) ||
+	       usage_error("--on-stall takes a time such as 30s or 2m, not '%s'", value);
 }
 
 static bool set_daemon_flag(struct args *args, const struct flag *flag, const char *value)
@@ -523,6 +541,11 @@ bool flag_set(struct args *args, const struct flag *flag, const char *value)
 	case FLAG_ENV:
 	case FLAG_DETACH:
 		return set_daemon_flag(args, flag, value);
+	case FLAG_ONCE:
+		return args->once = true;
+	case FLAG_ON_SLOWDOWN:
+	case FLAG_ON_STALL:
+		return set_attention_flag(args, flag, value);
 	case FLAG_ON:
 		args->on = value;
 		return true;

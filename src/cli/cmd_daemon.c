@@ -26,6 +26,8 @@ static int run(struct args *args)
 		o->job_limit = args->record.file_limit;
 	if (o->total_limit < o->job_limit)
 		o->total_limit = o->job_limit;
+	o->on_slowdown = args->record.on_slowdown;
+	o->on_stall_ns = args->record.on_stall_ns;
 	o->message = recording_message;
 	o->cancelled = is_cancelled;
 	signals_catch();
@@ -45,7 +47,7 @@ const struct command cmd_daemon = {
 		"each did last is kept on disk: see 'opwatch jobs', any view with --job NAME, and\n"
 		"'opwatch record --last 60s --job NAME'. It may be killed and started anew: jobs\n"
 		"go on.\n",
-	.flags = "max-size socket memory-limit",
+	.flags = "max-size on-slowdown on-stall socket memory-limit",
 	.run = run,
 	.takes_job = true,
 };

@@ -32,6 +32,7 @@ struct args {
 	const char *job_file, *job_folder; /* job_file.h */
 	int64_t last_ns;
 	bool env, detach;
+	bool once;	     /* top */
 	const char *on;	     /* a server to ask instead of files */
 	const char *push_to; /* --to, when it is a server */
 	const char *password_file;

@@ -101,3 +101,17 @@ bool value_words(struct arena *arena, struct ow_list *list, const char *words)
 	}
 	return true;
 }
+
+bool value_part(struct str text, double *part)
+{
+	bool percent = text.len && text.ptr[text.len - 1] == '%';
+	struct str number = percent ? str_first(text, text.len - 1) : text;
+	char copy[32], *end;
+
+	if (!number.len || number.len >= sizeof(copy))
+		return false;
+	memcpy(copy, number.ptr, number.len);
+	copy[number.len] = '\0';
+	*part = strtod(copy, &end) / (percent ? 100 : 1);
+	return !*end && *part > 0 && *part <= 100;
+}

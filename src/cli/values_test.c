@@ -89,10 +89,30 @@ static void lists(void **state)
 	arena_release(&arena);
 }
 
+static void parts(void **state)
+{
+	static const struct {
+		const char *text;
+		double part; /* 0: none */
+	} cases[] = { { "20%", 0.2 }, { "0.2", 0.2 }, { "150%", 1.5 }, { "1", 1 },    { "", 0 },
+		      { "%", 0 },     { "0", 0 },     { "-5%", 0 },    { "20 %", 0 }, { "x", 0 },
+		      { "20%%", 0 },  { "nan", 0 },   { "1e9", 0 },    { "2,5%", 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+		double part = -1;
+
+		assert_int_equal(value_part(str_from(cases[i].text), &part), cases[i].part > 0);
+		if (cases[i].part > 0)
+			assert_true(part > cases[i].part * 0.999 && part < cases[i].part * 1.001);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(sizes), cmocka_unit_test(ranges),
-					    cmocka_unit_test(durations), cmocka_unit_test(lists) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(parts), cmocka_unit_test(sizes),
+					    cmocka_unit_test(ranges), cmocka_unit_test(durations),
+					    cmocka_unit_test(lists) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

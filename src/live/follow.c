@@ -182,6 +182,9 @@ ow_status follow_open(struct follow *f, struct mem *mem, const char *path, int64
 			      .keep_ns = keep_ns };
 	buf_init(&f->block, mem);
 	buf_init(&f->heads, mem);
+	buf_init(&f->sources, mem);
+	buf_init(&f->frames, mem);
+	buf_init(&f->stacks, mem);
 	f->path = mem_alloc(mem, f->path_size);
 	if (!f->path)
 		return error_no_memory(err);
@@ -208,6 +211,10 @@ static void forget_all(struct follow *f)
 	for (size_t i = 0; i < f->process_count; i++)
 		buf_release(&f->processes[i].texts);
 	f->process_count = f->ring_count = f->segment_count = 0;
+	buf_clear(&f->sources);
+	buf_clear(&f->frames);
+	buf_clear(&f->stacks);
+	f->stacks_lost = false;
 	f->at = sizeof(struct opw_header);
 	f->first_segment = 0;
 	f->newest_ns = f->forgotten_ns = INT64_MIN;
@@ -224,6 +231,9 @@ void follow_release(struct follow *f)
 	mem_free(f->mem, f->path, f->path_size);
 	buf_release(&f->block);
 	buf_release(&f->heads);
+	buf_release(&f->sources);
+	buf_release(&f->frames);
+	buf_release(&f->stacks);
 	follow_close_files(f, f->file_count);
 	mem_free(f->mem, f->files, f->file_cap * sizeof(*f->files));
 	f->files = NULL;
@@ -277,6 +287,7 @@ static struct str *block_named(struct follow_blocks *b, const char *name)
 	} known[] = { { "session", &b->session }, { "process", &b->process },
 		      { "text", &b->text },	  { "place", &b->place },
 		      { "run", &b->run },	  { "record", &b->record },
+		      { "frame", &b->frame },	  { "stack", &b->stack },
 		      { "end", &b->end } };
 
 	for (size_t i = 0; i < ARRAY_COUNT(known); i++)
@@ -384,14 +395,12 @@ static ow_status look_at_file(struct follow *f, struct error *err)
 	return add_file(f, 0, fd) ? OW_OK : error_no_memory(err);
 }
 
-ow_status follow_turn(struct follow *f, struct error *err)
+/* Segments of the file that grows, as far as they are there. False without memory. */
+static bool read_new(struct follow *f)
 {
-	uint64_t size, begin;
+	uint64_t size = size_now(f), begin = f->at;
 	bool good = true;
 
-	OW_TRY(look_at_file(f, err));
-	size = size_now(f);
-	begin = f->at;
 	f->caught_up = false;
 	while (good && !f->closed && f->at - begin < TURN_BYTES) {
 		struct opw_head head;
@@ -409,6 +418,24 @@ ow_status follow_turn(struct follow *f, struct error *err)
 			f->at += head.size;
 	}
 	f->caught_up |= f->closed;
+	return good;
+}
+
+ow_status follow_turn(struct follow *f, struct error *err)
+{
+	bool good = true;
+	int before = -1;
+
+	/* A folder goes on in another file when one was read to its end. */
+	for (bool first = true; good; first = false) {
+		OW_TRY(look_at_file(f, err));
+		if (!first && current_fd(f) == before)
+			break;
+		before = current_fd(f);
+		good = read_new(f);
+		if (!f->folder || !f->caught_up)
+			break;
+	}
 	follow_trim(f);
 	return good ? OW_OK : error_no_memory(err);
 }

@@ -24,6 +24,7 @@
 struct follow_segment {
 	uint64_t offset, size;
 	uint32_t file;		   /* its number */
+	uint32_t frames, stacks;   /* bytes of them that were told before it */
 	int64_t first_ns, last_ns; /* monotonic: of its slices; first > last when it has none */
 	uint32_t records;
 };
@@ -65,7 +66,7 @@ struct follow {
 	dev_t device; /* of a file by itself */
 	ino_t inode;
 	uint64_t at;	   /* what is before was read */
-	bool closed;	   /* its end was written: nothing comes any more */
+	bool closed;	   /* its end was written: nothing comes any more, but to a folder */
 	bool removed;	   /* there is no such file any more; the open one is */
 	bool caught_up;	   /* nothing more was there at the end of the last turn */
 	uint64_t damaged;  /* segments that were left out */
@@ -74,6 +75,9 @@ struct follow {
 	struct live_session session;
 	struct follow_process *processes;
 	size_t process_count, process_cap;
+	struct buf sources, frames,
+		stacks;	  /* of samples: texts as of a process, rows as they are */
+	bool stacks_lost; /* they do not follow each other, or are too many: samples are left out */
 	struct follow_ring *rings;
 	size_t ring_count, ring_cap;
 	struct follow_segment *segments; /* of the last keep_ns */
@@ -98,6 +102,12 @@ ow_status follow_turn(struct follow *f, struct error *err);
 /* For follow_cut.c: the descriptor of a file; -1 when it was closed. */
 int follow_fd(const struct follow *f, uint32_t file);
 
+/* Nothing comes any more. */
+static inline bool follow_has_ended(const struct follow *f)
+{
+	return f->closed && !f->folder;
+}
+
 /* Records that were dropped, of all rings. */
 uint64_t follow_dropped(const struct follow *f);
 /* Of the times of records to that of the day. */
@@ -109,6 +119,7 @@ struct str follow_text(const struct follow_process *p, enum live_text_kind kind)
 struct follow_range {
 	int64_t from_ns, to_ns; /* monotonic: segments with slices in it */
 	uint64_t bytes_max;	/* of records; the latest are taken. 0 = any */
+	bool no_samples;	/* they are not wanted */
 	int64_t begin_ns;	/* out: from there on all is there */
 	uint64_t records;	/* out */
 };

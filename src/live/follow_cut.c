@@ -17,6 +17,7 @@ struct cut {
 	struct follow *f;
 	struct opw_writer writer;
 	size_t first, last; /* segments: [first, last) */
+	bool samples;
 	struct buf process, text, run, record;
 	struct buf bytes; /* a segment */
 };
@@ -28,9 +29,9 @@ static bool is_before(const struct cut *c, uint64_t segment)
 	return segment < c->f->first_segment + c->first;
 }
 
-static void restate_texts(struct cut *c, const struct follow_process *p)
+static void restate_texts(struct cut *c, const struct buf *texts)
 {
-	struct str rest = buf_str(&p->texts);
+	struct str rest = buf_str(texts);
 
 	while (rest.len >= sizeof(uint64_t) + sizeof(struct live_text)) {
 		struct live_text head;
@@ -96,14 +97,17 @@ static void add_part(struct opw_part *parts, uint32_t *count, const char *name,
 static ow_status put_restated(struct cut *c, struct error *err)
 {
 	const struct follow *f = c->f;
-	struct opw_part parts[5];
+	const struct follow_segment *first = c->first < c->last ? &f->segments[c->first] : NULL;
+	struct opw_part parts[7];
 	uint32_t count = 0;
 
+	if (c->samples)
+		restate_texts(c, &f->sources);
 	for (size_t i = 0; i < f->process_count; i++) {
 		if (!is_before(c, f->processes[i].segment))
 			continue;
 		buf_add(&c->process, &f->processes[i].row, sizeof(f->processes[i].row));
-		restate_texts(c, &f->processes[i]);
+		restate_texts(c, &f->processes[i].texts);
 	}
 	for (size_t i = 0; i < f->ring_count; i++)
 		restate_ring(c, &f->rings[i]);
@@ -119,6 +123,13 @@ static ow_status put_restated(struct cut *c, struct error *err)
 	add_part(parts, &count, "text", &c->text, 1);
 	add_part(parts, &count, "run", &c->run, sizeof(struct live_run));
 	add_part(parts, &count, "record", &c->record, sizeof(struct ring_record));
+	if (c->samples && first) {
+		const struct buf frames = { .ptr = f->frames.ptr, .len = first->frames };
+		const struct buf stacks = { .ptr = f->stacks.ptr, .len = first->stacks };
+
+		add_part(parts, &count, "frame", &frames, sizeof(struct live_frame));
+		add_part(parts, &count, "stack", &stacks, sizeof(struct live_stack));
+	}
 	return opw_put_segment(&c->writer, OPW_LIVE, "", 0,
 			       c->record.len / sizeof(struct ring_record), parts, count, err);
 }
@@ -141,6 +152,12 @@ static bool read_all(const struct follow *f, uint32_t file, uint64_t offset, cha
 	return true;
 }
 
+static bool is_of_samples(const char *block)
+{
+	return strcmp(block, "frame") == 0 || strcmp(block, "stack") == 0 ||
+	       strcmp(block, "sample") == 0;
+}
+
 /* Its parts, as far as they are what was written; none when the file is not what it was. */
 static uint32_t parts_of(const struct cut *c, struct opw_part *parts, struct opw_block *blocks)
 {
@@ -160,7 +177,7 @@ static uint32_t parts_of(const struct cut *c, struct opw_part *parts, struct opw
 		b->name[sizeof(b->name) - 1] = b->type[sizeof(b->type) - 1] = '\0';
 		if (b->offset > bytes.len || b->size > bytes.len - b->offset ||
 		    !opw_same_crc(crc32c(bytes.ptr + b->offset, (size_t)b->size), b->crc) ||
-		    strcmp(b->name, "session") == 0)
+		    strcmp(b->name, "session") == 0 || (!c->samples && is_of_samples(b->name)))
 			continue;
 		parts[count++] = (struct opw_part){ .name = b->name,
 						    .type = b->type,
@@ -221,7 +238,7 @@ static void choose(struct cut *c, struct follow_range *range)
 ow_status follow_cut(struct follow *f, struct follow_range *range, const struct opw_out *out,
 		     const char *writer_name, struct error *err)
 {
-	struct cut c = { .f = f };
+	struct cut c = { .f = f, .samples = !range->no_samples && !f->stacks_lost };
 	struct buf *all[] = { &c.process, &c.text, &c.run, &c.record, &c.bytes };
 	ow_status status;
 	uint64_t size;

@@ -6,7 +6,7 @@
 
 /* The blocks of a segment; empty when they are not there, or damaged. */
 struct follow_blocks {
-	struct str session, process, text, place, run, record, end;
+	struct str session, process, text, place, run, record, frame, stack, end;
 };
 
 /* Keeps what a segment says, and the segment, whose place in the file is set. False without memory. */

@@ -2,6 +2,7 @@
 #include "live/follow_int.h"
 
 #define TEXTS_MAX ((size_t)4 << 20) /* of one process */
+#define STACKS_MAX ((size_t)64 << 20)
 #define PROCESSES_MAX 65536u
 #define RINGS_MAX 65536u
 #define SEGMENTS_MAX 65536u
@@ -36,21 +37,43 @@ static bool take_process(struct follow *f, const struct live_process *row)
 	return true;
 }
 
+/* Texts of process 0 are of all. */
 static bool take_text(struct follow *f, const struct live_text *head, const char *bytes)
 {
 	struct follow_process *p = process_find(f, head->process);
+	struct buf *to = p ? &p->texts : !head->process ? &f->sources : NULL;
 	size_t size = (size_t)live_text_bytes(head->len);
 	uint64_t segment = this_segment(f);
 
-	if (!p || p->texts.len + size > TEXTS_MAX)
+	if (!to)
 		return true;
-	if (head->kind == LIVE_NAME &&
+	if (to->len + size > TEXTS_MAX) {
+		f->stacks_lost |= !head->process;
+		return true;
+	}
+	if (p && head->kind == LIVE_NAME &&
 	    str_starts(str_make(bytes, head->len), STR("Optimizer.step#")))
 		p->has_optimizer = true;
-	buf_add(&p->texts, &segment, sizeof(segment));
-	buf_add(&p->texts, head, sizeof(*head));
-	buf_add(&p->texts, bytes, size - sizeof(*head));
-	return !p->texts.failed;
+	buf_add(to, &segment, sizeof(segment));
+	buf_add(to, head, sizeof(*head));
+	buf_add(to, bytes, size - sizeof(*head));
+	return !to->failed;
+}
+
+/* Rows that are numbered one after the other, from 1. */
+static bool take_numbered(struct follow *f, struct buf *to, struct str block, size_t size)
+{
+	uint32_t number;
+
+	if (block.len < size || f->stacks_lost)
+		return true;
+	memcpy(&number, block.ptr, sizeof(number));
+	if (number != to->len / size + 1 || block.len % size || to->len + block.len > STACKS_MAX) {
+		f->stacks_lost = true;
+		return true;
+	}
+	buf_add_str(to, block);
+	return !to->failed;
 }
 
 static bool take_texts(struct follow *f, struct str block)
@@ -245,6 +268,11 @@ bool follow_take(struct follow *f, struct follow_segment *segment,
 		if (!take_place(f, &place))
 			return false;
 	}
+	segment->frames = (uint32_t)f->frames.len;
+	segment->stacks = (uint32_t)f->stacks.len;
+	if (!take_numbered(f, &f->frames, b.frame, sizeof(struct live_frame)) ||
+	    !take_numbered(f, &f->stacks, b.stack, sizeof(struct live_stack)))
+		return false;
 	if (!take_texts(f, b.text) || !take_runs(f, segment, b.run, b.record))
 		return false;
 	take_ends(f, b.end);
@@ -280,8 +308,8 @@ void follow_trim(struct follow *f)
 	size_t drop = 0;
 
 	while (drop < f->segment_count && (f->segment_count - drop > SEGMENTS_MAX ||
-					   (f->segments[drop].last_ns < f->newest_ns - f->keep_ns &&
-					    f->newest_ns > INT64_MIN + f->keep_ns)))
+					   (f->newest_ns > INT64_MIN + f->keep_ns &&
+					    f->segments[drop].last_ns < f->newest_ns - f->keep_ns)))
 		drop++;
 	if (!drop)
 		return;

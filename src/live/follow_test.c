@@ -168,6 +168,55 @@ static void a_part_is_a_recording(void **state)
 	close_follow(&f);
 }
 
+/* Frames and stacks that samples in the part are made of were told before it. */
+static void samples_keep_their_stacks(void **state)
+{
+	struct follow_range range = { .from_ns = 1500 * 1000000LL, .to_ns = INT64_MAX };
+	struct ow_error err = { 0 };
+	ow_profile *profile = NULL;
+	ow_result *functions = NULL;
+	struct live_writer w;
+	struct followed f;
+	struct buf file;
+
+	(void)state;
+	begin(&w);
+	recording_add_text(&w.recording, 0, LIVE_SOURCE, 1, STR("train"));
+	recording_add_text(&w.recording, 0, LIVE_SOURCE, 2, STR("train.py"));
+	recording_add_frame(
+		&w.recording,
+		&(struct live_frame){ .number = 1, .function = 1, .file = 2, .line = 7 });
+	recording_add_stack(&w.recording, &(struct live_stack){ .number = 1, .frame = 1 });
+	live_writer_flush(&w);
+	for (uint64_t i = 0; i < 10; i++) {
+		recording_add_sample(
+			&w.recording,
+			&(struct live_sample){ .process = 1,
+					       .tid = 101,
+					       .stack = 1,
+					       .ts_ns = (int64_t)(1000 + i * 100) * LIVE_MS,
+					       .wall_ns = 10 * LIVE_MS });
+		add_steps(&w, i, 1);
+	}
+	live_writer_close(&w);
+	open_follow(&f, path);
+	turn(&f);
+	assert_false(f.follow.stacks_lost);
+	buf_init(&file, &f.mem);
+	assert_int_equal(follow_cut_buf(&f.follow, &range, &file, &f.err), OW_OK);
+	assert_int_equal(ow_profile_new(NULL, &profile, &err), OW_OK);
+	if (ow_profile_add_memory(profile, "part", file.ptr, file.len, NULL, NULL, &err) != OW_OK ||
+	    ow_profile_freeze(profile, &err) != OW_OK ||
+	    ow_view(profile, "functions", NULL, &functions, &err) != OW_OK)
+		fail_msg("%s", err.text);
+	assert_false(ow_profile_damaged(profile));
+	assert_int_equal(ow_result_rows(functions), 1);
+	ow_result_free(functions);
+	ow_profile_free(profile);
+	buf_release(&file);
+	close_follow(&f);
+}
+
 static void forgets_what_is_long_ago(void **state)
 {
 	struct follow_range range = all_of();
@@ -350,10 +399,13 @@ static void folders_are_followed(void **state)
 	w.next[1] = next;
 	live_writer_flush(&w);
 	add_steps(&w, 3, 3);
-	for (int i = 0; i < 3; i++)
-		turn(&f);
+	turn(&f);
 	assert_int_equal(f.follow.records, 18);
 	assert_int_equal(steps_of(&f, &range), 6);
+	close_follow(&f);
+	open_follow(&f, folder);
+	turn(&f);
+	assert_int_equal(f.follow.records, 18);
 	close_follow(&f);
 	/* Who comes later has the thread from the file itself. */
 	snprintf(path, sizeof(path), "%s/000001.opw", folder);
@@ -409,6 +461,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(reads_what_is_new),
 		TEST(a_part_is_a_recording),
+		TEST(samples_keep_their_stacks),
 		TEST(forgets_what_is_long_ago),
 		TEST(a_file_that_is_cut_begins_anew),
 		TEST(another_file_of_that_name_begins_anew),

@@ -167,6 +167,27 @@ class Daemon(Case):
             tracks = self.view("tracks", os.path.join(self.dir, name + ".opw"))
             self.assertEqual({row["pid"] for row in tracks}, {jobs[name].pid})
 
+    def test_top_shows_the_jobs(self):
+        self.start("--max-size", "1M")  # the ring goes on in other files now and then
+        first = self.job("first", batch=200)
+        seen = self.wait(lambda: self.top("--json").get("first"), "the job is not shown")
+        self.assertEqual((seen["state"], seen["recordings"]), ("runs", 1))
+        second = self.job("second")
+        self.wait(lambda: {n for n, j in self.top("--json").items() if j["ops"]} == {"first", "second"}, "not both")
+        self.assertEqual(set(self.top("--json", "--job", "second")), {"second"})
+        self.assertIn("first", self.ask("top", "--once").stdout)
+        self.assertEqual(self.ask("top", "--once", "--job", "none").returncode, 1)
+        for p in (first, second):
+            self.finish(p)
+        for name in ("first", "second"):
+            self.wait_state(name, "ended")
+        self.assertEqual(self.top("--json", "--job", "first")["first"]["state"], "ended")
+
+    def top(self, *options):
+        p = self.ask("top", *options)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return {job["job"]: job for job in json.loads(p.stdout)}
+
     def test_ranks_and_children_are_one_job(self):
         self.start()
         env = json.loads(self.preload())

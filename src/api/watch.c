@@ -1,0 +1,240 @@
+/* watch.c: the bodies of ow_watch_new and its kin; the work is in watch/. */
+#include "api/api_int.h"
+
+#include "api/atomic_file.h"
+#include "live/jobs.h"
+#include "watch/watch.h"
+
+#include "opwatch_config.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+struct ow_watch {
+	struct mem mem;
+	struct watch w;
+	char *step_marker;
+	size_t marker_size;
+};
+
+void ow_watch_options_init(struct ow_watch_options *options)
+{
+	*options = (struct ow_watch_options){ .size = sizeof(*options), .span_ns = WATCH_SPAN_NS };
+}
+
+const char *ow_phase_name(size_t index)
+{
+	_Static_assert(OW_PHASES == CLASS_COUNT, "phases");
+	return index < CLASS_COUNT ? phase_class_names[phase_class_order[index]] : NULL;
+}
+
+ow_status ow_watch_new(const struct ow_watch_options *options, ow_watch **watch, struct error *err)
+{
+	struct ow_watch_options o;
+	ow_watch *made = calloc(1, sizeof(*made));
+
+	error_clear(err);
+	*watch = NULL;
+	if (!made)
+		return error_no_memory(err);
+	ow_watch_options_init(&o);
+	if (options)
+		memcpy(&o, options, MIN(options->size, sizeof(o)));
+	mem_init(&made->mem, (size_t)o.memory_limit);
+	if (o.step_marker) {
+		made->marker_size = strlen(o.step_marker) + 1;
+		made->step_marker = mem_alloc(&made->mem, made->marker_size);
+		if (!made->step_marker) {
+			free(made);
+			return error_no_memory(err);
+		}
+		memcpy(made->step_marker, o.step_marker, made->marker_size);
+	}
+	watch_init(&made->w, &made->mem, o.span_ns, made->step_marker);
+	*watch = made;
+	return OW_OK;
+}
+
+void ow_watch_free(ow_watch *watch)
+{
+	if (!watch)
+		return;
+	watch_release(&watch->w);
+	mem_free(&watch->mem, watch->step_marker, watch->marker_size);
+	free(watch);
+}
+
+ow_status ow_watch_add(ow_watch *watch, const char *path, struct error *err)
+{
+	error_clear(err);
+	return watch_add(&watch->w, path, err);
+}
+
+static bool is_watched(const struct watch *w, const char *path)
+{
+	for (size_t i = 0; i < w->count; i++)
+		if (strcmp(w->files[i]->follow.path, path) == 0)
+			return true;
+	return false;
+}
+
+/* What it is called is what people asked for it by. */
+static ow_status add_job(struct watch *w, const struct job_info *job, struct error *err)
+{
+	struct error gone = { 0 };
+	ow_status status;
+
+	if (!job->folder[0] || is_watched(w, job->folder))
+		return OW_OK;
+	status = watch_add(w, job->folder, &gone);
+	if (status == OW_E_NO_MEMORY)
+		return error_no_memory(err);
+	if (status == OW_OK)
+		snprintf(w->files[w->count - 1]->name, sizeof(w->files[0]->name), "%s", job->name);
+	return OW_OK;
+}
+
+static ow_status add_jobs(struct watch *w, const struct jobs *jobs, const char *name,
+			  struct error *err)
+{
+	const struct job_info *job;
+
+	if (name) {
+		OW_TRY(jobs_find(jobs, name, &job, err));
+		return add_job(w, job, err);
+	}
+	for (size_t i = 0; i < jobs->count; i++)
+		if (jobs->items[i].state != JOB_ENDED)
+			OW_TRY(add_job(w, &jobs->items[i], err));
+	return OW_OK;
+}
+
+ow_status ow_watch_add_jobs(ow_watch *watch, const char *socket, const char *job, struct error *err)
+{
+	struct jobs jobs;
+	ow_status status;
+
+	error_clear(err);
+	OW_TRY(jobs_list(&jobs, &watch->mem, socket, err));
+	status = add_jobs(&watch->w, &jobs, job, err);
+	jobs_release(&jobs);
+	return status;
+}
+
+ow_status ow_watch_turn(ow_watch *watch, bool *more, struct error *err)
+{
+	error_clear(err);
+	watch->w.job_count = 0;
+	OW_TRY(watch_turn(&watch->w, more, err));
+	return watch_make_jobs(&watch->w, err);
+}
+
+size_t ow_watch_count(const ow_watch *watch)
+{
+	return watch->w.job_count;
+}
+
+bool ow_watch_job(const ow_watch *watch, size_t index, struct ow_job *job)
+{
+	size_t size = job->size;
+
+	if (index >= watch->w.job_count)
+		return false;
+	memcpy(job, &watch->w.jobs[index], MIN(size, sizeof(*job)));
+	job->size = size;
+	return true;
+}
+
+/* ---- the last minute ---- */
+
+static ow_status check_index(const ow_watch *watch, size_t index, struct error *err)
+{
+	error_clear(err);
+	return index < watch->w.job_count
+		       ? OW_OK
+		       : error_set(err, OW_E_NOT_FOUND, "there is no job number %zu", index);
+}
+
+static struct follow_range last_span(const struct follow *f, int64_t span_ns)
+{
+	int64_t newest = f->newest_ns, span = MAX(MIN(span_ns, WATCH_KEEP_NS), 0);
+
+	return (struct follow_range){ .from_ns = newest == INT64_MIN ? INT64_MIN : newest - span,
+				      .to_ns = INT64_MAX };
+}
+
+static ow_status write_at(void *arg, uint64_t offset, const void *bytes, size_t len,
+			  struct error *err)
+{
+	(void)err; /* atomic_finish tells */
+	return atomic_write_at(arg, offset, bytes, len) ? OW_OK : OW_E_IO;
+}
+
+/* For its owner only, as recordings are. */
+ow_status api_save_cut(struct follow *f, struct follow_range *range, const char *path,
+		       struct error *err)
+{
+	struct atomic_file file;
+	struct opw_out out = { write_at, &file };
+	ow_status status;
+
+	OW_TRY(atomic_open(&file, f->mem, path, err));
+	if (!file.seekable)
+		return atomic_finish(
+			&file, error_set(err, OW_E_USAGE, "%s: must be a regular file", path), err);
+	status = fchmod(file.fd, 0600) == 0 ? OW_OK : error_errno(err, errno, "%s", path);
+	if (status == OW_OK)
+		status = follow_cut(f, range, &out, "opwatch " OPWATCH_VERSION, err);
+	return atomic_finish(&file, status, err);
+}
+
+ow_status ow_watch_save(ow_watch *watch, size_t index, int64_t span_ns, const char *path,
+			struct error *err)
+{
+	struct follow_range range;
+	struct follow *f;
+
+	OW_TRY(check_index(watch, index, err));
+	f = &watch->w.files[watch->w.job_files[index]]->follow;
+	range = last_span(f, span_ns);
+	return api_save_cut(f, &range, path, err);
+}
+
+static ow_status add_cut(ow_watch *watch, struct watch_file *f, int64_t span_ns, ow_profile *p,
+			 struct error *err)
+{
+	struct follow_range range = last_span(&f->follow, span_ns);
+
+	OW_TRY(follow_cut_buf(&f->follow, &range, &watch->w.cut, err));
+	return ow_profile_add_memory(p, f->follow.path, watch->w.cut.ptr, watch->w.cut.len, NULL,
+				     NULL, err);
+}
+
+ow_status ow_watch_profile(ow_watch *watch, size_t index, int64_t span_ns, ow_profile **profile,
+			   struct error *err)
+{
+	struct ow_open_options options;
+	const struct watch *w = &watch->w;
+	const struct watch_file *first;
+	ow_status status;
+
+	*profile = NULL;
+	OW_TRY(check_index(watch, index, err));
+	first = w->files[w->job_files[index]];
+	ow_open_options_init(&options);
+	options.memory_limit = watch->mem.limit;
+	options.step_marker = w->step_marker;
+	OW_TRY(ow_profile_new(&options, profile, err));
+	status = OW_OK;
+	for (size_t i = w->job_files[index]; i < w->count && status == OW_OK; i++)
+		if (w->files[i] == first ||
+		    (first->group[0] && strcmp(first->group, w->files[i]->group) == 0))
+			status = add_cut(watch, w->files[i], span_ns, *profile, err);
+	if (status == OW_OK)
+		status = ow_profile_freeze(*profile, err);
+	if (status != OW_OK) {
+		ow_profile_free(*profile);
+		*profile = NULL;
+	}
+	return status;
+}

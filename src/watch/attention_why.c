@@ -1,0 +1,323 @@
+/*
+ * attention_why.c: the sentences of attention.h: steps before and after a change are compared by phase, operation and
+ * rank; for a stall, what ended last and where the job's main thread stands, as far as that can be read.
+ */
+#include "watch/attention.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "live/py_process.h"
+
+#include <time.h>
+
+#define COMPARED 64u /* steps on either side, at most */
+#define NOTICED                                                                                    \
+	0.25 /* of the growth: a phase, an operation, a rank that has so much of it is named */
+#define LOOK_BYTES ((uint64_t)8 << 20)
+
+static void add_ms(struct buf *to, double ns)
+{
+	if (ns >= 1e9)
+		buf_printf(to, "%.2f s", ns / 1e9);
+	else
+		buf_printf(to, ns < 99.95e6 ? "%.1f ms" : "%.0f ms", ns / 1e6);
+}
+
+static void add_clock(struct buf *to, int64_t wall_ns)
+{
+	time_t seconds = (time_t)(wall_ns / 1000000000);
+	char clock[16];
+	struct tm tm;
+
+	if (localtime_r(&seconds, &tm) && strftime(clock, sizeof(clock), "%H:%M:%S", &tm))
+		buf_puts(to, clock);
+}
+
+/* ---- before and after ---- */
+
+struct side {
+	double share[CLASS_COUNT]; /* mean of the steps */
+	uint32_t steps;
+	int64_t from_ns, to_ns; /* wall */
+};
+
+static void add_step(struct side *side, const struct watch_step *s)
+{
+	for (unsigned c = 0; c < CLASS_COUNT; c++)
+		side->share[c] += (double)s->share[c];
+	side->from_ns = side->steps ? MIN(side->from_ns, s->start_ns) : s->start_ns;
+	side->to_ns = side->steps ? MAX(side->to_ns, s->end_ns) : s->end_ns;
+	side->steps++;
+}
+
+static void split(const struct watch_rank *r, int64_t since_ns, struct side *before,
+		  struct side *after)
+{
+	uint64_t kept = MIN(r->count, (uint64_t)WATCH_STEPS);
+
+	*before = *after = (struct side){ 0 };
+	for (uint64_t i = r->count; i-- > r->count - kept;) {
+		const struct watch_step *s = watch_step_at(r, i);
+
+		if (s->start_ns >= since_ns)
+			add_step(after, s);
+		else if (before->steps < COMPARED)
+			add_step(before, s);
+	}
+	for (unsigned c = 0; c < CLASS_COUNT; c++) {
+		before->share[c] /= MAX(before->steps, 1u);
+		after->share[c] /= MAX(after->steps, 1u);
+	}
+}
+
+/* ---- which operation ---- */
+
+#define OPS 48u
+
+struct op_list {
+	struct look_op items[OPS];
+	size_t count;
+};
+
+/* What took how long in that time; nothing when it cannot be read any more. */
+static ow_status ops_of(const struct attention_why *why, const struct side *side,
+			struct op_list *ops, struct error *err)
+{
+	struct follow *f = &why->file->follow;
+	int64_t wall = follow_wall(f, 0);
+	struct follow_range range = { .from_ns = side->from_ns - wall,
+				      .to_ns = side->to_ns - wall,
+				      .bytes_max = LOOK_BYTES,
+				      .no_samples = true };
+	struct error problem = { 0 };
+	struct look look;
+	ow_status status;
+
+	ops->count = 0;
+	OW_TRY(follow_cut_buf(f, &range, &why->watch->cut, err));
+	if (!range.records)
+		return OW_OK;
+	status = look_make(&look, why->watch->mem, &why->watch->cut, why->watch->step_marker,
+			   &problem);
+	if (status == OW_OK)
+		status = look_ops(&look, side->from_ns, side->to_ns, why->rank->rank, ops->items,
+				  OPS, &ops->count, &problem);
+	look_release(&look);
+	return status == OW_E_NO_MEMORY ? error_no_memory(err) : OW_OK;
+}
+
+static double time_of(const struct op_list *ops, const char *name)
+{
+	for (size_t i = 0; i < ops->count; i++)
+		if (strcmp(ops->items[i].name, name) == 0)
+			return (double)ops->items[i].self_ns;
+	return 0;
+}
+
+/* The operation that has most of the growth; per step. */
+static const struct look_op *grown_op(const struct op_list *before, const struct op_list *after,
+				      const struct side *a, const struct side *b, double least)
+{
+	const struct look_op *most = NULL;
+	double most_ns = least;
+
+	for (size_t i = 0; i < after->count; i++) {
+		double more = (double)after->items[i].self_ns / MAX(b->steps, 1u) -
+			      time_of(before, after->items[i].name) / MAX(a->steps, 1u);
+
+		if (more > most_ns) {
+			most = &after->items[i];
+			most_ns = more;
+		}
+	}
+	return most;
+}
+
+/* ---- which rank ---- */
+
+static double own_of(const struct side *side)
+{
+	double own = 0;
+
+	for (unsigned c = 0; c < CLASS_COUNT; c++)
+		own += c == CLASS_COMMUNICATION ? 0 : side->share[c];
+	return own;
+}
+
+/* The rank that has more to do since then, beside waiting for others: its steps tell why. */
+static const struct watch_rank *grown_rank(const struct attention_why *why)
+{
+	const struct watch_rank *most = why->rank;
+	double most_ns = 0;
+
+	for (size_t i = 0; i < why->file->rank_count; i++) {
+		struct side before, after;
+		double more;
+
+		split(why->file->ranks[i], why->since_ns, &before, &after);
+		more = own_of(&after) - own_of(&before);
+		if (before.steps && after.steps && more > most_ns) {
+			most = why->file->ranks[i];
+			most_ns = more;
+		}
+	}
+	return most;
+}
+
+/* ---- the sentences ---- */
+
+static void add_phases(struct buf *to, const struct side *before, const struct side *after,
+		       double growth, unsigned *main_class)
+{
+	double most = 0;
+	bool any = false;
+
+	*main_class = CLASS_COUNT;
+	for (unsigned c = 0; c < CLASS_COUNT; c++) {
+		double more = after->share[c] - before->share[c];
+
+		if (more > most) {
+			*main_class = c;
+			most = more;
+		}
+	}
+	for (unsigned k = 0; k < CLASS_COUNT; k++) {
+		unsigned c = phase_class_order[k];
+		double more = after->share[c] - before->share[c];
+
+		if (more < NOTICED * growth && c != *main_class)
+			continue;
+		buf_printf(to, "%s%s went from ", any ? ", " : "",
+			   c == CLASS_IDLE ? "time in which nothing was recorded"
+					   : phase_class_names[c]);
+		add_ms(to, before->share[c]);
+		buf_puts(to, " to ");
+		add_ms(to, after->share[c]);
+		any = true;
+	}
+}
+
+ow_status attention_explain_change(const struct attention_why *given, struct buf *to,
+				   struct error *err)
+{
+	struct attention_why why = *given;
+	struct op_list ops_before, ops_after;
+	struct side before, after;
+	const struct look_op *op;
+	unsigned main_class;
+	double growth;
+
+	why.rank = grown_rank(given);
+	split(why.rank, why.since_ns, &before, &after);
+	growth = (double)(why.change.after_ns - why.change.before_ns);
+	buf_printf(to, "steps take %.0f %% longer since ", why.change.by * 100);
+	add_clock(to, why.since_ns);
+	buf_puts(to, " (");
+	add_ms(to, (double)why.change.after_ns);
+	buf_puts(to, ", before ");
+	add_ms(to, (double)why.change.before_ns);
+	buf_puts(to, "): ");
+	if (!before.steps || !after.steps) {
+		buf_puts(to, "what grew is not known");
+		return OW_OK;
+	}
+	if (why.file->rank_count > 1)
+		buf_printf(to, "on rank %d ", (int)why.rank->rank);
+	add_phases(to, &before, &after, growth, &main_class);
+	OW_TRY(ops_of(&why, &before, &ops_before, err));
+	OW_TRY(ops_of(&why, &after, &ops_after, err));
+	op = grown_op(&ops_before, &ops_after, &before, &after, NOTICED * growth);
+	if (op && main_class != CLASS_IDLE) {
+		buf_printf(to, ", most of it in %s (", op->name);
+		add_ms(to, time_of(&ops_before, op->name) / before.steps);
+		buf_puts(to, " to ");
+		add_ms(to, (double)op->self_ns / after.steps);
+		buf_puts(to, " per step)");
+	}
+	return to->failed ? error_no_memory(err) : OW_OK;
+}
+
+/* ---- where a job stands ---- */
+
+struct place {
+	pid_t pid;
+	char text[256];
+};
+
+static void take_thread(void *arg, struct py_process *p, struct py_thread *thread)
+{
+	struct place *place = arg;
+	const struct py_code *code;
+	size_t slash;
+	struct str file;
+
+	if (!thread->frame_count || (place->text[0] && thread->tid != p->pid))
+		return;
+	code = thread->frames[0].code;
+	slash = str_rfind_char(code->file, '/');
+	file = slash == STR_NONE ? code->file : str_skip(code->file, slash + 1);
+	snprintf(place->text, sizeof(place->text), "%.*s (%.*s:%d)",
+		 (int)MIN(code->name.len, (size_t)80), code->name.ptr,
+		 (int)MIN(file.len, (size_t)80), file.ptr, (int)thread->frames[0].line);
+}
+
+/* Of the process of that rank that makes the steps: the one that was first. */
+static void find_place(const struct attention_why *why, struct place *place)
+{
+	struct py_process python;
+
+	for (size_t i = 0; i < why->file->follow.process_count && !place->text[0]; i++) {
+		const struct follow_process *p = &why->file->follow.processes[i];
+
+		if (p->ended || (p->row.flags & LIVE_FORKED))
+			continue;
+		place->pid = (pid_t)p->row.pid;
+		if (py_process_open(&python, why->watch->mem, place->pid, NULL) != OW_OK)
+			continue;
+		if (py_process_sample(&python, clock_ns(CLOCK_MONOTONIC), take_thread, place,
+				      NULL) != OW_OK)
+			place->text[0] = '\0';
+		py_process_close(&python);
+	}
+}
+
+/* The rank that has made the fewest steps, when it is alone with that. */
+static const struct watch_rank *behind(const struct attention_why *why)
+{
+	const struct watch_rank *last = NULL;
+	bool alone = false;
+
+	for (size_t i = 0; i < why->file->rank_count; i++) {
+		const struct watch_rank *r = why->file->ranks[i];
+
+		if (!last || r->last_end_ns < last->last_end_ns) {
+			alone = last != NULL;
+			last = r;
+		}
+	}
+	return alone || (why->file->rank_count > 1 && last == why->file->ranks[0]) ? last : NULL;
+}
+
+ow_status attention_explain_stall(const struct attention_why *why, struct buf *to,
+				  struct error *err)
+{
+	const struct watch_rank *late = behind(why);
+	int64_t median = watch_step_median(why->rank, 0, why->rank->count);
+	int64_t quiet = clock_ns(CLOCK_MONOTONIC) - why->file->follow.newest_ns;
+	struct place place = { 0 };
+
+	buf_puts(to, "no step for ");
+	add_ms(to, (double)why->stalled_ns);
+	buf_puts(to, ", they took ");
+	add_ms(to, (double)median);
+	if (late)
+		buf_printf(to, "; rank %d has ended its last one first", (int)late->rank);
+	find_place(why, &place);
+	if (place.text[0])
+		buf_printf(to, ": process %d is in %s", (int)place.pid, place.text);
+	else if (why->file->follow.newest_ns != INT64_MIN && quiet > why->stalled_ns / 2)
+		buf_puts(to, ": nothing was recorded since");
+	else
+		buf_puts(to, ": it works, but ends no step");
+	return to->failed ? error_no_memory(err) : OW_OK;
+}

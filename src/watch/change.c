@@ -1,0 +1,107 @@
+/* change.c: see change.h. */
+#include "watch/change.h"
+
+#include <math.h>
+
+/* What medians of steps must differ by, in standard errors, to be no chance; steps are not independent of each other and
+ * their times not normal, so this is large. */
+#define SURE 6.0
+#define NEAR 3.0 /* a change of just the limit is seen short of it as often as beyond */
+#define QUANTUM                                                                                    \
+	0.005 /* times do not differ by less, whatever they say: a thousandth is never news */
+
+void change_init(struct change *c, double limit)
+{
+	*c = (struct change){ .limit = limit };
+}
+
+static int by_value(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(int64_t *values, size_t count)
+{
+	size_t middle = count / 2;
+
+	qsort(values, count, sizeof(*values), by_value);
+	return count % 2 ? (double)values[middle]
+			 : ((double)values[middle - 1] + (double)values[middle]) / 2;
+}
+
+/* Copies the steps [first, first + count). */
+static void take(const struct change *c, uint64_t first, size_t count, int64_t *to)
+{
+	for (size_t i = 0; i < count; i++)
+		to[i] = c->values[(first + i) % ARRAY_COUNT(c->values)];
+}
+
+/* How far the logarithms of values are from that of their median, as a normal distribution would have it. Of
+ * logarithms, since times have long tails on one side. */
+static double spread(const int64_t *values, size_t count, double middle)
+{
+	int64_t distances[CHANGE_BEFORE] = { 0 };
+
+	for (size_t i = 0; i < count; i++)
+		distances[i] = (int64_t)(fabs(log(MAX((double)values[i], 1.0) / middle)) * 1e9);
+	return MAX(median(distances, count) * 1e-9 * 1.4826, QUANTUM);
+}
+
+static bool is_longer(const struct change *c, struct change_found *found)
+{
+	int64_t last[CHANGE_LAST], before[CHANGE_BEFORE];
+	size_t count = (size_t)MIN(c->count - CHANGE_LAST, (uint64_t)CHANGE_BEFORE);
+	size_t quarter = count / 4, last_quarter = CHANGE_LAST / 4;
+	uint64_t first = c->count - CHANGE_LAST;
+	double old, new, error, low;
+
+	take(c, first, CHANGE_LAST, last);
+	take(c, first - count, count, before);
+	old = median(before, count);
+	new = median(last, CHANGE_LAST);
+	low = (double)before[quarter]; /* both are sorted by now */
+	if (old <= 0 || low <= 0)
+		return false;
+	found->before_ns = (int64_t)old;
+	found->after_ns = (int64_t) new;
+	found->by = new / old - 1;
+	/* Where long and short steps take turns, the median is now this, now that; the shorter ones must be longer, too. */
+	if (found->by < c->limit / 2 || (double)last[last_quarter] / low - 1 < c->limit / 2)
+		return false;
+	error = 1.2533 * spread(before, count, old) * sqrt(1.0 / CHANGE_LAST + 1.0 / (double)count);
+	return found->by >= c->limit - NEAR * error && log(1 + found->by) >= SURE * error;
+}
+
+/* The last steps without a short one among them, which the change may have begun with. */
+static uint32_t steps_ago(const struct change *c, const struct change_found *found)
+{
+	int64_t middle = found->before_ns + (found->after_ns - found->before_ns) / 2;
+	uint32_t ago = 0;
+
+	for (uint32_t i = 0; i < CHANGE_LAST; i++)
+		if (c->values[(c->count - 1 - i) % ARRAY_COUNT(c->values)] > middle)
+			ago = i;
+	return ago;
+}
+
+/* What is longer now is what later steps are compared with. */
+static void begin_anew(struct change *c)
+{
+	int64_t last[CHANGE_LAST];
+
+	take(c, c->count - CHANGE_LAST, CHANGE_LAST, last);
+	memcpy(c->values, last, sizeof(last));
+	c->count = CHANGE_LAST;
+}
+
+bool change_add(struct change *c, int64_t value_ns, struct change_found *found)
+{
+	c->values[c->count++ % ARRAY_COUNT(c->values)] = value_ns;
+	if (c->count < CHANGE_LEAST + CHANGE_LAST || !is_longer(c, found))
+		return false;
+	found->steps_ago = steps_ago(c, found);
+	begin_anew(c);
+	return true;
+}

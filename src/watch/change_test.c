@@ -1,0 +1,172 @@
+/*
+ * change_test.c: no alarm for what is only noise (of several kinds, two hundred thousand steps), an alarm within some steps when they
+ * become a fifth longer, one alarm per change.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "watch/change.h"
+
+#include <math.h>
+
+/* Always the same numbers. */
+struct noise {
+	uint64_t state;
+};
+
+static double uniform(struct noise *n)
+{
+	n->state = n->state * 6364136223846793005u + 1442695040888963407u;
+	return ((double)(n->state >> 33) + 0.5) / 2147483648.0;
+}
+
+static double normal(struct noise *n)
+{
+	return sqrt(-2 * log(uniform(n))) * cos(6.283185307179586 * uniform(n));
+}
+
+/* Milliseconds of a step, in turn steady, noisy, with a long tail, with a checkpoint now and then. */
+static double step_of(struct noise *n, unsigned kind, unsigned number, double base)
+{
+	switch (kind) {
+	case 0:
+		return base;
+	case 1:
+		return base * (1 + 0.03 * normal(n));
+	case 2:
+		return base * (1 + 0.15 * normal(n));
+	case 3:
+		return base * exp(0.3 * normal(n));
+	case 4:
+		return base * (number % 10 == 0 ? 4 : 1 + 0.05 * normal(n));
+	default: /* long and short ones alternate */
+		return base * (number % 2 ? 1.5 : 1) * (1 + 0.02 * normal(n));
+	}
+}
+#define KINDS 6u
+
+static int64_t ns(double ms)
+{
+	return (int64_t)(MAX(ms, 0.001) * 1e6);
+}
+
+static void noise_is_no_change(void **state)
+{
+	struct change_found found;
+
+	(void)state;
+	for (unsigned kind = 0; kind < KINDS; kind++)
+		for (unsigned seed = 1; seed <= 12; seed++) {
+			struct noise n = { seed };
+			struct change c;
+
+			change_init(&c, 0.2);
+			for (unsigned i = 0; i < 3000; i++)
+				if (change_add(&c, ns(step_of(&n, kind, i, 50)), &found))
+					fail_msg("kind %u seed %u step %u: %.0f %%", kind, seed, i,
+						 found.by * 100);
+		}
+}
+
+static void one_long_step_is_no_change(void **state)
+{
+	struct change_found found;
+	struct change c;
+
+	(void)state;
+	change_init(&c, 0.2);
+	for (unsigned i = 0; i < 300; i++)
+		assert_false(change_add(&c, ns(i % 100 >= 60 && i % 100 < 64 ? 500 : 50), &found));
+}
+
+/* How many steps after the change it was told; fails when it was not within 60. */
+static unsigned told_after(unsigned kind, unsigned seed, double factor, struct change_found *found)
+{
+	struct noise n = { seed };
+	struct change c;
+
+	change_init(&c, 0.2);
+	for (unsigned i = 0; i < 100; i++)
+		assert_false(change_add(&c, ns(step_of(&n, kind, i, 50)), found));
+	for (unsigned i = 0; i < 60; i++)
+		if (change_add(&c, ns(step_of(&n, kind, 100 + i, 50 * factor)), found))
+			return i + 1;
+	fail_msg("kind %u seed %u factor %.2f: not noticed", kind, seed, factor);
+	return 0;
+}
+
+static void a_fifth_is_noticed(void **state)
+{
+	struct change_found found;
+
+	(void)state;
+	for (unsigned seed = 1; seed <= 50; seed++) {
+		assert_true(told_after(0, seed, 1.2, &found) <= CHANGE_LAST);
+		assert_true(told_after(1, seed, 1.2, &found) <= 3 * CHANGE_LAST);
+		assert_true(found.by > 0.15 && found.by < 0.25);
+		assert_true(told_after(1, seed, 1.3, &found) <= CHANGE_LAST);
+		assert_true(told_after(4, seed, 1.3, &found) <= 2 * CHANGE_LAST);
+		assert_true(told_after(2, seed, 2, &found) <= CHANGE_LAST);
+		assert_true(told_after(3, seed, 3, &found) <= CHANGE_LAST);
+	}
+}
+
+static void tells_when_it_began(void **state)
+{
+	struct change_found found;
+	unsigned after = told_after(0, 1, 1.5, &found);
+
+	(void)state;
+	assert_int_equal(found.steps_ago + 1, after);
+	assert_int_equal(found.before_ns, 50000000);
+	assert_int_equal(found.after_ns, 75000000);
+}
+
+static void is_told_once(void **state)
+{
+	unsigned told = 0;
+	struct change_found found;
+	struct noise n = { 7 };
+	struct change c;
+
+	(void)state;
+	change_init(&c, 0.2);
+	for (unsigned i = 0; i < 1000; i++)
+		told += change_add(&c, ns(step_of(&n, 1, i, i < 500 ? 50 : 80)), &found);
+	assert_int_equal(told, 1);
+	/* Shorter again is good, and longer once more is told once more. */
+	for (unsigned i = 0; i < 300; i++)
+		assert_false(change_add(&c, ns(step_of(&n, 1, i, 50)), &found));
+	for (unsigned i = 0; i < 100; i++)
+		told += change_add(&c, ns(step_of(&n, 1, i, 80)), &found);
+	assert_int_equal(told, 2);
+}
+
+static void a_small_change_is_left_alone(void **state)
+{
+	struct change_found found;
+	struct change c;
+
+	(void)state;
+	change_init(&c, 0.2);
+	for (unsigned i = 0; i < 400; i++)
+		assert_false(change_add(&c, ns(i < 200 ? 50 : 54), &found));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(noise_is_no_change),
+		cmocka_unit_test(one_long_step_is_no_change),
+		cmocka_unit_test(a_fifth_is_noticed),
+		cmocka_unit_test(tells_when_it_began),
+		cmocka_unit_test(is_told_once),
+		cmocka_unit_test(a_small_change_is_left_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,456 @@
+/* watch.c: see watch.h. */
+#include "watch/watch.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#define LOOK_BYTES ((uint64_t)8 << 20) /* of records, at most, in one look: 130 000 */
+#define LOOK_NS (400 * 1000000LL)      /* not more often */
+#define LOOK_PART 25		       /* and one in so many parts of the time */
+#define LOOK_GAP_MAX_NS (5 * 1000000000LL)
+#define HALF_LIFE_NS 5e9 /* of operations */
+#define LAG_NS (10 * 1000000000LL)
+
+void watch_init(struct watch *w, struct mem *mem, int64_t span_ns, const char *step_marker)
+{
+	*w = (struct watch){ .mem = mem,
+			     .span_ns = span_ns > 0 ? span_ns : WATCH_SPAN_NS,
+			     .step_marker = step_marker,
+			     .gpu = -1 };
+	w->has_nvml = nvml_open(&w->nvml, NULL);
+	if (gethostname(w->host, sizeof(w->host) - 1) != 0)
+		w->host[0] = '\0';
+	buf_init(&w->cut, mem);
+	arena_init(&w->arena, mem);
+}
+
+static void forget_ranks(struct watch *w, struct watch_file *f)
+{
+	for (size_t i = 0; i < f->rank_count; i++)
+		mem_free(w->mem, f->ranks[i], sizeof(*f->ranks[i]));
+	f->rank_count = f->op_count = 0;
+	f->op_steps = 0;
+	f->optimizer = false;
+	f->looked_records = 0;
+	f->ops_until_ns = INT64_MIN;
+	f->due_ns = 0;
+}
+
+static void file_free(struct watch *w, struct watch_file *f)
+{
+	forget_ranks(w, f);
+	mem_free(w->mem, f->ranks, f->rank_cap * sizeof(*f->ranks));
+	follow_release(&f->follow);
+	job_meter_release(&f->meter);
+	mem_free(w->mem, f, sizeof(*f));
+}
+
+void watch_release(struct watch *w)
+{
+	for (size_t i = 0; i < w->count; i++)
+		file_free(w, w->files[i]);
+	mem_free(w->mem, w->files, w->cap * sizeof(*w->files));
+	if (w->has_nvml)
+		nvml_close(&w->nvml);
+	buf_release(&w->cut);
+	arena_release(&w->arena);
+	w->files = NULL;
+	w->count = w->cap = 0;
+}
+
+ow_status watch_add(struct watch *w, const char *path, struct error *err)
+{
+	struct watch_file *f;
+	void *list = w->files;
+	ow_status status;
+
+	if (!mem_grow(w->mem, &list, &w->cap, w->count + 1, sizeof(*w->files)))
+		return error_no_memory(err);
+	w->files = list;
+	f = mem_zalloc(w->mem, sizeof(*f));
+	if (!f)
+		return error_no_memory(err);
+	job_meter_init(&f->meter, w->mem);
+	f->cpu = -1;
+	f->ops_until_ns = INT64_MIN;
+	status = follow_open(&f->follow, w->mem, path, WATCH_KEEP_NS, err);
+	if (status != OW_OK) {
+		mem_free(w->mem, f, sizeof(*f));
+		return status;
+	}
+	w->files[w->count++] = f;
+	return OW_OK;
+}
+
+/* ---- numbers ---- */
+
+static int by_value(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+int64_t watch_median(int64_t *values, size_t count)
+{
+	if (!count)
+		return -1;
+	qsort(values, count, sizeof(*values), by_value);
+	return count % 2 ? values[count / 2]
+			 : values[count / 2 - 1] + (values[count / 2] - values[count / 2 - 1]) / 2;
+}
+
+int64_t watch_step_median(const struct watch_rank *r, uint64_t from, uint64_t to)
+{
+	int64_t values[WATCH_STEPS];
+	size_t count = 0;
+
+	from = MAX(from, r->count > WATCH_STEPS ? r->count - WATCH_STEPS : 0);
+	for (uint64_t i = from; i < MIN(to, r->count); i++)
+		values[count++] = watch_step_at(r, i)->end_ns - watch_step_at(r, i)->start_ns;
+	return watch_median(values, count);
+}
+
+uint32_t watch_recent(const struct watch_rank *r, int64_t after_ns, uint32_t least)
+{
+	uint32_t kept = (uint32_t)MIN(r->count, (uint64_t)WATCH_STEPS), n = 0;
+
+	while (n < kept && (n < least || watch_step_at(r, r->count - n - 1)->end_ns > after_ns))
+		n++;
+	return n;
+}
+
+/* ---- ranks ---- */
+
+static struct watch_rank *rank_of(struct watch *w, struct watch_file *f, int32_t rank)
+{
+	struct watch_rank *made;
+	void *list = f->ranks;
+	size_t at = 0;
+
+	while (at < f->rank_count && f->ranks[at]->rank < rank)
+		at++;
+	if (at < f->rank_count && f->ranks[at]->rank == rank)
+		return f->ranks[at];
+	if (!mem_grow(w->mem, &list, &f->rank_cap, f->rank_count + 1, sizeof(*f->ranks)))
+		return NULL;
+	f->ranks = list;
+	made = mem_zalloc(w->mem, sizeof(*made));
+	if (!made)
+		return NULL;
+	made->rank = rank;
+	made->last_end_ns = TIME_UNKNOWN;
+	memmove(f->ranks + at + 1, f->ranks + at, (f->rank_count - at) * sizeof(*f->ranks));
+	f->ranks[at] = made;
+	f->rank_count++;
+	return made;
+}
+
+/* Steps that were seen, and those that may be cut short, are passed over. True when it is a new one. */
+static bool take_step(struct watch_rank *r, const struct look_step *s, int64_t begin_ns)
+{
+	struct watch_step step = { .start_ns = s->start_ns,
+				   .end_ns = s->end_ns,
+				   .device_busy_ns = s->device_busy_ns };
+
+	memcpy(step.share, s->share, sizeof(step.share));
+	r->has_device |= s->has_device;
+	if (s->marker == LOOK_NO_STEPS || s->marker < r->marker) {
+		r->all = step;
+		return false;
+	}
+	if (s->marker > r->marker) { /* these were no steps */
+		r->marker = s->marker;
+		r->count = 0;
+		r->last_end_ns = TIME_UNKNOWN;
+	}
+	if (r->last_end_ns == TIME_UNKNOWN || begin_ns >= r->last_end_ns) {
+		if (s->first)
+			return false;
+	}
+	if (r->last_end_ns != TIME_UNKNOWN && s->start_ns < r->last_end_ns)
+		return false;
+	r->steps[r->count++ % WATCH_STEPS] = step;
+	r->last_end_ns = s->end_ns;
+	return true;
+}
+
+/* ---- operations ---- */
+
+static void add_op(struct watch_file *f, const struct look_op *op)
+{
+	struct watch_op *to = NULL;
+
+	for (size_t i = 0; i < f->op_count && !to; i++)
+		if (strcmp(f->ops[i].name, op->name) == 0)
+			to = &f->ops[i];
+	if (!to && f->op_count < WATCH_OPS) {
+		to = &f->ops[f->op_count++];
+		*to = (struct watch_op){ 0 };
+	}
+	for (size_t i = 0; i < f->op_count && !to; i++)
+		if (f->ops[i].self_ns < (double)op->self_ns)
+			to = &f->ops[i];
+	if (!to)
+		return;
+	if (strcmp(to->name, op->name) != 0) {
+		*to = (struct watch_op){ 0 };
+		memcpy(to->name, op->name, sizeof(to->name));
+	}
+	to->self_ns += (double)op->self_ns;
+	to->runs += (double)op->runs;
+}
+
+static ow_status take_ops(struct watch_file *f, struct look *look, int64_t from_ns, int64_t to_ns,
+			  double steps, struct error *err)
+{
+	struct look_op ops[WATCH_OPS];
+	double fade = exp2(-(double)(to_ns - from_ns) / HALF_LIFE_NS);
+	size_t count;
+
+	OW_TRY(look_ops(look, from_ns, to_ns, -1, ops, ARRAY_COUNT(ops), &count, err));
+	f->op_steps = f->op_steps * fade + steps;
+	for (size_t i = 0; i < f->op_count; i++) {
+		f->ops[i].self_ns *= fade;
+		f->ops[i].runs *= fade;
+	}
+	for (size_t i = 0; i < count; i++)
+		add_op(f, &ops[i]);
+	return OW_OK;
+}
+
+/* ---- looking ---- */
+
+/* What the first process that did anything runs. */
+static void take_name(struct watch_file *f, const struct model *m)
+{
+	for (uint32_t i = 1; i < m->event.count && !f->name[0]; i++) {
+		uint32_t track = m->event.track[i].v;
+		struct str name = model_str(m, m->track.process[track]);
+
+		if (m->track.kind[track] == TRACK_HOST)
+			snprintf(f->name, sizeof(f->name), "%.*s", STR_ARG(name));
+	}
+}
+
+static bool has_optimizer(const struct watch_file *f)
+{
+	for (size_t i = 0; i < f->follow.process_count; i++)
+		if (f->follow.processes[i].has_optimizer)
+			return true;
+	return false;
+}
+
+/* Batches are taken for steps until there is an optimizer: a look at a part of the time that has one step or none must not
+ * go back to that. */
+static void expect_optimizer(struct watch *w, struct watch_file *f)
+{
+	if (w->step_marker || f->optimizer || !has_optimizer(f))
+		return;
+	f->optimizer = true;
+	for (size_t i = 0; i < f->rank_count; i++)
+		if (f->ranks[i]->marker == LOOK_LOADER) {
+			f->ranks[i]->marker = LOOK_NO_STEPS;
+			f->ranks[i]->count = 0;
+			f->ranks[i]->last_end_ns = TIME_UNKNOWN;
+		}
+}
+
+/* Where the next look begins: with the steps that have not ended, but for ranks that do not move any more. */
+static int64_t look_from(const struct watch *w, const struct watch_file *f)
+{
+	int64_t wall = follow_wall(&f->follow, 0), newest = f->follow.newest_ns;
+	int64_t from = INT64_MAX;
+
+	for (size_t i = 0; i < f->rank_count; i++) {
+		const struct watch_rank *r = f->ranks[i];
+		int64_t patience = LAG_NS, end;
+
+		if (r->last_end_ns == TIME_UNKNOWN)
+			continue;
+		end = r->last_end_ns - wall;
+		patience = MAX(patience,
+			       4 * watch_step_median(r, r->count - MIN(r->count, 9), r->count));
+		if (newest - end <= patience || f->rank_count == 1)
+			from = MIN(from, end);
+	}
+	if (from != INT64_MAX || newest == INT64_MIN)
+		return from;
+	return newest - (f->optimizer ? f->follow.keep_ns : w->span_ns);
+}
+
+static ow_status take_look(struct watch *w, struct watch_file *f, struct look *look,
+			   int64_t begin_ns, struct error *err)
+{
+	int64_t from = INT64_MAX, to = INT64_MIN;
+	uint32_t taken = 0;
+	bool stepless = true;
+
+	take_name(f, look->m);
+	for (uint32_t i = 0; i < look->count; i++) {
+		const struct look_step *s = &look->steps[i];
+		struct watch_rank *r = rank_of(w, f, s->rank);
+
+		if (!r)
+			return error_no_memory(err);
+		if (s->marker == LOOK_LOADER && f->optimizer)
+			continue;
+		stepless &= s->marker == LOOK_NO_STEPS && !r->count;
+		if (!take_step(r, s, begin_ns))
+			continue;
+		taken++;
+		from = MIN(from, s->start_ns);
+		to = MAX(to, s->end_ns);
+	}
+	if (taken && f->ops_until_ns != INT64_MIN) { /* what was before is counted per second */
+		f->op_count = 0;
+		f->op_steps = 0;
+		f->ops_until_ns = INT64_MIN;
+	}
+	if (taken)
+		return take_ops(f, look, from, to, taken, err);
+	if (!stepless || !look->count)
+		return OW_OK;
+	to = look->steps[0].end_ns;
+	from = MAX(look->steps[0].start_ns, f->ops_until_ns);
+	f->ops_until_ns = to;
+	return from < to ? take_ops(f, look, from, to, (double)(to - from) / 1e9, err) : OW_OK;
+}
+
+static ow_status look_at(struct watch *w, struct watch_file *f, struct error *err)
+{
+	struct follow_range range = { .to_ns = INT64_MAX,
+				      .bytes_max = LOOK_BYTES,
+				      .no_samples = true };
+	struct look look;
+	ow_status status;
+	int64_t begin;
+
+	expect_optimizer(w, f);
+	range.from_ns = look_from(w, f);
+	OW_TRY(follow_cut_buf(&f->follow, &range, &w->cut, err));
+	if (!range.records)
+		return OW_OK;
+	begin = range.begin_ns == INT64_MIN ? INT64_MIN : follow_wall(&f->follow, range.begin_ns);
+	status = look_make(&look, w->mem, &w->cut, w->step_marker, err);
+	if (status == OW_OK)
+		status = take_look(w, f, &look, begin, err);
+	look_release(&look);
+	return status == OW_E_EMPTY ? OW_OK : status;
+}
+
+static ow_status look_if_due(struct watch *w, struct watch_file *f, bool now, struct error *err)
+{
+	int64_t begin = clock_ns(CLOCK_MONOTONIC), cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), cost;
+	struct error problem = { 0 };
+	ow_status status;
+
+	if (f->restarts != f->follow.restarts) {
+		f->restarts = f->follow.restarts;
+		forget_ranks(w, f);
+	}
+	if (!f->follow.caught_up || f->looked_records == f->follow.records ||
+	    (!now && begin < f->due_ns))
+		return OW_OK;
+	status = look_at(w, f, &problem);
+	cost = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+	f->look_gap_ns = f->looked_ns ? begin - f->looked_ns : LOOK_NS;
+	f->look_cost_ns = cost;
+	f->looked_ns = begin;
+	f->looked_records = f->follow.records;
+	f->due_ns = begin + MIN(MAX(LOOK_NS, cost * LOOK_PART), LOOK_GAP_MAX_NS);
+	snprintf(f->problem, sizeof(f->problem), "%.159s", status == OW_OK ? "" : problem.text);
+	if (status == OW_E_NO_MEMORY) {
+		if (err)
+			*err = problem;
+		return status;
+	}
+	return OW_OK; /* damage is told with the job */
+}
+
+/* ---- use of processors ---- */
+
+static ow_status meter(struct watch *w, struct watch_file *f, struct error *err)
+{
+	struct pid_list pids = { .mem = w->mem };
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint64_t before = f->meter.values[JOB_CPU_USER] + f->meter.values[JOB_CPU_SYSTEM];
+	bool good = true;
+
+	f->alive = 0;
+	for (size_t i = 0; i < f->follow.process_count; i++) {
+		const struct follow_process *p = &f->follow.processes[i];
+		struct proc_stat stat;
+
+		if (p->ended || follow_has_ended(&f->follow) ||
+		    strcmp(f->follow.session.host, w->host) != 0 ||
+		    !proc_stat_read((pid_t)p->row.pid, 0, &stat) || stat.state == 'Z')
+			continue;
+		f->alive++;
+		good &= pid_list_add(&pids, (pid_t)p->row.pid);
+	}
+	good = good && job_meter_read(&f->meter, pids.items, pids.count);
+	pid_list_release(&pids);
+	if (!good)
+		return error_no_memory(err);
+	if (f->metered_ns && now - f->metered_ns > 50 * 1000000LL && f->alive) {
+		double used = (double)(f->meter.values[JOB_CPU_USER] +
+				       f->meter.values[JOB_CPU_SYSTEM] - before);
+
+		f->cpu = used / (double)(now - f->metered_ns);
+	}
+	if (!f->alive)
+		f->cpu = -1;
+	f->metered_ns = now;
+	return OW_OK;
+}
+
+static void meter_devices(struct watch *w)
+{
+	double sum = 0;
+	uint32_t count = 0;
+
+	if (!w->has_nvml)
+		return;
+	nvml_read(&w->nvml);
+	for (uint32_t i = 0; i < w->nvml.count; i++)
+		if (w->nvml.devices[i].known[GPU_BUSY]) {
+			sum += (double)w->nvml.devices[i].values[GPU_BUSY] / 100;
+			count++;
+		}
+	w->gpu = count ? sum / count : -1;
+}
+
+static ow_status turn(struct watch *w, bool now, bool *more, struct error *err)
+{
+	*more = false;
+	for (size_t i = 0; i < w->count; i++) {
+		struct watch_file *f = w->files[i];
+
+		OW_TRY(follow_turn(&f->follow, err));
+		*more |= !f->follow.caught_up;
+		OW_TRY(look_if_due(w, f, now, err));
+		OW_TRY(meter(w, f, err));
+	}
+	meter_devices(w);
+	return OW_OK;
+}
+
+ow_status watch_turn(struct watch *w, bool *more, struct error *err)
+{
+	bool unused;
+
+	return turn(w, false, more ? more : &unused, err);
+}
+
+ow_status watch_turn_now(struct watch *w, struct error *err)
+{
+	bool more = true;
+
+	while (more)
+		OW_TRY(turn(w, true, &more, err));
+	return OW_OK;
+}

@@ -1,0 +1,539 @@
+/*
+ * watch_test.c: what is seen of a recording that grows is what the views say of the whole: steps, each once, phases, the
+ * slowest rank, operations; attention tells a slowdown and a stall, once, and why; every allocation that fails.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "support/live_file.h"
+#include "watch/attention.h"
+
+#include <math.h>
+
+static char path[64];
+
+static int make_path(void **state)
+{
+	int fd;
+
+	(void)state;
+	snprintf(path, sizeof(path), "/tmp/opwatch-watch-XXXXXX");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	close(fd);
+	return 0;
+}
+
+static int remove_path(void **state)
+{
+	(void)state;
+	unlink(path);
+	return 0;
+}
+
+static void begin(struct live_writer *w, unsigned ranks)
+{
+	live_writer_open(w, path);
+	for (uint32_t p = 1; p <= ranks; p++) {
+		char rank[16];
+
+		snprintf(rank, sizeof(rank), "RANK=%u", p - 1);
+		live_writer_process(w, p, 0, ranks > 1 ? rank : NULL);
+		live_writer_thread(w, p, 100 + p);
+	}
+	live_writer_flush(w);
+}
+
+struct watching {
+	struct mem mem;
+	struct watch watch;
+	struct error err;
+};
+
+static void open_watch(struct watching *w)
+{
+	*w = (struct watching){ 0 };
+	mem_init(&w->mem, 0);
+	watch_init(&w->watch, &w->mem, 0, NULL);
+	if (watch_add(&w->watch, path, &w->err) != OW_OK)
+		fail_msg("%s", w->err.text);
+}
+
+static const struct ow_job *look(struct watching *w)
+{
+	if (watch_turn_now(&w->watch, &w->err) != OW_OK ||
+	    watch_make_jobs(&w->watch, &w->err) != OW_OK)
+		fail_msg("%s", w->err.text);
+	assert_int_equal(w->watch.job_count, 1);
+	return &w->watch.jobs[0];
+}
+
+static void close_watch(struct watching *w)
+{
+	watch_release(&w->watch);
+	assert_int_equal(w->mem.used, 0);
+}
+
+static int64_t phase(const struct ow_job *job, const char *name)
+{
+	for (size_t i = 0; i < OW_PHASES; i++)
+		if (strcmp(ow_phase_name(i), name) == 0)
+			return job->phase_ns[i];
+	fail();
+	return 0;
+}
+
+/* Steps of 51 ms: 30 wait, 20 compute, 1 the optimizer; the next one begins at once. Looked at in every possible place. */
+static void each_step_is_seen_once(void **state)
+{
+	const struct ow_job *job;
+	struct live_writer w;
+	struct watching v;
+
+	(void)state;
+	begin(&w, 1);
+	open_watch(&v);
+	for (uint64_t i = 0; i < 60; i++) {
+		live_writer_step(&w, 1, 1000 + i * 51, 30, 20);
+		if (i % 3 == 0)
+			live_writer_flush(&w);
+		if (i % 7 == 0 || i % 5 == 0)
+			look(&v);
+	}
+	live_writer_close(&w);
+	job = look(&v);
+	/* The first one is left out: it may be cut short. */
+	assert_int_equal(job->steps, 59);
+	assert_int_equal(job->step_ns, 51000000);
+	assert_int_equal(job->last_ns, 51000000);
+	assert_int_equal(phase(job, "input"), 30000000);
+	assert_int_equal(phase(job, "compute"), 20000000);
+	assert_true(fabs(job->trend) < 1e-9);
+	assert_int_equal(job->recent_count, 59);
+	assert_string_equal(job->name, "python3 train.py");
+	assert_int_equal(job->state, OW_JOB_ENDED);
+	assert_true(job->op_count >= 1);
+	for (size_t i = 0; i < job->op_count; i++)
+		if (strcmp(job->ops[i].name, "aten::mm") == 0)
+			assert_true(llabs(job->ops[i].self_ns - 20000000) < 100000 &&
+				    fabs(job->ops[i].runs - 1) < 0.01);
+	close_watch(&v);
+}
+
+/* The same steps as the view `steps` has, whatever is looked at when. */
+static void is_what_the_view_says(void **state)
+{
+	const char *file = path;
+	struct ow_error err = { 0 };
+	ow_profile *profile = NULL;
+	ow_result *steps = NULL;
+	const struct watch_rank *r;
+	struct live_writer w;
+	struct watching v;
+	uint32_t at;
+
+	(void)state;
+	begin(&w, 1);
+	open_watch(&v);
+	for (uint64_t i = 0, t = 1000; i < 40; i++) {
+		uint64_t wait = 10 + i * 7 % 13, compute = 5 + i * 11 % 17;
+
+		live_writer_step(&w, 1, t, wait, compute);
+		t += wait + compute + 1 + i % 4;
+		live_writer_flush(&w);
+		look(&v);
+	}
+	live_writer_close(&w);
+	look(&v);
+	assert_int_equal(ow_profile_open(&file, 1, NULL, &profile, &err), OW_OK);
+	assert_int_equal(ow_view(profile, "steps", NULL, &steps, &err), OW_OK);
+	assert_int_equal(ow_result_rows(steps), 40);
+	r = v.watch.files[0]->ranks[0];
+	assert_int_equal(r->count, 39);
+	at = ow_result_find(steps, "input_ns");
+	assert_true(at != UINT32_MAX);
+	for (uint64_t i = 0; i < 39; i++)
+		assert_int_equal(watch_step_at(r, i)->share[CLASS_INPUT],
+				 ow_result_int(steps, (uint32_t)i + 1, at));
+	ow_result_free(steps);
+	ow_profile_free(profile);
+	close_watch(&v);
+}
+
+static void the_slowest_rank_is_named(void **state)
+{
+	const struct ow_job *job;
+	struct live_writer w;
+	struct watching v;
+
+	(void)state;
+	begin(&w, 3);
+	open_watch(&v);
+	for (uint64_t i = 0; i < 20; i++) {
+		for (uint32_t p = 1; p <= 3; p++) {
+			uint64_t t = 1000 + i * 100, work = p == 2 ? 90 : 60;
+
+			live_writer_slice(&w, p, "aten::mm", RING_OPERATOR, t, t + work);
+			live_writer_slice(&w, p, "gloo:all_reduce", RING_RANGE, t + work, t + 99);
+			live_writer_slice(&w, p, "Optimizer.step#SGD.step", RING_RANGE, t + 99,
+					  t + 100);
+		}
+		live_writer_flush(&w);
+		look(&v);
+	}
+	live_writer_close(&w);
+	job = look(&v);
+	assert_int_equal(job->rank_count, 3);
+	assert_int_equal(job->slowest_rank, 1);
+	assert_true(job->slowest_by > 0.4 && job->slowest_by < 0.6);
+	assert_int_equal(job->step_ns, 100000000);
+	assert_int_equal(phase(job, "communication") / 1000000, (39 + 9 + 39) / 3);
+	close_watch(&v);
+}
+
+/* Gradients of four batches per step: a look that sees one optimizer only must not take batches for steps. */
+static void batches_are_no_steps(void **state)
+{
+	const struct ow_job *job;
+	struct live_writer w;
+	struct watching v;
+
+	(void)state;
+	begin(&w, 1);
+	open_watch(&v);
+	for (uint64_t i = 0; i < 80; i++) {
+		uint64_t t = 1000 + i * 50;
+
+		live_writer_slice(&w, 1, "enumerate(DataLoader)#x.__next__", RING_RANGE, t, t + 20);
+		live_writer_slice(&w, 1, "aten::mm", RING_OPERATOR, t + 20, t + 45);
+		if (i % 4 == 3)
+			live_writer_slice(&w, 1, "Optimizer.step#SGD.step", RING_RANGE, t + 45,
+					  t + 50);
+		live_writer_flush(&w);
+		look(&v);
+	}
+	live_writer_close(&w);
+	job = look(&v);
+	assert_int_equal(job->step_ns, 200000000);
+	assert_true(job->steps >= 17 && job->steps <= 19);
+	close_watch(&v);
+}
+
+static void jobs_without_steps_have_phases(void **state)
+{
+	const struct ow_job *job;
+	struct live_writer w;
+	struct watching v;
+
+	(void)state;
+	begin(&w, 1);
+	for (uint64_t i = 0; i < 20; i++)
+		live_writer_slice(&w, 1, "read", RING_FILE_READ, 1000 + i * 10, 1005 + i * 10);
+	live_writer_flush(&w);
+	open_watch(&v);
+	job = look(&v);
+	assert_false(job->has_steps);
+	assert_int_equal(job->step_ns, -1);
+	assert_true(isnan(job->trend));
+	assert_true(phase(job, "input") > 0);
+	assert_int_equal(job->op_count, 1);
+	live_writer_close(&w);
+	close_watch(&v);
+}
+
+static void a_file_that_begins_anew_is_a_new_job(void **state)
+{
+	struct live_writer w;
+	struct watching v;
+
+	(void)state;
+	begin(&w, 1);
+	for (uint64_t i = 0; i < 10; i++)
+		live_writer_step(&w, 1, 1000 + i * 51, 30, 20);
+	live_writer_close(&w);
+	open_watch(&v);
+	assert_int_equal(look(&v)->steps, 9);
+	begin(&w, 1);
+	for (uint64_t i = 0; i < 4; i++)
+		live_writer_step(&w, 1, 1000 + i * 31, 10, 20);
+	live_writer_close(&w);
+	assert_int_equal(look(&v)->steps, 3);
+	assert_int_equal(look(&v)->step_ns, 31000000);
+	close_watch(&v);
+}
+
+/* ---- attention ---- */
+
+struct told {
+	unsigned lines, saved;
+	char last[1024], file[512];
+	int64_t from_ns, to_ns;
+};
+
+static struct told told;
+
+static void on_message(void *arg, const char *text, size_t len)
+{
+	(void)arg;
+	told.lines++;
+	snprintf(told.last, sizeof(told.last), "%.*s", (int)len, text);
+}
+
+static ow_status on_save(struct follow *f, struct follow_range *range, const char *file,
+			 struct error *err)
+{
+	(void)f;
+	(void)err;
+	told.saved++;
+	told.from_ns = range->from_ns;
+	told.to_ns = range->to_ns;
+	snprintf(told.file, sizeof(told.file), "%s", file);
+	return OW_OK;
+}
+
+static void open_attention(struct attention *a, struct mem *mem, double slowdown, int64_t stall_ns)
+{
+	const struct attention_options options = { .slowdown = slowdown,
+						   .stall_ns = stall_ns,
+						   .recording = path,
+						   .prefix = "/tmp/opwatch-none",
+						   .message = on_message,
+						   .save = on_save };
+	struct error err = { 0 };
+
+	told = (struct told){ 0 };
+	mem_init(mem, 0);
+	assert_int_equal(attention_init(a, mem, &options, &err), OW_OK);
+}
+
+static void attend(struct attention *a, bool last)
+{
+	struct error err = { 0 };
+
+	a->watch.count ? (void)(a->watch.files[0]->due_ns = 0) : (void)0;
+	if (attention_turn(a, last, &err) != OW_OK)
+		fail_msg("%s", err.text);
+}
+
+static void a_slowdown_is_explained(void **state)
+{
+	struct attention a;
+	struct live_writer w;
+	struct mem mem;
+
+	(void)state;
+	open_attention(&a, &mem, 0.2, 0);
+	begin(&w, 1);
+	for (uint64_t i = 0, t = 1000; i < 90; i++) {
+		uint64_t wait = i < 50 ? 30 : 60;
+
+		live_writer_step(&w, 1, t, wait, 20);
+		t += wait + 21;
+		live_writer_flush(&w);
+		if (i % 4 == 0)
+			attend(&a, false);
+		if (i < 50)
+			assert_int_equal(told.lines, 0);
+	}
+	live_writer_close(&w);
+	attend(&a, true);
+	assert_int_equal(told.lines, 1);
+	assert_int_equal(told.saved, 1);
+	assert_non_null(strstr(told.last, "steps take 59 % longer since "));
+	assert_non_null(strstr(told.last, "(81.0 ms, before 51.0 ms): input went from 30.0 ms to "
+					  "60.0 ms, most of it in enumerate(DataLoader)#"));
+	assert_non_null(
+		strstr(told.last, "; the minute around it goes to /tmp/opwatch-none-slow-"));
+	/* Around where it began. */
+	assert_int_equal(told.from_ns / 1000000, 1000 + 50 * 51 - 30000);
+	attention_release(&a);
+	assert_int_equal(mem.used, 0);
+}
+
+static void a_slow_rank_is_blamed(void **state)
+{
+	struct attention a;
+	struct live_writer w;
+	struct mem mem;
+
+	(void)state;
+	open_attention(&a, &mem, 0.2, 0);
+	begin(&w, 2);
+	for (uint64_t i = 0, t = 1000; i < 80; i++) {
+		uint64_t step = i < 40 ? 50 : 90;
+
+		for (uint32_t p = 1; p <= 2; p++) {
+			uint64_t work = p == 2 && i >= 40 ? 80 : 40;
+
+			live_writer_slice(&w, p, "aten::mm", RING_OPERATOR, t, t + work);
+			live_writer_slice(&w, p, "gloo:all_reduce", RING_RANGE, t + work,
+					  t + step - 1);
+			live_writer_slice(&w, p, "Optimizer.step#SGD.step", RING_RANGE,
+					  t + step - 1, t + step);
+		}
+		t += step;
+		live_writer_flush(&w);
+		attend(&a, false);
+	}
+	live_writer_close(&w);
+	attend(&a, true);
+	assert_int_equal(told.lines, 1);
+	assert_non_null(strstr(told.last, "): on rank 1 compute went from 40.0 ms to 80.0 ms, most "
+					  "of it in aten::mm (40.0 ms to 80.0 ms per step)"));
+	attention_release(&a);
+	assert_int_equal(mem.used, 0);
+}
+
+/* A stall is real time: the steps ended long before now. The process is this one, which lives. */
+static void a_stall_is_told_once(void **state)
+{
+	uint64_t now = (uint64_t)clock_ns(CLOCK_MONOTONIC) / LIVE_MS;
+	struct attention a;
+	struct live_writer w;
+	struct mem mem;
+
+	(void)state;
+	if (now < 60000)
+		skip(); /* a machine that was started just now */
+	open_attention(&a, &mem, 0, 40 * 1000000000LL);
+	attend(&a, false);
+	live_writer_open(&w, path);
+	recording_add_process(&w.recording,
+			      &(struct live_process){ .number = 1, .pid = (uint32_t)getpid() });
+	live_writer_thread(&w, 1, 1);
+	for (uint64_t i = 0; i < 20; i++)
+		live_writer_step(&w, 1, now - 50000 + i * 51, 30, 20);
+	live_writer_flush(&w);
+	attend(&a, false);
+	attend(&a, false);
+	assert_int_equal(told.lines, 1);
+	assert_non_null(strstr(told.last, "no step for 4"));
+	assert_non_null(strstr(told.last, ", they took 51.0 ms"));
+	assert_non_null(strstr(told.last, "-stall-"));
+	assert_int_equal(told.saved, 0); /* the rest of the minute is yet to come */
+	live_writer_close(&w);
+	attend(&a, true);
+	assert_int_equal(told.saved, 1);
+	assert_int_equal(told.lines, 1);
+	attention_release(&a);
+	assert_int_equal(mem.used, 0);
+}
+
+static void steady_jobs_are_left_alone(void **state)
+{
+	struct attention a;
+	struct live_writer w;
+	struct mem mem;
+
+	(void)state;
+	open_attention(&a, &mem, 0.2, 0);
+	begin(&w, 1);
+	for (uint64_t i = 0, t = 1000; i < 120; i++) {
+		uint64_t wait = i % 10 == 0 ? 300 : 30 + i % 3;
+
+		live_writer_step(&w, 1, t, wait, 20);
+		t += wait + 21;
+		live_writer_flush(&w);
+		attend(&a, false);
+	}
+	live_writer_close(&w);
+	attend(&a, true);
+	assert_int_equal(told.lines, 0);
+	assert_int_equal(told.saved, 0);
+	attention_release(&a);
+	assert_int_equal(mem.used, 0);
+}
+
+/* The thread looks once more after the recording was closed, however soon that is. */
+static void the_thread_misses_nothing(void **state)
+{
+	const struct attention_options options = { .slowdown = 0.2,
+						   .recording = path,
+						   .prefix = "/tmp/opwatch-none",
+						   .message = on_message,
+						   .save = on_save };
+	struct attention_thread *thread;
+	struct error err = { 0 };
+	struct live_writer w;
+
+	(void)state;
+	told = (struct told){ 0 };
+	begin(&w, 1);
+	assert_int_equal(attention_start(&options, &thread, &err), OW_OK);
+	for (uint64_t i = 0, t = 1000; i < 90; i++) {
+		live_writer_step(&w, 1, t, i < 60 ? 30 : 60, 20);
+		t += i < 60 ? 51 : 81;
+	}
+	live_writer_close(&w);
+	attention_stop(thread);
+	assert_int_equal(told.lines, 1);
+	assert_int_equal(told.saved, 1);
+}
+
+/* ---- memory ---- */
+
+static ow_status watch_all(struct mem *mem, struct error *err)
+{
+	struct watch w;
+	ow_status status;
+
+	watch_init(&w, mem, 0, NULL);
+	status = watch_add(&w, path, err);
+	if (status == OW_OK)
+		status = watch_turn_now(&w, err);
+	if (status == OW_OK)
+		status = watch_make_jobs(&w, err);
+	watch_release(&w);
+	return status;
+}
+
+static void fails_without_memory(void **state)
+{
+	struct live_writer w;
+	bool done = false;
+
+	(void)state;
+	begin(&w, 2);
+	for (uint64_t i = 0; i < 6; i++) {
+		live_writer_step(&w, 1, 1000 + i * 51, 30, 20);
+		live_writer_step(&w, 2, 1000 + i * 51, 20, 30);
+	}
+	live_writer_close(&w);
+	for (uint64_t n = 1; !done && n < 100000; n++) {
+		struct error err = { 0 };
+		struct mem mem;
+		ow_status status;
+
+		mem_init(&mem, 0);
+		mem_fail_after(n, true);
+		status = watch_all(&mem, &err);
+		mem_fail_after(0, false);
+		assert_true(status == OW_OK || status == OW_E_NO_MEMORY);
+		assert_int_equal(mem.used, 0);
+		done = status == OW_OK;
+	}
+	assert_true(done);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_path, remove_path)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(each_step_is_seen_once),	      TEST(is_what_the_view_says),
+		TEST(the_slowest_rank_is_named),      TEST(batches_are_no_steps),
+		TEST(jobs_without_steps_have_phases), TEST(a_file_that_begins_anew_is_a_new_job),
+		TEST(a_slowdown_is_explained),	      TEST(a_slow_rank_is_blamed),
+		TEST(a_stall_is_told_once),	      TEST(steady_jobs_are_left_alone),
+		TEST(the_thread_misses_nothing),      TEST(fails_without_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,308 @@
+#!/usr/bin/python3
+"""opwatch top: what is drawn on terminals of several sizes, also after a resize; keys; what is left behind however it ends;
+once as text and JSON."""
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import termios
+import time
+import unittest
+
+BIN = os.environ["OPWATCH_BIN"]
+JOB = os.path.join(os.environ["OPWATCH_SRC"], "tests/fuzz/seeds/live/job.opw")
+PATIENCE = 120
+
+
+class Terminal:
+    """What a terminal would show of the sequences that opwatch uses; anything else is an error."""
+
+    def __init__(self, columns, rows):
+        self.resize(columns, rows)
+        self.alternate = self.hidden = False
+        self.styled = False
+        self.overflow = self.frames = 0
+
+    def resize(self, columns, rows):
+        self.columns, self.rows = columns, rows
+        self.clear()
+
+    def clear(self):
+        self.cells = [[" "] * self.columns for _ in range(self.rows)]
+        self.x = self.y = 0
+
+    def feed(self, text):
+        at = 0
+        while at < len(text):
+            match = re.compile(r"\x1b\[(\??)([0-9;]*)([A-Za-z])").match(text, at)
+            if match:
+                self.sequence(*match.groups())
+                at = match.end()
+                continue
+            self.put(text[at])
+            at += 1
+
+    def sequence(self, private, number, final):
+        if private:
+            assert number in ("1049", "25") and final in "hl", (number, final)
+            if number == "1049":
+                self.alternate = final == "h"
+            else:
+                self.hidden = final == "l"
+        elif final == "H":
+            self.x = self.y = 0
+            self.frames += 1
+        elif final == "K":
+            self.cells[self.y][self.x:] = [" "] * (self.columns - self.x)
+        elif final == "J":
+            if number == "2":
+                self.clear()
+            else:
+                for y in range(self.y, self.rows):
+                    self.cells[y] = [" "] * self.columns
+        else:
+            assert final == "m", final
+            self.styled = self.styled or number != "0"
+
+    def put(self, c):
+        if c == "\r":
+            self.x = 0
+        elif c == "\n":
+            self.y += 1
+            if self.y >= self.rows:
+                self.overflow += 1
+                self.y = self.rows - 1
+        else:
+            assert c >= " " and c != "\x1b", repr(c)
+            if self.x >= self.columns:
+                self.overflow += 1
+                return
+            self.cells[self.y][self.x] = c
+            self.x += 1
+
+    def lines(self):
+        return ["".join(row).rstrip() for row in self.cells]
+
+
+class Session:
+    """opwatch on a pseudo-terminal."""
+
+    def __init__(self, *args, columns=80, rows=24, env=None, cwd=None):
+        self.terminal = Terminal(columns, rows)
+        self.master, slave = pty.openpty()
+        self.set_size(columns, rows)
+        self.before = termios.tcgetattr(slave)
+        full = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
+        full.update({"TERM": "xterm"}, **(env or {}))
+        self.process = subprocess.Popen([BIN, "top", *args], stdin=slave, stdout=slave, stderr=subprocess.PIPE, env=full,
+                                        cwd=cwd, start_new_session=True,
+                                        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.slave = slave
+        self.pending = b""
+
+    def set_size(self, columns, rows):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read(self, seconds):
+        if select.select([self.master], [], [], seconds)[0]:
+            try:
+                self.pending += os.read(self.master, 65536)
+            except OSError:
+                return False
+            text = self.pending.decode(errors="ignore")
+            cut = text.rfind("\x1b")
+            if cut >= 0 and not re.match(r"\x1b\[\??[0-9;]*[A-Za-z]", text[cut:]):
+                text = text[:cut]
+            self.pending = self.pending[len(text.encode()):]
+            self.terminal.feed(text)
+        return True
+
+    def until(self, condition, what):
+        end = time.monotonic() + PATIENCE
+        while not condition(self.terminal):
+            if time.monotonic() > end or self.process.poll() is not None and not select.select([self.master], [], [], 0)[0]:
+                raise AssertionError("%s: not seen in\n%s" % (what, "\n".join(self.terminal.lines())))
+            self.read(0.1)
+
+    def until_text(self, text):
+        self.until(lambda t: text in "\n".join(t.lines()), repr(text))
+
+    def key(self, text):
+        os.write(self.master, text.encode())
+
+    def end(self):
+        """Waits for its end; what it wrote to stderr."""
+        end = time.monotonic() + PATIENCE
+        while self.process.poll() is None and time.monotonic() < end:
+            self.read(0.05)
+        while select.select([self.master], [], [], 0)[0] and self.read(0):
+            pass
+        err = self.process.stderr.read().decode()
+        self.process.stderr.close()
+        return err
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+            self.process.stderr.close()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+class Top(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.dir)
+
+    def session(self, *args, **kwargs):
+        session = Session(*(args or (JOB,)), cwd=self.dir, **kwargs)
+        self.addCleanup(session.close)
+        return session
+
+    def test_fits_every_size(self):
+        for columns, rows in ((80, 24), (60, 15), (200, 60), (40, 10), (20, 5), (8, 3), (1, 1)):
+            with self.subTest(columns=columns, rows=rows):
+                s = self.session(columns=columns, rows=rows)
+                s.until(lambda t: any(t.lines()), "anything")
+                if columns >= 60:
+                    s.until_text("opwatch top  1 job")
+                    s.until_text("STEP")
+                    s.until_text("phases")
+                s.key("hq")
+                self.assertEqual(s.end(), "")
+                self.assertEqual(s.process.returncode, 0)
+                self.assertEqual(s.terminal.overflow, 0)
+
+    def test_80_by_24(self):
+        s = self.session()
+        s.until_text("OPERATION")
+        lines = s.terminal.lines()
+        self.assertRegex(lines[0], r"^opwatch top  1 job  by job  \d\d:\d\d:\d\d .*h help  q quit$")
+        self.assertRegex(lines[1], r"^ JOB +STEP TREND WHERE THE TIME GOES +INPUT +COMM +CPU +DEV$")
+        self.assertRegex(lines[2], r"^>")
+        self.assertIn("C compute", lines[3])
+        self.assertTrue(s.terminal.styled and s.terminal.alternate and s.terminal.hidden)
+
+    def test_resize(self):
+        s = self.session()
+        s.until_text("OPERATION")
+        for columns, rows in ((60, 15), (120, 40), (30, 6), (80, 24)):
+            s.set_size(columns, rows)
+            for _ in range(50):  # frames that were on their way may have had the old size
+                s.terminal.resize(columns, rows)
+                s.terminal.overflow = s.terminal.frames = 0
+                s.until(lambda t: t.frames >= 3, "two whole frames")
+                if not s.terminal.overflow and s.terminal.lines()[0].startswith("opwatch top"):
+                    break
+            self.assertEqual(s.terminal.overflow, 0)
+            lines = s.terminal.lines()
+            self.assertTrue(any(line.startswith(">") for line in lines), lines)
+            self.assertLessEqual(max(map(len, lines)), columns)
+        s.key("q")
+        s.end()
+
+    def test_keys(self):
+        second = os.path.join(self.dir, "zz.opw")
+        shutil.copy(JOB, second)
+        s = self.session(JOB, second)
+        s.until_text("2 jobs")
+        s.key("h")
+        s.until_text("freeze, and go on")
+        s.key("h")
+        s.until_text("OPERATION")
+        s.key("s")
+        s.until_text("by step")
+        s.key(" ")
+        s.until_text("FROZEN")
+        s.key(" ")
+        s.until(lambda t: "FROZEN" not in t.lines()[0], "goes on")
+        marked = lambda t: [i for i, l in enumerate(t.lines()) if l.startswith(">")]
+        first = marked(s.terminal)
+        s.key("\x1b[B")
+        s.until(lambda t: marked(t) == [first[0] + 1], "the second one")
+        s.key("k")
+        s.until(lambda t: marked(t) == first, "the first one")
+        s.key("q")
+        self.assertEqual(s.end(), "")
+
+    def test_writes_the_last_minute(self):
+        s = self.session()
+        s.until_text("OPERATION")
+        s.key("w")
+        s.until_text("written: opwatch-")
+        s.key("f")
+        s.until_text(".svg, of operations")
+        s.key("q")
+        s.end()
+        names = sorted(os.listdir(self.dir))
+        self.assertEqual([os.path.splitext(n)[1] for n in names], [".opw", ".svg"])
+        self.assertEqual(os.stat(os.path.join(self.dir, names[0])).st_mode & 0o777, 0o600)
+        steps = [subprocess.run([BIN, "steps", "--json", f], capture_output=True, check=True).stdout
+                 for f in (JOB, os.path.join(self.dir, names[0]))]
+        self.assertEqual(*[[(r["rank"], r["duration_ns"], r["compute_ns"]) for r in json.loads(t)["rows"]] for t in steps])
+        with open(os.path.join(self.dir, names[1])) as f:
+            self.assertIn("<svg", f.read(4096))
+
+    def test_gives_the_terminal_back(self):
+        for how in ("q", "\x03", signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+            with self.subTest(how=how):
+                s = self.session()
+                s.until_text("OPERATION")
+                self.assertNotEqual(termios.tcgetattr(s.slave), s.before)
+                if isinstance(how, str):
+                    s.key(how)
+                else:
+                    s.process.send_signal(how)
+                self.assertEqual(s.end(), "")
+                self.assertEqual(s.process.returncode, 0)
+                self.assertEqual(termios.tcgetattr(s.slave), s.before)
+                self.assertFalse(s.terminal.alternate or s.terminal.hidden)
+
+    def test_no_colour(self):
+        s = self.session(env={"NO_COLOR": "1"})
+        s.until_text("OPERATION")
+        s.key("q")
+        s.end()
+        self.assertFalse(s.terminal.styled)
+
+    def test_once(self):
+        p = subprocess.run([BIN, "top", "--once", JOB], capture_output=True, text=True, check=True)
+        self.assertRegex(p.stdout, r"(?m)^ JOB +STEP")
+        self.assertIn("OPERATION", p.stdout)
+        self.assertNotIn("\x1b", p.stdout)
+        self.assertEqual(p.stderr, "")
+        for line in p.stdout.splitlines():
+            self.assertLessEqual(len(line), 100, line)
+
+    def test_json(self):
+        p = subprocess.run([BIN, "top", "--json", JOB, JOB], capture_output=True, text=True, check=True)
+        jobs = json.loads(p.stdout)
+        job = jobs[0]
+        self.assertEqual(job["state"], "ended")
+        self.assertGreater(job["step_ns"], 0)
+        self.assertEqual(set(job["phase_ns"]), {"input", "host", "launch", "host_to_device", "compute", "device_to_host",
+                                               "communication", "synchronisation", "idle"})
+        self.assertIsNone(job["cpu"])
+        self.assertTrue(job["ops"] and job["ranks"])
+
+    def test_wrong_use(self):
+        trace = os.path.join(self.dir, "x.json")
+        with open(trace, "w") as f:
+            f.write("{}")
+        for args, code, words in (((os.path.join(self.dir, "none.opw"),), 1, "No such file"),
+                                  ((trace,), 1, "no recording of opwatch"), ((JOB, "--csv"), 2, "--json")):
+            p = subprocess.run([BIN, "top", *args], capture_output=True, text=True, check=False)
+            self.assertEqual(p.returncode, code, args)
+            self.assertIn(words, p.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
