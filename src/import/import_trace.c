@@ -120,6 +120,7 @@ static void release(struct trace *t)
 	mem_free(t->mem, t->type_of, ((size_t)t->string_count + 1) * sizeof(*t->type_of));
 	mem_free(t->mem, t->changes, t->change_count * sizeof(*t->changes));
 	trace_tallies_release(t);
+	mem_free(t->mem, t->local_strings, t->local_cap * sizeof(*t->local_strings));
 	trace_frames_release(t);
 	map_release(&t->lane_map);
 	map_release(&t->process_map);

@@ -20,13 +20,26 @@ struct loaded {
 
 static const struct trace_options one_thread = { .part_bytes = 4 << 20, .threads = 1 };
 
+static void add(struct loaded *l, struct builder *b, const void *text, size_t len,
+		const struct trace_options *options)
+{
+	struct import_options import = { .step = INT64_MIN };
+	struct import_ctx ctx = { .b = b, .options = &import, .err = &l->err };
+	struct input in;
+
+	b->source = builder_new_source(b, &(struct source_row){ .rank = -1 });
+	l->status = input_from_memory(&in, &l->mem, "test", text, len, &l->err);
+	if (l->status != OW_OK)
+		return;
+	ctx.in = &in;
+	l->status = trace_load_with(&ctx, options);
+	input_close(&in);
+}
+
 static void load(struct loaded *l, const void *text, size_t len,
 		 const struct trace_options *options)
 {
-	struct import_options import = { .step = INT64_MIN };
-	struct import_ctx ctx = { .options = &import, .err = &l->err };
 	struct builder b;
-	struct input in;
 
 	memset(l, 0, sizeof(*l));
 	mem_init(&l->mem, 0);
@@ -35,16 +48,9 @@ static void load(struct loaded *l, const void *text, size_t len,
 	if (!l->m)
 		return;
 	builder_init(&b, l->m, &l->err);
-	builder_new_source(&b, &(struct source_row){ .rank = -1 });
-	l->status = input_from_memory(&in, &l->mem, "test", text, len, &l->err);
-	if (l->status != OW_OK)
-		return;
-	ctx.b = &b;
-	ctx.in = &in;
-	l->status = trace_load_with(&ctx, options);
+	add(l, &b, text, len, options);
 	if (l->status == OW_OK)
 		l->status = model_freeze(&b);
-	input_close(&in);
 }
 
 static void unload(struct loaded *l)
@@ -665,17 +671,81 @@ static void test_sniff(void **state)
 	assert_true(sniffed("[]") < 50);
 }
 
+/* ---- facts of a file do not depend on what was read before it ---- */
+
+static void tell_facts(struct buf *out, const struct model *m, uint32_t source)
+{
+	const struct fact_table *f = &m->fact;
+
+	for (uint32_t i = 1; i < f->count; i++)
+		if (f->source[i].v == source)
+			buf_printf(out, "%s %u %" PRId64 " %g %s\n", model_str(m, f->key[i]).ptr,
+				   f->kind[i], f->number[i], f->real[i],
+				   model_str(m, f->text[i]).ptr);
+}
+
+static void test_facts_of_a_second_file(void **state)
+{
+	static const char first[] =
+		"[{\"ph\":\"X\",\"name\":\"b\",\"cat\":\"y\",\"ts\":1,\"dur\":2},"
+		"{\"ph\":\"long\",\"name\":\"c\",\"cat\":\"z\",\"ts\":1}]";
+	static const char second[] =
+		"[{\"ph\":\"X\",\"name\":\"a\",\"cat\":\"x\",\"ts\":1,\"dur\":7,\"args\":{\"k\":1}}"
+		","
+		"{\"ph\":\"X\",\"name\":\"b\",\"cat\":\"y\",\"ts\":9,\"dur\":3},"
+		"{\"ph\":\"X\",\"name\":\"\",\"cat\":\"\",\"ts\":20,\"dur\":4},"
+		"{\"ph\":\"X\",\"ts\":30,\"dur\":5},"
+		"{\"ph\":\"long\",\"name\":\"b\",\"cat\":\"z\",\"ts\":1},"
+		"{\"ph\":\"C\",\"name\":\"c\",\"cat\":\"y\",\"ts\":2,\"args\":{\"v\":1}},"
+		"{\"ph\":\"M\",\"name\":\"thread_name\",\"cat\":\"q\",\"args\":{\"name\":\"b\"}}]";
+	const struct trace_options options = { .part_bytes = 64, .threads = 2 };
+	struct loaded alone, after = { .status = OW_OK };
+	struct buf want, got;
+	struct builder b;
+
+	(void)state;
+	load(&alone, second, strlen(second), &options);
+	assert_int_equal(alone.status, OW_OK);
+	mem_init(&after.mem, 0);
+	after.m = model_new(&after.mem, &after.err);
+	builder_init(&b, after.m, &after.err);
+	add(&after, &b, first, strlen(first), &options);
+	assert_int_equal(after.status, OW_OK);
+	add(&after, &b, second, strlen(second), &options);
+	assert_int_equal(after.status, OW_OK);
+	assert_int_equal(model_freeze(&b), OW_OK);
+	buf_init(&want, &alone.mem);
+	buf_init(&got, &after.mem);
+	tell_facts(&want, alone.m, 1);
+	tell_facts(&got, after.m, 2);
+	assert_string_equal(buf_cstr(&got), buf_cstr(&want));
+	assert_true(str_has(buf_str(&want), STR("distinct_X_names")));
+	buf_release(&want);
+	buf_release(&got);
+	unload(&alone);
+	unload(&after);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_slices),	   cmocka_unit_test(test_labels),
-		cmocka_unit_test(test_overlaps),   cmocka_unit_test(test_begin_end),
-		cmocka_unit_test(test_async),	   cmocka_unit_test(test_flows_and_counters),
-		cmocka_unit_test(test_tracks),	   cmocka_unit_test(test_arrows_of_layers),
-		cmocka_unit_test(test_time_base),  cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_odd_events), cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_prefixes),   cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_sniff),	   cmocka_unit_test(test_sniff_long_members),
+		cmocka_unit_test(test_slices),
+		cmocka_unit_test(test_labels),
+		cmocka_unit_test(test_overlaps),
+		cmocka_unit_test(test_begin_end),
+		cmocka_unit_test(test_async),
+		cmocka_unit_test(test_flows_and_counters),
+		cmocka_unit_test(test_tracks),
+		cmocka_unit_test(test_arrows_of_layers),
+		cmocka_unit_test(test_time_base),
+		cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_odd_events),
+		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_prefixes),
+		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_sniff),
+		cmocka_unit_test(test_sniff_long_members),
+		cmocka_unit_test(test_facts_of_a_second_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,6 +71,11 @@ struct op_draft {
 	uint32_t flags;
 };
 
+struct mean_rows {
+	uint32_t *list;
+	size_t count, cap;
+};
+
 struct producer;
 
 /* Until mean_make_ops has run, event.op holds strings, not ops: producers rename what they like, and no op
@@ -96,6 +101,7 @@ struct meaning {
 	struct name_class *name_of;
 	uint8_t *name_known;
 	uint32_t *first_of;	 /* string → the first event called so, 0 = none */
+	struct mean_rows names;	 /* strings with a first event: other files have far more */
 	struct op_draft *drafts; /* by string: ops to be */
 	size_t draft_cap;
 
@@ -209,10 +215,6 @@ bool mean_has_name(const struct meaning *x, bool (*test)(struct str name));
 
 /* ---- mean_args.c ---- */
 
-struct mean_rows {
-	uint32_t *list;
-	size_t count, cap;
-};
 ow_status mean_rows_add(struct meaning *x, struct mean_rows *rows, uint32_t event);
 void mean_rows_release(struct meaning *x, struct mean_rows *rows);
 /* Shows the arguments of events, in the order of the file. */

@@ -151,8 +151,6 @@ static bool makes_ops(const struct meaning *x, uint32_t track)
 struct making {
 	struct meaning *x;
 	uint32_t *op_of; /* string → op */
-	uint32_t strings;
-	uint32_t *path_of; /* string → what the op is called instead, or 0 */
 };
 
 /* What stands between the ops that do the work. `event` is the first of its name. */
@@ -173,11 +171,19 @@ static uint32_t role_of(struct meaning *x, uint32_t track, uint32_t event, str_i
 	return class.host == HOST_PLAIN && mean_is_annotation(x, event, name) ? OP_WRAPS : 0;
 }
 
+/* Stages of tf.data are called by their path. */
+static str_id op_name(struct meaning *x, str_id name)
+{
+	str_id path = iterator_path(x->b, model_str(x->m, name));
+
+	return path.v && model_str(x->m, name).len > strlen("Iterator::") ? path : name;
+}
+
 static op_id new_op(struct making *k, str_id name, str_id own, uint32_t role)
 {
 	struct meaning *x = k->x;
 	struct op_draft draft = name.v < x->draft_cap ? x->drafts[name.v] : (struct op_draft){ 0 };
-	str_id called = { k->path_of[name.v] ? k->path_of[name.v] : name.v };
+	str_id called = op_name(x, name);
 	op_id op = builder_find_op(x->b, called);
 
 	if (op.v)
@@ -220,26 +226,13 @@ static ow_status make_of_track(struct making *k, uint32_t t)
 	return OW_OK;
 }
 
-/* The path of tf.data's stages, for all names that are one. */
-static ow_status find_paths(struct making *k)
-{
-	struct meaning *x = k->x;
-
-	for (uint32_t i = 1; i < k->strings; i++) {
-		struct str text = model_str(x->m, (str_id){ i });
-
-		if (text.len > 10 && text.ptr[0] == 'I' && str_starts(text, STR("Iterator::")))
-			k->path_of[i] = iterator_path(x->b, text).v;
-	}
-	return builder_status(x->b);
-}
-
 /* An event without an op of its name keeps the name itself. */
 static ow_status use_ops(struct making *k)
 {
 	struct meaning *x = k->x;
 	const struct event_table *e = &x->m->event;
-	const uint32_t *op_of = k->op_of, *path_of = k->path_of;
+	const uint32_t *op_of = k->op_of;
+	const str_id *op_names = x->m->op.name;
 	op_id *ops = e->op;
 
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
@@ -251,7 +244,8 @@ static ow_status use_ops(struct making *k)
 			uint32_t name = ops[i].v, op = op_of[name];
 			bool none = named || !op || !mean_is_slice(x, i);
 
-			if (OW_UNLIKELY(none || path_of[name]) && !COLUMN_GET(e->name, i).v)
+			if (OW_UNLIKELY(none || op_names[op].v != name) &&
+			    !COLUMN_GET(e->name, i).v)
 				BUILDER_SET(x->b, event, name, (event_id){ i }, (str_id){ name });
 			ops[i].v = none ? 0 : op;
 		}
@@ -262,12 +256,12 @@ static ow_status use_ops(struct making *k)
 
 ow_status mean_make_ops(struct meaning *x)
 {
-	struct making k = { .x = x, .strings = x->m->strings.count };
-	ow_status status;
+	struct making k = { .x = x,
+			    .op_of = ARENA_ARRAY(&x->scratch, uint32_t, x->m->strings.count) };
+	ow_status status = OW_OK;
 
-	k.op_of = ARENA_ARRAY(&x->scratch, uint32_t, k.strings);
-	k.path_of = ARENA_ARRAY(&x->scratch, uint32_t, k.strings);
-	status = k.op_of && k.path_of ? find_paths(&k) : mean_no_memory(x);
+	if (!k.op_of)
+		return mean_no_memory(x);
 	for (uint32_t t = x->first_track; t < x->last_track && status == OW_OK; t++)
 		if (makes_ops(x, t))
 			status = make_of_track(&k, t);

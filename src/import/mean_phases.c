@@ -269,9 +269,8 @@ ow_status mean_phases(struct meaning *x)
 	if (!builder_need_column(x->b, TABLE_event, offsetof(struct event_table, phase)))
 		return builder_status(x->b);
 	/* All names are looked up before, so that threads only read what is known of them. */
-	for (uint32_t i = 1; i < x->string_count; i++)
-		if (x->first_of[i])
-			mean_name_class(x, (str_id){ i });
+	for (size_t i = 0; i < x->names.count; i++)
+		mean_name_class(x, (str_id){ x->names.list[i] });
 	x->shared = true;
 	atomic_store(&p.next, x->first_track);
 	parallel_run(mean_threads(x), run, &p);

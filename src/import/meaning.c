@@ -40,8 +40,8 @@ bool mean_has_process(const struct meaning *x, bool (*test)(struct str process))
 
 bool mean_has_name(const struct meaning *x, bool (*test)(struct str name))
 {
-	for (uint32_t i = 1; i < x->string_count; i++)
-		if (x->first_of[i] && test(model_str(x->m, (str_id){ i })))
+	for (size_t i = 0; i < x->names.count; i++)
+		if (test(model_str(x->m, (str_id){ x->names.list[i] })))
 			return true;
 	return false;
 }
@@ -106,7 +106,7 @@ static void survey_categories(struct meaning *x, struct mean_track *track)
 	x->categories |= track->categories;
 }
 
-static void survey_names(struct meaning *x, const struct mean_track *track)
+static ow_status survey_names(struct meaning *x, const struct mean_track *track)
 {
 	const op_id *op = x->m->event.op; /* strings, still */
 	const str_id *own = x->m->event.name;
@@ -115,12 +115,16 @@ static void survey_names(struct meaning *x, const struct mean_track *track)
 	for (uint32_t i = track->first; i < track->last; i++) {
 		uint32_t name = own && own[i].v ? own[i].v : op[i].v;
 
-		if (OW_UNLIKELY(!first_of[name]))
-			first_of[name] = i;
+		if (OW_LIKELY(first_of[name]))
+			continue;
+		first_of[name] = i;
+		if (name)
+			OW_TRY(mean_rows_add(x, &x->names, name));
 	}
+	return OW_OK;
 }
 
-static void survey(struct meaning *x)
+static ow_status survey(struct meaning *x)
 {
 	const track_id *track = x->m->event.track;
 	uint32_t last;
@@ -135,8 +139,9 @@ static void survey(struct meaning *x)
 		t = mean_track(x, track[i].v);
 		*t = (struct mean_track){ .first = i, .last = last };
 		survey_categories(x, t);
-		survey_names(x, t);
+		OW_TRY(survey_names(x, t));
 	}
+	return OW_OK;
 }
 
 /* ---- the producer ---- */
@@ -200,7 +205,7 @@ static void drop_sequences(struct meaning *x)
 static ow_status run(struct meaning *x)
 {
 	OW_TRY(make_arrays(x));
-	survey(x);
+	OW_TRY(survey(x));
 	OW_TRY(find_producer(x));
 	find_rank(x);
 	if (x->producer->tracks)
@@ -244,6 +249,7 @@ ow_status trace_meaning(struct builder *b, const struct meaning_input *in)
 	status = run(&x);
 	mem_free(m->mem, x.markers.list, x.markers.cap * sizeof(*x.markers.list));
 	mem_free(m->mem, x.drafts, x.draft_cap * sizeof(*x.drafts));
+	mean_rows_release(&x, &x.names);
 	arena_release(&x.scratch);
 	return status;
 }

@@ -262,13 +262,13 @@ static ow_status find_directions(struct meaning *x)
 /* Markers are numbered; they are of one type all the same. */
 static ow_status type_markers(struct meaning *x)
 {
-	for (uint32_t i = 1; i < x->string_count; i++) {
-		struct str name = model_str(x->m, (str_id){ i });
+	for (size_t i = 0; i < x->names.count; i++) {
+		str_id name = { x->names.list[i] };
 		struct op_draft *draft;
 
-		if (!x->first_of[i] || !str_starts(name, STR("ProfilerStep#")))
+		if (!str_starts(model_str(x->m, name), STR("ProfilerStep#")))
 			continue;
-		draft = mean_draft(x, (str_id){ i });
+		draft = mean_draft(x, name);
 		if (!draft)
 			break;
 		draft->type = builder_cstr(x->b, "ProfilerStep");

@@ -11,10 +11,16 @@ static const char *text_of(const struct trace *t, uint32_t string)
 	return string ? trace_str(t, string).ptr : "None";
 }
 
+/* Of a place in the tally. */
+static const char *tallied(const struct trace *t, uint32_t local)
+{
+	return text_of(t, t->local_strings[local]);
+}
+
 /* ---- the largest of many ---- */
 
 struct ranked {
-	uint32_t string;
+	uint32_t string; /* a place in the tally */
 	int64_t value;
 };
 
@@ -27,7 +33,7 @@ static bool ranks_before(const struct trace *t, const struct ranked *a, const st
 {
 	if (a->value != b->value)
 		return a->value > b->value;
-	return str_cmp(str_from(text_of(t, a->string)), str_from(text_of(t, b->string))) < 0;
+	return str_cmp(str_from(tallied(t, a->string)), str_from(tallied(t, b->string))) < 0;
 }
 
 static void rank(const struct trace *t, struct ranking *r, uint32_t string, int64_t value)
@@ -62,9 +68,9 @@ static void phase_facts(struct trace *t)
 		if (y->by_ph[ph])
 			fact_int(t->b, by_ph, name, (int64_t)y->by_ph[ph]);
 	}
-	for (uint32_t i = 0; i <= t->string_count; i++)
+	for (uint32_t i = 0; i < t->local_count; i++)
 		if (y->odd_ph[i])
-			fact_int(t->b, by_ph, text_of(t, i), (int64_t)y->odd_ph[i]);
+			fact_int(t->b, by_ph, tallied(t, i), (int64_t)y->odd_ph[i]);
 	if (y->by_ph[0])
 		fact_int(t->b, by_ph, "None", (int64_t)y->by_ph[0]);
 }
@@ -76,7 +82,7 @@ static void category_facts(struct trace *t)
 	uint64_t categories = 0;
 	fact_id parent;
 
-	for (uint32_t i = 1; i <= t->string_count; i++) {
+	for (uint32_t i = 1; i < t->local_count; i++) {
 		if (!y->category_count[i])
 			continue;
 		categories++;
@@ -87,10 +93,10 @@ static void category_facts(struct trace *t)
 	fact_int(t->b, (fact_id){ 0 }, "distinct_cats", (int64_t)categories);
 	parent = fact_object(t->b, (fact_id){ 0 }, "by_cat");
 	for (size_t i = 0; i < count.count; i++)
-		fact_int(t->b, parent, text_of(t, count.best[i].string), count.best[i].value);
+		fact_int(t->b, parent, tallied(t, count.best[i].string), count.best[i].value);
 	parent = fact_object(t->b, (fact_id){ 0 }, "X_dur_by_cat");
 	for (size_t i = 0; i < dur.count; i++)
-		fact_micros(t->b, parent, text_of(t, dur.best[i].string), dur.best[i].value);
+		fact_micros(t->b, parent, tallied(t, dur.best[i].string), dur.best[i].value);
 }
 
 static void name_facts(struct trace *t)
@@ -100,7 +106,7 @@ static void name_facts(struct trace *t)
 	int64_t names = 0, total = 0;
 	fact_id list;
 
-	for (uint32_t i = 0; i <= t->string_count; i++) {
+	for (uint32_t i = 0; i < t->local_count; i++) {
 		if (!y->x_count[i])
 			continue;
 		names++;
@@ -115,7 +121,7 @@ static void name_facts(struct trace *t)
 		fact_id item = fact_list(t->b, list, NULL);
 		uint32_t name = top.best[i].string;
 
-		fact_text(t->b, item, NULL, str_from(text_of(t, name)));
+		fact_text(t->b, item, NULL, str_from(tallied(t, name)));
 		fact_micros(t->b, item, NULL, top.best[i].value);
 		fact_int(t->b, item, NULL, (int64_t)y->x_count[name]);
 	}

@@ -204,6 +204,7 @@ struct trace_worker {
 	} categories[16]; /* few, and short: found without hashing all of the text */
 	/* when merged: what its numbers are in the whole file */
 	uint32_t *strings;   /* model strings; trace.string_count stands for the empty text */
+	uint32_t *locals;    /* the same, numbered from 1 in this file: the place in a tally */
 	uint32_t *track_map; /* index into trace.lanes */
 };
 
@@ -230,7 +231,8 @@ struct trace_lane {
 	int64_t last_ns; /* end of the last event, TIME_UNKNOWN when there is none */
 };
 
-/* Sums for the facts, in one thread. Arrays by model string. */
+/* Sums for the facts, in one thread. Arrays by the file's own number of a string: models of many files have many
+ * times more strings than each of them. */
 struct trace_tally {
 	uint64_t by_ph[256]; /* [0]: events without ph */
 	uint64_t events, x_without_dur;
@@ -290,7 +292,10 @@ struct trace {
 	uint32_t process_count;
 	size_t process_cap;
 	struct map process_map;
-	uint32_t string_count;	     /* of the model: size of the arrays of a tally */
+	uint32_t string_count;	 /* of the model */
+	uint32_t *local_strings; /* model strings of the file's own numbers; [0] = none */
+	uint32_t local_count;	 /* of those: size of the arrays of a tally */
+	size_t local_cap;
 	uint32_t tally_lanes;	     /* size of their lane_slices */
 	struct trace_tally *tallies; /* one per worker; [0] is the sum in the end */
 

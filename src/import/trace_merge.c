@@ -32,8 +32,87 @@ static void intern_range(struct trace *t, struct trace_worker *w, uint32_t first
 			w->strings[i] = intern(t, trace_dict_text(&w->dict, i), scratch, replaced);
 }
 
+/* ---- numbers of strings in the file ---- */
+
+struct numbering {
+	struct trace *t;
+	uint32_t first_new; /* strings from there on were met for the first time in this file */
+	uint32_t new_count;
+	struct map old; /* by string → number, of the others */
+};
+
+/* Those that are new to the model are numbered as they are there, then comes the empty text, then all others. 0 without
+ * memory. */
+static uint32_t number_of(struct numbering *n, uint32_t string)
+{
+	struct trace *t = n->t;
+	uint64_t hash = map_hash_u64(string, 0);
+
+	if (string >= n->first_new) /* trace.string_count, too */
+		return string - n->first_new + 1;
+	for (struct map_iter it = map_find(&n->old, hash); it.value; it = map_next(&n->old, it))
+		if (t->local_strings[it.value] == string)
+			return it.value;
+	if (!map_add(&n->old, hash, t->local_count))
+		return 0;
+	t->local_strings[t->local_count] = string;
+	return t->local_count++;
+}
+
+/* How many there may be: the new ones, and those of the workers that are old. */
+static size_t count_locals(const struct numbering *n)
+{
+	size_t count = (size_t)n->new_count + 2;
+
+	for (unsigned i = 0; i < n->t->worker_count; i++) {
+		const struct trace_worker *w = &n->t->workers[i];
+
+		for (uint32_t s = 1; s < w->dict.count; s++)
+			count += w->strings[s] < n->first_new;
+	}
+	return count;
+}
+
+static bool number_strings_of(struct numbering *n, struct trace_worker *w)
+{
+	w->locals = mem_alloc(n->t->mem, w->dict.count * sizeof(*w->locals));
+	if (!w->locals)
+		return false;
+	w->locals[0] = 0;
+	for (uint32_t s = 1; s < w->dict.count; s++) {
+		w->locals[s] = number_of(n, w->strings[s]);
+		if (!w->locals[s])
+			return false;
+	}
+	return true;
+}
+
+static ow_status number_strings(struct trace *t, uint32_t first_new)
+{
+	struct numbering n = { .t = t,
+			       .first_new = first_new,
+			       .new_count = t->string_count - first_new };
+	bool ok;
+
+	t->local_cap = count_locals(&n);
+	t->local_strings = mem_alloc(t->mem, t->local_cap * sizeof(*t->local_strings));
+	if (!t->local_strings)
+		return error_no_memory(t->ctx->err);
+	t->local_strings[0] = 0;
+	for (uint32_t i = 0; i <= n.new_count; i++)
+		t->local_strings[i + 1] = first_new + i;
+	t->local_count = n.new_count + 2;
+	map_init(&n.old, t->mem);
+	ok = true;
+	for (unsigned i = 0; i < t->worker_count && ok; i++)
+		ok = number_strings_of(&n, &t->workers[i]);
+	map_release(&n.old);
+	return ok ? OW_OK : error_no_memory(t->ctx->err);
+}
+
 static ow_status merge_strings(struct trace *t)
 {
+	uint32_t first_new = t->b->m->strings.count;
 	uint64_t replaced = 0;
 	struct buf scratch;
 
@@ -70,7 +149,8 @@ static ow_status merge_strings(struct trace *t)
 			if (w->strings[s] == TRACE_EMPTY)
 				w->strings[s] = t->string_count;
 	}
-	return builder_status(t->b);
+	OW_TRY(builder_status(t->b));
+	return number_strings(t, first_new);
 }
 
 /* ---- tracks ---- */

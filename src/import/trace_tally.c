@@ -25,7 +25,7 @@ static bool init_tally(struct trace *t, struct trace_tally *tally)
 
 	tally->min_ts = tally->max_ts = tally->max_x_end = TIME_UNKNOWN;
 	for (size_t i = 0; i < ARRAY_COUNT(arrays); i++) {
-		*arrays[i].ptr = mem_zalloc(t->mem, ((size_t)t->string_count + 1) * arrays[i].size);
+		*arrays[i].ptr = mem_zalloc(t->mem, t->local_count * arrays[i].size);
 		if (!*arrays[i].ptr)
 			return false;
 	}
@@ -38,7 +38,7 @@ static void release_tally(struct trace *t, struct trace_tally *tally)
 	struct array arrays[] = TALLY_ARRAYS(tally);
 
 	for (size_t i = 0; i < ARRAY_COUNT(arrays); i++) {
-		mem_free(t->mem, *arrays[i].ptr, ((size_t)t->string_count + 1) * arrays[i].size);
+		mem_free(t->mem, *arrays[i].ptr, t->local_count * arrays[i].size);
 		*arrays[i].ptr = NULL;
 	}
 	mem_free(t->mem, tally->lane_slices, t->tally_lanes * sizeof(*tally->lane_slices));
@@ -97,18 +97,18 @@ static void tally_slices(struct trace *t, struct trace_worker *w, const struct t
 			 struct trace_tally *y)
 {
 	struct trace_slices *s = &w->slices;
-	const uint32_t *strings = w->strings, *tracks = w->track_map;
+	const uint32_t *strings = w->strings, *locals = w->locals, *tracks = w->track_map;
 
 	(void)t;
 	y->slices += part->last.slices - part->first.slices;
 	for (size_t i = part->first.slices; i < part->last.slices; i++) {
-		uint32_t name = strings[s->name[i]], category = strings[s->category[i]];
+		uint32_t name = locals[s->name[i]], category = locals[s->category[i]];
 		uint32_t label = s->label ? strings[s->label[i]] : 0;
 		int64_t ts = s->ts[i];
 		uint8_t ph = s->ph[i];
 
-		s->name[i] = name;
-		s->category[i] = category;
+		s->name[i] = strings[s->name[i]];
+		s->category[i] = strings[s->category[i]];
 		s->track[i] = tracks[s->track[i]];
 		y->lane_slices[s->track[i]]++;
 		y->by_ph[ph]++;
@@ -134,6 +134,9 @@ static int64_t model_id(const struct trace_worker *w, int64_t id, uint8_t kind)
 
 static void tally_point(struct trace_worker *w, struct trace_point *p, struct trace_tally *y)
 {
+	uint32_t name = w->locals[p->name], category = w->locals[p->category];
+	uint32_t letter = p->flags & POINT_ODD_PH && p->id_kind == ID_TEXT ? w->locals[p->id] : 0;
+
 	p->name = w->strings[p->name];
 	p->category = w->strings[p->category];
 	p->scope = w->strings[p->scope];
@@ -143,17 +146,17 @@ static void tally_point(struct trace_worker *w, struct trace_point *p, struct tr
 		return; /* its slice is counted; no event of the list */
 	if (!(p->flags & POINT_ODD_PH))
 		y->by_ph[p->ph]++;
-	else if (p->id_kind == ID_TEXT && p->id)
-		y->odd_ph[p->id]++;
+	else if (letter)
+		y->odd_ph[letter]++;
 	else
 		y->by_ph[0]++;
-	y->category_count[p->category]++;
+	y->category_count[category]++;
 	if (!(p->flags & POINT_NO_TS))
 		count_time(y, p->ts);
 	else if (p->ph || p->id_kind) /* an event without ph is padding: {} */
 		y->no_ts++;
 	if (p->ph == 'X')
-		count_complete(y, p->name, p->category, p->id);
+		count_complete(y, name, category, p->id);
 }
 
 static void tally_rest(struct trace_worker *w, const struct trace_part *part, struct trace_tally *y)
@@ -162,6 +165,7 @@ static void tally_rest(struct trace_worker *w, const struct trace_part *part, st
 		tally_point(w, &w->points[i], y);
 	for (size_t i = part->first.counters; i < part->last.counters; i++) {
 		struct trace_counter *c = &w->counters[i];
+		uint32_t category = w->locals[c->category];
 
 		c->name = w->strings[c->name];
 		c->series = w->strings[c->series];
@@ -171,7 +175,7 @@ static void tally_rest(struct trace_worker *w, const struct trace_part *part, st
 		if (!c->first)
 			continue;
 		y->by_ph['C']++;
-		y->category_count[c->category]++;
+		y->category_count[category]++;
 		if (c->no_ts)
 			y->no_ts++;
 		else
@@ -179,7 +183,7 @@ static void tally_rest(struct trace_worker *w, const struct trace_part *part, st
 	}
 	for (size_t i = part->first.metas; i < part->last.metas; i++) {
 		y->by_ph['M']++;
-		y->category_count[w->strings[w->metas[i].category]]++;
+		y->category_count[w->locals[w->metas[i].category]]++;
 	}
 	for (size_t i = part->first.marks; i < part->last.marks; i++) {
 		struct trace_mark *m = &w->marks[i];
@@ -230,7 +234,7 @@ static void add_tally(const struct trace *t, struct trace_tally *to, const struc
 		count_time(to, y->max_ts);
 	}
 	to->max_x_end = MAX(to->max_x_end, y->max_x_end);
-	for (size_t i = 0; i <= t->string_count; i++) {
+	for (size_t i = 0; i < t->local_count; i++) {
 		to->category_count[i] += y->category_count[i];
 		to->category_dur[i] = add_times(to->category_dur[i], y->category_dur[i]);
 		to->category_x[i] |= y->category_x[i];
@@ -254,7 +258,7 @@ static void finish(struct trace *t)
 		if (ph && !is_known_ph((uint8_t)ph))
 			y->unknown_ph += y->by_ph[ph];
 	}
-	for (size_t i = 0; i <= t->string_count; i++) {
+	for (size_t i = 0; i < t->local_count; i++) {
 		y->events += y->odd_ph[i];
 		y->unknown_ph += y->odd_ph[i];
 		t->has_categories |= i && y->category_count[i];

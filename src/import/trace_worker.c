@@ -75,6 +75,7 @@ void trace_worker_release(struct trace_worker *w)
 	mem_free(w->mem, w->elements, w->element_cap * sizeof(*w->elements));
 	mem_free(w->mem, w->changes, w->change_cap * sizeof(*w->changes));
 	mem_free(w->mem, w->strings, w->dict.count * sizeof(*w->strings));
+	mem_free(w->mem, w->locals, w->dict.count * sizeof(*w->locals));
 	mem_free(w->mem, w->track_map, w->tracks.count * sizeof(*w->track_map));
 	trace_dict_release(&w->dict, w->mem);
 	trace_tracks_release(&w->tracks, w->mem);
