@@ -52,7 +52,7 @@ void mean_numbers_prefetch(const struct mean_numbers *n, uint32_t far, uint32_t 
 	if (!n->span) {
 		if (far && n->map.count)
 			__builtin_prefetch(&n->map.slots[map_hash_u64(far, 1) >> 32 & n->map.mask]);
-		if (near)
+		if (near && n->list)
 			__builtin_prefetch(
 				&n->list[map_find(&n->map, map_hash_u64(near, 1)).value]);
 		return;
