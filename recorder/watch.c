@@ -17,7 +17,7 @@
 
 #define EARLY_MS 20u
 #define LATER_MS 100u
-#define EARLY_ROUNDS 500u
+#define EARLY_ROUNDS 100u /* since the last library came: others follow */
 #define RECONNECT_NS 1000000000u
 #define STACK_BYTES ((size_t)512 << 10)
 
@@ -118,6 +118,7 @@ static void *watch(void *arg)
 			patches_notice();
 			wait_for_loader();
 			arm();
+			round = 0;
 		}
 		seen = loads;
 		atomic_store(&in_loader, 0);
