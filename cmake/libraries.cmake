@@ -25,6 +25,7 @@ opwatch_optional(ZSTD libzstd)
 opwatch_optional(LIBEDIT libedit)
 opwatch_optional(NGHTTP2 libnghttp2)
 opwatch_optional(SQLITE sqlite3)
+opwatch_optional(LIBDW libdw)
 
 # DuckDB is not linked: the header is needed here, the library when a query is asked. Both are where tools/setup put
 # them, under DUCKDB_ROOT, or in the system.

@@ -86,7 +86,7 @@ _opwatch() {
 				memory-limit redact strict json to help"
 		[[ " ${COMP_WORDS[*]} " == *" capture "* ]] && options="tf kineto for out memory-limit help"
 		[[ " ${COMP_WORDS[*]} " == *" stacks "* ]] &&
-			options="hz for no-children memory-limit json csv to out help"
+			options="hz for native no-children memory-limit json csv to out help"
 		COMPREPLY=($(compgen -W "$(printf -- '--%s ' $options) -n" -- "$cur"))
 		return
 	fi

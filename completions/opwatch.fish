@@ -135,6 +135,7 @@ complete -c opwatch -n '__fish_seen_subcommand_from capture' -l for -x -d 'how l
 complete -c opwatch -n '__fish_seen_subcommand_from record attach' -l stacks -d 'Python stacks, too'
 complete -c opwatch -n '__fish_seen_subcommand_from stacks record attach' -l hz -x -d 'samples per second'
 complete -c opwatch -n '__fish_seen_subcommand_from stacks' -l for -x -d 'how long: 10s, 500ms, 2m'
+complete -c opwatch -n '__fish_seen_subcommand_from stacks' -l native -d 'native stacks, too'
 complete -c opwatch -n '__fish_seen_subcommand_from stacks' -l no-children -d 'not what the processes start'
 complete -c opwatch -n '__fish_seen_subcommand_from sql' -l on -x -d 'ask this ClickHouse server'
 complete -c opwatch -l password-file -r -d 'a password of a server'

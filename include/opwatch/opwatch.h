@@ -726,9 +726,10 @@ struct ow_stacks_summary {
 
 struct ow_stacks_options {
 	size_t size;
-	uint32_t hz;	       /* samples per second */
-	int64_t for_ns;	       /* how long; 0 = until all processes have ended */
-	bool no_children;      /* leave out the processes that they start */
+	uint32_t hz;	  /* samples per second */
+	int64_t for_ns;	  /* how long; 0 = until all processes have ended */
+	bool no_children; /* leave out the processes that they start */
+	bool native;	  /* native stacks, too, of the named processes, which need not be Python */
 	uint64_t memory_limit; /* of the profile, in bytes; 0 = no limit */
 	/* Asked before every sample; false ends it, and what was sampled is kept. */
 	bool (*progress)(void *arg, const struct ow_stacks_summary *so_far);

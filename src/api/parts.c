@@ -67,6 +67,8 @@ bool ow_build_part(size_t index, struct ow_part_info *info)
 		  OPWATCH_HAVE_NGHTTP2 ? "gRPC, by libnghttp2"
 				       : "libnghttp2 was not found when this was built",
 		  "" },
+		{ "native stacks",
+		  OPWATCH_HAVE_LIBDW ? "libdw" : "libdw was not found when this was built", "" },
 		{ "regular expressions", "built in, RE2 syntax, linear time", "" },
 	};
 

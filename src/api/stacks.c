@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "live/metric_rows.h"
+#include "live/native_rows.h"
 #include "live/sample_rows.h"
 
 #include "opwatch_config.h"
@@ -64,6 +65,7 @@ struct recording {
 	struct sampler_clock clock;
 	struct sample_rows rows;
 	struct metric_rows metrics;
+	struct native_rows native;
 	const struct ow_stacks_options *options;
 	struct builder *b;
 	int64_t to_wall_ns; /* from the steady clock to time of day */
@@ -79,11 +81,11 @@ static void sum_up(const struct recording *r, struct ow_stacks_summary *summary)
 		.size = sizeof(*summary),
 		.ticks = r->clock.ticks,
 		.late_ticks = r->clock.late_ticks,
-		.samples = sums.samples,
+		.samples = sums.samples + r->native.samples,
 		.torn = sums.torn,
 		.elapsed_ns = clock_ns(CLOCK_MONOTONIC) - r->begin_ns,
-		.processes = sums.processes,
-		.alive = sums.alive,
+		.processes = MAX(sums.processes, (uint32_t)r->native.count),
+		.alive = MAX(sums.alive, (uint32_t)r->native.count),
 	};
 }
 
@@ -107,7 +109,7 @@ static bool go_on(void *arg)
 	struct recording *r = arg;
 	struct ow_stacks_summary so_far;
 
-	if (!measure(r)) {
+	if (!measure(r) || (r->options->native && !native_rows_read(&r->native))) {
 		error_set_no_memory(r->b->err);
 		builder_fail(r->b, OW_E_NO_MEMORY);
 	}
@@ -153,24 +155,73 @@ static void tell_losses(struct recording *r, const struct ow_stacks_summary *s)
 				  "samples not taken, since the machine was busy");
 }
 
-static ow_status record(struct recording *r, const int64_t *pids, size_t count,
-			struct ow_stacks_summary *summary, struct error *err)
+/* Processes of any kind: those that run Python are sampled both ways. */
+static ow_status add_native(struct recording *r, const int64_t *pids, size_t count,
+			    struct error *err)
+{
+	if (!count)
+		return error_set(err, OW_E_USAGE, "no process is named");
+	for (size_t i = 0; i < count; i++) {
+		if (pids[i] <= 0 || pids[i] > INT32_MAX)
+			return error_set(err, OW_E_NOT_FOUND, "%" PRId64 " is no process id",
+					 pids[i]);
+		OW_TRY(native_rows_add(&r->native, (pid_t)pids[i], err));
+		if (!sampler_watch(&r->sampler, (pid_t)pids[i]))
+			return error_no_memory(err);
+	}
+	return OW_OK;
+}
+
+/* What people see first are the stacks that there are. */
+static void choose_metric(struct recording *r)
+{
+	struct sampler_sums sums;
+
+	sampler_sums(&r->sampler, &sums);
+	if (sums.samples || !r->native.samples || r->b->status != OW_OK)
+		return;
+	r->b->m->metric.is_default[r->rows.wall.v] = 0;
+	r->b->m->metric.is_default[r->native.metric.v] = 1;
+}
+
+static ow_status sample(struct recording *r, pid_t pid, struct ow_stacks_summary *summary,
+			struct error *err)
 {
 	struct proc_stat first;
 	ow_status status;
 
-	OW_TRY(add_processes(&r->sampler, pids, count, err));
-	name_source(r, pids, count);
-	sample_rows_init(&r->rows, r->b, SECOND_NS / r->clock.hz);
-	if (!proc_stat_read((pid_t)pids[0], 0, &first))
+	if (!proc_stat_read(pid, 0, &first))
 		first.name[0] = 0;
-	metric_rows_init(&r->metrics, r->b, first.name, (pid_t)pids[0]);
+	metric_rows_init(&r->metrics, r->b, first.name, pid);
 	status = sampler_run(&r->sampler, &r->clock, sample_rows_take, &r->rows, err);
+	if (r->options->native && !native_rows_read(&r->native) && status == OW_OK)
+		status = error_no_memory(err);
+	choose_metric(r);
 	sum_up(r, summary);
 	summary->cpu_ns = own_cpu_ns() - r->begin_cpu_ns;
 	tell_losses(r, summary);
-	sample_rows_release(&r->rows);
 	metric_rows_release(&r->metrics);
+	return status;
+}
+
+static ow_status record(struct recording *r, const int64_t *pids, size_t count,
+			struct ow_stacks_summary *summary, struct error *err)
+{
+	ow_status status = OW_OK;
+
+	if (!r->options->native)
+		OW_TRY(add_processes(&r->sampler, pids, count, err));
+	name_source(r, pids, count);
+	sample_rows_init(&r->rows, r->b, SECOND_NS / r->clock.hz);
+	if (r->options->native) {
+		native_rows_init(&r->native, r->b, r->clock.hz, r->to_wall_ns);
+		status = add_native(r, pids, count, err);
+	}
+	if (status == OW_OK)
+		status = sample(r, (pid_t)pids[0], summary, err);
+	if (r->options->native)
+		native_rows_release(&r->native);
+	sample_rows_release(&r->rows);
 	return status;
 }
 

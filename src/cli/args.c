@@ -68,6 +68,7 @@ enum flag_id {
 	FLAG_THREADS,
 	FLAG_HZ,
 	FLAG_STACKS,
+	FLAG_NATIVE,
 	FLAG_FOR,
 	FLAG_NO_CHILDREN,
 	FLAG_TF,
@@ -175,6 +176,7 @@ const struct flag flag_table[] = {
 	{ "for", 0, FLAG_FOR, "TIME", "running jobs: how long: 10s, 500ms, 2m" },
 	{ "tf", 0, FLAG_TF, "HOST:PORT", "capture: the profiler of this job" },
 	{ "kineto", 0, FLAG_KINETO, NULL, "capture: PyTorch jobs with KINETO_USE_DAEMON=1" },
+	{ "native", 0, FLAG_NATIVE, NULL, "stacks: native ones, too, of any program" },
 	{ "no-children", 0, FLAG_NO_CHILDREN, NULL, "stacks: not what the processes start" },
 	{ "strict", 0, FLAG_STRICT, NULL, "exit with 3 when something was damaged" },
 	{ "no-pager", 0, FLAG_NO_PAGER, NULL, "never start a pager" },
@@ -361,6 +363,8 @@ static bool set_live_flag(struct args *args, const struct flag *flag, const char
 	switch ((enum flag_id)flag->id) {
 	case FLAG_HZ:
 		return parse_count(flag, value, 10000, &args->stacks.hz);
+	case FLAG_NATIVE:
+		return args->stacks.native = true;
 	case FLAG_STACKS:
 		args->record_stacks = true;
 		return !*value || parse_count(flag, value, 10000, &args->stacks.hz);
@@ -525,6 +529,7 @@ bool flag_set(struct args *args, const struct flag *flag, const char *value)
 		return set_record_flag(args, flag, value);
 	case FLAG_HZ:
 	case FLAG_STACKS:
+	case FLAG_NATIVE:
 	case FLAG_FOR:
 	case FLAG_NO_CHILDREN:
 	case FLAG_TF:

@@ -126,7 +126,7 @@ const struct command cmd_attach = {
 		"\n"
 		"With --job NAME, what a job of the daemon does from now on. With a PID and --job\n"
 		"NAME, the process reports to the daemon until it ends, or --detach --job NAME.\n",
-	.flags = "out for max-size on-slowdown on-stall job socket memory-limit",
+	.flags = "out for stacks max-size on-slowdown on-stall job socket memory-limit",
 	.run = run,
 	.takes_job = true,
 };

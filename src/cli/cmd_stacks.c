@@ -164,6 +164,11 @@ static int run(struct args *args)
 		}
 	if (!pids)
 		return EXIT_FAILED;
+	if (args->stacks.native && !args->stacks.for_ns && !args->out_file) {
+		complain("opwatch stacks: --native samples for some time: add --for 10s, or -o "
+			 "x.opw\n");
+		return EXIT_USAGE;
+	}
 	return args->stacks.for_ns || args->out_file ? record(args, pids) : show_now(args, pids);
 }
 
@@ -178,7 +183,8 @@ const struct command cmd_stacks = {
 		"  opwatch stacks PID                   the stacks as they are now\n"
 		"  opwatch stacks PID --for 10s         the code view of the next ten seconds\n"
 		"  opwatch stacks PID -o x.opw          until the job ends, or Ctrl-C\n"
-		"  opwatch stacks PID --for 10s --to flamegraph -o x.svg\n",
+		"  opwatch stacks PID --for 10s --to flamegraph -o x.svg\n"
+		"  opwatch stacks PID --for 10s --native      C and C++, too, of any program\n",
 	.flags = "json csv to out limit for time-range metric memory-limit",
 	.run = run,
 	.takes_job = true,

@@ -121,10 +121,15 @@ ow_status sampler_add(struct sampler *s, pid_t pid, struct error *err)
 
 bool sampler_watch(struct sampler *s, pid_t pid)
 {
+	struct sampled *item;
+
 	for (size_t i = 0; i < s->count; i++)
 		if (s->items[i]->pid == pid)
 			return true;
-	return new_item(s, pid);
+	item = new_item(s, pid);
+	if (item)
+		item->is_root = true;
+	return item;
 }
 
 /* ---- children ---- */

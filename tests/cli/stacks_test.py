@@ -298,6 +298,44 @@ class Stacks(unittest.TestCase):
         self.assertIn("methöde", functions)
         self.assertGreater(functions["waits"]["total"], 0)
 
+    def native(self, pid, out, *args):
+        p = run("stacks", pid, "--native", "--for", "2s", "-o", out, *args)
+        if p.returncode and re.search("perf_event|without libdw", p.stderr):
+            self.skipTest(p.stderr)
+        self.assertEqual(p.returncode, 0, p.stderr)
+
+    def test_native_stacks_of_a_program_in_c(self):
+        """Without frame pointers, and with a name that C++ would mangle."""
+        compiler = shutil.which("cc")
+        if not compiler:
+            self.skipTest("no C compiler")
+        source, program, out = (os.path.join(self.dir, name) for name in ("busy.c", "busy", "x.opw"))
+        with open(source, "w", encoding="utf-8") as f:
+            f.write("volatile unsigned sum;\n"
+                    "__attribute__((noinline)) void _ZN4Deep5innerEv(void)"
+                    " { for (int i = 0; i < 100000; i++) sum += i; }\n"
+                    "__attribute__((noinline)) void middle(void) { _ZN4Deep5innerEv(); sum++; }\n"
+                    "__attribute__((noinline)) void outer(void) { middle(); sum++; }\n"
+                    "int main(void) { for (;;) outer(); }\n")
+        subprocess.run([compiler, "-O1", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-o", program, source],
+                       check=True)
+        with subprocess.Popen([program]) as child:
+            try:
+                self.native(child.pid, out)
+            finally:
+                child.kill()
+        stacks = run("code", out, "--to", "folded").stdout.splitlines()
+        self.assertTrue(any(re.search(r"main;outer;middle;Deep::inner(\(\))? \d+$", line) for line in stacks), stacks[:20])
+
+    def test_native_stacks_of_a_python_program(self):
+        child, _ = self.start(BUSY, "/usr/bin/python3")
+        out = os.path.join(self.dir, "x.opw")
+        self.native(child.pid, out)
+        functions = run("functions", out, "--metric", "native").stdout
+        self.assertIn("_PyEval_EvalFrameDefault", functions)
+        self.assertIn("b", self.functions(out))  # and its Python stacks
+        self.assertEqual(run("stacks", child.pid, "--native").returncode, 2)
+
     def test_children_are_followed(self):
         child, line = self.start(WORKERS)
         workers = {int(pid) for pid in line.split()}
