@@ -17,8 +17,8 @@
 #define SECOND_NS 1000000000
 #define MAX_HZ 10000
 #define METRICS_NS (SECOND_NS / 5)
-#define LOOKS 50
-#define LOOK_AGAIN_NS 1000000
+#define LOOKS 500
+#define LOOK_AGAIN_NS 4000000
 
 void ow_stacks_options_init(struct ow_stacks_options *options)
 {
@@ -331,14 +331,17 @@ static void add_rows(void *arg, struct py_process *p, struct py_thread *thread)
 static ow_status look_until_whole(struct sampler *sampler, struct result *r, struct error *err)
 {
 	struct sampler_sums before, after;
+	uint32_t alive;
 
+	sampler_sums(sampler, &before);
+	alive = before.alive;
 	for (int i = 0; i < LOOKS; i++) {
 		r->row_count = 0;
 		sampler_sums(sampler, &before);
 		OW_TRY(sampler_tick(sampler, clock_ns(CLOCK_MONOTONIC), add_rows, r, err));
 		sampler_sums(sampler, &after);
-		if (after.torn == before.torn)
-			break;
+		if (after.torn == before.torn && after.alive >= alive)
+			break; /* none had to be looked for anew, either */
 		nanosleep(&(struct timespec){ .tv_nsec = LOOK_AGAIN_NS }, NULL);
 	}
 	return OW_OK;
