@@ -66,7 +66,8 @@ static bool find_top(struct py_process *p, struct py_thread *thread, struct glim
 		return false;
 	}
 	*top = remote_word(bytes, 0);
-	return true;
+	/* Only the one in the thread itself may be empty: others are just being made. */
+	return *top || value - thread->at < PAGE_BYTES;
 }
 
 static bool runs(const struct py_offsets *o, const unsigned char *bytes)
