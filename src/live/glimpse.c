@@ -61,7 +61,7 @@ static int64_t clock_ns(void)
 /* Usual is what most readings take: it grows slowly, and shrinks fast. */
 static bool took_too_long(struct glimpse *s, int64_t ns)
 {
-	bool longer = s->usual_ns && ns > 3 * s->usual_ns + 1000;
+	bool longer = s->usual_ns && ns > 3 * s->usual_ns + 8000;
 
 	s->usual_ns += s->usual_ns && ns > s->usual_ns
 			       ? MIN((ns - s->usual_ns) / 8, s->usual_ns / 8) + 1

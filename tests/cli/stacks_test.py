@@ -186,10 +186,12 @@ class Stacks(unittest.TestCase):
         child.stdin.close()
         child.stdout.close()
 
-    def stacks(self, pid, *args):
+    def stacks(self, pid, *args, dropped=False):
         """The stacks as they are, a list of (function, file, line) per thread."""
         p = run("stacks", pid, "--csv", *args)
-        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        if not dropped:  # a stack that never holds still may be
+            self.assertEqual(p.stderr, "")
+        self.assertEqual(p.returncode, 0, p.stderr)
         found = collections.defaultdict(list)
         for row in csv.DictReader(io.StringIO(p.stdout)):
             found[int(row["pid"]), int(row["tid"])].append((row["function"], row["file"], int(row["line"])))
@@ -218,10 +220,12 @@ class Stacks(unittest.TestCase):
                 text = hostile(number)
                 lines = text.split("\n")
                 child, _ = self.start(text, python)
+                seen = 0
                 for _ in range(40):
-                    found = list(self.stacks(child.pid).values())
-                    self.assertEqual(len(found), 1)
-                    self.assertIsNone(never_was(found[0], lines))
+                    for stack in self.stacks(child.pid, dropped=True).values():
+                        self.assertIsNone(never_was(stack, lines))
+                        seen += 1
+                self.assertGreater(seen, 20)
                 self.assertIsNone(child.poll())
                 self.end(child)
 
