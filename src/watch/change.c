@@ -74,15 +74,20 @@ static bool is_longer(const struct change *c, struct change_found *found)
 	return found->by >= c->limit - NEAR * error && log(1 + found->by) >= SURE * error;
 }
 
-/* The last steps without a short one among them, which the change may have begun with. */
+/* Back to the first of the longer ones, which two short ones in a row are before. There may be more of them than
+ * CHANGE_LAST: of a job that slowed down soon, many are long by the time there are enough to tell. */
 static uint32_t steps_ago(const struct change *c, const struct change_found *found)
 {
 	int64_t middle = found->before_ns + (found->after_ns - found->before_ns) / 2;
+	uint64_t kept = MIN(c->count, (uint64_t)ARRAY_COUNT(c->values));
 	uint32_t ago = 0;
 
-	for (uint32_t i = 0; i < CHANGE_LAST; i++)
+	for (uint32_t i = 0; i < kept; i++) {
 		if (c->values[(c->count - 1 - i) % ARRAY_COUNT(c->values)] > middle)
 			ago = i;
+		else if (i > ago + 1)
+			break;
+	}
 	return ago;
 }
 

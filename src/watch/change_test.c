@@ -126,6 +126,26 @@ static void tells_when_it_began(void **state)
 	assert_int_equal(found.after_ns, 75000000);
 }
 
+/* A job that slows down soon is told of later, when there are steps enough; all of its long steps are known as such. */
+static void tells_when_it_began_soon(void **state)
+{
+	struct change_found found = { 0 };
+	struct change c;
+	unsigned number = 0;
+
+	(void)state;
+	change_init(&c, 0.2);
+	while (!change_add(&c, ns(number < 15 ? 50 : 200), &found))
+		assert_true(++number < 60);
+	assert_int_equal(number - found.steps_ago, 15);
+	/* one long step before is not the beginning */
+	change_init(&c, 0.2);
+	number = 0;
+	while (!change_add(&c, ns(number < 40 && number != 37 ? 50 : 200), &found))
+		assert_true(++number < 90);
+	assert_int_equal(number - found.steps_ago, 40);
+}
+
 static void is_told_once(void **state)
 {
 	unsigned told = 0;
@@ -164,6 +184,7 @@ int main(void)
 		cmocka_unit_test(one_long_step_is_no_change),
 		cmocka_unit_test(a_fifth_is_noticed),
 		cmocka_unit_test(tells_when_it_began),
+		cmocka_unit_test(tells_when_it_began_soon),
 		cmocka_unit_test(is_told_once),
 		cmocka_unit_test(a_small_change_is_left_alone),
 	};
