@@ -341,10 +341,16 @@ static ow_status look_until_whole(struct sampler *sampler, struct result *r, str
 		OW_TRY(sampler_tick(sampler, clock_ns(CLOCK_MONOTONIC), add_rows, r, err));
 		sampler_sums(sampler, &after);
 		if (after.torn == before.torn && after.alive >= alive)
-			break; /* none had to be looked for anew, either */
+			return OW_OK; /* none had to be looked for anew, either */
 		nanosleep(&(struct timespec){ .tv_nsec = LOOK_AGAIN_NS }, NULL);
 	}
-	return OW_OK;
+	if (r->row_count || after.torn == before.torn)
+		return OW_OK;
+	return error_set(
+		err, OW_E_LIMIT,
+		"the stacks changed while they were read, %d times in a row; try again, or "
+		"sample them: 'opwatch stacks PID --for 5s'",
+		LOOKS);
 }
 
 static ow_status look_once(struct result *r, struct mem *mem, const int64_t *pids, size_t count,

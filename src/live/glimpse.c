@@ -1,20 +1,20 @@
 /* glimpse.c: see glimpse.h. */
 #include "live/glimpse.h"
 
-#include <time.h>
+#include "base/clock.h"
 
 #define MERGE_BYTES 2048
 
 bool glimpse_init(struct glimpse *s, struct mem *mem)
 {
-	*s = (struct glimpse){ .room = mem_alloc(mem, GLIMPSE_ROOM) };
+	*s = (struct glimpse){ .room = mem_alloc(mem, 2 * GLIMPSE_ROOM) };
 	return s->room;
 }
 
 void glimpse_release(struct glimpse *s, struct mem *mem)
 {
 	if (s->room)
-		mem_free(mem, s->room, GLIMPSE_ROOM);
+		mem_free(mem, s->room, 2 * GLIMPSE_ROOM);
 	*s = (struct glimpse){ 0 };
 }
 
@@ -44,18 +44,10 @@ void glimpse_want(struct glimpse *s, uint64_t at, size_t len)
 {
 	if (extend_last(s, at, len))
 		return;
-	if (s->count == REMOTE_PARTS || len > GLIMPSE_ROOM - s->used)
+	if (s->count == ARRAY_COUNT(s->pieces) || len > GLIMPSE_ROOM - s->used)
 		return;
 	s->pieces[s->count++] = (struct remote_part){ .at = at, .len = len };
 	s->used += len;
-}
-
-static int64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 /* Usual is what most readings take: it grows slowly, and shrinks fast. */
@@ -71,16 +63,24 @@ static bool took_too_long(struct glimpse *s, int64_t ns)
 
 void glimpse_read(struct glimpse *s, struct remote *r)
 {
+	struct remote_part twice[REMOTE_PARTS];
 	unsigned char *to = s->room;
 	int64_t begin;
 
 	for (size_t i = 0; i < s->count; i++) {
 		s->pieces[i].to = to;
+		twice[2 * i] = twice[2 * i + 1] = s->pieces[i];
+		twice[2 * i + 1].to = to + GLIMPSE_ROOM;
 		to += s->pieces[i].len;
 	}
-	begin = clock_ns();
-	s->count = remote_read_parts(r, s->pieces, s->count);
-	s->disturbed = took_too_long(s, clock_ns() - begin);
+	begin = steady_ns();
+	s->count = remote_read_parts(r, twice, 2 * s->count) / 2;
+	s->disturbed = took_too_long(s, steady_ns() - begin);
+}
+
+const unsigned char *glimpse_again(const struct glimpse *s, const unsigned char *bytes)
+{
+	return bytes >= s->room && bytes < s->room + GLIMPSE_ROOM ? bytes + GLIMPSE_ROOM : NULL;
 }
 
 const unsigned char *glimpse_get(struct glimpse *s, struct remote *r, uint64_t at, size_t len,

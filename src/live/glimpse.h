@@ -1,7 +1,8 @@
 /*
  * glimpse.h: many small pieces of another process's memory, read by one call of the system: what is wanted is said
  * first, then all is read, then asked for. Pieces that are close to each other are read as one: the kernel copies
- * such a piece at once, within some tens of nanoseconds, while from piece to piece it takes ten times as long.
+ * such a piece within a hundred nanoseconds or so, while from piece to piece it takes ten times as long. Each is read
+ * twice in a row: what is the same in both did not change in between.
  */
 #ifndef LIVE_GLIMPSE_H
 #define LIVE_GLIMPSE_H
@@ -12,9 +13,9 @@
 #define GLIMPSE_ROOM ((size_t)128 << 10)
 
 struct glimpse {
-	unsigned char *room; /* GLIMPSE_ROOM bytes */
+	unsigned char *room; /* GLIMPSE_ROOM bytes, and as many for what is read again */
 	size_t used;
-	struct remote_part pieces[REMOTE_PARTS];
+	struct remote_part pieces[REMOTE_PARTS / 2];
 	size_t count; /* wanted, and after the reading those that were read */
 	size_t hint;
 	bool disturbed; /* the reading took far longer than usual: we were interrupted */
@@ -32,5 +33,8 @@ void glimpse_read(struct glimpse *s, struct remote *r);
  * piece, from 1; 0 for what was read now. */
 const unsigned char *glimpse_get(struct glimpse *s, struct remote *r, uint64_t at, size_t len,
 				 unsigned char *own, uint32_t *piece);
+
+/* The same bytes as they were read again; NULL for what is not from the glimpse. */
+const unsigned char *glimpse_again(const struct glimpse *s, const unsigned char *bytes);
 
 #endif

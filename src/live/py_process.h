@@ -24,7 +24,8 @@ struct py_raw_frame {
 	uint32_t piece; /* of the glimpse that it came with; 0: read alone */
 	bool runs;
 	bool is_entry, is_generator;
-	bool is_shim; /* of the interpreter itself: no function */
+	bool is_shim;	       /* of the interpreter itself: no function */
+	bool held, held_instr; /* it, and its instruction, were the same when read again at once */
 };
 struct py_raw_stack {
 	struct py_raw_frame *items; /* innermost first */

@@ -82,8 +82,15 @@ static bool runs(const struct py_offsets *o, const unsigned char *bytes)
 	return stacktop == -1;
 }
 
+/* Whether a frame was the same one in both readings. */
+static bool held(const struct py_offsets *o, const unsigned char *a, const unsigned char *b)
+{
+	return remote_word(a, o->fr_code) == remote_word(b, o->fr_code) &&
+	       remote_word(a, o->fr_prev) == remote_word(b, o->fr_prev) && runs(o, a) == runs(o, b);
+}
+
 static bool push(struct py_process *p, struct py_raw_stack *out, uint64_t at,
-		 const unsigned char *bytes, uint32_t piece)
+		 const unsigned char *bytes, const unsigned char *again, uint32_t piece)
 {
 	const struct py_offsets *o = &p->place.offsets;
 	void *items = out->items;
@@ -98,6 +105,9 @@ static bool push(struct py_process *p, struct py_raw_stack *out, uint64_t at,
 		.instr = remote_word(bytes, o->fr_instr),
 		.piece = piece,
 		.runs = runs(o, bytes),
+		.held = again && held(o, bytes, again),
+		.held_instr =
+			again && remote_word(bytes, o->fr_instr) == remote_word(again, o->fr_instr),
 		.is_entry = o->fr_entry && bytes[o->fr_entry],
 		.is_shim = o->minor >= 12 && bytes[o->fr_owner] == OWNED_BY_C,
 		.is_generator = o->fr_owner && bytes[o->fr_owner] == OWNED_BY_GENERATOR,
@@ -122,7 +132,7 @@ static enum py_walk_result walk_frames(struct py_process *p, struct glimpse *gli
 		bytes = glimpse_get(glimpse, &p->remote, at, len, own, &piece);
 		if (!bytes)
 			return PY_WALK_TORN;
-		if (!push(p, out, at, bytes, piece))
+		if (!push(p, out, at, bytes, glimpse_again(glimpse, bytes), piece))
 			return PY_WALK_NO_MEMORY;
 	}
 	return PY_WALK_DONE;
@@ -214,7 +224,9 @@ size_t py_walk_run(const struct py_offsets *o, const struct py_raw_stack *stack)
 		return 0;
 	if (o->minor < 11)
 		return 1;
-	while (n < stack->count && items[n].piece && items[n].piece == items[0].piece)
+	/* of the innermost the instruction may change */
+	while (n < stack->count && items[n].piece && items[n].piece == items[0].piece &&
+	       items[n].held && (!n || items[n].held_instr))
 		n++;
 	return n;
 }

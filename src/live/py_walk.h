@@ -33,7 +33,7 @@ enum py_stack_state {
 };
 /* By the marks; takes what is over off the inner end. */
 enum py_stack_state py_walk_check(const struct py_offsets *o, struct py_raw_stack *stack);
-/* How many frames, from the innermost on, were copied at once. */
+/* How many frames, from the innermost on, were copied at once, and did not change meanwhile. */
 size_t py_walk_run(const struct py_offsets *o, const struct py_raw_stack *stack);
 
 #endif

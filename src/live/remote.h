@@ -21,7 +21,7 @@ struct remote_part {
 	void *to;
 	size_t len;
 };
-#define REMOTE_PARTS 128
+#define REMOTE_PARTS 256
 
 /* All of it, or false. */
 bool remote_read(struct remote *r, uint64_t at, void *to, size_t len);
