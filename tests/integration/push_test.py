@@ -123,10 +123,16 @@ class Push(unittest.TestCase):
         except OSError:
             return 0
 
-    def wait_for_rows(self, server, rows, process):
-        while self.parts(server) < rows:
+    def stop_at(self, rows, process, *servers):
+        """Stops a push when the nodes have so many rows. It only runs while nobody counts, so that it cannot get far."""
+        while True:
+            process.send_signal(signal.SIGSTOP)
+            if sum(self.parts(server) for server in servers) >= rows:
+                break
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.01)
             self.assertIsNone(process.poll(), "the push ended too early for this test")
-            time.sleep(0.05)
+        self.assertEqual(self.rows(self.one), 0)
 
     def check(self, *servers):
         for server in servers or (self.one,):
@@ -183,8 +189,9 @@ class OneServer(Push):
 
     def test_interrupted(self):
         process = self.start()
-        self.wait_for_rows(self.one, 5 * BATCH, process)
+        self.stop_at(5 * BATCH, process, self.one)
         process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGCONT)
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 1)
         self.assertIn("interrupted; nothing was published", err)
@@ -194,8 +201,7 @@ class OneServer(Push):
 
     def test_two_pushers(self):
         first = self.start()
-        self.wait_for_rows(self.one, 3 * BATCH, first)
-        first.send_signal(signal.SIGSTOP)
+        self.stop_at(3 * BATCH, first, self.one)
         err = self.push(status=1)
         first.send_signal(signal.SIGCONT)
         self.assertIn("this run is being pushed from", err)
@@ -247,9 +253,10 @@ class OneServer(Push):
         url = f"clickhouse://pusher:hunter2@{self.one.host}:{self.one.http}/x"
         self.assertNotIn("hunter2", self.push(status=2, url=url))
         process = self.start()
-        self.wait_for_rows(self.one, BATCH, process)
+        self.stop_at(BATCH, process, self.one)
         with open(f"/proc/{process.pid}/cmdline", "rb") as file:
             self.assertNotIn(clickhouse.PASSWORD.encode(), file.read())
+        process.send_signal(signal.SIGCONT)
         process.communicate()
         for name in ("log", "err.log"):
             with open(os.path.join(self.one.folder, name), "rb") as file:
@@ -344,9 +351,7 @@ class TwoShards(Push):
     def test_pusher_killed_and_resumed(self):
         for rows in (10 * BATCH, 25 * BATCH, 40 * BATCH):
             process = self.start("--cluster", "two", "--json")
-            while self.parts(self.one) + self.parts(self.two) < rows:
-                self.assertIsNone(process.poll(), "the push ended too early for this test")
-                time.sleep(0.01)
+            self.stop_at(rows, process, self.one, self.two)
             process.kill()
             process.communicate()
             self.assertEqual(self.rows(self.two), 0)
@@ -357,8 +362,9 @@ class TwoShards(Push):
 
     def killed_and_restarted(self, server, how, rows=5 * BATCH):
         process = self.start("--cluster", "two", "--json")
-        self.wait_for_rows(server, rows, process)
+        self.stop_at(rows, process, server)
         how(server)
+        process.send_signal(signal.SIGCONT)
         time.sleep(1)
         server.start()
         out, err = process.communicate(timeout=600)
@@ -379,8 +385,9 @@ class TwoShards(Push):
 
     def test_node_killed_twice_and_pusher_once(self):
         process = self.start("--cluster", "two")
-        self.wait_for_rows(self.two, 5 * BATCH, process)
+        self.stop_at(5 * BATCH, process, self.two)
         self.two.kill()
+        process.send_signal(signal.SIGCONT)
         time.sleep(0.5)
         process.kill()
         process.communicate()
@@ -389,8 +396,9 @@ class TwoShards(Push):
 
     def test_node_away_for_too_long(self):
         process = self.start("--cluster", "two", "--retry-for", "2")
-        self.wait_for_rows(self.two, 5 * BATCH, process)
+        self.stop_at(5 * BATCH, process, self.two)
         self.two.kill()
+        process.send_signal(signal.SIGCONT)
         _, err = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 1)
         self.assertRegex(err, f"{self.two.host}:{self.two.http} cannot be reached|connection to {self.two.host}")
