@@ -282,13 +282,13 @@ static ow_status fill_number(const struct relation_part *p, const struct relatio
 /* ---- times ---- */
 
 /* What a file gives: a begin has no duration, and one whose end was found elsewhere has none. */
-static inline int64_t event_dur(const struct model *m, const struct trace_span *span,
+static inline int64_t event_dur(const struct event_table *e, const struct trace_span *span,
 				uint32_t event)
 {
-	uint8_t ph = COLUMN_GET(m->event.ph, event), flags = COLUMN_GET(m->event.flags, event);
+	uint8_t ph = COLUMN_GET(e->ph, event), flags = COLUMN_GET(e->flags, event);
 	bool none = span->listed & ((ph && ph != 'X') | ((flags & EVENT_UNFINISHED) != 0));
 
-	return none ? TIME_UNKNOWN : m->event.dur_ns[event];
+	return none ? TIME_UNKNOWN : e->dur_ns[event];
 }
 
 static double time_of(const struct relation_part *p, const struct trace_span *span,
@@ -299,7 +299,7 @@ static double time_of(const struct relation_part *p, const struct trace_span *sp
 
 	switch (trace_ref_kind(ref)) {
 	case REF_EVENT:
-		return trace_micros(c->stride == AT(dur) ? event_dur(m, span, at)
+		return trace_micros(c->stride == AT(dur) ? event_dur(&m->event, span, at)
 							 : m->event.ts_ns[at] - span->base_ns);
 	case REF_ELEMENT:
 		return *(const double *)of_element(p, c, sizeof(double), at);
@@ -320,13 +320,17 @@ static void fill_durs(const struct relation_part *p, const struct piece *piece,
 		      const struct relation_column *c, double *to)
 {
 	const uint32_t *refs = piece->span->refs + piece->row;
+	/* copies, which writing to `to` cannot change: they are kept in registers */
+	const struct event_table events = p->m->event;
+	const struct trace_span span = *piece->span;
+	const struct piece here = { .span = &span, .row = piece->row, .n = piece->n };
 
-	for (uint32_t i = 0; i < piece->n; i++) {
-		uint32_t ahead = event_ahead(piece, i);
+	for (uint32_t i = 0; i < here.n; i++) {
+		uint32_t ahead = event_ahead(&here, i);
 		bool event = refs[i] < TRACE_EVENTS_MAX;
-		int64_t ns = event_dur(p->m, piece->span, event ? refs[i] : 0);
+		int64_t ns = event_dur(&events, &span, event ? refs[i] : 0);
 
-		__builtin_prefetch(&p->m->event.dur_ns[ahead]);
+		__builtin_prefetch(&events.dur_ns[ahead]);
 		to[i] = trace_micros(event ? ns : TIME_UNKNOWN);
 		if (OW_UNLIKELY(trace_ref_kind(refs[i]) == REF_ELEMENT))
 			to[i] = time_of(p, piece->span, c, refs[i]);
@@ -352,18 +356,14 @@ static void null_unknown(struct relation_vec *out, uint32_t n)
 
 	for (uint32_t first = 0; first < n; first += 64) {
 		uint32_t count = MIN(n - first, 64u);
-		uint64_t known = 0;
-		bool all = true;
+		uint64_t unknown = 0;
 
-		for (uint32_t i = 0; i < count; i++) {
-			bool is_known = !isnan(values[first + i]);
-
-			all &= is_known;
-			known |= (uint64_t)is_known << i;
-			values[first + i] = is_known ? values[first + i] : 0;
-		}
-		out->valid[first / 64] = known;
-		out->has_nulls |= !all;
+		for (uint32_t i = 0; i < count; i++)
+			unknown |= (uint64_t)(isnan(values[first + i]) != 0) << i;
+		out->valid[first / 64] = ~unknown;
+		out->has_nulls |= unknown != 0;
+		for (; unknown; unknown &= unknown - 1)
+			values[first + (uint32_t)__builtin_ctzll(unknown)] = 0;
 	}
 }
 
