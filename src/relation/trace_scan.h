@@ -47,10 +47,11 @@ bool trace_rows_letter(struct trace_rows *r, uint8_t letter, uint32_t *code) OW_
 static inline double trace_micros(int64_t ns)
 {
 	/* Times since 1970 in nanoseconds are more than a double holds; in microseconds they are not. */
+	int64_t whole = ns / 1000, rest = ns % 1000;
+
 	if (OW_LIKELY(ns < (INT64_C(1) << 53) && ns > -(INT64_C(1) << 53)))
 		return (double)ns / 1000.0;
-	return ns == TIME_UNKNOWN ? (double)NAN
-				  : (double)(ns / 1000) + (double)(ns % 1000) / 1000.0;
+	return ns == TIME_UNKNOWN ? (double)NAN : (double)whole + (double)rest / 1000.0;
 }
 
 #endif
