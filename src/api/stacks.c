@@ -344,7 +344,7 @@ static ow_status look_until_whole(struct sampler *sampler, struct result *r, str
 			return OW_OK; /* none had to be looked for anew, either */
 		nanosleep(&(struct timespec){ .tv_nsec = LOOK_AGAIN_NS }, NULL);
 	}
-	if (r->row_count || after.torn == before.torn)
+	if (r->row_count)
 		return OW_OK;
 	return error_set(
 		err, OW_E_LIMIT,

@@ -63,24 +63,27 @@ static bool took_too_long(struct glimpse *s, int64_t ns)
 
 void glimpse_read(struct glimpse *s, struct remote *r)
 {
-	struct remote_part twice[REMOTE_PARTS];
+	struct remote_part parts[REMOTE_PARTS];
+	size_t times = s->twice ? 2 : 1;
 	unsigned char *to = s->room;
 	int64_t begin;
 
 	for (size_t i = 0; i < s->count; i++) {
 		s->pieces[i].to = to;
-		twice[2 * i] = twice[2 * i + 1] = s->pieces[i];
-		twice[2 * i + 1].to = to + GLIMPSE_ROOM;
+		parts[times * i + times - 1] = parts[times * i] = s->pieces[i];
+		if (s->twice)
+			parts[2 * i + 1].to = to + GLIMPSE_ROOM;
 		to += s->pieces[i].len;
 	}
 	begin = steady_ns();
-	s->count = remote_read_parts(r, twice, 2 * s->count) / 2;
+	s->count = remote_read_parts(r, parts, times * s->count) / times;
 	s->disturbed = took_too_long(s, steady_ns() - begin);
 }
 
 const unsigned char *glimpse_again(const struct glimpse *s, const unsigned char *bytes)
 {
-	return bytes >= s->room && bytes < s->room + GLIMPSE_ROOM ? bytes + GLIMPSE_ROOM : NULL;
+	return s->twice && bytes >= s->room && bytes < s->room + GLIMPSE_ROOM ? bytes + GLIMPSE_ROOM
+									      : NULL;
 }
 
 const unsigned char *glimpse_get(struct glimpse *s, struct remote *r, uint64_t at, size_t len,

@@ -1,8 +1,8 @@
 /*
  * glimpse.h: many small pieces of another process's memory, read by one call of the system: what is wanted is said
  * first, then all is read, then asked for. Pieces that are close to each other are read as one: the kernel copies
- * such a piece within a hundred nanoseconds or so, while from piece to piece it takes ten times as long. Each is read
- * twice in a row: what is the same in both did not change in between.
+ * such a piece within a hundred nanoseconds or so, while from piece to piece it takes ten times as long. Each may be
+ * read twice in a row: what is the same in both did not change in between.
  */
 #ifndef LIVE_GLIMPSE_H
 #define LIVE_GLIMPSE_H
@@ -18,6 +18,7 @@ struct glimpse {
 	struct remote_part pieces[REMOTE_PARTS / 2];
 	size_t count; /* wanted, and after the reading those that were read */
 	size_t hint;
+	bool twice;	/* read all again at once, for glimpse_again */
 	bool disturbed; /* the reading took far longer than usual: we were interrupted */
 	int64_t usual_ns;
 };

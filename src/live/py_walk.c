@@ -35,6 +35,7 @@ void py_walk_want(const struct py_process *p, const struct py_thread *thread,
 	const struct py_offsets *o = &p->place.offsets;
 	size_t len = frame_bytes(o);
 
+	glimpse->twice = o->minor >= 11; /* before, frames lie apart: whole readings are compared */
 	glimpse_want(glimpse, thread->at, thread_bytes(o));
 	if (thread->cframe)
 		glimpse_want(glimpse, thread->cframe + o->cf_frame, 8);
