@@ -9,6 +9,8 @@
 #include "live/recording.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define FILES_MAX 4096u
@@ -333,18 +335,35 @@ static ow_status nothing_there(const struct cutting *c)
 			 c->cut->from_ns ? " in that time" : " yet");
 }
 
+static ow_status write_to(struct cutting *c, const char *path)
+{
+	ow_status closed, status = recording_open_as(&c->out, c->mem, path, c->cut->writer,
+						     &c->session, c->err);
+
+	OW_TRY(status);
+	status = each_segment(c, (1u << LIVE_BLOCKS) - 1, copy);
+	closed = recording_close(&c->out, status == OW_OK ? c->err : NULL);
+	return status != OW_OK ? status : closed;
+}
+
+/* All of it, or what was there before: half of it would look like all. Pipes and the like are written to as they are. */
 static ow_status write_out(struct cutting *c)
 {
-	ow_status closed, status = recording_open_as(&c->out, c->mem, c->cut->out_path,
-						     c->cut->writer, &c->session, c->err);
+	const char *path = c->cut->out_path;
+	struct stat st;
+	ow_status status;
+	char *part;
 
-	if (status == OW_OK) {
-		status = each_segment(c, (1u << LIVE_BLOCKS) - 1, copy);
-		closed = recording_close(&c->out, status == OW_OK ? c->err : NULL);
-		status = status != OW_OK ? status : closed;
-	}
-	if (status == OW_E_NO_MEMORY || status == OW_E_LIMIT)
-		unlink(c->cut->out_path); /* half of it would look like all of it */
+	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return write_to(c, path);
+	part = arena_printf(&c->arena, "%s.part-%d", path, (int)getpid());
+	if (!part)
+		return error_no_memory(c->err);
+	status = write_to(c, part);
+	if (status == OW_OK && rename(part, path) != 0)
+		status = error_errno(c->err, errno, "%s", path);
+	if (status != OW_OK)
+		unlink(part);
 	return status;
 }
 
