@@ -4,6 +4,7 @@
  */
 #include "api/capture_int.h"
 
+#include "base/clock.h"
 #include "live/jobs.h"
 #include "live/kineto.h"
 
@@ -26,14 +27,6 @@ struct capture {
 	size_t count, over;
 	struct kineto_outcome *outcome;
 };
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec;
-}
 
 static bool is_meant(const struct kineto_request *r, uint32_t pid)
 {
@@ -117,7 +110,7 @@ static ow_status turn(struct capture *c, struct error *err)
 ow_status capture_through_daemon(const struct kineto_request *request,
 				 struct kineto_outcome *outcome, struct error *err)
 {
-	int64_t until = now_ns() + request->wait_ns + request->for_ns;
+	int64_t until = steady_ns() + request->wait_ns + request->for_ns;
 	struct capture *c = calloc(1, sizeof(*c));
 	ow_status status = OW_OK;
 
@@ -126,7 +119,7 @@ ow_status capture_through_daemon(const struct kineto_request *request,
 	c->request = request;
 	c->outcome = outcome;
 	mem_init(&c->mem, 0);
-	while (status == OW_OK && now_ns() < until) {
+	while (status == OW_OK && steady_ns() < until) {
 		if (request->go_on && !request->go_on(request->go_on_arg))
 			status = error_set(err, OW_E_INTERRUPTED, "interrupted");
 		if (status == OW_OK)

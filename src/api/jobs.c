@@ -2,6 +2,7 @@
  * recent past out. The work is in live/. */
 #include "api/api_int.h"
 
+#include "base/clock.h"
 #include "live/attach.h"
 #include "live/cut.h"
 #include "live/environment.h"
@@ -21,14 +22,6 @@
 #define SECOND_NS ((int64_t)1000000000)
 #define TURN_US 100000
 #define DETACH_NS (10 * SECOND_NS)
-
-static int64_t monotonic_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * SECOND_NS + t.tv_nsec;
-}
 
 static ow_status find_recorder(const struct ow_record_options *options, char *path, size_t size,
 			       struct error *err)
@@ -219,7 +212,7 @@ static ow_status ask_of_job(const char *socket, struct mem *mem, enum jobs_ask w
 
 ow_status ow_detach_job(const char *socket, const char *name, struct error *err)
 {
-	int64_t end = monotonic_ns() + DETACH_NS;
+	int64_t end = steady_ns() + DETACH_NS;
 	struct job_info job;
 	struct mem mem;
 
@@ -232,7 +225,7 @@ ow_status ow_detach_job(const char *socket, const char *name, struct error *err)
 		if (!job.processes)
 			return OW_OK;
 		usleep(TURN_US);
-	} while (monotonic_ns() < end);
+	} while (steady_ns() < end);
 	return error_set(err, OW_E_LIMIT,
 			 "%u process%s of job %s has not taken the hooks out yet; it will when it "
 			 "gets to run",
@@ -273,7 +266,7 @@ ow_status ow_job_follow(const char *socket, const char *name, const char *out_pa
 			const struct ow_record_options *options, struct ow_cut_summary *summary,
 			struct error *err)
 {
-	struct cut cut = { .from_ns = monotonic_ns(), .out_path = out_path };
+	struct cut cut = { .from_ns = steady_ns(), .out_path = out_path };
 	struct ow_record_options o;
 	struct job_info job;
 	struct mem mem;
@@ -283,7 +276,7 @@ ow_status ow_job_follow(const char *socket, const char *name, const char *out_pa
 	mem_init(&mem, 0);
 	OW_TRY(find_job(socket, &mem, name, &job, err));
 	while (job.state != JOB_ENDED && !(o.cancelled && o.cancelled(o.cancel_arg)) &&
-	       !(o.duration_ns && monotonic_ns() - cut.from_ns >= o.duration_ns)) {
+	       !(o.duration_ns && steady_ns() - cut.from_ns >= o.duration_ns)) {
 		usleep(TURN_US);
 		OW_TRY(ask_of_job(socket, &mem, JOBS_ASK_FLUSH, &job, err));
 	}

@@ -44,17 +44,23 @@ static int64_t own_cpu_ns(void)
 	       ((int64_t)use.ru_utime.tv_usec + use.ru_stime.tv_usec) * 1000;
 }
 
-static ow_status add_processes(struct sampler *s, const int64_t *pids, size_t count,
-			       struct error *err)
+static ow_status check_pids(const int64_t *pids, size_t count, struct error *err)
 {
 	if (!count)
 		return error_set(err, OW_E_USAGE, "no process is named");
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++)
 		if (pids[i] <= 0 || pids[i] > INT32_MAX)
 			return error_set(err, OW_E_NOT_FOUND, "%" PRId64 " is no process id",
 					 pids[i]);
+	return OW_OK;
+}
+
+static ow_status add_processes(struct sampler *s, const int64_t *pids, size_t count,
+			       struct error *err)
+{
+	OW_TRY(check_pids(pids, count, err));
+	for (size_t i = 0; i < count; i++)
 		OW_TRY(sampler_add(s, (pid_t)pids[i], err));
-	}
 	return OW_OK;
 }
 
@@ -159,12 +165,8 @@ static void tell_losses(struct recording *r, const struct ow_stacks_summary *s)
 static ow_status add_native(struct recording *r, const int64_t *pids, size_t count,
 			    struct error *err)
 {
-	if (!count)
-		return error_set(err, OW_E_USAGE, "no process is named");
+	OW_TRY(check_pids(pids, count, err));
 	for (size_t i = 0; i < count; i++) {
-		if (pids[i] <= 0 || pids[i] > INT32_MAX)
-			return error_set(err, OW_E_NOT_FOUND, "%" PRId64 " is no process id",
-					 pids[i]);
 		OW_TRY(native_rows_add(&r->native, (pid_t)pids[i], err));
 		if (!sampler_watch(&r->sampler, (pid_t)pids[i]))
 			return error_no_memory(err);

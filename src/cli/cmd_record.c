@@ -40,6 +40,12 @@ static int run_under_daemon(struct args *args)
 	struct ow_error err = { 0 };
 	ow_status status;
 
+	if (args->record.on_slowdown > 0 || args->record.on_stall_ns || args->record_stacks) {
+		complain("opwatch record: with --job, and without -o, the daemon records: "
+			 "--on-slowdown and\n--on-stall are options of 'opwatch daemon' then, and "
+			 "--stacks needs -o FILE\n");
+		return EXIT_USAGE;
+	}
 	args->record.message = recording_message;
 	status = ow_record_job(args->files, args->socket, args->job, &args->record, &err);
 	complain("opwatch: %s\n", err.text);

@@ -3,6 +3,8 @@
  * ow_watch_…, how it looks from jobtext.c, the terminal is screen.c's; here are the loop and the keys.
  */
 #include "cli/command.h"
+
+#include "base/clock.h"
 #include "cli/jobtext.h"
 #include "cli/recording.h"
 #include "cli/screen.h"
@@ -34,14 +36,6 @@ struct top {
 	char message[512];
 };
 
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
 /* ---- what is there ---- */
 
 static ow_status gather(struct top *t, struct ow_error *err)
@@ -70,7 +64,7 @@ static ow_status gather(struct top *t, struct ow_error *err)
 static ow_status look_for_jobs(struct top *t, struct ow_error *err)
 {
 	struct ow_error silent = { 0 };
-	int64_t now = now_ns();
+	int64_t now = steady_ns();
 	ow_status status;
 
 	if (t->args->file_count || t->args->job || now - t->asked_ns < ASK_NS)
@@ -450,7 +444,7 @@ static int run_screen(struct top *t)
 		return EXIT_FAILED;
 	}
 	while (go && !screen_ended() && status == OW_OK) {
-		int64_t now = now_ns();
+		int64_t now = steady_ns();
 
 		if (now >= due) {
 			if (!t->frozen)
@@ -458,7 +452,7 @@ static int run_screen(struct top *t)
 			due = t->more ? now : now + TURN_NS;
 		}
 		draw(t);
-		now = now_ns();
+		now = steady_ns();
 		go = on_key(t, screen_key(&t->screen,
 					  due > now ? (int)((due - now) / 1000000) + 1 : 0));
 	}

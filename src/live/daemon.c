@@ -1,6 +1,7 @@
 /* daemon.c: see daemon.h. The socket and the loop; the parts are in daemon_*.c. */
 #include "live/daemon_int.h"
 
+#include "base/clock.h"
 #include "live/proc.h"
 #include "live/runtime_dir.h"
 
@@ -20,14 +21,6 @@
 #define WAIT_IDLE_MS 500
 #define MEASURE_NS (5 * SECOND_NS)
 #define LIMITS_NS (2 * SECOND_NS)
-
-int64_t daemon_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * SECOND_NS + t.tv_nsec;
-}
 
 void daemon_tell(const struct daemon *d, const char *format, ...)
 {
@@ -184,10 +177,7 @@ static ow_status open_extras(struct daemon *d, struct error *err)
 
 static ow_status daemon_open(struct daemon *d, struct error *err)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	d->since_ns = now.tv_sec * SECOND_NS + now.tv_nsec;
+	d->since_ns = clock_ns(CLOCK_REALTIME);
 	if (proc_read(getpid(), "cgroup", d->our_cgroup, sizeof(d->our_cgroup)) < 0)
 		d->our_cgroup[0] = '\0';
 	allow_many_files();
@@ -329,13 +319,13 @@ static void serve(struct daemon *d)
 
 		if (!count) { /* without memory: what is there is still written */
 			usleep(WAIT_MOST_MS * 1000);
-			tick_all(d, daemon_now_ns());
+			tick_all(d, steady_ns());
 			continue;
 		}
 		if (poll(d->fds, count, d->wait_ms) < 0)
 			for (size_t i = 0; i < count; i++)
 				d->fds[i].revents = 0;
-		now = daemon_now_ns();
+		now = steady_ns();
 		hear_all(d, now);
 		tick_all(d, now);
 	}

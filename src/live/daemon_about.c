@@ -4,6 +4,7 @@
  */
 #include "live/daemon_job.h"
 
+#include "base/clock.h"
 #include "live/live_blocks.h"
 #include "live/processes.h"
 #include "live/runtime_dir.h"
@@ -89,14 +90,12 @@ ow_status job_make(struct daemon_job *job, struct mem *mem, const char *dir, uin
 		   struct error *err)
 {
 	struct job_info *info = &job->info;
-	struct timespec now;
 	ow_status status;
 
 	start(job, mem);
-	clock_gettime(CLOCK_REALTIME, &now);
 	*info = (struct job_info){ .id = id, .state = JOB_RUNNING, .uid = uid, .pid = pid };
 	info->ranks = 1;
-	info->since_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
+	info->since_ns = clock_ns(CLOCK_REALTIME);
 	snprintf(info->name, sizeof(info->name), "%s", identity->name);
 	snprintf(info->identity, sizeof(info->identity), "%s", identity->shown);
 	snprintf(job->key, sizeof(job->key), "%s", identity->key);

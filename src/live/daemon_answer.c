@@ -2,6 +2,8 @@
  * may change only these; root all. */
 #include "live/daemon_int.h"
 
+#include "base/clock.h"
+
 #include <stdarg.h>
 #include <unistd.h>
 
@@ -121,7 +123,7 @@ static void answer_stop(struct daemon *d, struct guest *guest, const struct jobs
 
 static void answer_expect(struct daemon *d, struct guest *guest, const struct jobs_request *request)
 {
-	int64_t now = daemon_now_ns();
+	int64_t now = steady_ns();
 	struct expected *to = NULL;
 
 	for (size_t i = 0; i < d->expected_count; i++)
@@ -172,7 +174,7 @@ static void answer_kineto(struct daemon *d, struct guest *guest, const struct jo
 		fail(guest, OW_E_USAGE, "a trace needs a folder, by its whole path, and a time");
 		return;
 	}
-	kineto_look(&d->kineto, daemon_now_ns());
+	kineto_look(&d->kineto, steady_ns());
 	for (size_t i = 0; i < d->kineto.count; i++) {
 		struct kineto_process *process = &d->kineto.items[i];
 

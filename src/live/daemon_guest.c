@@ -2,6 +2,7 @@
  * get their answer, others are sent away. Nobody is waited for. */
 #include "live/daemon_int.h"
 
+#include "base/clock.h"
 #include "live/packet.h"
 
 #include <errno.h>
@@ -36,7 +37,7 @@ void daemon_accept(struct daemon *d)
 			continue;
 		}
 		guest = &d->guests[d->guest_count++];
-		*guest = (struct guest){ .fd = fd, .peer = peer, .since_ns = daemon_now_ns() };
+		*guest = (struct guest){ .fd = fd, .peer = peer, .since_ns = steady_ns() };
 		buf_init(&guest->out, d->mem);
 	}
 }
@@ -102,7 +103,7 @@ static void hear(struct daemon *d, struct guest *guest)
 		packet.request.name[JOBS_NAME - 1] = packet.request.path[JOBS_PATH - 1] = '\0';
 		buf_clear(&guest->out);
 		guest->sent = 0;
-		guest->since_ns = daemon_now_ns();
+		guest->since_ns = steady_ns();
 		daemon_answer(d, guest, &packet.request);
 	} else if (len) {
 		let_go(guest); /* nobody talks like that, or without waiting for the answer */
@@ -132,7 +133,7 @@ static void send_answer(struct guest *guest)
 
 void daemon_hear_guests(struct daemon *d, const struct pollfd *fds, size_t count)
 {
-	int64_t now = daemon_now_ns();
+	int64_t now = steady_ns();
 	size_t kept = 0;
 
 	for (size_t i = 0; i < d->guest_count; i++) {

@@ -58,7 +58,6 @@ struct daemon {
 	size_t fd_cap;
 };
 
-int64_t daemon_now_ns(void);
 void daemon_tell(const struct daemon *d, const char *format, ...) OW_PRINTF(2, 3);
 
 /* daemon_jobs.c */

@@ -1,6 +1,7 @@
 /* daemon_job.c: see daemon_job.h. What is kept of a job between daemons is in daemon_about.c. */
 #include "live/daemon_job.h"
 
+#include "base/clock.h"
 #include "live/processes.h"
 
 #include <time.h>
@@ -13,14 +14,6 @@
 #define SEGMENT_MOST ((size_t)4 << 20)
 #define KNOWN_MOST 65536u
 #define RANKS_MOST 1024u
-
-static int64_t wall_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return t.tv_sec * SECOND_NS + t.tv_nsec;
-}
 
 static struct recording *recording_of(struct daemon_job *job)
 {
@@ -233,7 +226,7 @@ static void end_job(struct daemon_job *job)
 	close_job(job);
 	job->info.state = JOB_ENDED;
 	if (!job->info.ended_ns)
-		job->info.ended_ns = wall_ns();
+		job->info.ended_ns = clock_ns(CLOCK_REALTIME);
 	(void)job_save_about(job, NULL);
 }
 
@@ -248,7 +241,7 @@ static void see_end(struct daemon_job *job, int64_t now)
 		job->quiet_ns = now;
 		job_describe(job);
 		job->info.state = JOB_ENDED;
-		job->info.ended_ns = wall_ns();
+		job->info.ended_ns = clock_ns(CLOCK_REALTIME);
 	}
 	if (now - job->quiet_ns >= QUIET_NS)
 		end_job(job);

@@ -5,6 +5,7 @@
  */
 #include "live/daemon_int.h"
 
+#include "base/clock.h"
 #include "live/proc.h"
 #include "live/processes.h"
 #include "live/runtime_dir.h"
@@ -61,7 +62,7 @@ static ow_status load_job(struct daemon *d, const char *folder, struct error *er
 	ow_status status = job ? job_load(job, d->mem, folder, &problem) : OW_E_NO_MEMORY;
 
 	if (status == OW_OK) {
-		job->quiet_ns = daemon_now_ns();
+		job->quiet_ns = steady_ns();
 		if (add_job(d, job))
 			return OW_OK;
 		job_release(job);
@@ -142,7 +143,7 @@ static const char *expected_name(struct daemon *d, const struct ucred *peer)
 {
 	for (size_t i = 0; i < d->expected_count; i++)
 		if (d->expected[i].pid == (uint32_t)peer->pid &&
-		    d->expected[i].until_ns > daemon_now_ns() &&
+		    d->expected[i].until_ns > steady_ns() &&
 		    (d->expected[i].uid == 0 || d->expected[i].uid == peer->uid))
 			return d->expected[i].name;
 	return NULL;

@@ -48,6 +48,12 @@ class UsageTest(unittest.TestCase):
         self.assertLessEqual({"out", "for", "job", "detach"}, shown["attach"])
         self.assertLessEqual({"out", "for", "tf", "kineto"}, shown["capture"])
 
+    def test_what_the_daemon_records_takes_no_options_of_a_recording(self):
+        for option in (("--on-slowdown", "20%"), ("--on-stall", "3s"), ("--stacks",)):
+            p = run("record", "--job", "x", *option, "--", "true")
+            self.assertEqual((p.returncode, p.stdout), (2, ""), option)
+            self.assertIn("the daemon records", p.stderr)
+
     def test_an_invalid_regular_expression_is_wrong_usage(self):
         p = run("scope", SAMPLE, "--start-name-regexes", "a,b(")
         self.assertEqual((p.returncode, p.stdout), (2, ""))
