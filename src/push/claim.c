@@ -10,13 +10,14 @@
 
 /* ---- claims ---- */
 
-static ow_status say(struct claim *claim, struct click *click, bool ended, struct error *err)
+static ow_status say(struct claim *claim, struct click *click, enum claim_state state,
+		     struct error *err)
 {
 	return click_runf(click, NULL, err,
 			  "INSERT INTO opwatch_claim SELECT %s, toUInt64(%" PRIu64
 			  "), '%s', %s, toUInt64(%ld), now(), toUInt8(%d)",
 			  claim->run, claim->push, claim->owner, claim->host, (long)getpid(),
-			  ended);
+			  (int)state);
 }
 
 /* On this machine a process can be asked for. */
@@ -29,39 +30,115 @@ static bool is_dead(const struct claim *claim, struct str host, uint64_t pid)
 	       (pid > INT32_MAX || (kill((pid_t)pid, 0) != 0 && errno == ESRCH));
 }
 
-/* Rows: owner, host, pid, seconds since it was seen, when first. */
-static ow_status look_at_others(const struct claim *claim, struct str rest, struct error *err)
-{
-	struct str line, owner, host, winner = str_from(claim->owner), winner_host = { 0 };
-	uint64_t pid, age, first, ours_first = UINT64_MAX, winner_pid = 0, winner_age = 0;
-	struct str all = rest;
+struct claimant {
+	struct str owner, host;
+	uint64_t pid, age, first, state;
+};
 
-	while (click_line(&all, &line))
-		if (click_field(&line, &owner) && click_field(&line, &host) &&
-		    click_field_u64(&line, &pid) && click_field_u64(&line, &age) &&
-		    click_field_u64(&line, &first) && str_eq(owner, str_from(claim->owner)))
-			ours_first = first;
-	while (click_line(&rest, &line)) {
-		if (!click_field(&line, &owner) || !click_field(&line, &host) ||
-		    !click_field_u64(&line, &pid) || !click_field_u64(&line, &age) ||
-		    !click_field_u64(&line, &first) || str_eq(owner, str_from(claim->owner)) ||
-		    is_dead(claim, host, pid))
+static bool next_claimant(struct str *rest, struct claimant *c)
+{
+	struct str line;
+
+	while (click_line(rest, &line))
+		if (click_field(&line, &c->owner) && click_field(&line, &c->host) &&
+		    click_field_u64(&line, &c->pid) && click_field_u64(&line, &c->age) &&
+		    click_field_u64(&line, &c->first) && click_field_u64(&line, &c->state))
+			return true;
+	return false;
+}
+
+static bool is_before(const struct claimant *a, const struct claimant *b)
+{
+	return a->first < b->first || (a->first == b->first && str_cmp(a->owner, b->owner) < 0);
+}
+
+static bool find_ours(const struct claim *claim, struct str rest, struct claimant *ours)
+{
+	while (next_claimant(&rest, ours))
+		if (str_eq(ours->owner, str_from(claim->owner)))
+			return true;
+	return false;
+}
+
+/* Whom we leave it to: who is before us and, while we only ask, who has it. */
+static bool find_winner(const struct claim *claim, const struct claimant *ours, struct str rest,
+			struct claimant *winner)
+{
+	struct claimant c;
+	bool found = false;
+
+	while (next_claimant(&rest, &c)) {
+		if (str_eq(c.owner, ours->owner) || is_dead(claim, c.host, c.pid))
 			continue;
-		if (first < ours_first || (first == ours_first && str_cmp(owner, winner) < 0)) {
-			winner = owner;
-			winner_host = host;
-			winner_pid = pid;
-			winner_age = age;
-		}
+		if (!is_before(&c, ours) && (c.state != CLAIM_HELD || ours->state == CLAIM_HELD))
+			continue;
+		if (!found || is_before(&c, winner))
+			*winner = c;
+		found = true;
 	}
-	if (!winner_host.ptr)
-		return OW_OK;
+	return found;
+}
+
+static ow_status refuse(const struct claimant *c, struct error *err)
+{
 	return error_set(err, OW_E_PERMISSION,
 			 "this run is being pushed from %.*s (process %" PRIu64
 			 ", last seen %" PRIu64
 			 " s ago); if that was killed, push again in %" PRIu64 " s",
-			 STR_ARG(winner_host), winner_pid, winner_age,
-			 CLAIM_EXPIRES_S - MIN(winner_age, (uint64_t)CLAIM_EXPIRES_S));
+			 STR_ARG(c->host), c->pid, c->age,
+			 CLAIM_EXPIRES_S - MIN(c->age, (uint64_t)CLAIM_EXPIRES_S));
+}
+
+/*
+ * `again` when a second look is worth it: our row went with those of a push that was done just then, or one
+ * who asked after us has it, who may yet see us and leave it.
+ */
+static ow_status look_at_others(const struct claim *claim, bool *again, struct error *err)
+{
+	struct claimant ours, winner;
+	struct buf answer;
+	ow_status status;
+
+	*again = false;
+	buf_init(&answer, claim->home->mem);
+	status = click_runf(claim->home, &answer, err,
+			    "SELECT owner, any(host), any(pid), "
+			    "toUInt64(now() - max(seen)) AS age, "
+			    "toUInt64(min(seen)), max(state) AS stage "
+			    "FROM opwatch_claim WHERE run = %s GROUP BY owner "
+			    "HAVING stage < %d AND age < %d",
+			    claim->run, (int)CLAIM_ENDED, CLAIM_EXPIRES_S);
+	if (status == OW_OK && !find_ours(claim, buf_str(&answer), &ours)) {
+		*again = true;
+		status = error_set(err, OW_E_IO, "the claim on this run is not in opwatch_claim");
+	} else if (status == OW_OK && find_winner(claim, &ours, buf_str(&answer), &winner)) {
+		*again = is_before(&ours, &winner);
+		status = refuse(&winner, err);
+	}
+	buf_release(&answer);
+	return status;
+}
+
+/*
+ * Asks, looks, takes, looks again. Who asked before another's second look is seen there, and the later of the
+ * two leaves it; who asks after that look sees that it is taken. So no two have it, whatever their order: that
+ * only decides between those who ask at the same time, and seconds, all that the server's clock tells, will do.
+ */
+static ow_status compete(struct claim *claim, struct error *err)
+{
+	static const enum claim_state states[] = { CLAIM_ASKED, CLAIM_HELD };
+	uint64_t began = click_now_ms();
+	ow_status status = OW_OK;
+	unsigned attempt = 0;
+	bool again;
+
+	for (size_t i = 0; i < ARRAY_COUNT(states) && status == OW_OK; i++)
+		do {
+			OW_TRY(say(claim, claim->home, states[i], err));
+			status = look_at_others(claim, &again, err);
+		} while (again && ++attempt < CLAIM_LOOKS &&
+			 click_pause(claim->home, attempt, began));
+	return status;
 }
 
 static ow_status name_claim(struct claim *claim, struct arena *arena, const char *run,
@@ -89,26 +166,15 @@ static ow_status name_claim(struct claim *claim, struct arena *arena, const char
 ow_status claim_take(struct claim *claim, struct click *home, struct click *beat,
 		     struct arena *arena, const char *run, uint64_t push, struct error *err)
 {
-	struct buf answer;
 	ow_status status;
 
 	*claim = (struct claim){ .home = home, .beat = beat, .push = push };
 	OW_TRY(name_claim(claim, arena, run, err));
-	OW_TRY(say(claim, home, false, err));
-	buf_init(&answer, home->mem);
-	status =
-		click_runf(home, &answer, err,
-			   "SELECT owner, any(host), any(pid), toUInt64(now() - max(seen)) AS age, "
-			   "toUInt64(min(seen)) FROM opwatch_claim WHERE run = %s GROUP BY owner "
-			   "HAVING max(ended) = 0 AND age < %d",
-			   claim->run, CLAIM_EXPIRES_S);
-	if (status == OW_OK)
-		status = look_at_others(claim, buf_str(&answer), err);
-	buf_release(&answer);
+	status = compete(claim, err);
 	if (status != OW_OK) {
 		struct error ignored = { 0 };
 
-		(void)say(claim, home, true, &ignored);
+		(void)say(claim, home, CLAIM_ENDED, &ignored);
 		return status;
 	}
 	atomic_store(&claim->last_ms, click_now_ms());
@@ -125,7 +191,7 @@ bool claim_beat(struct claim *claim)
 		return false;
 	if (now < atomic_load(&claim->next_ms) || atomic_exchange(&claim->busy, true))
 		return true;
-	if (say(claim, claim->beat, false, &ignored) == OW_OK)
+	if (say(claim, claim->beat, CLAIM_HELD, &ignored) == OW_OK)
 		atomic_store(&claim->last_ms, now);
 	atomic_store(&claim->next_ms, click_now_ms() + CLAIM_BEAT_MS);
 	atomic_store(&claim->busy, false);
@@ -138,7 +204,7 @@ void claim_end(struct claim *claim, bool done)
 
 	if (!claim->home)
 		return;
-	(void)say(claim, claim->beat, true, &ignored);
+	(void)say(claim, claim->beat, CLAIM_ENDED, &ignored);
 	if (done)
 		(void)claim_forget(claim, claim->push, &ignored);
 }

@@ -14,6 +14,9 @@
 #define CLAIM_BEAT_MS 5000   /* between signs of life */
 #define CLAIM_LOST_MS 120000 /* after which one does not go on without looking */
 #define CLAIM_EXPIRES_S 180  /* after which others take over */
+#define CLAIM_LOOKS 5	     /* at others who came at the same moment */
+
+enum claim_state { CLAIM_ASKED, CLAIM_HELD, CLAIM_ENDED };
 
 struct claim {
 	struct click *home; /* for the caller's thread */

@@ -267,6 +267,8 @@ struct fake {
 	const char *foreign; /* a table of somebody else */
 	const char *version; /* of the tables that are there */
 	const char *other;   /* another claim */
+	char owner[64];	     /* of the push that claims */
+	unsigned state;
 	bool cancel;
 };
 
@@ -349,6 +351,16 @@ static void publish_run(struct fake *f, const struct http_exchange *x)
 		 plain_options().content);
 }
 
+static void note_claim(struct fake *f, const struct http_exchange *x)
+{
+	assert_int_equal(
+		sscanf(x->body,
+		       "INSERT INTO opwatch_claim SELECT 'r', toUInt64(%*[0-9]), '%63[^']', "
+		       "'%*[^']', toUInt64(%*[0-9]), now(), toUInt8(%u)",
+		       f->owner, &f->state),
+		2);
+}
+
 static bool has(const struct http_exchange *x, const char *words)
 {
 	return strstr(x->body, words) != NULL;
@@ -373,7 +385,9 @@ static void handle(void *arg, struct http_exchange *x)
 	else if (has(x, "SELECT version, cluster, writer"))
 		put(x, "%s", f->version ? f->version : "");
 	else if (has(x, "SELECT owner, any(host)"))
-		put(x, "%s", f->other ? f->other : "");
+		put(x, "%s%s\there\t1\t0\t5\t%u\n", f->other ? f->other : "", f->owner, f->state);
+	else if (has(x, "INSERT INTO opwatch_claim"))
+		note_claim(f, x);
 	else if (has(x, "SELECT push, content FROM opwatch_publish"))
 		put(x, "%s", f->publish);
 	else if (has(x, "INSERT INTO opwatch_publish"))
@@ -543,8 +557,14 @@ static void refused(void **state)
 	f.version = "0-12\t\t9.9\n";
 	expect_refused(&f, OW_E_UNSUPPORTED, "have version 0-12 (made by opwatch 9.9)");
 	fake_open(&f);
-	f.other = "0\telsewhere\t5\t7\t1\n";
+	f.other = "z\telsewhere\t5\t7\t4\t0\n"; /* asked before us */
 	expect_refused(&f, OW_E_PERMISSION, "pushed from elsewhere (process 5, last seen 7 s ago)");
+	fake_open(&f);
+	f.other = "0\telsewhere\t6\t0\t5\t0\n"; /* in the same second */
+	expect_refused(&f, OW_E_PERMISSION, "(process 6,");
+	fake_open(&f);
+	f.other = "z\telsewhere\t7\t0\t6\t1\n"; /* after us, but has it */
+	expect_refused(&f, OW_E_PERMISSION, "(process 7,");
 	fake_open(&f);
 	snprintf(f.publish, sizeof(f.publish), "5\tanother content\n");
 	expect_refused(&f, OW_E_USAGE, "--replace");

@@ -63,7 +63,7 @@ static const struct fixed_table {
 	  "MergeTree ORDER BY run", true },
 	{ "opwatch_claim",
 	  "run String, push UInt64, owner String, host String, pid UInt64, seen DateTime, "
-	  "ended UInt8",
+	  "state UInt8",
 	  "MergeTree PARTITION BY push ORDER BY run", false },
 };
 

@@ -210,6 +210,13 @@ class OneServer(Push):
         self.assertEqual(first.returncode, 0)
         self.check()
 
+    def test_who_claimed_in_the_same_second_keeps_it(self):
+        self.one.ask(f"INSERT INTO {self.database}.opwatch_claim SELECT 't', 1, 'zzz', 'elsewhere', 5, now(), 1")
+        self.assertIn("from elsewhere (process 5,", self.push(status=1))
+        self.one.ask(f"INSERT INTO {self.database}.opwatch_claim SELECT 't', 1, 'zzz', 'elsewhere', 5, now(), 2")
+        self.push()
+        self.check()
+
     def test_many_pushers_at_once(self):
         processes = [self.start("--json") for _ in range(4)]
         ended = [(process.communicate(timeout=600), process.returncode) for process in processes]
