@@ -95,7 +95,7 @@ static ow_status refuse(const struct claimant *c, struct error *err)
  */
 static ow_status look_at_others(const struct claim *claim, bool *again, struct error *err)
 {
-	struct claimant ours, winner;
+	struct claimant ours = { 0 }, winner = { 0 };
 	struct buf answer;
 	ow_status status;
 
