@@ -56,11 +56,8 @@ uint32_t *line_own_frames(const struct model *m, struct arena *scratch)
 
 enum {
 	COLUMN_NAME,
-	COLUMN_SELF,
-	COLUMN_SELF_PERCENT,
-	COLUMN_TOTAL,
-	COLUMN_TOTAL_PERCENT,
-	COLUMN_FILE,
+	COLUMN_SELF, /* the first of those that tell the cost */
+	COLUMN_FILE = COLUMN_SELF + 4,
 	COLUMN_LINE,
 	COLUMN_FUNCTION,
 	COLUMN_MODULE
@@ -150,20 +147,12 @@ static int by_self(const void *a, const void *b)
 static void add_columns(struct result *out, enum result_unit unit)
 {
 	result_column(out, "name", "line", RESULT_TEXT, RESULT_PLAIN);
-	result_column(out, "self", "self", RESULT_INT, unit);
-	result_column(out, "self_percent", "share", RESULT_REAL, RESULT_PERCENT);
-	result_column(out, "total", "total", RESULT_INT, unit);
-	result_column(out, "total_percent", "share", RESULT_REAL, RESULT_PERCENT);
+	samples_add_cost_columns(out, unit);
 	result_column(out, "file", "file", RESULT_TEXT, RESULT_PLAIN);
 	result_column(out, "line", "number", RESULT_INT, RESULT_PLAIN);
 	result_column(out, "function", "function", RESULT_TEXT, RESULT_PLAIN);
 	result_column(out, "module", "module", RESULT_TEXT, RESULT_PLAIN);
 	out->columns[COLUMN_LINE].for_programs = out->columns[COLUMN_FUNCTION].for_programs = true;
-}
-
-static double percent(int64_t part, int64_t all)
-{
-	return all > 0 ? 100.0 * (double)part / (double)all : 0;
 }
 
 void own_line_name(const struct model *m, uint32_t frame, char *to, size_t size)
@@ -194,10 +183,7 @@ static void add_row(const struct sample_lines *l, const struct sample_line *item
 
 	own_line_name(m, item->frame, name, sizeof(name));
 	result_set_text(out, row, COLUMN_NAME, str_from(name));
-	result_set_int(out, row, COLUMN_SELF, item->self);
-	result_set_real(out, row, COLUMN_SELF_PERCENT, percent(item->self, l->all));
-	result_set_int(out, row, COLUMN_TOTAL, item->total);
-	result_set_real(out, row, COLUMN_TOTAL_PERCENT, percent(item->total, l->all));
+	samples_set_cost(out, row, COLUMN_SELF, item->self, item->total, l->all);
 	result_set_model_text(out, row, COLUMN_FILE, file);
 	result_set_int(out, row, COLUMN_LINE, f->line[item->frame]);
 	result_set_model_text(out, row, COLUMN_FUNCTION, function);

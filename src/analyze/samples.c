@@ -8,6 +8,23 @@ enum result_unit sample_unit(struct str unit)
 	return str_eq(unit, STR("bytes")) ? RESULT_BYTES : RESULT_COUNT;
 }
 
+void samples_add_cost_columns(struct result *out, enum result_unit unit)
+{
+	result_column(out, "self", "self", RESULT_INT, unit);
+	result_column(out, "self_percent", "share", RESULT_REAL, RESULT_PERCENT);
+	result_column(out, "total", "total", RESULT_INT, unit);
+	result_column(out, "total_percent", "share", RESULT_REAL, RESULT_PERCENT);
+}
+
+void samples_set_cost(struct result *out, uint32_t row, uint32_t first, int64_t self, int64_t total,
+		      int64_t all)
+{
+	result_set_int(out, row, first, self);
+	result_set_real(out, row, first + 1, samples_percent(self, all));
+	result_set_int(out, row, first + 2, total);
+	result_set_real(out, row, first + 3, samples_percent(total, all));
+}
+
 static uint32_t find_metric(const struct model *m, const char *name)
 {
 	uint32_t found = 0;

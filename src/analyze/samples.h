@@ -52,6 +52,17 @@ int64_t *samples_by_stack(const struct sample_choice *c, struct arena *scratch);
  * The text is the model's, or was made in the arena; ptr NULL without memory. */
 struct str sample_frame_name(const struct model *m, frame_id frame, struct arena *arena);
 
+/* Part of all, in percent; 0 of nothing. */
+static inline double samples_percent(int64_t part, int64_t all)
+{
+	return all > 0 ? 100.0 * (double)part / (double)all : 0;
+}
+
+/* The columns self, self_percent, total and total_percent, and their values in a row: `first` is that of self. */
+void samples_add_cost_columns(struct result *out, enum result_unit unit);
+void samples_set_cost(struct result *out, uint32_t row, uint32_t first, int64_t self, int64_t total,
+		      int64_t all);
+
 /* How a unit of the model is shown. */
 enum result_unit sample_unit(struct str unit);
 

@@ -9,11 +9,6 @@
 #define MOST 50.0 /* percent: a caller that is worth telling */
 #define ALL 99.5  /* a caller of everything is no news */
 
-static double percent(int64_t part, int64_t all)
-{
-	return all > 0 ? 100.0 * (double)part / (double)all : 0;
-}
-
 static void add_name(struct buf *text, struct str name)
 {
 	struct str shown = utf8_fit(name, NAME_COLUMNS);
@@ -40,8 +35,8 @@ static size_t largest_caller(struct functions *f)
 {
 	sample_functions_sort(f, true);
 	for (size_t i = 1; i < f->count; i++)
-		if (percent(f->items[i].total, f->all) < ALL)
-			return percent(f->items[i].total, f->all) >= MOST ? i : 0;
+		if (samples_percent(f->items[i].total, f->all) < ALL)
+			return samples_percent(f->items[i].total, f->all) >= MOST ? i : 0;
 	return 0;
 }
 
@@ -55,14 +50,15 @@ static void say(struct functions *f, struct buf *text)
 		return;
 	}
 	sample_functions_sort(f, false);
-	buf_printf(text, "%.0f %% of ", percent(f->items[1].self, f->all));
+	buf_printf(text, "%.0f %% of ", samples_percent(f->items[1].self, f->all));
 	add_name(text, name);
 	buf_puts(text, str_eq(name, STR("samples")) ? " are in " : " is spent in ");
 	add_function(text, f, 1);
 	buf_puts(text, " itself");
 	caller = largest_caller(f);
 	if (caller && f->items[caller].self != f->items[caller].total) {
-		buf_printf(text, "; %.0f %% below ", percent(f->items[caller].total, f->all));
+		buf_printf(text, "; %.0f %% below ",
+			   samples_percent(f->items[caller].total, f->all));
 		add_function(text, f, caller);
 	}
 	buf_add_char(text, '.');

@@ -6,11 +6,8 @@
 
 enum {
 	COLUMN_NAME,
-	COLUMN_SELF,
-	COLUMN_SELF_PERCENT,
-	COLUMN_TOTAL,
-	COLUMN_TOTAL_PERCENT,
-	COLUMN_MODULE,
+	COLUMN_SELF, /* the first of those that tell the cost */
+	COLUMN_MODULE = COLUMN_SELF + 4,
 	COLUMN_FILE,
 	COLUMN_METRIC,
 	COLUMN_UNIT
@@ -19,20 +16,12 @@ enum {
 static void add_columns(struct result *out, enum result_unit unit)
 {
 	result_column(out, "name", "function", RESULT_TEXT, RESULT_PLAIN);
-	result_column(out, "self", "self", RESULT_INT, unit);
-	result_column(out, "self_percent", "share", RESULT_REAL, RESULT_PERCENT);
-	result_column(out, "total", "total", RESULT_INT, unit);
-	result_column(out, "total_percent", "share", RESULT_REAL, RESULT_PERCENT);
+	samples_add_cost_columns(out, unit);
 	result_column(out, "module", "module", RESULT_TEXT, RESULT_PLAIN);
 	result_column(out, "file", "file", RESULT_TEXT, RESULT_PLAIN);
 	result_column(out, "metric", "metric", RESULT_TEXT, RESULT_PLAIN);
 	result_column(out, "unit", "unit", RESULT_TEXT, RESULT_PLAIN);
 	out->columns[COLUMN_METRIC].for_programs = out->columns[COLUMN_UNIT].for_programs = true;
-}
-
-static double percent(int64_t part, int64_t all)
-{
-	return all > 0 ? 100.0 * (double)part / (double)all : 0;
 }
 
 static void add_rows(struct functions *f, const struct view_options *options, struct result *out)
@@ -45,10 +34,7 @@ static void add_rows(struct functions *f, const struct view_options *options, st
 		uint32_t row = result_row(out, 0);
 
 		result_set_text(out, row, COLUMN_NAME, item->name);
-		result_set_int(out, row, COLUMN_SELF, item->self);
-		result_set_real(out, row, COLUMN_SELF_PERCENT, percent(item->self, f->all));
-		result_set_int(out, row, COLUMN_TOTAL, item->total);
-		result_set_real(out, row, COLUMN_TOTAL_PERCENT, percent(item->total, f->all));
+		samples_set_cost(out, row, COLUMN_SELF, item->self, item->total, f->all);
 		result_set_model_text(out, row, COLUMN_MODULE,
 				      model_str(m, COLUMN_GET(m->frame.module, item->frame)));
 		result_set_model_text(out, row, COLUMN_FILE,
