@@ -16,7 +16,7 @@ SELECT = ("bytes,peak_bytes,residual_bytes,output_bytes,micros,params,float_ops,
 
 
 def run(*args, cwd=SAMPLES, expect=0):
-    done = subprocess.run([BIN, *args], cwd=cwd, capture_output=True, timeout=60)
+    done = subprocess.run([BIN, *args], cwd=cwd, capture_output=True, timeout=300)
     if done.returncode != expect:
         raise AssertionError(f"{args}: exit {done.returncode}: {done.stderr.decode()}")
     return done.stdout.decode()
@@ -56,7 +56,7 @@ class Sample(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             tfprof = os.path.join(folder, "tfprof")
             os.symlink(os.path.abspath(BIN), tfprof)
-            ask = lambda *args: subprocess.run([tfprof, *args, "advise"], cwd=SAMPLES, capture_output=True, timeout=60,
+            ask = lambda *args: subprocess.run([tfprof, *args, "advise"], cwd=SAMPLES, capture_output=True, timeout=300,
                                                check=True).stdout.decode()
             one = ask("--profile_path=resnet.profile")
             other = ask("--graph_path=graph.pb", "--run_meta_path=run_meta_0,run_meta_1,run_meta_2", "--op_log_path=op_log")

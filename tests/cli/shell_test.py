@@ -7,9 +7,13 @@ import re
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
+
+sys.path.insert(0, os.path.join(os.environ["OPWATCH_SRC"], "tests/support"))
+from patience import PATIENCE  # noqa: E402
 
 BIN = os.environ["OPWATCH_BIN"]
 SAMPLE = os.path.join(os.environ["OPWATCH_SRC"], "samples", "resnet.profile")
@@ -35,15 +39,15 @@ class Terminal:
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         self.text = ""
 
-    def read_until(self, pattern, seconds=20):
+    def read_until(self, pattern, seconds=PATIENCE):
         """Everything printed up to and including the pattern."""
-        end = time.time() + seconds
+        end = time.monotonic() + seconds
         while True:
             found = re.search(pattern, self.text)
             if found:
                 seen, self.text = self.text[:found.end()], self.text[found.end():]
                 return seen
-            left = end - time.time()
+            left = end - time.monotonic()
             if left <= 0 or not select.select([self.fd], [], [], left)[0]:
                 raise AssertionError("no %r in %r" % (pattern, self.text))
             try:
@@ -57,7 +61,7 @@ class Terminal:
     def send(self, text):
         os.write(self.fd, text.encode())
 
-    def wait(self, seconds=30):
+    def wait(self, seconds=PATIENCE):
         """Reads to the end; a program that does not end is killed, which is a failure."""
         try:
             while select.select([self.fd], [], [], seconds)[0] and os.read(self.fd, 65536):
@@ -205,7 +209,7 @@ class ShellTest(unittest.TestCase):
 
 class PipeTest(unittest.TestCase):
     def run_shell(self, lines):
-        return subprocess.run([BIN, "shell", SAMPLE], input=lines, capture_output=True, text=True, timeout=60)
+        return subprocess.run([BIN, "shell", SAMPLE], input=lines, capture_output=True, text=True, timeout=300)
 
     def test_lines_from_a_pipe(self):
         p = self.run_shell("op -max_depth 1\nnonsense\nop -max_depth 1")
@@ -245,7 +249,7 @@ class PipeTest(unittest.TestCase):
 
     def test_tfprof_keeps_its_words(self):
         p = subprocess.run(["tfprof", "--profile_path=" + SAMPLE], executable=BIN, text=True, capture_output=True,
-                           input="opp\nop --max-depth 1\n", timeout=60)
+                           input="opp\nop --max-depth 1\n", timeout=300)
         self.assertIn("First string must be a valid command", p.stderr)
         self.assertIn("Invalid option '--max-depth' value: '1'", p.stderr)
 

@@ -16,12 +16,14 @@ import unittest
 
 ROOT = pathlib.Path(os.environ.get("OPWATCH_SRC", ".")).resolve()
 sys.path.insert(0, str(ROOT / "tests/support"))
+import patience  # noqa: E402
 import sql_text  # noqa: E402
 from sql_text import BIN, rows, run  # noqa: E402
 
 SAMPLE = str(ROOT / "samples/resnet.profile")
 PARTS = [str(ROOT / "samples" / name) for name in ("graph.pb", "run_meta_0", "run_meta_1", "run_meta_2", "op_log")]
-SLOW = "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range * b.range % 7 = 3;"
+# In lines that fit a terminal: what wraps is shown with a line's end before the last character was read.
+SLOW = ["SELECT count(*) FROM range(100000000) a,", "range(100000) b WHERE a.range * b.range % 7 = 3;"]
 
 
 def trace(path, dur, name="MatMul"):
@@ -169,15 +171,18 @@ class Inputs(unittest.TestCase):
 
 class Refusals(unittest.TestCase):
     def test_errors(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        forbidden = os.path.join(folder.name, "no")
         for query, part in (("SELECT * FROM evnt", 'Did you mean "event"'), ("SELECT nam FROM event", '"name"'),
                             ("SELEC", "SELEC"), ("SELECT (", "syntax error"), ("SELECT 1/0 + 'x'", ""),
                             ("SELECT * FROM '/etc/passwd'", "does not exist"), ("FROM read_text('/etc/passwd')", "--allow-io"),
-                            ("COPY event TO '/tmp/opwatch_no'", "--allow-io"), ("SET threads = 1", "locked")):
+                            (f"COPY event TO '{forbidden}'", "--allow-io"), ("SET threads = 1", "locked")):
             done = subprocess.run([BIN, "sql", SAMPLE, query], text=True, capture_output=True, stdin=subprocess.DEVNULL)
             self.assertNotEqual(done.returncode, 0, query)
             self.assertIn(part, done.stderr)
             self.assertNotIn("terminate", done.stderr)
-        self.assertFalse(os.path.exists("/tmp/opwatch_no"))
+        self.assertFalse(os.path.exists(forbidden))
 
     def test_memory_limit(self):
         query = "SELECT count(*) FROM (SELECT DISTINCT a.range, b.range FROM range(10000) a, range(10000) b)"
@@ -190,11 +195,11 @@ class Refusals(unittest.TestCase):
             self.assertEqual(rows(SAMPLE, *limits, "--temp-dir", folder, spilling), [{"n": 3000000}])
 
     def test_interrupt(self):
-        p = subprocess.Popen([BIN, "sql", SAMPLE, SLOW], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(1)
+        p = subprocess.Popen([BIN, "sql", SAMPLE, " ".join(SLOW)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        patience.until(lambda: p.poll() is not None or patience.catches(p.pid, signal.SIGINT), "it does not begin")
         self.assertIsNone(p.poll())
         p.send_signal(signal.SIGINT)
-        _, err = p.communicate(timeout=30)
+        _, err = p.communicate(timeout=patience.PATIENCE)
         self.assertEqual(p.returncode, 1)
         self.assertIn("cancelled", err)
 
@@ -217,10 +222,11 @@ class Prompt(unittest.TestCase):
         os.close(slave)
         text = b""
 
-        def read(wanted, seconds=20):
+        def read(wanted):
             nonlocal text
-            end, seen = time.time() + seconds, len(text)
-            while time.time() < end and wanted not in text[seen:]:
+            end, seen = time.monotonic() + patience.PATIENCE, len(text)
+            while wanted not in text[seen:]:
+                self.assertLess(time.monotonic(), end, text)
                 if select.select([master], [], [], 0.2)[0]:
                     try:
                         text += os.read(master, 65536)
@@ -230,14 +236,14 @@ class Prompt(unittest.TestCase):
         for line, wanted in lines:
             os.write(master, line.encode())
             read(wanted.encode())
-        p.wait(timeout=20)
+        p.wait(timeout=patience.PATIENCE)
         os.close(master)
         return text.decode(errors="replace"), p.returncode
 
     def test_lines_and_interrupt(self):
         text, code = self.talk("sql", SAMPLE, lines=[
             ("SELECT 40\n", "...>"), ("+ 2 AS answer;\n", "sql> "), (".tables\n", "sql> "), ("SELECT * FROM evnt;\n", "sql> "),
-            (SLOW + "\n", "\n"), ("\x03", "sql> "), ("SELECT 'still ' || 'here';\n", "sql> "), (".quit\n", "x")])
+            (SLOW[0] + "\n", "...>"), (SLOW[1] + "\n", "\n"), ("\x03", "sql> "), ("SELECT 'still ' || 'here';\n", "sql> "), (".quit\n", "x")])
         self.assertEqual(code, 0, text)
         self.assertIn("42", text)
         self.assertIn("trace_events", text)

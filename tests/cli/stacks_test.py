@@ -17,11 +17,14 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.environ["OPWATCH_SRC"], "tests/support"))
+import patience  # noqa: E402
+
 BIN = os.environ["OPWATCH_BIN"]
 PYENV = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
 SUPPORTED = range(8, 14)
 
-# Threads that wait at known places. It tells what sys._current_frames() says of them, innermost first.
+# Threads that wait at known places. It tells what sys._current_frames() says of them, innermost first, as often as it is asked.
 WAITS = r"""
 import json, os, sys, threading, time
 go = threading.Event()
@@ -57,16 +60,17 @@ def inside(frame):
         frame = frame.f_back
 while not all(inside(sys._current_frames().get(t.ident)) for t in threads):
     time.sleep(0.001)
-time.sleep(0.05)
 def stack(frame):
     found = []
     while frame:
         found.append([frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno])
         frame = frame.f_back
     return found
-frames = sys._current_frames()
-print(json.dumps([stack(frames[t.ident]) for t in threads]), flush=True)
-sys.stdin.readline()
+def tell():
+    frames = sys._current_frames()
+    print(json.dumps([stack(frames[t.ident]) for t in threads]), flush=True)
+tell()
+while sys.stdin.readline() == "again\n": tell()
 print("alive", flush=True)
 """.replace("BODY", "".join(f"    x = {i}\n\n" if i % 3 else f"    x = [{i},\n     {i}]\n" for i in range(300)))
 
@@ -198,14 +202,23 @@ class Stacks(unittest.TestCase):
             found[int(row["pid"]), int(row["tid"])].append((row["function"], row["file"], int(row["line"])))
         return found
 
+    def standing_still(self, child, line):
+        """What Python tells of its threads (it has just told `line`), and what we tell, of a time in which they did not move."""
+        while True:
+            found = list(self.stacks(child.pid).values())
+            child.stdin.write("again\n")
+            child.stdin.flush()
+            before, line = line, child.stdout.readline()
+            if line == before:
+                return json.loads(line), found
+
     def test_every_version_tells_what_python_itself_tells(self):
         tried = [python for minor, python in pythons() if minor in SUPPORTED]
         self.assertTrue(tried, "no CPython 3.8 to 3.13 is installed")
         for python in tried:
             with self.subTest(python):
                 child, line = self.start(WAITS, python)
-                expected = json.loads(line)
-                found = list(self.stacks(child.pid).values())
+                expected, found = self.standing_still(child, line)
                 plain = [[(f.split(".")[-1], path, n) for f, path, n in stack] for stack in found]
                 for stack in expected:
                     self.assertIn([tuple(frame) for frame in stack], plain)

@@ -220,7 +220,7 @@ class TfprofTest(unittest.TestCase):
         os.symlink(BIN, self.bin)
 
     def run_tfprof(self, *args, text=""):
-        return subprocess.run([self.bin, *args], input=text, capture_output=True, text=True, cwd=self.dir, timeout=60)
+        return subprocess.run([self.bin, *args], input=text, capture_output=True, text=True, cwd=self.dir, timeout=300)
 
     def test_the_name_decides(self):
         p = self.run_tfprof("--profile_path=" + SAMPLE, "op")

@@ -28,8 +28,11 @@ class Arrow(unittest.TestCase):
         cls.addClassCleanup(cls.temp.cleanup)
         cls.root = pathlib.Path(cls.temp.name)
         shutil.copy(ROOT / "tests/integration/arrow/read.mjs", cls.root)
-        install = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "apache-arrow@21"], cwd=cls.root,
-                                 text=True, capture_output=True)
+        try:
+            install = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "apache-arrow@21"],
+                                     cwd=cls.root, text=True, capture_output=True, timeout=300)
+        except subprocess.TimeoutExpired as problem:
+            raise unittest.SkipTest("npm does not come to an end: the network may be away") from problem
         if install.returncode:
             raise unittest.SkipTest(f"npm cannot install apache-arrow: {install.stderr[-300:]}")
 

@@ -20,7 +20,7 @@ BIN = os.environ["OPWATCH_BIN"]
 PYTHON = "/usr/bin/python3"
 LIBRARY = os.path.join(os.environ["OPWATCH_BUILD"], "libopwatch-recorder.so")
 
-# Waits 30 ms for each batch and multiplies matrices for about 20 ms; prints what it measured.
+# Waits 30 ms for each batch and multiplies matrices for about 20 ms; prints what it measured. Begins when the file GO is there.
 TRAIN = """
 import json, os, sys, time, torch
 torch.set_num_threads(1)
@@ -42,6 +42,7 @@ steps, workers = int(sys.argv[1]), int(sys.argv[2])
 loader = iter(torch.utils.data.DataLoader(Data(), num_workers=workers))
 waits, computes, count = [], [], 0
 print('ready', flush=True)
+while 'GO' in os.environ and not os.path.exists(os.environ['GO']): time.sleep(0.05)
 for n in range(steps):
     t0 = time.perf_counter()
     x = next(loader)
@@ -204,13 +205,17 @@ class TorchTest(Case):
         self.addCleanup(job.wait)
         self.addCleanup(job.kill)
         self.assertEqual(job.stdout.readline(), b"ready\n")
-        p = subprocess.run([BIN, "attach", str(job.pid), "-o", self.file, "--for", "3s"], capture_output=True, text=True,
-                           env=environment())
-        if "may not be traced" in p.stderr:
-            self.skipTest(p.stderr)
-        self.assertEqual(p.returncode, 0, p.stderr)
-        self.assertNotIn("hooks", p.stderr)
-        self.assertGreater(len(self.rows("steps")), 5)
+        for seconds in (3, 20, 100):  # a busy machine may need more for some steps
+            p = subprocess.run([BIN, "attach", str(job.pid), "-o", self.file, "--for", f"{seconds}s"], capture_output=True,
+                               text=True, env=environment())
+            if "may not be traced" in p.stderr:
+                self.skipTest(p.stderr)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.assertNotIn("hooks", p.stderr)
+            steps = len(self.rows("steps"))
+            if steps > 5:
+                break
+        self.assertGreater(steps, 5)
         self.assertIsNone(job.poll())
 
     def test_killed_at_any_moment(self):

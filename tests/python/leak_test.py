@@ -28,12 +28,18 @@ def attempt(call, *kinds):
 
 class Leaks(unittest.TestCase):
     def repeat(self, work, times=400, allowed=1 << 20):
+        """What is lost is lost each time; what the system gives or takes by itself (a huge page) is not."""
         for _ in range(60):
             work()
-        before = resident()
-        for _ in range(times):
-            work()
-        self.assertLess(resident() - before, allowed)
+        grown = []
+        for _ in range(3):
+            before = resident()
+            for _ in range(times):
+                work()
+            grown.append(resident() - before)
+            if grown[-1] < allowed:
+                return
+        self.fail(f"grown by {grown} bytes")
 
     def test_profiles_and_results(self):
         def work():

@@ -156,7 +156,7 @@ out:
 	/* What the client still sends must not become a reset that swallows the answer. */
 	shutdown(fd, SHUT_WR);
 	if (!x->hang_up) {
-		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ 1, 0 },
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ 60, 0 },
 			   sizeof(struct timeval));
 		while (http_more(&r, fd) && r.len < (256u << 20))
 			r.len = 0;
