@@ -82,20 +82,24 @@ static void *find_library(struct duckdb_lib *lib, struct error *err)
 	return handle;
 }
 
-/* The C interface makes dictionary vectors whose size DuckDB does not know; then it hashes every row's text anew.
- * Knowing the size it hashes each text once. The member function that tells it is among the library's symbols; it is
- * called in the version that was tried, and not missed in others. That version makes the hashes at their first use
- * without a lock, so that threads which share a dictionary see half of them: they are asked for beforehand (scan.c). */
+/* The C interface makes dictionary vectors of which DuckDB knows neither the size nor that they are the same from chunk
+ * to chunk; then it hashes every row's text anew. Knowing the size it hashes each text once; knowing an id, too, it looks
+ * each up once, be it in GROUP BY or through a function such as LIKE. The member functions that tell it are among the
+ * library's symbols; they are called in the version that was tried, and not missed in others. That version makes the
+ * hashes at their first use without a lock, so that threads which share a dictionary see half of them: they are asked for
+ * beforehand (scan.c). */
 static void find_dictionary(struct duckdb_lib *lib, void *handle)
 {
 	static const char make[] = "_ZN6duckdb6Vector10DictionaryERS0_mRKNS_15SelectionVectorEm",
-			  hash[] = "_ZN6duckdb16DictionaryVector15GetCachedHashesERNS_6VectorE";
+			  hash[] = "_ZN6duckdb16DictionaryVector15GetCachedHashesERNS_6VectorE",
+			  name[] = "_ZN6duckdb6Vector26DebugTransformToDictionaryERS0_m";
 
 	lib->dictionary = NULL;
 	if (strcmp(lib->library_version(), "v1.4.4") != 0)
 		return;
 	lib->hash_dictionary = (__typeof__(lib->hash_dictionary))(uintptr_t)dlsym(handle, hash);
-	if (lib->hash_dictionary)
+	lib->name_dictionary = (__typeof__(lib->name_dictionary))(uintptr_t)dlsym(handle, name);
+	if (lib->hash_dictionary && lib->name_dictionary)
 		lib->dictionary = (__typeof__(lib->dictionary))(uintptr_t)dlsym(handle, make);
 }
 

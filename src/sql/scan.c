@@ -238,7 +238,8 @@ struct reader {
 	struct arena scratch;
 	struct relation_memo memo;
 	uint64_t *valid;
-	void *values; /* for codes and texts, which are not read in place */
+	void *values; /* for texts without a dictionary, which are not read in place */
+	duckdb_selection_vector selection; /* for codes */
 	idx_t vector_size, column_count;
 	idx_t columns[]; /* of the relation, in the order of the chunk */
 };
@@ -253,6 +254,8 @@ static void reader_free(void *arg)
 	struct reader *r = arg;
 
 	arena_release(&r->scratch);
+	if (r->selection)
+		duckdb_lib()->destroy_selection_vector(r->selection);
 	mem_free(r->mem, r->valid, (r->vector_size / 64 + 1) * sizeof(*r->valid));
 	mem_free(r->mem, r->values, r->vector_size * sizeof(struct str));
 	mem_free(r->mem, r, reader_size(r->column_count));
@@ -275,7 +278,8 @@ static void local_init(duckdb_init_info info)
 	arena_init(&r->scratch, r->mem);
 	r->valid = mem_zalloc(r->mem, (r->vector_size / 64 + 1) * sizeof(*r->valid));
 	r->values = mem_alloc(r->mem, r->vector_size * sizeof(struct str));
-	if (!r->valid || !r->values) {
+	r->selection = lib->create_selection_vector(r->vector_size);
+	if (!r->valid || !r->values || !r->selection) {
 		reader_free(r);
 		lib->init_set_error(info, "out of memory");
 		return;
@@ -322,6 +326,23 @@ static bool use_once(const struct duckdb_lib *lib, duckdb_logical_type type, duc
 	return good;
 }
 
+/* DuckDB uses the id of dictionaries with less than 20,000 entries, and giving one doubles them; texts are copied. */
+#define NAMED_MAX 10000
+
+/* Whatever the first use of a dictionary does. */
+static bool set_up_dict(const struct duckdb_lib *lib, duckdb_logical_type type, uint32_t count,
+			struct sql_dict *dict)
+{
+	if (!lib->dictionary)
+		return true;
+	if (count >= NAMED_MAX)
+		return use_once(lib, type, dict->vector, count);
+	lib->name_dictionary(dict->vector, count);
+	lib->hash_dictionary(dict->vector);
+	dict->named = true;
+	return true;
+}
+
 static bool make_dict(const struct duckdb_lib *lib, const struct relation_dict *from,
 		      struct sql_dict *dict)
 {
@@ -341,7 +362,7 @@ static bool make_dict(const struct duckdb_lib *lib, const struct relation_dict *
 	for (uint32_t i = 1; i < from->count; i++)
 		put_string(&strings[i],
 			   from->texts[i].ptr ? from->texts[i] : (struct str){ "", 0 });
-	good = !lib->dictionary || use_once(lib, type, dict->vector, from->count);
+	good = set_up_dict(lib, type, MAX(from->count, 1), dict);
 	lib->destroy_logical_type(&type);
 	if (!good)
 		lib->destroy_vector(&dict->vector);
@@ -394,26 +415,34 @@ static bool next_piece(struct scan *s, const struct relation_table *t, uint64_t 
 	return true;
 }
 
-static ow_status put_codes(struct sql *sql, const struct relation_dict *from, const uint32_t *codes,
-			   uint32_t n, duckdb_vector to, struct error *err)
+/* Codes are read straight into what selects from the dictionary. One that is named is sliced, which copies them, so that
+ * the thread's own selection serves again. */
+static ow_status read_codes(const struct sql_table *table, struct reader *r,
+			    const struct piece *piece, uint32_t column,
+			    const struct relation_dict *from, duckdb_vector to, struct error *err)
 {
+	struct sql *sql = table->sql;
+	const struct duckdb_lib *lib = sql->lib;
 	const struct sql_dict *dict = get_dict(sql, from);
-	duckdb_selection_vector selection;
+	duckdb_selection_vector selection = r->selection;
+	struct relation_vec vec = { .valid = r->valid, .scratch = &r->scratch, .memo = &r->memo };
+	ow_status status;
 
-	if (!dict)
+	if (dict && !dict->named)
+		selection = lib->create_selection_vector(piece->n);
+	if (!dict || !selection)
 		return error_no_memory(err);
-	selection = sql->lib->create_selection_vector(n);
-	if (!selection)
-		return error_no_memory(err);
-	memcpy(sql->lib->selection_vector_get_data_ptr(selection), codes, n * sizeof(*codes));
-	if (sql->lib->dictionary) {
-		sql->lib->dictionary(to, dict->vector, from->count, selection, n);
-	} else {
-		sql->lib->vector_reference_vector(to, dict->vector);
-		sql->lib->slice_vector(to, selection, n);
+	vec.values = lib->selection_vector_get_data_ptr(selection);
+	status = relation_fill(table->t, piece->part, column, piece->first, piece->n, &vec, err);
+	if (status == OW_OK && lib->dictionary && !dict->named) {
+		lib->dictionary(to, dict->vector, from->count, selection, piece->n);
+	} else if (status == OW_OK) {
+		lib->vector_reference_vector(to, dict->vector);
+		lib->slice_vector(to, selection, piece->n);
 	}
-	sql->lib->destroy_selection_vector(selection);
-	return OW_OK;
+	if (!dict->named)
+		lib->destroy_selection_vector(selection);
+	return status;
 }
 
 static void put_texts(const struct duckdb_lib *lib, const struct str *texts, uint32_t n,
@@ -440,11 +469,11 @@ static ow_status read_column(const struct sql_table *table, struct reader *r,
 		.values = r->values, .valid = r->valid, .scratch = &r->scratch, .memo = &r->memo
 	};
 
+	if (dict)
+		return read_codes(table, r, piece, column, dict, to, err);
 	if (c->type != RELATION_TEXT)
 		vec.values = lib->vector_get_data(to);
 	OW_TRY(relation_fill(table->t, piece->part, column, piece->first, piece->n, &vec, err));
-	if (dict)
-		return put_codes(table->sql, dict, vec.values, piece->n, to, err);
 	if (c->type == RELATION_TEXT) {
 		put_texts(lib, vec.values, piece->n, to);
 		return OW_OK;

@@ -22,6 +22,9 @@ struct duckdb_lib {
 			   duckdb_selection_vector selection, idx_t count);
 	/* DictionaryVector::GetCachedHashes, whenever dictionary is there. */
 	const void *(*hash_dictionary)(duckdb_vector vector);
+	/* Vector::DebugTransformToDictionary, likewise: a flat vector becomes a dictionary vector of the same rows, of
+	 * twice as many entries and with an id. */
+	void (*name_dictionary)(duckdb_vector vector, idx_t count);
 #define DUCKDB(name) __typeof__(duckdb_##name) *name;
 #include "sql/duckdb_functions.def"
 #undef DUCKDB
@@ -47,6 +50,7 @@ struct sql_dict {
 	struct sql_dict *next;
 	const struct str *texts;
 	duckdb_vector vector;
+	bool named; /* the vector is a dictionary already, with an id, and is sliced */
 };
 
 /* What a table function is registered with. */

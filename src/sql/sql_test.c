@@ -13,6 +13,7 @@
 
 #define EVENTS 50000
 #define NAMES 5000
+#define MANY_NAMES 12000 /* more than a dictionary with an id may have */
 
 struct fixture {
 	struct small_model s;
@@ -20,13 +21,13 @@ struct fixture {
 	struct sql *sql;
 };
 
-static void fill_model(struct small_model *s)
+static void fill_model(struct small_model *s, int names)
 {
 	source_id source = trace_source(s, "a.json", 1);
 	track_id track = trace_track(s, source, "main", TRACK_HOST, NULL);
-	op_id ops[NAMES];
+	op_id ops[MANY_NAMES];
 
-	for (int i = 0; i < NAMES; i++) {
+	for (int i = 0; i < names; i++) {
 		char name[64];
 
 		snprintf(name, sizeof(name), "op/with/a/name/that/is/not/inlined/%d", i);
@@ -37,23 +38,28 @@ static void fill_model(struct small_model *s)
 		builder_add_event(&s->b,
 				  &(struct event_row){ .ts_ns = i * 10,
 						       .dur_ns = i % 100 ? i % 7 + 1 : TIME_UNKNOWN,
-						       .op = ops[i % NAMES],
+						       .op = ops[i % names],
 						       .track = track });
 }
 
-static void open_with(struct fixture *f, const struct sql_options *options)
+static void open_names(struct fixture *f, int names, const struct sql_options *options)
 {
 	struct relation_run runs[2];
 	struct error err = { 0 };
 
 	small_open(&f->s);
-	fill_model(&f->s);
+	fill_model(&f->s, names);
 	small_freeze(&f->s);
 	mem_init(&f->mem, 0);
 	runs[0] = (struct relation_run){ f->s.m, "a", 1 };
 	runs[1] = (struct relation_run){ f->s.m, "b", 2 };
 	if (sql_open(runs, 2, options, &f->mem, &f->sql, &err) != OW_OK)
 		fail_msg("%s", err.text);
+}
+
+static void open_with(struct fixture *f, const struct sql_options *options)
+{
+	open_names(f, NAMES, options);
 }
 
 static void close_all(struct fixture *f)
@@ -176,6 +182,36 @@ static void groups_are_whole(void **state)
 		open_with(&f, &options);
 		expect(&f, "SELECT count(*) FROM (SELECT run, op FROM event GROUP BY run, op)",
 		       "10000\n");
+		close_all(&f);
+	}
+}
+
+/* Small dictionaries are looked up once for all chunks, large ones are not: the answers are the same. Texts are called
+ * by number, so that what they should be is known. */
+static void dictionaries(void **state)
+{
+	static const int sizes[] = { 1, 2, 2047, 2048, 9000, 9999, 10000, MANY_NAMES };
+	struct sql_options options = { .threads = 4 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) {
+		struct fixture f;
+		char wanted[64];
+
+		open_names(&f, sizes[i], &options);
+		snprintf(wanted, sizeof(wanted), "%d|%d|%d\n", sizes[i], 2 * EVENTS, 2 * EVENTS);
+		expect(&f,
+		       "SELECT count(*), sum(n), sum(good) FROM (SELECT op, count(*) AS n, "
+		       "count(*) FILTER (ts // 10 % (SELECT count(*) FROM op WHERE run = 'a') = "
+		       "op[36:]::INT) AS good FROM event GROUP BY op)",
+		       wanted);
+		/* Functions of a text, unknown ones among them. */
+		snprintf(wanted, sizeof(wanted), "%d|%d|0\n", 2 * EVENTS, 2 * EVENTS);
+		expect(&f,
+		       "SELECT count(*), count(*) FILTER (upper(op) LIKE 'OP/WITH/%/' || (ts // 10 "
+		       "% (SELECT count(*) FROM op WHERE run = 'a'))), count(lower(device)) "
+		       "FROM event WHERE device IS NULL AND op LIKE '%inlined%'",
+		       wanted);
 		close_all(&f);
 	}
 }
@@ -338,10 +374,15 @@ static void streams_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values),     cmocka_unit_test(groups_are_whole),
-		cmocka_unit_test(refusals),   cmocka_unit_test(memory_limit),
-		cmocka_unit_test(cancelling), cmocka_unit_test(failing_allocations),
-		cmocka_unit_test(streams),    cmocka_unit_test(streams_without_memory),
+		cmocka_unit_test(values),
+		cmocka_unit_test(groups_are_whole),
+		cmocka_unit_test(dictionaries),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(memory_limit),
+		cmocka_unit_test(cancelling),
+		cmocka_unit_test(failing_allocations),
+		cmocka_unit_test(streams),
+		cmocka_unit_test(streams_without_memory),
 	};
 	char text[1024];
 
