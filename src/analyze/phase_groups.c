@@ -1,5 +1,5 @@
 /*
- * phase_groups.c: phases added up over steps, per rank and device and in all; see phases.h. Used by the
+ * phase_groups.c: phases added up over steps, per job, rank and device and in all; see phases.h. Used by the
  * view `phases` and by the verdict.
  */
 #include "analyze/phases.h"
@@ -9,10 +9,12 @@ static int32_t rank_of(const struct model *m, source_id source)
 	return source.v ? MAX(m->source.rank[source.v], -1) : -1;
 }
 
-static int by_rank_and_device(const void *a, const void *b)
+static int by_job_rank_and_device(const void *a, const void *b)
 {
 	const struct phase_group *x = a, *y = b;
 
+	if (x->run != y->run)
+		return x->run < y->run ? -1 : 1;
 	if (x->rank != y->rank)
 		return x->rank < y->rank ? -1 : 1;
 	return (x->device.v > y->device.v) - (x->device.v < y->device.v);
@@ -33,7 +35,15 @@ static void add_row(struct phase_group *g, const struct phase_window *w,
 	g->device_slices += w->device_slices;
 }
 
-/* One per distinct (rank, device) of the lanes. */
+static struct phase_group group_of(const struct model *m, const struct phase_lane *lane)
+{
+	return (struct phase_group){ .run = m->source.run[lane->source.v],
+				     .source = lane->source,
+				     .rank = rank_of(m, lane->source),
+				     .device = lane->device };
+}
+
+/* One per distinct (job, rank, device) of the lanes. */
 static ow_status make_groups(const struct model *m, const struct phases *p, struct arena *arena,
 			     struct phase_groups *out, struct error *err)
 {
@@ -43,11 +53,10 @@ static ow_status make_groups(const struct model *m, const struct phases *p, stru
 	if (!out->items)
 		return error_no_memory(err);
 	for (uint32_t i = 0; i < p->lane_count; i++)
-		out->items[i] = (struct phase_group){ .rank = rank_of(m, p->lanes[i].source),
-						      .device = p->lanes[i].device };
-	qsort(out->items, p->lane_count, sizeof(*out->items), by_rank_and_device);
+		out->items[i] = group_of(m, &p->lanes[i]);
+	qsort(out->items, p->lane_count, sizeof(*out->items), by_job_rank_and_device);
 	for (uint32_t i = 0; i < p->lane_count; i++)
-		if (!kept || by_rank_and_device(&out->items[kept - 1], &out->items[i]) != 0)
+		if (!kept || by_job_rank_and_device(&out->items[kept - 1], &out->items[i]) != 0)
 			out->items[kept++] = out->items[i];
 	out->count = kept;
 	return OW_OK;
@@ -56,7 +65,7 @@ static ow_status make_groups(const struct model *m, const struct phases *p, stru
 static struct phase_group *find_group(const struct phase_groups *groups,
 				      const struct phase_group *key)
 {
-	return bsearch(key, groups->items, groups->count, sizeof(*key), by_rank_and_device);
+	return bsearch(key, groups->items, groups->count, sizeof(*key), by_job_rank_and_device);
 }
 
 /* Counts steps left out; false when that would leave nothing. */
@@ -88,8 +97,7 @@ ow_status phases_group(const struct model *m, const struct phases *p, struct are
 		const struct phase_row *row = &p->rows[i];
 		const struct phase_window *w = &p->windows[row->window];
 		const struct phase_lane *lane = &p->lanes[row->lane];
-		struct phase_group key = { .rank = rank_of(m, lane->source),
-					   .device = lane->device };
+		struct phase_group key = group_of(m, lane);
 		struct phase_group *group = find_group(out, &key);
 
 		if (choosy && w->use != WINDOW_COUNTS)
@@ -99,9 +107,22 @@ ow_status phases_group(const struct model *m, const struct phases *p, struct are
 		add_row(group, w, row);
 		add_row(&out->all, w, row);
 	}
-	for (uint32_t i = 0; i < out->count; i++) /* those of which the filter left nothing */
-		if (out->items[i].steps)
-			out->items[kept++] = out->items[i];
+	for (uint32_t i = 0; i < out->count; i++) { /* those of which the filter left nothing */
+		if (!out->items[i].steps)
+			continue;
+		out->runs += !kept || out->items[kept - 1].run != out->items[i].run;
+		out->items[kept++] = out->items[i];
+	}
 	out->count = kept;
 	return OW_OK;
+}
+
+struct str phase_group_job(const struct model *m, const struct phase_group *group)
+{
+	for (uint32_t i = 1; i < m->fact.count; i++)
+		if (m->fact.source[i].v == group->source.v && !m->fact.parent[i].v &&
+		    m->fact.kind[i] == FACT_TEXT &&
+		    str_eq(model_str(m, m->fact.key[i]), STR("job")))
+			return model_str(m, m->fact.text[i]);
+	return model_str(m, m->source.path[group->source.v]);
 }

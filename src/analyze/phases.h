@@ -88,9 +88,11 @@ void phases_release(struct phases *p);
 
 /* ---- over all steps ---- */
 
-/* The steps of one rank on one device, added up; or of all. */
+/* The steps of one rank of one job on one device, added up; or of all. */
 struct phase_group {
-	int32_t rank; /* -1 = unknown, or of several */
+	uint32_t run;	  /* which job; 0 = of several */
+	source_id source; /* an input of it */
+	int32_t rank;	  /* -1 = unknown, or of several */
 	device_id device;
 	bool has_device;
 	uint32_t steps;
@@ -102,14 +104,18 @@ struct phase_group {
 
 struct phase_groups {
 	struct phase_group all;
-	struct phase_group *items; /* by rank, then by device */
+	struct phase_group *items; /* by job, then by rank, then by device */
 	uint32_t count;
+	uint32_t runs;				      /* jobs that they are of */
 	uint32_t first_left_out, incomplete_left_out; /* steps, of all inputs */
 };
 
 /* Steps that means leave out are left out, unless there are no others. */
 ow_status phases_group(const struct model *m, const struct phases *p, struct arena *arena,
 		       struct phase_groups *out, struct error *err);
+
+/* What the job of a group is called: its name, or else where it was read from. */
+struct str phase_group_job(const struct model *m, const struct phase_group *group);
 
 /* ---- parts, for tests and other readers ---- */
 

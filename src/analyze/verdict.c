@@ -416,7 +416,7 @@ static ow_status write(struct search *s, struct phases *p, struct buf *text)
 	if (!says_something(&groups.all))
 		return from_ops(s, text);
 	OW_TRY(from_phases(s, &groups.all, text));
-	return verdict_ranks(&groups, s->scratch, text, s->err);
+	return verdict_ranks(s->m, &groups, s->scratch, text, s->err);
 }
 
 ow_status verdict_write(struct model *m, const struct event_filter *filter, struct buf *text,

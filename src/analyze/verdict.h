@@ -20,7 +20,7 @@ ow_status verdict_samples(struct model *m, const struct event_filter *filter, st
 struct phase_groups;
 
 /* One more sentence, when one rank makes the others wait: " Rank 3 is the slow one: …". */
-ow_status verdict_ranks(const struct phase_groups *groups, struct arena *scratch, struct buf *text,
-			struct error *err);
+ow_status verdict_ranks(const struct model *m, const struct phase_groups *groups,
+			struct arena *scratch, struct buf *text, struct error *err);
 
 #endif

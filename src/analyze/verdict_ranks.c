@@ -16,12 +16,13 @@ struct rank_sums {
 	const struct phase_group *group;
 };
 
-/* The groups come by rank. */
-static uint32_t add_up(const struct phase_groups *groups, struct rank_sums *ranks)
+/* Groups [first, end) are of one job, and come by rank. */
+static uint32_t add_up(const struct phase_groups *groups, uint32_t first, uint32_t end,
+		       struct rank_sums *ranks)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < groups->count; i++) {
+	for (uint32_t i = first; i < end; i++) {
 		const struct phase_group *g = &groups->items[i];
 		double step, own;
 
@@ -65,8 +66,9 @@ static enum phase_class what_is_more(const struct rank_sums *slow, const struct 
 	return most;
 }
 
-ow_status verdict_ranks(const struct phase_groups *groups, struct arena *scratch, struct buf *text,
-			struct error *err)
+/* Of one job. */
+static void compare(const struct model *m, const struct phase_groups *groups,
+		    struct rank_sums *ranks, uint32_t count, struct buf *text)
 {
 	static const char *const words[CLASS_COUNT] = {
 		[CLASS_COMPUTE] = "computes",
@@ -78,16 +80,11 @@ ow_status verdict_ranks(const struct phase_groups *groups, struct arena *scratch
 		[CLASS_HOST] = "runs host code",
 		[CLASS_IDLE] = "does nothing that was recorded",
 	};
-	struct rank_sums *ranks = ARENA_ARRAY(scratch, struct rank_sums, groups->count);
 	const struct rank_sums *slow, *middle;
 	enum phase_class more;
-	uint32_t count;
 
-	if (!ranks)
-		return groups->count ? error_no_memory(err) : OW_OK;
-	count = add_up(groups, ranks);
 	if (count < 2)
-		return OW_OK;
+		return;
 	qsort(ranks, count, sizeof(*ranks), by_own);
 	slow = &ranks[count - 1];
 	middle = &ranks[(count - 1) / 2];
@@ -95,12 +92,30 @@ ow_status verdict_ranks(const struct phase_groups *groups, struct arena *scratch
 	/* Without communication they do not wait for each other. */
 	if (slow->own_ns - middle->own_ns < NOTICED * slow->step_ns || more == CLASS_COUNT ||
 	    middle->step_ns - middle->own_ns < (slow->own_ns - middle->own_ns) / 2)
-		return OW_OK;
+		return;
+	buf_printf(text, " Rank %d ", slow->rank);
+	if (groups->runs > 1)
+		buf_printf(text, "of %.*s ", STR_ARG(phase_group_job(m, slow->group)));
 	buf_printf(text,
-		   " Rank %d is the slow one: it %s for %.1f ms of a step, rank %d for %.1f ms, "
+		   "is the slow one: it %s for %.1f ms of a step, rank %d for %.1f ms, "
 		   "and communication makes the others wait for it.",
-		   slow->rank, words[more],
-		   (double)slow->group->sums.share[more] / slow->group->steps / 1e6, middle->rank,
+		   words[more], (double)slow->group->sums.share[more] / slow->group->steps / 1e6,
+		   middle->rank,
 		   (double)middle->group->sums.share[more] / middle->group->steps / 1e6);
+}
+
+ow_status verdict_ranks(const struct model *m, const struct phase_groups *groups,
+			struct arena *scratch, struct buf *text, struct error *err)
+{
+	struct rank_sums *ranks = ARENA_ARRAY(scratch, struct rank_sums, groups->count);
+
+	if (!ranks)
+		return groups->count ? error_no_memory(err) : OW_OK;
+	for (uint32_t first = 0, end; first < groups->count; first = end) {
+		end = first + 1;
+		while (end < groups->count && groups->items[end].run == groups->items[first].run)
+			end++;
+		compare(m, groups, ranks, add_up(groups, first, end, ranks), text);
+	}
 	return OW_OK;
 }

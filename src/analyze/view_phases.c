@@ -1,6 +1,6 @@
 /*
  * view_phases.c: what the time of all steps went to: before the device, on it and after it in one
- * table. One row per phase, per rank and device, in the order in which a step goes; all of them
+ * table. One row per phase, per job, rank and device, in the order in which a step goes; all of them
  * together come first when there are several. What the phases are is in phases.h.
  */
 #include "analyze/phases.h"
@@ -17,7 +17,8 @@ enum {
 	COLUMN_DEVICE,
 	COLUMN_EXPOSED,
 	COLUMN_PER_STEP,
-	COLUMN_STEPS
+	COLUMN_STEPS,
+	COLUMN_JOB
 };
 
 static void add_columns(struct result *out)
@@ -33,13 +34,22 @@ static void add_columns(struct result *out)
 	result_column(out, "exposed_ns", "exposed", RESULT_INT, RESULT_NS);
 	result_column(out, "per_step_ns", "per step", RESULT_INT, RESULT_NS);
 	result_column(out, "steps", "steps", RESULT_INT, RESULT_COUNT);
+	result_column(out, "job", "job", RESULT_TEXT, RESULT_PLAIN);
 	out->columns[COLUMN_PHASE].fixed = true;
 }
 
+/* A group of all of them, or with the name of its job when there are several. */
+struct shown_group {
+	const struct phase_group *group;
+	bool all;
+	struct str job;
+};
+
 /* What a row says apart from its times. */
-static uint32_t start_row(struct result *out, const struct model *m, const struct phase_group *g,
-			  bool all, const char *phase, const char *where)
+static uint32_t start_row(struct result *out, const struct model *m,
+			  const struct shown_group *shown, const char *phase, const char *where)
 {
+	const struct phase_group *g = shown->group;
 	uint32_t row = result_row(out, 0);
 
 	result_set_model_text(out, row, COLUMN_PHASE, str_from(phase));
@@ -51,7 +61,7 @@ static uint32_t start_row(struct result *out, const struct model *m, const struc
 		result_set_int(out, row, COLUMN_RANK, g->rank);
 	else
 		result_set_unknown(out, row, COLUMN_RANK);
-	if (all)
+	if (shown->all)
 		result_set_model_text(out, row, COLUMN_DEVICE, STR("all"));
 	else if (g->has_device)
 		result_set_model_text(out, row, COLUMN_DEVICE,
@@ -59,6 +69,10 @@ static uint32_t start_row(struct result *out, const struct model *m, const struc
 	else
 		result_set_unknown(out, row, COLUMN_DEVICE);
 	result_set_int(out, row, COLUMN_STEPS, g->steps);
+	if (shown->job.len)
+		result_set_model_text(out, row, COLUMN_JOB, shown->job);
+	else
+		result_set_unknown(out, row, COLUMN_JOB);
 	return row;
 }
 
@@ -77,20 +91,19 @@ static void set_times(struct result *out, uint32_t row, const struct phase_group
 	result_set_int(out, row, COLUMN_PER_STEP, share / MAX((int64_t)g->steps, 1));
 }
 
-static void add_group(struct result *out, const struct model *m, const struct phase_group *g,
-		      bool all)
+static void add_group(struct result *out, const struct model *m, const struct shown_group *shown)
 {
+	const struct phase_group *g = shown->group;
 	uint32_t row;
 
 	for (unsigned i = 0; i < CLASS_COUNT; i++) {
 		unsigned class = phase_class_order[i];
 
-		row = start_row(out, m, g, all, phase_class_names[class],
-				phase_class_places[class]);
+		row = start_row(out, m, shown, phase_class_names[class], phase_class_places[class]);
 		set_times(out, row, g, g->sums.share[class], g->sums.total[class],
 			  g->sums.overlapped[class]);
 	}
-	row = start_row(out, m, g, all, "between", "");
+	row = start_row(out, m, shown, "between", "");
 	set_times(out, row, g, g->between_ns, g->between_ns, 0);
 }
 
@@ -116,9 +129,14 @@ static ow_status list_phases(struct model *m, const struct event_filter *filter,
 	OW_TRY(phases_analyse(m, filter, p, err));
 	OW_TRY(phases_group(m, p, &p->arena, &groups, err));
 	if (groups.count > 1)
-		add_group(out, m, &groups.all, true);
-	for (uint32_t i = 0; i < groups.count; i++)
-		add_group(out, m, &groups.items[i], false);
+		add_group(out, m, &(struct shown_group){ &groups.all, true, STR("") });
+	for (uint32_t i = 0; i < groups.count; i++) {
+		const struct phase_group *g = &groups.items[i];
+
+		add_group(out, m,
+			  &(struct shown_group){
+				  g, false, groups.runs > 1 ? phase_group_job(m, g) : STR("") });
+	}
 	return add_footer(out, &groups, err);
 }
 

@@ -92,6 +92,39 @@ static void ranks_and_left_out(void **state)
 	small_close(&s);
 }
 
+/* The same rank of two jobs is two. */
+static void jobs_are_told_apart(void **state)
+{
+	struct view_options options;
+	struct small_model s;
+	char footer[200];
+
+	(void)state;
+	small_open(&s);
+	add_steps(&s, 0, 2);
+	s.m->source.run[s.b.source.v] = 1;
+	add_steps(&s, 0, 3);
+	s.m->source.run[s.b.source.v] = 2;
+	fact_text(&s.b, (fact_id){ 0 }, "job", STR("second"));
+	small_freeze(&s);
+	view_options_init(&options);
+	assert_int_equal(run(&s, &options, footer, sizeof(footer)), 30); /* all, and each */
+	options.limit = 21;
+	view_text_expect_columns(&s, &view_phases, &options, "phase,job,rank,steps,share_ns",
+				 "input|-|-|5|60000000\nhost|-|-|5|10000000\n"
+				 "launch|-|-|5|10000000\nhost_to_device|-|-|5|30000000\n"
+				 "compute|-|-|5|250000000\ncommunication|-|-|5|40000000\n"
+				 "device_to_host|-|-|5|20000000\nsynchronisation|-|-|5|60000000\n"
+				 "idle|-|-|5|20000000\nbetween|-|-|5|30000000\n"
+				 "input|a.json|0|2|24000000\nhost|a.json|0|2|4000000\n"
+				 "launch|a.json|0|2|4000000\nhost_to_device|a.json|0|2|12000000\n"
+				 "compute|a.json|0|2|100000000\ncommunication|a.json|0|2|16000000\n"
+				 "device_to_host|a.json|0|2|8000000\n"
+				 "synchronisation|a.json|0|2|24000000\nidle|a.json|0|2|8000000\n"
+				 "between|a.json|0|2|10000000\ninput|second|0|3|36000000\n");
+	small_close(&s);
+}
+
 static void without_phases(void **state)
 {
 	struct small_model s;
@@ -108,6 +141,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(known_step),
 					    cmocka_unit_test(ranks_and_left_out),
+					    cmocka_unit_test(jobs_are_told_apart),
 					    cmocka_unit_test(without_phases) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,6 +44,7 @@ static const char *const counters[RING_COUNTERS] = {
 struct place {
 	str_id run;
 	uint32_t run_number;
+	bool named; /* not of the first job of the file: its name says so */
 	int32_t rank, world_size;
 };
 
@@ -417,27 +418,54 @@ static ow_status add_source(struct live_data *d, const struct place *at)
 
 	buf_init(&name, d->mem);
 	buf_printf(&name, "%.*s!", STR_ARG(path));
-	if (at->run_number > 1 && at->run.v)
+	if (at->named)
 		buf_printf(&name, "%.*s", STR_ARG(model_str(m, at->run)));
 	if (at->rank >= 0)
-		buf_printf(&name, "%srank %d", at->run_number > 1 && at->run.v ? " " : "",
-			   at->rank);
+		buf_printf(&name, "%srank %d", at->named ? " " : "", at->rank);
 	row.path = builder_str(d->b, buf_str(&name));
 	buf_release(&name);
 	builder_new_source(d->b, &row);
 	return builder_status(d->b);
 }
 
+/* The source before this one that says that it is of the same job; 0 when there is none. */
+static uint32_t source_of_run(const struct model *m, uint32_t before, str_id run)
+{
+	for (uint32_t i = 1; run.v && i < m->fact.count; i++)
+		if (m->fact.source[i].v < before && !m->fact.parent[i].v &&
+		    m->fact.kind[i] == FACT_TEXT && m->fact.text[i].v == run.v &&
+		    str_eq(model_str(m, m->fact.key[i]), STR("job")))
+			return m->fact.source[i].v;
+	return 0;
+}
+
+/* Files of one job have one number. Of a file without a name it is its own, but for ranks: they are of the job that
+ * was first. */
+static uint32_t number_of_run(const struct model *m, uint32_t before, const struct live_job *job)
+{
+	uint32_t same = source_of_run(m, before, job->run), highest = 0;
+
+	if (same)
+		return m->source.run[same];
+	if (!job->run.v && job->rank >= 0)
+		return 1;
+	for (uint32_t i = 1; i < before; i++)
+		highest = MAX(highest, m->source.run[i]);
+	return highest + 1;
+}
+
 static ow_status add_places(struct live_data *d)
 {
 	source_id first = d->b->source;
-	struct place at = { .run_number = 1 };
+	struct place at = { 0 };
 	ow_status status = OW_OK;
 
 	for (const struct live_job *last = NULL, *job;
 	     status == OW_OK && (job = next_job(d, last)) != NULL; last = job) {
-		if (last && job->run.v != last->run.v)
-			at.run_number++;
+		if (!last || job->run.v != last->run.v)
+			at.run_number =
+				number_of_run(d->b->m, last ? d->b->m->source.count : first.v, job);
+		at.named |= last && job->run.v != last->run.v && job->run.v;
 		at.run = job->run;
 		at.rank = job->rank;
 		at.world_size = job->world_size;

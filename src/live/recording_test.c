@@ -158,6 +158,69 @@ static void holds_ranks_steps_and_loaders(void **state)
 	ow_profile_free(profile);
 }
 
+static void write_rank(const char *job, const char *rank, uint64_t wait)
+{
+	char identity[96];
+	struct live_writer w;
+
+	live_writer_open(&w, path);
+	recording_add_process(&w.recording, &(struct live_process){ .number = 1, .pid = 101 });
+	recording_add_text(
+		&w.recording, 1, LIVE_IDENTITY, 0,
+		str_make(identity, (size_t)snprintf(identity, sizeof(identity),
+						    "OPWATCH_JOB=%s%c%s", job, '\0', rank)));
+	live_writer_thread(&w, 1, 101);
+	for (uint64_t step = 0; step < 3; step++)
+		live_writer_step(&w, 1, 1000 + step * 100, wait, 20);
+	live_writer_close(&w);
+}
+
+/* Files that say that they are of the same job are; the same rank of another job is another one. */
+static void jobs_of_several_files(void **state)
+{
+	static const struct {
+		const char *job, *rank;
+		uint64_t wait;
+	} files[] = { { "a", "RANK=0", 10 }, { "b", "RANK=0", 20 }, { "a", "RANK=1", 30 } };
+	static const char *const jobs[] = { "-", "a", "a", "b" };
+	static const int64_t waits[] = { 180, 30, 90, 60 };
+	struct ow_error err = { 0 };
+	ow_profile *profile = NULL;
+	ow_result *phases;
+	uint32_t job, share;
+
+	(void)state;
+	assert_int_equal(ow_profile_new(NULL, &profile, &err), OW_OK);
+	for (size_t i = 0; i < ARRAY_COUNT(files); i++) {
+		static char bytes[ARRAY_COUNT(files)][65536]; /* they stay in use */
+		char name[16];
+		size_t len;
+		FILE *f;
+
+		write_rank(files[i].job, files[i].rank, files[i].wait);
+		f = fopen(path, "rb");
+		assert_non_null(f);
+		len = fread(bytes[i], 1, sizeof(bytes[i]), f);
+		fclose(f);
+		snprintf(name, sizeof(name), "%zu.opw", i);
+		if (ow_profile_add_memory(profile, name, bytes[i], len, NULL, NULL, &err) != OW_OK)
+			fail_msg("%s", err.text);
+	}
+	assert_int_equal(ow_profile_freeze(profile, &err), OW_OK);
+	phases = view(profile, "phases");
+	assert_int_equal(ow_result_rows(phases), 40); /* all; a, rank 0 and 1; b */
+	job = ow_result_find(phases, "job");
+	share = ow_result_find(phases, "share_ns");
+	for (uint32_t i = 0; i < 4; i++) {
+		const char *text = ow_result_text(phases, i * 10, job, NULL);
+
+		assert_string_equal(text && *text ? text : "-", jobs[i]);
+		assert_int_equal(ow_result_int(phases, i * 10, share), waits[i] * LIVE_MS);
+	}
+	ow_result_free(phases);
+	ow_profile_free(profile);
+}
+
 static int64_t total(ow_profile *profile, const char *column)
 {
 	ow_result *steps = view(profile, "steps");
@@ -359,6 +422,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_path, remove_path)
 	const struct CMUnitTest tests[] = {
 		TEST(holds_ranks_steps_and_loaders),
+		TEST(jobs_of_several_files),
 		TEST(holds_stacks),
 		TEST(leaves_out_stacks_of_nothing),
 		TEST(gives_phases),
