@@ -924,7 +924,8 @@ struct ow_cut_summary {
 	uint32_t processes;
 	int64_t covers_ns; /* from the first record to the last */
 };
-/* The last last_ns (0: all that is there) of a job into a recording. The job may have ended. */
+/* The last last_ns (0: all that is there) of a job into a recording. The job may have ended. Written as out_path with
+ * ".part-" and the number of this process behind it, and then renamed. */
 OW_API ow_status ow_job_cut(const char *socket, const char *job, int64_t last_ns,
 			    const char *out_path, struct ow_cut_summary *summary,
 			    struct ow_error *err);

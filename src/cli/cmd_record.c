@@ -4,6 +4,7 @@
  */
 #include "cli/command.h"
 #include "cli/recording.h"
+#include "cli/signals.h"
 
 static int exit_code(const struct ow_record_summary *s)
 {
@@ -15,6 +16,7 @@ static int cut(const struct args *args, const char *path)
 {
 	struct ow_cut_summary summary = { .size = sizeof(summary) };
 	struct ow_error err = { 0 };
+	ow_status status;
 
 	if (!args->job || args->file_count) {
 		complain(
@@ -24,7 +26,10 @@ static int cut(const struct args *args, const char *path)
 	}
 	if (!path)
 		return EXIT_FAILED;
-	if (ow_job_cut(args->socket, args->job, args->last_ns, path, &summary, &err) != OW_OK) {
+	signals_guard_cut(path, NULL);
+	status = ow_job_cut(args->socket, args->job, args->last_ns, path, &summary, &err);
+	signals_guard_end();
+	if (status != OW_OK) {
 		complain("opwatch: %s\n", err.text);
 		return EXIT_FAILED;
 	}

@@ -1,6 +1,8 @@
 /* job_file.c: see job_file.h. */
 #include "cli/job_file.h"
 
+#include "cli/signals.h"
+
 #include <errno.h>
 #include <unistd.h>
 
@@ -39,6 +41,8 @@ bool job_file_make(struct args *args)
 		*c = *c == '/' ? '_' : *c;
 	path = arena_printf(args->arena, "%s/%s.opw", folder, name);
 	args->job_file = path;
+	if (path)
+		signals_guard_cut(path, folder);
 	if (path && ow_job_cut(args->socket, args->job, args->last_ns, path, NULL, &err) == OW_OK) {
 		insert(args, path);
 		return true;
@@ -52,7 +56,9 @@ void job_file_drop(struct args *args)
 {
 	if (args->job_file)
 		unlink(args->job_file);
-	if (args->job_folder)
-		rmdir(args->job_folder);
+	if (!args->job_folder)
+		return;
+	rmdir(args->job_folder);
+	signals_guard_end();
 	args->job_file = args->job_folder = NULL;
 }

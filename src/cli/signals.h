@@ -12,4 +12,10 @@ bool signals_caught(void);
 /* Does not return when one was caught. */
 void signals_pass_on(void);
 
+/* For the time of ow_job_cut, and as long as what it wrote is needed: a signal that ends the program removes the file while
+ * it is written, and with a folder, which is ours, also the file and the folder. Who calls signals_catch, or has a
+ * handler of another kind, takes over. */
+void signals_guard_cut(const char *file, const char *folder);
+void signals_guard_end(void);
+
 #endif

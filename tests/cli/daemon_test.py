@@ -259,6 +259,35 @@ class Daemon(Case):
         self.assertEqual(self.ask("record", "--job", "none", "--last", "1s", "-o", part).returncode, 1)
         self.assertEqual(self.ask("record", "--last", "1s", "-o", part).returncode, 2)
 
+    def test_a_signal_leaves_nothing_behind(self):
+        """A view of a job writes a file of its own meanwhile; record --last one that is not whole yet."""
+        self.start()
+        p = self.job("job")
+        self.wait(lambda: self.events("job"), "nothing is recorded")
+        room = os.path.join(self.dir, "room")
+        os.mkdir(room)
+        self.daemon.send_signal(signal.SIGSTOP)  # so that it takes long
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            q = subprocess.Popen([BIN, "steps", "--job", "job", "--socket", self.socket], env=environment(TMPDIR=room),
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.stack.callback(self.end, q)
+            self.wait(lambda: os.listdir(room), "it does not begin")
+            # The handler is there a moment later than the folder.
+            self.wait(lambda q=q, n=number: self.caught(q.pid) & 1 << n - 1, "it does not mind the signal")
+            q.send_signal(number)
+            self.assertEqual(q.wait(), -number)
+            self.assertEqual(os.listdir(room), [])
+        self.daemon.send_signal(signal.SIGCONT)
+        self.assertEqual(self.ask("steps", "--job", "job", env=environment(TMPDIR=room)).returncode, 0)
+        self.assertEqual(os.listdir(room), [])
+        self.finish(p)
+
+    @staticmethod
+    def caught(pid):
+        """Signals that a process has handlers for."""
+        lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+        return int([line.split()[1] for line in lines if line.startswith("SigCgt:")][0], 16)
+
     def test_the_program_is_as_without(self):
         self.start()
         p = self.ask("record", "--job", "x", "--socket", self.socket, "--", "sh", "-c", "echo out; echo $OPWATCH_JOB; exit 7")
