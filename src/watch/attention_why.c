@@ -77,7 +77,42 @@ static void split(const struct watch_rank *r, int64_t since_ns, struct side *bef
 struct op_list {
 	struct look_op items[OPS];
 	size_t count;
+	double steps; /* that their times are of */
 };
+
+/* Of the steps of a side those that are whole in what was read: how many, and when the first of them began. */
+static uint32_t whole_steps(const struct attention_why *why, const struct side *side,
+			    int64_t begin_ns, int64_t *from_ns)
+{
+	const struct watch_rank *r = why->rank;
+	uint64_t kept = MIN(r->count, (uint64_t)WATCH_STEPS);
+	uint32_t count = 0;
+
+	*from_ns = side->to_ns;
+	for (uint64_t i = r->count - kept; i < r->count; i++) {
+		const struct watch_step *s = watch_step_at(r, i);
+
+		if (s->start_ns < MAX(side->from_ns, begin_ns) || s->end_ns > side->to_ns)
+			continue;
+		*from_ns = MIN(*from_ns, s->start_ns);
+		count++;
+	}
+	return count;
+}
+
+/* Where records are many, what is read is less than the time of all steps. */
+static bool covered(const struct attention_why *why, const struct side *side, int64_t begin_ns,
+		    struct op_list *ops, int64_t *from_ns)
+{
+	double mean = (double)(side->to_ns - side->from_ns) / MAX(side->steps, 1u);
+
+	ops->steps = whole_steps(why, side, begin_ns, from_ns);
+	if (ops->steps > 0)
+		return true;
+	*from_ns = MAX(side->from_ns, begin_ns); /* a part of one */
+	ops->steps = mean > 0 ? (double)(side->to_ns - *from_ns) / mean : 0;
+	return ops->steps > 0;
+}
 
 /* What took how long in that time; nothing when it cannot be read any more. */
 static ow_status ops_of(const struct attention_why *why, const struct side *side,
@@ -92,38 +127,42 @@ static ow_status ops_of(const struct attention_why *why, const struct side *side
 	struct error problem = { 0 };
 	struct look look;
 	ow_status status;
+	int64_t from;
 
-	ops->count = 0;
+	*ops = (struct op_list){ 0 };
 	OW_TRY(follow_cut_buf(f, &range, &why->watch->cut, err));
-	if (!range.records)
+	if (!range.records ||
+	    !covered(why, side, range.begin_ns == INT64_MIN ? INT64_MIN : range.begin_ns + wall,
+		     ops, &from))
 		return OW_OK;
 	status = look_make(&look, why->watch->mem, &why->watch->cut, why->watch->step_marker,
 			   &problem);
 	if (status == OW_OK)
-		status = look_ops(&look, side->from_ns, side->to_ns, why->rank->rank, ops->items,
-				  OPS, &ops->count, &problem);
+		status = look_ops(&look, from, side->to_ns, why->rank->rank, ops->items, OPS,
+				  &ops->count, &problem);
 	look_release(&look);
 	return status == OW_E_NO_MEMORY ? error_no_memory(err) : OW_OK;
 }
 
+/* Per step. */
 static double time_of(const struct op_list *ops, const char *name)
 {
 	for (size_t i = 0; i < ops->count; i++)
 		if (strcmp(ops->items[i].name, name) == 0)
-			return (double)ops->items[i].self_ns;
+			return (double)ops->items[i].self_ns / ops->steps;
 	return 0;
 }
 
-/* The operation that has most of the growth; per step. */
+/* The operation that has most of the growth. */
 static const struct look_op *grown_op(const struct op_list *before, const struct op_list *after,
-				      const struct side *a, const struct side *b, double least)
+				      double least)
 {
 	const struct look_op *most = NULL;
 	double most_ns = least;
 
 	for (size_t i = 0; i < after->count; i++) {
-		double more = (double)after->items[i].self_ns / MAX(b->steps, 1u) -
-			      time_of(before, after->items[i].name) / MAX(a->steps, 1u);
+		double more = time_of(after, after->items[i].name) -
+			      time_of(before, after->items[i].name);
 
 		if (more > most_ns) {
 			most = &after->items[i];
@@ -226,12 +265,12 @@ ow_status attention_explain_change(const struct attention_why *given, struct buf
 	add_phases(to, &before, &after, growth, &main_class);
 	OW_TRY(ops_of(&why, &before, &ops_before, err));
 	OW_TRY(ops_of(&why, &after, &ops_after, err));
-	op = grown_op(&ops_before, &ops_after, &before, &after, NOTICED * growth);
+	op = grown_op(&ops_before, &ops_after, NOTICED * growth);
 	if (op && main_class != CLASS_IDLE) {
 		buf_printf(to, ", most of it in %s (", op->name);
-		add_ms(to, time_of(&ops_before, op->name) / before.steps);
+		add_ms(to, time_of(&ops_before, op->name));
 		buf_puts(to, " to ");
-		add_ms(to, (double)op->self_ns / after.steps);
+		add_ms(to, time_of(&ops_after, op->name));
 		buf_puts(to, " per step)");
 	}
 	return to->failed ? error_no_memory(err) : OW_OK;

@@ -7,9 +7,11 @@
 #include <math.h>
 #include <unistd.h>
 
-#define LOOK_BYTES ((uint64_t)8 << 20) /* of records, at most, in one look: 130 000 */
-#define LOOK_NS (400 * 1000000LL)      /* not more often */
-#define LOOK_PART 25		       /* and one in so many parts of the time */
+#define LOOK_BYTES ((uint64_t)8 << 20)	     /* of records, at most, in one look: 130 000 … */
+#define LOOK_BYTES_MOST ((uint64_t)32 << 20) /* … or so many, where a step has that many */
+#define LOOK_STEPS 4u			     /* as many steps in a look are enough */
+#define LOOK_NS (400 * 1000000LL)	     /* not more often */
+#define LOOK_PART 25			     /* and one in so many parts of the time */
 #define LOOK_GAP_MAX_NS (5 * 1000000000LL)
 #define HALF_LIFE_NS 5e9 /* of operations */
 #define LAG_NS (10 * 1000000000LL)
@@ -37,6 +39,7 @@ static void forget_ranks(struct watch *w, struct watch_file *f)
 	f->looked_records = 0;
 	f->ops_until_ns = INT64_MIN;
 	f->due_ns = 0;
+	f->look_bytes = LOOK_BYTES;
 }
 
 static void file_free(struct watch *w, struct watch_file *f)
@@ -76,6 +79,7 @@ ow_status watch_add(struct watch *w, const char *path, struct error *err)
 	job_meter_init(&f->meter, w->mem);
 	f->cpu = -1;
 	f->ops_until_ns = INT64_MIN;
+	f->look_bytes = LOOK_BYTES;
 	status = follow_open(&f->follow, w->mem, path, WATCH_KEEP_NS, err);
 	if (status != OW_OK) {
 		mem_free(w->mem, f, sizeof(*f));
@@ -167,9 +171,9 @@ static bool take_step(struct watch_rank *r, const struct look_step *s, int64_t b
 		r->count = 0;
 		r->last_end_ns = TIME_UNKNOWN;
 	}
-	if (r->last_end_ns == TIME_UNKNOWN || begin_ns >= r->last_end_ns) {
-		if (s->first)
-			return false;
+	if (s->first && (r->last_end_ns == TIME_UNKNOWN || begin_ns >= r->last_end_ns)) {
+		r->all = step; /* what is known while there is no whole one */
+		return false;
 	}
 	if (r->last_end_ns != TIME_UNKNOWN && s->start_ns < r->last_end_ns)
 		return false;
@@ -282,13 +286,34 @@ static int64_t look_from(const struct watch *w, const struct watch_file *f)
 	return newest - (f->optimizer ? f->follow.keep_ns : w->span_ns);
 }
 
+static bool has_steps(const struct watch_file *f)
+{
+	for (size_t i = 0; i < f->rank_count; i++)
+		if (f->ranks[i]->count)
+			return true;
+	return false;
+}
+
+/* All that was looked at, as far as it was not before. */
+static void look_span(const struct look *look, const struct watch_file *f, int64_t *from,
+		      int64_t *to)
+{
+	*from = INT64_MAX;
+	*to = INT64_MIN;
+	for (uint32_t i = 0; i < look->count; i++) {
+		*from = MIN(*from, look->steps[i].start_ns);
+		*to = MAX(*to, look->steps[i].end_ns);
+	}
+	*from = MAX(*from, f->ops_until_ns);
+}
+
+/* *taken: steps that were not seen before. */
 static ow_status take_look(struct watch *w, struct watch_file *f, struct look *look,
-			   int64_t begin_ns, struct error *err)
+			   int64_t begin_ns, uint32_t *taken, struct error *err)
 {
 	int64_t from = INT64_MAX, to = INT64_MIN;
-	uint32_t taken = 0;
-	bool stepless = true;
 
+	*taken = 0;
 	take_name(f, look->m);
 	for (uint32_t i = 0; i < look->count; i++) {
 		const struct look_step *s = &look->steps[i];
@@ -298,48 +323,75 @@ static ow_status take_look(struct watch *w, struct watch_file *f, struct look *l
 			return error_no_memory(err);
 		if (s->marker == LOOK_LOADER && f->optimizer)
 			continue;
-		stepless &= s->marker == LOOK_NO_STEPS && !r->count;
 		if (!take_step(r, s, begin_ns))
 			continue;
-		taken++;
+		++*taken;
 		from = MIN(from, s->start_ns);
 		to = MAX(to, s->end_ns);
 	}
-	if (taken && f->ops_until_ns != INT64_MIN) { /* what was before is counted per second */
+	if (*taken && f->ops_until_ns != INT64_MIN) { /* what was before is counted per second */
 		f->op_count = 0;
 		f->op_steps = 0;
 		f->ops_until_ns = INT64_MIN;
 	}
-	if (taken)
-		return take_ops(f, look, from, to, taken, err);
-	if (!stepless || !look->count)
+	if (*taken)
+		return take_ops(f, look, from, to, *taken, err);
+	if (has_steps(f) || !look->count)
 		return OW_OK;
-	to = look->steps[0].end_ns;
-	from = MAX(look->steps[0].start_ns, f->ops_until_ns);
-	f->ops_until_ns = to;
+	look_span(look, f, &from, &to);
+	f->ops_until_ns = MAX(f->ops_until_ns, to);
 	return from < to ? take_ops(f, look, from, to, (double)(to - from) / 1e9, err) : OW_OK;
 }
 
-static ow_status look_at(struct watch *w, struct watch_file *f, struct error *err)
+/* Where a step has more records than a look, none would ever be seen whole: then more is looked at. True when that is to be
+ * done at once. */
+static bool look_further(struct watch_file *f, const struct follow_range *range, uint32_t taken)
 {
-	struct follow_range range = { .to_ns = INT64_MAX,
-				      .bytes_max = LOOK_BYTES,
+	bool expected = f->optimizer, cut_short = range->begin_ns > range->from_ns;
+
+	for (size_t i = 0; i < f->rank_count; i++)
+		expected |= f->ranks[i]->marker != LOOK_NO_STEPS;
+	if (taken > LOOK_STEPS)
+		f->look_bytes = MAX(f->look_bytes / 2, LOOK_BYTES);
+	if (taken || !expected || !cut_short || f->look_bytes >= LOOK_BYTES_MOST)
+		return false;
+	f->look_bytes *= 2;
+	return true;
+}
+
+static ow_status look_once(struct watch *w, struct watch_file *f, bool *further, struct error *err)
+{
+	struct follow_range range = { .from_ns = look_from(w, f),
+				      .to_ns = INT64_MAX,
+				      .bytes_max = f->look_bytes,
 				      .no_samples = true };
 	struct look look;
+	uint32_t taken = 0;
 	ow_status status;
 	int64_t begin;
 
-	expect_optimizer(w, f);
-	range.from_ns = look_from(w, f);
+	*further = false;
 	OW_TRY(follow_cut_buf(&f->follow, &range, &w->cut, err));
 	if (!range.records)
 		return OW_OK;
 	begin = range.begin_ns == INT64_MIN ? INT64_MIN : follow_wall(&f->follow, range.begin_ns);
 	status = look_make(&look, w->mem, &w->cut, w->step_marker, err);
 	if (status == OW_OK)
-		status = take_look(w, f, &look, begin, err);
+		status = take_look(w, f, &look, begin, &taken, err);
 	look_release(&look);
+	if (status == OW_OK)
+		*further = look_further(f, &range, taken);
 	return status == OW_E_EMPTY ? OW_OK : status;
+}
+
+static ow_status look_at(struct watch *w, struct watch_file *f, struct error *err)
+{
+	bool further = true;
+
+	expect_optimizer(w, f);
+	while (further)
+		OW_TRY(look_once(w, f, &further, err));
+	return OW_OK;
 }
 
 static ow_status look_if_due(struct watch *w, struct watch_file *f, bool now, struct error *err)

@@ -53,6 +53,7 @@ struct watch_file {
 	int64_t looked_ns, due_ns; /* monotonic */
 	int64_t ops_until_ns;	   /* wall: operations up to there were added */
 	int64_t look_cost_ns, look_gap_ns;
+	uint64_t look_bytes; /* of records, in one look */
 	struct job_meter meter;
 	int64_t metered_ns;
 	double cpu; /* processors; negative: not known */

@@ -248,6 +248,78 @@ static void jobs_without_steps_have_phases(void **state)
 	close_watch(&v);
 }
 
+/* So many operators in so many milliseconds. */
+static void add_many(struct live_writer *w, uint32_t process, uint32_t name, unsigned count,
+		     uint64_t begin, uint64_t time)
+{
+	for (unsigned i = 0; i < count; i++)
+		live_writer_record(w, process,
+				   (struct ring_record){ .kind = RING_SLICE,
+							 .category = RING_OPERATOR,
+							 .name = name,
+							 .start_ns = begin * LIVE_MS +
+								     time * LIVE_MS * i / count,
+							 .dur_ns = time * LIVE_MS / count });
+}
+
+/* Before there is a whole step it is known what is done, per second. */
+static void the_first_step_is_shown_as_it_goes(void **state)
+{
+	const struct ow_job *job;
+	struct live_writer w;
+	struct watching v;
+
+	(void)state;
+	begin(&w, 1);
+	open_watch(&v);
+	live_writer_step(&w, 1, 1000, 300, 200);
+	live_writer_slice(&w, 1, "aten::mm", RING_OPERATOR, 1600, 1700);
+	live_writer_flush(&w);
+	job = look(&v);
+	assert_false(job->has_steps);
+	assert_true(job->op_count >= 1);
+	assert_string_equal(job->ops[0].name, "aten::mm");
+	assert_true(phase(job, "compute") > 0);
+	live_writer_step(&w, 1, 1700, 30, 20);
+	live_writer_step(&w, 1, 1751, 30, 20);
+	live_writer_close(&w);
+	job = look(&v);
+	assert_true(job->has_steps && job->op_count >= 2);
+	assert_int_equal(job->ops[0].self_ns, 70000000); /* aten::mm, 120 and 20 */
+	assert_string_equal(job->ops[1].name,
+			    "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+	assert_int_equal(job->ops[1].self_ns, 30000000);
+	close_watch(&v);
+}
+
+/* Nine megabytes of records in each step. */
+static void steps_of_many_records_are_seen(void **state)
+{
+	const struct ow_job *job;
+	struct live_writer w;
+	struct watching v;
+	uint32_t name;
+
+	(void)state;
+	begin(&w, 1);
+	name = live_writer_name(&w, 1, "aten::relu");
+	for (uint64_t i = 0; i < 4; i++) {
+		add_many(&w, 1, name, 100000, 1000 + i * 500, 499);
+		live_writer_slice(&w, 1, "Optimizer.step#SGD.step", RING_RANGE, 1499 + i * 500,
+				  1500 + i * 500);
+		live_writer_flush(&w);
+	}
+	live_writer_close(&w);
+	open_watch(&v);
+	job = look(&v);
+	assert_true(job->has_steps);
+	assert_int_equal(job->step_ns, 500000000);
+	assert_true(job->op_count >= 1);
+	assert_string_equal(job->ops[0].name, "aten::relu");
+	assert_true(fabs(job->ops[0].runs - 100000) < 2);
+	close_watch(&v);
+}
+
 static void a_file_that_begins_anew_is_a_new_job(void **state)
 {
 	struct live_writer w;
@@ -353,6 +425,41 @@ static void a_slowdown_is_explained(void **state)
 		strstr(told.last, "; the minute around it goes to /tmp/opwatch-none-slow-"));
 	/* Around where it began. */
 	assert_int_equal(told.from_ns / 1000000, 1000 + 50 * 51 - 30000);
+	attention_release(&a);
+	assert_int_equal(mem.used, 0);
+}
+
+/* More records than are read to explain it: times are of the steps that were. */
+static void a_slowdown_with_many_records_is_explained(void **state)
+{
+	struct attention a;
+	struct live_writer w;
+	struct mem mem;
+	uint32_t name;
+
+	(void)state;
+	open_attention(&a, &mem, 0.2, 0);
+	begin(&w, 1);
+	name = live_writer_name(&w, 1, "aten::relu");
+	for (uint64_t i = 0, t = 1000; i < 100; i++) {
+		uint64_t wait = i < 80 ? 30 : 60;
+
+		live_writer_slice(&w, 1, "enumerate(DataLoader)#x.__next__", RING_RANGE, t,
+				  t + wait);
+		add_many(&w, 1, name, 2000, t + wait, 20);
+		live_writer_slice(&w, 1, "Optimizer.step#SGD.step", RING_RANGE, t + wait + 20,
+				  t + wait + 21);
+		t += wait + 21;
+		live_writer_flush(&w);
+		if (i % 20 == 19)
+			attend(&a, false);
+	}
+	live_writer_close(&w);
+	attend(&a, true);
+	assert_int_equal(told.lines, 1);
+	assert_non_null(strstr(told.last, "input went from 30.0 ms to 60.0 ms, most of it in "
+					  "enumerate(DataLoader)#x.__next__ (30.0 ms to 60.0 ms "
+					  "per step)"));
 	attention_release(&a);
 	assert_int_equal(mem.used, 0);
 }
@@ -527,12 +634,21 @@ static void fails_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(each_step_is_seen_once),	      TEST(is_what_the_view_says),
-		TEST(the_slowest_rank_is_named),      TEST(batches_are_no_steps),
-		TEST(jobs_without_steps_have_phases), TEST(a_file_that_begins_anew_is_a_new_job),
-		TEST(a_slowdown_is_explained),	      TEST(a_slow_rank_is_blamed),
-		TEST(a_stall_is_told_once),	      TEST(steady_jobs_are_left_alone),
-		TEST(the_thread_misses_nothing),      TEST(fails_without_memory),
+		TEST(each_step_is_seen_once),
+		TEST(is_what_the_view_says),
+		TEST(the_slowest_rank_is_named),
+		TEST(batches_are_no_steps),
+		TEST(jobs_without_steps_have_phases),
+		TEST(a_file_that_begins_anew_is_a_new_job),
+		TEST(the_first_step_is_shown_as_it_goes),
+		TEST(steps_of_many_records_are_seen),
+		TEST(a_slowdown_with_many_records_is_explained),
+		TEST(a_slowdown_is_explained),
+		TEST(a_slow_rank_is_blamed),
+		TEST(a_stall_is_told_once),
+		TEST(steady_jobs_are_left_alone),
+		TEST(the_thread_misses_nothing),
+		TEST(fails_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
