@@ -1,7 +1,8 @@
 /*
  * attach.c: see attach.h. Loading a library allocates memory and takes the loader's locks, so the thread must not be
  * stopped where it may hold one of them: it is taken only in the program's own code, or in a system call in which
- * nobody waits for a lock of that kind. Otherwise it goes on at once, and another moment or thread is tried.
+ * nobody waits for a lock of that kind. Otherwise it goes on at once, and another moment or thread is tried. Threads that
+ * wait come first: the job misses nothing while they are stopped.
  *
  * The call is made on the thread's own stack, below what it uses, and returns to address 0, which stops it again.
  */
@@ -117,6 +118,24 @@ static bool takes_faults(pid_t pid, pid_t tid)
 	       !(strtoull(ignored + 8, NULL, 16) & fault);
 }
 
+/* Whether the thread waits where it can be taken, as far as the system tells without stopping it. */
+static bool is_waiting(pid_t pid, pid_t tid)
+{
+	char what[48], text[256], *end;
+	uint64_t second;
+	int64_t call;
+
+	snprintf(what, sizeof(what), "task/%d/syscall", (int)tid);
+	if (proc_read(pid, what, text, sizeof(text)) <= 0)
+		return false;
+	call = strtoll(text, &end, 10);
+	if (end == text || call < 0)
+		return false; /* it runs */
+	(void)strtoull(end, &end, 16);
+	second = strtoull(end, &end, 16);
+	return remote_call_is_harmless(call, second);
+}
+
 static bool is_good_moment(const struct attaching *a, const struct remote *r)
 {
 	uint64_t stack_low, low;
@@ -127,7 +146,7 @@ static bool is_good_moment(const struct attaching *a, const struct remote *r)
 	if (strcmp(object, "[stack]") != 0 && r->stack - stack_low < STACK_NEEDED)
 		return false; /* only the first thread's grows by itself */
 	if (remote_in_call(r))
-		return remote_call_is_harmless(r);
+		return remote_call_is_harmless(r->call, r->call_argument);
 	if (!maps_find_address(a->maps.ptr, r->instruction, &low, object, sizeof(object)))
 		return false;
 	return !strstr(object, "/libc.so") && !strstr(object, "/ld-linux") &&
@@ -201,15 +220,11 @@ static ow_status try_thread(struct attaching *a, pid_t tid, struct attach_report
 	status = remote_stop(&r, a->pid, tid, a->err);
 	if (status != OW_OK)
 		return status;
-	if (!is_good_moment(a, &r)) {
-		remote_resume(&r);
-		return OW_E_LIMIT;
-	}
-	status = load_library(a, &r);
+	status = is_good_moment(a, &r) ? load_library(a, &r) : OW_E_LIMIT;
 	if (status == OW_OK)
 		status = start_recorder(a, &r);
 	remote_resume(&r);
-	report->stopped_ns = steady_ns() - begin;
+	report->stopped_ns = MAX(report->stopped_ns, steady_ns() - begin);
 	return status;
 }
 
@@ -230,6 +245,21 @@ static size_t list_threads(pid_t pid, pid_t *threads, size_t most)
 	return count;
 }
 
+/* Those that wait, or those that do not. */
+static ow_status try_some(struct attaching *a, const pid_t *threads, size_t count, bool waiting,
+			  struct attach_report *report)
+{
+	for (size_t i = 0; i < count; i++) {
+		ow_status status = is_waiting(a->pid, threads[i]) == waiting
+					   ? try_thread(a, threads[i], report)
+					   : OW_E_LIMIT;
+
+		if (status != OW_E_LIMIT)
+			return status;
+	}
+	return OW_E_LIMIT;
+}
+
 static ow_status try_threads(struct attaching *a, struct attach_report *report)
 {
 	int64_t end = steady_ns() + PATIENCE_NS;
@@ -241,8 +271,8 @@ static ow_status try_threads(struct attaching *a, struct attach_report *report)
 		if (!count)
 			return error_set(a->err, OW_E_NOT_FOUND, "process %d has ended",
 					 (int)a->pid);
-		for (size_t i = 0; i < count; i++) {
-			ow_status status = try_thread(a, threads[i], report);
+		for (int waiting = 1; waiting >= 0; waiting--) {
+			ow_status status = try_some(a, threads, count, waiting, report);
 
 			if (status != OW_E_LIMIT)
 				return status;

@@ -150,7 +150,7 @@ bool remote_in_call(const struct remote *r)
 	return r->call >= 0;
 }
 
-bool remote_call_is_harmless(const struct remote *r)
+bool remote_call_is_harmless(int64_t call, uint64_t argument)
 {
 	static const long calls[] = {
 		SYS_read,
@@ -181,10 +181,10 @@ bool remote_call_is_harmless(const struct remote *r)
 	};
 
 	for (size_t i = 0; i < ARRAY_COUNT(calls); i++)
-		if (r->call == calls[i])
+		if (call == calls[i])
 			return true;
 	/* Condition variables and semaphores wait so; locks of the C library's own do not. */
-	return r->call == SYS_futex && (r->call_argument & 127) == FUTEX_WAIT_BITSET;
+	return call == SYS_futex && (argument & 127) == FUTEX_WAIT_BITSET;
 }
 
 /* ---- calling ---- */

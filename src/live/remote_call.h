@@ -26,9 +26,10 @@ struct remote {
 
 ow_status remote_stop(struct remote *r, pid_t pid, pid_t tid, struct error *err);
 void remote_resume(struct remote *r);
-/* Whether it was stopped in a system call, and whether one that waits for no lock of the C library. */
+/* Whether it was stopped in a system call. */
 bool remote_in_call(const struct remote *r);
-bool remote_call_is_harmless(const struct remote *r);
+/* A system call, and its second argument: whether it waits for no lock of the C library. */
+bool remote_call_is_harmless(int64_t call, uint64_t argument);
 /* function(text, arguments[1]): the first argument becomes the text's address. */
 ow_status remote_call(struct remote *r, uint64_t function, const char *text,
 		      const uint64_t arguments[2], uint64_t *result, struct error *err);
