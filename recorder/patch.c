@@ -3,7 +3,8 @@
  * which it calls a function are pointed to our wrapper, which works the same whether the recorder was preloaded or
  * came later, and can be undone. Slots that lead elsewhere than to the function that everybody else sees (an
  * object's own `open`) are left alone. Nothing is remembered of the slots, since a library may have gone meanwhile; of
- * objects only that they have been dealt with: large programs have hundreds, with hundreds of thousands of slots.
+ * objects only that they have been dealt with: large programs have hundreds, with hundreds of thousands of slots. Most
+ * of these lead to what the object itself defines, which shows without a look at the symbol and its name.
  */
 #include "recorder.h"
 
@@ -28,6 +29,7 @@ struct object {
 	uintptr_t relro_low, relro_high;
 	const ElfW(Sym) * symbols;
 	const char *names;
+	uint32_t own; /* this symbol and those after it are the object's own */
 };
 
 /* Objects by where they are. One that is noticed before the loader is asked whether it has finished is complete when
@@ -123,12 +125,14 @@ static void write_slot(struct patching *w, const struct object *o, void **slot, 
 static void visit_slot(struct patching *w, const struct object *o, const ElfW(Rela) * r)
 {
 	unsigned type = (unsigned)ELF64_R_TYPE(r->r_info);
-	const ElfW(Sym) *symbol = &o->symbols[ELF64_R_SYM(r->r_info)];
+	uint32_t number = (uint32_t)ELF64_R_SYM(r->r_info);
+	const ElfW(Sym) *symbol = &o->symbols[number];
 	const struct patch *p;
 	void **slot, *value;
 	bool unbound;
 
-	if ((type != SLOT_JUMP && type != SLOT_DATA) || symbol->st_shndx != SHN_UNDEF)
+	if (number >= o->own || (type != SLOT_JUMP && type != SLOT_DATA) ||
+	    symbol->st_shndx != SHN_UNDEF)
 		return;
 	p = patch_of(w, o->names + symbol->st_name);
 	if (!p)
@@ -160,10 +164,23 @@ static uintptr_t address(const struct object *o, uintptr_t value)
 	return value < o->base ? o->base + value : value; /* some loaders leave them relative */
 }
 
+/* The table that others look symbols up in has those that are defined here, behind all others; an empty one tells
+ * nothing. Programs at fixed addresses may have functions of others among them, with an address of their own. */
+static uint32_t first_own(const struct object *o, const uint32_t *hash)
+{
+	uint32_t buckets = hash ? hash[0] : 0;
+	const uint32_t *bucket = hash ? hash + 4 + (size_t)hash[2] * 2 : NULL;
+
+	for (uint32_t i = 0; o->base && i < buckets; i++)
+		if (bucket[i])
+			return hash[1];
+	return UINT32_MAX;
+}
+
 static void visit_dynamic(struct patching *w, struct object *o, const ElfW(Dyn) * d)
 {
-	uintptr_t jump = 0, data = 0;
-	size_t jump_bytes = 0, data_bytes = 0;
+	uintptr_t jump = 0, data = 0, hash = 0;
+	size_t jump_bytes = 0, data_bytes = 0, relative = 0;
 	bool rela = true;
 
 	for (; d->d_tag != DT_NULL; d++) {
@@ -189,14 +206,22 @@ static void visit_dynamic(struct patching *w, struct object *o, const ElfW(Dyn) 
 		case DT_RELASZ:
 			data_bytes = d->d_un.d_val;
 			break;
+		case DT_RELACOUNT:
+			relative = d->d_un.d_val * sizeof(ElfW(Rela));
+			break;
+		case DT_GNU_HASH:
+			hash = address(o, d->d_un.d_ptr);
+			break;
 		default:
 			break;
 		}
 	}
 	if (!o->symbols || !o->names || !rela)
 		return;
+	o->own = first_own(o, (const uint32_t *)hash);
 	visit_slots(w, o, jump, jump_bytes);
-	visit_slots(w, o, data, data_bytes);
+	if (relative < data_bytes) /* these come first, and have no symbol */
+		visit_slots(w, o, data + relative, data_bytes - relative);
 }
 
 /* The C library's own calls are not ours to change, nor the loader's, nor what the kernel maps. */
