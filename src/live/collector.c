@@ -214,13 +214,28 @@ static void release_process(struct collector *c, struct collected *p)
 	mem_free(c->mem, p, sizeof(*p));
 }
 
-static uint64_t dropped_by(const struct collected *p)
+uint64_t ring_seen_dropped(const struct ring_seen *ring)
 {
-	uint64_t sum = 0;
+	uint64_t dropped = atomic_load(&ring->view.ring->dropped);
 
-	for (size_t i = 0; i < p->ring_count; i++)
-		sum += atomic_load(&p->rings[i].view.ring->dropped);
-	return sum;
+	return dropped - MIN(dropped, atomic_load(&ring->view.ring->counted));
+}
+
+/* Rings go on with the drops that they have when their process connects anew. */
+static void count_dropped(struct collector *c, const struct collected *p)
+{
+	for (size_t i = 0; i < p->ring_count; i++) {
+		uint64_t dropped = ring_seen_dropped(&p->rings[i]);
+
+		c->totals.dropped += dropped;
+		atomic_fetch_add(&p->rings[i].view.ring->counted, dropped);
+	}
+}
+
+void collector_count_dropped(struct collector *c)
+{
+	for (size_t i = 0; i < c->count; i++)
+		count_dropped(c, c->processes[i]);
 }
 
 static bool is_drained(const struct collected *p)
@@ -242,7 +257,7 @@ static void say_end(struct collector *c, struct collected *p)
 	}
 	c->totals.texts_lost += end.texts_lost;
 	c->totals.rings_lost += end.rings_lost;
-	c->totals.dropped += dropped_by(p);
+	count_dropped(c, p);
 	recording_add_end(c->recording, &end);
 	p->ended = true;
 }

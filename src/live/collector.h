@@ -91,10 +91,14 @@ void collector_ask_stop(struct collector *c, uint32_t pid);
 /* The recording is another file now: it is told again what files before it were told. */
 void collector_begin_file(struct collector *c);
 
+/* Drops of the rings so far go into the totals, once: whoever is the next collector does not count them again. */
+void collector_count_dropped(struct collector *c);
+
 struct collected_info {
 	uint32_t number, pid, parent;
 	int32_t rank; /* -1: none */
-	uint64_t records, dropped;
+	uint64_t records;
+	uint64_t dropped; /* that are not in the totals */
 	struct step_meter steps;
 	char torch[64]; /* version, when it is there */
 	bool opencl;

@@ -45,6 +45,8 @@ struct collected {
 void collector_tell(struct collector *c, const char *format, ...) OW_PRINTF(2, 3);
 
 /* collector.c */
+/* Those that are in no sum yet. */
+uint64_t ring_seen_dropped(const struct ring_seen *ring);
 void collector_add_text(struct collector *c, struct collected *p, enum live_text_kind kind,
 			uint32_t number, uint32_t text);
 /* A name that a record uses: written once in a file. */

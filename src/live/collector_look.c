@@ -191,7 +191,7 @@ bool collector_info(const struct collector *c, size_t index, struct collected_in
 					 .records = p->records,
 					 .steps = p->steps };
 	for (size_t i = 0; i < p->ring_count; i++)
-		info->dropped += atomic_load(&p->rings[i].view.ring->dropped);
+		info->dropped += ring_seen_dropped(&p->rings[i]);
 	torch = &p->view.process->hooks[RING_HOOK_TORCH];
 	if (atomic_load(&torch->state) == RING_HOOK_ARMED) {
 		struct str text = process_view_text(&p->view, atomic_load(&torch->text), copy);

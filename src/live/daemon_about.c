@@ -40,10 +40,14 @@ static ow_status write_file(const char *path, struct str text, struct error *err
 ow_status job_save_about(struct daemon_job *job, struct error *err)
 {
 	char path[JOBS_PATH + 32], draft[JOBS_PATH + 32], boot[BOOT_ID] = "-";
-	const struct job_info *info = &job->info;
+	struct job_info *info = &job->info;
 	struct buf text;
 	ow_status status;
 
+	if (job->open) { /* what the file says is counted, whatever becomes of this program */
+		collector_count_dropped(&job->collector);
+		info->dropped = job->dropped_before + job->collector.totals.dropped;
+	}
 	if (job->this_boot)
 		boot_id(boot);
 	buf_init(&text, job->mem);

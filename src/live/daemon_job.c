@@ -87,6 +87,9 @@ static void close_job(struct daemon_job *job)
 
 	if (!job->open)
 		return;
+	collector_drain(&job->collector);
+	job_describe(job);
+	(void)job_save_about(job, NULL);
 	collector_leave(&job->collector);
 	job_describe(job);
 	job->records_before += job->collector.totals.records;

@@ -218,6 +218,54 @@ static void is_taken_up_again(void **state)
 	free(job);
 }
 
+static uint64_t dropped_of(struct daemon_job *job)
+{
+	job_flush(job);
+	job_describe(job);
+	return job->info.dropped;
+}
+
+/* A ring goes on counting when its process connects anew, to the same daemon or to the next one. */
+static void counts_drops_once(void **state)
+{
+	struct daemon_job *job = calloc(1, sizeof(*job));
+	struct error err = { 0 };
+	char path[JOBS_PATH];
+	struct fake f;
+	struct mem mem;
+
+	(void)state;
+	mem_init(&mem, 0);
+	fake_open(&f);
+	assert_int_equal(make(job, &mem, &err), OW_OK);
+	snprintf(path, sizeof(path), "%s", job->info.folder);
+	assert_int_equal(join(job, &f, &err), OW_OK);
+	push(&f, 10);
+	atomic_store(&f.ring->dropped, 5);
+	assert_int_equal(dropped_of(job), 5);
+	close(f.sockets[1]);
+	assert_int_equal(dropped_of(job), 5);
+	assert_int_equal(join(job, &f, &err), OW_OK);
+	assert_int_equal(dropped_of(job), 5);
+	atomic_store(&f.ring->dropped, 8);
+	assert_int_equal(dropped_of(job), 8);
+	job_release(job);
+	close(f.sockets[1]);
+
+	assert_int_equal(job_load(job, &mem, path, &err), OW_OK);
+	setup_job(job);
+	assert_int_equal(job->info.dropped, 8);
+	assert_int_equal(join(job, &f, &err), OW_OK);
+	assert_int_equal(dropped_of(job), 8);
+	atomic_store(&f.ring->dropped, 9);
+	assert_int_equal(dropped_of(job), 9);
+	close(f.sockets[1]);
+	job_remove(job);
+	assert_int_equal(mem.used, 0);
+	fake_close(&f);
+	free(job);
+}
+
 static void stays_below_its_limit(void **state)
 {
 	struct daemon_job *job = calloc(1, sizeof(*job));
@@ -293,6 +341,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 	const struct CMUnitTest tests[] = {
 		TEST(is_taken_up_again),
+		TEST(counts_drops_once),
 		TEST(stays_below_its_limit),
 		TEST(survives_failing_allocations),
 	};

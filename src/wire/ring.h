@@ -105,6 +105,7 @@ struct ring {
 	struct ring_count counts[RING_COUNTERS];
 	/* Of the reader. */
 	_Alignas(64) _Atomic uint64_t tail;
+	_Atomic uint64_t counted; /* of those dropped, in sums that outlive the reader */
 };
 #define RING_HEAD_BYTES 4096u
 _Static_assert(sizeof(struct ring) <= RING_HEAD_BYTES, "layout");
