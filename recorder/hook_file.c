@@ -75,7 +75,7 @@ static void record(struct thread *t, const char *name, enum ring_category catego
 				       .kind = RING_SLICE,
 				       .category = (uint16_t)category,
 				       .stream = (uint32_t)fd,
-				       .name = text_of(name) });
+				       .name = text_again(t, name) });
 }
 
 /* After a call that moved bytes; errno is the caller's. */

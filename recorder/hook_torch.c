@@ -50,7 +50,7 @@ static void destroy(struct open_slice *s)
 
 static void destroy_and_free(struct open_slice *s)
 {
-	atomic_store_explicit(&s->taken, 0, memory_order_release);
+	slice_close(s);
 }
 
 static void *const vtable[] = { (void *)destroy, (void *)destroy_and_free };
@@ -92,7 +92,7 @@ static inline void on_end(const void *function, const struct open_slice *slice,
 					       .dur_ns = ns_since(slice->start_ns, now),
 					       .kind = slice->thread == t ? RING_SLICE : RING_SPAN,
 					       .category = (uint16_t)category,
-					       .name = name ? text_of(name) : 0 });
+					       .name = name ? text_again(t, name) : 0 });
 	}
 	leave();
 }

@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -52,8 +53,11 @@ static int move_high(int fd)
 static uint64_t inode_of(int fd)
 {
 	struct stat st;
+	int error = errno;
+	uint64_t inode = fstat(fd, &st) == 0 ? (uint64_t)st.st_ino : 0;
 
-	return fstat(fd, &st) == 0 ? (uint64_t)st.st_ino : 0;
+	errno = error;
+	return inode;
 }
 
 bool descriptor_is(int fd, uint64_t inode)
@@ -106,6 +110,8 @@ static bool send_message(int socket, enum ring_message_kind kind, uint32_t numbe
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct msghdr packet = { .msg_iov = &part, .msg_iovlen = 1 };
+	int error = errno;
+	bool sent;
 
 	memcpy(message.magic, RING_HELLO_MAGIC, sizeof(message.magic));
 	if (fd >= 0) {
@@ -117,7 +123,11 @@ static bool send_message(int socket, enum ring_message_kind kind, uint32_t numbe
 		control.head.cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
 	}
-	return sendmsg(socket, &packet, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(message);
+	/* Not the C library's function, at which threads may be cancelled. */
+	sent = syscall(SYS_sendmsg, socket, &packet, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+	       (long)sizeof(message);
+	errno = error;
+	return sent;
 }
 
 bool process_is_connected(void)

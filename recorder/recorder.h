@@ -30,10 +30,19 @@ struct open_slice {
 
 #define OPEN_SLICES 256u
 
+/* Of the table of all texts (text.c) what the thread used last: close together, so that they stay in the caches. */
+struct known_text {
+	uint64_t hash;
+	uint32_t number, len;
+};
+
+#define KNOWN_TEXTS 256u
+
 struct thread {
 	struct ring *ring;
 	struct ring_record *records;
-	uint64_t head, tail_seen, mask;
+	uint64_t head, mask;
+	uint64_t look;	     /* when head comes here, see how full it is */
 	uint32_t generation; /* of the process it was made in */
 	uint32_t tid;
 	int fd;
@@ -42,6 +51,7 @@ struct thread {
 	struct thread *next; /* all of the process, also those without thread */
 	uint32_t open_at;
 	struct open_slice open[OPEN_SLICES];
+	struct known_text known[KNOWN_TEXTS];
 };
 
 extern __thread struct thread *recorder_thread __attribute__((tls_model("initial-exec")));
@@ -129,20 +139,15 @@ static inline uint64_t ns_since(uint64_t start, uint64_t now)
 	return now > start ? now - start : 0;
 }
 
+/* Whether there is room for a record; counts it as dropped when there is none, and calls for the reader in time. */
+bool ring_look(struct thread *t);
+
 static inline void push(struct thread *t, const struct ring_record *record)
 {
 	struct ring_record *to;
 
-	if (UNLIKELY(t->head - t->tail_seen > t->mask)) {
-		t->tail_seen = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
-		if (t->head - t->tail_seen > t->mask) {
-			uint64_t dropped =
-				atomic_load_explicit(&t->ring->dropped, memory_order_relaxed);
-
-			atomic_store_explicit(&t->ring->dropped, dropped + 1, memory_order_relaxed);
-			return;
-		}
-	}
+	if (UNLIKELY(t->head >= t->look) && !ring_look(t))
+		return;
 	to = &t->records[t->head & t->mask];
 	*to = *record;
 	to->sequence = (uint32_t)t->head;
@@ -166,11 +171,13 @@ static inline void count_call(struct thread *t, enum ring_counter which, uint64_
 }
 
 struct open_slice *slice_open(struct thread *t);
+void slice_close(struct open_slice *s);
 
 /* ---- texts (text.c) ---- */
 
 uint32_t text_number(const char *text, size_t len);
 uint32_t text_of(const char *text);
+uint32_t text_again(struct thread *t, const char *text); /* of records */
 void texts_forget(void);
 
 /* ---- the process and its collector (process.c) ---- */
@@ -183,7 +190,7 @@ bool process_is_wanted(void);
 void *memory_new(const char *name, size_t size, int *fd, uint64_t *inode);
 /* Whether the descriptor is still what it was: programs close what they do not know. */
 bool descriptor_is(int fd, uint64_t inode);
-bool process_send(enum ring_message_kind kind, uint32_t number, int fd);
+bool process_send(enum ring_message_kind kind, uint32_t number, int fd); /* keeps errno */
 bool process_reconnect(void);
 bool process_is_connected(void);
 void process_hang_up(void);

@@ -2,6 +2,9 @@
  * text.c: names as numbers. A text is written once into the process's region, where the collector finds it by its
  * number; a table in private memory finds the number of a text again. Neither side ever waits: a slot that another
  * thread is filling at this moment is as good as one that holds something else.
+ *
+ * Texts of the same length and hash are taken for the same: that a full table has two that differ has a chance of less
+ * than one in ten billion, and comparing means one more place that the program's own work drives out of the caches.
  */
 #include "recorder.h"
 
@@ -13,6 +16,7 @@
 struct slot {
 	_Atomic uint64_t hash; /* 0: free */
 	_Atomic uint32_t number;
+	uint32_t len; /* published with the number */
 };
 static struct slot slots[SLOTS];
 
@@ -44,13 +48,6 @@ static struct ring_text *text_at(uint32_t number)
 					    (size_t)number * 8);
 }
 
-static bool is_text(uint32_t number, const char *text, size_t len)
-{
-	const struct ring_text *t = text_at(number);
-
-	return t->len == len && memcmp(t->bytes, text, len) == 0;
-}
-
 static uint32_t append(const char *text, size_t len)
 {
 	uint32_t units = (uint32_t)((sizeof(struct ring_text) + len + 7) / 8);
@@ -70,13 +67,10 @@ static uint32_t append(const char *text, size_t len)
 	return at;
 }
 
-uint32_t text_number(const char *text, size_t len)
+static uint32_t find_or_append(uint64_t hash, const char *text, size_t len)
 {
-	uint64_t hash, found;
+	uint64_t found;
 
-	if (len > RING_TEXT_MAX)
-		len = RING_TEXT_MAX;
-	hash = hash_of(text, len);
 	for (uint32_t i = 0; i < TRIES; i++) {
 		struct slot *s = &slots[(hash + i) % SLOTS];
 		uint32_t number;
@@ -84,7 +78,7 @@ uint32_t text_number(const char *text, size_t len)
 		found = atomic_load_explicit(&s->hash, memory_order_relaxed);
 		if (found == hash) {
 			number = atomic_load_explicit(&s->number, memory_order_acquire);
-			if (LIKELY(number && is_text(number, text, len)))
+			if (LIKELY(number && s->len == len))
 				return number;
 			continue;
 		}
@@ -93,6 +87,7 @@ uint32_t text_number(const char *text, size_t len)
 		if (!atomic_compare_exchange_strong(&s->hash, &found, hash))
 			continue;
 		number = append(text, len);
+		s->len = (uint32_t)len;
 		atomic_store_explicit(&s->number, number, memory_order_release);
 		return number;
 	}
@@ -100,7 +95,30 @@ uint32_t text_number(const char *text, size_t len)
 	return 0;
 }
 
+uint32_t text_number(const char *text, size_t len)
+{
+	if (len > RING_TEXT_MAX)
+		len = RING_TEXT_MAX;
+	return find_or_append(hash_of(text, len), text, len);
+}
+
 uint32_t text_of(const char *text)
 {
 	return text_number(text, strlen(text));
+}
+
+uint32_t text_again(struct thread *t, const char *text)
+{
+	size_t len = strlen(text);
+	struct known_text *known;
+	uint64_t hash;
+
+	if (UNLIKELY(len > RING_TEXT_MAX))
+		len = RING_TEXT_MAX;
+	hash = hash_of(text, len);
+	known = &t->known[hash % KNOWN_TEXTS];
+	if (UNLIKELY(known->hash != hash || known->len != len))
+		*known =
+			(struct known_text){ hash, find_or_append(hash, text, len), (uint32_t)len };
+	return known->number;
 }

@@ -95,6 +95,25 @@ static struct thread *thread_reuse(void)
 	return NULL;
 }
 
+/* At every eighth of the ring. What is recorded between two looks of a calm reader does not come that far. */
+bool ring_look(struct thread *t)
+{
+	uint64_t tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
+	uint64_t records = t->mask + 1, used = t->head - tail, left;
+
+	if (used >= records) {
+		uint64_t dropped = atomic_load_explicit(&t->ring->dropped, memory_order_relaxed);
+
+		atomic_store_explicit(&t->ring->dropped, dropped + 1, memory_order_relaxed);
+		return false;
+	}
+	left = records - used;
+	t->look = t->head + (left < records / 8 ? left : records / 8);
+	if (used >= ring_plenty((uint32_t)records))
+		process_send(RING_FILLING, t->ring->number, -1);
+	return true;
+}
+
 static void tell_thread(struct thread *t)
 {
 	char name[16] = "";
@@ -187,4 +206,12 @@ struct open_slice *slice_open(struct thread *t)
 		return s;
 	}
 	return NULL;
+}
+
+/* The thread's own is the next one to be opened: it is in the cache. */
+void slice_close(struct open_slice *s)
+{
+	if (LIKELY(s->thread == recorder_thread))
+		s->thread->open_at = (uint32_t)(s - s->thread->open);
+	atomic_store_explicit(&s->taken, 0, memory_order_release);
 }

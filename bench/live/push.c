@@ -18,6 +18,13 @@ struct thread *thread_prepare(void)
 	return NULL;
 }
 
+/* There is always room: the ring is emptied before it is full. */
+bool ring_look(struct thread *t)
+{
+	t->look = t->head + RECORDS / 8;
+	return true;
+}
+
 /* Of this process: others may be busy, too. */
 static uint64_t cpu_ns(void)
 {

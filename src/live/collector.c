@@ -1,6 +1,6 @@
 /*
- * collector.c: see collector.h. When to write: rings are looked at every few milliseconds, but written only when one
- * is filling up, much is waiting, or some time has passed, so that a segment is worth its head.
+ * collector.c: see collector.h. When to write: rings are looked at now and then, and at once when one of them calls, but
+ * written only when one is filling up, much is waiting, or some time has passed, so that a segment is worth its head.
  */
 #include "live/collector_int.h"
 
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOK_MS 5
+#define LOOK_MS 50 /* short of a call; waking up is what costs */
 #define FLUSH_NS (200 * 1000000LL)
 #define FLUSH_RECORDS 8192u
 #define RETRY_NS (1000 * 1000000LL) /* after a failed write */
@@ -304,7 +304,7 @@ static bool is_due(const struct collector *c)
 		for (size_t k = 0; k < p->ring_count; k++) {
 			uint32_t pending = ring_view_pending(&p->rings[k].view);
 
-			if (pending >= p->rings[k].view.capacity / 4)
+			if (pending >= ring_plenty(p->rings[k].view.capacity))
 				return true;
 			waiting += pending;
 		}

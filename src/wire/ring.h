@@ -5,7 +5,8 @@
  * with the same one. It needs libc only, since the recorder is a guest in other people's programs.
  *
  * A ring has one writer, the thread, and one reader. The writer fills a record and then moves `head`; the reader
- * copies records and then moves `tail`. A full ring drops the new record and counts it. Nobody waits for anybody.
+ * copies records and then moves `tail`. A full ring drops the new record and counts it. Nobody waits for anybody: the
+ * reader comes by now and then, and is called (RING_FILLING) by a ring that fills faster than that.
  *
  * The memory is sealed against shrinking, but the process may scribble over it: readers check what they read.
  */
@@ -15,7 +16,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define RING_VERSION 2u
+#define RING_VERSION 3u
 #define RING_MAGIC "OPW-RING"
 #define RING_PROCESS_MAGIC "OPW-PROC"
 #define RING_HELLO_MAGIC "OPW-HELO"
@@ -115,6 +116,12 @@ static inline uint64_t ring_bytes(uint32_t records)
 	return RING_HEAD_BYTES + (uint64_t)records * sizeof(struct ring_record);
 }
 
+/* From here on a ring calls for its reader, who finds that it is worth writing. */
+static inline uint32_t ring_plenty(uint32_t records)
+{
+	return records / 4;
+}
+
 static inline struct ring_record *ring_records(struct ring *ring)
 {
 	return (struct ring_record *)(void *)((char *)ring + RING_HEAD_BYTES);
@@ -177,12 +184,13 @@ struct ring_text {
 	char bytes[];
 };
 
-/* ---- messages, on a UNIX socket of sequenced packets; each carries one descriptor, but for refusals ---- */
+/* ---- messages, on a UNIX socket of sequenced packets; the first two kinds carry a descriptor ---- */
 
 enum ring_message_kind {
 	RING_HELLO = 1, /* the process's region; first of all */
 	RING_NEW,	/* a ring */
-	RING_REFUSAL /* the library does not speak the collector's version, and records nothing */
+	RING_REFUSAL, /* the library does not speak the collector's version, and records nothing */
+	RING_FILLING  /* a quarter of a ring is full, or more: it should be read */
 };
 
 struct ring_message {

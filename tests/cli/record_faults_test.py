@@ -3,10 +3,12 @@
 job ends as it would without the recorder, and what was and was not recorded is told."""
 import ctypes
 import json
+import mmap
 import os
 import platform
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -144,6 +146,58 @@ class FaultsTest(unittest.TestCase):
             self.skipTest("no sandbox can be made here")
         self.assertEqual(p.returncode, 1, p.stderr)
         self.assertIn("may not be traced", p.stderr)
+
+    def test_a_ring_that_fills_calls_for_its_reader(self):
+        """The reader is this test: it empties the ring when it likes."""
+        head, dropped, tail, records, filling = 64, 72, 320, 4096, 4  # of struct ring; RING_FILLING
+        code = ("import os, sys\nf = os.open('/etc/passwd', os.O_RDONLY)\nprint('ready', flush=True)\n"
+                "for line in sys.stdin:\n    for i in range(int(line)): os.pread(f, 1, 0)\n    print('ready', flush=True)\n")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(os.path.join(self.dir, "s"))
+            listener.listen()
+            job = subprocess.Popen([PYTHON, "-S", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+                                   env=environment(LD_PRELOAD=LIBRARY, OPWATCH_RECORDER_RING=str(records),
+                                                   OPWATCH_RECORDER_SOCKET=os.path.join(self.dir, "s")))
+            self.addCleanup(job.kill)
+            connection = listener.accept()[0]
+        with connection, job:
+            self.assertEqual(job.stdout.readline(), "ready\n")
+            kinds, rings = self.messages(connection)
+            self.assertEqual(kinds[:2], [1, 2])
+            ring = mmap.mmap(rings[1], 4096)  # before it are the process's texts
+            number = lambda at: struct.unpack_from("Q", ring, at)[0]
+            self.assertLess(number(head), records // 4)
+            self.assertNotIn(filling, kinds)
+            job.stdin.write(f"{2 * records}\n")
+            self.assertEqual(job.stdout.readline(), "ready\n")
+            self.assertIn(filling, self.messages(connection)[0])
+            self.assertEqual(number(head), records)
+            lost = number(dropped)
+            self.assertGreater(lost, 0)
+            struct.pack_into("Q", ring, tail, records)
+            job.stdin.write("10\n")
+            self.assertEqual(job.stdout.readline(), "ready\n")
+            self.assertGreaterEqual(number(head), records + 10)
+            self.assertNotIn(filling, self.messages(connection)[0])
+            job.stdin.close()
+            self.assertEqual(job.wait(timeout=120), 0)
+
+    def messages(self, connection):
+        """The kinds of those that wait, and the descriptors that came with them."""
+        kinds, fds = [], []
+        connection.setblocking(False)
+        try:
+            while True:
+                data, more = socket.recv_fds(connection, 64, 1)[:2]
+                if not data:
+                    break
+                kinds.append(struct.unpack_from("I", data, 12)[0])
+                fds += more
+        except BlockingIOError:
+            pass
+        for fd in fds:
+            self.addCleanup(os.close, fd)
+        return kinds, fds
 
     def test_a_job_whose_collector_is_gone_before_it_starts(self):
         env = environment(LD_PRELOAD=LIBRARY, OPWATCH_RECORDER_SOCKET=os.path.join(self.dir, "nobody"))
