@@ -9,8 +9,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
+
+sys.path.insert(0, os.path.join(os.environ["OPWATCH_SRC"], "tests/support"))
+from patience import until  # noqa: E402
 
 BIN, SRC = os.environ["OPWATCH_BIN"], os.environ["OPWATCH_SRC"]
 PYTHON = "/usr/bin/python3"
@@ -38,6 +40,21 @@ class RecordTest(unittest.TestCase):
         p = subprocess.run([BIN, view, "--json", *options, self.file], capture_output=True, text=True, timeout=120)
         self.assertEqual(p.returncode, 0, p.stderr)
         return json.loads(p.stdout)["rows"]
+
+    def rows_so_far(self, view):
+        """Of a file that may not be there yet."""
+        p = subprocess.run([BIN, view, "--json", self.file], capture_output=True, text=True)
+        return json.loads(p.stdout)["rows"] if p.returncode == 0 else []
+
+    def record_until_told(self, part, script):
+        """Records a script that goes on until its input ends, until there is such a note; what the script printed first."""
+        with subprocess.Popen([BIN, "record", "-o", self.file, "--", PYTHON, "-c", script], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as p:
+            said = int(p.stdout.readline())
+            if said >= 0:
+                until(lambda: any(part in row["text"] for row in self.rows_so_far("notes")), f"no note says '{part}'")
+            self.assertEqual((p.communicate()[0], p.returncode), ("", 0))
+        return said
 
     def count(self, op):
         return sum(row["runs"] for row in self.rows("work") if row["name"] == op)
@@ -104,13 +121,7 @@ class RecordTest(unittest.TestCase):
         p = subprocess.Popen([BIN, "record", "-o", self.file, "--", PYTHON, "-c", script], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment())
         self.assertEqual(p.stdout.readline(), b"ready\n")
-        for _ in range(600):  # until the collector has written it
-            q = subprocess.run([BIN, "tracks", "--json", self.file], capture_output=True, text=True)
-            if q.returncode == 0 and sum(row["events"] for row in json.loads(q.stdout)["rows"]) >= 400:
-                break
-            time.sleep(0.1)
-        else:
-            self.fail("nothing was written while the job ran: " + q.stderr)
+        until(lambda: sum(row["events"] for row in self.rows_so_far("tracks")) >= 400, "nothing was written while the job ran")
         p.kill()
         p.wait()
         self.assertGreaterEqual(sum(row["events"] for row in self.rows("tracks")), 400)
@@ -212,23 +223,20 @@ class RecordTest(unittest.TestCase):
 
     def test_blind_spots_mapped_files(self):
         # What came from the disk is as the program itself measures it: nothing on a disk in memory.
-        script = ("import mmap, os, sys, time\ndef disk(): return int([x for x in open('/proc/self/io') if x.startswith('read_bytes')][0].split()[1])\n"
+        script = ("import mmap, os, select\ndef disk(): return int([x for x in open('/proc/self/io') if x.startswith('read_bytes')][0].split()[1])\n"
                   f"f = open('{self.big_file()}', 'rb'); os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED); before = disk()\n"
-                  "m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); sum(m[::4096])\nprint(disk() - before)\n"
+                  "m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); sum(m[::4096])\nprint(disk() - before, flush=True)\n"
                   # The module was loaded a moment ago: its calls are seen from some hundredths of a second later on.
-                  "for i in range(200): time.sleep(0.01); mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ).close()\n")
-        p = self.record(PYTHON, "-c", script)
-        self.assertEqual(p.returncode, 0, p.stderr)
+                  "while not select.select([0], [], [], 0.01)[0]: mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ).close()\n")
+        said = self.record_until_told("mapped", script)
         self.assertRegex(" ".join(self.notes("mapped")), r"process \d+: mapped \d+\.\d MB of files \(mmap\)")
-        if int(p.stdout) > 8e6:
+        if said > 8e6:
             self.assertEqual(len(self.notes("came from the disk by means the recorder does not see")), 1)
 
     def test_blind_spots_io_uring(self):
-        script = ("import ctypes, sys, time\nfd = ctypes.CDLL(None).syscall(425, 4, ctypes.create_string_buffer(120))\nprint(fd)\n"
-                  "sys.stdout.flush()\ntime.sleep(2.5 if fd >= 0 else 0)\n")
-        p = self.record(PYTHON, "-c", script)
-        self.assertEqual(p.returncode, 0, p.stderr)
-        if int(p.stdout) < 0:
+        script = ("import ctypes, sys\nfd = ctypes.CDLL(None).syscall(425, 4, ctypes.create_string_buffer(120))\n"
+                  "print(fd, flush=True)\nsys.stdin.read()\n")
+        if self.record_until_told("uses io_uring", script) < 0:
             self.skipTest("the system allows no io_uring here")
         self.assertEqual(len(self.notes("uses io_uring")), 1)
 
