@@ -176,11 +176,9 @@ class RealJobs(unittest.TestCase):
         return pathlib.Path(self.dir, name + ".log").read_text()
 
     def spawn(self, name, command, **env):
-        """Each of the jobs runs until the file GO is there, however long the daemon is away."""
         log = open(os.path.join(self.dir, name + ".log"), "ab")
         self.addCleanup(log.close)
-        self.running.setdefault(name, []).append(subprocess.Popen(command, stdout=log, stderr=log,
-                                                                  env=environment(GO=self.go, **env)))
+        self.running.setdefault(name, []).append(subprocess.Popen(command, stdout=log, stderr=log, env=environment(**env)))
 
     def run_named(self, name, *command):
         self.spawn(name, [BIN, "record", "--job", name, "--socket", self.socket, "--", *command, self.go])

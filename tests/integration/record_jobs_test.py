@@ -20,7 +20,7 @@ BIN = os.environ["OPWATCH_BIN"]
 PYTHON = "/usr/bin/python3"
 LIBRARY = os.path.join(os.environ["OPWATCH_BUILD"], "libopwatch-recorder.so")
 
-# Waits 30 ms for each batch and multiplies matrices for about 20 ms; prints what it measured. Begins when the file GO is there.
+# Waits 30 ms for each batch and multiplies matrices for about 20 ms; prints what it measured.
 TRAIN = """
 import json, os, sys, time, torch
 torch.set_num_threads(1)
@@ -42,7 +42,6 @@ steps, workers = int(sys.argv[1]), int(sys.argv[2])
 loader = iter(torch.utils.data.DataLoader(Data(), num_workers=workers))
 waits, computes, count = [], [], 0
 print('ready', flush=True)
-while 'GO' in os.environ and not os.path.exists(os.environ['GO']): time.sleep(0.05)
 for n in range(steps):
     t0 = time.perf_counter()
     x = next(loader)
