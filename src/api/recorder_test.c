@@ -17,6 +17,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "support/profile_view.h"
 #include "wire/opw.h"
 
 static char path[64], other_path[64];
@@ -44,26 +45,6 @@ static void finish(ow_recorder *r)
 		fail_msg("%s", err.text);
 }
 
-static ow_profile *open_recording(const char *file)
-{
-	struct ow_error err = { 0 };
-	ow_profile *profile = NULL;
-
-	if (ow_profile_open(&file, 1, NULL, &profile, &err) != OW_OK)
-		fail_msg("%s", err.text);
-	return profile;
-}
-
-static ow_result *view(ow_profile *profile, const char *which)
-{
-	struct ow_error err = { 0 };
-	ow_result *result = NULL;
-
-	if (ow_view(profile, which, NULL, &result, &err) != OW_OK)
-		fail_msg("%s", err.text);
-	return result;
-}
-
 /* The row of an op, or UINT32_MAX. */
 static uint32_t find_op(const ow_result *ops, const char *op)
 {
@@ -78,7 +59,7 @@ static uint32_t find_op(const ow_result *ops, const char *op)
 static int64_t runs_of(const char *file, const char *op)
 {
 	static const char *const select[] = { "occurrence", "micros" };
-	ow_profile *profile = open_recording(file);
+	ow_profile *profile = profile_of(file);
 	struct ow_view_options options;
 	struct ow_error err = { 0 };
 	ow_result *ops;
@@ -99,7 +80,7 @@ static int64_t runs_of(const char *file, const char *op)
 
 static size_t steps_of(const char *file)
 {
-	ow_profile *profile = open_recording(file);
+	ow_profile *profile = profile_of(file);
 	size_t count = ow_profile_steps(profile, NULL, 0);
 
 	ow_profile_free(profile);
@@ -124,7 +105,7 @@ static void record_steps(ow_recorder *r, int steps)
 
 static void expect_steps(ow_profile *profile, uint32_t count)
 {
-	ow_result *steps = view(profile, "steps");
+	ow_result *steps = view_of(profile, "steps");
 
 	assert_int_equal(ow_result_rows(steps), count);
 	for (uint32_t i = 0; i < count; i++) {
@@ -154,13 +135,13 @@ static void test_steps_and_phases(void **state)
 	options.first_step = 3;
 	assert_int_equal(ow_recorder_open(path, &options, &r, &err), OW_OK);
 	record_steps(r, 5);
-	profile = open_recording(path); /* while it is being written */
+	profile = profile_of(path); /* while it is being written */
 	assert_false(ow_profile_damaged(profile));
 	expect_steps(profile, 5);
 	ow_profile_free(profile);
 	finish(r);
 
-	profile = open_recording(path);
+	profile = profile_of(path);
 	assert_false(ow_profile_damaged(profile));
 	expect_steps(profile, 5);
 	ow_profile_free(profile);
@@ -190,8 +171,8 @@ static void test_marks(void **state)
 	}
 	ow_recorder_end_step(r, false);
 	finish(r);
-	profile = open_recording(path);
-	steps = view(profile, "steps");
+	profile = profile_of(path);
+	steps = view_of(profile, "steps");
 	for (uint32_t i = 0; i < 3; i++) {
 		compute = ow_result_int(steps, i, ow_result_find(steps, "compute_ns"));
 		duration = ow_result_int(steps, i, ow_result_find(steps, "duration_ns"));
@@ -251,9 +232,9 @@ static void test_threads(void **state)
 		assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
 	finish(r);
 	assert_int_equal(runs_of(path, "even") + runs_of(path, "odd"), 80000);
-	profile = open_recording(path);
+	profile = profile_of(path);
 	assert_false(ow_profile_damaged(profile));
-	tracks = view(profile, "tracks");
+	tracks = view_of(profile, "tracks");
 	for (uint32_t c = 0; c < ow_result_columns(tracks); c++)
 		for (uint32_t i = 0; i < ow_result_rows(tracks); i++)
 			named += strncmp(ow_result_text(tracks, i, c, NULL), "worker ", 7) == 0;
@@ -448,7 +429,7 @@ static void test_damaged_record(void **state)
 	len = read_all(path, bytes, sizeof(bytes));
 	bytes[64 + 192 + 32 * 40] ^= 1;
 	write_all(other_path, bytes, len);
-	profile = open_recording(other_path);
+	profile = profile_of(other_path);
 	assert_true(ow_profile_damaged(profile));
 	ow_profile_free(profile);
 	assert_in_range(steps_of(other_path), 19, 20);
@@ -472,7 +453,7 @@ static bool damaged_after(const unsigned char *bytes, size_t len, size_t steps)
 	bool damaged;
 
 	write_all(other_path, bytes, len);
-	profile = open_recording(other_path);
+	profile = profile_of(other_path);
 	damaged = ow_profile_damaged(profile);
 	ow_profile_free(profile);
 	assert_int_equal(steps_of(other_path), steps);

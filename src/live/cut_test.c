@@ -14,6 +14,7 @@
 #include "live/cut.h"
 #include "live/disk_ring.h"
 #include "support/live_file.h"
+#include "support/profile_view.h"
 
 static char folder[64], out[96];
 static struct job_info job;
@@ -99,14 +100,10 @@ static ow_status cut(int64_t last_ms, struct cut_summary *summary, struct error 
 /* Events of all tracks, and what the only track is. */
 static int64_t events_in(const char *path, int64_t *tid)
 {
-	struct ow_error err = { 0 };
-	ow_profile *profile = NULL;
-	ow_result *tracks;
+	ow_profile *profile = profile_of(path);
+	ow_result *tracks = view_of(profile, "tracks");
 	int64_t sum = 0;
 
-	if (ow_profile_open(&path, 1, NULL, &profile, &err) != OW_OK)
-		fail_msg("%s", err.text);
-	assert_int_equal(ow_view(profile, "tracks", NULL, &tracks, &err), OW_OK);
 	for (uint32_t i = 0; i < ow_result_rows(tracks); i++) {
 		sum += ow_result_int(tracks, i, ow_result_find(tracks, "events"));
 		*tid = ow_result_int(tracks, i, ow_result_find(tracks, "tid"));

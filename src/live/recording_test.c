@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "support/live_file.h"
+#include "support/profile_view.h"
 
 static char path[64];
 
@@ -34,30 +35,9 @@ static int remove_path(void **state)
 	return 0;
 }
 
-static ow_profile *open_profile(void)
-{
-	const char *file = path;
-	struct ow_error err = { 0 };
-	ow_profile *profile = NULL;
-
-	if (ow_profile_open(&file, 1, NULL, &profile, &err) != OW_OK)
-		fail_msg("%s", err.text);
-	return profile;
-}
-
-static ow_result *view(ow_profile *profile, const char *which)
-{
-	struct ow_error err = { 0 };
-	ow_result *result = NULL;
-
-	if (ow_view(profile, which, NULL, &result, &err) != OW_OK)
-		fail_msg("%s", err.text);
-	return result;
-}
-
 static uint32_t rows(ow_profile *profile, const char *which)
 {
-	ow_result *result = view(profile, which);
+	ow_result *result = view_of(profile, which);
 	uint32_t count = ow_result_rows(result);
 
 	ow_result_free(result);
@@ -94,9 +74,9 @@ static void holds_stacks(void **state)
 
 	(void)state;
 	write_job();
-	profile = open_profile();
+	profile = profile_of(path);
 	assert_int_equal(rows(profile, "tracks"), 3); /* the samples are on those of the events */
-	functions = view(profile, "functions");
+	functions = view_of(profile, "functions");
 	assert_int_equal(ow_result_rows(functions), 2);
 	self = ow_result_find(functions, "self");
 	assert_string_equal(ow_result_text(functions, 0, 0, NULL), "inner");
@@ -127,7 +107,7 @@ static void leaves_out_stacks_of_nothing(void **state)
 	recording_add_sample(&w.recording,
 			     &(struct live_sample){ .process = 1, .stack = 1, .wall_ns = -1 });
 	live_writer_close(&w);
-	profile = open_profile();
+	profile = profile_of(path);
 	assert_int_equal(rows(profile, "functions"), 2);
 	assert_int_equal(rows(profile, "notes"), 1);
 	ow_profile_free(profile);
@@ -141,10 +121,10 @@ static void holds_ranks_steps_and_loaders(void **state)
 
 	(void)state;
 	write_job();
-	profile = open_profile();
+	profile = profile_of(path);
 	assert_int_equal(rows(profile, "sources"), 2);
 	assert_int_equal(rows(profile, "steps"), 6);
-	tracks = view(profile, "tracks");
+	tracks = view_of(profile, "tracks");
 	assert_int_equal(ow_result_rows(tracks), 3);
 	kind = ow_result_find(tracks, "kind");
 	for (uint32_t i = 0; i < 3; i++) {
@@ -207,7 +187,7 @@ static void jobs_of_several_files(void **state)
 			fail_msg("%s", err.text);
 	}
 	assert_int_equal(ow_profile_freeze(profile, &err), OW_OK);
-	phases = view(profile, "phases");
+	phases = view_of(profile, "phases");
 	assert_int_equal(ow_result_rows(phases), 40); /* all; a, rank 0 and 1; b */
 	job = ow_result_find(phases, "job");
 	share = ow_result_find(phases, "share_ns");
@@ -223,7 +203,7 @@ static void jobs_of_several_files(void **state)
 
 static int64_t total(ow_profile *profile, const char *column)
 {
-	ow_result *steps = view(profile, "steps");
+	ow_result *steps = view_of(profile, "steps");
 	uint32_t at = ow_result_find(steps, column);
 	int64_t sum = 0;
 
@@ -239,7 +219,7 @@ static void gives_phases(void **state)
 
 	(void)state;
 	write_job();
-	profile = open_profile();
+	profile = profile_of(path);
 	assert_int_equal(total(profile, "compute_ns"), 3 * (20 + 70) * (int64_t)LIVE_MS);
 	assert_int_equal(total(profile, "input_ns"), 3 * (30 + 10) * (int64_t)LIVE_MS);
 	ow_profile_free(profile);
@@ -262,7 +242,7 @@ static void leaves_out_what_was_written_twice(void **state)
 	live_writer_slice(&w, 1, "aten::mm", RING_OPERATOR, 10, 20);
 	live_writer_slice(&w, 1, "aten::mm", RING_OPERATOR, 20, 30);
 	live_writer_close(&w);
-	profile = open_profile();
+	profile = profile_of(path);
 	assert_int_equal(total(profile, "compute_ns"), 20 * (int64_t)LIVE_MS);
 	ow_profile_free(profile);
 }
@@ -298,7 +278,7 @@ static void links_device_work(void **state)
 						 .start_ns = 12 * LIVE_MS,
 						 .dur_ns = 20 * LIVE_MS });
 	live_writer_close(&w);
-	profile = open_profile();
+	profile = profile_of(path);
 	assert_int_equal(rows(profile, "devices"), 1);
 	assert_int_equal(total(profile, "compute_ns"), 20 * (int64_t)LIVE_MS);
 	assert_int_equal(total(profile, "launch_ns"), LIVE_MS);
@@ -379,7 +359,7 @@ static void goes_on_after_a_full_disk(void **state)
 	assert_true(recording_is_pending(&w.recording));
 	w.recording.bytes_limit = 0;
 	live_writer_close(&w);
-	profile = open_profile();
+	profile = profile_of(path);
 	assert_int_equal(total(profile, "compute_ns"), 10 * (int64_t)LIVE_MS);
 	ow_profile_free(profile);
 }
