@@ -76,6 +76,27 @@ static int detach(const struct args *args)
 	return tell(&err, ow_detach_job(args->socket, args->job, &err));
 }
 
+/* With --job the daemon records: what it would not heed is wrong. */
+static bool check_options(const struct args *args)
+{
+	if (!args->job || args->detach)
+		return true;
+	if (args->record.on_slowdown > 0 || args->record.on_stall_ns || args->record_stacks) {
+		complain("opwatch attach: with --job the daemon records: --on-slowdown and "
+			 "--on-stall are\noptions of 'opwatch daemon' then, and --stacks needs a "
+			 "PID without --job\n");
+		return false;
+	}
+	if (args->file_count && (args->out_file || args->stacks.for_ns)) {
+		complain("opwatch attach: a PID with --job reports to the daemon from now on; -o "
+			 "and --for are\nfor one of the two: the process by itself, or 'opwatch "
+			 "attach --job %s' then\n",
+			 args->job);
+		return false;
+	}
+	return true;
+}
+
 static int run(struct args *args)
 {
 	struct ow_record_summary summary = { .size = sizeof(summary) };
@@ -90,7 +111,7 @@ static int run(struct args *args)
 	}
 	if (!path || !pids)
 		return EXIT_FAILED;
-	if (!parse_pids(args, pids))
+	if (!parse_pids(args, pids) || !check_options(args))
 		return EXIT_USAGE;
 	if (args->detach)
 		return detach(args);

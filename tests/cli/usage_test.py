@@ -50,9 +50,15 @@ class UsageTest(unittest.TestCase):
 
     def test_what_the_daemon_records_takes_no_options_of_a_recording(self):
         for option in (("--on-slowdown", "20%"), ("--on-stall", "3s"), ("--stacks",)):
-            p = run("record", "--job", "x", *option, "--", "true")
+            for words in (("record", "--job", "x", *option, "--", "true"), ("attach", "--job", "x", *option),
+                          ("attach", "1", "--job", "x", *option)):
+                p = run(*words)
+                self.assertEqual((p.returncode, p.stdout), (2, ""), words)
+                self.assertIn("the daemon records", p.stderr)
+        for option in (("-o", "x.opw"), ("--for", "3s")):
+            p = run("attach", "1", "--job", "x", *option)
             self.assertEqual((p.returncode, p.stdout), (2, ""), option)
-            self.assertIn("the daemon records", p.stderr)
+            self.assertIn("reports to the daemon", p.stderr)
 
     def test_an_invalid_regular_expression_is_wrong_usage(self):
         p = run("scope", SAMPLE, "--start-name-regexes", "a,b(")
