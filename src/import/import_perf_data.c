@@ -141,11 +141,16 @@ static ow_status read_some(struct perf_file *f, const unsigned char *p, size_t l
 	*used = 0;
 	while (len - done >= 8) {
 		uint32_t type = perf_u32(p + done, f->swap);
-		uint16_t size = perf_u16(p + done + 6, f->swap);
+		uint32_t size = perf_record_size(p + done, type, f->swap);
 		uint64_t tail;
 
-		if (size < 8 || size > len - done || type > TYPE_MAX)
+		if (size < 8 || (type > TYPE_MAX && !perf_is_simple(type)))
 			break;
+		if (size > len - done) {
+			/* a long one of simpleperf's, which nobody needs */
+			*used = size > UINT16_MAX ? (uint64_t)done + size : done;
+			return OW_OK;
+		}
 		f->at = at + done;
 		if (OW_LIKELY(type == PERF_SAMPLE)) {
 			f->records[PERF_SAMPLE]++;
@@ -268,14 +273,18 @@ static void tell(struct perf_file *f)
 			fact_int(b, list, perf_type_name(i), (int64_t)f->records[i]);
 }
 
-/* The first event that has samples is what perf shows first. */
+/* The first event that has samples is what perf shows first; time off the processors is shown when there is nothing else. */
 static void choose_default(struct perf_file *f)
 {
+	struct metric_table *metrics = &f->b->m->metric;
+
 	for (size_t i = 0; i < f->event_count; i++)
 		if (f->events[i].metric.v) {
-			f->b->m->metric.is_default[f->events[i].metric.v] = 1;
+			metrics->is_default[f->events[i].metric.v] = 1;
 			return;
 		}
+	if (f->switches.metric.v)
+		metrics->is_default[f->switches.metric.v] = 1;
 }
 
 static ow_status load_all(struct perf_file *f, struct window *w)
@@ -284,6 +293,7 @@ static ow_status load_all(struct perf_file *f, struct window *w)
 	OW_TRY(f->b->status);
 	tell(f);
 	OW_TRY(perf_samples_resolve(f));
+	OW_TRY(perf_switches_resolve(f));
 	if (f->names.other_id)
 		builder_note_many(f->b, NOTE_MISSING, OW_NO_OFFSET, f->names.other_id,
 				  "a program or library that was changed since the recording: its "
@@ -304,6 +314,7 @@ static ow_status load(struct import_ctx *ctx)
 	ow_status status;
 
 	map_init(&f.ids, mem);
+	map_init(&f.read_map, mem);
 	perf_chains_init(&f);
 	buf_init(&f.unpacked, mem);
 	perf_space_init(&f.space, ctx->b);
@@ -319,8 +330,11 @@ static ow_status load(struct import_ctx *ctx)
 	perf_zstd_release(&f);
 	buf_release(&f.unpacked);
 	map_release(&f.ids);
+	map_release(&f.read_map);
+	mem_free(mem, f.reads, f.read_cap * sizeof(*f.reads));
 	mem_free(mem, f.events, f.event_cap * sizeof(*f.events));
 	perf_chains_release(&f);
+	perf_switches_release(&f);
 	mem_free(mem, f.changes, f.change_cap * sizeof(*f.changes));
 	return status;
 }

@@ -8,181 +8,110 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "import/perf_record.h"
+#include "support/perf_writer.h"
 #include "support/stack_model.h"
 
-#define SAMPLE_TYPE (1 << 0 | 1 << 1 | 1 << 2 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8)
-#define ATTR 64
-
-struct recording {
-	unsigned char bytes[4096];
-	size_t len, record;
-	bool swap;
-};
-
-static void put(struct recording *r, uint64_t value, size_t size)
+static void put_map(struct perf_recording *r, uint64_t start, const char *name, uint64_t time)
 {
-	for (size_t i = 0; i < size; i++)
-		r->bytes[r->len + (r->swap ? size - 1 - i : i)] = (unsigned char)(value >> 8 * i);
-	r->len += size;
+	perf_begin(r, PERF_MMAP, 2);
+	perf_put(r, 7, 4);
+	perf_put(r, 7, 4);
+	perf_put(r, start, 8);
+	perf_put(r, 0x1000, 8);
+	perf_put(r, 0, 8);
+	perf_put_text(r, name);
+	perf_put_id(r, time);
+	perf_end(r);
 }
 
-static void put_text(struct recording *r, const char *text)
-{
-	size_t len = (strlen(text) + 8) & ~(size_t)7;
-
-	memset(r->bytes + r->len, 0, len);
-	memcpy(r->bytes + r->len, text, strlen(text));
-	r->len += len;
-}
-
-static void begin(struct recording *r, uint32_t type, uint16_t misc)
-{
-	r->record = r->len;
-	put(r, type, 4);
-	put(r, misc, 2);
-	put(r, 0, 2);
-}
-
-static void end(struct recording *r)
-{
-	size_t len = r->len;
-
-	r->len = r->record + 6;
-	put(r, len - r->record, 2);
-	r->len = len;
-}
-
-/* Frequency and ids at the end of records, as bit fields of that byte order. */
-static void put_attr(struct recording *r, uint32_t type, uint64_t config)
-{
-	size_t start = r->len;
-
-	put(r, type, 4);
-	put(r, ATTR, 4);
-	put(r, config, 8);
-	put(r, 1000, 8);
-	put(r, SAMPLE_TYPE, 8);
-	put(r, 0, 8);
-	memset(r->bytes + r->len, 0, ATTR - 40);
-	r->bytes[r->len + 2] = r->swap ? 0x20 : 0x04; /* bit 18 */
-	r->len = start + ATTR;
-}
-
-static void put_id(struct recording *r, uint64_t time)
-{
-	put(r, 7, 4);
-	put(r, 8, 4);
-	put(r, time, 8);
-	put(r, 100, 8); /* id */
-	put(r, 0, 8);	/* cpu */
-}
-
-static void put_map(struct recording *r, uint64_t start, const char *name, uint64_t time)
-{
-	begin(r, PERF_MMAP, 2);
-	put(r, 7, 4);
-	put(r, 7, 4);
-	put(r, start, 8);
-	put(r, 0x1000, 8);
-	put(r, 0, 8);
-	put_text(r, name);
-	put_id(r, time);
-	end(r);
-}
-
-static void put_sample(struct recording *r, uint64_t time, uint64_t id, uint64_t period,
+static void put_sample(struct perf_recording *r, uint64_t time, uint64_t id, uint64_t period,
 		       const uint64_t *chain, size_t count)
 {
-	begin(r, PERF_SAMPLE, 2);
-	put(r, chain[0], 8);
-	put(r, 7, 4);
-	put(r, 8, 4);
-	put(r, time, 8);
-	put(r, id, 8);
-	put(r, 3, 4);
-	put(r, 0, 4);
-	put(r, period, 8);
-	put(r, count, 8);
+	perf_begin(r, PERF_SAMPLE, 2);
+	perf_put(r, chain[0], 8);
+	perf_put(r, 7, 4);
+	perf_put(r, 8, 4);
+	perf_put(r, time, 8);
+	perf_put(r, id, 8);
+	perf_put(r, 3, 4);
+	perf_put(r, 0, 4);
+	perf_put(r, period, 8);
+	perf_put(r, count, 8);
 	for (size_t i = 0; i < count; i++)
-		put(r, chain[i], 8);
-	end(r);
+		perf_put(r, chain[i], 8);
+	perf_end(r);
 }
 
-static void put_records(struct recording *r)
+static void put_records(struct perf_recording *r)
 {
 	static const uint64_t chain[] = { (uint64_t)-128, 0xffff0010, (uint64_t)-512, 0x1010,
 					  0x2000 };
 
-	begin(r, PERF_COMM, 0);
-	put(r, 7, 4);
-	put(r, 8, 4);
-	put_text(r, "worker");
-	put_id(r, 1);
-	end(r);
+	perf_begin(r, PERF_COMM, 0);
+	perf_put(r, 7, 4);
+	perf_put(r, 8, 4);
+	perf_put_text(r, "worker");
+	perf_put_id(r, 1);
+	perf_end(r);
 	put_sample(r, 50, 100, 5, chain, 5); /* before what it is in is known */
 	put_map(r, 0x1000, "/bin/prog", 2);
 	put_map(r, 0x1000, "/bin/other", 60);
 	put_sample(r, 70, 101, 6, chain + 2, 2);
-	begin(r, PERF_KSYMBOL, 0);
-	put(r, 0xffff0000, 8);
-	put(r, 0x100, 4);
-	put(r, 0, 4);
-	put_text(r, "bpf_prog_x");
-	put_id(r, 0);
-	end(r);
-	begin(r, PERF_LOST_SAMPLES, 0);
-	put(r, 9, 8);
-	put_id(r, 80);
-	end(r);
+	perf_begin(r, PERF_KSYMBOL, 0);
+	perf_put(r, 0xffff0000, 8);
+	perf_put(r, 0x100, 4);
+	perf_put(r, 0, 4);
+	perf_put_text(r, "bpf_prog_x");
+	perf_put_id(r, 0);
+	perf_end(r);
+	perf_begin(r, PERF_LOST_SAMPLES, 0);
+	perf_put(r, 9, 8);
+	perf_put_id(r, 80);
+	perf_end(r);
 }
 
-static void make_pipe(struct recording *r, bool swap)
+static void make_pipe(struct perf_recording *r, bool swap)
 {
-	memset(r, 0, sizeof(*r));
-	r->swap = swap;
-	memcpy(r->bytes, swap ? "2ELIFREP" : "PERFILE2", 8);
-	r->len = 8;
-	put(r, 16, 8);
+	perf_put_pipe(r, swap);
 	for (uint64_t i = 0; i < 2; i++) {
-		begin(r, PERF_HEADER_ATTR, 0);
-		put_attr(r, (uint32_t)i, i);
-		put(r, 100 + i, 8);
-		end(r);
+		perf_begin(r, PERF_HEADER_ATTR, 0);
+		perf_put_attr(r, (uint32_t)i, i);
+		perf_put(r, 100 + i, 8);
+		perf_end(r);
 	}
-	begin(r, PERF_EVENT_UPDATE, 0);
-	put(r, 2, 8);
-	put(r, 100, 8);
-	put_text(r, "cycles:u");
-	end(r);
+	perf_begin(r, PERF_EVENT_UPDATE, 0);
+	perf_put(r, 2, 8);
+	perf_put(r, 100, 8);
+	perf_put_text(r, "cycles:u");
+	perf_end(r);
 	put_records(r);
 }
 
-static void make_file(struct recording *r)
+static void make_file(struct perf_recording *r)
 {
-	size_t attrs = 104, ids = attrs + 2 * (ATTR + 16), data = ids + 16, len;
+	size_t attrs = 104, ids = attrs + 2 * (PERF_TEST_ATTR + 16), data = ids + 16, len;
 
 	memset(r, 0, sizeof(*r));
 	memcpy(r->bytes, "PERFILE2", 8);
 	r->len = 8;
-	put(r, 104, 8);
-	put(r, ATTR + 16, 8);
-	put(r, attrs, 8);
-	put(r, 2 * (ATTR + 16), 8);
-	put(r, data, 8);
-	put(r, 0, 8); /* size of the data: below */
+	perf_put(r, 104, 8);
+	perf_put(r, PERF_TEST_ATTR + 16, 8);
+	perf_put(r, attrs, 8);
+	perf_put(r, 2 * (PERF_TEST_ATTR + 16), 8);
+	perf_put(r, data, 8);
+	perf_put(r, 0, 8); /* size of the data: below */
 	r->len = attrs;
 	for (uint64_t i = 0; i < 2; i++) {
-		put_attr(r, (uint32_t)i, i);
-		put(r, ids + 8 * i, 8);
-		put(r, 8, 8);
+		perf_put_attr(r, (uint32_t)i, i);
+		perf_put(r, ids + 8 * i, 8);
+		perf_put(r, 8, 8);
 	}
-	put(r, 100, 8);
-	put(r, 101, 8);
+	perf_put(r, 100, 8);
+	perf_put(r, 101, 8);
 	put_records(r);
 	len = r->len;
 	r->len = 48;
-	put(r, len - data, 8);
+	perf_put(r, len - data, 8);
 	r->len = len;
 }
 
@@ -190,7 +119,7 @@ static const char *const from_pipe =
 	"worker|7|8|50|cycles:u 5|2000@/bin/prog;1010@/bin/prog;bpf_prog_x\n"
 	"worker|7|8|70|task-clock 6|1010@/bin/other\n";
 
-static void expect(const struct recording *r, const char *want)
+static void expect(const struct perf_recording *r, const char *want)
 {
 	struct small_model s;
 
@@ -205,7 +134,7 @@ static void expect(const struct recording *r, const char *want)
 
 static void both_orders(void **state)
 {
-	struct recording r;
+	struct perf_recording r;
 
 	(void)state;
 	make_pipe(&r, false);
@@ -218,7 +147,7 @@ static void both_orders(void **state)
 
 static void file(void **state)
 {
-	struct recording r;
+	struct perf_recording r;
 
 	(void)state;
 	make_file(&r);
@@ -234,7 +163,7 @@ static void file(void **state)
 static void rest_is_left_out(void **state)
 {
 	struct small_model s;
-	struct recording r;
+	struct perf_recording r;
 
 	(void)state;
 	make_pipe(&r, false);

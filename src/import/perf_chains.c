@@ -160,6 +160,8 @@ static frame_id frame_at(struct perf_file *f, int64_t pid, const struct perf_nod
 	row.function = perf_space_function(&f->space, look); /* where the call is */
 	if (map)
 		row.module = map->name;
+	if (!row.function.v && map)
+		row.function = perf_names_in_file(&f->names, map, look);
 	if (!row.function.v && kernel)
 		row.function = perf_names_kernel(&f->names, look);
 	else if (!row.function.v && map && map->jit)

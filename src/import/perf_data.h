@@ -1,7 +1,7 @@
 /*
  * perf_data.h: what the parts of the perf.data importer share: import_perf_data.c recognises and reads the
  * file, perf_records.c takes its records apart, perf_chains.c keeps call chains and makes stacks of them,
- * perf_samples.c makes rows in order of time.
+ * perf_samples.c makes rows in order of time, perf_simple.c knows what is simpleperf's own.
  */
 #ifndef IMPORT_PERF_DATA_H
 #define IMPORT_PERF_DATA_H
@@ -37,6 +37,28 @@ struct change {
 	struct perf_map map; /* name also: the new name of a thread */
 };
 
+/* A thread that was taken from its processor, or came back. */
+struct perf_switch {
+	int64_t time;
+	uint32_t thread;
+	bool out, preempted; /* preempted: it wanted to run on */
+};
+
+/* What a counter stood at. */
+struct perf_count {
+	int64_t time;
+	uint64_t value;
+	uint32_t thread, event;
+};
+
+struct perf_switches {
+	struct perf_switch *items;
+	size_t count, cap;
+	struct perf_count *counts;
+	size_t count_count, count_cap;
+	metric_id metric; /* time off the processors; nil when there is none */
+};
+
 #define PERF_CHAIN_MAX 8192 /* a record has no room for a longer one */
 
 struct perf_file {
@@ -54,6 +76,10 @@ struct perf_file {
 	uint32_t path[PERF_CHAIN_MAX];	/* of nodes, for perf_chain_stack */
 	struct change *changes;
 	size_t change_count, change_cap;
+	struct perf_switches switches;
+	struct perf_value *reads; /* what counters stood at in the last sample, by id */
+	size_t read_count, read_cap;
+	struct map read_map; /* → read + 1 */
 	struct perf_space space;
 	struct perf_names names;
 	int64_t clock_offset; /* from perf's clock to the wall's */
@@ -79,6 +105,30 @@ uint32_t perf_event_of(const struct perf_file *f, uint64_t id, uint32_t otherwis
 void perf_note_bad(struct perf_file *f);
 void perf_zstd_release(struct perf_file *f);
 
+/* Switches and counts; when all is read, rows of them. */
+ow_status perf_switch_read(struct perf_file *f, const struct perf_trailer *who, uint16_t misc);
+ow_status perf_count_read(struct perf_file *f, struct perf_bytes body,
+			  const struct perf_trailer *who);
+ow_status perf_switches_resolve(struct perf_file *f);
+void perf_switches_release(struct perf_file *f);
+
+/* Records of simpleperf itself. They may be longer than others. */
+#define PERF_SIMPLE_FIRST 32768
+static inline bool perf_is_simple(uint32_t type)
+{
+	return type >= PERF_SIMPLE_FIRST && type < PERF_SIMPLE_FIRST + 32;
+}
+/* The size of a record, with its head of 8 bytes. */
+static inline uint32_t perf_record_size(const unsigned char *p, uint32_t type, bool swap)
+{
+	uint32_t size = perf_u16(p + 6, swap);
+
+	return OW_UNLIKELY(perf_is_simple(type)) ? (uint32_t)perf_u16(p + 4, swap) << 16 | size
+						 : size;
+}
+ow_status perf_simple_record(struct perf_file *f, uint32_t type, struct perf_bytes body);
+ow_status perf_simple_feature(struct perf_file *f, uint64_t feature, struct perf_bytes body);
+
 /* The leaf of a call chain, given as words of the file. False without memory. */
 bool perf_chain_find(struct perf_file *f, const unsigned char *words, size_t count, int32_t pid,
 		     uint8_t mode, uint32_t *node);
@@ -92,6 +142,9 @@ stack_id perf_chain_stack(struct perf_file *f, uint32_t node);
 ow_status perf_sample_read(struct perf_file *f, const unsigned char *record, size_t size);
 /* Puts in what they are, after the last record. */
 ow_status perf_samples_resolve(struct perf_file *f);
+/* What an event measures; where a thread is shown. */
+metric_id perf_event_metric(struct perf_file *f, uint32_t event);
+track_id perf_thread_track(struct perf_file *f, uint32_t thread);
 static inline uint32_t perf_sample_count(const struct perf_file *f)
 {
 	return f->b->m->sample.count - f->first_sample;

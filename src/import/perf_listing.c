@@ -58,16 +58,15 @@ static bool take_hex(struct str *line, uint64_t *value)
 	return true;
 }
 
-static bool add(struct perf_names *n, struct perf_listing *l, uint64_t start, uint64_t end,
-		struct str name)
+bool perf_listing_add(struct perf_names *n, struct perf_listing *l, uint64_t start, uint64_t end,
+		      str_id name)
 {
 	void *items = l->items;
 
 	if (!mem_grow(n->mem, &items, &l->cap, l->count + 1, sizeof(*l->items)))
 		return false;
 	l->items = items;
-	l->items[l->count++] =
-		(struct perf_symbol){ .start = start, .end = end, .name = builder_str(n->b, name) };
+	l->items[l->count++] = (struct perf_symbol){ .start = start, .end = end, .name = name };
 	return true;
 }
 
@@ -78,6 +77,12 @@ static int by_start(const void *a, const void *b)
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
 	return (x->end > y->end) - (x->end < y->end);
+}
+
+void perf_listing_sort(struct perf_listing *l)
+{
+	if (l->count)
+		qsort(l->items, l->count, sizeof(*l->items), by_start);
 }
 
 /* ---- the kernel ---- */
@@ -250,11 +255,10 @@ ow_status perf_listing_read_jit(struct perf_names *n, struct perf_listing *l, st
 		if (!take_hex(&line, &start) || !take_hex(&line, &size) || !line.len ||
 		    size > UINT64_MAX - start)
 			continue;
-		if (!add(n, l, start, start + size, line))
+		if (!perf_listing_add(n, l, start, start + size, builder_str(n->b, line)))
 			return OW_E_NO_MEMORY;
 	}
-	if (l->count)
-		qsort(l->items, l->count, sizeof(*l->items), by_start);
+	perf_listing_sort(l);
 	return n->b->status;
 }
 

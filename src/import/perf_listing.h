@@ -14,6 +14,11 @@ ow_status perf_listing_jit(struct perf_names *n, struct perf_listing *l);
 /* The function at an address, nil when there is none. */
 str_id perf_listing_kernel_name(struct perf_names *n, uint64_t address);
 
+/* False without memory. Sort when all are there. */
+bool perf_listing_add(struct perf_names *n, struct perf_listing *l, uint64_t start, uint64_t end,
+		      str_id name);
+void perf_listing_sort(struct perf_listing *l);
+
 /* From text; for tests, too. */
 ow_status perf_listing_read_kernel(struct perf_names *n); /* what is in n->kernel.text */
 ow_status perf_listing_read_jit(struct perf_names *n, struct perf_listing *l, struct str text);

@@ -31,6 +31,7 @@ void perf_names_release(struct perf_names *n)
 			elf_symbols_release(&m->debug);
 		}
 		mem_free(n->mem, m->names, m->name_count * sizeof(*m->names));
+		release_listing(n, &m->symbols);
 	}
 	mem_free(n->mem, n->modules, n->module_cap * sizeof(*n->modules));
 	mem_free(n->mem, n->kernel.items, n->kernel.cap * sizeof(*n->kernel.items));
@@ -225,14 +226,35 @@ static void cut_parameters(struct buf *text)
 	}
 }
 
-static str_id readable(struct perf_names *n)
+static str_id readable(struct perf_names *n, const char *tail)
 {
 	buf_clear(&n->plain);
-	if (!str_starts(buf_str(&n->text), STR("_Z")) ||
-	    !demangle_name(buf_str(&n->text), &n->plain))
-		return builder_str(n->b, buf_str(&n->text));
-	cut_parameters(&n->plain);
+	if (str_starts(buf_str(&n->text), STR("_Z")) &&
+	    demangle_name(buf_str(&n->text), &n->plain)) {
+		cut_parameters(&n->plain);
+	} else {
+		buf_clear(&n->plain);
+		buf_add_str(&n->plain, buf_str(&n->text));
+	}
+	buf_puts(&n->plain, tail);
+	if (n->plain.failed)
+		builder_fail(n->b, error_no_memory(n->b->err));
 	return builder_str(n->b, buf_str(&n->plain));
+}
+
+/* What has no name, unless memory was lacking. */
+static str_id no_name(struct perf_names *n)
+{
+	if (n->text.failed)
+		builder_fail(n->b, error_no_memory(n->b->err));
+	return (str_id){ 0 };
+}
+
+/* An entry of a procedure linkage table. */
+static str_id linked_name(struct perf_names *n, const struct perf_module *m, uint64_t at)
+{
+	buf_clear(&n->text);
+	return elf_symbols_plt(&m->file, at, &n->text) ? readable(n, "@plt") : no_name(n);
 }
 
 str_id perf_names_user(struct perf_names *n, const struct perf_map *map, uint64_t address)
@@ -253,12 +275,12 @@ str_id perf_names_user(struct perf_names *n, const struct perf_map *map, uint64_
 	table = m->debug.count ? &m->debug : &m->file;
 	symbol = elf_symbols_find(table, at);
 	if (!symbol)
-		return (str_id){ 0 };
+		return linked_name(n, m, at);
 	if (!m->names[symbol - table->items].v) {
 		buf_clear(&n->text);
 		if (!elf_symbols_name(table, symbol, &n->text))
-			return (str_id){ 0 };
-		m->names[symbol - table->items] = readable(n);
+			return no_name(n);
+		m->names[symbol - table->items] = readable(n, "");
 	}
 	return m->names[symbol - table->items];
 }
@@ -290,6 +312,47 @@ str_id perf_names_kernel(struct perf_names *n, uint64_t address)
 			builder_fail(n->b, error_no_memory(n->b->err));
 	}
 	return perf_listing_kernel_name(n, address);
+}
+
+/* ---- what the recording has itself ---- */
+
+bool perf_names_given(struct perf_names *n, str_id module, struct perf_given given)
+{
+	struct perf_module *m = need_module(n, module);
+
+	if (m)
+		m->given = given;
+	return m;
+}
+
+bool perf_names_given_symbol(struct perf_names *n, str_id module, uint64_t start, uint64_t end,
+			     struct str name)
+{
+	struct perf_module *m = find_module(n, module);
+
+	buf_clear(&n->text);
+	buf_add_str(&n->text, name);
+	return m && !n->text.failed &&
+	       perf_listing_add(n, &m->symbols, start, end, readable(n, ""));
+}
+
+void perf_names_given_done(struct perf_names *n)
+{
+	for (size_t i = 0; i < n->module_count; i++)
+		perf_listing_sort(&n->modules[i].symbols);
+}
+
+str_id perf_names_in_file(struct perf_names *n, const struct perf_map *map, uint64_t address)
+{
+	const struct perf_module *m = find_module(n, map->name);
+
+	if (!m || !m->symbols.count)
+		return (str_id){ 0 };
+	if (m->given.by != PERF_GIVEN_ADDRESS)
+		address += m->given.shift - map->start;
+	if (m->given.by == PERF_GIVEN_OFFSET)
+		address += map->pgoff;
+	return find_listed(&m->symbols, address);
 }
 
 str_id perf_names_jit(struct perf_names *n, int64_t pid, uint64_t address)

@@ -12,8 +12,24 @@
 #include "import/trace_sort.h"
 #include "wire/elf_symbols.h"
 
+/* Functions by address. */
+struct perf_listing {
+	struct perf_symbol *items;
+	size_t count, cap;
+	int64_t pid; /* of a map of a process */
+};
+
+/* How the addresses of a table in the recording follow from those of the process: they are the same, or count from where the
+ * file is mapped, or as the file does. */
+struct perf_given {
+	enum { PERF_GIVEN_ADDRESS, PERF_GIVEN_START, PERF_GIVEN_OFFSET } by;
+	uint64_t shift; /* to add */
+};
+
 struct perf_module {
 	str_id name;
+	struct perf_given given; /* symbols that the recording itself has … */
+	struct perf_listing symbols;
 	unsigned char id[ELF_ID_MAX];
 	size_t id_len;		/* 0: by the file's place */
 	uint64_t device, inode; /* of it */
@@ -21,13 +37,6 @@ struct perf_module {
 	struct elf_symbols file, debug;
 	str_id *names; /* of symbols that were asked for */
 	size_t name_count;
-};
-
-/* Functions of a map of a process, by address. */
-struct perf_listing {
-	struct perf_symbol *items;
-	size_t count, cap;
-	int64_t pid;
 };
 
 /* The kernel's: some 200,000, of which few are asked for, so that names stay in the text. */
@@ -66,6 +75,13 @@ void perf_names_kernel_id(struct perf_names *n, const unsigned char *id, size_t 
 
 /* The same for a module whose id it does not say, by the place of the file. */
 bool perf_names_place(struct perf_names *n, const struct perf_map *map);
+
+/* Symbols that the recording has of a module: how they count, each of them, and that these were all. False without memory. */
+bool perf_names_given(struct perf_names *n, str_id module, struct perf_given given);
+bool perf_names_given_symbol(struct perf_names *n, str_id module, uint64_t start, uint64_t end,
+			     struct str name);
+void perf_names_given_done(struct perf_names *n);
+str_id perf_names_in_file(struct perf_names *n, const struct perf_map *map, uint64_t address);
 
 /* The function at an address that is mapped so; nil when it has no name. */
 str_id perf_names_user(struct perf_names *n, const struct perf_map *map, uint64_t address);

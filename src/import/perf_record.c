@@ -197,22 +197,30 @@ void perf_attr_name(const struct perf_attr *attr, char name[40])
 
 /* ---- samples ---- */
 
-static void skip_read(const struct perf_attr *attr, struct perf_bytes *b)
+size_t perf_take_values(const struct perf_attr *attr, struct perf_bytes *b,
+			struct perf_value *values, size_t max)
 {
-	uint64_t format = attr->read_format;
+	uint64_t format = attr->read_format, count = 1;
 	uint64_t times = (format & 1) + (format >> 1 & 1);
-	uint64_t each = 1 + (format >> 2 & 1) + (format >> 4 & 1), count;
+	bool group = format & PERF_READ_GROUP;
 
-	if (!(format & 8)) {
-		skip_words(b, each + times);
-		return;
+	if (group) {
+		count = perf_take_u64(b);
+		skip_words(b, times);
 	}
-	count = perf_take_u64(b);
-	if (count > 1u << 20) {
+	if (count > (uint64_t)(b->end - b->at) / 8)
 		b->bad = true;
-		return;
+	for (uint64_t i = 0; i < count && !b->bad; i++) {
+		struct perf_value value = { .value = perf_take_u64(b) };
+
+		if (!group)
+			skip_words(b, times);
+		value.id = format >> 2 & 1 ? perf_take_u64(b) : 0;
+		skip_words(b, format >> 4 & 1);
+		if (i < max)
+			values[i] = value;
 	}
-	skip_words(b, times + count * each);
+	return b->bad || count > max ? 0 : (size_t)count;
 }
 
 bool perf_sample_rest(const struct perf_attr *attr, struct perf_bytes b,
@@ -220,7 +228,7 @@ bool perf_sample_rest(const struct perf_attr *attr, struct perf_bytes b,
 {
 	*count = 0;
 	if (has(attr, SAMPLE_READ))
-		skip_read(attr, &b);
+		(void)perf_take_values(attr, &b, NULL, 0);
 	if (!has(attr, SAMPLE_CALLCHAIN))
 		return !b.bad;
 	*count = perf_take_u64(&b);
@@ -230,18 +238,27 @@ bool perf_sample_rest(const struct perf_attr *attr, struct perf_bytes b,
 	return true;
 }
 
-uint64_t perf_sample_id_time(const struct perf_attr *attr, const unsigned char *body, size_t len,
-			     bool swap)
+struct perf_trailer perf_trailer_of(const struct perf_attr *attr, const unsigned char *body,
+				    size_t len, bool swap)
 {
 	static const unsigned bits[] = { SAMPLE_TID,	   SAMPLE_TIME, SAMPLE_ID,
 					 SAMPLE_STREAM_ID, SAMPLE_CPU,	SAMPLE_IDENTIFIER };
+	struct perf_trailer out = { .pid = -1, .tid = -1 };
+	struct perf_bytes b = { body + len, body + len, swap, false };
 	size_t size = 0;
 
-	if (!(attr->flags & PERF_FLAG_SAMPLE_ID_ALL) || !has(attr, SAMPLE_TIME))
-		return 0;
 	for (size_t i = 0; i < ARRAY_COUNT(bits); i++)
 		size += has(attr, bits[i]) ? 8 : 0;
-	if (size > len)
-		return 0;
-	return perf_u64(body + len - size + (has(attr, SAMPLE_TID) ? 8 : 0), swap);
+	if (!(attr->flags & PERF_FLAG_SAMPLE_ID_ALL) || size > len)
+		return out;
+	b.at -= size;
+	if (has(attr, SAMPLE_TID)) {
+		out.pid = (int32_t)perf_take_u32(&b);
+		out.tid = (int32_t)perf_take_u32(&b);
+	}
+	out.time = has(attr, SAMPLE_TIME) ? perf_take_u64(&b) : 0;
+	out.id = has(attr, SAMPLE_ID) ? perf_take_u64(&b) : 0;
+	if (has(attr, SAMPLE_IDENTIFIER))
+		out.id = perf_u64(body + len - 8, swap);
+	return out;
 }

@@ -13,9 +13,12 @@ enum perf_type {
 	PERF_COMM = 3,
 	PERF_EXIT = 4,
 	PERF_FORK = 7,
+	PERF_READ = 8,
 	PERF_SAMPLE = 9,
 	PERF_MMAP2 = 10,
 	PERF_LOST_SAMPLES = 13,
+	PERF_SWITCH = 14,
+	PERF_SWITCH_CPU_WIDE = 15,
 	PERF_KSYMBOL = 17,
 	PERF_HEADER_ATTR = 64,
 	PERF_TRACING_DATA = 66,
@@ -109,8 +112,27 @@ void perf_attr_name(const struct perf_attr *attr, char name[40]);
 /* The call chain, behind the fixed part of a sample; false when it does not fit. */
 bool perf_sample_rest(const struct perf_attr *attr, struct perf_bytes rest,
 		      const unsigned char **chain, uint64_t *count);
-/* The time in the id at the end of other records; 0 when there is none. */
-uint64_t perf_sample_id_time(const struct perf_attr *attr, const unsigned char *body, size_t len,
-			     bool swap);
+/* What counters stood at. */
+struct perf_value {
+	uint64_t id, value; /* id 0: not said */
+};
+#define PERF_READ_ID 4	  /* in read_format: whose they are */
+#define PERF_READ_GROUP 8 /* all of a group */
+/* Whether samples have values, and say whose. */
+static inline bool perf_attr_reads(const struct perf_attr *attr)
+{
+	return attr->sample_type >> SAMPLE_READ & 1 && attr->read_format & PERF_READ_ID;
+}
+/* At most `max` of them; 0 when there are none, or more. */
+size_t perf_take_values(const struct perf_attr *attr, struct perf_bytes *b,
+			struct perf_value *values, size_t max);
+
+/* The end of records that are no samples: who, and when. -1 and 0 where it does not say. */
+struct perf_trailer {
+	int32_t pid, tid;
+	uint64_t time, id;
+};
+struct perf_trailer perf_trailer_of(const struct perf_attr *attr, const unsigned char *body,
+				    size_t len, bool swap);
 
 #endif

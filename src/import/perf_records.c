@@ -202,7 +202,7 @@ ow_status perf_feature_read(struct perf_file *f, uint64_t feature, const unsigne
 		read_text(&b, f->names.release, sizeof(f->names.release));
 	if (feature == FEATURE_CLOCK_DATA)
 		read_clock(f, b);
-	return f->b->status;
+	return perf_simple_feature(f, feature, b);
 }
 
 /* ---- processes ---- */
@@ -221,9 +221,7 @@ static ow_status add_change(struct perf_file *f, const struct change *change)
 /* Time of a record that is no sample. Those that perf made up itself have none: they come first. */
 static uint64_t time_of(const struct perf_file *f, const unsigned char *body, size_t size)
 {
-	if (!f->event_count)
-		return 0;
-	return perf_sample_id_time(&f->events[0].attr, body, size, f->swap);
+	return f->event_count ? perf_trailer_of(&f->events[0].attr, body, size, f->swap).time : 0;
 }
 
 /* "[kernel.kallsyms]_text" is the kernel; /lib/modules/…/x-y.ko is [x_y]. */
@@ -453,6 +451,7 @@ ow_status perf_record_read(struct perf_file *f, const unsigned char *p, size_t s
 	uint16_t misc = perf_u16(p + 4, f->swap);
 	const unsigned char *body = p + 8;
 	struct perf_bytes b = { body, p + size, f->swap, false };
+	struct perf_trailer who;
 
 	if (top && type < PERF_TYPES)
 		f->records[type]++;
@@ -470,6 +469,14 @@ ow_status perf_record_read(struct perf_file *f, const unsigned char *p, size_t s
 		return read_symbol(f, b);
 	case PERF_HEADER_BUILD_ID:
 		return read_build_id(f, b, misc);
+	case PERF_READ:
+	case PERF_SWITCH:
+	case PERF_SWITCH_CPU_WIDE:
+		if (!f->event_count)
+			return OW_OK;
+		who = perf_trailer_of(&f->events[0].attr, body, size - 8, f->swap);
+		return type == PERF_READ ? perf_count_read(f, b, &who)
+					 : perf_switch_read(f, &who, misc);
 	case PERF_LOST:
 		(void)perf_take_u64(&b);
 		f->lost += perf_take_u64(&b);
@@ -491,6 +498,8 @@ ow_status perf_record_read(struct perf_file *f, const unsigned char *p, size_t s
 	case PERF_COMPRESSED2:
 		return top ? read_compressed2(f, body, size - 8) : OW_OK;
 	default:
+		if (perf_is_simple(type))
+			return perf_simple_record(f, type, b);
 		f->unknown += !perf_type_name(type);
 		return OW_OK;
 	}

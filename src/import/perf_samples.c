@@ -8,6 +8,7 @@
 #include "import/trace_sort.h"
 
 #define MISC_MODE 7
+#define GROUP_MAX 256 /* counters that are read together */
 
 /* ---- while reading ---- */
 
@@ -69,6 +70,50 @@ static bool find_thread(struct perf_file *f, const unsigned char *p, uint8_t pla
 	return t;
 }
 
+/* What a counter stood at in the sample before; 0 at first. */
+static uint64_t *last_read(struct perf_file *f, uint64_t id)
+{
+	uint64_t hash = map_hash_u64(id, 37);
+	void *reads = f->reads;
+
+	for (struct map_iter it = map_find(&f->read_map, hash); it.value;
+	     it = map_next(&f->read_map, it))
+		if (f->reads[it.value - 1].id == id)
+			return &f->reads[it.value - 1].value;
+	if (f->read_count >= UINT32_MAX - 1 ||
+	    !mem_grow(f->mem, &reads, &f->read_cap, f->read_count + 1, sizeof(*f->reads)))
+		return NULL;
+	f->reads = reads;
+	f->reads[f->read_count++] = (struct perf_value){ .id = id };
+	if (!map_add(&f->read_map, hash, (uint32_t)f->read_count))
+		return NULL;
+	return &f->reads[f->read_count - 1].value;
+}
+
+/* `perf record -e '{a,b}:S'`: a sample of one event tells what each of its group counted since the one before. */
+static ow_status add_group(struct perf_file *f, const struct perf_attr *attr,
+			   struct perf_bytes rest, const struct sample_row *row)
+{
+	struct perf_value values[GROUP_MAX];
+	size_t count = perf_take_values(attr, &rest, values, GROUP_MAX);
+
+	if (!count)
+		perf_note_bad(f);
+	for (size_t i = 0; i < count; i++) {
+		uint32_t event = perf_event_of(f, values[i].id, UINT32_MAX);
+		uint64_t *last = last_read(f, values[i].id), more;
+
+		if (!last)
+			return builder_fail(f->b, error_no_memory(f->ctx->err));
+		more = values[i].value - *last;
+		*last = values[i].value;
+		if (more && event != UINT32_MAX)
+			OW_TRY(add_row(f, row->ts_ns, (int64_t)MIN(more, (uint64_t)INT64_MAX),
+				       event, row->stack.v, row->track.v, row->cpu));
+	}
+	return OW_OK;
+}
+
 ow_status perf_sample_read(struct perf_file *f, const unsigned char *record, size_t size)
 {
 	const unsigned char *p = record + 8, *chain = NULL;
@@ -76,6 +121,7 @@ ow_status perf_sample_read(struct perf_file *f, const unsigned char *record, siz
 	const struct perf_attr *attr = attr_of(f, p, size - 8, &event);
 	const struct perf_layout *l = attr ? &attr->layout : NULL;
 	uint64_t count = 0, period, time;
+	struct sample_row row;
 	int32_t pid;
 
 	if (!attr ||
@@ -100,9 +146,16 @@ ow_status perf_sample_read(struct perf_file *f, const unsigned char *record, siz
 	else
 		period = attr->flags & PERF_FLAG_FREQ ? 1 : MAX(attr->sample_period, 1);
 	cpu = l->cpu == PERF_ABSENT ? UINT32_MAX : perf_u32(p + l->cpu, f->swap);
-	return add_row(f, time <= INT64_MAX ? (int64_t)time : TIME_UNKNOWN,
-		       (int64_t)MIN(period, (uint64_t)INT64_MAX), event, node, thread,
-		       cpu < INT32_MAX ? (int32_t)cpu + 1 : 0);
+	row = (struct sample_row){ .ts_ns = time <= INT64_MAX ? (int64_t)time : TIME_UNKNOWN,
+				   .stack = { node },
+				   .track = { thread },
+				   .cpu = cpu < INT32_MAX ? (int32_t)cpu + 1 : 0 };
+	if (OW_UNLIKELY(perf_attr_reads(attr)))
+		return add_group(f, attr,
+				 (struct perf_bytes){ p + l->size, record + size, f->swap, false },
+				 &row);
+	return add_row(f, row.ts_ns, (int64_t)MIN(period, (uint64_t)INT64_MAX), event, node, thread,
+		       row.cpu);
 }
 
 /* ---- what they mean ---- */
@@ -125,13 +178,21 @@ static bool apply(struct perf_file *f, const struct change *c)
 static metric_id make_metric(struct perf_file *f, struct perf_event *event)
 {
 	bool clock = event->attr.type == 1 && event->attr.config <= 1;
-	char name[40];
+	struct str name = model_str(f->b->m, event->name);
+	char text[40];
 
-	perf_attr_name(&event->attr, name);
-	event->metric = builder_metric(
-		f->b, event->name.v ? model_str(f->b->m, event->name) : str_from(name),
-		clock ? STR("ns") : STR("count"));
+	perf_attr_name(&event->attr, text);
+	clock = clock || str_eq(name, STR("offcpu-time")); /* perf record --off-cpu */
+	event->metric = builder_metric(f->b, name.len ? name : str_from(text),
+				       clock ? STR("ns") : STR("count"));
 	return event->metric;
+}
+
+metric_id perf_event_metric(struct perf_file *f, uint32_t event)
+{
+	struct perf_event *e = &f->events[event];
+
+	return e->metric.v ? e->metric : make_metric(f, e);
 }
 
 /* Found once per thread, until somebody has a new name. */
@@ -151,6 +212,13 @@ static track_id make_track(struct perf_file *f, struct perf_thread *t)
 							    .kind = TRACK_HOST,
 							    .source = f->b->source });
 	return t->track;
+}
+
+track_id perf_thread_track(struct perf_file *f, uint32_t thread)
+{
+	struct perf_thread *t = &f->space.threads[thread];
+
+	return t->track.v && t->track_at == f->space.names ? t->track : make_track(f, t);
 }
 
 static inline void resolve(struct perf_file *f, uint32_t row)
@@ -259,6 +327,9 @@ static ow_status resolve_all(struct perf_file *f, struct order *o)
 				return builder_fail(f->b, error_no_memory(f->ctx->err));
 		resolve(f, row);
 	}
+	for (; next < o->count; next++) /* for names of threads without samples */
+		if (!apply(f, &f->changes[o->changes[next].row]))
+			return builder_fail(f->b, error_no_memory(f->ctx->err));
 	return f->b->status;
 }
 

@@ -4,18 +4,25 @@
  */
 #include "wire/elf_symbols.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
 #define TABLE_MAX ((uint64_t)1 << 30)
 #define NOTES_MAX ((uint64_t)1 << 16)
 #define NAME_MAX_BYTES 4096
 
-enum { SHT_SYMTAB = 2, SHT_NOTE = 7, SHT_DYNSYM = 11 };
+#define CHUNK ((size_t)48 << 10) /* a multiple of the size of a symbol, in both widths */
+
+enum { SHT_PROGBITS = 1, SHT_SYMTAB = 2, SHT_RELA = 4, SHT_NOTE = 7, SHT_REL = 9, SHT_DYNSYM = 11 };
+enum { EM_ARM = 40, EM_AARCH64 = 183 };
 enum { STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_GNU_IFUNC = 10 };
 enum { GLOBAL = 1, WEAK = 2 };
 enum { SHN_UNDEF = 0, SHN_LORESERVE = 0xff00 };
 #define SHF_EXECINSTR 4
 
 struct section {
-	uint32_t type, link;
+	uint32_t name, type, link;
 	uint64_t flags, address, offset, size, entry;
 };
 
@@ -43,7 +50,8 @@ static bool inside(const struct elf_symbols *e, uint64_t offset, uint64_t size)
 
 static struct section section_at(const struct elf_symbols *e, const unsigned char *p)
 {
-	return (struct section){ .type = (uint32_t)number(p + 4, 4, e->big),
+	return (struct section){ .name = (uint32_t)number(p, 4, e->big),
+				 .type = (uint32_t)number(p + 4, 4, e->big),
 				 .flags = word(e, p, 8, 8),
 				 .address = word(e, p, 12, 16),
 				 .offset = word(e, p, 16, 24),
@@ -53,7 +61,7 @@ static struct section section_at(const struct elf_symbols *e, const unsigned cha
 }
 
 static ow_status read_sections(struct elf_symbols *e, struct section **list, size_t *count,
-			       struct error *err)
+			       size_t *names, struct error *err)
 {
 	unsigned char head[64], *bytes;
 	uint64_t offset;
@@ -61,13 +69,14 @@ static ow_status read_sections(struct elf_symbols *e, struct section **list, siz
 	ow_status status;
 
 	*list = NULL;
-	*count = 0;
+	*count = *names = 0;
 	if (e->in.size < sizeof(head))
 		return OW_OK;
 	OW_TRY(input_read_at(&e->in, 0, head, sizeof(head), err));
 	offset = word(e, head, 32, 40);
 	each = (size_t)number(head + (e->wide ? 58 : 46), 2, e->big);
 	*count = (size_t)number(head + (e->wide ? 60 : 48), 2, e->big);
+	*names = (size_t)number(head + (e->wide ? 62 : 50), 2, e->big);
 	size = each * *count;
 	if (each < (e->wide ? 64u : 40u) || !size || !inside(e, offset, size)) {
 		*count = 0;
@@ -175,41 +184,94 @@ static ow_status add_symbol(struct elf_symbols *e, const unsigned char *p,
 	uint64_t value = word(e, p, 4, 8), size = word(e, p, 8, 16);
 	unsigned info = p[e->wide ? 4 : 12], other = p[e->wide ? 5 : 13];
 	size_t index = (size_t)number(p + (e->wide ? 6 : 14), 2, e->big);
-	uint64_t name = number(p, 4, e->big);
-	const struct section *in;
+	uint32_t name = (uint32_t)number(p, 4, e->big);
 	void *items = e->items;
+	bool typed;
 
-	if (!name || index == SHN_UNDEF || index >= SHN_LORESERVE || index >= count)
-		return OW_OK;
-	in = &sections[index];
-	if (!is_wanted(info & 15, other, in))
+	if (!name || index == SHN_UNDEF || index >= SHN_LORESERVE || index >= count ||
+	    !is_wanted(info & 15, other, &sections[index]))
 		return OW_OK;
 	if (!mem_grow(e->mem, &items, &e->cap, e->count + 1, sizeof(*e->items)))
 		return error_no_memory(err);
 	e->items = items;
 	size = MIN(size, UINT64_MAX - value);
-	/* what has a size, what cannot be replaced, what others see */
+	typed = (info & 15) != STT_NOTYPE;
+	/* what has a size, what is said to be something, what cannot be replaced, what others see */
 	e->items[e->count++] =
 		(struct elf_symbol){ .start = value,
 				     .end = value + size,
-				     .limit = in->address + MIN(in->size, UINT64_MAX - in->address),
 				     .name = name,
-				     .rank = (uint8_t)((size ? 4 : 0) +
+				     .section = (uint16_t)index,
+				     .rank = (uint8_t)((size ? 8 : 0) + (typed ? 4 : 0) +
 						       (info >> 4 == WEAK ? 0 : 2) +
 						       (info >> 4 == GLOBAL ? 1 : 0)) };
 	return OW_OK;
 }
 
-static int by_start(const void *a, const void *b)
+/* By start, and those of one start as they come: by eleven bits at a time, from the lowest. */
+static ow_status sort(struct elf_symbols *e, struct error *err)
 {
-	const struct elf_symbol *x = a, *y = b;
+	enum { BITS = 11, PLACES = 1 << BITS };
+	size_t size = e->count * sizeof(*e->items), at[PLACES];
+	struct elf_symbol *from = e->items, *to = mem_alloc(e->mem, size), *scratch = to;
+	uint64_t all = 0;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	if (x->rank != y->rank)
-		return x->rank > y->rank ? -1 : 1;
-	return (x->name > y->name) - (x->name < y->name);
+	if (!to)
+		return error_no_memory(err);
+	for (size_t i = 0; i < e->count; i++)
+		all |= from[i].start;
+	for (unsigned shift = 0; shift < 64 && all >> shift; shift += BITS) {
+		struct elf_symbol *other = from;
+		size_t sum = 0;
+
+		memset(at, 0, sizeof(at));
+		for (size_t i = 0; i < e->count; i++)
+			at[from[i].start >> shift & (PLACES - 1)]++;
+		for (size_t i = 0; i < PLACES; i++) {
+			size_t here = at[i];
+
+			at[i] = sum;
+			sum += here;
+		}
+		for (size_t i = 0; i < e->count; i++)
+			to[at[from[i].start >> shift & (PLACES - 1)]++] = from[i];
+		from = to;
+		to = other;
+	}
+	if (from != e->items)
+		memcpy(e->items, from, size);
+	mem_free(e->mem, scratch, size);
+	return OW_OK;
 }
+
+static ow_status read_table(struct elf_symbols *e, const struct section *sections, size_t count,
+			    const struct section *table, struct error *err)
+{
+	size_t each = e->wide ? 24 : 16;
+	unsigned char *bytes;
+	ow_status status = OW_OK;
+
+	if (table->link >= count || table->size > TABLE_MAX || table->entry != each ||
+	    !inside(e, table->offset, table->size) ||
+	    !inside(e, sections[table->link].offset, sections[table->link].size))
+		return OW_OK;
+	e->strings = sections[table->link].offset;
+	e->strings_size = sections[table->link].size;
+	bytes = mem_alloc(e->mem, CHUNK);
+	if (!bytes)
+		return error_no_memory(err);
+	for (uint64_t at = 0; status == OW_OK && at + each <= table->size; at += CHUNK) {
+		size_t some = (size_t)MIN(table->size - at, (uint64_t)CHUNK);
+
+		status = input_read_at(&e->in, table->offset + at, bytes, some, err);
+		for (size_t i = 0; status == OW_OK && i + each <= some; i += each)
+			status = add_symbol(e, bytes + i, sections, count, err);
+	}
+	mem_free(e->mem, bytes, CHUNK);
+	return status == OW_OK && e->count ? sort(e, err) : status;
+}
+
+/* ---- finding them ---- */
 
 static size_t leading(const char *name, char c)
 {
@@ -221,8 +283,8 @@ static size_t leading(const char *name, char c)
 }
 
 /* Of two names of one rank: the one with fewer underscores in front, then the longer. */
-static bool is_better(const struct elf_symbols *e, const struct elf_symbol *a,
-		      const struct elf_symbol *b)
+static bool has_better_name(const struct elf_symbols *e, const struct elf_symbol *a,
+			    const struct elf_symbol *b)
 {
 	struct buf x, y;
 	bool better = false;
@@ -241,112 +303,20 @@ static bool is_better(const struct elf_symbols *e, const struct elf_symbol *a,
 	return better;
 }
 
-/* One per place; those without a size reach to the next. */
-static void tidy(struct elf_symbols *e)
+/* Symbols without a size reach to the next one, or to the end of their section. */
+static uint64_t end_of(const struct elf_symbols *e, const struct elf_symbol *s, size_t next)
 {
-	struct elf_symbol *items = e->items, *last = items;
-	size_t count = e->count;
+	uint64_t limit = s->section < e->limit_count ? e->limits[s->section] : 0;
 
-	if (!count || !items)
-		return;
-	qsort(items, count, sizeof(*items), by_start);
-	for (size_t i = 1; i < count; i++) {
-		if (last->start == items[i].start) {
-			if (last->rank == items[i].rank && is_better(e, &items[i], last))
-				*last = items[i];
-			continue;
-		}
-		if (last->end == last->start)
-			last->end = MIN(items[i].start, MAX(last->limit, last->start));
-		*++last = items[i];
-	}
-	if (last->end == last->start)
-		last->end = MAX(last->limit, last->start);
-	e->count = (size_t)(last - items) + 1;
-}
-
-static ow_status read_table(struct elf_symbols *e, const struct section *sections, size_t count,
-			    const struct section *table, struct error *err)
-{
-	size_t each = e->wide ? 24 : 16;
-	struct window w;
-	ow_status status = OW_OK;
-
-	if (table->link >= count || table->size > TABLE_MAX || table->entry != each ||
-	    !inside(e, table->offset, table->size) ||
-	    !inside(e, sections[table->link].offset, sections[table->link].size))
-		return OW_OK;
-	e->strings = sections[table->link].offset;
-	e->strings_size = sections[table->link].size;
-	window_init(&w, &e->in, err);
-	for (uint64_t at = 0; status == OW_OK && at + each <= table->size; at += each) {
-		const unsigned char *p = window_at(&w, table->offset + at, each);
-
-		status = p ? add_symbol(e, p, sections, count, err) : w.status;
-	}
-	window_release(&w);
-	if (status == OW_OK)
-		tidy(e);
-	return status;
-}
-
-/* ---- the file ---- */
-
-ow_status elf_symbols_open(struct elf_symbols *e, struct mem *mem, const char *path,
-			   struct error *err)
-{
-	struct section *sections = NULL;
-	unsigned char head[64];
-	size_t count = 0;
-	ow_status status;
-
-	*e = (struct elf_symbols){ .mem = mem };
-	OW_TRY(input_open(&e->in, mem, path, err));
-	e->open = true;
-	if (e->in.size < 64)
-		return error_set(err, OW_E_FORMAT, "%s: not an ELF file", path);
-	OW_TRY(input_read_at(&e->in, 0, head, sizeof(head), err));
-	if (memcmp(head, "\177ELF", 4) != 0 || (head[4] != 1 && head[4] != 2) ||
-	    (head[5] != 1 && head[5] != 2))
-		return error_set(err, OW_E_FORMAT, "%s: not an ELF file", path);
-	e->wide = head[4] == 2;
-	e->big = head[5] == 2;
-	OW_TRY(read_parts(e, head, err));
-	status = read_sections(e, &sections, &count, err);
-	for (size_t i = 0; status == OW_OK && i < count; i++)
-		status = read_notes(e, &sections[i], err);
-	mem_free(mem, sections, sections ? count * sizeof(*sections) : 0);
-	return status;
-}
-
-ow_status elf_symbols_load(struct elf_symbols *e, struct error *err)
-{
-	static const uint32_t tables[] = { SHT_SYMTAB, SHT_DYNSYM };
-	struct section *sections = NULL;
-	size_t count = 0;
-	ow_status status = read_sections(e, &sections, &count, err);
-
-	for (size_t k = 0; k < ARRAY_COUNT(tables); k++)
-		for (size_t i = 0; status == OW_OK && !e->count && i < count; i++)
-			if (sections[i].type == tables[k]) {
-				status = read_table(e, sections, count, &sections[i], err);
-				e->full = tables[k] == SHT_SYMTAB && e->count;
-			}
-	mem_free(e->mem, sections, sections ? count * sizeof(*sections) : 0);
-	return status;
-}
-
-void elf_symbols_release(struct elf_symbols *e)
-{
-	if (e->open)
-		input_close(&e->in);
-	mem_free(e->mem, e->items, e->cap * sizeof(*e->items));
-	*e = (struct elf_symbols){ .mem = e->mem };
+	if (s->end != s->start)
+		return s->end;
+	limit = MAX(limit, s->start);
+	return next < e->count ? MIN(e->items[next].start, limit) : limit;
 }
 
 const struct elf_symbol *elf_symbols_find(const struct elf_symbols *e, uint64_t address)
 {
-	size_t low = 0, high = e->count;
+	size_t low = 0, high = e->count, first, best;
 
 	while (low < high) { /* the last that starts at or before the address */
 		size_t middle = low + (high - low) / 2;
@@ -356,17 +326,225 @@ const struct elf_symbol *elf_symbols_find(const struct elf_symbols *e, uint64_t 
 		else
 			high = middle;
 	}
-	return low && address < e->items[low - 1].end ? &e->items[low - 1] : NULL;
+	if (!low)
+		return NULL;
+	for (first = low - 1; first && e->items[first - 1].start == e->items[low - 1].start;)
+		first--;
+	best = first;
+	for (size_t i = first + 1; i < low; i++) {
+		const struct elf_symbol *old = &e->items[best], *new = &e->items[i];
+
+		if (new->rank > old->rank ||
+		    (new->rank == old->rank &&has_better_name(e, new, old)))
+			best = i;
+	}
+	return address < end_of(e, &e->items[best], low) ? &e->items[best] : NULL;
+}
+
+/* ---- procedure linkage tables ---- */
+
+static bool is_named(const struct elf_symbols *e, const struct section *names,
+		     const struct section *s, const char *want)
+{
+	char text[16] = "";
+	size_t len = strlen(want) + 1;
+
+	return s->name <= names->size && len <= names->size - s->name &&
+	       inside(e, names->offset, names->size) &&
+	       input_read_at(&e->in, names->offset + s->name, text, len, NULL) == OW_OK &&
+	       memcmp(text, want, len) == 0;
+}
+
+static void add_plt(struct elf_symbols *e, const struct section *s, bool head)
+{
+	struct elf_plt *plt = &e->plts[head ? 0 : 1];
+	uint64_t skip = head ? s->entry : 0;
+
+	plt->entry = (uint32_t)MIN(s->entry, (uint64_t)UINT32_MAX);
+	if (e->machine == EM_AARCH64) {
+		plt->entry = 16;
+		skip = 32;
+	} else if (e->machine == EM_ARM) {
+		plt->entry = 12;
+		skip = 20;
+	}
+	if (!plt->entry || skip > s->size || s->size > UINT64_MAX - s->address)
+		return;
+	plt->start = s->address + skip;
+	plt->end = s->address + s->size;
+}
+
+/* .plt has an entry of its own in front; .plt.sec, where there is one, has not. */
+static void find_plts(struct elf_symbols *e, const struct section *sections, size_t count,
+		      size_t names)
+{
+	for (size_t i = 0; i < count && names < count; i++) {
+		const struct section *s = &sections[i], *linked;
+
+		if (s->type == SHT_PROGBITS && s->flags & SHF_EXECINSTR) {
+			if (is_named(e, &sections[names], s, ".plt"))
+				add_plt(e, s, true);
+			else if (is_named(e, &sections[names], s, ".plt.sec"))
+				add_plt(e, s, false);
+		}
+		if ((s->type != SHT_RELA && s->type != SHT_REL) || s->link >= count ||
+		    !is_named(e, &sections[names], s,
+			      s->type == SHT_RELA ? ".rela.plt" : ".rel.plt"))
+			continue;
+		linked = &sections[s->link];
+		if (linked->link >= count || !inside(e, s->offset, s->size) ||
+		    !inside(e, linked->offset, linked->size))
+			continue;
+		e->relocations =
+			(struct elf_table){ s->offset, s->size,
+					    (e->wide ? 16u : 8u) + (s->type != SHT_RELA ? 0u
+								    : e->wide		? 8u
+											: 4u) };
+		e->linked = (struct elf_table){ linked->offset, linked->size, e->wide ? 24 : 16 };
+		linked = &sections[linked->link];
+		e->linked_names = (struct elf_table){ linked->offset, linked->size, 1 };
+	}
+}
+
+static bool read_item(const struct elf_symbols *e, const struct elf_table *t, uint64_t index,
+		      unsigned char *to)
+{
+	return index < t->size / t->each &&
+	       input_read_at(&e->in, t->offset + index * t->each, to, t->each, NULL) == OW_OK;
+}
+
+/* A text of a table of strings; at most 4 KiB of it. */
+static bool add_text(const struct elf_symbols *e, uint64_t strings, uint64_t size, uint64_t at,
+		     struct buf *to)
+{
+	uint64_t left = at < size ? size - at : 0;
+	char text[NAME_MAX_BYTES];
+	size_t len = (size_t)MIN(left, (uint64_t)sizeof(text));
+
+	if (!len || input_read_at(&e->in, strings + at, text, len, NULL) != OW_OK)
+		return false;
+	buf_add(to, text, strnlen(text, len));
+	return !to->failed;
+}
+
+/* The function that an entry leads to. One that is chosen at run time has no name there, but an address in this file. */
+static bool add_target(const struct elf_symbols *e, uint64_t index, struct buf *to)
+{
+	unsigned char relocation[24] = { 0 }, symbol[24];
+	const struct elf_symbol *own;
+	uint64_t info, number_of;
+
+	if (!e->relocations.each || !read_item(e, &e->relocations, index, relocation))
+		return false;
+	info = word(e, relocation, 4, 8);
+	number_of = e->wide ? info >> 32 : info >> 8;
+	if (number_of)
+		return read_item(e, &e->linked, number_of, symbol) &&
+		       add_text(e, e->linked_names.offset, e->linked_names.size,
+				number(symbol, 4, e->big), to);
+	own = elf_symbols_find(e, word(e, relocation, 8, 16));
+	return own && elf_symbols_name(e, own, to);
+}
+
+bool elf_symbols_plt(const struct elf_symbols *e, uint64_t address, struct buf *to)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(e->plts); i++) {
+		const struct elf_plt *p = &e->plts[i];
+
+		if (address >= p->start && address < p->end)
+			return add_target(e, (address - p->start) / p->entry, to);
+	}
+	return false;
+}
+
+/* ---- the file ---- */
+
+/* Not input_open: that reads small files whole, and of these little is needed. */
+static ow_status open_file(struct elf_symbols *e, const char *path, struct error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ow_status status;
+
+	if (fd < 0)
+		return error_errno(err, errno, "%s", path);
+	status = input_adopt_fd(&e->in, e->mem, path, fd, err);
+	e->open = status == OW_OK;
+	if (status != OW_OK)
+		close(fd);
+	return status;
+}
+
+ow_status elf_symbols_open(struct elf_symbols *e, struct mem *mem, const char *path,
+			   struct error *err)
+{
+	struct section *sections = NULL;
+	unsigned char head[64];
+	size_t count = 0, names;
+	ow_status status;
+
+	*e = (struct elf_symbols){ .mem = mem };
+	OW_TRY(open_file(e, path, err));
+	if (e->in.size < 64)
+		return error_set(err, OW_E_FORMAT, "%s: not an ELF file", path);
+	OW_TRY(input_read_at(&e->in, 0, head, sizeof(head), err));
+	if (memcmp(head, "\177ELF", 4) != 0 || (head[4] != 1 && head[4] != 2) ||
+	    (head[5] != 1 && head[5] != 2))
+		return error_set(err, OW_E_FORMAT, "%s: not an ELF file", path);
+	e->wide = head[4] == 2;
+	e->big = head[5] == 2;
+	e->machine = (uint16_t)number(head + 18, 2, e->big);
+	OW_TRY(read_parts(e, head, err));
+	status = read_sections(e, &sections, &count, &names, err);
+	for (size_t i = 0; status == OW_OK && i < count; i++)
+		status = read_notes(e, &sections[i], err);
+	mem_free(mem, sections, sections ? count * sizeof(*sections) : 0);
+	return status;
+}
+
+static ow_status keep_limits(struct elf_symbols *e, const struct section *sections, size_t count,
+			     struct error *err)
+{
+	e->limits = mem_alloc(e->mem, count * sizeof(*e->limits));
+	if (!e->limits)
+		return error_no_memory(err);
+	e->limit_count = count;
+	for (size_t i = 0; i < count; i++)
+		e->limits[i] = sections[i].address +
+			       MIN(sections[i].size, UINT64_MAX - sections[i].address);
+	return OW_OK;
+}
+
+ow_status elf_symbols_load(struct elf_symbols *e, struct error *err)
+{
+	static const uint32_t tables[] = { SHT_SYMTAB, SHT_DYNSYM };
+	struct section *sections = NULL;
+	size_t count = 0, names;
+	ow_status status = read_sections(e, &sections, &count, &names, err);
+
+	if (status == OW_OK && count)
+		status = keep_limits(e, sections, count, err);
+	for (size_t k = 0; k < ARRAY_COUNT(tables); k++)
+		for (size_t i = 0; status == OW_OK && !e->count && i < count; i++)
+			if (sections[i].type == tables[k]) {
+				status = read_table(e, sections, count, &sections[i], err);
+				e->full = tables[k] == SHT_SYMTAB && e->count;
+			}
+	if (status == OW_OK)
+		find_plts(e, sections, count, names);
+	mem_free(e->mem, sections, sections ? count * sizeof(*sections) : 0);
+	return status;
+}
+
+void elf_symbols_release(struct elf_symbols *e)
+{
+	if (e->open)
+		input_close(&e->in);
+	mem_free(e->mem, e->items, e->cap * sizeof(*e->items));
+	mem_free(e->mem, e->limits, e->limit_count * sizeof(*e->limits));
+	*e = (struct elf_symbols){ .mem = e->mem };
 }
 
 bool elf_symbols_name(const struct elf_symbols *e, const struct elf_symbol *symbol, struct buf *to)
 {
-	uint64_t left = symbol->name < e->strings_size ? e->strings_size - symbol->name : 0;
-	char text[NAME_MAX_BYTES];
-	size_t len = (size_t)MIN(left, (uint64_t)sizeof(text));
-
-	if (!len || input_read_at(&e->in, e->strings + symbol->name, text, len, NULL) != OW_OK)
-		return false;
-	buf_add(to, text, strnlen(text, len));
-	return !to->failed;
+	return add_text(e, e->strings, e->strings_size, symbol->name, to);
 }

@@ -11,14 +11,25 @@
 #define ELF_ID_MAX 32
 
 struct elf_symbol {
-	uint64_t start, end; /* addresses, as the file counts them */
-	uint64_t limit;	     /* where its section ends */
-	uint64_t name;	     /* in the table of strings */
-	uint8_t rank;	     /* of several at one place the highest counts */
+	uint64_t start, end; /* addresses, as the file counts them; equal: it has no size */
+	uint32_t name;	     /* in the table of strings */
+	uint16_t section;
+	uint8_t rank; /* of several at one place the highest counts */
 };
 
 struct elf_part {
 	uint64_t offset, address, size; /* of what is mapped from the file */
+};
+
+/* Where calls to other files go through: entries of one size, in the order of the relocations for them. */
+struct elf_plt {
+	uint64_t start, end;
+	uint32_t entry;
+};
+
+struct elf_table {
+	uint64_t offset, size;
+	uint32_t each;
 };
 
 struct elf_symbols {
@@ -26,11 +37,17 @@ struct elf_symbols {
 	struct input in;
 	bool open, big, wide; /* byte order; 64 bits */
 	bool full;	      /* it has more than the symbols that others link to */
+	uint16_t machine;
 	struct elf_part parts[16];
 	size_t part_count;
 	uint64_t strings, strings_size;
 	struct elf_symbol *items; /* by start */
 	size_t count, cap;
+	uint64_t *limits; /* where sections end */
+	size_t limit_count;
+	struct elf_plt plts[2];
+	struct elf_table relocations, linked,
+		linked_names;	      /* for them; the symbols that they name */
 	unsigned char id[ELF_ID_MAX]; /* build id */
 	size_t id_len;
 };
@@ -47,6 +64,8 @@ void elf_symbols_release(struct elf_symbols *e);
 bool elf_symbols_address(const struct elf_symbols *e, uint64_t offset, uint64_t *address);
 /* The symbol at an address; NULL when there is none. */
 const struct elf_symbol *elf_symbols_find(const struct elf_symbols *e, uint64_t address);
+/* Appends the name of the function that the entry of a procedure linkage table at an address leads to; false when there is none. */
+bool elf_symbols_plt(const struct elf_symbols *e, uint64_t address, struct buf *to);
 /* Appends its name; at most 4 KiB of it. */
 bool elf_symbols_name(const struct elf_symbols *e, const struct elf_symbol *symbol, struct buf *to);
 

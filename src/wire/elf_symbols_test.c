@@ -33,10 +33,10 @@ static void word(struct elf *f, uint64_t value)
 	put(f, value, f->wide ? 8 : 4);
 }
 
-static void section(struct elf *f, uint32_t type, uint64_t flags, uint64_t address, uint64_t offset,
-		    uint64_t size, uint32_t link, uint64_t entry)
+static void section(struct elf *f, uint32_t name, uint32_t type, uint64_t flags, uint64_t address,
+		    uint64_t offset, uint64_t size, uint32_t link, uint64_t entry)
 {
-	put(f, 0, 4);
+	put(f, name, 4);
 	put(f, type, 4);
 	word(f, flags);
 	word(f, address);
@@ -65,10 +65,26 @@ static void symbol(struct elf *f, uint32_t name, uint64_t value, uint64_t size, 
 	}
 }
 
-/* Sections: none, code, symbols, their names, a note; behind the head, which is 64 bytes at most. */
+/* Calls to main, and to a function that is chosen at run time: main, again. */
+static void relocations(struct elf *f)
+{
+	f->len = 0x700;
+	word(f, 0);
+	word(f, f->wide ? (uint64_t)2 << 32 | 7 : 2 << 8 | 7);
+	if (f->wide)
+		word(f, 0);
+	word(f, 0);
+	word(f, 8);
+	if (f->wide)
+		word(f, CODE * 10 + 0x10);
+}
+
+/* Sections: none, code, symbols, their names, a note, a procedure linkage table, its relocations, names of sections; behind the
+ * head, which is 64 bytes at most. */
 static void make(struct elf *f, bool big, bool wide)
 {
 	static const char names[] = "\0main\0__main\0label\0weak\0data";
+	static const char of_sections[] = "\0.plt\0.rela.plt\0.rel.plt";
 	size_t each = wide ? 64 : 40, symbols = 0x200, strings = 0x400, note = 0x480, table = 0x500;
 
 	memset(f, 0, sizeof(*f));
@@ -86,8 +102,8 @@ static void make(struct elf *f, bool big, bool wide)
 	put(f, wide ? 56 : 32, 2);
 	put(f, 1, 2);
 	put(f, each, 2);
-	put(f, 5, 2);
-	put(f, 0, 2);
+	put(f, 8, 2);
+	put(f, 7, 2);
 	f->len = 64;
 	put(f, 1, 4);
 	if (wide)
@@ -110,11 +126,16 @@ static void make(struct elf *f, bool big, bool wide)
 	put(f, 3, 4);
 	memcpy(f->bytes + f->len, "GNU\0\1\2\3", 8);
 	f->len = table;
-	section(f, 0, 0, 0, 0, 0, 0, 0);
-	section(f, 1, 6, CODE * 10, CODE, 0x100, 0, 0);
-	section(f, 2, 0, 0, symbols, 5 * (wide ? 24 : 16), 3, wide ? 24 : 16);
-	section(f, 3, 0, 0, strings, sizeof(names), 0, 0);
-	section(f, 7, 0, 0, note, 20, 0, 0);
+	section(f, 0, 0, 0, 0, 0, 0, 0, 0);
+	section(f, 0, 1, 6, CODE * 10, CODE, 0x100, 0, 0);
+	section(f, 0, 2, 0, 0, symbols, 5 * (wide ? 24 : 16), 3, wide ? 24 : 16);
+	section(f, 0, 3, 0, 0, strings, sizeof(names), 0, 0);
+	section(f, 0, 7, 0, 0, note, 20, 0, 0);
+	section(f, 1, 1, 6, CODE * 10 + 0x100, CODE + 0x100, 0x40, 0, 0x10);
+	section(f, wide ? 6 : 16, wide ? 4 : 9, 2, 0, 0x700, wide ? 48 : 16, 2, wide ? 24 : 8);
+	section(f, 0, 3, 0, 0, 0x780, sizeof(of_sections), 0, 0);
+	relocations(f);
+	memcpy(f->bytes + 0x780, of_sections, sizeof(of_sections));
 	f->len = sizeof(f->bytes);
 }
 
@@ -157,6 +178,20 @@ static void expect_name(const struct elf_symbols *e, uint64_t offset, const char
 	buf_release(&name);
 }
 
+static void expect_link(const struct elf_symbols *e, uint64_t offset, const char *want)
+{
+	struct buf name;
+	uint64_t address = 0;
+
+	buf_init(&name, e->mem);
+	assert_true(elf_symbols_address(e, offset, &address));
+	assert_null(elf_symbols_find(e, address));
+	assert_int_equal(elf_symbols_plt(e, address, &name), want != NULL);
+	if (want)
+		assert_string_equal(buf_cstr(&name), want);
+	buf_release(&name);
+}
+
 static void all_kinds(void **state)
 {
 	struct elf_symbols e;
@@ -180,6 +215,11 @@ static void all_kinds(void **state)
 		expect_name(&e, CODE + 0x30, NULL);
 		expect_name(&e, CODE + 0x41, "label");
 		expect_name(&e, CODE + 0x100, NULL); /* behind its section */
+		expect_link(&e, CODE + 0x10f, NULL); /* what comes before the first entry */
+		expect_link(&e, CODE + 0x110, "main");
+		expect_link(&e, CODE + 0x12f, e.wide ? "main" : NULL);
+		expect_link(&e, CODE + 0x130, NULL); /* without a relocation */
+		expect_link(&e, CODE + 0x140, NULL);
 		assert_false(elf_symbols_address(&e, CODE - 1, &address));
 		elf_symbols_release(&e);
 		unlink(path);
@@ -197,13 +237,13 @@ static void damage(void **state)
 
 	(void)state;
 	make(&f, false, true);
-	for (size_t len = 0; len < 0x700; len += 61) {
+	for (size_t len = 0; len < 0x7c0; len += 61) {
 		mem_init(&mem, 0);
 		(void)load(&e, &mem, write_file(&f, len, path));
 		elf_symbols_release(&e);
 		unlink(path);
 	}
-	for (size_t at = 0; at < 0x700; at += 3) { /* wild numbers */
+	for (size_t at = 0; at < 0x7c0; at += 3) { /* wild numbers */
 		struct elf wild = f;
 
 		memset(wild.bytes + at, 0xff, 8);
