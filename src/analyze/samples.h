@@ -33,16 +33,20 @@ static inline bool samples_only(const struct model *m)
 ow_status samples_choose(const struct model *m, const struct view_options *options,
 			 struct arena *scratch, struct sample_choice *out, struct error *err);
 
+/* Whether a sample lies in the part that was asked for. */
+static inline bool sample_inside(const struct event_filter *f, const struct model *m, uint32_t row)
+{
+	const struct sample_table *s = &m->sample;
+
+	if (!filter_track(f, m, s->track[row]) || !filter_step(f, COLUMN_GET(s->step, row)))
+		return false;
+	return !filter_has_time(f) || (s->ts_ns[row] != TIME_UNKNOWN &&
+				       s->ts_ns[row] >= f->from_ns && s->ts_ns[row] < f->to_ns);
+}
+
 static inline bool sample_counts(const struct sample_choice *c, uint32_t row)
 {
-	const struct sample_table *s = &c->m->sample;
-
-	if (!c->wanted[s->metric[row].v] || !filter_track(&c->filter, c->m, s->track[row]) ||
-	    !filter_step(&c->filter, COLUMN_GET(s->step, row)))
-		return false;
-	return !filter_has_time(&c->filter) ||
-	       (s->ts_ns[row] != TIME_UNKNOWN && s->ts_ns[row] >= c->filter.from_ns &&
-		s->ts_ns[row] < c->filter.to_ns);
+	return c->wanted[c->m->sample.metric[row].v] && sample_inside(&c->filter, c->m, row);
 }
 
 /* Weight of each stack by itself, of all samples that count. NULL without memory. */

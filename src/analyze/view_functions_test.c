@@ -114,6 +114,11 @@ static void other_metrics(void **state)
 		"cycles|count|3|10|1|3|10|20|1\ntime|ns|1|1000|1|1|30|0|0\n");
 	view_text_fail_each(&t.s, &view_metrics);
 	view_options_init(&options);
+	options.time_from_ns = 5; /* from the first sample */
+	view_text_expect_columns(&t.s, &view_metrics, &options,
+				 "name,samples,total,stacks,start_ns",
+				 "cycles|2|5|2|20\ntime|1|1000|1|30\n");
+	view_options_init(&options);
 	options.metric = "bytes";
 	r = result_new(&t.s.mem, "code", &t.s.err);
 	assert_int_equal(view_code.run(t.s.m, &options, r, &t.s.err), OW_E_NOT_FOUND);

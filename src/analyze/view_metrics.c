@@ -86,7 +86,7 @@ static void count_stacks(const struct model *m, const struct event_filter *filte
 			uint32_t stack = m->sample.stack[i].v;
 
 			if (m->sample.metric[i].v != metric || seen[stack] == metric ||
-			    !filter_track(filter, m, m->sample.track[i]))
+			    !sample_inside(filter, m, i))
 				continue;
 			seen[stack] = metric;
 			all[metric].stacks++;
@@ -108,7 +108,7 @@ static ow_status collect(struct model *m, const struct view_options *options, st
 		all[i].last = INT64_MIN;
 	}
 	for (uint32_t i = 1; i < m->sample.count; i++)
-		if (filter_track(&filter, m, m->sample.track[i]))
+		if (sample_inside(&filter, m, i))
 			add_sample(m, &all[m->sample.metric[i].v], i);
 	count_stacks(m, &filter, all, seen);
 	for (uint32_t i = 1; i < m->metric.count; i++)
