@@ -170,16 +170,26 @@ static ow_status read_some(struct perf_file *f, const unsigned char *p, size_t l
 	return OW_OK;
 }
 
+/* The same, and nothing refers to their bytes any more. */
+static ow_status read_chunk(struct perf_file *f, const unsigned char *p, size_t len, uint64_t at,
+			    uint64_t *used)
+{
+	OW_TRY(read_some(f, p, len, at, used));
+	return perf_chains_finish(f) ? OW_OK : builder_fail(f->b, error_no_memory(f->ctx->err));
+}
+
 static ow_status read_records(struct perf_file *f, struct window *w, uint64_t at, uint64_t end)
 {
+	f->data_at = at;
+	f->data_end = end;
 	while (end - at >= 8) {
 		struct str some = window_peek(w, at, RECORD_MAX);
 		uint64_t used;
 
 		if (!some.ptr)
 			return w->status;
-		OW_TRY(read_some(f, (const unsigned char *)some.ptr,
-				 (size_t)MIN((uint64_t)some.len, end - at), at, &used));
+		OW_TRY(read_chunk(f, (const unsigned char *)some.ptr,
+				  (size_t)MIN((uint64_t)some.len, end - at), at, &used));
 		if (!used || used > end - at)
 			break;
 		at += used;

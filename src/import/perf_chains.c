@@ -1,7 +1,7 @@
 /*
- * perf_chains.c: the call chains of perf.data, see perf_data.h. They come again and again, and where they differ it
- * is mostly near the leaf. So a chain is looked for as a whole first; if it is new, its addresses are
- * put into a tree, from the root on.
+ * perf_chains.c: the call chains of perf.data, see perf_data.h. They come again and again, so each is kept once, as it lies in the
+ * file, one behind the other in memory; what it means is found when somebody asks, and again only after something happened to its
+ * process. Chains that are asked for one after the other mostly have their outer calls in common.
  */
 #include "import/perf_data.h"
 
@@ -9,150 +9,153 @@
 #define CONTEXT_KERNEL ((uint64_t)-128)
 
 #define MODE_KERNEL 1
+#define KNOWN 4096 /* addresses */
+#define UNIT 8	   /* chains begin at multiples of it */
 
-enum { NODE_PROCESS = 1, NODE_KERNEL = 2, NODE_CALLER = 4 };
+enum { STEP_KERNEL = 1, STEP_CALLER = 2 };
+
+/* Its words follow. */
+struct perf_chain {
+	int32_t pid;
+	uint16_t count;
+	uint8_t mode;
+	stack_id stack; /* what it was when it was looked up last … */
+	uint32_t at;	/* … and when that was, in changes of the address space + 1; 0 = never */
+};
+
+/* What an address was when it was looked up last. */
+struct known {
+	uint64_t address;
+	int64_t pid;
+	uint32_t flags, at; /* at: as in a chain */
+	frame_id frame;
+};
+
+/* An address of the chain that was looked up last, from the root on. */
+struct step {
+	uint64_t address;
+	uint32_t flags;
+	stack_id stack;
+};
+
+struct perf_walk {
+	struct known known[KNOWN]; /* by a hash of the address */
+	struct step steps[PERF_CHAIN_MAX];
+	uint32_t count;
+	int64_t pid;
+	uint32_t changes; /* how many there were */
+};
 
 void perf_chains_init(struct perf_file *f)
 {
-	map_init(&f->node_map, f->mem);
 	map_init(&f->chain_map, f->mem);
 }
 
 void perf_chains_release(struct perf_file *f)
 {
-	mem_free(f->mem, f->nodes, f->node_cap * sizeof(*f->nodes));
-	map_release(&f->node_map);
+	mem_free(f->mem, f->chains, f->chain_cap);
+	mem_free(f->mem, f->walk, f->walk ? sizeof(*f->walk) : 0);
 	map_release(&f->chain_map);
 }
 
-/* ---- whole chains ---- */
+/* ---- while reading ---- */
 
-static uint64_t hash_words(const unsigned char *words, size_t count, bool swap, uint64_t seed)
+static struct perf_chain *chain_at(const struct perf_file *f, uint32_t chain)
+{
+	return (struct perf_chain *)(void *)(f->chains + (size_t)chain * UNIT);
+}
+
+static const unsigned char *words_of(const struct perf_chain *c)
+{
+	return (const unsigned char *)(c + 1);
+}
+
+static uint64_t hash_words(const unsigned char *words, size_t count, uint64_t seed)
 {
 	size_t i = 0;
 
 	for (; i + 2 <= count; i += 2) {
-		uint64_t a = perf_u64(words + 8 * i, swap), b = perf_u64(words + 8 * i + 8, swap);
+		uint64_t a = perf_u64(words + 8 * i, false), b = perf_u64(words + 8 * i + 8, false);
 		__uint128_t product = (__uint128_t)(a ^ seed) * (b ^ 0xd6e8feb86659fd93ull);
 
 		seed = (uint64_t)product ^ (uint64_t)(product >> 64);
 	}
-	return map_hash_u64(seed, i < count ? perf_u64(words + 8 * i, swap) : count);
+	return map_hash_u64(seed, i < count ? perf_u64(words + 8 * i, false) : count);
 }
 
-/* Whether a node is the leaf of this chain: its addresses are those of the node and its parents. */
-static bool is_chain(const struct perf_file *f, uint32_t node, const unsigned char *words,
-		     size_t count, int32_t pid, uint8_t mode)
-{
-	uint32_t kernel = mode == MODE_KERNEL ? NODE_KERNEL : 0, caller = 0;
-	const struct perf_node *n = &f->nodes[node];
-
-	for (size_t i = 0; i < count; i++) {
-		uint64_t word = perf_u64(words + 8 * i, f->swap);
-
-		if (word >= CONTEXT_MARKS) {
-			kernel = word == CONTEXT_KERNEL ? NODE_KERNEL : 0;
-			caller = 0;
-			continue;
-		}
-		if (n->address != word || n->flags != (kernel | caller))
-			return false;
-		n = &f->nodes[n->parent];
-		caller = NODE_CALLER;
-	}
-	return n->flags == NODE_PROCESS && n->address == (uint32_t)pid;
-}
-
-/* ---- the tree ---- */
-
-static bool child_of(struct perf_file *f, uint32_t parent, uint64_t address, uint32_t flags,
-		     uint32_t *node)
-{
-	uint64_t hash = map_hash_u64(address, (uint64_t)parent << 8 | flags);
-	void *nodes = f->nodes;
-
-	for (struct map_iter it = map_find(&f->node_map, hash); it.value;
-	     it = map_next(&f->node_map, it)) {
-		const struct perf_node *n = &f->nodes[it.value];
-
-		if (n->address == address && n->parent == parent && n->flags == flags) {
-			*node = it.value;
-			return true;
-		}
-	}
-	if (f->node_count >= UINT32_MAX - 1 ||
-	    !mem_grow(f->mem, &nodes, &f->node_cap, f->node_count + 2, sizeof(*f->nodes)))
-		return false;
-	f->nodes = nodes;
-	if (!f->node_count)
-		f->nodes[f->node_count++] = (struct perf_node){ 0 };
-	*node = (uint32_t)f->node_count++;
-	f->nodes[*node] =
-		(struct perf_node){ .address = address, .parent = parent, .flags = flags };
-	return map_add(&f->node_map, hash, *node);
-}
-
-/* Whether the addresses before a word belong to the kernel: the nearest mark in front of it says so. */
-static uint32_t mode_before(const struct perf_file *f, const unsigned char *words, size_t at,
-			    uint8_t mode)
-{
-	while (at--) {
-		uint64_t word = perf_u64(words + 8 * at, f->swap);
-
-		if (word >= CONTEXT_MARKS)
-			return word == CONTEXT_KERNEL ? NODE_KERNEL : 0;
-	}
-	return mode == MODE_KERNEL ? NODE_KERNEL : 0;
-}
-
-/* Whether a word is the first of its kind: where something was interrupted, not where a call returns to. */
-static bool is_interrupted(const struct perf_file *f, const unsigned char *words, size_t at)
-{
-	return !at || perf_u64(words + 8 * (at - 1), f->swap) >= CONTEXT_MARKS;
-}
-
-/* A chain that was not there yet, from its root on. */
 static bool add_chain(struct perf_file *f, const unsigned char *words, size_t count, int32_t pid,
-		      uint8_t mode, uint32_t *node)
+		      uint8_t mode, uint32_t *chain)
 {
-	uint32_t kernel = mode_before(f, words, count, mode);
+	size_t at = f->chain_len ? f->chain_len : UNIT; /* the first is none */
+	size_t size = sizeof(struct perf_chain) + 8 * count;
+	void *chains = f->chains;
 
-	if (!child_of(f, 0, (uint32_t)pid, NODE_PROCESS, node))
+	if ((at + size) / UNIT > UINT32_MAX ||
+	    !mem_grow(f->mem, &chains, &f->chain_cap, at + size, 1))
 		return false;
-	for (size_t i = count; i--;) {
-		uint64_t word = perf_u64(words + 8 * i, f->swap);
-		uint32_t caller = is_interrupted(f, words, i) ? 0 : NODE_CALLER;
-
-		if (word >= CONTEXT_MARKS)
-			kernel = mode_before(f, words, i, mode);
-		else if (!child_of(f, *node, word, kernel | caller, node))
-			return false;
-	}
+	f->chains = chains;
+	f->chain_len = at + size;
+	*chain = (uint32_t)(at / UNIT);
+	*chain_at(f, *chain) =
+		(struct perf_chain){ .pid = pid, .count = (uint16_t)count, .mode = mode };
+	if (count)
+		memcpy(f->chains + at + sizeof(struct perf_chain), words, 8 * count);
 	return true;
 }
 
-bool perf_chain_find(struct perf_file *f, const unsigned char *words, size_t count, int32_t pid,
-		     uint8_t mode, uint32_t *node)
+static bool find_chain(struct perf_file *f, const struct perf_later *l, uint32_t *chain)
 {
-	uint64_t hash = hash_words(words, count, f->swap, (uint64_t)(uint32_t)pid << 8 | mode);
+	for (struct map_iter it = map_find(&f->chain_map, l->hash); it.value;
+	     it = map_next(&f->chain_map, it)) {
+		const struct perf_chain *c = chain_at(f, it.value);
 
-	for (struct map_iter it = map_find(&f->chain_map, hash); it.value;
-	     it = map_next(&f->chain_map, it))
-		if (is_chain(f, it.value, words, count, pid, mode)) {
-			*node = it.value;
+		if (c->pid == l->pid && c->mode == l->mode && c->count == l->count &&
+		    (!l->count || memcmp(words_of(c), l->words, 8 * (size_t)l->count) == 0)) {
+			*chain = it.value;
 			return true;
 		}
-	if (!add_chain(f, words, count, pid, mode, node))
-		return false;
-	return map_add(&f->chain_map, hash, *node);
+	}
+	return add_chain(f, l->words, l->count, l->pid, l->mode, chain) &&
+	       map_add(&f->chain_map, l->hash, *chain);
+}
+
+/* Where it is looked for lies anywhere in memory, and so does what is found there: others are read until it has arrived. */
+bool perf_chain_later(struct perf_file *f, struct perf_later later)
+{
+	const struct map *map = &f->chain_map;
+
+	later.hash = hash_words(later.words, later.count,
+				(uint64_t)(uint32_t)later.pid << 8 | later.mode);
+	if (map->count)
+		__builtin_prefetch(&map->slots[later.hash >> 32 & map->mask]);
+	f->later[f->later_count++] = later;
+	return f->later_count < PERF_LATER || perf_chains_finish(f);
+}
+
+bool perf_chains_finish(struct perf_file *f)
+{
+	stack_id *stacks = f->b->m->sample.stack;
+	uint32_t count = f->later_count;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct map_iter it = map_find(&f->chain_map, f->later[i].hash);
+
+		if (it.value)
+			__builtin_prefetch(chain_at(f, it.value));
+	}
+	f->later_count = 0;
+	for (uint32_t i = 0; i < count; i++)
+		if (!find_chain(f, &f->later[i], &stacks[f->later[i].row].v))
+			return false;
+	return true;
 }
 
 /* ---- what they mean ---- */
 
-static frame_id frame_at(struct perf_file *f, int64_t pid, const struct perf_node *n)
+static frame_id make_frame(struct perf_file *f, int64_t pid, uint64_t address, uint32_t flags)
 {
-	uint64_t look = n->flags & NODE_CALLER && n->address ? n->address - 1 : n->address;
-	bool kernel = n->flags & NODE_KERNEL;
+	uint64_t look = flags & STEP_CALLER && address ? address - 1 : address;
+	bool kernel = flags & STEP_KERNEL;
 	const struct perf_map *map =
 		perf_space_find(&f->space, kernel ? PERF_KERNEL_PID : pid, look);
 	struct frame_row row = { .flags = kernel ? FRAME_KERNEL : 0 };
@@ -171,29 +174,100 @@ static frame_id frame_at(struct perf_file *f, int64_t pid, const struct perf_nod
 	/* Frames of one function are one. So are those of addresses where nothing is: they are no addresses, but
 	 * what lay where a frame pointer should be. */
 	if (!row.function.v && (map || kernel))
-		row.address = n->address;
+		row.address = address;
 	return builder_frame(f->b, &row);
 }
 
-stack_id perf_chain_stack(struct perf_file *f, uint32_t leaf)
+/* The frame of an address, which mostly comes below many callers. changed: when something happened to its process. */
+static frame_id frame_at(struct perf_file *f, int64_t pid, uint64_t address, uint32_t flags,
+			 uint32_t changed)
 {
-	uint32_t count = 0, at = leaf, changed;
+	int64_t owner = flags & STEP_KERNEL ? PERF_KERNEL_PID : pid;
+	uint64_t hash = (address ^ (uint64_t)owner << 40) * 0x9e3779b97f4a7c15ull;
+	struct known *k = &f->walk->known[(hash >> 40 ^ flags) % KNOWN];
+
+	if (k->at <= changed || k->address != address || k->pid != owner || k->flags != flags)
+		*k = (struct known){ .address = address,
+				     .pid = owner,
+				     .flags = flags,
+				     .at = f->space.changes + 1,
+				     .frame = make_frame(f, pid, address, flags) };
+	return k->frame;
+}
+
+/* Whether the addresses before a word belong to the kernel: the nearest mark in front of it says so. */
+static uint32_t mode_before(const struct perf_file *f, const unsigned char *words, size_t at,
+			    uint8_t mode)
+{
+	while (at--) {
+		uint64_t word = perf_u64(words + 8 * at, f->swap);
+
+		if (word >= CONTEXT_MARKS)
+			return word == CONTEXT_KERNEL ? STEP_KERNEL : 0;
+	}
+	return mode == MODE_KERNEL ? STEP_KERNEL : 0;
+}
+
+/* Whether a word is the first of its kind: where something was interrupted, not where a call returns to. */
+static bool is_interrupted(const struct perf_file *f, const unsigned char *words, size_t at)
+{
+	return !at || perf_u64(words + 8 * (at - 1), f->swap) >= CONTEXT_MARKS;
+}
+
+/* From the root on. As far as it is the chain of the last time, so is its stack. */
+static stack_id walk(struct perf_file *f, const struct perf_chain *c, uint32_t changed)
+{
+	struct perf_walk *w = f->walk;
+	const unsigned char *words = words_of(c);
+	uint32_t kernel = mode_before(f, words, c->count, c->mode), depth = 0;
+	bool same = w->pid == c->pid && w->changes == f->space.changes;
 	stack_id stack = { 0 };
-	int64_t pid;
 
-	while (!(f->nodes[at].flags & NODE_PROCESS)) {
-		f->path[count++] = at;
-		at = f->nodes[at].parent;
-	}
-	pid = (int32_t)f->nodes[at].address;
-	changed = perf_space_changed(&f->space, pid);
-	for (; count; count--) {
-		struct perf_node *n = &f->nodes[f->path[count - 1]];
+	for (size_t i = c->count; i--;) {
+		uint64_t address = perf_u64(words + 8 * i, f->swap);
+		uint32_t flags = kernel | (is_interrupted(f, words, i) ? 0 : STEP_CALLER);
+		struct step *step = &w->steps[depth];
 
-		if (n->at <= changed)
-			n->stack = builder_stack(f->b, stack, frame_at(f, pid, n));
-		n->at = f->space.changes + 1;
-		stack = n->stack;
+		if (address >= CONTEXT_MARKS) {
+			kernel = mode_before(f, words, i, c->mode);
+			continue;
+		}
+		same = same && depth < w->count && step->address == address && step->flags == flags;
+		if (!same) {
+			stack = builder_stack(f->b, stack,
+					      frame_at(f, c->pid, address, flags, changed));
+			*step = (struct step){ address, flags, stack };
+		}
+		stack = step->stack;
+		depth++;
 	}
+	w->pid = c->pid;
+	w->changes = f->space.changes;
+	w->count = depth;
 	return stack;
+}
+
+bool perf_chain_known(const struct perf_file *f, uint32_t chain, stack_id *stack)
+{
+	const struct perf_chain *c = chain_at(f, chain);
+
+	*stack = c->stack;
+	return c->at > f->space.changes;
+}
+
+stack_id perf_chain_stack(struct perf_file *f, uint32_t chain)
+{
+	struct perf_chain *c = chain_at(f, chain);
+	uint32_t changed = perf_space_changed(&f->space, c->pid);
+
+	if (!f->walk)
+		f->walk = mem_zalloc(f->mem, sizeof(*f->walk));
+	if (!f->walk) {
+		builder_fail(f->b, error_no_memory(f->ctx->err));
+		return (stack_id){ 0 };
+	}
+	if (c->at <= changed)
+		c->stack = walk(f, c, changed);
+	c->at = f->space.changes + 1;
+	return c->stack;
 }

@@ -17,16 +17,6 @@ struct perf_event {
 	metric_id metric;
 };
 
-/* An address below its callers, in one process. Call chains share these as far as they are equal from the root
- * on, and each is looked up once, and again only after something happened to its process. */
-struct perf_node {
-	uint64_t address; /* of a process, which has no parent: its id */
-	uint32_t parent;
-	uint32_t flags;
-	stack_id stack; /* what it was when it was looked up last … */
-	uint32_t at;	/* … and when that was, in changes of the address space; 0 = never */
-};
-
 enum change_kind { CHANGE_MAP, CHANGE_COMM, CHANGE_EXEC, CHANGE_FORK };
 
 /* What happened to a process. */
@@ -59,6 +49,17 @@ struct perf_switches {
 	metric_id metric; /* time off the processors; nil when there is none */
 };
 
+/* A call chain that is going to be looked up. */
+struct perf_later {
+	const unsigned char *words;
+	uint64_t hash; /* perf_chain_later's */
+	int32_t pid;
+	uint32_t row; /* of the sample */
+	uint16_t count;
+	uint8_t mode;
+};
+#define PERF_LATER 16
+
 #define PERF_CHAIN_MAX 8192 /* a record has no room for a longer one */
 
 struct perf_file {
@@ -68,12 +69,14 @@ struct perf_file {
 	bool swap, pipe;
 	struct perf_event *events;
 	size_t event_count, event_cap;
-	struct map ids;		 /* of events → event + 1 */
-	uint32_t first_sample;	 /* row */
-	struct perf_node *nodes; /* the first is none */
-	size_t node_count, node_cap;
-	struct map node_map, chain_map; /* → node; a whole chain → its leaf */
-	uint32_t path[PERF_CHAIN_MAX];	/* of nodes, for perf_chain_stack */
+	struct map ids;	       /* of events → event + 1 */
+	uint32_t first_sample; /* row */
+	unsigned char *chains; /* see perf_chains.c */
+	size_t chain_len, chain_cap;
+	struct map chain_map; /* → chain */
+	struct perf_walk *walk;
+	struct perf_later later[PERF_LATER];
+	uint32_t later_count;
 	struct change *changes;
 	size_t change_count, change_cap;
 	struct perf_switches switches;
@@ -89,7 +92,8 @@ struct perf_file {
 	bool zstd_failed;
 	uint64_t records[PERF_TYPES];
 	uint64_t lost, bad, bad_offset, unknown;
-	uint64_t at; /* of the record at hand */
+	uint64_t at;		    /* of the record at hand */
+	uint64_t data_at, data_end; /* of the records */
 };
 
 /* One record with its head; top: it lies in the file itself. */
@@ -129,16 +133,18 @@ static inline uint32_t perf_record_size(const unsigned char *p, uint32_t type, b
 ow_status perf_simple_record(struct perf_file *f, uint32_t type, struct perf_bytes body);
 ow_status perf_simple_feature(struct perf_file *f, uint64_t feature, struct perf_bytes body);
 
-/* The leaf of a call chain, given as words of the file. False without memory. */
-bool perf_chain_find(struct perf_file *f, const unsigned char *words, size_t count, int32_t pid,
-		     uint8_t mode, uint32_t *node);
+/* Puts the call chain of a sample, given as words of the file, into its row: not at once, but before perf_chains_finish returns. The
+ * words must stay until then. False without memory. */
+bool perf_chain_later(struct perf_file *f, struct perf_later later);
+bool perf_chains_finish(struct perf_file *f);
 void perf_chains_init(struct perf_file *f);
 void perf_chains_release(struct perf_file *f);
-/* What it means now. */
-stack_id perf_chain_stack(struct perf_file *f, uint32_t node);
+/* What it means now. The first says whether that is known already. */
+bool perf_chain_known(const struct perf_file *f, uint32_t chain, stack_id *stack);
+stack_id perf_chain_stack(struct perf_file *f, uint32_t chain);
 
 /* Samples become rows at once, but what they mean depends on records that may come later: until the last one is
- * read, the metric of such a row is an event, its stack a node, its track a thread. */
+ * read, the metric of such a row is an event, its stack a chain, its track a thread. */
 ow_status perf_sample_read(struct perf_file *f, const unsigned char *record, size_t size);
 /* Puts in what they are, after the last record. */
 ow_status perf_samples_resolve(struct perf_file *f);

@@ -1,6 +1,7 @@
 /* perf_listing.c: see perf_listing.h. */
 #include "import/perf_listing.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,27 +13,32 @@
 #define LISTING_MAX ((size_t)256 << 20)
 #define PIECE ((size_t)1 << 20)
 #define PAGE 4096
+#define ORDERED_MIN ((size_t)64 << 10) /* bytes; less than that is sorted at once */
 
 /* All of a file; false when there is none, or it is not to be trusted. Files of /proc do not know their size. */
 static bool read_whole(const char *path, bool ours, struct buf *to)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (ours ? O_NOFOLLOW : 0));
 	struct stat s;
+	size_t size;
 	bool ok = fd >= 0 && fstat(fd, &s) == 0 && S_ISREG(s.st_mode) &&
 		  (!ours || s.st_uid == 0 || s.st_uid == geteuid());
 
+	size = ok && s.st_size > 0 ? (size_t)MIN(s.st_size, (off_t)LISTING_MAX) + 1 : PIECE;
 	while (ok && to->len < LISTING_MAX) {
 		ssize_t got;
 
-		if (!buf_reserve(to, PIECE))
+		if (!buf_reserve(to, size))
 			break;
-		got = read(fd, to->ptr + to->len, PIECE);
+		got = read(fd, to->ptr + to->len, size);
 		if (got < 0 && errno == EINTR)
 			continue;
 		ok = got >= 0;
 		if (got <= 0)
 			break;
 		to->len += (size_t)got;
+		if (s.st_size > 0)
+			size = MAX(size - (size_t)got, (size_t)1);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -44,6 +50,18 @@ static int digit(char c)
 	if (c >= '0' && c <= '9')
 		return c - '0';
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Eight digits at once, the first of them the highest. */
+static uint64_t eight_digits(const char *p)
+{
+	uint64_t c;
+
+	memcpy(&c, p, sizeof(c));
+	c = be64toh((c & 0x0f0f0f0f0f0f0f0f) + 9 * (c >> 6 & 0x0101010101010101));
+	c = (c | c >> 4) & 0x00ff00ff00ff00ff;
+	c = (c | c >> 8) & 0x0000ffff0000ffff;
+	return (c | c >> 16) & 0xffffffff;
 }
 
 static bool take_hex(struct str *line, uint64_t *value)
@@ -109,14 +127,20 @@ static bool parse_line(struct str line, struct listed *out)
 	return true;
 }
 
-/* The line of an item, again. */
-static void line_of(const struct perf_kernel *k, const struct trace_ref *item, struct listed *out)
+static struct str line_at(const struct perf_kernel *k, size_t at)
 {
-	struct str rest = str_skip(buf_str(&k->text), item->row);
+	struct str rest = str_skip(buf_str(&k->text), at);
 	size_t end = str_find_char(rest, '\n');
 
-	*out = (struct listed){ 0 };
-	(void)parse_line(str_first(rest, MIN(end, rest.len)), out);
+	return str_first(rest, MIN(end, rest.len));
+}
+
+/* Where the line begins that a byte is in. */
+static size_t line_start(const struct perf_kernel *k, size_t at)
+{
+	const char *before = at ? memrchr(k->text.ptr, '\n', at) : NULL;
+
+	return before ? (size_t)(before + 1 - k->text.ptr) : 0;
 }
 
 /* One item per address: the last, as in perf. */
@@ -132,11 +156,100 @@ static void keep_last(struct perf_kernel *k)
 	k->count = kept;
 }
 
-ow_status perf_listing_read_kernel(struct perf_names *n)
+/* ---- most of the list is in order already, and stays text ---- */
+
+static uint64_t address_at(const struct perf_kernel *k, size_t start)
+{
+	struct str line = str_skip(buf_str(&k->text), start);
+	uint64_t address;
+
+	if (line.len > 16 && line.ptr[16] == ' ') /* as the kernel writes them */
+		return eight_digits(line.ptr) << 32 | eight_digits(line.ptr + 8);
+	return take_hex(&line, &address) ? address : 0;
+}
+
+/* Where the functions of modules begin, which come last and have their module's name. */
+static size_t find_modules(const struct perf_kernel *k)
+{
+	size_t low = 0, high = k->text.len;
+
+	while (low < high) {
+		size_t start = line_start(k, low + (high - low) / 2);
+		struct str line = line_at(k, start);
+
+		if (str_find_char(line, '\t') == STR_NONE)
+			low = MIN(start + line.len + 1, k->text.len);
+		else
+			high = start;
+	}
+	return low;
+}
+
+/* The last line before a place that names something we want; STR_NONE when there is none. */
+static size_t last_wanted(const struct perf_kernel *k, size_t end, struct listed *found)
+{
+	while (end) {
+		size_t start = line_start(k, end - 1);
+
+		if (parse_line(line_at(k, start), found))
+			return start;
+		end = start;
+	}
+	return STR_NONE;
+}
+
+/* The kernel writes its own functions in order. Whether this list is such a one is seen from samples of it. */
+static bool is_in_order(struct perf_kernel *k, size_t end)
+{
+	for (size_t i = 0; i < PERF_ORDER_SAMPLES; i++) {
+		k->samples[i] = address_at(k, line_start(k, end / PERF_ORDER_SAMPLES * i));
+		if (i && k->samples[i] < k->samples[i - 1])
+			return false;
+	}
+	return k->samples[PERF_ORDER_SAMPLES - 1];
+}
+
+/* Where the part of the list ends that can be searched as it is: in front of the kernel's last function. */
+static size_t find_ordered(struct perf_kernel *k)
+{
+	struct listed last;
+	size_t end = k->text.len < ORDERED_MIN ? 0 : find_modules(k);
+
+	end = end < ORDERED_MIN ? STR_NONE : last_wanted(k, end, &last);
+	return end == STR_NONE || !is_in_order(k, end) ? 0 : end;
+}
+
+static bool find_ordered_name(const struct perf_kernel *k, uint64_t address, struct listed *found)
+{
+	size_t each = k->ordered / PERF_ORDER_SAMPLES, low = 0, high = PERF_ORDER_SAMPLES;
+
+	while (low < high) { /* the first sample behind it */
+		size_t middle = low + (high - low) / 2;
+
+		if (k->samples[middle] <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	high = low < PERF_ORDER_SAMPLES ? line_start(k, each * low) : k->ordered;
+	low = low ? line_start(k, each * (low - 1)) : 0;
+	while (low < high) { /* the first line behind the address */
+		size_t start = line_start(k, low + (high - low) / 2);
+
+		if (address_at(k, start) <= address)
+			low = MIN(start + line_at(k, start).len + 1, k->ordered);
+		else
+			high = start;
+	}
+	return last_wanted(k, low, found) != STR_NONE;
+}
+
+/* ---- the rest of it, and other lists, are sorted ---- */
+
+static ow_status add_lines(struct perf_names *n, size_t from)
 {
 	struct perf_kernel *k = &n->kernel;
-	struct str text = buf_str(&k->text), line;
-	struct trace_ref *scratch;
+	struct str text = str_skip(buf_str(&k->text), from), line;
 	struct listed one;
 
 	while (str_split(&text, '\n', &line)) {
@@ -152,9 +265,27 @@ ow_status perf_listing_read_kernel(struct perf_names *n)
 		k->items[k->count++] =
 			(struct trace_ref){ .ts = (int64_t)one.address,
 					    .row = (uint32_t)(line.ptr - k->text.ptr) };
-		if (k->text_at && str_eq(one.name, STR("_text")))
-			k->shift = k->text_at - one.address;
 	}
+	return OW_OK;
+}
+
+/* By how much the kernel was moved. */
+static void find_shift(struct perf_kernel *k)
+{
+	size_t at = k->text_at ? str_find(buf_str(&k->text), STR(" _text\n")) : STR_NONE;
+
+	if (at != STR_NONE)
+		k->shift = k->text_at - address_at(k, line_start(k, at));
+}
+
+ow_status perf_listing_read_kernel(struct perf_names *n)
+{
+	struct perf_kernel *k = &n->kernel;
+	struct trace_ref *scratch;
+
+	k->ordered = find_ordered(k);
+	OW_TRY(add_lines(n, k->ordered));
+	find_shift(k);
 	if (!trace_is_sorted(k->items, k->count)) {
 		scratch = mem_alloc(n->mem, k->count * sizeof(*scratch));
 		if (!scratch)
@@ -166,12 +297,9 @@ ow_status perf_listing_read_kernel(struct perf_names *n)
 	return OW_OK;
 }
 
-str_id perf_listing_kernel_name(struct perf_names *n, uint64_t address)
+static bool find_sorted_name(const struct perf_kernel *k, int64_t at, struct listed *found)
 {
-	const struct perf_kernel *k = &n->kernel;
-	int64_t at = (int64_t)(address - k->shift);
 	size_t low = 0, high = k->count;
-	struct listed found;
 
 	while (low < high) { /* the last that starts at or before the address */
 		size_t middle = low + (high - low) / 2;
@@ -182,9 +310,22 @@ str_id perf_listing_kernel_name(struct perf_names *n, uint64_t address)
 			high = middle;
 	}
 	if (!low || (low == k->count && at - k->items[low - 1].ts >= PAGE))
-		return (str_id){ 0 };
-	line_of(k, &k->items[low - 1], &found);
-	return found.address ? builder_str(n->b, found.name) : (str_id){ 0 };
+		return false;
+	return parse_line(line_at(k, k->items[low - 1].row), found);
+}
+
+str_id perf_listing_kernel_name(struct perf_names *n, uint64_t address)
+{
+	const struct perf_kernel *k = &n->kernel;
+	uint64_t at = address - k->shift;
+	struct listed found = { 0 };
+	bool any;
+
+	if (k->ordered && at >= address_at(k, 0) && at < address_at(k, k->ordered))
+		any = find_ordered_name(k, at, &found);
+	else
+		any = find_sorted_name(k, (int64_t)at, &found);
+	return any && found.address ? builder_str(n->b, found.name) : (str_id){ 0 };
 }
 
 /* Without an id: the same release on the same host, which has been up since before the recording ended. */

@@ -39,15 +39,18 @@ struct perf_module {
 	size_t name_count;
 };
 
-/* The kernel's: some 200,000, of which few are asked for, so that names stay in the text. */
+/* The kernel's: some 200,000, of which few are asked for, so that they stay text as far as that is in order. */
+#define PERF_ORDER_SAMPLES 1024
 struct perf_kernel {
 	bool tried;
 	unsigned char id[ELF_ID_MAX];
 	size_t id_len;
-	uint64_t text_at;	 /* where its code was in the recording; 0 = unknown */
-	uint64_t shift;		 /* to add to addresses of the list */
-	struct buf text;	 /* the list */
-	struct trace_ref *items; /* ts: the address; row: its name in the text */
+	uint64_t text_at;		      /* where its code was in the recording; 0 = unknown */
+	uint64_t shift;			      /* to add to addresses of the list */
+	struct buf text;		      /* the list … */
+	size_t ordered;			      /* … which is searched as it is up to there … */
+	uint64_t samples[PERF_ORDER_SAMPLES]; /* … by addresses at equal distances in it */
+	struct trace_ref *items;	      /* ts: the address; row: its name in the text */
 	size_t count, cap;
 };
 

@@ -47,6 +47,66 @@ static void kernel(void **state)
 	small_close(&s);
 }
 
+/* A long list is searched as it is, but for its end. */
+static void long_list(void **state)
+{
+	struct small_model s;
+	struct perf_names n;
+	char want[32];
+
+	(void)state;
+	small_open(&s);
+	perf_names_init(&n, &s.b);
+	n.kernel.tried = true;
+	n.kernel.text_at = 0xffffffff81000000;
+	buf_puts(&n.kernel.text, "ffffffff81000000 T _text\n");
+	for (int i = 1; i < 20000; i++) /* every third is data that nobody runs */
+		buf_printf(&n.kernel.text, "%016" PRIx64 " %c name%d\n",
+			   (uint64_t)0xffffffff81000000 + (uint64_t)i * 0x100,
+			   i % 3 == 2 ? 'r' : 't', i);
+	buf_puts(&n.kernel.text, "ffffffff814e2000 T first\nffffffff814e2000 T second\n"
+				 "ffffffff814e2100 R end\n"
+				 "ffffffffc0002000 t later\t[b]\nffffffffc0001000 t sooner\t[a]\n");
+	assert_int_equal(perf_listing_read_kernel(&n), OW_OK);
+	assert_true(n.kernel.ordered > 100000);
+	assert_int_equal(n.kernel.count, 3);
+	for (int i = 1; i < 20000; i++) {
+		snprintf(want, sizeof(want), "name%d", i % 3 == 2 ? i - 1 : i);
+		assert_string_equal(name_of(&s, perf_names_kernel(&n, (uint64_t)0xffffffff81000000 +
+									      (uint64_t)i * 0x100 +
+									      (i & 0xff))),
+				    want);
+	}
+	assert_string_equal(name_of(&s, perf_names_kernel(&n, 0xffffffff81000000)), "_text");
+	assert_string_equal(name_of(&s, perf_names_kernel(&n, 0xffffffff814e2005)), "second");
+	assert_string_equal(name_of(&s, perf_names_kernel(&n, 0xffffffffc0001fff)), "sooner");
+	assert_string_equal(name_of(&s, perf_names_kernel(&n, 0xffffffffc0002fff)), "later");
+	assert_int_equal(perf_names_kernel(&n, 0xffffffffc0003000).v, 0);
+	assert_int_equal(perf_names_kernel(&n, 0xffffffff80ffffff).v, 0);
+	perf_names_release(&n);
+	small_close(&s);
+}
+
+/* One that is not in order is sorted as a whole. */
+static void long_disorder(void **state)
+{
+	struct small_model s;
+	struct perf_names n;
+
+	(void)state;
+	small_open(&s);
+	perf_names_init(&n, &s.b);
+	n.kernel.tried = true;
+	for (uint64_t i = 20000; i > 0; i--)
+		buf_printf(&n.kernel.text, "%016" PRIx64 " t name%d\n", 0x1000 + i * 0x100, (int)i);
+	assert_int_equal(perf_listing_read_kernel(&n), OW_OK);
+	assert_int_equal(n.kernel.ordered, 0);
+	assert_string_equal(name_of(&s, perf_names_kernel(&n, 0x1000 + 777 * 0x100 + 1)),
+			    "name777");
+	perf_names_release(&n);
+	small_close(&s);
+}
+
 static void hidden(void **state)
 {
 	struct small_model s;
@@ -115,10 +175,9 @@ static void strangers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kernel),
-		cmocka_unit_test(hidden),
-		cmocka_unit_test(compiled),
-		cmocka_unit_test(strangers),
+		cmocka_unit_test(kernel),	 cmocka_unit_test(long_list),
+		cmocka_unit_test(long_disorder), cmocka_unit_test(hidden),
+		cmocka_unit_test(compiled),	 cmocka_unit_test(strangers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -374,6 +374,8 @@ static ow_status read_unpacked(struct perf_file *f)
 		OW_TRY(perf_record_read(f, p + at, size, false));
 		at += size;
 	}
+	if (!perf_chains_finish(f))
+		return no_memory(f);
 	if (at)
 		memmove(f->unpacked.ptr, f->unpacked.ptr + at, f->unpacked.len - at);
 	f->unpacked.len -= at;

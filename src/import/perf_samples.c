@@ -8,31 +8,46 @@
 #include "import/trace_sort.h"
 
 #define MISC_MODE 7
+#define SAMPLE_MIN 24 /* bytes of a short one */
 #define GROUP_MAX 256 /* counters that are read together */
 
 /* ---- while reading ---- */
 
+/* How many more samples there will be, if the rest of the file is like what was read of it: rows that do not move are cheaper. */
+static uint32_t expected(const struct perf_file *f)
+{
+	uint64_t done = f->at > f->data_at ? f->at - f->data_at : 0;
+	uint64_t left = f->data_end > f->at ? f->data_end - f->at : 0;
+	double more = done ? (double)perf_sample_count(f) / (double)done * (double)left : 0;
+
+	if (f->mem->limit) /* then only what is needed for sure */
+		return 1;
+	return (uint32_t)MAX(MIN(more, (double)left / SAMPLE_MIN), 1);
+}
+
 /* As builder_add_sample does, but for the columns only that samples of perf have: there are millions. */
-static ow_status add_row(struct perf_file *f, int64_t ts, int64_t weight, uint32_t event,
-			 uint32_t node, uint32_t thread, int32_t cpu)
+static inline ow_status add_row(struct perf_file *f, const struct sample_row *row, uint32_t event,
+				struct perf_later *later)
 {
 	struct sample_table *s = &f->b->m->sample;
 	uint32_t at = s->count;
 
-	if (OW_UNLIKELY(at == s->cap) && !builder_grow(f->b, TABLE_sample, 1))
+	if (OW_UNLIKELY(at == s->cap) && !builder_grow(f->b, TABLE_sample, expected(f)))
 		return f->b->status;
-	if (OW_UNLIKELY(!s->cpu) && cpu &&
+	if (OW_UNLIKELY(!s->cpu) && row->cpu &&
 	    !builder_need_column(f->b, TABLE_sample, offsetof(struct sample_table, cpu)))
 		return f->b->status;
-	s->ts_ns[at] = ts;
-	s->weight[at] = weight;
+	at = later->row = s->count; /* the first of a table is its second row */
+	s->ts_ns[at] = row->ts_ns;
+	s->weight[at] = row->weight;
 	s->metric[at] = (metric_id){ event };
-	s->stack[at] = (stack_id){ node };
-	s->track[at] = (track_id){ thread };
+	s->stack[at] = (stack_id){ 0 };
+	s->track[at] = row->track;
 	if (s->cpu)
-		s->cpu[at] = cpu;
+		s->cpu[at] = row->cpu;
 	s->count = at + 1;
-	return OW_OK;
+	return perf_chain_later(f, *later) ? OW_OK
+					   : builder_fail(f->b, error_no_memory(f->ctx->err));
 }
 
 /* What is in a sample by its place; *event is who wrote it, and the layout its. */
@@ -92,7 +107,7 @@ static uint64_t *last_read(struct perf_file *f, uint64_t id)
 
 /* `perf record -e '{a,b}:S'`: a sample of one event tells what each of its group counted since the one before. */
 static ow_status add_group(struct perf_file *f, const struct perf_attr *attr,
-			   struct perf_bytes rest, const struct sample_row *row)
+			   struct perf_bytes rest, struct sample_row *row, struct perf_later *later)
 {
 	struct perf_value values[GROUP_MAX];
 	size_t count = perf_take_values(attr, &rest, values, GROUP_MAX);
@@ -107,9 +122,9 @@ static ow_status add_group(struct perf_file *f, const struct perf_attr *attr,
 			return builder_fail(f->b, error_no_memory(f->ctx->err));
 		more = values[i].value - *last;
 		*last = values[i].value;
+		row->weight = (int64_t)MIN(more, (uint64_t)INT64_MAX);
 		if (more && event != UINT32_MAX)
-			OW_TRY(add_row(f, row->ts_ns, (int64_t)MIN(more, (uint64_t)INT64_MAX),
-				       event, row->stack.v, row->track.v, row->cpu));
+			OW_TRY(add_row(f, row, event, later));
 	}
 	return OW_OK;
 }
@@ -117,7 +132,8 @@ static ow_status add_group(struct perf_file *f, const struct perf_attr *attr,
 ow_status perf_sample_read(struct perf_file *f, const unsigned char *record, size_t size)
 {
 	const unsigned char *p = record + 8, *chain = NULL;
-	uint32_t event, node, thread, cpu;
+	uint32_t event, thread, cpu;
+	struct perf_later later;
 	const struct perf_attr *attr = attr_of(f, p, size - 8, &event);
 	const struct perf_layout *l = attr ? &attr->layout : NULL;
 	uint64_t count = 0, period, time;
@@ -136,10 +152,12 @@ ow_status perf_sample_read(struct perf_file *f, const unsigned char *record, siz
 		chain = p + l->ip;
 		count = 1;
 	}
-	if (!find_thread(f, p, l->tid, &pid, &thread) ||
-	    !perf_chain_find(f, chain, (size_t)count, pid,
-			     (uint8_t)(perf_u16(record + 4, f->swap) & MISC_MODE), &node))
+	if (!find_thread(f, p, l->tid, &pid, &thread))
 		return builder_fail(f->b, error_no_memory(f->ctx->err));
+	later = (struct perf_later){ .words = chain,
+				     .count = (uint16_t)count,
+				     .pid = pid,
+				     .mode = (uint8_t)(perf_u16(record + 4, f->swap) & MISC_MODE) };
 	time = l->time == PERF_ABSENT ? UINT64_MAX : perf_u64(p + l->time, f->swap);
 	if (l->period != PERF_ABSENT)
 		period = perf_u64(p + l->period, f->swap);
@@ -147,15 +165,13 @@ ow_status perf_sample_read(struct perf_file *f, const unsigned char *record, siz
 		period = attr->flags & PERF_FLAG_FREQ ? 1 : MAX(attr->sample_period, 1);
 	cpu = l->cpu == PERF_ABSENT ? UINT32_MAX : perf_u32(p + l->cpu, f->swap);
 	row = (struct sample_row){ .ts_ns = time <= INT64_MAX ? (int64_t)time : TIME_UNKNOWN,
-				   .stack = { node },
 				   .track = { thread },
 				   .cpu = cpu < INT32_MAX ? (int32_t)cpu + 1 : 0 };
-	if (OW_UNLIKELY(perf_attr_reads(attr)))
-		return add_group(f, attr,
-				 (struct perf_bytes){ p + l->size, record + size, f->swap, false },
-				 &row);
-	return add_row(f, row.ts_ns, (int64_t)MIN(period, (uint64_t)INT64_MAX), event, node, thread,
-		       row.cpu);
+	row.weight = (int64_t)MIN(period, (uint64_t)INT64_MAX);
+	if (OW_LIKELY(!perf_attr_reads(attr)))
+		return add_row(f, &row, event, &later);
+	return add_group(f, attr, (struct perf_bytes){ p + l->size, record + size, f->swap, false },
+			 &row, &later);
 }
 
 /* ---- what they mean ---- */
@@ -226,13 +242,13 @@ static inline void resolve(struct perf_file *f, uint32_t row)
 	struct sample_table *s = &f->b->m->sample;
 	struct perf_event *event = &f->events[s->metric[row].v];
 	struct perf_thread *t = &f->space.threads[s->track[row].v];
-	const struct perf_node *n = &f->nodes[s->stack[row].v];
+	stack_id stack;
 
 	s->metric[row] = event->metric.v ? event->metric : make_metric(f, event);
-	s->stack[row] = n->at > f->space.changes ? n->stack : perf_chain_stack(f, s->stack[row].v);
+	if (!perf_chain_known(f, s->stack[row].v, &stack))
+		stack = perf_chain_stack(f, s->stack[row].v);
+	s->stack[row] = stack;
 	s->track[row] = t->track.v && t->track_at == f->space.names ? t->track : make_track(f, t);
-	if (f->has_clock && s->ts_ns[row] != TIME_UNKNOWN)
-		s->ts_ns[row] = wrap_add(s->ts_ns[row], f->clock_offset);
 }
 
 /* ---- in which order ---- */
@@ -243,8 +259,11 @@ struct order {
 	size_t count;
 	size_t now; /* the number between the last two that were asked for, from … */
 	int64_t from, to;
-	uint32_t *after; /* per sample: that number; NULL when it never falls from row to row */
-	uint32_t *rows;	 /* then: the rows, by that number */
+	bool sorted;	 /* that number falls somewhere from row to row */
+	size_t most;	 /* then: the number that most rows have … */
+	uint32_t *start; /* … where the rows of each number begin … */
+	uint32_t *rows;	 /* … and the rows, but for those with that number */
+	size_t row_count;
 };
 
 static size_t find_change(struct order *o, int64_t ts)
@@ -287,56 +306,114 @@ static bool is_in_order(const struct perf_file *f, struct order *o)
 	return true;
 }
 
+/* How many rows there are of each number; in `start`, one place further on. */
+static void count_rows(const struct perf_file *f, struct order *o)
+{
+	const struct sample_table *s = &f->b->m->sample;
+
+	for (uint32_t i = f->first_sample; i < s->count; i++)
+		o->start[changes_before(o, s->ts_ns[i]) + 1]++;
+	for (size_t i = 1; i <= o->count; i++)
+		o->most = o->start[i + 1] > o->start[o->most + 1] ? i : o->most;
+	o->row_count = perf_sample_count(f) - o->start[o->most + 1];
+	o->start[o->most + 1] = 0;
+	for (size_t i = 1; i <= o->count + 1; i++)
+		o->start[i] += o->start[i - 1];
+}
+
+/* A recording mostly has long stretches in which nothing changes: the rows of the longest need no list. */
 static bool sort_rows(const struct perf_file *f, struct order *o)
 {
 	const struct sample_table *s = &f->b->m->sample;
-	uint32_t count = perf_sample_count(f);
-	size_t places = o->count + 2;
-	uint32_t *start;
 
-	o->after = mem_alloc(f->mem, (size_t)count * sizeof(*o->after));
-	o->rows = mem_alloc(f->mem, (size_t)count * sizeof(*o->rows));
-	start = mem_zalloc(f->mem, places * sizeof(*start));
-	if (o->after && o->rows && start) {
-		for (uint32_t i = 0; i < count; i++) {
-			o->after[i] = (uint32_t)changes_before(o, s->ts_ns[f->first_sample + i]);
-			start[o->after[i] + 1]++;
-		}
-		for (size_t i = 1; i < places; i++)
-			start[i] += start[i - 1];
-		for (uint32_t i = 0; i < count; i++)
-			o->rows[start[o->after[i]]++] = f->first_sample + i;
+	o->start = mem_zalloc(f->mem, (o->count + 2) * sizeof(*o->start));
+	if (!o->start)
+		return false;
+	count_rows(f, o);
+	o->rows = mem_alloc(f->mem, o->row_count * sizeof(*o->rows));
+	if (!o->rows)
+		return false;
+	for (uint32_t i = f->first_sample; i < s->count; i++) {
+		size_t here = changes_before(o, s->ts_ns[i]);
+
+		if (here != o->most)
+			o->rows[o->start[here]++] = i;
 	}
-	if (start)
-		mem_free(f->mem, start, places * sizeof(*start));
-	return o->after && o->rows && start;
+	return o->sorted = true;
+}
+
+static bool apply_up_to(struct perf_file *f, const struct order *o, size_t *next, size_t end)
+{
+	for (; *next < end; ++*next)
+		if (!apply(f, &f->changes[o->changes[*next].row]))
+			return false;
+	return true;
+}
+
+/* The rows as they are; only: those with this number, SIZE_MAX for all. */
+static bool resolve_rows(struct perf_file *f, struct order *o, size_t *next, size_t only)
+{
+	const struct sample_table *s = &f->b->m->sample;
+	uint32_t end = s->count;
+
+	for (uint32_t row = f->first_sample; row < end; row++) {
+		size_t behind = changes_before(o, s->ts_ns[row]);
+
+		if (only != SIZE_MAX && behind != only)
+			continue;
+		if (OW_UNLIKELY(behind > *next) && !apply_up_to(f, o, next, behind))
+			return false;
+		resolve(f, row);
+	}
+	return true;
+}
+
+/* By number. Where the rows of one begin was moved to where they end. */
+static bool resolve_sorted(struct perf_file *f, struct order *o, size_t *next)
+{
+	size_t at = 0;
+
+	for (size_t number = 0; number <= o->count; number++) {
+		size_t end = number == o->most ? at : o->start[number];
+
+		if (end == at && number != o->most)
+			continue;
+		if (!apply_up_to(f, o, next, number))
+			return false;
+		for (; at < end; at++)
+			resolve(f, o->rows[at]);
+		if (number == o->most && !resolve_rows(f, o, next, number))
+			return false;
+	}
+	return true;
+}
+
+/* To the wall's clock, when nobody needs perf's any more. */
+static void shift_times(struct perf_file *f)
+{
+	struct sample_table *s = &f->b->m->sample;
+
+	for (uint32_t i = f->first_sample; i < s->count; i++)
+		if (s->ts_ns[i] != TIME_UNKNOWN)
+			s->ts_ns[i] = wrap_add(s->ts_ns[i], f->clock_offset);
 }
 
 static ow_status resolve_all(struct perf_file *f, struct order *o)
 {
-	uint32_t count = perf_sample_count(f);
 	size_t next = 0;
+	bool ok = o->sorted ? resolve_sorted(f, o, &next) : resolve_rows(f, o, &next, SIZE_MAX);
 
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t row = o->rows ? o->rows[i] : f->first_sample + i;
-		size_t behind = o->after ? o->after[row - f->first_sample]
-					 : changes_before(o, f->b->m->sample.ts_ns[row]);
-
-		for (; next < behind; next++)
-			if (!apply(f, &f->changes[o->changes[next].row]))
-				return builder_fail(f->b, error_no_memory(f->ctx->err));
-		resolve(f, row);
-	}
-	for (; next < o->count; next++) /* for names of threads without samples */
-		if (!apply(f, &f->changes[o->changes[next].row]))
-			return builder_fail(f->b, error_no_memory(f->ctx->err));
+	/* the rest for names of threads without samples */
+	if (!ok || !apply_up_to(f, o, &next, o->count))
+		return builder_fail(f->b, error_no_memory(f->ctx->err));
+	if (f->has_clock)
+		shift_times(f);
 	return f->b->status;
 }
 
 ow_status perf_samples_resolve(struct perf_file *f)
 {
 	size_t size = 2 * (f->change_count + 1) * sizeof(struct trace_ref);
-	size_t column = (size_t)perf_sample_count(f) * sizeof(uint32_t);
 	struct order o = {
 		.count = f->change_count, .changes = mem_alloc(f->mem, size), .from = 1, .to = 0
 	};
@@ -355,8 +432,8 @@ ow_status perf_samples_resolve(struct perf_file *f)
 		status = resolve_all(f, &o);
 	else
 		status = builder_fail(f->b, error_no_memory(f->ctx->err));
-	mem_free(f->mem, o.after, o.after ? column : 0);
-	mem_free(f->mem, o.rows, o.rows ? column : 0);
+	mem_free(f->mem, o.start, o.start ? (o.count + 2) * sizeof(*o.start) : 0);
+	mem_free(f->mem, o.rows, o.rows ? o.row_count * sizeof(*o.rows) : 0);
 	mem_free(f->mem, o.changes, size);
 	return status;
 }
