@@ -39,6 +39,15 @@ static const struct {
 	{ "float_ops", METRIC_FLOAT_OPS },
 };
 
+const char *view_order_at(size_t index)
+{
+	if (!index)
+		return "name";
+	if (index <= ARRAY_COUNT(order_names))
+		return order_names[index - 1].name;
+	return index == ARRAY_COUNT(order_names) + 1 ? "occurrence" : NULL;
+}
+
 static bool is_multi(const struct account *a)
 {
 	return a->tree->kind == TREE_OP || a->tree->kind == TREE_CODE;

@@ -26,6 +26,9 @@ ow_status view_filter(const struct model *m, const struct view_options *options,
 ow_status view_sums(const struct model *m, const struct view_options *options, struct arena *arena,
 		    const struct event_sums **sums, struct error *err);
 
+/* What order_by takes; NULL beyond the last. An empty text, which leaves the order, is not among them. */
+const char *view_order_at(size_t index);
+
 struct view {
 	const char *name, *summary;
 	bool tree; /* one of the four tfprof views */

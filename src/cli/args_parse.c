@@ -2,9 +2,9 @@
  * args_parse.c: the command line of opwatch: files and options in any order, in both spellings
  * (--max-depth=3, --max-depth 3, -max_depth 3). What a flag does is in args.c.
  */
+#include "base/nearest.h"
 #include "cli/args.h"
 #include "cli/values.h"
-#include "cli/words.h"
 
 #include <strings.h>
 
@@ -50,14 +50,14 @@ void option_spell(char *to, size_t size, const char *name)
 
 static void unknown_option(const char *word, struct str name)
 {
-	size_t least = words_far(name);
+	size_t least = nearest_limit(name);
 	const char *best = NULL;
 	char shown[64];
 
 	for (size_t i = 0; i < flag_count; i++)
-		words_nearer(name, flag_table[i].name, &best, &least);
+		nearest_try(name, flag_table[i].name, &best, &least);
 	for (size_t i = 0; i < OPTION_COUNT; i++)
-		words_nearer(name, option_table[i].name, &best, &least);
+		nearest_try(name, option_table[i].name, &best, &least);
 	complain("opwatch: unknown option '%s'", word);
 	if (best) {
 		option_spell(shown, sizeof(shown), best);

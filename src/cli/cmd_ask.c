@@ -2,9 +2,9 @@
  * cmd_ask.c: `opwatch ask`: named queries. Without a name it lists them, with --show it prints one, else it runs it
  * on the files. Options that are none of opwatch's own are parameters of the query: --limit 5, --device gpu.
  */
+#include "base/nearest.h"
 #include "cli/remote.h"
 #include "cli/runs.h"
-#include "cli/words.h"
 
 #include <errno.h>
 
@@ -101,11 +101,11 @@ static int list(struct args *args, const ow_queries *queries)
 static int unknown(const ow_queries *queries, const char *name)
 {
 	struct ow_query_info info;
-	size_t least = words_far(str_from(name));
+	size_t least = nearest_limit(str_from(name));
 	const char *best = NULL;
 
 	for (size_t i = 0; ow_queries_at(queries, i, &info); i++)
-		words_nearer(str_from(name), info.name, &best, &least);
+		nearest_try(str_from(name), info.name, &best, &least);
 	complain("opwatch ask: no query is called '%s'", name);
 	if (best)
 		complain("; did you mean %s?", best);

@@ -2,8 +2,8 @@
  * cmd_nsys_stats.c: `opwatch nsys-stats REPORT FILE…`: the tables that `nsys stats` prints, with the same columns, for
  * people who know them and for scripts that read them. Without a report it lists them.
  */
+#include "base/nearest.h"
 #include "cli/command.h"
-#include "cli/words.h"
 
 static bool find_report(const char *name, struct ow_part_info *report)
 {
@@ -25,12 +25,12 @@ static int list(void)
 
 static int unknown(const char *name)
 {
-	size_t least = words_far(str_from(name));
+	size_t least = nearest_limit(str_from(name));
 	struct ow_part_info report;
 	const char *best = NULL;
 
 	for (size_t i = 0; ow_nsys_report_info(i, &report); i++)
-		words_nearer(str_from(name), report.name, &best, &least);
+		nearest_try(str_from(name), report.name, &best, &least);
 	complain("opwatch nsys-stats: no report is called '%s'", name);
 	if (best)
 		complain("; did you mean %s?", best);

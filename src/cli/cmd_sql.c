@@ -5,6 +5,7 @@
 #include "cli/sqlshell.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <strings.h>
 #include <unistd.h>
 
@@ -41,10 +42,27 @@ static bool is_query(const char *word)
 		str_eq(text, STR(".help")) || str_starts(text, STR(".schema")));
 }
 
+static bool is_pattern(const char *word)
+{
+	glob_t found;
+	bool any = glob(word, 0, NULL, &found) == 0;
+
+	if (any)
+		globfree(&found);
+	return any;
+}
+
+/* Words with blanks between them that are no file, beside one: a misspelt statement, of which DuckDB says what is wrong. */
+static bool may_be_query(const struct args *args, const char *word)
+{
+	return (args->file_count > 1 || args->given_runs.count) && strpbrk(word, " \t\n") &&
+	       access(word, F_OK) != 0 && !is_pattern(word);
+}
+
 /* Takes the query out of the files. A lone ".schema" is followed by its table. */
 static const char *take_query(struct args *args)
 {
-	const char *query = NULL;
+	const char *query = NULL, *last = args->file_count ? args->files[args->file_count - 1] : "";
 	size_t kept = 0;
 
 	for (size_t i = 0; i < args->file_count; i++) {
@@ -58,6 +76,10 @@ static const char *take_query(struct args *args)
 		} else {
 			args->files[kept++] = word;
 		}
+	}
+	if (!query && may_be_query(args, last)) {
+		query = last;
+		kept--;
 	}
 	args->file_count = kept;
 	return query;

@@ -1,7 +1,7 @@
 /* opwatch.c: the program under its own name: finds the command and runs it. */
+#include "base/nearest.h"
 #include "cli/command.h"
 #include "cli/job_file.h"
-#include "cli/words.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -55,15 +55,15 @@ static void init_args(struct args *args, struct arena *arena)
 static bool mistyped_command(const struct args *args)
 {
 	const char *word = args->files[0], *best = NULL;
-	size_t least = words_far(str_from(word));
+	size_t least = nearest_limit(str_from(word));
 	struct ow_part_info view;
 
 	if (strpbrk(word, "/.*?[") || access(word, F_OK) == 0 || strcmp(word, "-") == 0)
 		return false;
 	for (size_t i = 0; i < command_count; i++)
-		words_nearer(str_from(word), command_table[i]->name, &best, &least);
+		nearest_try(str_from(word), command_table[i]->name, &best, &least);
 	for (size_t i = 0; ow_view_info(i, &view); i++)
-		words_nearer(str_from(word), view.name, &best, &least);
+		nearest_try(str_from(word), view.name, &best, &least);
 	/* A word alone is rather the name of a file. */
 	if (args->file_count < 2 && !best)
 		return false;

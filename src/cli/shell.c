@@ -1,6 +1,7 @@
 /* shell.c: see shell.h. */
 #include "cli/shell.h"
 
+#include "base/nearest.h"
 #include "cli/cli.h"
 #include "cli/lineedit.h"
 #include "cli/sqlshell.h"
@@ -196,11 +197,11 @@ static bool parse_tfprof_word(struct shell *shell, struct options *options, stru
 
 static bool unknown_option(struct str word, struct str name)
 {
-	size_t least = words_far(name);
+	size_t least = nearest_limit(name);
 	const char *best = NULL;
 
 	for (size_t i = 0; i < OPTION_COUNT; i++)
-		words_nearer(name, option_table[i].name, &best, &least);
+		nearest_try(name, option_table[i].name, &best, &least);
 	complain("unknown option '%.*s'", STR_ARG(word));
 	if (best)
 		complain("; did you mean -%s?", best);
@@ -332,7 +333,7 @@ static void list_options(struct shell *shell)
 
 static void unknown_command(const struct shell *shell, struct str word)
 {
-	size_t least = words_far(word);
+	size_t least = nearest_limit(word);
 	struct ow_part_info view;
 	const char *best = NULL;
 
@@ -341,9 +342,9 @@ static void unknown_command(const struct shell *shell, struct str word)
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
-		words_nearer(word, commands[i].name, &best, &least);
+		nearest_try(word, commands[i].name, &best, &least);
 	for (size_t i = 0; ow_view_info(i, &view); i++)
-		words_nearer(word, view.name, &best, &least);
+		nearest_try(word, view.name, &best, &least);
 	complain("no command is called '%.*s'", STR_ARG(word));
 	complain(best ? "; did you mean '%s'?\n" : "; 'help' lists them\n", best);
 }

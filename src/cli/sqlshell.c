@@ -1,8 +1,8 @@
 /* sqlshell.c: see sqlshell.h. */
 #include "cli/sqlshell.h"
 
+#include "base/nearest.h"
 #include "cli/lineedit.h"
-#include "cli/words.h"
 
 #include <errno.h>
 #include <strings.h>
@@ -54,7 +54,7 @@ static ow_status print_schema(const struct ow_part_info *table)
 
 static ow_status show_schema(struct str name)
 {
-	size_t least = words_far(name);
+	size_t least = nearest_limit(name);
 	struct ow_part_info table;
 	const char *best = NULL;
 	bool any = false;
@@ -62,7 +62,7 @@ static ow_status show_schema(struct str name)
 	for (size_t i = 0; ow_relation_info(i, &table); i++) {
 		if (name.len && (strlen(table.name) != name.len ||
 				 strncasecmp(table.name, name.ptr, name.len) != 0)) {
-			words_nearer(name, table.name, &best, &least);
+			nearest_try(name, table.name, &best, &least);
 			continue;
 		}
 		if (any)

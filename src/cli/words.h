@@ -24,10 +24,4 @@ void words_wrap(FILE *to, const char *mark, const char *text, uint32_t indent, u
 /* Writes at most `room` columns of a name, the same way; returns the columns taken. */
 size_t words_name(FILE *to, struct str name, size_t room);
 
-/* How many single edits make one word of the other; for suggestions only. */
-size_t words_distance(struct str a, const char *b);
-/* Keeps `candidate` in *best when it is nearer to the word than *least. A start is words_far(word). */
-size_t words_far(struct str word);
-void words_nearer(struct str word, const char *candidate, const char **best, size_t *least);
-
 #endif

@@ -1,4 +1,4 @@
-/* words_test.c: numbers, paragraphs and suggestions. */
+/* words_test.c: numbers and paragraphs. */
 #include "cli/words.h"
 
 #include <setjmp.h>
@@ -47,35 +47,11 @@ static void paragraphs(void **state)
 	expect_wrapped("", "", 2, 10, "  \n");
 }
 
-static const char *nearest(const char *word)
-{
-	static const char *const words[] = { "select", "step", "to", "json" };
-	size_t least = words_far(str_from(word));
-	const char *best = NULL;
-
-	for (size_t i = 0; i < ARRAY_COUNT(words); i++)
-		words_nearer(str_from(word), words[i], &best, &least);
-	return best;
-}
-
-static void suggestions(void **state)
-{
-	(void)state;
-	assert_string_equal(nearest("selct"), "select");
-	assert_string_equal(nearest("stp"), "step");
-	assert_string_equal(nearest("jsn"), "json");
-	assert_null(nearest("q"));
-	assert_null(nearest("bandwidth"));
-	assert_null(nearest(""));
-	assert_int_equal(words_distance(STR("kitten"), "sitting"), 3);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(paragraphs),
-		cmocka_unit_test(suggestions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,6 +146,17 @@ size_t human_int(char *to, int64_t value, enum result_unit unit, bool full)
 	return print_unit(to, (double)value, unit);
 }
 
+/* As few digits as tell the number from all others. */
+static size_t print_exact(char *to, double value, const char *suffix)
+{
+	for (int digits = 15; digits < 17; digits++) {
+		snprintf(to, HUMAN_BYTES, "%.*g", digits, value);
+		if (strtod(to, NULL) == value)
+			return (size_t)snprintf(to, HUMAN_BYTES, "%.*g%s", digits, value, suffix);
+	}
+	return (size_t)snprintf(to, HUMAN_BYTES, "%.17g%s", value, suffix);
+}
+
 size_t human_real(char *to, double value, enum result_unit unit, bool full)
 {
 	if (!isfinite(value))
@@ -154,7 +165,7 @@ size_t human_real(char *to, double value, enum result_unit unit, bool full)
 					: value > 0  ? "inf"
 						     : "-inf");
 	if (full)
-		return (size_t)snprintf(to, HUMAN_BYTES, "%.17g%s", value, unit_suffix(unit));
+		return print_exact(to, value, unit_suffix(unit));
 	if (fabs(value) >= 1e18) /* no scale reaches that far */
 		return (size_t)snprintf(to, HUMAN_BYTES, "%.3g%s", value, unit_suffix(unit));
 	return print_unit(to, value, unit);

@@ -1,6 +1,7 @@
 /* human_test.c: three significant digits, suffixes, and no number rounded to four digits. */
 #include "sink/human.h"
 
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,7 +64,11 @@ static void reals(void **state)
 	expect_real(-24590.7, RESULT_PLAIN, false, "-24591");
 	expect_real(293.71, RESULT_PLAIN, false, "293.7");
 	expect_real(0.00012345, RESULT_PLAIN, false, "0.0001234");
-	expect_real(1e300, RESULT_BYTES, true, "1.0000000000000001e+300B");
+	expect_real(1e300, RESULT_BYTES, true, "1e+300B");
+	expect_real(293.7, RESULT_PLAIN, true, "293.7");
+	expect_real(0.1 + 0.2, RESULT_PLAIN, true, "0.30000000000000004");
+	expect_real(5e-324, RESULT_PLAIN, true, "4.94065645841247e-324");
+	expect_real(-DBL_MAX, RESULT_MICROS, true, "-1.7976931348623157e+308us");
 	expect_real(0.5, RESULT_NS, true, "0.5ns");
 }
 

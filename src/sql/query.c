@@ -255,6 +255,7 @@ static ow_status make_columns(struct sql_script *s, struct error *err)
 		if (!c->name || !c->known || !c->ints)
 			return error_no_memory(err);
 	}
+	OW_TRY(sql_unique_names(s->columns, count, arena, err));
 	s->info = (struct sql_result){ s->columns, (uint32_t)count,
 				       lib->result_return_type(s->result) ==
 					       DUCKDB_RESULT_TYPE_QUERY_RESULT };

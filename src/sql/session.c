@@ -23,6 +23,27 @@ static const struct {
 	{ "FATAL Error", OW_E_INTERNAL },
 };
 
+/* Of a column that is asked for by the table's other name (e.nme) DuckDB does not tell which there are, because our
+ * tables are views. */
+static ow_status tell(const struct sql *sql, ow_status status, struct str text, struct error *err)
+{
+	static const struct str no_column = STR(" does not have a column named \"");
+	size_t at = str_find(text, no_column);
+	const char *nearest = NULL;
+	struct str rest;
+
+	if (at != STR_NONE && !str_has(text, STR("Candidate"))) {
+		rest = str_skip(text, at + no_column.len);
+		at = str_find_char(rest, '"');
+		nearest = sql_nearest_column(sql, str_first(rest, at));
+	}
+	if (!nearest)
+		return error_set(err, status, "%.*s", STR_ARG(text));
+	rest = str_skip(rest, at + 1);
+	return error_set(err, status, "%.*s\nDid you mean \"%s\"?%.*s",
+			 STR_ARG(str_first(text, text.len - rest.len)), nearest, STR_ARG(rest));
+}
+
 ow_status sql_error(struct sql *sql, const char *message, struct error *err)
 {
 	struct str text = str_trim(str_from(message ? message : ""));
@@ -51,7 +72,7 @@ ow_status sql_error(struct sql *sql, const char *message, struct error *err)
 				 STR_ARG(text));
 	if (!text.len)
 		return error_set(err, OW_E_INTERNAL, "DuckDB failed without saying why");
-	return error_set(err, status, "%.*s", STR_ARG(text));
+	return tell(sql, status, text, err);
 }
 
 ow_status sql_run(struct sql *sql, const char *text, struct error *err)

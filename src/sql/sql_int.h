@@ -95,6 +95,12 @@ ow_status sql_check(struct sql *sql, struct error *err);
 /* query.c: asks whoever may cancel; from any thread. */
 bool sql_is_cancelled(struct sql *sql);
 
+/* names.c: names that are there twice get a number: a, a_1. */
+ow_status sql_unique_names(struct sql_column *columns, size_t count, struct arena *arena,
+			   struct error *err);
+/* The column of any of our tables whose name is most like it, or NULL. */
+const char *sql_nearest_column(const struct sql *sql, struct str name);
+
 /* session.c: runs statements that give nothing. */
 ow_status sql_run(struct sql *sql, const char *text, struct error *err);
 /* A text as a literal of SQL. */

@@ -116,6 +116,23 @@ static void expect(struct fixture *f, const char *text, const char *wanted)
 	buf_release(&out);
 }
 
+static void expect_names(struct fixture *f, const char *text, const char *wanted)
+{
+	const struct sql_result *result;
+	struct sql_script *script;
+	struct error err = { 0 };
+	struct buf out;
+
+	buf_init(&out, &f->mem);
+	assert_int_equal(sql_parse(f->sql, str_from(text), &script, &err), OW_OK);
+	assert_int_equal(sql_step(script, &result, &err), OW_OK);
+	for (uint32_t i = 0; i < result->column_count; i++)
+		buf_printf(&out, "%s%s", i ? " " : "", result->columns[i].name);
+	assert_string_equal(buf_cstr(&out), wanted);
+	buf_release(&out);
+	sql_script_free(script);
+}
+
 static void expect_error(struct fixture *f, const char *text, ow_status status, const char *part)
 {
 	struct error err = { 0 };
@@ -163,6 +180,7 @@ static void values(void **state)
 	       "NULL]|{'a': 1}|"
 	       "2020-01-02|0.05\n");
 	expect(&f, "SELECT 1; ; SELECT NULL, true", "1\n-|1\n");
+	expect_names(&f, "SELECT 1 AS a, 2 AS a, 3 AS a_1, 4 AS b, 5 AS a", "a a_2 a_1 b a_3");
 	expect(&f,
 	       "SELECT name FROM op_view(order_by := 'name', max_depth := 1) WHERE run = 'a' LIMIT "
 	       "0",
@@ -235,6 +253,10 @@ static void refusals(void **state)
 	expect_error(&f, "SELECT $1", OW_E_USAGE, "parameters");
 	expect_error(&f, "SELECT * FROM steps_view(step := 99)", OW_E_USAGE, "no step 99");
 	expect_error(&f, "SELECT * FROM steps_view(stp := 99)", OW_E_USAGE, "stp");
+	expect_error(&f, "SELECT * FROM op_view(order_by := 'mcros')", OW_E_USAGE, "micros,");
+	expect_error(&f, "SELECT e.nme FROM event e", OW_E_USAGE, "Did you mean \"name\"?");
+	expect_error(&f, "SELECT e.slf_dur FROM event AS e", OW_E_USAGE, "\"self_dur\"?");
+	expect_error(&f, "SELECT event.zzzzzz FROM event", OW_E_USAGE, "zzzzzz");
 	expect(&f, "SELECT 1", "1\n"); /* the session goes on */
 	close_all(&f);
 }

@@ -51,6 +51,7 @@ class Outputs(unittest.TestCase):
         self.assertEqual(found, [])
 
     def test_json_csv_text(self):
+        self.assertEqual(rows(SAMPLE, "SELECT 1 AS a, 2 AS a"), [{"a": 1, "a_1": 2}])
         query = "SELECT 'a,\"b' AS t, NULL AS n, 1.5::DOUBLE AS r, 12345678901234567890::HUGEINT * 10 AS h, true AS b"
         self.assertEqual(rows(SAMPLE, query), [{"t": 'a,"b', "n": None, "r": 1.5, "h": 123456789012345678900, "b": True}])
         self.assertEqual(list(csv.reader(io.StringIO(run("--csv", SAMPLE, query).stdout))),
@@ -97,6 +98,10 @@ class Inputs(unittest.TestCase):
         self.assertEqual(run("--csv", SAMPLE, "SELECT 1 AS a; CREATE TEMP TABLE t AS SELECT 2 AS b; FROM t").stdout.split(),
                          ["a", "1", "b", "2"])
         self.assertIn("which file", run("SELECT 1", status=2).stderr)
+        with tempfile.TemporaryDirectory() as folder:  # a file may be called like anything
+            path = trace(f"{folder}/my trace.json", 3)
+            self.assertEqual(rows(SAMPLE, path, "SELECT count(*) AS n FROM run"), [{"n": 2}])
+            self.assertIn("No such file", run(f"{folder}/no such.json", status=1, stdin="SELECT 1").stderr)
 
     def test_dot_commands(self):
         self.assertIn("op_id", run(".schema", "event").stdout)
@@ -175,7 +180,9 @@ class Refusals(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         forbidden = os.path.join(folder.name, "no")
         for query, part in (("SELECT * FROM evnt", 'Did you mean "event"'), ("SELECT nam FROM event", '"name"'),
-                            ("SELEC", "SELEC"), ("SELECT (", "syntax error"), ("SELECT 1/0 + 'x'", ""),
+                            ("SELEC", "SELEC"), ("SELEC name FROM event", 'syntax error at or near "SELEC"'), ("INSTALL httpfs", "--allow-io"),
+                            ("SELECT e.nme FROM event e", 'Did you mean "name"'), ("SELECT * FROM op_view(order_by := 'mcros')", "micros,"),
+                            ("SELECT (", "syntax error"), ("SELECT 1/0 + 'x'", ""),
                             ("SELECT * FROM '/etc/passwd'", "does not exist"), ("FROM read_text('/etc/passwd')", "--allow-io"),
                             (f"COPY event TO '{forbidden}'", "--allow-io"), ("SET threads = 1", "locked")):
             done = subprocess.run([BIN, "sql", SAMPLE, query], text=True, capture_output=True, stdin=subprocess.DEVNULL)

@@ -48,6 +48,9 @@ class Sql(unittest.TestCase):
         self.assertEqual(tuple(row), (1, 0.5, "x", True, None, 2**127 - 1, 1.25, 1))
         self.assertEqual([type(value) for value in row], [int, float, str, bool, type(None), int, float, int])
 
+    def test_equal_names(self):
+        self.assertEqual(self.profile.sql("SELECT 1 AS a, 2 AS a, 3 AS b").to_dict(), {"a": [1], "a_1": [2], "b": [3]})
+
     def test_results_outlive_everything(self):
         profile = opwatch.open(SAMPLE)
         result = profile.sql(QUERY)

@@ -1,0 +1,22 @@
+/*
+ * nearest.h: which of the known words somebody may have meant; for suggestions in messages.
+ *
+ *	size_t least = nearest_limit(word);
+ *	const char *best = NULL;
+ *
+ *	for (…)
+ *		nearest_try(word, candidate, &best, &least);
+ */
+#ifndef BASE_NEAREST_H
+#define BASE_NEAREST_H
+
+#include "base/str.h"
+
+/* How many single edits make one word of the other; SIZE_MAX for long ones. */
+size_t nearest_edits(struct str a, const char *b);
+/* As many edits make another word of it. */
+size_t nearest_limit(struct str word);
+/* Keeps `candidate` in *best when it is nearer to the word than *least. */
+void nearest_try(struct str word, const char *candidate, const char **best, size_t *least);
+
+#endif
