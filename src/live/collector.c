@@ -14,6 +14,7 @@
 #define FLUSH_NS (200 * 1000000LL)
 #define FLUSH_RECORDS 8192u
 #define RETRY_NS (1000 * 1000000LL) /* after a failed write */
+#define GIVE_UP_NS ((int64_t)10000000000)
 #define RUN_RECORDS 4096u
 
 void collector_tell(struct collector *c, const char *format, ...)
@@ -180,10 +181,12 @@ bool collector_flush(struct collector *c)
 		for_rings(c, commit_ring);
 		return true;
 	}
-	if (c->failure.status == OW_OK)
+	if (c->failure.status == OW_OK) {
 		collector_tell(c,
 			       "%s; the job goes on, and what is not written is counted as dropped",
 			       err.text);
+		c->failing_ns = steady_ns();
+	}
 	c->failure = err;
 	c->failed_ns = steady_ns();
 	c->totals.failed_writes++;
@@ -280,6 +283,25 @@ static void remove_ended(struct collector *c)
 	c->count = kept;
 }
 
+/* What processes left that ended while nothing can be written is kept for a while, and then dropped: a disk may stay full. */
+static void give_up_ended(struct collector *c)
+{
+	if (steady_ns() - c->failing_ns < GIVE_UP_NS)
+		return;
+	for (size_t i = 0; i < c->count; i++) {
+		struct collected *p = c->processes[i];
+
+		for (size_t k = 0; p->fd < 0 && k < p->ring_count; k++) {
+			struct ring_view *v = &p->rings[k].view;
+			uint32_t pending = ring_view_pending(v);
+
+			atomic_fetch_add(&v->ring->dropped, pending);
+			ring_view_commit(v, pending);
+		}
+	}
+	remove_ended(c);
+}
+
 /* ---- turns ---- */
 
 void collector_init(struct collector *c, struct mem *mem, struct recording *recording)
@@ -316,6 +338,8 @@ static void flush_and_remove(struct collector *c)
 {
 	if (collector_flush(c))
 		remove_ended(c);
+	else
+		give_up_ended(c);
 }
 
 void collector_poll(const struct collector *c, struct pollfd *fds)

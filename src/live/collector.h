@@ -34,6 +34,7 @@ struct collector {
 	size_t count, cap;
 	uint32_t last_number;
 	int64_t last_flush_ns, last_look_ns, failed_ns;
+	int64_t failing_ns;   /* since when writing fails */
 	bool attached;	      /* processes ran before */
 	size_t segment_bytes; /* records of one segment, about; 0: all that wait */
 	size_t turn;	      /* whose records are taken first */
