@@ -7,6 +7,7 @@
 #include "cli/runs.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 /* ---- which there are ---- */
 
@@ -23,8 +24,14 @@ static bool find_dirs(struct args *args, struct ow_list *dirs)
 		items[count++] = arena_printf(args->arena, "%s/opwatch/queries", config);
 	else if (home && *home)
 		items[count++] = arena_printf(args->arena, "%s/.config/opwatch/queries", home);
-	for (size_t i = 0; i < args->query_dirs.count; i++)
+	for (size_t i = 0; i < args->query_dirs.count; i++) {
 		items[count++] = args->query_dirs.items[i];
+		if (access(args->query_dirs.items[i], F_OK) != 0) {
+			complain("opwatch ask: --queries %s: %s\n", args->query_dirs.items[i],
+				 strerror(errno));
+			return false;
+		}
+	}
 	*dirs = (struct ow_list){ items, count };
 	return count == 0 || items[0];
 }
@@ -290,6 +297,27 @@ static int ask_server(struct args *args, const ow_queries *queries, const char *
 	return code;
 }
 
+/* The name may stand behind the files: it is brought to the front. Of several words that are no query the one that is no
+ * file either is what was meant as one. */
+static bool find_name(struct args *args, const ow_queries *queries, struct ow_query_info *info)
+{
+	const char **words = args->files;
+	size_t at = 0;
+
+	while (at < args->file_count && !ow_queries_find(queries, words[at], info))
+		at++;
+	for (size_t i = 0; at == args->file_count && i < at; i++)
+		if (access(words[i], F_OK) != 0) {
+			words[0] = words[i];
+			return false;
+		}
+	if (at == args->file_count)
+		return false;
+	memmove(words + 1, words, at * sizeof(*words));
+	words[0] = info->name;
+	return true;
+}
+
 static bool check_output(const struct args *args)
 {
 	if (strcmp(args->sink, "text") == 0 || strcmp(args->sink, "json") == 0 ||
@@ -316,7 +344,7 @@ static int run(struct args *args)
 	}
 	if (!args->file_count)
 		code = list(args, queries);
-	else if (!ow_queries_find(queries, args->files[0], &info))
+	else if (!find_name(args, queries, &info))
 		code = unknown(queries, args->files[0]);
 	else if (args->show)
 		code = show_sql(queries, &info);

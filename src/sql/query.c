@@ -348,11 +348,15 @@ static ow_status bind_one(struct sql_script *s, idx_t index, struct error *err)
 			lib->destroy_value(&value);
 			break;
 		}
-	if (status == OW_E_USAGE && !s->param_count)
+	if (status == OW_E_USAGE && (!name || strspn(name, "0123456789") == strlen(name)))
 		error_set(err, status,
 			  "the query has parameters ($1 or ?); write their values instead");
 	else if (status == OW_E_USAGE)
-		error_set(err, status, "the query has a parameter $%s that is not declared", name);
+		error_set(
+			err, status,
+			"the query has a parameter $%s that is not declared; write its value "
+			"instead, or, in a named query, '-- param %s text DEFAULT: what it means'",
+			name, name);
 	lib->free((void *)(uintptr_t)name);
 	return status;
 }

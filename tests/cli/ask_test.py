@@ -59,6 +59,8 @@ ANSWERS = [
     ("losses", "a", [], "kind", []),
     ("compare_ops", "ab", ["-n", "2"], "op before_ms after_ms more_ms ratio", [["gemm", 1.6 / 3, 1.9 / 3, .1, 1.9 / 1.6], [COPY, .05, .05, 0, 1]]),
     ("compare_ops", "ab", ["-n", "1", "--before", "b", "--after", "a"], "op more_ms", [["gemm", -.1]]),
+    ("compare_ops", "ba", ["-n", "1"], "op more_ms", [["gemm", -.1]]),
+    ("compare_steps", "ba", [], "run ratio", [["b", 1], ["a", 3.5 / 3.52]]),
     ("compare_steps", "ab", [], "run steps mean_ms median_ms shortest_ms longest_ms ratio",
      [["a", 3, 3.5 / 3, 1, 1, 1.5, 1], ["b", 3, 3.52 / 3, 1.01, 1.01, 1.5, 3.52 / 3.5]]),
     ("queueing", "a", [], "stream device launches most_waiting mean_waiting mean_delay_us", [["stream 7", "GPU 0", 9, 2, 4 / 3, 2530 / 9]]),
@@ -78,7 +80,7 @@ class Ask(unittest.TestCase):
         asked.write(cls.root / "b.json", slower=100)
         asked.write(cls.root / "ranks/rank0.json", rank=0)
         asked.write(cls.root / "ranks/rank1.json", rank=1)
-        cls.files = {"a": [cls.root / "a.json"], "ab": [cls.root / "a.json", cls.root / "b.json"], "ranks": [cls.root / "ranks"],
+        cls.files = {"a": [cls.root / "a.json"], "ab": [cls.root / "a.json", cls.root / "b.json"], "ba": [cls.root / "b.json", cls.root / "a.json"], "ranks": [cls.root / "ranks"],
                      "sample": [SAMPLE]}
         if cls.run_ask("time_by_phase", *cls.files["a"]).returncode == 1:
             raise unittest.SkipTest("no DuckDB")
@@ -108,6 +110,24 @@ class Ask(unittest.TestCase):
         for name, files, options, columns, expected in ANSWERS:
             with self.subTest(name, options=options):
                 self.same(self.rows(name, self.files[files], *options, columns=columns.split()), expected, name)
+
+    def test_name_after_the_files(self):
+        run = self.run_ask(*self.files["ab"], "losses", "--csv")
+        self.assertEqual((run.returncode, run.stdout), (0, self.run_ask("losses", *self.files["ab"], "--csv").stdout), run.stderr)
+        run = self.run_ask(*self.files["a"], "lossses")
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("no query is called 'lossses'; did you mean losses?", run.stderr)
+
+    def test_own_wrong(self):
+        folder = self.root / "wrong"
+        folder.mkdir()
+        (folder / "mine.sql").write_text("SELECT count(*) AS n FROM op WHERE type = $kind")
+        run = self.run_ask("mine", *self.files["a"], "--queries", folder)
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("-- param kind text", run.stderr)
+        run = self.run_ask("mine", *self.files["a"], "--queries", folder / "none")
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("none: No such file", run.stderr)
 
     def test_tensorflow(self):
         """The sample's answers, computed from the bytes of its ProfileProto (support/profile_proto.py)."""
