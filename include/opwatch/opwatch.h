@@ -862,8 +862,8 @@ OW_API ow_status ow_watch_add_jobs(ow_watch *watch, const char *socket, const ch
 OW_API ow_status ow_watch_turn(ow_watch *watch, bool *more, struct ow_error *err);
 OW_API size_t ow_watch_count(const ow_watch *watch);
 OW_API bool ow_watch_job(const ow_watch *watch, size_t index, struct ow_job *job);
-/* What was recorded in the last so many nanoseconds, two minutes at most: as a file (of its first recording), or as a
- * profile (of all). */
+/* What was recorded in the last so many nanoseconds, two minutes at most: as a file, or as a profile. The file is for its
+ * owner only, unless the job has several recordings: then it has the mode that the umask leaves. */
 OW_API ow_status ow_watch_save(ow_watch *watch, size_t index, int64_t span_ns, const char *path,
 			       struct ow_error *err);
 OW_API ow_status ow_watch_profile(ow_watch *watch, size_t index, int64_t span_ns,

@@ -188,6 +188,19 @@ ow_status api_save_cut(struct follow *f, struct follow_range *range, const char 
 	return atomic_finish(&file, status, err);
 }
 
+/* Several recordings are put together. */
+static ow_status save_profile(ow_watch *watch, size_t index, int64_t span_ns, const char *path,
+			      struct error *err)
+{
+	ow_profile *profile;
+	ow_status status;
+
+	OW_TRY(ow_watch_profile(watch, index, span_ns, &profile, err));
+	status = ow_profile_save(profile, path, NULL, err);
+	ow_profile_free(profile);
+	return status;
+}
+
 ow_status ow_watch_save(ow_watch *watch, size_t index, int64_t span_ns, const char *path,
 			struct error *err)
 {
@@ -195,6 +208,8 @@ ow_status ow_watch_save(ow_watch *watch, size_t index, int64_t span_ns, const ch
 	struct follow *f;
 
 	OW_TRY(check_index(watch, index, err));
+	if (watch->w.jobs[index].recordings > 1)
+		return save_profile(watch, index, span_ns, path, err);
 	f = &watch->w.files[watch->w.job_files[index]]->follow;
 	range = last_span(f, span_ns);
 	return api_save_cut(f, &range, path, err);

@@ -11,6 +11,7 @@
 #include "cli/signals.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -276,13 +277,17 @@ static bool free_name(struct top *t, const char *ending, char *to, size_t size)
 	return false;
 }
 
+/* What jobs do is nobody else's business. */
 static void save(struct top *t)
 {
+	mode_t old = umask(077);
 	struct ow_error err = { 0 };
 	char path[256];
+	bool good = free_name(t, ".opw", path, sizeof(path)) &&
+		    ow_watch_save(t->watch, watch_index(t), SAVE_NS, path, &err) == OW_OK;
 
-	if (!free_name(t, ".opw", path, sizeof(path)) ||
-	    ow_watch_save(t->watch, watch_index(t), SAVE_NS, path, &err) != OW_OK)
+	umask(old);
+	if (!good)
 		snprintf(t->message, sizeof(t->message), "not written: %.400s", err.text);
 	else
 		snprintf(t->message, sizeof(t->message), "written: %s", path);

@@ -18,6 +18,7 @@ import unittest
 
 BIN = os.environ["OPWATCH_BIN"]
 JOB = os.path.join(os.environ["OPWATCH_SRC"], "tests/fuzz/seeds/live/job.opw")
+LIBRARY = os.path.join(os.environ["OPWATCH_BUILD"], "libopwatch-recorder.so")
 PATIENCE = 120
 
 
@@ -250,6 +251,27 @@ class Top(unittest.TestCase):
         self.assertEqual(*[[(r["rank"], r["duration_ns"], r["compute_ns"]) for r in json.loads(t)["rows"]] for t in steps])
         with open(os.path.join(self.dir, names[1])) as f:
             self.assertIn("<svg", f.read(4096))
+
+    @unittest.skipUnless(os.path.exists(LIBRARY), "the recorder is not built")
+    def test_writes_all_ranks_of_a_job(self):
+        """Recordings of ranks that say that they are of one job are shown as one, and saved as one."""
+        files = [os.path.join(self.dir, f"rank{rank}.opw") for rank in range(2)]
+        for rank, file in enumerate(files):
+            env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+            subprocess.run([BIN, "record", "-o", file, "--", "/usr/bin/python3", "-c", "for i in range(50): open('/etc/passwd').read()"],
+                           env={**env, "OPWATCH_JOB": "ours", "RANK": str(rank)}, check=True, capture_output=True)
+        s = self.session(*files)
+        s.until_text("opwatch top  1 job")
+        s.until_text("OPERATION")
+        s.key("w")
+        s.until_text("written: opwatch-")
+        s.key("q")
+        s.end()
+        saved = [os.path.join(self.dir, n) for n in os.listdir(self.dir) if n.startswith("opwatch-")]
+        self.assertEqual(len(saved), 1)
+        self.assertEqual(os.stat(saved[0]).st_mode & 0o777, 0o600)
+        rows = json.loads(subprocess.run([BIN, "sources", "--json", saved[0]], capture_output=True, check=True).stdout)["rows"]
+        self.assertEqual({r["rank"] for r in rows}, {0, 1})
 
     def test_gives_the_terminal_back(self):
         for how in ("q", "\x03", signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
