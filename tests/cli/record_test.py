@@ -197,6 +197,18 @@ class RecordTest(unittest.TestCase):
         self.record("true")
         self.assertEqual(os.stat(self.file).st_mode & 0o777, 0o600)
 
+    def test_nothing_of_the_environment_is_stored_that_is_not_named(self):
+        secret = "nobody-shall-find-this"
+        env = environment(SECRET=secret, RANK="3", OPWATCH_JOB="named")
+        p = self.record(PYTHON, "-c", READS.format(20), env=env)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        with open(self.file, "rb") as f:
+            content = f.read()
+        self.assertNotIn(secret.encode(), content)
+        self.assertNotIn(b"SECRET", content)
+        self.assertNotIn(b"PATH=", content)
+        self.assertIn(b"RANK=3", content)
+
     def notes(self, part):
         return [row["text"] for row in self.rows("notes") if part in row["text"]]
 
