@@ -10,18 +10,8 @@
 
 #define MODE_KERNEL 1
 #define KNOWN 4096 /* addresses */
-#define UNIT 8	   /* chains begin at multiples of it */
 
 enum { STEP_KERNEL = 1, STEP_CALLER = 2 };
-
-/* Its words follow. */
-struct perf_chain {
-	int32_t pid;
-	uint16_t count;
-	uint8_t mode;
-	stack_id stack; /* what it was when it was looked up last … */
-	uint32_t at;	/* … and when that was, in changes of the address space + 1; 0 = never */
-};
 
 /* What an address was when it was looked up last. */
 struct known {
@@ -60,11 +50,6 @@ void perf_chains_release(struct perf_file *f)
 
 /* ---- while reading ---- */
 
-static struct perf_chain *chain_at(const struct perf_file *f, uint32_t chain)
-{
-	return (struct perf_chain *)(void *)(f->chains + (size_t)chain * UNIT);
-}
-
 static const unsigned char *words_of(const struct perf_chain *c)
 {
 	return (const unsigned char *)(c + 1);
@@ -86,67 +71,74 @@ static uint64_t hash_words(const unsigned char *words, size_t count, uint64_t se
 static bool add_chain(struct perf_file *f, const unsigned char *words, size_t count, int32_t pid,
 		      uint8_t mode, uint32_t *chain)
 {
-	size_t at = f->chain_len ? f->chain_len : UNIT; /* the first is none */
+	size_t at = f->chain_len ? f->chain_len : PERF_CHAIN_UNIT; /* the first is none */
 	size_t size = sizeof(struct perf_chain) + 8 * count;
 	void *chains = f->chains;
 
-	if ((at + size) / UNIT > UINT32_MAX ||
+	if ((at + size) / PERF_CHAIN_UNIT > UINT32_MAX ||
 	    !mem_grow(f->mem, &chains, &f->chain_cap, at + size, 1))
 		return false;
 	f->chains = chains;
 	f->chain_len = at + size;
-	*chain = (uint32_t)(at / UNIT);
-	*chain_at(f, *chain) =
+	*chain = (uint32_t)(at / PERF_CHAIN_UNIT);
+	*perf_chain_at(f, *chain) =
 		(struct perf_chain){ .pid = pid, .count = (uint16_t)count, .mode = mode };
 	if (count)
 		memcpy(f->chains + at + sizeof(struct perf_chain), words, 8 * count);
 	return true;
 }
 
+static inline bool is_chain(const struct perf_file *f, uint32_t chain, const struct perf_later *l)
+{
+	const struct perf_chain *c = perf_chain_at(f, chain);
+
+	return c->pid == l->pid && c->mode == l->mode && c->count == l->count &&
+	       (!l->count || memcmp(words_of(c), l->words, 8 * (size_t)l->count) == 0);
+}
+
 static bool find_chain(struct perf_file *f, const struct perf_later *l, uint32_t *chain)
 {
 	for (struct map_iter it = map_find(&f->chain_map, l->hash); it.value;
-	     it = map_next(&f->chain_map, it)) {
-		const struct perf_chain *c = chain_at(f, it.value);
-
-		if (c->pid == l->pid && c->mode == l->mode && c->count == l->count &&
-		    (!l->count || memcmp(words_of(c), l->words, 8 * (size_t)l->count) == 0)) {
+	     it = map_next(&f->chain_map, it))
+		if (is_chain(f, it.value, l)) {
 			*chain = it.value;
 			return true;
 		}
-	}
 	return add_chain(f, l->words, l->count, l->pid, l->mode, chain) &&
 	       map_add(&f->chain_map, l->hash, *chain);
 }
 
 /* Where it is looked for lies anywhere in memory, and so does what is found there: others are read until it has arrived. */
-bool perf_chain_later(struct perf_file *f, struct perf_later later)
+bool perf_chain_later(struct perf_file *f)
 {
+	struct perf_later *l = &f->later[f->later_count++];
 	const struct map *map = &f->chain_map;
 
-	later.hash = hash_words(later.words, later.count,
-				(uint64_t)(uint32_t)later.pid << 8 | later.mode);
+	l->hash = hash_words(l->words, l->count, (uint64_t)(uint32_t)l->pid << 8 | l->mode);
 	if (map->count)
-		__builtin_prefetch(&map->slots[later.hash >> 32 & map->mask]);
-	f->later[f->later_count++] = later;
+		__builtin_prefetch(&map->slots[l->hash >> 32 & map->mask]);
 	return f->later_count < PERF_LATER || perf_chains_finish(f);
 }
 
 bool perf_chains_finish(struct perf_file *f)
 {
 	stack_id *stacks = f->b->m->sample.stack;
-	uint32_t count = f->later_count;
+	uint32_t count = f->later_count, found[PERF_LATER];
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct map_iter it = map_find(&f->chain_map, f->later[i].hash);
-
-		if (it.value)
-			__builtin_prefetch(chain_at(f, it.value));
+		found[i] = map_find(&f->chain_map, f->later[i].hash).value;
+		if (found[i])
+			__builtin_prefetch(perf_chain_at(f, found[i]));
 	}
 	f->later_count = 0;
-	for (uint32_t i = 0; i < count; i++)
-		if (!find_chain(f, &f->later[i], &stacks[f->later[i].row].v))
+	for (uint32_t i = 0; i < count; i++) {
+		const struct perf_later *l = &f->later[i];
+
+		if (OW_LIKELY(found[i] && is_chain(f, found[i], l)))
+			stacks[l->row].v = found[i];
+		else if (!find_chain(f, l, &stacks[l->row].v))
 			return false;
+	}
 	return true;
 }
 
@@ -247,17 +239,9 @@ static stack_id walk(struct perf_file *f, const struct perf_chain *c, uint32_t c
 	return stack;
 }
 
-bool perf_chain_known(const struct perf_file *f, uint32_t chain, stack_id *stack)
-{
-	const struct perf_chain *c = chain_at(f, chain);
-
-	*stack = c->stack;
-	return c->at > f->space.changes;
-}
-
 stack_id perf_chain_stack(struct perf_file *f, uint32_t chain)
 {
-	struct perf_chain *c = chain_at(f, chain);
+	struct perf_chain *c = perf_chain_at(f, chain);
 	uint32_t changed = perf_space_changed(&f->space, c->pid);
 
 	if (!f->walk)

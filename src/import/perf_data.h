@@ -49,6 +49,16 @@ struct perf_switches {
 	metric_id metric; /* time off the processors; nil when there is none */
 };
 
+/* A call chain; its words follow. */
+struct perf_chain {
+	int32_t pid;
+	uint16_t count;
+	uint8_t mode;
+	stack_id stack; /* what it was when it was looked up last … */
+	uint32_t at;	/* … and when that was, in changes of the address space + 1; 0 = never */
+};
+#define PERF_CHAIN_UNIT 8 /* they begin at multiples of it */
+
 /* A call chain that is going to be looked up. */
 struct perf_later {
 	const unsigned char *words;
@@ -133,14 +143,17 @@ static inline uint32_t perf_record_size(const unsigned char *p, uint32_t type, b
 ow_status perf_simple_record(struct perf_file *f, uint32_t type, struct perf_bytes body);
 ow_status perf_simple_feature(struct perf_file *f, uint64_t feature, struct perf_bytes body);
 
-/* Puts the call chain of a sample, given as words of the file, into its row: not at once, but before perf_chains_finish returns. The
- * words must stay until then. False without memory. */
-bool perf_chain_later(struct perf_file *f, struct perf_later later);
+/* Puts the call chain that f->later[f->later_count] describes into the row of its sample: not at once, but before perf_chains_finish
+ * returns, and its words must stay until then. False without memory. */
+bool perf_chain_later(struct perf_file *f);
 bool perf_chains_finish(struct perf_file *f);
 void perf_chains_init(struct perf_file *f);
 void perf_chains_release(struct perf_file *f);
-/* What it means now. The first says whether that is known already. */
-bool perf_chain_known(const struct perf_file *f, uint32_t chain, stack_id *stack);
+static inline struct perf_chain *perf_chain_at(const struct perf_file *f, uint32_t chain)
+{
+	return (struct perf_chain *)(void *)(f->chains + (size_t)chain * PERF_CHAIN_UNIT);
+}
+/* What it means now. */
 stack_id perf_chain_stack(struct perf_file *f, uint32_t chain);
 
 /* Samples become rows at once, but what they mean depends on records that may come later: until the last one is

@@ -8,6 +8,7 @@
 #include "import/trace_sort.h"
 
 #define MISC_MODE 7
+#define AHEAD 12      /* rows whose call chains are fetched */
 #define SAMPLE_MIN 24 /* bytes of a short one */
 #define GROUP_MAX 256 /* counters that are read together */
 
@@ -26,8 +27,7 @@ static uint32_t expected(const struct perf_file *f)
 }
 
 /* As builder_add_sample does, but for the columns only that samples of perf have: there are millions. */
-static inline ow_status add_row(struct perf_file *f, const struct sample_row *row, uint32_t event,
-				struct perf_later *later)
+static inline ow_status add_row(struct perf_file *f, const struct sample_row *row, uint32_t event)
 {
 	struct sample_table *s = &f->b->m->sample;
 	uint32_t at = s->count;
@@ -37,7 +37,7 @@ static inline ow_status add_row(struct perf_file *f, const struct sample_row *ro
 	if (OW_UNLIKELY(!s->cpu) && row->cpu &&
 	    !builder_need_column(f->b, TABLE_sample, offsetof(struct sample_table, cpu)))
 		return f->b->status;
-	at = later->row = s->count; /* the first of a table is its second row */
+	at = f->later[f->later_count].row = s->count; /* the first of a table is its second row */
 	s->ts_ns[at] = row->ts_ns;
 	s->weight[at] = row->weight;
 	s->metric[at] = (metric_id){ event };
@@ -46,8 +46,7 @@ static inline ow_status add_row(struct perf_file *f, const struct sample_row *ro
 	if (s->cpu)
 		s->cpu[at] = row->cpu;
 	s->count = at + 1;
-	return perf_chain_later(f, *later) ? OW_OK
-					   : builder_fail(f->b, error_no_memory(f->ctx->err));
+	return perf_chain_later(f) ? OW_OK : builder_fail(f->b, error_no_memory(f->ctx->err));
 }
 
 /* What is in a sample by its place; *event is who wrote it, and the layout its. */
@@ -107,8 +106,9 @@ static uint64_t *last_read(struct perf_file *f, uint64_t id)
 
 /* `perf record -e '{a,b}:S'`: a sample of one event tells what each of its group counted since the one before. */
 static ow_status add_group(struct perf_file *f, const struct perf_attr *attr,
-			   struct perf_bytes rest, struct sample_row *row, struct perf_later *later)
+			   struct perf_bytes rest, struct sample_row *row)
 {
+	const struct perf_later later = f->later[f->later_count];
 	struct perf_value values[GROUP_MAX];
 	size_t count = perf_take_values(attr, &rest, values, GROUP_MAX);
 
@@ -123,8 +123,9 @@ static ow_status add_group(struct perf_file *f, const struct perf_attr *attr,
 		more = values[i].value - *last;
 		*last = values[i].value;
 		row->weight = (int64_t)MIN(more, (uint64_t)INT64_MAX);
+		f->later[f->later_count] = later;
 		if (more && event != UINT32_MAX)
-			OW_TRY(add_row(f, row, event, later));
+			OW_TRY(add_row(f, row, event));
 	}
 	return OW_OK;
 }
@@ -133,7 +134,7 @@ ow_status perf_sample_read(struct perf_file *f, const unsigned char *record, siz
 {
 	const unsigned char *p = record + 8, *chain = NULL;
 	uint32_t event, thread, cpu;
-	struct perf_later later;
+	struct perf_later *later;
 	const struct perf_attr *attr = attr_of(f, p, size - 8, &event);
 	const struct perf_layout *l = attr ? &attr->layout : NULL;
 	uint64_t count = 0, period, time;
@@ -154,10 +155,11 @@ ow_status perf_sample_read(struct perf_file *f, const unsigned char *record, siz
 	}
 	if (!find_thread(f, p, l->tid, &pid, &thread))
 		return builder_fail(f->b, error_no_memory(f->ctx->err));
-	later = (struct perf_later){ .words = chain,
-				     .count = (uint16_t)count,
-				     .pid = pid,
-				     .mode = (uint8_t)(perf_u16(record + 4, f->swap) & MISC_MODE) };
+	later = &f->later[f->later_count];
+	later->words = chain;
+	later->count = (uint16_t)count;
+	later->pid = pid;
+	later->mode = (uint8_t)(perf_u16(record + 4, f->swap) & MISC_MODE);
 	time = l->time == PERF_ABSENT ? UINT64_MAX : perf_u64(p + l->time, f->swap);
 	if (l->period != PERF_ABSENT)
 		period = perf_u64(p + l->period, f->swap);
@@ -169,9 +171,9 @@ ow_status perf_sample_read(struct perf_file *f, const unsigned char *record, siz
 				   .cpu = cpu < INT32_MAX ? (int32_t)cpu + 1 : 0 };
 	row.weight = (int64_t)MIN(period, (uint64_t)INT64_MAX);
 	if (OW_LIKELY(!perf_attr_reads(attr)))
-		return add_row(f, &row, event, &later);
+		return add_row(f, &row, event);
 	return add_group(f, attr, (struct perf_bytes){ p + l->size, record + size, f->swap, false },
-			 &row, &later);
+			 &row);
 }
 
 /* ---- what they mean ---- */
@@ -242,12 +244,10 @@ static inline void resolve(struct perf_file *f, uint32_t row)
 	struct sample_table *s = &f->b->m->sample;
 	struct perf_event *event = &f->events[s->metric[row].v];
 	struct perf_thread *t = &f->space.threads[s->track[row].v];
-	stack_id stack;
+	const struct perf_chain *c = perf_chain_at(f, s->stack[row].v);
 
 	s->metric[row] = event->metric.v ? event->metric : make_metric(f, event);
-	if (!perf_chain_known(f, s->stack[row].v, &stack))
-		stack = perf_chain_stack(f, s->stack[row].v);
-	s->stack[row] = stack;
+	s->stack[row] = c->at > f->space.changes ? c->stack : perf_chain_stack(f, s->stack[row].v);
 	s->track[row] = t->track.v && t->track_at == f->space.names ? t->track : make_track(f, t);
 }
 
@@ -361,6 +361,8 @@ static bool resolve_rows(struct perf_file *f, struct order *o, size_t *next, siz
 
 		if (only != SIZE_MAX && behind != only)
 			continue;
+		if (row + AHEAD < end)
+			__builtin_prefetch(perf_chain_at(f, s->stack[row + AHEAD].v));
 		if (OW_UNLIKELY(behind > *next) && !apply_up_to(f, o, next, behind))
 			return false;
 		resolve(f, row);
