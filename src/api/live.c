@@ -11,7 +11,9 @@
 #include "opwatch_config.h"
 
 #include <limits.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 void ow_record_options_init(struct ow_record_options *options)
 {
@@ -119,6 +121,15 @@ static ow_status live_close(struct live *l, ow_status status, struct ow_record_s
 	return status != OW_OK ? status : closed;
 }
 
+/* Nothing began: then there is no recording either. */
+static void remove_file(const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+		unlink(path);
+}
+
 static void summary_clear(struct ow_record_summary *summary)
 {
 	struct ow_record_summary none = { .exit_code = -1 };
@@ -149,6 +160,8 @@ ow_status ow_record(const char *const *argv, const char *out_path,
 		summary->exit_code = launch.exit_code;
 		summary->exit_signal = launch.exit_signal;
 		status = live_close(l, status, summary, err);
+		if (!launch.started)
+			remove_file(out_path);
 	}
 	free(l);
 	return status;
@@ -187,6 +200,17 @@ static ow_status attach_all(struct live *l, const int *pids, size_t count,
 	return attached ? OW_OK : first;
 }
 
+/* Before a file is made, which may be there already and hold something else. */
+static ow_status check_pids(const int *pids, size_t count, struct error *err)
+{
+	uid_t owner;
+
+	for (size_t i = 0; i < count; i++)
+		if (proc_owner(pids[i], &owner))
+			return OW_OK;
+	return count ? error_set(err, OW_E_NOT_FOUND, "there is no process %d", pids[0]) : OW_OK;
+}
+
 static bool is_over(const struct live *l, int64_t begin_ns)
 {
 	const struct ow_record_options *o = &l->options;
@@ -220,7 +244,9 @@ ow_status ow_attach(const int *pids, size_t count, const char *out_path,
 	if (!summary)
 		summary = &unused;
 	summary_clear(summary);
-	status = l ? live_open(l, out_path, options, err) : error_no_memory(err);
+	status = l ? check_pids(pids, count, err) : error_no_memory(err);
+	if (status == OW_OK)
+		status = live_open(l, out_path, options, err);
 	if (status == OW_OK) {
 		l->collector.attached = true;
 		status = attach_all(l, pids, count, summary, err);
@@ -230,6 +256,8 @@ ow_status ow_attach(const int *pids, size_t count, const char *out_path,
 			collect(l, summary);
 		}
 		status = live_close(l, status, summary, err);
+		if (!summary->started)
+			remove_file(out_path);
 	}
 	free(l);
 	return status;

@@ -152,6 +152,12 @@ class AttachTest(unittest.TestCase):
         p = self.attach(str(gone.pid))
         self.assertEqual(p.returncode, 1)
         self.assertIn(f"there is no process {gone.pid}", p.stderr)
+        self.assertFalse(os.path.exists(self.file), "nothing was recorded")
+        with open(self.file, "w", encoding="utf8") as f:
+            f.write("mine")
+        self.assertEqual(self.attach(str(gone.pid)).returncode, 1)
+        with open(self.file, encoding="utf8") as f:
+            self.assertEqual(f.read(), "mine")
         self.assertEqual(self.attach("abc").returncode, 2)
         self.assertEqual(self.attach().returncode, 2)
 

@@ -69,6 +69,7 @@ class RecordTest(unittest.TestCase):
         p = self.record("no-such-program-here")
         self.assertEqual(p.returncode, 127)
         self.assertIn("no-such-program-here: No such file", p.stderr)
+        self.assertFalse(os.path.exists(self.file), "nothing was recorded")
         self.assertEqual(subprocess.run([BIN, "record"], capture_output=True).returncode, 2)
 
     def test_file_reads(self):
