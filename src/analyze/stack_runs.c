@@ -103,8 +103,8 @@ static bool arrange(struct collecting *c, struct arena *arena)
 	return true;
 }
 
-ow_status stack_runs_make(const struct model *m, const struct view_options *options,
-			  struct arena *arena, struct stack_runs *out, struct error *err)
+ow_status stack_runs_make(struct model *m, const struct view_options *options, struct arena *arena,
+			  struct stack_runs *out, struct error *err)
 {
 	struct collecting c = { .m = m, .mem = m->mem, .out = out };
 	struct event_filter filter;
@@ -114,6 +114,7 @@ ow_status stack_runs_make(const struct model *m, const struct view_options *opti
 	if (!m->event.stack)
 		return OW_OK;
 	OW_TRY(view_filter(m, options, &filter, err));
+	OW_TRY(model_require_nesting(m, err));
 	out->totals = ARENA_ARRAY(arena, struct stack_run, m->op.count);
 	if (!out->totals)
 		return error_no_memory(err);

@@ -24,8 +24,8 @@ struct stack_runs {
 };
 
 /* Of the events that the options ask for. */
-ow_status stack_runs_make(const struct model *m, const struct view_options *options,
-			  struct arena *arena, struct stack_runs *out, struct error *err);
+ow_status stack_runs_make(struct model *m, const struct view_options *options, struct arena *arena,
+			  struct stack_runs *out, struct error *err);
 
 /* Whether an op's runs have stacks. */
 static inline bool stack_runs_has(const struct stack_runs *r, uint32_t op)

@@ -128,6 +128,7 @@ static ow_status add_events(struct search *s, enum event_phase phase, enum track
 	const struct model *m = s->m;
 	bool in_steps = has_steps(m);
 
+	OW_TRY(model_require_nesting(s->m, s->err));
 	s->op_ns = ARENA_ARRAY(s->scratch, int64_t, m->op.count);
 	if (!s->op_ns)
 		return error_no_memory(s->err);

@@ -103,7 +103,7 @@ ow_status view_filter(const struct model *m, const struct view_options *o,
 	return read_time(m, o, filter, err);
 }
 
-ow_status view_sums(const struct model *m, const struct view_options *o, struct arena *arena,
+ow_status view_sums(struct model *m, const struct view_options *o, struct arena *arena,
 		    const struct event_sums **sums, struct error *err)
 {
 	struct event_filter filter;

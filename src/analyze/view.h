@@ -23,7 +23,7 @@ ow_status view_filter(const struct model *m, const struct view_options *options,
 
 /* What ops did in the part of the time or on the rank that the options ask for; NULL when they ask for
  * everything, or for a step only. */
-ow_status view_sums(const struct model *m, const struct view_options *options, struct arena *arena,
+ow_status view_sums(struct model *m, const struct view_options *options, struct arena *arena,
 		    const struct event_sums **sums, struct error *err);
 
 /* What order_by takes; NULL beyond the last. An empty text, which leaves the order, is not among them. */

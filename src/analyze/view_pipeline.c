@@ -349,6 +349,7 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 	add_columns(out);
 	OW_TRY(view_filter(m, options, &filter, err));
 	OW_TRY(model_require_stacks(m, err));
+	OW_TRY(model_require_nesting(m, err));
 	p.filter = &filter;
 	arena_init(&scratch, m->mem);
 	status = list_stages(&p, options, out, &scratch, err);

@@ -27,7 +27,7 @@ struct kind {
 };
 
 struct work {
-	const struct model *m;
+	struct model *m;
 	const struct view_options *options;
 	struct metric_plan plan;
 	uint32_t step; /* row of the only one, 0 = all */

@@ -51,6 +51,8 @@ static void load(struct loaded *l, const void *text, size_t len,
 	add(l, &b, text, len, options);
 	if (l->status == OW_OK)
 		l->status = model_freeze(&b);
+	if (l->status == OW_OK)
+		l->status = model_require_nesting(l->m, &l->err);
 }
 
 static void unload(struct loaded *l)
@@ -105,9 +107,9 @@ static void tell_event(struct buf *out, const struct model *m, uint32_t i)
 		buf_printf(out, " [%s]", model_str(m, e->category[i]).ptr);
 	tell_time(out, "ts", e->ts_ns[i]);
 	tell_time(out, "dur", e->dur_ns[i]);
-	if (e->dur_ns[i] != TIME_UNKNOWN && e->self_ns[i] != e->dur_ns[i])
+	if (e->dur_ns[i] != TIME_UNKNOWN && COLUMN_GET(e->self_ns, i) != e->dur_ns[i])
 		tell_time(out, "self", e->self_ns[i]);
-	if (e->depth[i])
+	if (COLUMN_GET(e->depth, i))
 		buf_printf(out, " depth=%u", e->depth[i]);
 	if (COLUMN_GET(e->args_size, i))
 		buf_printf(out, " args=%" PRIu64 "+%u", e->args_offset[i], e->args_size[i]);

@@ -390,6 +390,8 @@ static void the_fast_way_gives_what_the_slow_one_gives(void **state)
 	write_forms(&w, true);
 	load_written(&slow, &w);
 	xw_release(&w);
+	assert_int_equal(model_require_nesting(fast.m, &fast.err), OW_OK);
+	assert_int_equal(model_require_nesting(slow.m, &slow.err), OW_OK);
 	a = &fast.m->event;
 	b = &slow.m->event;
 	assert_int_equal(a->count, 8001);

@@ -117,6 +117,8 @@ void model_swap(struct model *a, struct model *b)
 	SWAP(input_cap);
 	SWAP(listings);
 	SWAP(listing_cap);
+	SWAP(args_readers);
+	SWAP(args_reader_cap);
 	SWAP(backing);
 	atomic_store(&a->no_lookups, atomic_load(&b->no_lookups));
 	atomic_store(&b->no_lookups, no_lookups);

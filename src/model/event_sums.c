@@ -114,8 +114,8 @@ static void add_event(const struct model *m, const struct event_filter *filter, 
 		to->accelerator_ns[row] = wrap_add(to->accelerator_ns[row], ns);
 }
 
-ow_status event_sums_make(const struct model *m, const struct event_filter *filter,
-			  struct arena *arena, struct event_sums *out, struct error *err)
+ow_status event_sums_make(struct model *m, const struct event_filter *filter, struct arena *arena,
+			  struct event_sums *out, struct error *err)
 {
 	size_t rows = m->op_step.count;
 
@@ -124,6 +124,7 @@ ow_status event_sums_make(const struct model *m, const struct event_filter *filt
 			err, OW_E_UNSUPPORTED,
 			"this profile has sums per step only: a part of the time or a rank "
 			"cannot be told apart");
+	OW_TRY(model_require_nesting(m, err));
 	out->run_count = ARENA_ARRAY(arena, int64_t, rows);
 	out->accelerator_ns = ARENA_ARRAY(arena, int64_t, rows);
 	out->cpu_ns = ARENA_ARRAY(arena, int64_t, rows);

@@ -14,13 +14,14 @@ struct event_sums {
 
 enum event_sum { SUM_NONE, SUM_CPU, SUM_ACCELERATOR };
 
-/* What an event of an op counts for, and how much, of the part that lies in the filter's span. */
+/* What an event of an op counts for, and how much, of the part that lies in the filter's span. After
+ * model_require_nesting. */
 enum event_sum event_amount(const struct model *m, const struct event_filter *filter,
 			    uint32_t event, int64_t *ns);
 
 /* Events that lie partly in the span count for that part. OW_E_UNSUPPORTED when op_step does not come
  * from events. */
-ow_status event_sums_make(const struct model *m, const struct event_filter *filter,
-			  struct arena *arena, struct event_sums *out, struct error *err);
+ow_status event_sums_make(struct model *m, const struct event_filter *filter, struct arena *arena,
+			  struct event_sums *out, struct error *err);
 
 #endif

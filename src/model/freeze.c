@@ -415,6 +415,7 @@ void model_unfreeze(struct model *m)
 	if (m->ops_by_name)
 		mem_free(m->mem, m->ops_by_name, (m->op.count - 1) * sizeof(*m->ops_by_name));
 	m->ops_by_name = NULL;
+	m->nested = false;
 	code_traces_release(&m->traces, m->mem);
 	if (m->stacks_ready && m->stacks_status == OW_OK) {
 		for (struct deferred *d = m->deferred_stacks; d; d = d->next)

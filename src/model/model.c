@@ -99,10 +99,43 @@ struct trace_listing *model_make_listing(struct model *m, source_id source)
 	return &m->listings[source.v];
 }
 
+bool model_offer_args(struct model *m, source_id source, const struct args_reader *reader)
+{
+	size_t old = m->args_reader_cap;
+	void *readers = m->args_readers;
+
+	if (!mem_grow(m->mem, &readers, &m->args_reader_cap, (size_t)source.v + 1,
+		      sizeof(*m->args_readers)))
+		return false;
+	m->args_readers = readers;
+	memset(m->args_readers + old, 0, (m->args_reader_cap - old) * sizeof(*m->args_readers));
+	m->args_readers[source.v] = *reader;
+	return true;
+}
+
+bool model_has_args(const struct model *m)
+{
+	if (m->event.count > 1 && m->event.args_size)
+		return true;
+	for (uint32_t source = 1; source < m->source.count; source++)
+		if (model_args_reader(m, source))
+			return true;
+	return false;
+}
+
+static void free_args_readers(struct model *m)
+{
+	for (size_t i = 0; i < m->args_reader_cap; i++)
+		if (m->args_readers[i].release)
+			m->args_readers[i].release(m->args_readers[i].state);
+	mem_free(m->mem, m->args_readers, m->args_reader_cap * sizeof(*m->args_readers));
+}
+
 void model_free(struct model *m)
 {
 	if (!m)
 		return;
+	free_args_readers(m);
 	free_deferred(m->deferred_stacks);
 	code_traces_release(&m->traces, m->mem);
 	free_tables(m);

@@ -54,7 +54,7 @@ enum track_kind {
 };
 
 enum track_flags {
-	TRACK_SLICES = 1 << 0, /* of a trace: freeze nests its events and sums them into op_step */
+	TRACK_SLICES = 1 << 0, /* of a trace: its events nest; freeze sums them into op_step */
 	TRACK_NESTED = 1 << 1  /* which has been done */
 };
 
@@ -191,6 +191,16 @@ struct deferred {
 	struct deferred *next;
 };
 
+/* Arguments of events of a source that are no text in its input: its importer tells them when somebody asks. */
+struct args_reader {
+	/* The arguments of events of the source, JSON objects in the arena; the text of an event without any is left as
+	 * it is. From any thread, while the input is open. */
+	ow_status (*read)(void *state, const struct model *m, const uint32_t *rows, uint32_t n,
+			  struct str *texts, struct arena *arena, struct error *err);
+	void (*release)(void *state);
+	void *state;
+};
+
 struct model {
 	struct mem *mem;
 	struct arena arena;
@@ -215,6 +225,7 @@ struct model {
 	struct deferred *deferred_stacks;
 	ow_status stacks_status;
 	bool stacks_ready;
+	bool nested; /* event.self_ns and event.depth are there; see model_require_nesting */
 	struct code_traces traces; /* ops is 0 when there are none; see model_require_traces */
 	op_id *ops_by_name;	   /* all ops but nil, ascending byte order of names */
 
@@ -222,6 +233,8 @@ struct model {
 	size_t input_cap;
 	struct trace_listing *listings; /* likewise, of those that have one */
 	size_t listing_cap;
+	struct args_reader *args_readers; /* likewise */
+	size_t args_reader_cap;
 
 	struct backing *backing; /* our own file, when columns lie in it; backing.h */
 	atomic_bool no_lookups;	 /* the maps above are not made yet */
@@ -277,6 +290,20 @@ static inline const struct trace_listing *model_listing(const struct model *m, u
 	return source < m->listing_cap ? &m->listings[source] : NULL;
 }
 
+/* Takes the state; false without memory. */
+bool model_offer_args(struct model *m, source_id source,
+		      const struct args_reader *reader) OW_MUST_CHECK;
+/* NULL when the source has none, or its input is closed. */
+static inline const struct args_reader *model_args_reader(const struct model *m, uint32_t source)
+{
+	return source < m->args_reader_cap && source < m->input_cap && m->inputs[source] &&
+			       m->args_readers[source].read
+		       ? &m->args_readers[source]
+		       : NULL;
+}
+/* Whether some event may have arguments. */
+bool model_has_args(const struct model *m);
+
 /* ---- strings ---- */
 static inline struct str model_str(const struct model *m, str_id id)
 {
@@ -307,6 +334,8 @@ static inline const int64_t *model_dims(const struct model *m, shape_id id, int3
 const op_id *model_ops_by_name(struct model *m, struct error *err);
 /* After this op.stack, frame and stack are filled. */
 ow_status model_require_stacks(struct model *m, struct error *err);
+/* After this event.self_ns and event.depth are there, if some track has slices. */
+ow_status model_require_nesting(struct model *m, struct error *err);
 /* The same calls without a tree of them, for half the price. *out is NULL when they are to be had as stacks
  * only. */
 ow_status model_require_traces(struct model *m, const struct code_traces **out, struct error *err);

@@ -5,10 +5,15 @@
  * ends after it is nobody's child: it opens a lane of its own, in which others may nest; nothing is
  * dropped or cut. Self time is the duration less that of the children, clipped to it. On tracks where
  * events do not nest (streams, asynchronous operations) self time is the duration.
+ *
+ * The same pass runs for two purposes. The freeze adds up and finds what overlaps; self times and depths are stored
+ * only when somebody asks for them (model_require_nesting): few do, and ten bytes of fresh memory per event are a
+ * good part of what loading costs.
  */
 #include "model/nest.h"
 
 #include "base/parallel.h"
+#include "model/backing.h"
 #include "model/nest_sums.h"
 
 #define LANES 32 /* slices that overlap more of their kind are kept without nesting */
@@ -19,6 +24,11 @@
 static bool is_traced(const struct model *m, track_id track)
 {
 	return (m->track.flags[track.v] & (TRACK_SLICES | TRACK_NESTED)) == TRACK_SLICES;
+}
+
+static bool has_slices(const struct model *m, track_id track)
+{
+	return m->track.flags[track.v] & TRACK_SLICES;
 }
 
 /* Unknown durations are those of points in time, which come after slices of the same start. */
@@ -103,6 +113,7 @@ struct stretch {
 
 struct nesting {
 	struct builder *b;
+	bool stores; /* self times and depths; else runs are added up */
 	struct stretch *stretches;
 	size_t count;
 	atomic_size_t next;
@@ -119,7 +130,7 @@ struct nester {
 	struct lane lanes[LANES];
 	unsigned used; /* lanes above this are empty */
 	int64_t tolerance;
-	bool on_host, on_device;
+	bool stores, on_host, on_device;
 	uint64_t overlaps;
 };
 
@@ -146,6 +157,8 @@ static bool kind_nests(uint8_t kind)
 
 static void choose_sums(struct nester *w, uint8_t kind)
 {
+	if (w->stores) /* they are added up */
+		return;
 	w->on_host = kind == TRACK_HOST || kind == TRACK_LOADER;
 	w->on_device = kind == TRACK_DEVICE || kind == TRACK_ACCELERATOR || kind == TRACK_STREAM ||
 		       kind == TRACK_COPY || kind == TRACK_COMMUNICATION;
@@ -175,12 +188,24 @@ OW_ALWAYS_INLINE bool sum_run(struct nester *w, uint32_t row, int64_t self)
 	return true;
 }
 
+OW_ALWAYS_INLINE void store_self(struct nester *w, uint32_t row, int64_t self)
+{
+	if (w->stores)
+		w->m->event.self_ns[row] = self;
+}
+
+OW_ALWAYS_INLINE void store_depth(struct nester *w, uint32_t row, size_t depth)
+{
+	if (w->stores)
+		w->m->event.depth[row] = (uint16_t)MIN(depth, (size_t)UINT16_MAX);
+}
+
 static bool finish(struct nester *w, const struct open_slice *slice)
 {
 	int64_t dur = w->m->event.dur_ns[slice->row];
 	int64_t self = MAX((int64_t)((uint64_t)dur - (uint64_t)slice->children), (int64_t)0);
 
-	w->m->event.self_ns[slice->row] = self;
+	store_self(w, slice->row, self);
 	return sum_run(w, slice->row, self);
 }
 
@@ -201,7 +226,7 @@ static bool push(struct nester *w, struct lane *lane, uint32_t row, int64_t ts, 
 		    !mem_grow(w->m->mem, &open, &lane->cap, lane->count + 1, sizeof(*lane->open))))
 		return false;
 	lane->open = open;
-	w->m->event.depth[row] = (uint16_t)MIN(lane->count, (size_t)UINT16_MAX);
+	store_depth(w, row, lane->count);
 	lane->open[lane->count++] = (struct open_slice){ ts, end, 0, row };
 	return true;
 }
@@ -225,6 +250,8 @@ OW_ALWAYS_INLINE bool contains(const struct nester *w, const struct lane *lane, 
 
 static void mark_overlap(struct nester *w, uint32_t row)
 {
+	if (w->stores) /* they are marked */
+		return;
 	w->overlaps++;
 	w->m->event.flags[row] |= EVENT_OVERLAPS;
 }
@@ -260,7 +287,7 @@ static bool push_overlapping(struct nester *w, uint32_t row, int64_t ts, int64_t
 	if (!empty && w->used < LANES)
 		empty = &w->lanes[w->used];
 	if (!empty) { /* too many at once: by itself */
-		w->m->event.depth[row] = 0;
+		store_depth(w, row, 0);
 		return finish(w, &(struct open_slice){ ts, end, 0, row });
 	}
 	w->used = MAX(w->used, (unsigned)(empty - w->lanes) + 1);
@@ -316,8 +343,8 @@ OW_ALWAYS_INLINE bool add_leaf(struct nester *w, struct lane *lane, uint32_t row
 			(int64_t)((uint64_t)parent->children + (uint64_t)end - (uint64_t)ts);
 	}
 	if (lane->count) /* memory that nobody writes to costs nothing */
-		w->m->event.depth[row] = (uint16_t)MIN(lane->count, (size_t)UINT16_MAX);
-	w->m->event.self_ns[row] = self;
+		store_depth(w, row, lane->count);
+	store_self(w, row, self);
 	return sum_run(w, row, self);
 }
 
@@ -341,24 +368,39 @@ OW_ALWAYS_INLINE bool push_nested(struct nester *w, uint32_t row, int64_t ts, in
 	return lane->count ? push_child(w, lane, row, ts, end) : push(w, lane, row, ts, end);
 }
 
+/* The event before, of the same track, for the order. */
+struct before {
+	int64_t ts, dur;
+};
+
+#define BEFORE_ANY                                                                                 \
+	(struct before)                                                                            \
+	{                                                                                          \
+		INT64_MIN, INT64_MAX                                                               \
+	}
+
 /* Sets n->unsorted when the events turn out not to be in order. */
 static bool nest_stretch(struct nester *w, const struct stretch *s)
 {
 	struct event_table *e = &w->m->event;
+	struct before before = BEFORE_ANY;
 
 	w->tolerance = tolerance_of(e, s);
 	for (uint32_t i = s->first; i < s->last; i++) {
 		int64_t ts = e->ts_ns[i], dur = e->dur_ns[i], end;
 
-		if (OW_UNLIKELY(i > s->first && !in_order(e, i - 1, i))) {
+		if (OW_UNLIKELY(ts < before.ts || (ts == before.ts && dur > before.dur)) &&
+		    !w->stores) {
 			atomic_store(&w->n->unsorted, true);
 			break;
 		}
+		before.ts = ts;
+		before.dur = dur;
 		look_ahead(w, i, s);
 		if (dur == TIME_UNKNOWN) { /* a point: as deep as what is open */
 			if (!close_ended(w, &w->lanes[0], ts))
 				return false;
-			e->depth[i] = (uint16_t)MIN(w->lanes[0].count, (size_t)UINT16_MAX);
+			store_depth(w, i, w->lanes[0].count);
 			continue;
 		}
 		end = sums_add_times(ts, dur);
@@ -372,17 +414,23 @@ static bool nest_stretch(struct nester *w, const struct stretch *s)
 static bool flat_stretch(struct nester *w, const struct stretch *s)
 {
 	struct event_table *e = &w->m->event;
+	struct before before = BEFORE_ANY;
 
 	for (uint32_t i = s->first; i < s->last; i++) {
-		if (OW_UNLIKELY(i > s->first && !in_order(e, i - 1, i))) {
+		int64_t ts = e->ts_ns[i], dur = e->dur_ns[i];
+
+		if (OW_UNLIKELY(ts < before.ts || (ts == before.ts && dur > before.dur)) &&
+		    !w->stores) {
 			atomic_store(&w->n->unsorted, true);
 			break;
 		}
+		before.ts = ts;
+		before.dur = dur;
 		look_ahead(w, i, s);
-		if (e->dur_ns[i] == TIME_UNKNOWN)
+		if (dur == TIME_UNKNOWN)
 			continue;
-		e->self_ns[i] = e->dur_ns[i];
-		if (!sum_run(w, i, e->dur_ns[i]))
+		store_self(w, i, dur);
+		if (!sum_run(w, i, dur))
 			return false;
 	}
 	return true;
@@ -391,7 +439,7 @@ static bool flat_stretch(struct nester *w, const struct stretch *s)
 static void run(void *arg, unsigned thread)
 {
 	struct nesting *n = arg;
-	struct nester w = { .n = n, .m = n->b->m, .sums = &n->sums[thread] };
+	struct nester w = { .n = n, .m = n->b->m, .sums = &n->sums[thread], .stores = n->stores };
 
 	for (;;) {
 		size_t i = atomic_fetch_add(&n->next, 1);
@@ -417,8 +465,9 @@ static void run(void *arg, unsigned thread)
 
 /* ---- all tracks ---- */
 
-/* Sets *sorted to false when a track has several stretches. */
-static size_t find_stretches(const struct model *m, struct stretch *to, bool *sorted)
+/* Of tracks that are `wanted`. Sets *sorted to false when a track has several stretches. */
+static size_t find_stretches(const struct model *m, bool (*wanted)(const struct model *, track_id),
+			     struct stretch *to, bool *sorted)
 {
 	const track_id *track = m->event.track;
 	uint32_t highest = 0;
@@ -428,7 +477,7 @@ static size_t find_stretches(const struct model *m, struct stretch *to, bool *so
 	for (uint32_t i = 1, last; i < m->event.count; i = last) {
 		for (last = i + 1; last < m->event.count && track[last].v == track[i].v; last++)
 			;
-		if (!is_traced(m, track[i]))
+		if (!wanted(m, track[i]))
 			continue;
 		*sorted &= track[i].v > highest;
 		highest = track[i].v;
@@ -501,10 +550,8 @@ static ow_status start_again(struct nesting *n)
 
 	OW_TRY(order_events(n->b));
 	for (uint32_t i = 1; i < m->event.count; i++)
-		if (is_traced(m, m->event.track[i])) {
+		if (is_traced(m, m->event.track[i]))
 			m->event.flags[i] &= (uint8_t)~EVENT_OVERLAPS;
-			m->event.depth[i] = 0;
-		}
 	memset(n->overlaps, 0, m->source.count * sizeof(*n->overlaps));
 	atomic_store(&n->unsorted, false);
 	return OW_OK;
@@ -514,13 +561,13 @@ static ow_status nest_sorted(struct nesting *n)
 {
 	bool sorted;
 
-	find_stretches(n->b->m, n->stretches, &sorted);
+	find_stretches(n->b->m, is_traced, n->stretches, &sorted);
 	if (sorted)
 		sorted = run_all(n) && !atomic_load(&n->unsorted);
 	if (!sorted && !atomic_load(&n->failed)) {
 		/* sorting leaves no more stretches than there were */
 		OW_TRY(start_again(n));
-		n->count = find_stretches(n->b->m, n->stretches, &sorted);
+		n->count = find_stretches(n->b->m, is_traced, n->stretches, &sorted);
 		run_all(n);
 	}
 	return nest_all(n);
@@ -538,10 +585,10 @@ ow_status nest_events(struct builder *b)
 
 	if (!m->track.flags)
 		return OW_OK;
-	n.count = find_stretches(m, NULL, &sorted);
+	n.count = find_stretches(m, is_traced, NULL, &sorted);
 	if (!n.count)
 		return OW_OK;
-	if (!NEED(b, self_ns) || !NEED(b, depth) || !NEED(b, flags))
+	if (!NEED(b, flags))
 		return builder_status(b);
 	for (unsigned i = 0; i < PARALLEL_MAX; i++)
 		sums_init(&n.sums[i], m);
@@ -556,5 +603,43 @@ ow_status nest_events(struct builder *b)
 	free_all_sums(&n);
 	mem_free(m->mem, n.overlaps, sources);
 	mem_free(m->mem, n.stretches, stretches);
+	return status;
+}
+
+/* ---- on demand ---- */
+
+static ow_status store_nesting(struct builder *b)
+{
+	struct nesting n = { .b = b, .stores = true };
+	struct model *m = b->m;
+	bool sorted, ok;
+
+	n.count = m->track.flags ? find_stretches(m, has_slices, NULL, &sorted) : 0;
+	if (!n.count)
+		return OW_OK;
+	if (!NEED(b, self_ns) || !NEED(b, depth))
+		return builder_status(b);
+	n.stretches = mem_alloc(m->mem, n.count * sizeof(*n.stretches));
+	if (!n.stretches)
+		return builder_fail(b, error_no_memory(b->err));
+	find_stretches(m, has_slices, n.stretches, &sorted);
+	ok = run_all(&n); /* the freeze has put them in order */
+	mem_free(m->mem, n.stretches, n.count * sizeof(*n.stretches));
+	return ok ? OW_OK : builder_fail(b, error_no_memory(b->err));
+}
+
+ow_status model_require_nesting(struct model *m, struct error *err)
+{
+	ow_status status = OW_OK;
+	struct builder b;
+
+	OW_ASSERT(m->frozen);
+	pthread_mutex_lock(&m->lock);
+	if (!m->nested && !(m->backing && m->backing->frozen)) { /* our own files have it all */
+		builder_init(&b, m, err);
+		status = store_nesting(&b);
+		m->nested = status == OW_OK;
+	}
+	pthread_mutex_unlock(&m->lock);
 	return status;
 }

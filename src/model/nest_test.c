@@ -79,6 +79,8 @@ static void test_proper_nesting(void **state)
 			total += dur;
 		}
 		small_freeze(&s);
+		assert_null(s.m->event.self_ns); /* until somebody asks */
+		assert_int_equal(model_require_nesting(s.m, &s.err), OW_OK);
 		for (uint32_t i = 1; i < s.m->event.count; i++) {
 			size_t place =
 				(size_t)(s.m->event.ts_ns[i] * 128 + s.m->event.dur_ns[i] % 128);
@@ -120,6 +122,7 @@ static void test_any_slices(void **state)
 			add_event(&s, tracks[below(3)], ops[below(4)], below(1000),
 				  below(10) ? below(round + 1) : TIME_UNKNOWN);
 		small_freeze(&s);
+		assert_int_equal(model_require_nesting(s.m, &s.err), OW_OK);
 		assert_int_equal(s.m->event.count, SLICES + 1);
 		for (uint32_t i = 1; i < s.m->event.count; i++) {
 			const struct event_table *e = &s.m->event;
@@ -216,6 +219,8 @@ static void test_no_memory(void **state)
 			add_event(&s, track, op, below(100), below(30));
 		mem_fail_after(n, n % 2);
 		status = model_freeze(&s.b);
+		if (status == OW_OK)
+			status = model_require_nesting(s.m, &s.err);
 		mem_fail_after(0, false);
 		assert_true(status == OW_OK || status == OW_E_NO_MEMORY);
 		done = status == OW_OK;

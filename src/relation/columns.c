@@ -202,6 +202,9 @@ static ow_status read_path(struct relation_table *t, enum table_id table, const 
 		path->hops[path->count++].info = info;
 		path->null_rule = null_rule(table, info);
 		path->needs_stacks |= table == TABLE_op && target_of(info) == TABLE_stack;
+		path->needs_nesting |=
+			table == TABLE_event &&
+			(strcmp(info->name, "self_ns") == 0 || strcmp(info->name, "depth") == 0);
 		table = target_of(info);
 	}
 	/* Texts made of other tables. */

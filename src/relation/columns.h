@@ -29,7 +29,8 @@ struct relation_path {
 	} hops[PATH_HOPS]; /* all but the last refer to the next table */
 	uint32_t count;
 	enum null_rule null_rule;
-	bool needs_stacks; /* code traces must have been decoded */
+	bool needs_stacks;  /* code traces must have been decoded */
+	bool needs_nesting; /* self times and depths must be there */
 };
 
 /* `id` and all columns of a table but those that only mean something inside the model. */

@@ -259,6 +259,8 @@ ow_status fill_path(const struct relation_part *p, const struct relation_column 
 
 	if (path->needs_stacks)
 		OW_TRY(model_require_stacks(p->m, err));
+	if (path->needs_nesting)
+		OW_TRY(model_require_nesting(p->m, err));
 	b.values = column_values(p->m, path->hops[path->count - 1].table, b.info);
 	for (b.at = 0; b.at < n; b.at += b.n) {
 		b.first = (uint32_t)first + 1 + b.at;

@@ -257,6 +257,8 @@ ow_status opw_save(struct model *m, const struct opw_save_options *options,
 
 	OW_TRY(model_verify(m, UINT64_MAX, err));
 	OW_TRY(model_require_stacks(m, err));
+	if (m->frozen)
+		OW_TRY(model_require_nesting(m, err));
 	OW_TRY(check_strings(m, err));
 	opw_writer_init(&s.w, m->mem, &s.out);
 	status = save_all(&s, err);
