@@ -167,8 +167,13 @@ static ow_status sort_events(struct xspace *x)
 		status = xspace_no_memory(x);
 	}
 	mem_free(x->mem, where, size);
-	mem_free(x->mem, order, size);
-	return status;
+	if (status != OW_OK) {
+		mem_free(x->mem, order, size);
+		return status;
+	}
+	x->order = order;
+	x->order_rows = e->count;
+	return OW_OK;
 }
 
 /* ---- meaning ---- */
@@ -318,6 +323,7 @@ static ow_status load_all(struct xspace *x)
 	OW_TRY(describe_ops(x));
 	OW_TRY(add_sums(x));
 	OW_TRY(xspace_add_memory(x));
+	OW_TRY(xspace_offer_args(x));
 	add_notes(x);
 	return builder_status(x->b);
 }
@@ -335,6 +341,8 @@ static void release(struct xspace *x)
 	mem_free(x->mem, x->ends, x->end_cap * sizeof(*x->ends));
 	mem_free(x->mem, x->sums, x->sum_cap * sizeof(*x->sums));
 	mem_free(x->mem, x->heaps, x->heap_cap * sizeof(*x->heaps));
+	mem_free(x->mem, x->pieces, x->piece_cap * sizeof(*x->pieces));
+	mem_free(x->mem, x->order, x->order_rows * sizeof(*x->order));
 	map_release(&x->hlo.map);
 	map_release(&x->groups);
 	arena_release(&x->arena);

@@ -415,6 +415,52 @@ static void the_fast_way_gives_what_the_slow_one_gives(void **state)
 	tf_close(&slow);
 }
 
+/* Stats are told again from the file, those of the event before those of its entry; also of lines in no order. */
+static void stats_are_arguments(void **state)
+{
+	struct tf_files t;
+	struct arena arena;
+	const struct args_reader *reader;
+	struct str texts[3] = { 0 };
+	struct xw w;
+
+	(void)state;
+	tf_open(&t);
+	arena_init(&arena, &t.mem);
+	xw_init(&w, &t.mem);
+	xw_begin_plane(&w, 0, "/host:CPU");
+	xw_begin_line(&w, 7, "main", 1000);
+	xw_begin_event(&w, "late", 900000, 1000);
+	xw_number(&w, "iter_num", 4);
+	xw_end_event(&w);
+	xw_event(&w, "$t.py:1 f", 800000, 500000); /* on a track of its own */
+	xw_begin_event(&w, "early|e", 5000, 1000);
+	xw_number(&w, "iter_num", -3);
+	xw_text(&w, "shape", "(f32[1], \"x\")");
+	xw_end_event(&w);
+	xw_event(&w, "bare", 20000, 1000);
+	xw_end_line(&w);
+	xw_end_plane(&w);
+	load_written(&t, &w);
+	reader = model_args_reader(t.m, 1);
+	assert_non_null(reader);
+	assert_true(model_has_args(t.m));
+	assert_int_equal(
+		reader->read(reader->state, t.m,
+			     (uint32_t[]){ find_event(&t, "late", 0), find_event(&t, "bare", 0),
+					   find_event(&t, "e", 0) },
+			     3, texts, &arena, &t.err),
+		OW_OK);
+	assert_string_equal(texts[0].ptr, "{\"iter_num\": 4}");
+	assert_null(texts[1].ptr);
+	assert_string_equal(
+		texts[2].ptr,
+		"{\"iter_num\": -3, \"shape\": \"(f32[1], \\\"x\\\")\", \"long_name\": \"early\"}");
+	arena_release(&arena);
+	xw_release(&w);
+	tf_close(&t);
+}
+
 static void every_ending(void **state)
 {
 	struct mem mem;
@@ -441,6 +487,7 @@ int main(void)
 		cmocka_unit_test(memory_becomes_rows_of_heaps),
 		cmocka_unit_test(odd_files_are_read_as_far_as_possible),
 		cmocka_unit_test(text_is_refused_by_name),
+		cmocka_unit_test(stats_are_arguments),
 		cmocka_unit_test(the_fast_way_gives_what_the_slow_one_gives),
 		cmocka_unit_test(every_ending),
 	};

@@ -163,7 +163,14 @@ static inline enum category_class mean_category(const struct meaning *x, uint32_
 	return category.v < x->string_count ? (enum category_class)x->category_of[category.v]
 					    : CATEGORY_OTHER;
 }
-struct name_class mean_name_class(struct meaning *x, str_id name);
+/* Of a name that nobody has asked for yet. */
+struct name_class mean_new_name_class(struct meaning *x, str_id name);
+OW_ALWAYS_INLINE struct name_class mean_name_class(struct meaning *x, str_id name)
+{
+	if (OW_LIKELY(name.v < x->string_count && x->name_known[name.v]))
+		return x->name_of[name.v];
+	return mean_new_name_class(x, name);
+}
 static inline struct mean_track *mean_track(const struct meaning *x, uint32_t track)
 {
 	return &x->tracks[track - x->first_track];
@@ -176,8 +183,11 @@ static inline unsigned mean_threads(const struct meaning *x)
 
 static inline bool mean_is_slice(const struct meaning *x, uint32_t event)
 {
-	uint8_t ph = COLUMN_GET(x->m->event.ph, event);
+	uint8_t ph;
 
+	if (x->in->only_slices)
+		return true;
+	ph = COLUMN_GET(x->m->event.ph, event);
 	return x->m->event.dur_ns[event] != TIME_UNKNOWN && (!ph || ph == 'X' || ph == 'B');
 }
 static inline int64_t mean_end(const struct meaning *x, uint32_t event)

@@ -46,17 +46,15 @@ bool mean_has_name(const struct meaning *x, bool (*test)(struct str name))
 	return false;
 }
 
-struct name_class mean_name_class(struct meaning *x, str_id name)
+struct name_class mean_new_name_class(struct meaning *x, str_id name)
 {
-	if (OW_UNLIKELY(name.v >= x->string_count))
-		return classify_name(model_str(x->m, name));
-	if (OW_UNLIKELY(!x->name_known[name.v] && x->shared))
-		return classify_name(model_str(x->m, name));
-	if (OW_UNLIKELY(!x->name_known[name.v])) {
-		x->name_of[name.v] = classify_name(model_str(x->m, name));
+	struct name_class class = classify_name(model_str(x->m, name));
+
+	if (name.v < x->string_count && !x->shared) {
+		x->name_of[name.v] = class;
 		x->name_known[name.v] = 1;
 	}
-	return x->name_of[name.v];
+	return class;
 }
 
 /* ---- a look around ---- */

@@ -23,36 +23,36 @@ void xspace_line_facts(struct xspace *x, const struct xline *line, fact_id list,
 }
 
 /* Whether a comes before b: the longest first, then by name. */
-static bool before(const struct xevent_entry *a, const struct xevent_entry *b)
+static bool before(const struct xplane *plane, uint32_t a, uint32_t b)
 {
-	if (a->sum_ps != b->sum_ps)
-		return a->sum_ps > b->sum_ps;
-	return str_cmp(a->name, b->name) < 0;
+	if (plane->events[a].sum_ps != plane->events[b].sum_ps)
+		return plane->events[a].sum_ps > plane->events[b].sum_ps;
+	return str_cmp(plane->texts[a].name, plane->texts[b].name) < 0;
 }
 
 static void top_facts(struct xspace *x, const struct xplane *plane, fact_id object)
 {
-	const struct xevent_entry *top[TOP + 1];
+	uint32_t top[TOP + 1];
 	fact_id list = fact_list(x->b, object, "top5_duration_ps");
 	size_t count = 0;
 
 	for (uint32_t i = 1; i < plane->event_ids.count; i++) {
-		const struct xevent_entry *entry = &plane->events[i];
 		size_t at = count;
 
-		if (!entry->runs)
+		if (!plane->events[i].runs)
 			continue;
-		for (; at && before(entry, top[at - 1]); at--)
+		for (; at && before(plane, i, top[at - 1]); at--)
 			top[at] = top[at - 1];
-		top[at] = entry;
+		top[at] = i;
 		count = MIN(count + 1, (size_t)TOP);
 	}
 	for (size_t i = 0; i < count; i++) {
 		fact_id item = fact_list(x->b, list, NULL);
 
-		fact_text(x->b, item, NULL, model_str(x->b->m, xspace_text(x, top[i]->name)));
-		fact_int(x->b, item, NULL, top[i]->sum_ps);
-		fact_int(x->b, item, NULL, (int64_t)top[i]->runs);
+		fact_text(x->b, item, NULL,
+			  model_str(x->b->m, xspace_text(x, plane->texts[top[i]].name)));
+		fact_int(x->b, item, NULL, plane->events[top[i]].sum_ps);
+		fact_int(x->b, item, NULL, (int64_t)plane->events[top[i]].runs);
 	}
 }
 

@@ -126,16 +126,20 @@ enum xevent_kind {
 	XEVENT_INTERNAL /* of the runtime's threads: a point that nobody asks for */
 };
 
-struct xevent_entry {
+struct xevent_text {
 	struct str name, display;
 	struct str stats; /* messages, each behind its tag, as in the file */
-	bool resolved;
-	uint8_t kind;	/* enum xevent_kind */
-	bool release;	/* of memory */
-	str_id op;	/* what its op is called */
-	str_id label;	/* its own name, nil when that of the op */
+};
+
+/* What every event asks its entry for: two of them are a line of the cache. */
+struct xevent_entry {
 	int64_t sum_ps; /* of durations, for the facts */
 	uint64_t runs;
+	str_id op;    /* what its op is called */
+	str_id label; /* its own name, nil when that of the op */
+	bool resolved;
+	uint8_t kind; /* enum xevent_kind */
+	bool release; /* of memory */
 };
 
 struct xline {
@@ -162,7 +166,8 @@ struct xplane {
 	enum xplane_kind kind;
 	struct xids event_ids, stat_ids;
 	struct xevent_entry *events; /* by row */
-	size_t event_cap;
+	struct xevent_text *texts;   /* likewise */
+	size_t event_cap, text_cap;
 	struct xstat_entry *stats;
 	size_t stat_cap;
 	bool device;
@@ -237,6 +242,14 @@ struct xheap {
 	uint32_t latest; /* of the first row of a place: the last allocation there, + 1 */
 };
 
+/* A piece of a line, and the rows that its events became: count of them, from first. */
+struct xpiece {
+	uint64_t offset;
+	int64_t base_ns; /* what its offsets count from */
+	uint32_t size, first, count, plane;
+	bool frames; /* only those, or all but those */
+};
+
 struct xspace {
 	struct import_ctx *ctx;
 	struct builder *b;
@@ -268,6 +281,10 @@ struct xspace {
 	size_t sum_count, sum_cap;
 	struct xheap *heaps;
 	size_t heap_count, heap_cap;
+	struct xpiece *pieces;
+	size_t piece_count, piece_cap;
+	uint32_t *order; /* row → the row it was when it was read; NULL when that is the same */
+	uint32_t order_rows;
 
 	fact_id plane_list;
 	uint64_t event_total, line_total;
@@ -291,6 +308,9 @@ enum xstat xvalue_stat(const struct xplane *plane, const struct xvalue *value);
 struct xop *xspace_op(struct xspace *x, str_id name);
 
 /* xspace_plane.c: the places of the planes, and the dictionaries of one. */
+/* An entry for events; what it has not told yet is nothing. Its row, or 0 without memory. */
+uint32_t xspace_add_entry(struct xspace *x, struct xplane *plane, uint64_t id,
+			  const struct xevent_text *text);
 ow_status xspace_find_planes(struct xspace *x);
 ow_status xspace_read_plane(struct xspace *x, struct xplane *plane);
 /* Which stats events of the plane are asked for. */
@@ -300,7 +320,9 @@ void xspace_forget_groups(const struct xspace *x, struct xplane *plane);
 void xspace_release_plane(struct xspace *x, struct xplane *plane);
 
 /* xspace_names.c: what an entry means. */
-ow_status xspace_resolve(struct xspace *x, struct xplane *plane, struct xevent_entry *entry);
+ow_status xspace_resolve(struct xspace *x, struct xplane *plane, uint32_t row);
+/* enum xevent_kind, of the name of an entry; *release: of memory. */
+uint8_t xspace_kind_of(struct str name, bool *release);
 /* The op that a kernel's tf_op names; nil for none. */
 str_id xspace_op_of_text(struct xspace *x, struct str text);
 
@@ -323,6 +345,10 @@ ow_status xspace_link_ends(struct xspace *x);
 ow_status xspace_take_memory(struct xspace *x, const struct xplane *plane, struct pb message,
 			     int64_t ts_ns, bool release);
 ow_status xspace_add_memory(struct xspace *x);
+
+/* xspace_args.c: pieces of lines as they are read, and what the model asks to tell arguments from them. */
+ow_status xspace_add_piece(struct xspace *x, const struct xpiece *piece);
+ow_status xspace_offer_args(struct xspace *x);
 
 /* xspace_hlo.c */
 ow_status xspace_read_hlo(struct xspace *x, const struct xplane *plane);

@@ -158,7 +158,7 @@ static uint64_t rest_bits(const struct xspace *x)
 }
 
 static ow_status add_rest(struct reading *r, const struct xevent *ev, struct event_row *row,
-			  const struct xevent_entry *entry)
+			  struct str text)
 {
 	uint32_t event = r->x->b->m->event.count;
 
@@ -166,7 +166,7 @@ static ow_status add_rest(struct reading *r, const struct xevent *ev, struct eve
 		OW_TRY(use_step_name(r, ev, row));
 	if (ev->has & (STEP_BITS | XSTAT_BIT(XSTAT_GROUP_ID)))
 		OW_TRY(mark_step(r, ev, row->ts_ns, row->ts_ns + row->dur_ns,
-				 row->name.v ? row->name : (str_id){ row->op.v }, entry->name));
+				 row->name.v ? row->name : (str_id){ row->op.v }, text));
 	if (ev->has & XSTAT_BIT(XSTAT_PRODUCER_ID))
 		OW_TRY(xspace_add_end(r->x, (int64_t)number_of(ev, XSTAT_PRODUCER_TYPE),
 				      ev->bits[XSTAT_PRODUCER_ID], event, false));
@@ -244,11 +244,11 @@ OW_ALWAYS_INLINE bool add_rare(struct builder *b, const struct event_row *row)
 OW_ALWAYS_INLINE ow_status add_row(struct builder *b, const struct event_row *row)
 {
 	struct event_table *e = &b->m->event;
+	/* Bit by bit: compilers make one load of tests of neighbours, which then has to wait for both stores. */
+	uint64_t rare = (uint64_t)row->bytes | (uint32_t)(row->ts_rest | row->end_rest);
 	uint32_t at = e->count;
 
-	if (OW_UNLIKELY(!e->name || !e->correlation || row->bytes || row->ts_rest ||
-			row->end_rest) &&
-	    !add_rare(b, row))
+	if (OW_UNLIKELY(!e->name || !e->correlation || rare) && !add_rare(b, row))
 		return builder_status(b);
 	e->ts_ns[at] = row->ts_ns;
 	e->dur_ns[at] = row->dur_ns;
@@ -291,10 +291,11 @@ OW_ALWAYS_INLINE uint32_t correlation_of(const struct xevent *ev)
 	return number <= UINT32_MAX ? (uint32_t)number : 0;
 }
 
-static ow_status store(struct reading *r, const struct xevent *ev, const struct xevent_entry *entry,
+static ow_status store(struct reading *r, const struct xevent *ev, uint32_t entry_row,
 		       int64_t start_ps, int64_t end_ps)
 {
 	struct xspace *x = r->x;
+	const struct xevent_entry *entry = &r->plane->events[entry_row];
 	struct event_row row = { .op = { entry->op.v }, .name = entry->label };
 	int64_t start = floor_ns(start_ps, &row.ts_rest), end = floor_ns(end_ps, &row.end_rest);
 
@@ -306,7 +307,7 @@ static ow_status store(struct reading *r, const struct xevent *ev, const struct 
 	row.correlation = correlation_of(ev);
 	if (r->device)
 		name_kernel(r, ev, &row);
-	OW_TRY(add_rest(r, ev, &row, entry));
+	OW_TRY(add_rest(r, ev, &row, r->plane->texts[entry_row].name));
 	if (r->rest != rest_bits(x)) {
 		r->rest = rest_bits(x);
 		xspace_forget_groups(x, r->plane);
@@ -318,21 +319,11 @@ static ow_status store(struct reading *r, const struct xevent *ev, const struct 
 /* An event whose entry the file does not have is called after its number. */
 static uint32_t missing_entry(struct reading *r, uint64_t id)
 {
-	struct xplane *plane = r->plane;
-	uint32_t row = xids_add(&plane->event_ids, id);
-	void *events = plane->events;
-	char *name;
+	char *name = arena_printf(&r->x->shelf, "event %" PRIu64, id);
+	struct xevent_text text = { str_from(name), STR(""), STR("") };
 
-	if (!row || !mem_grow(r->x->mem, &events, &plane->event_cap, (size_t)row + 1,
-			      sizeof(*plane->events)))
-		return 0;
-	plane->events = events;
-	name = arena_printf(&r->x->shelf, "event %" PRIu64, id);
-	plane->events[row] = (struct xevent_entry){ .name = str_from(name),
-						    .display = STR(""),
-						    .stats = STR("") };
 	r->x->unnamed++;
-	return name ? row : 0;
+	return name ? xspace_add_entry(r->x, r->plane, id, &text) : 0;
 }
 
 #define TAME_PS ((uint64_t)1 << 61)
@@ -352,7 +343,7 @@ static ow_status take_event(struct reading *r, struct xevent *ev, struct pb mess
 	}
 	entry = &r->plane->events[row];
 	if (OW_UNLIKELY(!entry->resolved))
-		OW_TRY(xspace_resolve(x, r->plane, entry));
+		OW_TRY(xspace_resolve(x, r->plane, row));
 	if (ev->duration_ps < 0) {
 		x->clamped++;
 		ev->duration_ps = 0;
@@ -372,7 +363,7 @@ static ow_status take_event(struct reading *r, struct xevent *ev, struct pb mess
 	if (entry->kind == XEVENT_MEMORY)
 		return xspace_take_memory(x, r->plane, message, held(x, start / 1000, r->base_ns),
 					  entry->release);
-	return store(r, ev, entry, start, end);
+	return store(r, ev, row, start, end);
 }
 
 /* The same for nearly all events, about which nothing is new or out of range; false for others. */
@@ -535,6 +526,23 @@ static bool make_room(struct builder *b, size_t bytes)
 	       builder_grow(b, TABLE_event, (uint32_t)(bytes / 2 + 1));
 }
 
+/* Where rows from `first` on came from. */
+static ow_status remember(struct reading *r, uint64_t offset, size_t size, uint32_t first)
+{
+	uint32_t count = r->x->b->m->event.count - first;
+
+	if (!count || size > UINT32_MAX)
+		return OW_OK;
+	return xspace_add_piece(r->x,
+				&(struct xpiece){ .offset = offset,
+						  .base_ns = r->base_ns,
+						  .size = (uint32_t)size,
+						  .first = first,
+						  .count = count,
+						  .plane = (uint32_t)(r->plane - r->x->planes),
+						  .frames = r->frames });
+}
+
 static ow_status read_line(struct reading *r)
 {
 	struct xspace *x = r->x;
@@ -545,6 +553,7 @@ static ow_status read_line(struct reading *r)
 		struct str bytes =
 			window_peek(&x->window, at, (size_t)MIN(end - at, (uint64_t)want));
 		size_t mine = (size_t)MIN(end - at, (uint64_t)MIN(bytes.len, want));
+		uint32_t first = x->b->m->event.count;
 		struct pb p;
 
 		if (!bytes.ptr)
@@ -563,6 +572,7 @@ static ow_status read_line(struct reading *r)
 			want = want < SIZE_MAX / 4 ? want * 4 : want;
 			continue;
 		}
+		OW_TRY(remember(r, at, (size_t)(p.at - (const uint8_t *)bytes.ptr), first));
 		at += (uint64_t)(p.at - (const uint8_t *)bytes.ptr);
 		want = CHUNK;
 	}

@@ -40,8 +40,11 @@ struct xop *xspace_op(struct xspace *x, str_id name)
 	return &x->ops[name.v];
 }
 
-static uint8_t kind_of(struct str name, bool *release)
+uint8_t xspace_kind_of(struct str text, bool *release)
 {
+	struct str name = tf_op_name_strip(text);
+
+	*release = false;
 	if (name.len > 1 && name.ptr[0] == '$')
 		return XEVENT_FRAME;
 	*release = str_eq(name, STR("MemoryDeallocation"));
@@ -157,9 +160,10 @@ static void split_source(struct str source, struct hlo_op *op)
 	op->line = (int32_t)line;
 }
 
-static ow_status resolve_hlo(struct xspace *x, const struct told *told, struct xevent_entry *entry)
+static ow_status resolve_hlo(struct xspace *x, const struct told *told,
+			     const struct xevent_text *text, struct xevent_entry *entry)
 {
-	struct str label = entry->display.len ? entry->display : entry->name;
+	struct str label = text->display.len ? text->display : text->name;
 	struct hlo_op op = { .program = told->program,
 			     .name = label,
 			     .scope = tf_op_name_strip(told->tf_op),
@@ -183,19 +187,21 @@ static ow_status resolve_hlo(struct xspace *x, const struct told *told, struct x
 
 /* ---- all ---- */
 
-ow_status xspace_resolve(struct xspace *x, struct xplane *plane, struct xevent_entry *entry)
+ow_status xspace_resolve(struct xspace *x, struct xplane *plane, uint32_t row)
 {
-	struct str name = tf_op_name_strip(entry->name);
-	struct str label = entry->display.len ? entry->display : name;
+	struct xevent_entry *entry = &plane->events[row];
+	const struct xevent_text *text = &plane->texts[row];
+	struct str name = tf_op_name_strip(text->name);
+	struct str label = text->display.len ? text->display : name;
 	struct told told = { 0 };
 	struct tf_op_name op;
 
 	entry->resolved = true;
-	entry->kind = kind_of(name, &entry->release);
+	entry->kind = xspace_kind_of(text->name, &entry->release);
 	if (plane->kind == XPLANE_TPU || plane->kind == XPLANE_DEVICE) {
-		read_told(plane, entry->stats, &told);
+		read_told(plane, text->stats, &told);
 		if (told.has_program && told.category.len)
-			return resolve_hlo(x, &told, entry);
+			return resolve_hlo(x, &told, text, entry);
 	}
 	op = tf_op_name_parse(name, true);
 	if (plane->kind == XPLANE_HOST && entry->kind == XEVENT_PLAIN && op.kind != TF_OP_NONE)

@@ -254,20 +254,32 @@ static struct str keep_stats(struct xspace *x, struct pb message, bool *failed)
 	return str_make(to, (size_t)(at - to));
 }
 
+uint32_t xspace_add_entry(struct xspace *x, struct xplane *plane, uint64_t id,
+			  const struct xevent_text *text)
+{
+	uint32_t row = xids_add(&plane->event_ids, id);
+	void *events = plane->events, *texts = plane->texts;
+
+	if (!row ||
+	    !mem_grow(x->mem, &events, &plane->event_cap, (size_t)row + 1, sizeof(*plane->events)))
+		return 0;
+	plane->events = events;
+	plane->events[row] = (struct xevent_entry){ 0 };
+	if (!mem_grow(x->mem, &texts, &plane->text_cap, (size_t)row + 1, sizeof(*plane->texts)))
+		return 0;
+	plane->texts = texts;
+	plane->texts[row] = *text;
+	return row;
+}
+
 static ow_status add_event_entry(struct xspace *x, struct xplane *plane, uint64_t id,
 				 struct pb message)
 {
-	uint32_t row = xids_add(&plane->event_ids, id);
-	struct xevent_entry entry = { .name = STR(""), .display = STR(""), .stats = STR("") };
-	void *events = plane->events;
+	struct xevent_text entry = { .name = STR(""), .display = STR(""), .stats = STR("") };
 	bool failed = false;
 	struct pb r = message;
 	struct pb_field f;
 
-	if (!row ||
-	    !mem_grow(x->mem, &events, &plane->event_cap, (size_t)row + 1, sizeof(*plane->events)))
-		return xspace_no_memory(x);
-	plane->events = events;
 	while (pb_next(&r, &f)) {
 		if (f.tag == PB_TAG(2, PB_BYTES))
 			entry.name = keep(x, pb_str(&f), &failed);
@@ -275,8 +287,7 @@ static ow_status add_event_entry(struct xspace *x, struct xplane *plane, uint64_
 			entry.display = keep(x, pb_str(&f), &failed);
 	}
 	entry.stats = keep_stats(x, message, &failed);
-	plane->events[row] = entry;
-	return failed ? xspace_no_memory(x) : OW_OK;
+	return !failed && xspace_add_entry(x, plane, id, &entry) ? OW_OK : xspace_no_memory(x);
 }
 
 static ow_status add_stat_entry(struct xspace *x, struct xplane *plane, uint64_t id,
@@ -445,10 +456,12 @@ void xspace_release_plane(struct xspace *x, struct xplane *plane)
 	xids_release(&plane->event_ids);
 	xids_release(&plane->stat_ids);
 	mem_free(x->mem, plane->events, plane->event_cap * sizeof(*plane->events));
+	mem_free(x->mem, plane->texts, plane->text_cap * sizeof(*plane->texts));
 	mem_free(x->mem, plane->stats, plane->stat_cap * sizeof(*plane->stats));
 	mem_free(x->mem, plane->lines, plane->line_cap * sizeof(*plane->lines));
 	mem_free(x->mem, plane->values, plane->value_cap * sizeof(*plane->values));
 	plane->events = NULL;
+	plane->texts = NULL;
 	plane->stats = NULL;
 	plane->lines = NULL;
 	plane->values = NULL;
@@ -456,7 +469,8 @@ void xspace_release_plane(struct xspace *x, struct xplane *plane)
 	plane->ref_ops = NULL;
 	plane->shapes = NULL;
 	plane->wanted_count = 0;
-	plane->event_cap = plane->stat_cap = plane->line_cap = plane->value_cap = 0;
+	plane->event_cap = plane->text_cap = plane->stat_cap = plane->line_cap = plane->value_cap =
+		0;
 	plane->line_count = plane->value_count = 0;
 	arena_clear(&x->shelf);
 }

@@ -66,6 +66,30 @@ static ow_status read_group(const struct input *in, const struct place *places, 
 	return OW_OK;
 }
 
+/* Those of one source whose importer tells them. */
+static ow_status ask_reader(const struct model *m, uint32_t source, const uint32_t *rows,
+			    uint32_t n, struct str *texts, struct arena *arena, struct error *err)
+{
+	uint32_t *mine = ARENA_ARRAY(arena, uint32_t, n + 1), *at, count = 0;
+	struct str *told = ARENA_ARRAY(arena, struct str, n + 1);
+	const struct args_reader *reader = model_args_reader(m, source);
+
+	at = mine && told ? ARENA_ARRAY(arena, uint32_t, n + 1) : NULL;
+	if (!at)
+		return error_no_memory(err);
+	for (uint32_t i = 0; i < n; i++)
+		if (rows[i] && m->track.source[m->event.track[rows[i]].v].v == source) {
+			mine[count] = rows[i];
+			at[count++] = i;
+		}
+	if (!count)
+		return OW_OK;
+	OW_TRY(reader->read(reader->state, m, mine, count, told, arena, err));
+	for (uint32_t i = 0; i < count; i++)
+		texts[at[i]] = told[i];
+	return OW_OK;
+}
+
 ow_status args_read(const struct model *m, const uint32_t *rows, uint32_t n, struct str *texts,
 		    struct arena *arena, struct error *err)
 {
@@ -88,6 +112,9 @@ ow_status args_read(const struct model *m, const uint32_t *rows, uint32_t n, str
 		OW_TRY(read_group(m->inputs[places[i].source], places + i, last - i, texts, arena,
 				  err));
 	}
+	for (uint32_t source = 1; source < m->args_reader_cap; source++)
+		if (model_args_reader(m, source))
+			OW_TRY(ask_reader(m, source, rows, n, texts, arena, err));
 	return OW_OK;
 }
 

@@ -114,7 +114,7 @@ static ow_status prepare(struct relation_table *t, struct relation_part *part, s
 	if (!blocks)
 		return error_no_memory(err);
 	part->state = blocks;
-	if (m->event.count > 1 && m->event.args_size)
+	if (model_has_args(m))
 		blocks->count = (uint32_t)(((uint64_t)m->event.count - 1 + BLOCK - 1) / BLOCK);
 	blocks->first = ARENA_ARRAY(&part->arena, uint64_t, (size_t)blocks->count + 1);
 	if (!blocks->first)

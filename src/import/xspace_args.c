@@ -1,0 +1,374 @@
+/*
+ * xspace_args.c: the stats of an event of an XSpace as its arguments, a JSON object, when somebody asks for them: the
+ * table arg, arg(event, 'key'), our own files. Nothing is kept per event: of each piece of a line that was read it is
+ * known which rows came of it, and the piece is gone through again. Dictionaries of planes are read again, too, the
+ * first time that one is needed, and kept.
+ */
+#include "import/xspace_event.h"
+
+#include "wire/json_strict.h"
+
+/* A plane whose dictionaries are read when they are needed. */
+struct known_plane {
+	struct xspace x; /* of which it is the only one */
+	struct xplane plane;
+	bool known;
+};
+
+struct xargs {
+	struct mem *mem;
+	struct xpiece *pieces;
+	size_t piece_count, piece_cap;
+	uint32_t *order; /* row → that in the order of the file; NULL when it is the same */
+	uint32_t rows;	 /* as many as order has */
+	uint32_t source;
+	pthread_mutex_t lock; /* guards planes until they are known */
+	struct known_plane *planes;
+	size_t plane_count;
+};
+
+ow_status xspace_add_piece(struct xspace *x, const struct xpiece *piece)
+{
+	void *pieces = x->pieces;
+
+	if (!mem_grow(x->mem, &pieces, &x->piece_cap, x->piece_count + 1, sizeof(*x->pieces)))
+		return xspace_no_memory(x);
+	x->pieces = pieces;
+	x->pieces[x->piece_count++] = *piece;
+	return OW_OK;
+}
+
+/* ---- dictionaries ---- */
+
+/* The importer's own reading; the builder is only told of failures. */
+static ow_status read_plane(struct known_plane *p, struct input *in, struct error *err)
+{
+	struct builder b = { .err = err };
+	struct import_ctx ctx = { .in = in, .b = &b, .err = err };
+	ow_status status;
+
+	p->x.ctx = &ctx;
+	p->x.b = &b;
+	window_init(&p->x.window, in, err);
+	status = xspace_read_plane(&p->x, &p->plane);
+	window_release(&p->x.window);
+	p->x.ctx = NULL;
+	p->x.b = NULL;
+	if (status != OW_OK)
+		xspace_release_plane(&p->x, &p->plane);
+	return status;
+}
+
+static ow_status know_plane(struct xargs *a, const struct model *m, uint32_t number,
+			    struct error *err)
+{
+	struct known_plane *p = &a->planes[number];
+	ow_status status = OW_OK;
+
+	pthread_mutex_lock(&a->lock);
+	if (!p->known)
+		status = read_plane(p, m->inputs[a->source], err);
+	p->known |= status == OW_OK;
+	pthread_mutex_unlock(&a->lock);
+	return status;
+}
+
+static bool is_stored(const struct xplane *plane, const struct xpiece *piece,
+		      const struct xevent *ev)
+{
+	uint32_t row = xids_find(&plane->event_ids, ev->entry);
+	bool release;
+	uint8_t kind = XEVENT_PLAIN;
+
+	if (row)
+		kind = xspace_kind_of(plane->texts[row].name, &release);
+	return !ev->aggregated && kind == (piece->frames ? XEVENT_FRAME : XEVENT_PLAIN);
+}
+
+/* ---- text ---- */
+
+struct telling {
+	const struct xplane *plane;
+	struct buf text;
+	uint64_t told[64]; /* stats of the event itself, by the low bits of their ids */
+	bool any;
+};
+
+static void put_number(struct buf *text, const struct xvalue *v)
+{
+	double real = pb_double(v->bits);
+
+	if (v->field == 3)
+		buf_printf(text, "%" PRIu64, v->bits);
+	else if (v->field == 4)
+		buf_printf(text, "%" PRId64, (int64_t)v->bits);
+	else if (real - real == 0)
+		buf_printf(text, "%.17g", real);
+	else
+		buf_puts(text, "null");
+}
+
+static void put_member(struct telling *t, struct str key, const struct xvalue *v)
+{
+	buf_puts(&t->text, t->any ? ", " : "{");
+	t->any = true;
+	json_quote(&t->text, key);
+	buf_puts(&t->text, ": ");
+	if (v->field == 5 || v->field == 7)
+		json_quote(&t->text, xvalue_text(t->plane, v));
+	else if (v->field == 6)
+		buf_printf(&t->text, "\"%zu bytes\"", v->text.len);
+	else if (v->field)
+		put_number(&t->text, v);
+	else
+		buf_puts(&t->text, "null");
+}
+
+/* What the event says itself comes before what its entry says of all. */
+static bool is_told(const struct telling *t, struct pb event, uint64_t stat)
+{
+	struct xvalue value;
+	struct pb_field f;
+
+	if (!(t->told[stat % 64] & (uint64_t)1 << (stat >> 6) % 64))
+		return false;
+	while (pb_next(&event, &f))
+		if (f.tag == PB_TAG(4, PB_BYTES) && xvalue_read(pb_message(&f), &value) &&
+		    value.stat == stat)
+			return true;
+	return false;
+}
+
+static void put_stat(struct telling *t, struct pb stat, const struct pb *event)
+{
+	struct xvalue value;
+	uint32_t row;
+
+	if (!xvalue_read(stat, &value) || (event && is_told(t, *event, value.stat)))
+		return;
+	row = xids_find(&t->plane->stat_ids, value.stat);
+	if (!event)
+		t->told[value.stat % 64] |= (uint64_t)1 << (value.stat >> 6) % 64;
+	if (row && t->plane->stats[row].name.len)
+		put_member(t, t->plane->stats[row].name, &value);
+}
+
+static void put_stats(struct telling *t, struct pb event, uint64_t entry)
+{
+	uint32_t row = xids_find(&t->plane->event_ids, entry);
+	struct xvalue name = { .field = 5 };
+	struct pb r = event;
+	struct pb_field f;
+
+	buf_clear(&t->text);
+	memset(t->told, 0, sizeof(t->told));
+	t->any = false;
+	while (pb_next(&r, &f))
+		if (f.tag == PB_TAG(4, PB_BYTES))
+			put_stat(t, pb_message(&f), NULL);
+	if (!row)
+		return;
+	r = pb_over(t->plane->texts[row].stats.ptr, t->plane->texts[row].stats.len);
+	while (pb_next(&r, &f))
+		put_stat(t, pb_message(&f), &event);
+	name.text = t->plane->texts[row].name;
+	if (t->plane->texts[row].display.len && name.text.len)
+		put_member(t, STR("long_name"), &name);
+}
+
+static ow_status tell(struct telling *t, struct pb event, uint64_t entry, struct arena *arena,
+		      struct str *text, struct error *err)
+{
+	put_stats(t, event, entry);
+	if (!t->any)
+		return OW_OK;
+	buf_puts(&t->text, "}");
+	if (t->text.failed)
+		return error_no_memory(err);
+	*text = arena_str(arena, buf_str(&t->text));
+	return text->ptr ? OW_OK : error_no_memory(err);
+}
+
+/* ---- pieces ---- */
+
+/* A row that is asked for: where it was in the order of the file, and where its text goes. */
+struct asked {
+	uint32_t place, row, at;
+};
+
+static int by_place(const void *a, const void *b)
+{
+	const struct asked *x = a, *y = b;
+
+	return (x->place > y->place) - (x->place < y->place);
+}
+
+static const struct xpiece *find_piece(const struct xargs *a, uint32_t place)
+{
+	size_t low = 0, high = a->piece_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (a->pieces[middle].first <= place)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && place - a->pieces[low - 1].first < a->pieces[low - 1].count
+		       ? &a->pieces[low - 1]
+		       : NULL;
+}
+
+static int64_t start_of(const struct xpiece *piece, const struct xevent *ev)
+{
+	int64_t ns = ev->offset_ps / 1000 - (ev->offset_ps % 1000 < 0);
+
+	return wrap_add(ns, piece->base_ns);
+}
+
+struct reading {
+	struct xargs *a;
+	const struct model *m;
+	struct window window;
+	struct telling telling;
+	struct str *texts;
+	struct arena *arena;
+	struct error *err;
+};
+
+/* The rows of one piece that are asked for. One whose time is not that of its row is another: nothing is told. */
+static ow_status read_piece(struct reading *r, const struct xpiece *piece,
+			    const struct asked *asked, uint32_t n)
+{
+	const struct xplane *plane = &r->a->planes[piece->plane].plane;
+	const unsigned char *bytes = window_at(&r->window, piece->offset, piece->size);
+	uint32_t place = piece->first, next = 0;
+	struct pb p;
+	struct pb_field f;
+
+	if (!bytes)
+		return r->window.status;
+	r->telling.plane = plane;
+	p = pb_over(bytes, piece->size);
+	while (next < n && pb_next(&p, &f)) {
+		struct xevent ev;
+
+		if (f.tag != PB_TAG(4, PB_BYTES) || !xevent_read(plane, pb_message(&f), &ev) ||
+		    !is_stored(plane, piece, &ev))
+			continue;
+		for (; next < n && asked[next].place == place; next++)
+			if (r->m->event.ts_ns[asked[next].row] == start_of(piece, &ev))
+				OW_TRY(tell(&r->telling, pb_message(&f), ev.entry, r->arena,
+					    &r->texts[asked[next].at], r->err));
+		place++;
+	}
+	return OW_OK;
+}
+
+static ow_status read_asked(struct reading *r, const struct asked *asked, uint32_t n)
+{
+	uint32_t last;
+
+	for (uint32_t i = 0; i < n; i = last) {
+		const struct xpiece *piece = find_piece(r->a, asked[i].place);
+
+		for (last = i + 1;
+		     piece && last < n && asked[last].place - piece->first < piece->count; last++)
+			;
+		if (!piece)
+			continue;
+		OW_TRY(know_plane(r->a, r->m, piece->plane, r->err));
+		OW_TRY(read_piece(r, piece, asked + i, last - i));
+	}
+	return OW_OK;
+}
+
+static ow_status read_args(void *state, const struct model *m, const uint32_t *rows, uint32_t n,
+			   struct str *texts, struct arena *arena, struct error *err)
+{
+	struct xargs *a = state;
+	struct asked *asked = ARENA_ARRAY(arena, struct asked, n + 1);
+	struct reading r = { .a = a, .m = m, .texts = texts, .arena = arena, .err = err };
+	ow_status status;
+
+	if (!asked)
+		return error_no_memory(err);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t place = a->order && rows[i] < a->rows ? a->order[rows[i]] : rows[i];
+
+		asked[i] = (struct asked){ place, rows[i], i };
+	}
+	qsort(asked, n, sizeof(*asked), by_place);
+	window_init(&r.window, m->inputs[a->source], err);
+	buf_init(&r.telling.text, a->mem);
+	status = read_asked(&r, asked, n);
+	buf_release(&r.telling.text);
+	window_release(&r.window);
+	return status;
+}
+
+/* ---- from the import to the model ---- */
+
+static void release_args(void *state)
+{
+	struct xargs *a = state;
+
+	for (size_t i = 0; i < a->plane_count; i++) {
+		xspace_release_plane(&a->planes[i].x, &a->planes[i].plane);
+		arena_release(&a->planes[i].x.arena);
+		arena_release(&a->planes[i].x.shelf);
+	}
+	mem_free(a->mem, a->planes, a->plane_count * sizeof(*a->planes));
+	mem_free(a->mem, a->pieces, a->piece_cap * sizeof(*a->pieces));
+	mem_free(a->mem, a->order, a->rows * sizeof(*a->order));
+	pthread_mutex_destroy(&a->lock);
+	mem_free(a->mem, a, sizeof(*a));
+}
+
+/* Planes as they are found: where, and of which kind. */
+static bool take_planes(struct xargs *a, const struct xspace *x)
+{
+	a->planes = mem_zalloc(a->mem, x->plane_count * sizeof(*a->planes));
+	if (!a->planes)
+		return false;
+	a->plane_count = x->plane_count;
+	for (size_t i = 0; i < x->plane_count; i++) {
+		struct known_plane *p = &a->planes[i];
+
+		p->x.mem = a->mem;
+		arena_init(&p->x.arena, a->mem);
+		arena_init(&p->x.shelf, a->mem);
+		p->plane = (struct xplane){ .offset = x->planes[i].offset,
+					    .size = x->planes[i].size,
+					    .kind = x->planes[i].kind };
+	}
+	return true;
+}
+
+ow_status xspace_offer_args(struct xspace *x)
+{
+	struct xargs *a = x->piece_count ? mem_zalloc(x->mem, sizeof(*a)) : NULL;
+
+	if (!x->piece_count)
+		return OW_OK;
+	if (!a)
+		return xspace_no_memory(x);
+	a->mem = x->mem;
+	a->source = x->b->source.v;
+	pthread_mutex_init(&a->lock, NULL);
+	a->pieces = x->pieces;
+	a->piece_count = x->piece_count;
+	a->piece_cap = x->piece_cap;
+	a->order = x->order;
+	a->rows = x->order_rows;
+	x->pieces = NULL;
+	x->order = NULL;
+	x->piece_count = x->piece_cap = x->order_rows = 0;
+	if (take_planes(a, x) &&
+	    model_offer_args(x->b->m, x->b->source,
+			     &(struct args_reader){ read_args, release_args, a }))
+		return OW_OK;
+	release_args(a);
+	return xspace_no_memory(x);
+}
