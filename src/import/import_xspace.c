@@ -36,6 +36,18 @@ static int sniff_plane(struct pb plane)
 	return 0;
 }
 
+#define REPLACED "\xef\xbf\xbd" /* what a conversion of text leaves of a byte that is none */
+
+/* A length that is replaced bytes, and the name of a plane soon after it: refused by its name. */
+static bool was_text(struct str head)
+{
+	struct str start = str_first(head, 64);
+
+	if (head.ptr[0] != PB_TAG(1, PB_BYTES) || !str_has(str_first(start, 8), STR(REPLACED)))
+		return false;
+	return str_has(start, STR("/device:")) || str_has(start, STR("/host:"));
+}
+
 static int sniff(const struct sniff *s)
 {
 	struct pb r = pb_over(s->head.ptr, s->head.len);
@@ -44,6 +56,8 @@ static int sniff(const struct sniff *s)
 	/* The first plane may be longer than the head. */
 	if (s->head.len < 4 || r.at[0] != PB_TAG(1, PB_BYTES))
 		return 0;
+	if (was_text(s->head))
+		return 95;
 	len = pb_varint_at(r.at + 1, r.end);
 	if (!len.next || len.value > s->size)
 		return 0;
@@ -285,9 +299,9 @@ static ow_status tell_empty(struct xspace *x)
 {
 	struct str head = window_peek(&x->window, 0, (size_t)MIN(x->ctx->in->size, 4096u));
 
-	if (head.ptr && str_has(head, STR("\xef\xbf\xbd")))
+	if (head.ptr && str_has(head, STR(REPLACED)))
 		return error_at(
-			x->ctx->err, OW_E_CORRUPT, str_find(head, STR("\xef\xbf\xbd")),
+			x->ctx->err, OW_E_CORRUPT, str_find(head, STR(REPLACED)),
 			"%s: an XSpace that was converted as if it were text: its bytes are "
 			"lost; copy the original file again, as binary",
 			x->ctx->in->name);
@@ -318,6 +332,7 @@ static ow_status load_all(struct xspace *x)
 	OW_TRY(xspace_facts(x));
 	OW_TRY(sort_events(x));
 	OW_TRY(xspace_link_ends(x));
+	OW_TRY(xspace_steps_of_roots(x));
 	xspace_finish_steps(x);
 	OW_TRY(find_meaning(x));
 	OW_TRY(describe_ops(x));
@@ -341,6 +356,7 @@ static void release(struct xspace *x)
 	mem_free(x->mem, x->ends, x->end_cap * sizeof(*x->ends));
 	mem_free(x->mem, x->sums, x->sum_cap * sizeof(*x->sums));
 	mem_free(x->mem, x->heaps, x->heap_cap * sizeof(*x->heaps));
+	xspace_release_roots(x);
 	mem_free(x->mem, x->pieces, x->piece_cap * sizeof(*x->pieces));
 	mem_free(x->mem, x->order, x->order_rows * sizeof(*x->order));
 	map_release(&x->hlo.map);

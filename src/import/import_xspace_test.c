@@ -330,16 +330,105 @@ static void odd_files_are_read_as_far_as_possible(void **state)
 
 static void text_is_refused_by_name(void **state)
 {
-	static const char bytes[] = "\x0a\x10\x12\x09/host:CPU\x1a\xef\xbf\xbd\xef\xbf\xbd";
+	/* the second has lost its first length, too, and is known by the name of its plane */
+	static const struct {
+		const char *importer, *bytes;
+	} files[] = {
+		{ "xspace", "\x0a\x10\x12\x09/host:CPU\x1a\xef\xbf\xbd\xef\xbf\xbd" },
+		{ NULL,
+		  "\x0a\xef\xbf\xbd\xef\xbf\xbd\x06\x08\x02\x12\x0d/device:TPU:0\x1a\xef\xbf\xbd" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_COUNT(files); i++) {
+		struct tf_files t;
+		struct buf copy;
+
+		tf_open(&t);
+		buf_init(&copy, &t.mem);
+		buf_puts(&copy, files[i].bytes);
+		assert_int_not_equal(tf_load_bytes(&t, files[i].importer, &copy), OW_OK);
+		assert_non_null(strstr(t.err.text, "as if it were text"));
+		tf_close(&t);
+	}
+}
+
+/* Groups are not in the file: roots of the highest level are the steps, but those inside another, or of tf.data. */
+static void roots_are_steps(void **state)
+{
 	struct tf_files t;
-	struct buf copy;
+	struct xw w;
 
 	(void)state;
 	tf_open(&t);
-	buf_init(&copy, &t.mem);
-	buf_add(&copy, bytes, sizeof(bytes) - 1);
-	assert_int_not_equal(tf_load_bytes(&t, "xspace", &copy), OW_OK);
-	assert_non_null(strstr(t.err.text, "as if it were text"));
+	xw_init(&w, &t.mem);
+	xw_begin_plane(&w, 0, "/host:CPU");
+	xw_begin_line(&w, 7, "main", 1000);
+	for (int i = 0; i < 3; i++) {
+		xw_begin_event(&w, "FunctionRun", i * 1000000, 800000);
+		xw_number(&w, "_r", 1);
+		xw_number(&w, "id", 50 + i);
+		xw_end_event(&w);
+		xw_begin_event(&w, "FunctionRun", i * 1000000 + 1000, 300000);
+		xw_number(&w, "_r", 1);
+		xw_number(&w, "id", 60 + i);
+		xw_end_event(&w);
+		xw_event(&w, "a/MatMul:MatMul", i * 1000000 + 2000, 5000);
+	}
+	xw_end_line(&w);
+	xw_begin_line(&w, 8, "tf_data", 1000);
+	xw_begin_event(&w, "InstantiatedCapturedFunction::Run", 100000, 1500000);
+	xw_number(&w, "id", 77);
+	xw_end_event(&w);
+	xw_begin_event(&w, "FunctionRun", 200000, 1200000);
+	xw_number(&w, "_r", 1);
+	xw_number(&w, "id", 77);
+	xw_end_event(&w);
+	xw_end_line(&w);
+	xw_end_plane(&w);
+	load_written(&t, &w);
+	assert_int_equal(t.m->window.count, 4);
+	for (uint32_t i = 0; i < 3; i++) {
+		uint32_t e = find_event(&t, "a/MatMul", i);
+
+		assert_int_equal(t.m->step.number[t.m->event.step[e].v], i);
+		assert_int_equal(t.m->window.start_ns[1 + i], 1000 + (int64_t)i * 1000);
+		assert_int_equal(t.m->window.end_ns[1 + i], 1800 + (int64_t)i * 1000);
+	}
+	xw_release(&w);
+	tf_close(&t);
+}
+
+static void counters_are_counters(void **state)
+{
+	struct tf_files t;
+	struct xw w;
+
+	(void)state;
+	tf_open(&t);
+	xw_init(&w, &t.mem);
+	for (int plane = 0; plane < 2; plane++) {
+		xw_begin_plane(&w, plane, plane ? "#Chip TPU:0" : "/device:TPU:0");
+		xw_begin_line(&w, 3, plane ? "HBM" : "_counters_", 1000);
+		for (int i = 0; i < 2; i++) {
+			xw_begin_event(&w, plane ? "hbm_bw" : "power", 5000 + i * 1000, 0);
+			xw_number(&w, "performance_counter_id", 9);
+			xw_number(&w, "counter_value", 70 + i);
+			xw_end_event(&w);
+		}
+		xw_end_line(&w);
+		xw_end_plane(&w);
+	}
+	load_written(&t, &w);
+	assert_int_equal(t.m->event.count, 1);
+	assert_int_equal(t.m->counter.count, 5);
+	assert_string_equal(tf_str(&t, t.m->counter.name[2]), "power");
+	assert_string_equal(tf_str(&t, t.m->counter.series[2]), "counter_value");
+	assert_int_equal(t.m->counter.ts_ns[2], 1006);
+	assert_true(t.m->counter.value[2] == 71);
+	assert_string_equal(tf_str(&t, t.m->counter.name[3]), "hbm_bw");
+	assert_int_equal(tf_fact(&t, "events"), 4);
+	xw_release(&w);
 	tf_close(&t);
 }
 
@@ -487,6 +576,8 @@ int main(void)
 		cmocka_unit_test(memory_becomes_rows_of_heaps),
 		cmocka_unit_test(odd_files_are_read_as_far_as_possible),
 		cmocka_unit_test(text_is_refused_by_name),
+		cmocka_unit_test(roots_are_steps),
+		cmocka_unit_test(counters_are_counters),
 		cmocka_unit_test(stats_are_arguments),
 		cmocka_unit_test(the_fast_way_gives_what_the_slow_one_gives),
 		cmocka_unit_test(every_ending),

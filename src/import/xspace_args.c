@@ -82,7 +82,9 @@ static bool is_stored(const struct xplane *plane, const struct xpiece *piece,
 
 	if (row)
 		kind = xspace_kind_of(plane->texts[row].name, &release);
-	return !ev->aggregated && kind == (piece->frames ? XEVENT_FRAME : XEVENT_PLAIN);
+	if (ev->aggregated)
+		return false;
+	return piece->frames ? kind == XEVENT_FRAME : kind == XEVENT_PLAIN || kind == XEVENT_ROOT;
 }
 
 /* ---- text ---- */

@@ -61,6 +61,8 @@ enum xstat {
 	XSTAT_START_TIME,
 	XSTAT_STOP_TIME,
 	XSTAT_HLO_PROTO,
+	XSTAT_ID,
+	XSTAT_ITER_NUM,
 	XSTAT_COUNT
 };
 
@@ -123,6 +125,7 @@ enum xevent_kind {
 	XEVENT_PLAIN,
 	XEVENT_FRAME,	/* of Python */
 	XEVENT_MEMORY,	/* MemoryAllocation, MemoryDeallocation */
+	XEVENT_ROOT,	/* like plain ones; xspace_roots.c looks at them */
 	XEVENT_INTERNAL /* of the runtime's threads: a point that nobody asks for */
 };
 
@@ -211,7 +214,7 @@ struct hlo {
 
 /* ---- the whole ---- */
 
-enum xstep_source { XSTEP_NONE, XSTEP_GROUP, XSTEP_NAME, XSTEP_NUMBER };
+enum xstep_source { XSTEP_NONE, XSTEP_ROOT, XSTEP_GROUP, XSTEP_NAME, XSTEP_NUMBER };
 
 /* One end of a link: producer and consumer of the same type and id belong together. */
 struct xend {
@@ -281,6 +284,8 @@ struct xspace {
 	size_t sum_count, sum_cap;
 	struct xheap *heaps;
 	size_t heap_count, heap_cap;
+	struct xroot *roots;
+	size_t root_count, root_cap;
 	struct xpiece *pieces;
 	size_t piece_count, piece_cap;
 	uint32_t *order; /* row → the row it was when it was read; NULL when that is the same */
@@ -323,6 +328,8 @@ void xspace_release_plane(struct xspace *x, struct xplane *plane);
 ow_status xspace_resolve(struct xspace *x, struct xplane *plane, uint32_t row);
 /* enum xevent_kind, of the name of an entry; *release: of memory. */
 uint8_t xspace_kind_of(struct str name, bool *release);
+/* Whether it is a function that tf.data runs. */
+bool xspace_is_captured(struct str name);
 /* The op that a kernel's tf_op names; nil for none. */
 str_id xspace_op_of_text(struct xspace *x, struct str text);
 
@@ -340,6 +347,17 @@ void xspace_finish_steps(struct xspace *x);
 ow_status xspace_add_end(struct xspace *x, int64_t type, uint64_t id, uint32_t event,
 			 bool consumer);
 ow_status xspace_link_ends(struct xspace *x);
+
+/* xspace_roots.c: an event that may be the root of a group, stored as that row; and the steps that roots are. */
+ow_status xspace_take_root(struct xspace *x, const struct xplane *plane, struct str name,
+			   struct pb message, uint32_t event);
+ow_status xspace_steps_of_roots(struct xspace *x);
+void xspace_release_roots(struct xspace *x);
+
+/* xspace_counters.c: lines whose events are values of counters; and one of them. */
+bool xspace_has_counters(const struct xplane *plane, const struct xline *line);
+ow_status xspace_take_counter(struct xspace *x, const struct xplane *plane, str_id name,
+			      struct pb message, track_id track, int64_t ts_ns);
 
 /* xspace_memory.c: an event that tells of memory; and all of them, once ops exist. */
 ow_status xspace_take_memory(struct xspace *x, const struct xplane *plane, struct pb message,

@@ -21,6 +21,7 @@ struct reading {
 	struct xplane *plane;
 	const struct xline *line;
 	bool device, frames; /* frames: only those are wanted */
+	bool counters;	     /* events are values of counters */
 	bool skipped_frames;
 	bool tame;     /* the line begins at a time that no offset makes overflow */
 	uint64_t rest; /* XSTAT_BIT of what only few events have, and has to be looked at */
@@ -148,8 +149,8 @@ static ow_status use_step_name(struct reading *r, const struct xevent *ev, struc
 
 #define STEP_BITS (XSTAT_BIT(XSTAT_STEP_NUM) | XSTAT_BIT(XSTAT_STEP_NAME))
 #define REST_BITS                                                                                  \
-	(STEP_BITS | XSTAT_BIT(XSTAT_GROUP_ID) | XSTAT_BIT(XSTAT_PRODUCER_ID) |                    \
-	 XSTAT_BIT(XSTAT_CONSUMER_ID) | XSTAT_BIT(XSTAT_DETAILS))
+	(STEP_BITS | XSTAT_BIT(XSTAT_ROOT) | XSTAT_BIT(XSTAT_GROUP_ID) |                           \
+	 XSTAT_BIT(XSTAT_PRODUCER_ID) | XSTAT_BIT(XSTAT_CONSUMER_ID) | XSTAT_BIT(XSTAT_DETAILS))
 
 /* What only few events have. Groups count while there is no better marker. */
 static uint64_t rest_bits(const struct xspace *x)
@@ -213,7 +214,7 @@ static void start_track(struct reading *r)
 				 .flags = TRACK_SLICES,
 				 .process_sort_index = (int32_t)MIN(r->plane->number, INT32_MAX) };
 
-	if (r->plane->kind == XPLANE_OTHER)
+	if (r->plane->kind == XPLANE_OTHER || r->counters)
 		row.kind = TRACK_OTHER;
 	r->track = builder_add_track(x->b, &row);
 }
@@ -328,6 +329,18 @@ static uint32_t missing_entry(struct reading *r, uint64_t id)
 
 #define TAME_PS ((uint64_t)1 << 61)
 
+static ow_status take_counter(struct reading *r, const struct xevent_entry *entry,
+			      struct pb message, int64_t start_ps)
+{
+	uint16_t rest;
+
+	if (!r->track.v)
+		start_track(r);
+	return xspace_take_counter(r->x, r->plane, entry->label.v ? entry->label : entry->op,
+				   message, r->track,
+				   held(r->x, floor_ns(start_ps, &rest), r->base_ns));
+}
+
 /* Any event. */
 static ow_status take_event(struct reading *r, struct xevent *ev, struct pb message)
 {
@@ -352,6 +365,8 @@ static ow_status take_event(struct reading *r, struct xevent *ev, struct pb mess
 	end = held(x, start, ev->duration_ps);
 	if (!r->frames)
 		tally_event(&r->tally, entry, start, end, ev->duration_ps, ev->aggregated);
+	if (r->counters)
+		return take_counter(r, entry, message, start);
 	if (ev->aggregated)
 		return r->frames ? OW_OK : add_sum(r, ev, entry->op);
 	if ((entry->kind == XEVENT_FRAME) != r->frames) {
@@ -363,7 +378,11 @@ static ow_status take_event(struct reading *r, struct xevent *ev, struct pb mess
 	if (entry->kind == XEVENT_MEMORY)
 		return xspace_take_memory(x, r->plane, message, held(x, start / 1000, r->base_ns),
 					  entry->release);
-	return store(r, ev, row, start, end);
+	OW_TRY(store(r, ev, row, start, end));
+	if (entry->kind == XEVENT_ROOT || ev->has & XSTAT_BIT(XSTAT_ROOT))
+		return xspace_take_root(x, r->plane, tf_op_name_strip(r->plane->texts[row].name),
+					message, x->b->m->event.count - 1);
+	return OW_OK;
 }
 
 /* The same for nearly all events, about which nothing is new or out of range; false for others. */
@@ -511,7 +530,7 @@ static ow_status take_fields(struct reading *r, struct pb *p, const uint8_t *las
 	struct pb_field f;
 
 	for (;;) {
-		if (r->track.v && r->tame && !r->frames)
+		if (r->track.v && r->tame && !r->frames && !r->counters)
 			OW_TRY(gathers ? take_gathered(r, p, last) : take_shifted(r, p, last));
 		if (!pb_next(p, &f))
 			return OW_OK;
@@ -593,6 +612,7 @@ static ow_status read_track(struct reading *r, size_t first, fact_id list)
 		bool epoch = plane->lines[i].timestamp_ns > EPOCH_NS;
 
 		r->line = &plane->lines[i];
+		r->counters = xspace_has_counters(plane, r->line);
 		r->base_ns = held(x, epoch ? 0 : x->start_ns, r->line->timestamp_ns);
 		r->tame = r->base_ns > -(int64_t)TAME_PS && r->base_ns < (int64_t)TAME_PS;
 		r->line_ps = us_to_ns(r->line->timestamp_ns);

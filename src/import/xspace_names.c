@@ -40,6 +40,13 @@ struct xop *xspace_op(struct xspace *x, str_id name)
 	return &x->ops[name.v];
 }
 
+static const char *const root_names[] = { "TraceContext", "ProcessBatch", "BatchingSessionRun" };
+
+bool xspace_is_captured(struct str name)
+{
+	return str_starts(name, STR("InstantiatedCapturedFunction::Run"));
+}
+
 uint8_t xspace_kind_of(struct str text, bool *release)
 {
 	struct str name = tf_op_name_strip(text);
@@ -53,7 +60,10 @@ uint8_t xspace_kind_of(struct str text, bool *release)
 	for (size_t i = 0; i < ARRAY_COUNT(internal_names); i++)
 		if (str_eq(name, str_from(internal_names[i])))
 			return XEVENT_INTERNAL;
-	return XEVENT_PLAIN;
+	for (size_t i = 0; i < ARRAY_COUNT(root_names); i++)
+		if (str_eq(name, str_from(root_names[i])))
+			return XEVENT_ROOT;
+	return xspace_is_captured(name) ? XEVENT_ROOT : XEVENT_PLAIN;
 }
 
 /* The op of a text "scope/node:Type"; what it is becomes known under its name. */
@@ -204,7 +214,8 @@ ow_status xspace_resolve(struct xspace *x, struct xplane *plane, uint32_t row)
 			return resolve_hlo(x, &told, text, entry);
 	}
 	op = tf_op_name_parse(name, true);
-	if (plane->kind == XPLANE_HOST && entry->kind == XEVENT_PLAIN && op.kind != TF_OP_NONE)
+	if (plane->kind == XPLANE_HOST &&
+	    (entry->kind == XEVENT_PLAIN || entry->kind == XEVENT_ROOT) && op.kind != TF_OP_NONE)
 		entry->op = op_of(x, &op, x->hyphen || tf_op_name_parse(name, false).kind);
 	if (!entry->op.v) {
 		entry->op = xspace_text(x, label.len ? label : STR("[no name]"));

@@ -412,6 +412,7 @@ static const struct {
 	{ XSTAT_GROUP_ID, XSTAT_GROUP_ID, XKIND_NUMBER, true, false },
 	{ XSTAT_STEP_NUM, XSTAT_STEP_NUM, XKIND_NUMBER, true, false },
 	{ XSTAT_STEP_NAME, XSTAT_STEP_NAME, XKIND_REF, true, false },
+	{ XSTAT_ROOT, XSTAT_ROOT, XKIND_NUMBER, true, false },
 };
 
 struct xwanted xspace_wanted(const struct xplane *plane, enum xstat stat)

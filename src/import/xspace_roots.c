@@ -1,0 +1,173 @@
+/*
+ * xspace_roots.c: steps of an XSpace whose events have no groups yet, which newer profilers leave to the viewer: the
+ * events that are told to be roots, as XProf groups by them (their level first, then their time). What they start on
+ * other threads and on devices belongs to them by time and by launches, as with any other marker.
+ */
+#include "import/xspace_int.h"
+
+/* Runs of a function inside of tf.data are no steps of their own. */
+struct xroot {
+	int64_t start, end, level, number; /* number INT64_MIN: in order */
+	uint64_t id;
+	bool has_id, captured;
+	uint32_t track;
+	str_id name;
+};
+
+/* Roots that only go around what the user has started have no name. */
+static const char *const implicit[] = { "FunctionRun", "SessionRun", "RunGraph",
+					"ExecutorState::Process" };
+
+static bool is_implicit(struct str name)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(implicit); i++)
+		if (str_eq(name, str_from(implicit[i])))
+			return true;
+	return false;
+}
+
+static int64_t level_of(struct str name)
+{
+	if (str_eq(name, STR("ProcessBatch")))
+		return 2;
+	return str_eq(name, STR("TraceContext")) || str_eq(name, STR("BatchingSessionRun")) ? 1 : 0;
+}
+
+static void read_stats(const struct xplane *plane, struct pb message, struct xroot *root)
+{
+	struct xvalue value;
+	struct pb_field f;
+
+	while (pb_next(&message, &f)) {
+		if (f.tag != PB_TAG(4, PB_BYTES) || !xvalue_read(pb_message(&f), &value))
+			continue;
+		switch (xvalue_stat(plane, &value)) {
+		case XSTAT_ID:
+			root->id = (uint64_t)xvalue_int(&value);
+			root->has_id = true;
+			break;
+		case XSTAT_ITER_NUM:
+			root->number = xvalue_int(&value);
+			break;
+		case XSTAT_ROOT:
+			root->level = xvalue_int(&value);
+			break;
+		default:
+			break;
+		}
+	}
+}
+
+ow_status xspace_take_root(struct xspace *x, const struct xplane *plane, struct str name,
+			   struct pb message, uint32_t event)
+{
+	const struct event_table *e = &x->b->m->event;
+	struct xroot root = { .start = e->ts_ns[event],
+			      .end = wrap_add(e->ts_ns[event], e->dur_ns[event]),
+			      .level = level_of(name),
+			      .number = INT64_MIN,
+			      .captured = xspace_is_captured(name),
+			      .track = e->track[event].v };
+	void *roots = x->roots;
+
+	read_stats(plane, message, &root);
+	if (!root.captured && root.level <= 0)
+		return OW_OK;
+	if (!is_implicit(name))
+		root.name = xspace_text(x, name);
+	if (!mem_grow(x->mem, &roots, &x->root_cap, x->root_count + 1, sizeof(*x->roots)))
+		return xspace_no_memory(x);
+	x->roots = roots;
+	x->roots[x->root_count++] = root;
+	return builder_status(x->b);
+}
+
+void xspace_release_roots(struct xspace *x)
+{
+	mem_free(x->mem, x->roots, x->root_cap * sizeof(*x->roots));
+	x->roots = NULL;
+	x->root_count = x->root_cap = 0;
+}
+
+/* ---- which of them are steps ---- */
+
+static int by_id(const void *a, const void *b)
+{
+	const struct xroot *x = a, *y = b;
+
+	if (x->has_id != y->has_id)
+		return x->has_id ? -1 : 1;
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return y->captured - x->captured;
+}
+
+/* Those of an id that a captured function has, and the captured functions themselves, are taken out. */
+static void drop_captured(struct xspace *x)
+{
+	size_t kept = 0;
+	bool captured = false;
+	uint64_t id = 0;
+
+	qsort(x->roots, x->root_count, sizeof(*x->roots), by_id);
+	for (size_t i = 0; i < x->root_count; i++) {
+		const struct xroot *root = &x->roots[i];
+
+		captured = root->has_id && (root->captured || (captured && root->id == id));
+		id = root->id;
+		if (!captured && !root->captured)
+			x->roots[kept++] = *root;
+	}
+	x->root_count = kept;
+}
+
+/* By track, and on each in the order in which they begin, the outer before the inner. */
+static int by_place(const void *a, const void *b)
+{
+	const struct xroot *x = a, *y = b;
+
+	if (x->track != y->track)
+		return x->track < y->track ? -1 : 1;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	if (x->end != y->end)
+		return x->end > y->end ? -1 : 1;
+	return (x->level < y->level) - (x->level > y->level);
+}
+
+/* One inside of another of its level is part of its group. */
+static size_t keep_outer(struct xroot *roots, size_t count, int64_t level)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct xroot *last = kept ? &roots[kept - 1] : NULL;
+
+		if (roots[i].level != level)
+			continue;
+		if (last && last->track == roots[i].track && roots[i].end <= last->end)
+			continue;
+		roots[kept++] = roots[i];
+	}
+	return kept;
+}
+
+/* The roots of the highest level of which there are several. */
+ow_status xspace_steps_of_roots(struct xspace *x)
+{
+	int64_t level = 0;
+
+	if (x->step_source != XSTEP_NONE || !x->root_count)
+		return OW_OK;
+	drop_captured(x);
+	for (size_t i = 0; i < x->root_count; i++)
+		level = MAX(level, x->roots[i].level);
+	if (!x->root_count)
+		return OW_OK;
+	qsort(x->roots, x->root_count, sizeof(*x->roots), by_place);
+	x->root_count = keep_outer(x->roots, x->root_count, level);
+	for (size_t i = 0; x->root_count > 1 && i < x->root_count; i++)
+		OW_TRY(xspace_mark(x, XSTEP_ROOT, x->roots[i].start, x->roots[i].end,
+				   x->roots[i].number, x->roots[i].name));
+	return OW_OK;
+}
