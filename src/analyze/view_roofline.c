@@ -192,10 +192,37 @@ static void add_row(const struct roofline *r, struct result *out, const struct r
 	set_limits(r, out, at, row, rate, bandwidth);
 }
 
+#define ABOVE 1.05 /* of the peak: more than what measuring explains */
+
+/* Operations of the device that are faster than it can be. */
+static uint32_t count_above(const struct roofline *r)
+{
+	const struct peaks *p = &r->peaks;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < r->count; i++) {
+		const struct row *row = &r->rows[i];
+		double seconds = (double)row->time_ps / 1e12 * ABOVE;
+
+		if (row->device && ((p->flops > 0 && row->flops / seconds > p->flops) ||
+				    (p->bytes > 0 && row->bytes / seconds > p->bytes)))
+			count++;
+	}
+	return count;
+}
+
 static ow_status add_footer(const struct roofline *r, struct result *out, struct error *err)
 {
 	const struct peaks *p = &r->peaks;
+	uint32_t above = count_above(r);
+	char more[256] = "";
 
+	if (above)
+		snprintf(more, sizeof(more),
+			 "\nabove the peak: %u operation%s; the bytes come from a cache or move "
+			 "while "
+			 "others run (copy-start), or the peak is higher than that: --peak",
+			 above, above == 1 ? "" : "s");
 	if (!r->count)
 		out->footer = arena_printf(
 			&out->arena, "no operation that ran has float operations or bytes: a "
@@ -210,9 +237,9 @@ static ow_status add_footer(const struct roofline *r, struct result *out, struct
 		out->footer = arena_printf(&out->arena,
 					   "peak: %.4g TFLOP/s, %.4g GB/s (from %s); compute and "
 					   "memory are in balance "
-					   "at %.3g FLOP/byte",
+					   "at %.3g FLOP/byte%s",
 					   p->flops / 1e12, p->bytes / 1e9, p->from,
-					   p->bytes > 0 ? p->flops / p->bytes : 0);
+					   p->bytes > 0 ? p->flops / p->bytes : 0, more);
 	return out->footer ? OW_OK : error_no_memory(err);
 }
 

@@ -29,6 +29,21 @@ static void make(struct small_model *s)
 	small_freeze(s);
 }
 
+/* Which ends with the text and does not go on, or has the text and goes on to the other. */
+static void expect_footer(struct small_model *s, const struct view_options *options,
+			  const char *text, const char *end)
+{
+	struct result *r = result_new(&s->mem, "roofline", &s->err);
+	const char *found;
+
+	assert_non_null(r);
+	assert_int_equal(view_roofline.run(s->m, options, r, &s->err), OW_OK);
+	found = strstr(r->footer, text);
+	assert_non_null(found);
+	assert_string_equal(found + strlen(found) - strlen(end ? end : text), end ? end : text);
+	result_free(r);
+}
+
 static void rates(void **state)
 {
 	struct view_options options;
@@ -46,6 +61,9 @@ static void rates(void **state)
 		"operations|4|26000000|2e+09|7e+06|76.9231|0.269231|285.714|200|38.4615|compute\n"
 		"gemm|2|20000000|1e+09|1e+06|100|0.1|1000|200|50|compute\n"
 		"copy|1|5000000|-|5e+06|-|1|-|-|50|memory\n");
+	expect_footer(&s, &options, "in balance at 100 FLOP/byte", NULL);
+	options.peak = "200G:0.5G";
+	expect_footer(&s, &options, "above the peak: 1 operation;", "--peak");
 	options.peak = NULL;
 	options.limit = 1;
 	view_text_expect_columns(&s, &view_roofline, &options, "name,efficiency_percent,bound_by",
