@@ -53,6 +53,7 @@ static ow_status add(struct attend *a, const struct jobs *jobs, const struct job
 	options.recording = job->folder;
 	options.prefix = prefix;
 	options.job = job->name;
+	options.uid = job->uid;
 	item->job = job->id;
 	status = attention_init(&item->attention, &a->mem, &options, err);
 	if (status != OW_OK) {

@@ -7,6 +7,7 @@
 
 #include <stdarg.h>
 #include <time.h>
+#include <unistd.h>
 
 #define HALF_NS (30 * 1000000000LL) /* a minute around it */
 #define QUIET_NS (60 * 1000000000LL)
@@ -84,10 +85,13 @@ static void save_pending(struct attention *a, bool last)
 	a->pending = false;
 	if (!a->options.save)
 		return;
-	if (a->options.save(f, &range, a->path, &err) != OW_OK)
+	if (a->options.save(f, &range, a->path, &err) != OW_OK) {
 		tell(a, "not saved: %.900s", err.text);
-	else
-		a->saved++;
+		return;
+	}
+	a->saved++;
+	if (a->options.uid && geteuid() == 0 && lchown(a->path, a->options.uid, (gid_t)-1) != 0)
+		tell(a, "%s: only root can read it", a->path);
 }
 
 /* The minute around a time, once it is over. One at a time: what happens meanwhile is in the same file. */

@@ -18,7 +18,9 @@ struct attention_options {
 	const char *recording; /* a file, or the folder of a daemon's job */
 	const char *
 		prefix; /* saved files are called prefix-slow-120304.opw, prefix-stall-120304.opw */
-	const char *job;    /* a name to put before sentences; or NULL */
+	const char *job; /* a name to put before sentences; or NULL */
+	uint32_t
+		uid; /* whose job it is: what root saves is given to that user; 0: root, or oneself */
 	ow_line_fn message; /* may be NULL */
 	void *message_arg;
 	/* Writes a part of a recording to a file. */
