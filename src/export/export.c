@@ -2,6 +2,7 @@
  * export.c: chooses the tables, checks what was asked for, and writes one table after the other, group by
  * group and file by file; see export.h. What a file looks like is in export_<format>.c.
  */
+#include "base/nearest.h"
 #include "export/format.h"
 
 #include <sys/stat.h>
@@ -365,12 +366,26 @@ static ow_status export_one(struct exporting *e, const struct relation *relation
 
 /* ---- what was asked for ---- */
 
+static ow_status no_table(struct str name, struct error *err)
+{
+	size_t least = nearest_limit(name);
+	const char *best = NULL;
+
+	for (size_t i = 0; relation_at(i); i++)
+		nearest_try(name, relation_at(i)->name, &best, &least);
+	if (best)
+		return error_set(err, OW_E_NOT_FOUND, "there is no table %.*s; did you mean %s?",
+				 STR_ARG(name), best);
+	return error_set(err, OW_E_NOT_FOUND,
+			 "there is no table %.*s; 'opwatch sql .tables' lists them", STR_ARG(name));
+}
+
 static ow_status add_relation(struct exporting *e, struct str name, struct error *err)
 {
 	const struct relation *relation = relation_find(name);
 
 	if (!relation)
-		return error_set(err, OW_E_NOT_FOUND, "there is no table %.*s", STR_ARG(name));
+		return no_table(name, err);
 	for (size_t i = 0; i < e->relation_count; i++)
 		if (e->relations[i] == relation)
 			return OW_OK;

@@ -139,13 +139,29 @@ static void set_type(struct relation_column *c, const struct column_info *info)
 
 /* ---- describing ---- */
 
+/* The sentence on an enum is its name in C: whoever queries wants to know its words. */
+static ow_status list_words(struct relation_table *t, struct relation_column *c, struct error *err)
+{
+	struct buf text;
+
+	buf_init(&text, t->mem);
+	for (uint32_t i = 1; i < c->words->count; i++)
+		buf_printf(&text, "%s%.*s", i == 1 ? "one of " : ", ", STR_ARG(c->words->texts[i]));
+	c->doc = text.failed ? NULL : arena_cstr(&t->arena, buf_str(&text));
+	buf_release(&text);
+	return c->doc ? OW_OK : error_no_memory(err);
+}
+
 ow_status columns_add(struct relation_table *t, const struct relation_column *column,
 		      struct error *err)
 {
 	if (t->column_count == t->column_cap)
 		return error_set(err, OW_E_LIMIT, "%s has more than %u columns", t->relation->name,
 				 t->column_cap);
-	t->columns[t->column_count++] = *column;
+	t->columns[t->column_count] = *column;
+	if (column->dict == DICT_WORDS && str_starts(str_from(column->doc), STR("enum ")))
+		OW_TRY(list_words(t, &t->columns[t->column_count], err));
+	t->column_count++;
 	return OW_OK;
 }
 

@@ -200,7 +200,7 @@ class Export(unittest.TestCase):
     def test_refused(self):
         self.assertIn("--to parquet", subprocess.run([BIN, "export", "x", "y"], text=True, capture_output=True).stderr)
         self.assertIn("'xls' is no format", self.export("xls", "no", status=2))
-        self.assertIn("no table evnt", self.export("csv", "no", "--table", "evnt", status=1))
+        self.assertIn("no table evnt; did you mean event?", self.export("csv", "no", "--table", "evnt", status=1))
         self.assertIn("compress: gzip", self.export("csv", "no", "--compress", "lzma", status=2))
         self.assertIn("there already", self.export("ndjson", "all", status=2))
         self.assertIn("not a folder", self.export("csv", "one.json", status=2))
