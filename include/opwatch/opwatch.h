@@ -702,6 +702,7 @@ struct ow_record_summary {
 	uint64_t unnamed;   /* texts and threads for which there was no room */
 	int64_t stopped_ns; /* ow_attach: the longest that a thread was stopped */
 	bool hooks_left;    /* ow_attach: a process did not take its hooks out in time */
+	int64_t waited_ns; /* ow_attach: meanwhile it could have run, but others had the processors; not part of the above */
 };
 
 /* Runs a program (argv ends with NULL) to its end. Meanwhile SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and

@@ -171,7 +171,10 @@ ow_status ow_attach_job(const int *pids, size_t count, const char *socket, const
 			OW_TRY(expect(socket, &mem, pids[i], job, err));
 		OW_TRY(attach_process(&mem, pids[i], recorder, server.socket_path, &report, err));
 		if (summary) {
-			summary->stopped_ns = MAX(summary->stopped_ns, report.stopped_ns);
+			if (report.stopped_ns > summary->stopped_ns) {
+				summary->stopped_ns = report.stopped_ns;
+				summary->waited_ns = report.waited_ns;
+			}
 			summary->processes++;
 			summary->started = true;
 		}

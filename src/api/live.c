@@ -186,7 +186,10 @@ static ow_status attach_all(struct live *l, const int *pids, size_t count,
 			collector_let_in(&l->collector, owner);
 		status = attach_process(&l->mem, pids[i], l->recorder, l->collector.socket_path,
 					&report, &problem);
-		summary->stopped_ns = MAX(summary->stopped_ns, report.stopped_ns);
+		if (report.stopped_ns > summary->stopped_ns) {
+			summary->stopped_ns = report.stopped_ns;
+			summary->waited_ns = report.waited_ns;
+		}
 		attached += status == OW_OK;
 		if (status == OW_OK)
 			continue;

@@ -130,8 +130,10 @@ static int run(struct args *args)
 	}
 	recording_tell(path, &summary);
 	if (args->verbose)
-		complain("opwatch: a thread was stopped for %.2f ms\n",
-			 (double)summary.stopped_ns / 1e6);
+		complain("opwatch: a thread was stopped for %.2f ms; meanwhile it waited %.2f ms "
+			 "for a "
+			 "processor\n",
+			 (double)summary.stopped_ns / 1e6, (double)summary.waited_ns / 1e6);
 	if (summary.hooks_left)
 		complain("opwatch: a process has not taken the hooks out yet; it will when it gets "
 			 "to run\n");

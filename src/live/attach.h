@@ -12,7 +12,8 @@
 #include <sys/types.h>
 
 struct attach_report {
-	int64_t stopped_ns; /* how long a thread was stopped */
+	int64_t stopped_ns; /* the longest that a thread was stopped, or did what it was told to */
+	int64_t waited_ns;  /* meanwhile it could have run, but others had the processors */
 };
 
 ow_status attach_process(struct mem *mem, pid_t pid, const char *library, const char *socket_path,
