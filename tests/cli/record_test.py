@@ -66,7 +66,7 @@ class RecordTest(unittest.TestCase):
         self.assertEqual(self.record("sh", "-c", "kill -TERM $$").returncode, 128 + signal.SIGTERM)
 
     def test_a_program_that_is_not_there(self):
-        p = self.record("no-such-program-here")
+        p = self.record("no-such-program-here", env=environment(PATH="/usr/bin:/bin"))  # folders that may be searched
         self.assertEqual(p.returncode, 127)
         self.assertIn("no-such-program-here: No such file", p.stderr)
         self.assertFalse(os.path.exists(self.file), "nothing was recorded")
@@ -229,9 +229,8 @@ class RecordTest(unittest.TestCase):
 
     def test_blind_spots_calls_without_hooks(self):
         script = (f"import os\nf = open('{self.big_file()}', 'rb'); o = open('{self.dir}/copy', 'wb')\n"
-                  "while os.sendfile(o.fileno(), f.fileno(), None, 1 << 20): pass\n")
-        p = self.record(PYTHON, "-c", script)
-        self.assertEqual(p.returncode, 0, p.stderr)
+                  "while os.sendfile(o.fileno(), f.fileno(), None, 1 << 20): pass\nprint(0, flush=True)\nopen(0).read()\n")
+        self.record_until_told("were read by means", script)  # once it has ended only root may ask what it read
         self.assertRegex(" ".join(self.notes("were read by means")), r"process \d+: 8\.[34] MB were read by means the recorder does not")
 
     def test_blind_spots_mapped_files(self):
