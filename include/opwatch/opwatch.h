@@ -387,6 +387,7 @@ struct ow_timeline_options {
 	/* With show_memory: told of all changes, by allocator and then by time. */
 	void (*memory)(void *arg, const struct ow_timeline_memory *change);
 	void *memory_arg;
+	const char *metric; /* sampled profiles, as in ow_view_options */
 };
 OW_API void ow_timeline_options_init(struct ow_timeline_options *options);
 

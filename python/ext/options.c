@@ -47,6 +47,8 @@ const struct field view_fields[] = {
 	{ "full_names", FIELD_BOOL, AT(ow_view_options, full_names) },
 	{ "all_metrics", FIELD_BOOL, AT(ow_view_options, all_metrics) },
 	{ "peak", FIELD_TEXT, AT(ow_view_options, peak) },
+	{ "metric", FIELD_TEXT, AT(ow_view_options, metric) },
+	{ "style", FIELD_TEXT, AT(ow_view_options, style) },
 	{ NULL, FIELD_BOOL, 0 },
 };
 
@@ -66,6 +68,7 @@ const struct field timeline_fields[] = {
 	{ "time_from_ns", FIELD_INT64, AT(ow_timeline_options, time_from_ns) },
 	{ "time_to_ns", FIELD_INT64, AT(ow_timeline_options, time_to_ns) },
 	{ "rank", FIELD_INT32, AT(ow_timeline_options, rank) },
+	{ "metric", FIELD_TEXT, AT(ow_timeline_options, metric) },
 	{ NULL, FIELD_BOOL, 0 },
 };
 

@@ -5,7 +5,7 @@
  */
 #include "api/api_int.h"
 
-#include "analyze/view.h"
+#include "analyze/samples.h"
 #include "api/atomic_file.h"
 #include "import/tf_step_stats.h"
 #include "sink/event_trace.h"
@@ -94,19 +94,26 @@ static ow_status write_timeline(ow_profile *p, const struct ow_timeline_options 
 				const struct out *out, struct error *err)
 {
 	struct event_trace_options plain = { .show_dataflow = options->show_dataflow };
+	struct sample_choice choice;
 	struct tf_traced_steps steps;
 	struct view_options part;
 	struct arena arena;
-	ow_status status;
+	ow_status status = OW_OK;
 
 	view_options_init(&part);
+	part.metric = options->metric;
 	part.step = options->step;
 	part.rank = options->rank;
 	part.time_from_ns = options->time_from_ns;
 	part.time_to_ns = options->time_to_ns;
 	OW_TRY(view_filter(p->m, &part, &plain.filter, err));
 	arena_init(&arena, &p->mem);
-	status = tf_traced_steps(p->m, options->step, &arena, &steps, err);
+	if (part.metric) {
+		status = samples_choose(p->m, &part, &arena, &choice, err);
+		plain.metrics = choice.wanted;
+	}
+	if (status == OW_OK)
+		status = tf_traced_steps(p->m, options->step, &arena, &steps, err);
 	if (status == OW_OK)
 		status = steps.count && plain.filter.rank < 0 && !filter_has_time(&plain.filter)
 				 ? draw_steps(p, &steps, options, out, err)

@@ -116,6 +116,7 @@ static ow_status write_timeline(struct args *args, ow_profile *profile, struct o
 	options.rank = args->options.view.rank;
 	options.time_from_ns = args->options.view.time_from_ns;
 	options.time_to_ns = args->options.view.time_to_ns;
+	options.metric = args->options.view.metric;
 	if (!to_standard_output(args)) {
 		options.gzip = ends_with(args->out_file, ".gz");
 		return ow_timeline_write_file(profile, &options, args->out_file, err);

@@ -331,7 +331,9 @@ static void put_samples(struct event_trace *t, struct error *err)
 {
 	for (uint32_t i = 1; i < t->m->event.count; i++)
 		t->busy[t->m->event.track[i].v] = 1;
-	if (!sample_slices(t->m, &t->options->filter, t->busy, put_slice, t))
+	if (!sample_slices(t->m, &t->options->filter,
+			   t->options->metrics ? t->options->metrics : t->m->metric.is_default,
+			   t->busy, put_slice, t))
 		writer_fail(&t->w, error_no_memory(err));
 }
 

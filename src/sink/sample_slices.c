@@ -15,7 +15,7 @@ struct open_frame {
 struct slices {
 	const struct model *m;
 	const struct event_filter *filter;
-	const uint8_t *skip;
+	const uint8_t *wanted, *skip; /* per metric; per track */
 	sample_slice_fn emit;
 	void *arg;
 	uint32_t track, depth;
@@ -38,7 +38,7 @@ static bool is_wanted(const struct slices *s, uint32_t i)
 	const struct sample_table *t = &s->m->sample;
 
 	return t->ts_ns[i] != TIME_UNKNOWN && !s->skip[t->track[i].v] &&
-	       s->m->metric.is_default[t->metric[i].v] && t->ts_ns[i] >= s->filter->from_ns &&
+	       s->wanted[t->metric[i].v] && t->ts_ns[i] >= s->filter->from_ns &&
 	       t->ts_ns[i] < s->filter->to_ns && filter_track(s->filter, s->m, t->track[i]) &&
 	       filter_step(s->filter, COLUMN_GET(t->step, i));
 }
@@ -154,8 +154,8 @@ static void begin_track(struct slices *s, uint32_t first)
 	s->end = INT64_MIN;
 }
 
-bool sample_slices(const struct model *m, const struct event_filter *filter, const uint8_t *skip,
-		   sample_slice_fn emit, void *arg)
+bool sample_slices(const struct model *m, const struct event_filter *filter, const uint8_t *wanted,
+		   const uint8_t *skip, sample_slice_fn emit, void *arg)
 {
 	struct slices *s = mem_zalloc(m->mem, sizeof(*s));
 
@@ -163,6 +163,7 @@ bool sample_slices(const struct model *m, const struct event_filter *filter, con
 		return false;
 	s->m = m;
 	s->filter = filter;
+	s->wanted = wanted;
 	s->skip = skip;
 	s->emit = emit;
 	s->arg = arg;

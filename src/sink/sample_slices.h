@@ -13,9 +13,9 @@ typedef void (*sample_slice_fn)(void *arg, uint32_t track, struct str name, int6
 /* Whether there is a sample with a time. */
 bool sample_slices_any(const struct model *m);
 
-/* Calls `emit` for the slices of tracks that `skip` does not mark, of the default metric of each source; a slice comes after those
- * inside it. False without memory. */
-bool sample_slices(const struct model *m, const struct event_filter *filter, const uint8_t *skip,
-		   sample_slice_fn emit, void *arg);
+/* Calls `emit` for the slices of tracks that `skip` does not mark, of the metrics that `wanted` does; a slice comes after those inside
+ * it. False without memory. */
+bool sample_slices(const struct model *m, const struct event_filter *filter, const uint8_t *wanted,
+		   const uint8_t *skip, sample_slice_fn emit, void *arg);
 
 #endif

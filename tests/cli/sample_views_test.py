@@ -58,6 +58,17 @@ class SampleViews(unittest.TestCase):
         slices = [(e["name"], e["ts"], e["dur"]) for e in self.timeline() if e["ph"] == "X"]
         self.assertEqual(sorted(slices), [("f", 5000, 4000), ("leaf", 0, 5000), ("leaf", 9000, 1000), ("main", 0, 10000)])
 
+    def test_timeline_of_a_metric(self):
+        script = self.folder / "x.perf"
+        script.write_text("".join(f"p 7/7 {at}: 5 {event}:\n\t1000 {name} (/bin/p)\n\n"
+                                  for at, event, name in (("1.0", "cycles", "f"), ("2.0", "page-faults", "g"), ("3.0", "cycles", "f"))))
+        self.path = script
+        for words, names in (([], {"f"}), (["--metric", "page-faults"], {"g"})):
+            self.assertEqual({e["name"] for e in self.timeline(*words) if e["ph"] == "X"}, names)
+        run = subprocess.run([BIN, "convert", script, "--to", "timeline", "--metric", "bytes"], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("no metric is called 'bytes'; there are cycles, page-faults", run.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

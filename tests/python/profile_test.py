@@ -114,6 +114,18 @@ class Asking(unittest.TestCase):
         self.assertEqual(self.profile.op(order_by="params").to_json(),
                          program("op", SAMPLE, "--order_by", "params", "--max_depth", 2**30 - 1))
 
+    def test_samples_of_a_metric(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "x.perf")
+            path.write_text("".join(f"p 7/7 {at}: 5 {event}:\n\t1000 {name} (/bin/p)\n\n"
+                                    for at, event, name in (("1.0", "cycles", "f"), ("2.0", "page-faults", "g"))))
+            with opwatch.open(path) as profile:
+                for options, name in (({}, "f"), ({"metric": "page-faults"}, "g")):
+                    self.assertEqual([row["name"] for row in profile.functions(**options)], [name])
+                    profile.timeline(os.path.join(folder, "t.json"), **options)
+                    events = json.loads(pathlib.Path(folder, "t.json").read_text())["traceEvents"]
+                    self.assertEqual([event["name"] for event in events if event["ph"] == "X"], [name])
+
     def test_wrong_options(self):
         with self.assertRaisesRegex(TypeError, "did you mean 'order_by'"):
             self.profile.op(oder_by="micros")
