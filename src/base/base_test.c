@@ -310,6 +310,35 @@ static void large_blocks_again(void **state)
 	use_large_blocks(true);
 }
 
+/* Rows of many columns are written together: they must not meet in one set of a cache. */
+static void large_blocks_begin_at_lines_of_their_own(void **state)
+{
+	enum { BLOCKS = 64, LINE = 64, PAGE = 4096, SIZE = 1 << 20 };
+	bool taken[PAGE / LINE] = { false };
+	char *blocks[BLOCKS];
+	struct mem mem;
+
+	(void)state;
+	if (large_blocks_are_malloced())
+		skip();
+	mem_init(&mem, 0);
+	for (size_t i = 0; i < BLOCKS; i++) {
+		size_t line;
+
+		blocks[i] = mem_alloc(&mem, SIZE);
+		assert_non_null(blocks[i]);
+		line = (uintptr_t)blocks[i] % PAGE / LINE;
+		assert_int_equal((uintptr_t)blocks[i] % LINE, 0);
+		assert_false(taken[line]);
+		taken[line] = true;
+		blocks[i] = mem_realloc(&mem, blocks[i], SIZE, 4 * SIZE);
+		assert_non_null(blocks[i]);
+		assert_int_equal((uintptr_t)blocks[i] % PAGE / LINE, line);
+	}
+	for (size_t i = 0; i < BLOCKS; i++)
+		mem_free(&mem, blocks[i], 4 * SIZE);
+}
+
 /* Growing with zeros: from nothing, from a small block, in a mapped one, and over what was cut off. */
 static void blocks_grow_with_zeros(void **state)
 {
@@ -596,6 +625,7 @@ int main(void)
 		cmocka_unit_test(kept_pages_serve_other_blocks),
 		cmocka_unit_test(memory_limit_holds),
 		cmocka_unit_test(large_blocks_again),
+		cmocka_unit_test(large_blocks_begin_at_lines_of_their_own),
 		cmocka_unit_test(blocks_grow_with_zeros),
 		cmocka_unit_test(injected_failures),
 		cmocka_unit_test(arenas_grow_and_align),

@@ -14,6 +14,8 @@
 #define SMALL_PAGE ((size_t)64 << 10) /* the largest that is in use anywhere */
 #define MAPPED_MIN (HUGE_PAGE / 2)
 #define KEPT_MAX ((size_t)96 << 20) /* bytes in blocks that are kept */
+#define LINE ((size_t)64)	    /* of a cache */
+#define COLOURS ((size_t)64)	    /* lines at which blocks begin; they fill a small page */
 #define TRIED_MIN ((size_t)8 << 20) /* bytes of a block of which a huge page is tried */
 #define DEAR_NS 1000000		    /* what the small pages of a huge one cost, and some more */
 
@@ -74,6 +76,7 @@ void mem_init(struct mem *mem, size_t limit)
 	memset(mem->kept, 0, sizeof(mem->kept));
 	mem->kept_bytes = 0;
 	atomic_init(&mem->small_pages, false);
+	atomic_init(&mem->colour, 0);
 }
 
 static bool reserve(struct mem *mem, size_t size)
@@ -102,9 +105,27 @@ static bool is_mapped(size_t size)
 	return MAP_LARGE && size >= MAPPED_MIN;
 }
 
+/* With room for any colour. */
 static size_t mapped_length(size_t size)
 {
-	return (size + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+	return (size + COLOURS * LINE + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+}
+
+/*
+ * Columns are written row by row, many of them at a time. If all began at a huge page, the same row of each would be
+ * in the same set of the caches, which have room for eight: each row would drive out the one before. So blocks begin
+ * some lines behind the beginning of their mapping: their colour, which their address tells.
+ */
+static size_t next_colour(struct mem *mem)
+{
+	size_t n = atomic_fetch_add_explicit(&mem->colour, 1, memory_order_relaxed);
+
+	return n * 11 % COLOURS * LINE;
+}
+
+static size_t colour_of(const char *ptr)
+{
+	return (uintptr_t)ptr & (HUGE_PAGE - 1);
 }
 
 /* Address space that begins at a huge page; what is mapped beside it is given back. */
@@ -187,28 +208,28 @@ static size_t move_pages(char *to, char *from, size_t len)
 static void *remap_block(struct mem *mem, char *ptr, size_t old_size, size_t size)
 {
 	size_t old_len = mapped_length(old_size), len = mapped_length(size), moved = 0;
-	size_t both = MIN(old_len, len);
-	char *to;
+	size_t both = MIN(old_len, len), colour = colour_of(ptr);
+	char *from = ptr - colour, *to;
 
 	if (len == old_len)
 		return ptr;
-	if ((len < old_len || MOVE_PAGES) && mremap(ptr, old_len, len, 0) != MAP_FAILED) {
-		to = ptr;
+	if ((len < old_len || MOVE_PAGES) && mremap(from, old_len, len, 0) != MAP_FAILED) {
+		to = from;
 		goto out;
 	}
 	to = map_aligned(len);
 	if (!to)
 		return NULL;
 	if (MOVE_PAGES)
-		moved = move_pages(to, ptr, both);
+		moved = move_pages(to, from, both);
 	if (moved < both)
-		memcpy(to + moved, ptr + moved, both - moved);
+		memcpy(to + moved, from + moved, both - moved);
 	if (moved < old_len) /* the rest may be another thread's by now */
-		munmap(ptr + moved, old_len - moved);
+		munmap(from + moved, old_len - moved);
 out:
-	if (size > old_len)
-		advise_huge(mem, to + old_len, size - old_len);
-	return to;
+	if (colour + size > old_len)
+		advise_huge(mem, to + old_len, colour + size - old_len);
+	return to + colour;
 }
 
 /* ---- kept blocks ---- */
@@ -322,37 +343,44 @@ static size_t fill_from_kept(struct mem *mem, char *at, size_t len)
 /* *dirty tells how much of it may hold anything but zeros. */
 static void *get_block(struct mem *mem, size_t size, size_t *dirty)
 {
-	size_t filled;
-	char *ptr;
+	size_t filled, colour;
+	char *at;
 
 	*dirty = size;
 	if (!is_mapped(size))
 		return malloc(size ? size : 1);
-	ptr = take_whole(mem, mapped_length(size));
-	if (ptr)
-		return ptr;
-	ptr = map_aligned(mapped_length(size));
-	if (!ptr)
+	colour = next_colour(mem);
+	at = take_whole(mem, mapped_length(size));
+	if (at)
+		return at + colour;
+	at = map_aligned(mapped_length(size));
+	if (!at)
 		return NULL;
-	filled = fill_from_kept(mem, ptr, mapped_length(size));
-	*dirty = MIN(size, filled);
-	advise_huge(mem, ptr + *dirty, size - *dirty);
-	return ptr;
+	filled = fill_from_kept(mem, at, mapped_length(size));
+	*dirty = filled ? MIN(size, filled - colour) : 0;
+	if (filled < colour + size)
+		advise_huge(mem, at + filled, colour + size - filled);
+	return at + colour;
 }
 
 static void free_block(struct mem *mem, void *ptr, size_t size)
 {
-	if (!is_mapped(size))
+	char *at = ptr;
+
+	if (!is_mapped(size)) {
 		free(ptr);
-	else if (!keep(mem, ptr, mapped_length(size)))
-		munmap(ptr, mapped_length(size));
+		return;
+	}
+	at -= colour_of(at);
+	if (!keep(mem, at, mapped_length(size)))
+		munmap(at, mapped_length(size));
 }
 
 /* Bytes of a mapped block behind its old size may have been used before it was cut or kept; pages that
  * are new to it are zero. */
 static void *resize_mapped(struct mem *mem, void *ptr, size_t old_size, size_t size, bool zero)
 {
-	size_t known = MIN(size, mapped_length(old_size));
+	size_t known = MIN(size, mapped_length(old_size) - colour_of(ptr));
 	char *moved = remap_block(mem, ptr, old_size, size);
 
 	if (moved && zero && known > old_size)
@@ -450,23 +478,34 @@ void mem_free(struct mem *mem, void *ptr, size_t size)
 
 void mem_use_kept(struct mem *mem, void *ptr, size_t size, size_t first, size_t last)
 {
-	size_t begin = (first + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
-	size_t end = mapped_length(last), filled;
+	char *at = ptr;
+	size_t begin, end, filled;
 
-	if (!is_mapped(size) || begin >= end)
+	if (!is_mapped(size))
 		return;
-	filled = fill_from_kept(mem, (char *)ptr + begin, end - begin);
+	at -= colour_of(at);
+	last += colour_of(ptr);
+	begin = (first + colour_of(ptr) + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+	end = (last + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+	if (begin >= end)
+		return;
+	filled = fill_from_kept(mem, at + begin, end - begin);
 	if (begin + filled > last) /* what is behind stays as it was, zero */
-		memset((char *)ptr + last, 0, begin + filled - last);
+		memset(at + last, 0, begin + filled - last);
 }
 
 /* A huge page is touched as a whole, though only its first bytes may be used. */
 void mem_trim(void *ptr, size_t size)
 {
-	size_t first = (size + SMALL_PAGE - 1) & ~(SMALL_PAGE - 1);
+	char *at = ptr;
+	size_t first, len = mapped_length(size);
 
-	if (ptr && is_mapped(size) && first < mapped_length(size))
-		madvise((char *)ptr + first, mapped_length(size) - first, MADV_DONTNEED);
+	if (!ptr || !is_mapped(size))
+		return;
+	at -= colour_of(at);
+	first = (colour_of(ptr) + size + SMALL_PAGE - 1) & ~(SMALL_PAGE - 1);
+	if (first < len)
+		madvise(at + first, len - first, MADV_DONTNEED);
 }
 
 bool mem_grow(struct mem *mem, void **ptr, size_t *cap, size_t need, size_t elem)

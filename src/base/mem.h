@@ -28,6 +28,7 @@ struct mem {
 	atomic_size_t peak;
 	atomic_flag busy;	 /* somebody is looking at what is kept */
 	atomic_bool small_pages; /* huge ones have proved dear to touch */
+	atomic_size_t colour;	 /* counts the blocks that were mapped */
 	struct mem_kept kept[MEM_KEPT];
 	size_t kept_bytes;
 };
