@@ -31,8 +31,12 @@ struct code_lines {
 
 	const struct code_traces *traces; /* what lines are made of, when not of stacks */
 	uint32_t *of_stack;		  /* least rank of the ops that pass it, then its line */
-	uint32_t *line_of;		  /* op → line */
-	struct stack_runs runs;		  /* of ops that are called from several places */
+	uint32_t *line_of;		  /* op → line; with traces, the row of own values */
+	/* With traces: ops in the order of their lines, by name in each; the line of the first of each, and */
+	op_id *sorted_ops;
+	uint32_t *sorted_line, sorted_count;
+	struct code_traces *kept; /* the frames that chains are made of */
+	struct stack_runs runs;	  /* of ops that are called from several places */
 	uint32_t *line_of_run;
 	uint32_t *gradient_first, *gradient_next; /* forward op → its gradients */
 	bool any_gradient;

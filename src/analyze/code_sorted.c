@@ -9,11 +9,19 @@
 #define DIGIT 11 /* bits that one pass of sorting looks at */
 #define FEW 64	 /* so many are sorted by comparing */
 #define SAME UINT32_MAX
+#define LINE_FRAMES 16 /* in a line of the cache */
 
-/* An op and whose calls it is shown under: its own or, for a gradient, its forward op's. */
+/* What is known of a trace, together, as they are looked at in an order that is not theirs. */
+struct place {
+	uint32_t first, len; /* its frames */
+	uint32_t rank;	     /* its op comes there by name, all gradients after all others */
+	uint32_t gradient;   /* 1: the op is shown under its forward op's calls */
+};
+
+/* An op, and the trace that it is shown under. */
 struct traced {
 	uint64_t key; /* the next labels, as many as fit */
-	uint32_t op, from;
+	uint32_t op, place;
 };
 
 /* Traces that are equal up to a depth and have to be sorted from there on. */
@@ -25,38 +33,44 @@ struct sorted {
 	struct code_lines *l;
 	const struct code_traces *t;
 	struct traced *list, *other;
+	struct place *places; /* in the order of the ops that have the traces */
 	uint32_t count;
 	uint32_t bits, labels; /* of a label in a key, and how many fit */
-	uint32_t *shared; /* how many lines a trace has in common with the one before; or SAME */
+	uint32_t *
+		shared; /* how many lines a trace has in common with the one before; or SAME. Then the lines */
+	/* Frames of the traces that lines are made of, in the order of the lines: whoever goes through the lines later
+	 * finds them one after the other. */
+	struct code_traces *kept;
 	struct range *ranges; /* still to be sorted */
 	size_t range_count, range_cap;
 	uint32_t *path; /* depth → node of the current trace */
 	size_t path_cap;
 };
 
-static bool is_gradient(const struct traced *x)
+static const struct place *place_of(const struct sorted *s, const struct traced *x)
 {
-	return x->op != x->from;
+	return &s->places[x->place];
 }
 
 /* 0 behind the last. */
-static uint32_t label_at(const struct sorted *s, const struct traced *x, uint32_t depth)
+static uint32_t label_at(const struct sorted *s, const struct place *p, uint32_t depth)
 {
-	const struct code_traces *t = s->t;
-
-	if (depth >= t->len[x->from])
+	if (depth >= p->len)
 		return 0;
-	return s->l->frame_label[is_gradient(x)][t->frames[t->first[x->from] + depth].v];
+	return s->l->frame_label[p->gradient][s->t->frames[p->first + depth].v];
 }
 
 /* Where the traces are that come some places behind; they lie all over the memory. */
 static void fetch_ahead(const struct sorted *s, uint32_t i)
 {
-	if (i + 16 >= s->count)
+	const frame_id *frames;
+
+	if (i + 32 >= s->count)
 		return;
-	__builtin_prefetch(&s->t->first[s->list[i + 16].from]);
-	__builtin_prefetch(&s->t->len[s->list[i + 16].from]);
-	__builtin_prefetch(&s->t->frames[s->t->first[s->list[i + 8].from]]);
+	__builtin_prefetch(place_of(s, &s->list[i + 32]));
+	frames = &s->t->frames[place_of(s, &s->list[i + 16])->first];
+	__builtin_prefetch(frames);
+	__builtin_prefetch(frames + LINE_FRAMES - 1);
 }
 
 /* ---- sorting ---- */
@@ -65,11 +79,12 @@ static void set_keys(struct sorted *s, const struct range *r)
 {
 	for (uint32_t i = r->begin; i < r->end; i++) {
 		struct traced *x = &s->list[i];
+		const struct place *p = place_of(s, x);
 
 		fetch_ahead(s, i);
 		x->key = 0;
 		for (uint32_t k = 0; k < s->labels; k++)
-			x->key = x->key << s->bits | label_at(s, x, r->depth + k);
+			x->key = x->key << s->bits | label_at(s, p, r->depth + k);
 	}
 }
 
@@ -201,23 +216,22 @@ static bool sort(struct sorted *s)
 /* Traces that end at the same line, and what they share with those before and behind them. */
 struct group {
 	uint32_t begin, end, len, before, behind;
+	/* of the one whose op comes first by name, for which the line is made: */
+	uint32_t rank;	/* its place by name */
+	uint32_t first; /* its frames among those that are kept */
+	bool gradient;
 };
 
-/* By name, all gradients come after all others. */
-static uint32_t rank_of(const struct sorted *s, const struct traced *x)
+/* The line of the current group at a depth. Its depth waits in op_count. */
+static uint32_t add_line(struct sorted *s, const struct group *g, uint32_t depth)
 {
-	return s->l->rank[x->from] + (is_gradient(x) ? s->l->m->op.count : 0);
-}
-
-/* The line of a trace at a depth. Its depth waits in op_count. */
-static uint32_t add_line(struct sorted *s, const struct traced *x, uint32_t depth)
-{
-	uint32_t line =
-		code_lines_append(s->l, s->path[depth], label_at(s, x, depth), is_gradient(x));
+	frame_id frame = s->kept->frames[g->first + depth];
+	uint32_t label = s->l->frame_label[g->gradient][frame.v];
+	uint32_t line = code_lines_append(s->l, s->path[depth], label, g->gradient);
 	struct code_node *node = &s->l->nodes[line];
 
-	node->frame = s->t->frames[s->t->first[x->from] + depth];
-	node->op_first = rank_of(s, x);
+	node->frame = frame;
+	node->op_first = g->rank;
 	node->op_count = depth;
 	s->path[depth + 1] = line;
 	return line;
@@ -233,35 +247,61 @@ static bool room_for(struct sorted *s, uint32_t len)
 	return code_lines_reserve(s->l, len);
 }
 
-/* The one of a group whose op comes first by name. */
-static const struct traced *first_of(const struct sorted *s, const struct group *g)
+/* The trace of a group whose op comes first by name. */
+static const struct place *first_of(const struct sorted *s, const struct group *g)
 {
-	const struct traced *first = &s->list[g->begin];
+	const struct place *first = place_of(s, &s->list[g->begin]);
 
-	for (uint32_t i = g->begin; i < g->end; i++)
-		if (rank_of(s, &s->list[i]) < rank_of(s, first))
-			first = &s->list[i];
+	for (uint32_t i = g->begin + 1; i < g->end; i++) {
+		const struct place *p = place_of(s, &s->list[i]);
+
+		if (p->rank < first->rank)
+			first = p;
+	}
 	return first;
 }
 
-static bool add_group(struct sorted *s, const struct group *g)
+static void keep_trace(struct sorted *s, struct group *g)
 {
-	const struct traced *x = first_of(s, g);
+	const struct place *p = first_of(s, g);
+
+	g->rank = p->rank;
+	g->gradient = p->gradient;
+	g->first = (uint32_t)s->kept->count;
+	memcpy(s->kept->frames + s->kept->count, s->t->frames + p->first,
+	       g->len * sizeof(frame_id));
+	s->kept->count += g->len;
+}
+
+/* Own values of a line are in the row of its first op. */
+static void list_group(struct sorted *s, const struct group *g, uint32_t line)
+{
+	for (uint32_t i = g->begin; i < g->end; i++) {
+		if (i + 16 < s->count)
+			__builtin_prefetch(&s->l->line_of[s->list[i + 16].op], 1);
+		s->l->line_of[s->list[i].op] = g->begin + 1;
+		s->l->sorted_ops[i].v = s->list[i].op;
+		s->shared[i] = i == g->begin ? line : SAME;
+	}
+}
+
+static bool add_group(struct sorted *s, struct group *g)
+{
 	uint32_t shared = MAX(g->before, g->behind), depth = g->before, line;
 
 	if (!room_for(s, g->len))
 		return false;
+	keep_trace(s, g);
 	while (depth < g->len && (depth < shared || g->len - depth > CODE_CHAIN_MAX + 1))
-		add_line(s, x, depth++);
+		add_line(s, g, depth++);
 	if (depth < g->len) {
-		line = add_line(s, x, depth);
+		line = add_line(s, g, depth);
 		s->l->nodes[line].chain_count = g->len - depth - 1;
-		s->l->nodes[line].chain_end.v = s->t->first[x->from] + g->len - 1;
+		s->l->nodes[line].chain_end.v = g->first + g->len - 1;
 	} else {
 		line = s->path[g->len];
 	}
-	for (uint32_t i = g->begin; i < g->end; i++)
-		s->l->line_of[s->list[i].op] = line;
+	list_group(s, g, line);
 	return true;
 }
 
@@ -272,8 +312,8 @@ static bool add_groups(struct sorted *s)
 
 	s->path[0] = 0;
 	while (ok && g.begin < s->count) {
-		g.len = s->t->len[s->list[g.begin].from];
 		fetch_ahead(s, g.begin);
+		g.len = place_of(s, &s->list[g.begin])->len;
 		for (g.end = g.begin + 1; g.end < s->count && s->shared[g.end] == SAME; g.end++)
 			fetch_ahead(s, g.end);
 		g.behind = g.end < s->count ? s->shared[g.end] : 0;
@@ -307,33 +347,57 @@ static void finish(struct sorted *s)
 
 /* ---- the whole ---- */
 
-static uint32_t count_traced(const struct code_lines *l)
+/* How many frames all of them have. */
+static uint64_t count_traced(const struct code_lines *l, uint32_t *count)
 {
-	uint32_t count = 0;
+	uint64_t frames = 0;
 
+	*count = 0;
 	for (uint32_t op = 1; op < l->m->op.count; op++) {
-		count += l->line_of[op] != 0;
+		uint32_t before = *count;
+
+		*count += l->line_of[op] != 0;
 		for (uint32_t g = l->gradient_first[op]; g; g = l->gradient_next[g])
-			count++;
+			++*count;
+		frames += (uint64_t)(*count - before) * l->traces->len[op];
 	}
-	return count;
+	return frames;
+}
+
+/* `from`: whose calls the op is shown under, its own or its forward op's. */
+static void list_one(struct sorted *s, uint32_t op, uint32_t from)
+{
+	uint32_t i = s->count++;
+
+	s->list[i] = (struct traced){ .op = op, .place = i };
+	s->places[i] = (struct place){ s->t->first[from], s->t->len[from],
+				       s->l->rank[from] + (op != from ? s->l->m->op.count : 0),
+				       op != from };
 }
 
 static bool list_traced(struct sorted *s)
 {
 	struct code_lines *l = s->l;
-	uint32_t count = count_traced(l);
+	struct arena *arena = &l->a->tree->arena;
+	uint32_t count;
+	uint64_t frames = count_traced(l, &count);
 
+	s->kept = ARENA_ARRAY(arena, struct code_traces, 1);
+	if (!s->kept || frames >= UINT32_MAX)
+		return false;
+	s->kept->frames = arena_push_aligned(arena, (size_t)frames * sizeof(frame_id), 4);
+	l->sorted_ops = arena_push_aligned(arena, (size_t)count * sizeof(op_id), 4);
+	s->places = arena_push_aligned(&l->a->scratch, count * sizeof(*s->places), 16);
 	s->list = arena_push_aligned(&l->a->scratch, count * sizeof(*s->list), 8);
 	s->other = arena_push_aligned(&l->a->scratch, count * sizeof(*s->other), 8);
 	s->shared = arena_push_aligned(&l->a->scratch, count * sizeof(*s->shared), 4);
-	if (!s->list || !s->other || !s->shared)
+	if (!s->kept->frames || !l->sorted_ops || !s->places || !s->list || !s->other || !s->shared)
 		return false;
 	for (uint32_t op = 1; op < l->m->op.count; op++) {
 		if (l->line_of[op])
-			s->list[s->count++] = (struct traced){ .op = op, .from = op };
+			list_one(s, op, op);
 		for (uint32_t g = l->gradient_first[op]; g; g = l->gradient_next[g])
-			s->list[s->count++] = (struct traced){ .op = g, .from = op };
+			list_one(s, g, op);
 	}
 	return true;
 }
@@ -347,6 +411,9 @@ ow_status code_sorted_add(struct code_lines *l)
 
 	if (ok)
 		finish(&s);
+	l->sorted_count = s.count;
+	l->sorted_line = s.shared;
+	l->kept = s.kept;
 	mem_free(mem, s.ranges, s.range_cap * sizeof(*s.ranges));
 	mem_free(mem, s.path, s.path_cap * sizeof(*s.path));
 	return ok ? OW_OK : error_no_memory(l->a->err);

@@ -114,7 +114,9 @@ static void add_up_runs(struct code_lines *l)
 
 static int64_t *own_row_of(const struct code_lines *l, uint32_t op)
 {
-	return l->a->tree->own_rows + (size_t)line_own_row(l, l->line_of[op]) * l->a->width;
+	uint32_t row = l->traces ? l->line_of[op] : line_own_row(l, l->line_of[op]);
+
+	return l->a->tree->own_rows + (size_t)row * l->a->width;
 }
 
 /* Own values of lines with ops; they are few among all lines. */
@@ -128,7 +130,8 @@ static ow_status add_up(struct code_lines *l, uint32_t ops)
 	if (!a->tree->own_rows)
 		return error_no_memory(l->a->err);
 	for (uint32_t op = 1; op < l->m->op.count; op++) {
-		fetch_line(l, op + AHEAD);
+		if (!l->traces)
+			fetch_line(l, op + AHEAD);
 		if (op + AHEAD / 2 < l->m->op.count)
 			__builtin_prefetch(own_row_of(l, op + AHEAD / 2), 1);
 		if (!l->line_of[op])
@@ -149,6 +152,23 @@ static void list_runs(struct code_lines *l, op_id op)
 		if (l->line_of_run[i])
 			l->a->tree->code_ops[node->op_first + node->op_count++] = op;
 	}
+}
+
+/* Lines of traces come in the order of their ops. */
+static void list_sorted(struct code_lines *l)
+{
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < l->count; i++) {
+		struct code_node *node = &l->nodes[i];
+
+		node->op_first = at;
+		if (at < l->sorted_count && l->sorted_line[at] == i)
+			for (at++; at < l->sorted_count && l->sorted_line[at] > l->count;)
+				at++;
+		node->op_count = at - node->op_first;
+	}
+	l->a->tree->code_ops = l->sorted_ops;
 }
 
 /* Lists the accounted ops of each line, by name. */
@@ -174,14 +194,20 @@ static ow_status list_ops(struct code_lines *l, uint32_t ops)
 			tree->code_ops[node->op_first + node->op_count++] = l->ops[i];
 		list_runs(l, l->ops[i]);
 	}
+	return OW_OK;
+}
+
+static void hand_over(struct code_lines *l)
+{
+	struct tree *tree = l->a->tree;
+
 	tree->code_nodes = l->nodes;
 	tree->code_node_count = l->count;
 	tree->code_node_cap = l->node_cap;
 	tree->folded = l->fold;
-	tree->traces = l->traces;
+	tree->traces = l->kept;
 	tree->frame_label[0] = l->frame_label[0];
 	tree->frame_label[1] = l->frame_label[1];
-	return OW_OK;
 }
 
 static ow_status account_and_display(struct code_lines *l)
@@ -200,9 +226,13 @@ static ow_status account_and_display(struct code_lines *l)
 			       .own_row = line_own_row,
 			       .fill = line_fill };
 	size_t rows = 1, size = (size_t)l->count * sizeof(uint32_t);
-	uint32_t ops = count_ops(l), *total_row;
+	uint32_t ops = l->traces ? l->sorted_count : count_ops(l), *total_row;
 
-	OW_TRY(list_ops(l, ops));
+	if (l->traces)
+		list_sorted(l);
+	else
+		OW_TRY(list_ops(l, ops));
+	hand_over(l);
 	OW_TRY(add_up(l, ops));
 	h.flags = ARENA_ARRAY(&a->scratch, uint8_t, l->count);
 	if (!h.flags)
