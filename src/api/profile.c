@@ -118,6 +118,7 @@ static ow_status load(ow_profile *p, struct prepared *prepared,
 	ow_status status;
 
 	import.step = options->step;
+	import.forget = options->forget;
 	prepared->in->progress = &progress;
 	status = api_read_begin(p, 0, &reading, err);
 	if (status != OW_OK) {

@@ -11,6 +11,7 @@
 
 struct entry {
 	struct str name, code;
+	uint64_t code_offset;
 	int64_t float_ops;
 	bool has_code;
 	op_id op;
@@ -58,20 +59,20 @@ static void add_types(struct log *log, op_id op, struct pb r)
 }
 
 /* Of several logs the first with code for an op counts. */
-static void add_code(struct log *log, op_id op, struct str code)
+static void add_code(struct log *log, op_id op, const struct entry *e)
 {
 	struct builder *b = log->r.b;
-	uint64_t offset = b->m->code.len;
+	uint64_t place;
 
 	b->m->has_code = true;
 	if (b->m->op.flags[op.v] & OP_HAS_CODE)
 		return;
-	tf_code_copy(log->code, code);
+	place = tf_code_add(log->code, e->code, e->code_offset);
 	if (b->status != OW_OK)
 		return;
 	b->m->op.flags[op.v] |= OP_HAS_CODE;
-	BUILDER_SET(b, op, code_offset, op, offset);
-	BUILDER_SET(b, op, code_size, op, (uint32_t)code.len);
+	BUILDER_SET(b, op, code_offset, op, place);
+	BUILDER_SET(b, op, code_size, op, (uint32_t)e->code.len);
 }
 
 static void list_entry(struct log *log, const struct entry *e, struct pb r)
@@ -110,7 +111,7 @@ static void apply(struct log *log, const struct entry *e, struct pb r)
 	if (e->float_ops)
 		m->op.float_ops[op.v] = e->float_ops;
 	if (e->has_code)
-		add_code(log, op, e->code);
+		add_code(log, op, e);
 }
 
 static void read_entry(struct log *log, const struct pb_stream_field *f)
@@ -132,6 +133,7 @@ static void read_entry(struct log *log, const struct pb_stream_field *f)
 			break;
 		case PB_TAG(4, PB_BYTES):
 			e.code = pb_str(&field);
+			e.code_offset = f->offset + (uint64_t)(field.ptr - whole.at);
 			e.has_code = true;
 			break;
 		default:
@@ -190,6 +192,8 @@ static ow_status load(struct import_ctx *ctx)
 	log.code = tf_code_new(ctx->b);
 	if (!log.code)
 		return builder_status(ctx->b);
+	if (!ctx->options->forget)
+		tf_code_stays(log.code, ctx->in);
 	fact_text(ctx->b, (fact_id){ 0 }, "kind", STR("OpLogProto"));
 	log.listed = fact_list(ctx->b, (fact_id){ 0 }, "log_entries");
 	tf_read_begin(&log.r, ctx, "OpLogProto", 0, ctx->in->size);

@@ -4,6 +4,8 @@
  */
 #include "support/tf_files.h"
 
+#include <unistd.h>
+
 /* clang-format off */
 static const char *const graph = "node { name: 'a' op: 'A' } node { name: 'b' op: 'B' } node { name: 'c' op: 'C' }"
 				 "node { name: 'd' op: 'D' }";
@@ -126,6 +128,143 @@ static void several_logs(void **state)
 	assert_string_equal(stack_text(&t, "d"), "/p/main.py:10:<module>|/q:1:<module>");
 	assert_int_equal(t.m->stack.parent[t.m->op.stack[tf_op(&t, "a")].v].v,
 			 t.m->stack.parent[t.m->op.stack[tf_op(&t, "d")].v].v);
+	tf_close(&t);
+}
+
+/* Raw frames of any size are told apart, and found again. */
+static void frames_of_all_sizes(void **state)
+{
+	enum { SIZES = 40 };
+	struct tf_files t;
+	struct buf nodes, entries;
+
+	(void)state;
+	tf_open(&t);
+	buf_init(&nodes, t.m->mem);
+	buf_init(&entries, t.m->mem);
+	for (int i = 0; i < 2 * SIZES; i++) {
+		buf_printf(&nodes, "node { name: 'n%d' op: 'A' }", i);
+		buf_printf(&entries,
+			   "log_entries { name: 'n%d' code_def { traces { lineno: 7 file: '%.*s' } "
+			   "traces { lineno: %d } } }",
+			   i, i % SIZES, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+			   i % SIZES * 1000);
+	}
+	assert_int_equal(tf_load_graph(&t, buf_cstr(&nodes)), OW_OK);
+	assert_int_equal(load_log(&t, buf_cstr(&entries)), OW_OK);
+	buf_release(&nodes);
+	buf_release(&entries);
+	tf_freeze(&t);
+	assert_int_equal(model_require_stacks(t.m, &t.err), OW_OK);
+	assert_int_equal(t.m->frame.count - 1, 2 * SIZES);
+	for (int i = 0; i < 2 * SIZES; i++) {
+		char name[16], want[128];
+
+		snprintf(name, sizeof(name), "n%d", i);
+		snprintf(want, sizeof(want), "%.*s:7:|:%d:", i % SIZES,
+			 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", i % SIZES * 1000);
+		assert_string_equal(stack_text(&t, name), want);
+	}
+	tf_close(&t);
+}
+
+/* ---- traces that stay in their file ---- */
+
+#define FILE_OPS 50
+
+/* An op log in a file, for ops n0, n1, …, in that order or backwards. Returns a descriptor of the file. */
+static int load_file(struct tf_files *t, bool backwards, bool forget)
+{
+	struct buf text, bytes;
+	struct input in;
+	FILE *file = tmpfile();
+	int fd = file ? dup(fileno(file)) : -1;
+
+	assert_true(fd >= 0);
+	tf_open(t);
+	t->options.forget = forget;
+	buf_init(&text, &t->mem);
+	for (int i = 0; i < FILE_OPS; i++)
+		buf_printf(&text, "node { name: 'n%d' op: 'A' }", i);
+	assert_int_equal(tf_load_graph(t, buf_cstr(&text)), OW_OK);
+	buf_clear(&text);
+	for (int i = 0; i < FILE_OPS; i++) {
+		int op = backwards ? FILE_OPS - 1 - i : i;
+
+		buf_printf(&text,
+			   "log_entries { name: 'n%d' code_def { traces { file: '/a long name' "
+			   "lineno: %d } traces { lineno: %d } } }",
+			   op, op % 3, op);
+	}
+	bytes = tf_binary(&t->mem, &tf_op_log, buf_cstr(&text));
+	buf_release(&text);
+	assert_int_equal(fwrite(bytes.ptr, 1, bytes.len, file), bytes.len);
+	assert_int_equal(fflush(file), 0);
+	buf_release(&bytes);
+	assert_int_equal(input_adopt_fd(&in, &t->mem, "log", dup(fd), &t->err), OW_OK);
+	fclose(file);
+	assert_int_equal(import_input(&t->b, &in, importer_find(STR("oplog")), &t->options,
+				      &t->last, &t->err),
+			 OW_OK);
+	tf_freeze(t);
+	return fd;
+}
+
+static void check_file_stacks(const struct tf_files *t)
+{
+	for (int i = 0; i < FILE_OPS; i++) {
+		char name[16], want[64];
+
+		snprintf(name, sizeof(name), "n%d", i);
+		snprintf(want, sizeof(want), "/a long name:%d:|:%d:", i % 3, i);
+		assert_string_equal(stack_text(t, name), want);
+	}
+}
+
+static void traces_stay_in_a_file(void **state)
+{
+	struct tf_files t;
+
+	(void)state;
+	for (int backwards = 0; backwards < 2; backwards++) {
+		close(load_file(&t, backwards, false));
+		assert_int_equal(t.m->code.len, 0);
+		assert_int_equal(model_require_stacks(t.m, &t.err), OW_OK);
+		check_file_stacks(&t);
+		tf_close(&t);
+		for (uint64_t n = 1, done = false; !done; n++) {
+			close(load_file(&t, backwards, false));
+			mem_fail_after(n, n % 2);
+			done = model_require_stacks(t.m, &t.err) == OW_OK;
+			mem_fail_after(0, false);
+			tf_close(&t);
+		}
+	}
+}
+
+static void a_file_that_is_forgotten(void **state)
+{
+	struct tf_files t;
+
+	(void)state;
+	close(load_file(&t, false, true));
+	import_forget(&t.b);
+	assert_int_equal(model_require_stacks(t.m, &t.err), OW_OK);
+	check_file_stacks(&t);
+	tf_close(&t);
+}
+
+static void a_file_that_shrinks(void **state)
+{
+	struct tf_files t;
+	int fd;
+
+	(void)state;
+	fd = load_file(&t, false, false);
+	assert_int_equal(ftruncate(fd, 100), 0);
+	close(fd);
+	assert_int_equal(model_require_stacks(t.m, &t.err), OW_E_IO);
+	assert_non_null(strstr(t.err.text, "shorter"));
 	tf_close(&t);
 }
 
@@ -274,9 +413,16 @@ static void truncations_and_failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(annotates_ops),    cmocka_unit_test(stacks_are_decoded_on_demand),
-		cmocka_unit_test(several_logs),	    cmocka_unit_test(traces_first),
-		cmocka_unit_test(stacks_as_a_tree), cmocka_unit_test(truncations_and_failures),
+		cmocka_unit_test(annotates_ops),
+		cmocka_unit_test(stacks_are_decoded_on_demand),
+		cmocka_unit_test(several_logs),
+		cmocka_unit_test(traces_first),
+		cmocka_unit_test(stacks_as_a_tree),
+		cmocka_unit_test(truncations_and_failures),
+		cmocka_unit_test(frames_of_all_sizes),
+		cmocka_unit_test(traces_stay_in_a_file),
+		cmocka_unit_test(a_file_that_is_forgotten),
+		cmocka_unit_test(a_file_that_shrinks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

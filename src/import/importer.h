@@ -32,6 +32,7 @@ struct import_options {
 	const char
 		*step_marker; /* slices of a trace with such a name (a regex) are steps; or NULL */
 	bool estimate;	      /* only size and counts are wanted: `info --estimate` */
+	bool forget;	      /* import_forget follows: nothing may refer to the input */
 };
 
 struct import_ctx {

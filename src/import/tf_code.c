@@ -1,23 +1,18 @@
 /*
  * tf_code.c: see tf_code.h. Runs under the model's lock when it decodes. Ids without a text read as
- * the empty text. The same raw frame comes again and again, so its bytes are looked up before they are
- * decoded.
+ * the empty text.
+ *
+ * Traces that stay in their file have places beyond those in model.code: IN_FILE, the source, the offset.
  */
 #include "import/tf_code.h"
 
+#include "import/tf_frames.h"
 #include "import/tf_stacks.h"
 #include "wire/pb.h"
 
-/* Raw frames are short, as they refer to texts by id; those with texts in them are found by their
- * place in model.code. */
-#define INLINE_BYTES 19
-
-struct known_frame {
-	uint64_t offset; /* of its raw bytes in model.code */
-	uint32_t size;
-	frame_id frame;
-	uint8_t bytes[INLINE_BYTES];
-};
+#define IN_FILE (UINT64_C(1) << 63)
+#define FILE_BITS 40   /* of the offset in a file */
+#define SOURCE_BITS 22 /* of the source */
 
 struct known_text {
 	int64_t id;
@@ -27,14 +22,12 @@ struct known_text {
 struct tf_code {
 	struct builder *b; /* while importing */
 	struct mem *mem;
-	uint64_t begin, end; /* this source's part of model.code */
+	uint64_t begin, end; /* this source's part of model.code, or of the places in files */
+	source_id in_file;   /* whose file has the traces; nil: model.code has */
+	bool any;	     /* there are some */
 	struct map by_id;
 	struct known_text *texts; /* [0] is unused */
 	size_t count, cap;
-	/* while decoding */
-	struct map by_bytes;
-	struct known_frame *known; /* [0] is unused */
-	size_t known_count, known_cap;
 };
 
 struct tf_code *tf_code_new(struct builder *b)
@@ -48,26 +41,25 @@ struct tf_code *tf_code_new(struct builder *b)
 	code->b = b;
 	code->mem = b->m->mem;
 	code->begin = b->m->code.len;
-	code->count = code->known_count = 1;
+	code->count = 1;
 	map_init(&code->by_id, code->mem);
-	map_init(&code->by_bytes, code->mem);
 	return code;
 }
 
-static void drop_known(struct tf_code *code)
+void tf_code_stays(struct tf_code *code, const struct input *in)
 {
-	map_release(&code->by_bytes);
-	mem_free(code->mem, code->known, code->known_cap * sizeof(*code->known));
-	code->known = NULL;
-	code->known_cap = 0;
-	code->known_count = 1;
+	source_id source = code->b->source;
+
+	if (in->data || in->size >> FILE_BITS || source.v >> SOURCE_BITS)
+		return;
+	code->in_file = source;
+	code->begin = IN_FILE | (uint64_t)source.v << FILE_BITS;
 }
 
 void tf_code_free(struct tf_code *code)
 {
 	if (!code)
 		return;
-	drop_known(code);
 	map_release(&code->by_id);
 	mem_free(code->mem, code->texts, code->cap * sizeof(*code->texts));
 	mem_free(code->mem, code, sizeof(*code));
@@ -105,10 +97,23 @@ size_t tf_code_strings(const struct tf_code *code)
 	return code->count - 1;
 }
 
+uint64_t tf_code_add(struct tf_code *code, struct str bytes, uint64_t offset)
+{
+	uint64_t place = code->b->m->code.len;
+
+	if (code->in_file.v) {
+		code->any = true;
+		return code->begin + offset;
+	}
+	tf_code_copy(code, bytes);
+	return place;
+}
+
 void tf_code_copy(struct tf_code *code, struct str bytes)
 {
 	struct buf *to = &code->b->m->code;
 
+	code->any |= bytes.len != 0;
 	buf_add(to, bytes.ptr, bytes.len);
 	if (to->failed)
 		builder_fail(code->b, error_no_memory(code->b->err));
@@ -182,80 +187,39 @@ static frame_id decode_frame(struct tf_code *code, struct builder *b, struct str
 	return builder_frame(b, &row);
 }
 
-static void remember(struct tf_code *code, struct builder *b, uint64_t hash, struct str bytes,
-		     frame_id frame)
+static void out_of_memory(struct builder *b)
 {
-	void *known = code->known;
-	struct known_frame *fresh;
-
-	if (!mem_grow(code->mem, &known, &code->known_cap, code->known_count + 1,
-		      sizeof(*code->known)) ||
-	    (code->known = known, !map_add(&code->by_bytes, hash, (uint32_t)code->known_count))) {
-		builder_fail(b, error_no_memory(b->err));
-		return;
-	}
-	fresh = &code->known[code->known_count++];
-	fresh->offset = (uint64_t)(bytes.ptr - b->m->code.ptr);
-	fresh->size = (uint32_t)bytes.len;
-	fresh->frame = frame;
-	if (bytes.len <= INLINE_BYTES)
-		memcpy(fresh->bytes, bytes.ptr, bytes.len);
-}
-
-static bool same_bytes(const struct known_frame *known, const struct model *m, struct str bytes)
-{
-	const void *have = known->bytes;
-
-	if (known->size != bytes.len)
-		return false;
-	if (bytes.len > INLINE_BYTES)
-		have = m->code.ptr + known->offset;
-	return memcmp(have, bytes.ptr, bytes.len) == 0;
-}
-
-static frame_id frame_of(struct tf_code *code, struct builder *b, struct str bytes, uint64_t hash)
-{
-	struct map_iter it = map_find(&code->by_bytes, hash);
-	frame_id frame;
-
-	for (; it.value && code->known; it = map_next(&code->by_bytes, it))
-		if (OW_LIKELY(same_bytes(&code->known[it.value], b->m, bytes)))
-			return code->known[it.value].frame;
-	frame = decode_frame(code, b, bytes);
-	remember(code, b, hash, bytes, frame);
-	return frame;
+	builder_fail(b, error_no_memory(b->err));
 }
 
 /* Frames that are looked up together, so that their cache misses overlap. */
 #define BATCH 32
 
 struct batch {
+	struct tf_frames *known;
 	size_t count;
-	struct str bytes[BATCH];
-	uint64_t hash[BATCH];
+	struct tf_raw_frame frames[BATCH];
 };
+
+static frame_id frame_of(struct tf_code *code, struct builder *b, struct tf_frames *known,
+			 const struct tf_raw_frame *raw)
+{
+	frame_id frame = tf_frames_find(known, raw);
+
+	if (OW_LIKELY(frame.v))
+		return frame;
+	frame = decode_frame(code, b, raw->bytes);
+	if (b->status == OW_OK && !tf_frames_add(known, raw, frame))
+		out_of_memory(b);
+	return frame;
+}
 
 static void flush(struct tf_code *code, struct builder *b, struct batch *batch,
 		  struct code_traces *to)
 {
-	const struct map *map = &code->by_bytes;
-
-	for (size_t i = 0; i < batch->count && code->known; i++)
-		__builtin_prefetch(&code->known[map_find(map, batch->hash[i]).value]);
 	for (size_t i = 0; i < batch->count; i++)
-		to->frames[to->count++] = frame_of(code, b, batch->bytes[i], batch->hash[i]);
+		to->frames[to->count++] = frame_of(code, b, batch->known, &batch->frames[i]);
 	batch->count = 0;
-}
-
-static void add_to_batch(struct tf_code *code, struct batch *batch, struct str bytes)
-{
-	const struct map *map = &code->by_bytes;
-	uint64_t hash = str_hash(bytes);
-
-	if (map->slots)
-		__builtin_prefetch(&map->slots[(size_t)(hash >> 32) & map->mask]);
-	batch->bytes[batch->count] = bytes;
-	batch->hash[batch->count++] = hash;
 }
 
 static bool is_ours(const struct tf_code *code, const struct model *m, uint32_t op)
@@ -279,34 +243,128 @@ static bool room_for_batch(struct builder *b, struct code_traces *to)
 	return true;
 }
 
+/* Ops with traces of this source, in the order in which these lie. */
+struct traced_ops {
+	uint32_t *list; /* NULL: all ops, those without among them */
+	uint32_t count, size;
+};
+
+static int by_place(const void *a, const void *b, void *arg)
+{
+	const uint64_t *place = arg;
+	uint64_t x = place[*(const uint32_t *)a], y = place[*(const uint32_t *)b];
+
+	return (x > y) - (x < y);
+}
+
+/* Traces in a file are read in the order of the file, which mostly is that of the ops. */
+static bool order_ops(const struct tf_code *code, struct builder *b, struct traced_ops *ops)
+{
+	const struct model *m = b->m;
+	uint64_t last = 0;
+	bool sorted = true;
+
+	*ops = (struct traced_ops){ .count = m->op.count };
+	for (uint32_t i = 1; code->in_file.v && i < m->op.count; i++) {
+		if (!is_ours(code, m, i))
+			continue;
+		sorted &= m->op.code_offset[i] >= last;
+		last = m->op.code_offset[i];
+		ops->size++;
+	}
+	if (sorted)
+		return true;
+	ops->list = mem_alloc(code->mem, ops->size * sizeof(*ops->list));
+	if (!ops->list)
+		return false;
+	ops->count = 0;
+	for (uint32_t i = 1; i < m->op.count; i++)
+		if (is_ours(code, m, i))
+			ops->list[ops->count++] = i;
+	qsort_r(ops->list, ops->count, sizeof(*ops->list), by_place, m->op.code_offset);
+	return true;
+}
+
+/* The raw trace of an op, and where the memory ends that it lies in. */
+static struct str trace_of(const struct tf_code *code, struct builder *b, struct window *window,
+			   uint32_t op, const char **end)
+{
+	const struct buf *all = &b->m->code;
+	uint64_t place = COLUMN_GET(b->m->op.code_offset, op);
+	size_t size = b->m->op.code_size[op];
+	const unsigned char *bytes;
+
+	if (!code->in_file.v) {
+		*end = all->ptr + all->len;
+		return str_make(all->ptr + place, size);
+	}
+	bytes = window_at(window, place - code->begin, size);
+	*end = (const char *)window->buf + window->len;
+	if (!bytes)
+		builder_fail(b, window->status);
+	return str_make(bytes, bytes ? size : 0);
+}
+
+static void read_trace(struct tf_code *code, struct builder *b, struct batch *batch,
+		       struct window *window, uint32_t op, struct code_traces *to)
+{
+	struct pb_field f;
+	const char *end;
+	struct str bytes = trace_of(code, b, window, op, &end);
+	struct pb r = pb_over(bytes.ptr, bytes.len);
+
+	to->first[op] = (uint32_t)to->count;
+	if (!room_for_batch(b, to))
+		return;
+	while (pb_next(&r, &f)) {
+		if (f.tag == PB_TAG(1, PB_BYTES))
+			tf_frames_prepare(batch->known, &batch->frames[batch->count++], pb_str(&f),
+					  end);
+		if (batch->count < BATCH)
+			continue;
+		flush(code, b, batch, to);
+		if (!room_for_batch(b, to))
+			return;
+	}
+	flush(code, b, batch, to);
+	to->len[op] = (uint32_t)to->count - to->first[op];
+}
+
+/* The file with the traces. One that was changed since is not read. */
+static ow_status open_window(const struct tf_code *code, const struct model *m,
+			     struct window *window, struct error *err)
+{
+	const struct input *in = code->in_file.v < m->input_cap ? m->inputs[code->in_file.v] : NULL;
+
+	if (!in)
+		return error_set(err, OW_E_IO, "the file with the code traces is closed");
+	OW_TRY(input_check_unchanged(in, err));
+	window_init(window, in, err);
+	return OW_OK;
+}
+
 /* All traces of the source as frames, outermost first. */
 static ow_status read_traces(struct tf_code *code, struct builder *b, struct code_traces *to)
 {
-	struct model *m = b->m;
-	struct batch batch = { 0 };
-	struct pb_field f;
+	struct window window = { 0 };
+	struct traced_ops ops = { 0 };
+	struct tf_frames known;
+	struct batch batch = { .known = &known };
 
-	for (uint32_t i = 1; i < m->op.count && b->status == OW_OK; i++) {
-		struct pb r;
+	if (code->in_file.v)
+		OW_TRY(builder_fail(b, open_window(code, b->m, &window, b->err)));
+	if (!tf_frames_init(&known, code->mem) || !order_ops(code, b, &ops))
+		out_of_memory(b);
+	for (uint32_t i = ops.list ? 0 : 1; i < ops.count && b->status == OW_OK; i++) {
+		uint32_t op = ops.list ? ops.list[i] : i;
 
-		if (!is_ours(code, m, i))
-			continue;
-		to->first[i] = (uint32_t)to->count;
-		r = pb_over(m->code.ptr + COLUMN_GET(m->op.code_offset, i), m->op.code_size[i]);
-		if (!room_for_batch(b, to))
-			break;
-		while (pb_next(&r, &f)) {
-			if (f.tag == PB_TAG(1, PB_BYTES))
-				add_to_batch(code, &batch, pb_str(&f));
-			if (batch.count < BATCH)
-				continue;
-			flush(code, b, &batch, to);
-			if (!room_for_batch(b, to))
-				break;
-		}
-		flush(code, b, &batch, to);
-		to->len[i] = (uint32_t)to->count - to->first[i];
+		if (is_ours(code, b->m, op))
+			read_trace(code, b, &batch, &window, op, to);
 	}
+	tf_frames_release(&known);
+	mem_free(code->mem, ops.list, ops.size * sizeof(*ops.list));
+	if (window.in)
+		window_release(&window);
 	return b->status;
 }
 
@@ -318,7 +376,6 @@ static ow_status trace(struct model *m, void *state, struct error *err)
 
 	builder_init(&b, m, err);
 	status = read_traces(code, &b, &m->traces);
-	drop_known(code);
 	return status;
 }
 
@@ -349,7 +406,6 @@ static ow_status decode(struct model *m, void *state, struct error *err)
 		return build(code, &b, &m->traces);
 	OW_TRY(code_traces_init(&own, m, err));
 	status = read_traces(code, &b, &own);
-	drop_known(code);
 	if (status == OW_OK)
 		status = build(code, &b, &own);
 	code_traces_release(&own, m->mem);
@@ -365,9 +421,9 @@ ow_status tf_code_defer(struct tf_code *code)
 {
 	struct builder *b = code->b;
 
-	code->end = b->m->code.len;
+	code->end = code->in_file.v ? code->begin + (UINT64_C(1) << FILE_BITS) : b->m->code.len;
 	code->b = NULL;
-	if (code->begin == code->end) { /* nothing to decode */
+	if (!code->any) { /* nothing to decode */
 		tf_code_free(code);
 		return OW_OK;
 	}

@@ -1,7 +1,8 @@
 /*
  * tf_code.h: code traces of TensorFlow ops (CodeDef). They are large and only the code view wants
- * them, so import copies the raw messages into model.code and leaves one deferred job per source,
- * which makes frames and stacks of them when stacks are asked for.
+ * them, so import copies the raw messages into model.code, or leaves them where they are in a file that has
+ * little else, and leaves one deferred job per source, which makes frames and stacks of them when stacks are
+ * asked for.
  *
  *	code = tf_code_new(b);
  *	tf_code_string(code, id, text);		the source's id_to_string
@@ -24,7 +25,12 @@ void tf_code_string(struct tf_code *code, int64_t id, str_id text);
 /* How many distinct ids there are. */
 size_t tf_code_strings(const struct tf_code *code);
 
-/* Appends raw CodeDef bytes to model.code; where they are is the caller's to note. */
+/* Before anything is added: raw messages stay in the file, if it is one. It is the builder's source, which the model
+ * keeps open. Worth while where a file has little else that would have to be read again. */
+void tf_code_stays(struct tf_code *code, const struct input *in);
+/* Adds raw CodeDef bytes, which are at `offset` in the source. Returns what op.code_offset should be. */
+uint64_t tf_code_add(struct tf_code *code, struct str bytes, uint64_t offset);
+/* Appends raw CodeDef bytes to model.code, whatever tf_code_stays said; where they are is the caller's to note. */
 void tf_code_copy(struct tf_code *code, struct str bytes);
 
 /* The last call before the freeze; takes over `code`. */
