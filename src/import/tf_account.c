@@ -12,6 +12,7 @@
 #include "import/tf_record.h"
 #include "import/tf_tally.h"
 
+#define AHEAD 12	   /* records, for which memory is fetched beforehand */
 #define GUESSES 8	   /* ops that are looked at before the name is looked up */
 #define DEVICES_GUESSED 32 /* finding the same list of the step before is not free */
 #define INFO_NOTES 1000	   /* distinct texts kept of a message that names its record */
@@ -81,6 +82,18 @@ static bool has_name(const struct model *m, uint32_t op, struct str name)
 	return op && op < m->op.count && str_eq(model_str(m, m->op.name[op]), name);
 }
 
+/* Names lie apart from ops, and are looked at to see that a guess is right: those of the records to come. */
+static void fetch_name(const struct model *m, uint32_t op)
+{
+	struct str name;
+
+	if (op >= m->op.count)
+		return;
+	name = model_str(m, m->op.name[op]);
+	__builtin_prefetch(name.ptr);
+	__builtin_prefetch(name.ptr + name.len);
+}
+
 /* Records come in much the same order in every list: as in the same list of the step before, as in the
  * list of another device, or in that of the graph. A good guess saves the look-up. */
 static op_id guess_op(struct run *run, struct str name)
@@ -93,9 +106,12 @@ static op_id guess_op(struct run *run, struct str name)
 
 		if (event < run->events_first && has_name(m, m->event.op[event].v, name)) {
 			run->before = event + 1;
+			if (event + AHEAD < run->events_first)
+				fetch_name(m, m->event.op[event + AHEAD].v);
 			return m->event.op[event];
 		}
 	}
+	fetch_name(m, run->last + AHEAD);
 	if (has_name(m, next, name))
 		return (op_id){ next };
 	for (uint32_t ahead = 1; ahead <= GUESSES; ahead++)

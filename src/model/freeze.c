@@ -125,6 +125,17 @@ static bool is_sorted(const uint32_t *key, uint32_t count)
 	return true;
 }
 
+/* Whether the rows of a table belong to those of op_step one by one. */
+static bool is_one_to_one(const uint32_t *key, uint32_t count, uint32_t rows)
+{
+	if (count != rows)
+		return false;
+	for (uint32_t i = 1; i < count; i++)
+		if (key[i] != i)
+			return false;
+	return true;
+}
+
 /* After op_step moved, rows that name its rows follow. */
 static ow_status renumber(struct builder *b, uint32_t *ref, uint32_t count, const uint32_t *order,
 			  uint32_t rows)
@@ -176,6 +187,18 @@ static uint32_t *step_ranks(struct builder *b)
 	return rank;
 }
 
+/* Most ops report their memory once in every step they run in: then its rows just go along. */
+static ow_status permute_one_to_one(struct builder *b, const uint32_t *order)
+{
+	uint32_t *op_step;
+	ow_status status = builder_permute(b, TABLE_memory, order);
+
+	op_step = b->m->memory.op_step;
+	for (uint32_t i = 0; i < b->m->memory.count && status == OW_OK; i++)
+		op_step[i] = i;
+	return status;
+}
+
 static ow_status order_op_steps(struct builder *b, const uint32_t *key, uint32_t keys)
 {
 	struct model *m = b->m;
@@ -188,7 +211,9 @@ static ow_status order_op_steps(struct builder *b, const uint32_t *key, uint32_t
 	if (!order)
 		return b->status;
 	status = builder_permute(b, TABLE_op_step, order);
-	if (status == OW_OK)
+	if (status == OW_OK && is_one_to_one(m->memory.op_step, m->memory.count, m->op_step.count))
+		status = permute_one_to_one(b, order);
+	else if (status == OW_OK)
 		status = renumber(b, m->memory.op_step, m->memory.count, order, m->op_step.count);
 	if (status == OW_OK)
 		status = renumber(b, m->alloc.op_step, m->alloc.count, order, m->op_step.count);
