@@ -16,7 +16,7 @@
 
 #define SECOND_NS 1000000000
 #define MAX_HZ 10000
-#define METRICS_NS (SECOND_NS / 5)
+#define METRICS_NS (SECOND_NS / 2)
 #define LOOKS 500
 #define LOOK_AGAIN_NS 4000000
 
@@ -92,6 +92,7 @@ static void sum_up(const struct recording *r, struct ow_stacks_summary *summary)
 		.elapsed_ns = clock_ns(CLOCK_MONOTONIC) - r->begin_ns,
 		.processes = MAX(sums.processes, (uint32_t)r->native.count),
 		.alive = MAX(sums.alive, (uint32_t)r->native.count),
+		.left_out = sums.left_out,
 	};
 }
 
@@ -156,6 +157,10 @@ static void tell_losses(struct recording *r, const struct ow_stacks_summary *s)
 	if (s->torn)
 		builder_note_many(r->b, NOTE_INFO, OW_NO_OFFSET, s->torn,
 				  "samples dropped, since the stack changed while it was read");
+	if (s->left_out)
+		builder_note_many(
+			r->b, NOTE_INFO, OW_NO_OFFSET, s->left_out,
+			"samples left out, since looking may not take more of a processor");
 	if (s->late_ticks)
 		builder_note_many(r->b, NOTE_INFO, OW_NO_OFFSET, s->late_ticks,
 				  "samples not taken, since the machine was busy");
@@ -214,7 +219,7 @@ static ow_status record(struct recording *r, const int64_t *pids, size_t count,
 	if (!r->options->native)
 		OW_TRY(add_processes(&r->sampler, pids, count, err));
 	name_source(r, pids, count);
-	sample_rows_init(&r->rows, r->b, SECOND_NS / r->clock.hz);
+	sample_rows_init(&r->rows, r->b, &r->sampler, SECOND_NS / r->clock.hz);
 	if (r->options->native) {
 		native_rows_init(&r->native, r->b, r->clock.hz, r->to_wall_ns);
 		status = add_native(r, pids, count, err);
@@ -250,6 +255,7 @@ static ow_status record_profile(ow_profile *p, const struct ow_stacks_options *o
 	r.begin_cpu_ns = own_cpu_ns();
 	r.to_wall_ns = clock_ns(CLOCK_REALTIME) - r.begin_ns;
 	sampler_init(&r.sampler, &p->mem, !options->no_children);
+	sampler_limit(&r.sampler, options->hz, true);
 	status = record(&r, pids, count, summary, err);
 	sampler_release(&r.sampler);
 	return status == OW_OK ? ow_profile_freeze(p, err) : status;

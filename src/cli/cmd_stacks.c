@@ -83,10 +83,25 @@ static void tell(const struct ow_stacks_summary *s)
 		 s->samples, s->processes, s->processes == 1 ? "" : "es",
 		 (double)s->elapsed_ns / 1e9,
 		 s->elapsed_ns ? 100.0 * (double)s->cpu_ns / (double)s->elapsed_ns : 0.0);
-	if (s->torn || s->late_ticks)
-		complain(" (%" PRIu64 " dropped, %" PRIu64 " not taken in time)", s->torn,
-			 s->late_ticks);
+	if (s->torn)
+		complain("; %" PRIu64 " dropped: they changed while they were read", s->torn);
+	if (s->left_out)
+		complain("; %" PRIu64 " left out: looking takes no more of a processor",
+			 s->left_out);
+	if (s->late_ticks)
+		complain("; %" PRIu64 " not taken in time: the machine was busy", s->late_ticks);
 	complain("\n");
+}
+
+/* There is nothing to show. */
+static int tell_none(const struct ow_stacks_summary *s)
+{
+	if (s->torn)
+		complain("opwatch: no stack held still for as long as it takes to read it; try a "
+			 "longer time, such as --for 60s\n");
+	else
+		complain("opwatch: no thread ran Python code in that time\n");
+	return EXIT_FAILED;
 }
 
 static bool to_own_file(const struct args *args)
@@ -142,7 +157,7 @@ static int record(struct args *args, const int64_t *pids)
 		return EXIT_FAILED;
 	}
 	tell(&summary);
-	code = keep(args, profile);
+	code = summary.samples || to_own_file(args) ? keep(args, profile) : tell_none(&summary);
 	ow_profile_free(profile);
 	return code;
 }

@@ -20,13 +20,13 @@ void glimpse_release(struct glimpse *s, struct mem *mem)
 
 void glimpse_begin(struct glimpse *s)
 {
-	s->used = s->count = s->hint = 0;
+	s->used = s->count = s->once = s->hint = 0;
 }
 
 /* Frames of a thread follow each other from the innermost, at the highest address, downwards. */
 static bool extend_last(struct glimpse *s, uint64_t at, size_t len)
 {
-	struct remote_part *last = s->count ? &s->pieces[s->count - 1] : NULL;
+	struct remote_part *last = s->count > s->once ? &s->pieces[s->count - 1] : NULL;
 	size_t more;
 
 	if (!last || at >= last->at || last->at - at > MERGE_BYTES || last->at - at < len)
@@ -61,29 +61,41 @@ static bool took_too_long(struct glimpse *s, int64_t ns)
 	return longer;
 }
 
+void glimpse_once(struct glimpse *s)
+{
+	s->once = s->count;
+}
+
 void glimpse_read(struct glimpse *s, struct remote *r)
 {
 	struct remote_part parts[REMOTE_PARTS];
-	size_t times = s->twice ? 2 : 1;
 	unsigned char *to = s->room;
+	size_t count = 0;
 	int64_t begin;
 
 	for (size_t i = 0; i < s->count; i++) {
 		s->pieces[i].to = to;
-		parts[times * i + times - 1] = parts[times * i] = s->pieces[i];
-		if (s->twice)
-			parts[2 * i + 1].to = to + GLIMPSE_ROOM;
+		parts[count++] = s->pieces[i];
+		if (i >= s->once) {
+			parts[count] = s->pieces[i];
+			parts[count++].to = to + GLIMPSE_ROOM;
+		}
 		to += s->pieces[i].len;
 	}
 	begin = steady_ns();
-	s->count = remote_read_parts(r, parts, times * s->count) / times;
+	count = remote_read_parts(r, parts, count);
 	s->disturbed = took_too_long(s, steady_ns() - begin);
+	s->once = MIN(s->once, count);
+	s->count = s->once + (count - s->once) / 2;
 }
 
 const unsigned char *glimpse_again(const struct glimpse *s, const unsigned char *bytes)
 {
-	return s->twice && bytes >= s->room && bytes < s->room + GLIMPSE_ROOM ? bytes + GLIMPSE_ROOM
-									      : NULL;
+	const unsigned char *twice =
+		s->once < s->count ? (const unsigned char *)s->pieces[s->once].to : NULL;
+
+	return twice && bytes >= twice && bytes < s->room + GLIMPSE_ROOM ? bytes + GLIMPSE_ROOM
+									 : NULL;
 }
 
 const unsigned char *glimpse_get(struct glimpse *s, struct remote *r, uint64_t at, size_t len,

@@ -17,8 +17,8 @@ struct glimpse {
 	size_t used;
 	struct remote_part pieces[REMOTE_PARTS / 2];
 	size_t count; /* wanted, and after the reading those that were read */
+	size_t once;  /* how many of the first are read only once */
 	size_t hint;
-	bool twice;	/* read all again at once, for glimpse_again */
 	bool disturbed; /* the reading took far longer than usual: we were interrupted */
 	int64_t usual_ns;
 };
@@ -29,6 +29,8 @@ void glimpse_release(struct glimpse *s, struct mem *mem);
 void glimpse_begin(struct glimpse *s);
 /* Without room it is left out, and read later when it is asked for. */
 void glimpse_want(struct glimpse *s, uint64_t at, size_t len);
+/* What was wanted so far is read only once; the rest twice in a row, for glimpse_again. */
+void glimpse_once(struct glimpse *s);
 void glimpse_read(struct glimpse *s, struct remote *r);
 /* The bytes, from the glimpse, or else read into `own` now; NULL when they cannot be read. *piece is the number of the
  * piece, from 1; 0 for what was read now. */

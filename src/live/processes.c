@@ -80,6 +80,8 @@ static bool parse_stat(char *text, struct proc_stat *stat)
 	stat->system_ticks = field[15];
 	stat->threads = (uint32_t)field[20];
 	stat->start_ticks = field[22];
+	stat->processor = (uint32_t)field[39];
+	stat->policy = (uint32_t)field[41];
 	stat->io_wait_ticks = field[42];
 	return true;
 }

@@ -21,6 +21,8 @@ struct proc_stat {
 	uint64_t minor_faults, major_faults;
 	uint64_t io_wait_ticks; /* waiting for a disk */
 	uint32_t threads;
+	uint32_t processor; /* that it runs on, or ran on last */
+	uint32_t policy;    /* SCHED_OTHER, … */
 };
 
 /* A file below /proc, whole; false when it is not there or there is no memory. */

@@ -130,10 +130,10 @@ static pid_t find_tid(struct py_process *p, const struct py_head *head)
 	return proc_stat_read(p->pid, 0, &stat) && stat.threads == 1 ? p->pid : 0;
 }
 
-/* The kernel's own account of a thread's time, in nanoseconds. */
-static bool read_cpu(const struct py_thread *thread, uint64_t *ns)
+/* The kernel's own account of a thread: time on a processor, time waiting for one, how often it got one. */
+static bool read_account(const struct py_thread *thread, uint64_t account[3])
 {
-	char text[64];
+	char text[64], *at = text;
 	ssize_t got;
 
 	if (thread->schedstat < 0)
@@ -142,7 +142,28 @@ static bool read_cpu(const struct py_thread *thread, uint64_t *ns)
 	if (got <= 0)
 		return false;
 	text[got] = 0;
-	*ns = strtoull(text, NULL, 10);
+	for (int i = 0; i < 3; i++)
+		account[i] = strtoull(at, &at, 10);
+	return true;
+}
+
+static bool read_cpu(const struct py_thread *thread, uint64_t *ns)
+{
+	uint64_t account[3];
+
+	if (!read_account(thread, account))
+		return false;
+	*ns = account[0];
+	return true;
+}
+
+bool py_thread_turns(const struct py_thread *thread, uint64_t *turns)
+{
+	uint64_t account[3];
+
+	if (!read_account(thread, account))
+		return false;
+	*turns = account[2];
 	return true;
 }
 
@@ -295,8 +316,13 @@ static bool sample_thread(struct round *r, uint64_t at, uint64_t interpreter, ui
 		greet_thread(p, thread, &head);
 	if (result == PY_WALK_DONE && !thread->raw.count)
 		return true; /* it runs no Python code */
-	if (result != PY_WALK_DONE || !resolve(p, thread, r->now_ns)) {
+	if (result != PY_WALK_DONE) {
 		p->torn++;
+		return true;
+	}
+	if (!resolve(p, thread, r->now_ns)) {
+		p->torn++;
+		p->lost++;
 		return !p->no_memory;
 	}
 	if (!thread->frame_count)
@@ -317,6 +343,34 @@ static bool sample_interpreter(struct round *r, uint64_t interpreter, uint64_t f
 	return true;
 }
 
+/* All that was there last time, by one call. */
+static void read_all(struct py_process *p)
+{
+	const struct py_offsets *o = &p->place.offsets;
+
+	glimpse_begin(&p->all);
+	glimpse_want(&p->all, p->place.runtime + o->rt_interpreters, 8);
+	for (size_t i = 0; i < PY_INTERPRETERS && p->interpreters[i]; i++) {
+		glimpse_want(&p->all, p->interpreters[i] + o->is_next, 8);
+		glimpse_want(&p->all, p->interpreters[i] + o->is_threads, 8);
+	}
+	glimpse_once(&p->all);
+	for (size_t i = 0; i < p->thread_count; i++)
+		py_walk_want(p, &p->threads[i], &p->all);
+	glimpse_read(&p->all, &p->remote);
+}
+
+static bool get_word(struct py_process *p, uint64_t at, uint64_t *word)
+{
+	unsigned char own[8];
+	uint32_t piece;
+	const unsigned char *bytes = glimpse_get(&p->all, &p->remote, at, 8, own, &piece);
+
+	if (bytes)
+		*word = remote_word(bytes, 0);
+	return bytes;
+}
+
 /* False when something could not be read. */
 static bool sample_all(struct round *r)
 {
@@ -324,20 +378,18 @@ static bool sample_all(struct round *r)
 	const struct py_offsets *o = &p->place.offsets;
 	uint64_t at;
 
-	glimpse_begin(&p->all);
-	for (size_t i = 0; i < p->thread_count; i++)
-		py_walk_want(p, &p->threads[i], &p->all);
-	glimpse_read(&p->all, &p->remote);
-	if (!remote_read(&p->remote, p->place.runtime + o->rt_interpreters, &at, sizeof(at)))
+	read_all(p);
+	memset(p->interpreters, 0, sizeof(p->interpreters));
+	if (!get_word(p, p->place.runtime + o->rt_interpreters, &at))
 		return false;
 	for (size_t i = 0; at && i < MAX_INTERPRETERS; i++) {
 		uint64_t next, first;
-		const struct remote_part parts[] = { { at + o->is_next, &next, 8 },
-						     { at + o->is_threads, &first, 8 } };
 
-		if (at & 7 || remote_read_parts(&p->remote, parts, 2) != 2 ||
-		    !sample_interpreter(r, at, first))
+		if (at & 7 || !get_word(p, at + o->is_next, &next) ||
+		    !get_word(p, at + o->is_threads, &first) || !sample_interpreter(r, at, first))
 			return false;
+		if (i < PY_INTERPRETERS)
+			p->interpreters[i] = at;
 		at = next;
 	}
 	return true;
@@ -372,5 +424,6 @@ ow_status py_process_sample(struct py_process *p, int64_t now_ns, py_take_fn tak
 	if (p->remote.failure == EPERM)
 		return py_explain_refusal(p->pid, EPERM, err);
 	p->torn++;
+	p->lost++;
 	return OW_OK;
 }

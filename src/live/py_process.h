@@ -8,6 +8,7 @@
 #ifndef LIVE_PY_PROCESS_H
 #define LIVE_PY_PROCESS_H
 
+#include "live/beside.h"
 #include "live/processes.h"
 #include "live/py_code.h"
 #include "live/py_find.h"
@@ -53,6 +54,8 @@ struct py_thread {
 	uint64_t user; /* the caller's */
 };
 
+#define PY_INTERPRETERS 4 /* read with the rest; more are read alone */
+
 struct py_process {
 	struct mem *mem;
 	pid_t pid;
@@ -62,17 +65,25 @@ struct py_process {
 	struct py_codes codes;
 	struct py_thread *threads;
 	size_t thread_count, thread_cap;
-	struct py_raw_stack other; /* the second reading */
-	struct glimpse all, again; /* of all threads; of one that has changed */
+	uint64_t interpreters[PY_INTERPRETERS]; /* those that were there last; 0: none */
+	struct py_raw_stack other;		/* the second reading */
+	struct glimpse all, again;		/* of all threads; of one that has changed */
 	uint32_t tid_offset; /* of the thread's id in what pthread_self points to; 0 when unknown */
+	struct beside beside;
+	/* What looking may take of our processor: the thread's clock at which a stack that changes is given up; 0: no end. */
+	int64_t give_up_ns;
 	bool no_memory;
 	/* sums */
 	uint64_t samples, torn;
+	uint64_t lost; /* of torn: what was read makes no sense; it may be another program by now */
 };
 
 /* Fails as py_find does. */
 ow_status py_process_open(struct py_process *p, struct mem *mem, pid_t pid, struct error *err);
 void py_process_close(struct py_process *p);
+
+/* How often the thread was given a processor; false when that is not known. */
+bool py_thread_turns(const struct py_thread *thread, uint64_t *turns);
 
 typedef void (*py_take_fn)(void *arg, struct py_process *p, struct py_thread *thread);
 /* One sample of every thread that runs Python code. OW_E_NOT_FOUND: the process has ended; OW_E_PERMISSION: it has

@@ -134,7 +134,7 @@ static ow_status sample_into_model(struct mem *mem, pid_t pid, struct error *err
 	builder_init(&b, m, err);
 	b.source = builder_new_source(&b, &(struct source_row){ .run = 1 });
 	sampler_init(&sampler, mem, true);
-	sample_rows_init(&rows, &b, 10000000);
+	sample_rows_init(&rows, &b, &sampler, 10000000);
 	status = sampler_add(&sampler, pid, err);
 	for (rows.now_ns = 1000; status == OW_OK && rows.now_ns < 4000; rows.now_ns += 1000)
 		status = sampler_tick(&sampler, rows.now_ns, sample_rows_take, &rows, err);

@@ -1,8 +1,14 @@
 /* py_settle.c: see py_settle.h. */
 #include "live/py_settle.h"
 
-#define READINGS 24
-#define STILL 12   /* readings that are the same in everything */
+#include "base/clock.h"
+
+#include <time.h>
+
+#define READINGS 12
+#define READINGS_OLD 5 /* where each frame lies for itself */
+#define READINGS_BESIDE 6
+#define STILL 10   /* readings that are the same in everything */
 #define AGREEING 3 /* readings, where each frame lies for itself */
 
 static bool same_frame(const struct py_raw_frame *a, const struct py_raw_frame *b)
@@ -73,32 +79,85 @@ static bool is_settled(const struct py_offsets *o, const struct py_raw_stack *ra
 	return common + py_walk_run(o, raw) >= raw->count;
 }
 
+/* One more reading becomes thread->raw; *state is MIXED also when it was disturbed. */
+static enum py_walk_result look(struct py_process *p, struct py_thread *thread,
+				struct py_head *head, bool first, struct agreement *agreement,
+				enum py_stack_state *state, size_t *common)
+{
+	const struct glimpse *glimpse = first ? &p->all : &p->again;
+	enum py_walk_result result =
+		first ? py_walk(p, thread, &p->all, &p->other, head) : read_again(p, thread, head);
+
+	if (result != PY_WALK_DONE)
+		return result;
+	*state = py_walk_check(&p->place.offsets, &p->other);
+	*common = common_frames(&thread->raw, &p->other);
+	compare(agreement, &thread->raw, &p->other, *common);
+	swap_stacks(&thread->raw, &p->other); /* raw is the newest one */
+	if (glimpse->disturbed)
+		*state = PY_STACK_MIXED;
+	return PY_WALK_DONE;
+}
+
+static bool has_spent_enough(const struct py_process *p)
+{
+	return p->give_up_ns && clock_ns(CLOCK_THREAD_CPUTIME_ID) > p->give_up_ns;
+}
+
+/* While the thread waits for us all readings are the same; it must not have been given a processor between the first
+ * of them and the last. */
+static enum py_walk_result settle_beside(struct py_process *p, struct py_thread *thread,
+					 struct py_head *head)
+{
+	struct agreement agreement = { 0 };
+	uint64_t turns = 0, turns_now = 0;
+
+	for (int i = 0; i < READINGS_BESIDE; i++) {
+		enum py_stack_state state = PY_STACK_MIXED;
+		enum py_walk_result result;
+		size_t common = 0;
+
+		result = look(p, thread, head, false, &agreement, &state, &common);
+		if (result == PY_WALK_GONE || result == PY_WALK_NO_MEMORY)
+			return result;
+		if (result == PY_WALK_TORN || state == PY_STACK_MIXED)
+			agreement = (struct agreement){ 0 };
+		else if (agreement.all >= AGREEING) {
+			thread->settled = py_thread_turns(thread, &turns_now) && turns_now == turns;
+			return thread->settled ? PY_WALK_DONE : PY_WALK_TORN;
+		} else if (agreement.all == 1 && !py_thread_turns(thread, &turns))
+			break;
+	}
+	return PY_WALK_TORN;
+}
+
 enum py_walk_result py_settle(struct py_process *p, struct py_thread *thread, struct py_head *head)
 {
 	const struct py_offsets *o = &p->place.offsets;
 	/* As the last sample is good enough. */
 	struct agreement agreement = { thread->settled ? AGREEING : 0, 0 };
+	int readings = o->minor < 11 ? READINGS_OLD : READINGS;
+	enum py_walk_result result;
 
 	thread->settled = false;
-	for (int i = 0; i < READINGS; i++) {
-		const struct glimpse *glimpse = i ? &p->again : &p->all;
-		enum py_walk_result result = i ? read_again(p, thread, head)
-					       : py_walk(p, thread, &p->all, &p->other, head);
-		enum py_stack_state state;
-		size_t common;
+	for (int i = 0; i < readings; i++) {
+		enum py_stack_state state = PY_STACK_MIXED;
+		size_t common = 0;
 
+		if (i >= AGREEING && has_spent_enough(p))
+			return PY_WALK_TORN;
+		result = look(p, thread, head, !i, &agreement, &state, &common);
 		if (result == PY_WALK_GONE || result == PY_WALK_NO_MEMORY)
 			return result;
 		if (result == PY_WALK_TORN)
 			continue;
-		state = py_walk_check(o, &p->other);
-		common = common_frames(&thread->raw, &p->other);
-		compare(&agreement, &thread->raw, &p->other, common);
-		swap_stacks(&thread->raw, &p->other); /* raw is the newest one */
-		thread->settled = !glimpse->disturbed &&
-				  is_settled(o, &thread->raw, state, common, &agreement);
+		thread->settled = is_settled(o, &thread->raw, state, common, &agreement);
 		if (thread->settled)
 			return PY_WALK_DONE;
 	}
-	return PY_WALK_TORN;
+	if (!beside_go(&p->beside, p->pid, thread->tid))
+		return PY_WALK_TORN;
+	result = settle_beside(p, thread, head);
+	beside_leave(&p->beside);
+	return result;
 }

@@ -35,7 +35,6 @@ void py_walk_want(const struct py_process *p, const struct py_thread *thread,
 	const struct py_offsets *o = &p->place.offsets;
 	size_t len = frame_bytes(o);
 
-	glimpse->twice = o->minor >= 11; /* before, frames lie apart: whole readings are compared */
 	glimpse_want(glimpse, thread->at, thread_bytes(o));
 	if (thread->cframe)
 		glimpse_want(glimpse, thread->cframe + o->cf_frame, 8);
@@ -44,6 +43,8 @@ void py_walk_want(const struct py_process *p, const struct py_thread *thread,
 
 		glimpse_want(glimpse, at, i ? len : len + room_behind(o, at + len));
 	}
+	if (o->minor < 11)
+		glimpse_once(glimpse); /* frames lie apart: whole readings are compared */
 }
 
 /* The innermost frame; false when the thread does not hold still. */
@@ -121,11 +122,16 @@ static enum py_walk_result walk_frames(struct py_process *p, struct glimpse *gli
 {
 	size_t len = frame_bytes(&p->place.offsets);
 	unsigned char own[MAX_BYTES];
+	uint64_t mark = 0; /* a frame before; further and further in */
 
 	for (uint64_t at = top; at; at = out->items[out->count - 1].prev) {
 		const unsigned char *bytes;
 		uint32_t piece;
 
+		if (at == mark)
+			return PY_WALK_TORN; /* frames of different moments make a ring */
+		if (!(out->count & (out->count + 1)))
+			mark = at;
 		if (out->count == MAX_DEPTH) {
 			out->too_deep = true;
 			break;

@@ -9,9 +9,10 @@ struct sample_row_thread {
 	int64_t last_ns;
 };
 
-void sample_rows_init(struct sample_rows *rows, struct builder *b, int64_t period_ns)
+void sample_rows_init(struct sample_rows *rows, struct builder *b, const struct sampler *sampler,
+		      int64_t period_ns)
 {
-	*rows = (struct sample_rows){ .b = b, .period_ns = period_ns };
+	*rows = (struct sample_rows){ .b = b, .sampler = sampler, .period_ns = period_ns };
 	rows->wall = builder_metric(b, STR("wall"), STR("ns"));
 	rows->cpu = builder_metric(b, STR("cpu"), STR("ns"));
 	if (rows->wall.v)
@@ -107,7 +108,8 @@ void sample_rows_take(void *arg, struct py_process *p, struct py_thread *thread)
 	sample.stack = row->stack;
 	sample.track = row->track;
 	sample.weight = rows->now_ns - row->last_ns;
-	sample.weight = MIN(sample.weight, MAX_PERIODS * rows->period_ns);
+	sample.weight = MIN(sample.weight,
+			    (MAX_PERIODS + rows->sampler->left_out_in_row) * rows->period_ns);
 	row->last_ns = rows->now_ns;
 	builder_add_sample(b, &sample);
 	if (!thread->cpu_ns)

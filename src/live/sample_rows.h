@@ -10,6 +10,7 @@
 
 struct sample_rows {
 	struct builder *b;
+	const struct sampler *sampler;
 	struct sample_row_thread *threads; /* 0 is not used */
 	size_t count, cap;
 	metric_id wall, cpu;
@@ -18,7 +19,8 @@ struct sample_rows {
 };
 
 /* Samples belong to b->source. */
-void sample_rows_init(struct sample_rows *rows, struct builder *b, int64_t period_ns);
+void sample_rows_init(struct sample_rows *rows, struct builder *b, const struct sampler *sampler,
+		      int64_t period_ns);
 void sample_rows_release(struct sample_rows *rows);
 /* A py_take_fn; arg is the struct sample_rows. Failures are the builder's. */
 void sample_rows_take(void *arg, struct py_process *p, struct py_thread *thread);

@@ -9,7 +9,12 @@
 #define SECOND_NS 1000000000
 #define SCAN_NS (SECOND_NS / 4)
 #define MAX_WAIT_NS ((int64_t)4 * SECOND_NS)
-#define STRIKES 20 /* rounds without a readable thread, until it is looked for anew */
+#define STRIKES 20 /* rounds that make no sense, until it is looked for anew */
+#define SHARE 100  /* one part in so many of a processor */
+#define SHARE_HZ 100u
+#define SAVED_TICKS 20
+#define OWED_TICKS 20
+#define LEFT_OUT_MOST 9 /* in a row: longer nobody is left without stacks */
 #define START_TRIES 40
 #define START_WAIT_NS (SECOND_NS / 20)
 
@@ -18,6 +23,7 @@ struct sampled {
 	uint64_t start_ticks; /* who it is, when its number is used again */
 	bool is_root;	      /* named by the caller */
 	bool open;	      /* p is; else it is no Python process, for now */
+	bool counted;
 	int64_t next_try_ns, wait_ns;
 	uint32_t strikes;
 	struct py_process p;
@@ -86,7 +92,8 @@ static ow_status open_process(struct sampler *s, struct sampled *item, struct er
 	}
 	item->open = true;
 	item->strikes = 0;
-	s->processes++;
+	s->processes += !item->counted;
+	item->counted = true;
 	return OW_OK;
 }
 
@@ -215,7 +222,7 @@ static ow_status look_around(struct sampler *s, int64_t now_ns, struct error *er
 static ow_status sample_one(struct sampler *s, struct sampled *item, int64_t now_ns,
 			    py_take_fn take, void *arg, bool *gone, struct error *err)
 {
-	uint64_t samples = item->p.samples, torn = item->p.torn;
+	uint64_t samples = item->p.samples, lost = item->p.lost;
 	struct error why = { 0 };
 	ow_status status;
 
@@ -226,7 +233,7 @@ static ow_status sample_one(struct sampler *s, struct sampled *item, int64_t now
 		return status;
 	}
 	*gone = status != OW_OK;
-	if (item->p.samples != samples || item->p.torn == torn) {
+	if (item->p.samples != samples || item->p.lost == lost) {
 		item->strikes = 0;
 		return OW_OK;
 	}
@@ -237,8 +244,52 @@ static ow_status sample_one(struct sampler *s, struct sampled *item, int64_t now
 	return OW_OK;
 }
 
-ow_status sampler_tick(struct sampler *s, int64_t now_ns, py_take_fn take, void *arg,
-		       struct error *err)
+/* ---- what it takes ---- */
+
+static int64_t own_cpu_ns(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+void sampler_limit(struct sampler *s, uint32_t hz, bool own_thread)
+{
+	s->allowance_ns = SECOND_NS / SHARE / MAX(MIN(hz, SHARE_HZ), 1u);
+	s->own_thread = own_thread;
+	s->credit_ns = SAVED_TICKS * s->allowance_ns;
+	s->cpu_mark_ns = own_cpu_ns();
+}
+
+/* False when this tick is to be left out. */
+static bool begin_tick(struct sampler *s)
+{
+	int64_t now;
+
+	if (!s->allowance_ns)
+		return true;
+	now = own_cpu_ns();
+	if (s->own_thread)
+		s->credit_ns -= now - s->cpu_mark_ns;
+	s->cpu_mark_ns = now;
+	s->credit_ns = MIN(s->credit_ns + s->allowance_ns, SAVED_TICKS * s->allowance_ns);
+	s->credit_ns = MAX(s->credit_ns, -OWED_TICKS * s->allowance_ns);
+	if (s->credit_ns > 0 || s->left_out_in_row >= LEFT_OUT_MOST)
+		return true;
+	s->left_out++;
+	s->left_out_in_row++;
+	return false;
+}
+
+static void end_tick(struct sampler *s)
+{
+	s->left_out_in_row = 0;
+	if (s->allowance_ns && !s->own_thread)
+		s->credit_ns -= own_cpu_ns() - s->cpu_mark_ns;
+}
+
+/* ---- a tick ---- */
+
+static ow_status sample_processes(struct sampler *s, int64_t now_ns, py_take_fn take, void *arg,
+				  struct error *err)
 {
 	OW_TRY(look_around(s, now_ns, err));
 	for (size_t i = s->count; i-- > 0;) {
@@ -246,6 +297,8 @@ ow_status sampler_tick(struct sampler *s, int64_t now_ns, py_take_fn take, void 
 
 		if (!s->items[i]->open)
 			continue;
+		s->items[i]->p.give_up_ns =
+			s->allowance_ns ? s->cpu_mark_ns + s->credit_ns + s->allowance_ns : 0;
 		OW_TRY(sample_one(s, s->items[i], now_ns, take, arg, &gone, err));
 		if (gone)
 			drop(s, i);
@@ -253,10 +306,26 @@ ow_status sampler_tick(struct sampler *s, int64_t now_ns, py_take_fn take, void 
 	return OW_OK;
 }
 
+ow_status sampler_tick(struct sampler *s, int64_t now_ns, py_take_fn take, void *arg,
+		       struct error *err)
+{
+	ow_status status;
+
+	if (!begin_tick(s))
+		return OW_OK;
+	status = sample_processes(s, now_ns, take, arg, err);
+	end_tick(s);
+	return status;
+}
+
 void sampler_sums(const struct sampler *s, struct sampler_sums *sums)
 {
 	*sums = (struct sampler_sums){
-		.samples = s->samples, .torn = s->torn, .reads = s->reads, .processes = s->processes
+		.samples = s->samples,
+		.torn = s->torn,
+		.reads = s->reads,
+		.left_out = s->left_out,
+		.processes = s->processes,
 	};
 	for (size_t i = 0; i < s->count; i++) {
 		const struct py_process *p = &s->items[i]->p;

@@ -16,13 +16,21 @@ struct sampler {
 	struct sampled **items;
 	size_t count, cap;
 	int64_t scanned_ns; /* when children were looked for */
+	/* What looking may take of our processor for each tick; 0: no limit. What is left of it is saved up, and when it
+	 * is used up, ticks are left out and counted. */
+	int64_t allowance_ns;
+	bool own_thread; /* all that this thread does between two ticks belongs to it */
+	int64_t credit_ns, cpu_mark_ns;
+	uint32_t left_out_in_row; /* ticks before this one */
 	/* sums of the processes that have ended; see sampler_sums */
 	uint64_t samples, torn, reads;
+	uint64_t left_out;
 	uint32_t processes;
 };
 
 struct sampler_sums {
 	uint64_t samples, torn, reads;
+	uint64_t left_out;  /* ticks */
 	uint32_t processes; /* ever sampled */
 	uint32_t alive;	    /* are sampled now */
 };
@@ -34,6 +42,9 @@ ow_status sampler_add(struct sampler *s, pid_t pid, struct error *err);
 
 /* The same for any process, whatever it runs: it is sampled as soon as it is a Python one. False without memory. */
 bool sampler_watch(struct sampler *s, pid_t pid);
+
+/* Looking takes no more than a hundredth of a processor at 100 ticks a second or fewer; of more, as much for each. */
+void sampler_limit(struct sampler *s, uint32_t hz, bool own_thread);
 
 /* Times are nanoseconds of any clock that does not go backwards. Only memory fails; a process that has ended is
  * forgotten. */

@@ -145,7 +145,8 @@ static void take(void *arg, struct py_process *p, struct py_thread *thread)
 		own->stack = stack_number(f, thread);
 	if (f->no_memory)
 		return;
-	wall = MIN(f->now_ns - own->last_ns, MAX_PERIODS * f->period_ns);
+	wall = MIN(f->now_ns - own->last_ns,
+		   (MAX_PERIODS + f->sampler.left_out_in_row) * f->period_ns);
 	own->last_ns = f->now_ns;
 	recording_add_sample(f->c->recording, &(struct live_sample){ .process = own->process,
 								     .tid = (uint32_t)thread->tid,
@@ -196,6 +197,7 @@ void stack_feed_open(struct stack_feed *f, struct mem *mem, struct collector *c,
 				  .period_ns = SECOND_NS / MAX(hz, 1u),
 				  .dice = (uint64_t)steady_ns() };
 	sampler_init(&f->sampler, mem, false);
+	sampler_limit(&f->sampler, hz, false);
 	arena_init(&f->arena, mem);
 	map_init(&f->text_map, mem);
 	map_init(&f->frames.map, mem);
@@ -220,6 +222,7 @@ void stack_feed_close(struct stack_feed *f)
 
 	sampler_sums(&f->sampler, &sums);
 	tell(f, sums.torn, "samples dropped, since the stack changed while it was read");
+	tell(f, sums.left_out, "samples left out, since looking may not take more of a processor");
 	tell(f, f->late, "samples not taken, since the machine was busy");
 	tell(f, f->unknown, "samples of threads without a known number dropped");
 	tell(f, f->no_memory, "time the memory was used up: no stacks were sampled after that");
