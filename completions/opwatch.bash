@@ -78,7 +78,7 @@ _opwatch() {
 		[[ " ${COMP_WORDS[*]} " == *" record "* ]] && options="out stacks hz ring max-size on-slowdown on-stall job last socket memory-limit help"
 		[[ " ${COMP_WORDS[*]} " == *" attach "* ]] && options="out for stacks hz max-size on-slowdown on-stall job socket detach memory-limit help"
 		[[ " ${COMP_WORDS[*]} " == *" daemon "* ]] &&
-			options="socket dir max-size total-size metrics all-users no-kineto on-slowdown on-stall memory-limit help"
+			options="socket dir stacks max-size total-size metrics all-users no-kineto on-slowdown on-stall memory-limit help"
 		[[ " ${COMP_WORDS[*]} " == *" jobs "* ]] && options="socket env json csv to out help"
 		[[ " ${COMP_WORDS[*]} " == *" top "* ]] && options="job socket once json step-marker out memory-limit help"
 		[[ " ${COMP_WORDS[*]} " == *" push "* ]] &&
@@ -86,7 +86,7 @@ _opwatch() {
 				memory-limit redact strict json to help"
 		[[ " ${COMP_WORDS[*]} " == *" capture "* ]] && options="tf kineto for out memory-limit help"
 		[[ " ${COMP_WORDS[*]} " == *" stacks "* ]] &&
-			options="hz for native no-children memory-limit json csv to out help"
+			options="job socket hz for native no-children memory-limit json csv to out help"
 		COMPREPLY=($(compgen -W "$(printf -- '--%s ' $options) -n" -- "$cur"))
 		return
 	fi

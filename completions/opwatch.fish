@@ -132,7 +132,7 @@ complete -c opwatch -n '__fish_seen_subcommand_from push' -l retry-for -x -d 'ho
 complete -c opwatch -n '__fish_seen_subcommand_from capture' -l tf -x -d 'the profiler of this job'
 complete -c opwatch -n '__fish_seen_subcommand_from capture' -l kineto -d 'PyTorch jobs that wait for it'
 complete -c opwatch -n '__fish_seen_subcommand_from capture' -l for -x -d 'how long: 2s'
-complete -c opwatch -n '__fish_seen_subcommand_from record attach' -l stacks -d 'Python stacks, too'
+complete -c opwatch -n '__fish_seen_subcommand_from record attach daemon' -l stacks -d 'Python stacks, too'
 complete -c opwatch -n '__fish_seen_subcommand_from stacks record attach' -l hz -x -d 'samples per second'
 complete -c opwatch -n '__fish_seen_subcommand_from stacks' -l for -x -d 'how long: 10s, 500ms, 2m'
 complete -c opwatch -n '__fish_seen_subcommand_from stacks' -l native -d 'native stacks, too'

@@ -901,6 +901,7 @@ struct ow_daemon_options {
 	const char *kineto_socket; /* NULL: that of dynolog */
 	double on_slowdown;	   /* attention, as in ow_record_options; files go to dir */
 	int64_t on_stall_ns;
+	uint32_t stacks_hz; /* Python stacks of all jobs, so often a second; 0: when asked for */
 };
 OW_API void ow_daemon_options_init(struct ow_daemon_options *options);
 /* Serves until it is cancelled. OW_E_LIMIT when another one does already. */
@@ -923,18 +924,25 @@ OW_API ow_status ow_attach_job(const int *pids, size_t count, const char *socket
 /* All processes of a job take the hooks out again, and report no more. */
 OW_API ow_status ow_detach_job(const char *socket, const char *job, struct ow_error *err);
 
+/* The processes of a job that report at present, for ow_stacks_record and its kin: fills up to cap pids and gives how many
+ * there are. OW_E_NOT_FOUND when there is no such job, OW_E_EMPTY when it has ended. */
+OW_API ow_status ow_job_pids(const char *socket, const char *job, int64_t *pids, size_t cap,
+			     size_t *count, struct ow_error *err);
+
 struct ow_cut_summary {
 	size_t size;
 	uint64_t records;
 	uint32_t processes;
 	int64_t covers_ns; /* from the first record to the last */
+	uint64_t samples;  /* stacks */
 };
 /* The last last_ns (0: all that is there) of a job into a recording. The job may have ended. Written as out_path with
  * ".part-" and the number of this process behind it, and then renamed. */
 OW_API ow_status ow_job_cut(const char *socket, const char *job, int64_t last_ns,
 			    const char *out_path, struct ow_cut_summary *summary,
 			    struct ow_error *err);
-/* What a job does from now on, for options.duration_ns, or until it ends or options.cancelled says so. */
+/* What a job does from now on, for options.duration_ns, or until it ends or options.cancelled says so; with
+ * options.stacks_hz its Python stacks, too, which the daemon samples meanwhile. */
 OW_API ow_status ow_job_follow(const char *socket, const char *job, const char *out_path,
 			       const struct ow_record_options *options,
 			       struct ow_cut_summary *summary, struct ow_error *err);

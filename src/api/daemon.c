@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define MAX_HZ 1000u
 #define WRITER "opwatch " OPWATCH_VERSION
 
 /* ---- serving ---- */
@@ -58,6 +59,7 @@ ow_status ow_daemon(const struct ow_daemon_options *options, struct error *err)
 		.total_limit = full.total_limit ? full.total_limit : (uint64_t)4 << 30,
 		.all_users = full.all_users,
 		.metrics_port = full.metrics_port,
+		.stacks_hz = full.stacks_hz,
 		.version = WRITER,
 		.message = full.message,
 		.message_arg = full.message_arg,
@@ -70,6 +72,9 @@ ow_status ow_daemon(const struct ow_daemon_options *options, struct error *err)
 		return error_set(err, OW_E_USAGE,
 				 "a ring on disk needs 1 MB at least, and all of them no less than "
 				 "one");
+	if (full.stacks_hz > MAX_HZ)
+		return error_set(err, OW_E_USAGE,
+				 "the daemon samples stacks %u times a second at most", MAX_HZ);
 	if (full.all_users && geteuid() != 0)
 		return error_set(err, OW_E_USAGE, "only root can serve all users");
 	mem_init(&mem, (size_t)full.memory_limit);

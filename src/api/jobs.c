@@ -22,6 +22,7 @@
 #define SECOND_NS ((int64_t)1000000000)
 #define TURN_US 100000
 #define DETACH_NS (10 * SECOND_NS)
+#define STACKS_NS (2 * SECOND_NS) /* they are asked for again and again */
 
 static ow_status find_recorder(const struct ow_record_options *options, char *path, size_t size,
 			       struct error *err)
@@ -213,6 +214,21 @@ static ow_status ask_of_job(const char *socket, struct mem *mem, enum jobs_ask w
 	return OW_OK;
 }
 
+static ow_status ask_for_stacks(const char *socket, struct mem *mem, uint32_t hz,
+				const struct job_info *job, struct error *err)
+{
+	struct jobs_request request = {
+		.kind = JOBS_ASK_STACKS, .job = job->id, .pid = hz, .ns = STACKS_NS
+	};
+	struct jobs jobs;
+
+	if (!hz)
+		return OW_OK;
+	OW_TRY(jobs_ask(&jobs, mem, socket, &request, err));
+	jobs_release(&jobs);
+	return OW_OK;
+}
+
 ow_status ow_detach_job(const char *socket, const char *name, struct error *err)
 {
 	int64_t end = steady_ns() + DETACH_NS;
@@ -235,6 +251,32 @@ ow_status ow_detach_job(const char *socket, const char *name, struct error *err)
 			 job.processes, job.processes == 1 ? "" : "es", job.name);
 }
 
+ow_status ow_job_pids(const char *socket, const char *name, int64_t *pids, size_t cap,
+		      size_t *count, struct error *err)
+{
+	const struct job_info *job;
+	struct jobs jobs;
+	struct mem mem;
+	ow_status status;
+
+	error_clear(err);
+	mem_init(&mem, 0);
+	*count = 0;
+	OW_TRY(jobs_list(&jobs, &mem, socket, err));
+	status = jobs_find(&jobs, name, &job, err);
+	for (size_t i = 0; status == OW_OK && i < jobs.process_count; i++) {
+		if (jobs.processes[i].job != job->id)
+			continue;
+		if (*count < cap)
+			pids[*count] = jobs.processes[i].pid;
+		(*count)++;
+	}
+	if (status == OW_OK && !*count)
+		status = error_set(err, OW_E_EMPTY, "job %s has no process that runs", name);
+	jobs_release(&jobs);
+	return status;
+}
+
 static ow_status cut_job(const char *socket, struct mem *mem, struct cut *cut, struct job_info *job,
 			 struct ow_cut_summary *summary, struct error *err)
 {
@@ -248,6 +290,8 @@ static ow_status cut_job(const char *socket, struct mem *mem, struct cut *cut, s
 		summary->records = sums.records;
 		summary->processes = sums.processes;
 		summary->covers_ns = sums.covers_ns;
+		if (summary->size >= sizeof(*summary))
+			summary->samples = sums.samples;
 	}
 	return OW_OK;
 }
@@ -280,6 +324,7 @@ ow_status ow_job_follow(const char *socket, const char *name, const char *out_pa
 	OW_TRY(find_job(socket, &mem, name, &job, err));
 	while (job.state != JOB_ENDED && !(o.cancelled && o.cancelled(o.cancel_arg)) &&
 	       !(o.duration_ns && steady_ns() - cut.from_ns >= o.duration_ns)) {
+		OW_TRY(ask_for_stacks(socket, &mem, o.stacks_hz, &job, err));
 		usleep(TURN_US);
 		OW_TRY(ask_of_job(socket, &mem, JOBS_ASK_FLUSH, &job, err));
 	}

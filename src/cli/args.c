@@ -172,7 +172,7 @@ const struct flag flag_table[] = {
 	{ "on", 0, FLAG_ON, "ADDRESS", "runs on this ClickHouse server (sql, ask)" },
 	{ "password-file", 0, FLAG_PASSWORD_FILE, "FILE", "the server's password, in a file" },
 	{ "hz", 0, FLAG_HZ, "N", "stacks: samples per second (default: 100)" },
-	{ "stacks", 0, FLAG_STACKS, "[=HZ]", "record, attach: Python stacks, too (100 Hz)" },
+	{ "stacks", 0, FLAG_STACKS, "[=HZ]", "recordings: Python stacks, too (100 Hz)" },
 	{ "for", 0, FLAG_FOR, "TIME", "running jobs: how long: 10s, 500ms, 2m" },
 	{ "tf", 0, FLAG_TF, "HOST:PORT", "capture: the profiler of this job" },
 	{ "kineto", 0, FLAG_KINETO, NULL, "capture: PyTorch jobs with KINETO_USE_DAEMON=1" },

@@ -44,12 +44,14 @@ static int follow(struct args *args, const char *path)
 
 	args->record.cancelled = is_cancelled;
 	args->record.duration_ns = args->stacks.for_ns;
+	args->record.stacks_hz = args->record_stacks ? args->stacks.hz : 0;
 	signals_catch();
 	status = ow_job_follow(args->socket, args->job, path, &args->record, &summary, &err);
 	if (status == OW_OK)
-		complain("opwatch: %s: %.1f s of job %s, %" PRIu64 " records of %u process%s\n",
-			 path, (double)summary.covers_ns / 1e9, args->job, summary.records,
-			 summary.processes, summary.processes == 1 ? "" : "es");
+		recording_tell_cut(path, "", args->job, &summary);
+	if (status == OW_OK && args->record_stacks && !summary.samples)
+		complain("opwatch: no Python stacks: the daemon may not read the processes of the "
+			 "job, or they run no Python\n");
 	return tell(&err, status);
 }
 
@@ -81,10 +83,11 @@ static bool check_options(const struct args *args)
 {
 	if (!args->job || args->detach)
 		return true;
-	if (args->record.on_slowdown > 0 || args->record.on_stall_ns || args->record_stacks) {
+	if (args->record.on_slowdown > 0 || args->record.on_stall_ns ||
+	    (args->record_stacks && args->file_count)) {
 		complain("opwatch attach: with --job the daemon records: --on-slowdown and "
-			 "--on-stall are\noptions of 'opwatch daemon' then, and --stacks needs a "
-			 "PID without --job\n");
+			 "--on-stall are\noptions of 'opwatch daemon' then, and --stacks of it, or "
+			 "of --job without a PID\n");
 		return false;
 	}
 	if (args->file_count && (args->out_file || args->stacks.for_ns)) {
@@ -147,7 +150,8 @@ const struct command cmd_attach = {
 	.help = "Until they end, the time is over, or Ctrl-C; then they are left as they were.\n"
 		"One thread is stopped for some milliseconds. You must be allowed to trace them.\n"
 		"\n"
-		"With --job NAME, what a job of the daemon does from now on. With a PID and --job\n"
+		"With --job NAME, what a job of the daemon does from now on; with --stacks, the\n"
+		"daemon samples its Python stacks meanwhile. With a PID and --job\n"
 		"NAME, the process reports to the daemon until it ends, or --detach --job NAME.\n",
 	.flags = "out for stacks max-size on-slowdown on-stall job socket memory-limit",
 	.run = run,

@@ -28,6 +28,7 @@ static int run(struct args *args)
 		o->total_limit = o->job_limit;
 	o->on_slowdown = args->record.on_slowdown;
 	o->on_stall_ns = args->record.on_stall_ns;
+	o->stacks_hz = args->record_stacks ? args->stacks.hz : 0;
 	o->message = recording_message;
 	o->cancelled = is_cancelled;
 	signals_catch();
@@ -46,8 +47,8 @@ const struct command cmd_daemon = {
 		"or with what 'opwatch jobs --env' prints in their environment. A ring of what\n"
 		"each did last is kept on disk: see 'opwatch jobs', any view with --job NAME, and\n"
 		"'opwatch record --last 60s --job NAME'. It may be killed and started anew: jobs\n"
-		"go on.\n",
-	.flags = "max-size on-slowdown on-stall socket memory-limit",
+		"go on. With --stacks, the Python stacks of all jobs are in their rings, too.\n",
+	.flags = "stacks max-size on-slowdown on-stall socket memory-limit",
 	.run = run,
 	.takes_job = true,
 };

@@ -33,9 +33,7 @@ static int cut(const struct args *args, const char *path)
 		complain("opwatch: %s\n", err.text);
 		return EXIT_FAILED;
 	}
-	complain("opwatch: %s: the last %.1f s of job %s, %" PRIu64 " records of %u process%s\n",
-		 path, (double)summary.covers_ns / 1e9, args->job, summary.records,
-		 summary.processes, summary.processes == 1 ? "" : "es");
+	recording_tell_cut(path, "the last ", args->job, &summary);
 	return EXIT_GOOD;
 }
 
@@ -47,8 +45,8 @@ static int run_under_daemon(struct args *args)
 
 	if (args->record.on_slowdown > 0 || args->record.on_stall_ns || args->record_stacks) {
 		complain("opwatch record: with --job, and without -o, the daemon records: "
-			 "--on-slowdown and\n--on-stall are options of 'opwatch daemon' then, and "
-			 "--stacks needs -o FILE\n");
+			 "--on-slowdown,\n--on-stall and --stacks are options of 'opwatch daemon' "
+			 "then\n");
 		return EXIT_USAGE;
 	}
 	args->record.message = recording_message;

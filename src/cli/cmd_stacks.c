@@ -6,6 +6,11 @@
 #include "cli/progress.h"
 #include "cli/signals.h"
 
+struct pids {
+	int64_t *items;
+	size_t count;
+};
+
 /* ---- now ---- */
 
 enum {
@@ -39,13 +44,13 @@ static bool to_stdout(void *arg, const void *bytes, size_t len)
 	return fwrite(bytes, 1, len, stdout) == len;
 }
 
-static int show_now(const struct args *args, const int64_t *pids)
+static int show_now(const struct args *args, const struct pids *pids)
 {
 	struct ow_error err = { 0 };
 	ow_result *result;
 	ow_status status;
 
-	status = ow_stacks_now(pids, args->file_count, &args->stacks, &result, &err);
+	status = ow_stacks_now(pids->items, pids->count, &args->stacks, &result, &err);
 	if (status != OW_OK) {
 		complain("opwatch: %s\n", err.text);
 		return EXIT_FAILED;
@@ -134,7 +139,7 @@ static int keep(struct args *args, ow_profile *profile)
 	return finish_code(args, profile, status);
 }
 
-static int record(struct args *args, const int64_t *pids)
+static int record(struct args *args, const struct pids *pids)
 {
 	struct ow_stacks_summary summary = { .size = sizeof(summary) };
 	struct progress_line line;
@@ -150,7 +155,8 @@ static int record(struct args *args, const int64_t *pids)
 	args->stacks.progress = on_progress;
 	args->stacks.progress_arg = &line;
 	signals_catch();
-	status = ow_stacks_record(pids, args->file_count, &args->stacks, &profile, &summary, &err);
+	status =
+		ow_stacks_record(pids->items, pids->count, &args->stacks, &profile, &summary, &err);
 	progress_clear(&line);
 	if (status != OW_OK) {
 		complain("opwatch: %s\n", err.text);
@@ -164,32 +170,61 @@ static int record(struct args *args, const int64_t *pids)
 
 /* ---- the command ---- */
 
-static int run(struct args *args)
-{
-	int64_t *pids = ARENA_ARRAY(args->arena, int64_t, args->file_count + 1);
+#define PIDS_MOST 4096 /* of a job */
 
-	if (!args->file_count) {
-		complain("opwatch stacks: of which processes? Try 'opwatch help stacks'.\n");
-		return EXIT_USAGE;
+/* Those of a job of the daemon. */
+static int find_pids(const struct args *args, struct pids *pids)
+{
+	struct ow_error err = { 0 };
+
+	pids->items = ARENA_ARRAY(args->arena, int64_t, PIDS_MOST);
+	if (!pids->items)
+		return EXIT_FAILED;
+	if (ow_job_pids(args->socket, args->job, pids->items, PIDS_MOST, &pids->count, &err) !=
+	    OW_OK) {
+		complain("opwatch: %s\n", err.text);
+		return EXIT_FAILED;
 	}
-	for (size_t i = 0; pids && i < args->file_count; i++)
-		if (!str_to_i64(str_from(args->files[i]), &pids[i]) || pids[i] <= 0) {
+	pids->count = MIN(pids->count, (size_t)PIDS_MOST);
+	return EXIT_GOOD;
+}
+
+static int parse_pids(const struct args *args, struct pids *pids)
+{
+	pids->items = ARENA_ARRAY(args->arena, int64_t, args->file_count);
+	for (size_t i = 0; pids->items && i < args->file_count; i++)
+		if (!str_to_i64(str_from(args->files[i]), &pids->items[i]) || pids->items[i] <= 0) {
 			complain("opwatch stacks: '%s' is no process id\n", args->files[i]);
 			return EXIT_USAGE;
 		}
-	if (!pids)
-		return EXIT_FAILED;
+	pids->count = args->file_count;
+	return pids->items ? EXIT_GOOD : EXIT_FAILED;
+}
+
+static int run(struct args *args)
+{
+	struct pids pids = { 0 };
+	int code;
+
+	if (!args->file_count == !args->job) {
+		complain("opwatch stacks: of which processes, or which job? Try 'opwatch help "
+			 "stacks'.\n");
+		return EXIT_USAGE;
+	}
+	code = args->job ? find_pids(args, &pids) : parse_pids(args, &pids);
+	if (code != EXIT_GOOD)
+		return code;
 	if (args->stacks.native && !args->stacks.for_ns && !args->out_file) {
 		complain("opwatch stacks: --native samples for some time: add --for 10s, or -o "
 			 "x.opw\n");
 		return EXIT_USAGE;
 	}
-	return args->stacks.for_ns || args->out_file ? record(args, pids) : show_now(args, pids);
+	return args->stacks.for_ns || args->out_file ? record(args, &pids) : show_now(args, &pids);
 }
 
 const struct command cmd_stacks = {
 	.name = "stacks",
-	.usage = "PID… [--for 10s] [--hz 100] [-o x.opw]",
+	.usage = "PID…|--job NAME [--for 10s] [--hz 100] [-o x.opw]",
 	.summary = "where running Python jobs are, now or over some time",
 	.help = "Reads the Python stacks of all threads from outside (CPython 3.8 to 3.13): the\n"
 		"job goes on, needs no preparation and is not changed. Processes that it starts,\n"
@@ -198,9 +233,10 @@ const struct command cmd_stacks = {
 		"  opwatch stacks PID                   the stacks as they are now\n"
 		"  opwatch stacks PID --for 10s         the code view of the next ten seconds\n"
 		"  opwatch stacks PID -o x.opw          until the job ends, or Ctrl-C\n"
+		"  opwatch stacks --job train --for 10s of a job of the daemon\n"
 		"  opwatch stacks PID --for 10s --to flamegraph -o x.svg\n"
 		"  opwatch stacks PID --for 10s --native      C and C++, too, of any program\n",
-	.flags = "json csv to out limit for time-range metric memory-limit",
+	.flags = "json csv to out limit for time-range metric memory-limit job socket",
 	.run = run,
 	.takes_job = true,
 };

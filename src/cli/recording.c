@@ -43,3 +43,13 @@ void recording_tell(const char *path, const struct ow_record_summary *s)
 			 "environment, is set-user-ID, or may not make memory files of a megabyte "
 			 "(ulimit -f, a sandbox)\n");
 }
+
+void recording_tell_cut(const char *path, const char *what, const char *job,
+			const struct ow_cut_summary *s)
+{
+	complain("opwatch: %s: %s%.1f s of job %s, %" PRIu64 " records", path, what,
+		 (double)s->covers_ns / 1e9, job, s->records);
+	if (s->samples)
+		complain(" and %" PRIu64 " stacks", s->samples);
+	complain(" of %u process%s\n", s->processes, s->processes == 1 ? "" : "es");
+}

@@ -33,6 +33,7 @@ struct collector {
 	struct collected **processes;
 	size_t count, cap;
 	uint32_t last_number;
+	uint32_t files; /* how often the recording became another file */
 	int64_t last_flush_ns, last_look_ns, failed_ns;
 	int64_t failing_ns;   /* since when writing fails */
 	bool attached;	      /* processes ran before */

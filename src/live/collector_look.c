@@ -164,6 +164,7 @@ void collector_begin_file(struct collector *c)
 			p->rings[k].name[0] = '\0';
 		}
 	}
+	c->files++;
 	c->last_look_ns = 0; /* look at hooks and names at once */
 }
 

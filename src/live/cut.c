@@ -7,6 +7,7 @@
 
 #include "live/live_blocks.h"
 #include "live/recording.h"
+#include "live/stack_copy.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -33,6 +34,7 @@ struct cutting {
 	struct arena arena;
 	struct ring_file *files;
 	size_t count;
+	size_t file; /* that the blocks are of */
 	struct live_blocks blocks;
 	struct live_session session;
 	bool has_session;
@@ -42,6 +44,8 @@ struct cutting {
 	size_t baseline_count, baseline_cap;
 	int64_t from_ns, first_ns, last_ns;
 	struct recording out;
+	struct stack_copy stacks;
+	size_t stacks_file; /* whose numbers it knows */
 	struct cut_summary *summary;
 	struct error *err;
 };
@@ -93,6 +97,7 @@ static ow_status each_segment(struct cutting *c, unsigned wanted,
 
 			if (s->head.kind != OPW_LIVE)
 				continue;
+			c->file = i;
 			OW_TRY(live_blocks_read(&c->blocks, &c->files[i].in, s, wanted, c->err));
 			OW_TRY(each(c));
 		}
@@ -100,6 +105,16 @@ static ow_status each_segment(struct cutting *c, unsigned wanted,
 }
 
 /* ---- what is where ---- */
+
+#define EACH(c, block, type, row, body)                                                            \
+	do {                                                                                       \
+		struct str left_ = (c)->blocks.all[block];                                         \
+		for (; left_.len >= sizeof(type); left_ = str_skip(left_, sizeof(type))) {         \
+			type row;                                                                  \
+			memcpy(&row, left_.ptr, sizeof(row));                                      \
+			body;                                                                      \
+		}                                                                                  \
+	} while (0)
 
 static int64_t end_of(const struct ring_record *r)
 {
@@ -166,6 +181,8 @@ static ow_status look_for_end(struct cutting *c)
 		memcpy(&c->session, session.ptr, sizeof(c->session));
 		c->has_session = true;
 	}
+	EACH(c, LIVE_BLOCK_SAMPLE, struct live_sample, row,
+	     c->last_ns = MAX(c->last_ns, row.ts_ns));
 	return each_run(c, find_last);
 }
 
@@ -223,6 +240,12 @@ static ow_status look_at_run(struct cutting *c, const struct live_run *run, cons
 
 static ow_status look(struct cutting *c)
 {
+	EACH(c, LIVE_BLOCK_SAMPLE, struct live_sample, row, {
+		if (row.ts_ns < c->from_ns)
+			continue;
+		c->first_ns = MIN(c->first_ns, row.ts_ns);
+		OW_TRY(mark(c, row.process));
+	});
 	return each_run(c, look_at_run);
 }
 
@@ -271,16 +294,6 @@ static ow_status copy_run(struct cutting *c, const struct live_run *run, const c
 	return OW_OK;
 }
 
-#define EACH(c, block, type, row, body)                                                            \
-	do {                                                                                       \
-		struct str left_ = (c)->blocks.all[block];                                         \
-		for (; left_.len >= sizeof(type); left_ = str_skip(left_, sizeof(type))) {         \
-			type row;                                                                  \
-			memcpy(&row, left_.ptr, sizeof(row));                                      \
-			body;                                                                      \
-		}                                                                                  \
-	} while (0)
-
 static void copy_process(struct cutting *c, const struct live_process *row)
 {
 	if (!is_used(c, row->number) || c->processes[row->number] & PROCESS_WRITTEN)
@@ -289,7 +302,19 @@ static void copy_process(struct cutting *c, const struct live_process *row)
 	recording_add_process(&c->out, row);
 }
 
-static void copy_texts(struct cutting *c)
+/* Texts of process 0 are what stacks are made of. */
+static ow_status copy_text(struct cutting *c, const struct live_text *head, struct str text)
+{
+	if (!head->process && head->kind == LIVE_SOURCE)
+		return stack_copy_text(&c->stacks, head->number, text) ? OW_OK
+								       : error_no_memory(c->err);
+	if (is_used(c, head->process))
+		recording_add_text(&c->out, head->process, (enum live_text_kind)head->kind,
+				   head->number, text);
+	return OW_OK;
+}
+
+static ow_status copy_texts(struct cutting *c)
 {
 	struct str left = c->blocks.all[LIVE_BLOCK_TEXT];
 
@@ -299,18 +324,37 @@ static void copy_texts(struct cutting *c)
 		memcpy(&head, left.ptr, sizeof(head));
 		if (live_text_bytes(head.len) > left.len)
 			break;
-		if (is_used(c, head.process))
-			recording_add_text(&c->out, head.process, (enum live_text_kind)head.kind,
-					   head.number,
-					   str_make(left.ptr + sizeof(head), head.len));
+		OW_TRY(copy_text(c, &head, str_make(left.ptr + sizeof(head), head.len)));
 		left = str_skip(left, (size_t)live_text_bytes(head.len));
 	}
+	return OW_OK;
+}
+
+static ow_status copy_samples(struct cutting *c)
+{
+	bool good = true;
+
+	EACH(c, LIVE_BLOCK_FRAME, struct live_frame, row,
+	     good &= stack_copy_frame(&c->stacks, &row));
+	EACH(c, LIVE_BLOCK_STACK, struct live_stack, row,
+	     good &= stack_copy_stack(&c->stacks, &row));
+	EACH(c, LIVE_BLOCK_SAMPLE, struct live_sample, row, {
+		row.stack = stack_copy_number(&c->stacks, row.stack);
+		if (row.stack && row.ts_ns >= c->from_ns && is_used(c, row.process)) {
+			recording_add_sample(&c->out, &row);
+			c->summary->samples++;
+		}
+	});
+	return good ? OW_OK : error_no_memory(c->err);
 }
 
 static ow_status copy(struct cutting *c)
 {
+	if (c->stacks_file != c->file)
+		stack_copy_begin_file(&c->stacks);
+	c->stacks_file = c->file;
 	EACH(c, LIVE_BLOCK_PROCESS, struct live_process, row, copy_process(c, &row));
-	copy_texts(c);
+	OW_TRY(copy_texts(c));
 	EACH(c, LIVE_BLOCK_PLACE, struct live_place, row, {
 		if (is_used(c, row.process))
 			recording_add_place(&c->out, &row);
@@ -324,6 +368,7 @@ static ow_status copy(struct cutting *c)
 		if (is_used(c, row.process))
 			recording_add_end(&c->out, &row);
 	});
+	OW_TRY(copy_samples(c));
 	return recording_flush(&c->out, c->err);
 }
 
@@ -341,7 +386,9 @@ static ow_status write_to(struct cutting *c, const char *path)
 						     &c->session, c->err);
 
 	OW_TRY(status);
+	stack_copy_init(&c->stacks, c->mem, &c->out);
 	status = each_segment(c, (1u << LIVE_BLOCKS) - 1, copy);
+	stack_copy_release(&c->stacks);
 	closed = recording_close(&c->out, status == OW_OK ? c->err : NULL);
 	return status != OW_OK ? status : closed;
 }
@@ -369,7 +416,8 @@ static ow_status write_out(struct cutting *c)
 
 static ow_status run(struct cutting *c)
 {
-	const unsigned records = 1u << LIVE_BLOCK_RUN | 1u << LIVE_BLOCK_RECORD;
+	const unsigned records =
+		1u << LIVE_BLOCK_RUN | 1u << LIVE_BLOCK_RECORD | 1u << LIVE_BLOCK_SAMPLE;
 
 	OW_TRY(open_files(c));
 	OW_TRY(each_segment(c, records | 1u << LIVE_BLOCK_SESSION, look_for_end));

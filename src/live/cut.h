@@ -9,7 +9,8 @@
 
 struct cut_summary {
 	uint64_t records;
-	uint32_t processes; /* that have records in it */
+	uint64_t samples;   /* stacks */
+	uint32_t processes; /* that have records or samples in it */
 	uint32_t files;	    /* of the ring that were read */
 	int64_t covers_ns;  /* from the first record to the last */
 };

@@ -52,6 +52,32 @@ static const char *file_path(uint32_t number)
 	return path;
 }
 
+/* A stack of two frames, outer and inner, whose numbers begin at `first`. */
+static void add_stack(struct live_writer *w, uint32_t first, const char *outer, const char *inner,
+		      uint64_t at_ms)
+{
+	struct recording *r = &w->recording;
+
+	recording_add_text(r, 0, LIVE_SOURCE, first, str_from(outer));
+	recording_add_text(r, 0, LIVE_SOURCE, first + 1, str_from(inner));
+	recording_add_text(r, 0, LIVE_SOURCE, first + 2, STR("train.py"));
+	for (uint32_t i = 0; i < 2; i++) {
+		recording_add_frame(r, &(struct live_frame){ .number = first + i,
+							     .function = first + i,
+							     .file = first + 2,
+							     .line = 7 });
+		recording_add_stack(r, &(struct live_stack){ .number = first + i,
+							     .parent = i ? first : 0,
+							     .frame = first + i });
+	}
+	recording_add_sample(r, &(struct live_sample){ .process = 2,
+						       .tid = 102,
+						       .stack = first + 1,
+						       .ts_ns = (int64_t)(at_ms * LIVE_MS),
+						       .wall_ns = 10 * (int64_t)LIVE_MS });
+	live_writer_flush(w);
+}
+
 /* Two processes; the first one ended before the second file, which begins in the middle, with one record that the first
  * file has, too. Slices of 10 ms at 100, 200, … 1000 ms. */
 static void write_ring(void)
@@ -70,6 +96,7 @@ static void write_ring(void)
 		live_writer_flush(&w);
 	}
 	next = w.next[2];
+	add_stack(&w, 1, "main", "load", 450);
 	live_writer_close(&w);
 
 	live_writer_open(&w, file_path(2));
@@ -79,6 +106,8 @@ static void write_ring(void)
 	w.next[2] = next - 1;
 	for (uint64_t i = 5; i <= 10; i++)
 		live_writer_slice(&w, 2, "aten::mm", RING_OPERATOR, i * 100, i * 100 + 10);
+	add_stack(&w, 1, "main", "step", 950); /* numbers are those of the file */
+	add_stack(&w, 4, "step", "load", 960);
 	live_writer_close(&w);
 }
 
@@ -130,6 +159,43 @@ static void cuts_all_or_the_last(void **state)
 	assert_int_equal(summary.processes, 1);
 	assert_int_equal(events_in(out, &tid), 3);
 	assert_int_equal(tid, 102);
+}
+
+/* The time of a function by itself, in milliseconds. */
+static int64_t self_of(const char *function)
+{
+	const char *path = out;
+	struct ow_error err = { 0 };
+	ow_profile *profile = NULL;
+	ow_result *r;
+	int64_t sum = 0;
+
+	if (ow_profile_open(&path, 1, NULL, &profile, &err) != OW_OK)
+		fail_msg("%s", err.text);
+	assert_int_equal(ow_view(profile, "functions", NULL, &r, &err), OW_OK);
+	for (uint32_t i = 0; i < ow_result_rows(r); i++)
+		if (strcmp(ow_result_text(r, i, ow_result_find(r, "name"), NULL), function) == 0)
+			sum += ow_result_int(r, i, ow_result_find(r, "self"));
+	ow_result_free(r);
+	ow_profile_free(profile);
+	return sum / (int64_t)LIVE_MS;
+}
+
+static void stacks_of_several_files(void **state)
+{
+	struct cut_summary summary;
+	struct error err = { 0 };
+
+	(void)state;
+	write_ring();
+	assert_int_equal(cut(0, &summary, &err), OW_OK);
+	assert_int_equal(summary.samples, 3);
+	assert_int_equal(self_of("load"), 20);
+	assert_int_equal(self_of("step"), 10);
+	assert_int_equal(self_of("main"), 0);
+	assert_int_equal(cut(55, &summary, &err), OW_OK);
+	assert_int_equal(summary.samples, 1);
+	assert_int_equal(self_of("load"), 10);
 }
 
 static void lives_with_files_that_have_gone(void **state)
@@ -279,8 +345,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 	const struct CMUnitTest tests[] = {
-		TEST(cuts_all_or_the_last),   TEST(lives_with_files_that_have_gone),
-		TEST(lives_with_turned_bits), TEST(survives_failing_allocations),
+		TEST(cuts_all_or_the_last),
+		TEST(stacks_of_several_files),
+		TEST(lives_with_files_that_have_gone),
+		TEST(lives_with_turned_bits),
+		TEST(survives_failing_allocations),
 		TEST(drops_the_oldest),
 	};
 

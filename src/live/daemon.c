@@ -286,11 +286,15 @@ static void tick_all(struct daemon *d, int64_t now)
 	unsigned fill = 0;
 	bool open = false;
 
+	d->beat_ns = INT64_MAX;
 	for (size_t i = 0; i < d->job_count; i++) {
 		struct daemon_job *job = d->jobs[i];
 
 		if (job->open)
 			fill = MAX(fill, collector_fill(&job->collector));
+		if (d->options->stacks_hz)
+			job_want_stacks(job, d->options->stacks_hz, INT64_MAX);
+		d->beat_ns = MIN(d->beat_ns, job_tick_stacks(job, now));
 		job_tick(job, now);
 		open |= job->open;
 	}
@@ -309,12 +313,23 @@ static void tick_all(struct daemon *d, int64_t now)
 	}
 }
 
+/* Until the rings are due, or the next sample. */
+static struct timespec patience(const struct daemon *d)
+{
+	int64_t ns = d->wait_ms * 1000000LL;
+
+	if (d->beat_ns != INT64_MAX)
+		ns = MAX(MIN(ns, d->beat_ns - steady_ns()), 0);
+	return (struct timespec){ .tv_sec = ns / SECOND_NS, .tv_nsec = ns % SECOND_NS };
+}
+
 static void serve(struct daemon *d)
 {
 	const struct daemon_options *o = d->options;
 
 	while (!o->cancelled || !o->cancelled(o->cancel_arg)) {
 		size_t count = gather(d);
+		struct timespec wait = patience(d);
 		int64_t now;
 
 		if (!count) { /* without memory: what is there is still written */
@@ -322,7 +337,7 @@ static void serve(struct daemon *d)
 			tick_all(d, steady_ns());
 			continue;
 		}
-		if (poll(d->fds, count, d->wait_ms) < 0)
+		if (ppoll(d->fds, count, &wait, NULL) < 0)
 			for (size_t i = 0; i < count; i++)
 				d->fds[i].revents = 0;
 		now = steady_ns();
@@ -340,6 +355,7 @@ ow_status daemon_run(const struct daemon_options *options, struct mem *mem, stru
 		return error_no_memory(err);
 	d->options = options;
 	d->mem = mem;
+	d->beat_ns = INT64_MAX;
 	d->listener = d->socket_lock = d->folder_lock = d->http.listener = d->kineto.fd = -1;
 	status = daemon_open(d, err);
 	if (status == OW_OK) {

@@ -21,6 +21,7 @@ struct daemon_options {
 	bool all_users;			 /* root: others may connect, and see their own jobs */
 	int32_t metrics_port;		 /* of the loopback address; 0: any; -1: none */
 	const char *kineto_socket;	 /* NULL: none */
+	uint32_t stacks_hz;		 /* Python stacks of all jobs; 0: only when asked for */
 	const char *version;		 /* "opwatch 0.1.0" */
 	ow_line_fn message;		 /* may be NULL */
 	void *message_arg;

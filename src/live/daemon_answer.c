@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <unistd.h>
 
+#define STACKS_HZ_MOST 1000u
+#define STACKS_NS_MOST ((int64_t)10000000000)
 #define EXPECT_NS ((int64_t)60000000000)
 
 static void say(struct guest *guest, enum jobs_say kind, ow_status status, const void *body,
@@ -121,6 +123,23 @@ static void answer_stop(struct daemon *d, struct guest *guest, const struct jobs
 		collector_ask_stop(&job->collector, request->pid);
 }
 
+static void answer_stacks(struct daemon *d, struct guest *guest, const struct jobs_request *request)
+{
+	struct daemon_job *job = meant(d, guest, request->job);
+
+	if (!job) {
+		fail(guest, OW_E_NOT_FOUND, "there is no job %u", request->job);
+		return;
+	}
+	if (!request->pid || request->pid > STACKS_HZ_MOST || request->ns <= 0 ||
+	    request->ns > STACKS_NS_MOST) {
+		fail(guest, OW_E_USAGE, "the daemon samples stacks 1 to %u times a second",
+		     STACKS_HZ_MOST);
+		return;
+	}
+	job_want_stacks(job, request->pid, steady_ns() + request->ns);
+}
+
 static void answer_expect(struct daemon *d, struct guest *guest, const struct jobs_request *request)
 {
 	int64_t now = steady_ns();
@@ -210,6 +229,9 @@ void daemon_answer(struct daemon *d, struct guest *guest, const struct jobs_requ
 		break;
 	case JOBS_ASK_KINETO:
 		answer_kineto(d, guest, request);
+		break;
+	case JOBS_ASK_STACKS:
+		answer_stacks(d, guest, request);
 		break;
 	default:
 		fail(guest, OW_E_UNSUPPORTED, "the daemon does not know what is asked for");

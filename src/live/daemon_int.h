@@ -54,6 +54,7 @@ struct daemon {
 	bool has_nvml;
 	struct metrics_http http;
 	int wait_ms;
+	int64_t beat_ns; /* when stacks are to be sampled next */
 	struct pollfd *fds;
 	size_t fd_cap;
 };

@@ -87,6 +87,7 @@ static void close_job(struct daemon_job *job)
 
 	if (!job->open)
 		return;
+	job_close_stacks(job);
 	collector_drain(&job->collector);
 	job_describe(job);
 	(void)job_save_about(job, NULL);

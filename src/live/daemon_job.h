@@ -38,6 +38,9 @@ struct daemon_job {
 	int64_t retry_ns; /* when a new file may be tried again */
 	char saved_framework[JOBS_NAME];
 	struct job_meter meter;
+	struct stack_feed *stacks; /* while they are sampled; see daemon_stacks.c */
+	uint32_t stacks_hz;
+	int64_t stacks_until_ns; /* steady clock */
 	const char *writer;
 	ow_line_fn message;
 	void *message_arg;
@@ -72,6 +75,11 @@ ow_status job_join(struct daemon_job *job, int fd, uint32_t pid, int memory, str
 void job_tick(struct daemon_job *job, int64_t now_ns);
 /* Everything that waits goes to the file. */
 void job_flush(struct daemon_job *job);
+/* Its Python stacks are sampled until then. */
+void job_want_stacks(struct daemon_job *job, uint32_t hz, int64_t until_ns);
+/* Samples when it is time; when it is next. */
+int64_t job_tick_stacks(struct daemon_job *job, int64_t now_ns);
+void job_close_stacks(struct daemon_job *job);
 void job_describe(struct daemon_job *job);
 
 #endif

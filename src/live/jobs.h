@@ -91,6 +91,7 @@ enum jobs_ask {
 	JOBS_ASK_EXPECT, /* pid, name: this process will join, and is part of that job */
 	JOBS_ASK_STOP,	 /* job: its processes take their hooks out; pid: only that one */
 	JOBS_ASK_KINETO, /* pid or 0 for all, path: of a folder, ns: how long. Without a path: what became of it */
+	JOBS_ASK_STACKS, /* job: its Python stacks go to its ring, hz (in pid) a second, for the next ns */
 };
 
 struct jobs_request {

@@ -10,6 +10,8 @@ static const char *const names[LIVE_BLOCKS] = {
 	[LIVE_BLOCK_TEXT] = "text",	  [LIVE_BLOCK_PLACE] = "place",
 	[LIVE_BLOCK_RUN] = "run",	  [LIVE_BLOCK_RECORD] = "record",
 	[LIVE_BLOCK_COUNT] = "count",	  [LIVE_BLOCK_END] = "end",
+	[LIVE_BLOCK_FRAME] = "frame",	  [LIVE_BLOCK_STACK] = "stack",
+	[LIVE_BLOCK_SAMPLE] = "sample",
 };
 
 void live_blocks_init(struct live_blocks *b, struct mem *mem)

@@ -10,15 +10,9 @@
 
 #include "live/collector.h"
 #include "live/sampler.h"
+#include "live/stack_names.h"
 
 struct feed_thread;
-
-/* Equal rows have one number. */
-struct feed_table {
-	struct map map;
-	uint32_t (*keys)[4]; /* 0 is not used */
-	size_t count, cap;
-};
 
 struct stack_feed {
 	struct mem *mem;
@@ -26,11 +20,8 @@ struct stack_feed {
 	struct sampler sampler;
 	int64_t period_ns, now_ns, watched_ns;
 	uint64_t dice;
-	struct arena arena;
-	struct map text_map;
-	struct str *texts; /* 0 is not used */
-	size_t text_count, text_cap;
-	struct feed_table frames, stacks;
+	struct stack_names table;
+	uint32_t file;		     /* of the collector, that the table is of */
 	struct feed_thread *threads; /* 0 is not used */
 	size_t thread_count, thread_cap;
 	uint64_t late, unknown;

@@ -259,6 +259,45 @@ class Daemon(Case):
         self.assertEqual(self.ask("record", "--job", "none", "--last", "1s", "-o", part).returncode, 1)
         self.assertEqual(self.ask("record", "--last", "1s", "-o", part).returncode, 2)
 
+    def test_stacks_of_a_job(self):
+        """Now, while somebody follows the job, or always."""
+        self.start()
+        job = self.job("a")
+        p = self.ask("stacks", "--job", "a", "--csv")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn(f"{job.pid},", p.stdout)
+        self.assertIn("<module>", p.stdout)
+        self.assertRegex(self.ask("stacks", "--job", "b").stderr, "^opwatch: .*job")
+        self.assertEqual(self.ask("stacks", str(job.pid), "--job", "a").returncode, 2)
+        file = os.path.join(self.dir, "x.opw")
+
+        def follow(*options):
+            p = self.ask("attach", "--job", "a", "--for", "1s", "-o", file, *options)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            return p.stderr
+
+        self.assertNotIn("stacks", follow())
+        self.wait(lambda: " stacks of 1 process" in follow("--stacks"), "there are no stacks")
+        self.assertIn("<module>", json.dumps(self.view("functions", file)))
+        self.assertEqual(self.finish(job) > 0, True)
+
+    def test_stacks_of_all_jobs(self):
+        self.start("--stacks=50", "--max-size", "1M")
+        job = self.job("a", batch=400)
+        file = os.path.join(self.dir, "x.opw")
+
+        def last():
+            p = self.ask("record", "--job", "a", "--last", "1h", "-o", file)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            return " stacks of 1 process" in p.stderr
+
+        self.wait(last, "there are no stacks")
+        # files come and go; stacks of all of them are named alike
+        self.wait(lambda: len(list(pathlib.Path(self.rings).glob("*/*.opw"))) > 8, "the ring does not fill")
+        self.assertTrue(last())
+        self.assertIn("read", json.dumps(self.view("functions", file)))
+        self.assertEqual(self.finish(job) > 0, True)
+
     def test_a_signal_leaves_nothing_behind(self):
         """A view of a job writes a file of its own meanwhile; record --last one that is not whole yet."""
         self.start()
