@@ -10,6 +10,7 @@
 
 #include "opwatch_config.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -151,6 +152,11 @@ ow_status ow_record(const char *const *argv, const char *out_path,
 	if (!summary)
 		summary = &unused;
 	summary_clear(summary);
+	if (argv[0] && !launch_is_there(argv[0])) { /* before a file is made */
+		free(l);
+		summary->exit_code = 127; /* as shells do */
+		return error_errno(err, ENOENT, "%s", argv[0]);
+	}
 	status = l ? live_open(l, out_path, options, err) : error_no_memory(err);
 	if (status == OW_OK) {
 		launch.recorder = l->recorder;

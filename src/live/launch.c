@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -65,6 +66,24 @@ static ow_status start(struct running *r, char *const *env, struct error *err)
 	waitpid(r->pid, NULL, 0);
 	r->launch->exit_code = failure == ENOENT ? 127 : 126; /* as shells do */
 	return error_errno(err, failure, "%s", r->launch->argv[0]);
+}
+
+bool launch_is_there(const char *program)
+{
+	const char *path = getenv("PATH");
+	struct str rest = str_from(path ? path : ""), folder;
+
+	if (strchr(program, '/') || !path)
+		return !strchr(program, '/') || access(program, F_OK) == 0;
+	while (str_split(&rest, ':', &folder)) {
+		char name[PATH_MAX];
+		int len = snprintf(name, sizeof(name), "%.*s%s%s", STR_ARG(folder),
+				   folder.len ? "/" : "", program);
+
+		if (len >= (int)sizeof(name) || access(name, F_OK) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* What a terminal sends goes to the job by itself, since it is in the same group. */

@@ -17,6 +17,8 @@ struct launch {
 	int exit_signal;	 /* out: what ended it, or 0 */
 };
 
+/* Whether there is such a program at all, as execvp looks for it: so that nothing is begun for one that is not. */
+bool launch_is_there(const char *program);
 /* Runs the job to its end. Fails when it could not be started. */
 ow_status launch_job(struct launch *launch, struct collector *c, struct error *err);
 

@@ -70,6 +70,12 @@ class RecordTest(unittest.TestCase):
         self.assertEqual(p.returncode, 127)
         self.assertIn("no-such-program-here: No such file", p.stderr)
         self.assertFalse(os.path.exists(self.file), "nothing was recorded")
+        with open(self.file, "w", encoding="utf8") as f:
+            f.write("mine")
+        for program in ("no-such-program-here", "./no-such-program-here"):
+            self.assertEqual(self.record(program).returncode, 127)
+        with open(self.file, encoding="utf8") as f:
+            self.assertEqual(f.read(), "mine")
         self.assertEqual(subprocess.run([BIN, "record"], capture_output=True).returncode, 2)
 
     def test_file_reads(self):
