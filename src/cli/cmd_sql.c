@@ -207,6 +207,17 @@ static bool check_output(const struct args *args)
 	return true;
 }
 
+static bool check_query(const struct args *args)
+{
+	for (size_t i = 0; args->query_file && i < args->file_count; i++)
+		if (is_query(args->files[i])) {
+			complain("opwatch sql: give the query once: with -f %s, or as a word\n",
+				 args->query_file);
+			return false;
+		}
+	return true;
+}
+
 /* The one word is the text, in whatever dialect the server speaks. */
 static int run_remote(struct args *args)
 {
@@ -231,14 +242,15 @@ static int run(struct args *args)
 	int code = EXIT_FAILED;
 	bool ask;
 
-	if (!check_output(args))
+	if (!check_output(args) || !check_query(args))
 		return EXIT_USAGE;
 	if (args->on)
 		return run_remote(args);
 	query = find_query(args, &ask);
 	if (!query && !ask)
 		return EXIT_FAILED;
-	if (query && sqlshell_is_dot(str_from(query)))
+	if (query && sqlshell_is_dot(str_from(query)) &&
+	    !str_has(str_trim(str_from(query)), STR("\n")))
 		return sqlshell_dot(str_from(query)) == OW_OK ? EXIT_GOOD : EXIT_FAILED;
 	if (!args->file_count && !args->given_runs.count && query) {
 		complain("opwatch sql: which file? Try 'opwatch help sql'.\n");

@@ -131,14 +131,45 @@ static ow_status run_statements(const struct sqlshell *shell, const char *text)
 	return status;
 }
 
-ow_status sqlshell_run(const struct sqlshell *shell, struct str text)
+/* Whether the text ends a statement: with a semicolon that is in no string and no comment. */
+static bool is_complete(struct str text)
+{
+	char quote = 0, last = 0;
+
+	for (size_t i = 0; i < text.len; i++) {
+		char c = text.ptr[i], next = i + 1 < text.len ? text.ptr[i + 1] : '\0';
+
+		if (quote) {
+			if (quote == '*' ? c == '*' && next == '/' : c == quote) {
+				i += quote == '*';
+				quote = 0;
+			}
+		} else if (c == '\'' || c == '"' || c == '`') {
+			quote = last = c;
+		} else if (c == '-' && next == '-') {
+			while (i < text.len && text.ptr[i] != '\n')
+				i++;
+		} else if (c == '/' && next == '*') {
+			quote = '*';
+			i++;
+		} else if (c != ' ' && c != '\t' && c != '\r' && c != '\n') {
+			last = c;
+		}
+	}
+	return !quote && last == ';';
+}
+
+static bool is_quit(struct str line)
+{
+	return str_eq(line, STR(".quit")) || str_eq(line, STR(".exit")) ||
+	       str_eq(line, STR("quit")) || str_eq(line, STR("exit"));
+}
+
+static ow_status run_text(const struct sqlshell *shell, struct str text)
 {
 	ow_status status;
-	char *copy;
+	char *copy = malloc(text.len + 1);
 
-	if (sqlshell_is_dot(text))
-		return sqlshell_dot(text);
-	copy = malloc(text.len + 1);
 	if (!copy) {
 		complain("opwatch: out of memory\n");
 		return OW_E_NO_MEMORY;
@@ -148,6 +179,40 @@ ow_status sqlshell_run(const struct sqlshell *shell, struct str text)
 	status = run_statements(shell, copy);
 	free(copy);
 	return status;
+}
+
+/* Where the first line begins that is a dot command, not part of a statement; the end of the text without one. */
+static size_t find_dot(struct str text)
+{
+	size_t at = 0, line;
+
+	do {
+		struct str before = str_trim(str_first(text, at));
+
+		if (sqlshell_is_dot(str_skip(text, at)) && (!before.len || is_complete(before)))
+			return at;
+		line = str_find_char(str_skip(text, at), '\n');
+		at += line + 1;
+	} while (line != STR_NONE);
+	return text.len;
+}
+
+ow_status sqlshell_run(const struct sqlshell *shell, struct str text)
+{
+	while (text.len) {
+		size_t dot = find_dot(text);
+		struct str line;
+
+		if (dot)
+			OW_TRY(run_text(shell, str_first(text, dot)));
+		text = str_skip(text, dot);
+		if (!text.len || !str_split(&text, '\n', &line) || is_quit(str_trim(line)))
+			break;
+		if (str_trim(line).len)
+			OW_TRY(sqlshell_dot(line));
+		fflush(stdout);
+	}
+	return OW_OK;
 }
 
 /* ---- completion ---- */
@@ -207,40 +272,6 @@ static void complete(void *arg, struct str before, struct completions *out)
 }
 
 /* ---- the prompt ---- */
-
-/* Whether the text ends a statement: with a semicolon that is in no string and no comment. */
-static bool is_complete(struct str text)
-{
-	char quote = 0, last = 0;
-
-	for (size_t i = 0; i < text.len; i++) {
-		char c = text.ptr[i], next = i + 1 < text.len ? text.ptr[i + 1] : '\0';
-
-		if (quote) {
-			if (quote == '*' ? c == '*' && next == '/' : c == quote) {
-				i += quote == '*';
-				quote = 0;
-			}
-		} else if (c == '\'' || c == '"' || c == '`') {
-			quote = last = c;
-		} else if (c == '-' && next == '-') {
-			while (i < text.len && text.ptr[i] != '\n')
-				i++;
-		} else if (c == '/' && next == '*') {
-			quote = '*';
-			i++;
-		} else if (c != ' ' && c != '\t' && c != '\r' && c != '\n') {
-			last = c;
-		}
-	}
-	return !quote && last == ';';
-}
-
-static bool is_quit(struct str line)
-{
-	return str_eq(line, STR(".quit")) || str_eq(line, STR(".exit")) ||
-	       str_eq(line, STR("quit")) || str_eq(line, STR("exit"));
-}
 
 /* One more line; false to leave. */
 static bool take_line(const struct sqlshell *shell, struct buf *text, struct str line)

@@ -14,7 +14,8 @@ struct sqlshell {
 	bool pager;
 };
 
-/* Runs a text: statements, or .tables and the like. What went wrong is said on stderr. */
+/* Runs a text: statements and lines such as .tables, up to the first that fails or .quit. What went wrong is said on
+ * stderr. */
 ow_status sqlshell_run(const struct sqlshell *shell, struct str text);
 /* Reads statements until the end of input or .quit. */
 void sqlshell_loop(const struct sqlshell *shell);

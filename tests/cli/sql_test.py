@@ -103,6 +103,17 @@ class Inputs(unittest.TestCase):
             self.assertEqual(rows(SAMPLE, path, "SELECT count(*) AS n FROM run"), [{"n": 2}])
             self.assertIn("No such file", run(f"{folder}/no such.json", status=1, stdin="SELECT 1").stderr)
 
+    def test_dot_commands_in_a_text(self):
+        done = run("--csv", SAMPLE, stdin="\n.schema step\nSELECT 1 AS a\n;\n\n .tables\nSELECT '\n.help\n' AS b; -- x\n.quit\n.nonsense\n")
+        self.assertIn("step: one training", done.stdout)
+        self.assertIn("\ntrace_events ", done.stdout)
+        rest = done.stdout.split("\n")
+        self.assertEqual(rest[rest.index("a"):][:2], ["a", "1"])
+        self.assertTrue(done.stdout.endswith('b\n"\n.help\n"\n'), done.stdout)
+        self.assertIn("no command is called '.nonsense'", run(SAMPLE, stdin="SELECT 1;\n.nonsense\nSELECT 2", status=1).stderr)
+        with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
+            self.assertIn("give the query once", run(SAMPLE, "-f", file.name, "SELECT 5", status=2).stderr)
+
     def test_dot_commands(self):
         self.assertIn("op_id", run(".schema", "event").stdout)
         self.assertIn("did you mean 'event'", run(".schema", "evnt", status=1).stderr)
