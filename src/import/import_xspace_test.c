@@ -495,6 +495,14 @@ static void the_fast_way_gives_what_the_slow_one_gives(void **state)
 	assert_memory_equal(a->ts_rest, b->ts_rest, a->count * sizeof(*a->ts_rest));
 	assert_memory_equal(a->end_rest, b->end_rest, a->count * sizeof(*a->end_rest));
 	assert_memory_equal(a->correlation, b->correlation, a->count * sizeof(*a->correlation));
+	assert_memory_equal(a->phase, b->phase, a->count);
+	for (uint32_t i = 1; i < a->count; i++) { /* calls, kernels, and others of the same ops */
+		bool host = fast.m->track.kind[a->track[i].v] == TRACK_HOST;
+
+		assert_int_equal(a->phase[i], !host		  ? PHASE_COMPUTE
+					      : a->correlation[i] ? PHASE_LAUNCH
+								  : PHASE_HOST);
+	}
 	assert_int_equal(fast.m->link.count, slow.m->link.count);
 	assert_true(fast.m->link.count > 2000);
 	assert_int_equal(fast.m->op_step.count, slow.m->op_step.count);

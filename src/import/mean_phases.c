@@ -5,6 +5,8 @@
  */
 #include "import/mean_int.h"
 
+#include "base/populate.h"
+
 static const uint8_t device_phases[] = {
 	[DEVICE_PLAIN] = PHASE_COMPUTE,
 	[DEVICE_COMMUNICATION] = PHASE_COMMUNICATION,
@@ -203,14 +205,60 @@ static ow_status find_communication(struct meaning *x)
 
 /* ---- all ---- */
 
+/* Of an XSpace nothing counts but the name, the op, and whether it is a launch, so that the phase of the last event of
+ * the op and of its name is mostly the one: a look instead of a jump that nobody can foresee. */
+struct last_phase {
+	uint32_t name;
+	uint8_t phases
+		[2]; /* by whether it is a launch; PHASE_IDLE, which no event has: not asked */
+};
+
+static void phases_by_op(struct meaning *x, const struct mean_track *track, bool device,
+			 struct last_phase *lasts)
+{
+	const struct event_table *e = &x->m->event;
+
+	for (uint32_t i = track->first; i < track->last; i++) {
+		struct last_phase *last = &lasts[e->op[i].v];
+		uint32_t name = e->name ? e->name[i].v : 0;
+		bool launch = e->correlation && e->correlation[i];
+
+		if (OW_UNLIKELY(last->name != name || last->phases[launch] == PHASE_IDLE)) {
+			if (last->name != name)
+				*last = (struct last_phase){ name, { PHASE_IDLE, PHASE_IDLE } };
+			last->phases[launch] =
+				(uint8_t)(device ? device_phase(x, i) : host_phase(x, i));
+		}
+		e->phase[i] = last->phases[launch];
+	}
+}
+
+/* False without memory, which is no failure. */
+static bool phases_fast(struct meaning *x, const struct mean_track *track, bool device)
+{
+	size_t size = (size_t)x->m->op.count * sizeof(struct last_phase);
+	struct last_phase *lasts;
+
+	if (!x->in->xspace || track->last - track->first < x->m->op.count)
+		return false;
+	lasts = mem_alloc(x->mem, size);
+	for (uint32_t op = 0; lasts && op < x->m->op.count; op++)
+		lasts[op] = (struct last_phase){ 0, { PHASE_IDLE, PHASE_IDLE } };
+	if (lasts)
+		phases_by_op(x, track, device, lasts);
+	mem_free(x->mem, lasts, size);
+	return lasts != NULL;
+}
+
 static void phases_of(struct meaning *x, uint32_t t)
 {
 	const struct mean_track *track = mean_track(x, t);
 	bool device = mean_on_device(x, t), host = mean_on_host(x, t);
+	bool done = (device || host) && phases_fast(x, track, device);
 
 	if (!device && !host)
 		return;
-	for (uint32_t e = track->first; e < track->last; e++)
+	for (uint32_t e = track->first; e < track->last && !done; e++)
 		if (mean_is_slice(x, e))
 			x->m->event.phase[e] =
 				(uint8_t)(device ? device_phase(x, e) : host_phase(x, e));
@@ -271,6 +319,7 @@ ow_status mean_phases(struct meaning *x)
 	/* All names are looked up before, so that threads only read what is known of them. */
 	for (size_t i = 0; i < x->names.count; i++)
 		mean_name_class(x, (str_id){ x->names.list[i] });
+	populate(x->m->event.phase, x->first_event, x->last_event);
 	x->shared = true;
 	atomic_store(&p.next, x->first_track);
 	parallel_run(mean_threads(x), run, &p);

@@ -5,6 +5,7 @@
  */
 #include "import/mean_int.h"
 
+#include "base/populate.h"
 #include "base/regex.h"
 
 /* ---- markers ---- */
@@ -250,6 +251,8 @@ static ow_status use_markers(struct meaning *x)
 							       .end_ns = m->list[i].end });
 	}
 	OW_TRY(builder_status(x->b));
+	populate(x->m->event.step, x->first_event * sizeof(step_id),
+		 x->last_event * sizeof(step_id));
 	for (uint32_t t = x->first_track; t < x->last_track; t++)
 		assign_track(x, mean_track(x, t), &steps);
 	assign_launched(x);

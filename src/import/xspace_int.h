@@ -290,6 +290,7 @@ struct xspace {
 	size_t piece_count, piece_cap;
 	uint32_t *order; /* row → the row it was when it was read; NULL when that is the same */
 	uint32_t order_rows;
+	uint32_t populated; /* rows of events whose memory was asked for */
 
 	fact_id plane_list;
 	uint64_t event_total, line_total;

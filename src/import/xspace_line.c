@@ -6,6 +6,7 @@
  * Python's frames are on the line of their thread among its other events; they become a track of their own, as
  * frames of any trace do, by reading such a line twice.
  */
+#include "base/populate.h"
 #include "import/xspace_shape.h"
 #include "import/xspace_tally.h"
 
@@ -538,11 +539,39 @@ static ow_status take_fields(struct reading *r, struct pb *p, const uint8_t *las
 	}
 }
 
-/* No field is longer, as a rule; and no event is shorter than two bytes. */
-static bool make_room(struct builder *b, size_t bytes)
+#define AHEAD ((uint32_t)128 << 10) /* rows whose memory is asked for at once */
+
+#define POPULATE(e, column, first, last)                                                           \
+	populate((e)->column, (size_t)(first) * sizeof(*(e)->column),                              \
+		 (size_t)(last) * sizeof(*(e)->column))
+
+/* Memory of columns that every event has, for the next rows. */
+static void ask_ahead(struct xspace *x)
 {
-	return b->m->event.cap - b->m->event.count > bytes / 2 ||
-	       builder_grow(b, TABLE_event, (uint32_t)(bytes / 2 + 1));
+	const struct event_table *e = &x->b->m->event;
+	uint32_t first = MAX(e->count, x->populated), last = first + MIN(AHEAD, e->cap - first);
+
+	if (e->count < AHEAD || x->populated > e->count + AHEAD / 2)
+		return; /* small files, and rows that have it */
+	POPULATE(e, ts_ns, first, last);
+	POPULATE(e, dur_ns, first, last);
+	POPULATE(e, op, first, last);
+	POPULATE(e, track, first, last);
+	POPULATE(e, name, first, last);
+	POPULATE(e, correlation, first, last);
+	x->populated = last;
+}
+
+/* No field is longer, as a rule; and no event is shorter than two bytes. */
+static bool make_room(struct xspace *x, size_t bytes)
+{
+	struct builder *b = x->b;
+
+	if (b->m->event.cap - b->m->event.count <= bytes / 2 &&
+	    !builder_grow(b, TABLE_event, (uint32_t)(bytes / 2 + 1)))
+		return false;
+	ask_ahead(x);
+	return true;
 }
 
 /* Where rows from `first` on came from. */
@@ -577,7 +606,7 @@ static ow_status read_line(struct reading *r)
 
 		if (!bytes.ptr)
 			return x->window.status;
-		if (!make_room(x->b, mine))
+		if (!make_room(x, mine))
 			return builder_status(x->b);
 		p = pb_over(bytes.ptr, mine);
 		OW_TRY(take_fields(r, &p, p.at + bytes.len, at));
