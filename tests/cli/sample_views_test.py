@@ -69,6 +69,13 @@ class SampleViews(unittest.TestCase):
         self.assertEqual(run.returncode, 1)
         self.assertIn("no metric is called 'bytes'; there are cycles, page-faults", run.stderr)
 
+    def test_what_simpleperf_reports(self):
+        path = self.folder / "report.trace"
+        path.write_bytes(b"SIMPLEPERF\x01\x00X\x00\x00\x00\x12")
+        run = subprocess.run([BIN, path], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("open the perf.data that it was made from", run.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()
