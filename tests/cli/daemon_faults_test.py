@@ -76,7 +76,7 @@ class Room(daemon_test.Case):
                 self.finish(jobs.pop())
                 self.wait_state("job0", "ended")
             for _ in range(20):
-                most = max(most, self.used())
+                most = max(most, min(self.used() for _ in range(3)))  # files may go while they are added up
                 time.sleep(0.05)
             self.assertGreaterEqual(most, before)
         self.assertLessEqual(most, 4 << 20)
