@@ -128,6 +128,16 @@ static bool go_on(void *arg)
 	return r->options->progress(r->options->progress_arg, &so_far);
 }
 
+/* Python stacks are read as soon as there is a native one. */
+static void wait_for_native(void *arg, int64_t until_ns)
+{
+	struct recording *r = arg;
+
+	while (native_rows_wait(&r->native, until_ns))
+		if (!native_rows_read(&r->native))
+			return; /* go_on finds out */
+}
+
 static int64_t time_of_day(void *arg)
 {
 	struct recording *r = arg;
@@ -161,6 +171,10 @@ static void tell_losses(struct recording *r, const struct ow_stacks_summary *s)
 		builder_note_many(
 			r->b, NOTE_INFO, OW_NO_OFFSET, s->left_out,
 			"samples left out, since looking may not take more of a processor");
+	if (r->native.unjoined)
+		builder_note_many(r->b, NOTE_INFO, OW_NO_OFFSET, r->native.unjoined,
+				  "native samples without the functions of Python, which were at "
+				  "another place when they were read");
 	if (s->late_ticks)
 		builder_note_many(r->b, NOTE_INFO, OW_NO_OFFSET, s->late_ticks,
 				  "samples not taken, since the machine was busy");
@@ -185,7 +199,7 @@ static void choose_metric(struct recording *r)
 	struct sampler_sums sums;
 
 	sampler_sums(&r->sampler, &sums);
-	if (sums.samples || !r->native.samples || r->b->status != OW_OK)
+	if ((sums.samples && !r->native.joined) || !r->native.samples || r->b->status != OW_OK)
 		return;
 	r->b->m->metric.is_default[r->rows.wall.v] = 0;
 	r->b->m->metric.is_default[r->native.metric.v] = 1;
@@ -221,7 +235,8 @@ static ow_status record(struct recording *r, const int64_t *pids, size_t count,
 	name_source(r, pids, count);
 	sample_rows_init(&r->rows, r->b, &r->sampler, SECOND_NS / r->clock.hz);
 	if (r->options->native) {
-		native_rows_init(&r->native, r->b, r->clock.hz, r->to_wall_ns);
+		native_rows_init(&r->native, r->b, &r->sampler, r->clock.hz, r->to_wall_ns);
+		r->clock.wait = wait_for_native;
 		status = add_native(r, pids, count, err);
 	}
 	if (status == OW_OK)
@@ -255,7 +270,7 @@ static ow_status record_profile(ow_profile *p, const struct ow_stacks_options *o
 	r.begin_cpu_ns = own_cpu_ns();
 	r.to_wall_ns = clock_ns(CLOCK_REALTIME) - r.begin_ns;
 	sampler_init(&r.sampler, &p->mem, !options->no_children);
-	sampler_limit(&r.sampler, options->hz, true);
+	sampler_limit(&r.sampler, options->hz, !options->native);
 	status = record(&r, pids, count, summary, err);
 	sampler_release(&r.sampler);
 	return status == OW_OK ? ow_profile_freeze(p, err) : status;

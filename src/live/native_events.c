@@ -56,6 +56,7 @@ static int open_event(pid_t tid, uint64_t period_ns)
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_CPU_CLOCK,
 		.sample_period = period_ns,
+		.wakeup_events = 1,
 		.sample_type =
 			PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN,
 		.disabled = 1,
@@ -171,6 +172,15 @@ bool native_events_look(struct native_events *e)
 
 	e->refused += code && code != ESRCH;
 	return good;
+}
+
+size_t native_events_poll(const struct native_events *e, struct pollfd *fds, size_t cap)
+{
+	size_t count = MIN(e->count, cap);
+
+	for (size_t i = 0; i < count; i++)
+		fds[i] = (struct pollfd){ .fd = e->threads[i].fd, .events = POLLIN };
+	return count;
 }
 
 ow_status native_events_open(struct native_events *e, struct mem *mem, pid_t pid, uint32_t hz,

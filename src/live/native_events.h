@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 
+#include <poll.h>
 #include <sys/types.h>
 
 #define NATIVE_REGISTERS 33
@@ -50,6 +51,8 @@ ow_status native_events_open(struct native_events *e, struct mem *mem, pid_t pid
 void native_events_close(struct native_events *e);
 /* Threads that have come or gone since. False without memory. */
 bool native_events_look(struct native_events *e);
+/* Descriptors that are readable when there is a sample: so many, at most `cap`. */
+size_t native_events_poll(const struct native_events *e, struct pollfd *fds, size_t cap);
 typedef void (*native_take_fn)(void *arg, const struct native_sample *sample);
 void native_events_read(struct native_events *e, native_take_fn take, void *arg);
 

@@ -4,15 +4,23 @@
 #include "base/clock.h"
 #include "base/demangle.h"
 #include "base/map.h"
+#include "live/mixed_stack.h"
 #include "live/proc.h"
 #include "live/processes.h"
 
+#include <time.h>
+
 #define LOOK_NS (1000000000 / 4)
+#define MAX_FDS 256
+#define MAX_PYTHON 512
+#define MAX_AGE_NS 1000000 /* of a sample, for its thread to be where it was */
 
 /* An address that was named. */
 struct named_pc {
 	uint64_t pc;
 	frame_id frame;
+	bool is_loop;  /* of the Python interpreter */
+	bool is_begin; /* of a thread, or of the program */
 };
 
 struct native_process {
@@ -27,9 +35,12 @@ struct native_process {
 	bool no_memory;
 };
 
-void native_rows_init(struct native_rows *rows, struct builder *b, uint32_t hz, int64_t to_wall_ns)
+void native_rows_init(struct native_rows *rows, struct builder *b, const struct sampler *sampler,
+		      uint32_t hz, int64_t to_wall_ns)
 {
-	*rows = (struct native_rows){ .b = b, .hz = hz, .to_wall_ns = to_wall_ns };
+	*rows = (struct native_rows){
+		.b = b, .sampler = sampler, .hz = hz, .to_wall_ns = to_wall_ns
+	};
 	rows->metric = builder_metric(b, STR("native"), STR("ns"));
 	buf_init(&rows->name, b->m->mem);
 }
@@ -86,12 +97,27 @@ ow_status native_rows_add(struct native_rows *rows, pid_t pid, struct error *err
 
 /* ---- samples ---- */
 
-static frame_id make_frame(struct native_process *p, uint64_t pc)
+static bool is_one_of(struct str name, const char *const *names)
 {
+	for (; *names; names++)
+		if (str_eq(name, str_from(*names)))
+			return true;
+	return false;
+}
+
+static struct named_pc make_frame(struct native_process *p, uint64_t pc)
+{
+	static const char *const begins[] = { "_start",	      "__libc_start_main",
+					      "__clone",      "__clone3",
+					      "clone",	      "clone3",
+					      "start_thread", NULL };
 	struct builder *b = p->rows->b;
 	struct native_name name = native_unwind_name(p->unwind, pc);
 	struct buf *text = &p->rows->name;
+	struct named_pc named = { .pc = pc };
 
+	named.is_loop = str_starts(name.function, STR("_PyEval_EvalFrameDefault"));
+	named.is_begin = is_one_of(name.function, begins);
 	buf_clear(text);
 	if (!name.function.len)
 		buf_printf(text, "0x%" PRIx64, pc);
@@ -99,31 +125,33 @@ static frame_id make_frame(struct native_process *p, uint64_t pc)
 		buf_clear(text);
 		buf_add(text, name.function.ptr, utf8_valid_prefix(name.function));
 	}
-	return builder_frame(b, &(struct frame_row){ .function = builder_str(b, buf_str(text)),
-						     .module = builder_str(b, name.module),
-						     .flags = name.is_jit ? FRAME_JIT : 0 });
+	named.frame =
+		builder_frame(b, &(struct frame_row){ .function = builder_str(b, buf_str(text)),
+						      .module = builder_str(b, name.module),
+						      .flags = name.is_jit ? FRAME_JIT : 0 });
+	return named;
 }
 
-static frame_id frame_at(struct native_process *p, uint64_t pc)
+static struct named_pc frame_at(struct native_process *p, uint64_t pc)
 {
 	uint64_t hash = map_hash_u64(pc, 0);
 	void *pcs = p->pcs;
-	frame_id frame;
+	struct named_pc named;
 
 	for (struct map_iter it = map_find(&p->map, hash); it.value; it = map_next(&p->map, it))
 		if (p->pcs[it.value].pc == pc)
-			return p->pcs[it.value].frame;
-	frame = make_frame(p, pc);
+			return p->pcs[it.value];
+	named = make_frame(p, pc);
 	if (!mem_grow(p->rows->b->m->mem, &pcs, &p->cap, p->count + 2, sizeof(*p->pcs))) {
 		p->no_memory = true;
-		return frame;
+		return named;
 	}
 	p->pcs = pcs;
 	if (map_add(&p->map, hash, (uint32_t)p->count + 1))
-		p->pcs[++p->count] = (struct named_pc){ pc, frame };
+		p->pcs[++p->count] = named;
 	else
 		p->no_memory = true;
-	return frame;
+	return named;
 }
 
 /* Named as sample_rows.c does: the same thread has the same track. */
@@ -142,22 +170,131 @@ static track_id track_of(struct native_process *p, pid_t tid)
 						     .source = b->source });
 }
 
+/* The interpreter keeps the frame that it runs at hand: in a register, or on its stack. */
+static bool has_frame(const struct native_sample *s, uint64_t at)
+{
+	for (uint32_t i = 0; i < s->register_count; i++)
+		if (s->registers[i] == at)
+			return true;
+	for (size_t i = 0; i + 8 <= s->stack_size; i += 8)
+		if (remote_word(s->stack, i) == at)
+			return true;
+	return false;
+}
+
+/* A sample, its native calls, and the Python stack that was read right after it; NULL: none. */
+struct both {
+	const struct native_sample *sample;
+	struct named_pc native[NATIVE_DEPTH];
+	size_t native_count;
+	const struct py_thread *python;
+};
+
+/* Joins them; how many frames there are, 0 when they do not belong together. */
+static size_t join(const struct both *both, struct mixed_frame out[NATIVE_DEPTH + MAX_PYTHON])
+{
+	bool is_loop[NATIVE_DEPTH], was_called[MAX_PYTHON];
+	struct mixed_input in = { .is_loop = is_loop,
+				  .native_count = both->native_count,
+				  .was_called = was_called,
+				  .python_count = both->python->frame_count };
+
+	for (size_t i = 0; i < both->native_count; i++) {
+		is_loop[i] = both->native[i].is_loop;
+		in.native_is_whole |= both->native[i].is_begin;
+	}
+	if (in.python_count > MAX_PYTHON)
+		return 0;
+	for (size_t i = 0; i < in.python_count; i++)
+		was_called[i] = both->python->frames[i].was_called;
+	if (!in.python_count || !has_frame(both->sample, both->python->frames[0].at))
+		return 0;
+	return mixed_stack_join(&in, out);
+}
+
+static stack_id add_python(struct builder *b, stack_id stack, const struct py_frame *frame)
+{
+	return builder_stack(
+		b, stack,
+		builder_frame(b, &(struct frame_row){ .file = builder_str(b, frame->code->file),
+						      .function = builder_str(b, frame->code->name),
+						      .line = frame->line,
+						      .function_line = frame->code->first }));
+}
+
+static stack_id make_stack(struct native_rows *rows, const struct both *both)
+{
+	struct mixed_frame frames[NATIVE_DEPTH + MAX_PYTHON];
+	size_t count = both->python ? join(both, frames) : 0;
+	stack_id stack = { 0 };
+
+	rows->joined += count > 0;
+	for (size_t i = count; i-- > 0;)
+		stack = frames[i].is_python
+				? add_python(rows->b, stack, &both->python->frames[frames[i].index])
+				: builder_stack(rows->b, stack,
+						both->native[frames[i].index].frame);
+	for (size_t i = count ? 0 : both->native_count; i-- > 0;)
+		stack = builder_stack(rows->b, stack, both->native[i].frame);
+	return stack;
+}
+
+/* Before anything else is done: the thread runs on. */
+static const struct py_thread *look_at_python(const struct native_process *p,
+					      const struct native_sample *sample)
+{
+	struct py_process *python = sampler_find(p->rows->sampler, p->pid);
+	int64_t now = steady_ns();
+
+	if (!python || now - sample->ts_ns > MAX_AGE_NS)
+		return NULL;
+	return py_process_glance(python, sample->tid, now + p->rows->to_wall_ns);
+}
+
 static void take(void *arg, const struct native_sample *sample)
 {
 	struct native_process *p = arg;
 	struct builder *b = p->rows->b;
-	uint64_t pcs[NATIVE_DEPTH];
-	size_t count = native_unwind_walk(p->unwind, sample, pcs);
-	stack_id stack = { 0 };
+	struct both both = { .sample = sample, .python = look_at_python(p, sample) };
+	uint64_t pcs[NATIVE_DEPTH], joined = p->rows->joined;
+	bool runs_python = false;
+	stack_id stack;
 
-	while (count-- > 0)
-		stack = builder_stack(b, stack, frame_at(p, pcs[count]));
+	both.native_count = native_unwind_walk(p->unwind, sample, pcs);
+	for (size_t i = 0; i < both.native_count; i++) {
+		both.native[i] = frame_at(p, pcs[i]);
+		runs_python |= both.native[i].is_loop;
+	}
+	stack = make_stack(p->rows, &both);
+	p->rows->unjoined += runs_python && p->rows->joined == joined;
 	builder_add_sample(b, &(struct sample_row){ .ts_ns = sample->ts_ns + p->rows->to_wall_ns,
 						    .stack = stack,
 						    .track = track_of(p, sample->tid),
 						    .metric = p->rows->metric,
 						    .weight = 1000000000 / p->rows->hz });
 	p->rows->samples++;
+}
+
+bool native_rows_wait(const struct native_rows *rows, int64_t until_ns)
+{
+	struct pollfd fds[MAX_FDS];
+	int64_t ns = until_ns - steady_ns();
+	struct timespec wait = { ns / 1000000000, ns % 1000000000 };
+	size_t count = 0;
+
+	if (ns <= 0)
+		return false;
+	for (size_t i = 0; i < rows->count; i++)
+		count += native_events_poll(&rows->items[i]->events, fds + count, MAX_FDS - count);
+	if (ppoll(fds, count, &wait, NULL) <= 0)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (fds[i].revents & POLLIN)
+			return true;
+	/* Only of threads that have ended, which are forgotten soon. */
+	ns = MAX(until_ns - steady_ns(), 0);
+	nanosleep(&(struct timespec){ ns / 1000000000, ns % 1000000000 }, NULL);
+	return false;
 }
 
 bool native_rows_read(struct native_rows *rows)

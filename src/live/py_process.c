@@ -243,6 +243,14 @@ static bool add_frame(struct py_process *p, struct py_thread *thread, size_t *co
 	return true;
 }
 
+/* By C, rather than by the Python code before it. */
+static bool was_called(const struct py_offsets *o, const struct py_raw_stack *raw, size_t i)
+{
+	if (o->minor < 11 || i + 1 >= raw->count)
+		return true;
+	return o->minor == 11 ? raw->items[i].is_entry : raw->items[i + 1].is_shim;
+}
+
 /* From addresses to files, functions and lines. False when one of the frames has no code. */
 static bool resolve(struct py_process *p, struct py_thread *thread, int64_t now_ns)
 {
@@ -260,7 +268,8 @@ static bool resolve(struct py_process *p, struct py_thread *thread, int64_t now_
 		p->no_memory |= p->codes.no_memory;
 		if (!code ||
 		    !add_frame(p, thread, &count,
-			       (struct py_frame){ code, py_code_line(code, o, raw->instr) })) {
+			       (struct py_frame){ code, py_code_line(code, o, raw->instr),
+						  was_called(o, &thread->raw, i), raw->at })) {
 			thread->frame_count = 0;
 			thread->settled = false;
 			return false;
@@ -327,6 +336,13 @@ static bool sample_thread(struct round *r, uint64_t at, uint64_t interpreter, ui
 	}
 	if (!thread->frame_count)
 		return true;
+	if (p->glances) {
+		thread->changed |= !thread->same;
+		r->take(r->arg, p, thread);
+		return true;
+	}
+	thread->same &= !thread->changed;
+	thread->changed = false;
 	count_cpu(thread);
 	p->samples++;
 	r->take(r->arg, p, thread);
@@ -426,4 +442,32 @@ ow_status py_process_sample(struct py_process *p, int64_t now_ns, py_take_fn tak
 	p->torn++;
 	p->lost++;
 	return OW_OK;
+}
+
+struct glance {
+	pid_t tid;
+	const struct py_thread *found;
+};
+
+static void take_glance(void *arg, struct py_process *p, struct py_thread *thread)
+{
+	struct glance *glance = arg;
+
+	(void)p;
+	if (thread->tid == glance->tid)
+		glance->found = thread;
+}
+
+const struct py_thread *py_process_glance(struct py_process *p, pid_t tid, int64_t now_ns)
+{
+	struct glance glance = { .tid = tid };
+	uint64_t torn = p->torn, lost = p->lost;
+	ow_status status;
+
+	p->glances = true;
+	status = py_process_sample(p, now_ns, take_glance, &glance, NULL);
+	p->glances = false;
+	p->torn = torn;
+	p->lost = lost;
+	return status == OW_OK ? glance.found : NULL;
 }

@@ -17,6 +17,8 @@
 struct py_frame {
 	const struct py_code *code;
 	int32_t line;
+	bool was_called; /* by C, rather than by the Python code of the next frame */
+	uint64_t at;
 };
 
 /* A frame as it lies in memory. */
@@ -50,6 +52,7 @@ struct py_thread {
 	int64_t cpu_ns; /* on a processor since the last time; 0 when unknown */
 	uint32_t idle;	/* samples in a row without that */
 	bool same;	/* as in the sample before */
+	bool changed;	/* by a glance since */
 	bool seen;
 	uint64_t user; /* the caller's */
 };
@@ -72,6 +75,7 @@ struct py_process {
 	struct beside beside;
 	/* What looking may take of our processor: the thread's clock at which a stack that changes is given up; 0: no end. */
 	int64_t give_up_ns;
+	bool glances; /* between two samples: nothing is counted */
 	bool no_memory;
 	/* sums */
 	uint64_t samples, torn;
@@ -86,6 +90,9 @@ void py_process_close(struct py_process *p);
 bool py_thread_turns(const struct py_thread *thread, uint64_t *turns);
 
 typedef void (*py_take_fn)(void *arg, struct py_process *p, struct py_thread *thread);
+/* The stack of one thread as it is now, between two samples, for which it counts nothing; NULL when there is none, or it could
+ * not be read. */
+const struct py_thread *py_process_glance(struct py_process *p, pid_t tid, int64_t now_ns);
 /* One sample of every thread that runs Python code. OW_E_NOT_FOUND: the process has ended; OW_E_PERMISSION: it has
  * got rights that we have not; OW_E_NO_MEMORY. A process that has run another program only gives torn samples. */
 ow_status py_process_sample(struct py_process *p, int64_t now_ns, py_take_fn take, void *arg,

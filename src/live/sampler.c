@@ -318,6 +318,14 @@ ow_status sampler_tick(struct sampler *s, int64_t now_ns, py_take_fn take, void 
 	return status;
 }
 
+struct py_process *sampler_find(const struct sampler *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (s->items[i]->pid == pid && s->items[i]->open)
+			return &s->items[i]->p;
+	return NULL;
+}
+
 void sampler_sums(const struct sampler *s, struct sampler_sums *sums)
 {
 	*sums = (struct sampler_sums){
@@ -357,6 +365,14 @@ static void sleep_until(int64_t ns)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 }
 
+static void wait_until(const struct sampler_clock *clock, int64_t ns)
+{
+	if (clock->wait)
+		clock->wait(clock->arg, ns);
+	else
+		sleep_until(ns);
+}
+
 static bool any_root_or_open(const struct sampler *s)
 {
 	for (size_t i = 0; i < s->count; i++)
@@ -384,7 +400,7 @@ ow_status sampler_run(struct sampler *s, struct sampler_clock *clock, py_take_fn
 		clock->ticks++;
 		tick += period;
 		dice = map_hash_u64(dice, clock->ticks);
-		sleep_until(tick + (int64_t)(dice % (uint64_t)(period / 4 + 1)));
+		wait_until(clock, tick + (int64_t)(dice % (uint64_t)(period / 4 + 1)));
 	}
 	return OW_OK;
 }

@@ -50,6 +50,8 @@ void sampler_limit(struct sampler *s, uint32_t hz, bool own_thread);
  * forgotten. */
 ow_status sampler_tick(struct sampler *s, int64_t now_ns, py_take_fn take, void *arg,
 		       struct error *err);
+/* One that is sampled as a Python process at present; or NULL. */
+struct py_process *sampler_find(const struct sampler *s, pid_t pid);
 void sampler_sums(const struct sampler *s, struct sampler_sums *sums);
 
 /* Adds all processes of the jobs, also those that are no Python. False without memory. */
@@ -60,6 +62,8 @@ struct sampler_clock {
 	int64_t for_ns;		   /* 0: until all have ended */
 	bool (*go_on)(void *arg);  /* asked before every sample; NULL: always */
 	int64_t (*now)(void *arg); /* what the samples' times are; steady */
+	/* Waits until that time of the steady clock, or a signal; NULL: sleeps. */
+	void (*wait)(void *arg, int64_t until_ns);
 	void *arg;
 	uint64_t ticks, late_ticks; /* late: the machine was too busy for them */
 };

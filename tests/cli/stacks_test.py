@@ -135,6 +135,21 @@ def never_was(stack, lines):
     return None
 
 
+# Python and C in turns; C calls Python, too.
+MIXED = r"""
+import hashlib, zlib
+data = bytes(1000000)
+def digest(): return hashlib.sha256(data).digest()
+def pack(x): return zlib.crc32(data)
+def mid():
+    digest()
+    sorted((1, 2), key=pack)
+def outer():
+    while True: mid()
+print("ready", flush=True)
+outer()
+"""
+
 WORKERS = r"""
 import multiprocessing, os, sys, time
 def work(barrier):
@@ -374,9 +389,27 @@ class Stacks(unittest.TestCase):
         out = os.path.join(self.dir, "x.opw")
         self.native(child.pid, out)
         functions = run("functions", out, "--metric", "native").stdout
-        self.assertIn("_PyEval_EvalFrameDefault", functions)
-        self.assertIn("b", self.functions(out))  # and its Python stacks
+        self.assertRegex(functions, "_PyEval_EvalFrameDefault|PyEval_EvalCode|Py_RunMain|Py_BytesMain")
+        self.assertIn("a", self.functions(out))  # and its Python stacks
         self.assertEqual(run("stacks", child.pid, "--native").returncode, 2)
+
+    def test_native_and_python_stacks_are_one(self):
+        """The functions of Python stand where the interpreter's loop ran them."""
+        for minor, python in pythons():
+            if minor not in SUPPORTED:
+                continue
+            with self.subTest(python):
+                child, _ = self.start(MIXED, python)
+                out = os.path.join(self.dir, "x.opw")
+                self.native(child.pid, out)
+                self.end(child)
+                stacks = run("code", out, "--metric", "native", "--max-depth", "500", "--to", "folded").stdout.splitlines()
+                joined = [line for line in stacks if "<module>;" in line]
+                if not joined:  # the machine was too busy to read the one soon after the other
+                    self.assertRegex(run("notes", out).stdout, "native samples without the functions of Python")
+                for line in joined:
+                    self.assertRegex(line, r"<module>;(.*;)?outer[; ]")
+                    self.assertNotIn("_PyEval_EvalFrameDefault", line)
 
     def test_children_are_followed(self):
         child, line = self.start(WORKERS)
