@@ -436,6 +436,31 @@ ow_status import_finish(struct builder *b, const struct import_options *options,
 	return tf_finish(b, options, err);
 }
 
+#define ARGS_AT_ONCE 256
+
+/* Arguments that an importer tells, of all events. */
+static ow_status read_args(const struct model *m, struct error *err)
+{
+	const struct args_reader *reader = model_args_reader(m, 1);
+	ow_status status = OW_OK;
+	struct arena arena;
+
+	arena_init(&arena, m->mem);
+	for (uint32_t first = 1, n; reader && first < m->event.count && status == OW_OK;
+	     first += n) {
+		struct str texts[ARGS_AT_ONCE] = { 0 };
+		uint32_t rows[ARGS_AT_ONCE];
+
+		n = MIN(m->event.count - first, (uint32_t)ARGS_AT_ONCE);
+		for (uint32_t i = 0; i < n; i++)
+			rows[i] = first + i;
+		status = reader->read(reader->state, m, rows, n, texts, &arena, err);
+		arena_clear(&arena);
+	}
+	arena_release(&arena);
+	return status;
+}
+
 ow_status import_memory(const char *importer_name, const void *data, size_t len,
 			size_t memory_limit)
 {
@@ -464,6 +489,10 @@ ow_status import_memory(const char *importer_name, const void *data, size_t len,
 		status = model_verify(m, UINT64_MAX, &err);
 	if (status == OW_OK)
 		status = model_require_stacks(m, &err);
+	if (status == OW_OK)
+		status = model_require_nesting(m, &err);
+	if (status == OW_OK)
+		status = read_args(m, &err);
 	model_free(m);
 	OW_ASSERT(atomic_load(&mem.used) == 0);
 	return status;
