@@ -1,8 +1,9 @@
 /*
- * load_time.c: loads the files given, freezes, makes the op view, and tells how long each took and how
- * much anonymous memory was used at most. For bench/trace; uses the public interface only.
+ * load_time.c: loads the files given, freezes, makes the op view, with --part also that of a part of the time, for which
+ * the self time of every event is stored; tells how long each took and how much anonymous memory was used
+ * at most until it was frozen. For bench/trace; uses the public interface only.
  *
- *     load_time FILE…	→ "load S freeze S op S peak BYTES"
+ *     load_time [--part] FILE…	→ "load S freeze S total S op S part S rss BYTES accounted BYTES"
  *
  * Seconds count from the start of the process.
  */
@@ -10,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -52,7 +54,9 @@ static void check(ow_status status, const struct ow_error *err)
 
 int main(int argc, char **argv)
 {
-	double start = started(now(CLOCK_MONOTONIC)), loaded, frozen, viewed;
+	double start = started(now(CLOCK_MONOTONIC)), loaded, frozen, viewed, parted;
+	bool with_part = argc > 1 && strcmp(argv[1], "--part") == 0;
+	struct ow_view_options part;
 	struct ow_error err = { 0 };
 	struct ow_memory_use use = { .used = 0 };
 	struct rusage usage;
@@ -60,7 +64,7 @@ int main(int argc, char **argv)
 	ow_result *result;
 
 	check(ow_profile_new(NULL, &profile, &err), &err);
-	for (int i = 1; i < argc; i++)
+	for (int i = 1 + with_part; i < argc; i++)
 		check(ow_profile_add_file(profile, argv[i], NULL, NULL, &err), &err);
 	loaded = now(CLOCK_MONOTONIC);
 	check(ow_profile_freeze(profile, &err), &err);
@@ -69,9 +73,15 @@ int main(int argc, char **argv)
 	ow_profile_memory(profile, &use);
 	check(ow_view(profile, "op", NULL, &result, &err), &err);
 	viewed = now(CLOCK_MONOTONIC);
-	printf("load %.3f freeze %.3f total %.3f op %.3f rss %ld accounted %llu\n", loaded - start,
-	       frozen - loaded, frozen - start, viewed - frozen, usage.ru_maxrss * 1024L,
-	       (unsigned long long)use.peak);
+	ow_view_options_init(&part);
+	part.time_from_ns = 0;
+	part.time_to_ns = 1000;
+	if (with_part)
+		check(ow_view(profile, "op", &part, &result, &err), &err);
+	parted = now(CLOCK_MONOTONIC);
+	printf("load %.3f freeze %.3f total %.3f op %.3f part %.3f rss %ld accounted %llu\n",
+	       loaded - start, frozen - loaded, frozen - start, viewed - frozen, parted - viewed,
+	       usage.ru_maxrss * 1024L, (unsigned long long)use.peak);
 	fflush(stdout);
 	_exit(0);
 }
