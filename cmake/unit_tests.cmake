@@ -22,6 +22,6 @@ foreach(source ${test_sources})
 	set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
 	add_dependencies(tests ${target})
 	add_test(NAME unit.${name} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-	set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 300
+	set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 900
 		ENVIRONMENT "OPWATCH_SRC=${PROJECT_SOURCE_DIR};OPWATCH_DUCKDB=${DUCKDB_LIBRARY}")
 endforeach()
