@@ -15,7 +15,7 @@ static const char *join(const char *native, const char *python, bool whole)
 	static char text[64];
 	struct mixed_frame out[64];
 	bool is_loop[32], was_called[32];
-	char digits[32];
+	char digits[32] = "";
 	struct mixed_input in = { is_loop, 0, whole, was_called, 0 };
 	size_t count;
 

@@ -100,7 +100,7 @@ static void keep_signal(struct remote *r, int status)
 static bool save(struct remote *r)
 {
 	struct iovec state = { r->state, sizeof(r->state) };
-	registers now;
+	registers now = { 0 };
 
 	if (!get_registers(r, &now) || ptrace(PTRACE_GETREGSET, r->tid, STATE_KIND, &state) != 0)
 		return false;

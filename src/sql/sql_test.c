@@ -25,7 +25,7 @@ static void fill_model(struct small_model *s, int names)
 {
 	source_id source = trace_source(s, "a.json", 1);
 	track_id track = trace_track(s, source, "main", TRACK_HOST, NULL);
-	op_id ops[MANY_NAMES];
+	op_id ops[MANY_NAMES] = { { 0 } };
 
 	for (int i = 0; i < names; i++) {
 		char name[64];
