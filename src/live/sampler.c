@@ -10,7 +10,7 @@
 #define SCAN_NS (SECOND_NS / 4)
 #define MAX_WAIT_NS ((int64_t)4 * SECOND_NS)
 #define STRIKES 20 /* rounds that make no sense, until it is looked for anew */
-#define SHARE 100  /* one part in so many of a processor */
+#define SHARE 112  /* one part in so many of a processor; with start and end a hundredth */
 #define SHARE_HZ 100u
 #define SAVED_TICKS 20
 #define OWED_TICKS 20
