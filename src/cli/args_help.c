@@ -46,7 +46,7 @@ static const char *help_for(const struct flag *flag, const char *command)
 	return command_find(word) ? NULL : flag->help;
 }
 
-/* Whether it is told in the help on a command of few flags. */
+/* Of a command of few flags: whether this is one of them. */
 static bool is_listed(const struct flag *flag, const char *help, const char *flags)
 {
 	static const char always[] = "verbose version help";
@@ -63,9 +63,16 @@ static bool is_listed(const struct flag *flag, const char *help, const char *fla
 	return false;
 }
 
+bool flag_is_taken(const struct flag *flag, const char *command)
+{
+	const struct command *known = command_find(command);
+	const char *help = help_for(flag, command);
+
+	return !known || !known->flags || (help && is_listed(flag, help, known->flags));
+}
+
 void args_print_options(FILE *to, const char *command, bool views)
 {
-	const struct command *known = command ? command_find(command) : NULL;
 	char left[128];
 
 	fprintf(to, "Options:\n");
@@ -74,7 +81,7 @@ void args_print_options(FILE *to, const char *command, bool views)
 		const char *help = help_for(flag, command);
 		char letter[8] = "    ";
 
-		if (!help || (known && known->flags && !is_listed(flag, help, known->flags)))
+		if (!help || (command && !flag_is_taken(flag, command)))
 			continue;
 		if (flag->letter)
 			snprintf(letter, sizeof(letter), "-%c, ", flag->letter);

@@ -136,6 +136,8 @@ static bool parse_option(struct args *args, const char *word, const char *next, 
 	flag = find_flag(name);
 	if (is_param(args, flag))
 		return add_param(args, word, name, value, next, used);
+	if (flag)
+		args->given[args->given_count++] = flag;
 	if (flag && flag->value && strcmp(flag->value, FLAG_BOOLEAN) == 0)
 		return set_boolean(args, flag, word, value.ptr, next, used);
 	if (flag && flag->value && flag->value[0] == '[') /* a value only behind '=' */
@@ -167,12 +169,32 @@ static bool parse_option(struct args *args, const char *word, const char *next, 
 	return set_option(args, option, word, next ? str_from(next) : (struct str){ 0 }, used);
 }
 
+/* What a command would not heed is refused, wherever it stands. */
+static bool check_given(const struct args *args)
+{
+	const struct command *command = args->file_count ? command_find(args->files[0]) : NULL;
+	struct str rest, word;
+
+	for (size_t i = 0; command && i < args->given_count; i++) {
+		if (flag_is_taken(args->given[i], command->name))
+			continue;
+		complain("opwatch: 'opwatch %s' does not take --%s, but", command->name,
+			 args->given[i]->name);
+		for (rest = str_from(command->flags); str_split(&rest, ' ', &word);)
+			complain(" --%.*s", STR_ARG(word));
+		complain("\nTry 'opwatch %s --help'.\n", command->name);
+		return false;
+	}
+	return true;
+}
+
 bool args_parse(struct args *args, int argc, char **argv)
 {
 	bool ended = false;
 
 	args->files = ARENA_ARRAY(args->arena, const char *, (size_t)argc + 1);
-	if (!args->files)
+	args->given = ARENA_ARRAY(args->arena, const struct flag *, (size_t)argc + 1);
+	if (!args->files || !args->given)
 		return false;
 	for (int i = 0; i < argc; i++) {
 		bool used = false;
@@ -189,5 +211,5 @@ bool args_parse(struct args *args, int argc, char **argv)
 			return false;
 		i += used;
 	}
-	return true;
+	return check_given(args);
 }

@@ -49,13 +49,15 @@ struct args {
 	uint32_t threads;
 	bool allow_io, parquet;
 	bool limit_given, depth_given, select_given, order_given;
+	const struct flag **given; /* flags as they came */
+	size_t given_count;
 };
 
 struct command {
 	const char *name, *usage, *summary;
 	const char *help; /* more lines for --help, or NULL */
-	/* The flags in its help, separated by blanks, beside those that only it has; NULL = all that are not another
-	 * command's. */
+	/* The flags it takes, separated by blanks, beside those that only it has: others are refused; NULL = all, and its
+	 * help tells those that are not another command's. */
 	const char *flags;
 	int (*run)(struct args *args);
 	bool takes_job; /* itself; for others --job is a file */

@@ -60,6 +60,14 @@ class UsageTest(unittest.TestCase):
             self.assertEqual((p.returncode, p.stdout), (2, ""), option)
             self.assertIn("reports to the daemon", p.stderr)
 
+    def test_what_a_live_command_would_not_heed_is_refused(self):
+        for words in (("attach", "1", "--ring", "65536"), ("--ring", "65536", "attach", "1"), ("jobs", "--rank", "3"),
+                      ("daemon", "--json"), ("record", "--csv", "--", "true")):
+            p = run(*words)
+            self.assertEqual(p.returncode, 2, words)
+            self.assertIn("does not take --", p.stderr)
+            self.assertIn("--socket", p.stderr)  # what it does take
+
     def test_an_invalid_regular_expression_is_wrong_usage(self):
         p = run("scope", SAMPLE, "--start-name-regexes", "a,b(")
         self.assertEqual((p.returncode, p.stdout), (2, ""))
