@@ -73,12 +73,7 @@ static void put_records(struct perf_recording *r)
 static void make_pipe(struct perf_recording *r, bool swap)
 {
 	perf_put_pipe(r, swap);
-	for (uint64_t i = 0; i < 2; i++) {
-		perf_begin(r, PERF_HEADER_ATTR, 0);
-		perf_put_attr(r, (uint32_t)i, i);
-		perf_put(r, 100 + i, 8);
-		perf_end(r);
-	}
+	perf_put_two_events(r);
 	perf_begin(r, PERF_EVENT_UPDATE, 0);
 	perf_put(r, 2, 8);
 	perf_put(r, 100, 8);

@@ -16,12 +16,7 @@
 
 static void put_events(struct perf_recording *r)
 {
-	for (uint64_t i = 0; i < 2; i++) {
-		perf_begin(r, PERF_HEADER_ATTR, 0);
-		perf_put_attr(r, (uint32_t)i, i);
-		perf_put(r, 100 + i, 8);
-		perf_end(r);
-	}
+	perf_put_two_events(r);
 	perf_begin(r, PERF_COMM, 0);
 	perf_put(r, 7, 4);
 	perf_put(r, 8, 4);

@@ -84,4 +84,15 @@ static inline void perf_put_pipe(struct perf_recording *r, bool swap)
 	perf_put(r, 16, 8);
 }
 
+/* As records, which pipes have: hardware and software events with the ids 100 and 101. */
+static inline void perf_put_two_events(struct perf_recording *r)
+{
+	for (uint64_t i = 0; i < 2; i++) {
+		perf_begin(r, PERF_HEADER_ATTR, 0);
+		perf_put_attr(r, (uint32_t)i, i);
+		perf_put(r, 100 + i, 8);
+		perf_end(r);
+	}
+}
+
 #endif
