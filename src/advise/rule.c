@@ -12,27 +12,10 @@ const struct rule *const rules[] = {
 #undef RULE
 const size_t rule_count = ARRAY_COUNT(rules);
 
-/* Room for one more; the old array stays in the arena until it goes as a whole. */
-static void *grow(struct arena *arena, void *items, size_t count, size_t *cap, size_t size)
-{
-	size_t more = *cap ? *cap * 2 : 8;
-	void *grown;
-
-	if (count < *cap)
-		return items;
-	grown = arena_push_array(arena, more, size);
-	if (!grown)
-		return NULL;
-	if (count)
-		memcpy(grown, items, count * size);
-	*cap = more;
-	return grown;
-}
-
 ow_status finding_add(struct findings *out, const struct finding *finding)
 {
 	struct finding copy = *finding;
-	void *items = grow(out->arena, out->items, out->count, &out->cap, sizeof(copy));
+	void *items = arena_grow(out->arena, out->items, out->count, &out->cap, sizeof(copy));
 
 	if (!items)
 		return OW_E_NO_MEMORY;
@@ -48,8 +31,8 @@ ow_status finding_add(struct findings *out, const struct finding *finding)
 
 ow_status finding_message(struct findings *out, struct str line)
 {
-	void *messages = grow(out->arena, out->messages, out->message_count, &out->message_cap,
-			      sizeof(line));
+	void *messages = arena_grow(out->arena, out->messages, out->message_count,
+				    &out->message_cap, sizeof(line));
 	struct str copy = arena_str(out->arena, line);
 
 	if (!messages || !copy.ptr)

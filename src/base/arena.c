@@ -99,6 +99,22 @@ void *arena_push_array(struct arena *arena, size_t count, size_t size)
 	return arena_push(arena, count * size);
 }
 
+void *arena_grow(struct arena *arena, void *items, size_t count, size_t *cap, size_t size)
+{
+	size_t more = *cap ? *cap * 2 : 8;
+	void *grown;
+
+	if (count < *cap)
+		return items;
+	grown = arena_push_array(arena, more, size);
+	if (!grown)
+		return NULL;
+	if (count)
+		memcpy(grown, items, count * size);
+	*cap = more;
+	return grown;
+}
+
 struct str arena_str(struct arena *arena, struct str s)
 {
 	char *copy = arena_push_aligned(arena, s.len + 1, 1);

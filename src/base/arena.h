@@ -31,6 +31,13 @@ void *arena_push(struct arena *arena, size_t size) OW_MUST_CHECK;
 /* count × size zeroed bytes, NULL on overflow. */
 void *arena_push_array(struct arena *arena, size_t count, size_t size) OW_MUST_CHECK;
 
+/*
+ * Room for one more behind `count` items of an array that began as NULL with *cap 0: the array, or
+ * a larger copy of it. The old one stays behind until the arena goes. NULL at the memory limit.
+ */
+void *arena_grow(struct arena *arena, void *items, size_t count, size_t *cap,
+		 size_t size) OW_MUST_CHECK;
+
 #define ARENA_NEW(arena, type) ((type *)arena_push(arena, sizeof(type)))
 #define ARENA_ARRAY(arena, type, count) ((type *)arena_push_array(arena, count, sizeof(type)))
 

@@ -414,6 +414,30 @@ static void arenas_grow_and_align(void **state)
 	assert_int_equal(atomic_load(&mem.used), 0);
 }
 
+static void arrays_grow_in_an_arena(void **state)
+{
+	size_t count = 0, cap = 0;
+	uint32_t *items = NULL;
+	struct arena arena;
+	struct mem mem;
+
+	(void)state;
+	mem_init(&mem, 0);
+	arena_init(&arena, &mem);
+	for (; count < 1000; count++) {
+		items = arena_grow(&arena, items, count, &cap, sizeof(*items));
+		assert_non_null(items);
+		items[count] = (uint32_t)count;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		assert_int_equal(items[i], i);
+	cap = count = SIZE_MAX / 4;
+	assert_null(arena_grow(&arena, items, count, &cap, sizeof(*items)));
+	assert_int_equal(cap, SIZE_MAX / 4);
+	arena_release(&arena);
+	assert_int_equal(mem.used, 0);
+}
+
 static void maps_find_what_was_added(void **state)
 {
 	struct map map;
@@ -629,6 +653,7 @@ int main(void)
 		cmocka_unit_test(blocks_grow_with_zeros),
 		cmocka_unit_test(injected_failures),
 		cmocka_unit_test(arenas_grow_and_align),
+		cmocka_unit_test(arrays_grow_in_an_arena),
 		cmocka_unit_test(maps_find_what_was_added),
 		cmocka_unit_test(buffers_remember_failure),
 		cmocka_unit_test(windows_slide),

@@ -145,28 +145,6 @@ static void read_entry(struct log *log, const struct pb_stream_field *f)
 		apply(log, &e, whole);
 }
 
-static void read_string(struct log *log, const struct pb_stream_field *f)
-{
-	struct pb_field field;
-	const uint8_t *bytes;
-	struct str text = { 0 };
-	int64_t id = 0;
-	struct pb r;
-
-	if (!pb_stream_record(&log->r.stream, f, &r))
-		return;
-	bytes = r.at;
-	while (pb_next(&r, &field))
-		if (field.tag == PB_TAG(1, PB_VARINT))
-			id = (int64_t)field.value;
-		else if (field.tag == PB_TAG(2, PB_BYTES))
-			text = pb_str(&field);
-	if (r.problem)
-		tf_damaged(&log->r, f, &r, bytes);
-	else
-		tf_code_string(log->code, id, tf_text(&log->r, text));
-}
-
 static void add_facts(struct log *log)
 {
 	struct builder *b = log->r.b;
@@ -201,7 +179,7 @@ static ow_status load(struct import_ctx *ctx)
 		if (f.tag == PB_TAG(1, PB_BYTES))
 			read_entry(&log, &f);
 		else if (f.tag == PB_TAG(2, PB_BYTES))
-			read_string(&log, &f);
+			tf_code_read_string(log.code, &log.r, &f);
 	add_facts(&log);
 	status = tf_read_end(&log.r, log.entries || tf_code_strings(log.code));
 	if (status != OW_OK) {

@@ -12,28 +12,6 @@ void profile_out_of_memory(struct profile *p)
 	builder_fail(p->r.b, error_no_memory(p->r.b->err));
 }
 
-static void read_string(struct profile *p, const struct pb_stream_field *f)
-{
-	const uint8_t *bytes;
-	struct str text = { 0 };
-	struct pb_field field;
-	int64_t id = 0;
-	struct pb r;
-
-	if (!pb_stream_record(&p->r.stream, f, &r))
-		return;
-	bytes = r.at;
-	while (pb_next(&r, &field))
-		if (field.tag == PB_TAG(1, PB_VARINT))
-			id = (int64_t)field.value;
-		else if (field.tag == PB_TAG(2, PB_BYTES))
-			text = pb_str(&field);
-	if (r.problem)
-		tf_damaged(&p->r, f, &r, bytes);
-	else
-		tf_code_string(p->code, id, tf_text(&p->r, text));
-}
-
 static void add_step(struct profile *p, int64_t number)
 {
 	profile_step(p, number);
@@ -91,7 +69,7 @@ static bool read_other(struct profile *p, const struct pb_stream_field *f)
 		read_steps(p, f);
 		break;
 	case PB_TAG(4, PB_BYTES):
-		read_string(p, f);
+		tf_code_read_string(p->code, &p->r, f);
 		break;
 	default: /* miss_accelerator_stream: the original does not restore it either */
 		break;

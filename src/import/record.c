@@ -1,7 +1,7 @@
 /* record.c: see record.h. */
 #include "import/record.h"
 
-#include "wire/pb_stream.h"
+#include "wire/pb_copy.h"
 #include "wire/pb_write.h"
 
 #define WHOLE_MAX ((uint64_t)4 << 10) /* a NodeDef up to this is kept as it is */
@@ -30,37 +30,6 @@ void record_reader_release(struct record_reader *r)
 	if (r->in)
 		window_release(&r->window);
 	buf_release(&r->kept);
-}
-
-/* Fields that are small, and what is small in large ones on the way to a tensor: the numbers on that way are
- * in path. */
-static void keep_fields(struct pb_stream *s, struct buf *out, bool profile, const uint32_t *path,
-			unsigned left)
-{
-	struct pb_stream_field f;
-
-	while (out->len < KEPT_MAX && pb_stream_next(s, &f)) {
-		uint32_t number = f.tag >> 3;
-		const uint8_t *bytes;
-
-		if (profile && number != NODE_NAME && number != NODE_ATTRS && number != NODE_OP)
-			continue;
-		if ((f.tag & 7) == PB_VARINT) {
-			pb_put_varint(out, number, f.value);
-		} else if ((f.tag & 7) != PB_BYTES || f.cut) {
-			continue;
-		} else if (f.size <= FIELD_MAX) {
-			bytes = pb_stream_bytes(s, &f);
-			if (bytes)
-				pb_put_bytes(out, number, bytes, (size_t)f.size);
-		} else if (left && number == *path && pb_stream_enter(s, &f)) {
-			size_t mark = pb_begin(out, number);
-
-			keep_fields(s, out, false, path + 1, left - 1);
-			pb_end(out, mark);
-			pb_stream_leave(s);
-		}
-	}
 }
 
 static void use_input(struct record_reader *r, const struct input *in)
@@ -95,6 +64,21 @@ static bool find_record(const struct record_reader *r, op_id op, struct record_p
 	return true;
 }
 
+static void keep_small(struct pb_stream *s, bool profile, struct buf *to)
+{
+	/* the attributes, a value, a tensor */
+	const uint32_t path[] = { profile ? NODE_ATTRS : NODE_DEF_ATTR, 2, 8 };
+	const struct pb_copy what = {
+		.field_max = FIELD_MAX,
+		.max = KEPT_MAX,
+		.only = profile ? 1u << NODE_NAME | 1u << NODE_OP | 1u << NODE_ATTRS : 0,
+		.path = path,
+		.path_len = ARRAY_COUNT(path),
+	};
+
+	pb_copy_small(s, &what, to);
+}
+
 ow_status record_keep(struct record_reader *r, op_id op, struct str *bytes, struct error *err)
 {
 	struct record_place place;
@@ -114,8 +98,7 @@ ow_status record_keep(struct record_reader *r, op_id op, struct str *bytes, stru
 	}
 	buf_clear(&r->kept);
 	pb_stream_init(&stream, &r->window, place.offset, place.offset + place.size);
-	keep_fields(&stream, &r->kept, place.profile,
-		    (const uint32_t[]){ place.profile ? NODE_ATTRS : NODE_DEF_ATTR, 2, 8 }, 3);
+	keep_small(&stream, place.profile, &r->kept);
 	if (r->kept.failed)
 		return error_no_memory(err);
 	if (stream.status != OW_OK && stream.status != OW_E_CORRUPT)

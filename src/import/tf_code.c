@@ -92,6 +92,28 @@ void tf_code_string(struct tf_code *code, int64_t id, str_id text)
 	code->texts[code->count++] = (struct known_text){ id, text };
 }
 
+void tf_code_read_string(struct tf_code *code, struct tf_read *r, const struct pb_stream_field *f)
+{
+	struct pb_field field;
+	const uint8_t *bytes;
+	struct str text = { 0 };
+	int64_t id = 0;
+	struct pb record;
+
+	if (!pb_stream_record(&r->stream, f, &record))
+		return;
+	bytes = record.at;
+	while (pb_next(&record, &field))
+		if (field.tag == PB_TAG(1, PB_VARINT))
+			id = (int64_t)field.value;
+		else if (field.tag == PB_TAG(2, PB_BYTES))
+			text = pb_str(&field);
+	if (record.problem)
+		tf_damaged(r, f, &record, bytes);
+	else
+		tf_code_string(code, id, tf_text(r, text));
+}
+
 size_t tf_code_strings(const struct tf_code *code)
 {
 	return code->count - 1;

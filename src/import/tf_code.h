@@ -12,7 +12,7 @@
 #ifndef IMPORT_TF_CODE_H
 #define IMPORT_TF_CODE_H
 
-#include "model/builder.h"
+#include "import/tf_read.h"
 
 struct tf_code;
 
@@ -22,6 +22,8 @@ void tf_code_free(struct tf_code *code);
 
 /* One entry of id_to_string. Of an id given twice the last text counts. */
 void tf_code_string(struct tf_code *code, int64_t id, str_id text);
+/* The same from a message of a file, which has the id in field 1 and the text in field 2. */
+void tf_code_read_string(struct tf_code *code, struct tf_read *r, const struct pb_stream_field *f);
 /* How many distinct ids there are. */
 size_t tf_code_strings(const struct tf_code *code);
 

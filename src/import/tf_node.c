@@ -5,8 +5,7 @@
  */
 #include "import/tf_node.h"
 
-#include "wire/pb_stream.h"
-#include "wire/pb_write.h"
+#include "wire/pb_copy.h"
 
 #define BUFFER ((size_t)256 << 10)
 #define LARGE ((size_t)64 << 10)
@@ -73,38 +72,16 @@ static const unsigned char *read_small(struct tf_reader *r, uint32_t source, uin
 	return r->buf;
 }
 
-/* Copies what is small of one message; goes into the larger fields on the way to a tensor. */
-static void copy_small_fields(struct pb_stream *s, struct buf *out, const uint32_t *path,
-			      unsigned left)
-{
-	struct pb_stream_field f;
-
-	while (out->len < NODE_MAX && pb_stream_next(s, &f)) {
-		uint32_t number = f.tag >> 3;
-		const uint8_t *bytes;
-
-		if ((f.tag & 7) == PB_VARINT) {
-			pb_put_varint(out, number, f.value);
-		} else if ((f.tag & 7) != PB_BYTES || f.cut) {
-			continue;
-		} else if (f.size <= FIELD_MAX) {
-			bytes = pb_stream_bytes(s, &f);
-			if (bytes)
-				pb_put_bytes(out, number, bytes, (size_t)f.size);
-		} else if (left && number == *path && pb_stream_enter(s, &f)) {
-			size_t mark = pb_begin(out, number);
-
-			copy_small_fields(s, out, path + 1, left - 1);
-			pb_end(out, mark);
-			pb_stream_leave(s);
-		}
-	}
-}
-
 static struct str read_large(struct tf_reader *r, uint32_t source, uint64_t offset, size_t size)
 {
 	/* attr, its value, a tensor */
 	const uint32_t path[] = { attr_field(r, source), 2, 8 };
+	const struct pb_copy small = {
+		.field_max = FIELD_MAX,
+		.max = NODE_MAX,
+		.path = path,
+		.path_len = ARRAY_COUNT(path),
+	};
 	struct error problem = { 0 };
 	struct window window;
 	struct pb_stream stream;
@@ -112,7 +89,7 @@ static struct str read_large(struct tf_reader *r, uint32_t source, uint64_t offs
 	buf_clear(&r->large);
 	window_init(&window, r->m->inputs[source], &problem);
 	pb_stream_init(&stream, &window, offset, offset + size);
-	copy_small_fields(&stream, &r->large, path, ARRAY_COUNT(path));
+	pb_copy_small(&stream, &small, &r->large);
 	window_release(&window);
 	if (r->large.failed) {
 		r->status = error_no_memory(r->err);

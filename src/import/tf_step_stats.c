@@ -16,29 +16,11 @@ struct reader {
 	ow_status status; /* OW_E_NO_MEMORY sticks */
 };
 
-/* ---- growing arrays in an arena; old ones stay behind ---- */
-
-static void *room(struct arena *arena, void *items, size_t count, size_t *cap, size_t size)
-{
-	size_t more = *cap ? *cap * 2 : 16;
-	void *grown;
-
-	if (count < *cap)
-		return items;
-	grown = arena_push_array(arena, more, size);
-	if (!grown)
-		return NULL;
-	if (count)
-		memcpy(grown, items, count * size);
-	*cap = more;
-	return grown;
-}
-
 static struct stats_device *add_device(struct reader *r, struct str name)
 {
 	struct step_stats *s = r->out;
 	struct stats_device *devices =
-		room(r->arena, s->devices, s->count, &s->cap, sizeof(*devices));
+		arena_grow(r->arena, s->devices, s->count, &s->cap, sizeof(*devices));
 
 	if (!devices) {
 		r->status = OW_E_NO_MEMORY;
@@ -54,7 +36,7 @@ static struct stats_device *add_device(struct reader *r, struct str name)
 static struct stats_node *add_node(struct reader *r, struct stats_device *device)
 {
 	struct stats_node *nodes =
-		room(r->arena, device->nodes, device->count, &device->cap, sizeof(*nodes));
+		arena_grow(r->arena, device->nodes, device->count, &device->cap, sizeof(*nodes));
 
 	if (!nodes) {
 		r->status = OW_E_NO_MEMORY;
@@ -312,7 +294,7 @@ static ow_status add_step(struct tf_traced_steps *steps, struct arena *arena,
 			  struct tf_traced_step step, struct error *err)
 {
 	struct tf_traced_step *items =
-		room(arena, steps->items, steps->count, &steps->cap, sizeof(*items));
+		arena_grow(arena, steps->items, steps->count, &steps->cap, sizeof(*items));
 
 	if (!items)
 		return error_no_memory(err);

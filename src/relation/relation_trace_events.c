@@ -52,6 +52,16 @@ static const void *in_block(const struct trace_block *block, const struct relati
 	return (const char *)block + c->stride + row * size;
 }
 
+/* The values of a piece whose elements lie in one block; false when they do not. */
+static bool copy_piece(const struct piece *piece, const struct relation_column *c, size_t size,
+		       void *to)
+{
+	if (!piece->block)
+		return false;
+	memcpy(to, in_block(piece->block, c, size, piece->row), piece->n * size);
+	return true;
+}
+
 static const void *of_element(const struct relation_part *p, const struct relation_column *c,
 			      size_t size, uint32_t element)
 {
@@ -214,10 +224,7 @@ static ow_status fill_code(const struct relation_part *p, const struct relation_
 	(void)err;
 	for (uint32_t done = 0; done < n; done += piece.n) {
 		piece = piece_of(p, first + done, n - done);
-		if (piece.block)
-			memcpy(to + done, in_block(piece.block, c, sizeof(*to), piece.row),
-			       piece.n * sizeof(*to));
-		else
+		if (!copy_piece(&piece, c, sizeof(*to), to + done))
 			fill_codes(p, &piece, c, to + done);
 	}
 	return OW_OK;
@@ -261,10 +268,7 @@ static ow_status fill_number(const struct relation_part *p, const struct relatio
 	(void)err;
 	for (uint32_t done = 0; done < n; done += piece.n) {
 		piece = piece_of(p, first + done, n - done);
-		if (piece.block)
-			memcpy(to + done, in_block(piece.block, c, sizeof(*to), piece.row),
-			       piece.n * sizeof(*to));
-		else
+		if (!copy_piece(&piece, c, sizeof(*to), to + done))
 			for (uint32_t i = 0; i < piece.n; i++)
 				to[done + i] = number_of(p, piece.span, c,
 							 piece.span->refs[piece.row + i]);
@@ -376,10 +380,7 @@ static ow_status fill_time(const struct relation_part *p, const struct relation_
 	(void)err;
 	for (uint32_t done = 0; done < n; done += piece.n) {
 		piece = piece_of(p, first + done, n - done);
-		if (piece.block)
-			memcpy(to + done, in_block(piece.block, c, sizeof(*to), piece.row),
-			       piece.n * sizeof(*to));
-		else
+		if (!copy_piece(&piece, c, sizeof(*to), to + done))
 			fill_times(p, &piece, c, to + done);
 	}
 	null_unknown(out, n);
