@@ -10,6 +10,7 @@
 
 #include "api/api_int.h"
 #include "import/opw_open.h"
+#include "relation/args.h"
 #include "sink/opw_save.h"
 #include "wire/crc32c.h"
 
@@ -156,8 +157,9 @@ static bool all_zero(const unsigned char *bytes, size_t len)
 /* Places differ; what is there is compared. Undecoded code is not saved, definitions are cut. */
 static bool is_place(const char *name)
 {
-	static const char *const names[] = { "args_offset", "record_offset", "record_size",
-					     "code_offset", "code_size" };
+	static const char *const names[] = { "args_offset",   "args_size",   "shared_offset",
+					     "shared_size",   "code_offset", "code_size",
+					     "record_offset", "record_size" };
 
 	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
 		if (strcmp(names[i], name) == 0)
@@ -202,13 +204,33 @@ static uint32_t source_of(const struct model *m, uint32_t event)
 	return m->track.source[m->event.track[event].v].v;
 }
 
+/* As people are told of them, wherever they are kept. */
+static void compare_told(const struct model *a, const struct model *b)
+{
+	struct str x[256], y[256];
+	uint32_t rows[256], n;
+	struct error err = { 0 };
+	struct arena arena;
+
+	arena_init(&arena, a->mem);
+	for (uint32_t first = 1; first < a->event.count; first += n) {
+		n = MIN(a->event.count - first, (uint32_t)ARRAY_COUNT(rows));
+		for (uint32_t i = 0; i < n; i++)
+			rows[i] = first + i;
+		assert_int_equal(args_read(a, rows, n, x, &arena, &err), OW_OK);
+		assert_int_equal(args_read(b, rows, n, y, &arena, &err), OW_OK);
+		for (uint32_t i = 0; i < n; i++)
+			if (!str_eq(x[i], y[i]))
+				fail_msg("event %u: %.*s is %.*s", rows[i], (int)x[i].len, x[i].ptr,
+					 (int)y[i].len, y[i].ptr);
+		arena_clear(&arena);
+	}
+	arena_release(&arena);
+}
+
 static void compare_args(const struct model *a, const struct model *b)
 {
-	for (uint32_t i = 1; i < a->event.count; i++)
-		if (COLUMN_GET(a->event.args_size, i))
-			compare_bytes(a, source_of(a, i), COLUMN_GET(a->event.args_offset, i), b,
-				      source_of(b, i), COLUMN_GET(b->event.args_offset, i),
-				      a->event.args_size[i]);
+	compare_told(a, b);
 	for (uint32_t i = 1; i < a->event_args.count; i++)
 		if (a->event_args.args_size[i])
 			compare_bytes(a, source_of(a, a->event_args.event[i].v),
@@ -244,27 +266,52 @@ static bool to_buf(void *arg, const void *bytes, size_t len)
 	return true;
 }
 
+/* Those two: a view or a report that this profile has nothing for. */
+static bool is_odd(ow_status status)
+{
+	return status != OW_OK && status != OW_E_USAGE && status != OW_E_NOT_FOUND;
+}
+
+/* Takes the result. */
+static ow_status show(const char *name, ow_result *result, ow_status status, struct buf *text,
+		      struct ow_error *err)
+{
+	if (status == OW_OK) {
+		buf_printf(text, "-- %s\n", name);
+		status = ow_result_write(result, "json", NULL, to_buf, text, err);
+		(void)ow_result_write(result, "svg", NULL, to_buf, text, NULL);
+		ow_result_free(result);
+	}
+	return is_odd(status) ? status : OW_OK;
+}
+
 static ow_status show_all(ow_profile *p, struct buf *text, struct ow_error *err)
 {
+	static const char *const reports[] = {
+		"cuda_gpu_kern_sum",	 "cuda_api_sum", "cuda_gpu_mem_time_sum",
+		"cuda_gpu_mem_size_sum", "nvtx_sum",	 "osrt_sum",
+		"cuda_kern_exec_sum"
+	};
 	struct ow_part_info view;
+	ow_result *result = NULL;
 	ow_status status = OW_OK;
 
-	for (size_t i = 0; ow_view_info(i, &view); i++) {
+	for (size_t i = 0; ow_view_info(i, &view) && status == OW_OK; i++) {
 		struct ow_view_options options;
-		ow_result *result;
 
 		ow_view_options_init(&options);
 		options.max_depth = 100;
 		status = ow_view(p, view.name, &options, &result, err);
-		if (status == OW_OK) {
-			buf_printf(text, "-- %s\n", view.name);
-			status = ow_result_write(result, "json", NULL, to_buf, text, err);
-			ow_result_free(result);
-		}
-		if (status != OW_OK && status != OW_E_USAGE && status != OW_E_NOT_FOUND)
-			return status; /* those two: a view that this profile has nothing for */
+		status = show(view.name, result, status, text, err);
 	}
-	return OW_OK;
+	for (size_t i = 0; i < ARRAY_COUNT(reports) && status == OW_OK; i++) {
+		status = ow_nsys_stats(p, reports[i], NULL, &result, err);
+		status = show(reports[i], result, status, text, err);
+	}
+	if (status != OW_OK)
+		return status;
+	status = ow_advise(p, NULL, &result, err);
+	return show("advice", result, status, text, err);
 }
 
 /* Everything else that reads rows; what a view or output cannot show is refused. */

@@ -454,7 +454,7 @@ static ow_status read_args(const struct model *m, struct error *err)
 		n = MIN(m->event.count - first, (uint32_t)ARGS_AT_ONCE);
 		for (uint32_t i = 0; i < n; i++)
 			rows[i] = first + i;
-		status = reader->read(reader->state, m, rows, n, texts, &arena, err);
+		status = reader->read(reader->state, m, rows, n, texts, NULL, &arena, err);
 		arena_clear(&arena);
 	}
 	arena_release(&arena);

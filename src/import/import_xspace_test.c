@@ -546,7 +546,7 @@ static void stats_are_arguments(void **state)
 		reader->read(reader->state, t.m,
 			     (uint32_t[]){ find_event(&t, "late", 0), find_event(&t, "bare", 0),
 					   find_event(&t, "e", 0) },
-			     3, texts, &arena, &t.err),
+			     3, texts, NULL, &arena, &t.err),
 		OW_OK);
 	assert_string_equal(texts[0].ptr, "{\"iter_num\": 4}");
 	assert_null(texts[1].ptr);

@@ -453,6 +453,7 @@ static void repair(struct opening *o)
 	o->remarks->repaired = model_repair(m);
 	o->remarks->lost =
 		drop_beyond(m->event.args_offset, m->event.args_size, m->event.count, end) +
+		drop_beyond(m->event.shared_offset, m->event.shared_size, m->event.count, end) +
 		drop_beyond(m->event_args.args_offset, m->event_args.args_size, m->event_args.count,
 			    end) +
 		drop_beyond(m->op.record_offset, m->op.record_size, m->op.count, end);

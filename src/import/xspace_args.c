@@ -93,7 +93,7 @@ struct telling {
 	const struct xplane *plane;
 	struct buf text;
 	uint64_t told[64]; /* stats of the event itself, by the low bits of their ids */
-	bool any;
+	bool any;	   /* of this object */
 };
 
 static void put_number(struct buf *text, const struct xvalue *v)
@@ -155,19 +155,24 @@ static void put_stat(struct telling *t, struct pb stat, const struct pb *event)
 		put_member(t, t->plane->stats[row].name, &value);
 }
 
-static void put_stats(struct telling *t, struct pb event, uint64_t entry)
+static void put_own(struct telling *t, struct pb event)
+{
+	struct pb_field f;
+
+	memset(t->told, 0, sizeof(t->told));
+	while (pb_next(&event, &f))
+		if (f.tag == PB_TAG(4, PB_BYTES))
+			put_stat(t, pb_message(&f), NULL);
+}
+
+/* What its entry says of all of its events. */
+static void put_shared(struct telling *t, struct pb event, uint64_t entry)
 {
 	uint32_t row = xids_find(&t->plane->event_ids, entry);
 	struct xvalue name = { .field = 5 };
-	struct pb r = event;
 	struct pb_field f;
+	struct pb r;
 
-	buf_clear(&t->text);
-	memset(t->told, 0, sizeof(t->told));
-	t->any = false;
-	while (pb_next(&r, &f))
-		if (f.tag == PB_TAG(4, PB_BYTES))
-			put_stat(t, pb_message(&f), NULL);
 	if (!row)
 		return;
 	r = pb_over(t->plane->texts[row].stats.ptr, t->plane->texts[row].stats.len);
@@ -178,17 +183,34 @@ static void put_stats(struct telling *t, struct pb event, uint64_t entry)
 		put_member(t, STR("long_name"), &name);
 }
 
-static ow_status tell(struct telling *t, struct pb event, uint64_t entry, struct arena *arena,
-		      struct str *text, struct error *err)
+/* Ends the object that is being told; the next may begin. */
+static ow_status end_object(struct telling *t, struct arena *arena, struct str *text,
+			    struct error *err)
 {
-	put_stats(t, event, entry);
-	if (!t->any)
+	bool any = t->any;
+
+	t->any = false;
+	if (!any)
 		return OW_OK;
 	buf_puts(&t->text, "}");
 	if (t->text.failed)
 		return error_no_memory(err);
 	*text = arena_str(arena, buf_str(&t->text));
+	buf_clear(&t->text);
 	return text->ptr ? OW_OK : error_no_memory(err);
+}
+
+/* Both in one object, unless those that are shared are wanted apart. */
+static ow_status tell(struct telling *t, struct pb event, uint64_t entry, struct arena *arena,
+		      struct str *text, struct str *shared, struct error *err)
+{
+	buf_clear(&t->text);
+	t->any = false;
+	put_own(t, event);
+	if (shared)
+		OW_TRY(end_object(t, arena, text, err));
+	put_shared(t, event, entry);
+	return end_object(t, arena, shared ? shared : text, err);
 }
 
 /* ---- pieces ---- */
@@ -234,7 +256,7 @@ struct reading {
 	const struct model *m;
 	struct window window;
 	struct telling telling;
-	struct str *texts;
+	struct str *texts, *shared; /* shared may be NULL */
 	struct arena *arena;
 	struct error *err;
 };
@@ -259,10 +281,14 @@ static ow_status read_piece(struct reading *r, const struct xpiece *piece,
 		if (f.tag != PB_TAG(4, PB_BYTES) || !xevent_read(plane, pb_message(&f), &ev) ||
 		    !is_stored(plane, piece, &ev))
 			continue;
-		for (; next < n && asked[next].place == place; next++)
+		for (; next < n && asked[next].place == place; next++) {
+			uint32_t at = asked[next].at;
+
 			if (r->m->event.ts_ns[asked[next].row] == start_of(piece, &ev))
 				OW_TRY(tell(&r->telling, pb_message(&f), ev.entry, r->arena,
-					    &r->texts[asked[next].at], r->err));
+					    &r->texts[at], r->shared ? &r->shared[at] : NULL,
+					    r->err));
+		}
 		place++;
 	}
 	return OW_OK;
@@ -287,11 +313,14 @@ static ow_status read_asked(struct reading *r, const struct asked *asked, uint32
 }
 
 static ow_status read_args(void *state, const struct model *m, const uint32_t *rows, uint32_t n,
-			   struct str *texts, struct arena *arena, struct error *err)
+			   struct str *texts, struct str *shared, struct arena *arena,
+			   struct error *err)
 {
 	struct xargs *a = state;
 	struct asked *asked = ARENA_ARRAY(arena, struct asked, n + 1);
-	struct reading r = { .a = a, .m = m, .texts = texts, .arena = arena, .err = err };
+	struct reading r = {
+		.a = a, .m = m, .texts = texts, .shared = shared, .arena = arena, .err = err
+	};
 	ow_status status;
 
 	if (!asked)

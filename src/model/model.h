@@ -194,9 +194,11 @@ struct deferred {
 /* Arguments of events of a source that are no text in its input: its importer tells them when somebody asks. */
 struct args_reader {
 	/* The arguments of events of the source, JSON objects in the arena; the text of an event without any is left as
-	 * it is. From any thread, while the input is open. */
+	 * it is. With shared, those that all events of its kind have come in there, as objects of their own. From any
+	 * thread, while the input is open. */
 	ow_status (*read)(void *state, const struct model *m, const uint32_t *rows, uint32_t n,
-			  struct str *texts, struct arena *arena, struct error *err);
+			  struct str *texts, struct str *shared, struct arena *arena,
+			  struct error *err);
 	void (*release)(void *state);
 	void *state;
 };

@@ -421,6 +421,8 @@ static void forget_records(struct model *m)
 {
 	for (uint32_t i = 0; m->event.args_size && i < m->event.count; i++)
 		m->event.args_size[i] = 0;
+	for (uint32_t i = 0; m->event.shared_size && i < m->event.count; i++)
+		m->event.shared_size[i] = 0;
 	for (uint32_t i = 0; m->event_args.args_size && i < m->event_args.count; i++)
 		m->event_args.args_size[i] = 0;
 	for (uint32_t i = 0; m->op.record_size && i < m->op.count; i++)

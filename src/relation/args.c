@@ -21,20 +21,21 @@ static int by_place(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-static uint32_t find_places(const struct model *m, const uint32_t *rows, uint32_t n,
+static uint32_t find_places(const struct model *m, const uint32_t *rows, uint32_t n, bool shared,
 			    struct place *places)
 {
+	const uint64_t *offsets = shared ? m->event.shared_offset : m->event.args_offset;
+	const uint32_t *sizes = shared ? m->event.shared_size : m->event.args_size;
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t size = COLUMN_GET(m->event.args_size, rows[i]);
+		uint32_t size = COLUMN_GET(sizes, rows[i]);
 		uint32_t source = m->track.source[m->event.track[rows[i]].v].v;
 
 		if (!rows[i] || !size || size > ARGS_MAX || source >= m->input_cap ||
 		    !m->inputs[source])
 			continue;
-		places[count++] = (struct place){ COLUMN_GET(m->event.args_offset, rows[i]), source,
-						  size, i };
+		places[count++] = (struct place){ COLUMN_GET(offsets, rows[i]), source, size, i };
 	}
 	return count;
 }
@@ -84,22 +85,17 @@ static ow_status ask_reader(const struct model *m, uint32_t source, const uint32
 		}
 	if (!count)
 		return OW_OK;
-	OW_TRY(reader->read(reader->state, m, mine, count, told, arena, err));
+	OW_TRY(reader->read(reader->state, m, mine, count, told, NULL, arena, err));
 	for (uint32_t i = 0; i < count; i++)
 		texts[at[i]] = told[i];
 	return OW_OK;
 }
 
-ow_status args_read(const struct model *m, const uint32_t *rows, uint32_t n, struct str *texts,
-		    struct arena *arena, struct error *err)
+static ow_status read_places(const struct model *m, struct place *places, uint32_t count,
+			     struct str *texts, struct arena *arena, struct error *err)
 {
-	struct place *places = ARENA_ARRAY(arena, struct place, n + 1);
-	uint32_t count, last;
+	uint32_t last;
 
-	if (!places)
-		return error_no_memory(err);
-	memset(texts, 0, n * sizeof(*texts));
-	count = find_places(m, rows, n, places);
 	qsort(places, count, sizeof(*places), by_place);
 	for (uint32_t i = 0; i < count; i = last) {
 		for (last = i + 1;
@@ -112,6 +108,65 @@ ow_status args_read(const struct model *m, const uint32_t *rows, uint32_t n, str
 		OW_TRY(read_group(m->inputs[places[i].source], places + i, last - i, texts, arena,
 				  err));
 	}
+	return OW_OK;
+}
+
+static bool is_object(struct str text)
+{
+	return text.len >= 2 && text.ptr[0] == '{' && text.ptr[text.len - 1] == '}';
+}
+
+/* Two objects as one: {"a": 1} and {"b": 2} are {"a": 1, "b": 2}. */
+static ow_status join(struct str *text, struct str more, struct arena *arena, struct error *err)
+{
+	size_t len = text->len + more.len;
+	char *joined;
+
+	if (!is_object(more))
+		return OW_OK;
+	if (!is_object(*text) || text->len == 2) {
+		*text = more;
+		return OW_OK;
+	}
+	joined = arena_push_aligned(arena, len, 1);
+	if (!joined)
+		return error_no_memory(err);
+	memcpy(joined, text->ptr, text->len - 1);
+	joined[text->len - 1] = ',';
+	joined[text->len] = ' ';
+	memcpy(joined + text->len + 1, more.ptr + 1, more.len - 1);
+	*text = str_make(joined, len);
+	return OW_OK;
+}
+
+/* What is told once for many events, behind what is their own. */
+static ow_status add_shared(const struct model *m, const uint32_t *rows, uint32_t n,
+			    struct place *places, struct str *texts, struct arena *arena,
+			    struct error *err)
+{
+	struct str *shared = ARENA_ARRAY(arena, struct str, n + 1);
+
+	if (!shared)
+		return error_no_memory(err);
+	OW_TRY(read_places(m, places, find_places(m, rows, n, true, places), shared, arena, err));
+	for (uint32_t i = 0; i < n; i++)
+		OW_TRY(join(&texts[i], shared[i], arena, err));
+	return OW_OK;
+}
+
+ow_status args_read(const struct model *m, const uint32_t *rows, uint32_t n, struct str *texts,
+		    struct arena *arena, struct error *err)
+{
+	struct place *places = ARENA_ARRAY(arena, struct place, n + 1);
+	uint32_t count;
+
+	if (!places)
+		return error_no_memory(err);
+	memset(texts, 0, n * sizeof(*texts));
+	count = find_places(m, rows, n, false, places);
+	OW_TRY(read_places(m, places, count, texts, arena, err));
+	if (m->event.shared_size)
+		OW_TRY(add_shared(m, rows, n, places, texts, arena, err));
 	for (uint32_t source = 1; source < m->args_reader_cap; source++)
 		if (model_args_reader(m, source))
 			OW_TRY(ask_reader(m, source, rows, n, texts, arena, err));

@@ -5,10 +5,12 @@
  */
 #include "sink/opw_places.h"
 
+#include "sink/opw_told.h"
+
 #define PIECE_BITS 16
 #define COPY_BYTES ((size_t)1 << 20)
 
-enum place_kind { PLACE_EVENT, PLACE_EVENT_ARGS, PLACE_OP, PLACE_COUNT };
+enum place_kind { PLACE_EVENT, PLACE_SHARED, PLACE_EVENT_ARGS, PLACE_OP, PLACE_COUNT };
 
 /* One table whose rows have places. */
 struct place {
@@ -17,6 +19,7 @@ struct place {
 	const uint64_t *offset;
 	const uint32_t *size;
 	uint32_t rows;
+	bool told; /* some source's importer tells the bytes */
 	/* what is written instead */
 	uint64_t *new_offset;
 	uint32_t *new_size;
@@ -29,34 +32,35 @@ struct opw_places {
 	struct place places[PLACE_COUNT];
 };
 
-/* The three tables. */
+static struct place place_of(enum table_id table, const char *offset_name, const char *size_name,
+			     const uint64_t *offset, const uint32_t *size, uint32_t rows)
+{
+	return (struct place){ .table = table,
+			       .offset_name = offset_name,
+			       .size_name = size_name,
+			       .offset = offset,
+			       .size = size,
+			       .rows = rows };
+}
+
 static void describe(const struct model *m, struct place *places)
 {
-	places[PLACE_EVENT] = (struct place){
-		TABLE_event,	    "args_offset",  "args_size", m->event.args_offset,
-		m->event.args_size, m->event.count, 0,		 0
-	};
-	places[PLACE_EVENT_ARGS] = (struct place){ TABLE_event_args,
-						   "args_offset",
-						   "args_size",
-						   m->event_args.args_offset,
-						   m->event_args.args_size,
-						   m->event_args.count,
-						   0,
-						   0 };
-	places[PLACE_OP] = (struct place){ TABLE_op,
-					   "record_offset",
-					   "record_size",
-					   m->op.record_offset,
-					   m->op.record_size,
-					   m->op.count,
-					   0,
-					   0 };
+	places[PLACE_EVENT] = place_of(TABLE_event, "args_offset", "args_size",
+				       m->event.args_offset, m->event.args_size, m->event.count);
+	places[PLACE_SHARED] =
+		place_of(TABLE_event, "shared_offset", "shared_size", m->event.shared_offset,
+			 m->event.shared_size, m->event.count);
+	places[PLACE_EVENT_ARGS] =
+		place_of(TABLE_event_args, "args_offset", "args_size", m->event_args.args_offset,
+			 m->event_args.args_size, m->event_args.count);
+	places[PLACE_OP] = place_of(TABLE_op, "record_offset", "record_size", m->op.record_offset,
+				    m->op.record_size, m->op.count);
+	places[PLACE_EVENT].told = places[PLACE_SHARED].told = opw_told_any(m);
 }
 
 static bool has_places(const struct place *p)
 {
-	return p->size && p->rows > 1;
+	return (p->size || p->told) && p->rows > 1;
 }
 
 static uint32_t source_of_row(const struct model *m, enum place_kind kind, uint32_t row)
@@ -80,7 +84,7 @@ static const struct input *usable(const struct model *m, const struct place *p,
 	uint64_t offset = COLUMN_GET(p->offset, row);
 	const struct input *in;
 
-	if (!p->size[row])
+	if (!COLUMN_GET(p->size, row))
 		return NULL;
 	*source = source_of_row(m, kind, row);
 	in = input_of(m, *source);
@@ -97,7 +101,7 @@ uint64_t opw_places_size(const struct model *m)
 	describe(m, places);
 	for (int k = 0; k < PLACE_COUNT; k++)
 		for (uint32_t i = 1; has_places(&places[k]) && i < places[k].rows; i++)
-			total += places[k].size[i];
+			total += COLUMN_GET(places[k].size, i);
 	return total;
 }
 
@@ -318,8 +322,23 @@ static ow_status copy_place(struct opw_places *all, enum place_kind kind,
 	p->new_size = p->new_offset ? mem_zalloc(mem, p->rows * sizeof(*p->new_size)) : NULL;
 	if (!p->new_size)
 		return error_no_memory(all->err);
+	if (!p->size)
+		return OW_OK;
 	return kind == PLACE_OP && options->record ? copy_records(all, options)
 						   : copy_rows(all, kind);
+}
+
+/* Of sources whose importers tell the arguments, both kinds at once. */
+static ow_status copy_told(struct opw_places *all)
+{
+	const struct place *own = &all->places[PLACE_EVENT], *shared = &all->places[PLACE_SHARED];
+	struct opw_told told = { .m = all->m,
+				 .w = all->w,
+				 .own = { own->new_offset, own->new_size },
+				 .shared = { shared->new_offset, shared->new_size },
+				 .err = all->err };
+
+	return own->told && own->new_size ? opw_told_write(&told) : OW_OK;
 }
 
 ow_status opw_places_new(struct model *m, const struct opw_save_options *options,
@@ -336,6 +355,7 @@ ow_status opw_places_new(struct model *m, const struct opw_save_options *options
 	describe(m, all->places);
 	for (int kind = 0; kind < PLACE_COUNT; kind++)
 		OW_TRY(copy_place(all, (enum place_kind)kind, options));
+	OW_TRY(copy_told(all));
 	return opw_end_bytes(w, err);
 }
 
