@@ -15,6 +15,7 @@ struct search {
 	struct findings *out;
 	struct error *err;
 	struct buf text; /* the report, lines joined with newlines */
+	bool no_code;	 /* the program has no lines to tell of */
 };
 
 /* tfprof's FormatTime. */
@@ -249,18 +250,24 @@ static ow_status report_lines(struct search *s, const struct tree *tree)
 		    "start reading there"));
 }
 
+static ow_status without_code(struct search *s)
+{
+	s->no_code = true;
+	if (finding_message(s->out, STR("Missing op_log (code traces) for " CHECKER)) != OW_OK)
+		return error_no_memory(s->err);
+	return OW_OK;
+}
+
 static ow_status check_lines(struct search *s)
 {
 	struct result *result;
 	ow_status status;
 
-	if (!s->m->has_code) {
-		if (finding_message(s->out, STR("Missing op_log (code traces) for " CHECKER)) !=
-		    OW_OK)
-			return error_no_memory(s->err);
-		return OW_OK;
-	}
+	if (!s->m->has_code)
+		return without_code(s);
 	result = run_view(s, "code", 100, 1, &status);
+	if (!result && status == OW_E_NOT_FOUND) /* traces without a frame, or of gradients only */
+		return without_code(s);
 	if (!result)
 		return status;
 	status = report_lines(s, result->tree);
@@ -283,7 +290,7 @@ static ow_status check(struct model *m, struct findings *out, struct error *err)
 	buf_release(&s.text);
 	if (m->step.count <= 1)
 		out->not_checked = STR("not checked: no run-time statistics");
-	else if (!m->has_code)
+	else if (s.no_code)
 		out->not_checked = STR("source lines not checked: no code traces");
 	return status;
 }

@@ -85,6 +85,26 @@ static void without_code(void **state)
 	one_rule_close(&s, &arena);
 }
 
+/* An op log whose traces are all empty, or of gradients only: the view of the code has no lines. */
+static void without_frames(void **state)
+{
+	struct small_model s;
+	struct arena arena;
+	struct findings out;
+
+	(void)state;
+	small_open(&s);
+	small_run(&s, small_op(&s, "x", "Mul", CPU0), 0, 4500, 990, 0);
+	s.m->has_code = true;
+	out = one_rule_run(&rule_expensive_operation, &s, &arena);
+	assert_int_equal(out.count, 2); /* types and scopes are told all the same */
+	assert_int_equal(out.message_count, 1);
+	assert_string_equal(out.messages[0].ptr,
+			    "Missing op_log (code traces) for ExpensiveOperationChecker");
+	assert_true(str_has(out.not_checked, STR("code traces")));
+	one_rule_close(&s, &arena);
+}
+
 static void without_steps(void **state)
 {
 	struct small_model s;
@@ -141,9 +161,9 @@ static void ends_when_memory_does(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(three_reports),	 cmocka_unit_test(without_code),
-		cmocka_unit_test(without_steps),	 cmocka_unit_test(empty_report),
-		cmocka_unit_test(ends_when_memory_does),
+		cmocka_unit_test(three_reports),  cmocka_unit_test(without_code),
+		cmocka_unit_test(without_frames), cmocka_unit_test(without_steps),
+		cmocka_unit_test(empty_report),	  cmocka_unit_test(ends_when_memory_does),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

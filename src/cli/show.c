@@ -252,6 +252,16 @@ static bool is(const char *a, const char *b)
 	return strcmp(a, b) == 0;
 }
 
+/* Tells why not. */
+static bool output_possible(const char *view, const struct options *options)
+{
+	if (is(options->output.type, "timeline") && is(view, "op")) {
+		complain("op view doesn't support timeline yet. Consider graph/scope/code view.\n");
+		return false;
+	}
+	return !is(options->output.type, "pprof") || pprof_possible(view, options);
+}
+
 static ow_status send(const struct show *show, ow_result *result, const char *view,
 		      const struct options *options, struct ow_write_options *write)
 {
@@ -264,11 +274,12 @@ static ow_status send(const struct show *show, ow_result *result, const char *vi
 		return OW_OK;
 	if (is(type, "stdout"))
 		return write_stdout(show, result, text, write);
+	if (!output_possible(view, options))
+		return OW_E_USAGE;
 	if (is(type, "timeline"))
 		return write_timeline(show, result, write, file, options->view.step);
 	if (is(type, "pprof"))
-		return pprof_possible(view, options) ? write_pprof(show, result, options, write)
-						     : OW_E_USAGE;
+		return write_pprof(show, result, options, write);
 	if (!is(type, "file"))
 		text = type; /* one of opwatch's own sinks */
 	else
@@ -290,11 +301,8 @@ ow_status show_view(const struct show *show, const char *view, const struct opti
 	ow_status status;
 
 	write_options(show, options, &write);
-	if (is(options->output.type, "timeline") && is(view, "op")) {
-		complain("op view doesn't support timeline yet. Consider graph/scope/code view.\n");
-		return OW_E_USAGE;
-	}
-	if (is(options->output.type, "pprof") && !pprof_possible(view, options))
+	/* The original complains of a step or a view that is not there first. */
+	if (!show->tfprof && !output_possible(view, options))
 		return OW_E_USAGE;
 	if (is(options->output.type, "timeline") && is(view, "graph") && options->view.step < 0)
 		return graph_timelines(show, options, &write);
