@@ -15,31 +15,14 @@ import tempfile
 import unittest
 from collections import defaultdict
 
+sys.path.insert(0, os.path.join(os.environ["OPWATCH_SRC"], "tests/support"))
+from pb_write import num, sub  # noqa: E402
+
 BIN = os.environ["OPWATCH_BIN"]
 ROUNDS = 25
 CPU = "/job:w/replica:0/task:0/device:CPU:0"
 DEVICES = [CPU, "/job:w/replica:0/task:0/device:CPU:1", "/job:w/replica:0/task:0/device:GPU:0", "/gpu:1", "/job:w/device:SYCL:0"]
 CANONICAL = re.compile(r".*/(device:gpu|gpu|device:cpu|cpu|device:sycl):\d+")
-
-
-# ---- writing messages ----
-
-def varint(value):
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 0x7f:
-        out.append(value & 0x7f | 0x80)
-        value >>= 7
-    return bytes(out + bytearray([value]))
-
-
-def num(field, value):
-    return varint(field << 3) + varint(value)
-
-
-def sub(field, content):
-    content = content.encode() if isinstance(content, str) else content
-    return varint(field << 3 | 2) + varint(len(content)) + content
 
 
 # ---- random models ----
