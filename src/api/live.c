@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,17 +29,30 @@ struct live {
 	struct collector collector;
 	struct stack_feed stacks;
 	struct attention_thread *attention;
+	const char *out_path;
 	char prefix[PATH_MAX]; /* of what attention saves */
 };
 
-/* Beside the recording, and called like it. */
-static ow_status attention_open(struct live *l, const char *out_path, struct error *err)
+/* What attention saves is beside the recording, and called like it. */
+static ow_status name_attention(struct live *l, struct error *err)
+{
+	struct str prefix = str_from(l->out_path);
+
+	if (str_ends(prefix, STR(".opw")))
+		prefix = str_first(prefix, prefix.len - 4);
+	if (prefix.len >= sizeof(l->prefix))
+		return error_set(err, OW_E_USAGE, "%s: too long a name", l->out_path);
+	memcpy(l->prefix, prefix.ptr, prefix.len);
+	l->prefix[prefix.len] = '\0';
+	return OW_OK;
+}
+
+static ow_status attention_open(struct live *l, struct error *err)
 {
 	const struct ow_record_options *o = &l->options;
-	struct str prefix = str_from(out_path);
 	struct attention_options options = { .slowdown = o->on_slowdown,
 					     .stall_ns = o->on_stall_ns,
-					     .recording = out_path,
+					     .recording = l->out_path,
 					     .prefix = l->prefix,
 					     .message = o->message,
 					     .message_arg = o->message_arg,
@@ -48,13 +60,25 @@ static ow_status attention_open(struct live *l, const char *out_path, struct err
 
 	if (!(o->on_slowdown > 0) && o->on_stall_ns <= 0)
 		return OW_OK;
-	if (str_ends(prefix, STR(".opw")))
-		prefix = str_first(prefix, prefix.len - 4);
-	if (prefix.len >= sizeof(l->prefix))
-		return error_set(err, OW_E_USAGE, "%s: too long a name", out_path);
-	memcpy(l->prefix, prefix.ptr, prefix.len);
-	l->prefix[prefix.len] = '\0';
 	return attention_start(&options, &l->attention, err);
+}
+
+static void tell(const struct live *l, const struct error *problem)
+{
+	if (l->options.message)
+		l->options.message(l->options.message_arg, problem->text, strlen(problem->text));
+}
+
+/* The job runs: from now on the file is its recording. What fails here does not concern the job. */
+static void begin(void *arg)
+{
+	struct live *l = arg;
+	struct error problem = { 0 };
+
+	if (recording_appear(&l->recording, &problem) != OW_OK)
+		tell(l, &problem);
+	if (attention_open(l, &problem) != OW_OK)
+		tell(l, &problem);
 }
 
 #define MAX_HZ 10000u
@@ -81,14 +105,12 @@ static ow_status live_open(struct live *l, const char *out_path,
 	else
 		OW_TRY(recorder_find(l->recorder, sizeof(l->recorder), err));
 	mem_init(&l->mem, (size_t)o->memory_limit);
-	OW_TRY(recording_open(&l->recording, &l->mem, out_path, "opwatch " OPWATCH_VERSION, err));
+	l->out_path = out_path;
+	OW_TRY(name_attention(l, err));
+	OW_TRY(recording_open_beside(&l->recording, &l->mem, out_path, "opwatch " OPWATCH_VERSION,
+				     err));
 	l->recording.bytes_limit = o->file_limit;
 	status = collector_open(&l->collector, &l->mem, &l->recording, err);
-	if (status == OW_OK) {
-		status = attention_open(l, out_path, err);
-		if (status != OW_OK)
-			collector_close(&l->collector);
-	}
 	if (status != OW_OK) {
 		recording_close(&l->recording, NULL);
 		return status;
@@ -122,15 +144,6 @@ static ow_status live_close(struct live *l, ow_status status, struct ow_record_s
 	return status != OW_OK ? status : closed;
 }
 
-/* Nothing began: then there is no recording either. */
-static void remove_file(const char *path)
-{
-	struct stat st;
-
-	if (lstat(path, &st) == 0 && S_ISREG(st.st_mode))
-		unlink(path);
-}
-
 static void summary_clear(struct ow_record_summary *summary)
 {
 	struct ow_record_summary none = { .exit_code = -1 };
@@ -145,14 +158,15 @@ ow_status ow_record(const char *const *argv, const char *out_path,
 {
 	struct ow_record_summary unused = { .size = sizeof(unused) };
 	struct live *l = calloc(1, sizeof(*l));
-	struct launch launch = { .argv = argv };
+	struct launch launch = { .argv = argv, .begun = begin, .begun_arg = l };
 	ow_status status;
 
 	error_clear(err);
 	if (!summary)
 		summary = &unused;
 	summary_clear(summary);
-	if (argv[0] && !launch_is_there(argv[0])) { /* before a file is made */
+	if (argv[0] &&
+	    !launch_is_there(argv[0])) { /* also where a folder of PATH cannot be searched */
 		free(l);
 		summary->exit_code = 127; /* as shells do */
 		return error_errno(err, ENOENT, "%s", argv[0]);
@@ -166,8 +180,6 @@ ow_status ow_record(const char *const *argv, const char *out_path,
 		summary->exit_code = launch.exit_code;
 		summary->exit_signal = launch.exit_signal;
 		status = live_close(l, status, summary, err);
-		if (!launch.started)
-			remove_file(out_path);
 	}
 	free(l);
 	return status;
@@ -199,9 +211,8 @@ static ow_status attach_all(struct live *l, const int *pids, size_t count,
 		attached += status == OW_OK;
 		if (status == OW_OK)
 			continue;
-		if (count > 1 && l->options.message)
-			l->options.message(l->options.message_arg, problem.text,
-					   strlen(problem.text));
+		if (count > 1)
+			tell(l, &problem);
 		if (first == OW_OK && err)
 			*err = problem;
 		first = first == OW_OK ? status : first;
@@ -262,11 +273,10 @@ ow_status ow_attach(const int *pids, size_t count, const char *out_path,
 		if (status == OW_OK) {
 			summary->started = true;
 			error_clear(err);
+			begin(l);
 			collect(l, summary);
 		}
 		status = live_close(l, status, summary, err);
-		if (!summary->started)
-			remove_file(out_path);
 	}
 	free(l);
 	return status;

@@ -1,5 +1,6 @@
 /* args_output.c: where the output of a command goes: --to, --json, --csv and --out together. */
 #include "cli/args.h"
+#include "cli/piped.h"
 
 #include <errno.h>
 
@@ -34,8 +35,8 @@ bool args_choose_output(struct args *args)
 		return unknown_sink(args->sink);
 	if (strcmp(output->type, "stdout") != 0)
 		return true; /* -output was given */
-	output->outfile = args->out_file;
-	if (strcmp(args->sink, "text") == 0 && !args->out_file)
+	output->outfile = is_standard_output(args->out_file) ? NULL : args->out_file;
+	if (strcmp(args->sink, "text") == 0 && !output->outfile)
 		return true;
 	output->type = strcmp(args->sink, "text") == 0 ? "file" : args->sink;
 	if ((strcmp(output->type, "timeline") == 0 || strcmp(output->type, "pprof") == 0) &&
@@ -46,7 +47,7 @@ bool args_choose_output(struct args *args)
 
 bool args_redirect(struct args *args)
 {
-	if (!args->out_file)
+	if (!args->out_file || is_standard_output(args->out_file))
 		return true;
 	if (!freopen(args->out_file, "w", stdout)) {
 		complain("opwatch: %s: %s\n", args->out_file, strerror(errno));

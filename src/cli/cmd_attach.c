@@ -3,6 +3,7 @@
  * takes the hooks out again.
  */
 #include "cli/command.h"
+#include "cli/piped.h"
 #include "cli/recording.h"
 #include "cli/signals.h"
 
@@ -36,7 +37,7 @@ static int tell(const struct ow_error *err, ow_status status)
 }
 
 /* A job that reports to the daemon: what it does from now on. */
-static int follow(struct args *args, const char *path)
+static int follow(struct args *args, const char *path, const char *name)
 {
 	struct ow_cut_summary summary = { .size = sizeof(summary) };
 	struct ow_error err = { 0 };
@@ -48,7 +49,7 @@ static int follow(struct args *args, const char *path)
 	signals_catch();
 	status = ow_job_follow(args->socket, args->job, path, &args->record, &summary, &err);
 	if (status == OW_OK)
-		recording_tell_cut(path, "", args->job, &summary);
+		recording_tell_cut(name, "", args->job, &summary);
 	if (status == OW_OK && args->record_stacks && !summary.samples)
 		complain("opwatch: no Python stacks: the daemon may not read the processes of the "
 			 "job, or they run no Python\n");
@@ -81,6 +82,12 @@ static int detach(const struct args *args)
 /* With --job the daemon records: what it would not heed is wrong. */
 static bool check_options(const struct args *args)
 {
+	if (is_standard_output(args->out_file) &&
+	    (args->record.on_slowdown > 0 || args->record.on_stall_ns)) {
+		complain("opwatch attach: what --on-slowdown and --on-stall save is called like "
+			 "the\nrecording: give it a name, -o x.opw\n");
+		return false;
+	}
 	if (!args->job || args->detach)
 		return true;
 	if (args->record.on_slowdown > 0 || args->record.on_stall_ns ||
@@ -100,13 +107,40 @@ static bool check_options(const struct args *args)
 	return true;
 }
 
-static int run(struct args *args)
+static int record(struct args *args, const int *pids, const char *path, const char *name)
 {
 	struct ow_record_summary summary = { .size = sizeof(summary) };
-	const char *path = args->out_file ? args->out_file : recording_name(args->arena);
-	int *pids = ARENA_ARRAY(args->arena, int, args->file_count + 1);
 	struct ow_error err = { 0 };
 	ow_status status;
+
+	args->record.memory_limit = args->open.memory_limit;
+	args->record.message = recording_message;
+	args->record.stacks_hz = args->record_stacks ? args->stacks.hz : 0;
+	args->record.cancelled = is_cancelled;
+	args->record.duration_ns = args->stacks.for_ns;
+	signals_catch();
+	status = ow_attach(pids, args->file_count, path, &args->record, &summary, &err);
+	if (status != OW_OK)
+		return tell(&err, status);
+	recording_tell(name, &summary);
+	if (args->verbose)
+		complain("opwatch: a thread was stopped for %.2f ms; meanwhile it waited %.2f ms "
+			 "for a "
+			 "processor\n",
+			 (double)summary.stopped_ns / 1e6, (double)summary.waited_ns / 1e6);
+	if (summary.hooks_left)
+		complain("opwatch: a process has not taken the hooks out yet; it will when it gets "
+			 "to run\n");
+	return EXIT_GOOD;
+}
+
+static int run(struct args *args)
+{
+	const char *path = args->out_file ? args->out_file : recording_name(args->arena);
+	int *pids = ARENA_ARRAY(args->arena, int, args->file_count + 1);
+	struct piped piped;
+	const char *name;
+	int code;
 
 	if (args->detach ? !args->job || args->file_count : !args->file_count && !args->job) {
 		complain("opwatch attach: which process, or job? opwatch attach 1234 -o x.opw\n");
@@ -118,29 +152,14 @@ static int run(struct args *args)
 		return EXIT_USAGE;
 	if (args->detach)
 		return detach(args);
-	if (args->job)
-		return args->file_count ? join(args, pids) : follow(args, path);
-	args->record.memory_limit = args->open.memory_limit;
-	args->record.message = recording_message;
-	args->record.stacks_hz = args->record_stacks ? args->stacks.hz : 0;
-	args->record.cancelled = is_cancelled;
-	args->record.duration_ns = args->stacks.for_ns;
-	signals_catch();
-	status = ow_attach(pids, args->file_count, path, &args->record, &summary, &err);
-	if (status != OW_OK) {
-		complain("opwatch: %s\n", err.text);
-		return status == OW_E_USAGE ? EXIT_USAGE : EXIT_FAILED;
-	}
-	recording_tell(path, &summary);
-	if (args->verbose)
-		complain("opwatch: a thread was stopped for %.2f ms; meanwhile it waited %.2f ms "
-			 "for a "
-			 "processor\n",
-			 (double)summary.stopped_ns / 1e6, (double)summary.waited_ns / 1e6);
-	if (summary.hooks_left)
-		complain("opwatch: a process has not taken the hooks out yet; it will when it gets "
-			 "to run\n");
-	return EXIT_GOOD;
+	if (args->job && args->file_count)
+		return join(args, pids);
+	code = piped_begin(&piped, args, &path);
+	if (code != EXIT_GOOD)
+		return code;
+	name = piped_name(&piped, path);
+	code = args->job ? follow(args, path, name) : record(args, pids, path, name);
+	return piped_end(&piped, code);
 }
 
 const struct command cmd_attach = {

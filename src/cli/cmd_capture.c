@@ -2,6 +2,7 @@
  * cmd_capture.c: asks the profiler service of a running TensorFlow 2 or JAX job for a trace, and keeps what it sends.
  */
 #include "cli/command.h"
+#include "cli/piped.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 
@@ -20,7 +21,7 @@ static bool check(const struct args *args)
 {
 	if (!args->capture.address == !args->kineto)
 		complain("opwatch capture: of which job? Give --tf HOST:PORT, or --kineto\n");
-	else if (!args->out_file)
+	else if (!args->out_file || is_standard_output(args->out_file))
 		complain("opwatch capture: into which folder? Give -o DIR\n");
 	else if (args->file_count && !args->kineto)
 		complain("opwatch capture: '%s' is too much\n", args->files[0]);

@@ -3,6 +3,7 @@
  * has ended, and its exit status becomes ours.
  */
 #include "cli/command.h"
+#include "cli/piped.h"
 #include "cli/recording.h"
 #include "cli/signals.h"
 
@@ -11,12 +12,25 @@ static int exit_code(const struct ow_record_summary *s)
 	return s->exit_signal ? 128 + s->exit_signal : s->exit_code;
 }
 
-/* What a job did last, out of the ring that the daemon keeps. */
-static int cut(const struct args *args, const char *path)
+static int cut_to(const struct args *args, const char *path, const char *name)
 {
 	struct ow_cut_summary summary = { .size = sizeof(summary) };
 	struct ow_error err = { 0 };
-	ow_status status;
+	ow_status status = ow_job_cut(args->socket, args->job, args->last_ns, path, &summary, &err);
+
+	if (status != OW_OK) {
+		complain("opwatch: %s\n", err.text);
+		return EXIT_FAILED;
+	}
+	recording_tell_cut(name, "the last ", args->job, &summary);
+	return EXIT_GOOD;
+}
+
+/* What a job did last, out of the ring that the daemon keeps. */
+static int cut(const struct args *args, const char *path)
+{
+	struct piped piped;
+	int code;
 
 	if (!args->job || args->file_count) {
 		complain(
@@ -26,15 +40,15 @@ static int cut(const struct args *args, const char *path)
 	}
 	if (!path)
 		return EXIT_FAILED;
-	signals_guard_cut(path, NULL);
-	status = ow_job_cut(args->socket, args->job, args->last_ns, path, &summary, &err);
-	signals_guard_end();
-	if (status != OW_OK) {
-		complain("opwatch: %s\n", err.text);
-		return EXIT_FAILED;
-	}
-	recording_tell_cut(path, "the last ", args->job, &summary);
-	return EXIT_GOOD;
+	code = piped_begin(&piped, args, &path);
+	if (code != EXIT_GOOD)
+		return code;
+	if (!piped.path)
+		signals_guard_cut(path, NULL);
+	code = cut_to(args, path, piped_name(&piped, path));
+	if (!piped.path)
+		signals_guard_end();
+	return piped_end(&piped, code);
 }
 
 /* Under the daemon: this process becomes the program. */
@@ -73,6 +87,11 @@ static int run(struct args *args)
 	}
 	if ((args->job || args->socket) && !args->out_file)
 		return run_under_daemon(args);
+	if (is_standard_output(path)) {
+		complain("opwatch record: standard output is the program's: give the recording a "
+			 "name, -o x.opw\n");
+		return EXIT_USAGE;
+	}
 	if (!path || (args->job && setenv("OPWATCH_JOB", args->job, 1) != 0))
 		return EXIT_FAILED;
 	args->record.memory_limit = args->open.memory_limit;

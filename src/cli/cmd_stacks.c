@@ -3,6 +3,7 @@
  * a view. The job is not stopped, and needs no preparation.
  */
 #include "cli/command.h"
+#include "cli/piped.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 
@@ -121,14 +122,14 @@ static bool is_table(const char *sink)
 	return strcmp(sink, "text") == 0 || strcmp(sink, "json") == 0 || strcmp(sink, "csv") == 0;
 }
 
-static int keep(struct args *args, ow_profile *profile)
+static int keep(struct args *args, ow_profile *profile, const char *path)
 {
 	struct ow_error err = { 0 };
 	struct show show;
 	ow_status status;
 
 	if (to_own_file(args)) {
-		status = ow_profile_save(profile, args->out_file, NULL, &err);
+		status = ow_profile_save(profile, path, NULL, &err);
 		if (status != OW_OK)
 			complain("opwatch: %s\n", err.text);
 	} else {
@@ -139,7 +140,7 @@ static int keep(struct args *args, ow_profile *profile)
 	return finish_code(args, profile, status);
 }
 
-static int record(struct args *args, const struct pids *pids)
+static int record_to(struct args *args, const struct pids *pids, const char *path)
 {
 	struct ow_stacks_summary summary = { .size = sizeof(summary) };
 	struct progress_line line;
@@ -148,8 +149,6 @@ static int record(struct args *args, const struct pids *pids)
 	ow_status status;
 	int code;
 
-	if (!to_own_file(args) && !args_choose_output(args))
-		return EXIT_USAGE;
 	progress_begin(&line, args->terminal.err);
 	args->stacks.memory_limit = args->open.memory_limit;
 	args->stacks.progress = on_progress;
@@ -163,9 +162,24 @@ static int record(struct args *args, const struct pids *pids)
 		return EXIT_FAILED;
 	}
 	tell(&summary);
-	code = summary.samples || to_own_file(args) ? keep(args, profile) : tell_none(&summary);
+	code = summary.samples || to_own_file(args) ? keep(args, profile, path)
+						    : tell_none(&summary);
 	ow_profile_free(profile);
 	return code;
+}
+
+static int record(struct args *args, const struct pids *pids)
+{
+	const char *path = args->out_file;
+	struct piped piped = { 0 };
+	int code;
+
+	if (!to_own_file(args) && !args_choose_output(args))
+		return EXIT_USAGE;
+	code = to_own_file(args) ? piped_begin(&piped, args, &path) : EXIT_GOOD;
+	if (code != EXIT_GOOD)
+		return code;
+	return piped_end(&piped, record_to(args, pids, path));
 }
 
 /* ---- the command ---- */

@@ -58,6 +58,11 @@ static void guard(void (*from)(int), void (*to)(int))
 			sigaction(signals[i], &action, NULL);
 }
 
+void signals_release(void)
+{
+	guard(on_signal, SIG_DFL);
+}
+
 void signals_guard_cut(const char *file, const char *folder)
 {
 	snprintf(guarded_part, sizeof(guarded_part), "%.4095s.part-%d", file, (int)getpid());

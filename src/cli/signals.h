@@ -9,6 +9,8 @@
 
 void signals_catch(void);
 bool signals_caught(void);
+/* They do again what they did. */
+void signals_release(void);
 /* Does not return when one was caught. */
 void signals_pass_on(void);
 

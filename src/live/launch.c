@@ -134,6 +134,8 @@ static ow_status block_signals(struct running *r, struct error *err)
 static ow_status run(struct running *r, char *const *env, struct error *err)
 {
 	OW_TRY(start(r, env, err));
+	if (r->launch->begun)
+		r->launch->begun(r->launch->begun_arg);
 	while (!r->ended) {
 		if (!collector_turn(r->c, r->signals))
 			usleep(10000); /* without memory nothing is read; the job goes on */

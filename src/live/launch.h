@@ -9,12 +9,14 @@
 #include "live/collector.h"
 
 struct launch {
-	const char *const *argv; /* ends with NULL */
-	const char *recorder;	 /* path of the library */
-	uint32_t ring_records;	 /* 0 = the usual */
-	bool started;		 /* out */
-	int exit_code;		 /* out: of the job, or -1 */
-	int exit_signal;	 /* out: what ended it, or 0 */
+	const char *const *argv;  /* ends with NULL */
+	const char *recorder;	  /* path of the library */
+	uint32_t ring_records;	  /* 0 = the usual */
+	void (*begun)(void *arg); /* called when the program runs; NULL: nothing is */
+	void *begun_arg;
+	bool started;	 /* out */
+	int exit_code;	 /* out: of the job, or -1 */
+	int exit_signal; /* out: what ended it, or 0 */
 };
 
 /* Whether there is such a program at all, as execvp looks for it: so that nothing is begun for one that is not. */

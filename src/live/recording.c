@@ -57,11 +57,15 @@ static void release(struct recording *r)
 	for (size_t i = 0; i < ARRAY_COUNT(all); i++)
 		buf_release(all[i]);
 	opw_writer_release(&r->writer);
+	if (r->file)
+		new_file_drop(r->file);
+	mem_free(r->mem, r->file, r->file ? sizeof(*r->file) : 0);
 	if (r->fd >= 0)
 		close(r->fd);
 	mem_free(r->mem, r->path, r->path_size);
 	r->fd = -1;
 	r->path = NULL;
+	r->file = NULL;
 }
 
 static struct live_session session_now(void)
@@ -75,39 +79,85 @@ static struct live_session session_now(void)
 	return session;
 }
 
-ow_status recording_open_as(struct recording *r, struct mem *mem, const char *path,
-			    const char *writer_name, const struct live_session *session,
-			    struct error *err)
+/* What a failed write left is written over, so there must be a way back. */
+static ow_status check_kind(const struct recording *r, struct error *err)
+{
+	struct stat st;
+
+	if (fstat(r->fd, &st) != 0 || !(S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
+		return OW_OK;
+	return error_set(err, OW_E_UNSUPPORTED,
+			 "%s is a pipe: a recording needs a file, give it the name of one",
+			 r->path);
+}
+
+static ow_status begin(struct recording *r, const char *writer_name, struct error *err)
+{
+	if (r->fd < 0)
+		return error_errno(err, errno, "%s", r->path);
+	OW_TRY(check_kind(r, err));
+	OW_TRY(opw_put_header(&r->writer, writer_name, err));
+	return recording_flush(r, err);
+}
+
+static ow_status open_recording(struct recording *r, const char *path, bool beside,
+				const char *writer_name, struct error *err)
 {
 	ow_status status;
 
-	*r = (struct recording){ .mem = mem, .fd = -1, .path_size = strlen(path) + 1 };
+	r->fd = -1;
+	r->path_size = strlen(path) + 1;
 	r->out = (struct opw_out){ .write_at = write_at, .arg = r };
 	init_blocks(r);
-	opw_writer_init(&r->writer, mem, &r->out);
-	r->path = mem_alloc(mem, r->path_size);
-	if (!r->path) {
+	opw_writer_init(&r->writer, r->mem, &r->out);
+	r->path = mem_alloc(r->mem, r->path_size);
+	if (r->path && beside)
+		r->file = mem_zalloc(r->mem, sizeof(*r->file));
+	if (!r->path || (beside && !r->file)) {
 		release(r);
 		return error_no_memory(err);
 	}
 	memcpy(r->path, path, r->path_size);
-	r->session = *session;
-	r->fd = create(path);
-	status = r->fd < 0 ? error_errno(err, errno, "%s", path)
-			   : opw_put_header(&r->writer, writer_name, err);
-	if (status == OW_OK)
-		status = recording_flush(r, err);
+	r->fd = beside ? new_file_open(r->file, path) : create(path);
+	status = begin(r, writer_name, err);
 	if (status != OW_OK)
 		release(r);
 	return status;
 }
 
+ow_status recording_open_as(struct recording *r, struct mem *mem, const char *path,
+			    const char *writer_name, const struct live_session *session,
+			    struct error *err)
+{
+	*r = (struct recording){ .mem = mem, .session = *session };
+	return open_recording(r, path, false, writer_name, err);
+}
+
 ow_status recording_open(struct recording *r, struct mem *mem, const char *path,
 			 const char *writer_name, struct error *err)
 {
-	struct live_session session = session_now();
+	*r = (struct recording){ .mem = mem, .session = session_now() };
+	return open_recording(r, path, false, writer_name, err);
+}
 
-	return recording_open_as(r, mem, path, writer_name, &session, err);
+ow_status recording_open_beside(struct recording *r, struct mem *mem, const char *path,
+				const char *writer_name, struct error *err)
+{
+	*r = (struct recording){ .mem = mem, .session = session_now() };
+	return open_recording(r, path, true, writer_name, err);
+}
+
+ow_status recording_appear(struct recording *r, struct error *err)
+{
+	ow_status status = OW_OK;
+
+	if (!r->file)
+		return OW_OK;
+	if (!new_file_appear(r->file))
+		status = error_errno(err, errno, "%s: it is written to %s", r->path, r->file->made);
+	mem_free(r->mem, r->file, sizeof(*r->file));
+	r->file = NULL;
+	return status;
 }
 
 /* ---- gathering ---- */
@@ -278,8 +328,8 @@ ow_status recording_close(struct recording *r, struct error *err)
 	ow_status status = recording_flush(r, err);
 	uint64_t size;
 
-	/* What a failed write left behind the last whole segment goes. */
-	if (ftruncate(r->fd, (off_t)r->writer.at) != 0 && status == OW_OK)
+	/* What a failed write left behind the last whole segment goes; a device (EINVAL) keeps nothing. */
+	if (ftruncate(r->fd, (off_t)r->writer.at) != 0 && errno != EINVAL && status == OW_OK)
 		status = error_errno(err, errno, "%s", r->path);
 	if (status == OW_OK)
 		status = opw_put_footer(&r->writer, &size, err);

@@ -8,6 +8,7 @@
 #ifndef LIVE_RECORDING_H
 #define LIVE_RECORDING_H
 
+#include "live/new_file.h"
 #include "wire/live_file.h"
 #include "wire/opw.h"
 
@@ -16,6 +17,7 @@ struct recording {
 	int fd;
 	char *path;
 	size_t path_size;
+	struct new_file *file; /* until it has appeared; NULL: it is where it belongs */
 	struct opw_writer writer;
 	struct opw_out out;
 	struct live_session session;
@@ -29,7 +31,12 @@ struct recording {
 /* Makes the file anew, for its owner only. */
 ow_status recording_open(struct recording *r, struct mem *mem, const char *path,
 			 const char *writer_name, struct error *err);
-/* The same with the host and clocks of another recording, whose content it gets. */
+/* The same, but beside what is there, which stays until recording_appear; without that nothing is left by recording_close. */
+ow_status recording_open_beside(struct recording *r, struct mem *mem, const char *path,
+				const char *writer_name, struct error *err);
+/* It takes its place. When that fails, it stays where it is, as the message tells, and can be written to. */
+ow_status recording_appear(struct recording *r, struct error *err);
+/* As recording_open, with the host and clocks of another recording, whose content it gets. */
 ow_status recording_open_as(struct recording *r, struct mem *mem, const char *path,
 			    const char *writer_name, const struct live_session *session,
 			    struct error *err);
