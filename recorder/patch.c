@@ -83,6 +83,12 @@ void patches_notice(void)
 	dl_iterate_phdr(notice, NULL);
 }
 
+static struct patch *const tables[] = { file_patches, rights_patches };
+
+#define FOR_PATCHES(p)                                                                             \
+	for (size_t table = 0; table < sizeof(tables) / sizeof(*tables); table++)                  \
+		for (struct patch *p = tables[table]; p->name; p++)
+
 struct patching {
 	bool undo;
 	uint32_t slots;				      /* that lead to a wrapper by now */
@@ -93,9 +99,9 @@ struct patching {
 
 bool patches_find_real(void)
 {
-	for (struct patch *p = file_patches; p->name; p++)
-		if (!p->real)
-			p->real = dlsym(RTLD_DEFAULT, p->name);
+	FOR_PATCHES(p)
+	if (!p->real)
+		p->real = dlsym(RTLD_DEFAULT, p->name);
 	return true;
 }
 
@@ -103,9 +109,9 @@ static const struct patch *patch_of(const struct patching *w, const char *name)
 {
 	if (!w->first_letters[(unsigned char)name[0]] || !w->second_letters[(unsigned char)name[1]])
 		return NULL;
-	for (const struct patch *p = file_patches; p->name; p++)
-		if (strcmp(p->name, name) == 0)
-			return p->real ? p : NULL;
+	FOR_PATCHES(p)
+	if (strcmp(p->name, name) == 0)
+		return p->real ? p : NULL;
 	return NULL;
 }
 
@@ -275,7 +281,8 @@ static void visit_all(bool undo)
 			      .own = (uintptr_t)&patches_find_real,
 			      .page = sysconf(_SC_PAGESIZE) };
 
-	for (const struct patch *p = file_patches; p->name; p++) {
+	FOR_PATCHES(p)
+	{
 		w.first_letters[(unsigned char)p->name[0]] = true;
 		w.second_letters[(unsigned char)p->name[1]] = true;
 	}

@@ -20,6 +20,8 @@
 #include <unistd.h>
 
 #define HIGH_DESCRIPTOR 400
+#define REGION_BYTES ((size_t)RING_TEXT_OFFSET + RING_TEXT_BYTES)
+#define RENEWALS 16u /* a program that closes them time and again does not want them */
 
 struct ring_process *recorder_process;
 
@@ -34,7 +36,8 @@ static struct {
 	bool wanted, forked;
 	int socket, region;
 	uint64_t socket_inode, region_inode;
-	uint32_t parent;
+	struct ring_process *place; /* of the region that there was before */
+	uint32_t parent, renewed;
 } self = { .socket = -1, .region = -1 };
 
 /* ---- descriptors ---- */
@@ -74,7 +77,7 @@ static bool is_allowed(size_t size)
 	       (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= size);
 }
 
-void *memory_new(const char *name, size_t size, int *fd, uint64_t *inode)
+void *memory_new(const char *name, size_t size, void *at, int *fd, uint64_t *inode)
 {
 	void *memory;
 
@@ -82,12 +85,12 @@ void *memory_new(const char *name, size_t size, int *fd, uint64_t *inode)
 				: move_high(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
 	if (*fd < 0)
 		return NULL;
-	memory = ftruncate(*fd, (off_t)size) == 0
-			 ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0)
-			 : MAP_FAILED;
+	memory = ftruncate(*fd, (off_t)size) == 0 ? mmap(at, size, PROT_READ | PROT_WRITE,
+							 MAP_SHARED | (at ? MAP_FIXED : 0), *fd, 0)
+						  : MAP_FAILED;
 	if (memory == MAP_FAILED ||
 	    fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
-		if (memory != MAP_FAILED)
+		if (memory != MAP_FAILED && !at)
 			munmap(memory, size);
 		close(*fd);
 		*fd = -1;
@@ -236,13 +239,18 @@ static void read_clocks(struct ring_process *p)
 	p->clock_wall_ns = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
 }
 
+static struct ring_process *region_memory(struct ring_process *at)
+{
+	return memory_new("opwatch-process", REGION_BYTES, at, &self.region, &self.region_inode);
+}
+
 static bool region_new(void)
 {
-	struct ring_process *p = memory_new("opwatch-process", RING_TEXT_OFFSET + RING_TEXT_BYTES,
-					    &self.region, &self.region_inode);
+	struct ring_process *p = region_memory(self.place);
 
 	if (!p)
 		return false;
+	self.place = p;
 	p->version = RING_VERSION;
 	p->pid = (uint32_t)getpid();
 	p->parent = self.forked ? self.parent : (uint32_t)getppid();
@@ -283,10 +291,10 @@ static void forget_parent(void)
 	threads_forget();
 	texts_forget();
 	if (recorder_process)
-		munmap(recorder_process, RING_TEXT_OFFSET + RING_TEXT_BYTES);
+		munmap(recorder_process, REGION_BYTES);
 	if (descriptor_is(self.region, self.region_inode))
 		close(self.region);
-	recorder_process = NULL;
+	recorder_process = self.place = NULL;
 	self.region = self.socket = -1;
 }
 
@@ -348,26 +356,62 @@ void hook_tell(enum ring_hook hook, enum ring_hook_state state, const char *text
 	atomic_store(&info->state, state);
 }
 
+bool process_is_cut_off(void)
+{
+	return self.region >= 0 && !descriptor_is(self.region, self.region_inode) &&
+	       self.renewed < RENEWALS;
+}
+
+/* What the collector has got stays its own, but it takes a connection that is closed for the end. A copy of the region
+ * takes the place of the one that nobody can be given any more; threads find that they are of another generation, and
+ * make other rings. */
+bool process_renew(void)
+{
+	size_t used = RING_TEXT_OFFSET + (size_t)atomic_load(&recorder_process->text_used) * 8;
+	struct ring_process *copy = region_memory(NULL);
+
+	self.renewed++;
+	if (!copy)
+		return false;
+	memcpy(copy, recorder_process, used < REGION_BYTES ? used : REGION_BYTES);
+	if (mmap(recorder_process, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		 self.region, 0) == MAP_FAILED)
+		return false;
+	munmap(copy, REGION_BYTES);
+	threads_give_up(true);
+	*recorder_generation = ++self.generation;
+	return process_reconnect();
+}
+
+void process_retire(void)
+{
+	self.wanted = false;
+	if (*recorder_generation)
+		*recorder_generation = ++self.generation;
+}
+
 /* Threads find that they are of another generation, and that nothing is wanted of them. */
 void process_stop(void)
 {
 	self.wanted = false;
 	*recorder_generation = ++self.generation;
-	threads_give_up();
+	threads_give_up(false);
 	if (descriptor_is(self.region, self.region_inode))
 		close(self.region);
 	self.region = -1;
 	process_hang_up(); /* last: whoever listens takes it for the end */
 }
 
-/* A stopped recorder begins anew; what it shared before stays mapped, since nobody knows who looks at it. */
+/* A stopped recorder begins anew, in the memory that it had before: a thread may still be about to look at that. */
 int recorder_start(const char *socket_path, uint32_t version)
 {
 	if (version != RING_VERSION) {
 		process_refuse(socket_path);
 		return 1;
 	}
-	if (self.wanted && *recorder_generation)
+	for (int i = 0; i < 1000 && !self.wanted && watcher_is_there(); i++)
+		nanosleep(&(struct timespec){ 0, 100000 }, NULL); /* it is about to end */
+	if (watcher_is_there() || (self.wanted && *recorder_generation))
 		return 5; /* somebody else records */
 	if (strlen(socket_path) >= sizeof(self.socket_path))
 		return 2;

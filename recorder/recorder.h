@@ -63,7 +63,8 @@ struct thread *thread_prepare(void);
 void threads_forget(void);     /* in a child */
 void threads_send(void);       /* those that the collector has not got */
 void threads_send_again(void); /* to a new collector */
-void threads_give_up(void);    /* nobody reads them any more */
+/* Nobody reads them any more; when the recording goes on, what was not read counts as dropped. */
+void threads_give_up(bool goes_on);
 
 /* The thread's state; NULL when it is not to record. Asked with recorder_busy set (see enter). */
 static inline struct thread *thread_self(void)
@@ -186,15 +187,20 @@ extern struct ring_process *recorder_process;
 
 bool process_prepare(void); /* makes the region and says hello; once per process */
 bool process_is_wanted(void);
-/* A memory file of that size, sealed, mapped; the descriptor is moved out of the way. */
-void *memory_new(const char *name, size_t size, int *fd, uint64_t *inode);
+/* A memory file of that size, sealed, mapped, in the place of what is at `at` if that is not NULL; the descriptor is
+ * moved out of the way. */
+void *memory_new(const char *name, size_t size, void *at, int *fd, uint64_t *inode);
 /* Whether the descriptor is still what it was: programs close what they do not know. */
 bool descriptor_is(int fd, uint64_t inode);
 bool process_send(enum ring_message_kind kind, uint32_t number, int fd); /* keeps errno */
 bool process_reconnect(void);
 bool process_is_connected(void);
+/* Whether the program has closed what it did not know, the recorder's descriptors among it. */
+bool process_is_cut_off(void);
+bool process_renew(void); /* others in their place */
 void process_hang_up(void);
-void process_stop(void); /* nothing is recorded from here on */
+void process_stop(void);   /* nothing is recorded from here on */
+void process_retire(void); /* the same, without a word to anybody */
 void process_refuse(const char *socket_path);
 void hook_tell(enum ring_hook hook, enum ring_hook_state state, const char *text);
 /* Starts all; the socket may be NULL for the environment's. Gives 0 when it records. */
@@ -205,6 +211,9 @@ int recorder_start(const char *socket_path, uint32_t version);
 /* Before a fork: children must not inherit locks of the loader that the watcher holds. */
 void watcher_pause(void);
 void watcher_start(void);
+/* Until the watcher is gone, or for a while. Whether there was one. */
+bool watcher_rest(void);
+bool watcher_is_there(void);
 
 /* ---- hooks ---- */
 
@@ -213,7 +222,10 @@ struct patch {
 	void *wrapper;
 	void *real; /* found when hooks are armed */
 };
-extern struct patch file_patches[]; /* hook_file.c; ends with a NULL name */
+extern struct patch file_patches[];   /* hook_file.c; ends with a NULL name */
+extern struct patch rights_patches[]; /* hook_rights.c; likewise */
+/* Whether the process was shut into a sandbox since its recording was wished for. */
+bool sandbox_is_new(void);
 bool patches_find_real(void);
 /* What is loaded now; before the loader is waited for. */
 void patches_notice(void);

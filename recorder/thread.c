@@ -19,17 +19,17 @@ __thread uint32_t recorder_busy;
 static _Atomic(struct thread *) threads;
 static pthread_key_t key;
 static _Atomic uint32_t key_made;
+static _Atomic uint64_t lost; /* records of rings that were given up, to be told by the next one */
 
 /* A thread ends: its ring is free for another once the collector has read it. */
 static void thread_end(void *arg)
 {
 	struct thread *t = arg;
 
-	if (t->generation != *recorder_generation)
-		return;
 	recorder_thread = NULL;
 	recorder_busy = 1; /* destructors that run later record nothing */
-	atomic_store(&t->ring->idle, 1);
+	if (t->generation == *recorder_generation)
+		atomic_store(&t->ring->idle, 1);
 	atomic_store(&t->in_use, 0);
 }
 
@@ -52,46 +52,77 @@ static uint32_t ring_size(void)
 	return (uint32_t)wanted;
 }
 
+/* Its first ring, or one in the place of that of another generation. */
+static bool make_ring(struct thread *t, uint32_t records)
+{
+	struct ring *ring =
+		memory_new("opwatch-ring", ring_bytes(records), t->ring, &t->fd, &t->inode);
+
+	if (!ring)
+		return false;
+	t->ring = ring;
+	t->records = ring_records(ring);
+	t->mask = records - 1;
+	t->head = t->look = 0;
+	memset(t->known, 0, sizeof(t->known));
+	memcpy(ring->magic, RING_MAGIC, sizeof(ring->magic));
+	ring->version = RING_VERSION;
+	ring->records = records;
+	ring->number = atomic_fetch_add(&recorder_process->rings, 1) + 1;
+	ring->pid = recorder_process->pid;
+	atomic_store(&ring->dropped, atomic_exchange(&lost, 0));
+	atomic_store(&t->in_use, 1);
+	atomic_store(&t->sent, 0);
+	__atomic_store_n(&t->generation, *recorder_generation, __ATOMIC_RELEASE);
+	return true;
+}
+
 static struct thread *thread_new(void)
 {
-	uint32_t records = ring_size();
 	struct thread *t =
 		mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (t == MAP_FAILED)
 		return NULL;
-	t->ring = memory_new("opwatch-ring", ring_bytes(records), &t->fd, &t->inode);
-	if (!t->ring) {
+	if (!make_ring(t, ring_size())) {
 		munmap(t, sizeof(*t));
 		return NULL;
 	}
-	t->records = ring_records(t->ring);
-	t->mask = records - 1;
-	t->generation = *recorder_generation;
-	memcpy(t->ring->magic, RING_MAGIC, sizeof(t->ring->magic));
-	t->ring->version = RING_VERSION;
-	t->ring->records = records;
-	t->ring->number = atomic_fetch_add(&recorder_process->rings, 1) + 1;
-	t->ring->pid = recorder_process->pid;
-	atomic_store(&t->in_use, 1);
 	t->next = atomic_load(&threads);
 	while (!atomic_compare_exchange_weak(&threads, &t->next, t))
 		;
 	return t;
 }
 
-/* One that no thread has and that has been read. */
+/* A ring that no thread has and that has been read, or is of another generation and nobody reads. */
+static bool take_over(struct thread *t)
+{
+	bool current = t->generation == *recorder_generation;
+	uint32_t none = 0;
+
+	if ((current && atomic_load(&t->ring->tail) != atomic_load(&t->ring->head)) ||
+	    !atomic_compare_exchange_strong(&t->in_use, &none, 1))
+		return false;
+	if (current) {
+		atomic_store(&t->ring->idle, 0);
+		return true;
+	}
+	if (make_ring(t, (uint32_t)t->mask + 1))
+		return true;
+	atomic_store(&t->in_use, 0);
+	return false;
+}
+
+/* The thread's own of another generation comes first: no other thread may take it. */
 static struct thread *thread_reuse(void)
 {
-	for (struct thread *t = atomic_load(&threads); t; t = t->next) {
-		uint32_t none = 0;
+	struct thread *own = recorder_thread;
 
-		if (atomic_load(&t->ring->tail) != atomic_load(&t->ring->head) ||
-		    !atomic_compare_exchange_strong(&t->in_use, &none, 1))
-			continue;
-		atomic_store(&t->ring->idle, 0);
-		return t;
-	}
+	if (own)
+		return make_ring(own, (uint32_t)own->mask + 1) ? own : NULL;
+	for (struct thread *t = atomic_load(&threads); t; t = t->next)
+		if (take_over(t))
+			return t;
 	return NULL;
 }
 
@@ -135,7 +166,7 @@ struct thread *thread_prepare(void)
 	if (!process_is_wanted())
 		return NULL;
 	t = process_prepare() ? thread_reuse() : NULL;
-	if (!t && recorder_process)
+	if (!t && recorder_process && !recorder_thread)
 		t = thread_new();
 	if (t) {
 		key_make();
@@ -151,10 +182,15 @@ struct thread *thread_prepare(void)
 	return t;
 }
 
+static bool is_current(const struct thread *t)
+{
+	return __atomic_load_n(&t->generation, __ATOMIC_ACQUIRE) == *recorder_generation;
+}
+
 void threads_send(void)
 {
 	for (struct thread *t = atomic_load(&threads); t; t = t->next)
-		if (!atomic_load(&t->sent) && descriptor_is(t->fd, t->inode) &&
+		if (is_current(t) && !atomic_load(&t->sent) && descriptor_is(t->fd, t->inode) &&
 		    process_send(RING_NEW, t->ring->number, t->fd))
 			atomic_store(&t->sent, 1);
 }
@@ -166,16 +202,21 @@ void threads_send_again(void)
 	threads_send();
 }
 
-/* The mappings stay, since a thread may be writing at this moment; the collector frees their memory. */
-void threads_give_up(void)
+/* The mappings stay, since a thread may be writing at this moment, and are where its next ring will be; the collector
+ * frees their memory. */
+void threads_give_up(bool goes_on)
 {
-	struct thread *t = atomic_exchange(&threads, NULL);
+	uint64_t unread = 0;
 
-	for (; t; t = t->next) {
+	for (struct thread *t = atomic_load(&threads); t; t = t->next) {
+		if (t->fd < 0)
+			continue;
+		unread += atomic_load(&t->ring->head) - atomic_load(&t->ring->tail);
 		if (descriptor_is(t->fd, t->inode))
 			close(t->fd);
 		t->fd = -1;
 	}
+	atomic_store(&lost, goes_on ? unread : 0);
 }
 
 /* The only thread of a child; the parent's rings are the parent's. */

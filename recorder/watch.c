@@ -8,11 +8,13 @@
 #include "recorder.h"
 
 #include <dlfcn.h>
+#include <linux/futex.h>
 #include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define EARLY_MS 20u
@@ -20,6 +22,11 @@
 #define EARLY_ROUNDS 100u /* since the last library came: others follow */
 #define RECONNECT_NS 1000000000u
 #define STACK_BYTES ((size_t)512 << 10)
+#define REST_ROUNDS                                                                                \
+	4000u /* a fifth of a second at least: it may wait for a lock of the loader that the caller has */
+#define NO_WATCHER                                                                                 \
+	"the recorder got no thread of its own: what is called from libraries that are loaded "    \
+	"from then on is not seen"
 
 static int count_loads(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -43,6 +50,13 @@ static void arm(void)
 }
 
 static _Atomic uint32_t in_loader;
+
+static struct {
+	_Atomic uint32_t there; /* or on its way */
+	_Atomic uint32_t tid;	/* 0: on its way */
+	_Atomic uint32_t leave;
+	_Atomic uint32_t bell; /* changes when it is to look up */
+} watcher;
 
 /* Not for long: the thread that forks may hold a lock that the watcher waits for. */
 void watcher_pause(void)
@@ -73,16 +87,24 @@ static void disarm(void)
 #endif
 	patches_undo();
 	atomic_store(&process->patched, 0);
-	hook_tell(RING_HOOK_FILES, RING_HOOK_REMOVED, NULL);
+	if (atomic_load(&process->hooks[RING_HOOK_FILES].state) != RING_HOOK_UNKNOWN)
+		hook_tell(RING_HOOK_FILES, RING_HOOK_REMOVED, NULL);
 	process_stop();
 	atomic_store(&process->state, RING_STOPPED);
 }
 
-static void nap(unsigned ms)
+/* Until somebody rings, and not longer than that. */
+static void nap(unsigned ms, uint32_t heard)
 {
 	struct timespec t = { ms / 1000, (long)(ms % 1000) * 1000000 };
 
-	nanosleep(&t, NULL);
+	syscall(SYS_futex, &watcher.bell, FUTEX_WAIT_PRIVATE, heard, &t, NULL, 0);
+}
+
+static void ring_bell(void)
+{
+	atomic_fetch_add(&watcher.bell, 1);
+	syscall(SYS_futex, &watcher.bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 /* Whoever is the collector now gets everything. */
@@ -90,6 +112,8 @@ static void keep_contact(uint64_t *last)
 {
 	uint64_t now = now_ns();
 
+	if (process_is_cut_off())
+		process_renew();
 	threads_send();
 	if (now - *last < RECONNECT_NS)
 		return;
@@ -107,11 +131,16 @@ static void *watch(void *arg)
 	(void)arg;
 	recorder_busy = 1;
 	prctl(PR_SET_NAME, "opwatch");
+	atomic_store(&watcher.tid, (uint32_t)syscall(SYS_gettid));
 	for (uint32_t round = 0;; round++) {
+		uint32_t heard = atomic_load(&watcher.bell);
+
 		if (atomic_load(&process->state) != RING_RUN) {
 			disarm();
-			return NULL;
+			break;
 		}
+		if (atomic_load(&watcher.leave))
+			break;
 		atomic_store(&in_loader, 1);
 		dl_iterate_phdr(count_loads, &loads);
 		if (loads != seen) {
@@ -124,8 +153,34 @@ static void *watch(void *arg)
 		atomic_store(&in_loader, 0);
 		clock_adjust();
 		keep_contact(&last);
-		nap(round < EARLY_ROUNDS ? EARLY_MS : LATER_MS);
+		nap(round < EARLY_ROUNDS ? EARLY_MS : LATER_MS, heard);
 	}
+	atomic_store(&watcher.there, 0);
+	return NULL;
+}
+
+bool watcher_is_there(void)
+{
+	return atomic_load(&watcher.there);
+}
+
+static bool is_gone(uint32_t tid)
+{
+	return tid && syscall(SYS_tgkill, getpid(), tid, 0) != 0;
+}
+
+bool watcher_rest(void)
+{
+	struct timespec moment = { 0, 50000 };
+	bool there = atomic_load(&watcher.there);
+
+	if (!there)
+		return false;
+	atomic_store(&watcher.leave, 1);
+	ring_bell();
+	for (uint32_t i = 0; i < REST_ROUNDS && !is_gone(atomic_load(&watcher.tid)); i++)
+		nanosleep(&moment, NULL);
+	return true;
 }
 
 void watcher_start(void)
@@ -136,12 +191,17 @@ void watcher_start(void)
 
 	if (pthread_attr_init(&attributes) != 0)
 		return;
+	atomic_store(&watcher.leave, 0);
+	atomic_store(&watcher.tid, 0);
+	atomic_store(&watcher.there, 1);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (pthread_create(&thread, &attributes, watch, NULL) != 0 && recorder_process)
-		atomic_store(&recorder_process->hooks[RING_HOOK_FILES].state, RING_HOOK_UNKNOWN);
+	if (pthread_create(&thread, &attributes, watch, NULL) != 0) {
+		atomic_store(&watcher.there, 0);
+		hook_tell(RING_HOOK_FILES, RING_HOOK_UNKNOWN, NO_WATCHER);
+	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attributes);
 }
@@ -169,7 +229,7 @@ __attribute__((constructor)) static void preloaded(void)
 {
 	const char *socket_path = getenv(RING_ENV_SOCKET), *version = getenv(RING_ENV_VERSION);
 
-	if (!socket_path)
+	if (!socket_path || sandbox_is_new())
 		return;
 	recorder_busy = 1;
 	if (recorder_start(socket_path,

@@ -72,6 +72,26 @@ static ow_status check_process(const struct attaching *a)
 	return OW_OK;
 }
 
+static unsigned long filters_of(pid_t pid)
+{
+	char text[4096];
+
+	return proc_read(pid, "status", text, sizeof(text)) > 0 ? ring_filters(text) : 0;
+}
+
+/* What such a process does not do itself may be its end. */
+static ow_status check_sandbox(const struct attaching *a)
+{
+	if (filters_of(a->pid) <= filters_of(getpid()))
+		return OW_OK;
+	return error_set(
+		a->err, OW_E_UNSUPPORTED,
+		"process %d has put itself into a sandbox (seccomp), which might end it for "
+		"what a recorder does: it is left alone; 'opwatch stacks %d' looks at it from "
+		"outside",
+		(int)a->pid, (int)a->pid);
+}
+
 /* ---- where things are ---- */
 
 static ow_status find_addresses(struct attaching *a)
@@ -329,6 +349,7 @@ ow_status attach_process(struct mem *mem, pid_t pid, const char *library, const 
 
 	*report = (struct attach_report){ 0 };
 	OW_TRY(check_process(&a));
+	OW_TRY(check_sandbox(&a));
 	buf_init(&a.maps, mem);
 	status = maps_read(pid, &a.maps, err);
 	if (status == OW_OK)

@@ -1,6 +1,7 @@
 /* environment.c: see environment.h. */
 #include "live/environment.h"
 
+#include "live/proc.h"
 #include "live/symbols.h"
 #include "wire/ring.h"
 
@@ -69,6 +70,13 @@ static void add_plugin(struct variable *list, size_t *count, const char *name, c
 		list[(*count)++] = (struct variable){ name, recorder };
 }
 
+static unsigned long own_filters(void)
+{
+	char text[4096];
+
+	return proc_read(getpid(), "status", text, sizeof(text)) > 0 ? ring_filters(text) : 0;
+}
+
 char *const *environment_make(struct arena *arena, const char *recorder, const char *socket_path,
 			      uint32_t ring_records)
 {
@@ -83,6 +91,8 @@ char *const *environment_make(struct arena *arena, const char *recorder, const c
 	list[count++] = (struct variable){ RING_ENV_SOCKET, socket_path };
 	list[count++] =
 		(struct variable){ RING_ENV_VERSION, arena_printf(arena, "%u", RING_VERSION) };
+	list[count++] =
+		(struct variable){ RING_ENV_FILTERS, arena_printf(arena, "%lu", own_filters()) };
 	if (ring_records)
 		list[count++] = (struct variable){ RING_ENV_RECORDS,
 						   arena_printf(arena, "%u", ring_records) };

@@ -15,6 +15,8 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define RING_VERSION 3u
 #define RING_MAGIC "OPW-RING"
@@ -25,6 +27,8 @@
 #define RING_ENV_SOCKET "OPWATCH_RECORDER_SOCKET"
 #define RING_ENV_VERSION "OPWATCH_RECORDER_VERSION"
 #define RING_ENV_RECORDS "OPWATCH_RECORDER_RING" /* records of a ring, a power of two */
+/* What ring_filters gives for whoever starts the job. */
+#define RING_ENV_FILTERS "OPWATCH_RECORDER_FILTERS"
 
 #define RING_RECORDS 16384u
 #define RING_RECORDS_MIN 64u
@@ -183,6 +187,22 @@ struct ring_text {
 	uint32_t len;
 	char bytes[];
 };
+
+/* ---- sandboxes ---- */
+
+/* Filters of system calls (seccomp) that a process has, from its /proc/PID/status: more than those of whoever records it
+ * may end it for what a recorder does. Old systems tell only whether there are any. */
+static inline unsigned long ring_filters(const char *status)
+{
+	const char *mode = strstr(status, "\nSeccomp:"), *count;
+
+	if (!mode || strtoul(mode + 9, NULL, 10) == 0)
+		return 0;
+	if (strtoul(mode + 9, NULL, 10) == 1)
+		return 1000; /* the strict kind, in which next to nothing may be called */
+	count = strstr(status, "\nSeccomp_filters:");
+	return count ? strtoul(count + 17, NULL, 10) : 1;
+}
 
 /* ---- messages, on a UNIX socket of sequenced packets; the first two kinds carry a descriptor ---- */
 

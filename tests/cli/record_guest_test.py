@@ -1,0 +1,147 @@
+#!/usr/bin/python3
+"""The recorder is a guest: programs that shut themselves into a sandbox, give up rights, ask for what only programs of one
+thread get, or close what they do not know do what they do without it; what is not recorded is said. Joining a program
+time and again leaves no more behind than joining it once, and one in a sandbox is left alone."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.environ["OPWATCH_SRC"], "tests/support"))
+from patience import until  # noqa: E402
+
+BIN, SRC = os.environ["OPWATCH_BIN"], os.environ["OPWATCH_SRC"]
+LIBRARY = os.path.join(os.environ["OPWATCH_BUILD"], "libopwatch-recorder.so")
+# Threads read files until the input ends.
+THREADS = """
+import sys, threading
+end = threading.Event()
+def work():
+    while not end.wait(0.001): open('/etc/passwd', 'rb').read()
+threads = [threading.Thread(target=work) for i in range(4)]
+for t in threads: t.start()
+print('ready', flush=True)
+sys.stdin.read()
+end.set()
+"""
+
+
+def environment():
+    return {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+
+
+class GuestTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.programs = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.programs)
+        os.chmod(cls.programs, 0o755)  # it may become another user
+        cls.host = os.path.join(cls.programs, "guest_host")
+        subprocess.run(["cc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", f"{SRC}/tests/support/guest_host.c", "-o", cls.host], check=True)
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.dir)
+        self.file = os.path.join(self.dir, "x.opw")
+
+    def rows(self, view):
+        p = subprocess.run([BIN, view, "--json", self.file], capture_output=True, text=True)
+        return json.loads(p.stdout)["rows"] if p.returncode == 0 else []
+
+    def events(self):
+        return sum(row["events"] for row in self.rows("tracks"))
+
+    def run_host(self, *prefix, way):
+        return subprocess.run([*prefix, self.host, way], capture_output=True, text=True, env=environment(), timeout=300)
+
+    def record(self, way):
+        """What a program does that runs as it would without."""
+        alone = self.run_host(way=way)
+        if alone.returncode == 77:
+            self.skipTest("the system does not allow it")
+        self.assertEqual((alone.returncode, alone.stdout), (0, "ok\n"))
+        p = self.run_host(BIN, "record", "-o", self.file, "--", way=way)
+        self.assertEqual((p.returncode, p.stdout), (0, "ok\n"), p.stderr)
+        return p.stderr
+
+    def test_sandboxes(self):
+        for way in ("sandbox", "sandbox-later", "strict"):
+            with self.subTest(way):
+                self.assertIn("into a sandbox (seccomp)", self.record(way))
+        self.assertGreaterEqual(self.events(), 20)  # before
+
+    def test_sandboxes_of_children(self):
+        for way in ("sandbox-child", "sandbox-exec"):
+            with self.subTest(way):
+                self.record(way)
+
+    def test_rights_are_given_up(self):
+        self.record("drop")
+        self.assertGreaterEqual(self.events(), 2000)
+
+    def test_what_only_one_thread_may_ask_for(self):
+        self.record("new-users")
+        self.assertGreaterEqual(self.events(), 2000)
+
+    def test_rights_of_children_that_share_memory(self):
+        self.record("vfork-drop")
+        self.assertGreaterEqual(self.events(), 50 * 20)
+
+    def test_all_descriptors_are_closed(self):
+        with subprocess.Popen([BIN, "record", "-o", self.file, "--", self.host, "close-all"], stdin=subprocess.PIPE, env=environment(),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+            until(lambda: self.events() >= 1000, "it is not recorded any more")
+            said, errors = p.communicate()
+            self.assertEqual((p.returncode, said), (0, "ok\n"), errors)
+
+    def start(self, *command):
+        job = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())
+        self.addCleanup(job.stdout.close)
+        self.addCleanup(job.stdin.close)
+        self.addCleanup(job.wait)
+        self.addCleanup(job.kill)
+        return job
+
+    def attach(self, job, *options):
+        p = subprocess.run([BIN, "attach", "-o", self.file, *options, str(job.pid)], capture_output=True, text=True, timeout=300,
+                           env=environment())
+        if "may not be traced" in p.stderr:
+            self.skipTest("the system allows no tracing here: " + p.stderr)
+        return p
+
+    def mappings(self, job):
+        """How many are the recorder's: it makes its rings of memory files."""
+        with open(f"/proc/{job.pid}/maps", encoding="utf8") as f:
+            return sum("memfd:opwatch" in line for line in f)
+
+    def test_joined_time_and_again(self):
+        job = self.start("/usr/bin/python3", "-c", THREADS)
+        self.assertEqual(job.stdout.readline(), b"ready\n")
+        for _ in range(20):
+            p = self.attach(job, "--for", "50ms")
+            self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertLessEqual(self.mappings(job), 6)  # a ring for each thread, and the region
+        until(lambda: self.attach(job, "--for", "200ms").returncode == 0 and self.events() > 10, "nothing is recorded any more")
+        job.stdin.close()
+        self.assertEqual(job.wait(timeout=300), 0)
+
+    def test_a_sandboxed_process_is_left_alone(self):
+        job = self.start(self.host, "sandbox-wait")
+        line = job.stdout.readline()
+        if line != b"ready\n":
+            self.skipTest("the system does not allow it")
+        p = self.attach(job, "--for", "50ms")
+        self.assertEqual(p.returncode, 1, p.stderr)
+        self.assertIn("sandbox (seccomp)", p.stderr)
+        job.stdin.close()
+        self.assertEqual(job.wait(timeout=300), 0)
+
+
+if __name__ == "__main__":
+    if not os.path.exists(LIBRARY):
+        print("the recorder is not built")
+        sys.exit(77)
+    unittest.main()
