@@ -209,7 +209,7 @@ static ow_status collect(struct sample_lines *l, const struct view_options *opti
 		qsort(l->items + 1, l->count - 1, sizeof(*l->items), by_self);
 	for (size_t i = 1; i < l->count && out->row_count < limit; i++)
 		add_row(l, &l->items[i], out);
-	return OW_OK;
+	return samples_add_footer(&choice, options, out, err);
 }
 
 ow_status sample_lines_run(struct model *m, const struct view_options *options, struct result *out,

@@ -317,6 +317,15 @@ static ow_status plan(struct sample_tree *t)
 	return OW_OK;
 }
 
+static ow_status tell_others(struct sample_tree *t)
+{
+	struct account *a = t->a;
+	char *text;
+
+	OW_TRY(samples_left_out(&t->choice, a->options, &a->scratch, &text, a->err));
+	return text ? tree_message(a->tree, a->err, "%s", text) : OW_OK;
+}
+
 ow_status sample_tree_run(struct model *m, const struct view_options *options, struct result *out,
 			  struct error *err)
 {
@@ -333,6 +342,8 @@ ow_status sample_tree_run(struct model *m, const struct view_options *options, s
 		status = build(&t);
 	if (status == OW_OK)
 		status = display(&t);
+	if (status == OW_OK)
+		status = tell_others(&t);
 	if (!a.tree || a.tree->code_nodes != t.nodes)
 		mem_free(a.mem, t.nodes, t.node_cap * sizeof(*t.nodes));
 	mem_free(a.mem, t.own, t.own_cap * sizeof(*t.own));

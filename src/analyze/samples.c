@@ -76,6 +76,85 @@ ow_status samples_choose(const struct model *m, const struct view_options *optio
 	return OW_OK;
 }
 
+#define NAMED_INPUTS 3
+
+/* For each source: 0 without samples, LEFT_OUT with samples of other metrics only, SHOWN. */
+enum { LEFT_OUT = 1, SHOWN };
+
+static uint8_t *judge_sources(const struct sample_choice *c, struct arena *scratch)
+{
+	const struct model *m = c->m;
+	uint8_t *used = ARENA_ARRAY(scratch, uint8_t, m->metric.count);
+	uint8_t *sources = ARENA_ARRAY(scratch, uint8_t, m->source.count);
+
+	for (uint32_t i = 1; used && sources && i < m->sample.count; i++)
+		used[m->sample.metric[i].v] = 1;
+	for (uint32_t i = 1; used && sources && i < m->metric.count; i++) {
+		uint8_t *source = &sources[m->metric.source[i].v];
+
+		if (used[i] && *source != SHOWN)
+			*source = c->wanted[i] ? SHOWN : LEFT_OUT;
+	}
+	return used ? sources : NULL;
+}
+
+/* What a source measures by default. */
+static struct str metric_of(const struct model *m, uint32_t source)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 1; i < m->metric.count; i++)
+		if (m->metric.source[i].v == source && (!found || m->metric.is_default[i]))
+			found = i;
+	return model_str(m, m->metric.name[found]);
+}
+
+ow_status samples_left_out(const struct sample_choice *c, const struct view_options *options,
+			   struct arena *scratch, char **text, struct error *err)
+{
+	const struct model *m = c->m;
+	const uint8_t *sources;
+	struct str first = STR("");
+	uint32_t count = 0;
+	struct buf said;
+
+	*text = NULL;
+	if (options->metric || m->source.count <= 2)
+		return OW_OK;
+	sources = judge_sources(c, scratch);
+	if (!sources)
+		return error_no_memory(err);
+	buf_init(&said, scratch->mem);
+	for (uint32_t i = 1; i < m->source.count; i++) {
+		struct str metric, path = model_str(m, m->source.path[i]);
+
+		if (sources[i] != LEFT_OUT || count++ >= NAMED_INPUTS)
+			continue;
+		metric = metric_of(m, i);
+		first = count == 1 ? metric : first;
+		buf_printf(&said, "%s%.*s of %.*s",
+			   count > 1 ? ", " : "Not shown: ", (int)metric.len, metric.ptr,
+			   (int)path.len, path.ptr);
+	}
+	if (count > NAMED_INPUTS)
+		buf_printf(&said, " and %u more", count - NAMED_INPUTS);
+	if (count)
+		buf_printf(&said,
+			   "; what is measured differently is not added up. "
+			   "--metric %.*s shows that.",
+			   (int)first.len, first.ptr);
+	if (count && !said.failed)
+		*text = (char *)(uintptr_t)arena_str(scratch, buf_str(&said)).ptr;
+	buf_release(&said);
+	return count && !*text ? error_no_memory(err) : OW_OK;
+}
+
+ow_status samples_add_footer(const struct sample_choice *c, const struct view_options *options,
+			     struct result *out, struct error *err)
+{
+	return samples_left_out(c, options, &out->arena, &out->footer, err);
+}
+
 int64_t *samples_by_stack(const struct sample_choice *c, struct arena *scratch)
 {
 	const struct sample_table *s = &c->m->sample;

@@ -49,6 +49,14 @@ static inline bool sample_counts(const struct sample_choice *c, uint32_t row)
 	return c->wanted[c->m->sample.metric[row].v] && sample_inside(&c->filter, c->m, row);
 }
 
+/* Inputs that are left out because they measure something else, as a sentence; NULL when there are none, or the user chose
+ * what to see. */
+ow_status samples_left_out(const struct sample_choice *c, const struct view_options *options,
+			   struct arena *scratch, char **text, struct error *err);
+/* The same as the footer of a table. */
+ow_status samples_add_footer(const struct sample_choice *c, const struct view_options *options,
+			     struct result *out, struct error *err);
+
 /* Weight of each stack by itself, of all samples that count. NULL without memory. */
 int64_t *samples_by_stack(const struct sample_choice *c, struct arena *scratch);
 

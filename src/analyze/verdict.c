@@ -420,8 +420,8 @@ static ow_status write(struct search *s, struct phases *p, struct buf *text)
 	return verdict_ranks(s->m, &groups, s->scratch, text, s->err);
 }
 
-ow_status verdict_write(struct model *m, const struct event_filter *filter, struct buf *text,
-			struct error *err)
+ow_status verdict_write(struct model *m, const struct event_filter *filter, const char *metric,
+			struct buf *text, struct error *err)
 {
 	struct arena scratch;
 	struct search s = { .m = m, .filter = filter, .scratch = &scratch, .err = err };
@@ -429,7 +429,7 @@ ow_status verdict_write(struct model *m, const struct event_filter *filter, stru
 	ow_status status;
 
 	if (samples_only(m)) {
-		OW_TRY(verdict_samples(m, filter, text, err));
+		OW_TRY(verdict_samples(m, filter, metric, text, err));
 		return text->failed ? error_no_memory(err) : OW_OK;
 	}
 	arena_init(&scratch, m->mem);

@@ -9,13 +9,13 @@
 #include "base/buf.h"
 #include "model/event_filter.h"
 
-/* Appends a sentence with its full stop. */
-ow_status verdict_write(struct model *m, const struct event_filter *filter, struct buf *text,
-			struct error *err);
+/* Appends a sentence with its full stop. Of samples those of the metric are looked at, or of the default for NULL. */
+ow_status verdict_write(struct model *m, const struct event_filter *filter, const char *metric,
+			struct buf *text, struct error *err);
 
 /* The same for a profile of samples alone. */
-ow_status verdict_samples(struct model *m, const struct event_filter *filter, struct buf *text,
-			  struct error *err);
+ow_status verdict_samples(struct model *m, const struct event_filter *filter, const char *metric,
+			  struct buf *text, struct error *err);
 
 struct phase_groups;
 

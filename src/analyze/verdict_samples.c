@@ -64,8 +64,8 @@ static void say(struct functions *f, struct buf *text)
 	buf_add_char(text, '.');
 }
 
-ow_status verdict_samples(struct model *m, const struct event_filter *filter, struct buf *text,
-			  struct error *err)
+ow_status verdict_samples(struct model *m, const struct event_filter *filter, const char *metric,
+			  struct buf *text, struct error *err)
 {
 	struct view_options options;
 	struct arena scratch;
@@ -74,6 +74,7 @@ ow_status verdict_samples(struct model *m, const struct event_filter *filter, st
 
 	OW_TRY(model_require_stacks(m, err));
 	view_options_init(&options);
+	options.metric = metric;
 	arena_init(&scratch, m->mem);
 	status = samples_choose(m, &options, &scratch, &f.choice, err);
 	if (status == OW_OK) {

@@ -15,7 +15,7 @@ static void expect(struct small_model *s, const char *want)
 	struct buf text;
 
 	buf_init(&text, &s->mem);
-	assert_int_equal(verdict_write(s->m, &everything, &text, &s->err), OW_OK);
+	assert_int_equal(verdict_write(s->m, &everything, NULL, &text, &s->err), OW_OK);
 	assert_string_equal(buf_cstr(&text), want);
 	buf_release(&text);
 }
@@ -324,7 +324,7 @@ static void without_memory(void **state)
 
 		buf_init(&text, &s.mem);
 		mem_fail_after(n, true);
-		status = verdict_write(s.m, &everything, &text, &s.err);
+		status = verdict_write(s.m, &everything, NULL, &text, &s.err);
 		mem_fail_after(0, false);
 		assert_true(status == OW_OK || status == OW_E_NO_MEMORY);
 		done = status == OW_OK;

@@ -69,8 +69,10 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 		status = sample_functions_make(&f, err);
 		add_columns(out, f.choice.shown_as);
 		sample_functions_sort(&f, wants_totals(options));
-		if (status == OW_OK)
+		if (status == OW_OK) {
 			add_rows(&f, options, out);
+			status = samples_add_footer(&f.choice, options, out, err);
+		}
 		sample_functions_release(&f);
 	}
 	arena_release(&scratch);

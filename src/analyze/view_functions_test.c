@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "analyze/verdict.h"
+#include "model/tree.h"
 #include "support/view_text.h"
 
 struct sampled {
@@ -54,7 +55,7 @@ static void sample(struct sampled *t, const char *metric, const char *unit, cons
 				      .track = t->track });
 }
 
-static void open_samples(struct sampled *t)
+static void open_first(struct sampled *t)
 {
 	small_open(&t->s);
 	small_source(&t->s, "perf.data", "perf_data");
@@ -70,6 +71,11 @@ static void open_samples(struct sampled *t)
 	sample(t, "cycles", "count", "main", 30, 2);
 	sample(t, "time", "ns", "main;g", 30, 1000);
 	t->s.m->metric.is_default[1] = 1;
+}
+
+static void open_samples(struct sampled *t)
+{
+	open_first(t);
 	small_freeze(&t->s);
 }
 
@@ -97,6 +103,41 @@ static void functions(void **state)
 	options.time_from_ns = 5;
 	view_text_expect_columns(&t.s, &view_functions, &options, "name,self", "f|3\nmain|2\n");
 	view_text_fail_each(&t.s, &view_functions);
+	small_close(&t.s);
+}
+
+/* Samples of two inputs are one sum only when they measure the same; what is left out is told. */
+static void other_inputs_are_told_of(void **state)
+{
+	static const char told[] =
+		"Not shown: bytes of heap.pprof; what is measured differently is not "
+		"added up. --metric bytes shows that.";
+	struct view_options options;
+	struct sampled t;
+	struct result *r;
+
+	(void)state;
+	open_first(&t);
+	small_source(&t.s, "heap.pprof", "pprof");
+	sample(&t, "bytes", "bytes", "main;alloc", TIME_UNKNOWN, 64);
+	small_freeze(&t.s);
+	r = view_text_run(&t.s, &view_functions, NULL);
+	assert_string_equal(r->footer, told);
+	result_free(r);
+	r = view_text_run(&t.s, &view_lines, NULL);
+	assert_string_equal(r->footer, told);
+	result_free(r);
+	r = view_text_run(&t.s, &view_code, NULL);
+	assert_int_equal(r->tree->message_count, 1);
+	assert_string_equal(r->tree->messages[0].ptr, told);
+	result_free(r);
+	view_options_init(&options);
+	options.metric = "bytes";
+	r = view_text_run(&t.s, &view_functions, &options);
+	assert_null(r->footer);
+	result_free(r);
+	view_text_fail_each(&t.s, &view_functions);
+	view_text_fail_each(&t.s, &view_code);
 	small_close(&t.s);
 }
 
@@ -159,7 +200,7 @@ static void tree(void **state)
 	expect_tree(&t, "tid", "1 my_prog-7/8 0 10\n2 main 2 10\n3 f 3 8\n4 f 0 5\n5 g 5 5\n");
 	view_text_fail_each(&t.s, &view_code);
 	buf_init(&text, &t.s.mem);
-	assert_int_equal(verdict_write(t.s.m, &EVENT_FILTER_ALL, &text, &t.s.err), OW_OK);
+	assert_int_equal(verdict_write(t.s.m, &EVENT_FILTER_ALL, NULL, &text, &t.s.err), OW_OK);
 	assert_string_equal(buf_cstr(&text), "50 % of cycles is spent in g itself; 80 % below f.");
 	buf_release(&text);
 	small_close(&t.s);
@@ -225,8 +266,11 @@ static void lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(functions), cmocka_unit_test(other_metrics),
-		cmocka_unit_test(tree),	     cmocka_unit_test(native_names),
+		cmocka_unit_test(functions),
+		cmocka_unit_test(other_metrics),
+		cmocka_unit_test(other_inputs_are_told_of),
+		cmocka_unit_test(tree),
+		cmocka_unit_test(native_names),
 		cmocka_unit_test(lines),
 	};
 

@@ -40,9 +40,9 @@ static void rows(void **state)
 	add_event(&s, main_thread, INT64_MAX - 5, INT64_MAX);
 	small_freeze(&s);
 	view_text_expect(&s, &view_tracks, NULL,
-			 "main|loader|host||7|21|0|0|-\n"
-			 "main|trainer|host||7|11|3|9223372036854775807|-\n"
-			 "worker|trainer|host||7|12|4|250|-\n");
+			 "main|loader|host||7|21|0|0|-|-\n"
+			 "main|trainer|host||7|11|3|9223372036854775807|-|-\n"
+			 "worker|trainer|host||7|12|4|250|-|-\n");
 	view_text_fail_each(&s, &view_tracks);
 	small_close(&s);
 }
@@ -55,10 +55,9 @@ static void with_device(void **state)
 	small_open(&s);
 	small_run(&s, small_op(&s, "a", "MatMul", GPU0), 0, 10, 5, 3);
 	small_freeze(&s);
-	view_text_expect(
-		&s, &view_tracks, NULL,
-		"/device:GPU:0/stream:all||accelerator|/device:GPU:0/stream:all|0|0|1|3000|-\n" GPU0
-		"||device|" GPU0 "|0|0|1|5000|-\n");
+	view_text_expect(&s, &view_tracks, NULL,
+			 "/device:GPU:0/stream:all||accelerator|/device:GPU:0/"
+			 "stream:all|0|0|1|3000|-|-\n" GPU0 "||device|" GPU0 "|0|0|1|5000|-|-\n");
 	small_close(&s);
 
 	small_open(&s);
@@ -67,9 +66,51 @@ static void with_device(void **state)
 	small_close(&s);
 }
 
+static void add_sample(struct small_model *s, track_id track, const char *metric, int64_t ts)
+{
+	struct builder *b = &s->b;
+
+	builder_add_sample(b, &(struct sample_row){
+				      .ts_ns = ts,
+				      .weight = 5,
+				      .metric = builder_metric(b, str_from(metric), STR("count")),
+				      .track = track });
+}
+
+/* One sample may be of several metrics; a thread was sampled as often as the default says. */
+static void with_samples(void **state)
+{
+	struct view_options options;
+	struct small_model s;
+	track_id main_thread, idle;
+
+	(void)state;
+	small_open(&s);
+	small_source(&s, "perf.data", "perf_data");
+	main_thread = add_track(&s, "trainer", "main", 11);
+	idle = add_track(&s, "trainer", "zzz", 12);
+	add_sample(&s, main_thread, "cycles", 10);
+	add_sample(&s, main_thread, "faults", 10);
+	add_sample(&s, main_thread, "cycles", 20);
+	add_sample(&s, idle, "faults", 30);
+	s.m->metric.is_default[1] = 1;
+	small_freeze(&s);
+	view_text_expect_columns(&s, &view_tracks, NULL, "name,events,busy_ns,samples",
+				 "main|-|-|2\nzzz|-|-|0\n");
+	view_options_init(&options);
+	options.metric = "faults";
+	view_text_expect_columns(&s, &view_tracks, &options, "name,samples", "main|1\nzzz|1\n");
+	view_options_init(&options);
+	options.time_from_ns = 5; /* from the first one */
+	view_text_expect_columns(&s, &view_tracks, &options, "name,samples", "main|1\n");
+	view_text_fail_each(&s, &view_tracks);
+	small_close(&s);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(rows), cmocka_unit_test(with_device) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(rows), cmocka_unit_test(with_device),
+					    cmocka_unit_test(with_samples) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

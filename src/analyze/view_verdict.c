@@ -16,7 +16,7 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 	OW_TRY(view_filter(m, options, &filter, err));
 	out->columns[column].fixed = true;
 	buf_init(&text, m->mem);
-	status = verdict_write(m, &filter, &text, err);
+	status = verdict_write(m, &filter, options->metric, &text, err);
 	if (status == OW_OK)
 		result_set_text(out, result_row(out, 0), column, buf_str(&text));
 	buf_release(&text);

@@ -75,6 +75,16 @@ static ow_status save(struct args *args, ow_profile *profile, struct ow_error *e
 	return status;
 }
 
+/* What a view leaves out is not seen in such an output. */
+static void tell_messages(const ow_result *result)
+{
+	const char *line;
+
+	for (uint32_t i = 0; (line = ow_result_message(result, i)); i++)
+		if (strcmp(line, "Incomplete shape.") != 0)
+			complain("%s\n", line);
+}
+
 /* The code view when the profile knows lines of code, else scopes; all of it, however deep. */
 static ow_status write_tree(struct args *args, ow_profile *profile, const char *sink,
 			    struct ow_error *err)
@@ -89,6 +99,7 @@ static ow_status write_tree(struct args *args, ow_profile *profile, const char *
 	if (!args->depth_given)
 		options->max_depth = INT32_MAX / 2;
 	OW_TRY(ow_view(profile, view, options, &result, err));
+	tell_messages(result);
 	ow_write_options_init(&write);
 	write.metric = options->select.count ? options->select.items[0] : NULL;
 	if (!to_standard_output(args)) {

@@ -405,33 +405,70 @@ static void print_top_lines(const struct overview *o)
 	ow_result_free(r);
 }
 
-/* "12.3k samples of cycles on 5 threads over 2.3s; also instructions" */
-static void print_samples(const struct overview *o, const ow_result *metrics)
+/* Which of the metrics the views below show: the one that was asked for, else the first default. */
+static uint32_t shown_metric(const struct overview *o, const ow_result *metrics)
 {
-	char text[WORDS_NUMBER];
-	uint32_t rows = ow_result_rows(metrics), shown = 0;
+	const char *asked = o->args->options.view.metric;
 
-	for (uint32_t i = 0; i < rows; i++)
-		if (ow_result_int(metrics, i, ow_result_find(metrics, "is_default")))
-			shown = i;
-	fprintf(o->to, "%s sample%s", words_count(text, real_at(metrics, shown, "samples")),
-		words_plural((uint64_t)real_at(metrics, shown, "samples")));
-	if (!str_eq(text_at(metrics, shown, "name"), STR("samples"))) {
-		fputs(" of ", o->to);
-		words_name(o->to, text_at(metrics, shown, "name"), 40);
-	}
-	if (real_at(metrics, shown, "threads") > 1)
-		fprintf(o->to, " on %s threads",
-			words_count(text, real_at(metrics, shown, "threads")));
-	if (ow_result_known(metrics, shown, ow_result_find(metrics, "span_ns")))
-		fprintf(o->to, " over %s",
-			words_time(text, real_at(metrics, shown, "span_ns") / 1e3));
-	for (uint32_t i = 0, others = 0; i < rows && others < 4; i++) {
-		if (i == shown)
+	for (uint32_t i = 0; i < ow_result_rows(metrics); i++)
+		if (asked ? str_eq(text_at(metrics, i, "name"), str_from(asked))
+			  : ow_result_int(metrics, i, ow_result_find(metrics, "is_default")) != 0)
+			return i;
+	return 0;
+}
+
+static bool same_metric(const ow_result *metrics, uint32_t a, uint32_t b)
+{
+	return str_eq(text_at(metrics, a, "name"), text_at(metrics, b, "name")) &&
+	       str_eq(text_at(metrics, a, "unit"), text_at(metrics, b, "unit"));
+}
+
+/* Of all inputs that measure the same. */
+static double metric_sum(const ow_result *metrics, uint32_t shown, const char *column)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < ow_result_rows(metrics); i++)
+		if (same_metric(metrics, i, shown))
+			sum += real_at(metrics, i, column);
+	return sum;
+}
+
+static void print_other_metrics(const struct overview *o, const ow_result *metrics, uint32_t shown)
+{
+	unsigned others = 0;
+
+	for (uint32_t i = 0; i < ow_result_rows(metrics) && others < 4; i++) {
+		bool told = same_metric(metrics, i, shown);
+
+		for (uint32_t k = 0; k < i; k++)
+			told |= same_metric(metrics, i, k);
+		if (told)
 			continue;
 		fputs(others++ ? ", " : "; also ", o->to);
 		words_name(o->to, text_at(metrics, i, "name"), 40);
 	}
+}
+
+/* "12.3k samples of cycles on 5 threads over 2.3s; also instructions" */
+static void print_samples(const struct overview *o, const ow_result *metrics)
+{
+	uint32_t shown = shown_metric(o, metrics);
+	double samples = metric_sum(metrics, shown, "samples");
+	double threads = metric_sum(metrics, shown, "threads");
+	char text[WORDS_NUMBER];
+
+	fprintf(o->to, "%s sample%s", words_count(text, samples), words_plural((uint64_t)samples));
+	if (!str_eq(text_at(metrics, shown, "name"), STR("samples"))) {
+		fputs(" of ", o->to);
+		words_name(o->to, text_at(metrics, shown, "name"), 40);
+	}
+	if (threads > 1)
+		fprintf(o->to, " on %s threads", words_count(text, threads));
+	if (ow_result_known(metrics, shown, ow_result_find(metrics, "span_ns")))
+		fprintf(o->to, " over %s",
+			words_time(text, real_at(metrics, shown, "span_ns") / 1e3));
+	print_other_metrics(o, metrics, shown);
 	fputc('\n', o->to);
 }
 

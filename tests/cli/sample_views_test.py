@@ -54,6 +54,34 @@ class SampleViews(unittest.TestCase):
         self.opwatch("convert", self.path, "--to", "timeline", "-o", out, *words)
         return json.loads(out.read_text())["traceEvents"]
 
+    def test_two_inputs_that_measure_different_things(self):
+        other = self.folder / "b.folded"
+        other.write_text("main;g 4\n")
+        told = f"Not shown: samples of {other}"
+        for words in (["code"], ["code", "--to", "flamegraph"], ["convert", "--to", "folded"]):
+            run = subprocess.run([BIN, words[0], self.path, other, *words[1:]], capture_output=True, text=True)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertIn(told, run.stderr)
+        self.assertIn(told, self.opwatch("functions", self.path, other))
+        text = self.opwatch(self.path, other)
+        self.assertRegex(text, r"4 samples of \S+ over \S+; also samples\n")
+        self.assertIn("leaf", text)
+        text = self.opwatch(self.path, other, "--metric", "samples")
+        self.assertRegex(text, r"(?m)^1 sample; also ")
+        self.assertNotIn("leaf", text)
+
+    def test_two_inputs_that_measure_the_same(self):
+        other = self.folder / "y.speedscope.json"
+        other.write_text(json.dumps(PROFILE))
+        text = self.opwatch(self.path, other)
+        self.assertRegex(text, r"(?m)^8 samples of \S+ on 2 threads")
+        self.assertNotIn("also", text)
+
+    def test_tracks_have_samples(self):
+        lines = [line.split() for line in self.opwatch("tracks", self.path).splitlines()]
+        self.assertEqual([lines[0][-1], lines[1][-1]], ["samples", "4"])
+        self.assertNotIn("events", lines[0])
+
     def test_timeline(self):
         slices = [(e["name"], e["ts"], e["dur"]) for e in self.timeline() if e["ph"] == "X"]
         self.assertEqual(sorted(slices), [("f", 5000, 4000), ("leaf", 0, 5000), ("leaf", 9000, 1000), ("main", 0, 10000)])

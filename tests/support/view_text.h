@@ -24,16 +24,25 @@ static inline void view_text_cell(struct buf *text, const struct result *r, uint
 		buf_printf(text, "%" PRId64, c->ints[row]);
 }
 
-static inline void view_text_expect(struct small_model *s, const struct view *view,
-				    const struct view_options *options, const char *want)
+/* What it gives; the caller frees it. */
+static inline struct result *view_text_run(struct small_model *s, const struct view *view,
+					   const struct view_options *options)
 {
 	struct view_options defaults;
 	struct result *r = result_new(&s->mem, view->name, &s->err);
-	struct buf text;
 
 	assert_non_null(r);
 	view_options_init(&defaults);
 	assert_int_equal(view->run(s->m, options ? options : &defaults, r, &s->err), OW_OK);
+	return r;
+}
+
+static inline void view_text_expect(struct small_model *s, const struct view *view,
+				    const struct view_options *options, const char *want)
+{
+	struct result *r = view_text_run(s, view, options);
+	struct buf text;
+
 	buf_init(&text, &s->mem);
 	for (uint32_t row = 0; row < r->row_count; row++)
 		for (uint32_t i = 0; i < r->column_count; i++) {
@@ -51,13 +60,9 @@ static inline void view_text_expect_columns(struct small_model *s, const struct 
 					    const struct view_options *options, const char *columns,
 					    const char *want)
 {
-	struct view_options defaults;
-	struct result *r = result_new(&s->mem, view->name, &s->err);
+	struct result *r = view_text_run(s, view, options);
 	struct buf text;
 
-	assert_non_null(r);
-	view_options_init(&defaults);
-	assert_int_equal(view->run(s->m, options ? options : &defaults, r, &s->err), OW_OK);
 	buf_init(&text, &s->mem);
 	for (uint32_t row = 0; row < r->row_count; row++) {
 		struct str rest = str_from(columns), name;
