@@ -23,24 +23,30 @@ void interrupts_catch(bool catch)
 	sigaction(SIGINT, &action, NULL); /* no SA_RESTART: reading a line must return */
 }
 
-void terminal_look(struct terminal *terminal)
+void terminal_measure(struct terminal *terminal)
 {
-	const char *columns = getenv("COLUMNS"), *no_colour = getenv("NO_COLOR");
-	const char *kind = getenv("TERM");
+	const char *columns = getenv("COLUMNS");
 	struct winsize size;
 	int64_t width;
 
-	*terminal = (struct terminal){ .out = isatty(STDOUT_FILENO),
-				       .err = isatty(STDERR_FILENO),
-				       .in = isatty(STDIN_FILENO),
-				       .width = 80,
-				       .height = 24 };
+	terminal->width = 80;
+	terminal->height = 24;
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col) {
 		terminal->width = size.ws_col;
 		terminal->height = size.ws_row ? size.ws_row : 24;
 	} else if (columns && str_to_i64(str_from(columns), &width) && width > 0 && width < 10000) {
 		terminal->width = (uint32_t)width;
 	}
+}
+
+void terminal_look(struct terminal *terminal)
+{
+	const char *no_colour = getenv("NO_COLOR"), *kind = getenv("TERM");
+
+	*terminal = (struct terminal){ .out = isatty(STDOUT_FILENO),
+				       .err = isatty(STDERR_FILENO),
+				       .in = isatty(STDIN_FILENO) };
+	terminal_measure(terminal);
 	terminal->colour =
 		terminal->out && !(no_colour && *no_colour) && !(kind && strcmp(kind, "dumb") == 0);
 }

@@ -14,6 +14,8 @@ struct terminal {
 };
 
 void terminal_look(struct terminal *terminal);
+/* Only its size, which may change while a shell runs. */
+void terminal_measure(struct terminal *terminal);
 
 /* Set by SIGINT while it is caught: output and loading stop, the shell goes on. */
 extern volatile int interrupted;

@@ -395,6 +395,7 @@ static void run_line(struct shell *shell, struct str line)
 	struct str rest = line, word, about;
 	char name[64];
 
+	terminal_measure(&shell->show.terminal);
 	if (!next_word(&rest, &word)) {
 		list_options(shell);
 		return;

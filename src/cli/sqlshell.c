@@ -112,13 +112,15 @@ static ow_status run_statements(const struct sqlshell *shell, const char *text)
 {
 	static struct output_stream out; /* 64 KiB: not on the stack of a shell */
 	struct ow_write_options options;
+	struct terminal terminal = shell->terminal;
 	struct ow_error err = { 0 };
 	ow_status status;
 
+	terminal_measure(&terminal);
 	ow_write_options_init(&options);
-	options.width = shell->terminal.out ? shell->terminal.width : 0;
-	options.colour = shell->terminal.colour;
-	output_start(&out, shell->pager && shell->terminal.out, shell->terminal.height);
+	options.width = terminal.out ? terminal.width : 0;
+	options.colour = terminal.colour;
+	output_start(&out, shell->pager && terminal.out, terminal.height);
 	status = ow_sql_write(shell->sql, text, shell->sink, &options, output_write, &out, &err);
 	if (!output_end(&out)) {
 		complain("opwatch: standard output: %s\n", strerror(errno));

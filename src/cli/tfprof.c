@@ -188,15 +188,20 @@ static bool given(const char *path)
 }
 
 /* "d/x: No such file or directory" the way TensorFlow writes it: "Not found: d/x; No such…". */
-static void complain_status(const char *before, const struct ow_error *err)
+static void complain_status(const char *before, const char *path, const struct ow_error *err)
 {
+	size_t len = strlen(path);
+	bool named = strncmp(err->text, path, len) == 0 && strncmp(err->text + len, ": ", 2) == 0;
 	const char *code = err->status == OW_E_NOT_FOUND    ? "Not found"
 			   : err->status == OW_E_PERMISSION ? "Permission denied"
 			   : err->status == OW_E_CORRUPT    ? "Data loss"
 			   : err->status == OW_E_NO_MEMORY  ? "Resource exhausted"
 							    : "Invalid argument";
 
-	complain("%s%s: %s\n", before, code, err->text);
+	if (named && (err->status == OW_E_NOT_FOUND || err->status == OW_E_PERMISSION))
+		complain("%s%s: %s; %s\n", before, code, path, err->text + len + 2);
+	else
+		complain("%s%s: %s\n", before, code, err->text);
 }
 
 static bool add(ow_profile *profile, const char *path, const char *format, int64_t step,
@@ -212,7 +217,7 @@ static bool add(ow_profile *profile, const char *path, const char *format, int64
 	/* Empty files are valid empty messages. */
 	if (err.status == OW_E_EMPTY)
 		return true;
-	complain_status(what, &err);
+	complain_status(what, path, &err);
 	return false;
 }
 
@@ -260,7 +265,7 @@ static bool load_profile(ow_profile **profile, const struct ow_open_options *ope
 
 	if (status == OW_OK)
 		return true;
-	complain_status("Failed to read profile: ", &err);
+	complain_status("Failed to read profile: ", path, &err);
 	if (one_shot || (status != OW_E_CORRUPT && status != OW_E_FORMAT))
 		return false;
 	ow_profile_free(*profile);

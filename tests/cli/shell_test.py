@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """The interactive shell, driven through a pseudo-terminal as a person would: prompt, editing, history,
 completion, Ctrl-C, pager, errors that do not end it. Also the same shell fed by a pipe."""
+import fcntl
 import os
 import pty
 import re
 import select
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -33,11 +36,11 @@ class Terminal:
             finally:
                 os._exit(127)   # a child that could not start must not go on as a copy of the test
         self.pid = pid
-        import fcntl
-        import struct
-        import termios
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.resize(24, 80)
         self.text = ""
+
+    def resize(self, lines, columns):
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def read_until(self, pattern, seconds=PATIENCE):
         """Everything printed up to and including the pattern."""
@@ -189,6 +192,19 @@ class ShellTest(unittest.TestCase):
         t.send("quit\n")
         self.assertEqual(t.wait(), 0)
 
+    def test_tables_are_fitted_to_the_terminal_as_it_is_now(self):
+        t = self.start("shell", SAMPLE, "--no-pager")
+        widest = {}
+        for columns in (80, 200, 80):
+            t.resize(24, columns)
+            t.send("scope -max_depth 100 -select micros,bytes,device,op_types\n")
+            text = re.sub(r"\x1b\[[0-9;]*m", "", t.read_until(r"\n.*opwatch> $").split("\n", 1)[1])
+            widest[columns] = max(len(line.rstrip()) for line in text.splitlines())
+        self.assertLessEqual(widest[80], 80)
+        self.assertGreater(widest[200], 80)
+        t.send("quit\n")
+        self.assertEqual(t.wait(), 0)
+
     def test_a_pager_that_is_left_early(self):
         t = self.start(OPWATCH_PAGER="true")
         t.send("scope -max_depth 100\n")
@@ -252,6 +268,12 @@ class PipeTest(unittest.TestCase):
                            input="opp\nop --max-depth 1\n", timeout=300)
         self.assertIn("First string must be a valid command", p.stderr)
         self.assertIn("Invalid option '--max-depth' value: '1'", p.stderr)
+
+    def test_tfprof_tells_of_files_in_its_words(self):
+        for flag, begin in (("profile_path", "profile: "), ("graph_path", "graph_path: "), ("run_meta_path", "run_meta_path /no/file. Status: ")):
+            p = subprocess.run(["tfprof", "--%s=/no/file" % flag], executable=BIN, text=True, capture_output=True, input="op\n", timeout=300)
+            self.assertEqual(p.stderr, "Failed to read " + begin + "Not found: /no/file; No such file or directory\n")
+            self.assertEqual(p.returncode, 1)
 
     def test_quit_ends_it(self):
         self.assertEqual(self.run_shell("quit\nop\n").stdout, "")
