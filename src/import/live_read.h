@@ -34,6 +34,7 @@ struct live_job { /* a process */
 	uint64_t dropped, texts_lost, rings_lost;
 	uint64_t counted[RING_COUNTERS]; /* bytes, so far */
 	struct live_reads first, last;	 /* when the system was asked */
+	struct live_reads waited_for;	 /* of its children, which the system adds to its own */
 	bool asked, uses_uring;
 	bool ended, known;
 	bool aside; /* no part of a rank, although others have one */

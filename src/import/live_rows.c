@@ -3,6 +3,7 @@
  * counters. What they mean is found by the same passes as for traces (meaning.h), with producer_live.c for what only
  * recordings have.
  */
+#include "import/live_blind.h"
 #include "import/live_read.h"
 
 #include "import/meaning.h"
@@ -251,47 +252,6 @@ static void add_facts(struct live_data *d, const struct place *at)
 	}
 }
 
-#define BLIND_BYTES                                                                                \
-	1000000.0 /* less is not worth a word: libraries, what the C library reads for itself */
-#define BLIND_SHARE 0.05
-
-static double more(uint64_t last, uint64_t first)
-{
-	return last > first ? (double)(last - first) : 0;
-}
-
-/* What was read by means that have no hooks, as far as the system's counters tell. */
-static void add_blind_spots(struct live_data *d, const struct live_job *job)
-{
-	double system = more(job->last.system, job->first.system);
-	double calls = system - more(job->last.seen, job->first.seen);
-	double disk = more(job->last.storage, job->first.storage) -
-		      more(job->last.seen_files, job->first.seen_files);
-	double mapped = (double)job->counted[RING_MAPPED];
-
-	if (calls >= BLIND_BYTES && calls >= BLIND_SHARE * system)
-		builder_note(d->b, NOTE_INFO, OW_NO_OFFSET,
-			     "process %u: %.1f MB were read by means the recorder does not see: "
-			     "system calls that do not go through the C library's functions, "
-			     "sendfile, or the C library itself",
-			     job->row.pid, calls / 1e6);
-	if (disk >= BLIND_BYTES)
-		builder_note(d->b, NOTE_INFO, OW_NO_OFFSET,
-			     "process %u: %.1f MB came from the disk by means the recorder does "
-			     "not see: programs and libraries, mapped files%s",
-			     job->row.pid, disk / 1e6, job->uses_uring ? ", io_uring" : "");
-	if (mapped >= BLIND_BYTES)
-		builder_note(d->b, NOTE_INFO, OW_NO_OFFSET,
-			     "process %u: mapped %.1f MB of files (mmap): what it reads from them "
-			     "is not seen, but for the time of the code that does",
-			     job->row.pid, mapped / 1e6);
-	if (job->uses_uring)
-		builder_note(d->b, NOTE_INFO, OW_NO_OFFSET,
-			     "process %u: uses io_uring: what it reads and writes by that is not "
-			     "seen",
-			     job->row.pid);
-}
-
 static void add_notes(struct live_data *d, const struct place *at)
 {
 	for (size_t i = 0; i < d->job_count; i++) {
@@ -316,7 +276,7 @@ static void add_notes(struct live_data *d, const struct place *at)
 			builder_note_many(d->b, NOTE_MISSING, OW_NO_OFFSET, job->rings_lost,
 					  "threads of process %u could not be recorded",
 					  job->row.pid);
-		add_blind_spots(d, job);
+		live_add_blind_spots(d, job);
 	}
 }
 
@@ -483,12 +443,13 @@ ow_status live_rows(struct live_data *d)
 {
 	if (!d->slice_count && !d->value_count && !d->sample_count)
 		return error_set(d->ctx->err, OW_E_EMPTY,
-				 "%s: a recording in which nothing was recorded yet",
-				 d->ctx->in->name);
+				 "%s: a recording in which nothing was recorded%s",
+				 d->ctx->in->name, d->complete ? "" : " yet");
 	if (d->slice_count)
 		qsort(d->slices, d->slice_count, sizeof(*d->slices), by_place);
 	number_ids(d);
 	give_ranks(d);
+	OW_TRY(live_find_waited_for(d));
 	OW_TRY(add_places(d));
 	if (d->damaged)
 		builder_note_many(d->b, NOTE_DAMAGED, d->damaged_at, d->damaged,

@@ -158,10 +158,13 @@ void host_meter_read(struct host_meter *meter)
 
 /* ---- a job ---- */
 
+#define INHERITED_CALLS 10 /* in which a process is waited for, or will not be */
+
 struct metered_process {
 	pid_t pid;
 	uint64_t start_ticks;
 	uint64_t last[JOB_METRICS];
+	bool seen;
 };
 
 void job_meter_init(struct job_meter *meter, struct mem *mem)
@@ -227,8 +230,14 @@ static struct metered_process *find_process(struct job_meter *meter, pid_t pid,
 	return NULL;
 }
 
+static bool is_inherited(size_t metric)
+{
+	return metric == JOB_READ || metric == JOB_WRITTEN || metric == JOB_DISK_READ ||
+	       metric == JOB_DISK_WRITTEN;
+}
+
 /* What a process has done since it was seen last; all of it when it is new, unless everything is. */
-static bool add_process(struct job_meter *meter, pid_t pid)
+static bool add_process(struct job_meter *meter, pid_t pid, uint64_t done[JOB_METRICS])
 {
 	struct metered_process *item;
 	uint64_t values[JOB_METRICS] = { 0 }, start_ticks;
@@ -250,20 +259,53 @@ static bool add_process(struct job_meter *meter, pid_t pid)
 		if (job_metric_info[i].kind == METRIC_LEVEL)
 			meter->values[i] += values[i];
 		else if (values[i] > item->last[i])
-			meter->values[i] += values[i] - item->last[i];
-		item->last[i] = values[i];
+			done[i] += values[i] - item->last[i];
+		item->last[i] =
+			MAX(item->last[i], values[i]); /* one that has ended may tell nothing */
 	}
+	item->seen = true;
 	return true;
+}
+
+static void forget_ended(struct job_meter *meter)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < meter->count; i++) {
+		struct metered_process *item = &meter->items[i];
+
+		if (item->seen) {
+			item->seen = false;
+			meter->items[kept++] = *item;
+			continue;
+		}
+		for (size_t k = 0; k < JOB_METRICS; k++)
+			meter->inherited[k] += is_inherited(k) ? item->last[k] : 0;
+		meter->inherited_age = 0;
+	}
+	meter->count = kept;
+	if (++meter->inherited_age > INHERITED_CALLS)
+		memset(meter->inherited, 0, sizeof(meter->inherited));
 }
 
 bool job_meter_read(struct job_meter *meter, const pid_t *pids, size_t count)
 {
+	uint64_t done[JOB_METRICS] = { 0 };
+	bool good = true;
+
 	for (size_t i = 0; i < JOB_METRICS; i++)
 		if (job_metric_info[i].kind == METRIC_LEVEL)
 			meter->values[i] = 0;
-	for (size_t i = 0; i < count; i++)
-		if (!add_process(meter, pids[i]))
-			return false;
-	meter->begun = true;
-	return true;
+	for (size_t i = 0; i < count && good; i++)
+		good = add_process(meter, pids[i], done);
+	if (good)
+		forget_ended(meter);
+	for (size_t i = 0; i < JOB_METRICS; i++) {
+		uint64_t again = MIN(done[i], meter->inherited[i]);
+
+		meter->inherited[i] -= again;
+		meter->values[i] += done[i] - again;
+	}
+	meter->begun |= good;
+	return good;
 }

@@ -53,6 +53,9 @@ struct job_meter {
 	size_t count, cap;
 	bool begun;
 	uint64_t values[JOB_METRICS];
+	/* Of processes that have ended: the system adds what they read and wrote to whoever waits for them. */
+	uint64_t inherited[JOB_METRICS];
+	unsigned inherited_age; /* calls since then: not everybody is waited for */
 };
 void job_meter_init(struct job_meter *meter, struct mem *mem);
 void job_meter_release(struct job_meter *meter);

@@ -74,6 +74,9 @@ static void a_child_comes_and_goes(void **state)
 	assert_int_equal(meter.values[JOB_PROCESSES], 1);
 	assert_true(meter.values[JOB_CPU_USER] >= before[JOB_CPU_USER]);
 	assert_true(meter.values[JOB_READ] >= before[JOB_READ]);
+	assert_true(meter.values[JOB_READ] <
+		    before[JOB_READ] + (1 << 19)); /* and is not counted again */
+	assert_int_equal(meter.count, 1);
 	close(ready[0]);
 	job_meter_release(&meter);
 	assert_int_equal(atomic_load(&mem.used), 0);

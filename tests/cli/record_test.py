@@ -233,6 +233,17 @@ class RecordTest(unittest.TestCase):
         self.assertEqual(self.notes("were read by means"), [])
         self.assertEqual(self.notes("mapped 8"), [])
 
+    def test_blind_spots_of_children_that_were_recorded(self):
+        """What they read the system also counts for whoever waited for them."""
+        script = (f"import os, sys\nfor i in range(3):\n    if os.fork() == 0:\n        for k in range(5): open('{self.big_file()}', 'rb').read()\n"
+                  "        os._exit(0)\nfor i in range(3): os.wait()\n"
+                  f"open('{self.dir}/passed', 'w').close()\nsys.stdin.read()\n")
+        with subprocess.Popen([BIN, "record", "-o", self.file, "--", PYTHON, "-c", script], stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, env=environment()) as p:
+            until(lambda: os.path.exists(f"{self.dir}/passed"), "the children do not end")
+            self.assertIn("records of 4 processes", p.communicate()[1])
+        self.assertEqual(self.notes("were read by means"), [])
+
     def test_blind_spots_calls_without_hooks(self):
         script = (f"import os\nf = open('{self.big_file()}', 'rb'); o = open('{self.dir}/copy', 'wb')\n"
                   "while os.sendfile(o.fileno(), f.fileno(), None, 1 << 20): pass\nprint(0, flush=True)\nopen(0).read()\n")
