@@ -90,7 +90,7 @@ static void sum_up(const struct recording *r, struct ow_stacks_summary *summary)
 		.samples = sums.samples + r->native.samples,
 		.torn = sums.torn,
 		.elapsed_ns = clock_ns(CLOCK_MONOTONIC) - r->begin_ns,
-		.processes = MAX(sums.processes, (uint32_t)r->native.count),
+		.processes = MAX(sums.processes, r->native.processes),
 		.alive = MAX(sums.alive, (uint32_t)r->native.count),
 		.left_out = sums.left_out,
 	};
@@ -175,6 +175,15 @@ static void tell_losses(struct recording *r, const struct ow_stacks_summary *s)
 		builder_note_many(r->b, NOTE_INFO, OW_NO_OFFSET, r->native.unjoined,
 				  "native samples without the functions of Python, which were at "
 				  "another place when they were read");
+	if (r->native.refused.count)
+		builder_note_many(r->b, NOTE_INFO, OW_NO_OFFSET, r->native.refused.count,
+				  "processes without native stacks, which the kernel does not give "
+				  "of them");
+	if (native_rows_refused(&r->native))
+		builder_note_many(
+			r->b, NOTE_INFO, OW_NO_OFFSET, native_rows_refused(&r->native),
+			"threads without native stacks: the kernel gives no more memory for "
+			"them (kernel.perf_event_mlock_kb, ulimit -l)");
 	if (s->late_ticks)
 		builder_note_many(r->b, NOTE_INFO, OW_NO_OFFSET, s->late_ticks,
 				  "samples not taken, since the machine was busy");

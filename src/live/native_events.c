@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define RING_PAGES 32 /* a power of two */
+#define RING_PAGES_LEAST 8
 #define STACK_BYTES 8192
 #define RECORD_MAX ((size_t)65536)
 
@@ -44,11 +45,6 @@ static size_t page_size(void)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static size_t ring_size(void)
-{
-	return RING_PAGES * page_size();
-}
-
 static int open_event(pid_t tid, uint64_t period_ns)
 {
 	struct perf_event_attr attr = {
@@ -63,6 +59,8 @@ static int open_event(pid_t tid, uint64_t period_ns)
 		.exclude_kernel = 1,
 		.exclude_hv = 1,
 		.exclude_callchain_kernel = 1,
+		.comm = 1,
+		.comm_exec = 1,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 	};
@@ -101,9 +99,25 @@ static ow_status explain(pid_t pid, int code, struct error *err)
 static void close_thread(struct native_thread *t)
 {
 	if (t->ring)
-		munmap(t->ring, page_size() + ring_size());
+		munmap(t->ring, page_size() + t->ring_size);
 	if (t->fd >= 0)
 		close(t->fd);
+}
+
+/* Users may have so much of it only: many threads have small ones. 0, or the errno. */
+static int map_ring(struct native_thread *t)
+{
+	for (size_t pages = RING_PAGES; pages >= RING_PAGES_LEAST; pages /= 2) {
+		t->ring_size = pages * page_size();
+		t->ring = mmap(NULL, page_size() + t->ring_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			       t->fd, 0);
+		if (t->ring != MAP_FAILED)
+			return 0;
+		if (errno != EPERM)
+			break;
+	}
+	t->ring = NULL;
+	return errno == EPERM ? EACCES : errno;
 }
 
 /* 0, or the errno. */
@@ -111,6 +125,7 @@ static int open_thread(struct native_events *e, pid_t tid)
 {
 	struct native_thread t = { .tid = tid, .seen = true };
 	void *threads = e->threads;
+	int code;
 
 	if (!mem_grow(e->mem, &threads, &e->cap, e->count + 1, sizeof(*e->threads)))
 		return ENOMEM;
@@ -118,12 +133,10 @@ static int open_thread(struct native_events *e, pid_t tid)
 	t.fd = open_event(tid, e->period_ns);
 	if (t.fd < 0)
 		return errno;
-	t.ring = mmap(NULL, page_size() + ring_size(), PROT_READ | PROT_WRITE, MAP_SHARED, t.fd, 0);
-	if (t.ring == MAP_FAILED) {
-		int code = errno;
-
-		close(t.fd);
-		return code == EPERM ? EACCES : code;
+	code = map_ring(&t);
+	if (code) {
+		close_thread(&t);
+		return code;
 	}
 	ioctl(t.fd, PERF_EVENT_IOC_ENABLE, 0);
 	e->threads[e->count++] = t;
@@ -138,12 +151,30 @@ static bool has_thread(struct native_events *e, pid_t tid)
 	return false;
 }
 
+/* The last samples of one that has ended are read before it is looked for again. */
+static void forget_ended(struct native_events *e)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < e->count; i++) {
+		struct native_thread *t = &e->threads[i];
+
+		if (t->seen || !t->ended) {
+			t->ended |= !t->seen;
+			e->threads[kept++] = *t;
+		} else {
+			close_thread(t);
+		}
+	}
+	e->count = kept;
+}
+
 /* *code is the errno of the first refusal. */
 static bool look(struct native_events *e, int *code)
 {
 	struct pid_list tids = { .mem = e->mem };
 	bool good = proc_threads(e->pid, &tids);
-	size_t kept = 0;
+	uint64_t refused_now = 0;
 
 	*code = 0;
 	for (size_t i = 0; i < e->count; i++)
@@ -152,26 +183,32 @@ static bool look(struct native_events *e, int *code)
 		int refused = has_thread(e, tids.items[i]) ? 0 : open_thread(e, tids.items[i]);
 
 		*code = *code ? *code : refused;
+		refused_now += refused && refused != ESRCH;
 		good = refused != ENOMEM;
 	}
 	pid_list_release(&tids);
-	for (size_t i = 0; good && i < e->count; i++) {
-		if (e->threads[i].seen)
-			e->threads[kept++] = e->threads[i];
-		else
-			close_thread(&e->threads[i]);
-	}
-	e->count = good ? kept : e->count;
+	e->refused = MAX(e->refused, refused_now);
+	if (good)
+		forget_ended(e);
 	return good;
+}
+
+static void close_threads(struct native_events *e)
+{
+	for (size_t i = 0; i < e->count; i++)
+		close_thread(&e->threads[i]);
+	e->count = 0;
 }
 
 bool native_events_look(struct native_events *e)
 {
 	int code;
-	bool good = look(e, &code);
 
-	e->refused += code && code != ESRCH;
-	return good;
+	/* The thread that executed it has the number of the first one now. */
+	if (e->other_program)
+		close_threads(e);
+	e->other_program = false;
+	return look(e, &code);
 }
 
 size_t native_events_poll(const struct native_events *e, struct pollfd *fds, size_t cap)
@@ -179,8 +216,15 @@ size_t native_events_poll(const struct native_events *e, struct pollfd *fds, siz
 	size_t count = MIN(e->count, cap);
 
 	for (size_t i = 0; i < count; i++)
-		fds[i] = (struct pollfd){ .fd = e->threads[i].fd, .events = POLLIN };
+		fds[i] = (struct pollfd){ .fd = e->threads[i].ended ? -1 : e->threads[i].fd,
+					  .events = POLLIN };
 	return count;
+}
+
+void native_events_polled(struct native_events *e, const struct pollfd *fds, size_t count)
+{
+	for (size_t i = 0; i < count && i < e->count; i++)
+		e->threads[i].ended |= (fds[i].revents & (POLLIN | POLLHUP)) == POLLHUP;
 }
 
 ow_status native_events_open(struct native_events *e, struct mem *mem, pid_t pid, uint32_t hz,
@@ -204,8 +248,7 @@ ow_status native_events_open(struct native_events *e, struct mem *mem, pid_t pid
 
 void native_events_close(struct native_events *e)
 {
-	for (size_t i = 0; i < e->count; i++)
-		close_thread(&e->threads[i]);
+	close_threads(e);
 	mem_free(e->mem, e->threads, e->cap * sizeof(*e->threads));
 	mem_free(e->mem, e->scratch, e->scratch ? RECORD_MAX : 0);
 	*e = (struct native_events){ .mem = e->mem };
@@ -286,7 +329,7 @@ static bool take_sample(const unsigned char *bytes, size_t len, struct native_sa
 static void copy_out(const struct native_thread *t, uint64_t at, void *to, size_t len)
 {
 	const unsigned char *data = (const unsigned char *)t->ring + page_size();
-	size_t size = ring_size(), begin = (size_t)(at & (size - 1)),
+	size_t size = t->ring_size, begin = (size_t)(at & (size - 1)),
 	       first = MIN(len, size - begin);
 
 	memcpy(to, data + begin, first);
@@ -299,7 +342,8 @@ static void read_thread(struct native_events *e, struct native_thread *t, native
 	struct perf_event_mmap_page *page = t->ring;
 	uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE), tail = page->data_tail;
 
-	while (head - tail >= sizeof(struct perf_event_header) && head - tail <= ring_size()) {
+	while (head - tail >= sizeof(struct perf_event_header) && head - tail <= t->ring_size &&
+	       !e->other_program) {
 		struct perf_event_header header;
 		struct native_sample sample;
 		uint64_t lost[2];
@@ -311,6 +355,8 @@ static void read_thread(struct native_events *e, struct native_thread *t, native
 		if (header.type == PERF_RECORD_SAMPLE &&
 		    take_sample(e->scratch, header.size - sizeof(header), &sample))
 			take(arg, &sample);
+		e->other_program = header.type == PERF_RECORD_COMM &&
+				   (header.misc & PERF_RECORD_MISC_COMM_EXEC);
 		if (header.type == PERF_RECORD_LOST &&
 		    header.size >= sizeof(header) + sizeof(lost)) {
 			memcpy(lost, e->scratch, sizeof(lost));

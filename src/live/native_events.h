@@ -31,7 +31,9 @@ struct native_thread {
 	pid_t tid;
 	int fd;
 	void *ring;
+	size_t ring_size;
 	bool seen;
+	bool ended; /* no more samples come; it is forgotten when it is not seen any more */
 };
 
 struct native_events {
@@ -40,8 +42,9 @@ struct native_events {
 	uint64_t period_ns;
 	struct native_thread *threads;
 	size_t count, cap;
-	uint64_t lost; /* samples that had no room */
-	uint64_t refused;
+	bool other_program; /* it has executed one: what is known of its memory is not true any more */
+	uint64_t lost;	    /* samples that had no room */
+	uint64_t refused;	/* threads, at most at a time */
 	unsigned char *scratch; /* one record */
 };
 
@@ -49,11 +52,13 @@ struct native_events {
 ow_status native_events_open(struct native_events *e, struct mem *mem, pid_t pid, uint32_t hz,
 			     struct error *err);
 void native_events_close(struct native_events *e);
-/* Threads that have come or gone since. False without memory. */
+/* Threads that have come or gone since; all of them anew when there is another program. False without memory. */
 bool native_events_look(struct native_events *e);
-/* Descriptors that are readable when there is a sample: so many, at most `cap`. */
+/* Descriptors that are readable when there is a sample: so many, at most `cap`; and what poll said of them. */
 size_t native_events_poll(const struct native_events *e, struct pollfd *fds, size_t cap);
+void native_events_polled(struct native_events *e, const struct pollfd *fds, size_t count);
 typedef void (*native_take_fn)(void *arg, const struct native_sample *sample);
+/* Stops at the end of a program: native_events_look goes on with the next one. */
 void native_events_read(struct native_events *e, native_take_fn take, void *arg);
 
 #endif

@@ -42,12 +42,14 @@ void native_rows_init(struct native_rows *rows, struct builder *b, const struct 
 		.b = b, .sampler = sampler, .hz = hz, .to_wall_ns = to_wall_ns
 	};
 	rows->metric = builder_metric(b, STR("native"), STR("ns"));
+	rows->refused.mem = b->m->mem;
 	buf_init(&rows->name, b->m->mem);
 }
 
 static void free_process(struct native_rows *rows, struct native_process *p)
 {
 	rows->lost += p->events.lost;
+	rows->refused_threads += p->events.refused;
 	native_events_close(&p->events);
 	native_unwind_free(p->unwind);
 	map_release(&p->map);
@@ -62,7 +64,16 @@ void native_rows_release(struct native_rows *rows)
 	mem_free(rows->b->m->mem, rows->items, rows->cap * sizeof(struct native_process *));
 	rows->items = NULL;
 	rows->count = rows->cap = 0;
+	pid_list_release(&rows->refused);
 	buf_release(&rows->name);
+}
+
+static void read_name(struct native_process *p)
+{
+	struct proc_stat stat;
+
+	if (proc_stat_read(p->pid, 0, &stat))
+		memcpy(p->name, stat.name, sizeof(p->name));
 }
 
 ow_status native_rows_add(struct native_rows *rows, pid_t pid, struct error *err)
@@ -70,7 +81,6 @@ ow_status native_rows_add(struct native_rows *rows, pid_t pid, struct error *err
 	struct mem *mem = rows->b->m->mem;
 	struct native_process *p = mem_zalloc(mem, sizeof(*p));
 	void *items = rows->items;
-	struct proc_stat stat;
 	ow_status status;
 
 	if (!p || !mem_grow(mem, &items, &rows->cap, rows->count + 1, sizeof(p))) {
@@ -82,8 +92,7 @@ ow_status native_rows_add(struct native_rows *rows, pid_t pid, struct error *err
 	p->pid = pid;
 	p->events.mem = mem;
 	map_init(&p->map, mem);
-	if (proc_stat_read(pid, 0, &stat))
-		memcpy(p->name, stat.name, sizeof(p->name));
+	read_name(p);
 	status = native_events_open(&p->events, mem, pid, rows->hz, err);
 	if (status == OW_OK)
 		status = native_unwind_new(&p->unwind, mem, pid, err);
@@ -92,6 +101,7 @@ ow_status native_rows_add(struct native_rows *rows, pid_t pid, struct error *err
 		return status;
 	}
 	rows->items[rows->count++] = p;
+	rows->processes++;
 	return OW_OK;
 }
 
@@ -275,26 +285,112 @@ static void take(void *arg, const struct native_sample *sample)
 	p->rows->samples++;
 }
 
-bool native_rows_wait(const struct native_rows *rows, int64_t until_ns)
+/* False when there is none: it is time, or a signal has come. */
+static bool poll_until(struct native_rows *rows, const struct timespec *wait, bool *ended)
 {
 	struct pollfd fds[MAX_FDS];
-	int64_t ns = until_ns - steady_ns();
-	struct timespec wait = { ns / 1000000000, ns % 1000000000 };
-	size_t count = 0;
+	size_t count = 0, at = 0;
 
-	if (ns <= 0)
-		return false;
 	for (size_t i = 0; i < rows->count; i++)
 		count += native_events_poll(&rows->items[i]->events, fds + count, MAX_FDS - count);
-	if (ppoll(fds, count, &wait, NULL) <= 0)
+	*ended = false;
+	if (ppoll(fds, count, wait, NULL) <= 0)
 		return false;
+	for (size_t i = 0; i < rows->count && at < count; i++) {
+		struct native_events *e = &rows->items[i]->events;
+
+		native_events_polled(e, fds + at, count - at);
+		at += MIN(e->count, count - at);
+	}
 	for (size_t i = 0; i < count; i++)
 		if (fds[i].revents & POLLIN)
 			return true;
-	/* Only of threads that have ended, which are forgotten soon. */
-	ns = MAX(until_ns - steady_ns(), 0);
-	nanosleep(&(struct timespec){ ns / 1000000000, ns % 1000000000 }, NULL);
+	*ended = true;
 	return false;
+}
+
+bool native_rows_wait(struct native_rows *rows, int64_t until_ns)
+{
+	bool ended = true;
+
+	while (ended) { /* threads: each is told once */
+		int64_t ns = until_ns - steady_ns();
+		struct timespec wait = { ns / 1000000000, ns % 1000000000 };
+
+		if (ns <= 0)
+			return false;
+		if (poll_until(rows, &wait, &ended))
+			return true;
+	}
+	return false;
+}
+
+/* ---- processes that come and go ---- */
+
+static bool is_sampled(const struct native_rows *rows, pid_t pid)
+{
+	for (size_t i = 0; i < rows->count; i++)
+		if (rows->items[i]->pid == pid)
+			return true;
+	return pid_list_has(&rows->refused, pid);
+}
+
+/* False without memory. What may not be sampled is not asked for again. */
+static bool follow(struct native_rows *rows)
+{
+	struct pid_list pids = { .mem = rows->b->m->mem };
+	bool good = sampler_pids(rows->sampler, &pids);
+
+	for (size_t i = 0; good && i < pids.count; i++) {
+		struct error why = { 0 };
+		ow_status status = is_sampled(rows, pids.items[i])
+					   ? OW_OK
+					   : native_rows_add(rows, pids.items[i], &why);
+
+		good = status != OW_E_NO_MEMORY;
+		if (good && status != OW_OK && status != OW_E_NOT_FOUND)
+			good = pid_list_add(&rows->refused, pids.items[i]);
+	}
+	pid_list_release(&pids);
+	return good;
+}
+
+/* Its addresses mean something else now. */
+static bool begin_program(struct native_rows *rows, struct native_process *p)
+{
+	struct error why;
+
+	native_unwind_free(p->unwind);
+	map_release(&p->map);
+	map_init(&p->map, rows->b->m->mem);
+	p->count = 0;
+	read_name(p);
+	return native_unwind_new(&p->unwind, rows->b->m->mem, p->pid, &why) == OW_OK;
+}
+
+static bool look_at(struct native_rows *rows, size_t index)
+{
+	struct native_process *p = rows->items[index];
+	bool other_program = p->events.other_program;
+
+	if (!native_events_look(&p->events))
+		return false;
+	if (other_program && !begin_program(rows, p))
+		return false;
+	if (!p->events.count) { /* it has ended */
+		free_process(rows, p);
+		rows->items[index] = rows->items[--rows->count];
+	}
+	return true;
+}
+
+uint64_t native_rows_refused(const struct native_rows *rows)
+{
+	uint64_t count = rows->refused_threads;
+
+	for (size_t i = 0; i < rows->count; i++)
+		count += rows->items[i]->events.refused;
+	return count;
 }
 
 bool native_rows_read(struct native_rows *rows)
@@ -302,15 +398,16 @@ bool native_rows_read(struct native_rows *rows)
 	int64_t now = steady_ns();
 	bool look = now - rows->looked_ns >= LOOK_NS, good = true;
 
-	for (size_t i = 0; i < rows->count; i++) {
+	for (size_t i = rows->count; i-- > 0;) {
 		struct native_process *p = rows->items[i];
 
 		native_events_read(&p->events, take, p);
-		if (look)
-			good &= native_events_look(&p->events);
 		good &= !p->no_memory;
+		if (look || p->events.other_program)
+			good &= look_at(rows, i);
 	}
-	if (look)
-		rows->looked_ns = now;
-	return good;
+	if (!look)
+		return good;
+	rows->looked_ns = now;
+	return follow(rows) && good;
 }

@@ -7,6 +7,7 @@ struct sample_row_thread {
 	track_id track;
 	stack_id stack;
 	int64_t last_ns;
+	bool is_loader;
 };
 
 void sample_rows_init(struct sample_rows *rows, struct builder *b, const struct sampler *sampler,
@@ -19,8 +20,17 @@ void sample_rows_init(struct sample_rows *rows, struct builder *b, const struct 
 		b->m->metric.is_default[rows->wall.v] = 1;
 }
 
+/* At the end, since the native stacks of a thread find its track by what it was made of. */
+static void mark_loaders(struct sample_rows *rows)
+{
+	for (size_t i = 1; i <= rows->count; i++)
+		if (rows->threads[i].is_loader && rows->threads[i].track.v)
+			rows->b->m->track.kind[rows->threads[i].track.v] = TRACK_LOADER;
+}
+
 void sample_rows_release(struct sample_rows *rows)
 {
+	mark_loaders(rows);
 	mem_free(rows->b->m->mem, rows->threads, rows->cap * sizeof(*rows->threads));
 	rows->threads = NULL;
 	rows->count = rows->cap = 0;
@@ -50,7 +60,7 @@ static track_id make_track(struct sample_rows *rows, const struct py_process *p,
 			   .process = builder_cstr(b, p->name),
 			   .pid = p->pid,
 			   .tid = thread->tid ? thread->tid : (int64_t)thread->number,
-			   .kind = is_loader(thread) ? TRACK_LOADER : TRACK_HOST,
+			   .kind = TRACK_HOST,
 			   .source = b->source,
 		   });
 }
@@ -103,8 +113,10 @@ void sample_rows_take(void *arg, struct py_process *p, struct py_thread *thread)
 
 	if (!row)
 		return;
-	if (!thread->same || !row->stack.v)
+	if (!thread->same || !row->stack.v) {
 		row->stack = make_stack(b, thread);
+		row->is_loader = row->is_loader || is_loader(thread); /* it may just begin */
+	}
 	sample.stack = row->stack;
 	sample.track = row->track;
 	sample.weight = rows->now_ns - row->last_ns;

@@ -150,6 +150,46 @@ print("ready", flush=True)
 outer()
 """
 
+# C, without frame pointers, and with a name that C++ would mangle; for so many seconds of a processor, or for ever.
+NATIVE = r"""
+#include <stdlib.h>
+#include <time.h>
+volatile unsigned sum;
+__attribute__((noinline)) void _ZN4Deep5innerEv(void) { for (int i = 0; i < 100000; i++) sum += i; }
+__attribute__((noinline)) void middle(void) { _ZN4Deep5innerEv(); sum++; }
+__attribute__((noinline)) void OUTER(void) { middle(); sum++; }
+int main(int argc, char **argv)
+{
+	clock_t end = argc > 1 ? atoi(argv[1]) * CLOCKS_PER_SEC : 0;
+	while (!end || clock() < end) OUTER();
+	return 0;
+}
+"""
+
+# When it is told to: starts a worker, a program, and a worker that becomes another program after a while.
+STARTS = r"""
+import hashlib, os, sys, time, zlib
+data = bytes(100000)
+def burn(what):
+    end = time.process_time() + 1.5
+    while time.process_time() < end: what(data)
+def fork(what):
+    pid = os.fork()
+    if pid == 0:
+        what()
+        os._exit(0)
+    return pid
+def execute(program): os.execv(program, [program, "2"])
+def becomes(program):
+    burn(zlib.crc32)
+    execute(program)
+print("ready", flush=True)
+input()
+pids = [fork(lambda: burn(hashlib.sha256)), fork(lambda: execute(sys.argv[1])), fork(lambda: becomes(sys.argv[2]))]
+print(*pids, flush=True)
+for pid in pids: os.waitpid(pid, 0)
+"""
+
 WORKERS = r"""
 import multiprocessing, os, sys, time
 def work(barrier):
@@ -188,12 +228,12 @@ class Stacks(unittest.TestCase):
         self.dir = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.dir)
 
-    def start(self, text, python=sys.executable, wait=True):
+    def start(self, text, python=sys.executable, wait=True, args=()):
         """Runs a program, and gives it and the first line that it prints."""
         path = os.path.join(self.dir, f"victim{len(os.listdir(self.dir))}.py")
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
-        child = subprocess.Popen([python, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        child = subprocess.Popen([python, path, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                  env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
         self.addCleanup(self.end, child)
         return child, child.stdout.readline() if wait else None
@@ -361,28 +401,56 @@ class Stacks(unittest.TestCase):
             self.skipTest(p.stderr)
         self.assertEqual(p.returncode, 0, p.stderr)
 
-    def test_native_stacks_of_a_program_in_c(self):
-        """Without frame pointers, and with a name that C++ would mangle."""
+    def compiled(self, outer):
         compiler = shutil.which("cc")
         if not compiler:
             self.skipTest("no C compiler")
-        source, program, out = (os.path.join(self.dir, name) for name in ("busy.c", "busy", "x.opw"))
-        with open(source, "w", encoding="utf-8") as f:
-            f.write("volatile unsigned sum;\n"
-                    "__attribute__((noinline)) void _ZN4Deep5innerEv(void)"
-                    " { for (int i = 0; i < 100000; i++) sum += i; }\n"
-                    "__attribute__((noinline)) void middle(void) { _ZN4Deep5innerEv(); sum++; }\n"
-                    "__attribute__((noinline)) void outer(void) { middle(); sum++; }\n"
-                    "int main(void) { for (;;) outer(); }\n")
-        subprocess.run([compiler, "-O1", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-o", program, source],
-                       check=True)
-        with subprocess.Popen([program]) as child:
+        program = os.path.join(self.dir, outer)
+        subprocess.run([compiler, f"-DOUTER={outer}", "-O1", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-x", "c", "-o", program,
+                        "-"], input=NATIVE, text=True, check=True)
+        return program
+
+    def is_followed(self, stacks, outer):
+        self.assertRegex(stacks, rf"(?m)main;{outer};middle;Deep::inner(\(\))? \d+$")
+
+    def test_native_stacks_of_a_program_in_c(self):
+        out = os.path.join(self.dir, "x.opw")
+        with subprocess.Popen([self.compiled("outer")]) as child:
             try:
                 self.native(child.pid, out)
             finally:
                 child.kill()
-        stacks = run("code", out, "--to", "folded").stdout.splitlines()
-        self.assertTrue(any(re.search(r"main;outer;middle;Deep::inner(\(\))? \d+$", line) for line in stacks), stacks[:20])
+        self.is_followed(self.folded(out), "outer")
+
+    def folded(self, out):
+        return run("code", out, "--metric", "native", "--max-depth", "500", "--to", "folded").stdout
+
+    def test_native_stacks_of_what_is_started_later(self):
+        """By fork, by exec, and a process that becomes another program while it is sampled."""
+        out = os.path.join(self.dir, "x.opw")
+        job, _ = self.start(STARTS, "/usr/bin/python3", args=[self.compiled(name) for name in ("executed", "became")])
+        sampler = subprocess.Popen([BIN, "stacks", str(job.pid), "--native", "-o", out], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(sampler.stderr.close)
+        self.addCleanup(sampler.wait)
+        self.addCleanup(sampler.kill)
+        patience.until(lambda: self.reads(sampler.pid) or sampler.poll() is not None, "it does not begin")
+        job.stdin.write("\n")
+        job.stdin.flush()
+        pids = set(map(int, job.stdout.readline().split()))
+        said = sampler.communicate(timeout=300)[1]
+        if sampler.returncode and re.search("perf_event|without libdw", said):
+            self.skipTest(said)
+        self.assertEqual(sampler.returncode, 0, said)
+        self.assertIn("of 4 processes", said)
+        threads = [(track["pid"], track["tid"]) for track in self.tracks(out)]
+        self.assertLessEqual(pids, {pid for pid, _ in threads})
+        self.assertEqual(len(threads), len(set(threads)), "both kinds of stacks are on one track")
+        stacks = self.folded(out)
+        self.is_followed(stacks, "executed")
+        self.is_followed(stacks, "became")
+        self.assertRegex(stacks, "(?i)sha256|EVP_Digest")
+        self.assertRegex(stacks, "crc32")
+        self.assertIn("burn", self.functions(out))  # and the Python stacks
 
     def test_native_stacks_of_a_python_program(self):
         child, _ = self.start(BUSY, "/usr/bin/python3")
@@ -452,7 +520,7 @@ class Stacks(unittest.TestCase):
         """It is in its loop: it sleeps until the next sample."""
         try:
             with open(f"/proc/{pid}/wchan", encoding="ascii") as f:
-                return "nanosleep" in f.read()
+                return re.search("nanosleep|poll", f.read())
         except OSError:
             return False
 
