@@ -10,15 +10,12 @@
 #include "live/launch.h"
 #include "live/runtime_dir.h"
 
-#include "opwatch_config.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
-#define WRITER "opwatch " OPWATCH_VERSION
 #define SECOND_NS ((int64_t)1000000000)
 #define TURN_US 100000
 #define DETACH_NS (10 * SECOND_NS)
@@ -284,7 +281,7 @@ static ow_status cut_job(const char *socket, struct mem *mem, struct cut *cut, s
 
 	OW_TRY(ask_of_job(socket, mem, JOBS_ASK_FLUSH, job, err));
 	cut->job = job;
-	cut->writer = WRITER;
+	cut->save = api_save_cut;
 	OW_TRY(cut_ring(cut, mem, &sums, err));
 	if (summary) {
 		summary->records = sums.records;

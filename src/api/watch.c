@@ -170,6 +170,21 @@ static ow_status write_at(void *arg, uint64_t offset, const void *bytes, size_t 
 	return atomic_write_at(arg, offset, bytes, len) ? OW_OK : OW_E_IO;
 }
 
+/* What can only be written from front to back is made in memory first. */
+static ow_status write_cut(struct follow *f, struct follow_range *range, struct atomic_file *file,
+			   struct error *err)
+{
+	struct buf whole;
+	ow_status status;
+
+	buf_init(&whole, f->mem);
+	status = follow_cut_buf(f, range, &whole, err);
+	if (status == OW_OK)
+		(void)!atomic_write(file, whole.ptr, whole.len); /* atomic_finish tells */
+	buf_release(&whole);
+	return status;
+}
+
 /* For its owner only, as recordings are. */
 ow_status api_save_cut(struct follow *f, struct follow_range *range, const char *path,
 		       struct error *err)
@@ -180,8 +195,7 @@ ow_status api_save_cut(struct follow *f, struct follow_range *range, const char 
 
 	OW_TRY(atomic_open(&file, f->mem, path, err));
 	if (!file.seekable)
-		return atomic_finish(
-			&file, error_set(err, OW_E_USAGE, "%s: must be a regular file", path), err);
+		return atomic_finish(&file, write_cut(f, range, &file, err), err);
 	status = fchmod(file.fd, 0600) == 0 ? OW_OK : error_errno(err, errno, "%s", path);
 	if (status == OW_OK)
 		status = follow_cut(f, range, &out, "opwatch " OPWATCH_VERSION, err);
@@ -211,6 +225,9 @@ ow_status ow_watch_save(ow_watch *watch, size_t index, int64_t span_ns, const ch
 	if (watch->w.jobs[index].recordings > 1)
 		return save_profile(watch, index, span_ns, path, err);
 	f = &watch->w.files[watch->w.job_files[index]]->follow;
+	if (f->newest_ns == INT64_MIN && f->newest_sample_ns == INT64_MIN)
+		return error_set(err, OW_E_EMPTY, "%s: nothing was recorded yet",
+				 watch->w.jobs[index].name);
 	range = last_span(f, span_ns);
 	return api_save_cut(f, &range, path, err);
 }

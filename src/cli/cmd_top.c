@@ -153,8 +153,8 @@ static const char *const help_lines[] = {
 	"s                sort by another column (job, step, trend, input, comm, cpu)",
 	"space            freeze, and go on",
 	"w                write what was recorded in the last minute to a file",
-	"f                write a flame graph: of Python stacks, three seconds,",
-	"                 or else of the operations of the last minute",
+	"f                write a flame graph: of the Python stacks of the last minute, where",
+	"                 they are recorded, or of three seconds, or else of the operations",
 	"h, ?             this help",
 	"q                quit",
 	"",
@@ -319,7 +319,7 @@ static bool go_on(void *arg, const struct ow_stacks_summary *so_far)
 }
 
 /* Of the Python stacks of its processes; false when that cannot be done. */
-static bool flame_of_stacks(struct top *t, const struct ow_job *job, const char *path)
+static bool flame_of_processes(struct top *t, const struct ow_job *job, const char *path)
 {
 	struct ow_stacks_options options;
 	struct ow_error err = { 0 };
@@ -340,27 +340,50 @@ static bool flame_of_stacks(struct top *t, const struct ow_job *job, const char 
 	return good;
 }
 
+static bool has_stacks(ow_profile *profile)
+{
+	struct ow_error err = { 0 };
+	ow_result *functions;
+	bool any;
+
+	if (ow_view(profile, "functions", NULL, &functions, &err) != OW_OK)
+		return false;
+	any = ow_result_rows(functions) > 0;
+	ow_result_free(functions);
+	return any;
+}
+
+/* Stacks that were recorded tell of a minute; else they are taken now, or else there are the operations. What it is of, or
+ * NULL. */
+static const char *write_any_flame(struct top *t, const char *path, struct ow_error *err)
+{
+	const char *what = "the Python stacks of the last minute";
+	ow_profile *profile = NULL;
+	bool good = ow_watch_profile(t->watch, watch_index(t), SAVE_NS, &profile, err) == OW_OK;
+
+	if (good && has_stacks(profile)) {
+		good = write_flame(profile, "code", path, err) == OW_OK;
+	} else if (flame_of_processes(t, &t->jobs[t->selected], path)) {
+		what = "Python stacks";
+		good = true;
+	} else if (good) {
+		what = "operations";
+		good = write_flame(profile, "scope", path, err) == OW_OK;
+	}
+	ow_profile_free(profile);
+	return good ? what : NULL;
+}
+
 static void flame(struct top *t)
 {
-	const struct ow_job *job = &t->jobs[t->selected];
 	struct ow_error err = { 0 };
-	const char *what = "Python stacks";
-	ow_profile *profile;
+	const char *what;
 	char path[256];
-	bool good;
 
 	if (!free_name(t, ".svg", path, sizeof(path)))
 		return;
-	good = flame_of_stacks(t, job, path);
-	if (!good) {
-		what = "operations";
-		good = ow_watch_profile(t->watch, watch_index(t), SAVE_NS, &profile, &err) == OW_OK;
-		if (good) {
-			good = write_flame(profile, "scope", path, &err) == OW_OK;
-			ow_profile_free(profile);
-		}
-	}
-	if (good)
+	what = write_any_flame(t, path, &err);
+	if (what)
 		snprintf(t->message, sizeof(t->message), "written: %s, of %s", path, what);
 	else
 		snprintf(t->message, sizeof(t->message), "no flame graph: %.400s", err.text);

@@ -65,7 +65,7 @@ void signals_release(void)
 
 void signals_guard_cut(const char *file, const char *folder)
 {
-	snprintf(guarded_part, sizeof(guarded_part), "%.4095s.part-%d", file, (int)getpid());
+	snprintf(guarded_part, sizeof(guarded_part), "%.4095s.tmp%d", file, (int)getpid());
 	snprintf(guarded_file, sizeof(guarded_file), "%s", file);
 	snprintf(guarded_folder, sizeof(guarded_folder), "%s", folder ? folder : "");
 	guard(SIG_DFL, on_end);

@@ -5,6 +5,7 @@
 #ifndef LIVE_CUT_H
 #define LIVE_CUT_H
 
+#include "live/follow.h"
 #include "live/jobs.h"
 
 struct cut_summary {
@@ -20,7 +21,9 @@ struct cut {
 	int64_t last_ns; /* this much, up to the last record that is there; 0: all */
 	int64_t from_ns; /* or what ended after this time of the monotonic clock; 0: not asked */
 	const char *out_path; /* made anew, for its owner only */
-	const char *writer;   /* "opwatch 0.1.0" */
+	/* Writes a part of a recording to a file: all of it, or what was there before stays. */
+	ow_status (*save)(struct follow *f, struct follow_range *range, const char *path,
+			  struct error *err);
 };
 
 /* OW_E_EMPTY when nothing is there. */

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "api/api_int.h"
 #include "live/cut.h"
 #include "live/disk_ring.h"
 #include "support/live_file.h"
@@ -52,32 +53,6 @@ static const char *file_path(uint32_t number)
 	return path;
 }
 
-/* A stack of two frames, outer and inner, whose numbers begin at `first`. */
-static void add_stack(struct live_writer *w, uint32_t first, const char *outer, const char *inner,
-		      uint64_t at_ms)
-{
-	struct recording *r = &w->recording;
-
-	recording_add_text(r, 0, LIVE_SOURCE, first, str_from(outer));
-	recording_add_text(r, 0, LIVE_SOURCE, first + 1, str_from(inner));
-	recording_add_text(r, 0, LIVE_SOURCE, first + 2, STR("train.py"));
-	for (uint32_t i = 0; i < 2; i++) {
-		recording_add_frame(r, &(struct live_frame){ .number = first + i,
-							     .function = first + i,
-							     .file = first + 2,
-							     .line = 7 });
-		recording_add_stack(r, &(struct live_stack){ .number = first + i,
-							     .parent = i ? first : 0,
-							     .frame = first + i });
-	}
-	recording_add_sample(r, &(struct live_sample){ .process = 2,
-						       .tid = 102,
-						       .stack = first + 1,
-						       .ts_ns = (int64_t)(at_ms * LIVE_MS),
-						       .wall_ns = 10 * (int64_t)LIVE_MS });
-	live_writer_flush(w);
-}
-
 /* Two processes; the first one ended before the second file, which begins in the middle, with one record that the first
  * file has, too. Slices of 10 ms at 100, 200, … 1000 ms. */
 static void write_ring(void)
@@ -96,7 +71,7 @@ static void write_ring(void)
 		live_writer_flush(&w);
 	}
 	next = w.next[2];
-	add_stack(&w, 1, "main", "load", 450);
+	live_writer_stack(&w, 2, 1, "main", "load", 450);
 	live_writer_close(&w);
 
 	live_writer_open(&w, file_path(2));
@@ -106,8 +81,9 @@ static void write_ring(void)
 	w.next[2] = next - 1;
 	for (uint64_t i = 5; i <= 10; i++)
 		live_writer_slice(&w, 2, "aten::mm", RING_OPERATOR, i * 100, i * 100 + 10);
-	add_stack(&w, 1, "main", "step", 950); /* numbers are those of the file */
-	add_stack(&w, 4, "step", "load", 960);
+	live_writer_stack(&w, 2, 1, "main", "step", 950); /* numbers are those of the file */
+	live_writer_flush(&w);
+	live_writer_stack(&w, 2, 4, "step", "load", 960);
 	live_writer_close(&w);
 }
 
@@ -116,7 +92,7 @@ static ow_status cut(int64_t last_ms, struct cut_summary *summary, struct error 
 	struct cut c = { .job = &job,
 			 .last_ns = last_ms * (int64_t)LIVE_MS,
 			 .out_path = out,
-			 .writer = "test" };
+			 .save = api_save_cut };
 	struct mem mem;
 	ow_status status;
 

@@ -106,7 +106,8 @@ ow_status job_make(struct daemon_job *job, struct mem *mem, const char *dir, uin
 	job->kind = identity->kind;
 	job->this_boot = true;
 	folder_name(info->folder, sizeof(info->folder), dir, id, info->name);
-	OW_TRY(runtime_make_dir(info->folder, geteuid() == 0 ? 0711 : 0700, err));
+	/* Of another user's job, who reads its files: their names are numbers. */
+	OW_TRY(runtime_make_dir(info->folder, geteuid() == 0 && uid ? 0755 : 0700, err));
 	status = disk_ring_open(&job->ring, mem, info->folder, err);
 	if (status != OW_OK) {
 		rmdir(info->folder);

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "api/api_int.h"
 #include "live/cut.h"
 #include "live/daemon_job.h"
 
@@ -160,7 +161,7 @@ static int remove_folder(void **state)
 static uint64_t records_in(const struct job_info *info)
 {
 	char out[128];
-	struct cut c = { .job = info, .out_path = out, .writer = "test" };
+	struct cut c = { .job = info, .out_path = out, .save = api_save_cut };
 	struct cut_summary summary;
 	struct mem mem;
 

@@ -23,8 +23,10 @@ void job_close_stacks(struct daemon_job *job)
 	job->stacks = NULL;
 }
 
+/* Numbers of stacks begin anew: what has others goes to a segment of its own. */
 static void open_stacks(struct daemon_job *job)
 {
+	job_flush(job);
 	job->stacks = mem_zalloc(job->mem, sizeof(*job->stacks));
 	if (job->stacks)
 		stack_feed_open(job->stacks, job->mem, &job->collector, job->stacks_hz);

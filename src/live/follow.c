@@ -1,4 +1,5 @@
-/* follow.c: see follow.h. The cutting is in follow_cut.c. */
+/* follow.c: see follow.h: files, and where segments are in them. What they say is taken by follow_take.c, the cutting is in
+ * follow_cut.c. */
 #include "live/follow_int.h"
 
 #include "base/error.h"
@@ -7,9 +8,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <unistd.h>
 
-#define BLOCK_MAX ((uint64_t)256 << 20)
+#define SEGMENT_MAX ((uint64_t)1 << 30)
 #define TURN_BYTES ((uint64_t)64 << 20)
 #define FOLDER_BACK 3u /* files of a ring that are read before the last one */
 
@@ -34,7 +36,7 @@ static int current_fd(const struct follow *f)
 	return f->file_count ? f->files[f->file_count - 1].fd : -1;
 }
 
-int follow_fd(const struct follow *f, uint32_t file)
+static int fd_of(const struct follow *f, uint32_t file)
 {
 	for (size_t i = f->file_count; i-- > 0;)
 		if (f->files[i].number == file)
@@ -84,25 +86,20 @@ static bool find_numbers(const struct follow *f, uint32_t least, uint32_t *next,
 
 static int open_number(const struct follow *f, uint32_t number)
 {
+	char path[PATH_MAX];
 	struct stat st;
-	struct buf name;
-	int fd = -1;
 
-	buf_init(&name, f->mem);
-	buf_printf(&name, "%s/%06u.opw", f->path, number);
-	if (buf_cstr(&name))
-		fd = open_regular(name.ptr, &st);
-	buf_release(&name);
-	return fd;
+	if (snprintf(path, sizeof(path), "%s/%06u.opw", f->path, number) >= (int)sizeof(path))
+		return -1;
+	return open_regular(path, &st);
 }
 
-static ssize_t read_at(const struct follow *f, uint64_t offset, void *to, size_t len)
+static size_t read_at(int fd, uint64_t offset, void *to, size_t len)
 {
 	size_t done = 0;
 
 	while (done < len) {
-		ssize_t n =
-			pread(current_fd(f), (char *)to + done, len - done, (off_t)(offset + done));
+		ssize_t n = pread(fd, (char *)to + done, len - done, (off_t)(offset + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -110,7 +107,7 @@ static ssize_t read_at(const struct follow *f, uint64_t offset, void *to, size_t
 			break;
 		done += (size_t)n;
 	}
-	return (ssize_t)done;
+	return done;
 }
 
 static uint64_t size_now(const struct follow *f)
@@ -125,7 +122,7 @@ static uint64_t size_now(const struct follow *f)
 static ow_status check_kind(const struct follow *f, struct error *err)
 {
 	char head[sizeof(struct opw_header) + sizeof(struct opw_head)];
-	struct str bytes = { head, (size_t)read_at(f, 0, head, sizeof(head)) };
+	struct str bytes = { head, read_at(current_fd(f), 0, head, sizeof(head)) };
 
 	if (memcmp(head, OPW_MAGIC, MIN(bytes.len, (size_t)8)) != 0)
 		return error_set(err, OW_E_FORMAT,
@@ -141,17 +138,17 @@ static ow_status check_kind(const struct follow *f, struct error *err)
 /* The last files of the ring of a job; it may have none yet. */
 static ow_status begin_folder(struct follow *f, struct error *err)
 {
-	uint32_t next, last;
+	uint32_t first, last;
 	int fd;
 
-	if (!find_numbers(f, 0, &next, &last))
+	if (!find_numbers(f, 0, &first, &last))
 		return OW_OK;
-	fd = open_number(f, last > next + FOLDER_BACK ? last - FOLDER_BACK : next);
+	if (f->keep_ns != FOLLOW_ALL && last > first + FOLDER_BACK)
+		first = last - FOLDER_BACK;
+	fd = open_number(f, first);
 	if (fd < 0)
 		return OW_OK; /* it has just gone */
-	return add_file(f, last > next + FOLDER_BACK ? last - FOLDER_BACK : next, fd)
-		       ? OW_OK
-		       : error_no_memory(err);
+	return add_file(f, first, fd) ? OW_OK : error_no_memory(err);
 }
 
 static ow_status begin_file(struct follow *f, struct error *err)
@@ -178,13 +175,11 @@ ow_status follow_open(struct follow *f, struct mem *mem, const char *path, int64
 			      .path_size = strlen(path) + 1,
 			      .at = sizeof(struct opw_header),
 			      .newest_ns = INT64_MIN,
+			      .newest_sample_ns = INT64_MIN,
 			      .forgotten_ns = INT64_MIN,
 			      .keep_ns = keep_ns };
 	buf_init(&f->block, mem);
 	buf_init(&f->heads, mem);
-	buf_init(&f->sources, mem);
-	buf_init(&f->frames, mem);
-	buf_init(&f->stacks, mem);
 	f->path = mem_alloc(mem, f->path_size);
 	if (!f->path)
 		return error_no_memory(err);
@@ -208,18 +203,9 @@ void follow_close_files(struct follow *f, size_t count)
 
 static void forget_all(struct follow *f)
 {
-	for (size_t i = 0; i < f->process_count; i++)
-		buf_release(&f->processes[i].texts);
-	f->process_count = f->ring_count = f->segment_count = 0;
-	buf_clear(&f->sources);
-	buf_clear(&f->frames);
-	buf_clear(&f->stacks);
-	f->stacks_lost = false;
+	follow_forget(f);
 	f->at = sizeof(struct opw_header);
-	f->first_segment = 0;
-	f->newest_ns = f->forgotten_ns = INT64_MIN;
 	f->has_session = f->closed = f->removed = f->caught_up = false;
-	f->records = 0;
 }
 
 void follow_release(struct follow *f)
@@ -231,9 +217,7 @@ void follow_release(struct follow *f)
 	mem_free(f->mem, f->path, f->path_size);
 	buf_release(&f->block);
 	buf_release(&f->heads);
-	buf_release(&f->sources);
-	buf_release(&f->frames);
-	buf_release(&f->stacks);
+	mem_free(f->mem, f->stacks, f->stacks_cap * sizeof(*f->stacks));
 	follow_close_files(f, f->file_count);
 	mem_free(f->mem, f->files, f->file_cap * sizeof(*f->files));
 	f->files = NULL;
@@ -242,7 +226,8 @@ void follow_release(struct follow *f)
 	f->processes = NULL;
 	f->rings = NULL;
 	f->segments = NULL;
-	f->process_cap = f->ring_cap = f->segment_cap = 0;
+	f->stacks = NULL;
+	f->process_cap = f->ring_cap = f->segment_cap = f->stacks_cap = 0;
 }
 
 /* ---- segments ---- */
@@ -256,7 +241,7 @@ static enum found read_head(struct follow *f, uint64_t size, struct opw_head *he
 	uint32_t crc;
 
 	if (size < f->at + sizeof(*head) ||
-	    read_at(f, f->at, head, sizeof(*head)) != (ssize_t)sizeof(*head) ||
+	    read_at(current_fd(f), f->at, head, sizeof(*head)) != sizeof(*head) ||
 	    memcmp(head->magic, OPW_SEGMENT_MAGIC, sizeof(head->magic)) != 0 ||
 	    head->block_count > OPW_BLOCKS_MAX)
 		return NOT_YET;
@@ -269,7 +254,7 @@ static enum found read_head(struct follow *f, uint64_t size, struct opw_head *he
 		*good = false;
 		return NOT_YET;
 	}
-	if (read_at(f, f->at + sizeof(*head), f->heads.ptr, blocks) != (ssize_t)blocks)
+	if (read_at(current_fd(f), f->at + sizeof(*head), f->heads.ptr, blocks) != blocks)
 		return NOT_YET;
 	f->heads.len = blocks;
 	crc = head->crc;
@@ -279,64 +264,17 @@ static enum found read_head(struct follow *f, uint64_t size, struct opw_head *he
 	return head->kind == OPW_FOOTER ? END : head->kind == OPW_LIVE ? SEGMENT : BROKEN;
 }
 
-static struct str *block_named(struct follow_blocks *b, const char *name)
+bool follow_read(const struct follow *f, const struct follow_segment *segment, struct buf *to)
 {
-	const struct {
-		const char *name;
-		struct str *to;
-	} known[] = { { "session", &b->session }, { "process", &b->process },
-		      { "text", &b->text },	  { "place", &b->place },
-		      { "run", &b->run },	  { "record", &b->record },
-		      { "frame", &b->frame },	  { "stack", &b->stack },
-		      { "end", &b->end } };
+	int fd = fd_of(f, segment->file);
 
-	for (size_t i = 0; i < ARRAY_COUNT(known); i++)
-		if (strncmp(known[i].name, name, sizeof(((struct opw_block *)0)->name)) == 0)
-			return known[i].to;
-	return NULL;
-}
-
-/* All blocks into f->block; what is damaged stays empty. False without memory. */
-static bool read_blocks(struct follow *f, const struct opw_head *head, struct follow_blocks *b,
-			bool *whole)
-{
-	size_t starts[OPW_BLOCKS_MAX > 16 ? 16 : 1];
-	uint32_t count = MIN(head->block_count, (uint32_t)ARRAY_COUNT(starts));
-
-	buf_clear(&f->block);
-	*b = (struct follow_blocks){ 0 };
-	*whole = true;
-	for (uint32_t i = 0; i < count; i++) {
-		struct opw_block block;
-
-		memcpy(&block, f->heads.ptr + i * sizeof(block), sizeof(block));
-		starts[i] = f->block.len;
-		if (block.size > BLOCK_MAX || block.offset > head->size ||
-		    block.size > head->size - block.offset) {
-			*whole = false;
-			continue;
-		}
-		if (!buf_reserve(&f->block, (size_t)block.size + 1))
-			return false;
-		if (read_at(f, f->at + block.offset, f->block.ptr + f->block.len,
-			    (size_t)block.size) != (ssize_t)block.size ||
-		    !opw_same_crc(crc32c(f->block.ptr + f->block.len, (size_t)block.size),
-				  block.crc)) {
-			*whole = false;
-			continue;
-		}
-		f->block.len += (size_t)block.size;
-	}
-	for (uint32_t i = 0; i < count; i++) {
-		size_t end = i + 1 < count ? starts[i + 1] : f->block.len;
-		struct opw_block block;
-		struct str *to;
-
-		memcpy(&block, f->heads.ptr + i * sizeof(block), sizeof(block));
-		to = block_named(b, block.name);
-		if (to)
-			*to = str_make(f->block.ptr + starts[i], end - starts[i]);
-	}
+	buf_clear(to);
+	if (fd < 0 || segment->size > SEGMENT_MAX)
+		return true;
+	if (!buf_reserve(to, (size_t)segment->size))
+		return false;
+	if (read_at(fd, segment->offset, to->ptr, (size_t)segment->size) == segment->size)
+		to->len = (size_t)segment->size;
 	return true;
 }
 
@@ -345,13 +283,12 @@ static bool take_segment(struct follow *f, const struct opw_head *head)
 	struct follow_segment segment = { .offset = f->at,
 					  .size = head->size,
 					  .file = f->files[f->file_count - 1].number };
-	struct follow_blocks blocks;
-	bool whole;
+	struct str blocks[LIVE_BLOCKS];
 
-	if (!read_blocks(f, head, &blocks, &whole))
+	if (!follow_read(f, &segment, &f->block))
 		return false;
-	f->damaged += !whole;
-	return follow_take(f, &segment, &blocks);
+	f->damaged += !live_blocks_find(buf_str(&f->block), (1u << LIVE_BLOCKS) - 1, blocks);
+	return follow_take(f, &segment, blocks);
 }
 
 /* What was begun after the one that was read last. */
@@ -438,15 +375,6 @@ ow_status follow_turn(struct follow *f, struct error *err)
 	}
 	follow_trim(f);
 	return good ? OW_OK : error_no_memory(err);
-}
-
-uint64_t follow_dropped(const struct follow *f)
-{
-	uint64_t dropped = 0;
-
-	for (size_t i = 0; i < f->ring_count; i++)
-		dropped += f->rings[i].dropped;
-	return dropped;
 }
 
 int64_t follow_wall(const struct follow *f, int64_t monotonic_ns)

@@ -13,6 +13,7 @@
 #ifndef LIVE_FOLLOW_H
 #define LIVE_FOLLOW_H
 
+#include "base/map.h"
 #include "wire/live_file.h"
 #include "wire/opw.h"
 
@@ -23,10 +24,18 @@
 
 struct follow_segment {
 	uint64_t offset, size;
-	uint32_t file;		   /* its number */
-	uint32_t frames, stacks;   /* bytes of them that were told before it */
-	int64_t first_ns, last_ns; /* monotonic: of its slices; first > last when it has none */
+	uint32_t file;			/* its number */
+	uint32_t texts, frames, stacks; /* bytes of its follow_stacks that were told before it */
+	int64_t first_ns, last_ns;	/* monotonic: of its slices; without any, of those before */
+	int64_t first_sample_ns, last_sample_ns; /* of its samples; first > last when it has none */
 	uint32_t records;
+};
+
+/* What samples are made of, by numbers: these begin at 1 in each file, and again when somebody samples anew. */
+struct follow_stacks {
+	uint64_t segment; /* since which they are these */
+	uint32_t file;
+	struct buf texts, frames, stacks; /* rows as they are in blocks */
 };
 
 struct follow_file {
@@ -40,9 +49,16 @@ struct follow_mark {
 	uint64_t number, segment;
 };
 
+/* From a segment on so many had been dropped. */
+struct follow_drop {
+	uint64_t segment, dropped;
+};
+
 struct follow_ring {
 	uint32_t process, ring;
-	uint64_t next, dropped;
+	uint64_t next;
+	struct follow_drop *drops; /* one for each change; the last one tells how many in all */
+	size_t drop_count, drop_cap;
 	struct follow_mark threads[FOLLOW_THREADS], queues[FOLLOW_QUEUES];
 	uint32_t thread_count, queue_count; /* seen; the last ones are kept */
 };
@@ -51,7 +67,9 @@ struct follow_process {
 	struct live_process row;
 	uint64_t segment;
 	struct buf texts; /* a uint64_t, its segment, and a struct live_text with its bytes each */
-	bool has_optimizer; /* it has a name for that: its steps end with it */
+	struct map text_map; /* where each begins in texts, + 1 */
+	int64_t last_ns;     /* monotonic: of its latest slice or sample; INT64_MIN without */
+	bool has_optimizer;  /* it has a name for that: its steps end with it */
 	bool ended;
 	uint64_t ended_segment;
 };
@@ -75,9 +93,9 @@ struct follow {
 	struct live_session session;
 	struct follow_process *processes;
 	size_t process_count, process_cap;
-	struct buf sources, frames,
-		stacks;	  /* of samples: texts as of a process, rows as they are */
-	bool stacks_lost; /* they do not follow each other, or are too many: samples are left out */
+	struct follow_stacks *stacks; /* that samples of the segments need */
+	size_t stacks_count, stacks_cap;
+	size_t stacks_bytes; /* of all */
 	struct follow_ring *rings;
 	size_t ring_count, ring_cap;
 	struct follow_segment *segments; /* of the last keep_ns */
@@ -85,10 +103,13 @@ struct follow {
 	uint64_t first_segment; /* number of segments[0] */
 	int64_t forgotten_ns; /* monotonic: end of the latest slice that is in none of them any more */
 	int64_t newest_ns;    /* monotonic: end of the latest slice; INT64_MIN when there is none */
+	int64_t newest_sample_ns; /* likewise */
 	int64_t keep_ns;
 	uint64_t records; /* in all */
 	struct buf block, heads;
 };
+
+#define FOLLOW_ALL INT64_MAX /* for keep_ns: nothing is forgotten; of a folder all files are read */
 
 /* Fails when there is no such file, or it is none of ours. Reads nothing yet. */
 ow_status follow_open(struct follow *f, struct mem *mem, const char *path, int64_t keep_ns,
@@ -98,9 +119,6 @@ void follow_release(struct follow *f);
 /* Takes what is new, so much of it that it does not take long: caught_up tells whether there is more. Fails without
  * memory only. */
 ow_status follow_turn(struct follow *f, struct error *err);
-
-/* For follow_cut.c: the descriptor of a file; -1 when it was closed. */
-int follow_fd(const struct follow *f, uint32_t file);
 
 /* Nothing comes any more. */
 static inline bool follow_has_ended(const struct follow *f)
@@ -120,8 +138,12 @@ struct follow_range {
 	int64_t from_ns, to_ns; /* monotonic: segments with slices in it */
 	uint64_t bytes_max;	/* of records; the latest are taken. 0 = any */
 	bool no_samples;	/* they are not wanted */
-	int64_t begin_ns;	/* out: from there on all is there */
-	uint64_t records;	/* out */
+	bool exact; /* of its first segments only what ends after from_ns; no processes that did nothing */
+	/* Out. */
+	int64_t begin_ns; /* from there on all is there */
+	uint64_t records; /* exact: all; else those of things that were done */
+	uint64_t samples;
+	int64_t first_ns; /* exact: when the first thing that is in it began; INT64_MAX without */
 };
 
 /* Writes that part as a recording. Segments that cannot be read any more are left out; fails when the output does, or

@@ -1,49 +1,65 @@
 /*
  * follow_cut.c: a part of a followed recording as a recording of its own; see follow.h. Its first segment says again
- * what was said before that part began; then come the segments as they are.
+ * what was said before that part began; then come the segments, with other numbers for stacks: a part may be of several
+ * files, of which each has its own.
  */
-#include "live/follow.h"
+#include "live/follow_int.h"
 
 #include "base/error.h"
-#include "wire/crc32c.h"
+#include "live/recording.h"
+#include "live/stack_copy.h"
 
-#include <errno.h>
-#include <unistd.h>
-
-#define BLOCKS_MAX 16u
 #define WRITER "opwatch"
+#define COUNTS_BEFORE_NS ((int64_t)2000000000) /* rates need the value before */
 
-struct cut {
+struct cutting {
 	struct follow *f;
-	struct opw_writer writer;
+	struct follow_range *range;
 	size_t first, last; /* segments: [first, last) */
-	bool samples;
-	struct buf process, text, run, record;
-	struct buf bytes; /* a segment */
+	struct recording out;
+	struct stack_copy stacks;
+	const struct follow_stacks *numbers; /* whose numbers it knows */
+	struct buf bytes;		     /* a segment */
+	struct str blocks[LIVE_BLOCKS];	     /* its blocks */
 };
+
+/* ---- who is in it ---- */
+
+/* Of an exact part only processes that did something. */
+static bool is_wanted(const struct cutting *c, uint32_t number)
+{
+	const struct follow_process *p;
+
+	if (!c->range->exact)
+		return true;
+	p = follow_process(c->f, number);
+	return p && p->last_ns >= c->range->from_ns;
+}
 
 /* ---- what was said before ---- */
 
-static bool is_before(const struct cut *c, uint64_t segment)
+static bool is_before(const struct cutting *c, uint64_t segment)
 {
 	return segment < c->f->first_segment + c->first;
 }
 
-static void restate_texts(struct cut *c, const struct buf *texts)
+static void restate_process(struct cutting *c, const struct follow_process *p)
 {
-	struct str rest = buf_str(texts);
+	struct str rest = buf_str(&p->texts), text;
+	struct live_text head;
+	uint64_t segment;
 
-	while (rest.len >= sizeof(uint64_t) + sizeof(struct live_text)) {
-		struct live_text head;
-		uint64_t segment;
-		size_t size;
-
+	if (!is_before(c, p->segment) || !is_wanted(c, p->row.number))
+		return;
+	recording_add_process(&c->out, &p->row);
+	while (rest.len >= sizeof(segment)) {
 		memcpy(&segment, rest.ptr, sizeof(segment));
-		memcpy(&head, rest.ptr + sizeof(segment), sizeof(head));
-		size = (size_t)live_text_bytes(head.len);
+		rest = str_skip(rest, sizeof(segment));
+		if (!live_text_next(&rest, &head, &text))
+			return;
 		if (is_before(c, segment))
-			buf_add(&c->text, rest.ptr + sizeof(segment), size);
-		rest = str_skip(rest, sizeof(segment) + size);
+			recording_add_text(&c->out, head.process, (enum live_text_kind)head.kind,
+					   head.number, text);
 	}
 }
 
@@ -54,12 +70,14 @@ static int by_number(const void *a, const void *b)
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-static void restate_ring(struct cut *c, const struct follow_ring *ring)
+static bool restate_ring(struct cutting *c, const struct follow_ring *ring)
 {
 	struct follow_mark marks[FOLLOW_QUEUES + 1];
 	const struct follow_mark *thread = NULL;
 	size_t count = 0;
 
+	if (!is_wanted(c, ring->process))
+		return true;
 	for (uint32_t i = 0; i < MIN(ring->thread_count, (uint32_t)FOLLOW_THREADS); i++)
 		if (is_before(c, ring->threads[i].segment) &&
 		    (!thread || thread->number < ring->threads[i].number))
@@ -70,166 +88,247 @@ static void restate_ring(struct cut *c, const struct follow_ring *ring)
 		if (is_before(c, ring->queues[i].segment))
 			marks[count++] = ring->queues[i];
 	if (!count)
-		return;
+		return true;
 	qsort(marks, count, sizeof(*marks), by_number);
 	for (size_t i = 0; i < count; i++) {
 		struct live_run run = { .process = ring->process,
 					.ring = ring->ring,
 					.first = marks[i].number,
 					.count = 1 };
+		struct ring_record *to = recording_add_run(&c->out, &run);
 
-		buf_add(&c->run, &run, sizeof(run));
-		buf_add(&c->record, &marks[i].record, sizeof(marks[i].record));
-	}
-}
-
-static void add_part(struct opw_part *parts, uint32_t *count, const char *name,
-		     const struct buf *from, size_t value_size)
-{
-	if (from->len)
-		parts[(*count)++] = (struct opw_part){ .name = name,
-						       .type = "live",
-						       .value_size = (uint32_t)value_size,
-						       .size = from->len,
-						       .bytes = from->ptr };
-}
-
-static ow_status put_restated(struct cut *c, struct error *err)
-{
-	const struct follow *f = c->f;
-	const struct follow_segment *first = c->first < c->last ? &f->segments[c->first] : NULL;
-	struct opw_part parts[7];
-	uint32_t count = 0;
-
-	if (c->samples)
-		restate_texts(c, &f->sources);
-	for (size_t i = 0; i < f->process_count; i++) {
-		if (!is_before(c, f->processes[i].segment))
-			continue;
-		buf_add(&c->process, &f->processes[i].row, sizeof(f->processes[i].row));
-		restate_texts(c, &f->processes[i].texts);
-	}
-	for (size_t i = 0; i < f->ring_count; i++)
-		restate_ring(c, &f->rings[i]);
-	if (c->process.failed || c->text.failed || c->run.failed || c->record.failed)
-		return error_no_memory(err);
-	if (f->has_session)
-		parts[count++] = (struct opw_part){ .name = "session",
-						    .type = "live",
-						    .value_size = sizeof(f->session),
-						    .size = sizeof(f->session),
-						    .bytes = &f->session };
-	add_part(parts, &count, "process", &c->process, sizeof(struct live_process));
-	add_part(parts, &count, "text", &c->text, 1);
-	add_part(parts, &count, "run", &c->run, sizeof(struct live_run));
-	add_part(parts, &count, "record", &c->record, sizeof(struct ring_record));
-	if (c->samples && first) {
-		const struct buf frames = { .ptr = f->frames.ptr, .len = first->frames };
-		const struct buf stacks = { .ptr = f->stacks.ptr, .len = first->stacks };
-
-		add_part(parts, &count, "frame", &frames, sizeof(struct live_frame));
-		add_part(parts, &count, "stack", &stacks, sizeof(struct live_stack));
-	}
-	return opw_put_segment(&c->writer, OPW_LIVE, "", 0,
-			       c->record.len / sizeof(struct ring_record), parts, count, err);
-}
-
-/* ---- the segments ---- */
-
-static bool read_all(const struct follow *f, uint32_t file, uint64_t offset, char *to, size_t len)
-{
-	int fd = follow_fd(f, file);
-
-	for (size_t done = 0; done < len;) {
-		ssize_t n = pread(fd, to + done, len - done, (off_t)(offset + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
+		if (!to)
 			return false;
-		done += (size_t)n;
+		*to = marks[i].record;
 	}
 	return true;
 }
 
-static bool is_of_samples(const char *block)
+/* ---- stacks ---- */
+
+static bool take_sources(struct cutting *c, struct str block)
 {
-	return strcmp(block, "frame") == 0 || strcmp(block, "stack") == 0 ||
-	       strcmp(block, "sample") == 0;
+	struct live_text head;
+	struct str text;
+
+	while (live_text_next(&block, &head, &text))
+		if (!head.process && head.kind == LIVE_SOURCE &&
+		    !stack_copy_text(&c->stacks, head.number, text))
+			return false;
+	return true;
 }
 
-/* Its parts, as far as they are what was written; none when the file is not what it was. */
-static uint32_t parts_of(const struct cut *c, struct opw_part *parts, struct opw_block *blocks)
+static bool take_stacks(struct cutting *c, struct str frames, struct str stacks)
 {
-	struct str bytes = buf_str(&c->bytes);
-	struct opw_head head;
-	uint32_t count = 0;
+	bool good = true;
 
-	memcpy(&head, bytes.ptr, sizeof(head));
-	if (memcmp(head.magic, OPW_SEGMENT_MAGIC, sizeof(head.magic)) != 0 ||
-	    head.size != bytes.len || head.kind != OPW_LIVE || head.block_count > BLOCKS_MAX ||
-	    sizeof(head) + head.block_count * sizeof(*blocks) > bytes.len)
-		return 0;
-	memcpy(blocks, bytes.ptr + sizeof(head), head.block_count * sizeof(*blocks));
-	for (uint32_t i = 0; i < head.block_count; i++) {
-		struct opw_block *b = &blocks[i];
+	LIVE_EACH_ROW(frames, struct live_frame, row, good &= stack_copy_frame(&c->stacks, &row));
+	LIVE_EACH_ROW(stacks, struct live_stack, row, good &= stack_copy_stack(&c->stacks, &row));
+	return good;
+}
 
-		b->name[sizeof(b->name) - 1] = b->type[sizeof(b->type) - 1] = '\0';
-		if (b->offset > bytes.len || b->size > bytes.len - b->offset ||
-		    !opw_same_crc(crc32c(bytes.ptr + b->offset, (size_t)b->size), b->crc) ||
-		    strcmp(b->name, "session") == 0 || (!c->samples && is_of_samples(b->name)))
+/* The numbers of the segment's samples; what was told before the part begins is not in its blocks. */
+static bool begin_numbers(struct cutting *c, size_t segment)
+{
+	const struct follow_segment *s = &c->f->segments[segment];
+	const struct follow_stacks *numbers = follow_stacks_of(c->f, segment);
+
+	if (numbers == c->numbers)
+		return true;
+	stack_copy_begin_file(&c->stacks);
+	c->numbers = numbers;
+	if (!numbers)
+		return true;
+	return take_sources(c, str_first(buf_str(&numbers->texts), s->texts)) &&
+	       take_stacks(c, str_first(buf_str(&numbers->frames), s->frames),
+			   str_first(buf_str(&numbers->stacks), s->stacks));
+}
+
+static bool put_samples(struct cutting *c)
+{
+	if (!take_sources(c, c->blocks[LIVE_BLOCK_TEXT]) ||
+	    !take_stacks(c, c->blocks[LIVE_BLOCK_FRAME], c->blocks[LIVE_BLOCK_STACK]))
+		return false;
+	LIVE_EACH_ROW(c->blocks[LIVE_BLOCK_SAMPLE], struct live_sample, row, {
+		row.stack = stack_copy_number(&c->stacks, row.stack);
+		if (!row.stack || !is_wanted(c, row.process) ||
+		    (c->range->exact && row.ts_ns < c->range->from_ns))
 			continue;
-		parts[count++] = (struct opw_part){ .name = b->name,
-						    .type = b->type,
-						    .value_size = b->value_size,
-						    .size = b->size,
-						    .bytes = bytes.ptr + b->offset };
-	}
-	return count;
+		recording_add_sample(&c->out, &row);
+		c->range->samples++;
+		c->range->first_ns = MIN(c->range->first_ns, row.ts_ns);
+	});
+	return true;
 }
 
-static ow_status put_segment(struct cut *c, const struct follow_segment *s, struct error *err)
-{
-	struct opw_part parts[BLOCKS_MAX];
-	struct opw_block blocks[BLOCKS_MAX];
-	uint32_t count;
+/* ---- records ---- */
 
-	buf_clear(&c->bytes);
-	if (s->size < sizeof(struct opw_head) || s->size > SIZE_MAX)
-		return OW_OK;
-	if (!buf_reserve(&c->bytes, (size_t)s->size))
+static bool add_run(struct cutting *c, const struct live_run *run, uint32_t first, uint32_t end,
+		    const char *records)
+{
+	struct live_run piece = *run;
+	struct ring_record *to;
+
+	piece.first += first;
+	piece.count = end - first;
+	to = recording_add_run(&c->out, &piece);
+	if (to)
+		memcpy(to, records + (size_t)first * sizeof(*to), piece.count * sizeof(*to));
+	return to != NULL;
+}
+
+/* What ended before goes; what says whose the records are stays. */
+static bool is_old(struct cutting *c, const char *record)
+{
+	struct ring_record r;
+	int64_t end;
+
+	memcpy(&r, record, sizeof(r));
+	if (!follow_slice_end(&r, &end))
+		return false;
+	if (end < c->range->from_ns)
+		return true;
+	c->range->first_ns = MIN(c->range->first_ns, (int64_t)r.start_ns);
+	return false;
+}
+
+/* Each piece of the run that is wanted becomes a run, and what is left keeps its numbers. */
+static bool put_pieces(struct cutting *c, const struct live_run *run, const char *records)
+{
+	for (uint32_t i = 0, end; i < run->count; i = end + 1) {
+		for (end = i; end < run->count; end++)
+			if (is_old(c, records + (size_t)end * sizeof(struct ring_record)))
+				break;
+		if (end > i && !add_run(c, run, i, end, records))
+			return false;
+		c->range->records += end - i;
+	}
+	return true;
+}
+
+static bool put_runs(struct cutting *c)
+{
+	struct str records = c->blocks[LIVE_BLOCK_RECORD];
+	uint64_t first = c->f->first_segment + c->first;
+
+	LIVE_EACH_ROW(c->blocks[LIVE_BLOCK_RUN], struct live_run, run, {
+		uint64_t before = follow_dropped_before(c->f, run.process, run.ring, first);
+
+		if (run.count > records.len / sizeof(struct ring_record))
+			return true; /* damaged */
+		run.dropped -= MIN(run.dropped, before);
+		if (is_wanted(c, run.process) &&
+		    !(c->range->exact ? put_pieces(c, &run, records.ptr)
+				      : add_run(c, &run, 0, run.count, records.ptr)))
+			return false;
+		records = str_skip(records, run.count * sizeof(struct ring_record));
+	});
+	return true;
+}
+
+/* ---- the segments ---- */
+
+static void put_texts(struct cutting *c)
+{
+	struct str rest = c->blocks[LIVE_BLOCK_TEXT], text;
+	struct live_text head;
+
+	while (live_text_next(&rest, &head, &text))
+		if (head.process ? is_wanted(c, head.process) : head.kind != LIVE_SOURCE)
+			recording_add_text(&c->out, head.process, (enum live_text_kind)head.kind,
+					   head.number, text);
+}
+
+static void put_rest(struct cutting *c)
+{
+	int64_t from = c->range->exact ? c->range->from_ns : INT64_MIN;
+
+	LIVE_EACH_ROW(c->blocks[LIVE_BLOCK_PROCESS], struct live_process, row, {
+		if (is_wanted(c, row.number))
+			recording_add_process(&c->out, &row);
+	});
+	put_texts(c);
+	LIVE_EACH_ROW(c->blocks[LIVE_BLOCK_PLACE], struct live_place, row, {
+		if (is_wanted(c, row.process))
+			recording_add_place(&c->out, &row);
+	});
+	LIVE_EACH_ROW(c->blocks[LIVE_BLOCK_COUNT], struct live_count, row, {
+		if (is_wanted(c, row.process) &&
+		    (from == INT64_MIN || row.ts_ns >= from - COUNTS_BEFORE_NS))
+			recording_add_count(&c->out, &row);
+	});
+	LIVE_EACH_ROW(c->blocks[LIVE_BLOCK_END], struct live_end, row, {
+		if (is_wanted(c, row.process))
+			recording_add_end(&c->out, &row);
+	});
+}
+
+static ow_status put_restated(struct cutting *c, struct error *err)
+{
+	for (size_t i = 0; i < c->f->process_count; i++)
+		restate_process(c, &c->f->processes[i]);
+	for (size_t i = 0; i < c->f->ring_count; i++)
+		if (!restate_ring(c, &c->f->rings[i]))
+			return error_no_memory(err);
+	return recording_flush(&c->out, err);
+}
+
+static ow_status put_segment(struct cutting *c, size_t segment, struct error *err)
+{
+	bool samples = !c->range->no_samples;
+	unsigned wanted = (1u << LIVE_BLOCKS) - 1;
+
+	if (!samples)
+		wanted &= ~(1u << LIVE_BLOCK_FRAME | 1u << LIVE_BLOCK_STACK |
+			    1u << LIVE_BLOCK_SAMPLE);
+	if (!follow_read(c->f, &c->f->segments[segment], &c->bytes))
 		return error_no_memory(err);
-	if (!read_all(c->f, s->file, s->offset, c->bytes.ptr, (size_t)s->size))
-		return OW_OK;
-	c->bytes.len = (size_t)s->size;
-	count = parts_of(c, parts, blocks);
-	return count ? opw_put_segment(&c->writer, OPW_LIVE, "", 0, s->records, parts, count, err)
-		     : OW_OK;
+	(void)live_blocks_find(buf_str(&c->bytes), wanted, c->blocks); /* what is left of it */
+	put_rest(c);
+	if (!put_runs(c) || (samples && (!begin_numbers(c, segment) || !put_samples(c))))
+		return error_no_memory(err);
+	return recording_flush(&c->out, err);
 }
 
 /* ---- all ---- */
 
+static bool has_since(const struct follow_segment *s, const struct follow_range *range, int64_t ns)
+{
+	return s->last_ns >= ns || (!range->no_samples && s->last_sample_ns >= ns);
+}
+
 /* From the last segment that has something before `to` back to the first that is wanted, or fits. */
-static void choose(struct cut *c, struct follow_range *range)
+static void choose(struct cutting *c)
 {
 	const struct follow *f = c->f;
+	struct follow_range *range = c->range;
+	int64_t from = range->from_ns;
 	uint64_t bytes = 0;
 
+	if (range->exact && from > INT64_MIN + COUNTS_BEFORE_NS)
+		from -= COUNTS_BEFORE_NS;
 	c->last = f->segment_count;
 	while (c->last && f->segments[c->last - 1].first_ns > range->to_ns)
 		c->last--;
-	c->first = c->last;
-	range->begin_ns = INT64_MAX;
-	range->records = 0;
-	while (c->first && f->segments[c->first - 1].last_ns >= range->from_ns) {
-		const struct follow_segment *s = &f->segments[c->first - 1];
-
-		bytes += s->size;
-		if (range->bytes_max && bytes > range->bytes_max && c->first < c->last)
-			break;
-		range->records += s->records;
-		c->first--;
+	/* What several threads did is not written in the order in which it happened. */
+	while (c->first < c->last && !has_since(&f->segments[c->first], range, from))
+		c->first++;
+	for (size_t i = c->last; range->bytes_max && i-- > c->first;) {
+		bytes += f->segments[i].size;
+		if (bytes > range->bytes_max && i + 1 < c->last)
+			c->first = i + 1;
 	}
+}
+
+static void count_chosen(struct cutting *c)
+{
+	const struct follow *f = c->f;
+	struct follow_range *range = c->range;
+
+	range->begin_ns = range->first_ns = INT64_MAX;
+	range->records = range->samples = 0;
+	for (size_t i = c->first; i < c->last && !range->exact; i++)
+		range->records += f->segments[i].records;
 	/* Slices are written when they end: what ended before the first segment is not there. */
 	if (c->first < c->last)
 		range->begin_ns = c->first ? f->segments[c->first - 1].last_ns : f->forgotten_ns;
@@ -238,26 +337,22 @@ static void choose(struct cut *c, struct follow_range *range)
 ow_status follow_cut(struct follow *f, struct follow_range *range, const struct opw_out *out,
 		     const char *writer_name, struct error *err)
 {
-	struct cut c = { .f = f, .samples = !range->no_samples && !f->stacks_lost };
-	struct buf *all[] = { &c.process, &c.text, &c.run, &c.record, &c.bytes };
-	ow_status status;
-	uint64_t size;
+	struct cutting c = { .f = f, .range = range };
+	ow_status status, closed;
 
-	for (size_t i = 0; i < ARRAY_COUNT(all); i++)
-		buf_init(all[i], f->mem);
-	opw_writer_init(&c.writer, f->mem, out);
-	choose(&c, range);
-	status = opw_put_header(&c.writer, writer_name, err);
-	if (status == OW_OK)
-		status = put_restated(&c, err);
+	choose(&c);
+	count_chosen(&c);
+	OW_TRY(recording_open_out(&c.out, f->mem, out, writer_name,
+				  f->has_session ? &f->session : NULL, err));
+	buf_init(&c.bytes, f->mem);
+	stack_copy_init(&c.stacks, f->mem, &c.out);
+	status = put_restated(&c, err);
 	for (size_t i = c.first; i < c.last && status == OW_OK; i++)
-		status = put_segment(&c, &f->segments[i], err);
-	if (status == OW_OK)
-		status = opw_put_footer(&c.writer, &size, err);
-	opw_writer_release(&c.writer);
-	for (size_t i = 0; i < ARRAY_COUNT(all); i++)
-		buf_release(all[i]);
-	return status;
+		status = put_segment(&c, i, err);
+	stack_copy_release(&c.stacks);
+	buf_release(&c.bytes);
+	closed = recording_close(&c.out, status == OW_OK ? err : NULL);
+	return status != OW_OK ? status : closed;
 }
 
 static ow_status write_buf(void *arg, uint64_t offset, const void *bytes, size_t len,

@@ -1,20 +1,32 @@
-/* follow_int.h: between follow.c (the file) and follow_take.c (what segments say). */
+/* follow_int.h: between follow.c (the file), follow_take.c (what segments say) and follow_cut.c (parts of it). */
 #ifndef LIVE_FOLLOW_INT_H
 #define LIVE_FOLLOW_INT_H
 
 #include "live/follow.h"
+#include "live/live_blocks.h"
 
-/* The blocks of a segment; empty when they are not there, or damaged. */
-struct follow_blocks {
-	struct str session, process, text, place, run, record, frame, stack, end;
-};
+/* Reads a segment, of which the file and the place are set, into a buffer. False without memory; what cannot be read any
+ * more is empty. */
+bool follow_read(const struct follow *f, const struct follow_segment *segment, struct buf *to);
 
 /* Keeps what a segment says, and the segment, whose place in the file is set. False without memory. */
 bool follow_take(struct follow *f, struct follow_segment *segment,
-		 const struct follow_blocks *blocks);
+		 const struct str blocks[LIVE_BLOCKS]);
 /* Forgets what is too long ago. */
 void follow_trim(struct follow *f);
+/* Forgets all. */
+void follow_forget(struct follow *f);
 /* The first files are no longer needed. */
 void follow_close_files(struct follow *f, size_t count);
+
+/* NULL when it is not known. */
+struct follow_process *follow_process(const struct follow *f, uint32_t number);
+/* What samples of a segment are made of; NULL when nothing was told. */
+const struct follow_stacks *follow_stacks_of(const struct follow *f, size_t segment);
+/* Whether it is something that was done, and when that ended. */
+bool follow_slice_end(const struct ring_record *r, int64_t *end_ns);
+/* How many a ring had dropped before a segment. */
+uint64_t follow_dropped_before(const struct follow *f, uint32_t process, uint32_t ring,
+			       uint64_t segment);
 
 #endif

@@ -14,7 +14,7 @@ static uint64_t this_segment(const struct follow *f)
 	return f->first_segment + f->segment_count;
 }
 
-static struct follow_process *process_find(const struct follow *f, uint32_t number)
+struct follow_process *follow_process(const struct follow *f, uint32_t number)
 {
 	for (size_t i = f->process_count; i-- > 0;)
 		if (f->processes[i].row.number == number)
@@ -26,83 +26,199 @@ static bool take_process(struct follow *f, const struct live_process *row)
 {
 	void *list = f->processes;
 
-	if (!row->number || process_find(f, row->number) || f->process_count >= PROCESSES_MAX)
+	if (!row->number || follow_process(f, row->number) || f->process_count >= PROCESSES_MAX)
 		return true;
 	if (!mem_grow(f->mem, &list, &f->process_cap, f->process_count + 1, sizeof(*f->processes)))
 		return false;
 	f->processes = list;
-	f->processes[f->process_count] =
-		(struct follow_process){ .row = *row, .segment = this_segment(f) };
+	f->processes[f->process_count] = (struct follow_process){ .row = *row,
+								  .segment = this_segment(f),
+								  .last_ns = INT64_MIN };
+	map_init(&f->processes[f->process_count].text_map, f->mem);
 	buf_init(&f->processes[f->process_count++].texts, f->mem);
 	return true;
 }
 
-/* Texts of process 0 are of all. */
-static bool take_text(struct follow *f, const struct live_text *head, const char *bytes)
+/* Notes are told apart by what they say, all others by their numbers: what was said last holds. */
+static uint64_t text_hash(const struct live_text *head, struct str text)
 {
-	struct follow_process *p = process_find(f, head->process);
-	struct buf *to = p ? &p->texts : !head->process ? &f->sources : NULL;
+	return map_hash_u64((uint64_t)head->kind << 32 | head->number,
+			    head->kind == LIVE_NOTE ? str_hash(text) : 0);
+}
+
+static struct str text_at(const struct follow_process *p, uint32_t value, struct live_text *head)
+{
+	struct str rest = str_skip(buf_str(&p->texts), value - 1 + sizeof(uint64_t)), text;
+
+	return live_text_next(&rest, head, &text) ? text : (struct str){ "", 0 };
+}
+
+/* Each file of a ring tells all again. */
+static bool is_told(const struct follow_process *p, const struct live_text *head, struct str text)
+{
+	uint32_t last = 0;
+	struct live_text told;
+
+	for (struct map_iter it = map_find(&p->text_map, text_hash(head, text)); it.value;
+	     it = map_next(&p->text_map, it)) {
+		struct str other = text_at(p, it.value, &told);
+
+		if (told.kind == head->kind && told.number == head->number &&
+		    (head->kind != LIVE_NOTE || str_eq(other, text)))
+			last = MAX(last, it.value);
+	}
+	return last && str_eq(text_at(p, last, &told), text);
+}
+
+static bool take_text(struct follow *f, const struct live_text *head, struct str text)
+{
+	struct follow_process *p = follow_process(f, head->process);
 	size_t size = (size_t)live_text_bytes(head->len);
 	uint64_t segment = this_segment(f);
+	struct buf *to = p ? &p->texts : NULL;
 
-	if (!to)
+	if (!p || is_told(p, head, text) || to->len + sizeof(segment) + size > TEXTS_MAX)
 		return true;
-	if (to->len + size > TEXTS_MAX) {
-		f->stacks_lost |= !head->process;
-		return true;
-	}
-	if (p && head->kind == LIVE_NAME &&
-	    str_starts(str_make(bytes, head->len), STR("Optimizer.step#")))
+	if (head->kind == LIVE_NAME && str_starts(text, STR("Optimizer.step#")))
 		p->has_optimizer = true;
+	if (!map_add(&p->text_map, text_hash(head, text), (uint32_t)to->len + 1))
+		return false;
 	buf_add(to, &segment, sizeof(segment));
 	buf_add(to, head, sizeof(*head));
-	buf_add(to, bytes, size - sizeof(*head));
+	buf_add(to, text.ptr, size - sizeof(*head));
 	return !to->failed;
 }
 
-/* Rows that are numbered one after the other, from 1. */
-static bool take_numbered(struct follow *f, struct buf *to, struct str block, size_t size)
+/* ---- stacks ---- */
+
+static bool is_source(const struct live_text *head)
 {
-	uint32_t number;
+	return !head->process && head->kind == LIVE_SOURCE;
+}
 
-	if (block.len < size || f->stacks_lost)
+static uint32_t first_number(struct str block)
+{
+	uint32_t number = 0;
+
+	if (block.len >= sizeof(number))
+		memcpy(&number, block.ptr, sizeof(number));
+	return number;
+}
+
+/* Those of the segment that is taken; NULL without memory. */
+static struct follow_stacks *stacks_now(struct follow *f, uint32_t file,
+					const struct str blocks[LIVE_BLOCKS])
+{
+	bool anew = first_number(blocks[LIVE_BLOCK_FRAME]) == 1 ||
+		    first_number(blocks[LIVE_BLOCK_STACK]) == 1;
+	struct follow_stacks *last = f->stacks_count ? &f->stacks[f->stacks_count - 1] : NULL;
+	void *list = f->stacks;
+
+	if (last && last->file == file && !(anew && last->stacks.len))
+		return last;
+	if (!mem_grow(f->mem, &list, &f->stacks_cap, f->stacks_count + 1, sizeof(*f->stacks)))
+		return NULL;
+	f->stacks = list;
+	last = &f->stacks[f->stacks_count++];
+	*last = (struct follow_stacks){ .segment = this_segment(f), .file = file };
+	buf_init(&last->texts, f->mem);
+	buf_init(&last->frames, f->mem);
+	buf_init(&last->stacks, f->mem);
+	return last;
+}
+
+/* Where they are too many, samples of what was not kept are left out. */
+static bool keep_rows(struct follow *f, struct buf *to, const char *bytes, size_t len)
+{
+	if (f->stacks_bytes + len > STACKS_MAX)
 		return true;
-	memcpy(&number, block.ptr, sizeof(number));
-	if (number != to->len / size + 1 || block.len % size || to->len + block.len > STACKS_MAX) {
-		f->stacks_lost = true;
-		return true;
-	}
-	buf_add_str(to, block);
+	f->stacks_bytes += len;
+	buf_add(to, bytes, len);
 	return !to->failed;
 }
+
+static bool take_stacks(struct follow *f, struct follow_segment *segment,
+			const struct str blocks[LIVE_BLOCKS])
+{
+	struct follow_stacks *to = stacks_now(f, segment->file, blocks);
+	struct str rest = blocks[LIVE_BLOCK_TEXT], text;
+	struct live_text head;
+	bool good = to != NULL;
+
+	if (!good)
+		return false;
+	segment->texts = (uint32_t)to->texts.len;
+	segment->frames = (uint32_t)to->frames.len;
+	segment->stacks = (uint32_t)to->stacks.len;
+	while (good && live_text_next(&rest, &head, &text))
+		if (is_source(&head))
+			good = keep_rows(f, &to->texts, text.ptr - sizeof(head),
+					 (size_t)live_text_bytes(head.len));
+	return good &&
+	       keep_rows(f, &to->frames, blocks[LIVE_BLOCK_FRAME].ptr,
+			 blocks[LIVE_BLOCK_FRAME].len) &&
+	       keep_rows(f, &to->stacks, blocks[LIVE_BLOCK_STACK].ptr,
+			 blocks[LIVE_BLOCK_STACK].len);
+}
+
+const struct follow_stacks *follow_stacks_of(const struct follow *f, size_t segment)
+{
+	for (size_t i = f->stacks_count; i-- > 0;)
+		if (f->stacks[i].segment <= f->first_segment + segment)
+			return f->stacks[i].file == f->segments[segment].file ? &f->stacks[i]
+									      : NULL;
+	return NULL;
+}
+
+static void drop_stacks(struct follow *f, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct follow_stacks *s = &f->stacks[i];
+
+		f->stacks_bytes -= s->texts.len + s->frames.len + s->stacks.len;
+		buf_release(&s->texts);
+		buf_release(&s->frames);
+		buf_release(&s->stacks);
+	}
+	f->stacks_count -= count;
+	if (f->stacks_count)
+		memmove(f->stacks, f->stacks + count, f->stacks_count * sizeof(*f->stacks));
+}
+
+static void take_sample(struct follow *f, struct follow_segment *s, const struct live_sample *row)
+{
+	struct follow_process *p = follow_process(f, row->process);
+
+	if (row->ts_ns < 0 || row->ts_ns > INT64_MAX / 2)
+		return;
+	s->first_sample_ns = MIN(s->first_sample_ns, row->ts_ns);
+	s->last_sample_ns = MAX(s->last_sample_ns, row->ts_ns);
+	if (p)
+		p->last_ns = MAX(p->last_ns, row->ts_ns);
+}
+
+/* ---- records ---- */
 
 static bool take_texts(struct follow *f, struct str block)
 {
-	while (block.len >= sizeof(struct live_text)) {
-		struct live_text head;
+	struct live_text head;
+	struct str text;
 
-		memcpy(&head, block.ptr, sizeof(head));
-		if (live_text_bytes(head.len) > block.len)
-			return true;
-		if (!take_text(f, &head, block.ptr + sizeof(head)))
+	while (live_text_next(&block, &head, &text))
+		if (!take_text(f, &head, text))
 			return false;
-		block = str_skip(block, (size_t)live_text_bytes(head.len));
-	}
 	return true;
 }
 
 struct str follow_text(const struct follow_process *p, enum live_text_kind kind)
 {
-	struct str rest = buf_str(&p->texts), found = { NULL, 0 };
+	struct str rest = str_skip(buf_str(&p->texts), sizeof(uint64_t)), found = { NULL, 0 }, text;
+	struct live_text head;
 
-	while (rest.len >= sizeof(uint64_t) + sizeof(struct live_text)) {
-		struct live_text head;
-
-		rest = str_skip(rest, sizeof(uint64_t));
-		memcpy(&head, rest.ptr, sizeof(head));
+	while (live_text_next(&rest, &head, &text)) {
 		if (head.kind == (uint32_t)kind)
-			found = str_make(rest.ptr + sizeof(head), head.len);
-		rest = str_skip(rest, (size_t)live_text_bytes(head.len));
+			found = text;
+		rest = str_skip(rest, sizeof(uint64_t));
 	}
 	return found;
 }
@@ -136,8 +252,8 @@ static void take_queue(struct follow_ring *ring, const struct follow_mark *mark)
 	ring->queues[ring->queue_count++ % FOLLOW_QUEUES] = *mark;
 }
 
-static void take_record(struct follow *f, struct follow_ring *ring, struct follow_segment *s,
-			const struct ring_record *r, uint64_t number)
+static void take_record(struct follow *f, struct follow_ring *ring, struct follow_process *p,
+			struct follow_segment *s, const struct ring_record *r, uint64_t number)
 {
 	struct follow_mark mark = { *r, number, this_segment(f) };
 	int64_t end;
@@ -148,14 +264,67 @@ static void take_record(struct follow *f, struct follow_ring *ring, struct follo
 		ring->threads[ring->thread_count++ % FOLLOW_THREADS] = mark;
 	else if (r->kind == RING_QUEUE)
 		take_queue(ring, &mark);
-	if (r->kind != RING_SLICE && r->kind != RING_SPAN && r->kind != RING_DEVICE)
+	if (!follow_slice_end(r, &end))
 		return;
-	if (r->start_ns > INT64_MAX / 2 || r->dur_ns > INT64_MAX / 2)
-		return;
-	end = (int64_t)(r->start_ns + r->dur_ns);
+	if (p)
+		p->last_ns = MAX(p->last_ns, end);
 	s->first_ns = MIN(s->first_ns, (int64_t)r->start_ns);
 	s->last_ns = MAX(s->last_ns, end);
 	s->records++;
+}
+
+bool follow_slice_end(const struct ring_record *r, int64_t *end_ns)
+{
+	if (r->kind != RING_SLICE && r->kind != RING_SPAN && r->kind != RING_DEVICE &&
+	    r->kind != RING_SLICE_OF)
+		return false;
+	if (r->start_ns > INT64_MAX / 2 || r->dur_ns > INT64_MAX / 2)
+		return false;
+	*end_ns = (int64_t)(r->start_ns + r->dur_ns);
+	return true;
+}
+
+/* False without memory. */
+static bool take_drops(struct follow *f, struct follow_ring *ring, uint64_t dropped)
+{
+	void *list = ring->drops;
+	size_t count = ring->drop_count;
+
+	if (dropped <= (count ? ring->drops[count - 1].dropped : 0))
+		return true;
+	if (!count || ring->drops[count - 1].segment != this_segment(f)) {
+		if (!mem_grow(f->mem, &list, &ring->drop_cap, count + 1, sizeof(*ring->drops)))
+			return false;
+		ring->drops = list;
+		ring->drop_count = ++count;
+	}
+	ring->drops[count - 1] = (struct follow_drop){ this_segment(f), dropped };
+	return true;
+}
+
+uint64_t follow_dropped(const struct follow *f)
+{
+	uint64_t dropped = 0;
+
+	for (size_t i = 0; i < f->ring_count; i++)
+		if (f->rings[i].drop_count)
+			dropped += f->rings[i].drops[f->rings[i].drop_count - 1].dropped;
+	return dropped;
+}
+
+uint64_t follow_dropped_before(const struct follow *f, uint32_t process, uint32_t number,
+			       uint64_t segment)
+{
+	for (size_t i = 0; i < f->ring_count; i++) {
+		const struct follow_ring *ring = &f->rings[i];
+
+		if (ring->process != process || ring->ring != number)
+			continue;
+		for (size_t k = ring->drop_count; k-- > 0;)
+			if (ring->drops[k].segment < segment)
+				return ring->drops[k].dropped;
+	}
+	return 0;
 }
 
 static bool take_runs(struct follow *f, struct follow_segment *s, struct str runs,
@@ -165,6 +334,7 @@ static bool take_runs(struct follow *f, struct follow_segment *s, struct str run
 
 	for (; runs.len >= sizeof(struct live_run);
 	     runs = str_skip(runs, sizeof(struct live_run))) {
+		struct follow_process *process;
 		struct follow_ring *ring;
 		struct live_run run;
 
@@ -174,16 +344,19 @@ static bool take_runs(struct follow *f, struct follow_segment *s, struct str run
 		ring = ring_of(f, run.process, run.ring, &good);
 		if (!good)
 			return false;
+		process = follow_process(f, run.process);
 		for (uint32_t i = 0; ring && i < run.count; i++) {
 			struct ring_record r;
 
 			memcpy(&r, records.ptr + i * sizeof(r), sizeof(r));
-			take_record(f, ring, s, &r, run.first + i);
+			take_record(f, ring, process, s, &r, run.first + i);
 		}
 		if (ring) {
 			ring->next = MAX(ring->next, run.first + run.count);
-			ring->dropped = MAX(ring->dropped, run.dropped);
+			good = take_drops(f, ring, run.dropped);
 		}
+		if (!good)
+			return false;
 		records = str_skip(records, (size_t)run.count * sizeof(struct ring_record));
 	}
 	return true;
@@ -228,7 +401,7 @@ static void take_ends(struct follow *f, struct str block)
 		struct live_end end;
 
 		memcpy(&end, block.ptr, sizeof(end));
-		p = process_find(f, end.process);
+		p = follow_process(f, end.process);
 		if (!p)
 			continue;
 		p->ended = true;
@@ -236,51 +409,47 @@ static void take_ends(struct follow *f, struct str block)
 	}
 }
 
-bool follow_take(struct follow *f, struct follow_segment *segment,
-		 const struct follow_blocks *blocks)
+/* What has no slices is of the time of what was before it. */
+static void set_times(struct follow *f, struct follow_segment *segment)
 {
-	struct follow_blocks b = *blocks;
-	void *list = f->segments;
-
-	segment->first_ns = INT64_MAX;
-	segment->last_ns = INT64_MIN;
-	if (!mem_grow(f->mem, &list, &f->segment_cap, f->segment_count + 1, sizeof(*f->segments)))
-		return false;
-	f->segments = list;
-	if (b.session.len >= sizeof(f->session) && !f->has_session) {
-		memcpy(&f->session, b.session.ptr, sizeof(f->session));
-		f->session.host[sizeof(f->session.host) - 1] = '\0';
-		f->has_session = true;
-	}
-	for (; b.process.len >= sizeof(struct live_process);
-	     b.process = str_skip(b.process, sizeof(struct live_process))) {
-		struct live_process row;
-
-		memcpy(&row, b.process.ptr, sizeof(row));
-		if (!take_process(f, &row))
-			return false;
-	}
-	for (; b.place.len >= sizeof(struct live_place);
-	     b.place = str_skip(b.place, sizeof(struct live_place))) {
-		struct live_place place;
-
-		memcpy(&place, b.place.ptr, sizeof(place));
-		if (!take_place(f, &place))
-			return false;
-	}
-	segment->frames = (uint32_t)f->frames.len;
-	segment->stacks = (uint32_t)f->stacks.len;
-	if (!take_numbered(f, &f->frames, b.frame, sizeof(struct live_frame)) ||
-	    !take_numbered(f, &f->stacks, b.stack, sizeof(struct live_stack)))
-		return false;
-	if (!take_texts(f, b.text) || !take_runs(f, segment, b.run, b.record))
-		return false;
-	take_ends(f, b.end);
 	f->newest_ns = MAX(f->newest_ns, segment->last_ns);
-	/* What has no slices is of the time of what was before it. */
+	f->newest_sample_ns = MAX(f->newest_sample_ns, segment->last_sample_ns);
 	if (segment->first_ns > segment->last_ns)
 		segment->first_ns = segment->last_ns =
 			f->segment_count ? f->segments[f->segment_count - 1].last_ns : f->newest_ns;
+}
+
+bool follow_take(struct follow *f, struct follow_segment *segment,
+		 const struct str blocks[LIVE_BLOCKS])
+{
+	struct str session = blocks[LIVE_BLOCK_SESSION];
+	void *list = f->segments;
+
+	segment->first_ns = segment->first_sample_ns = INT64_MAX;
+	segment->last_ns = segment->last_sample_ns = INT64_MIN;
+	if (!mem_grow(f->mem, &list, &f->segment_cap, f->segment_count + 1, sizeof(*f->segments)))
+		return false;
+	f->segments = list;
+	if (session.len >= sizeof(f->session) && !f->has_session) {
+		memcpy(&f->session, session.ptr, sizeof(f->session));
+		f->session.host[sizeof(f->session.host) - 1] = '\0';
+		f->has_session = true;
+	}
+	LIVE_EACH_ROW(blocks[LIVE_BLOCK_PROCESS], struct live_process, row, {
+		if (!take_process(f, &row))
+			return false;
+	});
+	LIVE_EACH_ROW(blocks[LIVE_BLOCK_PLACE], struct live_place, row, {
+		if (!take_place(f, &row))
+			return false;
+	});
+	if (!take_texts(f, blocks[LIVE_BLOCK_TEXT]) || !take_stacks(f, segment, blocks) ||
+	    !take_runs(f, segment, blocks[LIVE_BLOCK_RUN], blocks[LIVE_BLOCK_RECORD]))
+		return false;
+	LIVE_EACH_ROW(blocks[LIVE_BLOCK_SAMPLE], struct live_sample, row,
+		      take_sample(f, segment, &row));
+	take_ends(f, blocks[LIVE_BLOCK_END]);
+	set_times(f, segment);
 	f->records += segment->records;
 	f->segments[f->segment_count++] = *segment;
 	return true;
@@ -288,28 +457,80 @@ bool follow_take(struct follow *f, struct follow_segment *segment,
 
 /* ---- forgetting ---- */
 
+static void release_process(struct follow_process *p)
+{
+	buf_release(&p->texts);
+	map_release(&p->text_map);
+}
+
+static void release_ring(const struct follow *f, struct follow_ring *ring)
+{
+	mem_free(f->mem, ring->drops, ring->drop_cap * sizeof(*ring->drops));
+}
+
 static void drop_process(struct follow *f, size_t at)
 {
 	uint32_t number = f->processes[at].row.number;
 	size_t kept = 0;
 
-	buf_release(&f->processes[at].texts);
+	release_process(&f->processes[at]);
 	memmove(&f->processes[at], &f->processes[at + 1],
 		(f->process_count - at - 1) * sizeof(*f->processes));
 	f->process_count--;
-	for (size_t i = 0; i < f->ring_count; i++)
+	for (size_t i = 0; i < f->ring_count; i++) {
 		if (f->rings[i].process != number)
 			f->rings[kept++] = f->rings[i];
+		else
+			release_ring(f, &f->rings[i]);
+	}
 	f->ring_count = kept;
+}
+
+static void trim_drops(const struct follow *f, struct follow_ring *ring)
+{
+	size_t drop = 0;
+
+	while (drop + 1 < ring->drop_count && ring->drops[drop + 1].segment < f->first_segment)
+		drop++;
+	ring->drop_count -= drop;
+	if (drop)
+		memmove(ring->drops, ring->drops + drop, ring->drop_count * sizeof(*ring->drops));
+}
+
+/* What the segments that are left do not need. */
+static void trim_rest(struct follow *f)
+{
+	size_t drop;
+
+	for (size_t i = f->process_count; i-- > 0;)
+		if (f->processes[i].ended && f->processes[i].ended_segment < f->first_segment)
+			drop_process(f, i);
+	for (size_t i = 0; i < f->ring_count; i++)
+		trim_drops(f, &f->rings[i]);
+	for (drop = 0; drop + 1 < f->stacks_count; drop++)
+		if (f->stacks[drop + 1].segment > f->first_segment)
+			break;
+	drop_stacks(f, drop);
+	for (drop = 0; drop + 1 < f->file_count; drop++)
+		if (f->segment_count && f->segments[0].file == f->files[drop].number)
+			break;
+	follow_close_files(f, drop);
+}
+
+static bool is_long_ago(const struct follow *f, const struct follow_segment *s)
+{
+	int64_t newest = MAX(f->newest_ns, f->newest_sample_ns);
+
+	return newest > INT64_MIN + f->keep_ns &&
+	       MAX(s->last_ns, s->last_sample_ns) < newest - f->keep_ns;
 }
 
 void follow_trim(struct follow *f)
 {
 	size_t drop = 0;
 
-	while (drop < f->segment_count && (f->segment_count - drop > SEGMENTS_MAX ||
-					   (f->newest_ns > INT64_MIN + f->keep_ns &&
-					    f->segments[drop].last_ns < f->newest_ns - f->keep_ns)))
+	while (drop < f->segment_count &&
+	       (f->segment_count - drop > SEGMENTS_MAX || is_long_ago(f, &f->segments[drop])))
 		drop++;
 	if (!drop)
 		return;
@@ -318,11 +539,17 @@ void follow_trim(struct follow *f)
 	f->segment_count -= drop;
 	f->first_segment += drop;
 	memmove(f->segments, f->segments + drop, f->segment_count * sizeof(*f->segments));
-	for (size_t i = f->process_count; i-- > 0;)
-		if (f->processes[i].ended && f->processes[i].ended_segment < f->first_segment)
-			drop_process(f, i);
-	for (drop = 0; drop + 1 < f->file_count; drop++)
-		if (f->segment_count && f->segments[0].file == f->files[drop].number)
-			break;
-	follow_close_files(f, drop);
+	trim_rest(f);
+}
+
+void follow_forget(struct follow *f)
+{
+	for (size_t i = 0; i < f->process_count; i++)
+		release_process(&f->processes[i]);
+	for (size_t i = 0; i < f->ring_count; i++)
+		release_ring(f, &f->rings[i]);
+	drop_stacks(f, f->stacks_count);
+	f->process_count = f->ring_count = f->segment_count = 0;
+	f->first_segment = f->records = 0;
+	f->newest_ns = f->newest_sample_ns = f->forgotten_ns = INT64_MIN;
 }

@@ -14,6 +14,7 @@
 #include "import/importer.h"
 #include "live/follow.h"
 #include "support/live_file.h"
+#include "support/profile_view.h"
 
 static char folder[64], path[128];
 
@@ -28,8 +29,8 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-	static const char *const names[] = { "job.opw", "other.opw", "000001.opw", "000002.opw",
-					     "000003.opw" };
+	static const char *const names[] = { "job.opw",	   "other.opw",	 "000001.opw", "000002.opw",
+					     "000003.opw", "000004.opw", "000005.opw" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
@@ -83,28 +84,48 @@ static void add_steps(struct live_writer *w, uint64_t first, uint64_t count)
 	}
 }
 
-/* Steps that the profile of a part has. */
-static uint32_t steps_of(struct followed *f, struct follow_range *range)
+static ow_profile *profile_of_part(struct followed *f, struct follow_range *range)
 {
 	struct ow_error err = { 0 };
 	ow_profile *profile = NULL;
-	ow_result *steps = NULL;
 	struct buf file;
-	uint32_t rows;
 
 	buf_init(&file, &f->mem);
 	assert_int_equal(follow_cut_buf(&f->follow, range, &file, &f->err), OW_OK);
 	assert_int_equal(ow_profile_new(NULL, &profile, &err), OW_OK);
 	if (ow_profile_add_memory(profile, "part", file.ptr, file.len, NULL, NULL, &err) != OW_OK ||
-	    ow_profile_freeze(profile, &err) != OW_OK ||
-	    ow_view(profile, "steps", NULL, &steps, &err) != OW_OK)
+	    ow_profile_freeze(profile, &err) != OW_OK)
 		fail_msg("%s", err.text);
 	assert_false(ow_profile_damaged(profile));
-	rows = ow_result_rows(steps);
+	buf_release(&file);
+	return profile;
+}
+
+/* Steps that the profile of a part has. */
+static uint32_t steps_of(struct followed *f, struct follow_range *range)
+{
+	ow_profile *profile = profile_of_part(f, range);
+	ow_result *steps = view_of(profile, "steps");
+	uint32_t rows = ow_result_rows(steps);
+
 	ow_result_free(steps);
 	ow_profile_free(profile);
-	buf_release(&file);
 	return rows;
+}
+
+/* Milliseconds that a function has by itself in a part. */
+static int64_t self_of(struct followed *f, struct follow_range *range, const char *function)
+{
+	ow_profile *profile = profile_of_part(f, range);
+	ow_result *r = view_of(profile, "functions");
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < ow_result_rows(r); i++)
+		if (strcmp(ow_result_text(r, i, ow_result_find(r, "name"), NULL), function) == 0)
+			sum += ow_result_int(r, i, ow_result_find(r, "self"));
+	ow_result_free(r);
+	ow_profile_free(profile);
+	return sum / LIVE_MS;
 }
 
 static struct follow_range all_of(void)
@@ -172,49 +193,210 @@ static void a_part_is_a_recording(void **state)
 static void samples_keep_their_stacks(void **state)
 {
 	struct follow_range range = { .from_ns = 1500 * 1000000LL, .to_ns = INT64_MAX };
-	struct ow_error err = { 0 };
-	ow_profile *profile = NULL;
-	ow_result *functions = NULL;
 	struct live_writer w;
 	struct followed f;
-	struct buf file;
 
 	(void)state;
 	begin(&w);
-	recording_add_text(&w.recording, 0, LIVE_SOURCE, 1, STR("train"));
-	recording_add_text(&w.recording, 0, LIVE_SOURCE, 2, STR("train.py"));
-	recording_add_frame(
-		&w.recording,
-		&(struct live_frame){ .number = 1, .function = 1, .file = 2, .line = 7 });
-	recording_add_stack(&w.recording, &(struct live_stack){ .number = 1, .frame = 1 });
+	live_writer_stack(&w, 1, 1, "main", "train", 900);
 	live_writer_flush(&w);
 	for (uint64_t i = 0; i < 10; i++) {
-		recording_add_sample(
-			&w.recording,
-			&(struct live_sample){ .process = 1,
-					       .tid = 101,
-					       .stack = 1,
-					       .ts_ns = (int64_t)(1000 + i * 100) * LIVE_MS,
-					       .wall_ns = 10 * LIVE_MS });
+		live_writer_sample(&w, 1, 2, 1000 + i * 100);
 		add_steps(&w, i, 1);
 	}
 	live_writer_close(&w);
 	open_follow(&f, path);
 	turn(&f);
-	assert_false(f.follow.stacks_lost);
-	buf_init(&file, &f.mem);
-	assert_int_equal(follow_cut_buf(&f.follow, &range, &file, &f.err), OW_OK);
-	assert_int_equal(ow_profile_new(NULL, &profile, &err), OW_OK);
-	if (ow_profile_add_memory(profile, "part", file.ptr, file.len, NULL, NULL, &err) != OW_OK ||
-	    ow_profile_freeze(profile, &err) != OW_OK ||
-	    ow_view(profile, "functions", NULL, &functions, &err) != OW_OK)
-		fail_msg("%s", err.text);
-	assert_false(ow_profile_damaged(profile));
-	assert_int_equal(ow_result_rows(functions), 1);
-	ow_result_free(functions);
-	ow_profile_free(profile);
-	buf_release(&file);
+	assert_int_equal(self_of(&f, &range, "train"), 50);
+	assert_int_equal(self_of(&f, &range, "main"), 0);
 	close_follow(&f);
+}
+
+/* A file of a ring: three steps with a sample each, of a function that has the numbers that another one has in the files
+ * before. */
+static void add_file(struct live_writer *w, uint32_t number, uint64_t *next, const char *function)
+{
+	uint64_t first = (number - 1) * 3;
+
+	snprintf(path, sizeof(path), "%s/%06u.opw", folder, number);
+	live_writer_open(w, path);
+	live_writer_process(w, 1, 0, "RANK=0");
+	if (number == 1)
+		live_writer_thread(w, 1, 101);
+	else
+		recording_add_place(
+			&w->recording,
+			&(struct live_place){ .process = 1, .ring = 1, .id = 101, .first = 1 });
+	w->next[1] = number == 1 ? w->next[1] : *next;
+	live_writer_flush(w);
+	live_writer_stack(w, 1, 1, "main", function, 1000 + first * 100);
+	add_steps(w, first, 1);
+	for (uint64_t i = first + 1; i < first + 3; i++) {
+		live_writer_sample(w, 1, 2, 1000 + i * 100);
+		add_steps(w, i, 1);
+	}
+	*next = w->next[1];
+	live_writer_close(w);
+}
+
+static const char *const functions[] = { "load", "step", "save", "load", "test" };
+
+/* Numbers of stacks begin anew in each file. */
+static void stacks_survive_changes_of_file(void **state)
+{
+	struct follow_range all = all_of(),
+			    late = { .from_ns = 2060 * 1000000LL, .to_ns = INT64_MAX };
+	struct live_writer w;
+	struct followed f;
+	uint64_t next = 0;
+
+	(void)state;
+	open_follow(&f, folder);
+	for (uint32_t i = 0; i < ARRAY_COUNT(functions); i++) {
+		add_file(&w, i + 1, &next, functions[i]);
+		turn(&f);
+	}
+	assert_int_equal(steps_of(&f, &all), 15);
+	assert_int_equal(self_of(&f, &all, "load"), 60);
+	assert_int_equal(self_of(&f, &all, "step"), 30);
+	assert_int_equal(self_of(&f, &all, "save"), 30);
+	assert_int_equal(self_of(&f, &all, "test"), 30);
+	assert_int_equal(self_of(&f, &all, "main"), 0);
+	/* From the middle of the fourth on: what its stacks are was said before. */
+	assert_int_equal(self_of(&f, &late, "load"), 10);
+	assert_int_equal(self_of(&f, &late, "test"), 30);
+	assert_int_equal(self_of(&f, &late, "save"), 0);
+	close_follow(&f);
+	/* Who comes later. */
+	open_follow(&f, folder);
+	turn(&f);
+	assert_int_equal(self_of(&f, &late, "load"), 10);
+	assert_int_equal(self_of(&f, &late, "test"), 30);
+	close_follow(&f);
+}
+
+/* Who asks for stacks a second time gets numbers from 1 on, in the same file. */
+static void stacks_survive_a_second_sampler(void **state)
+{
+	struct follow_range all = all_of(),
+			    late = { .from_ns = 1460 * 1000000LL, .to_ns = INT64_MAX };
+	struct live_writer w;
+	struct followed f;
+
+	(void)state;
+	begin(&w);
+	for (uint64_t i = 0; i < 6; i++) {
+		if (i % 3 == 0)
+			live_writer_stack(&w, 1, 1, "main", i ? "step" : "load", 1000 + i * 100);
+		else
+			live_writer_sample(&w, 1, 2, 1000 + i * 100);
+		add_steps(&w, i, 1);
+	}
+	live_writer_close(&w);
+	open_follow(&f, path);
+	turn(&f);
+	assert_int_equal(self_of(&f, &all, "load"), 30);
+	assert_int_equal(self_of(&f, &all, "step"), 30);
+	assert_int_equal(self_of(&f, &late, "load"), 0);
+	assert_int_equal(self_of(&f, &late, "step"), 10);
+	close_follow(&f);
+}
+
+/* Each file says again what its records need: that is kept once. */
+static void what_is_told_again_is_kept_once(void **state)
+{
+	struct live_writer w;
+	struct followed f;
+	uint64_t next = 0;
+	size_t once = 0;
+
+	(void)state;
+	open_follow(&f, folder);
+	for (uint32_t i = 0; i < ARRAY_COUNT(functions); i++) {
+		add_file(&w, i + 1, &next, functions[i]);
+		turn(&f);
+		once = once ? once : f.follow.processes[0].texts.len;
+		assert_int_equal(f.follow.processes[0].texts.len, once);
+	}
+	close_follow(&f);
+}
+
+/* A job of which nothing but samples is known: what is long ago goes, and the files with it. */
+static void samples_alone_are_forgotten_too(void **state)
+{
+	struct follow_range all = all_of();
+	struct live_writer w;
+	struct followed f;
+
+	(void)state;
+	open_follow(&f, folder);
+	f.follow.keep_ns = 1000 * 1000000LL;
+	for (uint32_t i = 1; i <= 5; i++) {
+		snprintf(path, sizeof(path), "%s/%06u.opw", folder, i);
+		live_writer_open(&w, path);
+		live_writer_process(&w, 1, 0, NULL);
+		for (uint32_t k = 0; k < 10; k++) {
+			if (!k)
+				live_writer_stack(&w, 1, 1, "main", "train", i * 1000);
+			else
+				live_writer_sample(&w, 1, 2, i * 1000 + k * 100);
+			live_writer_flush(&w);
+		}
+		live_writer_close(&w);
+		turn(&f);
+	}
+	assert_int_equal(f.follow.file_count, 2);
+	assert_in_range(self_of(&f, &all, "train"), 100, 120);
+	close_follow(&f);
+}
+
+static void add_drops(struct live_writer *w, uint64_t at, uint64_t dropped)
+{
+	struct live_run run = {
+		.process = 1, .ring = 1, .first = w->next[1], .count = 1, .dropped = dropped
+	};
+	struct ring_record *to = recording_add_run(&w->recording, &run);
+
+	assert_non_null(to);
+	*to = (struct ring_record){ .kind = RING_SLICE,
+				    .start_ns = at * LIVE_MS,
+				    .dur_ns = LIVE_MS,
+				    .sequence = (uint32_t)w->next[1]++ };
+	live_writer_flush(w);
+}
+
+/* Records that were dropped before the part begins are not missing in it. */
+static void a_part_has_its_own_drops(void **state)
+{
+	struct follow_range late = { .from_ns = 2500 * 1000000LL, .to_ns = INT64_MAX };
+	struct live_writer w;
+	struct followed f, part;
+	struct buf file;
+	FILE *out;
+
+	(void)state;
+	begin(&w);
+	for (uint64_t i = 1; i <= 4; i++)
+		add_drops(&w, i * 1000, i * i); /* 1, 4, 9, 16 */
+	live_writer_close(&w);
+	open_follow(&f, path);
+	f.follow.keep_ns = 2500 * 1000000LL; /* the first goes */
+	turn(&f);
+	assert_int_equal(follow_dropped(&f.follow), 16);
+	buf_init(&file, &f.mem);
+	assert_int_equal(follow_cut_buf(&f.follow, &late, &file, &f.err), OW_OK);
+	snprintf(path, sizeof(path), "%s/other.opw", folder);
+	out = fopen(path, "wb");
+	assert_non_null(out);
+	assert_int_equal(fwrite(file.ptr, 1, file.len, out), file.len);
+	fclose(out);
+	buf_release(&file);
+	open_follow(&part, path);
+	turn(&part);
+	assert_int_equal(follow_dropped(&part.follow), 12);
+	close_follow(&part);
+	close_follow(&f);
+	snprintf(path, sizeof(path), "%s/job.opw", folder);
 }
 
 static void forgets_what_is_long_ago(void **state)
@@ -422,10 +604,15 @@ static void fails_without_memory(void **state)
 {
 	struct live_writer w;
 	bool done = false;
+	uint64_t next = 0;
 
 	(void)state;
-	begin(&w);
-	add_steps(&w, 0, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		add_file(&w, i + 1, &next, functions[i]);
+	snprintf(path, sizeof(path), "%s/000004.opw", folder);
+	live_writer_open(&w, path);
+	w.next[1] = next;
+	add_drops(&w, 2000, 3);
 	live_writer_close(&w);
 	for (uint64_t n = 1; !done && n < 1000; n++) {
 		struct follow_range range = all_of();
@@ -438,7 +625,7 @@ static void fails_without_memory(void **state)
 		mem_init(&mem, 0);
 		buf_init(&file, &mem);
 		mem_fail_after(n, true);
-		status = follow_open(&f, &mem, path, 120 * 1000000000LL, &err);
+		status = follow_open(&f, &mem, folder, 120 * 1000000000LL, &err);
 		if (status == OW_OK) {
 			status = follow_turn(&f, &err);
 			if (status == OW_OK)
@@ -462,6 +649,11 @@ int main(void)
 		TEST(reads_what_is_new),
 		TEST(a_part_is_a_recording),
 		TEST(samples_keep_their_stacks),
+		TEST(stacks_survive_changes_of_file),
+		TEST(stacks_survive_a_second_sampler),
+		TEST(what_is_told_again_is_kept_once),
+		TEST(samples_alone_are_forgotten_too),
+		TEST(a_part_has_its_own_drops),
 		TEST(forgets_what_is_long_ago),
 		TEST(a_file_that_is_cut_begins_anew),
 		TEST(another_file_of_that_name_begins_anew),

@@ -60,3 +60,54 @@ ow_status live_blocks_read(struct live_blocks *b, const struct input *in,
 	}
 	return OW_OK;
 }
+
+static void find_block(struct str segment, const struct opw_block *block, unsigned wanted,
+		       struct str all[LIVE_BLOCKS], bool *whole)
+{
+	for (size_t i = 0; i < LIVE_BLOCKS; i++) {
+		if (!(wanted & 1u << i) || strncmp(block->name, names[i], sizeof(block->name)) != 0)
+			continue;
+		if (block->offset <= segment.len && block->size <= segment.len - block->offset &&
+		    opw_same_crc(crc32c(segment.ptr + block->offset, (size_t)block->size),
+				 block->crc))
+			all[i] = str_make(segment.ptr + block->offset, (size_t)block->size);
+		else
+			*whole = false;
+		return;
+	}
+}
+
+bool live_blocks_find(struct str segment, unsigned wanted, struct str all[LIVE_BLOCKS])
+{
+	struct opw_head head;
+	bool whole = true;
+
+	for (size_t i = 0; i < LIVE_BLOCKS; i++)
+		all[i] = (struct str){ "", 0 };
+	if (segment.len < sizeof(head))
+		return false;
+	memcpy(&head, segment.ptr, sizeof(head));
+	if (memcmp(head.magic, OPW_SEGMENT_MAGIC, sizeof(head.magic)) != 0 ||
+	    head.kind != OPW_LIVE || head.size != segment.len ||
+	    head.block_count > (segment.len - sizeof(head)) / sizeof(struct opw_block))
+		return false;
+	for (uint32_t i = 0; i < head.block_count; i++) {
+		struct opw_block block;
+
+		memcpy(&block, segment.ptr + sizeof(head) + i * sizeof(block), sizeof(block));
+		find_block(segment, &block, wanted, all, &whole);
+	}
+	return whole;
+}
+
+bool live_text_next(struct str *block, struct live_text *head, struct str *text)
+{
+	if (block->len < sizeof(*head))
+		return false;
+	memcpy(head, block->ptr, sizeof(*head));
+	if (live_text_bytes(head->len) > block->len)
+		return false;
+	*text = str_make(block->ptr + sizeof(*head), head->len);
+	*block = str_skip(*block, (size_t)live_text_bytes(head->len));
+	return true;
+}

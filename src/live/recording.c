@@ -125,12 +125,25 @@ static ow_status open_recording(struct recording *r, const char *path, bool besi
 	return status;
 }
 
-ow_status recording_open_as(struct recording *r, struct mem *mem, const char *path,
-			    const char *writer_name, const struct live_session *session,
-			    struct error *err)
+ow_status recording_open_out(struct recording *r, struct mem *mem, const struct opw_out *out,
+			     const char *writer_name, const struct live_session *session,
+			     struct error *err)
 {
-	*r = (struct recording){ .mem = mem, .session = *session };
-	return open_recording(r, path, false, writer_name, err);
+	ow_status status;
+
+	*r = (struct recording){
+		.mem = mem, .fd = -1, .out = *out, .session_written = session == NULL
+	};
+	if (session)
+		r->session = *session;
+	init_blocks(r);
+	opw_writer_init(&r->writer, mem, &r->out);
+	status = opw_put_header(&r->writer, writer_name, err);
+	if (status == OW_OK)
+		status = recording_flush(r, err);
+	if (status != OW_OK)
+		release(r);
+	return status;
 }
 
 ow_status recording_open(struct recording *r, struct mem *mem, const char *path,
@@ -329,7 +342,8 @@ ow_status recording_close(struct recording *r, struct error *err)
 	uint64_t size;
 
 	/* What a failed write left behind the last whole segment goes; a device (EINVAL) keeps nothing. */
-	if (ftruncate(r->fd, (off_t)r->writer.at) != 0 && errno != EINVAL && status == OW_OK)
+	if (r->fd >= 0 && ftruncate(r->fd, (off_t)r->writer.at) != 0 && errno != EINVAL &&
+	    status == OW_OK)
 		status = error_errno(err, errno, "%s", r->path);
 	if (status == OW_OK)
 		status = opw_put_footer(&r->writer, &size, err);

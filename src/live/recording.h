@@ -36,10 +36,10 @@ ow_status recording_open_beside(struct recording *r, struct mem *mem, const char
 				const char *writer_name, struct error *err);
 /* It takes its place. When that fails, it stays where it is, as the message tells, and can be written to. */
 ow_status recording_appear(struct recording *r, struct error *err);
-/* As recording_open, with the host and clocks of another recording, whose content it gets. */
-ow_status recording_open_as(struct recording *r, struct mem *mem, const char *path,
-			    const char *writer_name, const struct live_session *session,
-			    struct error *err);
+/* Into whatever takes bytes, with the host and clocks of another recording, whose content it gets; NULL: not known. */
+ow_status recording_open_out(struct recording *r, struct mem *mem, const struct opw_out *out,
+			     const char *writer_name, const struct live_session *session,
+			     struct error *err);
 /* Writes what was gathered, and the footer; gives the first failure. Releases in any case. */
 ow_status recording_close(struct recording *r, struct error *err);
 

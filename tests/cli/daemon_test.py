@@ -549,6 +549,13 @@ class Users(Case):
         p = subprocess.run([*as_nobody, BIN, "record", "--last", "10s", "--job", "roots", "--socket", self.socket, "-o", out],
                            capture_output=True, text=True)
         self.assertIn("no job is called", p.stderr)
+
+        def shown():
+            p = subprocess.run([*as_nobody, BIN, "top", "--json", "--socket", self.socket], capture_output=True, text=True)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            return [job["job"] for job in json.loads(p.stdout) if job["ops"]]
+
+        self.assertEqual(self.wait(shown, "top shows nothing of it"), ["theirs"])
         for job in (roots, theirs):
             self.finish(job)
 

@@ -61,6 +61,40 @@ class TopOfDaemon(daemon_test.Case):
         self.assertEqual(s.end(), "")
         self.assertEqual(s.process.returncode, 0)
 
+    def changes_of_file(self):
+        """How often the ring of a job went on in another file."""
+        return max([int(p.stem) for p in pathlib.Path(self.rings).glob("*/0*.opw")], default=1) - 1
+
+    def test_stacks_outlive_files(self):
+        """Numbers of stacks begin anew in each file of a ring: what is written of the last minute has those of all of them."""
+        self.start("--stacks=50", "--max-size", "1M")
+        p = self.job("job", batch=100)
+        s = self.session()
+        s.until_text("opwatch top  1 job")
+        s.until(lambda t: any(line.startswith("open ") for line in t.lines()), "what it does")
+        s.until(lambda t: self.changes_of_file() >= 6, "the ring goes on")
+        seen = set()
+
+        def write():
+            """Whether something was written of several files, which have a thousand records each; and that it has stacks."""
+            s.key("w")
+            s.until(lambda t: set(self.saved(".opw")) - seen, "it is written")
+            new = set(self.saved(".opw")) - seen
+            seen.update(new)
+            found = [file for file in new if sum(row["events"] for row in self.view("tracks", file)) > 5000]
+            for file in found:
+                self.assertIn("<module>", {row["name"] for row in self.view("functions", file)})
+            return found
+
+        self.wait(write, "top does not come along")
+        s.key("f")
+        s.until_text("of the Python stacks of the last minute")
+        [flame] = self.saved(".svg")
+        self.assertIn("&lt;module&gt;", pathlib.Path(flame).read_text())
+        self.finish(p)
+        s.key("q")
+        self.assertEqual(s.end(), "")
+
     def test_without_a_terminal(self):
         self.start()
         p = self.job("job", batch=20)

@@ -77,6 +77,17 @@ static inline void live_writer_slice(struct live_writer *w, uint32_t process, co
 						 .dur_ns = (end - begin) * LIVE_MS });
 }
 
+static inline void live_writer_sample(struct live_writer *w, uint32_t process, uint32_t stack,
+				      uint64_t at)
+{
+	recording_add_sample(&w->recording,
+			     &(struct live_sample){ .process = process,
+						    .tid = 100 + process,
+						    .stack = stack,
+						    .ts_ns = (int64_t)(at * LIVE_MS),
+						    .wall_ns = 10 * (int64_t)LIVE_MS });
+}
+
 /* main calls inner, a sample each: the process is in one of the two. */
 static inline void live_writer_stacks(struct live_writer *w, uint32_t process, uint32_t tid)
 {
@@ -99,6 +110,27 @@ static inline void live_writer_stacks(struct live_writer *w, uint32_t process, u
 							       .wall_ns = i * LIVE_MS,
 							       .cpu_ns = LIVE_MS });
 	}
+}
+
+/* A sample of a stack of two frames, outer and inner, whose numbers begin at `first`, of the main thread; 10 ms long. */
+static inline void live_writer_stack(struct live_writer *w, uint32_t process, uint32_t first,
+				     const char *outer, const char *inner, uint64_t at)
+{
+	struct recording *r = &w->recording;
+
+	recording_add_text(r, 0, LIVE_SOURCE, first, str_from(outer));
+	recording_add_text(r, 0, LIVE_SOURCE, first + 1, str_from(inner));
+	recording_add_text(r, 0, LIVE_SOURCE, first + 2, STR("train.py"));
+	for (uint32_t i = 0; i < 2; i++) {
+		recording_add_frame(r, &(struct live_frame){ .number = first + i,
+							     .function = first + i,
+							     .file = first + 2,
+							     .line = 7 });
+		recording_add_stack(r, &(struct live_stack){ .number = first + i,
+							     .parent = i ? first : 0,
+							     .frame = first + i });
+	}
+	live_writer_sample(w, process, first + 1, at);
 }
 
 /* A step of a training loop: waits for data, computes, lets the optimizer work. */
