@@ -12,6 +12,7 @@
 #include "import/opw_open.h"
 #include "relation/args.h"
 #include "sink/opw_save.h"
+#include "support/scratch.h"
 #include "wire/crc32c.h"
 
 #include <dirent.h>
@@ -22,14 +23,10 @@
 
 static char folder[64];
 
-/* In memory where there is such a place: files are written and replaced thousands of times, and a disk that
- * is busy takes minutes for that. */
 static int make_folder(void **state)
 {
 	(void)state;
-	snprintf(folder, sizeof(folder), "%s/opw-test-XXXXXX",
-		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-	return mkdtemp(folder) ? 0 : -1;
+	return scratch_make(folder, sizeof(folder), "opw") ? 0 : -1;
 }
 
 static const char *in_folder(const char *name)

@@ -8,6 +8,7 @@
 #include "wire/ordered_code.h"
 
 #include "../../tests/support/ckpt_writer.h"
+#include "../../tests/support/scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +19,7 @@
 #include <unistd.h>
 
 static struct mem mem;
-static char dir[] = "/tmp/opwatch-ckpt-XXXXXX";
+static char dir[64];
 static char path_space[4][256];
 
 /* A path in the test's directory; four may be in use at a time. */
@@ -946,7 +947,7 @@ int main(void)
 	int failed;
 
 	mem_init(&mem, 0);
-	if (!mkdtemp(dir))
+	if (!scratch_make(dir, sizeof(dir), "ckpt"))
 		return 1;
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
