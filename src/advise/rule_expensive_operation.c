@@ -1,7 +1,8 @@
 /*
  * rule_expensive_operation.c: the three operation types, scopes and source lines that take the most
  * time; tfprof's ExpensiveOperationChecker, with its text. Runs the op, scope and code views and reads
- * their trees: up to three findings, each with several lines.
+ * their trees: up to three findings, each with several lines. What ran outside of steps, which tfprof's files
+ * do not have, is no part of them: what a program reads while it starts would else be set against single steps.
  */
 #include "advise/rule.h"
 
@@ -9,6 +10,9 @@
 #define TOP 3
 #define CODE_MAX_DEPTH 3
 #define CODE_MIN_NS (1000 * (int64_t)1000)
+#define TYPES_ADVICE                                                                               \
+	"these kinds of operation take the most time: the op view lists the others, with -select " \
+	"input_shapes the sizes they work on"
 
 struct search {
 	struct model *m;
@@ -16,6 +20,7 @@ struct search {
 	struct error *err;
 	struct buf text; /* the report, lines joined with newlines */
 	bool no_code;	 /* the program has no lines to tell of */
+	bool outside;	 /* something ran outside of steps */
 };
 
 /* tfprof's FormatTime. */
@@ -70,7 +75,7 @@ static void set_options(struct view_options *options, int32_t max_depth, int64_t
 	options->limit = 0;
 }
 
-/* A result with a tree, or NULL and the status. */
+/* A result, with a tree where the view gives one; or NULL and the status. */
 static struct result *run_view(struct search *s, const char *name, int32_t max_depth,
 			       int64_t min_micros, ow_status *status)
 {
@@ -89,9 +94,7 @@ static struct result *run_view(struct search *s, const char *name, int32_t max_d
 		return NULL;
 	}
 	*status = view->run(s->m, &options, result, s->err);
-	if (*status == OW_OK && !result->tree)
-		*status = error_set(s->err, OW_E_INTERNAL, "the view '%s' gave no tree", name);
-	if (*status == OW_OK)
+	if (*status == OW_OK && result->tree)
 		*status = tree_unfold(result->tree, s->m->mem, s->err);
 	if (*status == OW_OK)
 		return result;
@@ -115,6 +118,41 @@ static ow_status report(struct search *s, struct str where, struct str advice)
 
 /* ---- operation types ---- */
 
+/* Whether some of it belongs to steps and some does not. */
+static bool runs_outside_of_steps(const struct model *m)
+{
+	const struct op_step_table *t = &m->op_step;
+	bool inside = false, outside = false;
+
+	for (uint32_t i = 1; i < t->count; i++) {
+		inside |= t->step[i].v && t->run_count[i];
+		outside |= !t->step[i].v && t->run_count[i];
+	}
+	return inside && outside;
+}
+
+/* From the view of what a step is spent on. */
+static ow_status report_work(struct search *s, const struct result *work)
+{
+	enum { NAME, TIME, PERCENT, ACCELERATOR, CPU };
+	const struct result_column *c = work->columns;
+	uint32_t shown = MIN(work->row_count, (uint32_t)TOP);
+	bool first = true;
+
+	for (uint32_t i = 0; i < shown; i++) {
+		begin_line(&s->text, &first);
+		buf_printf(&s->text, "top %u operation type: %.*s, cpu: ", i + 1,
+			   STR_ARG(c[NAME].texts[i]));
+		add_time(&s->text, c[CPU].ints[i]);
+		buf_puts(&s->text, ", accelerator: ");
+		add_time(&s->text, c[ACCELERATOR].ints[i]);
+		buf_puts(&s->text, ", total: ");
+		add_time(&s->text, c[TIME].ints[i]);
+		buf_printf(&s->text, " (%.2f%%)", c[PERCENT].reals[i]);
+	}
+	return shown ? report(s, c[NAME].texts[0], STR(TYPES_ADVICE)) : OW_OK;
+}
+
 /* In the op view the nodes follow the root in display order. */
 static ow_status report_types(struct search *s, const struct tree *tree)
 {
@@ -133,9 +171,7 @@ static ow_status report_types(struct search *s, const struct tree *tree)
 		buf_printf(&s->text, " (%.2f%%)",
 			   100.0 * ((double)tree_own(tree, node, METRIC_MICROS) / 1000.0) / all);
 	}
-	return report(s, tree->nodes[1].name,
-		      STR("these kinds of operation take the most time: the op view lists the "
-			  "others, with -select input_shapes the sizes they work on"));
+	return report(s, tree->nodes[1].name, STR(TYPES_ADVICE));
 }
 
 static ow_status check_types(struct search *s)
@@ -150,10 +186,10 @@ static ow_status check_types(struct search *s)
 			return error_no_memory(s->err);
 		return OW_OK;
 	}
-	result = run_view(s, "op", 3, 1, &status);
+	result = run_view(s, s->outside ? "work" : "op", 3, 1, &status);
 	if (!result)
 		return status;
-	status = report_types(s, result->tree);
+	status = s->outside ? report_work(s, result) : report_types(s, result->tree);
 	result_free(result);
 	return status;
 }
@@ -170,8 +206,8 @@ static ow_status report_scopes(struct search *s, const struct tree *tree)
 	for (uint32_t i = 1; i < tree->node_count && shown < TOP; i++) {
 		const struct tree_node *node = &tree->nodes[i];
 
-		if (node->depth != 1)
-			continue;
+		if (node->depth != 1 || (s->outside && !node->child_count))
+			continue; /* a single op there says what its type says, of all that ran */
 		if (!shown++)
 			where = node->name;
 		begin_line(&s->text, &first);
@@ -279,7 +315,7 @@ static ow_status check(struct model *m, struct findings *out, struct error *err)
 {
 	static ow_status (*const checks[])(struct search *) = { check_types, check_scopes,
 								check_lines };
-	struct search s = { .m = m, .out = out, .err = err };
+	struct search s = { .m = m, .out = out, .err = err, .outside = runs_outside_of_steps(m) };
 	ow_status status = OW_OK;
 
 	buf_init(&s.text, m->mem);

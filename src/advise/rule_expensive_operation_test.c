@@ -35,6 +35,32 @@ static void fill(struct small_model *s)
 	small_run(s, small_op(s, "x", "Mul", CPU0), 0, 4500, 99, 0);
 }
 
+/* What a program does before its first step is no part of a step. */
+static void outside_of_steps(void **state)
+{
+	struct small_model s;
+	struct arena arena;
+	struct findings out;
+	op_id op;
+
+	(void)state;
+	small_open(&s);
+	op = small_op(&s, "read", "read", CPU0);
+	builder_add_op_step(
+		&s.b, &(struct op_step_row){ .op = op, .run_count = 900, .cpu_ns = 800000000 });
+	small_run(&s, op, 1, 1000, 1000, 0);
+	for (int64_t step = 1; step <= 2; step++)
+		small_run(&s, small_op(&s, "aten::mm", "aten::mm", CPU0), step, 2000, 2000, 0);
+	out = one_rule_run(&rule_expensive_operation, &s, &arena);
+	assert_int_equal(out.count, 1); /* nor are there scopes */
+	assert_string_equal(out.items[0].what.ptr,
+			    "top 1 operation type: aten::mm, cpu: 2.00ms, accelerator: 0us, "
+			    "total: 2.00ms (80.00%)\n"
+			    "top 2 operation type: read, cpu: 500us, accelerator: 0us, "
+			    "total: 500us (20.00%)");
+	one_rule_close(&s, &arena);
+}
+
 static void three_reports(void **state)
 {
 	struct small_model s;
@@ -161,9 +187,10 @@ static void ends_when_memory_does(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(three_reports),  cmocka_unit_test(without_code),
-		cmocka_unit_test(without_frames), cmocka_unit_test(without_steps),
-		cmocka_unit_test(empty_report),	  cmocka_unit_test(ends_when_memory_does),
+		cmocka_unit_test(three_reports),	 cmocka_unit_test(outside_of_steps),
+		cmocka_unit_test(without_code),		 cmocka_unit_test(without_frames),
+		cmocka_unit_test(without_steps),	 cmocka_unit_test(empty_report),
+		cmocka_unit_test(ends_when_memory_does),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,7 @@
 #define OTHER_HIGH 15.0
 #define COMPUTE_BOUND 50.0
 #define ALMOST_ALL 95.0
+#define FEW_STEPS 3
 
 #define NAME_COLUMNS 60 /* of a name in the sentence */
 
@@ -63,6 +64,7 @@ struct search {
 	const struct event_filter *filter;
 	struct arena *scratch;
 	struct error *err;
+	const struct phases *p;
 	int64_t *op_ns; /* per op */
 	bool wrappers;	/* ops that only go around others count, too */
 };
@@ -264,7 +266,7 @@ static ow_status add_detail(struct search *s, struct buf *text, enum phase_class
 	if (class == CLASS_INPUT)
 		return add_stage(s, text);
 	if (class == CLASS_IDLE)
-		return OW_OK;
+		return verdict_idle(s->m, s->filter, s->p, s->scratch, text, s->err);
 	if (class == CLASS_LAUNCH)
 		return add_launches(s, text, all);
 	if (class == CLASS_COMPUTE) {
@@ -402,10 +404,18 @@ static ow_status from_ops(struct search *s, struct buf *text)
 
 /* ---- all of it ---- */
 
-/* Names that happen to say something are no reason to judge a program of which nothing else is known. */
-static bool says_something(const struct phase_group *g)
+/* A program that was recorded while it ran, and whose steps are known. */
+static bool has_live_steps(const struct model *m, const struct phase_group *g)
 {
-	return g->time_ns > 0 && (g->has_device || share_of(g, CLASS_IDLE) < ALMOST_ALL);
+	return g->steps >= FEW_STEPS && m->source.count > 1 &&
+	       str_eq(model_str(m, m->source.format[1]), STR("live"));
+}
+
+/* Names that happen to say something are no reason to judge a program of which nothing else is known. */
+static bool says_something(const struct model *m, const struct phase_group *g)
+{
+	return g->time_ns > 0 &&
+	       (g->has_device || share_of(g, CLASS_IDLE) < ALMOST_ALL || has_live_steps(m, g));
 }
 
 static ow_status write(struct search *s, struct phases *p, struct buf *text)
@@ -414,7 +424,8 @@ static ow_status write(struct search *s, struct phases *p, struct buf *text)
 
 	OW_TRY(phases_analyse(s->m, s->filter, p, s->err));
 	OW_TRY(phases_group(s->m, p, &p->arena, &groups, s->err));
-	if (!says_something(&groups.all))
+	s->p = p;
+	if (!says_something(s->m, &groups.all))
 		return from_ops(s, text);
 	OW_TRY(from_phases(s, &groups.all, text));
 	return verdict_ranks(s->m, &groups, s->scratch, text, s->err);

@@ -17,7 +17,12 @@ ow_status verdict_write(struct model *m, const struct event_filter *filter, cons
 ow_status verdict_samples(struct model *m, const struct event_filter *filter, const char *metric,
 			  struct buf *text, struct error *err);
 
+struct phases;
 struct phase_groups;
+
+/* What runs where nothing was recorded, from sampled stacks: "; 98 % of that is in train.py:38 main"; or how to learn that. */
+ow_status verdict_idle(struct model *m, const struct event_filter *filter, const struct phases *p,
+		       struct arena *scratch, struct buf *text, struct error *err);
 
 /* One more sentence, when one rank makes the others wait: " Rank 3 is the slow one: …". */
 ow_status verdict_ranks(const struct model *m, const struct phase_groups *groups,

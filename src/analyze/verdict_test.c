@@ -278,6 +278,55 @@ static void hardly_any_phase(void **state)
 			"counters or asynchronous events.");
 }
 
+/* Three steps of a recording, of 100 ms each, of which an operator takes so many; then a line of Python is seen. */
+static void add_live_steps(struct small_model *s, int64_t busy, bool stacks)
+{
+	source_id source = small_source(s, "a.opw", "live");
+	track_id host = trace_track(s, source, "main", TRACK_HOST, NULL);
+	metric_id wall = builder_metric(&s->b, STR("wall"), STR("ns"));
+
+	s->m->metric.is_default[wall.v] = 1;
+	for (int line = 0; line < 2 && stacks; line++) {
+		struct frame_row row = { .file = builder_cstr(&s->b, "/home/me/train.py"),
+					 .function = builder_cstr(&s->b, line ? "wait" : "main"),
+					 .line = line ? 12 : 34 };
+		stack_id stack = builder_stack(&s->b, (stack_id){ 0 }, builder_frame(&s->b, &row));
+
+		/* During the operator; and where nothing was recorded. */
+		for (int64_t i = 0; i < 30; i++)
+			builder_add_sample(
+				&s->b,
+				&(struct sample_row){ .ts_ns = (i % 3 * 100 + (line ? 99 : 0)) * MS,
+						      .weight = 10,
+						      .metric = wall,
+						      .stack = stack,
+						      .track = host });
+	}
+	for (int64_t step = 0; step < 3; step++) {
+		trace_step(s, source, step + 1, step * 100, step * 100 + 100);
+		trace_slice(s, host, "aten::mm", PHASE_COMPUTE, step * 100, step * 100 + busy);
+	}
+}
+
+static void nothing_recorded(void **state)
+{
+	struct small_model s;
+
+	(void)state;
+	small_open(&s);
+	add_live_steps(&s, 60, true);
+	close_trace(&s, "40 % of a step has nothing recorded; 100 % of that is in train.py:12 "
+			"wait; 60 % computes.");
+	small_open(&s); /* next to nothing is recorded, of what is known to be steps */
+	add_live_steps(&s, 2, true);
+	close_trace(&s, "98 % of a step has nothing recorded; 100 % of that is in train.py:12 "
+			"wait; 2 % computes.");
+	small_open(&s);
+	add_live_steps(&s, 2, false);
+	close_trace(&s, "98 % of a step has nothing recorded, and a recording with --stacks tells "
+			"what runs there; 2 % computes.");
+}
+
 static void ops(void **state)
 {
 	struct small_model s;
@@ -317,6 +366,7 @@ static void without_memory(void **state)
 	(void)state;
 	trace_slice(&s, l.stream, "gemm", PHASE_COMPUTE, 0, 40);
 	trace_slice(&s, l.host, "next", PHASE_INPUT, 40, 100);
+	add_live_steps(&s, 2, true); /* in the same model: stacks are looked at, too */
 	small_freeze(&s);
 	for (uint64_t n = 1; !done; n++) {
 		struct buf text;
@@ -336,12 +386,19 @@ static void without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(input),	  cmocka_unit_test(compute),
-		cmocka_unit_test(ranks),	  cmocka_unit_test(ranks_of_two_jobs),
-		cmocka_unit_test(launches),	  cmocka_unit_test(communication),
-		cmocka_unit_test(host),		  cmocka_unit_test(ops),
-		cmocka_unit_test(without_memory), cmocka_unit_test(wrappers),
-		cmocka_unit_test(slow_calls),	  cmocka_unit_test(hardly_any_phase),
+		cmocka_unit_test(input),
+		cmocka_unit_test(compute),
+		cmocka_unit_test(ranks),
+		cmocka_unit_test(ranks_of_two_jobs),
+		cmocka_unit_test(launches),
+		cmocka_unit_test(communication),
+		cmocka_unit_test(host),
+		cmocka_unit_test(ops),
+		cmocka_unit_test(without_memory),
+		cmocka_unit_test(wrappers),
+		cmocka_unit_test(nothing_recorded),
+		cmocka_unit_test(slow_calls),
+		cmocka_unit_test(hardly_any_phase),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
