@@ -124,7 +124,8 @@ ow_status ow_estimate_file(const char *path, struct ow_estimate *estimate, struc
 	head = malloc(len + 1);
 	status = head ? input_read_at(&in, 0, head, len, err) : error_no_memory(err);
 	if (status == OW_OK && !len)
-		status = error_set(err, OW_E_EMPTY, "%s: the file is empty", path);
+		status = error_set(err, OW_E_EMPTY,
+				   "%s: the file is empty; was it written to the end?", path);
 	if (status == OW_OK)
 		status = load_sample(p, head, len, path, &e, err);
 	input_close(&in);

@@ -21,6 +21,14 @@ static ow_status init_input(struct input *in, struct mem *mem, const char *name,
 	return OW_OK;
 }
 
+static ow_status became_shorter(const struct input *in, uint64_t at, struct error *err)
+{
+	return error_at(err, OW_E_IO, at,
+			"%s: the file became shorter while it was read; open it again when its "
+			"writer is done",
+			in->name);
+}
+
 static ow_status read_small(struct input *in, struct error *err)
 {
 	in->data_cap = (size_t)in->size + 1;
@@ -35,8 +43,7 @@ static ow_status read_small(struct input *in, struct error *err)
 		if (n < 0)
 			return error_errno(err, errno, "%s", in->name);
 		if (n == 0)
-			return error_at(err, OW_E_IO, got,
-					"%s: the file became shorter while it was read", in->name);
+			return became_shorter(in, got, err);
 		got += (size_t)n;
 	}
 	close(in->fd);
@@ -174,8 +181,7 @@ static ow_status read_fd(const struct input *in, int fd, uint64_t offset, void *
 		if (n < 0)
 			return error_errno(err, errno, "%s", in->name);
 		if (n == 0)
-			return error_at(err, OW_E_IO, offset,
-					"%s: the file became shorter while it was read", in->name);
+			return became_shorter(in, offset, err);
 		to = (char *)to + n;
 		offset += (uint64_t)n;
 		len -= (size_t)n;

@@ -122,7 +122,8 @@ const struct importer *importer_recognise(const struct input *in, struct error *
 	char tail[TAIL_BYTES] = "";
 
 	if (!in->size) {
-		error_set(err, OW_E_EMPTY, "%s: the file is empty", in->name);
+		error_set(err, OW_E_EMPTY, "%s: the file is empty; was it written to the end?",
+			  in->name);
 		return NULL;
 	}
 	sniff.tail = str_make(tail, (size_t)MIN(in->size, (uint64_t)TAIL_BYTES));

@@ -206,7 +206,8 @@ static ow_status look(struct merge_file *file, struct json_scan *scan, struct er
 	if (scan->status != OW_OK)
 		return scan->status;
 	if (!file->in.size)
-		return error_set(err, OW_E_EMPTY, "%s: the file is empty", file->path);
+		return error_set(err, OW_E_EMPTY,
+				 "%s: the file is empty; was it written to the end?", file->path);
 	if (!good)
 		return error_set(err, OW_E_FORMAT, "%s: not a Chrome trace", file->path);
 	return OW_OK;

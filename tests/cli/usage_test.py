@@ -109,6 +109,8 @@ class UsageTest(unittest.TestCase):
         p = run(path)
         self.assertIn(path, p.stderr)
         self.assertIn("opwatch formats", p.stderr)
+        p = run("op", self.write("nothing", b""))
+        self.assertIn("nothing: the file is empty; was it written to the end?", p.stderr)
         p = run("op", SAMPLE, "--ordr-by", "micros")
         self.assertIn("--order-by", p.stderr)
         p = run("scop", SAMPLE)
