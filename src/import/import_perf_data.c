@@ -153,9 +153,8 @@ static ow_status read_some(struct perf_file *f, const unsigned char *p, size_t l
 		}
 		f->at = at + done;
 		if (OW_LIKELY(type == PERF_SAMPLE)) {
-			f->records[PERF_SAMPLE]++;
-			OW_TRY(perf_sample_read(f, p + done, size));
-			done += size;
+			OW_TRY(perf_samples_read(f, p + done, len - done, &done,
+						 &f->records[PERF_SAMPLE]));
 			continue;
 		}
 		OW_TRY(perf_record_read(f, p + done, size, true));
@@ -276,7 +275,7 @@ static void tell(struct perf_file *f)
 	fact_text(b, top, "magic", STR("PERFILE2"));
 	fact_text(b, top, "mode", f->pipe ? STR("pipe") : STR("file"));
 	fact_text(b, top, "byte_order", f->swap ? STR("big") : STR("little"));
-	fact_int(b, top, "samples", (int64_t)perf_sample_count(f));
+	fact_int(b, top, "samples", (int64_t)f->rows.count);
 	list = fact_object(b, top, "records");
 	for (uint32_t i = 0; i < PERF_TYPES; i++)
 		if (f->records[i] && perf_type_name(i))
@@ -309,7 +308,7 @@ static ow_status load_all(struct perf_file *f, struct window *w)
 				  "a program or library that was changed since the recording: its "
 				  "functions have no names");
 	choose_default(f);
-	if (!perf_sample_count(f))
+	if (!f->rows.count)
 		builder_note(f->b, NOTE_MISSING, OW_NO_OFFSET, "there is no sample in this file");
 	return f->b->status;
 }
@@ -317,9 +316,8 @@ static ow_status load_all(struct perf_file *f, struct window *w)
 static ow_status load(struct import_ctx *ctx)
 {
 	struct mem *mem = ctx->b->m->mem;
-	struct perf_file f = {
-		.ctx = ctx, .b = ctx->b, .mem = mem, .first_sample = ctx->b->m->sample.count
-	};
+	struct perf_file f = { .ctx = ctx, .b = ctx->b, .mem = mem };
+	uint32_t first_sample = ctx->b->m->sample.count;
 	struct window w;
 	ow_status status;
 
@@ -333,7 +331,7 @@ static ow_status load(struct import_ctx *ctx)
 	window_init(&w, ctx->in, ctx->err);
 	status = load_all(&f, &w);
 	if (status != OW_OK) /* rows that are not finished */
-		ctx->b->m->sample.count = f.first_sample;
+		ctx->b->m->sample.count = first_sample;
 	window_release(&w);
 	perf_space_release(&f.space);
 	perf_names_release(&f.names);
@@ -343,6 +341,7 @@ static ow_status load(struct import_ctx *ctx)
 	map_release(&f.read_map);
 	mem_free(mem, f.reads, f.read_cap * sizeof(*f.reads));
 	mem_free(mem, f.events, f.event_cap * sizeof(*f.events));
+	perf_rows_release(&f);
 	perf_chains_release(&f);
 	perf_switches_release(&f);
 	mem_free(mem, f.changes, f.change_cap * sizeof(*f.changes));

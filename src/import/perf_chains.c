@@ -45,6 +45,7 @@ void perf_chains_release(struct perf_file *f)
 {
 	mem_free(f->mem, f->chains, f->chain_cap);
 	mem_free(f->mem, f->walk, f->walk ? sizeof(*f->walk) : 0);
+	mem_free(f->mem, f->alone, f->alone ? PERF_ALONE * sizeof(*f->alone) : 0);
 	map_release(&f->chain_map);
 }
 
@@ -68,11 +69,10 @@ static uint64_t hash_words(const unsigned char *words, size_t count, uint64_t se
 	return map_hash_u64(seed, i < count ? perf_u64(words + 8 * i, false) : count);
 }
 
-static bool add_chain(struct perf_file *f, const unsigned char *words, size_t count, int32_t pid,
-		      uint8_t mode, uint32_t *chain)
+static bool add_chain(struct perf_file *f, const struct perf_later *l, uint32_t *chain)
 {
 	size_t at = f->chain_len ? f->chain_len : PERF_CHAIN_UNIT; /* the first is none */
-	size_t size = sizeof(struct perf_chain) + 8 * count;
+	size_t size = sizeof(struct perf_chain) + 8 * (size_t)perf_shape_count(l->shape);
 	void *chains = f->chains;
 
 	if ((at + size) / PERF_CHAIN_UNIT > UINT32_MAX ||
@@ -82,18 +82,19 @@ static bool add_chain(struct perf_file *f, const unsigned char *words, size_t co
 	f->chain_len = at + size;
 	*chain = (uint32_t)(at / PERF_CHAIN_UNIT);
 	*perf_chain_at(f, *chain) =
-		(struct perf_chain){ .pid = pid, .count = (uint16_t)count, .mode = mode };
-	if (count)
-		memcpy(f->chains + at + sizeof(struct perf_chain), words, 8 * count);
+		(struct perf_chain){ .pid = l->pid, .shape = l->shape, .event = l->event };
+	if (size > sizeof(struct perf_chain))
+		memcpy(perf_chain_at(f, *chain) + 1, l->words, size - sizeof(struct perf_chain));
 	return true;
 }
 
 static inline bool is_chain(const struct perf_file *f, uint32_t chain, const struct perf_later *l)
 {
 	const struct perf_chain *c = perf_chain_at(f, chain);
+	size_t size = 8 * (size_t)perf_shape_count(l->shape);
 
-	return c->pid == l->pid && c->mode == l->mode && c->count == l->count &&
-	       (!l->count || memcmp(words_of(c), l->words, 8 * (size_t)l->count) == 0);
+	return c->pid == l->pid && c->shape == l->shape && c->event == l->event &&
+	       (!size || memcmp(words_of(c), l->words, size) == 0);
 }
 
 static bool find_chain(struct perf_file *f, const struct perf_later *l, uint32_t *chain)
@@ -104,8 +105,7 @@ static bool find_chain(struct perf_file *f, const struct perf_later *l, uint32_t
 			*chain = it.value;
 			return true;
 		}
-	return add_chain(f, l->words, l->count, l->pid, l->mode, chain) &&
-	       map_add(&f->chain_map, l->hash, *chain);
+	return add_chain(f, l, chain) && map_add(&f->chain_map, l->hash, *chain);
 }
 
 /* Where it is looked for lies anywhere in memory, and so does what is found there: others are read until it has arrived. */
@@ -114,15 +114,33 @@ bool perf_chain_later(struct perf_file *f)
 	struct perf_later *l = &f->later[f->later_count++];
 	const struct map *map = &f->chain_map;
 
-	l->hash = hash_words(l->words, l->count, (uint64_t)(uint32_t)l->pid << 8 | l->mode);
+	l->hash =
+		hash_words(l->words, perf_shape_count(l->shape),
+			   (uint64_t)(uint32_t)l->pid << 32 | (uint32_t)l->event << 16 | l->shape);
 	if (map->count)
 		__builtin_prefetch(&map->slots[l->hash >> 32 & map->mask]);
 	return f->later_count < PERF_LATER || perf_chains_finish(f);
 }
 
+/* An address alone that was seen before mostly was a moment ago. */
+static void remember(struct perf_file *f, const struct perf_later *l, uint32_t chain)
+{
+	uint64_t address;
+
+	if (perf_shape_count(l->shape) != 1)
+		return;
+	address = perf_u64(l->words, false);
+	*perf_alone_of(f, address, l->pid, l->event, l->shape) =
+		(struct perf_alone){ .address = address,
+				     .pid = l->pid,
+				     .event = l->event,
+				     .shape = l->shape,
+				     .chain = chain };
+}
+
 bool perf_chains_finish(struct perf_file *f)
 {
-	stack_id *stacks = f->b->m->sample.stack;
+	struct perf_row *rows = f->rows.items;
 	uint32_t count = f->later_count, found[PERF_LATER];
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -135,9 +153,10 @@ bool perf_chains_finish(struct perf_file *f)
 		const struct perf_later *l = &f->later[i];
 
 		if (OW_LIKELY(found[i] && is_chain(f, found[i], l)))
-			stacks[l->row].v = found[i];
-		else if (!find_chain(f, l, &stacks[l->row].v))
+			rows[l->row].chain = found[i];
+		else if (!find_chain(f, l, &rows[l->row].chain))
 			return false;
+		remember(f, l, rows[l->row].chain);
 	}
 	return true;
 }
@@ -189,7 +208,7 @@ static frame_id frame_at(struct perf_file *f, int64_t pid, uint64_t address, uin
 
 /* Whether the addresses before a word belong to the kernel: the nearest mark in front of it says so. */
 static uint32_t mode_before(const struct perf_file *f, const unsigned char *words, size_t at,
-			    uint8_t mode)
+			    unsigned mode)
 {
 	while (at--) {
 		uint64_t word = perf_u64(words + 8 * at, f->swap);
@@ -211,17 +230,18 @@ static stack_id walk(struct perf_file *f, const struct perf_chain *c, uint32_t c
 {
 	struct perf_walk *w = f->walk;
 	const unsigned char *words = words_of(c);
-	uint32_t kernel = mode_before(f, words, c->count, c->mode), depth = 0;
+	uint32_t count = perf_shape_count(c->shape), depth = 0;
+	uint32_t kernel = mode_before(f, words, count, c->shape & PERF_MODES);
 	bool same = w->pid == c->pid && w->changes == f->space.changes;
 	stack_id stack = { 0 };
 
-	for (size_t i = c->count; i--;) {
+	for (size_t i = count; i--;) {
 		uint64_t address = perf_u64(words + 8 * i, f->swap);
 		uint32_t flags = kernel | (is_interrupted(f, words, i) ? 0 : STEP_CALLER);
 		struct step *step = &w->steps[depth];
 
 		if (address >= CONTEXT_MARKS) {
-			kernel = mode_before(f, words, i, c->mode);
+			kernel = mode_before(f, words, i, c->shape & PERF_MODES);
 			continue;
 		}
 		same = same && depth < w->count && step->address == address && step->flags == flags;

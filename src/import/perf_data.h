@@ -1,7 +1,7 @@
 /*
  * perf_data.h: what the parts of the perf.data importer share: import_perf_data.c recognises and reads the
- * file, perf_records.c takes its records apart, perf_chains.c keeps call chains and makes stacks of them,
- * perf_samples.c makes rows in order of time, perf_simple.c knows what is simpleperf's own.
+ * file, perf_records.c takes its records apart, perf_samples.c its samples, perf_chains.c keeps call chains and makes stacks of
+ * them, perf_resolve.c makes rows when all is read, perf_simple.c knows what is simpleperf's own.
  */
 #ifndef IMPORT_PERF_DATA_H
 #define IMPORT_PERF_DATA_H
@@ -49,28 +49,70 @@ struct perf_switches {
 	metric_id metric; /* time off the processors; nil when there is none */
 };
 
-/* A call chain; its words follow. */
+/* A call chain of an event; its words follow. */
 struct perf_chain {
 	int32_t pid;
-	uint16_t count;
-	uint8_t mode;
+	uint16_t shape; /* its length << 3 | its mode: a record has no room for more than 13 bits */
+	uint16_t event;
 	stack_id stack; /* what it was when it was looked up last … */
 	uint32_t at;	/* … and when that was, in changes of the address space + 1; 0 = never */
 };
 #define PERF_CHAIN_UNIT 8 /* they begin at multiples of it */
+#define PERF_CHAIN_MAX (1 << 13)
+#define PERF_MODES 7 /* in a record's misc */
+static inline uint32_t perf_shape_count(uint16_t shape)
+{
+	return shape >> 3;
+}
+#define PERF_EVENTS_MAX UINT16_MAX
+
+/* A chain of one address, at a place that follows from it. */
+struct perf_alone {
+	uint64_t address;
+	int32_t pid;
+	uint16_t event, shape;
+	uint32_t chain; /* 0: none is there */
+};
+#define PERF_ALONE 8192
 
 /* A call chain that is going to be looked up. */
 struct perf_later {
 	const unsigned char *words;
 	uint64_t hash; /* perf_chain_later's */
 	int32_t pid;
-	uint32_t row; /* of the sample */
-	uint16_t count;
-	uint8_t mode;
+	uint32_t row;	       /* of the sample */
+	uint16_t shape, event; /* as in a chain */
 };
 #define PERF_LATER 16
 
-#define PERF_CHAIN_MAX 8192 /* a record has no room for a longer one */
+/* Samples that follow each other in the file: of one thread, on one processor, in order of time. */
+struct perf_run {
+	int64_t from; /* time of the first */
+	uint32_t first, count;
+	uint32_t thread; /* at last its track */
+	int32_t cpu;	 /* + 1; 0 when unknown */
+};
+
+/* A sample. */
+struct perf_row {
+	uint32_t after; /* ns after the first of its run */
+	uint32_t chain; /* at last its stack */
+};
+
+/* Samples in the order of the file. */
+struct perf_rows {
+	struct perf_row *items;
+	size_t count, cap;
+	int64_t *weights; /* NULL: each is the period of its event */
+	size_t weight_cap;
+	struct perf_run *runs;
+	size_t run_count, run_cap;
+	int64_t last;	 /* time */
+	uint64_t who;	 /* of whom the last sample was, as it lies there … */
+	uint32_t thread; /* … and that is, when there was one */
+	int32_t pid;
+	bool has_cpu;
+};
 
 struct perf_file {
 	struct import_ctx *ctx;
@@ -79,11 +121,12 @@ struct perf_file {
 	bool swap, pipe;
 	struct perf_event *events;
 	size_t event_count, event_cap;
-	struct map ids;	       /* of events → event + 1 */
-	uint32_t first_sample; /* row */
+	struct map ids; /* of events → event + 1 */
+	struct perf_rows rows;
 	unsigned char *chains; /* see perf_chains.c */
 	size_t chain_len, chain_cap;
 	struct map chain_map; /* → chain */
+	struct perf_alone *alone;
 	struct perf_walk *walk;
 	struct perf_later later[PERF_LATER];
 	uint32_t later_count;
@@ -153,20 +196,32 @@ static inline struct perf_chain *perf_chain_at(const struct perf_file *f, uint32
 {
 	return (struct perf_chain *)(void *)(f->chains + (size_t)chain * PERF_CHAIN_UNIT);
 }
+static inline struct perf_alone *perf_alone_of(const struct perf_file *f, uint64_t address,
+					       int32_t pid, uint32_t event, uint32_t shape)
+{
+	uint64_t hash = address ^ (uint64_t)(uint32_t)pid << 40 ^ event << 4 ^ shape;
+
+	return &f->alone[(hash * 0x9e3779b97f4a7c15ull >> 32) % PERF_ALONE];
+}
 /* What it means now. */
 stack_id perf_chain_stack(struct perf_file *f, uint32_t chain);
 
-/* Samples become rows at once, but what they mean depends on records that may come later: until the last one is
- * read, the metric of such a row is an event, its stack a chain, its track a thread. */
-ow_status perf_sample_read(struct perf_file *f, const unsigned char *record, size_t size);
-/* Puts in what they are, after the last record. */
+/* The record at p, a sample which is there as a whole, and those that follow it up to len, as long as they are samples, too.
+ * *used is increased by their bytes, *records by their number. */
+ow_status perf_samples_read(struct perf_file *f, const unsigned char *p, size_t len, size_t *used,
+			    uint64_t *records);
+void perf_rows_release(struct perf_file *f);
+/* How much a sample stands for that does not say. */
+static inline int64_t perf_event_weight(const struct perf_attr *attr)
+{
+	uint64_t period = attr->flags & PERF_FLAG_FREQ ? 1 : MAX(attr->sample_period, 1);
+
+	return (int64_t)MIN(period, (uint64_t)INT64_MAX);
+}
+/* Rows of the model, after the last record. */
 ow_status perf_samples_resolve(struct perf_file *f);
 /* What an event measures; where a thread is shown. */
 metric_id perf_event_metric(struct perf_file *f, uint32_t event);
 track_id perf_thread_track(struct perf_file *f, uint32_t thread);
-static inline uint32_t perf_sample_count(const struct perf_file *f)
-{
-	return f->b->m->sample.count - f->first_sample;
-}
 
 #endif

@@ -45,7 +45,7 @@ ow_status perf_event_add(struct perf_file *f, const unsigned char *attr, size_t 
 {
 	void *events = f->events;
 
-	if (f->event_count >= 1u << 20 ||
+	if (f->event_count >= PERF_EVENTS_MAX ||
 	    !mem_grow(f->mem, &events, &f->event_cap, f->event_count + 1, sizeof(*f->events)))
 		return no_memory(f);
 	f->events = events;
@@ -454,12 +454,14 @@ ow_status perf_record_read(struct perf_file *f, const unsigned char *p, size_t s
 	const unsigned char *body = p + 8;
 	struct perf_bytes b = { body, p + size, f->swap, false };
 	struct perf_trailer who;
+	uint64_t records = 0;
+	size_t used = 0;
 
 	if (top && type < PERF_TYPES)
 		f->records[type]++;
 	switch (type) {
 	case PERF_SAMPLE:
-		return perf_sample_read(f, p, size);
+		return perf_samples_read(f, p, size, &used, &records);
 	case PERF_MMAP:
 	case PERF_MMAP2:
 		return read_map(f, b, misc, type == PERF_MMAP2, time_of(f, body, size - 8));

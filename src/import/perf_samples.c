@@ -1,57 +1,171 @@
 /*
- * perf_samples.c: rows from the samples of perf.data, see perf_data.h. A file has its records by processor. What an
- * address means depends on what was mapped at that time, so samples are taken up again in the order of these
- * changes, when all are known; among themselves they need no order, and the freeze gives them one.
+ * perf_samples.c: the samples of perf.data, see perf_data.h. There are millions, so little is done for each: what follows
+ * from its thread and processor is kept once per run of samples, and what its addresses mean is found when all is read
+ * (perf_resolve.c).
  */
 #include "import/perf_data.h"
 
-#include "import/trace_sort.h"
-
-#define MISC_MODE 7
-#define AHEAD 12      /* rows whose call chains are fetched */
 #define SAMPLE_MIN 24 /* bytes of a short one */
 #define GROUP_MAX 256 /* counters that are read together */
 
-/* ---- while reading ---- */
+/* What a sample says. */
+struct sample {
+	int64_t ts, weight;
+	uint32_t thread, event;
+	int32_t pid, cpu; /* cpu: + 1 */
+	uint16_t shape;
+	bool weighs; /* it says how much */
+	const unsigned char *words;
+};
+
+static ow_status no_memory(struct perf_file *f)
+{
+	return builder_fail(f->b, error_no_memory(f->ctx->err));
+}
+
+/* ---- rows ---- */
 
 /* How many more samples there will be, if the rest of the file is like what was read of it: rows that do not move are cheaper. */
-static uint32_t expected(const struct perf_file *f)
+static size_t expected(const struct perf_file *f)
 {
 	uint64_t done = f->at > f->data_at ? f->at - f->data_at : 0;
 	uint64_t left = f->data_end > f->at ? f->data_end - f->at : 0;
-	double more = done ? (double)perf_sample_count(f) / (double)done * (double)left : 0;
+	double more = done ? (double)f->rows.count / (double)done * (double)left : 0;
 
 	if (f->mem->limit) /* then only what is needed for sure */
 		return 1;
-	return (uint32_t)MAX(MIN(more, (double)left / SAMPLE_MIN), 1);
+	return (size_t)MAX(MIN(more * 1.02, (double)left / SAMPLE_MIN), 1);
 }
 
-/* As builder_add_sample does, but for the columns only that samples of perf have: there are millions. */
-static inline ow_status add_row(struct perf_file *f, const struct sample_row *row, uint32_t event)
+static bool grow(struct perf_file *f, void **items, size_t *cap, size_t size)
 {
-	struct sample_table *s = &f->b->m->sample;
-	uint32_t at = s->count;
+	size_t want = f->rows.count + expected(f);
+	void *moved;
 
-	if (OW_UNLIKELY(at == s->cap) && !builder_grow(f->b, TABLE_sample, expected(f)))
-		return f->b->status;
-	if (OW_UNLIKELY(!s->cpu) && row->cpu &&
-	    !builder_need_column(f->b, TABLE_sample, offsetof(struct sample_table, cpu)))
-		return f->b->status;
-	at = f->later[f->later_count].row = s->count; /* the first of a table is its second row */
-	s->ts_ns[at] = row->ts_ns;
-	s->weight[at] = row->weight;
-	s->metric[at] = (metric_id){ event };
-	s->stack[at] = (stack_id){ 0 };
-	s->track[at] = row->track;
-	if (s->cpu)
-		s->cpu[at] = row->cpu;
-	s->count = at + 1;
-	return perf_chain_later(f) ? OW_OK : builder_fail(f->b, error_no_memory(f->ctx->err));
+	if (want > *cap + *cap / 2) { /* mem_grow takes more than it is asked for */
+		moved = mem_realloc(f->mem, *items, *cap * size, want * size);
+		if (moved) {
+			*items = moved;
+			*cap = want;
+			return true;
+		}
+	}
+	return mem_grow(f->mem, items, cap, f->rows.count + 1, size);
 }
 
-/* What is in a sample by its place; *event is who wrote it, and the layout its. */
-static const struct perf_attr *attr_of(const struct perf_file *f, const unsigned char *body,
-				       size_t size, uint32_t *event)
+static bool grow_rows(struct perf_file *f)
+{
+	struct perf_rows *r = &f->rows;
+	void *items = r->items;
+	bool ok = r->count < UINT32_MAX - 1 && grow(f, &items, &r->cap, sizeof(*r->items));
+
+	r->items = items;
+	return ok;
+}
+
+static bool grow_weights(struct perf_file *f)
+{
+	struct perf_rows *r = &f->rows;
+	void *weights = r->weights;
+	bool ok = grow(f, &weights, &r->weight_cap, sizeof(*r->weights));
+
+	r->weights = weights;
+	return ok;
+}
+
+/* The first that says how much: now all of them do. */
+static bool need_weights(struct perf_file *f)
+{
+	struct perf_rows *r = &f->rows;
+
+	if (!perf_chains_finish(f) || !grow_weights(f))
+		return false;
+	for (size_t i = 0; i < r->count; i++) {
+		const struct perf_chain *c = perf_chain_at(f, r->items[i].chain);
+
+		r->weights[i] = perf_event_weight(&f->events[c->event].attr);
+	}
+	return true;
+}
+
+static bool start_run(struct perf_file *f, const struct sample *s)
+{
+	struct perf_rows *r = &f->rows;
+	void *runs = r->runs;
+
+	if (!mem_grow(f->mem, &runs, &r->run_cap, r->run_count + 1, sizeof(*r->runs)))
+		return false;
+	r->runs = runs;
+	r->has_cpu |= s->cpu != 0;
+	r->runs[r->run_count++] = (struct perf_run){
+		.from = s->ts, .first = (uint32_t)r->count, .thread = s->thread, .cpu = s->cpu
+	};
+	return true;
+}
+
+/* Whether a sample goes on with the last run. Samples without a time have runs of their own. */
+static inline bool in_run(const struct perf_rows *r, const struct sample *s)
+{
+	const struct perf_run *run = &r->runs[r->run_count - 1];
+
+	return r->run_count && s->ts >= r->last && run->thread == s->thread && run->cpu == s->cpu &&
+	       (uint64_t)s->ts - (uint64_t)run->from <= UINT32_MAX;
+}
+
+OW_ALWAYS_INLINE bool add_row(struct perf_file *f, const struct sample *s)
+{
+	struct perf_rows *r = &f->rows;
+	const struct perf_alone *alone;
+	struct perf_row *row;
+
+	if (OW_UNLIKELY(r->count == r->cap) && !grow_rows(f))
+		return false;
+	if (OW_UNLIKELY(!in_run(r, s)) && !start_run(f, s))
+		return false;
+	if (OW_UNLIKELY(s->weighs && !r->weights) && !need_weights(f))
+		return false;
+	if (OW_UNLIKELY(r->weights)) {
+		if (r->count == r->weight_cap && !grow_weights(f))
+			return false;
+		r->weights[r->count] = s->weight;
+	}
+	row = &r->items[r->count];
+	row->after = (uint32_t)((uint64_t)s->ts - (uint64_t)r->runs[r->run_count - 1].from);
+	r->last = s->ts;
+	r->count++;
+	if (s->words && perf_shape_count(s->shape) == 1) {
+		uint64_t address = perf_u64(s->words, false);
+
+		alone = perf_alone_of(f, address, s->pid, s->event, s->shape);
+		row->chain = alone->chain;
+		if (OW_LIKELY(alone->chain && alone->address == address && alone->pid == s->pid &&
+			      alone->event == s->event && alone->shape == s->shape))
+			return true;
+	}
+	f->later[f->later_count] = (struct perf_later){ .words = s->words,
+							.pid = s->pid,
+							.row = (uint32_t)(r->count - 1),
+							.shape = s->shape,
+							.event = (uint16_t)s->event };
+	return perf_chain_later(f);
+}
+
+void perf_rows_release(struct perf_file *f)
+{
+	struct perf_rows *r = &f->rows;
+
+	mem_free(f->mem, r->items, r->cap * sizeof(*r->items));
+	mem_free(f->mem, r->weights, r->weight_cap * sizeof(*r->weights));
+	mem_free(f->mem, r->runs, r->run_cap * sizeof(*r->runs));
+	*r = (struct perf_rows){ 0 };
+}
+
+/* ---- what a record says ---- */
+
+/* Who wrote it, and so what is where in it. */
+OW_ALWAYS_INLINE const struct perf_attr *attr_of(const struct perf_file *f,
+						 const unsigned char *body, size_t size, bool swap,
+						 uint32_t *event)
 {
 	const struct perf_attr *attr;
 
@@ -63,24 +177,22 @@ static const struct perf_attr *attr_of(const struct perf_file *f, const unsigned
 		return NULL;
 	if (f->event_count == 1 || attr->layout.id == PERF_ABSENT)
 		return attr;
-	*event = perf_event_of(f, perf_u64(body + attr->layout.id, f->swap), 0);
+	*event = perf_event_of(f, perf_u64(body + attr->layout.id, swap), 0);
 	attr = &f->events[*event].attr;
 	return attr->layout.size > size ? NULL : attr;
 }
 
-static bool find_thread(struct perf_file *f, const unsigned char *p, uint8_t place, int32_t *pid,
-			uint32_t *thread)
+/* The thread of a sample, when it is not that of the one before. */
+static bool find_thread(struct perf_file *f, uint64_t who, bool known)
 {
+	const unsigned char *p = (const unsigned char *)&who;
+	struct perf_rows *r = &f->rows;
 	const struct perf_thread *t;
-	int32_t tid = -1;
 
-	*pid = -1;
-	if (place != PERF_ABSENT) {
-		*pid = (int32_t)perf_u32(p + place, f->swap);
-		tid = (int32_t)perf_u32(p + place + 4, f->swap);
-	}
-	t = perf_space_thread(&f->space, *pid, tid);
-	*thread = t ? (uint32_t)(t - f->space.threads) : 0;
+	r->pid = known ? (int32_t)perf_u32(p, f->swap) : -1;
+	t = perf_space_thread(&f->space, r->pid, known ? (int32_t)perf_u32(p + 4, f->swap) : -1);
+	r->thread = t ? (uint32_t)(t - f->space.threads) : 0;
+	r->who = who;
 	return t;
 }
 
@@ -106,336 +218,106 @@ static uint64_t *last_read(struct perf_file *f, uint64_t id)
 
 /* `perf record -e '{a,b}:S'`: a sample of one event tells what each of its group counted since the one before. */
 static ow_status add_group(struct perf_file *f, const struct perf_attr *attr,
-			   struct perf_bytes rest, struct sample_row *row)
+			   struct perf_bytes rest, struct sample *s)
 {
-	const struct perf_later later = f->later[f->later_count];
 	struct perf_value values[GROUP_MAX];
 	size_t count = perf_take_values(attr, &rest, values, GROUP_MAX);
 
 	if (!count)
 		perf_note_bad(f);
 	for (size_t i = 0; i < count; i++) {
-		uint32_t event = perf_event_of(f, values[i].id, UINT32_MAX);
 		uint64_t *last = last_read(f, values[i].id), more;
 
 		if (!last)
-			return builder_fail(f->b, error_no_memory(f->ctx->err));
+			return no_memory(f);
 		more = values[i].value - *last;
 		*last = values[i].value;
-		row->weight = (int64_t)MIN(more, (uint64_t)INT64_MAX);
-		f->later[f->later_count] = later;
-		if (more && event != UINT32_MAX)
-			OW_TRY(add_row(f, row, event));
+		s->event = perf_event_of(f, values[i].id, UINT32_MAX);
+		s->weight = (int64_t)MIN(more, (uint64_t)INT64_MAX);
+		s->weighs = true;
+		if (more && s->event != UINT32_MAX && !add_row(f, s))
+			return no_memory(f);
 	}
 	return OW_OK;
 }
 
-ow_status perf_sample_read(struct perf_file *f, const unsigned char *record, size_t size)
+OW_ALWAYS_INLINE ow_status read_sample(struct perf_file *f, const unsigned char *record,
+				       size_t size, bool swap)
 {
-	const unsigned char *p = record + 8, *chain = NULL;
-	uint32_t event, thread, cpu;
-	struct perf_later *later;
-	const struct perf_attr *attr = attr_of(f, p, size - 8, &event);
+	const unsigned char *p = record + 8;
+	struct sample s = { .ts = TIME_UNKNOWN };
+	const struct perf_attr *attr = attr_of(f, p, size - 8, swap, &s.event);
 	const struct perf_layout *l = attr ? &attr->layout : NULL;
-	uint64_t count = 0, period, time;
-	struct sample_row row;
-	int32_t pid;
+	struct perf_bytes rest = { .end = record + size, .swap = swap };
+	uint64_t who = UINT64_MAX, count = 0;
 
-	if (!attr ||
-	    (attr->sample_type & PERF_SAMPLE_REST &&
-	     !perf_sample_rest(attr,
-			       (struct perf_bytes){ p + l->size, record + size, f->swap, false },
-			       &chain, &count))) {
-		perf_note_bad(f);
-		return OW_OK;
-	}
+	if (OW_UNLIKELY(!attr))
+		goto bad;
+	rest.at = p + l->size;
+	if (attr->sample_type & PERF_SAMPLE_REST && !perf_sample_rest(attr, rest, &s.words, &count))
+		goto bad;
 	if (!count && l->ip != PERF_ABSENT) {
-		chain = p + l->ip;
+		s.words = p + l->ip;
 		count = 1;
 	}
-	if (!find_thread(f, p, l->tid, &pid, &thread))
-		return builder_fail(f->b, error_no_memory(f->ctx->err));
-	later = &f->later[f->later_count];
-	later->words = chain;
-	later->count = (uint16_t)count;
-	later->pid = pid;
-	later->mode = (uint8_t)(perf_u16(record + 4, f->swap) & MISC_MODE);
-	time = l->time == PERF_ABSENT ? UINT64_MAX : perf_u64(p + l->time, f->swap);
-	if (l->period != PERF_ABSENT)
-		period = perf_u64(p + l->period, f->swap);
-	else
-		period = attr->flags & PERF_FLAG_FREQ ? 1 : MAX(attr->sample_period, 1);
-	cpu = l->cpu == PERF_ABSENT ? UINT32_MAX : perf_u32(p + l->cpu, f->swap);
-	row = (struct sample_row){ .ts_ns = time <= INT64_MAX ? (int64_t)time : TIME_UNKNOWN,
-				   .track = { thread },
-				   .cpu = cpu < INT32_MAX ? (int32_t)cpu + 1 : 0 };
-	row.weight = (int64_t)MIN(period, (uint64_t)INT64_MAX);
-	if (OW_LIKELY(!perf_attr_reads(attr)))
-		return add_row(f, &row, event);
-	return add_group(f, attr, (struct perf_bytes){ p + l->size, record + size, f->swap, false },
-			 &row);
-}
+	s.shape = (uint16_t)(count << 3 | (perf_u16(record + 4, swap) & PERF_MODES));
+	if (l->tid != PERF_ABSENT)
+		memcpy(&who, p + l->tid, sizeof(who));
+	if (OW_UNLIKELY(who != f->rows.who || !f->rows.count) &&
+	    !find_thread(f, who, l->tid != PERF_ABSENT))
+		return no_memory(f);
+	s.thread = f->rows.thread;
+	s.pid = f->rows.pid;
+	if (l->time != PERF_ABSENT) {
+		uint64_t time = perf_u64(p + l->time, swap);
 
-/* ---- what they mean ---- */
-
-static bool apply(struct perf_file *f, const struct change *c)
-{
-	switch (c->kind) {
-	case CHANGE_MAP:
-		return perf_space_map(&f->space, c->pid, &c->map);
-	case CHANGE_COMM:
-	case CHANGE_EXEC:
-		return perf_space_comm(&f->space, c->pid, c->tid, c->map.name,
-				       c->kind == CHANGE_EXEC);
-	case CHANGE_FORK:
-		return perf_space_fork(&f->space, c->pid, c->parent_pid, c->tid, c->parent_tid);
+		s.ts = time <= INT64_MAX ? (int64_t)time : TIME_UNKNOWN;
 	}
-	return true;
-}
+	if (l->cpu != PERF_ABSENT) {
+		uint32_t cpu = perf_u32(p + l->cpu, swap);
 
-static metric_id make_metric(struct perf_file *f, struct perf_event *event)
-{
-	bool clock = event->attr.type == 1 && event->attr.config <= 1;
-	struct str name = model_str(f->b->m, event->name);
-	char text[40];
-
-	perf_attr_name(&event->attr, text);
-	clock = clock || str_eq(name, STR("offcpu-time")); /* perf record --off-cpu */
-	event->metric = builder_metric(f->b, name.len ? name : str_from(text),
-				       clock ? STR("ns") : STR("count"));
-	return event->metric;
-}
-
-metric_id perf_event_metric(struct perf_file *f, uint32_t event)
-{
-	struct perf_event *e = &f->events[event];
-
-	return e->metric.v ? e->metric : make_metric(f, e);
-}
-
-/* Found once per thread, until somebody has a new name. */
-static track_id make_track(struct perf_file *f, struct perf_thread *t)
-{
-	str_id comm, process;
-
-	comm = perf_space_name(&f->space, t->pid, t->tid);
-	process = perf_space_name(&f->space, t->pid, t->pid);
-	if (!comm.v) /* the idle threads never say a name */
-		comm = t->pid ? builder_cstr(f->b, ":unknown") : builder_cstr(f->b, "swapper");
-	t->track_at = f->space.names;
-	t->track = builder_track(f->b, &(struct track_row){ .name = comm,
-							    .process = process.v ? process : comm,
-							    .pid = t->pid,
-							    .tid = t->tid,
-							    .kind = TRACK_HOST,
-							    .source = f->b->source });
-	return t->track;
-}
-
-track_id perf_thread_track(struct perf_file *f, uint32_t thread)
-{
-	struct perf_thread *t = &f->space.threads[thread];
-
-	return t->track.v && t->track_at == f->space.names ? t->track : make_track(f, t);
-}
-
-static inline void resolve(struct perf_file *f, uint32_t row)
-{
-	struct sample_table *s = &f->b->m->sample;
-	struct perf_event *event = &f->events[s->metric[row].v];
-	struct perf_thread *t = &f->space.threads[s->track[row].v];
-	const struct perf_chain *c = perf_chain_at(f, s->stack[row].v);
-
-	s->metric[row] = event->metric.v ? event->metric : make_metric(f, event);
-	s->stack[row] = c->at > f->space.changes ? c->stack : perf_chain_stack(f, s->stack[row].v);
-	s->track[row] = t->track.v && t->track_at == f->space.names ? t->track : make_track(f, t);
-}
-
-/* ---- in which order ---- */
-
-/* The changes in order of time, and how many of them a sample has behind it. */
-struct order {
-	struct trace_ref *changes;
-	size_t count;
-	size_t now; /* the number between the last two that were asked for, from … */
-	int64_t from, to;
-	bool sorted;	 /* that number falls somewhere from row to row */
-	size_t most;	 /* then: the number that most rows have … */
-	uint32_t *start; /* … where the rows of each number begin … */
-	uint32_t *rows;	 /* … and the rows, but for those with that number */
-	size_t row_count;
-};
-
-static size_t find_change(struct order *o, int64_t ts)
-{
-	size_t low = 0, high = o->count;
-
-	if (ts == TIME_UNKNOWN)
-		return o->count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (o->changes[middle].ts <= ts)
-			low = middle + 1;
-		else
-			high = middle;
+		s.cpu = cpu < INT32_MAX ? (int32_t)cpu + 1 : 0;
 	}
-	o->from = low ? o->changes[low - 1].ts : TIME_UNKNOWN + 1;
-	o->to = low < o->count ? o->changes[low].ts : INT64_MAX;
-	return o->now = low;
+	s.weighs = l->period != PERF_ABSENT;
+	if (s.weighs)
+		s.weight = (int64_t)MIN(perf_u64(p + l->period, swap), (uint64_t)INT64_MAX);
+	else if (f->rows.weights)
+		s.weight = perf_event_weight(attr);
+	if (OW_UNLIKELY(perf_attr_reads(attr)))
+		return add_group(f, attr, rest, &s);
+	return OW_LIKELY(add_row(f, &s)) ? OW_OK : no_memory(f);
+bad:
+	perf_note_bad(f);
+	return OW_OK;
 }
 
-static inline size_t changes_before(struct order *o, int64_t ts)
+OW_ALWAYS_INLINE ow_status read_samples(struct perf_file *f, const unsigned char *p, size_t len,
+					bool swap, size_t *used, uint64_t *records)
 {
-	return ts >= o->from && ts < o->to ? o->now : find_change(o, ts);
-}
-
-/* Whether rows can be taken as they are. */
-static bool is_in_order(const struct perf_file *f, struct order *o)
-{
-	const struct sample_table *s = &f->b->m->sample;
-	size_t last = 0;
-
-	for (uint32_t i = f->first_sample; i < s->count; i++) {
-		size_t here = changes_before(o, s->ts_ns[i]);
-
-		if (here < last)
-			return false;
-		last = here;
-	}
-	return true;
-}
-
-/* How many rows there are of each number; in `start`, one place further on. */
-static void count_rows(const struct perf_file *f, struct order *o)
-{
-	const struct sample_table *s = &f->b->m->sample;
-
-	for (uint32_t i = f->first_sample; i < s->count; i++)
-		o->start[changes_before(o, s->ts_ns[i]) + 1]++;
-	for (size_t i = 1; i <= o->count; i++)
-		o->most = o->start[i + 1] > o->start[o->most + 1] ? i : o->most;
-	o->row_count = perf_sample_count(f) - o->start[o->most + 1];
-	o->start[o->most + 1] = 0;
-	for (size_t i = 1; i <= o->count + 1; i++)
-		o->start[i] += o->start[i - 1];
-}
-
-/* A recording mostly has long stretches in which nothing changes: the rows of the longest need no list. */
-static bool sort_rows(const struct perf_file *f, struct order *o)
-{
-	const struct sample_table *s = &f->b->m->sample;
-
-	o->start = mem_zalloc(f->mem, (o->count + 2) * sizeof(*o->start));
-	if (!o->start)
-		return false;
-	count_rows(f, o);
-	o->rows = mem_alloc(f->mem, o->row_count * sizeof(*o->rows));
-	if (!o->rows)
-		return false;
-	for (uint32_t i = f->first_sample; i < s->count; i++) {
-		size_t here = changes_before(o, s->ts_ns[i]);
-
-		if (here != o->most)
-			o->rows[o->start[here]++] = i;
-	}
-	return o->sorted = true;
-}
-
-static bool apply_up_to(struct perf_file *f, const struct order *o, size_t *next, size_t end)
-{
-	for (; *next < end; ++*next)
-		if (!apply(f, &f->changes[o->changes[*next].row]))
-			return false;
-	return true;
-}
-
-/* The rows as they are; only: those with this number, SIZE_MAX for all. */
-static bool resolve_rows(struct perf_file *f, struct order *o, size_t *next, size_t only)
-{
-	const struct sample_table *s = &f->b->m->sample;
-	uint32_t end = s->count;
-
-	for (uint32_t row = f->first_sample; row < end; row++) {
-		size_t behind = changes_before(o, s->ts_ns[row]);
-
-		if (only != SIZE_MAX && behind != only)
-			continue;
-		if (row + AHEAD < end)
-			__builtin_prefetch(perf_chain_at(f, s->stack[row + AHEAD].v));
-		if (OW_UNLIKELY(behind > *next) && !apply_up_to(f, o, next, behind))
-			return false;
-		resolve(f, row);
-	}
-	return true;
-}
-
-/* By number. Where the rows of one begin was moved to where they end. */
-static bool resolve_sorted(struct perf_file *f, struct order *o, size_t *next)
-{
-	size_t at = 0;
-
-	for (size_t number = 0; number <= o->count; number++) {
-		size_t end = number == o->most ? at : o->start[number];
-
-		if (end == at && number != o->most)
-			continue;
-		if (!apply_up_to(f, o, next, number))
-			return false;
-		for (; at < end; at++)
-			resolve(f, o->rows[at]);
-		if (number == o->most && !resolve_rows(f, o, next, number))
-			return false;
-	}
-	return true;
-}
-
-/* To the wall's clock, when nobody needs perf's any more. */
-static void shift_times(struct perf_file *f)
-{
-	struct sample_table *s = &f->b->m->sample;
-
-	for (uint32_t i = f->first_sample; i < s->count; i++)
-		if (s->ts_ns[i] != TIME_UNKNOWN)
-			s->ts_ns[i] = wrap_add(s->ts_ns[i], f->clock_offset);
-}
-
-static ow_status resolve_all(struct perf_file *f, struct order *o)
-{
-	size_t next = 0;
-	bool ok = o->sorted ? resolve_sorted(f, o, &next) : resolve_rows(f, o, &next, SIZE_MAX);
-
-	/* the rest for names of threads without samples */
-	if (!ok || !apply_up_to(f, o, &next, o->count))
-		return builder_fail(f->b, error_no_memory(f->ctx->err));
-	if (f->has_clock)
-		shift_times(f);
-	return f->b->status;
-}
-
-ow_status perf_samples_resolve(struct perf_file *f)
-{
-	size_t size = 2 * (f->change_count + 1) * sizeof(struct trace_ref);
-	struct order o = {
-		.count = f->change_count, .changes = mem_alloc(f->mem, size), .from = 1, .to = 0
-	};
+	uint64_t start = f->at;
+	size_t at = 0, size = perf_u16(p + 6, swap);
 	ow_status status;
 
-	if (!o.changes || f->change_count >= UINT32_MAX) {
-		mem_free(f->mem, o.changes, size);
-		return builder_fail(f->b, error_no_memory(f->ctx->err));
-	}
-	for (uint32_t i = 0; i < o.count; i++)
-		o.changes[i] = (struct trace_ref){
-			.ts = (int64_t)MIN(f->changes[i].time, (uint64_t)INT64_MAX), .row = i
-		};
-	trace_sort(o.changes, o.count, o.changes + o.count);
-	if (is_in_order(f, &o) || sort_rows(f, &o))
-		status = resolve_all(f, &o);
-	else
-		status = builder_fail(f->b, error_no_memory(f->ctx->err));
-	mem_free(f->mem, o.start, o.start ? (o.count + 2) * sizeof(*o.start) : 0);
-	mem_free(f->mem, o.rows, o.rows ? o.row_count * sizeof(*o.rows) : 0);
-	mem_free(f->mem, o.changes, size);
+	do {
+		f->at = start + at;
+		status = read_sample(f, p + at, size, swap);
+		at += size;
+		++*records;
+		if (status != OW_OK || len - at < 8 || perf_u32(p + at, swap) != PERF_SAMPLE)
+			break;
+		size = perf_u16(p + at + 6, swap);
+	} while (size >= 8 && size <= len - at);
+	*used += at;
 	return status;
+}
+
+ow_status perf_samples_read(struct perf_file *f, const unsigned char *p, size_t len, size_t *used,
+			    uint64_t *records)
+{
+	if (OW_UNLIKELY(!f->alone))
+		f->alone = mem_zalloc(f->mem, PERF_ALONE * sizeof(*f->alone));
+	if (!f->alone)
+		return no_memory(f);
+	return f->swap ? read_samples(f, p, len, true, used, records)
+		       : read_samples(f, p, len, false, used, records);
 }

@@ -1,0 +1,474 @@
+/*
+ * perf_resolve.c: rows of the model from the samples of perf.data, when all of it is read; see perf_data.h. A file has its
+ * records by processor. What an address means depends on what was mapped at that time, so runs of samples are taken up in the
+ * order of these changes, and cut where one falls into them. Then they are put where the freeze wants them, by thread and time, so
+ * that nobody has to sort samples.
+ */
+#include "import/perf_data.h"
+
+#include "import/trace_sort.h"
+
+#define AHEAD 12 /* rows whose call chains are fetched */
+
+static ow_status no_memory(struct perf_file *f)
+{
+	return builder_fail(f->b, error_no_memory(f->ctx->err));
+}
+
+/* ---- what things are ---- */
+
+static bool apply(struct perf_file *f, const struct change *c)
+{
+	switch (c->kind) {
+	case CHANGE_MAP:
+		return perf_space_map(&f->space, c->pid, &c->map);
+	case CHANGE_COMM:
+	case CHANGE_EXEC:
+		return perf_space_comm(&f->space, c->pid, c->tid, c->map.name,
+				       c->kind == CHANGE_EXEC);
+	case CHANGE_FORK:
+		return perf_space_fork(&f->space, c->pid, c->parent_pid, c->tid, c->parent_tid);
+	}
+	return true;
+}
+
+metric_id perf_event_metric(struct perf_file *f, uint32_t event)
+{
+	struct perf_event *e = &f->events[event];
+	bool clock = e->attr.type == 1 && e->attr.config <= 1;
+	struct str name = model_str(f->b->m, e->name);
+	char text[40];
+
+	if (e->metric.v)
+		return e->metric;
+	perf_attr_name(&e->attr, text);
+	clock = clock || str_eq(name, STR("offcpu-time")); /* perf record --off-cpu */
+	e->metric = builder_metric(f->b, name.len ? name : str_from(text),
+				   clock ? STR("ns") : STR("count"));
+	return e->metric;
+}
+
+/* Found once per thread, until somebody has a new name. */
+static track_id make_track(struct perf_file *f, struct perf_thread *t)
+{
+	str_id comm, process;
+
+	comm = perf_space_name(&f->space, t->pid, t->tid);
+	process = perf_space_name(&f->space, t->pid, t->pid);
+	if (!comm.v) /* the idle threads never say a name */
+		comm = t->pid ? builder_cstr(f->b, ":unknown") : builder_cstr(f->b, "swapper");
+	t->track_at = f->space.names;
+	t->track = builder_track(f->b, &(struct track_row){ .name = comm,
+							    .process = process.v ? process : comm,
+							    .pid = t->pid,
+							    .tid = t->tid,
+							    .kind = TRACK_HOST,
+							    .source = f->b->source });
+	return t->track;
+}
+
+track_id perf_thread_track(struct perf_file *f, uint32_t thread)
+{
+	struct perf_thread *t = &f->space.threads[thread];
+
+	return t->track.v && t->track_at == f->space.names ? t->track : make_track(f, t);
+}
+
+/* ---- runs between changes ---- */
+
+/* Changes in order of time, and runs in an order that is wanted. */
+struct order {
+	struct trace_ref *changes;
+	size_t change_count;
+	struct perf_run *runs; /* cut, so that nothing changes in them */
+	struct trace_ref *refs;
+	struct trace_ref *scratch; /* for sorting them */
+	size_t count;
+	struct perf_run *placed; /* in the order of the rows that they become */
+	size_t placed_count, placed_cap;
+	uint16_t *events; /* of samples, when there are several */
+};
+
+static int64_t start_of(const struct perf_rows *r, const struct perf_run *run)
+{
+	return wrap_add(run->from, r->items[run->first].after);
+}
+
+/* How many changes there were at a time. */
+static size_t changes_before(const struct order *o, int64_t ts)
+{
+	size_t low = 0, high = o->change_count;
+
+	if (ts == TIME_UNKNOWN)
+		return o->change_count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (o->changes[middle].ts <= ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* How many of a run's samples are before a time. */
+static uint32_t samples_before(const struct perf_rows *r, const struct perf_run *run, int64_t ts)
+{
+	uint64_t after = (uint64_t)ts - (uint64_t)run->from;
+	uint32_t low = 0, high = run->count;
+
+	if (after > r->items[run->first + high - 1].after)
+		return high;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (r->items[run->first + middle].after < after)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Cuts runs where something changes; tells how many there are then. */
+static size_t cut_runs(const struct perf_rows *r, struct order *o)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < r->run_count; i++) {
+		struct perf_run rest = r->runs[i];
+
+		while (rest.count) {
+			size_t number = changes_before(o, start_of(r, &rest));
+			uint32_t some = rest.count;
+
+			if (number < o->change_count)
+				some = samples_before(r, &rest, o->changes[number].ts);
+			if (o->runs) {
+				o->runs[count] = rest;
+				o->runs[count].count = some;
+				o->refs[count] = (struct trace_ref){ .ts = (int64_t)number,
+								     .row = (uint32_t)count };
+			}
+			count++;
+			rest.first += some;
+			rest.count -= some;
+		}
+	}
+	return count;
+}
+
+static ow_status order_changes(struct perf_file *f, struct order *o)
+{
+	o->change_count = f->change_count;
+	o->changes = mem_alloc(f->mem, 2 * (o->change_count + 1) * sizeof(*o->changes));
+	if (!o->changes || f->change_count >= UINT32_MAX)
+		return no_memory(f);
+	for (uint32_t i = 0; i < o->change_count; i++)
+		o->changes[i] = (struct trace_ref){
+			.ts = (int64_t)MIN(f->changes[i].time, (uint64_t)INT64_MAX), .row = i
+		};
+	trace_sort(o->changes, o->change_count, o->changes + o->change_count);
+	return OW_OK;
+}
+
+static ow_status order_runs(struct perf_file *f, struct order *o)
+{
+	struct perf_rows *r = &f->rows;
+
+	for (size_t i = 0; i < r->run_count; i++)
+		r->runs[i].count =
+			(uint32_t)(i + 1 < r->run_count ? r->runs[i + 1].first : r->count) -
+			r->runs[i].first;
+	o->count = cut_runs(r, o);
+	o->runs = mem_alloc(f->mem, o->count * sizeof(*o->runs));
+	o->refs = mem_alloc(f->mem, o->count * sizeof(*o->refs));
+	o->scratch = mem_alloc(f->mem, o->count * sizeof(*o->scratch));
+	if (!o->runs || !o->refs || !o->scratch)
+		return no_memory(f);
+	cut_runs(r, o);
+	trace_sort(o->refs, o->count, o->scratch);
+	return OW_OK;
+}
+
+static void order_release(struct perf_file *f, struct order *o)
+{
+	mem_free(f->mem, o->changes, 2 * (o->change_count + 1) * sizeof(*o->changes));
+	mem_free(f->mem, o->runs, o->count * sizeof(*o->runs));
+	mem_free(f->mem, o->refs, o->count * sizeof(*o->refs));
+	mem_free(f->mem, o->scratch, o->count * sizeof(*o->scratch));
+	mem_free(f->mem, o->placed, o->placed_cap * sizeof(*o->placed));
+	mem_free(f->mem, o->events, f->rows.count * sizeof(*o->events));
+}
+
+/* ---- what samples mean ---- */
+
+static void resolve_run(struct perf_file *f, struct order *o, struct perf_run *run)
+{
+	struct perf_row *rows = f->rows.items;
+	size_t end = run->first + (size_t)run->count, last = f->rows.count - 1;
+	uint32_t changes = f->space.changes;
+
+	run->thread = perf_thread_track(f, run->thread).v;
+	for (size_t i = run->first; i < end; i++) {
+		const struct perf_chain *c = perf_chain_at(f, rows[i].chain);
+
+		__builtin_prefetch(perf_chain_at(f, rows[MIN(i + AHEAD, last)].chain));
+		if (OW_UNLIKELY(o->events != NULL)) {
+			o->events[i] = c->event;
+			perf_event_metric(f, c->event);
+		}
+		rows[i].chain = c->at > changes ? c->stack.v : perf_chain_stack(f, rows[i].chain).v;
+	}
+}
+
+static ow_status apply_up_to(struct perf_file *f, const struct order *o, size_t *next, size_t end)
+{
+	for (; *next < end; ++*next)
+		if (!apply(f, &f->changes[o->changes[*next].row]))
+			return no_memory(f);
+	return OW_OK;
+}
+
+static ow_status resolve_runs(struct perf_file *f, struct order *o)
+{
+	size_t next = 0;
+
+	if (f->event_count > 1) {
+		o->events = mem_alloc(f->mem, f->rows.count * sizeof(*o->events));
+		if (!o->events)
+			return no_memory(f);
+	} else if (f->rows.count) {
+		perf_event_metric(f, 0);
+	}
+	for (size_t i = 0; i < o->count && f->b->status == OW_OK; i++) {
+		OW_TRY(apply_up_to(f, o, &next, (size_t)o->refs[i].ts));
+		resolve_run(f, o, &o->runs[o->refs[i].row]);
+	}
+	OW_TRY(f->b->status);
+	/* the rest for names of threads without samples */
+	return apply_up_to(f, o, &next, o->change_count);
+}
+
+/* ---- where they are put ---- */
+
+/* By time, and then by track. */
+static void sort_runs(struct perf_file *f, struct order *o)
+{
+	for (size_t i = 0; i < o->count; i++)
+		o->refs[i] = (struct trace_ref){ .ts = start_of(&f->rows, &o->runs[i]),
+						 .row = (uint32_t)i };
+	trace_sort(o->refs, o->count, o->scratch);
+	for (size_t i = 0; i < o->count; i++)
+		o->refs[i].ts = o->runs[o->refs[i].row].thread;
+	trace_sort(o->refs, o->count, o->scratch);
+	for (size_t i = 0; i < o->count; i++)
+		o->refs[i].ts = start_of(&f->rows, &o->runs[o->refs[i].row]);
+}
+
+static bool comes_before(const struct trace_ref *a, const struct trace_ref *b)
+{
+	return a->ts != b->ts ? a->ts < b->ts : a->row < b->row;
+}
+
+/* Runs of which some is put, as a heap. */
+struct open_runs {
+	struct trace_ref *items;
+	size_t count;
+};
+
+static void open_run(struct open_runs *open, struct trace_ref ref)
+{
+	size_t at = open->count++;
+
+	for (; at && comes_before(&ref, &open->items[(at - 1) / 2]); at = (at - 1) / 2)
+		open->items[at] = open->items[(at - 1) / 2];
+	open->items[at] = ref;
+}
+
+static struct trace_ref take_open(struct open_runs *open)
+{
+	struct trace_ref first = open->items[0], last = open->items[--open->count];
+	size_t at = 0, next;
+
+	while ((next = 2 * at + 1) < open->count) {
+		if (next + 1 < open->count &&
+		    comes_before(&open->items[next + 1], &open->items[next]))
+			next++;
+		if (!comes_before(&open->items[next], &last))
+			break;
+		open->items[at] = open->items[next];
+		at = next;
+	}
+	open->items[at] = last;
+	return first;
+}
+
+/* How many samples of a run come before another run; the first does. */
+static uint32_t count_before(const struct perf_rows *r, const struct perf_run *run, uint32_t row,
+			     const struct trace_ref *other)
+{
+	if (row > other->row)
+		return samples_before(r, run, other->ts);
+	return other->ts == INT64_MAX ? run->count : samples_before(r, run, other->ts + 1);
+}
+
+static bool add_placed(struct perf_file *f, struct order *o, const struct perf_run *run)
+{
+	void *placed = o->placed;
+	bool ok =
+		mem_grow(f->mem, &placed, &o->placed_cap, o->placed_count + 1, sizeof(*o->placed));
+
+	o->placed = placed;
+	if (ok)
+		o->placed[o->placed_count++] = *run;
+	return ok;
+}
+
+/* Puts what comes before the next run that was not opened yet; NULL: all. */
+static bool place_open(struct perf_file *f, struct order *o, struct open_runs *open,
+		       const struct trace_ref *next)
+{
+	while (open->count && (!next || comes_before(&open->items[0], next))) {
+		struct trace_ref ref = take_open(open);
+		struct perf_run *run = &o->runs[ref.row], some = *run;
+
+		if (open->count)
+			some.count = count_before(&f->rows, run, ref.row, &open->items[0]);
+		if (next)
+			some.count = MIN(some.count, count_before(&f->rows, run, ref.row, next));
+		if (!add_placed(f, o, &some))
+			return false;
+		run->first += some.count;
+		run->count -= some.count;
+		if (!run->count)
+			continue;
+		ref.ts = start_of(&f->rows, run);
+		open_run(open, ref);
+	}
+	return true;
+}
+
+/* In the order that the freeze wants, by track and time. A thread is on one processor at a time, but its runs may still be in one
+ * another: the last samples of one processor may lie behind the first of the next. */
+static ow_status place_runs(struct perf_file *f, struct order *o)
+{
+	struct open_runs open = { .items = o->scratch };
+
+	sort_runs(f, o);
+	for (size_t i = 0; i < o->count; i++) {
+		const struct trace_ref *next = i + 1 < o->count ? &o->refs[i + 1] : NULL;
+
+		open_run(&open, o->refs[i]);
+		if (next && o->runs[next->row].thread != o->runs[o->refs[i].row].thread)
+			next = NULL;
+		if (!place_open(f, o, &open, next))
+			return no_memory(f);
+	}
+	return OW_OK;
+}
+
+/* When, where and who; in the wall's clock, where it is known. */
+static void put_rows(struct perf_file *f, const struct order *o)
+{
+	struct sample_table *s = &f->b->m->sample;
+	uint32_t to = s->count;
+
+	for (size_t i = 0; i < o->placed_count; i++) {
+		const struct perf_run *run = &o->placed[i];
+		const struct perf_row *rows = &f->rows.items[run->first];
+		int64_t from = run->from;
+
+		if (f->has_clock && from != TIME_UNKNOWN)
+			from = wrap_add(from, f->clock_offset);
+		for (uint32_t k = 0; k < run->count; k++) {
+			s->ts_ns[to + k] = wrap_add(from, rows[k].after);
+			s->stack[to + k].v = rows[k].chain;
+			s->track[to + k].v = run->thread;
+		}
+		for (uint32_t k = 0; s->cpu && k < run->count; k++)
+			s->cpu[to + k] = run->cpu;
+		to += run->count;
+	}
+}
+
+/* What was measured, and how much. */
+static void put_weights(struct perf_file *f, const struct order *o)
+{
+	struct sample_table *s = &f->b->m->sample;
+	uint32_t to = s->count;
+
+	for (size_t i = 0; i < o->placed_count; i++) {
+		const struct perf_run *run = &o->placed[i];
+
+		for (uint32_t k = run->first; k < run->first + run->count; k++, to++) {
+			const struct perf_event *e = &f->events[o->events ? o->events[k] : 0];
+
+			s->metric[to] = e->metric;
+			s->weight[to] =
+				f->rows.weights ? f->rows.weights[k] : perf_event_weight(&e->attr);
+		}
+	}
+}
+
+/* The same for all. */
+static void put_one_weight(struct perf_file *f, uint32_t count)
+{
+	struct sample_table *s = &f->b->m->sample;
+	metric_id metric = f->events[0].metric;
+	int64_t weight = perf_event_weight(&f->events[0].attr);
+
+	for (uint32_t i = s->count; i < s->count + count; i++)
+		s->metric[i] = metric;
+	for (uint32_t i = s->count; i < s->count + count; i++)
+		s->weight[i] = weight;
+}
+
+#define USE_KEPT(f, column, count)                                                                 \
+	mem_use_kept((f)->mem, (f)->b->m->sample.column,                                           \
+		     (f)->b->m->sample.cap * sizeof(*(f)->b->m->sample.column),                    \
+		     (f)->b->m->sample.count * sizeof(*(f)->b->m->sample.column),                  \
+		     ((f)->b->m->sample.count + (size_t)(count)) *                                 \
+			     sizeof(*(f)->b->m->sample.column))
+
+static ow_status put_all(struct perf_file *f, struct order *o)
+{
+	struct sample_table *s = &f->b->m->sample;
+	uint32_t count = (uint32_t)f->rows.count;
+	size_t cap = f->rows.cap;
+
+	if (!builder_grow(f->b, TABLE_sample, count) ||
+	    (f->rows.has_cpu &&
+	     !builder_need_column(f->b, TABLE_sample, offsetof(struct sample_table, cpu))))
+		return f->b->status;
+	OW_TRY(place_runs(f, o));
+	put_rows(f, o);
+	/* What the samples lay in becomes part of the columns that are still to be written. */
+	mem_free(f->mem, f->rows.items, cap * sizeof(*f->rows.items));
+	f->rows.items = NULL;
+	f->rows.cap = 0;
+	USE_KEPT(f, weight, count);
+	USE_KEPT(f, metric, count);
+	if (o->events || f->rows.weights)
+		put_weights(f, o);
+	else
+		put_one_weight(f, count);
+	s->count += count;
+	return OW_OK;
+}
+
+ow_status perf_samples_resolve(struct perf_file *f)
+{
+	struct order o = { 0 };
+	ow_status status = order_changes(f, &o);
+
+	if (status == OW_OK)
+		status = order_runs(f, &o);
+	if (status == OW_OK)
+		status = resolve_runs(f, &o);
+	if (status == OW_OK && f->rows.count)
+		status = put_all(f, &o);
+	order_release(f, &o);
+	return status;
+}
