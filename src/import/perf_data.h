@@ -107,9 +107,10 @@ struct perf_rows {
 	size_t weight_cap;
 	struct perf_run *runs;
 	size_t run_count, run_cap;
-	int64_t last;	 /* time */
-	uint64_t who;	 /* of whom the last sample was, as it lies there … */
-	uint32_t thread; /* … and that is, when there was one */
+	int64_t last; /* time */
+	/* the last sample: its event, and whose it was, as these lie there, and what they are */
+	uint64_t id, who;
+	uint32_t event, thread;
 	int32_t pid;
 	bool has_cpu;
 };

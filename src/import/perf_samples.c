@@ -23,6 +23,11 @@ static ow_status no_memory(struct perf_file *f)
 	return builder_fail(f->b, error_no_memory(f->ctx->err));
 }
 
+static int64_t weight_of(uint64_t period)
+{
+	return (int64_t)MIN(period, (uint64_t)INT64_MAX);
+}
+
 /* ---- rows ---- */
 
 /* How many more samples there will be, if the rest of the file is like what was read of it: rows that do not move are cheaper. */
@@ -104,18 +109,32 @@ static bool start_run(struct perf_file *f, const struct sample *s)
 }
 
 /* Whether a sample goes on with the last run. Samples without a time have runs of their own. */
-static inline bool in_run(const struct perf_rows *r, const struct sample *s)
+static bool in_run(const struct perf_rows *r, const struct sample *s)
 {
-	const struct perf_run *run = &r->runs[r->run_count - 1];
+	const struct perf_run *run;
 
-	return r->run_count && s->ts >= r->last && run->thread == s->thread && run->cpu == s->cpu &&
+	if (!r->run_count)
+		return false;
+	run = &r->runs[r->run_count - 1];
+	return s->ts >= r->last && run->thread == s->thread && run->cpu == s->cpu &&
 	       (uint64_t)s->ts - (uint64_t)run->from <= UINT32_MAX;
 }
 
-OW_ALWAYS_INLINE bool add_row(struct perf_file *f, const struct sample *s)
+/* Whether it is known which chain an address alone is. */
+static inline bool is_alone(const struct perf_file *f, const unsigned char *words, int32_t pid,
+			    uint32_t event, uint32_t shape, uint32_t *chain)
+{
+	uint64_t address = perf_u64(words, false);
+	const struct perf_alone *alone = perf_alone_of(f, address, pid, event, shape);
+
+	*chain = alone->chain;
+	return alone->chain && alone->address == address && alone->pid == pid &&
+	       alone->event == event && alone->shape == shape;
+}
+
+static bool add_row(struct perf_file *f, const struct sample *s)
 {
 	struct perf_rows *r = &f->rows;
-	const struct perf_alone *alone;
 	struct perf_row *row;
 
 	if (OW_UNLIKELY(r->count == r->cap) && !grow_rows(f))
@@ -133,15 +152,9 @@ OW_ALWAYS_INLINE bool add_row(struct perf_file *f, const struct sample *s)
 	row->after = (uint32_t)((uint64_t)s->ts - (uint64_t)r->runs[r->run_count - 1].from);
 	r->last = s->ts;
 	r->count++;
-	if (s->words && perf_shape_count(s->shape) == 1) {
-		uint64_t address = perf_u64(s->words, false);
-
-		alone = perf_alone_of(f, address, s->pid, s->event, s->shape);
-		row->chain = alone->chain;
-		if (OW_LIKELY(alone->chain && alone->address == address && alone->pid == s->pid &&
-			      alone->event == s->event && alone->shape == s->shape))
-			return true;
-	}
+	if (s->words && perf_shape_count(s->shape) == 1 &&
+	    is_alone(f, s->words, s->pid, s->event, s->shape, &row->chain))
+		return true;
 	f->later[f->later_count] = (struct perf_later){ .words = s->words,
 							.pid = s->pid,
 							.row = (uint32_t)(r->count - 1),
@@ -163,13 +176,12 @@ void perf_rows_release(struct perf_file *f)
 /* ---- what a record says ---- */
 
 /* Who wrote it, and so what is where in it. */
-OW_ALWAYS_INLINE const struct perf_attr *attr_of(const struct perf_file *f,
-						 const unsigned char *body, size_t size, bool swap,
-						 uint32_t *event)
+static const struct perf_attr *attr_of(struct perf_file *f, const unsigned char *body, size_t size)
 {
+	struct perf_rows *r = &f->rows;
 	const struct perf_attr *attr;
 
-	*event = 0;
+	r->event = 0;
 	if (!f->event_count)
 		return NULL;
 	attr = &f->events[0].attr;
@@ -177,8 +189,9 @@ OW_ALWAYS_INLINE const struct perf_attr *attr_of(const struct perf_file *f,
 		return NULL;
 	if (f->event_count == 1 || attr->layout.id == PERF_ABSENT)
 		return attr;
-	*event = perf_event_of(f, perf_u64(body + attr->layout.id, swap), 0);
-	attr = &f->events[*event].attr;
+	r->id = perf_u64(body + attr->layout.id, f->swap);
+	r->event = perf_event_of(f, r->id, 0);
+	attr = &f->events[r->event].attr;
 	return attr->layout.size > size ? NULL : attr;
 }
 
@@ -218,7 +231,7 @@ static uint64_t *last_read(struct perf_file *f, uint64_t id)
 
 /* `perf record -e '{a,b}:S'`: a sample of one event tells what each of its group counted since the one before. */
 static ow_status add_group(struct perf_file *f, const struct perf_attr *attr,
-			   struct perf_bytes rest, struct sample *s)
+			   struct perf_bytes rest, struct sample s)
 {
 	struct perf_value values[GROUP_MAX];
 	size_t count = perf_take_values(attr, &rest, values, GROUP_MAX);
@@ -232,21 +245,21 @@ static ow_status add_group(struct perf_file *f, const struct perf_attr *attr,
 			return no_memory(f);
 		more = values[i].value - *last;
 		*last = values[i].value;
-		s->event = perf_event_of(f, values[i].id, UINT32_MAX);
-		s->weight = (int64_t)MIN(more, (uint64_t)INT64_MAX);
-		s->weighs = true;
-		if (more && s->event != UINT32_MAX && !add_row(f, s))
+		s.event = perf_event_of(f, values[i].id, UINT32_MAX);
+		s.weight = weight_of(more);
+		s.weighs = true;
+		if (more && s.event != UINT32_MAX && !add_row(f, &s))
 			return no_memory(f);
 	}
 	return OW_OK;
 }
 
-OW_ALWAYS_INLINE ow_status read_sample(struct perf_file *f, const unsigned char *record,
-				       size_t size, bool swap)
+static ow_status read_sample(struct perf_file *f, const unsigned char *record, size_t size)
 {
+	bool swap = f->swap;
 	const unsigned char *p = record + 8;
 	struct sample s = { .ts = TIME_UNKNOWN };
-	const struct perf_attr *attr = attr_of(f, p, size - 8, swap, &s.event);
+	const struct perf_attr *attr = attr_of(f, p, size - 8);
 	const struct perf_layout *l = attr ? &attr->layout : NULL;
 	struct perf_bytes rest = { .end = record + size, .swap = swap };
 	uint64_t who = UINT64_MAX, count = 0;
@@ -266,6 +279,7 @@ OW_ALWAYS_INLINE ow_status read_sample(struct perf_file *f, const unsigned char 
 	if (OW_UNLIKELY(who != f->rows.who || !f->rows.count) &&
 	    !find_thread(f, who, l->tid != PERF_ABSENT))
 		return no_memory(f);
+	s.event = f->rows.event;
 	s.thread = f->rows.thread;
 	s.pid = f->rows.pid;
 	if (l->time != PERF_ABSENT) {
@@ -280,44 +294,117 @@ OW_ALWAYS_INLINE ow_status read_sample(struct perf_file *f, const unsigned char 
 	}
 	s.weighs = l->period != PERF_ABSENT;
 	if (s.weighs)
-		s.weight = (int64_t)MIN(perf_u64(p + l->period, swap), (uint64_t)INT64_MAX);
+		s.weight = weight_of(perf_u64(p + l->period, swap));
 	else if (f->rows.weights)
 		s.weight = perf_event_weight(attr);
 	if (OW_UNLIKELY(perf_attr_reads(attr)))
-		return add_group(f, attr, rest, &s);
+		return add_group(f, attr, rest, s);
 	return OW_LIKELY(add_row(f, &s)) ? OW_OK : no_memory(f);
 bad:
 	perf_note_bad(f);
 	return OW_OK;
 }
 
-OW_ALWAYS_INLINE ow_status read_samples(struct perf_file *f, const unsigned char *p, size_t len,
-					bool swap, size_t *used, uint64_t *records)
-{
-	uint64_t start = f->at;
-	size_t at = 0, size = perf_u16(p + 6, swap);
-	ow_status status;
+/* ---- many of them ---- */
 
-	do {
-		f->at = start + at;
-		status = read_sample(f, p + at, size, swap);
-		at += size;
-		++*records;
-		if (status != OW_OK || len - at < 8 || perf_u32(p + at, swap) != PERF_SAMPLE)
+#define HAS(bit) ((uint64_t)1 << SAMPLE_##bit)
+#define USUAL (HAS(IP) | HAS(TID) | HAS(TIME))
+
+/* Whether samples like the last are of the usual kind, in the order of bytes of this machine. */
+static bool is_usual(const struct perf_file *f)
+{
+	const struct perf_rows *r = &f->rows;
+	uint64_t type = r->run_count ? f->events[r->event].attr.sample_type : 0;
+
+	return !f->swap && (type & USUAL) == USUAL && !(type & HAS(READ)) && r->last >= 0 &&
+	       !r->weights == !(type & HAS(PERIOD));
+}
+
+/* Reads samples for which nothing but a row is to be made: of the usual kind, of the same event, and in the last run. Returns how
+ * many bytes; *status changes when there is no memory. */
+static size_t read_usual(struct perf_file *f, const unsigned char *p, size_t len, uint64_t *records,
+			 ow_status *status)
+{
+	struct perf_rows *r = &f->rows;
+	const struct perf_attr *attr = &f->events[r->event].attr;
+	const struct perf_layout l = attr->layout;
+	bool chains = attr->sample_type & HAS(CALLCHAIN), has_cpu = l.cpu != PERF_ABSENT;
+	size_t min = 8 + l.size + (chains ? 8u : 0u), at = 0;
+	uint8_t id_at = f->event_count > 1 ? f->events[0].attr.layout.id : PERF_ABSENT;
+	const struct perf_run run = r->runs[r->run_count - 1];
+	uint64_t limit = MIN((uint64_t)run.from + UINT32_MAX, (uint64_t)INT64_MAX);
+	uint64_t id = r->id, who = r->who, last = (uint64_t)r->last;
+	size_t row = r->count, end = r->weights ? MIN(r->cap, r->weight_cap) : r->cap;
+	uint16_t event = (uint16_t)r->event;
+	struct perf_row *rows = r->items;
+	int64_t *weights = r->weights;
+	int32_t pid = r->pid;
+
+	for (; row < end && len - at >= min; row++) {
+		const unsigned char *record = p + at, *body = record + 8, *words = body + l.ip;
+		uint64_t head = perf_u64(record, false), time = perf_u64(body + l.time, false);
+		size_t size = head >> 48, count = 1;
+		uint16_t shape;
+
+		if ((uint32_t)head != PERF_SAMPLE || size < min || size > len - at ||
+		    perf_u64(body + l.tid, false) != who || time < last || time > limit)
 			break;
-		size = perf_u16(p + at + 6, swap);
-	} while (size >= 8 && size <= len - at);
-	*used += at;
-	return status;
+		if (has_cpu && (int32_t)perf_u32(body + l.cpu, false) != run.cpu - 1)
+			break;
+		if (id_at != PERF_ABSENT && perf_u64(body + id_at, false) != id)
+			break;
+		if (chains) {
+			words = record + min;
+			count = (size_t)perf_u64(words - 8, false);
+			if (!count || count > (size - min) / 8)
+				break;
+		}
+		if (weights)
+			weights[row] = weight_of(perf_u64(body + l.period, false));
+		shape = (uint16_t)(count << 3 | (head >> 32 & PERF_MODES));
+		rows[row].after = (uint32_t)(time - (uint64_t)run.from);
+		last = time;
+		at += size;
+		if (count == 1 && is_alone(f, words, pid, event, shape, &rows[row].chain))
+			continue;
+		f->later[f->later_count] = (struct perf_later){ .words = words,
+								.pid = pid,
+								.row = (uint32_t)row,
+								.shape = shape,
+								.event = event };
+		if (!perf_chain_later(f)) {
+			*status = no_memory(f);
+			break;
+		}
+	}
+	*records += row - r->count;
+	r->count = row;
+	r->last = (int64_t)last;
+	return at;
 }
 
 ow_status perf_samples_read(struct perf_file *f, const unsigned char *p, size_t len, size_t *used,
 			    uint64_t *records)
 {
+	uint64_t start = f->at;
+	size_t at = 0, size = perf_u16(p + 6, f->swap);
+	ow_status status = OW_OK;
+
 	if (OW_UNLIKELY(!f->alone))
 		f->alone = mem_zalloc(f->mem, PERF_ALONE * sizeof(*f->alone));
 	if (!f->alone)
 		return no_memory(f);
-	return f->swap ? read_samples(f, p, len, true, used, records)
-		       : read_samples(f, p, len, false, used, records);
+	do {
+		f->at = start + at;
+		status = read_sample(f, p + at, size);
+		at += size;
+		++*records;
+		if (status == OW_OK && is_usual(f))
+			at += read_usual(f, p + at, len - at, records, &status);
+		if (status != OW_OK || len - at < 8 || perf_u32(p + at, f->swap) != PERF_SAMPLE)
+			break;
+		size = perf_u16(p + at + 6, f->swap);
+	} while (size >= 8 && size <= len - at);
+	*used += at;
+	return status;
 }
