@@ -81,14 +81,58 @@ static bool is_go_method(struct str name)
 	return false;
 }
 
-/* Up to the first parenthesis, but for (anonymous namespace). */
-static struct str without_parameters(struct str name)
+/* Whether what is between here and the end of the name begins the parameters, as the scripts see it. */
+static bool is_parenthesis(struct str name, size_t at)
+{
+	return name.ptr[at] == '(' && !str_starts(str_skip(name, at), STR("(anonymous namespace)"));
+}
+
+/* Of "a::operator(" and the like the parentheses, or the angle bracket, are part of the name. */
+static size_t operator_end(struct str name, size_t at)
+{
+	static const char *const signs[] = { "()", "<<=", ">>=", "<=>", "<<", ">>",
+					     "<=", ">=",  "->",	 "<",	">" };
+	struct str rest = str_skip(name, at);
+
+	if (at < 8 || !str_ends(str_first(name, at), STR("operator")))
+		return at;
+	for (size_t i = 0; i < ARRAY_COUNT(signs); i++)
+		if (str_starts(rest, str_from(signs[i])))
+			return at + strlen(signs[i]);
+	return at;
+}
+
+/* The parameters of a function, not those in its template arguments: std::function<int (int)>::operator()(int) const. */
+static struct str without_own_parameters(struct str name)
+{
+	size_t depth = 0;
+
+	for (size_t i = 0; i < name.len; i++) {
+		size_t end = operator_end(name, i);
+
+		if (end > i) {
+			i = end - 1;
+			continue;
+		}
+		if (is_parenthesis(name, i) && !depth)
+			return i ? str_first(name, i) : name;
+		if (name.ptr[i] == '<')
+			depth++;
+		else if (name.ptr[i] == '>' && depth && (!i || name.ptr[i - 1] != '-'))
+			depth--;
+	}
+	return name;
+}
+
+/* Up to the first parenthesis, but for (anonymous namespace); the scripts know no templates. */
+static struct str without_parameters(struct str name, bool as_scripts)
 {
 	if (is_go_method(name))
 		return name;
+	if (!as_scripts)
+		return without_own_parameters(name);
 	for (size_t i = 0; i < name.len; i++)
-		if (name.ptr[i] == '(' &&
-		    !str_starts(str_skip(name, i), STR("(anonymous namespace)")))
+		if (is_parenthesis(name, i))
 			return str_first(name, i);
 	return name;
 }
@@ -161,10 +205,12 @@ static uint32_t native_label(struct sample_labels *l, uint32_t frame, bool java)
 
 	if (name.len && name.ptr[0] == '(')
 		return LABEL_DROPPED;
-	if (is_unknown(name)) {
+	if (l->style & STYLE_STACKCOLLAPSE && COLUMN_GET(m->frame.flags, frame) & FRAME_NAMELESS) {
+		buf_add_char(&l->text, ' '); /* which the script takes for the name */
+	} else if (is_unknown(name)) {
 		add_unknown(l, frame, module);
 	} else {
-		name = without_parameters(name);
+		name = without_parameters(name, l->style & STYLE_STACKCOLLAPSE);
 		/* the script looks at the name that is left, quotes gone */
 		if (java && name.len > 1 && name.ptr[0] == 'L' && str_has(name, STR("/")))
 			name = str_skip(name, 1);
@@ -199,7 +245,9 @@ uint32_t sample_label(struct sample_labels *l, frame_id frame, bool java)
 {
 	const struct frame_table *f = &l->m->frame;
 	uint32_t *known = &l->of_frame[java][frame.v];
-	bool native = COLUMN_GET(f->module, frame.v).v || COLUMN_GET(f->address, frame.v);
+	bool nothing = !f->function[frame.v].v && !f->file[frame.v].v; /* [unknown <0>] */
+	bool native = COLUMN_GET(f->module, frame.v).v || COLUMN_GET(f->address, frame.v) ||
+		      (nothing && l->style & STYLE_ADDRESS);
 	bool lines = l->style & STYLE_LINES && f->file[frame.v].v;
 
 	if (!*known) {

@@ -233,6 +233,57 @@ static void native_names(void **state)
 	small_close(&t.s);
 }
 
+/* Template arguments have parentheses, too, which the scripts take for those of the parameters. */
+static void templates(void **state)
+{
+	struct sampled t;
+
+	(void)state;
+	small_open(&t.s);
+	t.track = (track_id){ 0 };
+	sample(&t, "cycles", "count",
+	       "f<int (int, int)>::operator()(int) const@/a;f<g<(E)0> >::h(int)@/a;"
+	       "operator<<(x)@/a;A::operator->(y)@/a;a<b>->(x)@/a;bool operator< <T>(T)@/a",
+	       0, 1);
+	small_freeze(&t.s);
+	expect_tree(&t, NULL,
+		    "1 f<int (int, int)>::operator() 0 1\n2 f<g<(E)0> >::h 0 1\n3 operator<< 0 1\n"
+		    "4 A::operator-> 0 1\n5 a<b>-> 0 1\n6 bool operator< <T> 1 1\n");
+	expect_tree(
+		&t, "stackcollapse",
+		"1 f<int  0 1\n2 f<g< 0 1\n3 operator<< 0 1\n4 A::operator-> 0 1\n5 a<b>-> 0 1\n"
+		"6 bool operator< <T> 1 1\n");
+	small_close(&t.s);
+}
+
+/* What has neither name nor module has an address, be it 0; what has an empty name is called by a blank in the scripts. */
+static void nameless(void **state)
+{
+	struct sampled t;
+	stack_id stack = { 0 };
+	struct builder *b = &t.s.b;
+
+	(void)state;
+	small_open(&t.s);
+	stack = builder_stack(b, stack, frame(&t, "main", "", 0));
+	stack = builder_stack(b, stack, builder_frame(b, &(struct frame_row){ 0 }));
+	stack = builder_stack(
+		b, stack,
+		builder_frame(b, &(struct frame_row){ .module = builder_cstr(b, "/l/libc.so"),
+						      .address = 16,
+						      .flags = FRAME_NAMELESS }));
+	builder_add_sample(
+		b, &(struct sample_row){ .ts_ns = TIME_UNKNOWN,
+					 .weight = 1,
+					 .metric = builder_metric(b, STR("cycles"), STR("count")),
+					 .stack = stack });
+	small_freeze(&t.s);
+	expect_tree(&t, NULL, "1 main 0 1\n2 [unknown] 0 1\n3 [libc.so] 1 1\n");
+	expect_tree(&t, "addrs", "1 main 0 1\n2 [unknown <0>] 0 1\n3 [libc.so <10>] 1 1\n");
+	expect_tree(&t, "addrs,stackcollapse", "1 main 0 1\n2 [unknown <0>] 0 1\n3   1 1\n");
+	small_close(&t.s);
+}
+
 static void lines(void **state)
 {
 	static const struct frame_row places[] = { { .line = 3 }, { .line = 9 }, { .line = 7 } };
@@ -271,6 +322,8 @@ int main(void)
 		cmocka_unit_test(other_inputs_are_told_of),
 		cmocka_unit_test(tree),
 		cmocka_unit_test(native_names),
+		cmocka_unit_test(templates),
+		cmocka_unit_test(nameless),
 		cmocka_unit_test(lines),
 	};
 

@@ -34,8 +34,9 @@ static bool is_frame_line(struct str line)
 {
 	struct perf_frame frame;
 
-	return line.len && (line.ptr[0] == ' ' || line.ptr[0] == '\t') &&
-	       perf_frame_parse(line, &frame) && str_find_char(line, '(') != STR_NONE;
+	if (!line.len || (line.ptr[0] != ' ' && line.ptr[0] != '\t'))
+		return perf_frame_is(line);
+	return perf_frame_parse(line, &frame) && str_find_char(line, '(') != STR_NONE;
 }
 
 static int sniff(const struct sniff *sniff)
@@ -70,8 +71,18 @@ static int sniff(const struct sniff *sniff)
 
 static bool is_kernel(struct str module)
 {
+	size_t slash = str_rfind_char(module, '/');
+	struct str file = slash == STR_NONE ? module : str_skip(module, slash + 1);
+
 	return str_starts(module, STR("[kernel")) || str_starts(module, STR("[guest.kernel")) ||
-	       str_ends(module, STR("vmlinux"));
+	       str_ends(module, STR("vmlinux")) || str_starts(file, STR("vmlinux-"));
+}
+
+/* Maps and dumps of code that was compiled at run time. */
+static bool is_jit(struct str module)
+{
+	return (str_has(module, STR("/perf-")) && str_ends(module, STR(".map"))) ||
+	       (str_has(module, STR("/jitted-")) && str_ends(module, STR(".so")));
 }
 
 static void add_frame(struct script *s, const struct perf_frame *frame, struct str symbol,
@@ -91,8 +102,10 @@ static void add_frame(struct script *s, const struct perf_frame *frame, struct s
 		row->flags = FRAME_INLINED;
 	else if (is_kernel(frame->module))
 		row->flags = FRAME_KERNEL;
-	else if (str_has(frame->module, STR("/perf-")) && str_ends(frame->module, STR(".map")))
+	else if (is_jit(frame->module))
 		row->flags = FRAME_JIT;
+	if (frame->nameless)
+		row->flags |= FRAME_NAMELESS;
 }
 
 /* "outer->inner": what some maps of compiled code give for inlined calls. The leaf comes first. */
@@ -226,8 +239,10 @@ static bool is_frame(const struct script *s, struct str line)
 {
 	struct perf_head head;
 
-	if (!s->open || (line.ptr[0] != ' ' && line.ptr[0] != '\t'))
+	if (!s->open)
 		return false;
+	if (line.ptr[0] != ' ' && line.ptr[0] != '\t')
+		return perf_frame_is(line);
 	return line.ptr[0] == '\t' || !perf_head_parse(line, &head) || head.ts_ns == INT64_MIN;
 }
 

@@ -80,6 +80,37 @@ static void samples(void **state)
 	stack_survives("perf_script", text, sizeof(text) - 1);
 }
 
+/* Some scripts and editors take the blanks away; and a frame may have no name at all, which is another thing than
+ * one that perf calls unknown. */
+static void frames_without_indent(void **state)
+{
+	static const char plain[] = "java 19983 cycles:\n"
+				    "ffffffff8103d0ca write_msr ([kernel.kallsyms])\n"
+				    "7f1e2215d058  (/lib/libc.so)\n"
+				    "401000 [unknown] (/usr/bin/x)\n"
+				    "\n"
+				    "dead 77 [000] 3.500000: 4 cycles:  ff8 do_it ([k])\n"
+				    "dead 77 [000] 3.600000: 4 cycles:  ff8 do_it ([k])\n";
+	struct input in;
+	struct small_model s;
+
+	(void)state;
+	stack_open(&s, "perf_script", plain, sizeof(plain) - 1);
+	stack_expect(&s, "java|-1|19983|-|cycles 1|401000@/usr/bin/x;7f1e2215d058@/lib/libc.so;"
+			 "write_msr@[kernel.kallsyms]\n"
+			 "dead|-1|77|3500000000|cycles 4|do_it@[k]\n"
+			 "dead|-1|77|3600000000|cycles 4|do_it@[k]\n");
+	for (uint32_t i = 1; i < s.m->frame.count; i++)
+		assert_int_equal((s.m->frame.flags[i] & FRAME_NAMELESS) != 0,
+				 s.m->frame.address[i] == 0x7f1e2215d058);
+	assert_int_equal(input_from_memory(&in, &s.mem, "x", plain, sizeof(plain) - 1, &s.err),
+			 OW_OK);
+	assert_ptr_equal(importer_recognise(&in, &s.err), &import_perf_script);
+	input_close(&in);
+	small_close(&s);
+	stack_survives("perf_script", plain, sizeof(plain) - 1);
+}
+
 static void nothing(void **state)
 {
 	struct small_model s;
@@ -93,9 +124,8 @@ static void nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(heads),
-		cmocka_unit_test(frames),
-		cmocka_unit_test(samples),
+		cmocka_unit_test(heads),   cmocka_unit_test(frames),
+		cmocka_unit_test(samples), cmocka_unit_test(frames_without_indent),
 		cmocka_unit_test(nothing),
 	};
 

@@ -181,8 +181,19 @@ bool perf_frame_parse(struct str line, struct perf_frame *frame)
 		text = str_trim(str_first(text, open));
 	} else if (text.len && text.ptr[0] == '(' && text.ptr[text.len - 1] == ')') {
 		frame->module = unless_unknown(str_make(text.ptr + 1, text.len - 2));
+		frame->nameless = str_starts(rest, STR("  ("));
 		text.len = 0;
 	}
 	frame->symbol = unless_unknown(without_offset(text));
 	return true;
+}
+
+bool perf_frame_is(struct str line)
+{
+	struct str text = str_trim(line);
+	struct perf_frame frame;
+	struct perf_head head;
+
+	return text.len && text.ptr[text.len - 1] == ')' && str_has(text, STR(" (")) &&
+	       perf_frame_parse(line, &frame) && !perf_head_parse(line, &head);
 }

@@ -22,9 +22,12 @@ bool perf_head_parse(struct str line, struct perf_head *head);
 struct perf_frame {
 	uint64_t address;
 	struct str symbol, module; /* empty when unknown */
+	bool nameless;		   /* two blanks stand where the symbol is */
 };
 
 /* ip symbol (module) */
 bool perf_frame_parse(struct str line, struct perf_frame *frame);
+/* Whether a line is a frame though nothing says so but its form: no blank before it, below a sample. */
+bool perf_frame_is(struct str line);
 
 #endif

@@ -69,7 +69,8 @@ enum frame_flags {
 	FRAME_KERNEL = 1 << 0,	/* of an operating system's kernel */
 	FRAME_INLINED = 1 << 1, /* inlined into its caller */
 	FRAME_JIT = 1 << 2,	/* compiled at run time */
-	FRAME_PROCESS = 1 << 3	/* no code: the process or thread that the frames below it ran in */
+	FRAME_PROCESS = 1 << 3, /* no code: the process or thread that the frames below it ran in */
+	FRAME_NAMELESS = 1 << 4 /* the source has an empty name where others are called unknown */
 };
 
 /* sample.label of a last sample of `perf script` that no empty line ends. */
