@@ -80,6 +80,8 @@ struct ow_open_options {
 	struct ow_list input_shapes; /* "NAME=100x784": shapes of placeholders, for infer */
 	const char *
 		step_marker; /* slices of a trace are steps if all of their name matches; or NULL */
+	struct ow_list
+		renamed; /* path, name, path, name …: what inputs are called instead of their paths */
 };
 OW_API void ow_open_options_init(struct ow_open_options *options);
 

@@ -257,6 +257,30 @@ ow_status ow_profile_add_memory(ow_profile *p, const char *name, const void *dat
 	return add_input(p, &in, &full, info, err);
 }
 
+/* A recording of several ranks has its name in front of each. */
+static void rename_source(ow_profile *p, uint32_t source, const char *path, const char *name)
+{
+	struct str is = model_str(p->m, p->m->source.path[source]);
+	struct buf to;
+
+	if (!str_starts(is, str_from(path)))
+		return;
+	buf_init(&to, &p->mem);
+	buf_puts(&to, name);
+	buf_add_str(&to, str_skip(is, strlen(path)));
+	p->m->source.path[source] = builder_str(&p->b, buf_str(&to));
+	buf_release(&to);
+}
+
+static void rename_sources(ow_profile *p)
+{
+	const struct ow_list *list = &p->options.renamed;
+
+	for (uint32_t i = 1; i < p->m->source.count; i++)
+		for (size_t k = 0; k + 1 < list->count; k += 2)
+			rename_source(p, i, list->items[k], list->items[k + 1]);
+}
+
 ow_status ow_profile_freeze(ow_profile *p, struct error *err)
 {
 	struct reading reading;
@@ -266,6 +290,8 @@ ow_status ow_profile_freeze(ow_profile *p, struct error *err)
 	OW_TRY(check_open(p, err));
 	OW_TRY(api_read_begin(p, p->options.redact ? TABLES_ALL : 0, &reading, err));
 	status = import_finish(&p->b, &p->import, err);
+	if (status == OW_OK)
+		rename_sources(p);
 	if (status == OW_OK)
 		status = model_freeze(&p->b);
 	if (status == OW_OK && p->options.redact)

@@ -70,7 +70,7 @@ static ow_status verify(const struct args *args, ow_profile *profile)
 			"opwatch: nothing to verify: only opwatch files (.opw) have checksums, and "
 			"only one that is opened alone is checked\n");
 	else if (strcmp(args->sink, "text") == 0) {
-		words_name(stdout, str_from(args->files[0]), SIZE_MAX);
+		words_name(stdout, str_from(args->job ? args->job : args->files[0]), SIZE_MAX);
 		printf(": all checksums of %.1f MB are right\n\n", (double)bytes / 1e6);
 	}
 	return status;

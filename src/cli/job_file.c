@@ -23,6 +23,19 @@ static void insert(struct args *args, const char *path)
 	args->file_count++;
 }
 
+/* It is called what people asked for it by. */
+static bool give_name(struct args *args, const char *path)
+{
+	const char **pair = ARENA_ARRAY(args->arena, const char *, 2);
+
+	if (!pair)
+		return false;
+	pair[0] = path;
+	pair[1] = args->job;
+	args->open.renamed = (struct ow_list){ pair, 2 };
+	return true;
+}
+
 bool job_file_make(struct args *args)
 {
 	const char *base = getenv("TMPDIR");
@@ -43,6 +56,8 @@ bool job_file_make(struct args *args)
 	args->job_file = path;
 	if (path)
 		signals_guard_cut(path, folder);
+	if (path && !give_name(args, path))
+		path = NULL;
 	if (path && ow_job_cut(args->socket, args->job, args->last_ns, path, NULL, &err) == OW_OK) {
 		insert(args, path);
 		return true;

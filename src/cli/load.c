@@ -75,7 +75,8 @@ static void tell_damage(const struct args *args, ow_profile *profile)
 			left++;
 	}
 	if (left)
-		complain("opwatch: … and %u more: opwatch notes %s%s\n", left, args->files[0],
+		complain("opwatch: … and %u more: opwatch notes %s%s%s\n", left,
+			 args->job ? "--job " : "", args->job ? args->job : args->files[0],
 			 args->file_count > 1 ? " …" : "");
 	ow_result_free(notes);
 }

@@ -298,6 +298,21 @@ class Daemon(Case):
         self.assertIn("read", json.dumps(self.view("functions", file)))
         self.assertEqual(self.finish(job) > 0, True)
 
+    def test_a_view_names_the_job(self):
+        """Not the file that its last minute is in meanwhile."""
+        self.start()
+        p = self.job("my job")
+        self.wait(lambda: self.events("my job"), "nothing is recorded")
+        room = os.path.join(self.dir, "room")
+        os.mkdir(room)
+        for words in ([], ["steps"], ["info"], ["op"], ["tracks"], ["advise"], ["notes"], ["events", "--json"]):
+            q = self.ask(*words, "--job", "my job", env=environment(TMPDIR=room))
+            self.assertEqual(q.returncode, 0, q.stderr)
+            self.assertNotIn(room, q.stdout + q.stderr, words)
+            if words in ([], ["steps"], ["info"]):
+                self.assertIn("my job", q.stdout, words)
+        self.finish(p)
+
     def test_a_signal_leaves_nothing_behind(self):
         """A view of a job writes a file of its own meanwhile; record --last one that is not whole yet."""
         self.start()

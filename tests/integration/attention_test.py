@@ -170,7 +170,9 @@ class Attention(unittest.TestCase):
     def test_daemon(self):
         socket, rings = (os.path.join(self.dir, name) for name in ("socket", "rings"))
         who = self.somebody()
-        daemon = self.start(BIN, "daemon", "--socket", socket, "--dir", rings, "--no-kineto", *OPTIONS, *(["--all-users"] if who else []))
+        # Rings of a few seconds, so that there is always another file before the minute is saved.
+        daemon = self.start(BIN, "daemon", "--socket", socket, "--dir", rings, "--no-kineto", "--stacks=20", "--max-size", "1M", *OPTIONS,
+                            *(["--all-users"] if who else []))
         self.wait(lambda: "serving at" in self.said() or daemon.poll() is not None, "the daemon does not start")
         p = self.start(BIN, "record", "--job", "a job", "--socket", socket, "--", PYTHON, self.script, **who)
         other = self.start(BIN, "record", "--job", "quiet", "--socket", socket, "--", PYTHON, "-c",
@@ -186,6 +188,14 @@ class Attention(unittest.TestCase):
             self.assertEqual(os.stat(path).st_uid, who.get("user", os.geteuid()))  # whose job it is
         self.check_saved(glob.glob(rings + "/a job-*-slow-*.opw"), "input_ns")
         self.assertNotIn("quiet: ", self.said())
+        if os.geteuid() == 0:  # others may not be allowed to read stacks
+            for path in glob.glob(rings + "/a job-*-slow-*.opw"):
+                self.check_stacks(path)
+
+    def check_stacks(self, path):
+        """Most of what is saved, the job waits for data."""
+        rows = json.loads(subprocess.run([BIN, "functions", "--json", path], capture_output=True, text=True).stdout)["rows"]
+        self.assertTrue([r for r in rows if r["name"].endswith("__getitem__")], (path, rows))
 
     def test_a_stall_by_itself(self):
         p = self.start(BIN, "record", "-o", "job.opw", "--on-stall", "4s", "--", PYTHON, self.script)
