@@ -220,9 +220,9 @@ static uint32_t identity_text(void)
 		const char *value = getenv(names[i]);
 		int len;
 
-		if (!value || strlen(value) > 128)
+		if (!value)
 			continue;
-		len = snprintf(text + at, sizeof(text) - at, "%s=%s", names[i], value);
+		len = snprintf(text + at, sizeof(text) - at, "%s=%.128s", names[i], value);
 		if (len < 0 || (size_t)len >= sizeof(text) - at)
 			break;
 		at += (size_t)len + 1;

@@ -39,6 +39,18 @@ struct top {
 
 /* ---- what is there ---- */
 
+/* The selected one stays selected, wherever it is then. */
+static void sort(struct top *t)
+{
+	if (!t->chosen[0] && t->count)
+		t->selected = 0;
+	jobtext_sort(t->jobs, t->count, t->order);
+	for (size_t i = 0; i < t->count; i++)
+		if (strcmp(t->jobs[i].path, t->chosen) == 0)
+			t->selected = i;
+	t->selected = t->count ? MIN(t->selected, t->count - 1) : 0;
+}
+
 static ow_status gather(struct top *t, struct ow_error *err)
 {
 	size_t count = ow_watch_count(t->watch);
@@ -53,11 +65,7 @@ static ow_status gather(struct top *t, struct ow_error *err)
 		t->jobs[t->count].size = sizeof(*t->jobs);
 		ow_watch_job(t->watch, t->count, &t->jobs[t->count]);
 	}
-	jobtext_sort(t->jobs, t->count, t->order);
-	for (size_t i = 0; i < t->count; i++)
-		if (strcmp(t->jobs[i].path, t->chosen) == 0)
-			t->selected = i;
-	t->selected = t->count ? MIN(t->selected, t->count - 1) : 0;
+	sort(t);
 	return OW_OK;
 }
 
@@ -153,8 +161,9 @@ static const char *const help_lines[] = {
 	"s                sort by another column (job, step, trend, input, comm, cpu)",
 	"space            freeze, and go on",
 	"w                write what was recorded in the last minute to a file",
-	"f                write a flame graph: of the Python stacks of the last minute, where",
-	"                 they are recorded, or of three seconds, or else of the operations",
+	"f                write a flame graph: of the Python stacks of the last minute,",
+	"                 where they are recorded, or of three seconds, or else of the",
+	"                 operations",
 	"h, ?             this help",
 	"q                quit",
 	"",
@@ -404,6 +413,8 @@ static bool on_key(struct top *t, int key)
 {
 	if (key != KEY_NONE && key != KEY_RESIZE)
 		t->message[0] = '\0';
+	if (t->help && key >= ' ' && key < 127 && !strchr("hqQ?", key))
+		t->help = false; /* what the key does is to be seen */
 	switch (key) {
 	case 'q':
 	case 'Q':
@@ -423,8 +434,7 @@ static bool on_key(struct top *t, int key)
 		break;
 	case 's':
 		t->order = (enum job_order)((t->order + 1) % JOB_ORDERS);
-		jobtext_sort(t->jobs, t->count, t->order);
-		move(t, 0);
+		sort(t);
 		break;
 	case 'j':
 	case KEY_DOWN:

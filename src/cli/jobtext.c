@@ -182,6 +182,7 @@ static void add_right(struct buf *to, const char *text, size_t columns)
 
 #define STEP_COLUMNS 9
 #define SMALL_COLUMNS 6
+#define TREND_COLUMNS 7 /* steps may take several times as long: "+144 %", and a blank before it */
 
 /* How the width is shared: what is not there has 0 columns. */
 struct layout {
@@ -195,11 +196,11 @@ static struct layout layout_of(uint32_t width)
 			    .waits = width >= 56,
 			    .cpu = width >= 62,
 			    .device = width >= 76 };
-	size_t fixed = 1 + STEP_COLUMNS +
-		       SMALL_COLUMNS * (l.trend + 2 * (size_t)l.waits + l.cpu + l.device);
+	size_t fixed = 1 + STEP_COLUMNS + TREND_COLUMNS * (size_t)l.trend +
+		       SMALL_COLUMNS * (2 * (size_t)l.waits + l.cpu + l.device);
 	size_t left = width > fixed + 2 ? width - fixed - 2 : 8;
 
-	l.bar = width >= 48 ? left / 2 : 0;
+	l.bar = width >= 48 ? (left + 1) / 2 : 0;
 	l.bar = MIN(l.bar, (size_t)40);
 	l.name = left - l.bar - (l.bar ? 1 : 0);
 	return l;
@@ -221,7 +222,7 @@ void jobtext_head(const struct jobtext *t, enum job_order order)
 	add_text(t->to, STR("JOB"), l.name, true);
 	add_head(t, "STEP", STEP_COLUMNS, order == ORDER_STEP);
 	if (l.trend)
-		add_head(t, "TREND", SMALL_COLUMNS, false);
+		add_head(t, "TREND", TREND_COLUMNS, false);
 	if (l.bar) {
 		buf_add_char(t->to, ' ');
 		add_text(t->to, STR("WHERE THE TIME GOES"), l.bar, true);
@@ -251,7 +252,7 @@ void jobtext_row(const struct jobtext *t, const struct ow_job *job, bool selecte
 	if (l.trend) {
 		percent(text, sizeof(text), job->trend, true);
 		buf_puts(t->to, style(t, job->trend > 0.1 ? 31 : job->trend < -0.1 ? 32 : 0));
-		add_right(t->to, text, SMALL_COLUMNS);
+		add_right(t->to, text, TREND_COLUMNS);
 		buf_puts(t->to, style(t, 0));
 	}
 	if (l.bar) {

@@ -301,7 +301,7 @@ static void describe_process(struct job_info *info, const struct collected_info 
 		info->step_ns = step_meter_median(&p->steps);
 	}
 	if (p->torch[0])
-		snprintf(info->framework, sizeof(info->framework), "PyTorch %.50s", p->torch);
+		snprintf(info->framework, sizeof(info->framework), "%.50s", p->torch);
 	else if (p->opencl && strncmp(info->framework, "PyTorch", 7) != 0)
 		snprintf(info->framework, sizeof(info->framework), "OpenCL");
 }

@@ -2,6 +2,7 @@
 #include "live/jobs.h"
 
 #include "base/str.h"
+#include "live/job_identity.h"
 #include "live/runtime_dir.h"
 
 #include <errno.h>
@@ -231,11 +232,13 @@ static bool is_better(const struct job_info *job, const struct job_info *than)
 ow_status jobs_find(const struct jobs *jobs, const char *name, const struct job_info **job,
 		    struct error *err)
 {
+	char clean[JOBS_NAME]; /* as the daemon keeps it: not too long, no folders */
 	int64_t number;
 
 	*job = NULL;
+	identity_clean_name(clean, sizeof(clean), str_from(name));
 	for (size_t i = 0; i < jobs->count; i++)
-		if (strcmp(jobs->items[i].name, name) == 0 && is_better(&jobs->items[i], *job))
+		if (strcmp(jobs->items[i].name, clean) == 0 && is_better(&jobs->items[i], *job))
 			*job = &jobs->items[i];
 	if (!*job && str_to_i64(str_from(name), &number))
 		for (size_t i = 0; i < jobs->count; i++)

@@ -216,6 +216,16 @@ class Daemon(Case):
                                         check=True).stdout)
         return json.dumps({k: v for k, v in env.items() if k.startswith(("LD_", "OPWATCH_", "OPENCL_", "CUDA_", "NCCL_"))})
 
+    def test_a_job_is_found_by_the_name_that_it_was_given(self):
+        self.start()
+        name = "resnet/lr=0.1 " + "ü" * 80  # longer than names are kept, and no name of a folder
+        p = self.job("file", command=[BIN, "record", "--job", name, "--socket", self.socket, "--"])
+        self.wait(lambda: any(row["events"] for row in self.jobs().values()), "nothing is recorded")
+        shown = self.ask("tracks", "--job", name, "--last", "60s", "--json")
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertTrue(json.loads(shown.stdout)["rows"])
+        self.finish(p)
+
     def test_two_variables_are_enough(self):
         self.start()
         p = self.job("two", env=environment(LD_PRELOAD=LIBRARY, OPWATCH_RECORDER_SOCKET=self.socket), command=["env"])
