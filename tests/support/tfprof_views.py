@@ -222,16 +222,19 @@ def label(frame):
 
 
 def forward_name(name):
+    """None when it is no gradient. May be empty: the end of "gradients/" may come after the first "_grad/"."""
     begin, end = name.find("gradients/"), name.find("_grad/")
     if begin < 0 or end < 0:
         return None
     begin += len("gradients/")
-    return name[begin:end] if end >= begin else name[begin:]
+    if begin == end:
+        return None
+    return name[begin:end] if end > begin else name[begin:]
 
 
 def has_lines(store):
     """The original crashes when its op log has no frame of its own; ours says that there is no code."""
-    return store.has_traces and any(n.frames and not forward_name(n.name) for n in store.nodes.values())
+    return store.has_traces and any(n.frames and forward_name(n.name) is None for n in store.nodes.values())
 
 
 class Code(Tree):
@@ -241,7 +244,7 @@ class Code(Tree):
             if not node.frames:
                 continue
             forward = forward_name(node.name)
-            if forward:
+            if forward is not None:
                 gradients.setdefault(forward, []).append(node)
             else:
                 forwards.append(node)
