@@ -57,6 +57,10 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON) # Depends from the libraries really linked
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+if(OPWATCH_HAVE_CURL) # loaded when a server is named, so nobody sees it among the linked ones
+	set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libcurl4 | libcurl3-gnutls")
+endif()
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "Where did the time and memory of a machine-learning program go? Reads
 TensorFlow graphs, run metadata, profiles, event files and checkpoints and
 answers by scope, graph, operation and line of code. Under the name tfprof
