@@ -33,6 +33,7 @@ struct top {
 	char chosen[4096];	/* the path of the selected one, which stays selected */
 	enum job_order order;
 	bool frozen, help, more;
+	bool alone; /* the daemon does not answer */
 	int64_t asked_ns;
 	char message[512];
 };
@@ -80,6 +81,7 @@ static ow_status look_for_jobs(struct top *t, struct ow_error *err)
 		return OW_OK;
 	t->asked_ns = now;
 	status = ow_watch_add_jobs(t->watch, t->args->socket, NULL, &silent);
+	t->alone = status != OW_OK;
 	if (status == OW_E_NO_MEMORY)
 		*err = silent;
 	return status == OW_E_NO_MEMORY ? status : OW_OK;
@@ -198,7 +200,10 @@ static void draw_title(struct top *t)
 		clock[0] = '\0';
 	snprintf(left, sizeof(left), "opwatch top  %zu job%s  by %s  %s%s%s", t->count,
 		 t->count == 1 ? "" : "s", job_order_names[t->order], clock,
-		 t->frozen ? "  FROZEN" : "", t->more ? "  reading…" : "");
+		 t->frozen ? "  FROZEN" : "",
+		 t->alone  ? "  NO DAEMON"
+		 : t->more ? "  reading…"
+			   : "");
 	used = utf8_width(str_from(left));
 	buf_printf(&t->text, "%s%s", screen_style(s->colour, 7), left);
 	if (used + strlen(right) + 1 < s->width) {

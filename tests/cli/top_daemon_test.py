@@ -53,7 +53,9 @@ class TopOfDaemon(daemon_test.Case):
         s.key(" ")
         self.daemon.send_signal(signal.SIGKILL)  # top goes on with what there is, and with the next one
         self.daemon.wait()
+        s.until_text("NO DAEMON")
         self.start()
+        s.until(lambda t: "NO DAEMON" not in t.lines()[0], "the next one is found")
         for p in jobs.values():
             self.finish(p)
         s.until_text("second  ended")
