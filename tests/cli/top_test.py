@@ -221,7 +221,7 @@ class Top(unittest.TestCase):
         s.until_text("OPERATION")
         s.key("h")
         s.until_text("freeze, and go on")
-        self.assertFalse([line for line in s.terminal.lines()[1:] if len(line.rstrip()) == 80], "help is cut off")
+        s.until(lambda t: not [line for line in t.lines()[1:] if len(line.rstrip()) == 80], "help that is not cut off")
         s.key("s")  # what it does is seen
         s.until_text("by step")
         s.until_text("OPERATION")
