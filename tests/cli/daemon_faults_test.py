@@ -186,10 +186,18 @@ class Metrics(daemon_test.Case):
         self.start("--metrics", "0")
         port = self.logged().split("http://127.0.0.1:")[1].split("/")[0]
 
+        try:  # what Prometheus itself reads it with
+            from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse
+        except ImportError:
+            parse = None
+
         def page():
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=300) as answer:
                 self.assertTrue(answer.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0"))
-                return self.families(answer.read().decode())
+                text = answer.read().decode()
+            if parse:
+                self.assertGreater(sum(len(family.samples) for family in parse(text)), 5)
+            return self.families(text)
 
         page()  # without any job
         names = ["plain", 'a "b" \\c', "zwei Wörter"]
