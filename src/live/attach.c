@@ -9,6 +9,7 @@
 #include "live/attach.h"
 
 #include "base/clock.h"
+#include "live/hurry.h"
 #include "live/proc.h"
 #include "live/remote_call.h"
 #include "live/symbols.h"
@@ -17,7 +18,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
@@ -324,19 +324,46 @@ static ow_status try_threads(struct attaching *a, struct attach_report *report)
 		(int)a->pid);
 }
 
-/* A thread that stands still waits for this one, which others should not keep from running. Not everybody may ask for
- * that; without it a busy machine takes longer. A better `nice` is no substitute: it makes the other one wait. */
+struct outcome {
+	ow_status status;
+	struct attach_report report;
+	struct error err;
+};
+_Static_assert(sizeof(struct outcome) <= PIPE_BUF, "hurry_apart hands it back");
+
+static void try_now(void *arg, void *result)
+{
+	struct attaching *a = arg;
+	struct outcome *outcome = result;
+	struct hurry hurry;
+
+	*outcome = (struct outcome){ 0 };
+	a->err = &outcome->err;
+	hurry_begin(&hurry);
+	outcome->status = try_threads(a, &outcome->report);
+	hurry_end(&hurry);
+}
+
+/* A thread that stands still waits for this one, which others should not keep from running. */
 static ow_status try_in_a_hurry(struct attaching *a, struct attach_report *report)
 {
-	int policy = sched_getscheduler(0);
-	struct sched_param old, first = { .sched_priority = 1 };
-	bool changed = policy == SCHED_OTHER && sched_getparam(0, &old) == 0 &&
-		       sched_setscheduler(0, SCHED_RR, &first) == 0;
-	ow_status status = try_threads(a, report);
+	struct error *err = a->err;
+	struct outcome outcome;
+	struct hurry hurry;
+	bool first, done;
 
-	if (changed)
-		(void)!sched_setscheduler(0, policy, &old);
-	return status;
+	hurry_begin(&hurry); /* whether we may: then there is no better place */
+	first = hurry.first;
+	hurry_end(&hurry);
+	done = !first && hurry_apart(try_now, a, &outcome, sizeof(outcome));
+	/* Who may trace only what it has started may not when it is another process. */
+	if (!done || outcome.status == OW_E_PERMISSION)
+		try_now(a, &outcome);
+	a->err = err;
+	if (err && outcome.status != OW_OK)
+		*err = outcome.err;
+	*report = outcome.report;
+	return outcome.status;
 }
 
 ow_status attach_process(struct mem *mem, pid_t pid, const char *library, const char *socket_path,

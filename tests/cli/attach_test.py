@@ -14,6 +14,8 @@ import unittest
 BIN = os.environ["OPWATCH_BIN"]
 PYTHON = "/usr/bin/python3"
 LIBRARY = os.path.join(os.environ["OPWATCH_BUILD"], "libopwatch-recorder.so")
+NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
+STATIC = "#include <unistd.h>\nint main(void) { for (;;) pause(); }\n"
 # Reads files until it is told to end, then says how often.
 VICTIM = """
 import select, sys
@@ -66,10 +68,10 @@ class AttachTest(unittest.TestCase):
         self.assertEqual(p.returncode, 0, p.stderr)
         return sum(row["events"] for row in json.loads(p.stdout)["rows"])
 
-    def attach_for_some_time(self, job):
+    def attach_for_some_time(self, job, *args, **kwargs):
         """For a second, in which a job does much unless the machine has no time for it."""
         for seconds in (1, 10, 60):
-            p = self.attach(str(job.pid), "--for", f"{seconds}s")
+            p = self.attach(str(job.pid), "--for", f"{seconds}s", *args, **kwargs)
             self.assertEqual(p.returncode, 0, p.stderr)
             if self.events() > 10:
                 return p
@@ -163,23 +165,51 @@ class AttachTest(unittest.TestCase):
 
     @unittest.skipIf(os.geteuid() != 0, "only root can be another user")
     def test_root_attaches_to_a_users_process(self):
-        probe = subprocess.run(["cat", LIBRARY], user=65534, group=65534, extra_groups=[], stdout=subprocess.DEVNULL,
+        probe = subprocess.run(["cat", LIBRARY], **NOBODY, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
         if probe.returncode:
             self.skipTest("that user cannot read " + LIBRARY)
-        job = self.start(user=65534, group=65534, extra_groups=[])
+        job = self.start(**NOBODY)
         self.attach_for_some_time(job)
         self.finish(job)
 
     @unittest.skipIf(os.geteuid() != 0, "only root can be another user")
+    def test_a_user_without_rights(self):
+        """Who is not served before others works in a session of its own; what that says is told as ever."""
+        try:
+            for command in ([BIN, "--version"], ["cat", LIBRARY]):
+                subprocess.run(command, check=True, capture_output=True, **NOBODY)
+        except (OSError, subprocess.CalledProcessError):
+            self.skipTest("that user cannot run " + BIN)
+        os.chmod(self.dir, 0o777)
+        job = self.start(**NOBODY)
+        for _ in range(3):
+            p = self.attach_for_some_time(job, "-v", **NOBODY)
+            self.assertRegex(p.stderr, r"a thread was stopped for \d")
+        self.assertEqual(self.hooks(job.pid), [])
+        self.finish(job)
+        static = self.start_static()
+        p = self.attach(str(static.pid), "--for", "1s", **NOBODY)
+        self.assertEqual(p.returncode, 1, p.stderr)
+        self.assertIn("does not use the GNU C library", p.stderr)
+
+    def start_static(self):
+        program = os.path.join(self.dir, "static")
+        subprocess.run(["cc", "-static", "-x", "c", "-", "-o", program], input=STATIC, text=True, check=True)
+        job = subprocess.Popen([program], **(NOBODY if os.geteuid() == 0 else {}))
+        self.addCleanup(job.wait)
+        self.addCleanup(job.kill)
+        return job
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can be another user")
     def test_another_users_process(self):
         try:
-            subprocess.run([BIN, "--version"], user=65534, group=65534, extra_groups=[], check=True, capture_output=True)
+            subprocess.run([BIN, "--version"], **NOBODY, check=True, capture_output=True)
         except (OSError, subprocess.CalledProcessError):
             self.skipTest("that user cannot run " + BIN)
         job = self.start()
         os.chmod(self.dir, 0o777)
-        p = self.attach(str(job.pid), user=65534, group=65534, extra_groups=[])
+        p = self.attach(str(job.pid), **NOBODY)
         self.assertEqual(p.returncode, 1, p.stderr)
         self.assertIn("another user", p.stderr)
         self.assertFalse([line for line in self.maps(job) if "recorder" in line])
