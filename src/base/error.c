@@ -34,7 +34,9 @@ ow_status error_at(struct error *err, ow_status status, uint64_t offset, const c
 	set_text(err, status, format, args);
 	va_end(args);
 	len = strlen(err->text);
-	snprintf(err->text + len, sizeof(err->text) - len, " (at byte %" PRIu64 ")", offset);
+	if (offset != UINT64_MAX) /* nowhere in particular */
+		snprintf(err->text + len, sizeof(err->text) - len, " (at byte %" PRIu64 ")",
+			 offset);
 	err->offset = offset;
 	return status;
 }

@@ -444,9 +444,11 @@ static ow_status read_all(struct cpuprofile *c)
 	OW_TRY(b->status);
 	OW_TRY(c->sample_count && c->time_count ? add_timed(c, track) : add_hits(c, track));
 	if (b->m->sample.count == before)
-		return error_at(c->ctx->err, OW_E_FORMAT,
-				c->truncated ? c->truncated_at : OW_NO_OFFSET,
-				"%s: a V8 profile without a single sample", c->ctx->in->name);
+		return error_at(
+			c->ctx->err, OW_E_FORMAT, c->truncated ? c->truncated_at : OW_NO_OFFSET,
+			"%s: a V8 profile without a single sample; of V8's profiles those of the "
+			"processor (.cpuprofile) are read, not those of the heap",
+			c->ctx->in->name);
 	tell(c);
 	return b->status;
 }

@@ -38,16 +38,17 @@ static bool is_known_field(uint32_t tag)
 static int sniff(const struct sniff *sniff)
 {
 	struct pb r = pb_over(sniff->head.ptr, sniff->head.len);
-	unsigned types = 0, samples = 0, strings = 0, tables = 0;
+	unsigned types = 0, blank = 0, samples = 0, strings = 0, tables = 0;
 	struct pb_field f;
 
 	while (pb_next(&r, &f)) {
 		if (!is_known_field(f.tag))
 			return 0;
 		if (f.tag == PB_TAG(1, PB_BYTES)) {
-			if (!is_value_type(&f))
+			if (f.value && !is_value_type(&f))
 				return 0;
-			types++;
+			types += f.value != 0;
+			blank += !f.value; /* of no name: writers that lost it exist */
 		}
 		samples += f.tag == PB_TAG(2, PB_BYTES);
 		tables += f.tag == PB_TAG(4, PB_BYTES) || f.tag == PB_TAG(5, PB_BYTES);
@@ -56,7 +57,9 @@ static int sniff(const struct sniff *sniff)
 	}
 	if (r.problem && (sniff->size == sniff->head.len || r.problem != PB_TRUNCATED))
 		return 0;
-	return types && (samples || tables || strings) ? 80 : 0;
+	if (!types)
+		return blank && samples && tables && strings ? 60 : 0;
+	return samples || tables || strings ? 80 : 0;
 }
 
 /* ---- samples ---- */

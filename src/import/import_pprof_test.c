@@ -185,6 +185,13 @@ static void recognition(void **state)
 	sniff.head = buf_str(&bytes);
 	sniff.size = bytes.len;
 	assert_true(import_pprof.sniff(&sniff) > 50);
+	/* a type of no name, a sample, a location and strings; and nothing but a type of no name */
+	sniff.head = str_make("\n\0\22\4\n\0\22\0\42\2\10\1\62\0\62\1f", 17);
+	sniff.size = sniff.head.len;
+	assert_int_equal(import_pprof.sniff(&sniff), 60);
+	sniff.head.len = 2;
+	sniff.size = 2;
+	assert_int_equal(import_pprof.sniff(&sniff), 0);
 	sniff.head = STR("\n\5\n\1a\22\0");
 	sniff.size = sniff.head.len;
 	assert_int_equal(import_pprof.sniff(&sniff), 0);
