@@ -14,6 +14,8 @@
 #define PLOT 140
 #define NAME_MAX_BYTES 120
 #define PANELS_MAX 64
+#define NAME_COLUMNS 40
+#define ALIVE_COLUMNS 150
 
 struct chart {
 	struct writer *w;
@@ -193,7 +195,46 @@ static void put_tooltips(struct chart *c, uint32_t first, uint32_t end, double b
 	}
 }
 
-/* "name (123), name (45)" below the plot, one after the other. */
+/* The last parts of a path are enough: "…/cs336_basics/model.py:39:forward". */
+static struct str short_path(struct str name)
+{
+	size_t slash = str_rfind_char(name, '/');
+
+	if (slash == STR_NONE || utf8_width(name) <= NAME_COLUMNS)
+		return name;
+	slash = slash ? str_rfind_char(str_first(name, slash), '/') : STR_NONE;
+	return slash == STR_NONE ? name : str_skip(name, slash);
+}
+
+/* "name (123), name (45)" with sizes for people; stops where there is no more room. */
+static void put_alive(struct writer *w, struct str alive)
+{
+	size_t used = 0;
+
+	while (alive.len) {
+		size_t end = str_find(alive, STR("), "));
+		struct str item = str_first(alive, end == STR_NONE ? alive.len : end + 1), name;
+		size_t open = str_rfind_char(item, '(');
+		int64_t bytes;
+
+		alive = str_skip(alive, MIN(item.len + 2, alive.len));
+		if (open == STR_NONE || !open ||
+		    !str_to_i64(str_make(item.ptr + open + 1, item.len - open - 2), &bytes))
+			continue;
+		name = short_path(str_first(item, open - 1));
+		if (used && used + utf8_width(name) > ALIVE_COLUMNS) {
+			writer_puts(w, ", …");
+			return;
+		}
+		writer_puts(w, used ? ", " : "");
+		writer_puts(w, name.len + 1 < open ? "…" : "");
+		writer_xml(w, utf8_fit(name, ALIVE_COLUMNS));
+		writer_char(w, ' ');
+		put_bytes(w, bytes);
+		used += utf8_width(name) + 10;
+	}
+}
+
 static void put_peak(struct chart *c, uint32_t row, double base, double most)
 {
 	struct writer *w = c->w;
@@ -208,9 +249,7 @@ static void put_peak(struct chart *c, uint32_t row, double base, double most)
 	put_bytes(w, int_at(row, c->in_use));
 	if (alive.len) {
 		writer_puts(w, ": ");
-		writer_xml(w, utf8_fit(alive, 150));
-		if (utf8_width(alive) > 150)
-			writer_puts(w, "…");
+		put_alive(w, alive);
 		writer_puts(w, "<title>");
 		writer_xml(w, alive);
 		writer_puts(w, "</title>");
@@ -261,6 +300,9 @@ void svg_memory(struct writer *w, const struct result *result, const struct sink
 	svg_begin(w, WIDTH, TOP + MAX(c.panels, 1u) * PANEL, title);
 	writer_puts(w, style);
 	put_text(&c, 20, 30, " class=\"title\"", str_from(title));
+	if (c.panels)
+		put_text(&c, WIDTH - RIGHT, 30, " text-anchor=\"end\"",
+			 STR("area: in use; dashed: held by the allocator; dot: the peak"));
 	if (!c.panels)
 		put_text(&c, 20, 60, "", STR("nothing in these files tells of memory"));
 	for (uint32_t i = 0; i < c.panels; i++) {

@@ -1,7 +1,9 @@
 /*
  * svg_roofline.c: the chart of the view roofline: float operations per second over operations per byte, both logarithmic, under the roof
- * that the device's memory and arithmetic make. The area of a point is the share of time; its tooltip has the numbers.
+ * that the device's memory and arithmetic make. The area of a point is the share of time; its tooltip has the numbers. The first points
+ * have their names beside them, as far as these do not cover each other.
  */
+#include "sink/human.h"
 #include "sink/svg.h"
 
 #include <math.h>
@@ -14,6 +16,14 @@
 #define BOTTOM 530.0
 #define POINTS_MAX 1000
 #define LABELS 8
+#define LABEL_HEIGHT 12.0
+#define LETTER 5.6 /* width of one in a label, about */
+#define NAME_COLUMNS 44
+
+/* Where a name is written. */
+struct label {
+	double x, y, width;
+};
 
 struct chart {
 	struct writer *w;
@@ -21,7 +31,35 @@ struct chart {
 	const struct result_column *x, *y, *time, *percent, *name, *type, *bound, *efficiency;
 	double low_x, high_x, low_y, high_y; /* powers of ten */
 	double peak_y, peak_bandwidth;
+	struct label labels[LABELS];
+	unsigned label_count;
 };
+
+/* Of what is counted in billions: 918 TFLOP/s. */
+static void put_giga(struct writer *w, double value, const char *unit)
+{
+	char text[HUMAN_BYTES];
+	size_t digits;
+
+	human_real(text, value * 1e9, RESULT_BYTES, false);
+	digits = strspn(text, "0123456789.");
+	if (text[digits] == 'k')
+		text[digits] = 'K';
+	writer_printf(w, "%.*s %.*s%s", (int)digits, text, (int)strcspn(text + digits, "B"),
+		      text + digits, unit);
+}
+
+/* 10^power billions: "100 G", "1 T"; beyond what has a name the number itself. */
+static void put_tick(struct writer *w, int power)
+{
+	static const char names[] = " KMGTPE";
+	int thousands = (power + 9) / 3;
+
+	if (power < -9 || thousands >= (int)sizeof(names) - 1)
+		writer_printf(w, "%g", pow(10, power + 9));
+	else
+		writer_printf(w, "%g %.1s", pow(10, (power + 9) % 3), names + thousands);
+}
 
 static double place_x(const struct chart *c, double value)
 {
@@ -89,8 +127,10 @@ static void draw_axes(const struct chart *c)
 
 		writer_printf(c->w,
 			      "<path d=\"M%.1f %.1fH%.1f\" stroke=\"#e2e5ea\"/><text x=\"%.1f\" "
-			      "y=\"%.1f\" text-anchor=\"end\" fill=\"#555\">%g</text>\n",
-			      LEFT, y, RIGHT, LEFT - 6, y + 4, pow(10, p));
+			      "y=\"%.1f\" text-anchor=\"end\" fill=\"#555\">",
+			      LEFT, y, RIGHT, LEFT - 6, y + 4);
+		put_tick(c->w, p);
+		writer_puts(c->w, "</text>\n");
 	}
 	writer_printf(c->w,
 		      "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">float operations per "
@@ -98,7 +138,7 @@ static void draw_axes(const struct chart *c)
 		      (LEFT + RIGHT) / 2, BOTTOM + 42);
 	writer_printf(c->w,
 		      "<text transform=\"translate(24 %.1f) rotate(-90)\" "
-		      "text-anchor=\"middle\">GFLOP/s</text>\n",
+		      "text-anchor=\"middle\">FLOP/s</text>\n",
 		      (TOP + BOTTOM) / 2);
 }
 
@@ -120,49 +160,95 @@ static void draw_roof(const struct chart *c)
 			      place_x(c, y / c->peak_bandwidth), place_y(c, y), place_x(c, ridge),
 			      place_y(c, MIN(ridge * c->peak_bandwidth, c->peak_y)));
 	}
-	writer_printf(
-		c->w,
-		"<path d=\"M%.1f %.1fH%.1f\" stroke=\"#c0392b\" stroke-width=\"2\"/>\n"
-		"<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\" fill=\"#c0392b\">%.4g GFLOP/s",
-		place_x(c, ridge), place_y(c, c->peak_y), RIGHT, RIGHT, place_y(c, c->peak_y) - 6,
-		c->peak_y);
-	if (c->peak_bandwidth > 0)
-		writer_printf(c->w, ", %.4g GB/s", c->peak_bandwidth);
+	writer_printf(c->w,
+		      "<path d=\"M%.1f %.1fH%.1f\" stroke=\"#c0392b\" stroke-width=\"2\"/>\n"
+		      "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\" fill=\"#c0392b\">",
+		      place_x(c, ridge), place_y(c, c->peak_y), RIGHT, RIGHT,
+		      place_y(c, c->peak_y) - 6);
+	put_giga(c->w, c->peak_y, "FLOP/s");
+	if (c->peak_bandwidth > 0) {
+		writer_puts(c->w, ", ");
+		put_giga(c->w, c->peak_bandwidth, "B/s");
+	}
 	writer_puts(c->w, "</text>\n");
 }
 
-static void draw_point(const struct chart *c, uint32_t row, bool label)
+/* The end of a long name tells most. */
+static struct str short_name(struct str name)
+{
+	return utf8_width(name) > NAME_COLUMNS ? human_fit_end(name, NAME_COLUMNS - 1) : name;
+}
+
+static bool is_free(const struct chart *c, const struct label *l)
+{
+	if (l->y < TOP || l->y > BOTTOM)
+		return false;
+	for (unsigned i = 0; i < c->label_count; i++) {
+		const struct label *other = &c->labels[i];
+
+		if (fabs(other->y - l->y) < LABEL_HEIGHT && l->x < other->x + other->width &&
+		    other->x < l->x + l->width)
+			return false;
+	}
+	return true;
+}
+
+/* Beside the point, else as near above or below as there is room; false when there is none. */
+static bool place_label(struct chart *c, double x, double y, double radius, struct str name)
+{
+	struct label l = { .width = LETTER * (double)(utf8_width(name) + 1) };
+
+	l.x = x + radius + 4;
+	if (l.x + l.width > RIGHT)
+		l.x = x - radius - 4 - l.width;
+	for (int step = 0; step < 7; step++) {
+		int rows = step % 2 ? (step + 1) / 2 : -step / 2;
+
+		l.y = y + 4 + rows * LABEL_HEIGHT;
+		if (l.x > 0 && is_free(c, &l)) {
+			c->labels[c->label_count++] = l;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void draw_label(struct chart *c, uint32_t row)
+{
+	double x = place_x(c, svg_number(c->x, row)), y = place_y(c, svg_number(c->y, row));
+	double radius = 3 + sqrt(MAX(svg_number(c->percent, row), 0)) * 2;
+	struct str whole = svg_text(c->name, row), name = short_name(whole);
+
+	if (c->label_count == LABELS || !place_label(c, x, y, radius, name))
+		return;
+	writer_printf(c->w, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"10\">%s",
+		      c->labels[c->label_count - 1].x, c->labels[c->label_count - 1].y,
+		      name.len < whole.len ? "…" : "");
+	writer_xml(c->w, name);
+	writer_puts(c->w, "</text>\n");
+}
+
+static void draw_point(const struct chart *c, uint32_t row)
 {
 	double x = place_x(c, svg_number(c->x, row)), y = place_y(c, svg_number(c->y, row));
 	double share = svg_number(c->percent, row);
 	bool memory = str_eq(svg_text(c->bound, row), STR("memory"));
-	struct str name = svg_text(c->name, row);
 
 	writer_printf(c->w,
 		      "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"%s\" fill-opacity=\"0.6\" "
 		      "stroke=\"#333\" stroke-width=\"0.5\"><title>",
 		      x, y, 3 + sqrt(MAX(share, 0)) * 2, memory ? "#2f6fb0" : "#e08e2b");
-	writer_xml(c->w, name);
+	writer_xml(c->w, svg_text(c->name, row));
 	writer_puts(c->w, " (");
 	writer_xml(c->w, svg_text(c->type, row));
-	writer_printf(c->w, ")\n%.3g ms, %.3g %% of the time\n%.4g GFLOP/s at %.4g FLOP/byte",
-		      svg_number(c->time, row) / 1e6, share, svg_number(c->y, row),
-		      svg_number(c->x, row));
+	writer_printf(c->w, ")\n%.3g ms, %.3g %% of the time\n", svg_number(c->time, row) / 1e6,
+		      share);
+	put_giga(c->w, svg_number(c->y, row), "FLOP/s");
+	writer_printf(c->w, " at %.4g FLOP/byte", svg_number(c->x, row));
 	if (svg_number(c->efficiency, row) > 0)
 		writer_printf(c->w, "\n%.3g %% of what is possible",
 			      svg_number(c->efficiency, row));
 	writer_puts(c->w, "</title></circle>\n");
-	if (!label)
-		return;
-	writer_printf(c->w, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"10\">", x + 8, y - 5);
-	if (name.len > 44) {
-		writer_puts(c->w, "…");
-		name = str_skip(name, name.len - 42);
-		while (name.len && ((unsigned char)name.ptr[0] & 0xc0) == 0x80)
-			name = str_skip(name, 1);
-	}
-	writer_xml(c->w, name);
-	writer_puts(c->w, "</text>\n");
 }
 
 void svg_roofline(struct writer *w, const struct result *result, const struct sink_options *options)
@@ -188,8 +274,13 @@ void svg_roofline(struct writer *w, const struct result *result, const struct si
 	draw_axes(&c);
 	draw_roof(&c);
 	for (uint32_t i = 0; i < result->row_count && drawn < POINTS_MAX; i++)
+		if (has_point(&c, i) && w->status == OW_OK) {
+			draw_point(&c, i);
+			drawn++;
+		}
+	for (uint32_t i = 0; i < result->row_count && c.label_count < LABELS; i++)
 		if (has_point(&c, i) && w->status == OW_OK)
-			draw_point(&c, i, drawn++ < LABELS);
+			draw_label(&c, i);
 	writer_printf(w,
 		      "<text x=\"%.1f\" y=\"%u\" font-size=\"11\" fill=\"#555\">%u operations; "
 		      "area: share "
