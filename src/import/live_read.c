@@ -60,6 +60,7 @@ static ow_status take_process(struct live_data *d, const struct live_process *ro
 		return no_memory(d);
 	d->job_count = MAX(d->job_count, (size_t)row->number);
 	job = &d->jobs[row->number - 1];
+	job->ended = false;
 	if (job->known)
 		return OW_OK;
 	job->known = true;
@@ -484,9 +485,10 @@ static void take_end(struct live_data *d, const struct live_end *end)
 
 	if (!job)
 		return;
+	/* What it says is since its begin, also when it had lost its connection, and came again. */
 	job->ended = true;
-	job->texts_lost += end->texts_lost;
-	job->rings_lost += end->rings_lost;
+	job->texts_lost = MAX(job->texts_lost, end->texts_lost);
+	job->rings_lost = MAX(job->rings_lost, end->rings_lost);
 }
 
 /* ---- segments ---- */

@@ -249,6 +249,17 @@ static bool is_drained(const struct collected *p)
 	return true;
 }
 
+/* What a process says is since its begin, also when it has connected anew. */
+static void count_lost(struct collector *c, const struct collected *p, const struct live_end *end)
+{
+	struct collector_known none = { 0 }, *known = p->known ? &c->known[p->known - 1] : &none;
+
+	c->totals.texts_lost += end->texts_lost - MIN(end->texts_lost, known->texts_lost);
+	c->totals.rings_lost += end->rings_lost - MIN(end->rings_lost, known->rings_lost);
+	known->texts_lost = end->texts_lost;
+	known->rings_lost = end->rings_lost;
+}
+
 static void say_end(struct collector *c, struct collected *p)
 {
 	struct live_end end = { .process = p->number, .ts_ns = steady_ns() };
@@ -258,8 +269,7 @@ static void say_end(struct collector *c, struct collected *p)
 		end.rings_lost = atomic_load(&p->view.process->rings_lost);
 		collector_look_at(c, p, end.ts_ns);
 	}
-	c->totals.texts_lost += end.texts_lost;
-	c->totals.rings_lost += end.rings_lost;
+	count_lost(c, p, &end);
 	count_dropped(c, p);
 	recording_add_end(c->recording, &end);
 	p->ended = true;
@@ -487,6 +497,9 @@ static void release_all(struct collector *c)
 	mem_free(c->mem, c->processes, c->cap * sizeof(*c->processes));
 	c->processes = NULL;
 	c->cap = 0;
+	mem_free(c->mem, c->known, c->known_cap * sizeof(*c->known));
+	c->known = NULL;
+	c->known_count = c->known_cap = 0;
 	collector_remove_socket(c);
 }
 

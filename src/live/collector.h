@@ -19,6 +19,13 @@
 
 struct collected; /* a process */
 
+/* A process that has connected: with that clock at its begin it is no other one of the same pid. */
+struct collector_known {
+	uint32_t pid, number;
+	uint64_t monotonic_ns;
+	uint32_t texts_lost, rings_lost; /* that are in the totals */
+};
+
 struct collector_totals {
 	uint64_t records, dropped, texts_lost, rings_lost;
 	uint32_t processes, refused;
@@ -32,6 +39,8 @@ struct collector {
 	char socket_path[108], folder[96];
 	struct collected **processes;
 	size_t count, cap;
+	struct collector_known *known; /* also those that have gone: they may come again */
+	size_t known_count, known_cap;
 	uint32_t last_number;
 	uint32_t files; /* how often the recording became another file */
 	int64_t last_flush_ns, last_look_ns, failed_ns;

@@ -13,6 +13,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define KNOWN_MOST 65536u
+
 /* ---- messages ---- */
 
 static void refuse(struct collector *c, uint32_t pid, uint32_t number, const char *why)
@@ -41,6 +43,32 @@ void collector_refuse(struct collector *c, uint32_t pid, uint32_t version)
 	refuse_version(c, pid, ++c->last_number, version);
 }
 
+/* Who has lost its connection comes again: it keeps its number, and what was said of its end is written before. True when
+ * it is a new one. */
+static bool meet(struct collector *c, struct collected *p)
+{
+	uint64_t clock = p->view.process->clock_monotonic_ns;
+	void *list = c->known;
+
+	for (size_t i = c->known_count; i-- > 0;) {
+		if (c->known[i].pid != p->pid || c->known[i].monotonic_ns != clock)
+			continue;
+		(void)collector_flush(c); /* what fails is told, and tried again */
+		p->number = c->known[i].number;
+		p->known = i + 1;
+		return false;
+	}
+	if (c->known_count < KNOWN_MOST &&
+	    mem_grow(c->mem, &list, &c->known_cap, c->known_count + 1, sizeof(*c->known))) {
+		c->known = list;
+		c->known[c->known_count++] = (struct collector_known){ .pid = p->pid,
+								       .number = p->number,
+								       .monotonic_ns = clock };
+		p->known = c->known_count;
+	}
+	return true;
+}
+
 static void take_hello(struct collector *c, struct collected *p, int fd)
 {
 	struct error err = { 0 };
@@ -61,9 +89,9 @@ static void take_hello(struct collector *c, struct collected *p, int fd)
 		process_view_close(&p->view);
 		return;
 	}
+	c->totals.processes += meet(c, p);
 	collector_introduce(c, p);
 	collector_look_at(c, p, steady_ns());
-	c->totals.processes++;
 }
 
 static void take_new_ring(struct collector *c, struct collected *p, int fd)

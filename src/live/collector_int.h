@@ -24,6 +24,7 @@ struct collected {
 	uint32_t number;
 	int fd; /* the connection; -1 when it was closed */
 	uint32_t pid;
+	size_t known; /* + 1, in the collector's list; 0: it is not there */
 	struct process_view view;
 	uint64_t *texts; /* a bit per text that was written */
 	struct ring_seen *rings;

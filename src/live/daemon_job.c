@@ -215,7 +215,7 @@ ow_status job_join(struct daemon_job *job, int fd, uint32_t pid, int memory, str
 	if (!collector_adopt(&job->collector, fd, pid, process.number, memory))
 		return OW_OK; /* refused, and told; or without memory: it will come again */
 	if (!process.number)
-		process.number = job->collector.last_number;
+		process.number = collector_number(&job->collector, (pid_t)pid);
 	job->last_number = job->collector.last_number;
 	job->quiet_ns = 0;
 	job->info.state = JOB_RUNNING;

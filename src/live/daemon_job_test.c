@@ -19,100 +19,11 @@
 #include "api/api_int.h"
 #include "live/cut.h"
 #include "live/daemon_job.h"
+#include "support/fake_process.h"
 
-#define RECORDS 1024u
 #define LIMIT ((uint64_t)1 << 20)
 
 static char folder[64];
-
-/* A process as the recorder would make it. */
-struct fake {
-	int region_fd, ring_fd, sockets[2];
-	struct ring_process *region;
-	struct ring *ring;
-};
-
-static void *memory(size_t size, int *fd)
-{
-	void *at;
-
-	*fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	assert_true(*fd >= 0);
-	assert_int_equal(ftruncate(*fd, (off_t)size), 0);
-	at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
-	assert_true(at != MAP_FAILED);
-	assert_int_equal(fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
-	return at;
-}
-
-static void fake_open(struct fake *f)
-{
-	f->region = memory(RING_TEXT_OFFSET + RING_TEXT_BYTES, &f->region_fd);
-	memcpy(f->region->magic, RING_PROCESS_MAGIC, sizeof(f->region->magic));
-	f->region->version = RING_VERSION;
-	f->region->pid = (uint32_t)getpid();
-	f->region->clock_monotonic_ns = 1000;
-	f->ring = memory((size_t)ring_bytes(RECORDS), &f->ring_fd);
-	memcpy(f->ring->magic, RING_MAGIC, sizeof(f->ring->magic));
-	f->ring->version = RING_VERSION;
-	f->ring->records = RECORDS;
-	f->ring->number = 1;
-	atomic_store(&f->ring->thread, (uint32_t)getpid());
-}
-
-static void fake_close(struct fake *f)
-{
-	munmap(f->region, RING_TEXT_OFFSET + RING_TEXT_BYTES);
-	munmap(f->ring, (size_t)ring_bytes(RECORDS));
-	close(f->region_fd);
-	close(f->ring_fd);
-}
-
-static void connect_fake(struct fake *f)
-{
-	assert_int_equal(
-		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, f->sockets),
-		0);
-}
-
-/* The ring follows the hello. */
-static void send_ring(const struct fake *f)
-{
-	struct ring_message message = { .version = RING_VERSION, .kind = RING_NEW, .number = 1 };
-	struct iovec part = { &message, sizeof(message) };
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct msghdr packet = { .msg_iov = &part,
-				 .msg_iovlen = 1,
-				 .msg_control = &control,
-				 .msg_controllen = sizeof(control) };
-
-	memcpy(message.magic, RING_HELLO_MAGIC, sizeof(message.magic));
-	control.head.cmsg_level = SOL_SOCKET;
-	control.head.cmsg_type = SCM_RIGHTS;
-	control.head.cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(&control.head), &f->ring_fd, sizeof(int));
-	assert_int_equal(sendmsg(f->sockets[1], &packet, 0), (ssize_t)sizeof(message));
-}
-
-/* As many as there is room for, at most `count`; returns how many. */
-static uint32_t push(const struct fake *f, uint32_t count)
-{
-	uint64_t head = atomic_load(&f->ring->head);
-	uint32_t pushed = 0;
-
-	for (; pushed < count && head - atomic_load(&f->ring->tail) < RECORDS; pushed++, head++)
-		ring_records(f->ring)[head % RECORDS] = (struct ring_record){
-			.start_ns = 1000000 + head * 1000,
-			.dur_ns = 10,
-			.kind = RING_SLICE,
-			.sequence = (uint32_t)head,
-		};
-	atomic_store(&f->ring->head, head);
-	return pushed;
-}
 
 static void setup_job(struct daemon_job *job)
 {
@@ -131,8 +42,8 @@ static ow_status make(struct daemon_job *job, struct mem *mem, struct error *err
 
 static ow_status join(struct daemon_job *job, struct fake *f, struct error *err)
 {
-	connect_fake(f);
-	send_ring(f);
+	fake_connect(f);
+	fake_send_ring(f);
 	return job_join(job, f->sockets[0], (uint32_t)getpid(), f->region_fd, err);
 }
 
@@ -188,7 +99,7 @@ static void is_taken_up_again(void **state)
 	assert_int_equal(make(job, &mem, &err), OW_OK);
 	snprintf(path, sizeof(path), "%s", job->info.folder);
 	assert_int_equal(join(job, &f, &err), OW_OK);
-	assert_int_equal(push(&f, 100), 100);
+	assert_int_equal(fake_push(&f, 100), 100);
 	job_flush(job);
 	job_describe(job);
 	assert_int_equal(job->info.records, 100);
@@ -204,7 +115,7 @@ static void is_taken_up_again(void **state)
 	assert_int_equal(job->info.records, 100);
 	assert_int_equal(job_number_of(job, (uint32_t)getpid(), 1000), 1);
 	assert_int_equal(join(job, &f, &err), OW_OK);
-	assert_int_equal(push(&f, 50), 50);
+	assert_int_equal(fake_push(&f, 50), 50);
 	job_flush(job);
 	assert_int_equal(atomic_load(&f.ring->tail), 150);
 	job_describe(job);
@@ -241,7 +152,7 @@ static void counts_drops_once(void **state)
 	assert_int_equal(make(job, &mem, &err), OW_OK);
 	snprintf(path, sizeof(path), "%s", job->info.folder);
 	assert_int_equal(join(job, &f, &err), OW_OK);
-	push(&f, 10);
+	fake_push(&f, 10);
 	atomic_store(&f.ring->dropped, 5);
 	assert_int_equal(dropped_of(job), 5);
 	close(f.sockets[1]);
@@ -280,8 +191,8 @@ static void stays_below_its_limit(void **state)
 	fake_open(&f);
 	assert_int_equal(make(job, &mem, &err), OW_OK);
 	assert_int_equal(join(job, &f, &err), OW_OK);
-	while (pushed < 64 * RECORDS) { /* four times the limit */
-		pushed += push(&f, RECORDS);
+	while (pushed < 64 * FAKE_RECORDS) { /* four times the limit */
+		pushed += fake_push(&f, FAKE_RECORDS);
 		job_tick(job, now());
 		job_flush(job);
 		job_describe(job);
@@ -289,7 +200,7 @@ static void stays_below_its_limit(void **state)
 	}
 	assert_int_equal(job->info.records, pushed);
 	assert_true(job->info.first_file > 1);
-	assert_true(records_in(&job->info) > RECORDS * 4);
+	assert_true(records_in(&job->info) > FAKE_RECORDS * 4);
 	close(f.sockets[1]);
 	job_remove(job);
 	assert_int_equal(mem.used, 0);
@@ -318,7 +229,7 @@ static void survives_failing_allocations(void **state)
 		if (made)
 			joined = join(job, &f, &err) == OW_OK;
 		if (joined) {
-			push(&f, 100);
+			fake_push(&f, 100);
 			job_flush(job);
 		}
 		mem_fail_after(0, false);

@@ -24,9 +24,12 @@ struct follow_process *follow_process(const struct follow *f, uint32_t number)
 
 static bool take_process(struct follow *f, const struct live_process *row)
 {
+	struct follow_process *known = follow_process(f, row->number);
 	void *list = f->processes;
 
-	if (!row->number || follow_process(f, row->number) || f->process_count >= PROCESSES_MAX)
+	if (known)
+		known->ended = false; /* it had lost its connection, and comes again */
+	if (!row->number || known || f->process_count >= PROCESSES_MAX)
 		return true;
 	if (!mem_grow(f->mem, &list, &f->process_cap, f->process_count + 1, sizeof(*f->processes)))
 		return false;
