@@ -141,13 +141,13 @@ static inline uint64_t ns_since(uint64_t start, uint64_t now)
 }
 
 /* Whether there is room for a record; counts it as dropped when there is none, and calls for the reader in time. */
-bool ring_look(struct thread *t);
+bool ring_look(struct thread *t, const struct ring_record *record);
 
 static inline void push(struct thread *t, const struct ring_record *record)
 {
 	struct ring_record *to;
 
-	if (UNLIKELY(t->head >= t->look) && !ring_look(t))
+	if (UNLIKELY(t->head >= t->look) && !ring_look(t, record))
 		return;
 	to = &t->records[t->head & t->mask];
 	*to = *record;

@@ -126,20 +126,27 @@ static struct thread *thread_reuse(void)
 	return NULL;
 }
 
+static void add_one(_Atomic uint64_t *count)
+{
+	uint64_t value = atomic_load_explicit(count, memory_order_relaxed);
+
+	atomic_store_explicit(count, value + 1, memory_order_relaxed);
+}
+
 /* At every eighth of the ring. What is recorded between two looks of a calm reader does not come that far. */
-bool ring_look(struct thread *t)
+bool ring_look(struct thread *t, const struct ring_record *record)
 {
 	uint64_t tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
-	uint64_t records = t->mask + 1, used = t->head - tail, left;
+	uint64_t records = t->mask + 1, used = t->head - tail;
+	uint64_t room = ring_room(records, used, ring_is_precious(record));
 
-	if (used >= records) {
-		uint64_t dropped = atomic_load_explicit(&t->ring->dropped, memory_order_relaxed);
-
-		atomic_store_explicit(&t->ring->dropped, dropped + 1, memory_order_relaxed);
+	if (!room) {
+		add_one(&t->ring->dropped);
+		if (ring_is_mark(record))
+			add_one(&t->ring->dropped_marks);
 		return false;
 	}
-	left = records - used;
-	t->look = t->head + (left < records / 8 ? left : records / 8);
+	t->look = t->head + (room < records / 8 ? room : records / 8);
 	if (used >= ring_plenty((uint32_t)records))
 		process_send(RING_FILLING, t->ring->number, -1);
 	return true;

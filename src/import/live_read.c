@@ -425,6 +425,7 @@ static ow_status take_run(struct live_data *d, const struct live_run *run, const
 	if (!ring)
 		return no_memory(d);
 	ring->dropped = MAX(ring->dropped, run->dropped);
+	ring->dropped_marks = MAX(ring->dropped_marks, run->dropped_marks);
 	for (uint32_t i = 0; i < run->count; i++) {
 		struct ring_record record;
 
@@ -600,8 +601,10 @@ ow_status live_read(struct live_data *d, struct import_ctx *ctx)
 	d->complete = status == OW_OK && file.complete;
 	d->end = status == OW_OK ? file.end : 0;
 	arena_release(&arena);
-	for (size_t i = 0; i < d->ring_count; i++)
+	for (size_t i = 0; i < d->ring_count; i++) {
 		d->jobs[d->rings[i].job].dropped += d->rings[i].dropped;
+		d->jobs[d->rings[i].job].dropped_marks += d->rings[i].dropped_marks;
+	}
 	return status;
 }
 

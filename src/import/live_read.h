@@ -31,7 +31,7 @@ struct live_job { /* a process */
 	uint32_t seen; /* enum live_name_flags, of slices */
 	uint64_t highest_id;
 	uint32_t id_base; /* is added to ids, so that those of several processes differ */
-	uint64_t dropped, texts_lost, rings_lost;
+	uint64_t dropped, dropped_marks, texts_lost, rings_lost;
 	uint64_t counted[RING_COUNTERS]; /* bytes, so far */
 	struct live_reads first, last;	 /* when the system was asked */
 	struct live_reads waited_for;	 /* of its children, which the system adds to its own */
@@ -69,7 +69,7 @@ struct live_ring {
 	uint32_t job, ring;
 	uint32_t lane; /* index + 1; 0 = not known */
 	uint64_t next;
-	uint64_t dropped;
+	uint64_t dropped, dropped_marks;
 };
 
 struct live_sampled {

@@ -269,6 +269,12 @@ static void add_notes(struct live_data *d, const struct place *at)
 				d->b, NOTE_DROPPED, OW_NO_OFFSET, job->dropped,
 				"records of process %u came faster than they were taken: dropped",
 				job->row.pid);
+		if (job->dropped_marks)
+			builder_note_many(
+				d->b, NOTE_DROPPED, OW_NO_OFFSET, job->dropped_marks,
+				"ranges of process %u are among them, which tell where steps end: "
+				"the times of as many steps are uncertain",
+				job->row.pid);
 		if (job->texts_lost)
 			builder_note_many(d->b, NOTE_MISSING, OW_NO_OFFSET, job->texts_lost,
 					  "names of process %u had no room", job->row.pid);

@@ -117,7 +117,10 @@ static void take_ring(struct collector *c, struct collected *p, struct ring_seen
 	struct live_run run = { .process = p->number,
 				.ring = ring->view.number,
 				.first = ring->view.next,
-				.dropped = atomic_load(&ring->view.ring->dropped) };
+				.dropped = atomic_load(&ring->view.ring->dropped),
+				.dropped_marks =
+					(uint32_t)MIN(atomic_load(&ring->view.ring->dropped_marks),
+						      (uint64_t)UINT32_MAX) };
 	struct ring_record *records;
 
 	ring->taken = 0;

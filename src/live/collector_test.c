@@ -114,6 +114,20 @@ static void who_connects_anew_is_the_same(void **state)
 	assert_int_equal(noted("missing"), 3); /* texts */
 }
 
+/* Ends of steps may be among what was dropped: that is said. */
+static void dropped_ends_of_steps_are_told(void **state)
+{
+	struct collecting *c = *state;
+
+	connect_process(c);
+	fake_push(&c->fake, 10);
+	atomic_store(&c->fake.ring->dropped, 5);
+	atomic_store(&c->fake.ring->dropped_marks, 2);
+	hang_up(c);
+	close_recording(c);
+	assert_int_equal(noted("dropped"), 5 + 2);
+}
+
 /* The number of a process may be another's later. */
 static void another_one_with_that_pid_is_another(void **state)
 {
@@ -139,6 +153,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(who_connects_anew_is_the_same),
+		TEST(dropped_ends_of_steps_are_told),
 		TEST(another_one_with_that_pid_is_another),
 	};
 

@@ -52,6 +52,7 @@ struct follow_mark {
 /* From a segment on so many had been dropped. */
 struct follow_drop {
 	uint64_t segment, dropped;
+	uint32_t marks;
 };
 
 struct follow_ring {

@@ -212,11 +212,13 @@ static bool put_runs(struct cutting *c)
 	uint64_t first = c->f->first_segment + c->first;
 
 	LIVE_EACH_ROW(c->blocks[LIVE_BLOCK_RUN], struct live_run, run, {
-		uint64_t before = follow_dropped_before(c->f, run.process, run.ring, first);
+		struct follow_drop before =
+			follow_dropped_before(c->f, run.process, run.ring, first);
 
 		if (run.count > records.len / sizeof(struct ring_record))
 			return true; /* damaged */
-		run.dropped -= MIN(run.dropped, before);
+		run.dropped -= MIN(run.dropped, before.dropped);
+		run.dropped_marks -= MIN(run.dropped_marks, before.marks);
 		if (is_wanted(c, run.process) &&
 		    !(c->range->exact ? put_pieces(c, &run, records.ptr)
 				      : add_run(c, &run, 0, run.count, records.ptr)))

@@ -25,8 +25,8 @@ struct follow_process *follow_process(const struct follow *f, uint32_t number);
 const struct follow_stacks *follow_stacks_of(const struct follow *f, size_t segment);
 /* Whether it is something that was done, and when that ended. */
 bool follow_slice_end(const struct ring_record *r, int64_t *end_ns);
-/* How many a ring had dropped before a segment. */
-uint64_t follow_dropped_before(const struct follow *f, uint32_t process, uint32_t ring,
-			       uint64_t segment);
+/* What a ring had dropped before a segment. */
+struct follow_drop follow_dropped_before(const struct follow *f, uint32_t process, uint32_t ring,
+					 uint64_t segment);
 
 #endif

@@ -288,12 +288,12 @@ bool follow_slice_end(const struct ring_record *r, int64_t *end_ns)
 }
 
 /* False without memory. */
-static bool take_drops(struct follow *f, struct follow_ring *ring, uint64_t dropped)
+static bool take_drops(struct follow *f, struct follow_ring *ring, const struct live_run *run)
 {
 	void *list = ring->drops;
 	size_t count = ring->drop_count;
 
-	if (dropped <= (count ? ring->drops[count - 1].dropped : 0))
+	if (run->dropped <= (count ? ring->drops[count - 1].dropped : 0))
 		return true;
 	if (!count || ring->drops[count - 1].segment != this_segment(f)) {
 		if (!mem_grow(f->mem, &list, &ring->drop_cap, count + 1, sizeof(*ring->drops)))
@@ -301,7 +301,8 @@ static bool take_drops(struct follow *f, struct follow_ring *ring, uint64_t drop
 		ring->drops = list;
 		ring->drop_count = ++count;
 	}
-	ring->drops[count - 1] = (struct follow_drop){ this_segment(f), dropped };
+	ring->drops[count - 1] =
+		(struct follow_drop){ this_segment(f), run->dropped, run->dropped_marks };
 	return true;
 }
 
@@ -315,8 +316,8 @@ uint64_t follow_dropped(const struct follow *f)
 	return dropped;
 }
 
-uint64_t follow_dropped_before(const struct follow *f, uint32_t process, uint32_t number,
-			       uint64_t segment)
+struct follow_drop follow_dropped_before(const struct follow *f, uint32_t process, uint32_t number,
+					 uint64_t segment)
 {
 	for (size_t i = 0; i < f->ring_count; i++) {
 		const struct follow_ring *ring = &f->rings[i];
@@ -325,9 +326,9 @@ uint64_t follow_dropped_before(const struct follow *f, uint32_t process, uint32_
 			continue;
 		for (size_t k = ring->drop_count; k-- > 0;)
 			if (ring->drops[k].segment < segment)
-				return ring->drops[k].dropped;
+				return ring->drops[k];
 	}
-	return 0;
+	return (struct follow_drop){ 0 };
 }
 
 static bool take_runs(struct follow *f, struct follow_segment *s, struct str runs,
@@ -356,7 +357,7 @@ static bool take_runs(struct follow *f, struct follow_segment *s, struct str run
 		}
 		if (ring) {
 			ring->next = MAX(ring->next, run.first + run.count);
-			good = take_drops(f, ring, run.dropped);
+			good = take_drops(f, ring, &run);
 		}
 		if (!good)
 			return false;

@@ -50,8 +50,9 @@ struct live_place {
 struct live_run {
 	uint32_t process, ring;
 	uint64_t first; /* number of the first record in its ring */
-	uint32_t count, zero;
-	uint64_t dropped; /* of the ring, so far */
+	uint32_t count;
+	uint32_t dropped_marks; /* of those dropped: ranges, which may be ends of steps */
+	uint64_t dropped;	/* of the ring, so far */
 };
 
 /* "text": this, the bytes, and zeros up to a multiple of 8. */

@@ -5,7 +5,8 @@
  * with the same one. It needs libc only, since the recorder is a guest in other people's programs.
  *
  * A ring has one writer, the thread, and one reader. The writer fills a record and then moves `head`; the reader
- * copies records and then moves `tail`. A full ring drops the new record and counts it. Nobody waits for anybody: the
+ * copies records and then moves `tail`. A full ring drops the new record and counts it; it is full earlier for most
+ * records than for those that tell steps apart (ring_room). Nobody waits for anybody: the
  * reader comes by now and then, and is called (RING_FILLING) by a ring that fills faster than that.
  *
  * The memory is sealed against shrinking, but the process may scribble over it: readers check what they read.
@@ -14,6 +15,7 @@
 #define WIRE_RING_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +113,9 @@ struct ring {
 	/* Of the reader. */
 	_Alignas(64) _Atomic uint64_t tail;
 	_Atomic uint64_t counted; /* of those dropped, in sums that outlive the reader */
+	/* Of the writer, and rarely touched. */
+	_Atomic uint64_t
+		dropped_marks; /* of those dropped, records that may tell where steps end */
 };
 #define RING_HEAD_BYTES 4096u
 _Static_assert(sizeof(struct ring) <= RING_HEAD_BYTES, "layout");
@@ -124,6 +129,30 @@ static inline uint64_t ring_bytes(uint32_t records)
 static inline uint32_t ring_plenty(uint32_t records)
 {
 	return records / 4;
+}
+
+/* The last part of a ring is for records that say where steps end (ranges) and whose others are: without them what was
+ * recorded cannot be told apart, and they are few. */
+#define RING_RESERVE 16u
+
+static inline bool ring_is_mark(const struct ring_record *r)
+{
+	return r->category == RING_RANGE;
+}
+
+static inline bool ring_is_precious(const struct ring_record *r)
+{
+	return ring_is_mark(r) || r->kind == RING_THREAD || r->kind == RING_QUEUE;
+}
+
+/* How many records of any kind a ring with so many in it has room for, or 1 for a precious one alone; 0: it is dropped. */
+static inline uint64_t ring_room(uint64_t records, uint64_t used, bool precious)
+{
+	uint64_t open = records - records / RING_RESERVE;
+
+	if (used < open)
+		return open - used;
+	return precious && used < records;
 }
 
 static inline struct ring_record *ring_records(struct ring *ring)

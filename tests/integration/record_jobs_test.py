@@ -55,6 +55,21 @@ print(json.dumps({'rank': rank, 'waits': waits, 'computes': computes, 'products'
 """
 
 # No optimizer; each batch takes 5 ms or more, in a range of its own name.
+# Steps with many operators, once it is told to begin.
+CROWD = """
+import sys, torch
+torch.set_num_threads(1)
+net = torch.nn.Linear(8, 1)
+opt = torch.optim.SGD(net.parameters(), lr=1e-3)
+small = torch.ones(2, 2)
+print('ready', flush=True)
+sys.stdin.readline()
+for n in range(20):
+    for i in range(200): torch.mm(small, small)
+    net(torch.ones(1, 8)).sum().backward(); opt.step()
+print('done', flush=True)
+sys.stdin.readline()
+"""
 INFER = """
 import time, torch
 torch.set_num_threads(1)
@@ -194,6 +209,26 @@ class TorchTest(Case):
         self.assertEqual({s["job"] for s in info["sources"]}, {f"127.0.0.1:{port}"})
         for rank in (0, 1):
             self.assertGreater(sum(s["communication_ns"] for s in steps if s["rank"] == rank), 0)
+
+    def test_ends_of_steps_find_room_in_a_full_ring(self):
+        """While nobody reads the ring, operators are dropped; the steps are all told apart."""
+        command = [BIN, "record", "-o", self.file, "--ring", "1024", "--", PYTHON, self.write("crowd.py", CROWD)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=environment()) as p:
+            self.assertEqual(p.stdout.readline(), "ready\n")
+            os.kill(p.pid, signal.SIGSTOP)
+            try:
+                p.stdin.write("go\n")
+                p.stdin.flush()
+                self.assertEqual(p.stdout.readline(), "done\n")
+            finally:
+                os.kill(p.pid, signal.SIGCONT)
+            said = p.communicate()[1]
+            self.assertEqual(p.returncode, 0, said)
+        self.assertEqual(len(self.rows("steps")), 20)
+        notes = [row for row in self.rows("notes") if row["kind"] == "dropped"]
+        self.assertEqual(len(notes), 1, notes)  # of operators, not of ends of steps
+        self.assertGreater(notes[0]["count"], 2000)
 
     def test_steps_without_an_optimizer_are_iterations_of_the_loader(self):
         self.record(PYTHON, self.write("infer.py", INFER))
