@@ -90,6 +90,10 @@ _opwatch() {
 		COMPREPLY=($(compgen -W "$(printf -- '--%s ' $options) -n" -- "$cur"))
 		return
 	fi
+	if ((COMP_CWORD == 2)) && [[ $prev == help ]]; then
+		COMPREPLY=($(compgen -W "$_opwatch_commands" -- "$cur"))
+		return
+	fi
 	((COMP_CWORD == 2)) && [[ $prev == nsys-stats ]] &&
 		COMPREPLY=($(compgen -W "$(opwatch nsys-stats 2>/dev/null | sed -n 's/^  \([a-z_]*\) .*/\1/p')" -- "$cur"))
 	((COMP_CWORD == 2)) && [[ $prev == ask ]] &&

@@ -25,6 +25,9 @@ class Bash(unittest.TestCase):
         self.assertEqual(bash("opwatch", "sc"), ["scope"])
         self.assertIn("opwatch.fish", bash("opwatch", "op", "opw"))
 
+    def test_help_takes_a_command(self):
+        self.assertEqual(bash("opwatch", "help", "adv"), ["advise"])
+
     def test_options(self):
         self.assertEqual(bash("opwatch", "op", "--order"), ["--order-by"])
         self.assertEqual(bash("opwatch", "info", "--est"), ["--estimate"])
