@@ -9,7 +9,8 @@
 #define CONTEXT_KERNEL ((uint64_t)-128)
 
 #define MODE_KERNEL 1
-#define KNOWN 4096 /* addresses */
+#define KNOWN 16384 /* addresses */
+#define CALLED 8192 /* stacks */
 
 enum { STEP_KERNEL = 1, STEP_CALLER = 2 };
 
@@ -25,15 +26,25 @@ struct known {
 struct step {
 	uint64_t address;
 	uint32_t flags;
+	frame_id frame;
+	stack_id stack;
+};
+
+/* A stack that was made of another one. */
+struct called {
+	stack_id parent;
+	frame_id frame;
 	stack_id stack;
 };
 
 struct perf_walk {
-	struct known known[KNOWN]; /* by a hash of the address */
+	struct called called[CALLED]; /* by a hash of what it was made of */
+	struct known known[KNOWN];    /* by a hash of the address */
 	struct step steps[PERF_CHAIN_MAX];
 	uint32_t count;
 	int64_t pid;
 	uint32_t changes; /* how many there were */
+	frame_id nowhere; /* of addresses where nothing is */
 };
 
 void perf_chains_init(struct perf_file *f)
@@ -184,7 +195,12 @@ static frame_id make_frame(struct perf_file *f, int64_t pid, uint64_t address, u
 		row.function = perf_names_user(&f->names, map, look);
 	/* Frames of one function are one. So are those of addresses where nothing is: they are no addresses, but
 	 * what lay where a frame pointer should be. */
-	if (!row.function.v && (map || kernel))
+	if (!row.function.v && !map && !kernel) {
+		if (!f->walk->nowhere.v)
+			f->walk->nowhere = builder_frame(f->b, &row);
+		return f->walk->nowhere;
+	}
+	if (!row.function.v)
 		row.address = address;
 	return builder_frame(f->b, &row);
 }
@@ -206,6 +222,16 @@ static frame_id frame_at(struct perf_file *f, int64_t pid, uint64_t address, uin
 	return k->frame;
 }
 
+static inline stack_id stack_of(struct perf_file *f, stack_id parent, frame_id frame)
+{
+	uint64_t hash = ((uint64_t)parent.v << 32 | frame.v) * 0x9e3779b97f4a7c15ull;
+	struct called *c = &f->walk->called[(hash >> 40) % CALLED];
+
+	if (!c->stack.v || c->parent.v != parent.v || c->frame.v != frame.v)
+		*c = (struct called){ parent, frame, builder_stack(f->b, parent, frame) };
+	return c->stack;
+}
+
 /* Whether the addresses before a word belong to the kernel: the nearest mark in front of it says so. */
 static uint32_t mode_before(const struct perf_file *f, const unsigned char *words, size_t at,
 			    unsigned mode)
@@ -225,33 +251,37 @@ static bool is_interrupted(const struct perf_file *f, const unsigned char *words
 	return !at || perf_u64(words + 8 * (at - 1), f->swap) >= CONTEXT_MARKS;
 }
 
-/* From the root on. As far as it is the chain of the last time, so is its stack. */
+/* From the root on. As far as it is the chain of the last time, or has its frames, so is its stack. */
 static stack_id walk(struct perf_file *f, const struct perf_chain *c, uint32_t changed)
 {
 	struct perf_walk *w = f->walk;
 	const unsigned char *words = words_of(c);
 	uint32_t count = perf_shape_count(c->shape), depth = 0;
 	uint32_t kernel = mode_before(f, words, count, c->shape & PERF_MODES);
-	bool same = w->pid == c->pid && w->changes == f->space.changes;
+	bool same = w->pid == c->pid && w->changes == f->space.changes, same_stack = true;
 	stack_id stack = { 0 };
 
 	for (size_t i = count; i--;) {
 		uint64_t address = perf_u64(words + 8 * i, f->swap);
 		uint32_t flags = kernel | (is_interrupted(f, words, i) ? 0 : STEP_CALLER);
 		struct step *step = &w->steps[depth];
+		frame_id frame;
 
 		if (address >= CONTEXT_MARKS) {
 			kernel = mode_before(f, words, i, c->shape & PERF_MODES);
 			continue;
 		}
-		same = same && depth < w->count && step->address == address && step->flags == flags;
-		if (!same) {
-			stack = builder_stack(f->b, stack,
-					      frame_at(f, c->pid, address, flags, changed));
-			*step = (struct step){ address, flags, stack };
-		}
-		stack = step->stack;
+		same_stack = same_stack && depth < w->count;
 		depth++;
+		if (same_stack && same && step->address == address && step->flags == flags) {
+			stack = step->stack;
+			continue;
+		}
+		same = false;
+		frame = frame_at(f, c->pid, address, flags, changed);
+		same_stack = same_stack && step->frame.v == frame.v;
+		stack = same_stack ? step->stack : stack_of(f, stack, frame);
+		*step = (struct step){ address, flags, frame, stack };
 	}
 	w->pid = c->pid;
 	w->changes = f->space.changes;

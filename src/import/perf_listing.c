@@ -97,6 +97,22 @@ static int by_start(const void *a, const void *b)
 	return (x->end > y->end) - (x->end < y->end);
 }
 
+/* The last that starts at or before an address, or NULL. */
+static struct perf_symbol *last_at(const struct perf_listing *l, uint64_t address)
+{
+	size_t low = 0, high = l->items ? l->count : 0;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (l->items[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? &l->items[low - 1] : NULL;
+}
+
 void perf_listing_sort(struct perf_listing *l)
 {
 	if (l->count)
@@ -111,15 +127,17 @@ struct listed {
 	struct str name;
 };
 
+static bool is_wanted(char type)
+{
+	return type && strchr("tTwWdDbB", type);
+}
+
 static bool parse_line(struct str line, struct listed *out)
 {
 	size_t end;
-	char type;
 
-	if (!take_hex(&line, &out->address) || line.len < 3 || line.ptr[1] != ' ')
-		return false;
-	type = line.ptr[0];
-	if (!type || !strchr("tTwWdDbB", type))
+	if (!take_hex(&line, &out->address) || line.len < 3 || line.ptr[1] != ' ' ||
+	    !is_wanted(line.ptr[0]))
 		return false;
 	line = str_skip(line, 2);
 	end = str_find_char(line, '\t');
@@ -219,9 +237,9 @@ static size_t find_ordered(struct perf_kernel *k)
 	return end == STR_NONE || !is_in_order(k, end) ? 0 : end;
 }
 
-static bool find_ordered_name(const struct perf_kernel *k, uint64_t address, struct listed *found)
+static size_t find_part(const struct perf_kernel *k, uint64_t address)
 {
-	size_t each = k->ordered / PERF_ORDER_SAMPLES, low = 0, high = PERF_ORDER_SAMPLES;
+	size_t low = 0, high = PERF_ORDER_SAMPLES;
 
 	while (low < high) { /* the first sample behind it */
 		size_t middle = low + (high - low) / 2;
@@ -231,8 +249,21 @@ static bool find_ordered_name(const struct perf_kernel *k, uint64_t address, str
 		else
 			high = middle;
 	}
-	high = low < PERF_ORDER_SAMPLES ? line_start(k, each * low) : k->ordered;
-	low = low ? line_start(k, each * (low - 1)) : 0;
+	return low ? low - 1 : 0;
+}
+
+static size_t part_start(const struct perf_kernel *k, size_t part)
+{
+	return part < PERF_ORDER_SAMPLES ? line_start(k, k->ordered / PERF_ORDER_SAMPLES * part)
+					 : k->ordered;
+}
+
+/* The last line at or before an address, by reading lines. */
+static bool search_lines(const struct perf_kernel *k, size_t part, uint64_t address,
+			 struct listed *found)
+{
+	size_t low = part_start(k, part), high = part_start(k, part + 1);
+
 	while (low < high) { /* the first line behind the address */
 		size_t start = line_start(k, low + (high - low) / 2);
 
@@ -242,6 +273,55 @@ static bool find_ordered_name(const struct perf_kernel *k, uint64_t address, str
 			high = start;
 	}
 	return last_wanted(k, low, found) != STR_NONE;
+}
+
+/* What is listed in a part. A symbol's end is where its line is, until it has a name. */
+static bool read_part(struct perf_names *n, size_t part)
+{
+	const struct perf_kernel *k = &n->kernel;
+	struct perf_listing *l = &n->kernel.parts[part];
+	size_t end = part_start(k, part + 1), at = part_start(k, part);
+	struct listed one;
+
+	while (at < end) {
+		struct str line = line_at(k, at);
+		bool wanted;
+
+		if (line.len > 19 && line.ptr[16] == ' ' && line.ptr[18] == ' ') {
+			wanted = is_wanted(line.ptr[17]);
+			one.address = address_at(k, at);
+		} else {
+			wanted = parse_line(line, &one);
+		}
+		if (wanted && !perf_listing_add(n, l, one.address, at, (str_id){ 0 }))
+			return false;
+		at += line.len + 1;
+	}
+	return true;
+}
+
+/* Of the functions that are asked for, many lie near each other, and each is asked for with many addresses: lines around them are
+ * read once. */
+static str_id find_ordered_name(struct perf_names *n, uint64_t address)
+{
+	struct perf_kernel *k = &n->kernel;
+	size_t part = find_part(k, address);
+	struct perf_listing *l = &k->parts[part];
+	struct perf_symbol *symbol;
+	struct listed found;
+
+	if (!l->items && !read_part(n, part)) {
+		builder_fail(n->b, error_no_memory(n->b->err));
+		return (str_id){ 0 };
+	}
+	symbol = last_at(l, address);
+	if (!symbol) /* in front of it */
+		return search_lines(k, part, address, &found) && found.address
+			       ? builder_str(n->b, found.name)
+			       : (str_id){ 0 };
+	if (!symbol->name.v && symbol->start && parse_line(line_at(k, (size_t)symbol->end), &found))
+		symbol->name = builder_str(n->b, found.name);
+	return symbol->name;
 }
 
 /* ---- the rest of it, and other lists, are sorted ---- */
@@ -319,13 +399,12 @@ str_id perf_listing_kernel_name(struct perf_names *n, uint64_t address)
 	const struct perf_kernel *k = &n->kernel;
 	uint64_t at = address - k->shift;
 	struct listed found = { 0 };
-	bool any;
 
 	if (k->ordered && at >= address_at(k, 0) && at < address_at(k, k->ordered))
-		any = find_ordered_name(k, at, &found);
-	else
-		any = find_sorted_name(k, (int64_t)at, &found);
-	return any && found.address ? builder_str(n->b, found.name) : (str_id){ 0 };
+		return find_ordered_name(n, at);
+	return find_sorted_name(k, (int64_t)at, &found) && found.address
+		       ? builder_str(n->b, found.name)
+		       : (str_id){ 0 };
 }
 
 /* Without an id: the same release on the same host, which has been up since before the recording ended. */

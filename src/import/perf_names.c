@@ -34,6 +34,8 @@ void perf_names_release(struct perf_names *n)
 		release_listing(n, &m->symbols);
 	}
 	mem_free(n->mem, n->modules, n->module_cap * sizeof(*n->modules));
+	for (size_t i = 0; i < PERF_ORDER_SAMPLES; i++)
+		release_listing(n, &n->kernel.parts[i]);
 	mem_free(n->mem, n->kernel.items, n->kernel.cap * sizeof(*n->kernel.items));
 	buf_release(&n->kernel.text);
 	for (size_t i = 0; i < n->jit_count; i++)

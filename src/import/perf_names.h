@@ -49,8 +49,9 @@ struct perf_kernel {
 	uint64_t shift;			      /* to add to addresses of the list */
 	struct buf text;		      /* the list … */
 	size_t ordered;			      /* … which is searched as it is up to there … */
-	uint64_t samples[PERF_ORDER_SAMPLES]; /* … by addresses at equal distances in it */
-	struct trace_ref *items;	      /* ts: the address; row: its name in the text */
+	uint64_t samples[PERF_ORDER_SAMPLES]; /* … by addresses at equal distances in it … */
+	struct perf_listing parts[PERF_ORDER_SAMPLES]; /* … and what is between, where asked for */
+	struct trace_ref *items; /* ts: the address; row: its name in the text */
 	size_t count, cap;
 };
 

@@ -12,6 +12,7 @@
 #define NOTES_MAX ((uint64_t)1 << 16)
 #define NAME_MAX_BYTES 4096
 
+#define RANK_BEST 128		 /* of those that start where it does */
 #define CHUNK ((size_t)48 << 10) /* a multiple of the size of a symbol, in both widths */
 
 enum { SHT_PROGBITS = 1, SHT_SYMTAB = 2, SHT_RELA = 4, SHT_NOTE = 7, SHT_REL = 9, SHT_DYNSYM = 11 };
@@ -314,6 +315,25 @@ static uint64_t end_of(const struct elf_symbols *e, const struct elf_symbol *s, 
 	return next < e->count ? MIN(e->items[next].start, limit) : limit;
 }
 
+/* Of several that start at one place, items[first, end): the best. Names are in the file, so this is found once. */
+static size_t find_best(const struct elf_symbols *e, size_t first, size_t end)
+{
+	size_t best = first;
+
+	for (size_t i = first; i < end; i++)
+		if (e->items[i].rank & RANK_BEST)
+			return i;
+	for (size_t i = first + 1; i < end; i++) {
+		const struct elf_symbol *old = &e->items[best], *new = &e->items[i];
+
+		if (new->rank > old->rank ||
+		    (new->rank == old->rank &&has_better_name(e, new, old)))
+			best = i;
+	}
+	e->items[best].rank |= RANK_BEST;
+	return best;
+}
+
 const struct elf_symbol *elf_symbols_find(const struct elf_symbols *e, uint64_t address)
 {
 	size_t low = 0, high = e->count, first, best;
@@ -330,14 +350,7 @@ const struct elf_symbol *elf_symbols_find(const struct elf_symbols *e, uint64_t 
 		return NULL;
 	for (first = low - 1; first && e->items[first - 1].start == e->items[low - 1].start;)
 		first--;
-	best = first;
-	for (size_t i = first + 1; i < low; i++) {
-		const struct elf_symbol *old = &e->items[best], *new = &e->items[i];
-
-		if (new->rank > old->rank ||
-		    (new->rank == old->rank &&has_better_name(e, new, old)))
-			best = i;
-	}
+	best = first + 1 < low ? find_best(e, first, low) : first;
 	return address < end_of(e, &e->items[best], low) ? &e->items[best] : NULL;
 }
 

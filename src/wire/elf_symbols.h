@@ -14,7 +14,7 @@ struct elf_symbol {
 	uint64_t start, end; /* addresses, as the file counts them; equal: it has no size */
 	uint32_t name;	     /* in the table of strings */
 	uint16_t section;
-	uint8_t rank; /* of several at one place the highest counts */
+	uint8_t rank; /* of several at one place the highest counts, and that is kept here */
 };
 
 struct elf_part {
