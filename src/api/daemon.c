@@ -118,6 +118,7 @@ enum {
 	COLUMN_EVENTS,
 	COLUMN_DROPS,
 	COLUMN_DISK,
+	COLUMN_SAVED,
 	COLUMN_STATE,
 	COLUMN_IDENTITY,
 	COLUMN_RING
@@ -137,6 +138,7 @@ static void add_columns(struct result *r)
 	result_column(r, "events", "events", RESULT_INT, RESULT_COUNT);
 	result_column(r, "drops", "drops", RESULT_INT, RESULT_COUNT);
 	result_column(r, "disk_bytes", "on disk", RESULT_INT, RESULT_BYTES);
+	result_column(r, "saved_bytes", "saved", RESULT_INT, RESULT_BYTES);
 	result_column(r, "state", "state", RESULT_TEXT, RESULT_PLAIN);
 	result_column(r, "identity", "known by", RESULT_TEXT, RESULT_PLAIN);
 	result_column(r, "ring", "ring", RESULT_TEXT, RESULT_PLAIN);
@@ -180,6 +182,7 @@ static void add_job(struct result *r, const struct jobs *jobs, const struct job_
 	result_set_int(r, row, COLUMN_EVENTS, (int64_t)job->records);
 	result_set_int(r, row, COLUMN_DROPS, (int64_t)job->dropped);
 	result_set_int(r, row, COLUMN_DISK, (int64_t)job->disk_bytes);
+	result_set_int(r, row, COLUMN_SAVED, (int64_t)job->saved_bytes);
 	result_set_text(r, row, COLUMN_STATE, str_from(job_state_name(job->state)));
 	result_set_text(r, row, COLUMN_IDENTITY, str_from(job->identity));
 	result_set_text(r, row, COLUMN_RING, str_from(job->folder));

@@ -47,6 +47,8 @@ static ow_status name_attention(struct live *l, struct error *err)
 	return OW_OK;
 }
 
+#define SAVED_LIMIT ((uint64_t)1 << 30) /* of the minutes that one recording saves */
+
 static ow_status attention_open(struct live *l, struct error *err)
 {
 	const struct ow_record_options *o = &l->options;
@@ -56,6 +58,7 @@ static ow_status attention_open(struct live *l, struct error *err)
 					     .prefix = l->prefix,
 					     .message = o->message,
 					     .message_arg = o->message_arg,
+					     .saved_limit = SAVED_LIMIT,
 					     .save = api_save_cut };
 
 	if (!(o->on_slowdown > 0) && o->on_stall_ns <= 0)

@@ -18,8 +18,9 @@
 #define TURN_NS (500 * 1000000LL)
 #define SAVE_NS (60 * 1000000000LL)
 #define FLAME_NS (3 * 1000000000LL)
-#define ASK_NS (2 * 1000000000LL) /* the daemon, for new jobs */
-#define SETTLE_US 250000	  /* between two looks at processors, to say how busy they are */
+#define WRITTEN_MOST ((uint64_t)1 << 30) /* bytes that the key w writes */
+#define ASK_NS (2 * 1000000000LL)	 /* the daemon, for new jobs */
+#define SETTLE_US 250000 /* between two looks at processors, to say how busy they are */
 
 struct top {
 	struct args *args;
@@ -35,6 +36,7 @@ struct top {
 	bool frozen, help, more;
 	bool alone; /* the daemon does not answer */
 	int64_t asked_ns;
+	uint64_t written_bytes;
 	char message[512];
 };
 
@@ -297,11 +299,19 @@ static void save(struct top *t)
 	mode_t old = umask(077);
 	struct ow_error err = { 0 };
 	char path[256];
-	bool good = free_name(t, ".opw", path, sizeof(path)) &&
+	struct stat st;
+	bool full = t->written_bytes >= WRITTEN_MOST;
+	bool good = !full && free_name(t, ".opw", path, sizeof(path)) &&
 		    ow_watch_save(t->watch, watch_index(t), SAVE_NS, path, &err) == OW_OK;
 
 	umask(old);
-	if (!good)
+	if (good && stat(path, &st) == 0)
+		t->written_bytes += (uint64_t)st.st_size;
+	if (full)
+		snprintf(t->message, sizeof(t->message),
+			 "not written: what was written takes %.1f GB; start top anew for more",
+			 (double)t->written_bytes / 1e9);
+	else if (!good)
 		snprintf(t->message, sizeof(t->message), "not written: %.400s", err.text);
 	else
 		snprintf(t->message, sizeof(t->message), "written: %s", path);

@@ -9,12 +9,14 @@
 #include "live/proc.h"
 #include "live/processes.h"
 #include "live/runtime_dir.h"
+#include "live/saved.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <unistd.h>
 
 #define ANCESTORS 64
+#define SAVED_PART 4 /* of what all may take: what attention has saved */
 
 static bool add_job(struct daemon *d, struct daemon_job *job)
 {
@@ -272,11 +274,41 @@ static uint64_t total_bytes(struct daemon *d, size_t *ended, size_t *oldest)
 	return total;
 }
 
+/* Minutes that attention has saved are part of the total: the oldest go when they take more than a quarter of it. What they
+ * take. */
+static uint64_t keep_saved(struct daemon *d)
+{
+	uint64_t limit = d->options->total_limit / SAVED_PART, bytes;
+	struct saved saved;
+	uint32_t removed;
+
+	if (saved_find(&saved, d->mem, d->folder, NULL) != OW_OK)
+		return 0; /* another time */
+	removed = saved_trim(&saved, d->folder, limit);
+	if (removed)
+		daemon_tell(d,
+			    "%u of the minutes that were saved, the oldest, went: they may take "
+			    "%.1f MB, a quarter of --total-size",
+			    removed, (double)limit / 1e6);
+	for (size_t i = 0; i < d->job_count; i++) {
+		struct job_info *info = &d->jobs[i]->info;
+
+		info->saved_bytes = 0;
+		for (size_t k = 0; k < saved.count; k++)
+			info->saved_bytes +=
+				saved.items[k].job == info->id ? saved.items[k].bytes : 0;
+	}
+	bytes = saved.bytes;
+	saved_release(&saved);
+	return bytes;
+}
+
 void daemon_keep_limits(struct daemon *d)
 {
 	uint64_t total = d->options->total_limit;
 	size_t ended, oldest, open = 0;
 
+	total -= MIN(keep_saved(d), total / SAVED_PART);
 	for (size_t i = 0; i < d->job_count; i++)
 		open += d->jobs[i]->open;
 	for (size_t i = 0; i < d->job_count; i++)

@@ -18,7 +18,7 @@
 
 #include <sys/types.h>
 
-#define JOBS_VERSION 1u
+#define JOBS_VERSION 2u
 #define JOBS_ASK_MAGIC "OPW-ASK\n"
 #define JOBS_SAY_MAGIC "OPW-SAY\n"
 #define JOBS_NAME 64
@@ -44,6 +44,7 @@ struct job_info {
 	uint64_t steps;
 	int64_t step_ns; /* median of the last steps of the process that is furthest; 0: none seen */
 	uint64_t disk_bytes;
+	uint64_t saved_bytes;		/* of minutes that attention has saved beside the ring */
 	uint32_t first_file, last_file; /* of the ring; 0: none yet */
 	char name[JOBS_NAME];
 	char framework[JOBS_NAME];

@@ -6,12 +6,12 @@
 #include "watch/ticker.h"
 
 #include <stdarg.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #define HALF_NS (30 * 1000000000LL) /* a minute around it */
 #define QUIET_NS (60 * 1000000000LL)
-#define SAVED_MAX 100u
 #define STALL_STEPS 3u /* a job that has made fewer is still starting */
 
 ow_status attention_init(struct attention *a, struct mem *mem,
@@ -79,6 +79,7 @@ static void save_pending(struct attention *a, bool last)
 	struct follow *f = recording_of(a);
 	struct follow_range range = { .from_ns = a->from_ns, .to_ns = a->to_ns };
 	struct error err = { 0 };
+	struct stat st;
 
 	if (!a->pending || (!last && !follow_has_ended(f) && clock_ns(CLOCK_MONOTONIC) < a->to_ns))
 		return;
@@ -89,9 +90,15 @@ static void save_pending(struct attention *a, bool last)
 		tell(a, "not saved: %.900s", err.text);
 		return;
 	}
-	a->saved++;
+	if (stat(a->path, &st) == 0)
+		a->saved_bytes += (uint64_t)st.st_size;
 	if (a->options.uid && geteuid() == 0 && lchown(a->path, a->options.uid, (gid_t)-1) != 0)
 		tell(a, "%s: only root can read it", a->path);
+}
+
+static bool is_full(const struct attention *a)
+{
+	return a->options.saved_limit && a->saved_bytes >= a->options.saved_limit;
 }
 
 /* The minute around a time, once it is over. One at a time: what happens meanwhile is in the same file. */
@@ -102,7 +109,7 @@ static void save_later(struct attention *a, const char *kind, int64_t monotonic_
 	time_t seconds = time(NULL);
 	struct tm tm;
 
-	if (a->pending || now < a->quiet_until || a->saved >= SAVED_MAX)
+	if (a->pending || now < a->quiet_until || is_full(a))
 		return;
 	if (localtime_r(&seconds, &tm))
 		strftime(clock, sizeof(clock), "%H%M%S", &tm);
@@ -114,14 +121,19 @@ static void save_later(struct attention *a, const char *kind, int64_t monotonic_
 }
 
 /* A sentence, and where the minute goes. */
-static void tell_why(const struct attention *a, struct buf *why)
+static void tell_why(struct attention *a, struct buf *why)
 {
 	if (!buf_cstr(why))
 		return;
 	if (a->pending)
 		tell(a, "%s; the minute around it goes to %s", why->ptr, a->path);
+	else if (is_full(a) && !a->full)
+		tell(a,
+		     "%s; nothing more is saved: what was takes %.1f MB, no more than %.1f MB may",
+		     why->ptr, (double)a->saved_bytes / 1e6, (double)a->options.saved_limit / 1e6);
 	else
 		tell(a, "%s", why->ptr);
+	a->full = is_full(a);
 }
 
 /* ---- slower ---- */

@@ -21,6 +21,8 @@ struct attention_options {
 	const char *job; /* a name to put before sentences; or NULL */
 	uint32_t
 		uid; /* whose job it is: what root saves is given to that user; 0: root, or oneself */
+	uint64_t
+		saved_limit; /* bytes: when what was saved has as many, no more is; 0: others see to it */
 	ow_line_fn message; /* may be NULL */
 	void *message_arg;
 	/* Writes a part of a recording to a file. */
@@ -47,7 +49,8 @@ struct attention {
 	uint32_t restarts;
 	bool stalled;	     /* and that was told; until the next step */
 	int64_t quiet_until; /* monotonic: no further file before */
-	uint32_t saved;
+	uint64_t saved_bytes;
+	bool full; /* nothing more is saved, and that was told */
 	/* What is to be saved once it is there. */
 	bool pending;
 	int64_t from_ns, to_ns; /* monotonic */

@@ -429,6 +429,38 @@ static void a_slowdown_is_explained(void **state)
 	assert_int_equal(mem.used, 0);
 }
 
+/* It is told all the same; that no more is saved is told once. */
+static void no_more_is_saved_than_may_be(void **state)
+{
+	struct attention a;
+	struct live_writer w;
+	struct mem mem;
+
+	(void)state;
+	open_attention(&a, &mem, 0.2, 0);
+	a.options.saved_limit = a.saved_bytes = 2000000;
+	begin(&w, 1);
+	for (uint64_t i = 0, t = 1000; i < 150; i++) {
+		uint64_t wait = i < 50 ? 30 : i < 100 ? 60 : 120;
+
+		live_writer_step(&w, 1, t, wait, 20);
+		t += wait + 21;
+		live_writer_flush(&w);
+		if (i % 4 == 0)
+			attend(&a, false);
+		if (i == 99)
+			assert_non_null(strstr(told.last, "; nothing more is saved: what was takes "
+							  "2.0 MB, no more than 2.0 MB may"));
+	}
+	live_writer_close(&w);
+	attend(&a, true);
+	assert_int_equal(told.lines, 2);
+	assert_null(strstr(told.last, "saved"));
+	assert_int_equal(told.saved, 0);
+	attention_release(&a);
+	assert_int_equal(mem.used, 0);
+}
+
 /* More records than are read to explain it: times are of the steps that were. */
 static void a_slowdown_with_many_records_is_explained(void **state)
 {
@@ -644,6 +676,7 @@ int main(void)
 		TEST(steps_of_many_records_are_seen),
 		TEST(a_slowdown_with_many_records_is_explained),
 		TEST(a_slowdown_is_explained),
+		TEST(no_more_is_saved_than_may_be),
 		TEST(a_slow_rank_is_blamed),
 		TEST(a_stall_is_told_once),
 		TEST(steady_jobs_are_left_alone),

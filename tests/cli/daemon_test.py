@@ -308,6 +308,23 @@ class Daemon(Case):
         self.assertIn("read", json.dumps(self.view("functions", file)))
         self.assertEqual(self.finish(job) > 0, True)
 
+    def test_saved_minutes_are_within_the_total(self):
+        """What attention saved, of whatever job, may take a quarter of it; the oldest go. Nothing else does."""
+        os.mkdir(self.rings, 0o700)
+        names = [f"job-1-slow-12000{i}.opw" for i in range(6)] + ["other-77-stall-120009.opw"]
+        for i, name in enumerate([*names, "mine.opw", "job-1-slow.opw"]):
+            path = pathlib.Path(self.rings, name)
+            path.write_bytes(bytes(100000))
+            os.utime(path, (1000 + i, 1000 + i))
+        self.start("--max-size", "1M", "--total-size", "1M")
+        p = self.job("job")
+        self.wait(lambda: {q.name for q in pathlib.Path(self.rings).glob("*.opw")} == {*names[5:], "mine.opw", "job-1-slow.opw"},
+                  "the oldest do not go")
+        self.assertIn("opwatch: 5 of the minutes that were saved, the oldest, went: they may take 0.3 MB, a quarter of --total-size",
+                      self.logged())
+        self.wait(lambda: self.jobs()["job"]["saved_bytes"] == 100000, "jobs does not tell")
+        self.finish(p)
+
     def test_a_view_names_the_job(self):
         """Not the file that its last minute is in meanwhile."""
         self.start()
