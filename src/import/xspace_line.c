@@ -7,8 +7,8 @@
  * frames of any trace do, by reading such a line twice.
  */
 #include "base/populate.h"
+#include "import/xspace_reading.h"
 #include "import/xspace_shape.h"
-#include "import/xspace_tally.h"
 
 #define CHUNK ((size_t)64 << 10)
 #define LEARN_MAX                                                                                  \
@@ -16,169 +16,6 @@
 #define LEARN_IN_VAIN 8 /* of these, what it takes to find that an event has no shape */
 #define EPOCH_NS                                                                                   \
 	((int64_t)100000000000000000) /* a larger timestamp is a date, not a time since the start */
-
-struct reading {
-	struct xspace *x;
-	struct xplane *plane;
-	const struct xline *line;
-	bool device, frames; /* frames: only those are wanted */
-	bool counters;	     /* events are values of counters */
-	bool skipped_frames;
-	bool tame;     /* the line begins at a time that no offset makes overflow */
-	uint64_t rest; /* XSTAT_BIT of what only few events have, and has to be looked at */
-	track_id track;
-	int64_t line_ps; /* of the line, from the start of the profile, for the facts */
-	int64_t base_ns; /* of the line: what its offsets count from */
-	int64_t last_ns, last_end_ns;
-	struct tally tally; /* of the line */
-};
-
-/* ---- what it becomes ---- */
-
-OW_ALWAYS_INLINE uint64_t number_of(const struct xevent *ev, enum xstat stat)
-{
-	return ev->has & XSTAT_BIT(stat) ? ev->bits[stat] : 0;
-}
-
-/* The op that a tf_op names: nil for none. */
-static str_id resolve_text(struct reading *r, const struct xevent *ev)
-{
-	str_id op = xspace_op_of_text(r->x, xevent_text(r->plane, ev, XSTAT_TF_OP));
-	uint64_t ref = ev->bits[XSTAT_TF_OP];
-
-	if (!(ev->inlined & XSTAT_BIT(XSTAT_TF_OP)) && ref < r->plane->wanted_count &&
-	    op.v < UINT32_MAX)
-		r->plane->ref_ops[ref] = op.v + 1;
-	return op;
-}
-
-/* Those that are references are looked up once. */
-OW_ALWAYS_INLINE str_id op_of_text(struct reading *r, const struct xevent *ev)
-{
-	uint64_t ref = ev->bits[XSTAT_TF_OP];
-
-	if (OW_LIKELY(!(ev->inlined & XSTAT_BIT(XSTAT_TF_OP)) && ref < r->plane->wanted_count &&
-		      r->plane->ref_ops[ref]))
-		return (str_id){ r->plane->ref_ops[ref] - 1 };
-	return resolve_text(r, ev);
-}
-
-static str_id op_of_instruction(struct reading *r, const struct xevent *ev)
-{
-	uint64_t program = number_of(ev, XSTAT_PROGRAM_ID);
-	struct str name = xevent_text(r->plane, ev, XSTAT_HLO_OP);
-
-	return xspace_hlo_op(r->x, xspace_hlo_find(r->x, program, name));
-}
-
-/* The op that the stats of a kernel name: nil for none. */
-OW_ALWAYS_INLINE str_id op_of_kernel(struct reading *r, const struct xevent *ev)
-{
-	str_id op = { 0 };
-
-	if (OW_LIKELY(ev->has & XSTAT_BIT(XSTAT_TF_OP)))
-		op = op_of_text(r, ev);
-	if (OW_UNLIKELY(!op.v && ev->has & XSTAT_BIT(XSTAT_HLO_OP)))
-		op = op_of_instruction(r, ev);
-	return op;
-}
-
-static ow_status add_sum(struct reading *r, const struct xevent *ev, str_id op)
-{
-	struct xspace *x = r->x;
-	void *sums = x->sums;
-
-	if (!mem_grow(x->mem, &sums, &x->sum_cap, x->sum_count + 1, sizeof(*x->sums)))
-		return xspace_no_memory(x);
-	x->sums = sums;
-	x->sums[x->sum_count++] =
-		(struct xsum){ op, MAX(ev->occurrences, 0), MAX(ev->duration_ps, 0), r->device };
-	return OW_OK;
-}
-
-/* Times of hostile files are held within what can be counted. */
-static int64_t held(struct xspace *x, int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	if (!__builtin_add_overflow(a, b, &sum) && sum < INT64_MAX / 2 && sum > -INT64_MAX / 2)
-		return sum;
-	x->clamped++;
-	return b > 0 ? INT64_MAX / 2 : -INT64_MAX / 2;
-}
-
-static int64_t floor_ns(int64_t ps, uint16_t *rest)
-{
-	int64_t ns = ps / 1000, over = ps % 1000;
-
-	if (over < 0) {
-		over += 1000;
-		ns--;
-	}
-	*rest = (uint16_t)over;
-	return ns;
-}
-
-static ow_status mark_step(struct reading *r, const struct xevent *ev, int64_t start, int64_t end,
-			   str_id name, struct str text)
-{
-	bool grouped = ev->has & XSTAT_BIT(XSTAT_GROUP_ID);
-	int64_t group = grouped ? (int64_t)ev->bits[XSTAT_GROUP_ID] : INT64_MIN;
-
-	if (ev->has & XSTAT_BIT(XSTAT_STEP_NUM) && str_find_char(text, '/') == STR_NONE)
-		return xspace_mark(r->x, XSTEP_NUMBER, start, end,
-				   (int64_t)ev->bits[XSTAT_STEP_NUM], name);
-	if (ev->has & XSTAT_BIT(XSTAT_STEP_NAME))
-		return xspace_mark(r->x, XSTEP_NAME, start, end, group, name);
-	return grouped ? xspace_mark(r->x, XSTEP_GROUP, start, end, group, (str_id){ 0 }) : OW_OK;
-}
-
-/* A run is called after its step, its op is not. */
-static ow_status use_step_name(struct reading *r, const struct xevent *ev, struct event_row *row)
-{
-	struct xspace *x = r->x;
-	str_id name = xspace_text(x, xevent_text(r->plane, ev, XSTAT_STEP_NAME));
-	struct xop *op = xspace_op(x, (str_id){ row->op.v });
-
-	if (!op)
-		return builder_status(x->b);
-	if (!op->type)
-		op->type = row->op.v;
-	row->name.v = name.v == row->op.v ? 0 : name.v;
-	return builder_status(x->b);
-}
-
-#define STEP_BITS (XSTAT_BIT(XSTAT_STEP_NUM) | XSTAT_BIT(XSTAT_STEP_NAME))
-#define REST_BITS                                                                                  \
-	(STEP_BITS | XSTAT_BIT(XSTAT_ROOT) | XSTAT_BIT(XSTAT_GROUP_ID) |                           \
-	 XSTAT_BIT(XSTAT_PRODUCER_ID) | XSTAT_BIT(XSTAT_CONSUMER_ID) | XSTAT_BIT(XSTAT_DETAILS))
-
-/* What only few events have. Groups count while there is no better marker. */
-static uint64_t rest_bits(const struct xspace *x)
-{
-	return x->step_source > XSTEP_GROUP ? REST_BITS & ~XSTAT_BIT(XSTAT_GROUP_ID) : REST_BITS;
-}
-
-static ow_status add_rest(struct reading *r, const struct xevent *ev, struct event_row *row,
-			  struct str text)
-{
-	uint32_t event = r->x->b->m->event.count;
-
-	if (ev->has & XSTAT_BIT(XSTAT_STEP_NAME))
-		OW_TRY(use_step_name(r, ev, row));
-	if (ev->has & (STEP_BITS | XSTAT_BIT(XSTAT_GROUP_ID)))
-		OW_TRY(mark_step(r, ev, row->ts_ns, row->ts_ns + row->dur_ns,
-				 row->name.v ? row->name : (str_id){ row->op.v }, text));
-	if (ev->has & XSTAT_BIT(XSTAT_PRODUCER_ID))
-		OW_TRY(xspace_add_end(r->x, (int64_t)number_of(ev, XSTAT_PRODUCER_TYPE),
-				      ev->bits[XSTAT_PRODUCER_ID], event, false));
-	if (ev->has & XSTAT_BIT(XSTAT_CONSUMER_ID))
-		OW_TRY(xspace_add_end(r->x, (int64_t)number_of(ev, XSTAT_CONSUMER_TYPE),
-				      ev->bits[XSTAT_CONSUMER_ID], event, true));
-	if (ev->has & XSTAT_BIT(XSTAT_DETAILS))
-		row->bytes = tf_copy_bytes(xevent_text(r->plane, ev, XSTAT_DETAILS));
-	return OW_OK;
-}
 
 static int64_t sum_of(int64_t a, int64_t b)
 {
@@ -201,189 +38,6 @@ static void use_tally(struct reading *r)
 		return;
 	plane->min_start_ps = MIN(plane->min_start_ps, sum_of(r->line_ps, t->min_start_ps));
 	plane->max_end_ps = MAX(plane->max_end_ps, sum_of(r->line_ps, t->max_end_ps));
-}
-
-/* Only once there is something on it. */
-static void start_track(struct reading *r)
-{
-	struct xspace *x = r->x;
-	struct track_row row = { .process = xspace_text(x, r->plane->name),
-				 .pid = r->plane->number,
-				 .tid = r->line->id,
-				 .kind = r->frames ? TRACK_FRAMES : TRACK_HOST,
-				 .source = x->b->source,
-				 .flags = TRACK_SLICES,
-				 .process_sort_index = (int32_t)MIN(r->plane->number, INT32_MAX) };
-
-	if (r->plane->kind == XPLANE_OTHER || r->counters)
-		row.kind = TRACK_OTHER;
-	r->track = builder_add_track(x->b, &row);
-}
-
-#define NEED(b, column)                                                                            \
-	((b)->m->event.column ||                                                                   \
-	 builder_need_column(b, TABLE_event, offsetof(struct event_table, column)))
-
-/* Columns that only some files need: that they are there, and those that few events need filled. */
-OW_ALWAYS_INLINE bool add_rare(struct builder *b, const struct event_row *row)
-{
-	struct event_table *e = &b->m->event;
-
-	if ((row->name.v && !NEED(b, name)) || (row->correlation && !NEED(b, correlation)) ||
-	    (row->bytes && !NEED(b, bytes)) || (row->ts_rest && !NEED(b, ts_rest)) ||
-	    (row->end_rest && !NEED(b, end_rest)))
-		return false;
-	if (row->bytes)
-		e->bytes[e->count] = row->bytes;
-	if (row->ts_rest)
-		e->ts_rest[e->count] = row->ts_rest;
-	if (row->end_rest)
-		e->end_rest[e->count] = row->end_rest;
-	return true;
-}
-
-/* Room for it has been made. Its step is told later, for all events: mean_steps.c. */
-OW_ALWAYS_INLINE ow_status add_row(struct builder *b, const struct event_row *row)
-{
-	struct event_table *e = &b->m->event;
-	/* Bit by bit: compilers make one load of tests of neighbours, which then has to wait for both stores. */
-	uint64_t rare = (uint64_t)row->bytes | (uint32_t)(row->ts_rest | row->end_rest);
-	uint32_t at = e->count;
-
-	if (OW_UNLIKELY(!e->name || !e->correlation || rare) && !add_rare(b, row))
-		return builder_status(b);
-	e->ts_ns[at] = row->ts_ns;
-	e->dur_ns[at] = row->dur_ns;
-	e->op[at] = row->op;
-	e->track[at] = row->track;
-	if (OW_LIKELY(e->name))
-		e->name[at] = row->name;
-	if (OW_LIKELY(e->correlation))
-		e->correlation[at] = row->correlation;
-	e->count = at + 1;
-	return OW_OK;
-}
-
-/* Lines are in order of time in all files that were seen. */
-OW_ALWAYS_INLINE void watch_order(struct reading *r, const struct event_row *row)
-{
-	int64_t end = row->ts_ns + row->dur_ns;
-
-	if (OW_UNLIKELY(row->ts_ns < r->last_ns ||
-			(row->ts_ns == r->last_ns && end > r->last_end_ns)))
-		r->x->unsorted = true;
-	r->last_ns = row->ts_ns;
-	r->last_end_ns = end;
-}
-
-OW_ALWAYS_INLINE void name_kernel(struct reading *r, const struct xevent *ev, struct event_row *row)
-{
-	str_id op = op_of_kernel(r, ev);
-
-	if (!op.v || op.v == row->op.v)
-		return;
-	row->name.v = row->name.v ? row->name.v : row->op.v;
-	row->op.v = op.v;
-}
-
-OW_ALWAYS_INLINE uint32_t correlation_of(const struct xevent *ev)
-{
-	uint64_t number = number_of(ev, XSTAT_CORRELATION_ID);
-
-	return number <= UINT32_MAX ? (uint32_t)number : 0;
-}
-
-static ow_status store(struct reading *r, const struct xevent *ev, uint32_t entry_row,
-		       int64_t start_ps, int64_t end_ps)
-{
-	struct xspace *x = r->x;
-	const struct xevent_entry *entry = &r->plane->events[entry_row];
-	struct event_row row = { .op = { entry->op.v }, .name = entry->label };
-	int64_t start = floor_ns(start_ps, &row.ts_rest), end = floor_ns(end_ps, &row.end_rest);
-
-	if (!r->track.v)
-		start_track(r);
-	row.track = r->track;
-	row.ts_ns = held(x, start, r->base_ns);
-	row.dur_ns = end - start;
-	row.correlation = correlation_of(ev);
-	if (r->device)
-		name_kernel(r, ev, &row);
-	OW_TRY(add_rest(r, ev, &row, r->plane->texts[entry_row].name));
-	if (r->rest != rest_bits(x)) {
-		r->rest = rest_bits(x);
-		xspace_forget_groups(x, r->plane);
-	}
-	watch_order(r, &row);
-	return add_row(x->b, &row);
-}
-
-/* An event whose entry the file does not have is called after its number. */
-static uint32_t missing_entry(struct reading *r, uint64_t id)
-{
-	char *name = arena_printf(&r->x->shelf, "event %" PRIu64, id);
-	struct xevent_text text = { str_from(name), STR(""), STR("") };
-
-	r->x->unnamed++;
-	return name ? xspace_add_entry(r->x, r->plane, id, &text) : 0;
-}
-
-#define TAME_PS ((uint64_t)1 << 61)
-
-static ow_status take_counter(struct reading *r, const struct xevent_entry *entry,
-			      struct pb message, int64_t start_ps)
-{
-	uint16_t rest;
-
-	if (!r->track.v)
-		start_track(r);
-	return xspace_take_counter(r->x, r->plane, entry->label.v ? entry->label : entry->op,
-				   message, r->track,
-				   held(r->x, floor_ns(start_ps, &rest), r->base_ns));
-}
-
-/* Any event. */
-static ow_status take_event(struct reading *r, struct xevent *ev, struct pb message)
-{
-	struct xspace *x = r->x;
-	struct xevent_entry *entry;
-	uint32_t row = xids_find(&r->plane->event_ids, ev->entry);
-	int64_t start, end;
-
-	if (OW_UNLIKELY(!row)) {
-		row = missing_entry(r, ev->entry);
-		if (!row)
-			return xspace_no_memory(x);
-	}
-	entry = &r->plane->events[row];
-	if (OW_UNLIKELY(!entry->resolved))
-		OW_TRY(xspace_resolve(x, r->plane, row));
-	if (ev->duration_ps < 0) {
-		x->clamped++;
-		ev->duration_ps = 0;
-	}
-	start = held(x, 0, ev->offset_ps);
-	end = held(x, start, ev->duration_ps);
-	if (!r->frames)
-		tally_event(&r->tally, entry, start, end, ev->duration_ps, ev->aggregated);
-	if (r->counters)
-		return take_counter(r, entry, message, start);
-	if (ev->aggregated)
-		return r->frames ? OW_OK : add_sum(r, ev, entry->op);
-	if ((entry->kind == XEVENT_FRAME) != r->frames) {
-		r->skipped_frames |= entry->kind == XEVENT_FRAME;
-		return OW_OK;
-	}
-	if (entry->kind == XEVENT_INTERNAL)
-		return OW_OK;
-	if (entry->kind == XEVENT_MEMORY)
-		return xspace_take_memory(x, r->plane, message, held(x, start / 1000, r->base_ns),
-					  entry->release);
-	OW_TRY(store(r, ev, row, start, end));
-	if (entry->kind == XEVENT_ROOT || ev->has & XSTAT_BIT(XSTAT_ROOT))
-		return xspace_take_root(x, r->plane, tf_op_name_strip(r->plane->texts[row].name),
-					message, x->b->m->event.count - 1);
-	return OW_OK;
 }
 
 /* The same for nearly all events, about which nothing is new or out of range; false for others. */
@@ -441,7 +95,7 @@ static ow_status take_any(struct reading *r, const struct pb_field *f, uint64_t 
 	whole = xevent_read(r->plane, pb_message(f), &ev);
 	r->tally.stats += r->frames ? 0 : ev.stat_count;
 	if (whole)
-		return take_event(r, &ev, pb_message(f));
+		return xspace_take_event(r, &ev, pb_message(f));
 	if (!r->frames)
 		xspace_damage(r->x, offset);
 	return OW_OK;
@@ -455,7 +109,7 @@ static ow_status take_timed(struct reading *r, const struct xtimes *times, struc
 	ev->offset_ps = (int64_t)times->offset_ps;
 	ev->duration_ps = (int64_t)times->duration_ps;
 	ev->aggregated = false;
-	return take_event(r, ev, message);
+	return xspace_take_event(r, ev, message);
 }
 
 /* When an event was and what its stats say; false when it is not of the usual form. */
@@ -642,7 +296,7 @@ static ow_status read_track(struct reading *r, size_t first, fact_id list)
 
 		r->line = &plane->lines[i];
 		r->counters = xspace_has_counters(plane, r->line);
-		r->base_ns = held(x, epoch ? 0 : x->start_ns, r->line->timestamp_ns);
+		r->base_ns = xspace_held(x, epoch ? 0 : x->start_ns, r->line->timestamp_ns);
 		r->tame = r->base_ns > -(int64_t)TAME_PS && r->base_ns < (int64_t)TAME_PS;
 		r->line_ps = us_to_ns(r->line->timestamp_ns);
 		tally_init(&r->tally);
@@ -661,7 +315,7 @@ static ow_status read_track(struct reading *r, size_t first, fact_id list)
 static ow_status read_thread(struct xspace *x, struct xplane *plane, size_t i, fact_id list)
 {
 	struct reading r = {
-		.x = x, .plane = plane, .device = plane->device, .rest = rest_bits(x)
+		.x = x, .plane = plane, .device = plane->device, .rest = xspace_rest_bits(x)
 	};
 
 	OW_TRY(read_track(&r, i, list));
