@@ -89,11 +89,17 @@ static struct patch *const tables[] = { file_patches, rights_patches };
 	for (size_t table = 0; table < sizeof(tables) / sizeof(*tables); table++)                  \
 		for (struct patch *p = tables[table]; p->name; p++)
 
+#define PATCHES_MAX 255
+#define BUCKETS 1024u
+
 struct patching {
 	bool undo;
 	uint32_t slots;				      /* that lead to a wrapper by now */
 	bool first_letters[256], second_letters[256]; /* most names are C++'s: _Z… */
-	uintptr_t own;				      /* an address in the recorder */
+	const struct patch *list[PATCHES_MAX + 1];    /* 0 is not used */
+	uint8_t next[PATCHES_MAX + 1];		      /* in the same bucket, or 0 */
+	uint8_t buckets[BUCKETS];
+	uintptr_t own; /* an address in the recorder */
 	long page;
 };
 
@@ -105,13 +111,41 @@ bool patches_find_real(void)
 	return true;
 }
 
+/* Of how it begins: names are compared a hundred thousand times. */
+static uint32_t bucket_of(const char *name)
+{
+	uint32_t hash = 0;
+
+	for (int i = 0; i < 6 && name[i]; i++)
+		hash = hash * 31 + (unsigned char)name[i];
+	return hash % BUCKETS;
+}
+
+static void list_patches(struct patching *w)
+{
+	uint8_t count = 0;
+
+	FOR_PATCHES(p)
+	{
+		uint32_t bucket = bucket_of(p->name);
+
+		if (count == PATCHES_MAX)
+			return;
+		w->first_letters[(unsigned char)p->name[0]] = true;
+		w->second_letters[(unsigned char)p->name[1]] = true;
+		w->list[++count] = p;
+		w->next[count] = w->buckets[bucket];
+		w->buckets[bucket] = count;
+	}
+}
+
 static const struct patch *patch_of(const struct patching *w, const char *name)
 {
 	if (!w->first_letters[(unsigned char)name[0]] || !w->second_letters[(unsigned char)name[1]])
 		return NULL;
-	FOR_PATCHES(p)
-	if (strcmp(p->name, name) == 0)
-		return p->real ? p : NULL;
+	for (uint8_t i = w->buckets[bucket_of(name)]; i; i = w->next[i])
+		if (strcmp(w->list[i]->name, name) == 0)
+			return w->list[i]->real ? w->list[i] : NULL;
 	return NULL;
 }
 
@@ -281,11 +315,7 @@ static void visit_all(bool undo)
 			      .own = (uintptr_t)&patches_find_real,
 			      .page = sysconf(_SC_PAGESIZE) };
 
-	FOR_PATCHES(p)
-	{
-		w.first_letters[(unsigned char)p->name[0]] = true;
-		w.second_letters[(unsigned char)p->name[1]] = true;
-	}
+	list_patches(&w);
 	dl_iterate_phdr(visit_object, &w);
 }
 
