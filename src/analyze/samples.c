@@ -64,6 +64,7 @@ ow_status samples_choose(const struct model *m, const struct view_options *optio
 	if (!metric && options->metric)
 		return metric_missing(m, options->metric, err);
 	OW_TRY(view_filter(m, options, &out->filter, err));
+	out->unfiltered = filter_is_all(&out->filter);
 	out->name = m->metric.name[metric];
 	out->unit = m->metric.unit[metric];
 	out->shown_as = sample_unit(model_str(m, out->unit));
@@ -155,20 +156,13 @@ ow_status samples_add_footer(const struct sample_choice *c, const struct view_op
 	return samples_left_out(c, options, &out->arena, &out->footer, err);
 }
 
-/* Whether it is the metric alone that tells whether a sample counts. */
-static bool counts_by_metric(const struct event_filter *f)
-{
-	return !filter_has_time(f) && f->rank < 0 && !f->step;
-}
-
 int64_t *samples_by_stack(const struct sample_choice *c, struct arena *scratch)
 {
 	const struct sample_table *s = &c->m->sample;
 	int64_t *self = ARENA_ARRAY(scratch, int64_t, c->m->stack.count);
-	bool simple = counts_by_metric(&c->filter);
 
 	for (uint32_t i = 1; self && i < s->count; i++)
-		if (simple ? c->wanted[s->metric[i].v] : sample_counts(c, i))
+		if (sample_counts(c, i))
 			self[s->stack[i].v] = wrap_add(self[s->stack[i].v], s->weight[i]);
 	return self;
 }

@@ -14,6 +14,7 @@ struct sample_choice {
 	str_id name, unit;
 	enum result_unit shown_as;
 	uint8_t *wanted; /* per metric */
+	bool unfiltered; /* then it is all that counts */
 };
 
 /* Whether samples say more about code than the ops do: they were asked for, or no op has a stack. */
@@ -46,7 +47,8 @@ static inline bool sample_inside(const struct event_filter *f, const struct mode
 
 static inline bool sample_counts(const struct sample_choice *c, uint32_t row)
 {
-	return c->wanted[c->m->sample.metric[row].v] && sample_inside(&c->filter, c->m, row);
+	return c->wanted[c->m->sample.metric[row].v] &&
+	       (c->unfiltered || sample_inside(&c->filter, c->m, row));
 }
 
 /* Inputs that are left out because they measure something else, as a sentence; NULL when there are none, or the user chose

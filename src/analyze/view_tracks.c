@@ -130,9 +130,15 @@ static int64_t *count_samples(const struct model *m, const struct view_options *
 			      const struct event_filter *filter, struct arena *scratch)
 {
 	int64_t *counts = ARENA_ARRAY(scratch, int64_t, m->track.count);
+	uint8_t *wanted = ARENA_ARRAY(scratch, uint8_t, m->metric.count);
+	bool unfiltered = filter_is_all(filter);
 
-	for (uint32_t i = 1; counts && i < m->sample.count; i++)
-		if (is_counted(m, options, m->sample.metric[i].v) && sample_inside(filter, m, i))
+	if (!counts || !wanted)
+		return NULL;
+	for (uint32_t i = 0; i < m->metric.count; i++)
+		wanted[i] = is_counted(m, options, i);
+	for (uint32_t i = 1; i < m->sample.count; i++)
+		if (wanted[m->sample.metric[i].v] && (unfiltered || sample_inside(filter, m, i)))
 			counts[m->sample.track[i].v]++;
 	return counts;
 }

@@ -26,6 +26,12 @@ static inline bool filter_has_time(const struct event_filter *f)
 	return f->from_ns != INT64_MIN || f->to_ns != INT64_MAX;
 }
 
+/* Whether nothing is left out. */
+static inline bool filter_is_all(const struct event_filter *f)
+{
+	return !filter_has_time(f) && f->rank < 0 && !f->step;
+}
+
 static inline bool filter_source(const struct event_filter *f, const struct model *m,
 				 source_id source)
 {
