@@ -9,10 +9,13 @@ static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t tot
 
 	if (interrupted)
 		return false;
-	if (progress_due(line))
+	if (!progress_due(line))
+		return true;
+	if (done < total)
 		progress_show(line, "reading %.50s: %3.0f %% of %.1f MB", file,
-			      total ? 100.0 * (double)done / (double)total : 100.0,
-			      (double)total / 1e6);
+			      100.0 * (double)done / (double)total, (double)total / 1e6);
+	else /* also of a stream: nobody knows how much will come */
+		progress_show(line, "reading %.50s: %.1f MB", file, (double)total / 1e6);
 	return true;
 }
 

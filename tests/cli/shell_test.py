@@ -1,84 +1,20 @@
 #!/usr/bin/env python3
 """The interactive shell, driven through a pseudo-terminal as a person would: prompt, editing, history,
 completion, Ctrl-C, pager, errors that do not end it. Also the same shell fed by a pipe."""
-import fcntl
 import os
-import pty
 import re
-import select
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
-import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.environ["OPWATCH_SRC"], "tests/support"))
-from patience import PATIENCE  # noqa: E402
+from pb_write import sub  # noqa: E402
+from terminal import Terminal  # noqa: E402
 
 BIN = os.environ["OPWATCH_BIN"]
 SAMPLE = os.path.join(os.environ["OPWATCH_SRC"], "samples", "resnet.profile")
-
-
-class Terminal:
-    """A program on a pseudo-terminal of 24 lines and 80 columns."""
-
-    def __init__(self, args, home, name=None, **env):
-        self.home = home
-        pid, self.fd = pty.fork()
-        if pid == 0:
-            full = {"HOME": home, "TERM": "xterm", "LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"],
-                    "OPWATCH_PAGER": "cat", "ASAN_OPTIONS": "detect_leaks=0", **env}
-            try:
-                os.execve(BIN, [name or BIN] + args, full)
-            finally:
-                os._exit(127)   # a child that could not start must not go on as a copy of the test
-        self.pid = pid
-        self.resize(24, 80)
-        self.text = ""
-
-    def resize(self, lines, columns):
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-
-    def read_until(self, pattern, seconds=PATIENCE):
-        """Everything printed up to and including the pattern."""
-        end = time.monotonic() + seconds
-        while True:
-            found = re.search(pattern, self.text)
-            if found:
-                seen, self.text = self.text[:found.end()], self.text[found.end():]
-                return seen
-            left = end - time.monotonic()
-            if left <= 0 or not select.select([self.fd], [], [], left)[0]:
-                raise AssertionError("no %r in %r" % (pattern, self.text))
-            try:
-                data = os.read(self.fd, 65536)
-            except OSError:
-                data = b""
-            if not data:
-                raise AssertionError("ended before %r: %r" % (pattern, self.text))
-            self.text += data.decode("utf8", "replace")
-
-    def send(self, text):
-        os.write(self.fd, text.encode())
-
-    def wait(self, seconds=PATIENCE):
-        """Reads to the end; a program that does not end is killed, which is a failure."""
-        try:
-            while select.select([self.fd], [], [], seconds)[0] and os.read(self.fd, 65536):
-                pass
-        except OSError:
-            pass
-        for _ in range(seconds * 10):
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                return os.waitstatus_to_exitcode(status)
-            time.sleep(0.1)
-        os.kill(self.pid, 9)
-        os.waitpid(self.pid, 0)
-        raise AssertionError("it did not end")
 
 
 class ShellTest(unittest.TestCase):
@@ -147,6 +83,32 @@ class ShellTest(unittest.TestCase):
         t.send("\x1b[A\x1b[A")               # up twice: quit, then the view
         t.read_until("op -max_depth 1")
         t.send("\x15quit\n")
+        self.assertEqual(t.wait(), 0)
+
+    def test_the_state_directory_may_be_elsewhere(self):
+        state = os.path.join(self.home, "state")
+        t = self.start(XDG_STATE_HOME=state)
+        t.send("op -max_depth 1\n")
+        t.read_until(r"\n.*opwatch> $")
+        t.send("quit\n")
+        t.wait()
+        with open(os.path.join(state, "opwatch", "history"), encoding="utf8") as f:
+            self.assertIn("max_depth", f.read())
+        self.assertFalse(os.path.exists(os.path.join(self.home, ".local")))
+
+    def test_control_c_ends_a_long_answer(self):
+        graph = os.path.join(self.home, "chain.pb")
+        with open(graph, "wb") as f:
+            for i in range(100000):
+                f.write(sub(1, sub(1, "n%d" % i) + sub(2, "Id") + (sub(3, "n%d" % (i - 1)) if i else b"")))
+        t = self.start("shell", graph, "--no-pager")
+        t.send("scope -select occurrence\n")
+        t.read_until("n1000")
+        t.send("\x03")
+        t.read_until("opwatch> ")
+        t.send("op -select occurrence\n")
+        t.read_until("100k")
+        t.send("quit\n")
         self.assertEqual(t.wait(), 0)
 
     def test_no_home_is_made(self):
