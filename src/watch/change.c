@@ -6,7 +6,9 @@
 /* What medians of steps must differ by, in standard errors, to be no chance; steps are not independent of each other and
  * their times not normal, so this is large. */
 #define SURE 6.0
-#define NEAR 3.0 /* a change of just the limit is seen short of it as often as beyond */
+#define NEAR 3.0  /* a change of just the limit is seen short of it as often as beyond */
+#define RECENT 5  /* medians of the past that may be of the change itself */
+#define LATELY 25 /* medians ago: some two hundred steps */
 #define QUANTUM                                                                                    \
 	0.005 /* times do not differ by less, whatever they say: a thousandth is never news */
 
@@ -49,6 +51,35 @@ static double spread(const int64_t *values, size_t count, double middle)
 	return MAX(median(distances, count) * 1e-9 * 1.4826, QUANTUM);
 }
 
+/* So many steps at a time, one after the other. */
+static void remember(struct change *c, int64_t value)
+{
+	c->block[c->added++ % CHANGE_LAST] = value;
+	if (c->added % CHANGE_LAST == 0)
+		c->past[(c->added / CHANGE_LAST - 1) % CHANGE_PAST] =
+			(int64_t)median(c->block, CHANGE_LAST);
+}
+
+/* Whether so many steps in a row have been about as long before (not just now, when it may have begun): lately, or more
+ * than once. */
+static bool is_known(const struct change *c, double length)
+{
+	uint64_t blocks = c->added / CHANGE_LAST, kept = MIN(blocks, (uint64_t)CHANGE_PAST);
+	unsigned times = 0;
+	bool last = false;
+
+	for (uint64_t i = RECENT; i < kept; i++) {
+		int64_t past = c->past[(blocks - 1 - i) % CHANGE_PAST];
+		bool as_long = (double)past * (1 + c->limit / 2) > length;
+
+		times += as_long && !last;
+		last = as_long;
+		if (as_long && (times > 1 || i < LATELY))
+			return true;
+	}
+	return false;
+}
+
 static bool is_longer(const struct change *c, struct change_found *found)
 {
 	int64_t last[CHANGE_LAST], before[CHANGE_BEFORE];
@@ -71,7 +102,8 @@ static bool is_longer(const struct change *c, struct change_found *found)
 	if (found->by < c->limit / 2 || (double)last[last_quarter] / low - 1 < c->limit / 2)
 		return false;
 	error = 1.2533 * spread(before, count, old) * sqrt(1.0 / CHANGE_LAST + 1.0 / (double)count);
-	return found->by >= c->limit - NEAR * error && log(1 + found->by) >= SURE * error;
+	return found->by >= c->limit - NEAR * error && log(1 + found->by) >= SURE * error &&
+	       !is_known(c, new);
 }
 
 /* Back to the first of the longer ones, which two short ones in a row are before. There may be more of them than
@@ -104,6 +136,7 @@ static void begin_anew(struct change *c)
 bool change_add(struct change *c, int64_t value_ns, struct change_found *found)
 {
 	c->values[c->count++ % ARRAY_COUNT(c->values)] = value_ns;
+	remember(c, value_ns);
 	if (c->count < CHANGE_LEAST + CHANGE_LAST || !is_longer(c, found))
 		return false;
 	found->steps_ago = steps_ago(c, found);
