@@ -198,6 +198,7 @@ static void tells_what_went_wrong(void **state)
 		{ H2_ENDS, AS_FIELD, OW_E_IO, "ended in the middle of its answer" },
 		{ H2_GARBAGE, AS_FIELD, OW_E_FORMAT, "does not speak gRPC" },
 		{ H2_404, AS_FIELD, OW_E_FORMAT, "HTTP status 404" },
+		{ H2_PAGE, AS_FIELD, OW_E_FORMAT, "answers with 'text/html" },
 		{ H2_ANSWERS, SAVED, OW_E_NOT_FOUND, "saved it where it runs" },
 		{ H2_ANSWERS, EMPTY, OW_E_EMPTY, "recorded nothing" },
 	};

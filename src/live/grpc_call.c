@@ -29,6 +29,7 @@ struct grpc {
 	uint64_t expected;	      /* bytes of the answer's message */
 	int http_status, grpc_status; /* -1: not told */
 	char message[512];
+	char foreign[48]; /* the kind of an answer that is none of gRPC */
 	bool packed, too_long, closed;
 	uint32_t reset; /* why the stream was closed */
 	int fd;
@@ -86,6 +87,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	(void)session, (void)frame, (void)flags;
 	if (str_eq(key, STR("grpc-message")))
 		keep_message(g, text);
+	else if (str_eq(key, STR("content-type")) && !str_starts(text, STR("application/grpc")))
+		snprintf(g->foreign, sizeof(g->foreign), "%.*s", STR_ARG(text));
 	else if (str_eq(key, STR(":status")) && str_to_i64(text, &number) && number < 1000)
 		g->http_status = (int)number;
 	else if (str_eq(key, STR("grpc-status")) && str_to_i64(text, &number) && number >= 0 &&
@@ -100,6 +103,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
 	struct grpc *g = arg;
 
 	(void)session, (void)flags, (void)stream;
+	if (g->foreign[0])
+		return 0;
 	while (len && g->prefix_len < PREFIX_BYTES) {
 		g->prefix[g->prefix_len++] = *bytes++;
 		len--;
@@ -248,6 +253,10 @@ static ow_status judge(const struct grpc *g)
 	if (g->http_status != 200)
 		return error_set(g->err, OW_E_FORMAT, "%s answers with HTTP status %d, not as gRPC",
 				 g->call->address, g->http_status);
+	if (g->foreign[0])
+		return error_set(g->err, OW_E_FORMAT,
+				 "%s answers with '%s', not as gRPC: is it the port of a profiler?",
+				 g->call->address, g->foreign);
 	if (g->grpc_status < 0 || g->prefix_len < PREFIX_BYTES || g->answer->len < g->expected)
 		return cut_short(g);
 	if (g->packed)

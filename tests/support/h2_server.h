@@ -21,7 +21,8 @@ enum h2_way {
 	H2_CUT,	    /* closes in the middle of the answer */
 	H2_ENDS,    /* ends the stream in the middle of the message */
 	H2_GARBAGE, /* speaks another protocol */
-	H2_404
+	H2_404,
+	H2_PAGE /* is a server of web pages */
 };
 
 struct h2_server {
@@ -76,6 +77,8 @@ static inline void h2_respond(nghttp2_session *session, struct h2_server *s)
 					   H2_NV("content-type", "application/grpc") };
 	static const nghttp2_nv bad[] = { H2_NV(":status", "200"), H2_NV("grpc-status", "14"),
 					  H2_NV("grpc-message", "Another%20profiler is%0Aactive") };
+	static const nghttp2_nv page[] = { H2_NV(":status", "200"),
+					   H2_NV("content-type", "text/html; charset=utf-8") };
 	static const nghttp2_nv missing[] = { H2_NV(":status", "404") };
 	const nghttp2_data_provider body = { .read_callback = h2_body };
 
@@ -86,7 +89,8 @@ static inline void h2_respond(nghttp2_session *session, struct h2_server *s)
 	else if (s->way == H2_404)
 		nghttp2_submit_response(session, s->stream, missing, ARRAY_COUNT(missing), NULL);
 	else
-		nghttp2_submit_response(session, s->stream, good, ARRAY_COUNT(good), &body);
+		nghttp2_submit_response(session, s->stream, s->way == H2_PAGE ? page : good,
+					ARRAY_COUNT(good), &body);
 }
 
 static inline int h2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
