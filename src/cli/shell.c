@@ -98,6 +98,9 @@ static const struct shell_command *find_command(const struct shell *shell, struc
 
 /* ---- help ------------------------------------------------------------------------------------- */
 
+static const char sql_help[] =
+	"a query: sql SELECT … ; alone, a prompt for many. sql .tables lists tables";
+
 static void list_commands(const struct shell *shell)
 {
 	struct ow_part_info view;
@@ -109,9 +112,7 @@ static void list_commands(const struct shell *shell)
 		if (!*view.detail)
 			printf("  %-12s %s\n", view.name, view.summary);
 	if (!shell->show.tfprof)
-		printf("  %-12s %s\n", "sql",
-		       "a query: sql SELECT … ; alone, a prompt for many. sql .tables lists "
-		       "tables");
+		printf("  %-12s %s\n", "sql", sql_help);
 	printf("An empty line shows the options in force. Tab completes.\n"
 	       "Options: 'help -select', 'help -order_by', … say what they take.\n");
 }
@@ -144,6 +145,10 @@ static bool help_about(const struct shell *shell, struct str word)
 		option = option_find(str_skip(word, 1));
 	if (option) {
 		help_option(option, !shell->show.tfprof);
+		return true;
+	}
+	if (!shell->show.tfprof && str_eq(word, STR("sql"))) {
+		printf("sql: %s\n", sql_help);
 		return true;
 	}
 	if (!command)
@@ -349,6 +354,27 @@ static void unknown_command(const struct shell *shell, struct str word)
 	complain(best ? "; did you mean '%s'?\n" : "; 'help' lists them\n", best);
 }
 
+/* False when nothing is asked for. The original takes options after `help` and does nothing with them. */
+static bool help_words(const struct shell *shell, struct str rest)
+{
+	struct str word;
+
+	if (!next_word(&rest, &word))
+		return false;
+	if (shell->show.tfprof)
+		return !str_trim(rest).len && help_about(shell, word);
+	do {
+		if (help_about(shell, word))
+			continue;
+		if (word.ptr[0] == '-')
+			(void)unknown_option(word, str_skip(word, 1));
+		else
+			unknown_command(shell, word);
+	} while (next_word(&rest, &word));
+	fflush(stdout);
+	return true;
+}
+
 /* ---- SQL -------------------------------------------------------------------------------------- */
 
 static bool open_sql(struct shell *shell)
@@ -392,7 +418,7 @@ static void run_line(struct shell *shell, struct str line)
 {
 	const struct shell_command *command;
 	struct options options = shell->defaults;
-	struct str rest = line, word, about;
+	struct str rest = line, word;
 	char name[64];
 
 	terminal_measure(&shell->show.terminal);
@@ -411,9 +437,7 @@ static void run_line(struct shell *shell, struct str line)
 		return;
 	}
 	snprintf(name, sizeof(name), "%.*s", STR_ARG(word));
-	about = rest;
-	if (command->run == run_help && next_word(&about, &word) && !str_trim(about).len &&
-	    help_about(shell, word))
+	if (command->run == run_help && help_words(shell, rest))
 		return;
 	if (!parse_options(shell, rest, &options))
 		return;

@@ -218,6 +218,12 @@ class PipeTest(unittest.TestCase):
         self.assertEqual(p.stdout[:5], "name ")
         self.assertIn('"view": "op"', self.run_shell("op --json -n 1\n").stdout)
 
+    def test_help_about_words(self):
+        p = self.run_shell("help sql\nhelp nonsense\nhelp -selct\nhelp reset quit\n")
+        self.assertRegex(p.stdout, r"^sql: .*\nreset: .*\nquit: .*\n$")
+        self.assertIn("no command is called 'nonsense'", p.stderr)
+        self.assertIn("unknown option '-selct'; did you mean -select?", p.stderr)
+
     def test_suggestions(self):
         p = self.run_shell("opp\nop -selct micros\nop -select mircos\nop -select\nop -n x\nop x\n")
         for part in ("did you mean 'op'?", "did you mean -select?", "does not know 'mircos'", "-select needs a value",
