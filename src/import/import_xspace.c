@@ -373,6 +373,7 @@ static ow_status load(struct import_ctx *ctx)
 
 	map_init(&x.hlo.map, x.mem);
 	map_init(&x.groups, x.mem);
+	map_init(&x.iteration_map, x.mem);
 	arena_init(&x.arena, x.mem);
 	arena_init(&x.shelf, x.mem);
 	window_init(&x.window, ctx->in, ctx->err);

@@ -399,6 +399,101 @@ static void roots_are_steps(void **state)
 	tf_close(&t);
 }
 
+static void add_root(struct xw *w, const char *name, int64_t level, int64_t id, int64_t iteration,
+		     int64_t start)
+{
+	xw_begin_event(w, name, start, 400000);
+	if (level)
+		xw_number(w, "_r", level);
+	xw_number(w, "id", id);
+	if (iteration >= 0)
+		xw_number(w, "iter_num", iteration);
+	xw_end_event(w);
+}
+
+/* Windows of the steps as "number start end" in ns. */
+static void expect_steps(struct xw *w, const char *want)
+{
+	struct tf_files t;
+	char text[512] = "";
+	size_t len = 0;
+
+	tf_open(&t);
+	load_written(&t, w);
+	for (uint32_t i = 1; i < t.m->window.count; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%d %d %d\n",
+					(int)t.m->step.number[t.m->window.step[i].v],
+					(int)t.m->window.start_ns[i], (int)t.m->window.end_ns[i]);
+	assert_string_equal(text, want);
+	tf_close(&t);
+}
+
+static void begin_host(struct xw *w, struct mem *mem)
+{
+	xw_init(w, mem);
+	xw_begin_plane(w, 0, "/host:CPU");
+	xw_begin_line(w, 7, "main", 0);
+}
+
+static void end_host(struct xw *w)
+{
+	xw_end_line(w);
+	xw_end_plane(w);
+}
+
+/* The executor runs twice for each iteration, and once for the call of tf.data. */
+static void iterations_are_steps(void **state)
+{
+	struct mem mem;
+	struct xw w;
+
+	(void)state;
+	mem_init(&mem, 0);
+	begin_host(&w, &mem);
+	add_root(&w, "FunctionRun", 1, 5, -1, 0);
+	for (int i = 0; i < 6; i++)
+		add_root(&w, "ExecutorState::Process", 0, 5, i / 2, 1000000 + i * 1000000);
+	xw_begin_event(&w, "InstantiatedCapturedFunction::Run", 8000000, 1000);
+	xw_number(&w, "id", 9);
+	xw_end_event(&w);
+	add_root(&w, "ExecutorState::Process", 0, 9, 3, 8000000);
+	add_root(&w, "ExecutorState::Process", 0, 9, 4, 9000000);
+	end_host(&w);
+	expect_steps(&w, "0 1000 2400\n1 3000 4400\n2 5000 6400\n");
+	xw_release(&w);
+	/* only the first iteration is no loop, and loops of the newer runtime say nothing */
+	for (int newer = 0; newer < 2; newer++) {
+		begin_host(&w, &mem);
+		for (int i = 0; i < 3; i++) {
+			add_root(&w, "FunctionRun", 1, 20 + i, -1, i * 1000000);
+			add_root(&w, "ExecutorState::Process", 0, 20 + i, 0, i * 1000000);
+		}
+		if (newer)
+			xw_event(&w, "WhileOp-StartBody", 5000000, 1000);
+		end_host(&w);
+		expect_steps(&w, newer ? "" : "0 0 400\n1 1000 1400\n2 2000 2400\n");
+		xw_release(&w);
+	}
+	assert_int_equal(atomic_load(&mem.used), 0);
+}
+
+/* One root of a high level says nothing of steps; those below it do. */
+static void lower_roots_are_steps(void **state)
+{
+	struct mem mem;
+	struct xw w;
+
+	(void)state;
+	mem_init(&mem, 0);
+	begin_host(&w, &mem);
+	add_root(&w, "ProcessBatch", 0, 1, -1, 0);
+	for (int i = 1; i < 4; i++)
+		add_root(&w, "TraceContext", 0, 2, -1, i * 1000000);
+	end_host(&w);
+	expect_steps(&w, "0 1000 1400\n1 2000 2400\n2 3000 3400\n");
+	xw_release(&w);
+}
+
 static void counters_are_counters(void **state)
 {
 	struct tf_files t;
@@ -585,6 +680,8 @@ int main(void)
 		cmocka_unit_test(odd_files_are_read_as_far_as_possible),
 		cmocka_unit_test(text_is_refused_by_name),
 		cmocka_unit_test(roots_are_steps),
+		cmocka_unit_test(iterations_are_steps),
+		cmocka_unit_test(lower_roots_are_steps),
 		cmocka_unit_test(counters_are_counters),
 		cmocka_unit_test(stats_are_arguments),
 		cmocka_unit_test(the_fast_way_gives_what_the_slow_one_gives),

@@ -286,6 +286,10 @@ struct xspace {
 	size_t heap_count, heap_cap;
 	struct xroot *roots;
 	size_t root_count, root_cap;
+	struct xiteration *iterations;
+	size_t iteration_count, iteration_cap;
+	struct map iteration_map; /* by call and number */
+	bool ungrouped;		  /* steps of this runtime cannot be told by roots */
 	struct xpiece *pieces;
 	size_t piece_count, piece_cap;
 	uint32_t *order; /* row → the row it was when it was read; NULL when that is the same */
@@ -354,6 +358,13 @@ ow_status xspace_take_root(struct xspace *x, const struct xplane *plane, struct 
 			   struct pb message, uint32_t event);
 ow_status xspace_steps_of_roots(struct xspace *x);
 void xspace_release_roots(struct xspace *x);
+
+/* xspace_loops.c: a run of the executor for an iteration of a call; and the steps that iterations are, but for those of calls that
+ * tf.data makes. Marks none where there is no loop. */
+ow_status xspace_take_iteration(struct xspace *x, uint64_t id, int64_t number, int64_t start,
+				int64_t end);
+ow_status xspace_steps_of_loops(struct xspace *x, uint64_t *captured, size_t captured_count);
+void xspace_release_iterations(struct xspace *x);
 
 /* xspace_counters.c: lines whose events are values of counters; and one of them. */
 bool xspace_has_counters(const struct xplane *plane, const struct xline *line);

@@ -40,7 +40,12 @@ struct xop *xspace_op(struct xspace *x, str_id name)
 	return &x->ops[name.v];
 }
 
-static const char *const root_names[] = { "TraceContext", "ProcessBatch", "BatchingSessionRun" };
+/* Roots, what tells of iterations, and ops of runtimes that tell of none. */
+static const char *const root_names[] = { "TraceContext",	"ProcessBatch",
+					  "BatchingSessionRun", "ExecutorState::Process",
+					  "WhileOp-EvalCond",	"ForOp",
+					  "WhileOp-StartBody",	"ParallelForOp",
+					  "ForeverOp" };
 
 bool xspace_is_captured(struct str name)
 {

@@ -1,9 +1,12 @@
 /*
  * xspace_roots.c: steps of an XSpace whose events have no groups yet, which newer profilers leave to the viewer: the
- * events that are told to be roots, as XProf groups by them (their level first, then their time). What they start on
- * other threads and on devices belongs to them by time and by launches, as with any other marker.
+ * events that are told to be roots, as XProf groups by them (their level first, then their time), or the iterations of
+ * a loop inside of a graph (xspace_loops.c). What they start on other threads and on devices belongs to them by time
+ * and by launches, as with any other marker.
  */
 #include "import/xspace_int.h"
+
+#define LEVELS_MAX 8 /* profilers have two or three */
 
 /* Runs of a function inside of tf.data are no steps of their own. */
 struct xroot {
@@ -22,6 +25,18 @@ static bool is_implicit(struct str name)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(implicit); i++)
 		if (str_eq(name, str_from(implicit[i])))
+			return true;
+	return false;
+}
+
+/* A newer runtime's loops, of which no event tells the iteration: XProf does not group such files. */
+static const char *const ungrouped[] = { "WhileOp-EvalCond", "WhileOp-StartBody", "ForOp",
+					 "ParallelForOp", "ForeverOp" };
+
+static bool is_ungrouped(struct str name)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(ungrouped); i++)
+		if (str_eq(name, str_from(ungrouped[i])))
 			return true;
 	return false;
 }
@@ -70,7 +85,10 @@ ow_status xspace_take_root(struct xspace *x, const struct xplane *plane, struct 
 			      .track = e->track[event].v };
 	void *roots = x->roots;
 
+	x->ungrouped |= is_ungrouped(name);
 	read_stats(plane, message, &root);
+	if (root.has_id && root.number != INT64_MIN && str_eq(name, STR("ExecutorState::Process")))
+		OW_TRY(xspace_take_iteration(x, root.id, root.number, root.start, root.end));
 	if (!root.captured && root.level <= 0)
 		return OW_OK;
 	if (!is_implicit(name))
@@ -87,6 +105,7 @@ void xspace_release_roots(struct xspace *x)
 	mem_free(x->mem, x->roots, x->root_cap * sizeof(*x->roots));
 	x->roots = NULL;
 	x->root_count = x->root_cap = 0;
+	xspace_release_iterations(x);
 }
 
 /* ---- which of them are steps ---- */
@@ -135,38 +154,68 @@ static int by_place(const void *a, const void *b)
 	return (x->level < y->level) - (x->level > y->level);
 }
 
-/* One inside of another of its level is part of its group. */
-static size_t keep_outer(struct xroot *roots, size_t count, int64_t level)
+/* Those of a level, in order, at the front; one inside of another is part of its group. The others are in no order then. */
+static size_t take_outer(struct xroot *roots, size_t count, int64_t level)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct xroot *last = kept ? &roots[kept - 1] : NULL;
+		struct xroot root = roots[i];
 
-		if (roots[i].level != level)
+		if (root.level != level)
 			continue;
-		if (last && last->track == roots[i].track && roots[i].end <= last->end)
+		if (last && last->track == root.track && root.end <= last->end)
 			continue;
-		roots[kept++] = roots[i];
+		roots[i] = roots[kept];
+		roots[kept++] = root;
 	}
 	return kept;
 }
 
-/* The roots of the highest level of which there are several. */
+/* The next level below; 0 when there is none. */
+static int64_t level_below(const struct xspace *x, int64_t level)
+{
+	int64_t below = 0;
+
+	for (size_t i = 0; i < x->root_count; i++)
+		if (x->roots[i].level < level)
+			below = MAX(below, x->roots[i].level);
+	return below;
+}
+
+/* Ids of calls that tf.data makes. */
+static ow_status mark_loops(struct xspace *x)
+{
+	uint64_t *captured = ARENA_ARRAY(&x->shelf, uint64_t, x->root_count + 1);
+	size_t count = 0;
+
+	if (!captured)
+		return xspace_no_memory(x);
+	for (size_t i = 0; i < x->root_count; i++)
+		if (x->roots[i].captured && x->roots[i].has_id)
+			captured[count++] = x->roots[i].id;
+	return xspace_steps_of_loops(x, captured, count);
+}
+
+/* Iterations, else the roots of the highest level of which there are several. */
 ow_status xspace_steps_of_roots(struct xspace *x)
 {
-	int64_t level = 0;
+	int64_t level = INT64_MAX;
+	size_t count = 0;
+	int tried = 0;
 
+	if (x->step_source != XSTEP_NONE || x->ungrouped)
+		return OW_OK;
+	OW_TRY(mark_loops(x));
 	if (x->step_source != XSTEP_NONE || !x->root_count)
 		return OW_OK;
 	drop_captured(x);
-	for (size_t i = 0; i < x->root_count; i++)
-		level = MAX(level, x->roots[i].level);
-	if (!x->root_count)
-		return OW_OK;
-	qsort(x->roots, x->root_count, sizeof(*x->roots), by_place);
-	x->root_count = keep_outer(x->roots, x->root_count, level);
-	for (size_t i = 0; x->root_count > 1 && i < x->root_count; i++)
+	while (count < 2 && tried++ < LEVELS_MAX && (level = level_below(x, level)) > 0) {
+		qsort(x->roots, x->root_count, sizeof(*x->roots), by_place);
+		count = take_outer(x->roots, x->root_count, level);
+	}
+	for (size_t i = 0; count > 1 && i < count; i++)
 		OW_TRY(xspace_mark(x, XSTEP_ROOT, x->roots[i].start, x->roots[i].end,
 				   x->roots[i].number, x->roots[i].name));
 	return OW_OK;
