@@ -45,6 +45,16 @@ static enum pb_problem add_allocator(struct tf_records *s, struct tf_record *rec
 	bool gpu = false;
 	struct pb_field f;
 
+	if (pb_take(&msg, PB_TAG(1, PB_BYTES), &f))
+		gpu = is_gpu_allocator(s, pb_str(&f));
+	if (pb_take(&msg, PB_TAG(2, PB_VARINT), &f))
+		rec->total = wrap_add(rec->total, (int64_t)f.value);
+	if (pb_take(&msg, PB_TAG(3, PB_VARINT), &f))
+		rec->peak = wrap_add(rec->peak, (int64_t)f.value);
+	if (pb_take(&msg, PB_TAG(4, PB_VARINT), &f))
+		rec->live = wrap_add(rec->live, (int64_t)f.value);
+	if (pb_take(&msg, PB_TAG(5, PB_VARINT), &f))
+		in_use = (int64_t)f.value;
 	while (pb_next(&msg, &f))
 		switch (f.tag) {
 		case PB_TAG(1, PB_BYTES):
@@ -84,6 +94,14 @@ static enum pb_problem read_allocation(struct tf_records *s, struct tensor_row *
 	struct pb msg = pb_over(bytes.ptr, bytes.len);
 	struct pb_field f;
 
+	if (pb_take(&msg, PB_TAG(1, PB_VARINT), &f))
+		row->requested = (int64_t)f.value;
+	if (pb_take(&msg, PB_TAG(2, PB_VARINT), &f))
+		row->allocated = (int64_t)f.value;
+	if (pb_take(&msg, PB_TAG(3, PB_BYTES), &f))
+		row->allocator = tf_word(s->r, pb_str(&f));
+	if (pb_take(&msg, PB_TAG(6, PB_VARINT), &f))
+		row->address = f.value;
 	while (pb_next(&msg, &f))
 		switch (f.tag) {
 		case PB_TAG(1, PB_VARINT):
@@ -112,6 +130,12 @@ static enum pb_problem read_tensor(struct tf_records *s, struct tf_record *rec,
 	enum pb_problem problem = PB_OK;
 	struct pb_field f;
 
+	if (pb_take(&msg, PB_TAG(1, PB_VARINT), &f))
+		row->dtype = tf_int32(f.value);
+	if (pb_take(&msg, PB_TAG(2, PB_BYTES), &f))
+		row->shape = tf_shape_recall(&s->shapes, s->r->b, pb_str(&f), tf_shape_real);
+	if (pb_take(&msg, PB_TAG(4, PB_BYTES), &f))
+		problem = read_allocation(s, row, pb_str(&f));
 	while (!problem && pb_next(&msg, &f))
 		switch (f.tag) {
 		case PB_TAG(1, PB_VARINT):
@@ -141,6 +165,10 @@ static enum pb_problem add_output(struct tf_records *s, struct tf_record *rec, s
 	struct tensor_row row = { 0 };
 	struct pb_field f;
 
+	if (pb_take(&msg, PB_TAG(1, PB_VARINT), &f))
+		row.slot = tf_int32(f.value);
+	if (pb_take(&msg, PB_TAG(3, PB_BYTES), &f))
+		problem = read_tensor(s, rec, &row, pb_str(&f));
 	while (!problem && pb_next(&msg, &f))
 		if (f.tag == PB_TAG(1, PB_VARINT))
 			row.slot = tf_int32(f.value);
@@ -169,12 +197,42 @@ static enum pb_problem read_memory_stats(struct tf_record *rec, struct str bytes
 	return msg.problem;
 }
 
+/* The fields of a record in their usual order, as far as they are. */
+static void read_usual(struct tf_records *s, struct tf_record *rec, struct pb *r)
+{
+	enum pb_problem problem = PB_OK;
+	struct pb_field f;
+
+	if (pb_take(r, PB_TAG(1, PB_BYTES), &f))
+		rec->name = pb_str(&f);
+	if (pb_take(r, PB_TAG(2, PB_VARINT), &f))
+		rec->start_us = (int64_t)f.value;
+	pb_take(r, PB_TAG(3, PB_VARINT), &f); /* op_start_rel_micros */
+	if (pb_take(r, PB_TAG(4, PB_VARINT), &f))
+		rec->op_end_us = (int64_t)f.value;
+	if (pb_take(r, PB_TAG(5, PB_VARINT), &f))
+		rec->all_end_us = (int64_t)f.value;
+	while (!problem && pb_take(r, PB_TAG(6, PB_BYTES), &f))
+		problem = add_allocator(s, rec, pb_str(&f));
+	while (!problem && pb_take(r, PB_TAG(7, PB_BYTES), &f))
+		problem = add_output(s, rec, pb_str(&f));
+	if (OW_UNLIKELY(problem)) {
+		r->at = f.ptr;
+		pb_fail(r, problem);
+		return;
+	}
+	pb_take(r, PB_TAG(8, PB_BYTES), &f);   /* timeline_label */
+	pb_take(r, PB_TAG(9, PB_VARINT), &f);  /* scheduled_micros */
+	pb_take(r, PB_TAG(10, PB_VARINT), &f); /* thread_id */
+}
+
 void tf_record_read(struct tf_records *s, struct tf_record *rec, struct pb *r)
 {
 	enum pb_problem problem = PB_OK;
 	struct pb_field f;
 
 	s->tensor_count = s->alloc_count = 0;
+	read_usual(s, rec, r);
 	while (pb_next(r, &f)) {
 		switch (f.tag) {
 		case PB_TAG(1, PB_BYTES):

@@ -12,7 +12,7 @@ static uint64_t join_sevens(uint64_t x)
 	return (x & 0x0fffffffull) | (x & 0x0fffffff00000000ull) >> 4;
 }
 
-/* Byte by byte: the last bytes of a message, and varints of 9 and 10 bytes. */
+/* Byte by byte: varints of 9 and 10 bytes, and those that do not end. */
 static struct pb_varint varint_bytes(const uint8_t *at, const uint8_t *end)
 {
 	uint64_t value = 0;
@@ -27,15 +27,25 @@ static struct pb_varint varint_bytes(const uint8_t *at, const uint8_t *end)
 	return (struct pb_varint){ NULL, PB_LONG_VARINT };
 }
 
+/* The last bytes of a message, fewer than eight; those behind them read as if a varint went on. */
+static uint64_t load_tail(const uint8_t *at, size_t len)
+{
+	uint64_t word = UINT64_MAX << (8 * len);
+
+	if (len >= 4)
+		return word | pb_load32(at) | (uint64_t)pb_load32(at + len - 4) << (8 * (len - 4));
+	for (size_t i = 0; i < len; i++)
+		word |= (uint64_t)at[i] << (8 * i);
+	return word;
+}
+
 struct pb_varint pb_varint_long(const uint8_t *at, const uint8_t *end)
 {
-	uint64_t word, last;
+	size_t left = (size_t)(end - at);
+	uint64_t word = left < 8 ? load_tail(at, left) : pb_load64(at);
+	uint64_t last = ~word & 0x8080808080808080ull;
 
-	if (end - at < 8)
-		return varint_bytes(at, end);
-	word = pb_load64(at);
-	last = ~word & 0x8080808080808080ull;
-	if (!last)
+	if (OW_UNLIKELY(!last))
 		return varint_bytes(at, end);
 	/* last ^ (last - 1) covers everything up to the stop bit of the varint's last byte */
 	return (struct pb_varint){ at + (unsigned)__builtin_ctzll(last) / 8 + 1,

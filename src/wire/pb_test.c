@@ -167,6 +167,44 @@ static void test_varints(void **state)
 	expect_problem(PB_OK, 1, 0, BYTES(8, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0x7f));
 }
 
+/* A message with varints of every length and bytes, and every beginning of it: asking for a tag in its turn gives the
+ * field that the general way gives, and where that finds a problem it is left alone. */
+static void test_take(void **state)
+{
+	struct mem mem;
+	struct buf out;
+
+	(void)state;
+	mem_init(&mem, 0);
+	buf_init(&out, &mem);
+	for (uint32_t bits = 0; bits < 64; bits++) {
+		pb_put_varint(&out, 1 + bits % 3, (uint64_t)1 << bits);
+		pb_put_bytes(&out, 4, "abcdefgh", bits % 9);
+	}
+	for (size_t len = 0; len <= out.len; len++) {
+		uint8_t *copy = malloc(len ? len : 1);
+		struct pb next = pb_over(copy, len), take = next;
+		struct pb_field want, got;
+
+		assert_non_null(copy);
+		memcpy(copy, out.ptr, len);
+		while (pb_next(&next, &want)) {
+			assert_false(pb_take(&take, PB_TAG(5, PB_VARINT), &got));
+			assert_true(pb_take(&take, want.tag, &got));
+			assert_int_equal(got.tag, want.tag);
+			assert_int_equal(got.value, want.value);
+			assert_ptr_equal(got.ptr, want.ptr);
+			assert_ptr_equal(take.at, next.at);
+		}
+		for (uint32_t number = 1; number <= 4; number++)
+			assert_false(pb_take(
+				&take, PB_TAG(number, number < 4 ? PB_VARINT : PB_BYTES), &got));
+		assert_ptr_equal(take.at, next.at);
+		free(copy);
+	}
+	buf_release(&out);
+}
+
 static void test_values(void **state)
 {
 	static const uint8_t data[] = { 0x22, 0x04, 0x03, 0x8e, 0x02, 0x05, /* 4: [3, 270, 5] */
@@ -341,7 +379,7 @@ int main(void)
 		cmocka_unit_test(test_groups),	   cmocka_unit_test(test_varints),
 		cmocka_unit_test(test_values),	   cmocka_unit_test(test_write),
 		cmocka_unit_test(test_truncation), cmocka_unit_test(test_write_without_memory),
-		cmocka_unit_test(test_error),
+		cmocka_unit_test(test_error),	   cmocka_unit_test(test_take),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
