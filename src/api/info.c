@@ -66,6 +66,8 @@ static ow_status load_sample(ow_profile *p, const void *head, size_t len, const 
 	/* A cut sample may hold too little to be usable; the sizes are still worth telling. */
 	if (status == OW_E_NO_MEMORY || status == OW_E_INTERRUPTED)
 		return status;
+	if (p->b.status == OW_OK)
+		OW_TRY(model_require_rows(p->m, TABLES_ALL, err));
 	e->events = scaled(p->m->event.count - 1, e->content_bytes, content);
 	e->memory_bytes =
 		scaled(atomic_load(&p->mem.used) - before, e->content_bytes, content) + before;

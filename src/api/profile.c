@@ -317,6 +317,7 @@ ow_status ow_profile_thaw(ow_profile *p, struct error *err)
 				 "%u results of this profile are in use: free them before more is "
 				 "added",
 				 atomic_load(&p->results));
+	OW_TRY(model_require_rows(p->m, TABLES_ALL, err));
 	OW_TRY(model_thaw(p->m, err));
 	model_unfreeze(p->m);
 	p->frozen = false;

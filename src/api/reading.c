@@ -1,6 +1,6 @@
 /*
- * reading.c: what surrounds every call that reads rows of a profile. For most profiles that is nothing;
- * rows in a file of our own are verified first, read under a guard, and void when the file changed
+ * reading.c: what surrounds every call that reads rows of a profile. For most profiles that is little: rows
+ * that an importer has put off are made. Rows in a file of our own are verified first, read under a guard, and void when the file changed
  * meanwhile.
  */
 #include "api/api_int.h"
@@ -18,10 +18,10 @@ ow_status api_read_begin(ow_profile *p, uint64_t tables, struct reading *reading
 
 	reading->guarded = p && p->m->backing != NULL; /* a server's answer has no profile */
 	if (!reading->guarded)
-		return OW_OK;
+		return p ? model_require_rows(p->m, tables, err) : OW_OK;
 	OW_TRY(check_file(p->m, err));
 	guard_enter(&reading->guard);
-	status = model_verify(p->m, tables, err);
+	status = model_require_rows(p->m, tables, err);
 	if (status != OW_OK)
 		guard_leave(&reading->guard);
 	return status;

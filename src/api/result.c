@@ -53,10 +53,10 @@ static ow_status check_frozen(const ow_profile *p, struct error *err)
 	return error_set(err, OW_E_USAGE, "the profile is still being loaded: freeze it first");
 }
 
-/* Tables that grow with the number of events: those are most of a file. */
+/* Tables that grow with the number of events: those are most of a file, and may not have been made yet. */
 #define EVENT_TABLES                                                                               \
 	(TABLE_BIT(event) | TABLE_BIT(event_key) | TABLE_BIT(event_args) | TABLE_BIT(flow) |       \
-	 TABLE_BIT(counter) | TABLE_BIT(link))
+	 TABLE_BIT(counter) | TABLE_BIT(link) | TABLE_BIT(tensor))
 
 /* What a view reads: the four of tfprof add up what ops did, and look at events only for a part of the
  * time or of the ranks, or for the edges of a trace without a graph. */
@@ -399,7 +399,7 @@ ow_status ow_result_write(ow_result *result, const char *name,
 	struct writer writer = { write, arg, &full, result->profile };
 	struct sink_options sink_options;
 	struct out out = { write_bytes, &writer };
-	uint64_t tables = TABLES_ALL;
+	uint64_t tables;
 	const struct sink *sink;
 	struct reading reading;
 	ow_status status;
@@ -424,6 +424,7 @@ ow_status ow_result_write(ow_result *result, const char *name,
 		sink_options.tensor = tensor_text;
 		sink_options.tensor_arg = &writer;
 	}
+	tables = sink->events ? TABLES_ALL : TABLES_ALL & ~EVENT_TABLES;
 	if (sink->accepts & SINK_RESULT && !writes_tree(sink, result, &sink_options)) {
 		OW_TRY(flatten(result, err));
 		tables = 0; /* writes texts and numbers, no rows */

@@ -358,6 +358,7 @@ static void every_allocation_may_fail(void **state)
 
 	(void)state;
 	assert_int_equal(model_require_stacks(p->m, NULL), OW_OK); /* made once and kept */
+	assert_int_equal(model_require_rows(p->m, TABLES_ALL, NULL), OW_OK);
 	used = atomic_load(&p->mem.used);
 	for (uint64_t n = 1; n < 60; n++) {
 		struct ow_error err = { 0 };

@@ -383,6 +383,9 @@ ow_status import_prepared(struct builder *b, struct prepared *prepared,
 	ow_status status = model_thaw(b->m, err);
 	source_id source = { 0 };
 
+	if (status == OW_OK &&
+	    !prepared->importer->defers) /* rows are in the order of the inputs */
+		status = model_require_rows(b->m, TABLES_ALL, err);
 	if (status == OW_OK) {
 		source = add_source(b, prepared);
 		status = source.v ? keep_input(b, source, prepared->in, err) : b->status;
@@ -487,7 +490,7 @@ ow_status import_memory(const char *importer_name, const void *data, size_t len,
 	if (status == OW_OK)
 		status = model_freeze(&b);
 	if (status == OW_OK)
-		status = model_verify(m, UINT64_MAX, &err);
+		status = model_require_rows(m, UINT64_MAX, &err);
 	if (status == OW_OK)
 		status = model_require_stacks(m, &err);
 	if (status == OW_OK)

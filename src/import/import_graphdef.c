@@ -23,6 +23,7 @@ const struct importer import_graphdef = {
 	.summary = "TensorFlow GraphDef: ops, edges, static shapes",
 	.extensions = "*.pb, *.pbtxt, graph.pbtxt",
 	.role = ROLE_GRAPH,
+	.defers = true,
 	.sniff = sniff,
 	.load = load,
 };

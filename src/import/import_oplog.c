@@ -194,6 +194,7 @@ const struct importer import_oplog = {
 	.summary = "TensorFlow OpLogProto: op types, float operations, code traces",
 	.extensions = "tfprof_log, op_log",
 	.role = ROLE_LOG,
+	.defers = true,
 	.sniff = sniff,
 	.load = load,
 };

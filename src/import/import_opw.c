@@ -65,7 +65,7 @@ static void copy_notes(struct builder *b, const struct model *from)
 static ow_status adopt(struct import_ctx *ctx, struct model *opened)
 {
 	struct model *m = ctx->b->m;
-	ow_status status = model_verify(opened, TABLE_BIT(source), ctx->err);
+	ow_status status = model_require_rows(opened, TABLE_BIT(source), ctx->err);
 
 	if (status == OW_OK)
 		status = make_inputs(opened, ctx->in, &opened->backing->file, ctx->err);

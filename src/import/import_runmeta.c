@@ -45,6 +45,7 @@ const struct importer import_runmeta = {
 	.summary = "TensorFlow RunMetadata or StepStats: times and memory of one step",
 	.extensions = "run_meta*, *.runmeta",
 	.role = ROLE_RUN,
+	.defers = true,
 	.sniff = sniff,
 	.load = load,
 };

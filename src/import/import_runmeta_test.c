@@ -128,6 +128,7 @@ static void events_and_tracks(void **state)
 	assert_int_equal(tf_load_graph(&t, nodes), OW_OK);
 	assert_int_equal(tf_load_run(&t, step_0), OW_OK);
 	tf_freeze(&t);
+	tf_require_rows(&t);
 	assert_int_equal(t.m->event.count - 1, 11);
 	for (uint32_t i = 1; i < t.m->event.count; i++) {
 		uint32_t track = t.m->event.track[i].v;
@@ -157,6 +158,7 @@ static void arguments_can_be_found(void **state)
 	tf_open(&t);
 	assert_int_equal(tf_load_run(&t, "step_stats {" DEVICE(CPU, STAT("a", 5, 6) " }") "}"),
 			 OW_OK);
+	tf_require_rows(&t);
 	size = t.m->event.args_size[1];
 	assert_true(size < sizeof(bytes));
 	assert_int_equal(
@@ -177,6 +179,7 @@ static void tensors(void **state)
 	(void)state;
 	tf_open(&t);
 	assert_int_equal(tf_load_run(&t, step_0), OW_OK);
+	tf_require_rows(&t);
 	assert_int_equal(t.m->tensor.count - 1, 2);
 	assert_int_equal(t.m->tensor.op[2].v, tf_op(&t, "n"));
 	assert_int_equal(t.m->tensor.slot[2], 1);
@@ -238,6 +241,7 @@ static void no_start_time(void **state)
 	tf_freeze(&t);
 	check_row(&t, "a", 0, 0, 0, 0);
 	assert_int_equal(tf_noted(&t, "a:B has no start time, skipping"), 1);
+	tf_require_rows(&t);
 	assert_int_equal(t.m->event.count - 1, 0);
 	assert_int_equal(t.m->memory.count - 1, 0);
 	tf_close(&t);
@@ -259,6 +263,7 @@ static void strangers(void **state)
 	tf_freeze(&t);
 	assert_int_equal(t.m->op.count - 1, 1);
 	check_row(&t, "RecvTensor", 0, 1, 0, 1); /* a node of that name is no stranger */
+	tf_require_rows(&t);
 	assert_int_equal(t.m->event.count - 1, 3);
 	tf_close(&t);
 }

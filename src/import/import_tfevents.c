@@ -388,6 +388,7 @@ const struct importer import_tfevents = {
 	.summary = "TensorBoard event file: its graphs and tagged run metadata",
 	.extensions = "events.out.tfevents.*",
 	.role = ROLE_GRAPH,
+	.defers = true,
 	.sniff = sniff,
 	.load = load,
 };

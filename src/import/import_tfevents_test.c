@@ -106,7 +106,6 @@ static struct model *load(struct str bytes, ow_status *status, struct error *err
 {
 	struct model *m = model_new(&mem, err);
 	struct import_options options = { .step = INT64_MIN };
-	struct import_ctx ctx = { .options = &options, .err = err };
 	struct builder b;
 	struct input in;
 
@@ -120,13 +119,9 @@ static struct model *load(struct str bytes, ow_status *status, struct error *err
 		model_free(m);
 		return NULL;
 	}
-	builder_new_source(&b, &(struct source_row){ .format = builder_cstr(&b, "tfevents") });
-	ctx.b = &b;
-	ctx.in = &in;
-	*status = b.status == OW_OK ? import_tfevents.load(&ctx) : b.status;
+	*status = import_input(&b, &in, &import_tfevents, &options, NULL, err);
 	if (*status == OW_OK)
 		*status = model_freeze(&b);
-	input_close(&in);
 	if (*status == OW_OK)
 		return m;
 	model_free(m);
@@ -170,6 +165,7 @@ static void finds_graphs_and_runs(void **state)
 	assert_true(model_find_step(m, 100).v != 0);
 	assert_true(model_find_step(m, 101).v != 0); /* the tag that came twice */
 	assert_true(model_find_step(m, 7).v != 0);   /* from the event's own step */
+	assert_int_equal(model_require_rows(m, TABLES_ALL, &err), OW_OK);
 	assert_int_equal(m->event.count, 4);
 	assert_int_equal(fact_of(m, "records", 0), 7);
 	assert_int_equal(fact_of(m, "wall_time", 0), 7);

@@ -53,6 +53,7 @@ struct importer {
 	const char *summary;	/* one line for `opwatch formats` */
 	const char *extensions; /* usual file names, for the docs only: never used to decide */
 	enum import_role role;
+	bool defers; /* adds no rows to tables to which a run may add some later (tf_rows.h), or puts them off, too */
 	int (*sniff)(const struct sniff *sniff); /* 0 = no, 100 = certain */
 	ow_status (*load)(struct import_ctx *ctx);
 };

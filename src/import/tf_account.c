@@ -4,17 +4,18 @@
  * only records with a start time count.
  *
  * Counted events lie on tracks of the kinds TRACK_DEVICE and TRACK_ACCELERATOR, in the order in which
- * they were counted; all other events of the same device on a track of another kind.
+ * they were counted; all other events of the same device on a track of another kind. The tracks are made here, the
+ * events when somebody asks for them (tf_rows.h).
  */
 #include "import/tf_account.h"
 
 #include "import/tf_device.h"
-#include "import/tf_record.h"
+#include "import/tf_rows.h"
 #include "import/tf_tally.h"
 
 #define AHEAD 12	   /* records, for which memory is fetched beforehand */
 #define GUESSES 8	   /* ops that are looked at before the name is looked up */
-#define DEVICES_GUESSED 32 /* finding the same list of the step before is not free */
+#define DEVICES_GUESSED 32 /* finding the same list of the run before is not free */
 #define INFO_NOTES 1000	   /* distinct texts kept of a message that names its record */
 
 /* What is kept per op while a step is read. */
@@ -30,7 +31,6 @@ struct device {
 	device_id id;
 	bool canonical, all_streams, is_cpu;
 	uint8_t kind; /* of the track for what is not counted */
-	track_id counted, other;
 	int64_t records, min_start_us, max_end_us;
 };
 
@@ -41,10 +41,11 @@ struct run {
 	struct device device;
 	struct per_op *ops;
 	size_t op_cap;
-	uint32_t last;		/* op of the last record */
-	uint32_t before;	/* the next event in the same list of the step before */
-	uint32_t events_first;	/* where this step's events begin */
-	struct tf_records read; /* of the current record */
+	uint32_t last; /* op of the last record */
+	struct tf_rows *rows;
+	const op_id *before, *before_end; /* what is left of the same list of the run before */
+	int64_t first_ns, last_ns;	  /* span of the events */
+	struct tf_records read;		  /* of the current record */
 	struct buf scratch;
 	struct tf_tally strangers; /* time of records that belong to no op */
 	bool has_stats, any_field, has_accelerator, has_streams;
@@ -66,8 +67,6 @@ static bool grow_ops(struct run *run)
 	size_t need = run->r.b->m->op.count, old = run->op_cap;
 	void *ops = run->ops;
 
-	if (OW_LIKELY(need <= old))
-		return true;
 	if (!mem_grow(run->r.b->m->mem, &ops, &run->op_cap, need, sizeof(*run->ops))) {
 		out_of_memory(run);
 		return false;
@@ -94,22 +93,20 @@ static void fetch_name(const struct model *m, uint32_t op)
 	__builtin_prefetch(name.ptr + name.len);
 }
 
-/* Records come in much the same order in every list: as in the same list of the step before, as in the
+/* Records come in much the same order in every list: as in the same list of the run before, as in the
  * list of another device, or in that of the graph. A good guess saves the look-up. */
 static op_id guess_op(struct run *run, struct str name)
 {
 	const struct model *m = run->r.b->m;
 	uint32_t next = run->ops[run->last].next;
 
-	for (uint32_t ahead = 0; run->before && ahead < 3; ahead++) {
-		uint32_t event = run->before + ahead;
-
-		if (event < run->events_first && has_name(m, m->event.op[event].v, name)) {
-			run->before = event + 1;
-			if (event + AHEAD < run->events_first)
-				fetch_name(m, m->event.op[event + AHEAD].v);
-			return m->event.op[event];
-		}
+	for (const op_id *op = run->before; op < run->before_end && op < run->before + 3; op++) {
+		if (!has_name(m, op->v, name))
+			continue;
+		run->before = op + 1;
+		if (run->before_end - op > AHEAD)
+			fetch_name(m, op[AHEAD].v);
+		return *op;
 	}
 	fetch_name(m, run->last + AHEAD);
 	if (has_name(m, next, name))
@@ -150,7 +147,7 @@ static op_id op_of(struct run *run, struct str name)
 				b,
 				&(struct op_row){ .name = id, .type = id, .flags = OP_FROM_RUN });
 	}
-	if (!grow_ops(run))
+	if (OW_UNLIKELY(b->m->op.count > run->op_cap) && !grow_ops(run))
 		return (op_id){ 0 };
 	if (op.v) {
 		run->ops[run->last].next = op.v;
@@ -188,9 +185,10 @@ static bool claim(struct run *run, op_id op)
 }
 
 /* True when the time of the record is in a total. */
-static bool account_time(struct run *run, uint32_t row, const struct tf_record *rec, int64_t dur_us)
+static bool account_time(struct run *run, uint32_t row, const struct tf_record *rec)
 {
 	struct op_step_table *t = &run->r.b->m->op_step;
+	int64_t dur_us = tf_record_dur_us(rec);
 	int64_t start = us_to_ns(rec->start_us), dur = us_to_ns(dur_us);
 	int64_t end = us_to_ns(wrap_add(rec->start_us, dur_us));
 
@@ -253,47 +251,41 @@ static void account_memory_or_tell(struct run *run, uint32_t row, const struct t
 	account_memory(run, row, rec);
 }
 
-static void add_tensors(struct run *run, op_id op)
+/* The track of the record's event, made when the first one needs it. */
+static void need_track(struct run *run, bool counted)
 {
-	for (size_t i = 0; i < run->read.tensor_count; i++) {
-		run->read.tensors[i].op = op;
-		run->read.tensors[i].step = run->step;
-		builder_add_tensor(run->r.b, &run->read.tensors[i]);
-	}
-}
-
-static track_id track_of(struct run *run, bool counted)
-{
-	struct device *d = &run->device;
-	track_id *track = counted ? &d->counted : &d->other;
+	struct tf_rows_list *list = &run->rows->lists[run->rows->list_count - 1];
+	track_id *track = counted ? &list->counted : &list->other;
+	const struct device *d = &run->device;
 	uint8_t kind = d->kind;
 
 	if (OW_LIKELY(track->v))
-		return *track;
+		return;
 	if (counted)
 		kind = d->all_streams ? TRACK_ACCELERATOR : TRACK_DEVICE;
 	*track = builder_track(run->r.b, &(struct track_row){ .name = d->lower,
 							      .device = d->id,
 							      .kind = kind,
 							      .source = run->r.b->source });
-	return *track;
 }
 
-static void add_event(struct run *run, op_id op, const struct tf_record *rec, int64_t dur_us,
-		      bool counted)
+/* What its event and its tensors will refer to, and how many rows they will be. */
+static void list_record(struct run *run, op_id op, const struct tf_record *rec, bool counted)
 {
-	str_id name = { 0 };
+	int64_t start = us_to_ns(rec->start_us), dur = us_to_ns(tf_record_dur_us(rec));
 
+	if (!tf_rows_add(run->rows, op))
+		out_of_memory(run);
+	if (op.v)
+		run->rows->tensors += (uint32_t)run->read.tensor_count;
+	if (rec->start_us <= 0) /* without a time there is nothing to show */
+		return;
+	run->rows->events++;
+	need_track(run, counted);
 	if (!op.v)
-		name = tf_text(&run->r, rec->name);
-	builder_add_event(run->r.b, &(struct event_row){ .ts_ns = us_to_ns(rec->start_us),
-							 .dur_ns = us_to_ns(dur_us),
-							 .op = op,
-							 .track = track_of(run, counted),
-							 .step = run->step,
-							 .name = name,
-							 .args_offset = rec->offset,
-							 .args_size = rec->size });
+		tf_text(&run->r, rec->name);
+	run->first_ns = MIN(run->first_ns, start);
+	run->last_ns = MAX(run->last_ns, wrap_add(start, dur));
 }
 
 static void count_record(struct run *run, op_id op, struct str name, const struct tf_record *rec)
@@ -317,8 +309,6 @@ static void account_record(struct run *run, const struct tf_record *rec)
 {
 	size_t colon = str_find_char(rec->name, ':');
 	struct str name = colon == STR_NONE ? rec->name : str_first(rec->name, colon);
-	/* A quick run is rounded up, so that it is not lost. */
-	int64_t dur_us = rec->op_end_us ? rec->op_end_us : 1;
 	struct model *m = run->r.b->m;
 	op_id op = op_of(run, name);
 	bool counted = false;
@@ -330,14 +320,11 @@ static void account_record(struct run *run, const struct tf_record *rec)
 	if (op.v && claim(run, op)) {
 		row = row_of(run, op);
 		if (rec->start_us > 0)
-			counted = account_time(run, row, rec, dur_us);
+			counted = account_time(run, row, rec);
 		if (m->op.device[op.v].v && m->op.device[op.v].v == run->device.lower.v)
 			account_memory_or_tell(run, row, rec);
 	}
-	if (op.v)
-		add_tensors(run, op);
-	if (rec->start_us > 0) /* without a time there is nothing to show */
-		add_event(run, op, rec, dur_us, counted);
+	list_record(run, op, rec, counted);
 }
 
 static void read_stats(struct run *run, struct str bytes, uint64_t offset)
@@ -365,23 +352,31 @@ static str_id scratch_word(struct run *run)
 	return tf_word(&run->r, buf_str(&run->scratch));
 }
 
-/* The first event that the source read last has of this device, 0 when there is none. */
-static uint32_t events_before(const struct run *run)
+/* Its records, and those that the run before has of it. */
+static void begin_list(struct run *run, const struct pb_stream_field *f)
 {
-	const struct model *m = run->r.b->m;
-	uint32_t at = run->events_first, found = 0;
-	source_id source = { 0 };
+	struct tf_rows_list *list = tf_rows_list(run->rows);
+	const struct tf_rows_list *before;
+	const struct device *d = &run->device;
+	const struct tf_rows *rows = NULL;
 
-	while (at-- > 1) {
-		track_id track = m->event.track[at];
-
-		if (source.v && m->track.source[track.v].v != source.v)
-			break;
-		source = m->track.source[track.v];
-		if (m->track.name[track.v].v == run->device.lower.v)
-			found = at;
+	if (!list) {
+		out_of_memory(run);
+		return;
 	}
-	return found;
+	list->begin = f->offset;
+	list->end = f->offset + f->size;
+	list->device = d->lower;
+	list->canonical = d->canonical;
+	list->streams = d->all_streams;
+	run->before = run->before_end = NULL;
+	if (run->device_count++ >= DEVICES_GUESSED)
+		return;
+	before = tf_rows_before(run->r.b->m, d->lower, &rows);
+	if (!before)
+		return;
+	run->before = rows->ops + before->first;
+	run->before_end = run->before + before->count;
 }
 
 static void begin_device(struct run *run, struct str name)
@@ -411,7 +406,6 @@ static void begin_device(struct run *run, struct str name)
 	run->has_accelerator |= tf_device_is_accelerator(lower);
 	run->has_streams |= tf_device_is_accelerator(lower) && d->all_streams;
 	run->last = 0;
-	run->before = run->device_count++ < DEVICES_GUESSED ? events_before(run) : 0;
 }
 
 static void end_device(struct run *run)
@@ -448,6 +442,7 @@ static void find_device(struct run *run, const struct pb_stream_field *f)
 		bytes = pb_stream_bytes(&run->r.stream, &name);
 	begin_device(run,
 		     str_make(bytes ? (const char *)bytes : "", bytes ? (size_t)name.size : 0));
+	begin_list(run, f);
 	pb_stream_leave(&run->r.stream);
 }
 
@@ -506,7 +501,7 @@ static void begin_step(struct run *run)
 	run->has_stats = true;
 	run->step = builder_step(b, run->number);
 	m->source.step[b->source.v] = run->step;
-	if (!grow_ops(run) || !known)
+	if ((m->op.count > run->op_cap && !grow_ops(run)) || !known)
 		return;
 	for (uint32_t i = 1; i < m->op_step.count; i++)
 		if (m->op_step.step[i].v == run->step.v)
@@ -589,11 +584,27 @@ static void end_run(struct run *run, fact_id facts)
 		add_facts(run, facts);
 }
 
+/* Also when the load failed: what was read before the failure is there. */
+static ow_status defer_rows(struct run *run, ow_status status)
+{
+	struct tf_rows *rows = run->rows;
+	struct builder *b = run->r.b;
+	ow_status deferred;
+
+	run->rows = NULL;
+	rows->step = run->step;
+	if (rows->events)
+		builder_widen_step(b, run->step, run->first_ns, run->last_ns);
+	deferred = tf_rows_defer(b, rows, run->r.ctx->options->forget);
+	return status != OW_OK ? status : deferred;
+}
+
 static void release_run(struct run *run)
 {
 	struct mem *mem = run->r.b->m->mem;
 
 	tf_tally_release(&run->strangers);
+	tf_rows_free(run->rows);
 	tf_records_release(&run->read);
 	buf_release(&run->scratch);
 	mem_free(mem, run->ops, run->op_cap * sizeof(*run->ops));
@@ -602,9 +613,14 @@ static void release_run(struct run *run)
 ow_status tf_run_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, bool bare, int64_t step,
 		      fact_id facts)
 {
-	struct run run = { .number = step == TF_NEXT_STEP ? next_step(ctx->b->m) : step };
+	struct run run = { .number = step == TF_NEXT_STEP ? next_step(ctx->b->m) : step,
+			   .first_ns = INT64_MAX,
+			   .last_ns = INT64_MIN };
+	ow_status status;
 
-	run.events_first = ctx->b->m->event.count;
+	run.rows = tf_rows_new(ctx->b);
+	if (!run.rows)
+		return builder_status(ctx->b);
 	tf_read_begin(&run.r, ctx, bare ? "StepStats" : "RunMetadata", begin, end);
 	run.read.r = &run.r;
 	tf_tally_init(&run.strangers, ctx->b);
@@ -618,6 +634,9 @@ ow_status tf_run_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, bool
 		read_fields(&run);
 	}
 	end_run(&run, facts);
+	status = tf_read_end(&run.r, run.has_stats || run.any_field);
+	if (ctx->b->status == OW_OK && run.rows->list_count)
+		status = defer_rows(&run, status);
 	release_run(&run);
-	return tf_read_end(&run.r, run.has_stats || run.any_field);
+	return status;
 }

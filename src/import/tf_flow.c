@@ -155,7 +155,16 @@ const struct tf_slot *tf_flow_input(const struct tf_flow *flow, uint32_t op, uin
 	return tf_flow_output(flow, t->src[row].v, t->port[row]);
 }
 
-static void fill_shapes(struct tf_flow *flow)
+static bool all_known(const struct tf_flow *flow)
+{
+	for (size_t i = 0; i < flow->slot_first[flow->op_count]; i++)
+		if (!tf_shape_id_full(flow->m, flow->slots[i].shape))
+			return false;
+	return true;
+}
+
+/* Those of the graph, and where it has none those that a run saw. */
+static ow_status fill_shapes(struct tf_flow *flow)
 {
 	struct model *m = flow->m;
 
@@ -167,6 +176,9 @@ static void fill_shapes(struct tf_flow *flow)
 			if (port >= 0)
 				tf_flow_output(flow, op, port)->shape = m->op_output.shape[row];
 		}
+	if (all_known(flow))
+		return OW_OK;
+	OW_TRY(model_require_rows(m, TABLE_BIT(tensor), flow->b->err));
 	for (uint32_t i = 1; i < m->tensor.count; i++) {
 		struct tf_slot *slot;
 
@@ -176,6 +188,7 @@ static void fill_shapes(struct tf_flow *flow)
 		if (slot && !slot->traced.v && tf_shape_id_full(m, m->tensor.shape[i]))
 			slot->traced = m->tensor.shape[i];
 	}
+	return OW_OK;
 }
 
 /* ---- order: depth first, on a stack of our own ---- */
@@ -334,7 +347,7 @@ ow_status tf_flow_init(struct tf_flow *flow, struct builder *b)
 	resolve_inputs(flow);
 	OW_TRY(find_producers(flow));
 	OW_TRY(lay_slots(flow));
-	fill_shapes(flow);
+	OW_TRY(fill_shapes(flow));
 	return make_order(flow);
 }
 

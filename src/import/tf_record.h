@@ -19,6 +19,12 @@ struct tf_record {
 	uint32_t size;
 };
 
+/* A quick run is rounded up, so that it is not lost. */
+static inline int64_t tf_record_dur_us(const struct tf_record *rec)
+{
+	return rec->op_end_us ? rec->op_end_us : 1;
+}
+
 /* What outlives a record: memory for the rows of the current one, and what comes again and again. */
 struct tf_records {
 	struct tf_read *r;

@@ -519,7 +519,7 @@ ow_status model_append(struct builder *b, struct model *from, source_id *first, 
 	struct guard guard;
 	ow_status status;
 
-	OW_TRY(model_verify(from, TABLES_ALL, err));
+	OW_TRY(model_require_rows(from, TABLES_ALL, err));
 	*first = (source_id){ b->m->source.count };
 	guard_enter(&guard);
 	status = make_lists(&a) ? add_all(&a) : builder_fail(b, error_no_memory(err));

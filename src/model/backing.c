@@ -41,7 +41,7 @@ static ow_status verify_table(struct model *m, int table, struct error *err)
 	return status;
 }
 
-ow_status model_verify(struct model *m, uint64_t tables, struct error *err)
+ow_status backing_verify(struct model *m, uint64_t tables, struct error *err)
 {
 	struct backing *backing = m->backing;
 	ow_status status = OW_OK;
@@ -79,7 +79,7 @@ ow_status model_thaw(struct model *m, struct error *err)
 {
 	if (!m->backing)
 		return OW_OK;
-	OW_TRY(model_verify(m, TABLES_ALL, err));
+	OW_TRY(backing_verify(m, TABLES_ALL, err));
 	m->backing->frozen = false;
 	return model_make_lookups(m, err);
 }

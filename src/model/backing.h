@@ -28,10 +28,6 @@ struct backing {
 	atomic_uint searches;	       /* lookups answered by searching */
 };
 
-#define TABLE_BIT(table) ((uint64_t)1 << TABLE_##table)
-#define TABLES_ALL (UINT64_MAX >> (64 - TABLE_COUNT))
-_Static_assert(TABLE_COUNT <= 64, "a bit per table");
-
 struct backing *backing_new(struct mem *mem, struct error *err);
 /* Frees it with its file. The columns in it must not be used any more. */
 void backing_free(struct backing *backing, struct mem *mem);
@@ -43,6 +39,9 @@ static inline bool backing_has(const struct model *m, const void *column)
 
 	return backing && at >= backing->begin && at < backing->end;
 }
+
+/* Checks rows of these tables before they are read for the first time; see model_require_rows. */
+ow_status backing_verify(struct model *m, uint64_t tables, struct error *err);
 
 /* Exchanges tables, strings, lookups, inputs and what is known of the whole between two models of one
  * struct mem; both keep their arena, their lock and what is deferred. */

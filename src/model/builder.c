@@ -628,7 +628,7 @@ ow_status model_make_lookups(struct model *m, struct error *err)
 
 	if (!atomic_load(&m->no_lookups))
 		return OW_OK;
-	OW_TRY(model_verify(m, tables, err));
+	OW_TRY(model_require_rows(m, tables, err));
 	guard_enter(&guard);
 	pthread_mutex_lock(&m->lock);
 	if (atomic_load(&m->no_lookups)) {

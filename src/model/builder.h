@@ -129,6 +129,14 @@ void builder_note_many(struct builder *b, enum note_kind kind, uint64_t offset, 
  * over state, also on failure. */
 ow_status builder_defer_stacks(struct builder *b, const struct deferred *work);
 
+/* Puts off making rows of these tables (TABLE_BIT each) until somebody asks for one of them: run, which only adds rows
+ * to these tables, and release. Nobody else adds any before that (model_require_rows). Takes over state, also on
+ * failure. */
+ow_status builder_defer_rows(struct builder *b, uint64_t tables, const struct deferred *work);
+
+/* A step that goes on from `start` to `end` at least: the freeze sees only events that are there. */
+void builder_widen_step(struct builder *b, step_id step, int64_t start, int64_t end);
+
 /* Moves the rows of a table: row i becomes what was row order[i]. For freeze and importers; ids of rows
  * that others keep are theirs to renumber. */
 ow_status builder_permute(struct builder *b, enum table_id table, const uint32_t *order);

@@ -297,8 +297,9 @@ static void index_op_steps(struct model *m)
 	}
 }
 
-static void widen_step(struct model *m, step_id step, int64_t start, int64_t end)
+void builder_widen_step(struct builder *b, step_id step, int64_t start, int64_t end)
 {
+	struct model *m = b->m;
 	int64_t *first = &m->step.start_ns[step.v], *last = &m->step.end_ns[step.v];
 
 	if (!step.v)
@@ -310,9 +311,9 @@ static void widen_step(struct model *m, step_id step, int64_t start, int64_t end
 }
 
 /* Spans of steps that no marker delimits. Neighbours mostly are of one step. */
-static void find_step_spans(struct model *m)
+static void find_step_spans(struct builder *b)
 {
-	const struct event_table *e = &m->event;
+	const struct event_table *e = &b->m->event;
 
 	for (uint32_t i = 1; i < e->count;) {
 		step_id step = e->step[i];
@@ -324,7 +325,7 @@ static void find_step_spans(struct model *m)
 			first = MIN(first, e->ts_ns[i]);
 			last = MAX(last, wrap_add(e->ts_ns[i], dur));
 		}
-		widen_step(m, step, first, last);
+		builder_widen_step(b, step, first, last);
 	}
 }
 
@@ -426,7 +427,7 @@ ow_status model_freeze(struct builder *b)
 	OW_TRY(sort_samples(b));
 	m->has_code |= m->sample.count > 1;
 	index_op_steps(m);
-	find_step_spans(m);
+	find_step_spans(b);
 	if (!m->time_unit_ns)
 		m->time_unit_ns = 1;
 	m->frozen = true;
@@ -443,9 +444,7 @@ void model_unfreeze(struct model *m)
 	m->nested = false;
 	code_traces_release(&m->traces, m->mem);
 	if (m->stacks_ready && m->stacks_status == OW_OK) {
-		for (struct deferred *d = m->deferred_stacks; d; d = d->next)
-			if (d->release)
-				d->release(d->state);
+		deferred_release(m->deferred_stacks);
 		m->deferred_stacks = NULL;
 		if (m->op.code_size) /* decoded: nobody may take it for a trace that is added next */
 			memset(m->op.code_size, 0, m->op.count * sizeof(*m->op.code_size));

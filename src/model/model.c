@@ -79,13 +79,6 @@ static void free_tables(struct model *m)
 	}
 }
 
-static void free_deferred(struct deferred *d)
-{
-	for (; d; d = d->next)
-		if (d->release)
-			d->release(d->state);
-}
-
 struct trace_listing *model_make_listing(struct model *m, source_id source)
 {
 	size_t old = m->listing_cap;
@@ -136,7 +129,8 @@ void model_free(struct model *m)
 	if (!m)
 		return;
 	free_args_readers(m);
-	free_deferred(m->deferred_stacks);
+	deferred_release(m->deferred_stacks);
+	deferred_release(m->deferred_rows);
 	code_traces_release(&m->traces, m->mem);
 	free_tables(m);
 	backing_free(m->backing, m->mem);

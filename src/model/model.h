@@ -192,6 +192,9 @@ struct deferred {
 	struct deferred *next;
 };
 
+/* Releases a list of them. */
+void deferred_release(struct deferred *d);
+
 /* Arguments of events of a source that are no text in its input: its importer tells them when somebody asks. */
 struct args_reader {
 	/* The arguments of events of the source, JSON objects in the arena; the text of an event without any is left as
@@ -225,6 +228,9 @@ struct model {
 		metric_map;
 
 	pthread_mutex_t lock; /* guards what is made on first use, below */
+	struct deferred *deferred_rows;
+	atomic_uint_fast64_t
+		deferred_tables; /* that those will add rows to; see model_require_rows */
 	struct deferred *deferred_stacks;
 	ow_status stacks_status;
 	bool stacks_ready;
@@ -354,6 +360,11 @@ enum table_id {
 		TABLE_COUNT
 };
 
+/* Sets of tables. */
+#define TABLE_BIT(table) ((uint64_t)1 << TABLE_##table)
+#define TABLES_ALL (UINT64_MAX >> (64 - TABLE_COUNT))
+_Static_assert(TABLE_COUNT <= 64, "a bit per table");
+
 enum column_unit { UNIT_NONE, UNIT_NS, UNIT_BYTES, UNIT_COUNT, UNIT_FLAGS, UNIT_ENUM };
 enum column_need { NEED_ALWAYS, NEED_RARE };
 
@@ -374,10 +385,12 @@ struct table_info {
 
 extern const struct table_info model_tables[TABLE_COUNT];
 
+/* To be called before rows of these tables (TABLE_BIT each) are read. Rows that an importer has put off are made, once
+ * and from any thread; a failure leaves the model as it was, and the next call tries again. Rows in our own file
+ * have their checksums and references checked, once: OW_E_CORRUPT, or OW_E_IO when the file became shorter. */
+ow_status model_require_rows(struct model *m, uint64_t tables, struct error *err);
+
 /* ---- rows in our own file; all of these do nothing for any other model ---- */
-/* To be called before rows of these tables (a bit each: 1 << TABLE_op) are read: their checksums and
- * references are checked, once. OW_E_CORRUPT, or OW_E_IO when the file became shorter. */
-ow_status model_verify(struct model *m, uint64_t tables, struct error *err);
 /* Arguments and records, which are checked only when somebody asks. */
 ow_status model_verify_rest(struct model *m, struct error *err);
 /* The error of a file that became shorter. */

@@ -94,21 +94,3 @@ void builder_note_many(struct builder *b, enum note_kind kind, uint64_t offset, 
 	va_end(args);
 	add_note(b, kind, offset, count, text);
 }
-
-ow_status builder_defer_stacks(struct builder *b, const struct deferred *work)
-{
-	struct deferred *d = ARENA_NEW(&b->m->arena, struct deferred);
-	struct deferred **last = &b->m->deferred_stacks;
-
-	if (!d) {
-		if (work->release)
-			work->release(work->state);
-		return builder_fail(b, error_no_memory(b->err));
-	}
-	*d = *work;
-	d->next = NULL;
-	while (*last)
-		last = &(*last)->next;
-	*last = d;
-	return OW_OK;
-}

@@ -186,7 +186,7 @@ static ow_status prepare_part(struct relation_table *t, struct relation_part *pa
 
 	OW_TRY(check_part(part, err));
 	guard_enter(&guard);
-	status = model_verify(part->m, t->tables, err);
+	status = model_require_rows(part->m, t->tables, err);
 	/* Others that show code ask for it when such a column is read. */
 	if (status == OW_OK && t->relation->is_table &&
 	    (t->relation->table == TABLE_stack || t->relation->table == TABLE_frame))

@@ -255,7 +255,7 @@ ow_status opw_save(struct model *m, const struct opw_save_options *options,
 	struct save s = { .m = m, .options = options, .to = out, .out = { counted_write, &s } };
 	ow_status status;
 
-	OW_TRY(model_verify(m, UINT64_MAX, err));
+	OW_TRY(model_require_rows(m, UINT64_MAX, err));
 	OW_TRY(model_require_stacks(m, err));
 	if (m->frozen)
 		OW_TRY(model_require_nesting(m, err));

@@ -54,6 +54,7 @@ struct sink {
 	unsigned accepts;
 	bool binary; /* not for a terminal */
 	bool folded; /* knows chains of folded trees; see tree_unfold */
+	bool events; /* reads the events behind a tree, too */
 	/* Whether it writes this result from the tree alone, although it accepts SINK_RESULT: then nobody
 	 * needs to make columns first. NULL = no. */
 	bool (*direct)(const struct result *result, const struct sink_options *options);

@@ -138,5 +138,6 @@ const struct sink sink_timeline = {
 	.summary = "a Chrome trace, as tfprof writes it",
 	.extension = "json",
 	.accepts = SINK_TREE_SCOPE | SINK_TREE_GRAPH | SINK_TREE_CODE,
+	.events = true,
 	.write = timeline_write,
 };

@@ -88,6 +88,12 @@ static inline void tf_freeze(struct tf_files *t)
 	assert_int_equal(model_freeze(&t->b), OW_OK);
 }
 
+/* Makes the rows that were put off. */
+static inline void tf_require_rows(struct tf_files *t)
+{
+	assert_int_equal(model_require_rows(t->m, TABLES_ALL, &t->err), OW_OK);
+}
+
 /* ---- questions ---- */
 
 static inline uint32_t tf_op(const struct tf_files *t, const char *name)
