@@ -206,6 +206,12 @@ void hook_tell(enum ring_hook hook, enum ring_hook_state state, const char *text
 /* Starts all; the socket may be NULL for the environment's. Gives 0 when it records. */
 int recorder_start(const char *socket_path, uint32_t version);
 
+/* ---- memory (room.c) ---- */
+
+uint64_t room_for_rings(void); /* bytes, of all rings together */
+/* Records of the next ring, a power of two: as many as wanted where there is room. */
+uint32_t room_records(uint64_t room, uint64_t used, uint32_t wanted);
+
 /* ---- the watcher (watch.c) ---- */
 
 /* Before a fork: children must not inherit locks of the loader that the watcher holds. */

@@ -19,6 +19,8 @@ __thread uint32_t recorder_busy;
 static _Atomic(struct thread *) threads;
 static pthread_key_t key;
 static _Atomic uint32_t key_made;
+static _Atomic uint64_t room_bytes,
+	used_bytes;	      /* bytes of rings: at most (0: not known yet), and so far */
 static _Atomic uint64_t lost; /* records of rings that were given up, to be told by the next one */
 
 /* A thread ends: its ring is free for another once the collector has read it. */
@@ -77,6 +79,21 @@ static bool make_ring(struct thread *t, uint32_t records)
 	return true;
 }
 
+/* What the process's group has room for is looked up with the first ring. */
+static uint32_t next_size(void)
+{
+	uint64_t known = atomic_load(&room_bytes);
+	uint32_t records;
+
+	if (!known) {
+		known = room_for_rings();
+		atomic_store(&room_bytes, known ? known : 1);
+	}
+	records = room_records(known, atomic_load(&used_bytes), ring_size());
+	atomic_fetch_add(&used_bytes, ring_bytes(records));
+	return records;
+}
+
 static struct thread *thread_new(void)
 {
 	struct thread *t =
@@ -84,7 +101,7 @@ static struct thread *thread_new(void)
 
 	if (t == MAP_FAILED)
 		return NULL;
-	if (!make_ring(t, ring_size())) {
+	if (!make_ring(t, next_size())) {
 		munmap(t, sizeof(*t));
 		return NULL;
 	}
@@ -239,6 +256,7 @@ void threads_forget(void)
 		t->ring = NULL; /* t itself stays: slices that were open may still be closed */
 	}
 	atomic_store(&threads, NULL);
+	atomic_store(&used_bytes, 0);
 	recorder_thread = NULL;
 }
 

@@ -40,7 +40,7 @@ class GuestTest(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.programs)
         os.chmod(cls.programs, 0o755)  # it may become another user
         cls.host = os.path.join(cls.programs, "guest_host")
-        subprocess.run(["cc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", f"{SRC}/tests/support/guest_host.c", "-o", cls.host], check=True)
+        subprocess.run(["cc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", "-pthread", f"{SRC}/tests/support/guest_host.c", "-o", cls.host], check=True)
 
     def setUp(self):
         self.dir = tempfile.mkdtemp()
@@ -96,6 +96,38 @@ class GuestTest(unittest.TestCase):
             until(lambda: self.events() >= 1000, "it is not recorded any more")
             said, errors = p.communicate()
             self.assertEqual((p.returncode, said), (0, "ok\n"), errors)
+
+    def removed(self, folder):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            return False  # its last process is about to end
+        return True
+
+    def small_group(self, size):
+        """A control group with so much memory; its list of processes."""
+        for base, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+            group = os.path.join(base, f"opwatch-test-{os.getpid()}")
+            try:
+                os.mkdir(group)
+                self.addCleanup(until, lambda folder=group: self.removed(folder), "the group is not empty")
+                with open(os.path.join(group, limit), "w", encoding="utf8") as f:
+                    f.write(str(size))
+                return os.path.join(group, "cgroup.procs")
+            except OSError:
+                continue
+        return self.skipTest("no control group can be made here")
+
+    def test_a_group_with_little_memory(self):
+        """What rings take counts for the job's group, whose processes are ended when it is full."""
+        processes = self.small_group(24 << 20)
+        into = ["sh", "-c", f'echo $$ > {processes} && exec "$@"', "sh"]
+        alone = self.run_host(*into, way="threads")
+        if alone.returncode:
+            self.skipTest("it does not run there")
+        p = self.run_host(BIN, "record", "-o", self.file, "--", *into, way="threads")
+        self.assertEqual((p.returncode, p.stdout), (0, "ok\n"), p.stderr)
+        self.assertGreater(self.events(), 1000)
 
     def start(self, *command):
         job = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())

@@ -243,6 +243,28 @@ static int vfork_drop(void)
 	return status;
 }
 
+static void *work_much(void *arg)
+{
+	work(8000);
+	return arg;
+}
+
+/* Each thread fills its ring. */
+static int threads(void)
+{
+	pthread_t list[40];
+	pthread_attr_t small;
+
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 65536);
+	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++)
+		if (pthread_create(&list[i], &small, work_much, NULL) != 0)
+			return CAN_NOT;
+	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++)
+		pthread_join(list[i], NULL);
+	return 0;
+}
+
 static int only_work(void)
 {
 	work(100);
@@ -266,6 +288,7 @@ int main(int argc, char **argv)
 		{ "close-all", close_all },
 		{ "vfork-drop", vfork_drop },
 		{ "work", only_work },
+		{ "threads", threads },
 	};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(ways) / sizeof(*ways); i++) {
