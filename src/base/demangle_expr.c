@@ -36,6 +36,8 @@ static size_t find_operator(const struct parser *p)
 uint32_t demangle_operator_name(struct parser *p, struct name_state *state)
 {
 	size_t found = find_operator(p);
+	const char *text;
+	bool word;
 	uint32_t name;
 
 	if (take(p, "cv")) {
@@ -52,8 +54,12 @@ uint32_t demangle_operator_name(struct parser *p, struct name_state *state)
 	if (found == ARRAY_COUNT(operators))
 		return 0;
 	p->at += 2;
-	name = demangle_add_text(p, operators[found].text);
-	return name ? demangle_add(p, NODE_PREFIX, name, 0, STR("operator")) : 0;
+	text = operators[found].text;
+	word = text[0] >= 'a' && text[0] <= 'z'; /* operator new, but operator+ */
+	name = demangle_add_text(p, text);
+	return name ? demangle_add(p, NODE_PREFIX, name, 0,
+				   word ? STR("operator ") : STR("operator"))
+		    : 0;
 }
 
 /* ---- template arguments, literals, expressions ---- */

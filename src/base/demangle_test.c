@@ -45,6 +45,9 @@ static const struct {
 	{ "_ZN12_GLOBAL__N_11fEv", "(anonymous namespace)::f()" },
 	{ "_ZZ4mainENKUlifE_clEif", "main::{lambda(int, float)#1}::operator()(int, float) const" },
 	{ "_ZN1AcvbEv", "A::operator bool()" },
+	{ "_ZdlPv", "operator delete(void*)" },
+	{ "_ZN1AnaEm", "A::operator new[](unsigned long)" },
+	{ "_ZN1AplERKS_", "A::operator+(A const&)" },
 	{ "_ZStlsISt11char_traitsIcEERSt13basic_ostreamIcT_ES5_PKc",
 	  "std::basic_ostream<char, std::char_traits<char>>& std::operator<< "
 	  "<std::char_traits<char>>("
