@@ -17,7 +17,7 @@ struct perf_event {
 	metric_id metric;
 };
 
-enum change_kind { CHANGE_MAP, CHANGE_COMM, CHANGE_EXEC, CHANGE_FORK };
+enum change_kind { CHANGE_MAP, CHANGE_COMM, CHANGE_FORK };
 
 /* What happened to a process. */
 struct change {

@@ -14,7 +14,6 @@
 
 #define MISC_MODE 7
 #define MISC_KERNEL 1
-#define MISC_COMM_EXEC (1 << 13)
 #define MISC_MMAP_BUILD_ID (1 << 14)
 #define MISC_BUILD_ID_SIZE (1 << 15)
 #define CHUNK ((size_t)128 << 10)
@@ -310,10 +309,9 @@ static ow_status read_map(struct perf_file *f, struct perf_bytes b, uint16_t mis
 	return add_change(f, &c);
 }
 
-static ow_status read_comm(struct perf_file *f, struct perf_bytes b, uint16_t misc, uint64_t time)
+static ow_status read_comm(struct perf_file *f, struct perf_bytes b, uint64_t time)
 {
-	struct change c = { .kind = misc & MISC_COMM_EXEC ? CHANGE_EXEC : CHANGE_COMM,
-			    .time = time };
+	struct change c = { .kind = CHANGE_COMM, .time = time };
 
 	c.pid = (int32_t)perf_take_u32(&b);
 	c.tid = (int32_t)perf_take_u32(&b);
@@ -466,7 +464,7 @@ ow_status perf_record_read(struct perf_file *f, const unsigned char *p, size_t s
 	case PERF_MMAP2:
 		return read_map(f, b, misc, type == PERF_MMAP2, time_of(f, body, size - 8));
 	case PERF_COMM:
-		return read_comm(f, b, misc, time_of(f, body, size - 8));
+		return read_comm(f, b, time_of(f, body, size - 8));
 	case PERF_FORK:
 		return read_fork(f, b);
 	case PERF_KSYMBOL:

@@ -23,9 +23,7 @@ static bool apply(struct perf_file *f, const struct change *c)
 	case CHANGE_MAP:
 		return perf_space_map(&f->space, c->pid, &c->map);
 	case CHANGE_COMM:
-	case CHANGE_EXEC:
-		return perf_space_comm(&f->space, c->pid, c->tid, c->map.name,
-				       c->kind == CHANGE_EXEC);
+		return perf_space_comm(&f->space, c->pid, c->tid, c->map.name);
 	case CHANGE_FORK:
 		return perf_space_fork(&f->space, c->pid, c->parent_pid, c->tid, c->parent_tid);
 	}

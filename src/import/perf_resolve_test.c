@@ -69,16 +69,22 @@ static void put_end(struct perf_recording *r, uint32_t tid, uint64_t time)
 	perf_end(r);
 }
 
-static void put_map(struct perf_recording *r, uint32_t pid, const char *name, uint64_t time)
+static void put_map_at(struct perf_recording *r, uint32_t pid, uint64_t start, const char *name,
+		       uint64_t time)
 {
 	perf_begin(r, PERF_MMAP, 2);
 	perf_put(r, pid, 4);
 	perf_put(r, pid, 4);
-	perf_put(r, 0x1000, 8);
+	perf_put(r, start, 8);
 	perf_put(r, 0x1000, 8);
 	perf_put(r, 0, 8);
 	perf_put_text(r, name);
 	put_end(r, pid, time);
+}
+
+static void put_map(struct perf_recording *r, uint32_t pid, const char *name, uint64_t time)
+{
+	put_map_at(r, pid, 0x1000, name, time);
 }
 
 static void put_sample(struct perf_recording *r, const struct truth *t, uint32_t i)
@@ -250,13 +256,50 @@ static void some_weigh(void **state)
 	stack_survives("perf_data", r.bytes, r.len);
 }
 
+/* Until a program runs, its process is in the call that started it, of the one before. */
+static void exec(void **state)
+{
+	static const struct {
+		uint64_t time, address;
+	} samples[] = { { 10, 0x1010 }, { 25, 0x1010 }, { 40, 0x5010 }, { 50, 0x1010 } };
+	struct perf_recording r;
+	struct small_model s;
+
+	(void)state;
+	perf_put_pipe(&r, false);
+	r.sample_type = PLAIN;
+	perf_begin(&r, PERF_HEADER_ATTR, 0);
+	perf_put_attr(&r, 0, 0);
+	perf_end(&r);
+	put_map_at(&r, 7, 0x1000, "old", 1);
+	perf_begin(&r, PERF_COMM, 1 << 13);
+	perf_put(&r, 7, 4);
+	perf_put(&r, 7, 4);
+	perf_put_text(&r, "next");
+	put_end(&r, 7, 20);
+	put_map_at(&r, 7, 0x5000, "new", 30);
+	put_map_at(&r, 7, 0x1000, "over", 45);
+	for (size_t i = 0; i < ARRAY_COUNT(samples); i++) {
+		perf_begin(&r, PERF_SAMPLE, 2);
+		perf_put(&r, samples[i].address, 8);
+		perf_put(&r, 7, 4);
+		perf_put(&r, 7, 4);
+		perf_put(&r, samples[i].time, 8);
+		perf_end(&r);
+	}
+	stack_open(&s, "perf_data", r.bytes, r.len);
+	stack_expect(&s, ":unknown|7|7|10|cycles 1000|1010@old\n"
+			 "next|7|7|25|cycles 1000|1010@old\n"
+			 "next|7|7|40|cycles 1000|5010@new\n"
+			 "next|7|7|50|cycles 1000|1010@over\n");
+	small_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_row),
-		cmocka_unit_test(survives),
-		cmocka_unit_test(untimed),
-		cmocka_unit_test(some_weigh),
+		cmocka_unit_test(every_row),  cmocka_unit_test(survives), cmocka_unit_test(untimed),
+		cmocka_unit_test(some_weigh), cmocka_unit_test(exec),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -158,7 +158,7 @@ struct perf_thread *perf_space_thread(struct perf_space *s, int64_t pid, int64_t
 	return &s->threads[s->thread_count - 1];
 }
 
-static bool set_comm(struct perf_space *s, int64_t pid, int64_t tid, str_id comm)
+bool perf_space_comm(struct perf_space *s, int64_t pid, int64_t tid, str_id comm)
 {
 	struct perf_thread *t = perf_space_thread(s, pid, tid);
 
@@ -169,23 +169,12 @@ static bool set_comm(struct perf_space *s, int64_t pid, int64_t tid, str_id comm
 	return true;
 }
 
-bool perf_space_comm(struct perf_space *s, int64_t pid, int64_t tid, str_id comm, bool exec)
-{
-	struct perf_process *p = exec ? find_process(s, pid) : NULL;
-
-	if (p) { /* a new program: nothing is mapped any more */
-		p->count = 0;
-		p->changed = ++s->changes;
-	}
-	return set_comm(s, pid, tid, comm);
-}
-
 bool perf_space_fork(struct perf_space *s, int64_t pid, int64_t parent_pid, int64_t tid,
 		     int64_t parent_tid)
 {
 	str_id comm = perf_space_name(s, parent_pid, parent_tid);
 
-	if (comm.v && !set_comm(s, pid, tid, comm))
+	if (comm.v && !perf_space_comm(s, pid, tid, comm))
 		return false;
 	if (pid == parent_pid || !find_process(s, parent_pid))
 		return true;

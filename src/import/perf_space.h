@@ -59,7 +59,9 @@ void perf_space_release(struct perf_space *s);
 
 /* All return false without memory. */
 bool perf_space_map(struct perf_space *s, int64_t pid, const struct perf_map *map);
-bool perf_space_comm(struct perf_space *s, int64_t pid, int64_t tid, str_id comm, bool exec);
+/* A name, also of a new program. What was mapped stays until something else is there: while the kernel loads it, its thread is
+ * in the call of the program before. */
+bool perf_space_comm(struct perf_space *s, int64_t pid, int64_t tid, str_id comm);
 bool perf_space_fork(struct perf_space *s, int64_t pid, int64_t parent_pid, int64_t tid,
 		     int64_t parent_tid);
 bool perf_space_symbol(struct perf_space *s, uint64_t start, uint64_t len, str_id name);
