@@ -209,11 +209,23 @@ void watcher_start(void)
 /* Called in a thread of the process by whoever attached. */
 EXPORT int opwatch_recorder_start(const char *socket_path, unsigned version);
 
+/* A recorder from elsewhere that was preloaded: that of another installation. Two would record all twice. */
+static bool is_second(void)
+{
+	void *there = dlsym(RTLD_DEFAULT, "opwatch_recorder_start");
+	Dl_info first, own;
+
+	return there && dladdr(there, &first) && dladdr(&watcher, &own) &&
+	       first.dli_fbase != own.dli_fbase;
+}
+
 EXPORT int opwatch_recorder_start(const char *socket_path, unsigned version)
 {
 	uint32_t busy = recorder_busy;
 	int status;
 
+	if (is_second())
+		return 1;
 	recorder_busy = 1;
 	status = recorder_start(socket_path, version);
 	if (status == 0 && !process_is_connected()) {
@@ -229,7 +241,7 @@ __attribute__((constructor)) static void preloaded(void)
 {
 	const char *socket_path = getenv(RING_ENV_SOCKET), *version = getenv(RING_ENV_VERSION);
 
-	if (!socket_path || sandbox_is_new())
+	if (!socket_path || sandbox_is_new() || is_second())
 		return;
 	recorder_busy = 1;
 	if (recorder_start(socket_path,

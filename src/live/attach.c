@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "live/hurry.h"
 #include "live/proc.h"
+#include "live/processes.h"
 #include "live/remote_call.h"
 #include "live/symbols.h"
 #include "wire/ring.h"
@@ -40,6 +41,30 @@ struct attaching {
 
 /* ---- may it be done at all ---- */
 
+/* What runs no code of its own now, or never. */
+static ow_status check_state(const struct attaching *a)
+{
+	struct proc_stat stat;
+	char path[64], exe[2];
+
+	if (!proc_stat_read(a->pid, 0, &stat))
+		return OW_OK; /* others say why */
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)a->pid);
+	if (stat.state == 'Z' || stat.state == 'X')
+		return error_set(a->err, OW_E_NOT_FOUND,
+				 "process %d has ended; its parent has not asked for its end yet",
+				 (int)a->pid);
+	if (stat.state == 'T')
+		return error_set(a->err, OW_E_UNSUPPORTED,
+				 "process %d is stopped: let it go on first (kill -CONT %d)",
+				 (int)a->pid, (int)a->pid);
+	if (readlink(path, exe, sizeof(exe)) < 0 && errno == ENOENT)
+		return error_set(a->err, OW_E_UNSUPPORTED,
+				 "process %d is a part of the kernel: it runs no program",
+				 (int)a->pid);
+	return OW_OK;
+}
+
 static ow_status check_process(const struct attaching *a)
 {
 	char path[64], theirs[128], ours[128];
@@ -56,6 +81,7 @@ static ow_status check_process(const struct attaching *a)
 	}
 	if (a->pid == getpid())
 		return error_set(a->err, OW_E_USAGE, "process %d is this one", (int)a->pid);
+	OW_TRY(check_state(a));
 	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)a->pid);
 	their_len = readlink(path, theirs, sizeof(theirs));
 	our_len = readlink("/proc/self/ns/mnt", ours, sizeof(ours));
@@ -221,7 +247,7 @@ static ow_status load_library(struct attaching *a, struct remote *r)
 static ow_status start_recorder(const struct attaching *a, struct remote *r)
 {
 	static const char *const reasons[] = {
-		[1] = "the recorder that is there is of another version: start the program anew",
+		[1] = "another recorder is there, or an older one: start the program anew",
 		[2] = "the path of the socket is too long",
 		[3] = "it has no memory",
 		[4] = "it may not make the memory that is needed (ulimit -f, -n, -v)",

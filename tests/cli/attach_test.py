@@ -11,6 +11,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.environ["OPWATCH_SRC"], "tests/support"))
+from patience import until
+
 BIN = os.environ["OPWATCH_BIN"]
 PYTHON = "/usr/bin/python3"
 LIBRARY = os.path.join(os.environ["OPWATCH_BUILD"], "libopwatch-recorder.so")
@@ -83,15 +86,35 @@ class AttachTest(unittest.TestCase):
 
     def test_leaves_the_process_as_it_was(self):
         job = self.start()
-        task, fds = (os.path.join("/proc", str(job.pid), name) for name in ("task", "fd"))
-        before = len(os.listdir(task)), sorted(os.listdir(fds))
+        before = self.descriptors(job)
         for _ in range(2):  # and again
             p = self.attach_for_some_time(job)
             self.assertNotIn("hooks", p.stderr)
-            self.assertEqual(sorted(os.listdir(fds)), before[1])
+            self.assertEqual(self.descriptors(job), before)
+            until(lambda: "opwatch" not in self.threads(job), "the recorder's thread stays")
         slots = self.hooks(job.pid)
         self.assertEqual(slots, [], "slots that still lead into the recorder")
         self.finish(job)
+
+    def threads(self, job):
+        names = []
+        for tid in os.listdir(f"/proc/{job.pid}/task"):
+            try:
+                with open(f"/proc/{job.pid}/task/{tid}/comm", encoding="utf8") as f:
+                    names.append(f.read().strip())
+            except OSError:
+                pass
+        return names
+
+    def descriptors(self, job):
+        """But for what it reads at this moment."""
+        found, folder = {}, f"/proc/{job.pid}/fd"
+        for name in os.listdir(folder):
+            try:
+                found[name] = os.readlink(os.path.join(folder, name))
+            except FileNotFoundError:
+                pass
+        return {name: to for name, to in found.items() if to != "/etc/passwd"}
 
     def hooks(self, pid):
         """Pointers into the recorder's code in the writable and read-only data of the program's objects."""
@@ -162,6 +185,60 @@ class AttachTest(unittest.TestCase):
             self.assertEqual(f.read(), "mine")
         self.assertEqual(self.attach("abc").returncode, 2)
         self.assertEqual(self.attach().returncode, 2)
+
+    def test_processes_that_run_nothing(self):
+        job = self.start()
+        with open(f"/proc/{job.pid}/stat", encoding="utf8") as f:
+            state = lambda: (f.seek(0), f.read().rpartition(")")[2].split()[0])[1]
+            job.send_signal(signal.SIGSTOP)
+            until(lambda: state() == "T", "it does not stop")
+            p = self.attach(str(job.pid))
+            self.assertEqual(p.returncode, 1, p.stderr)
+            self.assertIn(f"is stopped: let it go on first (kill -CONT {job.pid})", p.stderr)
+            job.kill()
+            until(lambda: state() == "Z", "it does not end")
+            p = self.attach(str(job.pid))
+            self.assertEqual(p.returncode, 1, p.stderr)
+            self.assertIn(f"process {job.pid} has ended", p.stderr)
+        with open("/proc/2/comm", encoding="utf8") if os.path.exists("/proc/2/comm") else open(os.devnull, encoding="utf8") as f:
+            if f.read() == "kthreadd\n" and os.geteuid() == 0:
+                self.assertIn("is a part of the kernel", self.attach("2").stderr)
+        self.assertFalse(os.path.exists(self.file))
+
+    def test_a_process_that_has_another_recorder(self):
+        """Of another installation: all would be recorded twice."""
+        other, first = os.path.join(self.dir, "libother.so"), os.path.join(self.dir, "first.opw")
+        shutil.copy(LIBRARY, other)
+        record = subprocess.Popen([BIN, "record", "-o", first, "--", PYTHON, "-c", VICTIM], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, env={**environment(), "OPWATCH_RECORDER": other})
+        self.addCleanup(record.stderr.close)
+        self.addCleanup(record.stdout.close)
+        self.addCleanup(record.wait)
+        self.addCleanup(record.kill)
+        self.assertEqual(record.stdout.readline(), b"ready\n")
+        with open(f"/proc/{record.pid}/task/{record.pid}/children", encoding="utf8") as f:
+            job = f.read().split()[0]
+        p = self.attach(job)
+        self.assertEqual(p.returncode, 1, p.stderr)
+        self.assertIn("another recorder is there", p.stderr)
+        record.stdin.close()
+        self.assertGreater(int(record.stdout.readline()), 0)
+        self.assertIn(b" of 1 process\n", record.stderr.read())
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can make a container")
+    def test_a_process_in_a_container(self):
+        job = subprocess.Popen(["unshare", "-m", PYTHON, "-c", VICTIM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(),
+                               stderr=subprocess.DEVNULL)
+        self.addCleanup(job.stdout.close)
+        self.addCleanup(job.stdin.close)
+        self.addCleanup(job.wait)
+        self.addCleanup(job.kill)
+        if job.stdout.readline() != b"ready\n":
+            self.skipTest("no container can be made here")
+        p = self.attach(str(job.pid))
+        self.assertEqual(p.returncode, 1, p.stderr)
+        self.assertIn("lives in a container: run opwatch inside of it", p.stderr)
+        self.finish(job)
 
     @unittest.skipIf(os.geteuid() != 0, "only root can be another user")
     def test_root_attaches_to_a_users_process(self):
