@@ -64,6 +64,7 @@ struct search {
 	const struct event_filter *filter;
 	struct arena *scratch;
 	struct error *err;
+	const char *metric; /* of samples */
 	const struct phases *p;
 	int64_t *op_ns; /* per op */
 	bool wrappers;	/* ops that only go around others count, too */
@@ -404,11 +405,21 @@ static ow_status from_ops(struct search *s, struct buf *text)
 
 /* ---- all of it ---- */
 
-/* A program that was recorded while it ran, and whose steps are known. */
+/* Of a program that was recorded while it ran. */
+static bool is_live(const struct model *m)
+{
+	return m->source.count > 1 && str_eq(model_str(m, m->source.format[1]), STR("live"));
+}
+
 static bool has_live_steps(const struct model *m, const struct phase_group *g)
 {
-	return g->steps >= FEW_STEPS && m->source.count > 1 &&
-	       str_eq(model_str(m, m->source.format[1]), STR("live"));
+	return g->steps >= FEW_STEPS && is_live(m);
+}
+
+/* Nothing says where steps begin: the time between the first and the last record is none, and no measure of the program. */
+static bool is_shapeless(const struct model *m, const struct phase_group *g)
+{
+	return is_live(m) && m->window.count <= 1 && !g->has_device;
 }
 
 /* Names that happen to say something are no reason to judge a program of which nothing else is known. */
@@ -425,7 +436,9 @@ static ow_status write(struct search *s, struct phases *p, struct buf *text)
 	OW_TRY(phases_analyse(s->m, s->filter, p, s->err));
 	OW_TRY(phases_group(s->m, p, &p->arena, &groups, s->err));
 	s->p = p;
-	if (!says_something(s->m, &groups.all))
+	if (is_shapeless(s->m, &groups.all) && s->m->sample.count > 1)
+		return verdict_samples(s->m, s->filter, s->metric, text, s->err);
+	if (is_shapeless(s->m, &groups.all) || !says_something(s->m, &groups.all))
 		return from_ops(s, text);
 	OW_TRY(from_phases(s, &groups.all, text));
 	return verdict_ranks(s->m, &groups, s->scratch, text, s->err);
@@ -435,7 +448,9 @@ ow_status verdict_write(struct model *m, const struct event_filter *filter, cons
 			struct buf *text, struct error *err)
 {
 	struct arena scratch;
-	struct search s = { .m = m, .filter = filter, .scratch = &scratch, .err = err };
+	struct search s = {
+		.m = m, .filter = filter, .metric = metric, .scratch = &scratch, .err = err
+	};
 	struct phases p = { 0 };
 	ow_status status;
 

@@ -278,7 +278,8 @@ static void hardly_any_phase(void **state)
 			"counters or asynchronous events.");
 }
 
-/* Three steps of a recording, of 100 ms each, of which an operator takes so many; then a line of Python is seen. */
+/* Three steps of a recording, of 100 ms each, of which an operator takes so many; then a line of Python is seen. With 1
+ * nothing tells that these are steps. */
 static void add_live_steps(struct small_model *s, int64_t busy, bool stacks)
 {
 	source_id source = small_source(s, "a.opw", "live");
@@ -303,7 +304,8 @@ static void add_live_steps(struct small_model *s, int64_t busy, bool stacks)
 						      .track = host });
 	}
 	for (int64_t step = 0; step < 3; step++) {
-		trace_step(s, source, step + 1, step * 100, step * 100 + 100);
+		if (busy > 1)
+			trace_step(s, source, step + 1, step * 100, step * 100 + 100);
 		trace_slice(s, host, "aten::mm", PHASE_COMPUTE, step * 100, step * 100 + busy);
 	}
 }
@@ -321,6 +323,12 @@ static void nothing_recorded(void **state)
 	add_live_steps(&s, 2, true);
 	close_trace(&s, "98 % of a step has nothing recorded; 100 % of that is in train.py:12 "
 			"wait; 2 % computes.");
+	small_open(&s);
+	add_live_steps(&s, 1, true);
+	close_trace(&s, "50 % of wall is spent in main itself.");
+	small_open(&s);
+	add_live_steps(&s, 1, false);
+	close_trace(&s, "100 % of op time is aten::mm.");
 	small_open(&s);
 	add_live_steps(&s, 2, false);
 	close_trace(&s, "98 % of a step has nothing recorded, and a recording with --stacks tells "
