@@ -244,6 +244,24 @@ def step_message(devices):
                            for device, records in devices))
 
 
+def record_text(r):
+    out = "node_name: %s all_start_micros: %d op_end_rel_micros: %d\n" % (quoted(r["name"]), r["start"], r["dur"])
+    for m in r["memory"]:
+        out += "memory { allocator_name: %s total_bytes: %d peak_bytes: %d live_bytes: %d }\n" % (
+            quoted(m["name"]), m["total"], m["peak"], m["live"])
+    for i, o in enumerate(r["outputs"]):
+        described = "" if o is None else "allocation_description < requested_bytes: %d, allocated_bytes: %d >" % o
+        out += "output { slot: %d tensor_description { %s } }\n" % (i, described)
+    if r["memory_stats"]:
+        out += "memory_stats { temp_memory_size: %d; persistent_memory_size: %d }\n" % r["memory_stats"]
+    return out
+
+
+def step_text(devices):
+    return ("step_stats {\n" + "".join("dev_stats {\ndevice: %s\n%s}\n" % (
+        quoted(device), "".join("node_stats: {\n%s}\n" % record_text(r) for r in records)) for device, records in devices) + "}\n").encode()
+
+
 # ---- ProfileProto ----
 
 
@@ -358,7 +376,8 @@ class Files:
         self.flags.append("--graph_path=" + self.write("graph", graph))
         if model["op_log"] is not None:
             self.flags.append("--op_log_path=" + self.write("op_log", op_log_message(model["op_log"], rng)))
-        steps = [self.write("step%d" % i, step_message(devices)) for i, devices in enumerate(model["steps"])]
+        steps = [self.write("step%d" % i, step_text(devices) if devices and rng.random() < 0.2 else step_message(devices))
+                 for i, devices in enumerate(model["steps"])]
         if steps:
             self.flags.append("--run_meta_path=" + ",".join(steps))
         self.checkpoint = []
