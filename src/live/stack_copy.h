@@ -1,6 +1,6 @@
 /*
  * stack_copy.h: stacks of several recordings into one: each file has its own numbers of texts, frames and stacks, the copy
- * has others. Used by cut.c, which gives what a file says in the order of the file.
+ * has others. Used by follow_cut.c, which gives what a file says in the order of the file.
  */
 #ifndef LIVE_STACK_COPY_H
 #define LIVE_STACK_COPY_H

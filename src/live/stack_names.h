@@ -1,6 +1,6 @@
 /*
  * stack_names.h: the frames and stacks of a recording (wire/live_file.h): each is written once to a file and named by a
- * number. Used by who samples (stack_feed.c) and by who copies samples from other files (cut.c).
+ * number. Used by who samples (stack_feed.c) and by who copies samples from other files (stack_copy.c).
  */
 #ifndef LIVE_STACK_NAMES_H
 #define LIVE_STACK_NAMES_H
