@@ -21,6 +21,7 @@
 #define WAIT_IDLE_MS 500
 #define MEASURE_NS (5 * SECOND_NS)
 #define LIMITS_NS (2 * SECOND_NS)
+#define OVER_NS (SECOND_NS / 20) /* when there is more on disk than may be */
 
 void daemon_tell(const struct daemon *d, const char *format, ...)
 {
@@ -284,6 +285,7 @@ static void choose_wait(struct daemon *d, unsigned fill, bool open)
 static void tick_all(struct daemon *d, int64_t now)
 {
 	unsigned fill = 0;
+	uint64_t bytes = 0;
 	bool open = false;
 
 	d->beat_ns = INT64_MAX;
@@ -296,6 +298,7 @@ static void tick_all(struct daemon *d, int64_t now)
 			job_want_stacks(job, d->options->stacks_hz, INT64_MAX);
 		d->beat_ns = MIN(d->beat_ns, job_tick_stacks(job, now));
 		job_tick(job, now);
+		bytes += job_bytes(job);
 		open |= job->open;
 	}
 	choose_wait(d, fill, open);
@@ -307,7 +310,7 @@ static void tick_all(struct daemon *d, int64_t now)
 		d->kineto_look_ns = now;
 		kineto_look(&d->kineto, now);
 	}
-	if (now - d->limit_ns >= LIMITS_NS) {
+	if (now - d->limit_ns >= (bytes > d->rings_limit ? OVER_NS : LIMITS_NS)) {
 		d->limit_ns = now;
 		daemon_keep_limits(d);
 	}

@@ -41,6 +41,7 @@ struct daemon {
 	struct daemon_job **jobs;
 	size_t job_count, job_cap;
 	uint32_t last_id;
+	uint64_t rings_limit; /* bytes of all rings: what saved minutes leave */
 	struct guest guests[DAEMON_GUESTS];
 	size_t guest_count;
 	struct expected expected[DAEMON_EXPECTED];

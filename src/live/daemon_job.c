@@ -251,10 +251,18 @@ static void see_end(struct daemon_job *job, int64_t now)
 		end_job(job);
 }
 
+static uint64_t growing_bytes(const struct daemon_job *job)
+{
+	return job->recordings[job->current].writer.at + 2 * (uint64_t)segment_bytes(job);
+}
+
+uint64_t job_bytes(const struct daemon_job *job)
+{
+	return job->ring.bytes + (job->open ? growing_bytes(job) : 0);
+}
+
 void job_tick(struct daemon_job *job, int64_t now)
 {
-	struct recording *r;
-
 	if (!job->open) {
 		if (job->info.state == JOB_AWAITED && now - job->quiet_ns >= AWAITED_NS)
 			end_job(job);
@@ -262,11 +270,9 @@ void job_tick(struct daemon_job *job, int64_t now)
 	}
 	job->collector.segment_bytes = segment_bytes(job);
 	collector_tick(&job->collector);
-	r = recording_of(job);
-	if (r->writer.at >= file_bytes(job))
+	if (recording_of(job)->writer.at >= file_bytes(job))
 		next_file(job, now);
-	r = recording_of(job);
-	disk_ring_trim(&job->ring, r->writer.at + 2 * segment_bytes(job), job->limit);
+	disk_ring_trim(&job->ring, growing_bytes(job), job->limit);
 	if (job->collector.failure.status == OW_E_LIMIT && now >= job->retry_ns) {
 		/* The disk is full: what is oldest makes room for what is new. */
 		disk_ring_trim(&job->ring, job->ring.bytes, job->ring.bytes * 2 - 1);

@@ -73,6 +73,8 @@ bool job_has_process(const struct daemon_job *job, uint32_t pid);
 ow_status job_join(struct daemon_job *job, int fd, uint32_t pid, int memory, struct error *err);
 /* Writes what is due, begins new files, drops old ones, sees the end. */
 void job_tick(struct daemon_job *job, int64_t now_ns);
+/* What it takes on disk, and soon will. */
+uint64_t job_bytes(const struct daemon_job *job);
 /* Everything that waits goes to the file. */
 void job_flush(struct daemon_job *job);
 /* Its Python stacks are sampled until then. */

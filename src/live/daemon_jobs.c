@@ -264,7 +264,7 @@ static uint64_t total_bytes(struct daemon *d, size_t *ended, size_t *oldest)
 		job_describe(job);
 		if (strcmp(job->saved_framework, job->info.framework) != 0)
 			(void)job_save_about(job, NULL);
-		total += job->info.disk_bytes;
+		total += job_bytes(job);
 		if (job->open || job->info.state != JOB_ENDED)
 			continue;
 		++*ended;
@@ -309,6 +309,7 @@ void daemon_keep_limits(struct daemon *d)
 	size_t ended, oldest, open = 0;
 
 	total -= MIN(keep_saved(d), total / SAVED_PART);
+	d->rings_limit = total;
 	for (size_t i = 0; i < d->job_count; i++)
 		open += d->jobs[i]->open;
 	for (size_t i = 0; i < d->job_count; i++)
