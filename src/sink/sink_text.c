@@ -350,6 +350,16 @@ static void demote_zeros(struct table *t)
 	}
 }
 
+/* Leaves out the last column; rows without a name mean nothing, so the one before it where that is last. */
+static void leave_out(struct table *t)
+{
+	if (t->shown - 1 == t->name_column) {
+		swap_columns(t, t->shown - 1, t->shown - 2);
+		t->name_column--;
+	}
+	t->shown--;
+}
+
 /* Shortens text columns, the widest first; when that is not enough, leaves out columns from the
  * right. */
 static void fit(struct table *t)
@@ -362,7 +372,7 @@ static void fit(struct table *t)
 	if (width_at(t, 0) > width)
 		demote_zeros(t);
 	while (t->shown > 1 && width_at(t, 0) > width)
-		t->shown--;
+		leave_out(t);
 	level = fitting_level(t, width);
 	for (uint32_t c = 0; c < t->shown; c++)
 		t->widths[c] = MIN(t->widths[c], MAX(level, t->least[c]));

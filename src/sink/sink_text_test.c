@@ -266,6 +266,34 @@ static void zeros_go_first(void **state)
 }
 
 /* In a deep tree an only child stands below its parent, with a mark. */
+/* As in reports of nsys, whose names come last. */
+static void names_stay(void **state)
+{
+	struct error err = { 0 };
+	struct result *r;
+	struct mem mem;
+
+	(void)state;
+	mem_init(&mem, 0);
+	r = result_new(&mem, "x", &err);
+	for (int i = 0; i < 3; i++)
+		result_column(r, "n",
+			      i == 0   ? "Total"
+			      : i == 1 ? "Instances"
+				       : "Average",
+			      RESULT_INT, RESULT_PLAIN);
+	result_column(r, "name", "Name", RESULT_TEXT, RESULT_PLAIN);
+	result_row(r, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		result_set_int(r, 0, i, 123456 + i);
+	result_set_text(r, 0, 3, STR("void the_kernel(float *)"));
+	small_expect(&sink_text, r, &(struct sink_options){ .width = 30 },
+		     " Total  Name\n"
+		     "123456  void the…rnel(float *)\n"
+		     "2 more columns in a wider terminal: Instances, Average\n");
+	result_free(r);
+}
+
 static void chains(void **state)
 {
 	static const char *const names[] = {
@@ -310,7 +338,8 @@ int main(void)
 		cmocka_unit_test(fitted),	  cmocka_unit_test(colour),
 		cmocka_unit_test(tree),		  cmocka_unit_test(empty),
 		cmocka_unit_test(terminal),	  cmocka_unit_test(left_out),
-		cmocka_unit_test(zeros_go_first), cmocka_unit_test(chains),
+		cmocka_unit_test(zeros_go_first), cmocka_unit_test(names_stay),
+		cmocka_unit_test(chains),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
