@@ -43,9 +43,10 @@ struct run {
 	size_t op_cap;
 	uint32_t last; /* op of the last record */
 	struct tf_rows *rows;
-	const op_id *before, *before_end; /* what is left of the same list of the run before */
-	int64_t first_ns, last_ns;	  /* span of the events */
-	struct tf_records read;		  /* of the current record */
+	const op_id *before, *before_end;   /* what is left of the same list of the run before */
+	uint32_t asked_steps, asked_memory; /* see tf_ask_ahead */
+	int64_t first_ns, last_ns;	    /* span of the events */
+	struct tf_records read;		    /* of the current record */
 	struct buf scratch;
 	struct tf_tally strangers; /* time of records that belong to no op */
 	bool has_stats, any_field, has_accelerator, has_streams;
@@ -161,10 +162,13 @@ static uint32_t row_of(struct run *run, op_id op)
 {
 	struct per_op *per = &run->ops[op.v];
 
-	if (!per->row)
-		per->row = builder_add_op_step(run->r.b,
-					       &(struct op_step_row){ .op = op, .step = run->step })
-				   .v;
+	if (per->row)
+		return per->row;
+	if (OW_UNLIKELY(run->r.b->m->op_step.count >= run->asked_steps))
+		tf_ask_ahead(run->r.b->m, TABLE_op_step, &run->asked_steps);
+	per->row =
+		builder_add_op_step(run->r.b, &(struct op_step_row){ .op = op, .step = run->step })
+			.v;
 	return per->row;
 }
 
@@ -213,6 +217,8 @@ static void account_memory(struct run *run, uint32_t row, const struct tf_record
 	bool cpu = run->device.is_cpu;
 	int64_t both = wrap_add(rec->temp, rec->persistent);
 
+	if (OW_UNLIKELY(b->m->memory.count >= run->asked_memory))
+		tf_ask_ahead(b->m, TABLE_memory, &run->asked_memory);
 	builder_add_memory(
 		b, &(struct memory_row){ .op_step = row,
 					 .ts_ns = us_to_ns(wrap_add(rec->start_us, rec->op_end_us)),

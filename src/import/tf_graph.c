@@ -41,6 +41,7 @@ struct graph {
 	bool nested; /* in a file that may have several graphs */
 	bool count_only;
 	bool reserved, first_graph;
+	uint32_t asked;	  /* see tf_ask_ahead */
 	uint64_t begin;	  /* where the message begins */
 	uint64_t unknown; /* nodes that are no ops, when only counting */
 };
@@ -265,6 +266,8 @@ static void add_node(struct graph *g, const struct node *n, uint64_t offset, uin
 		return;
 	}
 	share_ports(b, n->input_first);
+	if (OW_UNLIKELY(m->op.count >= g->asked))
+		tf_ask_ahead(m, TABLE_op, &g->asked);
 	builder_new_op(
 		b, &(struct op_row){ .name = n->name,
 				     .type = n->type,

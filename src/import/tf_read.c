@@ -1,6 +1,7 @@
 /* tf_read.c: see tf_read.h. */
 #include "import/tf_read.h"
 
+#include "base/populate.h"
 #include "import/repaired_text.h"
 
 void tf_read_begin(struct tf_read *r, struct import_ctx *ctx, const char *what, uint64_t begin,
@@ -223,6 +224,29 @@ void tf_reserve(struct tf_read *r, const enum table_id *tables, size_t count, ui
 			reserve_names(m, rows);
 		if (rows > have)
 			builder_grow(r->b, tables[i], rows - have);
+	}
+}
+
+#define ASKED_ROWS ((uint32_t)32 << 10)
+
+void tf_ask_ahead(const struct model *m, enum table_id table, uint32_t *asked)
+{
+	const struct table_info *info = &model_tables[table];
+	const char *head = (const char *)m + info->offset;
+	uint32_t count = ((const uint32_t *)(const void *)head)[0];
+	uint32_t cap = ((const uint32_t *)(const void *)head)[1];
+	uint32_t last = count + MIN(ASKED_ROWS, cap - count);
+
+	if (count < ASKED_ROWS) { /* a small file, maybe */
+		*asked = ASKED_ROWS;
+		return;
+	}
+	*asked = MAX(last, count + 1); /* a full table grows with the next row */
+	for (uint32_t c = 0; c < info->column_count; c++) {
+		size_t size = info->columns[c].size;
+
+		populate(*(void *const *)(const void *)(head + info->columns[c].offset),
+			 count * size, last * size);
 	}
 }
 

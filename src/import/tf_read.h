@@ -126,6 +126,10 @@ strset_id tf_set_add(struct tf_read *r, strset_id set, str_id member);
 void tf_reserve(struct tf_read *r, const enum table_id *tables, size_t count, uint64_t read,
 		uint64_t size);
 
+/* Memory for the next rows of a table with many, asked for together (base/populate.h), when *asked rows are there; sets
+ * *asked to the number at which to ask again. */
+void tf_ask_ahead(const struct model *m, enum table_id table, uint32_t *asked);
+
 /* Lowers the model's time unit to microseconds, the unit of all TensorFlow sources. */
 void tf_time_unit(struct builder *b);
 
