@@ -29,8 +29,8 @@ void recording_tell(const char *path, const struct ow_record_summary *s)
 		 s->processes == 1 ? "" : "es");
 	if (s->dropped)
 		complain("; %" PRIu64
-			 " more were dropped, since they came faster than they could be "
-			 "written: a larger --ring helps",
+			 " more were dropped: there was no room to write them, or they came "
+			 "faster than they could be written (then a larger --ring helps)",
 			 s->dropped);
 	if (s->unnamed)
 		complain("; %" PRIu64 " names or threads had no room", s->unnamed);
