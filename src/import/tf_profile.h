@@ -58,6 +58,7 @@ struct profile {
 	struct map op_steps; /* (op, step) of earlier sources; made when first needed */
 	bool op_steps_ready, reserved;
 	uint32_t op_base, op_step_base; /* rows from here on are this source's */
+	uint32_t asked_ops, asked_steps, asked_events, asked_memory; /* see tf_ask_ahead */
 
 	bool has_trace;
 	uint64_t nodes, duplicates, duplicate_offset, dangling, bad_times, repeated_steps;

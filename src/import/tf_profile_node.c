@@ -208,10 +208,25 @@ static void drop_rows(struct profile *p, const struct profile_node *n)
 		m->code.len = n->code_offset;
 }
 
-static struct profile_node begin_node(const struct profile *p)
+static void ask_ahead(struct profile *p)
 {
 	const struct model *m = p->m;
 
+	if (OW_UNLIKELY(m->op.count >= p->asked_ops))
+		tf_ask_ahead(m, TABLE_op, &p->asked_ops);
+	if (OW_UNLIKELY(m->op_step.count >= p->asked_steps))
+		tf_ask_ahead(m, TABLE_op_step, &p->asked_steps);
+	if (OW_UNLIKELY(m->event.count >= p->asked_events))
+		tf_ask_ahead(m, TABLE_event, &p->asked_events);
+	if (OW_UNLIKELY(m->memory.count >= p->asked_memory))
+		tf_ask_ahead(m, TABLE_memory, &p->asked_memory);
+}
+
+static struct profile_node begin_node(struct profile *p)
+{
+	const struct model *m = p->m;
+
+	ask_ahead(p);
 	return (struct profile_node){ .op = { m->op.count },
 				      .inputs = m->op_input.count,
 				      .outputs = m->op_output.count,
