@@ -153,16 +153,16 @@ static inline int64_t tree_total(const struct tree *tree, const struct tree_node
 		       : tree->total_rows[(size_t)node->total_row * tree->width +
 					  tree->places[metric]];
 }
-/* The matching ops of a node in the code and op views; a code node's are in order of their names. */
+/* The matching ops of a node in the code and op views, NULL when it has none; a code node's are in order of their names. */
 static inline const op_id *tree_ops(const struct tree *tree, const struct tree_node *node,
 				    uint32_t *count)
 {
 	if (tree->kind == TREE_CODE) {
 		*count = tree->code_nodes[node->code].op_count;
-		return tree->code_ops + tree->code_nodes[node->code].op_first;
+		return *count ? tree->code_ops + tree->code_nodes[node->code].op_first : NULL;
 	}
 	*count = tree->groups[node - tree->nodes].op_count;
-	return tree->ops + tree->groups[node - tree->nodes].op_first;
+	return *count ? tree->ops + tree->groups[node - tree->nodes].op_first : NULL;
 }
 /* For trees with rows of their own: the metric must have a place. */
 static inline void tree_set(struct tree *tree, uint32_t node, enum metric metric, int64_t own,
