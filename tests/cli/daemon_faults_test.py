@@ -184,7 +184,7 @@ class Metrics(daemon_test.Case):
 
     def test_the_page_is_valid(self):
         self.start("--metrics", "0")
-        port = self.logged().split("http://127.0.0.1:")[1].split("/")[0]
+        port = self.metrics_port()
 
         try:  # what Prometheus itself reads it with
             from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse

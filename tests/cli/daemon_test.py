@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -76,6 +77,10 @@ class Case(unittest.TestCase):
 
     def logged(self):
         return pathlib.Path(self.log).read_text()
+
+    def metrics_port(self):
+        """It is told after the place of the socket, which is what start waits for."""
+        return self.wait(lambda: re.search(r"http://127\.0\.0\.1:(\d+)/metrics\n", self.logged()), "no metrics")[1]
 
     def wait(self, condition, what):
         """Until it holds; a busy machine may take long."""
@@ -305,7 +310,8 @@ class Daemon(Case):
         # files come and go; stacks of all of them are named alike
         self.wait(lambda: len(list(pathlib.Path(self.rings).glob("*/*.opw"))) > 8, "the ring does not fill")
         self.assertTrue(last())
-        self.assertIn("read", json.dumps(self.view("functions", file)))
+        # it may take a while until one is taken while it reads
+        self.wait(lambda: last() and "read" in {row["name"] for row in self.view("functions", file)}, "nobody is seen reading")
         self.assertEqual(self.finish(job) > 0, True)
 
     def test_saved_minutes_are_within_the_total(self):
@@ -320,8 +326,8 @@ class Daemon(Case):
         p = self.job("job")
         self.wait(lambda: {q.name for q in pathlib.Path(self.rings).glob("*.opw")} == {*names[5:], "mine.opw", "job-1-slow.opw"},
                   "the oldest do not go")
-        self.assertIn("opwatch: 5 of the minutes that were saved, the oldest, went: they may take 0.3 MB, a quarter of --total-size",
-                      self.logged())
+        self.wait(lambda: "opwatch: 5 of the minutes that were saved, the oldest, went: they may take 0.3 MB, a quarter of "
+                          "--total-size" in self.logged(), "it is not told")
         self.wait(lambda: self.jobs()["job"]["saved_bytes"] == 100000, "jobs does not tell")
         self.finish(p)
 
@@ -605,7 +611,7 @@ class Users(Case):
 class Metrics(Case):
     def test_the_page(self):
         self.start("--metrics", "0")
-        port = self.logged().split("http://127.0.0.1:")[1].split("/")[0]
+        port = self.metrics_port()
         p = self.job("a job")
         self.wait(lambda: self.events("a job"), "nothing is recorded")
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as page:
