@@ -212,7 +212,6 @@ static void add_name(struct graph *g, struct node *n, struct str name)
 	n->name = tf_text(&g->r, name);
 	/* A new text cannot be the name of an op. */
 	n->is_new = g->r.b->m->strings.count != strings;
-	tf_prefetch(&g->r.b->m->op_by_name, map_hash_u64(n->name.v, 1));
 }
 
 static enum pb_problem add_field(struct graph *g, struct node *n, const struct pb_field *f)

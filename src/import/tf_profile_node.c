@@ -130,7 +130,6 @@ static void read_name(struct profile *p, struct profile_node *n, struct str name
 		return;
 	}
 	tf_prefetch(&p->m->strings.map, str_hash(name));
-	tf_prefetch(&p->m->op_by_name, map_hash_u64(p->m->strings.count, 1));
 }
 
 static enum pb_problem read_field(struct profile *p, struct profile_node *n,

@@ -202,7 +202,8 @@ static void reserve_names(struct model *m, uint32_t ops)
 	struct strings *s = &m->strings;
 	void *text = s->text;
 
-	if (!map_reserve(&s->map, (size_t)s->count + ops) || !map_reserve(&m->op_by_name, ops) ||
+	if (!map_reserve(&s->map, (size_t)s->count + ops) ||
+	    !id_map_reserve(&m->op_by_name, (size_t)s->count + ops) ||
 	    !mem_grow(m->mem, &text, &s->cap, (size_t)s->count + ops, sizeof(*s->text)))
 		return;
 	s->text = text;

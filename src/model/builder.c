@@ -480,13 +480,7 @@ step_id builder_step(struct builder *b, int64_t number)
 
 op_id builder_find_op(const struct builder *b, str_id name)
 {
-	const struct model *m = b->m;
-
-	for (struct map_iter it = map_find(&m->op_by_name, map_hash_u64(name.v, 1)); it.value;
-	     it = map_next(&m->op_by_name, it))
-		if (m->op.name[it.value].v == name.v)
-			return (op_id){ it.value };
-	return (op_id){ 0 };
+	return (op_id){ id_map_find(&b->m->op_by_name, name.v) };
 }
 
 op_id builder_new_op(struct builder *b, const struct op_row *row)
@@ -497,7 +491,7 @@ op_id builder_new_op(struct builder *b, const struct op_row *row)
 	if (!full.types.v)
 		full.types = builder_strset_add(b, (strset_id){ 0 }, row->type);
 	id = builder_add_op(b, &full);
-	if (id.v && !map_add(&b->m->op_by_name, map_hash_u64(row->name.v, 1), id.v))
+	if (id.v && !id_map_add(&b->m->op_by_name, row->name.v, id.v))
 		out_of_memory(b);
 	return id;
 }
@@ -597,20 +591,19 @@ static bool add_places(struct model *m)
 
 static bool add_ops(struct model *m)
 {
-	if (!map_reserve(&m->op_by_name, m->op.count))
-		return false;
 	for (uint32_t i = 1; i < m->op.count; i++)
-		if (!map_add(&m->op_by_name, map_hash_u64(m->op.name[i].v, 1), i))
+		if (!id_map_add(&m->op_by_name, m->op.name[i].v, i))
 			return false;
 	return true;
 }
 
 static void drop_lookups(struct model *m)
 {
-	struct map *maps[] = { &m->strings.map, &m->op_by_name, &m->shape_map, &m->strset_map,
-			       &m->frame_map,	&m->stack_map,	&m->track_map, &m->device_map,
-			       &m->step_map,	&m->metric_map };
+	struct map *maps[] = { &m->strings.map, &m->shape_map, &m->strset_map,
+			       &m->frame_map,	&m->stack_map, &m->track_map,
+			       &m->device_map,	&m->step_map,  &m->metric_map };
 
+	id_map_release(&m->op_by_name);
 	for (size_t i = 0; i < ARRAY_COUNT(maps); i++) {
 		map_release(maps[i]);
 		map_init(maps[i], m->mem);

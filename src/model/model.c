@@ -35,10 +35,10 @@ static ow_status init_strings(struct model *m, struct error *err)
 
 static void init_maps(struct model *m)
 {
-	struct map *maps[] = { &m->op_by_name, &m->shape_map, &m->strset_map,
-			       &m->frame_map,  &m->stack_map, &m->track_map,
-			       &m->device_map, &m->step_map,  &m->metric_map };
+	struct map *maps[] = { &m->shape_map, &m->strset_map, &m->frame_map, &m->stack_map,
+			       &m->track_map, &m->device_map, &m->step_map,  &m->metric_map };
 
+	id_map_init(&m->op_by_name, m->mem);
 	for (size_t i = 0; i < ARRAY_COUNT(maps); i++)
 		map_init(maps[i], m->mem);
 }
@@ -150,7 +150,7 @@ void model_free(struct model *m)
 	mem_free(m->mem, m->listings, m->listing_cap * sizeof(*m->listings));
 	if (m->ops_by_name)
 		mem_free(m->mem, m->ops_by_name, (m->op.count - 1) * sizeof(op_id));
-	map_release(&m->op_by_name);
+	id_map_release(&m->op_by_name);
 	map_release(&m->shape_map);
 	map_release(&m->strset_map);
 	map_release(&m->frame_map);
@@ -215,11 +215,7 @@ op_id model_find_op(const struct model *m, struct str name)
 				return (op_id){ op };
 		return (op_id){ 0 };
 	}
-	for (struct map_iter it = map_find(&m->op_by_name, map_hash_u64(id.v, 1)); it.value;
-	     it = map_next(&m->op_by_name, it))
-		if (m->op.name[it.value].v == id.v)
-			return (op_id){ it.value };
-	return (op_id){ 0 };
+	return (op_id){ id_map_find(&m->op_by_name, id.v) };
 }
 
 step_id model_find_step(const struct model *m, int64_t number)

@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/id_map.h"
 #include "base/input.h"
 #include "base/map.h"
 #include "base/str.h"
@@ -222,8 +223,8 @@ struct model {
 	bool frozen;
 	bool damaged; /* some note says that something was lost */
 
-	struct buf code; /* undecoded code traces; see deferred */
-	struct map op_by_name;
+	struct buf code;	  /* undecoded code traces; see deferred */
+	struct id_map op_by_name; /* of the ids of names */
 	struct map shape_map, strset_map, frame_map, stack_map, track_map, device_map, step_map,
 		metric_map;
 

@@ -449,12 +449,9 @@ static ow_status rebuild_lookups(struct model *m, struct error *err)
 		map_release(stale[i]);
 		map_init(stale[i], m->mem);
 	}
-	map_release(&m->op_by_name);
-	map_init(&m->op_by_name, m->mem);
-	if (!map_reserve(&m->op_by_name, m->op.count))
-		return error_no_memory(err);
+	id_map_release(&m->op_by_name);
 	for (uint32_t op = 1; op < m->op.count; op++)
-		if (!map_add(&m->op_by_name, map_hash_u64(m->op.name[op].v, 1), op))
+		if (!id_map_add(&m->op_by_name, m->op.name[op].v, op))
 			return error_no_memory(err);
 	if (m->ops_by_name)
 		mem_free(m->mem, m->ops_by_name, (m->op.count - 1) * sizeof(op_id));
