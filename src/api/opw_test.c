@@ -12,6 +12,7 @@
 #include "import/opw_open.h"
 #include "relation/args.h"
 #include "sink/opw_save.h"
+#include "support/open_good.h"
 #include "support/scratch.h"
 #include "wire/crc32c.h"
 
@@ -75,16 +76,6 @@ static unsigned char *read_file(const char *path, size_t *len)
 	*len = fread(bytes, 1, (size_t)st.st_size, f);
 	fclose(f);
 	return bytes;
-}
-
-static ow_profile *open_good(const char *path)
-{
-	struct ow_error err = { 0 };
-	ow_profile *p = NULL;
-
-	if (ow_profile_open(&path, 1, NULL, &p, &err) != OW_OK)
-		fail_msg("%s: %s", path, err.text);
-	return p;
 }
 
 static void save_good(ow_profile *p, const char *path)

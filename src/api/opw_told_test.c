@@ -10,6 +10,7 @@
 
 #include "api/api_int.h"
 #include "relation/args.h"
+#include "support/open_good.h"
 #include "support/xspace_writer.h"
 
 #include <unistd.h>
@@ -72,16 +73,6 @@ static int remove_files(void **state)
 	status = rmdir(f->folder);
 	free(f);
 	return status;
-}
-
-static ow_profile *open_good(const char *path)
-{
-	struct ow_error err = { 0 };
-	ow_profile *p = NULL;
-
-	if (ow_profile_open(&path, 1, NULL, &p, &err) != OW_OK)
-		fail_msg("%s: %s", path, err.text);
-	return p;
 }
 
 static void convert(const char *from, const char *to)

@@ -9,6 +9,7 @@
 
 #include "api/api_int.h"
 #include "sink/lanes.h"
+#include "support/open_good.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -22,16 +23,6 @@ static const char *seed(const char *name)
 
 	snprintf(to, sizeof(path[0]), "%s/tests/fuzz/seeds/%s", src ? src : ".", name);
 	return to;
-}
-
-static ow_profile *open_good(const char *path)
-{
-	struct ow_error err = { 0 };
-	ow_profile *p = NULL;
-
-	if (ow_profile_open(&path, 1, NULL, &p, &err) != OW_OK)
-		fail_msg("%s: %s", path, err.text);
-	return p;
 }
 
 static bool count_bytes(void *arg, const void *bytes, size_t len)

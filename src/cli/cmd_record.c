@@ -43,10 +43,10 @@ static int cut(const struct args *args, const char *path)
 	code = piped_begin(&piped, args, &path);
 	if (code != EXIT_GOOD)
 		return code;
-	if (!piped.path)
+	if (!piped.file.path)
 		signals_guard_cut(path, NULL);
 	code = cut_to(args, path, piped_name(&piped, path));
-	if (!piped.path)
+	if (!piped.file.path)
 		signals_guard_end();
 	return piped_end(&piped, code);
 }

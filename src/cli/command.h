@@ -7,6 +7,7 @@
 #define CLI_COMMAND_H
 
 #include "cli/cli.h"
+#include "cli/scratch.h"
 #include "cli/show.h"
 
 struct args {
@@ -28,8 +29,8 @@ struct args {
 	struct ow_capture_options capture;
 	bool kineto; /* capture */
 	struct ow_daemon_options daemon;
-	const char *job, *socket;	   /* of the daemon */
-	const char *job_file, *job_folder; /* job_file.h */
+	const char *job, *socket; /* of the daemon */
+	struct scratch job_file;  /* job_file.h */
 	int64_t last_ns;
 	bool env, detach;
 	bool once;	     /* top */

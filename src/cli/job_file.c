@@ -1,11 +1,6 @@
 /* job_file.c: see job_file.h. */
 #include "cli/job_file.h"
 
-#include "cli/signals.h"
-
-#include <errno.h>
-#include <unistd.h>
-
 /* The name of a query comes before the files. */
 static size_t place_of(const struct args *args)
 {
@@ -38,42 +33,27 @@ static bool give_name(struct args *args, const char *path)
 
 bool job_file_make(struct args *args)
 {
-	const char *base = getenv("TMPDIR");
-	char *folder =
-		arena_printf(args->arena, "%s/opwatch-XXXXXX", base && *base ? base : "/tmp");
-	char *name = arena_cstr(args->arena, str_from(args->job));
+	char *name = arena_printf(args->arena, "%s.opw", args->job);
 	struct ow_error err = { 0 };
-	char *path;
 
-	if (!folder || !name || !mkdtemp(folder)) {
-		complain("opwatch: %s: %s\n", folder ? folder : "memory", strerror(errno));
-		return false;
-	}
-	args->job_folder = folder;
-	for (char *c = name; *c; c++)
+	for (char *c = name; c && *c; c++)
 		*c = *c == '/' ? '_' : *c;
-	path = arena_printf(args->arena, "%s/%s.opw", folder, name);
-	args->job_file = path;
-	if (path)
-		signals_guard_cut(path, folder);
-	if (path && !give_name(args, path))
-		path = NULL;
-	if (path && ow_job_cut(args->socket, args->job, args->last_ns, path, NULL, &err) == OW_OK) {
-		insert(args, path);
+	if (!name || !scratch_make(&args->job_file, args->arena, name))
+		return false;
+	if (!give_name(args, args->job_file.path)) {
+		complain("opwatch: no memory\n");
+	} else if (ow_job_cut(args->socket, args->job, args->last_ns, args->job_file.path, NULL,
+			      &err) != OW_OK) {
+		complain("opwatch: %s\n", err.text);
+	} else {
+		insert(args, args->job_file.path);
 		return true;
 	}
-	complain("opwatch: %s\n", path ? err.text : "no memory");
-	job_file_drop(args);
+	scratch_drop(&args->job_file);
 	return false;
 }
 
 void job_file_drop(struct args *args)
 {
-	if (args->job_file)
-		unlink(args->job_file);
-	if (!args->job_folder)
-		return;
-	rmdir(args->job_folder);
-	signals_guard_end();
-	args->job_file = args->job_folder = NULL;
+	scratch_drop(&args->job_file);
 }

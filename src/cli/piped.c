@@ -16,8 +16,6 @@ bool is_standard_output(const char *path)
 
 int piped_begin(struct piped *piped, const struct args *args, const char **path)
 {
-	const char *base = getenv("TMPDIR");
-
 	*piped = (struct piped){ 0 };
 	if (!is_standard_output(*path))
 		return EXIT_GOOD;
@@ -27,18 +25,9 @@ int piped_begin(struct piped *piped, const struct args *args, const char **path)
 			 args->command);
 		return EXIT_USAGE;
 	}
-	piped->folder =
-		arena_printf(args->arena, "%s/opwatch-XXXXXX", base && *base ? base : "/tmp");
-	piped->path = piped->folder && mkdtemp(piped->folder)
-			      ? arena_printf(args->arena, "%s/x.opw", piped->folder)
-			      : NULL;
-	if (!piped->path) {
-		complain("opwatch: %s: %s\n", piped->folder ? piped->folder : "memory",
-			 strerror(errno));
+	if (!scratch_make(&piped->file, args->arena, "x.opw"))
 		return EXIT_FAILED;
-	}
-	signals_guard_cut(piped->path, piped->folder);
-	*path = piped->path;
+	*path = piped->file.path;
 	return EXIT_GOOD;
 }
 
@@ -75,26 +64,23 @@ int piped_end(struct piped *piped, int code)
 {
 	int fd;
 
-	if (!piped->path)
+	if (!piped->file.path)
 		return code;
 	signals_release(); /* another signal ends the copying */
-	signals_guard_cut(piped->path, piped->folder);
-	fd = code == EXIT_GOOD ? open(piped->path, O_RDONLY | O_CLOEXEC) : -1;
+	signals_guard_cut(piped->file.path, piped->file.folder);
+	fd = code == EXIT_GOOD ? open(piped->file.path, O_RDONLY | O_CLOEXEC) : -1;
 	if (fd >= 0) {
 		code = copy(fd);
 		close(fd);
 	} else if (code == EXIT_GOOD) {
-		complain("opwatch: %s: %s\n", piped->path, strerror(errno));
+		complain("opwatch: %s: %s\n", piped->file.path, strerror(errno));
 		code = EXIT_FAILED;
 	}
-	unlink(piped->path);
-	rmdir(piped->folder);
-	signals_guard_end();
-	piped->path = NULL;
+	scratch_drop(&piped->file);
 	return code;
 }
 
 const char *piped_name(const struct piped *piped, const char *path)
 {
-	return piped->path ? "standard output" : path;
+	return piped->file.path ? "standard output" : path;
 }

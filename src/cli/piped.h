@@ -1,6 +1,6 @@
 /*
  * piped.h: a recording or profile that goes to standard output (-o -). It is not written from front to back, so it is made in a
- * folder of ours first, and copied when it is whole. Whatever ends the program, but SIGKILL, takes the folder away.
+ * folder of ours first (scratch.h), and copied when it is whole.
  */
 #ifndef CLI_PIPED_H
 #define CLI_PIPED_H
@@ -8,7 +8,7 @@
 #include "cli/command.h"
 
 struct piped {
-	char *folder, *path; /* NULL: it goes to a file of its own */
+	struct scratch file; /* none: it goes to a file of its own */
 };
 
 bool is_standard_output(const char *path);
