@@ -95,8 +95,7 @@ static void runs(void **state)
 	assert_int_equal(t.m->op_step.cpu_ns[row], 11000);
 	assert_int_equal(t.m->op_step.first_start_ns[row], 100000);
 	assert_int_equal(t.m->op_step.latest_end_ns[row], 150000);
-	at = t.m->op_step.memory_first[row];
-	assert_int_equal(t.m->op_step.memory_count[row], 1);
+	assert_int_equal(model_memory_of(t.m, row, &at), 1);
 	assert_int_equal(t.m->memory.ts_ns[at], 111000);
 	assert_int_equal(t.m->memory.requested[at], 50);
 	assert_int_equal(t.m->memory.peak[at], 60);

@@ -53,9 +53,9 @@ static void check_row(const struct tf_files *t, const char *op, int64_t step, in
 static void check_memory(const struct tf_files *t, const char *op, int64_t requested, int64_t peak,
 			 int64_t residual, int64_t output)
 {
-	uint32_t row = tf_row(t, op, 0), at = t->m->op_step.memory_first[row];
+	uint32_t at, count = model_memory_of(t->m, tf_row(t, op, 0), &at);
 
-	assert_true(t->m->op_step.memory_count[row] >= 1);
+	assert_true(count >= 1);
 	assert_int_equal(t->m->memory.requested[at], requested);
 	assert_int_equal(t->m->memory.peak[at], peak);
 	assert_int_equal(t->m->memory.residual[at], residual);
@@ -88,7 +88,7 @@ static void worked_example(void **state)
 	assert_int_equal(tf_row(&t, "m", 1), 0); /* another executor owns it */
 	check_memory(&t, "n", 17, 27, -1, 59);
 	check_memory(&t, "g", 103, 93, 82, 0);
-	assert_int_equal(t.m->op_step.memory_count[tf_row(&t, "g", 0)], 2);
+	assert_int_equal(model_memory_of(t.m, tf_row(&t, "g", 0), &(uint32_t){ 0 }), 2);
 	assert_int_equal(t.m->op_step.first_start_ns[tf_row(&t, "n", 0)], 5000);
 	assert_int_equal(t.m->op_step.latest_end_ns[tf_row(&t, "n", 0)], 1005000);
 	tf_close(&t);
@@ -217,7 +217,7 @@ static void gpu_memory(void **state)
 					"persistent_memory_size: 4 } }") "}"),
 		OW_OK);
 	tf_freeze(&t);
-	row = t.m->op_step.memory_first[tf_row(&t, "a", 0)];
+	assert_int_equal(model_memory_of(t.m, tf_row(&t, "a", 0), &row), 1);
 	assert_int_equal(t.m->memory.in_use[row], 30);
 	assert_int_equal(t.m->memory.accelerator_temp[row], 3);
 	assert_int_equal(t.m->memory.accelerator_persistent[row], 4);

@@ -221,43 +221,52 @@ static ow_status order_op_steps(struct builder *b, const uint32_t *key, uint32_t
 	return status;
 }
 
+static int64_t step_number(const struct model *m, uint32_t op_step)
+{
+	return m->step.number[m->op_step.step[op_step].v];
+}
+
+static ow_status sort_by_step(struct builder *b)
+{
+	struct model *m = b->m;
+	uint32_t count = m->op_step.count, i = 2;
+	uint32_t *rank, *key;
+	ow_status status;
+
+	while (i < count && step_number(m, i - 1) <= step_number(m, i))
+		i++;
+	if (i >= count)
+		return OW_OK;
+	rank = step_ranks(b);
+	if (!rank)
+		return b->status;
+	key = mem_alloc(m->mem, (size_t)count * sizeof(*key));
+	if (key) {
+		for (i = 1; i < count; i++)
+			key[i] = rank[m->op_step.step[i].v];
+		status = order_op_steps(b, key, m->step.count);
+		mem_free(m->mem, key, (size_t)count * sizeof(*key));
+	} else {
+		status = builder_fail(b, error_no_memory(b->err));
+	}
+	mem_free(m->mem, rank, (size_t)m->step.count * sizeof(*rank));
+	return status;
+}
+
 /* A stable sort by step number, then by op. */
 static ow_status sort_op_steps(struct builder *b)
 {
-	struct model *m = b->m;
-	uint32_t count = m->op_step.count;
-	uint32_t *rank = NULL, *key = NULL;
-	bool sorted = true;
-	ow_status status = OW_OK;
+	const struct model *m = b->m;
+	uint32_t count = m->op_step.count, i = 2;
 
-	for (uint32_t i = 2; i < count && sorted; i++) {
-		uint32_t a = m->op_step.op[i - 1].v, c = m->op_step.op[i].v;
-
-		sorted = a < c || (a == c && m->step.number[m->op_step.step[i - 1].v] <=
-						     m->step.number[m->op_step.step[i].v]);
-	}
-	if (sorted)
+	while (i < count && (m->op_step.op[i - 1].v < m->op_step.op[i].v ||
+			     (m->op_step.op[i - 1].v == m->op_step.op[i].v &&
+			      step_number(m, i - 1) <= step_number(m, i))))
+		i++;
+	if (i >= count)
 		return OW_OK;
-	rank = step_ranks(b);
-	key = rank ? mem_alloc(m->mem, (size_t)count * sizeof(*key)) : NULL;
-	if (!key) {
-		status = builder_fail(b, error_no_memory(b->err));
-		goto out;
-	}
-	for (uint32_t i = 1; i < count; i++)
-		key[i] = rank[m->op_step.step[i].v];
-	status = order_op_steps(b, key, m->step.count);
-	if (status != OW_OK)
-		goto out;
-	for (uint32_t i = 1; i < count; i++)
-		key[i] = m->op_step.op[i].v;
-	status = order_op_steps(b, key, m->op.count);
-out:
-	if (key)
-		mem_free(m->mem, key, (size_t)count * sizeof(*key));
-	if (rank)
-		mem_free(m->mem, rank, (size_t)m->step.count * sizeof(*rank));
-	return status;
+	OW_TRY(sort_by_step(b));
+	return order_op_steps(b, &m->op_step.op->v, m->op.count);
 }
 
 static ow_status sort_by_op_step(struct builder *b, enum table_id table, const uint32_t *key,
@@ -276,24 +285,39 @@ static ow_status sort_by_op_step(struct builder *b, enum table_id table, const u
 	return status;
 }
 
-/* A model that was opened from our own file may be frozen for the second time. */
+/* Where the memory of each op in each step is, unless that is the row of the same number (model_memory_of). A model that
+ * was opened from our own file may be frozen for the second time. */
+static ow_status index_memory(struct builder *b)
+{
+	struct op_step_table *t = &b->m->op_step;
+	const struct memory_table *memory = &b->m->memory;
+
+	if (!t->memory_first && !t->memory_count &&
+	    (memory->count == 1 || is_one_to_one(memory->op_step, memory->count, t->count)))
+		return OW_OK;
+	if (!builder_need_column(b, TABLE_op_step, offsetof(struct op_step_table, memory_first)) ||
+	    !builder_need_column(b, TABLE_op_step, offsetof(struct op_step_table, memory_count)))
+		return b->status;
+	memset(t->memory_first, 0, t->count * sizeof(*t->memory_first));
+	memset(t->memory_count, 0, t->count * sizeof(*t->memory_count));
+	for (uint32_t i = 1; i < memory->count; i++) {
+		uint32_t row = memory->op_step[i];
+
+		if (!t->memory_count[row]++)
+			t->memory_first[row] = i;
+	}
+	return OW_OK;
+}
+
 static void index_op_steps(struct model *m)
 {
 	memset(m->op.step_first, 0, m->op.count * sizeof(*m->op.step_first));
 	memset(m->op.step_count, 0, m->op.count * sizeof(*m->op.step_count));
-	memset(m->op_step.memory_first, 0, m->op_step.count * sizeof(*m->op_step.memory_first));
-	memset(m->op_step.memory_count, 0, m->op_step.count * sizeof(*m->op_step.memory_count));
 	for (uint32_t i = 1; i < m->op_step.count; i++) {
 		uint32_t op = m->op_step.op[i].v;
 
 		if (!m->op.step_count[op]++)
 			m->op.step_first[op] = i;
-	}
-	for (uint32_t i = 1; i < m->memory.count; i++) {
-		uint32_t row = m->memory.op_step[i];
-
-		if (!m->op_step.memory_count[row]++)
-			m->op_step.memory_first[row] = i;
 	}
 }
 
@@ -426,6 +450,7 @@ ow_status model_freeze(struct builder *b)
 	OW_TRY(order_heap(b));
 	OW_TRY(sort_samples(b));
 	m->has_code |= m->sample.count > 1;
+	OW_TRY(index_memory(b));
 	index_op_steps(m);
 	find_step_spans(b);
 	if (!m->time_unit_ns)

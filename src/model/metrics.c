@@ -144,16 +144,15 @@ static void eval_times(const struct metric_plan *plan, uint32_t first, uint32_t 
 static int64_t sum_memory(const struct metric_plan *plan, const int64_t *column, uint32_t first,
 			  uint32_t count)
 {
-	const struct op_step_table *t = &plan->m->op_step;
 	int64_t sum = 0;
 
 	for (uint32_t i = first; i < first + count; i++) {
-		const int64_t *value = column + t->memory_first[i];
+		uint32_t row, rows = model_memory_of(plan->m, i, &row);
 
 		if (plan->filtered && !plan->run_count[i])
 			continue;
-		for (uint32_t k = 0; k < t->memory_count[i]; k++)
-			sum = wrap_add(sum, value[k]);
+		for (uint32_t k = 0; k < rows; k++)
+			sum = wrap_add(sum, column[row + k]);
 	}
 	count = steps_among(plan, first, count);
 	return count ? divide(sum, count) : 0;

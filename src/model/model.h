@@ -327,6 +327,18 @@ op_id model_find_op(const struct model *m, struct str name);
 /* The step with that number, or nil. */
 step_id model_find_step(const struct model *m, int64_t number);
 /* Members of a set. */
+/* The rows of memory that an op has in a step: how many, and the first. Nearly always it is the row of the same number, for
+ * all of them; then there are no columns that say so. */
+static inline uint32_t model_memory_of(const struct model *m, uint32_t op_step, uint32_t *first)
+{
+	if (m->op_step.memory_first && m->op_step.memory_count) {
+		*first = m->op_step.memory_first[op_step];
+		return m->op_step.memory_count[op_step];
+	}
+	*first = op_step;
+	return op_step && op_step < m->memory.count;
+}
+
 static inline const str_id *model_strset(const struct model *m, strset_id id, uint32_t *count)
 {
 	*count = m->strset.item_count[id.v];

@@ -138,6 +138,16 @@ static void rare_columns_appear_when_used(void **state)
 	stop(&f);
 }
 
+static int64_t requested_by(const struct model *m, uint32_t op_step)
+{
+	uint32_t first, count = model_memory_of(m, op_step, &first);
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		sum += m->memory.requested[first + i];
+	return sum;
+}
+
 static void freeze_sorts_and_indexes(void **state)
 {
 	struct fixture f;
@@ -164,10 +174,42 @@ static void freeze_sorts_and_indexes(void **state)
 		assert_int_equal(f.m->op_step.cpu_ns[i], i);
 	assert_int_equal(f.m->op.step_first[c.v], 3);
 	assert_int_equal(f.m->op.step_count[c.v], 2);
-	assert_int_equal(f.m->op_step.memory_count[1], 1);
-	assert_int_equal(f.m->memory.requested[f.m->op_step.memory_first[1]], 10);
-	assert_int_equal(f.m->memory.requested[f.m->op_step.memory_first[4]], 40);
+	assert_int_equal(requested_by(f.m, 1), 10);
+	assert_int_equal(requested_by(f.m, 2), 0);
+	assert_int_equal(requested_by(f.m, 4), 40);
 	assert_int_equal(f.m->op_input.src[1].v, a.v);
+	stop(&f);
+}
+
+/* Where every row of op_step has one row of memory, no column says which; once one has more, all are told. */
+static void one_row_of_memory_each_needs_no_index(void **state)
+{
+	struct fixture f;
+	op_id a, c;
+	step_id step;
+
+	(void)state;
+	start(&f);
+	a = add_op(&f.b, "a");
+	c = add_op(&f.b, "c");
+	step = builder_step(&f.b, 1);
+	for (uint32_t i = 1; i <= 2; i++) {
+		op_step_id row = builder_add_op_step(
+			&f.b, &(struct op_step_row){ .op = i == 1 ? c : a, .step = step });
+
+		builder_add_memory(&f.b, &(struct memory_row){ .op_step = row.v, .requested = i });
+	}
+	assert_int_equal(model_freeze(&f.b), OW_OK);
+	assert_null(f.m->op_step.memory_first);
+	assert_int_equal(requested_by(f.m, 0), 0);
+	assert_int_equal(requested_by(f.m, 1), 2);
+	assert_int_equal(requested_by(f.m, 2), 1);
+	model_unfreeze(f.m);
+	builder_add_memory(&f.b, &(struct memory_row){ .op_step = 1, .requested = 30 });
+	assert_int_equal(model_freeze(&f.b), OW_OK);
+	assert_non_null(f.m->op_step.memory_first);
+	assert_int_equal(requested_by(f.m, 1), 32);
+	assert_int_equal(requested_by(f.m, 2), 1);
 	stop(&f);
 }
 
@@ -300,6 +342,7 @@ int main(void)
 		cmocka_unit_test(samples_come_by_track_and_time),
 		cmocka_unit_test(rare_columns_appear_when_used),
 		cmocka_unit_test(freeze_sorts_and_indexes),
+		cmocka_unit_test(one_row_of_memory_each_needs_no_index),
 		cmocka_unit_test(freeze_puts_heaps_in_order_of_time),
 		cmocka_unit_test(names_are_in_byte_order),
 		cmocka_unit_test(allocation_failures),

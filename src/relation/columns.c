@@ -11,10 +11,10 @@
 
 /* Columns that mean something inside the model only, or that a relation shows in its own way. */
 static const char *const hidden[] = {
-	"dim_first",	"item_first",  "input_first",	"output_first",	 "step_first",
-	"memory_first", "code_offset", "code_size",	"record_offset", "record_size",
-	"args_offset",	"args_size",   "shared_offset", "shared_size",	 "flags",
-	"run",		"id",
+	"dim_first",	"item_first",	"input_first", "output_first",	"step_first",
+	"memory_first", "memory_count", "code_offset", "code_size",	"record_offset",
+	"record_size",	"args_offset",	"args_size",   "shared_offset", "shared_size",
+	"flags",	"run",		"id",
 };
 
 /* Times of records are called by their short names. */

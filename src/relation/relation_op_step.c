@@ -24,6 +24,20 @@ static ow_status fill_exec(const struct relation_part *p, const struct relation_
 	return OW_OK;
 }
 
+static ow_status fill_memory_count(const struct relation_part *p, const struct relation_column *c,
+				   uint64_t first, uint32_t n, struct relation_vec *out,
+				   struct error *err)
+{
+	int64_t *to = out->values;
+	uint32_t from;
+
+	(void)c;
+	(void)err;
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = model_memory_of(p->m, (uint32_t)first + 1 + i, &from);
+	return OW_OK;
+}
+
 /* Added up over the runs of the op in the step, as the views do; NULL where nothing is known. */
 static ow_status fill_memory(const struct relation_part *p, const struct relation_column *c,
 			     uint64_t first, uint32_t n, struct relation_vec *out,
@@ -37,8 +51,7 @@ static ow_status fill_memory(const struct relation_part *p, const struct relatio
 
 	(void)err;
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t from = m->op_step.memory_first[first + 1 + i];
-		uint32_t count = m->op_step.memory_count[first + 1 + i];
+		uint32_t from, count = model_memory_of(m, (uint32_t)first + 1 + i, &from);
 
 		to[i] = 0;
 		if (!count)
@@ -69,6 +82,13 @@ static ow_status describe(struct relation_table *t, struct error *err)
 						      .fill = fill_exec },
 			   err));
 	columns_need(t, TABLE_BIT(memory));
+	OW_TRY(columns_add(t,
+			   &(struct relation_column){ .name = "memory_count",
+						      .doc = "rows in memory",
+						      .type = RELATION_INT64,
+						      .unit = UNIT_COUNT,
+						      .fill = fill_memory_count },
+			   err));
 	for (uint32_t i = 0; i < ARRAY_COUNT(memory); i++)
 		OW_TRY(columns_add(t,
 				   &(struct relation_column){ .name = memory[i].name,

@@ -251,7 +251,7 @@ static void put_exec(struct profile_out *p, uint32_t row)
 {
 	const struct op_step_table *t = &p->m->op_step;
 	size_t entry = pb_begin(&p->node, NODE_EXECS), exec;
-	uint32_t tracks = tracks_of(p, row);
+	uint32_t tracks = tracks_of(p, row), memory, count;
 
 	pb_put_int(&p->node, 1, p->m->step.number[t->step[row].v]);
 	exec = pb_begin(&p->node, 2);
@@ -261,8 +261,9 @@ static void put_exec(struct profile_out *p, uint32_t row)
 	put_times(p, row, tracks, TRACK_ACCELERATOR, t->accelerator_ns[row], EXEC_ACCELERATOR);
 	put_times(p, row, tracks, TRACK_DEVICE, t->cpu_ns[row], EXEC_CPU);
 	put_devices(p, tracks);
-	for (uint32_t i = 0; i < t->memory_count[row]; i++)
-		put_memory(p, t->memory_first[row] + i);
+	count = model_memory_of(p->m, row, &memory);
+	for (uint32_t i = 0; i < count; i++)
+		put_memory(p, memory + i);
 	put_allocs(p, row);
 	pb_end(&p->node, exec);
 	pb_end(&p->node, entry);

@@ -243,11 +243,10 @@ static void slow_lanes(const struct model *m, struct run *runs)
 static int64_t slow_live(const struct model *m, uint32_t op, int64_t ts)
 {
 	int64_t live = 0;
-	uint32_t row = m->op.step_first[op];
+	uint32_t row = m->op.step_first[op], first, count = model_memory_of(m, row, &first);
 
-	for (uint32_t i = 0; i < m->op_step.memory_count[row]; i++)
-		live += COLUMN_GET(m->memory.accelerator_persistent,
-				   m->op_step.memory_first[row] + i);
+	for (uint32_t i = 0; i < count; i++)
+		live += COLUMN_GET(m->memory.accelerator_persistent, first + i);
 	for (uint32_t i = 1; i < m->alloc.count; i++)
 		if (m->alloc.op_step[i] == row && m->alloc.ts_ns[i] < ts)
 			live += m->alloc.size[i];

@@ -207,15 +207,15 @@ static bool gather_samples(struct sweep *s)
 {
 	const struct model *m = s->m;
 	size_t room = 1, kept = 0;
+	uint32_t first;
 
 	for (uint32_t i = 0; i < s->holder_count; i++)
-		room += m->op_step.memory_count[s->holders[i].op_step];
+		room += model_memory_of(m, s->holders[i].op_step, &first);
 	s->samples = ARENA_ARRAY(&s->arena, struct sample, room);
 	if (!s->samples)
 		return false;
 	for (uint32_t i = 0; i < s->holder_count; i++) {
-		uint32_t first = m->op_step.memory_first[s->holders[i].op_step];
-		uint32_t count = m->op_step.memory_count[s->holders[i].op_step];
+		uint32_t count = model_memory_of(m, s->holders[i].op_step, &first);
 
 		for (uint32_t row = first; row < first + count; row++)
 			if (m->memory.ts_ns[row] > 0) {
@@ -264,11 +264,10 @@ static uint32_t alloc_from(const struct model *m, uint32_t op_step)
 
 static int64_t step_persistent(const struct model *m, uint32_t op_step)
 {
-	uint32_t first = m->op_step.memory_first[op_step];
-	uint32_t end = first + m->op_step.memory_count[op_step];
+	uint32_t first, count = model_memory_of(m, op_step, &first);
 	int64_t sum = 0;
 
-	for (uint32_t row = first; row < end; row++)
+	for (uint32_t row = first; row < first + count; row++)
 		sum = wrap_add(sum, COLUMN_GET(m->memory.accelerator_persistent, row));
 	return sum;
 }
