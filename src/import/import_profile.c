@@ -45,7 +45,8 @@ static void reserve_tables(struct profile *p)
 
 	p->reserved = true;
 	if (p->op_base == 1)
-		tf_reserve(&p->r, tables, ARRAY_COUNT(tables), p->r.stream.at, p->r.ctx->in->size);
+		for (size_t i = 0; i < ARRAY_COUNT(tables); i++)
+			tf_reserve(&p->r, tables[i], 0, p->r.stream.at, p->r.ctx->in->size);
 }
 
 /* A field that is not whole in the window, or no node. */

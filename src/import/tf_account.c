@@ -45,8 +45,11 @@ struct run {
 	struct tf_rows *rows;
 	const op_id *before, *before_end;   /* what is left of the same list of the run before */
 	uint32_t asked_steps, asked_memory; /* see tf_ask_ahead */
-	int64_t first_ns, last_ns;	    /* span of the events */
-	struct tf_records read;		    /* of the current record */
+	uint32_t step_base, memory_base;    /* rows that were there before */
+	uint64_t begin, end;
+	bool reserved;
+	int64_t first_ns, last_ns; /* span of the events */
+	struct tf_records read;	   /* of the current record */
 	struct buf scratch;
 	struct tf_tally strangers; /* time of records that belong to no op */
 	bool has_stats, any_field, has_accelerator, has_streams;
@@ -465,6 +468,18 @@ static bool read_edge(struct run *run, const struct pb_stream_field *f)
 	return true;
 }
 
+/* Room for the rows to come, once it can be told how many. */
+static void reserve_rows(struct run *run)
+{
+	uint64_t read = run->r.record - run->begin, size = run->end - run->begin;
+
+	if (OW_LIKELY(run->reserved || read < TF_SAMPLE_BYTES))
+		return;
+	run->reserved = true;
+	tf_reserve(&run->r, TABLE_op_step, run->step_base, read, size);
+	tf_reserve(&run->r, TABLE_memory, run->memory_base, read, size);
+}
+
 static void read_device(struct run *run, const struct pb_stream_field *f)
 {
 	struct pb_stream *s = &run->r.stream;
@@ -480,6 +495,7 @@ static void read_device(struct run *run, const struct pb_stream_field *f)
 		for (bulk = tf_bulk(&run->r); tf_bulk_next(&bulk, &field, &offset);)
 			if (field.tag == PB_TAG(2, PB_BYTES))
 				read_stats(run, pb_str(&field), offset);
+		reserve_rows(run);
 	} while (tf_bulk_end(&run->r, &bulk) && tf_next(&run->r, &part) && read_edge(run, &part));
 	pb_stream_leave(s);
 	end_device(run);
@@ -620,6 +636,10 @@ ow_status tf_run_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, bool
 		      fact_id facts)
 {
 	struct run run = { .number = step == TF_NEXT_STEP ? next_step(ctx->b->m) : step,
+			   .step_base = ctx->b->m->op_step.count,
+			   .memory_base = ctx->b->m->memory.count,
+			   .begin = begin,
+			   .end = end,
 			   .first_ns = INT64_MAX,
 			   .last_ns = INT64_MIN };
 	ow_status status;
@@ -629,6 +649,7 @@ ow_status tf_run_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, bool
 		return builder_status(ctx->b);
 	tf_read_begin(&run.r, ctx, bare ? "StepStats" : "RunMetadata", begin, end);
 	run.read.r = &run.r;
+	run.read.count_tensors = true;
 	tf_tally_init(&run.strangers, ctx->b);
 	buf_init(&run.scratch, ctx->b->m->mem);
 	tf_time_unit(ctx->b);

@@ -19,13 +19,18 @@
 #define AHEAD_STEP 4  /* nodes between one step and the next */
 #define AHEAD_NAMES 4 /* of a node: its own and its first inputs */
 
+/* What is known of a node before it is read. */
+struct ahead_node {
+	uint64_t offset; /* of its record */
+	unsigned count;
+	uint64_t hash[AHEAD_NAMES];
+	uint32_t found[AHEAD_NAMES]; /* a text with that hash, or 0 */
+};
+
 struct ahead {
 	uint64_t next; /* offset of the next record to look at */
 	unsigned at;
-	struct {
-		unsigned count;
-		uint64_t hash[AHEAD_NAMES];
-	} nodes[AHEAD];
+	struct ahead_node nodes[AHEAD];
 };
 
 struct graph {
@@ -52,8 +57,24 @@ struct node {
 	shape_id shape;
 	uint32_t input_first, output_first;
 	uint64_t inputs, control_inputs;
-	bool is_new; /* no op can have its name */
+	const struct ahead_node *ahead; /* its names, or NULL */
+	unsigned names;			/* that were read */
+	bool is_new;			/* no op can have its name */
 };
+
+/* The next name of a node, its own or that of an input. */
+static str_id node_text(struct graph *g, struct node *n, struct str text)
+{
+	const struct ahead_node *ahead = n->ahead;
+	const struct strings *s = &g->r.b->m->strings;
+	unsigned at = n->names++;
+
+	if (!ahead || at >= ahead->count)
+		return tf_text(&g->r, text);
+	if (str_eq(s->text[ahead->found[at]], text))
+		return (str_id){ ahead->found[at] };
+	return tf_text_hashed(&g->r, text, ahead->hash[at]);
+}
 
 /* "name", "name:1", "^name"; the port is cut off first, then one ^. */
 static struct str input_name(struct str text, struct str *port, bool *control)
@@ -84,7 +105,7 @@ static void add_input(struct graph *g, struct node *n, struct str text)
 			g->bad_port_offset = g->r.record;
 	}
 	builder_add_op_input(b, &(struct op_input_row){
-					.name = tf_text(&g->r, name),
+					.name = node_text(g, n, name),
 					.index = (int32_t)(b->m->op_input.count - n->input_first),
 					.port = control ? -1 : (int32_t)port,
 					.shown_port = (int32_t)port });
@@ -209,7 +230,7 @@ static void add_name(struct graph *g, struct node *n, struct str name)
 {
 	uint32_t strings = g->r.b->m->strings.count;
 
-	n->name = tf_text(&g->r, name);
+	n->name = node_text(g, n, name);
 	/* A new text cannot be the name of an op. */
 	n->is_new = g->r.b->m->strings.count != strings;
 }
@@ -375,6 +396,7 @@ static void scan_ahead(struct graph *g)
 	struct pb r;
 
 	a->nodes[slot].count = 0;
+	a->nodes[slot].offset = 0;
 	if (a->next < w->base || a->next - w->base >= w->len)
 		return;
 	r = pb_over(w->buf + at, w->len - at);
@@ -383,6 +405,7 @@ static void scan_ahead(struct graph *g)
 	a->next += (uint64_t)(r.at - (w->buf + at));
 	if (f.tag != PB_TAG(1, PB_BYTES))
 		return;
+	a->nodes[slot].offset = w->base + (uint64_t)(f.ptr - w->buf);
 	r = pb_message(&f);
 	while (a->nodes[slot].count < AHEAD_NAMES && pb_next(&r, &f)) {
 		struct str name = pb_str(&f), port;
@@ -397,6 +420,7 @@ static void scan_ahead(struct graph *g)
 			return;
 		hash = str_hash(name);
 		tf_prefetch(&g->r.b->m->strings.map, hash);
+		a->nodes[slot].found[a->nodes[slot].count] = 0;
 		a->nodes[slot].hash[a->nodes[slot].count++] = hash;
 	}
 }
@@ -406,12 +430,15 @@ static void look_ahead(struct graph *g, uint64_t at)
 {
 	const struct strings *s = &g->r.b->m->strings;
 	struct ahead *a = &g->ahead;
-	size_t entry = (a->at - AHEAD_STEP) % AHEAD, text = (a->at - 2 * AHEAD_STEP) % AHEAD;
+	struct ahead_node *entry = &a->nodes[(a->at - AHEAD_STEP) % AHEAD];
+	const struct ahead_node *text = &a->nodes[(a->at - 2 * AHEAD_STEP) % AHEAD];
 
-	for (unsigned i = 0; i < a->nodes[entry].count; i++)
-		__builtin_prefetch(&s->text[map_find(&s->map, a->nodes[entry].hash[i]).value]);
-	for (unsigned i = 0; i < a->nodes[text].count; i++) {
-		struct str found = s->text[map_find(&s->map, a->nodes[text].hash[i]).value];
+	for (unsigned i = 0; i < entry->count; i++) {
+		entry->found[i] = map_find(&s->map, entry->hash[i]).value;
+		__builtin_prefetch(&s->text[entry->found[i]]);
+	}
+	for (unsigned i = 0; i < text->count; i++) {
+		struct str found = s->text[text->found[i]];
 
 		__builtin_prefetch(found.ptr);
 		__builtin_prefetch(found.ptr + found.len);
@@ -422,6 +449,14 @@ static void look_ahead(struct graph *g, uint64_t at)
 			scan_ahead(g);
 	}
 	scan_ahead(g);
+}
+
+/* What was seen of the node that is read next; NULL when it came too soon. */
+static const struct ahead_node *ahead_of(const struct graph *g, uint64_t offset)
+{
+	const struct ahead_node *node = &g->ahead.nodes[(g->ahead.at - 3 * AHEAD_STEP - 1) % AHEAD];
+
+	return node->offset == offset ? node : NULL;
 }
 
 /* ---- the whole ---- */
@@ -505,8 +540,8 @@ static void reserve_tables(struct graph *g)
 	static const enum table_id tables[] = { TABLE_op, TABLE_op_input, TABLE_op_output };
 
 	g->reserved = true;
-	if (g->first_graph)
-		tf_reserve(&g->r, tables, ARRAY_COUNT(tables), g->r.stream.at - g->begin,
+	for (size_t i = 0; g->first_graph && i < ARRAY_COUNT(tables); i++)
+		tf_reserve(&g->r, tables[i], 0, g->r.stream.at - g->begin,
 			   g->r.stream.ends[0] - g->begin);
 }
 
@@ -550,6 +585,7 @@ static void read_nodes(struct graph *g, struct tf_bulk *bulk)
 		}
 		look_ahead(g, offset + f.value);
 		n = begin_node(g);
+		n.ahead = ahead_of(g, offset);
 		whole = read_whole_node(g, &n, pb_str(&f), offset);
 		end_node(g, &n, whole, offset, f.value);
 	}

@@ -147,8 +147,13 @@ static bool is_ascii(struct str s)
 
 str_id tf_text(struct tf_read *r, struct str text)
 {
+	return text.len ? tf_text_hashed(r, text, str_hash(text)) : (str_id){ 0 };
+}
+
+str_id tf_text_hashed(struct tf_read *r, struct str text, uint64_t hash)
+{
 	if (OW_LIKELY(is_ascii(text)) || utf8_valid(text))
-		return builder_str(r->b, text);
+		return builder_str_hashed(r->b, text, hash);
 	if (!r->bad_text++)
 		r->bad_text_offset = r->record;
 	return repaired_text(r->b, text);
@@ -209,23 +214,20 @@ static void reserve_names(struct model *m, uint32_t ops)
 	s->text = text;
 }
 
-void tf_reserve(struct tf_read *r, const enum table_id *tables, size_t count, uint64_t read,
+void tf_reserve(struct tf_read *r, enum table_id table, uint32_t before, uint64_t read,
 		uint64_t size)
 {
 	struct model *m = r->b->m;
+	const char *head = (const char *)m + model_tables[table].offset;
+	uint32_t have = *(const uint32_t *)(const void *)head - before, rows;
 
 	if (r->b->status != OW_OK || !read)
 		return;
-	for (size_t i = 0; i < count; i++) {
-		const char *table = (const char *)m + model_tables[tables[i]].offset;
-		uint32_t have = *(const uint32_t *)(const void *)table;
-		uint32_t rows = rows_for(have, read, size);
-
-		if (tables[i] == TABLE_op)
-			reserve_names(m, rows);
-		if (rows > have)
-			builder_grow(r->b, tables[i], rows - have);
-	}
+	rows = rows_for(have, read, size);
+	if (table == TABLE_op)
+		reserve_names(m, rows);
+	if (rows > have)
+		builder_grow(r->b, table, rows - have);
 }
 
 #define ASKED_ROWS ((uint32_t)32 << 10)

@@ -115,15 +115,16 @@ static inline bool tf_same(struct str a, struct str b)
 
 /* Interns a proto `string`. Bytes that are not UTF-8 are replaced, and counted for tf_read_end. */
 str_id tf_text(struct tf_read *r, struct str text);
+str_id tf_text_hashed(struct tf_read *r, struct str text, uint64_t hash); /* str_hash of it */
 /* The same for texts with few distinct values: compares with recent ones before hashing. */
 str_id tf_word(struct tf_read *r, struct str text);
 /* The set with one more member, remembered. */
 strset_id tf_set_add(struct tf_read *r, strset_id set, str_id member);
 
-/* Room for the rows and names still to come, if they are as dense as in the first `read` of `size`
- * bytes; TABLE_op among the tables means names, too. Only a matter of speed. */
+/* Room for the rows of a table still to come, if they are as dense as in the first `read` of `size`
+ * bytes, before which the table had `before` rows; of TABLE_op for their names, too. Only a matter of speed. */
 #define TF_SAMPLE_BYTES ((uint64_t)1 << 20) /* a good time to ask */
-void tf_reserve(struct tf_read *r, const enum table_id *tables, size_t count, uint64_t read,
+void tf_reserve(struct tf_read *r, enum table_id table, uint32_t before, uint64_t read,
 		uint64_t size);
 
 /* Memory for the next rows of a table with many, asked for together (base/populate.h), when *asked rows are there; sets

@@ -156,11 +156,23 @@ static enum pb_problem read_tensor(struct tf_records *s, struct tf_record *rec,
 	return problem ? problem : msg.problem;
 }
 
+static void keep_tensor(struct tf_records *s, const struct tensor_row *row)
+{
+	void *tensors = s->tensors;
+
+	if (!mem_grow(s->r->b->m->mem, &tensors, &s->tensor_cap, s->tensor_count + 1,
+		      sizeof(*s->tensors))) {
+		out_of_memory(s);
+		return;
+	}
+	s->tensors = tensors;
+	s->tensors[s->tensor_count++] = *row;
+}
+
 /* NodeOutput */
 static enum pb_problem add_output(struct tf_records *s, struct tf_record *rec, struct str bytes)
 {
 	struct pb msg = pb_over(bytes.ptr, bytes.len);
-	void *tensors = s->tensors;
 	enum pb_problem problem = PB_OK;
 	struct tensor_row row = { 0 };
 	struct pb_field f;
@@ -174,13 +186,10 @@ static enum pb_problem add_output(struct tf_records *s, struct tf_record *rec, s
 			row.slot = tf_int32(f.value);
 		else if (f.tag == PB_TAG(3, PB_BYTES))
 			problem = read_tensor(s, rec, &row, pb_str(&f));
-	if (!mem_grow(s->r->b->m->mem, &tensors, &s->tensor_cap, s->tensor_count + 1,
-		      sizeof(*s->tensors))) {
-		out_of_memory(s);
-		return PB_OK;
-	}
-	s->tensors = tensors;
-	s->tensors[s->tensor_count++] = row;
+	if (s->count_tensors)
+		s->tensor_count++;
+	else
+		keep_tensor(s, &row);
 	return problem ? problem : msg.problem;
 }
 

@@ -28,6 +28,7 @@ static inline int64_t tf_record_dur_us(const struct tf_record *rec)
 /* What outlives a record: memory for the rows of the current one, and what comes again and again. */
 struct tf_records {
 	struct tf_read *r;
+	bool count_tensors;	    /* and do not keep them */
 	struct tensor_row *tensors; /* one per output; op and step are not set */
 	size_t tensor_count, tensor_cap;
 	struct alloc_row *allocs; /* of the GPU's allocators; op_step is not set */

@@ -163,16 +163,14 @@ bool builder_need_column(struct builder *b, enum table_id table, size_t column_o
 	return false;
 }
 
-str_id builder_str(struct builder *b, struct str text)
+str_id builder_str_hashed(struct builder *b, struct str text, uint64_t hash)
 {
 	struct strings *s = &b->m->strings;
-	uint64_t hash;
 	void *grown;
 	struct str copy;
 
 	if (!text.len || !need_lookups(b))
 		return (str_id){ 0 };
-	hash = str_hash(text);
 	for (struct map_iter it = map_find(&s->map, hash); it.value; it = map_next(&s->map, it))
 		if (str_eq(s->text[it.value], text))
 			return (str_id){ it.value };
@@ -195,6 +193,11 @@ str_id builder_str(struct builder *b, struct str text)
 	}
 	s->text[s->count] = copy;
 	return (str_id){ s->count++ };
+}
+
+str_id builder_str(struct builder *b, struct str text)
+{
+	return text.len ? builder_str_hashed(b, text, str_hash(text)) : (str_id){ 0 };
 }
 
 static uint64_t hash_dims(const int64_t *dims, int32_t rank)

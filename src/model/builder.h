@@ -82,6 +82,7 @@ SCHEMA_TABLES(BUILDER_ADD)
 
 /* ---- interning ---- */
 str_id builder_str(struct builder *b, struct str text);
+str_id builder_str_hashed(struct builder *b, struct str text, uint64_t hash); /* str_hash of it */
 static inline str_id builder_cstr(struct builder *b, const char *text)
 {
 	return builder_str(b, str_from(text));
