@@ -80,9 +80,19 @@ static bool grow_ops(struct run *run)
 	return true;
 }
 
-static bool has_name(const struct model *m, uint32_t op, struct str name)
+/* Whether it is the name of the op, up to the first colon. No op that was found by a record has a colon in its name. */
+static bool is_of(const struct model *m, struct str record, uint32_t op)
 {
-	return op && op < m->op.count && str_eq(model_str(m, m->op.name[op]), name);
+	struct str name;
+
+	if (!op || op >= m->op.count)
+		return false;
+	name = model_str(m, m->op.name[op]);
+	if (!name.len || name.len > record.len ||
+	    (name.len < record.len && record.ptr[name.len] != ':') ||
+	    memcmp(name.ptr, record.ptr, name.len) != 0)
+		return false;
+	return OW_LIKELY(m->op.flags[op] & OP_COVERED) || str_find_char(name, ':') == STR_NONE;
 }
 
 /* Names lie apart from ops, and are looked at to see that a guess is right: those of the records to come. */
@@ -99,13 +109,13 @@ static void fetch_name(const struct model *m, uint32_t op)
 
 /* Records come in much the same order in every list: as in the same list of the run before, as in the
  * list of another device, or in that of the graph. A good guess saves the look-up. */
-static op_id guess_op(struct run *run, struct str name)
+static op_id guess_op(struct run *run, struct str record)
 {
 	const struct model *m = run->r.b->m;
 	uint32_t next = run->ops[run->last].next;
 
 	for (const op_id *op = run->before; op < run->before_end && op < run->before + 3; op++) {
-		if (!has_name(m, op->v, name))
+		if (!is_of(m, record, op->v))
 			continue;
 		run->before = op + 1;
 		if (run->before_end - op > AHEAD)
@@ -113,19 +123,20 @@ static op_id guess_op(struct run *run, struct str name)
 		return *op;
 	}
 	fetch_name(m, run->last + AHEAD);
-	if (has_name(m, next, name))
+	if (is_of(m, record, next))
 		return (op_id){ next };
 	for (uint32_t ahead = 1; ahead <= GUESSES; ahead++)
-		if (has_name(m, run->last + ahead, name))
+		if (is_of(m, record, run->last + ahead))
 			return (op_id){ run->last + ahead };
 	return (op_id){ 0 };
 }
 
-static op_id find_op(struct run *run, struct str name)
+/* What follows a colon is what the op did. */
+static struct str record_name(struct str record)
 {
-	op_id op = guess_op(run, name);
+	size_t colon = str_find_char(record, ':');
 
-	return op.v ? op : model_find_op(run->r.b->m, name);
+	return colon == STR_NONE ? record : str_first(record, colon);
 }
 
 static bool is_stranger(struct str name)
@@ -135,12 +146,15 @@ static bool is_stranger(struct str name)
 }
 
 /* The op of a record; nil for those that belong to none. */
-static op_id op_of(struct run *run, struct str name)
+static op_id op_of(struct run *run, struct str record)
 {
 	struct builder *b = run->r.b;
-	op_id op = find_op(run, name);
+	op_id op = guess_op(run, record);
+	struct str name = op.v ? record : record_name(record);
 	str_id id;
 
+	if (!op.v)
+		op = model_find_op(b->m, name);
 	if (OW_LIKELY(op.v)) {
 		b->m->op.flags[op.v] |= OP_COVERED;
 	} else if (!is_stranger(name)) {
@@ -297,7 +311,7 @@ static void list_record(struct run *run, op_id op, const struct tf_record *rec, 
 	run->last_ns = MAX(run->last_ns, wrap_add(start, dur));
 }
 
-static void count_record(struct run *run, op_id op, struct str name, const struct tf_record *rec)
+static void count_record(struct run *run, op_id op, const struct tf_record *rec)
 {
 	struct device *d = &run->device;
 	int64_t end = wrap_add(rec->start_us, rec->all_end_us);
@@ -307,7 +321,8 @@ static void count_record(struct run *run, op_id op, struct str name, const struc
 	if (op.v)
 		run->ops[op.v].all_end_us = wrap_add(run->ops[op.v].all_end_us, rec->all_end_us);
 	else
-		tf_tally_add(&run->strangers, tf_text(&run->r, name), rec->all_end_us);
+		tf_tally_add(&run->strangers, tf_text(&run->r, record_name(rec->name)),
+			     rec->all_end_us);
 	if (rec->start_us <= 0)
 		return;
 	d->min_start_us = MIN(d->min_start_us, rec->start_us);
@@ -316,16 +331,14 @@ static void count_record(struct run *run, op_id op, struct str name, const struc
 
 static void account_record(struct run *run, const struct tf_record *rec)
 {
-	size_t colon = str_find_char(rec->name, ':');
-	struct str name = colon == STR_NONE ? rec->name : str_first(rec->name, colon);
 	struct model *m = run->r.b->m;
-	op_id op = op_of(run, name);
+	op_id op = op_of(run, rec->name);
 	bool counted = false;
 	uint32_t row;
 
 	if (run->r.b->status != OW_OK)
 		return;
-	count_record(run, op, name, rec);
+	count_record(run, op, rec);
 	if (op.v && claim(run, op)) {
 		row = row_of(run, op);
 		if (rec->start_us > 0)
