@@ -385,6 +385,44 @@ static void any_order_of_records(void **state)
 	tf_close(&t);
 }
 
+/* A record is of the op whose name stands before its first colon, even if there is one named like the whole, or like a
+ * part of it, in the place where it would be expected. */
+static void names_end_at_colons(void **state)
+{
+	static const char *const graph = "node { name: 'a:b' op: 'T' } node { name: 'a' op: 'T' } "
+					 "node { name: 'ab' op: 'T' }"
+					 "node { name: 'a:' op: 'T' } node { name: 'abc' op: 'T' }";
+	static const char *const names[] = { "a:b", "a", "ab:b", "a:", "abc:x:y", "a:b" };
+	struct tf_files t;
+	struct buf text;
+
+	(void)state;
+	tf_open(&t);
+	assert_int_equal(tf_load_graph(&t, graph), OW_OK);
+	for (size_t step = 0; step < 3; step++) {
+		buf_init(&text, &t.mem);
+		buf_puts(&text, "step_stats { dev_stats { device: '" CPU "' ");
+		for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+			buf_printf(&text,
+				   "node_stats { node_name: '%s' all_start_micros: 9 "
+				   "op_end_rel_micros: 1 } ",
+				   names[i]);
+		buf_puts(&text, "} }");
+		assert_int_equal(tf_load_run(&t, buf_cstr(&text)), OW_OK);
+		buf_release(&text);
+	}
+	tf_freeze(&t);
+	assert_int_equal(t.m->op.count - 1, 5);
+	for (int64_t step = 0; step < 3; step++) {
+		check_row(&t, "a", step, 4, 0, 4);
+		check_row(&t, "ab", step, 1, 0, 1);
+		check_row(&t, "abc", step, 1, 0, 1);
+		assert_int_equal(tf_row(&t, "a:b", step), 0);
+		assert_int_equal(tf_row(&t, "a:", step), 0);
+	}
+	tf_close(&t);
+}
+
 static void facts(void **state)
 {
 	struct tf_files t;
@@ -420,6 +458,7 @@ int main(void)
 		cmocka_unit_test(odd_orders),
 		cmocka_unit_test(step_stats_alone),
 		cmocka_unit_test(any_order_of_records),
+		cmocka_unit_test(names_end_at_colons),
 		cmocka_unit_test(facts),
 		cmocka_unit_test(truncations_and_failures),
 	};
