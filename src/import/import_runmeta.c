@@ -3,7 +3,7 @@
  * TensorFlow graph did. The work is in tf_account.c.
  */
 #include "import/importer.h"
-#include "import/tf_account.h"
+#include "import/tf_run.h"
 #include "import/tf_text.h"
 
 static int sniff(const struct sniff *s)

@@ -5,7 +5,7 @@
  * session marks are counted only. Damaged records are passed over and counted in notes.
  */
 #include "import/importer.h"
-#include "import/tf_account.h"
+#include "import/tf_run.h"
 #include "import/tf_graph.h"
 #include "import/tf_meta.h"
 #include "wire/pb_stream.h"
