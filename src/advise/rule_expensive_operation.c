@@ -9,7 +9,7 @@
 #define CHECKER "ExpensiveOperationChecker"
 #define TOP 3
 #define CODE_MAX_DEPTH 3
-#define CODE_MIN_NS (1000 * (int64_t)1000)
+#define CODE_MIN_MICROS 1000
 #define TYPES_ADVICE                                                                               \
 	"these kinds of operation take the most time: the op view lists the others, with -select " \
 	"input_shapes the sizes they work on"
@@ -24,10 +24,8 @@ struct search {
 };
 
 /* tfprof's FormatTime. */
-static void add_time(struct buf *text, int64_t ns)
+static void add_time(struct buf *text, int64_t us)
 {
-	int64_t us = ns / 1000;
-
 	if (us < 1000)
 		buf_printf(text, "%" PRId64 "us", us);
 	else if (us < 1000000)
@@ -36,7 +34,7 @@ static void add_time(struct buf *text, int64_t ns)
 		buf_printf(text, "%.2fsec", (double)us / 1000000.0);
 }
 
-/* Own times or totals: `value` is tree_own or tree_total. */
+/* Own times or totals: `value` is tree_own_shown or tree_total_shown. */
 static void add_times(struct buf *text, const struct tree *tree, const struct tree_node *node,
 		      int64_t (*value)(const struct tree *, const struct tree_node *, enum metric))
 {
@@ -143,11 +141,11 @@ static ow_status report_work(struct search *s, const struct result *work)
 		begin_line(&s->text, &first);
 		buf_printf(&s->text, "top %u operation type: %.*s, cpu: ", i + 1,
 			   STR_ARG(c[NAME].texts[i]));
-		add_time(&s->text, c[CPU].ints[i]);
+		add_time(&s->text, c[CPU].ints[i] / 1000);
 		buf_puts(&s->text, ", accelerator: ");
-		add_time(&s->text, c[ACCELERATOR].ints[i]);
+		add_time(&s->text, c[ACCELERATOR].ints[i] / 1000);
 		buf_puts(&s->text, ", total: ");
-		add_time(&s->text, c[TIME].ints[i]);
+		add_time(&s->text, c[TIME].ints[i] / 1000);
 		buf_printf(&s->text, " (%.2f%%)", c[PERCENT].reals[i]);
 	}
 	return shown ? report(s, c[NAME].texts[0], STR(TYPES_ADVICE)) : OW_OK;
@@ -156,8 +154,10 @@ static ow_status report_work(struct search *s, const struct result *work)
 /* In the op view the nodes follow the root in display order. */
 static ow_status report_types(struct search *s, const struct tree *tree)
 {
-	double all = (double)tree_total(tree, tree->nodes, METRIC_MICROS) / 1000.0 + 1e-10;
+	double unit = tree->in_micros ? 1 : 1000;
+	double all = (double)tree_total_stored(tree, tree->nodes, METRIC_MICROS) / unit + 1e-10;
 	uint32_t shown = MIN(tree->node_count - 1, (uint32_t)TOP);
+	double own;
 	bool first = true;
 
 	if (!shown)
@@ -167,9 +167,9 @@ static ow_status report_types(struct search *s, const struct tree *tree)
 
 		begin_line(&s->text, &first);
 		buf_printf(&s->text, "top %u operation type: %.*s", i, STR_ARG(node->name));
-		add_times(&s->text, tree, node, tree_own);
-		buf_printf(&s->text, " (%.2f%%)",
-			   100.0 * ((double)tree_own(tree, node, METRIC_MICROS) / 1000.0) / all);
+		add_times(&s->text, tree, node, tree_own_shown);
+		own = (double)tree_own_stored(tree, node, METRIC_MICROS) / unit;
+		buf_printf(&s->text, " (%.2f%%)", 100.0 * own / all);
 	}
 	return report(s, tree->nodes[1].name, STR(TYPES_ADVICE));
 }
@@ -212,7 +212,7 @@ static ow_status report_scopes(struct search *s, const struct tree *tree)
 			where = node->name;
 		begin_line(&s->text, &first);
 		buf_printf(&s->text, "top %u graph node: %.*s", shown, STR_ARG(node->name));
-		add_times(&s->text, tree, node, tree_own);
+		add_times(&s->text, tree, node, tree_own_shown);
 	}
 	if (!shown)
 		return OW_OK;
@@ -259,12 +259,12 @@ static void add_lines(struct search *s, const struct tree *tree, uint32_t node, 
 	for (int i = 0; i < TOP && child; i++, child = next_sibling(tree, child)) {
 		const struct tree_node *line = &tree->nodes[child];
 
-		if (tree_total(tree, line, METRIC_MICROS) < CODE_MIN_NS)
+		if (tree_total_shown(tree, line, METRIC_MICROS) < CODE_MIN_MICROS)
 			continue;
 		begin_line(&s->text, first);
 		buf_add_repeat(&s->text, ' ', (size_t)depth * 2);
 		buf_add_str(&s->text, line->name);
-		add_times(&s->text, tree, line, tree_total);
+		add_times(&s->text, tree, line, tree_total_shown);
 		add_lines(s, tree, child, depth + 1, first);
 	}
 }

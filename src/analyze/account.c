@@ -105,19 +105,25 @@ static void add_test(struct account *a, enum metric metric, int64_t min, bool ow
 		a->tests[a->test_count++] = (struct min_test){ metric, min, own };
 }
 
+static int64_t least_time(const struct account *a, int64_t micros)
+{
+	return a->tree->in_micros ? micros : us_to_ns(micros);
+}
+
 static void read_tests(struct account *a)
 {
 	const struct view_options *o = a->options;
 	bool own = !is_multi(a);
 
 	a->negatives = metric_negatives(a->m);
+	a->tree->in_micros = metric_need_micros(a->m, a->negatives);
 	add_test(a, METRIC_BYTES, o->min_bytes, false);
 	add_test(a, METRIC_PEAK_BYTES, o->min_peak_bytes, false);
 	add_test(a, METRIC_RESIDUAL_BYTES, o->min_residual_bytes, false);
 	add_test(a, METRIC_OUTPUT_BYTES, o->min_output_bytes, false);
-	add_test(a, METRIC_MICROS, us_to_ns(o->min_micros), false);
-	add_test(a, METRIC_ACCELERATOR_MICROS, us_to_ns(o->min_accelerator_micros), false);
-	add_test(a, METRIC_CPU_MICROS, us_to_ns(o->min_cpu_micros), false);
+	add_test(a, METRIC_MICROS, least_time(a, o->min_micros), false);
+	add_test(a, METRIC_ACCELERATOR_MICROS, least_time(a, o->min_accelerator_micros), false);
+	add_test(a, METRIC_CPU_MICROS, least_time(a, o->min_cpu_micros), false);
 	add_test(a, METRIC_PARAMS, o->min_params, own);
 	add_test(a, METRIC_FLOAT_OPS, o->min_float_ops, own);
 	if (own) /* the op view counts ops instead, the code view does not test it */
@@ -149,6 +155,7 @@ static void plan_metrics(struct account *a)
 	for (uint32_t i = 0; i < a->test_count; i++)
 		mask |= METRIC_BIT(a->tests[i].metric);
 	metric_plan_init(&a->plan, a->m, a->options->step, mask);
+	a->plan.in_micros = a->tree->in_micros;
 	metric_plan_filter(&a->plan, a->tree->sums);
 	account_set_metrics(a, mask);
 }

@@ -262,7 +262,7 @@ static bool sign_group(struct signatures *s, struct tree_group *node)
 			return false;
 		metric_eval(&a->plan, op, values);
 		sign->run_count = wrap_add(sign->run_count, values[METRIC_RUN_COUNT]);
-		sign->exec_ns = wrap_add(sign->exec_ns, values[METRIC_MICROS]);
+		sign->exec_time = wrap_add(sign->exec_time, values[METRIC_MICROS]);
 		sign->defined++;
 	}
 	node->signature_first = (uint32_t)first;

@@ -85,6 +85,13 @@ static int64_t divide_time(int64_t sum_ns, uint32_t count, int64_t unit)
 	return mean > (uint64_t)(INT64_MAX / unit) ? INT64_MAX : (int64_t)mean * unit;
 }
 
+static int64_t mean_time(const struct metric_plan *plan, int64_t sum, uint32_t count)
+{
+	if (!count)
+		return 0;
+	return plan->in_micros ? divide(sum, count) : divide_time(sum, count, plan->unit_ns);
+}
+
 /* The op's rows of op_step that count: [*first, *first + result). */
 static uint32_t rows_of(const struct metric_plan *plan, uint32_t op, uint32_t *first)
 {
@@ -124,21 +131,19 @@ static uint32_t steps_among(const struct metric_plan *plan, uint32_t first, uint
 
 static void eval_times(const struct metric_plan *plan, uint32_t first, uint32_t count, int64_t *out)
 {
-	int64_t accelerator = 0, cpu = 0;
+	int64_t accelerator = 0, cpu = 0, scale = plan->in_micros ? 1000 : 1;
 
 	for (uint32_t i = first; i < first + count; i++) {
-		accelerator = wrap_add(accelerator, plan->accelerator_ns[i]);
-		cpu = wrap_add(cpu, plan->cpu_ns[i]);
+		accelerator = wrap_add(accelerator, plan->accelerator_ns[i] / scale);
+		cpu = wrap_add(cpu, plan->cpu_ns[i] / scale);
 	}
 	count = steps_among(plan, first, count);
 	if (plan->mask & METRIC_BIT(METRIC_MICROS))
-		out[METRIC_MICROS] =
-			count ? divide_time(wrap_add(accelerator, cpu), count, plan->unit_ns) : 0;
+		out[METRIC_MICROS] = mean_time(plan, wrap_add(accelerator, cpu), count);
 	if (plan->mask & METRIC_BIT(METRIC_ACCELERATOR_MICROS))
-		out[METRIC_ACCELERATOR_MICROS] =
-			count ? divide_time(accelerator, count, plan->unit_ns) : 0;
+		out[METRIC_ACCELERATOR_MICROS] = mean_time(plan, accelerator, count);
 	if (plan->mask & METRIC_BIT(METRIC_CPU_MICROS))
-		out[METRIC_CPU_MICROS] = count ? divide_time(cpu, count, plan->unit_ns) : 0;
+		out[METRIC_CPU_MICROS] = mean_time(plan, cpu, count);
 }
 
 static int64_t sum_memory(const struct metric_plan *plan, const int64_t *column, uint32_t first,
@@ -267,4 +272,9 @@ uint32_t metric_negatives(const struct model *m)
 	       unless_safe(METRIC_CPU_MICROS, cpu) | unless_safe(METRIC_PARAMS, largest_params(m)) |
 	       unless_safe(METRIC_FLOAT_OPS, flops * (runs + 1) * m->op.count) |
 	       unless_safe(METRIC_RUN_COUNT, runs * s->count);
+}
+
+bool metric_need_micros(const struct model *m, uint32_t negatives)
+{
+	return negatives & TIME_BITS && m->time_unit_ns && m->time_unit_ns % 1000 == 0;
 }

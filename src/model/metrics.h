@@ -19,6 +19,7 @@ struct metric_plan {
 	uint32_t step; /* row of the step when not */
 	bool times, memory;
 	int64_t unit_ns; /* averages of times are cut to it */
+	bool in_micros;	 /* times are given in microseconds; see metric_need_micros */
 	bool filtered;	 /* rows of op_step without runs do not count */
 	const int64_t *run_count, *accelerator_ns, *cpu_ns; /* per row of op_step */
 };
@@ -42,5 +43,9 @@ const int64_t *metric_dims(const struct model *m, shape_id shape, uint32_t *coun
  * METRIC_BIT of each. Reads whole columns, so keep the answer. A bit too many is possible, one too few
  * is not. */
 uint32_t metric_negatives(const struct model *m);
+
+/* Whether sums and averages of times may be beyond nanoseconds, though not beyond the whole microseconds of
+ * the source: those of times below zero are, as averages are divided without a sign. */
+bool metric_need_micros(const struct model *m, uint32_t negatives);
 
 #endif

@@ -71,10 +71,11 @@ ow_status tree_message(struct tree *tree, struct error *err, const char *format,
 	return OW_OK;
 }
 
-void tree_op_metrics(const struct model *m, op_id op, int64_t step, int64_t out[METRIC_COUNT])
+void tree_op_metrics(const struct tree *tree, op_id op, int64_t out[METRIC_COUNT])
 {
 	struct metric_plan plan;
 
-	metric_plan_init(&plan, m, step, METRIC_ALL);
+	metric_plan_init(&plan, tree->model, tree->step, METRIC_ALL);
+	plan.in_micros = tree->in_micros;
 	metric_eval(&plan, op, out);
 }

@@ -10,7 +10,7 @@
 
 #include "model/result.h"
 
-/* Times are in nanoseconds; the columns of that name in tfprof are microseconds. */
+/* Times are in nanoseconds (but see tree.in_micros); the columns of that name in tfprof are microseconds. */
 enum metric {
 	METRIC_BYTES,
 	METRIC_PEAK_BYTES,
@@ -54,7 +54,8 @@ extern const char *const select_names[SELECT_COUNT]; /* in bit order */
 /* Input signature of an op type: op view with input_shapes. */
 struct tree_signature {
 	struct str text; /* "0:2x3,\t1:4" */
-	int64_t run_count, defined, exec_ns;
+	int64_t run_count, defined;
+	int64_t exec_time; /* see tree_shown */
 };
 
 /* One node of the complete code tree (before selection), for pprof. */
@@ -107,6 +108,7 @@ struct tree {
 	 * of nodes are common, and many share a row of zeros. */
 	int64_t *own_rows, *total_rows;
 	uint32_t width;		       /* of a row */
+	bool in_micros;		       /* their times are, as nanoseconds could not hold them */
 	uint8_t places[METRIC_COUNT];  /* where in a row, or TREE_NO_VALUE */
 	const struct event_sums *sums; /* values are of these only; NULL = of all */
 	bool empty_store;	       /* the profile has no ops at all */
@@ -137,21 +139,55 @@ void tree_set_metrics(struct tree *tree, uint32_t mask);
  * its own for tree_set. */
 ow_status tree_reserve(struct tree *tree, uint32_t nodes, bool rows, struct error *err);
 
-/* Values of a node of tree->nodes; 0 for what was not computed. */
-static inline int64_t tree_own(const struct tree *tree, const struct tree_node *node,
-			       enum metric metric)
+static inline bool metric_is_time(enum metric metric)
+{
+	return metric >= METRIC_MICROS && metric <= METRIC_CPU_MICROS;
+}
+/* Values of a node of tree->nodes as the rows have them; 0 for what was not computed. */
+static inline int64_t tree_own_stored(const struct tree *tree, const struct tree_node *node,
+				      enum metric metric)
 {
 	return tree->places[metric] == TREE_NO_VALUE
 		       ? 0
 		       : tree->own_rows[(size_t)node->own_row * tree->width + tree->places[metric]];
 }
-static inline int64_t tree_total(const struct tree *tree, const struct tree_node *node,
-				 enum metric metric)
+static inline int64_t tree_total_stored(const struct tree *tree, const struct tree_node *node,
+					enum metric metric)
 {
 	return tree->places[metric] == TREE_NO_VALUE
 		       ? 0
 		       : tree->total_rows[(size_t)node->total_row * tree->width +
 					  tree->places[metric]];
+}
+/* The same with times in nanoseconds: those that are beyond are the largest there are. */
+static inline int64_t tree_own(const struct tree *tree, const struct tree_node *node,
+			       enum metric metric)
+{
+	int64_t value = tree_own_stored(tree, node, metric);
+
+	return OW_UNLIKELY(tree->in_micros) && metric_is_time(metric) ? us_to_ns(value) : value;
+}
+static inline int64_t tree_total(const struct tree *tree, const struct tree_node *node,
+				 enum metric metric)
+{
+	int64_t value = tree_total_stored(tree, node, metric);
+
+	return OW_UNLIKELY(tree->in_micros) && metric_is_time(metric) ? us_to_ns(value) : value;
+}
+/* A stored value as tfprof shows it: times in whole microseconds, exact. */
+static inline int64_t tree_shown(const struct tree *tree, enum metric metric, int64_t stored)
+{
+	return metric_is_time(metric) && !tree->in_micros ? stored / 1000 : stored;
+}
+static inline int64_t tree_own_shown(const struct tree *tree, const struct tree_node *node,
+				     enum metric metric)
+{
+	return tree_shown(tree, metric, tree_own_stored(tree, node, metric));
+}
+static inline int64_t tree_total_shown(const struct tree *tree, const struct tree_node *node,
+				       enum metric metric)
+{
+	return tree_shown(tree, metric, tree_total_stored(tree, node, metric));
 }
 /* The matching ops of a node in the code and op views, NULL when it has none; a code node's are in order of their names. */
 static inline const op_id *tree_ops(const struct tree *tree, const struct tree_node *node,
@@ -198,7 +234,7 @@ ow_status tree_message(struct tree *tree, struct error *err, const char *format,
 	OW_PRINTF(3, 4);
 
 /* ---- values of one op, shared by views, advice and sinks ---- */
-/* tfprof's metrics of an op at a step (negative = average over its own steps). */
-void tree_op_metrics(const struct model *m, op_id op, int64_t step, int64_t out[METRIC_COUNT]);
+/* tfprof's metrics of an op at the step of a tree (negative = average over its own steps), as stored. */
+void tree_op_metrics(const struct tree *tree, op_id op, int64_t out[METRIC_COUNT]);
 
 #endif

@@ -385,10 +385,10 @@ static void put_stack(struct pprof *p, uint32_t node)
 static void put_samples(struct pprof *p, struct writer *w, uint32_t label_key)
 {
 	enum metric metric = p->attribute->metric;
-	bool time = metric_infos[metric].unit == RESULT_NS;
 	struct metric_plan plan;
 
 	metric_plan_init(&plan, p->m, p->tree->step, METRIC_BIT(metric));
+	plan.in_micros = p->tree->in_micros;
 	metric_plan_filter(&plan, p->tree->sums);
 	for (uint32_t i = 0; i < p->sample_count && w->status == OW_OK; i++) {
 		const struct sample *s = &p->samples[i];
@@ -399,7 +399,7 @@ static void put_samples(struct pprof *p, struct writer *w, uint32_t label_key)
 		put_stack(p, s->node);
 		mark = pb_begin(&p->message, SAMPLE_VALUE);
 		pb_add_varint(&p->message, 1);
-		pb_add_varint(&p->message, (uint64_t)(values[metric] / (time ? 1000 : 1)));
+		pb_add_varint(&p->message, (uint64_t)tree_shown(p->tree, metric, values[metric]));
 		pb_end(&p->message, mark);
 		mark = pb_begin(&p->message, SAMPLE_LABEL);
 		put_number(&p->message, LABEL_KEY, label_key);

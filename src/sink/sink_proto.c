@@ -42,14 +42,6 @@ struct proto {
 	struct input_order order;
 };
 
-static int64_t shown(enum metric metric, int64_t value)
-{
-	bool time = metric == METRIC_MICROS || metric == METRIC_ACCELERATOR_MICROS ||
-		    metric == METRIC_CPU_MICROS;
-
-	return time ? value / 1000 : value;
-}
-
 static void put_shape(struct buf *to, const struct model *m, shape_id shape)
 {
 	size_t message = pb_begin(to, 2), dim;
@@ -104,11 +96,11 @@ static void put_graph_node(struct proto *p, op_id op)
 	size_t node = pb_begin(&p->fields, MULTI_GRAPH_NODES);
 	int64_t values[METRIC_COUNT];
 
-	tree_op_metrics(tree->model, op, tree->step, values);
+	tree_op_metrics(tree, op, values);
 	values[METRIC_DEFINITION_COUNT] = 1;
 	pb_put_str(&p->fields, NODE_NAME, model_str(tree->model, tree->model->op.name[op.v]));
 	for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
-		int64_t value = shown(numbers[i].metric, values[numbers[i].metric]);
+		int64_t value = tree_shown(tree, numbers[i].metric, values[numbers[i].metric]);
 
 		if (numbers[i].own[GRAPH])
 			pb_put_int(&p->fields, numbers[i].own[GRAPH], value);
@@ -131,10 +123,10 @@ static void encode(struct proto *p, const struct tree_node *node)
 
 		if (numbers[i].own[p->form])
 			pb_put_int(&p->fields, numbers[i].own[p->form],
-				   shown(metric, tree_own(p->tree, node, metric)));
+				   tree_own_shown(p->tree, node, metric));
 		if (numbers[i].total[p->form])
 			pb_put_int(&p->fields, numbers[i].total[p->form],
-				   shown(metric, tree_total(p->tree, node, metric)));
+				   tree_total_shown(p->tree, node, metric));
 	}
 	if (p->form == GRAPH) {
 		put_op(p, node->op, &p->fields);

@@ -153,7 +153,7 @@ static size_t put_number(char *to, enum field_kind kind, int64_t value)
 {
 	switch (kind) {
 	case FIELD_TIME:
-		return tfprof_micros(to, value / 1000);
+		return tfprof_micros(to, value);
 	case FIELD_MEMORY:
 		return tfprof_memory(to, value);
 	default:
@@ -193,8 +193,8 @@ static void add_pair(struct text *t, enum field_kind kind, bool accounted, int64
 static void add_metric(struct text *t, const struct field *f, const struct tree_node *node)
 {
 	begin_field(t);
-	add_pair(t, f->kind, node->accounted, tree_own(t->tree, node, f->metric),
-		 tree_total(t->tree, node, f->metric));
+	add_pair(t, f->kind, node->accounted, tree_own_shown(t->tree, node, f->metric),
+		 tree_total_shown(t->tree, node, f->metric));
 	if (f->kind == FIELD_PARAMS)
 		buf_puts(&t->line, " params");
 	if (f->kind == FIELD_FLOAT_OPS)
@@ -358,8 +358,8 @@ static double percent_base(const struct text *t, const struct field *f, int64_t 
 {
 	int64_t base = value;
 
-	if (f->kind == FIELD_TIME && t->tree->model->time_unit_ns % 1000 == 0)
-		base /= 1000;
+	if (t->tree->model->time_unit_ns % 1000 == 0)
+		base = tree_shown(t->tree, f->metric, value);
 	return (double)base;
 }
 
@@ -369,12 +369,12 @@ static void add_percents(struct text *t, const struct field *f, const struct tre
 					     [FIELD_FLOAT_OPS] = " float_ops",
 					     [FIELD_TIME] = "",
 					     [FIELD_MEMORY] = "" };
-	int64_t own = tree_own(t->tree, node, f->metric);
-	int64_t total = tree_total(t->tree, node, f->metric);
-	double root = percent_base(t, f, tree_total(t->tree, t->tree->nodes, f->metric));
+	int64_t own = tree_own_stored(t->tree, node, f->metric);
+	int64_t total = tree_total_stored(t->tree, node, f->metric);
+	double root = percent_base(t, f, tree_total_stored(t->tree, t->tree->nodes, f->metric));
 	double below = 0, share = 0;
 	char text[512], number[TFPROF_NUMBER_BYTES];
-	size_t len = put_number(number, f->kind, own);
+	size_t len = put_number(number, f->kind, tree_shown(t->tree, f->metric, own));
 
 	if (percent_base(t, f, f->kind == FIELD_MEMORY ? own : total) > 0) {
 		below = 100.0 * percent_base(t, f, total) / root;
@@ -437,7 +437,7 @@ static void add_signatures(struct text *t, const struct tree_node *node)
 		buf_add_str(&t->line, sign[i].text);
 		buf_printf(&t->line, "\t(run*%" PRId64 "|defined*%" PRId64 ")\texec_time: ",
 			   sign[i].run_count, sign[i].defined);
-		add_number(t, FIELD_TIME, sign[i].exec_ns);
+		add_number(t, FIELD_TIME, tree_shown(t->tree, METRIC_MICROS, sign[i].exec_time));
 		buf_add_char(&t->line, '\n');
 	}
 	buf_add_char(&t->line, '\n');

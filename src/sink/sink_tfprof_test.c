@@ -87,6 +87,40 @@ static void metrics(void **state)
 	small_close(&s);
 }
 
+/* Times below zero: averages are divided without a sign and are more than nanoseconds can hold. */
+static void negative_times(void **state)
+{
+	struct small_model s;
+	op_id n, m;
+
+	(void)state;
+	small_open(&s);
+	s.m->time_unit_ns = 1000;
+	n = small_op(&s, "n", "T", CPU0);
+	m = small_op(&s, "m", "U", CPU0);
+	add_run(&s, n, 0, 1, -3, 5);
+	add_run(&s, n, 1, 1, -4, 0);
+	add_run(&s, m, 0, 1, 7, 0);
+	small_freeze(&s);
+	/* (2^64 - 2) / 2 and (2^64 - 7) / 2 microseconds; sums wrap as the original's do */
+	tfprof_expect(&s, &sink_tfprof, "scope", "-min_micros -9223372036854775808",
+		      "node name | total execution time | accelerator execution time | cpu "
+		      "execution time\n"
+		      "_TFProfRoot (--/-9223372036854775802us, --/2us, --/-9223372036854775805us)\n"
+		      "  m (7us/7us, 0us/0us, 7us/7us)\n"
+		      "  n (9223372036854.78sec/9223372036854.78sec, 2us/2us, "
+		      "9223372036854.78sec/9223372036854.78sec)\n");
+	tfprof_expect(&s, &sink_tfprof, "op", "-step 0 -select cpu_micros -min_cpu_micros -3",
+		      "node name | cpu execution time\n"
+		      "T                               -3us (100.00%, -75.00%)\n"
+		      "U                                7us (175.00%, 175.00%)\n");
+	tfprof_expect(&s, &sink_tfprof, "op",
+		      "-min_micros 9223372036854775807 -select '' -account_type_regexes T",
+		      "node name | \n"
+		      "T                        \n");
+	small_close(&s);
+}
+
 static void head(void **state)
 {
 	struct small_model s;
@@ -382,10 +416,11 @@ static void too_deep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(metrics),     cmocka_unit_test(head),
-		cmocka_unit_test(code),	       cmocka_unit_test(shapes),
-		cmocka_unit_test(empty_store), cmocka_unit_test(tensors),
-		cmocka_unit_test(failures),    cmocka_unit_test(too_deep),
+		cmocka_unit_test(metrics),  cmocka_unit_test(negative_times),
+		cmocka_unit_test(head),	    cmocka_unit_test(code),
+		cmocka_unit_test(shapes),   cmocka_unit_test(empty_store),
+		cmocka_unit_test(tensors),  cmocka_unit_test(failures),
+		cmocka_unit_test(too_deep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

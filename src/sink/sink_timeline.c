@@ -32,7 +32,15 @@ void timeline_process(struct timeline *t, int64_t pid, const char *before, struc
 	writer_char(&t->w, '}');
 }
 
-void timeline_region(struct timeline *t, int64_t start_ns, int64_t dur_ns, int64_t pid, int64_t tid,
+static void put_time(struct timeline *t, int64_t time)
+{
+	if (t->in_micros)
+		writer_int(&t->w, time);
+	else
+		writer_micros(&t->w, time);
+}
+
+void timeline_region(struct timeline *t, int64_t start, int64_t dur, int64_t pid, int64_t tid,
 		     struct str name, bool with_op)
 {
 	timeline_next(t);
@@ -43,7 +51,7 @@ void timeline_region(struct timeline *t, int64_t start_ns, int64_t dur_ns, int64
 		writer_json_ascii(&t->w, name);
 	}
 	writer_puts(&t->w, "\"},\"cat\":\"Op\",\"dur\":");
-	writer_micros(&t->w, dur_ns);
+	put_time(t, dur);
 	writer_puts(&t->w, ",\"name\":\"");
 	writer_json_ascii(&t->w, name);
 	writer_puts(&t->w, "\",\"ph\":\"X\",\"pid\":");
@@ -51,7 +59,7 @@ void timeline_region(struct timeline *t, int64_t start_ns, int64_t dur_ns, int64
 	writer_puts(&t->w, ",\"tid\":");
 	writer_int(&t->w, tid);
 	writer_puts(&t->w, ",\"ts\":");
-	writer_micros(&t->w, start_ns);
+	put_time(t, start);
 	writer_char(&t->w, '}');
 }
 
@@ -73,7 +81,7 @@ static void put_tree(struct timeline *t, int64_t *next)
 	uint32_t depths = 0, skip_below = UINT32_MAX;
 
 	for (uint32_t i = 0; i < t->tree->node_count && t->w.status == OW_OK; i++) {
-		int64_t total = tree_total(t->tree, &nodes[i], METRIC_MICROS), start = 0;
+		int64_t total = tree_total_stored(t->tree, &nodes[i], METRIC_MICROS), start = 0;
 
 		if (nodes[i].depth > skip_below)
 			continue;
@@ -98,6 +106,7 @@ static ow_status tree_timeline(struct timeline *t)
 
 	if (!next)
 		return error_no_memory(t->err);
+	t->in_micros = t->tree->in_micros;
 	put_tree(t, next);
 	mem_free(t->mem, next, size);
 	return OW_OK;

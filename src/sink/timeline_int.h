@@ -16,7 +16,8 @@ struct timeline {
 	const struct tree *tree;
 	const struct sink_options *options;
 	struct error *err;
-	bool any; /* an event was written, so the next one needs a comma */
+	bool any;	/* an event was written, so the next one needs a comma */
+	bool in_micros; /* times are; else in nanoseconds */
 	int64_t next_pid;
 };
 
@@ -26,7 +27,7 @@ void timeline_next(struct timeline *t);
 void timeline_process(struct timeline *t, int64_t pid, const char *before, struct str name,
 		      const char *after);
 /* A slice; its arguments are {name}, and {name, op} when with_op. */
-void timeline_region(struct timeline *t, int64_t start_ns, int64_t dur_ns, int64_t pid, int64_t tid,
+void timeline_region(struct timeline *t, int64_t start, int64_t dur, int64_t pid, int64_t tid,
 		     struct str name, bool with_op);
 /* A line for stdout. */
 void timeline_stdout(struct timeline *t, struct str line);

@@ -7,7 +7,7 @@ import os
 import struct
 
 from pb_write import fixed32, num, packed, some, sub, varint
-from tfprof_store import raw
+from tfprof_store import raw, signed
 
 HOST = "/job:w/replica:0/task:0"
 DEVICES = [HOST + "/device:CPU:0", HOST + "/device:CPU:1", HOST + "/device:GPU:0", "/gpu:1", "/job:w/device:SYCL:0", "/cpu:0",
@@ -35,7 +35,7 @@ class Maker:
 
     def size(self):
         if self.wild and self.rng.random() < 0.3:
-            return self.rng.choice([-1, -1000, -10**6, 10**12, 2**40, -2**33])
+            return self.rng.choice([-1, -1000, -10**6, 10**12, 2**40, -2**33, 2**63 - 1, -2**63, 2**62, -2**62 - 5, 2**63 - 1000])
         return self.rng.choice([0, 0, 1, 9, 99, 999, 1000, 999999, 10**6, 10**9, self.rng.randint(0, 5000)])
 
     def name(self):
@@ -87,14 +87,16 @@ class Maker:
 
     def record(self, name):
         rng = self.rng
-        start = rng.choice([0, -5]) if rng.random() < 0.05 else rng.randint(1, 100000)
-        dur = max(0, self.size())
-        if self.wild and self.one_step and rng.random() < 0.1:
-            dur = -dur          # the average of negative times is more than nanoseconds can hold
+        start = rng.choice([0, -5, -2**63]) if rng.random() < 0.05 else rng.randint(1, 100000)
+        dur = max(-10**15, min(self.size(), 10**15))        # of more, nanoseconds hold the nearest
+        if not self.wild or rng.random() < 0.5:
+            dur = max(0, dur)
         return {
             "name": name + rng.choice(["", "", "", ":Mul", ":"]), "start": start, "dur": dur,
             "memory": [{"name": rng.choice(ALLOCATORS), "total": self.size(), "peak": self.size(),
-                        "live": self.size() * rng.choice([1, 1, -1])} for _ in range(rng.choice([0, 1, 1, 2]))],
+                        "live": signed(self.size() * rng.choice([1, 1, -1])), "in_use": self.size(),
+                        "records": [(rng.randint(0, 100000), signed(self.size() * rng.choice([1, -1])))
+                                    for _ in range(rng.choice([0, 0, 1, 3]))]} for _ in range(rng.choice([0, 1, 1, 2]))],
             "outputs": [None if rng.random() < 0.1 else (self.size(), self.size()) for _ in range(rng.choice([0, 1, 2]))],
             "memory_stats": rng.choice([None, (self.size(), self.size())]),
         }
@@ -135,7 +137,6 @@ class Maker:
         graph = self.graph()
         names = [d["name"] for d in graph]
         steps = self.rng.choice([0, 1, 1, 2, 3])
-        self.one_step = steps == 1
         return {"graph": graph, "op_log": self.op_log(names) if self.rng.random() < 0.7 else None,
                 "steps": [self.step(names) for _ in range(steps)],
                 "checkpoint": self.checkpoint(names) if self.rng.random() < 0.2 else None}
@@ -229,7 +230,8 @@ def op_log_message(entries, rng):
 def record_message(r):
     out = sub(1, r["name"]) + some(2, r["start"]) + some(4, r["dur"])
     for m in r["memory"]:
-        out += sub(6, sub(1, m["name"]) + some(2, m["total"]) + some(3, m["peak"]) + some(4, m["live"]))
+        out += sub(6, sub(1, m["name"]) + some(2, m["total"]) + some(3, m["peak"]) + some(4, m["live"]) + some(5, m["in_use"]) +
+                   b"".join(sub(6, some(1, at) + some(2, size)) for at, size in m["records"]))
     for i, o in enumerate(r["outputs"]):
         out += sub(7, some(1, i) + sub(3, b"" if o is None else sub(4, some(1, o[0]) + some(2, o[1]))))
     if r["memory_stats"]:
@@ -247,8 +249,9 @@ def step_message(devices):
 def record_text(r):
     out = "node_name: %s all_start_micros: %d op_end_rel_micros: %d\n" % (quoted(r["name"]), r["start"], r["dur"])
     for m in r["memory"]:
-        out += "memory { allocator_name: %s total_bytes: %d peak_bytes: %d live_bytes: %d }\n" % (
-            quoted(m["name"]), m["total"], m["peak"], m["live"])
+        out += "memory { allocator_name: %s total_bytes: %d peak_bytes: %d live_bytes: %d allocator_bytes_in_use: %d %s }\n" % (
+            quoted(m["name"]), m["total"], m["peak"], m["live"], m["in_use"],
+            " ".join("allocation_records { alloc_micros: %d alloc_bytes: %d }" % record for record in m["records"]))
     for i, o in enumerate(r["outputs"]):
         described = "" if o is None else "allocation_description < requested_bytes: %d, allocated_bytes: %d >" % o
         out += "output { slot: %d tensor_description { %s } }\n" % (i, described)
@@ -277,9 +280,10 @@ def exec_message(e):
     out = some(1, e.run) + some(2, e.first_start) + some(3, e.latest_end)
     out += times_message(4, e.accelerator) + times_message(5, e.cpu) + b"".join(sub(6, d) for d in sorted(e.devices))
     for m in e.memory:
-        out += sub(7, some(1, m["at"]) + some(6, m["bytes"]) + some(7, m["peak_bytes"]) + some(8, m["residual_bytes"]) +
-                   some(9, m["output_bytes"]))
-    return out
+        temp, persistent = (2, 3) if m["on_host"] else (4, 5)
+        out += sub(7, some(1, m["at"]) + some(temp, m["temp"]) + some(persistent, m["persistent"]) + some(6, m["bytes"]) +
+                   some(7, m["peak_bytes"]) + some(8, m["residual_bytes"]) + some(9, m["output_bytes"]) + some(10, m["in_use"]))
+    return out + b"".join(sub(11, some(1, at) + some(2, size)) for at, size in e.allocations)
 
 
 def profile_message(store, rng):

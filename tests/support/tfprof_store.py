@@ -34,6 +34,7 @@ class Exec:
         self.run = self.first_start = self.latest_end = 0
         self.accelerator, self.cpu = {}, {}     # device: [(start, duration)]
         self.memory = []                        # {metric: bytes}
+        self.allocations = []                   # (time, bytes)
         self.devices = set()
 
     def value(self, metric):
@@ -172,26 +173,31 @@ class Store:
         if start > 0:
             lasts = dur or 1
             run.first_start = min(run.first_start or start, start)
-            run.latest_end = max(run.latest_end, start + lasts)
+            run.latest_end = max(run.latest_end, signed(start + lasts))
             if "stream:all" in device:
                 run.accelerator.setdefault(device, []).append((start, lasts))
             elif canonical:
                 run.cpu.setdefault(device, []).append((start, lasts))
                 run.run += 1
         if device == node.device:
-            self.account_memory(run, record)
+            self.account_memory(run, device, record)
 
-    def account_memory(self, run, record):
+    def account_memory(self, run, device, record):
         if record["start"] <= 0:
             self.said.append("%s has no start time, skipping" % record["name"])
             return
         temp, persistent = record["memory_stats"] or (0, 0)
+        of_gpu = [m for m in record["memory"] if "GPU" in m["name"]]
+        for m in of_gpu:
+            run.allocations += m["records"]
         run.memory.append({
-            "at": record["start"] + record["dur"],
-            "bytes": sum(m["total"] for m in record["memory"]) + temp + persistent,
-            "peak_bytes": sum(m["peak"] for m in record["memory"]) + temp + persistent,
-            "residual_bytes": sum(m["live"] for m in record["memory"]) + persistent,
-            "output_bytes": sum(max(o) for o in record["outputs"] if o is not None),
+            "at": signed(record["start"] + record["dur"]),
+            "in_use": max([0] + [m["in_use"] for m in of_gpu]),
+            "on_host": "cpu" in device, "temp": temp, "persistent": persistent,
+            "bytes": signed(sum(m["total"] for m in record["memory"]) + temp + persistent),
+            "peak_bytes": signed(sum(m["peak"] for m in record["memory"]) + temp + persistent),
+            "residual_bytes": signed(sum(m["live"] for m in record["memory"]) + persistent),
+            "output_bytes": signed(sum(max(o) for o in record["outputs"] if o is not None)),
         })
 
     def input_shapes(self, node):

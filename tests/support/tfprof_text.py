@@ -1,5 +1,5 @@
 """The text of tfprof's views (tfprof_views.py): documentation, legend, lines, tensors; and its advice."""
-from tfprof_store import BYTES, TIMES, raw
+from tfprof_store import BYTES, TIMES, raw, signed
 from tfprof_views import VIEWS, has_lines
 
 WARNING = ("\n\nFound accelerator operation but misses accelerator stream stats!\n\nIt's likely a gpu tracing issue rather than "
@@ -173,7 +173,7 @@ class Text:
             group = groups.setdefault(",\t".join(self.shapes(node)), [0, 0, 0])
             group[0] += node.metric("run", step)
             group[1] += 1
-            group[2] += node.metric("micros", step)
+            group[2] = signed(group[2] + node.metric("micros", step))
         for key in sorted(sorted(groups, key=raw), key=lambda k: -groups[k][0]):
             run, defined, time = groups[key]
             yield "input_type: %s\t(run*%d|defined*%d)\texec_time: %s" % (key, run, defined, micros(time))
