@@ -99,10 +99,11 @@ static int list(struct args *args, const ow_queries *queries)
 		fprintf(to, "\n'opwatch ask NAME FILE…' asks one of them, 'opwatch ask NAME "
 			    "--show' prints it.\n");
 	}
-	return page_close(&page, args->terminal.out && args->terminal.in && !args->no_pager,
-			  args->terminal.height)
-		       ? EXIT_GOOD
-		       : EXIT_FAILED;
+	if (page_close(&page, args->terminal.out && args->terminal.in && !args->no_pager,
+		       args->terminal.height))
+		return EXIT_GOOD;
+	(void)output_complain();
+	return EXIT_FAILED;
 }
 
 static int unknown(const ow_queries *queries, const char *name)
@@ -204,10 +205,8 @@ static ow_status print_result(struct args *args, ow_result *result, struct ow_er
 			     !args->no_pager,
 		     args->terminal.height);
 	status = ow_result_write(result, args->sink, &write, output_write, &out, err);
-	if (!output_end(&out)) {
-		snprintf(err->text, sizeof(err->text), "standard output: %s", strerror(errno));
-		return OW_E_IO;
-	}
+	if (!output_end(&out))
+		return output_failure(err);
 	return status == OW_E_INTERRUPTED && !interrupted ? OW_OK : status; /* nobody reads on */
 }
 

@@ -6,7 +6,6 @@
 #include "cli/command.h"
 #include "cli/progress.h"
 
-#include <errno.h>
 #include <sys/stat.h>
 
 /* Names of outputs by what a file's name ends with; the first match counts. */
@@ -108,7 +107,7 @@ static ow_status write_tree(struct args *args, ow_profile *profile, const char *
 		output_start(&out, false, 0);
 		status = ow_result_write(result, sink, &write, output_write, &out, err);
 		if (!output_end(&out))
-			complain("opwatch: standard output: %s\n", strerror(errno));
+			status = output_failure(err);
 	}
 	ow_result_free(result);
 	return status;
@@ -134,9 +133,7 @@ static ow_status write_timeline(struct args *args, ow_profile *profile, struct o
 	}
 	output_start(&out, false, 0);
 	status = ow_timeline_write(profile, &options, output_write, &out, err);
-	if (!output_end(&out))
-		complain("opwatch: standard output: %s\n", strerror(errno));
-	return status;
+	return output_end(&out) ? status : output_failure(err);
 }
 
 static ow_status write_message(struct args *args, ow_profile *profile, bool log,
@@ -151,9 +148,7 @@ static ow_status write_message(struct args *args, ow_profile *profile, bool log,
 	output_start(&out, false, 0);
 	status = log ? ow_tf_op_log_write(profile, output_write, &out, err)
 		     : ow_tf_profile_write(profile, output_write, &out, err);
-	if (!output_end(&out))
-		complain("opwatch: standard output: %s\n", strerror(errno));
-	return status;
+	return output_end(&out) ? status : output_failure(err);
 }
 
 /* What was made, and what to do with it. */

@@ -78,7 +78,7 @@ static void print_command_help(FILE *to, const struct command *command)
 			   command == &cmd_view || strcmp(command->name, "shell") == 0);
 }
 
-void print_help(const struct args *args, const char *topic)
+int print_help(const struct args *args, const char *topic)
 {
 	const struct command *command = topic ? command_find(topic) : NULL;
 	const struct terminal *terminal = &args->terminal;
@@ -91,7 +91,10 @@ void print_help(const struct args *args, const char *topic)
 		print_view_help(to, topic);
 	else
 		print_command_help(to, command);
-	(void)page_close(&page, terminal->out && terminal->in && !args->no_pager, terminal->height);
+	if (page_close(&page, terminal->out && terminal->in && !args->no_pager, terminal->height))
+		return EXIT_GOOD;
+	(void)output_complain();
+	return EXIT_FAILED;
 }
 
 static int run(struct args *args)
@@ -100,8 +103,7 @@ static int run(struct args *args)
 		complain("opwatch help: no command is called '%s'\n", args->files[0]);
 		return EXIT_USAGE;
 	}
-	print_help(args, args->file_count ? args->files[0] : NULL);
-	return EXIT_GOOD;
+	return print_help(args, args->file_count ? args->files[0] : NULL);
 }
 
 const struct command cmd_help = {

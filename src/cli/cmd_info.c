@@ -2,8 +2,6 @@
 #include "cli/command.h"
 #include "cli/words.h"
 
-#include <errno.h>
-
 static ow_status print_json(ow_profile *profile)
 {
 	static struct output_stream out;
@@ -12,10 +10,8 @@ static ow_status print_json(ow_profile *profile)
 
 	output_start(&out, false, 0);
 	status = ow_info_json(profile, output_write, &out, &err);
-	if (!output_end(&out)) {
-		complain("opwatch: standard output: %s\n", strerror(errno));
-		return OW_E_IO;
-	}
+	if (!output_end(&out))
+		return output_complain();
 	if (status == OW_E_INTERRUPTED)
 		return OW_OK;
 	if (status != OW_OK)
@@ -130,11 +126,13 @@ static int run(struct args *args)
 	int code = EXIT_FAILED;
 	ow_status status;
 
-	if (!args_redirect(args))
-		return EXIT_FAILED;
 	profile = load_files(args, &code);
 	if (!profile)
 		return code;
+	if (!args_redirect(args)) {
+		ow_profile_free(profile);
+		return EXIT_FAILED;
+	}
 	show_from_args(args, profile, &show);
 	show.pager = false;
 	status = args->verify ? verify(args, profile) : OW_OK;

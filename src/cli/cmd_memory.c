@@ -6,8 +6,6 @@
 #include "cli/command.h"
 #include "cli/words.h"
 
-#include <errno.h>
-
 #define CHARTS_SHOWN 8
 #define CHART_WIDTH 60
 #define NAME_WIDTH 12
@@ -189,10 +187,8 @@ static ow_status write_all(struct report *r)
 		status = text ? show_section(r, &sections[i]) : write_section(r, &sections[i]);
 	if (status == OW_OK && strcmp(r->args->sink, "json") == 0)
 		put(r, "}\n");
-	if (!output_end(&out)) {
-		complain("opwatch: standard output: %s\n", strerror(errno));
-		return OW_E_IO;
-	}
+	if (!output_end(&out))
+		return output_complain();
 	if (status != OW_OK && status != OW_E_INTERRUPTED)
 		complain("opwatch: %s\n", r->err.text);
 	return status == OW_E_INTERRUPTED ? OW_OK : status;
@@ -220,11 +216,15 @@ static int run(struct args *args)
 	ow_status status;
 	int code = EXIT_FAILED;
 
-	if (table ? !args_redirect(args) : !args_choose_output(args))
-		return table ? EXIT_FAILED : EXIT_USAGE;
+	if (!table && !args_choose_output(args))
+		return EXIT_USAGE;
 	r.profile = load_files(args, &code);
 	if (!r.profile)
 		return code;
+	if (table && !args_redirect(args)) {
+		ow_profile_free(r.profile);
+		return EXIT_FAILED;
+	}
 	status = table ? write_all(&r) : write_other(&r);
 	code = finish_code(args, r.profile, status);
 	ow_profile_free(r.profile);

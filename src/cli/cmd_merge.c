@@ -6,7 +6,6 @@
 #include "cli/progress.h"
 #include "cli/signals.h"
 
-#include <errno.h>
 #include <sys/resource.h>
 
 #define NOTES_SHOWN 10
@@ -165,10 +164,8 @@ static ow_status merge(struct args *args, struct ow_merge_summary *summary, stru
 	args->merge.write = output_write;
 	args->merge.write_arg = &out;
 	status = ow_merge(args->files, args->file_count, &args->merge, NULL, summary, err);
-	if (!output_end(&out)) {
-		snprintf(err->text, sizeof(err->text), "standard output: %s", strerror(errno));
-		return OW_E_IO;
-	}
+	if (!output_end(&out))
+		return output_failure(err);
 	return status == OW_E_INTERRUPTED && !interrupted ? OW_OK : status; /* nobody reads on */
 }
 

@@ -6,8 +6,6 @@
 #include "cli/findings.h"
 #include "cli/overview.h"
 
-#include <errno.h>
-
 #define NOTES_SHOWN 5
 #define FINDINGS_SHOWN 3
 
@@ -110,10 +108,8 @@ static ow_status show_text(struct overview *o)
 	o->to = page_open(&page);
 	print_text(o);
 	if (!page_close(&page, terminal->out && terminal->in && !o->args->no_pager,
-			terminal->height)) {
-		complain("opwatch: standard output: %s\n", strerror(errno));
-		return OW_E_IO;
-	}
+			terminal->height))
+		return output_complain();
 	if (o->failure->status != OW_OK)
 		complain("opwatch: %s\n", o->failure->text);
 	return o->failure->status;
@@ -169,7 +165,7 @@ static ow_status print_sections(const struct overview *o)
 	if (json && status == OW_OK)
 		output_write(&out, "}\n", 2);
 	if (!output_end(&out))
-		return OW_E_IO;
+		return output_complain();
 	if (status != OW_OK && status != OW_E_INTERRUPTED)
 		complain("opwatch: %s\n", err.text);
 	return status == OW_E_INTERRUPTED ? OW_OK : status;
@@ -185,13 +181,15 @@ static int run(struct args *args)
 	ow_status status = OW_OK;
 	int code = EXIT_FAILED;
 
-	if (!args_redirect(args))
-		return EXIT_FAILED;
-	o.width = args->terminal.out ? args->terminal.width : 100;
-	o.colour = args->terminal.colour;
 	o.profile = load_files(args, &code);
 	if (!o.profile)
 		return code;
+	if (!args_redirect(args)) {
+		ow_profile_free(o.profile);
+		return EXIT_FAILED;
+	}
+	o.width = args->terminal.out ? args->terminal.width : 100;
+	o.colour = args->terminal.colour;
 	if (strcmp(args->sink, "text") == 0)
 		status = show_text(&o);
 	else

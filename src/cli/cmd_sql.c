@@ -256,10 +256,9 @@ static int run(struct args *args)
 		complain("opwatch sql: which file? Try 'opwatch help sql'.\n");
 		return EXIT_USAGE;
 	}
-	if (!args->parquet && !args_redirect(args))
-		return EXIT_FAILED;
 	if (runs_load(args, 0, &runs, &code))
-		code = run_on(args, &runs, query);
+		code = args->parquet || args_redirect(args) ? run_on(args, &runs, query)
+							    : EXIT_FAILED;
 	runs_free(&runs);
 	return code;
 }

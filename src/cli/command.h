@@ -38,6 +38,7 @@ struct args {
 	const char *push_to; /* --to, when it is a server */
 	const char *password_file;
 	const char *checkpoint, *format, *out_file;
+	char *out_part;	  /* args_redirect: standard output is this until it is whole */
 	const char *sink; /* "text", or what --json, --csv, --to ask for */
 	struct terminal terminal;
 	bool strict, no_pager, estimate, verify, verbose, version, help;
@@ -84,13 +85,15 @@ bool args_parse(struct args *args, int argc, char **argv);
 /* Moves --to, --json, --csv and --out into options.output; complains and returns false when that makes no
  * sense. */
 bool args_choose_output(struct args *args);
-/* Sends standard output to --out, for commands that print more than one result. */
+/* Sends standard output to --out, for commands that print more than one result. Called when the files are loaded; a
+ * file appears at the end of the program, whole, and only when the command worked. */
 bool args_redirect(struct args *args);
+int args_finish_output(struct args *args, int code);
 /* Those of a command, or all when it is NULL. */
 void args_print_options(FILE *to, const char *command, bool views);
 
 /* cmd_help.c: on one command, or on everything; NULL is the short form. */
-void print_help(const struct args *args, const char *topic);
+int print_help(const struct args *args, const char *topic);
 void print_short_help(void);
 
 /* cmd_info.c */

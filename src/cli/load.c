@@ -125,6 +125,7 @@ int finish_code(const struct args *args, const ow_profile *profile, ow_status st
 void show_from_args(const struct args *args, ow_profile *profile, struct show *show)
 {
 	*show = (struct show){ .profile = profile,
+			       .args = args,
 			       .terminal = args->terminal,
 			       .pager = !args->no_pager && args->terminal.in };
 }

@@ -1,9 +1,9 @@
 /* opwatch.c: the program under its own name: finds the command and runs it. */
 #include "base/nearest.h"
 #include "cli/command.h"
+#include "cli/inputs.h"
 #include "cli/job_file.h"
 
-#include <errno.h>
 #include <unistd.h>
 
 #define COMMAND(name) &cmd_##name,
@@ -90,12 +90,15 @@ static int run(struct args *args, int argc, char **argv)
 	if (args->version)
 		return print_version();
 	if (args->help) {
-		print_help(args, args->command);
-		return EXIT_GOOD;
+		return print_help(args, args->command);
 	}
 	if (args->estimate && (command == &cmd_overview || command == &cmd_info))
 		return print_estimates(args);
 	if (command == &cmd_overview && args->file_count && mistyped_command(args))
+		return EXIT_USAGE;
+	/* The words of `record` are a program, not files. */
+	if (command != &cmd_record && (overwrites_input(args, args->out_file) ||
+				       overwrites_input(args, args->options.output.outfile)))
 		return EXIT_USAGE;
 	if (!args->job || command->takes_job)
 		return command->run(args);
@@ -118,10 +121,7 @@ int opwatch_main(int argc, char **argv)
 	init_args(&args, &arena);
 	code = run(&args, argc - 1, argv + 1);
 	job_file_drop(&args);
+	code = args_finish_output(&args, code);
 	arena_release(&arena);
-	if (fflush(stdout) != 0 && errno != EPIPE) {
-		complain("opwatch: standard output: %s\n", strerror(errno));
-		return EXIT_FAILED;
-	}
 	return code;
 }

@@ -67,6 +67,7 @@ void output_start(struct output_stream *out, bool paging, uint32_t height)
 	out->closed = false;
 	out->paging = paging;
 	out->pager = 0;
+	out->failure = 0;
 	out->height = height;
 	out->lines = 0;
 	out->len = 0;
@@ -120,6 +121,8 @@ static bool flush(struct output_stream *out)
 
 		if (n < 0 && errno == EINTR && !interrupted)
 			continue;
+		if (n < 0 && !interrupted)
+			out->failure = errno; /* told at the end, however much comes before that */
 		if (n < 0 || interrupted)
 			out->closed = true;
 		else
@@ -160,21 +163,37 @@ bool output_write(void *arg, const void *bytes, size_t len)
 
 bool output_end(struct output_stream *out)
 {
-	int failure = 0;
-
-	errno = 0;
-	if (!flush(out) && !interrupted)
-		failure = errno;
+	flush(out);
 	if (out->pager) {
 		close(out->fd);
 		while (waitpid(out->pager, NULL, 0) < 0 && errno == EINTR)
 			;
 		out->pager = 0;
 		out->fd = STDOUT_FILENO;
-		failure = 0;
+		out->failure = 0;
 	}
-	errno = failure;
-	return failure == 0 || failure == EPIPE;
+	errno = out->failure;
+	return out->failure == 0 || out->failure == EPIPE;
+}
+
+static const char *output_name = "standard output";
+
+void output_is(const char *name)
+{
+	output_name = name;
+}
+
+ow_status output_failure(struct ow_error *err)
+{
+	err->status = OW_E_IO;
+	snprintf(err->text, sizeof(err->text), "%s: %s", output_name, strerror(errno));
+	return OW_E_IO;
+}
+
+ow_status output_complain(void)
+{
+	complain("opwatch: %s: %s\n", output_name, strerror(errno));
+	return OW_E_IO;
 }
 
 FILE *page_open(struct page *page)

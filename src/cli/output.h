@@ -27,6 +27,7 @@ struct output_stream {
 	bool closed; /* the reader is gone, or the user interrupted */
 	bool paging; /* may start a pager when the text is longer than the screen */
 	int pager;   /* its process id, 0 when none */
+	int failure; /* errno of what could not be written; of a closed pipe, too */
 	uint32_t height;
 	size_t lines;
 	size_t len;
@@ -39,6 +40,13 @@ bool output_write(void *arg, const void *bytes, size_t len);
 /* Flushes, waits for the pager; false when something could not be written (errno says why; a closed
  * pipe is no failure). */
 bool output_end(struct output_stream *out);
+
+/* What a user knows standard output as, once it is a file. */
+void output_is(const char *name);
+/* Of an output_end that failed: tells it in err. Gives OW_E_IO. */
+ow_status output_failure(struct ow_error *err);
+/* The same, said at once. */
+ow_status output_complain(void);
 
 /* A text that is made whole before it is shown, so that it can go through the pager. */
 struct page {

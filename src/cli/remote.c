@@ -1,7 +1,7 @@
 /* remote.c: see remote.h. */
 #include "cli/remote.h"
 
-#include <errno.h>
+#include "cli/piped.h"
 
 static bool is_interrupted(void *arg)
 {
@@ -41,10 +41,8 @@ static ow_status show_stdout(const struct args *args, ow_result *result, struct 
 	output_start(&out, args->terminal.out && args->terminal.in && !args->no_pager,
 		     args->terminal.height);
 	status = ow_result_write(result, args->sink, &write, output_write, &out, err);
-	if (!output_end(&out)) {
-		snprintf(err->text, sizeof(err->text), "standard output: %s", strerror(errno));
-		return OW_E_IO;
-	}
+	if (!output_end(&out))
+		return output_failure(err);
 	return status == OW_E_INTERRUPTED ? OW_OK : status; /* nobody reads on */
 }
 
@@ -57,7 +55,7 @@ static ow_status ask_and_show(const struct args *args, ow_remote *remote, const 
 	OW_TRY(ow_remote_query(remote, text, &result, err));
 	if (!ow_result_columns(result))
 		status = OW_OK; /* a statement without rows */
-	else if (args->out_file)
+	else if (args->out_file && !is_standard_output(args->out_file))
 		status = ow_result_write_file(result, args->sink, NULL, args->out_file, err);
 	else
 		status = show_stdout(args, result, err);

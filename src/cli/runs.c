@@ -156,15 +156,16 @@ static bool is_name_char(char c)
 	return c != '#' && c != '*' && c != '?' && c != '[' && c != ']';
 }
 
-/* A name for people: without directory, endings, and what numbers or patterns stood for. */
-static const char *short_name(struct arena *arena, const char *path, bool series)
+/* A name for people: without directory, endings, and what numbers or patterns stood for. Files of a profile whose names
+ * are hidden hide theirs, too. */
+static const char *short_name(const struct args *args, const char *path, bool series)
 {
 	struct str base = base_name(path);
-	char *name = arena_push(arena, base.len + 8);
+	char *name = arena_push(args->arena, base.len + 8);
 	size_t at = 0;
 
-	if (!name)
-		return NULL;
+	if (!name || args->open.redact)
+		return name ? "run" : NULL;
 	for (size_t i = 0; i < base.len; i++) {
 		bool digit = base.ptr[i] >= '0' && base.ptr[i] <= '9';
 
@@ -204,15 +205,14 @@ static bool name_runs(struct grouping *g)
 		const char *name = i < names->count ? names->items[i] : run->name;
 
 		if (!name)
-			name = short_name(g->args->arena, run->paths[0], run->count > 1);
+			name = short_name(g->args, run->paths[0], run->count > 1);
 		if (name && is_taken(g, i, name) && (i < names->count || run->name)) {
 			complain("opwatch: two runs are called '%s'\n", name);
 			return false;
 		}
 		for (size_t k = 2; name && is_taken(g, i, name); k++)
-			name = arena_printf(
-				g->args->arena, "%s-%zu",
-				short_name(g->args->arena, run->paths[0], run->count > 1), k);
+			name = arena_printf(g->args->arena, "%s-%zu",
+					    short_name(g->args, run->paths[0], run->count > 1), k);
 		if (!name)
 			return no_memory();
 		run->name = name;

@@ -2,8 +2,8 @@
 #include "cli/show.h"
 
 #include "cli/findings.h"
+#include "cli/inputs.h"
 
-#include <errno.h>
 #include <sys/stat.h>
 
 #define BIG_TRACE (200 * 1024 * 1024)
@@ -68,10 +68,8 @@ static ow_status write_stdout(const struct show *show, ow_result *result, const 
 
 	output_start(&out, show->pager && show->terminal.out, show->terminal.height);
 	status = ow_result_write(result, sink, write, output_write, &out, &err);
-	if (!output_end(&out)) {
-		complain("opwatch: standard output: %s\n", strerror(errno));
-		return OW_E_IO;
-	}
+	if (!output_end(&out))
+		return output_complain();
 	if (status == OW_E_INTERRUPTED)
 		return OW_OK;
 	if (status != OW_OK)
@@ -253,8 +251,12 @@ static bool is(const char *a, const char *b)
 }
 
 /* Tells why not. */
-static bool output_possible(const char *view, const struct options *options)
+static bool output_possible(const struct show *show, const char *view,
+			    const struct options *options)
 {
+	if (show->args && !is(options->output.type, "stdout") &&
+	    overwrites_input(show->args, options->output.outfile))
+		return false;
 	if (is(options->output.type, "timeline") && is(view, "op")) {
 		complain("op view doesn't support timeline yet. Consider graph/scope/code view.\n");
 		return false;
@@ -274,7 +276,7 @@ static ow_status send(const struct show *show, ow_result *result, const char *vi
 		return OW_OK;
 	if (is(type, "stdout"))
 		return write_stdout(show, result, text, write);
-	if (!output_possible(view, options))
+	if (!output_possible(show, view, options))
 		return OW_E_USAGE;
 	if (is(type, "timeline"))
 		return write_timeline(show, result, write, file, options->view.step);
@@ -302,7 +304,7 @@ ow_status show_view(const struct show *show, const char *view, const struct opti
 
 	write_options(show, options, &write);
 	/* The original complains of a step or a view that is not there first. */
-	if (!show->tfprof && !output_possible(view, options))
+	if (!show->tfprof && !output_possible(show, view, options))
 		return OW_E_USAGE;
 	if (is(options->output.type, "timeline") && is(view, "graph") && options->view.step < 0)
 		return graph_timelines(show, options, &write);
@@ -358,8 +360,7 @@ static ow_status print_findings(const struct show *show, const ow_result *result
 	findings_print(result, &style);
 	if (page_close(&page, show->pager && show->terminal.out, show->terminal.height))
 		return OW_OK;
-	complain("opwatch: standard output: %s\n", strerror(errno));
-	return OW_E_IO;
+	return output_complain();
 }
 
 /* What a view would do with the same options, but for texts. */

@@ -9,8 +9,11 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
+struct args;
+
 struct show {
 	ow_profile *profile;
+	const struct args *args; /* of the command line, which names what is read; NULL as tfprof */
 	struct terminal terminal;
 	bool tfprof; /* the original's text on stdout; else tables fitted to the terminal */
 	bool pager;

@@ -4,7 +4,6 @@
 #include "base/nearest.h"
 #include "cli/lineedit.h"
 
-#include <errno.h>
 #include <strings.h>
 
 bool sqlshell_go_on(void *arg)
@@ -122,10 +121,8 @@ static ow_status run_statements(const struct sqlshell *shell, const char *text)
 	options.colour = terminal.colour;
 	output_start(&out, shell->pager && terminal.out, terminal.height);
 	status = ow_sql_write(shell->sql, text, shell->sink, &options, output_write, &out, &err);
-	if (!output_end(&out)) {
-		complain("opwatch: standard output: %s\n", strerror(errno));
-		return OW_E_IO;
-	}
+	if (!output_end(&out))
+		return output_complain();
 	if (status == OW_E_INTERRUPTED && !interrupted)
 		return OW_OK; /* nobody reads any more */
 	if (status != OW_OK)

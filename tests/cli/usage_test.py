@@ -208,6 +208,24 @@ class UsageTest(unittest.TestCase):
         self.assertIn("conv", plain)
         self.assertNotIn("conv", hidden)
 
+    def test_redact_hides_names_of_files_everywhere(self):
+        files = [os.path.join(self.dir, name) for name in ("customer.profile", "acme.profile")]
+        for file in files:
+            shutil.copy(SAMPLE, file)
+        tables = os.path.join(self.dir, "tables")
+        self.assertEqual(run("export", *files, "--to", "ndjson", "--redact", tables).returncode, 0)
+        texts = [run("sql", *files, "--redact", "select * from source", "--json").stdout,
+                 run("ask", "compare_steps", *files, "--redact").stdout, run(*files, "--redact", "-v").stdout]
+        for folder, _, names in os.walk(tables):
+            for name in names:
+                with open(os.path.join(folder, name), encoding="utf8") as f:
+                    texts.append(f.read())
+        self.assertEqual(len({row["run"] for row in json.loads(texts[0])["rows"]}), 2)
+        for text in texts:
+            self.assertNotRegex(text, "customer|acme")
+        named = run("sql", files[0], "--redact", "--name", "mine", "select run from source", "--csv").stdout
+        self.assertIn("mine", named)
+
     def test_output_files_are_whole_or_absent(self):
         out = os.path.join(self.dir, "x.json")
         self.assertEqual(run("op", SAMPLE, "--json", "-o", out).returncode, 0)
