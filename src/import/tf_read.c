@@ -194,9 +194,13 @@ strset_id tf_set_add(struct tf_read *r, strset_id set, str_id member)
 	return r->sets[at].with;
 }
 
+/* What comes may be quite different, the data of one constant: then the room is lost, and names are spread over all of it. */
+#define MOST_AHEAD 64.0
+
 static uint32_t rows_for(uint32_t rows, uint64_t read, uint64_t size)
 {
-	double estimate = (double)rows * ((double)size / (double)read) * 1.01;
+	double ratio = MIN((double)size / (double)read, MOST_AHEAD);
+	double estimate = (double)rows * ratio * 1.01;
 
 	return estimate < 1e9 ? (uint32_t)estimate : 0;
 }
@@ -221,13 +225,14 @@ void tf_reserve(struct tf_read *r, enum table_id table, uint32_t before, uint64_
 	const char *head = (const char *)m + model_tables[table].offset;
 	uint32_t have = *(const uint32_t *)(const void *)head - before, rows;
 
-	if (r->b->status != OW_OK || !read)
+	if (r->b->status != OW_OK || !read ||
+	    m->mem->limit) /* what is not used may be missed elsewhere */
 		return;
 	rows = rows_for(have, read, size);
 	if (table == TABLE_op)
 		reserve_names(m, rows);
 	if (rows > have)
-		builder_grow(r->b, table, rows - have);
+		builder_reserve(r->b, table, rows - have);
 }
 
 #define ASKED_ROWS ((uint32_t)32 << 10)

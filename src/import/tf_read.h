@@ -122,7 +122,8 @@ str_id tf_word(struct tf_read *r, struct str text);
 strset_id tf_set_add(struct tf_read *r, strset_id set, str_id member);
 
 /* Room for the rows of a table still to come, if they are as dense as in the first `read` of `size`
- * bytes, before which the table had `before` rows; of TABLE_op for their names, too. Only a matter of speed. */
+ * bytes, before which the table had `before` rows; of TABLE_op for their names, too. Only a matter of
+ * speed: where memory is limited, nothing is asked for. */
 #define TF_SAMPLE_BYTES ((uint64_t)1 << 20) /* a good time to ask */
 void tf_reserve(struct tf_read *r, enum table_id table, uint32_t before, uint64_t read,
 		uint64_t size);

@@ -143,7 +143,8 @@ static bool read_edge(struct tf_run *run, const struct pb_stream_field *f)
 /* Room for the rows to come, once it can be told how many. */
 static void reserve_rows(struct tf_run *run)
 {
-	uint64_t read = run->r.record - run->begin, size = run->end - run->begin;
+	const struct pb_stream *s = &run->r.stream; /* in a device, of the statistics */
+	uint64_t read = run->r.record - run->begin, size = s->ends[s->depth - 1] - run->begin;
 
 	if (OW_LIKELY(run->reserved || read < TF_SAMPLE_BYTES))
 		return;
@@ -311,7 +312,6 @@ ow_status tf_run_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, bool
 			      .step_base = ctx->b->m->op_step.count,
 			      .memory_base = ctx->b->m->memory.count,
 			      .begin = begin,
-			      .end = end,
 			      .first_ns = INT64_MAX,
 			      .last_ns = INT64_MIN };
 	ow_status status;

@@ -125,6 +125,17 @@ bool builder_grow(struct builder *b, enum table_id table, uint32_t more)
 	return true;
 }
 
+void builder_reserve(struct builder *b, enum table_id table, uint32_t more)
+{
+	struct table_head *head = table_of(b->m, table);
+	uint64_t need = (uint64_t)head->count + more;
+
+	if (b->status != OW_OK || need <= head->cap || need > UINT32_MAX)
+		return;
+	if (grow_columns(b, &model_tables[table], head, (uint32_t)need))
+		head->cap = (uint32_t)need;
+}
+
 /* A model from our own file comes without lookups; whoever adds to it needs them. */
 static bool need_lookups(struct builder *b)
 {

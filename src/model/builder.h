@@ -40,6 +40,8 @@ ow_status builder_fail(struct builder *b, ow_status status);
 
 /* Room for one more row in a table; false when there is none (or the table has 2^32-1 rows). */
 bool builder_grow(struct builder *b, enum table_id table, uint32_t more);
+/* The same for rows that may come: it is no failure when the room cannot be had. */
+void builder_reserve(struct builder *b, enum table_id table, uint32_t more);
 /* Allocates a RARE column, zero-filled. */
 bool builder_need_column(struct builder *b, enum table_id table, size_t column_offset);
 
