@@ -73,11 +73,6 @@ static int sniff(const struct sniff *sniff)
 
 /* ---- nodes ---- */
 
-static ow_status no_memory(struct cpuprofile *c)
-{
-	return builder_fail(c->b, error_no_memory(c->ctx->err));
-}
-
 static void cut_here(struct cpuprofile *c)
 {
 	if (!c->truncated)
@@ -89,7 +84,7 @@ static ow_status push_level(struct cpuprofile *c, enum level_kind kind, uint32_t
 {
 	if (!mem_grow(c->mem, (void **)&c->levels, &c->level_cap, c->level_count + 1,
 		      sizeof(*c->levels)))
-		return no_memory(c);
+		return import_no_memory(c->ctx);
 	c->levels[c->level_count++] = (struct level){ (uint8_t)kind, node };
 	return OW_OK;
 }
@@ -98,7 +93,7 @@ static ow_status new_node(struct cpuprofile *c, uint32_t parent)
 {
 	if (c->node_count >= UINT32_MAX - 1 || !mem_grow(c->mem, (void **)&c->nodes, &c->node_cap,
 							 c->node_count + 1, sizeof(*c->nodes)))
-		return no_memory(c);
+		return import_no_memory(c->ctx);
 	c->nodes[c->node_count++] =
 		(struct v8_node){ .id = INT64_MIN, .line = -1, .parent = parent };
 	return push_level(c, LEVEL_NODE, (uint32_t)c->node_count);
@@ -112,7 +107,7 @@ static ow_status add_edge(struct cpuprofile *c, uint32_t parent)
 		return OW_OK;
 	if (!mem_grow(c->mem, (void **)&c->edges, &c->edge_cap, c->edge_count + 1,
 		      sizeof(*c->edges)))
-		return no_memory(c);
+		return import_no_memory(c->ctx);
 	c->edges[c->edge_count++] = (struct v8_edge){ parent, child };
 	return OW_OK;
 }
@@ -202,7 +197,7 @@ static ow_status read_numbers(struct cpuprofile *c, int64_t **list, size_t *coun
 
 		(void)json_decimal(c->p->text, 0, &number);
 		if (!mem_grow(c->mem, (void **)list, cap, *count + 1, sizeof(**list)))
-			return no_memory(c);
+			return import_no_memory(c->ctx);
 		(*list)[(*count)++] = number;
 	}
 	if (token != TOKEN_CLOSE)
@@ -271,7 +266,7 @@ static ow_status join_nodes(struct cpuprofile *c)
 	for (size_t i = 0; i < c->node_count; i++)
 		if (!find_node(c, c->nodes[i].id) &&
 		    !map_add(&c->by_id, map_hash_u64((uint64_t)c->nodes[i].id, 7), (uint32_t)i + 1))
-			return no_memory(c);
+			return import_no_memory(c->ctx);
 	for (size_t i = 0; i < c->edge_count; i++) {
 		uint32_t child = find_node(c, c->edges[i].child);
 
@@ -306,7 +301,7 @@ static ow_status make_stack(struct cpuprofile *c, uint32_t number)
 
 	for (; number && !c->nodes[number - 1].done; number = c->nodes[number - 1].parent) {
 		if (!mem_grow(c->mem, (void **)&c->path, &c->path_cap, len + 1, sizeof(*c->path)))
-			return no_memory(c);
+			return import_no_memory(c->ctx);
 		c->path[len++] = number;
 		c->nodes[number - 1].done = true;
 	}
@@ -460,7 +455,7 @@ static ow_status load(struct import_ctx *ctx)
 
 	c.p = mem_alloc(c.mem, sizeof(*c.p));
 	if (!c.p)
-		return no_memory(&c);
+		return import_no_memory(ctx);
 	buf_init(&c.text, c.mem);
 	map_init(&c.by_id, c.mem);
 	json_pull_init(c.p, ctx->in, ctx->err);

@@ -271,7 +271,7 @@ static ow_status add_stack(struct folding *f, const struct folded_line *line)
 							    .track = track });
 	if (!count_stack(f, stack) || !name_sums_add(&f->leaves, leaf, line->value) ||
 	    !name_sums_add(&f->roots, root, line->value))
-		return builder_fail(b, error_no_memory(f->ctx->err));
+		return import_no_memory(f->ctx);
 	return b->status;
 }
 

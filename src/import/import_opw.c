@@ -117,7 +117,7 @@ static ow_status give_inputs(struct import_ctx *ctx, source_id first)
 	void *inputs = m->inputs;
 
 	if (!mem_grow(m->mem, &inputs, &m->input_cap, m->source.count, sizeof(*m->inputs)))
-		return builder_fail(ctx->b, error_no_memory(ctx->err));
+		return import_no_memory(ctx);
 	m->inputs = inputs;
 	memset(m->inputs + old, 0, (m->input_cap - old) * sizeof(*m->inputs));
 	for (uint32_t i = first.v; i < m->source.count; i++)

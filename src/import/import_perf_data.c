@@ -174,7 +174,7 @@ static ow_status read_chunk(struct perf_file *f, const unsigned char *p, size_t 
 			    uint64_t *used)
 {
 	OW_TRY(read_some(f, p, len, at, used));
-	return perf_chains_finish(f) ? OW_OK : builder_fail(f->b, error_no_memory(f->ctx->err));
+	return perf_chains_finish(f) ? OW_OK : import_no_memory(f->ctx);
 }
 
 static ow_status read_records(struct perf_file *f, struct window *w, uint64_t at, uint64_t end)

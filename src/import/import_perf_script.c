@@ -208,7 +208,7 @@ static ow_status begin_block(struct script *s, const struct perf_head *head)
 	if (!name_sums_add(&s->events, builder_str(b, head->event.len ? head->event : STR("?")),
 			   1) ||
 	    !name_sums_add(&s->commands, comm, 1))
-		return builder_fail(b, error_no_memory(s->ctx->err));
+		return import_no_memory(s->ctx);
 	return b->status;
 }
 

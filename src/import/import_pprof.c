@@ -159,7 +159,7 @@ static ow_status read_sample(struct pprof_file *p, const struct pb_field *f)
 	while (frames-- > kept)
 		stack = builder_stack(p->b, stack, p->frames[frames]);
 	add_values(p, value, values, stack);
-	return p->label.failed ? builder_fail(p->b, error_no_memory(p->ctx->err)) : p->b->status;
+	return p->label.failed ? import_no_memory(p->ctx) : p->b->status;
 }
 
 /* ---- metrics ---- */

@@ -21,7 +21,7 @@ static int sniff(const struct sniff *sniff)
 
 ow_status legacy_no_memory(struct legacy *l)
 {
-	return builder_fail(l->b, error_no_memory(l->ctx->err));
+	return import_no_memory(l->ctx);
 }
 
 void legacy_note_bad(struct legacy *l, uint64_t offset)

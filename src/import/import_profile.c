@@ -7,11 +7,6 @@
 #include "import/tf_profile.h"
 #include "import/tf_text.h"
 
-void profile_out_of_memory(struct profile *p)
-{
-	builder_fail(p->r.b, error_no_memory(p->r.b->err));
-}
-
 static void add_step(struct profile *p, int64_t number)
 {
 	profile_step(p, number);

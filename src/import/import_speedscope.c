@@ -79,11 +79,6 @@ static int sniff(const struct sniff *sniff)
 
 /* ---- frames ---- */
 
-static ow_status no_memory(struct speedscope *s)
-{
-	return builder_fail(s->b, error_no_memory(s->ctx->err));
-}
-
 static void cut_here(struct speedscope *s)
 {
 	if (!s->truncated)
@@ -112,7 +107,7 @@ static ow_status read_frame(struct speedscope *s)
 	row.line = line > 0 && line <= INT32_MAX ? (int32_t)line : 0;
 	if (!mem_grow(s->mem, (void **)&s->frames, &s->frame_cap, s->frame_count + 1,
 		      sizeof(*s->frames)))
-		return no_memory(s);
+		return import_no_memory(s->ctx);
 	s->frames[s->frame_count++] = builder_frame(s->b, &row);
 	return s->b->status;
 }
@@ -239,7 +234,7 @@ static ow_status read_profile(struct speedscope *s)
 	s->truncated |= cut;
 	if (!mem_grow(s->mem, (void **)&s->profiles, &s->profile_cap, s->profile_count + 1,
 		      sizeof(*s->profiles)))
-		return no_memory(s);
+		return import_no_memory(s->ctx);
 	s->profiles[s->profile_count++] = profile;
 	return s->b->status;
 }
@@ -312,7 +307,7 @@ static ow_status read_stack(struct speedscope *s)
 		return OW_E_CORRUPT;
 	if (!mem_grow(s->mem, (void **)&s->stacks, &s->stack_cap, s->stack_count + 1,
 		      sizeof(*s->stacks)))
-		return no_memory(s);
+		return import_no_memory(s->ctx);
 	s->stacks[s->stack_count++] = stack;
 	return s->b->status;
 }
@@ -375,7 +370,7 @@ static ow_status open_frame(struct speedscope *s, frame_id frame, uint32_t index
 	if (s->open_count)
 		parent = s->open[s->open_count - 1].stack;
 	if (!mem_grow(s->mem, (void **)&s->open, &s->open_cap, s->open_count + 1, sizeof(*s->open)))
-		return no_memory(s);
+		return import_no_memory(s->ctx);
 	s->open[s->open_count++] =
 		(struct open_frame){ index, frame.v ? builder_stack(s->b, parent, frame) : parent };
 	return s->b->status;
@@ -554,7 +549,7 @@ static ow_status load(struct import_ctx *ctx)
 
 	s.p = mem_alloc(s.mem, sizeof(*s.p));
 	if (!s.p)
-		return no_memory(&s);
+		return import_no_memory(ctx);
 	buf_init(&s.text, s.mem);
 	json_pull_init(s.p, ctx->in, ctx->err);
 	status = read_all(&s);

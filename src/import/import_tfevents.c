@@ -96,7 +96,7 @@ static bool add_range(struct events *e, struct range **ranges, size_t *count, si
 		      const struct pb_stream_field *f)
 {
 	if (!mem_grow(e->b->m->mem, (void **)ranges, cap, *count + 1, sizeof(**ranges))) {
-		builder_fail(e->b, error_no_memory(e->b->err));
+		builder_no_memory(e->b);
 		return false;
 	}
 	(*ranges)[(*count)++] = (struct range){ f->offset, f->offset + f->size };
@@ -144,7 +144,7 @@ static void read_tagged_run(struct events *e, struct pb_stream *s, const struct 
 	if (!run.metadata.end)
 		return;
 	if (!mem_grow(e->b->m->mem, (void **)&e->runs, &e->run_cap, e->run_count + 1, sizeof(run)))
-		builder_fail(e->b, error_no_memory(e->b->err));
+		builder_no_memory(e->b);
 	else
 		e->runs[e->run_count++] = run;
 }
@@ -261,7 +261,7 @@ static bool first_use(struct events *e, struct map *used, size_t run)
 		if (e->runs[it.value - 1].number == e->runs[run].number)
 			return false;
 	if (!map_add(used, hash, (uint32_t)run + 1))
-		builder_fail(e->b, error_no_memory(e->b->err));
+		builder_no_memory(e->b);
 	return true;
 }
 

@@ -71,7 +71,7 @@ static int sniff(const struct sniff *s)
 
 ow_status xspace_no_memory(struct xspace *x)
 {
-	return builder_fail(x->b, error_no_memory(x->ctx->err));
+	return import_no_memory(x->ctx);
 }
 
 void xspace_damage(struct xspace *x, uint64_t offset)

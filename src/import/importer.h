@@ -45,6 +45,12 @@ struct import_ctx {
 	bool missing_step_stats; /* out: a RunMetadata without step_stats */
 };
 
+/* Memory ran out: the builder and the caller are told. */
+static inline ow_status import_no_memory(const struct import_ctx *ctx)
+{
+	return builder_fail(ctx->b, error_no_memory(ctx->err));
+}
+
 /* Order in which several inputs are applied: a graph before what annotates it. */
 enum import_role { ROLE_GRAPH, ROLE_PROFILE, ROLE_RUN, ROLE_LOG, ROLE_CHECKPOINT, ROLE_TRACE };
 

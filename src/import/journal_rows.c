@@ -50,11 +50,6 @@ struct reading {
 	uint64_t torn, torn_at; /* bad records with no good one behind them yet */
 };
 
-static ow_status no_memory(struct reading *r)
-{
-	return builder_fail(r->b, error_no_memory(r->ctx->err));
-}
-
 /* Room for `need` items; new ones are zero. */
 static bool room(struct reading *r, void **list, size_t *cap, size_t need, size_t size)
 {
@@ -88,7 +83,7 @@ static str_id name_of(const struct reading *r, uint32_t number)
 static ow_status add_slice(struct reading *r, const struct journal_slice *slice)
 {
 	if (!ROOM(r, slices, slice_cap, r->slice_count + 1))
-		return no_memory(r);
+		return import_no_memory(r->ctx);
 	r->slices[r->slice_count++] = *slice;
 	return OW_OK;
 }
@@ -105,7 +100,7 @@ static ow_status end_step(struct reading *r, int64_t end_ns, bool unfinished)
 	if (__builtin_sub_overflow(step->end_ns, step->start_ns, &dur_ns))
 		dur_ns = INT64_MAX; /* times that nobody measured */
 	if (!ROOM(r, steps, step_cap, r->step_count + 1))
-		return no_memory(r);
+		return import_no_memory(r->ctx);
 	r->steps[r->step_count++] = *step;
 	return add_slice(r, &(struct journal_slice){ .ts_ns = step->start_ns,
 						     .dur_ns = dur_ns,
@@ -117,7 +112,7 @@ static ow_status end_step(struct reading *r, int64_t end_ns, bool unfinished)
 static ow_status take_thread(struct reading *r, const struct journal_record *record)
 {
 	if (record->thread >= NUMBERS_MAX || !ROOM(r, rows, row_cap, (size_t)record->thread + 1))
-		return record->thread >= NUMBERS_MAX ? OW_OK : no_memory(r);
+		return record->thread >= NUMBERS_MAX ? OW_OK : import_no_memory(r->ctx);
 	r->rows[record->thread].tid = record->value;
 	if (name_of(r, record->name).v)
 		r->rows[record->thread].name = name_of(r, record->name);
@@ -142,7 +137,7 @@ static ow_status take_value(struct reading *r, const struct journal_record *reco
 
 	memcpy(&value.value, &record->value, sizeof(value.value));
 	if (!ROOM(r, values, value_cap, r->value_count + 1))
-		return no_memory(r);
+		return import_no_memory(r->ctx);
 	r->values[r->value_count++] = value;
 	return OW_OK;
 }
@@ -181,7 +176,7 @@ static ow_status take_name(struct reading *r, const struct journal_record *recor
 	if (record->name >= NUMBERS_MAX)
 		return OW_OK;
 	if (!ROOM(r, names, name_cap, (size_t)record->name + 1))
-		return no_memory(r);
+		return import_no_memory(r->ctx);
 	r->names[record->name] = builder_str(r->b, text);
 	return builder_status(r->b);
 }
@@ -278,7 +273,7 @@ static ow_status make_tracks(struct reading *r)
 	uint32_t count = MAX(r->thread_count, 1u);
 
 	if (!ROOM(r, tracks, track_cap, count) || !ROOM(r, rows, row_cap, count))
-		return no_memory(r);
+		return import_no_memory(r->ctx);
 	for (uint32_t i = 0; i < count; i++) {
 		struct track_row row = r->rows[i];
 

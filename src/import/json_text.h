@@ -16,7 +16,7 @@ static inline str_id json_text_id(struct builder *b, struct str raw, struct buf 
 	buf_clear(scratch);
 	json_decode(raw, scratch);
 	if (scratch->failed) {
-		builder_fail(b, error_no_memory(b->err));
+		builder_no_memory(b);
 		return (str_id){ 0 };
 	}
 	return builder_str(b, buf_str(scratch));

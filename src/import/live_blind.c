@@ -79,7 +79,7 @@ ow_status live_find_waited_for(struct live_data *d)
 		parent->waited_for.storage += reads.storage;
 	}
 	map_release(&pids);
-	return good ? OW_OK : builder_fail(d->b, error_no_memory(d->ctx->err));
+	return good ? OW_OK : import_no_memory(d->ctx);
 }
 
 static double more(uint64_t last, uint64_t first, uint64_t others)

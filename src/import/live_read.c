@@ -6,11 +6,6 @@
 #define BLOCK_MAX ((uint64_t)1 << 30)
 #define NUMBER_MAX ((uint32_t)1 << 20) /* of processes and texts: more is damage */
 
-static ow_status no_memory(struct live_data *d)
-{
-	return builder_fail(d->b, error_no_memory(d->ctx->err));
-}
-
 /* Room for `need` items; new ones are zero. */
 static bool room(struct live_data *d, void **list, size_t *cap, size_t need, size_t size)
 {
@@ -57,7 +52,7 @@ static ow_status take_process(struct live_data *d, const struct live_process *ro
 		return OW_OK;
 	}
 	if (!ROOM(d, d, jobs, job_cap, row->number))
-		return no_memory(d);
+		return import_no_memory(d->ctx);
 	d->job_count = MAX(d->job_count, (size_t)row->number);
 	job = &d->jobs[row->number - 1];
 	job->ended = false;
@@ -168,7 +163,7 @@ static ow_status take_name(struct live_data *d, struct live_job *job, uint32_t n
 	if (number >= NUMBER_MAX)
 		return OW_OK;
 	if (!ROOM(d, job, names, name_cap, (size_t)number + 1))
-		return no_memory(d);
+		return import_no_memory(d->ctx);
 	job->names[number] = builder_str(d->b, str_first(text, utf8_valid_prefix(text)));
 	return builder_status(d->b);
 }
@@ -193,7 +188,7 @@ static ow_status rename_thread(struct live_data *d, const struct live_job *job, 
 	uint32_t lane = live_lane_of(d, (uint32_t)(job - d->jobs), LIVE_LANE_THREAD, tid);
 
 	if (!lane)
-		return no_memory(d);
+		return import_no_memory(d->ctx);
 	d->lanes[lane - 1].name = builder_str(d->b, str_first(text, utf8_valid_prefix(text)));
 	return builder_status(d->b);
 }
@@ -312,7 +307,7 @@ static ow_status take_thread(struct live_data *d, struct live_ring *ring,
 	str_id name = name_of(&d->jobs[ring->job], r->name);
 
 	if (!lane)
-		return no_memory(d);
+		return import_no_memory(d->ctx);
 	ring->lane = lane;
 	if (name.v && !d->lanes[lane - 1].name.v)
 		d->lanes[lane - 1].name = name;
@@ -326,7 +321,7 @@ static ow_status take_queue(struct live_data *d, const struct live_ring *ring,
 	uint32_t lane = live_lane_of(d, ring->job, LIVE_LANE_DEVICE, r->stream);
 
 	if (!lane)
-		return no_memory(d);
+		return import_no_memory(d->ctx);
 	d->lanes[lane - 1].name = name_of(&d->jobs[ring->job], r->name);
 	d->lanes[lane - 1].device = name_of(&d->jobs[ring->job], r->id);
 	return OW_OK;
@@ -355,7 +350,7 @@ static ow_status take_slice(struct live_data *d, struct live_ring *ring,
 	else if (!lane)
 		lane = live_lane_of(d, ring->job, LIVE_LANE_THREAD, 0);
 	if (!lane || !ROOM(d, d, slices, slice_cap, d->slice_count + 1))
-		return no_memory(d);
+		return import_no_memory(d->ctx);
 	d->lanes[lane - 1].used = true;
 	if (r->category == RING_RANGE)
 		job->seen |= name_flags(model_str(d->b->m, name));
@@ -408,7 +403,7 @@ static ow_status take_place(struct live_data *d, const struct live_place *place)
 		return take_queue(d, &any, &told);
 	}
 	ring = ring_of(d, place->process - 1, place->ring);
-	return ring ? take_thread(d, ring, &told) : no_memory(d);
+	return ring ? take_thread(d, ring, &told) : import_no_memory(d->ctx);
 }
 
 /* Records that a collector wrote once more after its restart are passed over. */
@@ -423,7 +418,7 @@ static ow_status take_run(struct live_data *d, const struct live_run *run, const
 		return OW_OK;
 	}
 	if (!ring)
-		return no_memory(d);
+		return import_no_memory(d->ctx);
 	ring->dropped = MAX(ring->dropped, run->dropped);
 	ring->dropped_marks = MAX(ring->dropped_marks, run->dropped_marks);
 	for (uint32_t i = 0; i < run->count; i++) {
@@ -438,7 +433,7 @@ static ow_status take_run(struct live_data *d, const struct live_run *run, const
 			OW_TRY(take_record(d, ring, &record));
 		ring = ring_of(d, run->process - 1, run->ring);
 		if (!ring)
-			return no_memory(d);
+			return import_no_memory(d->ctx);
 	}
 	ring->next = MAX(ring->next, run->first + run->count);
 	return OW_OK;
@@ -475,7 +470,7 @@ static ow_status take_count(struct live_data *d, const struct live_count *count)
 	}
 	job->counted[count->counter] = count->bytes;
 	if (!ROOM(d, d, values, value_cap, d->value_count + 1))
-		return no_memory(d);
+		return import_no_memory(d->ctx);
 	d->values[d->value_count++] = (struct live_value){ *count, (uint32_t)(job - d->jobs) };
 	return OW_OK;
 }
@@ -518,7 +513,7 @@ static ow_status read_block(struct live_data *d, const struct opw_segment *s, co
 		return OW_OK;
 	}
 	if (!buf_reserve(&d->block, (size_t)block->size))
-		return no_memory(d);
+		return import_no_memory(d->ctx);
 	to = d->block.ptr + d->block.len;
 	OW_TRY(input_read_at(d->ctx->in, s->offset + block->offset, to, (size_t)block->size,
 			     d->ctx->err));

@@ -7,11 +7,6 @@
 
 #define NUMBER_MAX ((uint32_t)1 << 23)
 
-static ow_status no_memory(struct live_data *d)
-{
-	return builder_fail(d->b, error_no_memory(d->ctx->err));
-}
-
 static void damage(struct live_data *d, uint64_t at)
 {
 	d->damaged++;
@@ -41,7 +36,7 @@ static uint32_t get(const struct live_ids *ids, uint32_t number)
 static ow_status put(struct live_data *d, struct live_ids *ids, uint32_t number, uint32_t id)
 {
 	if (!reserve(d, ids, number))
-		return no_memory(d);
+		return import_no_memory(d->ctx);
 	ids->items[number] = id;
 	return builder_status(d->b);
 }
@@ -96,7 +91,7 @@ ow_status live_take_sample(struct live_data *d, const struct live_sample *row, u
 	lane = live_lane_of(d, row->process - 1, LIVE_LANE_THREAD, row->tid);
 	if (!lane ||
 	    !mem_grow(d->mem, &samples, &d->sample_cap, d->sample_count + 1, sizeof(*d->samples)))
-		return no_memory(d);
+		return import_no_memory(d->ctx);
 	d->samples = samples;
 	d->lanes[lane - 1].used = true;
 	d->samples[d->sample_count] = (struct live_sampled){ .row = *row, .lane = lane - 1 };

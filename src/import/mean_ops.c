@@ -24,7 +24,7 @@ str_id iterator_path(struct builder *b, struct str name)
 		i += separator;
 	}
 	if (path.failed)
-		builder_fail(b, error_no_memory(b->err));
+		builder_no_memory(b);
 	id = builder_str(b, buf_str(&path));
 	buf_release(&path);
 	return id;
@@ -43,7 +43,7 @@ str_id iterator_stage(struct builder *b, struct str name)
 	buf_puts(&text, "Iterator::");
 	buf_add_str(&text, last);
 	if (text.failed)
-		builder_fail(b, error_no_memory(b->err));
+		builder_no_memory(b);
 	id = builder_str(b, buf_str(&text));
 	buf_release(&text);
 	return id;

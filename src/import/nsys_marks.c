@@ -83,7 +83,7 @@ static str_id join(struct builder *b, struct str first, char between, struct str
 		buf_add_char(&text, between);
 	buf_add_str(&text, second);
 	if (text.failed)
-		builder_fail(b, error_no_memory(b->err));
+		builder_no_memory(b);
 	id = builder_str(b, buf_str(&text));
 	buf_release(&text);
 	return id;

@@ -8,7 +8,7 @@
 
 ow_status nsys_no_memory(struct nsys *n)
 {
-	return builder_fail(n->b, error_no_memory(n->ctx->err));
+	return import_no_memory(n->ctx);
 }
 
 /* ---- texts ---- */

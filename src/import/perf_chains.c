@@ -297,7 +297,7 @@ stack_id perf_chain_stack(struct perf_file *f, uint32_t chain)
 	if (!f->walk)
 		f->walk = mem_zalloc(f->mem, sizeof(*f->walk));
 	if (!f->walk) {
-		builder_fail(f->b, error_no_memory(f->ctx->err));
+		import_no_memory(f->ctx);
 		return (stack_id){ 0 };
 	}
 	if (c->at <= changed)

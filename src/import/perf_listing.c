@@ -311,7 +311,7 @@ static str_id find_ordered_name(struct perf_names *n, uint64_t address)
 	struct listed found;
 
 	if (!l->items && !read_part(n, part)) {
-		builder_fail(n->b, error_no_memory(n->b->err));
+		builder_no_memory(n->b);
 		return (str_id){ 0 };
 	}
 	symbol = last_at(l, address);

@@ -240,7 +240,7 @@ static str_id readable(struct perf_names *n, const char *tail)
 	}
 	buf_puts(&n->plain, tail);
 	if (n->plain.failed)
-		builder_fail(n->b, error_no_memory(n->b->err));
+		builder_no_memory(n->b);
 	return builder_str(n->b, buf_str(&n->plain));
 }
 
@@ -248,7 +248,7 @@ static str_id readable(struct perf_names *n, const char *tail)
 static str_id no_name(struct perf_names *n)
 {
 	if (n->text.failed)
-		builder_fail(n->b, error_no_memory(n->b->err));
+		builder_no_memory(n->b);
 	return (str_id){ 0 };
 }
 
@@ -269,7 +269,7 @@ str_id perf_names_user(struct perf_names *n, const struct perf_map *map, uint64_
 	if (!m)
 		return (str_id){ 0 };
 	if (!m->tried && load_module(n, m) != OW_OK) {
-		builder_fail(n->b, error_no_memory(n->b->err));
+		builder_no_memory(n->b);
 		return (str_id){ 0 };
 	}
 	if (!m->names || !elf_symbols_address(&m->file, address - map->start + map->pgoff, &at))
@@ -311,7 +311,7 @@ str_id perf_names_kernel(struct perf_names *n, uint64_t address)
 	if (!n->kernel.tried) {
 		n->kernel.tried = true;
 		if (perf_listing_kernel(n) != OW_OK)
-			builder_fail(n->b, error_no_memory(n->b->err));
+			builder_no_memory(n->b);
 	}
 	return perf_listing_kernel_name(n, address);
 }
@@ -365,12 +365,12 @@ str_id perf_names_jit(struct perf_names *n, int64_t pid, uint64_t address)
 		if (n->jits[i].pid == pid)
 			return find_listed(&n->jits[i], address);
 	if (!mem_grow(n->mem, &jits, &n->jit_cap, n->jit_count + 1, sizeof(*n->jits))) {
-		builder_fail(n->b, error_no_memory(n->b->err));
+		builder_no_memory(n->b);
 		return (str_id){ 0 };
 	}
 	n->jits = jits;
 	n->jits[n->jit_count++] = (struct perf_listing){ .pid = pid };
 	if (perf_listing_jit(n, &n->jits[n->jit_count - 1]) != OW_OK)
-		builder_fail(n->b, error_no_memory(n->b->err));
+		builder_no_memory(n->b);
 	return find_listed(&n->jits[n->jit_count - 1], address);
 }

@@ -27,11 +27,6 @@ enum {
 };
 enum { UPDATE_NAME = 2 };
 
-static ow_status no_memory(struct perf_file *f)
-{
-	return builder_fail(f->b, error_no_memory(f->ctx->err));
-}
-
 void perf_note_bad(struct perf_file *f)
 {
 	f->bad_offset = f->bad++ ? f->bad_offset : f->at;
@@ -46,7 +41,7 @@ ow_status perf_event_add(struct perf_file *f, const unsigned char *attr, size_t 
 
 	if (f->event_count >= PERF_EVENTS_MAX ||
 	    !mem_grow(f->mem, &events, &f->event_cap, f->event_count + 1, sizeof(*f->events)))
-		return no_memory(f);
+		return import_no_memory(f->ctx);
 	f->events = events;
 	*event = (uint32_t)f->event_count;
 	f->events[f->event_count] = (struct perf_event){ 0 };
@@ -56,7 +51,7 @@ ow_status perf_event_add(struct perf_file *f, const unsigned char *attr, size_t 
 
 ow_status perf_event_id(struct perf_file *f, uint32_t event, uint64_t id)
 {
-	return map_add(&f->ids, map_hash_u64(id, 31), event + 1) ? OW_OK : no_memory(f);
+	return map_add(&f->ids, map_hash_u64(id, 31), event + 1) ? OW_OK : import_no_memory(f->ctx);
 }
 
 /* Hashes of 64 bits do not meet by chance among a few ids. */
@@ -159,7 +154,7 @@ static ow_status read_build_id(struct perf_file *f, struct perf_bytes b, uint16_
 	if (str_starts(name, STR("[kernel.kallsyms]")))
 		perf_names_kernel_id(&f->names, id, len);
 	else if (!perf_names_id(&f->names, builder_str(f->b, name), id, len))
-		return no_memory(f);
+		return import_no_memory(f->ctx);
 	return f->b->status;
 }
 
@@ -211,7 +206,7 @@ static ow_status add_change(struct perf_file *f, const struct change *change)
 	void *changes = f->changes;
 
 	if (!mem_grow(f->mem, &changes, &f->change_cap, f->change_count + 1, sizeof(*f->changes)))
-		return no_memory(f);
+		return import_no_memory(f->ctx);
 	f->changes = changes;
 	f->changes[f->change_count++] = *change;
 	return f->b->status;
@@ -297,12 +292,12 @@ static ow_status read_map(struct perf_file *f, struct perf_bytes b, uint16_t mis
 		perf_names_kernel_id(&f->names, id + 4, MIN(id[0], 20));
 	else if (second && misc & MISC_MMAP_BUILD_ID &&
 		 !perf_names_id(&f->names, c.map.name, id + 4, MIN(id[0], 20)))
-		return no_memory(f);
+		return import_no_memory(f->ctx);
 	if (second && !(misc & MISC_MMAP_BUILD_ID) && !kernel && !c.map.jit) {
 		c.map.device = makedev(perf_u32(id, f->swap), perf_u32(id + 4, f->swap));
 		c.map.inode = perf_u64(id + 8, f->swap);
 		if (!perf_names_place(&f->names, &c.map))
-			return no_memory(f);
+			return import_no_memory(f->ctx);
 	}
 	if ((misc & MISC_MODE) == MISC_KERNEL)
 		c.pid = PERF_KERNEL_PID;
@@ -341,7 +336,7 @@ static ow_status read_symbol(struct perf_file *f, struct perf_bytes b)
 		return OW_OK;
 	return perf_space_symbol(&f->space, start, len, builder_str(f->b, perf_take_text(&b)))
 		       ? f->b->status
-		       : no_memory(f);
+		       : import_no_memory(f->ctx);
 }
 
 /* ---- compressed records ---- */
@@ -373,7 +368,7 @@ static ow_status read_unpacked(struct perf_file *f)
 		at += size;
 	}
 	if (!perf_chains_finish(f))
-		return no_memory(f);
+		return import_no_memory(f->ctx);
 	if (at)
 		memmove(f->unpacked.ptr, f->unpacked.ptr + at, f->unpacked.len - at);
 	f->unpacked.len -= at;
@@ -388,13 +383,13 @@ static ow_status unpack(struct perf_file *f, const unsigned char *p, size_t size
 	if (!f->zstd)
 		f->zstd = ZSTD_createDCtx();
 	if (!f->zstd)
-		return no_memory(f);
+		return import_no_memory(f->ctx);
 	while (!f->zstd_failed && (from.pos < from.size || full)) {
 		ZSTD_outBuffer to;
 		size_t status;
 
 		if (!buf_reserve(&f->unpacked, CHUNK))
-			return no_memory(f);
+			return import_no_memory(f->ctx);
 		to = (ZSTD_outBuffer){ f->unpacked.ptr + f->unpacked.len, CHUNK, 0 };
 		status = ZSTD_decompressStream(f->zstd, &to, &from);
 		if (ZSTD_isError(status)) {

@@ -10,11 +10,6 @@
 
 #define AHEAD 12 /* rows whose call chains are fetched */
 
-static ow_status no_memory(struct perf_file *f)
-{
-	return builder_fail(f->b, error_no_memory(f->ctx->err));
-}
-
 /* ---- what things are ---- */
 
 static bool apply(struct perf_file *f, const struct change *c)
@@ -162,7 +157,7 @@ static ow_status order_changes(struct perf_file *f, struct order *o)
 	o->change_count = f->change_count;
 	o->changes = mem_alloc(f->mem, 2 * (o->change_count + 1) * sizeof(*o->changes));
 	if (!o->changes || f->change_count >= UINT32_MAX)
-		return no_memory(f);
+		return import_no_memory(f->ctx);
 	for (uint32_t i = 0; i < o->change_count; i++)
 		o->changes[i] = (struct trace_ref){
 			.ts = (int64_t)MIN(f->changes[i].time, (uint64_t)INT64_MAX), .row = i
@@ -184,7 +179,7 @@ static ow_status order_runs(struct perf_file *f, struct order *o)
 	o->refs = mem_alloc(f->mem, o->count * sizeof(*o->refs));
 	o->scratch = mem_alloc(f->mem, o->count * sizeof(*o->scratch));
 	if (!o->runs || !o->refs || !o->scratch)
-		return no_memory(f);
+		return import_no_memory(f->ctx);
 	cut_runs(r, o);
 	trace_sort(o->refs, o->count, o->scratch);
 	return OW_OK;
@@ -225,7 +220,7 @@ static ow_status apply_up_to(struct perf_file *f, const struct order *o, size_t 
 {
 	for (; *next < end; ++*next)
 		if (!apply(f, &f->changes[o->changes[*next].row]))
-			return no_memory(f);
+			return import_no_memory(f->ctx);
 	return OW_OK;
 }
 
@@ -236,7 +231,7 @@ static ow_status resolve_runs(struct perf_file *f, struct order *o)
 	if (f->event_count > 1) {
 		o->events = mem_alloc(f->mem, f->rows.count * sizeof(*o->events));
 		if (!o->events)
-			return no_memory(f);
+			return import_no_memory(f->ctx);
 	} else if (f->rows.count) {
 		perf_event_metric(f, 0);
 	}
@@ -362,7 +357,7 @@ static ow_status place_runs(struct perf_file *f, struct order *o)
 		if (next && o->runs[next->row].thread != o->runs[o->refs[i].row].thread)
 			next = NULL;
 		if (!place_open(f, o, &open, next))
-			return no_memory(f);
+			return import_no_memory(f->ctx);
 	}
 	return OW_OK;
 }

@@ -18,11 +18,6 @@ struct sample {
 	const unsigned char *words;
 };
 
-static ow_status no_memory(struct perf_file *f)
-{
-	return builder_fail(f->b, error_no_memory(f->ctx->err));
-}
-
 static int64_t weight_of(uint64_t period)
 {
 	return (int64_t)MIN(period, (uint64_t)INT64_MAX);
@@ -242,14 +237,14 @@ static ow_status add_group(struct perf_file *f, const struct perf_attr *attr,
 		uint64_t *last = last_read(f, values[i].id), more;
 
 		if (!last)
-			return no_memory(f);
+			return import_no_memory(f->ctx);
 		more = values[i].value - *last;
 		*last = values[i].value;
 		s.event = perf_event_of(f, values[i].id, UINT32_MAX);
 		s.weight = weight_of(more);
 		s.weighs = true;
 		if (more && s.event != UINT32_MAX && !add_row(f, &s))
-			return no_memory(f);
+			return import_no_memory(f->ctx);
 	}
 	return OW_OK;
 }
@@ -278,7 +273,7 @@ static ow_status read_sample(struct perf_file *f, const unsigned char *record, s
 		memcpy(&who, p + l->tid, sizeof(who));
 	if (OW_UNLIKELY(who != f->rows.who || !f->rows.count) &&
 	    !find_thread(f, who, l->tid != PERF_ABSENT))
-		return no_memory(f);
+		return import_no_memory(f->ctx);
 	s.event = f->rows.event;
 	s.thread = f->rows.thread;
 	s.pid = f->rows.pid;
@@ -299,7 +294,7 @@ static ow_status read_sample(struct perf_file *f, const unsigned char *record, s
 		s.weight = perf_event_weight(attr);
 	if (OW_UNLIKELY(perf_attr_reads(attr)))
 		return add_group(f, attr, rest, s);
-	return OW_LIKELY(add_row(f, &s)) ? OW_OK : no_memory(f);
+	return OW_LIKELY(add_row(f, &s)) ? OW_OK : import_no_memory(f->ctx);
 bad:
 	perf_note_bad(f);
 	return OW_OK;
@@ -373,7 +368,7 @@ static size_t read_usual(struct perf_file *f, const unsigned char *p, size_t len
 								.shape = shape,
 								.event = event };
 		if (!perf_chain_later(f)) {
-			*status = no_memory(f);
+			*status = import_no_memory(f->ctx);
 			break;
 		}
 	}
@@ -393,7 +388,7 @@ ow_status perf_samples_read(struct perf_file *f, const unsigned char *p, size_t 
 	if (OW_UNLIKELY(!f->alone))
 		f->alone = mem_zalloc(f->mem, PERF_ALONE * sizeof(*f->alone));
 	if (!f->alone)
-		return no_memory(f);
+		return import_no_memory(f->ctx);
 	do {
 		f->at = start + at;
 		status = read_sample(f, p + at, size);

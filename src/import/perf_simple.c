@@ -19,11 +19,6 @@ struct simple_file {
 		min_offset; /* where that lies in the file, or in the memory of a module; UINT64_MAX: not said */
 };
 
-static ow_status no_memory(struct perf_file *f)
-{
-	return builder_fail(f->b, error_no_memory(f->ctx->err));
-}
-
 /* How addresses of its symbols follow from those of the process. */
 static struct perf_given given_of(const struct simple_file *file)
 {
@@ -48,7 +43,8 @@ static ow_status begin_file(struct perf_file *f, const struct simple_file *file,
 {
 	*module = builder_str(f->b, file->path);
 	OW_TRY(f->b->status);
-	return perf_names_given(&f->names, *module, given_of(file)) ? OW_OK : no_memory(f);
+	return perf_names_given(&f->names, *module, given_of(file)) ? OW_OK
+								    : import_no_memory(f->ctx);
 }
 
 static ow_status add_symbol(struct perf_file *f, str_id module, uint64_t start, uint64_t len,
@@ -56,8 +52,9 @@ static ow_status add_symbol(struct perf_file *f, str_id module, uint64_t start, 
 {
 	if (!name.len || len > UINT64_MAX - start)
 		return OW_OK;
-	return perf_names_given_symbol(&f->names, module, start, start + len, name) ? f->b->status
-										    : no_memory(f);
+	return perf_names_given_symbol(&f->names, module, start, start + len, name)
+		       ? f->b->status
+		       : import_no_memory(f->ctx);
 }
 
 /* ---- FILE ---- */

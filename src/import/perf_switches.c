@@ -10,11 +10,6 @@
 #define MISC_OUT (1 << 13)
 #define MISC_PREEMPTED (1 << 14)
 
-static ow_status no_memory(struct perf_file *f)
-{
-	return builder_fail(f->b, error_no_memory(f->ctx->err));
-}
-
 /* ---- while reading ---- */
 
 ow_status perf_switch_read(struct perf_file *f, const struct perf_trailer *who, uint16_t misc)
@@ -28,7 +23,7 @@ ow_status perf_switch_read(struct perf_file *f, const struct perf_trailer *who, 
 	t = perf_space_thread(&f->space, who->pid, who->tid);
 	if (!t || s->count >= UINT32_MAX - 1 ||
 	    !mem_grow(f->mem, &items, &s->cap, s->count + 1, sizeof(*s->items)))
-		return no_memory(f);
+		return import_no_memory(f->ctx);
 	s->items = items;
 	s->items[s->count++] = (struct perf_switch){ .time = (int64_t)who->time,
 						     .thread = (uint32_t)(t - f->space.threads),
@@ -55,7 +50,7 @@ ow_status perf_count_read(struct perf_file *f, struct perf_bytes b, const struct
 	event = perf_event_of(f, value.id ? value.id : who->id, 0);
 	t = perf_space_thread(&f->space, pid, tid);
 	if (!t || !mem_grow(f->mem, &counts, &s->count_cap, s->count_count + 1, sizeof(*s->counts)))
-		return no_memory(f);
+		return import_no_memory(f->ctx);
 	s->counts = counts;
 	s->counts[s->count_count++] =
 		(struct perf_count){ .time = who->time <= INT64_MAX ? (int64_t)who->time : 0,
@@ -126,7 +121,7 @@ static ow_status resolve_switches(struct perf_file *f)
 		trace_sort(order, s->count, order + s->count);
 		status = add_waits(f, order, out);
 	} else {
-		status = no_memory(f);
+		status = import_no_memory(f->ctx);
 	}
 	mem_free(f->mem, order, order ? size : 0);
 	mem_free(f->mem, out, out ? out_size : 0);

@@ -1,11 +1,6 @@
 /* pprof_tables.c: see pprof_file.h. Ids are any numbers; strings are numbered as they come. */
 #include "import/pprof_file.h"
 
-static ow_status no_memory(struct pprof_file *p)
-{
-	return builder_fail(p->b, error_no_memory(p->ctx->err));
-}
-
 static void *add_item(struct pprof_file *p, struct pprof_list *list, uint64_t id, size_t size)
 {
 	if (list->count >= UINT32_MAX - 1 ||
@@ -33,7 +28,7 @@ static ow_status read_string(struct pprof_file *p, struct str text)
 	void *strings = p->strings;
 
 	if (!mem_grow(p->mem, &strings, &p->string_cap, p->string_count + 1, sizeof(*p->strings)))
-		return no_memory(p);
+		return import_no_memory(p->ctx);
 	p->strings = strings;
 	p->strings[p->string_count++] = text;
 	return OW_OK;
@@ -75,19 +70,19 @@ static ow_status read_table(struct pprof_file *p, const struct pb_field *f)
 		struct pprof_mapping *m = add_item(p, &p->mappings, n[1], sizeof(*m));
 
 		if (!m)
-			return no_memory(p);
+			return import_no_memory(p->ctx);
 		*m = (struct pprof_mapping){ n[1], n[5] };
 	} else if (f->tag == PB_TAG(4, PB_BYTES)) {
 		struct pprof_location *l = add_item(p, &p->locations, n[1], sizeof(*l));
 
 		if (!l)
-			return no_memory(p);
+			return import_no_memory(p->ctx);
 		*l = (struct pprof_location){ n[1], n[2], n[3], f->ptr, (size_t)f->value };
 	} else {
 		struct pprof_function *fn = add_item(p, &p->functions, n[1], sizeof(*fn));
 
 		if (!fn)
-			return no_memory(p);
+			return import_no_memory(p->ctx);
 		*fn = (struct pprof_function){
 			.id = n[1], .name = n[2] ? n[2] : n[3], .file = n[4], .line = (int64_t)n[5]
 		};

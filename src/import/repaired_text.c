@@ -17,7 +17,7 @@ str_id repaired_text(struct builder *b, struct str text)
 		text = str_skip(text, 1);
 	}
 	if (fixed.failed)
-		builder_fail(b, error_no_memory(b->err));
+		builder_no_memory(b);
 	else
 		id = builder_str(b, buf_str(&fixed));
 	buf_release(&fixed);

@@ -35,7 +35,7 @@ struct tf_code *tf_code_new(struct builder *b)
 	struct tf_code *code = mem_zalloc(b->m->mem, sizeof(*code));
 
 	if (!code) {
-		builder_fail(b, error_no_memory(b->err));
+		builder_no_memory(b);
 		return NULL;
 	}
 	code->b = b;
@@ -86,7 +86,7 @@ void tf_code_string(struct tf_code *code, int64_t id, str_id text)
 	if (!mem_grow(code->mem, &texts, &code->cap, code->count + 1, sizeof(*code->texts)) ||
 	    (code->texts = texts,
 	     !map_add(&code->by_id, map_hash_u64((uint64_t)id, 8), (uint32_t)code->count))) {
-		builder_fail(code->b, error_no_memory(code->b->err));
+		builder_no_memory(code->b);
 		return;
 	}
 	code->texts[code->count++] = (struct known_text){ id, text };
@@ -138,7 +138,7 @@ void tf_code_copy(struct tf_code *code, struct str bytes)
 	code->any |= bytes.len != 0;
 	buf_add(to, bytes.ptr, bytes.len);
 	if (to->failed)
-		builder_fail(code->b, error_no_memory(code->b->err));
+		builder_no_memory(code->b);
 }
 
 static str_id text_of(const struct tf_code *code, int64_t id)
@@ -209,11 +209,6 @@ static frame_id decode_frame(struct tf_code *code, struct builder *b, struct str
 	return builder_frame(b, &row);
 }
 
-static void out_of_memory(struct builder *b)
-{
-	builder_fail(b, error_no_memory(b->err));
-}
-
 /* Frames that are looked up together, so that their cache misses overlap. */
 #define BATCH 32
 
@@ -232,7 +227,7 @@ static frame_id frame_of(struct tf_code *code, struct builder *b, struct tf_fram
 		return frame;
 	frame = decode_frame(code, b, raw->bytes);
 	if (b->status == OW_OK && !tf_frames_add(known, raw, frame))
-		out_of_memory(b);
+		builder_no_memory(b);
 	return frame;
 }
 
@@ -258,7 +253,7 @@ static bool room_for_batch(struct builder *b, struct code_traces *to)
 
 	if (to->count + BATCH >= UINT32_MAX ||
 	    !mem_grow(b->m->mem, &frames, &to->cap, to->count + BATCH, sizeof(*to->frames))) {
-		builder_fail(b, error_no_memory(b->err));
+		builder_no_memory(b);
 		return false;
 	}
 	to->frames = frames;
@@ -376,7 +371,7 @@ static ow_status read_traces(struct tf_code *code, struct builder *b, struct cod
 	if (code->in_file.v)
 		OW_TRY(builder_fail(b, open_window(code, b->m, &window, b->err)));
 	if (!tf_frames_init(&known, code->mem) || !order_ops(code, b, &ops))
-		out_of_memory(b);
+		builder_no_memory(b);
 	for (uint32_t i = ops.list ? 0 : 1; i < ops.count && b->status == OW_OK; i++) {
 		uint32_t op = ops.list ? ops.list[i] : i;
 

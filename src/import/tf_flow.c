@@ -4,11 +4,6 @@
  */
 #include "import/tf_flow.h"
 
-static ow_status no_memory(struct tf_flow *flow)
-{
-	return builder_fail(flow->b, error_no_memory(flow->b->err));
-}
-
 /* The freeze would do the same later, for edges whose producer came after them. */
 static void resolve_inputs(struct tf_flow *flow)
 {
@@ -110,7 +105,7 @@ static ow_status lay_slots(struct tf_flow *flow)
 	return OW_OK;
 fail:
 	mem_free(mem, next, bytes);
-	return no_memory(flow);
+	return builder_no_memory(flow->b);
 }
 
 struct tf_slot *tf_flow_output(const struct tf_flow *flow, uint32_t op, int32_t port)
@@ -266,7 +261,7 @@ static ow_status make_order(struct tf_flow *flow)
 	mem_free(mem, v.next, count * sizeof(*v.next));
 	mem_free(mem, v.stack, count * sizeof(*v.stack));
 	mem_free(mem, v.state, count);
-	return flow->order_count == count - 1 ? OW_OK : no_memory(flow);
+	return flow->order_count == count - 1 ? OW_OK : builder_no_memory(flow->b);
 }
 
 /* ---- values ---- */
@@ -311,12 +306,12 @@ void tf_flow_set_value(struct tf_flow *flow, struct tf_slot *slot, const struct 
 	if (need > UINT32_MAX)
 		return;
 	if (!mem_grow(flow->m->mem, &grown, &flow->value_cap, need, sizeof(int64_t))) {
-		no_memory(flow);
+		builder_no_memory(flow->b);
 		return;
 	}
 	flow->values = grown;
 	if (!map_add(&flow->value_map, hash, (uint32_t)at)) {
-		no_memory(flow);
+		builder_no_memory(flow->b);
 		return;
 	}
 	flow->values[at] = value->count;
@@ -333,7 +328,7 @@ static ow_status find_producers(struct tf_flow *flow)
 	flow->source_count = m->source.count;
 	flow->producers = mem_zalloc(m->mem, flow->source_count * sizeof(*flow->producers));
 	if (!flow->producers)
-		return no_memory(flow);
+		return builder_no_memory(flow->b);
 	for (uint32_t i = 1; i < m->fact.count && key.v; i++)
 		if (m->fact.key[i].v == key.v && m->fact.kind[i] == FACT_INT)
 			flow->producers[m->fact.source[i].v] = m->fact.number[i];

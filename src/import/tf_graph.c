@@ -128,7 +128,7 @@ static void copy_ports_hashed(struct builder *b, uint32_t first, uint32_t end)
 		if (it.value)
 			t->shown_port[i] = t->shown_port[it.value];
 		else if (!map_add(&last, hash, i)) {
-			builder_fail(b, error_no_memory(b->err));
+			builder_no_memory(b);
 			break;
 		}
 	}
@@ -472,7 +472,7 @@ static void resolve_inputs(struct graph *g)
 		return;
 	by_name = mem_zalloc(m->mem, size);
 	if (!by_name) {
-		builder_fail(g->r.b, error_no_memory(g->r.b->err));
+		builder_no_memory(g->r.b);
 		return;
 	}
 	for (uint32_t i = 1; i < m->op.count; i++)

@@ -85,8 +85,6 @@ struct profile_node {
 	size_t ports;
 };
 
-void profile_out_of_memory(struct profile *p);
-
 /* An entry of a map from number to number. */
 static inline enum pb_problem profile_pair(struct str bytes, int64_t *key, int64_t *value)
 {

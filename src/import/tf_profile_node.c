@@ -25,7 +25,7 @@ static enum pb_problem read_input(struct profile *p, struct str msg)
 	enum pb_problem problem = profile_pair(msg, &index, &id);
 
 	if (!mem_grow(p->m->mem, &ids, &p->input_cap, (size_t)at + 1, sizeof(*p->input_ids))) {
-		profile_out_of_memory(p);
+		builder_no_memory(p->r.b);
 		return problem;
 	}
 	p->input_ids = ids;
@@ -42,7 +42,7 @@ static enum pb_problem read_port(struct profile *p, struct str msg)
 	enum pb_problem problem = profile_pair(msg, &id, &port);
 
 	if (!mem_grow(p->m->mem, &ports, &p->port_cap, p->port_count + 1, sizeof(*p->ports))) {
-		profile_out_of_memory(p);
+		builder_no_memory(p->r.b);
 		return problem;
 	}
 	p->ports = ports;
@@ -261,7 +261,7 @@ static void sort_inputs(struct profile *p, const struct profile_node *n)
 	ids = p->input_ids + (n->inputs - p->input_base);
 	rows = mem_alloc(p->m->mem, count * sizeof(*rows));
 	if (!rows) {
-		profile_out_of_memory(p);
+		builder_no_memory(p->r.b);
 		return;
 	}
 	/* Only index and id differ yet: the id travels in two other fields. */
@@ -343,7 +343,7 @@ static void remember_id(struct profile *p, int64_t id, op_id op)
 	void *ids = p->ids;
 
 	if (!mem_grow(p->m->mem, &ids, &p->id_cap, p->id_count + 1, sizeof(*p->ids))) {
-		profile_out_of_memory(p);
+		builder_no_memory(p->r.b);
 		return;
 	}
 	p->ids = ids;

@@ -99,7 +99,7 @@ static void set_many_ports(struct profile *p, const struct id_table *table, size
 	for (size_t i = first; i < end; i++)
 		if (!map_add(&ports, map_hash_u64(op_of_id(table, p->ports[i].id).v, 11),
 			     (uint32_t)i + 1))
-			profile_out_of_memory(p);
+			builder_no_memory(p->r.b);
 	for (; input < input_end; input++) {
 		uint32_t src = m->op_input.src[input].v;
 		struct map_iter it = map_find(&ports, map_hash_u64(src, 11));
@@ -139,7 +139,7 @@ void profile_resolve(struct profile *p)
 		resolve_inputs(p, &table);
 		resolve_ports(p, &table);
 	} else {
-		profile_out_of_memory(p);
+		builder_no_memory(p->r.b);
 	}
 	mem_free(p->m->mem, table.dense, table.size * sizeof(*table.dense));
 	map_release(&table.map);

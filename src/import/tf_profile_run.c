@@ -172,7 +172,7 @@ static bool first_of_step(struct profile *p, const struct profile_node *n, step_
 	if (OW_UNLIKELY(step.v >= old)) {
 		if (!mem_grow(p->m->mem, &rows, &p->step_cap, (size_t)step.v + 1,
 			      sizeof(*p->step_row))) {
-			profile_out_of_memory(p);
+			builder_no_memory(p->r.b);
 			return false;
 		}
 		p->step_row = rows;
@@ -195,7 +195,7 @@ static bool has_step(struct profile *p, op_id op, step_id step)
 		for (uint32_t i = 1; i < p->op_step_base; i++)
 			if (!map_add(&p->op_steps,
 				     map_hash_u64((uint64_t)t->op[i].v << 32 | t->step[i].v, 9), i))
-				profile_out_of_memory(p);
+				builder_no_memory(p->r.b);
 	}
 	for (struct map_iter it = map_find(&p->op_steps, hash); it.value;
 	     it = map_next(&p->op_steps, it))

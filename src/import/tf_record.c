@@ -1,11 +1,6 @@
 /* tf_record.c: see tf_record.h. */
 #include "import/tf_record.h"
 
-static void out_of_memory(struct tf_records *s)
-{
-	builder_fail(s->r->b, error_no_memory(s->r->b->err));
-}
-
 static void add_alloc(struct tf_records *s, struct str bytes)
 {
 	struct pb msg = pb_over(bytes.ptr, bytes.len);
@@ -20,7 +15,7 @@ static void add_alloc(struct tf_records *s, struct str bytes)
 			row.size = (int64_t)f.value;
 	if (!mem_grow(s->r->b->m->mem, &allocs, &s->alloc_cap, s->alloc_count + 1,
 		      sizeof(*s->allocs))) {
-		out_of_memory(s);
+		builder_no_memory(s->r->b);
 		return;
 	}
 	s->allocs = allocs;
@@ -162,7 +157,7 @@ static void keep_tensor(struct tf_records *s, const struct tensor_row *row)
 
 	if (!mem_grow(s->r->b->m->mem, &tensors, &s->tensor_cap, s->tensor_count + 1,
 		      sizeof(*s->tensors))) {
-		out_of_memory(s);
+		builder_no_memory(s->r->b);
 		return;
 	}
 	s->tensors = tensors;

@@ -6,7 +6,7 @@ struct tf_rows *tf_rows_new(struct builder *b)
 	struct tf_rows *rows = mem_zalloc(b->m->mem, sizeof(*rows));
 
 	if (!rows) {
-		builder_fail(b, error_no_memory(b->err));
+		builder_no_memory(b);
 		return NULL;
 	}
 	rows->mem = b->m->mem;

@@ -7,7 +7,7 @@ void tf_dims_push_large(struct tf_dim_list *d, struct builder *b, int64_t size)
 
 	if (d->count == INT32_MAX ||
 	    !mem_grow(b->m->mem, &large, &d->cap, d->count + 1, sizeof(*d->large))) {
-		builder_fail(b, error_no_memory(b->err));
+		builder_no_memory(b);
 		return;
 	}
 	d->large = large;

@@ -17,11 +17,6 @@ struct level {
 	uint32_t last;
 };
 
-static void out_of_memory(struct tf_stacks *s)
-{
-	builder_fail(s->b, error_no_memory(s->b->err));
-}
-
 void tf_stacks_init(struct tf_stacks *s, struct builder *b, const struct code_traces *from)
 {
 	*s = (struct tf_stacks){ .b = b, .from = from };
@@ -40,7 +35,7 @@ void tf_stacks_add(struct tf_stacks *s, op_id op)
 
 	if (!mem_grow(s->b->m->mem, &traces, &s->trace_cap, s->trace_count + 1,
 		      sizeof(*s->traces))) {
-		out_of_memory(s);
+		builder_no_memory(s->b);
 		return;
 	}
 	s->traces = traces;
@@ -59,12 +54,12 @@ static uint32_t find_group(struct tf_stacks *s, struct level *l, uint64_t key)
 		if (l->groups[it.value].key == key)
 			return l->last = it.value;
 	if (!mem_grow(s->b->m->mem, &groups, &l->cap, l->count + 1, sizeof(*l->groups))) {
-		out_of_memory(s);
+		builder_no_memory(s->b);
 		return 0;
 	}
 	l->groups = groups;
 	if (!map_add(&l->map, hash, (uint32_t)l->count)) {
-		out_of_memory(s);
+		builder_no_memory(s->b);
 		return 0;
 	}
 	l->groups[l->count] = (struct group){ .key = key };
@@ -143,7 +138,7 @@ static bool begin_levels(struct tf_stacks *s, struct level *l)
 	l->of_cap = s->trace_count;
 	l->of = mem_alloc(mem, l->of_cap * sizeof(*l->of));
 	if (!l->of || !mem_grow(mem, &groups, &l->cap, 8, sizeof(*l->groups))) {
-		out_of_memory(s);
+		builder_no_memory(s->b);
 		return false;
 	}
 	l->groups = groups;
@@ -161,7 +156,7 @@ static void index_stacks(struct tf_stacks *s)
 	for (uint32_t i = 1; i < m->stack.count; i++)
 		if (!map_add(&m->stack_map, map_hash_u64(m->stack.parent[i].v, m->stack.frame[i].v),
 			     i)) {
-			out_of_memory(s);
+			builder_no_memory(s->b);
 			return;
 		}
 }

@@ -15,11 +15,6 @@ void tf_tally_release(struct tf_tally *t)
 	t->count = t->cap = t->last = 0;
 }
 
-static void out_of_memory(struct builder *b)
-{
-	builder_fail(b, error_no_memory(b->err));
-}
-
 void tf_tally_slow(struct tf_tally *t, str_id text, int64_t value)
 {
 	uint64_t hash = map_hash_u64(text.v, 6);
@@ -34,12 +29,12 @@ void tf_tally_slow(struct tf_tally *t, str_id text, int64_t value)
 			return;
 		}
 	if (!mem_grow(t->b->m->mem, &items, &t->cap, t->count + 1, sizeof(*t->items))) {
-		out_of_memory(t->b);
+		builder_no_memory(t->b);
 		return;
 	}
 	t->items = items;
 	if (!map_add(&t->map, hash, (uint32_t)t->count)) {
-		out_of_memory(t->b);
+		builder_no_memory(t->b);
 		return;
 	}
 	t->last = t->count++;

@@ -24,7 +24,7 @@ static uint32_t decode(struct trace *t, struct str raw)
 	buf_init(&scratch, t->mem);
 	json_decode(raw, &scratch);
 	if (scratch.failed)
-		builder_fail(t->b, error_no_memory(t->b->err));
+		builder_no_memory(t->b);
 	id = builder_str(t->b, buf_str(&scratch));
 	buf_release(&scratch);
 	return id.v;

@@ -18,7 +18,7 @@ static uint32_t intern(struct trace *t, struct str raw, struct buf *scratch, uin
 	buf_clear(scratch);
 	*replaced += json_decode(raw, scratch) > 0;
 	if (scratch->failed) {
-		builder_fail(t->b, error_no_memory(t->b->err));
+		builder_no_memory(t->b);
 		return 0;
 	}
 	return scratch->len ? builder_str(t->b, buf_str(scratch)).v : TRACE_EMPTY;

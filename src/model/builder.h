@@ -37,6 +37,8 @@ static inline ow_status builder_status(const struct builder *b)
 }
 /* Records a failure; returns it. */
 ow_status builder_fail(struct builder *b, ow_status status);
+/* Records that memory ran out; returns the first failure. */
+ow_status builder_no_memory(struct builder *b);
 
 /* Room for one more row in a table; false when there is none (or the table has 2^32-1 rows). */
 bool builder_grow(struct builder *b, enum table_id table, uint32_t more);

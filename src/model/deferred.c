@@ -14,7 +14,7 @@ static ow_status defer(struct builder *b, struct deferred **list, const struct d
 	if (!d) {
 		if (work->release)
 			work->release(work->state);
-		return builder_fail(b, error_no_memory(b->err));
+		return builder_no_memory(b);
 	}
 	*d = *work;
 	d->next = NULL;

@@ -29,7 +29,7 @@ static uint32_t *counting_order(struct builder *b, const uint32_t *key, uint32_t
 	if (!order) {
 		if (start)
 			mem_free(mem, start, ((size_t)keys + 1) * sizeof(*start));
-		builder_fail(b, error_no_memory(b->err));
+		builder_no_memory(b);
 		return NULL;
 	}
 	for (uint32_t i = 1; i < count; i++)
@@ -83,7 +83,7 @@ static ow_status permute_column(struct builder *b, const struct column_info *inf
 	if (!sorted)
 		sorted = mem_alloc(b->m->mem, (size_t)cap * info->size);
 	if (!sorted)
-		return builder_fail(b, error_no_memory(b->err));
+		return builder_no_memory(b);
 	sort_column(sorted, *column, info->size, order, count);
 	if (info->need == NEED_RARE) /* must read as zero where nobody writes */
 		memset((char *)sorted + (size_t)count * info->size, 0,
@@ -143,7 +143,7 @@ static ow_status renumber(struct builder *b, uint32_t *ref, uint32_t count, cons
 	uint32_t *where = mem_alloc(b->m->mem, (size_t)rows * sizeof(*where));
 
 	if (!where)
-		return builder_fail(b, error_no_memory(b->err));
+		return builder_no_memory(b);
 	for (uint32_t i = 0; i < rows; i++)
 		where[order[i]] = i;
 	for (uint32_t i = 1; i < count; i++)
@@ -175,7 +175,7 @@ static uint32_t *step_ranks(struct builder *b)
 	if (!steps) {
 		if (rank)
 			mem_free(m->mem, rank, (size_t)count * sizeof(*rank));
-		builder_fail(b, error_no_memory(b->err));
+		builder_no_memory(b);
 		return NULL;
 	}
 	for (uint32_t i = 1; i < count; i++)
@@ -247,7 +247,7 @@ static ow_status sort_by_step(struct builder *b)
 		status = order_op_steps(b, key, m->step.count);
 		mem_free(m->mem, key, (size_t)count * sizeof(*key));
 	} else {
-		status = builder_fail(b, error_no_memory(b->err));
+		status = builder_no_memory(b);
 	}
 	mem_free(m->mem, rank, (size_t)m->step.count * sizeof(*rank));
 	return status;
@@ -298,6 +298,7 @@ static ow_status index_memory(struct builder *b)
 	if (!builder_need_column(b, TABLE_op_step, offsetof(struct op_step_table, memory_first)) ||
 	    !builder_need_column(b, TABLE_op_step, offsetof(struct op_step_table, memory_count)))
 		return b->status;
+	OW_ASSERT(t->memory_first && t->memory_count);
 	memset(t->memory_first, 0, t->count * sizeof(*t->memory_first));
 	memset(t->memory_count, 0, t->count * sizeof(*t->memory_count));
 	for (uint32_t i = 1; i < memory->count; i++) {
@@ -416,7 +417,7 @@ static ow_status sort_samples(struct builder *b)
 	scratch = order ? mem_alloc(b->m->mem, size) : NULL;
 	if (!scratch) {
 		mem_free(b->m->mem, order, order ? size : 0);
-		return builder_fail(b, error_no_memory(b->err));
+		return builder_no_memory(b);
 	}
 	for (uint32_t i = 1; i <= s->count; i++) {
 		if (i < s->count && s->track[order[i]].v == s->track[order[first]].v)

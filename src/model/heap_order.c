@@ -84,7 +84,7 @@ ow_status order_heap(struct builder *b)
 		return OW_OK;
 	order = mem_alloc(mem, size);
 	other = order ? mem_alloc(mem, size) : NULL;
-	status = other ? order_rows(b, order, other) : builder_fail(b, error_no_memory(b->err));
+	status = other ? order_rows(b, order, other) : builder_no_memory(b);
 	mem_free(mem, other, size);
 	mem_free(mem, order, size);
 	return status;

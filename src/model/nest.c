@@ -88,7 +88,7 @@ static ow_status order_events(struct builder *b)
 	if (where)
 		status = move_events(b, order, where);
 	else
-		status = builder_fail(b, error_no_memory(b->err));
+		status = builder_no_memory(b);
 	mem_free(b->m->mem, where, size);
 	mem_free(b->m->mem, order, size);
 	return status;
@@ -540,7 +540,7 @@ static ow_status nest_all(struct nesting *n)
 		for (uint32_t i = 1; i < m->track.count; i++)
 			m->track.flags[i] |= m->track.flags[i] & TRACK_SLICES ? TRACK_NESTED : 0;
 	}
-	return ok ? builder_status(b) : builder_fail(b, error_no_memory(b->err));
+	return ok ? builder_status(b) : builder_no_memory(b);
 }
 
 /* Rows are put in order, and what a first attempt left behind is forgotten. */
@@ -599,7 +599,7 @@ ow_status nest_events(struct builder *b)
 	if (n.overlaps)
 		status = nest_sorted(&n);
 	else
-		status = builder_fail(b, error_no_memory(b->err));
+		status = builder_no_memory(b);
 	free_all_sums(&n);
 	mem_free(m->mem, n.overlaps, sources);
 	mem_free(m->mem, n.stretches, stretches);
@@ -621,11 +621,11 @@ static ow_status store_nesting(struct builder *b)
 		return builder_status(b);
 	n.stretches = mem_alloc(m->mem, n.count * sizeof(*n.stretches));
 	if (!n.stretches)
-		return builder_fail(b, error_no_memory(b->err));
+		return builder_no_memory(b);
 	find_stretches(m, has_slices, n.stretches, &sorted);
 	ok = run_all(&n); /* the freeze has put them in order */
 	mem_free(m->mem, n.stretches, n.count * sizeof(*n.stretches));
-	return ok ? OW_OK : builder_fail(b, error_no_memory(b->err));
+	return ok ? OW_OK : builder_no_memory(b);
 }
 
 ow_status model_require_nesting(struct model *m, struct error *err)
