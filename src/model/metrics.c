@@ -129,14 +129,27 @@ static uint32_t steps_among(const struct metric_plan *plan, uint32_t first, uint
 	return steps;
 }
 
+/* In the plan's unit: divided one by one, as the sum may be beyond nanoseconds. */
+static int64_t sum_times(const struct metric_plan *plan, const int64_t *column, uint32_t first,
+			 uint32_t count)
+{
+	int64_t sum = 0;
+
+	if (OW_UNLIKELY(plan->in_micros)) {
+		for (uint32_t i = first; i < first + count; i++)
+			sum = wrap_add(sum, column[i] / 1000);
+		return sum;
+	}
+	for (uint32_t i = first; i < first + count; i++)
+		sum = wrap_add(sum, column[i]);
+	return sum;
+}
+
 static void eval_times(const struct metric_plan *plan, uint32_t first, uint32_t count, int64_t *out)
 {
-	int64_t accelerator = 0, cpu = 0, scale = plan->in_micros ? 1000 : 1;
+	int64_t accelerator = sum_times(plan, plan->accelerator_ns, first, count);
+	int64_t cpu = sum_times(plan, plan->cpu_ns, first, count);
 
-	for (uint32_t i = first; i < first + count; i++) {
-		accelerator = wrap_add(accelerator, plan->accelerator_ns[i] / scale);
-		cpu = wrap_add(cpu, plan->cpu_ns[i] / scale);
-	}
 	count = steps_among(plan, first, count);
 	if (plan->mask & METRIC_BIT(METRIC_MICROS))
 		out[METRIC_MICROS] = mean_time(plan, wrap_add(accelerator, cpu), count);
