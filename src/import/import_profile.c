@@ -38,7 +38,6 @@ static void reserve_tables(struct profile *p)
 	static const enum table_id tables[] = { TABLE_op,      TABLE_op_input, TABLE_op_output,
 						TABLE_op_step, TABLE_event,    TABLE_memory };
 
-	p->reserved = true;
 	if (p->op_base == 1)
 		for (size_t i = 0; i < ARRAY_COUNT(tables); i++)
 			tf_reserve(&p->r, tables[i], 0, p->r.stream.at, p->r.ctx->in->size);
@@ -70,7 +69,7 @@ static bool read_other(struct profile *p, const struct pb_stream_field *f)
 	default: /* miss_accelerator_stream: the original does not restore it either */
 		break;
 	}
-	if (!p->reserved && p->r.stream.at > TF_SAMPLE_BYTES)
+	if (tf_time_to_reserve(&p->reserve_at, p->r.stream.at))
 		reserve_tables(p);
 	return true;
 }

@@ -39,8 +39,7 @@ struct tf_run {
 	const op_id *before, *before_end;   /* what is left of the same list of the run before */
 	uint32_t asked_steps, asked_memory; /* see tf_ask_ahead */
 	uint32_t step_base, memory_base;    /* rows that were there before */
-	uint64_t begin;
-	bool reserved;
+	uint64_t begin, reserve_at;
 	int64_t first_ns, last_ns; /* span of the events */
 	struct tf_records read;	   /* of the current record */
 	struct buf scratch;

@@ -45,7 +45,8 @@ struct graph {
 	bool has_producer;
 	bool nested; /* in a file that may have several graphs */
 	bool count_only;
-	bool reserved, first_graph;
+	bool first_graph;
+	uint64_t reserve_at;
 	uint32_t asked;	  /* see tf_ask_ahead */
 	uint64_t begin;	  /* where the message begins */
 	uint64_t unknown; /* nodes that are no ops, when only counting */
@@ -539,7 +540,6 @@ static void reserve_tables(struct graph *g)
 {
 	static const enum table_id tables[] = { TABLE_op, TABLE_op_input, TABLE_op_output };
 
-	g->reserved = true;
 	for (size_t i = 0; g->first_graph && i < ARRAY_COUNT(tables); i++)
 		tf_reserve(&g->r, tables[i], 0, g->r.stream.at - g->begin,
 			   g->r.stream.ends[0] - g->begin);
@@ -561,7 +561,7 @@ static bool read_other(struct graph *g, const struct pb_stream_field *f)
 	default:
 		break;
 	}
-	if (!g->reserved && g->r.stream.at - g->begin > TF_SAMPLE_BYTES)
+	if (tf_time_to_reserve(&g->reserve_at, g->r.stream.at - g->begin))
 		reserve_tables(g);
 	return true;
 }

@@ -56,7 +56,8 @@ struct profile {
 	struct late_port *ports;
 	size_t port_count, port_cap;
 	struct map op_steps; /* (op, step) of earlier sources; made when first needed */
-	bool op_steps_ready, reserved;
+	bool op_steps_ready;
+	uint64_t reserve_at;
 	uint32_t op_base, op_step_base; /* rows from here on are this source's */
 	uint32_t asked_ops, asked_steps, asked_events, asked_memory; /* see tf_ask_ahead */
 

@@ -194,12 +194,9 @@ strset_id tf_set_add(struct tf_read *r, strset_id set, str_id member)
 	return r->sets[at].with;
 }
 
-/* What comes may be quite different, the data of one constant: then the room is lost, and names are spread over all of it. */
-#define MOST_AHEAD 64.0
-
 static uint32_t rows_for(uint32_t rows, uint64_t read, uint64_t size)
 {
-	double ratio = MIN((double)size / (double)read, MOST_AHEAD);
+	double ratio = MIN((double)size / (double)read, (double)TF_AHEAD);
 	double estimate = (double)rows * ratio * 1.01;
 
 	return estimate < 1e9 ? (uint32_t)estimate : 0;

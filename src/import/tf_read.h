@@ -121,10 +121,21 @@ str_id tf_word(struct tf_read *r, struct str text);
 /* The set with one more member, remembered. */
 strset_id tf_set_add(struct tf_read *r, strset_id set, str_id member);
 
+/* Whether, with `read` bytes behind us, it is time to ask for room: after the first megabyte, and whenever what was asked
+ * for then may be used up. Never for more than TF_AHEAD times of what was read: what comes may be quite different, the
+ * data of one constant, and names are spread over all the room they have. */
+#define TF_SAMPLE_BYTES ((uint64_t)1 << 20)
+#define TF_AHEAD 128
+static inline bool tf_time_to_reserve(uint64_t *next, uint64_t read)
+{
+	if (OW_LIKELY(read < MAX(*next, TF_SAMPLE_BYTES)))
+		return false;
+	*next = read * TF_AHEAD;
+	return true;
+}
 /* Room for the rows of a table still to come, if they are as dense as in the first `read` of `size`
  * bytes, before which the table had `before` rows; of TABLE_op for their names, too. Only a matter of
  * speed: where memory is limited, nothing is asked for. */
-#define TF_SAMPLE_BYTES ((uint64_t)1 << 20) /* a good time to ask */
 void tf_reserve(struct tf_read *r, enum table_id table, uint32_t before, uint64_t read,
 		uint64_t size);
 

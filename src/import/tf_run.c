@@ -146,9 +146,8 @@ static void reserve_rows(struct tf_run *run)
 	const struct pb_stream *s = &run->r.stream; /* in a device, of the statistics */
 	uint64_t read = run->r.record - run->begin, size = s->ends[s->depth - 1] - run->begin;
 
-	if (OW_LIKELY(run->reserved || read < TF_SAMPLE_BYTES))
+	if (!tf_time_to_reserve(&run->reserve_at, read))
 		return;
-	run->reserved = true;
 	tf_reserve(&run->r, TABLE_op_step, run->step_base, read, size);
 	tf_reserve(&run->r, TABLE_memory, run->memory_base, read, size);
 }
