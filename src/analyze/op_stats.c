@@ -29,7 +29,7 @@ struct making {
 	size_t kernel_count, kernel_cap;
 };
 
-static int64_t ps_of(int64_t ns, int64_t rest)
+int64_t ps_of(int64_t ns, int64_t rest)
 {
 	if (ns > FAR_NS || ns < -FAR_NS)
 		return ns > 0 ? FAR_NS * 1000 : -FAR_NS * 1000;
@@ -82,7 +82,7 @@ static bool add_nested(struct making *k, uint32_t first, uint32_t last, struct o
 	k->count = 0;
 	for (uint32_t e = first; e < last; e++) {
 		uint32_t op = m->event.op[e].v;
-		int64_t start, dur;
+		int64_t start, dur, own_end;
 
 		if (!counts(k, e))
 			continue;
@@ -93,8 +93,10 @@ static bool add_nested(struct making *k, uint32_t first, uint32_t last, struct o
 			if (k->open[i].end <= start)
 				k->count = i;
 		if (k->count) {
-			stats[k->open[k->count - 1].op].self_ps -= dur;
-			self -= dur;
+			struct op_stat *around = &stats[k->open[k->count - 1].op];
+
+			around->self_ps = wrap_sub(around->self_ps, dur);
+			self = wrap_sub(self, dur);
 		}
 		stats[op].runs++;
 		stats[op].turns++;
@@ -102,12 +104,13 @@ static bool add_nested(struct making *k, uint32_t first, uint32_t last, struct o
 		stats[op].self_ps = wrap_add(stats[op].self_ps, dur);
 		self = wrap_add(self, dur);
 		begin = any ? begin : start;
-		end = MAX(end, start + dur);
+		own_end = span_add(start, dur);
+		end = MAX(end, own_end);
 		any = true;
-		if (!push(k, start + dur, op))
+		if (!push(k, own_end, op))
 			return false;
 	}
-	*idle = wrap_add(*idle, any ? end - begin - self : 0);
+	*idle = wrap_add(*idle, any ? wrap_sub(wrap_sub(end, begin), self) : 0);
 	*all_self = wrap_add(*all_self, self);
 	k->out->host_tracks += any && stats == k->out->host;
 	k->out->devices += any && stats == k->out->device;
@@ -179,9 +182,9 @@ static void finish_streams(struct making *k)
 			continue;
 		out->devices++;
 		out->device_self_ps = wrap_add(out->device_self_ps, k->self[d]);
-		out->device_idle_ps =
-			wrap_add(out->device_idle_ps,
-				 ps_of(span_length(k->first[d], k->last[d]), 0) - k->self[d]);
+		out->device_idle_ps = wrap_add(
+			out->device_idle_ps,
+			wrap_sub(ps_of(span_length(k->first[d], k->last[d]), 0), k->self[d]));
 	}
 }
 

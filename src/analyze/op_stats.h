@@ -25,6 +25,8 @@ struct op_stats {
 	bool all;		       /* nothing is known to be an op of a framework */
 };
 
+/* Picoseconds, as far as they fit. */
+int64_t ps_of(int64_t ns, int64_t rest);
 /* An event's duration, exactly. */
 int64_t event_dur_ps(const struct model *m, uint32_t event);
 

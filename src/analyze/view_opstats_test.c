@@ -114,6 +114,35 @@ static void a_step_goes_to_the_highest_priority(void **state)
 	small_close(&s);
 }
 
+/* Nobody measured them, but a damaged file has them: sums stay at the end of the range. */
+static void times_that_cannot_be(void **state)
+{
+	struct small_model s;
+	source_id source;
+	track_id tracks[2];
+
+	(void)state;
+	small_open(&s);
+	source = trace_source(&s, "a.pb", -1);
+	tracks[0] = trace_track(&s, source, "main", TRACK_HOST, NULL);
+	tracks[1] = trace_track(&s, source, "Stream #1", TRACK_STREAM, "/device:GPU:0");
+	trace_step(&s, source, 1, 0, 1);
+	for (int i = 0; i < 8; i++) {
+		event_id e = op_slice(&s, tracks[i % 2], "wild", OP_FRAMEWORK, i, i + 1);
+
+		s.m->event.step[e.v] = builder_step(&s.b, 1);
+		s.m->event.ts_ns[e.v] = i < 4 ? -INT64_MAX + i : INT64_MAX - 9 + i;
+		s.m->event.dur_ns[e.v] = i < 6 ? INT64_MAX : 9;
+	}
+	s.m->window.start_ns[1] = INT64_MIN / 2;
+	s.m->window.end_ns[1] = INT64_MAX;
+	small_freeze(&s);
+	view_text_expect_columns(&s, &view_opstats, NULL, "where,name,runs",
+				 "device|wild|4\ndevice|IDLE|0\nhost|wild|4\nhost|IDLE|0\n");
+	view_text_expect_columns(&s, &view_steps, NULL, "step", "1\n");
+	small_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -121,6 +150,7 @@ int main(void)
 		cmocka_unit_test(kernels_say_how_often_an_op_ran),
 		cmocka_unit_test(without_known_ops_all_count),
 		cmocka_unit_test(a_step_goes_to_the_highest_priority),
+		cmocka_unit_test(times_that_cannot_be),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,8 +119,8 @@ static int64_t begin_of(const struct making *k, uint32_t event)
 {
 	int64_t ns = k->m->event.ts_ns[event], after = span_length(k->base, ns);
 
-	return (after ? after : -span_length(ns, k->base)) * 1000 +
-	       COLUMN_GET(k->m->event.ts_rest, event);
+	return ps_of(after ? after : -span_length(ns, k->base),
+		     COLUMN_GET(k->m->event.ts_rest, event));
 }
 
 static bool add_mark(struct making *k, int64_t begin, int64_t end, enum xprof_part part)
@@ -155,7 +155,7 @@ static bool collect(struct making *k, uint32_t window, struct span_ps *marker,
 		track_id track = m->event.track[e];
 		enum track_work work = track_work(m, track);
 		struct span_ps *span = &spans[m->track.device[track.v].v];
-		int64_t begin = begin_of(k, e), end = begin + event_dur_ps(m, e);
+		int64_t begin = begin_of(k, e), end = span_add(begin, event_dur_ps(m, e));
 		enum xprof_part part;
 
 		if (work == WORK_NONE || !event_is_slice(m, e) ||
@@ -178,7 +178,8 @@ static bool collect(struct making *k, uint32_t window, struct span_ps *marker,
 			return false;
 	}
 	for (uint32_t d = 0; d < m->device.count; d++)
-		if (spans[d].end - spans[d].begin > device->end - device->begin)
+		if (span_length(spans[d].begin, spans[d].end) >
+		    span_length(device->begin, device->end))
 			*device = spans[d];
 	return true;
 }
@@ -200,6 +201,11 @@ static enum xprof_part highest(const int64_t active[XPROF_PARTS])
 	return XPROF_UNKNOWN;
 }
 
+static void add_part(struct xprof_step *out, enum xprof_part part, int64_t begin, int64_t end)
+{
+	out->part_ps[part] = span_add(out->part_ps[part], span_length(begin, end));
+}
+
 static void sum_up(struct making *k, struct span_ps step, struct xprof_step *out)
 {
 	int64_t active[XPROF_PARTS] = { 0 }, at = step.begin;
@@ -209,12 +215,12 @@ static void sum_up(struct making *k, struct span_ps step, struct xprof_step *out
 	for (size_t i = 0; i < k->count; i++) {
 		int64_t to = MIN(MAX(k->marks[i].at, step.begin), step.end);
 
-		out->part_ps[highest(active)] += to - at;
+		add_part(out, highest(active), at, to);
 		at = to;
 		active[k->marks[i].part] += k->marks[i].end ? -1 : 1;
 	}
-	out->part_ps[XPROF_UNKNOWN] += step.end - at;
-	out->time_ps = step.end - step.begin;
+	add_part(out, XPROF_UNKNOWN, at, step.end);
+	out->time_ps = span_length(step.begin, step.end);
 	out->known = true;
 }
 

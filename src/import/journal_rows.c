@@ -73,7 +73,8 @@ static bool room(struct reading *r, void **list, size_t *cap, size_t need, size_
 
 /* ---- records ---- */
 
-#define NUMBERS_MAX ((uint32_t)1 << 24) /* of names and threads: more is damage */
+#define NUMBERS_MAX ((uint32_t)1 << 24) /* of names: more is damage */
+#define THREADS_MAX ((uint32_t)1 << 18) /* of threads; each gets a track */
 
 static str_id name_of(const struct reading *r, uint32_t number)
 {
@@ -111,8 +112,10 @@ static ow_status end_step(struct reading *r, int64_t end_ns, bool unfinished)
 
 static ow_status take_thread(struct reading *r, const struct journal_record *record)
 {
-	if (record->thread >= NUMBERS_MAX || !ROOM(r, rows, row_cap, (size_t)record->thread + 1))
-		return record->thread >= NUMBERS_MAX ? OW_OK : import_no_memory(r->ctx);
+	if (record->thread >= THREADS_MAX)
+		return OW_OK;
+	if (!ROOM(r, rows, row_cap, (size_t)record->thread + 1))
+		return import_no_memory(r->ctx);
 	r->rows[record->thread].tid = record->value;
 	if (name_of(r, record->name).v)
 		r->rows[record->thread].name = name_of(r, record->name);
