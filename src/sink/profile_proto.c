@@ -339,7 +339,7 @@ static ow_status put_node(struct profile_out *p, uint32_t op)
 	if (m->op.shape[op].v)
 		put_dims(&p->node, NODE_SHAPE, m, m->op.shape[op]);
 	for (uint32_t i = 0; i < count; i++)
-		put_text(p, NODE_OP_TYPES, types[i]);
+		pb_put_str(&p->node, NODE_OP_TYPES, model_str(m, types[i])); /* also an empty one */
 	put_text(p, NODE_CANONICAL_DEVICE, m->op.device[op]);
 	put_text(p, NODE_HOST_DEVICE, COLUMN_GET(m->op.host_device, op));
 	put_nonzero(&p->node, NODE_FLOAT_OPS, m->op.float_ops[op]);

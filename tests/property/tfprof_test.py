@@ -6,7 +6,6 @@ ask for more than the suite does: `TFPROF_ROUNDS=5000 TFPROF_SEED=1`. A failure 
 is tried again with TFPROF_SEED=NUMBER TFPROF_ROUNDS=1.
 """
 import gzip
-import json
 import os
 import random
 import subprocess
@@ -15,11 +14,11 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.environ["OPWATCH_SRC"], "tests/support"))
-from pb_write import num, packed, some, sub  # noqa: E402
-from tfprof_random import Files, Maker, profile_message  # noqa: E402
+from tfprof_files import UNITS, WRITTEN, Abort, GraphTimeline, Pprof, tree_timeline  # noqa: E402
+from tfprof_random import Files, Maker, profile_message, vary_profile  # noqa: E402
 from tfprof_store import BYTES, TIMES, Store, raw  # noqa: E402
 from tfprof_text import SELECT_DOC, Text, advice  # noqa: E402
-from tfprof_views import BAD_REGEXES, base_name, has_lines  # noqa: E402
+from tfprof_views import BAD_REGEXES, has_lines  # noqa: E402
 
 BIN = os.environ["OPWATCH_BIN"]
 ROUNDS = int(os.environ.get("TFPROF_ROUNDS", 60))
@@ -33,15 +32,28 @@ DEFAULTS = {**dict.fromkeys(NUMBERS, 0), "max_depth": 10, "step": -1, "order_by"
             "account_displayed_op_only": False, "select": ["micros"], "output": "stdout", "keys": {}}
 LISTED = ["max_depth", *("min_" + m for m in BYTES + TIMES + ["params", "float_ops", "occurrence"]), "step", "order_by", *LISTS,
           "account_displayed_op_only", "select", "output"]
+HELP = """\
+See https://github.com/tensorflow/tensorflow/tree/master/tensorflow/core/profiler/README.md for profiler tutorial.
+See https://github.com/tensorflow/tensorflow/tree/master/tensorflow/core/profiler/g3doc/command_line.md for command line tool tutorial.
+profiler --profile_path=<ProfileProto binary file> # required
+
+Or:
+
+profiler --graph_path=<GraphDef proto file>  # Contains model graph info (no needed for eager execution)
+         --run_meta_path=<RunMetadata proto file>  # Contains runtime info. Optional.
+         --run_log_path=<OpLogProto proto file>  # Contains extra source code, flops, custom type info. Optional
+
+
+To skip interactive mode, append one of the following commands:
+  scope: Organize profiles based on name scopes.
+  graph: Organize profiles based on graph node input/output.
+  op: Organize profiles based on operation type.
+  code: Organize profiles based on python codes (need op_log_path).
+  advise: Auto-profile and advise. (experimental)
+  set: Set options that will be default for follow up commands.
+  help: Show helps.
+"""
 NEEDS_FILE = {"file", "timeline", "pprof"}
-UNITS = {**dict.fromkeys(TIMES, "microseconds"), **dict.fromkeys(BYTES, "bytes"), "params": "count", "float_ops": "count"}
-COMMENTS = {
-    "micros": "Sum of accelerator execution time and cpu execution time.", "accelerator_micros": "Accelerator execution time.",
-    "cpu_micros": "CPU execution time.", "bytes": "Sum of operation total memory requests, excluding deallocations.",
-    "peak_bytes": "Sum of operation peak memory usage.", "residual_bytes": "Sum of operation allocated memory after finish.",
-    "output_bytes": "Sum of operation output size.", "params": "Model parameters.",
-    "float_ops": "Model float operations (Only available if defined).",
-}
 
 
 # ---- random lines, and the options that they mean ----
@@ -73,15 +85,16 @@ class Lines:
         if kind < 0.35:
             name = rng.choice(NUMBERS)
             value = self.number(name)
-            return ["-" + name, str(value)], {name: value}
+            return ["-" + name, rng.choice(["", "", "", "\t"]) + str(value) + rng.choice(["", "", "", "\t\v"])], {name: value}
         if kind < 0.65:
             return self.list_words(rng.choice(LISTS))
         if kind < 0.75:
             order = rng.choice(ORDERS)
             return ["-order_by", order], {"order_by": order}
         if kind < 0.8:
-            text, value = rng.choice([("true", True), ("T", True), ("yes", True), ("1", True), ("no", False), ("F", False), ("0", False)])
-            return ["-account_displayed_op_only", text], {"account_displayed_op_only": value}
+            text, value = rng.choice([("true", True), ("T", True), ("yes", True), ("1", True), ("no", False), ("F", False), ("0", False), ("", True),
+                                      ("YES", True), ("n", False), ("fAlSe", False)])
+            return ["-account_displayed_op_only"] + ([text] if text else []), {"account_displayed_op_only": value}
         if kind < 0.95:
             chosen = rng.choice([SELECT, rng.sample(SELECT, rng.randint(0, 5))])
             quote = rng.choice(["", "'", '"'])
@@ -108,7 +121,7 @@ class Lines:
         rng = self.rng
         option, value = rng.choice([("-max_depth", "2147483648"), ("-max_depth", "+1"), ("-step", "1x"), ("-min_bytes", "9223372036854775808"),
                                     ("-order_by", "size"), ("-select", "micros,time"), ("-account_displayed_op_only", "maybe"),
-                                    ("-nonsense", "1"), ("word", "-max_depth"), ("-min_micros", "0x10"), ("-min_micros", "1.5")])
+                                    ("-nonsense", "1"), ("-word", "-max_depth"), ("-min_micros", "0x10"), ("-min_micros", "1.5")])
         return [option, value], "E: Invalid argument: Invalid option '%s' value: '%s'\n" % (option, value)
 
 
@@ -124,119 +137,6 @@ def listing(options):
             value = ",".join(value)
         out += "%-28s%s\n" % ("-" + name, value)
     return out
-
-
-# ---- files ----
-
-def code_point(data):
-    """As jsoncpp reads it: what follows the first byte of a character is not looked at. (code, bytes)"""
-    size, least = ((1, 0) if data[0] < 0x80 else (2, 0x80) if data[0] < 0xe0 else (3, 0x800) if data[0] < 0xf0 else (4, 0x10000))
-    if size == 1:
-        return data[0], 1
-    if len(data) < size:
-        return 0xfffd, 1
-    code = data[0] & 0xff >> size + 1
-    for byte in data[1:size]:
-        code = code << 6 | byte & 0x3f
-    return (code, size) if code >= least and not 0xd800 <= code <= 0xdfff else (0xfffd, size)
-
-
-def json_text(value):
-    if isinstance(value, dict):
-        return "{" + ",".join(json_text(k) + ":" + json_text(value[k]) for k in sorted(value)) + "}"
-    if not isinstance(value, str):
-        return str(value)
-    data, text = raw(value), ""
-    while data:
-        code, size = code_point(data)
-        text += chr(code)
-        data = data[size:]
-    return json.dumps(text)
-
-
-class Abort(Exception):
-    """Where the original aborts."""
-
-
-def tree_timeline(view):
-    """The displayed tree as nested slices, end to end."""
-    events, depths = [], set()
-
-    def place(row, start, dur, depth):
-        if depth not in depths:
-            depths.add(depth)
-            events.append({"args": {"name": "Scope:%d" % depth}, "name": "process_name", "ph": "M", "pid": depth})
-        events.append({"args": {"name": row.name, "op": row.name}, "cat": "Op", "dur": dur, "name": row.name, "ph": "X", "pid": depth,
-                       "tid": 0, "ts": start})
-        at = start
-        for child in row.shown:
-            micros = child.total["micros"]
-            if micros <= 0:
-                continue
-            if at + micros > start + dur:
-                raise Abort
-            place(child, at, micros, depth + 1)
-            at += micros
-
-    place(view.root, 0, view.root.total["micros"], 0)
-    return ('{"traceEvents":[' + ",".join(json_text(e) for e in events) + "]}\n").encode()
-
-
-class Pprof:
-    def __init__(self, view, attribute):
-        self.step, self.attribute = view.options["step"], attribute
-        self.strings, self.locations, self.functions, self.samples = {"": 0}, {}, {}, {}
-        for row in view.root.shown:
-            self.walk(row, None, [])
-
-    def string(self, text):
-        return self.strings.setdefault(text, len(self.strings))
-
-    def location(self, parent, child):
-        key = (raw(parent[0]), raw(child[2]), parent[1])
-        if key not in self.locations:
-            name = (raw(child[0]), raw(child[2]), child[3] & (1 << 64) - 1)   # lines are ordered without a sign
-            if name not in self.functions:
-                base = base_name(child[0])
-                title = (base.rpartition(".")[0] if "." in base else base) + ":" + child[2]
-                self.functions[name] = (len(self.functions) + 1, self.string(title), self.string(child[0]), child[3])
-            self.locations[key] = (len(self.locations) + 1, self.functions[name][0], parent[1])
-        return self.locations[key][0]
-
-    def walk(self, row, parent, path):
-        if parent:
-            path = [self.location(parent.frame, row.frame)] + path
-        for child in row.shown:
-            self.walk(child, row, path)
-        if not row.shown:
-            self.leaves(row, path)
-
-    def leaves(self, row, path):
-        if row.every:
-            for child in row.every:
-                self.leaves(child, path)
-            return
-        for node in row.attached:
-            key = node.name
-            while key in self.samples:
-                key += "@"
-            label = (self.string("graph node:"), self.string(node.name))
-            self.samples[key] = (path, [1, node.metric(self.attribute, self.step)], label)
-
-    def message(self):
-        count, attribute = self.string("count"), self.string(self.attribute)
-        unit, comment = self.string(UNITS[self.attribute]), self.string(COMMENTS[self.attribute])
-        out = sub(1, num(1, count) + num(2, count)) + sub(1, num(1, attribute) + num(2, unit))
-        for key in sorted(self.samples, key=raw):
-            path, values, (name, text) = self.samples[key]
-            out += sub(2, packed(1, path) + packed(2, values) + sub(3, num(1, name) + some(2, text)))
-        for key in sorted(self.locations):
-            number, function, line = self.locations[key]
-            out += sub(4, num(1, number) + sub(4, num(1, function) + some(2, line)))
-        for key in sorted(self.functions):
-            number, name, file, first = self.functions[key]
-            out += sub(5, num(1, number) + num(2, name) + some(4, file) + some(5, first))
-        return out + b"".join(sub(6, s) for s in self.strings) + packed(13, [comment])
 
 
 # ---- flags of the command line ----
@@ -280,8 +180,8 @@ class Shell:
     def next(self):
         """(line, what standard output gets, what standard error gets at least, {file: content})"""
         rng = self.rng
-        if rng.random() < 0.05:
-            return "", listing(self.defaults), "", {}
+        if rng.random() < 0.1:
+            return self.odd_line()
         command = rng.choice(["scope", "scope", "graph", "graph", "op", "op", "code", "code", "advise", "set"])
         words, options = [command], {**self.defaults, "keys": dict(self.defaults["keys"])}
         for _ in range(rng.choice([0, 1, 2, 3, 5, 8])):
@@ -303,6 +203,27 @@ class Shell:
             text, said = advice(self.store)
             return line, text, "".join(s + "\n" for s in said), {}
         return (line,) + self.answer(command, options)
+
+    def odd_line(self):
+        """Lines that show nothing of the model."""
+        rng = self.rng
+        line = rng.choice(["", "", "help", "help -max_depth 3", "reset", "foo", "Scope", "\tscope", "-max_depth 3", "scope\t", "#", "\r", "scope\r",
+                           "%s -max_depth", "%s -select", "%s -account_displayed_op_only x", "%s -output", "%s -order_by", "%s extra", "%s -step ''",
+                           "%s -min_bytes  -select  micros", "%s -Select micros", "%s --max_depth 3", "%s -max_depth=3",
+                           "%s -select micros, bytes", "%s -select 'micros' bytes", "%s -hide_name_regexes"])
+        if line == "reset":
+            self.defaults = {**DEFAULTS, "keys": {}}
+            return line, "", "", {}
+        if line in ("", "help", "help -max_depth 3"):
+            return line, listing(self.defaults) if not line else HELP, "", {}
+        if "%s" not in line:
+            return line, "", "E: Invalid argument: First string must be a valid command.\n", {}
+        line %= rng.choice(["scope", "graph", "op", "code", "set", "advise"])       # help tells about words, ours does
+        option, value = {"extra": ("extra", ""), "-min_bytes  -select  micros": ("-min_bytes", "-select"), "-select micros, bytes": ("bytes", ""),
+                         "-select 'micros' bytes": ("bytes", "")}.get(line.partition(" ")[2]) or (line.split(" ")[1:] + [""])[:2]
+        if option == "-output":
+            return line, "", "E: Invalid argument: Invalid option '-output' value: ''\n", {}
+        return line, "", "E: Invalid argument: Invalid option '%s' value: '%s'\n" % (option, value), {}
 
     def settle(self, words, options, command):
         """Where the original crashes there is nothing to compare with."""
@@ -354,7 +275,7 @@ class Shell:
             text, said, files = self.pprof(command, options, shown, path)
         elif kind == "timeline":
             text, said, files = self.timeline(command, options, shown, path)
-        return text, "".join(s + "\n" for s in said), files
+        return text, "".join(s + "\n" for s in shown.said + said), files
 
     def pprof(self, command, options, shown, path):
         if command != "code":
@@ -371,11 +292,20 @@ class Shell:
         if command == "op":
             return "", ["op view doesn't support timeline yet. Consider graph/scope/code view."], {}
         if command == "graph":
-            raise Abort         # tests/property/timeline_test.py has them
+            return self.graph_timelines(options, path)
         path += "_%d" % options["step"]
-        text = ("\n******************************************************\nTimeline file is written to %s.\nOpen a Chrome browser, "
-                "enter URL chrome://tracing and load the timeline file.\n******************************************************\n")
-        return text % path, [], {path: tree_timeline(shown.view)}
+        return WRITTEN % path, [], {path: tree_timeline(shown.view)}
+
+    def graph_timelines(self, options, path):
+        """One file per step."""
+        text, files = "", {}
+        for step in [options["step"]] if options["step"] >= 0 else sorted(self.store.steps):
+            if step < 0:
+                raise Abort     # of a step whose number means the average nothing is known
+            made = GraphTimeline(Text(self.store, "graph", {**options, "step": step}).view, step)
+            files["%s_%d" % (path, step)] = made.text
+            text += made.told + WRITTEN % ("%s_%d" % (path, step))
+        return text, [], files
 
 
 def load(model):
@@ -387,9 +317,16 @@ def load(model):
         store.add_op_log(model["op_log"])
     if model["checkpoint"] is not None:
         store.add_checkpoint(model["checkpoint"])
+        store.v1 = model["v1"]
     for i, devices in enumerate(model["steps"]):
         text += "run graph coverage: %.2f\n" % store.add_step(i, devices)
     return store, text
+
+
+def apart(want, got):
+    """Both from a little before the first difference."""
+    same = len(os.path.commonprefix([want, got]))
+    return "\n%s bytes are the same, then want\n%r\ngot\n%r" % (same, want[max(0, same - 300):same + 300], got[max(0, same - 300):same + 300])
 
 
 def plain(data):
@@ -419,12 +356,12 @@ class Views(unittest.TestCase):
         last = {}
         for i, (line, text, said, files) in enumerate(cases):
             if not out.startswith(text):
-                self.fail("model %d, line %d %r of %r\nwant\n%s\ngot\n%s" %
-                          (number, i, line, flags, text, out[:len(text) + 200]))
+                self.fail("model %d, line %d %r of %r%s" % (number, i, line, flags, apart(text, out)))
             out = out[len(text):]
-            at = err.find(said)
-            self.assertGreaterEqual(at, 0, "model %d, line %d %r of %r: no %r in %r" % (number, i, line, flags, said, err))
-            err = err[at + len(said):]
+            for message in said.splitlines(True):
+                at = err.find(message)
+                self.assertGreaterEqual(at, 0, "model %d, line %d %r of %r: no %r in %r" % (number, i, line, flags, message, err[:2000]))
+                err = err[at + len(message):]
             last.update({path: (line, content) for path, content in files.items()})
         self.assertEqual(out, "", "model %d: more than asked for" % number)
         for path, (line, content) in last.items():
@@ -432,7 +369,7 @@ class Views(unittest.TestCase):
                 got = plain(f.read())
             want = content if isinstance(content, bytes) else raw(content)
             if got != want:
-                self.fail("model %d, %r of %r\nwant\n%r\ngot\n%r" % (number, line, flags, want, got))
+                self.fail("model %d, %r of %r%s" % (number, line, flags, apart(want, got)))
             os.unlink(path)
 
     def one(self, number):
@@ -454,15 +391,24 @@ class Views(unittest.TestCase):
         text, said, _ = shell.answer(command, options)
         done = self.tfprof(files.flags + files.checkpoint + flags + [command], b"", shell.folder)
         what = "model %d, %r" % (number, flags + [command])
-        self.assertEqual(done.stdout.decode(errors="surrogateescape"), begin + text, what)
-        self.assertIn(said, done.stderr.decode(errors="surrogateescape"), what)
+        got = done.stdout.decode(errors="surrogateescape")
+        self.assertTrue(got == begin + text, what + apart(begin + text, got))
+        for message in said.splitlines(True):
+            self.assertIn(message, done.stderr.decode(errors="surrogateescape"), what)
         self.assertEqual(done.returncode, 0)
 
     def as_profile(self, number, store, files, rng):
-        profile = files.write("profile", profile_message(store, rng))
         store.miss_stream = False
         for node in store.nodes.values():
             node.types.discard("_checkpoint_variables")
+        written = os.path.join(self.scratch.name, "written.profile")
+        made = subprocess.run([BIN, "convert", *files.paths, "--no-infer", "-o", written], capture_output=True, timeout=900)
+        # what files are is not told by names that begin with \1, nor by graphs of nodes without ops
+        if b"not used" not in made.stderr and not made.returncode and all(n.op for n in store.nodes.values()):
+            self.compare(number, ["--profile_path=" + written] + files.checkpoint, "Reading Files...\n",
+                         Shell(rng, store, self.scratch.name), 8)
+        vary_profile(store, rng)
+        profile = files.write("profile", profile_message(store, rng))
         self.compare(number, ["--profile_path=" + profile] + files.checkpoint, "Reading Files...\n",
                      Shell(rng, store, self.scratch.name), 15)
 

@@ -6,23 +6,28 @@ A model is a dict: graph (node definitions), op_log (entries), steps (devices an
 import os
 import struct
 
-from pb_write import fixed32, num, packed, some, sub, varint
-from tfprof_store import raw, signed
+from pb_write import num, packed, some, sub
+from tfprof_checkpoint import IN_V1, shape_message, write_checkpoint, write_v1
+from tfprof_store import TENSORS, raw, signed
 
 HOST = "/job:w/replica:0/task:0"
 DEVICES = [HOST + "/device:CPU:0", HOST + "/device:CPU:1", HOST + "/device:GPU:0", "/gpu:1", "/job:w/device:SYCL:0", "/cpu:0",
            "/device:GPU:0/stream:all", "/gpu:1/stream:all", "/device:GPU:0/stream:14", "/device:GPU:0/memcpy", "/device:TPU:0",
-           "/job:x/device:XLA_CPU:0", "/host:CPU", "", "CPU:0", "/device:gpu:12", "/device:GPU:0\n", "/device:SYCL:0/stream:all"]
+           "/job:x/device:XLA_CPU:0", "/host:CPU", "", "CPU:0", "/device:gpu:12", "/device:GPU:0\n", "/device:SYCL:0/stream:all",
+           "/stream:all/gpu:0", "\n/gpu:0", "/cpu:", "/cpu:0x", "/GPU:٣", "//device:CPU:00", "/device:GPU:0/gpu:1", "/device:CPU:0/stream:all",
+           "/É/gpu:0", "/gpu:0/device:CPU:0", "/DEVICE:Cpu:7", "/sycl:0", "/device:gpu:99999999999999999999"]
 PARTS = ["a", "b", "c", "A", "a_1", "layer", "", "é", "日本", "x y", "x.y", "conv(2)", "BatchNorm", "gradients", "a_grad", "mul_grad",
-         "w|v", "'q'", "[0]", "tab\tbed", "\x01", "%s", "-min_bytes", "_TFProfRooo", "x" * 300, "\U0001f600"]
+         "w|v", "'q'", "[0]", "tab\tbed", "\x01", "%s", "-min_bytes", "_TFProfRooo", "x" * 300, "\U0001f600", "new\nline", "\x7f", "\\", "\"",
+         "p:0", "q:r:s", "^ctl", "_kTFScopeParent", "gradients/a_grad", "\r", "MEMCPY", "\u2028"]
 OPS = ["MatMul", "Conv2D", "Const", "VariableV2", "NoOp", "Relu", "FusedBatchNorm", "Ünïcode", "a b", "op_with_a_name_longer_than_25",
        "A", "a", ""]
 FILES = ["/p/main.py", "/p/lib/ops.py", "/q/lib/ops.py", "ops.py", "", "gs://bucket/dir/x.py", "gs://bucket", "/p/dir/", ".hidden",
-         "/p/no_extension", "a.b.c", "/ü/ü.py"]
-FUNCTIONS = ["<module>", "f", "build", "n" * 19, "n" * 20, "n" * 21, "ü" * 12, "", "g (gradient)"]
+         "/p/no_extension", "a.b.c", "/ü/ü.py", "two\nlines.py", "dir\n/x.py", "gs://bucket/", "C:\\d\\x.py", "://x/y", "1s://h/y.py", "s3.x://h/a/b",
+         "a-b://h/y.py", "/", "x/", "a//b", ".py", "/d.ir/x", "//", "\t"]
+FUNCTIONS = ["<module>", "f", "build", "n" * 19, "n" * 20, "n" * 21, "ü" * 12, "", "g (gradient)", "a\nb", "日" * 7, "(x)"]
+LINES = [0, -1, 2**31 - 1, -2**31]
 ALLOCATORS = ["cpu", "GPU_0_bfc", "gpu_host_bfc", ""]
-TENSORS = {"float": 1, "double": 2, "int32": 3, "string": 7, "int64": 9, "bool": 10}
-FORMS = {"float": "<f", "double": "<d", "int32": "<i", "int64": "<q", "bool": "<?"}
+SHOWN = ("float", "double", "int32", "int64", "string")
 
 
 class Maker:
@@ -50,7 +55,6 @@ class Maker:
         names = [self.name() for _ in range(rng.choice([0, 1, 2, 5, 10, 20, 40]))]
         if rng.random() < 0.3:
             names += ["gradients/%s_grad/%s" % (n, rng.choice("xyz")) for n in names if rng.random() < 0.5]
-        names = [n for n in names if ":" not in n and not n.startswith("^")]
         if rng.random() < 0.7:                  # edges point back only
             names = list(dict.fromkeys(names))
         return [self.definition(name, names[:i] if rng.random() < 0.9 else names) for i, name in enumerate(names)]
@@ -62,7 +66,10 @@ class Maker:
             if rng.random() < 0.03:
                 inputs.append("missing")
             elif sources:
-                inputs.append(rng.choice(["", "", "", "^"]) + rng.choice(sources) + rng.choice(["", "", "", ":0", ":1", ":3"]))
+                source = rng.choice(sources)
+                if ":" in source or source.startswith("^"):     # the first is refused, the second means another
+                    continue
+                inputs.append(rng.choice(["", "", "", "^"]) + source + rng.choice(["", "", "", ":0", ":1", ":3", ":-1", ":2147483647"]))
         made = {"name": name, "op": rng.choice(OPS), "inputs": inputs}
         if rng.random() < 0.3:
             made["shape"] = self.shape()
@@ -74,10 +81,14 @@ class Maker:
 
     def op_log(self, names):
         rng, entries = self.rng, []
-        frames = [(rng.choice(FILES), rng.randint(1, 30), rng.choice(FUNCTIONS), rng.choice([-1, 0, 3])) for _ in range(8)]
+        frames = [(rng.choice(FILES), rng.choice([rng.randint(1, 30), rng.randint(1, 30), rng.choice(LINES)]), rng.choice(FUNCTIONS),
+                   rng.choice([-1, 0, 3, *LINES])) for _ in range(8)]
+        deep = [rng.choice(frames) for _ in range(rng.choice([70, 130]))] if rng.random() < 0.1 else []
         for name in names:
             if rng.random() < 0.8:
                 traced = [rng.choice(frames) for _ in range(rng.randint(0, 6))] if rng.random() < 0.8 else None
+                if deep and traced:
+                    traced = deep[:rng.choice([len(deep), rng.randint(0, len(deep))])] + traced
                 types = rng.sample(["_trainable_variables", "tt", "é", "a|b"], rng.randint(0, 2))
                 entries.append({"name": name, "types": types, "float_ops": rng.choice([0, 1, 1000, self.size()]), "frames": traced})
         if rng.random() < 0.3:
@@ -111,11 +122,11 @@ class Maker:
             devices.append((device, [self.record(rng.choice(names)) for _ in range(rng.choice([0, 1, 5, 30]))] if names else []))
         return devices
 
-    def checkpoint(self, names):
+    def checkpoint(self, names, v1):
         rng, tensors = self.rng, {}
         for name in [n for n in names if rng.random() < 0.4 and n] + ["not_in_the_graph"]:
-            kind = rng.choice(list(TENSORS))
-            dims = rng.choice([[], [0], [1], [3], [2, 2], [2, 0], [2, 3, 2], [100, 40]])
+            kind = rng.choice(list(IN_V1) if v1 else list(TENSORS))
+            dims = rng.choice([[], [0], [1], [3], [2, 2], [2, 0], [0, 2], [2, 3, 2], [100, 40], [1, 1, 1, 1], [300, 300]])
             many = 1
             for d in dims:
                 many *= d
@@ -126,29 +137,24 @@ class Maker:
         rng = self.rng
         if kind == "string":
             return rng.choice([b"", b"x", b"long " * 5, "é".encode()])
-        if kind == "bool":
-            return rng.random() < 0.5
+        if kind not in SHOWN:
+            return (1, 2) if kind.startswith("complex") else 1
         if kind in ("int32", "int64"):
-            return rng.randint(-2**31, 2**31 - 1)
-        value = rng.choice([0.0, 1.5, -2.25, 1234567.0, 1e10, -1e-7, 0.005, 123.456, 1e20])
+            return rng.choice([rng.randint(-2**31, 2**31 - 1), -2**31, 2**31 - 1] + [2**63 - 1, -2**63] * (kind == "int64"))
+        value = rng.choice([0.0, 1.5, -2.25, 1234567.0, 1e10, -1e-7, 0.005, 123.456, 1e20, -0.0, 1e38, float("inf"), float("-inf"), 1e-40,
+                            999999.5, 123456.5, 0.125, 1e300 if kind == "double" else 2.5])
         return struct.unpack("<f", struct.pack("<f", value))[0] if kind == "float" else value
 
     def model(self):
-        graph = self.graph()
+        graph, v1 = self.graph(), self.rng.random() < 0.3
         names = [d["name"] for d in graph]
         steps = self.rng.choice([0, 1, 1, 2, 3])
         return {"graph": graph, "op_log": self.op_log(names) if self.rng.random() < 0.7 else None,
                 "steps": [self.step(names) for _ in range(steps)],
-                "checkpoint": self.checkpoint(names) if self.rng.random() < 0.2 else None}
+                "checkpoint": self.checkpoint(names, v1) if self.rng.random() < 0.2 else None, "v1": v1}
 
 
 # ---- messages ----
-
-def shape_message(shape):
-    if shape is None:
-        return num(3, 1)
-    return b"".join(sub(2, some(1, dim)) for dim in shape)
-
 
 def attr(name, value):
     return sub(1, name) + sub(2, value)
@@ -286,6 +292,22 @@ def exec_message(e):
     return out + b"".join(sub(11, some(1, at) + some(2, size)) for at, size in e.allocations)
 
 
+def vary_profile(store, rng):
+    """What a profile can say and run metadata cannot."""
+    numbers = rng.sample([-2**63, -3, -1, 0, 1, 2, 3, 5, 100, 2**31, 2**40, 2**63 - 1], len(store.steps))
+    renamed = dict(zip(sorted(store.steps), rng.choice([sorted(store.steps), numbers, sorted(numbers)])))
+    store.steps = set(renamed.values()) | ({77} if rng.random() < 0.1 else set())
+    store.has_traces = store.has_traces and rng.random() < 0.9
+    for node in store.nodes.values():
+        node.execs = {renamed[s]: e for s, e in node.execs.items()}
+        node.indexes = sorted(rng.sample(range(2 * len(node.inputs)), len(node.inputs))) if rng.random() < 0.2 else node.indexes
+        if rng.random() < 0.1:
+            node.types.discard(rng.choice([node.op, node.device]))
+        for e in node.execs.values():
+            if rng.random() < 0.2:
+                e.run, e.latest_end = rng.choice([0, 1, 7, -2, 10**6]), rng.choice([0, 5, 10**6])
+
+
 def profile_message(store, rng):
     """What WriteProfile would write; numbers of nodes are shuffled, because nothing says that they count up."""
     strings, ids = Strings(rng), {}
@@ -294,88 +316,27 @@ def profile_message(store, rng):
     out = b""
     for name in rng.sample(sorted(store.nodes), len(store.nodes)):
         n = store.nodes[name]
-        body = sub(1, n.name) + b"".join(entry(2, i, num(2, ids[s])) for i, s in enumerate(n.inputs)) + packed(4, n.shape)
+        edges = list(zip(n.indexes, n.inputs))
+        body = sub(1, n.name) + b"".join(entry(2, i, num(2, ids[s])) for i, s in rng.sample(edges, len(edges)))
+        body += packed(4, n.shape) if rng.random() < 0.5 else b"".join(num(4, dim) for dim in n.shape)
         body += b"".join(sub(5, t) for t in sorted(n.types - {"_checkpoint_variables"})) + (sub(6, n.device) if n.device else b"")
         body += some(8, n.float_ops) + sub(9, n.op)
         if n.frames is not None:
             body += sub(10, strings.code(n.frames))
         body += b"".join(entry(11, k, sub(2, sub(2, v))) for k, v in n.attrs.items())
-        body += b"".join(entry(12, step, sub(2, exec_message(e))) for step, e in n.execs.items())
+        steps = rng.sample(sorted(n.execs), len(n.execs))
+        body += b"".join(entry(12, step, sub(2, exec_message(n.execs[step]))) for step in steps)
         body += num(13, ids[name]) + b"".join(entry(14, ids[s], num(2, port)) for s, port in n.ports.items())
         body += b"".join(entry(15, i, sub(2, packed(1, dims))) for i, dims in n.output_shapes.items())
         out += entry(1, ids[name], sub(2, body))
     return out + some(2, int(store.has_traces)) + packed(3, sorted(store.steps)) + strings.table(4) + some(5, int(store.miss_stream))
 
 
-# ---- a checkpoint: an index without compression, one shard ----
-
-def crc_table():
-    table = []
-    for i in range(256):
-        for _ in range(8):
-            i = i >> 1 ^ (0x82f63b78 if i & 1 else 0)
-        table.append(i)
-    return table
-
-
-CRC = crc_table()
-
-
-def masked_crc(data):
-    crc = 0xffffffff
-    for byte in data:
-        crc = CRC[(crc ^ byte) & 0xff] ^ crc >> 8
-    crc ^= 0xffffffff
-    return (((crc >> 15 | crc << 17) & 0xffffffff) + 0xa282ead8) & 0xffffffff
-
-
-def tensor_bytes(kind, values):
-    """The data and what its sum covers."""
-    if kind != "string":
-        data = b"".join(struct.pack(FORMS[kind], v) for v in values)
-        return data, data
-    sizes = b"".join(struct.pack("<I", len(v)) for v in values)
-    check = struct.pack("<I", masked_crc(sizes))
-    text = b"".join(values)
-    return b"".join(varint(len(v)) for v in values) + check + text, sizes + check + text
-
-
-def block(entries):
-    """One restart point per entry: keys are whole."""
-    body, restarts = b"", []
-    for key, value in entries:
-        restarts.append(len(body))
-        body += varint(0) + varint(len(key)) + varint(len(value)) + key + value
-    restarts = restarts or [0]
-    return body + b"".join(struct.pack("<I", r) for r in restarts) + struct.pack("<I", len(restarts))
-
-
-def write_checkpoint(prefix, tensors):
-    data, entries = b"", [(b"", num(1, 1) + sub(3, num(1, 1)))]
-    for name in sorted(tensors, key=raw):
-        kind, dims, values = tensors[name]
-        content, summed = tensor_bytes(kind, values)
-        entries.append((name.encode(), num(1, TENSORS[kind]) + sub(2, shape_message(dims)) + some(4, len(data)) +
-                        some(5, len(content)) + fixed32(6, masked_crc(summed))))
-        data += content
-    with open(prefix + ".data-00000-of-00001", "wb") as f:
-        f.write(data)
-    table, handles = b"", []
-    for content in (block(entries), block([])):
-        handles.append(varint(len(table)) + varint(len(content)))
-        table += content + b"\0" + struct.pack("<I", masked_crc(content + b"\0"))
-    index = block([(entries[-1][0] + b"\xff", handles[0])])
-    footer = handles[1] + varint(len(table)) + varint(len(index))
-    table += index + b"\0" + struct.pack("<I", masked_crc(index + b"\0"))
-    with open(prefix + ".index", "wb") as f:
-        f.write(table + footer.ljust(40, b"\0") + bytes.fromhex("57fb808b247547db"))
-
-
 class Files:
     """Writes a model into a folder; `flags` are tfprof's."""
 
     def __init__(self, folder, model, rng):
-        self.folder, self.flags = folder, []
+        self.folder, self.flags, self.paths = folder, [], []
         graph = graph_text(model["graph"]) if rng.random() < 0.3 else graph_message(model["graph"])
         self.flags.append("--graph_path=" + self.write("graph", graph))
         if model["op_log"] is not None:
@@ -386,11 +347,16 @@ class Files:
             self.flags.append("--run_meta_path=" + ",".join(steps))
         self.checkpoint = []
         if model["checkpoint"] is not None:
-            write_checkpoint(os.path.join(folder, "ckpt"), model["checkpoint"])
-            self.checkpoint = ["--checkpoint_path=" + os.path.join(folder, "ckpt")]
+            prefix = os.path.join(folder, "ckpt%d" % (model["v1"]))
+            if model["v1"]:
+                write_v1(prefix, model["checkpoint"])
+            else:
+                write_checkpoint(prefix, model["checkpoint"], rng)
+            self.checkpoint = ["--checkpoint_path=" + prefix]
 
     def write(self, name, content):
         path = os.path.join(self.folder, name)
         with open(path, "wb") as f:
             f.write(content)
+        self.paths.append(path)
         return path

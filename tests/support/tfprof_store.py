@@ -10,6 +10,9 @@ ROOT = "_TFProfRoot"
 BYTES = ["bytes", "peak_bytes", "residual_bytes", "output_bytes"]
 TIMES = ["micros", "accelerator_micros", "cpu_micros"]
 METRICS = BYTES + TIMES + ["params", "float_ops", "run"]
+TENSORS = {"float": 1, "double": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "string": 7, "complex64": 8, "int64": 9, "bool": 10,
+           "qint8": 11, "quint8": 12, "qint32": 13, "bfloat16": 14, "qint16": 15, "quint16": 16, "uint16": 17, "complex128": 18, "half": 19,
+           "uint32": 22, "uint64": 23}
 
 
 def signed(value):
@@ -53,7 +56,8 @@ class Node:
         self.types = {op}
         self.shape = []
         self.output_shapes = {}
-        self.inputs = []            # names, in order
+        self.inputs = []            # names, in order of
+        self.indexes = []           # these, which count up unless a profile says otherwise
         self.ports = {}             # name of the source: the port of its last mention
         self.attrs = {}
         self.float_ops = 0
@@ -91,7 +95,7 @@ class Store:
     def __init__(self):
         self.nodes, self.steps, self.covered = {}, set(), set()
         self.has_traces = self.miss_stream = False
-        self.checkpoint = None      # {name: (type, dims, values)}
+        self.checkpoint, self.v1 = None, False      # {name: (type, dims, values)}
         self.said = []              # on standard error
 
     def in_order(self):
@@ -112,6 +116,7 @@ class Store:
             for text in definition["inputs"]:
                 source, _, port = text.partition(":")
                 source = source[1:] if source.startswith("^") else source
+                node.indexes.append(len(node.inputs))
                 node.inputs.append(source)
                 node.ports[source] = int(port or 0)
 

@@ -1,5 +1,5 @@
 """The text of tfprof's views (tfprof_views.py): documentation, legend, lines, tensors; and its advice."""
-from tfprof_store import BYTES, TIMES, raw, signed
+from tfprof_store import BYTES, TENSORS, TIMES, raw, signed
 from tfprof_views import VIEWS, has_lines
 
 WARNING = ("\n\nFound accelerator operation but misses accelerator stream stats!\n\nIt's likely a gpu tracing issue rather than "
@@ -125,7 +125,8 @@ class Text:
                 yield "|".join(self.shapes(row.node)) if row.node else ""
 
     def shapes(self, node):
-        return ["%d:%s" % (i, "x".join(str(d) for d in dims) or "unknown") for i, dims in enumerate(self.store.input_shapes(node))]
+        return ["%d:%s" % (i, "x".join(str(d) for d in dims) or "unknown")
+                for i, dims in zip(node.indexes, self.store.input_shapes(node))]
 
     def code_fields(self, row):
         for column in self.order():
@@ -187,10 +188,13 @@ class Text:
         if row is self.view.root or self.store.checkpoint is None:
             return ""
         if row.name not in self.store.checkpoint:
-            self.said.append("Key %s not found in checkpoint" % row.name)
+            self.said.append(("%s not found in checkpoint file" if self.store.v1 else "Key %s not found in checkpoint") % row.name)
             return ""
         kind, dims, values = self.store.checkpoint[row.name]
+        if len(values) > 100000:
+            self.said.append("Showing huge tensor, the tool might halt...")
         if kind not in ("float", "double", "int32", "int64", "string"):
+            self.said.append("Not Supported type %d" % TENSORS[kind])
             return ""
         text = Brackets(kind, values).render(dims or [len(values)])
         return text + "...omitted from display\n\n" if len(raw(text)) >= 10000 else text
