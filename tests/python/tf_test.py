@@ -459,6 +459,19 @@ class Contexts(unittest.TestCase):
         self.assertIn("debug: dumping file at step: 0\n", err.getvalue())
         self.assertEqual(self.files(), ["profile_0", "run_meta_0"])
 
+    def test_every_run_is_a_step(self):
+        """Also one that another thread's keeps from being profiled."""
+        with tf.ProfileContext(self.folder.name, trace_steps=[], dump_steps=[]) as context:
+            self.run_steps(2)
+            context._lock.acquire()
+            self.run_steps(3)
+            context.trace_next_step()
+            self.run_steps(1)
+            context._lock.release()
+            self.assertEqual((context._step, context._traced), (6, 0))
+            self.run_steps(2)
+            self.assertEqual((context._step, context._traced), (8, 1))
+
     def test_threads(self):
         with tf.ProfileContext(self.folder.name, trace_steps=range(20), dump_steps=[]):
             threads = [threading.Thread(target=lambda: stand_in.Session().run(self.train)) for _ in range(8)]

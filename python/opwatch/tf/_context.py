@@ -42,10 +42,11 @@ def _profiled_run(session, fetches, feed_dict=None, options=None, run_metadata=N
     context, plain = session.profile_context, type(session)._profiler_run_internal
     step, locked = context._begin()
     if not locked:
+        context._count()
         return plain(session, fetches, feed_dict, options, run_metadata)
     try:
         if context._is_fast(step):
-            context._end(step)
+            context._end()
             locked = False
             return plain(session, fetches, feed_dict, options, run_metadata)
         if context._should_trace(step, fetches):
@@ -57,7 +58,7 @@ def _profiled_run(session, fetches, feed_dict=None, options=None, run_metadata=N
         return result
     finally:
         if locked:
-            context._end(step)
+            context._end()
 
 
 class ProfileContext:
@@ -87,6 +88,7 @@ class ProfileContext:
         self._slow_steps = self._trace_steps | self._dump_steps
         self._random = random.Random(111)
         self._lock = threading.Lock()
+        self._counting = threading.Lock()
         self._step = 0
         self._traced = 0
         self._seen = set()
@@ -166,15 +168,21 @@ class ProfileContext:
         """(the step, whether this thread may profile it)"""
         return self._step, self._lock.acquire(False)
 
-    def _end(self, step):
+    def _count(self):
+        """Every run is a step, also one that is not profiled because another thread's is."""
+        with self._counting:
+            self._step += 1
+
+    def _end(self):
         """Also when the run raised: the next one is profiled again."""
-        self._step = step + 1
+        self._count()
         self._trace_next = self._dump_next = False
         self._lock.release()
 
     def _is_fast(self, step):
         sampling = self._automatic and step > WARMUP_STEPS and self._traced <= MAX_TRACED_STEPS
-        return step not in self._slow_steps and not sampling
+        asked = self._trace_next or self._dump_next     # other threads may have run the step of that number
+        return step not in self._slow_steps and not sampling and not asked
 
     def _should_trace(self, step, fetches):
         if self._traced > MAX_TRACED_STEPS:
