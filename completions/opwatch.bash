@@ -75,18 +75,18 @@ _opwatch() {
 		[[ " ${COMP_WORDS[*]} " == *" export "* ]] &&
 			options="to name table partition sort compress split bigquery overwrite memory-limit json strict redact
 				step-marker help"
-		[[ " ${COMP_WORDS[*]} " == *" record "* ]] && options="out stacks hz ring max-size on-slowdown on-stall job last socket memory-limit help"
-		[[ " ${COMP_WORDS[*]} " == *" attach "* ]] && options="out for stacks hz max-size on-slowdown on-stall job socket detach memory-limit help"
+		[[ " ${COMP_WORDS[*]} " == *" record "* ]] && options="out stacks ring wait-children max-size on-slowdown on-stall job last socket memory-limit help"
+		[[ " ${COMP_WORDS[*]} " == *" attach "* ]] && options="out for stacks max-size on-slowdown on-stall job socket detach memory-limit help"
 		[[ " ${COMP_WORDS[*]} " == *" daemon "* ]] &&
 			options="socket dir stacks max-size total-size metrics all-users no-kineto on-slowdown on-stall memory-limit help"
-		[[ " ${COMP_WORDS[*]} " == *" jobs "* ]] && options="socket env json csv to out help"
+		[[ " ${COMP_WORDS[*]} " == *" jobs "* ]] && options="socket env json csv to out limit help"
 		[[ " ${COMP_WORDS[*]} " == *" top "* ]] && options="job socket once json step-marker out memory-limit help"
 		[[ " ${COMP_WORDS[*]} " == *" push "* ]] &&
 			options="cluster nodes table name run one-run replace connections batch-rows retry-for password-file step-marker
 				memory-limit redact strict json to help"
 		[[ " ${COMP_WORDS[*]} " == *" capture "* ]] && options="tf kineto for out memory-limit help"
 		[[ " ${COMP_WORDS[*]} " == *" stacks "* ]] &&
-			options="job socket hz for native no-children memory-limit json csv to out help"
+			options="job socket hz for native no-children time-range metric style limit memory-limit json csv to out help"
 		COMPREPLY=($(compgen -W "$(printf -- '--%s ' $options) -n" -- "$cur"))
 		return
 	fi

@@ -691,6 +691,9 @@ struct ow_record_options {
 	 * message is told why, from another thread. 0 = not looked at. */
 	double on_slowdown;
 	int64_t on_stall_ns;
+	/* ow_record: when the program has ended, goes on until the processes that it left running have, or SIGINT,
+	 * SIGTERM, SIGHUP or SIGQUIT comes, which ends the recording only. */
+	bool wait_children;
 };
 OW_API void ow_record_options_init(struct ow_record_options *options);
 
@@ -706,6 +709,8 @@ struct ow_record_summary {
 	int64_t stopped_ns; /* ow_attach: the longest that a thread was stopped */
 	bool hooks_left;    /* ow_attach: a process did not take its hooks out in time */
 	int64_t waited_ns; /* ow_attach: meanwhile it could have run, but others had the processors; not part of the above */
+	/* ow_record: that the program started, and that ran on when the recording ended. */
+	uint32_t left_processes;
 };
 
 /* Runs a program (argv ends with NULL) to its end. Meanwhile SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and

@@ -137,53 +137,62 @@ static ow_status live_close(struct live *l, ow_status status, struct ow_record_s
 	collector_close(&l->collector);
 	closed = recording_close(&l->recording, status == OW_OK ? err : NULL);
 	attention_stop(l->attention);
-	if (summary) {
-		summary->processes = t->processes;
-		summary->refused_processes = t->refused;
-		summary->records = t->records;
-		summary->dropped = t->dropped;
-		summary->unnamed = t->texts_lost + t->rings_lost;
-	}
+	summary->processes = t->processes;
+	summary->refused_processes = t->refused;
+	summary->records = t->records;
+	summary->dropped = t->dropped;
+	summary->unnamed = t->texts_lost + t->rings_lost;
 	return status != OW_OK ? status : closed;
 }
 
-static void summary_clear(struct ow_record_summary *summary)
+/* As much as the caller knows of it. */
+static void summary_give(const struct ow_record_summary *summary, struct ow_record_summary *to)
 {
-	struct ow_record_summary none = { .exit_code = -1 };
+	size_t size = to ? to->size : 0;
 
-	none.size = summary->size;
-	memcpy(summary, &none, MIN(summary->size, sizeof(none)));
+	if (!to)
+		return;
+	memcpy(to, summary, MIN(size, sizeof(*summary)));
+	to->size = size;
+}
+
+static ow_status record(struct live *l, const char *const *argv, struct ow_record_summary *summary,
+			struct error *err)
+{
+	struct launch launch = { .argv = argv,
+				 .begun = begin,
+				 .begun_arg = l,
+				 .recorder = l->recorder,
+				 .ring_records = l->options.ring_records,
+				 .wait_children = l->options.wait_children };
+	ow_status status = launch_job(&launch, &l->collector, err);
+
+	summary->started = launch.started;
+	summary->exit_code = launch.exit_code;
+	summary->exit_signal = launch.exit_signal;
+	summary->left_processes = launch.left;
+	return live_close(l, status, summary, err);
 }
 
 ow_status ow_record(const char *const *argv, const char *out_path,
 		    const struct ow_record_options *options, struct ow_record_summary *summary,
 		    struct error *err)
 {
-	struct ow_record_summary unused = { .size = sizeof(unused) };
+	struct ow_record_summary sums = { .exit_code = -1 };
 	struct live *l = calloc(1, sizeof(*l));
-	struct launch launch = { .argv = argv, .begun = begin, .begun_arg = l };
 	ow_status status;
 
 	error_clear(err);
-	if (!summary)
-		summary = &unused;
-	summary_clear(summary);
 	if (argv[0] &&
 	    !launch_is_there(argv[0])) { /* also where a folder of PATH cannot be searched */
-		free(l);
-		summary->exit_code = 127; /* as shells do */
-		return error_errno(err, ENOENT, "%s", argv[0]);
+		sums.exit_code = 127;	 /* as shells do */
+		status = error_errno(err, ENOENT, "%s", argv[0]);
+	} else {
+		status = l ? live_open(l, out_path, options, err) : error_no_memory(err);
+		if (status == OW_OK)
+			status = record(l, argv, &sums, err);
 	}
-	status = l ? live_open(l, out_path, options, err) : error_no_memory(err);
-	if (status == OW_OK) {
-		launch.recorder = l->recorder;
-		launch.ring_records = l->options.ring_records;
-		status = launch_job(&launch, &l->collector, err);
-		summary->started = launch.started;
-		summary->exit_code = launch.exit_code;
-		summary->exit_signal = launch.exit_signal;
-		status = live_close(l, status, summary, err);
-	}
+	summary_give(&sums, summary);
 	free(l);
 	return status;
 }
@@ -259,28 +268,26 @@ ow_status ow_attach(const int *pids, size_t count, const char *out_path,
 		    const struct ow_record_options *options, struct ow_record_summary *summary,
 		    struct error *err)
 {
-	struct ow_record_summary unused = { .size = sizeof(unused) };
+	struct ow_record_summary sums = { .exit_code = -1 };
 	struct live *l = calloc(1, sizeof(*l));
 	ow_status status;
 
 	error_clear(err);
-	if (!summary)
-		summary = &unused;
-	summary_clear(summary);
 	status = l ? check_pids(pids, count, err) : error_no_memory(err);
 	if (status == OW_OK)
 		status = live_open(l, out_path, options, err);
 	if (status == OW_OK) {
 		l->collector.attached = true;
-		status = attach_all(l, pids, count, summary, err);
+		status = attach_all(l, pids, count, &sums, err);
 		if (status == OW_OK) {
-			summary->started = true;
+			sums.started = true;
 			error_clear(err);
 			begin(l);
-			collect(l, summary);
+			collect(l, &sums);
 		}
-		status = live_close(l, status, summary, err);
+		status = live_close(l, status, &sums, err);
 	}
+	summary_give(&sums, summary);
 	free(l);
 	return status;
 }

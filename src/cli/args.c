@@ -52,6 +52,7 @@ enum flag_id {
 	FLAG_RETRY_FOR,
 	FLAG_PASSWORD_FILE,
 	FLAG_RING,
+	FLAG_WAIT_CHILDREN,
 	FLAG_MAX_SIZE,
 	FLAG_ON,
 	FLAG_MEMORY_LIMIT,
@@ -154,6 +155,7 @@ const struct flag flag_table[] = {
 	{ "batch-rows", 0, FLAG_BATCH_ROWS, "N", "push: rows of a batch (default: 1000000)" },
 	{ "retry-for", 0, FLAG_RETRY_FOR, "N", "push: seconds a node may be away (120)" },
 	{ "ring", 0, FLAG_RING, "N", "record: room for N records per thread (16384)" },
+	{ "wait-children", 0, FLAG_WAIT_CHILDREN, NULL, "record: until what it started ends, too" },
 	{ "max-size", 0, FLAG_MAX_SIZE, "SIZE", "recordings: of the file, or a job's ring" },
 	{ "job", 0, FLAG_JOB, "NAME", "running jobs: this one of the daemon's" },
 	{ "last", 0, FLAG_LAST, "TIME", "record: what a job did last: 60s" },
@@ -300,6 +302,8 @@ static bool set_record_flag(struct args *args, const struct flag *flag, const ch
 
 	if (flag->id == FLAG_RING)
 		return parse_count(flag, value, 1u << 24, &record->ring_records);
+	if (flag->id == FLAG_WAIT_CHILDREN)
+		return record->wait_children = true;
 	if (!value_size(str_from(value), &record->file_limit) || !record->file_limit)
 		return usage_error("--max-size takes a size such as 500M, not '%s'", value);
 	return true;
@@ -525,6 +529,7 @@ bool flag_set(struct args *args, const struct flag *flag, const char *value)
 	case FLAG_RETRY_FOR:
 		return set_push_flag(args, flag, value);
 	case FLAG_RING:
+	case FLAG_WAIT_CHILDREN:
 	case FLAG_MAX_SIZE:
 		return set_record_flag(args, flag, value);
 	case FLAG_HZ:

@@ -57,10 +57,12 @@ static int run_under_daemon(struct args *args)
 	struct ow_error err = { 0 };
 	ow_status status;
 
-	if (args->record.on_slowdown > 0 || args->record.on_stall_ns || args->record_stacks) {
+	if (args->record.on_slowdown > 0 || args->record.on_stall_ns || args->record_stacks ||
+	    args->record.wait_children) {
 		complain("opwatch record: with --job, and without -o, the daemon records: "
 			 "--on-slowdown,\n--on-stall and --stacks are options of 'opwatch daemon' "
-			 "then\n");
+			 "then, and what a program\nleaves running is recorded anyway: no "
+			 "--wait-children\n");
 		return EXIT_USAGE;
 	}
 	args->record.message = recording_message;
@@ -116,7 +118,8 @@ const struct command cmd_record = {
 		"OpenCL, CUDA, NCCL and socket traffic are recorded in it and in what it starts.\n"
 		"--stacks adds Python stacks, read from outside, to the same timeline.\n"
 		"The file opens with every command, also while the program runs. The exit status\n"
-		"is the program's, or 128 + the signal that ended it.\n"
+		"is the program's, or 128 + the signal that ended it. What the program leaves\n"
+		"running is told, and with --wait-children recorded until it ends, or Ctrl-C.\n"
 		"\n"
 		"With --job, and without -o, the program reports to the daemon, which keeps a\n"
 		"ring of what it did last on disk:\n"
@@ -124,6 +127,7 @@ const struct command cmd_record = {
 		"  opwatch record --job train -- python3 train.py\n"
 		"  opwatch record --last 60s --job train -o slow.opw\n",
 	.flags = "out stacks max-size on-slowdown on-stall job socket memory-limit",
+	.out = "the recording (opwatch-DATE-TIME.opw)",
 	.run = run,
 	.takes_job = true,
 };

@@ -38,6 +38,10 @@ void recording_tell(const char *path, const struct ow_record_summary *s)
 		complain("; %u process%s refused", s->refused_processes,
 			 s->refused_processes == 1 ? "" : "es");
 	complain("\n");
+	if (s->left_processes)
+		complain("opwatch: %u process%s not recorded to the end; --wait-children records "
+			 "what a program leaves running until it ends\n",
+			 s->left_processes, s->left_processes == 1 ? " was" : "es were");
 	if (!s->processes && !s->refused_processes)
 		complain("opwatch: nothing reported: the program is linked statically, dropped its "
 			 "environment, is set-user-ID, or may not make memory files of a megabyte "

@@ -2,7 +2,9 @@
 #include "live/launch.h"
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "live/environment.h"
+#include "live/outlive.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +15,8 @@
 #include <unistd.h>
 
 #define STOP_PATIENCE_NS (500 * 1000000LL)
+#define SETTLE_NS (200 * 1000000LL) /* for those that are just about to end */
+#define SEARCH_NS (500 * 1000000LL)
 
 static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH };
 
@@ -23,6 +27,7 @@ struct running {
 	int signals; /* a descriptor */
 	sigset_t old_mask;
 	bool ended;
+	bool cancelled; /* a signal came when there was nobody to pass it on to */
 };
 
 /* In the child; only what may be called there. */
@@ -87,9 +92,12 @@ bool launch_is_there(const char *program)
 }
 
 /* What a terminal sends goes to the job by itself, since it is in the same group. */
-static void pass_on(const struct running *r, const struct signalfd_siginfo *info)
+static void pass_on(struct running *r, const struct signalfd_siginfo *info)
 {
-	if (info->ssi_code != SI_KERNEL)
+	if (r->ended)
+		r->cancelled |= info->ssi_signo == SIGINT || info->ssi_signo == SIGTERM ||
+				info->ssi_signo == SIGHUP || info->ssi_signo == SIGQUIT;
+	else if (info->ssi_code != SI_KERNEL)
 		kill(r->pid, (int)info->ssi_signo);
 }
 
@@ -131,16 +139,91 @@ static ow_status block_signals(struct running *r, struct error *err)
 	return error_errno(err, errno, "signals");
 }
 
+static void turn(struct running *r)
+{
+	if (!collector_turn(r->c, r->signals))
+		usleep(10000); /* without memory nothing is read; the job goes on */
+	take_signals(r);
+}
+
+/* ---- what runs on ---- */
+
+/* Short of memory there is nobody, as far as is known. */
+static size_t find_left(const struct running *r, struct pid_list *list)
+{
+	pid_list_release(list);
+	(void)!outlive_find(r->c, list);
+	return list->count;
+}
+
+/* Until nothing is left, the time is over, or a signal comes. All processes are looked through only when none is
+ * connected, and now and then. */
+static size_t wait_for_left(struct running *r, int64_t patience_ns, int64_t search_ns,
+			    struct pid_list *list)
+{
+	int64_t begin = steady_ns(), searched = begin;
+	size_t left = find_left(r, list);
+
+	while (left && !r->cancelled && steady_ns() - begin < patience_ns) {
+		turn(r);
+		if (collector_live(r->c) || steady_ns() - searched < search_ns)
+			continue;
+		left = find_left(r, list);
+		searched = steady_ns();
+	}
+	return left ? find_left(r, list) : 0;
+}
+
+/* Neither is lost without a word: who goes on, and that no more of it is recorded. */
+static void note_left(const struct running *r, const struct pid_list *list)
+{
+	char who[512], text[640];
+	int len;
+
+	outlive_say(list, "ran", "ran", who, sizeof(who));
+	len = snprintf(text, sizeof(text),
+		       "when the program had ended and the recording with it, %s", who);
+	recording_add_text(r->c->recording, 0, LIVE_NOTE, 0, str_make(text, (size_t)len));
+}
+
+static void tell_left(const struct running *r, const struct pid_list *list, const char *what)
+{
+	char who[512], text[640];
+	int len;
+
+	if (!r->c->message)
+		return;
+	outlive_say(list, "runs", "run", who, sizeof(who));
+	len = snprintf(text, sizeof(text), "the program has ended; %s; %s", who, what);
+	r->c->message(r->c->message_arg, text, MIN((size_t)len, sizeof(text) - 1));
+}
+
+static void outlast(struct running *r)
+{
+	struct pid_list list = { .mem = r->c->mem };
+	size_t left = wait_for_left(r, SETTLE_NS, 0, &list);
+
+	if (left && r->launch->wait_children) {
+		tell_left(r, &list, "recording goes on until they end, or a signal comes");
+		left = wait_for_left(r, INT64_MAX, SEARCH_NS, &list);
+	} else if (left) {
+		tell_left(r, &list, "what they do from now on is not recorded");
+	}
+	if (left)
+		note_left(r, &list);
+	r->launch->left = (uint32_t)left;
+	pid_list_release(&list);
+}
+
 static ow_status run(struct running *r, char *const *env, struct error *err)
 {
 	OW_TRY(start(r, env, err));
 	if (r->launch->begun)
 		r->launch->begun(r->launch->begun_arg);
-	while (!r->ended) {
-		if (!collector_turn(r->c, r->signals))
-			usleep(10000); /* without memory nothing is read; the job goes on */
-		take_signals(r);
-	}
+	while (!r->ended)
+		turn(r);
+	collector_drain(r->c);
+	outlast(r);
 	collector_drain(r->c);
 	if (collector_live(r->c))
 		collector_stop(r->c, STOP_PATIENCE_NS);

@@ -1,7 +1,7 @@
 /*
  * launch.h: starts a job under the recorder and records it until it ends. The job is the caller's child and shares
  * its terminal; signals that reach the caller are passed on. What the job starts is recorded, too, as long as it
- * keeps its environment.
+ * keeps its environment. What runs on when the job's first process has ended is told, or waited for.
  */
 #ifndef LIVE_LAUNCH_H
 #define LIVE_LAUNCH_H
@@ -14,9 +14,11 @@ struct launch {
 	uint32_t ring_records;	  /* 0 = the usual */
 	void (*begun)(void *arg); /* called when the program runs; NULL: nothing is */
 	void *begun_arg;
-	bool started;	 /* out */
-	int exit_code;	 /* out: of the job, or -1 */
-	int exit_signal; /* out: what ended it, or 0 */
+	bool wait_children; /* goes on until nothing of the job runs, or a signal comes */
+	bool started;	    /* out */
+	int exit_code;	    /* out: of the job, or -1 */
+	int exit_signal;    /* out: what ended it, or 0 */
+	uint32_t left;	    /* out: processes that ran on when the recording ended */
 };
 
 /* Whether there is such a program at all, as execvp looks for it: so that nothing is begun for one that is not. */
