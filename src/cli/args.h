@@ -24,6 +24,8 @@ extern const size_t flag_count;
 bool flag_set(struct args *args, const struct flag *flag, const char *value);
 /* Whether `opwatch ask` takes it; all others are parameters of the query. */
 bool flag_of_ask(const struct flag *flag);
+/* Whether every command takes it: --help and its kin. */
+bool flag_is_general(const struct flag *flag);
 /* Whether a command does something with it; of commands that take most flags, and of files, always. */
 bool flag_is_taken(const struct flag *flag, const char *command);
 

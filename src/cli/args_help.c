@@ -36,8 +36,11 @@ static const char *help_for(const struct flag *flag, const char *command)
 {
 	const char *colon = strstr(flag->help, ": ");
 	size_t len = colon ? (size_t)(colon - flag->help) : 0;
+	const struct command *known = command ? command_find(command) : NULL;
 	char word[32];
 
+	if (known && known->out && strcmp(flag->name, "out") == 0)
+		return known->out;
 	if (!command || !len || len >= sizeof(word))
 		return flag->help;
 	snprintf(word, sizeof(word), "%.*s", (int)len, flag->help);
@@ -46,21 +49,27 @@ static const char *help_for(const struct flag *flag, const char *command)
 	return command_find(word) ? NULL : flag->help;
 }
 
+static bool is_among(const struct flag *flag, const char *names)
+{
+	struct str rest = str_from(names), word;
+
+	while (str_split(&rest, ' ', &word))
+		if (str_eq(word, str_from(flag->name)))
+			return true;
+	return false;
+}
+
+bool flag_is_general(const struct flag *flag)
+{
+	return is_among(flag, "verbose version help");
+}
+
 /* Of a command of few flags: whether this is one of them. */
 static bool is_listed(const struct flag *flag, const char *help, const char *flags)
 {
-	static const char always[] = "verbose version help";
-	struct str rest, word;
-
 	if (help != flag->help && strchr(flag->help, ':')) /* its own */
 		return true;
-	for (int i = 0; i < 2; i++) {
-		rest = str_from(i ? always : flags);
-		while (str_split(&rest, ' ', &word))
-			if (str_eq(word, str_from(flag->name)))
-				return true;
-	}
-	return false;
+	return flag_is_general(flag) || is_among(flag, flags);
 }
 
 bool flag_is_taken(const struct flag *flag, const char *command)

@@ -173,15 +173,16 @@ static bool parse_option(struct args *args, const char *word, const char *next, 
 static bool check_given(const struct args *args)
 {
 	const struct command *command = args->file_count ? command_find(args->files[0]) : NULL;
-	struct str rest, word;
 
 	for (size_t i = 0; command && i < args->given_count; i++) {
 		if (flag_is_taken(args->given[i], command->name))
 			continue;
 		complain("opwatch: 'opwatch %s' does not take --%s, but", command->name,
 			 args->given[i]->name);
-		for (rest = str_from(command->flags); str_split(&rest, ' ', &word);)
-			complain(" --%.*s", STR_ARG(word));
+		for (size_t k = 0; k < flag_count; k++)
+			if (!flag_is_general(&flag_table[k]) &&
+			    flag_is_taken(&flag_table[k], command->name))
+				complain(" --%s", flag_table[k].name);
 		complain("\nTry 'opwatch %s --help'.\n", command->name);
 		return false;
 	}

@@ -173,6 +173,7 @@ const struct command cmd_attach = {
 		"daemon samples its Python stacks meanwhile. With a PID and --job\n"
 		"NAME, the process reports to the daemon until it ends, or --detach --job NAME.\n",
 	.flags = "out for stacks max-size on-slowdown on-stall job socket memory-limit",
+	.out = "the recording (opwatch-DATE-TIME.opw)",
 	.run = run,
 	.takes_job = true,
 };

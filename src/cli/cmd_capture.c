@@ -101,6 +101,7 @@ const struct command cmd_capture = {
 		"KINETO_USE_DAEMON=1 (or those named) write their traces into DIR. They ask every\n"
 		"few seconds what to do: this waits for them, a minute at most.\n",
 	.flags = "out for memory-limit",
+	.out = "a folder: the traces go there",
 	.run = run,
 	.takes_job = true,
 };

@@ -61,6 +61,7 @@ struct command {
 	/* The flags it takes, separated by blanks, beside those that only it has: others are refused; NULL = all, and its
 	 * help tells those that are not another command's. */
 	const char *flags;
+	const char *out; /* what --out is of it, where it is not for what is printed; or NULL */
 	int (*run)(struct args *args);
 	bool takes_job; /* itself; for others --job is a file */
 };

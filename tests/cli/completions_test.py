@@ -57,10 +57,24 @@ class Complete(unittest.TestCase):
                 word = command.replace("_", "-")  # nsys_stats in C, nsys-stats for people
                 self.assertRegex(FILES[name], rf"\b{word}\b", f"{name}: command {word}")
 
+    def test_options_of_commands_with_running_jobs(self):
+        """No more and no less than the help tells."""
+        if not os.access(BIN, os.X_OK):
+            self.skipTest("the binary is not built")
+        general = {"verbose", "version", "help"}
+        for command in ("record", "attach", "daemon", "jobs", "top", "stacks", "capture"):
+            shown = subprocess.run([BIN, command, "--help"], text=True, capture_output=True, check=True).stdout
+            taken = set(re.findall(r"^  (?:-.,|   ) --([a-z][a-z-]*[a-z])", shown, re.M)) - general
+            offered = {word[2:] for word in bash("opwatch", command, "--") if word.startswith("--")} - general
+            self.assertEqual(offered, taken, f"bash: {command}")
+            known = {option for line in FILES["opwatch.fish"].splitlines() for option in re.findall(r" -l ([a-z-]+)", line)
+                     if f" {command} " in " " + " ".join(re.findall(r"__fish_seen_subcommand_from ([a-z -]*)", line)) + " "}
+            self.assertEqual(known - taken, set(), f"fish: {command}")
+
     def test_options(self):
         if not os.access(BIN, os.X_OK):
             self.skipTest("the binary is not built")
-        for command in ("op", "info", "advise", "shell"):
+        for command in ("op", "info", "advise", "shell", "record", "attach", "daemon", "jobs", "top", "stacks", "capture"):
             shown = subprocess.run([BIN, command, "--help"], text=True, capture_output=True, check=True).stdout
             for option in set(re.findall(r"(?<!\S)--([a-z][a-z-]*[a-z])", shown)):
                 for name in FILES:

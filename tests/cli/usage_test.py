@@ -67,6 +67,14 @@ class UsageTest(unittest.TestCase):
             self.assertEqual(p.returncode, 2, words)
             self.assertIn("does not take --", p.stderr)
             self.assertIn("--socket", p.stderr)  # what it does take
+        self.assertIn(" --ring ", run("record", "--csv", "--", "true").stderr)  # also what only it does
+        self.assertIn(" --detach", run("attach", "1", "--csv").stderr)
+
+    def test_what_a_recording_is_called_is_told(self):
+        for command in ("record", "attach"):
+            self.assertRegex(run("help", command).stdout, r"-o, --out FILE +the recording \(opwatch-DATE-TIME.opw\)\n")
+        self.assertRegex(run("help", "capture").stdout, r"-o, --out FILE +a folder")
+        self.assertIn("instead of to standard output", run("help", "op").stdout)
 
     def test_an_invalid_regular_expression_is_wrong_usage(self):
         p = run("scope", SAMPLE, "--start-name-regexes", "a,b(")
