@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "live/metric_rows.h"
 #include "live/native_rows.h"
+#include "live/processes.h"
 #include "live/sample_rows.h"
 
 #include "opwatch_config.h"
@@ -48,10 +49,12 @@ static ow_status check_pids(const int64_t *pids, size_t count, struct error *err
 {
 	if (!count)
 		return error_set(err, OW_E_USAGE, "no process is named");
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		if (pids[i] <= 0 || pids[i] > INT32_MAX)
 			return error_set(err, OW_E_NOT_FOUND, "%" PRId64 " is no process id",
 					 pids[i]);
+		OW_TRY(proc_check_first((pid_t)pids[i], err));
+	}
 	return OW_OK;
 }
 

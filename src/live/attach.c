@@ -17,6 +17,7 @@
 #include "wire/ring.h"
 
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -35,11 +36,30 @@ struct attaching {
 	const char *library, *socket_path;
 	uint64_t dlopen_address, start_offset;
 	bool loaded;	 /* the library is there already, and start_offset is an address */
+	bool asleep;	 /* the thread that was looked at last cannot be stopped */
 	struct buf maps; /* of the process, as text */
 	struct error *err;
 };
 
 /* ---- may it be done at all ---- */
+
+/* There can be one only, who would be told of what we do. */
+static ow_status check_tracer(const struct attaching *a, pid_t tid)
+{
+	int64_t tracer = proc_status_number(tid, "TracerPid:");
+	struct proc_stat stat;
+
+	if (tracer <= 0)
+		return OW_OK;
+	if (!proc_stat_read((pid_t)tracer, 0, &stat))
+		stat.name[0] = '\0';
+	return error_set(a->err, OW_E_PERMISSION,
+			 "process %d is traced by process %" PRId64
+			 "%s%s%s, and the system lets only one do "
+			 "that: end that first; 'opwatch stacks %d' looks at it from outside",
+			 (int)a->pid, tracer, stat.name[0] ? " (" : "", stat.name,
+			 stat.name[0] ? ")" : "", (int)a->pid);
+}
 
 /* What runs no code of its own now, or never. */
 static ow_status check_state(const struct attaching *a)
@@ -54,6 +74,7 @@ static ow_status check_state(const struct attaching *a)
 		return error_set(a->err, OW_E_NOT_FOUND,
 				 "process %d has ended; its parent has not asked for its end yet",
 				 (int)a->pid);
+	OW_TRY(check_tracer(a, a->pid));
 	if (stat.state == 'T')
 		return error_set(a->err, OW_E_UNSUPPORTED,
 				 "process %d is stopped: let it go on first (kill -CONT %d)",
@@ -81,6 +102,7 @@ static ow_status check_process(const struct attaching *a)
 	}
 	if (a->pid == getpid())
 		return error_set(a->err, OW_E_USAGE, "process %d is this one", (int)a->pid);
+	OW_TRY(proc_check_first(a->pid, a->err));
 	OW_TRY(check_state(a));
 	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)a->pid);
 	their_len = readlink(path, theirs, sizeof(theirs));
@@ -120,11 +142,23 @@ static ow_status check_sandbox(const struct attaching *a)
 
 /* ---- where things are ---- */
 
+static bool is_32_bit(pid_t pid)
+{
+	unsigned char head[EI_NIDENT] = { 0 };
+
+	return proc_read(pid, "exe", (char *)head, sizeof(head)) > EI_CLASS &&
+	       memcmp(head, ELFMAG, SELFMAG) == 0 && head[EI_CLASS] == ELFCLASS32;
+}
+
 static ow_status find_addresses(struct attaching *a)
 {
 	char libc[PATH_MAX];
 	uint64_t base, offset = 0;
 
+	if (is_32_bit(a->pid))
+		return error_set(a->err, OW_E_UNSUPPORTED,
+				 "process %d is a 32-bit program: only 64-bit ones can be joined",
+				 (int)a->pid);
 	if (!maps_find_object(a->maps.ptr, "libc.so.6", &base, libc, sizeof(libc)))
 		return error_set(
 			a->err, OW_E_UNSUPPORTED,
@@ -266,6 +300,15 @@ static ow_status start_recorder(const struct attaching *a, struct remote *r)
 						     : "the recorder did not start");
 }
 
+/* Whether a thread waits for a disk, or for a child that shares its memory (vfork): it does not stop before that is
+ * over, and whoever asks it to waits as long. */
+static bool is_asleep(pid_t pid, pid_t tid)
+{
+	struct proc_stat stat;
+
+	return proc_stat_read(pid, tid, &stat) && stat.state == 'D';
+}
+
 /* OW_E_LIMIT: not now, not here. A thread that has been told to do something waits for a processor as it does without us:
  * that is counted, but not as a stop. */
 static ow_status try_thread(struct attaching *a, pid_t tid, struct attach_report *report)
@@ -274,8 +317,10 @@ static ow_status try_thread(struct attaching *a, pid_t tid, struct attach_report
 	struct remote r;
 	ow_status status;
 
-	if (!takes_faults(a->pid, tid))
+	a->asleep = is_asleep(a->pid, tid);
+	if (a->asleep || !takes_faults(a->pid, tid))
 		return OW_E_LIMIT;
+	OW_TRY(check_tracer(a, tid));
 	own = waited_for_processor(getpid(), gettid());
 	OW_TRY(remote_stop(&r, a->pid, tid, a->err));
 	begin = steady_ns();
@@ -343,6 +388,12 @@ static ow_status try_threads(struct attaching *a, struct attach_report *report)
 		}
 		usleep(3000);
 	} while (steady_ns() < end);
+	if (a->asleep)
+		return error_set(
+			a->err, OW_E_LIMIT,
+			"process %d waits for a disk, or for a child that it has just made, "
+			"and cannot be stopped meanwhile (state D); try again",
+			(int)a->pid);
 	return error_set(
 		a->err, OW_E_LIMIT,
 		"process %d: no thread came by a place where a library can be loaded safely; try "

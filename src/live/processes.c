@@ -109,6 +109,33 @@ bool proc_owner(pid_t pid, uid_t *uid)
 	return true;
 }
 
+int64_t proc_status_number(pid_t pid, const char *name)
+{
+	char path[64], text[4096];
+	const char *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if (!proc_read_text(path, text, sizeof(text)))
+		return -1;
+	for (at = text; at; at = strchr(at, '\n')) {
+		at += *at == '\n';
+		if (strncmp(at, name, strlen(name)) == 0)
+			return strtoll(at + strlen(name), NULL, 10);
+	}
+	return -1;
+}
+
+ow_status proc_check_first(pid_t pid, struct error *err)
+{
+	int64_t process = proc_status_number(pid, "Tgid:");
+
+	if (process <= 0 || process == pid)
+		return OW_OK;
+	return error_set(err, OW_E_NOT_FOUND,
+			 "%d is no process, but a thread of process %" PRId64 ": give that number",
+			 (int)pid, process);
+}
+
 /* ---- lists of processes ---- */
 
 void pid_list_release(struct pid_list *list)

@@ -33,6 +33,11 @@ size_t proc_read_text(const char *path, char *to, size_t size);
 /* Of a process, or of a thread of it when tid is not 0. */
 bool proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *stat);
 bool proc_owner(pid_t pid, uid_t *uid);
+/* A number in the status of a process or thread, such as "Tgid:"; -1 when there is none. */
+int64_t proc_status_number(pid_t pid, const char *name);
+/* Fails for a thread that is not the first of its process, and says whose it is: the kernel takes such a number for a
+ * process at most places, and would tell one that does not exist. What is not there at all is OW_OK: others say so. */
+ow_status proc_check_first(pid_t pid, struct error *err);
 
 struct pid_list {
 	struct mem *mem;

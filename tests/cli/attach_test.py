@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,22 @@ while not select.select([sys.stdin], [], [], 0.001)[0]:
     open('/etc/passwd', 'rb').read()
     n += 1
 print(n, flush=True)
+"""
+# Traces a process until its input ends, as debuggers do.
+TRACER = """
+import ctypes, sys
+print(ctypes.CDLL(None).ptrace(0x4206, int(sys.argv[1]), None, None), flush=True)
+sys.stdin.read()
+"""
+# Waits for a child as vfork does; the child has memory of its own, and ends with its input.
+ASLEEP = """
+import ctypes, os, platform, signal, sys
+print('ready', flush=True)
+number = {'x86_64': 56, 'aarch64': 220}[platform.machine()]
+if ctypes.CDLL(None).syscall(number, 0x4000 | signal.SIGCHLD, None, None, None, None) == 0:
+    os.read(0, 1)
+    os._exit(0)
+os._exit(7)
 """
 
 
@@ -204,6 +221,71 @@ class AttachTest(unittest.TestCase):
             if f.read() == "kthreadd\n" and os.geteuid() == 0:
                 self.assertIn("is a part of the kernel", self.attach("2").stderr)
         self.assertFalse(os.path.exists(self.file))
+
+    def test_a_thread_is_no_process(self):
+        job = self.start("import threading, time\nt = threading.Thread(target=time.sleep, args=(10000,), daemon=True)\nt.start()\n" + VICTIM)
+        thread = next(tid for tid in os.listdir(f"/proc/{job.pid}/task") if int(tid) != job.pid)
+        for command in (("attach", "-o", self.file), ("stacks",), ("stacks", "--for", "1s"), ("stacks", "--native", "--for", "1s")):
+            p = subprocess.run([BIN, *command, thread], capture_output=True, text=True, timeout=300, env=environment())
+            self.assertEqual((p.returncode, p.stdout), (1, ""), command)
+            self.assertIn(f"{thread} is no process, but a thread of process {job.pid}: give that number", p.stderr)
+        self.assertFalse(os.path.exists(self.file))
+        self.finish(job)
+
+    def test_a_process_that_is_traced_already(self):
+        job = self.start()
+        tracer = subprocess.Popen([PYTHON, "-c", TRACER, str(job.pid)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(tracer.stdout.close)
+        self.addCleanup(tracer.wait)
+        self.addCleanup(tracer.stdin.close)
+        if tracer.stdout.readline() != b"0\n":
+            self.skipTest("the system allows no tracing here")
+        p = self.attach(str(job.pid))
+        self.assertEqual(p.returncode, 1, p.stderr)
+        self.assertIn(f"process {job.pid} is traced by process {tracer.pid} (python3)", p.stderr)
+        self.assertFalse(os.path.exists(self.file))
+        tracer.stdin.close()
+        tracer.wait()
+        self.finish(job)
+
+    def test_a_process_that_cannot_be_stopped(self):
+        """Whoever asks it to would wait until it is over, and so would Ctrl-C."""
+        job = subprocess.Popen([PYTHON, "-c", ASLEEP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())
+        self.addCleanup(job.stdout.close)
+        self.addCleanup(job.wait)
+        self.addCleanup(job.stdin.close)
+        if job.stdout.readline() != b"ready\n":
+            self.skipTest("no such child can be made here")
+        with open(f"/proc/{job.pid}/stat", encoding="utf8") as f:
+            until(lambda: (f.seek(0), f.read().rpartition(")")[2].split()[0])[1] == "D", "it does not wait")
+        p = self.attach(str(job.pid))
+        self.assertEqual(p.returncode, 1, p.stderr)
+        self.assertIn(f"process {job.pid} waits for a disk, or for a child", p.stderr)
+        self.assertIsNone(job.poll())
+        job.stdin.close()
+        self.assertEqual(job.wait(timeout=300), 7)
+
+    @unittest.skipIf(os.uname().machine != "x86_64", "made of machine code")
+    def test_a_32_bit_program(self):
+        code = bytes.fromhex("b81d000000cd80ebf7")  # pause, for ever
+        head = struct.pack("<16sHHIIIIIHHHHHH", b"\x7fELF\1\1\1", 2, 3, 1, 0x08048054, 52, 0, 0, 52, 32, 1, 0, 0, 0)
+        part = struct.pack("<IIIIIIII", 1, 0, 0x08048000, 0x08048000, 84 + len(code), 84 + len(code), 5, 4096)
+        path = os.path.join(self.dir, "small")
+        with open(path, "wb") as f:
+            f.write(head + part + code)
+        os.chmod(path, 0o700)
+        try:
+            job = subprocess.Popen([path])
+        except OSError:
+            self.skipTest("the system runs no 32-bit programs")
+        self.addCleanup(job.wait)
+        self.addCleanup(job.kill)
+        if job.poll() is not None:
+            self.skipTest("the system runs no 32-bit programs")
+        p = self.attach(str(job.pid))
+        self.assertEqual(p.returncode, 1, p.stderr)
+        self.assertIn(f"process {job.pid} is a 32-bit program", p.stderr)
+        self.assertIsNone(job.poll())
 
     def test_a_process_that_has_another_recorder(self):
         """Of another installation: all would be recorded twice."""
