@@ -8,12 +8,13 @@ static int run(struct args *args)
 	ow_profile *profile;
 	int code = EXIT_FAILED;
 
+	if (!args_choose_output(args))
+		return EXIT_USAGE;
 	profile = load_files(args, &code);
 	if (!profile)
 		return code;
 	show_from_args(args, profile, &show);
-	if (!args->order_given)
-		args->options.view.order_by = "micros";
+	args->options.ordered = args->order_given;
 	if (args->terminal.in)
 		printf("op, scope, graph, code, lines, advise …: 'help' lists all, Tab "
 		       "completes.\n");

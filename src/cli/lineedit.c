@@ -5,19 +5,20 @@
 #include "opwatch_config.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
 
 #if OPWATCH_HAVE_LIBEDIT
+#include "cli/history.h"
+
 #include <histedit.h>
 #endif
 
-#define HISTORY_LINES 1000
 #define LINE_BYTES ((size_t)1 << 20) /* what is longer is no command */
 
 struct line_reader {
@@ -26,17 +27,16 @@ struct line_reader {
 	void *arg;
 	bool interactive;
 	char *line; /* LINE_BYTES, for plain lines */
-	char *history_path;
 #if OPWATCH_HAVE_LIBEDIT
 	EditLine *edit;
-	History *history;
+	struct line_history history;
 	mbstate_t decode;
 #endif
 };
 
 void completion_add(struct completions *out, const char *word, struct str prefix)
 {
-	if (!str_starts(str_from(word), prefix))
+	if (!word || !str_starts(str_from(word), prefix))
 		return;
 	if (out->count == out->cap) {
 		size_t cap = out->cap ? out->cap * 2 : 32;
@@ -50,6 +50,17 @@ void completion_add(struct completions *out, const char *word, struct str prefix
 		out->cap = cap;
 	}
 	out->items[out->count++] = word;
+}
+
+static int compare_words(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void completions_sort(struct completions *out)
+{
+	if (out->count)
+		qsort(out->items, out->count, sizeof(*out->items), compare_words);
 }
 
 static enum line_result read_plain(struct line_reader *reader, struct str *line)
@@ -82,46 +93,6 @@ static enum line_result read_plain(struct line_reader *reader, struct str *line)
 }
 
 #if OPWATCH_HAVE_LIBEDIT
-
-static void make_directories(char *path)
-{
-	for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
-		*at = '\0';
-		mkdir(path, 0700);
-		*at = '/';
-	}
-}
-
-/* $XDG_STATE_HOME/opwatch/history, or ~/.local/state/…; directories are made as needed, but no home for
- * those who have none (daemons, build machines). */
-static char *find_history(void)
-{
-	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-	char *path;
-
-	if ((!state || !*state) && (!home || !*home || access(home, F_OK) < 0))
-		return NULL;
-	if (asprintf(&path, "%s%s/opwatch/history", state && *state ? state : home,
-		     state && *state ? "" : "/.local/state") < 0)
-		return NULL;
-	make_directories(path);
-	return path;
-}
-
-/* Creates the file readable by its owner only: lines may name private paths. */
-static void save_history(struct line_reader *reader)
-{
-	HistEvent event;
-	int fd;
-
-	if (!reader->history_path)
-		return;
-	fd = open(reader->history_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return;
-	close(fd);
-	history(reader->history, &event, H_SAVE, reader->history_path);
-}
 
 static char *prompt_of(EditLine *edit)
 {
@@ -197,12 +168,23 @@ static size_t common_prefix(const struct completions *found)
 	return len;
 }
 
+/* In columns, as wide as the terminal has room for. */
 static void list_completions(const struct completions *found)
 {
-	fputc('\n', stdout);
+	struct terminal terminal;
+	size_t width = 1, columns, rows;
+
+	terminal_measure(&terminal);
 	for (size_t i = 0; i < found->count; i++)
-		printf("%s%s", i ? "  " : "", found->items[i]);
+		width = MAX(width, strlen(found->items[i]) + 2);
+	columns = MAX(terminal.width / width, 1u);
+	rows = (found->count + columns - 1) / columns;
 	fputc('\n', stdout);
+	for (size_t row = 0; row < rows; row++) {
+		for (size_t i = row; i < found->count; i += rows)
+			printf("%-*s", i + rows < found->count ? (int)width : 0, found->items[i]);
+		fputc('\n', stdout);
+	}
 	fflush(stdout);
 }
 
@@ -210,14 +192,15 @@ static unsigned char insert_completion(EditLine *edit, const struct completions 
 				       size_t typed)
 {
 	size_t len = common_prefix(found);
+	const char *only = found->items[0];
+	bool whole = found->count == 1 && !found->goes_on && *only && only[strlen(only) - 1] != '/';
 	char text[512];
 
 	if (len == typed && found->count > 1) {
 		list_completions(found);
 		return CC_REDISPLAY;
 	}
-	snprintf(text, sizeof(text), "%.*s%s", (int)(len - typed), found->items[0] + typed,
-		 found->count == 1 ? " " : "");
+	snprintf(text, sizeof(text), "%.*s%s", (int)(len - typed), only + typed, whole ? " " : "");
 	return el_insertstr(edit, text) < 0 ? CC_ERROR : CC_REFRESH;
 }
 
@@ -245,24 +228,57 @@ static unsigned char on_tab(EditLine *edit, int key)
 	return result;
 }
 
+/* While a line is edited the terminal is in another mode, which what ends the program must not leave behind. Shells may
+ * be inside one another. */
+static struct {
+	int open;
+	struct termios before;
+} the;
+
+static const int ends[] = { SIGTERM, SIGHUP, SIGQUIT };
+
+static void on_end(int number)
+{
+	tcsetattr(STDIN_FILENO, TCSANOW, &the.before);
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+static void change_ends(void (*from)(int), void (*to)(int))
+{
+	struct sigaction action = { .sa_handler = to }, old;
+
+	for (size_t i = 0; i < ARRAY_COUNT(ends); i++)
+		if (sigaction(ends[i], NULL, &old) == 0 && old.sa_handler == from)
+			sigaction(ends[i], &action, NULL);
+}
+
+static void guard_terminal(void)
+{
+	if (the.open++ == 0 && tcgetattr(STDIN_FILENO, &the.before) == 0)
+		change_ends(SIG_DFL, on_end);
+}
+
+static void release_terminal(void)
+{
+	if (--the.open == 0)
+		change_ends(on_end, SIG_DFL);
+}
+
 static void open_editor(struct line_reader *reader)
 {
-	HistEvent event;
-
 	setlocale(LC_CTYPE, "");
+	/* Where no locale is set, as in containers, terminals know UTF-8 nevertheless. */
+	if (strcmp(nl_langinfo(CODESET), "ANSI_X3.4-1968") == 0)
+		setlocale(LC_CTYPE, "C.UTF-8");
+	guard_terminal();
 	reader->edit = el_init("opwatch", stdin, stdout, stderr);
-	reader->history = history_init();
-	if (!reader->edit || !reader->history)
+	if (!history_open(&reader->history) || !reader->edit)
 		return;
-	reader->history_path = find_history();
-	history(reader->history, &event, H_SETSIZE, HISTORY_LINES);
-	history(reader->history, &event, H_SETUNIQUE, 1);
-	if (reader->history_path)
-		history(reader->history, &event, H_LOAD, reader->history_path);
 	el_set(reader->edit, EL_CLIENTDATA, reader);
 	el_set(reader->edit, EL_PROMPT, prompt_of);
 	el_set(reader->edit, EL_EDITOR, "emacs");
-	el_set(reader->edit, EL_HIST, history, reader->history);
+	el_set(reader->edit, EL_HIST, history, reader->history.lines);
 	el_set(reader->edit, EL_GETCFN, read_char);
 	el_set(reader->edit, EL_ADDFN, "complete", "complete the word", on_tab);
 	el_set(reader->edit, EL_BIND, "^I", "complete", NULL);
@@ -272,7 +288,6 @@ static void open_editor(struct line_reader *reader)
 
 static enum line_result read_edited(struct line_reader *reader, struct str *line)
 {
-	HistEvent event;
 	int len = 0;
 	const char *text;
 
@@ -294,20 +309,18 @@ static enum line_result read_edited(struct line_reader *reader, struct str *line
 	if (text[len - 1] == '\n')
 		len--;
 	*line = str_make(text, (size_t)len);
-	if (str_trim(*line).len) {
-		history(reader->history, &event, H_ENTER, text);
-		save_history(reader);
-	}
+	if (str_trim(*line).len)
+		history_add(&reader->history, text);
 	return LINE_READ;
 }
 
 static void close_editor(struct line_reader *reader)
 {
-	if (reader->history)
-		history_end(reader->history);
+	history_close(&reader->history);
 	if (reader->edit)
 		el_end(reader->edit);
-	free(reader->history_path);
+	if (reader->interactive)
+		release_terminal();
 }
 
 #endif
@@ -350,7 +363,7 @@ enum line_result line_read(struct line_reader *reader, struct str *line)
 	interrupted = 0;
 	fflush(stdout);
 #if OPWATCH_HAVE_LIBEDIT
-	if (reader->edit && reader->history)
+	if (reader->edit && reader->history.lines)
 		return read_edited(reader, line);
 #endif
 	return read_plain(reader, line);

@@ -13,9 +13,12 @@ struct completions {
 	struct arena *arena;
 	const char **items;
 	size_t count, cap;
-	size_t word; /* where in `before` the word that they replace begins */
+	size_t word;  /* where in `before` the word that they replace begins */
+	bool goes_on; /* no blank behind the only one: more of a list may follow */
 };
+/* Keeps it when it begins with the prefix; a word of NULL is none. */
 void completion_add(struct completions *out, const char *word, struct str prefix);
+void completions_sort(struct completions *out);
 
 typedef void (*complete_fn)(void *arg, struct str before, struct completions *out);
 

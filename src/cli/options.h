@@ -40,6 +40,7 @@ struct options {
 	struct ow_view_options view;
 	struct output output;
 	bool extended; /* opwatch's own outputs and column names are allowed */
+	bool ordered;  /* order_by was asked for; opwatch's shell orders by what is selected else */
 };
 
 void options_init(struct options *options, bool extended);

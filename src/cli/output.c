@@ -77,11 +77,14 @@ void output_start(struct output_stream *out, bool paging, uint32_t height)
 /* $PAGER, or less; standard output goes through it from here on. */
 static void start_pager(struct output_stream *out)
 {
-	const char *pager = getenv("OPWATCH_PAGER");
+	const char *pager = getenv("OPWATCH_PAGER"), *kind = getenv("TERM");
 	int ends[2];
 	pid_t child;
 
 	out->paging = false;
+	/* Pagers only complain of terminals that cannot move their cursor. */
+	if ((!pager || !*pager) && (!kind || !*kind || strcmp(kind, "dumb") == 0))
+		return;
 	if (!pager || !*pager)
 		pager = getenv("PAGER");
 	if (!pager || !*pager)

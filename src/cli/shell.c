@@ -4,6 +4,8 @@
 #include "base/nearest.h"
 #include "cli/cli.h"
 #include "cli/lineedit.h"
+#include "cli/shell_complete.h"
+#include "cli/shell_words.h"
 #include "cli/sqlshell.h"
 #include "cli/words.h"
 
@@ -98,23 +100,26 @@ static const struct shell_command *find_command(const struct shell *shell, struc
 
 /* ---- help ------------------------------------------------------------------------------------- */
 
-static const char sql_help[] =
-	"a query: sql SELECT … ; alone, a prompt for many. sql .tables lists tables";
+static const char sql_help[] = "a query: sql SELECT … ; alone, a prompt for many; sql .tables";
 
 static void list_commands(const struct shell *shell)
 {
 	struct ow_part_info view;
+	struct page page;
+	FILE *to = page_open(&page);
 
-	printf("Commands:\n");
+	fprintf(to, "Commands:\n");
 	for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
-		printf("  %-12s %s\n", commands[i].name, commands[i].help);
+		fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].help);
 	for (size_t i = 0; !shell->show.tfprof && ow_view_info(i, &view); i++)
 		if (!*view.detail)
-			printf("  %-12s %s\n", view.name, view.summary);
+			fprintf(to, "  %-12s %s\n", view.name, view.summary);
 	if (!shell->show.tfprof)
-		printf("  %-12s %s\n", "sql", sql_help);
-	printf("An empty line shows the options in force. Tab completes.\n"
-	       "Options: 'help -select', 'help -order_by', … say what they take.\n");
+		fprintf(to, "  %-12s %s\n", "sql", sql_help);
+	fprintf(to, "An empty line shows the options in force. Tab completes.\n"
+		    "Options: 'help -select', 'help -order_by', … say what they take.\n");
+	(void)page_close(&page, shell->show.pager && shell->show.terminal.out,
+			 shell->show.terminal.height);
 }
 
 static void help_option(const struct option *option, bool extended)
@@ -134,6 +139,26 @@ static void help_option(const struct option *option, bool extended)
 		words_wrap(stdout, "", text, 2, 80);
 }
 
+static void print_own_option(const struct shell_option *option)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s%s%s", option->spelling,
+		 option->spelling == option->longer ? "" : ", ",
+		 option->spelling == option->longer ? "" : option->longer);
+	printf("  %-28s%s\n", name, option->help);
+}
+
+static bool help_own_option(const struct shell *shell, struct str word)
+{
+	for (size_t i = 0; !shell->show.tfprof && i < SHELL_OPTIONS; i++)
+		if (shell_option_is(word, i)) {
+			print_own_option(&shell_options[i]);
+			return true;
+		}
+	return false;
+}
+
 /* help WORD; an extension of ours: the original ignores what follows. */
 static bool help_about(const struct shell *shell, struct str word)
 {
@@ -141,8 +166,9 @@ static bool help_about(const struct shell *shell, struct str word)
 	const struct option *option = NULL;
 	struct ow_part_info view;
 
-	if (word.len && word.ptr[0] == '-')
-		option = option_find(str_skip(word, 1));
+	if (help_own_option(shell, word))
+		return true;
+	option = shell_option_named(word, shell->show.tfprof);
 	if (option) {
 		help_option(option, !shell->show.tfprof);
 		return true;
@@ -158,6 +184,8 @@ static bool help_about(const struct shell *shell, struct str word)
 			printf("%s: %s\nTakes every option:\n", view.name, view.summary);
 			for (size_t k = 0; k < OPTION_COUNT; k++)
 				printf("  -%-27s%s\n", option_table[k].name, option_table[k].help);
+			for (size_t k = 0; !shell->show.tfprof && k < SHELL_OPTIONS; k++)
+				print_own_option(&shell_options[k]);
 			return true;
 		}
 	printf("%s: %s\n", command->name, command->help);
@@ -175,18 +203,6 @@ static void run_help(struct shell *shell, const char *name, const struct options
 }
 
 /* ---- lines ------------------------------------------------------------------------------------ */
-
-/* The next word between blanks; false at the end. */
-static bool next_word(struct str *rest, struct str *word)
-{
-	while (rest->len && rest->ptr[0] == ' ')
-		*rest = str_skip(*rest, 1);
-	if (!rest->len)
-		return false;
-	*word = str_first(*rest, MIN(str_find_char(*rest, ' '), rest->len));
-	*rest = str_skip(*rest, word->len);
-	return true;
-}
 
 /* The original's way: exact names, one dash. */
 static bool parse_tfprof_word(struct shell *shell, struct options *options, struct str word,
@@ -297,6 +313,7 @@ static bool parse_own_word(struct shell *shell, struct options *options, struct 
 	snprintf(flag, sizeof(flag), "-%s", name);
 	if (option_parse_word(options, &shell->line, str_from(flag), value, used, &err)) {
 		*used = *used && equals == STR_NONE;
+		options->ordered |= option->kind == OPTION_ORDER;
 		return option_check_regexes(options, option);
 	}
 	if (value.ptr)
@@ -306,23 +323,41 @@ static bool parse_own_word(struct shell *shell, struct options *options, struct 
 	return false;
 }
 
+/* As on the command line: the most expensive first, by what is shown. */
+static void order_by_selected(struct ow_view_options *view)
+{
+	const char *metric = main_metric(&view->select);
+
+	view->order_by = metric ? metric : "micros";
+}
+
+static bool take_word(struct shell *shell, struct str *rest, struct str *word)
+{
+	return shell->show.tfprof ? shell_next_word(rest, word)
+				  : shell_next_quoted(&shell->line, rest, word);
+}
+
 static bool parse_options(struct shell *shell, struct str rest, struct options *options)
 {
 	struct str word;
 
-	while (next_word(&rest, &word)) {
+	bool tfprof = shell->show.tfprof;
+
+	while (take_word(shell, &rest, &word)) {
 		struct str after = rest, next = { 0 };
 		bool used, good;
 
-		if (!next_word(&after, &next))
+		if (!take_word(shell, &after, &next))
 			next.ptr = NULL;
-		good = shell->show.tfprof ? parse_tfprof_word(shell, options, word, next, &used)
-					  : parse_own_word(shell, options, word, next, &used);
+		good = tfprof ? parse_tfprof_word(shell, options, word, next, &used)
+			      : parse_own_word(shell, options, word, next, &used);
 		if (!good)
 			return false;
 		if (used)
 			rest = after;
 	}
+	if (!tfprof && !options->ordered)
+		order_by_selected(&options->view);
 	return true;
 }
 
@@ -359,7 +394,7 @@ static bool help_words(const struct shell *shell, struct str rest)
 {
 	struct str word;
 
-	if (!next_word(&rest, &word))
+	if (!shell_next_word(&rest, &word))
 		return false;
 	if (shell->show.tfprof)
 		return !str_trim(rest).len && help_about(shell, word);
@@ -370,7 +405,7 @@ static bool help_words(const struct shell *shell, struct str rest)
 			(void)unknown_option(word, str_skip(word, 1));
 		else
 			unknown_command(shell, word);
-	} while (next_word(&rest, &word));
+	} while (shell_next_word(&rest, &word));
 	fflush(stdout);
 	return true;
 }
@@ -422,7 +457,7 @@ static void run_line(struct shell *shell, struct str line)
 	char name[64];
 
 	terminal_measure(&shell->show.terminal);
-	if (!next_word(&rest, &word)) {
+	if (!shell_next_word(&rest, &word)) {
 		list_options(shell);
 		return;
 	}
@@ -460,60 +495,31 @@ static void complete_command(const struct shell *shell, struct str prefix, struc
 		completion_add(out, "sql", prefix);
 }
 
-static void complete_option(struct str prefix, struct completions *out)
-{
-	for (size_t i = 0; i < OPTION_COUNT; i++) {
-		char *word = arena_printf(out->arena, "-%s", option_table[i].name);
-
-		if (word)
-			completion_add(out, word, prefix);
-	}
-}
-
-/* Values of lists are completed piece by piece. */
-static void complete_value(const struct option *option, bool extended, struct str value,
-			   struct completions *out)
-{
-	size_t comma = option->kind == OPTION_SELECT ? str_rfind_char(value, ',') : STR_NONE;
-	const char *candidate;
-
-	if (comma != STR_NONE) {
-		out->word += comma + 1;
-		value = str_skip(value, comma + 1);
-	}
-	for (size_t i = 0; (candidate = option_value(option, extended, i)); i++)
-		completion_add(out, candidate, value);
-}
-
 static void complete(void *arg, struct str before, struct completions *out)
 {
 	const struct shell *shell = arg;
 	size_t blank = str_rfind_char(before, ' ');
-	const struct option *option;
-	struct str word, rest, previous = { 0 }, piece;
 
 	if (blank == STR_NONE) {
 		complete_command(shell, before, out);
 		return;
 	}
-	out->word = blank + 1;
-	word = str_skip(before, blank + 1);
-	rest = str_first(before, blank);
-	while (next_word(&rest, &piece))
-		previous = piece;
-	option = previous.len && previous.ptr[0] == '-' ? option_find(str_skip(previous, 1)) : NULL;
-	if (option && (!word.len || word.ptr[0] != '-'))
-		complete_value(option, !shell->show.tfprof, word, out);
-	if (!out->count && (str_eq(previous, STR("help"))))
-		complete_command(shell, word, out);
+	if (str_starts(before, STR("help "))) {
+		out->word = blank + 1;
+		complete_command(shell, str_skip(before, blank + 1), out);
+	}
 	if (!out->count)
-		complete_option(word, out);
+		shell_complete_option(shell->show.tfprof, before, out);
 }
 
 int shell_run(const struct show *show, const struct options *defaults)
 {
 	struct shell shell = { .show = *show, .initial = *defaults, .defaults = *defaults };
 	struct line_reader *reader;
+
+	if (!show->tfprof && !defaults->ordered)
+		order_by_selected(&shell.initial.view);
+	shell.defaults = shell.initial;
 
 	mem_init(&shell.mem, 0);
 	arena_init(&shell.keep, &shell.mem);

@@ -52,7 +52,7 @@ class ShellTest(unittest.TestCase):
         t.send("adv\t\n")                    # the screen is redrawn in pieces: look at what the line does
         t.read_until("utilization")
         t.read_until("opwatch> ")
-        t.send("op -order_by acc\t-sel\tmicros,pea\t-max\t2 -output cs\t\n")
+        t.send("op -order_by acc\t-sel\tmicros,pea\t -max\t2 -output cs\t\n")
         seen = t.read_until(r"\r\n.*opwatch> $")
         self.assertIn("peak_bytes", seen)
         self.assertNotIn("Invalid", seen)
