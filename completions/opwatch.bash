@@ -29,7 +29,7 @@ _opwatch_value() {
 			flamegraph:outfile=" -- "$cur"))
 		compopt -o nospace
 		;;
-	format) COMPREPLY=($(compgen -W "opw live checkpoint graphdef savedmodel metagraph runmeta oplog profile tfevents xspace torch_memory torch_timeline trace nsys speedscope cpuprofile folded perf_script perf_data pprof pprof_legacy" -- "$cur")) ;;
+	format) COMPREPLY=($(compgen -W "opw live checkpoint graphdef savedmodel metagraph runmeta oplog profile tfevents xspace torch_memory torch_timeline trace nsys speedscope cpuprofile firefox folded perf_script perf_data pprof pprof_legacy" -- "$cur")) ;;
 	to) COMPREPLY=($(compgen -W "opw timeline folded flamegraph svg chart pprof profile oplog proto json csv text tfprof parquet ndjson arrow" -- "$cur")) ;;
 	*_path | checkpoint | out | o | password_file) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames ;;
 	style) _opwatch_list "icicle flame inverted left-heavy pid tid kernel jit all addrs lines total stackcollapse" ;;

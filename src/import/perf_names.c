@@ -259,22 +259,26 @@ static str_id linked_name(struct perf_names *n, const struct perf_module *m, uin
 	return elf_symbols_plt(&m->file, at, &n->text) ? readable(n, "@plt") : no_name(n);
 }
 
-str_id perf_names_user(struct perf_names *n, const struct perf_map *map, uint64_t address)
+/* A module whose file was found; NULL when there is none. */
+static struct perf_module *named_module(struct perf_names *n, str_id name)
 {
-	struct perf_module *m = find_module(n, map->name);
-	const struct elf_symbol *symbol;
-	const struct elf_symbols *table;
-	uint64_t at;
+	struct perf_module *m = find_module(n, name);
 
 	if (!m)
-		return (str_id){ 0 };
+		return NULL;
 	if (!m->tried && load_module(n, m) != OW_OK) {
 		builder_no_memory(n->b);
-		return (str_id){ 0 };
+		return NULL;
 	}
-	if (!m->names || !elf_symbols_address(&m->file, address - map->start + map->pgoff, &at))
-		return (str_id){ 0 };
-	table = m->debug.count ? &m->debug : &m->file;
+	return m->names ? m : NULL;
+}
+
+/* The function at an address as the file counts them. */
+static str_id function_at(struct perf_names *n, struct perf_module *m, uint64_t at)
+{
+	const struct elf_symbols *table = m->debug.count ? &m->debug : &m->file;
+	const struct elf_symbol *symbol;
+
 	symbol = elf_symbols_find(table, at);
 	if (!symbol)
 		return linked_name(n, m, at);
@@ -285,6 +289,25 @@ str_id perf_names_user(struct perf_names *n, const struct perf_map *map, uint64_
 		m->names[symbol - table->items] = readable(n, "");
 	}
 	return m->names[symbol - table->items];
+}
+
+str_id perf_names_user(struct perf_names *n, const struct perf_map *map, uint64_t address)
+{
+	struct perf_module *m = named_module(n, map->name);
+	uint64_t at;
+
+	if (!m || !elf_symbols_address(&m->file, address - map->start + map->pgoff, &at))
+		return (str_id){ 0 };
+	return function_at(n, m, at);
+}
+
+str_id perf_names_relative(struct perf_names *n, str_id module, uint64_t address)
+{
+	struct perf_module *m = named_module(n, module);
+
+	if (!m || !m->file.part_count)
+		return (str_id){ 0 };
+	return function_at(n, m, m->file.parts[0].address + address);
 }
 
 /* ---- lists ---- */

@@ -3,7 +3,7 @@
  * libraries on this machine (and of their debugging files below /usr/lib/debug and ~/.debug), the list of the kernel, and
  * /tmp/perf-PID.map of programs that compile while they run. Only what has the build id that the recording says is believed;
  * where it says none (perf leaves them out with -z), the very file and kernel that were recorded, if they did not change since. Maps
- * must belong to this user or root. perf_chains.c asks.
+ * must belong to this user or root. perf_chains.c asks, and firefox_stacks.c.
  */
 #ifndef IMPORT_PERF_NAMES_H
 #define IMPORT_PERF_NAMES_H
@@ -89,6 +89,8 @@ str_id perf_names_in_file(struct perf_names *n, const struct perf_map *map, uint
 
 /* The function at an address that is mapped so; nil when it has no name. */
 str_id perf_names_user(struct perf_names *n, const struct perf_map *map, uint64_t address);
+/* The same by the distance from the first byte of the file that is mapped. */
+str_id perf_names_relative(struct perf_names *n, str_id module, uint64_t address);
 str_id perf_names_kernel(struct perf_names *n, uint64_t address);
 str_id perf_names_jit(struct perf_names *n, int64_t pid, uint64_t address);
 
