@@ -108,7 +108,8 @@ bool model_offer_args(struct model *m, source_id source, const struct args_reade
 
 bool model_has_args(const struct model *m)
 {
-	if (m->event.count > 1 && (m->event.args_size || m->event.shared_size))
+	if (m->event.count > 1 &&
+	    (m->event.args_size || m->event.shared_size || m->event_args.count > 1))
 		return true;
 	for (uint32_t source = 1; source < m->source.count; source++)
 		if (model_args_reader(m, source))

@@ -48,7 +48,8 @@ static ow_status read_group(const struct input *in, const struct place *places, 
 	const char *bytes;
 
 	for (uint32_t i = 0; i < n; i++)
-		end = MAX(end, places[i].offset + places[i].size);
+		end = places[i].offset > in->size ? UINT64_MAX
+						  : MAX(end, places[i].offset + places[i].size);
 	if (end > in->size)
 		return error_set(err, OW_E_CORRUPT, "%s: arguments beyond the end of the file",
 				 in->name);
@@ -172,6 +173,72 @@ ow_status args_read(const struct model *m, const uint32_t *rows, uint32_t n, str
 			OW_TRY(ask_reader(m, source, rows, n, texts, arena, err));
 	return OW_OK;
 }
+
+/* ---- what the ends of events say ---- */
+
+/* The first of them that belongs to this event or a later one. */
+static uint32_t first_end(const struct model *m, uint32_t event)
+{
+	uint32_t low = 1, high = m->event_args.count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (m->event_args.event[middle].v < event)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The `which`-th of each event. */
+static uint32_t find_ends(const struct model *m, const uint32_t *rows, uint32_t n, uint32_t which,
+			  struct place *places)
+{
+	const struct event_args_table *ends = &m->event_args;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = rows[i] ? first_end(m, rows[i]) : ends->count, source;
+
+		if (at >= ends->count || which >= ends->count - at ||
+		    ends->event[at + which].v != rows[i])
+			continue;
+		source = m->track.source[m->event.track[rows[i]].v].v;
+		if (!ends->args_size[at + which] || ends->args_size[at + which] > ARGS_MAX ||
+		    source >= m->input_cap || !m->inputs[source])
+			continue;
+		places[count++] = (struct place){ ends->args_offset[at + which], source,
+						  ends->args_size[at + which], i };
+	}
+	return count;
+}
+
+ow_status args_read_all(const struct model *m, const uint32_t *rows, uint32_t n, struct str *texts,
+			struct arena *arena, struct error *err)
+{
+	struct place *places;
+	struct str *ends;
+	uint32_t count;
+
+	OW_TRY(args_read(m, rows, n, texts, arena, err));
+	if (m->event_args.count <= 1)
+		return OW_OK;
+	places = ARENA_ARRAY(arena, struct place, n + 1);
+	ends = places ? ARENA_ARRAY(arena, struct str, n + 1) : NULL;
+	if (!ends)
+		return error_no_memory(err);
+	for (uint32_t which = 0; (count = find_ends(m, rows, n, which, places)); which++) {
+		memset(ends, 0, n * sizeof(*ends));
+		OW_TRY(read_places(m, places, count, ends, arena, err));
+		for (uint32_t i = 0; i < n; i++)
+			OW_TRY(join(&texts[i], ends[i], arena, err));
+	}
+	return OW_OK;
+}
+
+/* ---- values ---- */
 
 static bool same_key(struct str raw, struct str key)
 {

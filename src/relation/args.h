@@ -12,7 +12,11 @@
 ow_status args_read(const struct model *m, const uint32_t *rows, uint32_t n, struct str *texts,
 		    struct arena *arena, struct error *err);
 
-/* The value of a key: decoded text of a string, else the JSON text; ptr NULL when there is none, and for
+/* The same with what the ends of events say behind that, where a trace has ends of their own. */
+ow_status args_read_all(const struct model *m, const uint32_t *rows, uint32_t n, struct str *texts,
+			struct arena *arena, struct error *err);
+
+/* The value of a key, of several the last: decoded text of a string, else the JSON text; ptr NULL when there is none, and for
  * null. */
 ow_status args_value(struct str object, struct str key, struct arena *arena, struct str *value,
 		     struct error *err);

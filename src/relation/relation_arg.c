@@ -33,7 +33,7 @@ static ow_status read_block(const struct model *m, uint32_t block, struct str te
 	*n = MIN(m->event.count - first, BLOCK);
 	for (uint32_t i = 0; i < *n; i++)
 		rows[i] = first + i;
-	return args_read(m, rows, *n, texts, arena, err);
+	return args_read_all(m, rows, *n, texts, arena, err);
 }
 
 /* ---- counting ---- */
@@ -279,7 +279,7 @@ static ow_status describe(struct relation_table *t, struct error *err)
 		  .number = ARG_VALUE },
 	};
 
-	columns_need(t, TABLE_BIT(event) | TABLE_BIT(track));
+	columns_need(t, TABLE_BIT(event) | TABLE_BIT(event_args) | TABLE_BIT(track));
 	for (size_t i = 0; i < ARRAY_COUNT(columns); i++)
 		OW_TRY(columns_add(t, &columns[i], err));
 	return OW_OK;
@@ -287,7 +287,7 @@ static ow_status describe(struct relation_table *t, struct error *err)
 
 const struct relation relation_arg = {
 	.name = "arg",
-	.doc = "one argument of an event; arg(event_id, 'key') gives one value",
+	.doc = "one argument of an event, or of its end; arg(event_id, 'key') gives one value",
 	.describe = describe,
 	.prepare = prepare,
 };

@@ -99,8 +99,10 @@ static ow_status read_texts(struct call *c, struct str *texts, struct error *err
 			else
 				run = next;
 		}
-		if (run)
-			OW_TRY(args_read(run->m, rows, (uint32_t)n, texts + i, &c->scratch, err));
+		if (!run)
+			continue;
+		OW_TRY(model_require_rows(run->m, TABLE_BIT(event_args), err));
+		OW_TRY(args_read_all(run->m, rows, (uint32_t)n, texts + i, &c->scratch, err));
 	}
 	return OW_OK;
 }
