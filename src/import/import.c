@@ -74,6 +74,8 @@ static const char *known_stranger(struct str head)
 		{ "PERFFILE", "a perf.data file of version 1, which perf has not written since "
 			      "2009; read it with the perf that wrote it, and open the output of "
 			      "'perf script'" },
+		{ V8_SNAPSHOT, "a heap snapshot of V8, which has objects and no calls; record who "
+			       "allocates with 'node --heap-prof' and open the .heapprofile" },
 		{ "SIMPLEPERF", "the output of 'simpleperf report-sample'; open the perf.data that "
 				"it was made from" },
 	};

@@ -2,6 +2,7 @@
  * import_cpuprofile.c: V8's .cpuprofile, of Chrome's DevTools, node --cpu-prof and the inspector protocol. A tree
  * of calls, given as a list of nodes or (older) as nodes inside each other, and the node in which each sample was
  * taken. A sample lasts until the next one. Without a list of samples the hits of the nodes are all there is.
+ * Also .heapprofile, of the sampling heap profiler (node --heap-prof): the same tree with the bytes that each call holds.
  */
 #include "import/importer.h"
 #include "import/json_text.h"
@@ -14,7 +15,7 @@ struct level {
 };
 
 struct v8_node {
-	int64_t id, hits, parent_id;
+	int64_t id, hits, bytes, parent_id;
 	str_id function, url;
 	int64_t line;
 	uint32_t parent; /* + 1 */
@@ -46,7 +47,7 @@ struct cpuprofile {
 	size_t sample_count, sample_cap;
 	int64_t *times; /* deltas, or timestamps: microseconds */
 	size_t time_count, time_cap;
-	bool timestamps, nested, truncated;
+	bool timestamps, nested, call_frames, heap, truncated;
 	int64_t start_us, end_us;
 	bool has_start, has_end;
 	uint64_t truncated_at, unknown, backwards, unequal;
@@ -128,9 +129,12 @@ static ow_status node_member(struct cpuprofile *c, uint32_t number)
 		(void)json_text_number(p, 0, &node->id);
 	} else if (json_key_is(p->text, "hitCount")) {
 		(void)json_text_number(p, 0, &node->hits);
+	} else if (json_key_is(p->text, "selfSize")) {
+		c->heap |= json_text_number(p, 0, &node->bytes);
 	} else if (json_key_is(p->text, "parent")) {
 		node->has_parent_id = json_text_number(p, 0, &node->parent_id);
 	} else if (json_key_is(p->text, "callFrame")) {
+		c->call_frames = true;
 		if (json_pull_next(p) == TOKEN_OBJECT)
 			return push_level(c, LEVEL_NODE, number);
 	} else if (json_key_is(p->text, "children")) {
@@ -186,7 +190,7 @@ static ow_status read_nodes(struct cpuprofile *c)
 
 /* ---- the rest of the file ---- */
 
-static ow_status read_numbers(struct cpuprofile *c, int64_t **list, size_t *count, size_t *cap)
+static ow_status read_times(struct cpuprofile *c)
 {
 	enum json_token token = json_pull_next(c->p);
 
@@ -196,12 +200,38 @@ static ow_status read_numbers(struct cpuprofile *c, int64_t **list, size_t *coun
 		int64_t number = 0;
 
 		(void)json_decimal(c->p->text, 0, &number);
-		if (!mem_grow(c->mem, (void **)list, cap, *count + 1, sizeof(**list)))
-			return import_no_memory(c->ctx);
-		(*list)[(*count)++] = number;
+		if (!mem_grow(c->mem, (void **)&c->times, &c->time_cap, c->time_count + 1,
+			      sizeof(*c->times)))
+			return builder_no_memory(c->b);
+		c->times[c->time_count++] = number;
 	}
 	if (token != TOKEN_CLOSE)
 		cut_here(c);
+	return OW_OK;
+}
+
+/* Nodes of samples. Those of heap profiles are objects, which say no more than the nodes, and in part are of nodes that are gone. */
+static ow_status read_samples(struct cpuprofile *c)
+{
+	enum json_token token = json_pull_next(c->p);
+
+	if (token != TOKEN_ARRAY)
+		return OW_OK;
+	while (!c->truncated && (token = json_pull_next(c->p)) != TOKEN_CLOSE) {
+		int64_t number = INT64_MIN;
+
+		if (token == TOKEN_OBJECT && json_pull_skip(c->p))
+			continue;
+		if (token != TOKEN_NUMBER) {
+			cut_here(c);
+			break;
+		}
+		(void)json_decimal(c->p->text, 0, &number);
+		if (!mem_grow(c->mem, (void **)&c->samples, &c->sample_cap, c->sample_count + 1,
+			      sizeof(*c->samples)))
+			return builder_no_memory(c->b);
+		c->samples[c->sample_count++] = number;
+	}
 	return OW_OK;
 }
 
@@ -216,12 +246,12 @@ static ow_status read_member(struct cpuprofile *c)
 		return read_nodes(c);
 	}
 	if (json_key_is(p->text, "samples"))
-		return read_numbers(c, &c->samples, &c->sample_count, &c->sample_cap);
+		return read_samples(c);
 	if (json_key_is(p->text, "timeDeltas"))
-		return read_numbers(c, &c->times, &c->time_count, &c->time_cap);
+		return read_times(c);
 	if (json_key_is(p->text, "timestamps")) {
 		c->timestamps = true;
-		return read_numbers(c, &c->times, &c->time_count, &c->time_cap);
+		return read_times(c);
 	}
 	if (json_key_is(p->text, "startTime")) { /* in the old form in seconds: see times_of */
 		c->has_start = json_text_number(p, 0, &c->start_us);
@@ -283,7 +313,8 @@ static stack_id call(struct cpuprofile *c, stack_id caller, const struct v8_node
 {
 	struct str name = model_str(c->b->m, node->function);
 	struct frame_row row = { .function = node->function, .file = node->url };
-	int64_t first = c->nested ? 0 : 1; /* the newer form counts lines from 0 */
+	int64_t first =
+		c->nested && !c->call_frames ? 0 : 1; /* the newer form counts lines from 0 */
 
 	if (str_eq(name, STR("(root)")))
 		return caller;
@@ -400,6 +431,20 @@ static ow_status add_hits(struct cpuprofile *c, track_id track)
 	return c->b->status;
 }
 
+/* What is held. */
+static ow_status add_held(struct cpuprofile *c, track_id track)
+{
+	metric_id bytes = builder_metric(c->b, STR("bytes"), STR("bytes"));
+
+	OW_TRY(c->b->status);
+	c->b->m->metric.is_default[bytes.v] = 1;
+	for (size_t i = 0; i < c->node_count; i++)
+		if (c->nodes[i].bytes > 0)
+			add_sample(c, (uint32_t)i + 1, TIME_UNKNOWN, c->nodes[i].bytes, bytes,
+				   track);
+	return c->b->status;
+}
+
 static void tell(struct cpuprofile *c)
 {
 	struct builder *b = c->b;
@@ -417,7 +462,7 @@ static void tell(struct cpuprofile *c)
 		builder_note(b, NOTE_DAMAGED, OW_NO_OFFSET,
 			     "%zu samples but %zu times: what has no partner is left out",
 			     c->sample_count, c->time_count);
-	fact_text(b, (fact_id){ 0 }, "kind", STR("cpuprofile"));
+	fact_text(b, (fact_id){ 0 }, "kind", c->heap ? STR("heapprofile") : STR("cpuprofile"));
 	fact_int(b, (fact_id){ 0 }, "nodes", (int64_t)c->node_count);
 	fact_int(b, (fact_id){ 0 }, "samples", (int64_t)c->sample_count);
 }
@@ -437,13 +482,14 @@ static ow_status read_all(struct cpuprofile *c)
 						      .kind = TRACK_HOST,
 						      .source = b->source });
 	OW_TRY(b->status);
-	OW_TRY(c->sample_count && c->time_count ? add_timed(c, track) : add_hits(c, track));
+	OW_TRY(c->heap				  ? add_held(c, track)
+	       : c->sample_count && c->time_count ? add_timed(c, track)
+						  : add_hits(c, track));
 	if (b->m->sample.count == before)
-		return error_at(
-			c->ctx->err, OW_E_FORMAT, c->truncated ? c->truncated_at : OW_NO_OFFSET,
-			"%s: a V8 profile without a single sample; of V8's profiles those of the "
-			"processor (.cpuprofile) are read, not those of the heap",
-			c->ctx->in->name);
+		return error_at(c->ctx->err, OW_E_FORMAT,
+				c->truncated ? c->truncated_at : OW_NO_OFFSET,
+				"%s: a V8 profile without a single sample; was anything recorded?",
+				c->ctx->in->name);
 	tell(c);
 	return b->status;
 }
@@ -475,8 +521,8 @@ static ow_status load(struct import_ctx *ctx)
 
 const struct importer import_cpuprofile = {
 	.name = "cpuprofile",
-	.summary = "V8's CPU profiles: Chrome's DevTools, node --cpu-prof",
-	.extensions = "*.cpuprofile",
+	.summary = "V8's CPU and heap profiles: Chrome's DevTools, node --cpu-prof, --heap-prof",
+	.extensions = "*.cpuprofile, *.heapprofile",
 	.role = ROLE_TRACE,
 	.sniff = sniff,
 	.load = load,

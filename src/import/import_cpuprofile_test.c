@@ -98,6 +98,33 @@ static void broken(void **state)
 	small_close(&s);
 }
 
+/* Of the sampling heap profiler: nodes inside each other, lines from 0, bytes instead of hits. */
+static void heap(void **state)
+{
+	static const char text[] =
+		"{\"head\":{\"callFrame\":{\"functionName\":\"(root)\",\"url\":"
+		"\"\",\"lineNumber\":-1},"
+		"\"selfSize\":0,\"id\":1,\"children\":[{" FRAME(
+			"f", 2) ",\"selfSize\":96,\"id\":2,\"children\":["
+				"{" FRAME("g", 4) ",\"selfSize\":8,\"id\":3,"
+						  "\"children\":[]}]}]},\"samples\":["
+						  "{\"size\":48,\"nodeId\":2,"
+						  "\"ordinal\":1},{\"size\":48,"
+						  "\"nodeId\":2,\"ordinal\":2},{"
+						  "\"size\":8,\"nodeId\":3},"
+						  "{\"size\":8,\"nodeId\":9}]}";
+	struct small_model s;
+
+	(void)state;
+	LOAD(&s, text);
+	stack_expect(&s, "JavaScript|0|0|-|bytes 96|f:3\n"
+			 "JavaScript|0|0|-|bytes 8|f:3;g:5\n");
+	assert_true(s.m->metric.is_default[1]);
+	assert_int_equal(s.m->note.count, 1);
+	small_close(&s);
+	stack_survives("cpuprofile", text, sizeof(text) - 1);
+}
+
 /* Calls inside each other as deep as nobody calls. */
 static void deep(void **state)
 {
@@ -125,7 +152,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(listed), cmocka_unit_test(nested), cmocka_unit_test(hits_only),
-		cmocka_unit_test(broken), cmocka_unit_test(deep),
+		cmocka_unit_test(broken), cmocka_unit_test(heap),   cmocka_unit_test(deep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

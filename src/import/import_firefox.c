@@ -31,7 +31,7 @@ static int sniff(const struct sniff *sniff)
 
 ow_status fx_no_memory(struct firefox *f)
 {
-	return builder_fail(f->b, error_no_memory(f->ctx->err));
+	return builder_no_memory(f->b);
 }
 
 void fx_cut(struct firefox *f)
@@ -548,14 +548,14 @@ static ow_status load(struct import_ctx *ctx)
 	ow_status status;
 
 	if (!f)
-		return builder_fail(ctx->b, error_no_memory(ctx->err));
+		return builder_no_memory(ctx->b);
 	f->ctx = ctx;
 	f->b = ctx->b;
 	f->mem = mem;
 	f->p = mem_alloc(mem, sizeof(*f->p));
 	if (!f->p) {
 		mem_free(mem, f, sizeof(*f));
-		return builder_fail(ctx->b, error_no_memory(ctx->err));
+		return builder_no_memory(ctx->b);
 	}
 	buf_init(&f->text, mem);
 	perf_names_init(&f->names, ctx->b);

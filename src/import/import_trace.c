@@ -93,7 +93,8 @@ static int sniff_trace(const struct sniff *sniff)
 	if (str_starts(head, STR("\xef\xbb\xbf")))
 		head = str_skip(head, 3);
 	head = str_trim(head);
-	if (!head.len || (head.ptr[0] != '{' && head.ptr[0] != '[' && head.ptr[0] != '/'))
+	if (!head.len || (head.ptr[0] != '{' && head.ptr[0] != '[' && head.ptr[0] != '/') ||
+	    str_starts(head, STR(V8_SNAPSHOT)))
 		return 0;
 	mem_init(&mem, 0);
 	if (input_from_memory(&in, &mem, "head", head.ptr, head.len, &err) != OW_OK)

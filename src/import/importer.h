@@ -54,6 +54,9 @@ static inline ow_status import_no_memory(const struct import_ctx *ctx)
 /* Order in which several inputs are applied: a graph before what annotates it. */
 enum import_role { ROLE_GRAPH, ROLE_PROFILE, ROLE_RUN, ROLE_LOG, ROLE_CHECKPOINT, ROLE_TRACE };
 
+/* How heap snapshots of V8 begin, which no importer takes though they are JSON. */
+#define V8_SNAPSHOT "{\"snapshot\":{"
+
 struct importer {
 	const char *name;	/* as in importers.def */
 	const char *summary;	/* one line for `opwatch formats` */
