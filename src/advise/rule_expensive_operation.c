@@ -189,7 +189,10 @@ static ow_status check_types(struct search *s)
 	result = run_view(s, s->outside ? "work" : "op", 3, 1, &status);
 	if (!result)
 		return status;
-	status = s->outside ? report_work(s, result) : report_types(s, result->tree);
+	if (s->outside)
+		status = report_work(s, result);
+	else if (result->tree) /* without ops, the view shows functions of samples */
+		status = report_types(s, result->tree);
 	result_free(result);
 	return status;
 }
@@ -230,7 +233,8 @@ static ow_status check_scopes(struct search *s)
 	result = run_view(s, "scope", 100, 100, &status);
 	if (!result)
 		return status;
-	status = report_scopes(s, result->tree);
+	if (result->tree)
+		status = report_scopes(s, result->tree);
 	result_free(result);
 	return status;
 }
@@ -306,7 +310,8 @@ static ow_status check_lines(struct search *s)
 		return without_code(s);
 	if (!result)
 		return status;
-	status = report_lines(s, result->tree);
+	if (result->tree)
+		status = report_lines(s, result->tree);
 	result_free(result);
 	return status;
 }
