@@ -204,8 +204,9 @@ static uint32_t encode(uint32_t rune, uint8_t *to)
 	return len;
 }
 
-/* A range that must be split before its bytes are ranges, too: gives the end of the first part. */
-static uint32_t first_part(struct range r)
+/* A range that must be split before its bytes are ranges, too: gives the end of its beginning, which may
+ * have to be split itself. */
+static uint32_t split(struct range r)
 {
 	static const uint32_t longest[] = { 0x7f, 0x7ff, 0xffff };
 
@@ -227,6 +228,16 @@ static uint32_t first_part(struct range r)
 	return r.hi;
 }
 
+/* The beginning of a range whose bytes are ranges. */
+static struct range first_part(struct range r)
+{
+	uint32_t hi;
+
+	while ((hi = split(r)) != r.hi)
+		r.hi = hi;
+	return r;
+}
+
 /* Everything beyond ASCII, as RE2 takes it: overlong forms and surrogates are let through, which
  * makes the program smaller. */
 static void emit_beyond_ascii(struct program *p, bool last, size_t *jumps)
@@ -244,7 +255,7 @@ static void emit_beyond_ascii(struct program *p, bool last, size_t *jumps)
 static void emit_range(struct program *p, struct range r, bool last, size_t *jumps)
 {
 	while (!program_failed(p)) {
-		struct range part = { r.lo, first_part(r) };
+		struct range part = first_part(r);
 		struct sequence q = { 0 };
 		bool end;
 

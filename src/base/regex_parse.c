@@ -30,9 +30,7 @@ struct parser {
 	unsigned flags;
 	struct group *groups;
 	size_t depth, cap; /* groups[depth - 1] is the current one */
-	struct str *names; /* of captures */
-	size_t name_count, name_cap;
-	struct str unary; /* the quantifier just read, if the last token was one */
+	struct str unary;  /* the quantifier just read, if the last token was one */
 	char *why;
 	size_t why_size;
 };
@@ -190,7 +188,6 @@ static bool named_group(struct parser *s, struct str open)
 {
 	size_t end = str_find_char(s->rest, '>');
 	struct str name;
-	void *grown = s->names;
 
 	if (end == STR_NONE)
 		return bad(s, "invalid named capture group", s->rest);
@@ -200,15 +197,6 @@ static bool named_group(struct parser *s, struct str open)
 			return bad(s, "invalid named capture group", str_first(s->rest, end + 1));
 	if (!name.len)
 		return bad(s, "invalid named capture group", str_first(s->rest, end + 1));
-	for (size_t i = 0; i < s->name_count; i++)
-		if (str_eq(s->names[i], name))
-			return bad(s, "duplicate capture group name", name);
-	if (!mem_grow(s->p->mem, &grown, &s->name_cap, s->name_count + 1, sizeof(*s->names))) {
-		s->p->no_memory = true;
-		return false;
-	}
-	s->names = grown;
-	s->names[s->name_count++] = name;
 	s->rest = str_skip(s->rest, end + 1);
 	return push_group(s, open);
 }
@@ -513,7 +501,6 @@ bool regex_parse(struct program *p, struct str pattern, char *why, size_t why_si
 	if (p->too_large)
 		snprintf(why, why_size, "pattern too large - compile failed");
 	mem_free(p->mem, s.groups, s.cap * sizeof(*s.groups));
-	mem_free(p->mem, s.names, s.name_cap * sizeof(*s.names));
 	if (ok && !program_failed(p))
 		return true;
 	p->count = begin;

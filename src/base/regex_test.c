@@ -53,6 +53,8 @@ static void test_matching(void **state)
 		{ "", "", true },
 		{ "", "a", false },
 		{ ".*", "any/thing", true },
+		{ "\\pL+", "日本", true },
+		{ "[^😀]+", "日本", true },
 		{ ".*", "two\nlines", false },
 		{ "(?s).*", "two\nlines", true },
 		{ "[^a]*", "two\nlines", true },
@@ -165,7 +167,7 @@ static void test_refused(void **state)
 		{ "[z-a]", "invalid character class range: z-a" },
 		{ "[[:foo:]]", "invalid character class range: [:foo:]" },
 		{ "\\p{Nothing}", "invalid character class range: \\p{Nothing}" },
-		{ "(?P<n>a)(?P<n>b)", "duplicate capture group name: n" },
+		{ "(?P<n>a)(?P<n>b)", NULL },
 		{ "(?P<n-1>a)", "invalid named capture group: (?P<n-1>" },
 		{ "\xff", "invalid UTF-8" },
 		{ "((((.{10}){10}){10}){1,1})", NULL },
@@ -260,6 +262,47 @@ static void test_deep(void **state)
 	free(pattern);
 }
 
+static size_t put_utf8(uint32_t rune, char *to)
+{
+	size_t len = rune < 0x80 ? 1 : rune < 0x800 ? 2 : rune < 0x10000 ? 3 : 4;
+
+	to[0] = (char)(len == 1 ? rune : (0xf00u >> len & 0xff) | rune >> (6 * (len - 1)));
+	for (size_t i = 1; i < len; i++)
+		to[i] = (char)(0x80 | (rune >> (6 * (len - 1 - i)) & 0x3f));
+	to[len] = '\0';
+	return len;
+}
+
+/* A class is what it says for each character that there is, wherever its ranges begin and end among the bytes. */
+static void test_ranges(void **state)
+{
+	static const uint32_t ends[] = { 0x20,	  0x7e,	   0x80,    0xbf,    0x7ff,  0x800,
+					 0x83f,	  0x1040,  0xfffd,  0x212a,  0x65e5, 0x10000,
+					 0x1f5ff, 0x3ffff, 0x40000, 0x10ffff };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_COUNT(ends) * ARRAY_COUNT(ends); i++) {
+		uint32_t lo = ends[i / ARRAY_COUNT(ends)], hi = ends[i % ARRAY_COUNT(ends)];
+		char pattern[32], text[5];
+		const char *const patterns[] = { pattern };
+		struct regex_list list;
+
+		if (lo > hi)
+			continue;
+		snprintf(pattern, sizeof(pattern), "[\\x{%x}-\\x{%x}]", lo, hi);
+		assert_int_equal(regex_list_init(&list, &mem, patterns, 1, NULL, NULL, NULL),
+				 OW_OK);
+		for (uint32_t rune = 1; rune < 0x110000; rune += rune < 0x3000 ? 1 : 61) {
+			size_t len = put_utf8(rune, text);
+
+			if ((rune < 0xd800 || rune > 0xdfff) &&
+			    regex_match(&list, str_make(text, len)) != (rune >= lo && rune <= hi))
+				fail_msg("%s: U+%04X", pattern, rune);
+		}
+		regex_list_release(&list);
+	}
+}
+
 static void test_memory(void **state)
 {
 	static const char *const patterns[] = { "(a|b{2,3})*[^x\\pL]+.", "(?i)(?P<n>q)\\b.*" };
@@ -292,7 +335,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_matching), cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_list),	 cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_deep),	 cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_deep),	 cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_memory),
 	};
 
 	mem_init(&mem, 0);
