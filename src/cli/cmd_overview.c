@@ -42,15 +42,13 @@ static void print_notes(const struct overview *o)
 	for (uint32_t i = 0; i < rows && i < limit; i++) {
 		struct str source = overview_text(r, i, "source"),
 			   text = overview_text(r, i, "text");
-		int64_t count = ow_result_int(r, i, ow_result_find(r, "count"));
-		char line[2048], times[40] = "";
+		char line[2048], place[NOTE_PLACE];
 
-		if (count > 1)
-			snprintf(times, sizeof(times), " (%lld times)", (long long)count);
+		note_place(r, i, place, sizeof(place));
 		if (o->source_count == 1)
 			source.len = 0;
 		snprintf(line, sizeof(line), "%.*s%s%.*s%s", STR_ARG(source),
-			 source.len ? ": " : "", STR_ARG(text), times);
+			 source.len ? ": " : "", STR_ARG(text), place);
 		words_wrap(o->to, "- ", line, 2, width);
 	}
 	if (rows > limit)

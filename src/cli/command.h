@@ -78,6 +78,10 @@ const struct command *command_find(const char *name);
  * returns NULL. Damage is told in one line on stderr. */
 ow_profile *load_files(struct args *args, int *exit_code);
 
+/* Where the damage that a note tells of is, unless its text says so, and how often: " (3 times, first at
+ * byte 100)". Empty when there is nothing to say. */
+#define NOTE_PLACE 80
+void note_place(const ow_result *notes, uint32_t row, char *text, size_t size);
 /* Exit code for a command that worked: --strict turns damage into EXIT_DAMAGED. */
 int finish_code(const struct args *args, const ow_profile *profile, ow_status status);
 

@@ -46,15 +46,32 @@ static const char *note_text(const ow_result *notes, uint32_t row, const char *c
 	return ow_result_text(notes, row, ow_result_find(notes, column), NULL);
 }
 
+void note_place(const ow_result *notes, uint32_t row, char *text, size_t size)
+{
+	uint32_t offset = ow_result_find(notes, "offset");
+	long long at = ow_result_int(notes, row, offset);
+	long long count = ow_result_int(notes, row, ow_result_find(notes, "count"));
+	bool placed = ow_result_known(notes, row, offset) &&
+		      strcmp(note_text(notes, row, "kind"), "info") != 0 &&
+		      !strstr(note_text(notes, row, "text"), "(at byte ");
+
+	*text = '\0';
+	if (placed && count > 1)
+		snprintf(text, size, " (%lld times, first at byte %lld)", count, at);
+	else if (placed)
+		snprintf(text, size, " (at byte %lld)", at);
+	else if (count > 1)
+		snprintf(text, size, " (%lld times)", count);
+}
+
 static void tell_note(const ow_result *notes, uint32_t row)
 {
 	const char *source = note_text(notes, row, "source");
-	int64_t count = ow_result_int(notes, row, ow_result_find(notes, "count"));
+	char place[NOTE_PLACE];
 
-	complain("opwatch: %s%s%s", source, *source ? ": " : "", note_text(notes, row, "text"));
-	if (count > 1)
-		complain(" (%lld times)", (long long)count);
-	complain("\n");
+	note_place(notes, row, place, sizeof(place));
+	complain("opwatch: %s%s%s%s\n", source, *source ? ": " : "", note_text(notes, row, "text"),
+		 place);
 }
 
 /* The first few notes of damage; the overview shows them itself. */

@@ -4,6 +4,7 @@
  */
 #include "import/importer.h"
 
+#include "import/stranger.h"
 #include "import/tf_finish.h"
 #include "model/backing.h"
 #include "wire/archive.h"
@@ -27,23 +28,6 @@ const struct importer *importer_find(struct str name)
 	return NULL;
 }
 
-/* "starts with 3c 3f 78 6d «<?xm»", so that a wrong file can be recognised by its owner. */
-static void describe_head(struct str head, char *text, size_t size)
-{
-	size_t shown = MIN(head.len, (size_t)16), len = 0;
-
-	for (size_t i = 0; i < shown && len + 4 < size; i++)
-		len += (size_t)snprintf(text + len, size - len, "%02x ",
-					(unsigned char)head.ptr[i]);
-	if (len + shown + 4 >= size)
-		return;
-	text[len++] = '"';
-	for (size_t i = 0; i < shown; i++)
-		text[len++] = head.ptr[i] >= 0x20 && head.ptr[i] < 0x7f ? head.ptr[i] : '.';
-	text[len++] = '"';
-	text[len] = '\0';
-}
-
 static const struct importer *best_match(const struct sniff *sniff)
 {
 	const struct importer *best = NULL;
@@ -60,48 +44,6 @@ static const struct importer *best_match(const struct sniff *sniff)
 	return best;
 }
 
-/* What people take for a profile, and what it is. */
-static const char *known_stranger(struct str head)
-{
-	static const struct {
-		const char *start, *what;
-	} strangers[] = {
-		{ "version https://git-lfs",
-		  "a git-LFS pointer, not the file itself; fetch that with 'git lfs pull'" },
-		{ "<?xml", "XML, maybe an SVG picture; open the stacks that it was made from" },
-		{ "<svg", "an SVG picture; open the stacks that it was made from" },
-		{ "<!DOCTYPE", "a web page; save the file behind it" },
-		{ "PERFFILE", "a perf.data file of version 1, which perf has not written since "
-			      "2009; read it with the perf that wrote it, and open the output of "
-			      "'perf script'" },
-		{ V8_SNAPSHOT, "a heap snapshot of V8, which has objects and no calls; record who "
-			       "allocates with 'node --heap-prof' and open the .heapprofile" },
-		{ "SIMPLEPERF", "the output of 'simpleperf report-sample'; open the perf.data that "
-				"it was made from" },
-	};
-
-	for (size_t i = 0; i < ARRAY_COUNT(strangers); i++)
-		if (str_starts(head, str_from(strangers[i].start)))
-			return strangers[i].what;
-	return NULL;
-}
-
-static void unknown_format(const char *name, struct str head, struct error *err)
-{
-	const char *stranger = known_stranger(head);
-	char seen[128] = "";
-
-	if (stranger) {
-		error_at(err, OW_E_FORMAT, 0, "%s: this is %s", name, stranger);
-		return;
-	}
-	describe_head(head, seen, sizeof(seen));
-	error_at(err, OW_E_FORMAT, 0,
-		 "%s: not a format that opwatch knows; it starts with %s; 'opwatch formats' lists "
-		 "what can be opened",
-		 name, seen);
-}
-
 /* Formats that are known by their last bytes only (checkpoints) are not seen here: from a pipe, they
  * have to fit in memory. */
 ow_status import_judge(const char *name, struct str head, struct error *err)
@@ -112,7 +54,7 @@ ow_status import_judge(const char *name, struct str head, struct error *err)
 
 	if (unpack_container(head) || archive_starts(head) || best_match(&sniff))
 		return OW_OK;
-	unknown_format(name, head, err);
+	stranger_tell(name, head, err);
 	return OW_E_FORMAT;
 }
 
@@ -136,7 +78,7 @@ const struct importer *importer_recognise(const struct input *in, struct error *
 	if (sniff.head.ptr) {
 		best = best_match(&sniff);
 		if (!best)
-			unknown_format(in->name, sniff.head, err);
+			stranger_tell(in->name, sniff.head, err);
 	}
 	window_release(&window);
 	return best;
@@ -201,7 +143,7 @@ static ow_status prepare_unpacked(struct input *in, const struct importer *impor
 		*err = local;
 	import_discard(prepared);
 	OW_ASSERT(local.status != OW_OK);
-	return local.status;
+	return local.status == OW_OK ? OW_E_FORMAT : local.status;
 }
 
 ow_status import_prepare(struct input *in, const struct importer *importer,

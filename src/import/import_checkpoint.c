@@ -111,6 +111,18 @@ static uint64_t add_variables(struct builder *b, const struct checkpoint *c)
 	return bytes;
 }
 
+/* TensorFlow's own words, where it is, and what can be done. */
+static ow_status tell_damage(struct import_ctx *ctx, ow_status status)
+{
+	const struct error why = ctx->err ? *ctx->err : (struct error){ 0 };
+
+	if (status != OW_E_CORRUPT)
+		return error_wrap(ctx->err, status, "%s", ctx->in->name);
+	return error_at(ctx->err, status, why.offset,
+			"%s: %s; the checkpoint is damaged: copy it again, as binary",
+			ctx->in->name, why.text);
+}
+
 static ow_status load(struct import_ctx *ctx)
 {
 	struct builder *b = ctx->b;
@@ -122,7 +134,7 @@ static ow_status load(struct import_ctx *ctx)
 	if (status == OW_E_NO_MEMORY || status == OW_E_INTERRUPTED)
 		return builder_fail(b, status);
 	if (status != OW_OK)
-		return error_wrap(ctx->err, status, "%s", ctx->in->name);
+		return tell_damage(ctx, status);
 	fact_text(b, (fact_id){ 0 }, "kind", c.version == 2 ? STR("V2") : STR("V1"));
 	fact_int(b, (fact_id){ 0 }, "tensors", (int64_t)c.var_count);
 	bytes = add_variables(b, &c);

@@ -203,6 +203,24 @@ static void damage_ends_in_a_status(void **state)
 	assert_int_equal(atomic_load(&mem.used), 0);
 }
 
+/* TensorFlow's words alone say neither where nor what to do. */
+static void damage_is_told(void **state)
+{
+	struct table_writer w;
+	struct error err = { 0 };
+	ow_status status;
+
+	(void)state;
+	write_index(&w, false);
+	w.out.ptr[20] ^= 1;
+	model_free(load(buf_str(&w.out), false, &status, &err));
+	assert_int_equal(status, OW_E_CORRUPT);
+	assert_non_null(strstr(err.text, "block checksum mismatch"));
+	assert_non_null(strstr(err.text, "copy it again"));
+	assert_non_null(strstr(err.text, "(at byte 0)"));
+	table_writer_release(&w);
+}
+
 static void failing_allocations(void **state)
 {
 	ow_status status = OW_E_NO_MEMORY;
@@ -264,6 +282,7 @@ int main(void)
 		cmocka_unit_test(alone_its_variables_are_ops),
 		cmocka_unit_test(is_recognised_by_its_end),
 		cmocka_unit_test(damage_ends_in_a_status),
+		cmocka_unit_test(damage_is_told),
 		cmocka_unit_test(failing_allocations),
 	};
 

@@ -341,8 +341,10 @@ static ow_status check_usable(const struct events *e, struct import_ctx *ctx)
 	if (e->events)
 		return OW_OK;
 	if (!e->records.report.records)
-		return error_at(ctx->err, OW_E_CORRUPT, 0,
-				"%s: no record of this event file can be read", ctx->in->name);
+		return error_at(
+			ctx->err, OW_E_CORRUPT, 0,
+			"%s: no record of this event file can be read; copy it again, as binary",
+			ctx->in->name);
 	return error_set(
 		ctx->err, OW_E_FORMAT,
 		"%s: the records of this file are not TensorFlow events (maybe training data "

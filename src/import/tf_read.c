@@ -3,11 +3,12 @@
 
 #include "base/populate.h"
 #include "import/repaired_text.h"
+#include "import/stranger.h"
 
 void tf_read_begin(struct tf_read *r, struct import_ctx *ctx, const char *what, uint64_t begin,
 		   uint64_t end)
 {
-	*r = (struct tf_read){ .ctx = ctx, .b = ctx->b, .what = what };
+	*r = (struct tf_read){ .ctx = ctx, .b = ctx->b, .what = what, .nested = begin != 0 };
 	window_init(&r->window, ctx->in, &r->problem);
 	pb_stream_init(&r->stream, &r->window, begin, end);
 }
@@ -30,13 +31,25 @@ static ow_status fail_with_problem(struct tf_read *r, ow_status status)
 	return status;
 }
 
+/* What to add to a message about damage of the whole file: when it was copied as text there is more. */
+static const char *advice(struct tf_read *r)
+{
+	struct str head = window_peek(&r->window, 0, (size_t)MIN(r->ctx->in->size, 1u << 16));
+
+	if (!r->nested && head.ptr && stranger_converted(head))
+		return "; the file looks as if it had been converted as text: copy the original "
+		       "again, as binary";
+	return "";
+}
+
 static void note_damage(struct tf_read *r)
 {
 	uint64_t left = r->ctx->in->size - MIN(r->problem.offset, r->ctx->in->size);
 	bool truncated = r->cut || left <= 2 * PB_VARINT_BYTES;
 
 	builder_note(r->b, truncated ? NOTE_TRUNCATED : NOTE_DAMAGED, r->problem.offset,
-		     "%s; what could be read of the %s is used", problem_text(r), r->what);
+		     "%s; what could be read of the %s is used%s", problem_text(r), r->what,
+		     advice(r));
 	if (r->damaged)
 		builder_note_many(r->b, NOTE_DAMAGED, r->problem.offset, r->damaged,
 				  "records of the %s with damage inside were left out", r->what);
@@ -51,9 +64,12 @@ static ow_status end_damaged(struct tf_read *r, bool usable)
 	if (strict)
 		return fail_with_problem(r, OW_E_CORRUPT);
 	if (!usable) {
+		const char *more = advice(r);
+
 		(void)fail_with_problem(r, r->stream.status);
 		return error_wrap(r->ctx->err, r->stream.status,
-				  "nothing usable was found before the damage");
+				  "nothing usable was found before the damage%s",
+				  *more ? more : "; copy the file again");
 	}
 	note_damage(r);
 	return OW_OK;

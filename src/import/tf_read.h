@@ -32,6 +32,7 @@ struct tf_read {
 	struct window window;
 	struct pb_stream stream;
 	struct error problem;	  /* of the window and the stream */
+	bool nested;		  /* a part of a file, not all of it */
 	bool cut;		  /* the last field goes beyond the data */
 	uint64_t damaged;	  /* records left out because of damage inside */
 	uint64_t bad_text;	  /* strings that are not UTF-8 */

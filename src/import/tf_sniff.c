@@ -95,7 +95,8 @@ static const struct shape *const shapes[] = {
 
 /* What was found in a message: how much of it fits, and whether it goes on behind the head. */
 struct fit {
-	unsigned points; /* whole texts that must be there, and are */
+	unsigned points;  /* whole texts that must be there, and are */
+	unsigned misfits; /* fields that do not belong there, and breaks */
 	bool cut;
 };
 
@@ -159,31 +160,29 @@ static const struct field *find_field(const struct shape *shape, uint32_t number
 	return NULL;
 }
 
-static bool fits(const struct shape *shape, struct str bytes, struct fit *fit);
+static void measure(const struct shape *shape, struct str bytes, struct fit *fit);
 
-static bool fits_field(const struct shape *shape, const struct pb_field *f, bool cut,
-		       struct fit *fit, uint32_t *seen)
+static void measure_field(const struct shape *shape, const struct pb_field *f, bool cut,
+			  struct fit *fit, uint32_t *seen)
 {
 	const struct field *field = find_field(shape, pb_number(f));
-	struct fit inner = { 0 };
+	struct fit inner = { .cut = cut }; /* a cut field is a message that is cut itself */
 
-	if (!field || !fits_value(field, f, cut))
-		return false;
-	if (field->sub) {
-		/* A cut field is a message that is cut itself. */
-		inner.cut = cut;
-		if (!fits(field->sub, pb_str(f), &inner))
-			return false;
+	if (!field || !fits_value(field, f, cut)) {
+		fit->misfits++;
+		return;
 	}
+	if (field->sub)
+		measure(field->sub, pb_str(f), &inner);
 	fit->points += inner.points;
+	fit->misfits += inner.misfits;
 	if (field->must && !cut && (field->kind == TEXT || field->kind == WORD))
 		fit->points++;
 	*seen |= 1u << (field - shape->fields);
-	return true;
 }
 
 /* Recursion goes as deep as the tables above, not as the input. */
-static bool fits(const struct shape *shape, struct str bytes, struct fit *fit)
+static void measure(const struct shape *shape, struct str bytes, struct fit *fit)
 {
 	const uint8_t *end = (const uint8_t *)bytes.ptr + bytes.len;
 	struct pb r = pb_over(bytes.ptr, bytes.len);
@@ -191,24 +190,44 @@ static bool fits(const struct shape *shape, struct str bytes, struct fit *fit)
 	struct pb_field f;
 
 	while (pb_next(&r, &f))
-		if (!fits_field(shape, &f, false, fit, &seen))
-			return false;
+		measure_field(shape, &f, false, fit, &seen);
 	if (r.problem && (!fit->cut || r.problem != PB_TRUNCATED))
-		return false;
-	if (r.problem && r.at < end && cut_field(r.at, end, &f) &&
-	    !fits_field(shape, &f, true, fit, &seen))
-		return false;
+		fit->misfits++;
+	else if (r.problem && r.at < end && cut_field(r.at, end, &f))
+		measure_field(shape, &f, true, fit, &seen);
 	for (size_t i = 0; i < shape->count; i++)
 		if (shape->fields[i].must && !(seen & 1u << i) && !fit->cut)
-			return false;
-	return true;
+			fit->misfits++;
 }
 
+/* Whether the first field belongs there: damage is rarely that early, and other messages differ
+ * there. */
+static bool begins_well(const struct shape *shape, struct str head)
+{
+	struct pb r = pb_over(head.ptr, head.len);
+	struct pb_field f = { 0 };
+	bool cut = !pb_next(&r, &f);
+	const struct field *field;
+
+	if (cut && !cut_field((const uint8_t *)head.ptr, (const uint8_t *)head.ptr + head.len, &f))
+		return false;
+	field = find_field(shape, pb_number(&f));
+	return field && fits_value(field, &f, cut);
+}
+
+/* Damage in the head must not make a file unknown: where most of what is there fits, what is left
+ * can be read. Less sure than any message that is whole. */
 int tf_sniff_binary(struct str head, enum tf_message message)
 {
 	struct fit fit = { .cut = true }; /* the head may end anywhere, and so may a damaged file */
 
-	if (!head.len || !fits(shapes[message], head, &fit) || !fit.points)
+	if (head.len)
+		measure(shapes[message], head, &fit);
+	if (!fit.points)
 		return 0;
-	return (int)MIN(60 + fit.points, 95u);
+	if (!fit.misfits)
+		return (int)MIN(60 + fit.points, 95u);
+	if (fit.points < 2 || fit.points <= fit.misfits || !begins_well(shapes[message], head))
+		return 0;
+	return (int)MIN(10 + fit.points - fit.misfits, 29u);
 }

@@ -108,9 +108,13 @@ static ow_status read_header(struct checkpoint *c, struct sstable_iter *it, cons
 	struct error inner = { 0 };
 	ow_status status = sstable_first(it, &inner);
 
-	if (status == OW_E_CORRUPT)
-		return checkpoint_fail(&c->code, "Data loss", err, status, text, filename,
-				       "failed to seek to header entry", ": ", inner.text);
+	if (status == OW_E_CORRUPT) {
+		checkpoint_fail(&c->code, "Data loss", err, status, text, filename,
+				"failed to seek to header entry", ": ", inner.text);
+		if (err)
+			err->offset = inner.offset;
+		return status;
+	}
 	if (status != OW_OK)
 		return error_set(err, status, "%s", inner.text);
 	if (!it->valid || it->key.len)

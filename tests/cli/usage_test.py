@@ -138,6 +138,17 @@ class UsageTest(unittest.TestCase):
         notes = json.loads(run("notes", path, "--json").stdout)
         self.assertIn("truncated", json.dumps(notes))
 
+    def test_damage_is_told_with_its_place(self):
+        node = b"\x0a\x09\x0a\x01%c\x12\x04NoOp"
+        whole = b"".join(node % c for c in b"abcdef")
+        hurt = self.write("hurt.pb", whole[:25] + b"\x7f" + whole[26:])  # the length of a name
+        twice = self.write("log", b"\x0a\x07\x0a\x03abc\x10\x05" * 2)
+        for args in (("info", hurt), (hurt,)):
+            p = run(*args)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.assertRegex(" ".join((p.stderr + p.stdout).split()), r"with damage inside were left out \(at byte \d+\)")
+        self.assertIn("(2 times, first at byte 0)", run("info", twice).stderr)
+
     def test_json_and_csv_everywhere(self):
         for view in ("op", "scope", "graph", "code", "steps", "devices", "tracks", "sources", "notes", "advise", "info",
                      "overview"):
