@@ -31,6 +31,7 @@ struct finish {
 	struct type *types; /* [0]: every other type */
 	size_t type_count, type_cap;
 	struct map type_map;
+	struct tf_calls calls;
 	struct tf_flow flow;
 	struct tf_reader reader;
 	struct tf_infer infer;
@@ -111,6 +112,8 @@ static void settle_scalars(struct finish *f)
 	struct tf_shape_list list;
 	bool read = false;
 
+	if (!f->m->op.output_count[f->infer.op])
+		return;
 	for (uint32_t i = flow->slot_first[f->infer.op]; i < flow->slot_first[f->infer.op + 1];
 	     i++) {
 		struct tf_slot *slot = &flow->slots[i];
@@ -194,6 +197,8 @@ static void finish_op(struct finish *f, uint32_t op)
 		f->infer.arg = type->rule->arg;
 		type->rule->run(&f->infer);
 	}
+	if (tf_call_of(&f->calls, op))
+		tf_call_shapes(&f->infer);
 	add_traced(f, op);
 	count_flops(f, type);
 }
@@ -385,7 +390,7 @@ static ow_status finish_graph(struct finish *f, const struct import_options *opt
 	source_id before = f->b->source;
 	ow_status status;
 
-	OW_TRY(tf_flow_init(&f->flow, f->b));
+	OW_TRY(tf_flow_init(&f->flow, f->b, &f->calls));
 	OW_TRY(tf_input_shapes_apply(&f->flow, &f->reader, options, f->err));
 	f->infer.flow = &f->flow;
 	f->infer.reader = &f->reader;
@@ -414,11 +419,14 @@ ow_status tf_finish(struct builder *b, const struct import_options *options, str
 	f->err = err;
 	map_init(&f->type_map, b->m->mem);
 	tf_reader_init(&f->reader, b->m, err);
-	status = make_types(f);
+	status = tf_inline(&f->calls, b, &f->reader);
+	if (status == OW_OK)
+		status = make_types(f);
 	if (status == OW_OK && (options->input_shape_count || something_to_do(f)))
 		status = finish_graph(f, options);
 	if (f->flow.m)
 		tf_flow_release(&f->flow);
+	tf_calls_release(&f->calls);
 	tf_reader_release(&f->reader);
 	map_release(&f->type_map);
 	mem_free(b->m->mem, f->types, f->type_cap * sizeof(*f->types));

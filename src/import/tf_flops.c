@@ -115,10 +115,12 @@ static enum tf_flops_result add_n(struct tf_infer *c, int64_t *flops)
 static enum tf_flops_result need_nhwc(struct tf_infer *c)
 {
 	const struct tf_node *node = tf_attrs(c);
+	struct str format;
 
 	if (!node->found)
 		return FLOPS_NONE;
-	return str_eq(tf_attr_str(node, "data_format"), STR("NHWC")) ? FLOPS_OK : FLOPS_FORMAT;
+	format = tf_attr_str(node, "data_format"); /* the default may be left out */
+	return !format.len || str_eq(format, STR("NHWC")) ? FLOPS_OK : FLOPS_FORMAT;
 }
 
 static struct count window_size(struct tf_infer *c)

@@ -29,6 +29,8 @@ static void count_ports(struct tf_flow *flow, uint32_t *count)
 	for (uint32_t i = 1; i < m->op_input.count; i++)
 		if (m->op_input.port[i] > 0 && m->op_input.src[i].v)
 			count[m->op_input.src[i].v]++;
+	for (size_t i = 0; flow->calls && i < flow->calls->return_count; i++)
+		count[flow->calls->returns[i].op] += flow->calls->returns[i].port > 0;
 	for (uint32_t op = 1; op < flow->op_count; op++)
 		for (uint32_t i = 0; i < m->op.output_count[op]; i++)
 			count[op] += m->op_output.index[m->op.output_first[op] + i] > 0;
@@ -48,6 +50,10 @@ static void put_ports(struct tf_flow *flow, uint32_t *next)
 	for (uint32_t i = 1; i < m->op_input.count; i++)
 		if (m->op_input.port[i] > 0 && m->op_input.src[i].v)
 			put_port(flow, next, m->op_input.src[i].v, m->op_input.port[i]);
+	for (size_t i = 0; flow->calls && i < flow->calls->return_count; i++)
+		if (flow->calls->returns[i].port > 0)
+			put_port(flow, next, flow->calls->returns[i].op,
+				 flow->calls->returns[i].port);
 	for (uint32_t op = 1; op < flow->op_count; op++)
 		for (uint32_t i = 0; i < m->op.output_count[op]; i++) {
 			int32_t port = m->op_output.index[m->op.output_first[op] + i];
@@ -205,6 +211,21 @@ static void visit_push(struct visit *v, uint32_t op)
 	v->next[v->depth++] = 0;
 }
 
+/* Behind its inputs a call has what it returns. */
+static uint32_t next_return(const struct visit *v, uint32_t op, uint32_t *at)
+{
+	const struct tf_call *call = tf_call_of(v->flow->calls, op);
+	uint32_t inputs = v->flow->m->op.input_count[op];
+
+	while (call && *at - inputs < call->branches * call->outputs) {
+		uint32_t src = v->flow->calls->returns[call->first + (*at)++ - inputs].op;
+
+		if (src && v->state[src] == UNSEEN)
+			return src;
+	}
+	return 0;
+}
+
 /* The next producer that has to come before the op on top; 0 when there is none. An edge to an op that
  * is under way closes a cycle and is left out. */
 static uint32_t next_producer(struct visit *v)
@@ -223,7 +244,7 @@ static uint32_t next_producer(struct visit *v)
 			continue;
 		return src;
 	}
-	return 0;
+	return next_return(v, op, at);
 }
 
 static void visit(struct visit *v, uint32_t op)
@@ -335,9 +356,9 @@ static ow_status find_producers(struct tf_flow *flow)
 	return OW_OK;
 }
 
-ow_status tf_flow_init(struct tf_flow *flow, struct builder *b)
+ow_status tf_flow_init(struct tf_flow *flow, struct builder *b, const struct tf_calls *calls)
 {
-	*flow = (struct tf_flow){ .b = b, .m = b->m, .op_count = b->m->op.count };
+	*flow = (struct tf_flow){ .b = b, .m = b->m, .calls = calls, .op_count = b->m->op.count };
 	map_init(&flow->value_map, b->m->mem);
 	resolve_inputs(flow);
 	OW_TRY(find_producers(flow));

@@ -9,7 +9,7 @@
 #ifndef IMPORT_TF_FLOW_H
 #define IMPORT_TF_FLOW_H
 
-#include "import/tf_dims.h"
+#include "import/tf_inline.h"
 
 #define TF_VALUE_MAX 64		   /* elements of a constant that are kept */
 #define TF_VALUE_UNKNOWN INT64_MIN /* an element that is not constant */
@@ -31,6 +31,7 @@ struct tf_slot {
 struct tf_flow {
 	struct builder *b;
 	struct model *m;
+	const struct tf_calls *calls;
 	uint32_t op_count;    /* with the nil op */
 	uint32_t *slot_first; /* op_count + 1 of them */
 	struct tf_slot *slots;
@@ -46,9 +47,9 @@ struct tf_flow {
 	bool again; /* a rule asked for something that may be known after another pass */
 };
 
-/* Resolves the inputs of the model's ops and lays out slots and order; static shapes and traced shapes
- * are filled in. On failure the builder has the status; release in any case. */
-ow_status tf_flow_init(struct tf_flow *flow, struct builder *b);
+/* Resolves the inputs of the model's ops and lays out slots and order, in which a call comes after what it returns; static
+ * shapes and traced shapes are filled in. `calls` may be NULL. On failure the builder has the status; release in any case. */
+ow_status tf_flow_init(struct tf_flow *flow, struct builder *b, const struct tf_calls *calls);
 void tf_flow_release(struct tf_flow *flow);
 
 /* The slot of an output; NULL when nobody reads it. */

@@ -1,6 +1,6 @@
 /*
  * tf_graph.c: see tf_graph.h. Function bodies of the library and all attributes but three are passed
- * over; the place of every node's record is kept so that others can read the rest on demand.
+ * over; the places of the library and of every node's record are kept so that others can read the rest on demand.
  */
 #include "import/tf_graph.h"
 
@@ -483,6 +483,23 @@ static void resolve_inputs(struct graph *g)
 	mem_free(m->mem, by_name, size);
 }
 
+static void keep_library(struct graph *g, const struct pb_stream_field *f)
+{
+	struct model *m = g->r.b->m;
+	void *libraries = m->libraries;
+
+	if (g->count_only || !g->r.ctx->options->infer)
+		return;
+	if (!mem_grow(m->mem, &libraries, &m->library_cap, m->library_count + 1,
+		      sizeof(*m->libraries))) {
+		builder_fail(g->r.b, error_no_memory(g->r.b->err));
+		return;
+	}
+	m->libraries = libraries;
+	m->libraries[m->library_count++] =
+		(struct function_library){ g->r.b->source, f->offset, f->size };
+}
+
 static void count_functions(struct graph *g, const struct pb_stream_field *f)
 {
 	struct pb_stream_field part;
@@ -553,6 +570,7 @@ static bool read_other(struct graph *g, const struct pb_stream_field *f)
 		read_node(g, f);
 		break;
 	case PB_TAG(2, PB_BYTES):
+		keep_library(g, f);
 		count_functions(g, f);
 		break;
 	case PB_TAG(4, PB_BYTES):

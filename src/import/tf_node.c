@@ -101,15 +101,12 @@ static struct str read_large(struct tf_reader *r, uint32_t source, uint64_t offs
 	return r->status == OW_OK ? buf_str(&r->large) : STR("");
 }
 
-static struct str read_record(struct tf_reader *r, uint32_t op)
+struct str tf_reader_bytes(struct tf_reader *r, uint32_t source, uint64_t offset, size_t size)
 {
-	uint32_t source = r->m->op.source[op].v;
-	uint64_t offset = COLUMN_GET(r->m->op.record_offset, op);
-	size_t size = r->m->op.record_size[op];
 	const struct input *in = r->m->inputs[source];
 	const unsigned char *bytes;
 
-	if (offset > in->size || size > in->size - offset)
+	if (r->status != OW_OK || offset > in->size || size > in->size - offset)
 		return STR("");
 	if (in->data)
 		return str_make(in->data + offset, size);
@@ -146,7 +143,8 @@ void tf_reader_node(struct tf_reader *r, uint32_t op, struct tf_node *node)
 	node->count = 0;
 	if (r->status != OW_OK || !tf_reader_has(r, op))
 		return;
-	record = read_record(r, op);
+	record = tf_reader_bytes(r, r->m->op.source[op].v, COLUMN_GET(r->m->op.record_offset, op),
+				 r->m->op.record_size[op]);
 	tag = PB_TAG(attr_field(r, r->m->op.source[op].v), PB_BYTES);
 	pb = pb_over(record.ptr, record.len);
 	while (pb_next(&pb, &f))
@@ -208,6 +206,30 @@ struct str tf_attr_tensor(const struct tf_node *node, const char *name)
 	struct pb_field f = attr_value(node, name);
 
 	return f.tag == PB_TAG(8, PB_BYTES) ? pb_str(&f) : (struct str){ NULL, 0 };
+}
+
+struct str tf_attr_function(const struct tf_node *node, const char *name, uint32_t number)
+{
+	struct pb_field f = attr_value(node, name);
+	struct str function = { NULL, 0 };
+	struct pb message;
+
+	if (f.tag == PB_TAG(1, PB_BYTES)) { /* a list of them */
+		message = pb_message(&f);
+		while (pb_next(&message, &f))
+			if (f.tag == PB_TAG(9, PB_BYTES) && number-- == 0)
+				function = pb_str(&f);
+	} else if (f.tag == PB_TAG(10, PB_BYTES) && number == 0) {
+		function = pb_str(&f);
+	}
+	if (!function.ptr)
+		return function;
+	message = pb_over(function.ptr, function.len);
+	function = STR("");
+	while (pb_next(&message, &f))
+		if (f.tag == PB_TAG(1, PB_BYTES))
+			function = pb_str(&f);
+	return function;
 }
 
 size_t tf_attr_ints(const struct tf_node *node, const char *name, int64_t *values, size_t cap)

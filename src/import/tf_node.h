@@ -42,6 +42,9 @@ bool tf_reader_has(const struct tf_reader *r, uint32_t op);
 /* Reads the attributes of an op; found is false without a definition. */
 void tf_reader_node(struct tf_reader *r, uint32_t op, struct tf_node *node);
 
+/* Any definition of a node: its bytes, without large tensors; empty when they cannot be read. */
+struct str tf_reader_bytes(struct tf_reader *r, uint32_t source, uint64_t offset, size_t size);
+
 /* Attributes by name; the default when there is none, or one of another kind. */
 int64_t tf_attr_int(const struct tf_node *node, const char *name, int64_t none);
 bool tf_attr_bool(const struct tf_node *node, const char *name);
@@ -49,6 +52,8 @@ struct str tf_attr_str(const struct tf_node *node, const char *name);
 struct tf_shape tf_attr_shape(const struct tf_node *node, const char *name);
 /* Bytes of a TensorProto; a NULL ptr when there is none. */
 struct str tf_attr_tensor(const struct tf_node *node, const char *name);
+/* The name of a function, or of one in a list of functions; a NULL ptr when there is none. */
+struct str tf_attr_function(const struct tf_node *node, const char *name, uint32_t number);
 /* Number of integers in a list; at most `cap` are stored. */
 size_t tf_attr_ints(const struct tf_node *node, const char *name, int64_t *values, size_t cap);
 int64_t tf_attr_type(const struct tf_node *node, const char *name); /* a DataType, 0 when none */

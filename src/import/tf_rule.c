@@ -8,6 +8,14 @@ const struct tf_rule tf_rules[] = {
 #undef RULE
 const size_t tf_rule_count = ARRAY_COUNT(tf_rules);
 
+const struct tf_rule *tf_rule_find(struct str type)
+{
+	for (size_t i = 0; i < tf_rule_count; i++)
+		if (str_eq(type, str_from(tf_rules[i].type)))
+			return &tf_rules[i];
+	return NULL;
+}
+
 const struct tf_node *tf_attrs(struct tf_infer *c)
 {
 	if (!c->have_node)

@@ -33,6 +33,9 @@ struct tf_rule {
 extern const struct tf_rule tf_rules[];
 extern const size_t tf_rule_count;
 
+/* The rule of an op type; NULL when it has none. */
+const struct tf_rule *tf_rule_find(struct str type);
+
 /* The attributes, read on first use. */
 const struct tf_node *tf_attrs(struct tf_infer *c);
 
@@ -64,6 +67,9 @@ static inline bool tf_axis(int64_t *axis, int32_t rank)
 		*axis += rank;
 	return *axis >= 0 && *axis < rank;
 }
+
+/* Outputs of a call that was opened: what its functions return. Not in the table, since a call may have any type. */
+void tf_call_shapes(struct tf_infer *c);
 
 #define RULE(type, rule, arg) void tf_rule_##rule(struct tf_infer *c);
 #include "import/tf_rules.def"

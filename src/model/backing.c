@@ -119,6 +119,9 @@ void model_swap(struct model *a, struct model *b)
 	SWAP(listing_cap);
 	SWAP(args_readers);
 	SWAP(args_reader_cap);
+	SWAP(libraries);
+	SWAP(library_count);
+	SWAP(library_cap);
 	SWAP(backing);
 	atomic_store(&a->no_lookups, atomic_load(&b->no_lookups));
 	atomic_store(&b->no_lookups, no_lookups);

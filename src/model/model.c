@@ -142,6 +142,7 @@ void model_free(struct model *m)
 		mem_free(m->mem, m->inputs[i], sizeof(struct input));
 	}
 	mem_free(m->mem, m->inputs, m->input_cap * sizeof(*m->inputs));
+	mem_free(m->mem, m->libraries, m->library_cap * sizeof(*m->libraries));
 	for (size_t i = 0; i < m->listing_cap; i++) {
 		struct trace_listing *l = &m->listings[i];
 

@@ -245,9 +245,17 @@ struct model {
 	size_t listing_cap;
 	struct args_reader *args_readers; /* likewise */
 	size_t args_reader_cap;
+	struct function_library *libraries; /* of graphs, until the freeze */
+	size_t library_count, library_cap;
 
 	struct backing *backing; /* our own file, when columns lie in it; backing.h */
 	atomic_bool no_lookups;	 /* the maps above are not made yet */
+};
+
+/* Where the functions of a graph lie in its source: read when all inputs are in (import/tf_library.h). */
+struct function_library {
+	source_id source;
+	uint64_t offset, size;
 };
 
 /* A counter event: the table has a row for each of its series. */

@@ -6,7 +6,7 @@
  * A node is its name, its type, then inputs and attributes in any order: <2x?> is the attribute "shape"
  * (<> a scalar, <*> of unknown rank), {1,2} a vector of int32 and #5 a scalar as the attribute "value".
  * A Const with <2x3> is a float tensor of that shape. Other attributes are key=5, key=true, key=text,
- * key=[1,2] and key=<2x3>; key=<2>,<3> is a list of shapes.
+ * key=[1,2] and key=<2x3>; key=<2>,<3> is a list of shapes. key=@f is a function, key=@f,@g a list of them.
  */
 #ifndef SUPPORT_GRAPH_TEXT_H
 #define SUPPORT_GRAPH_TEXT_H
@@ -75,11 +75,36 @@ static inline void gt_float_tensor(struct buf *out, struct str shape)
 	pb_end(out, tensor);
 }
 
+static inline void gt_func(struct buf *out, uint32_t field, struct str name)
+{
+	size_t func = pb_begin(out, field);
+
+	pb_put_str(out, 1, name);
+	pb_end(out, func);
+}
+
+static inline void gt_funcs(struct buf *out, struct str text)
+{
+	size_t list = pb_begin(out, 1);
+	struct str piece;
+
+	while (str_split(&text, ',', &piece))
+		gt_func(out, 9, str_skip(piece, 1));
+	pb_end(out, list);
+}
+
 static inline void gt_attr_value(struct buf *out, struct str text)
 {
 	int64_t number;
 	size_t list, count;
 
+	if (text.len && text.ptr[0] == '@') {
+		if (str_find_char(text, ',') == STR_NONE)
+			gt_func(out, 10, str_skip(text, 1));
+		else
+			gt_funcs(out, text);
+		return;
+	}
 	if (str_to_i64(text, &number)) {
 		pb_put_int(out, 3, number);
 	} else if (str_eq(text, STR("true")) || str_eq(text, STR("false"))) {
@@ -154,9 +179,9 @@ static inline void gt_token(struct buf *out, struct str token, bool is_const)
 	}
 }
 
-static inline void gt_node(struct buf *out, struct str text)
+static inline void gt_node_in(struct buf *out, uint32_t field, struct str text)
 {
-	size_t node = pb_begin(out, 1);
+	size_t node = pb_begin(out, field);
 	bool is_const = false;
 	struct str token;
 	int at = 0;
@@ -174,15 +199,70 @@ static inline void gt_node(struct buf *out, struct str text)
 	pb_end(out, node);
 }
 
+static inline void gt_node(struct buf *out, struct str text)
+{
+	gt_node_in(out, 1, text);
+}
+
+/* The nodes of a graph, or of a function. */
+static inline void gt_nodes(struct buf *out, uint32_t field, struct str text)
+{
+	struct str node;
+
+	while (str_split(&text, ';', &node))
+		if (str_trim(node).len)
+			gt_node_in(out, field, str_trim(node));
+}
+
+static inline void gt_args(struct buf *out, uint32_t field, struct str names)
+{
+	struct str name;
+
+	while (str_split(&names, ' ', &name)) {
+		size_t arg, equals = str_find_char(name, '=');
+
+		if (!name.len)
+			continue;
+		arg = pb_begin(out, field);
+		pb_put_str(out, 1, equals == STR_NONE ? name : str_first(name, equals));
+		pb_put_varint(out, 3, 1);
+		pb_end(out, arg);
+	}
+}
+
+/* A library with one function: gt_function(out, "f", "a b", "r=m:product:0", "m MatMul a b"). */
+static inline void gt_function(struct buf *out, const char *name, const char *args,
+			       const char *returns, const char *body)
+{
+	size_t library = pb_begin(out, 2), function = pb_begin(out, 1),
+	       signature = pb_begin(out, 1);
+	struct str rest = str_from(returns), piece;
+
+	pb_put_str(out, 1, str_from(name));
+	gt_args(out, 2, str_from(args));
+	gt_args(out, 3, rest);
+	pb_end(out, signature);
+	gt_nodes(out, 3, str_from(body));
+	while (str_split(&rest, ' ', &piece)) {
+		size_t equals = str_find_char(piece, '='), entry;
+
+		if (equals == STR_NONE)
+			continue;
+		entry = pb_begin(out, 4);
+		pb_put_str(out, 1, str_first(piece, equals));
+		pb_put_str(out, 2, str_skip(piece, equals + 1));
+		pb_end(out, entry);
+	}
+	pb_end(out, function);
+	pb_end(out, library);
+}
+
 /* A whole GraphDef, of a version that knows scalars. */
 static inline void gt_graph(struct buf *out, const char *text)
 {
-	struct str rest = str_from(text), node;
 	size_t versions;
 
-	while (str_split(&rest, ';', &node))
-		if (str_trim(node).len)
-			gt_node(out, str_trim(node));
+	gt_nodes(out, 1, str_from(text));
 	versions = pb_begin(out, 4);
 	pb_put_varint(out, 1, 27);
 	pb_end(out, versions);
