@@ -194,13 +194,35 @@ static void layouts(void **state)
 	assert_int_equal(attr.layout.ip, PERF_ABSENT);
 }
 
+/* More kinds of events than there are numbers for: it says so. */
+static void too_many_events(void **state)
+{
+	static struct perf_recording r;
+	struct small_model s;
+	struct buf text;
+	size_t head;
+
+	(void)state;
+	perf_put_pipe(&r, false);
+	head = r.len;
+	perf_put_two_events(&r);
+	small_open(&s);
+	buf_init(&text, &s.mem);
+	buf_add(&text, r.bytes, head);
+	for (int i = 0; i < 32768; i++)
+		buf_add(&text, r.bytes + head, r.len - head);
+	assert_int_equal(stack_load(&s, "perf_data", text.ptr, text.len), OW_E_LIMIT);
+	assert_true(str_has(str_from(s.err.text), STR("more than 65535 events")));
+	buf_release(&text);
+	small_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_orders),
-		cmocka_unit_test(file),
-		cmocka_unit_test(rest_is_left_out),
-		cmocka_unit_test(layouts),
+		cmocka_unit_test(both_orders),	    cmocka_unit_test(file),
+		cmocka_unit_test(rest_is_left_out), cmocka_unit_test(layouts),
+		cmocka_unit_test(too_many_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

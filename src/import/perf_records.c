@@ -39,8 +39,14 @@ ow_status perf_event_add(struct perf_file *f, const unsigned char *attr, size_t 
 {
 	void *events = f->events;
 
-	if (f->event_count >= PERF_EVENTS_MAX ||
-	    !mem_grow(f->mem, &events, &f->event_cap, f->event_count + 1, sizeof(*f->events)))
+	if (f->event_count >= PERF_EVENTS_MAX)
+		return error_at(
+			f->ctx->err, OW_E_LIMIT, f->at,
+			"%s: the recording has more than %d events, which is as many as can be "
+			"told apart; record fewer of them at once (-e, --cgroup), or open the "
+			"output of 'perf script'",
+			f->ctx->in->name, PERF_EVENTS_MAX);
+	if (!mem_grow(f->mem, &events, &f->event_cap, f->event_count + 1, sizeof(*f->events)))
 		return import_no_memory(f->ctx);
 	f->events = events;
 	*event = (uint32_t)f->event_count;
