@@ -399,6 +399,69 @@ static void roots_are_steps(void **state)
 	tf_close(&t);
 }
 
+/* Something that a root starts on another thread runs when the next step has begun, and hands on in turn. */
+static void consumers_are_of_the_step_of_their_producer(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t nth;
+		int step; /* number, -1 = none */
+	} want[] = {
+		{ "late", 0, 0 },   { "inside", 0, 0 },	   { "third", 0, 0 },	 { "own", 0, 1 },
+		{ "before", 0, 0 }, { "after all", 0, 1 }, { "nobody's", 0, 1 },
+	};
+	struct tf_files t;
+	struct xw w;
+
+	(void)state;
+	tf_open(&t);
+	xw_init(&w, &t.mem);
+	xw_begin_plane(&w, 0, "/host:CPU");
+	xw_begin_line(&w, 7, "main", 0);
+	for (int i = 0; i < 2; i++) {
+		xw_begin_event(&w, "TraceContext", i * 1000000, 900000);
+		xw_number(&w, "_r", 1);
+		xw_end_event(&w);
+		xw_begin_event(&w, "hand over", i * 1000000 + 1000, 2000);
+		xw_number(&w, "_pt", 15);
+		xw_number(&w, "_p", 40 + i);
+		xw_end_event(&w);
+	}
+	xw_end_line(&w);
+	xw_begin_line(&w, 8, "pool", 0);
+	xw_event(&w, "before", 500000, 1000);
+	xw_begin_event(&w, "late", 1100000, 50000);
+	xw_number(&w, "_ct", 15);
+	xw_number(&w, "_c", 40);
+	xw_end_event(&w);
+	xw_begin_event(&w, "inside", 1101000, 1000);
+	xw_number(&w, "_pt", 2);
+	xw_number(&w, "_p", 9);
+	xw_end_event(&w);
+	xw_event(&w, "nobody's", 1200000, 1000);
+	xw_begin_event(&w, "after all", 2500000, 1000);
+	xw_number(&w, "_ct", 15);
+	xw_number(&w, "_c", 41);
+	xw_end_event(&w);
+	xw_end_line(&w);
+	xw_begin_line(&w, 9, "third thread", 0);
+	xw_begin_event(&w, "third", 1300000, 1000);
+	xw_number(&w, "_ct", 2);
+	xw_number(&w, "_c", 9);
+	xw_end_event(&w);
+	xw_event(&w, "own", 1400000, 1000);
+	xw_end_line(&w);
+	xw_end_plane(&w);
+	load_written(&t, &w);
+	for (size_t i = 0; i < ARRAY_COUNT(want); i++) {
+		step_id step = t.m->event.step[find_event(&t, want[i].name, want[i].nth)];
+
+		assert_int_equal(step.v ? t.m->step.number[step.v] : -1, want[i].step);
+	}
+	xw_release(&w);
+	tf_close(&t);
+}
+
 static void add_root(struct xw *w, const char *name, int64_t level, int64_t id, int64_t iteration,
 		     int64_t start)
 {
@@ -680,6 +743,7 @@ int main(void)
 		cmocka_unit_test(odd_files_are_read_as_far_as_possible),
 		cmocka_unit_test(text_is_refused_by_name),
 		cmocka_unit_test(roots_are_steps),
+		cmocka_unit_test(consumers_are_of_the_step_of_their_producer),
 		cmocka_unit_test(iterations_are_steps),
 		cmocka_unit_test(lower_roots_are_steps),
 		cmocka_unit_test(counters_are_counters),

@@ -223,6 +223,11 @@ bool mean_has_process(const struct meaning *x, bool (*test)(struct str process))
 /* Whether the test holds for the name of some event. */
 bool mean_has_name(const struct meaning *x, bool (*test)(struct str name));
 
+/* ---- mean_consumed.c ---- */
+
+/* Of an XSpace: what a host thread does for another belongs to the other's step. */
+ow_status mean_assign_consumed(struct meaning *x);
+
 /* ---- mean_args.c ---- */
 
 ow_status mean_rows_add(struct meaning *x, struct mean_rows *rows, uint32_t event);

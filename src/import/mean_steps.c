@@ -255,6 +255,7 @@ static ow_status use_markers(struct meaning *x)
 		 x->last_event * sizeof(step_id));
 	for (uint32_t t = x->first_track; t < x->last_track; t++)
 		assign_track(x, mean_track(x, t), &steps);
+	OW_TRY(mean_assign_consumed(x));
 	assign_launched(x);
 	if (m->count == 1)
 		x->m->source.step[x->source.v] = ids[0];

@@ -1,8 +1,8 @@
 /*
  * xspace_roots.c: steps of an XSpace whose events have no groups yet, which newer profilers leave to the viewer: the
  * events that are told to be roots, as XProf groups by them (their level first, then their time), or the iterations of
- * a loop inside of a graph (xspace_loops.c). What they start on other threads and on devices belongs to them by time
- * and by launches, as with any other marker.
+ * a loop inside of a graph (xspace_loops.c). What they start on other threads and on devices belongs to them by what
+ * they hand over (mean_consumed.c), by launches and by time, as with any other marker.
  */
 #include "import/xspace_int.h"
 
