@@ -50,6 +50,16 @@ _opwatch_value() {
 	esac
 }
 
+# What the command of the line takes: the program itself knows best. Without it, what most of them take.
+_opwatch_options() {
+	local word command=op
+	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+		[[ " $_opwatch_commands " == *" $word "* ]] && command=$word && break
+	done
+	"${COMP_WORDS[0]}" help "$command" 2>/dev/null | sed -n 's/^  \(-., \|    \)--\([a-z-]*\).*/\2/p' | grep . ||
+		printf '%s ' "$_opwatch_view_options $_opwatch_general_options"
+}
+
 _opwatch() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} option options
 	COMPREPLY=()
@@ -61,32 +71,7 @@ _opwatch() {
 		_opwatch_value "${option//-/_}" && return
 	fi
 	if [[ $cur == -* ]]; then
-		options="$_opwatch_view_options $_opwatch_general_options"
-		[[ " ${COMP_WORDS[*]} " == *" info "* ]] && options="estimate verify $_opwatch_general_options"
-		[[ " ${COMP_WORDS[*]} " == *" convert "* ]] &&
-			options="show-dataflow show-memory step select $_opwatch_general_options"
-		[[ " ${COMP_WORDS[*]} " == *" sql "* ]] &&
-			options="on password-file name run one-run file parquet allow-io temp-dir threads $_opwatch_general_options"
-		[[ " ${COMP_WORDS[*]} " == *" merge "* ]] &&
-			options="align keep-name keep-category keep-pid keep-time keep-step no-labels memory-limit json strict
-				verbose out help"
-		[[ " ${COMP_WORDS[*]} " == *" ask "* ]] &&
-			options="param show queries name json csv limit out memory-limit strict redact step-marker no-pager help"
-		[[ " ${COMP_WORDS[*]} " == *" export "* ]] &&
-			options="to name table partition sort compress split bigquery overwrite memory-limit json strict redact
-				step-marker help"
-		[[ " ${COMP_WORDS[*]} " == *" record "* ]] && options="out stacks ring wait-children max-size on-slowdown on-stall job last socket memory-limit help"
-		[[ " ${COMP_WORDS[*]} " == *" attach "* ]] && options="out for stacks max-size on-slowdown on-stall job socket detach memory-limit help"
-		[[ " ${COMP_WORDS[*]} " == *" daemon "* ]] &&
-			options="socket dir stacks max-size total-size metrics all-users no-kineto on-slowdown on-stall memory-limit help"
-		[[ " ${COMP_WORDS[*]} " == *" jobs "* ]] && options="socket env json csv to out limit help"
-		[[ " ${COMP_WORDS[*]} " == *" top "* ]] && options="job socket once json step-marker out memory-limit help"
-		[[ " ${COMP_WORDS[*]} " == *" push "* ]] &&
-			options="cluster nodes table name run one-run replace connections batch-rows retry-for password-file step-marker
-				memory-limit redact strict json to help"
-		[[ " ${COMP_WORDS[*]} " == *" capture "* ]] && options="tf kineto for out memory-limit help"
-		[[ " ${COMP_WORDS[*]} " == *" stacks "* ]] &&
-			options="job socket hz for native no-children time-range metric style limit memory-limit json csv to out help"
+		options=$(_opwatch_options)
 		COMPREPLY=($(compgen -W "$(printf -- '--%s ' $options) -n" -- "$cur"))
 		return
 	fi

@@ -357,6 +357,8 @@ struct ow_write_options {
 	void *line_arg;
 	/* flamegraph: words, separated by commas: icicle (the default), flame, inverted, left-heavy */
 	const char *style;
+	/* Rows of each table, also of SQL; 0 = all. Trees have that of their view: ow_view_options. */
+	uint32_t limit;
 };
 OW_API void ow_write_options_init(struct ow_write_options *options);
 

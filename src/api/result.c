@@ -399,6 +399,7 @@ ow_status ow_result_write(ow_result *result, const char *name,
 	struct writer writer = { write, arg, &full, result->profile };
 	struct sink_options sink_options;
 	struct out out = { write_bytes, &writer };
+	uint32_t rows = result->r->row_count;
 	uint64_t tables;
 	const struct sink *sink;
 	struct reading reading;
@@ -433,7 +434,11 @@ ow_status ow_result_write(ow_result *result, const char *name,
 	status = result->r->tree && !sink->folded
 			 ? tree_unfold(result->r->tree, result->r->mem, err)
 			 : OW_OK;
+	if (full.limit && !result->r->tree)
+		result_limit(result->r, full.limit);
 	if (status == OW_OK)
 		status = sink->write(result->r, &sink_options, &out, err);
+	if (!result->r->tree)
+		result->r->row_count = rows;
 	return api_read_end(result->profile, &reading, status, err);
 }

@@ -204,6 +204,7 @@ struct writing {
 	ow_sql *sql;
 	const struct sink *sink;
 	struct sink_options options;
+	uint32_t limit; /* rows of a statement */
 	const struct out *out;
 	struct error *err;
 };
@@ -232,15 +233,27 @@ static ow_status write_piece(struct writing *w, const struct sql_result *from, u
 	return status;
 }
 
+/* The next rows of those that are wanted; none at the end. */
+static ow_status fetch(struct writing *w, struct sql_script *script, uint32_t *left, uint32_t *rows)
+{
+	*rows = 0;
+	if (!*left)
+		return OW_OK;
+	OW_TRY(sql_fetch(script, rows, w->err));
+	*rows = MIN(*rows, *left);
+	*left -= *rows;
+	return OW_OK;
+}
+
 static ow_status write_pieces(struct writing *w, struct sql_script *script,
 			      const struct sql_result *from)
 {
-	uint32_t rows;
+	uint32_t rows, left = w->limit;
 
 	w->options.continued = false;
 	w->options.rows_before = 0;
 	do {
-		OW_TRY(sql_fetch(script, &rows, w->err));
+		OW_TRY(fetch(w, script, &left, &rows));
 		w->options.continues = rows != 0;
 		OW_TRY(write_piece(w, from, rows));
 		w->options.continued = true;
@@ -254,8 +267,8 @@ static ow_status write_tables(struct writing *w, struct sql_script *script,
 			      const struct sql_result *from)
 {
 	ow_status status = OW_OK;
+	uint32_t rows = 1, left = w->limit;
 	bool any = false;
-	uint32_t rows = 1;
 
 	while (rows && status == OW_OK) {
 		struct result *r = result_new(&w->sql->mem, "sql", w->err);
@@ -264,7 +277,7 @@ static ow_status write_tables(struct writing *w, struct sql_script *script,
 			return OW_E_NO_MEMORY;
 		status = add_columns(r, from, w->err);
 		while (status == OW_OK && rows && r->row_count < TEXT_ROWS) {
-			status = sql_fetch(script, &rows, w->err);
+			status = fetch(w, script, &left, &rows);
 			if (status == OW_OK)
 				status = copy_rows(r, from, rows, w->err);
 		}
@@ -327,6 +340,7 @@ ow_status ow_sql_write(ow_sql *s, const char *text, const char *sink,
 	ow_write_options_init(&full);
 	if (options)
 		memcpy(&full, options, MIN(options->size, sizeof(full)));
+	w.limit = full.limit ? full.limit : UINT32_MAX;
 	w.options = (struct sink_options){ .width = full.width,
 					   .colour = full.colour,
 					   .title = full.title,

@@ -169,26 +169,6 @@ static bool parse_option(struct args *args, const char *word, const char *next, 
 	return set_option(args, option, word, next ? str_from(next) : (struct str){ 0 }, used);
 }
 
-/* What a command would not heed is refused, wherever it stands. */
-static bool check_given(const struct args *args)
-{
-	const struct command *command = args->file_count ? command_find(args->files[0]) : NULL;
-
-	for (size_t i = 0; command && i < args->given_count; i++) {
-		if (flag_is_taken(args->given[i], command->name))
-			continue;
-		complain("opwatch: 'opwatch %s' does not take --%s, but", command->name,
-			 args->given[i]->name);
-		for (size_t k = 0; k < flag_count; k++)
-			if (!flag_is_general(&flag_table[k]) &&
-			    flag_is_taken(&flag_table[k], command->name))
-				complain(" --%s", flag_table[k].name);
-		complain("\nTry 'opwatch %s --help'.\n", command->name);
-		return false;
-	}
-	return true;
-}
-
 bool args_parse(struct args *args, int argc, char **argv)
 {
 	bool ended = false;
@@ -212,5 +192,5 @@ bool args_parse(struct args *args, int argc, char **argv)
 			return false;
 		i += used;
 	}
-	return check_given(args);
+	return true;
 }

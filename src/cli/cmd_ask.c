@@ -5,6 +5,7 @@
 #include "base/nearest.h"
 #include "cli/remote.h"
 #include "cli/runs.h"
+#include "cli/words.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -36,22 +37,6 @@ static bool find_dirs(struct args *args, struct ow_list *dirs)
 	return count == 0 || items[0];
 }
 
-static void put_json(FILE *to, const char *text)
-{
-	fputc('"', to);
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c < 32)
-			fprintf(to, "\\u%04x", c);
-		else if (c == '"' || c == '\\')
-			fprintf(to, "\\%c", c);
-		else
-			fputc(c, to);
-	}
-	fputc('"', to);
-}
-
 static void put_params_json(FILE *to, const ow_queries *queries, const char *name)
 {
 	struct ow_query_param param;
@@ -59,25 +44,40 @@ static void put_params_json(FILE *to, const ow_queries *queries, const char *nam
 	for (size_t i = 0; ow_queries_param(queries, name, i, &param); i++) {
 		fprintf(to, "%s{\"name\":\"%s\",\"type\":\"%s\",\"default\":", i ? "," : "",
 			param.name, param.type);
-		put_json(to, param.usual);
+		words_json(to, param.usual);
 		fprintf(to, ",\"doc\":");
-		put_json(to, param.doc);
+		words_json(to, param.doc);
 		fputc('}', to);
 	}
 }
 
-static void list_json(FILE *to, const ow_queries *queries)
+static void list_csv(FILE *to, const ow_queries *queries, size_t most)
+{
+	struct ow_query_info info;
+
+	fputs("name,title,doc\r\n", to);
+	for (size_t i = 0; i < most && ow_queries_at(queries, i, &info); i++) {
+		words_csv(to, info.name);
+		fputc(',', to);
+		words_csv(to, info.title);
+		fputc(',', to);
+		words_csv(to, info.doc);
+		fputs("\r\n", to);
+	}
+}
+
+static void list_json(FILE *to, const ow_queries *queries, size_t most)
 {
 	struct ow_query_info info;
 
 	fprintf(to, "[");
-	for (size_t i = 0; ow_queries_at(queries, i, &info); i++) {
+	for (size_t i = 0; i < most && ow_queries_at(queries, i, &info); i++) {
 		fprintf(to, "%s{\"name\":", i ? ",\n" : "\n");
-		put_json(to, info.name);
+		words_json(to, info.name);
 		fprintf(to, ",\"title\":");
-		put_json(to, info.title);
+		words_json(to, info.title);
 		fprintf(to, ",\"doc\":");
-		put_json(to, info.doc);
+		words_json(to, info.doc);
 		fprintf(to, ",\"clickhouse\":%s,\"params\":[", info.clickhouse ? "true" : "false");
 		put_params_json(to, queries, info.name);
 		fprintf(to, "]}");
@@ -88,13 +88,19 @@ static void list_json(FILE *to, const ow_queries *queries)
 static int list(struct args *args, const ow_queries *queries)
 {
 	struct ow_query_info info;
+	size_t most = args->options.view.limit ? args->options.view.limit : SIZE_MAX;
 	struct page page;
-	FILE *to = page_open(&page);
+	FILE *to;
 
+	if (!args_redirect(args))
+		return EXIT_FAILED;
+	to = page_open(&page);
 	if (strcmp(args->sink, "json") == 0) {
-		list_json(to, queries);
+		list_json(to, queries, most);
+	} else if (strcmp(args->sink, "csv") == 0) {
+		list_csv(to, queries, most);
 	} else {
-		for (size_t i = 0; ow_queries_at(queries, i, &info); i++)
+		for (size_t i = 0; i < most && ow_queries_at(queries, i, &info); i++)
 			fprintf(to, "  %-18s %s\n", info.name, info.title);
 		fprintf(to, "\n'opwatch ask NAME FILE…' asks one of them, 'opwatch ask NAME "
 			    "--show' prints it.\n");
@@ -196,6 +202,7 @@ static ow_status print_result(struct args *args, ow_result *result, struct ow_er
 	ow_status status;
 
 	ow_write_options_init(&write);
+	write.limit = args->options.view.limit;
 	if (args->out_file && strcmp(args->out_file, "-") != 0)
 		return ow_result_write_file(result, args->sink, &write, args->out_file, err);
 	write.width = args->terminal.out ? args->terminal.width : 0;

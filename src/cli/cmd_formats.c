@@ -15,7 +15,7 @@ static void print_part(const struct args *args, const char *name, const char *su
 	words_wrap(stdout, mark, text, INDENT, args->terminal.out ? args->terminal.width : 80);
 }
 
-static int run(struct args *args)
+static void print_text(const struct args *args)
 {
 	struct ow_part_info part;
 
@@ -26,12 +26,52 @@ static int run(struct args *args)
 	printf("Outputs (--to NAME):\n");
 	for (size_t i = 0; ow_sink_info(i, &part); i++)
 		print_part(args, part.name, part.summary, "");
+}
+
+static void print_row(bool json, size_t row, const char *kind, const struct ow_part_info *part)
+{
+	const char *const texts[] = { kind, part->name, part->summary, part->detail };
+	static const char *const names[] = { "kind", "name", "summary", "detail" };
+
+	printf("%s", !json ? "" : row ? ",\n{" : "\n{");
+	for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
+		printf(json ? "%s\"%s\": " : "%s", i ? (json ? ", " : ",") : "", names[i]);
+		(json ? words_json : words_csv)(stdout, texts[i]);
+	}
+	fputs(json ? "}" : "\r\n", stdout);
+}
+
+/* The same for programs, as a table of both. */
+static void print_rows(const struct args *args, bool json)
+{
+	size_t most = args->options.view.limit ? args->options.view.limit : SIZE_MAX, row = 0;
+	struct ow_part_info part;
+
+	fputs(json ? "{\"rows\": [" : "kind,name,summary,detail\r\n", stdout);
+	for (size_t i = 0; row < most && ow_importer_info(i, &part); i++)
+		print_row(json, row++, "format", &part);
+	for (size_t i = 0; row < most && ow_sink_info(i, &part); i++)
+		print_row(json, row++, "output", &part);
+	fputs(json ? "\n]}\n" : "", stdout);
+}
+
+static int run(struct args *args)
+{
+	bool json = strcmp(args->sink, "json") == 0;
+
+	if (!args_redirect(args))
+		return EXIT_FAILED;
+	if (json || strcmp(args->sink, "csv") == 0)
+		print_rows(args, json);
+	else
+		print_text(args);
 	return EXIT_GOOD;
 }
 
 const struct command cmd_formats = {
 	.name = "formats",
-	.usage = "",
+	.usage = "[--json|--csv]",
 	.summary = "what can be opened and written",
+	.flags = "json csv out limit",
 	.run = run,
 };

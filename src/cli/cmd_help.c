@@ -8,7 +8,7 @@ static const char intro[] =
 	"FILE is a profile in any known format, a directory, a pattern or - (standard\n"
 	"input). 'opwatch formats' lists the formats.\n\n";
 
-static const char *const no_files[] = { "formats", "help" };
+static const char *const no_options[] = { "help" };
 
 static void print_overview(FILE *to)
 {
@@ -70,8 +70,8 @@ static void print_command_help(FILE *to, const struct command *command)
 		command->usage, command->summary);
 	if (command->help)
 		fputs(command->help, to);
-	for (size_t i = 0; i < ARRAY_COUNT(no_files); i++)
-		if (strcmp(command->name, no_files[i]) == 0)
+	for (size_t i = 0; i < ARRAY_COUNT(no_options); i++)
+		if (strcmp(command->name, no_options[i]) == 0)
 			return;
 	fputc('\n', to);
 	args_print_options(to, command->name,

@@ -72,13 +72,23 @@ static ow_status verify(const struct args *args, ow_profile *profile)
 	return status;
 }
 
-static void print_estimate_json(const struct ow_estimate *e)
+static void print_estimate_json(const char *path, const struct ow_estimate *e)
 {
-	printf("{\"format\": \"%s\", \"container\": \"%s\", \"file_bytes\": %llu, "
-	       "\"content_bytes\": %llu, \"events\": %llu, \"memory_bytes\": %llu}\n",
+	printf("{\"path\": ");
+	words_json(stdout, path);
+	printf(", \"format\": \"%s\", \"container\": \"%s\", \"file_bytes\": %llu, "
+	       "\"content_bytes\": %llu, \"events\": %llu, \"memory_bytes\": %llu}",
 	       e->format, e->container, (unsigned long long)e->file_bytes,
 	       (unsigned long long)e->content_bytes, (unsigned long long)e->events,
 	       (unsigned long long)e->memory_bytes);
+}
+
+static void print_estimate_csv(const char *path, const struct ow_estimate *e)
+{
+	words_csv(stdout, path);
+	printf(",%s,%s,%llu,%llu,%llu,%llu\r\n", e->format, e->container,
+	       (unsigned long long)e->file_bytes, (unsigned long long)e->content_bytes,
+	       (unsigned long long)e->events, (unsigned long long)e->memory_bytes);
 }
 
 static void print_estimate(const char *path, const struct ow_estimate *e)
@@ -94,14 +104,22 @@ static void print_estimate(const char *path, const struct ow_estimate *e)
 	       words_bytes(memory, (double)e->memory_bytes));
 }
 
-int print_estimates(const struct args *args)
+/* One file gives an object, several an array of them. */
+int print_estimates(struct args *args)
 {
+	bool json = strcmp(args->sink, "json") == 0, csv = strcmp(args->sink, "csv") == 0;
+	bool list = json && args->file_count > 1;
 	int code = EXIT_GOOD;
+	size_t told = 0;
 
 	if (!args->file_count) {
 		complain("opwatch info --estimate: which file?\n");
 		return EXIT_USAGE;
 	}
+	if (!args_redirect(args))
+		return EXIT_FAILED;
+	if (csv)
+		printf("path,format,container,file_bytes,content_bytes,events,memory_bytes\r\n");
 	for (size_t i = 0; i < args->file_count; i++) {
 		struct ow_estimate e = { .size = sizeof(e) };
 		struct ow_error err;
@@ -111,11 +129,17 @@ int print_estimates(const struct args *args)
 			code = EXIT_FAILED;
 			continue;
 		}
-		if (strcmp(args->sink, "json") == 0)
-			print_estimate_json(&e);
+		if (list)
+			fputs(told++ ? ",\n" : "[", stdout);
+		if (json)
+			print_estimate_json(args->files[i], &e);
+		else if (csv)
+			print_estimate_csv(args->files[i], &e);
 		else
 			print_estimate(args->files[i], &e);
 	}
+	if (json)
+		fputs(!list ? code == EXIT_GOOD ? "\n" : "" : told ? "]\n" : "[]\n", stdout);
 	return code;
 }
 

@@ -84,7 +84,7 @@ const struct command cmd_nsys_stats = {
 	.name = "nsys-stats",
 	.usage = "REPORT FILE… [--json|--csv]",
 	.summary = "a table as 'nsys stats' of Nsight Systems prints it",
-	.help = "Without a report it lists them. Any file with kernels, calls or NVTX ranges will "
-		"do.\n",
+	.help = "Without a report it lists them. Any file with kernels, calls or NVTX ranges\n"
+		"will do.\n",
 	.run = run,
 };

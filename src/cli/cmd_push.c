@@ -201,7 +201,7 @@ const struct command cmd_push = {
 	.help = "Tables and views are made when they are missing: event, op, step, … as in\n"
 		"'opwatch sql'. A run becomes visible as a whole, at the end. Pushing again\n"
 		"goes on where an earlier push was stopped, and does nothing when all is there.\n\n"
-		"Several files are several runs, as in 'opwatch sql'; --name NAME makes one of "
+		"Several files are several runs, as in 'opwatch sql'; --name NAME makes one of\n"
 		"all.\n"
 		"The password is taken from OPWATCH_CLICKHOUSE_PASSWORD or --password-file.\n",
 	.run = run,

@@ -126,7 +126,7 @@ const struct command cmd_record = {
 		"\n"
 		"  opwatch record --job train -- python3 train.py\n"
 		"  opwatch record --last 60s --job train -o slow.opw\n",
-	.flags = "out stacks max-size on-slowdown on-stall job socket memory-limit",
+	.flags = "out last stacks max-size on-slowdown on-stall job socket memory-limit",
 	.out = "the recording (opwatch-DATE-TIME.opw)",
 	.run = run,
 	.takes_job = true,

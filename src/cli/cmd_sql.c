@@ -154,6 +154,7 @@ static ow_status answer(struct args *args, ow_sql *sql, const char *query)
 	struct sqlshell shell = { .sql = sql,
 				  .terminal = args->terminal,
 				  .sink = args->sink,
+				  .limit = args->options.view.limit,
 				  .pager = !args->no_pager && args->terminal.in };
 
 	if (args->parquet)

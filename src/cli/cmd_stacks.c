@@ -250,7 +250,7 @@ const struct command cmd_stacks = {
 		"  opwatch stacks --job train --for 10s of a job of the daemon\n"
 		"  opwatch stacks PID --for 10s --to flamegraph -o x.svg\n"
 		"  opwatch stacks PID --for 10s --native      C and C++, too, of any program\n",
-	.flags = "json csv to out limit for time-range metric memory-limit job socket",
+	.flags = "json csv to out limit for time-range metric style memory-limit job socket",
 	.run = run,
 	.takes_job = true,
 };

@@ -569,14 +569,11 @@ const struct command cmd_top = {
 	.usage = "[FILE.opw… | --job NAME] [--once] [--json]",
 	.summary = "running jobs as they go: steps, phases, operations",
 	.help = "Shows the jobs of the daemon, or recordings while they are written (opwatch\n"
-		"record, attach), drawn twice a second: the time of a step and its trend, where "
-		"it\n"
-		"goes, processors and devices, operations, waits for data and other ranks. Keys:\n"
-		"up and down select, s sorts, space freezes, w writes the last minute to a file, "
-		"f\n"
-		"a flame graph, h helps, q quits. Without a terminal, with --once or --json, it "
-		"is\n"
-		"printed once.\n",
+		"record, attach), drawn twice a second: the time of a step and its trend, where\n"
+		"it goes, processors and devices, operations, waits for data and other ranks.\n"
+		"Keys: up and down select, s sorts, space freezes, w writes the last minute to a\n"
+		"file, f a flame graph, h helps, q quits. Without a terminal, with --once or\n"
+		"--json, it is printed once.\n",
 	.flags = "json out job socket once step-marker memory-limit",
 	.run = run,
 	.takes_job = true,

@@ -87,6 +87,8 @@ int finish_code(const struct args *args, const ow_profile *profile, ow_status st
 
 /* args.c */
 bool args_parse(struct args *args, int argc, char **argv);
+/* Refuses what the command would not heed, wherever it stands. */
+bool args_check_given(const struct args *args);
 /* Moves --to, --json, --csv and --out into options.output; complains and returns false when that makes no
  * sense. */
 bool args_choose_output(struct args *args);
@@ -102,7 +104,7 @@ int print_help(const struct args *args, const char *topic);
 void print_short_help(void);
 
 /* cmd_info.c */
-int print_estimates(const struct args *args);
+int print_estimates(struct args *args);
 
 void show_from_args(const struct args *args, ow_profile *profile, struct show *show);
 

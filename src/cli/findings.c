@@ -92,7 +92,8 @@ void findings_print(const ow_result *r, const struct findings_style *style)
 			found++;
 		}
 	if (style->limit && found > style->limit)
-		fprintf(style->to, "  … and %u more: opwatch advise\n", found - style->limit);
+		fprintf(style->to, "%s… and %u more%s\n", style->brief ? "  " : "\n",
+			found - style->limit, style->brief ? ": opwatch advise" : "");
 	if (style->brief)
 		return;
 	if (!found)

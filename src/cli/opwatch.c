@@ -89,13 +89,14 @@ static int run(struct args *args, int argc, char **argv)
 	}
 	if (args->version)
 		return print_version();
-	if (args->help) {
+	if (args->help)
 		return print_help(args, args->command);
-	}
-	if (args->estimate && (command == &cmd_overview || command == &cmd_info))
-		return print_estimates(args);
 	if (command == &cmd_overview && args->file_count && mistyped_command(args))
 		return EXIT_USAGE;
+	if (!args_check_given(args))
+		return EXIT_USAGE;
+	if (args->estimate && (command == &cmd_overview || command == &cmd_info))
+		return print_estimates(args);
 	/* The words of `record` are a program, not files. */
 	if (command != &cmd_record && (overwrites_input(args, args->out_file) ||
 				       overwrites_input(args, args->options.output.outfile)))

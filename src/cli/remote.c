@@ -38,6 +38,7 @@ static ow_status show_stdout(const struct args *args, ow_result *result, struct 
 	ow_write_options_init(&write);
 	write.width = args->terminal.out ? args->terminal.width : 0;
 	write.colour = args->terminal.colour;
+	write.limit = args->options.view.limit;
 	output_start(&out, args->terminal.out && args->terminal.in && !args->no_pager,
 		     args->terminal.height);
 	status = ow_result_write(result, args->sink, &write, output_write, &out, err);

@@ -350,9 +350,10 @@ static void print_checkers(const ow_result *result)
 	}
 }
 
-static ow_status print_findings(const struct show *show, const ow_result *result)
+static ow_status print_findings(const struct show *show, const ow_result *result, uint32_t limit)
 {
-	struct findings_style style = { .width = show->terminal.out ? show->terminal.width : 80,
+	struct findings_style style = { .limit = limit,
+					.width = show->terminal.out ? show->terminal.width : 80,
 					.colour = show->terminal.colour };
 	struct page page;
 
@@ -372,10 +373,11 @@ static ow_status send_advice(const struct show *show, ow_result *result,
 	struct options table = *options;
 
 	if (is(type, "stdout") || (is(type, "text") && !options->output.outfile))
-		return print_findings(show, result);
+		return print_findings(show, result, options->view.limit);
 	if (is(type, "file"))
 		table.output.type = "text";
 	write_options(show, &table, &write);
+	write.limit = options->view.limit;
 	return send(show, result, "advise", &table, &write);
 }
 

@@ -119,6 +119,7 @@ static ow_status run_statements(const struct sqlshell *shell, const char *text)
 	ow_write_options_init(&options);
 	options.width = terminal.out ? terminal.width : 0;
 	options.colour = terminal.colour;
+	options.limit = shell->limit;
 	output_start(&out, shell->pager && terminal.out, terminal.height);
 	status = ow_sql_write(shell->sql, text, shell->sink, &options, output_write, &out, &err);
 	if (!output_end(&out))

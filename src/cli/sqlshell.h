@@ -11,6 +11,7 @@ struct sqlshell {
 	ow_sql *sql;
 	struct terminal terminal;
 	const char *sink; /* text, json, csv */
+	uint32_t limit;	  /* rows of a statement; 0 = all */
 	bool pager;
 };
 

@@ -52,6 +52,40 @@ static void put_printable(FILE *to, struct str s)
 	}
 }
 
+void words_json(FILE *to, const char *text)
+{
+	struct str rest = str_from(text);
+
+	fputc('"', to);
+	while (rest.len) {
+		uint32_t point;
+		size_t len = utf8_decode(rest, &point);
+
+		if (point < 32)
+			fprintf(to, "\\u%04x", point);
+		else if (point == '"' || point == '\\')
+			fprintf(to, "\\%c", (int)point);
+		else if (point == 0xfffd)
+			fputs("\xef\xbf\xbd", to); /* also what is no text */
+		else
+			fwrite(rest.ptr, 1, len, to);
+		rest = str_skip(rest, len);
+	}
+	fputc('"', to);
+}
+
+void words_csv(FILE *to, const char *text)
+{
+	if (!strpbrk(text, ",\"\r\n")) {
+		fputs(text, to);
+		return;
+	}
+	fputc('"', to);
+	for (; *text; text++)
+		fprintf(to, *text == '"' ? "\"\"" : "%c", *text);
+	fputc('"', to);
+}
+
 static void start_line(FILE *to, const char *mark, uint32_t indent)
 {
 	size_t wide = utf8_width(str_from(mark));

@@ -24,4 +24,8 @@ void words_wrap(FILE *to, const char *mark, const char *text, uint32_t indent, u
 /* Writes at most `room` columns of a name, the same way; returns the columns taken. */
 size_t words_name(FILE *to, struct str name, size_t room);
 
+/* A text in JSON, with its quotes; and a field of RFC 4180. */
+void words_json(FILE *to, const char *text);
+void words_csv(FILE *to, const char *text);
+
 #endif

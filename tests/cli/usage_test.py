@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The command line as people get it wrong: exit codes, messages that name the file and what to try, closed
 pipes, colours, limits, standard input."""
+import csv
 import json
 import os
 import re
@@ -27,8 +28,10 @@ class UsageTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.dir)
 
     def test_help_fits_80_columns(self):
-        for args in ((), ("--help",), ("help", "op"), ("help", "info"), ("formats",), ("--version",), (SAMPLE,),
-                     ("advise", SAMPLE)):
+        commands = re.findall(r"^  ([a-z_-]+) ", run("--help").stdout.split("Options:")[0].split("Commands:")[1], re.M)
+        self.assertIn("shell", commands)
+        for args in ((), ("--help",), ("formats",), ("--version",), (SAMPLE,), ("advise", SAMPLE),
+                     *(("help", command) for command in commands)):
             p = run(*args)
             self.assertEqual(p.stderr, "")
             self.assertLessEqual(max(map(len, p.stdout.replace(SAMPLE, "x").split("\n"))), 80, args)
@@ -75,6 +78,27 @@ class UsageTest(unittest.TestCase):
             self.assertRegex(run("help", command).stdout, r"-o, --out FILE +the recording \(opwatch-DATE-TIME.opw\)\n")
         self.assertRegex(run("help", "capture").stdout, r"-o, --out FILE +a folder")
         self.assertIn("instead of to standard output", run("help", "op").stdout)
+
+    def test_options_of_other_commands_are_refused(self):
+        for words, owner in ((("op", SAMPLE, "--parquet"), "sql"), (("--keep-pid", "3", "scope", SAMPLE), "merge"),
+                             ((SAMPLE, "--on-stall", "3s"), "record"), (("info", SAMPLE, "--run", "a=" + SAMPLE), "sql"),
+                             (("advise", SAMPLE, "--table", "op"), "export"), (("code", SAMPLE, "--verify"), "info"),
+                             (("op", SAMPLE, "--estimate"), "info"), (("steps", SAMPLE, "--for", "3s"), "stacks")):
+            p = run(*words)
+            self.assertEqual((p.returncode, p.stdout), (2, ""), words)
+            self.assertRegex(p.stderr, "does not take --[a-z-]+: that is of .*" + owner)
+        for words in (("code", SAMPLE, "--style", "inverted"), ("roofline", SAMPLE, "--peak", "A100"),
+                      (SAMPLE, "--estimate"), ("convert", SAMPLE, "--to", "timeline", "--show-memory")):
+            self.assertEqual(run(*words).returncode, 0, words)
+        self.assertIn("--style", run("help", "code").stdout)
+        for command in ("op", "advise", "info", "shell", "memory"):
+            self.assertNotRegex(run("help", command).stdout, "--(run|table|on|max-size|name|for|on-stall) ", command)
+
+    def test_help_is_aligned(self):
+        for args in (("--help",), ("help", "op"), ("help", "sql")):
+            for line in run(*args).stdout.splitlines():
+                if line.startswith("      --"):
+                    self.assertRegex(line, r"^.{33} \S|^\S*$|^ {6}\S+( \S+)?$", line)
 
     def test_an_invalid_regular_expression_is_wrong_usage(self):
         p = run("scope", SAMPLE, "--start-name-regexes", "a,b(")
@@ -156,9 +180,26 @@ class UsageTest(unittest.TestCase):
             self.assertEqual(p.returncode, 0, view + p.stderr)
             json.loads(p.stdout)
             self.assertEqual(run(view, SAMPLE, "--csv").returncode, 0, view)
+        for words in (("formats",), ("ask",)):
+            rows = json.loads(run(*words, "--json").stdout)
+            names = {row["name"] for row in (rows["rows"] if isinstance(rows, dict) else rows)}
+            table = list(csv.DictReader(run(*words, "--csv").stdout.splitlines()))
+            self.assertEqual({row["name"] for row in table}, names)
+            self.assertGreater(len(names), 10)
+        both = json.loads(run("info", "--estimate", SAMPLE, SAMPLE, "--json").stdout)
+        self.assertEqual([one["path"] for one in both], [SAMPLE, SAMPLE])
+        self.assertEqual(len(list(csv.DictReader(run("info", "--estimate", SAMPLE, "--csv").stdout.splitlines()))), 1)
 
     def test_limit(self):
         self.assertEqual(len(run("op", SAMPLE, "--csv", "-n", "3").stdout.splitlines()), 4)
+        for words in (("advise", SAMPLE), ("formats",), ("steps", SAMPLE), ("sql", SAMPLE, "select name from op"),
+                      ("ask", "top_ops", SAMPLE), ("ask", "advice", SAMPLE), ("ask",)):
+            for limit in ("1", "2"):
+                p = run(*words, "--csv", "-n", limit)
+                self.assertEqual(len(list(csv.reader(p.stdout.splitlines()))), int(limit) + 1, (words, p.stderr))
+        text = run("advise", SAMPLE, "-n", "1").stdout
+        self.assertIn("accelerator_utilization", text)
+        self.assertNotIn("NHWC", text)
 
     def test_standard_input(self):
         with open(SAMPLE, "rb") as f:
