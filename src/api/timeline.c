@@ -43,7 +43,8 @@ static ow_status draw(ow_profile *p, const struct tf_traced_steps *steps,
 {
 	ow_status status = OW_OK;
 
-	for (size_t i = 0; i < steps->count && status == OW_OK && t->w.status == OW_OK; i++) {
+	for (size_t i = 0; i < steps->count && status == OW_OK && t->events.w.status == OW_OK;
+	     i++) {
 		struct step_stats stats;
 		struct arena arena;
 
@@ -86,7 +87,7 @@ static ow_status draw_steps(ow_profile *p, const struct tf_traced_steps *steps,
 	status = draw(p, steps, options, &t, true, err);
 	if (status == OW_OK)
 		status = draw(p, steps, options, &t, false, err);
-	writer_fail(&t.w, status);
+	writer_fail(&t.events.w, status);
 	return step_timeline_finish(&t);
 }
 

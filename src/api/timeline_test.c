@@ -8,7 +8,6 @@
 #include <cmocka.h>
 
 #include "api/api_int.h"
-#include "sink/lanes.h"
 #include "support/open_good.h"
 
 #include <pthread.h>
@@ -157,37 +156,6 @@ static void threads_share_a_mapped_file(void **state)
 	unlink(saved);
 }
 
-/* ---- lanes ---- */
-
-/* The first lane that is free, as a plain search finds it. */
-static void lanes_are_those_of_a_plain_search(void **state)
-{
-	static int64_t ends[5000];
-	struct lanes lanes;
-	unsigned seed_value = 5;
-	size_t used = 1;
-	struct mem mem;
-
-	(void)state;
-	mem_init(&mem, 0);
-	lanes_init(&lanes, &mem);
-	for (int i = 0; i < 5000; i++) {
-		int64_t start = rand_r(&seed_value) % 300 + i / 4,
-			end = start + rand_r(&seed_value) % 80;
-		uint32_t lane;
-		size_t plain = 0;
-
-		while (plain < used && ends[plain] >= start)
-			plain++;
-		used = plain == used ? used + 1 : used;
-		ends[plain] = end;
-		assert_true(lanes_take(&lanes, start, end, &lane));
-		assert_int_equal(lane, plain);
-	}
-	lanes_release(&lanes);
-	assert_int_equal(atomic_load(&mem.used), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -195,7 +163,6 @@ int main(void)
 		cmocka_unit_test(a_closed_output_ends_it),
 		cmocka_unit_test(a_missing_step_is_told),
 		cmocka_unit_test(threads_share_a_mapped_file),
-		cmocka_unit_test(lanes_are_those_of_a_plain_search),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

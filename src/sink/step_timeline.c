@@ -35,123 +35,6 @@ struct drawing {
 	size_t count, cap;
 };
 
-/* ---- JSON as Python writes it with indent=4 ---- */
-
-static void put_string(struct writer *w, struct str s)
-{
-	writer_char(w, '"');
-	while (s.len) {
-		uint32_t code;
-		size_t used = utf8_decode(s, &code);
-
-		s = str_skip(s, used);
-		if (code == '"' || code == '\\') {
-			writer_char(w, '\\');
-			writer_char(w, (char)code);
-		} else if (code >= ' ' && code <= '~') {
-			writer_char(w, (char)code);
-		} else if (code == '\n') {
-			writer_puts(w, "\\n");
-		} else if (code == '\r') {
-			writer_puts(w, "\\r");
-		} else if (code == '\t') {
-			writer_puts(w, "\\t");
-		} else if (code == '\f') {
-			writer_puts(w, "\\f");
-		} else if (code == '\b') {
-			writer_puts(w, "\\b");
-		} else if (code < 0x10000) {
-			writer_printf(w, "\\u%04x", code);
-		} else {
-			code -= 0x10000;
-			writer_printf(w, "\\u%04x\\u%04x", 0xd800 + (code >> 10),
-				      0xdc00 + (code & 0x3ff));
-		}
-	}
-	writer_char(w, '"');
-}
-
-static void begin_event(struct step_timeline *t)
-{
-	writer_puts(&t->w, t->any ? ",\n        {" : "\n        {");
-	t->any = true;
-}
-
-static void end_event(struct step_timeline *t)
-{
-	writer_puts(&t->w, "\n        }");
-}
-
-static void put_key(struct step_timeline *t, const char *key, bool first)
-{
-	writer_puts(&t->w, first ? "\n            \"" : ",\n            \"");
-	writer_puts(&t->w, key);
-	writer_puts(&t->w, "\": ");
-}
-
-static void put_int(struct step_timeline *t, const char *key, int64_t value)
-{
-	put_key(t, key, false);
-	writer_int(&t->w, value);
-}
-
-static void begin_args(struct step_timeline *t, const char *key)
-{
-	put_key(t, key, false);
-	writer_char(&t->w, '{');
-}
-
-static void put_arg(struct step_timeline *t, struct str key, bool first)
-{
-	writer_puts(&t->w, first ? "\n                " : ",\n                ");
-	put_string(&t->w, key);
-	writer_puts(&t->w, ": ");
-}
-
-static void end_args(struct step_timeline *t)
-{
-	writer_puts(&t->w, "\n            }");
-}
-
-/* What all events but metadata have in common. */
-static void open_event(struct step_timeline *t, char ph, const char *category, struct str name,
-		       int64_t pid, int64_t tid, int64_t ts)
-{
-	begin_event(t);
-	put_key(t, "ph", true);
-	writer_printf(&t->w, "\"%c\"", ph);
-	put_key(t, "cat", false);
-	put_string(&t->w, str_from(category));
-	put_key(t, "name", false);
-	put_string(&t->w, name);
-	put_int(t, "pid", pid);
-	put_int(t, "tid", tid);
-	put_int(t, "ts", ts);
-}
-
-static void put_process(struct step_timeline *t, int64_t pid, struct str name, const char *what)
-{
-	struct buf full;
-
-	buf_init(&full, t->mem);
-	buf_add_str(&full, name);
-	buf_puts(&full, what);
-	if (full.failed)
-		writer_fail(&t->w, error_no_memory(t->err));
-	begin_event(t);
-	put_key(t, "name", true);
-	writer_puts(&t->w, "\"process_name\"");
-	put_key(t, "ph", false);
-	writer_puts(&t->w, "\"M\"");
-	put_int(t, "pid", pid);
-	begin_args(t, "args");
-	put_arg(t, STR("name"), true);
-	put_string(&t->w, buf_str(&full));
-	end_args(t);
-	end_event(t);
-	buf_release(&full);
-}
-
 /* ---- processes ---- */
 
 static struct timeline_device *find_device(const struct step_timeline *t, struct str name)
@@ -170,14 +53,14 @@ static struct timeline_device *add_device(struct step_timeline *t, struct str na
 
 	if (!copy.ptr ||
 	    !mem_grow(t->mem, &grown, &t->device_cap, t->device_count + 1, sizeof(*t->devices))) {
-		writer_fail(&t->w, error_no_memory(t->err));
+		writer_fail(&t->events.w, error_no_memory(t->err));
 		return NULL;
 	}
 	t->devices = grown;
 	t->devices[t->device_count] = (struct timeline_device){ .name = copy };
-	lanes_init(&t->devices[t->device_count].lanes, t->mem);
+	lanes_init(&t->devices[t->device_count].lanes, t->mem, LANES_APART);
 	if (!map_add(&t->device_map, str_hash(copy), (uint32_t)t->device_count)) {
-		writer_fail(&t->w, error_no_memory(t->err));
+		writer_fail(&t->events.w, error_no_memory(t->err));
 		return NULL;
 	}
 	return &t->devices[t->device_count++];
@@ -194,16 +77,15 @@ void step_timeline_begin(struct step_timeline *t, struct mem *mem, const struct 
 				     .err = err };
 	arena_init(&t->arena, mem);
 	map_init(&t->device_map, mem);
-	writer_init(&t->w, mem, out, err);
-	writer_puts(&t->w, "{\n    \"traceEvents\": [");
-	put_process(t, 0, STR("Allocators"), "");
+	events_begin(&t->events, mem, out, err);
+	events_process(&t->events, 0, STR("Allocators"), "");
 }
 
 /* A device that one step lists twice gets new processes, and the last ones are used for both. */
 void step_timeline_devices(struct step_timeline *t, const struct step_stats *stats)
 {
 	t->steps++;
-	for (size_t i = 0; i < stats->count && t->w.status == OW_OK; i++) {
+	for (size_t i = 0; i < stats->count && t->events.w.status == OW_OK; i++) {
 		struct str name = stats->devices[i].name;
 		struct timeline_device *device = find_device(t, name);
 
@@ -218,8 +100,8 @@ void step_timeline_devices(struct step_timeline *t, const struct step_stats *sta
 		device->step = t->steps;
 		device->compute_pid = t->next_pid++;
 		device->tensors_pid = t->next_pid++;
-		put_process(t, device->compute_pid, name, " Compute");
-		put_process(t, device->tensors_pid, name, " Tensors");
+		events_process(&t->events, device->compute_pid, name, " Compute");
+		events_process(&t->events, device->tensors_pid, name, " Tensors");
 	}
 }
 
@@ -230,7 +112,7 @@ static void assign_lanes(struct drawing *d)
 	struct step_timeline *t = d->t;
 	size_t at = 0;
 
-	for (size_t i = 0; i < d->stats->count && t->w.status == OW_OK; i++) {
+	for (size_t i = 0; i < d->stats->count && t->events.w.status == OW_OK; i++) {
 		const struct stats_device *from = &d->stats->devices[i];
 		struct timeline_device *device = find_device(t, from->name);
 
@@ -244,7 +126,7 @@ static void assign_lanes(struct drawing *d)
 
 			if (!lanes_take(&device->lanes, node->start_us,
 					wrap_add(node->start_us, node->dur_us), &d->tids[at++])) {
-				writer_fail(&t->w, error_no_memory(t->err));
+				writer_fail(&t->events.w, error_no_memory(t->err));
 				return;
 			}
 		}
@@ -281,28 +163,28 @@ static struct tensor *produce(struct drawing *d, struct str name)
 	d->tensors[at] = (struct tensor){ .name = d->tensors[at].name, .id = id };
 	return &d->tensors[at];
 no_memory:
-	writer_fail(&d->t->w, error_no_memory(d->t->err));
+	writer_fail(&d->t->events.w, error_no_memory(d->t->err));
 	return NULL;
 }
 
 static void put_object(struct step_timeline *t, char ph, const struct tensor *tensor, int64_t ts,
 		       int64_t tid)
 {
-	open_event(t, ph, "Tensor", tensor->name, tensor->pid, tid, ts);
-	put_int(t, "id", tensor->id);
+	events_open(&t->events, ph, "Tensor", tensor->name, tensor->pid, tid, ts);
+	events_int(&t->events, "id", tensor->id);
 }
 
 static void put_snapshot(struct step_timeline *t, const struct tensor *tensor, int64_t ts,
 			 int64_t tid, struct str description)
 {
 	put_object(t, 'O', tensor, ts, tid);
-	begin_args(t, "args");
-	put_arg(t, STR("snapshot"), true);
-	writer_puts(&t->w, "{\n                    \"tensor_description\": ");
-	put_string(&t->w, description);
-	writer_puts(&t->w, "\n                }");
-	end_args(t);
-	end_event(t);
+	events_args(&t->events);
+	events_arg(&t->events, STR("snapshot"), true);
+	writer_puts(&t->events.w, "{\n                    \"tensor_description\": ");
+	events_string(&t->events, description);
+	writer_puts(&t->events.w, "\n                }");
+	events_args_end(&t->events);
+	events_close(&t->events);
 }
 
 /* "node", "node:1", … */
@@ -314,7 +196,7 @@ static struct str output_name(struct drawing *d, const struct stats_node *node, 
 		return node->name;
 	name = arena_push_aligned(&d->arena, node->name.len + 16, 1);
 	if (!name) {
-		writer_fail(&d->t->w, error_no_memory(d->t->err));
+		writer_fail(&d->t->events.w, error_no_memory(d->t->err));
 		return STR("");
 	}
 	memcpy(name, node->name.ptr, node->name.len);
@@ -344,7 +226,7 @@ static void add_outputs(struct drawing *d, const struct timeline_device *device,
 		if (!d->t->show_memory)
 			continue;
 		put_object(d->t, 'N', tensor, start, tid);
-		end_event(d->t);
+		events_close(&d->t->events);
 		put_snapshot(d->t, tensor, wrap_add(end, -1), tid, output->description);
 	}
 }
@@ -357,7 +239,7 @@ static void add_tensors(struct drawing *d)
 		const struct stats_device *from = &d->stats->devices[i];
 		const struct timeline_device *device = find_device(d->t, from->name);
 
-		for (size_t k = 0; device && k < from->count && d->t->w.status == OW_OK; k++)
+		for (size_t k = 0; device && k < from->count && d->t->events.w.status == OW_OK; k++)
 			add_outputs(d, device, &from->nodes[k], d->tids[at++]);
 	}
 }
@@ -448,28 +330,28 @@ static void put_op(struct step_timeline *t, const struct stats_node *node, struc
 	uint32_t number = 0;
 	char key[24];
 
-	open_event(t, 'X', "Op", label->op, pid, tid, node->start_us);
-	put_int(t, "dur", node->dur_us);
-	begin_args(t, "args");
-	put_arg(t, STR("name"), true);
-	put_string(&t->w, name);
-	put_arg(t, STR("op"), false);
-	put_string(&t->w, label->op);
+	events_open(&t->events, 'X', "Op", label->op, pid, tid, node->start_us);
+	events_int(&t->events, "dur", node->dur_us);
+	events_args(&t->events);
+	events_arg(&t->events, STR("name"), true);
+	events_string(&t->events, name);
+	events_arg(&t->events, STR("op"), false);
+	events_string(&t->events, label->op);
 	while (next_input(&rest, &input)) {
 		snprintf(key, sizeof(key), "input%u", number++);
-		put_arg(t, str_from(key), false);
-		put_string(&t->w, input);
+		events_arg(&t->events, str_from(key), false);
+		events_string(&t->events, input);
 	}
-	end_args(t);
-	end_event(t);
+	events_args_end(&t->events);
+	events_close(&t->events);
 }
 
 static void put_flow(struct step_timeline *t, char ph, struct str name, int64_t ts, int64_t pid,
 		     int64_t tid, int64_t id)
 {
-	open_event(t, ph, "DataFlow", name, pid, tid, ts);
-	put_int(t, "id", id);
-	end_event(t);
+	events_open(&t->events, ph, "DataFlow", name, pid, tid, ts);
+	events_int(&t->events, "id", id);
+	events_close(&t->events);
 }
 
 /* Partitioning puts a send and a receive between ops and adds "/_123" to the name of what is received. */
@@ -518,7 +400,8 @@ static void add_compute(struct drawing *d)
 		const struct timeline_device *device = find_device(d->t, from->name);
 		bool gpu_trace = is_gpu_trace(from->name);
 
-		for (size_t k = 0; device && k < from->count && d->t->w.status == OW_OK; k++) {
+		for (size_t k = 0; device && k < from->count && d->t->events.w.status == OW_OK;
+		     k++) {
 			const struct stats_node *node = &from->nodes[k];
 			uint32_t tid = d->tids[at++];
 			struct label label;
@@ -565,17 +448,17 @@ static void put_counters(struct drawing *d, uint32_t first, struct change *chang
 		changes[count++] = (struct change){ x->last_unref_us, freed, x->name };
 	}
 	qsort(changes, count, sizeof(*changes), by_time);
-	for (size_t i = 0; i < count && t->w.status == OW_OK; i++) {
+	for (size_t i = 0; i < count && t->events.w.status == OW_OK; i++) {
 		total = wrap_add(total, changes[i].bytes);
 		if (t->memory)
 			t->memory(t->memory_arg, allocator, changes[i].name, changes[i].ts,
 				  changes[i].bytes);
-		open_event(t, 'C', "Memory", allocator, 0, 0, changes[i].ts);
-		begin_args(t, "args");
-		put_arg(t, allocator, true);
-		writer_int(&t->w, total);
-		end_args(t);
-		end_event(t);
+		events_open(&t->events, 'C', "Memory", allocator, 0, 0, changes[i].ts);
+		events_args(&t->events);
+		events_arg(&t->events, allocator, true);
+		writer_int(&t->events.w, total);
+		events_args_end(&t->events);
+		events_close(&t->events);
 	}
 }
 
@@ -597,7 +480,7 @@ static size_t chain_allocators(struct drawing *d, uint32_t *firsts)
 			d->tensors[i].next = it.value;
 			heads.slots[it.index].value = i;
 		} else if (!map_add(&heads, hash, i)) {
-			writer_fail(&d->t->w, error_no_memory(d->t->err));
+			writer_fail(&d->t->events.w, error_no_memory(d->t->err));
 			break;
 		}
 	}
@@ -617,15 +500,15 @@ static void add_memory(struct drawing *d)
 	uint32_t *firsts = changes ? (uint32_t *)(changes + 2 * d->count) : NULL;
 
 	if (!changes) {
-		writer_fail(&d->t->w, error_no_memory(d->t->err));
+		writer_fail(&d->t->events.w, error_no_memory(d->t->err));
 		return;
 	}
-	for (size_t i = 1; i < d->count && d->t->w.status == OW_OK; i++) {
+	for (size_t i = 1; i < d->count && d->t->events.w.status == OW_OK; i++) {
 		put_object(d->t, 'D', &d->tensors[i], d->tensors[i].last_unref_us, 0);
-		end_event(d->t);
+		events_close(&d->t->events);
 	}
 	count = chain_allocators(d, firsts);
-	for (size_t i = 0; i < count && d->t->w.status == OW_OK; i++)
+	for (size_t i = 0; i < count && d->t->events.w.status == OW_OK; i++)
 		put_counters(d, firsts[i], changes);
 	mem_free(d->t->mem, changes, size);
 }
@@ -649,26 +532,26 @@ static void put_step(struct step_timeline *t, const struct step_stats *stats)
 	if (first > last)
 		return;
 	snprintf(name, sizeof(name), "step %" PRId64, stats->step);
-	open_event(t, 'X', "Step", str_from(name), t->next_pid, 0, first);
-	put_int(t, "dur", wrap_add(last, -first));
-	begin_args(t, "args");
-	put_arg(t, STR("step"), true);
-	writer_int(&t->w, stats->step);
-	end_args(t);
-	end_event(t);
+	events_open(&t->events, 'X', "Step", str_from(name), t->next_pid, 0, first);
+	events_int(&t->events, "dur", wrap_add(last, -first));
+	events_args(&t->events);
+	events_arg(&t->events, STR("step"), true);
+	writer_int(&t->events.w, stats->step);
+	events_args_end(&t->events);
+	events_close(&t->events);
 }
 
 void step_timeline_draw(struct step_timeline *t, const struct step_stats *stats)
 {
 	struct drawing d = { .t = t, .stats = stats, .count = 1 };
 
-	if (t->w.status != OW_OK)
+	if (t->events.w.status != OW_OK)
 		return;
 	if (!t->drawn++) {
 		for (size_t i = 1; i < t->device_count; i++)
 			t->devices[i].step = 0;
 		if (t->steps > 1)
-			put_process(t, t->next_pid, STR("Steps"), "");
+			events_process(&t->events, t->next_pid, STR("Steps"), "");
 	}
 	for (size_t i = 0; i < stats->count; i++)
 		d.node_count += stats->devices[i].count;
@@ -676,7 +559,7 @@ void step_timeline_draw(struct step_timeline *t, const struct step_stats *stats)
 	d.tensors = mem_zalloc(t->mem, 8 * sizeof(*d.tensors));
 	d.cap = 8;
 	if (!d.tids || !d.tensors) {
-		writer_fail(&t->w, error_no_memory(t->err));
+		writer_fail(&t->events.w, error_no_memory(t->err));
 	} else {
 		map_init(&d.map, t->mem);
 		arena_init(&d.arena, t->mem);
@@ -697,11 +580,10 @@ void step_timeline_draw(struct step_timeline *t, const struct step_stats *stats)
 
 ow_status step_timeline_finish(struct step_timeline *t)
 {
-	writer_puts(&t->w, "\n    ]\n}");
 	for (size_t i = 1; i < t->device_count; i++)
 		lanes_release(&t->devices[i].lanes);
 	mem_free(t->mem, t->devices, t->device_cap * sizeof(*t->devices));
 	map_release(&t->device_map);
 	arena_release(&t->arena);
-	return writer_finish(&t->w);
+	return events_finish(&t->events);
 }

@@ -16,19 +16,18 @@
 
 #include "base/map.h"
 #include "model/step_stats.h"
-#include "sink/writer.h"
+#include "sink/step_events.h"
 
 struct timeline_device;
 
 struct step_timeline {
-	struct writer w;
+	struct step_events events;
 	struct mem *mem;
 	struct arena arena; /* names of devices */
 	bool show_dataflow, show_memory;
 	void (*memory)(void *arg, struct str allocator, struct str tensor, int64_t ts_us,
 		       int64_t bytes); /* told of changes; may be NULL */
 	void *memory_arg;
-	bool any; /* an event was written */
 	struct map device_map;
 	struct timeline_device *devices; /* [0] is unused */
 	size_t device_count, device_cap;

@@ -5,9 +5,10 @@
  *
  *  - a device is a row of `devices`, in byte order of names ("map order");
  *  - slices are sorted by (device, start); of several with the same start the first one stays;
- *  - the lowest free lane comes from a tree of minima over the lanes' last ends. tfprof scans a lane
- *    backwards, but all its slices but the last end before that one starts, so the last decides.
+ *  - the lowest free lane comes from lanes.h. tfprof scans a lane backwards, but all its slices but
+ *    the last end before that one starts, so the last decides.
  */
+#include "sink/lanes.h"
 #include "sink/timeline_int.h"
 
 /* A run for every pair of runs of producer and consumer: loops can make billions. */
@@ -345,64 +346,20 @@ static void sort_slices(struct graph *g)
 
 /* ---- lanes ---- */
 
-/* Minima over the lanes' last ends: leaf `size + lane`, the parent of n is n / 2. */
-struct lanes {
-	int64_t *min;
-	uint32_t size; /* a power of two */
-};
-
-static bool lanes_grow(struct graph *g, struct lanes *lanes)
+static ow_status place(struct graph *g, struct device *d)
 {
-	uint32_t size = lanes->size ? lanes->size * 2 : 64;
-	int64_t *min = ALLOC(g, 2 * (size_t)size, int64_t);
+	bool good = true;
+	struct lanes lanes;
 
-	if (!min)
-		return false;
-	for (uint32_t i = 0; i < size; i++)
-		min[size + i] = i < lanes->size ? lanes->min[lanes->size + i] : INT64_MAX;
-	for (uint32_t i = size; i-- > 1;)
-		min[i] = MIN(min[2 * i], min[2 * i + 1]);
-	FREE(g, lanes->min, 2 * (size_t)lanes->size);
-	*lanes = (struct lanes){ min, size };
-	return true;
-}
-
-static void lanes_set(struct lanes *lanes, uint32_t lane, int64_t end)
-{
-	uint32_t i = lanes->size + lane;
-
-	lanes->min[i] = end;
-	while (i /= 2)
-		lanes->min[i] = MIN(lanes->min[2 * i], lanes->min[2 * i + 1]);
-}
-
-/* The lowest lane that ended by `start`, or UINT32_MAX. */
-static uint32_t lanes_find(const struct lanes *lanes, int64_t start)
-{
-	uint32_t i = 1;
-
-	if (!lanes->min || lanes->min[1] > start)
-		return UINT32_MAX;
-	while (i < lanes->size)
-		i = lanes->min[2 * i] <= start ? 2 * i : 2 * i + 1;
-	return i - lanes->size;
-}
-
-static ow_status place(struct graph *g, struct device *d, struct lanes *lanes)
-{
-	for (uint32_t i = d->first; i < d->first + d->count; i++) {
+	lanes_init(&lanes, g->mem, LANES_TOUCHING);
+	for (uint32_t i = d->first; i < d->first + d->count && good; i++) {
 		struct slice *s = &g->slices[i];
-		uint32_t lane = lanes_find(lanes, s->start);
 
-		if (lane == UINT32_MAX || lane >= d->lanes) {
-			if ((!lanes->min || d->lanes == lanes->size) && !lanes_grow(g, lanes))
-				return error_no_memory(g->t->err);
-			lane = d->lanes++;
-		}
-		s->lane = lane;
-		lanes_set(lanes, lane, wrap_add(s->start, s->dur));
+		good = lanes_take(&lanes, s->start, wrap_add(s->start, s->dur), &s->lane);
 	}
-	return OW_OK;
+	d->lanes = (uint32_t)lanes.used;
+	lanes_release(&lanes);
+	return good ? OW_OK : error_no_memory(g->t->err);
 }
 
 /* Slices of a device by (lane, start), from `to` on: a counting sort that keeps the order by start. */
@@ -431,13 +388,8 @@ static ow_status allocate_lanes(struct graph *g)
 	g->emit = ALLOC(g, g->slice_count, uint32_t);
 	if (!g->emit)
 		return error_no_memory(g->t->err);
-	for (uint32_t i = 0; i < g->device_count; i++) {
-		struct lanes lanes = { 0 };
-		ow_status status = place(g, &g->devices[i], &lanes);
-
-		FREE(g, lanes.min, 2 * (size_t)lanes.size);
-		OW_TRY(status);
-	}
+	for (uint32_t i = 0; i < g->device_count; i++)
+		OW_TRY(place(g, &g->devices[i]));
 	for (int64_t pid = 0; pid < g->t->next_pid; pid++) {
 		const struct device *d = &g->devices[g->by_pid[pid]];
 
