@@ -219,80 +219,11 @@ static bool read_scalar(struct parser *p, const struct pb_field_desc *field)
 
 /* ---- what the tables do not know ---------------------------------------------------------------- */
 
-static bool skip_string(struct parser *p)
-{
-	struct buf *buf = &p->out.buf;
-	size_t before = buf->len;
-	uint64_t start;
-	bool done = false;
-	int quote;
-
-	if (!text_quote(&p->text, &quote, &start))
-		return false;
-	while (!done) {
-		if (!text_string(&p->text, quote, start, buf, &done))
-			return false;
-		buf->len = before;
-	}
-	return true;
-}
-
-static char closing(int open)
-{
-	return open == '{' ? '}' : open == '<' ? '>' : ']';
-}
-
-/* One token of a value that nobody wants; brackets are matched. */
-static bool skip_token(struct parser *p, char *open, size_t *depth)
-{
-	struct text *t = &p->text;
-	struct number number;
-	struct str name;
-	int c = text_peek(t);
-
-	if (c == '"' || c == '\'')
-		return skip_string(p);
-	if (text_is_name(c))
-		return text_name(t, &name);
-	if (text_is_digit(c))
-		return text_number(t, &number);
-	if (c == '{' || c == '<' || c == '[') {
-		if (*depth == PBTXT_DEPTH_MAX)
-			return text_fail(t, "messages nested more than %d deep", PBTXT_DEPTH_MAX);
-		open[(*depth)++] = closing(c);
-	} else if (c == '}' || c == '>' || c == ']') {
-		if (!*depth || open[*depth - 1] != c)
-			return text_expected(t, "a value");
-		(*depth)--;
-	} else if (c <= 0 || !strchr("-.:,;/", c)) {
-		return text_expected(t, "a value");
-	}
-	t->at++;
-	return true;
-}
-
 /* The value of an unknown field, with its colon. */
 static bool skip_value(struct parser *p)
 {
-	struct text *t = &p->text;
-	char open[PBTXT_DEPTH_MAX];
-	size_t depth = 0;
-	bool string, sign;
-
-	if (!text_blanks(t))
+	if (!text_skip_value(&p->text, &p->out.buf))
 		return false;
-	if (text_peek(t) == ':')
-		t->at++;
-	do {
-		if (!text_blanks(t))
-			return false;
-		string = text_peek(t) == '"' || text_peek(t) == '\'';
-		sign = text_peek(t) == '-';
-		if (!skip_token(p, open, &depth) || !text_blanks(t))
-			return false;
-		if (string && !depth && (text_peek(t) == '"' || text_peek(t) == '\''))
-			sign = true; /* adjacent strings */
-	} while (depth || sign);
 	p->skipped++;
 	return true;
 }
@@ -384,7 +315,7 @@ static bool open_message(struct parser *p, const struct pb_field_desc *field, bo
 	*frame = (struct frame){ .type = field->message,
 				 .field = field,
 				 .start = text_offset(t),
-				 .close = closing(c),
+				 .close = text_closing(c),
 				 .in_list = in_list };
 	open_mark(p, field->number, &frame->mark);
 	t->at++;

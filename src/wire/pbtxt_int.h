@@ -1,6 +1,6 @@
 /*
- * pbtxt_int.h: the characters and tokens of the text format (pbtxt_lex.c, pbtxt_scalar.c), for
- * pbtxt.c alone.
+ * pbtxt_int.h: the characters and tokens of the text format (pbtxt_lex.c, pbtxt_scalar.c,
+ * pbtxt_skip.c), for pbtxt.c alone.
  * All functions return false after a failure, which is then in the text.
  */
 #ifndef WIRE_PBTXT_INT_H
@@ -80,5 +80,13 @@ bool text_bits(struct text *t, const struct pb_field_desc *field, bool allow_unk
  * some of the content to `out`, until it sets *done behind the closing quote. */
 bool text_quote(struct text *t, int *quote, uint64_t *start);
 bool text_string(struct text *t, int quote, uint64_t start, struct buf *out, bool *done);
+
+/* The bracket that closes this one. */
+static inline char text_closing(int open)
+{
+	return open == '{' ? '}' : open == '<' ? '>' : ']';
+}
+/* Passes over the value of a field that is not known, with its colon. `scratch` is as before after it. */
+bool text_skip_value(struct text *t, struct buf *scratch);
 
 #endif
