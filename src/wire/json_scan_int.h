@@ -1,6 +1,7 @@
 /*
- * json_scan_int.h: between json_scan.c (the window and the events), json_recover.c (going on after
- * damage) and json_document.c (what is around them); nobody else includes it.
+ * json_scan_int.h: between json_scan.c (the window and the list), json_walk.c (one event),
+ * json_recover.c (going on after damage) and json_document.c (what is around them); nobody else
+ * includes it.
  */
 #ifndef WIRE_JSON_SCAN_INT_H
 #define WIRE_JSON_SCAN_INT_H
@@ -21,6 +22,11 @@ bool scan_read(struct json_scan *scan, uint64_t offset, size_t want);
 static inline bool scan_at_end(const struct json_scan *scan)
 {
 	return scan->base + scan->len >= scan->in->size;
+}
+
+static inline bool scan_is_comment(const struct json_scan *scan, size_t p)
+{
+	return scan->buf[p] == '/' && (scan->buf[p + 1] == '/' || scan->buf[p + 1] == '*');
 }
 
 /* Position of the first byte at or after p that is no blank, no comma (if `commas`) and in no comment;
