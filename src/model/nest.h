@@ -9,4 +9,7 @@
 
 ow_status nest_events(struct builder *b);
 
+/* By track, then by start, then the longest first; rows that refer to events follow. For nest.c. */
+ow_status nest_order_events(struct builder *b);
+
 #endif
