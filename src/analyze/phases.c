@@ -1,46 +1,9 @@
 /*
  * phases.c: see phases.h. Four passes: which tracks of which inputs have classified work, their spans
- * per class, the launches, and the partition of each step. Memory goes with the spans that are left
+ * per class, the launches (phase_launches.c), and the partition of each step. Memory goes with the spans that are left
  * when overlapping ones are joined; time with the events, and their logarithm where tracks interleave.
  */
-#include "analyze/phases.h"
-
-/* Classes of the host are per input: [source][class]; those of a device per lane, and its last list is
- * all of its work. */
-#define HOST_LISTS CLASS_IDLE
-#define LANE_LISTS CLASS_COUNT
-
-struct input_work {
-	bool classified, has_device;
-	int64_t first_ns, last_ns; /* of all slices; first > last = none */
-	step_id step;		   /* of its first slice */
-	uint32_t marker_first, marker_count;
-	uint64_t slices, launched; /* of devices, between its first and last marker */
-	uint32_t lane_first, lane_count;
-	uint32_t window_first;
-};
-
-struct launch {
-	uint32_t call, work; /* events */
-};
-
-struct analysis {
-	const struct model *m;
-	const struct event_filter *filter;
-	struct phases *out;
-	struct mem *mem;
-	struct error *err;
-	struct arena scratch;
-	uint8_t *work;		   /* per track: enum track_work */
-	uint8_t *has_work;	   /* per track of a device: classified slices */
-	uint32_t *lane_of;	   /* per such track */
-	struct input_work *inputs; /* per source */
-	uint32_t input_count;
-	struct phase_marker *markers;
-	struct span_list *host, *lanes;
-	size_t host_lists, lane_lists;
-	int64_t **launched_ns; /* per lane: when what starts its n-th busy span was launched */
-};
+#include "analyze/phases_int.h"
 
 /* ---- which events ---- */
 
@@ -57,8 +20,8 @@ static const uint8_t class_of_phase[] = {
 	[PHASE_IDLE] = CLASS_COUNT,
 };
 
-/* CLASS_COUNT when the event has none. Of a loader only the waits count: its work runs ahead. */
-static enum phase_class class_of(const struct analysis *a, uint32_t event)
+/* Of a loader only the waits count: its work runs ahead. */
+enum phase_class phases_class_of(const struct analysis *a, uint32_t event)
 {
 	const struct model *m = a->m;
 	uint8_t phase = m->event.phase[event];
@@ -76,11 +39,6 @@ static enum phase_class class_of(const struct analysis *a, uint32_t event)
 	    a->inputs[m->track.source[track].v].has_device)
 		return CLASS_HOST;
 	return class;
-}
-
-static bool is_device(const struct analysis *a, uint32_t event)
-{
-	return a->work[a->m->event.track[event].v] == WORK_DEVICE;
 }
 
 static ow_status find_tracks(struct analysis *a)
@@ -119,7 +77,7 @@ static void survey(struct analysis *a)
 			in->step = m->event.step[i];
 		}
 		in->last_ns = MAX(in->last_ns, event_end(m, i));
-		if (class_of(a, i) == CLASS_COUNT)
+		if (phases_class_of(a, i) == CLASS_COUNT)
 			continue;
 		in->classified = true;
 		if (a->work[track] != WORK_DEVICE)
@@ -280,26 +238,7 @@ static ow_status make_markers(struct analysis *a)
 	return OW_OK;
 }
 
-/* The marker of an input around t, or NULL. */
-static struct phase_marker *marker_at(const struct analysis *a, const struct input_work *in,
-				      int64_t t)
-{
-	struct phase_marker *markers = a->markers + in->marker_first;
-	uint32_t low = 0, high = in->marker_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (markers[middle].begin_ns <= t)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && t < markers[low - 1].end_ns ? &markers[low - 1] : NULL;
-}
-
-/* Between the first marker's begin and the last one's end. */
-static bool among_markers(const struct analysis *a, const struct input_work *in, int64_t t)
+bool phases_among_markers(const struct analysis *a, const struct input_work *in, int64_t t)
 {
 	const struct phase_marker *markers = a->markers + in->marker_first;
 
@@ -315,7 +254,7 @@ static ow_status collect(struct analysis *a)
 	bool ok = true;
 
 	for (uint32_t i = 1; ok && i < m->event.count; i++) {
-		enum phase_class class = class_of(a, i);
+		enum phase_class class = phases_class_of(a, i);
 		uint32_t track = m->event.track[i].v, source = m->track.source[track].v;
 		int64_t begin = m->event.ts_ns[i], end = event_end(m, i);
 		struct span_list *lists = a->host + (size_t)source * HOST_LISTS;
@@ -325,7 +264,8 @@ static ow_status collect(struct analysis *a)
 		if (a->work[track] == WORK_DEVICE) {
 			lists = a->lanes + (size_t)a->lane_of[track] * LANE_LISTS;
 			ok = spans_add(&lists[CLASS_IDLE], a->mem, begin, end);
-			a->inputs[source].slices += among_markers(a, &a->inputs[source], begin);
+			a->inputs[source].slices +=
+				phases_among_markers(a, &a->inputs[source], begin);
 		}
 		ok = ok && spans_add(&lists[class], a->mem, begin, end);
 	}
@@ -368,48 +308,9 @@ static ow_status make_lists(struct analysis *a)
 	return finish_lists(a);
 }
 
-/* ---- launches ---- */
-
-/* Whether a link says which call launched classified device work. */
-static bool is_launch(const struct analysis *a, uint32_t link, struct launch *out)
-{
-	const struct model *m = a->m;
-	uint32_t call = m->link.src[link].v, work = m->link.dst[link].v;
-
-	if (m->link.kind[link] != LINK_LAUNCH || !call || !work)
-		return false;
-	*out = (struct launch){ call, work };
-	return is_device(a, work) && class_of(a, work) != CLASS_COUNT;
-}
-
-/* Work that several links lead to counts once. */
-static ow_status follow_launches(struct analysis *a)
-{
-	const struct model *m = a->m;
-	uint64_t *seen = ARENA_ARRAY(&a->scratch, uint64_t, (size_t)m->event.count / 64 + 1);
-	struct launch l;
-
-	if (!seen)
-		return error_no_memory(a->err);
-	for (uint32_t i = 1; i < m->link.count; i++) {
-		struct phase_marker *marker;
-		struct input_work *in;
-
-		if (!is_launch(a, i, &l) || seen[l.work / 64] >> l.work % 64 & 1)
-			continue;
-		seen[l.work / 64] |= (uint64_t)1 << l.work % 64;
-		in = &a->inputs[m->track.source[m->event.track[l.work].v].v];
-		in->launched += among_markers(a, in, m->event.ts_ns[l.work]);
-		marker = marker_at(a, in, m->event.ts_ns[l.call]);
-		if (marker)
-			marker->work_end_ns = MAX(marker->work_end_ns, event_end(m, l.work));
-	}
-	return OW_OK;
-}
-
 /* ---- windows ---- */
 
-static struct phase_window *step_at(const struct analysis *a, const struct input_work *in,
+struct phase_window *phases_step_at(const struct analysis *a, const struct input_work *in,
 				    int64_t t)
 {
 	struct phase_window *windows = a->out->windows + in->window_first;
@@ -433,10 +334,10 @@ static void count_slices(struct analysis *a)
 	for (uint32_t i = 1; i < m->event.count; i++) {
 		struct phase_window *w;
 
-		if (!is_device(a, i) || class_of(a, i) == CLASS_COUNT)
+		if (!phases_is_device(a, i) || phases_class_of(a, i) == CLASS_COUNT)
 			continue;
-		w = step_at(a, &a->inputs[m->track.source[m->event.track[i].v].v],
-			    m->event.ts_ns[i]);
+		w = phases_step_at(a, &a->inputs[m->track.source[m->event.track[i].v].v],
+				   m->event.ts_ns[i]);
 		if (w)
 			w->device_slices++;
 	}
@@ -495,91 +396,6 @@ static void clip_windows(struct analysis *a)
 
 /* ---- rows ---- */
 
-static ow_status time_launches(struct analysis *a)
-{
-	const struct model *m = a->m;
-	struct phases *p = a->out;
-
-	a->launched_ns = ARENA_ARRAY(&a->scratch, int64_t *, p->lane_count);
-	if (!a->launched_ns)
-		return error_no_memory(a->err);
-	for (uint32_t i = 0; i < p->lane_count; i++) {
-		size_t count = a->lanes[(size_t)i * LANE_LISTS + CLASS_IDLE].count;
-
-		a->launched_ns[i] = ARENA_ARRAY(&a->scratch, int64_t, count);
-		if (!a->launched_ns[i])
-			return error_no_memory(a->err);
-		for (size_t k = 0; k < count; k++)
-			a->launched_ns[i][k] = INT64_MAX;
-	}
-	for (uint32_t i = 1; i < m->link.count; i++) {
-		const struct span_list *busy;
-		int64_t start, call;
-		uint32_t lane;
-		struct launch l;
-		size_t at;
-
-		if (!is_launch(a, i, &l))
-			continue;
-		lane = a->lane_of[m->event.track[l.work].v];
-		busy = &a->lanes[(size_t)lane * LANE_LISTS + CLASS_IDLE];
-		start = m->event.ts_ns[l.work];
-		call = m->event.ts_ns[l.call];
-		at = spans_after(busy, start);
-		if (at < busy->count && busy->items[at].begin == start)
-			a->launched_ns[lane][at] = MIN(a->launched_ns[lane][at], call);
-	}
-	return OW_OK;
-}
-
-/* Device idle before each busy span of the window: did the host launch too late? */
-static void measure_gaps(const struct analysis *a, const struct phase_window *w,
-			 struct phase_row *row)
-{
-	const struct span_list *busy = &a->lanes[(size_t)row->lane * LANE_LISTS + CLASS_IDLE];
-
-	for (size_t i = MAX(spans_after(busy, w->start_ns), (size_t)1); i < busy->count; i++) {
-		int64_t before = busy->items[i - 1].end, launched = a->launched_ns[row->lane][i];
-		int64_t gap;
-
-		if (before >= w->end_ns)
-			return;
-		gap = span_length(MAX(before, w->start_ns), MIN(busy->items[i].begin, w->end_ns));
-		if (launched == INT64_MAX)
-			continue;
-		if (launched >= before)
-			row->launch_gap_ns = span_add(row->launch_gap_ns, gap);
-		else
-			row->dependency_gap_ns = span_add(row->dependency_gap_ns, gap);
-	}
-}
-
-static void measure_queues(struct analysis *a)
-{
-	const struct model *m = a->m;
-	struct launch l;
-
-	for (uint32_t i = 1; i < m->link.count; i++) {
-		const struct input_work *in;
-		struct phase_window *w;
-		struct phase_row *row;
-		uint32_t track;
-
-		if (!is_launch(a, i, &l))
-			continue;
-		track = m->event.track[l.work].v;
-		in = &a->inputs[m->track.source[track].v];
-		w = step_at(a, in, m->event.ts_ns[l.work]);
-		if (!w || !w->row_count)
-			continue;
-		row = &a->out->rows[w->row_first + a->lane_of[track] - in->lane_first];
-		row->queue_delay_ns =
-			span_add(row->queue_delay_ns,
-				 span_length(event_end(m, l.call), m->event.ts_ns[l.work]));
-		row->queued++;
-	}
-}
-
 static void measure_row(struct analysis *a, const struct phase_window *w, struct phase_row *row)
 {
 	const struct span_list *host = a->host + (size_t)w->source.v * HOST_LISTS;
@@ -589,7 +405,7 @@ static void measure_row(struct analysis *a, const struct phase_window *w, struct
 	for (unsigned c = 0; c < CLASS_COUNT; c++)
 		lists[c] = lane[c].count || c == CLASS_IDLE ? &lane[c] : &host[c];
 	phases_measure(lists, w->start_ns, w->end_ns, &row->sums);
-	measure_gaps(a, w, row);
+	phases_measure_gaps(a, w, row);
 }
 
 static ow_status make_rows(struct analysis *a)
@@ -597,7 +413,7 @@ static ow_status make_rows(struct analysis *a)
 	struct phases *p = a->out;
 
 	clip_windows(a);
-	OW_TRY(time_launches(a));
+	OW_TRY(phases_time_launches(a));
 	p->rows = ARENA_ARRAY(&p->arena, struct phase_row, p->row_count);
 	if (!p->rows)
 		return error_no_memory(a->err);
@@ -612,7 +428,7 @@ static ow_status make_rows(struct analysis *a)
 			measure_row(a, w, row);
 		}
 	}
-	measure_queues(a);
+	phases_measure_queues(a);
 	return OW_OK;
 }
 
@@ -641,7 +457,7 @@ static ow_status analyse(struct analysis *a)
 	OW_TRY(make_lanes(a));
 	OW_TRY(make_markers(a));
 	OW_TRY(make_lists(a));
-	OW_TRY(follow_launches(a));
+	OW_TRY(phases_follow_launches(a));
 	OW_TRY(make_windows(a));
 	OW_TRY(make_rows(a));
 	drop_empty_windows(a->out);
