@@ -12,32 +12,8 @@ import pathlib
 import sys
 import zlib
 
-# ---- protobuf, writing only ------------------------------------------------------------------------------------------
-
-
-def varint(value):
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 0x7f:
-        out.append(value & 0x7f | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def num(field, value):
-    """A varint field; zero is not written, as in proto3."""
-    return varint(field << 3) + varint(int(value)) if value else b""
-
-
-def sub(field, content):
-    """A string, bytes or message field; an empty one is written: it is present."""
-    content = content.encode() if isinstance(content, str) else content
-    return varint(field << 3 | 2) + varint(len(content)) + content
-
-
-def packed(field, values):
-    return sub(field, b"".join(varint(v) for v in values)) if values else b""
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests"))
+from support.pb_write import packed, some as num, sub  # noqa: E402
 
 
 def entry(field, key, value):

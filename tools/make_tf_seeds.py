@@ -9,24 +9,17 @@ import struct
 import sys
 
 
-def varint(value):
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes(out) + bytes([value])
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests"))
+from support.pb_write import fixed32, num, sub, varint  # noqa: E402
 
 
 def field(number, value):
     """int: varint, float: fixed32, str or bytes: length-delimited."""
-    if isinstance(value, bool) or isinstance(value, int):
-        return varint(number << 3) + varint(int(value))
+    if isinstance(value, int):
+        return num(number, int(value))
     if isinstance(value, float):
-        return varint(number << 3 | 5) + struct.pack("<f", value)
-    if isinstance(value, str):
-        value = value.encode()
-    return varint(number << 3 | 2) + varint(len(value)) + value
+        return fixed32(number, int.from_bytes(struct.pack("<f", value), "little"))
+    return sub(number, value)
 
 
 def message(*fields):

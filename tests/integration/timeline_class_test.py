@@ -31,6 +31,9 @@ except ImportError:
 
 BIN = os.environ.get("OPWATCH_BIN", "build/release/opwatch")
 SRC = os.environ.get("OPWATCH_SRC", ".")
+sys.path.insert(0, os.path.join(SRC, "tests"))
+from support.pb_write import sub  # noqa: E402
+
 CORPUS = os.environ.get("OPWATCH_CORPUS")
 TYPES = {"int64": 3, "uint64": 4, "int32": 5, "bool": 8, "string": 9, "uint32": 13}
 MESSAGES = {
@@ -219,17 +222,6 @@ def made_up(seed):
     return run.SerializeToString()
 
 
-def varint(value):
-    out = b""
-    while value > 127:
-        out, value = out + bytes([value & 127 | 128]), value >> 7
-    return out + bytes([value])
-
-
-def field(number, data):
-    return varint(number << 3 | 2) + varint(len(data)) + data
-
-
 def masked_crc(data):
     crc = 0xffffffff
     for byte in data:
@@ -316,8 +308,8 @@ class Convert(unittest.TestCase):
     def test_from_an_event_file(self):
         with open(f"{SRC}/samples/run_meta_0", "rb") as f:
             run = f.read()
-        tagged = field(1, b"step_0") + field(2, run)
-        data = record(b"\x09" + struct.pack("<d", 1e9) + field(3, b"brain.Event:2")) + record(b"\x10\x00" + field(8, tagged))
+        tagged = sub(1, b"step_0") + sub(2, run)
+        data = record(b"\x09" + struct.pack("<d", 1e9) + sub(3, b"brain.Event:2")) + record(b"\x10\x00" + sub(8, tagged))
         path = self.file("events.out.tfevents.1", data)
         self.assertEqual(convert(path, "--to", "timeline", "--show-memory"),
                          convert(f"{SRC}/samples/run_meta_0", "--to", "timeline", "--show-memory"))
