@@ -28,11 +28,6 @@ enum descriptor_kind { DESCRIPTOR_NEW, DESCRIPTOR_FILE, DESCRIPTOR_SOCKET, DESCR
 static uint8_t
 	kinds[DESCRIPTORS]; /* looked up once; forgotten when the number is given out again */
 
-void descriptors_forget(void)
-{
-	memset(kinds, 0, sizeof(kinds));
-}
-
 static void forget(int fd)
 {
 	if (fd >= 0 && fd < DESCRIPTORS)

@@ -238,7 +238,6 @@ void patches_notice(void);
 /* Goes through what is loaded and was not dealt with; returns how many calls lead to the recorder. */
 uint32_t patches_apply(void);
 void patches_undo(void);
-void descriptors_forget(void);
 
 /* Each looks whether its library is there by now. */
 void torch_arm(void);

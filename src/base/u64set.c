@@ -61,8 +61,3 @@ enum u64set_added u64set_add(struct u64set *set, uint64_t value)
 	set->count++;
 	return U64SET_NEW;
 }
-
-bool u64set_has(const struct u64set *set, uint64_t value)
-{
-	return value && set->slots && set->slots[find(set->slots, set->mask, value)];
-}

@@ -18,6 +18,5 @@ enum u64set_added { U64SET_OLD, U64SET_NEW, U64SET_NO_MEMORY };
 void u64set_init(struct u64set *set, struct mem *mem);
 void u64set_release(struct u64set *set);
 enum u64set_added u64set_add(struct u64set *set, uint64_t value) OW_MUST_CHECK;
-bool u64set_has(const struct u64set *set, uint64_t value);
 
 #endif

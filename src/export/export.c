@@ -19,22 +19,12 @@ static const struct export_format *const formats[] = {
 
 #define NULL_FOLDER "__HIVE_DEFAULT_PARTITION__"
 
-const struct export_format *export_format_at(size_t index)
-{
-	return index < ARRAY_COUNT(formats) ? formats[index] : NULL;
-}
-
 const struct export_format *export_format_find(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(formats); i++)
 		if (strcmp(formats[i]->name, name) == 0)
 			return formats[i];
 	return NULL;
-}
-
-const char *export_format_name(const struct export_format *format)
-{
-	return format->name;
 }
 
 ow_status export_progress(struct export_table *table, struct error *err)

@@ -43,10 +43,8 @@ struct export_summary {
 	uint64_t tables, files, rows, bytes;
 };
 
-/* Formats by name and in order; NULL when there is none. */
+/* The format of that name; NULL when there is none. */
 const struct export_format *export_format_find(const char *name);
-const struct export_format *export_format_at(size_t index);
-const char *export_format_name(const struct export_format *format);
 
 ow_status export_tables(const struct relation_run *runs, size_t run_count,
 			const struct export_options *options, struct mem *mem,
