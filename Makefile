@@ -61,7 +61,7 @@ check: setup-build setup-sql setup-test setup-check ## format, tidy, cppcheck, h
 	tools/check build/debug
 
 format: setup-check ## lay out the C sources by .clang-format
-	find include src python tests bench -name '*.[ch]' | xargs clang-format -i
+	find include src recorder python tests bench -name '*.[ch]' | xargs clang-format -i
 
 bench: setup-build setup-sql all ## speed and memory against sha256sum; prints, never fails
 	@$(call build,release,gen_profile)
