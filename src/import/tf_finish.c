@@ -15,6 +15,7 @@
 #define TOP_TYPES 8
 #define MISSING_MAX 128 /* types with a formula, and room */
 #define PASSES_MAX 3
+#define HOPS_MAX 100000
 
 /* What is known of an op type that occurs in the graph. */
 struct type {
@@ -349,20 +350,66 @@ static uint64_t list_missing(const struct finish *f, bool format, char *text, si
 	return total;
 }
 
+/* An input of the op that is not fully known; its producer and output. */
+static const struct tf_slot *unknown_input(const struct finish *f, uint32_t op, uint32_t *src)
+{
+	const struct model *m = f->m;
+
+	for (uint32_t i = 0; i < m->op.input_count[op]; i++) {
+		uint32_t row = m->op.input_first[op] + i;
+		const struct tf_slot *slot;
+
+		if (m->op_input.port[row] < 0 || !m->op_input.src[row].v)
+			continue;
+		slot = tf_flow_output(&f->flow, m->op_input.src[row].v, m->op_input.port[row]);
+		*src = m->op_input.src[row].v;
+		if (slot && !tf_shape_id_full(m, slot->shape))
+			return slot;
+	}
+	return NULL;
+}
+
+/* All inputs are told, and still something is unknown: where that begins. It depends on values, which only a run knows, or
+ * on an op type that we do not. */
+static void describe_blocker(const struct finish *f, char *text, size_t size)
+{
+	const struct tf_slot *slot = NULL, *before;
+	uint32_t op = 0, src = 0;
+	char shape[384];
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < f->flow.order_count && !op; i++)
+		if (f->m->op.flags[f->flow.order[i]] & OP_UNKNOWN_FLOPS)
+			op = f->flow.order[i];
+	for (int hop = 0; hop < HOPS_MAX && op && (before = unknown_input(f, op, &src)); hop++) {
+		slot = before;
+		op = src;
+	}
+	if (!slot || model_str(f->m, f->m->op.name[op]).len > sizeof(shape) / 2)
+		return;
+	tf_input_shape_print(&f->flow, op, slot, shape, sizeof(shape));
+	snprintf(text, size,
+		 "; the first depends on '%.*s' (%.64s), whose size is not in the graph: %s",
+		 STR_ARG(model_str(f->m, f->m->op.name[op])),
+		 model_str(f->m, f->m->op.type[op]).ptr, shape);
+}
+
 static ow_status note_missing(struct finish *f)
 {
-	char types[320], wanted[512];
+	char types[320], wanted[512], blocker[768] = "";
 	uint64_t count;
 	size_t inputs;
 
 	OW_TRY(find_missing(f));
 	count = list_missing(f, false, types, sizeof(types));
 	inputs = tf_input_shapes_wanted(&f->flow, 2, wanted, sizeof(wanted));
+	if (count && !inputs)
+		describe_blocker(f, blocker, sizeof(blocker));
 	if (count)
 		builder_note(f->b, NOTE_INFO, OW_NO_OFFSET,
 			     "%" PRIu64 " ops have no float operations because their shapes are "
-			     "unknown: %s%s%s%s",
-			     count, types,
+			     "unknown: %s%s%s%s%s",
+			     count, types, blocker,
 			     inputs && wanted[0] ? "; give the shapes of inputs: " : "",
 			     inputs ? wanted : "", inputs > 2 ? " …" : "");
 	count = list_missing(f, true, types, sizeof(types));

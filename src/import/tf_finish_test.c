@@ -270,6 +270,33 @@ static void test_layout_note(void **state)
 }
 
 /* Before version 24 an empty shape said nothing. */
+/* What depends on values: the note says where it begins, and a shape given there helps. */
+static void test_values_unknown(void **state)
+{
+	static const char *const shapes[] = { "w=3x2" };
+	const char *graph = "c Const <5x6>; w Where c; f Cast w; y Neg f; z Mul y y";
+	struct world w;
+
+	(void)state;
+	world_begin(&w);
+	assert_int_equal(add_graph(&w, graph), OW_OK);
+	assert_int_equal(finish(&w), OW_OK);
+	assert_note(
+		&w,
+		"2 ops have no float operations because their shapes are unknown: Mul 1, Neg 1; "
+		"the first depends on 'w' (Where), whose size is not in the graph: --input-shape "
+		"w=Nx2");
+	world_end(&w);
+	world_begin(&w);
+	assert_int_equal(add_graph(&w, graph), OW_OK);
+	w.options.input_shapes = shapes;
+	w.options.input_shape_count = 1;
+	assert_int_equal(finish(&w), OW_OK);
+	assert_int_equal(total_flops(&w), 12);
+	assert_false(has_note(&w, "unknown"));
+	world_end(&w);
+}
+
 static void test_old_placeholder(void **state)
 {
 	struct world w;
@@ -746,25 +773,16 @@ static void test_corpus_profiles(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unknown_shapes),
-		cmocka_unit_test(test_given_shapes),
-		cmocka_unit_test(test_bad_shapes),
-		cmocka_unit_test(test_traced_shapes),
-		cmocka_unit_test(test_given_flops_stay),
-		cmocka_unit_test(test_switched_off),
-		cmocka_unit_test(test_profile),
-		cmocka_unit_test(test_frozen_weights),
-		cmocka_unit_test(test_layout_note),
-		cmocka_unit_test(test_old_placeholder),
-		cmocka_unit_test(test_long_chain),
-		cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_many_outputs),
-		cmocka_unit_test(test_random_graphs),
-		cmocka_unit_test(test_allocation_failures),
-		cmocka_unit_test(test_large_file),
-		cmocka_unit_test(test_large_file_failures),
-		cmocka_unit_test(test_corpus_graphs),
-		cmocka_unit_test(test_corpus_profiles),
+		cmocka_unit_test(test_unknown_shapes),	 cmocka_unit_test(test_given_shapes),
+		cmocka_unit_test(test_bad_shapes),	 cmocka_unit_test(test_traced_shapes),
+		cmocka_unit_test(test_given_flops_stay), cmocka_unit_test(test_switched_off),
+		cmocka_unit_test(test_profile),		 cmocka_unit_test(test_frozen_weights),
+		cmocka_unit_test(test_layout_note),	 cmocka_unit_test(test_values_unknown),
+		cmocka_unit_test(test_old_placeholder),	 cmocka_unit_test(test_long_chain),
+		cmocka_unit_test(test_hostile),		 cmocka_unit_test(test_many_outputs),
+		cmocka_unit_test(test_random_graphs),	 cmocka_unit_test(test_allocation_failures),
+		cmocka_unit_test(test_large_file),	 cmocka_unit_test(test_large_file_failures),
+		cmocka_unit_test(test_corpus_graphs),	 cmocka_unit_test(test_corpus_profiles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

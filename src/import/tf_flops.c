@@ -5,6 +5,8 @@
  */
 #include "import/tf_flops.h"
 
+#include "import/tf_einsum.h"
+
 #define FLOPS(type, kind, arg) { #type, FLOPS_##kind, arg, false },
 #define FLOPS_OURS(type, kind, arg) { #type, FLOPS_##kind, arg, true },
 const struct tf_flops tf_flops_table[] = {
@@ -255,6 +257,18 @@ static enum tf_flops_result conv(struct tf_infer *c, int32_t dims, int64_t *flop
 	return give(count, flops);
 }
 
+/* Of one input nothing is multiplied: it is rearranged and summed up. */
+static enum tf_flops_result einsum(struct tf_infer *c, int64_t *flops)
+{
+	struct tf_einsum e;
+
+	if (!tf_attrs(c)->found || !tf_einsum(c, &e) || e.terms > 2)
+		return FLOPS_NONE;
+	if (!tf_shape_full(&e.all))
+		return FLOPS_NO_SHAPE;
+	return give(times(elements(&e.all), e.terms == 2 ? 2 : 0), flops);
+}
+
 enum tf_flops_result tf_flops(struct tf_infer *c, const struct tf_flops *formula, int64_t *flops)
 {
 	switch (formula->kind) {
@@ -280,6 +294,8 @@ enum tf_flops_result tf_flops(struct tf_infer *c, const struct tf_flops *formula
 		return mat_mul(c, flops);
 	case FLOPS_BATCH_MAT_MUL:
 		return batch_mat_mul(c, formula->ours, flops);
+	case FLOPS_EINSUM:
+		return einsum(c, flops);
 	case FLOPS_CONV:
 		return conv(c, formula->arg, flops);
 	}

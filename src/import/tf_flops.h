@@ -21,7 +21,8 @@ enum tf_flops_kind {
 	FLOPS_ADD_N,
 	FLOPS_MAT_MUL,
 	FLOPS_BATCH_MAT_MUL,
-	FLOPS_CONV, /* 2 n(out) times the first `scale` dimensions of the filter */
+	FLOPS_EINSUM, /* 2 for every product of two elements */
+	FLOPS_CONV,   /* 2 n(out) times the first `scale` dimensions of the filter */
 };
 
 struct tf_flops {

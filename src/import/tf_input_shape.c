@@ -144,9 +144,8 @@ ow_status tf_input_shapes_apply(struct tf_flow *flow, struct tf_reader *reader,
 	return OW_OK;
 }
 
-/* "NAME=Nx784" or "NAME:1=…"; sizes that are wanted are shown as N. */
-static size_t print_wanted(const struct tf_flow *flow, uint32_t op, const struct tf_slot *slot,
-			   char *text, size_t size)
+size_t tf_input_shape_print(const struct tf_flow *flow, uint32_t op, const struct tf_slot *slot,
+			    char *text, size_t size)
 {
 	struct tf_shape shape = tf_shape_load(flow->m, slot->shape);
 	char sizes[128] = "…", port[16] = "";
@@ -177,7 +176,8 @@ size_t tf_input_shapes_wanted(const struct tf_flow *flow, size_t most, char *tex
 				continue;
 			if (len)
 				text[len++] = ' ';
-			len += print_wanted(flow, op, &flow->slots[i], text + len, size - len);
+			len += tf_input_shape_print(flow, op, &flow->slots[i], text + len,
+						    size - len);
 		}
 	}
 	return count;

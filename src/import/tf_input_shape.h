@@ -18,4 +18,8 @@ ow_status tf_input_shapes_apply(struct tf_flow *flow, struct tf_reader *reader,
  * something to be filled in. At most `most` of them; the number of all is returned. */
 size_t tf_input_shapes_wanted(const struct tf_flow *flow, size_t most, char *text, size_t size);
 
+/* "--input-shape NAME=Nx784", or "NAME:1=…"; sizes that are wanted are shown as N. */
+size_t tf_input_shape_print(const struct tf_flow *flow, uint32_t op, const struct tf_slot *slot,
+			    char *text, size_t size);
+
 #endif

@@ -291,3 +291,17 @@ void tf_rule_where(struct tf_infer *c)
 	out.dim[1] = in.rank;
 	tf_out(c, 0, &out);
 }
+
+/* The last dimension becomes half of what input 1 says, and one more; arg 1: all of it. */
+void tf_rule_rfft(struct tf_infer *c)
+{
+	struct tf_shape out = tf_in(c, 0);
+	int64_t length;
+
+	if (out.rank < 1)
+		return;
+	out.dim[out.rank - 1] = TF_UNKNOWN;
+	if (tf_in_scalar(c, 1, &length) && length >= 0)
+		out.dim[out.rank - 1] = c->arg == 1 ? length : length / 2 + 1;
+	tf_out(c, 0, &out);
+}

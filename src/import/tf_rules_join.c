@@ -6,22 +6,21 @@
 
 /* ---- Pack, Unpack ---- */
 
-/* Stacked scalars are a vector whose elements may be known one by one. */
-static void pack_values(struct tf_infer *c)
+/* Stacked scalars, or stacked vectors, whose elements may be known one by one. `each`: elements of one input. */
+static void pack_values(struct tf_infer *c, int64_t each)
 {
-	struct tf_value out = { 0 };
+	struct tf_value out = { 0 }, in;
 	bool any = false;
 
-	if (c->inputs > TF_VALUE_MAX)
+	if (c->inputs > TF_VALUE_MAX || each > TF_VALUE_MAX / MAX(c->inputs, 1u))
 		return;
 	for (uint32_t i = 0; i < c->inputs; i++) {
-		int64_t item;
+		bool known = tf_in_value(c, i, &in) && in.count == (uint32_t)each;
 
-		if (tf_in_scalar(c, i, &item))
-			any = true;
-		else
-			item = TF_VALUE_UNKNOWN;
-		out.item[out.count++] = item;
+		for (uint32_t k = 0; k < (uint32_t)each; k++) {
+			out.item[out.count] = known ? in.item[k] : TF_VALUE_UNKNOWN;
+			any |= out.item[out.count++] != TF_VALUE_UNKNOWN;
+		}
 	}
 	if (any)
 		tf_out_value(c, 0, &out);
@@ -38,7 +37,7 @@ static void limit_inputs(struct tf_infer *c, int64_t more)
 
 void tf_rule_pack(struct tf_infer *c)
 {
-	int64_t axis = tf_attr_int(tf_attrs(c), "axis", 0);
+	int64_t axis = tf_attr_int(tf_attrs(c), "axis", 0), each;
 	struct tf_shape in = tf_shape_unknown(), out = tf_shape_scalar();
 
 	limit_inputs(c, 0);
@@ -57,8 +56,8 @@ void tf_rule_pack(struct tf_infer *c)
 			tf_shape_push(&out, in.dim[i]);
 	}
 	tf_out(c, 0, &out);
-	if (in.rank == 0)
-		pack_values(c);
+	if (axis == 0 && tf_shape_elements(&in, &each))
+		pack_values(c, each);
 }
 
 void tf_rule_unpack(struct tf_infer *c)

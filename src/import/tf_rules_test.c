@@ -215,6 +215,71 @@ static void test_products(void **state)
 		{ "a Const <7x2x3>; b Const <5x3>; y BatchMatMulV2 a b adj_y=true", "y", "7x2x5",
 		  420 },
 		{ "a Const <4x1x2x3>; b Const <6x3x5>; y BatchMatMulV3 a b", "y", "4x6x2x5", 1440 },
+		{ "a Const <2x3>; b Const <3x5>; y _FusedMatMul a b", "y", "2x5", 60 },
+	};
+
+	(void)state;
+	RUN(cases);
+}
+
+static void test_einsum(void **state)
+{
+	static const struct test_case cases[] = {
+		{ "a Const <2x3>; b Const <3x5>; y Einsum a b equation=ab,bc->ac", "y", "2x5", 60 },
+		/* an attention: heads and their scores */
+		{ "a Const <8x128x12x64>; b Const <8x128x12x64>; y Einsum a b "
+		  "equation=aecd,abcd->acbe",
+		  "y", "8x12x128x128", 2LL * 8 * 12 * 128 * 128 * 64 },
+		{ "a Const <8x128x768>; b Const <768x12x64>; y Einsum a b equation=abc,cde->abde",
+		  "y", "8x128x12x64", 2LL * 8 * 128 * 768 * 768 },
+		{ "a Const <7x4x2x3>; b Const <3x5>; y Einsum a b equation=...ab,bc->...ac", "y",
+		  "7x4x2x5", 2 * 28 * 30 },
+		{ "a Const <4x2x3>; b Const <7x1x3x5>; y Einsum a b equation=...ab,...bc->...ac",
+		  "y", "7x4x2x5", 2 * 28 * 30 },
+		{ "a Const <2x3>; y Einsum a equation=ab->ba", "y", "3x2", 0 },
+		{ "a Const <2x3>; b Const <2x3>; y Einsum a b equation=ab,ab->", "y", "1", 12 },
+		{ "a Placeholder <?x3>; b Const <3x5>; y Einsum a b equation=ab,bc->ac", "y", "?x5",
+		  0 },
+		{ "a Placeholder <*>; b Const <3x5>; y Einsum a b equation=ab,bc->ac", "y", "?x5",
+		  0 },
+		{ "a Placeholder <*>; b Const <3x5>; y Einsum a b equation=...b,bc->...c", "y",
+		  "unknown", 0 },
+		/* nonsense */
+		{ "a Const <2x3>; b Const <4x5>; y Einsum a b equation=ab,bc->ac", "y", "unknown",
+		  0 },
+		{ "a Const <2x3>; b Const <3x5>; y Einsum a b equation=ab,bc->az", "y", "unknown",
+		  0 },
+		{ "a Const <2x3>; b Const <3x5>; y Einsum a b equation=abc,bc->a", "y", "unknown",
+		  0 },
+		{ "a Const <2x3>; y Einsum a equation=ab,bc->ac", "y", "unknown", 0 },
+		{ "a Const <2x3>; y Einsum a equation=ab", "y", "unknown", 0 },
+		{ "a Const <2x3>; y Einsum a equation=ab->a.", "y", "unknown", 0 },
+		{ "a Const <2x3>; y Einsum a", "y", "unknown", 0 },
+	};
+
+	(void)state;
+	RUN(cases);
+}
+
+static void test_later_types(void **state)
+{
+	static const struct test_case cases[] = {
+		{ "x Const <4x512>; n Const {512}; y RFFT x n" F, "y", "4x257", ANY },
+		{ "x Const <4x257>; n Const {512}; y IRFFT x n" F, "y", "4x512", ANY },
+		{ "x Const <4x512>; n Placeholder <1>; y RFFT x n" F, "y", "4x?", ANY },
+		{ "s Const {4,5}; k Const {1,2}; y StatelessRandomUniformV2 s k k k" F, "y", "4x5",
+		  ANY },
+		{ "s Const {4,5}; r Const <>; a Const #1; y StatefulUniform r a s r r" F, "y",
+		  "4x5", ANY },
+		{ "x Const <2x3>; h Const <2x7>; y LSTMBlockCell x h h; z Neg y:6", "z", "2x7",
+		  14 },
+		{ "x Const <1x8x8x3>; f Const <3x3x3x4>; y _FusedConv2D x f strides=[1,1,1,1] "
+		  "padding=SAME",
+		  "y", "1x8x8x4", 2 * 256 * 27 },
+		{ "x Const <1x8x8x3>; f Const <3x3x3x1>; y _FusedDepthwiseConv2dNative x f "
+		  "strides=[1,1,1,1] "
+		  "padding=SAME",
+		  "y", "1x8x8x3", 2 * 192 * 9 },
 	};
 
 	(void)state;
@@ -321,6 +386,13 @@ static void test_join_and_split(void **state)
 {
 	static const struct test_case cases[] = {
 		{ "x Const <2x3>; y Pack x x x" F, "y", "3x2x3", ANY },
+		/* paddings as they are made: pairs, stacked */
+		{ "a Const {1,2}; b Const {3,1}; p Pack a b; x Const <4x5>; y Pad x p" F, "y",
+		  "7x9", ANY },
+		{ "a Const {1,2}; b Placeholder <2>; p Pack a b; x Const <4x5>; y Pad x p" F, "y",
+		  "7x?", ANY },
+		{ "a Const {1,2}; b Const {3,1}; p Pack a b axis=1; x Const <4x5>; y Pad x p" F,
+		  "y", "?x?", ANY },
 		{ "x Const <2x3>; y Pack x x axis=-1" F, "y", "2x3x2", ANY },
 		{ "x Const <2x3>; c Const <>; y Pack x x ^c N=2" F, "y", "2x2x3", ANY },
 		{ "x Const <2x3x4>; u Unpack x axis=1; y Identity u:2" F, "y", "2x4", ANY },
@@ -664,6 +736,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sources),	     cmocka_unit_test(test_control_flow),
 		cmocka_unit_test(test_elementwise),  cmocka_unit_test(test_products),
+		cmocka_unit_test(test_einsum),	     cmocka_unit_test(test_later_types),
 		cmocka_unit_test(test_reductions),   cmocka_unit_test(test_broadcast_gradient),
 		cmocka_unit_test(test_reshape),	     cmocka_unit_test(test_join_and_split),
 		cmocka_unit_test(test_repeat),	     cmocka_unit_test(test_slices),
