@@ -205,7 +205,8 @@ static enum pb_problem add_attr(struct graph *g, struct node *n, struct str mess
 		return entry.problem;
 	r = pb_over(value.ptr, value.len);
 	while (pb_next(&r, &f))
-		last = f;
+		if (pb_number(&f) <= TF_ATTR_CASES) /* unknown fields are no value */
+			last = f;
 	if (r.problem)
 		return r.problem;
 	switch (attr_of(key)) {

@@ -91,7 +91,8 @@ static enum pb_problem read_attr(struct profile *p, struct profile_node *n,
 	if (r.problem || !key.ptr)
 		return r.problem;
 	while (pb_next(&value, &f))
-		last = f;
+		if (pb_number(&f) <= TF_ATTR_CASES)
+			last = f;
 	if (last.tag == PB_TAG(2, PB_BYTES))
 		n->data_format = tf_word(&p->r, pb_str(&last));
 	return value.problem;

@@ -17,7 +17,8 @@
 #include "import/importer.h"
 #include "wire/pb_stream.h"
 
-#define TF_CACHE 64 /* a power of two */
+#define TF_ATTR_CASES 10 /* the value of an AttrValue is one of its fields 1 to 10 */
+#define TF_CACHE 64	 /* a power of two */
 
 /* The last text seen in a place and its id. The bytes are the model's own copy. */
 struct tf_word {

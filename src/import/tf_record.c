@@ -36,18 +36,18 @@ static enum pb_problem add_allocator(struct tf_records *s, struct tf_record *rec
 {
 	struct pb msg = pb_over(bytes.ptr, bytes.len);
 	size_t first = s->alloc_count;
-	int64_t in_use = 0;
+	int64_t total = 0, peak = 0, live = 0, in_use = 0; /* of several the last one counts */
 	bool gpu = false;
 	struct pb_field f;
 
 	if (pb_take(&msg, PB_TAG(1, PB_BYTES), &f))
 		gpu = is_gpu_allocator(s, pb_str(&f));
 	if (pb_take(&msg, PB_TAG(2, PB_VARINT), &f))
-		rec->total = wrap_add(rec->total, (int64_t)f.value);
+		total = (int64_t)f.value;
 	if (pb_take(&msg, PB_TAG(3, PB_VARINT), &f))
-		rec->peak = wrap_add(rec->peak, (int64_t)f.value);
+		peak = (int64_t)f.value;
 	if (pb_take(&msg, PB_TAG(4, PB_VARINT), &f))
-		rec->live = wrap_add(rec->live, (int64_t)f.value);
+		live = (int64_t)f.value;
 	if (pb_take(&msg, PB_TAG(5, PB_VARINT), &f))
 		in_use = (int64_t)f.value;
 	while (pb_next(&msg, &f))
@@ -56,13 +56,13 @@ static enum pb_problem add_allocator(struct tf_records *s, struct tf_record *rec
 			gpu = is_gpu_allocator(s, pb_str(&f));
 			break;
 		case PB_TAG(2, PB_VARINT):
-			rec->total = wrap_add(rec->total, (int64_t)f.value);
+			total = (int64_t)f.value;
 			break;
 		case PB_TAG(3, PB_VARINT):
-			rec->peak = wrap_add(rec->peak, (int64_t)f.value);
+			peak = (int64_t)f.value;
 			break;
 		case PB_TAG(4, PB_VARINT):
-			rec->live = wrap_add(rec->live, (int64_t)f.value);
+			live = (int64_t)f.value;
 			break;
 		case PB_TAG(5, PB_VARINT):
 			in_use = (int64_t)f.value;
@@ -73,6 +73,9 @@ static enum pb_problem add_allocator(struct tf_records *s, struct tf_record *rec
 		default:
 			break;
 		}
+	rec->total = wrap_add(rec->total, total);
+	rec->peak = wrap_add(rec->peak, peak);
+	rec->live = wrap_add(rec->live, live);
 	if (gpu) {
 		rec->gpu_allocators++;
 		rec->in_use = MAX(rec->in_use, in_use);
@@ -118,8 +121,7 @@ static enum pb_problem read_allocation(struct tf_records *s, struct tensor_row *
 }
 
 /* TensorDescription */
-static enum pb_problem read_tensor(struct tf_records *s, struct tf_record *rec,
-				   struct tensor_row *row, struct str bytes)
+static enum pb_problem read_tensor(struct tf_records *s, struct tensor_row *row, struct str bytes)
 {
 	struct pb msg = pb_over(bytes.ptr, bytes.len);
 	enum pb_problem problem = PB_OK;
@@ -146,8 +148,6 @@ static enum pb_problem read_tensor(struct tf_records *s, struct tf_record *rec,
 		default:
 			break;
 		}
-	/* Without an allocation both are zero, and zero is what it adds. */
-	rec->output = wrap_add(rec->output, MAX(row->allocated, row->requested));
 	return problem ? problem : msg.problem;
 }
 
@@ -175,12 +175,14 @@ static enum pb_problem add_output(struct tf_records *s, struct tf_record *rec, s
 	if (pb_take(&msg, PB_TAG(1, PB_VARINT), &f))
 		row.slot = tf_int32(f.value);
 	if (pb_take(&msg, PB_TAG(3, PB_BYTES), &f))
-		problem = read_tensor(s, rec, &row, pb_str(&f));
+		problem = read_tensor(s, &row, pb_str(&f));
 	while (!problem && pb_next(&msg, &f))
 		if (f.tag == PB_TAG(1, PB_VARINT))
 			row.slot = tf_int32(f.value);
 		else if (f.tag == PB_TAG(3, PB_BYTES))
-			problem = read_tensor(s, rec, &row, pb_str(&f));
+			problem = read_tensor(s, &row, pb_str(&f));
+	/* Without an allocation both are zero, and zero is what it adds. */
+	rec->output = wrap_add(rec->output, MAX(row.allocated, row.requested));
 	if (s->count_tensors)
 		s->tensor_count++;
 	else

@@ -15,7 +15,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.environ["OPWATCH_SRC"], "tests/support"))
 from tfprof_files import UNITS, WRITTEN, Abort, GraphTimeline, Pprof, tree_timeline  # noqa: E402
-from tfprof_random import Files, Maker, profile_message, vary_profile  # noqa: E402
+from tfprof_random import PROFILE, Files, Maker, profile_message, scrambled, vary_profile  # noqa: E402
 from tfprof_store import BYTES, TIMES, Store, raw  # noqa: E402
 from tfprof_text import SELECT_DOC, Text, advice  # noqa: E402
 from tfprof_views import BAD_REGEXES, has_lines  # noqa: E402
@@ -408,7 +408,7 @@ class Views(unittest.TestCase):
             self.compare(number, ["--profile_path=" + written] + files.checkpoint, "Reading Files...\n",
                          Shell(rng, store, self.scratch.name), 8)
         vary_profile(store, rng)
-        profile = files.write("profile", profile_message(store, rng))
+        profile = files.write("profile", scrambled(profile_message(store, rng), PROFILE, rng))
         self.compare(number, ["--profile_path=" + profile] + files.checkpoint, "Reading Files...\n",
                      Shell(rng, store, self.scratch.name), 15)
 

@@ -6,6 +6,7 @@ A model is a dict: graph (node definitions), op_log (entries), steps (devices an
 import os
 import struct
 
+from pb_scramble import MANY, NUMBERS, ONE, TEXTS, WHOLE, Scrambler
 from pb_write import num, packed, some, sub
 from tfprof_checkpoint import IN_V1, shape_message, write_checkpoint, write_v1
 from tfprof_store import TENSORS, raw, signed
@@ -332,16 +333,41 @@ def profile_message(store, rng):
     return out + some(2, int(store.has_traces)) + packed(3, sorted(store.steps)) + strings.table(4) + some(5, int(store.miss_stream))
 
 
+# ---- schemas, for those who write the same differently ----
+
+SHAPE = {2: (MANY, {})}
+ATTR = {1: (WHOLE, {7: (MANY, SHAPE)}), 7: (WHOLE, SHAPE)}
+NODE_DEF = {3: TEXTS, 5: (MANY, {1: TEXTS, 2: (WHOLE, ATTR)})}
+GRAPH = {1: (MANY, NODE_DEF), 4: (ONE, {})}
+CODE = {1: (MANY, {})}
+STRINGS = {}
+OP_LOG = {1: (MANY, {3: TEXTS, 4: (WHOLE, CODE)}), 2: (MANY, STRINGS)}
+OUTPUT = {3: (ONE, {2: (ONE, SHAPE), 4: (ONE, {})})}
+RECORD = {6: (MANY, {6: (MANY, {})}), 7: (MANY, OUTPUT), 12: (ONE, {})}
+STEP_STATS = {1: (MANY, {1: TEXTS, 2: (MANY, RECORD)})}       # of a device all read the first name
+RUN_METADATA = {1: (ONE, STEP_STATS), 3: (MANY, {})}
+TUPLE = {1: NUMBERS}
+EXEC_TIMES = {2: (WHOLE, {1: (MANY, TUPLE)})}
+EXEC = {4: (MANY, EXEC_TIMES), 5: (MANY, EXEC_TIMES), 6: TEXTS, 7: (MANY, {}), 11: (MANY, {})}
+PROFILE_NODE = {2: (MANY, {}), 4: NUMBERS, 5: TEXTS, 10: (WHOLE, CODE), 11: (MANY, {1: TEXTS, 2: (WHOLE, ATTR)}), 12: (MANY, {2: (WHOLE, EXEC)}), 14: (MANY, {}),
+                15: (MANY, {2: (WHOLE, TUPLE)}), 16: (MANY, {2: (WHOLE, TUPLE)})}
+PROFILE = {1: (MANY, {2: (WHOLE, PROFILE_NODE)}), 3: NUMBERS, 4: (MANY, STRINGS)}
+
+
+def scrambled(message, schema, rng):
+    return Scrambler(rng).message(message, schema) if rng.random() < 0.4 else message
+
+
 class Files:
     """Writes a model into a folder; `flags` are tfprof's."""
 
     def __init__(self, folder, model, rng):
         self.folder, self.flags, self.paths = folder, [], []
-        graph = graph_text(model["graph"]) if rng.random() < 0.3 else graph_message(model["graph"])
+        graph = graph_text(model["graph"]) if rng.random() < 0.3 else scrambled(graph_message(model["graph"]), GRAPH, rng)
         self.flags.append("--graph_path=" + self.write("graph", graph))
         if model["op_log"] is not None:
-            self.flags.append("--op_log_path=" + self.write("op_log", op_log_message(model["op_log"], rng)))
-        steps = [self.write("step%d" % i, step_text(devices) if devices and rng.random() < 0.2 else step_message(devices))
+            self.flags.append("--op_log_path=" + self.write("op_log", scrambled(op_log_message(model["op_log"], rng), OP_LOG, rng)))
+        steps = [self.write("step%d" % i, step_text(devices) if devices and rng.random() < 0.2 else scrambled(step_message(devices), RUN_METADATA, rng))
                  for i, devices in enumerate(model["steps"])]
         if steps:
             self.flags.append("--run_meta_path=" + ",".join(steps))
