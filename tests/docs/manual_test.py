@@ -91,10 +91,9 @@ class Completions(unittest.TestCase):
     def test_bash(self):
         text = (ROOT / "completions/opwatch.bash").read_text()
         named = dict(re.findall(r'^_opwatch_(\w+)="([^"]*)"', text, re.M))
-        options = set(named["view_options"].split() + named["general_options"].split())
-        for more in re.findall(r'(?<!_)options="([^"]+)"', text.split("_opwatch_tfprof()")[0]):
-            options |= {word for word in more.split() if not word.startswith("$")}
-        self.check("bash", options, set(named["commands"].split()))
+        # Options come from the program; tests/cli/completions_test.py compares them. What is there without it:
+        self.assertLessEqual(set(named["view_options"].split() + named["general_options"].split()), self.options)
+        self.assertEqual(set(named["commands"].split()), self.words)
 
     def test_zsh(self):
         text = (ROOT / "completions/_opwatch").read_text().replace("--{profile,", "")
