@@ -199,6 +199,15 @@ static void tells_what_went_wrong(void **state)
 		{ H2_GARBAGE, AS_FIELD, OW_E_FORMAT, "does not speak gRPC" },
 		{ H2_404, AS_FIELD, OW_E_FORMAT, "HTTP status 404" },
 		{ H2_PAGE, AS_FIELD, OW_E_FORMAT, "answers with 'text/html" },
+		{ H2_REFUSES, AS_FIELD, OW_E_IO,
+		  "refused the call: it reset the stream (RST_STREAM), REFUSED_STREAM (7)" },
+		{ H2_RESETS, AS_FIELD, OW_E_IO,
+		  "came; it reset the stream (RST_STREAM), CANCEL (8)" },
+		{ H2_LEAVES, AS_FIELD, OW_E_IO,
+		  "refused the call: it takes no more of them (GOAWAY), ENHANCE_YOUR_CALM (11), "
+		  "'too_many_pings?[2J'" },
+		{ H2_HANGS_UP, AS_FIELD, OW_E_IO,
+		  "speaks HTTP/2, but closed the connection without an answer" },
 		{ H2_ANSWERS, SAVED, OW_E_NOT_FOUND, "saved it where it runs" },
 		{ H2_ANSWERS, EMPTY, OW_E_EMPTY, "recorded nothing" },
 	};
@@ -221,6 +230,24 @@ static void tells_what_went_wrong(void **state)
 		assert_int_equal(empty_folder(), 0);
 		buf_release(&answer);
 	}
+}
+
+/* Whoever goes away may still answer what came before. */
+static void a_last_answer_counts(void **state)
+{
+	struct h2_server server = { .way = H2_LAST };
+	struct ow_capture_summary summary;
+	struct ow_error err = { 0 };
+	struct buf answer;
+
+	(void)state;
+	buf_init(&answer, &mem);
+	put_answer(&answer, AS_FIELD, STR("x"));
+	server.answer = (unsigned char *)answer.ptr;
+	server.answer_len = answer.len;
+	assert_int_equal(ask(&server, &summary, &err), OW_OK);
+	assert_int_equal(empty_folder(), 1);
+	buf_release(&answer);
 }
 
 static void nobody_there(void **state)
@@ -298,11 +325,9 @@ static void memory_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(keeps_what_is_sent),
-		cmocka_unit_test(asks_for_what_it_needs),
-		cmocka_unit_test(tells_what_went_wrong),
-		cmocka_unit_test(nobody_there),
-		cmocka_unit_test(addresses),
+		cmocka_unit_test(keeps_what_is_sent),	 cmocka_unit_test(asks_for_what_it_needs),
+		cmocka_unit_test(tells_what_went_wrong), cmocka_unit_test(a_last_answer_counts),
+		cmocka_unit_test(nobody_there),		 cmocka_unit_test(addresses),
 		cmocka_unit_test(memory_fails),
 	};
 

@@ -31,7 +31,11 @@ struct grpc {
 	char message[512];
 	char foreign[48]; /* the kind of an answer that is none of gRPC */
 	bool packed, too_long, closed;
-	uint32_t reset; /* why the stream was closed */
+	bool speaks;	/* HTTP/2: a whole frame of it has come */
+	bool leaves;	/* it takes no more calls */
+	bool was_reset; /* the stream */
+	uint32_t reset_code, leave_code;
+	char leave_text[128];
 	int fd;
 };
 
@@ -122,13 +126,43 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
 	return g->too_long || g->answer->failed ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
+/* What a server says goes to a terminal. */
+static void keep_reason(struct grpc *g, const nghttp2_goaway *frame)
+{
+	size_t len = MIN(frame->opaque_data_len, sizeof(g->leave_text) - 1);
+
+	for (size_t i = 0; i < len; i++) {
+		char c = (char)frame->opaque_data[i];
+
+		g->leave_text[i] = c < ' ' || c > '~' ? '?' : c;
+	}
+	g->leave_text[len] = '\0';
+}
+
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
+{
+	struct grpc *g = arg;
+
+	(void)session;
+	g->speaks = true;
+	if (frame->hd.type == NGHTTP2_GOAWAY) {
+		g->leaves = true;
+		g->leave_code = frame->goaway.error_code;
+		keep_reason(g, &frame->goaway);
+	}
+	if (frame->hd.type == NGHTTP2_RST_STREAM) {
+		g->was_reset = true;
+		g->reset_code = frame->rst_stream.error_code;
+	}
+	return 0;
+}
+
 static int on_close(nghttp2_session *session, int32_t stream, uint32_t code, void *arg)
 {
 	struct grpc *g = arg;
 
-	(void)session, (void)stream;
+	(void)session, (void)stream, (void)code;
 	g->closed = true;
-	g->reset = code;
 	return 0;
 }
 
@@ -143,6 +177,7 @@ static bool make_session(struct grpc *g)
 		return false;
 	nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
 	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
 	good = nghttp2_session_client_new(&g->session, callbacks, g) == 0;
 	nghttp2_session_callbacks_del(callbacks);
@@ -204,12 +239,43 @@ static ow_status silence(const struct grpc *g)
 			 g->call->address, (double)g->call->timeout_ns / 1e9, g->answer->len);
 }
 
+/* Why it answers no more, where it has told. */
+static bool say_why(const struct grpc *g, char *to, size_t size)
+{
+	if (g->was_reset)
+		snprintf(to, size, "it reset the stream (RST_STREAM), %s (%u)",
+			 nghttp2_http2_strerror(g->reset_code), g->reset_code);
+	else if (g->leaves)
+		snprintf(to, size, "it takes no more of them (GOAWAY), %s (%u)%s%s%s",
+			 nghttp2_http2_strerror(g->leave_code), g->leave_code,
+			 g->leave_text[0] ? ", '" : "", g->leave_text, g->leave_text[0] ? "'" : "");
+	return g->was_reset || g->leaves;
+}
+
 static ow_status cut_short(const struct grpc *g)
 {
+	char why[256];
+
+	if (!say_why(g, why, sizeof(why)))
+		snprintf(why, sizeof(why), "did the job end?");
 	return error_set(g->err, OW_E_IO,
-			 "%s ended in the middle of its answer: %zu of %" PRIu64
-			 " bytes came; did the job end?",
-			 g->call->address, g->answer->len, g->expected);
+			 "%s ended in the middle of its answer: %zu of %" PRIu64 " bytes came; %s",
+			 g->call->address, g->answer->len, g->expected, why);
+}
+
+/* It has ended before any head of an answer. */
+static ow_status no_answer(const struct grpc *g)
+{
+	char why[256];
+
+	if (!g->speaks)
+		return no_grpc(g);
+	if (say_why(g, why, sizeof(why)))
+		return error_set(g->err, OW_E_IO, "%s refused the call: %s", g->call->address, why);
+	return error_set(g->err, OW_E_IO,
+			 "%s speaks HTTP/2, but %s without an answer; did the job end, or is it "
+			 "another server?",
+			 g->call->address, g->closed ? "ended the call" : "closed the connection");
 }
 
 static const char *status_name(int status)
@@ -248,8 +314,8 @@ static ow_status judge(const struct grpc *g)
 {
 	if (g->grpc_status > 0)
 		return failed_call(g);
-	if (g->http_status < 0) /* the stream ended before any head of an answer */
-		return no_grpc(g);
+	if (g->http_status < 0)
+		return no_answer(g);
 	if (g->http_status != 200)
 		return error_set(g->err, OW_E_FORMAT, "%s answers with HTTP status %d, not as gRPC",
 				 g->call->address, g->http_status);
@@ -279,6 +345,17 @@ static ow_status explain(const struct grpc *g, ssize_t code)
 
 /* ---- moving bytes ---- */
 
+/* Whoever does not listen any more may have said why. */
+static void hear_last(const struct grpc *g)
+{
+	unsigned char room[4096];
+	ssize_t got;
+
+	do
+		got = recv(g->fd, room, sizeof(room), MSG_DONTWAIT);
+	while (got > 0 && nghttp2_session_mem_recv(g->session, room, (size_t)got) >= 0);
+}
+
 static ow_status send_all(struct grpc *g, int64_t until_ns)
 {
 	const uint8_t *bytes;
@@ -298,7 +375,8 @@ static ow_status send_all(struct grpc *g, int64_t until_ns)
 				if (status != OW_OK)
 					return status == OW_E_IO ? silence(g) : status;
 			} else if (errno != EINTR) {
-				return g->http_status < 0 ? no_grpc(g) : cut_short(g);
+				hear_last(g);
+				return g->http_status < 0 ? no_answer(g) : cut_short(g);
 			}
 		}
 	return len < 0 ? explain(g, len) : OW_OK;
@@ -315,7 +393,7 @@ static ow_status receive(struct grpc *g, unsigned char *room, int64_t until_ns)
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return OW_OK;
 	if (got <= 0)
-		return g->http_status < 0 ? no_grpc(g) : cut_short(g);
+		return g->http_status < 0 ? no_answer(g) : cut_short(g);
 	used = nghttp2_session_mem_recv(g->session, room, (size_t)got);
 	return used < 0 ? explain(g, used) : OW_OK;
 }

@@ -22,7 +22,12 @@ enum h2_way {
 	H2_ENDS,    /* ends the stream in the middle of the message */
 	H2_GARBAGE, /* speaks another protocol */
 	H2_404,
-	H2_PAGE /* is a server of web pages */
+	H2_PAGE,    /* is a server of web pages */
+	H2_REFUSES, /* resets the stream before any answer */
+	H2_RESETS,  /* resets it in the middle of one */
+	H2_LEAVES,  /* says that it goes away, and why, and takes no request */
+	H2_LAST,    /* says that it goes away, and answers this request */
+	H2_HANGS_UP /* closes the connection without a word */
 };
 
 struct h2_server {
@@ -46,7 +51,8 @@ static inline ssize_t h2_body(nghttp2_session *session, int32_t stream, uint8_t 
 			      uint32_t *flags, nghttp2_data_source *source, void *arg)
 {
 	struct h2_server *s = arg;
-	size_t end = s->way == H2_CUT || s->way == H2_ENDS ? s->answer_len / 2 : s->answer_len;
+	bool whole = s->way != H2_CUT && s->way != H2_ENDS && s->way != H2_RESETS;
+	size_t end = whole ? s->answer_len : s->answer_len / 2;
 	size_t len = MIN(cap, end - s->sent);
 
 	(void)source;
@@ -57,6 +63,10 @@ static inline ssize_t h2_body(nghttp2_session *session, int32_t stream, uint8_t 
 	if (s->way == H2_CUT) {
 		s->stop = true;
 		return (ssize_t)len;
+	}
+	if (s->way == H2_RESETS) {
+		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL);
+		return len ? (ssize_t)len : NGHTTP2_ERR_DEFERRED;
 	}
 	*flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
 	nghttp2_nv trailer = { (uint8_t *)(uintptr_t) "grpc-status", (uint8_t *)(uintptr_t) "0", 11,
@@ -82,7 +92,25 @@ static inline void h2_respond(nghttp2_session *session, struct h2_server *s)
 	static const nghttp2_nv missing[] = { H2_NV(":status", "404") };
 	const nghttp2_data_provider body = { .read_callback = h2_body };
 
+	static const uint8_t why[] = "too_many_pings\x1b[2J";
+
 	if (s->way == H2_SILENT)
+		return;
+	if (s->way == H2_HANGS_UP) {
+		s->stop = true;
+		return;
+	}
+	if (s->way == H2_REFUSES) {
+		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, s->stream,
+					  NGHTTP2_REFUSED_STREAM);
+		return;
+	}
+	if (s->way == H2_LEAVES || s->way == H2_LAST)
+		nghttp2_submit_goaway(session, NGHTTP2_FLAG_NONE, s->way == H2_LAST ? s->stream : 0,
+				      s->way == H2_LAST ? NGHTTP2_NO_ERROR
+							: NGHTTP2_ENHANCE_YOUR_CALM,
+				      why, sizeof(why) - 1);
+	if (s->way == H2_LEAVES)
 		return;
 	if (s->way == H2_FAILS)
 		nghttp2_submit_response(session, s->stream, bad, ARRAY_COUNT(bad), NULL);
