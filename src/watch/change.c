@@ -6,9 +6,12 @@
 /* What medians of steps must differ by, in standard errors, to be no chance; steps are not independent of each other and
  * their times not normal, so this is large. */
 #define SURE 6.0
-#define NEAR 3.0  /* a change of just the limit is seen short of it as often as beyond */
-#define RECENT 5  /* medians of the past that may be of the change itself */
-#define LATELY 25 /* medians ago: some two hundred steps */
+#define NEAR 3.0    /* a change of just the limit is seen short of it as often as beyond */
+#define CHANCE 1e-6 /* of as many long steps in a row, or nearly, below which they are none */
+#define LONGEST 40u /* rows of long steps that are looked at */
+#define SHORT_ONE 1 /* of CHANGE_LAST steps, sorted: all but one are as long or longer */
+#define RECENT 5    /* rows of the past that may be of the change itself */
+#define LATELY 25   /* rows ago: some two hundred steps */
 #define QUANTUM                                                                                    \
 	0.005 /* times do not differ by less, whatever they say: a thousandth is never news */
 
@@ -51,17 +54,22 @@ static double spread(const int64_t *values, size_t count, double middle)
 	return MAX(median(distances, count) * 1e-9 * 1.4826, QUANTUM);
 }
 
+static int64_t short_one(int64_t values[CHANGE_LAST])
+{
+	qsort(values, CHANGE_LAST, sizeof(*values), by_value);
+	return values[SHORT_ONE];
+}
+
 /* So many steps at a time, one after the other. */
 static void remember(struct change *c, int64_t value)
 {
 	c->block[c->added++ % CHANGE_LAST] = value;
 	if (c->added % CHANGE_LAST == 0)
-		c->past[(c->added / CHANGE_LAST - 1) % CHANGE_PAST] =
-			(int64_t)median(c->block, CHANGE_LAST);
+		c->past[(c->added / CHANGE_LAST - 1) % CHANGE_PAST] = short_one(c->block);
 }
 
-/* Whether so many steps in a row have been about as long before (not just now, when it may have begun): lately, or more
- * than once. */
+/* Whether so many steps in a row have been about as long before, all but one of them (not just now, when it may have
+ * begun): lately, or more than once. */
 static bool is_known(const struct change *c, double length)
 {
 	uint64_t blocks = c->added / CHANGE_LAST, kept = MIN(blocks, (uint64_t)CHANGE_PAST);
@@ -80,13 +88,53 @@ static bool is_known(const struct change *c, double length)
 	return false;
 }
 
+/* The chance that `many` of `count` steps are long, or more, when each is with chance `each`. */
+static double chance_of(unsigned many, unsigned count, double each)
+{
+	double sum = 0, term = pow(each, count);
+
+	for (unsigned i = count; i + 1 > many; i--) {
+		sum += term;
+		if (!i)
+			break;
+		term *= (double)i / (double)(count - i + 1) * (1 - each) / each;
+	}
+	return sum;
+}
+
+static unsigned count_longer(const struct change *c, uint64_t first, uint64_t count, double length)
+{
+	unsigned many = 0;
+
+	for (uint64_t i = first; i < first + count; i++)
+		many += (double)c->values[i % ARRAY_COUNT(c->values)] > length;
+	return many;
+}
+
+/* A job whose steps are long or short by chance has a row of long ones now and then. How many were that long before tells
+ * how long such a row gets: the more there were, the more steps it takes to be sure. */
+static bool is_no_chance(const struct change *c, double length)
+{
+	for (unsigned last = CHANGE_LAST; last <= LONGEST && last + CHANGE_LEAST <= c->count;
+	     last++) {
+		uint64_t first = c->count - last;
+		uint64_t before = MIN(first, (uint64_t)ARRAY_COUNT(c->values) - last);
+		unsigned longer = count_longer(c, first - before, before, length);
+		double each = (longer + 1.0) / ((double)before + 2);
+
+		if (chance_of(count_longer(c, first, last, length), last, each) < CHANCE)
+			return true;
+	}
+	return false;
+}
+
 static bool is_longer(const struct change *c, struct change_found *found)
 {
 	int64_t last[CHANGE_LAST], before[CHANGE_BEFORE];
 	size_t count = (size_t)MIN(c->count - CHANGE_LAST, (uint64_t)CHANGE_BEFORE);
 	size_t quarter = count / 4, last_quarter = CHANGE_LAST / 4;
 	uint64_t first = c->count - CHANGE_LAST;
-	double old, new, error, low;
+	double old, new, error, low, slack;
 
 	take(c, first, CHANGE_LAST, last);
 	take(c, first - count, count, before);
@@ -102,8 +150,11 @@ static bool is_longer(const struct change *c, struct change_found *found)
 	if (found->by < c->limit / 2 || (double)last[last_quarter] / low - 1 < c->limit / 2)
 		return false;
 	error = 1.2533 * spread(before, count, old) * sqrt(1.0 / CHANGE_LAST + 1.0 / (double)count);
-	return found->by >= c->limit - NEAR * error && log(1 + found->by) >= SURE * error &&
-	       !is_known(c, new);
+	if (found->by < c->limit - NEAR * error || log(1 + found->by) < SURE * error ||
+	    is_known(c, (double)last[SHORT_ONE]))
+		return false;
+	slack = 1 + c->limit / 2;
+	return is_no_chance(c, new / slack) || is_no_chance(c, (double)last[last_quarter] / slack);
 }
 
 /* Back to the first of the longer ones, which two short ones in a row are before. There may be more of them than
