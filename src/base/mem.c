@@ -52,6 +52,11 @@ void mem_fail_after(uint64_t n, bool sticky)
 	atomic_store(&fail_countdown, n);
 }
 
+uint64_t mem_fail_left(void)
+{
+	return atomic_load(&fail_countdown);
+}
+
 static bool injected_failure(void)
 {
 	uint64_t n = atomic_load_explicit(&fail_countdown, memory_order_relaxed);

@@ -54,5 +54,7 @@ bool mem_grow(struct mem *mem, void **ptr, size_t *cap, size_t need, size_t elem
 /* For tests: make the n-th allocation from now fail (1 = the next), and all after it when sticky;
  * 0 switches the injection off. Process-wide. */
 void mem_fail_after(uint64_t n, bool sticky);
+/* How many allocations are left until then. */
+uint64_t mem_fail_left(void);
 
 #endif

@@ -39,6 +39,14 @@ static void free_columns(struct result *r)
 		mem_free(r->mem, r->depth, (size_t)r->row_cap * sizeof(*r->depth));
 }
 
+void result_clear_columns(struct result *r)
+{
+	free_columns(r);
+	r->column_count = r->row_count = r->row_cap = 0;
+	r->depth = NULL;
+	r->status = OW_OK;
+}
+
 void result_free(struct result *r)
 {
 	if (!r)

@@ -67,6 +67,8 @@ void result_free(struct result *r);
 /* Adds a column before any row; returns its number. name and title must be literals. */
 uint32_t result_column(struct result *r, const char *name, const char *title, enum result_type type,
 		       enum result_unit unit);
+/* Drops columns and rows, and what failed when they were made. */
+void result_clear_columns(struct result *r);
 /* Makes the result a tree; before any row. */
 void result_make_tree(struct result *r);
 

@@ -256,6 +256,7 @@ ow_status tree_flatten(struct result *r, struct error *err)
 	struct flat f = { .r = r, .tree = r->tree };
 	uint32_t first = f.tree->kind == TREE_OP, count;
 
+	result_clear_columns(r); /* of a call before that failed */
 	if (f.tree->weight_name.ptr)
 		return flatten_weights(r, err);
 	OW_TRY(tree_unfold(f.tree, r->mem, err));
