@@ -296,6 +296,23 @@ static void choose_default(struct perf_file *f)
 		metrics->is_default[f->switches.metric.v] = 1;
 }
 
+/* Copies of stacks need an unwinder, which perf has. */
+static void tell_unwound(struct perf_file *f)
+{
+	bool copied = false;
+
+	for (size_t i = 0; i < f->event_count; i++)
+		copied |= f->events[i].metric.v &&
+			  f->events[i].attr.sample_type >> SAMPLE_STACK_USER & 1;
+	if (copied)
+		builder_note(f->b, NOTE_DROPPED, OW_NO_OFFSET,
+			     "copies of stacks (perf record --call-graph dwarf) are not unwound: "
+			     "functions of "
+			     "programs are shown without their callers; open the output of 'perf "
+			     "script', "
+			     "or record with --call-graph fp or lbr");
+}
+
 static ow_status load_all(struct perf_file *f, struct window *w)
 {
 	OW_TRY(read_all(f, w));
@@ -307,6 +324,7 @@ static ow_status load_all(struct perf_file *f, struct window *w)
 		builder_note_many(f->b, NOTE_MISSING, OW_NO_OFFSET, f->names.other_id,
 				  "a program or library that was changed since the recording: its "
 				  "functions have no names");
+	tell_unwound(f);
 	choose_default(f);
 	if (!f->rows.count)
 		builder_note(f->b, NOTE_MISSING, OW_NO_OFFSET, "there is no sample in this file");

@@ -194,6 +194,26 @@ static void layouts(void **state)
 	assert_int_equal(attr.layout.ip, PERF_ABSENT);
 }
 
+/* Stacks that need an unwinder: it says what to do. */
+static void copied_stacks(void **state)
+{
+	struct small_model s;
+	struct perf_recording r;
+
+	(void)state;
+	perf_put_pipe(&r, false);
+	r.sample_type = PERF_TEST_SAMPLE | 1 << 13;
+	perf_put_two_events(&r);
+	put_records(&r);
+	stack_open(&s, "perf_data", r.bytes, r.len);
+	assert_true(stack_noted(&s, "open the output of 'perf script'"));
+	small_close(&s);
+	make_pipe(&r, false);
+	stack_open(&s, "perf_data", r.bytes, r.len);
+	assert_false(stack_noted(&s, "perf script"));
+	small_close(&s);
+}
+
 /* More kinds of events than there are numbers for: it says so. */
 static void too_many_events(void **state)
 {
@@ -222,7 +242,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_orders),	    cmocka_unit_test(file),
 		cmocka_unit_test(rest_is_left_out), cmocka_unit_test(layouts),
-		cmocka_unit_test(too_many_events),
+		cmocka_unit_test(too_many_events),  cmocka_unit_test(copied_stacks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

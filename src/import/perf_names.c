@@ -4,8 +4,14 @@
 #include "base/demangle.h"
 #include "import/perf_listing.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#define VDSO "[vdso]"
+#define VDSO_MAX ((size_t)64 << 10)
 
 void perf_names_init(struct perf_names *n, struct builder *b)
 {
@@ -139,16 +145,12 @@ static bool same_place(const struct perf_names *n, const struct perf_module *m, 
 	       s.st_ctim.tv_sec < n->recorded.tv_sec;
 }
 
-static ow_status open_checked(struct perf_names *n, struct elf_symbols *e, const char *path,
-			      const struct perf_module *m, bool *other)
+/* Keeps what was opened, with that status, if it is the one that was recorded. */
+static ow_status keep_checked(const struct perf_names *n, struct elf_symbols *e, const char *path,
+			      const struct perf_module *m, ow_status status, bool *other)
 {
 	struct error err = { 0 };
-	ow_status status;
 
-	*e = (struct elf_symbols){ .mem = n->mem };
-	if (!path || !is_file(path))
-		return OW_OK;
-	status = elf_symbols_open(e, n->mem, path, &err);
 	if (status == OW_OK &&
 	    !(m->id_len ? same_id(m->id, m->id_len, e->id, e->id_len) : same_place(n, m, path))) {
 		*other = true;
@@ -160,6 +162,41 @@ static ow_status open_checked(struct perf_names *n, struct elf_symbols *e, const
 	if (status != OW_OK)
 		elf_symbols_release(e);
 	return status == OW_E_NO_MEMORY ? status : OW_OK;
+}
+
+static ow_status open_checked(struct perf_names *n, struct elf_symbols *e, const char *path,
+			      const struct perf_module *m, bool *other)
+{
+	struct error err = { 0 };
+
+	*e = (struct elf_symbols){ .mem = n->mem };
+	if (!path || !is_file(path))
+		return OW_OK;
+	return keep_checked(n, e, path, m, elf_symbols_open(e, n->mem, path, &err), other);
+}
+
+/* The library that the kernel puts into every process is no file; ours has the same. */
+static ow_status open_vdso(struct perf_names *n, struct perf_module *m, bool *other)
+{
+	unsigned long at = getauxval(AT_SYSINFO_EHDR);
+	int fd = at ? open("/proc/self/mem", O_RDONLY | O_CLOEXEC) : -1;
+	struct error err = { 0 };
+	ssize_t size;
+	void *image;
+
+	m->file = (struct elf_symbols){ .mem = n->mem };
+	if (fd < 0)
+		return OW_OK;
+	image = mem_alloc(n->mem, VDSO_MAX);
+	size = image ? pread(fd, image, VDSO_MAX, (off_t)at) : 0; /* up to where it ends */
+	close(fd);
+	if (size > 0)
+		return keep_checked(n, &m->file, "", m,
+				    elf_symbols_adopt(&m->file, n->mem, VDSO, image, (size_t)size,
+						      VDSO_MAX, &err),
+				    other);
+	mem_free(n->mem, image, VDSO_MAX);
+	return image ? OW_OK : OW_E_NO_MEMORY;
 }
 
 /* "DIR/.build-id/ab/cdef…TAIL" */
@@ -185,7 +222,10 @@ static ow_status load_module(struct perf_names *n, struct perf_module *m)
 	m->debug = (struct elf_symbols){ .mem = n->mem };
 	buf_clear(&n->text);
 	buf_add_str(&n->text, model_str(n->b->m, m->name));
-	OW_TRY(open_checked(n, &m->file, buf_cstr(&n->text), m, &other));
+	if (str_eq(buf_str(&n->text), STR(VDSO)))
+		OW_TRY(open_vdso(n, m, &other));
+	else
+		OW_TRY(open_checked(n, &m->file, buf_cstr(&n->text), m, &other));
 	if (m->file.open && !m->id_len && m->file.id_len) { /* for its debugging file */
 		memcpy(m->id, m->file.id, m->file.id_len);
 		m->id_len = m->file.id_len;

@@ -45,6 +45,7 @@ enum perf_sample_bit {
 	SAMPLE_CPU = 7,
 	SAMPLE_PERIOD = 8,
 	SAMPLE_STREAM_ID = 9,
+	SAMPLE_STACK_USER = 13,
 	SAMPLE_IDENTIFIER = 16
 };
 

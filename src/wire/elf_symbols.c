@@ -487,16 +487,14 @@ static ow_status open_file(struct elf_symbols *e, const char *path, struct error
 	return status;
 }
 
-ow_status elf_symbols_open(struct elf_symbols *e, struct mem *mem, const char *path,
-			   struct error *err)
+/* What is in the head of the file that was opened. */
+static ow_status read_head(struct elf_symbols *e, const char *path, struct error *err)
 {
 	struct section *sections = NULL;
 	unsigned char head[64];
 	size_t count = 0, names;
 	ow_status status;
 
-	*e = (struct elf_symbols){ .mem = mem };
-	OW_TRY(open_file(e, path, err));
 	if (e->in.size < 64)
 		return error_set(err, OW_E_FORMAT, "%s: not an ELF file", path);
 	OW_TRY(input_read_at(&e->in, 0, head, sizeof(head), err));
@@ -510,8 +508,31 @@ ow_status elf_symbols_open(struct elf_symbols *e, struct mem *mem, const char *p
 	status = read_sections(e, &sections, &count, &names, err);
 	for (size_t i = 0; status == OW_OK && i < count; i++)
 		status = read_notes(e, &sections[i], err);
-	mem_free(mem, sections, sections ? count * sizeof(*sections) : 0);
+	mem_free(e->mem, sections, sections ? count * sizeof(*sections) : 0);
 	return status;
+}
+
+ow_status elf_symbols_open(struct elf_symbols *e, struct mem *mem, const char *path,
+			   struct error *err)
+{
+	*e = (struct elf_symbols){ .mem = mem };
+	OW_TRY(open_file(e, path, err));
+	return read_head(e, path, err);
+}
+
+ow_status elf_symbols_adopt(struct elf_symbols *e, struct mem *mem, const char *name, void *data,
+			    size_t size, size_t cap, struct error *err)
+{
+	ow_status status;
+
+	*e = (struct elf_symbols){ .mem = mem };
+	status = input_adopt_memory(&e->in, mem, name, data, size, cap, err);
+	if (status != OW_OK) {
+		mem_free(mem, data, cap);
+		return status;
+	}
+	e->open = true;
+	return read_head(e, name, err);
 }
 
 static ow_status keep_limits(struct elf_symbols *e, const struct section *sections, size_t count,

@@ -56,6 +56,9 @@ struct elf_symbols {
  * any case. */
 ow_status elf_symbols_open(struct elf_symbols *e, struct mem *mem, const char *path,
 			   struct error *err);
+/* The same of bytes in memory, `size` of the `cap` that were allocated from mem; they are taken over, also on failure. */
+ow_status elf_symbols_adopt(struct elf_symbols *e, struct mem *mem, const char *name, void *data,
+			    size_t size, size_t cap, struct error *err);
 /* Reads .symtab, else .dynsym; none is no failure. */
 ow_status elf_symbols_load(struct elf_symbols *e, struct error *err);
 void elf_symbols_release(struct elf_symbols *e);
