@@ -100,6 +100,61 @@ ow_status ow_view(ow_profile *p, const char *name, const struct ow_view_options 
 	return api_wrap_result(p, r, out, err);
 }
 
+#define TENSOR_SHOWN 200 /* bytes of a tensor's text in a cell */
+
+/* tfprof's text of a tensor as one line of a table: "[[1.00 2.00],[3.00 4.00]]". */
+static void tensor_cell(struct str text, struct buf *to)
+{
+	size_t from = to->len, len;
+	uint32_t code;
+
+	for (; text.len && to->len - from < TENSOR_SHOWN; text = str_skip(text, len)) {
+		char last = to->len > from ? to->ptr[to->len - 1] : '\0';
+
+		len = utf8_decode(text, &code);
+		if (code == ']' && (last == ' ' || last == ','))
+			to->len--;
+		if (len == 1 && code == 0xfffd) /* strings may be any bytes */
+			buf_add_char(to, '?');
+		else if (code != '\n')
+			buf_add(to, text.ptr, len);
+	}
+	if (text.len)
+		buf_puts(to, "…");
+	else if (to->len > from && to->ptr[to->len - 1] == ',')
+		to->len--;
+}
+
+/* Of what a checkpoint has, or why it cannot be read; ops that are no variables have no value. */
+static void tensor_value(void *arg, struct str name, struct buf *to)
+{
+	ow_profile *p = arg;
+	struct checkpoint_tensor tensor;
+	struct error err = { 0 };
+	struct buf text;
+
+	if (checkpoint_read(&p->checkpoint, name, &tensor, &err) != OW_OK) {
+		to->failed |= err.status == OW_E_NO_MEMORY;
+		if (err.status != OW_E_NOT_FOUND)
+			buf_printf(to, "(%s)", err.text);
+		return;
+	}
+	buf_init(&text, &p->mem);
+	if (checkpoint_tensor_text(&tensor, &text) != TENSOR_TEXT_UNSUPPORTED)
+		tensor_cell(buf_str(&text), to);
+	to->failed |= text.failed;
+	buf_release(&text);
+	checkpoint_tensor_release(&tensor);
+}
+
+static void offer_tensors(ow_result *result)
+{
+	if (!result->r->tree || !result->profile || !result->profile->has_checkpoint)
+		return;
+	result->r->tree->tensor = tensor_value;
+	result->r->tree->tensor_arg = result->profile;
+}
+
 /* A tree becomes columns only when somebody reads cells or writes a table. */
 static ow_status flatten(ow_result *result, struct error *err)
 {
@@ -109,6 +164,7 @@ static ow_status flatten(ow_result *result, struct error *err)
 	if (!result->r->tree || result->flat)
 		return OW_OK;
 	OW_TRY(api_read_begin(result->profile, TABLES_ALL & ~EVENT_TABLES, &reading, err));
+	offer_tensors(result);
 	status = tree_flatten(result->r, err);
 	OW_TRY(api_read_end(result->profile, &reading, status, err));
 	result->flat = true;
@@ -425,6 +481,7 @@ ow_status ow_result_write(ow_result *result, const char *name,
 		sink_options.tensor = tensor_text;
 		sink_options.tensor_arg = &writer;
 	}
+	offer_tensors(result);
 	tables = sink->events ? TABLES_ALL : TABLES_ALL & ~EVENT_TABLES;
 	if (sink->accepts & SINK_RESULT && !writes_tree(sink, result, &sink_options)) {
 		OW_TRY(flatten(result, err));

@@ -129,7 +129,10 @@ struct tree {
 	uint32_t label_count;
 	op_id *code_ops;
 	uint8_t *op_accounted; /* graph view: per op, whether it matched the account regexes */
-	struct str *messages;  /* lines that tfprof prints on stderr, in order */
+	/* Writes the tensor of that name in a checkpoint, on one line; NULL when there is no checkpoint. */
+	void (*tensor)(void *arg, struct str name, struct buf *to);
+	void *tensor_arg;
+	struct str *messages; /* lines that tfprof prints on stderr, in order */
 	uint32_t message_count;
 };
 

@@ -91,7 +91,8 @@ bool tree_has_texts(const struct tree *tree)
 	uint32_t texts = SELECT_DEVICE | SELECT_OP_TYPES;
 
 	if (tree->kind <= TREE_GRAPH)
-		texts |= SELECT_PARAMS | SELECT_INPUT_SHAPES;
+		texts |= SELECT_PARAMS | SELECT_INPUT_SHAPES |
+			 (tree->tensor ? SELECT_TENSOR_VALUE : 0);
 	return tree->select & texts;
 }
 
@@ -104,7 +105,7 @@ struct flat {
 	struct buf buf;
 	struct tree_columns numbers;
 	uint32_t places[TREE_COLUMNS_MAX]; /* of the numbers, in r */
-	uint32_t name, shape, device, types, inputs;
+	uint32_t name, shape, device, types, inputs, tensor;
 };
 
 static uint32_t add_text_column(struct flat *f, uint32_t select, const char *name,
@@ -133,6 +134,8 @@ static void add_columns(struct flat *f)
 	f->types = add_text_column(f, SELECT_OP_TYPES, "op_types", "op types");
 	f->inputs =
 		add_text_column(f, scope ? SELECT_INPUT_SHAPES : 0, "input_shapes", "input shapes");
+	f->tensor = add_text_column(f, scope && f->tree->tensor ? SELECT_TENSOR_VALUE : 0,
+				    "tensor_value", "value");
 }
 
 static void set_number(struct flat *f, uint32_t row, uint32_t column, const struct tree_column *c,
@@ -213,6 +216,10 @@ static void set_texts(struct flat *f, uint32_t row, const struct tree_node *node
 	if (f->inputs != NO_COLUMN) {
 		tree_text_inputs(m, node->op, "|", &f->buf);
 		set_text(f, row, f->inputs);
+	}
+	if (f->tensor != NO_COLUMN) {
+		f->tree->tensor(f->tree->tensor_arg, node->name, &f->buf);
+		set_text(f, row, f->tensor);
 	}
 }
 
