@@ -70,6 +70,12 @@ static ow_status check_state(const struct attaching *a)
 	if (!proc_stat_read(a->pid, 0, &stat))
 		return OW_OK; /* others say why */
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)a->pid);
+	if (stat.state == 'Z' && stat.threads > 1)
+		return error_set(
+			a->err, OW_E_UNSUPPORTED,
+			"process %d: its first thread has ended while others go on: such a "
+			"process cannot be joined",
+			(int)a->pid);
 	if (stat.state == 'Z' || stat.state == 'X')
 		return error_set(a->err, OW_E_NOT_FOUND,
 				 "process %d has ended; its parent has not asked for its end yet",
@@ -309,6 +315,15 @@ static bool is_asleep(pid_t pid, pid_t tid)
 	return proc_stat_read(pid, tid, &stat) && stat.state == 'D';
 }
 
+/* A thread, or with 0 the process, has ended or is about to: the system refuses to let it be traced. */
+static bool has_ended(pid_t pid, pid_t tid)
+{
+	struct proc_stat stat;
+
+	return !proc_stat_read(pid, tid, &stat) || stat.exits || stat.state == 'Z' ||
+	       stat.state == 'X';
+}
+
 /* OW_E_LIMIT: not now, not here. A thread that has been told to do something waits for a processor as it does without us:
  * that is counted, but not as a stop. */
 static ow_status try_thread(struct attaching *a, pid_t tid, struct attach_report *report)
@@ -322,7 +337,9 @@ static ow_status try_thread(struct attaching *a, pid_t tid, struct attach_report
 		return OW_E_LIMIT;
 	OW_TRY(check_tracer(a, tid));
 	own = waited_for_processor(getpid(), gettid());
-	OW_TRY(remote_stop(&r, a->pid, tid, a->err));
+	status = remote_stop(&r, a->pid, tid, a->err);
+	if (status != OW_OK)
+		return has_ended(a->pid, tid) ? OW_E_LIMIT : status;
 	begin = steady_ns();
 	own = waited_for_processor(getpid(), gettid()) - own; /* it stood still already */
 	waited = waited_for_processor(a->pid, tid);
@@ -377,7 +394,7 @@ static ow_status try_threads(struct attaching *a, struct attach_report *report)
 	do {
 		size_t count = list_threads(a->pid, threads, THREADS_MAX);
 
-		if (!count)
+		if (!count || has_ended(a->pid, 0))
 			return error_set(a->err, OW_E_NOT_FOUND, "process %d has ended",
 					 (int)a->pid);
 		for (int waiting = 1; waiting >= 0; waiting--) {
@@ -443,6 +460,30 @@ static ow_status try_in_a_hurry(struct attaching *a, struct attach_report *repor
 	return outcome.status;
 }
 
+static ow_status join(struct attaching *a, struct mem *mem, struct attach_report *report)
+{
+	ow_status status;
+
+	OW_TRY(check_process(a));
+	OW_TRY(check_sandbox(a));
+	buf_init(&a->maps, mem);
+	status = maps_read(a->pid, &a->maps, a->err);
+	if (status == OW_OK)
+		status = find_addresses(a);
+	if (status == OW_OK)
+		status = try_in_a_hurry(a, report);
+	buf_release(&a->maps);
+	return status;
+}
+
+/* What a process lacks that has just ended is not what keeps it from being joined. */
+static bool is_over(pid_t pid)
+{
+	struct proc_stat stat;
+
+	return !proc_stat_read(pid, 0, &stat) || (has_ended(pid, 0) && stat.threads <= 1);
+}
+
 ow_status attach_process(struct mem *mem, pid_t pid, const char *library, const char *socket_path,
 			 struct attach_report *report, struct error *err)
 {
@@ -452,14 +493,9 @@ ow_status attach_process(struct mem *mem, pid_t pid, const char *library, const 
 	ow_status status;
 
 	*report = (struct attach_report){ 0 };
-	OW_TRY(check_process(&a));
-	OW_TRY(check_sandbox(&a));
-	buf_init(&a.maps, mem);
-	status = maps_read(pid, &a.maps, err);
-	if (status == OW_OK)
-		status = find_addresses(&a);
-	if (status == OW_OK)
-		status = try_in_a_hurry(&a, report);
-	buf_release(&a.maps);
-	return status;
+	status = join(&a, mem, report);
+	if (status == OW_OK || status == OW_E_NO_MEMORY || status == OW_E_NOT_FOUND ||
+	    !is_over(pid))
+		return status;
+	return error_set(err, OW_E_NOT_FOUND, "process %d has ended", (int)pid);
 }

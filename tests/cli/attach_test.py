@@ -222,6 +222,37 @@ class AttachTest(unittest.TestCase):
                 self.assertIn("is a part of the kernel", self.attach("2").stderr)
         self.assertFalse(os.path.exists(self.file))
 
+    def test_processes_that_end_just_now(self):
+        """That is told, and not that they may not be traced."""
+        self.attach(str(self.start().pid), "--for", "10ms")  # skips where it is so
+        for i in range(20):
+            with subprocess.Popen([PYTHON, "-c", f"import time\ntime.sleep({i * 0.003})"], env=environment()) as job:
+                p = subprocess.run([BIN, "attach", "-o", self.file, str(job.pid), "--for", "50ms"], capture_output=True, text=True,
+                                   timeout=300, env=environment())
+            self.assertEqual(job.returncode, 0)
+            self.assertRegex(p.stderr, "records of 1 process|has ended|there is no process" if p.returncode else "records of 1 process")
+
+    def test_threads_that_end_just_now(self):
+        job = self.start("import threading\ndef churn():\n    while True:\n        t = threading.Thread(target=len, args=('',))\n"
+                         "        t.start()\n        t.join()\nthreading.Thread(target=churn, daemon=True).start()\n" + VICTIM)
+        for _ in range(10):
+            p = self.attach(str(job.pid), "--for", "10ms")
+            self.assertEqual(p.returncode, 0, p.stderr)
+        self.finish(job)
+
+    def test_a_process_without_its_first_thread(self):
+        code = ("import ctypes, os, platform, sys, threading\nprint('ready', flush=True)\n"
+                "threading.Thread(target=lambda: (sys.stdin.read(), os._exit(5))).start()\n"
+                "ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[platform.machine()], 0)\n")
+        job = self.start(code)
+        with open(f"/proc/{job.pid}/stat", encoding="utf8") as f:
+            until(lambda: (f.seek(0), f.read().rpartition(")")[2].split()[0])[1] == "Z", "it does not end")
+        p = self.attach(str(job.pid))
+        self.assertEqual(p.returncode, 1, p.stderr)
+        self.assertIn("its first thread has ended while others go on", p.stderr)
+        job.stdin.close()
+        self.assertEqual(job.wait(timeout=300), 5)
+
     def test_a_thread_is_no_process(self):
         job = self.start("import threading, time\nt = threading.Thread(target=time.sleep, args=(10000,), daemon=True)\nt.start()\n" + VICTIM)
         thread = next(tid for tid in os.listdir(f"/proc/{job.pid}/task") if int(tid) != job.pid)
