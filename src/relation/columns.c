@@ -251,6 +251,15 @@ ow_status columns_path(struct relation_table *t, enum table_id from, const char 
 	return columns_add(t, &column, err);
 }
 
+const struct path_column columns_op_step[] = {
+	{ "op_id", "op_step.op", NULL },
+	{ "op", "op_step.op.name", "name of the op" },
+	{ "op_type", "op_step.op.type", NULL },
+	{ "device", "op_step.op.device", "device of the op" },
+	{ "step", "op_step.step.number", "number of the step" },
+	{ NULL, NULL, NULL },
+};
+
 ow_status columns_paths(struct relation_table *t, enum table_id from,
 			const struct path_column *columns, struct error *err)
 {

@@ -55,6 +55,8 @@ struct path_column {
 };
 ow_status columns_paths(struct relation_table *t, enum table_id from,
 			const struct path_column *columns, struct error *err);
+/* Of what belongs to an op in a step: which op, which step. */
+extern const struct path_column columns_op_step[];
 
 /* The number of rows of a table less its nil row; for relations that are a table. */
 uint64_t table_rows(const struct model *m, enum table_id table);

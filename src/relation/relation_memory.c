@@ -1,19 +1,9 @@
 /* relation_memory.c: the relation `memory`: memory statistics of one run of an op. */
 #include "relation/columns.h"
 
-static const struct path_column derived[] = {
-	{ "op_id", "op_step.op", NULL },
-	{ "op", "op_step.op.name", "name of the op" },
-	{ "op_type", "op_step.op.type", NULL },
-	{ "device", "op_step.op.device", "device of the op" },
-	{ "step", "op_step.step.number", "number of the step" },
-	{ NULL, NULL, NULL },
-};
-
 static ow_status describe(struct relation_table *t, struct error *err)
 {
-	OW_TRY(columns_paths(t, TABLE_memory, derived, err));
-	return OW_OK;
+	return columns_paths(t, TABLE_memory, columns_op_step, err);
 }
 
 const struct relation relation_memory = {

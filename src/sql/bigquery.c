@@ -2,6 +2,7 @@
 #include "sql/bigquery.h"
 
 #include "relation/relation.h"
+#include "sql/quote.h"
 
 #include <strings.h>
 
@@ -195,30 +196,6 @@ static bool is_name(const struct rewrite *r, size_t i)
 		(r->tokens[i].kind == TOKEN_QUOTED && r->tokens[i].text.ptr[0] == '"'));
 }
 
-static void put_name(struct buf *to, struct str name)
-{
-	struct str piece;
-
-	buf_add_char(to, '"');
-	for (bool first = true; str_split(&name, '"', &piece); first = false) {
-		buf_puts(to, first ? "" : "\"\"");
-		buf_add_str(to, piece);
-	}
-	buf_add_char(to, '"');
-}
-
-static void put_text(struct buf *to, struct str text)
-{
-	struct str piece;
-
-	buf_add_char(to, '\'');
-	for (bool first = true; str_split(&text, '\'', &piece); first = false) {
-		buf_puts(to, first ? "" : "''");
-		buf_add_str(to, piece);
-	}
-	buf_add_char(to, '\'');
-}
-
 /* ---- tables ---- */
 
 static struct str last_part(struct str name)
@@ -244,7 +221,7 @@ static void put_events(const struct rewrite *r, struct str table)
 		return;
 	}
 	buf_puts(r->out, "(SELECT * FROM trace_events WHERE lower(run) = lower(");
-	put_text(r->out, table);
+	sql_quote(r->out, table);
 	buf_puts(r->out, "))");
 }
 
@@ -280,7 +257,7 @@ static void put_alias(const struct rewrite *r, size_t i, struct str name)
 	if (is_word(r, next, "AS") || (is_name(r, next) && !ends_table(r, next)))
 		return;
 	buf_puts(r->out, " AS ");
-	put_name(r->out, name);
+	sql_quote_name(r->out, name);
 }
 
 static void put_backtick(const struct rewrite *r, size_t i)
@@ -289,7 +266,7 @@ static void put_backtick(const struct rewrite *r, size_t i)
 	bool dotted = name.len < whole.len;
 
 	if (!at_table(r, i) || (!dotted && !is_run(r, name)) || relation_find(name)) {
-		put_name(r->out, at_table(r, i) ? name : whole);
+		sql_quote_name(r->out, at_table(r, i) ? name : whole);
 		return;
 	}
 	put_events(r, name);
@@ -366,7 +343,7 @@ static void put_unnest(const struct rewrite *r, const struct unnest *u)
 {
 	if (u->has_offset && !same_text(u->offset, STR("index"))) {
 		buf_puts(r->out, "(SELECT *, \"index\" AS ");
-		put_name(r->out, u->offset);
+		sql_quote_name(r->out, u->offset);
 		buf_puts(r->out, " FROM ");
 		put_events(r, u->table);
 		buf_puts(r->out, ")");
@@ -374,7 +351,7 @@ static void put_unnest(const struct rewrite *r, const struct unnest *u)
 		put_events(r, u->table);
 	}
 	buf_puts(r->out, " AS ");
-	put_name(r->out, u->element);
+	sql_quote_name(r->out, u->element);
 	buf_puts(r->out, " ");
 }
 
@@ -416,17 +393,17 @@ static bool put_args(struct rewrite *r, size_t i, size_t *end)
 	if (!count)
 		return false;
 	if (count == 1 && (same_text(keys[0], STR("name")) || same_text(keys[0], STR("op")))) {
-		put_name(r->out, u->element);
+		sql_quote_name(r->out, u->element);
 		buf_puts(r->out, same_text(keys[0], STR("op")) ? ".arg_op" : ".arg_name");
 		return true;
 	}
 	for (size_t k = 0; k < count; k++)
 		buf_puts(r->out, "arg_value(");
-	put_name(r->out, u->element);
+	sql_quote_name(r->out, u->element);
 	buf_puts(r->out, ".args");
 	for (size_t k = 0; k < count; k++) {
 		buf_puts(r->out, ", ");
-		put_text(r->out, keys[k]);
+		sql_quote(r->out, keys[k]);
 		buf_puts(r->out, ")");
 	}
 	return true;
@@ -493,7 +470,7 @@ static void put_statement(struct rewrite *r)
 		} else if (r->tokens[i].kind == TOKEN_BACKTICK) {
 			put_backtick(r, i);
 		} else if (bigquery && is_double_quoted(r, i)) {
-			put_text(r->out, plain_name(&r->tokens[i]));
+			sql_quote(r->out, plain_name(&r->tokens[i]));
 		} else if (is_offset_name(r, i)) {
 			buf_puts(r->out, "\"offset\"");
 		} else {

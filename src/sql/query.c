@@ -8,6 +8,7 @@
 #if OPWATCH_HAVE_DUCKDB
 
 #include "sql/bigquery.h"
+#include "sql/quote.h"
 #include "sql/sql_int.h"
 
 #include <time.h>
@@ -155,18 +156,6 @@ static bool has_foreign(const struct sql_script *s)
 	return found;
 }
 
-static void put_name(struct buf *to, struct str name)
-{
-	struct str piece;
-
-	buf_add_char(to, '"');
-	for (bool first = true; str_split(&name, '"', &piece); first = false) {
-		buf_puts(to, first ? "" : "\"\"");
-		buf_add_str(to, piece);
-	}
-	buf_add_char(to, '"');
-}
-
 /* SELECT c0 AS "a", CAST(c1 AS VARCHAR) AS "b" FROM (…) AS t(c0, c1) */
 static void put_wrapped(const struct sql_script *s, struct str statement, struct buf *to)
 {
@@ -180,7 +169,7 @@ static void put_wrapped(const struct sql_script *s, struct str statement, struct
 		type_of(lib->prepared_statement_column_type(s->prepared, i), &foreign);
 		buf_printf(to, foreign ? "%s CAST(c%u AS VARCHAR) AS " : "%s c%u AS ",
 			   i ? "," : "SELECT", (unsigned)i);
-		put_name(to, str_from(name));
+		sql_quote_name(to, str_from(name));
 		lib->free((void *)(uintptr_t)name);
 	}
 	buf_puts(to, " FROM (");

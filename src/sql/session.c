@@ -6,6 +6,7 @@
 
 #if OPWATCH_HAVE_DUCKDB
 
+#include "sql/quote.h"
 #include "sql/sql_int.h"
 
 /* ---- errors ---- */
@@ -135,18 +136,6 @@ static ow_status open_database(struct sql *sql, struct error *err)
 	if (sql->lib->connect(sql->db, &sql->connection) != DuckDBSuccess)
 		return error_set(err, OW_E_INTERNAL, "DuckDB does not connect");
 	return OW_OK;
-}
-
-void sql_quote(struct buf *to, struct str text)
-{
-	struct str piece;
-
-	buf_add_char(to, '\'');
-	for (bool first = true; str_split(&text, '\'', &piece); first = false) {
-		buf_puts(to, first ? "" : "''");
-		buf_add_str(to, piece);
-	}
-	buf_add_char(to, '\'');
 }
 
 /* From here on queries can neither reach files nor change that. */

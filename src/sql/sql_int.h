@@ -103,8 +103,6 @@ const char *sql_nearest_column(const struct sql *sql, struct str name);
 
 /* session.c: runs statements that give nothing. */
 ow_status sql_run(struct sql *sql, const char *text, struct error *err);
-/* A text as a literal of SQL. */
-void sql_quote(struct buf *to, struct str text);
 /* DuckDB's message as ours: status, text, what to try. */
 ow_status sql_error(struct sql *sql, const char *message, struct error *err);
 
