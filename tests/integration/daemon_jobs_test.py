@@ -7,7 +7,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from record_jobs_test import BIN, LIBRARY, PYTHON, environment, has  # pylint: disable=wrong-import-position
+from support import ports  # pylint: disable=wrong-import-position
 
 # All of them work until a file is there, and then say how much they did.
 LOADER = """
@@ -185,13 +185,11 @@ class RealJobs(unittest.TestCase):
 
     def start_ranks(self):
         """As a launcher would that knows nothing of names: both are told the same place to meet at."""
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = str(s.getsockname()[1])
+        port, = ports.reserve(1)
         script = self.write("ranks.py", RANKS)
         for rank in ("0", "1"):
             self.spawn("ranks.py", [PYTHON, script, self.go], RANK=rank, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
-                       MASTER_PORT=port, LD_PRELOAD=LIBRARY, OPWATCH_RECORDER_SOCKET=self.socket)
+                       MASTER_PORT=str(port), LD_PRELOAD=LIBRARY, OPWATCH_RECORDER_SOCKET=self.socket)
 
     def start_opencl(self):
         symbols = subprocess.run(["nm", "-D", LIBRARY], capture_output=True, text=True).stdout

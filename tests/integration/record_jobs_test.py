@@ -8,13 +8,15 @@ import os
 import random
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+
+sys.path.insert(0, os.path.join(os.environ["OPWATCH_SRC"], "tests"))
+from support import ports  # noqa: E402
 
 BIN = os.environ["OPWATCH_BIN"]
 PYTHON = "/usr/bin/python3"
@@ -193,9 +195,7 @@ class TorchTest(Case):
         self.assertFalse([row for row in self.rows("notes") if row["kind"] in ("missing", "dropped", "damaged")])
 
     def test_two_ranks_and_which_one_is_slow(self):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
+        port, = ports.reserve(1)
         script = self.write("train.py", TRAIN)
         job = self.write("job.sh", f"for r in 0 1; do RANK=$r {PYTHON} {script} 15 0 & done; wait\n")
         self.record("sh", job, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE="2", SLOW="1")

@@ -7,13 +7,14 @@ for itself. They are started by hand and ended by their process id.
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
+
+from support import ports
 
 USER, PASSWORD = "pusher", "se cret&<7%"
 CONFIG = """<?xml version="1.0"?>
@@ -56,24 +57,6 @@ def installed():
 
 def escaped(text):
     return text.replace("&", "&amp;").replace("<", "&lt;")
-
-
-def free_ports(hosts, count):
-    """Ports that are free on every one of the hosts."""
-    ports = []
-    while len(ports) < count:
-        with socket.socket() as first:
-            first.bind((hosts[0], 0))
-            port = first.getsockname()[1]
-            try:
-                for host in hosts[1:]:
-                    with socket.socket() as other:
-                        other.bind((host, port))
-            except OSError:
-                continue
-            if port not in ports:
-                ports.append(port)
-    return ports
 
 
 class Refused(Exception):
@@ -154,13 +137,13 @@ class Cluster:
     def __init__(self, count):
         self.folder = tempfile.mkdtemp(prefix="opwatch-clickhouse-")
         hosts = [f"127.0.0.{i + 1}" for i in range(count)]
-        http, *ports = free_ports(hosts, 1 + 2 * count)
-        others = list(zip(hosts, ports[:count]))
+        http, *own = ports.reserve(1 + 2 * count, hosts)
+        others = list(zip(hosts, own[:count]))
         self.servers = []
         for i, host in enumerate(hosts):
             folder = os.path.join(self.folder, str(i + 1))
             os.makedirs(folder)
-            self.servers.append(Server(folder, host, (http, ports[i], ports[count + i]), others))
+            self.servers.append(Server(folder, host, (http, own[i], own[count + i]), others))
 
     def __enter__(self):
         try:
