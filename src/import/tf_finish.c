@@ -22,7 +22,7 @@ struct type {
 	str_id name;
 	const struct tf_rule *rule;
 	const struct tf_flops *flops;
-	uint64_t no_shape, format; /* ops that stayed without float operations, by reason */
+	uint64_t missing[FLOPS_RESULTS]; /* ops that stayed without float operations, by reason */
 };
 
 struct finish {
@@ -301,10 +301,9 @@ static ow_status find_missing(struct finish *f)
 			continue;
 		begin_op(f, op);
 		result = tf_flops(&f->infer, type->flops, &flops);
-		if (result == FLOPS_NO_SHAPE || result == FLOPS_FORMAT)
+		if (result != FLOPS_OK && result != FLOPS_NONE)
 			m->op.flags[op] |= OP_UNKNOWN_FLOPS;
-		type->no_shape += result == FLOPS_NO_SHAPE;
-		type->format += result == FLOPS_FORMAT;
+		type->missing[result]++;
 		if (f->reader.status != OW_OK)
 			return f->reader.status;
 	}
@@ -326,7 +325,8 @@ static int by_count(const void *a, const void *b)
 }
 
 /* "Conv2D 3, MatMul 2, …", the most frequent first. Returns the number of ops. */
-static uint64_t list_missing(const struct finish *f, bool format, char *text, size_t size)
+static uint64_t list_missing(const struct finish *f, enum tf_flops_result why, char *text,
+			     size_t size)
 {
 	struct missing found[MISSING_MAX];
 	size_t count = 0, len = 0;
@@ -334,7 +334,7 @@ static uint64_t list_missing(const struct finish *f, bool format, char *text, si
 
 	text[0] = '\0';
 	for (size_t i = 1; i < f->type_count && count < MISSING_MAX; i++) {
-		uint64_t n = format ? f->types[i].format : f->types[i].no_shape;
+		uint64_t n = f->types[i].missing[why];
 
 		if (n)
 			found[count++] = (struct missing){ n, model_str(f->m, f->types[i].name) };
@@ -401,7 +401,7 @@ static ow_status note_missing(struct finish *f)
 	size_t inputs;
 
 	OW_TRY(find_missing(f));
-	count = list_missing(f, false, types, sizeof(types));
+	count = list_missing(f, FLOPS_NO_SHAPE, types, sizeof(types));
 	inputs = tf_input_shapes_wanted(&f->flow, 2, wanted, sizeof(wanted));
 	if (count && !inputs)
 		describe_blocker(f, blocker, sizeof(blocker));
@@ -412,7 +412,12 @@ static ow_status note_missing(struct finish *f)
 			     count, types, blocker,
 			     inputs && wanted[0] ? "; give the shapes of inputs: " : "",
 			     inputs ? wanted : "", inputs > 2 ? " …" : "");
-	count = list_missing(f, true, types, sizeof(types));
+	count = list_missing(f, FLOPS_TOO_LARGE, types, sizeof(types));
+	if (count)
+		builder_note(f->b, NOTE_INFO, OW_NO_OFFSET,
+			     "%" PRIu64 " ops have more float operations than can be counted: %s",
+			     count, types);
+	count = list_missing(f, FLOPS_FORMAT, types, sizeof(types));
 	if (count)
 		builder_note(f->b, NOTE_INFO, OW_NO_OFFSET,
 			     "%" PRIu64

@@ -270,6 +270,27 @@ static void test_layout_note(void **state)
 }
 
 /* Before version 24 an empty shape said nothing. */
+/* More than a number holds is not an unknown shape. */
+static void test_too_large(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_begin(&w);
+	assert_int_equal(
+		add_graph(&w,
+			  "a Const <1099511627776x1048576>; b Const <1048576x1099511627776>; "
+			  "y MatMul a b; z Softmax p; p Const <4611686018427387904x4>; q Neg p"),
+		OW_OK);
+	assert_int_equal(finish(&w), OW_OK);
+	assert_int_equal(total_flops(&w), 0);
+	assert_note(
+		&w,
+		"3 ops have more float operations than can be counted: MatMul 1, Neg 1, Softmax 1");
+	assert_false(has_note(&w, "shapes are unknown"));
+	world_end(&w);
+}
+
 /* What depends on values: the note says where it begins, and a shape given there helps. */
 static void test_values_unknown(void **state)
 {
@@ -667,6 +688,36 @@ static void test_large_file_failures(void **state)
 	assert_int_equal(status, OW_OK);
 }
 
+/* A call that is given thousands of variables is as large as one with weights; its function is named after them. */
+static void test_large_call(void **state)
+{
+	char path[] = "/tmp/opwatch-test-XXXXXX", name[128];
+	struct world w;
+	struct buf out;
+	size_t call;
+
+	(void)state;
+	world_begin(&w);
+	buf_init(&out, &w.mem);
+	snprintf(name, sizeof(name), "%0100d Const <4x6>", 7);
+	gt_node(&out, str_from(name));
+	call = pb_begin(&out, 1);
+	pb_put_str(&out, 1, STR("call"));
+	pb_put_str(&out, 2, STR("PartitionedCall"));
+	for (int i = 0; i < 5000; i++)
+		pb_put_str(&out, 3, str_first(str_from(name), 100));
+	gt_attr(&out, STR("f"), GT_PLAIN, STR("@f"));
+	pb_end(&out, call);
+	gt_function(&out, "f", "x", "r=n:y:0", "n Neg x");
+	write_whole(mkstemp(path), &out);
+	buf_release(&out);
+	assert_int_equal(add_file(&w, path), OW_OK);
+	assert_int_equal(finish(&w), OW_OK);
+	assert_int_equal(flops_of(&w, "call/n"), 24);
+	assert_int_equal(unlink(path), 0);
+	world_end(&w);
+}
+
 /* ---- real files ---- */
 
 static bool corpus_file(char *path, size_t size, const char *name)
@@ -773,16 +824,28 @@ static void test_corpus_profiles(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unknown_shapes),	 cmocka_unit_test(test_given_shapes),
-		cmocka_unit_test(test_bad_shapes),	 cmocka_unit_test(test_traced_shapes),
-		cmocka_unit_test(test_given_flops_stay), cmocka_unit_test(test_switched_off),
-		cmocka_unit_test(test_profile),		 cmocka_unit_test(test_frozen_weights),
-		cmocka_unit_test(test_layout_note),	 cmocka_unit_test(test_values_unknown),
-		cmocka_unit_test(test_old_placeholder),	 cmocka_unit_test(test_long_chain),
-		cmocka_unit_test(test_hostile),		 cmocka_unit_test(test_many_outputs),
-		cmocka_unit_test(test_random_graphs),	 cmocka_unit_test(test_allocation_failures),
-		cmocka_unit_test(test_large_file),	 cmocka_unit_test(test_large_file_failures),
-		cmocka_unit_test(test_corpus_graphs),	 cmocka_unit_test(test_corpus_profiles),
+		cmocka_unit_test(test_unknown_shapes),
+		cmocka_unit_test(test_given_shapes),
+		cmocka_unit_test(test_bad_shapes),
+		cmocka_unit_test(test_traced_shapes),
+		cmocka_unit_test(test_given_flops_stay),
+		cmocka_unit_test(test_switched_off),
+		cmocka_unit_test(test_profile),
+		cmocka_unit_test(test_frozen_weights),
+		cmocka_unit_test(test_layout_note),
+		cmocka_unit_test(test_values_unknown),
+		cmocka_unit_test(test_too_large),
+		cmocka_unit_test(test_old_placeholder),
+		cmocka_unit_test(test_long_chain),
+		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_many_outputs),
+		cmocka_unit_test(test_random_graphs),
+		cmocka_unit_test(test_allocation_failures),
+		cmocka_unit_test(test_large_file),
+		cmocka_unit_test(test_large_file_failures),
+		cmocka_unit_test(test_large_call),
+		cmocka_unit_test(test_corpus_graphs),
+		cmocka_unit_test(test_corpus_profiles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /*
  * tf_flops.c: see tf_flops.h. Where TensorFlow's formulas are odd (BatchMatMul takes the last dimension
  * whatever adj_x says, an AddN counts control inputs, some know NHWC only), so are these: the point is
- * to get the numbers that an op log would hold. What overflows 63 bits is unknown.
+ * to get the numbers that an op log would hold. What overflows 63 bits is not counted.
  */
 #include "import/tf_flops.h"
 
@@ -31,7 +31,7 @@ static struct count times(struct count a, int64_t b)
 static enum tf_flops_result give(struct count count, int64_t *flops)
 {
 	*flops = count.n;
-	return count.lost ? FLOPS_NO_SHAPE : FLOPS_OK;
+	return count.lost ? FLOPS_TOO_LARGE : FLOPS_OK;
 }
 
 /* A full shape of an input. TensorFlow looks inputs up by name, so one that is missing, a control edge
@@ -100,7 +100,7 @@ static enum tf_flops_result reduction(struct tf_infer *c, int64_t *flops)
 	a = elements(&in);
 	b = elements(&out);
 	*flops = a.n - b.n;
-	return a.lost || b.lost ? FLOPS_NO_SHAPE : FLOPS_OK;
+	return a.lost || b.lost ? FLOPS_TOO_LARGE : FLOPS_OK;
 }
 
 static enum tf_flops_result add_n(struct tf_infer *c, int64_t *flops)
@@ -145,7 +145,7 @@ static enum tf_flops_result pool(struct tf_infer *c, int64_t *flops)
 	NEED(output_shape(c, &out));
 	window = window_size(c);
 	if (window.lost)
-		return FLOPS_NO_SHAPE;
+		return FLOPS_TOO_LARGE;
 	return give(times(elements(&out), window.n), flops);
 }
 
@@ -159,7 +159,7 @@ static enum tf_flops_result pool_gradient(struct tf_infer *c, int scale, int64_t
 	NEED(input_shape(c, 1, &back));
 	window = times(window_size(c), scale);
 	if (window.lost || window.n == INT64_MAX)
-		return FLOPS_NO_SHAPE;
+		return FLOPS_TOO_LARGE;
 	return give(times(elements(&back), scale == 1 ? window.n + 1 : window.n), flops);
 }
 
@@ -177,12 +177,14 @@ static enum tf_flops_result conv_gradient(struct tf_infer *c, const struct tf_sh
 		return FLOPS_NONE;
 	divisor = (struct count){ .n = depth_of->dim[depth_of->rank - 1] };
 	divisor = times(times(divisor, strides[1]), strides[2]);
-	if (a.lost || b.lost || divisor.lost || divisor.n == 0)
+	if (divisor.n == 0 && !divisor.lost)
 		return FLOPS_NO_SHAPE;
+	if (a.lost || b.lost || divisor.lost)
+		return FLOPS_TOO_LARGE;
 	/* TensorFlow divides two integers of any size and rounds to a double. */
 	result = (double)((long double)a.n * 2 * (long double)b.n / (long double)divisor.n);
 	if (result >= 9223372036854775808.0 || result <= -9223372036854775808.0)
-		return FLOPS_NO_SHAPE;
+		return FLOPS_TOO_LARGE;
 	*flops = (int64_t)result;
 	return FLOPS_OK;
 }

@@ -37,9 +37,11 @@ extern const size_t tf_flops_count;
 
 enum tf_flops_result {
 	FLOPS_OK,
-	FLOPS_NONE,	/* the node lacks what the formula reads: no statistics, silently */
-	FLOPS_NO_SHAPE, /* a shape is not fully known */
-	FLOPS_FORMAT,	/* the formula holds for data_format NHWC only */
+	FLOPS_NONE,	 /* the node lacks what the formula reads: no statistics, silently */
+	FLOPS_NO_SHAPE,	 /* a shape is not fully known */
+	FLOPS_TOO_LARGE, /* more than 63 bits hold */
+	FLOPS_FORMAT,	 /* the formula holds for data_format NHWC only */
+	FLOPS_RESULTS,
 };
 
 /* The op of `c`, whose inputs and outputs are as well known as they will be. */

@@ -10,8 +10,9 @@
 #define BUFFER ((size_t)256 << 10)
 #define LARGE ((size_t)64 << 10)
 #define FIELD_MAX ((uint64_t)4 << 10) /* of a large node: the largest field kept */
-#define NODE_MAX ((size_t)256 << 10)  /* and as much of it at most */
-#define AHEAD ((uint64_t)1 << 20)     /* how far forward counts as sequential */
+#define NODE_MAX                                                                                   \
+	((size_t)16 << 20) /* and as much of it at most: a call may have thousands of inputs */
+#define AHEAD ((uint64_t)1 << 20) /* how far forward counts as sequential */
 
 void tf_reader_init(struct tf_reader *r, struct model *m, struct error *err)
 {

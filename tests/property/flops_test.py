@@ -2,7 +2,8 @@
 """Float operations and parameters of random graphs, against the formulas written down a second time.
 
 The graphs carry no shapes but those of constants, variables and placeholders, as frozen graphs do; some placeholders are given on the
-command line, some are not, so that what follows from them stays unknown. FLOPS_ROUNDS and FLOPS_SEED ask for more graphs.
+command line, some are not, so that what follows from them stays unknown. Half of the graphs have a part of their nodes in a function, called
+once, through another function, or by both branches of an If. FLOPS_ROUNDS and FLOPS_SEED ask for more graphs.
 """
 import json
 import math
@@ -53,13 +54,12 @@ class Graph:
     """Nodes as bytes; what each gives (None: unknown), and how many float operations it takes (None: unknown)."""
 
     def __init__(self, rng):
-        self.rng, self.nodes, self.shapes, self.flops, self.params, self.given = rng, [], {}, {}, {}, []
+        self.rng, self.nodes, self.shapes, self.flops, self.params, self.given = rng, {}, {}, {}, {}, []
+        self.library = b""
 
     def add(self, op, inputs, gives, flops=0, **attrs):
         name = "n%d" % len(self.nodes)
-        body = sub(1, name) + sub(2, op) + b"".join(sub(3, i) for i in inputs)
-        body += b"".join(sub(5, sub(1, key) + sub(2, value)) for key, value in attrs.items())
-        self.nodes.append(sub(1, body))
+        self.nodes[name] = (op, list(inputs), b"".join(sub(5, sub(1, key) + sub(2, value)) for key, value in attrs.items()))
         self.shapes[name], self.flops[name] = gives, flops
         return name
 
@@ -267,6 +267,71 @@ class Graph:
                 break
 
 
+    # ---- functions ----
+
+    def node(self, name, inputs=None):
+        op, given, attrs = self.nodes[name]
+        return sub(1, name) + sub(2, op) + b"".join(sub(3, i) for i in (given if inputs is None else inputs)) + attrs
+
+    def function(self, name, args, result, nodes):
+        """Appends to the library; nodes are encoded already."""
+        signature = sub(1, name) + b"".join(sub(2, sub(1, a)) for a in args) + sub(3, sub(1, "result"))
+        body = sub(1, signature) + b"".join(sub(3, n) for n in nodes)
+        self.library += sub(2, sub(1, body + sub(4, sub(1, "result") + sub(2, result))))
+
+    def choose_inside(self):
+        """Nobody outside reads what is inside, so that the order of nodes decides."""
+        inside = []
+        for name, (op, inputs, _) in self.nodes.items():
+            if op in ("Placeholder", "VariableV2"):
+                continue
+            if any(i in inside for i in inputs) or self.rng.random() < 0.4:
+                inside.append(name)
+        return inside
+
+    def fold(self):
+        """Moves a part into a function. What was inside is now called by another name, perhaps by two."""
+        inside = self.choose_inside()
+        if not inside:
+            return
+        args = []
+        for name in inside:
+            args += [i for i in self.nodes[name][1] if i not in inside and i not in args]
+        bodies = [self.node(n, ["%s:out:0" % i if i in inside else i for i in self.nodes[n][1]]) for n in inside]
+        self.rng.shuffle(bodies)
+        self.function("f", args, "%s:out:0" % inside[-1], bodies)
+        func = {"f": sub(10, sub(1, "f"))}
+        kind = self.rng.choice(["call", "nested", "direct", "if"])
+        prefixes = {"call": ["call/"], "nested": ["call/inner/"], "direct": ["call/"],
+                    "if": ["call/then_branch/", "call/else_branch/"]}[kind]
+        if kind == "nested":
+            attrs = sub(5, sub(1, "f") + sub(2, func["f"]))
+            self.function("g", args, "inner:output:0",
+                          [sub(1, "inner") + sub(2, "PartitionedCall") + b"".join(sub(3, a) for a in args) + attrs])
+            func = {"f": sub(10, sub(1, "g"))}
+        if kind == "if":
+            args = [self.source(), *args]
+            func = {"then_branch": func["f"], "else_branch": func["f"]}
+        last, shapes, flops = self.shapes[inside[-1]], {}, {}
+        for name in inside:
+            for prefix in prefixes:
+                shapes[prefix + name], flops[prefix + name] = self.shapes[name], self.flops[name]
+        for name in inside:
+            del self.nodes[name], self.shapes[name], self.flops[name]
+        self.nodes["call"] = ({"direct": "f", "if": "If"}.get(kind, "StatefulPartitionedCall"), args,
+                              b"" if kind == "direct" else
+                              b"".join(sub(5, sub(1, key) + sub(2, value)) for key, value in func.items()))
+        self.nodes["after"] = ("Neg", ["call"], b"")
+        shapes["after"], flops["after"] = last, None if last is None else count(last)
+        self.shapes.update(shapes)
+        self.flops.update(flops)
+
+    def bytes(self):
+        nodes = [sub(1, self.node(n)) for n in self.nodes]
+        self.rng.shuffle(nodes)
+        return b"".join(nodes) + self.library
+
+
 def rows(tree):
     for row in tree:
         yield row
@@ -277,8 +342,10 @@ class Flops(unittest.TestCase):
     def one(self, number):
         graph = Graph(random.Random(number))
         graph.grow()
+        if number % 2:
+            graph.fold()
         with tempfile.NamedTemporaryFile() as f:
-            f.write(b"".join(graph.nodes))
+            f.write(graph.bytes())
             f.flush()
             done = subprocess.run([BIN, "scope", f.name, "--select", "float_ops,params", "--max-depth", "100", "--json", *graph.given],
                                   capture_output=True, text=True, timeout=600)
