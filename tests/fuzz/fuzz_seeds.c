@@ -4,8 +4,8 @@
  *
  *     fuzz_seeds TARGET DIRECTORY
  *
- * Each file is loaded as it is, cut short at up to CUTS lengths, and with each of up to FLIPS bits
- * turned. The only wrong answers are a crash (which the test sees) and OW_E_INTERNAL.
+ * Each file is loaded as it is, cut short at up to CUTS lengths, with each of up to FLIPS bits turned, and with each of
+ * up to FAILURES allocations failing. The only wrong answers are a crash (which the test sees) and OW_E_INTERNAL.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -14,9 +14,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/mem.h"
 #include "fuzz_entry.h"
 
-enum { CUTS = 200, FLIPS = 200 };
+enum { CUTS = 200, FLIPS = 200, FAILURES = 60 };
 
 static const char *target;
 static unsigned long loads, bugs;
@@ -37,6 +38,22 @@ static void load(const unsigned char *data, size_t len, const char *file, const 
 	free(copy);
 }
 
+/* Every second time all that come after it fail, too. */
+static void run_failures(const unsigned char *data, size_t len, const char *file)
+{
+	uint64_t count, step;
+
+	mem_fail_after(UINT64_MAX, false);
+	load(data, len, file, "whole");
+	count = UINT64_MAX - mem_fail_left();
+	step = count / FAILURES | 1;
+	for (uint64_t i = 0; i < count; i += step) {
+		mem_fail_after(i + 1, i / step % 2);
+		load(data, len, file, "with little memory");
+	}
+	mem_fail_after(0, false);
+}
+
 static void run_seed(unsigned char *data, size_t len, const char *file)
 {
 	uint64_t bits = (uint64_t)len * 8;
@@ -44,7 +61,7 @@ static void run_seed(unsigned char *data, size_t len, const char *file)
 	size_t cut_step = len / CUTS | 1;
 	uint64_t flip_step = bits / FLIPS | 1;
 
-	load(data, len, file, "whole");
+	run_failures(data, len, file);
 	for (size_t cut = 0; cut < len; cut += cut_step)
 		load(data, cut, file, "cut short");
 	for (uint64_t bit = 0; bit < bits; bit += flip_step) {
