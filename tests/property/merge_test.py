@@ -676,8 +676,11 @@ class Whole(Case):
 
     def test_onto_an_input(self):
         path = self.file("a.json", '[{"ph":"X","ts":1}]')
-        self.merge(path, self.file("b.json", path.read_text()), "--no-labels", out="a.json")
-        self.assertEqual(len(Trace(path.read_bytes()).events), 2)
+        before = path.read_bytes()
+        run = subprocess.run([BIN, "merge", path, self.file("b.json", path.read_text()), "-o", path], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 2, run.stderr)
+        self.assertIn("would be overwritten", run.stderr)
+        self.assertEqual(path.read_bytes(), before)
 
     def test_given_twice(self):
         path = self.file("a.json", '[{"ph":"X","ts":1}]')
