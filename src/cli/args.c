@@ -437,7 +437,7 @@ bool flag_set(struct args *args, const struct flag *flag, const char *value)
 		return set_to(args, value);
 	case FLAG_OUT:
 		args->out_file = value;
-		return true;
+		return *value || usage_error("--out needs a file");
 	case FLAG_LIMIT:
 		if (!str_to_i64(str_from(value), &number) || number < 0 || number > UINT32_MAX)
 			return usage_error("--limit takes a number of rows, not '%s'", value);

@@ -32,6 +32,10 @@ static void friendlier_defaults(struct args *args)
 		view->max_depth = args->limit_given ? INT32_MAX : OP_ROWS - 1;
 	if (strcmp(args->command, "code") == 0)
 		view->max_depth = writes_stacks(args) ? INT32_MAX : CODE_LEVELS;
+	else if (
+		writes_stacks(
+			args)) /* graphs may be chains of any length, each row with all before it */
+		view->max_depth = strcmp(args->command, "graph") == 0 ? CODE_LEVELS : INT32_MAX;
 }
 
 /* A graph that never ran has no times to show, but work and weights. */

@@ -506,13 +506,28 @@ bool option_check_regexes(const struct options *options, const struct option *op
 	return good;
 }
 
+/* The piece of a list of columns that is none. */
+static struct str wrong_piece(struct str value)
+{
+	struct str rest = strip_quotes(value), piece;
+
+	while (str_split(&rest, ',', &piece))
+		if (piece.len && !is_one_of(piece, select_values, ARRAY_COUNT(select_values)))
+			return piece;
+	return value;
+}
+
 void option_explain(const struct option *option, const char *word, struct str value)
 {
 	const char *known;
 	size_t column = 0;
 
+	if (option->kind == OPTION_SELECT)
+		value = wrong_piece(value);
 	complain("opwatch: %s does not know '%.*s'; it takes", word, STR_ARG(value));
-	if (option->kind == OPTION_INT32 || option->kind == OPTION_INT64)
+	if (option->kind == OPTION_INT32)
+		complain(" a number of at most %d", INT32_MAX);
+	else if (option->kind == OPTION_INT64)
 		complain(" a number");
 	else if (option->kind == OPTION_LIST)
 		complain(" regular expressions, separated by commas");

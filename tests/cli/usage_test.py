@@ -94,6 +94,19 @@ class UsageTest(unittest.TestCase):
         for command in ("op", "advise", "info", "shell", "memory"):
             self.assertNotRegex(run("help", command).stdout, "--(run|table|on|max-size|name|for|on-stall) ", command)
 
+    def test_a_wrong_value_is_told_alone(self):
+        self.assertIn("--select does not know 'mircos';", run("op", SAMPLE, "--select", "micros,mircos,bytes").stderr)
+        self.assertIn("at most 2147483647", run("op", SAMPLE, "--max-depth", "9999999999").stderr)
+        p = run("op", SAMPLE, "-o", "")
+        self.assertEqual(p.returncode, 2)
+        self.assertIn("--out needs a file", p.stderr)
+
+    def test_stacks_for_other_programs_are_whole(self):
+        for view in ("scope", "graph", "code"):
+            want = run(view, SAMPLE, "--to", "folded", "--max-depth", "90").stdout
+            self.assertEqual(run(view, SAMPLE, "--to", "folded").stdout, want, view)
+            self.assertTrue(want)
+
     def test_help_is_aligned(self):
         for args in (("--help",), ("help", "op"), ("help", "sql")):
             for line in run(*args).stdout.splitlines():
