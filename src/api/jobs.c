@@ -6,6 +6,7 @@
 #include "live/attach.h"
 #include "live/cut.h"
 #include "live/environment.h"
+#include "live/job_identity.h"
 #include "live/jobs.h"
 #include "live/launch.h"
 #include "live/runtime_dir.h"
@@ -142,7 +143,7 @@ static ow_status expect(const char *socket, struct mem *mem, int pid, const char
 	struct jobs_request request = { .kind = JOBS_ASK_EXPECT, .pid = (uint32_t)pid };
 	struct jobs jobs;
 
-	snprintf(request.name, sizeof(request.name), "%s", job);
+	identity_job_name(request.name, str_from(job));
 	OW_TRY(jobs_ask(&jobs, mem, socket, &request, err));
 	jobs_release(&jobs);
 	return OW_OK;

@@ -41,6 +41,21 @@ void identity_clean_name(char *to, size_t size, struct str name)
 		snprintf(to, size, "job");
 }
 
+#define TOLD_BYTES 128 /* recorder/process.c */
+#define CUT_BYTES (JOBS_NAME - 10)
+
+void identity_job_name(char to[JOBS_NAME], struct str name)
+{
+	size_t len;
+
+	name = str_trim(str_first(name, TOLD_BYTES));
+	identity_clean_name(to, JOBS_NAME, name);
+	if (name.len < JOBS_NAME)
+		return;
+	len = utf8_valid_prefix(str_first(str_from(to), CUT_BYTES));
+	snprintf(to + len, JOBS_NAME - len, "~%08x", (unsigned)str_hash(name));
+}
+
 /* ---- names ---- */
 
 static struct str base_name(struct str path)
@@ -151,7 +166,7 @@ static bool find_name(const struct identity_facts *f, struct job_identity *id)
 	if (!name.len)
 		return false;
 	id->kind = IDENTITY_NAME;
-	identity_clean_name(id->name, sizeof(id->name), name);
+	identity_job_name(id->name, name);
 	TELL(id, "name %s", "name %s", id->name);
 	return true;
 }

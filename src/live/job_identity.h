@@ -42,5 +42,8 @@ int32_t identity_rank(struct str variables);
 struct str identity_variable(struct str variables, const char *name);
 /* A name of a job from what somebody called it: printable, without slashes, cut to its room. */
 void identity_clean_name(char *to, size_t size, struct str name);
+/* The same of a name that people chose, by which jobs are told apart: one that is cut ends with a number made of what was
+ * there, so that two that begin alike stay two. No more than 128 bytes count, as many as recorders tell. */
+void identity_job_name(char to[JOBS_NAME], struct str name);
 
 #endif

@@ -119,6 +119,36 @@ static void finds_ranks(void **state)
 
 /* ---- steps ---- */
 
+/* Two that begin alike are two jobs, and each is found again by the name that it was given, or is shown with. */
+static void long_names_stay_apart(void **state)
+{
+	char one[201], name[2][JOBS_NAME], again[JOBS_NAME], variables[256];
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		int len;
+
+		memset(one, 'x', sizeof(one) - 1);
+		one[sizeof(one) - 1] = '\0';
+		one[100] = (char)('a' + i);
+		identity_job_name(name[i], str_from(one));
+		assert_int_equal(strlen(name[i]), JOBS_NAME - 1);
+		identity_job_name(again, str_from(name[i]));
+		assert_string_equal(again, name[i]);
+		len = snprintf(variables, sizeof(variables), "OPWATCH_JOB=%.128s", one);
+		assert_string_equal(
+			find(str_make(variables, (size_t)len + 1), (struct str){ 0 }, "").name,
+			name[i]);
+	}
+	assert_string_not_equal(name[0], name[1]);
+	for (size_t i = 0; i < sizeof(one) - 1; i += 2)
+		memcpy(one + i, "\xc3\xa4", 2);
+	identity_job_name(name[0], str_from(one));
+	assert_int_equal(utf8_valid_prefix(str_from(name[0])), strlen(name[0]));
+	identity_job_name(name[0], str_from("short"));
+	assert_string_equal(name[0], "short");
+}
+
 static void measures_steps(void **state)
 {
 	struct step_meter m = { 0 };
@@ -146,6 +176,7 @@ int main(void)
 		cmocka_unit_test(takes_the_surest_sign),
 		cmocka_unit_test(names_jobs_after_what_they_run),
 		cmocka_unit_test(cleans_names),
+		cmocka_unit_test(long_names_stay_apart),
 		cmocka_unit_test(finds_ranks),
 		cmocka_unit_test(measures_steps),
 	};

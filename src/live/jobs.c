@@ -236,7 +236,7 @@ ow_status jobs_find(const struct jobs *jobs, const char *name, const struct job_
 	int64_t number;
 
 	*job = NULL;
-	identity_clean_name(clean, sizeof(clean), str_from(name));
+	identity_job_name(clean, str_from(name));
 	for (size_t i = 0; i < jobs->count; i++)
 		if (strcmp(jobs->items[i].name, clean) == 0 && is_better(&jobs->items[i], *job))
 			*job = &jobs->items[i];
