@@ -19,8 +19,14 @@ def rows(*words):
     return json.loads(text)["rows"] if text else []
 
 
-def need_duckdb(sample):
+def why_not(sample):
+    """Why there is no SQL here, or nothing."""
     done = subprocess.run([BIN, "sql", sample, "SELECT 1"], text=True, capture_output=True)
-    if "SQL needs DuckDB" in done.stderr or "built without SQL" in done.stderr:
-        print("skipped:", done.stderr.strip())
+    return done.stderr.strip() if "SQL needs DuckDB" in done.stderr or "built without SQL" in done.stderr else ""
+
+
+def need_duckdb(sample):
+    reason = why_not(sample)
+    if reason:
+        print("skipped:", reason)
         sys.exit(77)
