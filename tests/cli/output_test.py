@@ -6,8 +6,12 @@ import os
 import resource
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.environ["OPWATCH_SRC"], "tests/support"))
+import sql_text  # noqa: E402
 
 BIN = os.environ["OPWATCH_BIN"]
 SAMPLE = os.path.join(os.environ["OPWATCH_SRC"], "samples", "resnet.profile")
@@ -73,6 +77,8 @@ class OutputTest(unittest.TestCase):
                       ("convert", self.profile, "--to", "folded"), ("convert", self.profile, "--to", "oplog"),
                       ("memory", self.profile, "--json"), ("overview", self.profile, "--json"),
                       ("sql", self.trace, "select * from event", "--json"), ("merge", self.trace, "-o", "-")):
+            if words[0] == "sql" and sql_text.why_not(self.trace):
+                continue
             with open("/dev/full", "w", encoding="utf8") as full:
                 p = subprocess.run([BIN, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
             self.assertEqual(p.returncode, 1, words)
@@ -89,6 +95,8 @@ class OutputTest(unittest.TestCase):
 
         for words in (("overview", self.profile, "--json"), ("info", self.profile, "--json"),
                       ("memory", self.profile, "--csv"), ("sql", self.trace, "select * from event", "--csv")):
+            if words[0] == "sql" and sql_text.why_not(self.trace):
+                continue
             p = run(*words, "-o", out, preexec_fn=small)
             self.assertEqual(p.returncode, 1, (words, p.stderr))
             self.assertEqual(p.stderr, "opwatch: %s: File too large\n" % out)
