@@ -3,6 +3,8 @@
  */
 #include "api/api_int.h"
 
+#include "import/stranger.h"
+
 void ow_open_options_init(struct ow_open_options *options)
 {
 	*options = (struct ow_open_options){ .size = sizeof(*options), .infer = true };
@@ -187,8 +189,11 @@ static ow_status open_input(ow_profile *p, const char *path, bool format_known, 
 	struct progress progress = { report_progress, &arg };
 	struct input_options options = { .judge = format_known ? NULL : import_judge,
 					 .progress = &progress };
+	ow_status status = input_open_with(in, &p->mem, path, &options, err);
 
-	return input_open_with(in, &p->mem, path, &options, err);
+	if (status == OW_E_NOT_FOUND)
+		stranger_missing(path, err);
+	return status;
 }
 
 static ow_status check_open(const ow_profile *p, struct error *err)
@@ -445,6 +450,8 @@ static ow_status prepare_all(ow_profile *p, const struct path_list *paths,
 			*first = why;
 		if (fatal(status))
 			return status;
+		if (path->found && stranger_is_part(path->name))
+			continue;
 		if (path->found && (status == OW_E_FORMAT || status == OW_E_EMPTY)) {
 			other = path->name;
 			others++;

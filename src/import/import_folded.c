@@ -77,6 +77,18 @@ static bool looks_folded(struct str line)
 	return !strchr(":=,{[", f.stack.ptr[f.stack.len - 1]) && f.stack.ptr[0] != '<';
 }
 
+/* Nobody's names have them, but for tabs and the colours of terminals. */
+static bool has_controls(struct str text)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		unsigned char c = (unsigned char)text.ptr[i];
+
+		if (c < ' ' && (!c || !strchr("\t\n\r\f\x1b", c)))
+			return true;
+	}
+	return false;
+}
+
 static int sniff(const struct sniff *sniff)
 {
 	static const char refused[] = "<{[";
@@ -86,7 +98,7 @@ static int sniff(const struct sniff *sniff)
 	bool cut = sniff->size > sniff->head.len ||
 		   (head.ptr == converted && head.len + 4 > sizeof(converted));
 
-	if (!head.len || strchr(refused, head.ptr[0]) || memchr(head.ptr, 0, head.len))
+	if (!head.len || strchr(refused, head.ptr[0]) || has_controls(head))
 		return 0;
 	while (all < SNIFF_LINES && str_split(&head, '\n', &line)) {
 		if (cut && !head.len)

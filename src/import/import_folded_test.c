@@ -91,6 +91,7 @@ static void recognition(void **state)
 	assert_true(sniffed("a;b 3\na;c 4\n") > 50);
 	assert_int_equal(sniffed("dim { size: 3 }\nrank: 4\n"), 0);
 	assert_int_equal(sniffed("<svg> 3\n"), 0);
+	assert_int_equal(sniffed("\x08\x03\x10\x01\"\x04 1\n"), 0);
 	assert_int_equal(sniffed("some words\nand more of them\na;b 3\n"), 0);
 	small_open(&s);
 	assert_int_equal(stack_load(&s, "folded", "no\nstacks\n", 10), OW_E_FORMAT);

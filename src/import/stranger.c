@@ -7,6 +7,8 @@
 
 #include "import/importer.h" /* V8_SNAPSHOT */
 
+#include <unistd.h>
+
 #define REPLACED "\xef\xbf\xbd" /* U+FFFD, what decoders put where bytes are no text */
 #define FEW 3			/* that many may be in any file */
 #define MANY 64
@@ -146,4 +148,27 @@ void stranger_tell(const char *name, struct str head, struct error *err)
 					    "it were text, by git, "
 					    "FTP or an editor: copy the original again, as binary"
 					  : "'opwatch formats' lists what can be opened");
+}
+
+static bool has_index(struct str prefix)
+{
+	char path[4096];
+	int len = snprintf(path, sizeof(path), "%.*s.index", STR_ARG(prefix));
+
+	return len > 0 && (size_t)len < sizeof(path) && access(path, F_OK) == 0;
+}
+
+void stranger_missing(const char *name, struct error *err)
+{
+	if (has_index(str_from(name)))
+		error_set(err, OW_E_NOT_FOUND,
+			  "%s: no such file, but the name of a checkpoint; open %s.index", name,
+			  name);
+}
+
+bool stranger_is_part(const char *name)
+{
+	struct str prefix = prefix_of_data(str_from(name));
+
+	return prefix.len && has_index(prefix);
 }

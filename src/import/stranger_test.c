@@ -4,6 +4,9 @@
  */
 #include "import/stranger.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
@@ -31,6 +34,32 @@ static void parts_of_checkpoints(void **state)
 	assert_non_null(strstr(told("checkpoint", STR("model_checkpoint_path: \"m-7\"\n"), &err),
 			       "list of checkpoints"));
 	assert_null(strstr(told("m.index", STR("\0\0"), &err), "without its end"));
+}
+
+static void beside_its_index(void **state)
+{
+	char dir[] = "/tmp/stranger-XXXXXX", path[64], name[64], index[64];
+	struct error err = { .status = OW_E_NOT_FOUND, .text = "as it was" };
+	FILE *file;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(name, sizeof(name), "%s/m.ckpt", dir);
+	snprintf(index, sizeof(index), "%s/m.ckpt.index", dir);
+	snprintf(path, sizeof(path), "%s/m.ckpt.data-00000-of-00001", dir);
+	stranger_missing(name, &err);
+	assert_string_equal(err.text, "as it was");
+	assert_false(stranger_is_part(path));
+	file = fopen(index, "w");
+	assert_non_null(file);
+	fclose(file);
+	stranger_missing(name, &err);
+	assert_int_equal(err.status, OW_E_NOT_FOUND);
+	assert_non_null(strstr(err.text, "m.ckpt.index"));
+	assert_true(stranger_is_part(path));
+	assert_false(stranger_is_part(name));
+	remove(index);
+	rmdir(dir);
 }
 
 static void other_models(void **state)
@@ -93,9 +122,8 @@ static void returns_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parts_of_checkpoints),
-		cmocka_unit_test(other_models),
-		cmocka_unit_test(converted),
+		cmocka_unit_test(parts_of_checkpoints), cmocka_unit_test(beside_its_index),
+		cmocka_unit_test(other_models),		cmocka_unit_test(converted),
 		cmocka_unit_test(returns_gone),
 	};
 
