@@ -224,6 +224,7 @@ static void draw_jobs(struct top *t, const struct jobtext *text)
 	draw_text(t);
 	rows = room > 12 ? (room - 8) / 2 : room > 4 ? room - 4 : 1;
 	rows = (uint32_t)MIN((size_t)MAX(rows, 1u), MAX(t->count, (size_t)1));
+	rows -= t->count > rows && rows > 2; /* for the line that says so */
 	if (t->selected < t->first)
 		t->first = t->selected;
 	if (t->selected >= t->first + rows)
@@ -231,6 +232,9 @@ static void draw_jobs(struct top *t, const struct jobtext *text)
 	t->first = t->count > rows ? MIN(t->first, t->count - rows) : 0;
 	for (size_t i = t->first; i < MIN(t->count, t->first + rows); i++)
 		jobtext_row(text, &t->jobs[i], i == t->selected);
+	if (t->count > rows && rows > 1)
+		buf_printf(&t->text, "  %zu more above, %zu below\n", t->first,
+			   t->count - t->first - rows);
 	draw_text(t);
 }
 

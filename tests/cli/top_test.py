@@ -192,6 +192,23 @@ class Top(unittest.TestCase):
         self.assertIn("C compute", lines[3])
         self.assertTrue(s.terminal.styled and s.terminal.alternate and s.terminal.hidden)
 
+    def test_jobs_that_do_not_fit_are_counted(self):
+        files = [os.path.join(self.dir, f"job{number}.opw") for number in range(12)]
+        for file in files:
+            shutil.copy(JOB, file)
+        s = self.session(*files)
+        s.until_text("opwatch top  12 jobs")
+        shown = re.compile(r"  (\d+) more above, (\d+) below$")
+
+        def counts():
+            return next((tuple(map(int, m.groups())) for m in map(shown.match, s.terminal.lines()) if m), None)
+        s.until(lambda t: counts() and counts()[0] == 0 and counts()[1] > 1, "jobs below")
+        below = counts()[1]
+        s.key("j" * 11)
+        s.until(lambda t: counts() == (below, 0), "the same number above")
+        s.key("q")
+        s.end()
+
     def test_resize(self):
         s = self.session()
         s.until_text("OPERATION")
