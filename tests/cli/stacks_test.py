@@ -304,7 +304,6 @@ class Stacks(unittest.TestCase):
         p = run("stacks", child.pid, "--for", "2s", "--hz", "500", "--to", "folded")
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertRegex(p.stderr, r"^opwatch: \d+ stacks of 1 process in")
-        taken = int(p.stderr.split()[1])
         seen, wrong = 0, []
         for stack in [line.rpartition(" ")[0].split(";") for line in p.stdout.splitlines()]:
             names = [re.sub(r"_gen$", "", re.split("[ :(]", frame)[0]) for frame in stack]
@@ -314,7 +313,7 @@ class Stacks(unittest.TestCase):
                 wrong.append(stack)
             seen += max(len(tree) - 1, 0)
         self.assertGreater(seen, 10, p.stdout[:1000])
-        self.assertLessEqual(len(wrong), max(2, taken // 100), wrong)  # the reader may lose its processor between two frames
+        self.assertLessEqual(len(wrong), 2, wrong)  # of some hundred: the reader may lose its processor between two frames
         self.assertIsNone(child.poll())
 
     def test_a_process_that_runs_another_program_is_counted_once(self):
