@@ -110,7 +110,7 @@ static int save_all(void **state)
 		write_run(runs[i], i);
 	}
 	for (enum variant v = PLAIN; v < VARIANTS; v++) {
-		snprintf(saved[v], sizeof(saved[v]), "%.60s/%u.opw", folder, v);
+		snprintf(saved[v], sizeof(saved[v]), "%.60s/%d.opw", folder, (int)v);
 		save(v);
 	}
 	return 0;
