@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #define PATIENCE_NS (10000 * 1000000LL)
+#define LINKING_NS (200 * 1000000LL)
 #define STACK_NEEDED ((uint64_t)96 << 10)
 #define THREADS_MAX 64
 
@@ -460,6 +461,22 @@ static ow_status try_in_a_hurry(struct attaching *a, struct attach_report *repor
 	return outcome.status;
 }
 
+/* A program that has just been started is loaded and linked first: it gets the library in a moment. */
+static ow_status read_maps(struct attaching *a)
+{
+	int64_t begin = steady_ns();
+	char path[PATH_MAX];
+	uint64_t base;
+
+	for (;;) {
+		OW_TRY(maps_read(a->pid, &a->maps, a->err));
+		if (maps_find_object(a->maps.ptr, "libc.so.6", &base, path, sizeof(path)) ||
+		    steady_ns() - begin > LINKING_NS)
+			return OW_OK;
+		usleep(1000);
+	}
+}
+
 static ow_status join(struct attaching *a, struct mem *mem, struct attach_report *report)
 {
 	ow_status status;
@@ -467,7 +484,7 @@ static ow_status join(struct attaching *a, struct mem *mem, struct attach_report
 	OW_TRY(check_process(a));
 	OW_TRY(check_sandbox(a));
 	buf_init(&a->maps, mem);
-	status = maps_read(a->pid, &a->maps, a->err);
+	status = read_maps(a);
 	if (status == OW_OK)
 		status = find_addresses(a);
 	if (status == OW_OK)

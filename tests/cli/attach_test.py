@@ -232,6 +232,16 @@ class AttachTest(unittest.TestCase):
             self.assertEqual(job.returncode, 0)
             self.assertRegex(p.stderr, "records of 1 process|has ended|there is no process" if p.returncode else "records of 1 process")
 
+    def test_processes_that_begin_just_now(self):
+        """They are joined as soon as they are linked."""
+        self.attach(str(self.start().pid), "--for", "10ms")  # skips where it is so
+        for _ in range(10):
+            with subprocess.Popen([PYTHON, "-c", "import time\ntime.sleep(60)"], env=environment()) as job:
+                p = subprocess.run([BIN, "attach", "-o", self.file, str(job.pid), "--for", "10ms"], capture_output=True, text=True,
+                                   timeout=300, env=environment())
+                job.kill()
+            self.assertEqual(p.returncode, 0, p.stderr)
+
     def test_threads_that_end_just_now(self):
         job = self.start("import threading\ndef churn():\n    while True:\n        t = threading.Thread(target=len, args=('',))\n"
                          "        t.start()\n        t.join()\nthreading.Thread(target=churn, daemon=True).start()\n" + VICTIM)
