@@ -31,15 +31,21 @@ void tree_chain(const struct tree *tree, const struct code_node *head,
 void tree_fetch_ahead(const struct tree *tree, uint32_t node)
 {
 	const struct stack_table *stacks = &tree->model->stack;
+	const struct tree_node *soon;
 
 	if (node + 16 >= tree->node_count)
 		return;
-	__builtin_prefetch(tree->nodes[node + 8].name.ptr);
+	soon = &tree->nodes[node + 8];
+	__builtin_prefetch(soon->name.ptr);
+	if (tree->own_rows && tree->total_rows) {
+		__builtin_prefetch(&tree->own_rows[(size_t)soon->own_row * tree->width]);
+		__builtin_prefetch(&tree->total_rows[(size_t)soon->total_row * tree->width]);
+	}
 	if (!tree->folded)
 		return;
 	__builtin_prefetch(&tree->code_nodes[tree->nodes[node + 16].code].chain_end);
-	if (tree->nodes[node + 8].chain) {
-		uint32_t end = tree->code_nodes[tree->nodes[node + 8].code].chain_end.v;
+	if (soon->chain) {
+		uint32_t end = tree->code_nodes[soon->code].chain_end.v;
 
 		if (tree->traces) {
 			__builtin_prefetch(&tree->traces->frames[end]);
