@@ -97,8 +97,7 @@ static void converted(void **state)
 			out[len++] = bytes[i];
 			continue;
 		}
-		memcpy(out + len, "\xef\xbf\xbd", 3);
-		len += 3;
+		len += utf8_encode(0xfffd, out + len);
 	}
 	assert_true(stranger_converted(str_make(out, len)));
 	assert_false(
