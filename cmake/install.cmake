@@ -18,7 +18,17 @@ if(TARGET opwatch)
 	install(FILES ${PROJECT_BINARY_DIR}/tfprof DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
-# The recorder is nobody's library but ours.
+# `make dist` carries its libraries along: they are found beside the program, and what they need as well (hence no RUNPATH, which
+# does not pass on). In a wheel they lie in libs.
+option(OPWATCH_BUNDLED "Look for libraries beside the program first" OFF)
+if(OPWATCH_BUNDLED)
+	set_target_properties(opwatch PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/opwatch;$ORIGIN/libs")
+	set_target_properties(libopwatch PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/opwatch;$ORIGIN/libs")
+	target_link_options(opwatch PRIVATE -Wl,--disable-new-dtags)
+	target_link_options(libopwatch PRIVATE -Wl,--disable-new-dtags)
+endif()
+
+# Only opwatch itself loads the recorder.
 if(TARGET recorder)
 	install(TARGETS recorder LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/opwatch)
 endif()
@@ -57,7 +67,7 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON) # Depends from the libraries really linked
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
-if(OPWATCH_HAVE_CURL) # loaded when a server is named, so nobody sees it among the linked ones
+if(OPWATCH_HAVE_CURL) # loaded when a server is named, so it is not among the linked libraries
 	set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libcurl4 | libcurl3-gnutls")
 endif()
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3")

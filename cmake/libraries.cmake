@@ -1,4 +1,4 @@
-# Finds the libraries; zlib is required, the rest optional. What was found is told to the code
+# Finds the libraries; zlib is required, the rest optional. The code learns what was found
 # in opwatch_config.h (OPWATCH_HAVE_*), and to the linker through the target opwatch_libraries.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
@@ -30,6 +30,7 @@ opwatch_optional(LIBDW libdw)
 # DuckDB is not linked: the header is needed here, the library when a query is asked. Both are where tools/setup put
 # them, under DUCKDB_ROOT, or in the system.
 option(OPWATCH_WITH_DUCKDB "Build SQL if duckdb.h is there" ON)
+option(OPWATCH_DUCKDB_INTERNALS "Call functions of the tried DuckDB version that its C interface lacks (docs/decisions/sql.md)" ON)
 set(DUCKDB_ROOT "$ENV{DUCKDB_ROOT}" CACHE PATH "Where include/duckdb.h and lib/libduckdb.so are")
 set(OPWATCH_HAVE_DUCKDB 0)
 if(OPWATCH_WITH_DUCKDB)
@@ -38,6 +39,10 @@ if(OPWATCH_WITH_DUCKDB)
 	find_library(DUCKDB_LIBRARY duckdb HINTS ${duckdb_roots} PATH_SUFFIXES lib NO_CACHE)
 	if(DUCKDB_INCLUDE_DIR)
 		set(OPWATCH_HAVE_DUCKDB 1)
+		if(OPWATCH_DUCKDB_INTERNALS)
+			set_source_files_properties(${PROJECT_SOURCE_DIR}/src/sql/duckdb_lib.c PROPERTIES
+				COMPILE_DEFINITIONS OPWATCH_DUCKDB_INTERNALS)
+		endif()
 		target_include_directories(opwatch_libraries SYSTEM INTERFACE ${DUCKDB_INCLUDE_DIR})
 		target_link_libraries(opwatch_libraries INTERFACE ${CMAKE_DL_LIBS})
 	endif()
@@ -57,6 +62,19 @@ if(OPWATCH_WITH_CURL)
 	if(CURL_FOUND)
 		set(OPWATCH_HAVE_CURL 1)
 		target_include_directories(opwatch_libraries INTERFACE ${CURL_INCLUDE_DIRS})
+		target_link_libraries(opwatch_libraries INTERFACE ${CMAKE_DL_LIBS})
+	endif()
+endif()
+
+# libmicrohttpd is opened when a server is started (src/serve/server.c): it brings a dozen libraries along, which would
+# triple the time that every start of the program takes.
+option(OPWATCH_WITH_MICROHTTPD "Use libmicrohttpd if it is there" ON)
+set(OPWATCH_HAVE_MICROHTTPD 0)
+if(OPWATCH_WITH_MICROHTTPD)
+	pkg_check_modules(MICROHTTPD libmicrohttpd)
+	if(MICROHTTPD_FOUND)
+		set(OPWATCH_HAVE_MICROHTTPD 1)
+		target_include_directories(opwatch_libraries INTERFACE ${MICROHTTPD_INCLUDE_DIRS})
 		target_link_libraries(opwatch_libraries INTERFACE ${CMAKE_DL_LIBS})
 	endif()
 endif()

@@ -5,7 +5,7 @@ if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|aarch64|arm64)$")
 	return()
 endif()
 file(GLOB recorder_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/recorder/*.c)
-list(FILTER recorder_sources EXCLUDE REGEX "/hook_(opencl|cuda)\\.c$")
+list(FILTER recorder_sources EXCLUDE REGEX "/hook_(opencl|cuda)\\.c$|_test\\.c$")
 set(recorder_definitions)
 
 include(CheckIncludeFile)
@@ -46,6 +46,13 @@ target_compile_options(recorder PRIVATE -O2 -Wall -Wextra -Wshadow -Wvla -Wstric
 	-fno-strict-aliasing -fno-sanitize=all)
 if(OPWATCH_WERROR)
 	target_compile_options(recorder PRIVATE -Werror)
+endif()
+# Hooks run on any stack of the program, also on the smallest that a signal's handler may have. Clang does not know the option.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+	foreach(hook clock hook_cuda hook_file hook_nccl hook_opencl hook_start hook_torch text_table thread)
+		set_source_files_properties(${PROJECT_SOURCE_DIR}/recorder/${hook}.c PROPERTIES
+			COMPILE_OPTIONS "-Werror=stack-usage=512")
+	endforeach()
 endif()
 target_link_options(recorder PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/recorder/recorder.map -Wl,-z,defs
 	-Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -fno-sanitize=all)

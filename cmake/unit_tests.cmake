@@ -1,4 +1,5 @@
-# Every src/**/x_test.c becomes one cmocka executable, in ctest as unit.<folder>.x with the label `unit`.
+# Every src/**/x_test.c becomes one cmocka executable, in ctest as unit.<folder>.x with the label `unit`; every
+# recorder/x_test.c, which includes the source that it tests, as unit.recorder.x.
 # `make test` builds the target `tests` first.
 add_custom_target(tests)
 
@@ -25,3 +26,21 @@ foreach(source ${test_sources})
 	set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 900
 		ENVIRONMENT "OPWATCH_SRC=${PROJECT_SOURCE_DIR};OPWATCH_DUCKDB=${DUCKDB_LIBRARY}")
 endforeach()
+
+if(TARGET recorder)
+	file(GLOB recorder_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/recorder/*_test.c)
+	foreach(source ${recorder_tests})
+		get_filename_component(name ${source} NAME)
+		string(REGEX REPLACE "_test\\.c$" "" name ${name})
+		set(target test.recorder.${name})
+		add_executable(${target} EXCLUDE_FROM_ALL ${source})
+		target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/recorder)
+		target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
+		target_compile_options(${target} PRIVATE -fno-strict-aliasing -fno-sanitize=all)
+		target_link_libraries(${target} PRIVATE PkgConfig::CMOCKA Threads::Threads ${CMAKE_DL_LIBS})
+		set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
+		add_dependencies(tests ${target})
+		add_test(NAME unit.recorder.${name} COMMAND ${target})
+		set_tests_properties(unit.recorder.${name} PROPERTIES LABELS unit TIMEOUT 300)
+	endforeach()
+endif()

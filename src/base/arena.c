@@ -1,4 +1,9 @@
-/* arena.c: see arena.h. Blocks double from 4 KiB to 1 MiB; larger requests get a block of their own. */
+/*
+ * arena.c: the allocator of one lifetime: the model, results, commands and most scratch memory use it. Blocks double
+ * from 4 KiB to 2 MiB; a larger request gets a block of its own, and the rest of the current block stays usable.
+ * Memory comes from mem.c and counts against its limit. Nothing is freed alone, and no lock is taken: each arena has
+ * one owner.
+ */
 #include "base/arena.h"
 
 #include <stdarg.h>
@@ -49,7 +54,7 @@ static bool add_block(struct arena *arena, size_t need)
 	if (!block)
 		return false;
 	block->size = size;
-	/* An oversized block goes behind the current one, whose rest stays usable. */
+	/* An oversized block is linked after the current one, whose rest stays usable. */
 	if (size > BLOCK_MAX && arena->blocks && arena->left > 256) {
 		block->next = arena->blocks->next;
 		arena->blocks->next = block;

@@ -32,8 +32,8 @@ void *arena_push(struct arena *arena, size_t size) OW_MUST_CHECK;
 void *arena_push_array(struct arena *arena, size_t count, size_t size) OW_MUST_CHECK;
 
 /*
- * Room for one more behind `count` items of an array that began as NULL with *cap 0: the array, or
- * a larger copy of it. The old one stays behind until the arena goes. NULL at the memory limit.
+ * Makes room for one more item in an array of `count` items that began as NULL with *cap 0. Returns the array, or a
+ * larger copy of it; the old one stays allocated until the arena is released. NULL at the memory limit.
  */
 void *arena_grow(struct arena *arena, void *items, size_t count, size_t *cap,
 		 size_t size) OW_MUST_CHECK;

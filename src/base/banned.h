@@ -1,6 +1,6 @@
 /*
- * banned.h: functions that have bitten others, turned into compile errors.
- * Included by base/base.h, and so by every file of the project.
+ * banned.h: turns unsafe functions of libc into compile errors. Included by base/base.h, and so by every file of the
+ * project.
  */
 #ifndef BASE_BANNED_H
 #define BASE_BANNED_H

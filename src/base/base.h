@@ -1,6 +1,6 @@
 /*
- * base.h: what every file of the project starts from: integer types, small macros, the length-
- * carrying string, and the banned functions. Depends on libc only.
+ * base.h: the basis of every file of the project: integer types, small macros, the length-carrying string, and the
+ * banned functions. Depends on libc only.
  */
 #ifndef BASE_BASE_H
 #define BASE_BASE_H
@@ -23,7 +23,6 @@
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
 #define OW_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-#define OW_MUST_CHECK __attribute__((warn_unused_result))
 #define OW_LIKELY(x) __builtin_expect(!!(x), 1)
 #define OW_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define OW_ALWAYS_INLINE static inline __attribute__((always_inline))

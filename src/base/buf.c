@@ -1,5 +1,10 @@
-/* buf.c: see buf.h. */
+/*
+ * buf.c: appends bytes and formatted text to a buffer that grows. Writers of text, JSON and binary formats call it.
+ * A failed append sets `failed` and later ones do nothing, so callers check once at the end. It does not write to
+ * files (sink/writer.c does) and does not escape (json_escape.c does).
+ */
 #include "base/buf.h"
+#include "base/vec.h"
 
 #include <stdarg.h>
 
@@ -17,18 +22,15 @@ void buf_release(struct buf *buf)
 
 bool buf_reserve(struct buf *buf, size_t more)
 {
-	void *ptr = buf->ptr;
-
 	if (buf->failed)
 		return false;
 	if (OW_LIKELY(more <= buf->cap - buf->len))
 		return true;
 	if (more > PTRDIFF_MAX - buf->len ||
-	    !mem_grow(buf->mem, &ptr, &buf->cap, buf->len + more, 1)) {
+	    !vec_reserve(buf->mem, buf->ptr, buf->cap, buf->len + more)) {
 		buf->failed = true;
 		return false;
 	}
-	buf->ptr = ptr;
 	return true;
 }
 

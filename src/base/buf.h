@@ -22,7 +22,7 @@ static inline void buf_clear(struct buf *buf)
 	buf->len = 0;
 }
 
-/* Room for `more` bytes at ptr + len; false (and failed) when there is none. */
+/* Makes room for `more` bytes at ptr + len; false (and failed) without memory. */
 bool buf_reserve(struct buf *buf, size_t more);
 
 void buf_add(struct buf *buf, const void *bytes, size_t len);

@@ -1,4 +1,4 @@
-/* clock.h: the time, in nanoseconds. steady_ns never jumps and says nothing of the day. */
+/* clock.h: the time, in nanoseconds. steady_ns never jumps; it is not a time of day. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 

@@ -1,17 +1,21 @@
-/* error.c: see error.h. Nothing here allocates. */
+/*
+ * error.c: formats messages into the caller's struct ow_error and names statuses; every module that can fail calls
+ * it. Nothing here allocates, so it also works when memory has run out; a message that is too long is cut. It does
+ * not print or log: the CLI and the API decide where a message goes.
+ */
 #include "base/error.h"
 
 #include <errno.h>
 #include <stdarg.h>
 
-static void set_text(struct error *err, ow_status status, const char *format, va_list args)
+static void set_text(struct ow_error *err, ow_status status, const char *format, va_list args)
 {
 	err->status = status;
 	err->offset = OW_NO_OFFSET;
 	vsnprintf(err->text, sizeof(err->text), format, args);
 }
 
-ow_status error_set(struct error *err, ow_status status, const char *format, ...)
+ow_status error_set(struct ow_error *err, ow_status status, const char *format, ...)
 {
 	va_list args;
 
@@ -23,7 +27,7 @@ ow_status error_set(struct error *err, ow_status status, const char *format, ...
 	return status;
 }
 
-ow_status error_at(struct error *err, ow_status status, uint64_t offset, const char *format, ...)
+ow_status error_at(struct ow_error *err, ow_status status, uint64_t offset, const char *format, ...)
 {
 	va_list args;
 	size_t len;
@@ -59,7 +63,7 @@ static ow_status status_of_errno(int code)
 	}
 }
 
-ow_status error_errno(struct error *err, int code, const char *format, ...)
+ow_status error_errno(struct ow_error *err, int code, const char *format, ...)
 {
 	ow_status status = status_of_errno(code);
 	va_list args;
@@ -75,7 +79,7 @@ ow_status error_errno(struct error *err, int code, const char *format, ...)
 	return status;
 }
 
-ow_status error_wrap(struct error *err, ow_status status, const char *format, ...)
+ow_status error_wrap(struct ow_error *err, ow_status status, const char *format, ...)
 {
 	char old[OW_ERROR_TEXT];
 	uint64_t offset;
@@ -95,14 +99,14 @@ ow_status error_wrap(struct error *err, ow_status status, const char *format, ..
 	return status;
 }
 
-void error_set_no_memory(struct error *err)
+void error_set_no_memory(struct ow_error *err)
 {
 	error_set(err, OW_E_NO_MEMORY,
 		  "out of memory: the memory limit or the machine's memory is exhausted; "
 		  "raise --memory-limit or open fewer files at once");
 }
 
-void error_clear(struct error *err)
+void error_clear(struct ow_error *err)
 {
 	if (!err)
 		return;

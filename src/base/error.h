@@ -1,7 +1,7 @@
 /*
  * error.h: filling a caller's struct ow_error.
  *
- * `struct error` is the public struct ow_error; it is always the last argument and may be NULL.
+ * It is the public type, always the last argument, and may be NULL.
  * error_set states what failed; each level on the way up may put one phrase of context in front
  * with error_wrap ("loading x.pb: …"). A message says what, where and what to try.
  */
@@ -10,31 +10,31 @@
 
 #include "base/base.h"
 
-#define error ow_error
-
-/* Sets the status and text, with no offset; returns the status so that `return error_set(…)`. */
-ow_status error_set(struct error *err, ow_status status, const char *format, ...) OW_PRINTF(3, 4);
+/* Sets the status and text, without an offset. Returns the status, for `return error_set(…)`. */
+ow_status error_set(struct ow_error *err, ow_status status, const char *format, ...)
+	OW_PRINTF(3, 4);
 
 /* The same, for a place in the input. The offset is added to the text as " (at byte N)". */
-ow_status error_at(struct error *err, ow_status status, uint64_t offset, const char *format, ...)
+ow_status error_at(struct ow_error *err, ow_status status, uint64_t offset, const char *format, ...)
 	OW_PRINTF(4, 5);
 
 /* From errno-style codes: "<what>: No such file or directory". */
-ow_status error_errno(struct error *err, int code, const char *format, ...) OW_PRINTF(3, 4);
+ow_status error_errno(struct ow_error *err, int code, const char *format, ...) OW_PRINTF(3, 4);
 
 /* Puts "<context>: " before the text unless status is OW_OK; returns status. */
-ow_status error_wrap(struct error *err, ow_status status, const char *format, ...) OW_PRINTF(3, 4);
+ow_status error_wrap(struct ow_error *err, ow_status status, const char *format, ...)
+	OW_PRINTF(3, 4);
 
 /* The memory-limit message, in one place. */
-void error_set_no_memory(struct error *err);
+void error_set_no_memory(struct ow_error *err);
 
-/* Inline, so that whoever reads the caller (a compiler, an analyser) sees that it is no success. */
-static inline ow_status error_no_memory(struct error *err)
+/* Inline, so that compilers and analysers see in the caller that the result is never OW_OK. */
+static inline ow_status error_no_memory(struct ow_error *err)
 {
 	error_set_no_memory(err);
 	return OW_E_NO_MEMORY;
 }
 
-void error_clear(struct error *err);
+void error_clear(struct ow_error *err);
 
 #endif

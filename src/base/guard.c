@@ -1,7 +1,9 @@
 /*
- * guard.c: see guard.h. A signal handler has no argument of ours, so the mappings are in a fixed array
- * of the process: the one place where the project keeps state outside of a context. The handler only
- * reads atomics and calls mmap, which is a plain system call here.
+ * guard.c: the SIGBUS handler behind guard.h, and the list of mapped files it knows. The importer of our own format
+ * opens mappings; readers of the model, tables and SQL enter the guard around their reads. A signal handler gets no
+ * argument from us, so the mappings are in a fixed array: process-wide state that a context cannot hold. The handler
+ * uses only atomics and mmap, which is a plain system call here. Faults outside our mappings go to the handler that
+ * was installed before.
  */
 #include "base/guard.h"
 
@@ -19,9 +21,9 @@ static struct slot {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned inside;		  /* calls of guard_enter less guard_leave */
-static struct sigaction previous; /* what was there before ours */
+static struct sigaction previous; /* the handler before ours */
 
-/* Set while this thread is in the handler: two handlers that hand a fault to each other end. */
+/* Set while this thread is in the handler: it ends a loop of two handlers that pass a fault to each other. */
 static __thread volatile sig_atomic_t handling __attribute__((tls_model("initial-exec")));
 
 static size_t page_size(void)
@@ -29,7 +31,7 @@ static size_t page_size(void)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Zeros from the page of `address` to the end of the mapping: what lies behind is gone as well. */
+/* Maps zeros from the page of `address` to the end of the mapping: the file has no bytes after it either. */
 static bool fill_with_zeros(uintptr_t address)
 {
 	uintptr_t page = address & ~(uintptr_t)(page_size() - 1);
@@ -47,11 +49,11 @@ static bool fill_with_zeros(uintptr_t address)
 	return false;
 }
 
-/* Not ours: as if we had never been here. A fault comes back when the instruction is run again. */
+/* Not ours: behaves as if our handler did not exist. A fault repeats when the instruction runs again. */
 static void hand_on(int number, siginfo_t *info, void *context)
 {
 	struct sigaction plain = { .sa_handler = SIG_DFL };
-	bool sent = info->si_code <= 0; /* by somebody, not a fault */
+	bool sent = info->si_code <= 0; /* sent by kill or raise, not a fault */
 
 	if (sent && previous.sa_handler == SIG_IGN)
 		return;
@@ -100,7 +102,7 @@ void guard_enter(struct guard *guard)
 		sigaction(SIGBUS, &ours, NULL);
 	}
 	pthread_mutex_unlock(&lock);
-	/* A blocked fault would end the process whatever the handler is. */
+	/* A blocked fault would end the process, whatever the handler is. */
 	pthread_sigmask(SIG_UNBLOCK, &bus, &guard->mask);
 }
 
@@ -111,7 +113,7 @@ void guard_leave(struct guard *guard)
 	pthread_sigmask(SIG_SETMASK, &guard->mask, NULL);
 	pthread_mutex_lock(&lock);
 	OW_ASSERT(inside > 0);
-	/* Somebody else may have put a handler on top of ours: then it is theirs to keep. */
+	/* Other code may have installed a handler on top of ours: that one stays. */
 	if (--inside == 0 && sigaction(SIGBUS, NULL, &now) == 0 && is_ours(&now))
 		sigaction(SIGBUS, &previous, NULL);
 	pthread_mutex_unlock(&lock);

@@ -1,18 +1,18 @@
 /*
- * guard.h: reading a mapped file that somebody may cut short meanwhile. Used for our own file format,
+ * guard.h: reading a mapped file that another program may cut short meanwhile. Used for our own file format,
  * whose columns are mapped; every other input is read (input.h).
  *
  * Touching a page beyond the end of a file raises SIGBUS. Between guard_enter and guard_leave a handler
- * is in place that knows our mappings: it puts zeros where the file has no bytes any more and remembers
- * that; all other faults go to the handler that was there before. Outside of these calls nothing of ours
- * is installed, so a host process (Python, a server) keeps its own handlers. Any number of threads may be
+ * is in place that knows our mappings: it maps zeros where the file has no bytes any more and remembers
+ * that; all other faults go to the previous handler. Outside of these calls no handler of ours is
+ * installed, so a host process (Python, a server) keeps its own handlers. Any number of threads may be
  * inside at once, nested as they like.
  *
  *	guard_enter(&guard);
  *	…read map.ptr[0 … len)…
  *	guard_leave(&guard);
  *	if (mapping_lost(&map))
- *		…what was read is void: the file became shorter…
+ *		…the bytes read are not valid: the file became shorter…
  */
 #ifndef BASE_GUARD_H
 #define BASE_GUARD_H
@@ -21,14 +21,14 @@
 
 #include <signal.h>
 
-/* A private mapping of a file: it may be written to, which the file never sees. */
+/* A private mapping of a file: it may be written to, which does not change the file. */
 struct mapping {
 	unsigned char *ptr; /* NULL when there is none */
 	size_t len;
 	int slot;
 };
 
-/* False when the file cannot be mapped (or MAPPINGS_MAX are): the caller reads it instead. */
+/* False when the file cannot be mapped (or there are MAPPINGS_MAX mappings): the caller reads it instead. */
 bool mapping_open(struct mapping *map, int fd, size_t len);
 void mapping_close(struct mapping *map);
 /* Bytes were missing when they were touched. Stays true. */

@@ -1,37 +1,53 @@
 /*
- * human.c: numbers for people; see human.h.
+ * human.c: numbers with three significant digits and a unit, as tables, charts and the command line show them, and
+ * names that are cut or cleaned for a terminal. Tables of a million rows are printed with these, so the usual
+ * numbers avoid printf. tfprof's own spelling of numbers is in sink/tfprof and differs on purpose.
  */
-#include "sink/human.h"
+#include "base/human.h"
 
 #include <math.h>
 
 struct scale {
 	double from; /* the smallest number that is shown in it */
+	double factor;
 	const char *suffix;
 };
 
 /* 999.5 and not 1000, so that no number is rounded to four digits before its suffix. */
-static const struct scale scales_ns[] = {
-	{ 3599.5e9, "h" }, { 999.5e6, "s" }, { 999.5e3, "ms" }, { 999.5, "us" }, { 0, "ns" }
-};
-static const double factors_ns[] = { 3600e9, 1e9, 1e6, 1e3, 1 };
-static const struct scale scales_bytes[] = { { 999.5e12, "PB" }, { 999.5e9, "TB" },
-					     { 999.5e6, "GB" },	 { 999.5e3, "MB" },
-					     { 999.5, "kB" },	 { 0, "B" } };
-static const struct scale scales_count[] = { { 999.5e12, "P" }, { 999.5e9, "T" }, { 999.5e6, "G" },
-					     { 999.5e3, "M" },	{ 999.5, "k" },	  { 0, "" } };
-static const double factors_thousand[] = { 1e15, 1e12, 1e9, 1e6, 1e3, 1 };
+static const struct scale scales_ns[] = { { 3599.5e9, 3600e9, "h" },
+					  { 999.5e6, 1e9, "s" },
+					  { 999.5e3, 1e6, "ms" },
+					  { 999.5, 1e3, "us" },
+					  { 0, 1, "ns" } };
+static const struct scale scales_us[] = { { 999.5e3, 1e6, "s" },
+					  { 999.5, 1e3, "ms" },
+					  { 0, 1, "us" } };
+static const struct scale scales_bytes[] = { { 999.5e12, 1e15, "PB" }, { 999.5e9, 1e12, "TB" },
+					     { 999.5e6, 1e9, "GB" },   { 999.5e3, 1e6, "MB" },
+					     { 999.5, 1e3, "kB" },     { 0, 1, "B" } };
+static const struct scale scales_count[] = { { 999.5e12, 1e15, "P" }, { 999.5e9, 1e12, "T" },
+					     { 999.5e6, 1e9, "G" },   { 999.5e3, 1e6, "M" },
+					     { 999.5, 1e3, "k" },     { 0, 1, "" } };
+/* In sentences, with a blank. */
+static const struct scale scales_apart[] = { { 120e9, 60e9, " min" },
+					     { 999.5e6, 1e9, " s" },
+					     { 999.5e3, 1e6, " ms" },
+					     { 999.5, 1e3, " us" },
+					     { 0, 1, " ns" } };
 
-static const char *unit_suffix(enum result_unit unit)
+static const char *unit_suffix(enum human_unit unit)
 {
 	switch (unit) {
-	case RESULT_NS:
+	case HUMAN_UNIT_NS:
 		return "ns";
-	case RESULT_MICROS:
+	case HUMAN_UNIT_US:
+	case HUMAN_UNIT_US_TO_S:
 		return "us";
-	case RESULT_BYTES:
+	case HUMAN_UNIT_NS_APART:
+		return " ns";
+	case HUMAN_UNIT_BYTES:
 		return "B";
-	case RESULT_PERCENT:
+	case HUMAN_UNIT_PERCENT:
 		return "%";
 	default:
 		return "";
@@ -42,7 +58,7 @@ static const char *unit_suffix(enum result_unit unit)
 #define NEAR_TIE 1e-6
 #define DIGITS_MAX 24 /* of any 64-bit number, with a point */
 
-/* The digits of n, the last `decimals` of them behind a point; returns how many bytes. */
+/* The digits of n, the last `decimals` of them after a point; returns how many bytes. */
 static size_t print_digits(char *to, uint64_t n, int decimals)
 {
 	char text[DIGITS_MAX];
@@ -70,8 +86,8 @@ static size_t print_int(char *to, int64_t value, const char *suffix)
 	return len + suffix_len;
 }
 
-/* printf's "%.*f%s" for up to two decimals. printf itself, which is slow, is asked only about numbers
- * that are negative, huge or so close to the middle between two that rounding needs all their bits. */
+/* printf's "%.*f%s" for up to two decimals. printf itself is slow. It is called only for numbers that are negative,
+ * huge, or so close to the middle between two results that rounding needs all their bits. */
 static size_t print_fixed(char *to, double value, int decimals, const char *suffix)
 {
 	static const double powers[] = { 1, 10, 100 };
@@ -87,8 +103,8 @@ static size_t print_fixed(char *to, double value, int decimals, const char *suff
 			return len + suffix_len;
 		}
 	}
-	printed = snprintf(to, HUMAN_BYTES, "%.*f%s", decimals, value, suffix);
-	return printed < 0 ? 0 : MIN((size_t)printed, (size_t)HUMAN_BYTES - 1);
+	printed = snprintf(to, HUMAN_SIZE, "%.*f%s", decimals, value, suffix);
+	return printed < 0 ? 0 : MIN((size_t)printed, (size_t)HUMAN_SIZE - 1);
 }
 
 static size_t print_number(char *to, double value, const char *suffix, bool whole)
@@ -98,18 +114,15 @@ static size_t print_number(char *to, double value, const char *suffix, bool whol
 	return print_fixed(to, value, whole ? 0 : size < 9.995 ? 2 : size < 99.95 ? 1 : 0, suffix);
 }
 
-static size_t print_scaled(char *to, double value, const struct scale *scales,
-			   const double *factors)
+static size_t print_scaled(char *to, double value, const struct scale *scale)
 {
 	double size = fabs(value);
 
-	while (size < scales->from) {
-		scales++;
-		factors++;
-	}
-	/* what needs no scaling is a whole number, unless it came as a fraction */
-	return print_number(to, value / *factors, scales->suffix,
-			    *factors == 1.0 && value == floor(value));
+	while (size < scale->from)
+		scale++;
+	/* a number without scaling is whole, unless it came as a fraction */
+	return print_number(to, value / scale->factor, scale->suffix,
+			    scale->factor == 1.0 && value == floor(value));
 }
 
 /* Whole microseconds have no more digits to show: 0us and 7us, not 0ns and 7.00us. */
@@ -117,57 +130,61 @@ static size_t print_micros(char *to, double value)
 {
 	if (fabs(value) < 999.5 && value == floor(value))
 		return print_number(to, value, "us", true);
-	return print_scaled(to, value * 1000, scales_ns, factors_ns);
+	return print_scaled(to, value * 1000, scales_ns);
 }
 
-static size_t print_unit(char *to, double value, enum result_unit unit)
+static size_t print_unit(char *to, double value, enum human_unit unit)
 {
 	switch (unit) {
-	case RESULT_NS:
-		return print_scaled(to, value, scales_ns, factors_ns);
-	case RESULT_MICROS:
+	case HUMAN_UNIT_NS:
+		return print_scaled(to, value, scales_ns);
+	case HUMAN_UNIT_US:
 		return print_micros(to, value);
-	case RESULT_BYTES:
-		return print_scaled(to, value, scales_bytes, factors_thousand);
-	case RESULT_COUNT:
-		return print_scaled(to, value, scales_count, factors_thousand);
-	case RESULT_PERCENT:
+	case HUMAN_UNIT_BYTES:
+		return print_scaled(to, value, scales_bytes);
+	case HUMAN_UNIT_US_TO_S:
+		return print_scaled(to, value, scales_us);
+	case HUMAN_UNIT_NS_APART:
+		return print_scaled(to, value, scales_apart);
+	case HUMAN_UNIT_COUNT:
+		return print_scaled(to, value, scales_count);
+	case HUMAN_UNIT_PERCENT:
 		return print_fixed(to, value, 1, "%");
 	default: /* four digits, but never fewer than the whole number has */
-		return (size_t)snprintf(to, HUMAN_BYTES, fabs(value) < 9999.5 ? "%.4g" : "%.0f",
+		return (size_t)snprintf(to, HUMAN_SIZE, fabs(value) < 9999.5 ? "%.4g" : "%.0f",
 					value);
 	}
 }
 
-size_t human_int(char *to, int64_t value, enum result_unit unit, bool full)
+size_t human_int(char *to, int64_t value, enum human_unit unit, bool full)
 {
-	if (full || unit == RESULT_PLAIN)
+	if (full || unit == HUMAN_UNIT_NONE)
 		return print_int(to, value, unit_suffix(unit));
 	return print_unit(to, (double)value, unit);
 }
 
-/* As few digits as tell the number from all others. */
+/* The fewest digits that still read back as the same number. */
 static size_t print_exact(char *to, double value, const char *suffix)
 {
 	for (int digits = 15; digits < 17; digits++) {
-		snprintf(to, HUMAN_BYTES, "%.*g", digits, value);
+		snprintf(to, HUMAN_SIZE, "%.*g", digits, value);
 		if (strtod(to, NULL) == value)
-			return (size_t)snprintf(to, HUMAN_BYTES, "%.*g%s", digits, value, suffix);
+			return (size_t)snprintf(to, HUMAN_SIZE, "%.*g%s", digits, value, suffix);
 	}
-	return (size_t)snprintf(to, HUMAN_BYTES, "%.17g%s", value, suffix);
+	return (size_t)snprintf(to, HUMAN_SIZE, "%.17g%s", value, suffix);
 }
 
-size_t human_real(char *to, double value, enum result_unit unit, bool full)
+size_t human_real(char *to, double value, enum human_unit unit, bool full)
 {
 	if (!isfinite(value))
-		return (size_t)snprintf(to, HUMAN_BYTES, "%s",
+		return (size_t)snprintf(to, HUMAN_SIZE, "%s",
 					isnan(value) ? "nan"
 					: value > 0  ? "inf"
 						     : "-inf");
 	if (full)
 		return print_exact(to, value, unit_suffix(unit));
 	if (fabs(value) >= 1e18) /* no scale reaches that far */
-		return (size_t)snprintf(to, HUMAN_BYTES, "%.3g%s", value, unit_suffix(unit));
+		return (size_t)snprintf(to, HUMAN_SIZE, "%.3g%s", value, unit_suffix(unit));
 	return print_unit(to, value, unit);
 }
 
@@ -196,37 +213,11 @@ void human_printable(struct buf *to, struct str s)
 		if (!s.len)
 			return;
 		used = utf8_decode(s, &code);
-		if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xfffd)
+		if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xfffd ||
+		    utf8_turns_text(code))
 			buf_puts(to, "\xef\xbf\xbd");
 		else
 			buf_add(to, s.ptr, used);
 		s = str_skip(s, used);
 	}
-}
-
-const struct metric_info metric_infos[METRIC_COUNT] = {
-	[METRIC_BYTES] = { "bytes", "requested memory", RESULT_BYTES },
-	[METRIC_PEAK_BYTES] = { "peak_bytes", "peak memory", RESULT_BYTES },
-	[METRIC_RESIDUAL_BYTES] = { "residual_bytes", "memory not released", RESULT_BYTES },
-	[METRIC_OUTPUT_BYTES] = { "output_bytes", "output memory", RESULT_BYTES },
-	[METRIC_MICROS] = { "micros", "time", RESULT_NS },
-	[METRIC_ACCELERATOR_MICROS] = { "accelerator_micros", "accelerator time", RESULT_NS },
-	[METRIC_CPU_MICROS] = { "cpu_micros", "cpu time", RESULT_NS },
-	[METRIC_PARAMS] = { "params", "parameters", RESULT_COUNT },
-	[METRIC_FLOAT_OPS] = { "float_ops", "float operations", RESULT_COUNT },
-	[METRIC_RUN_COUNT] = { "run_count", "runs", RESULT_COUNT },
-	[METRIC_DEFINITION_COUNT] = { "definition_count", "definitions", RESULT_COUNT },
-	[METRIC_WEIGHT] = { "weight", "weight", RESULT_COUNT }, /* the tree knows better */
-};
-
-enum metric metric_find(const char *name)
-{
-	if (!name || !*name)
-		return METRIC_MICROS;
-	if (!strcmp(name, "occurrence")) /* the column that shows both counts */
-		return METRIC_RUN_COUNT;
-	for (unsigned i = 0; i < METRIC_WEIGHT; i++)
-		if (!strcmp(name, metric_infos[i].name))
-			return (enum metric)i;
-	return METRIC_COUNT;
 }

@@ -1,5 +1,10 @@
-/* id_map.c: see id_map.h. */
+/*
+ * id_map.c: the allocating part of an array indexed by id; lookups and stores are inline in id_map.h. The model
+ * finds ops by the id of their name with it. Memory grows to the largest key, so it does not suit sparse keys: those
+ * need map.c.
+ */
 #include "base/id_map.h"
+#include "base/vec.h"
 
 void id_map_init(struct id_map *map, struct mem *mem)
 {
@@ -14,12 +19,7 @@ void id_map_release(struct id_map *map)
 
 bool id_map_reserve(struct id_map *map, size_t count)
 {
-	size_t old = map->cap;
-	void *values = map->values;
-
-	if (!mem_grow(map->mem, &values, &map->cap, count, sizeof(*map->values)))
+	if (!vec_reserve_zero(map->mem, map->values, map->cap, count))
 		return false;
-	map->values = values;
-	memset(map->values + old, 0, (map->cap - old) * sizeof(*map->values));
 	return true;
 }

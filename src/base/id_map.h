@@ -1,6 +1,6 @@
 /*
- * id_map.h: an array from one id to another. Where keys are ids, which count from 0, it does what a map does at half of the memory
- * and without a search. Of several values of a key the first counts. Value 0 is the nil row and may not be stored.
+ * id_map.h: an array from one id to another. Ids count from 0, so as keys they need half the memory of a map and no
+ * search. The first value stored for a key stays. Value 0 is the nil row and may not be stored.
  */
 #ifndef BASE_ID_MAP_H
 #define BASE_ID_MAP_H

@@ -1,15 +1,260 @@
-/* input.c: see input.h. */
-#include "base/input_int.h"
+/*
+ * input.c: bytes to be read: a file, standard input or another stream, a part of a temporary file, or memory. Importers
+ * read through a window of it. A stream is copied to a temporary file as it arrives, so it can be read twice; thousands
+ * of members of an archive share one descriptor. Nothing is mapped: docs/decisions/inputs.md says why.
+ */
+#include "base/input.h"
+
+#include "base/temp_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- descriptors that many inputs share ---- */
+
+#define PIECE ((size_t)1 << 20)
+
+struct input_pool {
+	struct mem *mem;
+	int fd;
+	uint64_t end;
+	pthread_mutex_t lock; /* of end */
+	atomic_uint users;    /* inputs, and the creator of the pool */
+};
+
+static struct input_pool *pool_new(struct mem *mem, struct ow_error *err)
+{
+	struct input_pool *pool = mem_zalloc(mem, sizeof(*pool));
+
+	if (!pool) {
+		error_no_memory(err);
+		return NULL;
+	}
+	pool->fd = temp_file_open(err);
+	if (pool->fd < 0) {
+		mem_free(mem, pool, sizeof(*pool));
+		return NULL;
+	}
+	pool->mem = mem;
+	pthread_mutex_init(&pool->lock, NULL);
+	atomic_init(&pool->users, 1);
+	return pool;
+}
+
+void input_pool_release(struct input_pool *pool)
+{
+	if (!pool || atomic_fetch_sub(&pool->users, 1) != 1)
+		return;
+	close(pool->fd);
+	pthread_mutex_destroy(&pool->lock);
+	mem_free(pool->mem, pool, sizeof(*pool));
+}
+
+static ow_status copy(const struct input *in, int fd, uint64_t to, void *piece,
+		      struct ow_error *err)
+{
+	for (uint64_t at = 0; at < in->size;) {
+		size_t len = (size_t)MIN((uint64_t)PIECE, in->size - at);
+
+		OW_TRY(input_read_at(in, at, piece, len, err));
+		OW_TRY(temp_file_write(fd, to + at, piece, len, err));
+		at += len;
+	}
+	return OW_OK;
+}
+
+static ow_status move_to(struct input *in, struct input_pool *pool, struct ow_error *err)
+{
+	void *piece = mem_alloc(in->mem, PIECE);
+	ow_status status;
+
+	if (!piece)
+		return error_no_memory(err);
+	pthread_mutex_lock(&pool->lock);
+	status = copy(in, pool->fd, pool->end, piece, err);
+	if (status == OW_OK) {
+		close(in->fd);
+		in->fd = pool->fd;
+		in->base = pool->end;
+		in->pool = pool;
+		pool->end += in->size;
+		atomic_fetch_add(&pool->users, 1);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	mem_free(in->mem, piece, PIECE);
+	return status;
+}
+
+ow_status input_share_fd(struct input *in, struct input_pool **pool, struct ow_error *err)
+{
+	if (in->fd < 0 || in->borrowed || in->pool)
+		return OW_OK;
+	if (in->regular) {
+		close(in->fd);
+		in->fd = -1;
+		in->parked = true;
+		return OW_OK;
+	}
+	if (!*pool)
+		*pool = pool_new(in->mem, err);
+	return *pool ? move_to(in, *pool, err) : err ? err->status : OW_E_IO;
+}
+
+int input_reopen(const struct input *in, struct ow_error *err)
+{
+	int fd = open(in->name, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		error_errno(err, errno, "%s: was to be read once more", in->name);
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	if (st.st_ino == in->inode && (uint64_t)st.st_size == in->size &&
+	    st.st_mtim.tv_sec == in->mtime.tv_sec && st.st_mtim.tv_nsec == in->mtime.tv_nsec)
+		return fd;
+	close(fd);
+	error_set(err, OW_E_IO,
+		  "%s: the file was changed while it was in use; open it again when its writer is "
+		  "done",
+		  in->name);
+	return -1;
+}
+
+/* ---- streams ---- */
+
+#define STREAM_MEMORY ((size_t)64 << 20) /* kept in memory up to this, then in a file */
+#define READ_CHUNK ((size_t)1 << 20)
+
+struct stream {
+	struct input *in;
+	const struct input_options *options;
+	int fd, temp;
+	void *data; /* not yet written to the file */
+	size_t len, cap;
+	size_t memory; /* how much of it may be kept in memory */
+};
+
+/* Under a limit most of the remaining memory is left to the readers of the stream. */
+static size_t memory_for(const struct mem *mem)
+{
+	size_t used = atomic_load(&mem->used);
+
+	if (!mem->limit)
+		return STREAM_MEMORY;
+	return MIN(STREAM_MEMORY, mem->limit > used ? (mem->limit - used) / 4 : READ_CHUNK);
+}
+
+/* Descriptors that the user passed: standard input, or one from the shell. A character device must come in this way
+ * or be a terminal, because others may have no end. */
+static bool is_descriptor(const char *path)
+{
+	return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdin") == 0 ||
+	       strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/self/fd/", 14) == 0;
+}
+
+static ow_status input_stream_check(const char *path, int fd, unsigned mode, struct ow_error *err)
+{
+	if (S_ISBLK(mode) || (S_ISCHR(mode) && !is_descriptor(path) && !isatty(fd)))
+		return error_set(err, OW_E_FORMAT,
+				 "%s: is a device, not a profile; give a file, a directory or - "
+				 "for standard input",
+				 path);
+	return OW_OK;
+}
+
+static ow_status report(const struct stream *s, struct ow_error *err)
+{
+	const struct progress *progress = s->options->progress;
+	uint64_t done = s->in->size + s->len;
+
+	if (progress && progress->report && !progress->report(progress->arg, done, done))
+		return error_set(err, OW_E_INTERRUPTED, "interrupted");
+	return OW_OK;
+}
+
+/* Some bytes more, none at the end. */
+static ow_status read_some(struct stream *s, size_t *got, struct ow_error *err)
+{
+	for (;;) {
+		ssize_t n = read(s->fd, (char *)s->data + s->len, s->cap - s->len);
+
+		OW_TRY(report(s, err));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return error_errno(err, errno, "%s", s->in->name);
+		*got = (size_t)n;
+		return OW_OK;
+	}
+}
+
+static ow_status move_to_file(struct stream *s, struct ow_error *err)
+{
+	const struct input_options *options = s->options;
+
+	if (s->temp < 0) {
+		if (options->judge)
+			OW_TRY(options->judge(s->in->name, str_make(s->data, s->len), err));
+		s->temp = temp_file_open(err);
+		if (s->temp < 0)
+			return OW_E_IO;
+	}
+	OW_TRY(error_wrap(err, temp_file_write(s->temp, s->in->size, s->data, s->len, err), "%s",
+			  s->in->name));
+	s->in->size += s->len;
+	s->len = 0;
+	return OW_OK;
+}
+
+static ow_status read_all(struct stream *s, struct ow_error *err)
+{
+	for (;;) {
+		size_t got = 0;
+
+		if (!mem_grow(s->in->mem, &s->data, &s->cap, s->len + READ_CHUNK, 1))
+			return error_no_memory(err);
+		OW_TRY(read_some(s, &got, err));
+		if (!got)
+			return s->temp < 0 ? OW_OK : move_to_file(s, err);
+		s->len += got;
+		if (s->len >= (s->temp < 0 ? s->memory : READ_CHUNK))
+			OW_TRY(move_to_file(s, err));
+	}
+}
+
+static ow_status input_stream_read(struct input *in, int fd, const struct input_options *options,
+				   struct ow_error *err)
+{
+	struct stream s = {
+		.in = in, .options = options, .fd = fd, .temp = -1, .memory = memory_for(in->mem)
+	};
+	ow_status status = read_all(&s, err);
+
+	if (status == OW_OK && s.temp < 0) {
+		in->data = s.data;
+		in->data_cap = s.cap;
+		in->size = s.len;
+		return OW_OK;
+	}
+	mem_free(in->mem, s.data, s.cap);
+	if (status != OW_OK && s.temp >= 0)
+		close(s.temp);
+	in->fd = status == OW_OK ? s.temp : -1;
+	return status;
+}
+
+/* ---- files and bytes ---- */
 
 #define SMALL_FILE ((uint64_t)1 << 20)	 /* read whole when opened */
 #define WINDOW_BYTES ((size_t)256 << 10) /* a read's size; stays in the second-level cache */
 
-static ow_status init_input(struct input *in, struct mem *mem, const char *name, struct error *err)
+static ow_status init_input(struct input *in, struct mem *mem, const char *name,
+			    struct ow_error *err)
 {
 	size_t len = strlen(name);
 
@@ -21,7 +266,7 @@ static ow_status init_input(struct input *in, struct mem *mem, const char *name,
 	return OW_OK;
 }
 
-static ow_status became_shorter(const struct input *in, uint64_t at, struct error *err)
+static ow_status became_shorter(const struct input *in, uint64_t at, struct ow_error *err)
 {
 	return error_at(err, OW_E_IO, at,
 			"%s: the file became shorter while it was read; open it again when its "
@@ -29,7 +274,7 @@ static ow_status became_shorter(const struct input *in, uint64_t at, struct erro
 			in->name);
 }
 
-static ow_status read_small(struct input *in, struct error *err)
+static ow_status read_small(struct input *in, struct ow_error *err)
 {
 	in->data_cap = (size_t)in->size + 1;
 	in->data = mem_alloc(in->mem, in->data_cap);
@@ -54,7 +299,7 @@ static ow_status read_small(struct input *in, struct error *err)
 
 /* Takes fd over, except when it fails. */
 static ow_status open_fd(struct input *in, const char *path, int fd,
-			 const struct input_options *options, struct error *err)
+			 const struct input_options *options, struct ow_error *err)
 {
 	struct stat st;
 
@@ -78,7 +323,7 @@ static ow_status open_fd(struct input *in, const char *path, int fd,
 	return OW_OK;
 }
 
-ow_status input_open(struct input *in, struct mem *mem, const char *path, struct error *err)
+ow_status input_open(struct input *in, struct mem *mem, const char *path, struct ow_error *err)
 {
 	static const struct input_options defaults;
 
@@ -86,7 +331,7 @@ ow_status input_open(struct input *in, struct mem *mem, const char *path, struct
 }
 
 ow_status input_open_with(struct input *in, struct mem *mem, const char *path,
-			  const struct input_options *options, struct error *err)
+			  const struct input_options *options, struct ow_error *err)
 {
 	bool standard = strcmp(path, "-") == 0;
 	ow_status status;
@@ -109,7 +354,7 @@ ow_status input_open_with(struct input *in, struct mem *mem, const char *path,
 }
 
 ow_status input_from_memory(struct input *in, struct mem *mem, const char *name, const void *data,
-			    size_t size, struct error *err)
+			    size_t size, struct ow_error *err)
 {
 	OW_TRY(init_input(in, mem, name, err));
 	in->data = (unsigned char *)(size ? data : "");
@@ -119,7 +364,7 @@ ow_status input_from_memory(struct input *in, struct mem *mem, const char *name,
 }
 
 ow_status input_adopt_memory(struct input *in, struct mem *mem, const char *name, void *data,
-			     size_t size, size_t cap, struct error *err)
+			     size_t size, size_t cap, struct ow_error *err)
 {
 	OW_TRY(init_input(in, mem, name, err));
 	in->data = data;
@@ -129,7 +374,7 @@ ow_status input_adopt_memory(struct input *in, struct mem *mem, const char *name
 }
 
 ow_status input_adopt_fd(struct input *in, struct mem *mem, const char *name, int fd,
-			 struct error *err)
+			 struct ow_error *err)
 {
 	struct stat st;
 
@@ -145,7 +390,7 @@ ow_status input_adopt_fd(struct input *in, struct mem *mem, const char *name, in
 	return OW_OK;
 }
 
-ow_status input_borrow(struct input *in, const struct input *of, struct error *err)
+ow_status input_borrow(struct input *in, const struct input *of, struct ow_error *err)
 {
 	struct input copy = *of;
 
@@ -171,7 +416,7 @@ void input_close(struct input *in)
 }
 
 static ow_status read_fd(const struct input *in, int fd, uint64_t offset, void *to, size_t len,
-			 struct error *err)
+			 struct ow_error *err)
 {
 	while (len) {
 		ssize_t n = pread(fd, to, len, (off_t)(in->base + offset));
@@ -190,7 +435,7 @@ static ow_status read_fd(const struct input *in, int fd, uint64_t offset, void *
 }
 
 ow_status input_read_at(const struct input *in, uint64_t offset, void *to, size_t len,
-			struct error *err)
+			struct ow_error *err)
 {
 	ow_status status;
 	int fd;
@@ -213,7 +458,7 @@ ow_status input_read_at(const struct input *in, uint64_t offset, void *to, size_
 	return status;
 }
 
-ow_status input_check_unchanged(const struct input *in, struct error *err)
+ow_status input_check_unchanged(const struct input *in, struct ow_error *err)
 {
 	struct stat st;
 	int fd;
@@ -237,7 +482,7 @@ ow_status input_check_unchanged(const struct input *in, struct error *err)
 		in->name);
 }
 
-void window_init(struct window *w, const struct input *in, struct error *err)
+void window_init(struct window *w, const struct input *in, struct ow_error *err)
 {
 	*w = (struct window){ .in = in, .err = err };
 	if (in->data) {
@@ -293,7 +538,7 @@ const unsigned char *window_fill(struct window *w, uint64_t offset, size_t len)
 		return fail(w, error_set(w->err, OW_E_INTERRUPTED, "interrupted"));
 	if (!make_room(w, len))
 		return fail(w, error_no_memory(w->err));
-	/* What the old window still has of the wanted bytes is moved, the rest is read. */
+	/* Moves the wanted bytes that the old window still has, and reads the rest. */
 	if (offset >= w->base && offset - w->base < w->len) {
 		keep = w->len - (size_t)(offset - w->base);
 		memmove(w->buf, w->buf + (offset - w->base), keep);
@@ -317,4 +562,26 @@ struct str window_peek(struct window *w, uint64_t offset, size_t want)
 	if (!at)
 		return (struct str){ 0 };
 	return str_make(at, w->len - (size_t)(offset - w->base));
+}
+
+int open_regular_file(const char *path)
+{
+	int seen = open(path, O_PATH | O_CLOEXEC), fd = -1, problem;
+	char again[32];
+	struct stat st;
+
+	if (seen < 0)
+		return -1;
+	if (fstat(seen, &st) == 0 && !S_ISREG(st.st_mode)) {
+		errno = EINVAL;
+	} else {
+		snprintf(again, sizeof(again), "/proc/self/fd/%d", seen);
+		fd = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (fd < 0 && errno == ENOENT) /* no /proc here */
+			fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	}
+	problem = errno;
+	close(seen);
+	errno = problem;
+	return fd;
 }

@@ -1,13 +1,13 @@
 /*
  * input.h: the bytes of one input, readable at any offset.
  *
- * Inputs are read with pread, never mapped: a file that shrinks or is replaced while we read gives
- * an error instead of SIGBUS, no signal handler is needed, and what is resident is ours to choose.
- * Small inputs (and standard input, and unpacked containers) are held whole in memory; the unpacked
- * form of a large container lives in an unlinked temporary file.
+ * Inputs are read with pread, never mapped. A file that shrinks or is replaced while we read causes an error instead of
+ * SIGBUS, no signal handler is needed, and we choose how much stays resident. Small inputs (and standard input, and
+ * unpacked containers) are held whole in memory; the unpacked form of a large container lives in an unlinked temporary
+ * file.
  *
- * A window gives contiguous bytes of an input to one reader, sliding forward; several windows on one
- * input may be used by several threads.
+ * A window offers contiguous bytes of an input to one reader, sliding forward; several windows on one input may be used
+ * by several threads.
  */
 #ifndef BASE_INPUT_H
 #define BASE_INPUT_H
@@ -18,7 +18,7 @@
 
 #include <time.h>
 
-/* Told now and then how far reading has come; returns false to cancel. Called from any thread. */
+/* Called now and then, from any thread, with how far reading has come; returns false to cancel. */
 struct progress {
 	bool (*report)(void *arg, uint64_t done, uint64_t total);
 	void *arg;
@@ -30,11 +30,11 @@ struct input {
 	int fd;		     /* -1 when the content is in memory */
 	unsigned char *data; /* the whole content, or NULL */
 	size_t data_cap;
-	bool borrowed; /* data and fd belong to somebody else */
+	bool borrowed; /* data and fd belong to the caller */
 	uint64_t size;
-	struct timespec mtime; /* when opened; a change means that somebody wrote to it */
+	struct timespec mtime; /* when opened; a change means that the file was written to */
 	bool regular;	       /* a file on disk, so mtime and size can be compared */
-	bool parked;	       /* such a file, closed, and opened again for every read */
+	bool parked;	       /* a regular file that is closed, and opened again for every read */
 	uint64_t inode;
 	uint64_t base;		 /* where its content begins in fd */
 	struct input_pool *pool; /* whose fd it is, or NULL */
@@ -42,44 +42,44 @@ struct input {
 };
 
 struct input_options {
-	/* Shown the first bytes of a stream (64 MiB, unless there is less memory) before more of it is
-	 * copied to disk: OW_OK to go on, or a status with err set. NULL: always go on. */
-	ow_status (*judge)(const char *name, struct str head, struct error *err);
+	/* Called with the first bytes of a stream (64 MiB, or less when memory is short) before more of it is copied
+	 * to disk: OW_OK to go on, or a status with err set. NULL: always go on. */
+	ow_status (*judge)(const char *name, struct str head, struct ow_error *err);
 	const struct progress *progress; /* while a stream is read; may cancel */
 };
 
 /* Opens a file, or standard input for "-". Pipes and the like are read to their end, into memory or a
  * temporary file; devices are refused. */
-ow_status input_open(struct input *in, struct mem *mem, const char *path, struct error *err);
+ow_status input_open(struct input *in, struct mem *mem, const char *path, struct ow_error *err);
 ow_status input_open_with(struct input *in, struct mem *mem, const char *path,
-			  const struct input_options *options, struct error *err);
+			  const struct input_options *options, struct ow_error *err);
 /* The caller's bytes, which must outlive the input. */
 ow_status input_from_memory(struct input *in, struct mem *mem, const char *name, const void *data,
-			    size_t size, struct error *err);
+			    size_t size, struct ow_error *err);
 /* Takes over bytes allocated from mem (cap bytes of them), or a file descriptor. */
 ow_status input_adopt_memory(struct input *in, struct mem *mem, const char *name, void *data,
-			     size_t size, size_t cap, struct error *err);
+			     size_t size, size_t cap, struct ow_error *err);
 ow_status input_adopt_fd(struct input *in, struct mem *mem, const char *name, int fd,
-			 struct error *err);
+			 struct ow_error *err);
 /* The same bytes as another input, which must outlive this one. */
-ow_status input_borrow(struct input *in, const struct input *of, struct error *err);
+ow_status input_borrow(struct input *in, const struct input *of, struct ow_error *err);
 void input_close(struct input *in);
 
-/* Makes an input need no descriptor of its own: a file on disk is closed, and opened again for every read;
- * content of a temporary file moves to one that all inputs of *pool share (made when it is NULL). On
- * failure the input is what it was. */
-ow_status input_park(struct input *in, struct input_pool **pool, struct error *err);
-/* For who called input_park; inputs keep what they need. NULL is fine. */
+/* Releases the descriptor of an input. A file on disk is closed, and opened again for every read; content of a
+ * temporary file moves to one that all inputs of *pool share (made when it is NULL). On failure the input is
+ * unchanged. */
+ow_status input_share_fd(struct input *in, struct input_pool **pool, struct ow_error *err);
+/* Releases the caller's hold on the pool after input_share_fd; inputs keep it as long as they need it. NULL is fine. */
 void input_pool_release(struct input_pool *pool);
-/* A descriptor of a parked file, which is the caller's to close; -1 with err set. */
-int input_reopen(const struct input *in, struct error *err);
+/* A descriptor of a file whose own was released, which the caller closes; -1 with err set. */
+int input_reopen(const struct input *in, struct ow_error *err);
 
 /* Exactly `len` bytes at `offset`, or an error (also when the file has become shorter). */
 ow_status input_read_at(const struct input *in, uint64_t offset, void *to, size_t len,
-			struct error *err);
+			struct ow_error *err);
 
 /* OW_E_IO when the file was written to, cut or extended since it was opened. */
-ow_status input_check_unchanged(const struct input *in, struct error *err);
+ow_status input_check_unchanged(const struct input *in, struct ow_error *err);
 
 struct window {
 	const struct input *in;
@@ -87,10 +87,10 @@ struct window {
 	size_t cap, len;
 	uint64_t base;	  /* offset of buf[0] */
 	ow_status status; /* of the last failure */
-	struct error *err;
+	struct ow_error *err;
 };
 
-void window_init(struct window *w, const struct input *in, struct error *err);
+void window_init(struct window *w, const struct input *in, struct ow_error *err);
 void window_release(struct window *w);
 
 /* Slow path of window_at. */
@@ -106,7 +106,11 @@ static inline const unsigned char *window_at(struct window *w, uint64_t offset, 
 	return window_fill(w, offset, len);
 }
 
-/* As many contiguous bytes as are at hand from `offset` (at least min(want, rest of the input)). */
+/* All contiguous bytes that are loaded from `offset` on: at least min(want, rest of the input). */
 struct str window_peek(struct window *w, uint64_t offset, size_t want);
+
+/* Opens a file that another user may have chosen: never waits (a pipe, a lease), and opens nothing but regular files,
+ * since opening a device can have effects. Returns a descriptor to read from, or -1 with errno set. */
+int open_regular_file(const char *path);
 
 #endif

@@ -72,7 +72,7 @@ static void stop(struct writer *w)
 static void check_content(const struct input *in, size_t len)
 {
 	char piece[1000];
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	assert_int_equal(in->size, len);
 	for (size_t at = 0; at < len;) {
@@ -87,7 +87,7 @@ static void check_content(const struct input *in, size_t len)
 
 static void read_back(size_t len, size_t limit, bool in_memory)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct writer w;
 	struct input in;
 	struct mem mem;
@@ -113,7 +113,7 @@ static void test_content(void **state)
 	read_back(6 << 20, 8 << 20, false);
 }
 
-static ow_status refuse(const char *name, struct str head, struct error *err)
+static ow_status refuse(const char *name, struct str head, struct ow_error *err)
 {
 	assert_true(head.len >= 1 << 20);
 	assert_int_equal(head.ptr[300], byte_at(300));
@@ -123,7 +123,7 @@ static ow_status refuse(const char *name, struct str head, struct error *err)
 static void test_judge(void **state)
 {
 	const struct input_options options = { .judge = refuse };
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct writer w;
 	struct input in;
 	struct mem mem;
@@ -156,7 +156,7 @@ static void test_cancel(void **state)
 	uint64_t seen = 0;
 	const struct progress progress = { cancel_later, &seen };
 	const struct input_options options = { .progress = &progress };
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct writer w;
 	struct input in;
 	struct mem mem;
@@ -176,7 +176,7 @@ static void test_devices(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_COUNT(paths); i++) {
-		struct error err = { 0 };
+		struct ow_error err = { 0 };
 		struct input in;
 		struct mem mem;
 
@@ -195,7 +195,7 @@ static void test_memory(void **state)
 
 	(void)state;
 	for (unsigned n = 1; status != OW_OK; n++) {
-		struct error err = { 0 };
+		struct ow_error err = { 0 };
 		struct writer w;
 		struct input in;
 		struct mem mem;

@@ -1,4 +1,8 @@
-/* map.c: see map.h. Linear probing, at most 5/8 full. */
+/*
+ * map.c: the growing part of the hash index; lookups are inline in map.h. The interner of the model and other
+ * lookups by content use it. Linear probing, at most 5/8 full. The map does not hold or compare keys (the caller
+ * does), and it cannot remove single entries.
+ */
 #include "base/map.h"
 
 void map_init(struct map *map, struct mem *mem)

@@ -1,9 +1,9 @@
 /*
- * mem.c: see mem.h. Large blocks are mapped by ourselves, aligned to huge pages and advised to use
- * them: first touch of fresh memory dominates loading, and huge pages make it about four times
- * cheaper, unless they are not at hand (touch_is_cheap). Growing such a block moves page tables, not bytes, so
- * columns may simply be realloc'ed. Under the address sanitizer everything comes from malloc, so that it sees every
- * block.
+ * mem.c: all memory of the library, counted against one limit; arenas, buffers and columns allocate here. Blocks of
+ * 1 MiB and more are mapped directly and aligned to huge pages. First touch of fresh memory dominates loading, and
+ * huge pages make it about four times cheaper, unless the system has none ready (touch_is_cheap). Growing a mapped
+ * block moves page tables, not bytes, so a column can be realloc'ed at any size. Under the address sanitizer every
+ * block comes from malloc, where the sanitizer can check it. Blocks carry no header: callers pass sizes back.
  */
 #include "base/mem.h"
 
@@ -98,13 +98,13 @@ static bool reserve(struct mem *mem, size_t size)
 	return true;
 }
 
-/* Returns what is still in use. */
+/* Returns the bytes still in use. */
 static size_t release(struct mem *mem, size_t size)
 {
 	return atomic_fetch_sub_explicit(&mem->used, size, memory_order_relaxed) - size;
 }
 
-/* Which of the two kinds a block is follows from its size, which callers always know. */
+/* Whether a block is mapped or from malloc follows from its size, which callers always know. */
 static bool is_mapped(size_t size)
 {
 	return MAP_LARGE && size >= MAPPED_MIN;
@@ -117,9 +117,10 @@ static size_t mapped_length(size_t size)
 }
 
 /*
- * Columns are written row by row, many of them at a time. If all began at a huge page, the same row of each would be
- * in the same set of the caches, which have room for eight: each row would drive out the one before. So blocks begin
- * some lines behind the beginning of their mapping: their colour, which their address tells.
+ * Columns are written row by row, many of them at a time. If all began at a huge page, the same row of each would be in
+ * the same set of the caches, which have room for eight: each row would evict the one before. So a block begins some
+ * cache lines after the start of its mapping. That offset is its colour, and it can be read from the address of the
+ * block.
  */
 static size_t next_colour(struct mem *mem)
 {
@@ -133,7 +134,7 @@ static size_t colour_of(const char *ptr)
 	return (uintptr_t)ptr & (HUGE_PAGE - 1);
 }
 
-/* Address space that begins at a huge page; what is mapped beside it is given back. */
+/* Address space that begins at a huge page; the surplus on both sides is unmapped. */
 static void *map_aligned(size_t len)
 {
 	char *whole = mmap(NULL, len + HUGE_PAGE, PROT_READ | PROT_WRITE,
@@ -159,10 +160,10 @@ static int64_t thread_ns(void)
 		       : 0;
 }
 
-/* Touches the first page of memory that is going to be written. A huge page takes 0.1 to 0.3 ms, and 4 ms or more where
- * the host of a virtual machine has taken free memory back, which it does in huge pages and a second after they
- * are free, or where the system has to make one out of small ones. Small pages are left over from other programs
- * mostly, and still there. */
+/* Touches the first page of memory that is about to be written. A huge page takes 0.1 to 0.3 ms. It takes 4 ms or
+ * more where the host of a virtual machine has reclaimed free memory (it does so in huge pages, a second after they
+ * are freed), or where the system has to assemble one from small pages. Small pages are mostly left over from other
+ * programs and still present. */
 static bool touch_is_cheap(char *page)
 {
 	int64_t before = thread_ns();
@@ -171,8 +172,8 @@ static bool touch_is_cheap(char *page)
 	return thread_ns() - before < DEAR_NS;
 }
 
-/* Asks for huge pages for memory that nobody has touched, from the beginning of one. Only for those that it fills: the
- * last one would be touched as a whole, and with two dozen columns that adds up. */
+/* Asks for huge pages for untouched memory that begins at a huge page. Only for pages that it fills: a huge page at
+ * the end would be touched as a whole, and with two dozen columns that adds up. */
 static void advise_huge(struct mem *mem, char *at, size_t len)
 {
 	len &= ~(HUGE_PAGE - 1);
@@ -188,9 +189,9 @@ static void advise_huge(struct mem *mem, char *at, size_t len)
 	madvise(at, len, MADV_HUGEPAGE);
 }
 
-/* Moves pages, not bytes, to address space that is mapped and not in use. A block may be made of pages that came
- * from several others, which the system moves only one by one. Returns how many bytes were moved: fewer than asked
- * for when the system lacks memory for its own tables; `to` is mapped all the same. */
+/* Moves pages, not bytes, to address space that is mapped and not in use. A block may consist of pages from several
+ * others, which the system moves only one by one. Returns how many bytes were moved: fewer than requested when the
+ * system lacks memory for its own tables; `to` stays mapped in any case. */
 static size_t move_pages(char *to, char *from, size_t len)
 {
 	size_t done = 0;
@@ -209,7 +210,7 @@ static size_t move_pages(char *to, char *from, size_t len)
 	return done;
 }
 
-/* Grows or cuts a mapped block, in place if that can be done. NULL leaves it as it was. */
+/* Grows or cuts a mapped block, in place if possible. NULL leaves it unchanged. */
 static void *remap_block(struct mem *mem, char *ptr, size_t old_size, size_t size)
 {
 	size_t old_len = mapped_length(old_size), len = mapped_length(size), moved = 0;
@@ -250,7 +251,7 @@ static void unlock(struct mem *mem)
 	atomic_flag_clear_explicit(&mem->busy, memory_order_release);
 }
 
-/* The beginning of the largest kept block, of *len bytes at most; NULL when there is none. */
+/* Takes the beginning of the largest kept block, at most *len bytes; NULL without one. */
 static void *take_kept(struct mem *mem, size_t *len)
 {
 	struct mem_kept *best = &mem->kept[0];
@@ -345,7 +346,7 @@ static size_t fill_from_kept(struct mem *mem, char *at, size_t len)
 	return done;
 }
 
-/* *dirty tells how much of it may hold anything but zeros. */
+/* Sets *dirty to the bytes at the start that may hold anything but zeros. */
 static void *get_block(struct mem *mem, size_t size, size_t *dirty)
 {
 	size_t filled, colour;
@@ -381,8 +382,8 @@ static void free_block(struct mem *mem, void *ptr, size_t size)
 		munmap(at, mapped_length(size));
 }
 
-/* Bytes of a mapped block behind its old size may have been used before it was cut or kept; pages that
- * are new to it are zero. */
+/* Bytes of a mapped block after its old size may have been used before it was cut or kept; pages that are new to it
+ * are zero. */
 static void *resize_mapped(struct mem *mem, void *ptr, size_t old_size, size_t size, bool zero)
 {
 	size_t known = MIN(size, mapped_length(old_size) - colour_of(ptr));
@@ -446,7 +447,7 @@ static void *resize(struct mem *mem, void *ptr, size_t old_size, size_t size, bo
 {
 	void *moved;
 
-	/* Making a block smaller is not refused: it is how failures are undone. */
+	/* Making a block smaller never fails: callers undo failures with it. */
 	if (size > old_size && (size > PTRDIFF_MAX || injected_failure()))
 		return NULL;
 	if (size > old_size && !reserve(mem, size - old_size))
@@ -495,7 +496,7 @@ void mem_use_kept(struct mem *mem, void *ptr, size_t size, size_t first, size_t 
 	if (begin >= end)
 		return;
 	filled = fill_from_kept(mem, at + begin, end - begin);
-	if (begin + filled > last) /* what is behind stays as it was, zero */
+	if (begin + filled > last) /* the rest stays zero */
 		memset(at + last, 0, begin + filled - last);
 }
 

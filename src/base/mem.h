@@ -1,7 +1,7 @@
 /*
- * mem.h: accounted memory. Every byte the library holds is allocated through a `struct mem`, which
- * knows the limit that the user gave and what is in use. All functions return NULL at the limit or
- * when the system refuses; callers turn that into OW_E_NO_MEMORY.
+ * mem.h: accounted memory. Every byte the library holds is allocated through a `struct mem`, which knows the user's
+ * limit and counts the bytes in use. All functions return NULL at the limit or when the system refuses; callers turn
+ * that into OW_E_NO_MEMORY.
  *
  * Sizes are passed back on free and realloc, so blocks carry no header. Thread-safe.
  */
@@ -12,9 +12,8 @@
 
 #include <stdatomic.h>
 
-/* Large blocks that were freed and will do for the next one: memory that was touched before is many
- * times cheaper than fresh memory. Given back when nothing is in use any more; with a limit nothing is
- * kept. */
+/* Large blocks that were freed and are kept for reuse: memory that was touched before is many times cheaper than
+ * fresh memory. They are unmapped when nothing is in use any more. Under a limit nothing is kept. */
 #define MEM_KEPT 64
 
 struct mem_kept {
@@ -26,8 +25,8 @@ struct mem {
 	size_t limit; /* 0 = none */
 	atomic_size_t used;
 	atomic_size_t peak;
-	atomic_flag busy;	 /* somebody is looking at what is kept */
-	atomic_bool small_pages; /* huge ones have proved dear to touch */
+	atomic_flag busy;	 /* a thread is using `kept` */
+	atomic_bool small_pages; /* huge pages were slow to touch */
 	atomic_size_t colour;	 /* counts the blocks that were mapped */
 	struct mem_kept kept[MEM_KEPT];
 	size_t kept_bytes;
@@ -38,13 +37,13 @@ void *mem_alloc(struct mem *mem, size_t size) OW_MUST_CHECK;
 void *mem_zalloc(struct mem *mem, size_t size) OW_MUST_CHECK;
 /* A block may always be made smaller. */
 void *mem_realloc(struct mem *mem, void *ptr, size_t old_size, size_t size) OW_MUST_CHECK;
-/* What is new reads as zero, without being touched if it is large. */
+/* New bytes read as zero; large ones are not touched for that. */
 void *mem_realloc_zero(struct mem *mem, void *ptr, size_t old_size, size_t size) OW_MUST_CHECK;
 void mem_free(struct mem *mem, void *ptr, size_t size);
-/* The bytes [first, last) of a block, which are going to be written, all of them, get pages of blocks that are
- * kept, as far as there are any, and until then hold anything. Nothing from `first` on has been touched yet. */
+/* Backs the bytes [first, last) of a block with pages of kept blocks, as far as there are any. The caller is going
+ * to write all of them; until then they hold anything. Nothing from `first` on may have been touched yet. */
 void mem_use_kept(struct mem *mem, void *ptr, size_t size, size_t first, size_t last);
-/* Gives pages behind the end of a block, that came with a huge page, back to the system. */
+/* Returns the pages after the end of a block, which came with a huge page, to the system. */
 void mem_trim(void *ptr, size_t size);
 
 /* Ensures that the array *ptr of `elem`-byte items holds `need` of them; *cap counts items and grows

@@ -1,4 +1,8 @@
-/* nearest.c: see nearest.h. */
+/*
+ * nearest.c: edit distance between a mistyped word and the known ones, for "did you mean" in messages. The CLI, the
+ * shell, export and SQL sessions call it for options, commands, views, tables and columns. Words of 64 bytes and
+ * more are not compared, and bytes are compared, not characters: case counts.
+ */
 #include "base/nearest.h"
 
 size_t nearest_edits(struct str a, const char *b)

@@ -1,5 +1,5 @@
 /*
- * nearest.h: which of the known words somebody may have meant; for suggestions in messages.
+ * nearest.h: the known word that is closest to a mistyped one; for suggestions in messages.
  *
  *	size_t least = nearest_limit(word);
  *	const char *best = NULL;
@@ -12,7 +12,7 @@
 
 #include "base/str.h"
 
-/* How many single edits make one word of the other; SIZE_MAX for long ones. */
+/* How many single edits turn one word into the other; SIZE_MAX for long words. */
 size_t nearest_edits(struct str a, const char *b);
 /* As many edits make another word of it. */
 size_t nearest_limit(struct str word);

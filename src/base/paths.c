@@ -1,12 +1,12 @@
 /*
- * paths.c: what the words on a command line mean: a file, "-", a directory (all files below it) or a
- * glob pattern that the shell did not expand. Hidden files are left out of directories. A file that is
- * met twice, by two names or through links, counts once: its times must not be added up twice. Opens
- * no file.
+ * paths.c: expands paths to files. Hidden files in directories are left out. A file that is reached twice, by two names
+ * or through links, counts once: its times must not be added up twice.
  */
-#include "api/api_int.h"
+#include "base/paths.h"
 
 #include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define DIRECTORY_DEPTH 8
 #define FILES_MAX 100000 /* and as many directories */
 
-/* A file or directory that was met; links may lead to it again, or in circles. */
+/* A file or directory that was seen; links may lead to it again, or in circles. */
 struct met {
 	uint64_t dev, ino;
 	size_t path; /* its index in the list; SIZE_MAX: a directory */
@@ -30,7 +30,8 @@ struct expansion {
 	size_t met_count, met_cap;
 };
 
-static ow_status add_path(struct path_list *list, const char *name, bool found, struct error *err)
+static ow_status add_path(struct path_list *list, const char *name, bool found,
+			  struct ow_error *err)
 {
 	if (list->count == FILES_MAX)
 		return error_set(err, OW_E_LIMIT, "more than %d files; name fewer", FILES_MAX);
@@ -66,7 +67,8 @@ static struct met *find_met(const struct expansion *x, const struct stat *st)
 	return NULL;
 }
 
-static ow_status add_met(struct expansion *x, const struct stat *st, size_t path, struct error *err)
+static ow_status add_met(struct expansion *x, const struct stat *st, size_t path,
+			 struct ow_error *err)
 {
 	void *met = x->met;
 
@@ -92,9 +94,9 @@ struct name_list {
 	size_t count, cap;
 };
 
-/* The paths of what is in a directory, sorted: which name of a file is met first must not be chance. */
+/* The paths of the entries of a directory, sorted: which name of a file comes first must not depend on chance. */
 static ow_status list_names(struct expansion *x, const char *path, DIR *dir,
-			    struct name_list *names, struct error *err)
+			    struct name_list *names, struct ow_error *err)
 {
 	size_t len = strlen(path);
 	struct dirent *entry;
@@ -102,13 +104,11 @@ static ow_status list_names(struct expansion *x, const char *path, DIR *dir,
 	while (len > 1 && path[len - 1] == '/')
 		len--;
 	while ((entry = readdir(dir))) {
-		void *items = names->items;
 
 		if (entry->d_name[0] == '.')
 			continue;
-		if (!mem_grow(x->map.mem, &items, &names->cap, names->count + 1, sizeof(char *)))
+		if (!vec_reserve(x->map.mem, names->items, names->cap, names->count + 1))
 			return error_no_memory(err);
-		names->items = items;
 		names->items[names->count] =
 			arena_printf(&x->names, "%.*s/%s", (int)len, path, entry->d_name);
 		if (!names->items[names->count])
@@ -120,10 +120,11 @@ static ow_status list_names(struct expansion *x, const char *path, DIR *dir,
 	return OW_OK;
 }
 
-/* Below the directory that was named, one that cannot be read is told and passed over. */
-static ow_status not_readable(struct expansion *x, const char *path, int depth, struct error *err)
+/* An unreadable directory is an error if the caller named it; below that it is only counted. */
+static ow_status not_readable(struct expansion *x, const char *path, int depth,
+			      struct ow_error *err)
 {
-	struct error why = { 0 };
+	struct ow_error why = { 0 };
 	ow_status status = error_errno(&why, errno, "%s", path);
 
 	if (depth) {
@@ -136,9 +137,10 @@ static ow_status not_readable(struct expansion *x, const char *path, int depth, 
 	return status;
 }
 
-static ow_status add_entry(struct expansion *x, const char *path, int depth, struct error *err);
+static ow_status add_entry(struct expansion *x, const char *path, int depth, struct ow_error *err);
 
-static ow_status add_directory(struct expansion *x, const char *path, int depth, struct error *err)
+static ow_status add_directory(struct expansion *x, const char *path, int depth,
+			       struct ow_error *err)
 {
 	struct name_list names = { 0 };
 	ow_status status;
@@ -157,9 +159,9 @@ static ow_status add_directory(struct expansion *x, const char *path, int depth,
 	return status;
 }
 
-static ow_status add_entry(struct expansion *x, const char *path, int depth, struct error *err)
+static ow_status add_entry(struct expansion *x, const char *path, int depth, struct ow_error *err)
 {
-	struct stat st = { 0 }; /* a link to nothing is no regular file */
+	struct stat st = { 0 }; /* a dangling link is not a regular file */
 	bool exists = stat(path, &st) == 0, directory = exists && S_ISDIR(st.st_mode);
 	struct met *met = exists ? find_met(x, &st) : NULL;
 
@@ -178,7 +180,7 @@ static ow_status add_entry(struct expansion *x, const char *path, int depth, str
 			 : add_path(x->list, path, depth > 0, err);
 }
 
-static ow_status add_pattern(struct expansion *x, const char *pattern, struct error *err)
+static ow_status add_pattern(struct expansion *x, const char *pattern, struct ow_error *err)
 {
 	glob_t found = { 0 };
 	ow_status status = OW_OK;
@@ -196,7 +198,7 @@ static ow_status add_pattern(struct expansion *x, const char *pattern, struct er
 }
 
 static ow_status add_words(struct expansion *x, const char *const *words, size_t count,
-			   struct error *err)
+			   struct ow_error *err)
 {
 	bool standard_input = false; /* can be read once only */
 
@@ -212,7 +214,7 @@ static ow_status add_words(struct expansion *x, const char *const *words, size_t
 }
 
 ow_status paths_expand(struct path_list *list, struct mem *mem, const char *const *paths,
-		       size_t count, struct error *err)
+		       size_t count, struct ow_error *err)
 {
 	struct expansion x = { .list = list };
 	ow_status status;

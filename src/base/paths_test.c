@@ -1,5 +1,5 @@
 /* paths_test.c: a file counts once, however it is reached; junk in a directory is passed over. */
-#include "api/api_int.h"
+#include "base/paths.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +50,7 @@ static int remove_tree(void **state)
 /* `want` names the paths, a blank between. */
 static void means(const char *const *words, size_t count, const char *want)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct path_list list;
 	char text[256] = "";
 	struct mem mem;
@@ -96,7 +96,7 @@ static void test_unreadable(void **state)
 {
 	static const char *const whole[] = { "d" }, *const closed[] = { "d/closed" };
 	bool root_user = geteuid() == 0;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct path_list list;
 	ow_status status;
 	struct mem mem;
@@ -128,7 +128,7 @@ static void test_unreadable(void **state)
 static void test_named_and_found(void **state)
 {
 	static const char *const words[] = { "d", "d/b" };
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct path_list list;
 	struct mem mem;
 
@@ -148,7 +148,7 @@ static void test_memory(void **state)
 
 	(void)state;
 	for (unsigned n = 1; status != OW_OK; n++) {
-		struct error err = { 0 };
+		struct ow_error err = { 0 };
 		struct path_list list;
 		struct mem mem;
 

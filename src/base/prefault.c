@@ -1,5 +1,10 @@
-/* populate.c: see populate.h. */
-#include "base/populate.h"
+/*
+ * prefault.c: asks the kernel to map all pages inside a range in one call instead of one fault per page. The
+ * TensorFlow and XSpace importers and the interpretation of traces call it before they fill large columns. Only
+ * advice: a kernel without MADV_POPULATE_WRITE refuses, the result is ignored, and pages are then mapped as they are
+ * touched.
+ */
+#include "base/prefault.h"
 
 #include <sys/mman.h>
 
@@ -9,7 +14,7 @@
 
 #define PAGE ((uintptr_t)64 << 10) /* the largest that is in use anywhere */
 
-void populate(void *ptr, size_t first, size_t last)
+void prefault(void *ptr, size_t first, size_t last)
 {
 	uintptr_t begin = ((uintptr_t)ptr + first + PAGE - 1) & ~(PAGE - 1);
 	uintptr_t end = ((uintptr_t)ptr + last) & ~(PAGE - 1);

@@ -1,11 +1,11 @@
-/* populate_test.c: memory that is asked for keeps what it has, and nothing around it is touched. */
+/* prefault_test.c: memory that is asked for keeps what it has, and nothing around it is touched. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/populate.h"
+#include "base/prefault.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -31,16 +31,16 @@ static void only_whole_pages_inside(void **state)
 	(void)state;
 	assert_ptr_not_equal(ptr, MAP_FAILED);
 	madvise(ptr, SIZE, MADV_NOHUGEPAGE);
-	populate(ptr, 100, 2000); /* less than a page */
+	prefault(ptr, 100, 2000); /* less than a page */
 	assert_int_equal(resident(ptr), 0);
 	memset(ptr + 300000, 7, 5000);
-	populate(ptr, 200000, 600000);
+	prefault(ptr, 200000, 600000);
 	assert_int_equal(ptr[300000], 7);
 	assert_int_equal(ptr[304999], 7);
 	assert_int_equal(ptr[305000], 0);
 	assert_in_range(resident(ptr), 1, 400000 / 4096 + 1); /* an old system does nothing */
-	populate(NULL, 0, SIZE);
-	populate(ptr, SIZE, 0);
+	prefault(NULL, 0, SIZE);
+	prefault(ptr, SIZE, 0);
 	munmap(ptr, SIZE);
 }
 

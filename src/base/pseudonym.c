@@ -1,12 +1,19 @@
-/* pseudonym.c: see pseudonym.h. The keyed hash is SipHash-2-4. */
-#include "model/pseudonym.h"
+/*
+ * pseudonym.c: replaces the words of names and paths with pseudonyms from a keyed hash (SipHash-2-4). model/redact.c
+ * and merge/redact_text.c call it. The key is random for each profile and never stored, so pseudonyms of two of them cannot be compared, unless
+ * they were opened for a comparison (pseudonyms_share). It does not decide which strings are private: they do.
+ */
+#include "base/pseudonym.h"
+
+#include "base/vec.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sys/random.h>
 
 #define HEX_DIGITS 7 /* more when that is taken */
 
-/* Made by frameworks, not by users. None may end in _<digits> or _grad: those are cut off first. */
+/* Words of frameworks, not of users. None may end in _<digits> or _grad: those are cut off first. */
 static const char *const common_words[] = {
 	"gradients",
 	"BatchNorm",
@@ -163,7 +170,7 @@ static uint64_t sip_hash(const uint64_t key[2], struct str s)
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-static ow_status draw_key(uint64_t key[2], struct error *err)
+static ow_status draw_key(uint64_t key[2], struct ow_error *err)
 {
 	char *at = (char *)key;
 	size_t left = 2 * sizeof(*key);
@@ -183,7 +190,7 @@ static ow_status draw_key(uint64_t key[2], struct error *err)
 
 /* ---- the table of words ---- */
 
-ow_status pseudonyms_init(struct pseudonyms *p, struct mem *mem, struct error *err)
+ow_status pseudonyms_init(struct pseudonyms *p, struct mem *mem, struct ow_error *err)
 {
 	memset(p, 0, sizeof(*p));
 	arena_init(&p->arena, mem);
@@ -193,6 +200,22 @@ ow_status pseudonyms_init(struct pseudonyms *p, struct mem *mem, struct error *e
 	for (size_t i = 0; i < ARRAY_COUNT(common_words); i++)
 		pseudonym_keep(p, str_from(common_words[i]));
 	return p->failed ? error_no_memory(err) : OW_OK;
+}
+
+ow_status pseudonyms_share(struct pseudonyms *p, struct ow_error *err)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static uint64_t drawn[2]; /* set once, under the lock */
+	static bool known;
+	ow_status status = OW_OK;
+
+	pthread_mutex_lock(&lock);
+	if (!known)
+		status = draw_key(drawn, err);
+	known = status == OW_OK;
+	memcpy(p->key, drawn, sizeof(drawn));
+	pthread_mutex_unlock(&lock);
+	return status;
 }
 
 void pseudonyms_release(struct pseudonyms *p)
@@ -224,16 +247,14 @@ static struct pseudonym_word *add_word(struct pseudonyms *p, struct str word, ui
 				       struct str pseudonym)
 {
 	size_t at = MAX(p->count, (size_t)1);
-	void *items = p->items;
 	struct pseudonym_word item = { .word = arena_str(&p->arena, word) };
 
 	item.stands_for_it = pseudonym.ptr ? arena_str(&p->arena, pseudonym) : item.word;
 	if (!item.word.ptr || !item.stands_for_it.ptr || at >= UINT32_MAX ||
-	    !mem_grow(p->arena.mem, &items, &p->cap, at + 1, sizeof(*p->items))) {
+	    !vec_reserve(p->arena.mem, p->items, p->cap, at + 1)) {
 		p->failed = true;
 		return NULL;
 	}
-	p->items = items;
 	p->items[at] = item;
 	p->count = at + 1;
 	if (!map_add(&p->words, hash, (uint32_t)at) ||
@@ -285,8 +306,8 @@ void pseudonym_word(struct pseudonyms *p, struct str word, struct buf *out)
 		buf_add_str(out, item->stands_for_it);
 }
 
-/* Also words that are kept elsewhere: in a path "train" is the user's. They are told apart by a
- * separator in front, which no component has. */
+/* Also hides words that are kept elsewhere: in a path, "train" is the user's. A separator in front, which no
+ * component has, keeps the two apart. */
 static void hidden_word(struct pseudonyms *p, struct str word, struct buf *out)
 {
 	const struct pseudonym_word *item = find_word(p, word, str_hash(word));

@@ -1,13 +1,13 @@
 /*
- * pseudonym.h: words that stand for names: n4f2a91c instead of "secret_layer". The same word gets the
- * same pseudonym within a run, different words get different ones, and without the run's random key
- * nobody can try names until one fits. Used by redact.c only.
+ * pseudonym.h: words that stand for names: n4f2a91c instead of "secret_layer". The same word gets the same pseudonym
+ * within a run, and different words get different ones. Without the run's random key it is impossible to try names
+ * until one fits. Used by model/redact.c and merge/redact_text.c.
  *
- * Words that frameworks make up (gradients, BatchNorm, read, …) stay as they are, as do those given to
- * pseudonym_keep: they tell nothing about the user and views and rules depend on them.
+ * Words that frameworks make up (gradients, BatchNorm, read, …) stay as they are, as do the words passed to
+ * pseudonym_keep: they reveal nothing about the user, and views and rules depend on them.
  */
-#ifndef MODEL_PSEUDONYM_H
-#define MODEL_PSEUDONYM_H
+#ifndef BASE_PSEUDONYM_H
+#define BASE_PSEUDONYM_H
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -30,7 +30,9 @@ struct pseudonyms {
 };
 
 /* Draws a key. Paired with pseudonyms_release, also after a failure. */
-ow_status pseudonyms_init(struct pseudonyms *p, struct mem *mem, struct error *err);
+ow_status pseudonyms_init(struct pseudonyms *p, struct mem *mem, struct ow_error *err);
+/* Before the first word: takes the key that all tables of this process share that call it, for profiles that are compared. */
+ow_status pseudonyms_share(struct pseudonyms *p, struct ow_error *err);
 void pseudonyms_release(struct pseudonyms *p);
 
 /* The word itself stands for it from now on. */
@@ -38,11 +40,11 @@ void pseudonym_keep(struct pseudonyms *p, struct str word);
 /* Whether the word was replaced before. */
 bool pseudonym_known(const struct pseudonyms *p, struct str word);
 
-/* Each appends to `out`; on failure `failed` is set and nothing sensible is appended. */
+/* Each appends to `out`; on failure `failed` is set and the appended text is not usable. */
 /* One word as a whole. */
 void pseudonym_word(struct pseudonyms *p, struct str word, struct buf *out);
-/* A name with scopes: a/b_1/c_grad, component by component; numbers, _grad and gradients stay, so that
- * scopes, repeated layers and gradients can still be told. */
+/* A name with scopes: a/b_1/c_grad, component by component. Numbers, _grad and gradients stay, so scopes, repeated
+ * layers and gradients remain visible. */
 void pseudonym_name(struct pseudonyms *p, struct str name, struct buf *out);
 /* A file's path: every component, with the usual extensions kept. */
 void pseudonym_path(struct pseudonyms *p, struct str path, struct buf *out);

@@ -1,4 +1,8 @@
-/* str.c: see str.h. */
+/*
+ * str.c: comparison, search, splitting, numbers and hashing of length-carrying strings, and UTF-8; every folder
+ * calls it. Nothing here allocates: a returned str points into the argument. Comparison is by bytes, without locale
+ * or case folding.
+ */
 #include "base/str.h"
 
 int str_cmp(struct str a, struct str b)
@@ -260,7 +264,7 @@ static size_t code_point_width(uint32_t c)
 {
 	if (c < 0x20 || (c >= 0x7f && c < 0xa0))
 		return 0;
-	if ((c >= 0x300 && c <= 0x36f) || (c >= 0x200b && c <= 0x200f) || c == 0xfeff)
+	if ((c >= 0x300 && c <= 0x36f) || (c >= 0x200b && c <= 0x200d) || c == 0xfeff)
 		return 0;
 	if ((c >= 0x1100 && c <= 0x115f) || (c >= 0x2e80 && c <= 0xa4cf) ||
 	    (c >= 0xac00 && c <= 0xd7a3) || (c >= 0xf900 && c <= 0xfaff) ||
@@ -271,8 +275,8 @@ static size_t code_point_width(uint32_t c)
 	return 1;
 }
 
-/* Eight bytes at once: none has its top bit set, is 0x7f or is below a blank. A carry or borrow comes
- * only from a byte that is found anyway. */
+/* Eight bytes at once: none has its top bit set, is 0x7f or is below a blank. A carry or borrow can only come from a
+ * byte that fails the test itself. */
 static bool is_plain8(uint64_t eight)
 {
 	return !((eight | (eight + 0x0101010101010101ull) | (eight - 0x2020202020202020ull)) &

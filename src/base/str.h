@@ -54,10 +54,10 @@ bool str_split(struct str *rest, char sep, struct str *piece);
 /* Whole string as a decimal integer with optional '-'; false on anything else or overflow. */
 bool str_to_i64(struct str s, int64_t *value);
 
-/* Fast 64-bit hash; not for untrusted-collision resistance beyond a per-process seed. */
+/* Fast 64-bit hash; a seed per process is its only protection against chosen collisions. */
 uint64_t str_hash(struct str s);
 
-/* The flags of the words in a list with commas; words that are not known are passed over. */
+/* The flags of the words in a list with commas; unknown words are skipped. */
 struct str_flag {
 	const char *word;
 	unsigned flag;
@@ -71,10 +71,10 @@ static inline bool utf8_valid(struct str s)
 	return utf8_valid_prefix(s) == s.len;
 }
 
-/* Decodes one code point at s (len > 0); on invalid bytes gives U+FFFD and consumes one byte. */
+/* Decodes one code point at s (len > 0); for invalid bytes sets U+FFFD and consumes one byte. */
 size_t utf8_decode(struct str s, uint32_t *code_point);
 
-/* Writes a code point and returns how many bytes it took; one that UTF-8 cannot say becomes U+FFFD. */
+/* Writes a code point and returns how many bytes it took; one that UTF-8 cannot encode becomes U+FFFD. */
 size_t utf8_encode(uint32_t code_point, char to[4]);
 
 /* How many bytes at the start are printable ASCII, from blank to tilde. */

@@ -1,4 +1,9 @@
-/* temp_file.c: see temp_file.h. */
+/*
+ * temp_file.c: opens and writes unlinked temporary files in TMPDIR or /tmp. Streams (input.c), unpacked containers
+ * (spool.c), merge and large results call it; recordings use temp_file_fits. A write is refused when it would leave
+ * less than 1 GiB free, or less than 5 % of a small disk. Files are not read or mapped here: the caller owns the
+ * descriptor.
+ */
 #include "base/temp_file.h"
 
 #include <errno.h>
@@ -15,7 +20,7 @@ static const char *directory(void)
 	return dir && *dir ? dir : "/tmp";
 }
 
-int temp_file_open(struct error *err)
+int temp_file_open(struct ow_error *err)
 {
 	const char *dir = directory();
 	char path[4096];
@@ -40,11 +45,11 @@ bool temp_file_fits(uint64_t total, uint64_t free, uint64_t len)
 {
 	uint64_t keep = MIN(total / 20, KEEP_FREE);
 
-	return !total || (len <= free && free - len >= keep); /* some file systems tell nothing */
+	return !total || (len <= free && free - len >= keep); /* some systems report no sizes */
 }
 
-/* As far as the system tells: the write itself may still fail. */
-static ow_status check_room(int fd, uint64_t offset, size_t len, struct error *err)
+/* As far as the system reports: the write itself may still fail. */
+static ow_status check_room(int fd, uint64_t offset, size_t len, struct ow_error *err)
 {
 	struct statvfs st;
 
@@ -57,7 +62,8 @@ static ow_status check_room(int fd, uint64_t offset, size_t len, struct error *e
 			 offset / 1000000, directory());
 }
 
-ow_status temp_file_write(int fd, uint64_t offset, const void *bytes, size_t len, struct error *err)
+ow_status temp_file_write(int fd, uint64_t offset, const void *bytes, size_t len,
+			  struct ow_error *err)
 {
 	OW_TRY(check_room(fd, offset, len, err));
 	while (len) {

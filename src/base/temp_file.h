@@ -1,7 +1,7 @@
 /*
- * temp_file.h: unlinked temporary files for what is too large for memory: streams, unpacked containers,
- * converted texts. Used by base/input_stream.c, wire/spool.c and merge. Nothing is left behind, however
- * the program ends, and the disk is never filled to its brim: others live on it, too.
+ * temp_file.h: unlinked temporary files for data that is too large for memory: streams, unpacked containers, converted
+ * texts. Used by base/input.c, wire/container/spool.c and merge. Nothing is left behind, however the program ends. The
+ * disk is never filled completely, because other programs use it, too.
  */
 #ifndef BASE_TEMP_FILE_H
 #define BASE_TEMP_FILE_H
@@ -9,12 +9,12 @@
 #include "base/error.h"
 
 /* In $TMPDIR, or /tmp; -1 with err set on failure. */
-int temp_file_open(struct error *err);
+int temp_file_open(struct ow_error *err);
 
 /* Writes all of it, or fails: OW_E_LIMIT when less than a twentieth of the file system (at most 1 GiB)
  * would be left free. */
 ow_status temp_file_write(int fd, uint64_t offset, const void *bytes, size_t len,
-			  struct error *err) OW_MUST_CHECK;
+			  struct ow_error *err) OW_MUST_CHECK;
 
 /* Whether `len` bytes may be written where `free` of `total` bytes are free. */
 bool temp_file_fits(uint64_t total, uint64_t free, uint64_t len);

@@ -25,7 +25,7 @@ static void test_room(void **state)
 
 static void test_write(void **state)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	int fd = temp_file_open(&err);
 	char back[6] = "";
 
@@ -40,7 +40,7 @@ static void test_write(void **state)
 
 static void test_no_directory(void **state)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	(void)state;
 	setenv("TMPDIR", "/proc/nonexistent", 1);

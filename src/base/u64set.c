@@ -1,4 +1,4 @@
-/* u64set.c: see u64set.h. Open addressing, at most half full. */
+/* u64set.c: a set of 64-bit numbers with open addressing, at most half full. It grows only; single values are not removed. */
 #include "base/u64set.h"
 
 #include "base/map.h"

@@ -1,14 +1,17 @@
 /*
- * writer.c: the buffered writer of the sinks; see writer.h.
+ * writer.c: buffers what sinks write, and the forms of strings and numbers that several sinks share: JSON, XML, UTF-8 with
+ * replaced invalid bytes, microseconds. It does not open or name files.
  */
-#include "sink/writer.h"
+#include "base/writer.h"
+
+#include "base/json_escape.h"
 
 #include <stdarg.h>
 
 #define WRITER_BYTES 65536
 #define WRITER_PRINTF_MAX 512
 
-void writer_init(struct writer *w, struct mem *mem, const struct out *out, struct error *err)
+void writer_init(struct writer *w, struct mem *mem, const struct out *out, struct ow_error *err)
 {
 	*w = (struct writer){ .out = out, .mem = mem, .err = err };
 	w->ptr = mem_alloc(mem, WRITER_BYTES + WRITER_SLACK);
@@ -164,125 +167,22 @@ void writer_utf8(struct writer *w, struct str s)
 		s = str_skip(s, put_valid(w, s));
 }
 
-/* The short escape of JSON for a byte, or 0. */
-static char json_short_escape(unsigned char c)
-{
-	switch (c) {
-	case '"':
-	case '\\':
-		return (char)c;
-	case '\b':
-		return 'b';
-	case '\f':
-		return 'f';
-	case '\n':
-		return 'n';
-	case '\r':
-		return 'r';
-	case '\t':
-		return 't';
-	default:
-		return 0;
-	}
-}
-
-static void put_json_escape(struct writer *w, unsigned char c)
-{
-	char letter = json_short_escape(c);
-
-	if (letter) {
-		writer_char(w, '\\');
-		writer_char(w, letter);
-	} else {
-		writer_printf(w, "\\u%04x", c);
-	}
-}
-
 void writer_json(struct writer *w, struct str s)
 {
-	size_t run = 0;
+	char escape[JSON_ESCAPE_MAX];
 
 	writer_char(w, '"');
-	for (size_t i = 0; i < s.len; i++) {
-		unsigned char c = (unsigned char)s.ptr[i];
-
-		if (c >= 0x20 && c != '"' && c != '\\')
-			continue;
-		writer_utf8(w, str_make(s.ptr + run, i - run));
-		put_json_escape(w, c);
-		run = i + 1;
-	}
-	writer_utf8(w, str_skip(s, run));
+	while (s.len)
+		writer_str(w, json_escape_next(&s, JSON_UTF8, escape));
 	writer_char(w, '"');
-}
-
-#define REPLACEMENT 0xfffdu
-
-/* jsoncpp's decoder: the first byte alone tells the length, a continuation byte leads a sequence of
- * two, and only cut, overlong and surrogate sequences are refused. Four bytes are decoded rightly
- * here and not with its misplaced first three bits. */
-static uint32_t jsoncpp_decode(struct str s, size_t *used)
-{
-	const unsigned char *p = (const unsigned char *)s.ptr;
-	uint32_t code;
-
-	*used = 1;
-	if (p[0] < 0x80)
-		return p[0];
-	if (p[0] < 0xe0) {
-		if (s.len < 2)
-			return REPLACEMENT;
-		*used = 2;
-		code = (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu);
-		return code < 0x80 ? REPLACEMENT : code;
-	}
-	if (p[0] < 0xf0) {
-		if (s.len < 3)
-			return REPLACEMENT;
-		*used = 3;
-		code = (p[0] & 0x0fu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
-		return code < 0x800 || (code >= 0xd800 && code < 0xe000) ? REPLACEMENT : code;
-	}
-	if (p[0] >= 0xf8 || s.len < 4)
-		return REPLACEMENT;
-	*used = 4;
-	code = (p[0] & 0x07u) << 18 | (p[1] & 0x3fu) << 12 | (p[2] & 0x3fu) << 6 | (p[3] & 0x3fu);
-	return code < 0x10000 || code > 0x10ffff ? REPLACEMENT : code;
-}
-
-/* How many bytes from the start need no escape. */
-static size_t json_plain_ascii(struct str s)
-{
-	for (size_t i = 0; i < s.len; i++) {
-		unsigned char c = (unsigned char)s.ptr[i];
-
-		if (c < 0x20 || c >= 0x80 || c == '"' || c == '\\')
-			return i;
-	}
-	return s.len;
 }
 
 void writer_json_ascii(struct writer *w, struct str s)
 {
-	for (size_t used = 0; s.len; s = str_skip(s, used)) {
-		uint32_t code;
+	char escape[JSON_ESCAPE_MAX];
 
-		used = json_plain_ascii(s);
-		if (used) {
-			writer_add(w, s.ptr, used);
-			continue;
-		}
-		code = jsoncpp_decode(s, &used);
-		if (code < 0x80) {
-			put_json_escape(w, (unsigned char)code);
-		} else if (code < 0x10000) {
-			writer_printf(w, "\\u%04x", code);
-		} else {
-			code -= 0x10000;
-			writer_printf(w, "\\u%04x\\u%04x", 0xd800 + (code >> 10),
-				      0xdc00 + (code & 0x3ff));
-		}
-	}
+	while (s.len)
+		writer_str(w, json_escape_next(&s, JSON_JSONCPP, escape));
 }
 
 static const char *xml_entity(unsigned char c)

@@ -1,34 +1,42 @@
 /*
- * writer.h: buffered text on a struct out, for the sinks. The first failure is remembered and
- * everything after it does nothing, so a sink writes straight on and returns writer_finish; loops
- * over many rows look at `status` now and then to leave early when nobody reads any more.
- *
- * Also the ways to write a string that several sinks share. Not here: opening or naming files.
+ * writer.h: buffered output to a stream of bytes, for the sinks. The first failure is remembered and everything after it does nothing, so a sink
+ * writes without checks and returns writer_finish. Loops over many rows test `status` now and then, to stop when the reader is gone. Also
+ * the ways to write a string that several sinks share. Does not open or name files.
  */
-#ifndef SINK_WRITER_H
-#define SINK_WRITER_H
+#ifndef BASE_WRITER_H
+#define BASE_WRITER_H
 
-#include "sink/sink.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <string.h>
+
+/* A stream of bytes. write returns OW_E_IO and fills err on failure; a closed pipe is OW_E_INTERRUPTED. */
+struct out {
+	ow_status (*write)(void *arg, const void *bytes, size_t len, struct ow_error *err);
+	void *arg;
+};
 
 struct writer {
 	const struct out *out;
 	struct mem *mem;
 	char *ptr;
 	size_t len;
-	uint64_t written; /* bytes handed to out */
+	uint64_t written; /* bytes that out has taken */
 	ow_status status;
-	struct error *err;
+	struct ow_error *err;
 };
 
-void writer_init(struct writer *w, struct mem *mem, const struct out *out, struct error *err);
-/* Writes what is left, frees the buffer and gives the status of the whole. */
+void writer_init(struct writer *w, struct mem *mem, const struct out *out, struct ow_error *err);
+/* Writes the rest, frees the buffer and returns the first failure, or OW_OK. */
 ow_status writer_finish(struct writer *w) OW_MUST_CHECK;
 /* Remembers a failure of the caller; the first one wins. */
 void writer_fail(struct writer *w, ow_status status);
 
 void writer_add(struct writer *w, const void *bytes, size_t len);
-/* Room for `len` bytes that the caller fills at once; NULL, and nothing is written, when the buffer is not that
- * large or something has failed. WRITER_SLACK bytes behind it may be written, too; they are not kept. */
+/* Room for `len` bytes that the caller fills at once; NULL when the buffer is smaller or something has failed. The caller may also write
+ * WRITER_SLACK bytes behind it, which are not kept. */
 #define WRITER_SLACK 32
 char *writer_room(struct writer *w, size_t len);
 void writer_char(struct writer *w, char c);

@@ -1,5 +1,5 @@
 /* writer_test.c: escapes of JSON and XML, numbers, and failures that are remembered. */
-#include "sink/writer.h"
+#include "base/writer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@ struct page {
 	struct mem mem;
 	struct buf text;
 	struct out out;
-	struct error err;
+	struct ow_error err;
 	struct writer w;
 };
 

@@ -2,12 +2,15 @@
  * import.c: the table of importers, recognition by content, and the loading of one input. Knows no
  * format itself.
  */
+#include "import/jobs.h"
 #include "import/importer.h"
 
-#include "import/stranger.h"
-#include "import/tf_finish.h"
+#include "base/vec.h"
+
+#include "import/unrecognised.h"
+#include "import/tensorflow/tf_finish.h"
 #include "model/backing.h"
-#include "wire/archive.h"
+#include "wire/container/archive.h"
 
 #define IMPORTER(name) &import_##name,
 const struct importer *const importers[] = {
@@ -16,6 +19,7 @@ const struct importer *const importers[] = {
 #undef IMPORTER
 const size_t importer_count = ARRAY_COUNT(importers);
 
+#define CERTAIN 90 /* a score from which on no other format is considered */
 #define SNIFF_BYTES ((size_t)64 << 10)
 #define TAIL_BYTES ((size_t)64)
 #define OPEN_INPUTS 64 /* keep a descriptor; what comes after them does without */
@@ -41,12 +45,14 @@ static const struct importer *best_match(const struct sniff *sniff)
 			best = importers[i];
 		}
 	}
+	if (best_score && best_score < CERTAIN && unreadable_content(sniff->head))
+		return NULL; /* text of other programs may look like folded stacks, say */
 	return best;
 }
 
 /* Formats that are known by their last bytes only (checkpoints) are not seen here: from a pipe, they
  * have to fit in memory. */
-ow_status import_judge(const char *name, struct str head, struct error *err)
+ow_status import_judge(const char *name, struct str head, struct ow_error *err)
 {
 	struct sniff sniff = { .path = name,
 			       .head = str_first(head, SNIFF_BYTES),
@@ -54,11 +60,11 @@ ow_status import_judge(const char *name, struct str head, struct error *err)
 
 	if (unpack_container(head) || archive_starts(head) || best_match(&sniff))
 		return OW_OK;
-	stranger_tell(name, head, err);
+	unrecognised_explain(name, head, err);
 	return OW_E_FORMAT;
 }
 
-const struct importer *importer_recognise(const struct input *in, struct error *err)
+const struct importer *importer_recognise(const struct input *in, struct ow_error *err)
 {
 	const struct importer *best = NULL;
 	struct window window;
@@ -78,7 +84,7 @@ const struct importer *importer_recognise(const struct input *in, struct error *
 	if (sniff.head.ptr) {
 		best = best_match(&sniff);
 		if (!best)
-			stranger_tell(in->name, sniff.head, err);
+			unrecognised_explain(in->name, sniff.head, err);
 	}
 	window_release(&window);
 	return best;
@@ -86,16 +92,12 @@ const struct importer *importer_recognise(const struct input *in, struct error *
 
 /* The model keeps inputs open: arguments and definitions are read from them on demand. */
 static ow_status keep_input(struct builder *b, source_id source, struct input *in,
-			    struct error *err)
+			    struct ow_error *err)
 {
 	struct model *m = b->m;
-	size_t old = m->input_cap;
-	void *inputs = m->inputs;
 
-	if (!mem_grow(m->mem, &inputs, &m->input_cap, (size_t)source.v + 1, sizeof(*m->inputs)))
+	if (!vec_reserve_zero(m->mem, m->inputs, m->input_cap, (size_t)source.v + 1))
 		return builder_fail(b, error_no_memory(err));
-	m->inputs = inputs;
-	memset(m->inputs + old, 0, (m->input_cap - old) * sizeof(*m->inputs));
 	m->inputs[source.v] = in;
 	return OW_OK;
 }
@@ -115,7 +117,7 @@ void import_discard(struct prepared *prepared)
 
 /* What no importer would take is not unpacked to disk, unless the caller says what it is. */
 static ow_status unpack(struct input *in, const struct importer *importer,
-			struct unpack_result *unpacked, struct error *err)
+			struct unpack_result *unpacked, struct ow_error *err)
 {
 	const struct unpack_options options = { .judge = importer ? NULL : import_judge };
 
@@ -125,9 +127,9 @@ static ow_status unpack(struct input *in, const struct importer *importer,
 /* Recognises an unpacked input, which it takes over. */
 static ow_status prepare_unpacked(struct input *in, const struct importer *importer,
 				  const struct unpack_result *unpacked, struct prepared *prepared,
-				  struct error *err)
+				  struct ow_error *err)
 {
-	struct error local = { 0 };
+	struct ow_error local = { 0 };
 
 	*prepared =
 		(struct prepared){ .in = mem_alloc(in->mem, sizeof(*in)), .unpacked = *unpacked };
@@ -147,7 +149,7 @@ static ow_status prepare_unpacked(struct input *in, const struct importer *impor
 }
 
 ow_status import_prepare(struct input *in, const struct importer *importer,
-			 struct prepared *prepared, struct error *err)
+			 struct prepared *prepared, struct ow_error *err)
 {
 	struct unpack_result unpacked;
 	ow_status status = unpack(in, importer, &unpacked, err);
@@ -178,22 +180,17 @@ void prepared_list_release(struct prepared_list *list)
 
 static bool list_room(struct prepared_list *list)
 {
-	void *items = list->items;
-	bool ok = mem_grow(list->mem, &items, &list->cap, list->count + 1, sizeof(*list->items));
-
-	if (ok)
-		list->items = items;
-	return ok;
+	return vec_reserve(list->mem, list->items, list->cap, list->count + 1);
 }
 
 /* Takes over the last item, which has been made. Thousands of files are more than may be open at once. */
-static ow_status add_prepared(struct prepared_list *list, struct error *err)
+static ow_status add_prepared(struct prepared_list *list, struct ow_error *err)
 {
 	struct prepared *prepared = &list->items[list->count];
 	ow_status status = OW_OK;
 
 	if (list->others + list->count >= OPEN_INPUTS)
-		status = input_park(prepared->in, &list->pool, err);
+		status = input_share_fd(prepared->in, &list->pool, err);
 	if (status == OW_OK)
 		list->count++;
 	else
@@ -204,7 +201,7 @@ static ow_status add_prepared(struct prepared_list *list, struct error *err)
 /* A member: packed itself, maybe, but no archive in an archive. */
 static ow_status prepare_member(const struct archive *a, const struct input *in, size_t index,
 				const struct importer *importer, struct prepared_list *list,
-				struct error *err)
+				struct ow_error *err)
 {
 	struct unpack_result taken, unpacked;
 	struct prepared *prepared;
@@ -229,16 +226,36 @@ static ow_status prepare_member(const struct archive *a, const struct input *in,
 	return add_prepared(list, err);
 }
 
+/* An archive of which nothing can be read may be a model, say; NULL when that is not known. */
+static const char *what_archive_is(const struct archive *a, const char *name)
+{
+	const char *what = NULL;
+
+	for (size_t i = 0; i < a->count && !what; i++)
+		what = unreadable_member(a->members[i].name);
+	return what ? what : unreadable_name(name);
+}
+
+/* A file that cannot be unpacked may be of a format that its name gives away. */
+static ow_status unpacking_failed(const struct input *in, ow_status status, struct ow_error *err)
+{
+	const char *what =
+		status == OW_E_CORRUPT || status == OW_E_FORMAT ? unreadable_name(in->name) : NULL;
+
+	return what ? error_set(err, OW_E_FORMAT, "%s: this is %s", in->name, what) : status;
+}
+
 static ow_status prepare_archive(const struct input *in, const struct importer *importer,
 				 const struct unpack_result *outer, struct prepared_list *list,
-				 struct error *err)
+				 struct ow_error *err)
 {
 	size_t before = list->count;
+	const char *what;
 	struct archive a;
 
 	OW_TRY(archive_open(&a, in, err));
 	for (size_t i = 0; i < a.count; i++) {
-		struct error why = { 0 };
+		struct ow_error why = { 0 };
 		ow_status status = prepare_member(&a, in, i, importer, list, &why);
 
 		if (status == OW_OK)
@@ -262,27 +279,33 @@ static ow_status prepare_archive(const struct input *in, const struct importer *
 				 a.damaged ? a.message : outer->message);
 		}
 	}
+	what = list->count > before ? NULL : what_archive_is(&a, in->name);
 	archive_close(&a);
 	if (list->count > before)
 		return OW_OK;
-	return error_set(err, OW_E_FORMAT,
-			 "%s: no file in this archive is of a format that opwatch "
-			 "knows; the first is not because: %s",
-			 in->name, list->why.text);
+	if (what)
+		return error_set(err, OW_E_FORMAT, "%s: this is %s", in->name, what);
+	return error_set(
+		err, OW_E_FORMAT,
+		"%s: no file in this archive has a format that opwatch reads; the first file: %s",
+		in->name, list->why.text);
 }
 
 ow_status import_prepare_all(struct input *in, const struct importer *importer,
-			     struct prepared_list *list, struct error *err)
+			     struct prepared_list *list, struct ow_error *err)
 {
 	struct unpack_result unpacked;
 	ow_status status = unpack(in, importer, &unpacked, err);
 
-	if (status != OW_OK) {
+	if (status == OW_OK && archive_kind(in)) {
+		status = prepare_archive(in, importer, &unpacked, list, err);
+		if (status != OW_OK)
+			status = unpacking_failed(in, status, err);
 		input_close(in);
 		return status;
 	}
-	if (archive_kind(in)) {
-		status = prepare_archive(in, importer, &unpacked, list, err);
+	if (status != OW_OK) {
+		status = unpacking_failed(in, status, err);
 		input_close(in);
 		return status;
 	}
@@ -313,15 +336,14 @@ static source_id add_source(struct builder *b, const struct prepared *prepared)
 static void note_container(struct builder *b, const struct unpack_result *unpacked)
 {
 	if (unpacked->truncated)
-		builder_note(
-			b, NOTE_TRUNCATED, unpacked->damage_offset,
-			"the %s data ends early or is damaged: %s; what could be unpacked is used",
-			unpacked->container, unpacked->message);
+		builder_note(b, NOTE_TRUNCATED, unpacked->damage_offset,
+			     "the %s data is truncated or damaged: %s; the part before it is used",
+			     unpacked->container, unpacked->message);
 }
 
 ow_status import_prepared(struct builder *b, struct prepared *prepared,
 			  const struct import_options *options, struct import_ctx *out,
-			  struct error *err)
+			  struct ow_error *err)
 {
 	struct import_ctx ctx = { .b = b, .in = prepared->in, .options = options, .err = err };
 	ow_status status = model_thaw(b->m, err);
@@ -366,7 +388,7 @@ void import_forget(struct builder *b)
 
 ow_status import_input(struct builder *b, struct input *in, const struct importer *importer,
 		       const struct import_options *options, struct import_ctx *out,
-		       struct error *err)
+		       struct ow_error *err)
 {
 	struct prepared prepared;
 
@@ -374,20 +396,22 @@ ow_status import_input(struct builder *b, struct input *in, const struct importe
 	return import_prepared(b, &prepared, options, out, err);
 }
 
-ow_status import_finish(struct builder *b, const struct import_options *options, struct error *err)
+ow_status import_finish(struct builder *b, const struct import_options *options,
+			struct ow_error *err)
 {
 	if (b->m->backing && b->m->backing->frozen) { /* as it was saved */
 		if (!options->input_shape_count)
 			return OW_OK;
 		OW_TRY(model_thaw(b->m, err));
 	}
-	return tf_finish(b, options, err);
+	OW_TRY(tf_finish(b, options, err));
+	return import_find_jobs(b, err);
 }
 
 #define ARGS_AT_ONCE 256
 
-/* Arguments that an importer tells, of all events. */
-static ow_status read_args(const struct model *m, struct error *err)
+/* Arguments that an importer reads on demand, of all events. */
+static ow_status read_args(const struct model *m, struct ow_error *err)
 {
 	const struct args_reader *reader = model_args_reader(m, 1);
 	ow_status status = OW_OK;
@@ -413,7 +437,7 @@ ow_status import_memory(const char *importer_name, const void *data, size_t len,
 			size_t memory_limit)
 {
 	struct import_options options = { .infer = true, .step = INT64_MIN };
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct model *m;
 	struct builder b;
 	struct input in;

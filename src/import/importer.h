@@ -12,7 +12,7 @@
 
 #include "base/input.h"
 #include "model/builder.h"
-#include "wire/unpack.h"
+#include "wire/container/unpack.h"
 
 /* What a sniffer may look at. */
 struct sniff {
@@ -39,13 +39,13 @@ struct import_ctx {
 	struct builder *b;
 	struct input *in;
 	const struct import_options *options;
-	struct error *err;
+	struct ow_error *err;
 	/* out: tfprof's "run graph coverage" after a RunMetadata */
 	double coverage;
 	bool missing_step_stats; /* out: a RunMetadata without step_stats */
 };
 
-/* Memory ran out: the builder and the caller are told. */
+/* Memory ran out: sets the error of the builder and of the caller. */
 static inline ow_status import_no_memory(const struct import_ctx *ctx)
 {
 	return builder_fail(ctx->b, error_no_memory(ctx->err));
@@ -76,9 +76,9 @@ extern const size_t importer_count;
 
 const struct importer *importer_find(struct str name);
 /* For struct input_options: whether content that begins so may be of a known format. */
-ow_status import_judge(const char *name, struct str head, struct error *err);
+ow_status import_judge(const char *name, struct str head, struct ow_error *err);
 /* The importer that is surest about the bytes; NULL and an error that says what was seen when none. */
-const struct importer *importer_recognise(const struct input *in, struct error *err);
+const struct importer *importer_recognise(const struct input *in, struct ow_error *err);
 
 /* An input that was unpacked and recognised, ready to be loaded. */
 struct prepared {
@@ -91,7 +91,7 @@ struct prepared {
 
 /* Unpacks and recognises (importer NULL) one input, which it takes over, also on failure. */
 ow_status import_prepare(struct input *in, const struct importer *importer,
-			 struct prepared *prepared, struct error *err);
+			 struct prepared *prepared, struct ow_error *err);
 void import_discard(struct prepared *prepared);
 
 /* What an input becomes: itself, or the members of an archive. */
@@ -99,34 +99,40 @@ struct prepared_list {
 	struct mem *mem;
 	struct prepared *items;
 	size_t count, cap;
-	size_t skipped;	  /* members that no importer takes */
-	struct error why; /* of the first of these */
-	size_t others;	  /* inputs that the model has besides */
+	size_t skipped;	     /* members that no importer takes */
+	struct ow_error why; /* of the first of these */
+	size_t others;	     /* inputs that the model has besides */
 	struct input_pool *pool;
 };
 /* The same for an input that may be an archive; appends to the list. It fails when nothing usable is
  * in there. */
 ow_status import_prepare_all(struct input *in, const struct importer *importer,
-			     struct prepared_list *list, struct error *err);
+			     struct prepared_list *list, struct ow_error *err);
 void prepared_list_init(struct prepared_list *list, struct mem *mem);
 /* Discards what has not been loaded. */
 void prepared_list_release(struct prepared_list *list);
+
+/* redundant_inputs.c: discards inputs of the list that are parts of a whole profile in the same folder, with a note. Only
+ * inputs that were found in a directory, not named, are discarded. */
+ow_status import_drop_redundant(struct builder *b, struct prepared_list *list,
+				struct ow_error *err);
 
 /* Loads it: adds the source row, runs the importer, checks that the file did not change meanwhile. The
  * input stays open in the model, also on failure. */
 ow_status import_prepared(struct builder *b, struct prepared *prepared,
 			  const struct import_options *options, struct import_ctx *out,
-			  struct error *err);
+			  struct ow_error *err);
 /* Lets go of the input that was loaded last: what lies in it by reference cannot be read later. */
 void import_forget(struct builder *b);
 
 /* Both at once. */
 ow_status import_input(struct builder *b, struct input *in, const struct importer *importer,
 		       const struct import_options *options, struct import_ctx *out,
-		       struct error *err);
+		       struct ow_error *err);
 
 /* After the last input, before the freeze: what needs all of them (float operations from shapes). */
-ow_status import_finish(struct builder *b, const struct import_options *options, struct error *err);
+ow_status import_finish(struct builder *b, const struct import_options *options,
+			struct ow_error *err);
 
 /* For fuzzing: one importer on a buffer, to a frozen model and back to nothing. */
 ow_status import_memory(const char *importer_name, const void *data, size_t len,

@@ -1,10 +1,10 @@
 /*
- * whole.c: a directory may hold a run as one profile and, beside it, the parts the profile was made of:
- * the graph, the statistics of the steps, the log of source lines. Or a host's XSpace and the trace that a viewer
- * made of it. Loading both would count every step twice, so of what was found there (not named) the profile is
- * used and the parts are set aside. Called by profile.c after all files were recognised.
+ * redundant_inputs.c: drops inputs that would be counted twice. A directory may hold a run as one profile and, beside it, the
+ * parts that the profile was made of: the graph, the statistics of the steps, the log of source lines. Or it holds the
+ * XSpace of a host and the trace that a viewer made of it. If both were found (not named by the caller), only the profile is
+ * used, with a note. Called after all inputs were recognised and before the first is loaded.
  */
-#include "api/api_int.h"
+#include "import/importer.h"
 
 #include "base/map.h"
 
@@ -77,16 +77,16 @@ static bool find_wholes(const struct prepared_list *list, struct map *wholes)
 	return true;
 }
 
-static void note_parts(ow_profile *p, const char *part, const char *whole, uint64_t count)
+static void note_parts(struct builder *b, const char *part, const char *whole, uint64_t count)
 {
-	builder_note_many(&p->b, NOTE_INFO, OW_NO_OFFSET, count,
+	builder_note_many(b, NOTE_INFO, OW_NO_OFFSET, count,
 			  "not used: %s: %s in the same folder is the whole run; name the parts to "
 			  "use them",
 			  part, whole);
 }
 
 /* The places of the items stay as they are until the end: the map points to them. */
-static void set_aside(ow_profile *p, struct prepared_list *list, const struct map *wholes)
+static void set_aside(struct builder *b, struct prepared_list *list, const struct map *wholes)
 {
 	const char *part = NULL, *whole = NULL;
 	uint64_t count = 0;
@@ -105,7 +105,7 @@ static void set_aside(ow_profile *p, struct prepared_list *list, const struct ma
 	}
 	if (!count)
 		return;
-	note_parts(p, part, whole, count);
+	note_parts(b, part, whole, count);
 	for (size_t i = 0; i < list->count; i++) {
 		if (list->items[i].part)
 			import_discard(&list->items[i]);
@@ -115,16 +115,16 @@ static void set_aside(ow_profile *p, struct prepared_list *list, const struct ma
 	list->count = kept;
 }
 
-ow_status api_set_parts_aside(ow_profile *p, struct prepared_list *list, struct error *err)
+ow_status import_drop_redundant(struct builder *b, struct prepared_list *list, struct ow_error *err)
 {
 	struct map wholes;
 	ow_status status = OW_OK;
 
-	map_init(&wholes, &p->mem);
+	map_init(&wholes, list->mem);
 	if (!find_wholes(list, &wholes))
 		status = error_no_memory(err);
 	else if (wholes.count)
-		set_aside(p, list, &wholes);
+		set_aside(b, list, &wholes);
 	map_release(&wholes);
 	return status;
 }

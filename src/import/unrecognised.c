@@ -1,53 +1,15 @@
 /*
- * stranger.c: see stranger.h. Files that people take for profiles, known by how they begin; files that
- * belong to a profile, known by their names; and files that were damaged on their way. Names are used
- * for advice only, never to decide how a file is read.
+ * unrecognised.c: error messages for a file that no importer recognises, or that is not there. It knows parts of a profile
+ * by their names, and files that were converted as text; formats that opwatch does not read are in unreadable.c. import.c,
+ * the importer of Chrome traces and api/profile.c call it. Names of files are used for advice only: they never decide how a file is read.
  */
-#include "import/stranger.h"
-
-#include "import/importer.h" /* V8_SNAPSHOT */
+#include "import/unrecognised.h"
 
 #include <unistd.h>
 
 #define REPLACED "\xef\xbf\xbd" /* U+FFFD, what decoders put where bytes are no text */
 #define FEW 3			/* that many may be in any file */
 #define MANY 64
-
-/* What people take for a profile, and what it is. */
-static const struct {
-	size_t at;
-	const char *start, *what;
-} strangers[] = {
-	{ 0, "version https://git-lfs",
-	  "a git-LFS pointer, not the file itself; fetch that with 'git lfs pull'" },
-	{ 0, "<?xml", "XML, maybe an SVG picture; open the stacks that it was made from" },
-	{ 0, "<svg", "an SVG picture; open the stacks that it was made from" },
-	{ 0, "<!DOCTYPE", "a web page; save the file behind it" },
-	{ 0, "PERFFILE",
-	  "a perf.data file of version 1, which perf has not written since 2009; read it with the "
-	  "perf that wrote it, and open the output of 'perf script'" },
-	{ 0, V8_SNAPSHOT,
-	  "a heap snapshot of V8, which has objects and no calls; record who allocates with 'node "
-	  "--heap-prof' and open the .heapprofile" },
-	{ 0, "SIMPLEPERF",
-	  "the output of 'simpleperf report-sample'; open the perf.data that it was made from" },
-	{ 0, "model_checkpoint_path:",
-	  "TensorFlow's list of checkpoints, not one itself; open the .index or .meta file of the "
-	  "one that it names" },
-	{ 0, "\x89HDF\r\n",
-	  "an HDF5 file, as Keras saves weights; open a SavedModel, a checkpoint or a profile" },
-	{ 4, "TFL3",
-	  "a TensorFlow Lite model; open the graph or SavedModel that it was made from" },
-};
-
-static const char *known(struct str head)
-{
-	for (size_t i = 0; i < ARRAY_COUNT(strangers); i++)
-		if (head.len > strangers[i].at &&
-		    str_starts(str_skip(head, strangers[i].at), str_from(strangers[i].start)))
-			return strangers[i].what;
-	return NULL;
-}
 
 static struct str digits(struct str *s)
 {
@@ -81,7 +43,7 @@ static bool begins_as_index(struct str name, struct str head)
 	       head.ptr[3] == 0x08 && str_ends(name, STR(".index"));
 }
 
-bool stranger_converted(struct str head)
+bool unrecognised_converted(struct str head)
 {
 	size_t feeds = 0, returns = 0, pairs = 0, controls = 0, replaced = 0;
 
@@ -117,37 +79,39 @@ static void describe_head(struct str head, char *text, size_t size)
 	text[len] = '\0';
 }
 
-void stranger_tell(const char *name, struct str head, struct error *err)
+void unrecognised_explain(const char *name, struct str head, struct ow_error *err)
 {
 	struct str prefix = prefix_of_data(str_from(name));
-	const char *what = known(head);
+	const char *what = unreadable_content(head);
 	char seen[128] = "";
 
+	if (!what)
+		what = unreadable_name(name);
 	if (what) {
 		error_at(err, OW_E_FORMAT, 0, "%s: this is %s", name, what);
 		return;
 	}
 	if (prefix.len) {
 		error_at(err, OW_E_FORMAT, 0,
-			 "%s: the values of a checkpoint, which its index tells apart; open "
+			 "%s: this is the data of a checkpoint, which needs its index; open "
 			 "%.*s.index",
 			 name, STR_ARG(prefix));
 		return;
 	}
 	if (begins_as_index(str_from(name), head)) {
 		error_at(err, OW_E_CORRUPT, 0,
-			 "%s: the index of a checkpoint without its end: it was cut, or something "
-			 "follows it; copy it again",
+			 "%s: the index of this checkpoint is truncated, or other data follows it; "
+			 "copy it again",
 			 name);
 		return;
 	}
 	describe_head(head, seen, sizeof(seen));
-	error_at(err, OW_E_FORMAT, 0, "%s: not a format that opwatch knows; it starts with %s; %s",
-		 name, seen,
-		 stranger_converted(head) ? "it looks like a binary file that was converted as if "
-					    "it were text, by git, "
-					    "FTP or an editor: copy the original again, as binary"
-					  : "'opwatch formats' lists what can be opened");
+	/* model/redact.c cuts notes at "; it starts with" */
+	error_at(err, OW_E_FORMAT, 0, "%s: unknown format; it starts with %s; %s", name, seen,
+		 unrecognised_converted(head)
+			 ? "it looks like a binary file that git, FTP or an editor converted as if "
+			   "it were text: copy the original again, as binary"
+			 : "'opwatch formats' lists the formats that opwatch reads");
 }
 
 static bool has_index(struct str prefix)
@@ -158,15 +122,15 @@ static bool has_index(struct str prefix)
 	return len > 0 && (size_t)len < sizeof(path) && access(path, F_OK) == 0;
 }
 
-void stranger_missing(const char *name, struct error *err)
+void unrecognised_missing(const char *name, struct ow_error *err)
 {
 	if (has_index(str_from(name)))
 		error_set(err, OW_E_NOT_FOUND,
-			  "%s: no such file, but the name of a checkpoint; open %s.index", name,
+			  "%s: no such file; this is the name of a checkpoint: open %s.index", name,
 			  name);
 }
 
-bool stranger_is_part(const char *name)
+bool unrecognised_is_part(const char *name)
 {
 	struct str prefix = prefix_of_data(str_from(name));
 

@@ -1,23 +1,30 @@
 /*
- * stranger.h: what to tell about a file that no importer takes. Called by import.c when recognition
- * failed; never decides what a file is. And of a file that is not there.
+ * unrecognised.h: error messages for a file that no importer recognises, or that is not there: what it is, if that is known,
+ * and what to open instead. Called when recognition has failed; it never decides what a file is.
  */
-#ifndef IMPORT_STRANGER_H
-#define IMPORT_STRANGER_H
+#ifndef IMPORT_UNRECOGNISED_H
+#define IMPORT_UNRECOGNISED_H
 
 #include "base/error.h"
 #include "base/str.h"
 
 /* Sets an error that says what the file is, if that is known, and what to open instead. `head` are its
  * first bytes. */
-void stranger_tell(const char *name, struct str head, struct error *err);
+void unrecognised_explain(const char *name, struct str head, struct ow_error *err);
 /* Whether bytes of a binary file went through something that takes them for text: git, FTP, an editor.
  * What it changed cannot be undone. */
-bool stranger_converted(struct str head);
+bool unrecognised_converted(struct str head);
 
 /* Adds to the error of a file that is not there what the name stands for, if that is known. */
-void stranger_missing(const char *name, struct error *err);
+void unrecognised_missing(const char *name, struct ow_error *err);
 /* Whether the file is part of another one that lies beside it: values of a checkpoint beside their index. */
-bool stranger_is_part(const char *name);
+bool unrecognised_is_part(const char *name);
+
+/* unreadable.c: what a file is whose format is known but not read, and what to do instead: "a Go execution trace; convert it with …".
+ * By its first bytes, or by its name; NULL when that is not known. */
+const char *unreadable_content(struct str head);
+const char *unreadable_name(const char *name);
+/* What an archive is that has a file of this name. */
+const char *unreadable_member(const char *name);
 
 #endif

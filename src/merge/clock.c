@@ -2,9 +2,11 @@
  * clock.c: moving times, and where each file's clock goes in the output.
  *
  * Times are decimal text of microseconds. They are moved digit by digit, never through a double, so that
- * nothing is rounded: 1712195495406752.797 has more digits than a double holds.
+ * nothing is rounded: 1712195495406752.797 has more digits than a double holds. Fitted clocks move each time by its own distance, in whole nanoseconds.
  */
 #include "merge/merge_int.h"
+
+#include <math.h>
 
 #define EXPONENT_MAX 400 /* beyond this a time is no time */
 #define DIGITS_MAX ((size_t)2048)
@@ -270,10 +272,51 @@ static ow_status keep_clocks(struct merge *m)
 
 		if (__builtin_sub_overflow(file->facts.has_base ? file->facts.base_ns : 0,
 					   m->base_ns, &file->shift_ns))
-			return error_set(m->err, OW_E_LIMIT,
-					 "%s: its clock is too far from the others'", file->path);
+			return error_set(
+				m->err, OW_E_LIMIT,
+				"%s: the clock of this file is too far from those of the others",
+				file->path);
 	}
 	return OW_OK;
+}
+
+/* ---- fitted clocks ---- */
+
+int64_t clock_shift(const struct merge_file *file, int64_t ns)
+{
+	const struct merge_clock *clock = file->clock;
+	const struct merge_clock_piece *piece;
+	int64_t own;
+	double added;
+
+	if (!clock || !clock->piece_count ||
+	    __builtin_add_overflow(ns, file->facts.has_base ? file->facts.base_ns : 0, &own))
+		return file->base_shift_ns;
+	piece = clock->pieces;
+	for (size_t i = 1; i < clock->piece_count && clock->pieces[i].from_ns <= own; i++)
+		piece = &clock->pieces[i];
+	added = piece->offset_ns + piece->drift * ((double)own - (double)piece->origin_ns);
+	if (!(fabs(added) < 9e18) ||
+	    __builtin_add_overflow(file->base_shift_ns, llround(added), &own))
+		return file->base_shift_ns;
+	return own;
+}
+
+static void fit_clocks(struct merge *m)
+{
+	for (size_t i = 0; i < m->file_count; i++) {
+		struct merge_file *file = m->files[i];
+		int64_t base = file->facts.has_base ? file->facts.base_ns : 0, at = 0;
+
+		file->base_shift_ns = file->shift_ns;
+		for (size_t k = 0; k < m->options->clock_count && !file->clock; k++)
+			if (strcmp(m->options->clocks[k].path, file->path) == 0 &&
+			    m->options->clocks[k].piece_count)
+				file->clock = &m->options->clocks[k];
+		if (file->clock &&
+		    !__builtin_sub_overflow(file->clock->pieces[0].origin_ns, base, &at))
+			file->shift_ns = clock_shift(file, at);
+	}
 }
 
 static void find_start(struct merge_file *file)
@@ -313,7 +356,7 @@ static ow_status move_clocks(struct merge *m)
 	return OW_OK;
 too_far:
 	return error_set(m->err, OW_E_LIMIT,
-			 "the times of the files are too far apart to be put together");
+			 "the times of the files are too far apart to merge them");
 }
 
 /* The first time in the output, and whether the files belong together at all. */
@@ -344,7 +387,11 @@ ow_status clocks_choose(struct merge *m)
 		m->files[i]->shift_ns = 0;
 		find_start(m->files[i]);
 	}
-	OW_TRY(m->options->align == ALIGN_KEEP ? keep_clocks(m) : move_clocks(m));
+	OW_TRY(m->options->align == ALIGN_KEEP || m->options->align == ALIGN_CLOCKS
+		       ? keep_clocks(m)
+		       : move_clocks(m));
+	if (m->options->align == ALIGN_CLOCKS)
+		fit_clocks(m);
 	clocks_compare(m);
 	return OW_OK;
 }

@@ -1,15 +1,131 @@
 /*
- * filter.c: which events are kept. Most are judged by themselves: by name, category, process and time. Ends
- * follow their beginnings, and beginnings of slices that reach into the wanted time are kept although they
- * are before it; that is found out by a pass of its own (pair_pass) when there are such slices.
- *
- * Used by one thread at a time, in file order.
+ * filter.c: which events are kept. Most are judged by themselves: by name, category, process and time. Ends follow their
+ * beginnings (B and E of a thread, b and e, S and F of an id), and beginnings of slices that reach into the wanted time are kept
+ * although they are before it; a pass of its own (pair_pass) finds these. One thread at a time, in file order.
  */
 #include "merge/merge_int.h"
 
+#include "base/vec.h"
+
+static void pairs_init(struct pairs *p, struct mem *mem)
+{
+	*p = (struct pairs){ .mem = mem };
+	map_init(&p->map, mem);
+}
+
+static void pairs_release(struct pairs *p)
+{
+	if (!p->mem)
+		return;
+	map_release(&p->map);
+	mem_free(p->mem, p->tracks, p->track_cap * sizeof(*p->tracks));
+	mem_free(p->mem, p->slices, p->slice_cap * sizeof(*p->slices));
+}
+
+static void pairs_clear(struct pairs *p)
+{
+	map_release(&p->map);
+	map_init(&p->map, p->mem);
+	p->track_count = p->slice_count = 0;
+	p->free = 0;
+}
+
+/* Index of the track in p->tracks; SIZE_MAX when it is not there. */
+static size_t find_track(const struct pairs *p, uint64_t key)
+{
+	for (struct map_iter it = map_find(&p->map, key); it.value; it = map_next(&p->map, it))
+		if (p->tracks[it.value - 1].key == key)
+			return it.value - 1;
+	return SIZE_MAX;
+}
+
+static size_t add_track(struct pairs *p, uint64_t key)
+{
+	if (!vec_reserve(p->mem, p->tracks, p->track_cap, p->track_count + 1))
+		return SIZE_MAX;
+	p->tracks[p->track_count].key = key;
+	p->tracks[p->track_count].top = 0;
+	if (!map_add(&p->map, key, (uint32_t)p->track_count + 1))
+		return SIZE_MAX;
+	return p->track_count++;
+}
+
+static uint32_t new_slice(struct pairs *p)
+{
+	uint32_t slice = p->free;
+
+	if (slice) {
+		p->free = p->slices[slice].below;
+		return slice;
+	}
+	if (!p->slice_count)
+		p->slice_count = 1;
+	if (!vec_reserve(p->mem, p->slices, p->slice_cap, p->slice_count + 1))
+		return 0;
+	return (uint32_t)p->slice_count++;
+}
+
+static void pairs_open(struct pairs *p, uint64_t key, uint64_t name, struct open_slice opened)
+{
+	size_t track = find_track(p, key);
+	uint32_t slice;
+
+	if (track == SIZE_MAX)
+		track = add_track(p, key);
+	slice = track == SIZE_MAX ? 0 : new_slice(p);
+	if (!slice) {
+		p->failed = true;
+		return;
+	}
+	opened.name = name;
+	opened.below = p->tracks[track].top;
+	p->slices[slice] = opened;
+	p->tracks[track].top = slice;
+}
+
+/* The innermost open one of that name (0: of any), which is closed; false when there is none. */
+static bool pairs_close(struct pairs *p, uint64_t key, uint64_t name, struct open_slice *closed)
+{
+	size_t track = find_track(p, key);
+	uint32_t *link, slice;
+
+	if (track == SIZE_MAX)
+		return false;
+	link = &p->tracks[track].top;
+	while (*link && name && p->slices[*link].name != name)
+		link = &p->slices[*link].below;
+	slice = *link;
+	if (!slice)
+		return false;
+	*closed = p->slices[slice];
+	*link = closed->below;
+	p->slices[slice].below = p->free;
+	p->free = slice;
+	return true;
+}
+
+/* The innermost open one, left open. */
+static bool pairs_top(const struct pairs *p, uint64_t key, struct open_slice *open)
+{
+	size_t track = find_track(p, key);
+
+	if (track == SIZE_MAX || !p->tracks[track].top)
+		return false;
+	*open = p->slices[p->tracks[track].top];
+	return true;
+}
+
+static void pairs_each(struct pairs *p, void (*visit)(void *arg, const struct open_slice *slice),
+		       void *arg)
+{
+	for (size_t i = 0; i < p->track_count; i++)
+		for (uint32_t s = p->tracks[i].top; s; s = p->slices[s].below)
+			visit(arg, &p->slices[s]);
+}
+
 static void invalid(void *arg, struct str pattern, const char *why)
 {
-	struct error *err = arg;
+	struct ow_error *err = arg;
 
 	if (err->status == OW_OK)
 		error_set(err, OW_E_USAGE, "'%.*s' is not a regular expression: %s",
@@ -19,7 +135,7 @@ static void invalid(void *arg, struct str pattern, const char *why)
 static ow_status compile(struct merge *m, struct regex_list *list, const struct ow_list *patterns,
 			 bool *used)
 {
-	struct error why = { 0 };
+	struct ow_error why = { 0 };
 
 	*used = patterns->count > 0;
 	if (!*used)
@@ -119,14 +235,14 @@ static bool text_wanted(struct worker *w, const struct json_event *ev)
 	       (!f->categories || category_wanted(w, text_of(ev, FIELD_CAT)));
 }
 
-static bool meets(struct span a, struct span b)
+static bool meets(struct time_range a, struct time_range b)
 {
 	if (a.from == a.to)
 		return a.from >= b.from && (a.from < b.to || b.from == b.to);
 	return a.from < b.to && a.to > b.from;
 }
 
-static bool time_wanted(const struct merge_file *file, struct span span)
+static bool time_wanted(const struct merge_file *file, struct time_range span)
 {
 	size_t low = 0, high = file->span_count;
 
@@ -154,7 +270,7 @@ static bool time_wanted(const struct merge_file *file, struct span span)
 
 bool filter_time(const struct merge_file *file, const struct json_event *ev)
 {
-	struct span span;
+	struct time_range span;
 
 	return !file->m->filter.times || (event_span(ev, &span) && time_wanted(file, span));
 }
@@ -206,7 +322,7 @@ static bool is_closer(char ph)
 /* Whether a slice that begins here reaches into the wanted time. */
 static bool opener_in_time(struct merge_file *file, const struct json_event *ev, uint64_t ordinal)
 {
-	struct span span;
+	struct time_range span;
 
 	if (!file->m->filter.times)
 		return true;
@@ -278,7 +394,7 @@ static void pair_event(struct worker *w, const struct json_event *ev)
 	struct merge_file *file = w->file;
 	struct open_slice slice = { .start = NO_TIME };
 	char ph = event_ph(ev);
-	struct span span;
+	struct time_range span;
 
 	if (is_opener(ph)) {
 		slice.ordinal = file->openers++;
@@ -291,7 +407,8 @@ static void pair_event(struct worker *w, const struct json_event *ev)
 	} else if (is_closer(ph) && pairs_close(pairs, track_key(ev, ph), name_key(ev), &slice)) {
 		if (slice.start == NO_TIME || !event_span(ev, &span))
 			return;
-		span = (struct span){ MIN(slice.start, span.from), MAX(slice.start, span.from) };
+		span = (struct time_range){ MIN(slice.start, span.from),
+					    MAX(slice.start, span.from) };
 		set_kept(w, slice.ordinal, time_wanted(file, span));
 	}
 }
@@ -303,7 +420,7 @@ static void unclosed(void *arg, const struct open_slice *slice)
 
 	if (slice->start != NO_TIME)
 		set_kept(w, slice->ordinal,
-			 time_wanted(w->file, (struct span){ slice->start, INT64_MAX }));
+			 time_wanted(w->file, (struct time_range){ slice->start, INT64_MAX }));
 }
 
 static ow_status pair_file_end(struct worker *w)

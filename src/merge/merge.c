@@ -1,7 +1,268 @@
-/* merge.c: see merge.h. The order of the passes; everything else is in the other files. */
+/*
+ * merge.c: merges traces (merge.h): runs the passes in order. Also here: the pass that only measures first and last times and
+ * steps, run when the alignment or a filter needs them or the output cannot be started again; and the output, packed as the
+ * file's name asks for. All other passes are in the other files (merge_int.h).
+ */
 #include "merge/merge_int.h"
 
+#include "base/vec.h"
+
 #include <stdarg.h>
+
+/* ---- the bytes of the output, in their order ---- */
+
+static ow_status put(struct merge *m, struct str bytes, struct ow_error *err)
+{
+	m->counts->bytes_out += bytes.len;
+	return bytes.len ? m->out->write(m->out->arg, bytes.ptr, bytes.len, err) : OW_OK;
+}
+
+static ow_status put_packed(struct merge *m, struct ow_error *err)
+{
+	if (m->packed.failed)
+		return error_no_memory(err);
+	return put(m, buf_str(&m->packed), err);
+}
+
+static ow_status merged_start(struct merge *m, struct ow_error *err)
+{
+	m->any_event = false;
+	m->crc = 0;
+	m->unpacked_out = 0;
+	m->counts->bytes_out = 0;
+	zstd_packer_release(&m->zstd);
+	if (m->out->pack != PACK_GZIP)
+		return OW_OK;
+	buf_clear(&m->packed);
+	gzip_head(&m->packed);
+	return put_packed(m, err);
+}
+
+ow_status merged_write(struct merge *m, struct str bytes, struct ow_error *err)
+{
+	buf_clear(&m->packed);
+	switch (m->out->pack) {
+	case PACK_NONE:
+		return put(m, bytes, err);
+	case PACK_ZSTD:
+		OW_TRY(zstd_pack(&m->zstd, bytes, false, &m->packed, err));
+		break;
+	case PACK_GZIP:
+		m->crc = gzip_crc(m->crc, bytes);
+		m->unpacked_out += bytes.len;
+		OW_TRY(gzip_pack(&m->gzip, bytes, &m->packed, err));
+		break;
+	}
+	return put_packed(m, err);
+}
+
+ow_status merged_piece(struct merge *m, size_t len, uint32_t crc, struct str packed,
+		       struct ow_error *err)
+{
+	m->crc = gzip_crc_join(m->crc, crc, len);
+	m->unpacked_out += len;
+	return put(m, packed, err);
+}
+
+static ow_status merged_finish(struct merge *m, struct ow_error *err)
+{
+	buf_clear(&m->packed);
+	if (m->out->pack == PACK_GZIP)
+		gzip_tail(&m->packed, m->crc, m->unpacked_out);
+	else if (m->out->pack == PACK_ZSTD)
+		OW_TRY(zstd_pack(&m->zstd, (struct str){ "", 0 }, true, &m->packed, err));
+	return put_packed(m, err);
+}
+
+static void begin(struct worker *w)
+{
+	w->min_ns = w->min_positive_ns = w->max_ns = NO_TIME;
+	w->has_pairs = false;
+	w->step_count = 0;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a == NO_TIME || (b != NO_TIME && b < a) ? b : a;
+}
+
+/* ProfilerStep#12 on a host thread; what the device shows restates it. */
+static bool step_number(const struct json_event *ev, int64_t *number)
+{
+	static const struct str prefix = STR("ProfilerStep#");
+	struct str name = json_text(ev->value[FIELD_NAME]);
+
+	if (!json_event_has(ev, FIELD_NAME) || !str_starts(name, prefix))
+		return false;
+	if (json_event_has(ev, FIELD_CAT) &&
+	    str_starts(json_text(ev->value[FIELD_CAT]), STR("gpu_")))
+		return false;
+	return str_to_i64(str_skip(name, prefix.len), number);
+}
+
+static void add_step(struct worker *w, int64_t number, int64_t from, int64_t to)
+{
+	if (!vec_reserve(w->m->mem, w->steps, w->step_cap, w->step_count + 1)) {
+		worker_fail(w, error_no_memory(&w->err));
+		return;
+	}
+	w->steps[w->step_count++] = (struct merge_step){ number, { from, to } };
+}
+
+static bool read_time(const struct json_event *ev, enum json_field field, int64_t *ns)
+{
+	const struct json_value *value = &ev->value[field];
+	enum json_exactness exact;
+
+	if (!json_event_has(ev, field) ||
+	    (value->kind != JSON_NUMBER && value->kind != JSON_STRING))
+		return false;
+	exact = json_decimal_padded(json_text(*value), 3, ns);
+	return exact == JSON_EXACT || exact == JSON_ROUNDED;
+}
+
+bool event_span(const struct json_event *ev, struct time_range *span)
+{
+	int64_t dur;
+
+	if (!read_time(ev, FIELD_TS, &span->from))
+		return false;
+	span->to = span->from;
+	if (event_ph(ev) == 'X' && read_time(ev, FIELD_DUR, &dur) && dur > 0 &&
+	    __builtin_add_overflow(span->from, dur, &span->to))
+		span->to = INT64_MAX;
+	return true;
+}
+
+static void event(struct worker *w, const struct json_event *ev)
+{
+	char ph = event_ph(ev);
+	struct time_range span;
+	int64_t number;
+
+	if (!ph || ph == 'M' || !event_span(ev, &span))
+		return;
+	w->has_pairs |= ph == 'B' || ph == 'b' || ph == 'S';
+	w->min_ns = earlier(w->min_ns, span.from);
+	if (span.from)
+		w->min_positive_ns = earlier(w->min_positive_ns, span.from);
+	w->max_ns = MAX(w->max_ns, span.to);
+	if (ph == 'X' && w->m->options->first_step != INT64_MIN && step_number(ev, &number))
+		add_step(w, number, span.from, span.to);
+}
+
+static ow_status commit(struct worker *w)
+{
+	struct merge_file *file = w->file;
+
+	file->min_ns = earlier(file->min_ns, w->min_ns);
+	file->min_positive_ns = earlier(file->min_positive_ns, w->min_positive_ns);
+	file->max_ns = MAX(file->max_ns, w->max_ns);
+	file->has_pairs |= w->has_pairs;
+	if (!w->step_count)
+		return OW_OK;
+	if (!vec_reserve(w->m->mem, file->steps, file->step_cap, file->step_count + w->step_count))
+		return error_no_memory(&w->err);
+	memcpy(file->steps + file->step_count, w->steps, w->step_count * sizeof(*w->steps));
+	file->step_count += w->step_count;
+	return OW_OK;
+}
+
+static void measure_pass(struct pass *pass)
+{
+	*pass = (struct pass){ .m = pass->m,
+			       .event = event,
+			       .begin = begin,
+			       .commit = commit,
+			       .threads = pass->m->threads };
+}
+
+/* ---- what is wanted of each file ---- */
+
+static bool wanted(const struct merge *m, int64_t step)
+{
+	return step >= m->options->first_step && step <= m->options->last_step;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct time_range *x = a, *y = b;
+
+	return (x->from > y->from) - (x->from < y->from);
+}
+
+/* In order, without overlaps. */
+static void join_spans(struct merge_file *file)
+{
+	size_t kept = 0;
+
+	qsort(file->spans, file->span_count, sizeof(*file->spans), by_start);
+	for (size_t i = 0; i < file->span_count; i++) {
+		struct time_range span = file->spans[i];
+
+		if (kept && span.from <= file->spans[kept - 1].to)
+			file->spans[kept - 1].to = MAX(file->spans[kept - 1].to, span.to);
+		else
+			file->spans[kept++] = span;
+	}
+	file->span_count = kept;
+}
+
+/* Steps by their markers; without any, the file is one step, whose number is in its name. */
+static ow_status choose_steps(struct merge_file *file)
+{
+	struct merge *m = file->m;
+
+	file->spans = NULL;
+	file->span_count = 0;
+	if (!file->step_count) {
+		file->dropped = file->step == NO_NUMBER || !wanted(m, file->step);
+		if (file->step == NO_NUMBER)
+			merge_note(
+				m,
+				"%s: no steps are marked in it, and its name has no number; only "
+				"its metadata is merged",
+				file->path);
+		return OW_OK;
+	}
+	file->spans = ARENA_ARRAY(&m->arena, struct time_range, file->step_count);
+	if (!file->spans)
+		return error_no_memory(m->err);
+	for (size_t i = 0; i < file->step_count; i++)
+		if (wanted(m, file->steps[i].number))
+			file->spans[file->span_count++] = file->steps[i].span;
+	file->dropped = !file->span_count;
+	join_spans(file);
+	return OW_OK;
+}
+
+/* The wanted time in the file's own clock. */
+static int64_t own_time(const struct merge *m, const struct merge_file *file, int64_t ns)
+{
+	__int128 own = (__int128)ns + m->zero_ns - file->shift_ns;
+
+	return own > INT64_MAX ? INT64_MAX : own < INT64_MIN ? INT64_MIN : (int64_t)own;
+}
+
+static ow_status spans_choose(struct merge *m)
+{
+	const struct merge_options *o = m->options;
+
+	for (size_t i = 0; i < m->file_count; i++) {
+		struct merge_file *file = m->files[i];
+
+		file->range = (struct time_range){ INT64_MIN, INT64_MAX };
+		if (o->from_ns != INT64_MIN)
+			file->range.from = own_time(m, file, o->from_ns);
+		if (o->to_ns != INT64_MAX)
+			file->range.to = own_time(m, file, o->to_ns);
+		if (o->first_step != INT64_MIN || o->last_step != INT64_MAX)
+			OW_TRY(choose_steps(file));
+	}
+	return OW_OK;
+}
+
+/* ---- the order of the passes ---- */
 
 #define ID_BITS_MAX 48 /* addresses fit */
 #define NUMBER_BITS 53 /* what viewers keep exactly */
@@ -139,7 +400,7 @@ static ow_status write_events(struct merge *m)
 	return run_pass(m, write_pass);
 }
 
-/* What stands behind the events may tell that they had to be written otherwise: then all is done again. */
+/* What stands behind the events may show that they had to be written otherwise: then all is done again. */
 static ow_status write_trace(struct merge *m)
 {
 	OW_TRY(write_events(m));
@@ -154,13 +415,13 @@ static ow_status write_trace(struct merge *m)
 	}
 	if (m->options->align == ALIGN_KEEP)
 		clocks_compare(m);
-	OW_TRY(tail_write(m));
+	OW_TRY(top_level_write(m));
 	return merged_finish(m, m->err);
 }
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
-static void tell_file(struct merge *m, const struct merge_file *file)
+static void report_file(struct merge *m, const struct merge_file *file)
 {
 	const struct faults *f = &file->faults;
 	struct merge_counts *c = m->counts;
@@ -184,17 +445,17 @@ static void tell_file(struct merge *m, const struct merge_file *file)
 	if (f->truncated)
 		merge_note(m,
 			   "%s: the file is cut off (at byte %" PRIu64
-			   "); what is before is merged",
+			   "); everything before it is merged",
 			   file->path, f->truncated_at);
 	if (f->others)
-		merge_note(m, "%s: %" PRIu64 " elements of the list are no events and left out",
+		merge_note(m, "%s: %" PRIu64 " elements of the list are not events: left out",
 			   file->path, f->others);
 	if (f->lost_members)
-		merge_note(m, "%s: %" PRIu64 " members beside the events are left out", file->path,
+		merge_note(m, "%s: %" PRIu64 " members beside the events were left out", file->path,
 			   f->lost_members);
 	if (file->untimed)
-		merge_note(m, "%s: %" PRIu64 " times are no numbers and were left as they are",
-			   file->path, file->untimed);
+		merge_note(m, "%s: %" PRIu64 " times are not numbers: left as they are", file->path,
+			   file->untimed);
 }
 
 static ow_status run(struct merge *m, const struct merge_path *paths, size_t count)
@@ -210,15 +471,15 @@ static ow_status run(struct merge *m, const struct merge_path *paths, size_t cou
 		OW_TRY(run_pass(m, pair_pass));
 	OW_TRY(write_trace(m));
 	for (size_t i = 0; i < m->file_count; i++)
-		tell_file(m, m->files[i]);
+		report_file(m, m->files[i]);
 	return OW_OK;
 }
 
 ow_status merge_files(struct mem *mem, const struct merge_path *paths, size_t count,
 		      const struct merge_options *options, const struct merge_out *out,
-		      struct merge_counts *counts, struct error *err)
+		      struct merge_counts *counts, struct ow_error *err)
 {
-	struct error own = { 0 };
+	struct ow_error own = { 0 };
 	struct merge_counts none = { 0 };
 	struct merge m = { .mem = mem,
 			   .options = options,

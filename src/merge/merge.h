@@ -10,17 +10,33 @@
 #define MERGE_MERGE_H
 
 #include "base/input.h"
-#include "wire/json_scan.h"
-#include "wire/pack.h"
+#include "wire/json/json_scan.h"
+#include "wire/container/pack.h"
 
 enum merge_align {
 	ALIGN_KEEP,	/* times stay, but for the difference of what they count from */
 	ALIGN_START,	/* every file starts at zero */
 	ALIGN_SEQUENCE, /* one file after the other */
+	ALIGN_CLOCKS,	/* times of all files on the clock of one, as `clocks` says */
+};
+
+/* t + offset + drift × (t - origin) is the common time, from `from_ns` on. Times are nanoseconds with the base of the file. */
+struct merge_clock_piece {
+	int64_t from_ns, origin_ns;
+	double offset_ns, drift;
+};
+
+/* How the clock of a file runs; a clock that was set during the recording has several pieces. */
+struct merge_clock {
+	const char *path; /* as in merge_path, or "archive!member" */
+	const struct merge_clock_piece *pieces;
+	size_t piece_count; /* 0: it is the clock of all */
 };
 
 struct merge_options {
 	enum merge_align align;
+	const struct merge_clock *clocks; /* ALIGN_CLOCKS; files without one keep their times */
+	size_t clock_count;
 	bool labels; /* processes are named after their file, rank or step */
 	/* Filters: patterns of which one must match all of the text; none = everything. */
 	struct ow_list names, categories, pids;
@@ -30,7 +46,7 @@ struct merge_options {
 	/* Called now and then from any thread, but one at a time; returns false to cancel. */
 	bool (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *progress_arg;
-	/* Told of what is wrong with a file, a line each. */
+	/* Gets a line for each thing that is wrong with a file. */
 	void (*note)(void *arg, const char *text);
 	void *note_arg;
 	/* for tests; 0 = the default */
@@ -40,9 +56,9 @@ struct merge_options {
 
 /* Where the bytes go, in order. */
 struct merge_out {
-	ow_status (*write)(void *arg, const void *bytes, size_t len, struct error *err);
+	ow_status (*write)(void *arg, const void *bytes, size_t len, struct ow_error *err);
 	/* Forgets all that was written; NULL when that is impossible. */
-	ow_status (*restart)(void *arg, struct error *err);
+	ow_status (*restart)(void *arg, struct ow_error *err);
 	void *arg;
 	enum pack_kind pack;
 };
@@ -68,9 +84,9 @@ struct merge_path {
 	bool found; /* in a directory: it need not be a trace */
 };
 
-/* Merges the files. Those that cannot be used are told and passed over as long as another one can. */
+/* Merges the files. Those that cannot be used are reported and skipped as long as another one can. */
 ow_status merge_files(struct mem *mem, const struct merge_path *paths, size_t count,
 		      const struct merge_options *options, const struct merge_out *out,
-		      struct merge_counts *counts, struct error *err);
+		      struct merge_counts *counts, struct ow_error *err);
 
 #endif

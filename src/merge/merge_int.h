@@ -1,16 +1,16 @@
 /*
- * merge_int.h: between the files of src/merge; nobody else includes it.
+ * merge_int.h: between the files of src/merge; no other folder includes it.
  *
- *	sources.c	the files, archives unpacked, opened when they are needed
- *	outline.c	what a file says before its events; which pids there are
- *	label.c		what a file is called: rank, step or name
- *	process.c	which pid in which file becomes which
- *	parts.c		reading in parts by several threads, putting in order
- *	measure.c	first and last times, steps (only when they are needed)
- *	filter.c pair.c	which events are kept
- *	rewrite.c ids.c clock.c	one event
- *	output.c tail.c	packing and writing; what follows the events
- *	merge.c		the order of all this
+ *	sources.c	the files, archives unpacked, opened when they are needed; what stands around their events
+ *	process.c	which pid in which file becomes which; what a file is called: rank, step or name
+ *	parts.c		reads files in parts on several threads, in file order
+ *	filter.c	which events are kept; ends follow their beginnings
+ *	clock.c		moves times; where the clock of each file goes
+ *	rewrite.c	writes one event; ids that must not meet those of other files
+ *	merge_top_level.c	what follows the events
+ *	merge.c		the order of the passes; measures times and steps; packs and writes the output
+ *
+ * A merge_file says per group of fields which file writes it, and when. From the write pass on only counters change.
  */
 #ifndef MERGE_MERGE_INT_H
 #define MERGE_MERGE_INT_H
@@ -18,11 +18,11 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/parallel.h"
-#include "base/regex.h"
+#include "base/regex/regex.h"
 #include "merge/merge.h"
-#include "wire/archive.h"
-#include "wire/json.h"
-#include "wire/json_strict.h"
+#include "wire/container/archive.h"
+#include "wire/json/json.h"
+#include "wire/json/json_strict.h"
 
 #include <pthread.h>
 
@@ -47,13 +47,13 @@ struct merge_member {
 };
 
 /* A span of time in the file's own clock, [from, to). */
-struct span {
+struct time_range {
 	int64_t from, to;
 };
 
 struct merge_step {
 	int64_t number;
-	struct span span;
+	struct time_range span;
 };
 
 /* What could not be read. */
@@ -83,7 +83,7 @@ struct merge_file {
 	uint64_t size;
 	struct timespec mtime;
 
-	/* outline.c */
+	/* sources.c, before all passes */
 	struct json_doc doc_at_events; /* state of the walk at the first list */
 	uint64_t events_offset;	       /* of the first list; UINT64_MAX: none */
 	bool events_bare;
@@ -93,20 +93,22 @@ struct merge_file {
 	struct facts facts, assumed; /* assumed: by the pass before */
 	int64_t name_rank, step;     /* from the file's name; NO_NUMBER: none */
 
-	/* measure.c */
+	/* merge.c, the pass that measures */
 	int64_t min_ns, min_positive_ns, max_ns; /* NO_TIME: no times; max is an end */
 	bool has_pairs;
 	struct merge_step *steps;
 	size_t step_count, step_cap;
 
-	/* decided before writing */
-	struct str label;   /* "" = none */
-	int64_t shift_ns;   /* added to all times */
-	bool zeros_apart;   /* times of 0 mean none: they go to the file's start */
-	int64_t start_ns;   /* where the file starts in the output */
-	bool dropped;	    /* no step of it is wanted */
-	struct span range;  /* wanted */
-	struct span *spans; /* wanted steps, in order; NULL: all */
+	/* clock.c, process.c, filter.c: decided before writing */
+	struct str label;		 /* "" = none */
+	int64_t shift_ns;		 /* added to all times; with a clock: about so much */
+	int64_t base_shift_ns;		 /* with a clock: without it */
+	const struct merge_clock *clock; /* or NULL */
+	bool zeros_apart;		 /* times of 0 mean none: they go to the file's start */
+	int64_t start_ns;		 /* where the file starts in the output */
+	bool dropped;			 /* no step of it is wanted */
+	struct time_range range;	 /* wanted */
+	struct time_range *spans;	 /* wanted steps, in order; NULL: all */
 	size_t span_count;
 
 	/* while a pass goes through it, in order */
@@ -166,7 +168,7 @@ struct pairs {
 		uint32_t top;
 	} * tracks;
 	size_t track_count, track_cap;
-	struct open_slice *slices; /* [0] is nobody */
+	struct open_slice *slices; /* [0] is none */
 	size_t slice_count, slice_cap;
 	uint32_t free;
 	bool failed;
@@ -188,8 +190,8 @@ struct merge {
 	struct mem *mem;
 	struct arena arena;
 	const struct merge_options *options;
-	struct error *err;
-	bool tell_first; /* what err says of a file that is not merged has not been told */
+	struct ow_error *err;
+	bool first_unreported; /* err has the reason why a file is not merged, and no note says so yet */
 	const struct merge_out *out;
 	struct merge_counts *counts;
 	struct merge_file **files;
@@ -207,7 +209,7 @@ struct merge {
 	bool measured;	  /* first and last times are known exactly */
 	bool facts_final; /* all members of all files are known */
 
-	/* output.c */
+	/* merge.c: the output */
 	bool any_event; /* in the output */
 	uint32_t crc;
 	uint64_t unpacked_out;
@@ -247,7 +249,7 @@ struct worker {
 	struct merge_file *file; /* of the scanner */
 	size_t unit;
 	bool my_turn;
-	struct error err;
+	struct ow_error err;
 	ow_status status;
 	/* the part */
 	uint64_t start, end;
@@ -270,7 +272,7 @@ struct worker {
 	size_t marked_count, marked_cap;
 	uint8_t *marks;
 	size_t marks_cap;
-	/* measure.c */
+	/* the pass that measures */
 	int64_t min_ns, min_positive_ns, max_ns;
 	bool has_pairs;
 	struct merge_step *steps;
@@ -310,21 +312,19 @@ void worker_fail(struct worker *w, ow_status status);
 ow_status sources_open(struct merge *m, const struct merge_path *paths, size_t count);
 void sources_release(struct merge *m);
 /* Makes file->in readable; pairs with file_leave. Safe from any thread. */
-ow_status file_enter(struct merge_file *file, struct error *err);
+ow_status file_enter(struct merge_file *file, struct ow_error *err);
 void file_leave(struct merge_file *file);
 void merge_note(struct merge *m, const char *format, ...) OW_PRINTF(2, 3);
 
-/* outline.c: fails with OW_E_FORMAT when the file is no trace. */
-ow_status outline_file(struct merge_file *file, struct error *err);
 ow_status outline_sample(struct merge *m);
 /* Goes on behind a list, with file->doc: up to the next one (file->expected), or the end
  * (file->finished). */
-ow_status outline_walk(struct merge_file *file, struct json_scan *scan, struct error *err);
+ow_status outline_walk(struct merge_file *file, struct json_scan *scan, struct ow_error *err);
 /* Back to the first list. */
 void outline_rewind(struct merge_file *file);
 /* The text of a member's value; empty when it is too large. */
 ow_status member_read(struct merge_file *file, const struct merge_member *member, uint64_t max,
-		      struct buf *text, struct error *err);
+		      struct buf *text, struct ow_error *err);
 const struct merge_member *member_find(const struct merge_file *file, const char *key);
 void faults_add(struct faults *to, const struct faults *more);
 void fault_damage(struct faults *faults, uint64_t offset, uint64_t size);
@@ -348,13 +348,11 @@ static inline char event_ph(const struct json_event *ev)
 										       : 0;
 }
 
-void measure_pass(struct pass *pass);
 /* From ts to ts + dur, in nanoseconds of the file's own clock; false when there is no ts. */
-bool event_span(const struct json_event *ev, struct span *span);
+bool event_span(const struct json_event *ev, struct time_range *span);
 ow_status clocks_choose(struct merge *m);
 /* Whether the files' times belong together, as far as they are known. */
 void clocks_compare(struct merge *m);
-ow_status spans_choose(struct merge *m);
 
 ow_status filter_init(struct merge *m);
 void filter_release(struct filter *f);
@@ -364,37 +362,32 @@ bool filter_time(const struct merge_file *file, const struct json_event *ev);
 void filter_begin_file(struct merge *m);
 void pair_pass(struct pass *pass);
 
-void pairs_init(struct pairs *p, struct mem *mem);
-void pairs_release(struct pairs *p);
-void pairs_clear(struct pairs *p);
-void pairs_open(struct pairs *p, uint64_t key, uint64_t name, struct open_slice slice);
-/* The innermost open one of that name (0: of any), which is closed; false when there is none. */
-bool pairs_close(struct pairs *p, uint64_t key, uint64_t name, struct open_slice *slice);
-/* The innermost open one, left open. */
-bool pairs_top(const struct pairs *p, uint64_t key, struct open_slice *slice);
-void pairs_each(struct pairs *p, void (*visit)(void *arg, const struct open_slice *slice),
-		void *arg);
-
 void write_pass(struct pass *pass);
 /* An element of the top-level samples of the worker's file. */
 void rewrite_sample(struct worker *w, const struct json_event *ev);
 
-/* ids.c: appends the id as it is in the output; false when it stays as it is. */
+/* rewrite.c: appends the id as it is in the output; false when it stays as it is. */
 bool id_move(const struct merge *m, uint32_t file, const struct json_value *id, struct buf *out);
 bool frame_id_move(uint32_t file, const struct json_value *id, struct buf *out);
 
 /* clock.c: appends the decimal text plus shift_ns / 1000; false when it is no number. */
 bool decimal_shift(struct str text, int64_t shift_ns, struct buf *out);
+/* clock.c: what is added to a time of the file. */
+int64_t clock_shift(const struct merge_file *file, int64_t ns);
 
-ow_status merged_start(struct merge *m, struct error *err);
+/* Whether times of the file change. */
+static inline bool file_moves(const struct merge_file *file)
+{
+	return file->shift_ns || file->clock;
+}
+
 /* Bytes in order, packed by the way. */
-ow_status merged_write(struct merge *m, struct str bytes, struct error *err);
+ow_status merged_write(struct merge *m, struct str bytes, struct ow_error *err);
 /* `len` bytes that were packed as a piece of gzip already. */
 ow_status merged_piece(struct merge *m, size_t len, uint32_t crc, struct str packed,
-		       struct error *err);
-ow_status merged_finish(struct merge *m, struct error *err);
+		       struct ow_error *err);
 
-ow_status tail_write(struct merge *m);
+ow_status top_level_write(struct merge *m);
 
 /* Reports progress and asks whether to go on. */
 bool merge_poll(struct merge *m);

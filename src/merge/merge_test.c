@@ -112,7 +112,7 @@ static int tear_down(void **state)
 
 /* ---- into memory ---- */
 
-static ow_status take(void *arg, const void *bytes, size_t len, struct error *err)
+static ow_status take(void *arg, const void *bytes, size_t len, struct ow_error *err)
 {
 	struct buf *out = arg;
 
@@ -120,7 +120,7 @@ static ow_status take(void *arg, const void *bytes, size_t len, struct error *er
 	return out->failed ? error_no_memory(err) : OW_OK;
 }
 
-static ow_status restart(void *arg, struct error *err)
+static ow_status restart(void *arg, struct ow_error *err)
 {
 	(void)err;
 	buf_clear(arg);
@@ -132,7 +132,7 @@ static ow_status merge(const struct setting *s, struct mem *mem,
 		       struct merge_counts *counts)
 {
 	struct merge_out to = { take, restart, out, pack };
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	ow_status status = merge_files(mem, s->paths, FILES, options, &to, counts, &err);
 
 	assert_int_equal(status, err.status);

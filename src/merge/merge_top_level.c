@@ -1,8 +1,8 @@
 /*
- * tail.c: what follows the events: names of processes that have none, and the members of the top-level
- * object. Frames and samples of all files are put together; members that are the same in all files stay
- * where they were; the others go to metadata, file by file. Values of what looks like an environment
- * variable are left out, because traces are sent around.
+ * merge_top_level.c: what follows the events of a merged trace: names of processes that have none, and the members of the
+ * top-level object. Frames and samples of all files are joined; members that are the same in all files stay where they were;
+ * the others go to metadata, file by file. Values of what looks like an environment variable are left out, because traces
+ * are sent around.
  */
 #include "merge/merge_int.h"
 
@@ -11,7 +11,7 @@
 #define CANDIDATES_MAX 256
 #define OWN_KEY "opwatch-merge"
 
-struct tail {
+struct top_level {
 	struct merge *m;
 	struct worker w; /* its out is what is to be written */
 	struct buf text, frame;
@@ -23,7 +23,7 @@ struct tail {
 	size_t candidate_count;
 };
 
-static ow_status flush(struct tail *t, bool all)
+static ow_status flush(struct top_level *t, bool all)
 {
 	struct buf *out = &t->w.out;
 	ow_status status;
@@ -59,7 +59,7 @@ static bool add_pid(struct buf *out, const struct process *process)
 	return true;
 }
 
-static void add_name(struct tail *t, const struct process *process)
+static void add_name(struct top_level *t, const struct process *process)
 {
 	struct str label = t->m->files[process->file]->label;
 	struct buf *out = &t->w.out;
@@ -82,7 +82,7 @@ static void add_name(struct tail *t, const struct process *process)
 	t->m->counts->added++;
 }
 
-static ow_status write_names(struct tail *t)
+static ow_status write_names(struct top_level *t)
 {
 	const struct processes *p = &t->m->processes;
 
@@ -170,8 +170,8 @@ static bool looks_secret(struct str key)
 /* ---- frames and samples ---- */
 
 /* One frame: its key, and the frame it was called from, are of this file. */
-static ow_status add_frame(struct tail *t, struct merge_file *file, const struct json_item *item,
-			   bool *first)
+static ow_status add_frame(struct top_level *t, struct merge_file *file,
+			   const struct json_item *item, bool *first)
 {
 	struct merge_member member = { .kind = item->value,
 				       .offset = item->offset,
@@ -204,7 +204,7 @@ static ow_status add_frame(struct tail *t, struct merge_file *file, const struct
 	return flush(t, false);
 }
 
-static ow_status add_frames(struct tail *t, struct merge_file *file,
+static ow_status add_frames(struct top_level *t, struct merge_file *file,
 			    const struct merge_member *member, bool *first)
 {
 	struct json_scan *scan = &t->w.scan;
@@ -229,7 +229,7 @@ static ow_status add_frames(struct tail *t, struct merge_file *file,
 	}
 }
 
-static ow_status add_samples(struct tail *t, struct merge_file *file,
+static ow_status add_samples(struct top_level *t, struct merge_file *file,
 			     const struct merge_member *member, bool *first)
 {
 	struct json_scan *scan = &t->w.scan;
@@ -257,24 +257,24 @@ static ow_status add_samples(struct tail *t, struct merge_file *file,
 	}
 }
 
-typedef ow_status (*add_fn)(struct tail *t, struct merge_file *file,
+typedef ow_status (*add_fn)(struct top_level *t, struct merge_file *file,
 			    const struct merge_member *member, bool *first);
 
-static ow_status enter(struct tail *t, struct merge_file *file)
+static ow_status enter(struct top_level *t, struct merge_file *file)
 {
 	OW_TRY(file_enter(file, t->m->err));
 	worker_aim(&t->w, file);
 	return OW_OK;
 }
 
-static void leave(struct tail *t, struct merge_file *file)
+static void leave(struct top_level *t, struct merge_file *file)
 {
 	t->w.file = NULL;
 	file_leave(file);
 }
 
 /* A table or list of which each file may have a part. */
-static ow_status write_joined(struct tail *t, const char *key, enum json_kind kind, add_fn add)
+static ow_status write_joined(struct top_level *t, const char *key, enum json_kind kind, add_fn add)
 {
 	bool any = false, first = true;
 
@@ -305,7 +305,7 @@ static ow_status write_joined(struct tail *t, const char *key, enum json_kind ki
 
 /* ---- members that all files share ---- */
 
-static ow_status hash_member(struct tail *t, struct merge_file *file,
+static ow_status hash_member(struct top_level *t, struct merge_file *file,
 			     const struct merge_member *member, uint64_t *hash)
 {
 	OW_TRY(member_read(file, member, SHARED_MAX, &t->text, t->m->err));
@@ -313,7 +313,7 @@ static ow_status hash_member(struct tail *t, struct merge_file *file,
 	return OW_OK;
 }
 
-static bool may_be_shared(const struct tail *t, const struct merge_file *file, size_t i)
+static bool may_be_shared(const struct top_level *t, const struct merge_file *file, size_t i)
 {
 	const struct merge_member *member = &file->members[i];
 
@@ -328,7 +328,7 @@ static bool may_be_shared(const struct tail *t, const struct merge_file *file, s
 	return true;
 }
 
-static ow_status find_candidates(struct tail *t)
+static ow_status find_candidates(struct top_level *t)
 {
 	struct merge_file *file = t->m->files[0];
 
@@ -351,7 +351,7 @@ static ow_status find_candidates(struct tail *t)
 	return OW_OK;
 }
 
-static ow_status compare_candidates(struct tail *t, struct merge_file *file)
+static ow_status compare_candidates(struct top_level *t, struct merge_file *file)
 {
 	for (size_t i = 0; i < t->candidate_count; i++) {
 		struct candidate *c = &t->candidates[i];
@@ -371,7 +371,7 @@ static ow_status compare_candidates(struct tail *t, struct merge_file *file)
 	return OW_OK;
 }
 
-static ow_status find_shared(struct tail *t)
+static ow_status find_shared(struct top_level *t)
 {
 	for (size_t i = 0; i < t->m->file_count; i++) {
 		struct merge_file *file = t->m->files[i];
@@ -385,7 +385,7 @@ static ow_status find_shared(struct tail *t)
 	return OW_OK;
 }
 
-static bool is_shared(const struct tail *t, struct str key)
+static bool is_shared(const struct top_level *t, struct str key)
 {
 	for (size_t i = 0; i < t->candidate_count; i++)
 		if (t->candidates[i].shared && str_eq(t->candidates[i].member->key, key))
@@ -394,7 +394,7 @@ static bool is_shared(const struct tail *t, struct str key)
 }
 
 /* The value, without what looks secret; its key decides, too. */
-static ow_status add_value(struct tail *t, struct merge_file *file,
+static ow_status add_value(struct top_level *t, struct merge_file *file,
 			   const struct merge_member *member)
 {
 	struct buf *out = &t->w.out;
@@ -409,7 +409,7 @@ static ow_status add_value(struct tail *t, struct merge_file *file,
 	return flush(t, false);
 }
 
-static ow_status write_shared(struct tail *t)
+static ow_status write_shared(struct top_level *t)
 {
 	struct merge_file *file = t->m->files[0];
 	ow_status status = enter(t, file);
@@ -434,12 +434,12 @@ static ow_status write_shared(struct tail *t)
 
 static const char *align_name(enum merge_align align)
 {
-	static const char *const names[] = { "keep", "start", "sequence" };
+	static const char *const names[] = { "keep", "start", "sequence", "clocks" };
 
 	return names[align];
 }
 
-static ow_status add_pids(struct tail *t, const struct merge_file *file)
+static ow_status add_pids(struct top_level *t, const struct merge_file *file)
 {
 	const struct processes *p = &t->m->processes;
 	struct buf *out = &t->w.out;
@@ -465,7 +465,7 @@ static ow_status add_pids(struct tail *t, const struct merge_file *file)
 	return OW_OK;
 }
 
-static ow_status add_members(struct tail *t, struct merge_file *file)
+static ow_status add_members(struct top_level *t, struct merge_file *file)
 {
 	struct buf *out = &t->w.out;
 	bool first = true;
@@ -492,7 +492,7 @@ static ow_status add_members(struct tail *t, struct merge_file *file)
 	return OW_OK;
 }
 
-static ow_status add_file(struct tail *t, struct merge_file *file)
+static ow_status add_file(struct top_level *t, struct merge_file *file)
 {
 	struct buf *out = &t->w.out;
 	ow_status status;
@@ -505,6 +505,9 @@ static ow_status add_file(struct tail *t, struct merge_file *file)
 	}
 	buf_printf(out, ",\"events\":%" PRIu64 ",\"shift_ns\":%" PRId64, file->events_out,
 		   file->shift_ns);
+	if (file->clock)
+		buf_printf(out, ",\"clock_drift_ppm\":%.6f,\"clock_pieces\":%zu",
+			   file->clock->pieces[0].drift * 1e6, file->clock->piece_count);
 	OW_TRY(add_pids(t, file));
 	OW_TRY(enter(t, file));
 	status = add_members(t, file);
@@ -515,7 +518,7 @@ static ow_status add_file(struct tail *t, struct merge_file *file)
 }
 
 /* The members of metadata that all files share, behind our own. */
-static ow_status add_shared_metadata(struct tail *t)
+static ow_status add_shared_metadata(struct top_level *t)
 {
 	struct merge_file *file = t->m->files[0];
 	struct buf *out = &t->w.out;
@@ -540,7 +543,7 @@ static ow_status add_shared_metadata(struct tail *t)
 	return flush(t, false);
 }
 
-static ow_status write_metadata(struct tail *t)
+static ow_status write_metadata(struct top_level *t)
 {
 	struct buf *out = &t->w.out;
 
@@ -558,7 +561,7 @@ static ow_status write_metadata(struct tail *t)
 /* ---- all of it ---- */
 
 /* Only how viewers show times; the finest unit of any file. */
-static ow_status write_unit(struct tail *t)
+static ow_status write_unit(struct top_level *t)
 {
 	const char *unit = NULL;
 
@@ -583,7 +586,7 @@ static ow_status write_unit(struct tail *t)
 	return OW_OK;
 }
 
-static ow_status write_all(struct tail *t)
+static ow_status write_all(struct top_level *t)
 {
 	struct merge *m = t->m;
 
@@ -601,9 +604,9 @@ static ow_status write_all(struct tail *t)
 	return flush(t, true);
 }
 
-ow_status tail_write(struct merge *m)
+ow_status top_level_write(struct merge *m)
 {
-	struct tail *t = mem_zalloc(m->mem, sizeof(*t));
+	struct top_level *t = mem_zalloc(m->mem, sizeof(*t));
 	ow_status status;
 
 	if (!t)

@@ -1,8 +1,108 @@
 /*
- * rewrite.c: the pass that writes. An event is copied as it stands, but for the values that must change;
- * only what is no strict JSON is written anew.
+ * rewrite.c: the pass that writes. An event is copied as it stands, but for the values that must change; text that is not strict
+ * JSON is written anew. Ids of flows, asynchronous events and frames must not meet those of other files: those of file k are
+ * moved by k times a power of two, so that no list of them is needed and numbers stay numbers.
  */
 #include "merge/merge_int.h"
+
+#include "base/vec.h"
+
+enum id_form { ID_DECIMAL, ID_HEX, ID_BARE_HEX, ID_OTHER };
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool parse_id(struct str text, unsigned base, uint64_t *value)
+{
+	uint64_t sum = 0;
+
+	if (!text.len)
+		return false;
+	for (size_t i = 0; i < text.len; i++) {
+		int digit = hex_value(text.ptr[i]);
+
+		if (digit < 0 || (unsigned)digit >= base ||
+		    sum > (UINT64_MAX - (unsigned)digit) / base)
+			return false;
+		sum = sum * base + (unsigned)digit;
+	}
+	*value = sum;
+	return true;
+}
+
+static enum id_form form_of(const struct json_value *id, bool *negative, uint64_t *value)
+{
+	struct str text = json_text(*id);
+
+	*negative = text.len > 1 && *text.ptr == '-';
+	if (parse_id(str_skip(text, *negative), 10, value))
+		return ID_DECIMAL;
+	if (*negative || id->kind != JSON_STRING)
+		return ID_OTHER;
+	if (text.len > 2 && text.ptr[0] == '0' && (text.ptr[1] | 0x20) == 'x')
+		return parse_id(str_skip(text, 2), 16, value) ? ID_HEX : ID_OTHER;
+	return parse_id(text, 16, value) ? ID_BARE_HEX : ID_OTHER;
+}
+
+/* Large ids are hashes or random numbers; a large odd step leads away from all of the others. */
+static uint64_t move_value(const struct merge *m, uint32_t file, uint64_t value)
+{
+	if (value >> m->id_bits == 0)
+		return value + ((uint64_t)file << m->id_bits);
+	do
+		value += file * 0x9e3779b97f4a7c15ull;
+	while (value >> m->id_bits < m->file_count);
+	return value;
+}
+
+static void add_prefixed(struct buf *out, uint32_t file, struct str raw)
+{
+	buf_printf(out, "\"%" PRIu32 ":", file + 1);
+	json_escape_raw(out, raw);
+	buf_add_char(out, '"');
+}
+
+bool id_move(const struct merge *m, uint32_t file, const struct json_value *id, struct buf *out)
+{
+	const char *quote = id->kind == JSON_STRING ? "\"" : "";
+	uint64_t value = 0;
+	bool negative;
+
+	if (!file || (id->kind != JSON_STRING && id->kind != JSON_NUMBER))
+		return false;
+	switch (form_of(id, &negative, &value)) {
+	case ID_DECIMAL:
+		buf_printf(out, "%s%s%" PRIu64 "%s", quote, negative ? "-" : "",
+			   move_value(m, file, value), quote);
+		break;
+	case ID_HEX:
+		buf_printf(out, "\"0x%0*" PRIx64 "\"", (int)MIN(id->len - 2, 16u),
+			   move_value(m, file, value));
+		break;
+	case ID_BARE_HEX:
+		buf_printf(out, "\"%0*" PRIx64 "\"", (int)MIN(id->len, 16u),
+			   move_value(m, file, value));
+		break;
+	case ID_OTHER:
+		add_prefixed(out, file, json_text(*id));
+		break;
+	}
+	return true;
+}
+
+/* Frames are keys of a table, so text in any case. */
+bool frame_id_move(uint32_t file, const struct json_value *id, struct buf *out)
+{
+	if (!file || (id->kind != JSON_STRING && id->kind != JSON_NUMBER))
+		return false;
+	add_prefixed(out, file, json_text(*id));
+	return true;
+}
 
 #define SEPARATOR ",\n" /* before every event; the first loses its comma when it is written */
 
@@ -12,16 +112,14 @@
 static void add_edit(struct worker *w, const struct json_event *ev, const char *at, size_t len,
 		     size_t from)
 {
-	void *edits = w->edits;
 	struct edit edit = { (uint32_t)(at - ev->text), (uint32_t)len, (uint32_t)from,
 			     (uint32_t)(w->scratch.len - from) };
 	size_t k;
 
-	if (!mem_grow(w->m->mem, &edits, &w->edit_cap, w->edit_count + 1, sizeof(*w->edits))) {
+	if (!vec_reserve(w->m->mem, w->edits, w->edit_cap, w->edit_count + 1)) {
 		worker_fail(w, error_no_memory(&w->err));
 		return;
 	}
-	w->edits = edits;
 	for (k = w->edit_count++; k > 0 && w->edits[k - 1].at > edit.at; k--)
 		w->edits[k] = w->edits[k - 1];
 	w->edits[k] = edit;
@@ -83,19 +181,18 @@ static struct process *worker_process(struct worker *w, const struct json_value 
 static void mark(struct worker *w, const struct process *process, enum process_mark mark)
 {
 	struct mem *mem = w->m->mem;
-	void *marks = w->marks, *marked = w->marked;
+	void *marks = w->marks;
 	size_t old = w->marks_cap;
 
 	if (process->id < w->marks_cap && w->marks[process->id] & mark)
 		return;
 	if (!mem_grow(mem, &marks, &w->marks_cap, (size_t)process->id + 1, 1) ||
-	    !mem_grow(mem, &marked, &w->marked_cap, w->marked_count + 1, sizeof(*w->marked))) {
+	    !vec_reserve(mem, w->marked, w->marked_cap, w->marked_count + 1)) {
 		w->marks = marks;
 		worker_fail(w, error_no_memory(&w->err));
 		return;
 	}
 	w->marks = marks;
-	w->marked = marked;
 	if (w->marks_cap > old)
 		memset(w->marks + old, 0, w->marks_cap - old);
 	if (!w->marks[process->id])
@@ -153,7 +250,7 @@ static void edit_label(struct worker *w, const struct json_event *ev)
 
 /* ---- ids ---- */
 
-/* Ids of objects, counters and contexts belong to their process, whose pid tells them apart. */
+/* Ids of objects, counters and contexts belong to their process, whose pid makes them distinct. */
 static bool has_global_id(char ph)
 {
 	return ph && strchr("stfbenSTpFvV", ph);
@@ -209,8 +306,12 @@ static void edit_time(struct worker *w, const struct json_event *ev, const struc
 	bool moved = false;
 
 	if (value->kind == JSON_NUMBER || value->kind == JSON_STRING) {
+		int64_t ns;
+
 		if (file->zeros_apart && is_zero(text))
 			moved = decimal_shift(STR("0"), file->start_ns, &w->scratch);
+		else if (file->clock && json_decimal(text, 3, &ns) <= JSON_ROUNDED)
+			moved = decimal_shift(text, clock_shift(file, ns), &w->scratch);
 		else
 			moved = decimal_shift(text, file->shift_ns, &w->scratch);
 	}
@@ -254,7 +355,7 @@ static void edit_others(struct worker *w, const struct json_event *ev)
 	while (json_next_member(&r, &key, &value)) {
 		if (w->file->number && json_key_is(key, "esf"))
 			edit_frame(w, ev, &value);
-		else if (w->file->shift_ns && value.kind == JSON_ARRAY &&
+		else if (file_moves(w->file) && value.kind == JSON_ARRAY &&
 			 json_key_is(key, "entries"))
 			edit_entries(w, ev, json_text(value));
 	}
@@ -324,16 +425,16 @@ static void write_event(struct worker *w, const struct json_event *ev)
 		if (ph == 'M' && file->label.len)
 			edit_label(w, ev);
 	}
-	if (OW_UNLIKELY(ev->have & RARE_FIELDS) && (file->number || file->shift_ns)) {
+	if (OW_UNLIKELY(ev->have & RARE_FIELDS) && (file->number || file_moves(file))) {
 		if (file->number)
 			edit_ids(w, ev, ph);
 		if (json_event_has(ev, FIELD_OTHER))
 			edit_others(w, ev);
 	}
-	if (file->shift_ns)
+	if (file_moves(file))
 		edit_ts(w, ev, ph);
 	if (w->first_ns == NO_TIME && ph != 'M') {
-		struct span span;
+		struct time_range span;
 
 		if (event_span(ev, &span) && span.from)
 			w->first_ns = span.from;
@@ -347,7 +448,7 @@ void rewrite_sample(struct worker *w, const struct json_event *ev)
 	buf_clear(&w->scratch);
 	if (w->file->number && json_event_has(ev, FIELD_SF))
 		edit_frame(w, ev, &ev->value[FIELD_SF]);
-	if (w->file->shift_ns)
+	if (file_moves(w->file))
 		edit_ts(w, ev, 'P');
 	emit(w, ev);
 }

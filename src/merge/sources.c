@@ -1,13 +1,290 @@
 /*
- * sources.c: the files of a merge. Compressed ones are unpacked first, on all processors, into temporary
- * files unless they are small; members of archives are files of their own. Plain files are open only while
- * they are read, so that there may be any number of them.
+ * sources.c: the files of a merge. Compressed ones are unpacked first, on all processors, into temporary files unless they are
+ * small; members of archives are files of their own. Plain files are open only while they are read, so that there may be any
+ * number of them. Also what stands around the events of a file: members of the top-level object are remembered by their place,
+ * those that matter for the events are read; and a first sample of its pids.
  */
 #include "merge/merge_int.h"
-
 #include "base/temp_file.h"
+#include "base/vec.h"
 
 #include <unistd.h>
+
+/* ---- what stands around the events of a file ---- */
+
+#define SMALL_VALUE ((uint64_t)256 << 10)
+#define FIRST_EVENTS 1000 /* of which one must look like one */
+
+void fault_damage(struct faults *faults, uint64_t offset, uint64_t size)
+{
+	if (!faults->damaged++)
+		faults->first_damage = offset;
+	faults->damaged_bytes += size;
+}
+
+void faults_add(struct faults *to, const struct faults *more)
+{
+	if (more->damaged && !to->damaged)
+		to->first_damage = more->first_damage;
+	to->damaged += more->damaged;
+	to->damaged_bytes += more->damaged_bytes;
+	to->others += more->others;
+	to->lost_members += more->lost_members;
+	if (more->truncated && !to->truncated) {
+		to->truncated = true;
+		to->truncated_at = more->truncated_at;
+	}
+}
+
+/* ---- members ---- */
+
+ow_status member_read(struct merge_file *file, const struct merge_member *member, uint64_t max,
+		      struct buf *text, struct ow_error *err)
+{
+	buf_clear(text);
+	if (member->size > max)
+		return OW_OK;
+	if (!buf_reserve(text, (size_t)member->size + 16))
+		return error_no_memory(err);
+	OW_TRY(input_read_at(&file->in, member->offset, text->ptr, (size_t)member->size, err));
+	memset(text->ptr + member->size, 0, 16);
+	text->len = (size_t)member->size;
+	return OW_OK;
+}
+
+const struct merge_member *member_find(const struct merge_file *file, const char *key)
+{
+	for (size_t i = file->member_count; i-- > 0;)
+		if (json_key_is(file->members[i].key, key))
+			return &file->members[i];
+	return NULL;
+}
+
+static struct str without_quotes(const struct merge_member *member, const struct buf *text)
+{
+	struct str s = buf_str(text);
+
+	if (member->kind == JSON_STRING && s.len >= 2)
+		return str_make(s.ptr + 1, s.len - 2);
+	return s;
+}
+
+static void use_value(struct facts *facts, struct str key, struct str value)
+{
+	int64_t number;
+
+	if (json_key_is(key, "baseTimeNanoseconds")) {
+		if (json_decimal(value, 0, &number) == JSON_EXACT) {
+			facts->base_ns = number;
+			facts->has_base = true;
+		}
+	} else if (json_key_is(key, "beginningOfTime")) {
+		if (json_decimal(value, 3, &number) == JSON_EXACT) {
+			facts->base_ns = number;
+			facts->has_base = true;
+		}
+	} else if (json_key_is(key, "distributedInfo")) {
+		struct json_value rank = json_find(value, "rank");
+
+		if (rank.kind != JSON_NONE &&
+		    json_decimal(json_text(rank), 0, &number) == JSON_EXACT && number >= 0)
+			facts->rank = number;
+	}
+}
+
+static ow_status add_member(struct merge_file *file, const struct json_item *item,
+			    struct ow_error *err)
+{
+	struct merge *m = file->m;
+	struct merge_member member = { .kind = item->value,
+				       .offset = item->offset,
+				       .size = item->size,
+				       .complete = item->complete };
+	ow_status status = OW_OK;
+	struct buf text;
+
+	if (file->member_count == MEMBERS_MAX) {
+		file->faults.lost_members++;
+		return OW_OK;
+	}
+	pthread_mutex_lock(&m->files_lock); /* the arena is everybody's */
+	member.key = arena_str(&m->arena, json_text(item->key));
+	pthread_mutex_unlock(&m->files_lock);
+	if (!member.key.ptr ||
+	    !vec_push(m->mem, file->members, file->member_count, file->member_cap, member))
+		return error_no_memory(err);
+	buf_init(&text, m->mem);
+	status = member_read(file, &member, SMALL_VALUE, &text, err);
+	if (status == OW_OK && text.len)
+		use_value(&file->facts, member.key, without_quotes(&member, &text));
+	buf_release(&text);
+	return status;
+}
+
+ow_status outline_walk(struct merge_file *file, struct json_scan *scan, struct ow_error *err)
+{
+	struct json_item item;
+
+	for (;;) {
+		switch (json_scan_document(scan, &file->doc, &item)) {
+		case ITEM_EVENTS:
+			file->expected = item.offset;
+			file->bare = item.bare;
+			return OW_OK;
+		case ITEM_MEMBER:
+			OW_TRY(add_member(file, &item, err));
+			break;
+		case ITEM_DOCUMENT:
+			break;
+		case ITEM_DAMAGE:
+			fault_damage(&file->faults, item.offset, item.size);
+			break;
+		case ITEM_TRUNCATED:
+			if (!file->faults.truncated) {
+				file->faults.truncated = true;
+				file->faults.truncated_at = item.offset;
+			}
+			break;
+		case ITEM_EOF:
+			file->finished = true;
+			file->expected = UINT64_MAX;
+			return OW_OK;
+		case ITEM_FAILED:
+			return scan->status;
+		}
+	}
+}
+
+void outline_rewind(struct merge_file *file)
+{
+	file->member_count = file->header_members;
+	file->doc = file->doc_at_events;
+	file->expected = file->events_offset;
+	file->bare = file->events_bare;
+	file->finished = file->events_offset == UINT64_MAX;
+	file->faults = file->header_faults;
+	file->openers = 0;
+	file->events_in = file->events_out = file->filtered = file->repaired = file->untimed = 0;
+}
+
+/* ---- the first look ---- */
+
+/* Whether the list at the scanner's place has events. Empty lists are fine, too. */
+static bool has_events(struct json_scan *scan)
+{
+	struct json_event ev;
+
+	for (int i = 0; i < FIRST_EVENTS; i++) {
+		switch (json_scan_event(scan, UINT64_MAX, &ev)) {
+		case SCAN_EVENT:
+			if (json_event_has(&ev, FIELD_PH) && ev.value[FIELD_PH].kind == JSON_STRING)
+				return true;
+			break;
+		case SCAN_OTHER:
+		case SCAN_DAMAGE:
+			break;
+		case SCAN_END:
+		case SCAN_TRUNCATED:
+			return i == 0;
+		case SCAN_STOP:
+		case SCAN_FAILED:
+			return false;
+		}
+	}
+	return false;
+}
+
+static ow_status look(struct merge_file *file, struct json_scan *scan, struct ow_error *err)
+{
+	bool good;
+
+	file->faults = file->header_faults; /* of the container */
+	OW_TRY(outline_walk(file, scan, err));
+	good = !file->finished && (file->member_count || !file->faults.damaged);
+	file->events_offset = file->expected;
+	file->events_bare = file->bare;
+	file->doc_at_events = file->doc;
+	file->header_members = file->member_count;
+	file->header_faults = file->faults;
+	if (good && !file->doc.in_object)
+		good = has_events(scan);
+	if (scan->status != OW_OK)
+		return scan->status;
+	if (!file->in.size)
+		return error_set(err, OW_E_EMPTY,
+				 "%s: the file is empty; was it written to the end?", file->path);
+	if (!good)
+		return error_set(err, OW_E_FORMAT, "%s: not a Chrome trace", file->path);
+	return OW_OK;
+}
+
+/* outline.c: fails with OW_E_FORMAT when the file is no trace. */
+static ow_status outline_file(struct merge_file *file, struct ow_error *err)
+{
+	struct json_scan scan;
+	ow_status status;
+
+	OW_TRY(file_enter(file, err));
+	json_scan_init(&scan, &file->in, err);
+	status = look(file, &scan, err);
+	json_scan_release(&scan);
+	file_leave(file);
+	if (status == OW_OK)
+		label_numbers(file);
+	return status;
+}
+
+/* ---- pids ---- */
+
+static ow_status sample(struct merge_file *file, struct json_scan *scan, struct ow_error *err)
+{
+	static const struct json_value none;
+	struct merge *m = file->m;
+	size_t bytes = m->options->sample_bytes ? m->options->sample_bytes : SAMPLE_BYTES;
+	struct json_event ev;
+
+	json_scan_seek(scan, file->events_offset);
+	for (;;) {
+		bool has;
+
+		switch (json_scan_event(scan, file->events_offset + bytes, &ev)) {
+		case SCAN_EVENT:
+			break;
+		case SCAN_OTHER:
+			continue;
+		case SCAN_FAILED:
+			return scan->status;
+		default:
+			return OW_OK;
+		}
+		has = json_event_has(&ev, FIELD_PID);
+		if (!json_event_has(&ev, FIELD_PH))
+			continue;
+		if (!process_of(m, file->number, has ? &ev.value[FIELD_PID] : &none, true))
+			return error_no_memory(err);
+	}
+}
+
+ow_status outline_sample(struct merge *m)
+{
+	for (size_t i = 0; i < m->file_count; i++) {
+		struct merge_file *file = m->files[i];
+		struct json_scan scan;
+		ow_status status;
+
+		if (file->events_offset == UINT64_MAX)
+			continue;
+		OW_TRY(file_enter(file, m->err));
+		json_scan_init(&scan, &file->in, m->err);
+		status = sample(file, &scan, m->err);
+		json_scan_release(&scan);
+		file_leave(file);
+		OW_TRY(status);
+	}
+	return OW_OK;
+}
+
+/* ---- the files ---- */
 
 #define UNPACK_MEMORY ((size_t)1 << 20) /* larger content goes to a file */
 #define HELD_MAX ((size_t)64 << 20)	/* and small content, too, beyond this sum */
@@ -22,7 +299,7 @@ struct source {
 	bool found; /* it need not be a trace */
 	uint64_t size;
 	struct timespec mtime;
-	struct error err;
+	struct ow_error err;
 	ow_status status;
 };
 
@@ -34,7 +311,7 @@ struct opening {
 };
 
 /* Whether this may become a trace; the rest of it is not known yet. */
-static ow_status judge(const char *name, struct str head, struct error *err)
+static ow_status judge(const char *name, struct str head, struct ow_error *err)
 {
 	size_t at = str_starts(head, str_from("\xef\xbb\xbf")) ? 3 : 0;
 
@@ -87,12 +364,10 @@ static void open_some(void *arg, unsigned thread)
 
 static struct merge_file *new_file(struct merge *m, const char *path)
 {
-	void *files = m->files;
 	struct merge_file *file;
 
-	if (!mem_grow(m->mem, &files, &m->file_cap, m->file_count + 1, sizeof(*m->files)))
+	if (!vec_reserve(m->mem, m->files, m->file_cap, m->file_count + 1))
 		return NULL;
-	m->files = files;
 	file = ARENA_NEW(&m->arena, struct merge_file);
 	if (!file)
 		return NULL;
@@ -121,7 +396,7 @@ static void release_file(struct merge_file *file)
 }
 
 /* Content in memory goes to a temporary file when there is much of it. */
-static ow_status spill(struct merge *m, struct input *in, struct error *err)
+static ow_status spill(struct merge *m, struct input *in, struct ow_error *err)
 {
 	struct input moved;
 	ow_status status;
@@ -151,13 +426,14 @@ static ow_status spill(struct merge *m, struct input *in, struct error *err)
 
 /* Takes over an input that cannot be opened again. */
 static ow_status add_open_input(struct merge *m, struct input *in,
-				const struct unpack_result *unpacked, bool found, struct error *err)
+				const struct unpack_result *unpacked, bool found,
+				struct ow_error *err)
 {
 	struct merge_file *file;
 
 	OW_TRY(spill(m, in, err));
 	if (m->file_count >= OPEN_INPUTS)
-		OW_TRY(input_park(in, &m->pool, err));
+		OW_TRY(input_share_fd(in, &m->pool, err));
 	file = new_file(m, in->name);
 	if (!file)
 		return error_no_memory(err);
@@ -172,8 +448,8 @@ static ow_status add_open_input(struct merge *m, struct input *in,
 		file->header_faults.truncated = true;
 		file->header_faults.truncated_at = unpacked->unpacked_size;
 		merge_note(m,
-			   "%s: the %s data ends early or is damaged (at byte %" PRIu64
-			   "): %s; what could be unpacked is merged",
+			   "%s: the %s data is truncated or damaged (at byte %" PRIu64
+			   "): %s; the part before it is merged",
 			   file->path, unpacked->container, unpacked->damage_offset,
 			   unpacked->message);
 	}
@@ -181,16 +457,16 @@ static ow_status add_open_input(struct merge *m, struct input *in,
 	return OW_OK;
 }
 
-/* The first reason is kept: it is the error if no file is left, and told at the end if one is. */
-static void note_skipped(struct merge *m, const struct error *why, bool expected)
+/* The first reason is kept: it is the error if no file is left, and a note at the end if one is. */
+static void note_skipped(struct merge *m, const struct ow_error *why, bool expected)
 {
-	bool tell = !expected || (why->status != OW_E_FORMAT && why->status != OW_E_EMPTY);
+	bool report = !expected || (why->status != OW_E_FORMAT && why->status != OW_E_EMPTY);
 
-	m->counts->skipped_files += tell;
+	m->counts->skipped_files += report;
 	if (m->err && m->err->status == OW_OK) {
 		*m->err = *why;
-		m->tell_first = tell;
-	} else if (tell) {
+		m->first_unreported = report;
+	} else if (report) {
 		merge_note(m, "%s; not merged", why->text);
 	}
 }
@@ -201,8 +477,8 @@ static bool fatal(ow_status status)
 	return status == OW_E_NO_MEMORY || status == OW_E_INTERRUPTED || status == OW_E_INTERNAL;
 }
 
-static ow_status add_member(struct merge *m, const struct archive *a, const struct input *in,
-			    size_t index, struct error *err)
+static ow_status add_archive_member(struct merge *m, const struct archive *a,
+				    const struct input *in, size_t index, struct ow_error *err)
 {
 	const struct unpack_options options = { .memory_max = UNPACK_MEMORY };
 	struct unpack_result taken, unpacked;
@@ -233,9 +509,9 @@ static ow_status add_archive(struct merge *m, struct source *s)
 	if (a.damaged)
 		merge_note(m, "%s: the %s archive is damaged: %s", s->path, a.kind, a.message);
 	for (size_t i = 0; i < a.count; i++) {
-		struct error why = { 0 };
+		struct ow_error why = { 0 };
 
-		status = add_member(m, &a, &s->in, i, &why);
+		status = add_archive_member(m, &a, &s->in, i, &why);
 		if (status == OW_OK)
 			continue;
 		if (fatal(status)) {
@@ -292,7 +568,7 @@ static ow_status add_sources(struct merge *m, struct source *sources, size_t cou
 	return OW_OK;
 }
 
-/* Only what has events is merged; the first reason why a file has none is told when there is no other. */
+/* Only what has events is merged; the first reason why a file has none is reported when there is no other. */
 static ow_status drop_others(struct merge *m)
 {
 	size_t kept = 0, count = m->file_count;
@@ -300,7 +576,7 @@ static ow_status drop_others(struct merge *m)
 
 	for (size_t i = 0; i < count; i++) {
 		struct merge_file *file = m->files[i];
-		struct error why = { 0 };
+		struct ow_error why = { 0 };
 
 		if (status == OW_OK)
 			status = outline_file(file, &why);
@@ -343,7 +619,7 @@ ow_status sources_open(struct merge *m, const struct merge_path *paths, size_t c
 	OW_TRY(status);
 	OW_TRY(drop_others(m));
 	if (m->file_count) {
-		if (m->tell_first)
+		if (m->first_unreported)
 			merge_note(m, "%s; not merged", m->err->text);
 		error_clear(m->err);
 		return OW_OK;
@@ -363,7 +639,7 @@ void sources_release(struct merge *m)
 
 /* ---- opening again ---- */
 
-static ow_status reopen(struct merge_file *file, struct error *err)
+static ow_status reopen(struct merge_file *file, struct ow_error *err)
 {
 	OW_TRY(input_open(&file->in, file->m->mem, file->path, err));
 	if (file->in.size != file->size || file->in.mtime.tv_sec != file->mtime.tv_sec ||
@@ -380,7 +656,7 @@ static ow_status reopen(struct merge_file *file, struct error *err)
 	return OW_OK;
 }
 
-ow_status file_enter(struct merge_file *file, struct error *err)
+ow_status file_enter(struct merge_file *file, struct ow_error *err)
 {
 	ow_status status = OW_OK;
 

@@ -1,7 +1,9 @@
 /*
- * append.c: see append.h. Works on columns by reflection: ids are translated by the type of their column,
- * everything else is copied. Rows that are equal by content (interned, or found by name or number) have a
- * list of their new ids; all other rows keep their order, so that a distance is enough.
+ * append.c: adds the rows of one model to another that is being built; the importer of our own format calls it when
+ * a file is opened beside other inputs. It works on columns by reflection: ids are translated by the type of their
+ * column, everything else is copied. Rows that are equal by content (interned, or found by name or number) have a
+ * list of their new ids; all other rows keep their order, so one distance per table is enough. It does not sort or
+ * nest: the freeze does.
  */
 #include "model/append.h"
 
@@ -13,7 +15,7 @@ struct append {
 	uint32_t *strings;	     /* new id of each string */
 	uint32_t *ids[TABLE_COUNT];  /* new id of each row, or NULL: */
 	uint32_t shift[TABLE_COUNT]; /* how much larger the new ids are */
-	struct error *err;
+	struct ow_error *err;
 };
 
 static uint32_t rows_of(const struct model *m, int table)
@@ -40,7 +42,7 @@ static str_id new_str(const struct append *a, str_id old)
 	return (str_id){ a->strings[old.v] };
 }
 
-/* The table that ids of that type belong to; TABLE_COUNT for strings, -1 when it is no id. */
+/* The table that ids of that type belong to; TABLE_COUNT for strings, -1 when the type is not an id. */
 static int table_of_type(const char *type)
 {
 	size_t len = strlen(type);
@@ -181,7 +183,7 @@ static void widen(struct step_table *t, uint32_t step, int64_t start, int64_t en
 		t->end_ns[step] = end;
 }
 
-/* A source that is one step, and no marker gave it its number. */
+/* Whether the source is a single step whose number does not come from a marker. */
 static bool is_numbered_by_us(const struct model *m, uint32_t step)
 {
 	if (m->step.name[step].v)
@@ -202,8 +204,8 @@ static int64_t next_number(const struct model *m)
 	return next;
 }
 
-/* Such a step gets the next free number, as it does when the originals are opened together; any other
- * is the same step when it has the same number. */
+/* A step whose number was made up by us gets the next free number if that one is taken, as when the originals are
+ * opened together. Any other step is the same one when it has the same number. */
 static int64_t step_number(const struct append *a, uint32_t old)
 {
 	int64_t number = a->from->step.number[old];
@@ -218,7 +220,8 @@ static ow_status add_steps(struct append *a)
 	const struct step_table *t = &a->from->step;
 
 	for (uint32_t i = 1; i < t->count; i++) {
-		step_id id = builder_step(a->b, step_number(a, i));
+		step_id id = COLUMN_GET(t->whole, i) ? builder_whole_step(a->b)
+						     : builder_step(a->b, step_number(a, i));
 
 		a->ids[TABLE_step][i] = id.v;
 		if (!id.v)
@@ -433,7 +436,7 @@ static ow_status add_sums(struct append *a)
 
 /* ---- all of it ---- */
 
-/* Columns whose references are no ids. */
+/* Columns whose references are not of an id type. */
 static void fix_columns(struct append *a)
 {
 	struct model *m = a->m;
@@ -452,7 +455,7 @@ static void fix_columns(struct append *a)
 		m->alloc.op_step[i] = new_id(a, TABLE_op_step, m->alloc.op_step[i]);
 }
 
-/* Those that have lists of ids; their dependents (dim, strset_item, op_input, op_output) go with them. */
+/* Tables that have lists of ids; their dependents (dim, strset_item, op_input, op_output) are added with them. */
 static const int shared[] = { TABLE_device, TABLE_step,	 TABLE_shape, TABLE_strset,
 			      TABLE_frame,  TABLE_stack, TABLE_op,    TABLE_op_step };
 
@@ -513,7 +516,8 @@ static void add_whole(struct model *m, const struct model *from)
 	m->damaged |= from->damaged;
 }
 
-ow_status model_append(struct builder *b, struct model *from, source_id *first, struct error *err)
+ow_status model_append(struct builder *b, struct model *from, source_id *first,
+		       struct ow_error *err)
 {
 	struct append a = { .b = b, .m = b->m, .from = from, .err = err };
 	struct guard guard;

@@ -1,7 +1,11 @@
-/* backing.c: see backing.h. */
+/*
+ * backing.c: life and checks of the file behind a model: making, freeing, verifying tables on first use, thawing.
+ * The importer of .opw files makes the backing; the model calls backing_verify before a table is read. It does not
+ * know the file format: checksums are verified through the importer's callback. Nothing is written to the file.
+ */
 #include "model/backing.h"
 
-struct backing *backing_new(struct mem *mem, struct error *err)
+struct backing *backing_new(struct mem *mem, struct ow_error *err)
 {
 	struct backing *backing = mem_zalloc(mem, sizeof(*backing));
 
@@ -27,7 +31,7 @@ void backing_free(struct backing *backing, struct mem *mem)
 	mem_free(mem, backing, sizeof(*backing));
 }
 
-static ow_status verify_table(struct model *m, int table, struct error *err)
+static ow_status verify_table(struct model *m, int table, struct ow_error *err)
 {
 	struct backing *backing = m->backing;
 	ow_status status = OW_OK;
@@ -41,7 +45,7 @@ static ow_status verify_table(struct model *m, int table, struct error *err)
 	return status;
 }
 
-ow_status backing_verify(struct model *m, uint64_t tables, struct error *err)
+ow_status backing_verify(struct model *m, uint64_t tables, struct ow_error *err)
 {
 	struct backing *backing = m->backing;
 	ow_status status = OW_OK;
@@ -60,7 +64,7 @@ ow_status backing_verify(struct model *m, uint64_t tables, struct error *err)
 	return mapping_lost(&backing->map) ? model_lost(m, err) : status;
 }
 
-ow_status model_verify_rest(struct model *m, struct error *err)
+ow_status model_verify_rest(struct model *m, struct ow_error *err)
 {
 	struct backing *backing = m->backing;
 
@@ -69,13 +73,13 @@ ow_status model_verify_rest(struct model *m, struct error *err)
 	return backing->verify(backing->state, TABLE_COUNT, err);
 }
 
-ow_status model_lost(const struct model *m, struct error *err)
+ow_status model_lost(const struct model *m, struct ow_error *err)
 {
 	return error_set(err, OW_E_IO, "%s: the file became shorter while it was open",
 			 m->backing->file.name);
 }
 
-ow_status model_thaw(struct model *m, struct error *err)
+ow_status model_thaw(struct model *m, struct ow_error *err)
 {
 	if (!m->backing)
 		return OW_OK;
@@ -125,4 +129,5 @@ void model_swap(struct model *a, struct model *b)
 	SWAP(backing);
 	atomic_store(&a->no_lookups, atomic_load(&b->no_lookups));
 	atomic_store(&b->no_lookups, no_lookups);
+	SWAP(deferred.part[DEFERRED_lookups]);
 }

@@ -1,10 +1,10 @@
 /*
- * backing.h: a model whose columns lie in our own file (.opw), mapped or in memory. The importer of the
- * format makes it; the rest of the model only has to know which columns are not its own to free, that
- * rows are checked before they are read for the first time, and that the lookups are not made yet.
+ * backing.h: a model whose columns lie in our own file (.opw), mapped or in memory. The importer of the format makes
+ * it. The rest of the model must know three things: which columns it does not own, that rows are checked before they
+ * are first read, and that the lookups are not made yet.
  *
- * Columns in a backing may be written to: the mapping is private, the file does not change. Tables grow
- * by moving to memory of their own (builder_grow).
+ * Columns in a backing may be written to: the mapping is private, the file does not change. Tables grow by moving to
+ * memory of their own (builder_grow).
  */
 #ifndef MODEL_BACKING_H
 #define MODEL_BACKING_H
@@ -18,8 +18,8 @@ struct backing {
 	const unsigned char *begin, *end; /* where columns may lie */
 	bool frozen; /* rows are in the order of a freeze and its columns are filled: nothing to do */
 
-	/* Checksums of a table's columns, or of all that is no table (TABLE_COUNT). */
-	ow_status (*verify)(void *state, int table, struct error *err);
+	/* Checksums of a table's columns, or of everything outside the tables (TABLE_COUNT). */
+	ow_status (*verify)(void *state, int table, struct ow_error *err);
 	void (*release)(void *state);
 	void *state;
 
@@ -28,7 +28,7 @@ struct backing {
 	atomic_uint searches;	       /* lookups answered by searching */
 };
 
-struct backing *backing_new(struct mem *mem, struct error *err);
+struct backing *backing_new(struct mem *mem, struct ow_error *err);
 /* Frees it with its file. The columns in it must not be used any more. */
 void backing_free(struct backing *backing, struct mem *mem);
 
@@ -41,10 +41,10 @@ static inline bool backing_has(const struct model *m, const void *column)
 }
 
 /* Checks rows of these tables before they are read for the first time; see model_require_rows. */
-ow_status backing_verify(struct model *m, uint64_t tables, struct error *err);
+ow_status backing_verify(struct model *m, uint64_t tables, struct ow_error *err);
 
-/* Exchanges tables, strings, lookups, inputs and what is known of the whole between two models of one
- * struct mem; both keep their arena, their lock and what is deferred. */
+/* Exchanges tables, strings, lookups, inputs and facts about the whole between two models of one struct mem; both
+ * keep their arena, their lock and their deferred work. */
 void model_swap(struct model *a, struct model *b);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * builder.c: see builder.h. The first failure, and growth of the tables; intern.c finds what is there
- * already, notes.c has notes and facts.
+ * builder.c: growth of the tables of a model that is being built, and the first failure of a build. Every importer
+ * and the live recorder call it. intern.c finds rows that exist already, notes.c adds notes and facts, and freeze.c
+ * sorts and checks; nothing here looks at what a row means.
  */
 #include "model/builder.h"
 
@@ -48,8 +49,8 @@ static void *resize_column(struct model *m, void *column, size_t old_size, size_
 	return moved;
 }
 
-/* Grows every allocated column to the new capacity. A failure half-way leaves larger columns behind
- * the old cap: they are cut back, so that cap stays true for all. */
+/* Grows every allocated column to the new capacity. A failure half-way leaves some columns larger than the old cap:
+ * they are cut back, and cap stays true for all. */
 static bool grow_columns(struct builder *b, const struct table_info *info, struct table_head *head,
 			 uint32_t cap)
 {
@@ -61,11 +62,11 @@ static bool grow_columns(struct builder *b, const struct table_info *info, struc
 		size_t size = info->columns[c].size;
 		void *moved;
 
-		if (!*column && (info->columns[c].need == NEED_RARE || !cap))
+		if (!*column && (info->columns[c].need != NEED_ALWAYS || !cap))
 			continue;
-		/* RARE columns must read as zero where nobody writes. */
+		/* RARE and DEFERRED columns must read as zero where nothing is written. */
 		moved = resize_column(b->m, *column, (size_t)head->cap * size, (size_t)cap * size,
-				      info->columns[c].need == NEED_RARE);
+				      info->columns[c].need != NEED_ALWAYS);
 		if (!moved)
 			break;
 		*column = moved;
@@ -136,8 +137,8 @@ void builder_reserve(struct builder *b, enum table_id table, uint32_t more)
 		head->cap = (uint32_t)need;
 }
 
-/* Every table starts with its nil row, so that lookups of nil ids always work. */
-void builder_init(struct builder *b, struct model *m, struct error *err)
+/* Every table starts with its nil row: lookups of nil ids always work. */
+void builder_init(struct builder *b, struct model *m, struct ow_error *err)
 {
 	*b = (struct builder){ .m = m, .err = err };
 	for (int table = 0; table < TABLE_COUNT; table++)

@@ -15,7 +15,7 @@
 
 struct builder {
 	struct model *m;
-	struct error *err;
+	struct ow_error *err;
 	ow_status status;
 	source_id source; /* the input being read; used for notes and facts */
 };
@@ -30,7 +30,7 @@ SCHEMA_TABLES(BUILDER_ROW)
 #undef BUILDER_ROW
 #undef BUILDER_FIELD
 
-void builder_init(struct builder *b, struct model *m, struct error *err);
+void builder_init(struct builder *b, struct model *m, struct ow_error *err);
 static inline ow_status builder_status(const struct builder *b)
 {
 	return b->status;
@@ -40,11 +40,11 @@ ow_status builder_fail(struct builder *b, ow_status status);
 /* Records that memory ran out; returns the first failure. */
 ow_status builder_no_memory(struct builder *b);
 
-/* Room for one more row in a table; false when there is none (or the table has 2^32-1 rows). */
+/* Makes room for one more row in a table; false without memory (or when the table has 2^32-1 rows). */
 bool builder_grow(struct builder *b, enum table_id table, uint32_t more);
-/* The same for rows that may come: it is no failure when the room cannot be had. */
+/* The same for rows that are only expected: running out of room is not a failure here. */
 void builder_reserve(struct builder *b, enum table_id table, uint32_t more);
-/* Allocates a RARE column, zero-filled. */
+/* Allocates a RARE or DEFERRED column, zero-filled. */
 bool builder_need_column(struct builder *b, enum table_id table, size_t column_offset);
 
 /* Values are ids, numbers and reals of at most eight bytes. */
@@ -62,6 +62,7 @@ static inline bool builder_is_zero(const void *value, size_t size)
 		OW_ASSERT(b->m->table.name);                                                       \
 		b->m->table.name[at] = row->name;                                                  \
 	}
+#define BUILDER_STORE_DEFERRED(table, name) BUILDER_STORE_RARE(table, name)
 #define BUILDER_STORE(t, need, type, name, unit, doc) BUILDER_STORE_##need(t, name)
 #define BUILDER_ADD(table, doc)                                                                    \
 	static inline table##_id builder_add_##table(struct builder *b,                            \
@@ -93,11 +94,11 @@ static inline str_id builder_cstr(struct builder *b, const char *text)
 }
 /* rank -1 = unknown rank. */
 shape_id builder_shape(struct builder *b, const int64_t *dims, int32_t rank);
-/* The set with one more member; the same set when it is there already. */
+/* The set with one more member; the same set when the member is in it already. */
 strset_id builder_strset_add(struct builder *b, strset_id set, str_id member);
 frame_id builder_frame(struct builder *b, const struct frame_row *row);
 stack_id builder_stack(struct builder *b, stack_id parent, frame_id frame);
-/* One per (name); kind is guessed from TensorFlow's and CUDA's ways of naming. */
+/* One per name; the kind is guessed from the naming of TensorFlow and CUDA. */
 device_id builder_device(struct builder *b, struct str name);
 /* One per (name, kind, pid, tid, source). */
 track_id builder_track(struct builder *b, const struct track_row *row);
@@ -105,6 +106,8 @@ track_id builder_track(struct builder *b, const struct track_row *row);
 metric_id builder_metric(struct builder *b, struct str name, struct str unit);
 /* One per number. */
 step_id builder_step(struct builder *b, int64_t number);
+/* A row for a recording without steps, with a number that no step has. Never shared between inputs. */
+step_id builder_whole_step(struct builder *b);
 
 /* ---- ops ---- */
 /* The op of that name, or nil. */
@@ -122,7 +125,7 @@ void fact_int(struct builder *b, fact_id parent, const char *key, int64_t value)
 void fact_real(struct builder *b, fact_id parent, const char *key, double value);
 void fact_text(struct builder *b, fact_id parent, const char *key, struct str value);
 void fact_bool(struct builder *b, fact_id parent, const char *key, bool value);
-/* A time, exact; TIME_UNKNOWN gives null. */
+/* A time, exact; TIME_UNKNOWN becomes null. */
 void fact_micros(struct builder *b, fact_id parent, const char *key, int64_t ns);
 /* A note about b->source. Notes of the same kind and text are counted together. */
 void builder_note(struct builder *b, enum note_kind kind, uint64_t offset, const char *format, ...)
@@ -130,20 +133,20 @@ void builder_note(struct builder *b, enum note_kind kind, uint64_t offset, const
 void builder_note_many(struct builder *b, enum note_kind kind, uint64_t offset, uint64_t count,
 		       const char *format, ...) OW_PRINTF(5, 6);
 
-/* Puts off work until stacks are asked for: run, release and state of `work`, and trace if it has that. Takes
- * over state, also on failure. */
+/* Defers work until a reader needs stacks: run, release and state of `work`, and trace if it has one. Takes over
+ * state, also on failure. */
 ow_status builder_defer_stacks(struct builder *b, const struct deferred *work);
 
-/* Puts off making rows of these tables (TABLE_BIT each) until somebody asks for one of them: run, which only adds rows
- * to these tables, and release. Nobody else adds any before that (model_require_rows). Takes over state, also on
- * failure. */
+/* Defers making rows of these tables (TABLE_BIT each) until a reader needs one of them (model_require_rows). `run`
+ * only adds rows to these tables, and no other code adds any before it; `release` frees the state. Takes over state,
+ * also on failure. */
 ow_status builder_defer_rows(struct builder *b, uint64_t tables, const struct deferred *work);
 
-/* A step that goes on from `start` to `end` at least: the freeze sees only events that are there. */
+/* Widens a step to at least [start, end]: the freeze sees only events that were recorded. */
 void builder_widen_step(struct builder *b, step_id step, int64_t start, int64_t end);
 
-/* Moves the rows of a table: row i becomes what was row order[i]. For freeze and importers; ids of rows
- * that others keep are theirs to renumber. */
+/* Moves the rows of a table: the new row i is the old row order[i]. For freeze and importers, which renumber the ids
+ * that they keep. */
 ow_status builder_permute(struct builder *b, enum table_id table, const uint32_t *order);
 
 /* Sorts, indexes and checks; after this the model is read-only. Resolves op_input.src by name where it

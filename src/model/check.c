@@ -1,11 +1,11 @@
 /*
- * check.c: references of rows that come from a file whose checksums are right but which we may not have
- * written, or of which a part is lost. Ids name rows that exist, ranges lie inside their table, parents
- * come before their children; so every reader of the model may follow them without looking. What a wrong
- * value can at worst make wrong in an answer is not checked.
+ * check.c: checks the references of rows from a file whose checksums are right, but which we may not have written, or
+ * of which a part is lost. Ids name rows that exist, ranges lie inside their table, parents come before their children,
+ * so every reader of the model may follow them unchecked. A wrong value that can only make an answer wrong is not
+ * checked.
  *
- * Ids are found by the types of the columns. References of other types are in the lists below: a new
- * one in schema.def needs a line here.
+ * Ids are found by the types of the columns. References of other types are in the lists below: a new one in schema.def
+ * needs a line here.
  */
 #include "model/model.h"
 
@@ -17,7 +17,7 @@ struct check {
 	struct model *m;
 	bool repair; /* make wrong references nil and count them, instead of failing */
 	uint64_t repaired;
-	struct error *err;
+	struct ow_error *err;
 };
 
 static const struct head *head_of(const struct model *m, enum table_id table)
@@ -44,7 +44,7 @@ static ow_status wrong(struct check *c, enum table_id table, const char *column,
 		model_tables[table].name, column, row);
 }
 
-/* How many rows an id of that type may name; UINT64_MAX when the type is no id. */
+/* How many rows an id of that type may name; UINT64_MAX when the type is not an id. */
 static uint64_t rows_of_type(const struct model *m, const char *type)
 {
 	size_t len = strlen(type);
@@ -97,7 +97,7 @@ static ow_status check_ids(struct check *c, enum table_id table, const struct co
 			   values_at(c->m, model_tables[table].offset + column->offset), rows);
 }
 
-/* ---- references that are no ids ---- */
+/* ---- references that are not ids ---- */
 
 /* Column `first` and the number of rows, in another table. */
 struct range {
@@ -148,7 +148,7 @@ static ow_status check_shapes(struct check *c)
 	return OW_OK;
 }
 
-/* Whoever walks up must come to an end. */
+/* Parents come before their children: a walk up always ends. */
 static ow_status check_parents(struct check *c, enum table_id table, uint32_t *parent)
 {
 	uint32_t count = head_of(c->m, table)->count;
@@ -194,7 +194,7 @@ static ow_status check_table(struct check *c, enum table_id table)
 	return check_special(c, table);
 }
 
-ow_status model_check_table(struct model *m, enum table_id table, struct error *err)
+ow_status model_check_table(struct model *m, enum table_id table, struct ow_error *err)
 {
 	struct check c = { .m = m, .err = err };
 

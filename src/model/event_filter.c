@@ -1,4 +1,8 @@
-/* event_filter.c: see event_filter.h. */
+/*
+ * event_filter.c: which tracks count as work, and where events begin and end inside a span of time. Views, sinks and
+ * event_sums.c call it for single events. It does not read options (analyze/view.c makes the filter) and does not
+ * loop over events, except to find where a trace starts.
+ */
 #include "model/event_filter.h"
 
 enum track_work track_work(const struct model *m, track_id track)

@@ -1,7 +1,7 @@
 /*
- * event_filter.h: the part of a model that is asked for: a span of time, a rank, a step. Views make
- * one from their options (analyze/view.h) and pass it to whatever reads events. Also says which tracks
- * count as work of the host or of a device, so that all readers agree.
+ * event_filter.h: the part of a model that a report covers: a span of time, a rank, a step. Views make one from their
+ * options (analyze/view.h) and pass it to everything that reads events. Also says which tracks count as work of the
+ * host or of a device, so all readers agree.
  */
 #ifndef MODEL_EVENT_FILTER_H
 #define MODEL_EVENT_FILTER_H
@@ -12,13 +12,14 @@ struct event_filter {
 	int64_t from_ns, to_ns; /* INT64_MIN, INT64_MAX: all the time */
 	int32_t rank;		/* of the source; -1 = all */
 	uint32_t step;		/* row of the step; 0 = all */
+	uint32_t run;		/* of the source; 0 = all */
 };
 
-#define EVENT_FILTER_ALL ((struct event_filter){ INT64_MIN, INT64_MAX, -1, 0 })
+#define EVENT_FILTER_ALL ((struct event_filter){ INT64_MIN, INT64_MAX, -1, 0, 0 })
 
 enum track_work { WORK_NONE, WORK_HOST, WORK_DEVICE };
 
-/* Restatements, bookkeeping, frames and requests are no work. */
+/* Restatements, bookkeeping, frames and requests do not count as work. */
 enum track_work track_work(const struct model *m, track_id track);
 
 static inline bool filter_has_time(const struct event_filter *f)
@@ -29,13 +30,14 @@ static inline bool filter_has_time(const struct event_filter *f)
 /* Whether nothing is left out. */
 static inline bool filter_is_all(const struct event_filter *f)
 {
-	return !filter_has_time(f) && f->rank < 0 && !f->step;
+	return !filter_has_time(f) && f->rank < 0 && !f->step && !f->run;
 }
 
 static inline bool filter_source(const struct event_filter *f, const struct model *m,
 				 source_id source)
 {
-	return f->rank < 0 || (source.v && m->source.rank[source.v] == f->rank);
+	return (f->rank < 0 || (source.v && m->source.rank[source.v] == f->rank)) &&
+	       (!f->run || (source.v && m->source.run[source.v] == f->run));
 }
 
 static inline bool filter_track(const struct event_filter *f, const struct model *m, track_id track)
@@ -48,7 +50,7 @@ static inline bool filter_step(const struct event_filter *f, step_id step)
 	return !f->step || f->step == step.v;
 }
 
-/* The part of an event that lies inside; false when none does. Points count where they are. */
+/* Clips an event to the filter; false when no part lies inside. Points count at their time. */
 bool filter_clip(const struct event_filter *f, int64_t *begin, int64_t *end);
 
 /* Whether an event is a slice: it has a begin and an end, unlike instants and samples. */
@@ -62,7 +64,7 @@ static inline bool event_is_slice(const struct model *m, uint32_t event)
 /* End of an event, kept within the range of times. */
 int64_t event_end(const struct model *m, uint32_t event);
 
-/* The earliest event: what times of day are counted from. TIME_UNKNOWN when there is none. */
+/* The earliest event or sample, the zero of relative times. TIME_UNKNOWN without any. */
 int64_t model_trace_start(const struct model *m);
 
 #endif

@@ -1,12 +1,13 @@
 /*
- * event_sums.c: see event_sums.h. Which events count is decided as in op_step: for traces by nest.c
- * (own time on host threads, duration on devices), for TensorFlow's profiles by their importers (tracks
- * of the kinds TRACK_DEVICE and TRACK_ACCELERATOR).
+ * event_sums.c: sums events into columns parallel to op_step for a part of a profile; analyze/view.c and the verdict
+ * call it when a report is limited to a span of time or a rank. Which events count is decided as in op_step: for
+ * traces by nest.c (own time on host threads, duration on devices), for TensorFlow's profiles by their importers
+ * (tracks of the kinds TRACK_DEVICE and TRACK_ACCELERATOR). A profile that has sums but no events is refused.
  */
 #include "model/event_sums.h"
 
-/* The row of an op in a step, or 0. Rows of an op are in order of step numbers; nil comes first. */
-static uint32_t find_row(const struct model *m, uint32_t op, uint32_t step)
+/* Rows of an op are in order of step numbers; nil comes first. */
+uint32_t op_step_find(const struct model *m, uint32_t op, uint32_t step)
 {
 	uint32_t low = m->op.step_first[op], high = low + m->op.step_count[op];
 
@@ -38,11 +39,18 @@ static int64_t length(int64_t begin, int64_t end)
 	return len > INT64_MAX ? INT64_MAX : (int64_t)len;
 }
 
+/* In TensorFlow's profiles an op has an event on the host and one on the accelerator for the same run; in traces each is an op of its
+ * own. */
+static bool is_sliced(const struct model *m, track_id track)
+{
+	return (COLUMN_GET(m->track.flags, track.v) & TRACK_SLICES) != 0;
+}
+
 static enum event_sum sum_of(const struct model *m, track_id track)
 {
 	uint8_t kind = m->track.kind[track.v];
 
-	if (COLUMN_GET(m->track.flags, track.v) & TRACK_SLICES) {
+	if (is_sliced(m, track)) {
 		if (kind == TRACK_HOST || kind == TRACK_LOADER)
 			return SUM_CPU;
 		return kind == TRACK_DEVICE || kind == TRACK_ACCELERATOR || kind == TRACK_STREAM ||
@@ -55,8 +63,8 @@ static enum event_sum sum_of(const struct model *m, track_id track)
 	return kind == TRACK_ACCELERATOR ? SUM_ACCELERATOR : SUM_NONE;
 }
 
-/* Own time within [from, to) of a slice that is cut by it: what its children leave. They follow it on
- * its track, in order of their starts and deeper than it. */
+/* Own time within [from, to) of a slice that the span cuts: its part of the span less that of its children. They
+ * follow it on its track, in order of their starts and deeper than it. */
 static int64_t own_part(const struct model *m, uint32_t event, int64_t from, int64_t to)
 {
 	int64_t end = event_end(m, event), covered = from, own = 0;
@@ -68,10 +76,10 @@ static int64_t own_part(const struct model *m, uint32_t event, int64_t from, int
 			break;
 		if (m->event.depth[i] <= m->event.depth[event] || child_end <= covered)
 			continue;
-		own = wrap_add(own, length(covered, begin));
+		own = sum_add(own, length(covered, begin));
 		covered = MAX(covered, child_end);
 	}
-	return wrap_add(own, length(covered, to));
+	return sum_add(own, length(covered, to));
 }
 
 static int64_t time_of(const struct model *m, uint32_t event, int64_t from, int64_t to, bool own)
@@ -93,7 +101,9 @@ enum event_sum event_amount(const struct model *m, const struct event_filter *fi
 	if (!m->event.op[event].v || sum == SUM_NONE || m->event.dur_ns[event] == TIME_UNKNOWN ||
 	    !filter_track(filter, m, track) || !filter_clip(filter, &begin, &end))
 		return SUM_NONE;
-	*ns = time_of(m, event, begin, end, sum == SUM_CPU);
+	/* only the events of traces nest; those of TensorFlow's profiles may be beside them */
+	*ns = time_of(m, event, begin, end,
+		      sum == SUM_CPU && COLUMN_GET(m->track.flags, track.v) & TRACK_SLICES);
 	return sum;
 }
 
@@ -103,19 +113,20 @@ static void add_event(const struct model *m, const struct event_filter *filter, 
 	int64_t ns;
 	enum event_sum sum = event_amount(m, filter, event, &ns);
 	uint32_t row =
-		sum == SUM_NONE ? 0 : find_row(m, m->event.op[event].v, m->event.step[event].v);
+		sum == SUM_NONE ? 0 : op_step_find(m, m->event.op[event].v, m->event.step[event].v);
 
 	if (!row)
 		return;
-	to->run_count[row]++;
+	if (sum == SUM_CPU || is_sliced(m, m->event.track[event]))
+		to->run_count[row] += event_runs(m, event);
 	if (sum == SUM_CPU)
-		to->cpu_ns[row] = wrap_add(to->cpu_ns[row], ns);
+		to->cpu_ns[row] = sum_add(to->cpu_ns[row], ns);
 	else
-		to->accelerator_ns[row] = wrap_add(to->accelerator_ns[row], ns);
+		to->accelerator_ns[row] = sum_add(to->accelerator_ns[row], ns);
 }
 
 ow_status event_sums_make(struct model *m, const struct event_filter *filter, struct arena *arena,
-			  struct event_sums *out, struct error *err)
+			  struct event_sums *out, struct ow_error *err)
 {
 	size_t rows = m->op_step.count;
 
@@ -123,7 +134,7 @@ ow_status event_sums_make(struct model *m, const struct event_filter *filter, st
 		return error_set(
 			err, OW_E_UNSUPPORTED,
 			"this profile has sums per step only: a part of the time or a rank "
-			"cannot be told apart");
+			"cannot be distinguished");
 	OW_TRY(model_require_nesting(m, err));
 	out->run_count = ARENA_ARRAY(arena, int64_t, rows);
 	out->accelerator_ns = ARENA_ARRAY(arena, int64_t, rows);

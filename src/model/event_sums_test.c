@@ -191,12 +191,38 @@ static void unsupported(void **state)
 	small_close(&s);
 }
 
+/* What TensorFlow sums up itself keeps its times beside a trace, whose events nest. */
+static void beside_a_trace(void **state)
+{
+	struct event_filter filter = between(0, 1000);
+	struct event_sums sums;
+	struct small_model s;
+	struct arena arena;
+	track_id host;
+
+	(void)state;
+	small_open(&s);
+	small_source(&s, "run_meta", "runmeta");
+	small_run(&s, small_op(&s, "fc/MatMul", "MatMul", CPU0), 1, 10, 70, 0);
+	host = trace_track(&s, trace_source(&s, "a.json", -1), "main", TRACK_HOST, NULL);
+	trace_slice(&s, host, "outer", PHASE_HOST, 0, 100);
+	trace_slice(&s, host, "inner", PHASE_HOST, 10, 30);
+	small_freeze(&s);
+	arena_init(&arena, &s.mem);
+	make(&s, &arena, &filter, &sums);
+	assert_int_equal(sums.cpu_ns[row_of(&s, "fc/MatMul")], 70 * 1000);
+	assert_int_equal(sums.cpu_ns[row_of(&s, "outer")], 80 * MS);
+	arena_release(&arena);
+	small_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(cut_slices),
 					    cmocka_unit_test(parts_add_up),
 					    cmocka_unit_test(metrics),
-					    cmocka_unit_test(unsupported) };
+					    cmocka_unit_test(unsupported),
+					    cmocka_unit_test(beside_a_trace) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /*
- * freeze.c: what turns a builder's rows into a model that may be read: input edges resolved, per-op
- * rows sorted and indexed, step spans known. Each pass is skipped when its rows are in order already,
- * which is the common case, so that freezing costs little.
+ * freeze.c: turns a builder's rows into a model that may be read: input edges resolved, per-op rows sorted and indexed,
+ * step spans known. Each pass is skipped when its rows are in order already, which is the common case, so freezing
+ * costs little.
  */
 #include "model/builder.h"
 
@@ -43,8 +43,8 @@ static uint32_t *counting_order(struct builder *b, const uint32_t *key, uint32_t
 	return order;
 }
 
-/* A column that was sorted away is where the next one of its width is sorted to: fresh memory costs
- * more than the sorting. */
+/* The memory of a column that was just moved receives the next column of its width: fresh memory costs more than the
+ * sorting. */
 struct spares {
 	void *narrow, *wide; /* of four and eight bytes */
 };
@@ -85,7 +85,7 @@ static ow_status permute_column(struct builder *b, const struct column_info *inf
 	if (!sorted)
 		return builder_no_memory(b);
 	sort_column(sorted, *column, info->size, order, count);
-	if (info->need == NEED_RARE) /* must read as zero where nobody writes */
+	if (info->need != NEED_ALWAYS) /* must read as zero where nothing is written */
 		memset((char *)sorted + (size_t)count * info->size, 0,
 		       (size_t)(cap - count) * info->size);
 	if (spare && !backing_has(b->m, *column))
@@ -96,7 +96,7 @@ static ow_status permute_column(struct builder *b, const struct column_info *inf
 	return OW_OK;
 }
 
-/* Moves the rows of a table into the given order, one column at a time. */
+/* Moves the rows of a table into that order, one column at a time. */
 ow_status builder_permute(struct builder *b, enum table_id table, const uint32_t *order)
 {
 	const struct table_info *info = &model_tables[table];
@@ -125,7 +125,7 @@ static bool is_sorted(const uint32_t *key, uint32_t count)
 	return true;
 }
 
-/* Whether the rows of a table belong to those of op_step one by one. */
+/* Whether the rows of a table match those of op_step one by one. */
 static bool is_one_to_one(const uint32_t *key, uint32_t count, uint32_t rows)
 {
 	if (count != rows)
@@ -164,7 +164,7 @@ static int by_number(const void *a, const void *b)
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Rank of each step by number, so that op_step can be sorted by it. */
+/* Rank of each step by number: the key by which op_step is sorted. */
 static uint32_t *step_ranks(struct builder *b)
 {
 	struct model *m = b->m;
@@ -187,7 +187,7 @@ static uint32_t *step_ranks(struct builder *b)
 	return rank;
 }
 
-/* Most ops report their memory once in every step they run in: then its rows just go along. */
+/* Most ops report their memory once in every step they run in: then its rows move with those of op_step. */
 static ow_status permute_one_to_one(struct builder *b, const uint32_t *order)
 {
 	uint32_t *op_step;
@@ -285,8 +285,8 @@ static ow_status sort_by_op_step(struct builder *b, enum table_id table, const u
 	return status;
 }
 
-/* Where the memory of each op in each step is, unless that is the row of the same number (model_memory_of). A model that
- * was opened from our own file may be frozen for the second time. */
+/* Sets where the memory of each op in each step is, unless that is the row of the same number (model_memory_of). A
+ * model from our own file may be frozen for the second time. */
 static ow_status index_memory(struct builder *b)
 {
 	struct op_step_table *t = &b->m->op_step;
@@ -335,7 +335,7 @@ void builder_widen_step(struct builder *b, step_id step, int64_t start, int64_t 
 		*last = end;
 }
 
-/* Spans of steps that no marker delimits. Neighbours mostly are of one step. */
+/* Spans of steps without markers. Neighbouring events mostly belong to one step. */
 static void find_step_spans(struct builder *b)
 {
 	const struct event_table *e = &b->m->event;
@@ -380,8 +380,8 @@ static void merge_runs(const int64_t *ts, uint32_t *order, uint32_t middle, uint
 	memcpy(order + to, scratch + a, (size_t)(middle - a) * sizeof(*order));
 }
 
-/* The rows of one track, which are a few runs: one per processor that it was on, and time it was. Runs wait on a
- * stack until those above are not much shorter, so that merges are even. */
+/* The rows of one track come in a few runs, one for each stretch of time on a processor. Runs wait on a stack until
+ * those above are not much shorter, which keeps the merges even. */
 static void order_track(const struct sample_table *s, uint32_t *order, uint32_t count,
 			uint32_t *scratch)
 {
@@ -401,6 +401,21 @@ static void order_track(const struct sample_table *s, uint32_t *order, uint32_t 
 			depth--;
 		}
 	}
+}
+
+/* Weights can be of any size, in any unit: where their sum does not fit, views show the limit. */
+static void note_weights(struct builder *b)
+{
+	const struct sample_table *s = &b->m->sample;
+	double sum = 0;
+
+	for (uint32_t i = 1; i < s->count; i++)
+		sum += (double)s->weight[i];
+	if (sum >= (double)INT64_MAX)
+		builder_note(
+			b, NOTE_DAMAGED, OW_NO_OFFSET,
+			"the weights of the samples add up to more than 64 bits hold: sums stop "
+			"there");
 }
 
 /* By track and time; nothing refers to samples. */
@@ -454,28 +469,21 @@ ow_status model_freeze(struct builder *b)
 	OW_TRY(index_memory(b));
 	index_op_steps(m);
 	find_step_spans(b);
+	note_weights(b);
 	if (!m->time_unit_ns)
 		m->time_unit_ns = 1;
 	m->frozen = true;
 	return OW_OK;
 }
 
-/* What was made for readers of the frozen rows. */
+/* Drops the data made for readers of the frozen rows. */
 void model_unfreeze(struct model *m)
 {
 	OW_ASSERT(m->frozen);
-	if (m->ops_by_name)
-		mem_free(m->mem, m->ops_by_name, (m->op.count - 1) * sizeof(*m->ops_by_name));
-	m->ops_by_name = NULL;
-	m->nested = false;
-	code_traces_release(&m->traces, m->mem);
-	if (m->stacks_ready && m->stacks_status == OW_OK) {
-		deferred_release(m->deferred_stacks);
-		m->deferred_stacks = NULL;
-		if (m->op.code_size) /* decoded: nobody may take it for a trace that is added next */
-			memset(m->op.code_size, 0, m->op.count * sizeof(*m->op.code_size));
-		m->stacks_ready = false;
-	}
+	deferred_forget(m, DEFERRED_name_order);
+	deferred_forget(m, DEFERRED_nesting);
+	deferred_forget(m, DEFERRED_traces);
+	deferred_forget(m, DEFERRED_stacks);
 	if (m->event.count == 1 && m->op_step.count == 1) /* the freeze chose it, no source */
 		m->time_unit_ns = 0;
 	m->frozen = false;

@@ -1,14 +1,16 @@
 /*
- * intern.c: the parts of builder.h that find what is there already before they add: strings, shapes, sets,
- * frames, stacks, devices, tracks, metrics, steps and ops. A model that came from our own file has no such
- * lookups; they are made when somebody first adds to it (model_make_lookups).
+ * intern.c: the parts of builder.h that look for an equal row before they add one: strings, shapes, sets, frames,
+ * stacks, devices, tracks, metrics, steps and ops. A model from our own file has no lookups; they are made when rows
+ * are first added to it (model_make_lookups).
  */
 #include "model/backing.h"
+
+#include "base/vec.h"
 #include "model/builder.h"
 
 #include <strings.h>
 
-/* A model from our own file comes without lookups; whoever adds to it needs them. */
+/* A model from our own file comes without lookups; adding rows needs them. */
 static bool need_lookups(struct builder *b)
 {
 	if (OW_LIKELY(!atomic_load_explicit(&b->m->no_lookups, memory_order_relaxed)))
@@ -21,7 +23,6 @@ static bool need_lookups(struct builder *b)
 str_id builder_str_hashed(struct builder *b, struct str text, uint64_t hash)
 {
 	struct strings *s = &b->m->strings;
-	void *grown;
 	struct str copy;
 
 	if (!text.len || !need_lookups(b))
@@ -35,12 +36,10 @@ str_id builder_str_hashed(struct builder *b, struct str text, uint64_t hash)
 		builder_fail(b, error_set(b->err, OW_E_LIMIT, "more than 4 billion strings"));
 		return (str_id){ 0 };
 	}
-	grown = s->text;
-	if (!mem_grow(b->m->mem, &grown, &s->cap, (size_t)s->count + 1, sizeof(struct str))) {
+	if (!vec_reserve(b->m->mem, s->text, s->cap, (size_t)s->count + 1)) {
 		builder_no_memory(b);
 		return (str_id){ 0 };
 	}
-	s->text = grown;
 	copy = arena_str(&s->arena, text);
 	if (!copy.ptr || !map_add(&s->map, hash, s->count)) {
 		builder_no_memory(b);
@@ -322,18 +321,36 @@ metric_id builder_metric(struct builder *b, struct str name, struct str unit)
 	return id;
 }
 
+static step_id add_step(struct builder *b, int64_t number, uint8_t whole)
+{
+	step_id id = builder_add_step(b, &(struct step_row){ .number = number,
+							     .start_ns = TIME_UNKNOWN,
+							     .end_ns = TIME_UNKNOWN,
+							     .whole = whole });
+
+	if (id.v && !map_add(&b->m->step_map, map_hash_u64((uint64_t)number, 2), id.v))
+		builder_no_memory(b);
+	return id;
+}
+
 step_id builder_step(struct builder *b, int64_t number)
 {
 	step_id id = need_lookups(b) ? model_find_step(b->m, number) : (step_id){ 0 };
 
-	if (id.v)
-		return id;
-	id = builder_add_step(b, &(struct step_row){ .number = number,
-						     .start_ns = TIME_UNKNOWN,
-						     .end_ns = TIME_UNKNOWN });
-	if (id.v && !map_add(&b->m->step_map, map_hash_u64((uint64_t)number, 2), id.v))
-		builder_no_memory(b);
-	return id;
+	return id.v && !COLUMN_GET(b->m->step.whole, id.v) ? id : add_step(b, number, 0);
+}
+
+step_id builder_whole_step(struct builder *b)
+{
+	const struct step_table *t = &b->m->step;
+	int64_t next = 0;
+
+	if (!need_lookups(b))
+		return (step_id){ 0 };
+	for (uint32_t i = 1; i < t->count; i++)
+		if (t->number[i] >= next && t->number[i] < INT64_MAX)
+			next = t->number[i] + 1;
+	return add_step(b, next, 1);
 }
 
 op_id builder_find_op(const struct builder *b, str_id name)
@@ -459,29 +476,15 @@ static void drop_lookups(struct model *m)
 	}
 }
 
-ow_status model_make_lookups(struct model *m, struct error *err)
+ow_status lookups_make(struct model *m, struct ow_error *err)
 {
-	const uint64_t tables = TABLE_BIT(op) | TABLE_BIT(shape) | TABLE_BIT(dim) |
-				TABLE_BIT(strset) | TABLE_BIT(strset_item) | TABLE_BIT(frame) |
-				TABLE_BIT(stack) | TABLE_BIT(device) | TABLE_BIT(track) |
-				TABLE_BIT(step) | TABLE_BIT(metric);
-	struct guard guard;
-	bool made = true;
-
 	if (!atomic_load(&m->no_lookups))
 		return OW_OK;
-	OW_TRY(model_require_rows(m, tables, err));
-	guard_enter(&guard);
-	pthread_mutex_lock(&m->lock);
-	if (atomic_load(&m->no_lookups)) {
-		made = add_strings(m) && add_ops(m) && add_shapes_and_sets(m) && add_code(m) &&
-		       add_places(m);
-		if (made)
-			atomic_store_explicit(&m->no_lookups, false, memory_order_release);
-		else
-			drop_lookups(m);
+	if (!add_strings(m) || !add_ops(m) || !add_shapes_and_sets(m) || !add_code(m) ||
+	    !add_places(m)) {
+		drop_lookups(m);
+		return error_no_memory(err);
 	}
-	pthread_mutex_unlock(&m->lock);
-	guard_leave(&guard);
-	return made ? OW_OK : error_no_memory(err);
+	atomic_store_explicit(&m->no_lookups, false, memory_order_release);
+	return OW_OK;
 }

@@ -1,6 +1,7 @@
 /*
- * metrics.c: see metrics.h. All sums wrap like the original's 64-bit counters instead of being
- * undefined; averages divide unsigned, as it does.
+ * metrics.c: the numbers of one op as tfprof defines them, from the columns that a plan selects. The tfprof views,
+ * tree.c, the verdict and the pprof sink call it once per op. Sums wrap like the original's 64-bit counters instead
+ * of being undefined, and averages divide unsigned, as tfprof does. Totals over a tree are not made here.
  */
 #include "model/metrics.h"
 
@@ -39,6 +40,35 @@ void metric_plan_filter(struct metric_plan *plan, const struct event_sums *sums)
 	plan->cpu_ns = sums->cpu_ns;
 }
 
+static bool is_one_job(const struct model *m)
+{
+	for (uint32_t i = 2; i < m->source.count; i++)
+		if (m->source.run[i] != m->source.run[1])
+			return false;
+	return true;
+}
+
+uint32_t metric_all_steps(const struct metric_plan *plan, int32_t rank)
+{
+	const struct model *m = plan->m;
+	uint32_t steps = 0;
+	uint8_t *ran;
+
+	if (!plan->average || m->window.count <= 1 || !is_one_job(m))
+		return 0;
+	ran = mem_zalloc(m->mem, m->step.count);
+	if (!ran)
+		return 0;
+	for (uint32_t i = 1; i < m->op_step.count; i++)
+		if (plan->run_count[i])
+			ran[m->op_step.step[i].v] = 1;
+	for (uint32_t i = 1; i < m->window.count; i++)
+		steps += ran[m->window.step[i].v] &&
+			 (rank < 0 || m->source.rank[m->window.source[i].v] == rank);
+	mem_free(m->mem, ran, m->step.count);
+	return steps;
+}
+
 const int64_t *metric_dims(const struct model *m, shape_id shape, uint32_t *count)
 {
 	static const int64_t scalar[] = { 1 };
@@ -74,7 +104,7 @@ static int64_t divide(int64_t sum, uint32_t count)
 	return count == 1 ? sum : (int64_t)((uint64_t)sum / count);
 }
 
-/* In the source's unit, so that 10us and 13us average to 11us. */
+/* In the source's unit: 10us and 13us average to 11us. */
 static int64_t divide_time(int64_t sum_ns, uint32_t count, int64_t unit)
 {
 	uint64_t mean;
@@ -98,7 +128,7 @@ static uint32_t rows_of(const struct metric_plan *plan, uint32_t op, uint32_t *f
 	const struct model *m = plan->m;
 	uint32_t begin = m->op.step_first[op], end = begin + m->op.step_count[op];
 
-	/* What ran outside of steps counts only for ops that never ran in one. */
+	/* Runs outside of steps count only for ops that never ran in one. */
 	if (plan->average && end - begin > 1 && !m->op_step.step[begin].v)
 		begin++;
 	*first = begin;
@@ -129,7 +159,7 @@ static uint32_t steps_among(const struct metric_plan *plan, uint32_t first, uint
 	return steps;
 }
 
-/* In the plan's unit: divided one by one, as the sum may be beyond nanoseconds. */
+/* In the plan's unit: each value is divided before adding, since the sum may not fit in nanoseconds. */
 static int64_t sum_times(const struct metric_plan *plan, const int64_t *column, uint32_t first,
 			 uint32_t count)
 {
@@ -150,7 +180,10 @@ static void eval_times(const struct metric_plan *plan, uint32_t first, uint32_t 
 	int64_t accelerator = sum_times(plan, plan->accelerator_ns, first, count);
 	int64_t cpu = sum_times(plan, plan->cpu_ns, first, count);
 
-	count = steps_among(plan, first, count);
+	/* what never ran in a step is not part of one */
+	count = plan->all_steps && count && plan->m->op_step.step[first].v
+			? plan->all_steps
+			: steps_among(plan, first, count);
 	if (plan->mask & METRIC_BIT(METRIC_MICROS))
 		out[METRIC_MICROS] = mean_time(plan, wrap_add(accelerator, cpu), count);
 	if (plan->mask & METRIC_BIT(METRIC_ACCELERATOR_MICROS))

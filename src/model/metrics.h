@@ -1,34 +1,62 @@
 /*
- * metrics.h: the numbers of one op at one step, or averaged over its steps, as tfprof defines them.
- * A plan says which of them somebody needs, so that views over half a million ops read only the
- * columns that matter. Used by the views, by tree.c and by sinks through tree_op_metrics.
+ * metrics.h: the numbers of one op at one step, or averaged over its steps, as tfprof defines them. A plan lists the
+ * numbers that a view needs, so views over half a million ops read only the columns that matter. Used by the views, by
+ * tree.c and by sinks through tree_op_metrics.
  */
 #ifndef MODEL_METRICS_H
 #define MODEL_METRICS_H
 
 #include "model/event_sums.h"
-#include "model/tree.h"
+
+/* Times are in nanoseconds (but a tree may hold microseconds: tree.in_micros); the columns of that name in tfprof
+ * are microseconds. */
+enum metric {
+	METRIC_BYTES,
+	METRIC_PEAK_BYTES,
+	METRIC_RESIDUAL_BYTES,
+	METRIC_OUTPUT_BYTES,
+	METRIC_MICROS,
+	METRIC_ACCELERATOR_MICROS,
+	METRIC_CPU_MICROS,
+	METRIC_PARAMS,
+	METRIC_FLOAT_OPS,
+	METRIC_RUN_COUNT,
+	METRIC_DEFINITION_COUNT,
+	METRIC_WEIGHT, /* of samples: what it is, the tree says; no op has it */
+	METRIC_COUNT
+};
+
+static inline bool metric_is_time(enum metric metric)
+{
+	return metric >= METRIC_MICROS && metric <= METRIC_CPU_MICROS;
+}
 
 #define METRIC_BIT(metric) (1u << (metric))
 #define METRIC_ALL (METRIC_BIT(METRIC_WEIGHT) - 1) /* of ops */
 
 struct metric_plan {
 	const struct model *m;
-	uint32_t mask; /* METRIC_BIT of each wanted metric */
-	bool average;  /* over the op's own steps */
-	uint32_t step; /* row of the step when not */
+	uint32_t mask;	    /* METRIC_BIT of each wanted metric */
+	bool average;	    /* over the op's own steps … */
+	uint32_t all_steps; /* … but times over so many, unless it is 0: metric_all_steps */
+	uint32_t step;	    /* row of the step when not */
 	bool times, memory;
 	int64_t unit_ns; /* averages of times are cut to it */
-	bool in_micros;	 /* times are given in microseconds; see metric_need_micros */
+	bool in_micros;	 /* times are in microseconds; see metric_need_micros */
 	bool filtered;	 /* rows of op_step without runs do not count */
 	const int64_t *run_count, *accelerator_ns, *cpu_ns; /* per row of op_step */
 };
 
-/* A step that does not exist gives an op without records in it. */
+/* For a step that does not exist, every op reads as one without records in it. */
 void metric_plan_init(struct metric_plan *plan, const struct model *m, int64_t step, uint32_t mask);
 
-/* Only what the sums say ran; NULL = all. The sums must outlive the plan. */
+/* Counts only the runs in the sums; NULL = all. The sums must outlive the plan. */
 void metric_plan_filter(struct metric_plan *plan, const struct event_sums *sums);
+
+/* How many steps of one rank a mean of times is over where a recording of one job marks its steps; times the number of ranks, because a time is that of
+ * one rank. 0 for profiles of TensorFlow, whose means are over the steps of each op, as in tfprof, and for recordings of several jobs. `rank`: of
+ * that one only; -1 = all. Only steps in which something ran by the plan count. */
+uint32_t metric_all_steps(const struct metric_plan *plan, int32_t rank);
 
 /* Sets the wanted values of out and leaves the others alone. */
 void metric_eval(const struct metric_plan *plan, op_id op, int64_t out[METRIC_COUNT]);
@@ -39,13 +67,12 @@ int64_t metric_params(const struct model *m, shape_id shape, bool *incomplete);
 /* Dimensions as tfprof shows them: none for an unknown rank, one for a scalar. */
 const int64_t *metric_dims(const struct model *m, shape_id shape, uint32_t *count);
 
-/* The metrics of which some sum over ops can be below zero, by a negative value or by overflow: a
- * METRIC_BIT of each. Reads whole columns, so keep the answer. A bit too many is possible, one too few
- * is not. */
+/* A METRIC_BIT for each metric whose sum over some ops can be below zero, by a negative value or by overflow. Reads
+ * whole columns, so keep the answer. It may have a bit too many, never one too few. */
 uint32_t metric_negatives(const struct model *m);
 
-/* Whether sums and averages of times may be beyond nanoseconds, though not beyond the whole microseconds of
- * the source: those of times below zero are, as averages are divided without a sign. */
+/* Whether sums and averages of times may not fit in nanoseconds, although they fit in the whole microseconds of the
+ * source. Times below zero do not fit, because averages are divided unsigned. */
 bool metric_need_micros(const struct model *m, uint32_t negatives);
 
 #endif

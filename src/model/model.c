@@ -1,5 +1,10 @@
-/* model.c: making, freeing and looking things up in a model; see model.h. */
+/*
+ * model.c: makes and frees a model, describes its tables, and looks things up in it. Rows are added by builder.c and sorted by
+ * freeze.c.
+ */
 #include "model/backing.h"
+
+#include "base/vec.h"
 
 #define MODEL_TYPE_SIZE(t, need, type, name, unit, doc)                                            \
 	{ #name,                                                                                   \
@@ -19,7 +24,7 @@ SCHEMA_TABLES(MODEL_COLUMNS)
 			    offsetof(struct model, table) },
 const struct table_info model_tables[TABLE_COUNT] = { SCHEMA_TABLES(MODEL_INFO) };
 
-static ow_status init_strings(struct model *m, struct error *err)
+static ow_status init_strings(struct model *m, struct ow_error *err)
 {
 	void *text = NULL;
 
@@ -43,7 +48,7 @@ static void init_maps(struct model *m)
 		map_init(maps[i], m->mem);
 }
 
-struct model *model_new(struct mem *mem, struct error *err)
+struct model *model_new(struct mem *mem, struct ow_error *err)
 {
 	struct model *m = mem_zalloc(mem, sizeof(*m));
 
@@ -55,7 +60,7 @@ struct model *model_new(struct mem *mem, struct error *err)
 	arena_init(&m->arena, mem);
 	buf_init(&m->code, mem);
 	init_maps(m);
-	pthread_mutex_init(&m->lock, NULL);
+	deferred_init(m);
 	if (init_strings(m, err) != OW_OK) {
 		model_free(m);
 		return NULL;
@@ -81,27 +86,15 @@ static void free_tables(struct model *m)
 
 struct trace_listing *model_make_listing(struct model *m, source_id source)
 {
-	size_t old = m->listing_cap;
-	void *listings = m->listings;
-
-	if (!mem_grow(m->mem, &listings, &m->listing_cap, (size_t)source.v + 1,
-		      sizeof(*m->listings)))
+	if (!vec_reserve_zero(m->mem, m->listings, m->listing_cap, (size_t)source.v + 1))
 		return NULL;
-	m->listings = listings;
-	memset(m->listings + old, 0, (m->listing_cap - old) * sizeof(*m->listings));
 	return &m->listings[source.v];
 }
 
 bool model_offer_args(struct model *m, source_id source, const struct args_reader *reader)
 {
-	size_t old = m->args_reader_cap;
-	void *readers = m->args_readers;
-
-	if (!mem_grow(m->mem, &readers, &m->args_reader_cap, (size_t)source.v + 1,
-		      sizeof(*m->args_readers)))
+	if (!vec_reserve_zero(m->mem, m->args_readers, m->args_reader_cap, (size_t)source.v + 1))
 		return false;
-	m->args_readers = readers;
-	memset(m->args_readers + old, 0, (m->args_reader_cap - old) * sizeof(*m->args_readers));
 	m->args_readers[source.v] = *reader;
 	return true;
 }
@@ -130,9 +123,7 @@ void model_free(struct model *m)
 	if (!m)
 		return;
 	free_args_readers(m);
-	deferred_release(m->deferred_stacks);
-	deferred_release(m->deferred_rows);
-	code_traces_release(&m->traces, m->mem);
+	deferred_release(m);
 	free_tables(m);
 	backing_free(m->backing, m->mem);
 	for (size_t i = 0; i < m->input_cap; i++) {
@@ -150,8 +141,6 @@ void model_free(struct model *m)
 		mem_free(m->mem, l->counters, l->counter_cap * sizeof(*l->counters));
 	}
 	mem_free(m->mem, m->listings, m->listing_cap * sizeof(*m->listings));
-	if (m->ops_by_name)
-		mem_free(m->mem, m->ops_by_name, (m->op.count - 1) * sizeof(op_id));
 	id_map_release(&m->op_by_name);
 	map_release(&m->shape_map);
 	map_release(&m->strset_map);
@@ -166,14 +155,13 @@ void model_free(struct model *m)
 	arena_release(&m->strings.arena);
 	buf_release(&m->code);
 	arena_release(&m->arena);
-	pthread_mutex_destroy(&m->lock);
 	mem_free(m->mem, m, sizeof(*m));
 }
 
 #define SEARCHES_MAX 8
 
-/* Lookups of a stored model are made when they are asked for more than a few times: a view that asks for
- * one name is answered sooner by searching. Without memory for them all are answered that way. */
+/* Lookups of a stored model are made after a few searches: a view that needs one name gets it sooner by searching.
+ * Without memory for the lookups every request searches. */
 static bool has_lookups(const struct model *m)
 {
 	if (OW_LIKELY(!atomic_load_explicit(&m->no_lookups, memory_order_acquire)))
@@ -204,7 +192,7 @@ str_id model_find_str(const struct model *m, struct str text)
 	return (str_id){ 0 };
 }
 
-/* An op may have the empty name, whose id is 0, so the map is asked by id and not by text. */
+/* An op may have the empty name, whose id is 0, so the map is searched by id and not by text. */
 op_id model_find_op(const struct model *m, struct str name)
 {
 	str_id id = model_find_str(m, name);
@@ -220,88 +208,32 @@ op_id model_find_op(const struct model *m, struct str name)
 	return (op_id){ id_map_find(&m->op_by_name, id.v) };
 }
 
+/* Whether a step has the number; keeps it in `found` unless that is a better one. */
+static bool is_step(const struct model *m, uint32_t step, int64_t number, step_id *found)
+{
+	if (m->step.number[step] != number)
+		return false;
+	if (!COLUMN_GET(m->step.whole, step)) {
+		found->v = step;
+		return true;
+	}
+	found->v = found->v ? found->v : step;
+	return false;
+}
+
 step_id model_find_step(const struct model *m, int64_t number)
 {
+	step_id found = { 0 };
+
 	if (!has_lookups(m)) {
 		for (uint32_t step = 1; step < m->step.count; step++)
-			if (m->step.number[step] == number)
-				return (step_id){ step };
-		return (step_id){ 0 };
+			if (is_step(m, step, number, &found))
+				break;
+		return found;
 	}
 	for (struct map_iter it = map_find(&m->step_map, map_hash_u64((uint64_t)number, 2));
 	     it.value; it = map_next(&m->step_map, it))
-		if (m->step.number[it.value] == number)
-			return (step_id){ it.value };
-	return (step_id){ 0 };
-}
-
-ow_status model_require_stacks(struct model *m, struct error *err)
-{
-	ow_status status;
-
-	pthread_mutex_lock(&m->lock);
-	if (!m->stacks_ready) {
-		status = OW_OK;
-		for (struct deferred *d = m->deferred_stacks; d && status == OW_OK; d = d->next)
-			status = d->run(m, d->state, err);
-		m->stacks_status = status;
-		m->stacks_ready = true;
-	}
-	status = m->stacks_status;
-	pthread_mutex_unlock(&m->lock);
-	if (status != OW_OK && err && err->status == OW_OK)
-		error_set(err, status, "the code traces of this profile could not be decoded");
-	return status;
-}
-
-void code_traces_release(struct code_traces *t, struct mem *mem)
-{
-	mem_free(mem, t->frames, t->cap * sizeof(*t->frames));
-	mem_free(mem, t->first, t->ops * sizeof(*t->first));
-	mem_free(mem, t->len, t->ops * sizeof(*t->len));
-	*t = (struct code_traces){ 0 };
-}
-
-ow_status code_traces_init(struct code_traces *t, const struct model *m, struct error *err)
-{
-	*t = (struct code_traces){ .ops = m->op.count };
-	t->first = mem_zalloc(m->mem, t->ops * sizeof(*t->first));
-	t->len = mem_zalloc(m->mem, t->ops * sizeof(*t->len));
-	if (t->first && t->len)
-		return OW_OK;
-	code_traces_release(t, m->mem);
-	return error_no_memory(err);
-}
-
-static bool can_trace(const struct model *m)
-{
-	if (m->stacks_ready || m->stack.count > 1 || !m->deferred_stacks)
-		return false;
-	for (const struct deferred *d = m->deferred_stacks; d; d = d->next)
-		if (!d->trace)
-			return false;
-	return true;
-}
-
-static ow_status make_traces(struct model *m, struct error *err)
-{
-	ow_status status = code_traces_init(&m->traces, m, err);
-
-	for (struct deferred *d = m->deferred_stacks; d && status == OW_OK; d = d->next)
-		status = d->trace(m, d->state, err);
-	if (status != OW_OK)
-		code_traces_release(&m->traces, m->mem);
-	return status;
-}
-
-ow_status model_require_traces(struct model *m, const struct code_traces **out, struct error *err)
-{
-	ow_status status = OW_OK;
-
-	pthread_mutex_lock(&m->lock);
-	if (!m->traces.ops && can_trace(m))
-		status = make_traces(m, err);
-	*out = m->traces.ops ? &m->traces : NULL;
-	pthread_mutex_unlock(&m->lock);
-	return status;
+		if (is_step(m, it.value, number, &found))
+			break;
+	return found;
 }

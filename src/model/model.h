@@ -3,7 +3,7 @@
  * reads them. The tables are in schema.def; this header makes structs of them.
  *
  * Life: builder (append only, one owner; builder.h) → model_freeze (sort, index, check) → read-only
- * from any thread. A few expensive tables are decoded on first use behind a lock (model_require_…).
+ * from any thread. The parts in SCHEMA_DEFERRED are computed on first use behind a lock (model_require_…).
  *
  * Reading: m->op.name[id.v]. Row 0 is nil and reads as zero, so lookups need no null checks. RARE
  * columns are NULL while no row has a value: read them with COLUMN_GET.
@@ -24,7 +24,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* One id type per table, so that they cannot be mixed. */
+/* One id type per table: the compiler refuses to mix them. */
 #define MODEL_ID_TYPE(table, doc)                                                                  \
 	typedef struct {                                                                           \
 		uint32_t v;                                                                        \
@@ -60,17 +60,16 @@ enum track_flags {
 };
 
 enum event_flags {
-	EVENT_UNFINISHED =
-		1 << 0,		 /* the source gives no end; it was closed with what is around it */
-	EVENT_OVERLAPS = 1 << 1, /* starts inside a slice of its track and ends after it */
-	EVENT_UNMATCHED = 1 << 2 /* an end without a begin, kept as a point in time */
+	EVENT_UNFINISHED = 1 << 0, /* no end in the source; closed with the event around it */
+	EVENT_OVERLAPS = 1 << 1,   /* starts inside a slice of its track and ends after it */
+	EVENT_UNMATCHED = 1 << 2   /* an end without a begin, kept as a point in time */
 };
 
 enum frame_flags {
 	FRAME_KERNEL = 1 << 0,	/* of an operating system's kernel */
 	FRAME_INLINED = 1 << 1, /* inlined into its caller */
 	FRAME_JIT = 1 << 2,	/* compiled at run time */
-	FRAME_PROCESS = 1 << 3, /* no code: the process or thread that the frames below it ran in */
+	FRAME_PROCESS = 1 << 3, /* not code: the process or thread of the frames below it */
 	FRAME_NAMELESS = 1 << 4 /* the source has an empty name where others are called unknown */
 };
 
@@ -88,7 +87,7 @@ enum op_flags {
 	OP_FROM_RUN = 1 << 1,	    /* not in the graph: created by a run-time record */
 	OP_COVERED = 1 << 2,	    /* a run-time record was seen for it */
 	OP_TRAINABLE = 1 << 3,	    /* in the trainable variables of its graph */
-	OP_INFERRED_FLOPS = 1 << 4, /* float_ops were computed from shapes, not given */
+	OP_INFERRED_FLOPS = 1 << 4, /* float_ops were computed from shapes */
 	OP_UNKNOWN_FLOPS = 1 << 5,  /* has a formula, but shapes stayed unknown */
 	OP_SHORT_TYPE = 1 << 6,	    /* a kernel: its type is its name, made short */
 	OP_WRAPS =
@@ -97,6 +96,9 @@ enum op_flags {
 	OP_FRAMEWORK = 1 << 9,	  /* XProf counts it as an op of TensorFlow, JAX or tf.data */
 	OP_INSTRUCTION = 1 << 10, /* of a program that XLA compiled */
 	OP_STEP_MARK = 1 << 11,	  /* goes around one step and has its number in the name */
+	OP_TO_HOST =
+		1 << 12, /* of a device: moves data into the host's memory, or waits for that */
+	OP_FROM_HOST = 1 << 13, /* the other way */
 };
 
 enum event_phase {
@@ -109,10 +111,24 @@ enum event_phase {
 	PHASE_DEVICE_TO_HOST,
 	PHASE_COMMUNICATION,
 	PHASE_SYNCHRONISATION,
-	PHASE_IDLE
+	PHASE_IDLE,
+	PHASE_ALLOCATION,     /* of a device's memory, and giving it back */
+	PHASE_INITIALISATION, /* one-off: a context, a library, a module is made ready */
+	PHASE_COUNT
 };
 
-enum link_kind { LINK_FLOW, LINK_LAUNCH, LINK_FORWARD_BACKWARD, LINK_MESSAGE };
+/* The counter of a thread that says what it got of the processors since its last value: parts of that time. */
+#define PROCESSOR_COUNTER "processor"
+#define PROCESSOR_RUNNING "running"
+#define PROCESSOR_WAITING "waiting"
+
+enum link_kind {
+	LINK_FLOW,
+	LINK_LAUNCH,
+	LINK_FORWARD_BACKWARD,
+	LINK_MESSAGE,
+	LINK_WAIT /* work of a device, and the call or the work of another stream that waits for it */
+};
 
 /* What changed. In use is the sum over HEAP_EXISTING, HEAP_ALLOC and HEAP_FREE; held by the allocator, over
  * the segments. The others have a size to look at, which is in no sum. */
@@ -126,9 +142,9 @@ enum heap_kind {
 	HEAP_SEGMENT_UNMAP,
 	HEAP_SEGMENT_EXISTING,
 	HEAP_FREE_REQUESTED, /* released, but a stream still uses it: HEAP_FREE follows */
-	HEAP_OUT_OF_MEMORY,  /* size is what was asked for in vain */
+	HEAP_OUT_OF_MEMORY,  /* size is the request that failed */
 	HEAP_SNAPSHOT,	     /* a marker */
-	HEAP_TOTAL	     /* only says what is in use */
+	HEAP_TOTAL	     /* only states the memory in use */
 };
 
 enum fact_kind {
@@ -144,7 +160,7 @@ enum fact_kind {
 
 enum note_kind {
 	NOTE_INFO,	/* nothing lost: something the reader should know */
-	NOTE_REPAIRED,	/* read by guessing what was meant */
+	NOTE_REPAIRED,	/* read by guessing the meaning */
 	NOTE_DROPPED,	/* something readable was not used, and why */
 	NOTE_DAMAGED,	/* something could not be read */
 	NOTE_TRUNCATED, /* the source ends too early */
@@ -183,27 +199,42 @@ struct code_traces {
 	uint32_t ops;	       /* how many these two are for */
 };
 
-/* Work that an importer puts off until a table is asked for. */
+/* Work that an importer defers until its result is needed. */
 struct deferred {
-	ow_status (*run)(struct model *m, void *state, struct error *err);
-	/* The first half of it, which fills m->traces; run uses them when they are there. NULL = there is none. */
-	ow_status (*trace)(struct model *m, void *state, struct error *err);
+	ow_status (*run)(struct model *m, void *state, struct ow_error *err);
+	/* The first half of the work, which fills m->traces; `run` uses them if they exist. NULL = none. */
+	ow_status (*trace)(struct model *m, void *state, struct ow_error *err);
 	void (*release)(void *state);
 	void *state;
 	struct deferred *next;
 };
 
-/* Releases a list of them. */
-void deferred_release(struct deferred *d);
+/* The parts that a frozen model computes on first use: SCHEMA_DEFERRED. Only deferred.c changes this. */
+enum deferred_part {
+#define MODEL_DEFERRED(part, doc) DEFERRED_##part,
+	SCHEMA_DEFERRED(MODEL_DEFERRED)
+#undef MODEL_DEFERRED
+		DEFERRED_COUNT
+};
 
-/* Arguments of events of a source that are no text in its input: its importer tells them when somebody asks. */
+struct deferred_parts {
+	pthread_mutex_t lock;
+	struct {
+		ow_status status;
+		bool made;
+	} part[DEFERRED_COUNT];
+	struct deferred *rows, *stacks; /* work of importers */
+	atomic_uint_fast64_t tables;	/* that `rows` will add rows to */
+};
+
+/* Arguments of events that are not text in the input of their source: its importer makes them on demand. */
 struct args_reader {
-	/* The arguments of events of the source, JSON objects in the arena; the text of an event without any is left as
-	 * it is. With shared, those that all events of its kind have come in there, as objects of their own. From any
-	 * thread, while the input is open. */
+	/* Sets the texts of the events of the source: JSON objects in the arena. The text of an event without
+	 * arguments is not changed. With `shared`, arguments that all events of a kind have in common are set there,
+	 * as objects of their own. From any thread, while the input is open. */
 	ow_status (*read)(void *state, const struct model *m, const uint32_t *rows, uint32_t n,
 			  struct str *texts, struct str *shared, struct arena *arena,
-			  struct error *err);
+			  struct ow_error *err);
 	void (*release)(void *state);
 	void *state;
 };
@@ -221,21 +252,15 @@ struct model {
 	bool has_code;	      /* some op carries a code trace (tfprof's has_code_traces) */
 	bool missing_streams; /* an accelerator reported, but not its "stream:all" */
 	bool frozen;
-	bool damaged; /* some note says that something was lost */
+	bool damaged;			      /* some note says that something was lost */
+	const struct advice_settings *advice; /* of advise/, which reads them; NULL: the defaults */
 
 	struct buf code;	  /* undecoded code traces; see deferred */
 	struct id_map op_by_name; /* of the ids of names */
 	struct map shape_map, strset_map, frame_map, stack_map, track_map, device_map, step_map,
 		metric_map;
 
-	pthread_mutex_t lock; /* guards what is made on first use, below */
-	struct deferred *deferred_rows;
-	atomic_uint_fast64_t
-		deferred_tables; /* that those will add rows to; see model_require_rows */
-	struct deferred *deferred_stacks;
-	ow_status stacks_status;
-	bool stacks_ready;
-	bool nested; /* event.self_ns and event.depth are there; see model_require_nesting */
+	struct deferred_parts deferred;
 	struct code_traces traces; /* ops is 0 when there are none; see model_require_traces */
 	op_id *ops_by_name;	   /* all ops but nil, ascending byte order of names */
 
@@ -252,7 +277,8 @@ struct model {
 	atomic_bool no_lookups;	 /* the maps above are not made yet */
 };
 
-/* Where the functions of a graph lie in its source: read when all inputs are in (import/tf_library.h). */
+/* Where the functions of a graph lie in its source: read when all inputs are in
+ * (import/tensorflow/graph/tf_library.h). */
 struct function_library {
 	source_id source;
 	uint64_t offset, size;
@@ -267,20 +293,20 @@ struct trace_listing_counter {
 	track_id track;
 };
 
-/* What the list of events of a Chrome trace was like in its file. The tables have its events sorted, paired and
- * joined; with this, and args_offset, which of an event without arguments is its own place, the list can be told
- * again without reading the file. Not part of our own files. */
+/* The list of events of a Chrome trace as it was in its file. The tables hold its events sorted, paired and joined.
+ * With this and args_offset (for an event without arguments, the place of the event itself) the list can be rebuilt
+ * without reading the file. Not part of our own files. */
 struct trace_listing {
-	bool plain; /* events and flows tell all of their elements: nothing was odd, or repaired */
+	bool plain;	  /* events and flows hold all of their elements, none repaired */
 	bool labelled;	  /* args.name is the name of the op; objects (N, O, D) have none */
 	uint64_t events;  /* elements that became an event each */
 	uint32_t strings; /* of the model when it was read: later ones are not in the file */
 	int64_t base_ns;  /* was added to every time */
-	/* Those that became no event, in order: where they begin (40 bits), their size (21), and flags. */
+	/* Elements that did not become events, in order: place (40 bits), size (21), and flags. */
 	uint64_t *elements;
 #define LISTING_FLOW (UINT64_C(1) << 63)    /* it is the next flow, or */
 #define LISTING_COUNTER (UINT64_C(1) << 62) /* the next of counters, */
-#define LISTING_ALL (UINT64_C(1) << 61)	    /* which tells all of it */
+#define LISTING_ALL (UINT64_C(1) << 61)	    /* which holds all of it */
 #define LISTING_SIZE_BITS 21
 #define LISTING_PLACE_BITS 40
 	size_t count, cap;
@@ -288,7 +314,7 @@ struct trace_listing {
 	size_t counter_count, counter_cap;
 };
 
-struct model *model_new(struct mem *mem, struct error *err);
+struct model *model_new(struct mem *mem, struct ow_error *err);
 void model_free(struct model *m);
 
 static inline uint64_t listing_place(uint64_t element)
@@ -300,7 +326,7 @@ static inline uint32_t listing_size(uint64_t element)
 	return (uint32_t)(element >> LISTING_PLACE_BITS) & ((UINT32_C(1) << LISTING_SIZE_BITS) - 1);
 }
 
-/* The listing of a source, made when there is none; NULL without memory. */
+/* The listing of a source, made on the first call; NULL without memory. */
 struct trace_listing *model_make_listing(struct model *m, source_id source);
 /* NULL when it has none. */
 static inline const struct trace_listing *model_listing(const struct model *m, uint32_t source)
@@ -327,7 +353,7 @@ static inline struct str model_str(const struct model *m, str_id id)
 {
 	return m->strings.text[id.v];
 }
-/* The id of a text, or 0 when no such string exists (or it is empty). */
+/* The id of a text, or 0 when the string does not exist (or is empty). */
 str_id model_find_str(const struct model *m, struct str text);
 
 /* ---- lookups (valid before and after freeze) ---- */
@@ -335,8 +361,16 @@ op_id model_find_op(const struct model *m, struct str name);
 /* The step with that number, or nil. */
 step_id model_find_step(const struct model *m, int64_t number);
 /* Members of a set. */
-/* The rows of memory that an op has in a step: how many, and the first. Nearly always it is the row of the same number, for
- * all of them; then there are no columns that say so. */
+/* The rows of memory that an op has in a step: how many, and the first. Nearly always each op_step has the memory
+ * row of the same number; then the columns for this do not exist. */
+/* How many runs an event stands for: more than one where calls were sampled. */
+static inline int64_t event_runs(const struct model *m, uint32_t event)
+{
+	uint32_t runs = COLUMN_GET(m->event.runs, event);
+
+	return runs ? runs : 1;
+}
+
 static inline uint32_t model_memory_of(const struct model *m, uint32_t op_step, uint32_t *first)
 {
 	if (m->op_step.memory_first && m->op_step.memory_count) {
@@ -359,19 +393,29 @@ static inline const int64_t *model_dims(const struct model *m, shape_id id, int3
 	return m->dim.size + m->shape.dim_first[id.v];
 }
 
-/* ---- made on first use, once, from any thread; frozen models only ---- */
+/* ---- deferred parts: computed on first use, once, from any thread; frozen models only ---- */
 /* Ops in byte order of their names: op.count - 1 of them. NULL on failure. */
-const op_id *model_ops_by_name(struct model *m, struct error *err);
+const op_id *model_ops_by_name(struct model *m, struct ow_error *err);
 /* After this op.stack, frame and stack are filled. */
-ow_status model_require_stacks(struct model *m, struct error *err);
-/* After this event.self_ns and event.depth are there, if some track has slices. */
-ow_status model_require_nesting(struct model *m, struct error *err);
-/* The same calls without a tree of them, for half the price. *out is NULL when they are to be had as stacks
- * only. */
-ow_status model_require_traces(struct model *m, const struct code_traces **out, struct error *err);
+ow_status model_require_stacks(struct model *m, struct ow_error *err);
+/* Computes event.self_ns and event.depth, if some track has slices. */
+ow_status model_require_nesting(struct model *m, struct ow_error *err);
+/* The calls of model_require_stacks without a tree of them, which takes half the time. *out is NULL when there are only
+ * stacks. */
+ow_status model_require_traces(struct model *m, const struct code_traces **out,
+			       struct ow_error *err);
 /* An empty set for the model's ops, and its end. */
-ow_status code_traces_init(struct code_traces *t, const struct model *m, struct error *err);
+ow_status code_traces_init(struct code_traces *t, const struct model *m, struct ow_error *err);
 void code_traces_release(struct code_traces *t, struct mem *mem);
+/* Drops the computed parts: rows were added or changed. The next reader computes them again. */
+void deferred_forget(struct model *m, enum deferred_part part);
+/* For model.c. */
+void deferred_init(struct model *m);
+void deferred_release(struct model *m);
+/* How parts are computed elsewhere; only deferred.c calls these, behind its lock. */
+ow_status nesting_make(struct model *m, struct ow_error *err);
+ow_status name_order_make(struct model *m, struct ow_error *err);
+ow_status lookups_make(struct model *m, struct ow_error *err);
 
 /* ---- reflection, for SQL, save/load and docs ---- */
 enum table_id {
@@ -386,8 +430,19 @@ enum table_id {
 #define TABLES_ALL (UINT64_MAX >> (64 - TABLE_COUNT))
 _Static_assert(TABLE_COUNT <= 64, "a bit per table");
 
-enum column_unit { UNIT_NONE, UNIT_NS, UNIT_BYTES, UNIT_COUNT, UNIT_FLAGS, UNIT_ENUM };
-enum column_need { NEED_ALWAYS, NEED_RARE };
+/* The unit of a number, in the model and in every table after it; the first six are also the units of the public
+ * header. Outputs for people format numbers accordingly, outputs for programs print them as they are. */
+enum column_unit {
+	UNIT_NONE,
+	UNIT_NS,
+	UNIT_MICROS, /* tfprof's unit: columns named *_micros */
+	UNIT_BYTES,
+	UNIT_COUNT, /* may be abbreviated: 1.20k */
+	UNIT_PERCENT,
+	UNIT_FLAGS, /* of the model only */
+	UNIT_ENUM   /* one of a few words */
+};
+enum column_need { NEED_ALWAYS, NEED_RARE, NEED_DEFERRED };
 
 struct column_info {
 	const char *name, *type, *doc;
@@ -406,29 +461,29 @@ struct table_info {
 
 extern const struct table_info model_tables[TABLE_COUNT];
 
-/* To be called before rows of these tables (TABLE_BIT each) are read. Rows that an importer has put off are made, once
- * and from any thread; a failure leaves the model as it was, and the next call tries again. Rows in our own file
+/* Call this before reading rows of these tables (TABLE_BIT each). Rows that an importer has deferred are made, once
+ * and from any thread; a failure leaves the model unchanged, and the next call tries again. Rows in our own file
  * have their checksums and references checked, once: OW_E_CORRUPT, or OW_E_IO when the file became shorter. */
-ow_status model_require_rows(struct model *m, uint64_t tables, struct error *err);
+ow_status model_require_rows(struct model *m, uint64_t tables, struct ow_error *err);
 
 /* ---- rows in our own file; all of these do nothing for any other model ---- */
-/* Arguments and records, which are checked only when somebody asks. */
-ow_status model_verify_rest(struct model *m, struct error *err);
+/* Checks arguments and records, which only this call checks. */
+ow_status model_verify_rest(struct model *m, struct ow_error *err);
 /* The error of a file that became shorter. */
-ow_status model_lost(const struct model *m, struct error *err);
-/* Before anything is added: all is verified, the lookups are made, and the freeze will run again. */
-ow_status model_thaw(struct model *m, struct error *err);
-/* The end of reading: rows may be added again, and then frozen again. Nobody may use the model
- * meanwhile, nor anything that was made of it. */
+ow_status model_lost(const struct model *m, struct ow_error *err);
+/* Call this before adding rows: verifies everything, makes the lookups, and lets the freeze run again. */
+ow_status model_thaw(struct model *m, struct ow_error *err);
+/* The end of reading: rows may be added again, and then frozen again. Until then the model, and anything made from
+ * it, must not be used. */
 void model_unfreeze(struct model *m);
 /* The maps that adding and finding need; builder.c. Once, from any thread. */
-ow_status model_make_lookups(struct model *m, struct error *err);
-/* Ids that name no row, ranges beyond a table: hostile content whose checksum is right. */
-ow_status model_check_table(struct model *m, enum table_id table, struct error *err);
-/* The same for all tables, but what is wrong is set to nil; returns how much was. */
+ow_status model_make_lookups(struct model *m, struct ow_error *err);
+/* Finds ids that name no row and ranges beyond a table: hostile content whose checksum is right. */
+ow_status model_check_table(struct model *m, enum table_id table, struct ow_error *err);
+/* The same for all tables, but wrong values are set to nil; returns how many were. */
 uint64_t model_repair(struct model *m);
 
-/* What a view adds up: saturating so that hostile numbers cannot overflow. */
+/* For sums in views: saturates, so hostile numbers cannot overflow. */
 static inline int64_t us_to_ns(int64_t us)
 {
 	if (us > INT64_MAX / 1000)
@@ -443,6 +498,19 @@ static inline int64_t wrap_add(int64_t a, int64_t b)
 {
 	return (int64_t)((uint64_t)a + (uint64_t)b);
 }
+/* A sum that stops at the limits: for what people read as a total, and divide by. */
+static inline int64_t sum_add(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (OW_LIKELY(!__builtin_add_overflow(a, b, &sum)))
+		return sum;
+	return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
+/* Nothing that was recorded took longer: what says so is damaged, and is set aside. */
+#define DURATION_MAX_NS (INT64_C(366) * 24 * 3600 * 1000000000)
+
 static inline int64_t wrap_sub(int64_t a, int64_t b)
 {
 	return (int64_t)((uint64_t)a - (uint64_t)b);

@@ -8,7 +8,7 @@
 
 struct fixture {
 	struct mem mem;
-	struct error err;
+	struct ow_error err;
 	struct model *m;
 	struct builder b;
 };
@@ -278,7 +278,7 @@ static void allocation_failures(void **state)
 {
 	(void)state;
 	for (uint64_t n = 1; n < 2000; n++) {
-		struct error err = { 0 };
+		struct ow_error err = { 0 };
 		struct builder b;
 		struct model *m;
 		struct mem mem;

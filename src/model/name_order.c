@@ -1,9 +1,10 @@
 /*
- * name_order.c: model_ops_by_name, the ops in byte order of their names. Half a million names with
- * long common prefixes are usual, so this sorts by eight bytes at a time, going on to the next eight
- * only within equal groups. Large groups are distributed by the bytes in which they differ. Made on
- * first use: not every view needs it.
+ * name_order.c: model_ops_by_name, the ops in byte order of their names. Half a million names with long common prefixes
+ * are usual, so this sorts by eight bytes at a time, and by the next eight only within equal groups. Large groups are
+ * distributed by the bytes in which they differ. Computed on first use: not every view needs it.
  */
+#include "base/radix.h"
+#include "base/vec.h"
 #include "model/model.h"
 
 #define FEW 24	 /* up to so many are sorted by inserting */
@@ -47,46 +48,13 @@ static int compare_items(const void *a, const void *b)
 	return (x->key > y->key) - (x->key < y->key);
 }
 
-/* One pass of a radix sort: to `to`, in the order of the byte at `shift`, otherwise as they are. */
-static void distribute(const struct item *from, struct item *to, size_t count, unsigned shift)
-{
-	size_t place[256] = { 0 }, sum = 0;
-
-	for (size_t i = 0; i < count; i++)
-		place[from[i].key >> shift & 255]++;
-	for (size_t i = 0; i < 256; i++) {
-		size_t here = place[i];
-
-		place[i] = sum;
-		sum += here;
-	}
-	for (size_t i = 0; i < count; i++)
-		to[place[from[i].key >> shift & 255]++] = from[i];
-}
-
 /* By key. `spare` has room for as many items. */
 static void sort_by_key(struct item *items, struct item *spare, size_t count)
 {
-	struct item *from = items, *to = spare;
-	uint64_t differ = 0;
-
-	if (count < MANY) {
+	if (count < MANY)
 		qsort(items, count, sizeof(*items), compare_items);
-		return;
-	}
-	for (size_t i = 1; i < count; i++)
-		differ |= items[i].key ^ items[0].key;
-	for (unsigned shift = 0; shift < 64; shift += 8) {
-		struct item *swap = from;
-
-		if (!(differ >> shift & 255))
-			continue;
-		distribute(from, to, count, shift);
-		from = to;
-		to = swap;
-	}
-	if (from != items)
-		memcpy(items, from, count * sizeof(*items));
+	else
+		radix_sort_in_place(items, spare, count, key, 8);
 }
 
 static void insertion_sort(struct item *items, size_t count, size_t depth)
@@ -107,7 +75,7 @@ static void insertion_sort(struct item *items, size_t count, size_t depth)
 	}
 }
 
-/* A zero-padded key cannot tell "a" from "a\0": such groups are few, and sorted by comparing. */
+/* A zero-padded key cannot distinguish "a" from "a\0": groups with short names are few, and sorted by comparing. */
 static bool ends_inside(const struct item *items, size_t count, size_t depth)
 {
 	for (size_t i = 0; i < count; i++)
@@ -116,7 +84,7 @@ static bool ends_inside(const struct item *items, size_t count, size_t depth)
 	return false;
 }
 
-/* In a group whose keys are equal, the names that end go first, by length; returns how many. */
+/* In a group with equal keys, puts the names that end first, by length; returns how many. */
 static size_t short_names_first(struct item *items, size_t count, size_t depth)
 {
 	size_t ended = 0;
@@ -143,13 +111,7 @@ static size_t short_names_first(struct item *items, size_t count, size_t depth)
 static bool push_group(struct mem *mem, struct group **stack, size_t *cap, size_t *top,
 		       struct group group)
 {
-	void *grown = *stack;
-
-	if (!mem_grow(mem, &grown, cap, *top + 1, sizeof(group)))
-		return false;
-	*stack = grown;
-	(*stack)[(*top)++] = group;
-	return true;
+	return vec_push(mem, *stack, *top, *cap, group);
 }
 
 static bool sort_names(const struct model *m, struct item *items, struct item *spare, size_t count)
@@ -208,24 +170,15 @@ static bool fill_order(const struct model *m, op_id *order, size_t count)
 	return ok;
 }
 
-static op_id *make_order(const struct model *m)
+ow_status name_order_make(struct model *m, struct ow_error *err)
 {
 	size_t count = m->op.count - 1;
 	op_id *order = mem_alloc(m->mem, count * sizeof(*order));
 
-	if (!order || fill_order(m, order, count))
-		return order;
+	if (order && fill_order(m, order, count)) {
+		m->ops_by_name = order;
+		return OW_OK;
+	}
 	mem_free(m->mem, order, count * sizeof(*order));
-	return NULL;
-}
-
-const op_id *model_ops_by_name(struct model *m, struct error *err)
-{
-	pthread_mutex_lock(&m->lock);
-	if (!m->ops_by_name)
-		m->ops_by_name = make_order(m);
-	pthread_mutex_unlock(&m->lock);
-	if (!m->ops_by_name)
-		error_no_memory(err);
-	return m->ops_by_name;
+	return error_no_memory(err);
 }

@@ -1,4 +1,8 @@
-/* names.c: see names.h. A number beyond the enum reads as "unknown". */
+/*
+ * names.c: words for the kinds of devices, tracks and notes; the views and `info --json` call it. A number beyond
+ * the enum, as a newer or damaged file may have, reads as "unknown". Words are part of the output: they are not
+ * translated, and never parsed back here.
+ */
 #include "model/names.h"
 
 static const char *name_of(const char *const *names, size_t count, uint8_t kind)

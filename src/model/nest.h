@@ -1,6 +1,6 @@
 /*
- * nest.h: the part of model_freeze that traces need: the events of tracks with TRACK_SLICES are put in
- * order, nested, and summed into op_step. Only freeze.c calls it.
+ * nest.h: the part of model_freeze for traces: events of tracks with TRACK_SLICES are put in order, nested, and summed
+ * into op_step. Only freeze.c calls nest_events; nest.c calls the rest.
  */
 #ifndef MODEL_NEST_H
 #define MODEL_NEST_H

@@ -1,4 +1,4 @@
-/* notes.c: facts about a source and notes on what was wrong with it; the rest of builder.h. */
+/* notes.c: facts about a source and notes on damage in it; the rest of builder.h. */
 #include "model/builder.h"
 
 #include <stdarg.h>

@@ -1,11 +1,13 @@
 /*
- * redact.c: see redact.h. Goes through every column of strings; the test walks the schema, so that a
- * new column of strings must be thought of here. Strings that nothing names any more are blanked.
+ * redact.c: replaces the user's names in a frozen model with pseudonyms; api/profile.c calls it once, before the
+ * model is used. The test walks the schema, so a new string column fails it until that column is handled here.
+ * Strings without a remaining reference are blanked. The input files are not changed, and numbers (times, sizes,
+ * counts) stay as they are.
  */
 #include "model/redact.h"
 
 #include "model/builder.h"
-#include "model/pseudonym.h"
+#include "base/pseudonym.h"
 
 enum { KEEP_TYPE = 1, KEEP_DEVICE = 2 };
 
@@ -72,8 +74,8 @@ static void each_id(struct redaction *r, uint64_t *column, uint32_t count)
 
 /* ---- what stays ---- */
 
-/* CamelCase, maybe after underscores, as registered op types are; functions of the user that are
- * called like ops mostly are not. */
+/* CamelCase, maybe after underscores, like registered op types. The user's functions, which are called like ops,
+ * mostly are not. */
 static bool looks_like_type(struct str s)
 {
 	size_t i = 0;
@@ -102,7 +104,7 @@ static bool looks_like_device(struct str s)
 	return true;
 }
 
-/* An op that only run-time records know has its name for a type. */
+/* An op known only from run-time records has its name as its type. */
 static bool has_real_type(const struct model *m, uint32_t op)
 {
 	return !(m->op.flags[op] & OP_FROM_RUN) || m->op.type[op].v != m->op.name[op].v;
@@ -191,7 +193,7 @@ static void redact_tracks(struct redaction *r)
 	each(r, m->counter.instance, m->counter.count, pseudonym_word);
 }
 
-/* What profilers count; anything else may be somebody's probe. */
+/* Metrics that profilers count; any other may be the user's own probe. */
 static bool is_common_metric(struct str name)
 {
 	static const char *const names[] = {
@@ -274,7 +276,7 @@ static bool is_identifier(struct str s)
 	return true;
 }
 
-/* Keys are ours, but for objects with one member per device or type. */
+/* Keys are our own words, except in objects with one member per device or type. */
 static str_id fact_key(struct redaction *r, str_id id)
 {
 	struct str key = model_str(r->m, id);
@@ -351,7 +353,7 @@ static void note_word(struct redaction *r, struct str word, struct buf *out)
 {
 	str_id id = model_find_str(r->m, word);
 
-	/* a name of one or two letters tells nothing, and half of English would be replaced */
+	/* a name of one or two letters reveals nothing, and would match half of English */
 	if (is_technical(word) || (id.v && is_kept(r, id)) ||
 	    (is_plain(word) && (word.len < 3 || !pseudonym_known(&r->words, word))))
 		buf_add_str(out, word);
@@ -359,7 +361,7 @@ static void note_word(struct redaction *r, struct str word, struct buf *out)
 		pseudonym_name(&r->words, word, out);
 }
 
-/* Word by word; what could be a name is replaced, quotes and other marks around it stay. */
+/* Word by word: words that could be names are replaced, quotes and other marks around them stay. */
 static void note_words(struct redaction *r, struct str text, struct buf *out)
 {
 	struct str rest = text, piece;
@@ -399,7 +401,7 @@ static void note_text(struct redaction *r, struct str text, struct buf *out)
 	note_words(r, str_first(text, MIN(end, text.len)), out);
 }
 
-/* After everything else, so that all names are known. */
+/* Runs after everything else: all names are known then. */
 static void redact_notes(struct redaction *r)
 {
 	struct model *m = r->m;
@@ -430,7 +432,7 @@ static void forget_records(struct model *m)
 	for (uint32_t i = 0; m->op.code_size && i < m->op.count; i++)
 		m->op.code_size[i] = 0;
 	buf_release(&m->code);
-	code_traces_release(&m->traces, m->mem);
+	deferred_forget(m, DEFERRED_traces);
 	buf_init(&m->code, m->mem);
 	for (size_t i = 0; i < m->input_cap; i++) {
 		if (!m->inputs[i])
@@ -441,7 +443,7 @@ static void forget_records(struct model *m)
 	}
 }
 
-static ow_status rebuild_lookups(struct model *m, struct error *err)
+static ow_status rebuild_lookups(struct model *m, struct ow_error *err)
 {
 	struct map *stale[] = { &m->strset_map, &m->frame_map, &m->track_map, &m->metric_map };
 
@@ -453,9 +455,7 @@ static ow_status rebuild_lookups(struct model *m, struct error *err)
 	for (uint32_t op = 1; op < m->op.count; op++)
 		if (!id_map_add(&m->op_by_name, m->op.name[op].v, op))
 			return error_no_memory(err);
-	if (m->ops_by_name)
-		mem_free(m->mem, m->ops_by_name, (m->op.count - 1) * sizeof(op_id));
-	m->ops_by_name = NULL;
+	deferred_forget(m, DEFERRED_name_order);
 	return OW_OK;
 }
 
@@ -484,7 +484,7 @@ static void mark_text_ids(const struct redaction *r, const uint64_t *column, uin
 			used[(uint32_t)column[i]] = 1;
 }
 
-static ow_status blank_unused(struct redaction *r, struct error *err)
+static ow_status blank_unused(struct redaction *r, struct ow_error *err)
 {
 	struct model *m = r->m;
 	uint32_t count = m->strings.count;
@@ -508,7 +508,7 @@ static ow_status blank_unused(struct redaction *r, struct error *err)
 	return OW_OK;
 }
 
-static ow_status redact_all(struct redaction *r, struct error *err)
+static ow_status redact_all(struct redaction *r, struct ow_error *err)
 {
 	struct model *m = r->m;
 
@@ -528,7 +528,7 @@ static ow_status redact_all(struct redaction *r, struct error *err)
 	return blank_unused(r, err);
 }
 
-ow_status model_redact(struct model *m, struct error *err)
+ow_status model_redact(struct model *m, bool alike, struct ow_error *err)
 {
 	struct redaction r = { .m = m, .old_count = m->strings.count };
 	ow_status status;
@@ -538,6 +538,8 @@ ow_status model_redact(struct model *m, struct error *err)
 	builder_init(&r.b, m, err);
 	buf_init(&r.text, m->mem);
 	status = pseudonyms_init(&r.words, m->mem, err);
+	if (status == OW_OK && alike)
+		status = pseudonyms_share(&r.words, err);
 	r.keep = mem_zalloc(m->mem, r.old_count);
 	r.named = mem_zalloc(m->mem, (size_t)r.old_count * sizeof(*r.named));
 	if (status == OW_OK)

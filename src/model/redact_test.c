@@ -85,7 +85,7 @@ static void no_column_tells(void **state)
 	add_row_everywhere(&s);
 	fill_every_column(&s);
 	small_freeze(&s);
-	assert_int_equal(model_redact(s.m, &s.err), OW_OK);
+	assert_int_equal(model_redact(s.m, false, &s.err), OW_OK);
 	for (int t = 0; t < TABLE_COUNT; t++)
 		for (uint32_t c = 0; c < model_tables[t].column_count; c++) {
 			const char *name = model_tables[t].columns[c].name;
@@ -134,7 +134,7 @@ static void structure_stays(void **state)
 	builder_add_op_input(&s.b, &(struct op_input_row){ .name = s.m->op.name[first.v] });
 	small_freeze(&s);
 	assert_non_null(model_ops_by_name(s.m, &s.err));
-	assert_int_equal(model_redact(s.m, &s.err), OW_OK);
+	assert_int_equal(model_redact(s.m, false, &s.err), OW_OK);
 
 	name = op_name(&s, first);
 	assert_int_equal(name.ptr[0], 'n');
@@ -177,7 +177,7 @@ static void types(void **state)
 						     builder_cstr(&s.b, "_checkpoint_variables"));
 	function = small_op(&s, "b", "__inference_falcon_12", "");
 	small_freeze(&s);
-	assert_int_equal(model_redact(s.m, &s.err), OW_OK);
+	assert_int_equal(model_redact(s.m, false, &s.err), OW_OK);
 	assert_int_equal(s.m->op.type[run.v].v, s.m->op.name[run.v].v);
 	assert_true(str_ends(op_name(&s, run), STR("_0_0")));
 	set = model_strset(s.m, s.m->op.types[marked.v], &count);
@@ -207,7 +207,7 @@ static void paths_and_code(void **state)
 	small_source(&s, "events.out.tfevents.123.annbox", "tf_events");
 	small_code(&s, small_op(&s, "a", "Conv2D", ""), frames);
 	small_freeze(&s);
-	assert_int_equal(model_redact(s.m, &s.err), OW_OK);
+	assert_int_equal(model_redact(s.m, false, &s.err), OW_OK);
 	file = model_str(s.m, s.m->frame.file[1]);
 	other = model_str(s.m, s.m->frame.file[2]);
 	assert_int_equal(file.ptr[0], '/');
@@ -253,7 +253,7 @@ static void facts_and_notes(void **state)
 	builder_note(&s.b, NOTE_INFO, 9,
 		     "record 12 of 'falcon/wing' (Conv2D) in the GraphDef: wing");
 	small_freeze(&s);
-	assert_int_equal(model_redact(s.m, &s.err), OW_OK);
+	assert_int_equal(model_redact(s.m, false, &s.err), OW_OK);
 	assert_string_equal(model_str(s.m, s.m->fact.text[1]).ptr, "GraphDef");
 	assert_string_equal(model_str(s.m, s.m->fact.key[2]).ptr, "inputs");
 	assert_int_equal(s.m->fact.text[3].v, s.m->op.name[1].v);
@@ -282,7 +282,7 @@ static void text_ids(void **state)
 	builder_add_event_key(&s.b, &(struct event_key_row){ .id = id });
 	builder_add_event_key(&s.b, &(struct event_key_row){ .id = 77 });
 	small_freeze(&s);
-	assert_int_equal(model_redact(s.m, &s.err), OW_OK);
+	assert_int_equal(model_redact(s.m, false, &s.err), OW_OK);
 	assert_true(s.m->flow.id[1] == s.m->event_key.id[1]);
 	assert_true(s.m->event_key.id[2] == 77);
 	assert_int_equal(model_str(s.m, (str_id){ (uint32_t)s.m->flow.id[1] }).len, 8);
@@ -303,11 +303,32 @@ static void cannot_be_guessed(void **state)
 		small_open(&s);
 		op = small_op(&s, "falcon", "Conv2D", "");
 		small_freeze(&s);
-		assert_int_equal(model_redact(s.m, &s.err), OW_OK);
+		assert_int_equal(model_redact(s.m, false, &s.err), OW_OK);
 		snprintf(seen[i], sizeof(seen[i]), "%s", op_name(&s, op).ptr);
 		small_close(&s);
 	}
 	assert_string_not_equal(seen[0], seen[1]);
+}
+
+/* Models that are compared have the same words for the same names. */
+static void agree_when_compared(void **state)
+{
+	char seen[2][64];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct small_model s;
+		op_id op;
+
+		small_open(&s);
+		op = small_op(&s, "falcon", "Conv2D", "");
+		small_freeze(&s);
+		assert_int_equal(model_redact(s.m, true, &s.err), OW_OK);
+		snprintf(seen[i], sizeof(seen[i]), "%s", op_name(&s, op).ptr);
+		small_close(&s);
+	}
+	assert_string_equal(seen[0], seen[1]);
+	assert_string_not_equal(seen[0], "falcon");
 }
 
 /* Many words: all stay different. */
@@ -325,7 +346,7 @@ static void no_collisions(void **state)
 		small_op(&s, name, "Conv2D", "");
 	}
 	small_freeze(&s);
-	assert_int_equal(model_redact(s.m, &s.err), OW_OK);
+	assert_int_equal(model_redact(s.m, false, &s.err), OW_OK);
 	order = model_ops_by_name(s.m, &s.err);
 	for (int i = 1; i < 60000; i++)
 		assert_true(str_cmp(op_name(&s, order[i - 1]), op_name(&s, order[i])) < 0);
@@ -343,7 +364,7 @@ static ow_status redact_without(uint64_t n, bool sticky)
 	builder_note(&s.b, NOTE_INFO, 9, "record of 'falcon/wing'");
 	small_freeze(&s);
 	mem_fail_after(n, sticky);
-	status = model_redact(s.m, &s.err);
+	status = model_redact(s.m, false, &s.err);
 	mem_fail_after(0, false);
 	assert_true(status == OW_OK || status == OW_E_NO_MEMORY);
 	small_close(&s);
@@ -370,6 +391,7 @@ int main(void)
 		cmocka_unit_test(facts_and_notes),
 		cmocka_unit_test(text_ids),
 		cmocka_unit_test(cannot_be_guessed),
+		cmocka_unit_test(agree_when_compared),
 		cmocka_unit_test(no_collisions),
 		cmocka_unit_test(memory_ends),
 	};

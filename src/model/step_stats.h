@@ -1,7 +1,7 @@
 /*
- * step_stats.h: what the records of one traced step say, as TensorFlow's Timeline needs it: devices, the
- * runs of nodes in the order of the source, and what they put out. Plain data between the importer that
- * decodes the records (tf_step_stats.c) and the output that draws them (step_timeline.c).
+ * step_stats.h: the records of one traced step, as TensorFlow's Timeline needs them: devices, the runs of nodes in the
+ * order of the source, and their outputs. Plain data between the importer that decodes the records
+ * (import/tensorflow/run/traced_steps.c) and the output that draws them (step_timeline.c).
  */
 #ifndef MODEL_STEP_STATS_H
 #define MODEL_STEP_STATS_H

@@ -1,15 +1,192 @@
 /*
- * arrow.c: ow_result_arrow: results in the form of Arrow's C data interface, for Python's data frames, DuckDB
- * and whoever else takes it. Numbers are handed out where they are; texts, truth values and which values are
- * known have another form in Arrow and are copied.
+ * arrow_c.c: a held table in the form of Arrow's C data interface, for Python's data frames, DuckDB and other consumers
+ * in this process; see arrow_c.h. Numbers are exported in place; texts, truth values and validity bits have another
+ * form in Arrow and are copied. Arrow's files and streams are in arrow_ipc.c.
+ *
+ * A consumer may move the children of a struct apart and release them in any order and from any thread. So every part
+ * owns its memory, and all of them hold one `struct export`.
  */
-#include "api/arrow_int.h"
+#include "table/arrow_c.h"
+
+#include "base/str.h"
 
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 
-void ow_arrow_options_init(struct ow_arrow_options *options)
+/* ---- blocks ---- */
+
+/* Exported arrays share this; the last one released calls the owner. */
+struct export
 {
-	*options = (struct ow_arrow_options){ .size = sizeof(*options) };
+	atomic_size_t refs;
+	const struct table *t;
+	struct mem *mem;
+	void (*release)(void *owner);
+	void *owner;
+};
+
+/* A block of an export: zeroed, `size` bytes after its header; holds the export. */
+struct export_block {
+	struct export *e;
+	size_t size;
+};
+
+static void export_drop(struct export *e)
+{
+	void (*release)(void *owner) = e->release;
+	void *owner = e->owner;
+
+	if (atomic_fetch_sub(&e->refs, 1) != 1)
+		return;
+	mem_free(e->mem, e, sizeof(*e));
+	if (release)
+		release(owner); /* the profile, and with it the memory's account, may end here */
+}
+
+/* Drops without calling the owner: the call failed. */
+static void export_abandon(struct export *e)
+{
+	e->release = NULL;
+	export_drop(e);
+}
+
+static void *export_block_new(struct export *e, size_t size)
+{
+	struct export_block *block = mem_zalloc(e->mem, sizeof(*block) + size);
+
+	if (!block)
+		return NULL;
+	atomic_fetch_add(&e->refs, 1);
+	*block = (struct export_block){ e, sizeof(*block) + size };
+	return block + 1;
+}
+
+static void export_block_free(void *ptr)
+{
+	struct export_block *block = (struct export_block *)ptr - 1;
+	struct export *e = block->e;
+
+	mem_free(e->mem, block, block->size);
+	export_drop(e);
+}
+
+static uint64_t total_bytes(const struct str *texts, uint32_t count)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		bytes += texts[i].len;
+	return bytes;
+}
+
+/* Texts of a column beyond 2 GB have 64-bit offsets. */
+static bool export_is_large(const struct table_column *column, uint32_t rows)
+{
+	return total_bytes(column->texts, rows) > INT32_MAX;
+}
+
+/* ---- schemas ---- */
+
+/* A schema owns a block: the structs of its children, or its texts. */
+static void release_schema(struct ArrowSchema *schema)
+{
+	for (int64_t i = 0; i < schema->n_children; i++)
+		if (schema->children[i]->release)
+			schema->children[i]->release(schema->children[i]);
+	schema->release = NULL;
+	export_block_free(schema->private_data);
+}
+
+static const char *format_of(const struct export *e, const struct table_column *column)
+{
+	switch (column->type) {
+	case TYPE_REAL:
+	case TYPE_NUMBER:
+		return "g";
+	case TYPE_BOOL:
+		return "b";
+	case TYPE_TEXT:
+		return export_is_large(column, e->t->row_count) ? "U" : "u";
+	default:
+		return "l";
+	}
+}
+
+static const char *unit_of(const struct table_column *column)
+{
+	const char *unit = column_unit_name(column->unit);
+
+	return unit ? unit : "";
+}
+
+static char *put_text(char *to, const char *text)
+{
+	int32_t len = (int32_t)strlen(text);
+
+	memcpy(to, &len, sizeof(len));
+	memcpy(to + sizeof(len), text, (size_t)len);
+	return to + sizeof(len) + len;
+}
+
+/* The specification's form: a count, then keys and values with their lengths, native byte order. */
+static void put_metadata(char *to, const struct table_column *column)
+{
+	int32_t pairs = 2;
+
+	memcpy(to, &pairs, sizeof(pairs));
+	to = put_text(to + sizeof(pairs), "opwatch.title");
+	to = put_text(to, column->title);
+	to = put_text(to, "opwatch.unit");
+	put_text(to, unit_of(column));
+}
+
+#define METADATA_FRAME 64 /* more than the keys and lengths take */
+
+static bool make_column(struct export *e, const struct table_column *column,
+			struct ArrowSchema *schema)
+{
+	size_t name = strlen(column->name) + 1;
+	size_t size = name + METADATA_FRAME + strlen(column->title) + strlen(unit_of(column));
+	char *texts = export_block_new(e, size);
+
+	if (!texts)
+		return false;
+	memcpy(texts, column->name, name);
+	put_metadata(texts + name, column);
+	*schema = (struct ArrowSchema){ .format = format_of(e, column),
+					.name = texts,
+					.metadata = texts + name,
+					.flags = column->known ? ARROW_FLAG_NULLABLE : 0,
+					.release = release_schema,
+					.private_data = texts };
+	return true;
+}
+
+static bool arrow_schema_make(struct export *e, struct ArrowSchema *schema)
+{
+	const struct table *r = e->t;
+	size_t each = sizeof(struct ArrowSchema *) + sizeof(struct ArrowSchema);
+	struct ArrowSchema **children = export_block_new(e, r->column_count * each);
+	struct ArrowSchema *structs;
+
+	if (!children)
+		return false;
+	structs = (struct ArrowSchema *)(children + r->column_count);
+	*schema = (struct ArrowSchema){ .format = "+s",
+					.name = "",
+					.children = children,
+					.release = release_schema,
+					.private_data = children };
+	for (uint32_t i = 0; i < r->column_count; i++) {
+		if (!make_column(e, &r->columns[i], &structs[i])) {
+			release_schema(schema);
+			return false;
+		}
+		children[i] = &structs[i];
+		schema->n_children = i + 1;
+	}
+	return true;
 }
 
 /* ---- arrays ---- */
@@ -55,7 +232,7 @@ static struct array_block *array_new(struct export *e, struct ArrowArray *array,
 	return block;
 }
 
-/* A buffer of the array's own. Never of no bytes: some consumers look at the address. */
+/* A buffer that the array owns. Never of zero bytes: some consumers look at the address. */
 static void *buffer_new(struct array_block *block, int place, size_t size)
 {
 	void *buffer = mem_alloc(mem_of(block), size + 8);
@@ -97,8 +274,8 @@ static bool make_bools(struct array_block *block, const int64_t *values, size_t 
 	return true;
 }
 
-/* Digits that do not fit into an integer: as near as a float64 comes. */
-static bool make_numbers(struct array_block *block, const struct result_column *column, size_t rows)
+/* Digits that do not fit into an integer become the nearest float64. */
+static bool make_numbers(struct array_block *block, const struct table_column *column, size_t rows)
 {
 	double *values = buffer_new(block, 1, rows * sizeof(*values));
 
@@ -110,23 +287,7 @@ static bool make_numbers(struct array_block *block, const struct result_column *
 	return true;
 }
 
-/* ---- texts ---- */
-
-static uint64_t total_bytes(const struct str *texts, uint32_t count)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t i = 0; i < count; i++)
-		bytes += texts[i].len;
-	return bytes;
-}
-
-bool export_is_large(const struct result_column *column, uint32_t rows)
-{
-	return total_bytes(column->texts, rows) > INT32_MAX;
-}
-
-/* Consumers trust that texts are UTF-8: a byte that is not becomes a question mark. */
+/* Consumers trust that texts are UTF-8: an invalid byte becomes a question mark. */
 static void copy_text(char *to, struct str text)
 {
 	size_t good = utf8_plain_prefix(text);
@@ -165,19 +326,19 @@ static bool make_texts(struct array_block *block, const struct str *texts, uint3
 /* ---- columns and rows ---- */
 
 static bool fill_column(struct array_block *block, struct ArrowArray *array,
-			const struct result_column *column)
+			const struct table_column *column)
 {
 	uint32_t rows = (uint32_t)array->length;
 
 	if (!make_known(block, array, column->known))
 		return false;
 	switch (column->type) {
-	case RESULT_TEXT:
+	case TYPE_TEXT:
 		array->n_buffers = 3;
 		return make_texts(block, column->texts, rows, export_is_large(column, rows));
-	case RESULT_NUMBER:
+	case TYPE_NUMBER:
 		return make_numbers(block, column, rows);
-	case RESULT_BOOL:
+	case TYPE_BOOL:
 		return make_bools(block, column->ints, rows);
 	default: /* where they are */
 		block->buffers[1] = column->ints;
@@ -185,10 +346,10 @@ static bool fill_column(struct array_block *block, struct ArrowArray *array,
 	}
 }
 
-static bool make_column(struct export *e, const struct result_column *column,
-			struct ArrowArray *array)
+static bool make_array(struct export *e, const struct table_column *column,
+		       struct ArrowArray *array)
 {
-	struct array_block *block = array_new(e, array, e->result->r->row_count, 2, 0);
+	struct array_block *block = array_new(e, array, e->t->row_count, 2, 0);
 
 	if (!block)
 		return false;
@@ -198,9 +359,9 @@ static bool make_column(struct export *e, const struct result_column *column,
 	return false;
 }
 
-bool arrow_array_make(struct export *e, struct ArrowArray *array)
+static bool arrow_array_make(struct export *e, struct ArrowArray *array)
 {
-	const struct result *r = e->result->r;
+	const struct table *r = e->t;
 	struct array_block *block = array_new(
 		e, array, r->row_count, 1,
 		r->column_count * (sizeof(struct ArrowArray *) + sizeof(struct ArrowArray)));
@@ -212,7 +373,7 @@ bool arrow_array_make(struct export *e, struct ArrowArray *array)
 	structs = (struct ArrowArray *)(block->children + r->column_count);
 	array->children = block->children;
 	for (uint32_t i = 0; i < r->column_count; i++) {
-		if (!make_column(e, &r->columns[i], &structs[i])) {
+		if (!make_array(e, &r->columns[i], &structs[i])) {
 			release_array(array);
 			return false;
 		}
@@ -222,25 +383,30 @@ bool arrow_array_make(struct export *e, struct ArrowArray *array)
 	return true;
 }
 
-static ow_status begin(ow_result *result, const struct ow_arrow_options *options, struct export **e,
-		       struct error *err)
-{
-	struct ow_arrow_options full;
+/* ---- what callers use ---- */
 
-	error_clear(err);
-	ow_arrow_options_init(&full);
-	if (options)
-		memcpy(&full, options, MIN(options->size, sizeof(full)));
-	OW_TRY(ow_result_fill(result, err));
-	return export_new(result, &full, e, err);
+static ow_status export_new(const struct table *t, const struct ow_arrow_options *options,
+			    struct export **out, struct ow_error *err)
+{
+	struct export *e = mem_zalloc(t->mem, sizeof(*e));
+
+	if (!e)
+		return error_no_memory(err);
+	*e = (struct export){ .refs = 1,
+			      .t = t,
+			      .mem = t->mem,
+			      .release = options->release,
+			      .owner = options->owner };
+	*out = e;
+	return OW_OK;
 }
 
-ow_status ow_result_arrow(ow_result *result, const struct ow_arrow_options *options,
-			  struct ArrowSchema *schema, struct ArrowArray *array, struct error *err)
+ow_status arrow_c_export(const struct table *t, const struct ow_arrow_options *options,
+			 struct ArrowSchema *schema, struct ArrowArray *array, struct ow_error *err)
 {
 	struct export *e;
 
-	OW_TRY(begin(result, options, &e, err));
+	OW_TRY(export_new(t, options, &e, err));
 	if (schema && !arrow_schema_make(e, schema)) {
 		export_abandon(e);
 		return error_no_memory(err);
@@ -301,13 +467,13 @@ static void stream_release(struct ArrowArrayStream *stream)
 	export_block_free(stream->private_data);
 }
 
-ow_status ow_result_arrow_stream(ow_result *result, const struct ow_arrow_options *options,
-				 struct ArrowArrayStream *stream, struct error *err)
+ow_status arrow_c_stream(const struct table *t, const struct ow_arrow_options *options,
+			 struct ArrowArrayStream *stream, struct ow_error *err)
 {
 	struct stream_block *block;
 	struct export *e;
 
-	OW_TRY(begin(result, options, &e, err));
+	OW_TRY(export_new(t, options, &e, err));
 	block = export_block_new(e, sizeof(*block));
 	if (!block) {
 		export_abandon(e);

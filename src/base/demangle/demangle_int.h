@@ -6,7 +6,7 @@
 #ifndef BASE_DEMANGLE_INT_H
 #define BASE_DEMANGLE_INT_H
 
-#include "base/demangle.h"
+#include "base/demangle/demangle.h"
 
 enum node_kind {
 	NODE_TEXT,	 /* text */
@@ -18,7 +18,7 @@ enum node_kind {
 	NODE_MEMBER,	 /* pointer to member b of class a */
 	NODE_FUNCTION,	 /* returns a (may be nil), takes the list b, then text */
 	NODE_ARRAY,	 /* of a, dimension text or b */
-	NODE_ENCODING,	 /* name a, function b of which only what surrounds the name is written */
+	NODE_ENCODING,	 /* name a, function b: only the part of b around the name is written */
 	NODE_LITERAL,	 /* value text of type a */
 	NODE_PACK,	 /* the list b, without brackets */
 	NODE_LAMBDA,	 /* takes the list b; text is its number */
@@ -34,7 +34,19 @@ struct demangle_node {
 	struct str text;
 };
 
-/* Writes node `root`; false when it takes more than it may. */
+#define MANGLED_MAX 16384 /* bytes of a name */
+
+static inline bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* demangle_print.c: writes node `root`; false when it exceeds the limits. */
 bool demangle_print(const struct demangle_node *nodes, uint32_t root, struct buf *out);
+
+/* demangle_rust.c: the name after "_R", and after "_Z". False, with `out` unchanged, when the text is something
+ * else. */
+bool demangle_rust_v0(struct str name, struct buf *out);
+bool demangle_rust_legacy(struct str name, struct buf *out);
 
 #endif

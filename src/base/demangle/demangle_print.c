@@ -3,7 +3,7 @@
  * stands left of a name, the name, what stands right of it. Steps, depth and length are bounded, because a
  * short name may refer to itself often enough to fill any memory.
  */
-#include "base/demangle_int.h"
+#include "base/demangle/demangle_int.h"
 
 #define TEXT_MAX 65536
 #define STEPS_MAX 200000
@@ -37,7 +37,7 @@ static char last_char(const struct printer *p)
 	return p->out->len ? p->out->ptr[p->out->len - 1] : '\0';
 }
 
-/* Items may be packs without any item: the comma is taken back when nothing came after it. */
+/* Items may be empty packs: the comma is removed when nothing was written after it. */
 static void print_items(struct printer *p, uint32_t list, bool *any)
 {
 	for (; list && step(p); list = p->nodes[list].b) {

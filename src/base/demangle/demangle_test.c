@@ -1,5 +1,5 @@
 /* demangle_test.c: mangled names, short names, and names that are meant to hurt. */
-#include "base/demangle.h"
+#include "base/demangle/demangle.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,6 +55,50 @@ static const struct {
 	{ "_ZN8internal5gemvx6kernelIiLb0EEENSt9enable_ifIXntT0_EvE4typeET_",
 	  "std::enable_if<!false, void>::type internal::gemvx::kernel<int, false>(int)" },
 	{ "_ZTV3Foo", "vtable for Foo" },
+	{ "_Z1fIJiRKdEEvDpOT_", "void f<int, double const&>(int&&, double const&)" },
+	{ "_Z1fIJEEvDpOT_", "void f<>()" },
+	{ "_Z1fIRiEvOT_", "void f<int&>(int&)" },
+	{ "_Z1fIOiEvOT_RS1_", "void f<int&&>(int&&, int&)" },
+	{ "_ZThn16_N3FooD1Ev", "non-virtual thunk to Foo::~Foo()" },
+	{ "_ZTv0_n24_N3Foo3barEi", "virtual thunk to Foo::bar(int)" },
+	{ "_ZZ1fIiEbT_ENKUlvE_clEv", "f<int>(int)::{lambda()#1}::operator()() const" },
+	/* Rust: legacy names without their hash */
+	{ "_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write" },
+	{ "_ZN4core3fmt5write17h0123456789abcdefE.llvm.42", "core::fmt::write" },
+	{ "_ZN50_$LT$T$u20$as$u20$core..convert..From$LT$T$GT$$GT$4from17h0123456789abcdefE",
+	  "<T as core::convert::From<T>>::from" },
+	{ "_ZN1a3b$C17h0123456789abcdefE", "a::b$C::h0123456789abcdef" },
+	/* v0: paths, generic arguments, references */
+	{ "_RNvC1a1b", "a::b" },
+	{ "_RNvCs1_1a1b", "a::b" },
+	{ "_RNvNtC1a1b1c.llvm.123", "a::b::c" },
+	{ "_RNvC6_123foo3bar", "123foo::bar" },
+	{ "_RNCNvC1a1b0", "a::b::{closure#0}" },
+	{ "_RNCNvC1a1bs_0", "a::b::{closure#1}" },
+	{ "_RNSNvC1a1b6vtable", "a::b::{shim:vtable#0}" },
+	{ "_RINvC1a1bhE", "a::b::<u8>" },
+	{ "_RINvC1a1bhEC1z", "a::b::<u8>" },
+	{ "_RINvC1a1bINtB2_1VlEE", "a::b::<a::V<i32>>" },
+	{ "_RNvMC1aNtB2_1T1f", "<a::T>::f" },
+	{ "_RNvXC1aNtB2_1TNtB2_1U1f", "<a::T as a::U>::f" },
+	{ "_RNvYhNtC1a1U1f", "<u8 as a::U>::f" },
+	/* v0: types */
+	{ "_RINvC1a1bRShQeTETjETabEE", "a::b::<&[u8], &mut str, (), (usize,), (i8, bool)>" },
+	{ "_RINvC1a1bPuOzAhj3_E", "a::b::<*const (), *mut !, [u8; 3]>" },
+	{ "_RINvC1a1bFUKChEuFK9rust_calllEzE",
+	  "a::b::<unsafe extern \"C\" fn(u8), extern \"rust-call\" fn(i32) -> !>" },
+	{ "_RINvC1a1bFG_RL0_hEuE", "a::b::<for<'a> fn(&'a u8)>" },
+	{ "_RINvC1a1bDG_INtC1c2FnTRL0_hEEp6OutputtNtC1c4SendEL_E",
+	  "a::b::<dyn for<'a> c::Fn<(&'a u8,), Output = u16> + c::Send>" },
+	{ "_RINvC1a1bL_E", "a::b::<'_>" },
+	/* v0: constants and names that are not ASCII */
+	{ "_RINvC1a1bKj1f_Kln5_Kb1_Kc78_KpE", "a::b::<31, -5, true, 'x', _>" },
+	{ "_RINvC1a1bKca_Kc27_Kc7_E", "a::b::<'\\n', '\\'', '\\u{7}'>" },
+	{ "_RINvC1a1bKnn80000000000000000000000000000000_E",
+	  "a::b::<-0x80000000000000000000000000000000>" },
+	{ "_RNvC1au9Gre_6ka8l", "a::Gr\xc3\xbc\xc3\x9f"
+				"e" },
+	{ "_RNvC1au3zca", "a::\xc3\x9f" },
 	{ "_Z1fDF16_U3AS1i", "f(_Float16, int)" },
 };
 
@@ -67,10 +111,38 @@ static void test_names(void **state)
 
 static void test_no_names(void **state)
 {
-	static const char *const texts[] = { "",	  "_Z",	       "foo",	       "_Z3fo",
-					     "_Z999999f", "_ZN3fooE_", "_ZS_",	       "_ZNS0_E",
-					     "_Z1fIE3",	  "_Z1fDTclE", "_Z1fILiE",     "_ZL",
-					     "_Z1fU",	  "_ZN",       "_Z4294967297f" };
+	static const char *const texts[] = { "",
+					     "_Z",
+					     "foo",
+					     "_Z3fo",
+					     "_Z999999f",
+					     "_ZN3fooE_",
+					     "_ZS_",
+					     "_ZNS0_E",
+					     "_Z1fIE3",
+					     "_Z1fDTclE",
+					     "_Z1fILiE",
+					     "_ZL",
+					     "_Z1fU",
+					     "_ZN",
+					     "_Z4294967297f",
+					     "_R",
+					     "_RN",
+					     "_R1NvC1a1b",
+					     "_RNvC1a1",
+					     "_RNvC1a2b",
+					     "_RNvB_1b",
+					     "_RNvB9_1b",
+					     "_RINvC1a1bB_E",
+					     "_RINvC1a1bKj",
+					     "_RINvC1a1bKf0_E",
+					     "_RINvC1a1bKb2_E",
+					     "_RINvC1a1bL5_E",
+					     "_RINvC1a1bDE",
+					     "_RNvC1au3z-c",
+					     "_RNvC1au9_999999999",
+					     "_RNvC1a1b!",
+					     "_RINvC1a1bGzzzzzzzzzzzzzz_E" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
@@ -102,6 +174,31 @@ static void test_hostile(void **state)
 	put_repeat(&in, "P", 10000);
 	buf_puts(&in, "i");
 	assert_false(demangle_name(buf_str(&in), &out));
+
+	buf_clear(&in);
+	buf_puts(&in, "_RINvC1a1b");
+	put_repeat(&in, "R", 10000);
+	buf_puts(&in, "hE");
+	assert_false(demangle_name(buf_str(&in), &out));
+
+	/* Rust: each tuple refers twice to the one before */
+	buf_clear(&in);
+	buf_puts(&in, "_RINvC1a1bThhE");
+	for (size_t i = 0, before = 8; i < 40; i++) {
+		static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz"
+					     "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+		char ref[16];
+
+		snprintf(ref, sizeof(ref), "B%c%c_", digits[(before - 1) / 62],
+			 digits[(before - 1) % 62]);
+		before = in.len - 2;
+		buf_puts(&in, "T");
+		put_repeat(&in, ref, 2);
+		buf_puts(&in, "E");
+	}
+	buf_puts(&in, "E");
+	assert_false(demangle_name(buf_str(&in), &out));
+	assert_true(out.len < 100000);
 
 	buf_clear(&in);
 	buf_puts(&in, "_Z1f1A1BIS_S_E");

@@ -6,7 +6,7 @@
  *	void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, …>(int, …)
  *	     at::native::vectorized_elementwise_kernel<4, FillFunctor, …>
  */
-#include "base/demangle.h"
+#include "base/demangle/demangle.h"
 
 #define ARGS_SHOWN 40 /* columns that template arguments may take */
 #define WRAPPERS_MAX 4
@@ -22,7 +22,7 @@ static bool ends_with_word(struct str s, struct str word)
 	return str_ends(s, word) && (s.len == word.len || !is_word(s.ptr[s.len - word.len - 1]));
 }
 
-/* ->, and < > << >> after "operator", are no brackets. Returns how many bytes to pass over. */
+/* "->", and < > << >> after "operator", are not brackets. Returns how many bytes to skip. */
 static size_t no_bracket(struct str s, size_t at)
 {
 	struct str before = str_first(s, at);
@@ -148,7 +148,7 @@ static struct str first_arguments(struct str s)
 	return STR("");
 }
 
-/* The function or class that a type is about: of a lambda the function it is written in. */
+/* The function or class that a type is named after: for a lambda, the function around it. */
 static struct str base_name(struct str type)
 {
 	size_t start = 0, stop = type.len;
@@ -169,7 +169,7 @@ static struct str base_name(struct str type)
 	return str_trim(str_make(type.ptr + start, stop - start));
 }
 
-/* Classes and functions that run whatever one of their arguments is; PyTorch has many. */
+/* Classes and functions that only run one of their arguments; PyTorch has many. */
 static const struct {
 	const char *name;
 	bool whole;	   /* not just the beginning */
@@ -219,7 +219,7 @@ static bool is_simple(struct str argument)
 	return true;
 }
 
-/* Numbers and plain types up to the first thing with a name of its own. */
+/* Numbers and plain types up to the first argument with a name of its own. */
 static void put_arguments(struct str list, struct buf *out)
 {
 	size_t shown = 0, count = 0;
@@ -244,7 +244,7 @@ static void put_arguments(struct str list, struct buf *out)
 	buf_add_char(out, '>');
 }
 
-/* A name without parameters: scopes lose what is in brackets, the last part keeps a little of it. */
+/* A name without parameters: template arguments of scopes become <…>, those of the last part are shortened. */
 static void put_name(struct str s, struct buf *out)
 {
 	for (size_t at = 0, end; at < s.len; at = end) {

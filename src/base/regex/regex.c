@@ -1,21 +1,23 @@
 /*
- * regex.c: see regex.h. A list of patterns becomes one program, which is run as an automaton whose
- * states are made when they are first reached and thrown away when there are too many; so a text of n
- * bytes costs n look-ups, and never more than n times the size of the program. Work beyond a fixed
- * budget ends in OW_E_LIMIT, so that no pattern can hang a command.
+ * regex.c: compiles a list of patterns into one program and runs it as a lazy automaton; regex_parse.c has the
+ * syntax. The tfprof views and options, merge and two importers call it. States are made when first reached and
+ * dropped when there are too many, so a text of n bytes costs n look-ups, and never more than n times the size of
+ * the program. Work beyond a fixed budget ends in OW_E_LIMIT: no pattern can hang a command. Captures are not
+ * supported, and a match always covers the whole text.
  */
-#include "base/regex_int.h"
+#include "base/regex/regex_int.h"
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/vec.h"
 
-#define PATTERN_LIMIT ((size_t)87381)  /* instructions; about what RE2 gives to one pattern */
+#define PATTERN_LIMIT ((size_t)87381)  /* instructions; about RE2's limit for one pattern */
 #define LIST_LIMIT ((size_t)1 << 21)   /* of all patterns of a list */
 #define CACHE_LIMIT ((size_t)4 << 20)  /* bytes of states before they are dropped */
 #define WORK_LIMIT ((uint64_t)2 << 30) /* instructions looked at while making states */
 #define WHY_BYTES 256
 
-/* What was before the current place; told apart only when the program asks. */
+/* The byte before the current place; classified only when the program needs it. */
 enum before { BEFORE_NOTHING, BEFORE_WORD, BEFORE_NEWLINE, BEFORE_OTHER };
 
 /* Values of the transition table: 0 is not known yet. */
@@ -53,19 +55,16 @@ struct regex {
 
 static bool room(struct program *p, size_t more)
 {
-	void *grown = p->insts;
-
 	if (program_failed(p))
 		return false;
 	if (p->count + more > p->limit) {
 		p->too_large = true;
 		return false;
 	}
-	if (!mem_grow(p->mem, &grown, &p->cap, p->count + more, sizeof(*p->insts))) {
+	if (!vec_reserve(p->mem, p->insts, p->cap, p->count + more)) {
 		p->no_memory = true;
 		return false;
 	}
-	p->insts = grown;
 	return true;
 }
 
@@ -141,8 +140,8 @@ static void push(struct regex *re, uint32_t *top, uint32_t inst)
 	re->stack[(*top)++] = inst;
 }
 
-/* Follows jumps and splits from the stack into found[]. With c given (not INT_MIN) assertions that
- * hold are followed as well, else they are kept. Returns how many were found. */
+/* Follows jumps and splits from the stack into found[]. With a character c (not INT_MIN) assertions that hold are
+ * followed as well, else they are kept. Returns how many were found. */
 #define KEEP_ASSERTS (-2)
 static uint32_t follow(struct regex *re, uint32_t top, uint32_t count, enum before before, int c)
 {
@@ -196,14 +195,11 @@ static void drop_states(struct regex *re)
 static bool grow_tables(struct regex *re)
 {
 	size_t stride = re->classes + 1, used = re->state_count * stride;
-	void *states = re->states, *next = re->next;
 
-	if (!mem_grow(re->mem, &states, &re->state_cap, re->state_count + 1, sizeof(*re->states)))
+	if (!vec_reserve(re->mem, re->states, re->state_cap, re->state_count + 1))
 		return false;
-	re->states = states;
-	if (!mem_grow(re->mem, &next, &re->next_cap, used + stride, sizeof(*re->next)))
+	if (!vec_reserve(re->mem, re->next, re->next_cap, used + stride))
 		return false;
-	re->next = next;
 	memset(re->next + used, 0, stride * sizeof(*re->next));
 	return true;
 }
@@ -298,7 +294,7 @@ static uint32_t first_state(struct regex *re)
 	return re->start;
 }
 
-/* Where a state goes, made now; with too many states all are dropped and the new one comes first. */
+/* Makes the next state; with too many states all are dropped and the new one becomes the first. */
 static uint32_t make_next(struct regex *re, uint32_t from, uint32_t class)
 {
 	struct state s = re->states[from - NEXT_FIRST];
@@ -424,7 +420,7 @@ static void regex_free(struct regex *re)
 }
 
 static ow_status compile(struct regex_list *list, const char *const *patterns, size_t count,
-			 regex_invalid_fn invalid, void *arg, struct error *err)
+			 regex_invalid_fn invalid, void *arg, struct ow_error *err)
 {
 	struct regex *re = list->regex;
 	char why[WHY_BYTES];
@@ -453,7 +449,7 @@ static ow_status compile(struct regex_list *list, const char *const *patterns, s
 }
 
 ow_status regex_list_init(struct regex_list *list, struct mem *mem, const char *const *patterns,
-			  size_t count, regex_invalid_fn invalid, void *arg, struct error *err)
+			  size_t count, regex_invalid_fn invalid, void *arg, struct ow_error *err)
 {
 	ow_status status;
 
@@ -474,7 +470,8 @@ ow_status regex_list_init(struct regex_list *list, struct mem *mem, const char *
 }
 
 ow_status regex_list_init_all(struct regex_list *list, struct mem *mem, const char *const *patterns,
-			      size_t count, regex_invalid_fn invalid, void *arg, struct error *err)
+			      size_t count, regex_invalid_fn invalid, void *arg,
+			      struct ow_error *err)
 {
 	if (count != 1 || strcmp(patterns[0], ".*") != 0)
 		return regex_list_init(list, mem, patterns, count, invalid, arg, err);
@@ -489,7 +486,7 @@ void regex_list_release(struct regex_list *list)
 	list->regex = NULL;
 }
 
-ow_status regex_list_status(const struct regex_list *list, struct error *err)
+ow_status regex_list_status(const struct regex_list *list, struct ow_error *err)
 {
 	if (list->status == OW_E_LIMIT)
 		return error_set(err, OW_E_LIMIT,

@@ -19,20 +19,21 @@ struct regex;
 struct regex_list {
 	struct mem *mem;
 	bool everything;     /* matches all texts, without looking */
-	struct regex *regex; /* NULL when there is no valid pattern */
+	struct regex *regex; /* NULL without a valid pattern */
 	ow_status status;    /* of the first failure of regex_match: memory, or OW_E_LIMIT */
 };
 
-/* Told of each invalid pattern, with a reason in RE2's words. */
+/* Called for each invalid pattern, with the reason in RE2's words. */
 typedef void (*regex_invalid_fn)(void *arg, struct str pattern, const char *why);
 
 /* Fails only for lack of memory. */
 ow_status regex_list_init(struct regex_list *list, struct mem *mem, const char *const *patterns,
-			  size_t count, regex_invalid_fn invalid, void *arg, struct error *err);
-/* The same, but a list that is just ".*" matches everything: also texts with line feeds or with bytes
- * that are no UTF-8, which the expression itself does not. */
+			  size_t count, regex_invalid_fn invalid, void *arg, struct ow_error *err);
+/* The same, but a list that is just ".*" matches everything, also texts with line feeds or with invalid UTF-8, which
+ * the expression itself does not match. */
 ow_status regex_list_init_all(struct regex_list *list, struct mem *mem, const char *const *patterns,
-			      size_t count, regex_invalid_fn invalid, void *arg, struct error *err);
+			      size_t count, regex_invalid_fn invalid, void *arg,
+			      struct ow_error *err);
 void regex_list_release(struct regex_list *list);
 
 /* Slow path of regex_match. */
@@ -47,6 +48,6 @@ static inline bool regex_match(struct regex_list *list, struct str text)
 }
 
 /* Puts the failure of matching, if there was one, into err. */
-ow_status regex_list_status(const struct regex_list *list, struct error *err);
+ow_status regex_list_status(const struct regex_list *list, struct ow_error *err);
 
 #endif

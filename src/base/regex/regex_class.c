@@ -1,20 +1,78 @@
 /*
  * regex_class.c: sets of code points: named classes, case folding, complement, and the bytes of UTF-8
- * that they mean. Called by regex_parse.c; the Unicode tables are in regex_unicode.c.
+ * that they mean. Called by regex_parse.c. The Unicode tables are made by
+ * tools/make-unicode-tables.
  */
-#include "base/regex_int.h"
+#include "base/regex/regex_int.h"
+#include "base/regex/regex_unicode_tables.h"
+#include "base/vec.h"
+
+/* ---- Unicode ---- */
+
+static uint32_t unicode_next_case(uint32_t rune)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(folds); i++)
+		if (folds[i].lo <= rune && rune <= folds[i].hi &&
+		    (rune - folds[i].lo) % folds[i].stride == 0)
+			return (uint32_t)((int32_t)rune + folds[i].delta);
+	return rune;
+}
+
+static void unicode_cased(uint32_t lo, uint32_t hi, void (*each)(void *arg, uint32_t rune),
+			  void *arg)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(folds); i++)
+		for (uint32_t c = folds[i].lo; c <= MIN(folds[i].hi, hi); c += folds[i].stride)
+			if (c >= lo)
+				each(arg, c);
+}
+
+/* The runs of the wanted kinds: the kind is in the low `bits` of a run. */
+static void add_runs(struct ranges *r, const uint32_t *runs, size_t count, unsigned bits,
+		     const bool *wanted)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint32_t end = i + 1 < count ? runs[i + 1] >> bits : RUNE_MAX + 1;
+
+		if (wanted[runs[i] & ((1u << bits) - 1)])
+			ranges_add(r, runs[i] >> bits, end - 1);
+	}
+}
+
+static bool unicode_class(struct ranges *r, struct str name)
+{
+	bool wanted[256] = { false }, known = false;
+
+	if (str_eq(name, STR("Any"))) {
+		ranges_add(r, 0, RUNE_MAX);
+		return true;
+	}
+	for (size_t i = 0; i < ARRAY_COUNT(category_names);
+	     i++) { /* "Lu", or "L" for all of them */
+		wanted[i] = name.len && str_starts(str_from(category_names[i]), name);
+		known |= wanted[i];
+	}
+	if (known) {
+		add_runs(r, category_runs, ARRAY_COUNT(category_runs), 5, wanted);
+		return true;
+	}
+	for (size_t i = 0; i < ARRAY_COUNT(script_names) && !known; i++)
+		known = wanted[i] = str_eq(name, str_from(script_names[i]));
+	if (known)
+		add_runs(r, script_runs, ARRAY_COUNT(script_runs), 8, wanted);
+	return known;
+}
+
+/* ---- sets ---- */
 
 void ranges_add(struct ranges *r, uint32_t lo, uint32_t hi)
 {
-	void *grown = r->items;
-
 	if (r->failed || lo > hi)
 		return;
-	if (!mem_grow(r->mem, &grown, &r->cap, r->count + 1, sizeof(*r->items))) {
+	if (!vec_reserve(r->mem, r->items, r->cap, r->count + 1)) {
 		r->failed = true;
 		return;
 	}
-	r->items = grown;
 	r->items[r->count++] = (struct range){ lo, hi };
 }
 
@@ -178,7 +236,7 @@ struct sequence {
 	uint32_t len;
 };
 
-/* Alternatives are chained: SPLIT, sequence, JUMP to the end; the last one goes without. */
+/* Alternatives are chained: SPLIT, sequence, JUMP to the end; the last one needs neither. */
 static void emit_sequence(struct program *p, const struct sequence *q, bool last, size_t *jumps)
 {
 	if (!last)
@@ -204,8 +262,8 @@ static uint32_t encode(uint32_t rune, uint8_t *to)
 	return len;
 }
 
-/* A range that must be split before its bytes are ranges, too: gives the end of its beginning, which may
- * have to be split itself. */
+/* A range that must be split before its bytes are ranges, too: returns the end of its first part, which may have to
+ * be split itself. */
 static uint32_t split(struct range r)
 {
 	static const uint32_t longest[] = { 0x7f, 0x7ff, 0xffff };
@@ -238,8 +296,7 @@ static struct range first_part(struct range r)
 	return r;
 }
 
-/* Everything beyond ASCII, as RE2 takes it: overlong forms and surrogates are let through, which
- * makes the program smaller. */
+/* Everything beyond ASCII, as in RE2: overlong forms and surrogates match, too, which makes the program smaller. */
 static void emit_beyond_ascii(struct program *p, bool last, size_t *jumps)
 {
 	static const struct sequence parts[] = {

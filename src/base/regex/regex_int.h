@@ -9,7 +9,7 @@
 #ifndef BASE_REGEX_INT_H
 #define BASE_REGEX_INT_H
 
-#include "base/regex.h"
+#include "base/regex/regex.h"
 
 enum inst_op {
 	INST_RANGE,  /* one byte in [lo, hi], then the next instruction */
@@ -81,46 +81,11 @@ bool ranges_add_unicode(struct ranges *r, struct str name, bool negated, bool fo
 /* The bytes of one code point of the (normalized) set. */
 void ranges_emit(const struct ranges *r, struct program *p);
 
-/* The next code point that differs from `rune` by case only, going round; rune itself if none. */
-uint32_t unicode_next_case(uint32_t rune);
-/* Calls for each code point in [lo, hi] that has other cases. */
-void unicode_cased(uint32_t lo, uint32_t hi, void (*each)(void *arg, uint32_t rune), void *arg);
-/* Adds a category or script; false for unknown names. */
-bool unicode_class(struct ranges *r, struct str name);
-
-/* What a part of a pattern needs to be read, and where a syntax error is told. */
-struct regex_reader {
-	bool fold; /* (?i) holds */
-	char *why;
-	size_t why_size;
-};
-
-/* Tells "what: where" and returns false. */
-bool regex_bad(const struct regex_reader *r, const char *what, struct str where);
-static inline struct str regex_between(struct str from, struct str to)
-{
-	return str_make(from.ptr, (size_t)(to.ptr - from.ptr));
-}
-/* One code point of the pattern, which is valid UTF-8 and not at its end. */
-static inline uint32_t regex_rune(struct str *rest)
-{
-	uint32_t rune = 0;
-
-	*rest = str_skip(*rest, utf8_decode(*rest, &rune));
-	return rune;
-}
 static inline bool regex_is_word(int c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
 	       c == '_';
 }
-
-/* The code point that an escape means; *rest goes from the backslash to behind it. */
-bool regex_read_escape(const struct regex_reader *r, struct str *rest, uint32_t *rune);
-/* \pL, \p{Greek}, \p{^Greek}, \P…; the same way. */
-bool regex_read_unicode(const struct regex_reader *r, struct str *rest, struct ranges *set);
-/* A class from its bracket on; the set is complemented if the class is. */
-bool regex_read_class(const struct regex_reader *r, struct str *rest, struct ranges *set);
 
 /* Appends the program of a pattern; on a syntax error leaves the program as it was and fills `why`. */
 bool regex_parse(struct program *p, struct str pattern, char *why, size_t why_size);

@@ -2,7 +2,7 @@
  * regex_test.c: whole-text matching with RE2's syntax: what matches, what is refused, that hostile
  * patterns end, and that lack of memory is survived.
  */
-#include "base/regex.h"
+#include "base/regex/regex.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

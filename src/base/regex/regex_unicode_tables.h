@@ -1,6 +1,6 @@
 /*
  * regex_unicode_tables.h: made by tools/make-unicode-tables from Unicode 14.0.0; do not edit. Runs
- * of code points that end where the next one begins. Included by regex_unicode.c only.
+ * of code points that end where the next one begins. Included by regex_class.c only.
  */
 #ifndef BASE_REGEX_UNICODE_TABLES_H
 #define BASE_REGEX_UNICODE_TABLES_H

@@ -9,11 +9,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "import/trace_int.h"
+#include "import/chrome/trace_int.h"
 
 struct loaded {
 	struct mem mem;
-	struct error err;
+	struct ow_error err;
 	struct model *m;
 	ow_status status;
 };
@@ -166,7 +166,7 @@ static void tell_track(struct buf *out, const struct model *m, uint32_t track)
 }
 
 /* The whole model but for facts, as text. */
-static void tell(struct buf *out, const struct model *m)
+static void write_rows(struct buf *out, const struct model *m)
 {
 	for (uint32_t track = 1; track < m->track.count; track++)
 		tell_track(out, m, track);
@@ -187,13 +187,13 @@ static void tells_with(const char *text, const char *want, const struct trace_op
 	load(&l, text, strlen(text), options);
 	assert_int_equal(l.status, OW_OK);
 	buf_init(&out, &l.mem);
-	tell(&out, l.m);
+	write_rows(&out, l.m);
 	assert_string_equal(buf_cstr(&out), want);
 	buf_release(&out);
 	unload(&l);
 }
 
-static void tells(const char *text, const char *want)
+static void reads_as(const char *text, const char *want)
 {
 	struct trace_options portable = one_thread;
 
@@ -208,247 +208,258 @@ static void tells(const char *text, const char *want)
 static void test_slices(void **state)
 {
 	(void)state;
-	tells("[" EV("X", "a", "10", ",\"dur\":5,\"cat\":\"c\"") "," EV("X", "b", "11.5",
-									",\"dur\":1.25") "]",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  X a [c] ts=10000 dur=5000 self=3750\n"
-	      "  X b ts=11500 dur=1250 depth=1\n");
+	reads_as("[" EV("X", "a", "10", ",\"dur\":5,\"cat\":\"c\"") "," EV("X", "b", "11.5",
+									   ",\"dur\":1.25") "]",
+		 "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+		 "  X a [c] ts=10000 dur=5000 self=3750\n"
+		 "  X b ts=11500 dur=1250 depth=1\n");
 	/* out of order; equal starts, longest first; file order where equal */
-	tells("[" EV("X", "late", "9", ",\"dur\":1") "," EV("X", "s", "1", ",\"dur\":1") "," EV(
-		      "X", "l", "1", ",\"dur\":3") "," EV("X", "m", "1",
-							  ",\"dur\":2") "," EV("X", "m2", "1",
-									       ",\"dur\":2") "]",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  X l ts=1000 dur=3000 self=1000\n"
-	      "  X m ts=1000 dur=2000 self=0 depth=1\n"
-	      "  X m2 ts=1000 dur=2000 self=1000 depth=2\n"
-	      "  X s ts=1000 dur=1000 depth=3\n"
-	      "  X late ts=9000 dur=1000\n");
+	reads_as("[" EV("X", "late", "9", ",\"dur\":1") "," EV("X", "s", "1", ",\"dur\":1") "," EV(
+			 "X", "l", "1", ",\"dur\":3") "," EV("X", "m", "1",
+							     ",\"dur\":2") "," EV("X", "m2", "1",
+										  ",\"dur\":2") "]",
+		 "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+		 "  X l ts=1000 dur=3000 self=1000\n"
+		 "  X m ts=1000 dur=2000 self=0 depth=1\n"
+		 "  X m2 ts=1000 dur=2000 self=1000 depth=2\n"
+		 "  X s ts=1000 dur=1000 depth=3\n"
+		 "  X late ts=9000 dur=1000\n");
 	/* arguments by reference; {} and null are none */
-	tells("[" EV("X", "a", "1", ",\"dur\":1,\"args\":{\"k\":[1]}") "," EV(
-		      "X", "b", "2", ",\"dur\":1,\"args\":{}") "]",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  X a ts=1000 dur=1000 args=60+9\n"
-	      "  X b ts=2000 dur=1000\n");
+	reads_as("[" EV("X", "a", "1", ",\"dur\":1,\"args\":{\"k\":[1]}") "," EV(
+			 "X", "b", "2", ",\"dur\":1,\"args\":{}") "]",
+		 "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+		 "  X a ts=1000 dur=1000 args=60+9\n"
+		 "  X b ts=2000 dur=1000\n");
 	/* without a duration: to the end of the track */
-	tells("[" EV("X", "a", "1", "") "," EV("X", "b", "5", ",\"dur\":2") "]",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  X a ts=1000 dur=6000 self=4000 unfinished\n"
-	      "  X b ts=5000 dur=2000 depth=1\n");
-	tells("[" EV("X", "a", "1", ",\"dur\":-7") "]",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  X a ts=1000 dur=0\n");
+	reads_as("[" EV("X", "a", "1", "") "," EV("X", "b", "5", ",\"dur\":2") "]",
+		 "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+		 "  X a ts=1000 dur=6000 self=4000 unfinished\n"
+		 "  X b ts=5000 dur=2000 depth=1\n");
+	reads_as("[" EV("X", "a", "1", ",\"dur\":-7") "]",
+		 "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+		 "  X a ts=1000 dur=0\n");
 }
 
 /* Arguments that say what a slice is. */
 static void test_labels(void **state)
 {
 	(void)state;
-	tells("[" EV("X", "MatMul", "1", ",\"dur\":1,\"cat\":\"Op\",\"args\":{\"name\":\"a\\/b\",\"op\":\"MatMul\"}") "," EV(
-		      "X", "MatMul", "3",
-		      ",\"dur\":1,\"cat\":\"Op\",\"args\":{ \"x\" : [{\"name\":1}], \"name\":\"c\" "
-		      "}") "," EV("X", "other", "5",
-				  ",\"dur\":1,\"cat\":\"Op\"") "," EV("X", "plain", "7",
-								      ",\"dur\":1") "]",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  X a/b [Op] ts=1000 dur=1000 args=76+29 called=MatMul type=MatMul\n"
-	      "  X c [Op] ts=3000 dur=1000 args=182+34 called=MatMul type=MatMul\n"
-	      "  X other [Op] ts=5000 dur=1000\n"
-	      "  X plain ts=7000 dur=1000\n");
-	tells("[" EV("X", "k", "1",
-		     ",\"dur\":1,\"cat\":\"cuda_runtime\",\"args\":{\"cbid\": 211, "
-		     "\"correlation\": 77}") "," EV("X", "l", "3",
-						    ",\"dur\":1,\"cat\":\"cuda_runtime\",\"args\":{"
-						    "\"correlation\":-1}") "]",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  X k [cuda_runtime] ts=1000 dur=1000 args=81+32 correlation=77\n"
-	      "  X l [cuda_runtime] ts=3000 dur=1000 args=195+18\n");
+	reads_as(
+		"[" EV("X", "MatMul", "1", ",\"dur\":1,\"cat\":\"Op\",\"args\":{\"name\":\"a\\/b\",\"op\":\"MatMul\"}") "," EV(
+			"X", "MatMul", "3",
+			",\"dur\":1,\"cat\":\"Op\",\"args\":{ \"x\" : [{\"name\":1}], "
+			"\"name\":\"c\" "
+			"}") "," EV("X", "other", "5",
+				    ",\"dur\":1,\"cat\":\"Op\"") "," EV("X", "plain", "7",
+									",\"dur\":1") "]",
+		"track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+		"  X a/b [Op] ts=1000 dur=1000 args=76+29 called=MatMul type=MatMul\n"
+		"  X c [Op] ts=3000 dur=1000 args=182+34 called=MatMul type=MatMul\n"
+		"  X other [Op] ts=5000 dur=1000\n"
+		"  X plain ts=7000 dur=1000\n");
+	reads_as("[" EV("X", "k", "1",
+			",\"dur\":1,\"cat\":\"cuda_runtime\",\"args\":{\"cbid\": 211, "
+			"\"correlation\": 77}") "," EV("X", "l", "3",
+						       ",\"dur\":1,\"cat\":\"cuda_runtime\","
+						       "\"args\":{"
+						       "\"correlation\":-1}") "]",
+		 "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+		 "  X k [cuda_runtime] ts=1000 dur=1000 args=81+32 correlation=77\n"
+		 "  X l [cuda_runtime] ts=3000 dur=1000 args=195+18\n");
 }
 
 static void test_overlaps(void **state)
 {
 	(void)state;
-	tells("[" EV("X", "p", "0", ",\"dur\":100") "," EV("X", "a", "10", ",\"dur\":10") "," EV(
-		      "X", "b", "15", ",\"dur\":15") "," EV("X", "in_b", "21",
-							    ",\"dur\":2") "," EV("X", "c", "25",
-										 ",\"dur\":15") "]",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  X p ts=0 dur=100000 self=75000\n"
-	      "  X a ts=10000 dur=10000 depth=1\n"
-	      "  X b ts=15000 dur=15000 self=13000 overlaps\n"
-	      "  X in_b ts=21000 dur=2000 depth=1\n"
-	      "  X c ts=25000 dur=15000 depth=1\n");
+	reads_as("[" EV("X", "p", "0", ",\"dur\":100") "," EV("X", "a", "10", ",\"dur\":10") "," EV(
+			 "X", "b", "15",
+			 ",\"dur\":15") "," EV("X", "in_b", "21",
+					       ",\"dur\":2") "," EV("X", "c", "25",
+								    ",\"dur\":15") "]",
+		 "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+		 "  X p ts=0 dur=100000 self=75000\n"
+		 "  X a ts=10000 dur=10000 depth=1\n"
+		 "  X b ts=15000 dur=15000 self=13000 overlaps\n"
+		 "  X in_b ts=21000 dur=2000 depth=1\n"
+		 "  X c ts=25000 dur=15000 depth=1\n");
 	/* whole microseconds: a child may end one late; with decimals it may not */
-	tells("[" EV("X", "p", "0", ",\"dur\":10") "," EV("X", "c", "5", ",\"dur\":6") "," EV(
-		      "X", "n", "10", ",\"dur\":5") "]",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  X p ts=0 dur=10000 self=5000\n"
-	      "  X c ts=5000 dur=6000 depth=1\n"
-	      "  X n ts=10000 dur=5000\n");
-	tells("[" EV("X", "p", "0", ",\"dur\":10") "," EV("X", "c", "5", ",\"dur\":5.5") "]",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  X p ts=0 dur=10000\n"
-	      "  X c ts=5000 dur=5500 overlaps\n");
+	reads_as("[" EV("X", "p", "0", ",\"dur\":10") "," EV("X", "c", "5", ",\"dur\":6") "," EV(
+			 "X", "n", "10", ",\"dur\":5") "]",
+		 "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+		 "  X p ts=0 dur=10000 self=5000\n"
+		 "  X c ts=5000 dur=6000 depth=1\n"
+		 "  X n ts=10000 dur=5000\n");
+	reads_as("[" EV("X", "p", "0", ",\"dur\":10") "," EV("X", "c", "5", ",\"dur\":5.5") "]",
+		 "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+		 "  X p ts=0 dur=10000\n"
+		 "  X c ts=5000 dur=5500 overlaps\n");
 }
 
 static void test_begin_end(void **state)
 {
 	(void)state;
-	tells("[" EV("B", "a", "0", ",\"args\":{\"x\":1}") "," EV("B", "b", "1", "") "," EV(
-		      "E", "b", "2", ",\"args\":{\"y\":1}") "," EV("E", "a", "3",
-								   ",\"args\":{\"z\":1}") "]",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  B a ts=0 dur=3000 self=2000 args=52+7 more=217+7\n"
-	      "  B b ts=1000 dur=1000 depth=1 args=157+7\n");
+	reads_as("[" EV("B", "a", "0", ",\"args\":{\"x\":1}") "," EV("B", "b", "1", "") "," EV(
+			 "E", "b", "2", ",\"args\":{\"y\":1}") "," EV("E", "a", "3",
+								      ",\"args\":{\"z\":1}") "]",
+		 "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+		 "  B a ts=0 dur=3000 self=2000 args=52+7 more=217+7\n"
+		 "  B b ts=1000 dur=1000 depth=1 args=157+7\n");
 	/* an end closes the begin of its name; the inner one keeps its own end */
-	tells("[" EV("B", "alpha", "0", "") "," EV("B", "beta", "1", "") "," EV(
-		      "E", "alpha", "9", "") "," EV("E", "beta", "10", "") "]",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  B alpha ts=0 dur=9000 self=1000\n" /* within the tolerance of whole microseconds */
-	      "  B beta ts=1000 dur=9000 depth=1\n");
+	reads_as(
+		"[" EV("B", "alpha", "0", "") "," EV("B", "beta", "1", "") "," EV(
+			"E", "alpha", "9", "") "," EV("E", "beta", "10", "") "]",
+		"track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+		"  B alpha ts=0 dur=9000 self=1000\n" /* within the tolerance of whole microseconds */
+		"  B beta ts=1000 dur=9000 depth=1\n");
 	/* an inner begin that never ends, ends with the outer one; one without ends with the track */
-	tells("[" EV("B", "a", "0", "") "," EV("B", "b", "1", "") "," EV("E", "a", "9", "") "," EV(
-		      "B", "c", "10", "") "," EV("i", "i", "12", "") "]",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  B a ts=0 dur=9000 self=1000\n"
-	      "  B b ts=1000 dur=8000 depth=1 unfinished\n"
-	      "  B c ts=10000 dur=2000 unfinished\n"
-	      "  i i ts=12000\n");
+	reads_as("[" EV("B", "a", "0", "") "," EV("B", "b", "1", "") "," EV(
+			 "E", "a", "9", "") "," EV("B", "c", "10", "") "," EV("i", "i", "12",
+									      "") "]",
+		 "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+		 "  B a ts=0 dur=9000 self=1000\n"
+		 "  B b ts=1000 dur=8000 depth=1 unfinished\n"
+		 "  B c ts=10000 dur=2000 unfinished\n"
+		 "  i i ts=12000\n");
 	/* the end of an empty slice may come first; ends without a name close the top; surplus ones go */
-	tells("[" EV("E", "z", "3", "") "," EV("B", "z", "3", "") "," EV(
-		      "B", "y", "4",
-		      "") ",{\"ph\":\"E\",\"pid\":1,\"tid\":2,\"ts\":5}," EV("E", "none", "6",
-									     "") "]",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  B z ts=3000 dur=0\n"
-	      "  B y ts=4000 dur=1000\n");
+	reads_as("[" EV("E", "z", "3", "") "," EV("B", "z", "3", "") "," EV(
+			 "B", "y", "4",
+			 "") ",{\"ph\":\"E\",\"pid\":1,\"tid\":2,\"ts\":5}," EV("E", "none", "6",
+										"") "]",
+		 "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+		 "  B z ts=3000 dur=0\n"
+		 "  B y ts=4000 dur=1000\n");
 	/* in order of time, whatever the order in the file */
-	tells("[" EV("E", "a", "5", "") "," EV("B", "a", "1", "") "]",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  B a ts=1000 dur=4000\n");
+	reads_as("[" EV("E", "a", "5", "") "," EV("B", "a", "1", "") "]",
+		 "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+		 "  B a ts=1000 dur=4000\n");
 }
 
 static void test_async(void **state)
 {
 	(void)state;
-	tells("[{\"ph\":\"b\",\"cat\":\"c\",\"name\":\"n\",\"id\":\"0x1\",\"pid\":1,\"tid\":1,"
-	      "\"ts\":1},"
-	      "{\"ph\":\"n\",\"cat\":\"c\",\"name\":\"n\",\"id\":\"0x1\",\"pid\":1,\"tid\":1,"
-	      "\"ts\":2},"
-	      "{\"ph\":\"b\",\"cat\":\"c\",\"name\":\"m\",\"id\":\"0x1\",\"pid\":1,\"tid\":1,"
-	      "\"ts\":2},"
-	      "{\"ph\":\"e\",\"cat\":\"c\",\"name\":\"n\",\"id\":\"0x1\",\"pid\":1,\"tid\":9,"
-	      "\"ts\":5},"
-	      "{\"ph\":\"e\",\"cat\":\"c\",\"name\":\"n\",\"id\":1,\"pid\":1,\"tid\":9,\"ts\":6},"
-	      "{\"ph\":\"S\",\"cat\":\"c\",\"name\":\"s\",\"id\":\"7\",\"pid\":1,\"tid\":1,\"ts\":"
-	      "1},"
-	      "{\"ph\":\"F\",\"cat\":\"c\",\"name\":\"s\",\"id\":7,\"pid\":1,\"tid\":1,\"ts\":4}]",
-	      "track kind=11 pid=1 (process 1 / )\n"
-	      "  b n [c] ts=1000 dur=4000 id=\"0x1\" scope=\n"
-	      "  S s [c] ts=1000 dur=3000 id=7 scope=\n"
-	      "  b m [c] ts=2000 dur=3000 unfinished id=\"0x1\" scope=\n"
-	      "  n n [c] ts=2000 id=\"0x1\" scope=\n"
-	      "  e n [c] ts=6000 unmatched id=1 scope=\n");
+	reads_as(
+		"[{\"ph\":\"b\",\"cat\":\"c\",\"name\":\"n\",\"id\":\"0x1\",\"pid\":1,\"tid\":1,"
+		"\"ts\":1},"
+		"{\"ph\":\"n\",\"cat\":\"c\",\"name\":\"n\",\"id\":\"0x1\",\"pid\":1,\"tid\":1,"
+		"\"ts\":2},"
+		"{\"ph\":\"b\",\"cat\":\"c\",\"name\":\"m\",\"id\":\"0x1\",\"pid\":1,\"tid\":1,"
+		"\"ts\":2},"
+		"{\"ph\":\"e\",\"cat\":\"c\",\"name\":\"n\",\"id\":\"0x1\",\"pid\":1,\"tid\":9,"
+		"\"ts\":5},"
+		"{\"ph\":\"e\",\"cat\":\"c\",\"name\":\"n\",\"id\":1,\"pid\":1,\"tid\":9,\"ts\":6},"
+		"{\"ph\":\"S\",\"cat\":\"c\",\"name\":\"s\",\"id\":\"7\",\"pid\":1,\"tid\":1,"
+		"\"ts\":"
+		"1},"
+		"{\"ph\":\"F\",\"cat\":\"c\",\"name\":\"s\",\"id\":7,\"pid\":1,\"tid\":1,\"ts\":4}"
+		"]",
+		"track kind=11 pid=1 (process 1 / )\n"
+		"  b n [c] ts=1000 dur=4000 id=\"0x1\" scope=\n"
+		"  S s [c] ts=1000 dur=3000 id=7 scope=\n"
+		"  b m [c] ts=2000 dur=3000 unfinished id=\"0x1\" scope=\n"
+		"  n n [c] ts=2000 id=\"0x1\" scope=\n"
+		"  e n [c] ts=6000 unmatched id=1 scope=\n");
 }
 
 static void test_flows_and_counters(void **state)
 {
 	(void)state;
-	tells("[{\"ph\":\"s\",\"cat\":\"f\",\"name\":\"n\",\"id\":5,\"pid\":1,\"tid\":2,\"ts\":1},"
-	      "{\"ph\":\"f\",\"cat\":\"f\",\"name\":\"n\",\"id\":\"5\",\"bp\":\"e\",\"pid\":1,"
-	      "\"tid\":2,\"ts\":1.5},"
-	      "{\"ph\":\"X\",\"name\":\"v2\",\"pid\":1,\"tid\":2,\"ts\":2,\"dur\":1,\"bind_id\":"
-	      "\"0x9\",\"flow_out\":true},"
-	      "{\"ph\":\"C\",\"name\":\"mem\",\"id\":3,\"pid\":1,\"tid\":2,\"ts\":3,\"args\":{"
-	      "\"a\":1,\"b\":\"2.5\",\"c\":\"x\"}}]",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  X v2 ts=2000 dur=1000\n"
-	      "  flow s [f] n ts=1000 id=5\n"
-	      "  flow f [f] n ts=1500 id=5 enclosing\n"
-	      "  flow s [] v2 ts=2000 id=\"0x9\" of 1\n"
-	      "  counter mem.a 3 ts=3000 1\n"
-	      "  counter mem.b 3 ts=3000 2.5\n");
+	reads_as("[{\"ph\":\"s\",\"cat\":\"f\",\"name\":\"n\",\"id\":5,\"pid\":1,\"tid\":2,\"ts\":"
+		 "1},"
+		 "{\"ph\":\"f\",\"cat\":\"f\",\"name\":\"n\",\"id\":\"5\",\"bp\":\"e\",\"pid\":1,"
+		 "\"tid\":2,\"ts\":1.5},"
+		 "{\"ph\":\"X\",\"name\":\"v2\",\"pid\":1,\"tid\":2,\"ts\":2,\"dur\":1,\"bind_id\":"
+		 "\"0x9\",\"flow_out\":true},"
+		 "{\"ph\":\"C\",\"name\":\"mem\",\"id\":3,\"pid\":1,\"tid\":2,\"ts\":3,\"args\":{"
+		 "\"a\":1,\"b\":\"2.5\",\"c\":\"x\"}}]",
+		 "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+		 "  X v2 ts=2000 dur=1000\n"
+		 "  flow s [f] n ts=1000 id=5\n"
+		 "  flow f [f] n ts=1500 id=5 enclosing\n"
+		 "  flow s [] v2 ts=2000 id=\"0x9\" of 1\n"
+		 "  counter mem.a 3 ts=3000 1\n"
+		 "  counter mem.b 3 ts=3000 2.5\n");
 }
 
 static void test_tracks(void **state)
 {
 	(void)state;
 	/* text of digits is the number; other text is a name; missing ones */
-	tells("[{\"ph\":\"i\",\"name\":\"a\",\"pid\":\"7\",\"tid\":\"x y\",\"ts\":1},"
-	      "{\"ph\":\"i\",\"name\":\"b\",\"pid\":7,\"ts\":2},{\"ph\":\"i\",\"name\":\"c\","
-	      "\"ts\":3},"
-	      "{\"ph\":\"i\",\"name\":\"d\",\"pid\":-1,\"tid\":18446744073709551615,\"ts\":4},"
-	      "{\"ph\":\"i\",\"name\":\"e\",\"pid\":\"-1\",\"tid\":\"007\",\"ts\":5}]",
-	      "track kind=1 ( / )\n"
-	      "  i c ts=3000\n"
-	      "track kind=1 pid=-1 tid=\"007\" (process -1 / 007)\n"
-	      "  i e ts=5000\n"
-	      "track kind=1 pid=-1 tid=\"18446744073709551615\" (process -1 / "
-	      "18446744073709551615)\n"
-	      "  i d ts=4000\n"
-	      "track kind=1 pid=7 (process 7 / )\n"
-	      "  i b ts=2000\n"
-	      "track kind=1 pid=7 tid=\"x y\" (process 7 / x y)\n"
-	      "  i a ts=1000\n");
+	reads_as("[{\"ph\":\"i\",\"name\":\"a\",\"pid\":\"7\",\"tid\":\"x y\",\"ts\":1},"
+		 "{\"ph\":\"i\",\"name\":\"b\",\"pid\":7,\"ts\":2},{\"ph\":\"i\",\"name\":\"c\","
+		 "\"ts\":3},"
+		 "{\"ph\":\"i\",\"name\":\"d\",\"pid\":-1,\"tid\":18446744073709551615,\"ts\":4},"
+		 "{\"ph\":\"i\",\"name\":\"e\",\"pid\":\"-1\",\"tid\":\"007\",\"ts\":5}]",
+		 "track kind=1 ( / )\n"
+		 "  i c ts=3000\n"
+		 "track kind=1 pid=-1 tid=\"007\" (process -1 / 007)\n"
+		 "  i e ts=5000\n"
+		 "track kind=1 pid=-1 tid=\"18446744073709551615\" (process -1 / "
+		 "18446744073709551615)\n"
+		 "  i d ts=4000\n"
+		 "track kind=1 pid=7 (process 7 / )\n"
+		 "  i b ts=2000\n"
+		 "track kind=1 pid=7 tid=\"x y\" (process 7 / x y)\n"
+		 "  i a ts=1000\n");
 	/* names from metadata, wherever it stands; a specific name beats a generic one */
-	tells("[{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":2,\"args\":{\"name\":"
-	      "\"thread 2 (worker)\"}},"
-	      "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":2,\"args\":{\"name\":"
-	      "\"thread 2 (python3)\"}}," EV("i", "a", "1",
-					     "") ",{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":"
-						 "1,\"args\":{\"name\":\"p\\u0041\"}}]",
-	      "track kind=1 pid=1 tid=2 (pA / thread 2 (worker))\n"
-	      "  i a ts=1000\n");
+	reads_as("[{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":2,\"args\":{\"name\":"
+		 "\"thread 2 (worker)\"}},"
+		 "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":2,\"args\":{\"name\":"
+		 "\"thread 2 (python3)\"}}," EV(
+			 "i", "a", "1", "") ",{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":"
+					    "1,\"args\":{\"name\":\"p\\u0041\"}}]",
+		 "track kind=1 pid=1 tid=2 (pA / thread 2 (worker))\n"
+		 "  i a ts=1000\n");
 	/* layers of one thread */
-	tells("[" EV("X", "op", "5", ",\"dur\":10,\"cat\":\"cpu_op\"") "," EV(
-		      "X", "f", "1",
-		      ",\"dur\":6,\"cat\":\"python_function\"") "," EV("X", "k", "2",
-								       ",\"dur\":4,\"cat\":"
-								       "\"kernel\"") "]",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  X op [cpu_op] ts=5000 dur=10000 stack=f;\n"
-	      "track kind=10 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  X f [python_function] ts=1000 dur=6000 stack=f;\n"
-	      "track kind=4 pid=1 tid=2 (process 1 / stream 2)\n"
-	      "  X k [kernel] ts=2000 dur=4000\n");
+	reads_as("[" EV("X", "op", "5", ",\"dur\":10,\"cat\":\"cpu_op\"") "," EV(
+			 "X", "f", "1",
+			 ",\"dur\":6,\"cat\":\"python_function\"") "," EV("X", "k", "2",
+									  ",\"dur\":4,\"cat\":"
+									  "\"kernel\"") "]",
+		 "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+		 "  X op [cpu_op] ts=5000 dur=10000 stack=f;\n"
+		 "track kind=10 pid=1 tid=2 (process 1 / thread 2)\n"
+		 "  X f [python_function] ts=1000 dur=6000 stack=f;\n"
+		 "track kind=4 pid=1 tid=2 (process 1 / stream 2)\n"
+		 "  X k [kernel] ts=2000 dur=4000\n");
 }
 
 /* An arrow on a thread whose slices are on a layer of it. */
 static void test_arrows_of_layers(void **state)
 {
 	(void)state;
-	tells("[" EV("X", "k", "2", ",\"dur\":4,\"cat\":\"kernel\"") "," EV(
-		      "f", "n", "2", ",\"id\":1,\"cat\":\"c\"") "]",
-	      "track kind=4 pid=1 tid=2 (process 1 / stream 2)\n"
-	      "  X k [kernel] ts=2000 dur=4000\n"
-	      "  flow f [c] n ts=2000 id=1\n");
+	reads_as("[" EV("X", "k", "2", ",\"dur\":4,\"cat\":\"kernel\"") "," EV(
+			 "f", "n", "2", ",\"id\":1,\"cat\":\"c\"") "]",
+		 "track kind=4 pid=1 tid=2 (process 1 / stream 2)\n"
+		 "  X k [kernel] ts=2000 dur=4000\n"
+		 "  flow f [c] n ts=2000 id=1\n");
 }
 
 static void test_time_base(void **state)
 {
 	(void)state;
-	tells("{\"traceEvents\":[" EV("i", "a", "1.5",
-				      "") "],\"baseTimeNanoseconds\":1700000000000000000}",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n  i a ts=1700000000000001500\n");
-	tells("{\"displayTimeUnit\":\"ns\",\"beginningOfTime\":1700000000000000,\"traceEvents\":"
-	      "[" EV("i", "a", "2", "") "]}",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n  i a ts=1700000000000002000\n");
+	reads_as("{\"traceEvents\":[" EV("i", "a", "1.5",
+					 "") "],\"baseTimeNanoseconds\":1700000000000000000}",
+		 "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n  i a ts=1700000000000001500\n");
+	reads_as("{\"displayTimeUnit\":\"ns\",\"beginningOfTime\":1700000000000000,\"traceEvents\":"
+		 "[" EV("i", "a", "2", "") "]}",
+		 "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n  i a ts=1700000000000002000\n");
 }
 
 static void test_frames(void **state)
 {
 	(void)state;
-	tells("{\"traceEvents\":[" EV(
-		      "P", "s", "1",
-		      ",\"sf\":2") "],\"stackFrames\":{\"1\":{\"name\":\"main\"},"
-				   "\"2\":{\"name\":\"f\",\"parent\":1},\"3\":{\"name\":\"g\","
-				   "\"parent\":\"4\"},\"4\":{\"name\":\"h\",\"parent\":3}},"
-				   "\"samples\":[{\"tid\":\"2\",\"ts\":\"2\",\"name\":\"c\",\"sf\":"
-				   "3},{\"tid\":2,\"ts\":3,\"name\":\"c\"}]}",
-	      "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
-	      "  P s ts=1000 stack=f;main;\n"
-	      "  P c ts=2000 stack=g;h;\n"
-	      "  P c ts=3000\n");
+	reads_as("{\"traceEvents\":[" EV(
+			 "P", "s", "1",
+			 ",\"sf\":2") "],\"stackFrames\":{\"1\":{\"name\":\"main\"},"
+				      "\"2\":{\"name\":\"f\",\"parent\":1},\"3\":{\"name\":\"g\","
+				      "\"parent\":\"4\"},\"4\":{\"name\":\"h\",\"parent\":3}},"
+				      "\"samples\":[{\"tid\":\"2\",\"ts\":\"2\",\"name\":\"c\","
+				      "\"sf\":"
+				      "3},{\"tid\":2,\"ts\":3,\"name\":\"c\"}]}",
+		 "track kind=1 pid=1 tid=2 (process 1 / thread 2)\n"
+		 "  P s ts=1000 stack=f;main;\n"
+		 "  P c ts=2000 stack=g;h;\n"
+		 "  P c ts=3000\n");
 }
 
 static void test_odd_events(void **state)
@@ -464,22 +475,22 @@ static void test_odd_events(void **state)
 	load(&l, text, sizeof(text) - 1, &one_thread);
 	assert_int_equal(l.status, OW_OK);
 	buf_init(&out, &l.mem);
-	tell(&out, l.m);
+	write_rows(&out, l.m);
 	tell_notes(&out, l.m);
-	assert_string_equal(buf_cstr(&out),
-			    "track kind=1 ( / )\n"
-			    "  ? odd ts=1000\n"
-			    "  Z [no name] ts=2000\n"
-			    "  X \xef\xbf\xbd ts=9223372036854775807 dur=1000\n"
-			    "note 4 x1 the file ends inside an event, which is left out\n"
-			    "note 1 x1 distinct texts with invalid UTF-8 or half surrogate pairs: "
-			    "U+FFFD stands in their "
-			    "place\n"
-			    "note 2 x1 elements of the list that are no events\n"
-			    "note 2 x1 events without a time, not used\n"
-			    "note 1 x1 times beyond what 64 bits of nanoseconds hold, cut to that\n"
-			    "note 0 x2 events of a phase (ph) that the format does not know, kept "
-			    "as points in time\n");
+	assert_string_equal(
+		buf_cstr(&out),
+		"track kind=1 ( / )\n"
+		"  ? odd ts=1000\n"
+		"  Z [no name] ts=2000\n"
+		"  X \xef\xbf\xbd ts=9223372036854775807 dur=1000\n"
+		"note 4 x1 the file ends inside an event, which is left out\n"
+		"note 1 x1 distinct texts have invalid UTF-8 or half surrogate pairs: replaced by "
+		"U+FFFD\n"
+		"note 2 x1 elements of the list are not events: left out\n"
+		"note 2 x1 events have no time: left out\n"
+		"note 1 x1 times do not fit into 64 bits of nanoseconds: replaced by the limit\n"
+		"note 0 x2 events have a phase (ph) that the format does not define: kept as "
+		"points in time\n");
 	buf_release(&out);
 	unload(&l);
 }
@@ -559,9 +570,9 @@ static void test_parts(void **state)
 		load(&b, text.ptr, text.len, &many);
 		assert_int_equal(a.status, b.status);
 		if (a.status == OW_OK) {
-			tell(&one, a.m);
+			write_rows(&one, a.m);
 			tell_notes(&one, a.m);
-			tell(&other, b.m);
+			write_rows(&other, b.m);
 			tell_notes(&other, b.m);
 			assert_string_equal(buf_cstr(&one), buf_cstr(&other));
 		}
@@ -590,7 +601,7 @@ static void test_prefixes(void **state)
 
 		memcpy(copy, text.ptr, len);
 		load(&l, copy, len, &one_thread);
-		assert_true(l.status == OW_OK || l.status == OW_E_EMPTY);
+		assert_true(l.status == OW_OK || l.status == OW_E_EMPTY || l.status == OW_E_FORMAT);
 		unload(&l);
 		free(copy);
 	}

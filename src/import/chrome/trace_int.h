@@ -1,12 +1,20 @@
 /*
- * trace_int.h: between the files of the Chrome-trace importer (import_trace.c, trace_*.c); nobody else
- * includes it.
+ * trace_int.h: between the files of the Chrome-trace importer; no other room includes it.
  *
- * A file is read in parts by several workers. Each event becomes a row of its worker: a slice (anything
- * with a place of its own on a track), a point (what is paired or joined later), a counter sample or
- * metadata. Rows name strings and tracks by numbers of their worker. When all is read, the parts that
- * proved right are merged in file order, pairs are joined, and the slices are placed, sorted by track
- * and time, in the model's event table.
+ * A file is loaded in stages. Each stage has one file, writes one struct and gets those of earlier stages const:
+ *
+ *	import_trace.c	reads the file in parts, on several threads	struct trace_raw, struct trace_header
+ *	  trace_rows.c	  one event becomes rows of its worker
+ *	trace_merge.c	one set of strings and tracks for all workers	struct trace_names, struct trace_tally
+ *	trace_frames.c	the table stackFrames				struct trace_frames
+ *	trace_pair.c	joins begins and ends				struct trace_pairs, further slices
+ *	trace_place.c	moves the rows into the model, frees them	the model, drafts of its events
+ *	  trace_samples.c  sampled stacks among the events		the model
+ *	trace_facts.c	what `info` shows, and the notes		the model
+ *
+ * import_trace.c also runs them all. Each event becomes a row of its worker: a slice (anything with a place of its own on a
+ * track), a point (to be paired or joined later), a counter sample or metadata. Rows refer to strings and tracks by
+ * numbers of their worker until trace_merge.c replaces these by numbers of the file.
  *
  * Bytes per slice while reading: 41 to 49. The rest of the budget is in docs/formats/trace.md.
  */
@@ -15,10 +23,10 @@
 
 #include "base/parallel.h"
 #include "import/importer.h"
-#include "import/meaning.h"
-#include "import/trace_sort.h"
-#include "wire/json.h"
-#include "wire/json_scan.h"
+#include "import/interpret/interpret.h"
+#include "import/chrome/trace_sort.h"
+#include "wire/json/json.h"
+#include "wire/json/json_scan.h"
 
 /* ---- strings and tracks of one worker ---- */
 
@@ -80,14 +88,29 @@ struct trace_tracks {
 
 /* ---- rows ---- */
 
+/* Texts (name, category, label, scope) are numbers of the worker's dictionary until trace_merge.c has run, then strings
+ * of the model. This is where a row belongs, in one word that three stages use in turn: */
+union trace_where {
+	uint32_t track; /* of the worker: while reading */
+	uint32_t lane;	/* of the file: after trace_merge.c */
+	uint32_t place; /* of a slice among the rows of the model, from 0: set by trace_place.c */
+};
+
+/* The number that joins a slice to others: the category says which of the two it is. trace_place.c separates them. */
+union trace_number {
+	uint32_t correlation; /* of a launch or of work of a device */
+	uint32_t sequence;    /* of an operator of PyTorch: trace_sequence */
+};
+
 struct trace_slices {
 	size_t count, cap;
 	int64_t *ts, *dur; /* dur TIME_UNKNOWN: none given */
 	uint64_t *args_offset;
-	uint32_t *args_size, *name, *category, *track;
+	uint32_t *args_size, *name, *category;
+	union trace_where *where;
 	uint8_t *ph;
 	uint32_t *label; /* the op that ran, when it is not the name; NULL while no slice has one */
-	uint32_t *correlation; /* likewise */
+	union trace_number *number; /* NULL while no slice has one */
 };
 
 enum trace_point_flags {
@@ -104,7 +127,8 @@ struct trace_point {
 	int64_t id; /* a trace_id, with id_kind */
 	uint64_t args_offset;
 	uint32_t args_size;
-	uint32_t name, category, track, scope;
+	uint32_t name, category, scope;
+	union trace_where where;
 	uint32_t at; /* number of slices of this worker before it */
 	uint8_t ph, flags, id_kind;
 };
@@ -112,7 +136,8 @@ struct trace_point {
 struct trace_counter {
 	int64_t ts;
 	double value;
-	uint32_t name, series, category, track;
+	uint32_t name, series, category;
+	union trace_where where;
 	uint32_t instance; /* string of the id, 0 = none */
 	uint32_t args_size;
 	uint64_t args_offset;
@@ -161,7 +186,7 @@ struct trace_faults {
 	uint64_t negative, first_negative;  /* durations */
 	uint64_t bad_times, first_bad_time; /* ts or dur that is no number */
 	uint64_t labels;		    /* counter values that are no number */
-	uint64_t odd;	     /* not told by the model as written, see struct trace_listing */
+	uint64_t odd;	     /* the rows do not keep all of it: struct trace_listing */
 	uint64_t unlabelled; /* slices with arguments and without a label */
 };
 
@@ -179,7 +204,7 @@ struct trace_part {
 struct trace_worker {
 	struct mem *mem;
 	struct json_scan scan;
-	struct error err;
+	struct ow_error err;
 	ow_status status;
 	struct trace_dict dict;
 	struct trace_tracks tracks;
@@ -202,10 +227,43 @@ struct trace_worker {
 		uint64_t head; /* first bytes of the text */
 		uint32_t len, id;
 	} categories[16]; /* few, and short: found without hashing all of the text */
-	/* when merged: what its numbers are in the whole file */
-	uint32_t *strings;   /* model strings; trace.string_count stands for the empty text */
-	uint32_t *locals;    /* the same, numbered from 1 in this file: the place in a tally */
-	uint32_t *track_map; /* index into trace.lanes */
+};
+
+/* ---- stages ---- */
+
+struct trace_options {
+	size_t part_bytes; /* a part is read by one worker */
+	unsigned threads;
+	enum json_path path;
+};
+
+/* What all stages use. Constant while a file is loaded. */
+struct trace_job {
+	struct import_ctx *ctx;
+	struct builder *b;
+	struct mem *mem;
+	struct trace_options options;
+};
+
+/* import_trace.c: the rows of all workers, and which of them count. trace_merge.c renumbers them, trace_pair.c adds slices and
+ * durations, trace_place.c frees them. */
+struct trace_raw {
+	struct trace_worker *workers; /* one more than threads: the last reads in order */
+	unsigned worker_count;
+	struct trace_part *accepted; /* in file order */
+	size_t accepted_count, accepted_cap;
+};
+
+/* import_trace.c: what the file says beside its events. */
+struct trace_header {
+	uint64_t documents;
+	bool has_list;	  /* of events, maybe empty */
+	bool object_form; /* the file is an object with a list, not a list */
+	bool truncated;
+	uint64_t truncated_at;
+	int64_t base_ns; /* added to every time */
+	uint64_t frames_offset, frames_size;
+	uint32_t member_bits; /* enum trace_member_bit */
 };
 
 /* A process of the file, and a track: the slices of one layer of a thread. */
@@ -217,21 +275,42 @@ struct trace_process {
 
 struct trace_lane {
 	struct trace_track key;
-	uint32_t process; /* index into trace.processes */
+	uint32_t process; /* index into trace_names.processes */
 	uint32_t thread;  /* the lane of the thread's own layer */
-	uint32_t proxy;	  /* of that lane: one of another layer that has the slices, 0 = none */
 	str_id name;
 	int32_t sort;
-	bool used;   /* some event is on it */
+	bool used;    /* some event is on it */
+	size_t count; /* slices to be placed; trace_pair.c adds to it */
+	/* set by trace_place.c */
+	uint32_t
+		proxy; /* of a thread's own lane: one of another layer that has the slices, 0 = none */
 	bool wanted; /* needs a row in the model: counters or flows are on it */
-	bool unsorted;
 	track_id id;
-	size_t count;	 /* slices to be placed */
-	size_t first;	 /* position of the first of them */
-	int64_t last_ns; /* end of the last event, TIME_UNKNOWN when there is none */
+	size_t first; /* position of the first of its slices */
 };
 
-/* Sums for the facts, in one thread. Arrays by the file's own number of a string: models of many files have many
+/* trace_merge.c: the strings, tracks and processes of the file. trace_pair.c adds lanes of asynchronous slices. */
+struct trace_names {
+	struct trace_numbers {	   /* of one worker: what its numbers are in the file */
+		uint32_t *strings; /* of the model; string_count stands for the empty text */
+		uint32_t *locals; /* the same, numbered from 1 in this file: the place in a tally */
+		uint32_t *lanes;
+	} numbers[PARALLEL_MAX + 1];
+	uint32_t string_count;	 /* of the model */
+	uint32_t *local_strings; /* model strings of the file's own numbers; [0] = none */
+	uint32_t local_count;	 /* of those: size of the arrays of a tally */
+	size_t local_cap;
+	struct trace_lane *lanes; /* 0 = nil */
+	uint32_t lane_count;
+	size_t lane_cap;
+	struct map lane_map;
+	struct trace_process *processes; /* 0 = of events without pid */
+	uint32_t process_count;
+	size_t process_cap;
+	struct map process_map;
+};
+
+/* trace_merge.c: sums for the facts. Arrays by the file's own number of a string: models of many files have many
  * times more strings than each of them. */
 struct trace_tally {
 	uint64_t by_ph[256]; /* [0]: events without ph */
@@ -244,113 +323,71 @@ struct trace_tally {
 	uint64_t *x_count;
 	int64_t *x_dur;
 	uint64_t *odd_ph;    /* by the text of ph */
-	size_t *lane_slices; /* by lane */
+	size_t *lane_slices; /* by lane; NULL in the sum of all workers */
 	uint64_t unknown_ph, no_ts;
+	bool has_categories;
 };
 
-struct trace_options {
-	size_t part_bytes; /* a part is read by one worker */
-	unsigned threads;
-	enum json_path path;
+/* trace_frames.c: stacks of the model by the ids that events use. */
+struct trace_frames {
+	struct trace_frame *list; /* 0 = nil */
+	uint32_t count;
+	size_t cap;
+	struct map map;
 };
 
-struct trace {
-	struct import_ctx *ctx;
-	struct builder *b;
-	struct mem *mem;
-	struct trace_options options;
-	struct trace_worker *workers; /* one more than threads: the last reads in order */
-	unsigned worker_count;
-
-	/* trace_read.c */
-	struct trace_part *parts; /* guesses, by place */
-	size_t part_count;
-	uint64_t parts_from; /* offset of part 0 */
-	atomic_size_t next_part;
-	atomic_bool stop;
-	atomic_uint_fast64_t bytes_done;
-	struct trace_part *accepted; /* in file order */
-	size_t accepted_count, accepted_cap;
-	uint64_t documents;
-	bool object_form, list_truncated, truncated;
-	uint64_t truncated_at;
-
-	/* trace_member.c */
-	int64_t base_ns; /* added to every time */
-	uint64_t frames_offset, frames_size;
-	fact_id members;
-	uint32_t member_bits; /* enum trace_member_bit */
-
-	/* trace_merge.c */
-	struct trace_lane *lanes; /* 0 = nil */
-	uint32_t lane_count;
-	size_t lane_cap;
-	uint32_t *lane_order; /* [0] is 0; by process, thread, layer */
-	uint32_t ordered;     /* how many lanes that has */
-	struct map lane_map;
-	struct trace_process *processes; /* 0 = of events without pid */
-	uint32_t process_count;
-	size_t process_cap;
-	struct map process_map;
-	uint32_t string_count;	 /* of the model */
-	uint32_t *local_strings; /* model strings of the file's own numbers; [0] = none */
-	uint32_t local_count;	 /* of those: size of the arrays of a tally */
-	size_t local_cap;
-	uint32_t tally_lanes;	     /* size of their lane_slices */
-	struct trace_tally *tallies; /* one per worker; [0] is the sum in the end */
-
-	/* trace_frames.c */
-	struct trace_frame *frames; /* 0 = nil */
-	uint32_t frame_count;
-	size_t frame_cap;
-	struct map frame_map;
-
-	/* trace_pair.c */
+/* trace_pair.c: what has no partner. */
+struct trace_pairs {
 	uint64_t unfinished, surplus_ends, unmatched_async;
-
-	/* trace_place.c */
-	uint32_t first_event; /* row of the first slice in the model */
-	uint32_t first_track, first_flow;
-	size_t placed;
-	atomic_uint point_readers; /* jobs that still need the points and counters */
-	str_id unnamed;		   /* what events without a name are called */
-	bool has_categories, has_labels, has_correlations;
-	uint32_t *type_of;	       /* by model string used as a label */
-	struct memory_change *changes; /* of all workers, by event */
-	size_t change_count;
-	struct {
-		uint64_t started, ended, both; /* distinct ids */
-		bool failed;
-	} flows; /* trace_facts.c */
 };
 
-/* The text of a string number of a merged row. */
-static inline struct str trace_str(const struct trace *t, uint32_t string)
+/* trace_facts.c: distinct ids of flows. */
+struct trace_flows {
+	uint64_t started, ended, both;
+	uint64_t plain_calls; /* of those with one end: calls that start nothing on a device */
+	bool failed;	      /* no memory */
+};
+
+/* All that was made before trace_place.c runs, to read. */
+struct trace_stages {
+	const struct trace_job *job;
+	const struct trace_raw *rows;
+	const struct trace_header *header;
+	const struct trace_names *names;
+	const struct trace_tally *tally;
+	const struct trace_frames *frames;
+	const struct trace_pairs *pairs;
+};
+
+static inline ow_status trace_no_memory(const struct trace_job *job)
 {
-	return string == t->string_count ? STR("") : model_str(t->b->m, (str_id){ string });
+	return error_no_memory(job->ctx->err);
 }
 
-/* ---- trace_worker.c: room for rows ---- */
-ow_status trace_worker_init(struct trace_worker *w, struct mem *mem, const struct input *in,
-			    enum json_path path);
-void trace_worker_release(struct trace_worker *w);
-/* When all has been read: room for further rows need not stay in memory. */
-void trace_worker_trim(struct trace_worker *w);
-/* After the rows have been placed. */
+/* The text of a string number of a merged row, and the string; nil for the empty text. */
+static inline struct str trace_str(const struct trace_job *job, const struct trace_names *names,
+				   uint32_t string)
+{
+	return string == names->string_count ? STR("") : model_str(job->b->m, (str_id){ string });
+}
+static inline str_id trace_str_id(const struct trace_names *names, uint32_t string)
+{
+	return (str_id){ string == names->string_count ? 0 : string };
+}
+
+/* ---- import_trace.c: room for rows ---- */
+/* When they have been placed or listed: the places of elements, points with counters, all rows. */
+void trace_worker_drop_elements(struct trace_worker *w);
 void trace_worker_drop_points(struct trace_worker *w);
 void trace_worker_drop_rows(struct trace_worker *w);
 struct trace_counts trace_worker_counts(const struct trace_worker *w);
-/* There is no memory: w->status tells. */
+/* Sets w->status: there is no memory. */
 void trace_fail(struct trace_worker *w);
-bool trace_reserve_slices(struct trace_worker *w, size_t more);
 bool trace_make_room(struct trace_worker *w);
 static inline bool trace_slice_room(struct trace_worker *w)
 {
 	return OW_LIKELY(w->slices.count < w->slices.cap) || trace_make_room(w);
 }
-/* A slice made of a point, when pairs are joined, and a mark for a slice. */
-bool trace_add_slice(struct trace *t, unsigned worker, const struct trace_point *p, int64_t dur,
-		     uint32_t lane);
 bool trace_add_mark(struct trace_worker *w, const struct trace_mark *mark);
 
 /* Room for one row more in an array; NULL when there is none. */
@@ -369,32 +406,8 @@ bool trace_add_mark(struct trace_worker *w, const struct trace_mark *mark);
 /* ---- trace_rows.c: one event into rows ---- */
 /* On failure w->status is set. */
 void trace_take_event(struct trace_worker *w, const struct json_event *ev);
-/* Values of an event, for trace_points.c: 0 or kind ID_NONE = there is none. */
-bool trace_is_null(struct json_value v);
-uint32_t trace_text_of(struct trace_worker *w, struct json_value v);
-uint32_t trace_field_text(struct trace_worker *w, const struct json_event *ev,
-			  enum json_field field);
-uint32_t trace_category_of(struct trace_worker *w, const struct json_event *ev);
-struct trace_id trace_id_of(struct trace_worker *w, struct json_value v);
-struct trace_id trace_field_id(struct trace_worker *w, const struct json_event *ev,
-			       enum json_field field);
-uint32_t trace_track_of(struct trace_worker *w, const struct json_event *ev, uint8_t layer);
-bool trace_time_of(struct trace_worker *w, const struct json_event *ev, enum json_field field,
-		   int64_t *ns);
-uint64_t trace_args_place(const struct json_event *ev, uint32_t *size);
 
-/* ---- trace_points.c: events that are no slices ---- */
-void trace_read_id(struct trace_worker *w, const struct json_event *ev, struct trace_id *id,
-		   bool *local);
-void trace_take_point(struct trace_worker *w, const struct json_event *ev, uint8_t ph, bool has_ts,
-		      int64_t ts);
-void trace_take_odd(struct trace_worker *w, const struct json_event *ev);
-void trace_take_counter(struct trace_worker *w, const struct json_event *ev);
-void trace_take_meta(struct trace_worker *w, const struct json_event *ev);
-
-/* ---- trace_dict.c ---- */
-void trace_dict_init(struct trace_dict *d);
-void trace_dict_release(struct trace_dict *d, struct mem *mem);
+/* ---- import_trace.c: strings and tracks ---- */
 /* TRACE_FULL when there is no memory. */
 uint32_t trace_dict_add_hashed(struct trace_dict *d, struct mem *mem, struct str raw,
 			       uint64_t hash);
@@ -427,68 +440,46 @@ const struct trace_category *trace_dict_category(struct trace_dict *d, struct me
 						 uint32_t category);
 /* The type of an op with that label, to be set; NULL when there is no memory. */
 uint32_t *trace_dict_type(struct trace_dict *d, struct mem *mem, uint32_t label);
-void trace_tracks_init(struct trace_tracks *t, struct mem *mem);
-void trace_tracks_release(struct trace_tracks *t, struct mem *mem);
 uint32_t trace_tracks_add(struct trace_tracks *t, struct mem *mem, const struct trace_track *key);
 #define TRACE_FULL UINT32_MAX
 #define TRACE_EMPTY (UINT32_MAX - 1)
 
-/* ---- trace_read.c: the file, in parts ---- */
-ow_status trace_read(struct trace *t);
+/* ---- the stages, in their order ---- */
 
-/* ---- trace_member.c: the members of the top-level object ---- */
-ow_status trace_member(struct trace *t, const struct json_item *item);
-
-/* ---- trace_merge.c: strings, tracks and metadata of all workers ---- */
-ow_status trace_merge(struct trace *t);
+ow_status trace_merge(const struct trace_job *job, struct trace_raw *rows,
+		      struct trace_names *names, struct trace_tally *tally);
+void trace_names_release(const struct trace_job *job, const struct trace_raw *rows,
+			 struct trace_names *names);
+void trace_tally_release(const struct trace_job *job, const struct trace_names *names,
+			 struct trace_tally *tally);
 /* The lane of that key, made if it is new; TRACE_FULL without memory. Text ids are model strings. */
-uint32_t trace_lane_of(struct trace *t, const struct trace_track *key);
-/* When all lanes are there. */
-ow_status trace_order_lanes(struct trace *t);
+uint32_t trace_lane_of(const struct trace_job *job, struct trace_names *names,
+		       const struct trace_track *key);
 
-/* ---- trace_tally.c: rows of workers get model strings and lanes, and are counted ---- */
-ow_status trace_tally(struct trace *t);
-void trace_tallies_release(struct trace *t);
+/* After the merge: ids of events are model strings by then, and so are those of frames. */
+ow_status trace_frames_read(const struct trace_job *job, const struct trace_header *header,
+			    struct trace_frames *frames);
+void trace_frames_release(const struct trace_job *job, struct trace_frames *frames);
+/* Nil when there is no such frame. */
+stack_id trace_frames_find(const struct trace_frames *frames, struct trace_id id);
 
-/* ---- trace_listing.c: what the list was like in the file ---- */
-/* Whether its row will tell all of an element of the list. */
-bool trace_slice_is_plain(const struct json_event *ev, uint8_t ph);
-/* A slice with arguments whose op is not called by them. */
-void trace_list_unlabelled(struct trace_worker *w, const struct json_event *ev, uint8_t ph);
-/* Notes the place of one that is no slice. */
-void trace_list_element(struct trace_worker *w, const struct json_event *ev, uint8_t ph,
-			bool has_ts);
-ow_status trace_list(struct trace *t);
+ow_status trace_pair(const struct trace_job *job, struct trace_raw *rows, struct trace_names *names,
+		     const struct trace_tally *tally, struct trace_pairs *pairs);
 
-/* ---- trace_pair.c: begins and ends; trace_async.c: asynchronous ones ---- */
-ow_status trace_pair(struct trace *t);
-ow_status trace_pair_async(struct trace *t);
+/* Also runs the interpretation, when the rows of the workers are freed. */
+ow_status trace_place(const struct trace_stages *made, struct trace_raw *rows,
+		      struct trace_names *names);
 
-/* ---- trace_frames.c: stackFrames and samples ---- */
-void trace_read_samples(struct trace *t, struct trace_worker *w, const struct json_item *item);
-ow_status trace_read_frames(struct trace *t);
-void trace_frames_release(struct trace *t);
-ow_status trace_place_samples(struct trace *t);
-stack_id trace_stack(struct trace *t, struct trace_id id);
+/* trace_samples.c: sampled stacks among the placed events become samples of the model. Before the draft is interpreted. */
+ow_status trace_samples(const struct trace_job *job, const struct event_draft *draft,
+			int64_t base_ns);
 
-/* ---- trace_order.c: the place of each slice ---- */
-/* How many there are, and where each lane begins, in t->lanes. */
-void trace_count_slices(struct trace *t);
-/* What was the lane of a slice becomes its place, from 0. */
-ow_status trace_find_places(struct trace *t);
-
-/* ---- trace_changes.c: what [memory] events say ---- */
-void trace_take_change(struct trace_worker *w, const struct json_event *ev, size_t slice);
-/* When places are known. */
-ow_status trace_place_changes(struct trace *t);
-
-/* ---- trace_place.c: slices into the model ---- */
-ow_status trace_place(struct trace *t);
-
-/* ---- trace_facts.c: facts and notes ---- */
-/* Needs nothing but the merged points; may run beside what else uses them. */
-void trace_count_flows(struct trace *t);
-ow_status trace_facts(struct trace *t);
+/* Needs only the merged points; trace_place.c runs it beside its own work. */
+void trace_count_flows(const struct trace_job *job, const struct trace_raw *rows,
+		       const struct trace_names *names, struct trace_flows *flows);
+ow_status trace_facts(const struct trace_stages *t, const struct trace_flows *flows);
+/* What the list was like in the file: struct trace_listing. When tracks have their rows. */
+ow_status trace_list(const struct trace_stages *t);
 
 /* The whole importer with given options, for tests. */
 ow_status trace_load_with(struct import_ctx *ctx, const struct trace_options *options);

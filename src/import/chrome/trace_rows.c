@@ -1,22 +1,24 @@
 /*
- * trace_rows.c: makes rows of one event. The hot path of the importer: what most events are (complete
- * slices) goes straight through, the rest branches off to trace_points.c.
+ * trace_rows.c: makes rows of one event: the hot path of the importer. Most events are complete slices and go straight
+ * through. The other events become points (halves of pairs, flows), counters or metadata. Called by import_trace.c, one
+ * worker per thread. It also judges whether the rows keep all that the event says (struct trace_listing).
  */
-#include "import/trace_int.h"
+#include "import/chrome/trace_int.h"
 
 /* ---- values ---- */
 
-bool trace_is_null(struct json_value v)
+/* Values of an event: 0 or kind ID_NONE = there is none. */
+static bool is_null(struct json_value v)
 {
 	return v.kind == JSON_LITERAL && v.len == 4 && memcmp(v.at, "null", 4) == 0;
 }
 
 /* Any value as text: strings as they are, numbers and the rest as written. 0 = none. */
-uint32_t trace_text_of(struct trace_worker *w, struct json_value v)
+static uint32_t text_of(struct trace_worker *w, struct json_value v)
 {
 	uint32_t id;
 
-	if (trace_is_null(v))
+	if (is_null(v))
 		return 0;
 	id = trace_dict_add(&w->dict, w->mem, json_text(v));
 	if (OW_LIKELY(id != TRACE_FULL))
@@ -25,10 +27,10 @@ uint32_t trace_text_of(struct trace_worker *w, struct json_value v)
 	return 0;
 }
 
-uint32_t trace_field_text(struct trace_worker *w, const struct json_event *ev,
-			  enum json_field field)
+static uint32_t field_text(struct trace_worker *w, const struct json_event *ev,
+			   enum json_field field)
 {
-	return json_event_has(ev, field) ? trace_text_of(w, ev->value[field]) : 0;
+	return json_event_has(ev, field) ? text_of(w, ev->value[field]) : 0;
 }
 
 /* Text in the window, where eight bytes can always be read. */
@@ -43,7 +45,7 @@ static uint64_t first_bytes(struct str text)
 	return text.len < 8 ? head & (((uint64_t)1 << 8 * text.len) - 1) : head;
 }
 
-uint32_t trace_category_of(struct trace_worker *w, const struct json_event *ev)
+static uint32_t category_of(struct trace_worker *w, const struct json_event *ev)
 {
 	struct str text;
 	uint64_t head;
@@ -52,7 +54,7 @@ uint32_t trace_category_of(struct trace_worker *w, const struct json_event *ev)
 	if (!json_event_has(ev, FIELD_CAT))
 		return 0;
 	if (OW_UNLIKELY(ev->value[FIELD_CAT].kind != JSON_STRING))
-		return trace_text_of(w, ev->value[FIELD_CAT]);
+		return text_of(w, ev->value[FIELD_CAT]);
 	text = json_text(ev->value[FIELD_CAT]);
 	head = first_bytes(text);
 	slot = ((head ^ text.len) * 0x9e3779b97f4a7c15ull) >> 60;
@@ -63,7 +65,7 @@ uint32_t trace_category_of(struct trace_worker *w, const struct json_event *ev)
 		return w->categories[slot].id;
 	w->categories[slot].head = head;
 	w->categories[slot].len = (uint32_t)text.len;
-	return w->categories[slot].id = trace_text_of(w, ev->value[FIELD_CAT]);
+	return w->categories[slot].id = text_of(w, ev->value[FIELD_CAT]);
 }
 
 /* Digits only, as an integer would be printed. */
@@ -74,7 +76,7 @@ static bool is_canonical(struct str s)
 	return s.len && (s.ptr[0] != '0' || s.len == 1);
 }
 
-/* "\u0031": nobody writes it so, but it is a 1. */
+/* "\u0031": unusual, but it is a 1. */
 static bool is_escaped_number(struct str text, int64_t *value)
 {
 	char plain[24];
@@ -87,7 +89,7 @@ static bool is_escaped_number(struct str text, int64_t *value)
 	       str_to_i64(str_make(plain, len), value);
 }
 
-struct trace_id trace_id_of(struct trace_worker *w, struct json_value v)
+static struct trace_id id_of(struct trace_worker *w, struct json_value v)
 {
 	struct trace_id id = { .kind = ID_INT };
 	struct str text = json_text(v);
@@ -106,7 +108,7 @@ struct trace_id trace_id_of(struct trace_worker *w, struct json_value v)
 		if ((is_canonical(text) && str_to_i64(text, &id.value)) ||
 		    is_escaped_number(text, &id.value))
 			return id;
-	} else if (trace_is_null(v)) {
+	} else if (is_null(v)) {
 		return (struct trace_id){ 0 };
 	}
 	id.kind = ID_TEXT;
@@ -116,17 +118,16 @@ struct trace_id trace_id_of(struct trace_worker *w, struct json_value v)
 	return id;
 }
 
-struct trace_id trace_field_id(struct trace_worker *w, const struct json_event *ev,
-			       enum json_field field)
+static struct trace_id field_id(struct trace_worker *w, const struct json_event *ev,
+				enum json_field field)
 {
-	return json_event_has(ev, field) ? trace_id_of(w, ev->value[field])
-					 : (struct trace_id){ 0 };
+	return json_event_has(ev, field) ? id_of(w, ev->value[field]) : (struct trace_id){ 0 };
 }
 
-uint32_t trace_track_of(struct trace_worker *w, const struct json_event *ev, uint8_t layer)
+static uint32_t track_of(struct trace_worker *w, const struct json_event *ev, uint8_t layer)
 {
-	struct trace_track key = { .pid = trace_field_id(w, ev, FIELD_PID),
-				   .tid = trace_field_id(w, ev, FIELD_TID),
+	struct trace_track key = { .pid = field_id(w, ev, FIELD_PID),
+				   .tid = field_id(w, ev, FIELD_TID),
 				   .layer = layer };
 	uint32_t track = trace_tracks_add(&w->tracks, w->mem, &key);
 
@@ -155,8 +156,8 @@ static bool escaped_time(struct str text, int64_t *ns)
 }
 
 /* A time in nanoseconds; false when there is none. */
-bool trace_time_of(struct trace_worker *w, const struct json_event *ev, enum json_field field,
-		   int64_t *ns)
+static bool time_of(struct trace_worker *w, const struct json_event *ev, enum json_field field,
+		    int64_t *ns)
 {
 	struct trace_faults *f = &w->faults;
 	struct json_value v;
@@ -181,12 +182,12 @@ bool trace_time_of(struct trace_worker *w, const struct json_event *ev, enum jso
 			break;
 		}
 	}
-	if (!trace_is_null(v))
+	if (!is_null(v))
 		count_fault(&f->bad_times, &f->first_bad_time, ev->offset);
 	return false;
 }
 
-uint64_t trace_args_place(const struct json_event *ev, uint32_t *size)
+static uint64_t args_place(const struct json_event *ev, uint32_t *size)
 {
 	const struct json_value *args = &ev->value[FIELD_ARGS];
 
@@ -197,6 +198,270 @@ uint64_t trace_args_place(const struct json_event *ev, uint32_t *size)
 	return ev->offset + (uint64_t)(args->at - ev->text);
 }
 
+/* ---- whether a row says all that the element said: see struct trace_listing ---- */
+
+#define LARGE_ARGS ((uint32_t)16 << 20) /* larger ones are not read by row */
+
+OW_ALWAYS_INLINE bool is_text(const struct json_event *ev, enum json_field field)
+{
+	return ev->value[field].kind == JSON_STRING && ev->value[field].len;
+}
+
+OW_ALWAYS_INLINE bool is_number_or_none(const struct json_event *ev, enum json_field field)
+{
+	return !json_event_has(ev, field) || ev->value[field].kind == JSON_NUMBER;
+}
+
+OW_ALWAYS_INLINE bool is_text_or_none(const struct json_event *ev, enum json_field field)
+{
+	return !json_event_has(ev, field) || is_text(ev, field);
+}
+
+/* What slices and flows have in common. Times that do not fit nanoseconds are found when they are read. */
+OW_ALWAYS_INLINE bool is_plain(const struct json_event *ev, uint8_t ph)
+{
+	return ph < 0x80 && ev->value[FIELD_PH].len == 1 &&
+	       ev->value[FIELD_TS].kind == JSON_NUMBER && is_number_or_none(ev, FIELD_PID) &&
+	       is_number_or_none(ev, FIELD_TID) && is_text_or_none(ev, FIELD_CAT);
+}
+
+/* An empty object is an argument list, too, which the model stores like none. A T with a duration is stored like
+ * one that was made of a pair. */
+static bool slice_is_plain(const struct json_event *ev, uint8_t ph)
+{
+	const struct json_value *args = &ev->value[FIELD_ARGS];
+
+	if (!is_plain(ev, ph) || !json_event_has(ev, FIELD_NAME) || !is_text(ev, FIELD_NAME) ||
+	    ph == 'T')
+		return false;
+	if (json_event_has(ev, FIELD_DUR) &&
+	    (ph != 'X' || ev->value[FIELD_DUR].kind != JSON_NUMBER))
+		return false;
+	return !json_event_has(ev, FIELD_ARGS) || args->kind != JSON_OBJECT ||
+	       (args->len > 2 && args->len <= LARGE_ARGS);
+}
+
+static bool has_label(const struct trace_worker *w, const struct json_event *ev)
+{
+	static const struct json_pick picks[] = { JSON_PICK("name"), JSON_PICK("op") };
+	struct json_value found[ARRAY_COUNT(picks)] = { { 0 } };
+	const struct json_value *args = &ev->value[FIELD_ARGS];
+
+	if (!json_event_has(ev, FIELD_ARGS) || args->kind != JSON_OBJECT)
+		return false;
+	json_scan_pick(&w->scan, args, picks, ARRAY_COUNT(picks), found);
+	return found[0].kind != JSON_NONE || found[1].kind != JSON_NONE;
+}
+
+static void list_unlabelled(struct trace_worker *w, const struct json_event *ev, uint8_t ph)
+{
+	if (ph != 'N' && ph != 'O' && ph != 'D')
+		w->faults.unlabelled++;
+	else if (has_label(w, ev))
+		w->faults.odd++;
+}
+
+static bool flow_is_plain(const struct json_event *ev, uint8_t ph)
+{
+	return is_plain(ev, ph) && is_text_or_none(ev, FIELD_NAME) &&
+	       !json_event_has(ev, FIELD_DUR) &&
+	       (!json_event_has(ev, FIELD_ARGS) || ev->value[FIELD_ARGS].kind != JSON_OBJECT);
+}
+
+static bool counter_is_plain(const struct trace_worker *w, const struct json_event *ev)
+{
+	return is_plain(ev, 'C') && is_text_or_none(ev, FIELD_NAME) &&
+	       !json_event_has(ev, FIELD_DUR) && !has_label(w, ev);
+}
+
+static void list_element(struct trace_worker *w, const struct json_event *ev, uint8_t ph,
+			 bool has_ts)
+{
+	uint64_t *place = TRACE_NEW_ROW(w, elements, element_count, element_cap);
+
+	if (!place)
+		return;
+	*place = ev->offset | (uint64_t)ev->len << LISTING_PLACE_BITS;
+	if (!ph &&
+	    json_event_has(ev, FIELD_TS)) /* it may become an event, which is stored like an X */
+		w->faults.odd++;
+	if (ph == 'E' && json_event_has(ev, FIELD_ARGS)) /* its begin may take them over */
+		w->faults.odd++;
+	if (ev->offset >> LISTING_PLACE_BITS || ev->len >> LISTING_SIZE_BITS) {
+		*place = 0;
+		w->faults.odd++;
+	}
+	if ((ph == 's' || ph == 't' || ph == 'f') && has_ts)
+		*place |= LISTING_FLOW | (flow_is_plain(ev, ph) ? LISTING_ALL : 0);
+	if (ph == 'C')
+		*place |= LISTING_COUNTER | (counter_is_plain(w, ev) ? LISTING_ALL : 0);
+}
+
+/* ---- points, counters, metadata ---- */
+
+static struct trace_point *add_point(struct trace_worker *w, const struct json_event *ev,
+				     uint8_t ph, bool has_ts, int64_t ts)
+{
+	struct trace_point *p = TRACE_NEW_ROW(w, points, point_count, point_cap);
+
+	if (!p)
+		return NULL;
+	*p = (struct trace_point){ .ph = ph,
+				   .ts = ts,
+				   .flags = has_ts ? 0 : POINT_NO_TS,
+				   .at = (uint32_t)w->slices.count };
+	p->name = field_text(w, ev, FIELD_NAME);
+	p->category = category_of(w, ev);
+	p->args_offset = args_place(ev, &p->args_size);
+	return p;
+}
+
+/* id2 wins over id; its local form is of the process. */
+static void read_id(struct trace_worker *w, const struct json_event *ev, struct trace_id *id,
+		    bool *local)
+{
+	struct json_value v = { 0 };
+
+	*local = false;
+	if (json_event_has(ev, FIELD_ID2) && ev->value[FIELD_ID2].kind == JSON_OBJECT) {
+		v = json_find(json_text(ev->value[FIELD_ID2]), "global");
+		if (v.kind == JSON_NONE) {
+			v = json_find(json_text(ev->value[FIELD_ID2]), "local");
+			*local = v.kind != JSON_NONE;
+		}
+	}
+	*id = v.kind != JSON_NONE ? id_of(w, v) : field_id(w, ev, FIELD_ID);
+}
+
+static void take_point(struct trace_worker *w, const struct json_event *ev, uint8_t ph, bool has_ts,
+		       int64_t ts)
+{
+	struct trace_point *p = add_point(w, ev, ph, has_ts, ts);
+	struct trace_id id;
+	bool local;
+
+	if (!p)
+		return;
+	p->where.track = track_of(w, ev, LAYER_THREAD);
+	if (ph == 'E')
+		return;
+	if (ph == 'X') { /* one without a time; its duration is counted all the same */
+		if (!time_of(w, ev, FIELD_DUR, &p->id))
+			p->id = TIME_UNKNOWN;
+		return;
+	}
+	read_id(w, ev, &id, &local);
+	p->id = id.value;
+	p->id_kind = id.kind;
+	p->flags |= local ? POINT_LOCAL_ID : 0;
+	p->scope = field_text(w, ev, FIELD_SCOPE);
+	if (json_event_has(ev, FIELD_BP) && str_eq(json_text(ev->value[FIELD_BP]), STR("e")))
+		p->flags |= POINT_ENCLOSING;
+}
+
+/* No ph, or one that is not a single character. */
+static void take_odd(struct trace_worker *w, const struct json_event *ev)
+{
+	int64_t ts = 0;
+	bool has_ts = time_of(w, ev, FIELD_TS, &ts);
+	struct trace_point *p = add_point(w, ev, 0, has_ts, ts);
+
+	if (!p)
+		return;
+	p->where.track = track_of(w, ev, LAYER_THREAD);
+	p->flags |= POINT_ODD_PH;
+	if (json_event_has(ev, FIELD_PH)) {
+		p->id_kind = ID_TEXT;
+		p->id = text_of(w, ev->value[FIELD_PH]);
+	}
+}
+
+static void take_series(struct trace_worker *w, const struct trace_counter *common, struct str key,
+			struct json_value value, bool first)
+{
+	struct trace_counter *c = TRACE_NEW_ROW(w, counters, counter_count, counter_cap);
+
+	if (!c)
+		return;
+	*c = *common;
+	c->first = first;
+	c->series = trace_dict_add(&w->dict, w->mem, key);
+	if (c->series == TRACE_FULL)
+		trace_fail(w);
+	if ((value.kind == JSON_NUMBER || value.kind == JSON_STRING) &&
+	    json_double(json_text(value), &c->value))
+		return;
+	c->no_value = true;
+	w->faults.labels++;
+}
+
+static void take_counter(struct trace_worker *w, const struct json_event *ev)
+{
+	struct trace_counter c = { .name = field_text(w, ev, FIELD_NAME),
+				   .category = category_of(w, ev),
+				   .where.track = track_of(w, ev, LAYER_THREAD),
+				   .instance = field_text(w, ev, FIELD_ID) };
+	struct json_reader r;
+	struct json_value value;
+	struct str key;
+	bool first = true;
+
+	c.no_ts = !time_of(w, ev, FIELD_TS, &c.ts);
+	if (json_event_has(ev, FIELD_ARGS) && ev->value[FIELD_ARGS].kind == JSON_OBJECT) {
+		c.args_size = ev->value[FIELD_ARGS].len;
+		c.args_offset = ev->offset + (uint64_t)(ev->value[FIELD_ARGS].at - ev->text);
+		r = json_over(json_text(ev->value[FIELD_ARGS]));
+		for (; json_next_member(&r, &key, &value); first = false)
+			take_series(w, &c, key, value, first);
+	}
+	if (!first)
+		return;
+	/* A counter without series: nothing to show, but it is counted. */
+	c.first = c.no_value = true;
+	struct trace_counter *row = TRACE_NEW_ROW(w, counters, counter_count, counter_cap);
+	if (row)
+		*row = c;
+}
+
+static const struct {
+	const char *name, *arg;
+	enum trace_meta_kind kind;
+} metas[] = {
+	{ "process_name", "name", META_PROCESS_NAME },
+	{ "process_labels", "labels", META_PROCESS_LABELS },
+	{ "process_sort_index", "sort_index", META_PROCESS_SORT },
+	{ "thread_name", "name", META_THREAD_NAME },
+	{ "thread_sort_index", "sort_index", META_THREAD_SORT },
+};
+
+static void take_meta(struct trace_worker *w, const struct json_event *ev)
+{
+	struct trace_meta *m = TRACE_NEW_ROW(w, metas, meta_count, meta_cap);
+	struct json_value v = { 0 };
+
+	if (!m)
+		return;
+	*m = (struct trace_meta){ .name = field_text(w, ev, FIELD_NAME),
+				  .category = category_of(w, ev),
+				  .track = track_of(w, ev, LAYER_THREAD) };
+	for (size_t i = 0; m->name && i < ARRAY_COUNT(metas); i++) {
+		if (!json_key_is(trace_dict_text(&w->dict, m->name), metas[i].name))
+			continue;
+		if (json_event_has(ev, FIELD_ARGS))
+			v = json_find(json_text(ev->value[FIELD_ARGS]), metas[i].arg);
+		if (v.kind == JSON_NONE) /* some writers put sort_index beside the arguments */
+			v = json_find(str_make(ev->text, ev->len), metas[i].arg);
+		if (v.kind == JSON_NONE || is_null(v))
+			return;
+		m->kind = (uint8_t)metas[i].kind;
+		if (m->kind == META_PROCESS_SORT || m->kind == META_THREAD_SORT)
+			json_decimal(json_text(v), 0, &m->number);
+		else
+			m->text = text_of(w, v);
+		return;
+	}
+}
+
 /* ---- slices ---- */
 
 /* What few slices carry, kept beside the row. */
@@ -205,9 +470,9 @@ static void take_mark(struct trace_worker *w, const struct json_event *ev, uint3
 	struct trace_mark mark = { .slice = slice };
 	bool local;
 
-	trace_read_id(w, ev, &mark.id, &local);
-	mark.frame = trace_field_id(w, ev, FIELD_SF);
-	mark.scope = trace_field_text(w, ev, json_event_has(ev, FIELD_S) ? FIELD_S : FIELD_SCOPE);
+	read_id(w, ev, &mark.id, &local);
+	mark.frame = field_id(w, ev, FIELD_SF);
+	mark.scope = field_text(w, ev, json_event_has(ev, FIELD_S) ? FIELD_S : FIELD_SCOPE);
 	trace_add_mark(w, &mark);
 }
 
@@ -221,7 +486,7 @@ static void take_slice_flow(struct trace_worker *w, const struct json_event *ev,
 	if (!json_event_has(ev, field) || ev->value[field].len < 4 ||
 	    memcmp(ev->value[field].at, "true", 4) != 0)
 		return;
-	id = trace_id_of(w, ev->value[FIELD_BIND_ID]);
+	id = id_of(w, ev->value[FIELD_BIND_ID]);
 	p = TRACE_NEW_ROW(w, points, point_count, point_cap);
 	if (!p)
 		return;
@@ -230,7 +495,7 @@ static void take_slice_flow(struct trace_worker *w, const struct json_event *ev,
 				   .ts = w->slices.ts[slice],
 				   .name = w->slices.name[slice],
 				   .category = w->slices.category[slice],
-				   .track = w->slices.track[slice],
+				   .where = w->slices.where[slice],
 				   .id = id.value,
 				   .id_kind = id.kind,
 				   .flags = POINT_OF_SLICE };
@@ -260,10 +525,10 @@ struct picked {
 };
 
 /* A rare column, zero for the slices before. */
-static bool need_column(struct trace_worker *w, uint32_t **column)
+static bool need_column(struct trace_worker *w, void **column)
 {
 	if (!*column)
-		*column = mem_zalloc(w->mem, w->slices.cap * sizeof(**column));
+		*column = mem_zalloc(w->mem, w->slices.cap * sizeof(uint32_t));
 	if (!*column)
 		trace_fail(w);
 	return *column;
@@ -291,9 +556,9 @@ static void take_label(struct trace_worker *w, const struct json_value *args,
 	/* An op has one type: it is looked for when the op is met for the first time. */
 	if (OW_UNLIKELY(!*type)) {
 		json_scan_pick(&w->scan, args, &op, 1, &found);
-		*type = found.kind == JSON_STRING ? trace_text_of(w, found) : w->slices.name[at];
+		*type = found.kind == JSON_STRING ? text_of(w, found) : w->slices.name[at];
 	}
-	if (need_column(w, &w->slices.label))
+	if (need_column(w, (void **)&w->slices.label))
 		w->slices.label[at] = label;
 }
 
@@ -303,8 +568,8 @@ static void take_correlation(struct trace_worker *w, struct json_value found, si
 
 	if ((found.kind == JSON_NUMBER || found.kind == JSON_STRING) &&
 	    json_decimal_padded(json_text(found), 0, &number) == JSON_EXACT && number > 0 &&
-	    number <= UINT32_MAX && need_column(w, &w->slices.correlation))
-		w->slices.correlation[at] = (uint32_t)number;
+	    number <= UINT32_MAX && need_column(w, (void **)&w->slices.number))
+		w->slices.number[at].correlation = (uint32_t)number;
 }
 
 /* A number that operators of both directions have; the backward ones also name the forward thread. */
@@ -316,8 +581,9 @@ static void take_sequence(struct trace_worker *w, const struct picked *picked, s
 	    json_decimal_padded(json_text(picked->value), 0, &number) != JSON_EXACT ||
 	    json_decimal_padded(json_text(picked->second), 0, &thread) != JSON_EXACT)
 		return;
-	if (number >= 0 && number < TRACE_SEQUENCE_MAX && need_column(w, &w->slices.correlation))
-		w->slices.correlation[at] = trace_sequence(number, thread > 0);
+	if (number >= 0 && number < TRACE_SEQUENCE_MAX &&
+	    need_column(w, (void **)&w->slices.number))
+		w->slices.number[at].sequence = trace_sequence(number, thread > 0);
 }
 
 /* The one argument that makes a difference to what the slice is. Strings are hashed, and their slots
@@ -353,8 +619,8 @@ static void take_picked(struct trace_worker *w, const struct json_event *ev,
 {
 	if (w->slices.label)
 		w->slices.label[at] = 0;
-	if (w->slices.correlation)
-		w->slices.correlation[at] = 0;
+	if (w->slices.number)
+		w->slices.number[at].correlation = 0;
 	if (wanted == WANT_LABEL)
 		take_label(w, &ev->value[FIELD_ARGS], picked, at);
 	else if (wanted == WANT_CORRELATION)
@@ -382,6 +648,19 @@ OW_ALWAYS_INLINE bool is_memory_event(const struct json_event *ev)
 	       memcmp(name->at, MEMORY_EVENT, sizeof(MEMORY_EVENT) - 1) == 0;
 }
 
+/* What a [memory] event of PyTorch says, kept while its arguments are at hand: they lie all over the file, and
+ * reading them again would take longer than all else that is done with them. interpret_memory.c reads what is
+ * missing here: names written with escapes, arguments that an end adds. */
+static void take_change(struct trace_worker *w, const struct json_event *ev, size_t slice)
+{
+	struct memory_change *c = TRACE_NEW_ROW(w, changes, change_count, change_cap);
+
+	if (!c)
+		return;
+	*c = (struct memory_change){ .event = (uint32_t)slice };
+	memory_change_read(json_text(ev->value[FIELD_ARGS]), c);
+}
+
 static void take_slice(struct trace_worker *w, const struct json_event *ev, uint8_t ph, int64_t ts)
 {
 	struct trace_slices *s = &w->slices;
@@ -394,7 +673,7 @@ static void take_slice(struct trace_worker *w, const struct json_event *ev, uint
 
 	if (!trace_slice_room(w))
 		return;
-	category = trace_category_of(w, ev);
+	category = category_of(w, ev);
 	about = trace_dict_category(&w->dict, w->mem, category);
 	if (!about) {
 		trace_fail(w);
@@ -404,29 +683,29 @@ static void take_slice(struct trace_worker *w, const struct json_event *ev, uint
 	picked = pick_arg(w, ev, wanted);
 	s->ts[at] = ts;
 	s->category[at] = category;
-	s->track[at] = trace_track_of(w, ev, layer_of(ev, ph, category, about));
-	s->args_offset[at] = trace_args_place(ev, &s->args_size[at]);
+	s->where[at].track = track_of(w, ev, layer_of(ev, ph, category, about));
+	s->args_offset[at] = args_place(ev, &s->args_size[at]);
 	if (!s->args_size[at])
 		s->args_offset[at] = ev->offset; /* which keeps the order of the file */
 	s->ph[at] = ph;
 	if (picked.hash)
 		trace_dict_prefetch_text(&w->dict, picked.hash);
-	if (OW_LIKELY(ph == 'X' || ph == 'T') && trace_time_of(w, ev, FIELD_DUR, &dur) &&
+	if (OW_LIKELY(ph == 'X' || ph == 'T') && time_of(w, ev, FIELD_DUR, &dur) &&
 	    OW_UNLIKELY(dur < 0)) {
 		count_fault(&w->faults.negative, &w->faults.first_negative, ev->offset);
 		w->faults.odd++;
 		dur = 0;
 	}
 	s->dur[at] = dur;
-	s->name[at] = trace_field_text(w, ev, FIELD_NAME);
-	if (wanted || s->label || s->correlation)
+	s->name[at] = field_text(w, ev, FIELD_NAME);
+	if (wanted || s->label || s->number)
 		take_picked(w, ev, wanted, &picked, at);
-	w->faults.odd += !trace_slice_is_plain(ev, ph);
+	w->faults.odd += !slice_is_plain(ev, ph);
 	if (s->args_size[at] && (!s->label || !s->label[at]))
-		trace_list_unlabelled(w, ev, ph);
+		list_unlabelled(w, ev, ph);
 	s->count = at + 1;
 	if (OW_UNLIKELY(is_memory_event(ev)) && s->args_size[at])
-		trace_take_change(w, ev, at);
+		take_change(w, ev, at);
 	if (OW_UNLIKELY(ev->have & MARK_FIELDS))
 		take_extras(w, ev, (uint32_t)at);
 }
@@ -463,30 +742,30 @@ void trace_take_event(struct trace_worker *w, const struct json_event *ev)
 
 	ph = phase_of(ev);
 	if (OW_UNLIKELY(!ph)) {
-		trace_list_element(w, ev, ph, false);
-		trace_take_odd(w, ev);
+		list_element(w, ev, ph, false);
+		take_odd(w, ev);
 		return;
 	}
 	switch ((enum take)takes[ph]) {
 	case TAKE_META:
-		trace_list_element(w, ev, ph, false);
-		trace_take_meta(w, ev);
+		list_element(w, ev, ph, false);
+		take_meta(w, ev);
 		return;
 	case TAKE_COUNTER:
-		trace_list_element(w, ev, ph, false);
-		trace_take_counter(w, ev);
+		list_element(w, ev, ph, false);
+		take_counter(w, ev);
 		return;
 	case TAKE_SLICE:
 	case TAKE_POINT:
 		break;
 	}
-	has_ts = trace_time_of(w, ev, FIELD_TS, &ts);
+	has_ts = time_of(w, ev, FIELD_TS, &ts);
 	/* A T with a duration is a state of the thread, not a step of something asynchronous. */
 	if (OW_LIKELY(has_ts &&
 		      (takes[ph] == TAKE_SLICE || (ph == 'T' && json_event_has(ev, FIELD_DUR)))))
 		take_slice(w, ev, ph, ts);
 	else {
-		trace_list_element(w, ev, ph, has_ts);
-		trace_take_point(w, ev, ph, has_ts, ts);
+		list_element(w, ev, ph, has_ts);
+		take_point(w, ev, ph, has_ts, ts);
 	}
 }

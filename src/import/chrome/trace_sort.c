@@ -2,7 +2,7 @@
  * trace_sort.c: a stable merge sort that takes the runs it finds. Events of one track are mostly in
  * order already, in a few runs that were written one after the other.
  */
-#include "import/trace_sort.h"
+#include "import/chrome/trace_sort.h"
 
 #define SHORT_RUN 24
 

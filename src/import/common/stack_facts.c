@@ -1,5 +1,7 @@
-/* stack_facts.c: see stack_facts.h. */
-#include "import/stack_facts.h"
+/* stack_facts.c: sums by name for the importers of sampled stacks, and how `info` shows them: all, or the largest few. */
+#include "import/common/stack_facts.h"
+
+#include "base/vec.h"
 
 void name_sums_init(struct name_sums *s, struct mem *mem)
 {
@@ -16,7 +18,6 @@ void name_sums_release(struct name_sums *s)
 bool name_sums_add(struct name_sums *s, str_id name, int64_t value)
 {
 	uint64_t hash = map_hash_u64(name.v, 9);
-	void *items = s->items;
 
 	for (struct map_iter it = map_find(&s->map, hash); it.value; it = map_next(&s->map, it)) {
 		struct name_sum *item = &s->items[it.value - 1];
@@ -26,10 +27,8 @@ bool name_sums_add(struct name_sums *s, str_id name, int64_t value)
 			return true;
 		}
 	}
-	if (!mem_grow(s->mem, &items, &s->cap, s->count + 1, sizeof(*s->items)))
+	if (!vec_push(s->mem, s->items, s->count, s->cap, (struct name_sum){ name, value }))
 		return false;
-	s->items = items;
-	s->items[s->count++] = (struct name_sum){ name, value };
 	return map_add(&s->map, hash, (uint32_t)s->count);
 }
 

@@ -1,6 +1,6 @@
 /*
- * stack_facts.h: what the importers of sampled stacks count for `opwatch info`: how often names occur, and
- * the few that weigh most. Counts are per string of the model; release it before the freeze.
+ * stack_facts.h: sums by name, which importers of sampled stacks collect for `opwatch info`: how often names occur, and the few with
+ * the largest sums. Names are strings of the model; release the sums before the model is frozen.
  */
 #ifndef IMPORT_STACK_FACTS_H
 #define IMPORT_STACK_FACTS_H

@@ -1,5 +1,5 @@
-/* text_lines.c: see text_lines.h. */
-#include "import/text_lines.h"
+/* text_lines.c: reads an input line by line; UTF-16 is converted as a whole before. Knows no format. */
+#include "import/common/text_lines.h"
 
 #define PEEK ((size_t)256 << 10)
 
@@ -33,7 +33,8 @@ static size_t decode_utf16(const unsigned char *p, size_t size, bool big, uint32
 	return 2;
 }
 
-static ow_status convert(struct text_lines *t, const struct input *in, bool big, struct error *err)
+static ow_status convert(struct text_lines *t, const struct input *in, bool big,
+			 struct ow_error *err)
 {
 	uint64_t at = 2;
 
@@ -69,7 +70,7 @@ static ow_status convert(struct text_lines *t, const struct input *in, bool big,
 	return OW_OK;
 }
 
-ow_status text_lines_init(struct text_lines *t, const struct input *in, struct error *err)
+ow_status text_lines_init(struct text_lines *t, const struct input *in, struct ow_error *err)
 {
 	struct str head;
 	bool big;
@@ -110,7 +111,7 @@ static void skip_rest(struct text_lines *t)
 {
 	t->cut = false;
 	while (t->at < t->size) {
-		struct str some = window_peek(&t->window, t->at, PEEK);
+		struct str some = window_peek(&t->window, t->at, 1);
 		const char *end;
 
 		if (!some.ptr)
@@ -123,29 +124,40 @@ static void skip_rest(struct text_lines *t)
 	}
 }
 
+/* What is loaded of the line at t->at, up to the longest that is returned whole. More is read only when its end is not among it:
+ * moving the window for every line would copy the whole window each time. */
+static struct str peek_line(struct text_lines *t, const char **end)
+{
+	size_t most = (size_t)MIN((uint64_t)TEXT_LINE_MAX, t->size - t->at), want = 1;
+
+	for (;;) {
+		struct str some = window_peek(&t->window, t->at, want);
+
+		if (!some.ptr)
+			return some;
+		some.len = MIN(some.len, most);
+		*end = memchr(some.ptr, '\n', some.len);
+		if (*end || some.len == most)
+			return some;
+		want = some.len < PEEK ? MIN(PEEK, most) : most;
+	}
+}
+
 bool text_lines_next(struct text_lines *t, struct str *line)
 {
-	struct str some;
 	const char *end = NULL;
-	size_t want = PEEK;
+	struct str some;
 
 	if (t->cut)
 		skip_rest(t);
 	t->offset = t->at;
 	if (t->at >= t->size)
 		return false;
-	for (;;) {
-		some = window_peek(&t->window, t->at, want);
-		if (!some.ptr)
-			return false;
-		some.len = (size_t)MIN((uint64_t)some.len, t->size - t->at);
-		end = memchr(some.ptr, '\n', some.len);
-		if (end || some.len == t->size - t->at || want >= TEXT_LINE_MAX)
-			break;
-		want = TEXT_LINE_MAX;
-	}
+	some = peek_line(t, &end);
+	if (!some.ptr)
+		return false;
 	if (!end && some.len < t->size - t->at) {
-		*line = str_first(some, TEXT_LINE_MAX);
+		*line = some;
 		t->at += line->len;
 		t->too_long++;
 		return t->cut = true;

@@ -1,18 +1,19 @@
 /*
- * firefox_int.h: between import_firefox.c (the document), firefox_tables.c (tables of numbers), firefox_stacks.c (frames and
- * stacks out of them) and firefox_rows.c (samples, markers and counters); nobody else includes it.
+ * firefox_profile.h: a profile of the Firefox Profiler while it is read. import_firefox.c reads the document, firefox_tables.c its
+ * tables and makes frames and stacks of them, firefox_rows.c adds samples, markers and counters to the model.
  *
- * Tables come in two forms. Profiles that were processed have a list per column; what Firefox itself and `perf script gecko`
- * write has a list per row and says first what stands where. Both end as lists of numbers here. Up to version 59 each
- * thread has its own tables, later all share those of the profile.
+ * Tables come in two forms. Processed profiles have a list per column. Firefox itself and `perf script gecko` write a list per row,
+ * and a schema that says which column is where. Both become lists of numbers here. Up to version 59 each thread has its own tables;
+ * later all threads share the tables of the profile.
  */
-#ifndef IMPORT_FIREFOX_INT_H
-#define IMPORT_FIREFOX_INT_H
+#ifndef IMPORT_FIREFOX_PROFILE_H
+#define IMPORT_FIREFOX_PROFILE_H
 
 #include "import/importer.h"
-#include "import/json_text.h"
-#include "import/perf_names.h"
-#include "import/stack_facts.h"
+#include "import/common/model_text.h"
+#include "import/interpret/interpret.h"
+#include "import/perf/perf_names.h"
+#include "import/common/stack_facts.h"
 
 #define FX_NONE INT64_MIN
 #define FX_WIDTH 8
@@ -86,20 +87,20 @@ struct fx_tables {
 	bool has_strings;
 };
 
-/* What a marker carries. */
+/* The data of a marker. */
 struct fx_payload {
 	uint64_t offset;
 	int64_t stack;	    /* FX_NONE: none */
 	int64_t start, end; /* ns, in old versions */
 	uint32_t size;
-	char interval; /* s start, e end, of old versions; or 0 */
-	bool tracing;  /* old: what has an interval is one half of a pair */
-	bool request;  /* of the network, or between processes: they overlap freely */
+	char interval; /* of old versions: s start, e end, or 0 */
+	bool tracing;  /* of old versions: a marker with an interval is one half of a pair */
+	bool request;  /* to the network or to another process: these overlap */
 };
 
 struct fx_lib {
-	str_id name;	     /* its path, when that is known */
-	uint64_t start, end; /* where it was mapped; 0 in processed profiles */
+	str_id name;	     /* its path, if that is known */
+	uint64_t start, end; /* addresses of its mapping; 0 in processed profiles */
 };
 
 struct fx_category {
@@ -120,54 +121,61 @@ struct fx_thread {
 	track_id track;
 };
 
+/* Each group of fields names the file that writes it. */
 struct firefox {
+	/* import_firefox.c: the whole file. */
 	struct import_ctx *ctx;
 	struct builder *b;
 	struct mem *mem;
+	struct event_draft draft;
 	struct json_pull *p;
 	struct buf text;
 	struct perf_names names;
 	uint64_t *
-		profiles; /* where profiles of processes stand that are to be read; the first is the file's */
+		profiles; /* offsets of profiles; the first is the file's, the others of processes */
 	size_t profile_count, profile_cap;
-	/* of the profile that is read */
+	str_id product, imported_from;
+	int64_t version, processed_version;
+	struct name_sums by_category;
+	bool truncated; /* set by fx_cut */
+	uint64_t truncated_at;
+	/* import_firefox.c: the current profile. */
 	int64_t base_ns, interval_ns;
-	bool untimed;  /* "times" are offsets in a file */
-	int cpu_scale; /* of threadCPUDelta: power of ten that makes ns of it; -1: cycles */
+	bool untimed;  /* its "times" are offsets in a file */
+	int cpu_scale; /* of threadCPUDelta: power of ten to get ns; -1: cycles */
 	struct fx_category *categories;
 	size_t category_count, category_cap;
 	size_t default_category; /* + 1 */
 	struct fx_lib *libs;
 	size_t lib_count, lib_cap;
+	struct fx_thread thread; /* the current one; firefox_rows.c sets its track */
+	/* firefox_tables.c: tables of the current profile and of the current thread. */
 	struct fx_tables shared, own;
 	struct fx_stacks shared_stacks, own_stacks;
-	track_id *tracks; /* of its threads */
-	size_t track_count, track_cap;
-	/* of the thread that is read */
-	struct fx_thread thread;
-	int64_t thread_end; /* the last time in it */
 	struct fx_payload *payloads;
 	size_t payload_count, payload_cap;
-	/* of all */
-	str_id product, imported_from;
-	int64_t version, processed_version;
+	uint64_t nameless, bad_stacks, bad_frames, bad_strings;
+	/* firefox_rows.c: threads of the current profile, and sums over the file. */
+	track_id *tracks;
+	size_t track_count, track_cap;
+	int64_t thread_end; /* the last time in the current thread */
 	int64_t threads, samples, markers, counters;
-	bool has_default; /* some metric is the one that views show */
-	struct name_sums by_category;
-	uint64_t nameless, truncated_at, bad_stacks, bad_frames, bad_strings, rounded, unequal,
-		unmatched, unfinished, unordered, no_time;
-	bool truncated;
+	bool has_default; /* a metric has been marked as the default */
+	uint64_t rounded, unequal, unmatched, unfinished, no_time;
 };
 
-/* import_firefox.c */
-ow_status fx_no_memory(struct firefox *f);
+/* ---- import_firefox.c ---- */
+
+/* Notes that the document ends or is damaged here. */
 void fx_cut(struct firefox *f);
+/* Skips a value; false when the document ends in it. */
 bool fx_skip(struct firefox *f);
 
-/* firefox_tables.c */
-/* The value of the last key, when that names a table or strings, goes to `to`; *taken says so. */
+/* ---- firefox_tables.c ---- */
+
+/* If the last key names a table or strings, reads its value into `to` and sets *taken. */
 ow_status fx_read_table(struct firefox *f, struct fx_tables *to, bool *taken);
-/* One table whose key has been read. */
+/* Reads one table whose key has been read. */
 ow_status fx_read_columns(struct firefox *f, enum fx_table_kind kind, struct fx_table *to);
 void fx_tables_clear(struct firefox *f, struct fx_tables *t);
 void fx_tables_release(struct firefox *f, struct fx_tables *t);
@@ -177,7 +185,7 @@ static inline int64_t fx_value(const struct fx_column *c, size_t i)
 {
 	return i < c->count ? c->values[i] : FX_NONE;
 }
-/* Of a column of whole numbers, none of which is negative; -1 for null. */
+/* A value of a column of whole numbers that are not negative; -1 for null. */
 static inline int64_t fx_index(const struct fx_column *c, size_t i)
 {
 	int64_t value = fx_value(c, i);
@@ -192,12 +200,15 @@ static inline const struct fx_table *fx_table(const struct firefox *f, enum fx_t
 }
 str_id fx_string(struct firefox *f, int64_t index);
 
-/* firefox_stacks.c: the stacks that indexes of the current thread mean; NULL without memory. */
+/* The stacks of the current thread, by index in its table; NULL without memory. */
 const struct fx_stacks *fx_stacks_of(struct firefox *f);
 void fx_stacks_release(struct firefox *f, struct fx_stacks *s);
 
-/* firefox_rows.c: what the current thread has; a counter whose key has been read. */
+/* ---- firefox_rows.c ---- */
+
+/* Adds samples and markers of the current thread. */
 ow_status fx_add_thread(struct firefox *f);
+/* Reads one counter of a list. */
 ow_status fx_read_counter(struct firefox *f);
 
 #endif

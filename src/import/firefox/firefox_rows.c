@@ -1,13 +1,15 @@
 /*
- * firefox_rows.c: samples, markers and counters of a Firefox profile as rows of the model; see firefox_int.h. Markers are events of
- * their thread; those of requests, which overlap, have a track of their own beside it.
+ * firefox_rows.c: adds samples, markers and counters of a Firefox profile to the model, for import_firefox.c. Markers are events of
+ * their thread; markers of requests overlap, so they get a track of their own beside it.
  */
-#include "import/firefox_int.h"
+#include "import/firefox/firefox_profile.h"
+
+#include "base/vec.h"
 
 enum { LANE_THREAD, LANE_REQUESTS };
 enum { PHASE_INSTANT, PHASE_INTERVAL, PHASE_START, PHASE_END };
 
-static int64_t plus(int64_t a, int64_t b)
+static int64_t add_times(int64_t a, int64_t b)
 {
 	int64_t sum;
 
@@ -18,7 +20,7 @@ static int64_t plus(int64_t a, int64_t b)
 
 /* ---- samples ---- */
 
-/* Times are given as such, or as what passed since the one before. */
+/* Times are absolute, or differences to the sample before. */
 struct clock {
 	const struct fx_column *times, *deltas;
 	int64_t sum_ps;
@@ -31,7 +33,7 @@ static int64_t next_time(struct firefox *f, struct clock *c, size_t i)
 	if (f->untimed)
 		return TIME_UNKNOWN;
 	if (c->times->count) {
-		at = plus(fx_value(c->times, i), f->base_ns);
+		at = add_times(fx_value(c->times, i), f->base_ns);
 	} else {
 		delta = fx_value(c->deltas, i);
 		if (delta != FX_NONE && c->deltas->scale == 6 &&
@@ -39,19 +41,19 @@ static int64_t next_time(struct firefox *f, struct clock *c, size_t i)
 			delta = FX_NONE;
 		if (delta == FX_NONE || __builtin_add_overflow(c->sum_ps, delta, &c->sum_ps)) {
 			at = TIME_UNKNOWN;
-		} else { /* rounded, not cut: the text has more digits than it means */
+		} else { /* rounded, because the text has more digits than the clock */
 			int64_t half = c->sum_ps < 0 ? -500 : 500, ps;
 
 			at = __builtin_add_overflow(c->sum_ps, half, &ps)
 				     ? TIME_UNKNOWN
-				     : plus(ps / 1000, f->base_ns);
+				     : add_times(ps / 1000, f->base_ns);
 		}
 	}
 	f->no_time += at == TIME_UNKNOWN;
 	return at;
 }
 
-static int64_t whole(struct firefox *f, int64_t value)
+static int64_t round_weight(struct firefox *f, int64_t value)
 {
 	f->rounded += value % FX_MILLION != 0;
 	return (value + (value < 0 ? -FX_MILLION / 2 : FX_MILLION / 2)) / FX_MILLION;
@@ -67,9 +69,9 @@ static int64_t weight_of(struct firefox *f, const struct fx_table *t, size_t i)
 	value = c->count ? fx_value(c, i) : FX_MILLION;
 	if (value == FX_NONE)
 		return 0;
-	if (t->weight == WEIGHT_MS) /* which is in nanoseconds already */
+	if (t->weight == WEIGHT_MS) /* the column is in nanoseconds already */
 		return c->count ? value : f->interval_ns;
-	return whole(f, value);
+	return round_weight(f, value);
 }
 
 static metric_id metric_of(struct firefox *f, const char *name, const char *unit)
@@ -95,7 +97,7 @@ static metric_id sample_metric(struct firefox *f, enum fx_table_kind kind, const
 					 : metric_of(f, "samples", "count");
 }
 
-/* What a sample used of a processor since the one before. The first has none before it. */
+/* Processor time since the sample before. The first sample has none. */
 static int64_t cpu_of(const struct firefox *f, const struct fx_table *t, size_t i)
 {
 	int64_t value = i ? fx_value(&t->column[SAMPLE_CPU], i) : 0;
@@ -157,17 +159,17 @@ struct marker {
 	int64_t start, dur;
 	uint32_t row;
 	uint32_t payload, end_payload; /* + 1 */
-	uint32_t before;	       /* what is open of the same name, + 1 */
+	uint32_t before;	       /* the next outer open marker of the same name, + 1 */
 	uint8_t lane, flags, ph;
 };
 
-struct marking {
+struct marker_reader {
 	struct firefox *f;
 	const struct fx_table *t;
 	const struct fx_stacks *stacks;
 	struct marker *list;
 	size_t count;
-	uint32_t *open; /* by string: the innermost that is open, + 1 */
+	uint32_t *open; /* by name: the innermost open marker, + 1 */
 	size_t open_count;
 };
 
@@ -176,9 +178,9 @@ static struct fx_payload *payload_at(struct firefox *f, uint32_t payload)
 	return payload ? &f->payloads[payload - 1] : NULL;
 }
 
-/* When and what it is, in all versions. */
-static int phase_of(const struct marking *k, size_t i, const struct fx_payload *p, int64_t *start,
-		    int64_t *end)
+/* The phase of a marker and its times, in all versions. */
+static int phase_of(const struct marker_reader *k, size_t i, const struct fx_payload *p,
+		    int64_t *start, int64_t *end)
 {
 	int64_t phase = fx_index(&k->t->column[MARKER_PHASE], i);
 
@@ -186,7 +188,7 @@ static int phase_of(const struct marking *k, size_t i, const struct fx_payload *
 	*end = fx_value(&k->t->column[MARKER_END], i);
 	if (k->t->column[MARKER_PHASE].count)
 		return phase >= 0 && phase <= PHASE_END ? (int)phase : PHASE_INSTANT;
-	/* Before version 30 there is one time, and what is carried says the rest. */
+	/* Before version 30 there is only one time; the data has the rest. */
 	*start = *end = fx_value(&k->t->column[MARKER_TIME], i);
 	if (!p)
 		return PHASE_INSTANT;
@@ -201,7 +203,7 @@ static int phase_of(const struct marking *k, size_t i, const struct fx_payload *
 	return PHASE_INTERVAL;
 }
 
-static struct marker *new_marker(struct marking *k, size_t i, uint32_t payload, int64_t start)
+static struct marker *new_marker(struct marker_reader *k, size_t i, uint32_t payload, int64_t start)
 {
 	const struct fx_payload *p = payload_at(k->f, payload);
 	struct marker *m = &k->list[k->count++];
@@ -214,8 +216,8 @@ static struct marker *new_marker(struct marking *k, size_t i, uint32_t payload, 
 	return m;
 }
 
-/* The innermost open marker of that name ends; false when there is none. */
-static bool close_marker(struct marking *k, int64_t name, uint32_t payload, int64_t end)
+/* Ends the innermost open marker of that name; false when there is none. */
+static bool close_marker(struct marker_reader *k, int64_t name, uint32_t payload, int64_t end)
 {
 	struct marker *m;
 
@@ -229,7 +231,7 @@ static bool close_marker(struct marking *k, int64_t name, uint32_t payload, int6
 	return true;
 }
 
-static void take_marker(struct marking *k, size_t i)
+static void read_marker(struct marker_reader *k, size_t i)
 {
 	struct firefox *f = k->f;
 	int64_t name = fx_index(&k->t->column[MARKER_NAME], i), start, end;
@@ -239,8 +241,8 @@ static void take_marker(struct marking *k, size_t i)
 	int phase = phase_of(k, i, payload_at(f, payload), &start, &end);
 	struct marker *m;
 
-	start = plus(start, f->base_ns);
-	end = plus(end, f->base_ns);
+	start = add_times(start, f->base_ns);
+	end = add_times(end, f->base_ns);
 	if ((phase == PHASE_END ? end : start) == TIME_UNKNOWN) {
 		f->no_time++;
 		return;
@@ -282,7 +284,7 @@ static str_id category_name(const struct firefox *f, int64_t category)
 		       : (str_id){ 0 };
 }
 
-static void add_marker(struct marking *k, const struct marker *m, track_id track)
+static void add_marker(struct marker_reader *k, const struct marker *m, track_id track)
 {
 	struct firefox *f = k->f;
 	const struct fx_payload *p = payload_at(f, m->payload),
@@ -293,8 +295,6 @@ static void add_marker(struct marking *k, const struct marker *m, track_id track
 	};
 	event_id event;
 
-	row.op.v =
-		(name.v ? name : builder_cstr(f->b, "(no name)")).v; /* a string; see meaning.h */
 	row.category = category_name(f, fx_index(&k->t->column[MARKER_CATEGORY], m->row));
 	if (m->dur == TIME_UNKNOWN)
 		row.ph = 'i';
@@ -304,7 +304,8 @@ static void add_marker(struct marking *k, const struct marker *m, track_id track
 	}
 	if (p && p->stack >= 0 && (uint64_t)p->stack < k->stacks->count)
 		row.stack = k->stacks->stacks[p->stack];
-	event = builder_add_event(f->b, &row);
+	event = event_draft_add(&f->draft, f->b, &row,
+				name.v ? name : builder_cstr(f->b, "(no name)"));
 	if (end && end->size)
 		builder_add_event_args(f->b, &(struct event_args_row){ .event = event,
 								       .args_offset = end->offset,
@@ -324,12 +325,12 @@ static track_id requests_track(struct firefox *f)
 	buf_add_str(&f->text, model_str(f->b->m, f->thread.name));
 	buf_puts(&f->text, " requests");
 	if (f->text.failed)
-		fx_no_memory(f);
+		builder_no_memory(f->b);
 	row.name = builder_str(f->b, buf_str(&f->text));
 	return builder_add_track(f->b, &row);
 }
 
-static ow_status place_markers(struct marking *k)
+static ow_status place_markers(struct marker_reader *k)
 {
 	struct firefox *f = k->f;
 	track_id track = f->thread.track;
@@ -359,7 +360,7 @@ static ow_status add_markers(struct firefox *f, const struct fx_stacks *stacks)
 {
 	const struct fx_table *t = &f->own.table[FX_MARKERS];
 	size_t count = MIN(t->column[MARKER_NAME].count, (size_t)UINT32_MAX - 1);
-	struct marking k = { .f = f, .t = t, .stacks = stacks };
+	struct marker_reader k = { .f = f, .t = t, .stacks = stacks };
 	ow_status status = OW_E_NO_MEMORY;
 
 	if (!count)
@@ -369,10 +370,10 @@ static ow_status add_markers(struct firefox *f, const struct fx_stacks *stacks)
 	k.open = mem_zalloc(f->mem, (k.open_count + 1) * sizeof(*k.open));
 	if (k.list && k.open) {
 		for (size_t i = 0; i < count; i++)
-			take_marker(&k, i);
+			read_marker(&k, i);
 		status = place_markers(&k);
 	} else {
-		fx_no_memory(f);
+		builder_no_memory(f->b);
 	}
 	mem_free(f->mem, k.list, count * sizeof(*k.list));
 	mem_free(f->mem, k.open, (k.open_count + 1) * sizeof(*k.open));
@@ -384,7 +385,6 @@ ow_status fx_add_thread(struct firefox *f)
 	const struct fx_table *markers = &f->own.table[FX_MARKERS];
 	struct fx_thread *thread = &f->thread;
 	const struct fx_stacks *stacks;
-	void *tracks = f->tracks;
 
 	if (!thread->process.v)
 		thread->process = thread->process_type;
@@ -397,10 +397,8 @@ ow_status fx_add_thread(struct firefox *f)
 				     .kind = TRACK_HOST,
 				     .flags = markers->column[MARKER_NAME].count ? TRACK_SLICES : 0,
 				     .source = f->b->source });
-	if (!mem_grow(f->mem, &tracks, &f->track_cap, f->track_count + 1, sizeof(*f->tracks)))
-		return fx_no_memory(f);
-	f->tracks = tracks;
-	f->tracks[f->track_count++] = thread->track;
+	if (!vec_push(f->mem, f->tracks, f->track_count, f->track_cap, thread->track))
+		return builder_no_memory(f->b);
 	f->threads++;
 	f->thread_end = INT64_MIN;
 	stacks = fx_stacks_of(f);
@@ -417,11 +415,11 @@ ow_status fx_add_thread(struct firefox *f)
 struct fx_counter {
 	str_id name, category;
 	int64_t thread;
-	bool summed; /* it gives changes of a value, not the value */
+	bool summed; /* samples are changes of the value */
 	struct fx_table samples;
 };
 
-/* Up to version 47 samples stand in groups, of which there is one. */
+/* Up to version 47 the samples are in groups, of which there is one. */
 static ow_status read_groups(struct firefox *f, struct fx_counter *c)
 {
 	enum json_token token = json_pull_next(f->p);

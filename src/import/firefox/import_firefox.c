@@ -1,16 +1,16 @@
 /*
- * import_firefox.c: JSON of the Firefox Profiler (profiler.firefox.com), which Firefox, samply, Python's own sampling profiler,
- * `perf script gecko` and many converters write: threads with samples and markers over tables of strings, frames and stacks. This file
- * reads the document; see firefox_int.h for the rest. Keys may come in any order: what others refer to is read first.
- * Nothing is fetched from symbol servers.
+ * import_firefox.c: the importer of JSON of the Firefox Profiler (profiler.firefox.com), which Firefox, samply, Python's own sampling
+ * profiler, `perf script gecko` and many converters write: threads with samples and markers over tables of strings, frames and
+ * stacks. This file reads the document; firefox_profile.h says which file does the rest. Keys may come in any order: members that
+ * others refer to are read first. Nothing is fetched from symbol servers.
  */
-#include "import/firefox_int.h"
+#include "import/firefox/firefox_profile.h"
 
-#include "import/meaning.h"
+#include "base/vec.h"
 
 /* ---- recognition ---- */
 
-static int sniff(const struct sniff *sniff)
+static int sniff_firefox(const struct sniff *sniff)
 {
 	struct str head = sniff->head;
 
@@ -21,17 +21,14 @@ static int sniff(const struct sniff *sniff)
 		return 0;
 	if (str_has(head, STR("\"preprocessedProfileVersion\"")))
 		return 96;
+	if (str_has(sniff->tail, STR("Recorded Performance Data")))
+		return 92; /* Firefox 46 to 79: the profile may begin behind the head */
 	if (str_has(head, STR("\"meta\"")) && str_has(head, STR("\"processType\"")) &&
 	    str_has(head, STR("\"interval\"")))
 		return 90;
 	if (str_has(head, STR("\"stackTable\"")) && str_has(head, STR("\"frameTable\"")))
 		return 80;
 	return str_has(head, STR("\"breakpadId\"")) && str_has(head, STR("\"debugName\"")) ? 60 : 0;
-}
-
-ow_status fx_no_memory(struct firefox *f)
-{
-	return builder_no_memory(f->b);
 }
 
 void fx_cut(struct firefox *f)
@@ -49,12 +46,11 @@ bool fx_skip(struct firefox *f)
 	return false;
 }
 
-/* ---- what is known of the profile ---- */
+/* ---- about the profile ---- */
 
 static ow_status read_category(struct firefox *f)
 {
 	struct fx_category category = { 0 };
-	void *categories = f->categories;
 	enum json_token token = TOKEN_CLOSE;
 	bool grey = false;
 
@@ -72,19 +68,16 @@ static ow_status read_category(struct firefox *f)
 	buf_puts(&f->text, "category=");
 	buf_add_str(&f->text, model_str(f->b->m, category.name));
 	if (f->text.failed)
-		return fx_no_memory(f);
+		return builder_no_memory(f->b);
 	category.label = builder_str(f->b, buf_str(&f->text));
-	if (!mem_grow(f->mem, &categories, &f->category_cap, f->category_count + 1,
-		      sizeof(*f->categories)))
-		return fx_no_memory(f);
-	f->categories = categories;
-	f->categories[f->category_count++] = category;
+	if (!vec_push(f->mem, f->categories, f->category_count, f->category_cap, category))
+		return builder_no_memory(f->b);
 	if (grey && !f->default_category)
 		f->default_category = f->category_count;
 	return f->b->status;
 }
 
-/* A list of objects that is the value of the last key; `each` is called behind each opening bracket. */
+/* Reads a list of objects, the value of the last key. Calls `each` after each opening bracket. */
 static ow_status read_list(struct firefox *f, ow_status (*each)(struct firefox *))
 {
 	enum json_token token = json_pull_next(f->p);
@@ -202,7 +195,6 @@ static ow_status read_lib(struct firefox *f)
 	unsigned char id[ELF_ID_MAX];
 	enum json_token token = TOKEN_CLOSE;
 	int64_t start = 0, end = 0;
-	void *libs = f->libs;
 	str_id path = { 0 };
 	struct fx_lib lib = { 0 };
 	size_t id_len = 0;
@@ -226,18 +218,16 @@ static ow_status read_lib(struct firefox *f)
 	lib.name = path.v ? path : lib.name;
 	lib.start = (uint64_t)MAX(start, 0);
 	lib.end = (uint64_t)MAX(end, 0);
-	if (!mem_grow(f->mem, &libs, &f->lib_cap, f->lib_count + 1, sizeof(*f->libs)))
-		return fx_no_memory(f);
-	f->libs = libs;
-	f->libs[f->lib_count++] = lib;
+	if (!vec_push(f->mem, f->libs, f->lib_count, f->lib_cap, lib))
+		return builder_no_memory(f->b);
 	if (id_len && !perf_names_id(&f->names, lib.name, id, id_len))
-		return fx_no_memory(f);
+		return builder_no_memory(f->b);
 	return f->b->status;
 }
 
 /* ---- threads ---- */
 
-/* Numbers are given as such or as text: "123", and "123.1" for another process of that number. */
+/* Ids are numbers or texts: "123", or "123.1" for another process with the same number. */
 static int64_t read_id(struct firefox *f)
 {
 	enum json_token token = json_pull_next(f->p);
@@ -258,7 +248,7 @@ static int64_t read_id(struct firefox *f)
 	return MODEL_TEXT_NUMBER + (int64_t)json_text_id(f->b, text, &f->text).v;
 }
 
-static ow_status thread_member(struct firefox *f)
+static ow_status read_thread_member(struct firefox *f)
 {
 	bool taken;
 
@@ -291,7 +281,7 @@ static ow_status read_thread(struct firefox *f)
 	fx_tables_clear(f, &f->own);
 	f->thread = (struct fx_thread){ .pid = MODEL_NO_ID, .tid = MODEL_NO_ID };
 	while (!f->truncated && (token = json_pull_next(f->p)) == TOKEN_KEY)
-		OW_TRY(thread_member(f));
+		OW_TRY(read_thread_member(f));
 	if (!f->truncated && token != TOKEN_CLOSE)
 		fx_cut(f);
 	return fx_add_thread(f);
@@ -301,17 +291,12 @@ static ow_status read_thread(struct firefox *f)
 
 static ow_status remember_profile(struct firefox *f, uint64_t offset)
 {
-	void *profiles = f->profiles;
-
-	if (!mem_grow(f->mem, &profiles, &f->profile_cap, f->profile_count + 1,
-		      sizeof(*f->profiles)))
-		return fx_no_memory(f);
-	f->profiles = profiles;
-	f->profiles[f->profile_count++] = offset;
+	if (!vec_push(f->mem, f->profiles, f->profile_count, f->profile_cap, offset))
+		return builder_no_memory(f->b);
 	return OW_OK;
 }
 
-/* Other processes, each a profile of its own. */
+/* Each other process has a profile of its own. */
 static ow_status remember_process(struct firefox *f)
 {
 	uint64_t offset = f->p->offset;
@@ -354,7 +339,7 @@ static ow_status read_counters(struct firefox *f)
 	return read_list(f, fx_read_counter);
 }
 
-/* In the order in which they need each other. */
+/* Each may need what comes before it. */
 static const struct {
 	const char *key;
 	ow_status (*read)(struct firefox *f);
@@ -379,7 +364,7 @@ static ow_status end_profile(struct firefox *f)
 	for (size_t i = 0; i < f->category_count; i++)
 		if (f->categories[i].sum &&
 		    !name_sums_add(&f->by_category, f->categories[i].name, f->categories[i].sum))
-			return fx_no_memory(f);
+			return builder_no_memory(f->b);
 	return OW_OK;
 }
 
@@ -387,6 +372,7 @@ static ow_status read_profile(struct firefox *f, uint64_t offset)
 {
 	uint64_t at[ARRAY_COUNT(members)] = { 0 };
 	enum json_token token;
+	unsigned around = 0; /* the old panel of DevTools wrote its own object around the profile */
 	bool cut = f->truncated;
 
 	begin_profile(f);
@@ -394,13 +380,26 @@ static ow_status read_profile(struct firefox *f, uint64_t offset)
 	json_pull_seek(f->p, offset);
 	if (json_pull_next(f->p) != TOKEN_OBJECT)
 		return error_at(f->ctx->err, OW_E_FORMAT, f->p->offset,
-				"%s: no JSON object, which a Firefox profile is", f->ctx->in->name);
-	while (!f->truncated && (token = json_pull_next(f->p)) != TOKEN_CLOSE) {
+				"%s: not a Firefox profile, which is a JSON object",
+				f->ctx->in->name);
+	while (!f->truncated) {
 		size_t i = 0;
 
+		token = json_pull_next(f->p);
+		if (token == TOKEN_CLOSE && !around--)
+			break;
+		if (token == TOKEN_CLOSE)
+			continue;
 		if (token != TOKEN_KEY) {
 			fx_cut(f);
 			break;
+		}
+		if (!around && json_key_is(f->p->text, "profile")) {
+			token = json_pull_next(f->p);
+			around += token == TOKEN_OBJECT;
+			if (token == TOKEN_ARRAY)
+				(void)fx_skip(f);
+			continue;
 		}
 		while (i < ARRAY_COUNT(members) && !json_key_is(f->p->text, members[i].key))
 			i++;
@@ -420,7 +419,7 @@ static ow_status read_profile(struct firefox *f, uint64_t offset)
 	for (size_t i = 0; i < ARRAY_COUNT(members); i++) {
 		if (!at[i])
 			continue;
-		f->truncated = false; /* what is cut short is used up to there, and told once */
+		f->truncated = false; /* a cut member is used up to the cut; one note is enough */
 		json_pull_seek(f->p, at[i]);
 		OW_TRY(members[i].read(f));
 		OW_TRY(f->p->window.status);
@@ -429,9 +428,9 @@ static ow_status read_profile(struct firefox *f, uint64_t offset)
 	return end_profile(f);
 }
 
-/* ---- all ---- */
+/* ---- the file ---- */
 
-static void tell(struct firefox *f)
+static void add_notes_and_facts(struct firefox *f)
 {
 	const struct {
 		uint64_t count;
@@ -439,24 +438,23 @@ static void tell(struct firefox *f)
 		const char *text;
 	} notes[] = {
 		{ f->nameless, NOTE_MISSING,
-		  "a function without a name, only its address is there; open the profile where it "
-		  "was recorded and the programs "
-		  "still are, or let samply look names up: samply record --presymbolicate" },
+		  "functions have no name, only an address; open the profile on the machine where "
+		  "it "
+		  "was recorded, or let samply look up names: samply record --presymbolicate" },
 		{ f->bad_stacks, NOTE_DAMAGED,
-		  "a stack, or its caller or frame, that the tables do not have, left out" },
+		  "stacks, callers or frames that are not in the tables are left out" },
 		{ f->bad_frames, NOTE_DAMAGED,
-		  "a frame of a function that the table does not have: it has no name" },
+		  "frames whose function is not in the table have no name" },
 		{ f->bad_strings, NOTE_DAMAGED,
-		  "a text that the table of strings does not have, left empty" },
-		{ f->unequal, NOTE_DAMAGED,
-		  "a thread whose samples are not as many as their times" },
+		  "texts that are not in the table of strings are left empty" },
+		{ f->unequal, NOTE_DAMAGED, "threads whose samples and times differ in number" },
 		{ f->no_time, NOTE_DAMAGED,
-		  "a sample or marker without a time; markers are left out" },
-		{ f->rounded, NOTE_REPAIRED, "a weight that is no whole number, rounded" },
+		  "samples and markers without a time; such markers are left out" },
+		{ f->rounded, NOTE_REPAIRED, "weights that are not whole numbers are rounded" },
 		{ f->unfinished, NOTE_REPAIRED,
-		  "a marker that starts and never ends: it ends with its thread" },
+		  "markers that start and never end: they end with their thread" },
 		{ f->unmatched, NOTE_REPAIRED,
-		  "a marker that ends and never started: a point in time" },
+		  "markers that end without a start: they are points in time" },
 	};
 	struct builder *b = f->b;
 
@@ -479,8 +477,8 @@ static void tell(struct firefox *f)
 	fact_sums(b, (fact_id){ 0 }, "weight_by_category", &f->by_category);
 }
 
-/* Steps and the rest of what events of a trace mean. */
-static ow_status give_meaning(struct firefox *f, struct meaning_input *in)
+/* Finds steps, phases and ops, as for events of a trace. */
+static ow_status interpret_events(struct firefox *f, struct interpret_input *in)
 {
 	struct model *m = f->b->m;
 	str_id title = f->imported_from.v ? f->imported_from : f->product;
@@ -495,19 +493,20 @@ static ow_status give_meaning(struct firefox *f, struct meaning_input *in)
 	in->title = model_str(m, title).ptr;
 	in->producer = "other";
 	in->stacks = m->event.stack != NULL;
-	return trace_meaning(f->b, in);
+	return interpret_trace(f->b, in);
 }
 
-static ow_status read_all(struct firefox *f)
+static ow_status read_file(struct firefox *f)
 {
 	struct model *m = f->b->m;
-	struct meaning_input in = { .source = f->b->source,
-				    .input = f->ctx->in,
-				    .options = f->ctx->options,
-				    .first_event = m->event.count,
-				    .first_track = m->track.count,
-				    .first_flow = m->flow.count };
+	struct interpret_input in = { .source = f->b->source,
+				      .input = f->ctx->in,
+				      .options = f->ctx->options,
+				      .draft = &f->draft,
+				      .first_track = m->track.count,
+				      .first_flow = m->flow.count };
 
+	event_draft_init(&f->draft, f->b);
 	OW_TRY(remember_profile(f, 0));
 	for (size_t i = 0; i < f->profile_count; i++)
 		OW_TRY(read_profile(f, f->profiles[i]));
@@ -515,15 +514,16 @@ static ow_status read_all(struct firefox *f)
 	if (!f->samples && !f->markers && !f->counters)
 		return error_at(
 			f->ctx->err, OW_E_FORMAT, f->truncated ? f->truncated_at : OW_NO_OFFSET,
-			"%s: a Firefox profile without samples, markers and counters; was anything "
-			"recorded? Forms older than 2016 are not read",
+			"%s: this Firefox profile has no samples, markers or counters; check that "
+			"the recording ran. Profiles from before 2016 cannot be read",
 			f->ctx->in->name);
-	tell(f);
-	return give_meaning(f, &in);
+	add_notes_and_facts(f);
+	return interpret_events(f, &in);
 }
 
 static void release(struct firefox *f)
 {
+	event_draft_release(&f->draft);
 	json_pull_release(f->p);
 	mem_free(f->mem, f->p, sizeof(*f->p));
 	buf_release(&f->text);
@@ -541,7 +541,7 @@ static void release(struct firefox *f)
 	mem_free(f->mem, f, sizeof(*f));
 }
 
-static ow_status load(struct import_ctx *ctx)
+static ow_status load_firefox(struct import_ctx *ctx)
 {
 	struct mem *mem = ctx->b->m->mem;
 	struct firefox *f = mem_zalloc(mem, sizeof(*f));
@@ -561,7 +561,7 @@ static ow_status load(struct import_ctx *ctx)
 	perf_names_init(&f->names, ctx->b);
 	name_sums_init(&f->by_category, mem);
 	json_pull_init(f->p, ctx->in, ctx->err);
-	status = read_all(f);
+	status = read_file(f);
 	release(f);
 	return status;
 }
@@ -571,6 +571,6 @@ const struct importer import_firefox = {
 	.summary = "profiles of the Firefox Profiler: Firefox, samply, Python, perf script gecko",
 	.extensions = "*.json, *.json.gz",
 	.role = ROLE_TRACE,
-	.sniff = sniff,
-	.load = load,
+	.sniff = sniff_firefox,
+	.load = load_firefox,
 };

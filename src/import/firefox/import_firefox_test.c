@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "support/stack_model.h"
-#include "wire/elf_symbols.h"
+#include "wire/elf/elf_symbols.h"
 
 #include <link.h>
 #include <unistd.h>
@@ -53,7 +53,7 @@ static void inlined_tables(void **state)
 			 "t|12|13|1001500001|samples 2|main:7\n"
 			 "t|12|13|1001500001|cpu 6000|main:7\n"
 			 "t|12|13|1002500000|samples 1|\n");
-	assert_true(stack_noted(&s, "a function without a name"));
+	assert_true(stack_noted(&s, "functions have no name"));
 	assert_string_equal(model_str(s.m, s.m->source.producer[1]).ptr, "P");
 	assert_string_equal(model_str(s.m, s.m->sample.label[1]).ptr, "category=JS");
 	assert_string_equal(model_str(s.m, s.m->sample.label[3]).ptr, "category=Other");
@@ -134,10 +134,30 @@ static void tables_of_rows(void **state)
 	assert_int_equal(s.m->track.kind[e->track[4].v], TRACK_ASYNC);
 	assert_int_equal(s.m->counter.count, 3);
 	assert_true(s.m->counter.value[2] == 60);
-	assert_true(stack_noted(&s, "ends and never started"));
+	assert_true(stack_noted(&s, "end without a start"));
 	assert_true(stack_noted(&s, "table of strings"));
 	small_close(&s);
 	stack_survives("firefox", rows, sizeof(rows) - 1);
+}
+
+/* Exports of the performance panel of Firefox 46 to 79. */
+static void inside_another_object(void **state)
+{
+	static const char before[] =
+		"{\"label\":\"\",\"duration\":12.5,\"markers\":[{\"name\":\"x\"}],"
+		"\"profile\":",
+			  after[] = ",\"fileType\":\"Recorded Performance Data\",\"version\":2}";
+	char text[sizeof(before) + sizeof(rows) + sizeof(after)];
+	int len = snprintf(text, sizeof(text), "%s%s%s", before, rows, after);
+	struct small_model s;
+
+	(void)state;
+	stack_open(&s, "firefox", text, (size_t)len);
+	assert_int_equal(s.m->sample.count, 5);
+	assert_int_equal(s.m->event.count, 5);
+	assert_int_equal(s.m->counter.count, 3);
+	small_close(&s);
+	stack_survives("firefox", text, (size_t)len);
 }
 
 static void broken(void **state)
@@ -150,8 +170,8 @@ static void broken(void **state)
 			      "\"stackTable\":{\"prefix\":[1,0,7],\"frame\":[0,9,1]},\"samples\":{"
 			      "\"stack\":[0,1,2,3,-1],\"time\":[1,2,3],\"weight\":null}}]}");
 	assert_int_equal(s.m->sample.count, 6);
-	assert_true(stack_noted(&s, "the tables do not have"));
-	assert_true(stack_noted(&s, "not as many as their times"));
+	assert_true(stack_noted(&s, "not in the tables"));
+	assert_true(stack_noted(&s, "differ in number"));
 	assert_true(stack_noted(&s, "without a time"));
 	small_close(&s);
 	LOAD(&s, "{\"threads\":[{\"name\":\"t\",\"samples\":{\"stack\":[0,1],\"time\":[1,2");
@@ -226,9 +246,9 @@ static void names_of_this_machine(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(inlined_tables),	 cmocka_unit_test(shared_tables),
-		cmocka_unit_test(tables_of_rows),	 cmocka_unit_test(broken),
-		cmocka_unit_test(names_of_this_machine),
+		cmocka_unit_test(inlined_tables), cmocka_unit_test(shared_tables),
+		cmocka_unit_test(tables_of_rows), cmocka_unit_test(inside_another_object),
+		cmocka_unit_test(broken),	  cmocka_unit_test(names_of_this_machine),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,15 +1,14 @@
 /*
- * meaning.h: what the events of a Chrome trace mean. The trace importer puts events, tracks and flows into
- * the model as the file has them; this pass finds out who wrote the file and fills in the rest: kinds of
- * tracks, devices, ops and their types, steps, launches and other links, call stacks, phases, rank.
- * docs/producers.md says what is known of each producer.
+ * interpret.h: what the events of a trace mean. Importers of traces put events, tracks and flows into the model as the file
+ * has them; interpret_trace finds out which program wrote the file and fills in the rest: kinds of tracks, devices, ops and
+ * their types, steps, launches and other links, call stacks, phases, rank. docs/producers.md says what is known of each
+ * producer.
  *
- * Also here: what a category of events says, which the importer asks while it reads, because slices of one
- * thread that must not be nested into each other are kept apart from the beginning, and because the one
- * argument that every event of some categories is asked for is best read while it is at hand.
+ * Also here: what a category of events says. The importer asks while it reads, because slices of one thread that do not nest
+ * are kept apart from the beginning, and because the one argument that some categories need is best read with the event.
  */
-#ifndef IMPORT_MEANING_H
-#define IMPORT_MEANING_H
+#ifndef IMPORT_INTERPRET_H
+#define IMPORT_INTERPRET_H
 
 #include "import/importer.h"
 
@@ -28,16 +27,37 @@ enum trace_wanted {
 	WANT_NOTHING,
 	WANT_LABEL, /* name and op, of TensorFlow's timelines: the op that ran, and its type */
 	WANT_CORRELATION, /* of PyTorch's: what joins a launch and a kernel */
-	WANT_SEQUENCE /* of PyTorch's operators: what joins forward and backward, see trace_sequence */
+	WANT_SEQUENCE	  /* of PyTorch's operators: what joins forward and backward */
 };
 
-/* While a trace is read, operators, which are no launches, have their sequence number where launches have their
- * correlation; the meaning pass takes it from there. 0 = none. */
+/* The sequence number of an operator of PyTorch, with its direction, as one number. 0 = none. */
 #define TRACE_SEQUENCE_MAX ((int64_t)1 << 30)
 static inline uint32_t trace_sequence(int64_t number, bool backward)
 {
 	return (uint32_t)(number + 1) << 1 | backward;
 }
+
+/* What an importer knows of its events before there are ops, and the model has no column for. Entry i is of event first + i. The
+ * importer fills it beside the rows that it adds; interpret_trace makes the ops, writes event.op and empties the draft. Until
+ * then event.op of these rows has no meaning. */
+struct event_draft {
+	struct mem *mem;
+	uint32_t first;
+	size_t cap;
+	str_id *op_name;    /* what the op of the event is called */
+	uint32_t *sequence; /* trace_sequence; NULL: no event has one */
+};
+
+/* For the events that are added to b from now on. */
+void event_draft_init(struct event_draft *d, const struct builder *b);
+void event_draft_release(struct event_draft *d);
+/* Room for so many events in all; with `sequences` for their sequence numbers, too. */
+bool event_draft_reserve(struct event_draft *d, size_t events, bool sequences) OW_MUST_CHECK;
+/* Adds an event, and the name of its op to the draft. */
+event_id event_draft_add(struct event_draft *d, struct builder *b, const struct event_row *row,
+			 str_id op_name);
+/* As builder_permute: of the events up to `last`, event i becomes what was event order[i]. */
+bool event_draft_permute(struct event_draft *d, const uint32_t *order, uint32_t last) OW_MUST_CHECK;
 
 enum category_class {
 	CATEGORY_NONE, /* the event has none */
@@ -75,7 +95,7 @@ str_id iterator_path(struct builder *b, struct str name);
 /* Of such a name, what the stage is called: Iterator::Map. */
 str_id iterator_stage(struct builder *b, struct str name);
 
-/* Keys of the top-level object that tell producers apart. */
+/* Keys of the top-level object that identify producers. */
 enum trace_member_bit {
 	MEMBER_SCHEMA_VERSION = 1 << 0,
 	MEMBER_DEVICE_PROPERTIES = 1 << 1, /* or computeProperties, distributedInfo */
@@ -84,7 +104,9 @@ enum trace_member_bit {
 	MEMBER_BEGINNING_OF_TIME = 1 << 4,
 	MEMBER_CLIENT_INFO = 1 << 5
 };
-uint32_t meaning_member(struct str key, struct str value);
+uint32_t interpret_member(struct str key, struct str value);
+/* What follows "rank" in the name of a file; -1 without. A guess: import/jobs.c says when it counts. */
+int32_t interpret_file_rank(struct str path);
 
 /* What a [memory] event of PyTorch's profiler says. They are many and all over the file, so that its arguments are
  * best read when the event is. */
@@ -110,12 +132,12 @@ struct op_hint {
 	uint32_t flags; /* enum op_flags */
 };
 
-struct meaning_input {
+struct interpret_input {
 	source_id source;
 	const struct input *input; /* where arguments are read from */
 	const struct import_options *options;
-	uint32_t first_event, first_track,
-		first_flow;    /* all rows from there on are of the source */
+	struct event_draft *draft;	  /* of all events of the source */
+	uint32_t first_track, first_flow; /* rows from there on are of the source */
 	const uint32_t *types; /* by string: the type of the op of that name, 0 = unknown */
 	uint32_t type_count;   /* strings that have a place in it */
 	uint32_t members;      /* enum trace_member_bit */
@@ -126,7 +148,8 @@ struct meaning_input {
 	const struct op_hint *hints; /* by string */
 	uint32_t hint_count;	     /* strings that have a place in it */
 	uint32_t first_link;	     /* links from there on are of the source; 0 = none are there */
-	bool live;		     /* a recording of running programs (live_rows.c) */
+	bool live;		     /* a recording of running programs (import_live.c) */
+	str_id step_begin; /* of such a recording: the function whose calls begin steps; or nil */
 	const struct recorded_step *steps;
 	size_t step_count;
 	const char *producer; /* its name in producers.def, when the importer knows it; or NULL */
@@ -137,7 +160,34 @@ struct meaning_input {
 };
 
 /* After all rows of the source are in the builder, before the freeze. Events must be in order of their
- * tracks, and by time in each; event.op holds strings, the names of ops, which are made here. */
-ow_status trace_meaning(struct builder *b, const struct meaning_input *in);
+ * tracks, and by time in each. Makes the ops that the draft names. */
+ow_status interpret_trace(struct builder *b, const struct interpret_input *in);
+
+/* ---- names of TensorFlow and JAX ----
+ * Which of their operations the text of an event is, if any. The rules are those of XProf, so that sums over "ops"
+ * are sums over the same events. Also used by the importer of XSpace. */
+
+enum tf_op_kind {
+	TF_OP_NONE, /* an annotation or a call of the runtime */
+	TF_OP_TENSORFLOW,
+	TF_OP_JAX,
+	TF_OP_DATA, /* a stage of tf.data: Iterator::Batch::Map */
+	TF_OP_COPY, /* MemcpyHToD and the like */
+};
+
+struct tf_op_name {
+	enum tf_op_kind kind;
+	struct str name, type; /* parts of the text, or constant */
+};
+
+/* `hyphen`: whether names may have one, as in newer versions. */
+struct tf_op_name tf_op_name_parse(struct str text, bool hyphen);
+
+/* Without metadata that is encoded in the text: "name#key=value,…#" is "name". */
+struct str tf_op_name_strip(struct str text);
+
+/* How many bytes a copy moved or a memset set, from its details: "kind:… size:123 dest:0 async:1", or num_bytes:123;
+ * 0 when they do not say. */
+int64_t tf_copy_bytes(struct str details);
 
 #endif

@@ -1,15 +1,17 @@
 /*
- * mean_frames.c: call stacks. Frames come as slices of their own (python_function, $file.py:12), nested by
+ * interpret_frames.c: call stacks. Frames come as slices of their own (python_function, $file.py:12), nested by
  * time, or as one text among an operator's arguments. Every slice of the thread gets the stack it started
  * in, what it launched gets the same, and an op that of its first run.
  */
-#include "import/mean_int.h"
+#include "import/interpret/interpret_int.h"
+
+#include "base/vec.h"
 
 #define STACK_PROBES 64
 
 /* ---- one frame ---- */
 
-static frame_id add_frame(struct meaning *x, struct str file, int64_t line, struct str function)
+static frame_id add_frame(struct interpret *x, struct str file, int64_t line, struct str function)
 {
 	struct frame_row row = { .file = builder_str(x->b, file),
 				 .function = builder_str(x->b, function),
@@ -19,7 +21,7 @@ static frame_id add_frame(struct meaning *x, struct str file, int64_t line, stru
 }
 
 /* "$file.py:12 function"; builtins have no line: "$module function". */
-static frame_id xprof_frame(struct meaning *x, struct str text)
+static frame_id xprof_frame(struct interpret *x, struct str text)
 {
 	size_t space = str_find_char(text, ' ');
 	struct str place = str_first(text, space == STR_NONE ? text.len : space);
@@ -32,7 +34,8 @@ static frame_id xprof_frame(struct meaning *x, struct str text)
 	return add_frame(x, STR(""), 0, text);
 }
 
-frame_id mean_frame(struct meaning *x, struct str text)
+/* "file.py(12): function", "$file.py:12 function" and the like. */
+static frame_id interpret_frame(struct interpret *x, struct str text)
 {
 	size_t colon = str_find(text, STR("): ")), open;
 	int64_t line;
@@ -58,38 +61,32 @@ struct open_frames {
 	size_t count, cap;
 };
 
-static bool push(struct meaning *x, struct open_frames *open, uint32_t event)
+static bool push(struct interpret *x, struct open_frames *open, uint32_t event)
 {
-	void *list = open->list;
-
-	if (!mem_grow(x->mem, &list, &open->cap, open->count + 1, sizeof(*open->list)))
-		return false;
-	open->list = list;
-	open->list[open->count++] = event;
-	return true;
+	return vec_push(x->mem, open->list, open->count, open->cap, event);
 }
 
-static void close_ended(const struct meaning *x, struct open_frames *open, int64_t ts)
+static void close_ended(const struct interpret *x, struct open_frames *open, int64_t ts)
 {
-	while (open->count && mean_end(x, open->list[open->count - 1]) <= ts)
+	while (open->count && interpret_end(x, open->list[open->count - 1]) <= ts)
 		open->count--;
 }
 
-static ow_status nest_frames(struct meaning *x, uint32_t t, struct open_frames *open,
+static ow_status nest_frames(struct interpret *x, uint32_t t, struct open_frames *open,
 			     uint32_t *frames)
 {
-	const struct mean_track *track = mean_track(x, t);
+	const struct interpret_track *track = interpret_track(x, t);
 
 	open->count = 0;
 	for (uint32_t e = track->first; e < track->last && builder_status(x->b) == OW_OK; e++) {
-		str_id name = mean_name(x, e);
+		str_id name = interpret_name(x, e);
 		stack_id caller = { 0 };
 		frame_id frame = { name.v < x->string_count ? frames[name.v] : 0 };
 
-		if (!mean_is_slice(x, e))
+		if (!interpret_is_slice(x, e))
 			continue;
 		if (!frame.v)
-			frame = mean_frame(x, model_str(x->m, name));
+			frame = interpret_frame(x, model_str(x->m, name));
 		if (name.v < x->string_count)
 			frames[name.v] = frame.v;
 		close_ended(x, open, x->m->event.ts_ns[e]);
@@ -97,47 +94,48 @@ static ow_status nest_frames(struct meaning *x, uint32_t t, struct open_frames *
 			caller = x->m->event.stack[open->list[open->count - 1]];
 		x->m->event.stack[e] = builder_stack(x->b, caller, frame);
 		if (!push(x, open, e))
-			return mean_no_memory(x);
+			return interpret_no_memory(x);
 	}
 	return builder_status(x->b);
 }
 
 /* Slices of a track get the innermost frame that is open when they start. */
-static ow_status give_stacks(struct meaning *x, uint32_t frames, uint32_t t,
+static ow_status give_stacks(struct interpret *x, uint32_t frames, uint32_t t,
 			     struct open_frames *open)
 {
-	const struct mean_track *from = mean_track(x, frames), *to = mean_track(x, t);
+	const struct interpret_track *from = interpret_track(x, frames),
+				     *to = interpret_track(x, t);
 	const struct event_table *events = &x->m->event;
 	uint32_t next = from->first;
 
 	open->count = 0;
 	for (uint32_t e = to->first; e < to->last; e++) {
 		for (; next < from->last && events->ts_ns[next] <= events->ts_ns[e]; next++) {
-			if (!mean_is_slice(x, next))
+			if (!interpret_is_slice(x, next))
 				continue;
 			close_ended(x, open, events->ts_ns[next]);
 			if (!push(x, open, next))
-				return mean_no_memory(x);
+				return interpret_no_memory(x);
 		}
 		close_ended(x, open, events->ts_ns[e]);
-		if (open->count && mean_is_slice(x, e) && !events->stack[e].v)
+		if (open->count && interpret_is_slice(x, e) && !events->stack[e].v)
 			events->stack[e] = events->stack[open->list[open->count - 1]];
 	}
 	return OW_OK;
 }
 
-static bool same_thread(const struct meaning *x, uint32_t a, uint32_t b)
+static bool same_thread(const struct interpret *x, uint32_t a, uint32_t b)
 {
 	const struct track_table *t = &x->m->track;
 
 	return t->pid[a] == t->pid[b] && t->tid[a] == t->tid[b];
 }
 
-static ow_status stacks_of_slices(struct meaning *x)
+static ow_status stacks_of_slices(struct interpret *x)
 {
 	uint32_t *frames = ARENA_ARRAY(&x->scratch, uint32_t, x->string_count);
 	struct open_frames open = { 0 };
-	ow_status status = frames ? OW_OK : mean_no_memory(x);
+	ow_status status = frames ? OW_OK : interpret_no_memory(x);
 
 	for (uint32_t t = x->first_track; t < x->last_track && status == OW_OK; t++) {
 		if (x->m->track.kind[t] != TRACK_FRAMES)
@@ -164,7 +162,7 @@ struct texts {
 };
 
 /* The innermost frame comes first. */
-static stack_id stack_of_text(struct meaning *x, struct str text)
+static stack_id stack_of_text(struct interpret *x, struct str text)
 {
 	stack_id stack = { 0 };
 
@@ -173,13 +171,13 @@ static stack_id stack_of_text(struct meaning *x, struct str text)
 		struct str frame = semicolon == STR_NONE ? text : str_skip(text, semicolon + 1);
 
 		if (frame.len)
-			stack = builder_stack(x->b, stack, mean_frame(x, frame));
+			stack = builder_stack(x->b, stack, interpret_frame(x, frame));
 		text = str_first(text, semicolon == STR_NONE ? 0 : semicolon);
 	}
 	return stack;
 }
 
-static void take_call_stack(struct meaning *x, uint32_t event, struct str args, void *arg)
+static void take_call_stack(struct interpret *x, uint32_t event, struct str args, void *arg)
 {
 	struct json_value value = json_find(args, "Call stack");
 	struct texts *t = arg;
@@ -190,7 +188,7 @@ static void take_call_stack(struct meaning *x, uint32_t event, struct str args, 
 	buf_clear(&t->text);
 	json_decode(json_text(value), &t->text);
 	if (t->text.failed) {
-		mean_no_memory(x);
+		interpret_no_memory(x);
 		return;
 	}
 	if (!t->stack.v || !str_eq(buf_str(&t->text), buf_str(&t->last))) {
@@ -202,21 +200,21 @@ static void take_call_stack(struct meaning *x, uint32_t event, struct str args, 
 	x->m->event.stack[event] = t->stack;
 }
 
-static ow_status collect_operators(struct meaning *x, size_t most, struct mean_rows *rows)
+static ow_status collect_operators(struct interpret *x, size_t most, struct interpret_rows *rows)
 {
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
-		const struct mean_track *track = mean_track(x, t);
+		const struct interpret_track *track = interpret_track(x, t);
 
 		if (!(track->categories & 1u << CATEGORY_OPERATOR))
 			continue;
 		for (uint32_t e = track->first; e < track->last && rows->count < most; e++)
-			if (mean_category(x, e) == CATEGORY_OPERATOR)
-				OW_TRY(mean_rows_add(x, rows, e));
+			if (interpret_category(x, e) == CATEGORY_OPERATOR)
+				OW_TRY(interpret_rows_add(x, rows, e));
 	}
 	return OW_OK;
 }
 
-static void probe_call_stack(struct meaning *x, uint32_t event, struct str args, void *arg)
+static void probe_call_stack(struct interpret *x, uint32_t event, struct str args, void *arg)
 {
 	bool *found = arg;
 
@@ -225,47 +223,113 @@ static void probe_call_stack(struct meaning *x, uint32_t event, struct str args,
 	*found |= json_find(args, "Call stack").len > 0;
 }
 
-/* A few operators tell whether it is worth reading all. */
-static ow_status have_arguments(struct meaning *x, bool *found)
+/* Reads a few operators to find out whether it is worth reading all. */
+static ow_status have_arguments(struct interpret *x, bool *found)
 {
-	struct mean_rows rows = { 0 };
+	struct interpret_rows rows = { 0 };
 	ow_status status = collect_operators(x, STACK_PROBES, &rows);
 
 	*found = false;
 	if (status == OW_OK)
-		status = mean_read_args(x, &rows, probe_call_stack, found);
-	mean_rows_release(x, &rows);
+		status = interpret_read_args(x, &rows, probe_call_stack, found);
+	interpret_rows_release(x, &rows);
 	return status;
 }
 
-static ow_status stacks_of_arguments(struct meaning *x)
+static ow_status stacks_of_arguments(struct interpret *x)
 {
-	struct mean_rows rows = { 0 };
+	struct interpret_rows rows = { 0 };
 	struct texts texts = { 0 };
 	ow_status status = collect_operators(x, SIZE_MAX, &rows);
 
 	buf_init(&texts.text, x->mem);
 	buf_init(&texts.last, x->mem);
 	if (status == OW_OK)
-		status = mean_read_args(x, &rows, take_call_stack, &texts);
-	mean_rows_release(x, &rows);
+		status = interpret_read_args(x, &rows, take_call_stack, &texts);
+	interpret_rows_release(x, &rows);
 	buf_release(&texts.text);
 	buf_release(&texts.last);
 	return status;
 }
 
+/* ---- from one event to another ---- */
+
+/* Slices without a stack get that of the innermost slice around them which has one: calls of a device's library have no arguments
+ * that say it, and what they launch is to be found from the operator's line. */
+static ow_status pass_to_inner(struct interpret *x, struct open_frames *open)
+{
+	const struct event_table *e = &x->m->event;
+
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		const struct interpret_track *track = interpret_track(x, t);
+
+		open->count = 0;
+		for (uint32_t i = track->first; interpret_on_host(x, t) && i < track->last; i++) {
+			if (!interpret_is_slice(x, i))
+				continue;
+			close_ended(x, open, e->ts_ns[i]);
+			if (!e->stack[i].v && open->count)
+				e->stack[i] = e->stack[open->list[open->count - 1]];
+			if (e->stack[i].v && !push(x, open, i))
+				return interpret_no_memory(x);
+		}
+	}
+	return OW_OK;
+}
+
+/* A gradient counts for the line of the operator that it belongs to. */
+static void pass_to_backward(struct interpret *x)
+{
+	const struct link_table *l = &x->m->link;
+	stack_id *stack = x->m->event.stack;
+
+	for (uint32_t i = x->first_link; i < l->count; i++)
+		if (l->kind[i] == LINK_FORWARD_BACKWARD && !stack[l->dst[i].v].v)
+			stack[l->dst[i].v] = stack[l->src[i].v];
+}
+
+/* A range is opened in __enter__; its time is not spent there. */
+static stack_id outside_of_enter(const struct model *m, stack_id stack)
+{
+	for (uint32_t s = stack.v; s; s = m->stack.parent[s].v)
+		if (str_has(model_str(m, m->frame.function[m->stack.frame[s].v]), STR("__enter__")))
+			return m->stack.parent[s];
+	return stack;
+}
+
+/* The time of a range belongs to what runs in it, never to the line that opens it. Ranges that say what they do, as a loader's, keep
+ * the line that waits for them. */
+static void correct_ranges(struct interpret *x)
+{
+	const struct event_table *e = &x->m->event;
+
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		const struct interpret_track *track = interpret_track(x, t);
+
+		for (uint32_t i = track->first; interpret_on_host(x, t) && i < track->last; i++) {
+			if (!e->stack[i].v || !e->op[i].v ||
+			    !interpret_is_annotation(x, i, interpret_name(x, i)))
+				continue;
+			if (x->m->op.flags[e->op[i].v] & OP_WRAPS)
+				e->stack[i].v = 0;
+			else
+				e->stack[i] = outside_of_enter(x->m, e->stack[i]);
+		}
+	}
+}
+
 /* ---- all ---- */
 
-static void pass_to_launched(struct meaning *x)
+static void pass_to_launched(struct interpret *x)
 {
 	const struct link_table *l = &x->m->link;
 
 	for (uint32_t i = x->first_link; i < l->count; i++)
-		if (l->kind[i] == LINK_LAUNCH)
+		if (l->kind[i] == LINK_LAUNCH && x->m->event.stack[l->src[i].v].v)
 			x->m->event.stack[l->dst[i].v] = x->m->event.stack[l->src[i].v];
 }
 
-static ow_status give_to_ops(struct meaning *x)
+static ow_status give_to_ops(struct interpret *x)
 {
 	for (uint32_t e = x->first_event; e < x->last_event; e++) {
 		stack_id stack = x->m->event.stack[e];
@@ -281,9 +345,11 @@ static ow_status give_to_ops(struct meaning *x)
 	return OW_OK;
 }
 
-ow_status mean_stacks(struct meaning *x)
+ow_status interpret_stacks(struct interpret *x)
 {
 	bool frames = false, arguments = false;
+	struct open_frames open = { 0 };
+	ow_status status;
 
 	for (uint32_t t = x->first_track; t < x->last_track; t++)
 		frames |= x->m->track.kind[t] == TRACK_FRAMES;
@@ -297,6 +363,14 @@ ow_status mean_stacks(struct meaning *x)
 		OW_TRY(stacks_of_slices(x));
 	else if (arguments)
 		OW_TRY(stacks_of_arguments(x));
+	if (frames ||
+	    arguments) { /* stacks that the source gives to single events are theirs alone */
+		correct_ranges(x);
+		pass_to_backward(x);
+		status = pass_to_inner(x, &open);
+		mem_free(x->mem, open.list, open.cap * sizeof(*open.list));
+		OW_TRY(status);
+	}
 	pass_to_launched(x);
 	return give_to_ops(x);
 }

@@ -1,16 +1,18 @@
 /*
- * mean_int.h: between the files of the meaning pass (meaning.c, mean_*.c, producer_*.c); nobody else
+ * interpret_int.h: between the files of the interpretation (interpret.c, interpret_*.c, producer_*.c); no other room
  * includes it.
  *
- * meaning.c runs the steps; what differs between producers is in producer_<name>.c, one line each in
- * producers.def. Whatever can be decided once per distinct name or category is decided once.
+ * interpret.c runs the passes in order. Each pass fills its own columns of the model: interpret_make_ops event.op and
+ * event.name, interpret_links.c the table link, interpret_steps.c event.step, interpret_phases.c event.phase,
+ * interpret_frames.c event.stack, interpret_memory.c the table heap. What differs between producers is in producer_*.c,
+ * one struct producer each (producers.def). A decision about a name or a category is made once per distinct text.
  */
-#ifndef IMPORT_MEAN_INT_H
-#define IMPORT_MEAN_INT_H
+#ifndef IMPORT_INTERPRET_INT_H
+#define IMPORT_INTERPRET_INT_H
 
 #include "base/parallel.h"
-#include "import/meaning.h"
-#include "wire/json.h"
+#include "import/interpret/interpret.h"
+#include "wire/json/json.h"
 
 /* ---- names, classified ---- */
 
@@ -21,6 +23,9 @@ enum host_name {
 	HOST_COMMUNICATION, /* until all have taken part */
 	HOST_ENQUEUE,	    /* only starts a communication on a device */
 	HOST_SYNC,
+	HOST_SLEEP, /* a call of the operating system that waits */
+	HOST_ALLOCATION,
+	HOST_INITIALISATION,
 	HOST_EXECUTOR, /* TensorFlow's: starts what is ready */
 	HOST_MARKER,   /* a step, nothing by itself */
 	HOST_WRAPPER,  /* goes around what does the work */
@@ -48,20 +53,20 @@ bool str_has_ignoring_case(struct str s, const char *lower);
 /* ---- the pass ---- */
 
 /* Events of a track: rows [first, last). */
-struct mean_track {
+struct interpret_track {
 	uint32_t first, last;
 	uint32_t categories; /* 1 << enum category_class, of its slices */
 };
 
 /* A step as the host marks it. */
-struct mean_marker {
+struct interpret_marker {
 	int64_t start, end;
 	int64_t number; /* INT64_MIN: in order */
 	str_id name;
 };
 
-struct mean_markers {
-	struct mean_marker *list;
+struct interpret_markers {
+	struct interpret_marker *list;
 	size_t count, cap;
 };
 
@@ -71,46 +76,47 @@ struct op_draft {
 	uint32_t flags;
 };
 
-struct mean_rows {
+struct interpret_rows {
 	uint32_t *list;
 	size_t count, cap;
 };
 
 struct producer;
 
-/* Until mean_make_ops has run, event.op holds strings, not ops: producers rename what they like, and no op
- * is made that nobody uses in the end. */
-struct meaning {
+/* Until interpret_make_ops has run there are no ops of the source: producers change the names in the draft of the
+ * events, and only names that are still used in the end become ops. */
+struct interpret {
 	struct builder *b;
 	struct model *m;
 	struct mem *mem;
-	struct error *err;
-	const struct meaning_input *in;
+	struct ow_error *err;
+	const struct interpret_input *in;
 	source_id source;
 	const struct producer *producer;
 	struct arena scratch;
 
 	uint32_t first_event, last_event, first_track, last_track, first_flow, last_flow,
 		first_link;
-	struct mean_track *tracks; /* [track - first_track] */
-	uint32_t categories;	   /* 1 << enum category_class, of slices */
+	struct interpret_track *tracks; /* [track - first_track] */
+	uint32_t categories;		/* 1 << enum category_class, of slices */
 	bool kineto_categories;
 	uint32_t
 		string_count; /* of the arrays by string below; later strings have no place in them */
 	uint8_t *category_of; /* enum category_class */
 	struct name_class *name_of;
 	uint8_t *name_known;
-	uint32_t *first_of;	 /* string → the first event called so, 0 = none */
-	struct mean_rows names;	 /* strings with a first event: other files have far more */
-	struct op_draft *drafts; /* by string: ops to be */
+	uint32_t *first_of;	     /* string → the first event called so, 0 = none */
+	struct interpret_rows names; /* strings with a first event: other files have far more */
+	struct op_draft *drafts;     /* by string: ops to be */
 	size_t draft_cap;
 
-	bool made_ops;		  /* event.op holds ops by now */
 	bool shared;		  /* several threads are at it: what is looked up is not kept */
 	bool has_device;	  /* some device track has slices */
 	bool no_phases, no_steps; /* times are made up */
-	struct mean_markers markers;
+	struct interpret_markers markers;
 	step_id only_step; /* without markers */
+	int64_t *
+		own_steps; /* [event - first_event]: the step that its arguments give; NULL = none */
 	char title[64];	   /* of the producer, for people */
 };
 
@@ -118,70 +124,73 @@ struct meaning {
 struct producer {
 	const char *name;  /* for tests and docs */
 	const char *title; /* for people */
-	bool (*recognise)(const struct meaning *x);
-	ow_status (*tracks)(struct meaning *x); /* kinds and devices */
-	ow_status (*ops)(struct meaning *x);	/* names and types, correlation */
-	ow_status (*links)(struct meaning *x);	/* launches; flows come on top */
-	ow_status (*steps)(struct meaning *x);	/* x->markers */
+	bool (*recognise)(const struct interpret *x);
+	ow_status (*tracks)(struct interpret *x); /* kinds and devices */
+	ow_status (*ops)(struct interpret *x);	  /* names and types, correlation */
+	ow_status (*links)(struct interpret *x);  /* launches; flows come on top */
+	ow_status (*steps)(struct interpret *x);  /* x->markers */
+	bool file_is_step; /* without markers a file is one step, not a recording of any length */
 	/* The phase of a device slice, PHASE_IDLE for "as its name says". */
-	enum event_phase (*device_phase)(const struct meaning *x, uint32_t event);
+	enum event_phase (*device_phase)(const struct interpret *x, uint32_t event);
 	/* The phase of a host slice whose name says nothing, PHASE_IDLE for "as usual". */
-	enum event_phase (*host_phase)(const struct meaning *x, uint32_t event);
-	ow_status (*memory)(struct meaning *x); /* changes of memory, when all else is known */
+	enum event_phase (*host_phase)(const struct interpret *x, uint32_t event);
+	ow_status (*memory)(struct interpret *x); /* changes of memory, when all else is known */
+	ow_status (*costs)(struct interpret *x);  /* float operations, likewise */
 	/* Kind of link that flows of a category make; -1 for none. NULL: LINK_FLOW. */
-	int (*flow_link)(const struct meaning *x, struct str category);
+	int (*flow_link)(const struct interpret *x, struct str category);
 };
 
 #define PRODUCER(name) extern const struct producer producer_##name;
-#include "import/producers.def"
+#include "import/interpret/producers.def"
 #undef PRODUCER
 
 /* ---- reading what the importer made ---- */
 
-/* The name of an event's op. */
-static inline str_id mean_op_name(const struct meaning *x, uint32_t event)
+/* The name of an event's op; while there are no ops, that in the draft. */
+static inline str_id interpret_op_name(const struct interpret *x, uint32_t event)
 {
-	op_id op = x->m->event.op[event];
+	const struct event_draft *draft = x->in->draft;
 
-	return x->made_ops ? x->m->op.name[op.v] : (str_id){ op.v };
+	return draft->op_name ? draft->op_name[event - draft->first]
+			      : x->m->op.name[x->m->event.op[event].v];
 }
 /* The event's own name: that of its op unless it has another. */
-static inline str_id mean_name(const struct meaning *x, uint32_t event)
+static inline str_id interpret_name(const struct interpret *x, uint32_t event)
 {
 	str_id own = COLUMN_GET(x->m->event.name, event);
 
-	return own.v ? own : mean_op_name(x, event);
+	return own.v ? own : interpret_op_name(x, event);
 }
-static inline struct str mean_text(const struct meaning *x, str_id id)
+static inline struct str interpret_text(const struct interpret *x, str_id id)
 {
 	return model_str(x->m, id);
 }
-static inline enum category_class mean_category(const struct meaning *x, uint32_t event)
+static inline enum category_class interpret_category(const struct interpret *x, uint32_t event)
 {
 	str_id category = COLUMN_GET(x->m->event.category, event);
 
 	return category.v < x->string_count ? (enum category_class)x->category_of[category.v]
 					    : CATEGORY_OTHER;
 }
-/* Of a name that nobody has asked for yet. */
-struct name_class mean_new_name_class(struct meaning *x, str_id name);
-OW_ALWAYS_INLINE struct name_class mean_name_class(struct meaning *x, str_id name)
+/* For a name that was not classified yet. */
+struct name_class interpret_new_name_class(struct interpret *x, str_id name);
+OW_ALWAYS_INLINE struct name_class interpret_name_class(struct interpret *x, str_id name)
 {
 	if (OW_LIKELY(name.v < x->string_count && x->name_known[name.v]))
 		return x->name_of[name.v];
-	return mean_new_name_class(x, name);
+	return interpret_new_name_class(x, name);
 }
-static inline struct mean_track *mean_track(const struct meaning *x, uint32_t track)
+static inline struct interpret_track *interpret_track(const struct interpret *x, uint32_t track)
 {
 	return &x->tracks[track - x->first_track];
 }
 /* How many threads are worth starting. */
-static inline unsigned mean_threads(const struct meaning *x)
+static inline unsigned interpret_threads(const struct interpret *x)
 {
 	return x->last_event - x->first_event < 50000 ? 1 : parallel_threads();
 }
 
-static inline bool mean_is_slice(const struct meaning *x, uint32_t event)
+static inline bool interpret_is_slice(const struct interpret *x, uint32_t event)
 {
 	uint8_t ph;
 
@@ -190,7 +199,7 @@ static inline bool mean_is_slice(const struct meaning *x, uint32_t event)
 	ph = COLUMN_GET(x->m->event.ph, event);
 	return x->m->event.dur_ns[event] != TIME_UNKNOWN && (!ph || ph == 'X' || ph == 'B');
 }
-static inline int64_t mean_end(const struct meaning *x, uint32_t event)
+static inline int64_t interpret_end(const struct interpret *x, uint32_t event)
 {
 	int64_t dur = x->m->event.dur_ns[event], end;
 
@@ -198,150 +207,148 @@ static inline int64_t mean_end(const struct meaning *x, uint32_t event)
 		dur = 0;
 	return __builtin_add_overflow(x->m->event.ts_ns[event], dur, &end) ? INT64_MAX : end;
 }
-static inline struct str mean_process(const struct meaning *x, uint32_t track)
+static inline struct str interpret_process(const struct interpret *x, uint32_t track)
 {
 	return model_str(x->m, x->m->track.process[track]);
 }
-static inline struct str mean_thread(const struct meaning *x, uint32_t track)
+static inline struct str interpret_thread(const struct interpret *x, uint32_t track)
 {
 	return model_str(x->m, x->m->track.name[track]);
 }
-static inline ow_status mean_no_memory(struct meaning *x)
+static inline ow_status interpret_no_memory(struct interpret *x)
 {
 	return builder_fail(x->b, error_no_memory(x->err));
 }
 /* Events are no longer what the file says of them, see struct trace_listing. */
-static inline void mean_not_as_listed(struct meaning *x)
+static inline void interpret_not_as_listed(struct interpret *x)
 {
 	if (x->source.v < x->m->listing_cap)
 		x->m->listings[x->source.v].plain = false;
 }
 /* Whether slices of the track are work of a device, or of the host. */
-bool mean_on_device(const struct meaning *x, uint32_t track);
-bool mean_on_host(const struct meaning *x, uint32_t track);
-bool mean_has_process(const struct meaning *x, bool (*test)(struct str process));
+bool interpret_on_device(const struct interpret *x, uint32_t track);
+bool interpret_on_host(const struct interpret *x, uint32_t track);
+bool interpret_has_process(const struct interpret *x, bool (*test)(struct str process));
 /* Whether the test holds for the name of some event. */
-bool mean_has_name(const struct meaning *x, bool (*test)(struct str name));
+bool interpret_has_name(const struct interpret *x, bool (*test)(struct str name));
 
-/* ---- mean_consumed.c ---- */
+/* ---- interpret.c: arguments of events ---- */
 
-/* Of an XSpace: what a host thread does for another belongs to the other's step. */
-ow_status mean_assign_consumed(struct meaning *x);
-
-/* ---- mean_args.c ---- */
-
-ow_status mean_rows_add(struct meaning *x, struct mean_rows *rows, uint32_t event);
-void mean_rows_release(struct meaning *x, struct mean_rows *rows);
+ow_status interpret_rows_add(struct interpret *x, struct interpret_rows *rows, uint32_t event);
+void interpret_rows_release(struct interpret *x, struct interpret_rows *rows);
 /* Shows the arguments of events, in the order of the file. */
-typedef void (*mean_args_fn)(struct meaning *x, uint32_t event, struct str args, void *arg);
-ow_status mean_read_args(struct meaning *x, struct mean_rows *rows, mean_args_fn take, void *arg);
+typedef void (*interpret_args_fn)(struct interpret *x, uint32_t event, struct str args, void *arg);
+ow_status interpret_read_args(struct interpret *x, struct interpret_rows *rows,
+			      interpret_args_fn take, void *arg);
 /* The same for one event; for a few of them. The text is in scratch memory. */
-ow_status mean_args_of(struct meaning *x, uint32_t event, struct buf *text);
+ow_status interpret_args_of(struct interpret *x, uint32_t event, struct buf *text);
 /* Values as they are meant: numbers may be text. */
-bool mean_number(struct json_value value, int64_t *number);
+bool interpret_number(struct json_value value, int64_t *number);
 /* The decoded text of a value, interned; nil for none. */
-str_id mean_string(struct meaning *x, struct json_value value);
+str_id interpret_string(struct interpret *x, struct json_value value);
 
-/* ---- mean_ops.c ---- */
+/* ---- interpret.c: ops ---- */
 
-/* Before mean_make_ops: the event is one of the op of that name, and keeps its own name. */
-ow_status mean_rename(struct meaning *x, uint32_t event, str_id name);
+/* Before interpret_make_ops: the event is one of the op of that name, and keeps its own name. */
+ow_status interpret_rename(struct interpret *x, uint32_t event, str_id name);
 /* All events of the first name. */
-ow_status mean_rename_all(struct meaning *x, const str_id *to); /* by string, of x->string_count */
+ow_status interpret_rename_all(struct interpret *x,
+			       const str_id *to); /* by string, of x->string_count */
 /* What the op of that name will be; NULL without memory. */
-struct op_draft *mean_draft(struct meaning *x, str_id name);
+struct op_draft *interpret_draft(struct interpret *x, str_id name);
 /* Gives kernels a short type; their name stays what it is. */
-ow_status mean_shorten_kernels(struct meaning *x);
-ow_status mean_make_ops(struct meaning *x);
+ow_status interpret_shorten_kernels(struct interpret *x);
+ow_status interpret_make_ops(struct interpret *x);
 
-/* ---- mean_inputs.c ---- */
-
-/* Edges of the graph from the arguments of TensorFlow 1. */
-ow_status mean_tf_inputs(struct meaning *x);
-
-/* ---- producer_tf1.c, for tfprof's timelines, too ---- */
-
-/* Device and kind of a track from a name like /device:GPU:0/stream:7; `numbered`: there are such streams. */
-void mean_tf_device(struct meaning *x, uint32_t track, struct str name, bool numbered);
-/* Whether ops of an accelerator are scheduled there. */
-bool mean_tf_schedules(const struct meaning *x, uint32_t track);
-enum event_phase mean_tf_phase(const struct meaning *x, uint32_t event);
-
-/* ---- mean_numbers.c ---- */
+/* ---- interpret_links.c: from a number that events carry to one of the events ---- */
 
 /* One event of each number, which is not 0. First all numbers are seen, then places are asked for. Uses no
  * builder: threads may each have their own. */
-struct mean_numbers {
-	const struct meaning *x;
+struct interpret_numbers {
+	const struct interpret *x;
 	uint32_t seen, lowest, highest;
 	uint32_t span; /* of the table; 0: the list and its map are used */
 	uint32_t *table;
-	struct mean_number {
+	struct interpret_number {
 		uint32_t number, event;
 	} * list; /* from 1 */
 	uint32_t count;
 	size_t cap;
 	struct map map;
 };
-void mean_numbers_see(struct mean_numbers *n, uint32_t number);
-bool mean_numbers_start(const struct meaning *x, struct mean_numbers *n) OW_MUST_CHECK;
-void mean_numbers_release(struct mean_numbers *n);
+void interpret_numbers_see(struct interpret_numbers *n, uint32_t number);
+bool interpret_numbers_start(const struct interpret *x, struct interpret_numbers *n) OW_MUST_CHECK;
+void interpret_numbers_release(struct interpret_numbers *n);
 /* The places of a number to be asked for soon, and a little later what is there: neighbours in time have
  * numbers that may lie anywhere. 0 is no number. */
-void mean_numbers_prefetch(const struct mean_numbers *n, uint32_t far, uint32_t near);
-#define MEAN_FAR 16
-#define MEAN_NEAR 8
-/* 0 when there is none. */
-uint32_t mean_numbers_find(const struct mean_numbers *n, uint32_t number);
+void interpret_numbers_prefetch(const struct interpret_numbers *n, uint32_t far, uint32_t near);
+#define INTERPRET_FAR 16
+#define INTERPRET_NEAR 8
 /* Where the event of a seen number is to be put, 0 for none yet; NULL without memory. Until the next call. */
-uint32_t *mean_numbers_place(struct mean_numbers *n, uint32_t number);
-typedef ow_status (*mean_number_fn)(void *arg, uint32_t number, uint32_t event);
+uint32_t *interpret_numbers_place(struct interpret_numbers *n, uint32_t number);
+/* 0 when there is none. */
+uint32_t interpret_numbers_find(const struct interpret_numbers *n, uint32_t number);
+typedef ow_status (*interpret_number_fn)(void *arg, uint32_t number, uint32_t event);
 /* In ascending order, when no more places are asked for. */
-ow_status mean_numbers_each(struct mean_numbers *n, mean_number_fn take, void *arg);
+ow_status interpret_numbers_each(struct interpret_numbers *n, interpret_number_fn take, void *arg);
 
-/* ---- mean_links.c ---- */
+/* ---- interpret_links.c ---- */
 
-ow_status mean_add_link(struct meaning *x, uint32_t src, uint32_t dst, enum link_kind kind);
+ow_status interpret_add_link(struct interpret *x, uint32_t src, uint32_t dst, enum link_kind kind);
 /* Device slices and calls of the same correlation. */
-ow_status mean_link_correlations(struct meaning *x);
+ow_status interpret_link_correlations(struct interpret *x);
+/* The calls of the host by their correlation. The first call of a number counts: a driver's call lies inside the runtime's. */
+ow_status interpret_collect_calls(struct interpret *x, struct interpret_numbers *calls);
 /* Device slices and the last earlier host slice of the same op, on tracks of which `is_call` holds. */
-ow_status mean_link_ops(struct meaning *x,
-			bool (*is_call)(const struct meaning *x, uint32_t track));
-/* Flows, by mean_flows.c. */
-ow_status mean_link_flows(struct meaning *x);
+ow_status interpret_link_ops(struct interpret *x,
+			     bool (*is_call)(const struct interpret *x, uint32_t track));
+/* interpret_waits.c: recorded waits for events and streams, when launches are linked. */
+ow_status interpret_link_waits(struct interpret *x);
+/* Flows: arrows of the source. */
+ow_status interpret_link_flows(struct interpret *x);
 
-/* ---- mean_steps.c ---- */
+/* ---- interpret_steps.c ---- */
 
-ow_status mean_add_marker(struct meaning *x, const struct mean_marker *marker);
+ow_status interpret_add_marker(struct interpret *x, const struct interpret_marker *marker);
 /* Called once per distinct name. */
-typedef bool (*mean_name_fn)(void *arg, struct str name);
+typedef bool (*interpret_name_fn)(void *arg, struct str name);
 /* Host slices with such a name are steps. */
-ow_status mean_mark_slices(struct meaning *x, mean_name_fn test, void *arg);
-/* One step from the end of each such slice to the end of the next; at least two make steps. */
-ow_status mean_mark_ends(struct meaning *x, mean_name_fn test, void *arg);
-ow_status mean_steps(struct meaning *x);
+ow_status interpret_mark_slices(struct interpret *x, interpret_name_fn test, void *arg);
+/* One step from the end of each slice of an optimizer of PyTorch to the end of the next; at least two make steps. */
+/* Each slice has its step as an argument: {"step": 16}. */
+ow_status interpret_mark_by_args(struct interpret *x);
+/* Repetitions of the same programs, in the same order; is_program says which slices start one. Adds nothing where nothing repeats. */
+ow_status interpret_mark_repeats(struct interpret *x, interpret_name_fn is_program, void *arg);
+ow_status interpret_mark_optimizer_steps(struct interpret *x);
+/* interpret_loops.c: repetitions of calls of one thread, or of its sampled stacks. Adds nothing where the repetition is not sure. */
+ow_status interpret_mark_loops(struct interpret *x);
+ow_status interpret_steps(struct interpret *x);
 /* The number in the name of a file of a series: timeline-12.json; any: whatever stands before it. */
-bool mean_file_number(struct str path, bool any, int64_t *number);
-int32_t mean_file_rank(struct str path);
+bool interpret_file_number(struct str path, bool any, int64_t *number);
 
-/* ---- mean_frames.c ---- */
+/* ---- interpret_frames.c ---- */
 
-/* "file.py(12): function", "$file.py:12 function" and the like. */
-frame_id mean_frame(struct meaning *x, struct str text);
 /* Stacks of events from frame slices and from "Call stack" arguments. */
-ow_status mean_stacks(struct meaning *x);
+ow_status interpret_stacks(struct interpret *x);
 
-/* ---- mean_memory.c ---- */
+/* ---- interpret_memory.c ---- */
 
 /* Heaps from the [memory] events of PyTorch. */
-ow_status mean_torch_memory(struct meaning *x);
+ow_status interpret_torch_memory(struct interpret *x);
 
-/* ---- mean_phases.c ---- */
+/* ---- interpret_flops.c ---- */
 
-ow_status mean_phases(struct meaning *x);
+/* Float operations and bytes of PyTorch's matrix products and convolutions, from their shapes. */
+ow_status interpret_torch_flops(struct interpret *x);
+
+/* ---- interpret_phases.c ---- */
+
+ow_status interpret_phases(struct interpret *x);
+/* interpret_calls.c: calls that wait, or make something ready, although their names do not say so. */
+ow_status interpret_calls(struct interpret *x);
 /* Ranges that people write around operators. The first Kineto had no category for them. */
-bool mean_is_annotation(const struct meaning *x, uint32_t event, str_id name);
+bool interpret_is_annotation(const struct interpret *x, uint32_t event, str_id name);
 /* host_phase for producers of whose slices nothing is known. */
-enum event_phase mean_no_phase(const struct meaning *x, uint32_t event);
+enum event_phase interpret_no_phase(const struct interpret *x, uint32_t event);
 
 #endif

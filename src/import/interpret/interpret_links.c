@@ -1,12 +1,361 @@
 /*
- * mean_flows.c: makes links of flows. Each end of an arrow is bound to a slice of its thread; ends of one
- * (category, id) belong together, and whatever comes after a start is linked from it. Ids may be used again
- * later in the file, as in timelines that were glued together: the nearest start before counts.
- *
- * A start, a step, and an end with bp "e" bind to the slice around them, borders included: TensorFlow puts
- * a start exactly at the end of its slice. Other ends bind to the next slice.
+ * interpret_links.c: links between events: which call launched which work of a device, by the correlation number that both
+ * carry or by the name of the op; and the flows of the source, bound to the slices at their ends. Also the table from a number to
+ * an event, which producers use for sequence numbers. Called by interpret.c and producers.
  */
-#include "import/mean_int.h"
+#include "import/interpret/interpret_int.h"
+
+#include "base/vec.h"
+#include "import/chrome/trace_sort.h"
+
+#define SPREAD 16 /* places of the table per event */
+#define SPREAD_FREE 65536
+
+void interpret_numbers_see(struct interpret_numbers *n, uint32_t number)
+{
+	n->lowest = n->seen ? MIN(n->lowest, number) : number;
+	n->highest = MAX(n->highest, number);
+	n->seen++;
+}
+
+bool interpret_numbers_start(const struct interpret *x, struct interpret_numbers *n)
+{
+	uint64_t most = (uint64_t)n->seen * SPREAD + SPREAD_FREE;
+
+	n->x = x;
+	map_init(&n->map, x->mem);
+	if (!n->seen)
+		return true;
+	if (n->highest - n->lowest >= most)
+		return map_reserve(&n->map, n->seen);
+	n->span = n->highest - n->lowest + 1;
+	n->table = mem_zalloc(x->mem, (size_t)n->span * sizeof(*n->table));
+	return n->table != NULL;
+}
+
+void interpret_numbers_release(struct interpret_numbers *n)
+{
+	if (!n->x)
+		return;
+	mem_free(n->x->mem, n->table, (size_t)n->span * sizeof(*n->table));
+	mem_free(n->x->mem, n->list, n->cap * sizeof(*n->list));
+	map_release(&n->map);
+}
+
+static uint32_t *find_listed(const struct interpret_numbers *n, uint32_t number, uint64_t hash)
+{
+	for (struct map_iter it = map_find(&n->map, hash); it.value; it = map_next(&n->map, it))
+		if (n->list[it.value].number == number)
+			return &n->list[it.value].event;
+	return NULL;
+}
+
+void interpret_numbers_prefetch(const struct interpret_numbers *n, uint32_t far, uint32_t near)
+{
+	if (!n->span) {
+		if (far && n->map.count)
+			__builtin_prefetch(&n->map.slots[map_hash_u64(far, 1) >> 32 & n->map.mask]);
+		if (near && n->list)
+			__builtin_prefetch(
+				&n->list[map_find(&n->map, map_hash_u64(near, 1)).value]);
+		return;
+	}
+	if (far && far - n->lowest < n->span)
+		__builtin_prefetch(&n->table[far - n->lowest]);
+	if (near && near - n->lowest < n->span)
+		__builtin_prefetch(&n->x->m->event.ts_ns[n->table[near - n->lowest]]);
+}
+
+uint32_t interpret_numbers_find(const struct interpret_numbers *n, uint32_t number)
+{
+	const uint32_t *event;
+
+	if (n->span)
+		return number - n->lowest < n->span ? n->table[number - n->lowest] : 0;
+	event = find_listed(n, number, map_hash_u64(number, 1));
+	return event ? *event : 0;
+}
+
+uint32_t *interpret_numbers_place(struct interpret_numbers *n, uint32_t number)
+{
+	uint64_t hash = map_hash_u64(number, 1);
+	uint32_t *event;
+
+	if (n->span)
+		return &n->table[number - n->lowest];
+	event = find_listed(n, number, hash);
+	if (event)
+		return event;
+	/* Row 0 is not used: the map has no value 0. */
+	if (!vec_reserve(n->x->mem, n->list, n->cap, (size_t)n->count + 2))
+		return NULL;
+	if (!map_add(&n->map, hash, n->count + 1))
+		return NULL;
+	n->list[++n->count] = (struct interpret_number){ .number = number };
+	return &n->list[n->count].event;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct interpret_number *x = a, *y = b;
+
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+ow_status interpret_numbers_each(struct interpret_numbers *n, interpret_number_fn take, void *arg)
+{
+	if (n->count)
+		qsort(n->list + 1, n->count, sizeof(*n->list), by_number);
+	for (uint32_t i = 1; i <= n->count; i++)
+		OW_TRY(take(arg, n->list[i].number, n->list[i].event));
+	for (uint32_t i = 0; i < n->span; i++)
+		if (n->table[i])
+			OW_TRY(take(arg, n->lowest + i, n->table[i]));
+	return OW_OK;
+}
+
+ow_status interpret_add_link(struct interpret *x, uint32_t src, uint32_t dst, enum link_kind kind)
+{
+	builder_add_link(
+		x->b, &(struct link_row){ .src = { src }, .dst = { dst }, .kind = (uint8_t)kind });
+	return builder_status(x->b);
+}
+
+/* ---- by correlation ---- */
+
+/* Events of a track that have a number, some at a time: most of the host's have none. */
+struct numbered {
+	const struct interpret *x;
+	uint32_t next, last;
+	uint32_t count, rows[256];
+};
+
+static bool next_numbered(struct numbered *n)
+{
+	const uint32_t *correlation = n->x->m->event.correlation;
+	uint32_t last = n->next + MIN(n->last - n->next, (uint32_t)ARRAY_COUNT(n->rows));
+
+	n->count = 0;
+	if (n->next == last)
+		return false;
+	for (uint32_t e = n->next; e < last; e++) {
+		n->rows[n->count] = e;
+		n->count += correlation[e] != 0;
+	}
+	n->next = last;
+	return true;
+}
+
+static struct numbered numbered_of(const struct interpret *x, uint32_t t)
+{
+	return (struct numbered){ .x = x,
+				  .next = interpret_track(x, t)->first,
+				  .last = interpret_track(x, t)->last };
+}
+
+static void see_calls(const struct interpret *x, struct interpret_numbers *calls)
+{
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		struct numbered n = numbered_of(x, t);
+
+		while (interpret_on_host(x, t) && next_numbered(&n))
+			for (uint32_t i = 0; i < n.count; i++)
+				interpret_numbers_see(calls, x->m->event.correlation[n.rows[i]]);
+	}
+}
+
+/* Their places are fetched all at once. */
+static void look_ahead(const struct numbered *n, const struct interpret_numbers *calls)
+{
+	for (uint32_t i = 0; i < n->count; i++)
+		interpret_numbers_prefetch(calls, n->x->m->event.correlation[n->rows[i]], 0);
+}
+
+ow_status interpret_collect_calls(struct interpret *x, struct interpret_numbers *calls)
+{
+	see_calls(x, calls);
+	if (!interpret_numbers_start(x, calls))
+		return interpret_no_memory(x);
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		struct numbered n = numbered_of(x, t);
+
+		while (interpret_on_host(x, t) && next_numbered(&n)) {
+			look_ahead(&n, calls);
+			for (uint32_t i = 0; i < n.count; i++) {
+				uint32_t e = n.rows[i];
+				uint32_t *call =
+					interpret_numbers_place(calls, x->m->event.correlation[e]);
+
+				if (!call)
+					return interpret_no_memory(x);
+				if (!*call)
+					*call = e;
+			}
+		}
+	}
+	return OW_OK;
+}
+
+static ow_status link_work(struct interpret *x, const struct interpret_numbers *calls)
+{
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		struct numbered n = numbered_of(x, t);
+
+		while (interpret_on_device(x, t) && next_numbered(&n)) {
+			look_ahead(&n, calls);
+			for (uint32_t i = 0; i < n.count; i++) {
+				uint32_t e = n.rows[i];
+				uint32_t call =
+					interpret_numbers_find(calls, x->m->event.correlation[e]);
+
+				if (call)
+					OW_TRY(interpret_add_link(x, call, e, LINK_LAUNCH));
+			}
+		}
+	}
+	return OW_OK;
+}
+
+ow_status interpret_link_correlations(struct interpret *x)
+{
+	struct interpret_numbers calls = { 0 };
+	ow_status status;
+
+	if (!x->m->event.correlation)
+		return OW_OK;
+	status = interpret_collect_calls(x, &calls);
+	if (status == OW_OK)
+		status = link_work(x, &calls);
+	interpret_numbers_release(&calls);
+	return status;
+}
+
+/* ---- by op ---- */
+
+/* Calls and work, by op, and by time in each. */
+struct runs {
+	struct interpret *x;
+	struct trace_ref *list; /* row: the event; kind: 1 = work */
+	uint32_t *end;		/* per op: behind its last; that is where the next begins */
+	size_t count, longest;
+	atomic_uint next;
+	atomic_bool failed;
+};
+
+#define OPS_AT_ONCE 16
+
+/* Tracks whose slices take part: 1 = calls, 2 = work. */
+static int part_of(const struct interpret *x, uint32_t t,
+		   bool (*is_call)(const struct interpret *x, uint32_t track))
+{
+	if (interpret_on_device(x, t))
+		return 2;
+	return interpret_on_host(x, t) && is_call(x, t) ? 1 : 0;
+}
+
+/* Slices of all tracks of one part: counted, or put to those of their op. */
+static void collect_part(struct runs *r, int part, bool put,
+			 bool (*is_call)(const struct interpret *x, uint32_t track))
+{
+	const struct interpret *x = r->x;
+	const struct event_table *e = &x->m->event;
+
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		const struct interpret_track *track = interpret_track(x, t);
+
+		if (part_of(x, t, is_call) != part)
+			continue;
+		for (uint32_t i = track->first; i < track->last; i++) {
+			if (!interpret_is_slice(x, i))
+				continue;
+			if (put)
+				r->list[r->end[e->op[i].v]++] = (struct trace_ref){
+					.ts = e->ts_ns[i], .row = i, .kind = part == 2
+				};
+			else
+				r->end[e->op[i].v + 1]++;
+		}
+	}
+}
+
+/* Calls come before work, so that a stable sort by time leaves them before work of the same time. */
+static ow_status collect_runs(struct runs *r,
+			      bool (*is_call)(const struct interpret *x, uint32_t track))
+{
+	uint32_t ops = r->x->m->op.count;
+
+	collect_part(r, 1, false, is_call);
+	collect_part(r, 2, false, is_call);
+	for (uint32_t op = 0; op < ops; op++) {
+		r->longest = MAX(r->longest, (size_t)r->end[op + 1]);
+		r->end[op + 1] += r->end[op];
+	}
+	r->count = r->end[ops];
+	r->list = mem_alloc(r->x->mem, MAX(r->count, (size_t)1) * sizeof(*r->list));
+	if (!r->list)
+		return interpret_no_memory(r->x);
+	collect_part(r, 1, true, is_call);
+	collect_part(r, 2, true, is_call);
+	return OW_OK;
+}
+
+static void sort_runs(void *arg, unsigned thread)
+{
+	struct runs *r = arg;
+	struct mem *mem = r->x->mem;
+	size_t size = MAX(r->longest, (size_t)1) * sizeof(struct trace_ref);
+	struct trace_ref *scratch = mem_alloc(mem, size);
+
+	(void)thread;
+	if (!scratch) {
+		atomic_store(&r->failed, true);
+		return;
+	}
+	for (;;) {
+		uint32_t op = atomic_fetch_add(&r->next, OPS_AT_ONCE);
+		uint32_t last = MIN(op + OPS_AT_ONCE, r->x->m->op.count);
+
+		if (op >= r->x->m->op.count)
+			break;
+		for (; op < last; op++) {
+			uint32_t first = op ? r->end[op - 1] : 0;
+
+			trace_sort(r->list + first, r->end[op] - first, scratch);
+		}
+	}
+	mem_free(mem, scratch, size);
+}
+
+static ow_status link_runs(const struct runs *r)
+{
+	for (uint32_t op = 0, i = 0; op < r->x->m->op.count; op++) {
+		uint32_t call = 0;
+
+		for (; i < r->end[op]; i++) {
+			if (!r->list[i].kind)
+				call = r->list[i].row;
+			else if (call)
+				OW_TRY(interpret_add_link(r->x, call, r->list[i].row, LINK_LAUNCH));
+		}
+	}
+	return OW_OK;
+}
+
+ow_status interpret_link_ops(struct interpret *x,
+			     bool (*is_call)(const struct interpret *x, uint32_t track))
+{
+	size_t size = ((size_t)x->m->op.count + 1) * sizeof(uint32_t);
+	struct runs r = { .x = x, .end = mem_zalloc(x->mem, size) };
+	ow_status status = r.end ? collect_runs(&r, is_call) : interpret_no_memory(x);
+
+	if (status == OW_OK) {
+		parallel_run(interpret_threads(x), sort_runs, &r);
+		status = atomic_load(&r.failed) ? interpret_no_memory(x) : link_runs(&r);
+	}
+	mem_free(x->mem, r.list, r.list ? MAX(r.count, (size_t)1) * sizeof(*r.list) : 0);
+	mem_free(x->mem, r.end, size);
+	return status;
+}
 
 #define WALK_MAX 64 /* slices that end at the same moment and are tried */
 
@@ -21,7 +370,7 @@ struct flow_end {
 };
 
 struct flows {
-	struct meaning *x;
+	struct interpret *x;
 	struct flow_end *ends, *other; /* `other`: room to sort into */
 	size_t count, cap;
 	uint32_t *open; /* slices open at a moment */
@@ -30,7 +379,7 @@ struct flows {
 
 /* ---- which flows ---- */
 
-static int link_of(const struct meaning *x, str_id category)
+static int link_of(const struct interpret *x, str_id category)
 {
 	return x->producer->flow_link ? x->producer->flow_link(x, model_str(x->m, category))
 				      : LINK_FLOW;
@@ -38,7 +387,7 @@ static int link_of(const struct meaning *x, str_id category)
 
 static ow_status choose(struct flows *f)
 {
-	struct meaning *x = f->x;
+	struct interpret *x = f->x;
 	const struct flow_table *t = &x->m->flow;
 	str_id category = { UINT32_MAX };
 	int kind = -1;
@@ -47,7 +396,7 @@ static ow_status choose(struct flows *f)
 	f->ends = mem_alloc(x->mem, f->cap * sizeof(*f->ends));
 	f->other = f->ends ? mem_alloc(x->mem, f->cap * sizeof(*f->other)) : NULL;
 	if (!f->other)
-		return mean_no_memory(x);
+		return interpret_no_memory(x);
 	for (uint32_t i = x->first_flow; i < x->last_flow; i++) {
 		if (t->category[i].v != category.v) {
 			category = t->category[i];
@@ -91,7 +440,7 @@ static ow_status sort_ends(struct flows *f, uint32_t groups)
 	struct flow_end *swap;
 
 	if (!start)
-		return mean_no_memory(f->x);
+		return interpret_no_memory(f->x);
 	for (size_t i = 0; i < f->count; i++)
 		start[f->ends[i].group + 1]++;
 	for (uint32_t g = 0; g < groups; g++)
@@ -116,7 +465,7 @@ static ow_status sort_ends(struct flows *f, uint32_t groups)
 
 /* ---- binding ---- */
 
-static bool may_carry(const struct meaning *x, uint32_t track)
+static bool may_carry(const struct interpret *x, uint32_t track)
 {
 	uint8_t kind = x->m->track.kind[track];
 
@@ -124,7 +473,7 @@ static bool may_carry(const struct meaning *x, uint32_t track)
 	       kind != TRACK_DERIVED;
 }
 
-static void offer(const struct meaning *x, struct flow_end *end, uint32_t event, enum fit fit)
+static void offer(const struct interpret *x, struct flow_end *end, uint32_t event, enum fit fit)
 {
 	if (fit > end->fit ||
 	    (fit == end->fit && x->m->event.ts_ns[event] <= x->m->event.ts_ns[end->event]))
@@ -136,22 +485,18 @@ static void offer(const struct meaning *x, struct flow_end *end, uint32_t event,
 /* Opens what starts up to ts, and closes what ended before it. */
 static bool advance(struct flows *f, uint32_t *next, uint32_t last, int64_t ts)
 {
-	const struct meaning *x = f->x;
-	void *open;
+	const struct interpret *x = f->x;
 
 	for (; *next < last && x->m->event.ts_ns[*next] <= ts; ++*next) {
-		if (!mean_is_slice(x, *next))
+		if (!interpret_is_slice(x, *next))
 			continue;
 		while (f->open_count &&
-		       mean_end(x, f->open[f->open_count - 1]) < x->m->event.ts_ns[*next])
+		       interpret_end(x, f->open[f->open_count - 1]) < x->m->event.ts_ns[*next])
 			f->open_count--;
-		open = f->open;
-		if (!mem_grow(x->mem, &open, &f->open_cap, f->open_count + 1, sizeof(*f->open)))
+		if (!vec_push(x->mem, f->open, f->open_count, f->open_cap, *next))
 			return false;
-		f->open = open;
-		f->open[f->open_count++] = *next;
 	}
-	while (f->open_count && mean_end(x, f->open[f->open_count - 1]) < ts)
+	while (f->open_count && interpret_end(x, f->open[f->open_count - 1]) < ts)
 		f->open_count--;
 	return true;
 }
@@ -160,16 +505,16 @@ static bool advance(struct flows *f, uint32_t *next, uint32_t last, int64_t ts)
  * the op whose output goes along it, which settles it where slices touch. */
 static void bind_around(struct flows *f, struct flow_end *end)
 {
-	const struct meaning *x = f->x;
+	const struct interpret *x = f->x;
 	const struct event_table *e = &x->m->event;
 	str_id name = x->m->flow.name[end->flow];
 	bool starts = ph_of(f, end) == 's';
 
 	for (size_t i = f->open_count, walked = 0; i-- > 0 && walked < WALK_MAX; walked++) {
 		uint32_t event = f->open[i];
-		bool ends_now = mean_end(x, event) == end->ts;
+		bool ends_now = interpret_end(x, event) == end->ts;
 
-		if (mean_end(x, event) < end->ts)
+		if (interpret_end(x, event) < end->ts)
 			continue;
 		if (starts && x->m->op.name[e->op[event].v].v == name.v)
 			offer(x, end, event, FIT_NAMED);
@@ -182,9 +527,9 @@ static void bind_around(struct flows *f, struct flow_end *end)
 	}
 }
 
-static void bind_next(struct flows *f, struct flow_end *end, const struct mean_track *track)
+static void bind_next(struct flows *f, struct flow_end *end, const struct interpret_track *track)
 {
-	const struct meaning *x = f->x;
+	const struct interpret *x = f->x;
 	uint32_t low = track->first, high = track->last;
 
 	while (low < high) {
@@ -195,7 +540,7 @@ static void bind_next(struct flows *f, struct flow_end *end, const struct mean_t
 		else
 			high = middle;
 	}
-	while (low < track->last && !mean_is_slice(x, low))
+	while (low < track->last && !interpret_is_slice(x, low))
 		low++;
 	if (low < track->last &&
 	    (!end->event || x->m->event.ts_ns[low] < x->m->event.ts_ns[end->event]))
@@ -211,7 +556,7 @@ static bool binds_to_next(const struct flows *f, const struct flow_end *end)
 
 static ow_status bind_on(struct flows *f, uint32_t t, struct flow_end *ends, size_t count)
 {
-	const struct mean_track *track = mean_track(f->x, t);
+	const struct interpret_track *track = interpret_track(f->x, t);
 	uint32_t next = track->first;
 
 	f->open_count = 0;
@@ -223,14 +568,14 @@ static ow_status bind_on(struct flows *f, uint32_t t, struct flow_end *ends, siz
 			continue;
 		}
 		if (!advance(f, &next, track->last, ends[i].ts))
-			return OW_E_NO_MEMORY; /* told by whoever started the threads */
+			return OW_E_NO_MEMORY; /* bind() reports it */
 		bind_around(f, &ends[i]);
 	}
 	return OW_OK;
 }
 
 /* Tracks of one thread are neighbours. Returns the first after them. */
-static uint32_t thread_end(const struct meaning *x, uint32_t track)
+static uint32_t thread_end(const struct interpret *x, uint32_t track)
 {
 	const struct track_table *t = &x->m->track;
 	uint32_t end = track + 1;
@@ -246,7 +591,8 @@ static ow_status bind_thread(struct flows *f, uint32_t first, uint32_t last, str
 	bool carried = false;
 
 	for (uint32_t t = first; t < last; t++) {
-		if (!may_carry(f->x, t) || mean_track(f->x, t)->first == mean_track(f->x, t)->last)
+		if (!may_carry(f->x, t) ||
+		    interpret_track(f->x, t)->first == interpret_track(f->x, t)->last)
 			continue;
 		carried = true;
 		OW_TRY(bind_on(f, t, ends, count));
@@ -292,14 +638,14 @@ static void bind_groups(void *arg, unsigned thread)
 
 static ow_status bind(struct flows *f)
 {
-	struct meaning *x = f->x;
+	struct interpret *x = f->x;
 	uint32_t tracks = x->last_track - x->first_track;
 	uint32_t *thread = ARENA_ARRAY(&x->scratch, uint32_t, (size_t)tracks + 1);
 	struct binding b = { .f = f,
 			     .starts = ARENA_ARRAY(&x->scratch, size_t, (size_t)tracks + 2) };
 
 	if (!thread || !b.starts)
-		return mean_no_memory(x);
+		return interpret_no_memory(x);
 	for (uint32_t t = x->first_track, end; t < x->last_track; t = end) {
 		end = thread_end(x, t);
 		for (uint32_t k = t; k < end; k++)
@@ -312,8 +658,8 @@ static ow_status bind(struct flows *f)
 		if (!i || f->ends[i].group != f->ends[i - 1].group)
 			b.starts[b.count++] = i;
 	b.starts[b.count] = f->count;
-	parallel_run(mean_threads(x), bind_groups, &b);
-	return atomic_load(&b.failed) ? mean_no_memory(x) : OW_OK;
+	parallel_run(interpret_threads(x), bind_groups, &b);
+	return atomic_load(&b.failed) ? interpret_no_memory(x) : OW_OK;
 }
 
 /* ---- matching ---- */
@@ -341,7 +687,7 @@ static ow_status group_ids(struct flows *f, uint32_t *groups)
 		ok = it.value || map_add(&map, hash, (uint32_t)i + 1);
 	}
 	map_release(&map);
-	return ok ? OW_OK : mean_no_memory(f->x);
+	return ok ? OW_OK : interpret_no_memory(f->x);
 }
 
 static ow_status match(struct flows *f)
@@ -360,12 +706,13 @@ static ow_status match(struct flows *f)
 		if (ph_of(f, end) == 's')
 			from = end->event;
 		else if (from && end->event && from != end->event)
-			OW_TRY(mean_add_link(f->x, from, end->event, (enum link_kind)end->kind));
+			OW_TRY(interpret_add_link(f->x, from, end->event,
+						  (enum link_kind)end->kind));
 	}
 	return OW_OK;
 }
 
-ow_status mean_link_flows(struct meaning *x)
+ow_status interpret_link_flows(struct interpret *x)
 {
 	struct flows f = { .x = x };
 	ow_status status;

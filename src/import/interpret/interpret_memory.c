@@ -1,9 +1,11 @@
 /*
- * mean_memory.c: the [memory] events of PyTorch's profiler (profile_memory=True) become rows of `heap`: who
+ * interpret_memory.c: the [memory] events of PyTorch's profiler (profile_memory=True) become rows of `heap`: who
  * asked is the innermost operator that is open on the thread, with its stack. In the oldest traces these
  * events have a thread of their own, whose number is that of the operators' thread.
  */
-#include "import/mean_int.h"
+#include "import/interpret/interpret_int.h"
+
+#include "base/vec.h"
 
 #define TRACKS_MAX 4096	  /* beyond, threads are not searched for by number */
 #define ARGS_SIZE 4096	  /* bytes of arguments; theirs are some 200 */
@@ -18,7 +20,7 @@ struct change {
 };
 
 struct memory {
-	struct meaning *x;
+	struct interpret *x;
 	str_id name;		/* "[memory]" */
 	struct change *changes; /* CHANGES_MAX */
 	size_t count, unknown;
@@ -30,7 +32,7 @@ struct memory {
 
 static bool is_memory(const struct memory *y, uint32_t event)
 {
-	return mean_name(y->x, event).v == y->name.v;
+	return interpret_name(y->x, event).v == y->name.v;
 }
 
 static ow_status flush(struct memory *y);
@@ -39,34 +41,30 @@ static ow_status flush(struct memory *y);
 
 static ow_status open_operator(struct memory *y, uint32_t event)
 {
-	void *open = y->open;
-
 	while (y->open_count &&
-	       mean_end(y->x, y->open[y->open_count - 1]) <= y->x->m->event.ts_ns[event])
+	       interpret_end(y->x, y->open[y->open_count - 1]) <= y->x->m->event.ts_ns[event])
 		y->open_count--;
-	if (!mem_grow(y->x->mem, &open, &y->open_cap, y->open_count + 1, sizeof(*y->open)))
-		return mean_no_memory(y->x);
-	y->open = open;
-	y->open[y->open_count++] = event;
+	if (!vec_push(y->x->mem, y->open, y->open_count, y->open_cap, event))
+		return interpret_no_memory(y->x);
 	return OW_OK;
 }
 
 static uint32_t owner_at(const struct memory *y, int64_t ts)
 {
 	for (size_t i = y->open_count; i-- > 0;)
-		if (mean_end(y->x, y->open[i]) >= ts)
+		if (interpret_end(y->x, y->open[i]) >= ts)
 			return y->open[i];
 	return 0;
 }
 
-static bool is_operator(const struct meaning *x, uint32_t event)
+static bool is_operator(const struct interpret *x, uint32_t event)
 {
-	return mean_category(x, event) == CATEGORY_OPERATOR && mean_is_slice(x, event);
+	return interpret_category(x, event) == CATEGORY_OPERATOR && interpret_is_slice(x, event);
 }
 
 static ow_status add_change(struct memory *y, uint32_t event, uint32_t owner)
 {
-	const struct meaning_input *in = y->x->in;
+	const struct interpret_input *in = y->x->in;
 	struct change *c;
 
 	if (y->count == CHANGES_MAX)
@@ -85,8 +83,8 @@ static ow_status add_change(struct memory *y, uint32_t event, uint32_t owner)
 }
 
 /* Events of both tracks are in order of time. */
-static ow_status find_owners(struct memory *y, const struct mean_track *of,
-			     const struct mean_track *operators)
+static ow_status find_owners(struct memory *y, const struct interpret_track *of,
+			     const struct interpret_track *operators)
 {
 	const int64_t *ts = y->x->m->event.ts_ns;
 	uint32_t next = operators->first;
@@ -104,7 +102,7 @@ static ow_status find_owners(struct memory *y, const struct mean_track *of,
 }
 
 /* The number of a thread, also when it is written as text. */
-static bool thread_number(const struct meaning *x, uint32_t track, int64_t *number)
+static bool thread_number(const struct interpret *x, uint32_t track, int64_t *number)
 {
 	int64_t tid = x->m->track.tid[track];
 	uint64_t text = (uint64_t)tid - (uint64_t)MODEL_TEXT_NUMBER;
@@ -117,26 +115,26 @@ static bool thread_number(const struct meaning *x, uint32_t track, int64_t *numb
 	return true;
 }
 
-static bool has_operators(const struct meaning *x, uint32_t track)
+static bool has_operators(const struct interpret *x, uint32_t track)
 {
-	return mean_track(x, track)->categories >> CATEGORY_OPERATOR & 1;
+	return interpret_track(x, track)->categories >> CATEGORY_OPERATOR & 1;
 }
 
-static const struct mean_track *operators_for(const struct meaning *x, uint32_t track)
+static const struct interpret_track *operators_for(const struct interpret *x, uint32_t track)
 {
 	int64_t number, other;
 
 	if (has_operators(x, track) || x->last_track - x->first_track > TRACKS_MAX ||
 	    !thread_number(x, track, &number))
-		return mean_track(x, track);
+		return interpret_track(x, track);
 	for (uint32_t t = x->first_track; t < x->last_track; t++)
 		if (t != track && x->m->track.pid[t] == x->m->track.pid[track] &&
 		    has_operators(x, t) && thread_number(x, t, &other) && other == number)
-			return mean_track(x, t);
-	return mean_track(x, track);
+			return interpret_track(x, t);
+	return interpret_track(x, track);
 }
 
-static uint32_t count_events(const struct memory *y, const struct mean_track *track)
+static uint32_t count_events(const struct memory *y, const struct interpret_track *track)
 {
 	uint32_t count = 0;
 
@@ -147,15 +145,15 @@ static uint32_t count_events(const struct memory *y, const struct mean_track *tr
 
 static ow_status find_events(struct memory *y)
 {
-	struct meaning *x = y->x;
+	struct interpret *x = y->x;
 	uint32_t count = 0;
 
 	for (uint32_t t = x->first_track; t < x->last_track; t++)
-		count += count_events(y, mean_track(x, t));
+		count += count_events(y, interpret_track(x, t));
 	if (count && !builder_grow(x->b, TABLE_heap, count))
 		return builder_status(x->b);
 	for (uint32_t t = x->first_track; count && t < x->last_track; t++) {
-		const struct mean_track *track = mean_track(x, t);
+		const struct interpret_track *track = interpret_track(x, t);
 
 		if (count_events(y, track))
 			OW_TRY(find_owners(y, track, operators_for(x, t)));
@@ -168,8 +166,8 @@ static ow_status find_events(struct memory *y)
 struct reading {
 	struct memory *y;
 	atomic_size_t next;
-	atomic_int failed; /* a status */
-	struct error err;  /* of the thread that failed first */
+	atomic_int failed;   /* a status */
+	struct ow_error err; /* of the thread that failed first */
 };
 
 static void take_member(struct memory_change *c, struct str key, struct json_value value)
@@ -177,8 +175,8 @@ static void take_member(struct memory_change *c, struct str key, struct json_val
 	int64_t *to = NULL, address;
 
 	if (str_eq(key, STR("Bytes")))
-		c->good = mean_number(value, &c->bytes);
-	else if (str_eq(key, STR("Addr")) && mean_number(value, &address))
+		c->good = interpret_number(value, &c->bytes);
+	else if (str_eq(key, STR("Addr")) && interpret_number(value, &address))
 		c->address = (uint64_t)address;
 	else if (str_eq(key, STR("Device Type")))
 		to = &c->type;
@@ -188,7 +186,7 @@ static void take_member(struct memory_change *c, struct str key, struct json_val
 		to = &c->allocated;
 	else if (str_eq(key, STR("Total Reserved")))
 		to = &c->reserved;
-	if (to && !mean_number(value, to))
+	if (to && !interpret_number(value, to))
 		*to = 0;
 }
 
@@ -204,7 +202,8 @@ void memory_change_read(struct str args, struct memory_change *c)
 		take_member(c, key, value);
 }
 
-static ow_status read_change(const struct meaning *x, struct memory_change *c, struct error *err)
+static ow_status read_change(const struct interpret *x, struct memory_change *c,
+			     struct ow_error *err)
 {
 	uint32_t size = COLUMN_GET(x->m->event.args_size, c->event);
 	char text[ARGS_SIZE];
@@ -221,7 +220,7 @@ static void read_some(void *arg, unsigned thread)
 {
 	struct reading *r = arg;
 	struct memory *y = r->y;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	size_t first;
 
 	(void)thread;
@@ -246,7 +245,7 @@ static ow_status read_changes(struct memory *y)
 
 	if (!y->unknown)
 		return OW_OK;
-	parallel_run(mean_threads(y->x), read_some, &r);
+	parallel_run(interpret_threads(y->x), read_some, &r);
 	if (!atomic_load(&r.failed))
 		return OW_OK;
 	if (y->x->err)
@@ -257,7 +256,7 @@ static ow_status read_changes(struct memory *y)
 /* ---- rows ---- */
 
 /* c10's DeviceType; other numbers are accelerators that came later. */
-static device_id device_of(struct meaning *x, int64_t type, int64_t number)
+static device_id device_of(struct interpret *x, int64_t type, int64_t number)
 {
 	char name[64];
 
@@ -312,7 +311,7 @@ static ow_status flush(struct memory *y)
 	return builder_status(y->x->b);
 }
 
-ow_status mean_torch_memory(struct meaning *x)
+ow_status interpret_torch_memory(struct interpret *x)
 {
 	struct memory y = { .x = x, .name = model_find_str(x->m, STR(MEMORY_EVENT)) };
 	ow_status status;
@@ -321,11 +320,11 @@ ow_status mean_torch_memory(struct meaning *x)
 		return OW_OK;
 	y.changes = mem_alloc(x->mem, CHANGES_MAX * sizeof(*y.changes));
 	if (!y.changes)
-		return mean_no_memory(x);
+		return interpret_no_memory(x);
 	status = find_events(&y);
 	if (status == OW_OK && y.odd)
 		builder_note_many(x->b, NOTE_DAMAGED, OW_NO_OFFSET, y.odd,
-				  "[memory] events do not say how many bytes, and are not counted");
+				  "[memory] events do not say how many bytes: not counted");
 	mem_free(x->mem, y.changes, CHANGES_MAX * sizeof(*y.changes));
 	mem_free(x->mem, y.open, y.open_cap * sizeof(*y.open));
 	return status;

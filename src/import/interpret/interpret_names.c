@@ -1,8 +1,9 @@
 /*
- * mean_names.c: what a category says, and what a name says about the phase of a slice. Called once per
- * distinct text; the tables are those of docs/producers.md.
+ * interpret_names.c: what a name or a category says by itself: kinds of host and device work, layers of a thread, and ops of
+ * TensorFlow and JAX by the rules of XProf. Called by the other passes, by the trace importer while it reads, and by the importer
+ * of XSpace. It knows texts only, no events.
  */
-#include "import/mean_int.h"
+#include "import/interpret/interpret_int.h"
 
 /* ---- categories ---- */
 
@@ -82,7 +83,7 @@ enum trace_layer layer_without_category(struct str name)
 	return name.len > 1 && name.ptr[0] == '$' ? LAYER_FRAMES : LAYER_THREAD;
 }
 
-uint32_t meaning_member(struct str key, struct str value)
+uint32_t interpret_member(struct str key, struct str value)
 {
 	static const struct {
 		const char *key;
@@ -160,7 +161,8 @@ static bool is_collective(struct str name)
 						{ "reduce", "scatter" }, { "all", "to_all" },
 						{ "all", "toall" },	 { "all", "to-all" } };
 
-	if (str_eq(name, STR("send")) || str_eq(name, STR("recv")))
+	if (str_eq(name, STR("send")) || str_eq(name, STR("recv")) ||
+	    str_starts(name, STR("send-done")) || str_starts(name, STR("recv-done")))
 		return true;
 	for (size_t i = 0; i < ARRAY_COUNT(parts); i++)
 		if (str_has_ignoring_case(name, parts[i]))
@@ -227,6 +229,8 @@ static const struct {
 	{ "Iterator::", HOST_PIPELINE },
 	{ "gloo:", HOST_COMMUNICATION },
 	{ "Horovod", HOST_COMMUNICATION },
+	{ "MPI_Init", HOST_INITIALISATION }, /* also MPI_Init_thread */
+	{ "ncclCommInit", HOST_INITIALISATION },
 	{ "MPI_", HOST_COMMUNICATION },
 	{ "nccl:", HOST_ENQUEUE },
 	{ "c10d::", HOST_ENQUEUE },
@@ -245,10 +249,141 @@ static const struct {
 	const char *name;
 	enum host_name class;
 } whole_names[] = {
-	{ "RecvTensor", HOST_COMMUNICATION }, { "_Recv", HOST_COMMUNICATION },
-	{ "_Send", HOST_COMMUNICATION },      { "_HostRecv", HOST_COMMUNICATION },
-	{ "_HostSend", HOST_COMMUNICATION },  { "record_param_comms", HOST_ENQUEUE },
+	{ "RecvTensor", HOST_COMMUNICATION },
+	{ "_Recv", HOST_COMMUNICATION },
+	{ "_Send", HOST_COMMUNICATION },
+	{ "_HostRecv", HOST_COMMUNICATION },
+	{ "_HostSend", HOST_COMMUNICATION },
+	{ "record_param_comms", HOST_ENQUEUE },
+	{ "Acquire semaphore", HOST_SYNC },
+	/* TensorFlow's ops that find, read and decode files */
+	{ "MatchingFiles", HOST_INPUT },
+	{ "ReadFile", HOST_INPUT },
+	{ "DecodeJpeg", HOST_INPUT },
+	{ "DecodePng", HOST_INPUT },
+	{ "DecodeGif", HOST_INPUT },
+	{ "DecodeBmp", HOST_INPUT },
+	{ "DecodeImage", HOST_INPUT },
+	{ "DecodeAndCropJpeg", HOST_INPUT },
+	{ "DecodeWebP", HOST_INPUT },
+	{ "DecodeRaw", HOST_INPUT },
+	{ "DecodePaddedRaw", HOST_INPUT },
+	{ "DecodeCSV", HOST_INPUT },
+	{ "DecodeCompressed", HOST_INPUT },
+	{ "DecodeJSONExample", HOST_INPUT },
+	{ "DecodeWav", HOST_INPUT },
+	{ "DecodeProtoV2", HOST_INPUT },
+	{ "ExtractJpegShape", HOST_INPUT },
+	{ "ParseExample", HOST_INPUT },
+	{ "ParseExampleV2", HOST_INPUT },
+	{ "ParseSingleExample", HOST_INPUT },
+	{ "ParseTensor", HOST_INPUT },
+	{ "ParseSequenceExample", HOST_INPUT },
+	{ "ParseSequenceExampleV2", HOST_INPUT },
+	{ "ParseSingleSequenceExample", HOST_INPUT },
+	/* the operating system's */
+	{ "poll", HOST_SLEEP },
+	{ "ppoll", HOST_SLEEP },
+	{ "epoll_wait", HOST_SLEEP },
+	{ "epoll_pwait", HOST_SLEEP },
+	{ "select", HOST_SLEEP },
+	{ "pselect", HOST_SLEEP },
+	{ "futex", HOST_SLEEP },
+	{ "nanosleep", HOST_SLEEP },
+	{ "clock_nanosleep", HOST_SLEEP },
+	{ "usleep", HOST_SLEEP },
+	{ "sleep", HOST_SLEEP },
+	{ "sem_wait", HOST_SLEEP },
+	{ "sem_timedwait", HOST_SLEEP },
+	{ "sem_clockwait", HOST_SLEEP },
+	{ "pthread_cond_wait", HOST_SLEEP },
+	{ "pthread_cond_timedwait", HOST_SLEEP },
+	{ "pthread_cond_clockwait", HOST_SLEEP },
+	{ "pthread_mutex_lock", HOST_SLEEP },
+	{ "pthread_mutex_timedlock", HOST_SLEEP },
+	{ "pthread_join", HOST_SLEEP },
+	{ "pthread_timedjoin_np", HOST_SLEEP },
+	{ "pthread_barrier_wait", HOST_SLEEP },
+	{ "pthread_rwlock_rdlock", HOST_SLEEP },
+	{ "pthread_rwlock_wrlock", HOST_SLEEP },
+	{ "wait", HOST_SLEEP },
+	{ "waitpid", HOST_SLEEP },
+	{ "wait3", HOST_SLEEP },
+	{ "wait4", HOST_SLEEP },
+	{ "waitid", HOST_SLEEP },
+	{ "sigwait", HOST_SLEEP },
+	{ "sched_yield", HOST_SLEEP },
 };
+
+/* ---- calls of a device's library ---- */
+
+static const char *const libraries[] = { "cuda", "hip", "aclrt", "musa", "mcclr" };
+
+/* cudaMalloc, hipMalloc, cuMemAlloc_v2: the name without what all calls of the library begin with. */
+static bool skip_library(struct str *name)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(libraries); i++) {
+		size_t len = strlen(libraries[i]);
+
+		if (str_starts(*name, str_from(libraries[i])) && name->len > len &&
+		    name->ptr[len] >= 'A' && name->ptr[len] <= 'Z') {
+			*name = str_skip(*name, len);
+			return true;
+		}
+	}
+	if (name->len < 3 || !str_starts(*name, STR("cu")) || name->ptr[2] < 'A' ||
+	    name->ptr[2] > 'Z')
+		return false;
+	*name = str_skip(*name, 2);
+	return true;
+}
+
+static const struct {
+	const char *beginning;
+	enum host_name class;
+} call_beginnings[] = {
+	{ "Malloc", HOST_ALLOCATION },
+	{ "Free", HOST_ALLOCATION },
+	{ "HostAlloc", HOST_ALLOCATION },
+	{ "HostMalloc", HOST_ALLOCATION },
+	{ "HostFree", HOST_ALLOCATION },
+	{ "HostRegister", HOST_ALLOCATION },
+	{ "HostUnregister", HOST_ALLOCATION },
+	{ "ExtMalloc", HOST_ALLOCATION },
+	{ "MemAlloc", HOST_ALLOCATION },
+	{ "MemFree", HOST_ALLOCATION },
+	{ "MemHostAlloc", HOST_ALLOCATION },
+	{ "MemHostRegister", HOST_ALLOCATION },
+	{ "MemHostUnregister", HOST_ALLOCATION },
+	{ "MemAddress", HOST_ALLOCATION },
+	{ "MemCreate", HOST_ALLOCATION },
+	{ "MemRelease", HOST_ALLOCATION },
+	{ "MemMap", HOST_ALLOCATION },
+	{ "MemUnmap", HOST_ALLOCATION },
+	{ "MemSetAccess", HOST_ALLOCATION },
+	{ "MemPool", HOST_ALLOCATION },
+	{ "ArrayCreate", HOST_ALLOCATION },
+	{ "ArrayDestroy", HOST_ALLOCATION },
+	{ "Init", HOST_INITIALISATION },
+	{ "CtxCreate", HOST_INITIALISATION },
+	{ "DevicePrimaryCtxRetain", HOST_INITIALISATION },
+	{ "ModuleLoad", HOST_INITIALISATION },
+	{ "LibraryLoad", HOST_INITIALISATION },
+	{ "StreamCreate", HOST_INITIALISATION },
+	{ "GraphInstantiate", HOST_INITIALISATION },
+};
+
+/* Copies return when they are done, unless they say Async. */
+static enum host_name classify_call(struct str call)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(call_beginnings); i++)
+		if (str_starts(call, str_from(call_beginnings[i].beginning)))
+			return call_beginnings[i].class;
+	if ((str_starts(call, STR("Memcpy")) || str_starts(call, STR("MemCpy"))) &&
+	    !str_has(call, STR("Async")))
+		return HOST_SYNC;
+	return HOST_PLAIN;
+}
 
 /* JAX waits in "Await"; PyTorch's Awaitable is something to be waited for later. */
 static bool has_await(struct str name)
@@ -273,6 +408,8 @@ static enum host_name classify_host(struct str name)
 	    has_await(name) || str_ends(name, STR("_fence_before")) ||
 	    str_ends(name, STR("_fence_after")))
 		return HOST_SYNC;
+	if (skip_library(&name))
+		return classify_call(name);
 	return str_starts(name, STR("## ")) ? HOST_WRAPPER : HOST_PLAIN;
 }
 
@@ -290,4 +427,151 @@ int64_t trailing_number(struct str text)
 	while (at && text.ptr[at - 1] >= '0' && text.ptr[at - 1] <= '9')
 		at--;
 	return at < text.len && str_to_i64(str_skip(text, at), &number) ? number : -1;
+}
+
+static bool is_lower(char c)
+{
+	return c >= 'a' && c <= 'z';
+}
+
+static bool is_upper(char c)
+{
+	return c >= 'A' && c <= 'Z';
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* [A-Za-z0-9.][A-Za-z0-9_./>-]* */
+static bool is_node_name(struct str s, bool hyphen)
+{
+	for (size_t i = 0; i < s.len; i++) {
+		char c = s.ptr[i];
+
+		if (is_lower(c) || is_upper(c) || is_digit(c) || c == '.')
+			continue;
+		if (!i || (c != '_' && c != '/' && c != '>' && !(c == '-' && hyphen)))
+			return false;
+	}
+	return s.len > 0;
+}
+
+/* [A-Z_][A-Za-z0-9_]* */
+static bool is_node_type(struct str s)
+{
+	for (size_t i = 0; i < s.len; i++) {
+		char c = s.ptr[i];
+
+		if (!is_upper(c) && c != '_' && (!i || (!is_lower(c) && !is_digit(c))))
+			return false;
+	}
+	return s.len > 0;
+}
+
+/* [a-z_][a-z0-9_]*(\[.*\])?; returns the part before the bracket, or nothing. */
+static struct str jax_type(struct str s)
+{
+	size_t at = 0;
+
+	while (at < s.len &&
+	       (is_lower(s.ptr[at]) || s.ptr[at] == '_' || (at && is_digit(s.ptr[at]))))
+		at++;
+	if (!at || (at < s.len && (s.ptr[at] != '[' || s.ptr[s.len - 1] != ']')))
+		return STR("");
+	return str_first(s, at);
+}
+
+/* The last component of a name, without a number that makes it unique: a/b/dense_1 is a dense. */
+static struct str type_of_name(struct str name)
+{
+	size_t slash = str_rfind_char(name, '/'), end;
+	struct str last = slash == STR_NONE ? name : str_skip(name, slash + 1);
+
+	end = last.len;
+	while (end && is_digit(last.ptr[end - 1]))
+		end--;
+	if (end < last.len && end > 1 && last.ptr[end - 1] == '_')
+		return str_first(last, end - 1);
+	return last;
+}
+
+static bool starts_ignoring_case(struct str s, const char *lower)
+{
+	size_t len = strlen(lower);
+
+	if (s.len < len)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if ((is_upper(s.ptr[i]) ? s.ptr[i] + ('a' - 'A') : s.ptr[i]) != lower[i])
+			return false;
+	return true;
+}
+
+static struct tf_op_name parse_copy(struct str text)
+{
+	static const struct {
+		const char *beginning, *type;
+	} copies[] = {
+		{ "memcpyhtod", "MemcpyHToD" },
+		{ "memcpydtoh", "MemcpyDToH" },
+		{ "memcpydtod", "MemcpyDToD" },
+		{ "memcpyhtoh", "MemcpyHToH" },
+	};
+
+	for (size_t i = 0; i < ARRAY_COUNT(copies); i++)
+		if (starts_ignoring_case(text, copies[i].beginning))
+			return (struct tf_op_name){ TF_OP_COPY, text, str_from(copies[i].type) };
+	return (struct tf_op_name){ 0 };
+}
+
+struct tf_op_name tf_op_name_parse(struct str text, bool hyphen)
+{
+	size_t colon = str_find_char(text, ':');
+	struct str left, right, type, jax;
+
+	if (colon == STR_NONE)
+		return parse_copy(text);
+	left = str_first(text, colon);
+	right = str_skip(text, colon + 1);
+	if (str_eq(left, STR("Iterator")))
+		return (struct tf_op_name){ TF_OP_DATA, text, STR("Dataset") };
+	if (is_node_name(left, hyphen) && is_node_type(right))
+		return (struct tf_op_name){ TF_OP_TENSORFLOW, left, right };
+	type = right.len ? right : type_of_name(left);
+	jax = jax_type(type);
+	if (jax.len && left.len)
+		return (struct tf_op_name){ TF_OP_JAX, left, jax };
+	if (!right.len && left.len)
+		return (struct tf_op_name){ TF_OP_TENSORFLOW, left, type };
+	return (struct tf_op_name){ 0 };
+}
+
+struct str tf_op_name_strip(struct str text)
+{
+	size_t hash;
+
+	if (text.len < 2 || text.ptr[text.len - 1] != '#')
+		return text;
+	hash = str_find_char(text, '#');
+	return hash && hash + 1 < text.len ? str_first(text, hash) : text;
+}
+
+int64_t tf_copy_bytes(struct str details)
+{
+	static const char *const keys[] = { "num_bytes:", "size:" };
+
+	for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
+		size_t at = str_find(details, str_from(keys[i])), len = 0;
+		struct str digits =
+			at == STR_NONE ? STR("") : str_skip(details, at + strlen(keys[i]));
+		int64_t bytes;
+
+		while (len < digits.len && digits.ptr[len] >= '0' && digits.ptr[len] <= '9')
+			len++;
+		if (str_to_i64(str_first(digits, len), &bytes))
+			return bytes;
+	}
+	return 0;
 }

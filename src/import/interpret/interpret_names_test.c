@@ -1,5 +1,5 @@
-/* tf_op_name_test.c: which texts are ops, by XProf's rules. */
-#include "import/tf_op_name.h"
+/* interpret_names_test.c: which texts are ops, by the rules of XProf. */
+#include "import/interpret/interpret.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,11 +1,12 @@
 /*
- * mean_phases.c: the phase of every slice: what a device does, from its category and name; what the host
- * does, from its name, its category, and whether there is a device that it feeds. analyze/phases.h makes
+ * interpret_phases.c: the phase of every slice: what a device does, from its category and name; what the host
+ * does, from its name, its category, and whether there is a device that it feeds. analyze/steps/phases.h makes
  * the shares of a step from these. Frames, restatements and bookkeeping have no phase.
  */
-#include "import/mean_int.h"
+#include "import/interpret/interpret_int.h"
 
-#include "base/populate.h"
+#include "base/prefault.h"
+#include "base/vec.h"
 
 static const uint8_t device_phases[] = {
 	[DEVICE_PLAIN] = PHASE_COMPUTE,
@@ -17,53 +18,64 @@ static const uint8_t device_phases[] = {
 	[DEVICE_WAIT] = PHASE_UNKNOWN,
 };
 
-static enum event_phase device_phase(struct meaning *x, uint32_t event)
+static enum event_phase device_phase(struct interpret *x, uint32_t event)
 {
 	enum event_phase own = PHASE_IDLE;
 
-	if (mean_category(x, event) == CATEGORY_COLLECTIVE)
+	if (interpret_category(x, event) == CATEGORY_COLLECTIVE)
 		return PHASE_COMMUNICATION;
 	if (x->producer->device_phase)
 		own = x->producer->device_phase(x, event);
 	if (own != PHASE_IDLE)
 		return own;
-	return device_phases[mean_name_class(x, mean_name(x, event)).device];
+	return device_phases[interpret_name_class(x, interpret_name(x, event)).device];
 }
 
-bool mean_is_annotation(const struct meaning *x, uint32_t event, str_id name)
+bool interpret_is_annotation(const struct interpret *x, uint32_t event, str_id name)
 {
-	enum category_class category = mean_category(x, event);
+	enum category_class category = interpret_category(x, event);
 
 	return category == CATEGORY_ANNOTATION ||
 	       (category == CATEGORY_OPERATOR &&
 		str_find_char(model_str(x->m, name), '#') != STR_NONE);
 }
 
-enum event_phase mean_no_phase(const struct meaning *x, uint32_t event)
+enum event_phase interpret_no_phase(const struct interpret *x, uint32_t event)
 {
 	(void)x;
 	(void)event;
 	return PHASE_UNKNOWN;
 }
 
-static enum event_phase plain_phase(struct meaning *x, uint32_t event, str_id name)
+static enum event_phase plain_phase(struct interpret *x, uint32_t event, str_id name)
 {
 	enum event_phase own = PHASE_IDLE;
 
-	if (mean_category(x, event) == CATEGORY_RUNTIME)
+	if (interpret_category(x, event) == CATEGORY_RUNTIME)
 		return PHASE_LAUNCH;
 	if (x->producer->host_phase)
 		own = x->producer->host_phase(x, event);
 	if (own != PHASE_IDLE)
 		return own;
-	return x->has_device || mean_is_annotation(x, event, name) ? PHASE_HOST : PHASE_COMPUTE;
+	return x->has_device || interpret_is_annotation(x, event, name) ? PHASE_HOST
+									: PHASE_COMPUTE;
 }
 
-static enum event_phase host_phase(struct meaning *x, uint32_t event)
+/* Threads that sleep all the time say nothing; their producer knows which these are. */
+static enum event_phase sleep_phase(struct interpret *x, uint32_t event)
 {
-	str_id name = mean_name(x, event);
+	enum event_phase own = PHASE_IDLE;
 
-	switch ((enum host_name)mean_name_class(x, name).host) {
+	if (x->producer->host_phase)
+		own = x->producer->host_phase(x, event);
+	return own == PHASE_UNKNOWN ? PHASE_UNKNOWN : PHASE_SYNCHRONISATION;
+}
+
+static enum event_phase host_phase(struct interpret *x, uint32_t event)
+{
+	str_id name = interpret_name(x, event);
+
+	switch ((enum host_name)interpret_name_class(x, name).host) {
 	case HOST_INPUT:
 		return PHASE_INPUT;
 	case HOST_PIPELINE:
@@ -77,6 +89,12 @@ static enum event_phase host_phase(struct meaning *x, uint32_t event)
 		return PHASE_SYNCHRONISATION;
 	case HOST_EXECUTOR:
 		return x->has_device ? PHASE_LAUNCH : PHASE_HOST;
+	case HOST_ALLOCATION:
+		return PHASE_ALLOCATION;
+	case HOST_INITIALISATION:
+		return PHASE_INITIALISATION;
+	case HOST_SLEEP:
+		return sleep_phase(x, event);
 	case HOST_WRAPPER:
 	case HOST_PLAIN:
 		break;
@@ -93,15 +111,15 @@ struct waiting {
 
 /* Without a device operators are the compute, except where they run inside input, communication or
  * synchronisation: collating a batch is part of loading it. */
-static void inherit(struct meaning *x, const struct mean_track *track)
+static void inherit(struct interpret *x, const struct interpret_track *track)
 {
 	struct waiting around = { INT64_MIN, PHASE_UNKNOWN };
 	uint8_t *phase = x->m->event.phase;
 
 	for (uint32_t e = track->first; e < track->last; e++) {
-		int64_t end = mean_end(x, e);
+		int64_t end = interpret_end(x, e);
 
-		if (!mean_is_slice(x, e))
+		if (!interpret_is_slice(x, e))
 			continue;
 		if (x->m->event.ts_ns[e] < around.end && end <= around.end) {
 			if (phase[e] == PHASE_COMPUTE || phase[e] == PHASE_HOST)
@@ -123,7 +141,7 @@ static bool is_communication(struct str name)
 
 /* Calls whose innermost operator or range starts a communication: a bit each. */
 struct callers {
-	struct meaning *x;
+	struct interpret *x;
 	uint64_t *bits;
 	struct waiting *open; /* operators; phase 1: a communication */
 	size_t count, cap;
@@ -131,34 +149,30 @@ struct callers {
 
 static bool open_operator(struct callers *c, uint32_t event)
 {
-	struct meaning *x = c->x;
-	void *open = c->open;
+	struct interpret *x = c->x;
 
-	if (!mem_grow(x->mem, &open, &c->cap, c->count + 1, sizeof(*c->open)))
-		return false;
-	c->open = open;
-	c->open[c->count++] = (struct waiting){
-		mean_end(x, event),
-		is_communication(model_str(x->m, mean_name(x, event))),
-	};
-	return true;
+	return vec_push(x->mem, c->open, c->count, c->cap,
+			(struct waiting){
+				interpret_end(x, event),
+				is_communication(model_str(x->m, interpret_name(x, event))),
+			});
 }
 
-static ow_status find_callers(struct callers *c, const struct mean_track *track)
+static ow_status find_callers(struct callers *c, const struct interpret_track *track)
 {
-	struct meaning *x = c->x;
+	struct interpret *x = c->x;
 
 	c->count = 0;
 	for (uint32_t e = track->first; e < track->last; e++) {
-		enum category_class category = mean_category(x, e);
+		enum category_class category = interpret_category(x, e);
 
 		while (c->count && c->open[c->count - 1].end <= x->m->event.ts_ns[e])
 			c->count--;
 		if (category == CATEGORY_RUNTIME) {
 			if (c->count && c->open[c->count - 1].phase)
 				c->bits[e / 64] |= (uint64_t)1 << e % 64;
-		} else if (mean_is_slice(x, e) && !open_operator(c, e)) {
-			return mean_no_memory(x);
+		} else if (interpret_is_slice(x, e) && !open_operator(c, e)) {
+			return interpret_no_memory(x);
 		}
 	}
 	return OW_OK;
@@ -166,25 +180,25 @@ static ow_status find_callers(struct callers *c, const struct mean_track *track)
 
 static void use_callers(const struct callers *c)
 {
-	struct meaning *x = c->x;
+	struct interpret *x = c->x;
 	const struct link_table *l = &x->m->link;
 
 	for (uint32_t i = x->first_link; i < l->count; i++) {
 		uint32_t call = l->src[i].v, work = l->dst[i].v;
 
 		if (l->kind[i] == LINK_LAUNCH && c->bits[call / 64] >> call % 64 & 1 &&
-		    mean_category(x, work) == CATEGORY_KERNEL)
+		    interpret_category(x, work) == CATEGORY_KERNEL)
 			x->m->event.phase[work] = PHASE_COMMUNICATION;
 	}
 }
 
-static bool has_communication(const struct meaning *x)
+static bool has_communication(const struct interpret *x)
 {
 	return x->has_device && x->m->link.count > x->first_link &&
-	       x->categories & 1u << CATEGORY_RUNTIME && mean_has_name(x, is_communication);
+	       x->categories & 1u << CATEGORY_RUNTIME && interpret_has_name(x, is_communication);
 }
 
-static ow_status find_communication(struct meaning *x)
+static ow_status find_communication(struct interpret *x)
 {
 	struct callers c = { .x = x };
 	ow_status status = OW_OK;
@@ -193,10 +207,11 @@ static ow_status find_communication(struct meaning *x)
 		return OW_OK;
 	c.bits = ARENA_ARRAY(&x->scratch, uint64_t, (size_t)x->last_event / 64 + 1);
 	if (!c.bits)
-		return mean_no_memory(x);
+		return interpret_no_memory(x);
 	for (uint32_t t = x->first_track; t < x->last_track && status == OW_OK; t++)
-		if (mean_on_host(x, t) && mean_track(x, t)->categories & 1u << CATEGORY_RUNTIME)
-			status = find_callers(&c, mean_track(x, t));
+		if (interpret_on_host(x, t) &&
+		    interpret_track(x, t)->categories & 1u << CATEGORY_RUNTIME)
+			status = find_callers(&c, interpret_track(x, t));
 	if (status == OW_OK)
 		use_callers(&c);
 	mem_free(x->mem, c.open, c.cap * sizeof(*c.open));
@@ -205,15 +220,15 @@ static ow_status find_communication(struct meaning *x)
 
 /* ---- all ---- */
 
-/* Of an XSpace nothing counts but the name, the op, and whether it is a launch, so that the phase of the last event of
- * the op and of its name is mostly the one: a look instead of a jump that nobody can foresee. */
+/* In an XSpace only the name, the op, and whether it is a launch decide. So the phase of the last event of the same
+ * op and name is mostly the right one: a comparison instead of an unpredictable jump. */
 struct last_phase {
 	uint32_t name;
 	uint8_t phases
 		[2]; /* by whether it is a launch; PHASE_IDLE, which no event has: not asked */
 };
 
-static void phases_by_op(struct meaning *x, const struct mean_track *track, bool device,
+static void phases_by_op(struct interpret *x, const struct interpret_track *track, bool device,
 			 struct last_phase *lasts)
 {
 	const struct event_table *e = &x->m->event;
@@ -234,7 +249,7 @@ static void phases_by_op(struct meaning *x, const struct mean_track *track, bool
 }
 
 /* False without memory, which is no failure. */
-static bool phases_fast(struct meaning *x, const struct mean_track *track, bool device)
+static bool phases_fast(struct interpret *x, const struct interpret_track *track, bool device)
 {
 	size_t size = (size_t)x->m->op.count * sizeof(struct last_phase);
 	struct last_phase *lasts;
@@ -250,16 +265,16 @@ static bool phases_fast(struct meaning *x, const struct mean_track *track, bool 
 	return lasts != NULL;
 }
 
-static void phases_of(struct meaning *x, uint32_t t)
+static void phases_of(struct interpret *x, uint32_t t)
 {
-	const struct mean_track *track = mean_track(x, t);
-	bool device = mean_on_device(x, t), host = mean_on_host(x, t);
+	const struct interpret_track *track = interpret_track(x, t);
+	bool device = interpret_on_device(x, t), host = interpret_on_host(x, t);
 	bool done = (device || host) && phases_fast(x, track, device);
 
 	if (!device && !host)
 		return;
 	for (uint32_t e = track->first; e < track->last && !done; e++)
-		if (mean_is_slice(x, e))
+		if (interpret_is_slice(x, e))
 			x->m->event.phase[e] =
 				(uint8_t)(device ? device_phase(x, e) : host_phase(x, e));
 	if (host && !x->has_device)
@@ -267,9 +282,9 @@ static void phases_of(struct meaning *x, uint32_t t)
 }
 
 /* A stream on which nothing else runs than one kind of work. */
-static void refine_stream(struct meaning *x, uint32_t t)
+static void refine_stream(struct interpret *x, uint32_t t)
 {
-	const struct mean_track *track = mean_track(x, t);
+	const struct interpret_track *track = interpret_track(x, t);
 	bool copies = true, messages = true, any = false;
 
 	for (uint32_t e = track->first; e < track->last && (copies || messages); e++) {
@@ -288,7 +303,7 @@ static void refine_stream(struct meaning *x, uint32_t t)
 }
 
 struct phasing {
-	struct meaning *x;
+	struct interpret *x;
 	atomic_uint next;
 };
 
@@ -296,7 +311,7 @@ struct phasing {
 static void run(void *arg, unsigned thread)
 {
 	struct phasing *p = arg;
-	struct meaning *x = p->x;
+	struct interpret *x = p->x;
 
 	(void)thread;
 	for (;;) {
@@ -308,7 +323,7 @@ static void run(void *arg, unsigned thread)
 	}
 }
 
-ow_status mean_phases(struct meaning *x)
+ow_status interpret_phases(struct interpret *x)
 {
 	struct phasing p = { .x = x };
 
@@ -318,13 +333,14 @@ ow_status mean_phases(struct meaning *x)
 		return builder_status(x->b);
 	/* All names are looked up before, so that threads only read what is known of them. */
 	for (size_t i = 0; i < x->names.count; i++)
-		mean_name_class(x, (str_id){ x->names.list[i] });
-	populate(x->m->event.phase, x->first_event, x->last_event);
+		interpret_name_class(x, (str_id){ x->names.list[i] });
+	prefault(x->m->event.phase, x->first_event, x->last_event);
 	x->shared = true;
 	atomic_store(&p.next, x->first_track);
-	parallel_run(mean_threads(x), run, &p);
+	parallel_run(interpret_threads(x), run, &p);
 	x->shared = false;
 	OW_TRY(find_communication(x));
+	OW_TRY(interpret_calls(x));
 	for (uint32_t t = x->first_track; t < x->last_track; t++)
 		if (x->m->track.kind[t] == TRACK_STREAM &&
 		    x->m->device.kind[x->m->track.device[t].v] >= DEVICE_GPU)

@@ -1,31 +1,142 @@
 /*
- * mean_steps.c: which step an event belongs to. Markers on the host cut time into steps; an event of the
- * host belongs to the marker it starts in, work of a device to the step that launched it. Without any
- * marker the file is one step. Also here: what the name of a file says about step and rank.
+ * interpret_steps.c: which step an event belongs to. Markers on the host cut time into steps; an event of the host
+ * belongs to the marker it starts in, work of a device to the step that launched it. Without a marker the file is one
+ * step. In an XSpace, work that one host thread passes to another belongs to the step of the first thread, however late
+ * it runs. Also here: the step and the rank that the name of a file says. Called by interpret.c.
  */
-#include "import/mean_int.h"
+#include "import/interpret/interpret_int.h"
+#include "base/prefault.h"
+#include "base/regex/regex.h"
+#include "base/vec.h"
 
-#include "base/populate.h"
-#include "base/regex.h"
+#define EFFORT 64 /* visits per event on average; nested consumers need far fewer */
+
+struct handed {
+	int64_t at, from; /* when the consumer and the producer begin */
+	uint32_t src, dst;
+};
+
+/* In order of time, because a producer may itself be inside of a consumer. */
+static int by_time(const void *a, const void *b)
+{
+	const struct handed *x = a, *y = b;
+
+	if (x->at != y->at)
+		return x->at < y->at ? -1 : 1;
+	if (x->dst != y->dst)
+		return x->dst < y->dst ? -1 : 1;
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return (x->src > y->src) - (x->src < y->src);
+}
+
+/* A marker belongs to the step that it marks, no matter which step started it. */
+static bool is_marker(const struct interpret *x, uint32_t event)
+{
+	const struct interpret_markers *m = &x->markers;
+	int64_t start = x->m->event.ts_ns[event];
+	size_t low = 0, high = m->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (m->list[middle].start < start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < m->count && m->list[low].start == start; low++)
+		if (m->list[low].end == interpret_end(x, event))
+			return true;
+	return false;
+}
+
+static bool is_handed(const struct interpret *x, uint32_t link)
+{
+	const struct model *m = x->m;
+	uint32_t src = m->link.src[link].v, dst = m->link.dst[link].v;
+
+	if (m->link.kind[link] != LINK_FLOW || src < x->first_event || dst < x->first_event)
+		return false;
+	return m->event.track[src].v != m->event.track[dst].v &&
+	       interpret_on_host(x, m->event.track[src].v) &&
+	       interpret_on_host(x, m->event.track[dst].v);
+}
+
+static size_t collect(const struct interpret *x, struct handed *list)
+{
+	const struct model *m = x->m;
+	size_t count = 0;
+
+	for (uint32_t i = x->first_link; i < m->link.count; i++) {
+		uint32_t src = m->link.src[i].v, dst = m->link.dst[i].v;
+
+		if (!is_handed(x, i))
+			continue;
+		if (list)
+			list[count] = (struct handed){ m->event.ts_ns[dst], m->event.ts_ns[src],
+						       src, dst };
+		count++;
+	}
+	return count;
+}
+
+/* The consumer and what is inside of it; what it hands on itself comes later in the list. */
+static void take_over(struct interpret *x, uint32_t dst, step_id step, uint64_t *effort)
+{
+	const struct interpret_track *track = interpret_track(x, x->m->event.track[dst].v);
+	int64_t end = interpret_end(x, dst);
+
+	for (uint32_t e = dst; e < track->last && *effort; e++, --*effort) {
+		if (e != dst && x->m->event.ts_ns[e] >= end)
+			break;
+		if (!is_marker(x, e))
+			x->m->event.step[e] = step;
+	}
+}
+
+/* Of an XSpace: what a host thread does for another belongs to the other's step. */
+static ow_status steps_by_producer_assign(struct interpret *x)
+{
+	uint64_t effort = (uint64_t)EFFORT * (x->last_event - x->first_event);
+	size_t count = x->in->xspace ? collect(x, NULL) : 0;
+	struct handed *list;
+	uint32_t done = 0;
+
+	if (!count)
+		return OW_OK;
+	list = mem_alloc(x->mem, count * sizeof(*list));
+	if (!list)
+		return interpret_no_memory(x);
+	(void)collect(x, list);
+	qsort(list, count, sizeof(*list), by_time);
+	for (size_t i = 0; i < count && effort; i++) {
+		step_id step = x->m->event.step[list[i].src];
+
+		/* of several producers the first in a step counts */
+		if (!step.v || list[i].dst == done)
+			continue;
+		done = list[i].dst;
+		if (step.v != x->m->event.step[done].v)
+			take_over(x, done, step, &effort);
+	}
+	mem_free(x->mem, list, count * sizeof(*list));
+	return OW_OK;
+}
 
 /* ---- markers ---- */
 
-ow_status mean_add_marker(struct meaning *x, const struct mean_marker *marker)
+ow_status interpret_add_marker(struct interpret *x, const struct interpret_marker *marker)
 {
-	void *list = x->markers.list;
-
-	if (!mem_grow(x->mem, &list, &x->markers.cap, x->markers.count + 1,
-		      sizeof(*x->markers.list)))
-		return mean_no_memory(x);
-	x->markers.list = list;
-	x->markers.list[x->markers.count++] = *marker;
+	if (!vec_push(x->mem, x->markers.list, x->markers.count, x->markers.cap, *marker))
+		return interpret_no_memory(x);
 	return OW_OK;
 }
 
 /* A test of names that is asked once for each. */
 struct name_test {
-	struct meaning *x;
-	mean_name_fn test;
+	struct interpret *x;
+	interpret_name_fn test;
 	void *arg;
 	uint8_t *answers; /* 0 = not asked, 1 = no, 2 = yes */
 };
@@ -41,32 +152,33 @@ static bool test_name(struct name_test *t, str_id name)
 	return t->answers[name.v] == 2;
 }
 
-static ow_status add_slice(struct meaning *x, uint32_t event)
+static ow_status add_slice(struct interpret *x, uint32_t event)
 {
-	int64_t number = trailing_number(model_str(x->m, mean_name(x, event)));
+	int64_t number = trailing_number(model_str(x->m, interpret_name(x, event)));
 
 	if (x->m->event.op[event].v)
 		x->m->op.flags[x->m->event.op[event].v] |= OP_WRAPS;
-	return mean_add_marker(x, &(struct mean_marker){ .start = x->m->event.ts_ns[event],
-							 .end = mean_end(x, event),
-							 .number = number >= 0 ? number : INT64_MIN,
-							 .name = mean_name(x, event) });
+	return interpret_add_marker(
+		x, &(struct interpret_marker){ .start = x->m->event.ts_ns[event],
+					       .end = interpret_end(x, event),
+					       .number = number >= 0 ? number : INT64_MIN,
+					       .name = interpret_name(x, event) });
 }
 
-ow_status mean_mark_slices(struct meaning *x, mean_name_fn test, void *arg)
+ow_status interpret_mark_slices(struct interpret *x, interpret_name_fn test, void *arg)
 {
 	struct name_test names = { x, test, arg,
 				   ARENA_ARRAY(&x->scratch, uint8_t, x->string_count) };
 
 	if (!names.answers)
-		return mean_no_memory(x);
+		return interpret_no_memory(x);
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
-		const struct mean_track *track = mean_track(x, t);
+		const struct interpret_track *track = interpret_track(x, t);
 
-		if (!mean_on_host(x, t))
+		if (!interpret_on_host(x, t))
 			continue;
 		for (uint32_t e = track->first; e < track->last; e++)
-			if (test_name(&names, mean_name(x, e)) && mean_is_slice(x, e))
+			if (test_name(&names, interpret_name(x, e)) && interpret_is_slice(x, e))
 				OW_TRY(add_slice(x, e));
 	}
 	return OW_OK;
@@ -74,45 +186,51 @@ ow_status mean_mark_slices(struct meaning *x, mean_name_fn test, void *arg)
 
 static int by_start(const void *a, const void *b)
 {
-	const struct mean_marker *x = a, *y = b;
+	const struct interpret_marker *x = a, *y = b;
 
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
 	return (x->end > y->end) - (x->end < y->end);
 }
 
-static void sort_markers(struct meaning *x)
+static void sort_markers(struct interpret *x)
 {
 	if (x->markers.count)
 		qsort(x->markers.list, x->markers.count, sizeof(*x->markers.list), by_start);
 }
 
 /* First start and last end of what host and device did. */
-static void find_span(const struct meaning *x, int64_t *first, int64_t *last)
+static void find_span(const struct interpret *x, int64_t *first, int64_t *last)
 {
 	*first = INT64_MAX;
 	*last = INT64_MIN;
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
-		const struct mean_track *track = mean_track(x, t);
+		const struct interpret_track *track = interpret_track(x, t);
 
-		if (!mean_on_host(x, t) && !mean_on_device(x, t))
+		if (!interpret_on_host(x, t) && !interpret_on_device(x, t))
 			continue;
 		for (uint32_t e = track->first; e < track->last; e++) {
-			if (!mean_is_slice(x, e))
+			if (!interpret_is_slice(x, e))
 				continue;
 			*first = MIN(*first, x->m->event.ts_ns[e]);
-			*last = MAX(*last, mean_end(x, e));
+			*last = MAX(*last, interpret_end(x, e));
 		}
 	}
 }
 
-ow_status mean_mark_ends(struct meaning *x, mean_name_fn test, void *arg)
+static bool is_optimizer_step(void *arg, struct str name)
 {
-	struct mean_markers *m = &x->markers;
+	(void)arg;
+	return str_starts(name, STR("Optimizer.step#"));
+}
+
+ow_status interpret_mark_optimizer_steps(struct interpret *x)
+{
+	struct interpret_markers *m = &x->markers;
 	size_t kept = 0;
 	int64_t start, last;
 
-	OW_TRY(mean_mark_slices(x, test, arg));
+	OW_TRY(interpret_mark_slices(x, is_optimizer_step, NULL));
 	sort_markers(x);
 	/* several optimizers of one step overlap or follow at once: those inside another are dropped */
 	for (size_t i = 0; i < m->count; i++)
@@ -128,6 +246,106 @@ ow_status mean_mark_ends(struct meaning *x, mean_name_fn test, void *arg)
 	return OW_OK;
 }
 
+/* ---- steps in arguments ---- */
+
+#define PROBES 16
+
+/* What the slices of a file say about their steps. */
+struct said {
+	int64_t *own; /* [event - first_event], INT64_MIN = nothing; NULL while probing */
+	size_t with, without;
+};
+
+static void take_step(struct interpret *x, uint32_t event, struct str args, void *arg)
+{
+	struct said *said = arg;
+	int64_t number;
+
+	if (!interpret_number(json_find(args, "step"), &number) || number < 0) {
+		said->without++;
+		return;
+	}
+	said->with++;
+	if (said->own)
+		said->own[event - x->first_event] = number;
+}
+
+static ow_status read_said(struct interpret *x, size_t most, struct said *said)
+{
+	struct interpret_rows rows = { 0 };
+	ow_status status = OW_OK;
+
+	for (uint32_t e = x->first_event; e < x->last_event && rows.count < most; e++)
+		if (interpret_is_slice(x, e) && COLUMN_GET(x->m->event.args_size, e) &&
+		    !vec_push(x->mem, rows.list, rows.count, rows.cap, e))
+			status = interpret_no_memory(x);
+	if (status == OW_OK)
+		status = interpret_read_args(x, &rows, take_step, said);
+	interpret_rows_release(x, &rows);
+	return status;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct interpret_marker *x = a, *y = b;
+
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+/* One marker per number: from the begin of its first slice to the end of its last. */
+static ow_status mark_said(struct interpret *x, const struct said *said)
+{
+	struct interpret_markers *m = &x->markers;
+	size_t kept = 0;
+
+	for (uint32_t e = x->first_event; e < x->last_event; e++) {
+		int64_t number = said->own[e - x->first_event];
+		struct interpret_marker one = {
+			x->m->event.ts_ns[e], interpret_end(x, e), number, { 0 }
+		};
+		struct interpret_marker *last = m->count ? &m->list[m->count - 1] : NULL;
+
+		if (number == INT64_MIN)
+			continue;
+		if (last && last->number == number) { /* neighbours mostly are of one step */
+			last->start = MIN(last->start, one.start);
+			last->end = MAX(last->end, one.end);
+		} else {
+			OW_TRY(interpret_add_marker(x, &one));
+		}
+	}
+	qsort(m->list, m->count, sizeof(*m->list), by_number);
+	for (size_t i = 0; i < m->count; i++) {
+		if (kept && m->list[kept - 1].number == m->list[i].number) {
+			m->list[kept - 1].start = MIN(m->list[kept - 1].start, m->list[i].start);
+			m->list[kept - 1].end = MAX(m->list[kept - 1].end, m->list[i].end);
+		} else {
+			m->list[kept++] = m->list[i];
+		}
+	}
+	m->count = kept;
+	return OW_OK;
+}
+
+ow_status interpret_mark_by_args(struct interpret *x)
+{
+	struct said said = { 0 };
+	size_t events = x->last_event - x->first_event;
+
+	OW_TRY(read_said(x, PROBES, &said));
+	if (!said.with || said.without)
+		return OW_OK;
+	said.own = ARENA_ARRAY(&x->scratch, int64_t, events);
+	if (!said.own)
+		return interpret_no_memory(x);
+	for (size_t i = 0; i < events; i++)
+		said.own[i] = INT64_MIN;
+	OW_TRY(read_said(x, SIZE_MAX, &said));
+	OW_TRY(mark_said(x, &said));
+	x->own_steps = said.own;
+	return OW_OK;
+}
+
 static bool match_marker(void *arg, struct str name)
 {
 	return regex_match(arg, name);
@@ -135,25 +353,26 @@ static bool match_marker(void *arg, struct str name)
 
 static void complain(void *arg, struct str pattern, const char *why)
 {
-	struct meaning *x = arg;
+	struct interpret *x = arg;
 
-	builder_note(x->b, NOTE_INFO, OW_NO_OFFSET, "step marker %.*s: %s; no slice matches it",
-		     STR_ARG(pattern), why);
+	builder_note(x->b, NOTE_INFO, OW_NO_OFFSET,
+		     "step marker %.*s is not a valid regular expression: %s", STR_ARG(pattern),
+		     why);
 }
 
-static ow_status mark_by_regex(struct meaning *x, const char *pattern)
+static ow_status mark_by_regex(struct interpret *x, const char *pattern)
 {
 	struct regex_list list;
 	ow_status status = regex_list_init(&list, x->mem, &pattern, 1, complain, x, x->err);
 
 	if (status == OW_OK)
-		status = mean_mark_slices(x, match_marker, &list);
+		status = interpret_mark_slices(x, match_marker, &list);
 	if (status == OW_OK)
 		status = regex_list_status(&list, x->err);
 	regex_list_release(&list);
 	if (status == OW_OK && !x->markers.count)
 		builder_note(x->b, NOTE_MISSING, OW_NO_OFFSET,
-			     "no slice is called like the step marker %s", pattern);
+			     "no slice matches the step marker %s", pattern);
 	return status == OW_OK ? OW_OK : builder_fail(x->b, status);
 }
 
@@ -170,10 +389,10 @@ static int64_t next_number(const struct model *m)
 }
 
 /* Numbers that the names give count if they go up; else steps are counted. Ranks of one job, which
- * compare by number, all count from 0. */
-static void number_markers(struct meaning *x)
+ * compare by number, all count from 0; so do those whose names only sound like ranks (import/jobs.c decides later). */
+static void number_markers(struct interpret *x)
 {
-	struct mean_markers *m = &x->markers;
+	struct interpret_markers *m = &x->markers;
 	bool given = true;
 	int64_t next;
 
@@ -182,7 +401,11 @@ static void number_markers(struct meaning *x)
 			 (!i || m->list[i].number > m->list[i - 1].number);
 	if (given)
 		return;
-	next = x->m->source.rank[x->source.v] >= 0 ? 0 : next_number(x->m);
+	next = x->m->source.rank[x->source.v] >= 0 ||
+			       interpret_file_rank(
+				       model_str(x->m, x->m->source.path[x->source.v])) >= 0
+		       ? 0
+		       : next_number(x->m);
 	if (x->in->options->step != INT64_MIN)
 		next = x->in->options->step;
 	for (size_t i = 0; i < m->count; i++)
@@ -193,12 +416,13 @@ static void number_markers(struct meaning *x)
 
 /* The steps of the markers, by start. */
 struct steps {
-	const struct mean_marker *markers;
+	const struct interpret_marker *markers;
 	const step_id *ids;
 	size_t count;
 };
 
-static void assign_track(struct meaning *x, const struct mean_track *track, const struct steps *s)
+static void assign_track(struct interpret *x, const struct interpret_track *track,
+			 const struct steps *s)
 {
 	const int64_t *ts = x->m->event.ts_ns;
 	step_id *step = x->m->event.step;
@@ -220,7 +444,7 @@ static void assign_track(struct meaning *x, const struct mean_track *track, cons
 	}
 }
 
-static void assign_launched(struct meaning *x)
+static void assign_launched(struct interpret *x)
 {
 	const struct link_table *l = &x->m->link;
 
@@ -232,14 +456,55 @@ static void assign_launched(struct meaning *x)
 	}
 }
 
-static ow_status use_markers(struct meaning *x)
+/* When the first device work begins whose launch is in the file; INT64_MAX when launches of a part only, or none, are. */
+static int64_t launched_from(const struct interpret *x)
 {
-	struct mean_markers *m = &x->markers;
+	const struct link_table *l = &x->m->link;
+	uint64_t launched = 0, slices = 0;
+	int64_t from = INT64_MAX;
+
+	for (uint32_t i = x->first_link; i < l->count; i++) {
+		uint32_t work = l->dst[i].v;
+
+		if (l->kind[i] != LINK_LAUNCH || work < x->first_event ||
+		    !interpret_on_device(x, x->m->event.track[work].v))
+			continue;
+		from = MIN(from, x->m->event.ts_ns[work]);
+		launched++;
+	}
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		const struct interpret_track *track = interpret_track(x, t);
+
+		for (uint32_t e = track->first; interpret_on_device(x, t) && e < track->last; e++)
+			slices += x->m->event.ts_ns[e] >= from && interpret_is_slice(x, e);
+	}
+	return launched * 10 >= slices * 9 ? from : INT64_MAX;
+}
+
+/* What a device still does when the recording begins was launched before it, in steps that are not in the file: it is in none of
+ * those whose markers it happens to overlap. */
+static void leave_out_backlog(struct interpret *x)
+{
+	int64_t from = launched_from(x);
+
+	for (uint32_t t = x->first_track; from != INT64_MAX && t < x->last_track; t++) {
+		const struct interpret_track *track = interpret_track(x, t);
+
+		if (!interpret_on_device(x, t))
+			continue;
+		for (uint32_t e = track->first; e < track->last && x->m->event.ts_ns[e] < from; e++)
+			x->m->event.step[e] = (step_id){ 0 };
+	}
+}
+
+static ow_status use_markers(struct interpret *x)
+{
+	struct interpret_markers *m = &x->markers;
 	step_id *ids = ARENA_ARRAY(&x->scratch, step_id, m->count);
 	struct steps steps = { m->list, ids, m->count };
 
 	if (!ids)
-		return mean_no_memory(x);
+		return interpret_no_memory(x);
 	number_markers(x);
 	for (size_t i = 0; i < m->count && builder_status(x->b) == OW_OK; i++) {
 		ids[i] = builder_step(x->b, m->list[i].number);
@@ -251,26 +516,32 @@ static ow_status use_markers(struct meaning *x)
 							       .end_ns = m->list[i].end });
 	}
 	OW_TRY(builder_status(x->b));
-	populate(x->m->event.step, x->first_event * sizeof(step_id),
+	prefault(x->m->event.step, x->first_event * sizeof(step_id),
 		 x->last_event * sizeof(step_id));
 	for (uint32_t t = x->first_track; t < x->last_track; t++)
-		assign_track(x, mean_track(x, t), &steps);
-	OW_TRY(mean_assign_consumed(x));
+		assign_track(x, interpret_track(x, t), &steps);
+	for (uint32_t e = x->first_event; x->own_steps && e < x->last_event; e++)
+		if (x->own_steps[e - x->first_event] != INT64_MIN)
+			x->m->event.step[e] = builder_step(x->b, x->own_steps[e - x->first_event]);
+	OW_TRY(steps_by_producer_assign(x));
 	assign_launched(x);
+	leave_out_backlog(x);
 	if (m->count == 1)
 		x->m->source.step[x->source.v] = ids[0];
 	return OW_OK;
 }
 
-static ow_status use_one_step(struct meaning *x)
+static ow_status use_one_step(struct interpret *x)
 {
+	struct str path = model_str(x->m, x->m->source.path[x->source.v]);
+	bool any = x->producer == &producer_tfprof, is_step = x->producer->file_is_step;
 	int64_t number = x->in->options->step;
-	bool any = x->producer == &producer_tfprof;
 
-	if (number == INT64_MIN &&
-	    !mean_file_number(model_str(x->m, x->m->source.path[x->source.v]), any, &number))
+	if (number != INT64_MIN || interpret_file_number(path, any, &number))
+		is_step = true;
+	else if (is_step)
 		number = next_number(x->m);
-	x->only_step = builder_step(x->b, number);
+	x->only_step = is_step ? builder_step(x->b, number) : builder_whole_step(x->b);
 	OW_TRY(builder_status(x->b));
 	x->m->source.step[x->source.v] = x->only_step;
 	for (uint32_t e = x->first_event; e < x->last_event; e++)
@@ -278,12 +549,13 @@ static ow_status use_one_step(struct meaning *x)
 	return OW_OK;
 }
 
-ow_status mean_steps(struct meaning *x)
+ow_status interpret_steps(struct interpret *x)
 {
 	const char *pattern = x->in->options->step_marker;
 
 	if (pattern) {
 		x->markers.count = 0;
+		x->own_steps = NULL;
 		OW_TRY(mark_by_regex(x, pattern));
 	} else if (x->producer->steps) {
 		OW_TRY(x->producer->steps(x));
@@ -310,7 +582,7 @@ static struct str stem_of(struct str path)
 	return dot == STR_NONE ? path : str_first(path, dot + 1);
 }
 
-bool mean_file_number(struct str path, bool any, int64_t *number)
+bool interpret_file_number(struct str path, bool any, int64_t *number)
 {
 	struct str stem = stem_of(path), word;
 	size_t at = stem.len;
@@ -324,7 +596,7 @@ bool mean_file_number(struct str path, bool any, int64_t *number)
 	return any || str_ends(word, STR("timeline")) || str_ends(word, STR("step"));
 }
 
-int32_t mean_file_rank(struct str path)
+int32_t interpret_file_rank(struct str path)
 {
 	struct str stem = stem_of(path);
 	int32_t rank = -1;

@@ -1,5 +1,5 @@
 /*
- * meaning_test.c: small traces as each producer writes them, and what the pass makes of them: producer,
+ * interpret_test.c: small traces as each producer writes them, and what the pass makes of them: producer,
  * kinds of tracks, devices, ops, steps, phases, links, stacks. Also: names of files, categories, names, and
  * every allocation failing. Traces are written with ' for ", so that they can be read.
  */
@@ -9,12 +9,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "import/mean_int.h"
+#include "import/interpret/interpret_int.h"
 #include "model/metrics.h"
 
 struct loaded {
 	struct mem mem;
-	struct error err;
+	struct ow_error err;
 	struct model *m;
 	ow_status status;
 	char *text;
@@ -23,9 +23,10 @@ struct loaded {
 static const char *const kinds[] = { "other",	"host", "device", "accelerator",
 				     "stream",	"copy", "loader", "communication",
 				     "derived", "span", "frames", "async" };
-static const char *const phases[] = { "-",	 "input",   "host",	     "launch", "to-device",
-				      "compute", "to-host", "communication", "sync",   "idle" };
-static const char *const links[] = { "flow", "launch", "backward", "message" };
+static const char *const phases[] = { "-",	   "input",   "host",	 "launch",
+				      "to-device", "compute", "to-host", "communication",
+				      "sync",	   "idle",    "alloc",	 "init" };
+static const char *const links[] = { "flow", "launch", "backward", "message", "wait" };
 
 static char *with_quotes(const char *text)
 {
@@ -136,7 +137,7 @@ static void tell_tracks(struct buf *out, const struct model *m)
 	}
 }
 
-static void tell(struct buf *out, const struct model *m)
+static void rows(struct buf *out, const struct model *m)
 {
 	buf_printf(out, "%s", string(m, m->source.producer[1]));
 	if (m->source.rank[1] >= 0)
@@ -170,13 +171,13 @@ static void tells_with(const char *path, const char *text, const char *want,
 	if (l.status != OW_OK)
 		fail_msg("%s", l.err.text);
 	buf_init(&out, &l.mem);
-	tell(&out, l.m);
+	rows(&out, l.m);
 	assert_string_equal(buf_cstr(&out), want);
 	buf_release(&out);
 	unload(&l);
 }
 
-static void tells(const char *text, const char *want)
+static void gives(const char *text, const char *want)
 {
 	tells_with("x.json", text, want, &plain);
 }
@@ -262,14 +263,14 @@ static void test_tf1(void **state)
 static void test_tf1_streams(void **state)
 {
 	(void)state;
-	tells("[" PROCESS(3, "/gpu:0/stream:all Compute") PROCESS(5, "/gpu:0/memcpy Compute")
+	gives("[" PROCESS(3, "/gpu:0/stream:all Compute") PROCESS(5, "/gpu:0/memcpy Compute")
 		      NODE(3, 0, 1, 2, "MatMul", "mm") "," NODE(5, 0, 4, 2, "MEMCPYDtoH", "e") "]",
 	      "TF1 Timeline\n"
 	      "stream thread 0 [/gpu:0]\n"
 	      "  MatMul op=mm step=0 compute\n"
 	      "copy thread 0 [/gpu:0]\n"
 	      "  MEMCPYDtoH op=e step=0 to-host\n");
-	tells("[" PROCESS(3, "/device:CPU:0 Compute") NODE(3, 0, 1, 2, "MatMul", "mm") "]",
+	gives("[" PROCESS(3, "/device:CPU:0 Compute") NODE(3, 0, 1, 2, "MatMul", "mm") "]",
 	      "TF1 Timeline\n"
 	      "host thread 0 [/device:CPU:0]\n"
 	      "  MatMul op=mm step=0 compute\n");
@@ -279,7 +280,7 @@ static void test_tf1_streams(void **state)
 static void test_tf1_glued(void **state)
 {
 	(void)state;
-	tells("[" PROCESS(1, "/cpu:0 Compute") PROCESS(2, "/gpu:0 Compute")
+	gives("[" PROCESS(1, "/cpu:0 Compute") PROCESS(2, "/gpu:0 Compute")
 		      NODE(1, 0, 100, 5, "NoOp", "_SOURCE") "," NODE(2, 0, 98, 5, "NoOp", "_SOURCE") "," NODE(
 			      1, 0, 120, 9, "A",
 			      "a") "," NODE(2, 0, 140, 9, "B",
@@ -358,7 +359,7 @@ static void test_tfprof(void **state)
 		   "launch: mm@1 → mm@5\n",
 		   &plain);
 	/* a tree, one process per depth: on one track it nests */
-	tells("{'traceEvents':[" PROCESS(0, "Scope:0") PROCESS(1, "Scope:1") SLICE(
+	gives("{'traceEvents':[" PROCESS(0, "Scope:0") PROCESS(1, "Scope:1") SLICE(
 		      0, 0, 0, 9, "_TFProfRoot",
 		      ",'cat':'Op'" ARGS(
 			      "'name':'_TFProfRoot','op':'_TFProfRoot'")) "," SLICE(1, 0, 0, 5, "a",
@@ -402,7 +403,7 @@ static void test_tfprof(void **state)
 static void test_kineto(void **state)
 {
 	(void)state;
-	tells(KINETO_TRACE,
+	gives(KINETO_TRACE,
 	      "PyTorch Kineto (2022–23) rank=3\n"
 	      "span thread 0 []\n"
 	      "  Buffer Flush no-op step=5 -\n"
@@ -415,7 +416,7 @@ static void test_kineto(void **state)
 	      "communication stream 9 [GPU 2]\n"
 	      "  ncclKernel_AllReduce step=5 communication bytes=40\n"
 	      "host thread 8 []\n"
-	      "  AddBackward0 step=6 host\n"
+	      "  AddBackward0 step=6 host < m.py:12:train\n"
 	      "host thread 9 []\n"
 	      "  ProfilerStep#5 type=ProfilerStep step=5 -\n"
 	      "  enumerate(DataLoader)#X.__next__ step=5 input < m.py:12:train\n"
@@ -434,11 +435,66 @@ static void test_kineto(void **state)
 	      "step 6: 100–150\n");
 }
 
+/* Two streams and an event between them: kernel 1 is recorded, kernel 3 was given to the stream after that, kernel 2 waits; then the host waits for
+ * the stream, looks at the event, and waits for it. Waits of which nothing is known (-1) make no link. */
+#define CALL(ts, dur, name, number)                                                                \
+	SLICE(9, 9, ts, dur, name, ",'cat':'cuda_runtime'" ARGS("'correlation':" #number)) ","
+#define WORK(stream, ts, dur, name, number)                                                        \
+	SLICE(0, stream, ts, dur, name,                                                            \
+	      ",'cat':'kernel'" ARGS("'device':0,'correlation':" #number))                         \
+	","
+#define WAIT(tid, ts, name, number, stream, other, record)                                         \
+	SLICE(0, tid, ts, 1, name,                                                                 \
+	      ",'cat':'cuda_sync'" ARGS("'correlation':" #number ",'stream':" #stream              \
+					",'wait_on_stream':" #other                                \
+					",'wait_on_cuda_event_record_corr_id':" #record))
+
+static void test_kineto_waits(void **state)
+{
+	struct loaded l;
+	struct buf out;
+
+	(void)state;
+	load(&l, "a.json",
+	     "{'schemaVersion':1,'deviceProperties':[],'traceEvents':[" CALL(
+		     10, 2, "cudaLaunchKernel", 1) CALL(13, 1, "cudaEventRecord", 2)
+		     CALL(15, 2, "cudaLaunchKernel", 3) CALL(18, 1, "cudaStreamWaitEvent", 4) CALL(
+			     20, 2, "cudaLaunchKernel", 5) CALL(30, 40, "cudaStreamSynchronize",
+								6) CALL(72, 1, "cudaEventQuery", 7)
+			     CALL(75, 5, "cudaEventSynchronize", 8) CALL(
+				     82, 1, "cudaStreamWaitEvent",
+				     9) WORK(7, 13, 10, "k1", 1) WORK(7, 23, 30, "k3",
+								      3) WORK(20, 24, 9, "k2", 5)
+				     WAIT(20, 18, "Stream Wait Event", 4, 20, 7, 2) "," WAIT(
+					     7, 31, "Stream Sync",
+					     6, 7, -1,
+					     -1) "," WAIT(-1, 72, "Event Sync", 7, -1, 7,
+							  2) "," WAIT(-1, 76, "Event Sync", 8, -1,
+								      7, 2) "," WAIT(20, 82,
+										     "Stream Wait "
+										     "Event",
+										     9, 20, -1,
+										     -1) "]}",
+	     &plain);
+	buf_init(&out, &l.mem);
+	for (uint32_t i = 1; i < l.m->link.count; i++)
+		if (l.m->link.kind[i] == LINK_WAIT)
+			buf_printf(&out, "%s → %s@%lld\n", called(l.m, l.m->link.src[i].v),
+				   called(l.m, l.m->link.dst[i].v),
+				   (long long)l.m->event.ts_ns[l.m->link.dst[i].v] / 1000);
+	buf_add_char(&out, '\0');
+	assert_string_equal(out.ptr, "k1 → k2@24\n"
+				     "k3 → cudaStreamSynchronize@30\n"
+				     "k1 → cudaEventSynchronize@75\n");
+	buf_release(&out);
+	unload(&l);
+}
+
 /* A kernel that a communication launches is one, whatever it is called. */
 static void test_kineto_communication(void **state)
 {
 	(void)state;
-	tells("[" SLICE(9, 9, 0, 9, "record_param_comms", ",'cat':'cpu_op'") "," SLICE(9, 9, 1, 2, "cudaLaunchKernel", ",'cat':'cuda_runtime'" ARGS("'correlation':1")) "," SLICE(
+	gives("[" SLICE(9, 9, 0, 9, "record_param_comms", ",'cat':'cpu_op'") "," SLICE(9, 9, 1, 2, "cudaLaunchKernel", ",'cat':'cuda_runtime'" ARGS("'correlation':1")) "," SLICE(
 		      9, 9, 4, 4, "aten::copy_",
 		      ",'cat':'cpu_op'") "," SLICE(9, 9, 5, 2, "cudaLaunchKernel",
 						   ",'cat':'cuda_runtime'" ARGS(
@@ -485,7 +541,7 @@ static void test_kineto_communication(void **state)
 static void test_kineto_old(void **state)
 {
 	(void)state;
-	tells("{'traceEvents':[" SLICE(
+	gives("{'traceEvents':[" SLICE(
 		      9, '9', 1, 8, "aten::add",
 		      ",'cat':'Operator'" ARGS(
 			      "'Call stack':'a.py(3): f;b.py(4): "
@@ -510,10 +566,10 @@ static void test_kineto_old(void **state)
 																			 "7','ts':6,'id':1,'bp':'e'}]}",
 	      "PyTorch Kineto (2020–21)\n"
 	      "stream stream 7 [GPU 0]\n"
-	      "  k step=0 compute\n"
+	      "  k step=0 compute < a.py:3:f < b.py:4:main\n"
 	      "host thread 9 []\n"
 	      "  aten::add step=0 host < a.py:3:f < b.py:4:main\n"
-	      "  cudaLaunchKernel step=0 launch\n"
+	      "  cudaLaunchKernel step=0 launch < a.py:3:f < b.py:4:main\n"
 	      "  Optimizer.step#SGD.step step=0 host\n"
 	      "  Optimizer.step#SGD.step step=1 host\n"
 	      "launch: cudaLaunchKernel@2 → k@6\n"
@@ -525,7 +581,7 @@ static void test_kineto_old(void **state)
 static void test_kineto_host(void **state)
 {
 	(void)state;
-	tells("[" SLICE(9, 9, 0, 5, "train step 3", ",'cat':'user_annotation'") "," SLICE(9, 9, 1, 2, "aten::mm", ",'cat':'cpu_op'") "," SLICE(9, 9, 5, 5, "train step 4", ",'cat':'user_annotation'") "," SLICE(
+	gives("[" SLICE(9, 9, 0, 5, "train step 3", ",'cat':'user_annotation'") "," SLICE(9, 9, 1, 2, "aten::mm", ",'cat':'cpu_op'") "," SLICE(9, 9, 5, 5, "train step 4", ",'cat':'user_annotation'") "," SLICE(
 		      9, 9, 6, 3, "enumerate(DataLoader)#Y.__next__",
 		      ",'cat':'user_annotation'") "," SLICE(9, 9, 7, 1, "aten::stack",
 							    ",'cat':'cpu_op'") "," SLICE(9, 9, 9, 1,
@@ -557,7 +613,7 @@ static void test_kineto_host(void **state)
 static void test_kineto_mtia(void **state)
 {
 	(void)state;
-	tells("{'traceEvents':[{'ph':'M','name':'process_labels','pid':17,'args':{'labels':'MTIA "
+	gives("{'traceEvents':[{'ph':'M','name':'process_labels','pid':17,'args':{'labels':'MTIA "
 	      "17'}}," SLICE(17, 1, 1, 2, "dma_request",
 			     ",'cat':'mtia_ccp_events'" ARGS(
 				     "'direction':'HOST_TO_DEVICE','size':"
@@ -582,7 +638,7 @@ static void test_kineto_mtia(void **state)
 static void test_onnxruntime(void **state)
 {
 	(void)state;
-	tells("[" ORT(0, 9, "Session", "model_loading_uri", "") "," ORT(12, 4, "Node", "conv1_kernel_time", "'op_name':'Conv','provider':'CPUExecutionProvider'") "," ORT(
+	gives("[" ORT(0, 9, "Session", "model_loading_uri", "") "," ORT(12, 4, "Node", "conv1_kernel_time", "'op_name':'Conv','provider':'CPUExecutionProvider'") "," ORT(
 		      17, 1, "Node", "conv1_fence_after",
 		      "'op_name':'Conv'") "," ORT(11, 8, "Session", "SequentialExecutor::Execute",
 						  "") "," ORT(10, 10, "Session", "model_run",
@@ -596,7 +652,7 @@ static void test_onnxruntime(void **state)
 	      "  conv1_fence_after step=0 sync\n"
 	      "step 0: 10–20\n");
 	/* kernels follow the node that launched them in the file */
-	tells("[" ORT(12, 4, "Node", "mm_kernel_time",
+	gives("[" ORT(12, 4, "Node", "mm_kernel_time",
 		      "'op_name':'MatMul','provider':'CUDAExecutionProvider'") ","
 									       "{'cat':'Kernel','"
 									       "pid':2,'tid':3,'ts'"
@@ -615,7 +671,7 @@ static void test_onnxruntime(void **state)
 static void test_xprof(void **state)
 {
 	(void)state;
-	tells("{'displayTimeUnit':'ns','metadata':{'highres-ticks':true},'traceEvents':[" PROCESS(
+	gives("{'displayTimeUnit':'ns','metadata':{'highres-ticks':true},'traceEvents':[" PROCESS(
 		      501, "/host:CPU") THREAD(501, 1,
 					       "python3") THREAD(501, 2,
 								 "tf_data_iterator_get_next")
@@ -680,7 +736,7 @@ static void test_xprof(void **state)
 	      "  Iterator::Map op=Iterator/Model/Map step=8 -\n"
 	      "step 8: 1–51\n");
 	/* a device: streams are its work, the other lines restate it */
-	tells("{'traceEvents':[" PROCESS(501, "/host:CPU") PROCESS(1, "/device:GPU:0") THREAD(
+	gives("{'traceEvents':[" PROCESS(501, "/host:CPU") PROCESS(1, "/device:GPU:0") THREAD(
 		      1, 5, "Stream #5(Kernel)") THREAD(1, 6, "Steps")
 		      SLICE(501, 1, 1, 4, "cuLaunchKernel", ARGS("'correlation_id':'9'")) "," SLICE(
 			      1, 5, 8, 4, "gemm<float>(int)",
@@ -718,7 +774,7 @@ static void test_torch_legacy(void **state)
 					 "{'ph':'f','cat':'cpu_to_cuda','name':'k','pid':'CUDA "
 					 "functions','tid':0,"
 					 "'ts':6,'id':1}]",
-		   "PyTorch autograd profiler rank=1\n"
+		   "PyTorch autograd profiler\n"
 		   "host thread 1 []\n"
 		   "  aten::add step=0 host\n"
 		   "stream thread 0 [GPU 0]\n"
@@ -730,7 +786,7 @@ static void test_torch_legacy(void **state)
 static void test_rocprof(void **state)
 {
 	(void)state;
-	tells("{'traceEvents':[{}," PROCESS(2, "CPU HIP API") PROCESS(6, "GPU0")
+	gives("{'traceEvents':[{}," PROCESS(2, "CPU HIP API") PROCESS(6, "GPU0")
 		      SLICE(2, 1, 1, 2, "hipLaunchKernel", ARGS("'BeginNs':'1000'")) "," SLICE(
 			      6, 0, 5, 3, "k.kd", "") ","
 						      "{'ph':'s','cat':'DataFlow','name':'dep','"
@@ -748,7 +804,7 @@ static void test_rocprof(void **state)
 static void test_others(void **state)
 {
 	(void)state;
-	tells("{'beginningOfTime':0,'traceEvents':[" SLICE(
+	gives("{'beginningOfTime':0,'traceEvents':[" SLICE(
 		      1, 1, 0, 9, "ExecuteCompiler", "") "," SLICE(1, 2, 0, 9, "Total Frontend",
 								   ARGS("'count':1")) "]}",
 	      "clang -ftime-trace\n"
@@ -756,11 +812,15 @@ static void test_others(void **state)
 	      "  ExecuteCompiler step=0 -\n"
 	      "derived thread 2 []\n"
 	      "  Total Frontend no-op step=0 -\n");
-	tells("[" SLICE(1, 1, 0, 9, "RunTask", ",'cat':'toplevel'") "]",
+	gives("[" SLICE(1, 1, 0, 9, "RunTask", ",'cat':'toplevel'") "]",
 	      "Chrome\nhost thread 1 []\n  RunTask step=0 -\n");
-	tells("[" SLICE(1, 1, 0, 9, "GC", ",'cat':'v8'") "]",
+	/* Chrome writes what XProf does into its metadata, but has categories. */
+	gives("{'displayTimeUnit':'ns','metadata':{'highres-ticks':true},'traceEvents':[" SLICE(
+		      1, 1, 1, 2, "RunTask", ",'cat':'disabled-by-default-devtools.timeline'") "]}",
+	      "Chrome\nhost thread 1 []\n  RunTask step=0 -\n");
+	gives("[" SLICE(1, 1, 0, 9, "GC", ",'cat':'v8'") "]",
 	      "V8 or Node.js\nhost thread 1 []\n  GC step=0 -\n");
-	tells("[" SLICE(1, 1, 0, 9, "work", "") "," SLICE(1, 1, 10, 9, "data_loader wait", "") "]",
+	gives("[" SLICE(1, 1, 0, 9, "work", "") "," SLICE(1, 1, 10, 9, "data_loader wait", "") "]",
 	      "unknown\nhost thread 1 []\n  work step=0 -\n  data_loader wait step=0 input\n");
 }
 
@@ -935,7 +995,7 @@ static void test_flows(void **state)
 {
 	(void)state;
 	/* inside the innermost; an end without bp goes to the next slice; steps are ends, too */
-	tells("[" SLICE(1, 1, 0, 20, "a", "") "," SLICE(1, 1, 2, 5, "b", "") "," SLICE(1, 2, 10, 5, "c", "") "," SLICE(
+	gives("[" SLICE(1, 1, 0, 20, "a", "") "," SLICE(1, 1, 2, 5, "b", "") "," SLICE(1, 2, 10, 5, "c", "") "," SLICE(
 		      1, 3, 3, 9, "d",
 		      "") "," FLOW("s", 1, 1, 3,
 				   "") "," FLOW("t", 1, 3, 4,
@@ -955,7 +1015,7 @@ static void test_flows(void **state)
 	      "flow: b@2 → d@3\n"
 	      "flow: b@2 → c@10\n");
 	/* written in the slices themselves */
-	tells("[" SLICE(1, 1, 0, 5, "a", ",'bind_id':7,'flow_out':true") "," SLICE(
+	gives("[" SLICE(1, 1, 0, 5, "a", ",'bind_id':7,'flow_out':true") "," SLICE(
 		      1, 2, 6, 5, "b", ",'bind_id':7,'flow_in':true") "]",
 	      "unknown\n"
 	      "host thread 1 []\n  a step=0 -\n"
@@ -995,13 +1055,13 @@ static void test_file_names(void **state)
 	for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
 		int64_t number;
 
-		if (!mean_file_number(str_from(numbers[i].path), numbers[i].any, &number))
+		if (!interpret_file_number(str_from(numbers[i].path), numbers[i].any, &number))
 			number = -1;
 		if (number != numbers[i].number)
 			fail_msg("%s: %" PRId64, numbers[i].path, number);
 	}
 	for (size_t i = 0; i < ARRAY_COUNT(ranks); i++)
-		if (mean_file_rank(str_from(ranks[i].path)) != ranks[i].rank)
+		if (interpret_file_rank(str_from(ranks[i].path)) != ranks[i].rank)
 			fail_msg("%s", ranks[i].path);
 }
 
@@ -1021,6 +1081,8 @@ static void test_names(void **state)
 		{ "hipDeviceSynchronize", HOST_SYNC, DEVICE_PLAIN },
 		{ "Await", HOST_SYNC, DEVICE_PLAIN },
 		{ "KJTAwaitable wait()", HOST_PLAIN, DEVICE_PLAIN },
+		{ "MPI_Init_thread", HOST_INITIALISATION, DEVICE_PLAIN },
+		{ "MPI_Send", HOST_COMMUNICATION, DEVICE_PLAIN },
 		{ "nccl:all_reduce", HOST_ENQUEUE, DEVICE_COMMUNICATION },
 		{ "ncclDevKernel_AllGather_RING_LL", HOST_PLAIN, DEVICE_COMMUNICATION },
 		{ "multimem_all_reduce_kernel", HOST_PLAIN, DEVICE_COMMUNICATION },
@@ -1155,6 +1217,7 @@ int main(void)
 		cmocka_unit_test(test_tf1_glued),
 		cmocka_unit_test(test_tfprof),
 		cmocka_unit_test(test_kineto),
+		cmocka_unit_test(test_kineto_waits),
 		cmocka_unit_test(test_kineto_communication),
 		cmocka_unit_test(test_kineto_old),
 		cmocka_unit_test(test_kineto_host),

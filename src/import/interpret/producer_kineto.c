@@ -1,11 +1,11 @@
 /*
- * producer_kineto.c: PyTorch's profiler since 2020, and others that write through Kineto. Categories tell
+ * producer_kineto.c: PyTorch's profiler since 2020, and others that write through Kineto. Categories say
  * what a slice is; processes and their labels do not, since the host's may be called GPU 1. Calls and
  * device work carry a correlation number. docs/producers.md lists the generations.
  */
-#include "import/mean_int.h"
+#include "import/interpret/interpret_int.h"
 
-static bool recognise(const struct meaning *x)
+static bool recognise_kineto(const struct interpret *x)
 {
 	const uint32_t both = MEMBER_SCHEMA_VERSION | MEMBER_DEVICE_PROPERTIES;
 
@@ -14,14 +14,14 @@ static bool recognise(const struct meaning *x)
 
 /* ---- which generation ---- */
 
-static bool has_category(const struct meaning *x, const char *category)
+static bool has_category(const struct interpret *x, const char *category)
 {
 	str_id id = model_find_str(x->m, str_from(category));
 
 	return id.v && id.v < x->string_count && x->category_of[id.v];
 }
 
-static bool has_flow(const struct meaning *x, const char *beginning)
+static bool has_flow(const struct interpret *x, const char *beginning)
 {
 	str_id last = { 0 };
 
@@ -35,7 +35,7 @@ static bool has_flow(const struct meaning *x, const char *beginning)
 	return false;
 }
 
-static bool has_fractions(const struct meaning *x)
+static bool has_fractions(const struct interpret *x)
 {
 	for (uint32_t e = x->first_event; e < x->last_event; e++)
 		if (x->m->event.ts_ns[e] % 1000 != 0)
@@ -44,16 +44,16 @@ static bool has_fractions(const struct meaning *x)
 }
 
 /* Arguments of the first slice of a class. */
-static ow_status sample_args(struct meaning *x, enum category_class class, struct buf *args)
+static ow_status sample_args(struct interpret *x, enum category_class class, struct buf *args)
 {
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
-		const struct mean_track *track = mean_track(x, t);
+		const struct interpret_track *track = interpret_track(x, t);
 
 		if (!(track->categories & 1u << class))
 			continue;
 		for (uint32_t e = track->first; e < track->last; e++)
-			if (mean_category(x, e) == class)
-				return mean_args_of(x, e, args);
+			if (interpret_category(x, e) == class)
+				return interpret_args_of(x, e, args);
 	}
 	buf_clear(args);
 	return OW_OK;
@@ -64,7 +64,7 @@ static bool has_key(const struct buf *args, const char *key)
 	return args->len && json_find(buf_str(args), key).kind != JSON_NONE;
 }
 
-static ow_status find_generation(struct meaning *x)
+static ow_status find_generation(struct interpret *x)
 {
 	const char *years = "2022–23";
 	struct buf op, kernel;
@@ -102,7 +102,7 @@ static bool is_label(struct str text)
 	return space != STR_NONE && space && trailing_number(str_skip(text, space + 1)) >= 0;
 }
 
-static device_id device_of(struct meaning *x, uint32_t track, struct str args)
+static device_id device_of(struct interpret *x, uint32_t track, struct str args)
 {
 	struct str labels = model_str(x->m, COLUMN_GET(x->m->track.labels, track));
 	char name[32];
@@ -110,7 +110,7 @@ static device_id device_of(struct meaning *x, uint32_t track, struct str args)
 
 	if (str_starts(labels, STR("MTIA")))
 		return builder_device(x->b, labels);
-	if (args.len && mean_number(json_find(args, "device"), &number) && number >= 0) {
+	if (args.len && interpret_number(json_find(args, "device"), &number) && number >= 0) {
 		snprintf(name, sizeof(name), "GPU %" PRId64, number);
 		return builder_device(x->b, str_from(name));
 	}
@@ -121,29 +121,29 @@ static device_id device_of(struct meaning *x, uint32_t track, struct str args)
 	return builder_device(x->b, str_from(name));
 }
 
-static void name_stream(struct meaning *x, uint32_t track)
+static void name_stream(struct interpret *x, uint32_t track)
 {
 	char name[32];
 
-	if (x->m->track.tid[track] < 0 || !str_starts(mean_thread(x, track), STR("thread ")))
+	if (x->m->track.tid[track] < 0 || !str_starts(interpret_thread(x, track), STR("thread ")))
 		return;
 	snprintf(name, sizeof(name), "stream %" PRId64, x->m->track.tid[track]);
 	x->m->track.name[track] = builder_cstr(x->b, name);
 }
 
-static ow_status tracks(struct meaning *x)
+static ow_status kineto_tracks(struct interpret *x)
 {
 	ow_status status = find_generation(x);
 	struct buf args;
 
 	buf_init(&args, x->mem);
 	for (uint32_t t = x->first_track; t < x->last_track && status == OW_OK; t++) {
-		const struct mean_track *track = mean_track(x, t);
+		const struct interpret_track *track = interpret_track(x, t);
 		bool derived = x->m->track.kind[t] == TRACK_DERIVED;
 
-		if ((!mean_on_device(x, t) && !derived) || track->first == track->last)
+		if ((!interpret_on_device(x, t) && !derived) || track->first == track->last)
 			continue;
-		status = mean_args_of(x, track->first, &args);
+		status = interpret_args_of(x, track->first, &args);
 		if (status != OW_OK)
 			break;
 		x->m->track.device[t] = device_of(x, t, buf_str(&args));
@@ -174,16 +174,16 @@ static int64_t type_size(struct str type)
 	return str_starts(type, STR("Float8")) ? 1 : 0;
 }
 
-static void take_bytes(struct meaning *x, uint32_t event, struct str args, void *arg)
+static void take_bytes(struct interpret *x, uint32_t event, struct str args, void *arg)
 {
 	int64_t bytes, in = 0, out = 0, size;
 
 	(void)arg;
-	if (!mean_number(json_find(args, "bytes"), &bytes) &&
-	    !mean_number(json_find(args, "size"), &bytes)) {
+	if (!interpret_number(json_find(args, "bytes"), &bytes) &&
+	    !interpret_number(json_find(args, "size"), &bytes)) {
 		size = type_size(json_text(json_find(args, "dtype")));
-		mean_number(json_find(args, "In msg nelems"), &in);
-		mean_number(json_find(args, "Out msg nelems"), &out);
+		interpret_number(json_find(args, "In msg nelems"), &in);
+		interpret_number(json_find(args, "Out msg nelems"), &out);
 		if (__builtin_mul_overflow(MAX(in, out), size, &bytes))
 			return;
 	}
@@ -192,75 +192,75 @@ static void take_bytes(struct meaning *x, uint32_t event, struct str args, void 
 }
 
 /* Copies and communication; of the latter the host's record has the sizes, too. */
-static bool moves_bytes(struct meaning *x, uint32_t event, bool device)
+static bool moves_bytes(struct interpret *x, uint32_t event, bool device)
 {
-	enum category_class category = mean_category(x, event);
+	enum category_class category = interpret_category(x, event);
 	struct name_class class;
 
 	if (category == CATEGORY_COPY || category == CATEGORY_MEMSET)
 		return true;
-	class = mean_name_class(x, mean_name(x, event));
+	class = interpret_name_class(x, interpret_name(x, event));
 	if (device)
 		return class.device == DEVICE_COMMUNICATION || category == CATEGORY_COLLECTIVE;
 	return class.host == HOST_ENQUEUE && category == CATEGORY_OPERATOR;
 }
 
-static ow_status find_bytes(struct meaning *x)
+static ow_status find_bytes(struct interpret *x)
 {
-	struct mean_rows rows = { 0 };
+	struct interpret_rows rows = { 0 };
 	ow_status status = OW_OK;
 
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
-		const struct mean_track *track = mean_track(x, t);
-		bool device = mean_on_device(x, t);
+		const struct interpret_track *track = interpret_track(x, t);
+		bool device = interpret_on_device(x, t);
 
-		if (!device && !mean_on_host(x, t))
+		if (!device && !interpret_on_host(x, t))
 			continue;
 		for (uint32_t e = track->first; e < track->last && status == OW_OK; e++)
 			if (moves_bytes(x, e, device))
-				status = mean_rows_add(x, &rows, e);
+				status = interpret_rows_add(x, &rows, e);
 	}
 	if (status == OW_OK)
-		status = mean_read_args(x, &rows, take_bytes, NULL);
-	mean_rows_release(x, &rows);
+		status = interpret_read_args(x, &rows, take_bytes, NULL);
+	interpret_rows_release(x, &rows);
 	return status;
 }
 
 /* ---- transfers of Meta's accelerator, whose direction is an argument ---- */
 
-static void take_direction(struct meaning *x, uint32_t event, struct str args, void *arg)
+static void take_direction(struct interpret *x, uint32_t event, struct str args, void *arg)
 {
 	struct str direction = json_text(json_find(args, "direction"));
 	int64_t bytes;
 
 	(void)arg;
 	if (str_eq(direction, STR("HOST_TO_DEVICE")))
-		mean_rename(x, event, builder_cstr(x->b, "Memcpy HtoD (dma_request)"));
+		interpret_rename(x, event, builder_cstr(x->b, "Memcpy HtoD (dma_request)"));
 	else if (str_eq(direction, STR("DEVICE_TO_HOST")))
-		mean_rename(x, event, builder_cstr(x->b, "Memcpy DtoH (dma_request)"));
-	if (mean_number(json_find(args, "size"), &bytes) && bytes > 0)
+		interpret_rename(x, event, builder_cstr(x->b, "Memcpy DtoH (dma_request)"));
+	if (interpret_number(json_find(args, "size"), &bytes) && bytes > 0)
 		BUILDER_SET(x->b, event, bytes, (event_id){ event }, bytes);
 }
 
-static ow_status find_directions(struct meaning *x)
+static ow_status find_directions(struct interpret *x)
 {
 	str_id request = model_find_str(x->m, STR("dma_request"));
-	struct mean_rows rows = { 0 };
+	struct interpret_rows rows = { 0 };
 	ow_status status = OW_OK;
 
 	if (!request.v)
 		return OW_OK;
 	for (uint32_t e = x->first_event; e < x->last_event && status == OW_OK; e++)
-		if (mean_name(x, e).v == request.v)
-			status = mean_rows_add(x, &rows, e);
+		if (interpret_name(x, e).v == request.v)
+			status = interpret_rows_add(x, &rows, e);
 	if (status == OW_OK)
-		status = mean_read_args(x, &rows, take_direction, NULL);
-	mean_rows_release(x, &rows);
+		status = interpret_read_args(x, &rows, take_direction, NULL);
+	interpret_rows_release(x, &rows);
 	return status;
 }
 
 /* Markers are numbered; they are of one type all the same. */
-static ow_status type_markers(struct meaning *x)
+static ow_status type_markers(struct interpret *x)
 {
 	for (size_t i = 0; i < x->names.count; i++) {
 		str_id name = { x->names.list[i] };
@@ -268,7 +268,7 @@ static ow_status type_markers(struct meaning *x)
 
 		if (!str_starts(model_str(x->m, name), STR("ProfilerStep#")))
 			continue;
-		draft = mean_draft(x, name);
+		draft = interpret_draft(x, name);
 		if (!draft)
 			break;
 		draft->type = builder_cstr(x->b, "ProfilerStep");
@@ -276,18 +276,18 @@ static ow_status type_markers(struct meaning *x)
 	return builder_status(x->b);
 }
 
-static ow_status ops(struct meaning *x)
+static ow_status kineto_ops(struct interpret *x)
 {
 	OW_TRY(type_markers(x));
 	OW_TRY(find_directions(x));
 	OW_TRY(find_bytes(x));
-	return mean_shorten_kernels(x);
+	return interpret_shorten_kernels(x);
 }
 
 /* Transfers were named after their direction, beside the name they have. */
-static enum event_phase device_phase(const struct meaning *x, uint32_t event)
+static enum event_phase kineto_device_phase(const struct interpret *x, uint32_t event)
 {
-	struct str op = model_str(x->m, mean_op_name(x, event));
+	struct str op = model_str(x->m, interpret_op_name(x, event));
 
 	if (!COLUMN_GET(x->m->event.name, event).v)
 		return PHASE_IDLE;
@@ -299,15 +299,15 @@ static enum event_phase device_phase(const struct meaning *x, uint32_t event)
 /* ---- forward and backward ---- */
 
 /* 0 = none. */
-static uint32_t sequence_of(const struct meaning *x, uint32_t event)
+static uint32_t sequence_of(const struct interpret *x, uint32_t event)
 {
-	uint32_t number = x->m->event.correlation[event];
+	const uint32_t *sequence = x->in->draft->sequence;
 
-	return number && mean_category(x, event) == CATEGORY_OPERATOR ? number : 0;
+	return sequence ? sequence[event - x->first_event] : 0;
 }
 
 /* Ops that call each other share a number: the innermost, which starts last, is meant. */
-static bool take_sequences(const struct meaning *x, struct mean_numbers *sequences)
+static bool take_sequences(const struct interpret *x, struct interpret_numbers *sequences)
 {
 	const int64_t *ts = x->m->event.ts_ns;
 	uint32_t last = x->last_event;
@@ -316,19 +316,19 @@ static bool take_sequences(const struct meaning *x, struct mean_numbers *sequenc
 		uint32_t number = sequence_of(x, e);
 
 		if (number)
-			mean_numbers_see(sequences, number);
+			interpret_numbers_see(sequences, number);
 	}
-	if (!mean_numbers_start(x, sequences))
+	if (!interpret_numbers_start(x, sequences))
 		return false;
 	for (uint32_t e = x->first_event; e < last; e++) {
 		uint32_t number = sequence_of(x, e), *place;
 
-		mean_numbers_prefetch(sequences,
-				      last - e > MEAN_FAR ? sequence_of(x, e + MEAN_FAR) : 0,
-				      last - e > MEAN_NEAR ? sequence_of(x, e + MEAN_NEAR) : 0);
+		interpret_numbers_prefetch(
+			sequences, last - e > INTERPRET_FAR ? sequence_of(x, e + INTERPRET_FAR) : 0,
+			last - e > INTERPRET_NEAR ? sequence_of(x, e + INTERPRET_NEAR) : 0);
 		if (!number)
 			continue;
-		place = mean_numbers_place(sequences, number);
+		place = interpret_numbers_place(sequences, number);
 		if (!place)
 			return false;
 		if (!*place || ts[*place] <= ts[e])
@@ -337,15 +337,8 @@ static bool take_sequences(const struct meaning *x, struct mean_numbers *sequenc
 	return true;
 }
 
-static void drop_sequences(struct meaning *x)
-{
-	for (uint32_t e = x->first_event; e < x->last_event; e++)
-		if (sequence_of(x, e))
-			x->m->event.correlation[e] = 0;
-}
-
 struct last_forward {
-	struct meaning *x;
+	struct interpret *x;
 	uint32_t number, event;
 };
 
@@ -355,15 +348,15 @@ static ow_status link_sequence(void *arg, uint32_t number, uint32_t event)
 	struct last_forward *last = arg;
 
 	if (number & 1 && last->event && last->number == number - 1)
-		return mean_add_link(last->x, last->event, event, LINK_FORWARD_BACKWARD);
+		return interpret_add_link(last->x, last->event, event, LINK_FORWARD_BACKWARD);
 	*last = (struct last_forward){ last->x, number, event };
 	return OW_OK;
 }
 
 /* Two jobs that do not touch each other; only that of the launches uses the builder. */
 struct linking {
-	struct meaning *x;
-	struct mean_numbers sequences;
+	struct interpret *x;
+	struct interpret_numbers sequences;
 	bool wanted; /* later generations draw arrows instead */
 	bool no_memory;
 	ow_status launches;
@@ -381,13 +374,13 @@ static void run_links(void *arg, unsigned thread)
 		if (job > 1)
 			return;
 		if (job == 0)
-			l->launches = mean_link_correlations(l->x);
+			l->launches = interpret_link_correlations(l->x);
 		else if (l->wanted)
 			l->no_memory = !take_sequences(l->x, &l->sequences);
 	}
 }
 
-static ow_status links(struct meaning *x)
+static ow_status kineto_links(struct interpret *x)
 {
 	struct linking l = { .x = x, .wanted = !has_flow(x, "fwdbwd") };
 	struct last_forward last = { .x = x };
@@ -395,19 +388,20 @@ static ow_status links(struct meaning *x)
 
 	if (!x->m->event.correlation)
 		return OW_OK;
-	parallel_run(mean_threads(x), run_links, &l);
+	parallel_run(interpret_threads(x), run_links, &l);
 	status = l.launches;
 	if (status == OW_OK && l.no_memory)
-		status = mean_no_memory(x);
+		status = interpret_no_memory(x);
 	if (status == OW_OK)
-		status = mean_numbers_each(&l.sequences, link_sequence, &last);
-	mean_numbers_release(&l.sequences);
-	drop_sequences(x);
+		status = interpret_link_waits(x);
+	if (status == OW_OK)
+		status = interpret_numbers_each(&l.sequences, link_sequence, &last);
+	interpret_numbers_release(&l.sequences);
 	return status;
 }
 
 /* Arrows from call to kernel repeat the correlation, with many loose ends. */
-static int flow_link(const struct meaning *x, struct str category)
+static int kineto_flow_link(const struct interpret *x, struct str category)
 {
 	bool launch = str_eq(category, STR("ac2g")) || str_starts(category, STR("async"));
 
@@ -426,12 +420,6 @@ static bool is_profiler_step(void *arg, struct str name)
 	return str_starts(name, STR("ProfilerStep#"));
 }
 
-static bool is_optimizer_step(void *arg, struct str name)
-{
-	(void)arg;
-	return str_starts(name, STR("Optimizer.step#"));
-}
-
 /* "train step 7", "iteration#12". */
 static bool is_numbered_range(void *arg, struct str name)
 {
@@ -447,27 +435,27 @@ static bool is_numbered_range(void *arg, struct str name)
 }
 
 /* Only annotations on one thread, one after the other, are steps. */
-static ow_status mark_numbered(struct meaning *x)
+static ow_status mark_numbered(struct interpret *x)
 {
 	for (uint32_t t = x->first_track; t < x->last_track && !x->markers.count; t++) {
-		const struct mean_track *track = mean_track(x, t);
+		const struct interpret_track *track = interpret_track(x, t);
 		int64_t end = INT64_MIN, last = -1;
 		bool fits = true;
 
-		if (!(track->categories & 1u << CATEGORY_ANNOTATION) || !mean_on_host(x, t))
+		if (!(track->categories & 1u << CATEGORY_ANNOTATION) || !interpret_on_host(x, t))
 			continue;
 		for (uint32_t e = track->first; e < track->last && fits; e++) {
-			struct mean_marker m = { x->m->event.ts_ns[e], mean_end(x, e), 0,
-						 mean_name(x, e) };
+			struct interpret_marker m = { x->m->event.ts_ns[e], interpret_end(x, e), 0,
+						      interpret_name(x, e) };
 
-			if (mean_category(x, e) != CATEGORY_ANNOTATION ||
+			if (interpret_category(x, e) != CATEGORY_ANNOTATION ||
 			    !is_numbered_range(NULL, model_str(x->m, m.name)))
 				continue;
 			m.number = trailing_number(model_str(x->m, m.name));
 			fits = m.start >= end && m.number > last;
 			end = m.end;
 			last = m.number;
-			OW_TRY(mean_add_marker(x, &m));
+			OW_TRY(interpret_add_marker(x, &m));
 		}
 		if (!fits || x->markers.count < 2)
 			x->markers.count = 0;
@@ -475,25 +463,92 @@ static ow_status mark_numbered(struct meaning *x)
 	return OW_OK;
 }
 
-static ow_status steps(struct meaning *x)
+static ow_status kineto_steps(struct interpret *x)
 {
-	OW_TRY(mean_mark_slices(x, is_profiler_step, NULL));
+	OW_TRY(interpret_mark_slices(x, is_profiler_step, NULL));
 	if (!x->markers.count)
 		OW_TRY(mark_numbered(x));
 	if (!x->markers.count)
-		OW_TRY(mean_mark_ends(x, is_optimizer_step, NULL));
+		OW_TRY(interpret_mark_optimizer_steps(x));
 	return OW_OK;
 }
 
 const struct producer producer_kineto = {
 	.name = "kineto",
 	.title = "PyTorch Kineto",
-	.recognise = recognise,
-	.tracks = tracks,
-	.ops = ops,
-	.links = links,
-	.steps = steps,
-	.device_phase = device_phase,
-	.flow_link = flow_link,
-	.memory = mean_torch_memory,
+	.recognise = recognise_kineto,
+	.tracks = kineto_tracks,
+	.ops = kineto_ops,
+	.links = kineto_links,
+	.steps = kineto_steps,
+	.device_phase = kineto_device_phase,
+	.flow_link = kineto_flow_link,
+	.memory = interpret_torch_memory,
+	.costs = interpret_torch_flops,
+};
+
+static bool is_cpu(struct str process)
+{
+	return str_eq(process, STR("CPU functions"));
+}
+
+static bool is_cuda(struct str process)
+{
+	return str_eq(process, STR("CUDA functions"));
+}
+
+static bool recognise_legacy(const struct interpret *x)
+{
+	return interpret_has_process(x, is_cpu) || interpret_has_process(x, is_cuda);
+}
+
+/* Threads of the device process are devices. */
+static ow_status legacy_tracks(struct interpret *x)
+{
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		char device[32];
+
+		if (!is_cuda(interpret_process(x, t)))
+			continue;
+		snprintf(device, sizeof(device), "GPU %" PRId64,
+			 MAX(x->m->track.tid[t], (int64_t)0));
+		x->m->track.kind[t] = TRACK_STREAM;
+		x->m->track.device[t] = builder_device(x->b, str_from(device));
+	}
+	return builder_status(x->b);
+}
+
+static ow_status legacy_ops(struct interpret *x)
+{
+	return interpret_shorten_kernels(x);
+}
+
+static ow_status legacy_steps(struct interpret *x)
+{
+	return interpret_mark_optimizer_steps(x);
+}
+
+static int legacy_flow_link(const struct interpret *x, struct str category)
+{
+	(void)x;
+	return str_eq(category, STR("cpu_to_cuda")) ? LINK_LAUNCH : LINK_FLOW;
+}
+
+/* Ranges have no category of their own here. */
+static enum event_phase legacy_host_phase(const struct interpret *x, uint32_t event)
+{
+	struct str name = model_str(x->m, interpret_name(x, event));
+
+	return str_find_char(name, '#') != STR_NONE ? PHASE_HOST : PHASE_IDLE;
+}
+
+const struct producer producer_torch_legacy = {
+	.name = "torch_legacy",
+	.title = "PyTorch autograd profiler",
+	.recognise = recognise_legacy,
+	.tracks = legacy_tracks,
+	.ops = legacy_ops,
+	.steps = legacy_steps,
+	.host_phase = legacy_host_phase,
+	.flow_link = legacy_flow_link,
 };

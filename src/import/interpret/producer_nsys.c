@@ -2,15 +2,17 @@
  * producer_nsys.c: exports of Nsight Systems (import_nsys.c). Categories and names are those of PyTorch's profiler
  * where both record the same; steps are ranges that the program itself marks through NVTX and that repeat.
  */
-#include "import/mean_int.h"
-#include "import/nsys_marks.h"
+#include "import/interpret/interpret_int.h"
+
+#include "base/vec.h"
+#include "import/nsys/nsys_marks.h"
 
 #define LEAST_STEPS 3
 #define LEVELS 4	/* how deep in ranges that do not repeat they are looked for */
 #define PATTERN_MAX 128 /* bytes of a name that are compared */
 
 /* The importer says so itself. */
-static bool recognise(const struct meaning *x)
+static bool recognise_nsys(const struct interpret *x)
 {
 	(void)x;
 	return false;
@@ -19,26 +21,26 @@ static bool recognise(const struct meaning *x)
 /* ---- ops ---- */
 
 /* Operators are called alike whatever their number and shapes; events keep the whole text. */
-static ow_status ops(struct meaning *x)
+static ow_status nsys_ops(struct interpret *x)
 {
 	str_id *to = ARENA_ARRAY(&x->scratch, str_id, x->string_count);
 	bool any = false;
 
 	if (!to)
-		return mean_no_memory(x);
+		return interpret_no_memory(x);
 	for (uint32_t i = 1; i < x->string_count && builder_status(x->b) == OW_OK; i++) {
 		enum category_class class;
 		struct op_draft *draft;
 
 		if (!x->first_of[i])
 			continue;
-		class = mean_category(x, x->first_of[i]);
+		class = interpret_category(x, x->first_of[i]);
 		if (class != CATEGORY_ANNOTATION && class != CATEGORY_OPERATOR)
 			continue;
 		to[i] = nsys_mark_name(x->b, model_str(x->m, (str_id){ i }));
 		if (!to[i].v)
 			continue;
-		draft = mean_draft(x, to[i]);
+		draft = interpret_draft(x, to[i]);
 		if (!draft)
 			break;
 		draft->type = to[i];
@@ -46,13 +48,13 @@ static ow_status ops(struct meaning *x)
 	}
 	OW_TRY(builder_status(x->b));
 	if (any)
-		OW_TRY(mean_rename_all(x, to));
-	return mean_shorten_kernels(x);
+		OW_TRY(interpret_rename_all(x, to));
+	return interpret_shorten_kernels(x);
 }
 
 /* ---- steps ---- */
 
-/* Ranges of one thread that are in no other, by name without digits. */
+/* Ranges of one thread that are in no other, by name; without digits if it sounds like a step. */
 struct pattern {
 	uint64_t hash;
 	int64_t first_ns, total_ns;
@@ -62,7 +64,7 @@ struct pattern {
 };
 
 struct patterns {
-	struct meaning *x;
+	struct interpret *x;
 	uint64_t leader; /* a step begins with this one */
 	bool any_seen_through;
 	struct pattern *list; /* [0] is unused */
@@ -80,11 +82,14 @@ static bool sounds_like_step(struct str name)
 	return false;
 }
 
+/* Numbers count unless the name sounds like a step: Identity_0 to Identity_15 are layers of a network, not 16 steps. */
 static uint64_t hash_pattern(struct str name)
 {
 	char text[PATTERN_MAX];
 	size_t len = 0;
 
+	if (!sounds_like_step(name))
+		return str_hash(name) | 1;
 	for (size_t i = 0; i < name.len && len < sizeof(text); i++)
 		if (name.ptr[i] < '0' || name.ptr[i] > '9')
 			text[len++] = name.ptr[i];
@@ -101,18 +106,16 @@ static struct pattern *find_pattern(struct patterns *p, uint64_t hash)
 
 static ow_status add_pattern(struct patterns *p, uint32_t event)
 {
-	struct meaning *x = p->x;
-	struct str name = model_str(x->m, mean_name(x, event));
+	struct interpret *x = p->x;
+	struct str name = model_str(x->m, interpret_name(x, event));
 	uint64_t hash = hash_pattern(name);
 	struct pattern *found = find_pattern(p, hash);
-	void *list = p->list;
 
 	if (!found) {
-		if (!mem_grow(x->mem, &list, &p->cap, p->count + 1, sizeof(*p->list)))
-			return mean_no_memory(x);
-		p->list = list;
+		if (!vec_reserve(x->mem, p->list, p->cap, p->count + 1))
+			return interpret_no_memory(x);
 		if (!map_add(&p->map, hash, (uint32_t)p->count))
-			return mean_no_memory(x);
+			return interpret_no_memory(x);
 		found = &p->list[p->count++];
 		*found = (struct pattern){ .hash = hash,
 					   .first_ns = x->m->event.ts_ns[event],
@@ -124,12 +127,13 @@ static ow_status add_pattern(struct patterns *p, uint32_t event)
 }
 
 /* Libraries mark their own calls, and PyProf every operator with a text like {'mod': …}. */
-static bool may_be_step(struct meaning *x, uint32_t event)
+static bool may_be_step(struct interpret *x, uint32_t event)
 {
-	str_id name = mean_name(x, event);
-	enum host_name class = (enum host_name)mean_name_class(x, name).host;
+	str_id name = interpret_name(x, event);
+	enum host_name class = (enum host_name)interpret_name_class(x, name).host;
 
-	return mean_category(x, event) == CATEGORY_ANNOTATION && mean_is_slice(x, event) &&
+	return interpret_category(x, event) == CATEGORY_ANNOTATION &&
+	       interpret_is_slice(x, event) &&
 	       !(COLUMN_GET(x->m->event.flags, event) & EVENT_UNFINISHED) &&
 	       (class == HOST_PLAIN || class == HOST_INPUT || class == HOST_MARKER ||
 		class == HOST_WRAPPER) &&
@@ -142,22 +146,23 @@ static bool sees_through(struct patterns *p, uint32_t event)
 
 	if (!p->any_seen_through)
 		return false;
-	found = find_pattern(p, hash_pattern(model_str(p->x->m, mean_name(p->x, event))));
+	found = find_pattern(p, hash_pattern(model_str(p->x->m, interpret_name(p->x, event))));
 	return found && found->seen_through;
 }
 
 /* Ranges that begin when the one before is over. */
 typedef ow_status (*range_fn)(struct patterns *p, uint32_t event);
 
-static ow_status each_outer_range(struct patterns *p, const struct mean_track *track, range_fn take)
+static ow_status each_outer_range(struct patterns *p, const struct interpret_track *track,
+				  range_fn take)
 {
-	struct meaning *x = p->x;
+	struct interpret *x = p->x;
 	int64_t end = INT64_MIN;
 
 	for (uint32_t e = track->first; e < track->last; e++) {
 		if (x->m->event.ts_ns[e] < end || !may_be_step(x, e) || sees_through(p, e))
 			continue;
-		end = mean_end(x, e);
+		end = interpret_end(x, e);
 		OW_TRY(take(p, e));
 	}
 	return OW_OK;
@@ -187,23 +192,24 @@ static const struct pattern *leading_pattern(const struct patterns *p)
  * steps mark the parts of them, again and again. */
 static ow_status add_step(struct patterns *p, uint32_t event)
 {
-	struct meaning *x = p->x;
-	str_id name = mean_name(x, event);
+	struct interpret *x = p->x;
+	str_id name = interpret_name(x, event);
 	int64_t number = trailing_number(model_str(x->m, name));
 
 	if (hash_pattern(model_str(x->m, name)) != p->leader) {
 		if (x->markers.count)
-			x->markers.list[x->markers.count - 1].end = mean_end(x, event);
+			x->markers.list[x->markers.count - 1].end = interpret_end(x, event);
 		return OW_OK;
 	}
-	return mean_add_marker(x, &(struct mean_marker){ .start = x->m->event.ts_ns[event],
-							 .end = mean_end(x, event),
-							 .number = number >= 0 ? number : INT64_MIN,
-							 .name = name });
+	return interpret_add_marker(
+		x, &(struct interpret_marker){ .start = x->m->event.ts_ns[event],
+					       .end = interpret_end(x, event),
+					       .number = number >= 0 ? number : INT64_MIN,
+					       .name = name });
 }
 
 /* A range around all of the training is no step, but what is in it. */
-static ow_status find_steps(struct patterns *p, const struct mean_track *track)
+static ow_status find_steps(struct patterns *p, const struct interpret_track *track)
 {
 	for (int level = 0; level < LEVELS; level++) {
 		size_t before = p->count;
@@ -224,7 +230,7 @@ static ow_status find_steps(struct patterns *p, const struct mean_track *track)
 	return OW_OK;
 }
 
-static ow_status steps_of_thread(struct meaning *x, const struct mean_track *track)
+static ow_status steps_of_thread(struct interpret *x, const struct interpret_track *track)
 {
 	struct patterns p = { .x = x, .count = 1 };
 	ow_status status;
@@ -236,12 +242,25 @@ static ow_status steps_of_thread(struct meaning *x, const struct mean_track *tra
 	return status;
 }
 
+/* Ranges that cover little of the time from the first to the last are parts of steps whose rest is not marked. */
+static bool cover_steps(const struct interpret_markers *m)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < m->count; i++)
+		sum = wrap_add(sum, m->list[i].end - m->list[i].start);
+	return m->count && sum >= (m->list[m->count - 1].end - m->list[0].start) / 2;
+}
+
 /* The first thread that has any. Threads are in order, the main thread of a process comes first. */
-static ow_status steps(struct meaning *x)
+static ow_status nsys_steps(struct interpret *x)
 {
 	for (uint32_t t = x->first_track; t < x->last_track && !x->markers.count; t++)
-		if (mean_on_host(x, t) && mean_track(x, t)->categories & 1u << CATEGORY_ANNOTATION)
-			OW_TRY(steps_of_thread(x, mean_track(x, t)));
+		if (interpret_on_host(x, t) &&
+		    interpret_track(x, t)->categories & 1u << CATEGORY_ANNOTATION)
+			OW_TRY(steps_of_thread(x, interpret_track(x, t)));
+	if (x->markers.count && !cover_steps(&x->markers))
+		x->markers.count = 0;
 	return OW_OK;
 }
 
@@ -279,21 +298,22 @@ static const struct {
 };
 
 /* Threads that wait for work of others all the time say nothing about a step. */
-static bool does_work(const struct meaning *x, uint32_t track)
+static bool does_work(const struct interpret *x, uint32_t track)
 {
 	const uint32_t working = 1u << CATEGORY_RUNTIME | 1u << CATEGORY_ANNOTATION;
 
-	return mean_track(x, track)->categories & working ||
+	return interpret_track(x, track)->categories & working ||
 	       x->m->track.tid[track] == x->m->track.pid[track];
 }
 
-static enum event_phase host_phase(const struct meaning *x, uint32_t event)
+static enum event_phase nsys_host_phase(const struct interpret *x, uint32_t event)
 {
-	struct str category = mean_text(x, COLUMN_GET(x->m->event.category, event));
-	struct str name = mean_text(x, mean_name(x, event));
+	struct str category = interpret_text(x, COLUMN_GET(x->m->event.category, event));
+	struct str name = interpret_text(x, interpret_name(x, event));
 
 	if (str_eq(category, STR("mpi")) || str_eq(category, STR("nvtx,MPI")))
-		return PHASE_COMMUNICATION;
+		return str_starts(name, STR("MPI_Init")) ? PHASE_INITIALISATION
+							 : PHASE_COMMUNICATION;
 	if (!str_eq(category, STR("osrt")))
 		return PHASE_IDLE;
 	if (!does_work(x, x->m->event.track[event].v))
@@ -307,9 +327,9 @@ static enum event_phase host_phase(const struct meaning *x, uint32_t event)
 const struct producer producer_nsys = {
 	.name = "nsys",
 	.title = "Nsight Systems",
-	.recognise = recognise,
-	.ops = ops,
-	.links = mean_link_correlations,
-	.steps = steps,
-	.host_phase = host_phase,
+	.recognise = recognise_nsys,
+	.ops = nsys_ops,
+	.links = interpret_link_correlations,
+	.steps = nsys_steps,
+	.host_phase = nsys_host_phase,
 };

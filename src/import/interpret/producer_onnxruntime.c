@@ -1,8 +1,8 @@
 /*
  * producer_onnxruntime.c: ONNX Runtime. A list of slices, written when they end. A node's slice is called
- * <node>_kernel_time and tells its type and execution provider; a run is one step.
+ * <node>_kernel_time and has its type and execution provider; a run is one step.
  */
-#include "import/mean_int.h"
+#include "import/interpret/interpret_int.h"
 
 static bool is_session(struct str name)
 {
@@ -19,24 +19,24 @@ static bool is_node(struct str name)
 #define OUR_CATEGORIES                                                                             \
 	(1u << CATEGORY_ORT_SESSION | 1u << CATEGORY_ORT_NODE | 1u << CATEGORY_KERNEL)
 
-static bool recognise(const struct meaning *x)
+static bool recognise_onnxruntime(const struct interpret *x)
 {
 	return x->in->array_form && x->in->only_slices && x->categories &&
 	       !(x->categories & ~OUR_CATEGORIES) &&
-	       (mean_has_name(x, is_session) || mean_has_name(x, is_node));
+	       (interpret_has_name(x, is_session) || interpret_has_name(x, is_node));
 }
 
-static ow_status tracks(struct meaning *x)
+static ow_status onnxruntime_tracks(struct interpret *x)
 {
 	for (uint32_t t = x->first_track; t < x->last_track; t++)
-		if (mean_on_device(x, t))
+		if (interpret_on_device(x, t))
 			x->m->track.device[t] = builder_device(x->b, STR("GPU 0"));
 	return builder_status(x->b);
 }
 
 /* ---- ops ---- */
 
-static str_id provider_device(struct meaning *x, struct json_value value)
+static str_id provider_device(struct interpret *x, struct json_value value)
 {
 	static const struct str suffix = { "ExecutionProvider", 17 };
 	struct str provider = json_text(value);
@@ -52,40 +52,40 @@ static str_id provider_device(struct meaning *x, struct json_value value)
 	return builder_str(x->b, str_make(lower, provider.len));
 }
 
-static void take_node(struct meaning *x, uint32_t event, struct str args, void *arg)
+static void take_node(struct interpret *x, uint32_t event, struct str args, void *arg)
 {
 	static const struct str suffix = { "_kernel_time", 12 };
-	str_id *to = arg, old = mean_name(x, event), name;
+	str_id *to = arg, old = interpret_name(x, event), name;
 	struct str text = model_str(x->m, old);
 	struct op_draft *draft;
 
 	if (!str_ends(text, suffix))
 		return;
 	name = builder_str(x->b, str_first(text, text.len - suffix.len));
-	draft = mean_draft(x, name);
+	draft = interpret_draft(x, name);
 	if (!draft)
 		return;
-	draft->type = mean_string(x, json_find(args, "op_name"));
+	draft->type = interpret_string(x, json_find(args, "op_name"));
 	draft->device = provider_device(x, json_find(args, "provider"));
 	to[old.v] = name;
 }
 
-/* What the first run of each node tells holds for all of them. */
-static ow_status ops(struct meaning *x)
+/* The arguments of the first run of each node hold for all of its runs. */
+static ow_status onnxruntime_ops(struct interpret *x)
 {
 	str_id *to = ARENA_ARRAY(&x->scratch, str_id, x->string_count);
-	struct mean_rows rows = { 0 };
-	ow_status status = to ? OW_OK : mean_no_memory(x);
+	struct interpret_rows rows = { 0 };
+	ow_status status = to ? OW_OK : interpret_no_memory(x);
 
 	for (uint32_t i = 1; i < x->string_count && status == OW_OK; i++)
-		if (x->first_of[i] && mean_category(x, x->first_of[i]) == CATEGORY_ORT_NODE)
-			status = mean_rows_add(x, &rows, x->first_of[i]);
+		if (x->first_of[i] && interpret_category(x, x->first_of[i]) == CATEGORY_ORT_NODE)
+			status = interpret_rows_add(x, &rows, x->first_of[i]);
 	if (status == OW_OK)
-		status = mean_read_args(x, &rows, take_node, to);
-	mean_rows_release(x, &rows);
+		status = interpret_read_args(x, &rows, take_node, to);
+	interpret_rows_release(x, &rows);
 	if (status == OW_OK)
-		status = mean_rename_all(x, to);
-	return status == OW_OK ? mean_shorten_kernels(x) : status;
+		status = interpret_rename_all(x, to);
+	return status == OW_OK ? interpret_shorten_kernels(x) : status;
 }
 
 /* ---- links ---- */
@@ -104,7 +104,7 @@ static int by_offset(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-static ow_status links(struct meaning *x)
+static ow_status onnxruntime_links(struct interpret *x)
 {
 	size_t size = (size_t)(x->last_event - x->first_event) * sizeof(struct place), count = 0;
 	struct place *places;
@@ -115,9 +115,9 @@ static ow_status links(struct meaning *x)
 		return OW_OK;
 	places = mem_alloc(x->mem, size);
 	if (!places)
-		return mean_no_memory(x);
+		return interpret_no_memory(x);
 	for (uint32_t e = x->first_event; e < x->last_event; e++) {
-		enum category_class category = mean_category(x, e);
+		enum category_class category = interpret_category(x, e);
 
 		if (category == CATEGORY_ORT_NODE || category == CATEGORY_KERNEL)
 			places[count++] = (struct place){ x->m->event.args_offset[e], e,
@@ -128,7 +128,7 @@ static ow_status links(struct meaning *x)
 		if (!places[i].kernel)
 			node = places[i].event;
 		else if (node)
-			status = mean_add_link(x, node, places[i].event, LINK_LAUNCH);
+			status = interpret_add_link(x, node, places[i].event, LINK_LAUNCH);
 	}
 	mem_free(x->mem, places, size);
 	return status;
@@ -140,17 +140,17 @@ static bool is_run(void *arg, struct str name)
 	return str_eq(name, STR("model_run"));
 }
 
-static ow_status steps(struct meaning *x)
+static ow_status onnxruntime_steps(struct interpret *x)
 {
-	return mean_mark_slices(x, is_run, NULL);
+	return interpret_mark_slices(x, is_run, NULL);
 }
 
-static enum event_phase host_phase(const struct meaning *x, uint32_t event)
+static enum event_phase onnxruntime_host_phase(const struct interpret *x, uint32_t event)
 {
 	uint32_t op = x->m->event.op[event].v;
 	struct str type = model_str(x->m, x->m->op.type[op]);
 
-	if (mean_category(x, event) != CATEGORY_ORT_NODE)
+	if (interpret_category(x, event) != CATEGORY_ORT_NODE)
 		return PHASE_HOST;
 	if (str_eq(type, STR("MemcpyToHost")))
 		return PHASE_DEVICE_TO_HOST;
@@ -164,10 +164,10 @@ static enum event_phase host_phase(const struct meaning *x, uint32_t event)
 const struct producer producer_onnxruntime = {
 	.name = "onnxruntime",
 	.title = "ONNX Runtime",
-	.recognise = recognise,
-	.tracks = tracks,
-	.ops = ops,
-	.links = links,
-	.steps = steps,
-	.host_phase = host_phase,
+	.recognise = recognise_onnxruntime,
+	.tracks = onnxruntime_tracks,
+	.ops = onnxruntime_ops,
+	.links = onnxruntime_links,
+	.steps = onnxruntime_steps,
+	.host_phase = onnxruntime_host_phase,
 };

@@ -1,9 +1,92 @@
 /*
- * producer_tf1.c: TensorFlow 1's timeline.Timeline, which ProfilerHook writes, too. Processes are called
- * "<device> Compute". A device with job and task is where ops are scheduled, by the host; its streams are
- * what the device did; "stream:all" and "memcpy" repeat that. Threads are lanes without meaning.
+ * producer_tf1.c: timelines of TensorFlow 1 (timeline.Timeline, ProfilerHook) and of tfprof. Processes are called "<device>
+ * Compute". A device with job and task is where the host schedules ops; its streams are what the device did; "stream:all"
+ * and "memcpy" repeat that. Threads are lanes without meaning. The arguments of ops have the edges of the graph (input0 …).
+ * tfprof's scope and code views are trees with one process per depth, whose times are made up.
  */
-#include "import/mean_int.h"
+#include "import/interpret/interpret_int.h"
+
+#include "base/vec.h"
+
+#define INPUTS_MAX 100000
+
+/* "input12" → 12, else -1. */
+static int64_t input_index(struct str key)
+{
+	int64_t index;
+
+	if (!str_starts(key, STR("input")) || !str_to_i64(str_skip(key, 5), &index))
+		return -1;
+	return index >= 0 && index < INPUTS_MAX ? index : -1;
+}
+
+/* "^a" is a control edge, "a:1" the second output of a. */
+static void add_input(struct interpret *x, int64_t index, struct json_value value)
+{
+	struct op_input_row row = { .index = (int32_t)index };
+	struct str name = model_str(x->m, interpret_string(x, value));
+	size_t colon = str_rfind_char(name, ':');
+	int64_t port;
+
+	if (name.len && name.ptr[0] == '^') {
+		row.port = -1;
+		name = str_skip(name, 1);
+	} else if (colon != STR_NONE && str_to_i64(str_skip(name, colon + 1), &port) && port >= 0 &&
+		   port <= INT32_MAX) {
+		row.port = (int32_t)port;
+		name = str_first(name, colon);
+	}
+	row.shown_port = row.port;
+	row.name = builder_str(x->b, name);
+	builder_add_op_input(x->b, &row);
+}
+
+static void take_inputs(struct interpret *x, uint32_t event, struct str args, void *arg)
+{
+	uint32_t op = x->m->event.op[event].v, first = x->m->op_input.count;
+	struct json_reader r = json_over(args);
+	struct json_value value;
+	struct str key;
+
+	(void)arg;
+	while (json_next_member(&r, &key, &value)) {
+		int64_t index = input_index(key);
+
+		if (index >= 0 && value.kind == JSON_STRING)
+			add_input(x, index, value);
+	}
+	if (x->m->op_input.count == first)
+		return;
+	x->m->op.input_first[op] = first;
+	x->m->op.input_count[op] = x->m->op_input.count - first;
+}
+
+/* Edges of the graph from the arguments of TensorFlow 1. */
+static ow_status interpret_tf_inputs(struct interpret *x)
+{
+	uint8_t *seen = ARENA_ARRAY(&x->scratch, uint8_t, x->m->op.count);
+	struct interpret_rows rows = { 0 };
+	ow_status status = seen ? OW_OK : interpret_no_memory(x);
+
+	for (uint32_t t = x->first_track; t < x->last_track && status == OW_OK; t++) {
+		const struct interpret_track *track = interpret_track(x, t);
+
+		for (uint32_t e = track->first; interpret_on_host(x, t) && e < track->last; e++) {
+			uint32_t op = x->m->event.op[e].v;
+
+			if (!op || seen[op] || x->m->op.input_count[op])
+				continue;
+			seen[op] = 1;
+			status = interpret_rows_add(x, &rows, e);
+			if (status != OW_OK)
+				break;
+		}
+	}
+	if (status == OW_OK)
+		status = interpret_read_args(x, &rows, take_inputs, NULL);
+	interpret_rows_release(x, &rows);
+	return status;
+}
 
 static bool is_tfprof(struct str process)
 {
@@ -13,9 +96,9 @@ static bool is_tfprof(struct str process)
 	       str_starts(process, STR("mem usage on:"));
 }
 
-static bool recognise(const struct meaning *x)
+static bool recognise_tf1(const struct interpret *x)
 {
-	return x->categories & 1u << CATEGORY_TF_OP && !mean_has_process(x, is_tfprof);
+	return x->categories & 1u << CATEGORY_TF_OP && !interpret_has_process(x, is_tfprof);
 }
 
 /* ---- tracks ---- */
@@ -42,7 +125,8 @@ static bool is_numbered(struct str part)
 	       part.ptr[7] <= '9';
 }
 
-void mean_tf_device(struct meaning *x, uint32_t track, struct str name, bool numbered)
+/* Device and kind of a track from a name like /device:GPU:0/stream:7; `numbered`: there are such streams. */
+static void interpret_tf_device(struct interpret *x, uint32_t track, struct str name, bool numbered)
 {
 	struct device_place place = split_device(name);
 	uint8_t *kind = &x->m->track.kind[track];
@@ -67,18 +151,70 @@ static bool device_of(struct str process, struct str *device)
 	return true;
 }
 
-static ow_status tracks(struct meaning *x)
+/* "step 12 · /gpu:0 Compute": opwatch merge puts the step of a file before the names of its processes. */
+static bool step_label(struct str process, int64_t *number, struct str *rest)
+{
+	static const char dot[] = " · ";
+	size_t at = strlen("step "), digits = 0;
+
+	if (!str_starts(process, STR("step ")))
+		return false;
+	while (at + digits < process.len && process.ptr[at + digits] >= '0' &&
+	       process.ptr[at + digits] <= '9')
+		digits++;
+	*rest = str_skip(process, at + digits);
+	if (!digits || !str_to_i64(str_first(str_skip(process, at), digits), number) ||
+	    !str_starts(*rest, str_from(dot)))
+		return false;
+	*rest = str_skip(*rest, strlen(dot));
+	return true;
+}
+
+/* Takes these labels off, so that the devices of all steps are the same ones; a marker for each step. */
+static ow_status read_labels(struct interpret *x)
+{
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		const struct interpret_track *track = interpret_track(x, t);
+		struct interpret_marker *found = NULL, one = { INT64_MAX, INT64_MIN, 0, { 0 } };
+		struct str rest;
+
+		if (!step_label(interpret_process(x, t), &one.number, &rest))
+			continue;
+		x->m->track.process[t] = builder_str(x->b, rest);
+		for (uint32_t e = track->first; e < track->last; e++) {
+			if (!interpret_is_slice(x, e))
+				continue;
+			one.start = MIN(one.start, x->m->event.ts_ns[e]);
+			one.end = MAX(one.end, interpret_end(x, e));
+		}
+		if (one.start > one.end)
+			continue;
+		for (size_t i = 0; i < x->markers.count && !found; i++)
+			if (x->markers.list[i].number == one.number)
+				found = &x->markers.list[i];
+		if (found) {
+			found->start = MIN(found->start, one.start);
+			found->end = MAX(found->end, one.end);
+		} else {
+			OW_TRY(interpret_add_marker(x, &one));
+		}
+	}
+	return builder_status(x->b);
+}
+
+static ow_status tf1_tracks(struct interpret *x)
 {
 	bool numbered = false;
 	struct str device;
 
+	OW_TRY(read_labels(x));
 	for (uint32_t t = x->first_track; t < x->last_track; t++)
-		numbered |= device_of(mean_process(x, t), &device) &&
+		numbered |= device_of(interpret_process(x, t), &device) &&
 			    is_numbered(split_device(device).part);
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
-		if (device_of(mean_process(x, t), &device))
-			mean_tf_device(x, t, device, numbered);
-		else if (!(mean_track(x, t)->categories & 1u << CATEGORY_TF_OP))
+		if (device_of(interpret_process(x, t), &device))
+			interpret_tf_device(x, t, device, numbered);
+		else if (!(interpret_track(x, t)->categories & 1u << CATEGORY_TF_OP))
 			x->m->track.kind[t] = TRACK_OTHER; /* tensors, allocators */
 	}
 	return builder_status(x->b);
@@ -86,23 +222,25 @@ static ow_status tracks(struct meaning *x)
 
 /* ---- launches ---- */
 
-bool mean_tf_schedules(const struct meaning *x, uint32_t track)
+/* Whether ops of an accelerator are scheduled there. */
+static bool interpret_tf_schedules(const struct interpret *x, uint32_t track)
 {
 	return x->m->device.kind[x->m->track.device[track].v] >= DEVICE_GPU;
 }
 
-static ow_status links(struct meaning *x)
+static ow_status tf1_links(struct interpret *x)
 {
-	OW_TRY(mean_tf_inputs(x));
-	return x->has_device ? mean_link_ops(x, mean_tf_schedules) : OW_OK;
+	OW_TRY(interpret_tf_inputs(x));
+	return x->has_device ? interpret_link_ops(x, interpret_tf_schedules) : OW_OK;
 }
 
-enum event_phase mean_tf_phase(const struct meaning *x, uint32_t event)
+static enum event_phase interpret_tf_phase(const struct interpret *x, uint32_t event)
 {
-	if (mean_tf_schedules(x, x->m->event.track[event].v))
+	if (interpret_tf_schedules(x, x->m->event.track[event].v))
 		return x->has_device ? PHASE_LAUNCH : PHASE_COMPUTE;
-	return str_starts(model_str(x->m, mean_op_name(x, event)), STR("Iterator/")) ? PHASE_UNKNOWN
-										     : PHASE_IDLE;
+	return str_starts(model_str(x->m, interpret_op_name(x, event)), STR("Iterator/"))
+		       ? PHASE_UNKNOWN
+		       : PHASE_IDLE;
 }
 
 /* ---- steps ---- */
@@ -119,29 +257,27 @@ struct starts {
 	size_t count, cap;
 };
 
-static ow_status add_start(struct meaning *x, struct starts *s, uint32_t track, int64_t ts)
+static ow_status add_start(struct interpret *x, struct starts *s, uint32_t track, int64_t ts)
 {
 	device_id device = x->m->track.device[track];
-	void *list = s->list;
 
-	if (!mem_grow(x->mem, &list, &s->cap, s->count + 1, sizeof(*s->list)))
-		return mean_no_memory(x);
-	s->list = list;
-	s->list[s->count++] = (struct start){ .ts = ts,
-					      .process = x->m->track.process[track].v,
-					      .cpu = x->m->device.kind[device.v] == DEVICE_CPU };
+	if (!vec_push(x->mem, s->list, s->count, s->cap,
+		      (struct start){ .ts = ts,
+				      .process = x->m->track.process[track].v,
+				      .cpu = x->m->device.kind[device.v] == DEVICE_CPU }))
+		return interpret_no_memory(x);
 	return OW_OK;
 }
 
-static ow_status find_starts(struct meaning *x, struct starts *s)
+static ow_status find_starts(struct interpret *x, struct starts *s)
 {
 	str_id source = model_find_str(x->m, STR("_SOURCE"));
 	op_id op = source.v ? builder_find_op(x->b, source) : (op_id){ 0 };
 
 	for (uint32_t t = x->first_track; t < x->last_track && op.v; t++) {
-		const struct mean_track *track = mean_track(x, t);
+		const struct interpret_track *track = interpret_track(x, t);
 
-		if (!mean_on_host(x, t))
+		if (!interpret_on_host(x, t))
 			continue;
 		for (uint32_t e = track->first; e < track->last; e++)
 			if (x->m->event.op[e].v == op.v)
@@ -180,23 +316,23 @@ static int64_t begin_of(const struct starts *s, size_t at, int64_t before)
 }
 
 /* Ends of runs: the last end of what starts in each. */
-static void find_ends(struct meaning *x)
+static void find_ends(struct interpret *x)
 {
-	struct mean_markers *m = &x->markers;
+	struct interpret_markers *m = &x->markers;
 
 	for (size_t i = 0; i < m->count; i++)
 		m->list[i].end = m->list[i].start;
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
-		const struct mean_track *track = mean_track(x, t);
+		const struct interpret_track *track = interpret_track(x, t);
 		size_t at = 0;
 
-		if (!mean_on_host(x, t) && !mean_on_device(x, t))
+		if (!interpret_on_host(x, t) && !interpret_on_device(x, t))
 			continue;
 		for (uint32_t e = track->first; e < track->last; e++) {
 			while (at < m->count && m->list[at].start <= x->m->event.ts_ns[e])
 				at++;
-			if (at && mean_is_slice(x, e))
-				m->list[at - 1].end = MAX(m->list[at - 1].end, mean_end(x, e));
+			if (at && interpret_is_slice(x, e))
+				m->list[at - 1].end = MAX(m->list[at - 1].end, interpret_end(x, e));
 		}
 	}
 	for (size_t i = 0; i + 1 < m->count; i++)
@@ -204,7 +340,7 @@ static void find_ends(struct meaning *x)
 }
 
 /* The number of markers that begin up to a moment: 0 = before all of them. */
-static size_t run_at(const struct mean_markers *m, int64_t ts)
+static size_t run_at(const struct interpret_markers *m, int64_t ts)
 {
 	size_t low = 0, high = m->count;
 
@@ -221,7 +357,7 @@ static size_t run_at(const struct mean_markers *m, int64_t ts)
 
 /* A run ends with all of its work: what is launched by none of its own calls, because these were lost
  * when files were glued together, was not launched by a run before either. */
-static void drop_links_across(struct meaning *x)
+static void drop_links_across(struct interpret *x)
 {
 	struct link_table *l = &x->m->link;
 	uint32_t kept = x->first_link;
@@ -240,7 +376,7 @@ static void drop_links_across(struct meaning *x)
 }
 
 /* Timelines of several runs, glued together, start more than once. */
-static ow_status mark_runs(struct meaning *x, struct starts *s)
+static ow_status mark_runs(struct interpret *x, struct starts *s)
 {
 	uint32_t process;
 	int64_t before = INT64_MIN;
@@ -250,8 +386,9 @@ static ow_status mark_runs(struct meaning *x, struct starts *s)
 	for (size_t i = 0; i < s->count; i++) {
 		if (s->list[i].process != process)
 			continue;
-		OW_TRY(mean_add_marker(x, &(struct mean_marker){ .start = begin_of(s, i, before),
-								 .number = INT64_MIN }));
+		OW_TRY(interpret_add_marker(
+			x, &(struct interpret_marker){ .start = begin_of(s, i, before),
+						       .number = INT64_MIN }));
 		before = s->list[i].ts;
 	}
 	if (x->markers.count < 2) {
@@ -263,11 +400,15 @@ static ow_status mark_runs(struct meaning *x, struct starts *s)
 	return OW_OK;
 }
 
-static ow_status steps(struct meaning *x)
+static ow_status tf1_steps(struct interpret *x)
 {
 	struct starts s = { 0 };
-	ow_status status = find_starts(x, &s);
+	ow_status status;
 
+	if (x->markers.count > 1) /* the labels of a merged file say it */
+		return OW_OK;
+	x->markers.count = 0;
+	status = find_starts(x, &s);
 	if (status == OW_OK && s.count > 1)
 		status = mark_runs(x, &s);
 	mem_free(x->mem, s.list, s.cap * sizeof(*s.list));
@@ -277,9 +418,96 @@ static ow_status steps(struct meaning *x)
 const struct producer producer_tf1 = {
 	.name = "tf1",
 	.title = "TF1 Timeline",
-	.recognise = recognise,
-	.tracks = tracks,
-	.links = links,
-	.steps = steps,
-	.host_phase = mean_tf_phase,
+	.recognise = recognise_tf1,
+	.tracks = tf1_tracks,
+	.links = tf1_links,
+	.steps = tf1_steps,
+	.file_is_step = true,
+	.host_phase = interpret_tf_phase,
+};
+
+#define EXECUTION "Op execution threads: "
+#define SCHEDULING "Op scheduling threads: "
+
+static bool is_scope(struct str process)
+{
+	return str_starts(process, STR("Scope:"));
+}
+
+static bool is_graph(struct str process)
+{
+	return str_starts(process, STR(EXECUTION)) || str_starts(process, STR(SCHEDULING)) ||
+	       str_starts(process, STR("mem usage on:"));
+}
+
+static bool recognise_tfprof(const struct interpret *x)
+{
+	return x->categories & 1u << CATEGORY_TF_OP &&
+	       (interpret_has_process(x, is_scope) || interpret_has_process(x, is_graph));
+}
+
+/* All depths on one track: what is inside another slice is below it in the tree. */
+static void join_depths(struct interpret *x)
+{
+	uint32_t first = 0;
+
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		const struct interpret_track *track = interpret_track(x, t);
+
+		if (!is_scope(interpret_process(x, t)))
+			continue;
+		first = first ? first : t;
+		x->m->track.kind[t] = TRACK_HOST;
+		for (uint32_t e = track->first; e < track->last; e++)
+			x->m->event.track[e].v = first;
+	}
+	interpret_not_as_listed(x);
+	x->no_phases = true;
+}
+
+static bool is_numbered_stream(struct str device)
+{
+	size_t at = str_find(device, STR("/stream:"));
+
+	return at != STR_NONE && at + 8 < device.len && device.ptr[at + 8] >= '0' &&
+	       device.ptr[at + 8] <= '9';
+}
+
+static ow_status tfprof_tracks(struct interpret *x)
+{
+	bool numbered = false;
+
+	if (interpret_has_process(x, is_scope)) {
+		join_depths(x);
+		return OW_OK;
+	}
+	for (uint32_t t = x->first_track; t < x->last_track; t++)
+		numbered |= str_starts(interpret_process(x, t), STR(EXECUTION)) &&
+			    is_numbered_stream(interpret_process(x, t));
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		struct str process = interpret_process(x, t);
+
+		if (str_starts(process, STR(EXECUTION)))
+			interpret_tf_device(x, t, str_skip(process, strlen(EXECUTION)), numbered);
+		else if (str_starts(process, STR(SCHEDULING)))
+			interpret_tf_device(x, t, str_skip(process, strlen(SCHEDULING)), numbered);
+		else if (str_starts(process, STR("mem usage on:")))
+			x->m->track.kind[t] = TRACK_OTHER;
+	}
+	return builder_status(x->b);
+}
+
+static ow_status tfprof_links(struct interpret *x)
+{
+	return x->has_device ? interpret_link_ops(x, interpret_tf_schedules) : OW_OK;
+}
+
+const struct producer producer_tfprof = {
+	.name = "tfprof",
+	.title = "tfprof timeline",
+	.recognise = recognise_tfprof,
+	.file_is_step = true,
+	.tracks = tfprof_tracks,
+	.links = tfprof_links,
+	.host_phase = interpret_tf_phase,
 };

@@ -3,8 +3,7 @@
  * known stands in the arguments, as text: long_name is "node:Type" or the path of an iterator, tf_op the
  * op of a kernel, correlation_id joins call and kernel, step_num and step_name mark steps.
  */
-#include "import/mean_int.h"
-#include "import/tf_op_name.h"
+#include "import/interpret/interpret_int.h"
 
 #define OLD_HOST 501
 
@@ -18,10 +17,12 @@ static bool is_device(struct str process)
 	return str_starts(process, STR("/device:"));
 }
 
-static bool recognise(const struct meaning *x)
+static bool recognise_xprof(const struct interpret *x)
 {
-	return x->in->xspace || mean_has_process(x, is_host) || mean_has_process(x, is_device) ||
-	       (x->in->members & MEMBER_HIGHRES_TICKS && !x->in->array_form);
+	return x->in->xspace || interpret_has_process(x, is_host) ||
+	       interpret_has_process(x, is_device) ||
+	       (x->in->members & MEMBER_HIGHRES_TICKS && !x->in->array_form &&
+		!(x->categories & ~(1u << CATEGORY_NONE))); /* Chrome has it, too, and categories */
 }
 
 /* ---- tracks ---- */
@@ -36,10 +37,10 @@ static uint8_t device_kind(struct str process, struct str thread)
 		       : TRACK_DERIVED;
 }
 
-static ow_status tracks(struct meaning *x)
+static ow_status xprof_tracks(struct interpret *x)
 {
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
-		struct str process = mean_process(x, t), thread = mean_thread(x, t);
+		struct str process = interpret_process(x, t), thread = interpret_thread(x, t);
 
 		if (is_host(process) || is_device(process))
 			x->m->track.device[t] = builder_device(x->b, process);
@@ -62,7 +63,7 @@ struct reading {
 
 /* "scope/node:Type" is an op, "Iterator::Batch::Map" a stage of tf.data. XProf of the time whose files have the host as
  * process 501 took names with a hyphen for something else. */
-static ow_status use_op(struct meaning *x, uint32_t event, struct str text)
+static ow_status use_op(struct interpret *x, uint32_t event, struct str text)
 {
 	struct tf_op_name op = tf_op_name_parse(tf_op_name_strip(text), true);
 	bool old = x->m->track.pid[x->m->event.track[event].v] == OLD_HOST;
@@ -72,17 +73,17 @@ static ow_status use_op(struct meaning *x, uint32_t event, struct str text)
 	if (op.kind == TF_OP_NONE || op.kind == TF_OP_COPY)
 		return OW_OK;
 	name = op.kind == TF_OP_DATA ? iterator_path(x->b, text) : builder_str(x->b, op.name);
-	draft = mean_draft(x, name);
+	draft = interpret_draft(x, name);
 	if (!draft)
 		return builder_status(x->b);
 	draft->type =
 		op.kind == TF_OP_DATA ? iterator_stage(x->b, op.name) : builder_str(x->b, op.type);
 	if (!old || tf_op_name_parse(text, false).kind)
 		draft->flags |= OP_FRAMEWORK;
-	return mean_rename(x, event, name);
+	return interpret_rename(x, event, name);
 }
 
-static void use_copy(struct meaning *x, uint32_t event, struct str details)
+static void use_copy(struct interpret *x, uint32_t event, struct str details)
 {
 	int64_t bytes = tf_copy_bytes(details);
 
@@ -90,31 +91,31 @@ static void use_copy(struct meaning *x, uint32_t event, struct str details)
 		BUILDER_SET(x->b, event, bytes, (event_id){ event }, bytes);
 }
 
-static void use_correlation(struct meaning *x, uint32_t event, struct json_value value)
+static void use_correlation(struct interpret *x, uint32_t event, struct json_value value)
 {
 	int64_t number;
 
-	if (mean_number(value, &number) && number > 0 && number <= UINT32_MAX)
+	if (interpret_number(value, &number) && number > 0 && number <= UINT32_MAX)
 		BUILDER_SET(x->b, event, correlation, (event_id){ event }, (uint32_t)number);
 }
 
 /* A better kind of marker makes those before it void. */
-static void use_step(struct meaning *x, struct reading *r, uint32_t event, enum step_source source,
-		     int64_t number)
+static void use_step(struct interpret *x, struct reading *r, uint32_t event,
+		     enum step_source source, int64_t number)
 {
 	if (source < r->source)
 		return;
 	if (source > r->source)
 		x->markers.count = 0;
 	r->source = source;
-	mean_add_marker(x, &(struct mean_marker){ .start = x->m->event.ts_ns[event],
-						  .end = mean_end(x, event),
-						  .number = number,
-						  .name = mean_name(x, event) });
+	interpret_add_marker(x, &(struct interpret_marker){ .start = x->m->event.ts_ns[event],
+							    .end = interpret_end(x, event),
+							    .number = number,
+							    .name = interpret_name(x, event) });
 }
 
 /* "train 12" is what one run of the op "train" is called. */
-static void drop_number(struct meaning *x, uint32_t event, struct str text)
+static void drop_number(struct interpret *x, uint32_t event, struct str text)
 {
 	size_t blank = str_rfind_char(text, ' ');
 	struct op_draft *draft;
@@ -124,26 +125,26 @@ static void drop_number(struct meaning *x, uint32_t event, struct str text)
 	if (blank == STR_NONE || !blank || !str_to_i64(str_skip(text, blank + 1), &number))
 		return;
 	name = builder_str(x->b, str_first(text, blank));
-	draft = mean_draft(x, name);
+	draft = interpret_draft(x, name);
 	if (!draft)
 		return;
 	draft->type = name;
-	(void)mean_rename(x, event, name); /* a failure sticks to the builder */
+	(void)interpret_rename(x, event, name); /* a failure sticks to the builder */
 }
 
-static void take_host_step(struct meaning *x, struct reading *r, uint32_t event, struct str args)
+static void take_host_step(struct interpret *x, struct reading *r, uint32_t event, struct str args)
 {
-	struct str name = model_str(x->m, mean_name(x, event));
+	struct str name = model_str(x->m, interpret_name(x, event));
 	struct json_value number = json_find(args, "step_num"),
 			  label = json_find(args, "step_name");
 	int64_t value;
 
-	if (mean_number(number, &value) && str_find_char(name, '/') == STR_NONE)
+	if (interpret_number(number, &value) && str_find_char(name, '/') == STR_NONE)
 		use_step(x, r, event, STEP_NUMBER, value);
 	else if (label.kind == JSON_STRING)
 		use_step(x, r, event, STEP_NAME,
-			 mean_number(json_find(args, "group_id"), &value) ? value : INT64_MIN);
-	else if (mean_number(json_find(args, "group_id"), &value))
+			 interpret_number(json_find(args, "group_id"), &value) ? value : INT64_MIN);
+	else if (interpret_number(json_find(args, "group_id"), &value))
 		use_step(x, r, event, STEP_GROUP, value);
 	if (label.kind == JSON_STRING && str_eq(json_text(label), name))
 		drop_number(x, event, name);
@@ -151,20 +152,20 @@ static void take_host_step(struct meaning *x, struct reading *r, uint32_t event,
 
 static int by_number(const void *a, const void *b)
 {
-	const struct mean_marker *x = a, *y = b;
+	const struct interpret_marker *x = a, *y = b;
 
 	return (x->number > y->number) - (x->number < y->number);
 }
 
 /* All that carries the number of a group is one step. */
-static void join_groups(struct meaning *x)
+static void join_groups(struct interpret *x)
 {
-	struct mean_markers *m = &x->markers;
+	struct interpret_markers *m = &x->markers;
 	size_t kept = 0;
 
 	qsort(m->list, m->count, sizeof(*m->list), by_number);
 	for (size_t i = 0; i < m->count; i++) {
-		struct mean_marker *last = kept ? &m->list[kept - 1] : NULL;
+		struct interpret_marker *last = kept ? &m->list[kept - 1] : NULL;
 
 		if (!last || last->number != m->list[i].number) {
 			m->list[kept] = m->list[i];
@@ -177,17 +178,17 @@ static void join_groups(struct meaning *x)
 	m->count = kept > 1 ? kept : 0;
 }
 
-static void take_args(struct meaning *x, uint32_t event, struct str args, void *arg)
+static void take_args(struct interpret *x, uint32_t event, struct str args, void *arg)
 {
 	uint32_t track = x->m->event.track[event].v;
-	bool device = mean_on_device(x, track);
+	bool device = interpret_on_device(x, track);
 	struct json_value op = json_find(args, device ? "tf_op" : "long_name");
 	struct json_value correlation = json_find(args, "correlation_id");
 
 	if (correlation.kind != JSON_NONE)
 		use_correlation(x, event, correlation);
 	if (op.kind == JSON_STRING && op.len) {
-		struct str text = model_str(x->m, mean_string(x, op));
+		struct str text = model_str(x->m, interpret_string(x, op));
 
 		(void)use_op(x, event, text);
 	}
@@ -198,15 +199,16 @@ static void take_args(struct meaning *x, uint32_t event, struct str args, void *
 }
 
 /* Names that are "node:Type" without saying so in the arguments. */
-static ow_status split_names(struct meaning *x)
+static ow_status split_names(struct interpret *x)
 {
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
-		const struct mean_track *track = mean_track(x, t);
+		const struct interpret_track *track = interpret_track(x, t);
 
 		if (x->m->track.kind[t] != TRACK_HOST)
 			continue;
 		for (uint32_t e = track->first; e < track->last; e++) {
-			str_id own = COLUMN_GET(x->m->event.name, e), name = mean_op_name(x, e);
+			str_id own = COLUMN_GET(x->m->event.name, e),
+			       name = interpret_op_name(x, e);
 			struct str text = model_str(x->m, name);
 
 			if (own.v || str_has(text, STR("::")) ||
@@ -219,60 +221,60 @@ static ow_status split_names(struct meaning *x)
 	return OW_OK;
 }
 
-static ow_status ops(struct meaning *x)
+static ow_status xprof_ops(struct interpret *x)
 {
 	struct reading reading = { STEP_NONE };
-	struct mean_rows rows = { 0 };
+	struct interpret_rows rows = { 0 };
 	ow_status status = OW_OK;
 
 	if (x->in->xspace) /* whose importer has done all that */
-		return mean_shorten_kernels(x);
+		return interpret_shorten_kernels(x);
 	for (uint32_t t = x->first_track; t < x->last_track && status == OW_OK; t++) {
-		const struct mean_track *track = mean_track(x, t);
+		const struct interpret_track *track = interpret_track(x, t);
 
-		if (!mean_on_host(x, t) && !mean_on_device(x, t))
+		if (!interpret_on_host(x, t) && !interpret_on_device(x, t))
 			continue;
 		for (uint32_t e = track->first; e < track->last && status == OW_OK; e++)
 			if (COLUMN_GET(x->m->event.args_size, e))
-				status = mean_rows_add(x, &rows, e);
+				status = interpret_rows_add(x, &rows, e);
 	}
 	if (status == OW_OK)
-		status = mean_read_args(x, &rows, take_args, &reading);
-	mean_rows_release(x, &rows);
+		status = interpret_read_args(x, &rows, take_args, &reading);
+	interpret_rows_release(x, &rows);
 	OW_TRY(status);
 	if (reading.source == STEP_GROUP && x->markers.count)
 		join_groups(x);
 	OW_TRY(split_names(x));
-	return mean_shorten_kernels(x);
+	return interpret_shorten_kernels(x);
 }
 
-static ow_status links(struct meaning *x)
+static ow_status xprof_links(struct interpret *x)
 {
-	return mean_link_correlations(x);
+	return interpret_link_correlations(x);
 }
 
 /* ---- steps ---- */
 
 /* The line that a device has for them comes before what the host says. */
-static ow_status mark_device_steps(struct meaning *x)
+static ow_status mark_device_steps(struct interpret *x)
 {
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
-		const struct mean_track *track = mean_track(x, t);
+		const struct interpret_track *track = interpret_track(x, t);
 
-		if (!is_device(mean_process(x, t)) || !str_eq(mean_thread(x, t), STR("Steps")) ||
-		    track->first == track->last)
+		if (!is_device(interpret_process(x, t)) ||
+		    !str_eq(interpret_thread(x, t), STR("Steps")) || track->first == track->last)
 			continue;
 		x->markers.count = 0;
 		for (uint32_t e = track->first; e < track->last; e++) {
-			int64_t number = trailing_number(model_str(x->m, mean_name(x, e)));
+			int64_t number = trailing_number(model_str(x->m, interpret_name(x, e)));
 
-			if (mean_is_slice(x, e))
-				OW_TRY(mean_add_marker(
-					x, &(struct mean_marker){ .start = x->m->event.ts_ns[e],
-								  .end = mean_end(x, e),
-								  .number = number >= 0 ? number
-											: INT64_MIN,
-								  .name = mean_name(x, e) }));
+			if (interpret_is_slice(x, e))
+				OW_TRY(interpret_add_marker(
+					x, &(struct interpret_marker){
+						   .start = x->m->event.ts_ns[e],
+						   .end = interpret_end(x, e),
+						   .number = number >= 0 ? number : INT64_MIN,
+						   .name = interpret_name(x, e) }));
 		}
 		break;
 	}
@@ -280,41 +282,60 @@ static ow_status mark_device_steps(struct meaning *x)
 }
 
 /* Without any other marker the programs that a TPU ran are its steps. */
-static ow_status mark_modules(struct meaning *x)
+static ow_status mark_modules(struct interpret *x)
 {
 	for (uint32_t t = x->first_track; t < x->last_track && !x->markers.count; t++) {
-		const struct mean_track *track = mean_track(x, t);
+		const struct interpret_track *track = interpret_track(x, t);
 
-		if (!str_has(mean_process(x, t), STR(":TPU:")) ||
-		    !str_eq(mean_thread(x, t), STR("XLA Modules")))
+		if (!str_has(interpret_process(x, t), STR(":TPU:")) ||
+		    !str_eq(interpret_thread(x, t), STR("XLA Modules")))
 			continue;
 		for (uint32_t e = track->first; e < track->last; e++)
-			if (mean_is_slice(x, e))
-				OW_TRY(mean_add_marker(
-					x, &(struct mean_marker){ .start = x->m->event.ts_ns[e],
-								  .end = mean_end(x, e),
-								  .number = INT64_MIN,
-								  .name = mean_name(x, e) }));
+			if (interpret_is_slice(x, e))
+				OW_TRY(interpret_add_marker(
+					x, &(struct interpret_marker){
+						   .start = x->m->event.ts_ns[e],
+						   .end = interpret_end(x, e),
+						   .number = INT64_MIN,
+						   .name = interpret_name(x, e) }));
 	}
 	return OW_OK;
 }
 
-static ow_status steps(struct meaning *x)
+/* JAX: a call of a compiled function, which starts its program. */
+static bool is_jitted(void *arg, struct str name)
+{
+	(void)arg;
+	return str_starts(name, STR("PjitFunction("));
+}
+
+static ow_status xprof_steps(struct interpret *x)
 {
 	for (size_t i = 0; x->in->xspace && i < x->in->step_count; i++) {
 		const struct recorded_step *step = &x->in->steps[i];
 
-		OW_TRY(mean_add_marker(x, &(struct mean_marker){ .start = step->start_ns,
-								 .end = step->end_ns,
-								 .number = step->number,
-								 .name = step->name }));
+		OW_TRY(interpret_add_marker(x, &(struct interpret_marker){ .start = step->start_ns,
+									   .end = step->end_ns,
+									   .number = step->number,
+									   .name = step->name }));
 	}
 	OW_TRY(mark_device_steps(x));
-	return mark_modules(x);
+	OW_TRY(mark_modules(x));
+	return x->markers.count ? OW_OK : interpret_mark_repeats(x, is_jitted, NULL);
+}
+
+/* Copies between memories of the host and a TPU, and the waits for them, look like any other instruction. */
+static enum event_phase xprof_device_phase(const struct interpret *x, uint32_t event)
+{
+	uint32_t flags = x->m->op.flags[x->m->event.op[event].v];
+
+	if (flags & OP_TO_HOST)
+		return PHASE_DEVICE_TO_HOST;
+	return flags & OP_FROM_HOST ? PHASE_HOST_TO_DEVICE : PHASE_IDLE;
 }
 
 /* What is around ops is the runtime's own. */
-static enum event_phase host_phase(const struct meaning *x, uint32_t event)
+static enum event_phase xprof_host_phase(const struct interpret *x, uint32_t event)
 {
 	const struct op_table *t = &x->m->op;
 	uint32_t op = x->m->event.op[event].v;
@@ -328,10 +349,11 @@ static enum event_phase host_phase(const struct meaning *x, uint32_t event)
 const struct producer producer_xprof = {
 	.name = "xprof",
 	.title = "TensorFlow 2, JAX or XProf",
-	.recognise = recognise,
-	.tracks = tracks,
-	.ops = ops,
-	.links = links,
-	.steps = steps,
-	.host_phase = host_phase,
+	.recognise = recognise_xprof,
+	.tracks = xprof_tracks,
+	.ops = xprof_ops,
+	.links = xprof_links,
+	.steps = xprof_steps,
+	.device_phase = xprof_device_phase,
+	.host_phase = xprof_host_phase,
 };

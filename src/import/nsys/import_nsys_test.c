@@ -131,7 +131,7 @@ static const char *const everything[] = { strings, session, runtime, device, ran
 
 struct loaded {
 	struct mem mem;
-	struct error err;
+	struct ow_error err;
 	struct model *m;
 	ow_status status;
 };
@@ -464,7 +464,7 @@ static void anything_may_be_missing(void **state)
 	assert_int_equal(l.m->event.ts_ns[1], -5);
 	assert_int_equal(l.m->event.dur_ns[2], 0);
 	assert_true(has_note(l.m, "without a time"));
-	assert_true(has_note(l.m, "before the start"));
+	assert_true(has_note(l.m, "end before they start"));
 	release(&l);
 	load_sql(&l, renamed, 1);
 	assert_int_equal(l.status, OW_OK);
@@ -520,7 +520,7 @@ static void schemas_run_nothing(void **state)
 	struct loaded l;
 
 	(void)state;
-	assert_refused(endless, "none of those");
+	assert_refused(endless, "none of which");
 	load_sql(&l, computed, 1);
 	assert_int_equal(l.status, OW_OK);
 	assert_int_equal(l.m->event.count, 2);

@@ -1,134 +1,12 @@
 /*
- * nsys_calls.c: what threads did, as tables of calls give it: CUDA's run-time and driver library, the operating
- * system's, MPI, cuDNN and the like; also when they ran on a processor, and where they were when they were sampled.
+ * nsys_host.c: reads the tables of a Nsight Systems export that say what threads did: calls of CUDA, the operating system, MPI,
+ * cuDNN and other libraries, when threads ran on a processor, where they were sampled, and the ranges and marks that the program
+ * itself wrote with NVTX. It also reads names of threads and processes, but only of those that other rows refer to: the
+ * tables list every process of the machine. Called by import_nsys.c; what it finds goes to nsys_store.c.
  */
-#include "import/nsys_int.h"
+#include "import/nsys/nsys_store.h"
 
-/* ---- one row ---- */
-
-static int64_t add_clamped(struct nsys *n, int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	if (OW_LIKELY(!__builtin_add_overflow(a, b, &sum) && sum != TIME_UNKNOWN))
-		return sum;
-	n->counts.clamped++;
-	return a < 0 ? INT64_MIN + 1 : INT64_MAX;
-}
-
-bool nsys_interval(struct nsys *n, const struct sqlite_rows *rows, int start, int end,
-		   struct nsys_slice *slice)
-{
-	int64_t from, to;
-
-	if (OW_UNLIKELY(!sqlite_get_int(rows, start, &from))) {
-		n->counts.no_time++;
-		return false;
-	}
-	slice->ts = add_clamped(n, from, n->epoch_ns);
-	if (end < 0 || !sqlite_get_int(rows, end, &to)) {
-		slice->dur = TIME_UNKNOWN;
-		return true;
-	}
-	if (__builtin_sub_overflow(to, from, &slice->dur)) {
-		n->counts.clamped++;
-		slice->dur = to > from ? INT64_MAX : 0;
-	}
-	if (slice->dur < 0) {
-		n->counts.negative++;
-		slice->dur = 0;
-	}
-	if (__builtin_add_overflow(slice->ts, slice->dur, &to)) {
-		n->counts.clamped++;
-		slice->dur = INT64_MAX - MAX(slice->ts, 0);
-		to = INT64_MAX;
-	}
-	n->last_ns = MAX(n->last_ns, to);
-	return true;
-}
-
-/* What few rows have. */
-static uint32_t add_extra(struct nsys *n, const struct nsys_slice *slice)
-{
-	if (n->extra_count >= UINT32_MAX ||
-	    NSYS_GROW(n, extras, extra_cap, n->extra_count + 1) != OW_OK)
-		return 0;
-	n->extras[n->extra_count] =
-		(struct nsys_extra){ .bytes = slice->bytes, .chain = slice->chain };
-	return (uint32_t)n->extra_count++;
-}
-
-static ow_status grow_lane(struct nsys *n, struct nsys_lane *lane)
-{
-	void *list = lane->list;
-
-	if (n->slice_count >= UINT32_MAX - 1)
-		return builder_fail(n->b, error_set(n->ctx->err, OW_E_LIMIT,
-						    "%s: more than 2^32 events", n->ctx->in->name));
-	if (!mem_grow(n->mem, &list, &lane->cap, (size_t)lane->count + 1, sizeof(*lane->list)))
-		return nsys_no_memory(n);
-	lane->list = list;
-	return OW_OK;
-}
-
-ow_status nsys_add_slice(struct nsys *n, const struct nsys_slice *slice)
-{
-	struct nsys_lane *lane = &n->lanes[slice->lane];
-	struct nsys_kept *kept;
-
-	if (OW_UNLIKELY(!slice->lane || !slice->name))
-		return builder_status(n->b); /* which could not be made */
-	if (OW_UNLIKELY(lane->count == lane->cap))
-		OW_TRY(grow_lane(n, lane));
-	kept = &lane->list[lane->count];
-	*kept = (struct nsys_kept){ .ts = slice->ts,
-				    .dur = slice->dur,
-				    .name = slice->name,
-				    .correlation = slice->correlation,
-				    .domain = slice->domain,
-				    .category = slice->category,
-				    .open = slice->open };
-	if (slice->bytes || slice->chain)
-		kept->extra = add_extra(n, slice);
-	if (lane->count &&
-	    (kept[-1].ts > kept->ts || (kept[-1].ts == kept->ts && kept[-1].dur < kept->dur)))
-		lane->unsorted = true;
-	lane->count++;
-	n->slice_count++;
-	return OW_OK;
-}
-
-/* Numbers are told apart by process, and kept as 32 bits. */
-void nsys_take_correlation(struct nsys *n, struct nsys_slice *slice, int64_t process, int64_t id)
-{
-	struct nsys_process *p;
-
-	if (!id)
-		return;
-	p = nsys_process(n, process);
-	if (!p || id < 0 || id > UINT32_MAX) {
-		n->counts.numbers++;
-		return;
-	}
-	slice->correlation = (uint32_t)id;
-	p->lowest = MIN(p->lowest, slice->correlation);
-	p->highest = MAX(p->highest, slice->correlation);
-	p->correlated = true;
-}
-
-void nsys_tally_add(struct nsys_tally *t, const struct nsys_slice *slice, int64_t epoch_ns)
-{
-	int64_t dur = slice->dur == TIME_UNKNOWN ? 0 : slice->dur;
-	int64_t start = wrap_add(slice->ts, -epoch_ns);
-
-	if (!t->rows++) {
-		t->first_ns = start;
-		t->last_ns = wrap_add(start, dur);
-	}
-	t->first_ns = MIN(t->first_ns, start);
-	t->last_ns = MAX(t->last_ns, wrap_add(start, dur));
-	t->total_ns = wrap_add(t->total_ns, dur);
-}
+#include "base/vec.h"
 
 /* ---- tables of calls ---- */
 
@@ -171,51 +49,27 @@ static const struct call_table call_tables[] = {
 	{ "DX12_API", NSYS_LIBRARY, "nameId", NULL },
 };
 
+enum { CALL_START, CALL_END, CALL_TID, CALL_NAME, CALL_CLASS, CALL_NUMBER, CALL_CHAIN, CALL_BYTES };
+
+/* Values of the column eventClass. */
 enum {
-	COLUMN_START,
-	COLUMN_END,
-	COLUMN_TID,
-	COLUMN_NAME,
-	COLUMN_CLASS,
-	COLUMN_NUMBER,
-	COLUMN_CHAIN,
-	COLUMN_BYTES
+	EVENT_CLASS_RUNTIME = 0,
+	EVENT_CLASS_DRIVER = 1,
+	EVENT_CLASS_OSRT = 27,
+	EVENT_CLASS_BACKTRACE = 67
 };
-
-/* Classes of events, in a column of the same name. */
-enum { CLASS_RUNTIME = 0, CLASS_DRIVER = 1, CLASS_OSRT = 27, CLASS_BACKTRACE = 67 };
-
-/* A call is recorded a second time when its call chain was taken: only the chain of that is new. */
-static ow_status add_backtrace(struct nsys *n, const struct nsys_slice *slice)
-{
-	if (!slice->chain || !slice->lane)
-		return builder_status(n->b);
-	OW_TRY(NSYS_GROW(n, backtraces, backtrace_cap, n->backtrace_count + 1));
-	n->backtraces[n->backtrace_count++] =
-		(struct nsys_backtrace){ slice->lane, slice->correlation, slice->chain };
-	return OW_OK;
-}
-
-static uint32_t chain_of(const struct sqlite_rows *rows)
-{
-	int64_t chain = sqlite_int(rows, COLUMN_CHAIN);
-
-	return chain > 0 && chain <= UINT32_MAX ? (uint32_t)chain : 0;
-}
 
 static ow_status add_cuda_call(struct nsys *n, const struct sqlite_rows *rows,
 			       struct nsys_slice *slice, int64_t tid)
 {
-	int64_t class = sqlite_int(rows, COLUMN_CLASS);
-	struct nsys_name *name = &n->names[slice->name];
+	int64_t class = sqlite_int(rows, CALL_CLASS);
 
-	nsys_tally_add(&n->calls, slice, n->epoch_ns);
-	name->call_ns = wrap_add(name->call_ns, slice->dur == TIME_UNKNOWN ? 0 : slice->dur);
-	name->call_count++;
-	nsys_take_correlation(n, slice, nsys_process_of(tid), sqlite_int(rows, COLUMN_NUMBER));
-	if (class == CLASS_BACKTRACE)
-		return add_backtrace(n, slice);
-	if (class == CLASS_DRIVER)
+	nsys_tally_call(n, slice);
+	nsys_correlate(n, slice, nsys_process_of(tid), sqlite_int(rows, CALL_NUMBER));
+	/* The profiler repeats a call when it took its call chain: only the chain is new. */
+	if (class == EVENT_CLASS_BACKTRACE)
+		return nsys_add_backtrace(n, slice);
+	if (class == EVENT_CLASS_DRIVER)
 		slice->category = NSYS_DRIVER;
 	return nsys_add_slice(n, slice);
 }
@@ -224,21 +78,19 @@ static ow_status add_call(struct nsys *n, const struct sqlite_rows *rows,
 			  const struct call_table *table)
 {
 	struct nsys_slice slice = { .category = (uint8_t)table->category };
-	int64_t tid = sqlite_int(rows, COLUMN_TID);
+	int64_t tid = sqlite_int(rows, CALL_TID), chain = sqlite_int(rows, CALL_CHAIN);
 
-	if (table->category == NSYS_OSRT && !sqlite_is_null(rows, COLUMN_CLASS) &&
-	    sqlite_int(rows, COLUMN_CLASS) != CLASS_OSRT) {
-		n->counts.markers++; /* of the profiler */
-		return OW_OK;
-	}
-	if (!nsys_interval(n, rows, COLUMN_START, COLUMN_END, &slice))
+	if (table->category == NSYS_OSRT && !sqlite_is_null(rows, CALL_CLASS) &&
+	    sqlite_int(rows, CALL_CLASS) != EVENT_CLASS_OSRT)
+		return OW_OK; /* a marker of the profiler */
+	if (!nsys_interval(n, rows, CALL_START, CALL_END, &slice))
 		return OW_OK;
 	slice.lane = nsys_thread_lane(
 		n, table->category == NSYS_OVERHEAD ? LANE_OVERHEAD : LANE_CALLS, tid);
-	slice.name = nsys_name(n, sqlite_int(rows, COLUMN_NAME));
-	slice.chain = chain_of(rows);
+	slice.name = nsys_name(n, sqlite_int(rows, CALL_NAME));
+	slice.chain = chain > 0 && chain <= UINT32_MAX ? (uint32_t)chain : 0;
 	if (table->bytes)
-		slice.bytes = MAX(sqlite_int(rows, COLUMN_BYTES), 0);
+		slice.bytes = MAX(sqlite_int(rows, CALL_BYTES), 0);
 	if (table->category == NSYS_RUNTIME && slice.name)
 		return add_cuda_call(n, rows, &slice, tid);
 	return nsys_add_slice(n, &slice);
@@ -260,11 +112,11 @@ static ow_status read_call_table(struct nsys *n, const struct call_table *table)
 	return status;
 }
 
-/* ---- processors ---- */
+/* ---- when threads ran ---- */
 
-/* Per thread: since when it has been on a processor. */
+/* Per thread: since when it runs on a processor. */
 struct on_cpu {
-	int64_t *since; /* by lane; TIME_UNKNOWN: it is not */
+	int64_t *since; /* by lane; TIME_UNKNOWN: it does not run */
 	size_t cap;
 };
 
@@ -272,15 +124,13 @@ static ow_status add_switch(struct nsys *n, struct on_cpu *on, const struct nsys
 			    bool in)
 {
 	size_t old = on->cap;
-	void *since = on->since;
 	struct nsys_slice slice = *row;
 
 	if (!row->lane)
 		return builder_status(n->b);
 	if (row->lane >= on->cap) {
-		if (!mem_grow(n->mem, &since, &on->cap, row->lane + 1, sizeof(*on->since)))
-			return nsys_no_memory(n);
-		on->since = since;
+		if (!vec_reserve(n->mem, on->since, on->cap, row->lane + 1))
+			return import_no_memory(n->ctx);
 		for (size_t i = old; i < on->cap; i++)
 			on->since[i] = TIME_UNKNOWN;
 	}
@@ -289,7 +139,7 @@ static ow_status add_switch(struct nsys *n, struct on_cpu *on, const struct nsys
 		return OW_OK;
 	}
 	if (on->since[row->lane] == TIME_UNKNOWN)
-		return OW_OK; /* it ran when the recording began */
+		return OW_OK; /* it already ran when the recording began */
 	slice.ts = on->since[row->lane];
 	on->since[row->lane] = TIME_UNKNOWN;
 	if (__builtin_sub_overflow(row->ts, slice.ts, &slice.dur) || slice.dur < 0)
@@ -320,48 +170,201 @@ static ow_status read_switches(struct nsys *n)
 
 /* ---- samples ---- */
 
-static int32_t cpu_of(const struct sqlite_rows *rows, int column)
+static ow_status add_sample(struct nsys *n, const struct sqlite_rows *rows)
 {
-	int64_t cpu = sqlite_int(rows, column);
+	int64_t id = sqlite_int(rows, 2), weight = sqlite_int(rows, 3), cpu = sqlite_int(rows, 4);
+	struct nsys_slice at = { 0 };
 
-	return !sqlite_is_null(rows, column) && cpu >= 0 && cpu < INT32_MAX ? (int32_t)cpu + 1 : 0;
+	if (!nsys_interval(n, rows, 0, -1, &at))
+		return OW_OK;
+	return nsys_add_sample(
+		n, &(struct nsys_sample){
+			   .ts = at.ts,
+			   .weight = weight > 0 ? weight : 1,
+			   .cpu = !sqlite_is_null(rows, 4) && cpu >= 0 && cpu < INT32_MAX
+					  ? (int32_t)cpu + 1
+					  : 0,
+			   .lane = nsys_thread_lane(n, LANE_CALLS, sqlite_int(rows, 1)),
+			   .chain = id > 0 && id <= UINT32_MAX ? (uint32_t)id : 0,
+		   });
 }
 
-static ow_status read_samples(struct nsys *n)
+/* ---- NVTX ---- */
+
+/* Values of the column eventType. NVTX_TEXT_*: from text files that the profiler was given. */
+enum {
+	NVTX_MARK = 34,
+	NVTX_PUSH = 35, /* without the pop */
+	NVTX_POP = 36,
+	NVTX_START = 37,
+	NVTX_END = 38,
+	NVTX_THREAD_NAME = 39,
+	NVTX_PUSH_POP = 59,
+	NVTX_START_END = 60,
+	NVTX_TEXT_FIRST = 64,
+	NVTX_TEXT_MARK = 69,
+	NVTX_TEXT_PUSH_POP = 70,
+	NVTX_TEXT_START_END = 71,
+	NVTX_DOMAIN = 75
+};
+
+enum { RANGE_START, RANGE_END, RANGE_TYPE, RANGE_TEXT, RANGE_TEXT_ID, RANGE_TID, RANGE_DOMAIN };
+
+static uint32_t range_text(struct nsys *n, const struct sqlite_rows *rows)
 {
-	static const char *const columns[] = { "start", "globalTid", "id", "cpuCycles", "cpu" };
-	struct sqlite_rows rows;
-	ow_status status = sqlite_rows_open(&rows, &n->db, "COMPOSITE_EVENTS", columns, 5);
+	if (!sqlite_is_null(rows, RANGE_TEXT))
+		return nsys_text(n, sqlite_text(rows, RANGE_TEXT));
+	if (!sqlite_is_null(rows, RANGE_TEXT_ID))
+		return nsys_name(n, sqlite_int(rows, RANGE_TEXT_ID));
+	nsys_problem(n, NSYS_NO_TEXT);
+	return nsys_text(n, STR("(no text)"));
+}
 
-	while (status == OW_OK && sqlite_rows_next(&rows, &status)) {
-		struct nsys_slice at = { 0 };
-		int64_t id = sqlite_int(&rows, 2), weight = sqlite_int(&rows, 3);
+static ow_status name_domain(struct nsys *n, const struct sqlite_rows *rows, int64_t tid)
+{
+	uint16_t domain = nsys_domain(n, nsys_process_of(tid), sqlite_int(rows, RANGE_DOMAIN));
+	uint32_t text = range_text(n, rows);
 
-		if (!nsys_interval(n, &rows, 0, -1, &at))
-			continue;
-		at.lane = nsys_thread_lane(n, LANE_CALLS, sqlite_int(&rows, 1));
-		if (!at.lane)
-			status = builder_status(n->b);
-		if (status != OW_OK ||
-		    NSYS_GROW(n, samples, sample_cap, n->sample_count + 1) != OW_OK)
-			break;
-		n->lanes[at.lane].used = true;
-		n->samples[n->sample_count++] = (struct nsys_sample){
-			.ts = at.ts,
-			.weight = weight > 0 ? weight : 1,
-			.cpu = cpu_of(&rows, 4),
-			.lane = at.lane,
-			.chain = id > 0 && id <= UINT32_MAX ? (uint32_t)id : 0,
-		};
+	if (domain)
+		n->domains[domain].text = text;
+	return builder_status(n->b);
+}
+
+static ow_status add_range(struct nsys *n, const struct sqlite_rows *rows, int64_t type,
+			   int64_t tid)
+{
+	struct nsys_slice slice = { .category = NSYS_RANGE };
+	bool anywhere = type == NVTX_START_END || type == NVTX_TEXT_START_END;
+
+	if (!nsys_interval(n, rows, RANGE_START, RANGE_END, &slice))
+		return OW_OK;
+	slice.lane = anywhere ? nsys_lane(n, &(struct nsys_lane){ .kind = LANE_RANGES,
+								  .process = nsys_process_of(tid) })
+			      : nsys_thread_lane(n, LANE_CALLS, tid);
+	slice.name = range_text(n, rows);
+	slice.domain = nsys_domain(n, nsys_process_of(tid), sqlite_int(rows, RANGE_DOMAIN));
+	if (type == NVTX_MARK || type == NVTX_TEXT_MARK) {
+		slice.dur = TIME_UNKNOWN;
+	} else if (slice.dur == TIME_UNKNOWN) {
+		slice.open = true;
+		nsys_problem(n, NSYS_OPEN);
 	}
-	sqlite_rows_close(&rows);
-	return status == OW_OK ? builder_status(n->b) : status;
+	return nsys_add_slice(n, &slice);
 }
 
-ow_status nsys_read_calls(struct nsys *n)
+static ow_status add_nvtx_event(struct nsys *n, const struct sqlite_rows *rows)
 {
+	int64_t type = sqlite_int(rows, RANGE_TYPE), tid = sqlite_int(rows, RANGE_TID);
+
+	n->ranges++;
+	n->ranges_with_end += !sqlite_is_null(rows, RANGE_END);
+	if (type >= 0 && type < (int64_t)ARRAY_COUNT(n->range_types))
+		n->range_types[type]++;
+	switch (type) {
+	case NVTX_PUSH_POP:
+	case NVTX_START_END:
+	case NVTX_TEXT_PUSH_POP:
+	case NVTX_TEXT_START_END:
+	case NVTX_MARK:
+	case NVTX_TEXT_MARK:
+		return add_range(n, rows, type, tid);
+	case NVTX_PUSH:
+	case NVTX_POP:
+	case NVTX_START:
+	case NVTX_END:
+		nsys_problem(n, NSYS_UNMATCHED);
+		return OW_OK;
+	case NVTX_THREAD_NAME:
+		return nsys_name_lane(n, nsys_thread_lane(n, LANE_CALLS, tid), range_text(n, rows),
+				      -1);
+	case NVTX_DOMAIN:
+		return name_domain(n, rows, tid);
+	default:
+		return OW_OK; /* names of categories, devices, streams */
+	}
+}
+
+/* ---- names of threads and processes ---- */
+
+static ow_status add_thread_name(struct nsys *n, const struct sqlite_rows *rows)
+{
+	static const uint8_t kinds[] = { LANE_CALLS, LANE_OVERHEAD, LANE_CPU };
+	int64_t tid = sqlite_int(rows, 0);
+
+	for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+		uint32_t lane = nsys_find_thread(n, kinds[i], tid);
+
+		if (lane)
+			OW_TRY(nsys_name_lane(n, lane, nsys_name(n, sqlite_int(rows, 1)),
+					      sqlite_int(rows, 2)));
+	}
+	return OW_OK;
+}
+
+static ow_status add_process_name(struct nsys *n, const struct sqlite_rows *rows)
+{
+	struct nsys_process *p = nsys_find_process(n, sqlite_int(rows, 0));
+
+	if (p)
+		p->name = nsys_utf8(n, sqlite_text(rows, 1));
+	return builder_status(n->b);
+}
+
+static void add_rank(struct nsys *n, int64_t rank)
+{
+	if (rank < 0 || rank > INT32_MAX || n->rank == rank)
+		return;
+	n->rank = n->rank == NSYS_NO_RANK ? rank : NSYS_MANY_RANKS;
+}
+
+static ow_status add_mpi_rank(struct nsys *n, const struct sqlite_rows *rows)
+{
+	add_rank(n, sqlite_int(rows, 0));
+	return OW_OK;
+}
+
+/* Older exports have no table of ranks, but name threads "MPI Rank 3". */
+void nsys_ranks_from_names(struct nsys *n)
+{
+	const struct str prefix = STR("MPI Rank ");
+
+	for (size_t i = 1; i < n->lane_count; i++) {
+		struct str name = model_str(n->b->m, nsys_string(n, n->lanes[i].name));
+		int64_t rank;
+
+		if (n->lanes[i].kind == LANE_CALLS && str_starts(name, prefix) &&
+		    str_to_i64(str_skip(name, prefix.len), &rank))
+			add_rank(n, rank);
+	}
+}
+
+/* ---- all tables ---- */
+
+ow_status nsys_read_owners(struct nsys *n)
+{
+	static const char *const threads[] = { "globalTid", "nameId", "priority" };
+	static const char *const processes[] = { "globalPid", "name" };
+	static const char *const ranks[] = { "rank" };
+
+	OW_TRY(nsys_each_row(n, "ThreadNames", threads, 3, add_thread_name));
+	OW_TRY(nsys_each_row(n, "PROCESSES", processes, 2, add_process_name));
+	return nsys_each_row(n, "MPI_RANKS", ranks, 1, add_mpi_rank);
+}
+
+ow_status nsys_read_host(struct nsys *n)
+{
+	static const char *const samples[] = { "start", "globalTid", "id", "cpuCycles", "cpu" };
+
 	for (size_t i = 0; i < ARRAY_COUNT(call_tables); i++)
 		OW_TRY(read_call_table(n, &call_tables[i]));
 	OW_TRY(read_switches(n));
-	return read_samples(n);
+	return nsys_each_row(n, "COMPOSITE_EVENTS", samples, 5, add_sample);
+}
+
+ow_status nsys_read_ranges(struct nsys *n)
+{
+	static const char *const columns[] = { "start",	 "end",	      "eventType", "text",
+					       "textId", "globalTid", "domainId" };
+
+	return nsys_each_row(n, "NVTX_EVENTS", columns, ARRAY_COUNT(columns), add_nvtx_event);
 }

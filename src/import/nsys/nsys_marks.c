@@ -1,12 +1,12 @@
 /*
- * nsys_marks.c: see nsys_marks.h. The texts are Python's repr of a dictionary; only single values are picked out of
- * them, no more of Python is understood.
+ * nsys_marks.c: reads NVTX ranges of PyTorch and its profilers, for the importer and the producer of Nsight Systems exports. The
+ * texts of PyProf are Python's repr of a dictionary; this file picks single values out of them and does not parse Python.
  */
-#include "import/nsys_marks.h"
+#include "import/nsys/nsys_marks.h"
 
 /* ---- operators of emit_nvtx ---- */
 
-/* Where what changes from run to run begins: ", seq = 7, op_id = 3, sizes = [[1, 2]], input_op_ids = [(1,0)]". */
+/* The name ends where values begin that change from run to run: ", seq = 7, op_id = 3, sizes = [[1, 2]]". */
 static size_t end_of_name(struct str text)
 {
 	static const char *const parts[] = { ", seq = ", ", op_id = ", ", sizes = ",
@@ -23,7 +23,7 @@ static size_t end_of_name(struct str text)
 
 /* ---- dictionaries of PyProf ---- */
 
-/* Behind the key: {'mod': 'Tensor'} gives 'Tensor'}; no text when it is not there. */
+/* The text behind a key: of {'mod': 'Tensor'} that is 'Tensor'}. Empty without the key. */
 static struct str value_of(struct str text, const char *key)
 {
 	size_t at = str_find(text, str_from(key));
@@ -34,7 +34,7 @@ static struct str value_of(struct str text, const char *key)
 	return str_trim(str_skip(text, at + strlen(key)));
 }
 
-/* The next quoted text, which is cut off *rest. */
+/* Moves the next quoted text from the front of *rest into *value. */
 static bool next_quoted(struct str *rest, struct str *value)
 {
 	size_t end;
@@ -58,8 +58,6 @@ static struct str text_of(struct str text, const char *key)
 		return none;
 	return value;
 }
-
-/* ---- answers ---- */
 
 enum nsys_mark nsys_mark_of(struct str text)
 {

@@ -1,7 +1,7 @@
 /*
- * nsys_marks.h: ranges of NVTX that PyTorch and its profilers write, which say more than a name: operators of emit_nvtx
- * ("aten::mm, seq = 7, sizes = …"), and the texts of PyProf and DLProf ({'mod': 'Tensor', 'op': 'add', …} and
- * {'traceMarker': ['train.py:12', …], …}). For the importer of exports of Nsight Systems and its producer.
+ * nsys_marks.h: NVTX ranges that PyTorch and its profilers write, whose text is more than a name: operators of emit_nvtx
+ * ("aten::mm, seq = 7, sizes = …"), and texts of PyProf and DLProf ({'mod': 'Tensor', 'op': 'add', …} and {'traceMarker':
+ * ['train.py:12', …], …}). Used by nsys_rows.c and by interpret/producer_nsys.c.
  */
 #ifndef IMPORT_NSYS_MARKS_H
 #define IMPORT_NSYS_MARKS_H
@@ -15,9 +15,9 @@ enum nsys_mark {
 };
 
 enum nsys_mark nsys_mark_of(struct str text);
-/* What all ranges of the kind are called, without numbers and shapes; nil when that is the text itself. */
+/* The name of a range without numbers and shapes; nil when that is the whole text. */
 str_id nsys_mark_name(struct builder *b, struct str text);
-/* The stack that a MARK_STACK tells. */
+/* The stack in the text of a MARK_STACK range. */
 stack_id nsys_mark_stack(struct builder *b, struct str text);
 
 #endif

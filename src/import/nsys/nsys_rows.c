@@ -1,12 +1,13 @@
 /*
- * nsys_rows.c: puts what was read from an export into the model: tracks in order of processes, and the slices of each
- * in order of time. Called once, when all tables have been read and all names are known.
+ * nsys_rows.c: makes the rows of the model from an export of Nsight Systems: one track per lane, ordered by process, and the
+ * slices of each lane as events in order of time. import_nsys.c calls nsys_make_rows once, when all tables have been read and
+ * all names are known. What the events mean is decided by import/interpret/.
  */
-#include "import/nsys_int.h"
+#include "import/nsys/nsys_store.h"
 
-#include "import/meaning.h"
-#include "import/nsys_marks.h"
-#include "import/trace_sort.h"
+#include "import/interpret/interpret.h"
+#include "import/nsys/nsys_marks.h"
+#include "import/chrome/trace_sort.h"
 
 static const char *const categories[NSYS_CATEGORIES] = {
 	[NSYS_RUNTIME] = "cuda_runtime", [NSYS_DRIVER] = "cuda_driver", [NSYS_KERNEL] = "kernel",
@@ -15,22 +16,23 @@ static const char *const categories[NSYS_CATEGORIES] = {
 	[NSYS_LIBRARY] = "library",	 [NSYS_OVERHEAD] = "overhead",	[NSYS_CPU] = "sched",
 };
 
-struct making {
+struct row_maker {
 	struct nsys *n;
+	struct event_draft draft;
 	uint32_t *order; /* of lanes */
-	str_id *calls;	 /* by name: what a call is shown as */
+	str_id *calls;	 /* by name: the name of a call without its version */
 	str_id category[NSYS_CATEGORIES];
 	str_id *domain;	 /* by domain: the category of its ranges */
-	str_id operator; /* the category of those that are operators */
-	uint8_t *marks;	 /* by string: enum nsys_mark + 1, 0 = not asked */
+	str_id operator; /* the category of ranges that are operators */
+	uint8_t *marks;	 /* by string: enum nsys_mark + 1, 0 = not looked at yet */
 	uint32_t mark_count;
-	/* Of the lane that is being added: the stack that the last range of its kind told, and until when. */
+	/* Of the current lane: the stack in the last MARK_STACK range, and where that range ends. */
 	stack_id marked;
 	int64_t marked_until;
 	str_id nameless;
 	struct map backtraces;
-	int64_t prefix; /* of the ids of processes: the machine */
-	bool stacks;
+	int64_t machine; /* high bits of the process ids of the first machine */
+	bool stacks;	 /* there are call chains of calls */
 };
 
 /* ---- lanes ---- */
@@ -51,15 +53,6 @@ static int by_lane(const void *a, const void *b, void *arg)
 	return 0;
 }
 
-static void order_lanes(struct making *k)
-{
-	struct nsys *n = k->n;
-
-	for (uint32_t i = 0; i < n->lane_count; i++)
-		k->order[i] = i;
-	qsort_r(k->order + 1, n->lane_count - 1, sizeof(*k->order), by_lane, n);
-}
-
 static const struct {
 	uint8_t kind;
 	const char *what;
@@ -74,7 +67,7 @@ static const struct {
 	[LANE_VALUES] = { TRACK_OTHER, " metrics" },
 };
 
-static str_id thread_name(struct making *k, const struct nsys_lane *lane)
+static str_id thread_name(struct row_maker *k, const struct nsys_lane *lane)
 {
 	struct nsys *n = k->n;
 	uint32_t calls = nsys_find_thread(n, LANE_CALLS, lane->process | lane->number);
@@ -90,7 +83,7 @@ static str_id thread_name(struct making *k, const struct nsys_lane *lane)
 }
 
 /* A thread and what was added to it, or a stream of a device. */
-static str_id lane_name(struct making *k, const struct nsys_lane *lane,
+static str_id lane_name(struct row_maker *k, const struct nsys_lane *lane,
 			const struct nsys_lane *before)
 {
 	const char *what = lane_tracks[lane->kind].what;
@@ -113,19 +106,19 @@ static str_id lane_name(struct making *k, const struct nsys_lane *lane,
 	if (again)
 		buf_printf(&text, ", context %" PRId64, lane->context);
 	if (text.failed)
-		nsys_no_memory(n);
+		import_no_memory(n->ctx);
 	id = builder_str(n->b, buf_str(&text));
 	buf_release(&text);
 	return id;
 }
 
-static str_id process_name(struct making *k, int64_t process)
+static str_id process_name(struct row_maker *k, int64_t process)
 {
 	const struct nsys_process *p = nsys_find_process(k->n, process);
 	char name[32];
 
 	if (!process)
-		return (str_id){ 0 }; /* nobody's: metrics of a device */
+		return (str_id){ 0 }; /* metrics of a device belong to no process */
 	if (p && p->name.v)
 		return p->name;
 	snprintf(name, sizeof(name), "process %" PRId64, nsys_pid(process));
@@ -142,7 +135,7 @@ static device_id device_of(struct nsys *n, const struct nsys_lane *lane)
 	return builder_device(n->b, str_from(name));
 }
 
-static ow_status make_track(struct making *k, struct nsys_lane *lane,
+static ow_status make_track(struct row_maker *k, struct nsys_lane *lane,
 			    const struct nsys_lane *before)
 {
 	struct nsys *n = k->n;
@@ -156,9 +149,8 @@ static ow_status make_track(struct making *k, struct nsys_lane *lane,
 				 .flags = TRACK_SLICES,
 				 .source = n->b->source };
 
-	if (lane->process &&
-	    lane->process >> 48 != k->prefix) /* of another machine, where numbers may repeat */
-		row.pid = lane->process >> 24;
+	if (lane->process && lane->process >> 48 != k->machine)
+		row.pid = lane->process >> 24; /* on another machine, the same pid may exist */
 	lane->track = builder_track(n->b, &row);
 	if (n->b->m->track.count == tracks && builder_status(n->b) == OW_OK)
 		lane->track = builder_add_track(n->b, &row); /* rows of two lanes must not mix */
@@ -167,7 +159,7 @@ static ow_status make_track(struct making *k, struct nsys_lane *lane,
 
 /* ---- numbers of launches ---- */
 
-/* Processes get ranges of their own. */
+/* Shifts the correlation numbers of each process into a range of its own. */
 static void spread_numbers(struct nsys *n)
 {
 	uint64_t next = 0;
@@ -213,7 +205,7 @@ static void order_same_start(struct nsys_kept *list, struct trace_ref *refs, siz
 	}
 }
 
-/* By time; what is around comes first. Tables are mostly in order, each. */
+/* By time; of two that start together the longer comes first, because it contains the other. */
 static struct trace_ref *order_slices(struct nsys *n, const struct nsys_lane *lane)
 {
 	size_t size = lane->count * sizeof(struct trace_ref);
@@ -222,7 +214,7 @@ static struct trace_ref *order_slices(struct nsys *n, const struct nsys_lane *la
 
 	if (!scratch) {
 		mem_free(n->mem, refs, size);
-		nsys_no_memory(n);
+		import_no_memory(n->ctx);
 		return NULL;
 	}
 	for (uint32_t i = 0; i < lane->count; i++)
@@ -233,26 +225,21 @@ static struct trace_ref *order_slices(struct nsys *n, const struct nsys_lane *la
 	return refs;
 }
 
-static uint64_t hash_backtrace(uint32_t lane, uint32_t correlation)
-{
-	return map_hash_u64(lane, correlation);
-}
-
-static ow_status index_backtraces(struct making *k)
+static ow_status index_backtraces(struct row_maker *k)
 {
 	const struct nsys *n = k->n;
 
 	for (size_t i = 0; i < n->backtrace_count; i++)
 		if (!map_add(&k->backtraces,
-			     hash_backtrace(n->backtraces[i].lane, n->backtraces[i].correlation),
+			     map_hash_u64(n->backtraces[i].lane, n->backtraces[i].correlation),
 			     (uint32_t)i + 1))
-			return nsys_no_memory(k->n);
+			return import_no_memory(k->n->ctx);
 	return OW_OK;
 }
 
-static uint32_t backtrace_of(const struct making *k, uint32_t lane, uint32_t correlation)
+static uint32_t backtrace_of(const struct row_maker *k, uint32_t lane, uint32_t correlation)
 {
-	uint64_t hash = hash_backtrace(lane, correlation);
+	uint64_t hash = map_hash_u64(lane, correlation);
 
 	for (struct map_iter it = map_find(&k->backtraces, hash); it.value;
 	     it = map_next(&k->backtraces, it)) {
@@ -264,7 +251,7 @@ static uint32_t backtrace_of(const struct making *k, uint32_t lane, uint32_t cor
 	return 0;
 }
 
-static stack_id stack_of(const struct making *k, uint32_t lane, const struct nsys_kept *s)
+static stack_id stack_of(const struct row_maker *k, uint32_t lane, const struct nsys_kept *s)
 {
 	bool cuda = s->category == NSYS_RUNTIME || s->category == NSYS_DRIVER;
 	uint32_t chain = k->n->extras[s->extra].chain;
@@ -288,13 +275,13 @@ static struct str without_version(struct str name)
 	return name;
 }
 
-static str_id name_of(struct making *k, const struct nsys_kept *s)
+static str_id name_of(struct row_maker *k, const struct nsys_kept *s)
 {
 	struct nsys *n = k->n;
 	str_id id = nsys_string(n, s->name);
 
 	if (OW_UNLIKELY(!id.v)) {
-		n->counts.no_text++;
+		nsys_problem(n, NSYS_NO_TEXT);
 		return k->nameless;
 	}
 	if ((s->category != NSYS_RUNTIME && s->category != NSYS_DRIVER) || s->name & NSYS_TEXT)
@@ -314,7 +301,7 @@ static bool keeps_version(const struct nsys *n, const struct nsys_kept *s, uint3
 	       model_str(m, id).len > model_str(m, (str_id){ shown }).len + STR("_v1000").len;
 }
 
-static enum nsys_mark mark_of(struct making *k, uint32_t name)
+static enum nsys_mark mark_of(struct row_maker *k, uint32_t name)
 {
 	if (name >= k->mark_count)
 		return MARK_PLAIN;
@@ -324,16 +311,17 @@ static enum nsys_mark mark_of(struct making *k, uint32_t name)
 	return (enum nsys_mark)(k->marks[name] - 1);
 }
 
-/* What PyTorch's profilers write into ranges: operators, and where they were called. */
-static void read_mark(struct making *k, event_id e)
+/* Ranges that PyTorch's profilers write can be operators, or say where operators were called. */
+static void read_mark(struct row_maker *k, event_id e)
 {
 	struct builder *b = k->n->b;
 	struct event_table *events = &b->m->event;
-	uint32_t name = events->op[e.v].v;
+	uint32_t name = k->draft.op_name[e.v - k->draft.first].v;
 
 	switch (mark_of(k, name)) {
 	case MARK_OPERATOR:
 		events->category[e.v] = k->operator;
+		events->correlation[e.v] = 0; /* launches and their work have one */
 		break;
 	case MARK_STACK:
 		k->marked = nsys_mark_stack(b, model_str(b->m, (str_id){ name }));
@@ -346,11 +334,12 @@ static void read_mark(struct making *k, event_id e)
 	}
 }
 
-/* Values that few rows have: columns read as zero where nothing is written. */
-static void set_rare(struct making *k, uint32_t lane, const struct nsys_kept *s, event_id e)
+/* Sets columns that few rows have. A row reads as zero where nothing is set. */
+static void set_rare(struct row_maker *k, uint32_t lane, const struct nsys_kept *s, event_id e)
 {
 	struct nsys *n = k->n;
 	struct event_table *events = &n->b->m->event;
+	uint32_t op = k->draft.op_name[e.v - k->draft.first].v;
 	stack_id stack = stack_of(k, lane, s);
 
 	if (!stack.v && k->marked.v && s->ts < k->marked_until)
@@ -359,7 +348,7 @@ static void set_rare(struct making *k, uint32_t lane, const struct nsys_kept *s,
 		BUILDER_SET(n->b, event, bytes, e, n->extras[s->extra].bytes);
 	if (stack.v)
 		BUILDER_SET(n->b, event, stack, e, stack);
-	if (events->op[e.v].v != k->nameless.v && keeps_version(n, s, events->op[e.v].v))
+	if (op != k->nameless.v && keeps_version(n, s, op))
 		BUILDER_SET(n->b, event, name, e, nsys_string(n, s->name));
 	if (s->open) {
 		BUILDER_SET(n->b, event, flags, e, EVENT_UNFINISHED);
@@ -371,8 +360,8 @@ static void set_rare(struct making *k, uint32_t lane, const struct nsys_kept *s,
 	}
 }
 
-/* There is room for it. */
-static void add_event(struct making *k, uint32_t lane, const struct nsys_kept *s,
+/* The caller has made room in the table. */
+static void add_event(struct row_maker *k, uint32_t lane, const struct nsys_kept *s,
 		      const struct nsys_process *p)
 {
 	struct event_table *events = &k->n->b->m->event;
@@ -380,7 +369,7 @@ static void add_event(struct making *k, uint32_t lane, const struct nsys_kept *s
 
 	events->ts_ns[at] = s->ts;
 	events->dur_ns[at] = s->dur;
-	events->op[at].v = name_of(k, s).v; /* a string; see meaning.h */
+	k->draft.op_name[at - k->draft.first] = name_of(k, s);
 	events->track[at] = k->n->lanes[lane].track;
 	events->step[at].v = 0;
 	events->category[at] =
@@ -391,8 +380,8 @@ static void add_event(struct making *k, uint32_t lane, const struct nsys_kept *s
 	set_rare(k, lane, s, (event_id){ at });
 }
 
-/* Lists of lanes that were added before give their memory to the rows of this one. */
-static void use_freed(struct nsys *n, uint32_t rows)
+/* Lets the rows of the next lane use the memory that the lists of finished lanes occupied. */
+static void use_freed(struct nsys *n, struct event_draft *d, uint32_t rows)
 {
 	struct event_table *e = &n->b->m->event;
 
@@ -402,7 +391,9 @@ static void use_freed(struct nsys *n, uint32_t rows)
 		     ((size_t)e->count + rows) * sizeof(*e->column))
 	USE_FREED(ts_ns);
 	USE_FREED(dur_ns);
-	USE_FREED(op);
+	mem_use_kept(n->mem, d->op_name, d->cap * sizeof(str_id),
+		     (e->count - d->first) * sizeof(str_id),
+		     ((size_t)e->count - d->first + rows) * sizeof(str_id));
 	USE_FREED(track);
 	USE_FREED(step);
 	USE_FREED(category);
@@ -410,7 +401,7 @@ static void use_freed(struct nsys *n, uint32_t rows)
 #undef USE_FREED
 }
 
-static ow_status add_lane(struct making *k, uint32_t number, const struct nsys_lane *before)
+static ow_status add_lane(struct row_maker *k, uint32_t number, const struct nsys_lane *before)
 {
 	struct nsys *n = k->n;
 	struct nsys_lane *lane = &n->lanes[number];
@@ -422,7 +413,7 @@ static ow_status add_lane(struct making *k, uint32_t number, const struct nsys_l
 		refs = order_slices(n, lane);
 		OW_TRY(builder_status(n->b));
 	}
-	use_freed(n, lane->count);
+	use_freed(n, &k->draft, lane->count);
 	k->marked = (stack_id){ 0 };
 	for (uint32_t i = 0; i < lane->count; i++)
 		add_event(k, number, &lane->list[refs ? refs[i].row : i], p);
@@ -435,7 +426,7 @@ static ow_status add_lane(struct making *k, uint32_t number, const struct nsys_l
 
 /* ---- all ---- */
 
-static ow_status make_names(struct making *k)
+static ow_status make_names(struct row_maker *k)
 {
 	struct nsys *n = k->n;
 	struct buf text;
@@ -453,14 +444,14 @@ static ow_status make_names(struct making *k)
 		buf_printf(&text, "%s,", categories[NSYS_RANGE]);
 		buf_add_str(&text, model_str(n->b->m, name));
 		if (text.failed)
-			nsys_no_memory(n);
+			import_no_memory(n->ctx);
 		k->domain[i] = name.v ? builder_str(n->b, buf_str(&text)) : k->domain[0];
 	}
 	buf_release(&text);
 	return builder_status(n->b);
 }
 
-static ow_status add_lanes(struct making *k)
+static ow_status add_lanes(struct row_maker *k)
 {
 	static const struct nsys_lane none;
 	struct nsys *n = k->n;
@@ -479,19 +470,18 @@ static ow_status add_lanes(struct making *k)
 
 static void add_values(struct nsys *n)
 {
-	for (size_t i = 0; i < n->value_count; i++) {
-		const struct nsys_value *v = &n->values[i];
+	for (size_t i = 0; i < n->reading_count; i++) {
+		const struct nsys_reading *v = &n->readings[i];
 
-		builder_add_counter(n->b,
-				    &(struct counter_row){ .track = n->lanes[v->lane].track,
-							   .name = nsys_string(n, v->name),
-							   .series = nsys_string(n, v->series),
-							   .ts_ns = v->ts,
-							   .value = v->value });
+		builder_add_counter(n->b, &(struct counter_row){ .track = n->lanes[v->lane].track,
+								 .name = nsys_string(n, v->name),
+								 .series = nsys_string(n, v->name),
+								 .ts_ns = v->ts,
+								 .value = v->value });
 	}
 }
 
-/* Some versions count cycles; all count samples. */
+/* Some versions of Nsight Systems count cycles per sample; the others only say that there was one. */
 static void add_samples(struct nsys *n)
 {
 	bool cycles = false;
@@ -516,7 +506,7 @@ static void add_samples(struct nsys *n)
 	}
 }
 
-static ow_status run(struct making *k, struct arena *arena)
+static ow_status make_rows(struct row_maker *k, struct arena *arena)
 {
 	struct nsys *n = k->n;
 	size_t lanes = n->lane_count;
@@ -525,31 +515,35 @@ static ow_status run(struct making *k, struct arena *arena)
 	k->calls = ARENA_ARRAY(arena, str_id, n->name_count);
 	k->domain = ARENA_ARRAY(arena, str_id, n->domain_count);
 	if (!k->order || !k->calls || !k->domain)
-		return nsys_no_memory(n);
-	order_lanes(k);
+		return import_no_memory(n->ctx);
+	for (uint32_t i = 0; i < lanes; i++)
+		k->order[i] = i;
+	qsort_r(k->order + 1, lanes - 1, sizeof(*k->order), by_lane, n);
 	if (!builder_grow(n->b, TABLE_event, (uint32_t)n->slice_count) ||
 	    !builder_need_column(n->b, TABLE_event, offsetof(struct event_table, category)) ||
 	    !builder_need_column(n->b, TABLE_event, offsetof(struct event_table, correlation)))
 		return builder_status(n->b);
+	if (!event_draft_reserve(&k->draft, n->slice_count, false))
+		return import_no_memory(n->ctx);
 	OW_TRY(make_names(k));
 	k->mark_count = n->b->m->strings.count;
 	k->marks = ARENA_ARRAY(arena, uint8_t, k->mark_count);
 	if (!k->marks)
-		return nsys_no_memory(n);
+		return import_no_memory(n->ctx);
 	OW_TRY(index_backtraces(k));
 	spread_numbers(n);
 	k->stacks = n->chains[CHAINS_CUDA].count || n->chains[CHAINS_OSRT].count;
 	for (size_t i = lanes; i-- > 1;)
 		if (n->lanes[k->order[i]].process)
-			k->prefix = n->lanes[k->order[i]].process >> 48;
+			k->machine = n->lanes[k->order[i]].process >> 48;
 	OW_TRY(add_lanes(k));
 	add_values(n);
 	add_samples(n);
 	return builder_status(n->b);
 }
 
-/* The step that was going on. Windows of a source are in order of time. */
-static ow_status give_steps(struct nsys *n, uint32_t first_sample, uint32_t first_window)
+/* Gives each sample the step during which it was taken. The windows of a source are in order of time. */
+static ow_status assign_steps(struct nsys *n, uint32_t first_sample, uint32_t first_window)
 {
 	const struct model *m = n->b->m;
 	const struct window_table *w = &m->window;
@@ -577,25 +571,27 @@ ow_status nsys_make_rows(struct nsys *n)
 {
 	uint32_t first_sample = n->b->m->sample.count, first_window = n->b->m->window.count;
 	struct model *m = n->b->m;
-	struct making k = { .n = n };
-	struct meaning_input in = { .source = n->b->source,
-				    .input = n->ctx->in,
-				    .options = n->ctx->options,
-				    .first_event = m->event.count,
-				    .first_track = m->track.count,
-				    .first_flow = m->flow.count,
-				    .producer = "nsys",
-				    .title = n->version };
+	struct row_maker k = { .n = n };
+	struct interpret_input in = { .source = n->b->source,
+				      .input = n->ctx->in,
+				      .options = n->ctx->options,
+				      .draft = &k.draft,
+				      .first_track = m->track.count,
+				      .first_flow = m->flow.count,
+				      .producer = "nsys",
+				      .title = n->version };
 	struct arena arena;
 	ow_status status;
 
 	arena_init(&arena, n->mem);
 	map_init(&k.backtraces, n->mem);
-	status = run(&k, &arena);
+	event_draft_init(&k.draft, n->b);
+	status = make_rows(&k, &arena);
 	in.stacks = m->event.stack != NULL;
 	map_release(&k.backtraces);
 	arena_release(&arena);
 	if (status == OW_OK)
-		status = trace_meaning(n->b, &in);
-	return status == OW_OK ? give_steps(n, first_sample, first_window) : status;
+		status = interpret_trace(n->b, &in);
+	event_draft_release(&k.draft);
+	return status == OW_OK ? assign_steps(n, first_sample, first_window) : status;
 }

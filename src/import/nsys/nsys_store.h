@@ -1,17 +1,18 @@
 /*
- * nsys_int.h: between the files of the importer of Nsight Systems' SQLite exports (import_nsys.c, nsys_*.c); nobody
- * else includes it.
+ * nsys_store.h: what has been read from an SQLite export of Nsight Systems, before it becomes rows of the model.
  *
- * Tables are read one after the other, each from its first row to the last, into slices and points that know their
- * lane and the number of their name. Then the texts that these numbers stand for are fetched, and no others: an export
- * also has the environment of the program and what it printed. At the end everything is put in order of lanes and of
- * time into the model, and the meaning pass of traces does the rest.
+ * import_nsys.c opens the export and runs the steps in order. nsys_host.c and nsys_device.c read the tables, each from its
+ * first row to its last, and add slices, samples, values and names here. Each slice knows its lane and the number of its
+ * name. Then nsys_fetch_names reads the texts of these numbers from StringIds, and only those: an export also contains the
+ * environment of the program and its output. Finally nsys_rows.c copies everything into the model, lane by lane in order of
+ * time. Only nsys_store.c writes the fields of struct nsys, except where a group of fields names another file.
  */
-#ifndef IMPORT_NSYS_INT_H
-#define IMPORT_NSYS_INT_H
+#ifndef IMPORT_NSYS_STORE_H
+#define IMPORT_NSYS_STORE_H
 
+#include "base/vec.h"
 #include "import/importer.h"
-#include "wire/sqlite_file.h"
+#include "wire/sqlite/sqlite_file.h"
 
 /* ---- names ---- */
 
@@ -19,11 +20,12 @@
 struct nsys_name {
 	int64_t id;
 	str_id text;
-	int64_t kernel_ns, kernel_count; /* as the short name of kernels */
-	int64_t call_ns, call_count; /* as a call of the CUDA library, copies of a call included */
+	int64_t kernel_ns, kernel_count; /* sums over the kernels with this short name */
+	int64_t call_ns,
+		call_count; /* sums over the CUDA calls with this name, repeated rows included */
 };
 
-/* What a slice is called: the place of a nsys_name, or a string with this bit. */
+/* The name of a slice is an index into names, or a str_id with this bit set. 0 means no name. */
 #define NSYS_TEXT ((uint32_t)1 << 31)
 
 /* ---- lanes ---- */
@@ -33,44 +35,53 @@ enum nsys_lane_kind {
 	LANE_CALLS,    /* of a thread: calls and ranges, which nest */
 	LANE_OVERHEAD, /* of a thread: the profiler's own work */
 	LANE_CPU,      /* of a thread: when it ran on a processor */
-	LANE_RANGES,   /* of a process: ranges that begin and end anywhere */
+	LANE_RANGES,   /* of a process: ranges that may start on one thread and end on another */
 	LANE_STREAM,   /* of a device */
-	LANE_UNIFIED,  /* pages that move between host and device by themselves */
-	LANE_WAITS,    /* of a stream: what it waits for, which restates calls */
-	LANE_VALUES,   /* counters of a device */
+	LANE_UNIFIED,  /* of a device: pages that unified memory moves between host and device */
+	LANE_WAITS,    /* of a stream: waits, which repeat calls of the host */
+	LANE_VALUES,   /* of a device: counters */
 	LANE_KINDS
 };
 
-struct nsys_kept;
+/* A slice or point as its lane keeps it. There are many, so rare values are in struct nsys_extra. */
+struct nsys_kept {
+	int64_t ts, dur; /* dur TIME_UNKNOWN: a point in time */
+	uint32_t name, correlation;
+	uint32_t extra; /* index into extras, 0 = none */
+	uint16_t domain;
+	uint8_t category;
+	bool open;
+};
 
 struct nsys_lane {
 	uint8_t kind;	 /* enum nsys_lane_kind */
 	bool used;	 /* by samples or values */
-	bool unsorted;	 /* its list is not in order of time, then length */
+	bool unsorted;	 /* list is not ordered by time, then by length */
 	int64_t process; /* globalPid */
-	int64_t number;	 /* thread, or stream */
+	int64_t number;	 /* of the thread or the stream */
 	int64_t device, context;
-	int64_t rank;	/* of the name: the lowest wins */
-	uint32_t name;	/* place or string, 0 = none */
-	uint32_t count; /* slices and points */
-	struct nsys_kept *list;
+	int64_t rank; /* of the name: the name with the lowest rank wins */
+	uint32_t name;
+	uint32_t count;		/* slices and points in list */
+	struct nsys_kept *list; /* nsys_rows.c frees it when its rows are made */
 	size_t cap;
-	track_id track;
+	track_id track; /* set by nsys_rows.c */
 };
 
 struct nsys_process {
 	int64_t id; /* globalPid */
 	str_id name;
 	uint32_t lowest, highest; /* correlation numbers */
-	uint32_t shift;		  /* added to them, so that those of several processes differ */
-	bool correlated, beyond;
+	bool correlated;	  /* it has any */
+	/* Set by nsys_rows.c: what is added to correlation numbers to make them unique over all processes. */
+	uint32_t shift;
+	bool beyond; /* the result would not fit into 32 bits */
 };
 
-/* A domain of ranges, which has a name of its own. */
+/* A domain of NVTX ranges, which has a name of its own. */
 struct nsys_domain {
 	int64_t process, id;
-	str_id name;
-	uint32_t text; /* place or string */
+	uint32_t text; /* a name */
 };
 
 /* ---- rows ---- */
@@ -92,26 +103,16 @@ enum nsys_category {
 	NSYS_CATEGORIES
 };
 
-/* A row as it is read. */
+/* A row of the export, as a reader passes it to nsys_add_slice. */
 struct nsys_slice {
 	int64_t ts, dur; /* dur TIME_UNKNOWN: a point in time */
 	int64_t bytes;
 	uint32_t lane, name;
 	uint32_t correlation;
-	uint32_t chain;	 /* call stack: its number in the tables of call chains */
+	uint32_t chain;	 /* number of its call chain, 0 = none */
 	uint16_t domain; /* of a range */
 	uint8_t category;
-	bool open; /* no end was seen */
-};
-
-/* The same as it is kept by its lane: there are many. */
-struct nsys_kept {
-	int64_t ts, dur;
-	uint32_t name, correlation;
-	uint32_t extra; /* bytes and call stack, 0 = none */
-	uint16_t domain;
-	uint8_t category;
-	bool open;
+	bool open; /* the export has no end for it */
 };
 
 struct nsys_extra {
@@ -119,12 +120,13 @@ struct nsys_extra {
 	uint32_t chain;
 };
 
-/* A call chain that was recorded beside the call it belongs to. */
+/* A call chain that is a row of its own, beside the row of its call. */
 struct nsys_backtrace {
 	uint32_t lane, correlation, chain;
 };
 
-/* Rows of a table of call chains. */
+enum { CHAINS_CUDA, CHAINS_OSRT, CHAINS_SAMPLES, CHAINS_KINDS };
+
 struct nsys_chain_row {
 	int64_t id;
 	uint32_t symbol, module;
@@ -132,15 +134,14 @@ struct nsys_chain_row {
 	bool kernel;	/* of the operating system */
 };
 
+/* One table of call chains. Each table counts its chains from 1. */
 struct nsys_chains {
-	struct nsys_chain_row *rows; /* by id, the innermost first */
+	struct nsys_chain_row *rows; /* by id, the innermost frame first */
 	size_t row_count, row_cap;
 	uint32_t *ids; /* ascending */
 	stack_id *stacks;
 	size_t count;
 };
-
-enum { CHAINS_CUDA, CHAINS_OSRT, CHAINS_SAMPLES, CHAINS_KINDS };
 
 struct nsys_sample {
 	int64_t ts, weight;
@@ -148,33 +149,43 @@ struct nsys_sample {
 	int32_t cpu; /* + 1 */
 };
 
-struct nsys_value {
+struct nsys_reading {
 	int64_t ts;
 	double value;
-	uint32_t lane, name, series;
+	uint32_t lane, name;
 };
 
-/* Which device a process means by a number. */
+/* Which GPU a process means by a CUDA device number. */
 struct nsys_gpu {
 	int64_t pid; /* -1 = any */
 	int64_t number, gpu;
 };
 
-/* What a table of the export has in all, for `info`. */
+/* Sums over a table of the export, for `info`. */
 struct nsys_tally {
 	int64_t rows, total_ns, first_ns, last_ns;
 };
 
-struct nsys_counts {
-	uint64_t no_time, negative, clamped, open, unmatched, numbers, no_text, markers;
-	uint64_t chains_broken;
-	uint64_t warnings, errors; /* of the profiler, about the recording */
+/* What is wrong with rows. import_nsys.c turns each count into a note. */
+enum nsys_problem {
+	NSYS_NO_TIME,
+	NSYS_NEGATIVE,
+	NSYS_CLAMPED,
+	NSYS_OPEN,
+	NSYS_UNMATCHED,
+	NSYS_BIG_NUMBER,
+	NSYS_NO_TEXT,
+	NSYS_BROKEN_CHAIN,
+	NSYS_WARNING, /* of the profiler, about the recording */
+	NSYS_ERROR,
+	NSYS_PROBLEMS
 };
 
 #define NSYS_NO_RANK (-1)
 #define NSYS_MANY_RANKS (-2)
 
 struct nsys {
+	/* Set by import_nsys.c before tables are read. */
 	struct import_ctx *ctx;
 	struct builder *b;
 	struct mem *mem;
@@ -182,73 +193,93 @@ struct nsys {
 	int64_t epoch_ns; /* added to all times */
 	char version[64]; /* of the program that exported */
 
-	struct nsys_name *names; /* [0] is unused */
+	/* Lists that start with an unused or default element [0]. */
+	struct nsys_name *names;
 	size_t name_count, name_cap;
-	struct map name_map;
-	uint32_t recent_names[256]; /* places, by the last digits of their ids */
-	struct nsys_lane *lanes;    /* [0] is unused */
+	struct nsys_lane *lanes;
 	size_t lane_count, lane_cap;
-	struct map lane_map;
-	uint32_t last_lane[LANE_KINDS];
-	struct nsys_process *processes; /* [0] is unused */
+	struct nsys_process *processes;
 	size_t process_count, process_cap;
-	struct map process_map;
-	uint32_t last_process;
-	struct nsys_domain *domains; /* [0]: the default */
+	struct nsys_domain *domains;
 	size_t domain_count, domain_cap;
-	struct map domain_map;
-
-	size_t slice_count;
-	struct nsys_extra *extras; /* [0] is none */
+	struct nsys_extra *extras;
 	size_t extra_count, extra_cap;
+	struct map name_map, lane_map, process_map, domain_map;
+	uint32_t recent_names[256]; /* indexes, by the last digits of the ids */
+	uint32_t last_lane[LANE_KINDS], last_process;
+
 	struct nsys_backtrace *backtraces;
 	size_t backtrace_count, backtrace_cap;
 	struct nsys_sample *samples;
 	size_t sample_count, sample_cap;
-	struct nsys_value *values;
-	size_t value_count, value_cap;
+	struct nsys_reading *readings;
+	size_t reading_count, reading_cap;
 	struct nsys_chains chains[CHAINS_KINDS];
-	struct nsys_gpu *gpus;
-	size_t gpu_count, gpu_cap;
-	int64_t last_number, last_number_of, last_gpu; /* the answer to the last question */
-	int64_t last_ns;			       /* of all slices */
-	int64_t rank;				       /* of MPI */
-
+	size_t slice_count;
+	int64_t last_ns; /* end of the last slice */
 	struct nsys_tally kernels, calls;
+	uint64_t problems[NSYS_PROBLEMS];
+
+	/* Written by nsys_host.c. */
 	int64_t range_types[128];
 	int64_t ranges, ranges_with_end;
-	struct nsys_counts counts;
+	int64_t rank; /* of MPI */
+
+	/* Written by nsys_device.c. */
+	struct nsys_gpu *gpus;
+	size_t gpu_count, gpu_cap;
+	int64_t last_number, last_number_of, last_gpu; /* the last answer of gpu_of */
 };
 
-/* ---- nsys_names.c ---- */
-
 #define NSYS_GROW(n, list, cap, need)                                                              \
-	({                                                                                         \
-		void *list_ = (n)->list;                                                           \
-		bool grown_ = mem_grow((n)->mem, &list_, &(n)->cap, need, sizeof(*(n)->list));     \
-		(n)->list = list_;                                                                 \
-		grown_ ? OW_OK : nsys_no_memory(n);                                                \
-	})
+	(vec_reserve((n)->mem, (n)->list, (n)->cap, need) ? OW_OK : import_no_memory((n)->ctx))
 
-ow_status nsys_no_memory(struct nsys *n);
-/* The place of a text by its number in StringIds; 0 without memory. */
+/* ---- nsys_store.c ---- */
+
+ow_status nsys_init(struct nsys *n);
+void nsys_release(struct nsys *n);
+
+/* Calls `add` for each row of a table; does nothing when the export has no such table. */
+static inline __attribute__((always_inline)) ow_status
+nsys_each_row(struct nsys *n, const char *table, const char *const *columns, size_t count,
+	      ow_status (*add)(struct nsys *, const struct sqlite_rows *))
+{
+	struct sqlite_rows rows;
+	ow_status status = sqlite_rows_open(&rows, &n->db, table, columns, count);
+
+	while (status == OW_OK && sqlite_rows_next(&rows, &status))
+		status = add(n, &rows);
+	sqlite_rows_close(&rows);
+	return status;
+}
+
+static inline void nsys_problem(struct nsys *n, enum nsys_problem problem)
+{
+	n->problems[problem]++;
+}
+
+/* The name for a number of StringIds; 0 without memory. */
 uint32_t nsys_name(struct nsys *n, int64_t id);
-/* The same for a text at hand. */
+/* The name for a text. */
 uint32_t nsys_text(struct nsys *n, struct str text);
-/* Fetches the texts of all names. */
+/* Reads the texts of all names from the export. */
 ow_status nsys_fetch_names(struct nsys *n);
-/* After that. */
+/* The text of a name, after nsys_fetch_names. */
 str_id nsys_string(const struct nsys *n, uint32_t name);
-/* Bytes that are no UTF-8 are replaced. */
+/* A string of the model; bytes that are not UTF-8 are replaced. */
 str_id nsys_utf8(struct nsys *n, struct str text);
 
-/* 0 without memory. */
+/* The lane with the key's kind, process, number, device and context. It is made if necessary; 0 without memory. */
 uint32_t nsys_lane(struct nsys *n, const struct nsys_lane *key);
 uint32_t nsys_thread_lane(struct nsys *n, enum nsys_lane_kind kind, int64_t global_tid);
-struct nsys_process *nsys_process(struct nsys *n, int64_t global_pid);
-/* Those that are there; 0 and NULL when none. */
+/* A lane that exists, or 0. */
 uint32_t nsys_find_thread(const struct nsys *n, enum nsys_lane_kind kind, int64_t global_tid);
+/* Names a lane, unless it has a name of a lower rank. */
+ow_status nsys_name_lane(struct nsys *n, uint32_t lane, uint32_t name, int64_t rank);
+
+/* A process that exists, or NULL. */
 struct nsys_process *nsys_find_process(const struct nsys *n, int64_t global_pid);
+/* The index of a domain. 0 is the default domain. */
 uint16_t nsys_domain(struct nsys *n, int64_t process, int64_t id);
 
 static inline int64_t nsys_process_of(int64_t global_tid)
@@ -259,42 +290,46 @@ static inline int64_t nsys_pid(int64_t global)
 {
 	return global >> 24 & 0xffffff;
 }
-static inline int64_t nsys_tid(int64_t global)
-{
-	return global & 0xffffff;
-}
 
-/* ---- nsys_calls.c, nsys_device.c, nsys_ranges.c, nsys_values.c ---- */
-
-/* From when to when; false for a row without a start. */
+/* Reads the start and the end of a row into *slice. Returns false for a row without a start. An `end` < 0 is no column. */
 bool nsys_interval(struct nsys *n, const struct sqlite_rows *rows, int start, int end,
 		   struct nsys_slice *slice);
+/* Sets the correlation number of a slice. Numbers count per process, and have 32 bits. */
+void nsys_correlate(struct nsys *n, struct nsys_slice *slice, int64_t process, int64_t id);
 ow_status nsys_add_slice(struct nsys *n, const struct nsys_slice *slice);
-void nsys_take_correlation(struct nsys *n, struct nsys_slice *slice, int64_t process, int64_t id);
-void nsys_tally_add(struct nsys_tally *t, const struct nsys_slice *slice, int64_t epoch_ns);
-
-ow_status nsys_read_gpus(struct nsys *n);
-/* The device that the process calls so. */
-int64_t nsys_gpu(const struct nsys *n, int64_t process, int64_t number);
-ow_status nsys_read_calls(struct nsys *n);
-ow_status nsys_read_device(struct nsys *n);
-ow_status nsys_read_ranges(struct nsys *n);
-/* Names of the threads and processes that were seen. */
-ow_status nsys_read_owners(struct nsys *n);
-void nsys_ranks_from_names(struct nsys *n);
-ow_status nsys_read_values(struct nsys *n);
-
-/* ---- nsys_chains.c ---- */
+ow_status nsys_add_sample(struct nsys *n, const struct nsys_sample *sample);
+ow_status nsys_add_reading(struct nsys *n, const struct nsys_reading *reading);
+/* Keeps the call chain of a slice for the call with the same correlation number. */
+ow_status nsys_add_backtrace(struct nsys *n, const struct nsys_slice *slice);
+/* Adds a slice to the sums over kernels (by their short name) or CUDA calls. */
+void nsys_tally_kernel(struct nsys *n, const struct nsys_slice *slice, uint32_t short_name);
+void nsys_tally_call(struct nsys *n, const struct nsys_slice *slice);
 
 ow_status nsys_read_chains(struct nsys *n);
-/* After the names were fetched: makes stacks. */
+/* Makes stacks of all call chains, after nsys_fetch_names. */
 ow_status nsys_make_stacks(struct nsys *n);
 stack_id nsys_stack(const struct nsys *n, int kind, uint32_t chain);
-void nsys_free_chains(struct nsys *n);
 
-/* ---- nsys_rows.c, nsys_facts.c ---- */
+/* ---- nsys_host.c ---- */
+
+/* Calls of threads, when threads ran on a processor, and samples. */
+ow_status nsys_read_host(struct nsys *n);
+/* NVTX ranges and marks. */
+ow_status nsys_read_ranges(struct nsys *n);
+/* Names of the threads and processes that rows refer to, and MPI ranks. Call it when all other tables are read. */
+ow_status nsys_read_owners(struct nsys *n);
+/* MPI ranks by names of threads, after nsys_fetch_names. */
+void nsys_ranks_from_names(struct nsys *n);
+
+/* ---- nsys_device.c ---- */
+
+/* What GPUs did. */
+ow_status nsys_read_device(struct nsys *n);
+/* Counters of GPUs, allocations of their memory, and how many warnings the profiler wrote. */
+ow_status nsys_read_values(struct nsys *n);
+
+/* ---- nsys_rows.c ---- */
 
 ow_status nsys_make_rows(struct nsys *n);
-ow_status nsys_facts(struct nsys *n);
 
 #endif

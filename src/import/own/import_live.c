@@ -1,12 +1,126 @@
 /*
- * live_rows.c: what live_read.c found as rows of a model: one source per rank, the tracks of its processes, events,
- * counters. What they mean is found by the same passes as for traces (meaning.h), with producer_live.c for what only
- * recordings have.
+ * import_live.c: the importer of recordings of running programs, as `opwatch record` writes them (docs/formats/live.md): files
+ * of our own whose first segment is of the kind OPW_LIVE. Makes one source per rank from the lists of live_read.c: tracks,
+ * events, counters, samples, and notes about reads that the recorder did not see. What the events mean is decided in
+ * import/interpret.
  */
-#include "import/live_blind.h"
-#include "import/live_read.h"
+#include "import/importer.h"
+#include "import/own/own_int.h"
+#include "import/interpret/interpret.h"
 
-#include "import/meaning.h"
+#define BLIND_BYTES                                                                                \
+	1000000.0 /* less is not worth a word: libraries, what the C library reads for itself */
+#define BLIND_SHARE 0.05
+/* Heads of libraries, read before a program begins; one that is soon over is never asked. */
+#define START_BYTES 8192u
+
+static uint64_t hash_of(uint32_t pid)
+{
+	return (pid + 1) * 0x9e3779b97f4a7c15u;
+}
+
+/* The last of those so far that have this number; NULL when there is none. */
+static struct live_job *find_process(struct live_data *d, const struct map *pids, uint32_t pid)
+{
+	struct live_job *found = NULL;
+
+	for (struct map_iter it = map_find(pids, hash_of(pid)); it.value; it = map_next(pids, it)) {
+		struct live_job *job = &d->jobs[it.value - 1];
+
+		if (job->row.pid == pid && (!found || job->row.number > found->row.number))
+			found = job;
+	}
+	return found;
+}
+
+/* All that a process has read so far: what it did since the system was asked is known of its hooks only. */
+static struct live_reads reads_of(const struct live_job *job)
+{
+	struct live_reads sum = job->last;
+
+	sum.system += job->counted[RING_READS] - MIN(job->counted[RING_READS], job->last.seen);
+	return sum;
+}
+
+static void take_from(struct live_reads *from, const struct live_reads *part)
+{
+	from->system -= MIN(from->system, part->system);
+	from->storage -= MIN(from->storage, part->storage);
+}
+
+/* A program that another one executed goes on with its numbers. */
+static bool is_executed(const struct live_job *job, const struct live_job *before)
+{
+	return before && before->row.parent == job->row.parent && before->asked &&
+	       job->first.system >= before->last.system;
+}
+
+/* Processes come in the order in which they began: a parent is the last one of its number that was there before. */
+static ow_status live_find_waited_for(struct live_data *d)
+{
+	struct map pids;
+	bool good = true;
+
+	map_init(&pids, d->mem);
+	for (size_t i = 0; good && i < d->job_count; i++) {
+		struct live_job *job = &d->jobs[i], *parent, *before;
+		struct live_reads reads;
+
+		if (!job->known)
+			continue;
+		parent = find_process(d, &pids, job->row.parent);
+		before = find_process(d, &pids, job->row.pid);
+		good = map_add(&pids, hash_of(job->row.pid), (uint32_t)i + 1);
+		if (!parent || !job->ended)
+			continue;
+		if (is_executed(job, before) && before->ended) {
+			reads = reads_of(before);
+			take_from(&parent->waited_for, &reads);
+		}
+		reads = reads_of(job);
+		parent->waited_for.system += reads.system + START_BYTES;
+		parent->waited_for.storage += reads.storage;
+	}
+	map_release(&pids);
+	return good ? OW_OK : import_no_memory(d->ctx);
+}
+
+static double more(uint64_t last, uint64_t first, uint64_t others)
+{
+	return last > first && last - first > others ? (double)(last - first - others) : 0;
+}
+
+static void live_add_blind_spots(struct live_data *d, const struct live_job *job)
+{
+	double system = more(job->last.system, job->first.system, job->waited_for.system);
+	double calls = system - more(job->last.seen, job->first.seen, 0);
+	double disk = more(job->last.storage, job->first.storage, job->waited_for.storage) -
+		      more(job->last.seen_files, job->first.seen_files, 0);
+	double mapped = (double)job->counted[RING_MAPPED];
+
+	if (calls >= BLIND_BYTES && calls >= BLIND_SHARE * system)
+		builder_note(d->b, NOTE_INFO, OW_NO_OFFSET,
+			     "process %u: %.1f MB were read in ways that the recorder does not "
+			     "see: system calls past the functions of the C library, sendfile, the "
+			     "C library itself, or processes that it started and "
+			     "that were not recorded",
+			     job->row.pid, calls / 1e6);
+	if (disk >= BLIND_BYTES)
+		builder_note(d->b, NOTE_INFO, OW_NO_OFFSET,
+			     "process %u: %.1f MB came from the disk in ways that the recorder "
+			     "does not see: programs and libraries, mapped files%s",
+			     job->row.pid, disk / 1e6, job->uses_uring ? ", io_uring" : "");
+	if (mapped >= BLIND_BYTES)
+		builder_note(d->b, NOTE_INFO, OW_NO_OFFSET,
+			     "process %u mapped %.1f MB of files (mmap): the recorder does not see "
+			     "these reads, only the time of the code that reads",
+			     job->row.pid, mapped / 1e6);
+	if (job->uses_uring)
+		builder_note(d->b, NOTE_INFO, OW_NO_OFFSET,
+			     "process %u uses io_uring: the recorder does not see these reads and "
+			     "writes",
+			     job->row.pid);
+}
 
 static const char *const categories[RING_CATEGORIES] = {
 	[RING_OTHER] = "",
@@ -26,6 +140,7 @@ static const char *const categories[RING_CATEGORIES] = {
 	[RING_COPY_TO_HOST] = "gpu_memcpy",
 	[RING_COPY_DEVICE] = "gpu_memset",
 	[RING_COLLECTIVE] = "collective_comm",
+	[RING_STEP] = "step_begin",
 };
 
 static const char *const counters[RING_COUNTERS] = {
@@ -133,23 +248,28 @@ static int by_place(const void *a, const void *b)
 	return (x->dur_ns < y->dur_ns) - (x->dur_ns > y->dur_ns);
 }
 
-static void add_event(struct live_data *d, const struct live_slice *s, const str_id *names)
+static void add_event(struct live_data *d, const struct live_slice *s, const str_id *names,
+		      struct event_draft *draft)
 {
 	const struct live_lane *lane = &d->lanes[s->lane];
 	uint32_t base = d->jobs[lane->job].id_base;
 	uint16_t category = s->category < RING_CATEGORIES ? s->category : RING_OTHER;
 
-	builder_add_event(d->b,
-			  &(struct event_row){ .ts_ns = s->ts_ns,
-					       .dur_ns = s->dur_ns,
-					       .op = { s->name }, /* a string; see meaning.h */
-					       .track = { lane->track },
-					       .category = names[category],
-					       .bytes = s->bytes,
-					       .correlation = s->id ? s->id + base : 0 });
+	/* Ids of operators join nothing: those of launches and of their work do. */
+	bool joins = s->id && category != RING_OPERATOR && category != RING_BACKWARD;
+
+	event_draft_add(draft, d->b,
+			&(struct event_row){ .ts_ns = s->ts_ns,
+					     .dur_ns = s->dur_ns,
+					     .track = { lane->track },
+					     .category = names[category],
+					     .bytes = s->bytes,
+					     .runs = s->calls > 1 ? s->calls : 0,
+					     .correlation = joins ? s->id + base : 0 },
+			(str_id){ s->name });
 }
 
-static ow_status add_events(struct live_data *d, const struct place *at)
+static ow_status add_events(struct live_data *d, const struct place *at, struct event_draft *draft)
 {
 	str_id names[RING_CATEGORIES];
 	uint32_t unnamed = builder_cstr(d->b, "(no name)").v;
@@ -163,7 +283,7 @@ static ow_status add_events(struct live_data *d, const struct place *at)
 		if (!is_at(&d->jobs[d->lanes[s->lane].job], at))
 			continue;
 		s->name = s->name ? s->name : unnamed;
-		add_event(d, s, names);
+		add_event(d, s, names, draft);
 	}
 	return builder_status(d->b);
 }
@@ -223,7 +343,130 @@ static ow_status add_counters(struct live_data *d, const struct place *at)
 	return builder_status(d->b);
 }
 
+/* ---- processors ---- */
+
+/* What the first and the last look at a thread show that it got; 0 when it was looked at once. */
+static uint64_t running_ns(const struct live_data *d, uint32_t job, uint32_t tid)
+{
+	const struct live_schedule *first = NULL, *last = NULL;
+
+	for (size_t i = 0; i < d->schedule_count; i++)
+		if (d->schedules[i].job == job && d->schedules[i].tid == tid) {
+			first = first ? first : &d->schedules[i];
+			last = &d->schedules[i];
+		}
+	return first && last->running_ns > first->running_ns ? last->running_ns - first->running_ns
+							     : 0;
+}
+
+/* The thread that the steps of a rank are of: the one that marks them, or else the first thread of the process that
+ * computes most. */
+static const struct live_lane *step_thread(const struct live_data *d, const struct place *at)
+{
+	const struct live_lane *found = NULL;
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < d->lane_count; i++) {
+		const struct live_lane *lane = &d->lanes[i];
+		const struct live_job *job = &d->jobs[lane->job];
+		uint64_t ns;
+
+		if (!is_at(job, at) || !lane->track || lane->kind != LIVE_LANE_THREAD ||
+		    job->aside || is_loader(d, job) || (!lane->steps && lane->id != job->row.pid))
+			continue;
+		ns = running_ns(d, lane->job, lane->id);
+		if (!found || lane->steps > found->steps ||
+		    (lane->steps == found->steps && ns > most)) {
+			found = lane;
+			most = ns;
+		}
+	}
+	return found;
+}
+
+static void add_part(struct live_data *d, uint32_t track, const char *series, int64_t ts_ns,
+		     double part)
+{
+	builder_add_counter(d->b,
+			    &(struct counter_row){ .track = { track },
+						   .name = builder_cstr(d->b, PROCESSOR_COUNTER),
+						   .series = builder_cstr(d->b, series),
+						   .ts_ns = ts_ns,
+						   .value = MIN(part, 1.0) });
+}
+
+/* The part of the time since the last look that the thread was on a processor, and that it waited for one. */
+static ow_status add_schedule(struct live_data *d, const struct place *at)
+{
+	const struct live_lane *lane = step_thread(d, at);
+	const struct live_schedule *last = NULL;
+	int64_t to_wall =
+		(int64_t)((uint64_t)d->session.wall_ns - (uint64_t)d->session.monotonic_ns);
+
+	for (size_t i = 0; lane && i < d->schedule_count; i++) {
+		const struct live_schedule *s = &d->schedules[i];
+		double ns = last ? (double)s->ts_ns - (double)last->ts_ns : 0;
+
+		if (s->job != lane->job || s->tid != lane->id ||
+		    (last && (ns <= 0 || s->running_ns < last->running_ns ||
+			      s->waiting_ns < last->waiting_ns)))
+			continue;
+		add_part(d, lane->track, PROCESSOR_RUNNING, s->ts_ns + to_wall,
+			 last ? (double)(s->running_ns - last->running_ns) / ns : 0);
+		add_part(d, lane->track, PROCESSOR_WAITING, s->ts_ns + to_wall,
+			 last ? (double)(s->waiting_ns - last->waiting_ns) / ns : 0);
+		last = s;
+	}
+	return builder_status(d->b);
+}
+
+/* ---- samples ---- */
+
+/* Of the processes of this job and rank, whose tracks are made. */
+static ow_status live_add_samples(struct live_data *d, str_id run, int32_t rank)
+{
+	int64_t to_wall =
+		(int64_t)((uint64_t)d->session.wall_ns - (uint64_t)d->session.monotonic_ns);
+	metric_id wall = { 0 }, cpu = { 0 };
+
+	for (size_t i = 0; i < d->sample_count; i++) {
+		const struct live_sampled *s = &d->samples[i];
+		const struct live_lane *lane = &d->lanes[s->lane];
+		struct sample_row row = { .ts_ns = (int64_t)((uint64_t)s->row.ts_ns +
+							     (uint64_t)to_wall),
+					  .stack = { s->row.stack },
+					  .track = { lane->track },
+					  .weight = s->row.wall_ns };
+
+		if (d->jobs[lane->job].rank != rank || d->jobs[lane->job].run.v != run.v)
+			continue;
+		if (!wall.v) {
+			wall = builder_metric(d->b, STR("wall"), STR("ns"));
+			cpu = builder_metric(d->b, STR("cpu"), STR("ns"));
+			OW_TRY(builder_status(d->b));
+			d->b->m->metric.is_default[wall.v] = 1;
+		}
+		row.metric = wall;
+		builder_add_sample(d->b, &row);
+		if (s->row.cpu_ns) {
+			row.metric = cpu;
+			row.weight = s->row.cpu_ns;
+			builder_add_sample(d->b, &row);
+		}
+	}
+	return builder_status(d->b);
+}
+
 /* ---- one rank ---- */
+
+/* The function that was named when the recording began. */
+static str_id marker_at(const struct live_data *d, const struct place *at)
+{
+	for (size_t i = 0; i < d->job_count; i++)
+		if (d->jobs[i].known && is_at(&d->jobs[i], at) && d->jobs[i].marker.v)
+			return d->jobs[i].marker;
+	return (str_id){ 0 };
+}
 
 static void add_facts(struct live_data *d, const struct place *at)
 {
@@ -236,6 +479,8 @@ static void add_facts(struct live_data *d, const struct place *at)
 		fact_text(b, (fact_id){ 0 }, "job", model_str(b->m, at->run));
 	if (at->world_size > 0)
 		fact_int(b, (fact_id){ 0 }, "world_size", at->world_size);
+	if (marker_at(d, at).v)
+		fact_text(b, (fact_id){ 0 }, "step_marker", model_str(b->m, marker_at(d, at)));
 	for (size_t i = 0; i < d->job_count; i++) {
 		const struct live_job *job = &d->jobs[i];
 		fact_id object;
@@ -265,19 +510,29 @@ static void add_notes(struct live_data *d, const struct place *at)
 				"process %u was not recorded: its recorder is of another version",
 				job->row.pid);
 		if (job->dropped)
-			builder_note_many(
-				d->b, NOTE_DROPPED, OW_NO_OFFSET, job->dropped,
-				"records of process %u came faster than they were taken: dropped",
-				job->row.pid);
+			builder_note_many(d->b, NOTE_DROPPED, OW_NO_OFFSET, job->dropped,
+					  "records of process %u were dropped: they came faster "
+					  "than the collector reads",
+					  job->row.pid);
 		if (job->dropped_marks)
 			builder_note_many(
 				d->b, NOTE_DROPPED, OW_NO_OFFSET, job->dropped_marks,
-				"ranges of process %u are among them, which tell where steps end: "
-				"the times of as many steps are uncertain",
+				"of the dropped records of process %u were ranges, which mark the "
+				"ends of steps: the times of as many steps are uncertain",
 				job->row.pid);
+		if (job->sampled)
+			builder_note(d->b, NOTE_INFO, OW_NO_OFFSET,
+				     "process %u: %" PRIu64
+				     " calls came too fast to time each: sampled 1 in %" PRIu64
+				     ". Counts and bytes are exact, times are estimates; operators "
+				     "among "
+				     "them are shown without those that they called",
+				     job->row.pid, job->sampled_of, job->sampled_of / job->sampled);
 		if (job->texts_lost)
-			builder_note_many(d->b, NOTE_MISSING, OW_NO_OFFSET, job->texts_lost,
-					  "names of process %u had no room", job->row.pid);
+			builder_note_many(
+				d->b, NOTE_MISSING, OW_NO_OFFSET, job->texts_lost,
+				"names of process %u were lost: the table of names was full",
+				job->row.pid);
 		if (job->rings_lost)
 			builder_note_many(d->b, NOTE_MISSING, OW_NO_OFFSET, job->rings_lost,
 					  "threads of process %u could not be recorded",
@@ -289,15 +544,18 @@ static void add_notes(struct live_data *d, const struct place *at)
 static ow_status add_place(struct live_data *d, const struct place *at)
 {
 	struct model *m = d->b->m;
-	struct meaning_input in = { .source = d->b->source,
-				    .input = d->ctx->in,
-				    .options = d->ctx->options,
-				    .first_event = m->event.count,
-				    .first_track = m->track.count,
-				    .first_flow = m->flow.count,
-				    .only_slices = true,
-				    .live = true };
+	struct event_draft draft;
+	ow_status status;
+	struct interpret_input in = { .source = d->b->source,
+				      .input = d->ctx->in,
+				      .options = d->ctx->options,
+				      .draft = &draft,
+				      .first_track = m->track.count,
+				      .first_flow = m->flow.count,
+				      .only_slices = true,
+				      .live = true };
 
+	in.step_begin = marker_at(d, at);
 	m->source.rank[d->b->source.v] = at->rank;
 	m->source.run[d->b->source.v] = at->run_number;
 	add_facts(d, at);
@@ -305,10 +563,18 @@ static ow_status add_place(struct live_data *d, const struct place *at)
 	for (size_t i = 0; i < d->lane_count; i++)
 		if (is_at(&d->jobs[d->lanes[i].job], at) && (d->lanes[i].used || d->lanes[i].first))
 			make_track(d, &d->lanes[i]);
-	OW_TRY(add_events(d, at));
-	OW_TRY(add_counters(d, at));
-	OW_TRY(live_add_samples(d, at->run, at->rank));
-	return trace_meaning(d->b, &in);
+	event_draft_init(&draft, d->b);
+	status = add_events(d, at, &draft);
+	if (status == OW_OK)
+		status = add_counters(d, at);
+	if (status == OW_OK)
+		status = add_schedule(d, at);
+	if (status == OW_OK)
+		status = live_add_samples(d, at->run, at->rank);
+	if (status == OW_OK)
+		status = interpret_trace(d->b, &in);
+	event_draft_release(&draft);
+	return status;
 }
 
 /* ---- all ---- */
@@ -420,6 +686,17 @@ static uint32_t number_of_run(const struct model *m, uint32_t before, const stru
 	return highest + 1;
 }
 
+/* What started the ranks does not know it. */
+static int32_t world_size_at(const struct live_data *d, const struct place *at)
+{
+	int32_t size = -1;
+
+	for (size_t i = 0; i < d->job_count; i++)
+		if (d->jobs[i].known && is_at(&d->jobs[i], at))
+			size = MAX(size, d->jobs[i].world_size);
+	return size;
+}
+
 static ow_status add_places(struct live_data *d)
 {
 	source_id first = d->b->source;
@@ -434,7 +711,7 @@ static ow_status add_places(struct live_data *d)
 		at.named |= last && job->run.v != last->run.v && job->run.v;
 		at.run = job->run;
 		at.rank = job->rank;
-		at.world_size = job->world_size;
+		at.world_size = world_size_at(d, &at);
 		d->b->source = first;
 		if (last)
 			status = add_source(d, &at);
@@ -445,25 +722,52 @@ static ow_status add_places(struct live_data *d)
 	return status;
 }
 
-ow_status live_rows(struct live_data *d)
+/* The slices become rows. */
+static ow_status live_rows(struct live_data *d)
 {
 	if (!d->slice_count && !d->value_count && !d->sample_count)
-		return error_set(d->ctx->err, OW_E_EMPTY,
-				 "%s: a recording in which nothing was recorded%s",
+		return error_set(d->ctx->err, OW_E_EMPTY, "%s: the recording has no records%s",
 				 d->ctx->in->name, d->complete ? "" : " yet");
 	if (d->slice_count)
 		qsort(d->slices, d->slice_count, sizeof(*d->slices), by_place);
 	number_ids(d);
+	OW_TRY(live_separate_trainings(d));
 	give_ranks(d);
 	OW_TRY(live_find_waited_for(d));
 	OW_TRY(add_places(d));
 	if (d->damaged)
 		builder_note_many(d->b, NOTE_DAMAGED, d->damaged_at, d->damaged,
-				  "records or blocks of records are damaged: left out");
+				  "damaged records or blocks of records: left out");
 	if (!d->complete)
-		builder_note(
-			d->b, NOTE_INFO, d->end,
-			"the recording was not closed: it still goes on, or was ended; all that "
-			"was written until then is here");
+		builder_note(d->b, NOTE_INFO, d->end,
+			     "the recording was not closed: it is still running, or its collector "
+			     "was stopped; everything written so far is shown");
 	return builder_status(d->b);
 }
+
+static int sniff(const struct sniff *s)
+{
+	return opw_starts_with(s->head, OPW_LIVE) ? 100 : 0;
+}
+
+static ow_status load(struct import_ctx *ctx)
+{
+	struct live_data d;
+	ow_status status = live_read(&d, ctx);
+
+	if (status == OW_OK)
+		status = live_rows(&d);
+	if (!d.complete)
+		ctx->in->regular = false; /* it may still be written to, and that is fine */
+	live_release(&d);
+	return status;
+}
+
+const struct importer import_live = {
+	.name = "live",
+	.summary = "recording of running programs, made by opwatch record",
+	.extensions = "*.opw",
+	.role = ROLE_TRACE,
+	.sniff = sniff,
+	.load = load,
+};

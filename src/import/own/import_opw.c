@@ -1,14 +1,31 @@
 /*
- * opw_open.c: see opw_open.h. Strings are read into memory and checked at once, because callers of the
- * library hold pointers to them. A table that is one segment stays where it is, in the mapped file or in
- * the input's memory, and is checked before its first use; several segments are read and joined.
+ * import_opw.c: the importer of saved models (.opw). The file is mapped and its columns are used in place: the model that is
+ * being built becomes the file, or the file's rows are added to it. Checks that the columns fit together before they are used;
+ * the rows of a table are verified when they are first read (model/backing.c). Recordings are read by import_live.c and
+ * journal_rows.c.
  */
-#include "import/opw_open.h"
-
+#include "import/importer.h"
+#include "import/own/own_int.h"
+#include "model/backing.h"
+#include "model/builder.h"
+#include "wire/own/opw.h"
+#include "model/append.h"
 #include "base/parallel.h"
-#include "wire/crc32c.h"
+#include "base/vec.h"
+#include "wire/container/crc32c.h"
 
 #include <unistd.h>
+
+/* What there is to say about the file once it is in the model. */
+struct opw_remarks {
+	bool complete;
+	uint64_t end; /* when not: the first byte that was not used, and why */
+	char problem[160];
+	uint64_t repaired; /* references to rows that are lost */
+	uint64_t lost;	   /* arguments and definitions that are */
+	uint32_t unknown;  /* columns and tables of a newer program, and the first of them */
+	char first_unknown[80];
+};
 
 struct stored {
 	struct mem *mem;
@@ -23,21 +40,13 @@ struct opening {
 	struct model *m;
 	struct backing *backing;
 	struct opw_remarks *remarks;
-	struct error *err;
+	struct ow_error *err;
 };
 
 #define COLUMNS_MAX 64
 #define PARALLEL_BYTES ((uint64_t)4 << 20) /* below this, threads cost more than they save */
 
 /* ---- finding things ---- */
-
-static const struct opw_block *find_block(const struct opw_segment *segment, const char *name)
-{
-	for (uint32_t i = 0; i < segment->head.block_count; i++)
-		if (strcmp(segment->blocks[i].name, name) == 0)
-			return &segment->blocks[i];
-	return NULL;
-}
 
 static bool is_column(const struct opw_block *block, const struct column_info *column)
 {
@@ -102,9 +111,10 @@ static ow_status out_of_order(const struct opening *o, const struct opw_segment 
 /* ---- values of the whole ---- */
 
 static ow_status read_value(const struct opening *o, const struct opw_segment *segment,
-			    const char *name, void *to, size_t size)
+			    enum opw_block_id id, void *to)
 {
-	const struct opw_block *block = find_block(segment, name);
+	const struct opw_block *block = opw_find_block(segment, opw_block_info[id].name);
+	size_t size = opw_block_info[id].value_size;
 
 	if (!block || block->size != size)
 		return OW_OK;
@@ -117,11 +127,11 @@ static ow_status read_meta(struct opening *o, const struct opw_segment *segment)
 	uint8_t has_code = o->m->has_code, streams = o->m->missing_streams, damaged = o->m->damaged;
 	uint8_t frozen = 0;
 
-	OW_TRY(read_value(o, segment, "time_unit_ns", &o->m->time_unit_ns, sizeof(int64_t)));
-	OW_TRY(read_value(o, segment, "has_code", &has_code, 1));
-	OW_TRY(read_value(o, segment, "missing_streams", &streams, 1));
-	OW_TRY(read_value(o, segment, "damaged", &damaged, 1));
-	OW_TRY(read_value(o, segment, "frozen", &frozen, 1));
+	OW_TRY(read_value(o, segment, OPW_BLOCK_TIME_UNIT_NS, &o->m->time_unit_ns));
+	OW_TRY(read_value(o, segment, OPW_BLOCK_HAS_CODE, &has_code));
+	OW_TRY(read_value(o, segment, OPW_BLOCK_MISSING_STREAMS, &streams));
+	OW_TRY(read_value(o, segment, OPW_BLOCK_DAMAGED, &damaged));
+	OW_TRY(read_value(o, segment, OPW_BLOCK_FROZEN, &frozen));
 	o->m->has_code = has_code;
 	o->m->missing_streams = streams;
 	o->m->damaged = damaged;
@@ -147,13 +157,10 @@ static ow_status add_texts(struct opening *o, const struct opw_segment *segment,
 {
 	struct strings *s = &o->m->strings;
 	uint32_t count = (uint32_t)segment->head.row_count;
-	void *grown = s->text;
 	uint64_t at = 0;
 
-	if (!mem_grow(o->m->mem, &grown, &s->cap, (size_t)segment->head.first_row + count,
-		      sizeof(struct str)))
+	if (!vec_reserve(o->m->mem, s->text, s->cap, (size_t)segment->head.first_row + count))
 		return error_no_memory(o->err);
-	s->text = grown;
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t next = at + lengths[i] + 1;
 
@@ -172,8 +179,9 @@ static ow_status add_texts(struct opening *o, const struct opw_segment *segment,
 
 static ow_status read_strings(struct opening *o, const struct opw_segment *segment)
 {
-	const struct opw_block *length = find_block(segment, "length");
-	const struct opw_block *text = find_block(segment, "text");
+	const struct opw_block *length =
+		opw_find_block(segment, opw_block_info[OPW_BLOCK_LENGTH].name);
+	const struct opw_block *text = opw_find_block(segment, opw_block_info[OPW_BLOCK_TEXT].name);
 	uint64_t rows = segment->head.row_count, first = segment->head.first_row;
 	uint32_t *lengths;
 	ow_status status;
@@ -363,7 +371,7 @@ static ow_status read_table(struct opening *o, int table)
 
 /* ---- checking ---- */
 
-static ow_status verify_bytes(const struct stored *st, struct error *err)
+static ow_status verify_bytes(const struct stored *st, struct ow_error *err)
 {
 	for (size_t i = 0; i < st->file.count; i++) {
 		const struct opw_segment *segment = &st->file.segments[i];
@@ -398,7 +406,7 @@ static void verify_blocks(void *arg, unsigned thread)
 	}
 }
 
-static ow_status verify(void *state, int table, struct error *err)
+static ow_status verify(void *state, int table, struct ow_error *err)
 {
 	struct verifying v = { .st = state };
 	unsigned threads = 1;
@@ -529,7 +537,7 @@ static ow_status open_file(struct opening *o)
 	memcpy(o->remarks->problem, st->file.problem, sizeof(o->remarks->problem));
 	if (!st->file.count)
 		return error_at(o->err, OW_E_CORRUPT, st->file.end,
-				"%s: nothing of the opwatch file can be used: %s",
+				"%s: the opwatch file has no usable part: %s",
 				o->backing->file.name, st->file.problem);
 	find_base(o);
 	OW_TRY(read_parts(o));
@@ -566,8 +574,10 @@ static struct model *new_model(struct opening *o, struct mem *mem)
 	return NULL;
 }
 
-ow_status opw_open(struct input *in, struct model **made, struct opw_remarks *remarks,
-		   struct error *err)
+/* Takes over what *in holds; *in becomes a second view of it. The model has no lookups, is frozen when
+ * the file is, and has no inputs yet. *made is NULL on failure. */
+static ow_status opw_open(struct input *in, struct model **made, struct opw_remarks *remarks,
+			  struct ow_error *err)
 {
 	struct opening o = { .remarks = remarks, .err = err };
 	struct input view;
@@ -596,3 +606,160 @@ ow_status opw_open(struct input *in, struct model **made, struct opw_remarks *re
 	model_free(o.m);
 	return status;
 }
+
+static int sniff(const struct sniff *s)
+{
+	return opw_is(s->head) && !opw_starts_with(s->head, OPW_LIVE) ? 100 : 0;
+}
+
+/* Only what import_prepared made is there. */
+static bool is_empty(const struct model *m)
+{
+	for (int t = 0; t < TABLE_COUNT; t++) {
+		uint32_t rows =
+			*(const uint32_t *)(const void *)((const char *)m + model_tables[t].offset);
+
+		if (rows > (t == TABLE_source ? 2 : 1) && t != TABLE_note)
+			return false;
+	}
+	return true;
+}
+
+static ow_status borrow(struct model *m, struct input **to, const struct input *file,
+			struct ow_error *err)
+{
+	*to = mem_zalloc(m->mem, sizeof(**to));
+	if (!*to)
+		return error_no_memory(err);
+	**to = (struct input){ .mem = m->mem, .fd = -1 };
+	return input_borrow(*to, file, err);
+}
+
+/* Every source reads its arguments and records from the file. inputs[1] is taken in any case. */
+static ow_status make_inputs(struct model *m, struct input *first, const struct input *file,
+			     struct ow_error *err)
+{
+	size_t cap = MAX(m->source.count, 2);
+
+	m->inputs = mem_zalloc(m->mem, cap * sizeof(*m->inputs));
+	if (!m->inputs)
+		return error_no_memory(err);
+	m->input_cap = cap;
+	for (size_t i = 2; i < cap; i++)
+		OW_TRY(borrow(m, &m->inputs[i], file, err));
+	m->inputs[1] = first;
+	return OW_OK;
+}
+
+/* Notes that were made before the file was read: a damaged container, files that were passed over. */
+static void copy_notes(struct builder *b, const struct model *from)
+{
+	for (uint32_t i = 1; i < from->note.count; i++)
+		builder_note_many(b, (enum note_kind)from->note.kind[i], from->note.offset[i],
+				  from->note.times[i], "%s",
+				  model_str(from, from->note.text[i]).ptr);
+}
+
+/* The opened model and the one being built change places. */
+static ow_status adopt(struct import_ctx *ctx, struct model *opened)
+{
+	struct model *m = ctx->b->m;
+	ow_status status = model_require_rows(opened, TABLE_BIT(source), ctx->err);
+
+	if (status == OW_OK)
+		status = make_inputs(opened, ctx->in, &opened->backing->file, ctx->err);
+	if (status != OW_OK)
+		return status;
+	model_swap(m, opened);
+	for (size_t i = 0; i < opened->input_cap; i++)
+		if (opened->inputs[i] == ctx->in)
+			opened->inputs[i] = NULL;
+	ctx->b->source = (source_id){ 0 };
+	copy_notes(ctx->b, opened);
+	return OW_OK;
+}
+
+static void add_remarks(struct builder *b, const struct opw_remarks *r, const char *name)
+{
+	if (!r->complete)
+		builder_note(b, NOTE_TRUNCATED, r->end,
+			     "%s: the opwatch file has no usable footer: %s; everything before it "
+			     "is used",
+			     name, r->problem);
+	if (r->repaired)
+		builder_note_many(b, NOTE_DAMAGED, OW_NO_OFFSET, r->repaired,
+				  "%s: rows refer to rows that are lost", name);
+	if (r->lost)
+		builder_note_many(b, NOTE_DAMAGED, OW_NO_OFFSET, r->lost,
+				  "%s: arguments of events or definitions of ops are lost", name);
+	if (r->unknown)
+		builder_note_many(
+			b, NOTE_INFO, OW_NO_OFFSET, r->unknown,
+			"%s: written by another version of opwatch: %s is unknown and was skipped",
+			name, r->first_unknown);
+}
+
+/* The input is the model's that is being built, and stays there when `opened` goes. */
+static void take_back(struct import_ctx *ctx, struct model *opened)
+{
+	input_close(ctx->in);
+	*ctx->in = opened->backing->file;
+	opened->backing->file = (struct input){ .mem = opened->mem, .fd = -1 };
+}
+
+/* The sources that were added read from the file as well. */
+static ow_status give_inputs(struct import_ctx *ctx, source_id first)
+{
+	struct model *m = ctx->b->m;
+
+	if (!vec_reserve_zero(m->mem, m->inputs, m->input_cap, m->source.count))
+		return import_no_memory(ctx);
+	for (uint32_t i = first.v; i < m->source.count; i++)
+		OW_TRY(borrow(m, &m->inputs[i], ctx->in, ctx->err));
+	return OW_OK;
+}
+
+/* Written by a running program, record by record. */
+static bool is_journal(const struct input *in)
+{
+	struct opw_head head;
+
+	return in->size >= sizeof(struct opw_header) + sizeof(head) &&
+	       input_read_at(in, sizeof(struct opw_header), &head, sizeof(head), NULL) == OW_OK &&
+	       memcmp(head.magic, OPW_SEGMENT_MAGIC, sizeof(head.magic)) == 0 &&
+	       head.kind == OPW_JOURNAL;
+}
+
+static ow_status load_saved(struct import_ctx *ctx)
+{
+	struct opw_remarks remarks;
+	struct model *opened;
+	source_id first = { 0 };
+	ow_status status;
+	bool alone = is_empty(ctx->b->m);
+
+	OW_TRY(opw_open(ctx->in, &opened, &remarks, ctx->err));
+	status = alone ? adopt(ctx, opened) : model_append(ctx->b, opened, &first, ctx->err);
+	if (!alone || status != OW_OK)
+		take_back(ctx, opened);
+	model_free(opened);
+	if (!alone && status == OW_OK)
+		status = give_inputs(ctx, first);
+	if (status == OW_OK)
+		add_remarks(ctx->b, &remarks, ctx->in->name);
+	return status == OW_OK ? builder_status(ctx->b) : status;
+}
+
+static ow_status load(struct import_ctx *ctx)
+{
+	return is_journal(ctx->in) ? journal_load(ctx) : load_saved(ctx);
+}
+
+const struct importer import_opw = {
+	.name = "opw",
+	.summary = "opwatch's own file: a saved profile, opened in place, or a recording",
+	.extensions = "*.opw",
+	.role = ROLE_GRAPH,
+	.sniff = sniff,
+	.load = load,
+};

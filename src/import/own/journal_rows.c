@@ -1,13 +1,13 @@
 /*
- * journal_rows.c: see journal_rows.h. Records become slices of the threads that wrote them and steps; what they
- * mean beyond that is found by the same passes as for traces (meaning.h). A recording may still be going on, or
- * have ended with its process: what is there is used, and an open step ends with the last record.
+ * journal_rows.c: recordings of the recorder API (wire/own/journal.h) as rows. Records become slices of the threads
+ * that wrote them, counters and steps; what they mean is decided in import/interpret. Called by import_opw.c. A record
+ * with a wrong checksum is left out and counted.
  */
-#include "import/journal_rows.h"
+#include "import/own/own_int.h"
 
-#include "import/meaning.h"
-#include "wire/crc32c.h"
-#include "wire/journal.h"
+#include "import/interpret/interpret.h"
+#include "wire/container/crc32c.h"
+#include "wire/own/journal.h"
 
 #define READ_RECORDS 2048
 #define STEP_NAME "step" /* the slice around what a step does */
@@ -99,7 +99,7 @@ static ow_status end_step(struct reading *r, int64_t end_ns, bool unfinished)
 	r->in_step = false;
 	step->end_ns = MAX(end_ns, step->start_ns);
 	if (__builtin_sub_overflow(step->end_ns, step->start_ns, &dur_ns))
-		dur_ns = INT64_MAX; /* times that nobody measured */
+		dur_ns = INT64_MAX; /* times that were not measured */
 	if (!ROOM(r, steps, step_cap, r->step_count + 1))
 		return import_no_memory(r->ctx);
 	r->steps[r->step_count++] = *step;
@@ -286,7 +286,7 @@ static ow_status make_tracks(struct reading *r)
 		row.source = r->b->source;
 		if (!row.name.v)
 			row.name = builder_cstr(r->b, i == 1 ? "main thread" : "thread");
-		if (i || count == 1) /* 0 is nobody's */
+		if (i || count == 1) /* 0 is no thread's */
 			r->tracks[i] = builder_track(r->b, &row);
 	}
 	r->tracks[0] = r->tracks[count > 1 ? 1 : 0];
@@ -310,7 +310,7 @@ static int by_place(const void *a, const void *b)
 	return (x->dur_ns < y->dur_ns) - (x->dur_ns > y->dur_ns);
 }
 
-static ow_status make_events(struct reading *r)
+static ow_status make_events(struct reading *r, struct event_draft *draft)
 {
 	for (size_t i = 0; i < r->slice_count; i++)
 		r->slices[i].thread = track_of(r, r->slices[i].thread).v;
@@ -319,12 +319,13 @@ static ow_status make_events(struct reading *r)
 	for (size_t i = 0; i < r->slice_count; i++) {
 		const struct journal_slice *s = &r->slices[i];
 
-		builder_add_event(
-			r->b, &(struct event_row){ .ts_ns = s->ts_ns,
-						   .dur_ns = s->dur_ns,
-						   .op = { s->name }, /* a string; see meaning.h */
-						   .track = { s->thread },
-						   .flags = s->unfinished ? EVENT_UNFINISHED : 0 });
+		event_draft_add(
+			draft, r->b,
+			&(struct event_row){ .ts_ns = s->ts_ns,
+					     .dur_ns = s->dur_ns,
+					     .track = { s->thread },
+					     .flags = s->unfinished ? EVENT_UNFINISHED : 0 },
+			(str_id){ s->name });
 	}
 	for (size_t i = 0; i < r->value_count; i++) {
 		const struct journal_value *v = &r->values[i];
@@ -341,21 +342,27 @@ static ow_status make_events(struct reading *r)
 static ow_status make_rows(struct reading *r)
 {
 	struct model *m = r->b->m;
-	struct meaning_input in = { .source = r->b->source,
-				    .input = r->ctx->in,
-				    .options = r->ctx->options,
-				    .first_event = m->event.count,
-				    .first_track = m->track.count,
-				    .first_flow = m->flow.count,
-				    .only_slices = true,
-				    .recorded = true,
-				    .steps = r->steps,
-				    .step_count = r->step_count };
+	struct event_draft draft;
+	ow_status status;
+	struct interpret_input in = { .source = r->b->source,
+				      .input = r->ctx->in,
+				      .options = r->ctx->options,
+				      .draft = &draft,
+				      .first_track = m->track.count,
+				      .first_flow = m->flow.count,
+				      .only_slices = true,
+				      .recorded = true,
+				      .steps = r->steps,
+				      .step_count = r->step_count };
 
 	OW_TRY(make_tracks(r));
-	OW_TRY(make_events(r));
+	event_draft_init(&draft, r->b);
+	status = make_events(r, &draft);
 	in.steps = r->steps;
-	return trace_meaning(r->b, &in);
+	if (status == OW_OK)
+		status = interpret_trace(r->b, &in);
+	event_draft_release(&draft);
+	return status;
 }
 
 /* ---- all ---- */
@@ -373,8 +380,8 @@ static void add_notes(struct reading *r, const struct opw_file *file)
 				  "records with a wrong checksum: left out");
 	if (!file->complete)
 		builder_note(r->b, NOTE_INFO, file->end,
-			     "the recording was not closed: it still goes on, or its process was "
-			     "ended; all that was recorded until then is here");
+			     "the recording was not closed: it is still running, or its process "
+			     "was stopped; everything recorded so far is shown");
 }
 
 static ow_status read_file(struct reading *r, struct opw_file *file, struct arena *arena)
@@ -392,7 +399,7 @@ static ow_status read_file(struct reading *r, struct opw_file *file, struct aren
 		OW_TRY(end_step(r, r->last_ns, true));
 	if (!r->slice_count && !r->value_count)
 		return error_set(r->ctx->err, OW_E_EMPTY,
-				 "%s: a recording in which nothing was marked yet",
+				 "%s: the recording has no slices or counters yet",
 				 r->ctx->in->name);
 	OW_TRY(make_rows(r));
 	add_notes(r, file);

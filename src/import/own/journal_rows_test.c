@@ -1,13 +1,13 @@
 /* journal_rows_test.c: recordings whose records are sound but say what no recorder says. */
 #include "support/scratch.h"
 #include "support/tf_files.h"
-#include "wire/crc32c.h"
-#include "wire/journal.h"
+#include "wire/container/crc32c.h"
+#include "wire/own/journal.h"
 
 /* One slice of a thread; its record says another number. */
 static void record(struct mem *mem, const char *path, uint32_t thread)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct journal j;
 
 	assert_int_equal(journal_open(&j, mem, path, "test", &err), OW_OK);

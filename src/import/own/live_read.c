@@ -1,7 +1,13 @@
-/* live_read.c: see live_read.h. */
-#include "import/live_read.h"
+/*
+ * live_read.c: reads the segments of a recording of running programs into lists (own_int.h): the first half of the importer.
+ * Records of a ring may come twice or be damaged; they are counted once or left out. It makes frames and stacks of the
+ * model, but no other rows.
+ */
+#include "import/own/own_int.h"
 
-#include "wire/crc32c.h"
+#include "base/vec.h"
+
+#include "wire/container/crc32c.h"
 
 #define BLOCK_MAX ((uint64_t)1 << 30)
 #define NUMBER_MAX ((uint32_t)1 << 20) /* of processes and texts: more is damage */
@@ -151,10 +157,15 @@ static void take_identity(struct live_data *d, struct live_job *job, struct str 
 					     "SLURM_PROCID=" };
 	static const char *const worlds[] = { "WORLD_SIZE=", "OMPI_COMM_WORLD_SIZE=", "PMI_SIZE=",
 					      "SLURM_NTASKS=" };
+	static const char *const markers[] = { RING_ENV_MARKER "=" };
+	struct str marker;
 
 	job->rank = identity_number(text, ranks, ARRAY_COUNT(ranks));
 	job->world_size = identity_number(text, worlds, ARRAY_COUNT(worlds));
 	job->run = job_name(d, text);
+	marker = identity_value(text, markers, 1);
+	if (marker.len)
+		job->marker = builder_str(d->b, str_first(marker, utf8_valid_prefix(marker)));
 }
 
 static ow_status take_name(struct live_data *d, struct live_job *job, uint32_t number,
@@ -182,10 +193,26 @@ static struct live_lane *lane_find(struct live_data *d, uint32_t job, uint32_t k
 	return NULL;
 }
 
+/* Index + 1 of a lane, which is made when there is none; 0 without memory. */
+static uint32_t lane_of(struct live_data *d, uint32_t job, uint32_t kind, uint32_t id)
+{
+	struct live_lane *lane = lane_find(d, job, kind, id);
+	size_t at = d->lane_count;
+
+	if (lane)
+		return (uint32_t)(lane - d->lanes) + 1;
+	if (!ROOM(d, d, lanes, lane_cap, at + 1) ||
+	    !map_add(&d->lane_map, map_hash_u64((uint64_t)job << 32 | id, kind + 1),
+		     (uint32_t)at + 1))
+		return 0;
+	d->lanes[d->lane_count++] = (struct live_lane){ .job = job, .kind = kind, .id = id };
+	return (uint32_t)at + 1;
+}
+
 static ow_status rename_thread(struct live_data *d, const struct live_job *job, uint32_t tid,
 			       struct str text)
 {
-	uint32_t lane = live_lane_of(d, (uint32_t)(job - d->jobs), LIVE_LANE_THREAD, tid);
+	uint32_t lane = lane_of(d, (uint32_t)(job - d->jobs), LIVE_LANE_THREAD, tid);
 
 	if (!lane)
 		return import_no_memory(d->ctx);
@@ -193,12 +220,99 @@ static ow_status rename_thread(struct live_data *d, const struct live_job *job, 
 	return builder_status(d->b);
 }
 
+/* ---- stacks: frames and stacks are interned as they come, samples wait until the tracks are known ---- */
+
+#define STACK_NUMBER_MAX ((uint32_t)1 << 23)
+
+/* Room for the number; new ones are zero. */
+static bool reserve_id(struct live_data *d, struct live_ids *ids, uint32_t number)
+{
+	size_t old = ids->cap;
+
+	if (number < old)
+		return true;
+	if (!vec_reserve(d->mem, ids->items, ids->cap, (size_t)number + 1))
+		return false;
+	memset(ids->items + old, 0, (ids->cap - old) * sizeof(*ids->items));
+	return true;
+}
+
+static uint32_t id_of(const struct live_ids *ids, uint32_t number)
+{
+	return number < ids->cap ? ids->items[number] : 0;
+}
+
+static ow_status put_id(struct live_data *d, struct live_ids *ids, uint32_t number, uint32_t id)
+{
+	if (!reserve_id(d, ids, number))
+		return import_no_memory(d->ctx);
+	ids->items[number] = id;
+	return builder_status(d->b);
+}
+
+static ow_status take_source(struct live_data *d, uint32_t number, struct str text)
+{
+	if (!number || number >= STACK_NUMBER_MAX)
+		return OW_OK;
+	text = str_first(text, utf8_valid_prefix(text));
+	return put_id(d, &d->sources, number, builder_str(d->b, text).v);
+}
+
+static ow_status take_frame(struct live_data *d, const struct live_frame *row, uint64_t at)
+{
+	frame_id frame;
+
+	if (!row->number || row->number >= STACK_NUMBER_MAX || !id_of(&d->sources, row->function)) {
+		damage(d, at);
+		return OW_OK;
+	}
+	frame = builder_frame(
+		d->b, &(struct frame_row){ .function = { id_of(&d->sources, row->function) },
+					   .file = { id_of(&d->sources, row->file) },
+					   .line = row->line,
+					   .function_line = row->function_line });
+	return put_id(d, &d->frames, row->number, frame.v);
+}
+
+static ow_status take_stack(struct live_data *d, const struct live_stack *row, uint64_t at)
+{
+	uint32_t frame = id_of(&d->frames, row->frame), parent = id_of(&d->stacks, row->parent);
+	stack_id stack;
+
+	if (!row->number || row->number >= STACK_NUMBER_MAX || !frame || (row->parent && !parent)) {
+		damage(d, at);
+		return OW_OK;
+	}
+	stack = builder_stack(d->b, (stack_id){ parent }, (frame_id){ frame });
+	return put_id(d, &d->stacks, row->number, stack.v);
+}
+
+static ow_status take_sample(struct live_data *d, const struct live_sample *row, uint64_t at)
+{
+	uint32_t stack = id_of(&d->stacks, row->stack), lane;
+
+	if (!row->process || row->process > d->job_count || !d->jobs[row->process - 1].known ||
+	    !stack || row->ts_ns < 0 || row->wall_ns < 0 || row->cpu_ns < 0) {
+		damage(d, at);
+		return OW_OK;
+	}
+	lane = lane_of(d, row->process - 1, LIVE_LANE_THREAD, row->tid);
+	if (!lane || !vec_reserve(d->mem, d->samples, d->sample_cap, d->sample_count + 1))
+		return import_no_memory(d->ctx);
+	d->lanes[lane - 1].used = true;
+	d->samples[d->sample_count] = (struct live_sampled){ .row = *row, .lane = lane - 1 };
+	d->samples[d->sample_count++].row.stack = stack;
+	return OW_OK;
+}
+
+/* ---- texts ---- */
+
 static ow_status take_text(struct live_data *d, const struct live_text *head, struct str text)
 {
 	struct live_job *job = job_of(d, head->process);
 
 	if (!head->process && head->kind == LIVE_SOURCE)
-		return live_take_source(d, head->number, text);
+		return take_source(d, head->number, text);
 	if (!head->process && head->kind == LIVE_NOTE)
 		builder_note(d->b, NOTE_INFO, OW_NO_OFFSET, "%.*s", (int)utf8_valid_prefix(text),
 			     text.ptr);
@@ -256,21 +370,6 @@ static str_id name_of(const struct live_job *job, uint64_t number)
 	return number < job->name_cap ? job->names[number] : (str_id){ 0 };
 }
 
-uint32_t live_lane_of(struct live_data *d, uint32_t job, uint32_t kind, uint32_t id)
-{
-	struct live_lane *lane = lane_find(d, job, kind, id);
-	size_t at = d->lane_count;
-
-	if (lane)
-		return (uint32_t)(lane - d->lanes) + 1;
-	if (!ROOM(d, d, lanes, lane_cap, at + 1) ||
-	    !map_add(&d->lane_map, map_hash_u64((uint64_t)job << 32 | id, kind + 1),
-		     (uint32_t)at + 1))
-		return 0;
-	d->lanes[d->lane_count++] = (struct live_lane){ .job = job, .kind = kind, .id = id };
-	return (uint32_t)at + 1;
-}
-
 static struct live_ring *ring_of(struct live_data *d, uint32_t job, uint32_t ring)
 {
 	uint64_t hash = map_hash_u64((uint64_t)job << 32 | ring, 1);
@@ -303,7 +402,7 @@ static int64_t to_wall(const struct live_data *d, uint64_t monotonic_ns)
 static ow_status take_thread(struct live_data *d, struct live_ring *ring,
 			     const struct ring_record *r)
 {
-	uint32_t lane = live_lane_of(d, ring->job, LIVE_LANE_THREAD, (uint32_t)r->id);
+	uint32_t lane = lane_of(d, ring->job, LIVE_LANE_THREAD, (uint32_t)r->id);
 	str_id name = name_of(&d->jobs[ring->job], r->name);
 
 	if (!lane)
@@ -318,7 +417,7 @@ static ow_status take_thread(struct live_data *d, struct live_ring *ring,
 static ow_status take_queue(struct live_data *d, const struct live_ring *ring,
 			    const struct ring_record *r)
 {
-	uint32_t lane = live_lane_of(d, ring->job, LIVE_LANE_DEVICE, r->stream);
+	uint32_t lane = lane_of(d, ring->job, LIVE_LANE_DEVICE, r->stream);
 
 	if (!lane)
 		return import_no_memory(d->ctx);
@@ -331,7 +430,50 @@ static uint32_t name_flags(struct str name)
 {
 	if (str_starts(name, STR("enumerate(DataLoader)")))
 		return LIVE_NAME_LOADER;
+	if (str_starts(name, STR("gloo:")) || str_starts(name, STR("nccl:")) ||
+	    str_starts(name, STR("mpi:")) || str_starts(name, STR("ucc:")))
+		return LIVE_NAME_COLLECTIVE;
 	return str_starts(name, STR("Optimizer.step#")) ? LIVE_NAME_OPTIMIZER : 0;
+}
+
+static void note_range(struct live_data *d, struct live_job *job, const struct live_slice *slice)
+{
+	uint32_t flags = name_flags(model_str(d->b->m, (str_id){ slice->name }));
+
+	job->seen |= flags;
+	d->lanes[slice->lane].steps |= flags & (LIVE_NAME_OPTIMIZER | LIVE_NAME_LOADER);
+	job->first_ns = job->first_ns ? MIN(job->first_ns, slice->ts_ns) : slice->ts_ns;
+	job->last_ns = MAX(job->last_ns, slice->ts_ns);
+}
+
+/* A step that the user has named begins. */
+static void note_step(struct live_data *d, struct live_job *job, const struct live_slice *slice)
+{
+	job->seen |= LIVE_NAME_OPTIMIZER;
+	d->lanes[slice->lane].steps = true;
+	job->first_ns = job->first_ns ? MIN(job->first_ns, slice->ts_ns) : slice->ts_ns;
+	job->last_ns = MAX(job->last_ns, slice->ts_ns);
+}
+
+/* The last calls of a process, which were counted only, are as the last one that was timed. */
+static void take_unrecorded(struct live_data *d, const struct live_job *job,
+			    const struct live_count *count)
+{
+	str_id name = name_of(job, (uint32_t)count->ns);
+
+	live_sampled_finish(d);
+	for (size_t i = d->slice_count; name.v && i-- > 0;) {
+		struct live_slice *slice = &d->slices[i];
+		int64_t runs = slice->calls ? slice->calls : 1, more;
+
+		if (slice->name != name.v || &d->jobs[d->lanes[slice->lane].job] != job)
+			continue;
+		more = slice->dur_ns / runs * (int64_t)count->calls;
+		slice->calls = (uint32_t)MIN((uint64_t)runs + count->calls, (uint64_t)UINT32_MAX);
+		slice->bytes += (int64_t)MIN(count->bytes, (uint64_t)INT64_MAX / 4);
+		slice->dur_ns += MIN(more, INT64_MAX / 4);
+		return;
+	}
 }
 
 static ow_status take_slice(struct live_data *d, struct live_ring *ring,
@@ -342,18 +484,16 @@ static ow_status take_slice(struct live_data *d, struct live_ring *ring,
 	uint32_t lane = ring->lane;
 
 	if (r->kind == RING_SPAN)
-		lane = live_lane_of(d, ring->job, LIVE_LANE_SPANS, 0);
+		lane = lane_of(d, ring->job, LIVE_LANE_SPANS, 0);
 	else if (r->kind == RING_DEVICE)
-		lane = live_lane_of(d, ring->job, LIVE_LANE_DEVICE, r->stream);
+		lane = lane_of(d, ring->job, LIVE_LANE_DEVICE, r->stream);
 	else if (r->kind == RING_SLICE_OF)
-		lane = live_lane_of(d, ring->job, LIVE_LANE_THREAD, r->stream);
+		lane = lane_of(d, ring->job, LIVE_LANE_THREAD, r->stream);
 	else if (!lane)
-		lane = live_lane_of(d, ring->job, LIVE_LANE_THREAD, 0);
+		lane = lane_of(d, ring->job, LIVE_LANE_THREAD, 0);
 	if (!lane || !ROOM(d, d, slices, slice_cap, d->slice_count + 1))
 		return import_no_memory(d->ctx);
 	d->lanes[lane - 1].used = true;
-	if (r->category == RING_RANGE)
-		job->seen |= name_flags(model_str(d->b->m, name));
 	if (r->id <= UINT32_MAX)
 		job->highest_id = MAX(job->highest_id, r->id);
 	d->slices[d->slice_count++] =
@@ -363,7 +503,22 @@ static ow_status take_slice(struct live_data *d, struct live_ring *ring,
 				     .lane = lane - 1,
 				     .name = name.v,
 				     .id = r->id <= UINT32_MAX ? (uint32_t)r->id : 0,
+				     .calls = r->calls,
 				     .category = r->category };
+	if (r->calls > 1) {
+		live_sampled_add(d, &d->lanes[lane - 1], d->slice_count - 1);
+	} else {
+		const struct live_slice *s = &d->slices[d->slice_count - 1];
+
+		live_sampled_before(d, &d->lanes[lane - 1], s->ts_ns);
+		d->lanes[lane - 1].end_ns = MAX(d->lanes[lane - 1].end_ns, s->ts_ns + s->dur_ns);
+	}
+	if (r->category == RING_RANGE)
+		note_range(d, job, &d->slices[d->slice_count - 1]);
+	else if (r->category == RING_STEP || (name.v && name.v == job->marker.v))
+		note_step(d, job, &d->slices[d->slice_count - 1]);
+	else if (r->category == RING_COLLECTIVE)
+		job->seen |= LIVE_NAME_COLLECTIVE;
 	return OW_OK;
 }
 
@@ -389,7 +544,7 @@ static ow_status take_record(struct live_data *d, struct live_ring *ring,
 static ow_status take_place(struct live_data *d, const struct live_place *place)
 {
 	struct live_job *job = job_of(d, place->process);
-	struct ring_record told = { .id = place->id, .bytes = place->first };
+	struct ring_record record = { .id = place->id, .bytes = place->first };
 	struct live_ring *ring;
 
 	if (!job)
@@ -397,13 +552,13 @@ static ow_status take_place(struct live_data *d, const struct live_place *place)
 	if (!place->ring) {
 		struct live_ring any = { .job = place->process - 1 };
 
-		told = (struct ring_record){ .stream = place->id,
-					     .name = place->name,
-					     .id = place->device };
-		return take_queue(d, &any, &told);
+		record = (struct ring_record){ .stream = place->id,
+					       .name = place->name,
+					       .id = place->device };
+		return take_queue(d, &any, &record);
 	}
 	ring = ring_of(d, place->process - 1, place->ring);
-	return ring ? take_thread(d, ring, &told) : import_no_memory(d->ctx);
+	return ring ? take_thread(d, ring, &record) : import_no_memory(d->ctx);
 }
 
 /* Records that a collector wrote once more after its restart are passed over. */
@@ -464,6 +619,18 @@ static ow_status take_count(struct live_data *d, const struct live_count *count)
 
 	if (!job)
 		return OW_OK;
+	if (count->counter == LIVE_UNRECORDED) {
+		take_unrecorded(d, job, count);
+		return OW_OK;
+	}
+	if (count->counter == LIVE_SCHEDULED) {
+		if (!ROOM(d, d, schedules, schedule_cap, d->schedule_count + 1))
+			return import_no_memory(d->ctx);
+		d->schedules[d->schedule_count++] =
+			(struct live_schedule){ (uint32_t)(job - d->jobs), (uint32_t)count->calls,
+						count->ts_ns, count->ns, count->bytes };
+		return OW_OK;
+	}
 	if (count->counter >= RING_COUNTERS) {
 		take_system_count(job, count);
 		return OW_OK;
@@ -489,19 +656,11 @@ static void take_end(struct live_data *d, const struct live_end *end)
 
 /* ---- segments ---- */
 
-static const struct opw_block *find_block(const struct opw_segment *s, const char *name)
-{
-	for (uint32_t i = 0; i < s->head.block_count; i++)
-		if (strcmp(s->blocks[i].name, name) == 0)
-			return &s->blocks[i];
-	return NULL;
-}
-
 /* The bytes of a block, behind what the buffer holds; empty when there is none or it is damaged. */
-static ow_status read_block(struct live_data *d, const struct opw_segment *s, const char *name,
+static ow_status read_block(struct live_data *d, const struct opw_segment *s, enum live_block id,
 			    size_t *start, size_t *len)
 {
-	const struct opw_block *block = find_block(s, name);
+	const struct opw_block *block = opw_find_block(s, live_block_info[id].name);
 	char *to;
 
 	*start = d->block.len;
@@ -530,8 +689,8 @@ static ow_status read_runs(struct live_data *d, const struct opw_segment *s)
 {
 	size_t runs, runs_len, records, records_len, at = 0;
 
-	OW_TRY(read_block(d, s, "run", &runs, &runs_len));
-	OW_TRY(read_block(d, s, "record", &records, &records_len));
+	OW_TRY(read_block(d, s, LIVE_BLOCK_RUN, &runs, &runs_len));
+	OW_TRY(read_block(d, s, LIVE_BLOCK_RECORD, &records, &records_len));
 	for (size_t i = 0; i + sizeof(struct live_run) <= runs_len; i += sizeof(struct live_run)) {
 		struct live_run run;
 
@@ -546,10 +705,10 @@ static ow_status read_runs(struct live_data *d, const struct opw_segment *s)
 	return builder_status(d->b);
 }
 
-#define EACH(d, s, name, type, take)                                                               \
+#define EACH(d, s, id, type, take)                                                                 \
 	do {                                                                                       \
 		size_t start_, len_;                                                               \
-		OW_TRY(read_block(d, s, name, &start_, &len_));                                    \
+		OW_TRY(read_block(d, s, LIVE_BLOCK_##id, &start_, &len_));                         \
 		for (size_t i_ = 0; i_ + sizeof(type) <= len_; i_ += sizeof(type)) {               \
 			type row;                                                                  \
 			memcpy(&row, (d)->block.ptr + start_ + i_, sizeof(row));                   \
@@ -562,17 +721,17 @@ static ow_status read_segment(struct live_data *d, const struct opw_segment *s)
 	size_t start, len;
 
 	buf_clear(&d->block);
-	EACH(d, s, "session", struct live_session, d->session = row);
-	EACH(d, s, "process", struct live_process, OW_TRY(take_process(d, &row, s->offset)));
-	OW_TRY(read_block(d, s, "text", &start, &len));
+	EACH(d, s, SESSION, struct live_session, d->session = row);
+	EACH(d, s, PROCESS, struct live_process, OW_TRY(take_process(d, &row, s->offset)));
+	OW_TRY(read_block(d, s, LIVE_BLOCK_TEXT, &start, &len));
 	OW_TRY(take_texts(d, str_make(d->block.ptr + start, len), s->offset));
-	EACH(d, s, "place", struct live_place, OW_TRY(take_place(d, &row)));
+	EACH(d, s, PLACE, struct live_place, OW_TRY(take_place(d, &row)));
 	OW_TRY(read_runs(d, s));
-	EACH(d, s, "count", struct live_count, OW_TRY(take_count(d, &row)));
-	EACH(d, s, "frame", struct live_frame, OW_TRY(live_take_frame(d, &row, s->offset)));
-	EACH(d, s, "stack", struct live_stack, OW_TRY(live_take_stack(d, &row, s->offset)));
-	EACH(d, s, "sample", struct live_sample, OW_TRY(live_take_sample(d, &row, s->offset)));
-	EACH(d, s, "end", struct live_end, take_end(d, &row));
+	EACH(d, s, COUNT, struct live_count, OW_TRY(take_count(d, &row)));
+	EACH(d, s, FRAME, struct live_frame, OW_TRY(take_frame(d, &row, s->offset)));
+	EACH(d, s, STACK, struct live_stack, OW_TRY(take_stack(d, &row, s->offset)));
+	EACH(d, s, SAMPLE, struct live_sample, OW_TRY(take_sample(d, &row, s->offset)));
+	EACH(d, s, END, struct live_end, take_end(d, &row));
 	return builder_status(d->b);
 }
 
@@ -593,6 +752,7 @@ ow_status live_read(struct live_data *d, struct import_ctx *ctx)
 	for (size_t i = 0; status == OW_OK && i < file.count; i++)
 		if (file.segments[i].head.kind == OPW_LIVE)
 			status = read_segment(d, &file.segments[i]);
+	live_sampled_finish(d);
 	d->complete = status == OW_OK && file.complete;
 	d->end = status == OW_OK ? file.end : 0;
 	arena_release(&arena);
@@ -605,14 +765,19 @@ ow_status live_read(struct live_data *d, struct import_ctx *ctx)
 
 void live_release(struct live_data *d)
 {
+	struct live_ids *ids[] = { &d->sources, &d->frames, &d->stacks };
+
 	for (size_t i = 0; i < d->job_count; i++)
 		mem_free(d->mem, d->jobs[i].names, d->jobs[i].name_cap * sizeof(*d->jobs[i].names));
 	mem_free(d->mem, d->jobs, d->job_cap * sizeof(*d->jobs));
 	mem_free(d->mem, d->lanes, d->lane_cap * sizeof(*d->lanes));
 	mem_free(d->mem, d->slices, d->slice_cap * sizeof(*d->slices));
 	mem_free(d->mem, d->values, d->value_cap * sizeof(*d->values));
+	mem_free(d->mem, d->schedules, d->schedule_cap * sizeof(*d->schedules));
 	mem_free(d->mem, d->rings, d->ring_cap * sizeof(*d->rings));
-	live_release_stacks(d);
+	for (size_t i = 0; i < ARRAY_COUNT(ids); i++)
+		mem_free(d->mem, ids[i]->items, ids[i]->cap * sizeof(*ids[i]->items));
+	mem_free(d->mem, d->samples, d->sample_cap * sizeof(*d->samples));
 	map_release(&d->lane_map);
 	map_release(&d->ring_map);
 	buf_release(&d->block);

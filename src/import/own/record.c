@@ -1,8 +1,11 @@
-/* record.c: see record.h. */
-#include "import/record.h"
+/*
+ * record.c: the definition of an op, read back from the input that has it: name, kind and attributes, without weights. The API
+ * calls it when it saves a profile or writes it in another format. It writes no file and no row.
+ */
+#include "import/own/record.h"
 
-#include "wire/pb_copy.h"
-#include "wire/pb_write.h"
+#include "wire/protobuf/pb_stream.h"
+#include "wire/protobuf/pb_write.h"
 
 #define WHOLE_MAX ((uint64_t)4 << 10) /* a NodeDef up to this is kept as it is */
 #define FIELD_MAX ((uint64_t)4 << 10) /* of a larger one: the largest field kept */
@@ -42,7 +45,7 @@ static void use_input(struct record_reader *r, const struct input *in)
 	r->in = in;
 }
 
-static ow_status read_failed(const struct record_reader *r, ow_status status, struct error *err)
+static ow_status read_failed(const struct record_reader *r, ow_status status, struct ow_error *err)
 {
 	if (err)
 		*err = r->problem;
@@ -79,7 +82,7 @@ static void keep_small(struct pb_stream *s, bool profile, struct buf *to)
 	pb_copy_small(s, &what, to);
 }
 
-ow_status record_keep(struct record_reader *r, op_id op, struct str *bytes, struct error *err)
+ow_status record_keep(struct record_reader *r, op_id op, struct str *bytes, struct ow_error *err)
 {
 	struct record_place place;
 	const unsigned char *at;
@@ -107,7 +110,7 @@ ow_status record_keep(struct record_reader *r, op_id op, struct str *bytes, stru
 	return OW_OK;
 }
 
-ow_status record_attrs(struct record_reader *r, op_id op, struct buf *to, struct error *err)
+ow_status record_attrs(struct record_reader *r, op_id op, struct buf *to, struct ow_error *err)
 {
 	struct pb_stream_field f;
 	struct record_place place;

@@ -15,7 +15,7 @@ struct record_reader {
 	str_id profile_format;
 	const struct input *in; /* of the window */
 	struct window window;
-	struct error problem; /* the window's own */
+	struct ow_error problem; /* the window's own */
 	struct buf kept;
 };
 
@@ -24,9 +24,9 @@ void record_reader_release(struct record_reader *r);
 
 /* Bytes that read like the definition in the source; valid until the next call. Empty when the op has
  * none, or it is damaged. */
-ow_status record_keep(struct record_reader *r, op_id op, struct str *bytes, struct error *err);
+ow_status record_keep(struct record_reader *r, op_id op, struct str *bytes, struct ow_error *err);
 
 /* Appends all attributes, weights included, as entries of ProfileNode.attrs. */
-ow_status record_attrs(struct record_reader *r, op_id op, struct buf *to, struct error *err);
+ow_status record_attrs(struct record_reader *r, op_id op, struct buf *to, struct ow_error *err);
 
 #endif

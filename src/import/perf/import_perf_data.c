@@ -1,14 +1,14 @@
 /*
- * import_perf_data.c: perf.data, as `perf record` writes it, to a file or into a pipe, in either byte order.
- * This file recognises it, walks over its sections and tells what was in there; see perf_data.h for the
- * rest. Names come from the file itself and from where perf finds them on this machine (perf_names.h).
+ * import_perf_data.c: the importer of perf.data, which `perf record` writes to a file or into a pipe, in either byte order. This
+ * file recognises it, walks over its sections and reports what was in there; perf_data.h says which file does the rest. Names of
+ * functions come from the file itself and from where perf finds them on this machine (perf_names.h). Stacks are not unwound.
  */
-#include "import/perf_data.h"
+#include "import/perf/perf_data.h"
 
 #define FILE_HEADER 104
 #define PIPE_HEADER 16
 #define FEATURE_COUNT 256
-#define TYPE_MAX 200 /* beyond it there is something else: perf's own messages, for instance */
+#define TYPE_MAX 200 /* a larger type is not a record, for example a message of perf in a pipe */
 #define SECTION_MAX ((uint64_t)64 << 20)
 #define RECORD_MAX ((size_t)64 << 10)
 
@@ -28,7 +28,7 @@ static bool is_swapped(struct str head, bool *swap)
 	return *swap || str_starts(head, STR("PERFILE2"));
 }
 
-static int sniff(const struct sniff *sniff)
+static int sniff_perf_data(const struct sniff *sniff)
 {
 	bool swap;
 
@@ -81,14 +81,7 @@ static ow_status read_attrs(struct perf_file *f, struct window *w, const struct 
 	return OW_OK;
 }
 
-static bool has_feature(const struct header *h, bool swap, unsigned bit)
-{
-	uint64_t word = perf_u64(h->features + bit / 64 * 8, swap);
-
-	return word >> bit % 64 & 1;
-}
-
-/* Behind the data: a section per feature. */
+/* Behind the records, one section per feature. */
 static ow_status read_features(struct perf_file *f, struct window *w, const struct header *h)
 {
 	uint64_t at = h->data.offset + h->data.size;
@@ -98,7 +91,7 @@ static ow_status read_features(struct perf_file *f, struct window *w, const stru
 		const unsigned char *p;
 		struct section s;
 
-		if (!has_feature(h, f->swap, bit))
+		if (!(perf_u64(h->features + bit / 64 * 8, f->swap) >> bit % 64 & 1))
 			continue;
 		fact_int(f->b, list, NULL, bit);
 		if (at + 16 > f->ctx->in->size || at + 16 < at)
@@ -132,7 +125,27 @@ static uint64_t tail_of(const struct perf_file *f, const unsigned char *p, size_
 	return 0;
 }
 
-/* Records of which all of it is at hand; *used says how many bytes they took, and what follows them outside. */
+static void count_aux(struct perf_file *f, const unsigned char *p, size_t size)
+{
+	uint32_t type = perf_u32(p, f->swap);
+
+	if (type == PERF_AUXTRACE_INFO && size >= 12)
+		f->aux_type = perf_u32(p + 8, f->swap);
+	if (type == PERF_AUXTRACE && size >= 16)
+		f->aux_bytes += MIN(perf_u64(p + 8, f->swap), f->ctx->in->size);
+}
+
+static const char *aux_name(uint32_t type)
+{
+	static const char *const names[] = { "a hardware trace", "Intel PT",
+					     "Intel BTS",	 "Arm CoreSight",
+					     "Arm SPE",		 "s390 CPU-measurement sampling",
+					     "HiSilicon PTT" };
+
+	return names[type < ARRAY_COUNT(names) ? type : 0];
+}
+
+/* Reads the complete records in len bytes. *used: how many bytes they and what belongs to them take. */
 static ow_status read_some(struct perf_file *f, const unsigned char *p, size_t len, uint64_t at,
 			   uint64_t *used)
 {
@@ -147,7 +160,7 @@ static ow_status read_some(struct perf_file *f, const unsigned char *p, size_t l
 		if (size < 8 || (type > TYPE_MAX && !perf_is_simple(type)))
 			break;
 		if (size > len - done) {
-			/* a long one of simpleperf's, which nobody needs */
+			/* skips a long record of simpleperf: none of them is needed */
 			*used = size > UINT16_MAX ? (uint64_t)done + size : done;
 			return OW_OK;
 		}
@@ -158,6 +171,7 @@ static ow_status read_some(struct perf_file *f, const unsigned char *p, size_t l
 			continue;
 		}
 		OW_TRY(perf_record_read(f, p + done, size, true));
+		count_aux(f, p + done, size);
 		tail = tail_of(f, p + done, size);
 		done += size;
 		if (tail) {
@@ -167,14 +181,6 @@ static ow_status read_some(struct perf_file *f, const unsigned char *p, size_t l
 	}
 	*used = done;
 	return OW_OK;
-}
-
-/* The same, and nothing refers to their bytes any more. */
-static ow_status read_chunk(struct perf_file *f, const unsigned char *p, size_t len, uint64_t at,
-			    uint64_t *used)
-{
-	OW_TRY(read_some(f, p, len, at, used));
-	return perf_chains_finish(f) ? OW_OK : import_no_memory(f->ctx);
 }
 
 static ow_status read_records(struct perf_file *f, struct window *w, uint64_t at, uint64_t end)
@@ -187,15 +193,17 @@ static ow_status read_records(struct perf_file *f, struct window *w, uint64_t at
 
 		if (!some.ptr)
 			return w->status;
-		OW_TRY(read_chunk(f, (const unsigned char *)some.ptr,
-				  (size_t)MIN((uint64_t)some.len, end - at), at, &used));
+		OW_TRY(read_some(f, (const unsigned char *)some.ptr,
+				 (size_t)MIN((uint64_t)some.len, end - at), at, &used));
+		if (!perf_chains_finish(f)) /* its samples refer to these bytes */
+			return import_no_memory(f->ctx);
 		if (!used || used > end - at)
 			break;
 		at += used;
 	}
 	if (at < end)
 		builder_note(f->b, f->pipe ? NOTE_INFO : NOTE_TRUNCATED, at,
-			     "no record begins here: the last %" PRIu64 " bytes are left out",
+			     "the last %" PRIu64 " bytes are left out: no record begins there",
 			     end - at);
 	return OW_OK;
 }
@@ -218,18 +226,20 @@ static ow_status read_file(struct perf_file *f, struct window *w, const unsigned
 	fact_int(f->b, (fact_id){ 0 }, "data_size", (int64_t)MIN(h.data.size, INT64_MAX));
 	if (h.data.offset > size)
 		return error_at(f->ctx->err, OW_E_CORRUPT, 40,
-				"%s: the records would begin behind the end of the file",
+				"%s: the header says that the records begin behind the end of the "
+				"file; record again",
 				f->ctx->in->name);
 	if (!h.data.size) {
 		builder_note(f->b, NOTE_TRUNCATED, 48,
-			     "the recording did not end properly: records are read up to the end "
+			     "the recording did not end properly; records are read up to the end "
 			     "of the file");
 		h.data.size = size - h.data.offset;
 	} else {
 		OW_TRY(read_features(f, w, &h));
 	}
 	if (h.data.size > size - h.data.offset) {
-		builder_note(f->b, NOTE_TRUNCATED, size, "the file ends before its records do");
+		builder_note(f->b, NOTE_TRUNCATED, size,
+			     "the file is cut short: it ends before its last record");
 		h.data.size = size - h.data.offset;
 	}
 	return read_records(f, w, h.data.offset, h.data.offset + h.data.size);
@@ -252,11 +262,12 @@ static ow_status read_all(struct perf_file *f, struct window *w)
 		return read_records(f, w, PIPE_HEADER, f->ctx->in->size);
 	if (size < FILE_HEADER || head.len < FILE_HEADER)
 		return error_at(f->ctx->err, OW_E_CORRUPT, 8,
-				"%s: the header of this perf.data file is cut", f->ctx->in->name);
+				"%s: this perf.data file ends inside its header; record again",
+				f->ctx->in->name);
 	return read_file(f, w, p);
 }
 
-static void tell(struct perf_file *f)
+static void add_notes_and_facts(struct perf_file *f)
 {
 	struct builder *b = f->b;
 	const fact_id top = { 0 };
@@ -264,13 +275,18 @@ static void tell(struct perf_file *f)
 
 	if (f->lost)
 		builder_note_many(b, NOTE_DAMAGED, OW_NO_OFFSET, f->lost,
-				  "a sample or record that perf itself lost while recording");
+				  "samples or records that perf lost while it recorded");
 	if (f->bad)
 		builder_note_many(b, NOTE_DAMAGED, f->bad_offset, f->bad,
-				  "a record that cannot be read");
+				  "damaged records are left out");
 	if (f->unknown)
 		builder_note_many(b, NOTE_INFO, OW_NO_OFFSET, f->unknown,
-				  "a record of an unknown type, left out");
+				  "records of an unknown type are left out");
+	if (f->aux_bytes)
+		builder_note(b, NOTE_DROPPED, OW_NO_OFFSET,
+			     "%" PRIu64 " bytes of %s are left out: opwatch does not decode them; "
+			     "open the output of 'perf script --itrace=i100us', which does",
+			     f->aux_bytes, aux_name(f->aux_type));
 	fact_text(b, top, "kind", STR("perf.data"));
 	fact_text(b, top, "magic", STR("PERFILE2"));
 	fact_text(b, top, "mode", f->pipe ? STR("pipe") : STR("file"));
@@ -282,7 +298,7 @@ static void tell(struct perf_file *f)
 			fact_int(b, list, perf_type_name(i), (int64_t)f->records[i]);
 }
 
-/* The first event that has samples is what perf shows first; time off the processors is shown when there is nothing else. */
+/* The first event with samples, as in perf; time off the processors if there is nothing else. */
 static void choose_default(struct perf_file *f)
 {
 	struct metric_table *metrics = &f->b->m->metric;
@@ -296,8 +312,8 @@ static void choose_default(struct perf_file *f)
 		metrics->is_default[f->switches.metric.v] = 1;
 }
 
-/* Copies of stacks need an unwinder, which perf has. */
-static void tell_unwound(struct perf_file *f)
+/* Copies of stacks need an unwinder, which only perf has. */
+static void note_copied_stacks(struct perf_file *f)
 {
 	bool copied = false;
 
@@ -306,63 +322,46 @@ static void tell_unwound(struct perf_file *f)
 			  f->events[i].attr.sample_type >> SAMPLE_STACK_USER & 1;
 	if (copied)
 		builder_note(f->b, NOTE_DROPPED, OW_NO_OFFSET,
-			     "copies of stacks (perf record --call-graph dwarf) are not unwound: "
-			     "functions of "
-			     "programs are shown without their callers; open the output of 'perf "
-			     "script', "
-			     "or record with --call-graph fp or lbr");
+			     "opwatch does not unwind copies of stacks (perf record --call-graph "
+			     "dwarf), so functions of programs have no callers; open the output of "
+			     "'perf script', or record with --call-graph fp or lbr");
 }
 
-static ow_status load_all(struct perf_file *f, struct window *w)
+static ow_status load_file(struct perf_file *f, struct window *w)
 {
 	OW_TRY(read_all(f, w));
 	OW_TRY(f->b->status);
-	tell(f);
+	add_notes_and_facts(f);
 	OW_TRY(perf_samples_resolve(f));
 	OW_TRY(perf_switches_resolve(f));
 	if (f->names.other_id)
 		builder_note_many(f->b, NOTE_MISSING, OW_NO_OFFSET, f->names.other_id,
-				  "a program or library that was changed since the recording: its "
+				  "programs or libraries that changed since the recording: their "
 				  "functions have no names");
-	tell_unwound(f);
+	note_copied_stacks(f);
 	choose_default(f);
 	if (!f->rows.count)
-		builder_note(f->b, NOTE_MISSING, OW_NO_OFFSET, "there is no sample in this file");
+		builder_note(f->b, NOTE_MISSING, OW_NO_OFFSET, "this file has no samples");
 	return f->b->status;
 }
 
-static ow_status load(struct import_ctx *ctx)
+static ow_status load_perf_data(struct import_ctx *ctx)
 {
-	struct mem *mem = ctx->b->m->mem;
-	struct perf_file f = { .ctx = ctx, .b = ctx->b, .mem = mem };
+	struct perf_file f = { .ctx = ctx, .b = ctx->b, .mem = ctx->b->m->mem };
 	uint32_t first_sample = ctx->b->m->sample.count;
 	struct window w;
 	ow_status status;
 
-	map_init(&f.ids, mem);
-	map_init(&f.read_map, mem);
-	perf_chains_init(&f);
-	buf_init(&f.unpacked, mem);
-	perf_space_init(&f.space, ctx->b);
-	perf_names_init(&f.names, ctx->b);
-	f.names.recorded = ctx->in->mtime;
+	perf_records_init(&f);
+	perf_samples_init(&f);
 	window_init(&w, ctx->in, ctx->err);
-	status = load_all(&f, &w);
-	if (status != OW_OK) /* rows that are not finished */
+	status = load_file(&f, &w);
+	if (status != OW_OK) /* removes unfinished rows */
 		ctx->b->m->sample.count = first_sample;
 	window_release(&w);
-	perf_space_release(&f.space);
-	perf_names_release(&f.names);
-	perf_zstd_release(&f);
-	buf_release(&f.unpacked);
-	map_release(&f.ids);
-	map_release(&f.read_map);
-	mem_free(mem, f.reads, f.read_cap * sizeof(*f.reads));
-	mem_free(mem, f.events, f.event_cap * sizeof(*f.events));
-	perf_rows_release(&f);
-	perf_chains_release(&f);
+	perf_records_release(&f);
+	perf_samples_release(&f);
 	perf_switches_release(&f);
-	mem_free(mem, f.changes, f.change_cap * sizeof(*f.changes));
 	return status;
 }
 
@@ -371,6 +370,6 @@ const struct importer import_perf_data = {
 	.summary = "perf.data of Linux perf, from a file or a pipe",
 	.extensions = "perf.data *.data",
 	.role = ROLE_TRACE,
-	.sniff = sniff,
-	.load = load,
+	.sniff = sniff_perf_data,
+	.load = load_perf_data,
 };

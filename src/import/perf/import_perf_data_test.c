@@ -120,7 +120,7 @@ static void expect(const struct perf_recording *r, const char *want)
 
 	stack_open(&s, "perf_data", r->bytes, r->len);
 	stack_expect(&s, want);
-	assert_true(stack_noted(&s, "perf itself lost"));
+	assert_true(stack_noted(&s, "perf lost"));
 	assert_int_equal(s.m->metric.is_default[1], 1);
 	assert_string_equal(model_str(s.m, s.m->metric.unit[2]).ptr, "ns");
 	assert_int_equal(s.m->sample.cpu[1], 4);
@@ -165,7 +165,7 @@ static void rest_is_left_out(void **state)
 	memcpy(r.bytes + r.len, "[ perf record: Woken up 1 times ]\n", 34);
 	stack_open(&s, "perf_data", r.bytes, r.len + 34);
 	stack_expect(&s, from_pipe);
-	assert_true(stack_noted(&s, "no record begins here"));
+	assert_true(stack_noted(&s, "no record begins there"));
 	small_close(&s);
 }
 

@@ -1,51 +1,46 @@
-/* import_perf_script_test.c: heads and frames of `perf script` in their many forms. */
+/* import_perf_script_test.c: samples and frames of `perf script` in their many forms. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "import/perf_line.h"
 #include "support/stack_model.h"
+
+/* Expects that a text of one sample becomes `want`. */
+static void assert_sample(const char *sample, const char *want)
+{
+	struct small_model s;
+
+	stack_open(&s, "perf_script", sample, strlen(sample));
+	stack_expect(&s, want);
+	small_close(&s);
+}
 
 static void heads(void **state)
 {
-	struct perf_head h;
+	struct small_model s;
 
 	(void)state;
-	assert_true(perf_head_parse(STR("my prog: x 12/13 [001] 5.000000001: 77 cycles:ppp:"), &h));
-	assert_true(str_eq(h.comm, STR("my prog: x")));
-	assert_true(str_eq(h.event, STR("cycles:ppp")));
-	assert_int_equal(h.pid, 12);
-	assert_int_equal(h.tid, 13);
-	assert_int_equal(h.cpu, 1);
-	assert_int_equal(h.ts_ns, 5000000001);
-	assert_int_equal(h.period, 77);
-	assert_true(perf_head_parse(STR("dd 9 5.25: cpu-clock:"), &h));
-	assert_int_equal(h.pid, -1);
-	assert_int_equal(h.ts_ns, 5250000000);
-	assert_int_equal(h.period, 0);
-	assert_true(perf_head_parse(STR("node 31912 cpu-clock: "), &h));
-	assert_int_equal(h.ts_ns, INT64_MIN);
-	assert_false(perf_head_parse(STR("a sentence of 3 words"), &h));
-	assert_false(perf_head_parse(STR(""), &h));
+	assert_sample("my prog: x 12/13 [001] 5.000000001: 77 cycles:ppp:\n",
+		      "my prog: x|12|13|5000000001|cycles:ppp 77|\n");
+	assert_sample("dd 9 5.25: cpu-clock:\n", "dd|-1|9|5250000000|cpu-clock 1|\n");
+	assert_sample("node 31912 cpu-clock: \n", "node|-1|31912|-|cpu-clock 1|\n");
+	assert_sample("a sentence of 3 words\nnode 31912 cpu-clock: \n",
+		      "node|-1|31912|-|cpu-clock 1|\n");
+	stack_open(&s, "perf_script", "a 1/2 [001] 5.0: x:\n", 20);
+	assert_int_equal(s.m->sample.cpu[1], 2);
+	small_close(&s);
 }
 
 static void frames(void **state)
 {
-	struct perf_frame f;
-
 	(void)state;
-	assert_true(perf_frame_parse(STR("\tffff8 f(int, char (*)(x))+0x1f (/lib/a b.so)"), &f));
-	assert_int_equal(f.address, 0xffff8);
-	assert_true(str_eq(f.symbol, STR("f(int, char (*)(x))")));
-	assert_true(str_eq(f.module, STR("/lib/a b.so")));
-	assert_true(perf_frame_parse(STR(" 1 [unknown] ([unknown])"), &f));
-	assert_int_equal(f.symbol.len + f.module.len, 0);
-	assert_true(perf_frame_parse(STR(" 1 g (/x (deleted))"), &f));
-	assert_true(str_eq(f.symbol, STR("g")));
-	assert_true(str_eq(f.module, STR("/x (deleted)")));
-	assert_false(perf_frame_parse(STR(" xyz g (/x)"), &f));
+	assert_sample("a 1 x:\n\tffff8 f(int, char (*)(x))+0x1f (/lib/a b.so)\n",
+		      "a|-1|1|-|x 1|f(int, char (*)(x))@/lib/a b.so\n");
+	assert_sample("a 1 x:\n 1 [unknown] ([unknown])\n", "a|-1|1|-|x 1|1\n");
+	assert_sample("a 1 x:\n 1 g (/x (deleted))\n", "a|-1|1|-|x 1|g@/x (deleted)\n");
+	assert_sample("a 1 x:\n xyz g (/x)\n 2 h (/y)\n", "a|-1|1|-|x 1|h@/y\n");
 }
 
 static const char text[] = "# header\n"
@@ -72,7 +67,7 @@ static void samples(void **state)
 			 "a@/tmp/perf-12.map;b@/tmp/perf-12.map;leaf@[kernel.kallsyms]\n"
 			 "dd|-1|77|3500000000|cycles 4|do_it@[k]\n");
 	assert_true(stack_noted(&s, "neither a sample nor a frame"));
-	assert_true(stack_noted(&s, "no sample"));
+	assert_true(stack_noted(&s, "not samples"));
 	assert_int_equal(s.m->metric.is_default[1], 1);
 	assert_string_equal(model_str(s.m, s.m->metric.unit[1]).ptr, "ns");
 	assert_string_equal(model_str(s.m, s.m->metric.unit[2]).ptr, "count");

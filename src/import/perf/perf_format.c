@@ -1,8 +1,8 @@
 /*
- * perf_record.c: see perf_record.h. Everything that a sample can have is stepped over in the order in which
- * the kernel writes it, so that what we want is found behind what we do not.
+ * perf_format.c: decodes attributes and samples of perf.data. It skips every part that a sample can have, in the order in which the
+ * kernel writes them, to reach the parts that are used.
  */
-#include "import/perf_record.h"
+#include "import/perf/perf_format.h"
 
 #include <stdio.h>
 
@@ -57,7 +57,7 @@ const char *perf_type_name(uint32_t type)
 
 /* ---- numbers ---- */
 
-static const unsigned char *take(struct perf_bytes *b, uint64_t len)
+static const unsigned char *take_bytes(struct perf_bytes *b, uint64_t len)
 {
 	const unsigned char *p = b->at;
 
@@ -71,14 +71,14 @@ static const unsigned char *take(struct perf_bytes *b, uint64_t len)
 
 uint32_t perf_take_u32(struct perf_bytes *b)
 {
-	const unsigned char *p = take(b, 4);
+	const unsigned char *p = take_bytes(b, 4);
 
 	return p ? perf_u32(p, b->swap) : 0;
 }
 
 uint64_t perf_take_u64(struct perf_bytes *b)
 {
-	const unsigned char *p = take(b, 8);
+	const unsigned char *p = take_bytes(b, 8);
 
 	return p ? perf_u64(p, b->swap) : 0;
 }
@@ -88,7 +88,7 @@ static void skip_words(struct perf_bytes *b, uint64_t words)
 	if (words > UINT64_MAX / 8)
 		b->bad = true;
 	else
-		(void)take(b, words * 8);
+		(void)take_bytes(b, words * 8);
 }
 
 struct str perf_take_text(struct perf_bytes *b)
@@ -97,7 +97,7 @@ struct str perf_take_text(struct perf_bytes *b)
 	const char *text = (const char *)b->at;
 	size_t len = left ? strnlen(text, left) : 0;
 
-	(void)take(b, MIN(len + 1, left));
+	(void)take_bytes(b, MIN(len + 1, left));
 	return str_make(len ? text : "", len);
 }
 
@@ -125,7 +125,7 @@ void perf_attr_parse(const unsigned char *p, size_t len, bool swap, struct perf_
 
 	memcpy(bytes, p, MIN(len, sizeof(bytes)));
 	own = perf_u32(bytes + 4, swap);
-	if (own >= 64 && own < sizeof(bytes)) /* what follows belongs to somebody else */
+	if (own >= 64 && own < sizeof(bytes)) /* the bytes behind it are not attributes */
 		memset(bytes + own, 0, sizeof(bytes) - own);
 	*attr = (struct perf_attr){ .type = perf_u32(bytes, swap),
 				    .config = perf_u64(bytes + 8, swap),
@@ -140,7 +140,7 @@ void perf_attr_parse(const unsigned char *p, size_t len, bool swap, struct perf_
 	perf_attr_lay_out(attr);
 }
 
-static bool has(const struct perf_attr *attr, unsigned bit)
+static bool has_bit(const struct perf_attr *attr, unsigned bit)
 {
 	return attr->sample_type >> bit & 1;
 }
@@ -161,7 +161,7 @@ void perf_attr_lay_out(struct perf_attr *attr)
 	memset(l, PERF_ABSENT, sizeof(*l));
 	l->size = 0;
 	for (size_t i = 0; i < ARRAY_COUNT(order); i++)
-		if (has(attr, order[i].bit)) {
+		if (has_bit(attr, order[i].bit)) {
 			if (*order[i].place == PERF_ABSENT) /* ids may be there twice */
 				*order[i].place = l->size;
 			l->size += 8;
@@ -227,9 +227,9 @@ bool perf_sample_rest(const struct perf_attr *attr, struct perf_bytes b,
 		      const unsigned char **chain, uint64_t *count)
 {
 	*count = 0;
-	if (has(attr, SAMPLE_READ))
+	if (has_bit(attr, SAMPLE_READ))
 		(void)perf_take_values(attr, &b, NULL, 0);
-	if (!has(attr, SAMPLE_CALLCHAIN))
+	if (!has_bit(attr, SAMPLE_CALLCHAIN))
 		return !b.bad;
 	*count = perf_take_u64(&b);
 	if (b.bad || *count > (uint64_t)(b.end - b.at) / 8)
@@ -248,17 +248,17 @@ struct perf_trailer perf_trailer_of(const struct perf_attr *attr, const unsigned
 	size_t size = 0;
 
 	for (size_t i = 0; i < ARRAY_COUNT(bits); i++)
-		size += has(attr, bits[i]) ? 8 : 0;
+		size += has_bit(attr, bits[i]) ? 8 : 0;
 	if (!(attr->flags & PERF_FLAG_SAMPLE_ID_ALL) || size > len)
 		return out;
 	b.at -= size;
-	if (has(attr, SAMPLE_TID)) {
+	if (has_bit(attr, SAMPLE_TID)) {
 		out.pid = (int32_t)perf_take_u32(&b);
 		out.tid = (int32_t)perf_take_u32(&b);
 	}
-	out.time = has(attr, SAMPLE_TIME) ? perf_take_u64(&b) : 0;
-	out.id = has(attr, SAMPLE_ID) ? perf_take_u64(&b) : 0;
-	if (has(attr, SAMPLE_IDENTIFIER))
+	out.time = has_bit(attr, SAMPLE_TIME) ? perf_take_u64(&b) : 0;
+	out.id = has_bit(attr, SAMPLE_ID) ? perf_take_u64(&b) : 0;
+	if (has_bit(attr, SAMPLE_IDENTIFIER))
 		out.id = perf_u64(body + len - 8, swap);
 	return out;
 }

@@ -1,9 +1,9 @@
 /*
- * perf_record.h: the bytes of perf.data: attributes of events, and the body of a sample, in either byte
- * order. Knows no model; import_perf_data.c reads files with it.
+ * perf_format.h: the binary layout of perf.data: attributes of events and the body of a sample, in either byte order. It does not
+ * know the model; the other perf_*.c files use it, and so does tests/support/perf_writer.h.
  */
-#ifndef IMPORT_PERF_RECORD_H
-#define IMPORT_PERF_RECORD_H
+#ifndef IMPORT_PERF_FORMAT_H
+#define IMPORT_PERF_FORMAT_H
 
 #include "base/str.h"
 
@@ -23,6 +23,7 @@ enum perf_type {
 	PERF_HEADER_ATTR = 64,
 	PERF_TRACING_DATA = 66,
 	PERF_HEADER_BUILD_ID = 67,
+	PERF_AUXTRACE_INFO = 70,
 	PERF_AUXTRACE = 71,
 	PERF_EVENT_UPDATE = 78,
 	PERF_HEADER_FEATURE = 80,
@@ -49,7 +50,7 @@ enum perf_sample_bit {
 	SAMPLE_IDENTIFIER = 16
 };
 
-/* Bytes that are read in order; `bad` once there were too few. */
+/* Bytes that are read in order. `bad` is set when there were too few. */
 struct perf_bytes {
 	const unsigned char *at, *end;
 	bool swap, bad;
@@ -84,10 +85,10 @@ uint64_t perf_take_u64(struct perf_bytes *b);
 /* A text up to its NUL, or to the end. */
 struct str perf_take_text(struct perf_bytes *b);
 
-/* Where the parts of a sample lie that are at the same place in all of them; 0xff: not there. */
+/* Offsets of the parts of a sample that are at the same place in all samples of an event; 0xff: absent. */
 struct perf_layout {
 	uint8_t id, ip, tid, time, addr, cpu, period;
-	uint8_t size; /* of them all */
+	uint8_t size; /* of all of them */
 };
 
 struct perf_attr {
@@ -99,36 +100,37 @@ struct perf_attr {
 #define PERF_FLAG_FREQ ((uint64_t)1 << 10)
 #define PERF_FLAG_SAMPLE_ID_ALL ((uint64_t)1 << 18)
 
-/* What `len` bytes say; what is missing at their end is 0. */
+/* Reads attributes from `len` bytes; values behind their end are 0. */
 void perf_attr_parse(const unsigned char *p, size_t len, bool swap, struct perf_attr *attr);
 /* Sets the layout, by sample_type. */
 void perf_attr_lay_out(struct perf_attr *attr);
-/* "cycles", "cpu-clock", … of the numbers alone; a text of at most 40 bytes. */
+/* "cycles", "cpu-clock", …: the name for type and config. */
 void perf_attr_name(const struct perf_attr *attr, char name[40]);
 
 #define PERF_ABSENT 0xff
-/* What a sample may have between its fixed part and the end of its call chain. */
+/* Parts that may lie between the fixed part of a sample and the end of its call chain. */
 #define PERF_SAMPLE_REST ((uint64_t)1 << SAMPLE_READ | (uint64_t)1 << SAMPLE_CALLCHAIN)
 
-/* The call chain, behind the fixed part of a sample; false when it does not fit. */
+/* Finds the call chain behind the fixed part of a sample; false when it does not fit. */
 bool perf_sample_rest(const struct perf_attr *attr, struct perf_bytes rest,
 		      const unsigned char **chain, uint64_t *count);
-/* What counters stood at. */
+/* The value of a counter. */
 struct perf_value {
-	uint64_t id, value; /* id 0: not said */
+	uint64_t id, value; /* id 0: unknown */
 };
-#define PERF_READ_ID 4	  /* in read_format: whose they are */
-#define PERF_READ_GROUP 8 /* all of a group */
-/* Whether samples have values, and say whose. */
+/* Bits of read_format: values have ids; there is a value for each event of the group. */
+#define PERF_READ_ID 4
+#define PERF_READ_GROUP 8
+/* Whether samples have values with ids. */
 static inline bool perf_attr_reads(const struct perf_attr *attr)
 {
 	return attr->sample_type >> SAMPLE_READ & 1 && attr->read_format & PERF_READ_ID;
 }
-/* At most `max` of them; 0 when there are none, or more. */
+/* Reads the values. Returns how many; 0 when there are more than `max`. */
 size_t perf_take_values(const struct perf_attr *attr, struct perf_bytes *b,
 			struct perf_value *values, size_t max);
 
-/* The end of records that are no samples: who, and when. -1 and 0 where it does not say. */
+/* The end of records that are not samples: thread and time; -1 and 0 when they are missing. */
 struct perf_trailer {
 	int32_t pid, tid;
 	uint64_t time, id;

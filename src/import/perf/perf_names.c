@@ -1,10 +1,18 @@
-/* perf_listing.c: see perf_listing.h. */
-#include "import/perf_listing.h"
+/*
+ * perf_names.c: finds names of functions for perf_samples.c and firefox_stacks.c. First part: lists in text form, one "address type
+ * name" or "address size name" per line, of the kernel and of /tmp/perf-PID.map. Second part: symbol tables of programs and
+ * libraries, and tables in the recording itself. Files that cannot be opened or read have no names; only lack of memory fails.
+ */
+#include "import/perf/perf_names.h"
+#include "import/common/function_name.h"
+
+#include "base/vec.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -15,14 +23,18 @@
 #define PAGE 4096
 #define ORDERED_MIN ((size_t)64 << 10) /* bytes; less than that is sorted at once */
 
-/* All of a file; false when there is none, or it is not to be trusted. Files of /proc do not know their size. */
-static bool read_whole(const char *path, bool ours, struct buf *to)
+#define ANY_OWNER ((uid_t)-1)
+
+/* Reads all of a file. False when there is none, or it belongs to another user than this one, root, or `owner`. Files of
+ * /proc have size 0. */
+static bool read_owned(const char *path, uid_t owner, struct buf *to)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (ours ? O_NOFOLLOW : 0));
+	bool any = owner == ANY_OWNER;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (any ? 0 : O_NOFOLLOW));
 	struct stat s;
 	size_t size;
 	bool ok = fd >= 0 && fstat(fd, &s) == 0 && S_ISREG(s.st_mode) &&
-		  (!ours || s.st_uid == 0 || s.st_uid == geteuid());
+		  (any || s.st_uid == 0 || s.st_uid == geteuid() || s.st_uid == owner);
 
 	size = ok && s.st_size > 0 ? (size_t)MIN(s.st_size, (off_t)LISTING_MAX) + 1 : PIECE;
 	while (ok && to->len < LISTING_MAX) {
@@ -45,6 +57,11 @@ static bool read_whole(const char *path, bool ours, struct buf *to)
 	return ok;
 }
 
+static bool read_whole(const char *path, bool ours, struct buf *to)
+{
+	return read_owned(path, ours ? geteuid() : ANY_OWNER, to);
+}
+
 static int digit(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -52,7 +69,7 @@ static int digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Eight digits at once, the first of them the highest. */
+/* Eight hexadecimal digits at once. */
 static uint64_t eight_digits(const char *p)
 {
 	uint64_t c;
@@ -64,10 +81,13 @@ static uint64_t eight_digits(const char *p)
 	return (c | c >> 16) & 0xffffffff;
 }
 
+/* Java writes its maps with 0x. */
 static bool take_hex(struct str *line, uint64_t *value)
 {
 	size_t len = 0;
 
+	if (str_starts(*line, STR("0x")))
+		*line = str_skip(*line, 2);
 	for (*value = 0; len < line->len && digit(line->ptr[len]) >= 0; len++)
 		*value = *value << 4 | (uint64_t)digit(line->ptr[len]);
 	if (!len || len > 16 || len >= line->len || line->ptr[len] != ' ')
@@ -76,16 +96,12 @@ static bool take_hex(struct str *line, uint64_t *value)
 	return true;
 }
 
-bool perf_listing_add(struct perf_names *n, struct perf_listing *l, uint64_t start, uint64_t end,
-		      str_id name)
+/* False without memory. Sort when all are there. */
+static bool add_symbol(struct perf_names *n, struct perf_listing *l, uint64_t start, uint64_t end,
+		       str_id name)
 {
-	void *items = l->items;
-
-	if (!mem_grow(n->mem, &items, &l->cap, l->count + 1, sizeof(*l->items)))
-		return false;
-	l->items = items;
-	l->items[l->count++] = (struct perf_symbol){ .start = start, .end = end, .name = name };
-	return true;
+	return vec_push(n->mem, l->items, l->count, l->cap,
+			(struct perf_symbol){ .start = start, .end = end, .name = name });
 }
 
 static int by_start(const void *a, const void *b)
@@ -113,7 +129,7 @@ static struct perf_symbol *last_at(const struct perf_listing *l, uint64_t addres
 	return low ? &l->items[low - 1] : NULL;
 }
 
-void perf_listing_sort(struct perf_listing *l)
+static void sort_listing(struct perf_listing *l)
 {
 	if (l->count)
 		qsort(l->items, l->count, sizeof(*l->items), by_start);
@@ -174,7 +190,7 @@ static void keep_last(struct perf_kernel *k)
 	k->count = kept;
 }
 
-/* ---- most of the list is in order already, and stays text ---- */
+/* ---- most of the list is in order already and stays text ---- */
 
 static uint64_t address_at(const struct perf_kernel *k, size_t start)
 {
@@ -186,7 +202,7 @@ static uint64_t address_at(const struct perf_kernel *k, size_t start)
 	return take_hex(&line, &address) ? address : 0;
 }
 
-/* Where the functions of modules begin, which come last and have their module's name. */
+/* Where the functions of modules begin: they come last, and each line has the name of its module. */
 static size_t find_modules(const struct perf_kernel *k)
 {
 	size_t low = 0, high = k->text.len;
@@ -203,7 +219,7 @@ static size_t find_modules(const struct perf_kernel *k)
 	return low;
 }
 
-/* The last line before a place that names something we want; STR_NONE when there is none. */
+/* The last line before a place that has a function or variable; STR_NONE when there is none. */
 static size_t last_wanted(const struct perf_kernel *k, size_t end, struct listed *found)
 {
 	while (end) {
@@ -216,7 +232,7 @@ static size_t last_wanted(const struct perf_kernel *k, size_t end, struct listed
 	return STR_NONE;
 }
 
-/* The kernel writes its own functions in order. Whether this list is such a one is seen from samples of it. */
+/* The kernel writes its own functions in order. Samples of the list show whether this one is ordered. */
 static bool is_in_order(struct perf_kernel *k, size_t end)
 {
 	for (size_t i = 0; i < PERF_ORDER_SAMPLES; i++) {
@@ -227,7 +243,7 @@ static bool is_in_order(struct perf_kernel *k, size_t end)
 	return k->samples[PERF_ORDER_SAMPLES - 1];
 }
 
-/* Where the part of the list ends that can be searched as it is: in front of the kernel's last function. */
+/* Where the ordered part of the list ends: before the last function of the kernel itself. */
 static size_t find_ordered(struct perf_kernel *k)
 {
 	struct listed last;
@@ -275,7 +291,7 @@ static bool search_lines(const struct perf_kernel *k, size_t part, uint64_t addr
 	return last_wanted(k, low, found) != STR_NONE;
 }
 
-/* What is listed in a part. A symbol's end is where its line is, until it has a name. */
+/* Reads the lines of a part. Until a symbol has a name, its end is the place of its line. */
 static bool read_part(struct perf_names *n, size_t part)
 {
 	const struct perf_kernel *k = &n->kernel;
@@ -293,15 +309,14 @@ static bool read_part(struct perf_names *n, size_t part)
 		} else {
 			wanted = parse_line(line, &one);
 		}
-		if (wanted && !perf_listing_add(n, l, one.address, at, (str_id){ 0 }))
+		if (wanted && !add_symbol(n, l, one.address, at, (str_id){ 0 }))
 			return false;
 		at += line.len + 1;
 	}
 	return true;
 }
 
-/* Of the functions that are asked for, many lie near each other, and each is asked for with many addresses: lines around them are
- * read once. */
+/* Many addresses are of the same function, and of functions near each other. So the lines around an address are read once. */
 static str_id find_ordered_name(struct perf_names *n, uint64_t address)
 {
 	struct perf_kernel *k = &n->kernel;
@@ -315,7 +330,7 @@ static str_id find_ordered_name(struct perf_names *n, uint64_t address)
 		return (str_id){ 0 };
 	}
 	symbol = last_at(l, address);
-	if (!symbol) /* in front of it */
+	if (!symbol) /* before the first of this part */
 		return search_lines(k, part, address, &found) && found.address
 			       ? builder_str(n->b, found.name)
 			       : (str_id){ 0 };
@@ -324,7 +339,7 @@ static str_id find_ordered_name(struct perf_names *n, uint64_t address)
 	return symbol->name;
 }
 
-/* ---- the rest of it, and other lists, are sorted ---- */
+/* ---- the rest of the list, and other lists, are sorted ---- */
 
 static ow_status add_lines(struct perf_names *n, size_t from)
 {
@@ -333,23 +348,20 @@ static ow_status add_lines(struct perf_names *n, size_t from)
 	struct listed one;
 
 	while (str_split(&text, '\n', &line)) {
-		void *items = k->items;
 
 		if (!parse_line(line, &one))
 			continue;
 		if (!one.address && k->count > 8 && k->items[0].ts == 0) /* hidden from this user */
 			break;
-		if (!mem_grow(n->mem, &items, &k->cap, k->count + 1, sizeof(*k->items)))
+		if (!vec_push(n->mem, k->items, k->count, k->cap,
+			      (struct trace_ref){ .ts = (int64_t)one.address,
+						  .row = (uint32_t)(line.ptr - k->text.ptr) }))
 			return OW_E_NO_MEMORY;
-		k->items = items;
-		k->items[k->count++] =
-			(struct trace_ref){ .ts = (int64_t)one.address,
-					    .row = (uint32_t)(line.ptr - k->text.ptr) };
 	}
 	return OW_OK;
 }
 
-/* By how much the kernel was moved. */
+/* How far the kernel was moved in memory since the list was written. */
 static void find_shift(struct perf_kernel *k)
 {
 	size_t at = k->text_at ? str_find(buf_str(&k->text), STR(" _text\n")) : STR_NONE;
@@ -394,7 +406,8 @@ static bool find_sorted_name(const struct perf_kernel *k, int64_t at, struct lis
 	return parse_line(line_at(k, k->items[low - 1].row), found);
 }
 
-str_id perf_listing_kernel_name(struct perf_names *n, uint64_t address)
+/* The function at an address, nil when there is none. */
+static str_id kernel_name(struct perf_names *n, uint64_t address)
 {
 	const struct perf_kernel *k = &n->kernel;
 	uint64_t at = address - k->shift;
@@ -407,7 +420,7 @@ str_id perf_listing_kernel_name(struct perf_names *n, uint64_t address)
 		       : (str_id){ 0 };
 }
 
-/* Without an id: the same release on the same host, which has been up since before the recording ended. */
+/* Without a build id: the same release on the same host, which has been up since before the recording ended. */
 static bool is_this_boot(const struct perf_names *n)
 {
 	struct timespec up;
@@ -419,7 +432,7 @@ static bool is_this_boot(const struct perf_names *n)
 	       n->recorded.tv_sec > time(NULL) - up.tv_sec;
 }
 
-/* Whether this kernel is the one that was recorded. */
+/* Whether the recording was made under the running kernel. */
 static bool is_this_kernel(const struct perf_names *n, struct buf *notes)
 {
 	unsigned char id[ELF_ID_MAX];
@@ -435,7 +448,7 @@ static bool is_this_kernel(const struct perf_names *n, struct buf *notes)
 	return len && len <= n->kernel.id_len && memcmp(id, n->kernel.id, len) == 0;
 }
 
-/* perf keeps a copy of the list beside its recordings: cheaper than the kernel's own, and there after a new start. */
+/* perf keeps copies of the list. They are cheaper to read than the kernel's own and survive a reboot. */
 static bool read_copy(struct perf_names *n, struct buf *to)
 {
 	const char *home = getenv("HOME"), *path;
@@ -451,7 +464,8 @@ static bool read_copy(struct perf_names *n, struct buf *to)
 	return path && read_whole(path, true, to);
 }
 
-ow_status perf_listing_kernel(struct perf_names *n)
+/* Both fail only for lack of memory. */
+static ow_status load_kernel_list(struct perf_names *n)
 {
 	struct buf *text = &n->kernel.text;
 
@@ -463,7 +477,7 @@ ow_status perf_listing_kernel(struct perf_names *n)
 						      : perf_listing_read_kernel(n);
 }
 
-/* ---- compiled while running ---- */
+/* ---- code that was compiled at run time ---- */
 
 ow_status perf_listing_read_jit(struct perf_names *n, struct perf_listing *l, struct str text)
 {
@@ -475,23 +489,441 @@ ow_status perf_listing_read_jit(struct perf_names *n, struct perf_listing *l, st
 		if (!take_hex(&line, &start) || !take_hex(&line, &size) || !line.len ||
 		    size > UINT64_MAX - start)
 			continue;
-		if (!perf_listing_add(n, l, start, start + size, builder_str(n->b, line)))
+		if (!add_symbol(n, l, start, start + size, builder_str(n->b, line)))
 			return OW_E_NO_MEMORY;
 	}
-	perf_listing_sort(l);
+	sort_listing(l);
 	return n->b->status;
 }
 
-ow_status perf_listing_jit(struct perf_names *n, struct perf_listing *l)
+/* Its number there is the last one of NSpid. */
+static bool read_map_in_container(int64_t pid, uid_t owner, struct buf *to)
+{
+	char path[96], line[256];
+	long inside = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%" PRId64 "/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (strncmp(line, "NSpid:", 6) == 0) {
+			char *last = strrchr(line, '\t');
+
+			inside = last ? strtol(last, NULL, 10) : 0;
+		}
+	if (f)
+		fclose(f);
+	if (inside <= 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%" PRId64 "/root/tmp/perf-%ld.map", pid, inside);
+	buf_clear(to);
+	return read_owned(path, owner, to);
+}
+
+static ow_status load_jit_map(struct perf_names *n, struct perf_listing *l)
 {
 	ow_status status = OW_OK;
+	uid_t owner = geteuid();
 	struct buf text;
+	struct stat process;
 	char path[64];
 
+	/* A process that still runs may have written its own, in its own container. */
+	snprintf(path, sizeof(path), "/proc/%" PRId64, l->pid);
+	if (stat(path, &process) == 0)
+		owner = process.st_uid;
 	snprintf(path, sizeof(path), "/tmp/perf-%" PRId64 ".map", l->pid);
 	buf_init(&text, n->mem);
-	if (read_whole(path, true, &text))
+	if (read_owned(path, owner, &text) || read_map_in_container(l->pid, owner, &text))
 		status = perf_listing_read_jit(n, l, buf_str(&text));
 	buf_release(&text);
 	return status;
+}
+
+#define VDSO "[vdso]"
+#define VDSO_MAX ((size_t)64 << 10)
+
+void perf_names_init(struct perf_names *n, struct builder *b)
+{
+	*n = (struct perf_names){ .b = b, .mem = b->m->mem };
+	map_init(&n->by_name, n->mem);
+	buf_init(&n->text, n->mem);
+	buf_init(&n->plain, n->mem);
+	buf_init(&n->kernel.text, n->mem);
+}
+
+static void release_listing(struct perf_names *n, struct perf_listing *l)
+{
+	mem_free(n->mem, l->items, l->cap * sizeof(*l->items));
+}
+
+void perf_names_release(struct perf_names *n)
+{
+	for (size_t i = 0; i < n->module_count; i++) {
+		struct perf_module *m = &n->modules[i];
+
+		if (m->tried) {
+			elf_symbols_release(&m->file);
+			elf_symbols_release(&m->debug);
+		}
+		mem_free(n->mem, m->names, m->name_count * sizeof(*m->names));
+		release_listing(n, &m->symbols);
+	}
+	mem_free(n->mem, n->modules, n->module_cap * sizeof(*n->modules));
+	for (size_t i = 0; i < PERF_ORDER_SAMPLES; i++)
+		release_listing(n, &n->kernel.parts[i]);
+	mem_free(n->mem, n->kernel.items, n->kernel.cap * sizeof(*n->kernel.items));
+	buf_release(&n->kernel.text);
+	for (size_t i = 0; i < n->jit_count; i++)
+		release_listing(n, &n->jits[i]);
+	mem_free(n->mem, n->jits, n->jit_cap * sizeof(*n->jits));
+	map_release(&n->by_name);
+	buf_release(&n->text);
+	buf_release(&n->plain);
+}
+
+/* ---- build ids ---- */
+
+static struct perf_module *find_module(const struct perf_names *n, str_id name)
+{
+	uint32_t found = map_find(&n->by_name, map_hash_u64(name.v, 61)).value;
+
+	/* hashes of different small numbers differ */
+	return found ? &n->modules[found - 1] : NULL;
+}
+
+static struct perf_module *need_module(struct perf_names *n, str_id name)
+{
+	struct perf_module *found = find_module(n, name);
+
+	if (found)
+		return found;
+	if (!vec_push(n->mem, n->modules, n->module_count, n->module_cap,
+		      (struct perf_module){ .name = name }))
+		return NULL;
+	if (!map_add(&n->by_name, map_hash_u64(name.v, 61), (uint32_t)n->module_count))
+		return NULL;
+	return &n->modules[n->module_count - 1];
+}
+
+bool perf_names_id(struct perf_names *n, str_id name, const unsigned char *id, size_t len)
+{
+	static const unsigned char none[ELF_ID_MAX];
+	struct perf_module *m;
+
+	if (!len || len > ELF_ID_MAX || memcmp(id, none, len) == 0)
+		return true;
+	m = need_module(n, name);
+	if (m && !m->id_len) {
+		memcpy(m->id, id, len);
+		m->id_len = len;
+	}
+	return m;
+}
+
+bool perf_names_place(struct perf_names *n, const struct perf_map *map)
+{
+	struct perf_module *m = map->inode ? need_module(n, map->name) : NULL;
+
+	if (m && !m->inode) {
+		m->device = map->device;
+		m->inode = map->inode;
+	}
+	return m || !map->inode;
+}
+
+void perf_names_kernel_id(struct perf_names *n, const unsigned char *id, size_t len)
+{
+	static const unsigned char none[ELF_ID_MAX];
+
+	if (!len || len > ELF_ID_MAX || n->kernel.id_len || memcmp(id, none, len) == 0)
+		return;
+	memcpy(n->kernel.id, id, len);
+	n->kernel.id_len = len;
+}
+
+/* Shorter ids are filled up with zeros in recordings. */
+static bool same_id(const unsigned char *want, size_t want_len, const unsigned char *have,
+		    size_t have_len)
+{
+	if (!have_len || have_len > want_len || memcmp(want, have, have_len) != 0)
+		return false;
+	for (size_t i = have_len; i < want_len; i++)
+		if (want[i])
+			return false;
+	return true;
+}
+
+/* ---- programs and libraries ---- */
+
+/* Only regular files: opening a fifo or device could block. */
+static bool is_file(const char *path)
+{
+	struct stat s;
+
+	return stat(path, &s) == 0 && S_ISREG(s.st_mode);
+}
+
+/* Whether a file is the one that was mapped, and has not changed since. */
+static bool same_place(const struct perf_names *n, const struct perf_module *m, const char *path)
+{
+	struct stat s;
+
+	return m->inode && stat(path, &s) == 0 && s.st_ino == m->inode && s.st_dev == m->device &&
+	       s.st_ctim.tv_sec < n->recorded.tv_sec;
+}
+
+/* Loads a file that was opened with this status, if it is the recorded one. */
+static ow_status keep_checked(const struct perf_names *n, struct elf_symbols *e, const char *path,
+			      const struct perf_module *m, ow_status status, bool *other)
+{
+	struct ow_error err = { 0 };
+
+	if (status == OW_OK &&
+	    !(m->id_len ? same_id(m->id, m->id_len, e->id, e->id_len) : same_place(n, m, path))) {
+		*other = true;
+		elf_symbols_release(e);
+		return OW_OK;
+	}
+	if (status == OW_OK)
+		status = elf_symbols_load(e, &err);
+	if (status != OW_OK)
+		elf_symbols_release(e);
+	return status == OW_E_NO_MEMORY ? status : OW_OK;
+}
+
+static ow_status open_checked(struct perf_names *n, struct elf_symbols *e, const char *path,
+			      const struct perf_module *m, bool *other)
+{
+	struct ow_error err = { 0 };
+
+	*e = (struct elf_symbols){ .mem = n->mem };
+	if (!path || !is_file(path))
+		return OW_OK;
+	return keep_checked(n, e, path, m, elf_symbols_open(e, n->mem, path, &err), other);
+}
+
+/* The library that the kernel maps into every process is not a file, but this process has the same. */
+static ow_status open_vdso(struct perf_names *n, struct perf_module *m, bool *other)
+{
+	unsigned long at = getauxval(AT_SYSINFO_EHDR);
+	int fd = at ? open("/proc/self/mem", O_RDONLY | O_CLOEXEC) : -1;
+	struct ow_error err = { 0 };
+	ssize_t size;
+	void *image;
+
+	m->file = (struct elf_symbols){ .mem = n->mem };
+	if (fd < 0)
+		return OW_OK;
+	image = mem_alloc(n->mem, VDSO_MAX);
+	size = image ? pread(fd, image, VDSO_MAX, (off_t)at) : 0; /* up to where it ends */
+	close(fd);
+	if (size > 0)
+		return keep_checked(n, &m->file, "", m,
+				    elf_symbols_adopt(&m->file, n->mem, VDSO, image, (size_t)size,
+						      VDSO_MAX, &err),
+				    other);
+	mem_free(n->mem, image, VDSO_MAX);
+	return image ? OW_OK : OW_E_NO_MEMORY;
+}
+
+/* "DIR/.build-id/ab/cdef…TAIL" */
+static const char *id_path(struct perf_names *n, const char *home, const char *dir,
+			   const struct perf_module *m, const char *tail)
+{
+	buf_clear(&n->text);
+	if (!home)
+		return NULL;
+	buf_printf(&n->text, "%s%s/.build-id/%02x/", home, dir, m->id[0]);
+	for (size_t i = 1; i < m->id_len; i++)
+		buf_printf(&n->text, "%02x", m->id[i]);
+	buf_puts(&n->text, tail);
+	return buf_cstr(&n->text);
+}
+
+static ow_status load_module(struct perf_names *n, struct perf_module *m)
+{
+	const char *home = getenv("HOME");
+	bool other = false;
+
+	m->tried = true;
+	m->debug = (struct elf_symbols){ .mem = n->mem };
+	buf_clear(&n->text);
+	buf_add_str(&n->text, model_str(n->b->m, m->name));
+	if (str_eq(buf_str(&n->text), STR(VDSO)))
+		OW_TRY(open_vdso(n, m, &other));
+	else
+		OW_TRY(open_checked(n, &m->file, buf_cstr(&n->text), m, &other));
+	if (m->file.open && !m->id_len && m->file.id_len) { /* for its debugging file */
+		memcpy(m->id, m->file.id, m->file.id_len);
+		m->id_len = m->file.id_len;
+	}
+	if (!m->file.open && m->id_len)
+		OW_TRY(open_checked(n, &m->file, id_path(n, home, "/.debug", m, "/elf"), m,
+				    &other));
+	n->other_id += other && !m->file.open;
+	if (m->file.open && !m->file.full && m->id_len)
+		OW_TRY(open_checked(n, &m->debug, id_path(n, "", "/usr/lib/debug", m, ".debug"), m,
+				    &other));
+	m->name_count = MAX(m->file.count, m->debug.count);
+	if (m->name_count) {
+		m->names = mem_zalloc(n->mem, m->name_count * sizeof(*m->names));
+		n->named++;
+		if (!m->names) {
+			m->name_count = 0;
+			return OW_E_NO_MEMORY;
+		}
+	}
+	return OW_OK;
+}
+
+static str_id readable_name(struct perf_names *n, const char *tail)
+{
+	buf_clear(&n->plain);
+	if (!function_name_plain(buf_str(&n->text), &n->plain))
+		buf_add_str(&n->plain, buf_str(&n->text));
+	buf_puts(&n->plain, tail);
+	if (n->plain.failed)
+		builder_no_memory(n->b);
+	return builder_str(n->b, buf_str(&n->plain));
+}
+
+/* No name; also reports when memory was lacking. */
+static str_id no_name(struct perf_names *n)
+{
+	if (n->text.failed)
+		builder_no_memory(n->b);
+	return (str_id){ 0 };
+}
+
+/* An entry of a procedure linkage table. */
+static str_id linked_name(struct perf_names *n, const struct perf_module *m, uint64_t at)
+{
+	buf_clear(&n->text);
+	return elf_symbols_plt(&m->file, at, &n->text) ? readable_name(n, "@plt") : no_name(n);
+}
+
+/* A module whose file was found, or NULL. */
+static struct perf_module *named_module(struct perf_names *n, str_id name)
+{
+	struct perf_module *m = find_module(n, name);
+
+	if (!m)
+		return NULL;
+	if (!m->tried && load_module(n, m) != OW_OK) {
+		builder_no_memory(n->b);
+		return NULL;
+	}
+	return m->names ? m : NULL;
+}
+
+/* The function at an address of the file. */
+static str_id function_at(struct perf_names *n, struct perf_module *m, uint64_t at)
+{
+	const struct elf_symbols *table = m->debug.count ? &m->debug : &m->file;
+	const struct elf_symbol *symbol;
+
+	symbol = elf_symbols_find(table, at);
+	if (!symbol)
+		return linked_name(n, m, at);
+	if (!m->names[symbol - table->items].v) {
+		buf_clear(&n->text);
+		if (!elf_symbols_name(table, symbol, &n->text))
+			return no_name(n);
+		m->names[symbol - table->items] = readable_name(n, "");
+	}
+	return m->names[symbol - table->items];
+}
+
+str_id perf_names_user(struct perf_names *n, const struct perf_map *map, uint64_t address)
+{
+	struct perf_module *m = named_module(n, map->name);
+	uint64_t at;
+
+	if (!m || !elf_symbols_address(&m->file, address - map->start + map->pgoff, &at))
+		return (str_id){ 0 };
+	return function_at(n, m, at);
+}
+
+str_id perf_names_relative(struct perf_names *n, str_id module, uint64_t address)
+{
+	struct perf_module *m = named_module(n, module);
+
+	if (!m || !m->file.part_count)
+		return (str_id){ 0 };
+	return function_at(n, m, m->file.parts[0].address + address);
+}
+
+/* ---- lists ---- */
+
+static str_id find_listed(const struct perf_listing *l, uint64_t address)
+{
+	const struct perf_symbol *symbol = last_at(l, address);
+
+	return symbol && address < symbol->end ? symbol->name : (str_id){ 0 };
+}
+
+str_id perf_names_kernel(struct perf_names *n, uint64_t address)
+{
+	if (!n->kernel.tried) {
+		n->kernel.tried = true;
+		if (load_kernel_list(n) != OW_OK)
+			builder_no_memory(n->b);
+	}
+	return kernel_name(n, address);
+}
+
+/* ---- symbols in the recording itself ---- */
+
+bool perf_names_given(struct perf_names *n, str_id module, struct perf_given given)
+{
+	struct perf_module *m = need_module(n, module);
+
+	if (m)
+		m->given = given;
+	return m;
+}
+
+bool perf_names_given_symbol(struct perf_names *n, str_id module, uint64_t start, uint64_t end,
+			     struct str name)
+{
+	struct perf_module *m = find_module(n, module);
+
+	buf_clear(&n->text);
+	buf_add_str(&n->text, name);
+	return m && !n->text.failed && add_symbol(n, &m->symbols, start, end, readable_name(n, ""));
+}
+
+void perf_names_given_done(struct perf_names *n)
+{
+	for (size_t i = 0; i < n->module_count; i++)
+		sort_listing(&n->modules[i].symbols);
+}
+
+str_id perf_names_in_file(struct perf_names *n, const struct perf_map *map, uint64_t address)
+{
+	const struct perf_module *m = find_module(n, map->name);
+
+	if (!m || !m->symbols.count)
+		return (str_id){ 0 };
+	if (m->given.by != PERF_GIVEN_ADDRESS)
+		address += m->given.shift - map->start;
+	if (m->given.by == PERF_GIVEN_OFFSET)
+		address += map->pgoff;
+	return find_listed(&m->symbols, address);
+}
+
+str_id perf_names_jit(struct perf_names *n, int64_t pid, uint64_t address)
+{
+	for (size_t i = 0; i < n->jit_count; i++)
+		if (n->jits[i].pid == pid)
+			return find_listed(&n->jits[i], address);
+	if (!vec_push(n->mem, n->jits, n->jit_count, n->jit_cap,
+		      (struct perf_listing){ .pid = pid })) {
+		builder_no_memory(n->b);
+		return (str_id){ 0 };
+	}
+	if (load_jit_map(n, &n->jits[n->jit_count - 1]) != OW_OK)
+		builder_no_memory(n->b);
+	return find_listed(&n->jits[n->jit_count - 1], address);
 }

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "import/perf_listing.h"
+#include "import/perf/perf_names.h"
 #include "support/small_model.h"
 
 #include <link.h>
@@ -136,7 +136,7 @@ static void compiled(void **state)
 	small_open(&s);
 	perf_names_init(&n, &s.b);
 	assert_int_equal(perf_listing_read_jit(&n, &l,
-					       STR("2000 10 second one\n1000 20 py::f:/a b.py\n"
+					       STR("0x2000 0x10 second one\n1000 20 py::f:/a b.py\n"
 						   "zz 1 no\n3000 ffffffffffffffff too long\n1\n")),
 			 OW_OK);
 	assert_int_equal(l.count, 2);

@@ -1,16 +1,246 @@
 /*
- * perf_records.c: the records of perf.data, see perf_data.h. Compressed records are one stream of zstd over
- * the whole file: only the first begins a frame, and what is unpacked may end inside a record.
+ * perf_records.c: decodes the records and features of perf.data, also those that only simpleperf writes, Android's perf: tables of
+ * symbols from the device (FILE, and FILE2 as protocol buffers), names of events (META_INFO) and ids of events. Compressed records
+ * are one stream of zstd over the whole file: only the first begins a frame, and unpacked bytes may end inside a record.
+ * Called by import_perf_data.c. Samples go to perf_samples.c, switches to perf_resolve.c.
  */
-#include "import/perf_data.h"
-
 #include "opwatch_config.h"
 
-#include <sys/sysmacros.h>
+#include "base/vec.h"
+#include "import/perf/perf_data.h"
 
+#include "wire/protobuf/pb.h"
+
+#include <sys/sysmacros.h>
 #if OPWATCH_HAVE_ZSTD
 #include <zstd.h>
 #endif
+
+enum { FEATURE_FILE = 128, FEATURE_META_INFO = 129, FEATURE_FILE2 = 132 };
+enum { FILE_KERNEL, FILE_KERNEL_MODULE, FILE_ELF, FILE_DEX, FILE_SYMBOL_MAP, FILE_UNKNOWN };
+enum { RECORD_EVENT_ID = PERF_SIMPLE_FIRST + 5 };
+
+/* The head of a file's table of symbols. */
+struct simple_file {
+	struct str path;
+	uint32_t kind;
+	uint64_t min_address;
+	/* Where min_address lies in the file, or in the memory of a module; UINT64_MAX = unknown. */
+	uint64_t min_offset;
+};
+
+/* How to get from addresses of the process to those of the table. */
+static struct perf_given given_of(const struct simple_file *file)
+{
+	struct perf_given given = { 0 };
+
+	if (file->kind == FILE_ELF && file->min_offset != UINT64_MAX) {
+		given.by = PERF_GIVEN_OFFSET;
+		given.shift = file->min_address - file->min_offset;
+	} else if (file->kind == FILE_ELF) {
+		given.by = PERF_GIVEN_START;
+		given.shift = file->min_address;
+	} else if (file->kind == FILE_KERNEL_MODULE && file->min_offset != UINT64_MAX) {
+		given.by = PERF_GIVEN_START;
+		given.shift = file->min_address - file->min_offset;
+	} else if (file->kind == FILE_DEX) {
+		given.by = PERF_GIVEN_OFFSET;
+	}
+	return given;
+}
+
+static ow_status begin_file(struct perf_file *f, const struct simple_file *file, str_id *module)
+{
+	*module = builder_str(f->b, file->path);
+	OW_TRY(f->b->status);
+	return perf_names_given(&f->names, *module, given_of(file)) ? OW_OK
+								    : import_no_memory(f->ctx);
+}
+
+static ow_status add_given_symbol(struct perf_file *f, str_id module, uint64_t start, uint64_t len,
+				  struct str name)
+{
+	if (!name.len || len > UINT64_MAX - start)
+		return OW_OK;
+	return perf_names_given_symbol(&f->names, module, start, start + len, name)
+		       ? f->b->status
+		       : import_no_memory(f->ctx);
+}
+
+/* ---- simpleperf: FILE ---- */
+
+static ow_status read_old_file(struct perf_file *f, struct perf_bytes b)
+{
+	struct simple_file file = { .path = perf_take_text(&b), .min_offset = UINT64_MAX };
+	struct perf_bytes symbols;
+	uint32_t count;
+	str_id module;
+
+	file.kind = perf_take_u32(&b);
+	file.min_address = perf_take_u64(&b);
+	count = perf_take_u32(&b);
+	symbols = b;
+	for (uint32_t i = 0; i < count && !b.bad; i++) { /* the meaning of the table follows it */
+		(void)perf_take_u64(&b);
+		(void)perf_take_u32(&b);
+		(void)perf_take_text(&b);
+	}
+	if (b.bad || file.kind > FILE_UNKNOWN) {
+		perf_note_bad(f);
+		return OW_OK;
+	}
+	if (file.kind != FILE_DEX && b.end - b.at >= 8)
+		file.min_offset = perf_take_u64(&b);
+	OW_TRY(begin_file(f, &file, &module));
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t start = perf_take_u64(&symbols);
+		uint32_t len = perf_take_u32(&symbols);
+
+		OW_TRY(add_given_symbol(f, module, start, len, perf_take_text(&symbols)));
+	}
+	return OW_OK;
+}
+
+/* ---- simpleperf: FILE2 ---- */
+
+static void read_place(struct simple_file *file, const struct pb_field *f)
+{
+	struct pb r = pb_message(f);
+	struct pb_field sub;
+
+	file->min_offset = 0;
+	while (pb_next(&r, &sub))
+		if (sub.tag == PB_TAG(1, PB_VARINT))
+			file->min_offset = sub.value;
+}
+
+static ow_status read_new_symbol(struct perf_file *f, str_id module, const struct pb_field *field)
+{
+	struct pb r = pb_message(field);
+	uint64_t start = 0, len = 0;
+	struct pb_field sub;
+	struct str name = STR("");
+
+	while (pb_next(&r, &sub)) {
+		if (sub.tag == PB_TAG(1, PB_VARINT))
+			start = sub.value;
+		else if (sub.tag == PB_TAG(2, PB_VARINT))
+			len = sub.value & UINT32_MAX;
+		else if (sub.tag == PB_TAG(3, PB_BYTES))
+			name = pb_str(&sub);
+	}
+	return r.problem ? OW_OK : add_given_symbol(f, module, start, len, name);
+}
+
+static ow_status read_new_file(struct perf_file *f, struct perf_bytes b)
+{
+	struct simple_file file = { .path = STR(""), .min_offset = UINT64_MAX };
+	struct pb r = pb_over(b.at, (size_t)(b.end - b.at)), again = r;
+	struct pb_field sub;
+	str_id module;
+
+	while (pb_next(&r, &sub)) {
+		if (sub.tag == PB_TAG(1, PB_BYTES))
+			file.path = pb_str(&sub);
+		else if (sub.tag == PB_TAG(2, PB_VARINT))
+			file.kind = (uint32_t)MIN(sub.value, (uint64_t)UINT32_MAX);
+		else if (sub.tag == PB_TAG(3, PB_VARINT))
+			file.min_address = sub.value;
+		else if (sub.tag == PB_TAG(6, PB_BYTES) || sub.tag == PB_TAG(7, PB_BYTES))
+			read_place(&file, &sub);
+	}
+	if (r.problem || file.kind > FILE_UNKNOWN) {
+		perf_note_bad(f);
+		return OW_OK;
+	}
+	OW_TRY(begin_file(f, &file, &module));
+	while (pb_next(&again, &sub))
+		if (sub.tag == PB_TAG(4, PB_BYTES))
+			OW_TRY(read_new_symbol(f, module, &sub));
+	return OW_OK;
+}
+
+static ow_status read_files(struct perf_file *f, struct perf_bytes b, bool old)
+{
+	while (b.end - b.at >= 4) {
+		uint32_t len = perf_take_u32(&b);
+		struct perf_bytes one = { b.at, b.at, f->swap, false };
+
+		if (len > (size_t)(b.end - b.at)) {
+			perf_note_bad(f);
+			break;
+		}
+		one.end += len;
+		b.at += len;
+		OW_TRY(old ? read_old_file(f, one) : read_new_file(f, one));
+	}
+	perf_names_given_done(&f->names);
+	return OW_OK;
+}
+
+/* ---- simpleperf: META_INFO ---- */
+
+/* "cpu-clock,1,0": a name, and the type and number of the event. */
+static void name_events(struct perf_file *f, struct str lines)
+{
+	struct str line;
+
+	while (str_split(&lines, '\n', &line)) {
+		size_t last = str_rfind_char(line, ','), first;
+		int64_t type, config;
+
+		first = last == STR_NONE ? last : str_rfind_char(str_first(line, last), ',');
+		if (first == STR_NONE || !first || !str_to_i64(str_skip(line, last + 1), &config) ||
+		    !str_to_i64(str_skip(str_first(line, last), first + 1), &type))
+			continue;
+		for (size_t i = 0; i < f->event_count; i++)
+			if (f->events[i].attr.type == (uint64_t)type &&
+			    f->events[i].attr.config == (uint64_t)config && !f->events[i].name.v)
+				f->events[i].name = builder_str(f->b, str_first(line, first));
+	}
+}
+
+/* Pairs of texts. Others describe the device and are not kept. */
+static void read_meta(struct perf_file *f, struct perf_bytes b)
+{
+	while (b.at < b.end && !b.bad) {
+		struct str key = perf_take_text(&b), value = perf_take_text(&b);
+
+		if (str_eq(key, STR("event_type_info")))
+			name_events(f, value);
+		else if (str_eq(key, STR("simpleperf_version")))
+			f->b->m->source.producer[f->b->source.v] = builder_cstr(f->b, "simpleperf");
+	}
+}
+
+static ow_status perf_simple_feature(struct perf_file *f, uint64_t feature, struct perf_bytes b)
+{
+	if (feature == FEATURE_FILE || feature == FEATURE_FILE2)
+		return read_files(f, b, feature == FEATURE_FILE);
+	if (feature == FEATURE_META_INFO)
+		read_meta(f, b);
+	return f->b->status;
+}
+
+/* ---- records of simpleperf ---- */
+
+static ow_status perf_simple_record(struct perf_file *f, uint32_t type, struct perf_bytes b)
+{
+	uint64_t count;
+
+	if (type != RECORD_EVENT_ID)
+		return OW_OK;
+	count = perf_take_u64(&b);
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t event = perf_take_u64(&b), id = perf_take_u64(&b);
+
+		if (b.bad)
+			break;
+		if (event < f->event_count)
+			OW_TRY(perf_event_id(f, (uint32_t)event, id));
+	}
+	return OW_OK;
+}
 
 #define MISC_MODE 7
 #define MISC_KERNEL 1
@@ -27,6 +257,28 @@ enum {
 };
 enum { UPDATE_NAME = 2 };
 
+void perf_records_init(struct perf_file *f)
+{
+	map_init(&f->ids, f->mem);
+	buf_init(&f->unpacked, f->mem);
+	perf_space_init(&f->space, f->b);
+	perf_names_init(&f->names, f->b);
+	f->names.recorded = f->ctx->in->mtime;
+}
+
+void perf_records_release(struct perf_file *f)
+{
+#if OPWATCH_HAVE_ZSTD
+	ZSTD_freeDCtx(f->zstd);
+#endif
+	buf_release(&f->unpacked);
+	perf_space_release(&f->space);
+	perf_names_release(&f->names);
+	map_release(&f->ids);
+	mem_free(f->mem, f->events, f->event_cap * sizeof(*f->events));
+	mem_free(f->mem, f->changes, f->change_cap * sizeof(*f->changes));
+}
+
 void perf_note_bad(struct perf_file *f)
 {
 	f->bad_offset = f->bad++ ? f->bad_offset : f->at;
@@ -37,18 +289,14 @@ void perf_note_bad(struct perf_file *f)
 ow_status perf_event_add(struct perf_file *f, const unsigned char *attr, size_t len,
 			 uint32_t *event)
 {
-	void *events = f->events;
-
 	if (f->event_count >= PERF_EVENTS_MAX)
 		return error_at(
 			f->ctx->err, OW_E_LIMIT, f->at,
-			"%s: the recording has more than %d events, which is as many as can be "
-			"told apart; record fewer of them at once (-e, --cgroup), or open the "
-			"output of 'perf script'",
+			"%s: the recording has more than %d events, which is the limit; record "
+			"fewer events at once (-e, --cgroup), or open the output of 'perf script'",
 			f->ctx->in->name, PERF_EVENTS_MAX);
-	if (!mem_grow(f->mem, &events, &f->event_cap, f->event_count + 1, sizeof(*f->events)))
+	if (!vec_reserve(f->mem, f->events, f->event_cap, f->event_count + 1))
 		return import_no_memory(f->ctx);
-	f->events = events;
 	*event = (uint32_t)f->event_count;
 	f->events[f->event_count] = (struct perf_event){ 0 };
 	perf_attr_parse(attr, len, f->swap, &f->events[f->event_count++].attr);
@@ -60,7 +308,7 @@ ow_status perf_event_id(struct perf_file *f, uint32_t event, uint64_t id)
 	return map_add(&f->ids, map_hash_u64(id, 31), event + 1) ? OW_OK : import_no_memory(f->ctx);
 }
 
-/* Hashes of 64 bits do not meet by chance among a few ids. */
+/* Among a few ids, hashes of 64 bits do not collide. */
 uint32_t perf_event_of(const struct perf_file *f, uint64_t id, uint32_t otherwise)
 {
 	uint32_t found = map_find(&f->ids, map_hash_u64(id, 31)).value;
@@ -127,7 +375,7 @@ static ow_status read_event_desc(struct perf_file *f, struct perf_bytes b)
 	return OW_OK;
 }
 
-/* What the wall clock said when perf's clock said something else. */
+/* The same moment on the wall clock and on perf's clock. */
 static void read_clock(struct perf_file *f, struct perf_bytes b)
 {
 	uint32_t version = perf_take_u32(&b);
@@ -142,7 +390,7 @@ static void read_clock(struct perf_file *f, struct perf_bytes b)
 	f->has_clock = true;
 }
 
-/* The process, the id with its length (20 when it is not said), the name. */
+/* The process, the id with its length (20 if it is missing), the name. */
 static ow_status read_build_id(struct perf_file *f, struct perf_bytes b, uint16_t misc)
 {
 	const unsigned char *id;
@@ -196,7 +444,7 @@ ow_status perf_feature_read(struct perf_file *f, uint64_t feature, const unsigne
 		return read_event_desc(f, b);
 	if (feature == FEATURE_BUILD_ID)
 		return read_build_ids(f, b);
-	if (feature == FEATURE_HOST) /* only compared with this one, never kept */
+	if (feature == FEATURE_HOST) /* only compared with this host, never kept */
 		read_text(&b, f->names.host, sizeof(f->names.host));
 	if (feature == FEATURE_RELEASE)
 		read_text(&b, f->names.release, sizeof(f->names.release));
@@ -207,18 +455,14 @@ ow_status perf_feature_read(struct perf_file *f, uint64_t feature, const unsigne
 
 /* ---- processes ---- */
 
-static ow_status add_change(struct perf_file *f, const struct change *change)
+static ow_status add_change(struct perf_file *f, const struct perf_change *change)
 {
-	void *changes = f->changes;
-
-	if (!mem_grow(f->mem, &changes, &f->change_cap, f->change_count + 1, sizeof(*f->changes)))
+	if (!vec_push(f->mem, f->changes, f->change_count, f->change_cap, *change))
 		return import_no_memory(f->ctx);
-	f->changes = changes;
-	f->changes[f->change_count++] = *change;
 	return f->b->status;
 }
 
-/* Time of a record that is no sample. Those that perf made up itself have none: they come first. */
+/* Time of a record that is not a sample. Records that perf itself made up have none: they come first. */
 static uint64_t time_of(const struct perf_file *f, const unsigned char *body, size_t size)
 {
 	return f->event_count ? perf_trailer_of(&f->events[0].attr, body, size, f->swap).time : 0;
@@ -246,7 +490,7 @@ static str_id module_name(struct perf_file *f, struct str name, bool kernel)
 	return builder_str(f->b, str_make(text, (size_t)len));
 }
 
-/* Memory that no file stands behind: perf looks for its code in the map of the process. */
+/* Memory without a file: perf looks for its functions in /tmp/perf-PID.map. */
 static bool is_anonymous(struct str name)
 {
 	static const char *const starts[] = { "//anon", "/dev/zero", "/anon_hugepage", "[heap]",
@@ -269,7 +513,7 @@ static str_id jit_name(struct perf_file *f, int32_t pid)
 static ow_status read_map(struct perf_file *f, struct perf_bytes b, uint16_t misc, bool second,
 			  uint64_t time)
 {
-	struct change c = { .kind = CHANGE_MAP, .time = time };
+	struct perf_change c = { .kind = CHANGE_MAP, .time = time };
 	bool kernel = (misc & MISC_MODE) == MISC_KERNEL;
 	const unsigned char *id;
 	struct str name;
@@ -312,7 +556,7 @@ static ow_status read_map(struct perf_file *f, struct perf_bytes b, uint16_t mis
 
 static ow_status read_comm(struct perf_file *f, struct perf_bytes b, uint64_t time)
 {
-	struct change c = { .kind = CHANGE_COMM, .time = time };
+	struct perf_change c = { .kind = CHANGE_COMM, .time = time };
 
 	c.pid = (int32_t)perf_take_u32(&b);
 	c.tid = (int32_t)perf_take_u32(&b);
@@ -322,7 +566,7 @@ static ow_status read_comm(struct perf_file *f, struct perf_bytes b, uint64_t ti
 
 static ow_status read_fork(struct perf_file *f, struct perf_bytes b)
 {
-	struct change c = { .kind = CHANGE_FORK };
+	struct perf_change c = { .kind = CHANGE_FORK };
 
 	c.pid = (int32_t)perf_take_u32(&b);
 	c.parent_pid = (int32_t)perf_take_u32(&b);
@@ -349,12 +593,7 @@ static ow_status read_symbol(struct perf_file *f, struct perf_bytes b)
 
 #if OPWATCH_HAVE_ZSTD
 
-void perf_zstd_release(struct perf_file *f)
-{
-	ZSTD_freeDCtx(f->zstd);
-}
-
-/* Records that are whole; what is left of the last one stays. */
+/* Reads complete records; the beginning of the last one stays. */
 static ow_status read_unpacked(struct perf_file *f)
 {
 	const unsigned char *p = (const unsigned char *)f->unpacked.ptr;
@@ -381,7 +620,7 @@ static ow_status read_unpacked(struct perf_file *f)
 	return OW_OK;
 }
 
-static ow_status unpack(struct perf_file *f, const unsigned char *p, size_t size)
+static ow_status read_compressed(struct perf_file *f, const unsigned char *p, size_t size)
 {
 	ZSTD_inBuffer from = { p, size, 0 };
 	bool full = true;
@@ -415,18 +654,14 @@ static ow_status unpack(struct perf_file *f, const unsigned char *p, size_t size
 
 #else
 
-void perf_zstd_release(struct perf_file *f)
-{
-	(void)f;
-}
-
-static ow_status unpack(struct perf_file *f, const unsigned char *p, size_t size)
+static ow_status read_compressed(struct perf_file *f, const unsigned char *p, size_t size)
 {
 	(void)p;
 	(void)size;
 	if (!f->zstd_failed)
-		builder_note(f->b, NOTE_DROPPED, f->at,
-			     "compressed records: this opwatch was built without zstd");
+		builder_note(
+			f->b, NOTE_DROPPED, f->at,
+			"compressed records are left out: this opwatch was built without zstd");
 	f->zstd_failed = true;
 	return OW_OK;
 }
@@ -441,10 +676,10 @@ static ow_status read_compressed2(struct perf_file *f, const unsigned char *p, s
 		perf_note_bad(f);
 		return OW_OK;
 	}
-	return unpack(f, p + 8, (size_t)len);
+	return read_compressed(f, p + 8, (size_t)len);
 }
 
-/* ---- all of them ---- */
+/* ---- all records ---- */
 
 ow_status perf_record_read(struct perf_file *f, const unsigned char *p, size_t size, bool top)
 {
@@ -497,7 +732,7 @@ ow_status perf_record_read(struct perf_file *f, const unsigned char *p, size_t s
 			return OW_OK;
 		return perf_feature_read(f, perf_u64(body, f->swap), body + 8, size - 16);
 	case PERF_COMPRESSED:
-		return top ? unpack(f, body, size - 8) : OW_OK;
+		return top ? read_compressed(f, body, size - 8) : OW_OK;
 	case PERF_COMPRESSED2:
 		return top ? read_compressed2(f, body, size - 8) : OW_OK;
 	default:

@@ -1,5 +1,5 @@
 /*
- * perf_simple_test.c: recordings of simpleperf, made by hand: its tables of symbols in both forms, for programs, the kernel and its
+ * perf_records_test.c: recordings of simpleperf, made by hand: its tables of symbols in both forms, for programs, the kernel and its
  * modules; names of events; records of its own, also long ones.
  */
 #include <setjmp.h>

@@ -1,18 +1,20 @@
 /*
- * perf_resolve.c: rows of the model from the samples of perf.data, when all of it is read; see perf_data.h. A file has its
- * records by processor. What an address means depends on what was mapped at that time, so runs of samples are taken up in the
- * order of these changes, and cut where one falls into them. Then they are put where the freeze wants them, by thread and time, so
- * that nobody has to sort samples.
+ * perf_resolve.c: makes rows of the model when all records of perf.data have been read; called by import_perf_data.c. A file has its
+ * records by processor. What an address means depends on what was mapped at that time, so runs of samples are cut where a mapping
+ * changes and resolved in the order of these changes. Then they are written by thread and time, which is the order that the
+ * frozen model needs. Time off the processors (`perf record --switch-events`) becomes the metric "off-cpu", values of counters
+ * (`--stat`) become counters. These records do not say where in the code a thread waited.
  */
-#include "import/perf_data.h"
+#include "import/perf/perf_data.h"
 
-#include "import/trace_sort.h"
+#include "base/vec.h"
+#include "import/chrome/trace_sort.h"
 
 #define AHEAD 12 /* rows whose call chains are fetched */
 
-/* ---- what things are ---- */
+/* ---- events and threads ---- */
 
-static bool apply(struct perf_file *f, const struct change *c)
+static bool apply_change(struct perf_file *f, const struct perf_change *c)
 {
 	switch (c->kind) {
 	case CHANGE_MAP:
@@ -25,7 +27,8 @@ static bool apply(struct perf_file *f, const struct change *c)
 	return true;
 }
 
-metric_id perf_event_metric(struct perf_file *f, uint32_t event)
+/* What an event measures; where a thread is shown. */
+static metric_id perf_event_metric(struct perf_file *f, uint32_t event)
 {
 	struct perf_event *e = &f->events[event];
 	bool clock = e->attr.type == 1 && e->attr.config <= 1;
@@ -41,7 +44,6 @@ metric_id perf_event_metric(struct perf_file *f, uint32_t event)
 	return e->metric;
 }
 
-/* Found once per thread, until somebody has a new name. */
 static track_id make_track(struct perf_file *f, struct perf_thread *t)
 {
 	str_id comm, process;
@@ -60,7 +62,7 @@ static track_id make_track(struct perf_file *f, struct perf_thread *t)
 	return t->track;
 }
 
-track_id perf_thread_track(struct perf_file *f, uint32_t thread)
+static track_id perf_thread_track(struct perf_file *f, uint32_t thread)
 {
 	struct perf_thread *t = &f->space.threads[thread];
 
@@ -69,11 +71,11 @@ track_id perf_thread_track(struct perf_file *f, uint32_t thread)
 
 /* ---- runs between changes ---- */
 
-/* Changes in order of time, and runs in an order that is wanted. */
+/* Changes in order of time, and runs between them. */
 struct order {
 	struct trace_ref *changes;
 	size_t change_count;
-	struct perf_run *runs; /* cut, so that nothing changes in them */
+	struct perf_run *runs; /* cut where something changes */
 	struct trace_ref *refs;
 	struct trace_ref *scratch; /* for sorting them */
 	size_t count;
@@ -87,7 +89,7 @@ static int64_t start_of(const struct perf_rows *r, const struct perf_run *run)
 	return wrap_add(run->from, r->items[run->first].after);
 }
 
-/* How many changes there were at a time. */
+/* How many changes happened up to a time. */
 static size_t changes_before(const struct order *o, int64_t ts)
 {
 	size_t low = 0, high = o->change_count;
@@ -124,7 +126,7 @@ static uint32_t samples_before(const struct perf_rows *r, const struct perf_run 
 	return low;
 }
 
-/* Cuts runs where something changes; tells how many there are then. */
+/* Cuts runs where something changes and returns how many there are. Without o->runs it only counts. */
 static size_t cut_runs(const struct perf_rows *r, struct order *o)
 {
 	size_t count = 0;
@@ -195,7 +197,7 @@ static void order_release(struct perf_file *f, struct order *o)
 	mem_free(f->mem, o->events, f->rows.count * sizeof(*o->events));
 }
 
-/* ---- what samples mean ---- */
+/* ---- stacks and tracks of samples ---- */
 
 static void resolve_run(struct perf_file *f, struct order *o, struct perf_run *run)
 {
@@ -219,7 +221,7 @@ static void resolve_run(struct perf_file *f, struct order *o, struct perf_run *r
 static ow_status apply_up_to(struct perf_file *f, const struct order *o, size_t *next, size_t end)
 {
 	for (; *next < end; ++*next)
-		if (!apply(f, &f->changes[o->changes[*next].row]))
+		if (!apply_change(f, &f->changes[o->changes[*next].row]))
 			return import_no_memory(f->ctx);
 	return OW_OK;
 }
@@ -240,11 +242,11 @@ static ow_status resolve_runs(struct perf_file *f, struct order *o)
 		resolve_run(f, o, &o->runs[o->refs[i].row]);
 	}
 	OW_TRY(f->b->status);
-	/* the rest for names of threads without samples */
+	/* the other changes have names of threads without samples */
 	return apply_up_to(f, o, &next, o->change_count);
 }
 
-/* ---- where they are put ---- */
+/* ---- order of the rows ---- */
 
 /* By time, and then by track. */
 static void sort_runs(struct perf_file *f, struct order *o)
@@ -265,7 +267,7 @@ static bool comes_before(const struct trace_ref *a, const struct trace_ref *b)
 	return a->ts != b->ts ? a->ts < b->ts : a->row < b->row;
 }
 
-/* Runs of which some is put, as a heap. */
+/* A heap of runs that have begun and are not completely placed. */
 struct open_runs {
 	struct trace_ref *items;
 	size_t count;
@@ -298,7 +300,7 @@ static struct trace_ref take_open(struct open_runs *open)
 	return first;
 }
 
-/* How many samples of a run come before another run; the first does. */
+/* How many samples of a run come before another run. At least the first does. */
 static uint32_t count_before(const struct perf_rows *r, const struct perf_run *run, uint32_t row,
 			     const struct trace_ref *other)
 {
@@ -309,17 +311,14 @@ static uint32_t count_before(const struct perf_rows *r, const struct perf_run *r
 
 static bool add_placed(struct perf_file *f, struct order *o, const struct perf_run *run)
 {
-	void *placed = o->placed;
-	bool ok =
-		mem_grow(f->mem, &placed, &o->placed_cap, o->placed_count + 1, sizeof(*o->placed));
+	bool ok = vec_reserve(f->mem, o->placed, o->placed_cap, o->placed_count + 1);
 
-	o->placed = placed;
 	if (ok)
 		o->placed[o->placed_count++] = *run;
 	return ok;
 }
 
-/* Puts what comes before the next run that was not opened yet; NULL: all. */
+/* Places the samples that come before the next run, which is not open yet; NULL: all samples. */
 static bool place_open(struct perf_file *f, struct order *o, struct open_runs *open,
 		       const struct trace_ref *next)
 {
@@ -343,8 +342,8 @@ static bool place_open(struct perf_file *f, struct order *o, struct open_runs *o
 	return true;
 }
 
-/* In the order that the freeze wants, by track and time. A thread is on one processor at a time, but its runs may still be in one
- * another: the last samples of one processor may lie behind the first of the next. */
+/* Orders runs by track and time. A thread is on one processor at a time, but its runs may overlap: the last samples of one
+ * processor may come after the first of the next. */
 static ow_status place_runs(struct perf_file *f, struct order *o)
 {
 	struct open_runs open = { .items = o->scratch };
@@ -362,8 +361,8 @@ static ow_status place_runs(struct perf_file *f, struct order *o)
 	return OW_OK;
 }
 
-/* When, where and who; in the wall's clock, where it is known. */
-static void put_rows(struct perf_file *f, const struct order *o)
+/* Times (of the wall clock, if it is known), stacks, tracks and processors. */
+static void write_rows(struct perf_file *f, const struct order *o)
 {
 	struct sample_table *s = &f->b->m->sample;
 	uint32_t to = s->count;
@@ -386,8 +385,8 @@ static void put_rows(struct perf_file *f, const struct order *o)
 	}
 }
 
-/* What was measured, and how much. */
-static void put_weights(struct perf_file *f, const struct order *o)
+/* Metrics and weights. */
+static void write_weights(struct perf_file *f, const struct order *o)
 {
 	struct sample_table *s = &f->b->m->sample;
 	uint32_t to = s->count;
@@ -405,8 +404,8 @@ static void put_weights(struct perf_file *f, const struct order *o)
 	}
 }
 
-/* The same for all. */
-static void put_one_weight(struct perf_file *f, uint32_t count)
+/* One metric and one weight for all. */
+static void write_one_weight(struct perf_file *f, uint32_t count)
 {
 	struct sample_table *s = &f->b->m->sample;
 	metric_id metric = f->events[0].metric;
@@ -425,7 +424,7 @@ static void put_one_weight(struct perf_file *f, uint32_t count)
 		     ((f)->b->m->sample.count + (size_t)(count)) *                                 \
 			     sizeof(*(f)->b->m->sample.column))
 
-static ow_status put_all(struct perf_file *f, struct order *o)
+static ow_status write_samples(struct perf_file *f, struct order *o)
 {
 	struct sample_table *s = &f->b->m->sample;
 	uint32_t count = (uint32_t)f->rows.count;
@@ -436,17 +435,17 @@ static ow_status put_all(struct perf_file *f, struct order *o)
 	     !builder_need_column(f->b, TABLE_sample, offsetof(struct sample_table, cpu))))
 		return f->b->status;
 	OW_TRY(place_runs(f, o));
-	put_rows(f, o);
-	/* What the samples lay in becomes part of the columns that are still to be written. */
+	write_rows(f, o);
+	/* The columns that are still to be written reuse the memory of the samples. */
 	mem_free(f->mem, f->rows.items, cap * sizeof(*f->rows.items));
 	f->rows.items = NULL;
 	f->rows.cap = 0;
 	USE_KEPT(f, weight, count);
 	USE_KEPT(f, metric, count);
 	if (o->events || f->rows.weights)
-		put_weights(f, o);
+		write_weights(f, o);
 	else
-		put_one_weight(f, count);
+		write_one_weight(f, count);
 	s->count += count;
 	return OW_OK;
 }
@@ -461,7 +460,143 @@ ow_status perf_samples_resolve(struct perf_file *f)
 	if (status == OW_OK)
 		status = resolve_runs(f, &o);
 	if (status == OW_OK && f->rows.count)
-		status = put_all(f, &o);
+		status = write_samples(f, &o);
 	order_release(f, &o);
 	return status;
+}
+
+#define MISC_OUT (1 << 13)
+#define MISC_PREEMPTED (1 << 14)
+
+/* ---- switches and counts, while reading ---- */
+
+ow_status perf_switch_read(struct perf_file *f, const struct perf_trailer *who, uint16_t misc)
+{
+	struct perf_switches *s = &f->switches;
+	const struct perf_thread *t;
+
+	if (!who->time || who->time > INT64_MAX || who->tid < 0)
+		return OW_OK; /* thread or time is unknown */
+	t = perf_space_thread(&f->space, who->pid, who->tid);
+	if (!t || s->count >= UINT32_MAX - 1 ||
+	    !vec_push(f->mem, s->items, s->count, s->cap,
+		      (struct perf_switch){ .time = (int64_t)who->time,
+					    .thread = (uint32_t)(t - f->space.threads),
+					    .out = misc & MISC_OUT,
+					    .preempted = misc & MISC_PREEMPTED }))
+		return import_no_memory(f->ctx);
+	return OW_OK;
+}
+
+ow_status perf_count_read(struct perf_file *f, struct perf_bytes b, const struct perf_trailer *who)
+{
+	int32_t pid = (int32_t)perf_take_u32(&b), tid = (int32_t)perf_take_u32(&b);
+	struct perf_switches *s = &f->switches;
+	const struct perf_attr *attr = f->event_count ? &f->events[0].attr : NULL;
+	const struct perf_thread *t;
+	struct perf_value value;
+	uint32_t event;
+
+	if (!attr || attr->read_format & PERF_READ_GROUP ||
+	    !perf_take_values(attr, &b, &value, 1)) {
+		perf_note_bad(f);
+		return OW_OK;
+	}
+	event = perf_event_of(f, value.id ? value.id : who->id, 0);
+	t = perf_space_thread(&f->space, pid, tid);
+	if (!t ||
+	    !vec_push(f->mem, s->counts, s->count_count, s->count_cap,
+		      (struct perf_count){ .time = who->time <= INT64_MAX ? (int64_t)who->time : 0,
+					   .value = value.value,
+					   .thread = (uint32_t)(t - f->space.threads),
+					   .event = event }))
+		return import_no_memory(f->ctx);
+	return OW_OK;
+}
+
+void perf_switches_release(struct perf_file *f)
+{
+	mem_free(f->mem, f->switches.items, f->switches.cap * sizeof(*f->switches.items));
+	mem_free(f->mem, f->switches.counts, f->switches.count_cap * sizeof(*f->switches.counts));
+}
+
+/* ---- rows of switches and counts ---- */
+
+static stack_id stack_named(struct perf_file *f, const char *name)
+{
+	struct frame_row row = { .function = builder_cstr(f->b, name) };
+
+	return builder_stack(f->b, (stack_id){ 0 }, builder_frame(f->b, &row));
+}
+
+static int64_t wall_of(const struct perf_file *f, int64_t time)
+{
+	return f->has_clock ? wrap_add(time, f->clock_offset) : time;
+}
+
+/* Goes through the switches in order of time. out: per thread, the last switch away from its processor, + 1. */
+static ow_status add_waits(struct perf_file *f, const struct trace_ref *order, uint32_t *out)
+{
+	struct perf_switches *s = &f->switches;
+	stack_id waiting = stack_named(f, "[waiting]"), preempted = stack_named(f, "[preempted]");
+
+	for (size_t i = 0; i < s->count; i++) {
+		const struct perf_switch *now = &s->items[order[i].row];
+		const struct perf_switch *left =
+			out[now->thread] ? &s->items[out[now->thread] - 1] : NULL;
+
+		out[now->thread] = now->out ? order[i].row + 1 : 0;
+		if (now->out || !left)
+			continue;
+		if (!s->metric.v)
+			s->metric = builder_metric(f->b, STR("off-cpu"), STR("ns"));
+		builder_add_sample(
+			f->b, &(struct sample_row){ .ts_ns = wall_of(f, left->time),
+						    .weight = now->time - left->time,
+						    .metric = s->metric,
+						    .stack = left->preempted ? preempted : waiting,
+						    .track = perf_thread_track(f, now->thread) });
+	}
+	return f->b->status;
+}
+
+static ow_status resolve_switches(struct perf_file *f)
+{
+	const struct perf_switches *s = &f->switches;
+	size_t size = 2 * s->count * sizeof(struct trace_ref);
+	size_t out_size = f->space.thread_count * sizeof(uint32_t);
+	struct trace_ref *order = mem_alloc(f->mem, size);
+	uint32_t *out = mem_zalloc(f->mem, out_size);
+	ow_status status;
+
+	if (order && out) {
+		for (uint32_t i = 0; i < s->count; i++)
+			order[i] = (struct trace_ref){ .ts = s->items[i].time, .row = i };
+		trace_sort(order, s->count, order + s->count);
+		status = add_waits(f, order, out);
+	} else {
+		status = import_no_memory(f->ctx);
+	}
+	mem_free(f->mem, order, order ? size : 0);
+	mem_free(f->mem, out, out ? out_size : 0);
+	return status;
+}
+
+ow_status perf_switches_resolve(struct perf_file *f)
+{
+	const struct perf_switches *s = &f->switches;
+
+	for (size_t i = 0; i < s->count_count; i++) {
+		const struct perf_count *c = &s->counts[i];
+
+		builder_add_counter(
+			f->b,
+			&(struct counter_row){
+				.track = perf_thread_track(f, c->thread),
+				.name = f->b->m->metric.name[perf_event_metric(f, c->event).v],
+				.ts_ns = wall_of(f, c->time),
+				.value = (double)c->value });
+	}
+	OW_TRY(f->b->status);
+	return s->count ? resolve_switches(f) : OW_OK;
 }

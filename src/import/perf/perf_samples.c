@@ -1,20 +1,377 @@
 /*
- * perf_samples.c: the samples of perf.data, see perf_data.h. There are millions, so little is done for each: what follows
- * from its thread and processor is kept once per run of samples, and what its addresses mean is found when all is read
- * (perf_resolve.c).
+ * perf_samples.c: samples of perf.data and their call chains. There are millions of samples, so little is done for each: values
+ * that follow from its thread and processor are kept once per run of samples. Call chains repeat, so each is kept once, as it lies
+ * in the file. The stack of a chain is made only when perf_resolve.c asks for it, and again only after a change of its process.
+ * Called by import_perf_data.c and perf_records.c; makes no rows of the model.
  */
-#include "import/perf_data.h"
+#include "import/perf/perf_data.h"
 
-#define SAMPLE_MIN 24 /* bytes of a short one */
-#define GROUP_MAX 256 /* counters that are read together */
+#include "base/vec.h"
 
-/* What a sample says. */
+#define CONTEXT_MARKS ((uint64_t)-4095)
+#define CONTEXT_KERNEL ((uint64_t)-128)
+#define MODE_KERNEL 1
+
+#define CHAIN_MAX (1 << 13) /* words: see struct perf_chain */
+#define SAMPLE_MIN 24	    /* bytes of a short sample */
+#define GROUP_MAX 256	    /* counters that are read together */
+
+/* A call chain that waits to be looked up. */
+struct pending_chain {
+	const unsigned char *words;
+	uint64_t hash;
+	int32_t pid;
+	uint32_t row;	       /* of the sample */
+	uint16_t shape, event; /* as in struct perf_chain */
+};
+#define PENDING 16
+
+/* A chain of a single address. */
+struct single_chain {
+	uint64_t address;
+	int32_t pid;
+	uint16_t event, shape;
+	uint32_t chain; /* 0 = this element is empty */
+};
+#define SINGLES 8192
+
+/* Allocated with the first sample. */
+struct perf_recent {
+	struct pending_chain pending[PENDING];
+	uint32_t pending_count;
+	struct single_chain singles[SINGLES]; /* by a hash */
+};
+
+#define KNOWN 16384 /* addresses */
+#define CALLED 8192 /* stacks */
+
+enum { STEP_KERNEL = 1, STEP_CALLER = 2 };
+
+/* The frame of an address when it was last looked up. */
+struct known {
+	uint64_t address;
+	int64_t pid;
+	uint32_t flags, at; /* at: as in struct perf_chain */
+	frame_id frame;
+};
+
+/* An address of the chain that was looked up last, from the root on. */
+struct step {
+	uint64_t address;
+	uint32_t flags;
+	frame_id frame;
+	stack_id stack;
+};
+
+/* A stack, and what it was made of. */
+struct called {
+	stack_id parent;
+	frame_id frame;
+	stack_id stack;
+};
+
+/* Allocated for the first stack. */
+struct perf_walk {
+	struct called called[CALLED]; /* by a hash of parent and frame */
+	struct known known[KNOWN];    /* by a hash of the address */
+	struct step steps[CHAIN_MAX];
+	uint32_t count;
+	int64_t pid;
+	uint32_t changes; /* of f->space when the steps were made */
+	frame_id nowhere; /* for addresses where nothing is mapped */
+};
+
+void perf_samples_init(struct perf_file *f)
+{
+	map_init(&f->chain_map, f->mem);
+	map_init(&f->read_map, f->mem);
+}
+
+void perf_samples_release(struct perf_file *f)
+{
+	struct perf_rows *r = &f->rows;
+
+	mem_free(f->mem, r->items, r->cap * sizeof(*r->items));
+	mem_free(f->mem, r->weights, r->weight_cap * sizeof(*r->weights));
+	mem_free(f->mem, r->runs, r->run_cap * sizeof(*r->runs));
+	mem_free(f->mem, f->reads, f->read_cap * sizeof(*f->reads));
+	mem_free(f->mem, f->chains, f->chain_cap);
+	mem_free(f->mem, f->walk, f->walk ? sizeof(*f->walk) : 0);
+	mem_free(f->mem, f->recent, f->recent ? sizeof(*f->recent) : 0);
+	map_release(&f->chain_map);
+	map_release(&f->read_map);
+}
+
+/* ---- call chains while reading ---- */
+
+static inline uint32_t chain_length(uint16_t shape)
+{
+	return shape >> 3;
+}
+
+static inline struct single_chain *single_of(const struct perf_file *f, uint64_t address,
+					     int32_t pid, uint32_t event, uint32_t shape)
+{
+	uint64_t hash = address ^ (uint64_t)(uint32_t)pid << 40 ^ event << 4 ^ shape;
+
+	return &f->recent->singles[(hash * 0x9e3779b97f4a7c15ull >> 32) % SINGLES];
+}
+
+static const unsigned char *words_of(const struct perf_chain *c)
+{
+	return (const unsigned char *)(c + 1);
+}
+
+static uint64_t hash_words(const unsigned char *words, size_t count, uint64_t seed)
+{
+	size_t i = 0;
+
+	for (; i + 2 <= count; i += 2) {
+		uint64_t a = perf_u64(words + 8 * i, false), b = perf_u64(words + 8 * i + 8, false);
+		__uint128_t product = (__uint128_t)(a ^ seed) * (b ^ 0xd6e8feb86659fd93ull);
+
+		seed = (uint64_t)product ^ (uint64_t)(product >> 64);
+	}
+	return map_hash_u64(seed, i < count ? perf_u64(words + 8 * i, false) : count);
+}
+
+static bool add_chain(struct perf_file *f, const struct pending_chain *l, uint32_t *chain)
+{
+	size_t at = f->chain_len ? f->chain_len : PERF_CHAIN_UNIT; /* the first is none */
+	size_t size = sizeof(struct perf_chain) + 8 * (size_t)chain_length(l->shape);
+
+	if ((at + size) / PERF_CHAIN_UNIT > UINT32_MAX ||
+	    !vec_reserve(f->mem, f->chains, f->chain_cap, at + size))
+		return false;
+	f->chain_len = at + size;
+	*chain = (uint32_t)(at / PERF_CHAIN_UNIT);
+	*perf_chain_at(f, *chain) =
+		(struct perf_chain){ .pid = l->pid, .shape = l->shape, .event = l->event };
+	if (size > sizeof(struct perf_chain))
+		memcpy(perf_chain_at(f, *chain) + 1, l->words, size - sizeof(struct perf_chain));
+	return true;
+}
+
+static inline bool is_chain(const struct perf_file *f, uint32_t chain,
+			    const struct pending_chain *l)
+{
+	const struct perf_chain *c = perf_chain_at(f, chain);
+	size_t size = 8 * (size_t)chain_length(l->shape);
+
+	return c->pid == l->pid && c->shape == l->shape && c->event == l->event &&
+	       (!size || memcmp(words_of(c), l->words, size) == 0);
+}
+
+static bool find_chain(struct perf_file *f, const struct pending_chain *l, uint32_t *chain)
+{
+	for (struct map_iter it = map_find(&f->chain_map, l->hash); it.value;
+	     it = map_next(&f->chain_map, it))
+		if (is_chain(f, it.value, l)) {
+			*chain = it.value;
+			return true;
+		}
+	return add_chain(f, l, chain) && map_add(&f->chain_map, l->hash, *chain);
+}
+
+/* A single address that occurred before mostly did so a moment ago. */
+static void remember_single(struct perf_file *f, const struct pending_chain *l, uint32_t chain)
+{
+	uint64_t address;
+
+	if (chain_length(l->shape) != 1)
+		return;
+	address = perf_u64(l->words, false);
+	*single_of(f, address, l->pid, l->event, l->shape) =
+		(struct single_chain){ .address = address,
+				       .pid = l->pid,
+				       .event = l->event,
+				       .shape = l->shape,
+				       .chain = chain };
+}
+
+bool perf_chains_finish(struct perf_file *f)
+{
+	struct perf_row *rows = f->rows.items;
+	uint32_t count = f->recent ? f->recent->pending_count : 0, found[PENDING];
+
+	if (!count)
+		return true;
+
+	for (uint32_t i = 0; i < count; i++) {
+		found[i] = map_find(&f->chain_map, f->recent->pending[i].hash).value;
+		if (found[i])
+			__builtin_prefetch(perf_chain_at(f, found[i]));
+	}
+	f->recent->pending_count = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct pending_chain *l = &f->recent->pending[i];
+
+		if (OW_LIKELY(found[i] && is_chain(f, found[i], l)))
+			rows[l->row].chain = found[i];
+		else if (!find_chain(f, l, &rows[l->row].chain))
+			return false;
+		remember_single(f, l, rows[l->row].chain);
+	}
+	return true;
+}
+
+/* Puts the last pending chain into the row of its sample, at the latest in perf_chains_finish. It waits because the map is far away
+ * in memory: other samples are read until the prefetched part of it has arrived. False without memory. */
+static bool look_up_later(struct perf_file *f)
+{
+	struct pending_chain *l = &f->recent->pending[f->recent->pending_count++];
+	const struct map *map = &f->chain_map;
+
+	l->hash =
+		hash_words(l->words, chain_length(l->shape),
+			   (uint64_t)(uint32_t)l->pid << 32 | (uint32_t)l->event << 16 | l->shape);
+	if (map->count)
+		__builtin_prefetch(&map->slots[l->hash >> 32 & map->mask]);
+	return f->recent->pending_count < PENDING || perf_chains_finish(f);
+}
+
+/* ---- stacks of call chains ---- */
+
+static frame_id make_frame(struct perf_file *f, int64_t pid, uint64_t address, uint32_t flags)
+{
+	uint64_t look = flags & STEP_CALLER && address ? address - 1 : address;
+	bool kernel = flags & STEP_KERNEL;
+	const struct perf_map *map =
+		perf_space_find(&f->space, kernel ? PERF_KERNEL_PID : pid, look);
+	struct frame_row row = { .flags = kernel ? FRAME_KERNEL : 0 };
+
+	row.function = perf_space_function(&f->space, look); /* where the call is */
+	if (map)
+		row.module = map->name;
+	if (!row.function.v && map)
+		row.function = perf_names_in_file(&f->names, map, look);
+	if (!row.function.v && kernel)
+		row.function = perf_names_kernel(&f->names, look);
+	else if (!row.function.v && map && map->jit)
+		row.function = perf_names_jit(&f->names, pid, look);
+	else if (!row.function.v && map)
+		row.function = perf_names_user(&f->names, map, look);
+	/* All addresses of a function share a frame. So do addresses where nothing is mapped: they are not code, but
+	 * whatever lay where a frame pointer was expected. */
+	if (!row.function.v && !map && !kernel) {
+		if (!f->walk->nowhere.v)
+			f->walk->nowhere = builder_frame(f->b, &row);
+		return f->walk->nowhere;
+	}
+	if (!row.function.v)
+		row.address = address;
+	return builder_frame(f->b, &row);
+}
+
+/* The frame of an address. The same address occurs in many chains. changed: the last change of its process. */
+static frame_id frame_at(struct perf_file *f, int64_t pid, uint64_t address, uint32_t flags,
+			 uint32_t changed)
+{
+	int64_t owner = flags & STEP_KERNEL ? PERF_KERNEL_PID : pid;
+	uint64_t hash = (address ^ (uint64_t)owner << 40) * 0x9e3779b97f4a7c15ull;
+	struct known *k = &f->walk->known[(hash >> 40 ^ flags) % KNOWN];
+
+	if (k->at <= changed || k->address != address || k->pid != owner || k->flags != flags)
+		*k = (struct known){ .address = address,
+				     .pid = owner,
+				     .flags = flags,
+				     .at = f->space.changes + 1,
+				     .frame = make_frame(f, pid, address, flags) };
+	return k->frame;
+}
+
+static inline stack_id stack_of(struct perf_file *f, stack_id parent, frame_id frame)
+{
+	uint64_t hash = ((uint64_t)parent.v << 32 | frame.v) * 0x9e3779b97f4a7c15ull;
+	struct called *c = &f->walk->called[(hash >> 40) % CALLED];
+
+	if (!c->stack.v || c->parent.v != parent.v || c->frame.v != frame.v)
+		*c = (struct called){ parent, frame, builder_stack(f->b, parent, frame) };
+	return c->stack;
+}
+
+/* Whether the addresses before a word belong to the kernel: the nearest mark in front of it says so. */
+static uint32_t mode_before(const struct perf_file *f, const unsigned char *words, size_t at,
+			    unsigned mode)
+{
+	while (at--) {
+		uint64_t word = perf_u64(words + 8 * at, f->swap);
+
+		if (word >= CONTEXT_MARKS)
+			return word == CONTEXT_KERNEL ? STEP_KERNEL : 0;
+	}
+	return mode == MODE_KERNEL ? STEP_KERNEL : 0;
+}
+
+/* Whether an address is where code was interrupted, not where a call returns to: the first behind a mark. */
+static bool is_interrupted(const struct perf_file *f, const unsigned char *words, size_t at)
+{
+	return !at || perf_u64(words + 8 * (at - 1), f->swap) >= CONTEXT_MARKS;
+}
+
+/* Makes the stack of a chain, from the root on. Neighbouring chains mostly share their outer calls: as far as addresses or frames equal
+ * those of the last chain, its stacks are reused. */
+static stack_id walk_chain(struct perf_file *f, const struct perf_chain *c, uint32_t changed)
+{
+	struct perf_walk *w = f->walk;
+	const unsigned char *words = words_of(c);
+	uint32_t count = chain_length(c->shape), depth = 0;
+	uint32_t kernel = mode_before(f, words, count, c->shape & PERF_MODES);
+	bool same = w->pid == c->pid && w->changes == f->space.changes, same_stack = true;
+	stack_id stack = { 0 };
+
+	for (size_t i = count; i--;) {
+		uint64_t address = perf_u64(words + 8 * i, f->swap);
+		uint32_t flags = kernel | (is_interrupted(f, words, i) ? 0 : STEP_CALLER);
+		struct step *step = &w->steps[depth];
+		frame_id frame;
+
+		if (address >= CONTEXT_MARKS) {
+			kernel = mode_before(f, words, i, c->shape & PERF_MODES);
+			continue;
+		}
+		same_stack = same_stack && depth < w->count;
+		depth++;
+		if (same_stack && same && step->address == address && step->flags == flags) {
+			stack = step->stack;
+			continue;
+		}
+		same = false;
+		frame = frame_at(f, c->pid, address, flags, changed);
+		same_stack = same_stack && step->frame.v == frame.v;
+		stack = same_stack ? step->stack : stack_of(f, stack, frame);
+		*step = (struct step){ address, flags, frame, stack };
+	}
+	w->pid = c->pid;
+	w->changes = f->space.changes;
+	w->count = depth;
+	return stack;
+}
+
+stack_id perf_chain_stack(struct perf_file *f, uint32_t chain)
+{
+	struct perf_chain *c = perf_chain_at(f, chain);
+	uint32_t changed = perf_space_changed(&f->space, c->pid);
+
+	if (!f->walk)
+		f->walk = mem_zalloc(f->mem, sizeof(*f->walk));
+	if (!f->walk) {
+		import_no_memory(f->ctx);
+		return (stack_id){ 0 };
+	}
+	if (c->at <= changed)
+		c->stack = walk_chain(f, c, changed);
+	c->at = f->space.changes + 1;
+	return c->stack;
+}
+
+/* A decoded sample. */
 struct sample {
 	int64_t ts, weight;
 	uint32_t thread, event;
 	int32_t pid, cpu; /* cpu: + 1 */
 	uint16_t shape;
-	bool weighs; /* it says how much */
+	bool weighs; /* it has a period of its own */
 	const unsigned char *words;
 };
 
@@ -23,21 +380,21 @@ static int64_t weight_of(uint64_t period)
 	return (int64_t)MIN(period, (uint64_t)INT64_MAX);
 }
 
-/* ---- rows ---- */
+/* ---- rows of samples ---- */
 
-/* How many more samples there will be, if the rest of the file is like what was read of it: rows that do not move are cheaper. */
+/* How many more samples there will be if the rest of the file is like its beginning. Rows that need not move are cheaper. */
 static size_t expected(const struct perf_file *f)
 {
 	uint64_t done = f->at > f->data_at ? f->at - f->data_at : 0;
 	uint64_t left = f->data_end > f->at ? f->data_end - f->at : 0;
 	double more = done ? (double)f->rows.count / (double)done * (double)left : 0;
 
-	if (f->mem->limit) /* then only what is needed for sure */
+	if (f->mem->limit) /* then take no more than necessary */
 		return 1;
 	return (size_t)MAX(MIN(more * 1.02, (double)left / SAMPLE_MIN), 1);
 }
 
-static bool grow(struct perf_file *f, void **items, size_t *cap, size_t size)
+static bool grow_list(struct perf_file *f, void **items, size_t *cap, size_t size)
 {
 	size_t want = f->rows.count + expected(f);
 	void *moved;
@@ -57,7 +414,7 @@ static bool grow_rows(struct perf_file *f)
 {
 	struct perf_rows *r = &f->rows;
 	void *items = r->items;
-	bool ok = r->count < UINT32_MAX - 1 && grow(f, &items, &r->cap, sizeof(*r->items));
+	bool ok = r->count < UINT32_MAX - 1 && grow_list(f, &items, &r->cap, sizeof(*r->items));
 
 	r->items = items;
 	return ok;
@@ -67,13 +424,13 @@ static bool grow_weights(struct perf_file *f)
 {
 	struct perf_rows *r = &f->rows;
 	void *weights = r->weights;
-	bool ok = grow(f, &weights, &r->weight_cap, sizeof(*r->weights));
+	bool ok = grow_list(f, &weights, &r->weight_cap, sizeof(*r->weights));
 
 	r->weights = weights;
 	return ok;
 }
 
-/* The first that says how much: now all of them do. */
+/* The first sample with a period of its own: now each row needs a weight. */
 static bool need_weights(struct perf_file *f)
 {
 	struct perf_rows *r = &f->rows;
@@ -91,11 +448,9 @@ static bool need_weights(struct perf_file *f)
 static bool start_run(struct perf_file *f, const struct sample *s)
 {
 	struct perf_rows *r = &f->rows;
-	void *runs = r->runs;
 
-	if (!mem_grow(f->mem, &runs, &r->run_cap, r->run_count + 1, sizeof(*r->runs)))
+	if (!vec_reserve(f->mem, r->runs, r->run_cap, r->run_count + 1))
 		return false;
-	r->runs = runs;
 	r->has_cpu |= s->cpu != 0;
 	r->runs[r->run_count++] = (struct perf_run){
 		.from = s->ts, .first = (uint32_t)r->count, .thread = s->thread, .cpu = s->cpu
@@ -103,7 +458,7 @@ static bool start_run(struct perf_file *f, const struct sample *s)
 	return true;
 }
 
-/* Whether a sample goes on with the last run. Samples without a time have runs of their own. */
+/* Whether a sample continues the last run. Samples without a time have runs of their own. */
 static bool in_run(const struct perf_rows *r, const struct sample *s)
 {
 	const struct perf_run *run;
@@ -115,12 +470,12 @@ static bool in_run(const struct perf_rows *r, const struct sample *s)
 	       (uint64_t)s->ts - (uint64_t)run->from <= UINT32_MAX;
 }
 
-/* Whether it is known which chain an address alone is. */
-static inline bool is_alone(const struct perf_file *f, const unsigned char *words, int32_t pid,
-			    uint32_t event, uint32_t shape, uint32_t *chain)
+/* Whether the chain of a single address is known. */
+static inline bool find_single(const struct perf_file *f, const unsigned char *words, int32_t pid,
+			       uint32_t event, uint32_t shape, uint32_t *chain)
 {
 	uint64_t address = perf_u64(words, false);
-	const struct perf_alone *alone = perf_alone_of(f, address, pid, event, shape);
+	const struct single_chain *alone = single_of(f, address, pid, event, shape);
 
 	*chain = alone->chain;
 	return alone->chain && alone->address == address && alone->pid == pid &&
@@ -147,30 +502,21 @@ static bool add_row(struct perf_file *f, const struct sample *s)
 	row->after = (uint32_t)((uint64_t)s->ts - (uint64_t)r->runs[r->run_count - 1].from);
 	r->last = s->ts;
 	r->count++;
-	if (s->words && perf_shape_count(s->shape) == 1 &&
-	    is_alone(f, s->words, s->pid, s->event, s->shape, &row->chain))
+	if (s->words && chain_length(s->shape) == 1 &&
+	    find_single(f, s->words, s->pid, s->event, s->shape, &row->chain))
 		return true;
-	f->later[f->later_count] = (struct perf_later){ .words = s->words,
-							.pid = s->pid,
-							.row = (uint32_t)(r->count - 1),
-							.shape = s->shape,
-							.event = (uint16_t)s->event };
-	return perf_chain_later(f);
+	f->recent->pending[f->recent->pending_count] =
+		(struct pending_chain){ .words = s->words,
+					.pid = s->pid,
+					.row = (uint32_t)(r->count - 1),
+					.shape = s->shape,
+					.event = (uint16_t)s->event };
+	return look_up_later(f);
 }
 
-void perf_rows_release(struct perf_file *f)
-{
-	struct perf_rows *r = &f->rows;
+/* ---- decoding of records ---- */
 
-	mem_free(f->mem, r->items, r->cap * sizeof(*r->items));
-	mem_free(f->mem, r->weights, r->weight_cap * sizeof(*r->weights));
-	mem_free(f->mem, r->runs, r->run_cap * sizeof(*r->runs));
-	*r = (struct perf_rows){ 0 };
-}
-
-/* ---- what a record says ---- */
-
-/* Who wrote it, and so what is where in it. */
+/* The attributes of the event of a sample, which say where its values are. */
 static const struct perf_attr *attr_of(struct perf_file *f, const unsigned char *body, size_t size)
 {
 	struct perf_rows *r = &f->rows;
@@ -190,7 +536,7 @@ static const struct perf_attr *attr_of(struct perf_file *f, const unsigned char 
 	return attr->layout.size > size ? NULL : attr;
 }
 
-/* The thread of a sample, when it is not that of the one before. */
+/* Finds the thread of a sample, if it differs from that of the sample before. */
 static bool find_thread(struct perf_file *f, uint64_t who, bool known)
 {
 	const unsigned char *p = (const unsigned char *)&who;
@@ -204,27 +550,25 @@ static bool find_thread(struct perf_file *f, uint64_t who, bool known)
 	return t;
 }
 
-/* What a counter stood at in the sample before; 0 at first. */
+/* The value of a counter in the sample before; 0 at first. */
 static uint64_t *last_read(struct perf_file *f, uint64_t id)
 {
 	uint64_t hash = map_hash_u64(id, 37);
-	void *reads = f->reads;
 
 	for (struct map_iter it = map_find(&f->read_map, hash); it.value;
 	     it = map_next(&f->read_map, it))
 		if (f->reads[it.value - 1].id == id)
 			return &f->reads[it.value - 1].value;
 	if (f->read_count >= UINT32_MAX - 1 ||
-	    !mem_grow(f->mem, &reads, &f->read_cap, f->read_count + 1, sizeof(*f->reads)))
+	    !vec_push(f->mem, f->reads, f->read_count, f->read_cap,
+		      (struct perf_value){ .id = id }))
 		return NULL;
-	f->reads = reads;
-	f->reads[f->read_count++] = (struct perf_value){ .id = id };
 	if (!map_add(&f->read_map, hash, (uint32_t)f->read_count))
 		return NULL;
 	return &f->reads[f->read_count - 1].value;
 }
 
-/* `perf record -e '{a,b}:S'`: a sample of one event tells what each of its group counted since the one before. */
+/* `perf record -e '{a,b}:S'`: a sample of one event has the counts of its whole group since the sample before. */
 static ow_status add_group(struct perf_file *f, const struct perf_attr *attr,
 			   struct perf_bytes rest, struct sample s)
 {
@@ -300,12 +644,12 @@ bad:
 	return OW_OK;
 }
 
-/* ---- many of them ---- */
+/* ---- many samples ---- */
 
 #define HAS(bit) ((uint64_t)1 << SAMPLE_##bit)
 #define USUAL (HAS(IP) | HAS(TID) | HAS(TIME))
 
-/* Whether samples like the last are of the usual kind, in the order of bytes of this machine. */
+/* Whether the last sample is of the usual kind, in the byte order of this machine. */
 static bool is_usual(const struct perf_file *f)
 {
 	const struct perf_rows *r = &f->rows;
@@ -315,8 +659,8 @@ static bool is_usual(const struct perf_file *f)
 	       !r->weights == !(type & HAS(PERIOD));
 }
 
-/* Reads samples for which nothing but a row is to be made: of the usual kind, of the same event, and in the last run. Returns how
- * many bytes; *status changes when there is no memory. */
+/* The fast path: reads samples that only need a row, because they are of the usual kind, of the same event and in the last run. Returns
+ * how many bytes it read; sets *status without memory. */
 static size_t read_usual(struct perf_file *f, const unsigned char *p, size_t len, uint64_t *records,
 			 ow_status *status)
 {
@@ -334,6 +678,7 @@ static size_t read_usual(struct perf_file *f, const unsigned char *p, size_t len
 	struct perf_row *rows = r->items;
 	int64_t *weights = r->weights;
 	int32_t pid = r->pid;
+	struct perf_recent *recent = f->recent;
 
 	for (; row < end && len - at >= min; row++) {
 		const unsigned char *record = p + at, *body = record + 8, *words = body + l.ip;
@@ -360,14 +705,15 @@ static size_t read_usual(struct perf_file *f, const unsigned char *p, size_t len
 		rows[row].after = (uint32_t)(time - (uint64_t)run.from);
 		last = time;
 		at += size;
-		if (count == 1 && is_alone(f, words, pid, event, shape, &rows[row].chain))
+		if (count == 1 && find_single(f, words, pid, event, shape, &rows[row].chain))
 			continue;
-		f->later[f->later_count] = (struct perf_later){ .words = words,
-								.pid = pid,
-								.row = (uint32_t)row,
-								.shape = shape,
-								.event = event };
-		if (!perf_chain_later(f)) {
+		recent->pending[recent->pending_count] =
+			(struct pending_chain){ .words = words,
+						.pid = pid,
+						.row = (uint32_t)row,
+						.shape = shape,
+						.event = event };
+		if (!look_up_later(f)) {
 			*status = import_no_memory(f->ctx);
 			break;
 		}
@@ -385,9 +731,9 @@ ow_status perf_samples_read(struct perf_file *f, const unsigned char *p, size_t 
 	size_t at = 0, size = perf_u16(p + 6, f->swap);
 	ow_status status = OW_OK;
 
-	if (OW_UNLIKELY(!f->alone))
-		f->alone = mem_zalloc(f->mem, PERF_ALONE * sizeof(*f->alone));
-	if (!f->alone)
+	if (OW_UNLIKELY(!f->recent))
+		f->recent = mem_zalloc(f->mem, sizeof(*f->recent));
+	if (!f->recent)
 		return import_no_memory(f->ctx);
 	do {
 		f->at = start + at;

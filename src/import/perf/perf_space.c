@@ -1,5 +1,10 @@
-/* perf_space.c: see perf_space.h. A new mapping takes the place of what it covers, as in the process. */
-#include "import/perf_space.h"
+/*
+ * perf_space.c: mappings and threads of recorded processes. A new mapping replaces what it covers, as in the process itself. Finds
+ * modules, not names in them: that is perf_names.c.
+ */
+#include "import/perf/perf_space.h"
+
+#include "base/vec.h"
 
 void perf_space_init(struct perf_space *s, struct builder *b)
 {
@@ -32,14 +37,12 @@ static struct perf_process *find_process(const struct perf_space *s, int64_t pid
 static struct perf_process *need_process(struct perf_space *s, int64_t pid)
 {
 	struct perf_process *found = find_process(s, pid);
-	void *grown = s->processes;
 
 	if (found)
 		return found;
-	if (!mem_grow(s->mem, &grown, &s->process_cap, s->process_count + 1, sizeof(*s->processes)))
+	if (!vec_push(s->mem, s->processes, s->process_count, s->process_cap,
+		      (struct perf_process){ .pid = pid }))
 		return NULL;
-	s->processes = grown;
-	s->processes[s->process_count++] = (struct perf_process){ .pid = pid };
 	if (!map_add(&s->by_pid, map_hash_u64((uint64_t)pid, 21), (uint32_t)s->process_count))
 		return NULL;
 	return &s->processes[s->process_count - 1];
@@ -64,11 +67,8 @@ static size_t lower_bound(const struct perf_process *p, uint64_t address)
 static bool insert(struct perf_space *s, struct perf_process *p, size_t at,
 		   const struct perf_map *map)
 {
-	void *grown = p->maps;
-
-	if (!mem_grow(s->mem, &grown, &p->cap, p->count + 1, sizeof(*p->maps)))
+	if (!vec_reserve(s->mem, p->maps, p->cap, p->count + 1))
 		return false;
-	p->maps = grown;
 	memmove(p->maps + at + 1, p->maps + at, (p->count - at) * sizeof(*p->maps));
 	p->maps[at] = *map;
 	p->count++;
@@ -140,7 +140,6 @@ static struct perf_thread *find_thread(const struct perf_space *s, int64_t pid, 
 struct perf_thread *perf_space_thread(struct perf_space *s, int64_t pid, int64_t tid)
 {
 	struct perf_thread *found = s->thread_count ? &s->threads[s->last_thread] : NULL;
-	void *grown = s->threads;
 
 	if (!found || found->tid != tid || found->pid != pid)
 		found = find_thread(s, pid, tid);
@@ -148,10 +147,9 @@ struct perf_thread *perf_space_thread(struct perf_space *s, int64_t pid, int64_t
 		s->last_thread = (size_t)(found - s->threads);
 		return found;
 	}
-	if (!mem_grow(s->mem, &grown, &s->thread_cap, s->thread_count + 1, sizeof(*s->threads)))
+	if (!vec_push(s->mem, s->threads, s->thread_count, s->thread_cap,
+		      (struct perf_thread){ .pid = pid, .tid = tid }))
 		return NULL;
-	s->threads = grown;
-	s->threads[s->thread_count++] = (struct perf_thread){ .pid = pid, .tid = tid };
 	if (!map_add(&s->by_tid, map_hash_u64((uint64_t)pid, (uint64_t)tid),
 		     (uint32_t)s->thread_count))
 		return NULL;
@@ -205,14 +203,11 @@ str_id perf_space_name(const struct perf_space *s, int64_t pid, int64_t tid)
 
 bool perf_space_symbol(struct perf_space *s, uint64_t start, uint64_t len, str_id name)
 {
-	void *grown = s->symbols;
-
 	if (!len || start + len < start)
 		return true;
-	if (!mem_grow(s->mem, &grown, &s->symbol_cap, s->symbol_count + 1, sizeof(*s->symbols)))
+	if (!vec_push(s->mem, s->symbols, s->symbol_count, s->symbol_cap,
+		      (struct perf_symbol){ start, start + len, name }))
 		return false;
-	s->symbols = grown;
-	s->symbols[s->symbol_count++] = (struct perf_symbol){ start, start + len, name };
 	s->sorted = false;
 	return true;
 }

@@ -6,8 +6,8 @@
 #include <cmocka.h>
 
 #include "support/stack_model.h"
-#include "wire/pb.h"
-#include "wire/pb_write.h"
+#include "wire/protobuf/pb.h"
+#include "wire/protobuf/pb_write.h"
 
 static void number(struct buf *to, uint32_t field, uint64_t value)
 {

@@ -1,11 +1,14 @@
 /*
- * import_cpuprofile.c: V8's .cpuprofile, of Chrome's DevTools, node --cpu-prof and the inspector protocol. A tree
- * of calls, given as a list of nodes or (older) as nodes inside each other, and the node in which each sample was
- * taken. A sample lasts until the next one. Without a list of samples the hits of the nodes are all there is.
- * Also .heapprofile, of the sampling heap profiler (node --heap-prof): the same tree with the bytes that each call holds.
+ * import_cpuprofile.c: the importer of V8's .cpuprofile, which Chrome's DevTools, node --cpu-prof and the inspector protocol write: a
+ * tree of calls, as a list of nodes or (older) as nested nodes, and the node in which each sample was taken. A sample lasts until
+ * the next one. Without a list of samples the hit counts of the nodes are used. Also .heapprofile of the sampling heap profiler
+ * (node --heap-prof): the same tree with the bytes that each call holds.
  */
 #include "import/importer.h"
-#include "import/json_text.h"
+
+#include "base/vec.h"
+#include "import/common/model_text.h"
+#include "import/stacks/v8_profile.h"
 
 enum level_kind { LEVEL_NODES, LEVEL_NODE, LEVEL_CHILDREN };
 
@@ -28,7 +31,7 @@ struct v8_edge {
 	int64_t child;	 /* its id */
 };
 
-struct cpuprofile {
+struct v8_profile {
 	struct import_ctx *ctx;
 	struct builder *b;
 	struct mem *mem;
@@ -50,12 +53,15 @@ struct cpuprofile {
 	bool timestamps, nested, call_frames, heap, truncated;
 	int64_t start_us, end_us;
 	bool has_start, has_end;
-	uint64_t truncated_at, unknown, backwards, unequal;
+	uint64_t truncated_at, unknown, backwards, unequal, idle;
+	bool pieces;	 /* in the arguments of events */
+	unsigned inside; /* objects around the profile there */
+	int64_t base_ns; /* added to times */
 };
 
 /* ---- recognition ---- */
 
-static int sniff(const struct sniff *sniff)
+static int sniff_cpuprofile(const struct sniff *sniff)
 {
 	struct str head = sniff->head;
 
@@ -74,47 +80,44 @@ static int sniff(const struct sniff *sniff)
 
 /* ---- nodes ---- */
 
-static void cut_here(struct cpuprofile *c)
+static void cut_here(struct v8_profile *c)
 {
 	if (!c->truncated)
 		c->truncated_at = c->p->offset;
 	c->truncated = true;
 }
 
-static ow_status push_level(struct cpuprofile *c, enum level_kind kind, uint32_t node)
+static ow_status push_level(struct v8_profile *c, enum level_kind kind, uint32_t node)
 {
-	if (!mem_grow(c->mem, (void **)&c->levels, &c->level_cap, c->level_count + 1,
-		      sizeof(*c->levels)))
+	if (!vec_push(c->mem, c->levels, c->level_count, c->level_cap,
+		      (struct level){ (uint8_t)kind, node }))
 		return import_no_memory(c->ctx);
-	c->levels[c->level_count++] = (struct level){ (uint8_t)kind, node };
 	return OW_OK;
 }
 
-static ow_status new_node(struct cpuprofile *c, uint32_t parent)
+static ow_status new_node(struct v8_profile *c, uint32_t parent)
 {
-	if (c->node_count >= UINT32_MAX - 1 || !mem_grow(c->mem, (void **)&c->nodes, &c->node_cap,
-							 c->node_count + 1, sizeof(*c->nodes)))
+	if (c->node_count >= UINT32_MAX - 1 ||
+	    !vec_push(c->mem, c->nodes, c->node_count, c->node_cap,
+		      (struct v8_node){ .id = INT64_MIN, .line = -1, .parent = parent }))
 		return import_no_memory(c->ctx);
-	c->nodes[c->node_count++] =
-		(struct v8_node){ .id = INT64_MIN, .line = -1, .parent = parent };
 	return push_level(c, LEVEL_NODE, (uint32_t)c->node_count);
 }
 
-static ow_status add_edge(struct cpuprofile *c, uint32_t parent)
+static ow_status add_edge(struct v8_profile *c, uint32_t parent)
 {
 	int64_t child;
 
 	if (json_decimal(c->p->text, 0, &child) != JSON_EXACT)
 		return OW_OK;
-	if (!mem_grow(c->mem, (void **)&c->edges, &c->edge_cap, c->edge_count + 1,
-		      sizeof(*c->edges)))
+	if (!vec_push(c->mem, c->edges, c->edge_count, c->edge_cap,
+		      (struct v8_edge){ parent, child }))
 		return import_no_memory(c->ctx);
-	c->edges[c->edge_count++] = (struct v8_edge){ parent, child };
 	return OW_OK;
 }
 
 /* A member of a node, or of the place of a call in it. */
-static ow_status node_member(struct cpuprofile *c, uint32_t number)
+static ow_status node_member(struct v8_profile *c, uint32_t number)
 {
 	struct v8_node *node = &c->nodes[number - 1];
 	struct json_pull *p = c->p;
@@ -147,7 +150,7 @@ static ow_status node_member(struct cpuprofile *c, uint32_t number)
 }
 
 /* One token inside the nodes. */
-static ow_status node_token(struct cpuprofile *c, enum json_token token)
+static ow_status node_token(struct v8_profile *c, enum json_token token)
 {
 	struct level level = c->levels[c->level_count - 1];
 
@@ -174,8 +177,8 @@ static ow_status node_token(struct cpuprofile *c, enum json_token token)
 	}
 }
 
-/* The list of nodes, or the one that has all others in it. */
-static ow_status read_nodes(struct cpuprofile *c)
+/* The list of nodes, or the root node that contains the others. */
+static ow_status read_nodes(struct v8_profile *c)
 {
 	enum json_token token = json_pull_next(c->p);
 
@@ -190,7 +193,7 @@ static ow_status read_nodes(struct cpuprofile *c)
 
 /* ---- the rest of the file ---- */
 
-static ow_status read_times(struct cpuprofile *c)
+static ow_status read_times(struct v8_profile *c)
 {
 	enum json_token token = json_pull_next(c->p);
 
@@ -200,18 +203,16 @@ static ow_status read_times(struct cpuprofile *c)
 		int64_t number = 0;
 
 		(void)json_decimal(c->p->text, 0, &number);
-		if (!mem_grow(c->mem, (void **)&c->times, &c->time_cap, c->time_count + 1,
-			      sizeof(*c->times)))
+		if (!vec_push(c->mem, c->times, c->time_count, c->time_cap, number))
 			return builder_no_memory(c->b);
-		c->times[c->time_count++] = number;
 	}
 	if (token != TOKEN_CLOSE)
 		cut_here(c);
 	return OW_OK;
 }
 
-/* Nodes of samples. Those of heap profiles are objects, which say no more than the nodes, and in part are of nodes that are gone. */
-static ow_status read_samples(struct cpuprofile *c)
+/* The nodes of samples. Samples of heap profiles are objects; they repeat the nodes, and some are of nodes that no longer exist. */
+static ow_status read_samples(struct v8_profile *c)
 {
 	enum json_token token = json_pull_next(c->p);
 
@@ -227,18 +228,21 @@ static ow_status read_samples(struct cpuprofile *c)
 			break;
 		}
 		(void)json_decimal(c->p->text, 0, &number);
-		if (!mem_grow(c->mem, (void **)&c->samples, &c->sample_cap, c->sample_count + 1,
-			      sizeof(*c->samples)))
+		if (!vec_push(c->mem, c->samples, c->sample_count, c->sample_cap, number))
 			return builder_no_memory(c->b);
-		c->samples[c->sample_count++] = number;
 	}
 	return OW_OK;
 }
 
-static ow_status read_member(struct cpuprofile *c)
+static ow_status read_member(struct v8_profile *c)
 {
 	struct json_pull *p = c->p;
 
+	if (c->pieces && (json_key_is(p->text, "data") || json_key_is(p->text, "cpuProfile"))) {
+		if (json_pull_next(p) == TOKEN_OBJECT)
+			c->inside++;
+		return OW_OK;
+	}
 	if (json_key_is(p->text, "nodes"))
 		return read_nodes(c);
 	if (json_key_is(p->text, "head")) {
@@ -263,25 +267,29 @@ static ow_status read_member(struct cpuprofile *c)
 	return c->b->status;
 }
 
-static ow_status read_top(struct cpuprofile *c)
+static ow_status read_top(struct v8_profile *c)
 {
 	enum json_token token;
 
 	if (json_pull_next(c->p) != TOKEN_OBJECT)
 		return error_at(c->ctx->err, OW_E_FORMAT, c->p->offset,
-				"%s: no JSON object, which a V8 profile is", c->ctx->in->name);
-	while (!c->truncated && (token = json_pull_next(c->p)) != TOKEN_CLOSE) {
+				"%s: not a V8 profile, which is a JSON object", c->ctx->in->name);
+	while (!c->truncated) {
+		token = json_pull_next(c->p);
 		if (token == TOKEN_KEY)
 			OW_TRY(read_member(c));
-		else
+		else if (token != TOKEN_CLOSE)
 			cut_here(c);
+		else if (!c->inside--)
+			break;
 	}
+	c->inside = 0;
 	return c->b->status;
 }
 
 /* ---- stacks ---- */
 
-static uint32_t find_node(const struct cpuprofile *c, int64_t id)
+static uint32_t find_node(const struct v8_profile *c, int64_t id)
 {
 	uint64_t hash = map_hash_u64((uint64_t)id, 7);
 
@@ -291,7 +299,7 @@ static uint32_t find_node(const struct cpuprofile *c, int64_t id)
 	return 0;
 }
 
-static ow_status join_nodes(struct cpuprofile *c)
+static ow_status join_nodes(struct v8_profile *c)
 {
 	for (size_t i = 0; i < c->node_count; i++)
 		if (!find_node(c, c->nodes[i].id) &&
@@ -309,7 +317,7 @@ static ow_status join_nodes(struct cpuprofile *c)
 	return OW_OK;
 }
 
-static stack_id call(struct cpuprofile *c, stack_id caller, const struct v8_node *node)
+static stack_id stack_of_call(struct v8_profile *c, stack_id caller, const struct v8_node *node)
 {
 	struct str name = model_str(c->b->m, node->function);
 	struct frame_row row = { .function = node->function, .file = node->url };
@@ -325,15 +333,14 @@ static stack_id call(struct cpuprofile *c, stack_id caller, const struct v8_node
 	return builder_stack(c->b, caller, builder_frame(c->b, &row));
 }
 
-/* From the node up to one whose stack is known, then down again. */
-static ow_status make_stack(struct cpuprofile *c, uint32_t number)
+/* Goes from the node up to one whose stack is known, then down again. */
+static ow_status make_stack(struct v8_profile *c, uint32_t number)
 {
 	size_t len = 0;
 
 	for (; number && !c->nodes[number - 1].done; number = c->nodes[number - 1].parent) {
-		if (!mem_grow(c->mem, (void **)&c->path, &c->path_cap, len + 1, sizeof(*c->path)))
+		if (!vec_push(c->mem, c->path, len, c->path_cap, number))
 			return import_no_memory(c->ctx);
-		c->path[len++] = number;
 		c->nodes[number - 1].done = true;
 	}
 	while (len) {
@@ -342,7 +349,7 @@ static ow_status make_stack(struct cpuprofile *c, uint32_t number)
 
 		if (node->parent)
 			caller = c->nodes[node->parent - 1].stack;
-		node->stack = call(c, caller, node);
+		node->stack = stack_of_call(c, caller, node);
 	}
 	return c->b->status;
 }
@@ -350,7 +357,7 @@ static ow_status make_stack(struct cpuprofile *c, uint32_t number)
 /* ---- samples ---- */
 
 /* Deltas become times; those of the old form are times already. */
-static void times_of(struct cpuprofile *c)
+static void times_of(struct v8_profile *c)
 {
 	int64_t at = c->start_us, before = INT64_MIN;
 
@@ -362,32 +369,41 @@ static void times_of(struct cpuprofile *c)
 		}
 		c->times[i] = before = at;
 	}
-	if (c->timestamps) /* the end is in seconds, of another clock */
+	if (c->timestamps) /* the end is in seconds of another clock */
 		c->has_end = false;
 }
 
-/* How long sample i lasted, in nanoseconds. The last one lasts until the end, or as long as the one before. */
-static int64_t weight_of(const struct cpuprofile *c, size_t i, size_t count)
+/* How long sample i lasted, in nanoseconds. The last one lasts until the end, or as long as the one before: V8 often writes the time of the
+ * last sample as the end. */
+static int64_t weight_of(const struct v8_profile *c, size_t i, size_t count)
 {
 	int64_t span = 0, ns;
 
 	if (i + 1 < count)
 		span = wrap_add(c->times[i + 1], -c->times[i]);
-	else if (c->has_end && c->end_us >= c->times[i])
+	else if (c->has_end && c->end_us > c->times[i])
 		span = wrap_add(c->end_us, -c->times[i]);
 	else if (i)
 		span = wrap_add(c->times[i], -c->times[i - 1]);
 	return __builtin_mul_overflow(MAX(span, 0), 1000, &ns) ? INT64_MAX : ns;
 }
 
-static int64_t to_ns(int64_t us)
+static int64_t to_ns(const struct v8_profile *c, int64_t us)
 {
 	int64_t ns;
 
-	return __builtin_mul_overflow(us, 1000, &ns) ? TIME_UNKNOWN : ns;
+	if (__builtin_mul_overflow(us, 1000, &ns) || __builtin_add_overflow(ns, c->base_ns, &ns))
+		return TIME_UNKNOWN;
+	return ns;
 }
 
-static void add_sample(struct cpuprofile *c, uint32_t node, int64_t ts_ns, int64_t weight,
+/* Waiting is not work. */
+static bool is_idle(const struct v8_profile *c, uint32_t node)
+{
+	return str_eq(model_str(c->b->m, c->nodes[node - 1].function), STR("(idle)"));
+}
+
+static void add_sample(struct v8_profile *c, uint32_t node, int64_t ts_ns, int64_t weight,
 		       metric_id metric, track_id track)
 {
 	builder_add_sample(c->b, &(struct sample_row){ .ts_ns = ts_ns,
@@ -397,42 +413,51 @@ static void add_sample(struct cpuprofile *c, uint32_t node, int64_t ts_ns, int64
 						       .track = track });
 }
 
-static ow_status add_timed(struct cpuprofile *c, track_id track)
+static ow_status add_timed(struct v8_profile *c, track_id track)
 {
 	metric_id metric = builder_metric(c->b, STR("time"), STR("ns"));
 	size_t count = MIN(c->sample_count, c->time_count);
 
 	OW_TRY(c->b->status);
 	c->b->m->metric.is_default[metric.v] = 1;
-	c->unequal = c->sample_count != c->time_count;
 	times_of(c);
+	if (c->time_count == c->sample_count + 1) { /* one more: when the last sample ended */
+		c->end_us = c->times[count];
+		c->has_end = true;
+	} else {
+		c->unequal = c->sample_count != c->time_count;
+	}
 	for (size_t i = 0; i < count; i++) {
 		uint32_t node = find_node(c, c->samples[i]);
 
-		if (node)
-			add_sample(c, node, to_ns(c->times[i]), weight_of(c, i, count), metric,
-				   track);
-		else
+		if (!node)
 			c->unknown++;
+		else if (is_idle(c, node))
+			c->idle++;
+		else
+			add_sample(c, node, to_ns(c, c->times[i]), weight_of(c, i, count), metric,
+				   track);
 	}
 	return c->b->status;
 }
 
-static ow_status add_hits(struct cpuprofile *c, track_id track)
+static ow_status add_hits(struct v8_profile *c, track_id track)
 {
 	metric_id metric = builder_metric(c->b, STR("samples"), STR("count"));
 
 	OW_TRY(c->b->status);
 	c->b->m->metric.is_default[metric.v] = 1;
 	for (size_t i = 0; i < c->node_count; i++)
-		if (c->nodes[i].hits > 0)
+		if (c->nodes[i].hits > 0 && is_idle(c, (uint32_t)i + 1))
+			c->idle += (uint64_t)c->nodes[i].hits;
+		else if (c->nodes[i].hits > 0)
 			add_sample(c, (uint32_t)i + 1, TIME_UNKNOWN, c->nodes[i].hits, metric,
 				   track);
 	return c->b->status;
 }
 
-/* What is held. */
-static ow_status add_held(struct cpuprofile *c, track_id track)
+/* Bytes that calls hold. */
+static ow_status add_held(struct v8_profile *c, track_id track)
 {
 	metric_id bytes = builder_metric(c->b, STR("bytes"), STR("bytes"));
 
@@ -445,7 +470,7 @@ static ow_status add_held(struct cpuprofile *c, track_id track)
 	return c->b->status;
 }
 
-static void tell(struct cpuprofile *c)
+static void add_notes_and_facts(struct v8_profile *c)
 {
 	struct builder *b = c->b;
 
@@ -454,20 +479,36 @@ static void tell(struct cpuprofile *c)
 			     "the document ends or is damaged here; what comes before is used");
 	if (c->unknown)
 		builder_note_many(b, NOTE_DAMAGED, OW_NO_OFFSET, c->unknown,
-				  "a sample in a node that the profile does not have, left out");
-	if (c->backwards)
-		builder_note_many(b, NOTE_REPAIRED, OW_NO_OFFSET, c->backwards,
-				  "a sample before the one in front of it: taken as simultaneous");
+				  "samples in nodes that the profile does not have are left out");
+	if (c->backwards) /* V8 writes such times when two threads take samples */
+		builder_note_many(b, NOTE_INFO, OW_NO_OFFSET, c->backwards,
+				  "samples that are earlier than the sample before get its time");
 	if (c->unequal)
 		builder_note(b, NOTE_DAMAGED, OW_NO_OFFSET,
-			     "%zu samples but %zu times: what has no partner is left out",
+			     "there are %zu samples but %zu times: those without a partner are "
+			     "left out",
 			     c->sample_count, c->time_count);
+	if (c->idle)
+		builder_note_many(b, NOTE_INFO, OW_NO_OFFSET, c->idle,
+				  "samples of a thread that waited, (idle), are left out");
+	if (c->pieces)
+		return;
 	fact_text(b, (fact_id){ 0 }, "kind", c->heap ? STR("heapprofile") : STR("cpuprofile"));
 	fact_int(b, (fact_id){ 0 }, "nodes", (int64_t)c->node_count);
 	fact_int(b, (fact_id){ 0 }, "samples", (int64_t)c->sample_count);
 }
 
-static ow_status read_all(struct cpuprofile *c)
+static ow_status add_all(struct v8_profile *c, track_id track)
+{
+	OW_TRY(join_nodes(c));
+	for (size_t i = 0; i < c->node_count; i++)
+		OW_TRY(make_stack(c, (uint32_t)i + 1));
+	if (c->heap)
+		return add_held(c, track);
+	return c->sample_count && c->time_count ? add_timed(c, track) : add_hits(c, track);
+}
+
+static ow_status read_profile(struct v8_profile *c)
 {
 	struct builder *b = c->b;
 	uint32_t before = b->m->sample.count;
@@ -475,48 +516,108 @@ static ow_status read_all(struct cpuprofile *c)
 
 	OW_TRY(read_top(c));
 	OW_TRY(c->p->window.status);
-	OW_TRY(join_nodes(c));
-	for (size_t i = 0; i < c->node_count; i++)
-		OW_TRY(make_stack(c, (uint32_t)i + 1));
 	track = builder_track(b, &(struct track_row){ .name = builder_cstr(b, "JavaScript"),
 						      .kind = TRACK_HOST,
 						      .source = b->source });
 	OW_TRY(b->status);
-	OW_TRY(c->heap				  ? add_held(c, track)
-	       : c->sample_count && c->time_count ? add_timed(c, track)
-						  : add_hits(c, track));
+	OW_TRY(add_all(c, track));
 	if (b->m->sample.count == before)
 		return error_at(c->ctx->err, OW_E_FORMAT,
 				c->truncated ? c->truncated_at : OW_NO_OFFSET,
-				"%s: a V8 profile without a single sample; was anything recorded?",
+				c->idle ? "%s: all samples of this V8 profile are of an idle thread"
+					: "%s: this V8 profile has no samples; check that the "
+					  "recording ran",
 				c->ctx->in->name);
-	tell(c);
+	add_notes_and_facts(c);
 	return b->status;
 }
 
-static ow_status load(struct import_ctx *ctx)
+static bool init(struct v8_profile *c, struct import_ctx *ctx)
 {
-	struct cpuprofile c = { .ctx = ctx, .b = ctx->b, .mem = ctx->b->m->mem };
+	*c = (struct v8_profile){ .ctx = ctx, .b = ctx->b, .mem = ctx->b->m->mem };
+	c->p = mem_alloc(c->mem, sizeof(*c->p));
+	buf_init(&c->text, c->mem);
+	map_init(&c->by_id, c->mem);
+	return c->p != NULL;
+}
+
+static void release(struct v8_profile *c)
+{
+	mem_free(c->mem, c->p, sizeof(*c->p));
+	buf_release(&c->text);
+	map_release(&c->by_id);
+	mem_free(c->mem, c->nodes, c->node_cap * sizeof(*c->nodes));
+	mem_free(c->mem, c->edges, c->edge_cap * sizeof(*c->edges));
+	mem_free(c->mem, c->levels, c->level_cap * sizeof(*c->levels));
+	mem_free(c->mem, c->path, c->path_cap * sizeof(*c->path));
+	mem_free(c->mem, c->samples, c->sample_cap * sizeof(*c->samples));
+	mem_free(c->mem, c->times, c->time_cap * sizeof(*c->times));
+}
+
+static ow_status load_cpuprofile(struct import_ctx *ctx)
+{
+	struct v8_profile c;
 	ow_status status;
 
-	c.p = mem_alloc(c.mem, sizeof(*c.p));
-	if (!c.p)
+	if (!init(&c, ctx)) {
+		release(&c);
 		return import_no_memory(ctx);
-	buf_init(&c.text, c.mem);
-	map_init(&c.by_id, c.mem);
+	}
 	json_pull_init(c.p, ctx->in, ctx->err);
-	status = read_all(&c);
+	status = read_profile(&c);
 	json_pull_release(c.p);
-	mem_free(c.mem, c.p, sizeof(*c.p));
-	buf_release(&c.text);
-	map_release(&c.by_id);
-	mem_free(c.mem, c.nodes, c.node_cap * sizeof(*c.nodes));
-	mem_free(c.mem, c.edges, c.edge_cap * sizeof(*c.edges));
-	mem_free(c.mem, c.levels, c.level_cap * sizeof(*c.levels));
-	mem_free(c.mem, c.path, c.path_cap * sizeof(*c.path));
-	mem_free(c.mem, c.samples, c.sample_cap * sizeof(*c.samples));
-	mem_free(c.mem, c.times, c.time_cap * sizeof(*c.times));
+	release(&c);
 	return status;
+}
+
+/* ---- in pieces: v8_profile.h ---- */
+
+struct v8_profile *v8_profile_new(struct import_ctx *ctx)
+{
+	struct v8_profile *c = mem_alloc(ctx->b->m->mem, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	if (!init(c, ctx)) {
+		v8_profile_free(c);
+		return NULL;
+	}
+	c->pieces = true;
+	return c;
+}
+
+void v8_profile_free(struct v8_profile *c)
+{
+	struct mem *mem = c ? c->mem : NULL;
+
+	if (!c)
+		return;
+	release(c);
+	mem_free(mem, c, sizeof(*c));
+}
+
+ow_status v8_profile_take(struct v8_profile *c, struct str args)
+{
+	struct input in;
+	ow_status status;
+
+	OW_TRY(input_from_memory(&in, c->mem, c->ctx->in->name, args.ptr, args.len, c->ctx->err));
+	json_pull_init(c->p, &in, c->ctx->err);
+	c->level_count = 0;
+	status = read_top(c);
+	json_pull_release(c->p);
+	input_close(&in);
+	return status;
+}
+
+ow_status v8_profile_finish(struct v8_profile *c, track_id track, int64_t base_ns)
+{
+	c->base_ns = base_ns;
+	if (!c->sample_count || !c->time_count)
+		return OW_OK; /* a profile that had just begun */
+	OW_TRY(add_all(c, track));
+	add_notes_and_facts(c);
+	return c->b->status;
 }
 
 const struct importer import_cpuprofile = {
@@ -524,6 +625,6 @@ const struct importer import_cpuprofile = {
 	.summary = "V8's CPU and heap profiles: Chrome's DevTools, node --cpu-prof, --heap-prof",
 	.extensions = "*.cpuprofile, *.heapprofile",
 	.role = ROLE_TRACE,
-	.sniff = sniff,
-	.load = load,
+	.sniff = sniff_cpuprofile,
+	.load = load_cpuprofile,
 };

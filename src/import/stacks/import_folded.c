@@ -1,15 +1,20 @@
 /*
- * import_folded.c: folded stacks, one line "frame;frame;leaf count" each, as the stackcollapse scripts,
- * py-spy, Austin, torch.profiler.export_stacks and many others write them. Lines that are none are counted
- * and left out. There is no time in such a file: order means nothing, equal stacks add up in the views.
+ * import_folded.c: the importer of folded stacks, one line "frame;frame;leaf count" each, which the stackcollapse scripts, py-spy,
+ * Austin, torch.profiler.export_stacks and many others write. Other lines are counted and left out. The file has no times: the order
+ * of its lines means nothing, and views add up equal stacks.
  */
 #include "import/importer.h"
-#include "import/stack_facts.h"
-#include "import/text_lines.h"
+#include "import/common/function_name.h"
+#include "import/common/stack_cache.h"
+#include "import/common/stack_facts.h"
+#include "import/common/text_lines.h"
+
+#include "base/vec.h"
 
 #define FRAMES_MAX 4096 /* more are left out at the leaf's end */
 #define TOP 5
 #define SNIFF_LINES 60
+#define LONG_FRAMES 16 /* in 64 KiB: names are shorter than 4 KiB */
 
 /* ---- lines ---- */
 
@@ -67,7 +72,7 @@ static bool is_comment(struct str line)
 
 /* ---- recognition ---- */
 
-/* "size: 3" and "a = 3" are other people's texts. */
+/* "size: 3" and "a = 3" are lines of other formats. */
 static bool looks_folded(struct str line)
 {
 	struct folded_line f;
@@ -77,7 +82,24 @@ static bool looks_folded(struct str line)
 	return !strchr(":=,{[", f.stack.ptr[f.stack.len - 1]) && f.stack.ptr[0] != '<';
 }
 
-/* Nobody's names have them, but for tabs and the colours of terminals. */
+/* "epoch 1 loss 0.25": words before the number, outside of the brackets that C++ and lambdas have. */
+static bool is_sentence(struct str line)
+{
+	struct folded_line f;
+	int depth = 0;
+
+	if (!parse_line(line, &f))
+		return false;
+	for (size_t i = 0; i < f.stack.len; i++) {
+		depth += strchr("<([{", f.stack.ptr[i]) && f.stack.ptr[i];
+		depth -= depth && strchr(">)]}", f.stack.ptr[i]) && f.stack.ptr[i];
+		if (!depth && f.stack.ptr[i] == ' ')
+			return true;
+	}
+	return false;
+}
+
+/* Names have no control characters, except for tabs and colours of terminals. */
 static bool has_controls(struct str text)
 {
 	for (size_t i = 0; i < text.len; i++) {
@@ -89,17 +111,46 @@ static bool has_controls(struct str text)
 	return false;
 }
 
-static int sniff(const struct sniff *sniff)
+/* "[unknown];main 3": a frame in brackets, not a list of JSON. */
+static bool is_bracketed_frame(struct str head)
+{
+	size_t i = 1;
+
+	while (i < head.len && i < 256 && !strchr("[]{}\",;\n", head.ptr[i]))
+		i++;
+	return i > 1 && i + 1 < head.len && head.ptr[i] == ']' &&
+	       (head.ptr[i + 1] == ';' || head.ptr[i + 1] == ' ' || head.ptr[i + 1] == '_');
+}
+
+/* The first line is longer than the head: it has frames, and the end of the file is the end of such a line. */
+static bool is_long_stack(struct str head, struct str tail)
+{
+	size_t frames = 0, space;
+	bool fraction;
+	int64_t value;
+
+	for (size_t i = 0; i < head.len; i++)
+		frames += head.ptr[i] == ';';
+	tail = str_trim(tail);
+	space = str_rfind_char(tail, ' ');
+	return frames >= LONG_FRAMES && str_find_char(head, '\n') == STR_NONE &&
+	       space != STR_NONE && parse_count(str_skip(tail, space + 1), &value, &fraction);
+}
+
+static int sniff_folded(const struct sniff *sniff)
 {
 	static const char refused[] = "<{[";
 	char converted[4096];
 	struct str head = text_head(sniff->head, converted, sizeof(converted)), line;
-	unsigned good = 0, all = 0, stacks = 0;
+	unsigned good = 0, all = 0, stacks = 0, sentences = 0;
 	bool cut = sniff->size > sniff->head.len ||
 		   (head.ptr == converted && head.len + 4 > sizeof(converted));
 
-	if (!head.len || strchr(refused, head.ptr[0]) || has_controls(head))
+	if (!head.len || (strchr(refused, head.ptr[0]) && !is_bracketed_frame(head)) ||
+	    has_controls(head))
 		return 0;
+	if (cut && is_long_stack(head, sniff->tail))
+		return 40;
 	while (all < SNIFF_LINES && str_split(&head, '\n', &line)) {
 		if (cut && !head.len)
 			break; /* may be half a line */
@@ -109,8 +160,9 @@ static int sniff(const struct sniff *sniff)
 		all++;
 		good += looks_folded(line);
 		stacks += looks_folded(line) && str_find_char(line, ';') != STR_NONE;
+		sentences += looks_folded(line) && is_sentence(line);
 	}
-	if (!good || good * 2 < all)
+	if (!good || good * 2 < all || (!stacks && sentences * 2 >= good))
 		return 0;
 	return stacks * 2 >= good ? 60 : stacks ? 40 : 15;
 }
@@ -122,6 +174,16 @@ struct folding {
 	struct builder *b;
 	struct text_lines lines;
 	struct name_sums leaves, roots;
+	struct stack_cache *recent;
+	frame_id *by_text; /* frames by the string that they were read from; 0 = not read yet */
+	size_t by_text_cap;
+	struct buf last; /* the stack of the line before … */
+	struct {
+		uint32_t end; /* … where its frames end in it, and their stacks */
+		str_id text;
+		stack_id stack;
+	} frames[FRAMES_MAX];
+	uint32_t depth;
 	struct map stacks; /* distinct ones */
 	metric_id metric, before;
 	track_id track;
@@ -160,7 +222,7 @@ static bool py_spy_frame(struct str text, struct frame_row *row, struct builder 
 	return true;
 }
 
-/* "file.py(12):_func" of torch's export_stacks, which made blanks into underscores. */
+/* "file.py(12):_func" of torch's export_stacks, which replaces blanks by underscores. */
 static bool torch_frame(struct str text, struct frame_row *row, struct builder *b)
 {
 	size_t close = str_find(text, STR("):")), open;
@@ -195,7 +257,7 @@ static bool austin_frame(struct str text, struct frame_row *row, struct builder 
 	return true;
 }
 
-static frame_id frame_of(struct folding *f, struct str text)
+static frame_id read_frame(struct folding *f, struct str text)
 {
 	struct frame_row row = { 0 };
 
@@ -207,8 +269,29 @@ static frame_id frame_of(struct folding *f, struct str text)
 		row.flags = FRAME_INLINED;
 	if (row.flags || !((f->austin && austin_frame(text, &row, f->b)) ||
 			   py_spy_frame(text, &row, f->b) || torch_frame(text, &row, f->b)))
-		row.function = builder_str(f->b, text);
+		row.function = function_name(f->b, text);
 	return builder_frame(f->b, &row);
+}
+
+/* The frame of a text, which is taken apart once. */
+static frame_id frame_of(struct folding *f, struct str text, str_id id)
+{
+	if (!vec_reserve_zero(f->b->m->mem, f->by_text, f->by_text_cap, (size_t)id.v + 1)) {
+		builder_no_memory(f->b);
+		return (frame_id){ 0 };
+	}
+	if (!f->by_text[id.v].v)
+		f->by_text[id.v] = read_frame(f, text);
+	return f->by_text[id.v];
+}
+
+/* Frames of Austin are read in another way: what was read before is not asked again. */
+static void begin_austin(struct folding *f)
+{
+	if (!f->austin && f->by_text_cap)
+		memset(f->by_text, 0, f->by_text_cap * sizeof(*f->by_text));
+	f->depth = f->austin ? f->depth : 0;
+	f->austin = true;
 }
 
 /* "P123;T0:456;": the process and the thread, in front of Austin's frames. */
@@ -229,7 +312,8 @@ static bool austin_thread(struct folding *f, struct str *stack, track_id *track)
 	row.process = builder_str(f->b, process);
 	*track = builder_track(f->b, &row);
 	*stack = rest;
-	return f->austin = true;
+	begin_austin(f);
+	return true;
 }
 
 /* ---- samples ---- */
@@ -246,26 +330,75 @@ static bool count_stack(struct folding *f, stack_id stack)
 	return map_add(&f->stacks, hash, stack.v + 1);
 }
 
-static ow_status add_stack(struct folding *f, const struct folded_line *line)
+/* How many bytes two texts have in common from their begin. */
+static size_t common_bytes(struct str a, struct str b)
 {
-	struct builder *b = f->b;
-	struct str rest = line->stack, text;
-	track_id track = f->track;
-	str_id root = { 0 }, leaf = { 0 };
-	stack_id stack = { 0 };
-	int64_t depth = 0;
+	size_t most = MIN(a.len, b.len), at = 0;
 
-	(void)austin_thread(f, &rest, &track);
-	while (str_split(&rest, ';', &text)) {
-		if (!text.len)
+	while (at + 8 <= most && memcmp(a.ptr + at, b.ptr + at, 8) == 0)
+		at += 8;
+	while (at < most && a.ptr[at] == b.ptr[at])
+		at++;
+	return at;
+}
+
+/* Keeps the frames that this stack and the one before have in common: sorted files repeat most of them. Returns where the rest
+ * begins. */
+static size_t keep_common(struct folding *f, struct str stack)
+{
+	size_t common = f->depth ? common_bytes(buf_str(&f->last), stack) : 0, end;
+
+	while (f->depth) {
+		end = f->frames[f->depth - 1].end;
+		if (end <= common && (end == stack.len || stack.ptr[end] == ';'))
+			return MIN(end + 1, stack.len);
+		f->depth--;
+	}
+	return 0;
+}
+
+/* The stack of a text; f->frames is what it consists of. */
+static stack_id read_stack(struct folding *f, struct str text)
+{
+	size_t from = keep_common(f, text);
+	struct str rest = str_skip(text, from), frame;
+	stack_id stack = f->depth ? f->frames[f->depth - 1].stack : (stack_id){ 0 };
+
+	while (str_split(&rest, ';', &frame)) {
+		str_id id;
+
+		if (!frame.len)
 			continue;
-		if (++depth > FRAMES_MAX) {
+		if (f->depth == FRAMES_MAX) {
 			f->cut++;
 			break;
 		}
-		leaf = builder_str(b, text);
-		root = depth == 1 ? leaf : root;
-		stack = builder_stack(b, stack, frame_of(f, text));
+		id = builder_str(f->b, frame);
+		stack = stack_cache_push(f->recent, f->b, stack, frame_of(f, frame, id));
+		f->frames[f->depth].end = (uint32_t)(frame.ptr + frame.len - text.ptr);
+		f->frames[f->depth].text = id;
+		f->frames[f->depth++].stack = stack;
+	}
+	buf_clear(&f->last);
+	buf_add_str(&f->last, text);
+	return stack;
+}
+
+static ow_status add_stack(struct folding *f, const struct folded_line *line)
+{
+	struct builder *b = f->b;
+	struct str text = line->stack;
+	track_id track = f->track;
+	str_id root = { 0 }, leaf = { 0 };
+	stack_id stack;
+	int64_t depth;
+
+	(void)austin_thread(f, &text, &track);
+	stack = read_stack(f, text);
+	depth = (int64_t)f->depth;
+	if (f->depth) {
+		root = f->frames[0].text;
+		leaf = f->frames[f->depth - 1].text;
 	}
 	f->max_depth = MAX(f->max_depth, depth);
 	f->sum = wrap_add(f->sum, line->value);
@@ -281,13 +414,14 @@ static ow_status add_stack(struct folding *f, const struct folded_line *line)
 							    .metric = f->before,
 							    .stack = stack,
 							    .track = track });
-	if (!count_stack(f, stack) || !name_sums_add(&f->leaves, leaf, line->value) ||
+	if (f->last.failed || !count_stack(f, stack) ||
+	    !name_sums_add(&f->leaves, leaf, line->value) ||
 	    !name_sums_add(&f->roots, root, line->value))
 		return import_no_memory(f->ctx);
 	return b->status;
 }
 
-/* A file of differences has two numbers in every line. */
+/* A differential file has two numbers in every line. */
 static ow_status find_differential(struct folding *f)
 {
 	unsigned two = 0, all = 0;
@@ -332,29 +466,31 @@ static ow_status read_lines(struct folding *f)
 	return text_lines_status(&f->lines);
 }
 
-static void tell(struct folding *f)
+static void add_notes_and_facts(struct folding *f)
 {
 	struct builder *b = f->b;
 	const fact_id top = { 0 };
 
 	if (f->bad)
 		builder_note_many(b, NOTE_DROPPED, f->first_bad, f->bad,
-				  "a line that is no folded stack (frame;frame count)");
+				  "lines that are not folded stacks (frame;frame count) are left "
+				  "out");
 	if (f->rounded)
 		builder_note_many(b, NOTE_INFO, f->first_rounded, f->rounded,
-				  "a count with a fraction, rounded");
+				  "counts with a fraction are rounded");
 	if (f->cut)
 		builder_note_many(b, NOTE_DROPPED, OW_NO_OFFSET, f->cut,
-				  "a stack of more than %d frames, cut there", FRAMES_MAX);
+				  "stacks are cut after %d frames", FRAMES_MAX);
 	if (f->lines.too_long)
 		builder_note_many(b, NOTE_DROPPED, OW_NO_OFFSET, f->lines.too_long,
-				  "a line of more than a megabyte, cut there");
+				  "lines are cut after one megabyte");
 	fact_text(b, top, "kind", STR("folded"));
 	fact_text(b, top, "encoding", f->lines.utf16 ? STR("utf-16") : STR("utf-8"));
 	fact_bool(b, top, "crlf", f->lines.crlf && !f->lines.utf16); /* the two bytes */
 	fact_int(b, top, "stacks", (int64_t)f->count);
 	fact_int(b, top, "distinct_stacks", (int64_t)f->distinct);
-	fact_int(b, top, "bad_lines", (int64_t)(f->bad + f->comments)); /* that are no stacks */
+	fact_int(b, top, "bad_lines",
+		 (int64_t)(f->bad + f->comments)); /* lines that are not stacks */
 	fact_int(b, top, "max_depth", f->max_depth);
 	fact_int(b, top, "sum", f->sum);
 	fact_top(b, top, "top5_leaf", &f->leaves, TOP);
@@ -376,28 +512,45 @@ static ow_status load_lines(struct folding *f)
 	OW_TRY(read_lines(f));
 	if (!f->count)
 		return error_at(f->ctx->err, OW_E_FORMAT, f->first_bad,
-				"%s: no line is a folded stack (frame;frame count)",
+				"%s: none of the lines is a folded stack (frame;frame count)",
 				f->ctx->in->name);
-	tell(f);
+	add_notes_and_facts(f);
 	return b->status;
 }
 
-static ow_status load(struct import_ctx *ctx)
+static void release(struct folding *f, struct mem *mem)
 {
-	struct folding f = { .ctx = ctx, .b = ctx->b };
+	text_lines_release(&f->lines);
+	stack_cache_free(f->recent, mem);
+	mem_free(mem, f->by_text, f->by_text_cap * sizeof(*f->by_text));
+	buf_release(&f->last);
+	name_sums_release(&f->leaves);
+	name_sums_release(&f->roots);
+	map_release(&f->stacks);
+	mem_free(mem, f, sizeof(*f));
+}
+
+static ow_status load_folded(struct import_ctx *ctx)
+{
 	struct mem *mem = ctx->b->m->mem;
+	struct folding *f = mem_zalloc(mem, sizeof(*f));
 	ow_status status;
 
-	name_sums_init(&f.leaves, mem);
-	name_sums_init(&f.roots, mem);
-	map_init(&f.stacks, mem);
-	status = text_lines_init(&f.lines, ctx->in, ctx->err);
+	if (!f)
+		return import_no_memory(ctx);
+	f->ctx = ctx;
+	f->b = ctx->b;
+	name_sums_init(&f->leaves, mem);
+	name_sums_init(&f->roots, mem);
+	map_init(&f->stacks, mem);
+	buf_init(&f->last, mem);
+	status = text_lines_init(&f->lines, ctx->in, ctx->err);
+	f->recent = stack_cache_new(mem);
+	if (!f->recent)
+		status = import_no_memory(ctx);
 	if (status == OW_OK)
-		status = load_lines(&f);
-	text_lines_release(&f.lines);
-	name_sums_release(&f.leaves);
-	name_sums_release(&f.roots);
-	map_release(&f.stacks);
+		status = load_lines(f);
+	release(f, mem);
 	return status;
 }
 
@@ -406,6 +559,6 @@ const struct importer import_folded = {
 	.summary = "folded stacks: frame;frame count (stackcollapse, py-spy, Austin, torch)",
 	.extensions = "*.folded *.txt",
 	.role = ROLE_TRACE,
-	.sniff = sniff,
-	.load = load,
+	.sniff = sniff_folded,
+	.load = load_folded,
 };

@@ -20,7 +20,7 @@ static void plain(void **state)
 	stack_expect(&s, "|0|0|-|samples 3|a;b c;d\n"
 			 "|0|0|-|samples 2|a;b c\n"
 			 "|0|0|-|samples 4|a;b c;d\n");
-	assert_true(stack_noted(&s, "no folded stack"));
+	assert_true(stack_noted(&s, "not folded stacks"));
 	assert_int_equal(s.m->note.times[1], 1);
 	assert_int_equal(s.m->note.offset[1], 31);
 	assert_true(s.m->has_code);
@@ -47,6 +47,20 @@ static void encodings(void **state)
 	stack_expect(&s, "|0|0|-|samples 7|a;b\n");
 	small_close(&s);
 	stack_survives("folded", little, sizeof(little) - 1);
+}
+
+static void mangled(void **state)
+{
+	struct small_model s;
+
+	(void)state;
+	LOAD(&s, "main;_ZN4Deep5innerEi;_RNvC5crate4main 4\nmain;_Zork;_ 1\nmain;_Z3addIiET_S0_ 2\n"
+		 "main;_ZN12_GLOBAL__N_11fEv;_ZNK1AclEi 3\n");
+	stack_expect(&s, "|0|0|-|samples 4|main;Deep::inner;crate::main\n"
+			 "|0|0|-|samples 1|main;_Zork;_\n"
+			 "|0|0|-|samples 2|main;int add<int>\n"
+			 "|0|0|-|samples 3|main;(anonymous namespace)::f;A::operator()\n");
+	small_close(&s);
 }
 
 static void writers(void **state)
@@ -101,10 +115,8 @@ static void recognition(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain),
-		cmocka_unit_test(encodings),
-		cmocka_unit_test(writers),
-		cmocka_unit_test(recognition),
+		cmocka_unit_test(plain),   cmocka_unit_test(encodings),	  cmocka_unit_test(mangled),
+		cmocka_unit_test(writers), cmocka_unit_test(recognition),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

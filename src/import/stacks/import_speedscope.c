@@ -1,11 +1,14 @@
 /*
- * import_speedscope.c: the JSON of speedscope (speedscope.app/file-format-schema.json), which many samplers write.
- * A file holds several profiles over one list of frames: sampled ones (stacks with weights) and evented ones (frames
- * that open and close). Both become samples: what an evented profile spends between two of its events belongs to the
- * frames that are open. Keys may come in any order, so that a profile's lists are read after all else is known of it.
+ * import_speedscope.c: the importer of speedscope's JSON (speedscope.app/file-format-schema.json), which many samplers write. A file
+ * has several profiles over one list of frames: sampled ones (stacks with weights) and evented ones (frames that open and close).
+ * Both become samples: the time between two events of an evented profile belongs to the open frames. Keys may come in any order,
+ * so the lists of a profile are read when everything else about it is known.
  */
 #include "import/importer.h"
-#include "import/json_text.h"
+
+#include "base/vec.h"
+#include "import/common/function_name.h"
+#include "import/common/model_text.h"
 
 enum unit { UNIT_IS_NONE, UNIT_IS_BYTES, UNIT_IS_NS, UNIT_IS_US, UNIT_IS_MS, UNIT_IS_S };
 
@@ -20,8 +23,8 @@ static const struct {
 
 struct scope_profile {
 	str_id type, name, unit;
-	uint64_t start_at, end_at;	   /* where the numbers stand; 0 = nowhere */
-	uint64_t samples, weights, events; /* where the lists stand; 0 = nowhere */
+	uint64_t start_at, end_at;	   /* offsets of the numbers; 0 = absent */
+	uint64_t samples, weights, events; /* offsets of the lists; 0 = absent */
 };
 
 struct open_frame {
@@ -39,7 +42,7 @@ struct speedscope {
 	size_t frame_count, frame_cap;
 	struct scope_profile *profiles;
 	size_t profile_count, profile_cap;
-	uint64_t profiles_at; /* where the list stands */
+	uint64_t profiles_at; /* offset of the list */
 	stack_id *stacks;     /* of the samples of one profile */
 	size_t stack_count, stack_cap;
 	struct open_frame *open;
@@ -49,7 +52,7 @@ struct speedscope {
 	uint64_t rounded, bad_frames, unmatched, left_open, backwards, unequal;
 	uint64_t rounded_at, bad_frame_at, unmatched_at, backwards_at, truncated_at;
 	bool truncated;
-	/* of the profile that is read */
+	/* The current profile. */
 	int scale;
 	bool timed;
 	metric_id metric;
@@ -59,7 +62,7 @@ struct speedscope {
 
 /* ---- recognition ---- */
 
-static int sniff(const struct sniff *sniff)
+static int sniff_speedscope(const struct sniff *sniff)
 {
 	struct str head = sniff->head;
 
@@ -105,10 +108,9 @@ static ow_status read_frame(struct speedscope *s)
 	if (token != TOKEN_CLOSE)
 		cut_here(s);
 	row.line = line > 0 && line <= INT32_MAX ? (int32_t)line : 0;
-	if (!mem_grow(s->mem, (void **)&s->frames, &s->frame_cap, s->frame_count + 1,
-		      sizeof(*s->frames)))
+	row.function = function_name(s->b, model_str(s->b->m, row.function));
+	if (!vec_push(s->mem, s->frames, s->frame_count, s->frame_cap, builder_frame(s->b, &row)))
 		return import_no_memory(s->ctx);
-	s->frames[s->frame_count++] = builder_frame(s->b, &row);
 	return s->b->status;
 }
 
@@ -179,7 +181,8 @@ static ow_status read_top(struct speedscope *s)
 
 	if (json_pull_next(s->p) != TOKEN_OBJECT)
 		return error_at(s->ctx->err, OW_E_FORMAT, s->p->offset,
-				"%s: no JSON object, which a speedscope file is", s->ctx->in->name);
+				"%s: not a speedscope file, which is a JSON object",
+				s->ctx->in->name);
 	s->keys = fact_list(s->b, (fact_id){ 0 }, "toplevel_keys");
 	while (!s->truncated && (token = json_pull_next(s->p)) != TOKEN_CLOSE) {
 		if (token == TOKEN_KEY)
@@ -190,8 +193,8 @@ static ow_status read_top(struct speedscope *s)
 	return s->b->status;
 }
 
-/* Where a value stands; passes over it. */
-static uint64_t remember(struct speedscope *s, enum json_token wanted)
+/* Skips a value and returns its offset; 0 if it is of another kind. */
+static uint64_t skip_value(struct speedscope *s, enum json_token wanted)
 {
 	enum json_token token = json_pull_next(s->p);
 	uint64_t at = s->p->offset;
@@ -217,25 +220,23 @@ static ow_status read_profile(struct speedscope *s)
 		else if (json_key_is(p->text, "unit"))
 			profile.unit = json_text_value(p, s->b, &s->text);
 		else if (json_key_is(p->text, "startValue"))
-			profile.start_at = remember(s, TOKEN_NUMBER);
+			profile.start_at = skip_value(s, TOKEN_NUMBER);
 		else if (json_key_is(p->text, "endValue"))
-			profile.end_at = remember(s, TOKEN_NUMBER);
+			profile.end_at = skip_value(s, TOKEN_NUMBER);
 		else if (json_key_is(p->text, "samples"))
-			profile.samples = remember(s, TOKEN_ARRAY);
+			profile.samples = skip_value(s, TOKEN_ARRAY);
 		else if (json_key_is(p->text, "weights"))
-			profile.weights = remember(s, TOKEN_ARRAY);
+			profile.weights = skip_value(s, TOKEN_ARRAY);
 		else if (json_key_is(p->text, "events"))
-			profile.events = remember(s, TOKEN_ARRAY);
+			profile.events = skip_value(s, TOKEN_ARRAY);
 		else if (!json_pull_skip(p))
 			cut_here(s);
 	}
 	if (token != TOKEN_CLOSE && !s->truncated)
 		cut_here(s);
 	s->truncated |= cut;
-	if (!mem_grow(s->mem, (void **)&s->profiles, &s->profile_cap, s->profile_count + 1,
-		      sizeof(*s->profiles)))
+	if (!vec_push(s->mem, s->profiles, s->profile_count, s->profile_cap, profile))
 		return import_no_memory(s->ctx);
-	s->profiles[s->profile_count++] = profile;
 	return s->b->status;
 }
 
@@ -305,10 +306,8 @@ static ow_status read_stack(struct speedscope *s)
 	}
 	if (token != TOKEN_CLOSE)
 		return OW_E_CORRUPT;
-	if (!mem_grow(s->mem, (void **)&s->stacks, &s->stack_cap, s->stack_count + 1,
-		      sizeof(*s->stacks)))
+	if (!vec_push(s->mem, s->stacks, s->stack_count, s->stack_cap, stack))
 		return import_no_memory(s->ctx);
-	s->stacks[s->stack_count++] = stack;
 	return s->b->status;
 }
 
@@ -348,7 +347,7 @@ static ow_status read_sampled(struct speedscope *s, const struct scope_profile *
 	return s->b->status;
 }
 
-/* What passed since the last event belongs to the frames that are open. */
+/* The time since the last event belongs to the open frames. */
 static void pass_time(struct speedscope *s, int64_t at)
 {
 	int64_t passed;
@@ -369,10 +368,10 @@ static ow_status open_frame(struct speedscope *s, frame_id frame, uint32_t index
 
 	if (s->open_count)
 		parent = s->open[s->open_count - 1].stack;
-	if (!mem_grow(s->mem, (void **)&s->open, &s->open_cap, s->open_count + 1, sizeof(*s->open)))
+	if (!vec_push(s->mem, s->open, s->open_count, s->open_cap,
+		      (struct open_frame){ index,
+					   frame.v ? builder_stack(s->b, parent, frame) : parent }))
 		return import_no_memory(s->ctx);
-	s->open[s->open_count++] =
-		(struct open_frame){ index, frame.v ? builder_stack(s->b, parent, frame) : parent };
 	return s->b->status;
 }
 
@@ -457,7 +456,7 @@ static enum unit unit_of(struct str name)
 	return UNIT_IS_NONE;
 }
 
-static ow_status take_profile(struct speedscope *s, size_t number)
+static ow_status add_profile(struct speedscope *s, size_t number)
 {
 	const struct scope_profile *profile = &s->profiles[number];
 	enum unit unit = unit_of(model_str(s->b->m, profile->unit));
@@ -487,7 +486,7 @@ static ow_status take_profile(struct speedscope *s, size_t number)
 	return OW_OK;
 }
 
-static void tell(struct speedscope *s)
+static void add_notes_and_facts(struct speedscope *s)
 {
 	struct builder *b = s->b;
 
@@ -496,32 +495,32 @@ static void tell(struct speedscope *s)
 			     "the document ends or is damaged here; what comes before is used");
 	if (s->bad_frames)
 		builder_note_many(b, NOTE_DAMAGED, s->bad_frame_at, s->bad_frames,
-				  "a frame that the list of frames does not have, left out");
+				  "frames that are not in the list of frames are left out");
 	if (s->unmatched)
 		builder_note_many(
 			b, NOTE_REPAIRED, s->unmatched_at, s->unmatched,
-			"the end of a frame that is not the innermost: those inside end with it, "
-			"or it is left out when it is not open");
+			"ends of frames that are not the innermost: the frames inside end, too; "
+			"ends of frames that are not open are left out");
 	if (s->left_open)
 		builder_note_many(b, NOTE_REPAIRED, OW_NO_OFFSET, s->left_open,
-				  "a frame without an end: it ends with its profile");
+				  "frames without an end: they end with their profile");
 	if (s->backwards)
 		builder_note_many(b, NOTE_REPAIRED, s->backwards_at, s->backwards,
-				  "an event before the one in front of it: taken as simultaneous");
+				  "events that are earlier than the event before get its time");
 	if (s->unequal)
 		builder_note_many(b, NOTE_DAMAGED, OW_NO_OFFSET, s->unequal,
-				  "a profile with other numbers of samples and of weights: what "
-				  "has no partner is left out");
+				  "profiles whose samples and weights differ in number: those "
+				  "without a partner are left out");
 	if (s->rounded)
 		builder_note_many(b, NOTE_INFO, s->rounded_at, s->rounded,
-				  "a number finer than its unit can be kept, rounded");
+				  "numbers with more digits than can be kept are rounded");
 	fact_text(b, (fact_id){ 0 }, "kind", STR("speedscope"));
 	fact_text(b, (fact_id){ 0 }, "toplevel", STR("dict"));
 	fact_int(b, (fact_id){ 0 }, "len_profiles", (int64_t)s->profile_count);
 	fact_int(b, (fact_id){ 0 }, "frames", (int64_t)s->frame_count);
 }
 
-static ow_status read_all(struct speedscope *s)
+static ow_status read_file(struct speedscope *s)
 {
 	uint32_t before = s->b->m->sample.count;
 
@@ -531,18 +530,18 @@ static ow_status read_all(struct speedscope *s)
 	if (s->active < 0 || (uint64_t)s->active >= s->profile_count)
 		s->active = 0;
 	for (size_t i = 0; i < s->profile_count; i++)
-		OW_TRY(take_profile(s, i));
+		OW_TRY(add_profile(s, i));
 	if (s->p->window.status != OW_OK)
 		return s->p->window.status;
 	if (s->b->m->sample.count == before)
 		return error_at(s->ctx->err, OW_E_FORMAT,
 				s->truncated ? s->truncated_at : OW_NO_OFFSET,
-				"%s: a speedscope file without a single sample", s->ctx->in->name);
-	tell(s);
+				"%s: this speedscope file has no samples", s->ctx->in->name);
+	add_notes_and_facts(s);
 	return s->b->status;
 }
 
-static ow_status load(struct import_ctx *ctx)
+static ow_status load_speedscope(struct import_ctx *ctx)
 {
 	struct speedscope s = { .ctx = ctx, .b = ctx->b, .mem = ctx->b->m->mem };
 	ow_status status;
@@ -552,7 +551,7 @@ static ow_status load(struct import_ctx *ctx)
 		return import_no_memory(ctx);
 	buf_init(&s.text, s.mem);
 	json_pull_init(s.p, ctx->in, ctx->err);
-	status = read_all(&s);
+	status = read_file(&s);
 	json_pull_release(s.p);
 	mem_free(s.mem, s.p, sizeof(*s.p));
 	buf_release(&s.text);
@@ -568,6 +567,6 @@ const struct importer import_speedscope = {
 	.summary = "speedscope's JSON, sampled and evented profiles",
 	.extensions = "*.speedscope.json",
 	.role = ROLE_TRACE,
-	.sniff = sniff,
-	.load = load,
+	.sniff = sniff_speedscope,
+	.load = load_speedscope,
 };

@@ -81,13 +81,13 @@ static void broken(void **state)
 	     "{\"type\":\"O\",\"frame\":9,\"at\":6},{\"type\":\"C\",\"frame\":9,\"at\":7}]}]}");
 	stack_expect(&s, "|0|1|1|time 2|a:3\n|0|1|3|time 2|a:3;b!\n|0|1|6|time 1|\n");
 	assert_true(stack_noted(&s, "not the innermost"));
-	assert_true(stack_noted(&s, "before the one in front"));
-	assert_true(stack_noted(&s, "does not have"));
+	assert_true(stack_noted(&s, "earlier than the event before"));
+	assert_true(stack_noted(&s, "not in the list of frames"));
 	small_close(&s);
 	LOAD(&s, "{" FRAMES
 		 ",\"profiles\":[{\"unit\":\"bytes\",\"samples\":[[0],[1]],\"weights\":[1]}]}");
 	stack_expect(&s, "|0|1|-|bytes 1|a:3\n");
-	assert_true(stack_noted(&s, "no partner"));
+	assert_true(stack_noted(&s, "without a partner"));
 	small_close(&s);
 	/* killed while it wrote */
 	LOAD(&s,

@@ -1,16 +1,311 @@
 /*
- * tf_finish.c: runs once, after all TensorFlow inputs are in and before the freeze: float operations
- * where no op log gave them, and the static shapes they need. Called by import_finish.
+ * tf_finish.c: runs once, after all TensorFlow inputs are in and before the freeze: float operations where no op log
+ * gave them, the static shapes they need, shapes that the user gives for inputs, and the weights of frozen graphs.
+ * Called by import_finish.
  *
  * Shapes flow forward through the graph in one pass (tf_flow.h, tf_rule.h): what the source says first,
  * then what the rules infer, then what was seen at run time. Every op's formula (tf_flops.h) is applied
  * as soon as its shapes are settled. Numbers that a source gave are never touched.
  */
-#include "import/tf_finish.h"
+#include "import/tensorflow/tf_finish.h"
+#include "import/tensorflow/shapes/tf_flops.h"
+#include "import/importer.h"
+#include "import/tensorflow/shapes/tf_flow.h"
+#include "import/tensorflow/graph/tf_node.h"
+#include "import/tensorflow/shapes/tf_rule.h"
 
-#include "import/tf_flops.h"
-#include "import/tf_input_shape.h"
-#include "import/tf_weights.h"
+/* ---- input shapes ----
+ * Shapes that the user gives for inputs of the graph, as NAME=100x784. Sizes may be "?" and the whole "scalar"; NAME may
+ * end in the number of an output, as in NAME:1.
+ */
+
+static bool is_placeholder(const struct model *m, uint32_t op)
+{
+	struct str type = model_str(m, m->op.type[op]);
+
+	return str_eq(type, STR("Placeholder")) || str_eq(type, STR("PlaceholderV2")) ||
+	       str_eq(type, STR("PlaceholderWithDefault"));
+}
+
+/* Tensors come into the graph here: what could be given a shape. */
+static bool is_entry(const struct model *m, uint32_t op)
+{
+	struct str type = model_str(m, m->op.type[op]);
+
+	return is_placeholder(m, op) || str_ends(type, STR("GetNext")) ||
+	       str_has(type, STR("Dequeue"));
+}
+
+static bool parse_size(struct str text, int64_t *size)
+{
+	if (str_eq(text, STR("?")) || str_eq(text, STR("-1"))) {
+		*size = TF_UNKNOWN;
+		return true;
+	}
+	return str_to_i64(text, size) && *size >= 0;
+}
+
+static bool parse_shape(struct str text, struct tf_shape *shape)
+{
+	struct str piece;
+	int64_t size;
+
+	*shape = tf_shape_scalar();
+	if (str_eq(text, STR("scalar")))
+		return true;
+	while (str_split(&text, 'x', &piece)) {
+		if (!parse_size(piece, &size) || shape->rank == TF_RANK_MAX)
+			return false;
+		tf_shape_push(shape, size);
+	}
+	return true;
+}
+
+/* "name" or "name:1". */
+static uint32_t find_output(const struct model *m, struct str name, int32_t *port)
+{
+	size_t colon = str_rfind_char(name, ':');
+	op_id op = model_find_op(m, name);
+	int64_t number;
+
+	*port = 0;
+	if (op.v || colon == STR_NONE)
+		return op.v;
+	if (!str_to_i64(str_skip(name, colon + 1), &number) || number < 0 || number > INT32_MAX)
+		return 0;
+	*port = (int32_t)number;
+	return model_find_op(m, str_first(name, colon)).v;
+}
+
+static void list_placeholders(const struct model *m, char *text, size_t size)
+{
+	size_t len = 0;
+
+	text[0] = '\0';
+	for (uint32_t op = 1; op < m->op.count && len + 1 < size; op++) {
+		struct str name = model_str(m, m->op.name[op]);
+
+		if (!is_placeholder(m, op))
+			continue;
+		if (len + name.len + 8 > size) {
+			snprintf(text + len, size - len, ", …");
+			return;
+		}
+		len += (size_t)snprintf(text + len, size - len, "%s%.*s", len ? ", " : "",
+					STR_ARG(name));
+	}
+}
+
+static ow_status no_such_op(const struct model *m, const char *text, struct str name,
+			    struct ow_error *err)
+{
+	char names[512];
+
+	list_placeholders(m, names, sizeof(names));
+	return error_set(err, OW_E_USAGE, "--input-shape %s: the graph has no node '%.*s'; %s%s",
+			 text, STR_ARG(name),
+			 names[0] ? "its placeholders are " : "it has no placeholders", names);
+}
+
+/* What the graph itself says of an output: its static shape, or what an attribute declares. */
+static struct tf_shape declared_shape(struct tf_flow *flow, struct tf_reader *reader, uint32_t op,
+				      const struct tf_slot *slot)
+{
+	struct tf_shape shape = tf_shape_load(flow->m, slot->shape);
+	struct tf_shape_list list;
+	struct tf_node node;
+
+	if (shape.rank != TF_UNKNOWN)
+		return shape;
+	tf_reader_node(reader, op, &node);
+	list = tf_attr_shapes(&node, "output_shapes");
+	shape = tf_shape_list_at(&list, slot->port);
+	return shape.rank == TF_UNKNOWN && !slot->port ? tf_attr_shape(&node, "shape") : shape;
+}
+
+static ow_status apply_one(struct tf_flow *flow, struct tf_reader *reader, const char *text,
+			   struct ow_error *err)
+{
+	struct str whole = str_from(text), name;
+	size_t equals = str_rfind_char(whole, '=');
+	struct tf_shape shape, known;
+	struct tf_slot *slot;
+	char shown[128];
+	int32_t port;
+	uint32_t op;
+
+	if (equals == STR_NONE || !equals || !parse_shape(str_skip(whole, equals + 1), &shape))
+		return error_set(err, OW_E_USAGE,
+				 "--input-shape %s: expected NAME=100x784, with ? for an unknown "
+				 "size, or NAME=scalar",
+				 text);
+	name = str_first(whole, equals);
+	op = find_output(flow->m, name, &port);
+	slot = op ? tf_flow_output(flow, op, port) : NULL;
+	if (!slot)
+		return no_such_op(flow->m, text, name, err);
+	/* Of an old graph an empty shape may stand for an unknown one, so a scalar gives way. */
+	known = declared_shape(flow, reader, op, slot);
+	if (known.rank > 0 && !tf_shape_merge(&shape, &known))
+		return error_set(err, OW_E_USAGE, "--input-shape %s: the graph declares it as %s",
+				 text, tf_shape_text(&known, shown, sizeof(shown)));
+	slot->shape = tf_shape_store(flow->b, &shape);
+	return reader->status == OW_OK ? builder_status(flow->b) : reader->status;
+}
+
+/* Takes the shapes into the graph. OW_E_USAGE, with the placeholders that there are, for a text that
+ * makes no sense, a name that nothing has or a shape that contradicts the declared one. */
+static ow_status tf_input_shapes_apply(struct tf_flow *flow, struct tf_reader *reader,
+				       const struct import_options *options, struct ow_error *err)
+{
+	for (size_t i = 0; i < options->input_shape_count; i++)
+		OW_TRY(apply_one(flow, reader, options->input_shapes[i], err));
+	return OW_OK;
+}
+
+/* "--input-shape NAME=Nx784", or "NAME:1=…"; sizes that are wanted are shown as N. */
+static size_t tf_input_shape_print(const struct tf_flow *flow, uint32_t op,
+				   const struct tf_slot *slot, char *text, size_t size)
+{
+	struct tf_shape shape = tf_shape_load(flow->m, slot->shape);
+	char sizes[128] = "…", port[16] = "";
+
+	if (shape.rank != TF_UNKNOWN)
+		tf_shape_text(&shape, sizes, sizeof(sizes));
+	for (char *at = sizes; *at; at++)
+		if (*at == '?')
+			*at = 'N';
+	if (slot->port)
+		snprintf(port, sizeof(port), ":%" PRId32, slot->port);
+	return (size_t)snprintf(text, size, "--input-shape %.*s%s=%s",
+				STR_ARG(model_str(flow->m, flow->m->op.name[op])), port, sizes);
+}
+
+/* "--input-shape X=Nx784 --input-shape Y=…": placeholders and the like whose shape is not known, as
+ * something to be filled in. At most `most` of them; the number of all is returned. */
+static size_t tf_input_shapes_wanted(const struct tf_flow *flow, size_t most, char *text,
+				     size_t size)
+{
+	struct model *m = flow->m;
+	size_t len = 0, count = 0;
+
+	text[0] = '\0';
+	for (uint32_t op = 1; op < m->op.count; op++) {
+		if (!is_entry(m, op))
+			continue;
+		for (uint32_t i = flow->slot_first[op]; i < flow->slot_first[op + 1]; i++) {
+			if (tf_shape_id_full(m, flow->slots[i].shape) || count++ >= most ||
+			    len + model_str(m, m->op.name[op]).len + 192 > size)
+				continue;
+			if (len)
+				text[len++] = ' ';
+			len += tf_input_shape_print(flow, op, &flow->slots[i], text + len,
+						    size - len);
+		}
+	}
+	return count;
+}
+
+/* ---- weights ----
+ * The parameters of a graph without variables. Freezing turns variables into constants, so nothing in the graph counts
+ * as a parameter; these constants are found again.
+ */
+
+struct weights {
+	uint64_t nodes;
+	int64_t elements;
+};
+
+/* A shape as the importers keep static ones: a scalar is [1]. */
+static shape_id tf_kept_shape(struct builder *b, shape_id id)
+{
+	int32_t rank;
+
+	(void)model_dims(b->m, id, &rank);
+	return id.v && rank == 0 ? builder_shape(b, &(int64_t){ 1 }, 1) : id;
+}
+
+static bool has_type(const struct tf_infer *c, struct str text)
+{
+	const struct model *m = c->flow->m;
+	str_id name = model_find_str(m, text);
+
+	for (uint32_t op = 1; op < m->op.count && name.v; op++)
+		if (m->op.type[op].v == name.v && tf_reader_has(c->reader, op))
+			return true;
+	return false;
+}
+
+static bool has_variables(const struct tf_infer *c)
+{
+	return has_type(c, STR("VariableV2")) || has_type(c, STR("VarHandleOp")) ||
+	       has_type(c, STR("Variable")) || has_type(c, STR("AutoReloadVariable"));
+}
+
+/* float, double, the quantised types, bfloat16 and half. */
+static bool is_weight_type(int64_t dtype)
+{
+	return dtype == 1 || dtype == 2 || (dtype >= 11 && dtype <= 16) || dtype == 19;
+}
+
+/* The freezing tool keeps the Identity through which the variable was read. */
+static bool was_variable(const struct model *m, uint32_t op)
+{
+	struct str name = model_str(m, m->op.name[op]);
+	char read[512];
+
+	if (name.len + sizeof("/read") > sizeof(read))
+		return false;
+	memcpy(read, name.ptr, name.len);
+	memcpy(read + name.len, "/read", sizeof("/read"));
+	return model_find_op(m, str_from(read)).v != 0;
+}
+
+static void add_constant(struct tf_infer *c, uint32_t op, struct weights *w)
+{
+	struct model *m = c->flow->m;
+	shape_id id = tf_flow_output(c->flow, op, 0)->shape;
+	struct tf_shape shape = tf_shape_load(m, id);
+	int64_t count;
+
+	if (m->op.shape[op].v || !tf_shape_elements(&shape, &count) || !count)
+		return;
+	c->op = op;
+	c->have_node = false;
+	if (!is_weight_type(tf_attr_type(tf_attrs(c), "dtype")))
+		return;
+	if (count == 1 && !was_variable(m, op))
+		return;
+	m->op.shape[op] = tf_kept_shape(c->flow->b, id);
+	w->nodes++;
+	if (__builtin_add_overflow(w->elements, count, &w->elements))
+		w->elements = INT64_MAX;
+}
+
+/* Constants of a floating or quantised type that have more than one element, or whose reading op
+ * NAME/read shows that they were variables, get op.shape, as variables have it; a note says how many
+ * there are. Does nothing when the graph has variables. Uses the op fields of `c` as it likes. */
+static ow_status tf_weights_find(struct tf_infer *c)
+{
+	struct model *m = c->flow->m;
+	str_id name = model_find_str(m, STR("Const"));
+	struct weights w = { 0 };
+
+	if (!name.v || has_variables(c))
+		return OW_OK;
+	for (uint32_t op = 1; op < m->op.count; op++) {
+		if (m->op.type[op].v == name.v && tf_reader_has(c->reader, op))
+			add_constant(c, op, &w);
+		if (c->reader->status != OW_OK)
+			return c->reader->status;
+	}
+	if (w.nodes)
+		builder_note(c->flow->b, NOTE_INFO, OW_NO_OFFSET,
+			     "the graph has no variables, as after freezing: %" PRId64
+			     " parameters were found in %" PRIu64 " constants",
+			     w.elements, w.nodes);
+	return builder_status(c->flow->b);
+}
 
 #define TOP_TYPES 8
 #define MISSING_MAX 128 /* types with a formula, and room */
@@ -28,7 +323,7 @@ struct type {
 struct finish {
 	struct builder *b;
 	struct model *m;
-	struct error *err;
+	struct ow_error *err;
 	struct type *types; /* [0]: every other type */
 	size_t type_count, type_cap;
 	struct map type_map;
@@ -369,7 +664,7 @@ static const struct tf_slot *unknown_input(const struct finish *f, uint32_t op, 
 	return NULL;
 }
 
-/* All inputs are told, and still something is unknown: where that begins. It depends on values, which only a run knows, or
+/* All input shapes are known, and still others are not: where that begins. It depends on values, which only a run knows, or
  * on an op type that we do not. */
 static void describe_blocker(const struct finish *f, char *text, size_t size)
 {
@@ -456,7 +751,7 @@ static ow_status finish_graph(struct finish *f, const struct import_options *opt
 	return keep_shapes(f);
 }
 
-ow_status tf_finish(struct builder *b, const struct import_options *options, struct error *err)
+ow_status tf_finish(struct builder *b, const struct import_options *options, struct ow_error *err)
 {
 	struct finish *f;
 	ow_status status;

@@ -7,6 +7,6 @@
 
 #include "import/importer.h"
 
-ow_status tf_finish(struct builder *b, const struct import_options *options, struct error *err);
+ow_status tf_finish(struct builder *b, const struct import_options *options, struct ow_error *err);
 
 #endif

@@ -4,8 +4,8 @@
  * once. OPWATCH_CORPUS may point to real files, whose totals were worked out by hand or by TensorFlow.
  */
 #include "import/importer.h"
-#include "import/tf_flops.h"
-#include "import/tf_finish.h"
+#include "import/tensorflow/shapes/tf_flops.h"
+#include "import/tensorflow/tf_finish.h"
 
 #include "support/tf_world.h"
 
@@ -79,10 +79,10 @@ static void test_bad_shapes(void **state)
 	struct world w;
 
 	(void)state;
-	refuse("nobody=3", "nothing in the graph is called 'nobody'; its placeholders are x, p");
-	refuse("x:7=3", "nothing in the graph is called 'x:7'");
-	refuse("x=100x785", "the graph says that it is ?x784");
-	refuse("x=3", "the graph says that it is ?x784");
+	refuse("nobody=3", "the graph has no node 'nobody'; its placeholders are x, p");
+	refuse("x:7=3", "the graph has no node 'x:7'");
+	refuse("x=100x785", "the graph declares it as ?x784");
+	refuse("x=3", "the graph declares it as ?x784");
 	refuse("x", "expected NAME=100x784");
 	refuse("=3", "expected NAME=100x784");
 	refuse("x=3xy", "expected NAME=100x784");

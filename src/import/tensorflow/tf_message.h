@@ -1,12 +1,26 @@
 /*
- * tf_text.h: the text form of TensorFlow's messages. A text is converted to binary before it is read,
- * and the binary form takes the text's place as the source's input.
+ * tf_message.h: which message of TensorFlow a file holds, as binary or as text. Binary messages have no magic number and
+ * nearly all begin with 0x0a or 0x08, so the head of a file is parsed against the expected structure of each. A text is
+ * converted to binary before it is read, and the binary form replaces the text as the source's input. Used by the
+ * TensorFlow importers.
  */
-#ifndef IMPORT_TF_TEXT_H
-#define IMPORT_TF_TEXT_H
+#ifndef IMPORT_TF_MESSAGE_H
+#define IMPORT_TF_MESSAGE_H
 
 #include "import/importer.h"
-#include "import/tf_sniff.h"
+
+enum tf_message {
+	TF_GRAPH,
+	TF_META_GRAPH,
+	TF_SAVED_MODEL,
+	TF_RUN_METADATA,
+	TF_STEP_STATS,
+	TF_OP_LOG,
+	TF_PROFILE,
+};
+
+/* How well the head of a binary file fits: 0 = not at all, at most 95. */
+int tf_sniff_binary(struct str head, enum tf_message message);
 
 /* How well the head of a file fits as text of that message: 0..100. */
 int tf_text_sniff(struct str head, enum tf_message message);
@@ -14,7 +28,7 @@ int tf_text_sniff(struct str head, enum tf_message message);
 int tf_sniff(const struct sniff *sniff, enum tf_message message);
 
 /* Converts ctx->in if it is a text of that message, and adds the facts that texts have. A binary input
- * is left alone. A damaged text is used as far as it goes, unless options->strict_proto. */
+ * stays as it is. A damaged text is used as far as it goes, unless options->strict_proto. */
 ow_status tf_text_convert(struct import_ctx *ctx, enum tf_message message);
 
 #endif

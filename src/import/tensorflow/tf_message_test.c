@@ -36,7 +36,7 @@ static const struct sample {
 static const char *recognised(struct str bytes)
 {
 	const struct importer *importer;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct input in;
 	struct mem mem;
 
@@ -165,7 +165,7 @@ static void foreign_bytes(void **state)
 
 static void try_file(const char *path, bool expected)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct prepared prepared;
 	struct input in;
 	struct mem mem;

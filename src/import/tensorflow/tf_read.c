@@ -1,9 +1,12 @@
-/* tf_read.c: see tf_read.h. */
-#include "import/tf_read.h"
-
-#include "base/populate.h"
-#include "import/repaired_text.h"
-#include "import/stranger.h"
+/*
+ * tf_read.c: what all readers of TensorFlow's messages share (tf_read.h): the rule for damaged input, interning of texts,
+ * room for the rows to come, and counts for facts. Knows no message.
+ */
+#include "import/tensorflow/tf_read.h"
+#include "base/vec.h"
+#include "base/prefault.h"
+#include "import/common/model_text.h"
+#include "import/unrecognised.h"
 
 void tf_read_begin(struct tf_read *r, struct import_ctx *ctx, const char *what, uint64_t begin,
 		   uint64_t end)
@@ -36,23 +39,23 @@ static const char *advice(struct tf_read *r)
 {
 	struct str head = window_peek(&r->window, 0, (size_t)MIN(r->ctx->in->size, 1u << 16));
 
-	if (!r->nested && head.ptr && stranger_converted(head))
-		return "; the file looks as if it had been converted as text: copy the original "
-		       "again, as binary";
+	if (!r->nested && head.ptr && unrecognised_converted(head))
+		return "; the file seems to have been changed by a copy in text mode: copy the "
+		       "original again in binary mode";
 	return "";
 }
 
 static void note_damage(struct tf_read *r)
 {
 	uint64_t left = r->ctx->in->size - MIN(r->problem.offset, r->ctx->in->size);
-	bool truncated = r->cut || left <= 2 * PB_VARINT_BYTES;
+	bool truncated = r->stream.cut || left <= 2 * PB_VARINT_BYTES;
 
 	builder_note(r->b, truncated ? NOTE_TRUNCATED : NOTE_DAMAGED, r->problem.offset,
-		     "%s; what could be read of the %s is used%s", problem_text(r), r->what,
+		     "%s; the readable part of the %s is used%s", problem_text(r), r->what,
 		     advice(r));
 	if (r->damaged)
 		builder_note_many(r->b, NOTE_DAMAGED, r->problem.offset, r->damaged,
-				  "records of the %s with damage inside were left out", r->what);
+				  "damaged records of the %s were skipped", r->what);
 }
 
 static ow_status end_damaged(struct tf_read *r, bool usable)
@@ -90,11 +93,10 @@ static ow_status end_read(struct tf_read *r, bool usable)
 	if (r->stream.status != OW_OK)
 		return end_damaged(r, usable);
 	if (!usable && !strict)
-		return error_set(
-			r->ctx->err, OW_E_FORMAT,
-			"%s: nothing usable in this %s; 'opwatch formats' lists what can be "
-			"opened",
-			r->ctx->in->name, r->what);
+		return error_set(r->ctx->err, OW_E_FORMAT,
+				 "%s: nothing usable in this %s; 'opwatch formats' lists the "
+				 "formats that opwatch reads",
+				 r->ctx->in->name, r->what);
 	return builder_status(r->b);
 }
 
@@ -119,28 +121,6 @@ void tf_damaged_at(struct tf_read *r, uint64_t offset, const struct pb *record,
 	const struct pb_stream_field f = { .offset = offset };
 
 	tf_damaged(r, &f, record, bytes);
-}
-
-struct tf_bulk tf_bulk(const struct tf_read *r)
-{
-	const struct pb_stream *s = &r->stream;
-	const struct window *w = &r->window;
-	uint64_t skip = s->at - w->base, left = s->ends[s->depth] - s->at;
-	struct tf_bulk bulk = { .base = s->at };
-
-	if (s->at < w->base || skip > w->len || s->at > s->ends[s->depth])
-		skip = left = 0;
-	else
-		left = MIN(left, w->len - skip);
-	bulk.start = w->buf ? w->buf + skip : (const uint8_t *)"";
-	bulk.pb = pb_over(bulk.start, (size_t)left);
-	return bulk;
-}
-
-bool tf_bulk_end(struct tf_read *r, const struct tf_bulk *bulk)
-{
-	r->stream.at += (uint64_t)(bulk->pb.at - bulk->start);
-	return r->b->status == OW_OK;
 }
 
 /* Eight bytes at a time, the last eight overlapping: nearly every name is ASCII. */
@@ -172,10 +152,10 @@ str_id tf_text_hashed(struct tf_read *r, struct str text, uint64_t hash)
 		return builder_str_hashed(r->b, text, hash);
 	if (!r->bad_text++)
 		r->bad_text_offset = r->record;
-	return repaired_text(r->b, text);
+	return utf8_repair(r->b, text);
 }
 
-/* Length and the last bytes tell op types and devices apart well enough. */
+/* Length and the last bytes distinguish op types and devices well enough. */
 static struct tf_word *word_slot(struct tf_read *r, struct str text)
 {
 	size_t last = (unsigned char)text.ptr[text.len - 1];
@@ -218,17 +198,15 @@ static uint32_t rows_for(uint32_t rows, uint64_t read, uint64_t size)
 	return estimate < 1e9 ? (uint32_t)estimate : 0;
 }
 
-/* It is no failure when this cannot be had. */
+/* Without memory for this, loading is only slower. */
 static void reserve_names(struct model *m, uint32_t ops)
 {
 	struct strings *s = &m->strings;
-	void *text = s->text;
 
 	if (!map_reserve(&s->map, (size_t)s->count + ops) ||
 	    !id_map_reserve(&m->op_by_name, (size_t)s->count + ops) ||
-	    !mem_grow(m->mem, &text, &s->cap, (size_t)s->count + ops, sizeof(*s->text)))
+	    !vec_reserve(m->mem, s->text, s->cap, (size_t)s->count + ops))
 		return;
-	s->text = text;
 }
 
 void tf_reserve(struct tf_read *r, enum table_id table, uint32_t before, uint64_t read,
@@ -250,7 +228,7 @@ void tf_reserve(struct tf_read *r, enum table_id table, uint32_t before, uint64_
 
 #define ASKED_ROWS ((uint32_t)32 << 10)
 
-void tf_ask_ahead(const struct model *m, enum table_id table, uint32_t *asked)
+void tf_prefault_rows(const struct model *m, enum table_id table, uint32_t *asked)
 {
 	const struct table_info *info = &model_tables[table];
 	const char *head = (const char *)m + info->offset;
@@ -266,7 +244,7 @@ void tf_ask_ahead(const struct model *m, enum table_id table, uint32_t *asked)
 	for (uint32_t c = 0; c < info->column_count; c++) {
 		size_t size = info->columns[c].size;
 
-		populate(*(void *const *)(const void *)(head + info->columns[c].offset),
+		prefault(*(void *const *)(const void *)(head + info->columns[c].offset),
 			 count * size, last * size);
 	}
 }
@@ -275,4 +253,111 @@ void tf_time_unit(struct builder *b)
 {
 	if (!b->m->time_unit_ns || b->m->time_unit_ns > 1000)
 		b->m->time_unit_ns = 1000;
+}
+
+/* ---- counts and sums for facts ---- */
+
+void tf_tally_init(struct tf_tally *t, struct builder *b)
+{
+	*t = (struct tf_tally){ .b = b };
+	map_init(&t->map, b->m->mem);
+}
+
+void tf_tally_release(struct tf_tally *t)
+{
+	map_release(&t->map);
+	mem_free(t->b->m->mem, t->items, t->cap * sizeof(*t->items));
+	t->items = NULL;
+	t->count = t->cap = t->last = 0;
+}
+
+void tf_tally_slow(struct tf_tally *t, str_id text, int64_t value)
+{
+	uint64_t hash = map_hash_u64(text.v, 6);
+
+	if (!t->count)
+		t->count = 1;
+	for (struct map_iter it = map_find(&t->map, hash); it.value; it = map_next(&t->map, it))
+		if (t->items[it.value].text.v == text.v) {
+			t->last = it.value;
+			t->items[t->last].value = wrap_add(t->items[t->last].value, value);
+			return;
+		}
+	if (!vec_reserve(t->b->m->mem, t->items, t->cap, t->count + 1)) {
+		builder_no_memory(t->b);
+		return;
+	}
+	if (!map_add(&t->map, hash, (uint32_t)t->count)) {
+		builder_no_memory(t->b);
+		return;
+	}
+	t->last = t->count++;
+	t->items[t->last] = (struct tf_tally_item){ text, value };
+}
+
+static int by_value(const void *a, const void *b, void *arg)
+{
+	const struct tf_tally_item *x = a, *y = b;
+	const struct model *m = arg;
+
+	if (x->value != y->value)
+		return x->value < y->value ? 1 : -1;
+	return str_cmp(model_str(m, x->text), model_str(m, y->text));
+}
+
+void tf_tally_sort(struct tf_tally *t)
+{
+	if (t->count > 2)
+		qsort_r(t->items + 1, t->count - 1, sizeof(*t->items), by_value, t->b->m);
+}
+
+static void pair(struct builder *b, fact_id list, const struct tf_tally_item *item)
+{
+	fact_id two = fact_list(b, list, NULL);
+
+	fact_text(b, two, NULL, model_str(b->m, item->text));
+	fact_int(b, two, NULL, item->value);
+}
+
+void tf_tally_list(struct tf_tally *t, fact_id parent, const char *key, size_t limit)
+{
+	fact_id list = fact_list(t->b, parent, key);
+
+	tf_tally_sort(t);
+	for (size_t i = 1; i < t->count && i <= limit; i++)
+		pair(t->b, list, &t->items[i]);
+}
+
+void tf_tally_object(struct tf_tally *t, fact_id parent, const char *key, size_t limit)
+{
+	fact_id object = fact_object(t->b, parent, key);
+
+	tf_tally_sort(t);
+	for (size_t i = 1; i < t->count && i <= limit; i++)
+		fact_int(t->b, object, model_str(t->b->m, t->items[i].text).ptr, t->items[i].value);
+}
+
+void tf_top_add(struct tf_top *top, const struct model *m, str_id text, int64_t value)
+{
+	struct tf_tally_item item = { text, value };
+	size_t at = top->count;
+
+	if (at == top->want && value < top->items[at - 1].value)
+		return;
+	while (at > 0 && by_value(&item, &top->items[at - 1], (void *)m) < 0)
+		at--;
+	if (at == top->want)
+		return;
+	if (top->count < top->want)
+		top->count++;
+	memmove(top->items + at + 1, top->items + at, (top->count - at - 1) * sizeof(*top->items));
+	top->items[at] = item;
+}
+
+void tf_top_list(const struct tf_top *top, struct builder *b, fact_id parent, const char *key)
+{
+	fact_id list = fact_list(b, parent, key);
+
+	for (size_t i = 0; i < top->count; i++)
+		pair(b, list, &top->items[i]);
 }

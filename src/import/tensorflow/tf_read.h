@@ -8,14 +8,14 @@
  *	return tf_read_end(&r, nodes > 0);
  *
  * The rule: with options->strict_proto a message that does not parse to its end is not used and the
- * load fails with OW_E_CORRUPT. Otherwise what could be read is used and a note says where reading
+ * load fails with OW_E_CORRUPT. Otherwise the readable part is used and a note says where reading
  * stopped; a load fails only when nothing was usable.
  */
 #ifndef IMPORT_TF_READ_H
 #define IMPORT_TF_READ_H
 
 #include "import/importer.h"
-#include "wire/pb_stream.h"
+#include "wire/protobuf/pb_stream.h"
 
 #define TF_ATTR_CASES 10 /* the value of an AttrValue is one of its fields 1 to 10 */
 #define TF_CACHE 64	 /* a power of two */
@@ -32,9 +32,8 @@ struct tf_read {
 	const char *what; /* name of the message, for texts */
 	struct window window;
 	struct pb_stream stream;
-	struct error problem;	  /* of the window and the stream */
+	struct ow_error problem;  /* of the window and the stream */
 	bool nested;		  /* a part of a file, not all of it */
-	bool cut;		  /* the last field goes beyond the data */
 	uint64_t damaged;	  /* records left out because of damage inside */
 	uint64_t bad_text;	  /* strings that are not UTF-8 */
 	uint64_t bad_text_offset; /* near the first */
@@ -52,52 +51,22 @@ void tf_read_begin(struct tf_read *r, struct import_ctx *ctx, const char *what, 
 /* The status of the load, with its notes. `usable`: something worth keeping was found. */
 ow_status tf_read_end(struct tf_read *r, bool usable);
 
-/* Next field at the current depth; remembers cuts. False at the end or after a failure, that of the
+/* Next field at the current depth. False at the end or after a failure, that of the
  * builder included. */
 static inline bool tf_next(struct tf_read *r, struct pb_stream_field *f)
 {
 	if (OW_UNLIKELY(r->b->status != OW_OK) || !pb_stream_next(&r->stream, f))
 		return false;
 	r->record = f->start;
-	r->cut |= f->cut;
 	return true;
 }
 
-/* Counts a record with damage inside, as reported by its reader. */
+/* Counts a damaged record, as reported by its reader. */
 void tf_damaged(struct tf_read *r, const struct pb_stream_field *f, const struct pb *record,
 		const uint8_t *bytes);
 /* The same for a record that begins at `bytes`, `offset` bytes into the input. */
 void tf_damaged_at(struct tf_read *r, uint64_t offset, const struct pb *record,
 		   const uint8_t *bytes);
-
-/*
- * The fields of the current message that are whole in the window, without a call into the stream for
- * each:
- *
- *	do
- *		for (bulk = tf_bulk(&r); tf_bulk_next(&bulk, &f, &offset);)
- *			…
- *	while (tf_bulk_end(&r, &bulk) && tf_next(&r, &field) && …)
- *
- * What is left for tf_next is the field at the edge of the window, and every problem.
- */
-struct tf_bulk {
-	struct pb pb;
-	const uint8_t *start;
-	uint64_t base; /* offset of start */
-};
-
-struct tf_bulk tf_bulk(const struct tf_read *r);
-/* `offset` is that of the field's content. */
-static inline bool tf_bulk_next(struct tf_bulk *bulk, struct pb_field *f, uint64_t *offset)
-{
-	if (!pb_next(&bulk->pb, f))
-		return false;
-	*offset = bulk->base + (uint64_t)(f->ptr - bulk->start);
-	return true;
-}
-/* Goes on behind what was read. False after a failure of the builder. */
-bool tf_bulk_end(struct tf_read *r, const struct tf_bulk *bulk);
 
 /* Equality of short texts without a call. */
 static inline bool tf_same(struct str a, struct str b)
@@ -141,9 +110,9 @@ static inline bool tf_time_to_reserve(uint64_t *next, uint64_t read)
 void tf_reserve(struct tf_read *r, enum table_id table, uint32_t before, uint64_t read,
 		uint64_t size);
 
-/* Memory for the next rows of a table with many, asked for together (base/populate.h), when *asked rows are there; sets
+/* Memory for the next rows of a table with many, asked for together (base/prefault.h), when *asked rows are there; sets
  * *asked to the number at which to ask again. */
-void tf_ask_ahead(const struct model *m, enum table_id table, uint32_t *asked);
+void tf_prefault_rows(const struct model *m, enum table_id table, uint32_t *asked);
 
 /* Lowers the model's time unit to microseconds, the unit of all TensorFlow sources. */
 void tf_time_unit(struct builder *b);
@@ -160,5 +129,56 @@ static inline int32_t tf_int32(uint64_t value)
 {
 	return (int32_t)(uint32_t)value;
 }
+
+/* ---- counts or sums per text, for the facts about a source: nodes per op type, time per node ---- */
+
+struct tf_tally_item {
+	str_id text;
+	int64_t value;
+};
+
+struct tf_tally {
+	struct builder *b;
+	struct map map;
+	struct tf_tally_item *items; /* [0] is unused */
+	size_t count, cap;
+	size_t last; /* the item used last */
+};
+
+void tf_tally_init(struct tf_tally *t, struct builder *b);
+void tf_tally_release(struct tf_tally *t);
+
+/* A failure to get memory is the builder's. */
+void tf_tally_slow(struct tf_tally *t, str_id text, int64_t value);
+static inline void tf_tally_add(struct tf_tally *t, str_id text, int64_t value)
+{
+	struct tf_tally_item *last = t->last ? &t->items[t->last] : NULL;
+
+	if (last && last->text.v == text.v)
+		last->value = wrap_add(last->value, value);
+	else
+		tf_tally_slow(t, text, value);
+}
+
+/* Number of distinct texts. */
+static inline size_t tf_tally_count(const struct tf_tally *t)
+{
+	return t->count ? t->count - 1 : 0;
+}
+
+/* Largest values first, equal ones by name. After this no more may be added. */
+void tf_tally_sort(struct tf_tally *t);
+/* As facts: a list of [text, value] pairs of the first `limit`, or an object of all. Sorted first. */
+void tf_tally_list(struct tf_tally *t, fact_id parent, const char *key, size_t limit);
+void tf_tally_object(struct tf_tally *t, fact_id parent, const char *key, size_t limit);
+
+/* The `want` largest values of an array, largest first, equal ones by name. */
+struct tf_top {
+	struct tf_tally_item items[8];
+	size_t count, want;
+};
+
+void tf_top_add(struct tf_top *top, const struct model *m, str_id text, int64_t value);
+void tf_top_list(const struct tf_top *top, struct builder *b, fact_id parent, const char *key);
 
 #endif

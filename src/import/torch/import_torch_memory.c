@@ -1,12 +1,339 @@
 /*
- * torch_heap.c: what only the whole of a torch snapshot tells: which device a trace is of, what was
- * allocated before it began (freed without having been allocated, or held at the end by blocks that the
- * trace does not know), what the allocator holds in segments, and how broken up that is. Also the steps
- * that annotations mark. See import_torch_memory.c.
+ * import_torch_memory.c: the importer of torch's memory snapshots (torch.cuda.memory._dump_snapshot, or _snapshot and memory_snapshot
+ * pickled): what the caching allocator did per device, with the stacks of the callers, and its segments and blocks at the end. The
+ * pickle is read without running anything (wire/pickle/pickle.h). Entries of traces become rows of `heap` while they are read, so a
+ * long history needs little memory. When all is read, the rest follows: the device of each trace, what was allocated before it began
+ * (freed without an allocation, or held at the end by unknown blocks), segments, fragmentation, and the steps that annotations mark.
  */
-#include "import/torch_snapshot.h"
+#include "import/importer.h"
 
-#define DEVICES_MAX 4096 /* a number beyond is no device */
+#include "base/u64set.h"
+#include "base/vec.h"
+#include "import/common/model_text.h"
+#include "wire/pickle/pickle.h"
+
+/* Keys and values that are used. The tag of a text in the pickle caches its word. */
+enum snapshot_word {
+	WORD_UNKNOWN, /* not looked up yet */
+	WORD_OTHER,
+	WORD_ACTION,
+	WORD_ADDR,
+	WORD_ADDRESS,
+	WORD_SIZE,
+	WORD_REQUESTED_SIZE,
+	WORD_STREAM,
+	WORD_TIME_US,
+	WORD_FRAMES,
+	WORD_DEVICE,
+	WORD_STATE,
+	WORD_BLOCKS,
+	WORD_TOTAL_SIZE,
+	WORD_FILENAME,
+	WORD_LINE,
+	WORD_NAME,
+	WORD_STAGE,
+	WORD_HISTORY,
+	WORD_REAL_SIZE,
+	WORD_ALLOC, /* actions, in the order of add_actions */
+	WORD_FREE,
+	WORD_FREE_COMPLETED,
+	WORD_FREE_REQUESTED,
+	WORD_SEGMENT_ALLOC,
+	WORD_SEGMENT_FREE,
+	WORD_SEGMENT_MAP,
+	WORD_SEGMENT_UNMAP,
+	WORD_OOM,
+	WORD_SNAPSHOT,
+	WORD_ACTIVE_ALLOCATED, /* states of a block */
+	WORD_ACTIVE_PENDING,
+	WORD_ACTIVE_AWAITING,
+	WORD_INACTIVE,
+	WORD_START,
+	WORD_END,
+	WORD_COUNT
+};
+
+/* One dictionary: an entry of a trace, a segment, a block, a frame or an annotation. */
+struct snapshot_record {
+	struct pickle_value fields[WORD_COUNT]; /* by key */
+	uint64_t present;			/* bits */
+};
+
+/* Rows that came from the items of one list. */
+struct snapshot_span {
+	uint32_t list;
+	uint32_t first, count;
+};
+
+struct snapshot {
+	struct builder *b;
+	struct pickle p;
+	struct ow_error *err;
+	struct snapshot_span *spans;
+	size_t span_count, span_cap;
+	uint64_t actions[WORD_COUNT];
+	uint64_t odd;	     /* entries that cannot be understood */
+	uint64_t rows, most; /* rows made, and how many the file can hold */
+	bool without_times;  /* of some entries */
+	int64_t last_ns;
+	bool repaired;
+};
+
+static inline bool snapshot_has(const struct snapshot_record *r, enum snapshot_word word)
+{
+	return r->present >> word & 1;
+}
+
+static const struct {
+	const char *text;
+	enum snapshot_word word;
+} known_words[] = {
+	{ "action", WORD_ACTION },
+	{ "addr", WORD_ADDR },
+	{ "address", WORD_ADDRESS },
+	{ "size", WORD_SIZE },
+	{ "requested_size", WORD_REQUESTED_SIZE },
+	{ "stream", WORD_STREAM },
+	{ "time_us", WORD_TIME_US },
+	{ "frames", WORD_FRAMES },
+	{ "device", WORD_DEVICE },
+	{ "state", WORD_STATE },
+	{ "blocks", WORD_BLOCKS },
+	{ "total_size", WORD_TOTAL_SIZE },
+	{ "filename", WORD_FILENAME },
+	{ "line", WORD_LINE },
+	{ "name", WORD_NAME },
+	{ "stage", WORD_STAGE },
+	{ "history", WORD_HISTORY },
+	{ "real_size", WORD_REAL_SIZE },
+	{ "alloc", WORD_ALLOC },
+	{ "free", WORD_FREE },
+	{ "free_completed", WORD_FREE_COMPLETED },
+	{ "free_requested", WORD_FREE_REQUESTED },
+	{ "segment_alloc", WORD_SEGMENT_ALLOC },
+	{ "segment_free", WORD_SEGMENT_FREE },
+	{ "segment_map", WORD_SEGMENT_MAP },
+	{ "segment_unmap", WORD_SEGMENT_UNMAP },
+	{ "oom", WORD_OOM },
+	{ "snapshot", WORD_SNAPSHOT },
+	{ "active_allocated", WORD_ACTIVE_ALLOCATED },
+	{ "active_pending_free", WORD_ACTIVE_PENDING },
+	{ "active_awaiting_free", WORD_ACTIVE_AWAITING },
+	{ "inactive", WORD_INACTIVE },
+	{ "START", WORD_START },
+	{ "END", WORD_END },
+};
+
+_Static_assert(WORD_COUNT <= 64, "snapshot_record.present has a bit each");
+
+static enum snapshot_word find_word(struct str text)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(known_words); i++)
+		if (str_eq(text, str_from(known_words[i].text)))
+			return known_words[i].word;
+	return WORD_OTHER;
+}
+
+static enum snapshot_word snapshot_word(struct snapshot *s, struct pickle_value text)
+{
+	struct pickle_object *o = pickle_object(&s->p, text);
+
+	if (text.kind != PICKLE_TEXT)
+		return WORD_OTHER;
+	if (!o->tag)
+		o->tag = find_word(str_make(o->text, o->count));
+	return (enum snapshot_word)o->tag;
+}
+
+/* False when the value is no dictionary. */
+static bool snapshot_read(struct snapshot *s, struct pickle_value dict, struct snapshot_record *r)
+{
+	const struct pickle_object *o = pickle_object(&s->p, dict);
+
+	r->present = 0;
+	if (dict.kind != PICKLE_DICT)
+		return false;
+	for (uint32_t i = 0; i + 1 < o->count; i += 2) {
+		enum snapshot_word word = snapshot_word(s, o->items[i]);
+
+		if (word <= WORD_OTHER)
+			continue;
+		r->fields[word] = o->items[i + 1];
+		r->present |= (uint64_t)1 << word;
+	}
+	return true;
+}
+
+/* A number of the record, 0 when it has none. */
+static int64_t snapshot_number(const struct snapshot_record *r, enum snapshot_word word)
+{
+	if (!snapshot_has(r, word))
+		return 0;
+	switch (r->fields[word].kind) {
+	case PICKLE_INT:
+	case PICKLE_BOOL:
+		return r->fields[word].number;
+	default:
+		return 0;
+	}
+}
+
+/* ---- texts and frames ---- */
+
+/* What is not UTF-8 is replaced. */
+static str_id snapshot_string(struct snapshot *s, struct pickle_value value)
+{
+	struct str text = pickle_text(&s->p, value);
+
+	if (OW_LIKELY(utf8_valid(text)))
+		return builder_str(s->b, text);
+	s->repaired = true;
+	return utf8_repair(s->b, text);
+}
+
+/* The tag of a dictionary caches its frame. */
+static frame_id frame_of(struct snapshot *s, struct pickle_value value)
+{
+	struct pickle_object *o = pickle_object(&s->p, value);
+	struct snapshot_record r;
+	frame_id frame;
+	int64_t line;
+
+	if (value.kind == PICKLE_DICT && o->tag)
+		return (frame_id){ o->tag };
+	if (!snapshot_read(s, value, &r))
+		return (frame_id){ 0 };
+	line = snapshot_number(&r, WORD_LINE);
+	frame = builder_frame(
+		s->b, &(struct frame_row){
+			      .file = snapshot_string(s, r.present >> WORD_FILENAME & 1
+								 ? r.fields[WORD_FILENAME]
+								 : (struct pickle_value){ 0 }),
+			      .function = snapshot_string(s, r.present >> WORD_NAME & 1
+								     ? r.fields[WORD_NAME]
+								     : (struct pickle_value){ 0 }),
+			      .line = line > 0 && line <= INT32_MAX ? (int32_t)line : 0 });
+	o->tag = frame.v;
+	return frame;
+}
+
+/* The stack of a list of frames, innermost first; nil when it is empty. The tag of the list caches it: entries share lists. */
+static stack_id snapshot_stack(struct snapshot *s, struct pickle_value frames)
+{
+	struct pickle_object *o = pickle_object(&s->p, frames);
+	stack_id stack = { 0 };
+
+	if ((frames.kind != PICKLE_LIST && frames.kind != PICKLE_TUPLE) || !o->count)
+		return stack;
+	if (o->tag)
+		return (stack_id){ o->tag };
+	for (uint32_t i = o->count; i-- > 0;) {
+		frame_id frame = frame_of(s, o->items[i]);
+
+		if (frame.v)
+			stack = builder_stack(s->b, stack, frame);
+	}
+	o->tag = stack.v;
+	return stack;
+}
+
+/* ---- entries of traces ---- */
+
+struct action {
+	uint8_t kind;
+	int8_t sign;
+};
+
+static const struct action actions[WORD_COUNT] = {
+	[WORD_ALLOC] = { HEAP_ALLOC, 1 },
+	[WORD_FREE] = { HEAP_FREE, -1 },
+	[WORD_FREE_COMPLETED] = { HEAP_FREE, -1 },
+	[WORD_FREE_REQUESTED] = { HEAP_FREE_REQUESTED, -1 },
+	[WORD_SEGMENT_ALLOC] = { HEAP_SEGMENT_ALLOC, 1 },
+	[WORD_SEGMENT_FREE] = { HEAP_SEGMENT_FREE, -1 },
+	[WORD_SEGMENT_MAP] = { HEAP_SEGMENT_MAP, 1 },
+	[WORD_SEGMENT_UNMAP] = { HEAP_SEGMENT_UNMAP, -1 },
+	[WORD_OOM] = { HEAP_OUT_OF_MEMORY, 1 },
+	[WORD_SNAPSHOT] = { HEAP_SNAPSHOT, 1 },
+};
+
+static bool is_action(enum snapshot_word word)
+{
+	return word >= WORD_ALLOC && word <= WORD_SNAPSHOT;
+}
+
+/* Early versions of torch wrote no times: their entries get times one nanosecond apart. */
+static int64_t time_of(struct snapshot *s, const struct snapshot_record *r)
+{
+	if (snapshot_has(r, WORD_TIME_US) && r->fields[WORD_TIME_US].kind == PICKLE_INT) {
+		s->last_ns = us_to_ns(r->fields[WORD_TIME_US].number);
+	} else {
+		s->without_times = true;
+		s->last_ns = wrap_add(s->last_ns, 1);
+	}
+	return s->last_ns;
+}
+
+static ow_status add_to_span(struct snapshot *s, uint32_t list, uint32_t row)
+{
+	struct snapshot_span *last = s->span_count ? &s->spans[s->span_count - 1] : NULL;
+
+	if (last && last->list == list && last->first + last->count == row) {
+		last->count++;
+		return OW_OK;
+	}
+	if (!vec_push(s->b->m->mem, s->spans, s->span_count, s->span_cap,
+		      (struct snapshot_span){ list, row, 1 }))
+		return builder_fail(s->b, error_no_memory(s->err));
+	return OW_OK;
+}
+
+static void add_entry(struct snapshot *s, uint32_t list, const struct snapshot_record *r)
+{
+	enum snapshot_word word = snapshot_word(s, r->fields[WORD_ACTION]);
+	int64_t size = snapshot_number(r, WORD_SIZE);
+	heap_id row;
+
+	if (!is_action(word) || size < 0) {
+		s->odd++;
+		return;
+	}
+	s->actions[word]++;
+	row = builder_add_heap(
+		s->b,
+		&(struct heap_row){
+			.ts_ns = time_of(s, r),
+			.size = size * actions[word].sign,
+			.kind = actions[word].kind,
+			.source = s->b->source,
+			.address = word == WORD_OOM ? 0 : (uint64_t)snapshot_number(r, WORD_ADDR),
+			.stack = snapshot_has(r, WORD_FRAMES)
+					 ? snapshot_stack(s, r->fields[WORD_FRAMES])
+					 : (stack_id){ 0 } });
+	s->rows++;
+	if (row.v)
+		(void)add_to_span(s, list, row.v);
+}
+
+/* The hook: entries of traces become rows while they are read. */
+static bool snapshot_take(void *arg, struct pickle *p, uint32_t list, struct pickle_value item)
+{
+	struct snapshot *s = arg;
+	struct snapshot_record r;
+
+	if (!snapshot_read(s, item, &r) || !snapshot_has(&r, WORD_ACTION))
+		return false;
+	if (s->rows >= s->most) {
+		s->odd++; /* the same entry again and again */
+		return true;
+	}
+	add_entry(s, list, &r);
+	if (s->b->status != OW_OK)
+		p->status = s->b->status;
+	return true;
+}
+
+#define DEVICES_MAX 4096 /* a larger number is not a device */
 
 struct gpu {
 	bool used;
@@ -28,7 +355,6 @@ struct gpus {
 static struct gpu *gpu_of(struct gpus *g, int64_t number)
 {
 	struct builder *b = g->s->b;
-	void *list = g->list;
 	struct gpu *gpu;
 	char name[32];
 
@@ -37,11 +363,10 @@ static struct gpu *gpu_of(struct gpus *g, int64_t number)
 	if ((size_t)number >= g->count) {
 		size_t old = g->cap;
 
-		if (!mem_grow(b->m->mem, &list, &g->cap, (size_t)number + 1, sizeof(*g->list))) {
+		if (!vec_reserve(b->m->mem, g->list, g->cap, (size_t)number + 1)) {
 			builder_fail(b, error_no_memory(g->s->err));
 			return NULL;
 		}
-		g->list = list;
 		memset(g->list + old, 0, (g->cap - old) * sizeof(*g->list));
 		g->count = (size_t)number + 1;
 	}
@@ -79,7 +404,7 @@ static void add_existing(struct snapshot *s, const struct gpu *gpu, uint64_t add
 						   .stack = stack });
 }
 
-static bool see(struct snapshot *s, struct gpu *gpu, uint64_t address, bool *first)
+static bool mark_seen(struct snapshot *s, struct gpu *gpu, uint64_t address, bool *first)
 {
 	enum u64set_added added = address ? u64set_add(&gpu->seen, address) : U64SET_OLD;
 
@@ -107,7 +432,7 @@ static ow_status finish_row(struct snapshot *s, struct gpu *gpu, uint32_t row)
 		break;
 	case HEAP_ALLOC:
 	case HEAP_FREE:
-		if (!see(s, gpu, address, &first))
+		if (!mark_seen(s, gpu, address, &first))
 			break;
 		if (first && t->kind[row] == HEAP_FREE)
 			add_existing(s, gpu, address, -size, 0, (stack_id){ 0 });
@@ -127,7 +452,7 @@ static int by_list(const void *a, const void *b)
 	return (x->first > y->first) - (x->first < y->first);
 }
 
-/* The lists in device_traces are those of device 0, 1, …: their place, from 1, in the tags. */
+/* The lists in device_traces are of device 0, 1, …: puts their places, from 1, into the tags. */
 static void number_lists(struct snapshot *s)
 {
 	const struct pickle_value *traces = pickle_find(&s->p, s->p.root, "device_traces");
@@ -201,7 +526,7 @@ static ow_status add_block(struct gpus *g, struct gpu *gpu, const struct snapsho
 		return OW_OK;
 	}
 	gpu->active = wrap_add(gpu->active, size);
-	if (see(s, gpu, address, &first) && first)
+	if (mark_seen(s, gpu, address, &first) && first)
 		add_existing(s, gpu, address, size, snapshot_number(block, WORD_REQUESTED_SIZE),
 			     snapshot_stack(s, frames_of(s, block)));
 	return s->b->status;
@@ -257,7 +582,7 @@ static ow_status add_segments(struct gpus *g)
 	return OW_OK;
 }
 
-/* What the allocator held before the trace is what it holds at the end less what the trace adds. */
+/* The allocator held before the trace what it holds at the end, minus what the trace adds. */
 static void add_totals(struct snapshot *s, const struct gpu *gpu)
 {
 	int64_t before = wrap_sub(gpu->reserved, gpu->segment_change);
@@ -289,7 +614,7 @@ static bool step_number(struct str name, int64_t *number)
 	return str_starts(name, marker) && str_to_i64(str_skip(name, marker.len), number);
 }
 
-/* Annotations are pairs of START and END; those of other names are passed over. */
+/* Annotations are pairs of START and END. Other names than ProfilerStep are skipped. */
 static void add_steps(struct snapshot *s)
 {
 	const struct pickle_value *list = pickle_find(&s->p, s->p.root, "external_annotations");
@@ -331,9 +656,9 @@ static void add_steps(struct snapshot *s)
 	}
 }
 
-/* ---- all of it ---- */
+/* ---- the whole snapshot ---- */
 
-static void add_facts(struct gpus *g)
+static void add_totals_facts(struct gpus *g)
 {
 	struct builder *b = g->s->b;
 	int64_t reserved = 0, active = 0, devices = 0;
@@ -350,7 +675,7 @@ static void add_facts(struct gpus *g)
 	fact_int(b, (fact_id){ 0 }, "active_bytes", active);
 }
 
-ow_status snapshot_finish(struct snapshot *s)
+static ow_status snapshot_finish(struct snapshot *s)
 {
 	struct gpus g = { .s = s };
 	ow_status status = finish_traces(&g);
@@ -362,9 +687,161 @@ ow_status snapshot_finish(struct snapshot *s)
 			add_totals(s, &g.list[i]);
 	if (status == OW_OK) {
 		add_steps(s);
-		add_facts(&g);
+		add_totals_facts(&g);
 		status = builder_status(s->b);
 	}
 	release_gpus(&g);
 	return status;
 }
+
+/* Opcodes that a pickle of a list or dictionary begins with, after PROTO and FRAME. */
+static bool starts_container(struct str s)
+{
+	return s.len && (s.ptr[0] == '}' || s.ptr[0] == ']' ||
+			 (s.ptr[0] == '(' && s.len > 1 && (s.ptr[1] == 'd' || s.ptr[1] == 'l')));
+}
+
+static int sniff_torch_memory(const struct sniff *s)
+{
+	struct str head = s->head;
+	bool protocol = head.len > 2 && (unsigned char)head.ptr[0] == 0x80 && head.ptr[1] >= 2 &&
+			head.ptr[1] <= 5;
+
+	if (protocol)
+		head = str_skip(head, 2);
+	if (protocol && head.len && (unsigned char)head.ptr[0] == 0x95)
+		head = str_skip(head, 9);
+	if (!starts_container(head))
+		return 0;
+	if (str_has(s->head, STR("total_size")) || str_has(s->head, STR("device_traces")) ||
+	    (str_has(s->head, STR("segments")) && str_has(s->head, STR("action"))))
+		return protocol ? 95 : 60;
+	return 0;
+}
+
+/* ---- facts ---- */
+
+static const char *word_for_kind(uint32_t kind)
+{
+	static const char *const kinds[] = {
+		"NoneType", "bool", "int",   "float", "int",  "str",
+		"bytes",    "list", "tuple", "set",   "dict", "object"
+	};
+
+	return kind < ARRAY_COUNT(kinds) ? kinds[kind] : "object";
+}
+
+static void add_keys(struct snapshot *s, const char *name, struct pickle_value dict)
+{
+	const struct pickle_object *o = pickle_object(&s->p, dict);
+	fact_id list = fact_list(s->b, (fact_id){ 0 }, name);
+
+	for (uint32_t i = 0; i + 1 < o->count && i < 200; i += 2)
+		if (o->items[i].kind == PICKLE_TEXT)
+			fact_text(s->b, list, NULL,
+				  model_str(s->b->m, snapshot_string(s, o->items[i])));
+}
+
+static void add_shape_of_root(struct snapshot *s)
+{
+	const struct pickle_object *o = pickle_object(&s->p, s->p.root);
+	bool dict = s->p.root.kind == PICKLE_DICT;
+
+	fact_text(s->b, (fact_id){ 0 }, "toplevel", str_from(word_for_kind(s->p.root.kind)));
+	fact_int(s->b, (fact_id){ 0 }, "len", dict ? o->count / 2 : o->count);
+	if (dict)
+		add_keys(s, "keys", s->p.root);
+	else if (o->count && s->p.root.kind == PICKLE_LIST && o->items[0].kind == PICKLE_DICT)
+		add_keys(s, "first_item_keys", o->items[0]);
+}
+
+static void add_actions(struct snapshot *s)
+{
+	static const char *const names[] = { "alloc",	       "free",		"free_completed",
+					     "free_requested", "segment_alloc", "segment_free",
+					     "segment_map",    "segment_unmap", "oom",
+					     "snapshot" };
+	fact_id list = fact_object(s->b, (fact_id){ 0 }, "actions");
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+		uint64_t count = s->actions[WORD_ALLOC + i];
+
+		all += count;
+		if (count)
+			fact_int(s->b, list, names[i], (int64_t)count);
+	}
+	fact_int(s->b, (fact_id){ 0 }, "trace_entries", (int64_t)all);
+}
+
+/* ---- notes ---- */
+
+static void note_damage(struct snapshot *s)
+{
+	struct pickle *p = &s->p;
+
+	if (p->damage)
+		builder_note(s->b, p->truncated ? NOTE_TRUNCATED : NOTE_DAMAGED, p->damage_offset,
+			     "the pickle cannot be read to its end: %s; what comes before is used",
+			     p->damage);
+	for (uint32_t i = 0; i < p->foreign_names; i++)
+		builder_note(s->b, NOTE_DROPPED, OW_NO_OFFSET,
+			     "the pickle asks to run '%.*s', which opwatch does not do; its result "
+			     "is left out",
+			     STR_ARG(model_str(s->b->m, snapshot_string(s, p->foreign[i]))));
+	if (s->odd)
+		builder_note_many(s->b, NOTE_DAMAGED, OW_NO_OFFSET, s->odd,
+				  "entries, segments or blocks that torch does not write like "
+				  "this are left out");
+	if (s->without_times)
+		builder_note(s->b, NOTE_MISSING, OW_NO_OFFSET,
+			     "the snapshot has no times: its entries are shown one nanosecond "
+			     "apart");
+	if (s->repaired)
+		builder_note(s->b, NOTE_REPAIRED, OW_NO_OFFSET,
+			     "texts that are not UTF-8 were repaired");
+}
+
+static ow_status read_pickle(struct snapshot *s, struct import_ctx *ctx)
+{
+	ow_status status = pickle_run(&s->p);
+
+	if (status == OW_E_CORRUPT)
+		return error_wrap(ctx->err, status, "%s", ctx->in->name);
+	if (status != OW_OK)
+		return builder_fail(s->b, status);
+	add_shape_of_root(s);
+	add_actions(s);
+	OW_TRY(snapshot_finish(s));
+	note_damage(s);
+	if (s->b->m->heap.count == 1)
+		builder_note(s->b, NOTE_MISSING, OW_NO_OFFSET,
+			     "the pickle has no segments and no traces; switch recording on with "
+			     "torch.cuda.memory._record_memory_history()");
+	return builder_status(s->b);
+}
+
+static ow_status load_torch_memory(struct import_ctx *ctx)
+{
+	struct snapshot s = { .b = ctx->b, .err = ctx->err, .most = ctx->in->size / 4 + 16 };
+	ow_status status;
+
+	pickle_init(&s.p, ctx->in, ctx->err);
+	s.p.take = snapshot_take;
+	s.p.arg = &s;
+	if (!ctx->b->m->time_unit_ns || ctx->b->m->time_unit_ns > 1000)
+		ctx->b->m->time_unit_ns = 1000;
+	status = read_pickle(&s, ctx);
+	mem_free(ctx->b->m->mem, s.spans, s.span_cap * sizeof(*s.spans));
+	pickle_release(&s.p);
+	return status;
+}
+
+const struct importer import_torch_memory = {
+	.name = "torch_memory",
+	.summary = "PyTorch memory snapshot (pickle): allocations, segments, stacks",
+	.extensions = ".pickle .pkl",
+	.role = ROLE_TRACE,
+	.sniff = sniff_torch_memory,
+	.load = load_torch_memory,
+};

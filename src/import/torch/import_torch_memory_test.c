@@ -40,7 +40,7 @@ static const char snapshot[] =
 static const char timeline[] =
 	"[[-1,1,10,0],[5,2,20,4],[6,3,-20,4],[6,3,20,5],[7,4,-20,5],[8,2,-1,0]]";
 
-static struct model *load(const struct importer *importer, const char *text, struct error *err)
+static struct model *load(const struct importer *importer, const char *text, struct ow_error *err)
 {
 	struct model *m = model_new(&mem, err);
 	struct import_options options = { .step = INT64_MIN };
@@ -79,7 +79,7 @@ static void is_row(const struct model *m, uint32_t row, enum heap_kind kind, int
 
 static void of_snapshot(void **state)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct model *m = load(&import_torch_memory, snapshot, &err);
 
 	(void)state;
@@ -109,7 +109,7 @@ static void of_snapshot(void **state)
 
 static void of_timeline(void **state)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct model *m = load(&import_torch_timeline, timeline, &err);
 
 	(void)state;
@@ -127,7 +127,7 @@ static void of_timeline(void **state)
 
 static void is_refused(const struct importer *importer, const char *text)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	assert_null(load(importer, text, &err));
 	assert_int_not_equal(err.status, OW_E_NO_MEMORY);
@@ -164,7 +164,7 @@ static void recognition(void **state)
 static void fail_each(const struct importer *importer, const char *text)
 {
 	for (uint64_t n = 1; n < 5000; n++) {
-		struct error err = { 0 };
+		struct ow_error err = { 0 };
 		struct model *m;
 
 		mem_fail_after(n, false);

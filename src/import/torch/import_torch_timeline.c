@@ -1,7 +1,7 @@
 /*
- * import_torch_timeline.c: the raw memory timeline of PyTorch's profiler (export_memory_timeline with a name
- * that ends in .raw.json.gz): a list of [time in ns, action, bytes, category]. Read number by number as it
- * comes, since nothing else may be in there; what is no such list is passed over and counted.
+ * import_torch_timeline.c: the importer of the raw memory timeline of PyTorch's profiler (export_memory_timeline to a file that ends in
+ * .raw.json.gz): a list of [time in ns, action, bytes, category]. It reads number by number, because nothing else can be in there;
+ * other entries are counted and left out.
  */
 #include "import/importer.h"
 
@@ -51,7 +51,7 @@ static struct str skip_blanks(struct str s)
 }
 
 /* [[number, number, number, number] */
-static int sniff(const struct sniff *sniff)
+static int sniff_torch_timeline(const struct sniff *sniff)
 {
 	struct str s = skip_blanks(sniff->head);
 
@@ -78,7 +78,7 @@ static int sniff(const struct sniff *sniff)
 /* ---- bytes ---- */
 
 /* The next byte, or -1 at the end and at a failure (window.status). */
-static int peek(struct timeline *t)
+static int peek_byte(struct timeline *t)
 {
 	if (OW_LIKELY(t->chunk.len))
 		return (unsigned char)t->chunk.ptr[0];
@@ -88,7 +88,7 @@ static int peek(struct timeline *t)
 	return t->chunk.ptr && t->chunk.len ? (unsigned char)t->chunk.ptr[0] : -1;
 }
 
-static void next(struct timeline *t)
+static void skip_byte(struct timeline *t)
 {
 	t->chunk.ptr++;
 	t->chunk.len--;
@@ -104,7 +104,7 @@ static str_id purpose_of(const struct timeline *t, int64_t category)
 	return t->purposes[category];
 }
 
-/* A new version is a pair: taken from one category, given to another. */
+/* A new version of a tensor is a pair: removed from one category, added to another. */
 static bool kind_of(const struct timeline *t, enum heap_kind *kind)
 {
 	int64_t bytes = t->fields[FIELD_BYTES];
@@ -127,18 +127,12 @@ static bool kind_of(const struct timeline *t, enum heap_kind *kind)
 	}
 }
 
-static void pass_over(struct timeline *t)
-{
-	if (!t->odd++)
-		t->first_odd = t->at;
-}
-
 static void add_entry(struct timeline *t)
 {
 	enum heap_kind kind;
 
 	if (!t->plain || t->field_count != FIELDS || !kind_of(t, &kind)) {
-		pass_over(t);
+		t->first_odd = t->odd++ ? t->first_odd : t->at;
 		return;
 	}
 	t->entries++;
@@ -152,20 +146,20 @@ static void add_entry(struct timeline *t)
 				       .purpose = purpose_of(t, t->fields[FIELD_CATEGORY]) });
 }
 
-/* Digits, maybe with a sign; anything else makes the entry useless. */
+/* Digits with an optional sign. Anything else makes the entry invalid. */
 static void read_number(struct timeline *t)
 {
 	uint64_t value = 0;
-	bool negative = peek(t) == '-', good = true;
+	bool negative = peek_byte(t) == '-', good = true;
 	int c;
 
 	if (negative)
-		next(t);
-	while ((c = peek(t)) >= '0' && c <= '9') {
+		skip_byte(t);
+	while ((c = peek_byte(t)) >= '0' && c <= '9') {
 		good = good && !__builtin_mul_overflow(value, 10, &value) &&
 		       !__builtin_add_overflow(value, (uint64_t)(c - '0'), &value) &&
 		       value <= INT64_MAX;
-		next(t);
+		skip_byte(t);
 	}
 	t->plain = t->plain && good;
 	if (t->field_count < FIELDS)
@@ -181,12 +175,12 @@ static bool read_list(struct timeline *t)
 {
 	uint32_t depth = 0;
 
-	for (int c; (c = peek(t)) >= 0 && t->b->status == OW_OK;) {
+	for (int c; (c = peek_byte(t)) >= 0 && t->b->status == OW_OK;) {
 		if (is_number((char)c) && depth == 2) {
 			read_number(t);
 			continue;
 		}
-		next(t);
+		skip_byte(t);
 		if (c == '[' && depth < 3)
 			depth++;
 		else if (c == ']' && depth)
@@ -217,15 +211,17 @@ static ow_status finish(struct timeline *t, bool closed)
 	fact_int(b, (fact_id){ 0 }, "len", (int64_t)(t->entries + t->odd));
 	if (t->odd)
 		builder_note_many(b, NOTE_DAMAGED, t->first_odd, t->odd,
-				  "entries of the memory timeline are not [time, action, bytes, "
-				  "category] and were passed over");
+				  "entries of the memory timeline that are not [time, action, "
+				  "bytes, category] are left out");
 	if (!closed)
-		builder_note(b, NOTE_TRUNCATED, t->at,
-			     "the file ends inside the memory timeline; what is before is used");
+		builder_note(
+			b, NOTE_TRUNCATED, t->at,
+			"the file ends inside the memory timeline; the entries before that are "
+			"used");
 	return builder_status(b);
 }
 
-static ow_status load(struct import_ctx *ctx)
+static ow_status load_torch_timeline(struct import_ctx *ctx)
 {
 	struct timeline t = { .b = ctx->b, .size = ctx->in->size };
 	ow_status status;
@@ -238,7 +234,8 @@ static ow_status load(struct import_ctx *ctx)
 	window_release(&t.window);
 	if (status == OW_OK && !t.entries)
 		return error_set(ctx->err, OW_E_FORMAT,
-				 "%s: no entry of a memory timeline can be read", ctx->in->name);
+				 "%s: this is not a memory timeline: no entry can be read",
+				 ctx->in->name);
 	return status;
 }
 
@@ -247,6 +244,6 @@ const struct importer import_torch_timeline = {
 	.summary = "PyTorch memory timeline (raw JSON): allocations by category",
 	.extensions = ".raw.json.gz",
 	.role = ROLE_TRACE,
-	.sniff = sniff,
-	.load = load,
+	.sniff = sniff_torch_timeline,
+	.load = load_torch_timeline,
 };

@@ -1,11 +1,135 @@
 /*
- * import_xspace.c: XSpace, the files (*.xplane.pb) of TensorFlow 2's, JAX's and XProf's profiler. This file
- * recognises it and runs the steps; the work is in xspace_*.c, see xspace_int.h. What its events mean is decided
- * where it is for any trace, in meaning.c and producer_xprof.c.
+ * import_xspace.c: the importer of XSpace, the files (*.xplane.pb) of the profilers of TensorFlow 2, JAX and XProf. It
+ * recognises them, runs the passes over planes and lines (xspace_int.h), sorts events, and writes facts and notes. What the
+ * events mean is decided in import/interpret (producer_xprof.c).
  */
-#include "import/xspace_int.h"
+#include "import/xspace/xspace_int.h"
+#include "import/common/model_text.h"
 
-#include "import/repaired_text.h"
+#define TOP 5
+#define LINES_MAX 20000 /* listed; a file has a line per thread */
+
+void xspace_line_facts(struct xspace *x, const struct xline *line, fact_id list, uint64_t events,
+		       int64_t sum_ps)
+{
+	fact_id object;
+
+	if (x->line_total > LINES_MAX)
+		return;
+	object = fact_object(x->b, list, NULL);
+	fact_int(x->b, object, "id", line->id);
+	fact_text(x->b, object, "name", model_str(x->b->m, xspace_text(x, line->name)));
+	if (line->display.len)
+		fact_text(x->b, object, "display_name",
+			  model_str(x->b->m, xspace_text(x, line->display)));
+	fact_int(x->b, object, "timestamp_ns", line->timestamp_ns);
+	fact_int(x->b, object, "events", (int64_t)events);
+	fact_int(x->b, object, "sum_duration_ps", sum_ps);
+}
+
+/* Whether a comes before b: the longest first, then by name. */
+static bool before(const struct xplane *plane, uint32_t a, uint32_t b)
+{
+	if (plane->events[a].sum_ps != plane->events[b].sum_ps)
+		return plane->events[a].sum_ps > plane->events[b].sum_ps;
+	return str_cmp(plane->texts[a].name, plane->texts[b].name) < 0;
+}
+
+static void top_facts(struct xspace *x, const struct xplane *plane, fact_id object)
+{
+	uint32_t top[TOP + 1];
+	fact_id list = fact_list(x->b, object, "top5_duration_ps");
+	size_t count = 0;
+
+	for (uint32_t i = 1; i < plane->event_ids.count; i++) {
+		size_t at = count;
+
+		if (!plane->events[i].runs)
+			continue;
+		for (; at && before(plane, i, top[at - 1]); at--)
+			top[at] = top[at - 1];
+		top[at] = i;
+		count = MIN(count + 1, (size_t)TOP);
+	}
+	for (size_t i = 0; i < count; i++) {
+		fact_id item = fact_list(x->b, list, NULL);
+
+		fact_text(x->b, item, NULL,
+			  model_str(x->b->m, xspace_text(x, plane->texts[top[i]].name)));
+		fact_int(x->b, item, NULL, plane->events[top[i]].sum_ps);
+		fact_int(x->b, item, NULL, (int64_t)plane->events[top[i]].runs);
+	}
+}
+
+/* What the plane says about itself: capabilities of a device, versions, times. */
+static void value_facts(struct xspace *x, const struct xplane *plane, fact_id object)
+{
+	fact_id values = { 0 };
+
+	for (size_t i = 0; i < plane->value_count; i++) {
+		const struct xvalue *v = &plane->values[i];
+		uint32_t row = xids_find(&plane->stat_ids, v->stat);
+		const char *name;
+
+		if (!row || !plane->stats[row].name.len || v->field == 6 || !v->field)
+			continue;
+		if (!values.v)
+			values = fact_object(x->b, object, "capabilities");
+		name = model_str(x->b->m, xspace_text(x, plane->stats[row].name)).ptr;
+		if (v->field == 2)
+			fact_real(x->b, values, name, pb_double(v->bits));
+		else if (v->field == 5 || v->field == 7)
+			fact_text(x->b, values, name,
+				  model_str(x->b->m, xspace_text(x, xvalue_text(plane, v))));
+		else
+			fact_int(x->b, values, name, (int64_t)v->bits);
+	}
+}
+
+void xspace_plane_facts(struct xspace *x, struct xplane *plane, fact_id object)
+{
+	bool any = plane->min_start_ps != INT64_MAX;
+
+	fact_text(x->b, object, "name", model_str(x->b->m, xspace_text(x, plane->name)));
+	fact_int(x->b, object, "id", plane->id);
+	fact_int(x->b, object, "lines", (int64_t)plane->line_count);
+	fact_int(x->b, object, "events", (int64_t)plane->event_count);
+	fact_int(x->b, object, "event_stats", (int64_t)plane->event_stats);
+	fact_int(x->b, object, "event_metadata", plane->entries);
+	fact_int(x->b, object, "stat_metadata", (int64_t)plane->stat_ids.count - 1);
+	fact_int(x->b, object, "stats", (int64_t)plane->value_count);
+	if (any) {
+		fact_int(x->b, object, "min_start_ps", plane->min_start_ps);
+		fact_int(x->b, object, "max_end_ps", plane->max_end_ps);
+	}
+	top_facts(x, plane, object);
+	value_facts(x, plane, object);
+}
+
+static ow_status xspace_facts(struct xspace *x)
+{
+	fact_id nil = { 0 }, others, hosts;
+
+	fact_int(x->b, nil, "planes", (int64_t)x->plane_count);
+	fact_int(x->b, nil, "lines", (int64_t)x->line_total);
+	fact_int(x->b, nil, "events", (int64_t)x->event_total);
+	others = fact_object(x->b, nil, "other_toplevel_fields");
+	for (unsigned i = 0; i < ARRAY_COUNT(x->others); i++) {
+		char number[8];
+
+		snprintf(number, sizeof(number), "%u", i);
+		if (x->others[i])
+			fact_int(x->b, others, i ? number : "other", (int64_t)x->others[i]);
+	}
+	hosts = fact_list(x->b, nil, "hostnames");
+	for (size_t i = 0; i < x->hostname_count; i++)
+		fact_text(x->b, hosts, NULL, model_str(x->b->m, x->hostnames[i]));
+	if (x->start_ns)
+		fact_int(x->b, nil, "profile_start_time", x->start_ns);
+	if (x->stop_ns)
+		fact_int(x->b, nil, "profile_stop_time", x->stop_ns);
+	return builder_status(x->b);
+}
 
 /* ---- recognition ---- */
 
@@ -85,7 +209,7 @@ str_id xspace_text(struct xspace *x, struct str text)
 	if (OW_LIKELY(utf8_valid(text)))
 		return builder_str(x->b, text);
 	x->bad_text++;
-	return repaired_text(x->b, text);
+	return utf8_repair(x->b, text);
 }
 
 /* ---- loading ---- */
@@ -170,11 +294,13 @@ static ow_status sort_events(struct xspace *x)
 	if (where) {
 		for (uint32_t i = 0; i < e->count; i++)
 			order[i] = i;
-		qsort_r(order + x->first_event, e->count - x->first_event, sizeof(*order), by_place,
+		qsort_r(order + x->draft.first, e->count - x->draft.first, sizeof(*order), by_place,
 			e);
 		for (uint32_t i = 0; i < e->count; i++)
 			where[order[i]] = i;
 		status = builder_permute(x->b, TABLE_event, order);
+		if (status == OW_OK && !event_draft_permute(&x->draft, order, e->count))
+			status = xspace_no_memory(x);
 		for (size_t i = 0; i < x->end_count; i++)
 			x->ends[i].event = where[x->ends[i].event];
 	} else {
@@ -256,19 +382,19 @@ static ow_status find_meaning(struct xspace *x)
 		return xspace_no_memory(x);
 	for (size_t i = 0; i < count; i++)
 		hints[i] = (struct op_hint){ { x->ops[i].type }, x->ops[i].flags };
-	status = trace_meaning(x->b, &(struct meaning_input){ .source = x->b->source,
-							      .input = x->ctx->in,
-							      .options = x->ctx->options,
-							      .first_event = x->first_event,
-							      .first_track = x->first_track,
-							      .first_flow = x->first_flow,
-							      .first_link = x->first_link,
-							      .only_slices = true,
-							      .xspace = true,
-							      .hints = hints,
-							      .hint_count = (uint32_t)count,
-							      .steps = x->steps,
-							      .step_count = x->step_count });
+	status = interpret_trace(x->b, &(struct interpret_input){ .source = x->b->source,
+								  .input = x->ctx->in,
+								  .options = x->ctx->options,
+								  .draft = &x->draft,
+								  .first_track = x->first_track,
+								  .first_flow = x->first_flow,
+								  .first_link = x->first_link,
+								  .only_slices = true,
+								  .xspace = true,
+								  .hints = hints,
+								  .hint_count = (uint32_t)count,
+								  .steps = x->steps,
+								  .step_count = x->step_count });
 	mem_free(x->mem, hints, (count + 1) * sizeof(*hints));
 	return status;
 }
@@ -277,21 +403,21 @@ static void add_notes(struct xspace *x)
 {
 	if (x->truncated)
 		builder_note(x->b, NOTE_TRUNCATED, x->truncated_at,
-			     "the file ends inside a message or goes on with something else; what "
-			     "came before is used");
+			     "the file ends inside a message, or other data follows; everything "
+			     "before it is used");
 	if (x->damaged)
 		builder_note_many(x->b, NOTE_DAMAGED, x->first_damage, x->damaged,
-				  "events or entries that cannot be read: left out");
+				  "unreadable events or entries: left out");
 	if (x->unnamed)
-		builder_note_many(x->b, NOTE_MISSING, OW_NO_OFFSET, x->unnamed,
-				  "kinds of events whose names the file does not have: they are "
-				  "called by their numbers");
+		builder_note_many(
+			x->b, NOTE_MISSING, OW_NO_OFFSET, x->unnamed,
+			"kinds of events have no name in the file: their number is shown");
 	if (x->clamped)
 		builder_note_many(x->b, NOTE_REPAIRED, OW_NO_OFFSET, x->clamped,
-				  "times out of range: held within it");
+				  "times out of range: replaced by the limit");
 	if (x->bad_text)
 		builder_note_many(x->b, NOTE_REPAIRED, OW_NO_OFFSET, x->bad_text,
-				  "texts that are no UTF-8: the bad bytes were replaced");
+				  "texts are not UTF-8: the invalid bytes were replaced");
 }
 
 /* A binary file that went through a text encoding has nothing left to be read. */
@@ -300,19 +426,18 @@ static ow_status tell_empty(struct xspace *x)
 	struct str head = window_peek(&x->window, 0, (size_t)MIN(x->ctx->in->size, 4096u));
 
 	if (head.ptr && str_has(head, STR(REPLACED)))
-		return error_at(
-			x->ctx->err, OW_E_CORRUPT, str_find(head, STR(REPLACED)),
-			"%s: an XSpace that was converted as if it were text: its bytes are "
-			"lost; copy the original file again, as binary",
-			x->ctx->in->name);
+		return error_at(x->ctx->err, OW_E_CORRUPT, str_find(head, STR(REPLACED)),
+				"%s: this XSpace was converted as if it were text, which destroys "
+				"it; copy the original file again, as binary",
+				x->ctx->in->name);
 	if (x->truncated || x->damaged)
 		return error_at(x->ctx->err, OW_E_CORRUPT,
 				x->truncated ? x->truncated_at : x->first_damage,
-				"%s: an XSpace that is cut short or damaged before its first "
-				"event; copy it again",
+				"%s: the XSpace is truncated or damaged before its first event; "
+				"copy it again",
 				x->ctx->in->name);
 	return error_set(x->ctx->err, OW_E_EMPTY,
-			 "%s: an XSpace without any plane that can be read; nothing was recorded",
+			 "%s: the XSpace has no readable plane: nothing was recorded",
 			 x->ctx->in->name);
 }
 
@@ -322,7 +447,7 @@ static ow_status load_all(struct xspace *x)
 
 	OW_TRY(xspace_find_planes(x));
 	OW_TRY(read_first(x));
-	x->first_event = m->event.count;
+	event_draft_init(&x->draft, x->b);
 	x->first_track = m->track.count;
 	x->first_flow = m->flow.count;
 	x->first_link = m->link.count;
@@ -356,6 +481,7 @@ static void release(struct xspace *x)
 	mem_free(x->mem, x->ends, x->end_cap * sizeof(*x->ends));
 	mem_free(x->mem, x->sums, x->sum_cap * sizeof(*x->sums));
 	mem_free(x->mem, x->heaps, x->heap_cap * sizeof(*x->heaps));
+	event_draft_release(&x->draft);
 	xspace_release_roots(x);
 	mem_free(x->mem, x->pieces, x->piece_cap * sizeof(*x->pieces));
 	mem_free(x->mem, x->order, x->order_rows * sizeof(*x->order));

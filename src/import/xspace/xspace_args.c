@@ -1,12 +1,157 @@
 /*
- * xspace_args.c: the stats of an event of an XSpace as its arguments, a JSON object, when somebody asks for them: the
- * table arg, arg(event, 'key'), our own files. Nothing is kept per event: of each piece of a line that was read it is
- * known which rows came of it, and the piece is gone through again. Dictionaries of planes are read again, too, the
- * first time that one is needed, and kept.
+ * xspace_args.c: the stats of an event of an XSpace as its arguments, a JSON object, on demand: for the table arg,
+ * arg(event, 'key') and our own files. Nothing is kept per event: for each piece of a line it is known which rows came of it, and
+ * the piece is read again. So are the dictionaries of a plane, once, when one is needed. Also here: decoding of events and
+ * stats that are not of the usual form (xspace_event.h).
  */
-#include "import/xspace_event.h"
+#include "import/xspace/xspace_event.h"
 
-#include "wire/json_strict.h"
+#include "base/vec.h"
+#include "wire/json/json_strict.h"
+
+/* ---- any event ---- */
+
+static struct xwanted wanted_of(const struct xplane *plane, uint64_t id)
+{
+	uint32_t row;
+
+	if (OW_LIKELY(id < plane->wanted_count))
+		return plane->wanted[id];
+	row = xids_find(&plane->stat_ids, id);
+	return row ? xspace_wanted(plane, (enum xstat)plane->stats[row].stat)
+		   : (struct xwanted){ 0 };
+}
+
+/* Most stats are not wanted, as the first bytes show: what else is in them does not matter. */
+static bool is_unwanted(const struct xplane *plane, struct pb stat)
+{
+	struct pb_field f;
+
+	return pb_next(&stat, &f) && f.tag == PB_TAG(1, PB_VARINT) &&
+	       f.value < plane->wanted_count && plane->wanted[f.value].stat == XSTAT_OTHER;
+}
+
+static enum xtext text_of(unsigned stat)
+{
+	switch ((enum xstat)stat) {
+	case XSTAT_TF_OP:
+		return XTEXT_TF_OP;
+	case XSTAT_HLO_OP:
+		return XTEXT_HLO_OP;
+	case XSTAT_STEP_NAME:
+		return XTEXT_STEP_NAME;
+	default:
+		return XTEXT_DETAILS;
+	}
+}
+
+/* False when it is damaged. */
+static bool take_stat(const struct xplane *plane, struct xevent *ev, struct pb message)
+{
+	struct xwanted wanted;
+	struct xvalue value;
+
+	if (is_unwanted(plane, message))
+		return true;
+	if (!xvalue_read(message, &value))
+		return false;
+	wanted = wanted_of(plane, value.stat);
+	if (wanted.stat == XSTAT_OTHER)
+		return true;
+	ev->has |= XSTAT_BIT(wanted.stat);
+	if (wanted.kinds == XKIND_NUMBER) {
+		ev->bits[wanted.stat] = (uint64_t)xvalue_int(&value);
+		return true;
+	}
+	ev->bits[wanted.stat] = value.bits;
+	ev->inlined |= XSTAT_BIT(wanted.stat);
+	if (value.field == 7)
+		ev->inlined ^= XSTAT_BIT(wanted.stat);
+	ev->texts[text_of(wanted.stat)] = value.field == 5 ? value.text : STR("");
+	return true;
+}
+
+bool xevent_read(const struct xplane *plane, struct pb message, struct xevent *ev)
+{
+	struct pb_field f;
+
+	*ev = (struct xevent){ 0 };
+	while (pb_next(&message, &f)) {
+		switch (f.tag) {
+		case PB_TAG(1, PB_VARINT):
+			ev->entry = f.value;
+			break;
+		case PB_TAG(2, PB_VARINT):
+			ev->offset_ps = (int64_t)f.value;
+			break;
+		case PB_TAG(3, PB_VARINT):
+			ev->duration_ps = (int64_t)f.value;
+			break;
+		case PB_TAG(5, PB_VARINT):
+			ev->occurrences = (int64_t)f.value;
+			ev->aggregated = true;
+			break;
+		case PB_TAG(4, PB_BYTES):
+			ev->stat_count++;
+			if (!take_stat(plane, ev, pb_message(&f)))
+				return false;
+			break;
+		default:
+			break;
+		}
+	}
+	return !message.problem;
+}
+
+struct str xevent_text(const struct xplane *plane, const struct xevent *ev, enum xstat stat)
+{
+	uint32_t row;
+
+	if (ev->inlined & XSTAT_BIT(stat))
+		return ev->texts[text_of(stat)];
+	row = xids_find(&plane->stat_ids, ev->bits[stat]);
+	return row ? plane->stats[row].name : STR("");
+}
+
+/* ---- an event as it is written ---- */
+
+const uint8_t xkinds_of_tag[256] = {
+	[PB_TAG(3, PB_VARINT)] = XKIND_NUMBER,
+	[PB_TAG(4, PB_VARINT)] = XKIND_NUMBER,
+	[PB_TAG(7, PB_VARINT)] = XKIND_REF,
+};
+
+/* With an id of two bytes: profilers give numbers to names and to texts, as they come. */
+static const uint8_t *long_id(const struct xplane *plane, const uint8_t *at, const uint8_t *end,
+			      struct xevent *ev)
+{
+	size_t id = (size_t)(at[3] & 0x7f) | (size_t)at[4] << 7;
+	const uint8_t *last = at + 2 + at[1];
+
+	if (at[0] != PB_TAG(4, PB_BYTES) || at[1] < 3 || at[1] > 0x7f ||
+	    at[2] != PB_TAG(1, PB_VARINT) || at[3] < 0x80 || at[4] > 0x7f || last > end ||
+	    id >= plane->wanted_count)
+		return NULL;
+	return !plane->wanted[id].kinds ||
+			       xevent_fast_value(plane->wanted[id], at + 5, last, ev, false)
+		       ? last
+		       : NULL;
+}
+
+const uint8_t *xevent_odd_stat(const struct xplane *plane, const uint8_t *at, const uint8_t *end,
+			       struct xevent *ev)
+{
+	const uint8_t *last = long_id(plane, at, end, ev);
+	struct pb event = pb_over(at, (size_t)(end - at));
+	struct pb_field f;
+
+	if (last)
+		return last;
+	if (!pb_next(&event, &f) || f.tag != PB_TAG(4, PB_BYTES) ||
+	    !take_stat(plane, ev, pb_message(&f)))
+		return NULL;
+	return event.at;
+}
 
 /* A plane whose dictionaries are read when they are needed. */
 struct known_plane {
@@ -29,19 +174,15 @@ struct xargs {
 
 ow_status xspace_add_piece(struct xspace *x, const struct xpiece *piece)
 {
-	void *pieces = x->pieces;
-
-	if (!mem_grow(x->mem, &pieces, &x->piece_cap, x->piece_count + 1, sizeof(*x->pieces)))
+	if (!vec_push(x->mem, x->pieces, x->piece_count, x->piece_cap, *piece))
 		return xspace_no_memory(x);
-	x->pieces = pieces;
-	x->pieces[x->piece_count++] = *piece;
 	return OW_OK;
 }
 
 /* ---- dictionaries ---- */
 
-/* The importer's own reading; the builder is only told of failures. */
-static ow_status read_plane(struct known_plane *p, struct input *in, struct error *err)
+/* The importer's own reading; the builder only gets failures. */
+static ow_status read_plane(struct known_plane *p, struct input *in, struct ow_error *err)
 {
 	struct builder b = { .err = err };
 	struct import_ctx ctx = { .in = in, .b = &b, .err = err };
@@ -60,7 +201,7 @@ static ow_status read_plane(struct known_plane *p, struct input *in, struct erro
 }
 
 static ow_status know_plane(struct xargs *a, const struct model *m, uint32_t number,
-			    struct error *err)
+			    struct ow_error *err)
 {
 	struct known_plane *p = &a->planes[number];
 	ow_status status = OW_OK;
@@ -89,11 +230,11 @@ static bool is_stored(const struct xplane *plane, const struct xpiece *piece,
 
 /* ---- text ---- */
 
-struct telling {
+struct args_writer {
 	const struct xplane *plane;
 	struct buf text;
-	uint64_t told[64]; /* stats of the event itself, by the low bits of their ids */
-	bool any;	   /* of this object */
+	uint64_t written[64]; /* stats of the event itself, by the low bits of their ids */
+	bool any;	      /* of this object */
 };
 
 static void put_number(struct buf *text, const struct xvalue *v)
@@ -110,7 +251,7 @@ static void put_number(struct buf *text, const struct xvalue *v)
 		buf_puts(text, "null");
 }
 
-static void put_member(struct telling *t, struct str key, const struct xvalue *v)
+static void put_member(struct args_writer *t, struct str key, const struct xvalue *v)
 {
 	buf_puts(&t->text, t->any ? ", " : "{");
 	t->any = true;
@@ -127,12 +268,12 @@ static void put_member(struct telling *t, struct str key, const struct xvalue *v
 }
 
 /* What the event says itself comes before what its entry says of all. */
-static bool is_told(const struct telling *t, struct pb event, uint64_t stat)
+static bool is_written(const struct args_writer *t, struct pb event, uint64_t stat)
 {
 	struct xvalue value;
 	struct pb_field f;
 
-	if (!(t->told[stat % 64] & (uint64_t)1 << (stat >> 6) % 64))
+	if (!(t->written[stat % 64] & (uint64_t)1 << (stat >> 6) % 64))
 		return false;
 	while (pb_next(&event, &f))
 		if (f.tag == PB_TAG(4, PB_BYTES) && xvalue_read(pb_message(&f), &value) &&
@@ -141,32 +282,32 @@ static bool is_told(const struct telling *t, struct pb event, uint64_t stat)
 	return false;
 }
 
-static void put_stat(struct telling *t, struct pb stat, const struct pb *event)
+static void put_stat(struct args_writer *t, struct pb stat, const struct pb *event)
 {
 	struct xvalue value;
 	uint32_t row;
 
-	if (!xvalue_read(stat, &value) || (event && is_told(t, *event, value.stat)))
+	if (!xvalue_read(stat, &value) || (event && is_written(t, *event, value.stat)))
 		return;
 	row = xids_find(&t->plane->stat_ids, value.stat);
 	if (!event)
-		t->told[value.stat % 64] |= (uint64_t)1 << (value.stat >> 6) % 64;
+		t->written[value.stat % 64] |= (uint64_t)1 << (value.stat >> 6) % 64;
 	if (row && t->plane->stats[row].name.len)
 		put_member(t, t->plane->stats[row].name, &value);
 }
 
-static void put_own(struct telling *t, struct pb event)
+static void put_own(struct args_writer *t, struct pb event)
 {
 	struct pb_field f;
 
-	memset(t->told, 0, sizeof(t->told));
+	memset(t->written, 0, sizeof(t->written));
 	while (pb_next(&event, &f))
 		if (f.tag == PB_TAG(4, PB_BYTES))
 			put_stat(t, pb_message(&f), NULL);
 }
 
 /* What its entry says of all of its events. */
-static void put_shared(struct telling *t, struct pb event, uint64_t entry)
+static void put_shared(struct args_writer *t, struct pb event, uint64_t entry)
 {
 	uint32_t row = xids_find(&t->plane->event_ids, entry);
 	struct xvalue name = { .field = 5 };
@@ -183,9 +324,9 @@ static void put_shared(struct telling *t, struct pb event, uint64_t entry)
 		put_member(t, STR("long_name"), &name);
 }
 
-/* Ends the object that is being told; the next may begin. */
-static ow_status end_object(struct telling *t, struct arena *arena, struct str *text,
-			    struct error *err)
+/* Ends the current object; the next may begin. */
+static ow_status end_object(struct args_writer *t, struct arena *arena, struct str *text,
+			    struct ow_error *err)
 {
 	bool any = t->any;
 
@@ -201,8 +342,9 @@ static ow_status end_object(struct telling *t, struct arena *arena, struct str *
 }
 
 /* Both in one object, unless those that are shared are wanted apart. */
-static ow_status tell(struct telling *t, struct pb event, uint64_t entry, struct arena *arena,
-		      struct str *text, struct str *shared, struct error *err)
+static ow_status write_args(struct args_writer *t, struct pb event, uint64_t entry,
+			    struct arena *arena, struct str *text, struct str *shared,
+			    struct ow_error *err)
 {
 	buf_clear(&t->text);
 	t->any = false;
@@ -255,13 +397,13 @@ struct reading {
 	struct xargs *a;
 	const struct model *m;
 	struct window window;
-	struct telling telling;
+	struct args_writer writer;
 	struct str *texts, *shared; /* shared may be NULL */
 	struct arena *arena;
-	struct error *err;
+	struct ow_error *err;
 };
 
-/* The rows of one piece that are asked for. One whose time is not that of its row is another: nothing is told. */
+/* The rows of one piece that are asked for. One whose time is not that of its row is another event: it gets no arguments. */
 static ow_status read_piece(struct reading *r, const struct xpiece *piece,
 			    const struct asked *asked, uint32_t n)
 {
@@ -273,7 +415,7 @@ static ow_status read_piece(struct reading *r, const struct xpiece *piece,
 
 	if (!bytes)
 		return r->window.status;
-	r->telling.plane = plane;
+	r->writer.plane = plane;
 	p = pb_over(bytes, piece->size);
 	while (next < n && pb_next(&p, &f)) {
 		struct xevent ev;
@@ -285,9 +427,9 @@ static ow_status read_piece(struct reading *r, const struct xpiece *piece,
 			uint32_t at = asked[next].at;
 
 			if (r->m->event.ts_ns[asked[next].row] == start_of(piece, &ev))
-				OW_TRY(tell(&r->telling, pb_message(&f), ev.entry, r->arena,
-					    &r->texts[at], r->shared ? &r->shared[at] : NULL,
-					    r->err));
+				OW_TRY(write_args(&r->writer, pb_message(&f), ev.entry, r->arena,
+						  &r->texts[at], r->shared ? &r->shared[at] : NULL,
+						  r->err));
 		}
 		place++;
 	}
@@ -314,7 +456,7 @@ static ow_status read_asked(struct reading *r, const struct asked *asked, uint32
 
 static ow_status read_args(void *state, const struct model *m, const uint32_t *rows, uint32_t n,
 			   struct str *texts, struct str *shared, struct arena *arena,
-			   struct error *err)
+			   struct ow_error *err)
 {
 	struct xargs *a = state;
 	struct asked *asked = ARENA_ARRAY(arena, struct asked, n + 1);
@@ -332,9 +474,9 @@ static ow_status read_args(void *state, const struct model *m, const uint32_t *r
 	}
 	qsort(asked, n, sizeof(*asked), by_place);
 	window_init(&r.window, m->inputs[a->source], err);
-	buf_init(&r.telling.text, a->mem);
+	buf_init(&r.writer.text, a->mem);
 	status = read_asked(&r, asked, n);
-	buf_release(&r.telling.text);
+	buf_release(&r.writer.text);
 	window_release(&r.window);
 	return status;
 }

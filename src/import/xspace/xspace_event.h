@@ -6,8 +6,8 @@
 #ifndef IMPORT_XSPACE_EVENT_H
 #define IMPORT_XSPACE_EVENT_H
 
-#include "import/xspace_int.h"
-#include "wire/pb_wide.h"
+#include "import/xspace/xspace_int.h"
+#include "wire/protobuf/pb_fast_varint.h"
 
 /* Stats whose value is text have a place for it. */
 enum xtext { XTEXT_TF_OP, XTEXT_HLO_OP, XTEXT_STEP_NAME, XTEXT_DETAILS, XTEXT_COUNT };
@@ -16,7 +16,7 @@ struct xevent {
 	uint64_t entry; /* id */
 	int64_t offset_ps, duration_ps, occurrences;
 	uint64_t has;	  /* XSTAT_BIT of the stats it has, of those that are wanted */
-	uint64_t inlined; /* those whose text is in texts, not that of the entry that bits tells */
+	uint64_t inlined; /* those whose text is in texts, not that of the entry in bits */
 	uint32_t stat_count;
 	bool aggregated;
 	uint64_t bits[XSTAT_COUNT]; /* numbers, and ids of texts; of stats that it has */
@@ -40,12 +40,12 @@ extern const uint8_t xkinds_of_tag[256];
 OW_ALWAYS_INLINE bool xevent_fast_value(struct xwanted wanted, const uint8_t *tag,
 					const uint8_t *last, struct xevent *ev, bool gathers)
 {
-	uint64_t value = pb_load64(tag + 1), stop = ~value & PB_WIDE_STOPS;
+	uint64_t value = pb_load64(tag + 1), stop = ~value & PB_FAST_VARINT_STOPS;
 
 	if (OW_UNLIKELY(!(xkinds_of_tag[*tag] & wanted.kinds) || !stop ||
 			tag + (__builtin_ctzll(stop) >> 3) + 2 != last))
 		return false;
-	ev->bits[wanted.stat] = pb_wide_gather(value & (stop ^ (stop - 1)), gathers);
+	ev->bits[wanted.stat] = pb_fast_gather(value & (stop ^ (stop - 1)), gathers);
 	ev->has |= XSTAT_BIT(wanted.stat);
 	ev->inlined &= ~XSTAT_BIT(wanted.stat);
 	return true;
@@ -101,18 +101,18 @@ OW_ALWAYS_INLINE struct xtimes xevent_fast_times(const uint8_t *at, const uint8_
 
 	if (OW_UNLIKELY(at == end || *at != PB_TAG(1, PB_VARINT)))
 		return t;
-	v = pb_wide_varint(at + 1, gathers);
+	v = pb_fast_varint(at + 1, gathers);
 	t.entry = v.value;
 	if (OW_UNLIKELY(!v.next))
 		return t;
 	if (OW_LIKELY(v.next < end && *v.next == PB_TAG(2, PB_VARINT))) {
-		v = pb_wide_varint(v.next + 1, gathers);
+		v = pb_fast_varint(v.next + 1, gathers);
 		t.offset_ps = v.value;
 		if (OW_UNLIKELY(!v.next))
 			return t;
 	}
 	if (OW_LIKELY(v.next < end && *v.next == PB_TAG(3, PB_VARINT))) {
-		v = pb_wide_varint(v.next + 1, gathers);
+		v = pb_fast_varint(v.next + 1, gathers);
 		t.duration_ps = v.value;
 	}
 	t.next = v.next;

@@ -1,13 +1,17 @@
 /*
- * hlo_cost.c: see hlo_cost.h. The numbers follow XLA's own cost analysis where shapes suffice: a dot takes two
- * operations per element of the result and contracted index, a convolution two per element of the result and tap of
- * the kernel (padding included), everything elementwise one per element, moving data none. Bytes are those of operands
- * and results. Computations come before their callers in the file, so one pass is enough.
+ * xspace_hlo.c: the programs that XLA compiled, from the plane /host:metadata: one HloProto per module. For each instruction it
+ * keeps name, category, place in the scopes of the framework and in the source, and what a run costs, so that kernels, which
+ * only name an instruction, get an op, a type and costs.
+ *
+ * Costs follow XLA's own analysis where shapes suffice: a dot takes two operations per element of the result and contracted
+ * index, a convolution two per element of the result and tap of the kernel (padding included), elementwise operations one
+ * per element, moving data none. Bytes are those of operands and results. Computations come before their callers in the file,
+ * so one pass is enough.
  */
-#include "import/hlo_cost.h"
-
+#include "import/xspace/xspace_int.h"
 #include "base/map.h"
-#include "wire/pb.h"
+#include "base/vec.h"
+#include "wire/protobuf/pb.h"
 
 #define DIMS_MAX 16
 
@@ -545,7 +549,7 @@ static struct str category_of(const struct instruction *i, bool matrix)
 
 /* Computations inside of a fusion or a reduction make no kernels; those of loops and calls do. Names in there differ
  * from all others, so it does no harm to know them. */
-static ow_status tell(struct reading *r, hlo_fn take, void *arg)
+static ow_status report_instructions(struct reading *r, hlo_fn take, void *arg)
 {
 	for (size_t n = 0; n < r->count; n++) {
 		struct instruction *i = &r->instructions[n];
@@ -602,9 +606,237 @@ ow_status hlo_read(struct str proto, struct arena *scratch, hlo_fn take, void *a
 	map_init(&r.by_program, scratch->mem);
 	status = read_module(&r, module);
 	if (status == OW_OK)
-		status = tell(&r, take, arg);
+		status = report_instructions(&r, take, arg);
 	map_release(&r.by_id);
 	map_release(&r.by_program);
 	*damaged = r.damaged;
 	return status;
+}
+
+#define PROTO_MAX ((uint64_t)1 << 30)
+
+/* ---- instructions by name ---- */
+
+static uint64_t hash_of(uint64_t program, struct str name)
+{
+	return map_hash_u64(program, str_hash(name));
+}
+
+/* "a::b" is b inside of a. */
+static struct str last_part(struct str name)
+{
+	size_t at;
+
+	while ((at = str_find(name, STR("::"))) != STR_NONE)
+		name = str_skip(name, at + 2);
+	return name;
+}
+
+uint32_t xspace_hlo_find(const struct xspace *x, uint64_t program, struct str text)
+{
+	struct str name = last_part(text);
+	struct map_iter it;
+
+	for (it = map_find(&x->hlo.map, hash_of(program, name)); it.value;
+	     it = map_next(&x->hlo.map, it)) {
+		const struct hlo_op *op = &x->hlo.ops[it.value];
+
+		if (op->program == program && str_eq(op->name, name))
+			return it.value;
+	}
+	return 0;
+}
+
+static str_id module_of(const struct xspace *x, uint64_t program)
+{
+	for (size_t i = 0; i < x->hlo.module_count; i++)
+		if (x->hlo.modules[i].program == program)
+			return x->hlo.modules[i].name;
+	return (str_id){ 0 };
+}
+
+/* Its scope, then the instruction. One name may stand for one cost only, so another program's instruction of the same
+ * name gets the number of its program. */
+static str_id name_op(struct xspace *x, const struct hlo_op *op)
+{
+	struct str scope =
+		op->scope.len ? op->scope : model_str(x->b->m, module_of(x, op->program));
+	const struct hlo_op *other;
+	struct xop *known;
+	struct buf text;
+	str_id name = { 0 };
+
+	buf_init(&text, x->mem);
+	if (scope.len) {
+		buf_add_str(&text, scope);
+		buf_add_char(&text, '/');
+	}
+	buf_add_str(&text, op->name);
+	if (!text.failed)
+		name = xspace_text(x, buf_str(&text));
+	known = name.v ? xspace_op(x, name) : NULL;
+	other = known && known->hlo ? &x->hlo.ops[known->hlo] : NULL;
+	if (other && (other->flops != op->flops || other->accessed != op->accessed)) {
+		buf_printf(&text, "@%" PRIu64, op->program);
+		if (!text.failed)
+			name = xspace_text(x, buf_str(&text));
+	}
+	if (text.failed)
+		xspace_no_memory(x);
+	buf_release(&text);
+	return name;
+}
+
+str_id xspace_hlo_op(struct xspace *x, uint32_t row)
+{
+	struct hlo_op *op = row ? &x->hlo.ops[row] : NULL;
+	struct xop *known;
+
+	if (!op || op->op.v)
+		return op ? op->op : (str_id){ 0 };
+	op->op = name_op(x, op);
+	known = op->op.v ? xspace_op(x, op->op) : NULL;
+	if (known && !known->hlo) {
+		known->type = xspace_text(x, op->category).v;
+		known->hlo = row;
+		known->flags |= OP_FRAMEWORK | OP_INSTRUCTION;
+	}
+	return op->op;
+}
+
+static bool keep(struct xspace *x, struct str *text)
+{
+	*text = text->len ? arena_str(&x->arena, *text) : STR("");
+	return text->ptr != NULL;
+}
+
+ow_status xspace_hlo_add(struct xspace *x, const struct hlo_op *op, uint32_t *row)
+{
+	struct hlo *h = &x->hlo;
+	struct hlo_op kept = *op;
+
+	if (!keep(x, &kept.name) || !keep(x, &kept.scope) || !keep(x, &kept.category) ||
+	    !keep(x, &kept.file) || !vec_reserve(x->mem, h->ops, h->cap, (size_t)h->count + 2))
+		return xspace_no_memory(x);
+	if (!h->count)
+		h->ops[h->count++] = (struct hlo_op){ 0 };
+	h->ops[h->count] = kept;
+	if (!map_add(&h->map, hash_of(kept.program, kept.name), h->count))
+		return xspace_no_memory(x);
+	*row = h->count++;
+	return OW_OK;
+}
+
+/* ---- modules ---- */
+
+/* "jit_f(12190760917235803885)". */
+static bool split_module(struct str text, struct str *name, uint64_t *program)
+{
+	size_t open = str_rfind_char(text, '(');
+	uint64_t number = 0;
+
+	if (open == STR_NONE || text.len < open + 3 || !str_ends(text, STR(")")))
+		return false;
+	for (size_t i = open + 1; i + 1 < text.len; i++) {
+		if (text.ptr[i] < '0' || text.ptr[i] > '9')
+			return false;
+		number = number * 10 + (uint64_t)(text.ptr[i] - '0');
+	}
+	*name = str_first(text, open);
+	*program = number;
+	return true;
+}
+
+static ow_status add_module(struct xspace *x, uint64_t program, struct str name)
+{
+	struct hlo *h = &x->hlo;
+
+	if (!vec_push(x->mem, h->modules, h->module_count, h->module_cap,
+		      (struct hlo_module){ program, xspace_text(x, name) }))
+		return xspace_no_memory(x);
+	return builder_status(x->b);
+}
+
+struct taking {
+	struct xspace *x;
+	uint64_t program;
+};
+
+static ow_status take_instruction(void *arg, const struct hlo_instruction *i)
+{
+	struct taking *t = arg;
+	struct xspace *x = t->x;
+	uint32_t row;
+	struct hlo_op op = { .program = t->program,
+			     .name = i->name,
+			     .scope = i->scope,
+			     .category = i->category,
+			     .file = i->file,
+			     .line = i->line,
+			     .flops = i->flops,
+			     .accessed = i->accessed };
+
+	return op.name.len ? xspace_hlo_add(x, &op, &row) : OW_OK;
+}
+
+static ow_status read_program(struct xspace *x, uint64_t program, struct str proto, uint64_t offset)
+{
+	struct taking taking = { x, program };
+	struct arena scratch;
+	ow_status status;
+	bool damaged = false;
+
+	arena_init(&scratch, x->mem);
+	status = hlo_read(proto, &scratch, take_instruction, &taking, &damaged);
+	arena_release(&scratch);
+	if (damaged)
+		xspace_damage(x, offset);
+	return status == OW_E_NO_MEMORY ? xspace_no_memory(x) : status;
+}
+
+/* An entry of the dictionary: its name, and the program among its stats. */
+static ow_status read_entry(struct xspace *x, struct pb entry, uint64_t offset)
+{
+	struct str name = STR(""), module, proto = STR("");
+	struct pb stat;
+	struct pb_field f;
+	uint64_t program;
+
+	while (pb_next(&entry, &f)) {
+		if (f.tag == PB_TAG(2, PB_BYTES)) {
+			name = pb_str(&f);
+		} else if (f.tag == PB_TAG(5, PB_BYTES)) {
+			struct xvalue value;
+
+			stat = pb_message(&f);
+			if (xvalue_read(stat, &value) && value.field == 6 &&
+			    value.text.len > proto.len)
+				proto = value.text;
+		}
+	}
+	if (!split_module(name, &module, &program))
+		return OW_OK;
+	OW_TRY(add_module(x, program, module));
+	return proto.len ? read_program(x, program, proto, offset) : OW_OK;
+}
+
+ow_status xspace_read_hlo(struct xspace *x, const struct xplane *plane)
+{
+	struct pb_stream s;
+	struct pb_stream_field f;
+	struct pb record, entry;
+	struct pb_field pair;
+
+	pb_stream_init(&s, &x->window, plane->offset, plane->offset + plane->size);
+	while (pb_stream_next(&s, &f)) {
+		if (f.tag != PB_TAG(4, PB_BYTES) || f.size > PROTO_MAX ||
+		    !pb_stream_record(&s, &f, &record))
+			continue;
+		entry = pb_over("", 0);
+		while (pb_next(&record, &pair))
+			if (pair.tag == PB_TAG(2, PB_BYTES))
+				entry = pb_message(&pair);
+		OW_TRY(read_entry(x, entry, f.start));
+	}
+	return s.status == OW_E_CORRUPT ? OW_OK : s.status;
 }

@@ -1,6 +1,8 @@
-/* hlo_cost_test.c: what instructions cost, from programs written for the purpose. */
-#include "import/hlo_cost.h"
-#include "wire/pb_write.h"
+/*
+ * xspace_hlo_test.c: what instructions cost, from programs written for the purpose.
+ */
+#include "import/xspace/xspace_int.h"
+#include "wire/protobuf/pb_write.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

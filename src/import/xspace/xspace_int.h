@@ -1,25 +1,16 @@
 /*
- * xspace_int.h: between the files of the XSpace importer (import_xspace.c, xspace_*.c); nobody else includes it.
- *
- * A file is a list of planes; a plane is a list of lines (long) and then its dictionaries of events and stats,
- * which mean nothing to any other plane. So each plane is gone through twice: its dictionaries first, its lines
- * being passed over without being read, then the lines, whose events go straight into the model's columns.
- * Ids of the file end here: what an event is called is resolved once per entry of the dictionary.
- *
- * Times are kept in picoseconds until they are stored: event.ts_ns and dur_ns are those of the begin and the end,
- * each cut to its nanosecond, and ts_rest and end_rest have what was cut off (docs/decisions/picoseconds.md).
+ * xspace_int.h: between the files of the XSpace importer (import_xspace.c, xspace_*.c); no other file includes it.
  */
 #ifndef IMPORT_XSPACE_INT_H
 #define IMPORT_XSPACE_INT_H
 
 #include "import/importer.h"
-#include "import/meaning.h"
-#include "import/tf_op_name.h"
-#include "wire/pb_stream.h"
+#include "import/interpret/interpret.h"
+#include "wire/protobuf/pb_stream.h"
 
 /* ---- stats ---- */
 
-/* Those whose value is used, in the order of the table in xspace_stats.c. */
+/* Those whose value is used, in the order of the table in xspace_plane.c. */
 enum xstat {
 	XSTAT_OTHER,
 	XSTAT_TF_OP,
@@ -66,8 +57,6 @@ enum xstat {
 	XSTAT_COUNT
 };
 
-enum xstat xstat_of(struct str name);
-
 #define XSTAT_BIT(stat) ((uint64_t)1 << (stat))
 
 /* Of which kind the value of a stat is expected to be: a number, or text by reference. */
@@ -104,10 +93,6 @@ struct xids {
 	uint32_t count; /* rows, 0 included */
 };
 
-void xids_init(struct xids *ids, struct mem *mem);
-void xids_release(struct xids *ids);
-/* The row of an id, a new one if need be; 0 without memory. */
-uint32_t xids_add(struct xids *ids, uint64_t id);
 uint32_t xids_find_far(const struct xids *ids, uint64_t id);
 static inline uint32_t xids_find(const struct xids *ids, uint64_t id)
 {
@@ -125,8 +110,8 @@ enum xevent_kind {
 	XEVENT_PLAIN,
 	XEVENT_FRAME,	/* of Python */
 	XEVENT_MEMORY,	/* MemoryAllocation, MemoryDeallocation */
-	XEVENT_ROOT,	/* like plain ones; xspace_roots.c looks at them */
-	XEVENT_INTERNAL /* of the runtime's threads: a point that nobody asks for */
+	XEVENT_ROOT,	/* like plain ones; xspace_steps.c looks at them */
+	XEVENT_INTERNAL /* of the runtime's threads: a point without interest */
 };
 
 struct xevent_text {
@@ -177,8 +162,8 @@ struct xplane {
 	struct xwanted *wanted; /* by small id of a stat; at least 128 */
 	size_t wanted_count;
 	uint32_t *
-		ref_ops; /* by small id of a text: the op that it is, as a tf_op, + 1; 0 = nobody has asked */
-	struct xshapes *shapes; /* of its events: xspace_shape.h */
+		ref_ops; /* by small id of a text: the op that it is, as a tf_op, + 1; 0 = not looked up */
+	struct xshapes *shapes; /* of its events: xspace_line.c */
 	struct xline *lines;
 	size_t line_count, line_cap;
 	struct xvalue *values; /* the plane's own stats */
@@ -197,7 +182,7 @@ struct hlo_op {
 	struct str name, scope, category, file;
 	int32_t line;
 	int64_t flops, accessed; /* of one run; 0 = unknown */
-	str_id op;		 /* what the op is called; nil until somebody asks */
+	str_id op;		 /* the name of the op; nil until needed */
 };
 
 struct hlo {
@@ -211,6 +196,23 @@ struct hlo {
 	} * modules;
 	size_t module_count, module_cap;
 };
+
+/* An instruction that can become a kernel: what it is, and what a run of it costs in float operations and in bytes
+ * read and written. Layouts, caches and the number of rounds of a loop are not known. Texts are in the message or
+ * constant. */
+struct hlo_instruction {
+	struct str name, category;
+	struct str scope; /* op_name: where it is in the framework's scopes */
+	struct str file;
+	int32_t line;
+	int64_t flops, accessed; /* of one run; 0 = none or unknown */
+};
+
+typedef ow_status (*hlo_fn)(void *arg, const struct hlo_instruction *instruction);
+
+/* Reads an HloProto, a program as XLA compiled it. Returns OW_E_NO_MEMORY, or what `take` returned. *damaged: some
+ * of it could not be read. */
+ow_status hlo_read(struct str proto, struct arena *scratch, hlo_fn take, void *arg, bool *damaged);
 
 /* ---- the whole ---- */
 
@@ -262,7 +264,7 @@ struct xspace {
 	struct arena shelf; /* of the plane */
 	struct xplane *planes;
 	size_t plane_count, plane_cap;
-	int64_t start_ns; /* when the profile started, 0 when not told */
+	int64_t start_ns; /* when the profile started, 0 when the file does not say */
 	int64_t stop_ns;
 	bool hyphen; /* names of ops may have one: newer files */
 	struct hlo hlo;
@@ -271,7 +273,8 @@ struct xspace {
 	str_id *hostnames;
 	size_t hostname_count, hostname_cap;
 
-	uint32_t first_event, first_track, first_flow, first_link;
+	struct event_draft draft;
+	uint32_t first_track, first_flow, first_link;
 	bool unsorted;
 
 	enum xstep_source step_source;
@@ -289,7 +292,7 @@ struct xspace {
 	struct xiteration *iterations;
 	size_t iteration_count, iteration_cap;
 	struct map iteration_map; /* by call and number */
-	bool ungrouped;		  /* steps of this runtime cannot be told by roots */
+	bool ungrouped;		  /* roots do not mark the steps of this runtime */
 	struct xpiece *pieces;
 	size_t piece_count, piece_cap;
 	uint32_t *order; /* row → the row it was when it was read; NULL when that is the same */
@@ -318,18 +321,16 @@ enum xstat xvalue_stat(const struct xplane *plane, const struct xvalue *value);
 struct xop *xspace_op(struct xspace *x, str_id name);
 
 /* xspace_plane.c: the places of the planes, and the dictionaries of one. */
-/* An entry for events; what it has not told yet is nothing. Its row, or 0 without memory. */
+/* An entry for events; texts that it does not have yet are empty. Its row, or 0 without memory. */
 uint32_t xspace_add_entry(struct xspace *x, struct xplane *plane, uint64_t id,
 			  const struct xevent_text *text);
 ow_status xspace_find_planes(struct xspace *x);
 ow_status xspace_read_plane(struct xspace *x, struct xplane *plane);
-/* Which stats events of the plane are asked for. */
-ow_status xspace_choose_stats(struct xspace *x, struct xplane *plane);
 /* Groups of steps are no longer asked for when there are numbers. */
 void xspace_forget_groups(const struct xspace *x, struct xplane *plane);
 void xspace_release_plane(struct xspace *x, struct xplane *plane);
 
-/* xspace_names.c: what an entry means. */
+/* xspace_plane.c: what an entry means. */
 ow_status xspace_resolve(struct xspace *x, struct xplane *plane, uint32_t row);
 /* enum xevent_kind, of the name of an entry; *release: of memory. */
 uint8_t xspace_kind_of(struct str name, bool *release);
@@ -353,30 +354,23 @@ ow_status xspace_add_end(struct xspace *x, int64_t type, uint64_t id, uint32_t e
 			 bool consumer);
 ow_status xspace_link_ends(struct xspace *x);
 
-/* xspace_roots.c: an event that may be the root of a group, stored as that row; and the steps that roots are. */
+/* xspace_steps.c: an event that may be the root of a group, stored as that row; and the steps that roots are. */
 ow_status xspace_take_root(struct xspace *x, const struct xplane *plane, struct str name,
 			   struct pb message, uint32_t event);
 ow_status xspace_steps_of_roots(struct xspace *x);
 void xspace_release_roots(struct xspace *x);
 
-/* xspace_loops.c: a run of the executor for an iteration of a call; and the steps that iterations are, but for those of calls that
- * tf.data makes. Marks none where there is no loop. */
-ow_status xspace_take_iteration(struct xspace *x, uint64_t id, int64_t number, int64_t start,
-				int64_t end);
-ow_status xspace_steps_of_loops(struct xspace *x, uint64_t *captured, size_t captured_count);
-void xspace_release_iterations(struct xspace *x);
-
-/* xspace_counters.c: lines whose events are values of counters; and one of them. */
+/* xspace_memory.c: lines whose events are values of counters; and one of them. */
 bool xspace_has_counters(const struct xplane *plane, const struct xline *line);
 ow_status xspace_take_counter(struct xspace *x, const struct xplane *plane, str_id name,
 			      struct pb message, track_id track, int64_t ts_ns);
 
-/* xspace_memory.c: an event that tells of memory; and all of them, once ops exist. */
+/* xspace_memory.c: an event about memory; and all of them, once ops exist. */
 ow_status xspace_take_memory(struct xspace *x, const struct xplane *plane, struct pb message,
 			     int64_t ts_ns, bool release);
 ow_status xspace_add_memory(struct xspace *x);
 
-/* xspace_args.c: pieces of lines as they are read, and what the model asks to tell arguments from them. */
+/* xspace_args.c: pieces of lines as they are read, and the reader of arguments that the model calls. */
 ow_status xspace_add_piece(struct xspace *x, const struct xpiece *piece);
 ow_status xspace_offer_args(struct xspace *x);
 
@@ -389,10 +383,9 @@ ow_status xspace_hlo_add(struct xspace *x, const struct hlo_op *op, uint32_t *ro
 /* What its op is called: after its scope in the framework, else after its module. Nil for row 0. */
 str_id xspace_hlo_op(struct xspace *x, uint32_t row);
 
-/* xspace_facts.c */
+/* import_xspace.c: facts */
 void xspace_plane_facts(struct xspace *x, struct xplane *plane, fact_id fact);
 void xspace_line_facts(struct xspace *x, const struct xline *line, fact_id list, uint64_t events,
 		       int64_t sum_ps);
-ow_status xspace_facts(struct xspace *x);
 
 #endif

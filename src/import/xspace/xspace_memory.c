@@ -1,9 +1,11 @@
 /*
- * xspace_memory.c: events of an XSpace that tell of memory, MemoryAllocation and MemoryDeallocation, as rows of the table heap. What an
- * allocator has in use is what it tells as reserved and allocated; its name says which device's memory it is. Ops
- * exist only once the meaning of all events has been found, so rows wait for that with the names of ops.
+ * xspace_memory.c: events of an XSpace about memory (MemoryAllocation, MemoryDeallocation) as rows of the table heap, and values
+ * of counters as rows of the table counter. The name of an allocator says which device's memory it is. Ops exist only when all
+ * events have been interpreted, so rows of heap wait for that with the names of ops. What counters mean is not known here.
  */
-#include "import/xspace_int.h"
+#include "import/xspace/xspace_int.h"
+
+#include "base/vec.h"
 
 /* "GPU_0_bfc" is memory of that device, any other name of the host. */
 static device_id device_of(struct xspace *x, struct str allocator, const struct xplane *plane)
@@ -88,13 +90,10 @@ static void take(struct xspace *x, const struct xplane *plane, const struct xval
 
 static ow_status keep(struct xspace *x, const struct memory *m)
 {
-	void *list = x->heaps;
-
 	if (x->heap_count >= UINT32_MAX - 1 ||
-	    !mem_grow(x->mem, &list, &x->heap_cap, x->heap_count + 1, sizeof(*x->heaps)))
+	    !vec_push(x->mem, x->heaps, x->heap_count, x->heap_cap,
+		      (struct xheap){ m->row, m->op, 0 }))
 		return xspace_no_memory(x);
-	x->heaps = list;
-	x->heaps[x->heap_count++] = (struct xheap){ m->row, m->op, 0 };
 	return builder_status(x->b);
 }
 
@@ -147,7 +146,7 @@ static uint32_t first_of_place(struct xspace *x, struct map *places, uint32_t at
 	return map_add(places, hash, at + 1) ? at : UINT32_MAX;
 }
 
-/* A release inherits what the allocation at its place told: its op, and on TPUs its size. */
+/* A release inherits what is known of the allocation at its place: its op, and on TPUs its size. */
 static void match_releases(struct xspace *x, struct map *places)
 {
 	for (uint32_t i = 0; i < x->heap_count; i++) {
@@ -185,6 +184,43 @@ ow_status xspace_add_memory(struct xspace *x)
 
 		row->op = builder_find_op(x->b, x->heaps[i].op);
 		builder_add_heap(x->b, row);
+	}
+	return builder_status(x->b);
+}
+
+bool xspace_has_counters(const struct xplane *plane, const struct xline *line)
+{
+	return str_eq(line->name, STR("_counters_")) || str_starts(plane->name, STR("#Chip"));
+}
+
+/* Numbers that say which counter it is, not how much. */
+static bool is_identity(struct str stat)
+{
+	return !stat.len || stat.ptr[0] == '_' || str_ends(stat, STR("_id"));
+}
+
+ow_status xspace_take_counter(struct xspace *x, const struct xplane *plane, str_id name,
+			      struct pb message, track_id track, int64_t ts_ns)
+{
+	struct xvalue value;
+	struct pb_field f;
+
+	while (pb_next(&message, &f)) {
+		struct str stat;
+		uint32_t row;
+
+		if (f.tag != PB_TAG(4, PB_BYTES) || !xvalue_read(pb_message(&f), &value) ||
+		    value.field < 2 || value.field > 4)
+			continue;
+		row = xids_find(&plane->stat_ids, value.stat);
+		stat = row ? plane->stats[row].name : STR("");
+		if (is_identity(stat))
+			continue;
+		builder_add_counter(x->b, &(struct counter_row){ .track = track,
+								 .name = name,
+								 .series = xspace_text(x, stat),
+								 .ts_ns = ts_ns,
+								 .value = xvalue_real(&value) });
 	}
 	return builder_status(x->b);
 }

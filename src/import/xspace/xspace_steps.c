@@ -1,10 +1,122 @@
 /*
- * xspace_roots.c: steps of an XSpace whose events have no groups yet, which newer profilers leave to the viewer: the
- * events that are told to be roots, as XProf groups by them (their level first, then their time), or the iterations of
- * a loop inside of a graph (xspace_loops.c). What they start on other threads and on devices belongs to them by what
- * they hand over (mean_consumed.c), by launches and by time, as with any other marker.
+ * xspace_steps.c: what an XSpace says about steps, for the interpretation: markers of the best kind that the file has.
+ * Newer profilers leave grouping to the viewer: then the roots are steps, as XProf groups by them (level first, then
+ * time), or the iterations of a loop inside a TensorFlow graph. Also the links between events: producers and their
+ * consumers.
  */
-#include "import/xspace_int.h"
+#include "import/xspace/xspace_int.h"
+
+#include "base/vec.h"
+
+/* When the executor ran for one iteration of a call. */
+struct xiteration {
+	uint64_t id;
+	int64_t number, start, end;
+};
+
+/* A run of the executor for an iteration of a call; and the steps that iterations are, but for those of calls that
+ * tf.data makes. Marks none where there is no loop. */
+static ow_status xspace_take_iteration(struct xspace *x, uint64_t id, int64_t number, int64_t start,
+				       int64_t end)
+{
+	uint64_t hash = map_hash_u64(id, (uint64_t)number);
+
+	for (struct map_iter it = map_find(&x->iteration_map, hash); it.value;
+	     it = map_next(&x->iteration_map, it)) {
+		struct xiteration *known = &x->iterations[it.value - 1];
+
+		if (known->id != id || known->number != number)
+			continue;
+		known->start = MIN(known->start, start);
+		known->end = MAX(known->end, end);
+		return OW_OK;
+	}
+	if (x->iteration_count >= UINT32_MAX - 1 ||
+	    !vec_push(x->mem, x->iterations, x->iteration_count, x->iteration_cap,
+		      (struct xiteration){ id, number, start, end }))
+		return xspace_no_memory(x);
+	return map_add(&x->iteration_map, hash, (uint32_t)x->iteration_count) ? OW_OK
+									      : xspace_no_memory(x);
+}
+
+static void xspace_release_iterations(struct xspace *x)
+{
+	mem_free(x->mem, x->iterations, x->iteration_cap * sizeof(*x->iterations));
+	map_release(&x->iteration_map);
+	x->iterations = NULL;
+	x->iteration_count = x->iteration_cap = 0;
+}
+
+static int by_call(const void *a, const void *b)
+{
+	const struct xiteration *x = a, *y = b;
+
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct xiteration *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Keeps the iterations of loops that were not captured; returns how many calls they belong to. */
+static size_t keep_loops(struct xspace *x, const uint64_t *captured, size_t captured_count)
+{
+	struct xiteration *all = x->iterations;
+	size_t kept = 0, calls = 0, last;
+
+	qsort(all, x->iteration_count, sizeof(*all), by_call);
+	for (size_t first = 0; first < x->iteration_count; first = last) {
+		bool loop;
+
+		for (last = first; last < x->iteration_count && all[last].id == all[first].id;)
+			last++;
+		loop = last - first > 1 || all[first].number != 0;
+		if (!loop ||
+		    bsearch(&all[first].id, captured, captured_count, sizeof(*captured), by_value))
+			continue;
+		memmove(all + kept, all + first, (last - first) * sizeof(*all));
+		kept += last - first;
+		calls++;
+	}
+	x->iteration_count = kept;
+	return calls;
+}
+
+/* One begins where the one before it ends, at the latest: iterations may run into each other. */
+static ow_status xspace_steps_of_loops(struct xspace *x, uint64_t *captured, size_t captured_count)
+{
+	size_t calls;
+
+	if (x->iteration_count < 2)
+		return OW_OK;
+	qsort(captured, captured_count, sizeof(*captured), by_value);
+	calls = keep_loops(x, captured, captured_count);
+	if (x->iteration_count < 2)
+		return OW_OK;
+	qsort(x->iterations, x->iteration_count, sizeof(*x->iterations), by_start);
+	for (size_t i = 0; i < x->iteration_count; i++) {
+		const struct xiteration *it = &x->iterations[i];
+		int64_t end = it->end;
+
+		if (i + 1 < x->iteration_count)
+			end = MIN(end, it[1].start);
+		OW_TRY(xspace_mark(x, XSTEP_ROOT, it->start, MAX(end, it->start),
+				   calls == 1 ? it->number : INT64_MIN, (str_id){ 0 }));
+	}
+	return OW_OK;
+}
 
 #define LEVELS_MAX 8 /* profilers have two or three */
 
@@ -29,7 +141,7 @@ static bool is_implicit(struct str name)
 	return false;
 }
 
-/* A newer runtime's loops, of which no event tells the iteration: XProf does not group such files. */
+/* A newer runtime's loops, of which no event has the iteration: XProf does not group such files. */
 static const char *const ungrouped[] = { "WhileOp-EvalCond", "WhileOp-StartBody", "ForOp",
 					 "ParallelForOp", "ForeverOp" };
 
@@ -83,7 +195,6 @@ ow_status xspace_take_root(struct xspace *x, const struct xplane *plane, struct 
 			      .number = INT64_MIN,
 			      .captured = xspace_is_captured(name),
 			      .track = e->track[event].v };
-	void *roots = x->roots;
 
 	x->ungrouped |= is_ungrouped(name);
 	read_stats(plane, message, &root);
@@ -93,10 +204,8 @@ ow_status xspace_take_root(struct xspace *x, const struct xplane *plane, struct 
 		return OW_OK;
 	if (!is_implicit(name))
 		root.name = xspace_text(x, name);
-	if (!mem_grow(x->mem, &roots, &x->root_cap, x->root_count + 1, sizeof(*x->roots)))
+	if (!vec_push(x->mem, x->roots, x->root_count, x->root_cap, root))
 		return xspace_no_memory(x);
-	x->roots = roots;
-	x->roots[x->root_count++] = root;
 	return builder_status(x->b);
 }
 
@@ -110,7 +219,7 @@ void xspace_release_roots(struct xspace *x)
 
 /* ---- which of them are steps ---- */
 
-static int by_id(const void *a, const void *b)
+static int by_root_id(const void *a, const void *b)
 {
 	const struct xroot *x = a, *y = b;
 
@@ -128,7 +237,7 @@ static void drop_captured(struct xspace *x)
 	bool captured = false;
 	uint64_t id = 0;
 
-	qsort(x->roots, x->root_count, sizeof(*x->roots), by_id);
+	qsort(x->roots, x->root_count, sizeof(*x->roots), by_root_id);
 	for (size_t i = 0; i < x->root_count; i++) {
 		const struct xroot *root = &x->roots[i];
 
@@ -154,7 +263,8 @@ static int by_place(const void *a, const void *b)
 	return (x->level < y->level) - (x->level > y->level);
 }
 
-/* Those of a level, in order, at the front; one inside of another is part of its group. The others are in no order then. */
+/* Those of a level, in order, at the front; one inside of another is part of its group. The others are in no order
+ * then. */
 static size_t take_outer(struct xroot *roots, size_t count, int64_t level)
 {
 	size_t kept = 0;
@@ -218,5 +328,132 @@ ow_status xspace_steps_of_roots(struct xspace *x)
 	for (size_t i = 0; count > 1 && i < count; i++)
 		OW_TRY(xspace_mark(x, XSTEP_ROOT, x->roots[i].start, x->roots[i].end,
 				   x->roots[i].number, x->roots[i].name));
+	return OW_OK;
+}
+
+#define CROWD                                                                                      \
+	64 /* so many producers and as many consumers of one id say nothing about each other */
+
+/* ---- steps ---- */
+
+static struct recorded_step *step_of_group(struct xspace *x, int64_t number)
+{
+	uint64_t hash = map_hash_u64((uint64_t)number, 7);
+
+	for (struct map_iter it = map_find(&x->groups, hash); it.value;
+	     it = map_next(&x->groups, it))
+		if (x->steps[it.value - 1].number == number)
+			return &x->steps[it.value - 1];
+	return NULL;
+}
+
+ow_status xspace_mark(struct xspace *x, enum xstep_source source, int64_t start, int64_t end,
+		      int64_t number, str_id name)
+{
+	struct recorded_step *known;
+
+	if (source < x->step_source)
+		return OW_OK;
+	if (source > x->step_source) { /* a better kind of marker makes those before it void */
+		x->step_count = 0;
+		map_release(&x->groups);
+		map_init(&x->groups, x->mem);
+	}
+	x->step_source = source;
+	known = source == XSTEP_GROUP ? step_of_group(x, number) : NULL;
+	if (known) {
+		known->start_ns = MIN(known->start_ns, start);
+		known->end_ns = MAX(known->end_ns, end);
+		return OW_OK;
+	}
+	if (!vec_push(x->mem, x->steps, x->step_count, x->step_cap,
+		      (struct recorded_step){ start, end, number, name }))
+		return xspace_no_memory(x);
+	if (source == XSTEP_GROUP &&
+	    !map_add(&x->groups, map_hash_u64((uint64_t)number, 7), (uint32_t)x->step_count))
+		return xspace_no_memory(x);
+	return OW_OK;
+}
+
+/* One group is no step: everything belongs to it. */
+void xspace_finish_steps(struct xspace *x)
+{
+	if (x->step_source == XSTEP_GROUP && x->step_count < 2)
+		x->step_count = 0;
+}
+
+/* ---- links ---- */
+
+ow_status xspace_add_end(struct xspace *x, int64_t type, uint64_t id, uint32_t event, bool consumer)
+{
+	if (!vec_push(x->mem, x->ends, x->end_count, x->end_cap,
+		      (struct xend){ id, type, event, consumer }))
+		return xspace_no_memory(x);
+	x->producer_count += !consumer;
+	return OW_OK;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct xend *x = a, *y = b;
+
+	if (x->type != y->type)
+		return x->type < y->type ? -1 : 1;
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	if (x->consumer != y->consumer)
+		return x->consumer ? 1 : -1;
+	return (x->event > y->event) - (x->event < y->event);
+}
+
+/* Launches on a GPU and on a TPU; anything else is some arrow. */
+static uint8_t link_kind_of(int64_t type)
+{
+	return type == 9 || type == 12 ? LINK_LAUNCH : LINK_FLOW;
+}
+
+static ow_status link_group(struct xspace *x, size_t first, size_t middle, size_t last)
+{
+	if (middle - first >= CROWD && last - middle >= CROWD)
+		return OW_OK;
+	for (size_t p = first; p < middle; p++)
+		for (size_t c = middle; c < last; c++)
+			builder_add_link(
+				x->b, &(struct link_row){ .src = { x->ends[p].event },
+							  .dst = { x->ends[c].event },
+							  .kind = link_kind_of(x->ends[p].type) });
+	return builder_status(x->b);
+}
+
+/* Events of one line mostly wait for the same, one after the other. */
+static bool in_order(const struct xspace *x)
+{
+	for (size_t i = 1; i < x->end_count; i++)
+		if (by_id(&x->ends[i - 1], &x->ends[i]) > 0)
+			return false;
+	return true;
+}
+
+ow_status xspace_link_ends(struct xspace *x)
+{
+	size_t first, middle, last;
+
+	if (!x->producer_count || x->producer_count == x->end_count)
+		return OW_OK;
+	if (!in_order(x))
+		qsort(x->ends, x->end_count, sizeof(*x->ends), by_id);
+	for (first = 0; first < x->end_count; first = last) {
+		const struct xend *e = &x->ends[first];
+
+		for (middle = first; middle < x->end_count && !x->ends[middle].consumer &&
+				     x->ends[middle].id == e->id && x->ends[middle].type == e->type;
+		     middle++)
+			;
+		for (last = middle; last < x->end_count && x->ends[last].id == e->id &&
+				    x->ends[last].type == e->type;
+		     last++)
+			;
+		OW_TRY(link_group(x, first, middle, last));
+	}
 	return OW_OK;
 }

@@ -1,8 +1,8 @@
 /*
- * tree.c: see tree.h. Making and freeing trees, and the metrics of one op. How rows were chosen is the
- * views' business; the columns of a tree are in tree_columns.c.
+ * tree.c: makes and frees trees, and the metrics of one op. The views choose the rows; the columns of a tree are in
+ * tree_columns.c.
  */
-#include "model/tree.h"
+#include "table/tree/tree.h"
 
 #include "model/metrics.h"
 
@@ -32,8 +32,8 @@ void tree_set_metrics(struct tree *tree, uint32_t mask)
 		tree->places[i] = mask & METRIC_BIT(i) ? (uint8_t)tree->width++ : TREE_NO_VALUE;
 }
 
-/* Row 0 stays zero, for nodes that nobody gave values. */
-ow_status tree_reserve(struct tree *tree, uint32_t nodes, bool rows, struct error *err)
+/* Row 0 stays zero, for nodes without values. */
+ow_status tree_reserve(struct tree *tree, uint32_t nodes, bool rows, struct ow_error *err)
 {
 	size_t values = ((size_t)nodes + 1) * tree->width;
 
@@ -45,7 +45,7 @@ ow_status tree_reserve(struct tree *tree, uint32_t nodes, bool rows, struct erro
 	return tree->nodes && tree->own_rows && tree->total_rows ? OW_OK : error_no_memory(err);
 }
 
-ow_status tree_message(struct tree *tree, struct error *err, const char *format, ...)
+ow_status tree_message(struct tree *tree, struct ow_error *err, const char *format, ...)
 {
 	uint32_t count = tree->message_count;
 	struct str *grown = tree->messages;
@@ -77,5 +77,6 @@ void tree_op_metrics(const struct tree *tree, op_id op, int64_t out[METRIC_COUNT
 
 	metric_plan_init(&plan, tree->model, tree->step, METRIC_ALL);
 	plan.in_micros = tree->in_micros;
+	plan.all_steps = tree->all_steps;
 	metric_eval(&plan, op, out);
 }

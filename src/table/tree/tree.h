@@ -5,29 +5,11 @@
  * Node 0 is the root ("_TFProfRoot"). In the op view the tree is flat: the root's children in display
  * order, totals cumulative from the end (tfprof's way).
  */
-#ifndef MODEL_TREE_H
-#define MODEL_TREE_H
+#ifndef TABLE_TREE_H
+#define TABLE_TREE_H
 
-#include "model/result.h"
-
-/* Times are in nanoseconds (but see tree.in_micros); the columns of that name in tfprof are microseconds. */
-enum metric {
-	METRIC_BYTES,
-	METRIC_PEAK_BYTES,
-	METRIC_RESIDUAL_BYTES,
-	METRIC_OUTPUT_BYTES,
-	METRIC_MICROS,
-	METRIC_ACCELERATOR_MICROS,
-	METRIC_CPU_MICROS,
-	METRIC_PARAMS,
-	METRIC_FLOAT_OPS,
-	METRIC_RUN_COUNT,
-	METRIC_DEFINITION_COUNT,
-	METRIC_WEIGHT, /* of samples: what it is, the tree says; no op has it */
-	METRIC_COUNT
-};
-
-struct event_sums;
+#include "model/metrics.h"
+#include "table/table.h"
 
 enum tree_kind { TREE_SCOPE, TREE_GRAPH, TREE_OP, TREE_CODE };
 
@@ -65,9 +47,9 @@ struct code_node {
 	uint32_t label : 31; /* in tree.labels */
 	uint32_t gradient : 1;
 	uint32_t op_first, op_count; /* matching ops, in name order, in tree.code_ops */
-	/* In a folded tree: so many lines follow that nothing branches off; they end with this stack or, if the
-	 * tree has traces, at this place among their frames; the last of them has the ops, and none of them is
-	 * a node. */
+	/* In a folded tree: the number of lines that follow without a branch. They end with this stack or, if the
+	 * tree has traces, at this place among their frames. The last of them has the ops, and none of them is a
+	 * node. */
 	stack_id chain_end;
 	uint32_t chain_count;
 };
@@ -82,7 +64,7 @@ struct tree_node {
 	op_id op;		     /* scope, graph: the op, nil for pseudo scopes and the root */
 	uint32_t code;		     /* code view: its node in code_nodes */
 	bool accounted;
-	uint8_t chain; /* folded: lines below this one that are shown, too, each in the one before */
+	uint8_t chain; /* folded: lines below this one that are shown, too, each a child of the one before */
 };
 
 /* What a node of the op view has besides. */
@@ -97,7 +79,7 @@ struct tree {
 	struct arena arena;
 	enum tree_kind kind;
 	uint32_t select;       /* select_bit */
-	char **unknown_select; /* words that are no column; tfprof prints them */
+	char **unknown_select; /* words that are not columns; tfprof prints them */
 	uint32_t unknown_select_count;
 	int64_t step;	/* as asked for: negative = average */
 	uint32_t limit; /* rows that tree_flatten makes; 0 = all */
@@ -109,12 +91,13 @@ struct tree {
 	int64_t *own_rows, *total_rows;
 	uint32_t width;		       /* of a row */
 	bool in_micros;		       /* their times are, as nanoseconds could not hold them */
+	uint32_t all_steps;	       /* that their times are means of: metric_all_steps */
 	uint8_t places[METRIC_COUNT];  /* where in a row, or TREE_NO_VALUE */
 	const struct event_sums *sums; /* values are of these only; NULL = of all */
 	bool empty_store;	       /* the profile has no ops at all */
-	/* Of sampled stacks, which have METRIC_WEIGHT and no ops; ptr NULL in any other tree. */
+	/* For sampled stacks, which have METRIC_WEIGHT and no ops; ptr is NULL in any other tree. */
 	struct str weight_name, weight_source_unit;
-	enum result_unit weight_unit;
+	enum column_unit weight_unit;
 	struct tree_group *groups; /* op view only, per node */
 	op_id *ops;		   /* op view only */
 	struct tree_signature *signatures;
@@ -129,7 +112,7 @@ struct tree {
 	uint32_t label_count;
 	op_id *code_ops;
 	uint8_t *op_accounted; /* graph view: per op, whether it matched the account regexes */
-	/* Writes the tensor of that name in a checkpoint, on one line; NULL when there is no checkpoint. */
+	/* Writes the tensor of that name in a checkpoint, on one line; NULL without a checkpoint. */
 	void (*tensor)(void *arg, struct str name, struct buf *to);
 	void *tensor_arg;
 	struct str *messages; /* lines that tfprof prints on stderr, in order */
@@ -138,15 +121,11 @@ struct tree {
 
 /* Says which metrics have values: mask has 1 << metric for each. */
 void tree_set_metrics(struct tree *tree, uint32_t mask);
-/* Room for `nodes` nodes, zeroed, in the tree's arena; node_count stays 0. With rows, each gets a row of
- * its own for tree_set. */
-ow_status tree_reserve(struct tree *tree, uint32_t nodes, bool rows, struct error *err);
+/* Makes room for `nodes` nodes, zeroed, in the tree's arena; node_count stays 0. With rows, each gets a row of its
+ * own for tree_set. */
+ow_status tree_reserve(struct tree *tree, uint32_t nodes, bool rows, struct ow_error *err);
 
-static inline bool metric_is_time(enum metric metric)
-{
-	return metric >= METRIC_MICROS && metric <= METRIC_CPU_MICROS;
-}
-/* Values of a node of tree->nodes as the rows have them; 0 for what was not computed. */
+/* Values of a node of tree->nodes as in the rows; 0 for values that were not computed. */
 static inline int64_t tree_own_stored(const struct tree *tree, const struct tree_node *node,
 				      enum metric metric)
 {
@@ -162,7 +141,7 @@ static inline int64_t tree_total_stored(const struct tree *tree, const struct tr
 		       : tree->total_rows[(size_t)node->total_row * tree->width +
 					  tree->places[metric]];
 }
-/* The same with times in nanoseconds: those that are beyond are the largest there are. */
+/* The same with times in nanoseconds; times that do not fit become the largest value. */
 static inline int64_t tree_own(const struct tree *tree, const struct tree_node *node,
 			       enum metric metric)
 {
@@ -192,7 +171,8 @@ static inline int64_t tree_total_shown(const struct tree *tree, const struct tre
 {
 	return tree_shown(tree, metric, tree_total_stored(tree, node, metric));
 }
-/* The matching ops of a node in the code and op views, NULL when it has none; a code node's are in order of their names. */
+/* The matching ops of a node in the code and op views, NULL when it has none; a code node's are in order of their
+ * names. */
 static inline const op_id *tree_ops(const struct tree *tree, const struct tree_node *node,
 				    uint32_t *count)
 {
@@ -217,23 +197,23 @@ static inline void tree_set(struct tree *tree, uint32_t node, enum metric metric
 /* The labels of the lines that follow a folded node. */
 void tree_chain(const struct tree *tree, const struct code_node *head,
 		uint32_t labels[CODE_CHAIN_MAX]);
-/* For those who go through the nodes and their chains in order: they lie all over the memory. */
+/* For readers that visit the nodes and their chains in order: prefetches, because they are scattered in memory. */
 void tree_fetch_ahead(const struct tree *tree, uint32_t node);
 /* The row of own values of a code node's ops. */
 static inline uint32_t tree_code_row(const struct code_node *node)
 {
 	return node->op_count ? node->op_first + 1 : 0;
 }
-/* Makes nodes of what is folded. Most lines of large programs are in chains, and only few outputs need
- * a node for each: the code view hands out folded trees, and who does not know chains calls this. */
-ow_status tree_unfold(struct tree *tree, struct mem *mem, struct error *err);
+/* Turns folded chains into nodes. Most lines of large programs are in chains, and only few outputs need a node for
+ * each: the code view returns folded trees, and readers that do not know chains call this. */
+ow_status tree_unfold(struct tree *tree, struct mem *mem, struct ow_error *err);
 
 /* Makes the generic columns of r from r->tree, for the sinks that write tables. */
-ow_status tree_flatten(struct result *r, struct error *err);
+ow_status tree_flatten(struct table *r, struct ow_error *err);
 void tree_free(struct tree *tree, struct mem *mem);
 
 /* Adds a line to tree->messages, copied. */
-ow_status tree_message(struct tree *tree, struct error *err, const char *format, ...)
+ow_status tree_message(struct tree *tree, struct ow_error *err, const char *format, ...)
 	OW_PRINTF(3, 4);
 
 /* ---- values of one op, shared by views, advice and sinks ---- */

@@ -1,45 +1,44 @@
 /*
- * tree_columns.c: see tree_columns.h. Also makes the columns of a result from its tree (tree_flatten), for
+ * tree_columns.c: which columns a tree has, and the table that is made from it (tree_flatten), for
  * tables, JSON and SQL.
  */
-#include "model/tree_columns.h"
+#include "table/tree/tree_columns.h"
 
-#include "model/tree_text.h"
+#include "table/tree/tree_text.h"
 
 struct number_column {
 	uint32_t select;       /* shown when one of these is selected */
-	uint32_t share_select; /* when this is, the op view also tells the share of the whole */
+	uint32_t share_select; /* when this is, the op view also shows the share of the whole */
 	enum metric metric;
-	enum result_unit unit;
+	enum column_unit unit;
 	const char *own, *own_title, *share, *total, *total_title;
 };
 
 /* In the order in which people look for them. */
 static const struct number_column number_columns[] = {
-	{ SELECT_MICROS, SELECT_MICROS, METRIC_MICROS, RESULT_MICROS, "micros", "time",
+	{ SELECT_MICROS, SELECT_MICROS, METRIC_MICROS, UNIT_MICROS, "micros", "time",
 	  "micros_percent", "total_micros", "total time" },
 	{ SELECT_MICROS | SELECT_ACCELERATOR_MICROS, SELECT_ACCELERATOR_MICROS,
-	  METRIC_ACCELERATOR_MICROS, RESULT_MICROS, "accelerator_micros", "accelerator",
+	  METRIC_ACCELERATOR_MICROS, UNIT_MICROS, "accelerator_micros", "accelerator",
 	  "accelerator_micros_percent", "total_accelerator_micros", "total accelerator" },
-	{ SELECT_MICROS | SELECT_CPU_MICROS, SELECT_CPU_MICROS, METRIC_CPU_MICROS, RESULT_MICROS,
+	{ SELECT_MICROS | SELECT_CPU_MICROS, SELECT_CPU_MICROS, METRIC_CPU_MICROS, UNIT_MICROS,
 	  "cpu_micros", "cpu", "cpu_micros_percent", "total_cpu_micros", "total cpu" },
-	{ SELECT_BYTES, SELECT_BYTES, METRIC_BYTES, RESULT_BYTES, "bytes", "memory",
-	  "bytes_percent", "total_bytes", "total memory" },
-	{ SELECT_PEAK_BYTES, SELECT_PEAK_BYTES, METRIC_PEAK_BYTES, RESULT_BYTES, "peak_bytes",
+	{ SELECT_BYTES, SELECT_BYTES, METRIC_BYTES, UNIT_BYTES, "bytes", "memory", "bytes_percent",
+	  "total_bytes", "total memory" },
+	{ SELECT_PEAK_BYTES, SELECT_PEAK_BYTES, METRIC_PEAK_BYTES, UNIT_BYTES, "peak_bytes",
 	  "peak memory", "peak_bytes_percent", "total_peak_bytes", "total peak memory" },
-	{ SELECT_RESIDUAL_BYTES, SELECT_RESIDUAL_BYTES, METRIC_RESIDUAL_BYTES, RESULT_BYTES,
+	{ SELECT_RESIDUAL_BYTES, SELECT_RESIDUAL_BYTES, METRIC_RESIDUAL_BYTES, UNIT_BYTES,
 	  "residual_bytes", "not released", "residual_bytes_percent", "total_residual_bytes",
 	  "total not released" },
-	{ SELECT_OUTPUT_BYTES, SELECT_OUTPUT_BYTES, METRIC_OUTPUT_BYTES, RESULT_BYTES,
-	  "output_bytes", "output memory", "output_bytes_percent", "total_output_bytes",
-	  "total output memory" },
-	{ SELECT_PARAMS, SELECT_PARAMS, METRIC_PARAMS, RESULT_COUNT, "params", "parameters",
+	{ SELECT_OUTPUT_BYTES, SELECT_OUTPUT_BYTES, METRIC_OUTPUT_BYTES, UNIT_BYTES, "output_bytes",
+	  "output memory", "output_bytes_percent", "total_output_bytes", "total output memory" },
+	{ SELECT_PARAMS, SELECT_PARAMS, METRIC_PARAMS, UNIT_COUNT, "params", "parameters",
 	  "params_percent", "total_params", "total parameters" },
-	{ SELECT_FLOAT_OPS, SELECT_FLOAT_OPS, METRIC_FLOAT_OPS, RESULT_COUNT, "float_ops",
+	{ SELECT_FLOAT_OPS, SELECT_FLOAT_OPS, METRIC_FLOAT_OPS, UNIT_COUNT, "float_ops",
 	  "float ops", "float_ops_percent", "total_float_ops", "total float ops" },
-	{ SELECT_OCCURRENCE, 0, METRIC_RUN_COUNT, RESULT_COUNT, "run_count", "runs", NULL,
+	{ SELECT_OCCURRENCE, 0, METRIC_RUN_COUNT, UNIT_COUNT, "run_count", "runs", NULL,
 	  "total_run_count", "total runs" },
-	{ SELECT_OCCURRENCE, 0, METRIC_DEFINITION_COUNT, RESULT_COUNT, NULL, NULL, NULL,
+	{ SELECT_OCCURRENCE, 0, METRIC_DEFINITION_COUNT, UNIT_COUNT, NULL, NULL, NULL,
 	  "definition_count", "defined" },
 };
 
@@ -48,8 +47,8 @@ static void add_column(struct tree_columns *to, struct tree_column column)
 	to->list[to->count++] = column;
 }
 
-/* In the op view totals add up from the last row, as in tfprof, which puzzles people: they get the share
- * of the whole instead. Run counts have no total there. */
+/* In the op view totals add up from the last row, as in tfprof, which confuses people: they see the share of the
+ * whole instead. Run counts have no total there. */
 void tree_columns(const struct tree *tree, struct tree_columns *to)
 {
 	bool op = tree->kind == TREE_OP;
@@ -62,7 +61,7 @@ void tree_columns(const struct tree *tree, struct tree_columns *to)
 
 		if (!(tree->select & c->select))
 			continue;
-		column.real = c->unit == RESULT_MICROS && !to->whole_micros;
+		column.real = c->unit == UNIT_MICROS && !to->whole_micros;
 		column.name = c->own;
 		column.title = c->own_title;
 		column.value = TREE_OWN;
@@ -76,7 +75,7 @@ void tree_columns(const struct tree *tree, struct tree_columns *to)
 			add_column(to, (struct tree_column){ .name = c->share,
 							     .title = "share",
 							     .metric = c->metric,
-							     .unit = RESULT_PERCENT,
+							     .unit = UNIT_PERCENT,
 							     .value = TREE_SHARE,
 							     .real = true });
 		if (!op || c->metric != METRIC_RUN_COUNT)
@@ -99,7 +98,7 @@ bool tree_has_texts(const struct tree *tree)
 #define NO_COLUMN UINT32_MAX
 
 struct flat {
-	struct result *r;
+	struct table *r;
 	struct tree *tree;
 	struct tree_text text;
 	struct buf buf;
@@ -111,22 +110,21 @@ struct flat {
 static uint32_t add_text_column(struct flat *f, uint32_t select, const char *name,
 				const char *title)
 {
-	return f->tree->select & select
-		       ? result_column(f->r, name, title, RESULT_TEXT, RESULT_PLAIN)
-		       : NO_COLUMN;
+	return f->tree->select & select ? table_add_column(f->r, name, title, TYPE_TEXT, UNIT_NONE)
+					: NO_COLUMN;
 }
 
 static void add_columns(struct flat *f)
 {
 	bool scope = f->tree->kind <= TREE_GRAPH;
 
-	f->name = result_column(f->r, "name", "name", RESULT_TEXT, RESULT_PLAIN);
+	f->name = table_add_column(f->r, "name", "name", TYPE_TEXT, UNIT_NONE);
 	tree_columns(f->tree, &f->numbers);
 	for (uint32_t i = 0; i < f->numbers.count; i++) {
 		const struct tree_column *c = &f->numbers.list[i];
 
-		f->places[i] = result_column(f->r, c->name, c->title,
-					     c->real ? RESULT_REAL : RESULT_INT, c->unit);
+		f->places[i] = table_add_column(f->r, c->name, c->title,
+						c->real ? TYPE_REAL : TYPE_INT, c->unit);
 		f->r->columns[f->places[i]].for_programs = c->for_programs;
 	}
 	f->shape = add_text_column(f, scope ? SELECT_PARAMS : 0, "shape", "shape");
@@ -141,12 +139,12 @@ static void add_columns(struct flat *f)
 static void set_number(struct flat *f, uint32_t row, uint32_t column, const struct tree_column *c,
 		       int64_t value)
 {
-	if (c->unit != RESULT_MICROS)
-		result_set_int(f->r, row, column, value);
+	if (c->unit != UNIT_MICROS)
+		table_set_int(f->r, row, column, value);
 	else if (!c->real)
-		result_set_int(f->r, row, column, value / 1000);
+		table_set_int(f->r, row, column, value / 1000);
 	else
-		result_set_real(f->r, row, column, (double)value / 1000.0);
+		table_set_real(f->r, row, column, (double)value / 1000.0);
 }
 
 static int64_t total_of(const struct flat *f, const struct tree_node *node, enum metric metric)
@@ -159,9 +157,9 @@ static int64_t total_of(const struct flat *f, const struct tree_node *node, enum
 static void set_share(struct flat *f, uint32_t row, uint32_t column, int64_t own, int64_t whole)
 {
 	if (whole > 0)
-		result_set_real(f->r, row, column, 100.0 * (double)own / (double)whole);
+		table_set_real(f->r, row, column, 100.0 * (double)own / (double)whole);
 	else
-		result_set_unknown(f->r, row, column);
+		table_set_unknown(f->r, row, column);
 }
 
 static void set_numbers(struct flat *f, uint32_t row, const struct tree_node *node)
@@ -178,17 +176,17 @@ static void set_numbers(struct flat *f, uint32_t row, const struct tree_node *no
 		else if (node->accounted)
 			set_number(f, row, f->places[i], c, own);
 		else
-			result_set_unknown(f->r, row, f->places[i]);
+			table_set_unknown(f->r, row, f->places[i]);
 	}
 }
 
-/* Takes what is in buf; an empty text is a missing value. */
+/* Takes the text of buf; an empty one is a missing value. */
 static void set_text(struct flat *f, uint32_t row, uint32_t column)
 {
 	if (f->buf.len)
-		result_set_text(f->r, row, column, buf_str(&f->buf));
+		table_set_text(f->r, row, column, buf_str(&f->buf));
 	else
-		result_set_unknown(f->r, row, column);
+		table_set_unknown(f->r, row, column);
 	buf_clear(&f->buf);
 }
 
@@ -198,9 +196,9 @@ static void set_texts(struct flat *f, uint32_t row, const struct tree_node *node
 
 	/* most names are whole strings of the model; a scope's may be the beginning of one */
 	if (node->name.ptr[node->name.len])
-		result_set_text(f->r, row, f->name, node->name);
+		table_set_text(f->r, row, f->name, node->name);
 	else
-		result_set_model_text(f->r, row, f->name, node->name);
+		table_set_model_text(f->r, row, f->name, node->name);
 	if (f->shape != NO_COLUMN) {
 		tree_text_shape(m, m->op.shape[node->op.v], &f->buf);
 		set_text(f, row, f->shape);
@@ -225,45 +223,45 @@ static void set_texts(struct flat *f, uint32_t row, const struct tree_node *node
 
 /* ---- sampled stacks ---- */
 
-static ow_status flatten_weights(struct result *r, struct error *err)
+static ow_status flatten_weights(struct table *r, struct ow_error *err)
 {
 	const struct tree *tree = r->tree;
 	uint32_t count = tree->limit ? MIN(tree->limit, tree->node_count) : tree->node_count;
 	int64_t whole = tree_total(tree, tree->nodes, METRIC_WEIGHT);
 	enum { NAME, SELF, SELF_PERCENT, TOTAL, TOTAL_PERCENT };
 
-	result_column(r, "name", "name", RESULT_TEXT, RESULT_PLAIN);
-	result_column(r, "self", "self", RESULT_INT, tree->weight_unit);
-	result_column(r, "self_percent", "share", RESULT_REAL, RESULT_PERCENT);
-	result_column(r, "total", "total", RESULT_INT, tree->weight_unit);
-	result_column(r, "total_percent", "share", RESULT_REAL, RESULT_PERCENT);
-	result_make_tree(r);
-	if (count && !result_reserve(r, count))
+	table_add_column(r, "name", "name", TYPE_TEXT, UNIT_NONE);
+	table_add_column(r, "self", "self", TYPE_INT, tree->weight_unit);
+	table_add_column(r, "self_percent", "share", TYPE_REAL, UNIT_PERCENT);
+	table_add_column(r, "total", "total", TYPE_INT, tree->weight_unit);
+	table_add_column(r, "total_percent", "share", TYPE_REAL, UNIT_PERCENT);
+	table_make_tree(r);
+	if (count && !table_reserve(r, count))
 		count = 0;
 	for (uint32_t i = 0; i < count && r->status == OW_OK; i++) {
 		const struct tree_node *node = &tree->nodes[i];
-		uint32_t row = result_row(r, node->depth);
+		uint32_t row = table_add_row(r, node->depth);
 		int64_t own = tree_own(tree, node, METRIC_WEIGHT);
 		int64_t total = tree_total(tree, node, METRIC_WEIGHT);
 
-		result_set_text(r, row, NAME, node->name);
-		result_set_int(r, row, SELF, own);
-		result_set_int(r, row, TOTAL, total);
-		result_set_real(r, row, SELF_PERCENT,
-				whole > 0 ? 100.0 * (double)own / (double)whole : 0);
-		result_set_real(r, row, TOTAL_PERCENT,
-				whole > 0 ? 100.0 * (double)total / (double)whole : 0);
+		table_set_text(r, row, NAME, node->name);
+		table_set_int(r, row, SELF, own);
+		table_set_int(r, row, TOTAL, total);
+		table_set_real(r, row, SELF_PERCENT,
+			       whole > 0 ? 100.0 * (double)own / (double)whole : 0);
+		table_set_real(r, row, TOTAL_PERCENT,
+			       whole > 0 ? 100.0 * (double)total / (double)whole : 0);
 	}
 	return r->status == OW_OK ? OW_OK : error_no_memory(err);
 }
 
 /* The root is a row of its own, but in the op view. */
-ow_status tree_flatten(struct result *r, struct error *err)
+ow_status tree_flatten(struct table *r, struct ow_error *err)
 {
 	struct flat f = { .r = r, .tree = r->tree };
 	uint32_t first = f.tree->kind == TREE_OP, count;
 
-	result_clear_columns(r); /* of a call before that failed */
+	table_clear_columns(r); /* of a call before that failed */
 	if (f.tree->weight_name.ptr)
 		return flatten_weights(r, err);
 	OW_TRY(tree_unfold(f.tree, r->mem, err));
@@ -274,12 +272,12 @@ ow_status tree_flatten(struct result *r, struct error *err)
 	buf_init(&f.buf, r->mem);
 	add_columns(&f);
 	if (f.tree->kind != TREE_OP)
-		result_make_tree(r);
-	if (count > first && !result_reserve(r, count - first))
+		table_make_tree(r);
+	if (count > first && !table_reserve(r, count - first))
 		count = first;
 	for (uint32_t i = first; i < count && r->status == OW_OK && !f.buf.failed; i++) {
 		const struct tree_node *node = &f.tree->nodes[i];
-		uint32_t row = result_row(r, node->depth);
+		uint32_t row = table_add_row(r, node->depth);
 
 		set_numbers(&f, row, node);
 		set_texts(&f, row, node);

@@ -1,12 +1,12 @@
 /*
- * tree_columns.h: which columns of numbers a tree has and what each of them shows of a node. For those who
- * write trees as tables: tree_flatten, which makes them columns of a result, and the text sink, which
- * writes trees of millions of rows without. Texts (devices, shapes) are in tree_text.h.
+ * tree_columns.h: the number columns of a tree, and the value of each for a node. Used by tree_flatten, which makes
+ * them columns of a result, and by the text sink, which writes trees of millions of rows without that. Texts (devices,
+ * shapes) are in tree_text.h.
  */
 #ifndef MODEL_TREE_COLUMNS_H
 #define MODEL_TREE_COLUMNS_H
 
-#include "model/tree.h"
+#include "table/tree/tree.h"
 
 enum tree_value {
 	TREE_OWN,   /* tree_own; unknown unless the node is accounted */
@@ -17,7 +17,7 @@ enum tree_value {
 struct tree_column {
 	const char *name, *title;
 	enum metric metric;
-	enum result_unit unit; /* RESULT_MICROS: values of the tree are nanoseconds all the same */
+	enum column_unit unit; /* UNIT_MICROS: the tree holds nanoseconds even so */
 	enum tree_value value;
 	bool real; /* has decimals */
 	bool for_programs;

@@ -1,8 +1,8 @@
 /*
- * tree_fold.c: what a folded code tree stands for; see tree.h. Folding itself is the code view's business
- * (analyze/code_fold.c), as it must not make the nodes in the first place.
+ * tree_fold.c: unfolds code trees; see tree.h. The code view folds them (analyze/tfprof/code_fold.c), because folding
+ * must avoid making the nodes in the first place.
  */
-#include "model/tree.h"
+#include "table/tree/tree.h"
 
 /* The frame of the last line of a chain, then of the one before, and so on; *at begins as chain_end. */
 static frame_id chain_frame(const struct tree *tree, uint32_t *at)
@@ -79,7 +79,7 @@ static void unfold_chain(const struct tree *tree, struct code_node *nodes, uint3
 	nodes[head].chain_count = 0;
 }
 
-static ow_status unfold_code(struct tree *tree, struct mem *mem, struct error *err)
+static ow_status unfold_code(struct tree *tree, struct mem *mem, struct ow_error *err)
 {
 	uint64_t all = tree->code_node_count;
 	uint32_t next = tree->code_node_count;
@@ -128,7 +128,7 @@ static void unfold_shown(const struct tree *tree, const struct tree_node *from,
 	}
 }
 
-static ow_status unfold_nodes(struct tree *tree, struct mem *mem, struct error *err)
+static ow_status unfold_nodes(struct tree *tree, struct mem *mem, struct ow_error *err)
 {
 	size_t size = (size_t)tree->node_count * sizeof(uint32_t);
 	uint32_t *place = mem_alloc(mem, size), next = 0;
@@ -156,7 +156,7 @@ static ow_status unfold_nodes(struct tree *tree, struct mem *mem, struct error *
 	return OW_OK;
 }
 
-ow_status tree_unfold(struct tree *tree, struct mem *mem, struct error *err)
+ow_status tree_unfold(struct tree *tree, struct mem *mem, struct ow_error *err)
 {
 	if (!tree->folded)
 		return OW_OK;

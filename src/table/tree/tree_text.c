@@ -1,7 +1,9 @@
 /*
- * tree_text.c: see tree_text.h.
+ * tree_text.c: shapes, devices and types of a tree's node as text, for tree_flatten and the sinks that print trees.
  */
-#include "model/tree_text.h"
+#include "table/tree/tree_text.h"
+
+#include "base/vec.h"
 
 #include "model/metrics.h"
 
@@ -19,11 +21,8 @@ void tree_text_release(struct tree_text *t)
 
 static bool ids_room(struct tree_text *t, size_t need)
 {
-	void *grown = t->ids;
-
-	if (!mem_grow(t->mem, &grown, &t->cap, need, sizeof(*t->ids)))
+	if (!vec_reserve(t->mem, t->ids, t->cap, need))
 		return false;
-	t->ids = grown;
 	return true;
 }
 
@@ -210,16 +209,14 @@ static int by_row(const void *a, const void *b)
 bool tree_input_order(const struct model *m, op_id op, struct input_order *order, bool *sorted)
 {
 	uint32_t first = m->op.input_first[op.v], count = m->op.input_count[op.v];
-	void *grown = order->rows;
 
 	*sorted = true;
 	for (uint32_t i = 1; i < count; i++)
 		*sorted &= m->op_input.index[first + i - 1] <= m->op_input.index[first + i];
 	if (*sorted)
 		return true;
-	if (!mem_grow(order->mem, &grown, &order->cap, count, sizeof(*order->rows)))
+	if (!vec_reserve(order->mem, order->rows, order->cap, count))
 		return false;
-	order->rows = grown;
 	for (uint32_t i = 0; i < count; i++) /* signed order as unsigned */
 		order->rows[i] = (uint64_t)((uint32_t)m->op_input.index[first + i] ^ 0x80000000u)
 					 << 32 |

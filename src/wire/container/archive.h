@@ -1,16 +1,16 @@
 /*
- * archive.h: files in a file: zip and tar. The list of what is inside is read first; members are then
- * taken out one by one, each as an input of its own (in memory, or in an unlinked temporary file when
- * large). Recognised by content. Compressed archives are unpacked with unpack.h before.
+ * archive.h: files in a file: zip and tar. The list of members is read first; members are then taken out one by one,
+ * each as an input of its own (in memory, or in an unlinked temporary file when large). Archives are recognised by
+ * content. Compressed ones are unpacked with unpack.h first.
  *
- * Only plain files are listed; directories, links and empty files are passed over. Of a cut archive the
- * complete members are listed, and the last one as far as it goes.
+ * Only plain files are listed; directories, links and empty files are skipped. In a cut archive the complete members
+ * are listed, and the last one as far as it goes.
  */
 #ifndef WIRE_ARCHIVE_H
 #define WIRE_ARCHIVE_H
 
 #include "base/arena.h"
-#include "wire/unpack.h"
+#include "wire/container/unpack.h"
 
 #define ARCHIVE_MEMBERS_MAX 100000
 
@@ -18,7 +18,7 @@ struct archive_member {
 	const char *name;    /* as in the archive */
 	uint64_t offset;     /* tar: of its content; zip: of its local header */
 	uint64_t packed;     /* bytes in the archive */
-	uint64_t size;	     /* bytes of content; UINT64_MAX when not told */
+	uint64_t size;	     /* bytes of content; UINT64_MAX: unknown */
 	uint32_t crc;	     /* zip */
 	uint16_t method;     /* zip: 0 stored, 8 deflate */
 	bool encrypted, cut; /* cannot be read; ends with the archive */
@@ -41,12 +41,13 @@ bool archive_starts(struct str head);
 const char *archive_kind(const struct input *in);
 
 /* Lists the members. An archive without any, or too damaged to list one, is OW_E_CORRUPT. */
-ow_status archive_open(struct archive *a, const struct input *in, struct error *err) OW_MUST_CHECK;
+ow_status archive_open(struct archive *a, const struct input *in,
+		       struct ow_error *err) OW_MUST_CHECK;
 void archive_close(struct archive *a);
 
-/* One member as an input called "archive!member". What is wrong with its content goes to `result`. */
+/* One member as an input called "archive!member". Damage in its content is reported in `result`. */
 ow_status archive_take(const struct archive *a, const struct input *in, size_t index,
 		       struct unpack_result *result, struct input *out,
-		       struct error *err) OW_MUST_CHECK;
+		       struct ow_error *err) OW_MUST_CHECK;
 
 #endif

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "wire/archive.h"
+#include "wire/container/archive.h"
 
 #include <zlib.h>
 
@@ -115,10 +115,10 @@ static void tar_add(struct buf *out, const char *name, const char *prefix, char 
 /* ---- reading ---- */
 
 /* "name=text;" of each member, or what failed. */
-static ow_status tell(const void *data, size_t len, struct buf *out)
+static ow_status unpack_all(const void *data, size_t len, struct buf *out)
 {
 	void *copy = malloc(len ? len : 1);
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct archive a = { 0 };
 	struct input in;
 	ow_status status;
@@ -152,12 +152,12 @@ static ow_status tell(const void *data, size_t len, struct buf *out)
 	return status;
 }
 
-static void tells(const struct buf *data, const char *want)
+static void unpacks_to(const struct buf *data, const char *want)
 {
 	struct buf out;
 
 	buf_init(&out, &mem);
-	assert_int_equal(tell(data->ptr, data->len, &out), OW_OK);
+	assert_int_equal(unpack_all(data->ptr, data->len, &out), OW_OK);
 	assert_string_equal(buf_cstr(&out), want);
 	buf_release(&out);
 }
@@ -182,16 +182,17 @@ static void test_zip(void **state)
 	(void)state;
 	make_zip(&z);
 	/* without the directory at its end */
-	tells(&z.out, "stored.json=[1,2,3];packed.json=[{},{},{},{},{},{},{},{},{},{},{},{}];"
-		      "dir/later=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa;");
+	unpacks_to(&z.out, "stored.json=[1,2,3];packed.json=[{},{},{},{},{},{},{},{},{},{},{},{}];"
+			   "dir/later=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa;");
 	zip_end(&z);
-	tells(&z.out, "stored.json=[1,2,3];packed.json=[{},{},{},{},{},{},{},{},{},{},{},{}];"
-		      "dir/later=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa;");
+	unpacks_to(&z.out, "stored.json=[1,2,3];packed.json=[{},{},{},{},{},{},{},{},{},{},{},{}];"
+			   "dir/later=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa;");
 	z.out.ptr[35] = 'X'; /* in the name */
 	z.out.ptr[43] = 'X'; /* in the content */
-	tells(&z.out,
-	      "stored.json=[1X2,3] (damaged);packed.json=[{},{},{},{},{},{},{},{},{},{},{},{}];"
-	      "dir/later=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa;");
+	unpacks_to(
+		&z.out,
+		"stored.json=[1X2,3] (damaged);packed.json=[{},{},{},{},{},{},{},{},{},{},{},{}];"
+		"dir/later=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa;");
 	buf_release(&z.out);
 	assert_int_equal(atomic_load(&mem.used), 0);
 }
@@ -216,10 +217,11 @@ static void test_tar(void **state)
 
 	(void)state;
 	make_tar(&out);
-	tells(&out, "a.json=[1];some/prefix/b.json=[2];a/very/long/name.json=[3];pax/name!=[4];");
+	unpacks_to(&out,
+		   "a.json=[1];some/prefix/b.json=[2];a/very/long/name.json=[3];pax/name!=[4];");
 	out.len -= 1024 + 511; /* no end, and the last content cut */
-	tells(&out,
-	      "a.json=[1];some/prefix/b.json=[2];a/very/long/name.json=[3];pax/name!=[ (damaged);");
+	unpacks_to(&out, "a.json=[1];some/prefix/b.json=[2];a/very/long/name.json=[3];pax/name!=[ "
+			 "(damaged);");
 	buf_release(&out);
 	assert_int_equal(atomic_load(&mem.used), 0);
 }
@@ -230,7 +232,7 @@ static void cut_and_change(struct buf *data)
 		struct buf out;
 
 		buf_init(&out, &mem);
-		(void)tell(data->ptr, len, &out);
+		(void)unpack_all(data->ptr, len, &out);
 		buf_release(&out);
 	}
 	for (size_t i = 0; i < data->len * 8; i += 3) {
@@ -238,7 +240,7 @@ static void cut_and_change(struct buf *data)
 
 		buf_init(&out, &mem);
 		data->ptr[i / 8] ^= (char)(1 << i % 8);
-		(void)tell(data->ptr, data->len, &out);
+		(void)unpack_all(data->ptr, data->len, &out);
 		data->ptr[i / 8] ^= (char)(1 << i % 8);
 		buf_release(&out);
 	}
@@ -254,7 +256,7 @@ static void fail_each_allocation(struct buf *data)
 
 		buf_init(&out, &mem);
 		mem_fail_after(n, false);
-		status = tell(data->ptr, data->len, &out);
+		status = unpack_all(data->ptr, data->len, &out);
 		mem_fail_after(0, false);
 		if (out.failed)
 			status = OW_E_NO_MEMORY;

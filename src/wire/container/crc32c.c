@@ -1,8 +1,9 @@
 /*
- * crc32c.c: see crc32c.h. The tables are constants: a CRC is linear, so each of the 256 entries of a
- * table is the exclusive-or of the entries of its bits, and 8 numbers per table suffice.
+ * crc32c.c: the checksum CRC-32C, with the processor's instruction where it has one. The tables are constants: a CRC
+ * is linear, so each of the 256 entries of a table is the exclusive-or of the entries of its bits, and 8 numbers per
+ * table suffice.
  */
-#include "wire/crc32c.h"
+#include "wire/container/crc32c.h"
 
 #define BIT(i, n, value) (((i) >> (n)) & 1 ? (value) : 0u)
 #define ENTRY(i, a, b, c, d, e, f, g, h)                                                           \

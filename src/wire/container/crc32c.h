@@ -1,17 +1,16 @@
 /*
- * crc32c.h: CRC-32C (Castagnoli) and the masked form in which TensorFlow stores it: in table blocks,
- * in bundle entries and in the frames of event files. The processor's instruction is used where it
- * has one; both ways give the same numbers.
+ * crc32c.h: CRC-32C (Castagnoli) and the masked form in which TensorFlow stores it: in table blocks, in bundle entries
+ * and in the frames of event files. It uses the processor's instruction if there is one, with the same results.
  */
 #ifndef WIRE_CRC32C_H
 #define WIRE_CRC32C_H
 
 #include "base/base.h"
 
-/* The CRC of what `crc` covers followed by `len` more bytes; 0 covers nothing. */
+/* Extends `crc` by `len` more bytes; the CRC of no bytes is 0. */
 uint32_t crc32c_extend(uint32_t crc, const void *data, size_t len);
 
-/* The same by tables only; public so that a test can compare the two. */
+/* The same by tables only; public for a test that compares the two. */
 uint32_t crc32c_extend_portable(uint32_t crc, const void *data, size_t len);
 
 static inline uint32_t crc32c(const void *data, size_t len)
@@ -19,7 +18,7 @@ static inline uint32_t crc32c(const void *data, size_t len)
 	return crc32c_extend(0, data, len);
 }
 
-/* A stored CRC is rotated and shifted, so that data that contains CRCs still checks well. */
+/* A stored CRC is rotated and shifted: the CRC of data that contains CRCs remains a good check. */
 #define CRC32C_MASK_DELTA 0xa282ead8u
 
 static inline uint32_t crc32c_mask(uint32_t crc)

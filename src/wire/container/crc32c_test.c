@@ -1,5 +1,5 @@
 /* crc32c_test.c: known answers (RFC 3720, appendix B.4), and that both implementations agree. */
-#include "wire/crc32c.h"
+#include "wire/container/crc32c.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,11 @@
-/* pack.c: see pack.h. */
-#include "wire/pack.h"
+/*
+ * pack.c: compresses output as gzip or zstd; export, merge and the Arrow writer call it. A piece of gzip ends at a
+ * byte (Z_SYNC_FLUSH) without a last block, so pieces packed by several threads can be joined; gzip_tail closes the
+ * stream. It appends to a buffer and never writes files. Reading is in unpack.c. A build without zstd refuses .zst.
+ */
+#include "wire/container/pack.h"
 
-#include "wire/unpack_int.h" /* zlib's memory through ours */
+#include "wire/container/unpack_int.h" /* zlib's memory through ours */
 
 #include "opwatch_config.h"
 
@@ -13,7 +17,7 @@
 #define RAW_WINDOW (-15) /* no header: that is ours */
 #define ROOM ((size_t)64 << 10)
 
-ow_status pack_kind_of(const char *path, enum pack_kind *kind, struct error *err)
+ow_status pack_kind_of(const char *path, enum pack_kind *kind, struct ow_error *err)
 {
 	struct str name = str_from(path);
 
@@ -45,7 +49,7 @@ void gzip_packer_release(struct gzip_packer *p)
 	p->ready = false;
 }
 
-static ow_status start(struct gzip_packer *p, struct error *err)
+static ow_status start(struct gzip_packer *p, struct ow_error *err)
 {
 	if (p->ready)
 		return deflateReset(&p->z) == Z_OK ? OW_OK : error_no_memory(err);
@@ -59,7 +63,7 @@ static ow_status start(struct gzip_packer *p, struct error *err)
 	return OW_OK;
 }
 
-ow_status gzip_pack(struct gzip_packer *p, struct str bytes, struct buf *out, struct error *err)
+ow_status gzip_pack(struct gzip_packer *p, struct str bytes, struct buf *out, struct ow_error *err)
 {
 	OW_TRY(start(p, err));
 	while (bytes.len || p->z.avail_out == 0) {
@@ -112,7 +116,7 @@ uint32_t gzip_crc_join(uint32_t first, uint32_t second, size_t len)
 #if OPWATCH_HAVE_ZSTD
 
 ow_status zstd_pack(struct zstd_packer *p, struct str bytes, bool last, struct buf *out,
-		    struct error *err)
+		    struct ow_error *err)
 {
 	ZSTD_inBuffer from = { bytes.ptr, bytes.len, 0 };
 	size_t left;
@@ -147,7 +151,7 @@ void zstd_packer_release(struct zstd_packer *p)
 #else
 
 ow_status zstd_pack(struct zstd_packer *p, struct str bytes, bool last, struct buf *out,
-		    struct error *err)
+		    struct ow_error *err)
 {
 	(void)p, (void)bytes, (void)last, (void)out;
 	return error_set(err, OW_E_UNSUPPORTED, "this build cannot write zstd");

@@ -1,7 +1,7 @@
 /*
- * pack.h: compressing output piece by piece. A gzip file is made of pieces that several threads may pack at
- * the same time and that are then put one after the other: together they are one stream of one member, which
- * every reader takes. A zstd file is one frame, made in order.
+ * pack.h: compressing output piece by piece. A gzip file consists of pieces that several threads may pack at the same
+ * time and that are then joined: together they are one stream of one member, which every reader accepts. A zstd file is
+ * one frame, made in order.
  */
 #ifndef WIRE_PACK_H
 #define WIRE_PACK_H
@@ -13,8 +13,8 @@
 
 enum pack_kind { PACK_NONE, PACK_GZIP, PACK_ZSTD };
 
-/* By the end of the file's name: .gz, .zst, .zstd. OW_E_UNSUPPORTED when this build cannot. */
-ow_status pack_kind_of(const char *path, enum pack_kind *kind, struct error *err);
+/* By the ending of the file's name: .gz, .gzip, .zst, .zstd. OW_E_UNSUPPORTED when this build cannot write it. */
+ow_status pack_kind_of(const char *path, enum pack_kind *kind, struct ow_error *err);
 
 /* ---- gzip: one packer per thread ---- */
 
@@ -26,10 +26,10 @@ struct gzip_packer {
 
 void gzip_packer_init(struct gzip_packer *p, struct mem *mem);
 void gzip_packer_release(struct gzip_packer *p);
-/* Appends the packed bytes, which end at a byte boundary and go on in the next piece. */
-ow_status gzip_pack(struct gzip_packer *p, struct str bytes, struct buf *out, struct error *err);
+/* Appends the packed bytes. They end at a byte boundary, and the stream continues in the next piece. */
+ow_status gzip_pack(struct gzip_packer *p, struct str bytes, struct buf *out, struct ow_error *err);
 
-/* What is around the pieces. crc and size are of all unpacked bytes; see gzip_crc. */
+/* The header and the end around the pieces. crc and size are of all unpacked bytes; see gzip_crc. */
 void gzip_head(struct buf *out);
 void gzip_tail(struct buf *out, uint32_t crc, uint64_t size);
 /* The checksum after `bytes` more. */
@@ -43,9 +43,9 @@ struct zstd_packer {
 	void *context; /* NULL until used */
 };
 
-/* Appends what the library gives for these bytes; all of it when they are the last. */
+/* Appends the packed form of these bytes, as far as the library returns it; all of it when they are the last. */
 ow_status zstd_pack(struct zstd_packer *p, struct str bytes, bool last, struct buf *out,
-		    struct error *err);
+		    struct ow_error *err);
 void zstd_packer_release(struct zstd_packer *p);
 
 #endif

@@ -6,8 +6,8 @@
 #include <cmocka.h>
 
 #include "opwatch_config.h"
-#include "wire/pack.h"
-#include "wire/unpack.h"
+#include "wire/container/pack.h"
+#include "wire/container/unpack.h"
 
 static void fill(struct buf *to, size_t len, unsigned seed)
 {
@@ -20,7 +20,7 @@ static void fill(struct buf *to, size_t len, unsigned seed)
 static void check_unpacks(struct mem *mem, const struct buf *packed, const struct buf *want)
 {
 	struct unpack_result result;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct buf got;
 	struct input in;
 
@@ -41,7 +41,7 @@ static void gzip_pieces(void **state)
 {
 	static const size_t sizes[] = { 0, 1, 100, 65536, 300000 };
 	struct gzip_packer packers[2];
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct buf all, packed;
 	uint32_t crc = 0;
 	struct mem mem;
@@ -75,7 +75,7 @@ static void gzip_pieces(void **state)
 static void gzip_without_memory(void **state)
 {
 	struct gzip_packer packer;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct buf packed;
 	struct mem mem;
 
@@ -98,7 +98,7 @@ static void gzip_without_memory(void **state)
 static void zstd_pieces(void **state)
 {
 	struct zstd_packer packer = { 0 };
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct buf all, packed;
 	struct mem mem;
 

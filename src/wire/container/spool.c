@@ -1,5 +1,10 @@
-/* spool.c: see spool.h. */
-#include "wire/spool.h"
+/*
+ * spool.c: collects bytes in memory and moves them to a temporary file when they become many. The unpackers
+ * (unpack.c, archive.c) and the text format converter (pbtxt.c) write to it; spool_to_input makes the input that
+ * importers read. Under a memory limit it keeps at most a quarter of the remaining memory. It does not read back
+ * what it has written, and does not compress.
+ */
+#include "wire/container/spool.h"
 
 #include "base/temp_file.h"
 
@@ -28,7 +33,7 @@ void spool_release(struct spool *s)
 	s->in_file = 0;
 }
 
-ow_status spool_flush(struct spool *s, struct error *err)
+ow_status spool_flush(struct spool *s, struct ow_error *err)
 {
 	struct mem *mem = s->buf.mem;
 
@@ -51,7 +56,7 @@ ow_status spool_flush(struct spool *s, struct error *err)
 	return OW_OK;
 }
 
-ow_status spool_reserve(struct spool *s, size_t more, struct error *err)
+ow_status spool_reserve(struct spool *s, size_t more, struct ow_error *err)
 {
 	bool fits = s->buf.len <= spool_piece(s) && more <= spool_piece(s) - s->buf.len;
 
@@ -64,13 +69,13 @@ ow_status spool_reserve(struct spool *s, size_t more, struct error *err)
 }
 
 ow_status spool_patch(struct spool *s, uint64_t offset, const void *bytes, size_t len,
-		      struct error *err)
+		      struct ow_error *err)
 {
 	OW_ASSERT(offset + len <= s->in_file);
 	return temp_file_write(s->fd, offset, bytes, len, err);
 }
 
-ow_status spool_truncate(struct spool *s, uint64_t offset, struct error *err)
+ow_status spool_truncate(struct spool *s, uint64_t offset, struct ow_error *err)
 {
 	if (offset >= s->in_file) {
 		s->buf.len = MIN(s->buf.len, (size_t)(offset - s->in_file));
@@ -85,7 +90,7 @@ ow_status spool_truncate(struct spool *s, uint64_t offset, struct error *err)
 
 /* The memory form, without its spare room. */
 static ow_status memory_to_input(struct spool *s, const char *name, struct input *in,
-				 struct error *err)
+				 struct ow_error *err)
 {
 	struct buf *buf = &s->buf;
 	char *fitted;
@@ -102,7 +107,7 @@ static ow_status memory_to_input(struct spool *s, const char *name, struct input
 	return OW_OK;
 }
 
-ow_status spool_to_input(struct spool *s, const char *name, struct input *in, struct error *err)
+ow_status spool_to_input(struct spool *s, const char *name, struct input *in, struct ow_error *err)
 {
 	if (s->buf.failed)
 		return error_no_memory(err);

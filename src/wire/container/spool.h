@@ -16,8 +16,8 @@
 #define SPOOL_PIECE ((size_t)1 << 20)
 
 struct spool {
-	struct buf buf;	   /* what is not in the file yet */
-	int fd;		   /* -1 while there is no file */
+	struct buf buf;	   /* not yet in the file */
+	int fd;		   /* -1 before there is a file */
 	uint64_t in_file;  /* bytes written to fd */
 	size_t memory_max; /* content beyond this goes to a file */
 	const char *name;  /* of the file whose content it is, for messages */
@@ -38,22 +38,21 @@ static inline size_t spool_piece(const struct spool *s)
 	return s->fd < 0 ? s->memory_max : SPOOL_PIECE;
 }
 
-/* Room for `more` bytes in buf, flushing what is in it if there would be too much, or if there is no
- * memory for more. */
-ow_status spool_reserve(struct spool *s, size_t more, struct error *err) OW_MUST_CHECK;
+/* Makes room for `more` bytes in buf. Flushes buf first if it would become too large, or if memory is short. */
+ow_status spool_reserve(struct spool *s, size_t more, struct ow_error *err) OW_MUST_CHECK;
 
-/* Writes buf to the file (made if there is none yet) and empties it. */
-ow_status spool_flush(struct spool *s, struct error *err) OW_MUST_CHECK;
+/* Writes buf to the file (made on the first call) and empties it. */
+ow_status spool_flush(struct spool *s, struct ow_error *err) OW_MUST_CHECK;
 
 /* Overwrites bytes that are already in the file. */
 ow_status spool_patch(struct spool *s, uint64_t offset, const void *bytes, size_t len,
-		      struct error *err) OW_MUST_CHECK;
+		      struct ow_error *err) OW_MUST_CHECK;
 
 /* Forgets everything from `offset` on. */
-ow_status spool_truncate(struct spool *s, uint64_t offset, struct error *err) OW_MUST_CHECK;
+ow_status spool_truncate(struct spool *s, uint64_t offset, struct ow_error *err) OW_MUST_CHECK;
 
-/* Hands the content over as an input, and leaves the spool empty. */
+/* Turns the content into an input, and leaves the spool empty. */
 ow_status spool_to_input(struct spool *s, const char *name, struct input *in,
-			 struct error *err) OW_MUST_CHECK;
+			 struct ow_error *err) OW_MUST_CHECK;
 
 #endif

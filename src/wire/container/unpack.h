@@ -1,11 +1,10 @@
 /*
- * unpack.h: replaces a compressed input by its content. Called for every input before it is shown to
- * the importers; containers are recognised by their first bytes.
+ * unpack.h: replaces a compressed input by its content. Called for every input before importers see it; containers are
+ * recognised by their first bytes.
  *
- * Content of up to 64 MiB is held in memory, more goes through a bounded buffer into an unlinked
- * temporary file. Cut or damaged containers give what could be unpacked before the damage, and say so
- * in the result. Only one-stream containers are here; archives (where an input becomes several) are
- * to be a part of their own beside this one, on the same spool.
+ * Content of up to 64 MiB is held in memory, more goes through a bounded buffer into an unlinked temporary file. From a
+ * cut or damaged container the content before the damage is used, and the result reports the damage. Only one-stream
+ * containers are here; archive.h has archives, where an input becomes several.
  */
 #ifndef WIRE_UNPACK_H
 #define WIRE_UNPACK_H
@@ -17,8 +16,8 @@
 struct unpack_options {
 	uint64_t max_unpacked; /* refuse to unpack to more than this (OW_E_LIMIT); 0 = no cap */
 	size_t memory_max;     /* larger content goes to a file; 0 = 64 MiB */
-	/* As in struct input_options: shown the content that is in memory before it goes to a file. */
-	ow_status (*judge)(const char *name, struct str head, struct error *err);
+	/* As in struct input_options: called with the content in memory before it goes to a file. */
+	ow_status (*judge)(const char *name, struct str head, struct ow_error *err);
 };
 
 struct unpack_result {
@@ -28,17 +27,17 @@ struct unpack_result {
 	uint64_t unpacked_size;	  /* of the content now in the input */
 	bool truncated;		  /* cut short or corrupt: the content may be incomplete */
 	uint64_t damage_offset;	  /* in the compressed bytes of the damaged level */
-	char message[160];	  /* what is wrong, "" if nothing is */
+	char message[160];	  /* the damage, "" if none */
 };
 
 /* The name of the container that begins with these bytes, or NULL. Eight bytes are enough. */
 const char *unpack_container(struct str head);
 
-/* Unpacks *in in place. On failure (no memory, disk or permission, a cap, a container that holds
- * nothing readable) *in is what it was. */
+/* Unpacks *in in place. On failure (no memory, disk or permission, a limit, a container that holds nothing readable)
+ * *in is unchanged. */
 ow_status unpack_input(struct input *in, struct unpack_result *result,
-		       struct error *err) OW_MUST_CHECK;
+		       struct ow_error *err) OW_MUST_CHECK;
 ow_status unpack_input_with(struct input *in, const struct unpack_options *options,
-			    struct unpack_result *result, struct error *err) OW_MUST_CHECK;
+			    struct unpack_result *result, struct ow_error *err) OW_MUST_CHECK;
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * unpack_int.h: between unpack.c and the codecs (unpack_gzip.c, unpack_zstd.c); nobody else includes
- * it. A codec reads job->in from its start, writes to job->out, and ends with OW_OK also for damaged
- * data, which it reports with unpack_damage.
+ * unpack_int.h: one job of unpacking, for unpack.c and for archive.c, which unpacks members the same way; pack.c takes
+ * zlib's memory from here. A codec reads job->in from its start, writes to job->out, and ends with OW_OK also for
+ * damaged data, which it reports with unpack_damage.
  */
 #ifndef WIRE_UNPACK_INT_H
 #define WIRE_UNPACK_INT_H
 
-#include "wire/spool.h"
-#include "wire/unpack.h"
+#include "wire/container/spool.h"
+#include "wire/container/unpack.h"
 
 struct unpack_job {
 	const struct input *in;
@@ -16,17 +16,9 @@ struct unpack_job {
 	struct unpack_result *result;
 };
 
-struct unpack_codec {
-	const char *name;
-	bool (*match)(struct str head);
-	ow_status (*run)(struct unpack_job *job, struct error *err);
-};
-
-extern const struct unpack_codec unpack_gzip, unpack_zstd;
-
-/* Room for at least a piece of output, checked against the cap. */
+/* Makes room for at least a piece of output, checked against the cap. */
 ow_status unpack_room(struct unpack_job *job, unsigned char **to, size_t *room,
-		      struct error *err) OW_MUST_CHECK;
+		      struct ow_error *err) OW_MUST_CHECK;
 /* Counts `made` bytes written there. */
 static inline void unpack_made(struct unpack_job *job, size_t made)
 {

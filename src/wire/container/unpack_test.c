@@ -11,8 +11,8 @@
 #include <zlib.h>
 
 #include "base/temp_file.h"
-#include "wire/spool.h"
-#include "wire/unpack.h"
+#include "wire/container/spool.h"
+#include "wire/container/unpack.h"
 #include "opwatch_config.h"
 #if OPWATCH_HAVE_ZSTD
 #include <zstd.h>
@@ -91,7 +91,7 @@ static int tear_down(void **state)
 
 static ow_status unpack_bytes(struct input *in, const void *data, size_t len,
 			      const struct unpack_options *options, struct unpack_result *result,
-			      struct error *err)
+			      struct ow_error *err)
 {
 	ow_status status = input_from_memory(in, &mem, "sample", data, len, err);
 
@@ -237,7 +237,7 @@ static void test_nested(void **state)
 {
 	struct unpack_result result = { 0 };
 	struct buf twice, thrice;
-	struct error err;
+	struct ow_error err;
 	struct input in = { .fd = -1 };
 
 	(void)state;
@@ -263,7 +263,7 @@ static void test_nested(void **state)
 static void test_truncation(void **state)
 {
 	struct unpack_result result = { 0 };
-	struct error err;
+	struct ow_error err;
 	struct input in = { .fd = -1 };
 
 	(void)state;
@@ -326,7 +326,7 @@ static void test_bombs(void **state)
 {
 	struct rlimit old, low;
 	struct unpack_result result = { 0 };
-	struct error err;
+	struct ow_error err;
 	struct input in = { .fd = -1 };
 
 	(void)state;
@@ -370,7 +370,7 @@ static void test_bombs(void **state)
 static void test_without_memory(void **state)
 {
 	struct unpack_result result = { 0 };
-	struct error err;
+	struct ow_error err;
 	struct input in = { .fd = -1 };
 	size_t used;
 

@@ -1,8 +1,13 @@
 /*
- * elf_symbols.c: see elf_symbols.h. Files come from disk and may be anything: every offset and size is checked against the
- * file before it is used.
+ * elf_symbols.c: reads the symbol tables, the PLT and the build id of an ELF file. The perf.data importer calls it
+ * for names; attach, launch and the Python sampler look up single symbols. Files come from disk and may hold
+ * anything: every offset and size is checked against the file before use. Code and debugging information are not
+ * read, and names are not demangled.
  */
-#include "wire/elf_symbols.h"
+#include "wire/elf/elf_symbols.h"
+
+#include "base/radix.h"
+#include "base/vec.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +16,7 @@
 #define TABLE_MAX ((uint64_t)1 << 30)
 #define NOTES_MAX ((uint64_t)1 << 16)
 #define NAME_MAX_BYTES 4096
+#define STRINGS_MAX ((uint64_t)256 << 20)
 
 #define RANK_BEST 128		 /* of those that start where it does */
 #define CHUNK ((size_t)48 << 10) /* a multiple of the size of a symbol, in both widths */
@@ -62,7 +68,7 @@ static struct section section_at(const struct elf_symbols *e, const unsigned cha
 }
 
 static ow_status read_sections(struct elf_symbols *e, struct section **list, size_t *count,
-			       size_t *names, struct error *err)
+			       size_t *names, struct ow_error *err)
 {
 	unsigned char head[64], *bytes;
 	uint64_t offset;
@@ -95,8 +101,8 @@ static ow_status read_sections(struct elf_symbols *e, struct section **list, siz
 	return status;
 }
 
-/* PT_LOAD: what is mapped. */
-static ow_status read_parts(struct elf_symbols *e, const unsigned char *head, struct error *err)
+/* PT_LOAD: the mapped parts. */
+static ow_status read_parts(struct elf_symbols *e, const unsigned char *head, struct ow_error *err)
 {
 	uint64_t offset = word(e, head, 28, 32);
 	size_t each = (size_t)number(head + (e->wide ? 54 : 42), 2, e->big);
@@ -150,7 +156,7 @@ size_t elf_build_id(const unsigned char *notes, size_t size, bool big, unsigned 
 	return 0;
 }
 
-static ow_status read_notes(struct elf_symbols *e, const struct section *s, struct error *err)
+static ow_status read_notes(struct elf_symbols *e, const struct section *s, struct ow_error *err)
 {
 	unsigned char *bytes;
 	ow_status status;
@@ -170,7 +176,7 @@ static ow_status read_notes(struct elf_symbols *e, const struct section *s, stru
 
 /* ---- symbols ---- */
 
-/* Functions and objects, and labels of code that somebody wrote in assembler. */
+/* Functions and objects, and labels of code written in assembler. */
 static bool is_wanted(unsigned type, unsigned other, const struct section *in)
 {
 	if (type == STT_FUNC || type == STT_OBJECT || type == STT_GNU_IFUNC)
@@ -180,24 +186,22 @@ static bool is_wanted(unsigned type, unsigned other, const struct section *in)
 }
 
 static ow_status add_symbol(struct elf_symbols *e, const unsigned char *p,
-			    const struct section *sections, size_t count, struct error *err)
+			    const struct section *sections, size_t count, struct ow_error *err)
 {
 	uint64_t value = word(e, p, 4, 8), size = word(e, p, 8, 16);
 	unsigned info = p[e->wide ? 4 : 12], other = p[e->wide ? 5 : 13];
 	size_t index = (size_t)number(p + (e->wide ? 6 : 14), 2, e->big);
 	uint32_t name = (uint32_t)number(p, 4, e->big);
-	void *items = e->items;
 	bool typed;
 
 	if (!name || index == SHN_UNDEF || index >= SHN_LORESERVE || index >= count ||
 	    !is_wanted(info & 15, other, &sections[index]))
 		return OW_OK;
-	if (!mem_grow(e->mem, &items, &e->cap, e->count + 1, sizeof(*e->items)))
+	if (!vec_reserve(e->mem, e->items, e->cap, e->count + 1))
 		return error_no_memory(err);
-	e->items = items;
 	size = MIN(size, UINT64_MAX - value);
 	typed = (info & 15) != STT_NOTYPE;
-	/* what has a size, what is said to be something, what cannot be replaced, what others see */
+	/* prefers symbols with a size, then those with a type, then those that are not weak, then global ones */
 	e->items[e->count++] =
 		(struct elf_symbol){ .start = value,
 				     .end = value + size,
@@ -209,44 +213,21 @@ static ow_status add_symbol(struct elf_symbols *e, const unsigned char *p,
 	return OW_OK;
 }
 
-/* By start, and those of one start as they come: by eleven bits at a time, from the lowest. */
-static ow_status sort(struct elf_symbols *e, struct error *err)
+/* By start, and those of one start as they come. */
+static ow_status sort(struct elf_symbols *e, struct ow_error *err)
 {
-	enum { BITS = 11, PLACES = 1 << BITS };
-	size_t size = e->count * sizeof(*e->items), at[PLACES];
-	struct elf_symbol *from = e->items, *to = mem_alloc(e->mem, size), *scratch = to;
-	uint64_t all = 0;
+	size_t size = e->count * sizeof(*e->items);
+	struct elf_symbol *spare = mem_alloc(e->mem, size);
 
-	if (!to)
+	if (!spare)
 		return error_no_memory(err);
-	for (size_t i = 0; i < e->count; i++)
-		all |= from[i].start;
-	for (unsigned shift = 0; shift < 64 && all >> shift; shift += BITS) {
-		struct elf_symbol *other = from;
-		size_t sum = 0;
-
-		memset(at, 0, sizeof(at));
-		for (size_t i = 0; i < e->count; i++)
-			at[from[i].start >> shift & (PLACES - 1)]++;
-		for (size_t i = 0; i < PLACES; i++) {
-			size_t here = at[i];
-
-			at[i] = sum;
-			sum += here;
-		}
-		for (size_t i = 0; i < e->count; i++)
-			to[at[from[i].start >> shift & (PLACES - 1)]++] = from[i];
-		from = to;
-		to = other;
-	}
-	if (from != e->items)
-		memcpy(e->items, from, size);
-	mem_free(e->mem, scratch, size);
+	radix_sort_in_place(e->items, spare, e->count, start, 11);
+	mem_free(e->mem, spare, size);
 	return OW_OK;
 }
 
 static ow_status read_table(struct elf_symbols *e, const struct section *sections, size_t count,
-			    const struct section *table, struct error *err)
+			    const struct section *table, struct ow_error *err)
 {
 	size_t each = e->wide ? 24 : 16;
 	unsigned char *bytes;
@@ -283,7 +264,7 @@ static size_t leading(const char *name, char c)
 	return len;
 }
 
-/* Of two names of one rank: the one with fewer underscores in front, then the longer. */
+/* Of two names of one rank: the one with fewer leading underscores, then the longer. */
 static bool has_better_name(const struct elf_symbols *e, const struct elf_symbol *a,
 			    const struct elf_symbol *b)
 {
@@ -315,7 +296,8 @@ static uint64_t end_of(const struct elf_symbols *e, const struct elf_symbol *s, 
 	return next < e->count ? MIN(e->items[next].start, limit) : limit;
 }
 
-/* Of several that start at one place, items[first, end): the best. Names are in the file, so this is found once. */
+/* The best of the symbols that start at one place, items[first, end). Names are in the file, so this is computed
+ * once. */
 static size_t find_best(const struct elf_symbols *e, size_t first, size_t end)
 {
 	size_t best = first;
@@ -387,7 +369,7 @@ static void add_plt(struct elf_symbols *e, const struct section *s, bool head)
 	plt->end = s->address + s->size;
 }
 
-/* .plt has an entry of its own in front; .plt.sec, where there is one, has not. */
+/* .plt begins with an entry of its own; .plt.sec, if it exists, does not. */
 static void find_plts(struct elf_symbols *e, const struct section *sections, size_t count,
 		      size_t names)
 {
@@ -440,7 +422,8 @@ static bool add_text(const struct elf_symbols *e, uint64_t strings, uint64_t siz
 	return !to->failed;
 }
 
-/* The function that an entry leads to. One that is chosen at run time has no name there, but an address in this file. */
+/* The function that an entry leads to. An indirect function (chosen at run time) has no name there, but an address
+ * in this file. */
 static bool add_target(const struct elf_symbols *e, uint64_t index, struct buf *to)
 {
 	unsigned char relocation[24] = { 0 }, symbol[24];
@@ -472,10 +455,9 @@ bool elf_symbols_plt(const struct elf_symbols *e, uint64_t address, struct buf *
 
 /* ---- the file ---- */
 
-/* Not input_open: that reads small files whole, and of these little is needed. */
-static ow_status open_file(struct elf_symbols *e, const char *path, struct error *err)
+/* Not input_open: it reads small files whole, and little of these is needed. */
+static ow_status adopt_file(struct elf_symbols *e, const char *path, int fd, struct ow_error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ow_status status;
 
 	if (fd < 0)
@@ -487,8 +469,8 @@ static ow_status open_file(struct elf_symbols *e, const char *path, struct error
 	return status;
 }
 
-/* What is in the head of the file that was opened. */
-static ow_status read_head(struct elf_symbols *e, const char *path, struct error *err)
+/* Reads the head of the open file. */
+static ow_status read_head(struct elf_symbols *e, const char *path, struct ow_error *err)
 {
 	struct section *sections = NULL;
 	unsigned char head[64];
@@ -513,15 +495,15 @@ static ow_status read_head(struct elf_symbols *e, const char *path, struct error
 }
 
 ow_status elf_symbols_open(struct elf_symbols *e, struct mem *mem, const char *path,
-			   struct error *err)
+			   struct ow_error *err)
 {
 	*e = (struct elf_symbols){ .mem = mem };
-	OW_TRY(open_file(e, path, err));
+	OW_TRY(adopt_file(e, path, open_regular_file(path), err));
 	return read_head(e, path, err);
 }
 
 ow_status elf_symbols_adopt(struct elf_symbols *e, struct mem *mem, const char *name, void *data,
-			    size_t size, size_t cap, struct error *err)
+			    size_t size, size_t cap, struct ow_error *err)
 {
 	ow_status status;
 
@@ -536,7 +518,7 @@ ow_status elf_symbols_adopt(struct elf_symbols *e, struct mem *mem, const char *
 }
 
 static ow_status keep_limits(struct elf_symbols *e, const struct section *sections, size_t count,
-			     struct error *err)
+			     struct ow_error *err)
 {
 	e->limits = mem_alloc(e->mem, count * sizeof(*e->limits));
 	if (!e->limits)
@@ -548,7 +530,7 @@ static ow_status keep_limits(struct elf_symbols *e, const struct section *sectio
 	return OW_OK;
 }
 
-ow_status elf_symbols_load(struct elf_symbols *e, struct error *err)
+ow_status elf_symbols_load(struct elf_symbols *e, struct ow_error *err)
 {
 	static const uint32_t tables[] = { SHT_SYMTAB, SHT_DYNSYM };
 	struct section *sections = NULL;
@@ -581,4 +563,100 @@ void elf_symbols_release(struct elf_symbols *e)
 bool elf_symbols_name(const struct elf_symbols *e, const struct elf_symbol *symbol, struct buf *to)
 {
 	return add_text(e, e->strings, e->strings_size, symbol->name, to);
+}
+
+/* ---- looking symbols up by name ---- */
+
+static void match_symbol(const struct elf_symbols *e, const unsigned char *symbol,
+			 const char *names, size_t size, struct elf_wanted *wanted, size_t count)
+{
+	uint64_t value = word(e, symbol, 4, 8), first_page = UINT64_MAX;
+	uint32_t at = (uint32_t)number(symbol, 4, e->big);
+
+	if (!value || number(symbol + (e->wide ? 6 : 14), 2, e->big) == SHN_UNDEF || at >= size)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		struct str name = wanted[i].name;
+
+		if (wanted[i].found || name.len >= size - at ||
+		    memcmp(names + at, name.ptr, name.len) != 0 || names[at + name.len])
+			continue;
+		for (size_t k = 0; k < e->part_count; k++)
+			first_page = MIN(first_page, e->parts[k].address & ~(uint64_t)4095);
+		wanted[i].found = true;
+		wanted[i].value = value - first_page;
+	}
+}
+
+static ow_status look_in_table(struct elf_symbols *e, const struct section *table,
+			       const struct section *strings, struct elf_wanted *wanted,
+			       size_t count, struct ow_error *err)
+{
+	size_t each = e->wide ? 24 : 16, size = (size_t)strings->size;
+	ow_status status;
+	unsigned char *bytes;
+	char *names;
+
+	if (!size || strings->size > STRINGS_MAX || !inside(e, strings->offset, strings->size) ||
+	    !inside(e, table->offset, table->size))
+		return OW_OK;
+	names = mem_alloc(e->mem, size);
+	bytes = names ? mem_alloc(e->mem, CHUNK) : NULL;
+	status = bytes ? input_read_at(&e->in, strings->offset, names, size, err)
+		       : error_no_memory(err);
+	for (uint64_t at = 0; status == OW_OK && at + each <= table->size; at += CHUNK) {
+		size_t some = (size_t)MIN(table->size - at, (uint64_t)CHUNK);
+
+		status = input_read_at(&e->in, table->offset + at, bytes, some, err);
+		for (size_t i = 0; status == OW_OK && i + each <= some; i += each)
+			match_symbol(e, bytes + i, names, size, wanted, count);
+	}
+	mem_free(e->mem, bytes, bytes ? CHUNK : 0);
+	mem_free(e->mem, names, names ? size : 0);
+	return status;
+}
+
+static ow_status look_in_file(struct elf_symbols *e, const char *path, bool exported_only,
+			      struct elf_wanted *wanted, size_t count, struct ow_error *err)
+{
+	static const uint32_t tables[] = { SHT_DYNSYM, SHT_SYMTAB };
+	struct section *sections = NULL;
+	size_t section_count = 0, names;
+	ow_status status;
+
+	OW_TRY(read_head(e, path, err));
+	if (!e->wide || e->big || !e->part_count)
+		return error_set(err, OW_E_FORMAT, "%s: not a 64-bit little-endian ELF program",
+				 path);
+	status = read_sections(e, &sections, &section_count, &names, err);
+	for (size_t k = 0; k < (exported_only ? 1 : ARRAY_COUNT(tables)); k++)
+		for (size_t i = 0; status == OW_OK && i < section_count; i++)
+			if (sections[i].type == tables[k] && sections[i].link < section_count)
+				status = look_in_table(e, &sections[i], &sections[sections[i].link],
+						       wanted, count, err);
+	mem_free(e->mem, sections, sections ? section_count * sizeof(*sections) : 0);
+	return status;
+}
+
+ow_status elf_symbols_lookup(struct mem *mem, int fd, const char *path, bool exported_only,
+			     struct elf_wanted *wanted, size_t count, struct ow_error *err)
+{
+	struct elf_symbols e = { .mem = mem };
+	ow_status status = adopt_file(&e, path, fd, err);
+
+	if (status == OW_OK)
+		status = look_in_file(&e, path, exported_only, wanted, count, err);
+	elf_symbols_release(&e);
+	return status;
+}
+
+bool elf_symbols_export(struct mem *mem, const char *path, const char *name, uint64_t *value)
+{
+	struct elf_wanted wanted = { .name = str_from(name) };
+	int fd = open_regular_file(path);
+
+	if (elf_symbols_lookup(mem, fd, path, true, &wanted, 1, NULL) != OW_OK || !wanted.found)
+		return false;
+	*value = wanted.value;
+	return true;
 }

@@ -1,6 +1,7 @@
 /*
- * elf_symbols.h: the functions of a program or library: where they begin and end, and where the file is mapped. Only the tables of symbols are read, never code or debugging information, and names one by one when they are asked
- * for, because they can take hundreds of megabytes. For the importer of perf.data.
+ * elf_symbols.h: the functions of a program or library: where they begin and end, and where the file is mapped. Only
+ * the symbol tables are read, never code or debugging information. Names are read one by one on demand, because they
+ * can take hundreds of megabytes. For the importer of perf.data, attach, launch and the Python sampler.
  */
 #ifndef WIRE_ELF_SYMBOLS_H
 #define WIRE_ELF_SYMBOLS_H
@@ -14,14 +15,14 @@ struct elf_symbol {
 	uint64_t start, end; /* addresses, as the file counts them; equal: it has no size */
 	uint32_t name;	     /* in the table of strings */
 	uint16_t section;
-	uint8_t rank; /* of several at one place the highest counts, and that is kept here */
+	uint8_t rank; /* of several at one place the highest is used, and stored here */
 };
 
 struct elf_part {
-	uint64_t offset, address, size; /* of what is mapped from the file */
+	uint64_t offset, address, size; /* of the mapped parts of the file */
 };
 
-/* Where calls to other files go through: entries of one size, in the order of the relocations for them. */
+/* The table that calls to other files go through: entries of one size, in the order of their relocations. */
 struct elf_plt {
 	uint64_t start, end;
 	uint32_t entry;
@@ -52,27 +53,43 @@ struct elf_symbols {
 	size_t id_len;
 };
 
-/* What is in its head, and the build id. Fails when it is no such file, or cannot be read. Release is due in
+/* Reads its head and the build id. Fails when it is not an ELF file, or cannot be read. The caller releases it in
  * any case. */
 ow_status elf_symbols_open(struct elf_symbols *e, struct mem *mem, const char *path,
-			   struct error *err);
-/* The same of bytes in memory, `size` of the `cap` that were allocated from mem; they are taken over, also on failure. */
+			   struct ow_error *err);
+/* The same for bytes in memory, `size` of the `cap` that were allocated from mem; they are taken over, also on
+ * failure. */
 ow_status elf_symbols_adopt(struct elf_symbols *e, struct mem *mem, const char *name, void *data,
-			    size_t size, size_t cap, struct error *err);
-/* Reads .symtab, else .dynsym; none is no failure. */
-ow_status elf_symbols_load(struct elf_symbols *e, struct error *err);
+			    size_t size, size_t cap, struct ow_error *err);
+/* Reads .symtab, else .dynsym; a file without either is not a failure. */
+ow_status elf_symbols_load(struct elf_symbols *e, struct ow_error *err);
 void elf_symbols_release(struct elf_symbols *e);
 
 /* The address of an offset in the file; false when it is not mapped. */
 bool elf_symbols_address(const struct elf_symbols *e, uint64_t offset, uint64_t *address);
 /* The symbol at an address; NULL when there is none. */
 const struct elf_symbol *elf_symbols_find(const struct elf_symbols *e, uint64_t address);
-/* Appends the name of the function that the entry of a procedure linkage table at an address leads to; false when there is none. */
+/* Appends the name of the function that the entry of a procedure linkage table at an address leads to; false without
+ * one. */
 bool elf_symbols_plt(const struct elf_symbols *e, uint64_t address, struct buf *to);
 /* Appends its name; at most 4 KiB of it. */
 bool elf_symbols_name(const struct elf_symbols *e, const struct elf_symbol *symbol, struct buf *to);
 
-/* The GNU build id in a section of notes; its length, 0 when there is none. */
+/* A symbol that is looked up by its name. */
+struct elf_wanted {
+	struct str name;
+	bool found;
+	uint64_t value; /* relative to the first page that is mapped from the file */
+};
+/* Fills in the `wanted` symbols that a 64-bit little-endian file has: all of its symbols, or only those that other
+ * files can link to. Closes fd. Fails when the file is of another kind or cannot be read; a missing symbol is not a
+ * failure. */
+ow_status elf_symbols_lookup(struct mem *mem, int fd, const char *path, bool exported_only,
+			     struct elf_wanted *wanted, size_t count, struct ow_error *err);
+/* The same for one exported symbol of the file at `path`: whether it exists, and its value. */
+bool elf_symbols_export(struct mem *mem, const char *path, const char *name, uint64_t *value);
+
+/* The GNU build id in a section of notes; returns its length, 0 without one. */
 size_t elf_build_id(const unsigned char *notes, size_t size, bool big,
 		    unsigned char id[ELF_ID_MAX]);
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "wire/elf_symbols.h"
+#include "wire/elf/elf_symbols.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -153,7 +153,7 @@ static const char *write_file(const struct elf *f, size_t len, char path[32])
 
 static ow_status load(struct elf_symbols *e, struct mem *mem, const char *path)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	ow_status status = elf_symbols_open(e, mem, path, &err);
 
 	return status == OW_OK ? elf_symbols_load(e, &err) : status;

@@ -1,5 +1,9 @@
-/* json.c: see json.h. */
-#include "wire/json.h"
+/*
+ * json.c: reads pieces of JSON text in memory: strings, numbers, members of objects and elements of arrays. The trace importer,
+ * the interpretation and SQL call it for arguments of events. No recursion and no memory of its own; files are read with
+ * json_scan.h and json_pull.h.
+ */
+#include "wire/json/json.h"
 
 #include <math.h>
 
@@ -401,7 +405,7 @@ static enum json_exactness slow_decimal(struct str text, int scale, int64_t *val
 	return exactness;
 }
 
-/* Up to eight digits at p, as many as there are; *count tells how many. Eight bytes are readable. */
+/* Up to eight digits at p, as many as there are; *count says how many. Eight bytes are readable. */
 OW_ALWAYS_INLINE uint64_t some_digits(const char *p, unsigned *count)
 {
 	const uint64_t zeros = 0x3030303030303030ull;

@@ -7,7 +7,7 @@
 #define WIRE_JSON_H
 
 #include "base/buf.h"
-#include "wire/json_scan.h"
+#include "wire/json/json_scan.h"
 
 /* Members of the object, or elements of the array, whose text (brackets included) is given. */
 struct json_reader {

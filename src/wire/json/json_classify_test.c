@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "wire/json_classify.h"
+#include "wire/json/json_scan.h"
 
 #define MAX_LEN 700
 

@@ -1,5 +1,9 @@
-/* json_pull.c: see json_pull.h. */
-#include "wire/json_pull.h"
+/*
+ * json_pull.c: one deep JSON document of any size as a run of tokens, for importers of formats that are such a document
+ * (speedscope, V8 and Firefox profiles). Nothing is decoded, and damage ends the run. docs/decisions/json.md says why this
+ * is not part of json_scan.c.
+ */
+#include "wire/json/json_pull.h"
 
 #define PEEK ((size_t)256 << 10)
 
@@ -8,7 +12,7 @@ static const unsigned char ends_word[256] = {
 	['['] = 1, [']'] = 1,  ['{'] = 1,  ['}'] = 1,  ['"'] = 1, [0] = 1,
 };
 
-void json_pull_init(struct json_pull *p, const struct input *in, struct error *err)
+void json_pull_init(struct json_pull *p, const struct input *in, struct ow_error *err)
 {
 	window_init(&p->window, in, err);
 	json_pull_seek(p, 0);

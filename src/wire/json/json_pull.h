@@ -9,7 +9,7 @@
 #define WIRE_JSON_PULL_H
 
 #include "base/input.h"
-#include "wire/json.h"
+#include "wire/json/json.h"
 
 #define JSON_DEPTH_MAX 65536
 #define JSON_PULL_TEXT_MAX ((size_t)4 << 20) /* of one string */
@@ -37,7 +37,7 @@ struct json_pull {
 	uint64_t objects[JSON_DEPTH_MAX / 64]; /* a bit per level: it is an object */
 };
 
-void json_pull_init(struct json_pull *p, const struct input *in, struct error *err);
+void json_pull_init(struct json_pull *p, const struct input *in, struct ow_error *err);
 void json_pull_release(struct json_pull *p);
 enum json_token json_pull_next(struct json_pull *p) OW_MUST_CHECK;
 /* Passes over the value that the last key is of, or over the rest of the value whose opening bracket was the last

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "wire/json_pull.h"
+#include "wire/json/json_pull.h"
 
 static const char *const names[] = { "end",    "{",	 "[",	 "close", "key",
 				     "string", "number", "word", "damage" };
@@ -15,7 +15,7 @@ static const char *const names[] = { "end",    "{",	 "[",	 "close", "key",
 static void tokens(const char *text, size_t len, struct buf *out)
 {
 	static struct json_pull p;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	enum json_token token;
 	struct input in;
 
@@ -75,7 +75,7 @@ static void long_documents(void **state)
 	char path[] = "/tmp/opwatch-json-XXXXXX";
 	int fd = mkstemp(path);
 	FILE *f = fdopen(fd, "w");
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct input in;
 	struct mem mem;
 	unsigned count = 0;
@@ -128,7 +128,7 @@ static void skipping(void **state)
 {
 	static const char text[] = "{\"a\":[{\"x\":[]},2],\"b\":3,\"c\":\"d\",\"e\":{";
 	static struct json_pull p;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct input in;
 	struct mem mem;
 

@@ -9,8 +9,8 @@
  *			while ((what = json_scan_event(&scan, UINT64_MAX, &ev)) == SCAN_EVENT) …
  *
  * An event is a set of raw values: places in the scanner's buffer, valid until the next call. Nothing
- * is decoded here; wire/json.h does that. Lenient as people's files need: truncation at any byte,
- * missing or extra commas, comments, several documents. Damage is passed over and told as such.
+ * is decoded here; wire/json/json.h does that. Lenient as people's files need: truncation at any byte,
+ * missing or extra commas, comments, several documents. Damage is skipped and reported as SCAN_DAMAGE.
  *
  * The scan from a given offset depends on nothing but the bytes that follow, so a part that was read on
  * a guess (json_scan_guess) is right exactly if the part before ends where it began.
@@ -19,9 +19,40 @@
 #define WIRE_JSON_SCAN_H
 
 #include "base/input.h"
-#include "wire/json_classify.h"
 
-/* A larger event is given up as damage: nobody writes one, but a lost quote makes one. */
+/* ---- json_classify.c: where the quotes and brackets are, 64 bytes at a time ----
+ * One bit per byte: unescaped quotes, and opening and closing brackets outside strings. With these bits the scanner
+ * passes over a string or a whole nested value by counting. Comments (// and slash-star) are not JSON but occur in
+ * traces: their content gets no bits. AVX2 is used when the machine has it; the portable way finds the same bits. */
+
+#define JSON_BLOCK 64
+
+struct json_block {
+	uint64_t quote; /* unescaped " */
+	uint64_t open;	/* { [ outside strings */
+	uint64_t close; /* } ] outside strings */
+};
+
+/* What the bytes before say about the next ones; all zero at a place outside strings. */
+struct json_carry {
+	uint64_t in_string; /* all ones or zero */
+	uint64_t escaped;   /* 1: the next byte follows a backslash */
+	uint32_t comment;   /* enum json_comment, for the slow way only */
+};
+
+enum json_path { JSON_BEST, JSON_PORTABLE };
+
+/* Classifies len bytes, of which the last block may be partial. `bytes` need no padding. Returns the
+ * number of blocks written: (len + 63) / 64. */
+size_t json_classify(enum json_path path, const unsigned char *bytes, size_t len,
+		     struct json_block *blocks, struct json_carry *carry);
+
+/* JSON_PORTABLE when the environment has OPWATCH_PORTABLE set (for tests), or no AVX2. */
+enum json_path json_best_path(void);
+
+/* ---- events ---- */
+
+/* A larger event counts as damage: programs do not write one, but a lost quote makes one. */
 #define JSON_EVENT_MAX ((size_t)64 << 20)
 
 enum json_kind {
@@ -89,7 +120,7 @@ enum json_scan_result {
 
 struct json_scan {
 	const struct input *in;
-	struct error *err;
+	struct ow_error *err;
 	ow_status status;
 	enum json_path path;
 	uint64_t offset; /* of the next byte to look at */
@@ -105,7 +136,7 @@ struct json_scan {
 	char key[256]; /* the key of the last ITEM_MEMBER, cut to this */
 };
 
-void json_scan_init(struct json_scan *scan, const struct input *in, struct error *err);
+void json_scan_init(struct json_scan *scan, const struct input *in, struct ow_error *err);
 void json_scan_release(struct json_scan *scan);
 
 /* Goes on at an offset that is outside strings. */

@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "wire/json.h"
-#include "wire/json_scan.h"
+#include "wire/json/json.h"
+#include "wire/json/json_scan.h"
 
 /* What a scan says, as text: one line per thing found. */
 struct story {
@@ -62,7 +62,7 @@ static void tell_events(struct story *s, struct json_scan *scan)
 
 static void tell_document(struct story *s, const void *text, size_t len, enum json_path path)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct json_doc doc = { 0 };
 	struct json_item item;
 	struct json_scan scan;
@@ -106,7 +106,7 @@ static void tell_document(struct story *s, const void *text, size_t len, enum js
 	free(copy);
 }
 
-static void tells(const char *text, const char *want)
+static void reads_as(const char *text, const char *want)
 {
 	struct story best, portable;
 
@@ -121,66 +121,70 @@ static void tells(const char *text, const char *want)
 static void test_forms(void **state)
 {
 	(void)state;
-	tells("[]", "events\nend\n");
-	tells("", "");
-	tells(" \n[{\"ph\":\"X\"}]", "events\nevent ph=X\nend\n");
-	tells("\xef\xbb\xbf[{}]", "events\nevent\nend\n");
-	tells("{\"traceEvents\":[{\"ph\":\"X\",\"name\":\"a\"}]}",
-	      "events\nevent ph=X name=a\nend\ndocument\n");
-	tells("{\"a\":1,\"b\":\"\\\"]\",\"traceEvents\":[{\"ph\":\"i\"}],\"c\":{\"traceEvents\":[1]"
-	      "}}",
-	      "member a 1\nmember b 5\nevents\nevent ph=i\nend\nmember c 19\ndocument\n");
-	tells("{\"\\u0074raceEvents\":[{\"\\u0070h\":\"i\"}]}",
-	      "events\nevent ph=i\nend\ndocument\n");
-	tells("{\"ph\":\"X\"}\n{\"ph\":\"i\"}\n",
-	      "bare\nevent ph=X\nevent ph=i\ncut after event\n");
-	tells("[{\"ph\":\"X\"}] [{\"ph\":\"i\"}]\n{\"traceEvents\":[]}",
-	      "events\nevent ph=X\nend\nevents\nevent ph=i\nend\nevents\nend\ndocument\n");
+	reads_as("[]", "events\nend\n");
+	reads_as("", "");
+	reads_as(" \n[{\"ph\":\"X\"}]", "events\nevent ph=X\nend\n");
+	reads_as("\xef\xbb\xbf[{}]", "events\nevent\nend\n");
+	reads_as("{\"traceEvents\":[{\"ph\":\"X\",\"name\":\"a\"}]}",
+		 "events\nevent ph=X name=a\nend\ndocument\n");
+	reads_as("{\"a\":1,\"b\":\"\\\"]\",\"traceEvents\":[{\"ph\":\"i\"}],\"c\":{\"traceEvents\":"
+		 "[1]"
+		 "}}",
+		 "member a 1\nmember b 5\nevents\nevent ph=i\nend\nmember c 19\ndocument\n");
+	reads_as("{\"\\u0074raceEvents\":[{\"\\u0070h\":\"i\"}]}",
+		 "events\nevent ph=i\nend\ndocument\n");
+	reads_as("{\"ph\":\"X\"}\n{\"ph\":\"i\"}\n",
+		 "bare\nevent ph=X\nevent ph=i\ncut after event\n");
+	reads_as("[{\"ph\":\"X\"}] [{\"ph\":\"i\"}]\n{\"traceEvents\":[]}",
+		 "events\nevent ph=X\nend\nevents\nevent ph=i\nend\nevents\nend\ndocument\n");
 }
 
 static void test_values(void **state)
 {
 	(void)state;
-	tells("[{\"ts\":1.5e3,\"dur\":\"7\",\"pid\":-1,\"tid\":null,\"args\":{\"a\":[1,{}]},\"id\":"
-	      "{}}]",
-	      "events\nevent pid=-1 tid=null ts=1.5e3 dur=7 args={\"a\":[1,{}]} id={}\nend\n");
-	tells("[{\"args\":{\"t\":\"}]\\\\\"},\"x\":[\"]\"],\"flow_out\":true,\"bind_id\":\"0x1\"}]",
-	      "events\nevent args={\"t\":\"}]\\\\\"} bind_id=0x1 flow_out=true\nend\n");
-	tells("[{\"ph\":\"a\",\"ph\":\"b\"}]", "events\nevent ph=b\nend\n");
-	tells("[{\"ts\":NaN,\"dur\":-Infinity,\"ts2\":1}]",
-	      "events\nevent ts=NaN dur=-Infinity\nend\n");
-	tells("[{\"ts\":12345678901234567890123456789012345678901234567890}]",
-	      "events\nevent ts=12345678901234567890123456789012345678901234567890\nend\n");
+	reads_as("[{\"ts\":1.5e3,\"dur\":\"7\",\"pid\":-1,\"tid\":null,\"args\":{\"a\":[1,{}]},"
+		 "\"id\":"
+		 "{}}]",
+		 "events\nevent pid=-1 tid=null ts=1.5e3 dur=7 args={\"a\":[1,{}]} id={}\nend\n");
+	reads_as("[{\"args\":{\"t\":\"}]\\\\\"},\"x\":[\"]\"],\"flow_out\":true,\"bind_id\":"
+		 "\"0x1\"}]",
+		 "events\nevent args={\"t\":\"}]\\\\\"} bind_id=0x1 flow_out=true\nend\n");
+	reads_as("[{\"ph\":\"a\",\"ph\":\"b\"}]", "events\nevent ph=b\nend\n");
+	reads_as("[{\"ts\":NaN,\"dur\":-Infinity,\"ts2\":1}]",
+		 "events\nevent ts=NaN dur=-Infinity\nend\n");
+	reads_as("[{\"ts\":12345678901234567890123456789012345678901234567890}]",
+		 "events\nevent ts=12345678901234567890123456789012345678901234567890\nend\n");
 }
 
 static void test_lenience(void **state)
 {
 	(void)state;
-	tells("[,{\"ph\":\"X\",},,{\"ph\":\"i\"},]", "events\nevent ph=X\nevent ph=i\nend\n");
-	tells("[{\"ph\" : \"X\" \"pid\":1}{\"ph\":\"i\"}",
-	      "events\nevent ph=X pid=1\nevent ph=i\ncut after event\n");
-	tells("// \"a\n[/* { */{\"ph\"://x\n\"X\"/*\"*/,\"pid\":7// \n}]//",
-	      "events\nevent ph=X pid=7\nend\n");
-	tells("[1,\"{\\\"ph\\\":\\\"X\\\"}\",null,[{\"ph\":\"X\"}],{\"ph\":\"i\"}]",
-	      "events\nother\nother\nother\nother\nevent ph=i\nend\n");
-	tells("x{\"traceEvents\":[{\"ph\":\"X\"}]}y",
-	      "damage\nevents\nevent ph=X\nend\ndocument\ndamage\n");
+	reads_as("[,{\"ph\":\"X\",},,{\"ph\":\"i\"},]", "events\nevent ph=X\nevent ph=i\nend\n");
+	reads_as("[{\"ph\" : \"X\" \"pid\":1}{\"ph\":\"i\"}",
+		 "events\nevent ph=X pid=1\nevent ph=i\ncut after event\n");
+	reads_as("// \"a\n[/* { */{\"ph\"://x\n\"X\"/*\"*/,\"pid\":7// \n}]//",
+		 "events\nevent ph=X pid=7\nend\n");
+	reads_as("[1,\"{\\\"ph\\\":\\\"X\\\"}\",null,[{\"ph\":\"X\"}],{\"ph\":\"i\"}]",
+		 "events\nother\nother\nother\nother\nevent ph=i\nend\n");
+	reads_as("x{\"traceEvents\":[{\"ph\":\"X\"}]}y",
+		 "damage\nevents\nevent ph=X\nend\ndocument\ndamage\n");
 }
 
 static void test_damage(void **state)
 {
 	(void)state;
-	tells("[{\"ph\":\"X\",\"name\":\"a\"b\"},{\"ph\":\"i\"},{\"ph\":\"n\"}]",
-	      "events\ndamage\nevent ph=i\nevent ph=n\nend\n");
-	tells("[{\"ph\":\"X\"},:{\"ph\":\"i\"}]", "events\nevent ph=X\ndamage\ncut after event\n");
-	tells("[{\"ph\":\"X\"},}{{\"ph\":\"i\"},{\"ph\":\"n\"}]",
-	      "events\nevent ph=X\ndamage\nevent ph=i\nevent ph=n\nend\n");
-	tells("[{\"ph\":\"X\"},{\"ph\":\"i\",\"na", "events\nevent ph=X\ncut in event\n");
-	tells("{\"a\":\"b", "member a 2 cut\ncut\n");
-	tells("{\"a\":[", "member a 1 cut\ncut\n");
-	tells("{\"a", "cut\n");
-	tells("{\"a\":}", "damage\ndocument\n");
-	tells("{\"a\" \"b\":1]}", "damage\nmember b 1\ndamage\ndocument\n");
+	reads_as("[{\"ph\":\"X\",\"name\":\"a\"b\"},{\"ph\":\"i\"},{\"ph\":\"n\"}]",
+		 "events\ndamage\nevent ph=i\nevent ph=n\nend\n");
+	reads_as("[{\"ph\":\"X\"},:{\"ph\":\"i\"}]",
+		 "events\nevent ph=X\ndamage\ncut after event\n");
+	reads_as("[{\"ph\":\"X\"},}{{\"ph\":\"i\"},{\"ph\":\"n\"}]",
+		 "events\nevent ph=X\ndamage\nevent ph=i\nevent ph=n\nend\n");
+	reads_as("[{\"ph\":\"X\"},{\"ph\":\"i\",\"na", "events\nevent ph=X\ncut in event\n");
+	reads_as("{\"a\":\"b", "member a 2 cut\ncut\n");
+	reads_as("{\"a\":[", "member a 1 cut\ncut\n");
+	reads_as("{\"a", "cut\n");
+	reads_as("{\"a\":}", "damage\ndocument\n");
+	reads_as("{\"a\" \"b\":1]}", "damage\nmember b 1\ndamage\ndocument\n");
 }
 
 /* Every prefix tells the events that are complete in it, and no more. */
@@ -263,7 +267,7 @@ static size_t count_events(struct json_scan *scan, uint64_t stop, enum json_scan
 static void test_windows(void **state)
 {
 	struct json_doc doc = { 0 };
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	enum json_scan_result last;
 	struct json_item item;
 	struct json_scan scan;
@@ -306,7 +310,7 @@ static void test_windows(void **state)
 /* A guess finds a real event, because text in strings has its quotes escaped. */
 static void test_guess(void **state)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct json_scan scan;
 	struct input in;
 	struct many m;
@@ -344,7 +348,7 @@ static void test_pick(void **state)
 	(void)state;
 	for (enum json_path path = JSON_BEST; path <= JSON_PORTABLE; path++) {
 		struct json_value found[3];
-		struct error err = { 0 };
+		struct ow_error err = { 0 };
 		struct json_scan scan;
 		struct json_event ev;
 		struct input in;
@@ -371,7 +375,7 @@ static void test_pick(void **state)
 static double times_read(const char *head, const char *unit, size_t count, const char *tail)
 {
 	atomic_uint_fast64_t done = 0;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct json_doc doc = { 0 };
 	struct json_item item;
 	struct json_scan scan;
@@ -411,7 +415,7 @@ static void test_much_damage(void **state)
 	static const char pair[] =
 		"{\"ph\":\"X\",\"name\":\"a\"},\n{\"ph\":\"X\",\"name\":\"a \"b\" c\"},\n";
 	const size_t count = 500000;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	enum json_scan_result what;
 	struct json_scan scan;
 	struct json_event ev;
@@ -458,7 +462,7 @@ static void test_bytes_are_read_once(void **state)
 static void test_no_memory(void **state)
 {
 	static const char text[] = "[{\"ph\":\"X\"}]";
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct json_scan scan;
 	struct json_event ev;
 	struct input in;

@@ -1,5 +1,8 @@
-/* json_strict.c: see json_strict.h. The check is a walk without recursion; levels are bits. */
-#include "wire/json_strict.h"
+/*
+ * json_strict.c: whether a value is strict JSON, and writing it as strict JSON when it is not. merge, exports of events and the
+ * arguments of XSpace call it. A walk without recursion: levels are bits. It does not read files.
+ */
+#include "wire/json/json_strict.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -39,34 +42,11 @@ static const char *escape_end(const char *p, const char *end)
 	return p + 6;
 }
 
-/* First byte at or after p that is not plain: a quote, a backslash, a control or a non-ASCII byte. */
-OW_ALWAYS_INLINE const char *plain_end(const char *p, const char *end)
-{
-#if defined(__SSE2__)
-	while (end - p >= 16) {
-		__m128i x = _mm_loadu_si128((const __m128i *)(const void *)p);
-		__m128i quote = _mm_cmpeq_epi8(x, _mm_set1_epi8('"'));
-		__m128i escape = _mm_cmpeq_epi8(x, _mm_set1_epi8('\\'));
-		/* signed: control characters and bytes above 127 alike */
-		__m128i other = _mm_cmplt_epi8(x, _mm_set1_epi8(' '));
-		unsigned bits = (unsigned)_mm_movemask_epi8(
-			_mm_or_si128(_mm_or_si128(quote, escape), other));
-
-		if (OW_LIKELY(bits))
-			return p + __builtin_ctz(bits);
-		p += 16;
-	}
-#endif
-	while (p < end && (signed char)*p >= ' ' && *p != '"' && *p != '\\')
-		p++;
-	return p;
-}
-
 /* After the quote that ends the string whose content begins at p; NULL when it is not strict. */
 OW_ALWAYS_INLINE const char *string_end(const char *p, const char *end)
 {
 	for (;;) {
-		p = plain_end(p, end);
+		p = json_plain_end(p, end);
 		if (p == end)
 			return NULL;
 		if (OW_LIKELY(*p == '"'))
@@ -238,92 +218,30 @@ key:
 
 /* ---- strings ---- */
 
-static void add_control(struct buf *out, char c)
-{
-	switch (c) {
-	case '\n':
-		buf_puts(out, "\\n");
-		break;
-	case '\t':
-		buf_puts(out, "\\t");
-		break;
-	case '\r':
-		buf_puts(out, "\\r");
-		break;
-	default:
-		buf_printf(out, "\\u%04x", (unsigned)(unsigned char)c);
-	}
-}
-
-/* One byte or code point that is not plain; returns what follows. */
-static const char *add_odd(struct buf *out, const char *p, const char *end)
-{
-	uint32_t code_point;
-	size_t len;
-
-	if ((unsigned char)*p < ' ') {
-		add_control(out, *p);
-		return p + 1;
-	}
-	len = utf8_decode(str_make(p, (size_t)(end - p)), &code_point);
-	if (len < 2)
-		buf_puts(out, "\xef\xbf\xbd");
-	else
-		buf_add(out, p, len);
-	return p + len;
-}
-
-static void escape(struct buf *out, struct str text, bool raw)
-{
-	const char *p = text.ptr, *end = p + text.len;
-
-	while (p < end && !out->failed) {
-		const char *plain = plain_end(p, end), *after;
-
-		buf_add(out, p, (size_t)(plain - p));
-		p = plain;
-		if (p == end)
-			return;
-		if (*p == '"') {
-			buf_puts(out, "\\\"");
-			p++;
-		} else if (*p != '\\') {
-			p = add_odd(out, p, end);
-		} else if (!raw) {
-			buf_puts(out, "\\\\");
-			p++;
-		} else {
-			after = escape_end(p, end);
-			if (after)
-				buf_add(out, p, (size_t)(after - p));
-			else
-				buf_puts(out, "\xef\xbf\xbd"); /* as json_decode reads it */
-			p = after ? after : p + 1;
-		}
-	}
-}
-
-void json_escape(struct buf *out, struct str plain)
-{
-	escape(out, plain, false);
-}
-
 void json_escape_raw(struct buf *out, struct str raw)
 {
-	escape(out, raw, true);
-}
+	char escape[JSON_ESCAPE_MAX];
 
-void json_quote(struct buf *out, struct str plain)
-{
-	buf_add_char(out, '"');
-	escape(out, plain, false);
-	buf_add_char(out, '"');
+	while (raw.len && !out->failed) {
+		const char *after;
+
+		if (raw.ptr[0] != '\\') {
+			buf_add_str(out, json_escape_next(&raw, JSON_UTF8, escape));
+			continue;
+		}
+		after = escape_end(raw.ptr, raw.ptr + raw.len);
+		if (after)
+			buf_add(out, raw.ptr, (size_t)(after - raw.ptr));
+		else
+			buf_puts(out, "\xef\xbf\xbd"); /* as json_decode reads it */
+		raw = str_skip(raw, after ? (size_t)(after - raw.ptr) : 1);
+	}
 }
 
 void json_quote_raw(struct buf *out, struct str raw)
 {
 	buf_add_char(out, '"');
-	escape(out, raw, true);
+	json_escape_raw(out, raw);
 	buf_add_char(out, '"');
 }
 

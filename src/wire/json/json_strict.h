@@ -9,23 +9,21 @@
 #ifndef WIRE_JSON_STRICT_H
 #define WIRE_JSON_STRICT_H
 
-#include "base/buf.h"
+#include "base/json_escape.h"
 
 /* Whether the text is one value without blanks around it. False also for nesting beyond 1000 levels. */
 bool json_strict(struct str text);
 
-/* Tells whether the value of a member must not be written; the key is raw. */
+/* Whether the value of a member must not be written; the key is raw. */
 typedef bool (*json_hide_fn)(struct str key);
 
 /* Appends the first value in the text, valid for sure; what is cut off is closed. Members for which
  * `hide` (may be NULL) says so get the value "(hidden)"; returns how many did. */
 size_t json_repair(struct str text, json_hide_fn hide, struct buf *out);
 
-/* Appends a JSON string, quotes included: of plain text, or of the raw (escaped) text of a string. */
-void json_quote(struct buf *out, struct str plain);
+/* Appends a string, with its quotes or without, of raw text: escapes that are valid stay. Plain text: see
+ * base/json_escape.h. */
 void json_quote_raw(struct buf *out, struct str raw);
-/* The same without the quotes. */
-void json_escape(struct buf *out, struct str plain);
 void json_escape_raw(struct buf *out, struct str raw);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "wire/json_strict.h"
+#include "wire/json/json_strict.h"
 
 static bool strict(const char *text)
 {

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "wire/json.h"
+#include "wire/json/json.h"
 
 static void decodes(const char *raw, const char *want, size_t replaced)
 {

@@ -1,9 +1,15 @@
-/* journal.c: writing journals; see journal.h. */
-#include "wire/journal.h"
+/*
+ * journal.c: writes journals, the files of the recorder API (journal.h; the public functions are in src/api). Any thread may
+ * write; the segment that is being filled is mapped and shared, and each record has a checksum, so that records outlive the
+ * process. import/own/journal_rows.c reads them.
+ */
+#include "wire/own/journal.h"
 
+#include "base/atomic_file.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "wire/crc32c.h"
+#include "base/vec.h"
+#include "wire/container/crc32c.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,11 +77,10 @@ static int64_t wall_offset(void)
 /* The head of the current segment with its one block, for `slots` records. */
 static void make_heads(uint64_t slots, struct opw_head *head, struct opw_block *block)
 {
-	*block = (struct opw_block){ .name = "records",
-				     .type = "journal",
-				     .offset = HEADS_BYTES,
-				     .size = slots * sizeof(struct journal_record),
-				     .value_size = sizeof(struct journal_record) };
+	*block = (struct opw_block){ .offset = HEADS_BYTES,
+				     .size = slots * sizeof(struct journal_record) };
+	opw_name_block(block, OPW_BLOCK_RECORDS);
+	OW_ASSERT(block->value_size == sizeof(struct journal_record));
 	*head = (struct opw_head){ .kind = OPW_JOURNAL,
 				   .block_count = 1,
 				   .size = HEADS_BYTES + opw_round(block->size),
@@ -85,7 +90,7 @@ static void make_heads(uint64_t slots, struct opw_head *head, struct opw_block *
 }
 
 static ow_status keep_heads(struct journal *j, const struct opw_head *head,
-			    const struct opw_block *block, struct error *err)
+			    const struct opw_block *block, struct ow_error *err)
 {
 	buf_add(&j->writer.heads, &j->at, sizeof(j->at));
 	buf_add(&j->writer.heads, head, sizeof(*head));
@@ -104,7 +109,7 @@ static void unmap(struct journal *j)
 }
 
 /* Disk is taken before it is mapped: a full one is an error here and no signal later. */
-static ow_status map_segment(struct journal *j, uint64_t at, uint64_t size, struct error *err)
+static ow_status map_segment(struct journal *j, uint64_t at, uint64_t size, struct ow_error *err)
 {
 	uint64_t page = at / PAGE_MAX * PAGE_MAX;
 	int failure = posix_fallocate(j->fd, (off_t)at, (off_t)size);
@@ -125,7 +130,7 @@ static ow_status map_segment(struct journal *j, uint64_t at, uint64_t size, stru
 	return OW_OK;
 }
 
-static ow_status begin_segment(struct journal *j, uint64_t at, uint64_t size, struct error *err)
+static ow_status begin_segment(struct journal *j, uint64_t at, uint64_t size, struct ow_error *err)
 {
 	struct opw_head head;
 	struct opw_block block;
@@ -139,7 +144,7 @@ static ow_status begin_segment(struct journal *j, uint64_t at, uint64_t size, st
 	return OW_OK;
 }
 
-static ow_status next_segment(struct journal *j, struct error *err)
+static ow_status next_segment(struct journal *j, struct ow_error *err)
 {
 	struct opw_head head;
 	struct opw_block block;
@@ -193,14 +198,12 @@ static void put(struct journal *j, struct journal_record record)
 static uint32_t this_thread(struct journal *j)
 {
 	int64_t tid = thread_id(false), now;
-	void *grown = j->threads;
 
 	for (size_t i = 0; i < j->thread_count; i++)
 		if (OW_LIKELY(j->threads[i].tid == tid))
 			return (uint32_t)i + 1;
-	if (!mem_grow(j->mem, &grown, &j->thread_cap, j->thread_count + 1, sizeof(*j->threads)))
+	if (!vec_reserve(j->mem, j->threads, j->thread_cap, j->thread_count + 1))
 		return 0;
-	j->threads = grown;
 	now = journal_now(j);
 	j->threads[j->thread_count++] = (struct journal_thread){ tid, now };
 	put(j, (struct journal_record){ .ts_ns = now,
@@ -240,12 +243,10 @@ static void put_name(struct journal *j, uint32_t number, struct str text)
 static uint32_t add_name(struct journal *j, struct str text, uint64_t hash)
 {
 	const char *copy = arena_cstr(&j->text_arena, text);
-	void *grown = j->texts;
 	size_t number = j->name_count + 1;
 
-	if (!copy || !mem_grow(j->mem, &grown, &j->name_cap, number + 1, sizeof(*j->texts)))
+	if (!copy || !vec_reserve(j->mem, j->texts, j->name_cap, number + 1))
 		return 0;
-	j->texts = grown;
 	if (number > UINT32_MAX || !map_add(&j->names, hash, (uint32_t)number))
 		return 0;
 	j->texts[number] = str_make(copy, text.len);
@@ -384,7 +385,7 @@ void journal_value(struct journal *j, uint32_t name, double value)
 /* ---- life ---- */
 
 static ow_status write_at(void *arg, uint64_t offset, const void *bytes, size_t len,
-			  struct error *err)
+			  struct ow_error *err)
 {
 	const struct journal *j = arg;
 
@@ -400,35 +401,24 @@ static ow_status write_at(void *arg, uint64_t offset, const void *bytes, size_t 
 }
 
 /* Beside its name first: another process may be writing to, or reading, the file that has it now. */
-static ow_status create(struct journal *j, const char *path, const char *writer, struct error *err)
+static ow_status create(struct journal *j, const char *path, const char *writer,
+			struct ow_error *err)
 {
-	struct buf name;
-	struct stat st;
+	struct atomic_path to;
 	ow_status status;
 
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-		return error_set(err, OW_E_USAGE, "%s: a recording must be a regular file", path);
-	buf_init(&name, j->mem);
-	buf_printf(&name, "%s.%ld.tmp%c", path, (long)getpid(), '\0');
-	if (name.failed) {
-		buf_release(&name);
-		return error_no_memory(err);
-	}
-	j->fd = open(name.ptr, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (j->fd < 0) {
-		status = error_errno(err, errno, "%s", path);
-		buf_release(&name);
-		return status;
-	}
+	OW_TRY(atomic_path_find_regular(&to, path, "a recording", err));
+	j->fd = atomic_path_open(&to, O_RDWR, 0666);
+	if (j->fd < 0)
+		return error_errno(err, errno, "%s", path);
 	status = opw_put_header(&j->writer, writer, err);
 	if (status == OW_OK)
 		status = begin_segment(j, sizeof(struct opw_header),
 				       FIRST_END - sizeof(struct opw_header), err);
-	if (status == OW_OK && rename(name.ptr, path) != 0)
-		status = error_errno(err, errno, "%s", path);
+	if (status == OW_OK)
+		status = atomic_path_publish(&to, err);
 	if (status != OW_OK)
-		unlink(name.ptr);
-	buf_release(&name);
+		atomic_path_discard(&to);
 	return status;
 }
 
@@ -452,7 +442,7 @@ static void release(struct journal *j)
 }
 
 ow_status journal_open(struct journal *j, struct mem *mem, const char *path, const char *writer,
-		       struct error *err)
+		       struct ow_error *err)
 {
 	ow_status status;
 
@@ -478,7 +468,7 @@ ow_status journal_open(struct journal *j, struct mem *mem, const char *path, con
 }
 
 /* What is left of the last segment is cut off; the footer comes behind it. */
-static ow_status finish(struct journal *j, struct error *err)
+static ow_status finish(struct journal *j, struct ow_error *err)
 {
 	struct opw_head head;
 	struct opw_block block;
@@ -499,7 +489,7 @@ static ow_status finish(struct journal *j, struct error *err)
 						    : OW_OK;
 }
 
-ow_status journal_close(struct journal *j, struct error *err)
+ow_status journal_close(struct journal *j, struct ow_error *err)
 {
 	ow_status status = OW_OK;
 

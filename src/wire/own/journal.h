@@ -1,7 +1,7 @@
 /*
  * journal.h: what a running program writes of itself into our own file: steps, slices of time and values, one
  * record of 32 bytes each, in segments of the kind OPW_JOURNAL (docs/file-format.md). The writer is here; what
- * records mean for a model is known to import/journal_rows.c. The public functions are in api/recorder.c.
+ * records mean for a model is known to import/own/journal_rows.c. The public functions are in api/recorder.c.
  *
  * A record is in the file as soon as the call returns: the segment that is being filled is mapped and shared, so
  * it outlives the process, however that ends (not the machine: nothing is flushed before the journal is closed).
@@ -13,7 +13,7 @@
 #define WIRE_JOURNAL_H
 
 #include "base/map.h"
-#include "wire/opw.h"
+#include "wire/own/opw.h"
 
 #include <pthread.h>
 
@@ -76,14 +76,14 @@ struct journal {
 	int64_t next_step;
 	bool in_step;
 	uint64_t lost;
-	struct error failure; /* the first one: from then on records are lost */
+	struct ow_error failure; /* the first one: from then on records are lost */
 };
 
-/* Makes the file anew; a regular file of that name is replaced, and whoever has it open keeps it. */
+/* Makes the file anew; a regular file of that name is replaced, and programs that have it open keep the old one. */
 ow_status journal_open(struct journal *j, struct mem *mem, const char *path, const char *writer,
-		       struct error *err);
+		       struct ow_error *err);
 /* Writes the footer, flushes, and releases; gives the first failure. In a child process it only releases. */
-ow_status journal_close(struct journal *j, struct error *err);
+ow_status journal_close(struct journal *j, struct ow_error *err);
 
 /* False in a child process. */
 bool journal_is_ours(const struct journal *j);

@@ -1,7 +1,7 @@
 /*
  * opw.h: the frames of our own file format: a header, segments of named blocks, a footer with a copy of
- * all segment heads, and a trailer that says where the footer is. What the blocks mean (tables, strings)
- * is known to import_opw.c and opw_save.c only. The layout is told in docs/file-format.md.
+ * all segment heads, and a trailer that says where the footer is. Names of blocks are in opw_blocks.def; only
+ * import_opw.c and opw_save.c know what tables and strings mean. At the end: what a recording of running programs is made of. docs/file-format.md describes the layout.
  *
  * Numbers are little-endian, as on every machine this runs on, so structs are the layout.
  */
@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/input.h"
+#include "wire/own/ring.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the layout is little-endian");
 
@@ -36,8 +37,8 @@ enum opw_kind {
 	OPW_ROWS = 3,	 /* rows of a table: each column a block */
 	OPW_BYTES = 4,	 /* what args_offset and record_offset point to */
 	OPW_FOOTER = 5,	 /* block "heads" */
-	OPW_JOURNAL = 6, /* block "records", each with a checksum of its own; wire/journal.h */
-	OPW_LIVE = 7,	 /* records of running programs; wire/live_file.h */
+	OPW_JOURNAL = 6, /* block "records", each with a checksum of its own; wire/own/journal.h */
+	OPW_LIVE = 7,	 /* records of running programs, described at the end */
 };
 
 struct opw_head {
@@ -90,7 +91,20 @@ static inline bool opw_same_crc(uint32_t computed, uint32_t stored)
 #endif
 }
 
-/* ---- reading (opw_read.c) ---- */
+/* Blocks with a fixed name, by number; those of OPW_LIVE come with the recordings below. */
+enum opw_block_id {
+#define OPW_BLOCK(kind, id, name, type, value_size) OPW_BLOCK_##id,
+#include "wire/own/opw_blocks.def"
+	OPW_BLOCK_COUNT
+};
+
+struct opw_block_info {
+	const char *name, *type;
+	uint32_t value_size;
+};
+extern const struct opw_block_info opw_block_info[OPW_BLOCK_COUNT];
+
+/* ---- reading ---- */
 
 struct opw_segment {
 	uint64_t offset;
@@ -111,14 +125,17 @@ struct opw_file {
 /* Reads and checks the header and all heads; of a file without footer also every block, up to the first
  * segment that is not whole. Memory comes from the arena. */
 ow_status opw_read(struct opw_file *file, const struct input *in, struct arena *arena,
-		   struct error *err);
+		   struct ow_error *err);
+
+/* NULL when the segment has no block of that name. */
+const struct opw_block *opw_find_block(const struct opw_segment *segment, const char *name);
 
 /* Whether a block's bytes are those that were written; err names the place. */
 ow_status opw_check_block(const struct opw_file *file, const struct opw_segment *segment,
-			  const struct opw_block *block, struct error *err);
+			  const struct opw_block *block, struct ow_error *err);
 /* The error of a block that is not. */
 ow_status opw_damaged(const struct opw_file *file, const struct opw_segment *segment,
-		      const struct opw_block *block, struct error *err);
+		      const struct opw_block *block, struct ow_error *err);
 
 static inline bool opw_is(struct str head)
 {
@@ -137,16 +154,16 @@ static inline bool opw_starts_with(struct str head, enum opw_kind kind)
 	       first.kind == kind;
 }
 
-/* ---- writing (opw_write.c) ---- */
+/* ---- writing ---- */
 
 /* Where bytes go, at any place. */
 struct opw_out {
 	ow_status (*write_at)(void *arg, uint64_t offset, const void *bytes, size_t len,
-			      struct error *err);
+			      struct ow_error *err);
 	void *arg;
 };
 
-/* One block to be written: bytes, or a function that gives the next `len` of them. */
+/* One block to be written: bytes, or a function that writes the next `len` of them. */
 struct opw_part {
 	const char *name, *type;
 	uint32_t value_size;
@@ -155,6 +172,11 @@ struct opw_part {
 	void (*read)(void *arg, void *to, size_t len);
 	void *arg;
 };
+
+/* Sets name, type and size of a value. */
+void opw_name_block(struct opw_block *block, enum opw_block_id id);
+/* A block with a fixed name, from `size` bytes. */
+struct opw_part opw_part_of(enum opw_block_id id, const void *bytes, uint64_t size);
 
 struct opw_writer {
 	const struct opw_out *out;
@@ -171,18 +193,193 @@ void opw_writer_init(struct opw_writer *w, struct mem *mem, const struct opw_out
 void opw_writer_release(struct opw_writer *w);
 
 /* The header, at the start. */
-ow_status opw_put_header(struct opw_writer *w, const char *writer, struct error *err);
+ow_status opw_put_header(struct opw_writer *w, const char *writer, struct ow_error *err);
 /* A whole segment, and how long it will be. */
 ow_status opw_put_segment(struct opw_writer *w, enum opw_kind kind, const char *table,
 			  uint64_t first_row, uint64_t row_count, const struct opw_part *parts,
-			  uint32_t count, struct error *err);
+			  uint32_t count, struct ow_error *err);
 uint64_t opw_segment_size(const struct opw_part *parts, uint32_t count);
 /* Bytes that need an address: *offset is where they are in the file. Segments of them are begun and
  * ended on the way; opw_end_bytes ends the last one. One call's bytes stay together. */
-ow_status opw_begin_item(struct opw_writer *w, uint64_t *offset, struct error *err);
-ow_status opw_put_bytes(struct opw_writer *w, const void *bytes, size_t len, struct error *err);
-ow_status opw_end_bytes(struct opw_writer *w, struct error *err);
+ow_status opw_begin_item(struct opw_writer *w, uint64_t *offset, struct ow_error *err);
+ow_status opw_put_bytes(struct opw_writer *w, const void *bytes, size_t len, struct ow_error *err);
+ow_status opw_end_bytes(struct opw_writer *w, struct ow_error *err);
 /* Footer and trailer; *size becomes the size of the file. */
-ow_status opw_put_footer(struct opw_writer *w, uint64_t *size, struct error *err);
+ow_status opw_put_footer(struct opw_writer *w, uint64_t *size, struct ow_error *err);
+
+/* ---- recordings of running programs ----
+ *
+ * A recording is made of segments of the kind OPW_LIVE, each with those of the blocks below that have rows.
+ * live/record/recording.c writes them, import/own/live_read.c and live/follow read them. Readers skip blocks that they do
+ * not know.
+ *
+ * Every segment carries checksums and is complete in itself: it stays readable, whatever happens to the writer. A
+ * collector that is killed after writing and before it confirms to the job writes the same records again when it is
+ * restarted: a run says which numbers its records have in their ring, and readers leave out records that they have. */
+
+#define LIVE_VERSION 1u
+
+/* "session", once, first: where and when. */
+struct live_session {
+	uint32_t version, zero;
+	int64_t monotonic_ns,
+		wall_ns; /* the clock of all records, and the time of day, read together */
+	char host[64];
+};
+
+/* "process": of a job. */
+struct live_process {
+	uint32_t number; /* in the recording, from 1 */
+	uint32_t pid, parent;
+	uint32_t flags; /* enum live_process_flags */
+	int64_t monotonic_ns,
+		wall_ns; /* as the process sees them: another clock in another time namespace */
+};
+enum live_process_flags {
+	LIVE_FORKED = 1 << 0,	/* and nothing was executed since */
+	LIVE_REFUSED = 1 << 1,	/* its recorder is of another version: nothing is known of it */
+	LIVE_ATTACHED = 1 << 2, /* it ran before it was recorded */
+};
+
+/* "place": of a file that begins in the middle: whose the records of a ring are, from the next run on, or with ring 0
+ * what a queue of a device is called. */
+struct live_place {
+	uint32_t process, ring;
+	uint32_t id;	       /* thread, or queue */
+	uint32_t first;	       /* 1: the first thread of its process */
+	uint32_t name, device; /* of a queue: names */
+	uint64_t zero;
+};
+
+/* "run": which records follow in "record", one run after the other. */
+struct live_run {
+	uint32_t process, ring;
+	uint64_t first; /* number of the first record in its ring */
+	uint32_t count;
+	uint32_t dropped_marks; /* of those dropped: ranges, which may be ends of steps */
+	uint64_t dropped;	/* of the ring, so far */
+};
+
+/* "text": this, the bytes, and zeros up to a multiple of 8. */
+struct live_text {
+	uint32_t process;
+	uint32_t kind;	 /* enum live_text_kind */
+	uint32_t number; /* of a name: in records; of a hook: enum ring_hook */
+	uint32_t len;
+};
+enum live_text_kind {
+	LIVE_NAME = 1,
+	LIVE_COMMAND,  /* words that end with NUL */
+	LIVE_IDENTITY, /* NAME=VALUE, ends with NUL each */
+	LIVE_ARMED,    /* a hook is in place */
+	LIVE_UNKNOWN,  /* a hook was refused, and why */
+	LIVE_THREAD,   /* number: thread id; what it is called by now */
+	LIVE_NOTE,     /* for people; process 0: of all */
+	LIVE_SOURCE    /* process 0; number: in "frame"; a function, or a file of sources */
+};
+
+/* "count": what a process called so far. */
+struct live_count {
+	uint32_t process;
+	uint32_t counter; /* enum ring_counter, or LIVE_IO_READ and on */
+	int64_t ts_ns;	  /* monotonic */
+	uint64_t calls, ns, bytes;
+};
+/* Of /proc/PID/io and /proc/PID/fd, beside the counters of the recorder: what the system knows. */
+#define LIVE_IO_READ 64u    /* bytes that went through read calls of any thread */
+#define LIVE_IO_STORAGE 65u /* bytes that came from a disk for the process, by whatever means */
+#define LIVE_IO_URING 66u   /* calls: instances of io_uring that it has */
+/* Of /proc/PID/task/TID/schedstat, of threads that record and of the first one: calls is the thread, ns its time on a
+ * processor so far, bytes the nanoseconds that it was ready and waited for one. */
+#define LIVE_SCHEDULED 67u
+/* At the end of a process: calls that were counted since the last record of that name and not recorded. ns is the name. */
+#define LIVE_UNRECORDED 68u
+
+/* "frame", "stack", "sample": stacks of Python code, read from outside. Each frame and stack is written once; those
+ * that a stack or a sample is made of come in the same segment, or in one before. */
+struct live_frame {
+	uint32_t number;	 /* from 1, one after the other */
+	uint32_t function, file; /* texts: LIVE_SOURCE */
+	int32_t line, function_line;
+	uint32_t zero;
+};
+struct live_stack {
+	uint32_t number;	/* from 1, one after the other */
+	uint32_t parent, frame; /* parent 0: the outermost */
+	uint32_t zero;
+};
+struct live_sample {
+	uint32_t process, tid, stack, zero;
+	int64_t ts_ns;	 /* monotonic */
+	int64_t wall_ns; /* since the sample before, running or not */
+	int64_t cpu_ns;	 /* of these, on a processor */
+};
+
+/* "end": the process is gone, or is not recorded any more. */
+struct live_end {
+	uint32_t process;
+	uint32_t texts_lost, rings_lost, zero;
+	int64_t ts_ns;
+};
+
+/* The blocks, in the order of writing. */
+enum live_block {
+#define LIVE_BLOCK(id, name, value_size) LIVE_BLOCK_##id,
+#include "wire/own/opw_blocks.def"
+	LIVE_BLOCKS
+};
+static const struct {
+	const char *name;
+	uint32_t value_size;
+} live_block_info[LIVE_BLOCKS] = {
+#define LIVE_BLOCK(id, name, value_size) [LIVE_BLOCK_##id] = { name, value_size },
+#include "wire/own/opw_blocks.def"
+};
+
+_Static_assert(sizeof(struct live_session) == 88, "layout");
+_Static_assert(sizeof(struct live_process) == 32, "layout");
+_Static_assert(sizeof(struct live_place) == 32, "layout");
+_Static_assert(sizeof(struct live_run) == 32, "layout");
+_Static_assert(sizeof(struct live_text) == 16, "layout");
+_Static_assert(sizeof(struct live_count) == 40, "layout");
+_Static_assert(sizeof(struct live_end) == 24, "layout");
+_Static_assert(sizeof(struct live_frame) == 24, "layout");
+_Static_assert(sizeof(struct live_stack) == 16, "layout");
+_Static_assert(sizeof(struct live_sample) == 40, "layout");
+
+static inline uint64_t live_text_bytes(uint64_t len)
+{
+	return sizeof(struct live_text) + ((len + 7) & ~(uint64_t)7);
+}
+
+/* The blocks of one segment. */
+struct live_blocks {
+	struct buf bytes;
+	struct str all[LIVE_BLOCKS]; /* empty when there is none, or it is damaged */
+};
+
+void live_blocks_init(struct live_blocks *b, struct mem *mem);
+void live_blocks_release(struct live_blocks *b);
+/* Those of `wanted`, a bit each. Fails when the file cannot be read, or without memory. */
+ow_status live_blocks_read(struct live_blocks *b, const struct input *in,
+			   const struct opw_segment *segment, unsigned wanted,
+			   struct ow_error *err);
+
+/* The same of a segment that is in memory, which the blocks are parts of. False when something is damaged. */
+bool live_blocks_find(struct str segment, unsigned wanted, struct str all[LIVE_BLOCKS]);
+
+/* Goes through the rows of a block, which need not be aligned. */
+#define LIVE_EACH_ROW(block, type, row, body)                                                      \
+	do {                                                                                       \
+		struct str left_ = (block);                                                        \
+		for (; left_.len >= sizeof(type); left_ = str_skip(left_, sizeof(type))) {         \
+			type row;                                                                  \
+			memcpy(&row, left_.ptr, sizeof(row));                                      \
+			body;                                                                      \
+		}                                                                                  \
+	} while (0)
+
+/* Takes the first text off a block of texts; false when there is none, or it is cut short. */
+bool live_text_next(struct str *block, struct live_text *head, struct str *text);
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * ring.h: the memory that a recorded process shares with whoever records it: one region per process (who it is,
+ * ring.h: the memory that a recorded process shares with the collector: one region per process (who it is,
  * texts, the state of the hooks) and one ring of records per thread. The recorder (recorder/) writes them, the
- * collector (live/) reads them; both are built with this header, and RING_VERSION tells when they were not built
+ * collector (live/) reads them; both are built with this header, and RING_VERSION shows when they were not built
  * with the same one. It needs libc only, since the recorder is a guest in other people's programs.
  *
  * A ring has one writer, the thread, and one reader. The writer fills a record and then moves `head`; the reader
  * copies records and then moves `tail`. A full ring drops the new record and counts it; it is full earlier for most
- * records than for those that tell steps apart (ring_room). Nobody waits for anybody: the
- * reader comes by now and then, and is called (RING_FILLING) by a ring that fills faster than that.
+ * records than for those that mark steps (ring_room). Neither side waits for the other: the
+ * reader comes by now and then, the sooner the fuller the ring was the last time.
  *
  * The memory is sealed against shrinking, but the process may scribble over it: readers check what they read.
  */
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RING_VERSION 3u
+#define RING_VERSION 5u
 #define RING_MAGIC "OPW-RING"
 #define RING_PROCESS_MAGIC "OPW-PROC"
 #define RING_HELLO_MAGIC "OPW-HELO"
@@ -29,8 +29,16 @@
 #define RING_ENV_SOCKET "OPWATCH_RECORDER_SOCKET"
 #define RING_ENV_VERSION "OPWATCH_RECORDER_VERSION"
 #define RING_ENV_RECORDS "OPWATCH_RECORDER_RING" /* records of a ring, a power of two */
-/* What ring_filters gives for whoever starts the job. */
+/* "1": the collector ends with the job, so that there is no reason to connect to another one. */
+#define RING_ENV_ONCE "OPWATCH_RECORDER_ONCE"
+/* The result of ring_filters for the process that starts the job. */
 #define RING_ENV_FILTERS "OPWATCH_RECORDER_FILTERS"
+
+/* The function whose calls begin steps; or NULL. */
+#define RING_ENV_MARKER "OPWATCH_STEP_MARKER"
+#define RING_MARKER_MAX 128u /* bytes, with the end */
+/* Added to the version with which `opwatch attach` starts the recorder: the marker follows the path of the socket, after a new line. */
+#define RING_WITH_MARKER (1u << 16)
 
 #define RING_RECORDS 16384u
 #define RING_RECORDS_MIN 64u
@@ -43,7 +51,7 @@ enum ring_kind {
 	RING_SPAN,  /* began on one thread and ended on another: not part of what this thread did */
 	RING_DEVICE,  /* what a device did on queue `stream` */
 	RING_QUEUE,   /* queue `stream` is called `name`; `id`: of which device, a text */
-	RING_SLICE_OF /* what thread `stream` did, told by another one */
+	RING_SLICE_OF /* what thread `stream` did, recorded by another one */
 };
 
 enum ring_category {
@@ -64,6 +72,7 @@ enum ring_category {
 	RING_COPY_TO_HOST,
 	RING_COPY_DEVICE, /* from device memory to device memory, and fills */
 	RING_COLLECTIVE,
+	RING_STEP, /* a step begins: a call of the function that --step-marker names */
 	RING_CATEGORIES
 };
 
@@ -77,7 +86,10 @@ struct ring_record {
 	uint32_t sequence; /* low half of the record's number in the ring */
 	uint16_t kind, category;
 	uint32_t stack, step; /* 0: not known */
-	uint64_t zero;
+	/* 0, or where calls come too fast to record each: calls that this one stands for, itself included. `bytes` is of all of
+	 * them, `dur_ns` of this one. */
+	uint32_t calls;
+	uint32_t zero;
 };
 _Static_assert(sizeof(struct ring_record) == 64, "layout");
 
@@ -98,6 +110,17 @@ struct ring_count {
 	_Atomic uint64_t calls, ns, bytes;
 };
 
+/* Calls that come too fast are counted here, and recorded now and then with the number of those since. */
+#define RING_SAMPLED 16u /* kinds of calls of the C library */
+#define RING_OPS 96u	 /* places from which operators are called */
+struct ring_sampled {
+	_Atomic uint64_t calls, bytes; /* since the last record */
+	_Atomic uint32_t name;	       /* of the record; a text */
+	/* While a record is written that takes these calls: the head behind it. A process that is killed then has them either in the
+	 * record, which is complete when the head is there, or here. */
+	_Atomic uint32_t taken;
+};
+
 struct ring {
 	char magic[8];
 	uint32_t version;
@@ -108,14 +131,14 @@ struct ring {
 	_Alignas(64) _Atomic uint64_t head;
 	_Atomic uint64_t dropped;
 	_Atomic uint32_t idle;	 /* 1: its thread has ended */
-	_Atomic uint32_t thread; /* whose it is, for a collector that comes later; 0: not told */
+	_Atomic uint32_t thread; /* whose it is, for a collector that comes later; 0: unknown */
 	struct ring_count counts[RING_COUNTERS];
 	/* Of the reader. */
 	_Alignas(64) _Atomic uint64_t tail;
 	_Atomic uint64_t counted; /* of those dropped, in sums that outlive the reader */
 	/* Of the writer, and rarely touched. */
-	_Atomic uint64_t
-		dropped_marks; /* of those dropped, records that may tell where steps end */
+	_Atomic uint64_t dropped_marks; /* of those dropped, records that may mark ends of steps */
+	struct ring_sampled sampled[RING_SAMPLED + RING_OPS];
 };
 #define RING_HEAD_BYTES 4096u
 _Static_assert(sizeof(struct ring) <= RING_HEAD_BYTES, "layout");
@@ -125,19 +148,19 @@ static inline uint64_t ring_bytes(uint32_t records)
 	return RING_HEAD_BYTES + (uint64_t)records * sizeof(struct ring_record);
 }
 
-/* From here on a ring calls for its reader, who finds that it is worth writing. */
+/* From here on the reader finds that a ring is worth writing. */
 static inline uint32_t ring_plenty(uint32_t records)
 {
 	return records / 4;
 }
 
 /* The last part of a ring is for records that say where steps end (ranges) and whose others are: without them what was
- * recorded cannot be told apart, and they are few. */
+ * recorded cannot be distinguished, and they are few. */
 #define RING_RESERVE 16u
 
 static inline bool ring_is_mark(const struct ring_record *r)
 {
-	return r->category == RING_RANGE;
+	return r->category == RING_RANGE || r->category == RING_STEP;
 }
 
 static inline bool ring_is_precious(const struct ring_record *r)
@@ -145,7 +168,8 @@ static inline bool ring_is_precious(const struct ring_record *r)
 	return ring_is_mark(r) || r->kind == RING_THREAD || r->kind == RING_QUEUE;
 }
 
-/* How many records of any kind a ring with so many in it has room for, or 1 for a precious one alone; 0: it is dropped. */
+/* How many records of any kind a ring with so many in it has room for, or 1 for a precious one alone; 0: it is
+ * dropped. */
 static inline uint64_t ring_room(uint64_t records, uint64_t used, bool precious)
 {
 	uint64_t open = records - records / RING_RESERVE;
@@ -219,8 +243,8 @@ struct ring_text {
 
 /* ---- sandboxes ---- */
 
-/* Filters of system calls (seccomp) that a process has, from its /proc/PID/status: more than those of whoever records it
- * may end it for what a recorder does. Old systems tell only whether there are any. */
+/* Filters of system calls (seccomp) that a process has, from its /proc/PID/status. With more filters than the
+ * collector has, the process may be killed for a recorder's calls. Old systems only say whether there are any. */
 static inline unsigned long ring_filters(const char *status)
 {
 	const char *mode = strstr(status, "\nSeccomp:"), *count;
@@ -238,8 +262,7 @@ static inline unsigned long ring_filters(const char *status)
 enum ring_message_kind {
 	RING_HELLO = 1, /* the process's region; first of all */
 	RING_NEW,	/* a ring */
-	RING_REFUSAL, /* the library does not speak the collector's version, and records nothing */
-	RING_FILLING  /* a quarter of a ring is full, or more: it should be read */
+	RING_REFUSAL /* the library does not speak the collector's version, and records nothing */
 };
 
 struct ring_message {

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "wire/ring.h"
+#include "wire/own/ring.h"
 
 /* As the recorder does it: looks when `head` comes to `look`. */
 struct writer {

@@ -1,12 +1,14 @@
 /*
- * pickle.c: the machine that reads pickles: its bytes, stack, memo and objects. What opcodes do is in
- * pickle_ops.c, old forms of text and numbers in pickle_text.c. See pickle.h.
+ * pickle.c: the machine that reads pickles: its bytes, stack, memo and objects. The opcodes are in pickle_ops.c, old
+ * forms of text and numbers in pickle_text.c. See pickle.h.
  */
-#include "wire/pickle_int.h"
+#include "wire/pickle/pickle_int.h"
+
+#include "base/vec.h"
 
 #define LINE_PEEK ((size_t)256)
 
-void pickle_init(struct pickle *p, const struct input *in, struct error *err)
+void pickle_init(struct pickle *p, const struct input *in, struct ow_error *err)
 {
 	*p = (struct pickle){ .mem = in->mem, .size = in->size, .err = err };
 	window_init(&p->window, in, err);
@@ -84,11 +86,9 @@ bool pickle_line(struct pickle *p, struct str *line)
 bool pickle_push(struct pickle *p, struct pickle_value v)
 {
 	if (OW_UNLIKELY(p->count == p->cap)) {
-		void *stack = p->stack;
 
-		if (!mem_grow(p->mem, &stack, &p->cap, p->count + 1, sizeof(*p->stack)))
+		if (!vec_reserve(p->mem, p->stack, p->cap, p->count + 1))
 			return pickle_no_memory(p);
-		p->stack = stack;
 	}
 	p->stack[p->count++] = v;
 	return true;
@@ -146,7 +146,7 @@ bool pickle_push_text(struct pickle *p, struct str text)
 	return make_text(p, text, &v) && pickle_push(p, v);
 }
 
-/* ---- what is not run ---- */
+/* ---- calls, which are not run ---- */
 
 static bool known_name(const struct pickle *p, struct str name)
 {

@@ -1,8 +1,8 @@
 /*
  * pickle.h: reading Python pickles of all protocols (0 to 5) without running anything. The opcodes build
  * numbers, texts, lists, tuples, sets and dictionaries; classes and functions that the pickle names are
- * never looked up: what they would make is a value of the kind PICKLE_FOREIGN, and their names are kept
- * for a message. (Ordered and default dictionaries are read as what they are.)
+ * never looked up: their results are values of the kind PICKLE_FOREIGN, and their names are kept for a
+ * message. (Ordered and default dictionaries are read as dictionaries.)
  *
  *	pickle_init(&p, &input, err);
  *	pickle_run(&p);                 walk p.root; p.damage says why reading ended early
@@ -10,8 +10,8 @@
  *
  * No recursion: nesting costs a place on the stack of the machine, which is an array. Memory is at most a
  * fixed multiple of the input. Lists may be long: with `take` the caller uses their items as they come and
- * lets go of them. A pickle that ends too early is closed as well as possible, so that what is there can be
- * used. Structures may contain themselves and share parts: who walks them must count.
+ * releases them. A pickle that ends too early is closed as well as possible, and its values can be used.
+ * Structures may contain themselves and share parts: code that walks them must count its steps.
  */
 #ifndef WIRE_PICKLE_H
 #define WIRE_PICKLE_H
@@ -60,8 +60,8 @@ struct pickle_object {
 #define PICKLE_NAMES 8
 
 struct pickle {
-	/* Shown every item before it is put into a list. True: its items are not needed any more, and
-	 * the list does not keep it. May be NULL. */
+	/* Called with every item before it is put into a list. True: the items of that item are not needed any more,
+	 * and the list does not keep it. May be NULL. */
 	bool (*take)(void *arg, struct pickle *p, uint32_t list, struct pickle_value item);
 	void *arg;
 
@@ -78,7 +78,7 @@ struct pickle {
 	struct window window;
 	uint64_t at, size;
 	ow_status status;
-	struct error *err;
+	struct ow_error *err;
 	struct arena arena;
 	struct pickle_object *objects;
 	size_t object_count, object_cap;
@@ -92,9 +92,9 @@ struct pickle {
 	bool stopped;
 };
 
-void pickle_init(struct pickle *p, const struct input *in, struct error *err);
+void pickle_init(struct pickle *p, const struct input *in, struct ow_error *err);
 void pickle_release(struct pickle *p);
-/* OW_OK also for damage, when there is something at all; else the failure of memory or disk. */
+/* OW_OK also for damage, if any value was read; else the failure of memory or disk. */
 ow_status pickle_run(struct pickle *p);
 
 /* The object of a value that is one (from PICKLE_TEXT on). */
@@ -102,14 +102,14 @@ static inline struct pickle_object *pickle_object(const struct pickle *p, struct
 {
 	return &p->objects[v.kind >= PICKLE_TEXT ? v.object : 0];
 }
-/* Empty when it is no text. */
+/* Empty when it is not a text. */
 static inline struct str pickle_text(const struct pickle *p, struct pickle_value v)
 {
 	if (v.kind != PICKLE_TEXT)
 		return STR("");
 	return str_make(p->objects[v.object].text, p->objects[v.object].count);
 }
-/* The value of a key of a dictionary; the last one counts. NULL when there is none. */
+/* The value of a key of a dictionary, the last one if it repeats; NULL without one. */
 const struct pickle_value *pickle_find(const struct pickle *p, struct pickle_value dict,
 				       const char *key);
 

@@ -1,14 +1,14 @@
-/* pickle_int.h: what the files of the pickle reader share; see pickle.h. */
+/* pickle_int.h: shared by the files of the pickle reader; see pickle.h. */
 #ifndef WIRE_PICKLE_INT_H
 #define WIRE_PICKLE_INT_H
 
-#include "wire/pickle.h"
+#include "wire/pickle/pickle.h"
 
 void pickle_note_damage(struct pickle *p, const char *what);
 void pickle_note_failure(struct pickle *p, ow_status status);
 
-/* These end the reading: false, so that opcodes end with `return pickle_damaged(…)`. Inline, so that who
- * reads the caller sees that it is no success. */
+/* These end the reading. They return false, for `return pickle_damaged(…)` in opcodes, and are inline, so that
+ * compilers and analysers see in the caller that the result is never success. */
 static inline bool pickle_damaged(struct pickle *p, const char *what)
 {
 	pickle_note_damage(p, what);
@@ -28,7 +28,7 @@ static inline bool pickle_underflow(struct pickle *p)
 	return pickle_damaged(p, "an opcode takes more from the stack than there is");
 }
 
-/* The next bytes, valid until the next call; NULL (and the end of reading) when there are not as many. */
+/* The next bytes, valid until the next call; NULL (and the end of reading) when fewer are left. */
 const unsigned char *pickle_bytes(struct pickle *p, uint64_t len);
 /* The next line without its end. */
 bool pickle_line(struct pickle *p, struct str *line);
@@ -37,7 +37,7 @@ bool pickle_push(struct pickle *p, struct pickle_value v);
 /* An object of that kind on the stack; text is copied. */
 bool pickle_push_new(struct pickle *p, enum pickle_kind kind);
 bool pickle_push_text(struct pickle *p, struct str text);
-/* An object that cannot be made, with the name of what would make it. */
+/* An object that cannot be made, with the name of its class or function. */
 bool pickle_push_foreign(struct pickle *p, struct str module, struct str name);
 bool pickle_make(struct pickle *p, enum pickle_kind kind, struct pickle_value *v);
 
@@ -57,10 +57,10 @@ bool pickle_duplicate(struct pickle *p);
 bool pickle_mark(struct pickle *p);
 /* Takes the last mark away: *first is where its items begin. */
 bool pickle_pop_mark(struct pickle *p, size_t *first);
-/* A new object of all that is above the mark, or of the topmost values. */
+/* A new object from all values above the mark, or from the topmost ones. */
 bool pickle_collect(struct pickle *p, enum pickle_kind kind);
 bool pickle_tuple_of(struct pickle *p, size_t count);
-/* What is above the mark, or the topmost values, goes into what is below. */
+/* Moves the values above the mark, or the topmost ones, into the value below them. */
 bool pickle_add_marked(struct pickle *p, pickle_add_fn add);
 bool pickle_add_top(struct pickle *p, size_t count, pickle_add_fn add);
 bool pickle_put(struct pickle *p, uint64_t index);

@@ -1,8 +1,8 @@
 /*
- * pickle_ops.c: the opcodes of pickles, by Python's documentation of the module pickletools. Whatever would
- * call something gives a value that stands for it instead; see pickle.h.
+ * pickle_ops.c: the opcodes of pickles, by Python's documentation of the module pickletools. An opcode that would call
+ * something makes a value that stands for the result instead; see pickle.h.
  */
-#include "wire/pickle_int.h"
+#include "wire/pickle/pickle_int.h"
 
 /* ---- what would run something ---- */
 
@@ -13,7 +13,7 @@ static bool is_dictionary(struct str name)
 	       str_eq(name, STR("__builtin__.dict"));
 }
 
-/* Instead of calling: an empty dictionary, or something foreign of that name. */
+/* Instead of a call: an empty dictionary, or a foreign value of that name. */
 static bool call(struct pickle *p, struct pickle_value callable)
 {
 	const struct pickle_object *o = pickle_object(p, callable);
@@ -24,7 +24,7 @@ static bool call(struct pickle *p, struct pickle_value callable)
 	p->foreign_count++;
 	if (callable.kind == PICKLE_FOREIGN)
 		return pickle_push(p, callable);
-	return pickle_push_foreign(p, STR(""), STR("something that is no class"));
+	return pickle_push_foreign(p, STR(""), STR("something that is not a class"));
 }
 
 /* The callable is below `arguments` values. */
@@ -356,7 +356,7 @@ static bool step(struct pickle *p, unsigned char opcode)
 	}
 }
 
-/* One value less on the stack: the topmost goes into what it was made for, if that can be told. */
+/* Takes one value off the stack: the topmost goes into the value it was made for, if that is known. */
 static bool fold(struct pickle *p)
 {
 	size_t top = p->count;
@@ -389,8 +389,7 @@ static bool fold(struct pickle *p)
 	return true;
 }
 
-/* A mark without a list below it is also how lists and dictionaries of protocol 0 begin; those hold
- * nothing yet. */
+/* Lists and dictionaries of protocol 0 also begin with a mark without a list below it; those hold nothing yet. */
 static bool close_all(struct pickle *p)
 {
 	while (p->count > 1 || p->mark_count)
@@ -404,7 +403,7 @@ ow_status pickle_run(struct pickle *p)
 	struct pickle_value nothing;
 	const unsigned char *at;
 
-	/* object 0 is none; and there is a stack, however little is on it */
+	/* object 0 means none; and a stack exists, even if it is empty */
 	if (!pickle_make(p, PICKLE_NONE, &nothing) || !pickle_push(p, nothing))
 		return p->status;
 	p->count = 0;

@@ -2,7 +2,9 @@
  * pickle_stack.c: the stack, the marks on it, the memo, and the items of lists and dictionaries, for the
  * opcodes in pickle_ops.c. See pickle.h.
  */
-#include "wire/pickle_int.h"
+#include "wire/pickle/pickle_int.h"
+
+#include "base/vec.h"
 
 #define ROOM_MIN 2 /* items of a small object: 1 << 2 */
 
@@ -56,7 +58,7 @@ static bool add_items(struct pickle *p, uint32_t object, const struct pickle_val
 {
 	struct pickle_object *o = &p->objects[object];
 
-	if (o->taken || !count) /* what was let go has no items any more */
+	if (o->taken || !count) /* a released list has no items any more */
 		return true;
 	if (!reserve(p, object, count))
 		return false;
@@ -77,14 +79,15 @@ static void let_go(struct pickle *p, struct pickle_value v)
 	o->taken = true;
 }
 
-/* Into a list, a set or a foreign thing, which is not interested. */
+/* Adds to a list or a set; a foreign value ignores its items. */
 bool pickle_append(struct pickle *p, struct pickle_value to, const struct pickle_value *v,
 		   size_t count)
 {
 	if (to.kind != PICKLE_LIST)
-		return to.kind == PICKLE_SET	? add_items(p, to.object, v, count)
-		       : to.kind >= PICKLE_TEXT ? true
-						: pickle_damaged(p, "items for what is no list");
+		return to.kind == PICKLE_SET ? add_items(p, to.object, v, count)
+		       : to.kind >= PICKLE_TEXT
+			       ? true
+			       : pickle_damaged(p, "items for something that is not a list");
 	if (!p->take)
 		return add_items(p, to.object, v, count);
 	for (size_t i = 0; i < count; i++) {
@@ -104,7 +107,9 @@ bool pickle_set_items(struct pickle *p, struct pickle_value to, const struct pic
 	if (to.kind == PICKLE_DICT)
 		return count % 2 ? pickle_damaged(p, "a key without a value")
 				 : add_items(p, to.object, v, count);
-	return to.kind >= PICKLE_TEXT ? true : pickle_damaged(p, "pairs for what is no dictionary");
+	return to.kind >= PICKLE_TEXT
+		       ? true
+		       : pickle_damaged(p, "pairs for something that is not a dictionary");
 }
 
 /* ---- the stack ---- */
@@ -126,11 +131,9 @@ bool pickle_pop(struct pickle *p, struct pickle_value *v)
 bool pickle_mark(struct pickle *p)
 {
 	if (p->mark_count == p->mark_cap) {
-		void *marks = p->marks;
 
-		if (!mem_grow(p->mem, &marks, &p->mark_cap, p->mark_count + 1, sizeof(*p->marks)))
+		if (!vec_reserve(p->mem, p->marks, p->mark_cap, p->mark_count + 1))
 			return pickle_no_memory(p);
-		p->marks = marks;
 	}
 	p->marks[p->mark_count++] = p->count;
 	return true;
@@ -174,7 +177,7 @@ bool pickle_tuple_of(struct pickle *p, size_t count)
 	return collect_from(p, PICKLE_TUPLE, p->count - count);
 }
 
-/* Items above the mark go into what is below it. */
+/* Items above the mark go into the value below it. */
 bool pickle_add_marked(struct pickle *p, pickle_add_fn add)
 {
 	size_t first;
@@ -237,7 +240,7 @@ bool pickle_put(struct pickle *p, uint64_t index)
 
 	if (p->count <= pickle_base(p))
 		return pickle_underflow(p);
-	/* pickles number what they remember from 0, and it takes a byte at least */
+	/* memo entries are numbered from 0, and each takes at least a byte */
 	if (index >= p->at)
 		return pickle_damaged(p, "a place in the memo that no pickle has");
 	if (!object_of(p, p->stack[p->count - 1], &object))

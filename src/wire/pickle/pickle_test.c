@@ -2,7 +2,7 @@
  * pickle_test.c: the reader of pickles: values of all opcodes, what is not run, ends that come too early,
  * hostile numbers, and failing allocations. Whole snapshots in all protocols are tests/cli/memory_test.py's.
  */
-#include "wire/pickle.h"
+#include "wire/pickle/pickle.h"
 
 #include "base/buf.h"
 
@@ -15,13 +15,13 @@ static struct mem mem;
 struct read {
 	struct input in;
 	struct pickle p;
-	struct error err;
+	struct ow_error err;
 	ow_status status;
 };
 
 static void read_bytes(struct read *r, const void *bytes, size_t len)
 {
-	r->err = (struct error){ 0 };
+	r->err = (struct ow_error){ 0 };
 	assert_int_equal(input_from_memory(&r->in, &mem, "x.pickle", bytes, len, &r->err), OW_OK);
 	pickle_init(&r->p, &r->in, &r->err);
 	r->status = pickle_run(&r->p);

@@ -2,7 +2,7 @@
  * pickle_text.c: the values that the oldest protocols write as lines of text, and long integers. See
  * pickle.h; pickle.c calls it.
  */
-#include "wire/pickle_int.h"
+#include "wire/pickle/pickle_int.h"
 
 #include "base/buf.h"
 
@@ -13,7 +13,7 @@ static bool push_int(struct pickle *p, int64_t number)
 	return pickle_push(p, (struct pickle_value){ .kind = PICKLE_INT, .number = number });
 }
 
-/* Decimal digits; what is beyond 64 bits is a number without a value. */
+/* Decimal digits; beyond 64 bits it is a number without a value. */
 static bool push_digits(struct pickle *p, struct str text)
 {
 	bool negative = text.len && text.ptr[0] == '-';
@@ -126,7 +126,7 @@ static void add_utf8(struct buf *out, uint32_t c)
 	buf_add(out, bytes, utf8_encode(c, bytes));
 }
 
-/* What follows a backslash; returns how many bytes of it were used. */
+/* Decodes the escape after a backslash; returns how many bytes were used. */
 static size_t add_escape(struct buf *out, struct str s)
 {
 	static const char from[] = "\\'\"nrtabfv", to[] = "\\'\"\n\r\t\a\b\f\v";
@@ -148,7 +148,7 @@ static size_t add_escape(struct buf *out, struct str s)
 	return plain ? 1 : 0;
 }
 
-/* Latin-1 in the raw-unicode-escape form, as bytes beyond ASCII of both forms are. */
+/* The raw-unicode-escape form. Bytes beyond ASCII are Latin-1 in both forms. */
 static bool push_escaped(struct pickle *p, struct str line)
 {
 	struct buf text;

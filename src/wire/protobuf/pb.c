@@ -1,8 +1,8 @@
 /*
- * pb.c: the rare and slow parts of the protobuf reader; see pb.h. What happens for nearly every
- * field is inline there.
+ * pb.c: the rare and slow parts of the protobuf reader: long varints, groups, fixed values, problems. What happens for
+ * nearly every field is inline in pb.h.
  */
-#include "wire/pb.h"
+#include "wire/protobuf/pb.h"
 
 /* The seven low bits of each byte of a little-endian word, closed up. */
 static uint64_t join_sevens(uint64_t x)
@@ -219,7 +219,7 @@ const char *pb_problem_text(enum pb_problem problem)
 	return (unsigned)problem < ARRAY_COUNT(texts) ? texts[problem] : "an unknown problem";
 }
 
-ow_status pb_error(const struct pb *r, const void *base, uint64_t base_offset, struct error *err)
+ow_status pb_error(const struct pb *r, const void *base, uint64_t base_offset, struct ow_error *err)
 {
 	if (!r->problem)
 		return OW_OK;

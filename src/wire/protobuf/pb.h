@@ -283,6 +283,7 @@ const char *pb_problem_text(enum pb_problem problem);
 
 /* Fills err with the reader's problem, where `base` lies `base_offset` bytes into the input and is
  * at or before the reader's memory; OW_OK if there is none. */
-ow_status pb_error(const struct pb *r, const void *base, uint64_t base_offset, struct error *err);
+ow_status pb_error(const struct pb *r, const void *base, uint64_t base_offset,
+		   struct ow_error *err);
 
 #endif

@@ -1,17 +1,17 @@
 /*
- * pb_wide.h: varints of at most eight bytes, read at once instead of byte by byte: for readers of very many small
- * messages (xspace_event.c). The caller vouches that eight bytes can be read; whatever is longer is for pb.h.
+ * pb_fast_varint.h: varints of at most eight bytes, read at once instead of byte by byte: for readers of very many small
+ * messages (xspace_args.c). The caller vouches that eight bytes can be read; whatever is longer is for pb.h.
  */
-#ifndef WIRE_PB_WIDE_H
-#define WIRE_PB_WIDE_H
+#ifndef WIRE_PB_FAST_VARINT_H
+#define WIRE_PB_FAST_VARINT_H
 
-#include "wire/pb.h"
+#include "wire/protobuf/pb.h"
 
-#define PB_WIDE_BYTES 8
-#define PB_WIDE_STOPS 0x8080808080808080ull
+#define PB_FAST_VARINT_BYTES 8
+#define PB_FAST_VARINT_STOPS 0x8080808080808080ull
 
 /* Whether the processor gathers bits at once, and fast: older ones of AMD do it in microcode. */
-static inline bool pb_wide_gathers(void)
+static inline bool pb_fast_varint_has_pext(void)
 {
 #if defined(__x86_64__)
 	return __builtin_cpu_supports("bmi2") && !__builtin_cpu_is("amdfam15h") &&
@@ -23,7 +23,7 @@ static inline bool pb_wide_gathers(void)
 
 /* The bits of a word that `bits` has, side by side: the lower seven of the first bytes, or of all. `gathers` is a
  * constant, so that one of the ways remains. */
-OW_ALWAYS_INLINE uint64_t pb_wide_pick(uint64_t word, uint64_t bits, bool gathers)
+OW_ALWAYS_INLINE uint64_t pb_fast_pick(uint64_t word, uint64_t bits, bool gathers)
 {
 #if defined(__x86_64__)
 	if (gathers) {
@@ -40,20 +40,20 @@ OW_ALWAYS_INLINE uint64_t pb_wide_pick(uint64_t word, uint64_t bits, bool gather
 	return (word & 0x000000000fffffffull) | (word & 0x0fffffff00000000ull) >> 4;
 }
 
-OW_ALWAYS_INLINE uint64_t pb_wide_gather(uint64_t word, bool gathers)
+OW_ALWAYS_INLINE uint64_t pb_fast_gather(uint64_t word, bool gathers)
 {
-	return pb_wide_pick(word, ~PB_WIDE_STOPS, gathers);
+	return pb_fast_pick(word, ~PB_FAST_VARINT_STOPS, gathers);
 }
 
 /* `next` is NULL when it has more than eight bytes. */
-OW_ALWAYS_INLINE struct pb_varint pb_wide_varint(const uint8_t *at, bool gathers)
+OW_ALWAYS_INLINE struct pb_varint pb_fast_varint(const uint8_t *at, bool gathers)
 {
-	uint64_t word = pb_load64(at), stop = ~word & PB_WIDE_STOPS;
+	uint64_t word = pb_load64(at), stop = ~word & PB_FAST_VARINT_STOPS;
 
 	if (OW_UNLIKELY(!stop))
 		return (struct pb_varint){ NULL, 0 };
 	return (struct pb_varint){ at + (__builtin_ctzll(stop) >> 3) + 1,
-				   pb_wide_gather(word & (stop ^ (stop - 1)), gathers) };
+				   pb_fast_gather(word & (stop ^ (stop - 1)), gathers) };
 }
 
 #endif

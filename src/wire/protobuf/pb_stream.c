@@ -1,5 +1,9 @@
-/* pb_stream.c: see pb_stream.h. */
-#include "wire/pb_stream.h"
+/*
+ * pb_stream.c: reads protobuf messages of any size through a window, and copies the small fields of one (pb_stream.h).
+ * Errors carry absolute offsets. It does not know what a field means.
+ */
+#include "wire/protobuf/pb_stream.h"
+#include "wire/protobuf/pb_write.h"
 
 void pb_stream_init(struct pb_stream *s, struct window *window, uint64_t begin, uint64_t end)
 {
@@ -7,7 +11,7 @@ void pb_stream_init(struct pb_stream *s, struct window *window, uint64_t begin, 
 	s->ends[0] = end;
 }
 
-/* Ends the stream, for good. The first damage is told, but no memory or no disk outweighs it. */
+/* Ends the stream, for good. The first damage is reported, unless memory or the disk fails later. */
 static bool stop(struct pb_stream *s, ow_status status)
 {
 	if (s->status == OW_OK || status != OW_E_CORRUPT)
@@ -19,7 +23,7 @@ static bool stop(struct pb_stream *s, ow_status status)
 
 static ow_status problem_at(struct pb_stream *s, uint64_t offset, enum pb_problem problem)
 {
-	if (s->status != OW_OK) /* the first is told */
+	if (s->status != OW_OK) /* the first problem is reported */
 		return s->status;
 	return error_at(s->window->err, OW_E_CORRUPT, offset, "%s: damaged protobuf data: %s",
 			s->window->in->name, pb_problem_text(problem));
@@ -139,7 +143,7 @@ static void note_cut(struct pb_stream *s, struct pb_stream_field *f, uint64_t le
 				     " bytes, of which only %" PRIu64 " are there",
 				     s->window->in->name, f->tag >> 3, f->size, left);
 	f->size = left;
-	f->cut = true;
+	f->cut = s->cut = true;
 }
 
 bool pb_stream_next(struct pb_stream *s, struct pb_stream_field *f)
@@ -226,4 +230,72 @@ void pb_stream_damage(struct pb_stream *s, const struct pb_stream_field *f, cons
 	if (record->problem)
 		s->status =
 			problem_at(s, f->offset + (uint64_t)(record->at - bytes), record->problem);
+}
+
+struct pb_bulk pb_bulk(const struct pb_stream *s)
+{
+	const struct window *w = s->window;
+	uint64_t skip = s->at - w->base, left = s->ends[s->depth] - s->at;
+	struct pb_bulk bulk = { .base = s->at };
+
+	if (s->at < w->base || skip > w->len || s->at > s->ends[s->depth])
+		skip = left = 0;
+	else
+		left = MIN(left, w->len - skip);
+	bulk.start = w->buf ? w->buf + skip : (const uint8_t *)"";
+	bulk.pb = pb_over(bulk.start, (size_t)left);
+	return bulk;
+}
+
+void pb_bulk_end(struct pb_stream *s, const struct pb_bulk *bulk)
+{
+	s->at += (uint64_t)(bulk->pb.at - bulk->start);
+}
+
+/* ---- copying ---- */
+
+static bool is_wanted(const struct pb_copy *what, uint32_t number)
+{
+	return !what->only || (number < 64 && what->only >> number & 1);
+}
+
+static void copy_entered(struct pb_stream *s, const struct pb_stream_field *f,
+			 const struct pb_copy *what, struct buf *to)
+{
+	struct pb_copy inner = *what;
+	size_t mark;
+
+	if (!pb_stream_enter(s, f))
+		return;
+	inner.only = 0;
+	inner.path++;
+	inner.path_len--;
+	mark = pb_begin(to, f->tag >> 3);
+	pb_copy_small(s, &inner, to);
+	pb_end(to, mark);
+	pb_stream_leave(s);
+}
+
+void pb_copy_small(struct pb_stream *s, const struct pb_copy *what, struct buf *to)
+{
+	struct pb_stream_field f;
+
+	while (to->len < what->max && pb_stream_next(s, &f)) {
+		uint32_t number = f.tag >> 3;
+		const uint8_t *bytes;
+
+		if (!is_wanted(what, number))
+			continue;
+		if ((f.tag & 7) == PB_VARINT) {
+			pb_put_varint(to, number, f.value);
+		} else if ((f.tag & 7) != PB_BYTES || f.cut) {
+			continue;
+		} else if (f.size <= what->field_max) {
+			bytes = pb_stream_bytes(s, &f);
+			if (bytes)
+				pb_put_bytes(to, number, bytes, (size_t)f.size);
+		} else if (what->path_len && number == *what->path) {
+			copy_entered(s, &f, what, to);
+		}
+	}
 }

@@ -1,7 +1,7 @@
 /*
  * pb_stream.h: reads a protobuf message of any size through a window (base/input.h). The caller
- * enters the container fields he wants to see inside, takes leaf records as contiguous memory, and
- * what he does not ask for is passed over without being read.
+ * enters the container fields that it wants to read, takes leaf records as contiguous memory, and
+ * other fields are skipped without being read.
  *
  *	struct pb_stream s;
  *	struct pb_stream_field f;
@@ -14,15 +14,16 @@
  *	return s.status;
  *
  * A container whose length goes beyond the bytes that are there is entered all the same, so that the
- * whole records of a truncated file are still found; `status` and the window's error tell of it at
+ * whole records of a truncated file are still found; `status` and the window's error say so at
  * the end. Offsets are absolute in the input. The window's error must not be NULL if the text is
  * wanted.
  */
 #ifndef WIRE_PB_STREAM_H
 #define WIRE_PB_STREAM_H
 
+#include "base/buf.h"
 #include "base/input.h"
-#include "wire/pb.h"
+#include "wire/protobuf/pb.h"
 
 #define PB_STREAM_DEPTH 16
 
@@ -31,6 +32,7 @@ struct pb_stream {
 	uint64_t at;			    /* of the next field */
 	uint64_t ends[PB_STREAM_DEPTH + 1]; /* of the message and the entered containers */
 	unsigned depth;
+	bool cut; /* a field went beyond the data */
 	ow_status
 		status; /* OW_OK or the first failure; with OW_E_CORRUPT, what came before is good */
 };
@@ -54,7 +56,7 @@ bool pb_stream_next(struct pb_stream *s, struct pb_stream_field *f);
  * up after it. False when too deep (OW_E_LIMIT), or when a failure has ended the stream since; then
  * there is nothing to leave. */
 bool pb_stream_enter(struct pb_stream *s, const struct pb_stream_field *f);
-/* May be called early; the rest of the container is passed over. */
+/* May be called early; the rest of the container is skipped. */
 void pb_stream_leave(struct pb_stream *s);
 
 /* The content in one piece, valid until the next call that reads; NULL when it is cut or cannot be
@@ -67,5 +69,48 @@ bool pb_stream_record(struct pb_stream *s, const struct pb_stream_field *f, stru
  * pb_stream_bytes gave, or the record's first `at`. */
 void pb_stream_damage(struct pb_stream *s, const struct pb_stream_field *f, const struct pb *record,
 		      const uint8_t *bytes);
+
+/*
+ * The fields of the container that are whole in the window, without a call into the stream for each:
+ *
+ *	do {
+ *		for (bulk = pb_bulk(&s); pb_bulk_next(&bulk, &f, &offset);)
+ *			…
+ *		pb_bulk_end(&s, &bulk);
+ *	} while (pb_stream_next(&s, &field) && …);
+ *
+ * pb_stream_next then reads the field at the edge of the window, and reports every problem.
+ */
+struct pb_bulk {
+	struct pb pb;
+	const uint8_t *start;
+	uint64_t base; /* offset of start */
+};
+
+struct pb_bulk pb_bulk(const struct pb_stream *s);
+/* `offset` is that of the field's content. */
+static inline bool pb_bulk_next(struct pb_bulk *bulk, struct pb_field *f, uint64_t *offset)
+{
+	if (!pb_next(&bulk->pb, f))
+		return false;
+	*offset = bulk->base + (uint64_t)(f->ptr - bulk->start);
+	return true;
+}
+/* The stream continues behind the fields that were read. */
+void pb_bulk_end(struct pb_stream *s, const struct pb_bulk *bulk);
+
+/* Copies a message without its large fields: for records that may hold the weights of a model when only their small
+ * fields are wanted. Damage ends the copy; the stream's status says so. */
+struct pb_copy {
+	uint64_t field_max; /* larger fields are left out */
+	size_t max;	    /* the copy ends once it is so long */
+	uint64_t only;	    /* bit N: field N of the outermost message is copied; 0: all are */
+	/* Large fields that are entered, from the outside in: what is small in them is copied. */
+	const uint32_t *path;
+	unsigned path_len;
+};
+
+/* Varints and bytes are copied; fixed-width numbers are not. Goes as deep as the path is long. */
+void pb_copy_small(struct pb_stream *s, const struct pb_copy *what, struct buf *to);
 
 #endif

@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "wire/pb.h"
-#include "wire/pb_write.h"
+#include "wire/protobuf/pb.h"
+#include "wire/protobuf/pb_write.h"
 
 #define BYTES(...) ((const uint8_t[]){ __VA_ARGS__ }), sizeof((const uint8_t[]){ __VA_ARGS__ })
 
@@ -362,7 +362,7 @@ static void test_error(void **state)
 	static const uint8_t data[] = { 8, 1, 0x0f };
 	struct pb r = pb_over(data, sizeof(data));
 	struct pb_field f;
-	struct error err;
+	struct ow_error err;
 
 	(void)state;
 	while (pb_next(&r, &f))

@@ -13,7 +13,7 @@
 #define WIRE_PB_WRITE_H
 
 #include "base/buf.h"
-#include "wire/pb.h"
+#include "wire/protobuf/pb.h"
 
 /* Writes a varint at `to` (room for PB_VARINT_BYTES) and returns how long it is. */
 OW_ALWAYS_INLINE size_t pb_encode_varint(void *to, uint64_t value)

@@ -1,17 +1,16 @@
 /*
- * pbtxt.c: see pbtxt.h. A loop over fields with a stack of open messages; the tokens come from
- * pbtxt_lex.c.
+ * pbtxt.c: converts the text format to binary, and recognises texts (pbtxt.h). A loop over fields with a stack of open
+ * messages; the tokens come from pbtxt_lex.c.
  *
  * A message's length stands before its content and is known only behind it. In the buffer one byte is
  * left for it, and the content moved if that is too little. When the buffer must be emptied with
  * messages open, their lengths are given PATCH_BYTES instead (a varint may be longer than it needs to
  * be), which are overwritten in the file later.
  */
-#include "wire/pbtxt.h"
-
-#include "wire/pb_write.h"
-#include "wire/pbtxt_int.h"
-#include "wire/spool.h"
+#include "wire/protobuf/pbtxt.h"
+#include "wire/protobuf/pb_write.h"
+#include "wire/protobuf/pbtxt_lex.h"
+#include "wire/container/spool.h"
 
 #define PATCH_BYTES 5 /* other readers take no longer ones either */
 
@@ -39,7 +38,7 @@ struct parser {
 	struct text text;
 	struct spool out;
 	const struct pbtxt_options *options;
-	struct error *err;
+	struct ow_error *err;
 	uint64_t skipped;
 	size_t depth; /* of the innermost open message; frames[0] is the whole text */
 	struct frame frames[PBTXT_DEPTH_MAX + 1];
@@ -239,12 +238,12 @@ static bool skip_bracketed(struct parser *p)
 	if (!type->any && !p->options->allow_unknown)
 		return text_fail(t, "%s has no extensions", type->name);
 	if (!end)
-		return text_fail(t, "a ']' expected behind the name of an extension");
+		return text_fail(t, "a ']' expected after the name of an extension");
 	url = str_trim(str_make(t->at + 1, (size_t)(end - t->at) - 1));
 	for (size_t i = 0; i < url.len; i++)
 		if (!text_is_name((unsigned char)url.ptr[i]) &&
 		    !text_is_digit((unsigned char)url.ptr[i]) && !strchr("./-", url.ptr[i]))
-			return text_fail(t, "'%.*s' is no name of an extension",
+			return text_fail(t, "'%.*s' is not the name of an extension",
 					 STR_ARG(str_first(url, 60)));
 	if (type->any)
 		pb_put_str(&p->out.buf, 1, url);
@@ -287,16 +286,15 @@ static bool note_seen(struct parser *p, struct frame *frame, const struct pb_fie
 	if (field->flags & PBF_REPEATED)
 		return true;
 	if (frame->seen >> index & 1)
-		return text_fail_at(&p->text, start, "%s comes a second time in the same %s",
-				    field->name, frame->type->name);
+		return text_fail_at(&p->text, start, "%s appears twice in the same %s", field->name,
+				    frame->type->name);
 	frame->seen |= (uint64_t)1 << index;
 	if (!field->oneof)
 		return true;
 	if (*other)
-		return text_fail_at(&p->text, start,
-				    "%s comes together with %s, and %s can have only one of them",
-				    field->name, frame->type->fields[*other - 1].name,
-				    frame->type->name);
+		return text_fail_at(
+			&p->text, start, "%s and %s are both set, but %s can have only one of them",
+			field->name, frame->type->fields[*other - 1].name, frame->type->name);
 	*other = (uint8_t)(index + 1);
 	return true;
 }
@@ -480,9 +478,9 @@ static bool salvage(struct parser *p)
 	return spool_size(&p->out) > 0;
 }
 
-/* Lines and columns are counted only when somebody asks; both begin at 1. */
+/* Lines and columns are counted only for a message; both begin at 1. */
 static ow_status find_line(const struct input *in, uint64_t offset, uint64_t *line,
-			   uint64_t *column, struct error *err)
+			   uint64_t *column, struct ow_error *err)
 {
 	uint64_t at = 0, line_start = 0;
 	ow_status status = OW_OK;
@@ -528,7 +526,7 @@ static ow_status tell_problem(struct parser *p, const struct input *in, struct p
 			result->message);
 }
 
-static ow_status run(struct parser *p, const struct input *in, struct pbtxt_result *result)
+static ow_status convert_text(struct parser *p, const struct input *in, struct pbtxt_result *result)
 {
 	ow_status status;
 
@@ -550,7 +548,7 @@ static ow_status run(struct parser *p, const struct input *in, struct pbtxt_resu
 
 ow_status pbtxt_to_input(const struct input *text, const struct pb_message *type,
 			 const struct pbtxt_options *options, struct input *binary,
-			 struct pbtxt_result *result, struct error *err)
+			 struct pbtxt_result *result, struct ow_error *err)
 {
 	static const struct pbtxt_options defaults;
 	struct pbtxt_result unused;
@@ -567,7 +565,7 @@ ow_status pbtxt_to_input(const struct input *text, const struct pb_message *type
 	p->frames[0].type = type;
 	text_init(&p->text, text, err);
 	spool_init(&p->out, text->mem, text->name, p->options->memory_max);
-	status = run(p, text, result);
+	status = convert_text(p, text, result);
 	if (status == OW_OK)
 		status = spool_to_input(&p->out, text->name, binary, err);
 	if (status == OW_OK)
@@ -579,7 +577,7 @@ ow_status pbtxt_to_input(const struct input *text, const struct pb_message *type
 }
 
 ow_status pbtxt_to_buf(struct str text, const struct pb_message *type, struct buf *out,
-		       struct error *err)
+		       struct ow_error *err)
 {
 	struct input in, binary = { .fd = -1 };
 	ow_status status;
@@ -597,4 +595,158 @@ ow_status pbtxt_to_buf(struct str text, const struct pb_message *type, struct bu
 		out->len += (size_t)binary.size;
 	input_close(&binary);
 	return status;
+}
+
+/* ---- recognising a text ----
+ * Reads the names at the head of a file and follows them into messages, without reading values closely.
+ */
+
+#define NAMES_MAX 16 /* enough to be sure */
+#define LEVELS 8
+
+static bool is_blank(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool is_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_';
+}
+
+static struct str skip_blanks(struct str s)
+{
+	size_t i = 0;
+
+	while (i < s.len && (is_blank(s.ptr[i]) || s.ptr[i] == '#')) {
+		if (s.ptr[i] == '#')
+			while (i < s.len && s.ptr[i] != '\n')
+				i++;
+		else
+			i++;
+	}
+	return str_skip(s, i);
+}
+
+static struct str take_word(struct str *s)
+{
+	size_t len = 0;
+	struct str word;
+
+	while (len < s->len && is_word(s->ptr[len]))
+		len++;
+	word = str_first(*s, len);
+	*s = skip_blanks(str_skip(*s, len));
+	return word;
+}
+
+static const struct pb_field_desc *field_by_name(const struct pb_message *type, struct str name)
+{
+	for (size_t i = 0; i < type->count; i++)
+		if (str_eq(name, str_make(type->fields[i].name, type->fields[i].name_len)))
+			return &type->fields[i];
+	return NULL;
+}
+
+/* Whether a value of this type may begin with c. */
+static bool may_begin(const struct pb_field_desc *field, char c)
+{
+	if (c == '[')
+		return field->flags & PBF_REPEATED;
+	switch ((enum pb_type)field->type) {
+	case PBT_STRING:
+	case PBT_BYTES:
+		return c == '"' || c == '\'';
+	case PBT_MESSAGE:
+		return c == '{' || c == '<';
+	case PBT_BOOL:
+		return c && strchr("tTfF01", c);
+	case PBT_ENUM:
+		return is_word(c) || c == '-';
+	case PBT_FLOAT:
+	case PBT_DOUBLE:
+		return (c >= '0' && c <= '9') || (c && strchr("-.iInN", c));
+	default:
+		return (c >= '0' && c <= '9') || c == '-';
+	}
+}
+
+static struct str skip_quoted(struct str s)
+{
+	char quote = s.ptr[0];
+	size_t i = 1;
+
+	while (i < s.len && s.ptr[i] != quote && s.ptr[i] != '\n')
+		i += s.ptr[i] == '\\' ? 2 : 1;
+	return str_skip(s, i + 1);
+}
+
+/* Past a scalar; lists end the look. */
+static struct str skip_scalar(struct str s)
+{
+	size_t i = 0;
+
+	if (s.ptr[0] == '[')
+		return STR("");
+	if (s.ptr[0] == '"' || s.ptr[0] == '\'') {
+		while (s.len && (s.ptr[0] == '"' || s.ptr[0] == '\''))
+			s = skip_blanks(skip_quoted(s));
+		return s;
+	}
+	while (i < s.len && (is_word(s.ptr[i]) || (s.ptr[i] && strchr("+-.", s.ptr[i]))))
+		i++;
+	return str_skip(s, i);
+}
+
+static int score(unsigned names)
+{
+	return names == 0 ? 0 : names == 1 ? 75 : names == 2 ? 85 : 95;
+}
+
+int pbtxt_sniff(struct str head, const struct pb_message *type)
+{
+	const struct pb_message *open[LEVELS] = { type };
+	const struct pb_field_desc *field;
+	unsigned names = 0;
+	size_t depth = 0;
+	struct str name;
+
+	if (str_starts(head, STR("\xef\xbb\xbf")))
+		head = str_skip(head, 3);
+	for (head = skip_blanks(head); head.len && names < NAMES_MAX; head = skip_blanks(head)) {
+		if (names && (head.ptr[0] == '}' || head.ptr[0] == '>') && depth) {
+			depth--;
+			head = str_skip(head, 1);
+			continue;
+		}
+		if (names && (head.ptr[0] == ',' || head.ptr[0] == ';')) {
+			head = str_skip(head, 1);
+			continue;
+		}
+		name = take_word(&head);
+		field = field_by_name(open[depth], name);
+		if (!field && !head.len && names) /* a name cut off by the end of the head */
+			break;
+		if (!field)
+			return names > 1 ? 40 : 0;
+		if (head.len && head.ptr[0] == ':')
+			head = skip_blanks(str_skip(head, 1));
+		else if (head.len && field->type != PBT_MESSAGE)
+			return 0;
+		if (!head.len)
+			return names ? score(names) : 50;
+		if (!may_begin(field, head.ptr[0]))
+			return 0;
+		names++;
+		if (field->type != PBT_MESSAGE) {
+			head = skip_scalar(head);
+		} else if (head.ptr[0] == '[' || depth + 1 == LEVELS) {
+			break;
+		} else {
+			open[++depth] = field->message;
+			head = str_skip(head, 1);
+		}
+	}
+	return score(names);
 }

@@ -12,18 +12,18 @@
 
 #include "base/buf.h"
 #include "base/input.h"
-#include "wire/pb_schema.h"
+#include "wire/protobuf/pb_schema.h"
 
 #define PBTXT_DEPTH_MAX 100
 
 struct pbtxt_options {
-	bool allow_unknown; /* pass over fields and enum names that the tables do not know */
+	bool allow_unknown; /* skip fields and enum names that the tables do not have */
 	bool salvage;	    /* keep the whole records before damage instead of failing */
 	size_t memory_max;  /* larger output goes to a temporary file; 0 = 64 MiB */
 };
 
 struct pbtxt_result {
-	uint64_t skipped; /* unknown fields passed over, and the contents of Any */
+	uint64_t skipped; /* unknown fields that were skipped, and the contents of Any */
 	bool damaged;	  /* salvaged: what follows the damage is missing */
 	uint64_t damage_offset;
 	char message[256]; /* "LINE:COLUMN: what is wrong" */
@@ -33,13 +33,18 @@ struct pbtxt_result {
  * format, with NAME:LINE:COLUMN and the byte offset in the error. options and result may be NULL. */
 ow_status pbtxt_to_input(const struct input *text, const struct pb_message *type,
 			 const struct pbtxt_options *options, struct input *binary,
-			 struct pbtxt_result *result, struct error *err) OW_MUST_CHECK;
+			 struct pbtxt_result *result, struct ow_error *err) OW_MUST_CHECK;
 
 /* The same for a short text in memory; appends to `out`, which is as before after a failure. */
 ow_status pbtxt_to_buf(struct str text, const struct pb_message *type, struct buf *out,
-		       struct error *err) OW_MUST_CHECK;
+		       struct ow_error *err) OW_MUST_CHECK;
 
 /* How surely the head of a file is text of this type, 0..100. It looks at the first few names. */
 int pbtxt_sniff(struct str head, const struct pb_message *type);
+
+/* The other direction (pbtxt_print.c): a message as text, as Python's protobuf prints it: fields by number, one per
+ * line, defaults left out, nested messages indented. Fields that the type does not have are skipped; a damaged message
+ * is printed as far as it goes. A failure to get memory is the buffer's. */
+void pb_print_text(struct buf *out, const struct pb_message *type, struct str bytes);
 
 #endif

@@ -1,5 +1,10 @@
-/* pbtxt_lex.c: see pbtxt_int.h. */
-#include "wire/pbtxt_int.h"
+/*
+ * pbtxt_lex.c: characters, tokens, strings, numbers and scalar values of the text format (pbtxt_lex.h), and how to skip
+ * a value that is not known. The grammar is that of the original's parser.
+ */
+#include "wire/protobuf/pbtxt_lex.h"
+
+#include "wire/protobuf/pbtxt.h"
 
 #include <locale.h>
 #include <stdarg.h>
@@ -39,7 +44,7 @@ bool text_is_digit(int c)
 
 /* ---- reading ------------------------------------------------------------------------------------ */
 
-void text_init(struct text *t, const struct input *in, struct error *err)
+void text_init(struct text *t, const struct input *in, struct ow_error *err)
 {
 	*t = (struct text){ .last = in->size == 0 };
 	window_init(&t->window, in, err);
@@ -103,7 +108,7 @@ bool text_expected(struct text *t, const char *what)
 	if (c < 0)
 		return text_fail(t, "%s expected, but the text ends", what);
 	if (c < ' ' || c >= 0x7f)
-		return text_fail(t, "%s expected, but found the byte 0x%02x, which is no text",
+		return text_fail(t, "%s expected, but found the byte 0x%02x, which is not text",
 				 what, (unsigned)c);
 	while (len < left && len < 30 && is(t->at[len], LETTER | DIGIT))
 		len++;
@@ -171,7 +176,7 @@ bool text_name(struct text *t, struct str *name)
 	return true;
 }
 
-static const unsigned char *run(const struct text *t, const unsigned char *at, int mask)
+static const unsigned char *skip_class(const struct text *t, const unsigned char *at, int mask)
 {
 	while (at < t->end && (classes[*at] & mask))
 		at++;
@@ -191,14 +196,14 @@ static const unsigned char *number_end(struct text *t, enum number_kind *kind)
 	if (*at == '0' && one_of(t, at + 1, 'x', 'X')) {
 		*kind = NUMBER_HEX;
 		digits = at + 2;
-		at = run(t, digits, HEX);
+		at = skip_class(t, digits, HEX);
 		if (at == digits)
-			text_fail(t, "hexadecimal digits expected behind 0x");
+			text_fail(t, "hexadecimal digits expected after 0x");
 		return at == digits ? NULL : at;
 	}
 	if (*at == '0' && at + 1 < t->end && is(at[1], DIGIT)) {
 		*kind = NUMBER_OCTAL;
-		at = run(t, at, OCTAL);
+		at = skip_class(t, at, OCTAL);
 		if (at < t->end && is(*at, DIGIT)) {
 			text_fail(t, "a number that begins with 0 must be octal");
 			return NULL;
@@ -206,18 +211,18 @@ static const unsigned char *number_end(struct text *t, enum number_kind *kind)
 		return at;
 	}
 	*kind = NUMBER_DECIMAL;
-	at = run(t, at, DIGIT);
+	at = skip_class(t, at, DIGIT);
 	if (one_of(t, at, '.', '.')) {
 		*kind = NUMBER_FLOAT;
-		at = run(t, at + 1, DIGIT);
+		at = skip_class(t, at + 1, DIGIT);
 	}
 	if (one_of(t, at, 'e', 'E')) {
 		*kind = NUMBER_FLOAT;
 		at += one_of(t, at + 1, '+', '-') ? 2 : 1;
 		digits = at;
-		at = run(t, at, DIGIT);
+		at = skip_class(t, at, DIGIT);
 		if (at == digits) {
-			text_fail(t, "an exponent expected behind 'e'");
+			text_fail(t, "an exponent expected after 'e'");
 			return NULL;
 		}
 	}
@@ -242,7 +247,7 @@ bool text_number(struct text *t, struct number *number)
 	if (at < t->end && is(*at, LETTER))
 		return text_fail(t, "a blank expected between a number and a name");
 	if (at < t->end && *at == '.')
-		return text_fail(t, "a number with a decimal point that it cannot have");
+		return text_fail(t, "a decimal point is not allowed in this number");
 	number->digits = str_make(t->at, (size_t)(at - t->at));
 	t->at = at;
 	return true;
@@ -316,7 +321,8 @@ double number_to_double(const struct number *number)
 
 	if (simple_double(number->digits, &value))
 		return value;
-	memcpy(copy, number->digits.ptr, number->digits.len);
+	if (number->digits.ptr)
+		memcpy(copy, number->digits.ptr, number->digits.len);
 	copy[number->digits.len] = '\0';
 	c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 	if (!c_locale)
@@ -423,7 +429,7 @@ bool text_string(struct text *t, int quote, uint64_t start, struct buf *out, boo
 	if (!refill(t, LONGEST_ESCAPE))
 		return false;
 	if (t->at == t->end)
-		return text_fail_at(t, start, "a string without end");
+		return text_fail_at(t, start, "a string is not closed");
 	/* No escape is shorter than what it stands for. */
 	stop = t->at + MIN((size_t)(t->end - t->at), STRING_PIECE);
 	if (!t->last) /* an escape at the end of what is at hand waits for the rest */
@@ -441,7 +447,7 @@ bool text_string(struct text *t, int quote, uint64_t start, struct buf *out, boo
 
 			if (!next) {
 				t->at = at;
-				return text_fail(t, "an escape that does not exist");
+				return text_fail(t, "an unknown escape sequence");
 			}
 			at = next;
 			continue;
@@ -454,13 +460,252 @@ bool text_string(struct text *t, int quote, uint64_t start, struct buf *out, boo
 		if (c == '\n' || c == 0) {
 			t->at = at;
 			return text_fail_at(t, start,
-					    c ? "a string that goes beyond its line"
-					      : "a string with a zero byte in it");
+					    c ? "a string is not closed on its line"
+					      : "a string contains a zero byte");
 		}
 		*to++ = (char)c;
 		at++;
 	}
 	out->len = (size_t)(to - out->ptr);
 	t->at = at;
+	return true;
+}
+
+/* ---- scalars ----
+ * Numbers, booleans and enums, with the ranges of their types.
+ */
+
+static bool minus(struct text *t, bool *negative)
+{
+	*negative = text_peek(t) == '-';
+	if (!*negative)
+		return true;
+	t->at++;
+	return text_blanks(t);
+}
+
+/* A whole number in [-below, max]. */
+static bool read_integer(struct text *t, uint64_t max, uint64_t below, uint64_t *bits)
+{
+	bool negative = false;
+	struct number number = { 0 };
+	uint64_t start;
+
+	if (below && !minus(t, &negative))
+		return false;
+	if (!text_is_digit(text_peek(t)))
+		return text_expected(t, below ? "an integer" : "an integer that is not negative");
+	start = text_offset(t);
+	if (!text_number(t, &number))
+		return false;
+	if (number.kind == NUMBER_FLOAT)
+		return text_fail_at(t, start, "an integer expected, but found '%.*s'",
+				    STR_ARG(str_first(number.digits, 40)));
+	if (!number_to_u64(&number, negative ? below : max, bits))
+		return text_fail_at(t, start, "the number %s%.*s is out of range",
+				    negative ? "-" : "", STR_ARG(str_first(number.digits, 40)));
+	if (negative)
+		*bits = (uint64_t)0 - *bits;
+	return true;
+}
+
+static bool same_word(struct str name, const char *word)
+{
+	if (name.len != strlen(word))
+		return false;
+	for (size_t i = 0; i < name.len; i++)
+		if ((name.ptr[i] | 0x20) != word[i])
+			return false;
+	return true;
+}
+
+static bool read_double(struct text *t, double *value)
+{
+	struct number number = { 0 };
+	struct str name = { 0 };
+	uint64_t start;
+	bool negative;
+
+	if (!minus(t, &negative))
+		return false;
+	start = text_offset(t);
+	if (text_is_digit(text_peek(t)) || text_peek(t) == '.') {
+		if (!text_number(t, &number))
+			return false;
+		if (number.kind == NUMBER_HEX || number.kind == NUMBER_OCTAL)
+			return text_fail_at(t, start, "a decimal number expected, but found '%.*s'",
+					    STR_ARG(str_first(number.digits, 40)));
+		*value = number_to_double(&number);
+	} else if (text_is_name(text_peek(t))) {
+		if (!text_name(t, &name))
+			return false;
+		if (same_word(name, "inf") || same_word(name, "infinity"))
+			*value = __builtin_inf();
+		else if (same_word(name, "nan"))
+			*value = __builtin_nan("");
+		else
+			return text_fail_at(t, start, "a number expected, but found '%.*s'",
+					    STR_ARG(str_first(name, 40)));
+	} else {
+		return text_expected(t, "a number");
+	}
+	*value = negative ? -*value : *value;
+	return true;
+}
+
+static bool read_bool(struct text *t, uint64_t *bits)
+{
+	uint64_t start = text_offset(t);
+	struct str name;
+
+	if (text_is_digit(text_peek(t)))
+		return read_integer(t, 1, 0, bits);
+	if (!text_is_name(text_peek(t)))
+		return text_expected(t, "true or false");
+	if (!text_name(t, &name))
+		return false;
+	*bits = str_eq(name, STR("true")) || str_eq(name, STR("True")) || str_eq(name, STR("t"));
+	if (*bits || str_eq(name, STR("false")) || str_eq(name, STR("False")) ||
+	    str_eq(name, STR("f")))
+		return true;
+	return text_fail_at(t, start, "true or false expected, but found '%.*s'",
+			    STR_ARG(str_first(name, 40)));
+}
+
+static bool read_enum(struct text *t, const struct pb_field_desc *field, bool allow_unknown,
+		      uint64_t *unknown, uint64_t *bits)
+{
+	const struct pb_enum *values = field->values;
+	uint64_t start = text_offset(t);
+	struct str name;
+
+	if (text_is_digit(text_peek(t)) || text_peek(t) == '-')
+		return read_integer(t, INT32_MAX, (uint64_t)INT32_MAX + 1, bits);
+	if (!text_is_name(text_peek(t)))
+		return text_expected(t, "a name or number");
+	if (!text_name(t, &name))
+		return false;
+	for (size_t i = 0; i < values->count; i++)
+		if (str_eq(name, str_from(values->values[i].name))) {
+			*bits = (uint64_t)(int64_t)values->values[i].number;
+			return true;
+		}
+	if (!allow_unknown)
+		return text_fail_at(t, start, "'%.*s' is not a value of %s",
+				    STR_ARG(str_first(name, 60)), field->name);
+	(*unknown)++;
+	*bits = 0;
+	return true;
+}
+
+bool text_bits(struct text *t, const struct pb_field_desc *field, bool allow_unknown,
+	       uint64_t *unknown, uint64_t *bits)
+{
+	uint32_t half;
+	double value = 0;
+	float narrow;
+
+	switch ((enum pb_type)field->type) {
+	case PBT_INT32:
+		return read_integer(t, INT32_MAX, (uint64_t)INT32_MAX + 1, bits);
+	case PBT_INT64:
+	case PBT_SINT64:
+		return read_integer(t, INT64_MAX, (uint64_t)INT64_MAX + 1, bits);
+	case PBT_UINT32:
+	case PBT_FIXED32:
+		return read_integer(t, UINT32_MAX, 0, bits);
+	case PBT_UINT64:
+	case PBT_FIXED64:
+		return read_integer(t, UINT64_MAX, 0, bits);
+	case PBT_BOOL:
+		return read_bool(t, bits);
+	case PBT_ENUM:
+		return read_enum(t, field, allow_unknown, unknown, bits);
+	case PBT_FLOAT:
+		if (!read_double(t, &value))
+			return false;
+		narrow = (float)value;
+		memcpy(&half, &narrow, sizeof(half));
+		*bits = half;
+		return true;
+	case PBT_DOUBLE:
+		if (!read_double(t, &value))
+			return false;
+		memcpy(bits, &value, sizeof(value));
+		return true;
+	default:
+		return text_fail(t, "the table of %s is wrong", field->name);
+	}
+}
+
+/* ---- unknown fields ----
+ * Values are skipped token by token. Brackets have to match; nothing else is checked.
+ */
+
+static bool skip_string(struct text *t, struct buf *scratch)
+{
+	size_t before = scratch->len;
+	uint64_t start = 0;
+	bool done = false;
+	int quote = 0;
+
+	if (!text_quote(t, &quote, &start))
+		return false;
+	while (!done) {
+		if (!text_string(t, quote, start, scratch, &done))
+			return false;
+		scratch->len = before;
+	}
+	return true;
+}
+
+/* One token of a value that is skipped; brackets are matched. */
+static bool skip_token(struct text *t, struct buf *scratch, char *open, size_t *depth)
+{
+	struct number number = { 0 };
+	struct str name = { 0 };
+	int c = text_peek(t);
+
+	if (c == '"' || c == '\'')
+		return skip_string(t, scratch);
+	if (text_is_name(c))
+		return text_name(t, &name);
+	if (text_is_digit(c))
+		return text_number(t, &number);
+	if (c == '{' || c == '<' || c == '[') {
+		if (*depth == PBTXT_DEPTH_MAX)
+			return text_fail(t, "messages nested more than %d deep", PBTXT_DEPTH_MAX);
+		open[(*depth)++] = text_closing(c);
+	} else if (c == '}' || c == '>' || c == ']') {
+		if (!*depth || open[*depth - 1] != c)
+			return text_expected(t, "a value");
+		(*depth)--;
+	} else if (c <= 0 || !strchr("-.:,;/", c)) {
+		return text_expected(t, "a value");
+	}
+	t->at++;
+	return true;
+}
+
+bool text_skip_value(struct text *t, struct buf *scratch)
+{
+	char open[PBTXT_DEPTH_MAX];
+	size_t depth = 0;
+	bool string, sign;
+
+	if (!text_blanks(t))
+		return false;
+	if (text_peek(t) == ':')
+		t->at++;
+	do {
+		if (!text_blanks(t))
+			return false;
+		string = text_peek(t) == '"' || text_peek(t) == '\'';
+		sign = text_peek(t) == '-';
+		if (!skip_token(t, scratch, open, &depth) || !text_blanks(t))
+			return false;
+		if (string && !depth && (text_peek(t) == '"' || text_peek(t) == '\''))
+			sign = true; /* adjacent strings */
+	} while (depth || sign);
 	return true;
 }

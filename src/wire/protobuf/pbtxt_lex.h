@@ -1,16 +1,16 @@
 /*
- * pbtxt_int.h: the characters and tokens of the text format (pbtxt_lex.c, pbtxt_scalar.c,
- * pbtxt_skip.c), for pbtxt.c alone.
+ * pbtxt_lex.h: the characters, tokens and scalar values of the protobuf text format, for pbtxt.c alone. Owns the text
+ * that is being read: its window, its place and its first failure. Knows nothing of messages.
  * All functions return false after a failure, which is then in the text.
  */
-#ifndef WIRE_PBTXT_INT_H
-#define WIRE_PBTXT_INT_H
+#ifndef WIRE_PBTXT_LEX_H
+#define WIRE_PBTXT_LEX_H
 
 #include "base/buf.h"
 #include "base/input.h"
-#include "wire/pb_schema.h"
+#include "wire/protobuf/pb_schema.h"
 
-/* What is contiguous after text_blanks, unless the input ends before. No name or number may be as
+/* Bytes that are contiguous after text_blanks, unless the input ends before. No name or number may be as
  * long; strings may, and are read in pieces. */
 #define TEXT_MARGIN ((size_t)4096)
 
@@ -36,7 +36,7 @@ static inline uint64_t text_offset(const struct text *t)
 	return t->end_offset - (uint64_t)(t->end - t->at);
 }
 
-void text_init(struct text *t, const struct input *in, struct error *err);
+void text_init(struct text *t, const struct input *in, struct ow_error *err);
 void text_release(struct text *t);
 
 /* Fails at the given offset, or where the text is. Keeps the first failure. */

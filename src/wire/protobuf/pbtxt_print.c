@@ -1,7 +1,10 @@
-/* pb_print.c: see pb_print.h. */
-#include "wire/pb_print.h"
+/*
+ * pbtxt_print.c: prints a binary message in the text format, as Python's protobuf does (pb_print_text in pbtxt.h). The
+ * timeline describes tensors with it. Never reads text.
+ */
+#include "wire/protobuf/pbtxt.h"
 
-#include "wire/pb.h"
+#include "wire/protobuf/pb.h"
 
 #include <math.h>
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/temp_file.h"
-#include "wire/pb.h"
-#include "wire/pbtxt.h"
+#include "wire/protobuf/pb.h"
+#include "wire/protobuf/pbtxt.h"
 
 /* ---- a message type with everything in it ------------------------------------------------------ */
 
@@ -272,12 +272,12 @@ static const struct {
 	{ "x: 1", 1, 1, "T has no field 'x'" },
 	{ "I32: 1", 1, 1, "no field 'I32'" },
 	{ "m {\n  nome: 'x' }", 2, 3, "S has no field 'nome'" },
-	{ "i32: 1 i32: 2", 1, 8, "i32 comes a second time in the same T" },
-	{ "m {} m {}", 1, 6, "second time" },
-	{ "ms { key: 'a' key: 'b' }", 1, 15, "second time" },
-	{ "os: 'a' oi: 5", 1, 9, "oi comes together with os" },
-	{ "os: 'a' os: 'b'", 1, 9, "second time" },
-	{ "om {} om {}", 1, 7, "second time" },
+	{ "i32: 1 i32: 2", 1, 8, "i32 appears twice in the same T" },
+	{ "m {} m {}", 1, 6, "appears twice" },
+	{ "ms { key: 'a' key: 'b' }", 1, 15, "appears twice" },
+	{ "os: 'a' oi: 5", 1, 9, "oi and os are both set" },
+	{ "os: 'a' os: 'b'", 1, 9, "appears twice" },
+	{ "om {} om {}", 1, 7, "appears twice" },
 	/* types */
 	{ "i32: \"1\"", 1, 6, "an integer expected, but found '\"'" },
 	{ "i32: 1.0", 1, 6, "an integer expected, but found '1.0'" },
@@ -323,11 +323,11 @@ static const struct {
 	{ "f: 1.5.2", 1, 0, "decimal point" },
 	{ "f: 0x1.2", 1, 0, "decimal point" },
 	/* strings */
-	{ "s: \"abc", 1, 4, "without end" },
-	{ "s: \"abc\\\"", 1, 4, "without end" },
-	{ "s: 'a' 'b", 1, 8, "without end" },
-	{ "s: \"a\nb\"", 1, 4, "beyond its line" },
-	{ "s: \"abc'", 1, 4, "without end" },
+	{ "s: \"abc", 1, 4, "is not closed" },
+	{ "s: \"abc\\\"", 1, 4, "is not closed" },
+	{ "s: 'a' 'b", 1, 8, "is not closed" },
+	{ "s: \"a\nb\"", 1, 4, "not closed on its line" },
+	{ "s: \"abc'", 1, 4, "is not closed" },
 	{ "y: \"\\9\"", 1, 5, "escape" },
 	{ "y: \"\\q\"", 1, 5, "escape" },
 	{ "y: \"\\X41\"", 1, 5, "escape" },
@@ -386,7 +386,7 @@ static void expect_text(const char *text, size_t len, const char *want)
 {
 	char *copy = malloc(len ? len : 1); /* exact, so that reading beyond it is seen */
 	struct buf binary, printed;
-	struct error err;
+	struct ow_error err;
 	ow_status status;
 
 	buf_init(&binary, &mem);
@@ -417,7 +417,7 @@ static void test_bad(void **state)
 	for (size_t i = 0; i < ARRAY_COUNT(bad_cases); i++) {
 		size_t len = strlen(bad_cases[i].text);
 		char *copy = malloc(len ? len : 1), where[32];
-		struct error err;
+		struct ow_error err;
 		struct buf out;
 
 		buf_init(&out, &mem);
@@ -436,7 +436,7 @@ static void test_bad(void **state)
 		free(copy);
 	}
 	{ /* a zero byte, inside and outside of strings */
-		struct error err;
+		struct ow_error err;
 		struct buf out;
 
 		buf_init(&out, &mem);
@@ -541,7 +541,7 @@ static void put_long_text(struct buf *out, size_t records)
 
 static ow_status convert(const struct input *in, const struct pb_message *type,
 			 const struct pbtxt_options *options, struct buf *out,
-			 struct pbtxt_result *result, struct error *err)
+			 struct pbtxt_result *result, struct ow_error *err)
 {
 	struct input binary;
 	ow_status status = pbtxt_to_input(in, type, options, &binary, result, err);
@@ -561,7 +561,7 @@ static ow_status convert(const struct input *in, const struct pb_message *type,
 static void test_long(void **state)
 {
 	struct buf text, whole, out, printed[2];
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct input in, file;
 	int fd = temp_file_open(NULL);
 
@@ -635,7 +635,7 @@ static void test_spill_nested(void **state)
 static void test_depth(void **state)
 {
 	struct buf text, out;
-	struct error err;
+	struct ow_error err;
 
 	(void)state;
 	buf_init(&text, &mem);
@@ -693,7 +693,7 @@ static void test_truncation(void **state)
 	static const size_t ends[] = { 59, 83, 0, 0 };
 	struct pbtxt_options options = { .salvage = true };
 	struct pbtxt_result result;
-	struct error err;
+	struct ow_error err;
 	struct input in;
 	struct buf out;
 
@@ -730,7 +730,7 @@ static void test_flips(void **state)
 	struct pbtxt_options options = { .salvage = true, .allow_unknown = true };
 	char text[sizeof(sample)];
 	struct pbtxt_result result;
-	struct error err;
+	struct ow_error err;
 	struct input in;
 	struct buf out;
 
@@ -760,7 +760,7 @@ static void test_salvage_in_file(void **state)
 {
 	struct pbtxt_options options = { .salvage = true, .memory_max = 1000 };
 	struct pbtxt_result result;
-	struct error err;
+	struct ow_error err;
 	struct buf text, out;
 	struct input in;
 	struct pb r;
@@ -795,7 +795,7 @@ static void test_salvage_in_file(void **state)
 static void test_without_memory(void **state)
 {
 	struct buf text, out;
-	struct error err;
+	struct ow_error err;
 
 	(void)state;
 	buf_init(&text, &mem);
@@ -838,7 +838,7 @@ static void test_unknown(void **state)
 	struct pbtxt_options options = { .allow_unknown = true };
 	struct buf out, printed;
 	struct pbtxt_result result;
-	struct error err;
+	struct ow_error err;
 	struct input in;
 
 	(void)state;

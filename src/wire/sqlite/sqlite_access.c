@@ -1,16 +1,16 @@
 /*
- * sqlite_access.c: a file system for the SQLite library in which there is one file, our input, which can be read and
- * nothing else. No journal, log or temporary file is ever found or made.
+ * sqlite_access.c: a file system for the SQLite library with one file, our input, which can only be read. No journal,
+ * log or temporary file is ever found or made.
  *
- * Two things are not told as they are: a database that was written with a log beside it looks like one without, since
- * the library would look for the log; and one that was cut short looks as long as its header says, with zeros at its
- * end, since the library would not read any of it.
+ * The library sees two things differently from the file. A database that was written with a log beside it looks like
+ * one without, since the library would look for the log. A database that was cut short looks as long as its header
+ * says, with zeros at its end, since the library would not read any of it otherwise.
  */
 #include "opwatch_config.h"
 
 #if OPWATCH_HAVE_SQLITE
 
-#include "wire/sqlite_access.h"
+#include "wire/sqlite/sqlite_access.h"
 
 #define HEADER_BYTES 100
 #define WRITE_VERSION 18 /* offsets in the header: 1 = with a journal, 2 = with a log */
@@ -41,7 +41,7 @@ static void hide_log(const struct sqlite_access *a, unsigned char *to, uint64_t 
 			to[at - offset] = 1;
 }
 
-/* Much at a time where pages follow each other, and the page alone where they do not. */
+/* Reads ahead where pages follow each other, and a single page where they do not. */
 static ow_status read_bytes(struct sqlite_access *a, void *to, uint64_t at, size_t len)
 {
 	const struct window *w = &a->window;
@@ -258,7 +258,7 @@ static void read_header(struct sqlite_access *a)
 	pages = big_endian(header + 28, 4);
 	if (page == 1)
 		page = 65536;
-	/* the number of pages is right only if it was written with the last change */
+	/* the number of pages is valid only if it was written with the last change */
 	if (page >= 512 && pages && memcmp(header + 24, header + 92, 4) == 0)
 		a->size = MAX(a->size, page * pages);
 }

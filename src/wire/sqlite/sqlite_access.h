@@ -1,6 +1,6 @@
 /*
- * sqlite_access.h: between sqlite_file.c and sqlite_access.c: an input as the one file that the SQLite library
- * sees. Nobody else includes it.
+ * sqlite_access.h: between sqlite_file.c and sqlite_access.c: an input as the one file that the SQLite library sees. No
+ * other file includes it.
  */
 #ifndef WIRE_SQLITE_ACCESS_H
 #define WIRE_SQLITE_ACCESS_H
@@ -13,17 +13,17 @@ struct sqlite_access {
 	sqlite3_vfs vfs;
 	const struct input *in;
 	struct window window;
-	struct error err; /* of the window */
-	uint64_t size;	  /* as the header says, if that is more than there is */
-	uint64_t next;	  /* where the last read ended */
-	uint64_t read;	  /* bytes, for who watches */
-	ow_status status; /* of the last read */
+	struct ow_error err; /* of the window */
+	uint64_t size;	     /* as the header says, if that is more than there is */
+	uint64_t next;	     /* where the last read ended */
+	uint64_t read;	     /* bytes, for who watches */
+	ow_status status;    /* of the last read */
 	bool registered;
 	bool logged;
 	char name[40];
 };
 
-/* Makes it known to the library under access->name, until the release. */
+/* Registers it with the library under access->name, until the release. */
 ow_status sqlite_access_init(struct sqlite_access *access, const struct input *in);
 void sqlite_access_release(struct sqlite_access *access);
 

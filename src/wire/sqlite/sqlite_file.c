@@ -1,14 +1,16 @@
 /*
- * sqlite_file.c: see sqlite_file.h. Everything that the library can be told not to do is said here, before the first
- * table is looked at.
+ * sqlite_file.c: opens an SQLite database through our own input and reads tables row by row; the Nsight Systems
+ * importer calls it. Everything that the library can be forbidden to do is switched off here, before the first table
+ * is read: no triggers, views, extensions or writes. It runs no query of the user, and neither sorts nor joins. A
+ * build without SQLite has stubs at the end of this file that refuse.
  */
-#include "wire/sqlite_file.h"
+#include "wire/sqlite/sqlite_file.h"
 
 #include "opwatch_config.h"
 
 #if OPWATCH_HAVE_SQLITE
 
-#include "wire/sqlite_access.h"
+#include "wire/sqlite/sqlite_access.h"
 
 #include <strings.h>
 
@@ -22,7 +24,7 @@ bool sqlite_available(void)
 
 /* ---- what went wrong ---- */
 
-/* What is neither memory, nor the system, nor the user is damage. */
+/* A failure that is not a cancel, a failed read of the input or a lack of memory means damage. */
 static ow_status failure(struct sqlite_file *f, int code)
 {
 	if (f->stopped)
@@ -77,8 +79,9 @@ static void restrict_library(struct sqlite_file *f)
 	} limits[] = {
 		{ SQLITE_LIMIT_LENGTH, SQLITE_ROW_MAX },
 		{ SQLITE_LIMIT_SQL_LENGTH, 1 << 20 },
-		{ SQLITE_LIMIT_EXPR_DEPTH, 100 },
-		{ SQLITE_LIMIT_COMPOUND_SELECT, 2 },
+		/* these count for views of the schema, too, which the library parses and never runs */
+		{ SQLITE_LIMIT_EXPR_DEPTH, 500 },
+		{ SQLITE_LIMIT_COMPOUND_SELECT, 500 },
 		{ SQLITE_LIMIT_ATTACHED, 0 },
 		{ SQLITE_LIMIT_TRIGGER_DEPTH, 1 },
 		{ SQLITE_LIMIT_WORKER_THREADS, 0 },
@@ -134,7 +137,7 @@ static ow_status add_table(struct sqlite_file *f, const char *name)
 	return OW_OK;
 }
 
-/* Views and virtual tables, which have no pages of their own, would run what others wrote. */
+/* Skips views and virtual tables, which have no pages of their own: they would run code from the database. */
 static ow_status list_tables(struct sqlite_file *f)
 {
 	sqlite3_stmt *statement = NULL;
@@ -159,7 +162,7 @@ static ow_status list_tables(struct sqlite_file *f)
 }
 
 ow_status sqlite_file_open(struct sqlite_file *f, struct mem *mem, const struct input *in,
-			   struct error *err)
+			   struct ow_error *err)
 {
 	const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
 	int code;
@@ -214,7 +217,7 @@ static void add_quoted(struct buf *sql, struct str name)
 	buf_add_char(sql, '"');
 }
 
-/* Columns that are computed when they are read are not there for us. */
+/* Skips generated columns, which are computed when they are read. */
 static ow_status each_column(struct sqlite_file *f, const struct sqlite_table *table,
 			     void (*take)(void *arg, struct str column), void *arg)
 {
@@ -367,7 +370,7 @@ bool sqlite_available(void)
 }
 
 ow_status sqlite_file_open(struct sqlite_file *f, struct mem *mem, const struct input *in,
-			   struct error *err)
+			   struct ow_error *err)
 {
 	*f = (struct sqlite_file){ .in = in, .err = err };
 	arena_init(&f->arena, mem);

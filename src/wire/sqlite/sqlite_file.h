@@ -1,14 +1,14 @@
 /*
- * sqlite_file.h: reading the tables of an SQLite database that somebody else wrote. Called by importers; knows
- * no model and no format.
+ * sqlite_file.h: reading the tables of an SQLite database that another program wrote. Called by importers; knows
+ * neither the model nor a format.
  *
- * The library reads through our own input, so that a packed file, a pipe and a member of an archive are opened like
- * any other, no path is opened a second time, and nothing is written, locked or looked for beside the file. What a
- * database brings along is not run: no triggers, views, virtual tables, generated columns, extensions or functions.
- * Tables are read from their first row to the last; nothing is sorted or joined here.
+ * The library reads through our own input: a packed file, a pipe and a member of an archive are opened like any other,
+ * no path is opened a second time, and nothing is written, locked or looked for beside the file. Code in a database is
+ * not run: no triggers, views, virtual tables, generated columns, extensions or functions. Tables are read from their
+ * first row to the last; nothing is sorted or joined here.
  *
- * A damaged database gives the rows before the damage, and then says so. A tree of pages that leads in circles ends
- * with the number of rows that a file of its size can have.
+ * From a damaged database the rows before the damage are read, and then table->damaged is set. A tree of pages with a
+ * cycle ends after the number of rows that a file of its size can have.
  *
  * The memory of the library itself is not accounted: it keeps pages of at most SQLITE_CACHE_KIB, and one row.
  */
@@ -20,7 +20,7 @@
 #include "base/input.h"
 
 #define SQLITE_CACHE_KIB 2048
-#define SQLITE_ROW_MAX (16 << 20) /* bytes: more in one value is no profile */
+#define SQLITE_ROW_MAX (16 << 20) /* bytes of one value; profiles have less */
 
 #define SQLITE_MAGIC "SQLite format 3" /* and a NUL */
 
@@ -33,7 +33,7 @@ struct sqlite_table {
 
 struct sqlite_file {
 	const struct input *in;
-	struct error *err;
+	struct ow_error *err;
 	struct arena arena;
 	struct sqlite_access *access; /* how the library reads the input; sqlite_access.c */
 	struct sqlite3 *db;
@@ -43,7 +43,7 @@ struct sqlite_file {
 	uint64_t rows_read, rows_max; /* of all tables */
 	bool logged;		      /* written with a log beside it (-wal), which is not read */
 	bool cut;		      /* shorter than its header says */
-	bool stopped;		      /* whoever watches the progress wants no more */
+	bool stopped;		      /* the progress callback has cancelled */
 };
 
 /* Whether this build has SQLite. */
@@ -51,31 +51,31 @@ bool sqlite_available(void);
 
 /* sqlite_file_close is due in any case. */
 ow_status sqlite_file_open(struct sqlite_file *f, struct mem *mem, const struct input *in,
-			   struct error *err);
+			   struct ow_error *err);
 void sqlite_file_close(struct sqlite_file *f);
 
-/* Names are compared without case, as SQLite does; NULL when there is no such table. */
+/* Names are compared without case, as SQLite does; NULL when the table does not exist. */
 struct sqlite_table *sqlite_file_table(const struct sqlite_file *f, const char *name);
 
 /* Calls `take` with the name of every column of a table. */
 ow_status sqlite_file_columns(struct sqlite_file *f, const struct sqlite_table *table,
 			      void (*take)(void *arg, struct str column), void *arg);
 
-/* The rows of a table, of which some columns are wanted, by their numbers in the list that was given. A column that
- * the table does not have reads as null. */
+/* The rows of a table with some of its columns, numbered as in the list that was passed. A column that the table
+ * does not have reads as null. */
 #define SQLITE_COLUMNS_MAX 32
 
 struct sqlite_rows {
 	struct sqlite_file *file;
 	struct sqlite_table *table;
-	struct sqlite3_stmt *statement; /* NULL: there is no such table */
+	struct sqlite3_stmt *statement; /* NULL: the table does not exist */
 	uint32_t has;			/* columns: a bit each */
 };
 
-/* OW_OK also when there is no such table: it has no rows. No column at all: rows are only counted. */
+/* OW_OK also for a table that does not exist: it has no rows. Without columns, rows are only counted. */
 ow_status sqlite_rows_open(struct sqlite_rows *rows, struct sqlite_file *f, const char *table,
 			   const char *const *columns, size_t count);
-/* True when there is a row. False at the end and where damage begins, which table->damaged tells, and on failure. */
+/* True when there is a row. False at the end, at damage (then table->damaged is set), and on failure. */
 bool sqlite_rows_next(struct sqlite_rows *rows, ow_status *status);
 void sqlite_rows_close(struct sqlite_rows *rows);
 

@@ -2,7 +2,9 @@
  * checkpoint.c: opening checkpoints, their list of variables, and the reading of one; see
  * checkpoint.h. The two kinds of files are in checkpoint_bundle.c and checkpoint_saved.c.
  */
-#include "wire/checkpoint_int.h"
+#include "wire/tensorflow/checkpoint_kinds.h"
+#include "base/vec.h"
+#include "wire/tensorflow/checkpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +20,8 @@
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
-ow_status checkpoint_fail(const char **code, const char *name, struct error *err, ow_status status,
-			  const char *format, ...)
+ow_status checkpoint_fail(const char **code, const char *name, struct ow_error *err,
+			  ow_status status, const char *format, ...)
 {
 	char text[OW_ERROR_TEXT];
 	va_list args;
@@ -50,7 +52,7 @@ static const char *code_of(ow_status status)
 	}
 }
 
-static ow_status fail_errno(const char **code, struct error *err, int number, const char *path)
+static ow_status fail_errno(const char **code, struct ow_error *err, int number, const char *path)
 {
 	ow_status status = error_errno(err, number, "%s", path);
 
@@ -59,9 +61,10 @@ static ow_status fail_errno(const char **code, struct error *err, int number, co
 }
 
 ow_status checkpoint_open_file(struct input *in, struct mem *mem, const char *path,
-			       const char **code, struct error *err)
+			       const char **code, struct ow_error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC |
+				    O_NONBLOCK); /* a pipe of this name is not waited for */
 	struct stat st = { 0 };
 	ow_status status;
 
@@ -72,6 +75,11 @@ ow_status checkpoint_open_file(struct input *in, struct mem *mem, const char *pa
 		status = fail_errno(code, err, S_ISDIR(st.st_mode) ? EISDIR : errno, path);
 		close(fd);
 		return status;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		close(fd);
+		return checkpoint_fail(code, "Failed precondition", err, OW_E_FORMAT,
+				       "%s; is a pipe or a device, not a file", path);
 	}
 	status = input_adopt_fd(in, mem, path, fd, err);
 	if (status != OW_OK && in->fd != fd)
@@ -87,7 +95,7 @@ struct checkpoint_var *checkpoint_add(struct checkpoint *c, struct str name)
 	struct str copy;
 
 	if (c->entry_count >= UINT32_MAX - 1 ||
-	    !mem_grow(c->mem, (void **)&c->vars, &c->entry_cap, c->entry_count + 1, sizeof(*var)))
+	    !vec_reserve(c->mem, c->vars, c->entry_cap, c->entry_count + 1))
 		return NULL;
 	copy = arena_str(&c->arena, name);
 	if (!copy.ptr || !map_add(&c->by_name, str_hash(name), (uint32_t)c->entry_count + 1))
@@ -130,7 +138,7 @@ static int compare_vars(const void *a, const void *b)
 }
 
 /* Variables by name, then parts; positions change, so the index is made anew. */
-static ow_status sort_vars(struct checkpoint *c, struct error *err)
+static ow_status sort_vars(struct checkpoint *c, struct ow_error *err)
 {
 	if (c->entry_count)
 		qsort(c->vars, c->entry_count, sizeof(*c->vars), compare_vars);
@@ -147,7 +155,7 @@ static ow_status sort_vars(struct checkpoint *c, struct error *err)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-static void init(struct checkpoint *c, struct mem *mem)
+static void init_checkpoint(struct checkpoint *c, struct mem *mem)
 {
 	*c = (struct checkpoint){ .mem = mem, .damaged_offset = OW_NO_OFFSET };
 	arena_init(&c->arena, mem);
@@ -168,7 +176,7 @@ void checkpoint_close(struct checkpoint *c)
 	*c = (struct checkpoint){ .mem = c->mem, .code = code };
 }
 
-static ow_status finish_open(struct checkpoint *c, ow_status status, struct error *err)
+static ow_status finish_open(struct checkpoint *c, ow_status status, struct ow_error *err)
 {
 	if (status == OW_OK)
 		status = sort_vars(c, err);
@@ -180,7 +188,7 @@ static ow_status finish_open(struct checkpoint *c, ow_status status, struct erro
 	return status;
 }
 
-static ow_status set_prefix(struct checkpoint *c, const char *path, struct error *err)
+static ow_status set_prefix(struct checkpoint *c, const char *path, struct ow_error *err)
 {
 	struct str prefix = str_from(path);
 
@@ -191,7 +199,7 @@ static ow_status set_prefix(struct checkpoint *c, const char *path, struct error
 }
 
 /* `path` is that of the index. */
-static ow_status open_bundle(struct checkpoint *c, const char *path, struct error *err)
+static ow_status open_bundle(struct checkpoint *c, const char *path, struct ow_error *err)
 {
 	struct sstable table;
 	struct input in;
@@ -209,7 +217,7 @@ static ow_status open_bundle(struct checkpoint *c, const char *path, struct erro
 
 /* A table that failed to open as the original words it. */
 static ow_status table_failure(struct checkpoint *c, const char *path, bool opened,
-			       ow_status status, struct error *err)
+			       ow_status status, struct ow_error *err)
 {
 	char text[OW_ERROR_TEXT];
 
@@ -224,7 +232,7 @@ static ow_status table_failure(struct checkpoint *c, const char *path, bool open
 }
 
 static ow_status open_saved(struct checkpoint *c, char *const *paths, size_t count,
-			    struct error *err)
+			    struct ow_error *err)
 {
 	c->version = 1;
 	c->files = ARENA_ARRAY(&c->arena, struct checkpoint_file, count);
@@ -255,7 +263,7 @@ static bool exists(const char *path)
 	return stat(path, &st) == 0;
 }
 
-static ow_status open_pattern(struct checkpoint *c, const char *path, struct error *err)
+static ow_status open_pattern(struct checkpoint *c, const char *path, struct ow_error *err)
 {
 	char *literal = (char *)path;
 	ow_status status;
@@ -290,7 +298,7 @@ static bool matches(const char *pattern)
 
 /* Whether the table's first value is a bundle's header: a V1 file has a message in field 1, where
  * the header has the number of shards. */
-static ow_status is_bundle(const struct sstable *table, bool *bundle, struct error *err)
+static ow_status is_bundle(const struct sstable *table, bool *bundle, struct ow_error *err)
 {
 	struct sstable_iter it;
 	struct pb_field f;
@@ -328,7 +336,7 @@ static bool is_index(struct mem *mem, const char *path)
 	return bundle;
 }
 
-static ow_status open_path(struct checkpoint *c, const char *path, struct error *err)
+static ow_status open_path(struct checkpoint *c, const char *path, struct ow_error *err)
 {
 	const char *index = arena_printf(&c->arena, "%s" INDEX_SUFFIX, path);
 
@@ -342,15 +350,15 @@ static ow_status open_path(struct checkpoint *c, const char *path, struct error 
 }
 
 ow_status checkpoint_open(struct checkpoint *c, struct mem *mem, const char *path,
-			  struct error *err)
+			  struct ow_error *err)
 {
-	struct error mine = { 0 }; /* messages are made of messages, so there must be one */
+	struct ow_error mine = { 0 }; /* messages are made of messages, so there must be one */
 
-	init(c, mem);
+	init_checkpoint(c, mem);
 	return finish_open(c, open_path(c, path, err ? err : &mine), err);
 }
 
-static ow_status open_table(struct checkpoint *c, const struct input *in, struct error *err)
+static ow_status open_table(struct checkpoint *c, const struct input *in, struct ow_error *err)
 {
 	struct checkpoint_file *file = ARENA_NEW(&c->arena, struct checkpoint_file);
 	bool bundle;
@@ -373,15 +381,15 @@ static ow_status open_table(struct checkpoint *c, const struct input *in, struct
 }
 
 ow_status checkpoint_open_input(struct checkpoint *c, struct mem *mem, const struct input *in,
-				struct error *err)
+				struct ow_error *err)
 {
-	init(c, mem);
+	init_checkpoint(c, mem);
 	return finish_open(c, open_table(c, in, err), err);
 }
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-ow_status tensor_reserve(struct checkpoint_tensor *t, size_t bytes, struct error *err)
+ow_status tensor_reserve(struct checkpoint_tensor *t, size_t bytes, struct ow_error *err)
 {
 	t->data = mem_zalloc(t->mem, bytes + 1);
 	if (!t->data)
@@ -399,7 +407,7 @@ void checkpoint_tensor_release(struct checkpoint_tensor *t)
 }
 
 ow_status checkpoint_read(const struct checkpoint *c, struct str name, struct checkpoint_tensor *t,
-			  struct error *err)
+			  struct ow_error *err)
 {
 	ow_status status;
 
@@ -411,4 +419,117 @@ ow_status checkpoint_read(const struct checkpoint *c, struct str name, struct ch
 		t->code = code_of(status);
 	checkpoint_tensor_release(t);
 	return status;
+}
+
+/* ---- values as text ----
+ * What tfprof shows for the value of a variable: brackets per dimension, elements followed by a blank.
+ */
+
+#define TEXT_MAX 10000	     /* what goes beyond is cut off */
+#define HUGE_ELEMENTS 100000 /* tfprof warns from here on */
+
+static double element_double(const struct checkpoint_tensor *t, int64_t i)
+{
+	float narrow;
+	double wide;
+
+	if (t->dtype == TF_FLOAT) {
+		memcpy(&narrow, t->data + (size_t)i * sizeof(narrow), sizeof(narrow));
+		return narrow;
+	}
+	memcpy(&wide, t->data + (size_t)i * sizeof(wide), sizeof(wide));
+	return wide;
+}
+
+static int64_t element_int(const struct checkpoint_tensor *t, int64_t i)
+{
+	int32_t narrow;
+	int64_t wide;
+
+	if (t->dtype == TF_INT32) {
+		memcpy(&narrow, t->data + (size_t)i * sizeof(narrow), sizeof(narrow));
+		return narrow;
+	}
+	memcpy(&wide, t->data + (size_t)i * sizeof(wide), sizeof(wide));
+	return wide;
+}
+
+/* The original prints a number with six digits, reads that, and prints it again with two decimals. */
+static void add_double(struct buf *out, double value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%g", value);
+	buf_printf(out, "%.2f ", strtod(text, NULL));
+}
+
+static void add_element(struct buf *out, const struct checkpoint_tensor *t, int64_t i)
+{
+	if (t->dtype == TF_FLOAT || t->dtype == TF_DOUBLE) {
+		add_double(out, element_double(t, i));
+	} else if (t->dtype == TF_STRING) {
+		buf_add_char(out, '\'');
+		buf_add_str(out, str_first(t->strings[i], TEXT_MAX + 1));
+		buf_puts(out, "' ");
+	} else {
+		buf_printf(out, "%" PRId64 " ", element_int(t, i));
+	}
+}
+
+static bool is_full(const struct buf *out, size_t start)
+{
+	return out->len - start > TEXT_MAX || out->failed;
+}
+
+/* The elements in brackets, without the last closing one; stops once nothing more can be shown. */
+static void add_brackets(struct buf *out, size_t start, const struct checkpoint_tensor *t)
+{
+	int64_t at[256] = { 0 };
+	int64_t next = 0;
+	int32_t depth = 0;
+
+	buf_add_char(out, '[');
+	if (t->rank == 0) {
+		add_element(out, t, 0);
+		return;
+	}
+	while (!is_full(out, start)) {
+		if (at[depth] == t->dims[depth]) {
+			if (depth == 0)
+				return;
+			buf_puts(out, "],\n");
+			at[depth--] = 0;
+		} else if (depth == t->rank - 1) {
+			at[depth]++;
+			add_element(out, t, next++);
+		} else {
+			at[depth++]++;
+			buf_add_char(out, '[');
+		}
+	}
+}
+
+/* The original cuts before each closing bracket and goes on, so the first 10,000 bytes stay, and the
+ * last bracket follows them. */
+enum tensor_text checkpoint_tensor_text(const struct checkpoint_tensor *t, struct buf *out)
+{
+	size_t start = out->len;
+
+	switch (t->dtype) {
+	case TF_FLOAT:
+	case TF_DOUBLE:
+	case TF_INT32:
+	case TF_INT64:
+	case TF_STRING:
+		break;
+	default:
+		return TENSOR_TEXT_UNSUPPORTED;
+	}
+	add_brackets(out, start, t);
+	if (out->len - start > TEXT_MAX)
+		out->len = start + TEXT_MAX;
+	buf_puts(out, "],\n");
+	if (out->len - start >= TEXT_MAX)
+		buf_puts(out, "...omitted from display\n\n");
+	return t->elements > HUGE_ELEMENTS ? TENSOR_TEXT_HUGE : TENSOR_TEXT_OK;
 }

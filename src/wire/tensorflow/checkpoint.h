@@ -78,10 +78,10 @@ struct checkpoint {
  * that match <path> as a pattern. The path of an .index file itself will do, too. A failed open
  * leaves nothing to close. */
 ow_status checkpoint_open(struct checkpoint *c, struct mem *mem, const char *path,
-			  struct error *err);
+			  struct ow_error *err);
 /* From an index or V1 file that is open already, and stays open longer than the checkpoint. */
 ow_status checkpoint_open_input(struct checkpoint *c, struct mem *mem, const struct input *in,
-				struct error *err);
+				struct ow_error *err);
 void checkpoint_close(struct checkpoint *c);
 
 /* NULL when there is none. */
@@ -105,7 +105,7 @@ struct checkpoint_tensor {
 /* Fails with TensorFlow's message ("Key x not found in checkpoint"); nothing to release then. A
  * type without plain bytes (variants, resources) gives a tensor without data. */
 ow_status checkpoint_read(const struct checkpoint *c, struct str name, struct checkpoint_tensor *t,
-			  struct error *err);
+			  struct ow_error *err);
 void checkpoint_tensor_release(struct checkpoint_tensor *t);
 
 enum tensor_text {

@@ -3,7 +3,9 @@
  * with their shapes, types and slices; the value of a slice is a message under an encoded key. As
  * in the original, only variables stored in one slice can be read.
  */
-#include "wire/checkpoint_int.h"
+#include "wire/tensorflow/checkpoint_kinds.h"
+
+#include "base/vec.h"
 
 /* ---- the list ------------------------------------------------------------------------------- */
 
@@ -52,8 +54,8 @@ static bool same_shape(const struct checkpoint_var *a, const struct checkpoint_v
 }
 
 /* Another file has slices of the same variable. */
-static ow_status merge(struct checkpoint *c, struct checkpoint_var *known,
-		       const struct checkpoint_var *more, struct error *err)
+static ow_status merge_var(struct checkpoint *c, struct checkpoint_var *known,
+			   const struct checkpoint_var *more, struct ow_error *err)
 {
 	bool shapes = same_shape(known, more);
 
@@ -65,7 +67,8 @@ static ow_status merge(struct checkpoint *c, struct checkpoint_var *known,
 	return OW_OK;
 }
 
-static ow_status add_meta(struct checkpoint *c, size_t file, struct pb message, struct error *err)
+static ow_status add_meta(struct checkpoint *c, size_t file, struct pb message,
+			  struct ow_error *err)
 {
 	struct saved_meta meta = { 0 };
 	struct checkpoint_var *var;
@@ -78,7 +81,7 @@ static ow_status add_meta(struct checkpoint *c, size_t file, struct pb message, 
 		return OW_OK; /* a variable without data is none */
 	var = checkpoint_lookup(c, meta.var.name);
 	if (var)
-		return merge(c, var, &meta.var, err);
+		return merge_var(c, var, &meta.var, err);
 	slice = arena_str(&c->arena, meta.slice);
 	var = slice.ptr ? checkpoint_add(c, meta.var.name) : NULL;
 	if (!var)
@@ -97,7 +100,7 @@ static ow_status add_meta(struct checkpoint *c, size_t file, struct pb message, 
 /* SavedTensorSliceMeta { tensor #1 rep, versions #2 }. A message that breaks off is OW_E_CORRUPT
  * without text. */
 static ow_status list_parse(struct checkpoint *c, size_t file, struct pb message,
-			    struct versions *versions, struct error *err)
+			    struct versions *versions, struct ow_error *err)
 {
 	struct pb_field f;
 
@@ -112,7 +115,7 @@ static ow_status list_parse(struct checkpoint *c, size_t file, struct pb message
 
 /* SavedTensorSlices { meta #1, data #2 } */
 static ow_status slices_parse(struct checkpoint *c, size_t file, struct str value,
-			      struct versions *versions, struct error *err)
+			      struct versions *versions, struct ow_error *err)
 {
 	struct pb message = pb_over(value.ptr, value.len);
 	struct pb_field f;
@@ -123,7 +126,7 @@ static ow_status slices_parse(struct checkpoint *c, size_t file, struct str valu
 	return message.problem ? OW_E_CORRUPT : OW_OK;
 }
 
-ow_status saved_load(struct checkpoint *c, size_t file, struct error *err)
+ow_status saved_load(struct checkpoint *c, size_t file, struct ow_error *err)
 {
 	struct versions versions = { 0 };
 	struct sstable_iter it;
@@ -150,12 +153,12 @@ struct reader {
 	const struct checkpoint *c;
 	const struct checkpoint_var *var;
 	struct checkpoint_tensor *t;
-	struct error *err;
+	struct ow_error *err;
 	int64_t wanted, count; /* elements of the slice, and how many have been read */
 	size_t string_bytes;
 };
 
-static ow_status not_found(struct checkpoint_tensor *t, struct str name, struct error *err)
+static ow_status not_found(struct checkpoint_tensor *t, struct str name, struct ow_error *err)
 {
 	return checkpoint_fail(&t->code, "Not found", err, OW_E_NOT_FOUND,
 			       "%.*s not found in checkpoint file", STR_ARG(name));
@@ -188,7 +191,7 @@ static uint32_t value_tag(int32_t dtype, enum pb_wire *elem)
 }
 
 /* The low bytes of the value, in this machine's order. */
-static void store(struct reader *r, uint64_t value)
+static void store_value(struct reader *r, uint64_t value)
 {
 	size_t size = tf_dtype_size(r->t->dtype);
 	unsigned char *to = r->t->data + (size_t)r->count * size;
@@ -209,7 +212,7 @@ static ow_status add_string(struct reader *r, struct str text)
 {
 	struct checkpoint_tensor *t = r->t;
 
-	if (!mem_grow(t->mem, (void **)&t->data, &t->data_cap, r->string_bytes + text.len + 1, 1))
+	if (!vec_reserve(t->mem, t->data, t->data_cap, r->string_bytes + text.len + 1))
 		return error_no_memory(r->err);
 	memcpy(t->data + r->string_bytes, text.ptr, text.len);
 	t->strings[r->count++].len = text.len;
@@ -226,7 +229,7 @@ static ow_status add_values(struct reader *r, const struct pb_field *f, enum pb_
 		return r->count < r->wanted ? add_string(r, pb_str(f)) : OW_OK;
 	for (values = pb_values(f, elem); r->count < r->wanted && pb_value(&values, &value);
 	     r->count++)
-		store(r, value);
+		store_value(r, value);
 	return values.problem ? OW_E_CORRUPT : OW_OK;
 }
 
@@ -317,7 +320,7 @@ static ow_status find_record(struct reader *r, const struct slice *slice)
 }
 
 ow_status saved_read(const struct checkpoint *c, struct str name, struct checkpoint_tensor *t,
-		     struct error *err)
+		     struct ow_error *err)
 {
 	const struct checkpoint_var *var = checkpoint_lookup(c, name);
 	struct reader r = { .c = c, .var = var, .t = t, .err = err };

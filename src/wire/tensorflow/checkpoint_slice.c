@@ -1,7 +1,8 @@
-/* checkpoint_shape.c: versions, shapes and slices of checkpoint messages; see checkpoint_int.h. */
-#include "wire/checkpoint_int.h"
-
-#include "wire/ordered_code.h"
+/*
+ * checkpoint_slice.c: versions, shapes and slices in the messages of checkpoints, and the keys of slices
+ * (checkpoint_slice.h). Messages are those of TensorFlow.
+ */
+#include "wire/tensorflow/checkpoint_slice.h"
 
 #define READER_VERSION 1
 #define TENSORFLOW_VERSION "1.15.0"
@@ -49,7 +50,7 @@ bool versions_parse(struct pb message, struct versions *versions)
 	return !message.problem;
 }
 
-ow_status versions_check(const struct versions *versions, const char **code, struct error *err)
+ow_status versions_check(const struct versions *versions, const char **code, struct ow_error *err)
 {
 	static const char name[] = "Invalid argument";
 
@@ -310,4 +311,58 @@ void slice_copy(const struct checkpoint_var *var, const struct slice *slice, con
 		if (i < 0)
 			return;
 	}
+}
+
+/* ---- ordered codes ---- */
+
+/* A count of bytes, then the number in as many, big-endian. */
+void ordered_code_number(struct buf *out, uint64_t value)
+{
+	unsigned bytes = value ? (unsigned)(71 - __builtin_clzll(value)) / 8 : 0;
+
+	buf_add_char(out, (char)bytes);
+	while (bytes--)
+		buf_add_char(out, (char)(value >> (8 * bytes) & 0xff));
+}
+
+/* 00 and FF are escaped, so that the end mark sorts before every continuation. */
+void ordered_code_string(struct buf *out, struct str value)
+{
+	for (size_t i = 0; i < value.len; i++) {
+		char c = value.ptr[i];
+
+		buf_add_char(out, c);
+		if (c == '\0')
+			buf_add_char(out, '\xff');
+		else if (c == '\xff')
+			buf_add_char(out, '\0');
+	}
+	buf_add(out, "\0\1", 2);
+}
+
+/* Leading one bits give the length (zero bits of a negative number), mixed into the first two
+ * bytes of the number itself. */
+void ordered_code_signed(struct buf *out, int64_t value)
+{
+	static const unsigned char headers[11][2] = {
+		{ 0, 0 },    { 0x80, 0 }, { 0xc0, 0 }, { 0xe0, 0 },    { 0xf0, 0 },    { 0xf8, 0 },
+		{ 0xfc, 0 }, { 0xfe, 0 }, { 0xff, 0 }, { 0xff, 0x80 }, { 0xff, 0xc0 },
+	};
+	uint64_t magnitude = (uint64_t)(value < 0 ? ~value : value);
+	unsigned char bytes[10];
+	unsigned len = 1;
+
+	while (len < 10 && magnitude >> (7 * len - 1))
+		len++;
+	for (unsigned i = 0; i < len; i++) {
+		unsigned shift = 8 * (len - 1 - i);
+
+		bytes[i] = (unsigned char)(shift < 64  ? (uint64_t)value >> shift
+					   : value < 0 ? 0xff
+						       : 0);
+	}
+	bytes[0] ^= headers[len][0];
+	if (len > 1)
+		bytes[1] ^= headers[len][1];
+	buf_add(out, bytes, len);
 }

@@ -3,9 +3,9 @@
  * equal; messages are TensorFlow's; truncated and changed files and failing allocations end in a
  * status. OPWATCH_CORPUS may point to real ones.
  */
-#include "wire/checkpoint.h"
+#include "wire/tensorflow/checkpoint.h"
 
-#include "wire/ordered_code.h"
+#include "wire/tensorflow/checkpoint_slice.h"
 
 #include "../../tests/support/ckpt_writer.h"
 #include "../../tests/support/scratch.h"
@@ -82,7 +82,7 @@ static void check_value(const struct checkpoint *c, const char *name, int dtype,
 {
 	const struct checkpoint_var *var = checkpoint_find(c, str_from(name));
 	struct checkpoint_tensor t;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	assert_non_null(var);
 	assert_int_equal(var->dtype, dtype);
@@ -96,7 +96,7 @@ static void check_value(const struct checkpoint *c, const char *name, int dtype,
 static void check_texts(const struct checkpoint *c, const char *name)
 {
 	struct checkpoint_tensor t;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	assert_int_equal(checkpoint_read(c, str_from(name), &t, &err), OW_OK);
 	assert_int_equal(t.elements, 3);
@@ -141,7 +141,7 @@ static void check_bundle(const struct checkpoint *c)
 static void reads_bundles(void **state)
 {
 	struct checkpoint c;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	(void)state;
 	for (int form = 0; form < 16; form++) {
@@ -161,7 +161,7 @@ static void reads_bundles(void **state)
 static void reads_bundles_from_inputs(void **state)
 {
 	struct checkpoint c;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct input in;
 
 	(void)state;
@@ -252,7 +252,7 @@ static void check_failure(const struct checkpoint *c, const char *name, const ch
 			  const char *text)
 {
 	struct checkpoint_tensor t;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	assert_int_not_equal(checkpoint_read(c, str_from(name), &t, &err), OW_OK);
 	assert_string_equal(err.text, text);
@@ -280,7 +280,7 @@ static void check_saved(const struct checkpoint *c)
 static void reads_saved(void **state)
 {
 	struct checkpoint c;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct input in;
 
 	(void)state;
@@ -312,7 +312,7 @@ static void reads_saved(void **state)
 static void check_open(const char *path, const char *code, const char *text)
 {
 	struct checkpoint c;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	char full[256];
 	struct buf want;
 
@@ -438,7 +438,7 @@ static void messages_of_values(void **state)
 	char text[512];
 	struct cw_bundle b;
 	struct checkpoint c;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	uint32_t crc = tw_crc(0, floats, 4);
 
 	(void)state;
@@ -492,7 +492,7 @@ static void messages_of_values(void **state)
 static void read_everything(const char *path)
 {
 	struct checkpoint c;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	if (checkpoint_open(&c, &mem, path, &err) != OW_OK) {
 		assert_true(err.text[0]);
@@ -604,7 +604,7 @@ static void partly_damaged_index(void **state)
 {
 	struct checkpoint c;
 	struct buf content;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	(void)state;
 	write_bundle(at("model"), 1, false, 200, false);
@@ -624,7 +624,7 @@ static void long_names_are_limited(void **state)
 {
 	struct table_writer w;
 	struct checkpoint c;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct buf name;
 	size_t peak;
 
@@ -660,7 +660,7 @@ static void failing_allocations(void **state)
 		status = OW_E_NO_MEMORY;
 		for (uint64_t n = 1; status != OW_OK; n++) {
 			struct checkpoint c;
-			struct error err = { 0 };
+			struct ow_error err = { 0 };
 
 			assert_in_range(n, 1, 5000);
 			mem_fail_after(n, true);
@@ -680,7 +680,7 @@ static void failing_allocations_of_values(void **state)
 		"a/float", "c/text", "part/cells", "w", "text", "i64"
 	};
 	struct checkpoint bundle, saved;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	(void)state;
 	write_bundle(at("model"), 2, true, 200, true);
@@ -897,7 +897,7 @@ static void corpus(void **state)
 	for (size_t i = 0; i < ARRAY_COUNT(real); i++) {
 		struct checkpoint_tensor t;
 		struct checkpoint c;
-		struct error err = { 0 };
+		struct ow_error err = { 0 };
 		char path[1024];
 		struct buf text;
 

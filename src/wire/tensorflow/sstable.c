@@ -1,13 +1,13 @@
 /*
- * sstable.c: see sstable.h. The file ends in a footer of 48 bytes: the handles (offset, size as
- * varints) of the metaindex and index blocks, padding, and a magic number. A block is followed by
- * its compression type and the masked CRC of both.
+ * sstable.c: reads the tables of LevelDB's format (sstable.h) in which TensorFlow checkpoints keep their index, and the
+ * snappy blocks in them. The file ends in a footer of 48 bytes: the handles (offset, size as varints) of the metaindex
+ * and index blocks, padding, and a magic number. A block is followed by its compression type and the masked CRC of both.
  */
-#include "wire/sstable.h"
-
-#include "wire/crc32c.h"
-#include "wire/pb.h"
-#include "wire/snappy_block.h"
+#include "wire/tensorflow/sstable.h"
+#include "wire/container/crc32c.h"
+#include "wire/protobuf/pb.h"
+#include "base/str.h"
+#include "base/vec.h"
 
 #define FOOTER_BYTES 48
 #define HANDLES_BYTES 40
@@ -22,7 +22,7 @@ struct handle {
 };
 
 /* The text is TensorFlow's, so the place goes into the struct only. */
-static ow_status damaged(struct error *err, uint64_t offset, const char *text)
+static ow_status damaged(struct ow_error *err, uint64_t offset, const char *text)
 {
 	error_set(err, OW_E_CORRUPT, "%s", text);
 	if (err)
@@ -60,7 +60,7 @@ static void block_release(struct mem *mem, struct sstable_block *block)
 
 /* Replaces the packed bytes by what they unpack to. */
 static ow_status block_unpack(struct mem *mem, struct sstable_block *block, size_t *len,
-			      struct error *err)
+			      struct ow_error *err)
 {
 	struct str packed = str_make(block->bytes, *len);
 	unsigned char *bytes;
@@ -83,7 +83,7 @@ static ow_status block_unpack(struct mem *mem, struct sstable_block *block, size
 }
 
 /* Finds the restart offsets at the end of the block. */
-static ow_status block_frame(struct sstable_block *block, size_t len, struct error *err)
+static ow_status block_frame(struct sstable_block *block, size_t len, struct ow_error *err)
 {
 	uint32_t restarts;
 
@@ -100,7 +100,7 @@ static ow_status block_frame(struct sstable_block *block, size_t len, struct err
 }
 
 static ow_status block_fill(const struct sstable *table, struct handle handle,
-			    struct sstable_block *block, struct error *err)
+			    struct sstable_block *block, struct ow_error *err)
 {
 	const struct input *in = table->in;
 	size_t len;
@@ -125,7 +125,7 @@ static ow_status block_fill(const struct sstable *table, struct handle handle,
 }
 
 static ow_status block_read(const struct sstable *table, struct handle handle,
-			    struct sstable_block *block, struct error *err)
+			    struct sstable_block *block, struct ow_error *err)
 {
 	ow_status status;
 
@@ -168,14 +168,14 @@ static void cursor_start(struct sstable_cursor *cursor, const struct sstable_blo
 	cursor->valid = false;
 }
 
-static ow_status cursor_damaged(struct sstable_cursor *cursor, struct error *err)
+static ow_status cursor_damaged(struct sstable_cursor *cursor, struct ow_error *err)
 {
 	cursor->next = cursor->block->end;
 	return damaged(err, cursor->block->offset, "bad entry in block");
 }
 
 /* To the next entry; !valid at the end of the block. */
-static ow_status cursor_next(struct sstable_cursor *cursor, struct mem *mem, struct error *err)
+static ow_status cursor_next(struct sstable_cursor *cursor, struct mem *mem, struct ow_error *err)
 {
 	const struct sstable_block *block = cursor->block;
 	struct entry entry;
@@ -185,8 +185,7 @@ static ow_status cursor_next(struct sstable_cursor *cursor, struct mem *mem, str
 		return OW_OK;
 	if (!entry_decode(block, cursor->next, &entry) || entry.shared > cursor->key_len)
 		return cursor_damaged(cursor, err);
-	if (!mem_grow(mem, (void **)&cursor->key, &cursor->key_cap,
-		      entry.shared + entry.unshared + 1, 1))
+	if (!vec_reserve(mem, cursor->key, cursor->key_cap, entry.shared + entry.unshared + 1))
 		return error_no_memory(err);
 	memcpy(cursor->key + entry.shared, entry.key, entry.unshared);
 	cursor->key_len = entry.shared + entry.unshared;
@@ -204,7 +203,7 @@ static size_t restart_offset(const struct sstable_block *block, uint32_t i)
 /* To the first entry whose key is not less than `key`: by halves over the restart points, which
  * hold whole keys, then entry by entry. */
 static ow_status cursor_seek(struct sstable_cursor *cursor, struct mem *mem, struct str key,
-			     struct error *err)
+			     struct ow_error *err)
 {
 	const struct sstable_block *block = cursor->block;
 	uint32_t low = 0, high = block->restarts;
@@ -233,7 +232,7 @@ static ow_status cursor_seek(struct sstable_cursor *cursor, struct mem *mem, str
 /* ---- the table ------------------------------------------------------------------------------ */
 
 ow_status sstable_open(struct sstable *table, struct mem *mem, const struct input *in,
-		       struct error *err)
+		       struct ow_error *err)
 {
 	unsigned char footer[FOOTER_BYTES];
 	const unsigned char *at = footer;
@@ -275,7 +274,7 @@ void sstable_iter_release(struct sstable_iter *it)
 
 /* Loads the block that the index points to. Blocks lie in the order of the index and do not
  * overlap; `behind_last` asks for that, so that a walk never takes longer than the table's size. */
-static ow_status load_data(struct sstable_iter *it, bool behind_last, struct error *err)
+static ow_status load_data(struct sstable_iter *it, bool behind_last, struct ow_error *err)
 {
 	const unsigned char *at = (const unsigned char *)it->at_index.value.ptr;
 	struct mem *mem = it->table->mem;
@@ -301,7 +300,7 @@ static void publish(struct sstable_iter *it)
 	it->value = it->at_data.value;
 }
 
-ow_status sstable_next(struct sstable_iter *it, struct error *err)
+ow_status sstable_next(struct sstable_iter *it, struct ow_error *err)
 {
 	struct mem *mem = it->table->mem;
 
@@ -321,7 +320,7 @@ ow_status sstable_next(struct sstable_iter *it, struct error *err)
 	return OW_OK;
 }
 
-ow_status sstable_first(struct sstable_iter *it, struct error *err)
+ow_status sstable_first(struct sstable_iter *it, struct ow_error *err)
 {
 	cursor_start(&it->at_index, &it->table->index, 0);
 	cursor_start(&it->at_data, &it->data, it->data.end);
@@ -329,7 +328,7 @@ ow_status sstable_first(struct sstable_iter *it, struct error *err)
 	return sstable_next(it, err);
 }
 
-ow_status sstable_seek(struct sstable_iter *it, struct str key, struct error *err)
+ow_status sstable_seek(struct sstable_iter *it, struct str key, struct ow_error *err)
 {
 	struct mem *mem = it->table->mem;
 
@@ -347,10 +346,119 @@ ow_status sstable_seek(struct sstable_iter *it, struct str key, struct error *er
 	return OW_OK;
 }
 
-ow_status sstable_find(struct sstable_iter *it, struct str key, struct error *err)
+ow_status sstable_find(struct sstable_iter *it, struct str key, struct ow_error *err)
 {
 	OW_TRY(sstable_seek(it, key, err));
 	if (it->valid && !str_eq(it->key, key))
 		it->valid = false;
 	return OW_OK;
+}
+
+/* ---- snappy blocks: the unpacked length as a varint, then elements. The low two bits of an element's tag byte say
+ * literal (0) or copy with an offset of 1, 2 or 4 bytes. ---- */
+
+/* The densest element is a copy: 64 bytes out of 3. */
+#define MAX_RATIO 22
+
+struct cursor {
+	const unsigned char *at, *end;
+};
+
+static bool read_length(struct cursor *in, uint32_t *len)
+{
+	uint64_t value = 0;
+
+	for (unsigned shift = 0; shift < 35; shift += 7) {
+		if (in->at == in->end)
+			return false;
+		value |= (uint64_t)(*in->at & 0x7f) << shift;
+		if (!(*in->at++ & 0x80)) {
+			*len = (uint32_t)value;
+			return value <= UINT32_MAX;
+		}
+	}
+	return false;
+}
+
+bool snappy_block_length(struct str packed, size_t *len)
+{
+	struct cursor in = { (const unsigned char *)packed.ptr,
+			     (const unsigned char *)packed.ptr + packed.len };
+	uint32_t stated;
+
+	if (!read_length(&in, &stated) || stated / MAX_RATIO > packed.len)
+		return false;
+	*len = stated;
+	return true;
+}
+
+/* A little-endian number of 1 to 4 bytes. */
+static bool read_number(struct cursor *in, unsigned bytes, uint32_t *value)
+{
+	*value = 0;
+	if ((size_t)(in->end - in->at) < bytes)
+		return false;
+	for (unsigned i = 0; i < bytes; i++)
+		*value |= (uint32_t)*in->at++ << (8 * i);
+	return true;
+}
+
+static bool read_literal(struct cursor *in, unsigned tag, unsigned char *to, size_t room,
+			 size_t *len)
+{
+	uint32_t size = tag >> 2;
+
+	if (size >= 60 && !read_number(in, size - 59, &size))
+		return false;
+	*len = (size_t)size + 1;
+	if (*len > room || *len > (size_t)(in->end - in->at))
+		return false;
+	memcpy(to, in->at, *len);
+	in->at += *len;
+	return true;
+}
+
+/* A copy may overlap what it writes: "a" and a copy of length 5 at offset 1 make "aaaaaa". */
+static bool read_copy(struct cursor *in, unsigned tag, unsigned char *to, size_t done, size_t room,
+		      size_t *len)
+{
+	unsigned kind = tag & 3;
+	uint32_t offset;
+
+	if (!read_number(in, kind == 3 ? 4 : kind, &offset))
+		return false;
+	*len = kind == 1 ? (tag >> 2 & 7) + 4 : (tag >> 2) + 1;
+	if (kind == 1)
+		offset |= (tag >> 5) << 8;
+	if (offset == 0 || offset > done || *len > room)
+		return false;
+	if (offset >= *len) {
+		memcpy(to, to - offset, *len);
+		return true;
+	}
+	for (size_t i = 0; i < *len; i++)
+		to[i] = *(to + i - offset);
+	return true;
+}
+
+bool snappy_block_unpack(struct str packed, void *to, size_t len)
+{
+	struct cursor in = { (const unsigned char *)packed.ptr,
+			     (const unsigned char *)packed.ptr + packed.len };
+	unsigned char *out = to;
+	size_t done = 0, step;
+	uint32_t stated;
+
+	if (!read_length(&in, &stated) || stated != len)
+		return false;
+	while (in.at < in.end) {
+		unsigned tag = *in.at++;
+		bool ok = tag & 3 ? read_copy(&in, tag, out + done, done, len - done, &step)
+				  : read_literal(&in, tag, out + done, len - done, &step);
+
+		if (!ok)
+			return false;
+		done += step;
+	}
+	return done == len;
 }

@@ -9,7 +9,7 @@
  *		use it.key, it.value
  *
  * Damage is OW_E_CORRUPT with exactly TensorFlow's text ("block checksum mismatch", …); err->offset
- * tells the place. An open table is read-only: several iterators may use it from several threads.
+ * is the place. An open table is read-only: several iterators may use it from several threads.
  */
 #ifndef WIRE_SSTABLE_H
 #define WIRE_SSTABLE_H
@@ -53,7 +53,7 @@ struct sstable_iter {
 
 /* The input must outlive the table. */
 ow_status sstable_open(struct sstable *table, struct mem *mem, const struct input *in,
-		       struct error *err);
+		       struct ow_error *err);
 void sstable_close(struct sstable *table);
 
 void sstable_iter_init(struct sstable_iter *it, const struct sstable *table);
@@ -62,11 +62,17 @@ void sstable_iter_release(struct sstable_iter *it);
 /* Each leaves the iterator on a pair, or with !valid at the end or on a failure. After a failure
  * that is OW_E_CORRUPT, sstable_next goes on with the next block, so that a reader may count the
  * damage and take the rest; the end is then reported as OW_OK with !valid. */
-ow_status sstable_first(struct sstable_iter *it, struct error *err);
-ow_status sstable_next(struct sstable_iter *it, struct error *err);
+ow_status sstable_first(struct sstable_iter *it, struct ow_error *err);
+ow_status sstable_next(struct sstable_iter *it, struct ow_error *err);
 /* To the first key that is not less than `key`. */
-ow_status sstable_seek(struct sstable_iter *it, struct str key, struct error *err);
+ow_status sstable_seek(struct sstable_iter *it, struct str key, struct ow_error *err);
 /* To exactly `key`: !valid with OW_OK when the table does not have it. */
-ow_status sstable_find(struct sstable_iter *it, struct str key, struct error *err);
+ow_status sstable_find(struct sstable_iter *it, struct str key, struct ow_error *err);
+
+/* Snappy's block format, in which blocks may be packed. The unpacked size that the block states; false when it states
+ * none, or one that no block of this length can have. It is then safe to allocate. */
+bool snappy_block_length(struct str packed, size_t *len) OW_MUST_CHECK;
+/* Unpacks into exactly `len` bytes; false when the block is damaged or has another size. */
+bool snappy_block_unpack(struct str packed, void *to, size_t len) OW_MUST_CHECK;
 
 #endif

@@ -2,9 +2,7 @@
  * sstable_test.c: tables and snappy blocks written by an independent writer are read back equal; every
  * truncation, every changed byte and every failing allocation ends in a status.
  */
-#include "wire/sstable.h"
-
-#include "wire/snappy_block.h"
+#include "wire/tensorflow/sstable.h"
 
 #include "../../tests/support/table_writer.h"
 
@@ -48,7 +46,7 @@ static void write_table(struct table_writer *w, int count, size_t block_bytes, b
 }
 
 static ow_status open_bytes(struct sstable *table, struct input *in, struct str file,
-			    struct error *err)
+			    struct ow_error *err)
 {
 	OW_TRY(input_from_memory(in, &mem, "table", file.ptr, file.len, err));
 	return sstable_open(table, &mem, in, err);
@@ -57,7 +55,7 @@ static ow_status open_bytes(struct sstable *table, struct input *in, struct str 
 /* Reads everything there is; counts pairs and, going on behind damage, failures. */
 static ow_status walk(struct str file, int *pairs, int *failures)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct sstable table;
 	struct sstable_iter it;
 	struct input in = { .mem = &mem, .fd = -1 };
@@ -94,7 +92,7 @@ static void check_equal(int count, size_t block_bytes, bool snappy)
 	struct sstable table;
 	struct sstable_iter it;
 	struct input in;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	int i = 0;
 
 	write_table(&w, count, block_bytes, snappy);
@@ -219,7 +217,7 @@ static void hostile_blocks_are_survived(void **state)
 static void messages(void **state)
 {
 	struct table_writer w;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct sstable table;
 	struct input in;
 

@@ -5,7 +5,7 @@
 #ifndef WIRE_TF_SCHEMA_H
 #define WIRE_TF_SCHEMA_H
 
-#include "wire/pb_schema.h"
+#include "wire/protobuf/pb_schema.h"
 
 extern const struct pb_message tf_graph_def;
 extern const struct pb_message tf_meta_graph_def;

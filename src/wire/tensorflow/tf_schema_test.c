@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "wire/pb.h"
-#include "wire/pbtxt.h"
-#include "wire/tf_schema.h"
+#include "wire/protobuf/pb.h"
+#include "wire/protobuf/pbtxt.h"
+#include "wire/tensorflow/tf_schema.h"
 
 static struct mem mem;
 
@@ -79,7 +79,7 @@ static void test_any(void **state)
 		"collection_def { key: 'c' value { any_list { value { type_url: 'u' value: 'v' } "
 		"value { [x/y.Z]: { s: 'deep' } } } } }";
 	struct buf out;
-	struct error err;
+	struct ow_error err;
 
 	(void)state;
 	buf_init(&out, &mem);
@@ -159,7 +159,7 @@ static void test_corpus(void **state)
 	const char *corpus = getenv("OPWATCH_CORPUS");
 	char path[4096];
 	struct buf out;
-	struct error err;
+	struct ow_error err;
 	struct input in;
 	struct pb_field f;
 	struct pb r;

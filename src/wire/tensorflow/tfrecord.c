@@ -1,8 +1,11 @@
-/* tfrecord.c: see tfrecord.h. */
-#include "wire/tfrecord.h"
+/*
+ * tfrecord.c: reads the records of TFRecord files, as TensorBoard event files are (tfrecord.h). Checks sums and finds the
+ * next record after damage; does not know what a record holds.
+ */
+#include "wire/tensorflow/tfrecord.h"
 
-#include "wire/crc32c.h"
-#include "wire/pb.h"
+#include "wire/container/crc32c.h"
+#include "wire/protobuf/pb.h"
 
 #define CHUNK ((size_t)1 << 20) /* large records are checked, and gaps searched, in such pieces */
 
@@ -12,7 +15,7 @@ bool tfrecord_header(const unsigned char header[TFRECORD_HEADER], uint64_t *len)
 	return crc32c_mask(crc32c(header, 8)) == pb_load32(header + 8);
 }
 
-void tfrecord_init(struct tfrecord *r, const struct input *in, struct error *err)
+void tfrecord_init(struct tfrecord *r, const struct input *in, struct ow_error *err)
 {
 	*r = (struct tfrecord){ .report.first_bad_offset = OW_NO_OFFSET };
 	window_init(&r->window, in, err);
@@ -37,7 +40,7 @@ static const unsigned char *look(struct tfrecord *r, uint64_t offset, size_t len
 	return at;
 }
 
-/* Whether a record that fits into the input starts at `offset`, as far as its header tells. */
+/* Whether a record that fits into the input starts at `offset`, by its header. */
 static bool header_at(struct tfrecord *r, uint64_t offset, uint64_t *len)
 {
 	const unsigned char *header;

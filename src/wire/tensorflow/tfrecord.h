@@ -1,6 +1,6 @@
 /*
  * tfrecord.h: the record framing of TensorFlow's event files (and TFRecord files): length, masked
- * CRC of the length, data, masked CRC of the data. Damage is passed over and counted: a record
+ * CRC of the length, data, masked CRC of the data. Damage is skipped and counted: a record
  * whose data does not match its CRC is skipped, and where the chain of lengths is broken the reader
  * looks for the next header that is right. It does not look into the records.
  *
@@ -38,7 +38,7 @@ struct tfrecord {
 bool tfrecord_header(const unsigned char header[TFRECORD_HEADER], uint64_t *len);
 
 /* The input must outlive the reader; err is filled only for failures other than damage. */
-void tfrecord_init(struct tfrecord *r, const struct input *in, struct error *err);
+void tfrecord_init(struct tfrecord *r, const struct input *in, struct ow_error *err);
 void tfrecord_release(struct tfrecord *r);
 
 /* To the next good record; false at the end, or when r->status is not OW_OK. */

@@ -2,7 +2,7 @@
  * tfrecord_test.c: records are read back; each truncation and each changed byte costs the record it
  * hits and no other, and is counted.
  */
-#include "wire/tfrecord.h"
+#include "wire/tensorflow/tfrecord.h"
 
 #include "../../tests/support/table_writer.h"
 
@@ -41,7 +41,7 @@ static void write_all(struct buf *out, size_t *starts)
 /* Bit i of the result: text i was read. A record that equals none of them fails the test. */
 static unsigned read_all(struct str file, struct tfrecord_report *report, ow_status *status)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct input in;
 	struct tfrecord r;
 	unsigned seen = 0;
@@ -173,7 +173,7 @@ static void large_records(void **state)
 	int fd = mkstemp(path);
 	struct tfrecord r;
 	struct input in;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct buf file;
 
 	(void)state;

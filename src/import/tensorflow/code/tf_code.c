@@ -1,14 +1,392 @@
 /*
- * tf_code.c: see tf_code.h. Runs under the model's lock when it decodes. Ids without a text read as
- * the empty text.
+ * tf_code.c: code traces of ops (tf_code.h): kept raw during the import, decoded on first use. Frames are made first, each
+ * distinct one once; then the traces of all ops become stacks, one level after the other. Decoding runs under the model's
+ * lock. Ids without a text read as the empty text.
  *
  * Traces that stay in their file have places beyond those in model.code: IN_FILE, the source, the offset.
  */
-#include "import/tf_code.h"
+#include "import/tensorflow/code/tf_code.h"
+#include "base/vec.h"
+#include "wire/protobuf/pb.h"
+#include "model/builder.h"
+#include "model/model.h"
 
-#include "import/tf_frames.h"
-#include "import/tf_stacks.h"
-#include "wire/pb.h"
+struct tf_trace {
+	op_id op;
+	uint32_t parent;    /* the stack it has come to */
+	uint32_t next, end; /* its frames still to be placed */
+};
+
+struct tf_stacks {
+	struct builder *b;
+	const struct code_traces *from;
+	struct tf_trace *traces;
+	size_t trace_count, trace_cap;
+};
+
+/* Raw frames are short, as they refer to texts by id: these lie in the table itself. Those with texts in them are
+ * copied once. */
+#define TF_SHORT_BYTES 19
+
+struct tf_short_frame {
+	uint64_t bytes[2];
+	uint32_t rest; /* the last three bytes, and the size */
+	frame_id frame;
+};
+
+struct tf_long_frame {
+	size_t offset; /* in long_bytes */
+	size_t size;
+	frame_id frame;
+};
+
+struct tf_frames {
+	struct mem *mem;
+	/* Open addressing, at most half full; a frame that is nil marks a free slot. */
+	struct tf_short_frame *slots;
+	size_t mask, count; /* slots - 1; how many are taken */
+	struct map by_bytes;
+	struct buf long_bytes;
+	struct tf_long_frame *longs; /* [0] is unused */
+	size_t long_count, long_cap;
+};
+
+/* A frame to be looked up. */
+struct tf_raw_frame {
+	struct str bytes;
+	uint64_t hash;
+	struct tf_short_frame key; /* of a short one */
+};
+
+/* ---- stacks ----
+ * The prefix tree of many code traces at once. Adding one frame after the other would look up millions of (caller, frame)
+ * pairs; taking all traces level by level shows which of them are alone with their callers, and for those nothing needs
+ * to be looked up any more. tf_stacks_add for each op, then tf_stacks_build sets op.stack.
+ */
+
+/* Traces that have come to the same stack, within one level. */
+struct group {
+	uint64_t key; /* caller's stack and frame */
+	uint32_t stack;
+	uint32_t count;
+};
+
+struct level {
+	struct map map;
+	struct group *groups; /* [0] is unused */
+	size_t count, cap;
+	uint32_t *of; /* group of each active trace */
+	size_t of_cap;
+	uint32_t last;
+};
+
+static void tf_stacks_init(struct tf_stacks *s, struct builder *b, const struct code_traces *from)
+{
+	*s = (struct tf_stacks){ .b = b, .from = from };
+}
+
+static void tf_stacks_release(struct tf_stacks *s)
+{
+	mem_free(s->b->m->mem, s->traces, s->trace_cap * sizeof(*s->traces));
+	*s = (struct tf_stacks){ .b = s->b };
+}
+
+/* Failures are the builder's. */
+static void tf_stacks_add(struct tf_stacks *s, op_id op)
+{
+	uint32_t first = s->from->first[op.v];
+
+	if (!vec_push(s->b->m->mem, s->traces, s->trace_count, s->trace_cap,
+		      (struct tf_trace){
+			      .op = op, .next = first, .end = first + s->from->len[op.v] }))
+		builder_no_memory(s->b);
+}
+
+static uint32_t find_group(struct tf_stacks *s, struct level *l, uint64_t key)
+{
+	uint64_t hash = map_hash_u64(key, 12);
+
+	if (l->groups[l->last].key == key && l->last)
+		return l->last; /* neighbours often were made by the same code */
+	for (struct map_iter it = map_find(&l->map, hash); it.value; it = map_next(&l->map, it))
+		if (l->groups[it.value].key == key)
+			return l->last = it.value;
+	if (!vec_reserve(s->b->m->mem, l->groups, l->cap, l->count + 1)) {
+		builder_no_memory(s->b);
+		return 0;
+	}
+	if (!map_add(&l->map, hash, (uint32_t)l->count)) {
+		builder_no_memory(s->b);
+		return 0;
+	}
+	l->groups[l->count] = (struct group){ .key = key };
+	return l->last = (uint32_t)l->count++;
+}
+
+/* Rows of other sources may be there; then each pair is looked up among them. */
+static uint32_t add_stack(struct tf_stacks *s, bool alone, uint32_t parent, frame_id frame)
+{
+	stack_id caller = { parent };
+
+	if (alone)
+		return builder_add_stack(s->b,
+					 &(struct stack_row){ .parent = caller, .frame = frame })
+			.v;
+	return builder_stack(s->b, caller, frame).v;
+}
+
+/* The next frame of every trace, by caller and frame. Traces without one are done. */
+static size_t group_traces(struct tf_stacks *s, struct level *l, bool alone)
+{
+	size_t active = 0;
+
+	for (size_t i = 0; i < s->trace_count && s->b->status == OW_OK; i++) {
+		struct tf_trace trace = s->traces[i];
+		struct group *group;
+		uint32_t g;
+
+		if (trace.next == trace.end) {
+			if (trace.parent)
+				BUILDER_SET(s->b, op, stack, trace.op, (stack_id){ trace.parent });
+			continue;
+		}
+		g = find_group(s, l, (uint64_t)trace.parent << 32 | s->from->frames[trace.next].v);
+		group = &l->groups[g];
+		if (!group->count++)
+			group->stack =
+				add_stack(s, alone, trace.parent, s->from->frames[trace.next]);
+		trace.parent = group->stack;
+		trace.next++;
+		s->traces[active] = trace;
+		l->of[active++] = g;
+	}
+	return active;
+}
+
+/* The rest of a trace that shares no more callers with others. */
+static void finish_trace(struct tf_stacks *s, const struct tf_trace *trace)
+{
+	uint32_t stack = trace->parent;
+
+	for (uint32_t i = trace->next; i < trace->end; i++)
+		stack = add_stack(s, true, stack, s->from->frames[i]);
+	BUILDER_SET(s->b, op, stack, trace->op, (stack_id){ stack });
+}
+
+static size_t finish_lonely(struct tf_stacks *s, const struct level *l, size_t active)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < active && s->b->status == OW_OK; i++)
+		if (l->groups[l->of[i]].count == 1)
+			finish_trace(s, &s->traces[i]);
+		else
+			s->traces[left++] = s->traces[i];
+	return left;
+}
+
+static bool begin_levels(struct tf_stacks *s, struct level *l)
+{
+	struct mem *mem = s->b->m->mem;
+	void *groups = NULL;
+
+	*l = (struct level){ .count = 1 };
+	map_init(&l->map, mem);
+	l->of_cap = s->trace_count;
+	l->of = mem_alloc(mem, l->of_cap * sizeof(*l->of));
+	if (!l->of || !mem_grow(mem, &groups, &l->cap, 8, sizeof(*l->groups))) {
+		builder_no_memory(s->b);
+		return false;
+	}
+	l->groups = groups;
+	l->groups[0] = (struct group){ 0 };
+	return true;
+}
+
+/* After stacks were added without looking any up, so that the next source finds them. */
+static void index_stacks(struct tf_stacks *s)
+{
+	struct model *m = s->b->m;
+
+	map_release(&m->stack_map);
+	map_init(&m->stack_map, m->mem);
+	for (uint32_t i = 1; i < m->stack.count; i++)
+		if (!map_add(&m->stack_map, map_hash_u64(m->stack.parent[i].v, m->stack.frame[i].v),
+			     i)) {
+			builder_no_memory(s->b);
+			return;
+		}
+}
+
+static ow_status tf_stacks_build(struct tf_stacks *s)
+{
+	struct model *m = s->b->m;
+	bool alone = m->stack.count <= 1;
+	struct level l;
+
+	if (!s->trace_count || s->b->status != OW_OK)
+		return s->b->status;
+	if (!alone && m->stack_map.count != m->stack.count - 1)
+		index_stacks(s);
+	if (begin_levels(s, &l))
+		while (s->trace_count && s->b->status == OW_OK) {
+			size_t active = group_traces(s, &l, alone);
+
+			s->trace_count = alone ? finish_lonely(s, &l, active) : active;
+			map_release(&l.map);
+			map_init(&l.map, m->mem);
+			l.count = 1;
+			l.last = 0;
+		}
+	map_release(&l.map);
+	mem_free(m->mem, l.of, l.of_cap * sizeof(*l.of));
+	mem_free(m->mem, l.groups, l.cap * sizeof(*l.groups));
+	return s->b->status;
+}
+
+/* ---- frames ----
+ * Raw frames (CodeDef.Trace) that were decoded before, found by their bytes: much cheaper than decoding the same frame
+ * again. Frames are prepared some at a time and then looked up, which lets their cache misses overlap.
+ */
+
+#define SLOTS_MIN 256
+
+static bool is_short(struct str bytes)
+{
+	return bytes.len <= TF_SHORT_BYTES;
+}
+
+static bool same_key(const struct tf_short_frame *a, const struct tf_short_frame *b)
+{
+	return a->bytes[0] == b->bytes[0] && a->bytes[1] == b->bytes[1] && a->rest == b->rest;
+}
+
+static uint64_t hash_key(const struct tf_short_frame *key)
+{
+	return map_hash_u64(key->bytes[0] ^ (uint64_t)key->rest << 32, key->bytes[1]);
+}
+
+/* Its bytes, zeros behind them, and the size. */
+static struct tf_short_frame key_of(struct str bytes, const char *end)
+{
+	const uint8_t *at = (const uint8_t *)bytes.ptr;
+	uint8_t copy[24] = { 0 };
+	uint64_t words[3];
+
+	if (OW_UNLIKELY((size_t)(end - bytes.ptr) < sizeof(copy)))
+		at = memcpy(copy, bytes.ptr, bytes.len);
+	for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
+		size_t left = bytes.len - MIN(bytes.len, i * 8);
+
+		words[i] = pb_load64(at + i * 8);
+		if (left < 8)
+			words[i] &= (UINT64_C(1) << left * 8) - 1;
+	}
+	return (struct tf_short_frame){ .bytes = { words[0], words[1] },
+					.rest = (uint32_t)words[2] | (uint32_t)bytes.len << 24 };
+}
+
+/* Its slot, or a free one. */
+static struct tf_short_frame *slot_of(const struct tf_frames *t, const struct tf_short_frame *key,
+				      uint64_t hash)
+{
+	size_t at = (size_t)hash & t->mask;
+
+	while (t->slots[at].frame.v && !same_key(&t->slots[at], key))
+		at = (at + 1) & t->mask;
+	return &t->slots[at];
+}
+
+static bool resize(struct tf_frames *t, size_t slots)
+{
+	struct tf_frames old = *t;
+	struct tf_short_frame *fresh = mem_zalloc(t->mem, slots * sizeof(*fresh));
+
+	if (!fresh)
+		return false;
+	t->slots = fresh;
+	t->mask = slots - 1;
+	for (size_t i = 0; old.slots && i <= old.mask; i++)
+		if (old.slots[i].frame.v)
+			*slot_of(t, &old.slots[i], hash_key(&old.slots[i])) = old.slots[i];
+	if (old.slots)
+		mem_free(t->mem, old.slots, (old.mask + 1) * sizeof(*old.slots));
+	return true;
+}
+
+static bool tf_frames_init(struct tf_frames *t, struct mem *mem)
+{
+	*t = (struct tf_frames){ .mem = mem, .long_count = 1 };
+	map_init(&t->by_bytes, mem);
+	buf_init(&t->long_bytes, mem);
+	return resize(t, SLOTS_MIN);
+}
+
+static void tf_frames_release(struct tf_frames *t)
+{
+	if (t->slots)
+		mem_free(t->mem, t->slots, (t->mask + 1) * sizeof(*t->slots));
+	map_release(&t->by_bytes);
+	buf_release(&t->long_bytes);
+	mem_free(t->mem, t->longs, t->long_cap * sizeof(*t->longs));
+}
+
+/* Bytes behind those of the frame, up to `end`, may be read. */
+static void tf_frames_prepare(const struct tf_frames *t, struct tf_raw_frame *raw, struct str bytes,
+			      const char *end)
+{
+	raw->bytes = bytes;
+	if (!is_short(bytes)) {
+		raw->hash = str_hash(bytes);
+		return;
+	}
+	raw->key = key_of(bytes, end);
+	raw->hash = hash_key(&raw->key);
+	__builtin_prefetch(&t->slots[(size_t)raw->hash & t->mask]);
+}
+
+static struct str long_bytes(const struct tf_frames *t, const struct tf_long_frame *frame)
+{
+	return str_make(t->long_bytes.ptr + frame->offset, frame->size);
+}
+
+/* Nil when it was not added. */
+static frame_id tf_frames_find(const struct tf_frames *t, const struct tf_raw_frame *raw)
+{
+	if (OW_LIKELY(is_short(raw->bytes)))
+		return slot_of(t, &raw->key, raw->hash)->frame;
+	for (struct map_iter it = map_find(&t->by_bytes, raw->hash); it.value;
+	     it = map_next(&t->by_bytes, it))
+		if (str_eq(long_bytes(t, &t->longs[it.value]), raw->bytes))
+			return t->longs[it.value].frame;
+	return (frame_id){ 0 };
+}
+
+static bool add_long(struct tf_frames *t, const struct tf_raw_frame *raw, frame_id frame)
+{
+	struct tf_long_frame fresh = { t->long_bytes.len, raw->bytes.len, frame };
+
+	buf_add_str(&t->long_bytes, raw->bytes);
+	if (t->long_bytes.failed || t->long_count > UINT32_MAX ||
+	    !vec_reserve(t->mem, t->longs, t->long_cap, t->long_count + 1))
+		return false;
+	t->longs[t->long_count] = fresh;
+	return map_add(&t->by_bytes, raw->hash, (uint32_t)t->long_count++);
+}
+
+/* A frame that was not found. False without memory; nothing may be added then. */
+static bool tf_frames_add(struct tf_frames *t, const struct tf_raw_frame *raw, frame_id frame)
+{
+	struct tf_short_frame *slot;
+
+	if (!is_short(raw->bytes))
+		return add_long(t, raw, frame);
+	slot = slot_of(t, &raw->key, raw->hash);
+	*slot = raw->key;
+	slot->frame = frame;
+	t->count++;
+	return t->count * 2 <= t->mask || resize(t, 2 * (t->mask + 1));
+}
 
 #define IN_FILE (UINT64_C(1) << 63)
 #define FILE_BITS 40   /* of the offset in a file */
@@ -231,8 +609,8 @@ static frame_id frame_of(struct tf_code *code, struct builder *b, struct tf_fram
 	return frame;
 }
 
-static void flush(struct tf_code *code, struct builder *b, struct batch *batch,
-		  struct code_traces *to)
+static void decode_batch(struct tf_code *code, struct builder *b, struct batch *batch,
+			 struct code_traces *to)
 {
 	for (size_t i = 0; i < batch->count; i++)
 		to->frames[to->count++] = frame_of(code, b, batch->known, &batch->frames[i]);
@@ -249,14 +627,11 @@ static bool is_ours(const struct tf_code *code, const struct model *m, uint32_t 
 /* Room for a batch; places are 32-bit numbers, and a frame takes two bytes at least. */
 static bool room_for_batch(struct builder *b, struct code_traces *to)
 {
-	void *frames = to->frames;
-
 	if (to->count + BATCH >= UINT32_MAX ||
-	    !mem_grow(b->m->mem, &frames, &to->cap, to->count + BATCH, sizeof(*to->frames))) {
+	    !vec_reserve(b->m->mem, to->frames, to->cap, to->count + BATCH)) {
 		builder_no_memory(b);
 		return false;
 	}
-	to->frames = frames;
 	return true;
 }
 
@@ -339,22 +714,23 @@ static void read_trace(struct tf_code *code, struct builder *b, struct batch *ba
 					  end);
 		if (batch->count < BATCH)
 			continue;
-		flush(code, b, batch, to);
+		decode_batch(code, b, batch, to);
 		if (!room_for_batch(b, to))
 			return;
 	}
-	flush(code, b, batch, to);
+	decode_batch(code, b, batch, to);
 	to->len[op] = (uint32_t)to->count - to->first[op];
 }
 
 /* The file with the traces. One that was changed since is not read. */
 static ow_status open_window(const struct tf_code *code, const struct model *m,
-			     struct window *window, struct error *err)
+			     struct window *window, struct ow_error *err)
 {
 	const struct input *in = code->in_file.v < m->input_cap ? m->inputs[code->in_file.v] : NULL;
 
 	if (!in)
-		return error_set(err, OW_E_IO, "the file with the code traces is closed");
+		return error_set(err, OW_E_IO,
+				 "the code traces cannot be read: their input file is closed");
 	OW_TRY(input_check_unchanged(in, err));
 	window_init(window, in, err);
 	return OW_OK;
@@ -385,7 +761,7 @@ static ow_status read_traces(struct tf_code *code, struct builder *b, struct cod
 	return b->status;
 }
 
-static ow_status trace(struct model *m, void *state, struct error *err)
+static ow_status trace(struct model *m, void *state, struct ow_error *err)
 {
 	struct tf_code *code = state;
 	struct builder b;
@@ -411,7 +787,7 @@ static ow_status build(const struct tf_code *code, struct builder *b,
 	return status;
 }
 
-static ow_status decode(struct model *m, void *state, struct error *err)
+static ow_status decode(struct model *m, void *state, struct ow_error *err)
 {
 	struct tf_code *code = state;
 	struct code_traces own;
@@ -429,7 +805,7 @@ static ow_status decode(struct model *m, void *state, struct error *err)
 	return status;
 }
 
-static void release(void *state)
+static void free_code(void *state)
 {
 	tf_code_free(state);
 }
@@ -446,5 +822,5 @@ ow_status tf_code_defer(struct tf_code *code)
 	}
 	return builder_defer_stacks(
 		b, &(struct deferred){
-			   .run = decode, .trace = trace, .release = release, .state = code });
+			   .run = decode, .trace = trace, .release = free_code, .state = code });
 }

@@ -12,7 +12,7 @@
 #ifndef IMPORT_TF_CODE_H
 #define IMPORT_TF_CODE_H
 
-#include "import/tf_read.h"
+#include "import/tensorflow/tf_read.h"
 
 struct tf_code;
 

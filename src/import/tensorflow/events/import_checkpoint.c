@@ -5,8 +5,8 @@
  * to show. The values stay in the file; the public interface reads them when they are asked for.
  */
 #include "import/importer.h"
-#include "import/repaired_text.h"
-#include "wire/checkpoint.h"
+#include "import/common/model_text.h"
+#include "wire/tensorflow/checkpoint.h"
 
 #define VARIABLE_TYPE "_checkpoint_variables"
 #define LISTED 10 /* variables listed as facts */
@@ -38,7 +38,7 @@ static str_id name_of(struct builder *b, struct str name, bool *repaired)
 	if (OW_LIKELY(utf8_valid(name)))
 		return builder_str(b, name);
 	*repaired = true;
-	return repaired_text(b, name);
+	return utf8_repair(b, name);
 }
 
 /* The op of a variable, with its type; nil when the graph has none. */
@@ -107,14 +107,15 @@ static uint64_t add_variables(struct builder *b, const struct checkpoint *c)
 				  "names of variables that are not UTF-8 were repaired");
 	if (bad_shapes)
 		builder_note_many(b, NOTE_DAMAGED, OW_NO_OFFSET, bad_shapes,
-				  "variables of the checkpoint have a shape that is not one");
+				  "variables of the checkpoint have an invalid shape; their values "
+				  "cannot be read");
 	return bytes;
 }
 
 /* TensorFlow's own words, where it is, and what can be done. */
 static ow_status tell_damage(struct import_ctx *ctx, ow_status status)
 {
-	const struct error why = ctx->err ? *ctx->err : (struct error){ 0 };
+	const struct ow_error why = ctx->err ? *ctx->err : (struct ow_error){ 0 };
 
 	if (status != OW_E_CORRUPT)
 		return error_wrap(ctx->err, status, "%s", ctx->in->name);

@@ -35,7 +35,7 @@ static void write_index(struct table_writer *w, bool snappy)
 }
 
 /* Into a model that has an op "w" first, when `graph`. NULL on failure. */
-static struct model *load(struct str bytes, bool graph, ow_status *status, struct error *err)
+static struct model *load(struct str bytes, bool graph, ow_status *status, struct ow_error *err)
 {
 	struct model *m = model_new(&mem, err);
 	struct import_options options = { .step = INT64_MIN };
@@ -92,7 +92,7 @@ static bool has_type(const struct model *m, op_id op, const char *type)
 static void marks_the_ops_of_a_graph(void **state)
 {
 	struct table_writer w;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct model *m;
 	ow_status status;
 	op_id op;
@@ -129,7 +129,7 @@ static void marks_the_ops_of_a_graph(void **state)
 static void alone_its_variables_are_ops(void **state)
 {
 	struct table_writer w;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct model *m;
 	ow_status status;
 	const int64_t *dims;
@@ -171,7 +171,7 @@ static void is_recognised_by_its_end(void **state)
 static void damage_ends_in_a_status(void **state)
 {
 	struct table_writer w;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct model *m;
 	ow_status status;
 
@@ -207,7 +207,7 @@ static void damage_ends_in_a_status(void **state)
 static void damage_is_told(void **state)
 {
 	struct table_writer w;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	ow_status status;
 
 	(void)state;
@@ -225,7 +225,7 @@ static void failing_allocations(void **state)
 {
 	ow_status status = OW_E_NO_MEMORY;
 	struct table_writer w;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct model *m;
 	size_t before;
 

@@ -2,14 +2,14 @@
  * import_tfevents.c: TensorBoard event files (events.out.tfevents.*): records with CRCs, each an Event.
  * The graphs and every tagged run metadata inside are read by the readers of those formats, in place;
  * graphs first, wherever they are, so that run metadata finds its ops. Summaries, log messages and
- * session marks are counted only. Damaged records are passed over and counted in notes.
+ * session marks are counted only. Damaged records are skipped and counted in notes.
  */
 #include "import/importer.h"
-#include "import/tf_run.h"
-#include "import/tf_graph.h"
-#include "import/tf_meta.h"
-#include "wire/pb_stream.h"
-#include "wire/tfrecord.h"
+#include "base/vec.h"
+#include "import/tensorflow/run/run_metadata.h"
+#include "import/tensorflow/graph/tf_graph.h"
+#include "wire/protobuf/pb_stream.h"
+#include "wire/tensorflow/tfrecord.h"
 
 #define SEARCHED ((size_t)64 << 10) /* for a first good record, when the file begins with damage */
 #define TAG_MAX 4096		    /* bytes of a tag that are looked at */
@@ -45,13 +45,13 @@ struct range {
 struct run {
 	struct range metadata;
 	str_id tag;
-	int64_t number; /* TF_NEXT_STEP when nothing tells it */
+	int64_t number; /* TF_NEXT_STEP when it is unknown */
 };
 
 struct events {
 	struct import_ctx ctx; /* a copy whose error is ours, for nested messages */
 	struct builder *b;
-	struct error nested;
+	struct ow_error nested;
 	struct tfrecord records;
 	uint64_t fields[EVENT_FIELDS];
 	uint64_t events, bad_events, bad_event_offset;
@@ -143,10 +143,8 @@ static void read_tagged_run(struct events *e, struct pb_stream *s, const struct 
 	pb_stream_leave(s);
 	if (!run.metadata.end)
 		return;
-	if (!mem_grow(e->b->m->mem, (void **)&e->runs, &e->run_cap, e->run_count + 1, sizeof(run)))
+	if (!vec_push(e->b->m->mem, e->runs, e->run_count, e->run_cap, run))
 		builder_no_memory(e->b);
-	else
-		e->runs[e->run_count++] = run;
 }
 
 static void read_field(struct events *e, struct pb_stream *s, const struct pb_stream_field *f)
@@ -272,7 +270,7 @@ static ow_status read_run(struct events *e, const struct run *run, int64_t numbe
 
 	fact_text(e->b, facts, "tag", model_str(e->b->m, run->tag));
 	status = tf_run_read(&e->ctx, run->metadata.begin, run->metadata.end, false, number, facts);
-	return nested_status(e, status, run->metadata.begin, "a run metadata");
+	return nested_status(e, status, run->metadata.begin, "run metadata");
 }
 
 static ow_status read_runs(struct events *e)
@@ -325,11 +323,12 @@ static void add_notes(struct events *e)
 				  "damaged records of the event file were skipped");
 	if (report->truncated)
 		builder_note(e->b, NOTE_TRUNCATED, OW_NO_OFFSET,
-			     "the event file ends inside a record: its writer was stopped, or is "
-			     "still at work");
+			     "the event file ends inside a record: the program that writes it was "
+			     "stopped or is still running");
 	if (e->bad_events)
-		builder_note_many(e->b, NOTE_DAMAGED, e->bad_event_offset, e->bad_events,
-				  "records of the event file are not whole events");
+		builder_note_many(
+			e->b, NOTE_DAMAGED, e->bad_event_offset, e->bad_events,
+			"records of the event file are not complete events; they were skipped");
 	if (!e->graph_count && !e->meta_count && !e->run_count)
 		builder_note(e->b, NOTE_INFO, OW_NO_OFFSET,
 			     "the event file has neither a graph nor run metadata, so there is "
@@ -367,7 +366,7 @@ static ow_status load(struct import_ctx *ctx)
 {
 	struct mem *mem = ctx->b->m->mem;
 	struct events e = { .ctx = *ctx, .b = ctx->b };
-	struct error trouble = { 0 };
+	struct ow_error trouble = { 0 };
 	ow_status status;
 
 	e.ctx.err = &e.nested;

@@ -102,7 +102,7 @@ static void write_events(struct buf *out)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static struct model *load(struct str bytes, ow_status *status, struct error *err)
+static struct model *load(struct str bytes, ow_status *status, struct ow_error *err)
 {
 	struct model *m = model_new(&mem, err);
 	struct import_options options = { .step = INT64_MIN };
@@ -150,7 +150,7 @@ static uint64_t notes_of(const struct model *m, enum note_kind kind)
 static void finds_graphs_and_runs(void **state)
 {
 	struct buf file;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct model *m;
 	ow_status status;
 
@@ -185,7 +185,7 @@ static void finds_graphs_and_runs(void **state)
 static void meta_graphs_will_do(void **state)
 {
 	struct buf file, graph, meta;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct model *m;
 	ow_status status;
 
@@ -233,7 +233,7 @@ static void is_recognised(void **state)
 
 static void other_records_are_refused(void **state)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct buf file;
 	ow_status status;
 
@@ -250,7 +250,7 @@ static void other_records_are_refused(void **state)
 
 static void damage_is_counted(void **state)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct buf file;
 	ow_status status;
 	struct model *m;
@@ -279,7 +279,7 @@ static void damage_is_counted(void **state)
 /* Every byte of the events themselves changed, behind right CRCs. */
 static void hostile_events(void **state)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct buf file;
 	ow_status status;
 
@@ -311,7 +311,7 @@ static void hostile_events(void **state)
 static void failing_allocations(void **state)
 {
 	ow_status status = OW_E_NO_MEMORY;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct buf file;
 	size_t before;
 
@@ -356,7 +356,7 @@ static void corpus(void **state)
 	}
 	for (size_t i = 0; i < ARRAY_COUNT(real); i++) {
 		char path[1024];
-		struct error err = { 0 };
+		struct ow_error err = { 0 };
 		struct input in;
 		struct model *m;
 		ow_status status;

@@ -1,12 +1,16 @@
 /*
- * tf_graph.c: see tf_graph.h. Function bodies of the library and all attributes but three are passed
- * over; the places of the library and of every node's record are kept so that others can read the rest on demand.
+ * import_graphdef.c: GraphDef, binary or text: the nodes of a TensorFlow graph become ops, edges and static shapes. Also
+ * reads the graphs in meta graphs, saved models and event files (tf_graph.h). Function bodies of the library and all
+ * attributes but three are skipped; their places are kept, and tf_library.c and tf_node.c read them on demand.
  */
-#include "import/tf_graph.h"
+#include "import/importer.h"
+#include "base/vec.h"
+#include "import/tensorflow/graph/tf_graph.h"
+#include "import/tensorflow/tf_message.h"
+#include "import/tensorflow/tf_read.h"
+#include "import/tensorflow/shapes/tf_shape.h"
 
-#include "import/tf_read.h"
-#include "import/tf_shape_proto.h"
-#include "import/tf_tally.h"
+/* ---- reading the message ---- */
 
 /* A record larger than this (a Const with its data) is walked field by field instead of being brought
  * into memory; an attribute larger than this cannot be one of those we want. */
@@ -40,6 +44,8 @@ struct graph {
 	struct ahead ahead;
 	uint32_t input_base;
 	uint64_t nodes, inputs, control_inputs, functions, duplicates, bad_ports;
+	uint64_t repeated; /* nodes that an earlier input has, too, with the same type */
+	uint32_t first_op; /* of this graph */
 	uint64_t bad_port_offset, duplicate_offset;
 	int64_t producer;
 	bool has_producer;
@@ -47,9 +53,9 @@ struct graph {
 	bool count_only;
 	bool first_graph;
 	uint64_t reserve_at;
-	uint32_t asked;	  /* see tf_ask_ahead */
-	uint64_t begin;	  /* where the message begins */
-	uint64_t unknown; /* nodes that are no ops, when only counting */
+	uint32_t prefaulted; /* see tf_prefault_rows */
+	uint64_t begin;	     /* where the message begins */
+	uint64_t unknown;    /* nodes that are no ops, when only counting */
 };
 
 /* The node being read. Its edges and outputs are in the model's tables already. */
@@ -282,14 +288,18 @@ static void add_node(struct graph *g, const struct node *n, uint64_t offset, uin
 		return;
 	}
 	if (!n->is_new && builder_find_op(b, n->name).v) {
+		uint32_t known = builder_find_op(b, n->name).v;
+
 		drop_rows(m, n);
-		if (!g->duplicates++)
+		if (!g->nested && known < g->first_op && m->op.type[known].v == n->type.v)
+			g->repeated++;
+		else if (!g->duplicates++)
 			g->duplicate_offset = offset;
 		return;
 	}
 	share_ports(b, n->input_first);
-	if (OW_UNLIKELY(m->op.count >= g->asked))
-		tf_ask_ahead(m, TABLE_op, &g->asked);
+	if (OW_UNLIKELY(m->op.count >= g->prefaulted))
+		tf_prefault_rows(m, TABLE_op, &g->prefaulted);
 	builder_new_op(
 		b, &(struct op_row){ .name = n->name,
 				     .type = n->type,
@@ -487,18 +497,12 @@ static void resolve_inputs(struct graph *g)
 static void keep_library(struct graph *g, const struct pb_stream_field *f)
 {
 	struct model *m = g->r.b->m;
-	void *libraries = m->libraries;
 
 	if (g->count_only || !g->r.ctx->options->infer)
 		return;
-	if (!mem_grow(m->mem, &libraries, &m->library_cap, m->library_count + 1,
-		      sizeof(*m->libraries))) {
+	if (!vec_push(m->mem, m->libraries, m->library_count, m->library_cap,
+		      (struct function_library){ g->r.b->source, f->offset, f->size }))
 		builder_fail(g->r.b, error_no_memory(g->r.b->err));
-		return;
-	}
-	m->libraries = libraries;
-	m->libraries[m->library_count++] =
-		(struct function_library){ g->r.b->source, f->offset, f->size };
 }
 
 static void count_functions(struct graph *g, const struct pb_stream_field *f)
@@ -530,13 +534,18 @@ static void note_oddities(struct graph *g)
 {
 	struct builder *b = g->r.b;
 
+	if (g->repeated) /* a meta graph beside the text of its graph */
+		builder_note_many(
+			b, NOTE_INFO, OW_NO_OFFSET, g->repeated,
+			"nodes are in an earlier input, too, with the same name and type: "
+			"counted once");
 	if (g->duplicates) /* versions of one graph in one file repeat its nodes */
 		builder_note_many(
 			b, g->nested ? NOTE_INFO : NOTE_DROPPED, g->duplicate_offset, g->duplicates,
-			"nodes of the graph with a name that was there already were skipped");
+			"nodes of the graph were skipped because another node has the same name");
 	if (g->bad_ports)
 		builder_note_many(b, NOTE_REPAIRED, g->bad_port_offset, g->bad_ports,
-				  "inputs with a port that is no number were taken as port 0");
+				  "inputs have a port that is not a number; port 0 is used");
 }
 
 static void add_facts(struct graph *g, fact_id parent)
@@ -586,7 +595,7 @@ static bool read_other(struct graph *g, const struct pb_stream_field *f)
 }
 
 /* Nodes that are whole in the window; stops before anything else. */
-static void read_nodes(struct graph *g, struct tf_bulk *bulk)
+static void read_nodes(struct graph *g, struct pb_bulk *bulk)
 {
 	struct pb_field f;
 	uint64_t offset;
@@ -596,7 +605,7 @@ static void read_nodes(struct graph *g, struct tf_bulk *bulk)
 		struct node n;
 		bool whole;
 
-		if (!tf_bulk_next(bulk, &f, &offset))
+		if (!pb_bulk_next(bulk, &f, &offset))
 			return;
 		if (f.tag != PB_TAG(1, PB_BYTES)) {
 			bulk->pb.at = before;
@@ -614,18 +623,20 @@ static ow_status read_graph(struct graph *g, struct import_ctx *ctx, uint64_t be
 			    fact_id facts)
 {
 	struct pb_stream_field f;
-	struct tf_bulk bulk;
+	struct pb_bulk bulk;
 
 	tf_read_begin(&g->r, ctx, "GraphDef", begin, end);
 	g->input_base = ctx->b->m->op_input.count;
 	g->first_graph = ctx->b->m->op.count == 1;
+	g->first_op = ctx->b->m->op.count;
 	g->begin = begin;
 	tf_tally_init(&g->types, ctx->b);
 	tf_tally_init(&g->devices, ctx->b);
 	do {
-		bulk = tf_bulk(&g->r);
+		bulk = pb_bulk(&g->r.stream);
 		read_nodes(g, &bulk);
-	} while (tf_bulk_end(&g->r, &bulk) && tf_next(&g->r, &f) && read_other(g, &f));
+		pb_bulk_end(&g->r.stream, &bulk);
+	} while (tf_next(&g->r, &f) && read_other(g, &f));
 	resolve_inputs(g);
 	note_oddities(g);
 	add_facts(g, facts);
@@ -654,3 +665,25 @@ ow_status tf_graph_count(struct import_ctx *ctx, uint64_t begin, uint64_t end, f
 	*unknown = g.unknown;
 	return status;
 }
+
+static int sniff(const struct sniff *s)
+{
+	return tf_sniff(s, TF_GRAPH);
+}
+
+static ow_status load(struct import_ctx *ctx)
+{
+	fact_text(ctx->b, (fact_id){ 0 }, "kind", STR("GraphDef"));
+	OW_TRY(tf_text_convert(ctx, TF_GRAPH));
+	return tf_graph_read(ctx, 0, ctx->in->size, (fact_id){ 0 }, NULL);
+}
+
+const struct importer import_graphdef = {
+	.name = "graphdef",
+	.summary = "TensorFlow GraphDef: ops, edges, static shapes",
+	.extensions = "*.pb, *.pbtxt, graph.pbtxt",
+	.role = ROLE_GRAPH,
+	.defers = true,
+	.sniff = sniff,
+	.load = load,
+};

@@ -31,7 +31,7 @@ static void ops_and_shapes(void **state)
 	assert_int_equal(t.m->op.count - 1, 6);
 	assert_string_equal(tf_str(&t, t.m->op.type[tf_op(&t, "x")]), "Placeholder");
 	assert_string_equal(tf_types(&t, "conv"), "Conv2D");
-	assert_int_equal(tf_noted(&t, "there already were skipped"), 1);
+	assert_int_equal(tf_noted(&t, "another node has the same name"), 1);
 
 	assert_string_equal(tf_dims(&t, t.m->op.shape[tf_op(&t, "x")]), "-1x4");
 	assert_string_equal(tf_dims(&t, t.m->op.shape[tf_op(&t, "s")]), "1");
@@ -43,6 +43,24 @@ static void ops_and_shapes(void **state)
 	assert_string_equal(tf_dims(&t, t.m->op_output.shape[s + 1]), "-");
 	assert_string_equal(tf_dims(&t, t.m->op_output.shape[s + 2]), "7");
 	assert_string_equal(tf_str(&t, t.m->op.data_format[tf_op(&t, "conv")]), "NHWC");
+	tf_close(&t);
+}
+
+/* A meta graph and the text of its graph, opened together: not damage. A node of another type is. */
+static void the_same_graph_twice(void **state)
+{
+	struct tf_files t;
+
+	(void)state;
+	tf_open(&t);
+	assert_int_equal(tf_load_graph(&t, "node { name: 'a' op: 'A' } node { name: 'b' op: 'B' }"),
+			 OW_OK);
+	assert_int_equal(tf_load_graph(&t, "node { name: 'a' op: 'A' } node { name: 'b' op: 'C' }"),
+			 OW_OK);
+	tf_freeze(&t);
+	assert_int_equal(t.m->op.count - 1, 2);
+	assert_int_equal(tf_noted(&t, "in an earlier input, too"), 1);
+	assert_int_equal(tf_noted(&t, "another node has the same name"), 1);
 	tf_close(&t);
 }
 
@@ -107,7 +125,7 @@ static void bad_ports_are_noted(void **state)
 	i = t.m->op.input_first[tf_op(&t, "a")];
 	assert_int_equal(t.m->op_input.src[i].v, tf_op(&t, "b"));
 	assert_int_equal(t.m->op_input.src[i + 1].v, tf_op(&t, "b"));
-	assert_int_equal(tf_noted(&t, "port that is no number"), 2);
+	assert_int_equal(tf_noted(&t, "port that is not a number"), 2);
 	tf_close(&t);
 }
 
@@ -235,7 +253,7 @@ static void damage(void **state)
 	assert_int_equal(tf_load_bytes(&t, "graphdef", &bytes), OW_OK);
 	assert_int_equal(t.m->op.count - 1, 1);
 	assert_int_not_equal(tf_op(&t, "b"), 0);
-	assert_int_equal(tf_noted(&t, "damage inside"), 1);
+	assert_int_equal(tf_noted(&t, "damaged records"), 1);
 	tf_close(&t);
 }
 
@@ -316,6 +334,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ops_and_shapes),
+		cmocka_unit_test(the_same_graph_twice),
 		cmocka_unit_test(inputs_and_ports),
 		cmocka_unit_test(many_inputs_share_ports),
 		cmocka_unit_test(bad_ports_are_noted),

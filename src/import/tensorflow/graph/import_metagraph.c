@@ -1,11 +1,15 @@
 /*
- * tf_meta.c: see tf_meta.h. Of the collections only trainable_variables is read; signatures, assets,
- * the saver and the object graph are counted or passed over.
+ * import_metagraph.c: MetaGraphDef, binary or text: what tf.train.export_meta_graph writes, and the .meta file beside a
+ * checkpoint. Also reads those in saved models and event files (tf_graph.h). Its graph is read by import_graphdef.c.
+ * Of the collections only trainable_variables is read; signatures, assets, the saver and the object graph are counted
+ * or skipped.
  */
-#include "import/tf_meta.h"
+#include "import/importer.h"
+#include "import/tensorflow/graph/tf_graph.h"
+#include "import/tensorflow/tf_message.h"
+#include "import/tensorflow/tf_read.h"
 
-#include "import/tf_graph.h"
-#include "import/tf_read.h"
+/* ---- reading the message ---- */
 
 #define LARGEST_VARIABLE ((uint64_t)1 << 20)
 
@@ -218,7 +222,7 @@ ow_status tf_meta_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, fac
 	OW_TRY(read_graph(&m, unknown));
 	if (count_only || !m.collections)
 		return builder_status(ctx->b);
-	/* What is damaged was told by the first pass. */
+	/* The first pass has reported the damage. */
 	tf_read_begin(&m.r, ctx, "MetaGraphDef", begin, end);
 	read_collections(&m);
 	fact_int(ctx->b, facts, "trainable_variables", m.trainable);
@@ -230,3 +234,26 @@ ow_status tf_meta_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, fac
 		status = OW_OK;
 	return status == OW_OK ? builder_status(ctx->b) : status;
 }
+
+static int sniff(const struct sniff *s)
+{
+	return tf_sniff(s, TF_META_GRAPH);
+}
+
+static ow_status load(struct import_ctx *ctx)
+{
+	uint64_t unknown;
+
+	fact_text(ctx->b, (fact_id){ 0 }, "kind", STR("MetaGraphDef"));
+	OW_TRY(tf_text_convert(ctx, TF_META_GRAPH));
+	return tf_meta_read(ctx, 0, ctx->in->size, (fact_id){ 0 }, false, &unknown);
+}
+
+const struct importer import_metagraph = {
+	.name = "metagraph",
+	.summary = "TensorFlow MetaGraphDef: a graph with its trainable variables",
+	.extensions = "*.meta",
+	.role = ROLE_GRAPH,
+	.sniff = sniff,
+	.load = load,
+};

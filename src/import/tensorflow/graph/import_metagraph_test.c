@@ -65,7 +65,7 @@ static void saved_models(void **state)
 	assert_string_equal(tf_str(&t, t.m->source.format[1]), "savedmodel");
 	assert_int_equal(t.m->op.count - 1, 2);
 	assert_int_equal(tf_fact(&t, "schema_version"), 1);
-	assert_int_equal(tf_noted(&t, "nodes of further meta graphs"), 1);
+	assert_int_equal(tf_noted(&t, "nodes are only in later meta graphs"), 1);
 	tf_close(&t);
 }
 

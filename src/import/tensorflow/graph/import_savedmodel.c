@@ -3,9 +3,9 @@
  * used; the others are counted, and a note says when they have nodes that the first has not.
  */
 #include "import/importer.h"
-#include "import/tf_meta.h"
-#include "import/tf_read.h"
-#include "import/tf_text.h"
+#include "import/tensorflow/graph/tf_graph.h"
+#include "import/tensorflow/tf_read.h"
+#include "import/tensorflow/tf_message.h"
 
 struct saved {
 	struct tf_read r;
@@ -55,8 +55,8 @@ static ow_status load(struct import_ctx *ctx)
 	if (s.unknown)
 		builder_note_many(
 			ctx->b, NOTE_DROPPED, OW_NO_OFFSET, s.unknown,
-			"nodes of further meta graphs are not in the first, which alone is "
-			"used");
+			"nodes are only in later meta graphs, which are not read: only the first "
+			"meta graph is used");
 	if (status != OW_OK) {
 		window_release(&s.r.window);
 		return status;

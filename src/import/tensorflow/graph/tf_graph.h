@@ -1,6 +1,6 @@
 /*
- * tf_graph.h: a GraphDef becomes ops, edges and static shapes. Used by the importers of GraphDef,
- * MetaGraphDef, SavedModel and event files.
+ * tf_graph.h: a GraphDef becomes ops, edges and static shapes (import_graphdef.c); a MetaGraphDef is a graph with its
+ * collections (import_metagraph.c). Used by the importers of both, of SavedModel and of event files.
  */
 #ifndef IMPORT_TF_GRAPH_H
 #define IMPORT_TF_GRAPH_H
@@ -16,5 +16,11 @@ ow_status tf_graph_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, fa
 /* Only counts: facts as above, and the number of nodes that no op of the model has the name of. */
 ow_status tf_graph_count(struct import_ctx *ctx, uint64_t begin, uint64_t end, fact_id facts,
 			 uint64_t *unknown);
+
+/* Reads the MetaGraphDef in bytes [begin, end) of ctx->in; facts go below `facts`. With `count_only`
+ * nothing but facts is made of it, and *unknown becomes the number of nodes that are no ops of the
+ * model. */
+ow_status tf_meta_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, fact_id facts,
+		       bool count_only, uint64_t *unknown);
 
 #endif

@@ -1,11 +1,13 @@
 /*
- * tf_inline.c: see tf_inline.h. Calls are opened in the order they are found, those inside a body after all before them. A
+ * tf_inline.c: copies the bodies of called functions into the graph (tf_inline.h), for tf_finish.c. Calls are opened in the order they are found, those inside a body after all before them. A
  * function may be called again and again, so a small file can stand for endlessly many ops: opening stops at OPS_MAX and
  * a function that is being opened is not opened inside itself.
  */
-#include "import/tf_inline.h"
+#include "import/tensorflow/graph/tf_inline.h"
 
-#include "import/tf_library.h"
+#include "base/vec.h"
+
+#include "import/tensorflow/graph/tf_library.h"
 
 #define OPS_MAX 250000 /* in bodies, plus */
 #define OPS_PER_OP 4   /* as many times the ops of the graph */
@@ -81,15 +83,12 @@ static const struct kind *kind_of(const struct inliner *in, str_id type)
 
 static ow_status add_pending(struct inliner *in, uint32_t op, uint32_t parent, uint32_t function)
 {
-	void *grown = in->pending;
 	str_id type = in->m->op.type[op];
 
 	if (!kind_of(in, type) && !tf_library_find(&in->library, type))
 		return OW_OK;
-	if (!mem_grow(in->m->mem, &grown, &in->pending_cap, in->pending_count + 1,
-		      sizeof(*in->pending)))
+	if (!vec_reserve(in->m->mem, in->pending, in->pending_cap, in->pending_count + 1))
 		return no_memory(in);
-	in->pending = grown;
 	in->pending[in->pending_count++] =
 		(struct pending){ op, parent, function,
 				  parent ? in->pending[parent].depth + 1 : 0 };
@@ -522,23 +521,21 @@ static void note_calls(struct inliner *in)
 	uint64_t uncalled = count_uncalled(&in->library);
 
 	if (in->opened)
-		builder_note(
-			in->b, NOTE_INFO, OW_NO_OFFSET,
-			"%" PRIu64 " %s opened: %" PRIu64 " ops were found in them%s", in->opened,
-			in->opened == 1 ? "call of a function was" : "calls of functions were",
-			in->added,
-			in->loops ? "; the body of a loop counts once, however often it runs" : "");
+		builder_note(in->b, NOTE_INFO, OW_NO_OFFSET,
+			     "%" PRIu64 " function %s expanded into %" PRIu64 " ops%s", in->opened,
+			     in->opened == 1 ? "call was" : "calls were", in->added,
+			     in->loops ? "; the body of a loop counts once, however often it runs"
+				       : "");
 	for (int why = WHY_MISSING; why < WHY_COUNT; why++)
 		if (in->closed[why])
 			builder_note(in->b, NOTE_INFO, OW_NO_OFFSET,
-				     "what %" PRIu64 " %s is not counted: %s", in->closed[why],
-				     in->closed[why] == 1 ? "call of a function does"
-							  : "calls of functions do",
-				     WHY[why]);
+				     "%" PRIu64 " function %s not counted: %s", in->closed[why],
+				     in->closed[why] == 1 ? "call is" : "calls are", WHY[why]);
 	if (uncalled)
 		builder_note(in->b, NOTE_INFO, OW_NO_OFFSET,
-			     "what %" PRIu64 " %s is not counted: no call in the graph leads there",
-			     uncalled, uncalled == 1 ? "function does" : "functions do");
+			     "%" PRIu64 " %s not counted: no call in the graph reaches %s",
+			     uncalled, uncalled == 1 ? "function is" : "functions are",
+			     uncalled == 1 ? "it" : "them");
 }
 
 static ow_status index_calls(struct tf_calls *c, struct inliner *in)
@@ -554,7 +551,7 @@ static ow_status index_calls(struct tf_calls *c, struct inliner *in)
 	return OW_OK;
 }
 
-static ow_status run(struct inliner *in)
+static ow_status expand_all_calls(struct inliner *in)
 {
 	uint32_t ops = in->m->op.count;
 	source_id before = in->b->source;
@@ -589,7 +586,7 @@ ow_status tf_inline(struct tf_calls *calls, struct builder *b, struct tf_reader 
 	buf_init(&in.name, b->m->mem);
 	status = tf_library_init(&in.library, b, reader);
 	if (status == OW_OK)
-		status = run(&in);
+		status = expand_all_calls(&in);
 	tf_library_release(&in.library);
 	buf_release(&in.name);
 	arena_release(&in.scratch);

@@ -3,13 +3,13 @@
  * it when it inlines the call (`call/node`), and reads what the call was given. So the work inside is counted, shown under the
  * call in the scope view, and met by what a run recorded. Called by tf_finish before shapes flow.
  *
- * Opened are PartitionedCall and its kin, direct calls, both branches of If, all of Case, body and condition of While. What is
- * not: functions that nobody in the graph calls, those of datasets, and recursion.
+ * Opened are PartitionedCall and its kin, direct calls, both branches of If, all of Case, body and condition of While. Not
+ * opened are functions that no op of the graph calls, those of datasets, and recursion.
  */
 #ifndef IMPORT_TF_INLINE_H
 #define IMPORT_TF_INLINE_H
 
-#include "import/tf_node.h"
+#include "import/tensorflow/graph/tf_node.h"
 
 enum tf_call_kind { TF_CALL_PLAIN, TF_CALL_BRANCHES, TF_CALL_LOOP };
 

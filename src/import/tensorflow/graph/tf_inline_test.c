@@ -2,7 +2,7 @@
  * tf_inline_test.c: functions that the graph calls: their ops appear in the model with shapes and float operations, whatever
  * calls them; what cannot be opened is told; hostile libraries end.
  */
-#include "import/tf_dims.h"
+#include "import/tensorflow/shapes/tf_shape.h"
 
 #include "support/tf_world.h"
 
@@ -88,7 +88,7 @@ static void test_nested_calls(void **state)
 	assert_shape(&w, "call", "3x10");
 	assert_int_equal(flops_of(&w, "y"), 30);
 	assert_int_equal(total_flops(&w), 2 * 3 * 784 * 10 + 30 + 30);
-	assert_note(&w, "3 calls of functions were opened: 7 ops were found in them");
+	assert_note(&w, "3 function calls were expanded into 7 ops");
 	assert_false(has_note(&w, "not counted"));
 	world_end(&w);
 }
@@ -295,10 +295,10 @@ static void test_closed(void **state)
 	assert_int_equal(flops_of(&w, "a/n"), 24);
 	assert_false(has_op(&w, "a/c/n"));
 	assert_true(has_op(&w, "b/c/c"));
-	assert_note(&w, "what 2 calls of functions do is not counted: the function calls itself");
-	assert_note(&w, "what 3 calls of functions do is not counted: the graph does not have the "
+	assert_note(&w, "2 function calls are not counted: the function calls itself");
+	assert_note(&w, "3 function calls are not counted: the graph does not have the "
 			"function");
-	assert_note(&w, "what 2 functions do is not counted: no call in the graph leads there");
+	assert_note(&w, "2 functions are not counted: no call in the graph reaches them");
 	assert_int_equal(flops_of(&w, "y"), 24); /* as the graph says */
 	world_end(&w);
 }
@@ -325,7 +325,7 @@ static void test_explosion(void **state)
 	assert_int_equal(add_bytes(&w, "graphdef", &bytes), OW_OK);
 	assert_int_equal(finish(&w), OW_OK);
 	assert_in_range(w.m->op.count, 1000, 400000);
-	assert_note(&w, "calls of functions do is not counted: there are too many");
+	assert_note(&w, "function calls are not counted: there are too many");
 	world_end(&w);
 }
 

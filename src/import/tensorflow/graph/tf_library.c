@@ -1,12 +1,14 @@
 /*
- * tf_library.c: see tf_library.h. A FunctionDef is walked twice: once for the names of its nodes, once for their edges, since
+ * tf_library.c: finds functions in the libraries of graphs and reads their bodies (tf_library.h). A FunctionDef is walked twice: once for the names of its nodes, once for their edges, since
  * nodes come in any order. Damage inside a function makes it unusable and nothing else.
  */
-#include "import/tf_library.h"
+#include "import/tensorflow/graph/tf_library.h"
 
-#include "import/tf_rule.h"
-#include "import/tf_shape_proto.h"
-#include "wire/pb_stream.h"
+#include "base/vec.h"
+
+#include "import/tensorflow/shapes/tf_rule.h"
+#include "import/tensorflow/shapes/tf_shape.h"
+#include "wire/protobuf/pb_stream.h"
 
 #define SIGNATURE_MAX ((uint64_t)16 << 20)
 #define RESULTS_MAX 1024 /* of a direct call, that are looked for by name */
@@ -15,7 +17,7 @@ static const struct {
 	const char *type, *names;
 } OUTPUT_NAMES[] = {
 #define OUTPUTS(type, names) { #type, names },
-#include "import/tf_outputs.def"
+#include "import/tensorflow/shapes/tf_outputs.def"
 #undef OUTPUTS
 };
 
@@ -26,7 +28,7 @@ struct reading {
 	struct tf_body *body;
 	struct window window;
 	struct pb_stream stream;
-	struct error problem;
+	struct ow_error problem;
 	struct tf_body_node *nodes;
 	struct tf_wire *returns;
 	bool broken;
@@ -52,12 +54,8 @@ uint32_t tf_library_find(const struct tf_library *l, str_id name)
 
 static bool add_function(struct tf_library *l, const struct tf_function *f)
 {
-	void *grown = l->functions;
-
-	if (!mem_grow(l->b->m->mem, &grown, &l->function_cap, l->function_count + 1,
-		      sizeof(*l->functions)))
+	if (!vec_reserve(l->b->m->mem, l->functions, l->function_cap, l->function_count + 1))
 		return no_memory(l);
-	l->functions = grown;
 	if (!map_add(&l->map, map_hash_u64(f->name.v, 13), (uint32_t)l->function_count))
 		return no_memory(l);
 	l->functions[l->function_count++] = *f;
@@ -146,7 +144,7 @@ static void find_function(struct tf_library *l, source_id source, struct pb_stre
 static ow_status find_functions(struct tf_library *l, const struct function_library *library)
 {
 	struct model *m = l->b->m;
-	struct error problem = { 0 };
+	struct ow_error problem = { 0 };
 	struct pb_stream_field f;
 	struct pb_stream stream;
 	struct window window;
@@ -254,7 +252,7 @@ static int32_t result_of(const struct tf_function *function, struct str name)
 	return -1;
 }
 
-/* Number of the first output with that name; negative when it cannot be told. */
+/* Number of the first output with that name; negative when it is unknown. */
 static int32_t output_base(const struct tf_library *l, const struct tf_body_node *node,
 			   struct str name)
 {
@@ -378,7 +376,7 @@ static bool add_local(struct reading *r, struct str name, uint32_t number)
 	return map_add(&r->l->local, str_hash(name), number) || no_memory(r->l);
 }
 
-static void walk(struct reading *r)
+static void start_function(struct reading *r)
 {
 	pb_stream_init(&r->stream, &r->window, r->function->offset,
 		       r->function->offset + r->function->size);
@@ -392,12 +390,12 @@ static bool read_names(struct reading *r)
 	for (uint32_t i = 0; i < args; i++)
 		if (!add_local(r, r->function->args[i], i + 1))
 			return false;
-	for (walk(r); pb_stream_next(&r->stream, &f);)
+	for (start_function(r); pb_stream_next(&r->stream, &f);)
 		room += f.tag == PB_TAG(3, PB_BYTES);
 	r->nodes = ARENA_ARRAY(&r->l->arena, struct tf_body_node, room);
 	if (room && !r->nodes)
 		return no_memory(r->l);
-	for (walk(r); r->body->node_count < room && pb_stream_next(&r->stream, &f);) {
+	for (start_function(r); r->body->node_count < room && pb_stream_next(&r->stream, &f);) {
 		struct tf_body_node *node = &r->nodes[r->body->node_count];
 
 		if (f.tag != PB_TAG(3, PB_BYTES) || f.cut || f.size > UINT32_MAX)
@@ -459,7 +457,7 @@ static bool read_returns(struct reading *r)
 
 	if (!begin_returns(r))
 		return false;
-	for (walk(r); pb_stream_next(&r->stream, &f);) {
+	for (start_function(r); pb_stream_next(&r->stream, &f);) {
 		const uint8_t *bytes;
 
 		if (f.tag != PB_TAG(4, PB_BYTES) || f.size > SIGNATURE_MAX)

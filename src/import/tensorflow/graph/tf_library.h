@@ -7,7 +7,7 @@
 #define IMPORT_TF_LIBRARY_H
 
 #include "base/arena.h"
-#include "import/tf_node.h"
+#include "import/tensorflow/graph/tf_node.h"
 
 /* Where a tensor inside a body comes from. */
 enum tf_from { TF_FROM_NOWHERE, TF_FROM_ARG, TF_FROM_NODE };

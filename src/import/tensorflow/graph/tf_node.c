@@ -1,11 +1,11 @@
 /*
- * tf_node.c: see tf_node.h. Nodes are read in the order of the graph, which is nearly that of the file,
+ * tf_node.c: reads the attributes of graph nodes from the source, on demand (tf_node.h). Nodes are read in the order of the graph, which is nearly that of the file,
  * so a buffer slides forward; a jump reads just the one definition. A definition above LARGE bytes
  * holds a tensor of weights: it is walked field by field and its large fields are never read.
  */
-#include "import/tf_node.h"
+#include "import/tensorflow/graph/tf_node.h"
 
-#include "wire/pb_copy.h"
+#include "wire/protobuf/pb_stream.h"
 
 #define BUFFER ((size_t)256 << 10)
 #define LARGE ((size_t)64 << 10)
@@ -14,7 +14,7 @@
 	((size_t)16 << 20) /* and as much of it at most: a call may have thousands of inputs */
 #define AHEAD ((uint64_t)1 << 20) /* how far forward counts as sequential */
 
-void tf_reader_init(struct tf_reader *r, struct model *m, struct error *err)
+void tf_reader_init(struct tf_reader *r, struct model *m, struct ow_error *err)
 {
 	*r = (struct tf_reader){ .m = m, .err = err };
 	r->profile_format = model_find_str(m, STR("profile"));
@@ -83,7 +83,7 @@ static struct str read_large(struct tf_reader *r, uint32_t source, uint64_t offs
 		.path = path,
 		.path_len = ARRAY_COUNT(path),
 	};
-	struct error problem = { 0 };
+	struct ow_error problem = { 0 };
 	struct window window;
 	struct pb_stream stream;
 

@@ -7,8 +7,8 @@
 #ifndef IMPORT_TF_NODE_H
 #define IMPORT_TF_NODE_H
 
-#include "import/tf_dims.h"
-#include "wire/pb.h"
+#include "import/tensorflow/shapes/tf_shape.h"
+#include "wire/protobuf/pb.h"
 
 #define TF_ATTRS_MAX 48 /* more attributes than any op has; what follows is not seen */
 
@@ -24,7 +24,7 @@ struct tf_node {
 
 struct tf_reader {
 	struct model *m;
-	struct error *err;
+	struct ow_error *err;
 	ow_status status; /* of the first failure to read; later reads do nothing */
 	str_id profile_format;
 	uint32_t source; /* what buf holds bytes of */
@@ -34,7 +34,7 @@ struct tf_reader {
 	struct buf large; /* a node with its large tensors left out */
 };
 
-void tf_reader_init(struct tf_reader *r, struct model *m, struct error *err);
+void tf_reader_init(struct tf_reader *r, struct model *m, struct ow_error *err);
 void tf_reader_release(struct tf_reader *r);
 
 /* Whether the op has a definition that can be read. */

@@ -3,9 +3,9 @@
  * that made each op. It annotates ops that are there already; entries for unknown names are counted.
  */
 #include "import/importer.h"
-#include "import/tf_code.h"
-#include "import/tf_read.h"
-#include "import/tf_text.h"
+#include "import/tensorflow/code/tf_code.h"
+#include "import/tensorflow/tf_read.h"
+#include "import/tensorflow/tf_message.h"
 
 #define LISTED_ENTRIES 100 /* as facts */
 
@@ -93,7 +93,7 @@ static void list_entry(struct log *log, const struct entry *e, struct pb r)
 			fact_text(b, types, NULL, model_str(b->m, tf_word(&log->r, pb_str(&f))));
 }
 
-static void apply(struct log *log, const struct entry *e, struct pb r)
+static void annotate_op(struct log *log, const struct entry *e, struct pb r)
 {
 	struct model *m = log->r.b->m;
 	op_id op = find_op(log, e->name);
@@ -142,7 +142,7 @@ static void read_entry(struct log *log, const struct pb_stream_field *f)
 	if (r.problem)
 		tf_damaged(&log->r, f, &r, whole.at);
 	else
-		apply(log, &e, whole);
+		annotate_op(log, &e, whole);
 }
 
 static void add_facts(struct log *log)

@@ -352,7 +352,7 @@ static void stacks_as_a_tree(void **state)
 static ow_status load_both(struct mem *mem, const struct buf *g, const struct buf *l, bool trace)
 {
 	struct import_options options = { .step = INT64_MIN };
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct model *m = model_new(mem, &err);
 	const struct code_traces *traces;
 	struct builder b;

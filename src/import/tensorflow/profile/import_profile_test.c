@@ -73,7 +73,7 @@ static void nodes_and_edges(void **state)
 	assert_int_equal(t.m->op_input.shown_port[i + 2],
 			 -1); /* no port is stored, so no shape is shown */
 	assert_int_equal(tf_noted(&t, "not in the profile"), 2);
-	assert_int_equal(tf_noted(&t, "there already were left out"), 1);
+	assert_int_equal(tf_noted(&t, "another node has the same name"), 1);
 	assert_string_equal(tf_str(&t, t.m->op.type[tf_op(&t, "src")]), "Split");
 	tf_close(&t);
 }
@@ -254,8 +254,8 @@ static void damaged_parts(void **state)
 	tf_freeze(&t);
 	assert_int_equal(t.m->op_step.cpu_ns[tf_row(&t, "a", 1)], 6000);
 	assert_int_equal(t.m->op_step.count - 1, 1);
-	assert_int_equal(tf_noted(&t, "without a start and a duration"), 1);
-	assert_int_equal(tf_noted(&t, "given twice"), 1);
+	assert_int_equal(tf_noted(&t, "lack a start or a duration"), 1);
+	assert_int_equal(tf_noted(&t, "appear twice"), 1);
 	tf_close(&t);
 }
 

@@ -1,17 +1,17 @@
 /*
- * tf_run.h: run metadata. Every record of a StepStats becomes an event; what tfprof accounts for
- * an op (time on its device and streams, memory, runs) goes into op_step, memory and alloc. Used by the
- * importers of RunMetadata and event files.
+ * run_metadata.h: reads a RunMetadata that is a file of its own (import_runmeta.c, which has the body) or a part of a
+ * TensorBoard event file (import_tfevents.c). What tfprof accounts for an op goes into op_step, memory and alloc;
+ * events and tensors are made on first use (tf_rows.h).
  */
-#ifndef IMPORT_TF_RUN_H
-#define IMPORT_TF_RUN_H
+#ifndef IMPORT_RUN_METADATA_H
+#define IMPORT_RUN_METADATA_H
 
 #include "import/importer.h"
 
 #define TF_NEXT_STEP INT64_MIN
 
 /* Reads the RunMetadata (or, when `bare`, the StepStats) in bytes [begin, end) of ctx->in as the step
- * with that number; TF_NEXT_STEP is the one after the last. Sets ctx->coverage and
+ * with that number; TF_NEXT_STEP is the number after the highest. Sets ctx->coverage and
  * ctx->missing_step_stats. Facts go below `facts`. */
 ow_status tf_run_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, bool bare, int64_t step,
 		      fact_id facts);

@@ -1,5 +1,9 @@
-/* tf_rows.c: see tf_rows.h. Damaged records are passed over: the import has told of them. */
-#include "import/tf_rows.h"
+/*
+ * tf_rows.c: lists the records of a run while it is imported, and makes their events and tensors on first use
+ * (tf_rows.h). Damaged records are skipped as during the import, which has reported them.
+ */
+#include "import/tensorflow/run/tf_rows.h"
+#include "base/vec.h"
 
 struct tf_rows *tf_rows_new(struct builder *b)
 {
@@ -28,13 +32,10 @@ void tf_rows_free(struct tf_rows *rows)
 
 struct tf_rows_list *tf_rows_list(struct tf_rows *rows)
 {
-	void *lists = rows->lists;
 	struct tf_rows_list *list;
 
-	if (!mem_grow(rows->mem, &lists, &rows->list_cap, rows->list_count + 1,
-		      sizeof(*rows->lists)))
+	if (!vec_reserve(rows->mem, rows->lists, rows->list_cap, rows->list_count + 1))
 		return NULL;
-	rows->lists = lists;
 	list = &rows->lists[rows->list_count++];
 	*list = (struct tf_rows_list){ .first = rows->op_count };
 	return list;
@@ -45,14 +46,15 @@ struct tf_rows_list *tf_rows_list(struct tf_rows *rows)
 struct maker {
 	const struct tf_rows *rows;
 	const struct tf_rows_list *list;
-	size_t done; /* records of the list */
+	size_t done; /* records of the list that were read */
 	struct import_ctx ctx;
 	struct builder b;
 	struct tf_read r;
-	struct tf_records read;
+	struct tf_node_reader read;
+	struct tf_shape_memory shapes;
 };
 
-/* Whether the time of a record is in a total: the executor that owns the op counts, and what its streams did. */
+/* Whether the time of a record is in a total: that of the executor which owns the op is, and that of its streams. */
 static bool is_counted(const struct model *m, const struct tf_rows_list *list, op_id op)
 {
 	bool owned = !list->canonical || m->op.device[op.v].v == list->device.v;
@@ -60,7 +62,7 @@ static bool is_counted(const struct model *m, const struct tf_rows_list *list, o
 	return op.v && owned && (list->canonical || list->streams);
 }
 
-static void add_event(struct maker *k, op_id op, const struct tf_record *rec)
+static void add_event(struct maker *k, op_id op, const struct tf_node_stats *rec)
 {
 	bool counted = is_counted(k->b.m, k->list, op);
 	str_id name = { 0 };
@@ -69,7 +71,7 @@ static void add_event(struct maker *k, op_id op, const struct tf_record *rec)
 		name = tf_text(&k->r, rec->name);
 	builder_add_event(&k->b,
 			  &(struct event_row){ .ts_ns = us_to_ns(rec->start_us),
-					       .dur_ns = us_to_ns(tf_record_dur_us(rec)),
+					       .dur_ns = us_to_ns(tf_node_stats_dur_us(rec)),
 					       .op = op,
 					       .track = counted ? k->list->counted : k->list->other,
 					       .step = k->rows->step,
@@ -80,60 +82,46 @@ static void add_event(struct maker *k, op_id op, const struct tf_record *rec)
 
 static void add_tensors(struct maker *k, op_id op)
 {
-	for (size_t i = 0; i < k->read.tensor_count; i++) {
-		k->read.tensors[i].op = op;
-		k->read.tensors[i].step = k->rows->step;
-		builder_add_tensor(&k->b, &k->read.tensors[i]);
+	for (size_t i = 0; i < k->read.output_count; i++) {
+		const struct tf_output *out = &k->read.outputs[i];
+		struct tensor_row row = { .op = op,
+					  .step = k->rows->step,
+					  .slot = out->slot,
+					  .dtype = out->dtype,
+					  .requested = out->requested,
+					  .allocated = out->allocated,
+					  .address = out->address,
+					  .allocator = tf_word(&k->r, out->allocator) };
+
+		if (out->shape.ptr)
+			row.shape = tf_shape_recall(&k->shapes, &k->b, out->shape, tf_shape_real);
+		builder_add_tensor(&k->b, &row);
 	}
-}
-
-static void add_record(struct maker *k, struct str bytes, uint64_t offset)
-{
-	struct tf_record rec = { .offset = offset, .size = (uint32_t)bytes.len };
-	struct pb r = pb_over(bytes.ptr, bytes.len);
-	op_id op;
-
-	tf_record_read(&k->read, &rec, &r);
-	if (r.problem || k->done == k->list->count)
-		return;
-	op = k->rows->ops[k->list->first + k->done++];
-	if (op.v)
-		add_tensors(k, op);
-	if (rec.start_us > 0) /* without a time there is nothing to show */
-		add_event(k, op, &rec);
-}
-
-/* A record that was not whole in the window. */
-static bool add_edge(struct maker *k, const struct pb_stream_field *f)
-{
-	const uint8_t *bytes;
-
-	if (f->tag != PB_TAG(2, PB_BYTES))
-		return true;
-	bytes = pb_stream_bytes(&k->r.stream, f);
-	if (bytes)
-		add_record(k, str_make(bytes, (size_t)f->size), f->offset);
-	return true;
 }
 
 static ow_status make_list(struct maker *k, const struct tf_rows_list *list)
 {
-	struct pb_stream_field part;
-	struct pb_field field;
-	struct tf_bulk bulk;
-	uint64_t offset;
+	struct tf_node_stats rec;
 
 	k->list = list;
-	k->done = 0;
 	pb_stream_init(&k->r.stream, &k->r.window, list->begin, list->end);
-	do {
-		for (bulk = tf_bulk(&k->r); tf_bulk_next(&bulk, &field, &offset);)
-			if (field.tag == PB_TAG(2, PB_BYTES))
-				add_record(k, pb_str(&field), offset);
-	} while (tf_bulk_end(&k->r, &bulk) && tf_next(&k->r, &part) && add_edge(k, &part));
+	tf_node_stats_begin(&k->read, &k->r.stream);
+	for (k->done = 0; k->b.status == OW_OK && tf_node_stats_next(&k->read, &rec);) {
+		op_id op;
+
+		if (k->read.no_memory)
+			builder_no_memory(&k->b);
+		if (k->done == list->count)
+			continue;
+		op = k->rows->ops[list->first + k->done++];
+		if (op.v)
+			add_tensors(k, op);
+		if (rec.start_us > 0) /* without a time there is no event */
+			add_event(k, op, &rec);
+	}
 	if (k->b.status != OW_OK)
 		return k->b.status;
-	/* Damage was there before; it ends a list where it ended then. */
+	/* Damage ends the list where it ended during the import. */
 	if (k->r.stream.status == OW_OK || k->r.stream.status == OW_E_CORRUPT ||
 	    k->r.stream.status == OW_E_LIMIT)
 		return OW_OK;
@@ -154,11 +142,11 @@ static ow_status make_lists(struct maker *k)
 	if (m->event.count - events == rows->events && m->tensor.count - tensors == rows->tensors)
 		return OW_OK;
 	return error_set(k->ctx.err, OW_E_IO,
-			 "%s: the file was written to since it was opened; open it again",
+			 "%s: the file changed after it was opened; open it again",
 			 k->ctx.in->name);
 }
 
-static ow_status make_rows(struct model *m, void *state, struct error *err)
+static ow_status make_rows(struct model *m, void *state, struct ow_error *err)
 {
 	static const struct import_options options;
 	const struct tf_rows *rows = state;
@@ -166,7 +154,8 @@ static ow_status make_rows(struct model *m, void *state, struct error *err)
 	ow_status status;
 
 	if (rows->source.v >= m->input_cap || !m->inputs[rows->source.v])
-		return error_set(err, OW_E_IO, "the input of these events is closed");
+		return error_set(err, OW_E_IO,
+				 "the events cannot be read: their input file is closed");
 	k = mem_zalloc(m->mem, sizeof(*k));
 	if (!k)
 		return error_no_memory(err);
@@ -176,16 +165,16 @@ static ow_status make_rows(struct model *m, void *state, struct error *err)
 		.b = &k->b, .in = m->inputs[rows->source.v], .options = &options, .err = err
 	};
 	k->rows = rows;
-	k->read.r = &k->r;
+	k->read.mem = m->mem;
 	tf_read_begin(&k->r, &k->ctx, "RunMetadata", 0, k->ctx.in->size);
 	status = make_lists(k);
 	window_release(&k->r.window);
-	tf_records_release(&k->read);
+	tf_node_reader_release(&k->read);
 	mem_free(m->mem, k, sizeof(*k));
 	return status;
 }
 
-static void release(void *state)
+static void free_rows(void *state)
 {
 	tf_rows_free(state);
 }
@@ -197,16 +186,16 @@ ow_status tf_rows_defer(struct builder *b, struct tf_rows *rows, bool forget)
 
 	OW_TRY(builder_defer_rows(
 		b, TF_ROWS_TABLES,
-		&(struct deferred){ .run = make_rows, .release = release, .state = rows }));
+		&(struct deferred){ .run = make_rows, .release = free_rows, .state = rows }));
 	if (!now)
 		return OW_OK;
 	return builder_fail(b, model_require_rows(m, TF_ROWS_TABLES, b->err));
 }
 
-const struct tf_rows_list *tf_rows_before(const struct model *m, str_id device,
-					  const struct tf_rows **rows)
+const struct tf_rows_list *tf_rows_of_previous_run(const struct model *m, str_id device,
+						   const struct tf_rows **rows)
 {
-	const struct deferred *last = m->deferred_rows;
+	const struct deferred *last = m->deferred.rows;
 
 	while (last && last->next)
 		last = last->next;

@@ -1,16 +1,19 @@
 /*
- * tf_rows.h: events and tensors of run metadata, which are made when somebody asks for them (model_require_rows). The
- * views of tfprof never do, and these rows are half of what a run takes in memory and a third of its time.
+ * tf_rows.h: events and tensors of run metadata, which are made on first use (model_require_rows). The views of tfprof
+ * never read them, and these rows are half of the memory and a third of the time that a run costs.
  *
- * While a run is read and accounted (tf_account.c), the op of each record is listed here. Making the rows reads the
- * records again, at their place in the input, and looks nothing up. Everything that rows refer to (tracks, texts, shapes)
- * is in the model by then: making them adds rows to the tables event and tensor, and to no other.
+ * While a run is accounted (import_runmeta.c), the op of each record is listed here. Making the rows reads the records
+ * again, at their place in the input, without looking names up. Everything that rows refer to (tracks, texts, shapes) is
+ * in the model by then: making them adds rows to the tables event and tensor, and to no other.
  */
 #ifndef IMPORT_TF_ROWS_H
 #define IMPORT_TF_ROWS_H
 
 #include "import/importer.h"
-#include "import/tf_record.h"
+#include "base/vec.h"
+#include "import/tensorflow/run/tf_node_stats.h"
+#include "import/tensorflow/shapes/tf_shape.h"
+#include "import/tensorflow/tf_read.h"
 
 #define TF_ROWS_TABLES (TABLE_BIT(event) | TABLE_BIT(tensor))
 
@@ -19,7 +22,7 @@ struct tf_rows_list {
 	uint64_t begin, end;	 /* its message in the input */
 	size_t first, count;	 /* its records in ops */
 	str_id device;		 /* canonical, lower case */
-	bool canonical, streams; /* as in tf_device.h */
+	bool canonical, streams; /* an executor; everything that ran on a GPU */
 	track_id counted, other; /* of events whose time is in a total, and of the others */
 };
 
@@ -34,7 +37,7 @@ struct tf_rows {
 	uint32_t events, tensors; /* how many rows there will be */
 };
 
-/* NULL without memory. Released by tf_rows_defer, or when there is nothing to defer, tf_rows_free. */
+/* NULL without memory. Released by tf_rows_defer, or by tf_rows_free when there is nothing to defer. */
 struct tf_rows *tf_rows_new(struct builder *b);
 void tf_rows_free(struct tf_rows *rows);
 
@@ -43,25 +46,19 @@ struct tf_rows_list *tf_rows_list(struct tf_rows *rows);
 /* The next record of the last list. False without memory. */
 static inline bool tf_rows_add(struct tf_rows *rows, op_id op)
 {
-	void *ops = rows->ops;
-
-	if (OW_UNLIKELY(rows->op_count == rows->op_cap)) {
-		if (!mem_grow(rows->mem, &ops, &rows->op_cap, rows->op_count + 1,
-			      sizeof(*rows->ops)))
-			return false;
-		rows->ops = ops;
-	}
+	if (!vec_reserve(rows->mem, rows->ops, rows->op_cap, rows->op_count + 1))
+		return false;
 	rows->ops[rows->op_count++] = op;
 	rows->lists[rows->list_count - 1].count++;
 	return true;
 }
 
-/* Puts the rows off, or makes them at once when `forget` or when the tables have others, so that rows are always in the
- * order of the inputs. Takes them over. */
+/* Makes the rows later, or at once when `forget` or when the tables have other rows: rows are always in the order of
+ * the inputs. Becomes the owner of `rows`. */
 ow_status tf_rows_defer(struct builder *b, struct tf_rows *rows, bool forget);
 
-/* The list of that device in the run that was read last, or NULL. *rows is what it is part of. */
-const struct tf_rows_list *tf_rows_before(const struct model *m, str_id device,
-					  const struct tf_rows **rows);
+/* The list of that device in the run that was read last, or NULL; *rows owns it. */
+const struct tf_rows_list *tf_rows_of_previous_run(const struct model *m, str_id device,
+						   const struct tf_rows **rows);
 
 #endif

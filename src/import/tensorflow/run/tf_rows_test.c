@@ -4,7 +4,7 @@
  */
 #include "support/tf_files.h"
 
-#include "import/tf_rows.h"
+#include "import/tensorflow/run/tf_rows.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -261,7 +261,7 @@ static void damaged_records(void **state)
 	name[-1] = 100; /* its length, which goes beyond the record */
 	assert_int_equal(tf_load_bytes(&t, "runmeta", &bytes), OW_OK);
 	tf_freeze(&t);
-	assert_int_equal(tf_noted(&t, "with damage inside"), 1);
+	assert_int_equal(tf_noted(&t, "damaged records"), 1);
 	tf_require_rows(&t);
 	assert_int_equal(t.m->event.count - 1, EVENTS / 3);
 	assert_int_equal(t.m->tensor.count - 1, RECORDS - 1);

@@ -1,17 +1,22 @@
-/* tf_step_stats.c: see tf_step_stats.h. Damaged records are passed over: the import has told of them. */
-#include "import/tf_step_stats.h"
+/*
+ * traced_steps.c: the records of traced steps for a timeline (traced_steps.h), decoded by tf_node_stats.c and copied into
+ * the caller's arena. Damaged records are skipped: the import has reported them.
+ */
+#include "import/tensorflow/run/traced_steps.h"
 
-#include "import/tf_sniff.h"
-#include "wire/opw.h"
-#include "wire/pb_print.h"
-#include "wire/pb_stream.h"
-#include "wire/tf_schema.h"
+#include "import/tensorflow/run/tf_node_stats.h"
+#include "import/tensorflow/tf_message.h"
+#include "wire/own/opw.h"
+#include "wire/protobuf/pbtxt.h"
+#include "wire/protobuf/pb_stream.h"
+#include "wire/tensorflow/tf_schema.h"
 
 struct reader {
 	const struct model *m;
 	bool descriptions;
 	struct arena *arena;
 	struct step_stats *out;
+	struct tf_node_reader read;
 	struct buf text;
 	ow_status status; /* OW_E_NO_MEMORY sticks */
 };
@@ -33,21 +38,7 @@ static struct stats_device *add_device(struct reader *r, struct str name)
 	return &devices[s->count++];
 }
 
-static struct stats_node *add_node(struct reader *r, struct stats_device *device)
-{
-	struct stats_node *nodes =
-		arena_grow(r->arena, device->nodes, device->count, &device->cap, sizeof(*nodes));
-
-	if (!nodes) {
-		r->status = OW_E_NO_MEMORY;
-		return NULL;
-	}
-	device->nodes = nodes;
-	nodes[device->count] = (struct stats_node){ .name = STR(""), .label = STR("") };
-	return &nodes[device->count++];
-}
-
-static struct str keep(struct reader *r, struct str text)
+static struct str copy_text(struct reader *r, struct str text)
 {
 	struct str copy = arena_str(r->arena, text);
 
@@ -56,146 +47,86 @@ static struct str keep(struct reader *r, struct str text)
 	return copy.ptr ? copy : STR("");
 }
 
-/* ---- one record ---- */
-
-static void read_allocation(struct reader *r, struct stats_output *output, struct pb msg)
-{
-	struct pb_field f;
-
-	while (pb_next(&msg, &f))
-		if (f.tag == PB_TAG(1, PB_VARINT))
-			output->requested = (int64_t)f.value;
-		else if (f.tag == PB_TAG(3, PB_BYTES))
-			output->allocator = keep(r, pb_str(&f));
-}
-
-/* Quotes are left out, as the original does. */
-static void describe(struct reader *r, struct stats_output *output, struct str bytes)
+/* The tensor's description as text, without quotes as in the original. */
+static struct str describe(struct reader *r, struct str description)
 {
 	size_t len = 0;
 
 	buf_clear(&r->text);
-	pb_print_text(&r->text, &tf_tensor_description, bytes);
+	pb_print_text(&r->text, &tf_tensor_description, description);
 	for (size_t i = 0; i < r->text.len; i++)
 		if (r->text.ptr[i] != '"')
 			r->text.ptr[len++] = r->text.ptr[i];
 	r->text.len = len;
 	if (r->text.failed)
 		r->status = OW_E_NO_MEMORY;
-	output->description = keep(r, buf_str(&r->text));
+	return copy_text(r, buf_str(&r->text));
 }
 
-static void read_output(struct reader *r, struct stats_output *output, struct pb msg)
+static void copy_outputs(struct reader *r, struct stats_node *node)
 {
-	struct pb_field f, part;
-
-	output->allocator = output->description = STR("");
-	while (pb_next(&msg, &f)) {
-		struct pb tensor;
-
-		if (f.tag != PB_TAG(3, PB_BYTES))
-			continue;
-		tensor = pb_message(&f);
-		while (pb_next(&tensor, &part))
-			if (part.tag == PB_TAG(4, PB_BYTES))
-				read_allocation(r, output, pb_message(&part));
-		if (r->descriptions)
-			describe(r, output, pb_str(&f));
-	}
-}
-
-static void read_outputs(struct reader *r, struct stats_node *node, struct str bytes)
-{
-	struct pb msg = pb_over(bytes.ptr, bytes.len);
-	uint32_t at = 0;
-	struct pb_field f;
-
-	node->outputs = ARENA_ARRAY(r->arena, struct stats_output, node->output_count);
-	if (!node->outputs) {
-		node->output_count = 0;
+	node->outputs = ARENA_ARRAY(r->arena, struct stats_output, r->read.output_count);
+	if (!node->outputs || r->read.no_memory) {
 		r->status = OW_E_NO_MEMORY;
 		return;
 	}
-	while (at < node->output_count && pb_next(&msg, &f))
-		if (f.tag == PB_TAG(7, PB_BYTES))
-			read_output(r, &node->outputs[at++], pb_message(&f));
+	for (size_t i = 0; i < r->read.output_count; i++) {
+		const struct tf_output *out = &r->read.outputs[i];
+
+		node->outputs[i] = (struct stats_output){ .allocator = copy_text(r, out->allocator),
+							  .requested = out->requested,
+							  .description = STR("") };
+		if (r->descriptions && out->description.ptr)
+			node->outputs[i].description = describe(r, out->description);
+	}
+	node->output_count = (uint32_t)r->read.output_count;
 }
 
-static bool is_whole(struct str bytes)
+static void add_node(struct reader *r, struct stats_device *device, const struct tf_node_stats *rec)
 {
-	struct pb msg = pb_over(bytes.ptr, bytes.len);
-	struct pb_field f;
+	struct stats_node *nodes =
+		arena_grow(r->arena, device->nodes, device->count, &device->cap, sizeof(*nodes));
 
-	while (pb_next(&msg, &f))
-		;
-	return !msg.problem;
-}
-
-/* NodeExecStats */
-static void read_node(struct reader *r, struct stats_device *device, struct str bytes)
-{
-	struct pb msg = pb_over(bytes.ptr, bytes.len);
-	struct stats_node *node = is_whole(bytes) ? add_node(r, device) : NULL;
-	struct pb_field f;
-
-	if (!node)
+	if (!nodes) {
+		r->status = OW_E_NO_MEMORY;
 		return;
-	while (pb_next(&msg, &f))
-		switch (f.tag) {
-		case PB_TAG(1, PB_BYTES):
-			node->name = keep(r, pb_str(&f));
-			break;
-		case PB_TAG(2, PB_VARINT):
-			node->start_us = (int64_t)f.value;
-			break;
-		case PB_TAG(5, PB_VARINT):
-			node->dur_us = (int64_t)f.value;
-			break;
-		case PB_TAG(7, PB_BYTES):
-			node->output_count++;
-			break;
-		case PB_TAG(8, PB_BYTES):
-			node->label = keep(r, pb_str(&f));
-			break;
-		default:
-			break;
-		}
-	if (node->output_count)
-		read_outputs(r, node, bytes);
+	}
+	device->nodes = nodes;
+	nodes += device->count++;
+	*nodes = (struct stats_node){ .name = copy_text(r, rec->name),
+				      .label = copy_text(r, rec->label),
+				      .start_us = rec->start_us,
+				      .dur_us = rec->all_end_us };
+	if (r->read.output_count)
+		copy_outputs(r, nodes);
 }
 
 /* ---- from a RunMetadata ---- */
 
-static void read_device(struct reader *r, struct pb_stream *s)
+static void read_device(struct reader *r, struct pb_stream *s, const struct pb_stream_field *f)
 {
-	struct stats_device *device = add_device(r, STR(""));
-	struct pb_stream_field f;
+	struct stats_device *device;
+	struct tf_node_stats rec;
+	struct str name;
 
-	while (device && r->status == OW_OK && pb_stream_next(s, &f)) {
-		const uint8_t *bytes;
-
-		if (f.tag != PB_TAG(1, PB_BYTES) && f.tag != PB_TAG(2, PB_BYTES))
-			continue;
-		bytes = pb_stream_bytes(s, &f);
-		if (!bytes)
-			continue;
-		if (f.tag == PB_TAG(1, PB_BYTES))
-			device->name = keep(r, str_make(bytes, (size_t)f.size));
-		else
-			read_node(r, device, str_make(bytes, (size_t)f.size));
-	}
+	if (!tf_device_stats_name(s, f, &name))
+		return;
+	device = add_device(r, name);
+	if (!device || !pb_stream_enter(s, f))
+		return;
+	tf_node_stats_begin(&r->read, s);
+	while (r->status == OW_OK && tf_node_stats_next(&r->read, &rec))
+		add_node(r, device, &rec);
+	pb_stream_leave(s);
 }
 
 static void read_devices(struct reader *r, struct pb_stream *s)
 {
 	struct pb_stream_field f;
 
-	while (r->status == OW_OK && pb_stream_next(s, &f)) {
-		if (f.tag != PB_TAG(1, PB_BYTES) || !pb_stream_enter(s, &f))
-			continue;
-		read_device(r, s);
-		pb_stream_leave(s);
-	}
+	while (r->status == OW_OK && pb_stream_next(s, &f))
+		if (f.tag == PB_TAG(1, PB_BYTES))
+			read_device(r, s, &f);
 }
 
 static bool is_bare(struct window *window)
@@ -206,9 +137,9 @@ static bool is_bare(struct window *window)
 	       tf_sniff_binary(head, TF_STEP_STATS) > tf_sniff_binary(head, TF_RUN_METADATA);
 }
 
-static ow_status read_whole(struct reader *r, const struct input *in, struct error *err)
+static ow_status read_whole(struct reader *r, const struct input *in, struct ow_error *err)
 {
-	struct error problem = { 0 };
+	struct ow_error problem = { 0 };
 	struct pb_stream stream;
 	struct pb_stream_field f;
 	struct window window;
@@ -235,8 +166,18 @@ static ow_status read_whole(struct reader *r, const struct input *in, struct err
 
 /* ---- from events ---- */
 
+static void decode_event(struct reader *r, struct stats_device *device, struct str bytes)
+{
+	struct tf_node_stats rec;
+	struct pb pb;
+
+	tf_node_stats_decode(&r->read, bytes, 0, &rec, &pb);
+	if (!pb.problem)
+		add_node(r, device, &rec);
+}
+
 static ow_status read_events(struct reader *r, struct tf_traced_step which, const struct input *in,
-			     struct error *err)
+			     struct ow_error *err)
 {
 	const struct model *m = r->m;
 	struct stats_device *device = NULL;
@@ -260,13 +201,13 @@ static ow_status read_events(struct reader *r, struct tf_traced_step which, cons
 		if (!bytes)
 			status = window.status;
 		else if (device)
-			read_node(r, device, str_make(bytes, size));
+			decode_event(r, device, str_make(bytes, size));
 	}
 	window_release(&window);
 	return status != OW_OK ? status : r->status;
 }
 
-/* ---- what is there ---- */
+/* ---- which steps have records ---- */
 
 static bool has_format(const struct model *m, uint32_t source, const char *format)
 {
@@ -291,7 +232,7 @@ static bool has_records(const struct model *m, uint32_t source)
 }
 
 static ow_status add_step(struct tf_traced_steps *steps, struct arena *arena,
-			  struct tf_traced_step step, struct error *err)
+			  struct tf_traced_step step, struct ow_error *err)
 {
 	struct tf_traced_step *items =
 		arena_grow(arena, steps->items, steps->count, &steps->cap, sizeof(*items));
@@ -315,7 +256,7 @@ static bool is_known(const struct tf_traced_steps *steps, struct tf_traced_step 
 /* Steps of a source whose records hang on its events. */
 static ow_status find_in_events(const struct model *m, uint32_t source, int64_t number,
 				struct arena *arena, struct tf_traced_steps *steps,
-				struct error *err)
+				struct ow_error *err)
 {
 	uint32_t last = 0;
 
@@ -335,7 +276,7 @@ static ow_status find_in_events(const struct model *m, uint32_t source, int64_t 
 }
 
 ow_status tf_traced_steps(const struct model *m, int64_t number, struct arena *arena,
-			  struct tf_traced_steps *steps, struct error *err)
+			  struct tf_traced_steps *steps, struct ow_error *err)
 {
 	*steps = (struct tf_traced_steps){ 0 };
 	for (uint32_t source = 1; source < m->source.count; source++) {
@@ -352,10 +293,12 @@ ow_status tf_traced_steps(const struct model *m, int64_t number, struct arena *a
 	return OW_OK;
 }
 
-ow_status tf_step_stats_read(const struct model *m, struct tf_traced_step which, bool descriptions,
-			     struct arena *arena, struct step_stats *out, struct error *err)
+ow_status tf_traced_step_read(const struct model *m, struct tf_traced_step which, bool descriptions,
+			      struct arena *arena, struct step_stats *out, struct ow_error *err)
 {
-	struct reader r = { .m = m, .descriptions = descriptions, .arena = arena, .out = out };
+	struct reader r = {
+		.m = m, .descriptions = descriptions, .arena = arena, .out = out, .read.mem = m->mem
+	};
 	const struct input *in = m->inputs[which.source.v];
 	ow_status status;
 
@@ -364,5 +307,6 @@ ow_status tf_step_stats_read(const struct model *m, struct tf_traced_step which,
 	status = is_whole_source(m, which.source.v) ? read_whole(&r, in, err)
 						    : read_events(&r, which, in, err);
 	buf_release(&r.text);
+	tf_node_reader_release(&r.read);
 	return status == OW_E_NO_MEMORY ? error_no_memory(err) : status;
 }

@@ -1,10 +1,10 @@
 /*
- * tf_step_stats.h: the records of traced steps, decoded for a timeline. They are read from the
- * RunMetadata that a profile was opened from; of TensorBoard event files and of our own files, from the
- * records of their events, which leaves out those that have no start time.
+ * traced_steps.h: the records of traced steps for a timeline (api/timeline.c). They are read from the RunMetadata that a
+ * profile was opened from. For TensorBoard event files and our own files they are read at the places that the events
+ * keep, which leaves out records without a start time.
  */
-#ifndef IMPORT_TF_STEP_STATS_H
-#define IMPORT_TF_STEP_STATS_H
+#ifndef IMPORT_TRACED_STEPS_H
+#define IMPORT_TRACED_STEPS_H
 
 #include "model/model.h"
 #include "model/step_stats.h"
@@ -22,10 +22,10 @@ struct tf_traced_steps {
 
 /* Every step that has records, in the order of the sources; step < 0: all, else that number. */
 ow_status tf_traced_steps(const struct model *m, int64_t step, struct arena *arena,
-			  struct tf_traced_steps *steps, struct error *err);
+			  struct tf_traced_steps *steps, struct ow_error *err);
 
-/* The records of one. Descriptions of tensors are made only on demand. */
-ow_status tf_step_stats_read(const struct model *m, struct tf_traced_step which, bool descriptions,
-			     struct arena *arena, struct step_stats *out, struct error *err);
+/* The records of one step; descriptions of tensors only on demand. */
+ow_status tf_traced_step_read(const struct model *m, struct tf_traced_step which, bool descriptions,
+			      struct arena *arena, struct step_stats *out, struct ow_error *err);
 
 #endif

@@ -1,16 +1,16 @@
 /*
- * tf_flops.c: see tf_flops.h. Where TensorFlow's formulas are odd (BatchMatMul takes the last dimension
+ * tf_flops.c: float operations of one run of an op (tf_flops.h), for tf_finish.c. Where TensorFlow's formulas are odd (BatchMatMul takes the last dimension
  * whatever adj_x says, an AddN counts control inputs, some know NHWC only), so are these: the point is
  * to get the numbers that an op log would hold. What overflows 63 bits is not counted.
  */
-#include "import/tf_flops.h"
+#include "import/tensorflow/shapes/tf_flops.h"
 
-#include "import/tf_einsum.h"
+#include "import/tensorflow/shapes/tf_rule.h"
 
 #define FLOPS(type, kind, arg) { #type, FLOPS_##kind, arg, false },
 #define FLOPS_OURS(type, kind, arg) { #type, FLOPS_##kind, arg, true },
 const struct tf_flops tf_flops_table[] = {
-#include "import/tf_flops.def"
+#include "import/tensorflow/shapes/tf_flops.def"
 };
 #undef FLOPS
 #undef FLOPS_OURS

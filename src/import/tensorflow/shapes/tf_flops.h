@@ -6,7 +6,7 @@
 #ifndef IMPORT_TF_FLOPS_H
 #define IMPORT_TF_FLOPS_H
 
-#include "import/tf_rule.h"
+#include "import/tensorflow/shapes/tf_rule.h"
 
 /* What is counted; the argument of the table scales it. */
 enum tf_flops_kind {

@@ -1,8 +1,10 @@
 /*
- * tf_flow.c: see tf_flow.h. Nothing here knows op types but one: the edge from NextIteration back to
+ * tf_flow.c: lays out the graph for shape inference (tf_flow.h): slots, values, order. Nothing here knows op types but one: the edge from NextIteration back to
  * Merge is left out of the order, so that a loop's body sees what enters the loop.
  */
-#include "import/tf_flow.h"
+#include "import/tensorflow/shapes/tf_flow.h"
+
+#include "base/vec.h"
 
 /* The freeze would do the same later, for edges whose producer came after them. */
 static void resolve_inputs(struct tf_flow *flow)
@@ -247,7 +249,7 @@ static uint32_t next_producer(struct visit *v)
 	return next_return(v, op, at);
 }
 
-static void visit(struct visit *v, uint32_t op)
+static void visit_op(struct visit *v, uint32_t op)
 {
 	visit_push(v, op);
 	while (v->depth) {
@@ -278,7 +280,7 @@ static ow_status make_order(struct tf_flow *flow)
 	if (flow->order && v.state && v.stack && v.next)
 		for (uint32_t op = 1; op < count; op++)
 			if (v.state[op] == UNSEEN)
-				visit(&v, op);
+				visit_op(&v, op);
 	mem_free(mem, v.next, count * sizeof(*v.next));
 	mem_free(mem, v.stack, count * sizeof(*v.stack));
 	mem_free(mem, v.state, count);
@@ -317,7 +319,6 @@ void tf_flow_set_value(struct tf_flow *flow, struct tf_slot *slot, const struct 
 	uint64_t hash = hash_value(value);
 	struct map_iter it = map_find(&flow->value_map, hash);
 	size_t at = MAX(flow->value_count, (size_t)1), need = at + 1 + value->count;
-	void *grown = flow->values;
 
 	for (; it.value; it = map_next(&flow->value_map, it))
 		if (same_value(flow, it.value, value)) {
@@ -326,11 +327,10 @@ void tf_flow_set_value(struct tf_flow *flow, struct tf_slot *slot, const struct 
 		}
 	if (need > UINT32_MAX)
 		return;
-	if (!mem_grow(flow->m->mem, &grown, &flow->value_cap, need, sizeof(int64_t))) {
+	if (!vec_reserve(flow->m->mem, flow->values, flow->value_cap, need)) {
 		builder_no_memory(flow->b);
 		return;
 	}
-	flow->values = grown;
 	if (!map_add(&flow->value_map, hash, (uint32_t)at)) {
 		builder_no_memory(flow->b);
 		return;

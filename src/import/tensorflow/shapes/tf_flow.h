@@ -1,6 +1,6 @@
 /*
- * tf_flow.h: the graph as shape inference sees it: for every output that somebody reads, one slot with
- * what is known of it; the producers of every op's inputs; and an order in which producers come first.
+ * tf_flow.h: the graph as shape inference sees it: for every output that an op reads, one slot with
+ * its shape and value; the producers of every op's inputs; and an order in which producers come first.
  * Made by tf_finish from the model's ops, and gone before the freeze.
  *
  * There is a slot for output 0 of every op, for every output named by an edge and for every output with
@@ -9,7 +9,7 @@
 #ifndef IMPORT_TF_FLOW_H
 #define IMPORT_TF_FLOW_H
 
-#include "import/tf_inline.h"
+#include "import/tensorflow/graph/tf_inline.h"
 
 #define TF_VALUE_MAX 64		   /* elements of a constant that are kept */
 #define TF_VALUE_UNKNOWN INT64_MIN /* an element that is not constant */
@@ -52,13 +52,13 @@ struct tf_flow {
 ow_status tf_flow_init(struct tf_flow *flow, struct builder *b, const struct tf_calls *calls);
 void tf_flow_release(struct tf_flow *flow);
 
-/* The slot of an output; NULL when nobody reads it. */
+/* The slot of an output; NULL when no op reads it. */
 struct tf_slot *tf_flow_output(const struct tf_flow *flow, uint32_t op, int32_t port);
 
 /* Row in op_input of the input at position `index`, 0 when there is none. */
 uint32_t tf_flow_input_row(const struct tf_flow *flow, uint32_t op, uint32_t index);
 
-/* The producer's slot of that input; NULL when there is no such input, it is a control edge or nobody
+/* The producer's slot of that input; NULL when there is no such input, it is a control edge or no op
  * has that name. */
 const struct tf_slot *tf_flow_input(const struct tf_flow *flow, uint32_t op, uint32_t index);
 

@@ -1,9 +1,12 @@
-/* tf_rule.c: the table of shape rules and what rules may ask; see tf_rule.h. */
-#include "import/tf_rule.h"
+/*
+ * tf_rule.c: the table of shape rules, made of tf_rules.def, and the questions that a rule may ask (tf_rule.h). The rules
+ * are in tf_rules_*.c.
+ */
+#include "import/tensorflow/shapes/tf_rule.h"
 
 #define RULE(type, rule, arg) { #type, tf_rule_##rule, arg },
 const struct tf_rule tf_rules[] = {
-#include "import/tf_rules.def"
+#include "import/tensorflow/shapes/tf_rules.def"
 };
 #undef RULE
 const size_t tf_rule_count = ARRAY_COUNT(tf_rules);

@@ -1,8 +1,8 @@
 /*
- * tf_rule.h: what a shape rule is, and what it may ask. A rule is one function that tells the output
+ * tf_rule.h: what a shape rule is, and what it may ask. A rule is one function that computes the output
  * shapes of an op from those of its inputs, its attributes and small constants; one line
  * RULE(type, rule, arg) in tf_rules.def applies it to an op type. Rules say only what they are sure of:
- * an output that is never told stays unknown.
+ * an output without one stays unknown.
  *
  * Values of small integer tensors are followed, too (`x.shape[0]`, stacked and multiplied), since
  * Reshape, Slice, Fill and the gradients take their shapes from them.
@@ -10,8 +10,8 @@
 #ifndef IMPORT_TF_RULE_H
 #define IMPORT_TF_RULE_H
 
-#include "import/tf_flow.h"
-#include "import/tf_node.h"
+#include "import/tensorflow/shapes/tf_flow.h"
+#include "import/tensorflow/graph/tf_node.h"
 
 /* One op whose outputs are wanted. */
 struct tf_infer {
@@ -48,15 +48,15 @@ bool tf_in_scalar(const struct tf_infer *c, uint32_t index, int64_t *value);
 /* An input that is itself a shape: its elements, or at least how many there are. */
 struct tf_shape tf_in_as_shape(const struct tf_infer *c, uint32_t index);
 
-/* Tells an output. Adds to what is known; a contradiction is ignored, since the source's own shapes are
- * surer than ours. */
+/* Sets the shape of an output. Adds to known dimensions; a contradiction is ignored, since the source's own shapes
+ * are more reliable than ours. */
 void tf_out(struct tf_infer *c, int32_t port, const struct tf_shape *shape);
 void tf_out_value(struct tf_infer *c, int32_t port, const struct tf_value *value);
 /* Shape, value and handle of an output are those of an input. */
 void tf_out_same(struct tf_infer *c, int32_t port, uint32_t input);
 /* Every output has this shape. */
 void tf_out_all(struct tf_infer *c, const struct tf_shape *shape);
-/* For ops with any number of outputs: those that somebody reads. */
+/* For ops with any number of outputs: those that an op reads. */
 uint32_t tf_port_count(const struct tf_infer *c);
 int32_t tf_port_at(const struct tf_infer *c, uint32_t n);
 
@@ -72,7 +72,18 @@ static inline bool tf_axis(int64_t *axis, int32_t rank)
 void tf_call_shapes(struct tf_infer *c);
 
 #define RULE(type, rule, arg) void tf_rule_##rule(struct tf_infer *c);
-#include "import/tf_rules.def"
+#include "import/tensorflow/shapes/tf_rules.def"
 #undef RULE
+
+/* The equation of an Einsum ("abc,cd->abd", "...ij,...jk->...ik") on the shapes of its inputs: the result, and how many
+ * products are added up. Used by its shape rule and by its formula. */
+struct tf_einsum {
+	struct tf_shape out;
+	uint32_t terms;	     /* inputs */
+	struct tf_shape all; /* one dimension per letter, and those under "..." */
+};
+
+/* False when the equation does not fit the inputs. */
+bool tf_einsum(struct tf_infer *c, struct tf_einsum *e);
 
 #endif

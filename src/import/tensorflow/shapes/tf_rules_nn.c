@@ -2,7 +2,7 @@
  * tf_rules_nn.c: shape rules of convolutions, pooling, normalisation, losses and images. What all
  * windows share (strides, padding, dilation, the place of the channels) is read once into struct conv_window.
  */
-#include "import/tf_rule.h"
+#include "import/tensorflow/shapes/tf_rule.h"
 
 #define WINDOW_RANK 5
 

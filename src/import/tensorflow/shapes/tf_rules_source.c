@@ -1,10 +1,9 @@
 /*
- * tf_rules_source.c: shape rules of ops that bring tensors into the graph or hand them on: constants,
- * variables, placeholders, identities and control flow.
+ * tf_rules_source.c: shape rules of ops that bring tensors into the graph or pass them on: constants, variables,
+ * placeholders, identities, control flow, calls, lists, stacks and arrays. Each rule is a line of tf_rules.def.
  */
-#include "import/tf_rule.h"
-
-#include "wire/pb.h"
+#include "import/tensorflow/shapes/tf_rule.h"
+#include "wire/protobuf/pb.h"
 
 enum { DT_INT32 = 3, DT_INT64 = 9 };
 
@@ -109,7 +108,7 @@ void tf_rule_variable(struct tf_infer *c)
 	tf_out(c, 0, &shape);
 }
 
-/* Before version 24 of the graph format an empty shape could not be told from an unknown one. */
+/* Before version 24 of the graph format an empty shape looked like an unknown one. */
 void tf_rule_placeholder(struct tf_infer *c)
 {
 	struct tf_shape shape = tf_attr_shape(tf_attrs(c), "shape");
@@ -263,4 +262,412 @@ void tf_rule_merge(struct tf_infer *c)
 		if (from)
 			tf_flow_output(c->flow, c->op, 0)->handle = from->handle;
 	}
+}
+
+/* ---- calls ----
+ * Shapes that go into and come out of functions that tf_inline.c has copied into the graph. A call returns what its body
+ * returns; of several branches what they agree on; of a loop what entered it, as for Merge.
+ */
+
+/* What comes round a loop: of the same shape as what entered, but another value. */
+void tf_rule_loop_arg(struct tf_infer *c)
+{
+	const struct tf_slot *from = tf_flow_input(c->flow, c->op, 0);
+	struct tf_shape shape = tf_in(c, 0);
+
+	tf_out(c, 0, &shape);
+	if (from)
+		tf_flow_output(c->flow, c->op, 0)->handle = from->handle;
+}
+
+static const struct tf_slot *returned(const struct tf_infer *c, const struct tf_call *call,
+				      uint32_t branch, int32_t port)
+{
+	const struct tf_return *r;
+
+	if (port < 0 || (uint32_t)port >= call->outputs)
+		return NULL;
+	r = &c->flow->calls->returns[call->first + branch * call->outputs + (uint32_t)port];
+	return r->op ? tf_flow_output(c->flow, r->op, r->port) : NULL;
+}
+
+static void out_returned(struct tf_infer *c, const struct tf_call *call, int32_t port)
+{
+	struct tf_slot *to = tf_flow_output(c->flow, c->op, port);
+	const struct tf_slot *from = returned(c, call, 0, port);
+	struct tf_shape shape, other;
+
+	if (!from || !to)
+		return;
+	shape = tf_shape_load(c->flow->m, from->shape);
+	for (uint32_t i = 1; i < call->branches; i++) {
+		const struct tf_slot *next = returned(c, call, i, port);
+
+		other = next ? tf_shape_load(c->flow->m, next->shape) : tf_shape_unknown();
+		tf_shape_weaken(&shape, &other);
+	}
+	tf_out(c, port, &shape);
+	to->handle = from->handle;
+	if (call->branches == 1)
+		to->value = from->value;
+}
+
+static void out_loop(struct tf_infer *c, const struct tf_call *call, int32_t port)
+{
+	struct tf_slot *to = tf_flow_output(c->flow, c->op, port);
+	const struct tf_slot *entered = tf_flow_input(c->flow, c->op, (uint32_t)port);
+	const struct tf_slot *last = returned(c, call, 0, port);
+	struct tf_shape shape = tf_in(c, (uint32_t)port);
+
+	tf_out(c, port, &shape);
+	if (!to)
+		return;
+	if (last && last->handle.v)
+		to->handle = last->handle;
+	else if (entered)
+		to->handle = entered->handle;
+}
+
+void tf_call_shapes(struct tf_infer *c)
+{
+	const struct tf_call *call = tf_call_of(c->flow->calls, c->op);
+
+	for (uint32_t i = 0; call && i < tf_port_count(c); i++)
+		if (call->kind == TF_CALL_LOOP)
+			out_loop(c, call, tf_port_at(c, i));
+		else
+			out_returned(c, call, tf_port_at(c, i));
+}
+
+/* ---- lists ----
+ * Tensor lists, which the loops of TensorFlow 2 use where TensorFlow 1 has TensorArrays. A list is a value that ops take
+ * and return, so its shape travels with it: tf_slot.handle is the shape of its elements when stacked, their number first.
+ */
+
+/* An input that says what elements are like; a scalar stands for any shape. */
+static struct tf_shape element_input(const struct tf_infer *c, uint32_t index)
+{
+	struct tf_shape of = tf_in(c, index);
+
+	return of.rank == 0 ? tf_shape_unknown() : tf_in_as_shape(c, index);
+}
+
+static struct tf_shape stacked(int64_t count, const struct tf_shape *element)
+{
+	struct tf_shape s = tf_shape_of_rank(1);
+
+	if (element->rank == TF_UNKNOWN)
+		return tf_shape_unknown();
+	s.dim[0] = count;
+	for (int32_t i = 0; i < element->rank; i++)
+		tf_shape_push(&s, element->dim[i]);
+	return s;
+}
+
+static struct tf_shape element_of(const struct tf_shape *list)
+{
+	struct tf_shape s = tf_shape_scalar();
+
+	if (list->rank < 1)
+		return tf_shape_unknown();
+	for (int32_t i = 1; i < list->rank; i++)
+		tf_shape_push(&s, list->dim[i]);
+	return s;
+}
+
+static struct tf_shape list_in(const struct tf_infer *c)
+{
+	const struct tf_slot *slot = tf_flow_input(c->flow, c->op, 0);
+
+	return slot ? tf_shape_load(c->flow->m, slot->handle) : tf_shape_unknown();
+}
+
+static void out_list(struct tf_infer *c, const struct tf_shape *list)
+{
+	struct tf_shape scalar = tf_shape_scalar();
+
+	tf_out(c, 0, &scalar);
+	tf_flow_output(c->flow, c->op, 0)->handle = tf_shape_store(c->flow->b, list);
+}
+
+/* Elements as the list, as an input and as an op that adds one know them. */
+static struct tf_shape element_known(const struct tf_infer *c, uint32_t declared)
+{
+	struct tf_shape list = list_in(c), element = element_of(&list),
+			said = element_input(c, declared);
+
+	(void)tf_shape_merge(&element, &said);
+	return element;
+}
+
+/* Elements as input 0 says; arg 1: input 1 says how many. */
+void tf_rule_list_new(struct tf_infer *c)
+{
+	struct tf_shape element = element_input(c, 0), list;
+	int64_t count = TF_UNKNOWN;
+
+	if (c->arg == 1)
+		(void)tf_in_scalar(c, 1, &count);
+	list = stacked(count < 0 ? TF_UNKNOWN : count, &element);
+	out_list(c, &list);
+}
+
+/* The parts of input 0 along its first dimension; arg 1: spread over a list of input 3's length. */
+void tf_rule_list_from(struct tf_infer *c)
+{
+	struct tf_shape list = tf_in(c, 0);
+	int64_t count = TF_UNKNOWN;
+
+	if (list.rank < 1)
+		list = tf_shape_unknown();
+	if (c->arg == 1 && list.rank > 0)
+		list.dim[0] = tf_in_scalar(c, 3, &count) && count >= 0 ? count : TF_UNKNOWN;
+	out_list(c, &list);
+}
+
+/* One more element, input 1; the length is what a loop makes of it. */
+void tf_rule_list_push(struct tf_infer *c)
+{
+	struct tf_shape item = tf_in(c, 1), list = list_in(c), more = stacked(TF_UNKNOWN, &item);
+
+	if (list.rank > 0)
+		list.dim[0] = TF_UNKNOWN;
+	(void)tf_shape_merge(&list, &more);
+	out_list(c, &list);
+}
+
+/* Input 2 takes the place of an element. */
+void tf_rule_list_set(struct tf_infer *c)
+{
+	struct tf_shape item = tf_in(c, 2), list = list_in(c), more = stacked(TF_UNKNOWN, &item);
+
+	(void)tf_shape_merge(&list, &more);
+	out_list(c, &list);
+}
+
+void tf_rule_list_resize(struct tf_infer *c)
+{
+	struct tf_shape list = list_in(c);
+	int64_t count;
+
+	if (list.rank > 0)
+		list.dim[0] = tf_in_scalar(c, 1, &count) && count >= 0 ? count : TF_UNKNOWN;
+	out_list(c, &list);
+}
+
+void tf_rule_list_get(struct tf_infer *c)
+{
+	struct tf_shape element = element_known(c, 2);
+
+	tf_out(c, 0, &element);
+}
+
+void tf_rule_list_pop(struct tf_infer *c)
+{
+	struct tf_shape element = element_known(c, 1), list = stacked(TF_UNKNOWN, &element);
+
+	out_list(c, &list);
+	tf_out(c, 1, &element);
+}
+
+/* All elements; arg 1: those that input 1 lists. */
+void tf_rule_list_stack(struct tf_infer *c)
+{
+	struct tf_shape list = list_in(c), element = element_known(c, c->arg == 1 ? 2 : 1), out;
+	int64_t count = list.rank > 0 ? list.dim[0] : TF_UNKNOWN, declared;
+
+	if (c->arg == 1) {
+		struct tf_shape index = tf_in(c, 1);
+
+		count = index.rank == 1 ? index.dim[0] : TF_UNKNOWN;
+	} else {
+		declared = tf_attr_int(tf_attrs(c), "num_elements", TF_UNKNOWN);
+		count = declared >= 0 ? declared : count;
+	}
+	out = stacked(count, &element);
+	tf_out(c, 0, &out);
+}
+
+void tf_rule_list_length(struct tf_infer *c)
+{
+	struct tf_shape list = list_in(c), scalar = tf_shape_scalar();
+	struct tf_value value = { .count = 1 };
+
+	tf_out(c, 0, &scalar);
+	if (list.rank < 1 || list.dim[0] < 0)
+		return;
+	value.item[0] = list.dim[0];
+	tf_out_value(c, 0, &value);
+}
+
+/* ---- stacks and arrays ----
+ * Stacks and TensorArrays, through which TensorFlow 1's loops pass tensors to later iterations and to their gradients.
+ * Elements are written through one handle and read through another; both lead to the op that made the container, where
+ * the shape of its elements is kept (tf_slot.handle). A gradient array has the elements of the array it belongs to.
+ */
+
+#define HOPS_MAX 32
+
+static bool is_any(struct str type, const char *const *names, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (str_eq(type, str_from(names[i])))
+			return true;
+	return false;
+}
+
+/* The slot of the op that made the cell behind input 0; NULL when it is not found. */
+static struct tf_slot *cell_of(const struct tf_infer *c)
+{
+	static const char *const makers[] = {
+		"TensorArrayV3", "TensorArrayV2", "TensorArray",
+		"StackV2",	 "Stack",	  "TensorListReserve"
+	};
+	static const char *const hops[] = {
+		"Enter",	  "RefEnter",	       "Identity",
+		"Switch",	  "RefIdentity",       "RefSwitch",
+		"Exit",		  "TensorArrayGradV3", "TensorArrayGradV2",
+		"TensorArrayGrad"
+	};
+	const struct model *m = c->flow->m;
+	uint32_t op = c->op;
+
+	for (int hop = 0; hop < HOPS_MAX; hop++) {
+		uint32_t row = tf_flow_input_row(c->flow, op, 0);
+		struct str type;
+
+		op = row ? m->op_input.src[row].v : 0;
+		if (!op)
+			return NULL;
+		type = model_str(m, m->op.type[op]);
+		if (is_any(type, makers, ARRAY_COUNT(makers)))
+			return tf_flow_output(c->flow, op, 0);
+		if (!is_any(type, hops, ARRAY_COUNT(hops)))
+			return NULL;
+	}
+	return NULL;
+}
+
+/* Adds to what is known of a cell's elements. Elements of several shapes are unusual; then what was
+ * known first stays. */
+static void write_cell(struct tf_infer *c, const struct tf_shape *element)
+{
+	struct tf_slot *cell = cell_of(c);
+	struct tf_shape known;
+
+	if (!cell)
+		return;
+	known = tf_shape_load(c->flow->m, cell->handle);
+	if (tf_shape_merge(&known, element))
+		cell->handle = tf_shape_store(c->flow->b, &known);
+}
+
+/* What was written may come later in the order than what reads it. */
+static struct tf_shape read_cell(struct tf_infer *c)
+{
+	struct tf_slot *cell = cell_of(c);
+
+	if (!cell)
+		return tf_shape_unknown();
+	if (!tf_shape_id_full(c->flow->m, cell->handle))
+		c->flow->again = true;
+	return tf_shape_load(c->flow->m, cell->handle);
+}
+
+static struct tf_shape without_first(const struct tf_shape *s)
+{
+	struct tf_shape rest = tf_shape_scalar();
+
+	if (s->rank < 1)
+		return tf_shape_unknown();
+	for (int32_t i = 1; i < s->rank; i++)
+		tf_shape_push(&rest, s->dim[i]);
+	return rest;
+}
+
+/* arg 1: a TensorArray, which may declare its elements and has a second output. */
+void tf_rule_cell(struct tf_infer *c)
+{
+	struct tf_shape pair = tf_shape_of_rank(1), scalar = tf_shape_scalar(), element;
+	const struct tf_slot *size = tf_flow_input(c->flow, c->op, 0);
+	struct tf_slot *slot = tf_flow_output(c->flow, c->op, 0);
+
+	pair.dim[0] = 2;
+	tf_out(c, 0, &pair);
+	if (c->arg != 1)
+		return;
+	tf_out(c, 1, &scalar);
+	element = tf_attr_shape(tf_attrs(c), "element_shape");
+	if (!slot->handle.v)
+		slot->handle = tf_shape_store(c->flow->b, &element);
+	if (c->node.found && !tf_attr_bool(&c->node, "dynamic_size") && size)
+		slot->value = size->value;
+}
+
+/* How many elements a TensorArray has, which was said when it was made. */
+void tf_rule_cell_size(struct tf_infer *c)
+{
+	struct tf_slot *cell = cell_of(c), *out = tf_flow_output(c->flow, c->op, 0);
+	struct tf_shape scalar = tf_shape_scalar();
+
+	tf_out(c, 0, &scalar);
+	if (cell)
+		out->value = cell->value;
+}
+
+/* A constant that is pushed again and again stays one: the shapes that gradients ask for. */
+void tf_rule_stack_push(struct tf_infer *c)
+{
+	const struct tf_slot *from = tf_flow_input(c->flow, c->op, 1);
+	struct tf_shape element = tf_in(c, 1);
+	struct tf_slot *cell = cell_of(c);
+
+	tf_out_same(c, 0, 1);
+	write_cell(c, &element);
+	if (from && cell && !cell->value)
+		cell->value = from->value;
+}
+
+void tf_rule_stack_pop(struct tf_infer *c)
+{
+	struct tf_slot *cell = cell_of(c), *out = tf_flow_output(c->flow, c->op, 0);
+	struct tf_shape element = read_cell(c);
+
+	tf_out(c, 0, &element);
+	if (cell)
+		out->value = cell->value;
+}
+
+/* Reads one element of a TensorArray. */
+void tf_rule_cell_read(struct tf_infer *c)
+{
+	struct tf_shape element = read_cell(c);
+
+	tf_out(c, 0, &element);
+}
+
+/* Writes input 2 as one element, or with arg 1 as many along its first dimension. */
+void tf_rule_cell_write(struct tf_infer *c)
+{
+	struct tf_shape value = tf_in(c, 2), scalar = tf_shape_scalar();
+
+	if (c->arg == 1)
+		value = without_first(&value);
+	write_cell(c, &value);
+	tf_out(c, 0, &scalar);
+}
+
+/* Reads the elements that input 1 lists, stacked. */
+void tf_rule_cell_gather(struct tf_infer *c)
+{
+	struct tf_shape element = read_cell(c), index = tf_in(c, 1), out = tf_shape_scalar();
+	struct tf_shape declared = tf_attr_shape(tf_attrs(c), "element_shape");
+
+	(void)tf_shape_merge(&element, &declared);
+	if (element.rank == TF_UNKNOWN)
+		return;
+	tf_shape_push(&out, index.rank == 1 ? index.dim[0] : TF_UNKNOWN);
+	for (int32_t i = 0; i < element.rank; i++)
+		tf_shape_push(&out, element.dim[i]);
+	tf_out(c, 0, &out);
 }

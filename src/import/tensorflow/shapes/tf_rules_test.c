@@ -4,8 +4,8 @@
  * all; scalars are kept as "1", as the importers do.
  */
 #include "import/importer.h"
-#include "import/tf_flops.h"
-#include "import/tf_finish.h"
+#include "import/tensorflow/shapes/tf_flops.h"
+#include "import/tensorflow/tf_finish.h"
 
 #include "support/graph_text.h"
 
@@ -26,7 +26,7 @@ static struct mem mem;
 static struct model *load(const char *graph)
 {
 	struct import_options options = { .infer = true, .step = INT64_MIN };
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct model *m = model_new(&mem, &err);
 	struct builder b;
 	struct input in;

@@ -1,0 +1,15 @@
+# Run by the target `commit`: writes TO from what git says about SOURCE.
+set(commit "")
+if(GIT)
+	execute_process(COMMAND ${GIT} -C ${SOURCE} rev-parse --short=12 HEAD OUTPUT_VARIABLE commit
+		OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+	if(failed)
+		set(commit "")
+	else()
+		execute_process(COMMAND ${GIT} -C ${SOURCE} diff --quiet HEAD RESULT_VARIABLE changed ERROR_QUIET)
+		if(changed)
+			string(APPEND commit ", changed")
+		endif()
+	endif()
+endif()
+file(CONFIGURE OUTPUT ${TO} CONTENT "#define OPWATCH_COMMIT \"${commit}\"\n")

@@ -1,0 +1,277 @@
+/*
+ * interpret_calls.c: what calls of a device's library do that their names do not say. A copy that returns only when
+ * it is done, long after the device needed for it, waits: it is synchronisation. A call that takes a hundred times as
+ * long as its like, once, makes something ready (a context, a library, a module that is loaded when its first kernel
+ * starts): it is initialisation. interpret_phases.c calls this when phases and launch links are known; only the phases
+ * launch and allocation change.
+ */
+#include "import/interpret/interpret_int.h"
+
+#include "base/vec.h"
+
+/* A copy waits when its call lasts longer than the copy by this much, and by this factor. */
+#define WAIT_NS 50000
+#define WAIT_FACTOR 2
+/* Shorter calls are never initialisation. */
+#define ONCE_NS 1000000
+#define ONCE_FACTOR 100 /* times the mean of the others */
+#define ONCE_LIKE 10	/* those above a tenth of it are like it … */
+#define ONCE_MOST 3	/* … and so many may be */
+#define GROUP_FEW 4	/* fewer calls of a name are compared with all calls */
+
+static bool is_call(const struct interpret *x, uint32_t event)
+{
+	enum category_class category = interpret_category(x, event);
+
+	return category == CATEGORY_RUNTIME || category == CATEGORY_TF_OP;
+}
+
+/* ---- copies that wait ---- */
+
+static bool is_copy(struct interpret *x, uint32_t work)
+{
+	enum event_phase phase = (enum event_phase)x->m->event.phase[work];
+
+	return interpret_category(x, work) == CATEGORY_COPY || phase == PHASE_HOST_TO_DEVICE ||
+	       phase == PHASE_DEVICE_TO_HOST;
+}
+
+static void find_waiting_copies(struct interpret *x)
+{
+	const struct link_table *l = &x->m->link;
+	struct event_table *e = &x->m->event;
+
+	for (uint32_t i = x->first_link; i < l->count; i++) {
+		uint32_t call = l->src[i].v, work = l->dst[i].v;
+		int64_t dur;
+
+		if (l->kind[i] != LINK_LAUNCH || e->phase[call] != PHASE_LAUNCH ||
+		    !is_call(x, call) || !interpret_is_slice(x, call) ||
+		    !interpret_is_slice(x, work) || !is_copy(x, work))
+			continue;
+		dur = MAX(e->dur_ns[work], (int64_t)0);
+		if (interpret_end(x, call) >= interpret_end(x, work) &&
+		    e->dur_ns[call] - dur >= WAIT_NS && e->dur_ns[call] / WAIT_FACTOR >= dur)
+			e->phase[call] = PHASE_SYNCHRONISATION;
+	}
+}
+
+/* ---- calls that make something ready ---- */
+
+/* Calls of one name, or all: how many, how long, and the longest. */
+struct calls {
+	uint64_t count;
+	double sum_ns;
+	int64_t longest[ONCE_MOST + 1]; /* descending */
+};
+
+static void count_call(struct calls *c, int64_t dur)
+{
+	c->count++;
+	c->sum_ns += (double)dur;
+	for (unsigned i = 0; i <= ONCE_MOST; i++)
+		if (dur > c->longest[i]) {
+			int64_t other = c->longest[i];
+
+			c->longest[i] = dur;
+			dur = other;
+		}
+}
+
+/* Whether a call of this length is one of few such, far from the others. */
+static bool is_once(const struct calls *c, int64_t dur)
+{
+	double others_ns = c->sum_ns;
+	unsigned like = 0;
+
+	while (like <= ONCE_MOST && c->longest[like] >= dur / ONCE_LIKE)
+		others_ns -= (double)c->longest[like++];
+	return like <= ONCE_MOST && c->count > like &&
+	       others_ns / (double)(c->count - like) * ONCE_FACTOR <= (double)dur;
+}
+
+/* A long call; `work` is what it launched, 0 for nothing. */
+struct candidate {
+	uint32_t event, work;
+};
+
+struct once {
+	struct interpret *x;
+	struct candidate *list;
+	size_t count, cap;
+	struct calls all, *groups; /* of names with candidates */
+	uint32_t *group_of;	   /* by op, + 1 */
+	uint32_t group_count;
+	int64_t *first_ns; /* by op: start of its first run, of ops that candidates launched */
+};
+
+/* Asks for a property; it does no work that could take long. */
+static bool is_query(struct str name)
+{
+	return str_has(name, STR("Get")) || str_has(name, STR("Set")) || str_has(name, STR("Is"));
+}
+
+static bool may_be_once(const struct interpret *x, uint32_t event)
+{
+	uint8_t phase = x->m->event.phase[event];
+
+	return (phase == PHASE_LAUNCH || phase == PHASE_ALLOCATION) && is_call(x, event) &&
+	       interpret_is_slice(x, event);
+}
+
+static bool has_calls(const struct interpret *x, uint32_t track)
+{
+	const uint32_t calls = 1u << CATEGORY_RUNTIME | 1u << CATEGORY_TF_OP;
+
+	return interpret_on_host(x, track) && interpret_track(x, track)->categories & calls;
+}
+
+typedef ow_status (*call_fn)(struct once *o, uint32_t event);
+
+static ow_status each_call(struct once *o, call_fn take)
+{
+	struct interpret *x = o->x;
+
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		const struct interpret_track *track = interpret_track(x, t);
+
+		if (!has_calls(x, t))
+			continue;
+		for (uint32_t e = track->first; e < track->last; e++)
+			if (may_be_once(x, e))
+				OW_TRY(take(o, e));
+	}
+	return OW_OK;
+}
+
+static ow_status add_candidate(struct once *o, uint32_t event)
+{
+	if (o->x->m->event.dur_ns[event] < ONCE_NS)
+		return OW_OK;
+	return vec_push(o->x->mem, o->list, o->count, o->cap, (struct candidate){ event, 0 })
+		       ? OW_OK
+		       : interpret_no_memory(o->x);
+}
+
+static ow_status count_one(struct once *o, uint32_t event)
+{
+	uint32_t group = o->group_of[o->x->m->event.op[event].v];
+	int64_t dur = o->x->m->event.dur_ns[event];
+
+	count_call(&o->all, dur);
+	if (group)
+		count_call(&o->groups[group - 1], dur);
+	return OW_OK;
+}
+
+static ow_status make_groups(struct once *o)
+{
+	struct interpret *x = o->x;
+
+	o->groups = ARENA_ARRAY(&x->scratch, struct calls, o->count);
+	o->group_of = ARENA_ARRAY(&x->scratch, uint32_t, x->m->op.count);
+	o->first_ns = ARENA_ARRAY(&x->scratch, int64_t, x->m->op.count);
+	if (!o->groups || !o->group_of || !o->first_ns)
+		return interpret_no_memory(x);
+	for (size_t i = 0; i < o->count; i++) {
+		uint32_t *group = &o->group_of[x->m->event.op[o->list[i].event].v];
+
+		if (!*group)
+			*group = ++o->group_count;
+	}
+	return each_call(o, count_one);
+}
+
+/* What the candidates launched. They are in the order of the rows. */
+static void find_work(struct once *o)
+{
+	const struct link_table *l = &o->x->m->link;
+
+	for (uint32_t i = o->x->first_link; i < l->count; i++) {
+		size_t low = 0, high = o->count;
+
+		if (l->kind[i] != LINK_LAUNCH)
+			continue;
+		while (low < high) {
+			size_t middle = low + (high - low) / 2;
+
+			if (o->list[middle].event < l->src[i].v)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		if (low < o->count && o->list[low].event == l->src[i].v && !o->list[low].work)
+			o->list[low].work = l->dst[i].v;
+	}
+}
+
+static void find_first_runs(struct once *o)
+{
+	struct interpret *x = o->x;
+	const struct event_table *e = &x->m->event;
+
+	for (size_t i = 0; i < o->count; i++)
+		if (o->list[i].work)
+			o->first_ns[e->op[o->list[i].work].v] = INT64_MAX;
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		const struct interpret_track *track = interpret_track(x, t);
+
+		if (!interpret_on_device(x, t))
+			continue;
+		for (uint32_t i = track->first; i < track->last; i++)
+			if (o->first_ns[e->op[i].v])
+				o->first_ns[e->op[i].v] = MIN(o->first_ns[e->op[i].v], e->ts_ns[i]);
+	}
+}
+
+/* A launch that starts what ran before loads nothing; and if its work starts much later, it waited for room in the queue. */
+static bool launches_first(const struct once *o, const struct candidate *c)
+{
+	const struct event_table *e = &o->x->m->event;
+	int64_t delay;
+
+	if (!c->work)
+		return true;
+	return o->first_ns[e->op[c->work].v] == e->ts_ns[c->work] &&
+	       !__builtin_sub_overflow(e->ts_ns[c->work], interpret_end(o->x, c->event), &delay) &&
+	       delay < e->dur_ns[c->event];
+}
+
+static bool initialises(const struct once *o, const struct candidate *c)
+{
+	const struct interpret *x = o->x;
+	const struct calls *group = &o->groups[o->group_of[x->m->event.op[c->event].v] - 1];
+
+	if (interpret_category(x, c->event) == CATEGORY_RUNTIME &&
+	    x->m->event.phase[c->event] == PHASE_LAUNCH && !c->work &&
+	    is_query(interpret_text(x, interpret_name(x, c->event))))
+		return true;
+	if (group->count < GROUP_FEW)
+		group = &o->all;
+	return is_once(group, x->m->event.dur_ns[c->event]) && launches_first(o, c);
+}
+
+static ow_status find_initialisation(struct once *o)
+{
+	OW_TRY(each_call(o, add_candidate));
+	if (!o->count)
+		return OW_OK;
+	OW_TRY(make_groups(o));
+	find_work(o);
+	find_first_runs(o);
+	for (size_t i = 0; i < o->count; i++)
+		if (initialises(o, &o->list[i]))
+			o->x->m->event.phase[o->list[i].event] = PHASE_INITIALISATION;
+	return OW_OK;
+}
+
+ow_status interpret_calls(struct interpret *x)
+{
+	struct once o = { .x = x };
+	ow_status status;
+
+	find_waiting_copies(x);
+	status = find_initialisation(&o);
+	mem_free(x->mem, o.list, o.cap * sizeof(*o.list));
+	return status;
+}

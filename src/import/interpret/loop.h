@@ -1,0 +1,44 @@
+/*
+ * loop.h: the loop in a list of calls of one thread: which call begins each repetition. Pure computation on numbers, called by
+ * interpret_loops.c for recorded calls and for lines of sampled stacks. It finds nothing where the order of calls does not repeat, or
+ * repeats at random times: no steps are better than wrong ones.
+ */
+#ifndef IMPORT_INTERPRET_LOOP_H
+#define IMPORT_INTERPRET_LOOP_H
+
+#include "base/arena.h"
+
+struct loop_call {
+	int64_t begin, end;
+	uint32_t key; /* what is called: 0 up to the number of keys */
+};
+
+struct loop_calls {
+	const struct loop_call *list; /* by begin; none is inside another */
+	size_t count;
+	uint32_t keys;
+};
+
+struct loop_rules {
+	uint32_t least;	      /* repetitions */
+	uint32_t least_alone; /* where the loop is a single call */
+	int64_t shortest_ns;  /* median repetition */
+	double spread; /* from the median, in parts of it, of three quarters of the repetitions */
+	double spread_alone;
+	double covered; /* the part of the time from the first call to the last that the loop takes, at least */
+};
+
+struct loop {
+	uint32_t key;	 /* of the call that begins a repetition */
+	uint32_t steps;	 /* repetitions; 0 = none were found */
+	uint32_t length; /* calls in most of them */
+	int64_t *starts; /* of each, and the end of the last: steps + 1 */
+	bool *usual;	 /* of each: whether its calls are those of most */
+	int64_t median_ns;
+};
+
+/* False without memory. */
+bool loop_find(struct arena *arena, const struct loop_calls *calls, const struct loop_rules *rules,
+	       struct loop *out) OW_MUST_CHECK;
+
+#endif

@@ -1,0 +1,12 @@
+/*
+ * jobs.h: which of the traces that were opened together are of one job. import_finish calls it when all inputs are read, before the freeze.
+ */
+#ifndef IMPORT_JOBS_H
+#define IMPORT_JOBS_H
+
+#include "model/builder.h"
+
+/* Sets source.run of traces. */
+ow_status import_find_jobs(struct builder *b, struct ow_error *err);
+
+#endif
