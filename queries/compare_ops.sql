@@ -3,6 +3,8 @@
 -- param limit int 20: rows
 -- param before text '': the run to compare with; empty: the first that is given
 -- param after text '': the run to compare; empty: the last that is given
+-- needs: op_step WHERE op IS NOT NULL | the files have no ops
+-- runs: 2
 SELECT op, before_ms, after_ms, after_ms - before_ms AS more_ms, after_ms / nullif(before_ms, 0) AS ratio
 FROM (
 	SELECT op, sum(CASE WHEN run = first_run THEN ms ELSE 0 END) AS before_ms, sum(CASE WHEN run = last_run THEN ms ELSE 0 END) AS after_ms

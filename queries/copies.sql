@@ -2,6 +2,8 @@
 -- Copies between host and device and within devices, in classes of size: how many, how much, how fast. Many small ones are
 -- better put together; slow large ones are rarely from pinned memory.
 -- param only_run text '': only this run
+-- needs: event WHERE dur IS NOT NULL | the files have no timed events
+-- needs: event WHERE phase IN ('host_to_device', 'device_to_host') | no copies between host and device were recorded
 SELECT run, phase AS direction, size_class, count(*) AS copies, sum(bytes) / 1e6 AS mb, sum(dur) / 1e6 AS ms,
 	sum(bytes) / nullif(sum(dur), 0) AS gb_per_s
 FROM (

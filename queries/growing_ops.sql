@@ -4,6 +4,8 @@
 -- param limit int 20: rows
 -- param only_run text '': only this run
 -- param min_steps int 3: ops that ran in fewer steps are left out
+-- needs: op_step WHERE step IS NOT NULL | the files have no ops in steps
+-- instead: top_ops | event WHERE op IS NOT NULL AND dur IS NOT NULL
 SELECT run, op, count(*) AS steps, regr_slope(ms, nth) AS ms_per_step, corr(ms, nth) AS correlation,
 	min_by(ms, nth) AS first_ms, max_by(ms, nth) AS last_ms
 FROM (

@@ -4,6 +4,8 @@
 -- param limit int 20: rows
 -- param only_run text '': only this run
 -- param min_us real 10: shorter gaps are left out
+-- needs: event WHERE device IS NOT NULL AND track_kind IN ('stream', 'copy', 'device', 'accelerator') | no work on a device was recorded
+-- instead: busy_threads | event WHERE dur IS NOT NULL
 SELECT run, rank, device, before_op, after_op, gap_us, at_ms, step
 FROM (
 	SELECT run, rank, device, step, op AS after_op,

@@ -3,6 +3,9 @@
 -- the phase "input" of the query time_by_phase.
 -- param limit int 30: rows
 -- param only_run text '': only this run
+-- needs: event WHERE dur IS NOT NULL | the files have no timed events
+-- needs: event WHERE phase = 'input' | no work of an input pipeline was recorded
+-- instead: file_ops | op_step WHERE exec_ns > 0 AND lower(op_type) LIKE '%file%'
 SELECT run, op, op_type, count(*) AS runs, sum(coalesce(self_dur, dur)) / 1e6 AS self_ms, sum(dur) / 1e6 AS total_ms,
 	max(dur) / 1e3 AS longest_us
 FROM event

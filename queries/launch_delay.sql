@@ -3,6 +3,8 @@
 -- delay is a full queue (good: the device is busy) unless the device was idle meanwhile: see idle_gaps.
 -- param limit int 20: rows
 -- param only_run text '': only this run
+-- needs: link WHERE kind = 'launch' | nothing in the files joins launches to kernels
+-- instead: top_ops | event WHERE op IS NOT NULL AND dur IS NOT NULL
 SELECT l.run AS run, l.dst_op AS op, count(*) AS launches, avg(d.ts - s.ts) / 1e3 AS mean_us, max(d.ts - s.ts) / 1e3 AS longest_us,
 	min(d.ts - s.ts) / 1e3 AS shortest_us, avg(d.dur) / 1e3 AS mean_run_us
 FROM link AS l

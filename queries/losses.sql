@@ -1,6 +1,7 @@
 -- title: What was damaged or left out
 -- What reading the files had to repair, drop or do without.
 -- param only_run text '': only this run
+-- needs: loss | nothing was damaged or left out
 SELECT run, kind, source, times, text
 FROM loss
 WHERE ($only_run = '' OR run = $only_run)

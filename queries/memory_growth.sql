@@ -3,6 +3,9 @@
 -- param limit int 100: rows
 -- param only_run text '': only this run
 -- param min_mb real 0: only steps that grew by this much
+-- needs: memory_steps_view | the files have no allocations in steps
+-- instead: memory_at_peak | memory_peak_view
+-- instead: memory_peak | op_step WHERE peak_bytes > 0
 SELECT run, device, allocator, rank, step, peak_bytes / 1e6 AS peak_mb, end_bytes / 1e6 AS end_mb, growth_bytes / 1e6 AS growth_mb,
 	allocations, allocated_bytes / 1e6 AS allocated_mb
 FROM memory_steps_view

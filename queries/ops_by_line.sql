@@ -4,6 +4,10 @@
 -- param limit int 20: rows
 -- param only_run text '': only this run
 -- param file text '': only files whose name contains this
+-- needs: op_step | the files have no ops
+-- needs: op WHERE file IS NOT NULL | the files do not say which line of code made their ops
+-- instead: python_lines | event WHERE lower(category) LIKE '%python%'
+-- instead: hot_functions | sample
 SELECT o.run AS run, o.file AS file, o.line AS line, o.function AS function, count(DISTINCT o.id) AS ops,
 	sum(s.exec_ns) / 1e6 AS total_ms, sum(s.accelerator_ns) / 1e6 AS accelerator_ms, sum(s.cpu_ns) / 1e6 AS cpu_ms
 FROM op AS o

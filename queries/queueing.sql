@@ -1,6 +1,8 @@
 -- title: Queueing on streams
 -- How much work was waiting on each stream when more was launched: launched but not started, at its most and on average.
 -- param only_run text '': only this run
+-- needs: link WHERE kind = 'launch' | nothing in the files joins launches to kernels
+-- instead: top_ops | event WHERE op IS NOT NULL AND dur IS NOT NULL
 SELECT run, stream, device, count(*) AS launches, CAST(max(waiting) AS BIGINT) AS most_waiting, avg(waiting) AS mean_waiting, avg(delay_us) AS mean_delay_us
 FROM (
 	SELECT q.run, q.stream, q.device, q.dst_track_id, q.delay_us,

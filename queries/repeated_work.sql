@@ -3,6 +3,7 @@
 -- done again each time, often because shapes change.
 -- param limit int 20: rows
 -- param only_run text '': only this run
+-- needs: event WHERE dur IS NOT NULL | the files have no timed events
 SELECT run, name, count(*) AS times, count(DISTINCT step) AS steps, sum(dur) / 1e6 AS total_ms, max(dur) / 1e6 AS longest_ms
 FROM event
 WHERE dur IS NOT NULL AND ($only_run = '' OR run = $only_run) AND (lower(name) LIKE '%compil%' OR lower(name) LIKE '%autotun%'

@@ -4,6 +4,10 @@
 -- param limit int 20: rows
 -- param only_run text '': only this run
 -- param device text '': only devices whose name contains this
+-- needs: event WHERE op IS NOT NULL AND dur IS NOT NULL | the files have no timed ops
+-- instead: hot_functions | sample
+-- instead: longest_events | event WHERE dur IS NOT NULL
+-- instead: memory_at_peak | memory_peak_view
 SELECT run, op, op_type, runs, self_ms, self_ms * 100.0 / all_ms AS percent, mean_us, longest_us
 FROM (
 	SELECT run, op, op_type, count(*) AS runs, sum(coalesce(self_dur, dur)) / 1e6 AS self_ms, avg(coalesce(self_dur, dur)) / 1e3 AS mean_us,

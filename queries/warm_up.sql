@@ -2,6 +2,8 @@
 -- What takes longer in the first step than in the later ones on average: compilation, autotuning, allocation, cold caches.
 -- param limit int 20: rows
 -- param only_run text '': only this run
+-- needs: op_step WHERE step IS NOT NULL | the files have no ops in steps
+-- instead: top_ops | event WHERE op IS NOT NULL AND dur IS NOT NULL
 SELECT run, op, first_ms, later_ms, first_ms - later_ms AS more_ms
 FROM (
 	SELECT run, op, sum(CASE WHEN step = first_step THEN exec_ns ELSE 0 END) / 1e6 AS first_ms,

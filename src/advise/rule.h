@@ -28,12 +28,17 @@ struct findings {
 	size_t message_count, message_cap;
 };
 
+struct advice;
+
 struct rule {
 	const char *name;    /* rules.def */
 	const char *summary; /* one line */
 	const char *checker; /* name of the tfprof checker it is, or NULL */
 	const char *doc;     /* page under docs/rules */
-	ow_status (*check)(struct model *m, struct findings *out, struct error *err);
+	/* Of tfprof's rules: what they report, with their texts; NULL for the others. */
+	ow_status (*check)(struct model *m, struct findings *out, struct ow_error *err);
+	/* Of all others: adds findings with their savings (advice.h). */
+	ow_status (*advise)(struct advice *a, struct ow_error *err);
 };
 
 /* Texts are copied. OW_OK or OW_E_NO_MEMORY. */

@@ -4,8 +4,12 @@
  *
  * Like the original it takes each operation's latest step and adds up accelerator times without
  * looking for overlap, so several streams can give more than 1.
+ *
+ * Traces do not place operations on devices but have what devices ran: there it is the part of the steady steps, or of the
+ * recording where no steps are known, in which a device was busy, with overlapping work counted once.
  */
 #include "advise/rule.h"
+#include "analyze/steps/phases.h"
 
 #define UTILIZATION_FAIR 0.5
 #define UTILIZATION_POOR 0.2
@@ -113,7 +117,52 @@ static ow_status report(const struct model *m, const struct usage *usage, struct
 	return finding_add(out, &finding);
 }
 
-static ow_status check(struct model *m, struct findings *out, struct error *err)
+static ow_status report_lane(const struct model *m, const struct phase_group *g,
+			     struct findings *out)
+{
+	struct str device = model_str(m, m->device.name[g->device.v]);
+	double used = (double)g->sums.device_busy / (double)g->time_ns;
+	struct finding finding = { .severity = SEVERITY_INFO, .where = device, .confidence = 0.8 };
+	char rank[32] = "", *what;
+
+	if (g->rank >= 0)
+		snprintf(rank, sizeof(rank), "rank %" PRId32 " ", g->rank);
+	what = arena_printf(out->arena, "device: %s%.*s %s: %.2f of %s", rank, STR_ARG(device),
+			    used < UTILIZATION_FAIR ? "low utilization" : "utilization", used,
+			    g->known ? "its steady steps" : "the recording");
+	if (!what)
+		return OW_E_NO_MEMORY;
+	finding.what = str_from(what);
+	if (used < UTILIZATION_FAIR) {
+		finding.severity = used <= UTILIZATION_POOR ? SEVERITY_HIGH : SEVERITY_MEDIUM;
+		finding.advice = STR("the device waits for most of the time: the view phases shows "
+				     "for what");
+	}
+	return finding_add(out, &finding);
+}
+
+/* From the events of a trace. */
+static ow_status report_lanes(struct model *m, struct findings *out, size_t *reported,
+			      struct ow_error *err)
+{
+	const struct event_filter all = EVENT_FILTER_ALL;
+	struct phases p;
+	struct phase_groups groups = { 0 };
+	ow_status status = phases_analyse(m, &all, &p, err);
+
+	if (status == OW_OK)
+		status = phases_group(m, &p, &p.arena, &groups, err);
+	for (uint32_t i = 0; i < groups.count && status == OW_OK; i++) {
+		if (!groups.items[i].has_device || groups.items[i].time_ns <= 0)
+			continue;
+		status = report_lane(m, &groups.items[i], out);
+		*reported += 1;
+	}
+	phases_release(&p);
+	return status;
+}
+
+static ow_status check(struct model *m, struct findings *out, struct ow_error *err)
 {
 	struct usages all = { .arena = out->arena };
 	size_t reported = 0;
@@ -128,9 +177,13 @@ static ow_status check(struct model *m, struct findings *out, struct error *err)
 			return error_no_memory(err);
 		reported++;
 	}
+	if (!reported && m->event.phase)
+		OW_TRY(report_lanes(m, out, &reported, err));
+	if (reported)
+		return OW_OK;
 	if (m->step.count <= 1)
 		out->not_checked = STR("not checked: no run-time statistics");
-	else if (!reported)
+	else
 		out->not_checked = STR("not checked: nothing was measured on an accelerator");
 	return OW_OK;
 }

@@ -5,6 +5,7 @@
  * do not have, is no part of them: what a program reads while it starts would else be set against single steps.
  */
 #include "advise/rule.h"
+#include "analyze/samples/samples.h"
 
 #define CHECKER "ExpensiveOperationChecker"
 #define TOP 3
@@ -17,9 +18,9 @@
 struct search {
 	struct model *m;
 	struct findings *out;
-	struct error *err;
+	struct ow_error *err;
 	struct buf text; /* the report, lines joined with newlines */
-	bool no_code;	 /* the program has no lines to tell of */
+	bool no_code;	 /* no source lines are known */
 	bool outside;	 /* something ran outside of steps */
 };
 
@@ -74,19 +75,21 @@ static void set_options(struct view_options *options, int32_t max_depth, int64_t
 }
 
 /* A result, with a tree where the view gives one; or NULL and the status. */
-static struct result *run_view(struct search *s, const char *name, int32_t max_depth,
-			       int64_t min_micros, ow_status *status)
+static struct table *run_view(struct search *s, const char *name, int32_t max_depth,
+			      int64_t min_micros, ow_status *status)
 {
 	const struct view *view = view_find(name);
 	struct view_options options;
-	struct result *result;
+	struct table *result;
 
 	if (!view) {
 		*status = error_set(s->err, OW_E_INTERNAL, "the view '%s' is missing", name);
 		return NULL;
 	}
 	set_options(&options, max_depth, min_micros);
-	result = result_new(s->m->mem, name, s->err);
+	if (samples_only(s->m) || samples_show_code(s->m, &options))
+		options.min_micros = 0; /* functions have no such limit */
+	result = table_new(s->m->mem, name, s->err);
 	if (!result) {
 		*status = OW_E_NO_MEMORY;
 		return NULL;
@@ -96,7 +99,7 @@ static struct result *run_view(struct search *s, const char *name, int32_t max_d
 		*status = tree_unfold(result->tree, s->m->mem, s->err);
 	if (*status == OW_OK)
 		return result;
-	result_free(result);
+	table_free(result);
 	return NULL;
 }
 
@@ -130,10 +133,10 @@ static bool runs_outside_of_steps(const struct model *m)
 }
 
 /* From the view of what a step is spent on. */
-static ow_status report_work(struct search *s, const struct result *work)
+static ow_status report_work(struct search *s, const struct table *work)
 {
 	enum { NAME, TIME, PERCENT, ACCELERATOR, CPU };
-	const struct result_column *c = work->columns;
+	const struct table_column *c = work->columns;
 	uint32_t shown = MIN(work->row_count, (uint32_t)TOP);
 	bool first = true;
 
@@ -176,7 +179,7 @@ static ow_status report_types(struct search *s, const struct tree *tree)
 
 static ow_status check_types(struct search *s)
 {
-	struct result *result;
+	struct table *result;
 	ow_status status;
 
 	if (s->m->step.count <= 1) {
@@ -193,7 +196,7 @@ static ow_status check_types(struct search *s)
 		status = report_work(s, result);
 	else if (result->tree) /* without ops, the view shows functions of samples */
 		status = report_types(s, result->tree);
-	result_free(result);
+	table_free(result);
 	return status;
 }
 
@@ -227,7 +230,7 @@ static ow_status report_scopes(struct search *s, const struct tree *tree)
 
 static ow_status check_scopes(struct search *s)
 {
-	struct result *result;
+	struct table *result;
 	ow_status status;
 
 	result = run_view(s, "scope", 100, 100, &status);
@@ -235,7 +238,7 @@ static ow_status check_scopes(struct search *s)
 		return status;
 	if (result->tree)
 		status = report_scopes(s, result->tree);
-	result_free(result);
+	table_free(result);
 	return status;
 }
 
@@ -300,7 +303,7 @@ static ow_status without_code(struct search *s)
 
 static ow_status check_lines(struct search *s)
 {
-	struct result *result;
+	struct table *result;
 	ow_status status;
 
 	if (!s->m->has_code)
@@ -312,11 +315,11 @@ static ow_status check_lines(struct search *s)
 		return status;
 	if (result->tree)
 		status = report_lines(s, result->tree);
-	result_free(result);
+	table_free(result);
 	return status;
 }
 
-static ow_status check(struct model *m, struct findings *out, struct error *err)
+static ow_status check(struct model *m, struct findings *out, struct ow_error *err)
 {
 	static ow_status (*const checks[])(struct search *) = { check_types, check_scopes,
 								check_lines };

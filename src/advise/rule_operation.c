@@ -22,8 +22,8 @@ static bool has_type(const struct model *m, uint32_t op, str_id type)
 	return false;
 }
 
-static void look_at(const struct model *m, uint32_t op, str_id fused, str_id nhwc,
-		    struct seen *seen)
+static void count_slow_variants(const struct model *m, uint32_t op, str_id fused, str_id nhwc,
+				struct seen *seen)
 {
 	if (str_has(model_str(m, m->op.name[op]), STR("BatchNorm")) && !seen->batch_norm++)
 		seen->first_batch_norm = op;
@@ -67,7 +67,7 @@ static bool is_tensorflow(const struct model *m)
 	return m->source.count <= 1;
 }
 
-static ow_status check(struct model *m, struct findings *out, struct error *err)
+static ow_status check(struct model *m, struct findings *out, struct ow_error *err)
 {
 	str_id fused = model_find_str(m, STR("FusedBatchNorm"));
 	str_id nhwc = model_find_str(m, STR("NHWC"));
@@ -79,7 +79,7 @@ static ow_status check(struct model *m, struct findings *out, struct error *err)
 		return OW_OK;
 	}
 	for (uint32_t op = 1; op < m->op.count; op++)
-		look_at(m, op, fused, nhwc, &seen);
+		count_slow_variants(m, op, fused, nhwc, &seen);
 	if (seen.batch_norm && !seen.fused)
 		status = report(out, place(out, m, seen.first_batch_norm, seen.batch_norm),
 				STR("Maybe use faster FusedBatchNorm instead of BatchNorm"),

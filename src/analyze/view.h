@@ -7,41 +7,80 @@
 #define ANALYZE_VIEW_H
 
 #include "model/event_sums.h"
-#include "model/result.h"
-#include "model/tree.h"
+#include "table/table.h"
+#include "table/tree/tree.h"
 
 /* The public structs are the internal ones. */
 #define view_list ow_list
 #define view_options ow_view_options
 
+struct view;
+
 /* tfprof's defaults. */
 void view_options_init(struct view_options *options);
+/* Replaces order_by NULL and OW_DEFAULT_DEPTH by the defaults of the view: the costliest first, a screen of ops. */
+void view_choose_defaults(const struct view *view, struct view_options *options);
+
+/* Refuses the first option that the view would ignore, with these files. Before the defaults are chosen. */
+ow_status view_options_check(const struct view *view, const struct model *m,
+			     const struct view_options *options, struct ow_error *err);
+/* Sets these to their usual values instead. */
+void view_options_drop(const struct view *view, const struct model *m,
+		       struct view_options *options);
 
 /* The step, rank and part of the time that the options ask for; fails when there is no such thing. */
 ow_status view_filter(const struct model *m, const struct view_options *options,
-		      struct event_filter *filter, struct error *err);
+		      struct event_filter *filter, struct ow_error *err);
 
 /* What ops did in the part of the time or on the rank that the options ask for; NULL when they ask for
  * everything, or for a step only. */
 ow_status view_sums(struct model *m, const struct view_options *options, struct arena *arena,
-		    const struct event_sums **sums, struct error *err);
+		    const struct event_sums **sums, struct ow_error *err);
+
+/* Why a view has no rows: what the inputs lack, and what has it. Never NULL. */
+const char *view_empty_reason(const struct view *view, const struct model *m,
+			      const struct view_options *options);
+/* What a user who selects ops by type should know about this model; NULL for nothing. */
+const char *view_type_hint(const struct model *m, const struct view_options *options);
 
 /* What order_by takes; NULL beyond the last. An empty text, which leaves the order, is not among them. */
 const char *view_order_at(size_t index);
 
+/* What a view does with its options; all others are refused. */
+enum view_use {
+	VIEW_USES_STEP = 1 << 0,
+	VIEW_USES_TIME = 1 << 1, /* a part of the time */
+	VIEW_USES_RANK = 1 << 2,
+	VIEW_USES_PART = VIEW_USES_STEP | VIEW_USES_TIME | VIEW_USES_RANK,
+	VIEW_USES_OPS = 1 << 3, /* tfprof's: levels, order, columns, minima, regular expressions */
+	VIEW_USES_FULL_NAMES = 1 << 4,
+	VIEW_USES_METRIC = 1 << 5, /* of sampled stacks */
+	VIEW_USES_STYLE = 1 << 6,
+	VIEW_USES_PEAK = 1 << 7,
+	VIEW_USES_OCCURRENCE = 1 << 8 /* a minimum that tfprof's code view does not have */
+};
+
 struct view {
 	const char *name, *summary;
-	bool tree; /* one of the four tfprof views */
-	ow_status (*run)(struct model *m, const struct view_options *options, struct result *out,
-			 struct error *err);
+	bool tree;     /* one of the four tfprof views */
+	unsigned uses; /* enum view_use */
+	ow_status (*run)(struct model *m, const struct view_options *options, struct table *out,
+			 struct ow_error *err);
 };
 
 #define VIEW(name) extern const struct view view_##name;
 #include "analyze/views.def"
 #undef VIEW
 
+/* Puts the sentences of columns.def into the columns of a view's table. */
+void view_describe(const struct view *view, struct table *t);
+
 extern const struct view *const views[];
 extern const size_t view_count;
 const struct view *view_find(const char *name);
+
+/* Whether an op is a gradient, by TensorFlow's names: "…gradients/NAME_grad/…" is a gradient of NAME, and tfprof looks for the first
+ * of each. One line of code creates all gradients, so views that go by lines show them beside the op that they belong to. */
+bool gradient_of(struct str name, struct str *forward);
 
 #endif

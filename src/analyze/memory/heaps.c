@@ -1,11 +1,248 @@
 /*
- * heaps.c: which heaps there are, how much of each was in use at its peak and at the end. One pass over the
- * changes. See heaps.h.
- *
- * What was in use before the first change is often not told. Where the source gives totals, the first one
- * settles it; otherwise it is taken to be as little as possible: so much that use never falls below zero.
+ * heaps.c: finds the heaps of a model, and how much of each was in use at its peak and at the end, in one pass over the changes (heaps.h).
+ * Called by the memory views. The use before the first change is often unknown. If the source has totals, the first one determines it;
+ * otherwise the least value is taken for which the use never falls below zero. The first part makes changes from profiles of TensorFlow 1:
+ * allocations and releases of ops (table alloc), and what allocators reported when an op ended (memory.in_use), which is a heap of its
+ * own, because it includes memory that no op allocated. The second part says when steps ran: markers of a source divide its time into
+ * steps; if no source has markers, the spans of the steps count.
  */
-#include "analyze/heaps.h"
+#include "analyze/memory/heaps.h"
+
+#include "base/vec.h"
+
+struct change {
+	int64_t ts, size, total;
+	uint32_t op_step;
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct change *x = a, *y = b;
+
+	if (x->ts != y->ts)
+		return x->ts < y->ts ? -1 : 1;
+	if (x->op_step != y->op_step)
+		return x->op_step < y->op_step ? -1 : 1;
+	return (x->size < y->size) -
+	       (x->size > y->size); /* what is taken, before what is given back */
+}
+
+static size_t gather(const struct model *m, struct change *to)
+{
+	size_t count = 0;
+
+	for (uint32_t i = 1; i < m->alloc.count; i++)
+		if (m->alloc.size[i])
+			to[count++] = (struct change){ m->alloc.ts_ns[i], m->alloc.size[i], 0,
+						       m->alloc.op_step[i] };
+	for (uint32_t i = 1; m->memory.in_use && i < m->memory.count; i++)
+		if (m->memory.in_use[i] > 0)
+			to[count++] = (struct change){ m->memory.ts_ns[i], 0, m->memory.in_use[i],
+						       m->memory.op_step[i] };
+	return count;
+}
+
+struct columns {
+	int64_t *ts, *size, *total;
+	uint8_t *kind;
+	op_id *op;
+	str_id *device, *allocator;
+	step_id *step;
+};
+
+static bool make_columns(struct arena *arena, struct columns *c, size_t count)
+{
+	c->ts = ARENA_ARRAY(arena, int64_t, count);
+	c->size = ARENA_ARRAY(arena, int64_t, count);
+	c->total = ARENA_ARRAY(arena, int64_t, count);
+	c->kind = ARENA_ARRAY(arena, uint8_t, count);
+	c->op = ARENA_ARRAY(arena, op_id, count);
+	c->device = ARENA_ARRAY(arena, str_id, count);
+	c->step = ARENA_ARRAY(arena, step_id, count);
+	c->allocator = ARENA_ARRAY(arena, str_id, count);
+	return c->ts && c->size && c->total && c->kind && c->op && c->device && c->step &&
+	       c->allocator;
+}
+
+/* Rows begin at 1, as those of tables do. */
+static void fill(const struct model *m, const struct change *from, size_t count, struct columns *c)
+{
+	for (size_t i = 1; i <= count; i++, from++) {
+		op_id op = m->op_step.op[from->op_step];
+
+		c->ts[i] = from->ts;
+		c->size[i] = from->size;
+		c->total[i] = from->total;
+		c->kind[i] = from->total ? HEAP_TOTAL : from->size < 0 ? HEAP_FREE : HEAP_ALLOC;
+		c->op[i] = op;
+		c->device[i] = m->op.device[op.v];
+		c->step[i] = m->op_step.step[from->op_step];
+		c->allocator[i] = (str_id){ from->total ? HEAP_ALL_OF_DEVICE : 0 };
+	}
+}
+
+/* Makes the list of changes from a profile of TensorFlow 1. */
+static ow_status heaps_from_allocs(struct heaps *h, struct heap_list *list)
+{
+	const struct model *m = h->m;
+	size_t most = (size_t)m->alloc.count + (m->memory.in_use ? m->memory.count : 0), count;
+	struct change *changes;
+	struct columns c;
+
+	*list = (struct heap_list){ 0 };
+	if (m->alloc.count <= 1 && !m->memory.in_use)
+		return OW_OK;
+	changes = mem_alloc(m->mem, most * sizeof(*changes));
+	if (!changes)
+		return error_no_memory(h->err);
+	count = gather(m, changes);
+	if (count)
+		qsort(changes, count, sizeof(*changes), by_time);
+	if (!make_columns(&h->arena, &c, count + 1)) {
+		mem_free(m->mem, changes, most * sizeof(*changes));
+		return error_no_memory(h->err);
+	}
+	fill(m, changes, count, &c);
+	mem_free(m->mem, changes, most * sizeof(*changes));
+	*list = (struct heap_list){ .first = 1,
+				    .count = (uint32_t)count + 1,
+				    .ts_ns = c.ts,
+				    .size = c.size,
+				    .kind = c.kind,
+				    .op = c.op,
+				    .device_name = c.device,
+				    .allocator = c.allocator,
+				    .step = c.step,
+				    .allocated = c.total };
+	return OW_OK;
+}
+
+static int by_source(const void *a, const void *b)
+{
+	const struct heap_span *x = a, *y = b;
+
+	if (x->source.v != y->source.v)
+		return x->source.v < y->source.v ? -1 : 1;
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
+}
+
+static void add_windows(struct heaps *h)
+{
+	const struct window_table *w = &h->m->window;
+
+	for (uint32_t i = 1; i < w->count; i++)
+		h->spans[h->span_count++] = (struct heap_span){ w->source[i], w->step[i],
+								w->start_ns[i], w->end_ns[i] };
+}
+
+static void add_steps(struct heaps *h)
+{
+	const struct step_table *t = &h->m->step;
+
+	for (uint32_t i = 1; i < t->count; i++)
+		if (t->start_ns[i] != TIME_UNKNOWN && t->end_ns[i] != TIME_UNKNOWN)
+			h->spans[h->span_count++] = (struct heap_span){ .step = { i },
+									.start_ns = t->start_ns[i],
+									.end_ns = t->end_ns[i] };
+}
+
+static ow_status heaps_find_spans(struct heaps *h)
+{
+	const struct model *m = h->m;
+	bool windows = m->window.count > 1;
+
+	h->spans =
+		ARENA_ARRAY(&h->arena, struct heap_span, windows ? m->window.count : m->step.count);
+	if (!h->spans)
+		return error_no_memory(h->err);
+	if (windows)
+		add_windows(h);
+	else
+		add_steps(h);
+	if (h->span_count)
+		qsort(h->spans, h->span_count, sizeof(*h->spans), by_source);
+	return OW_OK;
+}
+
+/* The first span of a source that is not below it. */
+static uint32_t first_of(const struct heaps *h, uint32_t source)
+{
+	uint32_t low = 0, high = h->span_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (h->spans[middle].source.v < source)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct heap_span *heap_spans(const struct heaps *h, const struct heap *heap, uint32_t *count)
+{
+	uint32_t source = h->span_count && h->spans[0].source.v ? heap->source.v : 0;
+	uint32_t first = first_of(h, source);
+
+	*count = first_of(h, source + 1) - first;
+	return h->spans + first;
+}
+
+step_id heap_step(const struct heaps *h, const struct heap *heap, uint32_t row)
+{
+	const struct heap_list *l = &h->lists[heap->list];
+	uint32_t count, low = 0;
+	const struct heap_span *spans = heap_spans(h, heap, &count);
+	int64_t ts = l->ts_ns[row];
+
+	if (l->step && l->step[row].v)
+		return l->step[row];
+	for (uint32_t high = count; low < high;) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (spans[middle].start_ns <= ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (ts == TIME_UNKNOWN || !low || ts > spans[low - 1].end_ns)
+		return (step_id){ 0 };
+	return spans[low - 1].step;
+}
+
+void heap_columns(struct table *out)
+{
+	table_add_column(out, "device", "device", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "allocator", "allocator", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "rank", "rank", TYPE_INT, UNIT_NONE);
+}
+
+void heap_set_known(struct table *out, uint32_t row, uint32_t column, int64_t value, bool known)
+{
+	if (known)
+		table_set_int(out, row, column, value);
+	else
+		table_set_unknown(out, row, column);
+}
+
+uint32_t heap_row(const struct heaps *h, const struct heap *heap, struct table *out)
+{
+	const struct model *m = h->m;
+	uint32_t row = table_add_row(out, 0);
+	int32_t rank = heap->source.v ? m->source.rank[heap->source.v] : -1;
+	struct str allocator = heap_allocator_name(m, heap);
+
+	table_set_model_text(out, row, HEAP_COLUMN_DEVICE, model_str(m, heap->device));
+	if (allocator.len)
+		table_set_model_text(out, row, HEAP_COLUMN_ALLOCATOR, allocator);
+	else
+		table_set_unknown(out, row, HEAP_COLUMN_ALLOCATOR);
+	heap_set_known(out, row, HEAP_COLUMN_RANK, rank, rank >= 0);
+	return row;
+}
 
 static void list_of_table(const struct model *m, struct heap_list *l)
 {
@@ -58,14 +295,12 @@ static uint32_t find_heap(struct heaps *h, const struct key *key)
 {
 	uint64_t hash = map_hash_u64((uint64_t)key->device.v << 32 | key->allocator.v,
 				     (uint64_t)key->source.v << 1 | key->list);
-	void *items = h->items;
 
 	for (struct map_iter it = map_find(&h->map, hash); it.value; it = map_next(&h->map, it))
 		if (is_of(&h->items[it.value], key))
 			return it.value;
-	if (!mem_grow(h->m->mem, &items, &h->cap, (size_t)h->count + 1, sizeof(*h->items)))
+	if (!vec_reserve(h->m->mem, h->items, h->cap, (size_t)h->count + 1))
 		return 0;
-	h->items = items;
 	h->items[h->count] = (struct heap){ .list = key->list,
 					    .device = key->device,
 					    .allocator = key->allocator,
@@ -142,17 +377,17 @@ static void follow_reserved(struct heap *heap, const struct heap_list *l, uint32
 static void follow(const struct heaps *h, struct heap *heap, const struct heap_list *l,
 		   uint32_t row)
 {
-	bool told = l->allocated && l->allocated[row];
+	bool reported = l->allocated && l->allocated[row];
 
 	count_row(heap, l, row);
 	follow_reserved(heap, l, row);
 	if (heap_changes_use(l->kind[row]))
 		heap->sum = wrap_add(heap->sum, l->size[row]);
-	else if (!told)
+	else if (!reported)
 		return;
-	if (told && !heap->anchored)
+	if (reported && !heap->anchored)
 		anchor(heap, l->allocated[row]);
-	else if (told)
+	else if (reported)
 		heap->sum = l->allocated[row];
 	heap->low = MIN(heap->low, heap->sum);
 	if (l->ts_ns[row] == TIME_UNKNOWN)
@@ -290,7 +525,7 @@ static void choose_step(struct heaps *h, step_id step)
 }
 
 ow_status heaps_find(struct heaps *h, struct model *m, const struct view_options *options,
-		     struct error *err)
+		     struct ow_error *err)
 {
 	*h = (struct heaps){ .m = m, .err = err };
 	arena_init(&h->arena, m->mem);

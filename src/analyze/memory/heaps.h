@@ -1,8 +1,7 @@
 /*
- * heaps.h: memory in time, for the memory views. A heap is what one allocator of one device did, as one
- * source tells it. Its changes come from the table `heap`; profiles of TensorFlow 1 have them in `alloc` and
- * `memory`, from which a list of the same form is made. Everything that asks what was in use replays the
- * changes with heap_apply, so that all parts agree.
+ * heaps.h: memory over time, for the memory views. A heap is what one allocator of one device did, according to one source. Its changes come
+ * from the table `heap`; profiles of TensorFlow 1 have them in `alloc` and `memory`, from which a list of the same form is made. All views
+ * replay the changes with heap_apply, so they agree.
  */
 #ifndef ANALYZE_HEAPS_H
 #define ANALYZE_HEAPS_H
@@ -43,7 +42,7 @@ struct heap {
 	int64_t peak, reserved_at_peak, reserved_peak;
 	uint32_t peak_row;	   /* 0 when nothing changed in the time asked for */
 	int64_t first_ns, last_ns; /* of its changes with a time; TIME_UNKNOWN when there is none */
-	double fragmentation;	   /* the last that the source tells, negative when none */
+	double fragmentation;	   /* the last value in the source; negative without any */
 	int64_t lifetime_peak;	   /* as the source says, 0 when it does not */
 	int64_t available;	   /* at the end, 0 when unknown */
 	bool has_reserved;
@@ -76,12 +75,12 @@ struct heaps {
 	struct heap_span *spans; /* of steps, by source and time */
 	uint32_t span_count;
 	struct map map;
-	struct error *err;
+	struct ow_error *err;
 };
 
 /* Finds the heaps that the options ask for, with peaks and ends. heaps_release is due in any case. */
 ow_status heaps_find(struct heaps *h, struct model *m, const struct view_options *options,
-		     struct error *err);
+		     struct ow_error *err);
 void heaps_release(struct heaps *h);
 
 /* Whether a row changes what is in use. */
@@ -127,8 +126,6 @@ static inline bool heap_in_time(const struct heaps *h, int64_t ts)
 	return ts == TIME_UNKNOWN || (ts >= h->filter.from_ns && ts <= h->filter.to_ns);
 }
 
-/* heaps_steps.c */
-ow_status heaps_find_spans(struct heaps *h);
 /* The spans of a heap's steps: those of its source, or of all. */
 const struct heap_span *heap_spans(const struct heaps *h, const struct heap *heap, uint32_t *count);
 /* The step of a change: as the source says, or by its time; nil when it is in none. */
@@ -136,14 +133,12 @@ step_id heap_step(const struct heaps *h, const struct heap *heap, uint32_t row);
 
 /* The columns that all memory views begin with, and a row with these filled in. */
 enum { HEAP_COLUMN_DEVICE, HEAP_COLUMN_ALLOCATOR, HEAP_COLUMN_RANK, HEAP_COLUMNS };
-void heap_columns(struct result *out);
-uint32_t heap_row(const struct heaps *h, const struct heap *heap, struct result *out);
-void heap_set_known(struct result *out, uint32_t row, uint32_t column, int64_t value, bool known);
+void heap_columns(struct table *out);
+uint32_t heap_row(const struct heaps *h, const struct heap *heap, struct table *out);
+void heap_set_known(struct table *out, uint32_t row, uint32_t column, int64_t value, bool known);
 
-/* heaps_alloc.c: the list of what TensorFlow 1 tells. */
-ow_status heaps_from_allocs(struct heaps *h, struct heap_list *list);
+/* ---- view_memory_peak.c: what was in use at the peak of a heap, in groups ---- */
 
-/* heaps_alive.c: what was in use at the peak of a heap, grouped. */
 enum heap_grouping { GROUP_OP, GROUP_SCOPE, GROUP_LINE, GROUP_PURPOSE, GROUP_COUNT };
 
 struct heap_group {
@@ -160,7 +155,6 @@ struct heap_alive {
 	uint64_t blocks;
 };
 
-const char *heap_grouping_name(enum heap_grouping by);
 /* For every heap (index = heap); in the arena of h. */
 ow_status heaps_alive(struct heaps *h, struct heap_alive **alive);
 

@@ -59,9 +59,9 @@ static void by_address(void **state)
 				 "GPU 0|155|30|5|105|200|4|2|1\n");
 	view_text_expect_columns(&s, &view_memory_peak, NULL, "grouped_by,name,bytes,blocks",
 				 "op|net/in/b|150|2\n"
-				 "op|(not told)|5|-\n"
+				 "op|(unknown)|5|-\n"
 				 "scope|net/in|150|2\n"
-				 "scope|(not told)|5|-\n");
+				 "scope|(unknown)|5|-\n");
 	fail_each(&s);
 	small_close(&s);
 }

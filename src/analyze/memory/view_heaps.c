@@ -1,9 +1,9 @@
 /*
- * view_heaps.c: one row per heap (an allocator of a device): how much was in use at its peak and when, how
- * much the allocator held, how broken up that was, and what is left at the end. What was in use at the peak
- * is the view memory_peak, use over time memory_time, growth from step to step memory_steps.
+ * view_heaps.c: the view `heaps`: one row per heap (an allocator of a device): its peak and when that was, how much the allocator held, how
+ * fragmented that was, and what is left at the end. memory_peak shows what was in use at the peak, memory_time the use over time, and
+ * memory_steps the growth from step to step.
  */
-#include "analyze/heaps.h"
+#include "analyze/memory/heaps.h"
 
 enum {
 	COLUMN_PEAK = HEAP_COLUMNS,
@@ -21,25 +21,25 @@ enum {
 	COLUMN_AVAILABLE
 };
 
-static void add_columns(struct result *out)
+static void add_columns(struct table *out)
 {
 	heap_columns(out);
-	result_column(out, "peak_bytes", "peak", RESULT_INT, RESULT_BYTES);
-	result_column(out, "peak_ns", "at", RESULT_INT, RESULT_NS);
-	result_column(out, "peak_step", "in step", RESULT_INT, RESULT_PLAIN);
-	result_column(out, "start_bytes", "before", RESULT_INT, RESULT_BYTES);
-	result_column(out, "end_bytes", "at the end", RESULT_INT, RESULT_BYTES);
-	result_column(out, "reserved_peak_bytes", "most held", RESULT_INT, RESULT_BYTES);
-	result_column(out, "unused_at_peak_bytes", "unused at peak", RESULT_INT, RESULT_BYTES);
-	result_column(out, "fragmentation_percent", "broken up", RESULT_REAL, RESULT_PERCENT);
-	result_column(out, "allocations", "allocations", RESULT_INT, RESULT_COUNT);
-	result_column(out, "releases", "releases", RESULT_INT, RESULT_COUNT);
-	result_column(out, "out_of_memory", "failed", RESULT_INT, RESULT_COUNT);
-	result_column(out, "lifetime_peak_bytes", "peak ever", RESULT_INT, RESULT_BYTES);
-	result_column(out, "available_bytes", "available", RESULT_INT, RESULT_BYTES);
+	table_add_column(out, "peak_bytes", "peak", TYPE_INT, UNIT_BYTES);
+	table_add_column(out, "peak_ns", "at", TYPE_INT, UNIT_NS);
+	table_add_column(out, "peak_step", "in step", TYPE_INT, UNIT_NONE);
+	table_add_column(out, "start_bytes", "before", TYPE_INT, UNIT_BYTES);
+	table_add_column(out, "end_bytes", "at the end", TYPE_INT, UNIT_BYTES);
+	table_add_column(out, "reserved_peak_bytes", "most held", TYPE_INT, UNIT_BYTES);
+	table_add_column(out, "unused_at_peak_bytes", "unused at peak", TYPE_INT, UNIT_BYTES);
+	table_add_column(out, "fragmentation_percent", "broken up", TYPE_REAL, UNIT_PERCENT);
+	table_add_column(out, "allocations", "allocations", TYPE_INT, UNIT_COUNT);
+	table_add_column(out, "releases", "releases", TYPE_INT, UNIT_COUNT);
+	table_add_column(out, "out_of_memory", "failed", TYPE_INT, UNIT_COUNT);
+	table_add_column(out, "lifetime_peak_bytes", "peak ever", TYPE_INT, UNIT_BYTES);
+	table_add_column(out, "available_bytes", "available", TYPE_INT, UNIT_BYTES);
 }
 
-static void add_heap(const struct heaps *h, uint32_t i, struct result *out)
+static void add_heap(const struct heaps *h, uint32_t i, struct table *out)
 {
 	const struct heap *heap = &h->items[i];
 	const struct heap_list *l = &h->lists[heap->list];
@@ -47,28 +47,28 @@ static void add_heap(const struct heaps *h, uint32_t i, struct result *out)
 	int64_t ts = heap->peak_row ? l->ts_ns[heap->peak_row] : TIME_UNKNOWN;
 	step_id step = heap->peak_row ? heap_step(h, heap, heap->peak_row) : (step_id){ 0 };
 
-	result_set_int(out, row, COLUMN_PEAK, heap->peak);
+	table_set_int(out, row, COLUMN_PEAK, heap->peak);
 	heap_set_known(out, row, COLUMN_PEAK_TS, wrap_sub(ts, h->origin_ns), ts != TIME_UNKNOWN);
 	heap_set_known(out, row, COLUMN_PEAK_STEP, h->m->step.number[step.v], step.v != 0);
-	result_set_int(out, row, COLUMN_START, heap->before);
-	result_set_int(out, row, COLUMN_END, heap->end.in_use);
+	table_set_int(out, row, COLUMN_START, heap->before);
+	table_set_int(out, row, COLUMN_END, heap->end.in_use);
 	heap_set_known(out, row, COLUMN_RESERVED_PEAK, heap->reserved_peak, heap->has_reserved);
 	heap_set_known(out, row, COLUMN_UNUSED, wrap_sub(heap->reserved_at_peak, heap->peak),
 		       heap->has_reserved);
 	if (heap->fragmentation >= 0)
-		result_set_real(out, row, COLUMN_FRAGMENTATION, 100 * heap->fragmentation);
+		table_set_real(out, row, COLUMN_FRAGMENTATION, 100 * heap->fragmentation);
 	else
-		result_set_unknown(out, row, COLUMN_FRAGMENTATION);
-	result_set_int(out, row, COLUMN_ALLOCATIONS, (int64_t)heap->allocations);
-	result_set_int(out, row, COLUMN_RELEASES, (int64_t)heap->releases);
-	result_set_int(out, row, COLUMN_FAILURES, (int64_t)heap->failures);
+		table_set_unknown(out, row, COLUMN_FRAGMENTATION);
+	table_set_int(out, row, COLUMN_ALLOCATIONS, (int64_t)heap->allocations);
+	table_set_int(out, row, COLUMN_RELEASES, (int64_t)heap->releases);
+	table_set_int(out, row, COLUMN_FAILURES, (int64_t)heap->failures);
 	heap_set_known(out, row, COLUMN_LIFETIME_PEAK, heap->lifetime_peak,
 		       heap->lifetime_peak > 0);
 	heap_set_known(out, row, COLUMN_AVAILABLE, heap->available, heap->available > 0);
 }
 
-static ow_status run(struct model *m, const struct view_options *options, struct result *out,
-		     struct error *err)
+static ow_status run_heaps_view(struct model *m, const struct view_options *options,
+				struct table *out, struct ow_error *err)
 {
 	struct heaps h;
 	ow_status status = heaps_find(&h, m, options, err);
@@ -79,12 +79,13 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 	heaps_release(&h);
 	OW_TRY(status);
 	if (options->limit)
-		result_limit(out, options->limit);
+		table_limit(out, options->limit);
 	return out->status == OW_OK ? OW_OK : error_no_memory(err);
 }
 
 const struct view view_heaps = {
 	.name = "heaps",
 	.summary = "memory of each device and allocator: peak, held, left at the end",
-	.run = run,
+	.uses = VIEW_USES_PART,
+	.run = run_heaps_view,
 };

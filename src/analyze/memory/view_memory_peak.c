@@ -1,18 +1,17 @@
 /*
- * heaps_alive.c: what was in use at the peak of each heap, summed by operation, scope, line of code and
- * purpose. See heaps.h.
+ * view_memory_peak.c: the view `memory_peak`: memory in use at the peak of a heap, summed by operation, scope, line of code and purpose, the
+ * largest first. What the source does not say is a row of its own. A limit counts rows of each grouping. The first half finds what was in
+ * use, also for memory_time.
  *
- * The changes are read backwards from the peak: the first time that an address is met, an allocation means
- * that it was in use then, and a release that it was not. So every address is remembered once and nothing is
- * ever taken out again.
- *
- * Without addresses there are two ways. Sources that say for whom memory is given back (TensorFlow 1 the op,
- * torch's timeline the purpose) are balanced: what one takes and gives back cancels out. In all others a
- * release belongs to the last allocation of the same size before it.
+ * It reads the changes backwards from the peak: if the last change of an address before the peak is an allocation, it was in use, and if
+ * it is a release, it was not. So each address is remembered once and never removed. Without addresses there are two ways. Sources
+ * that say whose memory is released (TensorFlow 1 the op, torch's timeline the purpose) are balanced: allocations and releases of one
+ * owner cancel out. In all others a release belongs to the last allocation of the same size before it.
  */
-#include "analyze/heaps.h"
+#include "analyze/memory/heaps.h"
 
 #include "base/u64set.h"
+#include "base/vec.h"
 
 /* Releases of one size for which no allocation has been met yet. */
 struct pending {
@@ -40,7 +39,7 @@ struct alive {
 	struct str *line_names; /* frame → text */
 };
 
-const char *heap_grouping_name(enum heap_grouping by)
+static const char *heap_grouping_name(enum heap_grouping by)
 {
 	static const char *const names[] = { "op", "scope", "line", "purpose" };
 
@@ -53,7 +52,6 @@ static ow_status add_to_group(struct alive *a, struct sums *s, enum heap_groupin
 			      struct str name, int64_t bytes, int count)
 {
 	uint64_t hash = map_hash_u64(str_hash(name), by);
-	void *groups = s->groups;
 
 	for (struct map_iter it = map_find(&s->map, hash); it.value; it = map_next(&s->map, it)) {
 		struct heap_group *g = &s->groups[it.value];
@@ -65,9 +63,8 @@ static ow_status add_to_group(struct alive *a, struct sums *s, enum heap_groupin
 		return OW_OK;
 	}
 	s->count = MAX(s->count, (size_t)1);
-	if (!mem_grow(a->h->m->mem, &groups, &s->cap, s->count + 1, sizeof(*s->groups)))
+	if (!vec_reserve(a->h->m->mem, s->groups, s->cap, s->count + 1))
 		return error_no_memory(a->h->err);
-	s->groups = groups;
 	s->groups[s->count] = (struct heap_group){ by, name, bytes, (uint64_t)count };
 	if (!map_add(&s->map, hash, (uint32_t)s->count))
 		return error_no_memory(a->h->err);
@@ -77,7 +74,7 @@ static ow_status add_to_group(struct alive *a, struct sums *s, enum heap_groupin
 
 /* ---- lines of code ---- */
 
-/* Frames of the framework itself tell little: the line of whoever called it does. */
+/* Frames of the framework itself say little: the line of their caller counts. */
 static bool is_users(struct str file)
 {
 	static const char *const libraries[] = { "/site-packages/", "/dist-packages/", "/torch/",
@@ -91,10 +88,47 @@ static bool is_users(struct str file)
 	return true;
 }
 
-/* The innermost frame of the user's code, else of any Python code, else of all. */
+/* Native frames between the code that asks for memory and the record of it: what unwinds the stack, the allocator, the dispatcher of
+ * operators. They are in every stack and say nothing. */
+static bool is_plumbing(struct str function)
+{
+	static const char *const parts[] = {
+		"unwind",
+		"CapturedTraceback",
+		"CachingAllocator",
+		"c10::Allocator",
+		"c10::StorageImpl",
+		"c10::Dispatcher",
+		"c10::BoxedKernel",
+		"c10::KernelFunction",
+		"c10::impl::",
+		"c10::detail::",
+		"at::_ops::",
+		"at::redispatch",
+		"at::detail::empty",
+		"at::native::empty",
+		"wrapper_CUDA",
+		"wrapper_CPU",
+		"wrapper_Composite",
+		"operator new",
+		"malloc",
+		"torch::autograd::VariableType",
+		"torch::ADInplaceOrView",
+		"torch::TraceType",
+	};
+
+	if (!function.len || str_eq(function, STR("??")))
+		return true;
+	for (size_t i = 0; i < ARRAY_COUNT(parts); i++)
+		if (str_has(function, str_from(parts[i])))
+			return true;
+	return false;
+}
+
+/* The innermost frame of the user's code, else of any Python code, else of native code that asks for memory. */
 static frame_id frame_for(const struct model *m, stack_id stack)
 {
-	frame_id innermost = m->stack.frame[stack.v], python = { 0 };
+	frame_id innermost = m->stack.frame[stack.v], python = { 0 }, native = { 0 };
 
 	for (; stack.v; stack = m->stack.parent[stack.v]) {
 		frame_id frame = m->stack.frame[stack.v];
@@ -104,8 +138,12 @@ static frame_id frame_for(const struct model *m, stack_id stack)
 			return frame;
 		if (!python.v && str_ends(file, STR(".py")))
 			python = frame;
+		if (!native.v && !is_plumbing(model_str(m, m->frame.function[frame.v])))
+			native = frame;
 	}
-	return python.v ? python : innermost;
+	if (python.v)
+		return python;
+	return native.v ? native : innermost;
 }
 
 static struct str line_name(struct alive *a, frame_id frame)
@@ -178,17 +216,14 @@ static ow_status add_change(struct alive *a, struct sums *s, const struct heap_l
 static struct pending *pending_of(struct alive *a, struct sums *s, int64_t size)
 {
 	uint64_t hash = map_hash_u64((uint64_t)size, 3);
-	void *pending = s->pending;
 
 	for (struct map_iter it = map_find(&s->by_size, hash); it.value;
 	     it = map_next(&s->by_size, it))
 		if (s->pending[it.value].size == size)
 			return &s->pending[it.value];
 	s->pending_count = MAX(s->pending_count, (size_t)1);
-	if (!mem_grow(a->h->m->mem, &pending, &s->pending_cap, s->pending_count + 1,
-		      sizeof(*s->pending)))
+	if (!vec_reserve(a->h->m->mem, s->pending, s->pending_cap, s->pending_count + 1))
 		return NULL;
-	s->pending = pending;
 	s->pending[s->pending_count] = (struct pending){ .size = size };
 	if (!map_add(&s->by_size, hash, (uint32_t)s->pending_count))
 		return NULL;
@@ -217,7 +252,7 @@ static bool is_balanced(const struct heap_list *l, uint32_t row)
 	return !l->device || COLUMN_GET(l->purpose, row).v;
 }
 
-static ow_status look_at(struct alive *a, const struct heap_list *l, uint32_t row)
+static ow_status read_change(struct alive *a, const struct heap_list *l, uint32_t row)
 {
 	struct sums *s = &a->sums[l->heap[row]];
 	uint64_t address = COLUMN_GET(l->address, row);
@@ -244,7 +279,7 @@ static ow_status read_backwards(struct alive *a, uint32_t list)
 		uint32_t heap = l->heap[row];
 
 		if (heap && row <= a->h->items[heap].peak_row && heap_changes_use(l->kind[row]))
-			OW_TRY(look_at(a, l, row));
+			OW_TRY(read_change(a, l, row));
 	}
 	return OW_OK;
 }
@@ -283,7 +318,7 @@ static ow_status hand_over(struct alive *a, struct sums *s, struct heap_alive *t
 	return OW_OK;
 }
 
-static ow_status run(struct alive *a, struct heap_alive *to)
+static ow_status find_alive(struct alive *a, struct heap_alive *to)
 {
 	struct heaps *h = a->h;
 
@@ -313,7 +348,7 @@ ow_status heaps_alive(struct heaps *h, struct heap_alive **alive)
 		map_init(&a.sums[i].by_size, mem);
 		u64set_init(&a.sums[i].seen, mem);
 	}
-	status = run(&a, *alive);
+	status = find_alive(&a, *alive);
 	for (uint32_t i = 0; i < h->count; i++) {
 		map_release(&a.sums[i].map);
 		map_release(&a.sums[i].by_size);
@@ -323,3 +358,84 @@ ow_status heaps_alive(struct heaps *h, struct heap_alive **alive)
 	}
 	return status;
 }
+
+enum { COLUMN_BY = HEAP_COLUMNS, COLUMN_NAME, COLUMN_BYTES, COLUMN_PERCENT, COLUMN_BLOCKS };
+
+static void add_columns(struct table *out)
+{
+	heap_columns(out);
+	table_add_column(out, "grouped_by", "by", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "name", "name", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "bytes", "in use", TYPE_INT, UNIT_BYTES);
+	table_add_column(out, "percent", "of peak", TYPE_REAL, UNIT_PERCENT);
+	table_add_column(out, "blocks", "blocks", TYPE_INT, UNIT_COUNT);
+}
+
+static void add_row(const struct heaps *h, const struct heap *heap, const struct heap_group *g,
+		    struct table *out)
+{
+	uint32_t row = heap_row(h, heap, out);
+
+	table_set_model_text(out, row, COLUMN_BY, str_from(heap_grouping_name(g->by)));
+	table_set_text(out, row, COLUMN_NAME, g->name);
+	table_set_int(out, row, COLUMN_BYTES, g->bytes);
+	if (heap->peak > 0)
+		table_set_real(out, row, COLUMN_PERCENT,
+			       100.0 * (double)g->bytes / (double)heap->peak);
+	else
+		table_set_unknown(out, row, COLUMN_PERCENT);
+	heap_set_known(out, row, COLUMN_BLOCKS, (int64_t)g->count, g->count > 0);
+}
+
+/* Groups of one kind, and what they leave unexplained. */
+static uint32_t add_grouping(const struct heaps *h, const struct heap *heap,
+			     const struct heap_alive *alive, uint32_t first, uint32_t limit,
+			     struct table *out)
+{
+	enum heap_grouping by = alive->groups[first].by;
+	int64_t known = 0;
+	uint32_t i = first;
+
+	for (; i < alive->count && alive->groups[i].by == by; i++) {
+		known = wrap_add(known, alive->groups[i].bytes);
+		if (!limit || i - first < limit)
+			add_row(h, heap, &alive->groups[i], out);
+	}
+	if (known != heap->peak)
+		add_row(h, heap,
+			&(struct heap_group){ by, STR("(unknown)"), wrap_sub(heap->peak, known),
+					      0 },
+			out);
+	return i;
+}
+
+static void add_heap(const struct heaps *h, const struct heap *heap, const struct heap_alive *alive,
+		     uint32_t limit, struct table *out)
+{
+	for (uint32_t i = 0; i < alive->count;)
+		i = add_grouping(h, heap, alive, i, limit, out);
+}
+
+static ow_status run_memory_peak_view(struct model *m, const struct view_options *options,
+				      struct table *out, struct ow_error *err)
+{
+	struct heap_alive *alive = NULL;
+	struct heaps h;
+	ow_status status = heaps_find(&h, m, options, err);
+
+	add_columns(out);
+	if (status == OW_OK)
+		status = heaps_alive(&h, &alive);
+	for (uint32_t i = 0; status == OW_OK && i + 1 < h.count; i++)
+		add_heap(&h, &h.items[h.order[i]], &alive[h.order[i]], options->limit, out);
+	heaps_release(&h);
+	OW_TRY(status);
+	return out->status == OW_OK ? OW_OK : error_no_memory(err);
+}
+
+const struct view view_memory_peak = {
+	.name = "memory_peak",
+	.summary = "memory in use at the peak, by op, scope, line and purpose",
+	.uses = VIEW_USES_PART,
+	.run = run_memory_peak_view,
+};

@@ -1,8 +1,10 @@
 /*
- * view_memory_steps.c: memory from step to step: in use when a step began, at its most and when it ended,
- * and by how much that is more than at the end of the step before. What grows in every step is a leak.
+ * view_memory_steps.c: the view `memory_steps`: memory in use at the start, the peak and the end of each step, and how much more that is than
+ * at the end of the step before. Growth in every step is a leak.
  */
-#include "analyze/heaps.h"
+#include "analyze/memory/heaps.h"
+
+#include "base/vec.h"
 
 #define RECORDS_MAX ((size_t)1 << 20) /* heaps × steps; beyond only hostile files are */
 
@@ -19,6 +21,7 @@ enum {
 struct record {
 	uint32_t heap;
 	step_id step;
+	int64_t start_ns, end_ns;
 	int64_t start, peak, end;
 	uint64_t allocations;
 	int64_t allocated;
@@ -39,38 +42,36 @@ struct steps {
 	size_t count, cap;
 };
 
-static void add_columns(struct result *out)
+static void add_columns(struct table *out)
 {
 	heap_columns(out);
-	result_column(out, "step", "step", RESULT_INT, RESULT_PLAIN);
-	result_column(out, "start_bytes", "at the start", RESULT_INT, RESULT_BYTES);
-	result_column(out, "peak_bytes", "peak", RESULT_INT, RESULT_BYTES);
-	result_column(out, "end_bytes", "at the end", RESULT_INT, RESULT_BYTES);
-	result_column(out, "growth_bytes", "growth", RESULT_INT, RESULT_BYTES);
-	result_column(out, "allocations", "allocations", RESULT_INT, RESULT_COUNT);
-	result_column(out, "allocated_bytes", "allocated", RESULT_INT, RESULT_BYTES);
+	table_add_column(out, "step", "step", TYPE_INT, UNIT_NONE);
+	table_add_column(out, "start_bytes", "at the start", TYPE_INT, UNIT_BYTES);
+	table_add_column(out, "peak_bytes", "peak", TYPE_INT, UNIT_BYTES);
+	table_add_column(out, "end_bytes", "at the end", TYPE_INT, UNIT_BYTES);
+	table_add_column(out, "growth_bytes", "growth", TYPE_INT, UNIT_BYTES);
+	table_add_column(out, "allocations", "allocations", TYPE_INT, UNIT_COUNT);
+	table_add_column(out, "allocated_bytes", "allocated", TYPE_INT, UNIT_BYTES);
 }
 
 static void open_step(struct cursor *c, uint32_t heap)
 {
 	c->open = (struct record){ .heap = heap,
 				   .step = c->spans[c->at].step,
+				   .start_ns = c->spans[c->at].start_ns,
+				   .end_ns = c->spans[c->at].end_ns,
 				   .start = c->state.in_use,
 				   .peak = c->state.in_use };
 }
 
 static ow_status close_step(struct steps *s, struct cursor *c, uint32_t heap)
 {
-	void *records = s->records;
-
 	if (!c->open.heap)
 		open_step(c, heap);
 	c->open.end = c->state.in_use;
 	if (s->count < RECORDS_MAX) {
-		if (!mem_grow(s->h.m->mem, &records, &s->cap, s->count + 1, sizeof(*s->records)))
+		if (!vec_push(s->h.m->mem, s->records, s->count, s->cap, c->open))
 			return error_no_memory(s->h.err);
-		s->records = records;
-		s->records[s->count++] = c->open;
 	}
 	c->open.heap = 0;
 	c->at++;
@@ -123,21 +124,27 @@ static ow_status measure(struct steps *s)
 }
 
 static void add_record(const struct heaps *h, const struct record *r, const struct record *before,
-		       struct result *out)
+		       struct table *out)
 {
 	uint32_t row = heap_row(h, &h->items[r->heap], out);
 
-	result_set_int(out, row, COLUMN_STEP, h->m->step.number[r->step.v]);
-	result_set_int(out, row, COLUMN_START, r->start);
-	result_set_int(out, row, COLUMN_PEAK, r->peak);
-	result_set_int(out, row, COLUMN_END, r->end);
-	result_set_int(out, row, COLUMN_GROWTH,
-		       wrap_sub(r->end, (before ? before->end : r->start)));
-	result_set_int(out, row, COLUMN_ALLOCATIONS, (int64_t)r->allocations);
-	result_set_int(out, row, COLUMN_ALLOCATED, r->allocated);
+	table_set_int(out, row, COLUMN_STEP, h->m->step.number[r->step.v]);
+	table_set_int(out, row, COLUMN_START, r->start);
+	table_set_int(out, row, COLUMN_PEAK, r->peak);
+	table_set_int(out, row, COLUMN_END, r->end);
+	table_set_int(out, row, COLUMN_GROWTH, wrap_sub(r->end, (before ? before->end : r->start)));
+	table_set_int(out, row, COLUMN_ALLOCATIONS, (int64_t)r->allocations);
+	table_set_int(out, row, COLUMN_ALLOCATED, r->allocated);
 }
 
-static ow_status list_records(struct steps *s, struct result *out)
+/* Whether a part of the step is in the part of the time that was asked for. */
+static bool is_inside(const struct event_filter *filter, const struct record *r)
+{
+	return r->start_ns < filter->to_ns &&
+	       (r->end_ns > filter->from_ns || r->start_ns >= filter->from_ns);
+}
+
+static ow_status list_records(struct steps *s, struct table *out)
 {
 	struct heaps *h = &s->h;
 	uint32_t *first = ARENA_ARRAY(&h->arena, uint32_t, (size_t)h->count + 1);
@@ -159,15 +166,15 @@ static ow_status list_records(struct steps *s, struct result *out)
 		const struct record *r = &s->records[order[i]];
 		const struct record *before = i ? &s->records[order[i - 1]] : NULL;
 
-		if (h->filter.step && r->step.v != h->filter.step)
+		if (h->filter.step ? r->step.v != h->filter.step : !is_inside(&h->filter, r))
 			continue;
 		add_record(h, r, before && before->heap == r->heap ? before : NULL, out);
 	}
 	return OW_OK;
 }
 
-static ow_status run(struct model *m, const struct view_options *options, struct result *out,
-		     struct error *err)
+static ow_status run_memory_steps_view(struct model *m, const struct view_options *options,
+				       struct table *out, struct ow_error *err)
 {
 	struct steps s = { 0 };
 	ow_status status = heaps_find(&s.h, m, options, err);
@@ -181,12 +188,13 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 	heaps_release(&s.h);
 	OW_TRY(status);
 	if (options->limit)
-		result_limit(out, options->limit);
+		table_limit(out, options->limit);
 	return out->status == OW_OK ? OW_OK : error_no_memory(err);
 }
 
 const struct view view_memory_steps = {
 	.name = "memory_steps",
-	.summary = "memory from step to step: what grows",
-	.run = run,
+	.summary = "memory from step to step, and how much it grows",
+	.uses = VIEW_USES_PART,
+	.run = run_memory_steps_view,
 };

@@ -1,9 +1,9 @@
 /*
- * view_memory_time.c: memory over time, for charts: for every heap the time is cut into equal parts, and each
- * gives the most that was in use in it and what was held at its end. The part with the peak also says what
- * was in use then. The parts are the same for all heaps, so that charts can lie below each other.
+ * view_memory_time.c: the view `memory_time`, for charts: the time is divided into equal parts, and each part has the maximum use of each heap
+ * and the memory held at its end. The part with the peak also says what was in use then. The parts are the same for all heaps, so charts
+ * of several heaps line up.
  */
-#include "analyze/heaps.h"
+#include "analyze/memory/heaps.h"
 
 #define PARTS 240
 #define HEAPS_MAX 64 /* those with the largest peaks */
@@ -26,14 +26,14 @@ struct chart {
 	int64_t from_ns, width_ns;
 };
 
-static void add_columns(struct result *out)
+static void add_columns(struct table *out)
 {
 	heap_columns(out);
-	result_column(out, "ts_ns", "time", RESULT_INT, RESULT_NS);
-	result_column(out, "in_use_bytes", "in use", RESULT_INT, RESULT_BYTES);
-	result_column(out, "reserved_bytes", "held", RESULT_INT, RESULT_BYTES);
-	result_column(out, "peak", "peak", RESULT_BOOL, RESULT_PLAIN);
-	result_column(out, "alive", "in use at the peak", RESULT_TEXT, RESULT_PLAIN);
+	table_add_column(out, "ts_ns", "time", TYPE_INT, UNIT_NS);
+	table_add_column(out, "in_use_bytes", "in use", TYPE_INT, UNIT_BYTES);
+	table_add_column(out, "reserved_bytes", "held", TYPE_INT, UNIT_BYTES);
+	table_add_column(out, "peak", "peak", TYPE_BOOL, UNIT_NONE);
+	table_add_column(out, "alive", "in use at the peak", TYPE_TEXT, UNIT_NONE);
 }
 
 static bool find_width(struct chart *c)
@@ -106,7 +106,7 @@ static ow_status measure(struct chart *c)
 	return OW_OK;
 }
 
-/* "train.py:10:forward (12345), …": names with their bytes, by what tells most. */
+/* "train.py:10:forward (12345), …": names with their bytes, by the grouping that says most. */
 static void name_alive(const struct heap_alive *alive, struct buf *text)
 {
 	static const enum heap_grouping best[] = { GROUP_LINE, GROUP_OP, GROUP_PURPOSE };
@@ -125,7 +125,7 @@ static void name_alive(const struct heap_alive *alive, struct buf *text)
 }
 
 static ow_status add_part(const struct chart *c, uint32_t heap, size_t p, const struct part *part,
-			  const struct heap_alive *alive, struct result *out)
+			  const struct heap_alive *alive, struct table *out)
 {
 	const struct heaps *h = &c->h;
 	const struct heap *of = &h->items[heap];
@@ -133,19 +133,19 @@ static ow_status add_part(const struct chart *c, uint32_t heap, size_t p, const 
 	uint32_t row = heap_row(h, of, out);
 	struct buf text;
 
-	result_set_int(out, row, COLUMN_TS,
-		       wrap_add(wrap_sub(c->from_ns, h->origin_ns),
-				(int64_t)((uint64_t)p * (uint64_t)c->width_ns)));
-	result_set_int(out, row, COLUMN_IN_USE, part->most);
+	table_set_int(out, row, COLUMN_TS,
+		      wrap_add(wrap_sub(c->from_ns, h->origin_ns),
+			       (int64_t)((uint64_t)p * (uint64_t)c->width_ns)));
+	table_set_int(out, row, COLUMN_IN_USE, part->most);
 	heap_set_known(out, row, COLUMN_RESERVED, part->reserved, of->has_reserved);
-	result_set_int(out, row, COLUMN_PEAK, peak);
+	table_set_int(out, row, COLUMN_PEAK, peak);
 	if (!peak) {
-		result_set_unknown(out, row, COLUMN_ALIVE);
+		table_set_unknown(out, row, COLUMN_ALIVE);
 		return OW_OK;
 	}
 	buf_init(&text, h->m->mem);
 	name_alive(alive, &text);
-	result_set_text(out, row, COLUMN_ALIVE, buf_str(&text));
+	table_set_text(out, row, COLUMN_ALIVE, buf_str(&text));
 	peak = !text.failed;
 	buf_release(&text);
 	return peak ? OW_OK : error_no_memory(h->err);
@@ -153,7 +153,7 @@ static ow_status add_part(const struct chart *c, uint32_t heap, size_t p, const 
 
 /* Parts without a change are as the one before ended. */
 static ow_status list_heap(const struct chart *c, uint32_t place, const struct heap_alive *alive,
-			   struct result *out)
+			   struct table *out)
 {
 	uint32_t heap = c->h.order[place];
 	const struct heap *of = &c->h.items[heap];
@@ -172,7 +172,7 @@ static ow_status list_heap(const struct chart *c, uint32_t place, const struct h
 	return OW_OK;
 }
 
-static ow_status run_chart(struct chart *c, struct result *out)
+static ow_status run_chart(struct chart *c, struct table *out)
 {
 	struct heap_alive *alive = NULL;
 
@@ -185,8 +185,8 @@ static ow_status run_chart(struct chart *c, struct result *out)
 	return OW_OK;
 }
 
-static ow_status run(struct model *m, const struct view_options *options, struct result *out,
-		     struct error *err)
+static ow_status run_memory_time_view(struct model *m, const struct view_options *options,
+				      struct table *out, struct ow_error *err)
 {
 	struct chart c = { 0 };
 	ow_status status = heaps_find(&c.h, m, options, err);
@@ -197,12 +197,13 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 	heaps_release(&c.h);
 	OW_TRY(status);
 	if (options->limit)
-		result_limit(out, options->limit);
+		table_limit(out, options->limit);
 	return out->status == OW_OK ? OW_OK : error_no_memory(err);
 }
 
 const struct view view_memory_time = {
 	.name = "memory_time",
 	.summary = "memory over time, cut into equal parts",
-	.run = run,
+	.uses = VIEW_USES_PART,
+	.run = run_memory_time_view,
 };

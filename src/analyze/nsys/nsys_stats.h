@@ -1,7 +1,7 @@
 /*
- * nsys_stats.h: the reports of `nsys stats` that people know, with their columns, names and rounding, from any model
- * that has kernels, calls of a device's library, ranges or calls of the operating system: also from traces of PyTorch.
- * Read by the command of that name. Numbers are digits as text, because how they are rounded is part of the report.
+ * nsys_stats.h: the reports of `nsys stats`, with the same columns, names and rounding, from any model that has kernels, calls of a device's
+ * library, ranges or calls of the operating system; so also from traces of PyTorch. Called by api/nsys_stats.c. Numbers are texts of
+ * digits, because their rounding is part of the report.
  */
 #ifndef ANALYZE_NSYS_STATS_H
 #define ANALYZE_NSYS_STATS_H
@@ -22,8 +22,8 @@ extern const size_t nsys_report_count;
 const struct nsys_report *nsys_report_find(const char *name);
 
 ow_status nsys_report_run(struct model *m, const struct nsys_report *report,
-			  const struct view_options *options, struct result *out,
-			  struct error *err);
+			  const struct view_options *options, struct table *out,
+			  struct ow_error *err);
 
 /* ---- between nsys_stats.c and nsys_groups.c ---- */
 
@@ -47,7 +47,7 @@ struct nsys_groups {
 	struct event_filter filter;
 	struct mem *mem;
 	struct arena scratch;
-	struct error *err;
+	struct ow_error *err;
 	struct map map;
 	struct nsys_group *list; /* [0] is unused */
 	size_t count, cap;
@@ -55,8 +55,5 @@ struct nsys_groups {
 	size_t value_count, value_cap;
 	bool long_names; /* of copies: Host-to-Device, not HtoD */
 };
-
-/* Fills groups and values from the events that a report is about. */
-ow_status nsys_collect(struct nsys_groups *g, const struct nsys_report *report);
 
 #endif

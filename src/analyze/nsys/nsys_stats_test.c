@@ -2,7 +2,7 @@
  * nsys_stats_test.c: reports as nsys stats prints them: what is counted, with what it is counted, and how numbers are
  * rounded; of models as traces and exports give them.
  */
-#include "analyze/nsys_stats.h"
+#include "analyze/nsys/nsys_stats.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,7 +62,7 @@ static void make_model(struct small_model *s, const char *producer)
 	small_freeze(s);
 }
 
-static const char *cell(const struct result *r, uint32_t row, const char *column)
+static const char *cell(const struct table *r, uint32_t row, const char *column)
 {
 	for (uint32_t c = 0; c < r->column_count; c++)
 		if (strcmp(r->columns[c].name, column) == 0)
@@ -72,9 +72,9 @@ static const char *cell(const struct result *r, uint32_t row, const char *column
 	return "no such column";
 }
 
-static struct result *report(struct small_model *s, const char *name)
+static struct table *report(struct small_model *s, const char *name)
 {
-	struct result *r = result_new(&s->mem, name, &s->err);
+	struct table *r = table_new(&s->mem, name, &s->err);
 	struct view_options options;
 
 	view_options_init(&options);
@@ -84,7 +84,7 @@ static struct result *report(struct small_model *s, const char *name)
 	return r;
 }
 
-static void expect(const struct result *r, uint32_t row, const char *const *cells)
+static void expect(const struct table *r, uint32_t row, const char *const *cells)
 {
 	for (uint32_t c = 0; c < r->column_count; c++)
 		assert_string_equal(r->columns[c].texts[row].ptr, cells[c]);
@@ -99,7 +99,7 @@ static void kernels_and_calls(void **state)
 	static const char *const driver[] = { "55.6", "25", "1",   "25.0",	    "25.0",
 					      "25",   "25", "0.0", "cuLaunchKernel" };
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 
 	(void)state;
 	small_open(&s);
@@ -109,16 +109,16 @@ static void kernels_and_calls(void **state)
 	assert_string_equal(r->columns[2].name, "Instances");
 	expect(r, 0, gemm);
 	expect(r, 1, relu);
-	result_free(r);
+	table_free(r);
 	r = report(&s, "cuda_api_sum");
 	assert_int_equal(r->row_count, 2);
 	expect(r, 0, driver);
 	assert_string_equal(cell(r, 1, "Num Calls"), "2");
-	result_free(r);
+	table_free(r);
 	r = report(&s, "osrt_sum");
 	assert_int_equal(r->row_count, 1);
 	assert_string_equal(cell(r, 0, "Name"), "read");
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
@@ -130,7 +130,7 @@ static void memory(void **state)
 	static const char *const size[] = { "2.501", "2",     "1.251", "1.251",
 					    "0.001", "2.500", "1.767", "[CUDA memcpy HtoD]" };
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 
 	(void)state;
 	small_open(&s);
@@ -140,24 +140,24 @@ static void memory(void **state)
 	expect(r, 0, time);
 	assert_string_equal(cell(r, 1, "Operation"), "[CUDA Unified Memory memcpy DtoH]");
 	assert_string_equal(cell(r, 2, "Operation"), "[CUDA memset]");
-	result_free(r);
+	table_free(r);
 	r = report(&s, "gpumemsizesum");
 	expect(r, 0, size);
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 	small_open(&s);
 	make_model(&s, "Nsight Systems 2023.4.1.97");
 	r = report(&s, "cuda_gpu_mem_time_sum");
 	assert_string_equal(cell(r, 0, "Operation"), "[CUDA memcpy Host-to-Device]");
 	assert_string_equal(cell(r, 1, "Operation"), "[CUDA memcpy Unified Device-to-Host]");
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
 static void ranges(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 
 	(void)state;
 	small_open(&s);
@@ -170,14 +170,14 @@ static void ranges(void **state)
 	assert_string_equal(cell(r, 1, "Total Time (ns)"), "250");
 	assert_string_equal(cell(r, 1, "Med (ns)"), "125.0");
 	assert_string_equal(cell(r, 2, "Range"), "MPI:MPI_Send");
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
 static void launches(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 
 	(void)state;
 	small_open(&s);
@@ -196,7 +196,7 @@ static void launches(void **state)
 	assert_string_equal(cell(r, 0, "QAvg (ns)"), "5.0");
 	assert_string_equal(cell(r, 0, "KMax (ns)"), "101");
 	assert_string_equal(cell(r, 1, "QAvg (ns)"), "5.0");
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
@@ -211,10 +211,10 @@ static void nothing_and_too_little(void **state)
 	small_open(&s);
 	small_freeze(&s);
 	for (size_t i = 0; i < nsys_report_count; i++) {
-		struct result *r = report(&s, nsys_reports[i].name);
+		struct table *r = report(&s, nsys_reports[i].name);
 
 		assert_int_equal(r->row_count, 0);
-		result_free(r);
+		table_free(r);
 	}
 	small_close(&s);
 	small_open(&s);
@@ -223,14 +223,14 @@ static void nothing_and_too_little(void **state)
 	for (size_t i = 0; i < nsys_report_count; i++) {
 		status = OW_E_NO_MEMORY;
 		for (uint64_t n = 1; status != OW_OK; n++) {
-			struct result *r = result_new(&s.mem, "x", &s.err);
+			struct table *r = table_new(&s.mem, "x", &s.err);
 
 			assert_true(n < 1000);
 			mem_fail_after(n, false);
 			status = nsys_report_run(s.m, &nsys_reports[i], &options, r, &s.err);
 			mem_fail_after(0, false);
 			assert_true(status == OW_OK || status == OW_E_NO_MEMORY);
-			result_free(r);
+			table_free(r);
 		}
 	}
 	small_close(&s);

@@ -1,10 +1,11 @@
 /*
- * own_lines.c: see own_lines.h. A sample counts for the innermost line outside of libraries, so that a line
- * can be found and changed; its total has all samples in whose stacks it is, each once.
+ * sample_lines.c: the view `lines` for sampled stacks, and which frames are the user's own code. A sample counts for the innermost line
+ * outside of libraries, because that line can be found and changed. The total of a line counts each sample in whose stack it occurs once.
+ * Called by view_lines.c and verdict.c.
  */
-#include "analyze/own_lines.h"
+#include "analyze/samples/samples.h"
 
-#include "analyze/samples.h"
+#include "base/vec.h"
 
 /* Where installed packages live, and what interpreters call themselves. */
 bool line_is_library(struct str file)
@@ -26,7 +27,7 @@ bool line_is_library(struct str file)
 	for (size_t i = 0; i < ARRAY_COUNT(places); i++)
 		if (str_has(file, str_from(places[i])))
 			return true;
-	/* traces have paths without what is in front of the package */
+	/* paths in traces begin with the package */
 	for (size_t i = 0; i < ARRAY_COUNT(packages); i++)
 		if (str_starts(file, str_from(packages[i])))
 			return true;
@@ -56,7 +57,7 @@ uint32_t *line_own_frames(const struct model *m, struct arena *scratch)
 
 enum {
 	COLUMN_NAME,
-	COLUMN_SELF, /* the first of those that tell the cost */
+	COLUMN_SELF, /* the first of four columns of costs */
 	COLUMN_FILE = COLUMN_SELF + 4,
 	COLUMN_LINE,
 	COLUMN_FUNCTION,
@@ -91,16 +92,14 @@ static uint32_t line_of(struct sample_lines *l, uint32_t frame)
 	uint64_t hash =
 		map_hash_u64((uint64_t)f->file[frame].v << 32 | (uint32_t)f->line[frame],
 			     (uint64_t)f->function[frame].v << 32 | COLUMN_GET(f->module, frame).v);
-	void *items = l->items;
 
 	if (l->of_frame[frame])
 		return l->of_frame[frame];
 	for (struct map_iter it = map_find(&l->map, hash); it.value; it = map_next(&l->map, it))
 		if (same_line(f, l->items[it.value].frame, frame))
 			return l->of_frame[frame] = it.value;
-	if (!mem_grow(l->m->mem, &items, &l->cap, MAX(l->count, 1) + 1, sizeof(*l->items)))
+	if (!vec_reserve(l->m->mem, l->items, l->cap, MAX(l->count, 1) + 1))
 		return 0;
-	l->items = items;
 	l->count = MAX(l->count, 1);
 	if (!map_add(&l->map, hash, (uint32_t)l->count))
 		return 0;
@@ -119,14 +118,14 @@ static bool add_stacks(struct sample_lines *l, const int64_t *self, const uint32
 			continue;
 		if (!line)
 			return false;
-		l->items[line].self = wrap_add(l->items[line].self, self[i]);
-		l->all = wrap_add(l->all, self[i]);
+		l->items[line].self = sum_add(l->items[line].self, self[i]);
+		l->all = sum_add(l->all, self[i]);
 		for (uint32_t at = i; at; at = s->parent[at].v) {
 			line = line_of(l, s->frame[at].v);
 			if (!line)
 				return false;
 			if (l->items[line].seen != i)
-				l->items[line].total = wrap_add(l->items[line].total, self[i]);
+				l->items[line].total = sum_add(l->items[line].total, self[i]);
 			l->items[line].seen = i;
 		}
 	}
@@ -144,14 +143,14 @@ static int by_self(const void *a, const void *b)
 	return (x->frame > y->frame) - (x->frame < y->frame);
 }
 
-static void add_columns(struct result *out, enum result_unit unit)
+static void add_columns(struct table *out, enum column_unit unit)
 {
-	result_column(out, "name", "line", RESULT_TEXT, RESULT_PLAIN);
+	table_add_column(out, "name", "line", TYPE_TEXT, UNIT_NONE);
 	samples_add_cost_columns(out, unit);
-	result_column(out, "file", "file", RESULT_TEXT, RESULT_PLAIN);
-	result_column(out, "line", "number", RESULT_INT, RESULT_PLAIN);
-	result_column(out, "function", "function", RESULT_TEXT, RESULT_PLAIN);
-	result_column(out, "module", "module", RESULT_TEXT, RESULT_PLAIN);
+	table_add_column(out, "file", "file", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "line", "number", TYPE_INT, UNIT_NONE);
+	table_add_column(out, "function", "function", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "module", "module", TYPE_TEXT, UNIT_NONE);
 	out->columns[COLUMN_LINE].for_programs = out->columns[COLUMN_FUNCTION].for_programs = true;
 }
 
@@ -171,28 +170,27 @@ void own_line_name(const struct model *m, uint32_t frame, char *to, size_t size)
 		snprintf(to, size, "%.*s", STR_ARG(function.len ? function : STR("[unknown]")));
 }
 
-static void add_row(const struct sample_lines *l, const struct sample_line *item,
-		    struct result *out)
+static void add_row(const struct sample_lines *l, const struct sample_line *item, struct table *out)
 {
 	const struct model *m = l->m;
 	const struct frame_table *f = &m->frame;
 	struct str file = model_str(m, f->file[item->frame]);
 	struct str function = model_str(m, f->function[item->frame]);
-	uint32_t row = result_row(out, 0);
+	uint32_t row = table_add_row(out, 0);
 	char name[512];
 
 	own_line_name(m, item->frame, name, sizeof(name));
-	result_set_text(out, row, COLUMN_NAME, str_from(name));
+	table_set_text(out, row, COLUMN_NAME, str_from(name));
 	samples_set_cost(out, row, COLUMN_SELF, item->self, item->total, l->all);
-	result_set_model_text(out, row, COLUMN_FILE, file);
-	result_set_int(out, row, COLUMN_LINE, f->line[item->frame]);
-	result_set_model_text(out, row, COLUMN_FUNCTION, function);
-	result_set_model_text(out, row, COLUMN_MODULE,
-			      model_str(m, COLUMN_GET(f->module, item->frame)));
+	table_set_model_text(out, row, COLUMN_FILE, file);
+	table_set_int(out, row, COLUMN_LINE, f->line[item->frame]);
+	table_set_model_text(out, row, COLUMN_FUNCTION, function);
+	table_set_model_text(out, row, COLUMN_MODULE,
+			     model_str(m, COLUMN_GET(f->module, item->frame)));
 }
 
-static ow_status collect(struct sample_lines *l, const struct view_options *options,
-			 struct arena *scratch, struct result *out, struct error *err)
+static ow_status collect_lines(struct sample_lines *l, const struct view_options *options,
+			       struct arena *scratch, struct table *out, struct ow_error *err)
 {
 	struct sample_choice choice;
 	uint32_t *own, limit = options->limit ? options->limit : UINT32_MAX;
@@ -212,8 +210,8 @@ static ow_status collect(struct sample_lines *l, const struct view_options *opti
 	return samples_add_footer(&choice, options, out, err);
 }
 
-ow_status sample_lines_run(struct model *m, const struct view_options *options, struct result *out,
-			   struct error *err)
+ow_status sample_lines_run(struct model *m, const struct view_options *options, struct table *out,
+			   struct ow_error *err)
 {
 	struct sample_lines l = { .m = m };
 	struct arena scratch;
@@ -221,7 +219,7 @@ ow_status sample_lines_run(struct model *m, const struct view_options *options, 
 
 	arena_init(&scratch, m->mem);
 	map_init(&l.map, m->mem);
-	status = collect(&l, options, &scratch, out, err);
+	status = collect_lines(&l, options, &scratch, out, err);
 	mem_free(m->mem, l.items, l.cap * sizeof(*l.items));
 	map_release(&l.map);
 	arena_release(&scratch);

@@ -1,12 +1,327 @@
 /*
- * sample_tree.c: see sample_tree.h. Below the root are processes, where the source has them, then frames;
- * frames of equal labels under one caller are one node, whatever their addresses. Samples lie by track,
- * so those of one process are added up per stack first, and each stack is looked for once.
+ * sample_tree.c: sampled call stacks as the tree of the code view; called by view_code.c. Below the root are processes, if the source has
+ * them, then frames. Frames with equal labels under one caller are one node, whatever their addresses. Labels of native functions are
+ * cut and marked like those of the stackcollapse scripts, so folded stacks can be compared with theirs: without parameters, with the
+ * module for unknown functions, and marked as kernel or compiled code if the style asks for it. Samples are ordered by track, so those
+ * of a process are added up per stack first, and each stack is looked up once.
  */
-#include "analyze/sample_tree.h"
+#include "analyze/samples/samples.h"
 
-#include "analyze/display.h"
-#include "analyze/sample_labels.h"
+#include "analyze/tfprof/account.h"
+#include "analyze/view.h"
+#include "base/buf.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+enum sample_style {
+	STYLE_PID = 1 << 0,    /* comm-pid */
+	STYLE_TID = 1 << 1,    /* comm-pid/tid */
+	STYLE_KERNEL = 1 << 2, /* name_[k] */
+	STYLE_JIT = 1 << 3,    /* name_[j] */
+	STYLE_ADDRESS = 1 << 4,
+	STYLE_LINES = 1 << 5,	     /* file:line:function where there are lines */
+	STYLE_STACKCOLLAPSE = 1 << 6 /* drops what the stackcollapse scripts drop */
+};
+
+#define LABEL_DROPPED UINT32_MAX /* a frame to leave out */
+
+struct sample_labels {
+	const struct model *m;
+	struct mem *mem;
+	struct arena *arena; /* of the texts */
+	unsigned style;
+	struct str *texts; /* from 1 */
+	size_t count, cap;
+	struct map map;
+	uint32_t *of_frame[2]; /* frame → label; of any process, of java */
+	struct buf text;
+};
+
+/* Words that are no style are left to others. */
+static unsigned sample_style_parse(const char *words)
+{
+	static const struct str_flag known[] = {
+		{ "pid", STYLE_PID },	    { "tid", STYLE_TID | STYLE_PID },
+		{ "kernel", STYLE_KERNEL }, { "jit", STYLE_JIT },
+		{ "addrs", STYLE_ADDRESS }, { "all", STYLE_KERNEL | STYLE_JIT },
+		{ "lines", STYLE_LINES },   { "stackcollapse", STYLE_STACKCOLLAPSE }
+	};
+
+	return str_flags(words, known, ARRAY_COUNT(known));
+}
+
+/* sample_labels_release is due in any case. */
+static bool sample_labels_init(struct sample_labels *l, const struct model *m, unsigned style,
+			       struct arena *arena, struct arena *scratch)
+{
+	*l = (struct sample_labels){ .m = m, .mem = m->mem, .arena = arena, .style = style };
+	map_init(&l->map, m->mem);
+	buf_init(&l->text, m->mem);
+	l->of_frame[0] = ARENA_ARRAY(scratch, uint32_t, m->frame.count);
+	l->of_frame[1] = ARENA_ARRAY(scratch, uint32_t, m->frame.count);
+	if (!l->of_frame[0] || !l->of_frame[1] || !vec_reserve(l->mem, l->texts, l->cap, 64))
+		return false;
+	l->texts[0] = STR("");
+	l->count = 1;
+	return true;
+}
+
+static void sample_labels_release(struct sample_labels *l)
+{
+	mem_free(l->mem, l->texts, l->cap * sizeof(*l->texts));
+	map_release(&l->map);
+	buf_release(&l->text);
+}
+
+/* The number of what is in l->text. */
+static uint32_t intern(struct sample_labels *l)
+{
+	struct str text = buf_str(&l->text), copy;
+	uint64_t hash = str_hash(text);
+
+	if (l->text.failed)
+		return 0;
+	for (struct map_iter it = map_find(&l->map, hash); it.value; it = map_next(&l->map, it))
+		if (str_eq(l->texts[it.value], text))
+			return it.value;
+	if (l->count > INT32_MAX || !vec_reserve(l->mem, l->texts, l->cap, l->count + 1))
+		return 0;
+	copy = arena_str(l->arena, text);
+	if (!copy.ptr || !map_add(&l->map, hash, (uint32_t)l->count))
+		return 0;
+	l->texts[l->count] = copy;
+	return (uint32_t)l->count++;
+}
+
+/* ---- labels ---- */
+
+static bool is_unknown(struct str text)
+{
+	return !text.len || str_eq(text, STR("[unknown]"));
+}
+
+/* Methods of Go have their receiver in parentheses: net/http.(*Client).Do */
+static bool is_go_method(struct str name)
+{
+	for (size_t at = 0; at + 1 < name.len; at++) {
+		if (name.ptr[at] != '.' || name.ptr[at + 1] != '(')
+			continue;
+		if (str_has(str_skip(name, at + 2), STR(").")))
+			return true;
+	}
+	return false;
+}
+
+/* Whether what is between here and the end of the name begins the parameters, as the scripts see it. */
+static bool is_parenthesis(struct str name, size_t at)
+{
+	return name.ptr[at] == '(' && !str_starts(str_skip(name, at), STR("(anonymous namespace)"));
+}
+
+/* Of "a::operator(" and the like the parentheses, or the angle bracket, are part of the name. */
+static size_t operator_end(struct str name, size_t at)
+{
+	static const char *const signs[] = { "()", "<<=", ">>=", "<=>", "<<", ">>",
+					     "<=", ">=",  "->",	 "<",	">" };
+	struct str rest = str_skip(name, at);
+
+	if (at < 8 || !str_ends(str_first(name, at), STR("operator")))
+		return at;
+	for (size_t i = 0; i < ARRAY_COUNT(signs); i++)
+		if (str_starts(rest, str_from(signs[i])))
+			return at + strlen(signs[i]);
+	return at;
+}
+
+/* The parameters of a function, not those in its template arguments: std::function<int (int)>::operator()(int) const. */
+static struct str without_own_parameters(struct str name)
+{
+	size_t depth = 0;
+
+	for (size_t i = 0; i < name.len; i++) {
+		size_t end = operator_end(name, i);
+
+		if (end > i) {
+			i = end - 1;
+			continue;
+		}
+		if (is_parenthesis(name, i) && !depth)
+			return i ? str_first(name, i) : name;
+		if (name.ptr[i] == '<')
+			depth++;
+		else if (name.ptr[i] == '>' && depth && (!i || name.ptr[i - 1] != '-'))
+			depth--;
+	}
+	return name;
+}
+
+/* Up to the first parenthesis, but for (anonymous namespace); the scripts know no templates. */
+static struct str without_parameters(struct str name, bool as_scripts)
+{
+	if (is_go_method(name))
+		return name;
+	if (!as_scripts)
+		return without_own_parameters(name);
+	for (size_t i = 0; i < name.len; i++)
+		if (is_parenthesis(name, i))
+			return str_first(name, i);
+	return name;
+}
+
+/* ';' separates frames, quotes hurt the shell. */
+static void add_clean(struct buf *to, struct str name)
+{
+	for (size_t i = 0; i < name.len; i++) {
+		char c = name.ptr[i];
+
+		if (c != '"' && c != '\'')
+			buf_add_char(to, c == ';' ? ':' : c);
+	}
+}
+
+static struct str base_name(struct str path)
+{
+	size_t slash = str_rfind_char(path, '/');
+
+	return slash == STR_NONE ? path : str_skip(path, slash + 1);
+}
+
+/* Kernel modules are in brackets, and so are [vdso] and the like. */
+static bool is_kernel_module(struct str module)
+{
+	return !is_unknown(module) && (module.ptr[0] == '[' || str_ends(module, STR("vmlinux")));
+}
+
+/* /tmp/perf-PID.map */
+static bool is_jit_module(struct str module)
+{
+	size_t at = str_find(module, STR("/tmp/perf-"));
+	size_t digits;
+
+	if (at == STR_NONE)
+		return false;
+	module = str_skip(module, at + strlen("/tmp/perf-"));
+	for (digits = 0; digits < module.len; digits++)
+		if (module.ptr[digits] < '0' || module.ptr[digits] > '9')
+			break;
+	return digits && str_starts(str_skip(module, digits), STR(".map"));
+}
+
+static void add_unknown(struct sample_labels *l, uint32_t frame, struct str module)
+{
+	buf_add_char(&l->text, '[');
+	buf_add_str(&l->text, is_unknown(module) ? STR("unknown") : base_name(module));
+	if (l->style & STYLE_ADDRESS)
+		buf_printf(&l->text, " <%" PRIx64 ">", COLUMN_GET(l->m->frame.address, frame));
+	buf_add_char(&l->text, ']');
+}
+
+static void add_mark(struct sample_labels *l, uint32_t frame, struct str module)
+{
+	uint8_t flags = COLUMN_GET(l->m->frame.flags, frame);
+
+	if (flags & FRAME_INLINED)
+		buf_puts(&l->text, "_[i]");
+	else if (l->style & STYLE_KERNEL && (is_kernel_module(module) || flags & FRAME_KERNEL))
+		buf_puts(&l->text, "_[k]");
+	else if (l->style & STYLE_JIT && (is_jit_module(module) || flags & FRAME_JIT))
+		buf_puts(&l->text, "_[j]");
+}
+
+static uint32_t native_label(struct sample_labels *l, uint32_t frame, bool java)
+{
+	const struct model *m = l->m;
+	struct str name = model_str(m, m->frame.function[frame]);
+	struct str module = model_str(m, COLUMN_GET(m->frame.module, frame));
+
+	if (name.len && name.ptr[0] == '(')
+		return LABEL_DROPPED;
+	if (l->style & STYLE_STACKCOLLAPSE && COLUMN_GET(m->frame.flags, frame) & FRAME_NAMELESS) {
+		buf_add_char(&l->text, ' '); /* which the script takes for the name */
+	} else if (is_unknown(name)) {
+		add_unknown(l, frame, module);
+	} else {
+		name = without_parameters(name, l->style & STYLE_STACKCOLLAPSE);
+		/* the script looks at the name that is left, quotes gone */
+		if (java && name.len > 1 && name.ptr[0] == 'L' && str_has(name, STR("/")))
+			name = str_skip(name, 1);
+		add_clean(&l->text, name);
+	}
+	add_mark(l, frame, module);
+	return intern(l);
+}
+
+static uint32_t plain_label(struct sample_labels *l, uint32_t frame)
+{
+	const struct model *m = l->m;
+	struct str file = model_str(m, m->frame.file[frame]);
+	struct str name = model_str(m, m->frame.function[frame]);
+
+	if (name.len && !(l->style & STYLE_LINES && file.len)) {
+		buf_add_str(&l->text, name);
+	} else if (file.len) {
+		buf_add_str(&l->text, base_name(file));
+		buf_printf(&l->text, ":%" PRId32, m->frame.line[frame]);
+		if (name.len) {
+			buf_add_char(&l->text, ':');
+			buf_add_str(&l->text, name);
+		}
+	} else {
+		buf_puts(&l->text, "[unknown]");
+	}
+	return intern(l);
+}
+
+/* The label of a frame in a process; 0 without memory. */
+static uint32_t sample_label(struct sample_labels *l, frame_id frame, bool java)
+{
+	const struct frame_table *f = &l->m->frame;
+	uint32_t *known = &l->of_frame[java][frame.v];
+	bool nothing = !f->function[frame.v].v && !f->file[frame.v].v; /* [unknown <0>] */
+	bool native = COLUMN_GET(f->module, frame.v).v || COLUMN_GET(f->address, frame.v) ||
+		      (nothing && l->style & STYLE_ADDRESS);
+	bool lines = l->style & STYLE_LINES && f->file[frame.v].v;
+
+	if (!*known) {
+		buf_clear(&l->text);
+		*known =
+			native && !lines ? native_label(l, frame.v, java) : plain_label(l, frame.v);
+	}
+	return *known;
+}
+
+static void add_number(struct buf *to, int64_t number)
+{
+	if (number < 0)
+		buf_add_char(to, '?');
+	else
+		buf_printf(to, "%" PRId64, number);
+}
+
+/* Of the process or thread that a track is; *label is 0 when it is not worth a level. False without memory. */
+static bool sample_track_label(struct sample_labels *l, track_id track, bool several,
+			       uint32_t *label)
+{
+	const struct track_table *t = &l->m->track;
+	struct str name = model_str(l->m, t->name[track.v]);
+
+	*label = 0;
+	if (!t->process[track.v].v && !(several && name.len))
+		return true;
+	buf_clear(&l->text);
+	for (size_t i = 0; i < name.len; i++)
+		buf_add_char(&l->text, name.ptr[i] == ' ' ? '_' : name.ptr[i]);
+	if (l->style & STYLE_PID && t->process[track.v].v) {
+		buf_add_char(&l->text, '-');
+		add_number(&l->text, t->pid[track.v]);
+	}
+	if (l->style & STYLE_TID && t->process[track.v].v) {
+		buf_add_char(&l->text, '/');
+		add_number(&l->text, t->tid[track.v]);
+	}
+	*label = intern(l);
+	return *label != 0;
+}
 
 /* tfprof's name of a root would say nothing here. */
 #define SAMPLES_ROOT STR("all")
@@ -72,15 +387,11 @@ static void node_fill(const void *view, uint32_t node, struct tree_node *to)
 static bool add_node(struct sample_tree *t, uint32_t parent, uint32_t label, frame_id frame,
 		     uint32_t *node)
 {
-	void *nodes = t->nodes, *own = t->own;
-
 	if (t->count == UINT32_MAX - 2 ||
-	    !mem_grow(t->a->mem, &nodes, &t->node_cap, (size_t)t->count + 1, sizeof(*t->nodes)))
+	    !vec_reserve(t->a->mem, t->nodes, t->node_cap, (size_t)t->count + 1))
 		return false;
-	t->nodes = nodes;
-	if (!mem_grow(t->a->mem, &own, &t->own_cap, (size_t)t->count + 1, sizeof(*t->own)))
+	if (!vec_reserve(t->a->mem, t->own, t->own_cap, (size_t)t->count + 1))
 		return false;
-	t->own = own;
 	*node = t->count++;
 	t->nodes[*node] = (struct code_node){ .parent = parent,
 					      .label = label & 0x7fffffffu,
@@ -136,7 +447,7 @@ static bool place_stack(struct sample_tree *t, uint32_t stack, uint32_t root, bo
 
 /* ---- processes ---- */
 
-/* The scripts lose a last sample that no empty line ends. */
+/* The stackcollapse scripts drop a last sample without an empty line behind it. */
 static bool is_lost(const struct sample_tree *t, uint32_t sample)
 {
 	return t->labels.style & STYLE_STACKCOLLAPSE &&
@@ -165,7 +476,7 @@ static ow_status add_process(struct sample_tree *t, uint32_t first)
 				t->of_stack[stack] = 1;
 				t->weight[stack] = 0;
 			}
-			t->weight[stack] = wrap_add(t->weight[stack], s->weight[i]);
+			t->weight[stack] = sum_add(t->weight[stack], s->weight[i]);
 		}
 		t->first[track] = t->last[track]; /* done */
 	}
@@ -182,7 +493,7 @@ static ow_status add_process(struct sample_tree *t, uint32_t first)
 		if (!place_stack(t, stack, root, java, waiting))
 			return no_memory(t);
 		node = stack ? t->of_stack[stack] - 1 : root;
-		t->own[node] = wrap_add(t->own[node], t->weight[stack]);
+		t->own[node] = sum_add(t->own[node], t->weight[stack]);
 	}
 	return OW_OK;
 }
@@ -205,7 +516,7 @@ static uint32_t find_ranges(struct sample_tree *t)
 	return tracks;
 }
 
-static ow_status build(struct sample_tree *t)
+static ow_status build_tree(struct sample_tree *t)
 {
 	struct arena *scratch = &t->a->scratch;
 	struct model *m = t->m;
@@ -233,7 +544,7 @@ static ow_status build(struct sample_tree *t)
 	return OW_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- display ---- */
 
 static int by_label(const void *a, const void *b, void *arg)
 {
@@ -262,7 +573,7 @@ static ow_status rank_labels(struct sample_tree *t)
 	return OW_OK;
 }
 
-static ow_status display(struct sample_tree *t)
+static ow_status display_tree(struct sample_tree *t)
 {
 	struct account *a = t->a;
 	struct hierarchy h = { .a = a,
@@ -293,8 +604,8 @@ static ow_status display(struct sample_tree *t)
 	return OW_OK;
 }
 
-/* One value per node: the weight. What selects or tests others does not apply. */
-static ow_status plan(struct sample_tree *t)
+/* The only value of a node is its weight: options about other values do not apply. */
+static ow_status choose_metric(struct sample_tree *t)
 {
 	const struct view_options *o = t->a->options;
 	struct account *a = t->a;
@@ -305,10 +616,10 @@ static ow_status plan(struct sample_tree *t)
 		a->order = ORDER_METRIC;
 	a->order_metric = METRIC_WEIGHT;
 	a->test_count = 0;
-	if (t->choice.shown_as == RESULT_NS && o->min_micros > 0)
+	if (t->choice.shown_as == UNIT_NS && o->min_micros > 0)
 		a->tests[a->test_count++] =
 			(struct min_test){ METRIC_WEIGHT, us_to_ns(o->min_micros), false };
-	if (t->choice.shown_as == RESULT_BYTES && o->min_bytes > 0)
+	if (t->choice.shown_as == UNIT_BYTES && o->min_bytes > 0)
 		a->tests[a->test_count++] = (struct min_test){ METRIC_WEIGHT, o->min_bytes, false };
 	a->tree->weight_name = model_str(t->m, t->choice.name);
 	a->tree->weight_source_unit = model_str(t->m, t->choice.unit);
@@ -317,7 +628,7 @@ static ow_status plan(struct sample_tree *t)
 	return OW_OK;
 }
 
-static ow_status tell_others(struct sample_tree *t)
+static ow_status add_left_out(struct sample_tree *t)
 {
 	struct account *a = t->a;
 	char *text;
@@ -326,8 +637,8 @@ static ow_status tell_others(struct sample_tree *t)
 	return text ? tree_message(a->tree, a->err, "%s", text) : OW_OK;
 }
 
-ow_status sample_tree_run(struct model *m, const struct view_options *options, struct result *out,
-			  struct error *err)
+ow_status sample_tree_run(struct model *m, const struct view_options *options, struct table *out,
+			  struct ow_error *err)
 {
 	struct account a;
 	struct sample_tree t = { .a = &a, .m = m, .labels = { .mem = m->mem } };
@@ -337,13 +648,13 @@ ow_status sample_tree_run(struct model *m, const struct view_options *options, s
 	buf_init(&t.labels.text, m->mem);
 	map_init(&t.children, a.mem);
 	if (status == OW_OK)
-		status = plan(&t);
+		status = choose_metric(&t);
 	if (status == OW_OK)
-		status = build(&t);
+		status = build_tree(&t);
 	if (status == OW_OK)
-		status = display(&t);
+		status = display_tree(&t);
 	if (status == OW_OK)
-		status = tell_others(&t);
+		status = add_left_out(&t);
 	if (!a.tree || a.tree->code_nodes != t.nodes)
 		mem_free(a.mem, t.nodes, t.node_cap * sizeof(*t.nodes));
 	mem_free(a.mem, t.own, t.own_cap * sizeof(*t.own));

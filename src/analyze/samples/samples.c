@@ -1,28 +1,31 @@
-/* samples.c: see samples.h. */
-#include "analyze/samples.h"
+/*
+ * samples.c: which samples the views of sampled stacks count, and what these views share: columns, names of frames, and the footer that
+ * says which inputs are left out. samples.h describes the interface.
+ */
+#include "analyze/samples/samples.h"
 
-enum result_unit sample_unit(struct str unit)
+enum column_unit sample_unit(struct str unit)
 {
 	if (str_eq(unit, STR("ns")))
-		return RESULT_NS;
-	return str_eq(unit, STR("bytes")) ? RESULT_BYTES : RESULT_COUNT;
+		return UNIT_NS;
+	return str_eq(unit, STR("bytes")) ? UNIT_BYTES : UNIT_COUNT;
 }
 
-void samples_add_cost_columns(struct result *out, enum result_unit unit)
+void samples_add_cost_columns(struct table *out, enum column_unit unit)
 {
-	result_column(out, "self", "self", RESULT_INT, unit);
-	result_column(out, "self_percent", "share", RESULT_REAL, RESULT_PERCENT);
-	result_column(out, "total", "total", RESULT_INT, unit);
-	result_column(out, "total_percent", "share", RESULT_REAL, RESULT_PERCENT);
+	table_add_column(out, "self", "self", TYPE_INT, unit);
+	table_add_column(out, "self_percent", "share", TYPE_REAL, UNIT_PERCENT);
+	table_add_column(out, "total", "total", TYPE_INT, unit);
+	table_add_column(out, "total_percent", "share", TYPE_REAL, UNIT_PERCENT);
 }
 
-void samples_set_cost(struct result *out, uint32_t row, uint32_t first, int64_t self, int64_t total,
+void samples_set_cost(struct table *out, uint32_t row, uint32_t first, int64_t self, int64_t total,
 		      int64_t all)
 {
-	result_set_int(out, row, first, self);
-	result_set_real(out, row, first + 1, samples_percent(self, all));
-	result_set_int(out, row, first + 2, total);
-	result_set_real(out, row, first + 3, samples_percent(total, all));
+	table_set_int(out, row, first, self);
+	table_set_real(out, row, first + 1, samples_percent(self, all));
+	table_set_int(out, row, first + 2, total);
+	table_set_real(out, row, first + 3, samples_percent(total, all));
 }
 
 static uint32_t find_metric(const struct model *m, const char *name)
@@ -38,7 +41,7 @@ static uint32_t find_metric(const struct model *m, const char *name)
 	return found;
 }
 
-static ow_status metric_missing(const struct model *m, const char *name, struct error *err)
+static ow_status metric_missing(const struct model *m, const char *name, struct ow_error *err)
 {
 	char known[512] = "";
 	size_t len = 0;
@@ -51,12 +54,65 @@ static ow_status metric_missing(const struct model *m, const char *name, struct 
 						len ? ", " : "", (int)MIN(other.len, 60),
 						other.ptr);
 	}
-	return error_set(err, OW_E_NOT_FOUND, "no metric is called '%s'; there are %s", name,
-			 len ? known : "none: these inputs have no samples");
+	return error_set(err, OW_E_NOT_FOUND, "there is no metric '%s'; metrics are: %s", name,
+			 len ? known : "none, because the inputs have no samples");
+}
+
+/* ---- threads that only wait ---- */
+
+/*
+ * Elapsed time is counted for each thread, so that a few helpers that sleep all the time would come before the one that works.
+ * Where the time on a processor is known, too, threads that took less than a hundredth of it are left out: those beside the
+ * first of a process, and first threads where that of another process works.
+ */
+#define ASLEEP 100
+
+static bool is_first_thread(const struct model *m, uint32_t track)
+{
+	return m->track.pid[track] && m->track.pid[track] == m->track.tid[track];
+}
+
+static uint32_t find_metric_of(const struct model *m, const char *name)
+{
+	uint32_t found = find_metric(m, name);
+
+	return found && str_eq(model_str(m, m->metric.unit[found]), STR("ns")) ? found : 0;
+}
+
+static ow_status find_asleep(struct sample_choice *c, struct arena *scratch, struct ow_error *err)
+{
+	const struct model *m = c->m;
+	uint32_t cpu = find_metric_of(m, "cpu");
+	int64_t *times[2]; /* elapsed, on a processor */
+	bool first_works = false;
+
+	if (!cpu || !str_eq(model_str(m, c->name), STR("wall")) || !m->sample.track)
+		return OW_OK;
+	times[0] = ARENA_ARRAY(scratch, int64_t, m->track.count);
+	times[1] = ARENA_ARRAY(scratch, int64_t, m->track.count);
+	c->asleep = ARENA_ARRAY(scratch, uint8_t, m->track.count);
+	if (!times[0] || !times[1] || !c->asleep)
+		return error_no_memory(err);
+	for (uint32_t i = 1; i < m->sample.count; i++) {
+		uint32_t metric = m->sample.metric[i].v, track = m->sample.track[i].v;
+		bool is_cpu = m->metric.name[metric].v == m->metric.name[cpu].v;
+
+		if (is_cpu || c->wanted[metric])
+			times[is_cpu][track] = wrap_add(times[is_cpu][track], m->sample.weight[i]);
+	}
+	for (uint32_t i = 1; i < m->track.count; i++) {
+		c->asleep[i] = times[0][i] > 0 && times[1][i] < times[0][i] / ASLEEP;
+		first_works |= times[0][i] > 0 && !c->asleep[i] && is_first_thread(m, i);
+	}
+	for (uint32_t i = 1; i < m->track.count; i++) {
+		c->asleep[i] &= first_works;
+		c->asleep_count += c->asleep[i];
+	}
+	return OW_OK;
 }
 
 ow_status samples_choose(const struct model *m, const struct view_options *options,
-			 struct arena *scratch, struct sample_choice *out, struct error *err)
+			 struct arena *scratch, struct sample_choice *out, struct ow_error *err)
 {
 	uint32_t metric = find_metric(m, options->metric);
 
@@ -74,7 +130,7 @@ ow_status samples_choose(const struct model *m, const struct view_options *optio
 	for (uint32_t i = 1; i < m->metric.count; i++)
 		out->wanted[i] =
 			m->metric.name[i].v == out->name.v && m->metric.unit[i].v == out->unit.v;
-	return OW_OK;
+	return options->metric ? OW_OK : find_asleep(out, scratch, err);
 }
 
 #define NAMED_INPUTS 3
@@ -82,7 +138,7 @@ ow_status samples_choose(const struct model *m, const struct view_options *optio
 /* For each source: 0 without samples, LEFT_OUT with samples of other metrics only, SHOWN. */
 enum { LEFT_OUT = 1, SHOWN };
 
-static uint8_t *judge_sources(const struct sample_choice *c, struct arena *scratch)
+static uint8_t *find_left_out(const struct sample_choice *c, struct arena *scratch)
 {
 	const struct model *m = c->m;
 	uint8_t *used = ARENA_ARRAY(scratch, uint8_t, m->metric.count);
@@ -99,7 +155,7 @@ static uint8_t *judge_sources(const struct sample_choice *c, struct arena *scrat
 	return used ? sources : NULL;
 }
 
-/* What a source measures by default. */
+/* The default metric of a source. */
 static struct str metric_of(const struct model *m, uint32_t source)
 {
 	uint32_t found = 0;
@@ -111,7 +167,7 @@ static struct str metric_of(const struct model *m, uint32_t source)
 }
 
 ow_status samples_left_out(const struct sample_choice *c, const struct view_options *options,
-			   struct arena *scratch, char **text, struct error *err)
+			   struct arena *scratch, char **text, struct ow_error *err)
 {
 	const struct model *m = c->m;
 	const uint8_t *sources;
@@ -120,9 +176,17 @@ ow_status samples_left_out(const struct sample_choice *c, const struct view_opti
 	struct buf said;
 
 	*text = NULL;
+	if (c->asleep_count) {
+		*text = arena_printf(scratch,
+				     "%u thread%s that only waited %s not counted; --metric wall "
+				     "counts all.",
+				     c->asleep_count, c->asleep_count == 1 ? "" : "s",
+				     c->asleep_count == 1 ? "is" : "are");
+		return *text ? OW_OK : error_no_memory(err);
+	}
 	if (options->metric || m->source.count <= 2)
 		return OW_OK;
-	sources = judge_sources(c, scratch);
+	sources = find_left_out(c, scratch);
 	if (!sources)
 		return error_no_memory(err);
 	buf_init(&said, scratch->mem);
@@ -141,8 +205,8 @@ ow_status samples_left_out(const struct sample_choice *c, const struct view_opti
 		buf_printf(&said, " and %u more", count - NAMED_INPUTS);
 	if (count)
 		buf_printf(&said,
-			   "; what is measured differently is not added up. "
-			   "--metric %.*s shows that.",
+			   "; different metrics are not added up. "
+			   "--metric %.*s shows these.",
 			   (int)first.len, first.ptr);
 	if (count && !said.failed)
 		*text = (char *)(uintptr_t)arena_str(scratch, buf_str(&said)).ptr;
@@ -151,7 +215,7 @@ ow_status samples_left_out(const struct sample_choice *c, const struct view_opti
 }
 
 ow_status samples_add_footer(const struct sample_choice *c, const struct view_options *options,
-			     struct result *out, struct error *err)
+			     struct table *out, struct ow_error *err)
 {
 	return samples_left_out(c, options, &out->arena, &out->footer, err);
 }

@@ -1,7 +1,9 @@
-/* stack_runs.c: see stack_runs.h. */
-#include "analyze/stack_runs.h"
+/* stack_runs.c: collects the runs of each op by call stack, for the views code and lines (stack_runs.h). */
+#include "analyze/samples/stack_runs.h"
 
-struct collecting {
+#include "base/vec.h"
+
+struct run_collector {
 	const struct model *m;
 	struct mem *mem;
 	struct stack_runs *out;
@@ -10,35 +12,32 @@ struct collecting {
 	struct map map; /* (op, stack) → run + 1 */
 };
 
-static struct stack_run *find_run(struct collecting *c, uint32_t op, uint32_t stack)
+static struct stack_run *find_run(struct run_collector *c, uint32_t op, uint32_t stack)
 {
 	uint64_t hash = map_hash_u64(op, stack);
-	void *list = c->list;
 
 	for (struct map_iter it = map_find(&c->map, hash); it.value; it = map_next(&c->map, it))
 		if (c->list[it.value - 1].op.v == op && c->list[it.value - 1].stack.v == stack)
 			return &c->list[it.value - 1];
-	if (c->count == UINT32_MAX - 1 ||
-	    !mem_grow(c->mem, &list, &c->cap, c->count + 1, sizeof(*c->list)))
+	if (c->count == UINT32_MAX - 1 || !vec_reserve(c->mem, c->list, c->cap, c->count + 1))
 		return NULL;
-	c->list = list;
 	c->list[c->count] = (struct stack_run){ .op = { op }, .stack = { stack } };
 	if (!map_add(&c->map, hash, (uint32_t)c->count + 1))
 		return NULL;
 	return &c->list[c->count++];
 }
 
-static void add(struct stack_run *run, enum event_sum sum, int64_t ns)
+static void add_to_run(struct stack_run *run, enum event_sum sum, int64_t ns)
 {
 	run->count++;
 	if (sum == SUM_CPU)
-		run->cpu_ns = wrap_add(run->cpu_ns, ns);
+		run->cpu_ns = sum_add(run->cpu_ns, ns);
 	else
-		run->accelerator_ns = wrap_add(run->accelerator_ns, ns);
+		run->accelerator_ns = sum_add(run->accelerator_ns, ns);
 }
 
-/* An average leaves out what an op did outside of steps, if it did anything in one. */
-static bool counts(const struct model *m, const struct event_filter *filter, uint32_t event)
+/* An average leaves out the runs of an op outside of steps, if it also ran in a step. */
+static bool event_counts(const struct model *m, const struct event_filter *filter, uint32_t event)
 {
 	uint32_t step = m->event.step[event].v;
 
@@ -46,7 +45,7 @@ static bool counts(const struct model *m, const struct event_filter *filter, uin
 			    : step || m->op.step_count[m->event.op[event].v] < 2;
 }
 
-static bool collect(struct collecting *c, const struct event_filter *filter)
+static bool collect_runs(struct run_collector *c, const struct event_filter *filter)
 {
 	const struct model *m = c->m;
 
@@ -56,24 +55,24 @@ static bool collect(struct collecting *c, const struct event_filter *filter)
 		struct stack_run *run;
 		int64_t ns;
 
-		if (!op || !counts(m, filter, i))
+		if (!op || !event_counts(m, filter, i))
 			continue;
 		sum = event_amount(m, filter, i, &ns);
 		if (sum == SUM_NONE)
 			continue;
-		add(&c->out->totals[op], sum, ns);
+		add_to_run(&c->out->totals[op], sum, ns);
 		if (!stack)
 			continue;
 		run = find_run(c, op, stack);
 		if (!run)
 			return false;
-		add(run, sum, ns);
+		add_to_run(run, sum, ns);
 	}
 	return true;
 }
 
-/* By op, in the order in which they were met; what came before is needed to share exactly. */
-static bool arrange(struct collecting *c, struct arena *arena)
+/* Sorts runs by op, in the order in which they were found, and sums up what came before each: shares need it to add up exactly. */
+static bool sort_runs(struct run_collector *c, struct arena *arena)
 {
 	struct stack_runs *out = c->out;
 	uint32_t ops = c->m->op.count;
@@ -95,18 +94,18 @@ static bool arrange(struct collecting *c, struct arena *arena)
 
 		if (before->op.v != run->op.v)
 			continue;
-		run->cpu_before = wrap_add(before->cpu_before, before->cpu_ns);
+		run->cpu_before = sum_add(before->cpu_before, before->cpu_ns);
 		run->accelerator_before =
-			wrap_add(before->accelerator_before, before->accelerator_ns);
+			sum_add(before->accelerator_before, before->accelerator_ns);
 		run->count_before = before->count_before + before->count;
 	}
 	return true;
 }
 
 ow_status stack_runs_make(struct model *m, const struct view_options *options, struct arena *arena,
-			  struct stack_runs *out, struct error *err)
+			  struct stack_runs *out, struct ow_error *err)
 {
-	struct collecting c = { .m = m, .mem = m->mem, .out = out };
+	struct run_collector c = { .m = m, .mem = m->mem, .out = out };
 	struct event_filter filter;
 	bool ok;
 
@@ -119,7 +118,7 @@ ow_status stack_runs_make(struct model *m, const struct view_options *options, s
 	if (!out->totals)
 		return error_no_memory(err);
 	map_init(&c.map, m->mem);
-	ok = collect(&c, &filter) && arrange(&c, arena);
+	ok = collect_runs(&c, &filter) && sort_runs(&c, arena);
 	mem_free(m->mem, c.list, c.cap * sizeof(*c.list));
 	map_release(&c.map);
 	return ok ? OW_OK : error_no_memory(err);
@@ -147,6 +146,6 @@ void stack_run_share(const struct stack_runs *r, const struct stack_run *run,
 		memset(value, 0, METRIC_COUNT * sizeof(*value));
 	value[METRIC_CPU_MICROS] = cpu;
 	value[METRIC_ACCELERATOR_MICROS] = accelerator;
-	value[METRIC_MICROS] = wrap_add(cpu, accelerator);
+	value[METRIC_MICROS] = sum_add(cpu, accelerator);
 	value[METRIC_RUN_COUNT] = count;
 }

@@ -1,7 +1,7 @@
 /*
- * stack_runs.h: from where an op was called how much. A graph's op is made by one line; an op of a trace
- * runs wherever it is called, and each event has its own stack. The code and lines views share out what
- * such an op took among those stacks.
+ * stack_runs.h: from which call stacks an op was run, and how much time it took there. An op of a graph is created by one line, but an op of
+ * a trace runs wherever it is called, and each event has its own stack. The code and lines views divide the cost of an op among these
+ * stacks.
  */
 #ifndef ANALYZE_STACK_RUNS_H
 #define ANALYZE_STACK_RUNS_H
@@ -18,14 +18,13 @@ struct stack_run {
 struct stack_runs {
 	struct stack_run *list; /* by op */
 	uint32_t count;
-	uint32_t
-		*first; /* op → its runs are [first[op], first[op + 1]); NULL when there are none */
+	uint32_t *first; /* the runs of an op are [first[op], first[op + 1]); NULL without runs */
 	struct stack_run *totals; /* per op, those without a stack included */
 };
 
-/* Of the events that the options ask for. */
+/* Counts the events that the options select. */
 ow_status stack_runs_make(struct model *m, const struct view_options *options, struct arena *arena,
-			  struct stack_runs *out, struct error *err);
+			  struct stack_runs *out, struct ow_error *err);
 
 /* Whether an op's runs have stacks. */
 static inline bool stack_runs_has(const struct stack_runs *r, uint32_t op)
@@ -33,7 +32,7 @@ static inline bool stack_runs_has(const struct stack_runs *r, uint32_t op)
 	return r->first && r->first[op] != r->first[op + 1];
 }
 
-/* The part of an op's values that a run took. Parts add up; what is not time goes with the first. */
+/* The part of an op's values that belongs to a run. Parts add up; values that are not times go to the first. */
 void stack_run_share(const struct stack_runs *r, const struct stack_run *run,
 		     int64_t value[METRIC_COUNT]);
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "analyze/stack_runs.h"
+#include "analyze/samples/stack_runs.h"
 #include "import/importer.h"
 #include "model/metrics.h"
 
@@ -33,7 +33,7 @@ static const char trace[] =
 
 struct loaded {
 	struct mem mem;
-	struct error err;
+	struct ow_error err;
 	struct model *m;
 	struct arena arena;
 };

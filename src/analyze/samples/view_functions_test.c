@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "analyze/verdict.h"
-#include "model/tree.h"
+#include "analyze/verdict/verdict.h"
+#include "table/tree/tree.h"
 #include "support/view_text.h"
 
 struct sampled {
@@ -109,12 +109,11 @@ static void functions(void **state)
 /* Samples of two inputs are one sum only when they measure the same; what is left out is told. */
 static void other_inputs_are_told_of(void **state)
 {
-	static const char told[] =
-		"Not shown: bytes of heap.pprof; what is measured differently is not "
-		"added up. --metric bytes shows that.";
+	static const char told[] = "Not shown: bytes of heap.pprof; different metrics are not "
+				   "added up. --metric bytes shows these.";
 	struct view_options options;
 	struct sampled t;
-	struct result *r;
+	struct table *r;
 
 	(void)state;
 	open_first(&t);
@@ -123,19 +122,19 @@ static void other_inputs_are_told_of(void **state)
 	small_freeze(&t.s);
 	r = view_text_run(&t.s, &view_functions, NULL);
 	assert_string_equal(r->footer, told);
-	result_free(r);
+	table_free(r);
 	r = view_text_run(&t.s, &view_lines, NULL);
 	assert_string_equal(r->footer, told);
-	result_free(r);
+	table_free(r);
 	r = view_text_run(&t.s, &view_code, NULL);
 	assert_int_equal(r->tree->message_count, 1);
 	assert_string_equal(r->tree->messages[0].ptr, told);
-	result_free(r);
+	table_free(r);
 	view_options_init(&options);
 	options.metric = "bytes";
 	r = view_text_run(&t.s, &view_functions, &options);
 	assert_null(r->footer);
-	result_free(r);
+	table_free(r);
 	view_text_fail_each(&t.s, &view_functions);
 	view_text_fail_each(&t.s, &view_code);
 	small_close(&t.s);
@@ -145,14 +144,14 @@ static void other_metrics(void **state)
 {
 	struct view_options options;
 	struct sampled t;
-	struct result *r;
+	struct table *r;
 
 	(void)state;
 	open_samples(&t);
 	view_text_expect_columns(
 		&t.s, &view_metrics, NULL,
 		"name,unit,samples,total,threads,stacks,start_ns,span_ns,is_default",
-		"cycles|count|3|10|1|3|10|20|1\ntime|ns|1|1000|1|1|30|0|0\n");
+		"cycles|count|3|10|1|3|10|20|1\ntime|ns|1|1000|1|1|30|1000|0\n");
 	view_text_fail_each(&t.s, &view_metrics);
 	view_options_init(&options);
 	options.time_from_ns = 5; /* from the first sample */
@@ -161,16 +160,16 @@ static void other_metrics(void **state)
 				 "cycles|2|5|2|20\ntime|1|1000|1|30\n");
 	view_options_init(&options);
 	options.metric = "bytes";
-	r = result_new(&t.s.mem, "code", &t.s.err);
+	r = table_new(&t.s.mem, "code", &t.s.err);
 	assert_int_equal(view_code.run(t.s.m, &options, r, &t.s.err), OW_E_NOT_FOUND);
-	assert_string_equal(t.s.err.text, "no metric is called 'bytes'; there are cycles, time");
-	result_free(r);
+	assert_string_equal(t.s.err.text, "there is no metric 'bytes'; metrics are: cycles, time");
+	table_free(r);
 	small_close(&t.s);
 }
 
 static void expect_tree(struct sampled *t, const char *style, const char *want)
 {
-	struct result *r = result_new(&t->s.mem, "code", &t->s.err);
+	struct table *r = table_new(&t->s.mem, "code", &t->s.err);
 	struct view_options options;
 	struct buf text;
 
@@ -186,7 +185,7 @@ static void expect_tree(struct sampled *t, const char *style, const char *want)
 	buf_add_char(&text, '\0');
 	assert_string_equal(text.ptr, want);
 	buf_release(&text);
-	result_free(r);
+	table_free(r);
 }
 
 static void tree(void **state)

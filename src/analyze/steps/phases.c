@@ -1,11 +1,215 @@
 /*
- * phases.c: see phases.h. Four passes: which tracks of which inputs have classified work, their spans
- * per class, the launches (phase_launches.c), and the partition of each step. Memory goes with the spans that are left
- * when overlapping ones are joined; time with the events, and their logarithm where tracks interleave.
+ * phases.c: divides the time of steps by what it went to; phases.h explains the result and who uses it. First the arithmetic on
+ * lists of spans: shares, means, and which part of the time is a step. Then four passes over a model: which tracks have classified
+ * work, the spans of each class, the launches, and the partition of each step. Memory grows with the number of joined spans, time
+ * with the number of events (times its logarithm where tracks interleave). Sums over steps are in view_phases.c.
  */
-#include "analyze/phases_int.h"
+#include "analyze/steps/phases.h"
 
-/* ---- which events ---- */
+#include "analyze/steps/processors.h"
+#include "model/model.h"
+
+const char *const phase_class_names[CLASS_COUNT] = {
+	[CLASS_COMPUTE] = "compute",
+	[CLASS_COMMUNICATION] = "communication",
+	[CLASS_DEVICE_TO_HOST] = "device_to_host",
+	[CLASS_HOST_TO_DEVICE] = "host_to_device",
+	[CLASS_INPUT] = "input",
+	[CLASS_SYNCHRONISATION] = "synchronisation",
+	[CLASS_INITIALISATION] = "initialisation",
+	[CLASS_ALLOCATION] = "allocation",
+	[CLASS_LAUNCH] = "launch",
+	[CLASS_HOST] = "host",
+	[CLASS_RUN_QUEUE] = "run_queue",
+	[CLASS_IDLE] = "idle",
+};
+
+const uint8_t phase_class_order[CLASS_COUNT] = {
+	CLASS_INPUT,	       CLASS_HOST,	    CLASS_INITIALISATION,
+	CLASS_ALLOCATION,      CLASS_LAUNCH,	    CLASS_HOST_TO_DEVICE,
+	CLASS_COMPUTE,	       CLASS_COMMUNICATION, CLASS_DEVICE_TO_HOST,
+	CLASS_SYNCHRONISATION, CLASS_RUN_QUEUE,	    CLASS_IDLE,
+};
+
+const char *const phase_class_places[CLASS_COUNT] = {
+	[CLASS_COMPUTE] = "on",
+	[CLASS_COMMUNICATION] = "on",
+	[CLASS_DEVICE_TO_HOST] = "after",
+	[CLASS_HOST_TO_DEVICE] = "before",
+	[CLASS_INPUT] = "before",
+	[CLASS_SYNCHRONISATION] = "after",
+	[CLASS_INITIALISATION] = "before",
+	[CLASS_ALLOCATION] = "before",
+	[CLASS_LAUNCH] = "before",
+	[CLASS_HOST] = "before",
+	[CLASS_RUN_QUEUE] = "",
+	[CLASS_IDLE] = "",
+};
+
+#define BIT(class) (1u << (class))
+#define DEVICE_BIT BIT(CLASS_IDLE) /* of lists[CLASS_IDLE] */
+
+/* ---- partition of a span of time ---- */
+
+/* A piece of time during which the same classes are active. */
+static void account(struct phase_sums *s, uint32_t active, int64_t len)
+{
+	uint32_t classes = active & ~DEVICE_BIT;
+	unsigned owner = classes ? (unsigned)__builtin_ctz(classes) : CLASS_IDLE;
+
+	s->share[owner] = span_add(s->share[owner], len);
+	if (active & DEVICE_BIT)
+		s->device_busy = span_add(s->device_busy, len);
+	for (; classes; classes &= classes - 1) {
+		unsigned class = (unsigned)__builtin_ctz(classes);
+
+		s->total[class] = span_add(s->total[class], len);
+		if (active & BIT(CLASS_COMPUTE))
+			s->overlapped[class] = span_add(s->overlapped[class], len);
+	}
+}
+
+/* Work that waits for nothing is hidden wherever something more important goes on. */
+static void hide_below(struct phase_sums *s)
+{
+	s->overlapped[CLASS_COMPUTE] = 0;
+	for (unsigned c = CLASS_INPUT; c < CLASS_IDLE; c++)
+		s->overlapped[c] = s->total[c] - s->share[c];
+	s->total[CLASS_IDLE] = s->share[CLASS_IDLE];
+}
+
+/* lists[CLASS_IDLE] is all device work. */
+static void phases_measure(const struct span_list *const lists[CLASS_COUNT], int64_t from,
+			   int64_t to, struct phase_sums *out)
+{
+	size_t at[CLASS_COUNT];
+
+	*out = (struct phase_sums){ 0 };
+	for (unsigned c = 0; c < CLASS_COUNT; c++)
+		at[c] = spans_after(lists[c], from);
+	for (int64_t next, t = from; t < to; t = next) {
+		uint32_t active = 0;
+
+		next = to;
+		for (unsigned c = 0; c < CLASS_COUNT; c++) {
+			const struct span *span;
+
+			if (at[c] < lists[c]->count && lists[c]->items[at[c]].end <= t)
+				at[c]++;
+			if (at[c] == lists[c]->count)
+				continue;
+			span = &lists[c]->items[at[c]];
+			if (span->begin <= t)
+				active |= BIT(c);
+			next = MIN(next, span->begin <= t ? span->end : span->begin);
+		}
+		account(out, active, span_length(t, next));
+	}
+	hide_below(out);
+}
+
+/* ---- sums and means ---- */
+
+static void add_each(int64_t *to, const int64_t *from)
+{
+	for (unsigned c = 0; c < CLASS_COUNT; c++)
+		to[c] = span_add(to[c], from[c]);
+}
+
+void phases_add(struct phase_sums *to, const struct phase_sums *from)
+{
+	add_each(to->share, from->share);
+	add_each(to->total, from->total);
+	add_each(to->overlapped, from->overlapped);
+	to->device_busy = span_add(to->device_busy, from->device_busy);
+}
+
+/* Rounds the running sum and not each share, so that they still add up. */
+static void divide_shares(int64_t *share, int64_t n)
+{
+	int64_t sum = 0, before = 0;
+
+	for (unsigned c = 0; c < CLASS_COUNT; c++) {
+		sum = span_add(sum, share[c]);
+		share[c] = sum / n - before;
+		before = sum / n;
+	}
+}
+
+void phases_mean(const struct phase_row *rows, uint32_t count, struct phase_row *out)
+{
+	struct phase_sums *s = &out->sums;
+
+	*out = (struct phase_row){ 0 };
+	if (!count)
+		return;
+	out->window = rows->window;
+	out->lane = rows->lane;
+	for (uint32_t i = 0; i < count; i++) {
+		phases_add(s, &rows[i].sums);
+		out->launch_gap_ns = span_add(out->launch_gap_ns, rows[i].launch_gap_ns);
+		out->dependency_gap_ns =
+			span_add(out->dependency_gap_ns, rows[i].dependency_gap_ns);
+		out->queue_delay_ns = span_add(out->queue_delay_ns, rows[i].queue_delay_ns);
+		out->queued += rows[i].queued;
+	}
+	if (count == 1)
+		return;
+	divide_shares(s->share, count);
+	for (unsigned c = 0; c < CLASS_COUNT; c++) {
+		s->total[c] = MAX(s->total[c] / count, s->share[c]);
+		s->overlapped[c] /= count;
+	}
+	hide_below(s);
+	s->device_busy /= count;
+	out->launch_gap_ns /= count;
+	out->dependency_gap_ns /= count;
+}
+
+/* Classes of the host are per input: [source][class]; those of a device per lane, and its last list is
+ * all of its work. */
+#define HOST_LISTS CLASS_IDLE
+
+#define LANE_LISTS CLASS_COUNT
+
+struct input_work {
+	bool classified, has_device;
+	int64_t first_ns, last_ns; /* of all slices; first > last = none */
+	step_id step;		   /* of its first slice */
+	uint32_t marker_first, marker_count;
+	uint64_t slices, launched; /* of devices, between its first and last marker */
+	int64_t launched_from_ns;  /* begin of the first device slice with a launch in the file */
+	int64_t backlog_ns;	   /* end of device work from before that, or TIME_UNKNOWN */
+	uint32_t lane_first, lane_count;
+	uint32_t window_first;
+};
+
+struct analysis {
+	const struct model *m;
+	const struct event_filter *filter;
+	struct phases *out;
+	struct mem *mem;
+	struct ow_error *err;
+	struct arena scratch;
+	uint8_t *work;		   /* per track: enum track_work */
+	uint8_t *has_work;	   /* per track of a device: classified slices */
+	uint8_t *has_calls;	   /* per track of the host: likewise */
+	uint32_t *lane_of;	   /* per such track */
+	struct input_work *inputs; /* per source */
+	uint32_t input_count;
+	struct phase_marker *markers;
+	struct span_list *host, *lanes;
+	size_t host_lists, lane_lists;
+	struct processor_use *processors; /* per source */
+	int64_t **launched_ns; /* per lane: when what starts its n-th busy span was launched */
+};
+
+static inline bool is_device(const struct analysis *a, uint32_t event)
+{
+	return a->work[a->m->event.track[event].v] == WORK_DEVICE;
+}
+
+/* ---- classes of events ---- */
 
 static const uint8_t class_of_phase[] = {
 	[PHASE_UNKNOWN] = CLASS_COUNT,
@@ -18,27 +222,42 @@ static const uint8_t class_of_phase[] = {
 	[PHASE_COMMUNICATION] = CLASS_COMMUNICATION,
 	[PHASE_SYNCHRONISATION] = CLASS_SYNCHRONISATION,
 	[PHASE_IDLE] = CLASS_COUNT,
+	[PHASE_ALLOCATION] = CLASS_ALLOCATION,
+	[PHASE_INITIALISATION] = CLASS_INITIALISATION,
 };
 
 /* Of a loader only the waits count: its work runs ahead. */
-enum phase_class phases_class_of(const struct analysis *a, uint32_t event)
+static enum phase_class class_on(const struct model *m, uint32_t event, enum track_work work,
+				 bool has_device)
 {
-	const struct model *m = a->m;
 	uint8_t phase = m->event.phase[event];
-	uint32_t track = m->event.track[event].v;
 	enum phase_class class = CLASS_COUNT;
 
 	if (phase < ARRAY_COUNT(class_of_phase))
 		class = class_of_phase[phase];
-	if (class == CLASS_COUNT || a->work[track] == WORK_NONE || !event_is_slice(m, event))
+	if (class == CLASS_COUNT || work == WORK_NONE || !event_is_slice(m, event))
 		return CLASS_COUNT;
-	if (m->track.kind[track] == TRACK_LOADER && class != CLASS_INPUT)
+	if (m->track.kind[m->event.track[event].v] == TRACK_LOADER && class != CLASS_INPUT)
 		return CLASS_COUNT;
 	/* where a device computes, the host's operators feed it */
-	if (class == CLASS_COMPUTE && a->work[track] == WORK_HOST &&
-	    a->inputs[m->track.source[track].v].has_device)
+	if (class == CLASS_COMPUTE && work == WORK_HOST && has_device)
 		return CLASS_HOST;
 	return class;
+}
+
+enum phase_class phase_class_of(const struct model *m, uint32_t event, bool has_device)
+{
+	if (!m->event.phase)
+		return CLASS_COUNT;
+	return class_on(m, event, track_work(m, m->event.track[event]), has_device);
+}
+
+static enum phase_class class_of(const struct analysis *a, uint32_t event)
+{
+	uint32_t track = a->m->event.track[event].v;
+
+	return class_on(a->m, event, (enum track_work)a->work[track],
+			a->inputs[a->m->track.source[track].v].has_device);
 }
 
 static ow_status find_tracks(struct analysis *a)
@@ -48,16 +267,20 @@ static ow_status find_tracks(struct analysis *a)
 
 	a->work = ARENA_ARRAY(&a->scratch, uint8_t, tracks);
 	a->has_work = ARENA_ARRAY(&a->scratch, uint8_t, tracks);
+	a->has_calls = ARENA_ARRAY(&a->scratch, uint8_t, tracks);
 	a->lane_of = ARENA_ARRAY(&a->scratch, uint32_t, tracks);
 	a->input_count = m->source.count ? m->source.count : 1;
 	a->inputs = ARENA_ARRAY(&a->scratch, struct input_work, a->input_count);
-	if (!a->work || !a->has_work || !a->lane_of || !a->inputs)
+	if (!a->work || !a->has_work || !a->has_calls || !a->lane_of || !a->inputs)
 		return error_no_memory(a->err);
 	for (uint32_t i = 1; i < tracks; i++)
 		if (filter_track(a->filter, m, (track_id){ i }))
 			a->work[i] = (uint8_t)track_work(m, (track_id){ i });
 	for (uint32_t i = 0; i < a->input_count; i++)
-		a->inputs[i] = (struct input_work){ .first_ns = INT64_MAX, .last_ns = INT64_MIN };
+		a->inputs[i] = (struct input_work){ .first_ns = INT64_MAX,
+						    .last_ns = INT64_MIN,
+						    .launched_from_ns = INT64_MAX,
+						    .backlog_ns = TIME_UNKNOWN };
 	return OW_OK;
 }
 
@@ -77,14 +300,50 @@ static void survey(struct analysis *a)
 			in->step = m->event.step[i];
 		}
 		in->last_ns = MAX(in->last_ns, event_end(m, i));
-		if (phases_class_of(a, i) == CLASS_COUNT)
+		if (class_of(a, i) == CLASS_COUNT)
 			continue;
 		in->classified = true;
+		a->has_calls[track] = a->work[track] == WORK_HOST;
 		if (a->work[track] != WORK_DEVICE)
 			continue;
 		in->has_device = true;
 		a->has_work[track] = 1;
 	}
+}
+
+/* A recording that has calls lasts as long as its thread was looked at: a program may open files once and then compute. */
+static void include_processors(struct analysis *a)
+{
+	for (uint32_t i = 0; i < a->input_count; i++) {
+		const struct processor_use *use = &a->processors[i];
+		struct input_work *in = &a->inputs[i];
+
+		if (!use->count || in->first_ns > in->last_ns)
+			continue;
+		a->out->processors = true;
+		in->first_ns = MIN(in->first_ns, use->items[0].end);
+		in->last_ns = MAX(in->last_ns, use->items[use->count - 1].end);
+	}
+}
+
+/* For readers: from when to when each input was recorded, as far as the filter lets pass. */
+static ow_status keep_spans(struct analysis *a)
+{
+	struct phases *p = a->out;
+
+	p->inputs = ARENA_ARRAY(&p->arena, struct phase_input, a->input_count);
+	if (!p->inputs)
+		return error_no_memory(a->err);
+	p->input_count = a->input_count;
+	for (uint32_t i = 0; i < a->input_count; i++) {
+		struct phase_input *to = &p->inputs[i];
+
+		*to = (struct phase_input){ a->inputs[i].first_ns, a->inputs[i].last_ns };
+		if (to->first_ns <= to->last_ns &&
+		    !filter_clip(a->filter, &to->first_ns, &to->last_ns))
+			*to = (struct phase_input){ INT64_MAX, INT64_MIN };
+	}
+	return OW_OK;
 }
 
 /* ---- lanes ---- */
@@ -187,6 +446,12 @@ static int by_begin(const void *a, const void *b)
 	return (x->step.v > y->step.v) - (x->step.v < y->step.v);
 }
 
+/* Whether the source says that this is a step; else it is the whole recording. */
+static bool is_known(const struct model *m, step_id step)
+{
+	return step.v && !COLUMN_GET(m->step.whole, step.v);
+}
+
 static void place_markers(struct analysis *a)
 {
 	const struct model *m = a->m;
@@ -202,7 +467,8 @@ static void place_markers(struct analysis *a)
 
 			a->markers[in->marker_first] =
 				(struct phase_marker){ in->first_ns, in->last_ns, TIME_UNKNOWN,
-						       step.v ? step : in->step };
+						       step.v ? step : in->step,
+						       is_known(m, step.v ? step : in->step) };
 		}
 		in->marker_count = 0;
 	}
@@ -212,7 +478,7 @@ static void place_markers(struct analysis *a)
 		if (usable_window(a, i))
 			a->markers[in->marker_first + in->marker_count++] =
 				(struct phase_marker){ m->window.start_ns[i], m->window.end_ns[i],
-						       TIME_UNKNOWN, m->window.step[i] };
+						       TIME_UNKNOWN, m->window.step[i], true };
 	}
 }
 
@@ -238,7 +504,8 @@ static ow_status make_markers(struct analysis *a)
 	return OW_OK;
 }
 
-bool phases_among_markers(const struct analysis *a, const struct input_work *in, int64_t t)
+/* Between the first marker's begin and the last one's end. */
+static bool is_among_markers(const struct analysis *a, const struct input_work *in, int64_t t)
 {
 	const struct phase_marker *markers = a->markers + in->marker_first;
 
@@ -246,7 +513,259 @@ bool phases_among_markers(const struct analysis *a, const struct input_work *in,
 	       t < markers[in->marker_count - 1].end_ns;
 }
 
+/* The step of an input around t, or NULL. */
+static struct phase_window *step_at(const struct analysis *a, const struct input_work *in,
+				    int64_t t)
+{
+	struct phase_window *windows = a->out->windows + in->window_first;
+	uint32_t low = 0, high = MAX(in->marker_count, 1u);
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (windows[middle].start_ns <= t)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && t < windows[low - 1].end_ns ? &windows[low - 1] : NULL;
+}
+
+/* ---- launches: which step work belongs to, whether the device waited for the host, and how long work was queued ---- */
+
+struct launch {
+	uint32_t call, work; /* events */
+};
+
+/* The marker of an input around t, or NULL. */
+static struct phase_marker *marker_at(const struct analysis *a, const struct input_work *in,
+				      int64_t t)
+{
+	struct phase_marker *markers = a->markers + in->marker_first;
+	uint32_t low = 0, high = in->marker_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (markers[middle].begin_ns <= t)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && t < markers[low - 1].end_ns ? &markers[low - 1] : NULL;
+}
+
+/* Whether a link says which call launched classified device work. */
+static bool is_launch(const struct analysis *a, uint32_t link, struct launch *out)
+{
+	const struct model *m = a->m;
+	uint32_t call = m->link.src[link].v, work = m->link.dst[link].v;
+
+	if (m->link.kind[link] != LINK_LAUNCH || !call || !work)
+		return false;
+	*out = (struct launch){ call, work };
+	return is_device(a, work) && class_of(a, work) != CLASS_COUNT;
+}
+
+/* Markers get the end of the work that was launched in them; inputs count what was. Work that several links
+ * lead to counts once. */
+static ow_status follow_launches(struct analysis *a)
+{
+	const struct model *m = a->m;
+	uint64_t *seen = ARENA_ARRAY(&a->scratch, uint64_t, (size_t)m->event.count / 64 + 1);
+	struct launch l;
+
+	if (!seen)
+		return error_no_memory(a->err);
+	for (uint32_t i = 1; i < m->link.count; i++) {
+		struct phase_marker *marker;
+		struct input_work *in;
+
+		if (!is_launch(a, i, &l) || seen[l.work / 64] >> l.work % 64 & 1)
+			continue;
+		seen[l.work / 64] |= (uint64_t)1 << l.work % 64;
+		in = &a->inputs[m->track.source[m->event.track[l.work].v].v];
+		in->launched_from_ns = MIN(in->launched_from_ns, m->event.ts_ns[l.work]);
+		in->launched += is_among_markers(a, in, m->event.ts_ns[l.work]);
+		marker = marker_at(a, in, m->event.ts_ns[l.call]);
+		if (marker)
+			marker->work_end_ns = MAX(marker->work_end_ns, event_end(m, l.work));
+	}
+	return OW_OK;
+}
+
+/* Sets launched_ns. */
+static ow_status time_launches(struct analysis *a)
+{
+	const struct model *m = a->m;
+	struct phases *p = a->out;
+
+	a->launched_ns = ARENA_ARRAY(&a->scratch, int64_t *, p->lane_count);
+	if (!a->launched_ns)
+		return error_no_memory(a->err);
+	for (uint32_t i = 0; i < p->lane_count; i++) {
+		size_t count = a->lanes[(size_t)i * LANE_LISTS + CLASS_IDLE].count;
+
+		a->launched_ns[i] = ARENA_ARRAY(&a->scratch, int64_t, count);
+		if (!a->launched_ns[i])
+			return error_no_memory(a->err);
+		for (size_t k = 0; k < count; k++)
+			a->launched_ns[i][k] = INT64_MAX;
+	}
+	for (uint32_t i = 1; i < m->link.count; i++) {
+		const struct span_list *busy;
+		int64_t start, call;
+		uint32_t lane;
+		struct launch l;
+		size_t at;
+
+		if (!is_launch(a, i, &l))
+			continue;
+		lane = a->lane_of[m->event.track[l.work].v];
+		busy = &a->lanes[(size_t)lane * LANE_LISTS + CLASS_IDLE];
+		start = m->event.ts_ns[l.work];
+		call = m->event.ts_ns[l.call];
+		at = spans_after(busy, start);
+		if (at < busy->count && busy->items[at].begin == start)
+			a->launched_ns[lane][at] = MIN(a->launched_ns[lane][at], call);
+	}
+	return OW_OK;
+}
+
+/* Device idle before each busy span of the window: did the host launch too late? */
+static void measure_gaps(const struct analysis *a, const struct phase_window *w,
+			 struct phase_row *row)
+{
+	const struct span_list *busy = &a->lanes[(size_t)row->lane * LANE_LISTS + CLASS_IDLE];
+
+	for (size_t i = MAX(spans_after(busy, w->start_ns), (size_t)1); i < busy->count; i++) {
+		int64_t before = busy->items[i - 1].end, launched = a->launched_ns[row->lane][i];
+		int64_t gap;
+
+		if (before >= w->end_ns)
+			return;
+		gap = span_length(MAX(before, w->start_ns), MIN(busy->items[i].begin, w->end_ns));
+		if (launched == INT64_MAX)
+			continue;
+		if (launched >= before)
+			row->launch_gap_ns = span_add(row->launch_gap_ns, gap);
+		else
+			row->dependency_gap_ns = span_add(row->dependency_gap_ns, gap);
+	}
+}
+
+/* How long work waited between its launch and its start. */
+static void measure_queues(struct analysis *a)
+{
+	const struct model *m = a->m;
+	struct launch l;
+
+	for (uint32_t i = 1; i < m->link.count; i++) {
+		const struct input_work *in;
+		struct phase_window *w;
+		struct phase_row *row;
+		uint32_t track;
+
+		if (!is_launch(a, i, &l))
+			continue;
+		track = m->event.track[l.work].v;
+		in = &a->inputs[m->track.source[track].v];
+		w = step_at(a, in, m->event.ts_ns[l.work]);
+		if (!w || !w->row_count)
+			continue;
+		row = &a->out->rows[w->row_first + a->lane_of[track] - in->lane_first];
+		row->queue_delay_ns =
+			span_add(row->queue_delay_ns,
+				 span_length(event_end(m, l.call), m->event.ts_ns[l.work]));
+		row->queued++;
+	}
+}
+
 /* ---- spans ---- */
+
+/* Work that was launched before the recording belongs to steps that are not in it. */
+static void count_slice(const struct analysis *a, struct input_work *in, int64_t begin, int64_t end)
+{
+	if (begin < in->launched_from_ns)
+		in->backlog_ns = MAX(in->backlog_ns, end);
+	else
+		in->slices += is_among_markers(a, in, begin);
+}
+
+/* ---- Python ---- */
+
+/* Whether a track has the frames of a thread that runs operators or marks steps. */
+static bool shows_python(const struct analysis *a, uint32_t track)
+{
+	const struct track_table *t = &a->m->track;
+
+	if (t->kind[track] != TRACK_FRAMES || !filter_track(a->filter, a->m, (track_id){ track }))
+		return false;
+	for (uint32_t i = 1; i < t->count; i++)
+		if (a->has_calls[i] && t->source[i].v == t->source[track].v &&
+		    t->pid[i] == t->pid[track] && t->tid[i] == t->tid[track])
+			return true;
+	return false;
+}
+
+/* Frames in which Python itself waits. */
+static bool is_waiting_frame(struct str name)
+{
+	static const char *const parts[] = { " sleep>",	       "method acquire of",
+					     "method poll of", "method select of",
+					     "method wait of", "function select>",
+					     "method recv of", "time.sleep" };
+
+	if (!str_has(name, STR("built-in")) && !str_has(name, STR("time.sleep")))
+		return false;
+	for (size_t i = 0; i < ARRAY_COUNT(parts); i++)
+		if (str_has(name, str_from(parts[i])))
+			return true;
+	return false;
+}
+
+/* Where frames are recorded, what runs between operators is Python: code of the host, or a wait. Only outer frames are added: the inner
+ * ones lie in them. Events of a track follow each other, the longest first. */
+static bool collect_python(struct analysis *a, uint32_t track, uint32_t *event)
+{
+	const struct model *m = a->m;
+	struct span_list *lists = a->host + (size_t)m->track.source[track].v * HOST_LISTS;
+	int64_t covered = INT64_MIN;
+	bool ok = true;
+	uint32_t i;
+
+	for (i = *event; ok && i < m->event.count && m->event.track[i].v == track; i++) {
+		int64_t begin = m->event.ts_ns[i], end = event_end(m, i);
+
+		if (!event_is_slice(m, i))
+			continue;
+		if (end > covered)
+			ok = spans_add(&lists[CLASS_HOST], a->mem, MAX(begin, covered), end);
+		covered = MAX(covered, end);
+		if (is_waiting_frame(model_str(m, COLUMN_GET(m->event.name, i))))
+			ok = ok && spans_add(&lists[CLASS_SYNCHRONISATION], a->mem, begin, end);
+	}
+	*event = i;
+	return ok;
+}
+
+static ow_status add_python(struct analysis *a)
+{
+	const struct model *m = a->m;
+
+	for (uint32_t i = 1; i < m->event.count;) {
+		uint32_t track = m->event.track[i].v;
+
+		if (m->track.kind[track] != TRACK_FRAMES || !shows_python(a, track)) {
+			for (i++; i < m->event.count && m->event.track[i].v == track;)
+				i++;
+			continue;
+		}
+		if (!collect_python(a, track, &i))
+			return error_no_memory(a->err);
+	}
+	return OW_OK;
+}
 
 static ow_status collect(struct analysis *a)
 {
@@ -254,7 +773,7 @@ static ow_status collect(struct analysis *a)
 	bool ok = true;
 
 	for (uint32_t i = 1; ok && i < m->event.count; i++) {
-		enum phase_class class = phases_class_of(a, i);
+		enum phase_class class = class_of(a, i);
 		uint32_t track = m->event.track[i].v, source = m->track.source[track].v;
 		int64_t begin = m->event.ts_ns[i], end = event_end(m, i);
 		struct span_list *lists = a->host + (size_t)source * HOST_LISTS;
@@ -264,8 +783,7 @@ static ow_status collect(struct analysis *a)
 		if (a->work[track] == WORK_DEVICE) {
 			lists = a->lanes + (size_t)a->lane_of[track] * LANE_LISTS;
 			ok = spans_add(&lists[CLASS_IDLE], a->mem, begin, end);
-			a->inputs[source].slices +=
-				phases_among_markers(a, &a->inputs[source], begin);
+			count_slice(a, &a->inputs[source], begin, end);
 		}
 		ok = ok && spans_add(&lists[class], a->mem, begin, end);
 	}
@@ -305,27 +823,11 @@ static ow_status make_lists(struct analysis *a)
 		return error_no_memory(a->err);
 	}
 	OW_TRY(collect(a));
+	OW_TRY(add_python(a));
 	return finish_lists(a);
 }
 
 /* ---- windows ---- */
-
-struct phase_window *phases_step_at(const struct analysis *a, const struct input_work *in,
-				    int64_t t)
-{
-	struct phase_window *windows = a->out->windows + in->window_first;
-	uint32_t low = 0, high = MAX(in->marker_count, 1u);
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (windows[middle].start_ns <= t)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && t < windows[low - 1].end_ns ? &windows[low - 1] : NULL;
-}
 
 static void count_slices(struct analysis *a)
 {
@@ -334,13 +836,69 @@ static void count_slices(struct analysis *a)
 	for (uint32_t i = 1; i < m->event.count; i++) {
 		struct phase_window *w;
 
-		if (!phases_is_device(a, i) || phases_class_of(a, i) == CLASS_COUNT)
+		if (!is_device(a, i) || class_of(a, i) == CLASS_COUNT)
 			continue;
-		w = phases_step_at(a, &a->inputs[m->track.source[m->event.track[i].v].v],
-				   m->event.ts_ns[i]);
+		w = step_at(a, &a->inputs[m->track.source[m->event.track[i].v].v],
+			    m->event.ts_ns[i]);
 		if (w)
 			w->device_slices++;
 	}
+}
+
+/* What each moment of a window was spent on, on one lane. */
+static void measure_window(struct analysis *a, const struct phase_window *w, uint32_t lane_row,
+			   struct phase_sums *out)
+{
+	const struct span_list *host = a->host + (size_t)w->source.v * HOST_LISTS;
+	const struct span_list *lane = a->lanes + (size_t)lane_row * LANE_LISTS;
+	const struct span_list *lists[CLASS_COUNT];
+
+	for (unsigned c = 0; c < CLASS_COUNT; c++)
+		lists[c] = lane[c].count || c == CLASS_IDLE ? &lane[c] : &host[c];
+	phases_measure(lists, w->start_ns, w->end_ns, out);
+}
+
+/* Of a few steps; the first of many is left out anyway. */
+static void find_cold_step(struct analysis *a, struct phase_window *const *windows, uint32_t count)
+{
+	int64_t shares[STEADY_FEW * CLASS_COUNT];
+	struct phase_sums sums;
+
+	if (count <= 2 || count > STEADY_FEW)
+		return;
+	for (uint32_t i = 0; i < count; i++) {
+		measure_window(a, windows[i], a->inputs[windows[i]->source.v].lane_first, &sums);
+		memcpy(shares + (size_t)i * CLASS_COUNT, sums.share, sizeof(sums.share));
+	}
+	if (steady_first_is_cold(windows, shares, count))
+		windows[0]->use = STEP_WARM_UP;
+}
+
+static ow_status choose_steps(struct analysis *a)
+{
+	struct phases *p = a->out;
+	struct phase_window **list =
+		ARENA_ARRAY(&a->scratch, struct phase_window *, (size_t)p->window_count + 1);
+
+	if (!list)
+		return error_no_memory(a->err);
+	for (uint32_t i = 0; i < p->window_count; i++)
+		list[i] = &p->windows[i];
+	for (uint32_t i = 0; i < a->input_count; i++) {
+		uint32_t count = MAX(a->inputs[i].marker_count, 1u);
+
+		if (!a->inputs[i].classified)
+			continue;
+		steady_choose(list + a->inputs[i].window_first, count);
+		find_cold_step(a, list + a->inputs[i].window_first, count);
+	}
+	return OW_OK;
+}
+
+/* Work without a launch is of steps before the recording only where launches are recorded: in TensorFlow 1 copies have none. */
+static int64_t backlog_of(const struct input_work *in)
+{
+	return in->launched * 10 >= in->slices * 9 ? in->backlog_ns : TIME_UNKNOWN;
 }
 
 static ow_status make_windows(struct analysis *a)
@@ -357,23 +915,21 @@ static ow_status make_windows(struct analysis *a)
 	for (uint32_t i = 0; i < a->input_count; i++) {
 		struct input_work *in = &a->inputs[i];
 		uint32_t markers = MAX(in->marker_count, 1u);
-		bool extended = in->marker_count && in->slices && in->launched * 2 >= in->slices;
+		/* without slices among the markers, all that was launched there runs after them */
+		bool extended = in->marker_count && in->launched_from_ns != INT64_MAX &&
+				in->launched * 2 >= in->slices;
 
 		if (!in->classified)
 			continue;
 		in->window_first = p->window_count;
-		phase_windows_make(a->markers + in->marker_first, markers, extended,
-				   p->windows + p->window_count);
+		steady_windows_make(a->markers + in->marker_first, markers, extended,
+				    backlog_of(in), p->windows + p->window_count);
 		for (uint32_t k = 0; k < markers; k++)
 			p->windows[p->window_count++].source = (source_id){ i };
 		p->extended |= extended;
 	}
 	count_slices(a);
-	for (uint32_t i = 0; i < a->input_count; i++)
-		if (a->inputs[i].classified)
-			phase_windows_choose(p->windows + a->inputs[i].window_first,
-					     MAX(a->inputs[i].marker_count, 1u));
-	return OW_OK;
+	return choose_steps(a);
 }
 
 /* Of what the filter lets pass; the others lose their rows. */
@@ -398,14 +954,10 @@ static void clip_windows(struct analysis *a)
 
 static void measure_row(struct analysis *a, const struct phase_window *w, struct phase_row *row)
 {
-	const struct span_list *host = a->host + (size_t)w->source.v * HOST_LISTS;
-	const struct span_list *lane = a->lanes + (size_t)row->lane * LANE_LISTS;
-	const struct span_list *lists[CLASS_COUNT];
-
-	for (unsigned c = 0; c < CLASS_COUNT; c++)
-		lists[c] = lane[c].count || c == CLASS_IDLE ? &lane[c] : &host[c];
-	phases_measure(lists, w->start_ns, w->end_ns, &row->sums);
-	phases_measure_gaps(a, w, row);
+	measure_window(a, w, row->lane, &row->sums);
+	processors_apply(&a->processors[w->source.v], w->start_ns, w->end_ns,
+			 a->out->lanes[row->lane].has_device, &row->sums);
+	measure_gaps(a, w, row);
 }
 
 static ow_status make_rows(struct analysis *a)
@@ -413,7 +965,7 @@ static ow_status make_rows(struct analysis *a)
 	struct phases *p = a->out;
 
 	clip_windows(a);
-	OW_TRY(phases_time_launches(a));
+	OW_TRY(time_launches(a));
 	p->rows = ARENA_ARRAY(&p->arena, struct phase_row, p->row_count);
 	if (!p->rows)
 		return error_no_memory(a->err);
@@ -428,11 +980,11 @@ static ow_status make_rows(struct analysis *a)
 			measure_row(a, w, row);
 		}
 	}
-	phases_measure_queues(a);
+	measure_queues(a);
 	return OW_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- all passes ---- */
 
 static void drop_empty_windows(struct phases *p)
 {
@@ -453,11 +1005,14 @@ static void drop_empty_windows(struct phases *p)
 static ow_status analyse(struct analysis *a)
 {
 	OW_TRY(find_tracks(a));
+	OW_TRY(processors_find(a->m, &a->scratch, &a->processors, a->err));
 	survey(a);
+	include_processors(a);
+	OW_TRY(keep_spans(a));
 	OW_TRY(make_lanes(a));
 	OW_TRY(make_markers(a));
+	OW_TRY(follow_launches(a));
 	OW_TRY(make_lists(a));
-	OW_TRY(phases_follow_launches(a));
 	OW_TRY(make_windows(a));
 	OW_TRY(make_rows(a));
 	drop_empty_windows(a->out);
@@ -465,7 +1020,7 @@ static ow_status analyse(struct analysis *a)
 }
 
 ow_status phases_analyse(const struct model *m, const struct event_filter *filter,
-			 struct phases *out, struct error *err)
+			 struct phases *out, struct ow_error *err)
 {
 	struct analysis a = { .m = m, .filter = filter, .out = out, .mem = m->mem, .err = err };
 	ow_status status;

@@ -1,17 +1,17 @@
 /*
- * phases.h: what every moment of a step went to: input, host, launch, copies, compute, communication,
- * synchronisation, or nothing. The views `steps` and `phases` and the verdict read this; it reads only
- * event.phase, track.kind, track.device, source.rank, window and link, so that every format that fills
- * them gets the same answers.
+ * phases.h: what each moment of a step was spent on: input, host, initialisation, allocation, launch, copies, compute, communication, synchronisation, or nothing. Used by
+ * the views `steps` and `phases`, the verdict and SQL. It reads only event.phase, track.kind, track.device, source.rank, window and link,
+ * so every format that fills these gets the same answers.
  *
- * Per input (rank) and device, each instant of a step goes to the first class of enum phase_class that
- * is active, so that shares add up to the step's time. Host threads of the input are seen by each of its
- * devices. Without any device work the host's operators are the compute.
+ * Per input (rank) and device, each instant of a step belongs to the first active class in the order of enum phase_class, so shares add up
+ * to the time of the step. Each device of an input sees the host threads of that input. Without device work the operators of the host
+ * are the compute. Where frames of Python are recorded, the time between operators is host code, or a wait if Python waits.
  */
 #ifndef ANALYZE_PHASES_H
 #define ANALYZE_PHASES_H
 
-#include "analyze/spans.h"
+#include "analyze/steps/spans.h"
+#include "analyze/steps/steady.h"
 #include "model/event_filter.h"
 
 /* In order of precedence. */
@@ -22,14 +22,19 @@ enum phase_class {
 	CLASS_HOST_TO_DEVICE,
 	CLASS_INPUT,
 	CLASS_SYNCHRONISATION,
+	CLASS_INITIALISATION,
+	CLASS_ALLOCATION,
 	CLASS_LAUNCH,
 	CLASS_HOST,
+	CLASS_RUN_QUEUE, /* ready to run, but others had the processors; has a share only, see processors.h */
 	CLASS_IDLE, /* nothing was recorded; has a share only */
 	CLASS_COUNT
 };
 
 extern const char *const phase_class_names[CLASS_COUNT];
-/* As a step goes: before the device, on it, after it, nowhere. */
+/* The class of a slice; CLASS_COUNT when it is in none. `has_device`: its input has device work. Tracks that are no work have no class. */
+enum phase_class phase_class_of(const struct model *m, uint32_t event, bool has_device);
+/* The order within a step: before the device, on it, after it, nowhere. */
 extern const uint8_t phase_class_order[CLASS_COUNT];
 extern const char *const phase_class_places[CLASS_COUNT]; /* "before", "on", "after", "" */
 
@@ -48,17 +53,9 @@ struct phase_lane {
 	bool has_device;
 };
 
-enum window_use { WINDOW_COUNTS, WINDOW_FIRST, WINDOW_INCOMPLETE };
-
-/* A step of an input. */
-struct phase_window {
-	step_id step;
-	source_id source;
-	int64_t start_ns, end_ns;
-	int64_t between_ns;	/* since the end of the step before, TIME_UNKNOWN for the first */
-	uint64_t device_slices; /* that start in it */
-	enum window_use use;	/* WINDOW_FIRST and WINDOW_INCOMPLETE are left out of means */
-	uint32_t row_first, row_count; /* one row per lane of the input */
+/* An input: from its first to its last slice; first > last without any. */
+struct phase_input {
+	int64_t first_ns, last_ns;
 };
 
 struct phase_row {
@@ -76,14 +73,17 @@ struct phases {
 	uint32_t lane_count;
 	struct phase_window *windows; /* by input, then by time */
 	uint32_t window_count;
+	struct phase_input *inputs; /* by source */
+	uint32_t input_count;
 	struct phase_row *rows;
 	uint32_t row_count;
-	bool extended; /* some windows end with the device work that was launched in them */
+	bool processors; /* what threads got of them is known: CLASS_RUN_QUEUE may have a share */
+	bool extended;	 /* some windows end with the device work that was launched in them */
 };
 
 /* Inputs without classified events have no windows. phases_release is due in any case. */
 ow_status phases_analyse(const struct model *m, const struct event_filter *filter,
-			 struct phases *out, struct error *err);
+			 struct phases *out, struct ow_error *err);
 void phases_release(struct phases *p);
 
 /* ---- over all steps ---- */
@@ -96,6 +96,8 @@ struct phase_group {
 	device_id device;
 	bool has_device;
 	uint32_t steps;
+	bool known;	 /* these are steps; else whole recordings */
+	bool processors; /* as in struct phases */
 	int64_t time_ns, between_ns;
 	struct phase_sums sums;
 	int64_t launch_gap_ns, dependency_gap_ns, queue_delay_ns;
@@ -106,37 +108,21 @@ struct phase_groups {
 	struct phase_group all;
 	struct phase_group *items; /* by job, then by rank, then by device */
 	uint32_t count;
-	uint32_t runs;				      /* jobs that they are of */
-	uint32_t first_left_out, incomplete_left_out; /* steps, of all inputs */
+	uint32_t runs;		      /* jobs that they are of */
+	uint32_t left_out[STEP_USES]; /* steps, of all inputs */
 };
 
 /* Steps that means leave out are left out, unless there are no others. */
 ow_status phases_group(const struct model *m, const struct phases *p, struct arena *arena,
-		       struct phase_groups *out, struct error *err);
+		       struct phase_groups *out, struct ow_error *err);
 
 /* What the job of a group is called: its name, or else where it was read from. */
 struct str phase_group_job(const struct model *m, const struct phase_group *group);
 
 /* ---- parts, for tests and other readers ---- */
 
-/* lists[CLASS_IDLE] is all device work. */
-void phases_measure(const struct span_list *const lists[CLASS_COUNT], int64_t from, int64_t to,
-		    struct phase_sums *out);
-
 /* The mean of rows, such that the shares still add up. */
 void phases_mean(const struct phase_row *rows, uint32_t count, struct phase_row *out);
 void phases_add(struct phase_sums *to, const struct phase_sums *from);
-
-/* A step's marker on the host; work_end_ns is the end of the last device work launched in it, or
- * TIME_UNKNOWN. Markers come by begin. */
-struct phase_marker {
-	int64_t begin_ns, end_ns, work_end_ns;
-	step_id step;
-};
-/* Makes windows of markers; `extended`: they end with the work that was launched in them. */
-void phase_windows_make(const struct phase_marker *markers, uint32_t count, bool extended,
-			struct phase_window *out);
-/* Sets `use`, from the device slices. */
-void phase_windows_choose(struct phase_window *windows, uint32_t count);
 
 #endif

@@ -1,8 +1,10 @@
 /*
- * spans.c: see spans.h. Sorting merges the ascending runs that are there: events of a track come in
- * order, so that there are few, and one run costs one pass.
+ * spans.c: sorted lists of spans (spans.h). Sorting merges the ascending runs that are there: events of a track come in order, so there are
+ * few runs, and a single run costs one pass. The end of the file measures how long groups of tracks were busy.
  */
-#include "analyze/spans.h"
+#include "analyze/steps/spans.h"
+
+#include "base/vec.h"
 
 int64_t span_length(int64_t begin, int64_t end)
 {
@@ -26,7 +28,6 @@ int64_t span_add(int64_t a, int64_t b)
 bool spans_add(struct span_list *list, struct mem *mem, int64_t begin, int64_t end)
 {
 	struct span *last = list->count ? &list->items[list->count - 1] : NULL;
-	void *items = list->items;
 
 	if (begin >= end)
 		return true;
@@ -34,11 +35,7 @@ bool spans_add(struct span_list *list, struct mem *mem, int64_t begin, int64_t e
 		last->end = MAX(last->end, end);
 		return true;
 	}
-	if (!mem_grow(mem, &items, &list->cap, list->count + 1, sizeof(*list->items)))
-		return false;
-	list->items = items;
-	list->items[list->count++] = (struct span){ begin, end };
-	return true;
+	return vec_push(mem, list->items, list->count, list->cap, (struct span){ begin, end });
 }
 
 bool spans_add_all(struct span_list *list, struct mem *mem, const struct span_list *from)
@@ -141,4 +138,77 @@ size_t spans_after(const struct span_list *list, int64_t t)
 			low = middle + 1;
 	}
 	return low;
+}
+
+/* Adds what the filter lets pass to the spans of its group, and counts it. */
+static bool collect_spans(const struct model *m, const struct event_filter *filter,
+			  const uint32_t *group, struct span_list *lists, struct busy *out)
+{
+	for (uint32_t i = 1; i < m->event.count; i++) {
+		uint32_t g = group[m->event.track[i].v];
+		int64_t begin = m->event.ts_ns[i], end = event_end(m, i);
+
+		if (g == UINT32_MAX || !filter_step(filter, m->event.step[i]) ||
+		    !filter_track(filter, m, m->event.track[i]) ||
+		    !filter_clip(filter, &begin, &end))
+			continue;
+		out[g].events++;
+		if (!spans_add(&lists[g], m->mem, begin, end))
+			return false;
+	}
+	return true;
+}
+
+/* How long both last; the lists are finished. */
+static int64_t length_of_both(const struct span_list *a, const struct span_list *b)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0, k = 0; i < a->count && k < b->count;) {
+		const struct span *x = &a->items[i], *y = &b->items[k];
+
+		sum = span_add(sum, span_length(MAX(x->begin, y->begin), MIN(x->end, y->end)));
+		if (x->end < y->end)
+			i++;
+		else
+			k++;
+	}
+	return sum;
+}
+
+static bool add_up(struct mem *mem, struct span_list *lists, uint32_t count,
+		   const struct span_list *within, struct busy *out)
+{
+	for (uint32_t g = 0; g < count; g++) {
+		if (!spans_finish(&lists[g], mem))
+			return false;
+		if (within)
+			out[g].within_ns = length_of_both(&lists[g], &within[g]);
+		for (size_t i = 0; i < lists[g].count; i++)
+			out[g].busy_ns =
+				span_add(out[g].busy_ns, span_length(lists[g].items[i].begin,
+								     lists[g].items[i].end));
+	}
+	return true;
+}
+
+ow_status busy_measure(const struct model *m, const struct event_filter *filter,
+		       const uint32_t *group, uint32_t count, const struct span_list *within,
+		       struct busy *out, struct ow_error *err)
+{
+	size_t bytes = (size_t)count * sizeof(struct span_list);
+	struct span_list *lists;
+	bool ok;
+
+	if (!count || m->event.count <= 1)
+		return OW_OK;
+	lists = mem_zalloc(m->mem, bytes);
+	if (!lists)
+		return error_no_memory(err);
+	ok = collect_spans(m, filter, group, lists, out) &&
+	     add_up(m->mem, lists, count, within, out);
+	for (uint32_t g = 0; g < count; g++)
+		spans_release(&lists[g], m->mem);
+	mem_free(m->mem, lists, bytes);
+	return ok ? OW_OK : error_no_memory(err);
 }

@@ -1,11 +1,12 @@
 /*
- * spans.h: sets of moments as disjoint spans in order. Events are added as they come; what overlaps
- * the span before it is joined at once, so that nested events take no memory of their own. After
- * spans_finish the list is sorted and disjoint and may be read. Knows nothing of phases or tracks.
+ * spans.h: sets of moments as lists of disjoint spans, and how long tracks were busy with overlapping events counted once. Events are added
+ * in any order; a span that overlaps the one before is joined at once, so nested events need no memory. After spans_finish the list is
+ * sorted and disjoint and may be read. Used by phases.c and by the views of steps, devices and tracks. Knows no phases.
  */
 #ifndef ANALYZE_SPANS_H
 #define ANALYZE_SPANS_H
 
+#include "model/event_filter.h"
 #include "base/mem.h"
 
 struct span {
@@ -33,5 +34,17 @@ size_t spans_after(const struct span_list *list, int64_t t);
 int64_t span_length(int64_t begin, int64_t end);
 /* Sums that stay at the end of the range instead of wrapping. */
 int64_t span_add(int64_t a, int64_t b);
+
+struct busy {
+	int64_t busy_ns;   /* union of the events' spans */
+	int64_t within_ns; /* the part of that in `within` */
+	uint64_t events;   /* with or without a duration */
+};
+
+/* group[track] says to which of `count` groups a track's events belong; UINT32_MAX = to none. `within`: per group, finished spans; NULL =
+ * none. `out` has `count` zeroed items. */
+ow_status busy_measure(const struct model *m, const struct event_filter *filter,
+		       const uint32_t *group, uint32_t count, const struct span_list *within,
+		       struct busy *out, struct ow_error *err);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "analyze/spans.h"
+#include "analyze/steps/spans.h"
 
 #define MOMENTS 200
 

@@ -1,16 +1,311 @@
 /*
- * view_steps.c: one row per step, and per rank when there are several, in order of their numbers: when,
- * how long, what each moment went to (phases.h), and whether it is an outlier. Steps of sources that
- * are not classified have no phases: those columns are unknown, not zero.
+ * view_steps.c: the view `steps`: one row per step, and per rank if there are several, in order of their numbers: start, duration, the share of
+ * each phase (phases.h), and whether it is an outlier. Steps of sources that are not classified have no phases: these columns are unknown,
+ * not zero. A step is an outlier if it takes more than 1.5 times the median, or is more than three standard deviations above the mean;
+ * with less than three steps there are no outliers.
  *
- * A step is an outlier when it takes more than 1.5 times the median, or lies more than three standard
- * deviations above the mean; with less than three steps nothing is said.
+ * The first half divides a step as XProf does: of everything that goes on in a moment, the category with the highest priority gets it, on
+ * whatever thread or stream. The step of a device lasts from its first to its last work on the device that takes longest, unless its
+ * marker on the host contains that: then, and without a device, it is the marker. Times are picoseconds since the start of the marker.
  */
-#include "analyze/phases.h"
+#include "base/vec.h"
+
+#include "analyze/steps/phases.h"
+#include "analyze/steps/spans.h"
 #include "analyze/view.h"
-#include "analyze/xprof_steps.h"
+#include "analyze/views/op_stats.h"
+#include "base/arena.h"
+#include "model/model.h"
 
 #include <math.h>
+
+/* By priority. */
+enum xprof_part {
+	XPROF_COMPUTE_16, /* on the device, with 16-bit floats by its name */
+	XPROF_COMPUTE,
+	XPROF_OUTPUT, /* device to host */
+	XPROF_DEVICE_TO_DEVICE,
+	XPROF_WAIT_INPUT,
+	XPROF_COLLECTIVES,
+	XPROF_PREPARE, /* the host launches something */
+	XPROF_HOST_TO_DEVICE,
+	XPROF_HOST_COMPUTE,
+	XPROF_UNKNOWN,
+	XPROF_PARTS
+};
+
+struct xprof_step {
+	bool known; /* it has work of a device, or of the host where there is no device */
+	int64_t time_ps;
+	int64_t part_ps[XPROF_PARTS]; /* add up to the time */
+};
+
+/* A begin or an end of something in a step. */
+struct mark {
+	int64_t at;
+	uint8_t part;
+	bool end;
+};
+
+struct step_divider {
+	const struct model *m;
+	struct arena *arena;
+	struct xprof_step *out;
+	bool has_device;
+	uint8_t *part_of;	  /* by string: of an event of the host that is called so; + 1 */
+	uint32_t *first, *events; /* events by step: those of s are events[first[s]] … */
+	struct mark *marks;
+	size_t count, cap;
+	int64_t base; /* nanosecond that marks count from */
+};
+
+/* ---- categories ---- */
+
+static bool starts(struct str s, const char *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (str_starts(s, str_from(list[i])))
+			return true;
+	return false;
+}
+
+/* XPROF_UNKNOWN: in no category. */
+static enum xprof_part part_of_name(const struct step_divider *k, struct str name)
+{
+	static const char *const wrappers[] = { "EagerExecute", "EagerLocalExecute",
+						"EagerKernelExecute", "FunctionRun" };
+
+	if (str_starts(name, STR("IteratorGetNext")))
+		return XPROF_WAIT_INPUT;
+	if (str_starts(name, STR("InfeedEnqueue")) || str_starts(name, STR("MemcpyHToD")))
+		return XPROF_HOST_TO_DEVICE;
+	if (k->has_device && str_starts(name, STR("ExecutorState::Process")))
+		return XPROF_PREPARE;
+	return starts(name, wrappers, ARRAY_COUNT(wrappers)) ? XPROF_UNKNOWN : XPROF_HOST_COMPUTE;
+}
+
+static str_id name_of(const struct model *m, uint32_t event)
+{
+	str_id own = COLUMN_GET(m->event.name, event);
+
+	return own.v ? own : m->op.name[m->event.op[event].v];
+}
+
+static enum xprof_part host_part(const struct step_divider *k, uint32_t event)
+{
+	uint8_t *part = &k->part_of[name_of(k->m, event).v];
+
+	if (!*part)
+		*part = (uint8_t)(part_of_name(k, model_str(k->m, name_of(k->m, event))) + 1);
+	if (*part == XPROF_HOST_COMPUTE + 1 && k->has_device &&
+	    COLUMN_GET(k->m->event.correlation, event))
+		return XPROF_PREPARE;
+	return (enum xprof_part)(*part - 1);
+}
+
+static enum xprof_part device_part(const struct model *m, uint32_t event)
+{
+	struct str name = model_str(m, name_of(m, event));
+
+	switch ((enum event_phase)COLUMN_GET(m->event.phase, event)) {
+	case PHASE_DEVICE_TO_HOST:
+		return XPROF_OUTPUT;
+	case PHASE_HOST_TO_DEVICE:
+		return XPROF_HOST_TO_DEVICE;
+	case PHASE_COMMUNICATION:
+		return str_starts(name, STR("Memcpy")) ? XPROF_DEVICE_TO_DEVICE : XPROF_COLLECTIVES;
+	case PHASE_COMPUTE:
+		return str_has(name, STR("half")) || str_has(name, STR("fp16")) ? XPROF_COMPUTE_16
+										: XPROF_COMPUTE;
+	default:
+		return XPROF_UNKNOWN;
+	}
+}
+
+/* ---- the events of a step ---- */
+
+static bool index_events(struct step_divider *k)
+{
+	const struct model *m = k->m;
+	uint32_t sum = 0;
+
+	k->first = ARENA_ARRAY(k->arena, uint32_t, (size_t)m->step.count + 2);
+	k->events = ARENA_ARRAY(k->arena, uint32_t, m->event.count);
+	if (!k->first || !k->events)
+		return false;
+	for (uint32_t e = 1; e < m->event.count; e++)
+		k->first[m->event.step[e].v + 1]++;
+	for (uint32_t s = 0; s <= m->step.count; s++) {
+		sum += k->first[s];
+		k->first[s] = sum;
+	}
+	for (uint32_t e = 1; e < m->event.count; e++)
+		k->events[k->first[m->event.step[e].v]++] = e;
+	for (uint32_t s = m->step.count; s > 0; s--)
+		k->first[s] = k->first[s - 1];
+	k->first[0] = 0;
+	return true;
+}
+
+static int64_t begin_of(const struct step_divider *k, uint32_t event)
+{
+	int64_t ns = k->m->event.ts_ns[event], after = span_length(k->base, ns);
+
+	return ps_of(after ? after : -span_length(ns, k->base),
+		     COLUMN_GET(k->m->event.ts_rest, event));
+}
+
+static bool add_mark(struct step_divider *k, int64_t begin, int64_t end, enum xprof_part part)
+{
+	if (!vec_reserve(k->m->mem, k->marks, k->cap, k->count + 2))
+		return false;
+	k->marks[k->count++] = (struct mark){ begin, (uint8_t)part, false };
+	k->marks[k->count++] = (struct mark){ end, (uint8_t)part, true };
+	return true;
+}
+
+struct span_ps {
+	int64_t begin, end;
+};
+
+/* Makes marks of all events that count, and finds the marker and the span of the device that takes longest. */
+static bool collect_step(struct step_divider *k, uint32_t window, struct span_ps *marker,
+			 struct span_ps *device, bool *host)
+{
+	const struct model *m = k->m;
+	uint32_t step = m->window.step[window].v;
+	struct span_ps *spans = ARENA_ARRAY(k->arena, struct span_ps, m->device.count + 1);
+
+	if (!spans)
+		return false;
+	k->count = 0;
+	for (uint32_t i = k->first[step]; i < k->first[step + 1]; i++) {
+		uint32_t e = k->events[i];
+		track_id track = m->event.track[e];
+		enum track_work work = track_work(m, track);
+		struct span_ps *span = &spans[m->track.device[track.v].v];
+		int64_t begin = begin_of(k, e), end = span_add(begin, event_dur_ps(m, e));
+		enum xprof_part part;
+
+		if (work == WORK_NONE || !event_is_slice(m, e) ||
+		    m->track.source[track.v].v != m->window.source[window].v)
+			continue;
+		if (work == WORK_HOST && m->event.ts_ns[e] == m->window.start_ns[window] &&
+		    event_end(m, e) == m->window.end_ns[window] && end > marker->end) {
+			*marker = (struct span_ps){ begin, end };
+			continue;
+		}
+		part = work == WORK_DEVICE ? device_part(m, e) : host_part(k, e);
+		if (part == XPROF_UNKNOWN)
+			continue;
+		if (work == WORK_DEVICE) {
+			span->begin = span->end > span->begin ? MIN(span->begin, begin) : begin;
+			span->end = MAX(span->end, end);
+		}
+		*host |= work == WORK_HOST;
+		if (!add_mark(k, begin, end, part))
+			return false;
+	}
+	for (uint32_t d = 0; d < m->device.count; d++)
+		if (span_length(spans[d].begin, spans[d].end) >
+		    span_length(device->begin, device->end))
+			*device = spans[d];
+	return true;
+}
+
+/* ---- sums ---- */
+
+static int by_time(const void *a, const void *b)
+{
+	const struct mark *x = a, *y = b;
+
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+static enum xprof_part highest(const int64_t active[XPROF_PARTS])
+{
+	for (unsigned p = 0; p < XPROF_UNKNOWN; p++)
+		if (active[p] > 0)
+			return (enum xprof_part)p;
+	return XPROF_UNKNOWN;
+}
+
+static void add_part(struct xprof_step *out, enum xprof_part part, int64_t begin, int64_t end)
+{
+	out->part_ps[part] = span_add(out->part_ps[part], span_length(begin, end));
+}
+
+static void sum_up(struct step_divider *k, struct span_ps step, struct xprof_step *out)
+{
+	int64_t active[XPROF_PARTS] = { 0 }, at = step.begin;
+
+	if (k->count)
+		qsort(k->marks, k->count, sizeof(*k->marks), by_time);
+	for (size_t i = 0; i < k->count; i++) {
+		int64_t to = MIN(MAX(k->marks[i].at, step.begin), step.end);
+
+		add_part(out, highest(active), at, to);
+		at = to;
+		active[k->marks[i].part] += k->marks[i].end ? -1 : 1;
+	}
+	add_part(out, XPROF_UNKNOWN, at, step.end);
+	out->time_ps = span_length(step.begin, step.end);
+	out->known = true;
+}
+
+static bool add_window(struct step_divider *k, uint32_t window)
+{
+	struct span_ps marker = { 0 }, device = { 0 }, step;
+	bool host = false;
+
+	k->base = k->m->window.start_ns[window];
+	if (!collect_step(k, window, &marker, &device, &host))
+		return false;
+	if (k->has_device ? device.end <= device.begin : !host || marker.end <= marker.begin)
+		return true;
+	step = device;
+	if (!k->has_device || (marker.begin <= device.begin && marker.end >= device.end))
+		step = marker;
+	sum_up(k, step, &k->out[window]);
+	return true;
+}
+
+static bool has_device(const struct model *m)
+{
+	for (uint32_t t = 1; t < m->track.count; t++)
+		if (track_work(m, (track_id){ t }) == WORK_DEVICE)
+			return true;
+	return false;
+}
+
+static bool is_xprof(const struct model *m)
+{
+	for (uint32_t i = 1; i < m->op.count; i++)
+		if (m->op.flags[i] & OP_FRAMEWORK)
+			return m->window.count > 1;
+	return false;
+}
+
+/* One per row of the table window. NULL in *out when the model is not one of XProf's. */
+static ow_status xprof_steps_make(const struct model *m, struct arena *arena,
+				  struct xprof_step **out, struct ow_error *err)
+{
+	struct step_divider k = { .m = m, .arena = arena };
+	bool ok;
+
+	*out = NULL;
+	if (!is_xprof(m))
+		return OW_OK;
+	k.has_device = has_device(m);
+	k.out = ARENA_ARRAY(arena, struct xprof_step, m->window.count);
+	k.part_of = ARENA_ARRAY(arena, uint8_t, m->strings.count);
+	ok = k.out && k.part_of && index_events(&k);
+	for (uint32_t w = 1; ok && w < m->window.count; w++)
+		ok = add_window(&k, w);
+	mem_free(m->mem, k.marks, k.cap * sizeof(*k.marks));
+	*out = k.out;
+	return ok ? OW_OK : error_no_memory(err);
+}
 
 #define OUTLIER_MEDIANS 1.5
 #define OUTLIER_SIGMAS 3.0
@@ -57,7 +352,7 @@ struct step_sums {
 struct step_row {
 	uint32_t step, source;
 	int64_t number;
-	int64_t start, duration; /* TIME_UNKNOWN when no event tells */
+	int64_t start, duration; /* TIME_UNKNOWN without events */
 	int64_t events;
 	const struct phase_window *window; /* NULL when nothing is classified */
 };
@@ -68,12 +363,13 @@ struct steps {
 	struct arena scratch;
 	struct phases phases;
 	struct step_sums *sums;	  /* per row of the table step */
+	struct step_times *times; /* likewise */
 	struct xprof_step *xprof; /* per row of the table window, or NULL */
 	struct step_row *rows;
 	uint32_t row_count;
 	int64_t origin;
 	double limit; /* above which a step is an outlier */
-	struct error *err;
+	struct ow_error *err;
 };
 
 /* ---- columns ---- */
@@ -84,12 +380,15 @@ static const struct {
 } phase_columns[CLASS_COUNT] = {
 	[CLASS_INPUT] = { "input_ns", "input", 'I' },
 	[CLASS_HOST] = { "host_ns", "host", 'H' },
+	[CLASS_INITIALISATION] = { "initialisation_ns", "initialisation", 'B' },
+	[CLASS_ALLOCATION] = { "allocation_ns", "allocation", 'A' },
 	[CLASS_LAUNCH] = { "launch_ns", "launch", 'L' },
 	[CLASS_HOST_TO_DEVICE] = { "host_to_device_ns", "to device", 'U' },
 	[CLASS_COMPUTE] = { "compute_ns", "compute", 'C' },
 	[CLASS_COMMUNICATION] = { "communication_ns", "communication", 'N' },
 	[CLASS_DEVICE_TO_HOST] = { "device_to_host_ns", "to host", 'D' },
 	[CLASS_SYNCHRONISATION] = { "synchronisation_ns", "synchronisation", 'S' },
+	[CLASS_RUN_QUEUE] = { "run_queue_ns", "run queue", 'Q' },
 	[CLASS_IDLE] = { "idle_ns", "idle", '.' },
 };
 
@@ -108,37 +407,37 @@ static const char *const xprof_columns[XPROF_PARTS + 1] = {
 	"xprof_unknown_ps",
 };
 
-static void add_columns(struct result *out)
+static void add_columns(struct table *out)
 {
-	result_column(out, "step", "step", RESULT_INT, RESULT_PLAIN);
-	result_column(out, "rank", "rank", RESULT_INT, RESULT_PLAIN);
-	result_column(out, "duration_ns", "duration", RESULT_INT, RESULT_NS);
-	result_column(out, "phases", "phases", RESULT_TEXT, RESULT_PLAIN);
-	result_column(out, "outlier", "outlier", RESULT_BOOL, RESULT_PLAIN);
-	result_column(out, "start_ns", "start", RESULT_INT, RESULT_NS);
-	result_column(out, "cpu_ns", "cpu time", RESULT_INT, RESULT_NS);
-	result_column(out, "accelerator_ns", "accelerator time", RESULT_INT, RESULT_NS);
-	result_column(out, "events", "events", RESULT_INT, RESULT_COUNT);
-	result_column(out, "ops", "ops", RESULT_INT, RESULT_COUNT);
-	result_column(out, "peak_bytes", "peak memory", RESULT_INT, RESULT_BYTES);
+	table_add_column(out, "step", "step", TYPE_INT, UNIT_NONE);
+	table_add_column(out, "rank", "rank", TYPE_INT, UNIT_NONE);
+	table_add_column(out, "duration_ns", "duration", TYPE_INT, UNIT_NS);
+	table_add_column(out, "phases", "phases", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "outlier", "outlier", TYPE_BOOL, UNIT_NONE);
+	table_add_column(out, "start_ns", "start", TYPE_INT, UNIT_NS);
+	table_add_column(out, "cpu_ns", "cpu time", TYPE_INT, UNIT_NS);
+	table_add_column(out, "accelerator_ns", "accelerator time", TYPE_INT, UNIT_NS);
+	table_add_column(out, "events", "events", TYPE_INT, UNIT_COUNT);
+	table_add_column(out, "ops", "ops", TYPE_INT, UNIT_COUNT);
+	table_add_column(out, "peak_bytes", "peak memory", TYPE_INT, UNIT_BYTES);
 	for (unsigned i = 0; i < CLASS_COUNT; i++)
-		result_column(out, phase_columns[phase_class_order[i]].name,
-			      phase_columns[phase_class_order[i]].title, RESULT_INT, RESULT_NS);
-	result_column(out, "between_ns", "between steps", RESULT_INT, RESULT_NS);
-	result_column(out, "device_busy_ns", "device busy", RESULT_INT, RESULT_NS);
-	result_column(out, "exposed_communication_ns", "exposed communication", RESULT_INT,
-		      RESULT_NS);
-	result_column(out, "data_wait_ns", "data wait", RESULT_INT, RESULT_NS);
-	result_column(out, "launch_gap_ns", "launch gaps", RESULT_INT, RESULT_NS);
-	result_column(out, "dependency_gap_ns", "dependency gaps", RESULT_INT, RESULT_NS);
-	result_column(out, "queue_delay_ns", "queue delay", RESULT_INT, RESULT_NS);
-	result_column(out, "device_slices", "device slices", RESULT_INT, RESULT_COUNT);
-	result_column(out, "in_means", "in means", RESULT_BOOL, RESULT_PLAIN);
-	result_column(out, "name", "name", RESULT_TEXT, RESULT_PLAIN);
-	result_column(out, "source", "source", RESULT_TEXT, RESULT_PLAIN);
+		table_add_column(out, phase_columns[phase_class_order[i]].name,
+				 phase_columns[phase_class_order[i]].title, TYPE_INT, UNIT_NS);
+	table_add_column(out, "between_ns", "between steps", TYPE_INT, UNIT_NS);
+	table_add_column(out, "device_busy_ns", "device busy", TYPE_INT, UNIT_NS);
+	table_add_column(out, "exposed_communication_ns", "exposed communication", TYPE_INT,
+			 UNIT_NS);
+	table_add_column(out, "data_wait_ns", "data wait", TYPE_INT, UNIT_NS);
+	table_add_column(out, "launch_gap_ns", "launch gaps", TYPE_INT, UNIT_NS);
+	table_add_column(out, "dependency_gap_ns", "dependency gaps", TYPE_INT, UNIT_NS);
+	table_add_column(out, "queue_delay_ns", "queue delay", TYPE_INT, UNIT_NS);
+	table_add_column(out, "device_slices", "device slices", TYPE_INT, UNIT_COUNT);
+	table_add_column(out, "in_means", "in means", TYPE_BOOL, UNIT_NONE);
+	table_add_column(out, "name", "name", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "source", "source", TYPE_TEXT, UNIT_NONE);
 	out->columns[COLUMN_BAR].fixed = true;
 	for (uint32_t c = COLUMN_XPROF; c < COLUMN_COUNT; c++) {
-		result_column(out, xprof_columns[c - COLUMN_XPROF], "", RESULT_INT, RESULT_PLAIN);
+		table_add_column(out, xprof_columns[c - COLUMN_XPROF], "", TYPE_INT, UNIT_NONE);
 		out->columns[c].for_programs = true;
 	}
 }
@@ -153,8 +452,8 @@ static void add_up(struct steps *s)
 		struct step_sums *sums = &s->sums[m->op_step.step[i].v];
 
 		sums->ops++;
-		sums->cpu_ns = wrap_add(sums->cpu_ns, m->op_step.cpu_ns[i]);
-		sums->accelerator_ns = wrap_add(sums->accelerator_ns, m->op_step.accelerator_ns[i]);
+		sums->cpu_ns = sum_add(sums->cpu_ns, m->op_step.cpu_ns[i]);
+		sums->accelerator_ns = sum_add(sums->accelerator_ns, m->op_step.accelerator_ns[i]);
 	}
 	for (uint32_t i = 1; m->memory.in_use && i < m->memory.count; i++) {
 		struct step_sums *sums = &s->sums[m->op_step.step[m->memory.op_step[i]].v];
@@ -167,10 +466,10 @@ static void add_up(struct steps *s)
 static void add_plain_row(struct steps *s, uint32_t step)
 {
 	const struct model *m = s->m;
-	int64_t start = m->step.start_ns[step], end = m->step.end_ns[step];
+	int64_t start = s->times[step].start_ns, end = s->times[step].end_ns;
 	bool known = start != TIME_UNKNOWN && end != TIME_UNKNOWN;
 
-	if (!filter_step(&s->filter, (step_id){ step }))
+	if (!s->times[step].known || !filter_step(&s->filter, (step_id){ step }))
 		return;
 	if (known ? !filter_clip(&s->filter, &start, &end) : filter_has_time(&s->filter))
 		return;
@@ -189,6 +488,8 @@ static void make_rows(struct steps *s)
 	for (uint32_t i = 0; i < s->phases.window_count; i++) {
 		const struct phase_window *w = &s->phases.windows[i];
 
+		if (!w->known)
+			continue;
 		s->sums[w->step.v].rows++;
 		s->rows[s->row_count++] = (struct step_row){
 			.step = w->step.v,
@@ -337,15 +638,15 @@ static void draw_bar(const struct phase_sums *sums, char bar[BAR_WIDTH])
 		bar[at++] = phase_columns[CLASS_IDLE].letter;
 }
 
-static void set_time(struct result *out, uint32_t row, uint32_t column, int64_t ns)
+static void set_time(struct table *out, uint32_t row, uint32_t column, int64_t ns)
 {
 	if (ns == TIME_UNKNOWN)
-		result_set_unknown(out, row, column);
+		table_set_unknown(out, row, column);
 	else
-		result_set_int(out, row, column, ns);
+		table_set_int(out, row, column, ns);
 }
 
-static void set_phases(const struct steps *s, struct result *out, uint32_t row,
+static void set_phases(const struct steps *s, struct table *out, uint32_t row,
 		       const struct phase_window *w)
 {
 	bool has_device = s->phases.lanes[s->phases.rows[w->row_first].lane].has_device;
@@ -354,44 +655,44 @@ static void set_phases(const struct steps *s, struct result *out, uint32_t row,
 
 	phases_mean(s->phases.rows + w->row_first, w->row_count, &mean);
 	draw_bar(&mean.sums, bar);
-	result_set_text(out, row, COLUMN_BAR, str_make(bar, BAR_WIDTH));
+	table_set_text(out, row, COLUMN_BAR, str_make(bar, BAR_WIDTH));
 	for (unsigned i = 0; i < CLASS_COUNT; i++)
-		result_set_int(out, row, COLUMN_PHASES + i, mean.sums.share[phase_class_order[i]]);
+		table_set_int(out, row, COLUMN_PHASES + i, mean.sums.share[phase_class_order[i]]);
 	set_time(out, row, COLUMN_BETWEEN, w->between_ns);
 	set_time(out, row, COLUMN_BUSY, has_device ? mean.sums.device_busy : TIME_UNKNOWN);
-	result_set_int(out, row, COLUMN_EXPOSED,
-		       mean.sums.total[CLASS_COMMUNICATION] -
-			       mean.sums.overlapped[CLASS_COMMUNICATION]);
-	result_set_int(out, row, COLUMN_DATA_WAIT, mean.sums.total[CLASS_INPUT]);
+	table_set_int(out, row, COLUMN_EXPOSED,
+		      mean.sums.total[CLASS_COMMUNICATION] -
+			      mean.sums.overlapped[CLASS_COMMUNICATION]);
+	table_set_int(out, row, COLUMN_DATA_WAIT, mean.sums.total[CLASS_INPUT]);
 	set_time(out, row, COLUMN_LAUNCH_GAP, mean.queued ? mean.launch_gap_ns : TIME_UNKNOWN);
 	set_time(out, row, COLUMN_DEPENDENCY_GAP,
 		 mean.queued ? mean.dependency_gap_ns : TIME_UNKNOWN);
 	set_time(out, row, COLUMN_QUEUE_DELAY,
 		 mean.queued ? mean.queue_delay_ns / (int64_t)mean.queued : TIME_UNKNOWN);
-	result_set_int(out, row, COLUMN_SLICES, (int64_t)w->device_slices);
-	result_set_int(out, row, COLUMN_IN_MEANS, w->use == WINDOW_COUNTS);
+	table_set_int(out, row, COLUMN_SLICES, (int64_t)w->device_slices);
+	table_set_int(out, row, COLUMN_IN_MEANS, w->use == STEP_STEADY);
 }
 
-/* Sums of ops are not told apart by source, nor by time. */
-static void set_sums(const struct steps *s, struct result *out, uint32_t row,
+/* Sums of ops are over all sources and all times. */
+static void set_sums(const struct steps *s, struct table *out, uint32_t row,
 		     const struct step_row *step)
 {
 	const struct step_sums *sums = &s->sums[step->step];
 
 	if (!step->step || sums->rows > 1 || filter_has_time(&s->filter)) {
-		result_set_unknown(out, row, COLUMN_CPU);
-		result_set_unknown(out, row, COLUMN_ACCELERATOR);
-		result_set_unknown(out, row, COLUMN_OPS);
-		result_set_unknown(out, row, COLUMN_PEAK);
+		table_set_unknown(out, row, COLUMN_CPU);
+		table_set_unknown(out, row, COLUMN_ACCELERATOR);
+		table_set_unknown(out, row, COLUMN_OPS);
+		table_set_unknown(out, row, COLUMN_PEAK);
 		return;
 	}
-	result_set_int(out, row, COLUMN_CPU, sums->cpu_ns);
-	result_set_int(out, row, COLUMN_ACCELERATOR, sums->accelerator_ns);
-	result_set_int(out, row, COLUMN_OPS, sums->ops);
+	table_set_int(out, row, COLUMN_CPU, sums->cpu_ns);
+	table_set_int(out, row, COLUMN_ACCELERATOR, sums->accelerator_ns);
+	table_set_int(out, row, COLUMN_OPS, sums->ops);
 	set_time(out, row, COLUMN_PEAK, sums->peak > 0 ? sums->peak : TIME_UNKNOWN);
 }
 
-static void set_xprof(const struct steps *s, struct result *out, uint32_t row,
+static void set_xprof(const struct steps *s, struct table *out, uint32_t row,
 		      const struct step_row *step)
 {
 	const struct model *m = s->m;
@@ -402,64 +703,72 @@ static void set_xprof(const struct steps *s, struct result *out, uint32_t row,
 			x = &s->xprof[w];
 	if (!x || !x->known) {
 		for (uint32_t c = COLUMN_XPROF; c < COLUMN_COUNT; c++)
-			result_set_unknown(out, row, c);
+			table_set_unknown(out, row, c);
 		return;
 	}
-	result_set_int(out, row, COLUMN_XPROF, x->time_ps);
+	table_set_int(out, row, COLUMN_XPROF, x->time_ps);
 	for (unsigned p = 0; p < XPROF_PARTS; p++)
-		result_set_int(out, row, COLUMN_XPROF_PARTS + p, x->part_ps[p]);
+		table_set_int(out, row, COLUMN_XPROF_PARTS + p, x->part_ps[p]);
 }
 
-static void add_row(const struct steps *s, struct result *out, const struct step_row *step)
+static void add_row(const struct steps *s, struct table *out, const struct step_row *step)
 {
 	const struct model *m = s->m;
-	uint32_t row = result_row(out, 0);
+	uint32_t row = table_add_row(out, 0);
 
 	if (step->step)
-		result_set_int(out, row, COLUMN_STEP, step->number);
+		table_set_int(out, row, COLUMN_STEP, step->number);
 	else
-		result_set_unknown(out, row, COLUMN_STEP);
+		table_set_unknown(out, row, COLUMN_STEP);
 	if (step->source && m->source.rank[step->source] >= 0)
-		result_set_int(out, row, COLUMN_RANK, m->source.rank[step->source]);
+		table_set_int(out, row, COLUMN_RANK, m->source.rank[step->source]);
 	else
-		result_set_unknown(out, row, COLUMN_RANK);
+		table_set_unknown(out, row, COLUMN_RANK);
 	set_time(out, row, COLUMN_DURATION, step->duration);
 	set_time(out, row, COLUMN_START,
 		 step->duration == TIME_UNKNOWN ? TIME_UNKNOWN
 						: span_length(s->origin, step->start));
-	result_set_int(out, row, COLUMN_OUTLIER,
-		       step->duration != TIME_UNKNOWN && (double)step->duration > s->limit);
-	result_set_int(out, row, COLUMN_EVENTS, step->events);
+	table_set_int(out, row, COLUMN_OUTLIER,
+		      step->duration != TIME_UNKNOWN && (double)step->duration > s->limit);
+	table_set_int(out, row, COLUMN_EVENTS, step->events);
 	set_sums(s, out, row, step);
 	set_xprof(s, out, row, step);
-	result_set_model_text(out, row, COLUMN_NAME, model_str(m, m->step.name[step->step]));
+	table_set_model_text(out, row, COLUMN_NAME, model_str(m, m->step.name[step->step]));
 	if (step->source)
-		result_set_model_text(out, row, COLUMN_SOURCE,
-				      model_str(m, m->source.path[step->source]));
+		table_set_model_text(out, row, COLUMN_SOURCE,
+				     model_str(m, m->source.path[step->source]));
 	else
-		result_set_unknown(out, row, COLUMN_SOURCE);
+		table_set_unknown(out, row, COLUMN_SOURCE);
 	if (step->window) {
 		set_phases(s, out, row, step->window);
 		return;
 	}
-	result_set_unknown(out, row, COLUMN_BAR);
+	table_set_unknown(out, row, COLUMN_BAR);
 	for (uint32_t c = COLUMN_PHASES; c <= COLUMN_IN_MEANS; c++)
-		result_set_unknown(out, row, c);
+		table_set_unknown(out, row, c);
 }
 
-static ow_status add_legend(const struct steps *s, struct result *out)
+static ow_status add_legend(const struct steps *s, struct table *out)
 {
+	if (!s->row_count && s->m->step.count > 1) {
+		out->footer = arena_printf(
+			&out->arena,
+			"no steps are known: nothing in the input says where a step begins; "
+			"--step-marker REGEX names the slices that do");
+		return out->footer ? OW_OK : error_no_memory(s->err);
+	}
 	if (!s->phases.window_count)
 		return OW_OK;
 	out->footer = arena_printf(&out->arena,
-				   "phases, %.3g %% of a step each: I input, H host, L launch, U "
-				   "to device, C compute,\n"
-				   "  N communication, D to host, S synchronisation, . idle",
-				   100.0 / BAR_WIDTH);
+				   "phases, %.3g %% of a step each: I input, H host, B "
+				   "initialisation, A allocation,\n"
+				   "  L launch, U to device, C compute, N communication, D to "
+				   "host, S synchronisation, %s. idle",
+				   100.0 / BAR_WIDTH, s->phases.processors ? "Q run queue, " : "");
 	return out->footer ? OW_OK : error_no_memory(s->err);
 }
 
-static ow_status list_steps(struct steps *s, struct result *out)
+static ow_status list_steps(struct steps *s, struct table *out)
 {
 	struct model *m = s->m;
 
@@ -470,6 +779,7 @@ static ow_status list_steps(struct steps *s, struct result *out)
 	if (!s->sums || !s->rows)
 		return error_no_memory(s->err);
 	s->origin = model_trace_start(m);
+	OW_TRY(steady_times(m, &s->phases, &s->scratch, &s->times, s->err));
 	add_up(s);
 	make_rows(s);
 	qsort_r(s->rows, s->row_count, sizeof(*s->rows), by_number_and_rank, s);
@@ -482,8 +792,8 @@ static ow_status list_steps(struct steps *s, struct result *out)
 	return add_legend(s, out);
 }
 
-static ow_status run(struct model *m, const struct view_options *options, struct result *out,
-		     struct error *err)
+static ow_status run_steps_view(struct model *m, const struct view_options *options,
+				struct table *out, struct ow_error *err)
 {
 	struct steps s = { .m = m, .err = err };
 	ow_status status;
@@ -496,12 +806,13 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 	arena_release(&s.scratch);
 	OW_TRY(status);
 	if (options->limit)
-		result_limit(out, options->limit);
+		table_limit(out, options->limit);
 	return out->status == OW_OK ? OW_OK : error_no_memory(err);
 }
 
 const struct view view_steps = {
 	.name = "steps",
-	.summary = "one row per step: duration, what each moment went to, outliers",
-	.run = run,
+	.summary = "one row per step: duration, share of each phase, outliers",
+	.uses = VIEW_USES_PART,
+	.run = run_steps_view,
 };

@@ -14,7 +14,7 @@ static void rows(void **state)
 		"step,start_ns,duration_ns,events,ops,cpu_ns,accelerator_ns,peak_bytes,outlier";
 	struct view_options options;
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 	op_id a, b;
 
 	(void)state;
@@ -39,9 +39,9 @@ static void rows(void **state)
 	view_text_expect_columns(&s, &view_steps, &options, plain,
 				 "20|4000000|20000|2|1|10000|20000|4096|0\n");
 	options.step = 4;
-	r = result_new(&s.mem, "steps", &s.err);
+	r = table_new(&s.mem, "steps", &s.err);
 	assert_int_equal(view_steps.run(s.m, &options, r, &s.err), OW_E_NOT_FOUND);
-	result_free(r);
+	table_free(r);
 	view_text_fail_each(&s, &view_steps);
 	small_close(&s);
 }
@@ -51,7 +51,7 @@ static void expect_outliers(const int64_t *durations, uint32_t count, const char
 {
 	struct view_options options;
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 	op_id op;
 
 	small_open(&s);
@@ -60,13 +60,13 @@ static void expect_outliers(const int64_t *durations, uint32_t count, const char
 		small_run(&s, op, i, 1000 * (i + 1), durations[i], 0);
 	small_freeze(&s);
 	view_options_init(&options);
-	r = result_new(&s.mem, "steps", &s.err);
+	r = table_new(&s.mem, "steps", &s.err);
 	assert_int_equal(view_steps.run(s.m, &options, r, &s.err), OW_OK);
 	assert_int_equal(r->row_count, count);
 	assert_string_equal(r->columns[4].name, "outlier");
 	for (uint32_t i = 0; i < count; i++)
 		assert_int_equal(r->columns[4].ints[i], want[i] - '0');
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
@@ -132,10 +132,10 @@ static void phases(void **state)
 
 static void expect_status(struct small_model *s, const struct view_options *options, ow_status want)
 {
-	struct result *r = result_new(&s->mem, "steps", &s->err);
+	struct table *r = table_new(&s->mem, "steps", &s->err);
 
 	assert_int_equal(view_steps.run(s->m, options, r, &s->err), want);
-	result_free(r);
+	table_free(r);
 }
 
 static void nothing_there(void **state)

@@ -1,8 +1,8 @@
 /*
- * account.c: see account.h. Only metrics that are selected, sorted by or tested are computed. The
- * default minimum 0 hides negative totals, so it is tested, but only where the columns can give one.
+ * account.c: prepares the options of the four tfprof views and adds up hierarchies (account.h). Only metrics that are selected, sorted by or
+ * tested are computed. The default minimum 0 hides negative totals, so it is tested, but only if a column can be negative.
  */
-#include "analyze/account.h"
+#include "analyze/tfprof/account.h"
 
 /* ---- options ---- */
 
@@ -157,6 +157,7 @@ static void plan_metrics(struct account *a)
 	metric_plan_init(&a->plan, a->m, a->options->step, mask);
 	a->plan.in_micros = a->tree->in_micros;
 	metric_plan_filter(&a->plan, a->tree->sums);
+	a->plan.all_steps = a->tree->all_steps = metric_all_steps(&a->plan, a->options->rank);
 	account_set_metrics(a, mask);
 }
 
@@ -243,7 +244,7 @@ static bool has_incomplete_shape(const struct model *m)
 
 /* ---- begin and end ---- */
 
-static ow_status make_tree(struct account *a, enum tree_kind kind, struct result *out)
+static ow_status make_tree(struct account *a, enum tree_kind kind, struct table *out)
 {
 	struct tree *tree = mem_zalloc(a->mem, sizeof(*tree));
 
@@ -260,7 +261,7 @@ static ow_status make_tree(struct account *a, enum tree_kind kind, struct result
 }
 
 ow_status account_begin(struct account *a, struct model *m, const struct view_options *options,
-			enum tree_kind kind, struct result *out, struct error *err)
+			enum tree_kind kind, struct table *out, struct ow_error *err)
 {
 	*a = (struct account){ .m = m, .options = options, .mem = out->mem, .err = err };
 	arena_init(&a->scratch, a->mem);

@@ -1,13 +1,13 @@
 /*
- * account.h: what the four tfprof views share: options made ready (regexes, wanted metrics, tests,
- * order), which ops are accounted, and a hierarchy with totals. The views build their hierarchy and
- * hand it to display.h, which chooses and sorts what is shown.
+ * account.h: what the four tfprof views share: prepared options (regular expressions, wanted metrics, tests, order), which ops are accounted,
+ * and a hierarchy with totals. Each view builds its hierarchy and calls display_hierarchy, which chooses and sorts the rows: start, trim,
+ * show, hide, depth, minimums, order. The op view has a list of its own.
  */
 #ifndef ANALYZE_ACCOUNT_H
 #define ANALYZE_ACCOUNT_H
 
 #include "analyze/view.h"
-#include "base/regex.h"
+#include "base/regex/regex.h"
 #include "model/metrics.h"
 
 #define ROOT_NAME STR("_TFProfRoot")
@@ -27,7 +27,7 @@ struct account {
 	struct mem *mem;
 	struct arena scratch; /* gone when the view is done */
 	struct tree *tree;    /* belongs to the result */
-	struct error *err;
+	struct ow_error *err;
 	ow_status message_status; /* of the messages about regexes */
 
 	struct regex_list types, start, trim, show, hide;
@@ -48,7 +48,7 @@ struct account {
 
 /* Checks the options and makes out->tree with its messages so far. account_end is due in any case. */
 ow_status account_begin(struct account *a, struct model *m, const struct view_options *options,
-			enum tree_kind kind, struct result *out, struct error *err);
+			enum tree_kind kind, struct table *out, struct ow_error *err);
 /* The metrics that have a place in rows: a METRIC_BIT of each. For trees that are not of ops. */
 void account_set_metrics(struct account *a, uint32_t mask);
 /* Frees what the view used; turns OW_OK into the failure of a regex, if there was one. */
@@ -131,5 +131,24 @@ static inline const int64_t *hierarchy_own(const struct hierarchy *h, uint32_t n
 {
 	return h->a->tree->own_rows + (size_t)h->own_row(h->view, node) * h->a->width;
 }
+
+/* ---- display.c: from a hierarchy with totals to the tree that is shown ---- */
+
+/* Fills a->tree's nodes. */
+ow_status display_hierarchy(struct hierarchy *h);
+
+/* Whether rows of values reach the minimums. */
+bool display_reaches(const struct account *a, const int64_t *own, const int64_t *total);
+/* Whether show and hide let a name pass. */
+bool display_named(struct account *a, struct str name);
+
+/* What rows are sorted by; rows that tie keep their order. */
+struct sort_key {
+	struct str name;
+	int64_t value;
+	uint32_t row, position;
+};
+/* Sorts by a->order and sets positions; keys come in the order that ties keep. */
+void display_sort(const struct account *a, struct sort_key *keys, size_t count);
 
 #endif

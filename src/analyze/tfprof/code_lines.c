@@ -1,11 +1,20 @@
 /*
- * code_lines.c: see code_lines.h. Stacks are taken in the order of the model, callers before callees,
- * which keeps neighbours together in memory; siblings are put afterwards into tfprof's order, that of
- * the first op by name below them.
+ * code_lines.c: makes the tree of source lines of the code view (code_lines.h). Stacks are added in the order of the model, callers before
+ * callees, which keeps neighbours together in memory; then siblings are sorted in tfprof's order, that of the first op by name below them.
+ *
+ * The second half makes the same tree with folded chains, when no option needs single lines. Below the first few levels nearly every line
+ * belongs to one op only: of three million lines of a large program half a million remain. Stacks are added one by one; where a stack
+ * leaves a chain, the chain is unrolled that far. Chains are short (CODE_CHAIN_MAX), so unrolling stays linear, and each stack on the way
+ * remembers its line, so no stack is climbed twice.
  */
-#include "analyze/code_lines.h"
+#include "analyze/tfprof/code_lines.h"
 
-#include "analyze/gradient.h"
+#include "analyze/view.h"
+#include "base/vec.h"
+
+/* The second half of this file. */
+static bool code_fold_possible(const struct model *m);
+static ow_status code_fold_add(struct code_lines *l, bool gradients);
 
 #define FUNCTION_MAX 20 /* a function of so many bytes is shortened */
 #define FUNCTION_KEPT 17
@@ -59,7 +68,6 @@ static struct str base_name(struct str file)
 static uint32_t intern_label(struct code_lines *l, struct str text)
 {
 	uint64_t hash = str_hash(text);
-	void *grown = l->labels;
 	struct str copy;
 
 	for (struct map_iter it = map_find(&l->by_text, hash); it.value;
@@ -67,9 +75,8 @@ static uint32_t intern_label(struct code_lines *l, struct str text)
 		if (str_eq(l->labels[it.value], text))
 			return it.value;
 	if (l->label_count > LABEL_MAX ||
-	    !mem_grow(l->a->mem, &grown, &l->label_cap, l->label_count + 1, sizeof(*l->labels)))
+	    !vec_reserve(l->a->mem, l->labels, l->label_cap, l->label_count + 1))
 		return 0;
-	l->labels = grown;
 	copy = arena_str(&l->a->tree->arena, text);
 	if (!copy.ptr || !map_add(&l->by_text, hash, (uint32_t)l->label_count))
 		return 0;
@@ -97,7 +104,8 @@ static uint32_t make_label(struct code_lines *l, uint32_t frame, bool gradient)
 	return label;
 }
 
-uint32_t code_lines_label(struct code_lines *l, uint32_t frame, bool gradient)
+/* The label of a frame, made if need be; 0 without memory. */
+static uint32_t code_lines_label(struct code_lines *l, uint32_t frame, bool gradient)
 {
 	uint32_t *known = &l->frame_label[gradient][frame];
 
@@ -163,7 +171,8 @@ static uint32_t find_many(struct code_lines *l, uint32_t parent, uint32_t label)
 	return 0;
 }
 
-uint32_t code_lines_find(struct code_lines *l, uint32_t parent, uint32_t label)
+/* The child of that label; 0 when there is none. */
+static uint32_t code_lines_find(struct code_lines *l, uint32_t parent, uint32_t label)
 {
 	uint32_t child = l->nodes[parent].first_child;
 
@@ -176,21 +185,17 @@ uint32_t code_lines_find(struct code_lines *l, uint32_t parent, uint32_t label)
 
 bool code_lines_reserve(struct code_lines *l, uint32_t more)
 {
-	void *nodes = l->nodes, *children = l->children;
 	size_t need = (size_t)l->count + more;
 
-	if (need >= NO_RANK / 2 ||
-	    !mem_grow(l->a->mem, &nodes, &l->node_cap, need, sizeof(*l->nodes)))
+	if (need >= NO_RANK / 2 || !vec_reserve(l->a->mem, l->nodes, l->node_cap, need))
 		return false;
-	l->nodes = nodes;
-	if (!mem_grow(l->a->mem, &children, &l->child_cap, need, sizeof(*l->children)))
+	if (!vec_reserve(l->a->mem, l->children, l->child_cap, need))
 		return false;
-	l->children = children;
 	l->cap = (uint32_t)MIN(MIN(l->node_cap, l->child_cap), NO_RANK);
 	return true;
 }
 
-/* Folding, nobody knows how many lines there will be. */
+/* With folding, the number of lines is unknown before. */
 static bool room_for_line(struct code_lines *l)
 {
 	return !l->fold || code_lines_reserve(l, 1);
@@ -223,7 +228,8 @@ uint32_t code_lines_append(struct code_lines *l, uint32_t parent, uint32_t label
 	return id;
 }
 
-uint32_t code_lines_add(struct code_lines *l, uint32_t parent, uint32_t label, bool gradient)
+/* Adds a line in front of its siblings; 0 without memory. */
+static uint32_t code_lines_add(struct code_lines *l, uint32_t parent, uint32_t label, bool gradient)
 {
 	uint8_t before = l->count ? l->children[parent] : 0;
 	bool ok = true;
@@ -352,14 +358,12 @@ static ow_status order_children(struct code_lines *l)
 			continue;
 		for (uint32_t child = l->nodes[i].first_child; child;
 		     child = l->nodes[child].next_sibling) {
-			void *grown = keys;
 
-			if (!mem_grow(l->a->mem, &grown, &cap, count + 1, sizeof(*keys))) {
+			if (!vec_push(l->a->mem, keys, count, cap,
+				      (uint64_t)l->nodes[child].op_first << 32 | child)) {
 				mem_free(l->a->mem, keys, cap * sizeof(*keys));
 				return no_memory(l);
 			}
-			keys = grown;
-			keys[count++] = (uint64_t)l->nodes[child].op_first << 32 | child;
 		}
 		relink(l, i, keys, count);
 	}
@@ -384,16 +388,13 @@ struct missing {
 static bool count_missing(struct code_lines *l, struct missing *missing, struct str name)
 {
 	uint64_t hash = str_hash(name);
-	void *grown = missing->names;
 
 	for (struct map_iter it = map_find(&missing->map, hash); it.value;
 	     it = map_next(&missing->map, it))
 		if (str_eq(missing->names[it.value - 1], name))
 			return true;
-	if (!mem_grow(l->a->mem, &grown, &missing->cap, missing->count + 1, sizeof(name)))
+	if (!vec_push(l->a->mem, missing->names, missing->count, missing->cap, name))
 		return false;
-	missing->names = grown;
-	missing->names[missing->count++] = name;
 	l->unaccounted++;
 	return map_add(&missing->map, hash, (uint32_t)missing->count);
 }
@@ -581,4 +582,184 @@ ow_status code_lines_build(struct code_lines *l)
 		return sort_lines(l);
 	OW_TRY(order_children(l));
 	return finish_labels(l);
+}
+
+#define KNOWN 0x80000000u /* in of_stack: this is a line */
+#define GRADIENT STR(" (gradient)")
+
+struct fold {
+	struct code_lines *l;
+	bool gradient;
+	uint32_t *path; /* a stack and its callers without a line, innermost first */
+	size_t count, cap;
+};
+
+/* Whether lines can be folded: no gradient's label is also that of a line. */
+static bool code_fold_possible(const struct model *m)
+{
+	if (m->op.count >= KNOWN / 4 || m->stack.count >= KNOWN / 2)
+		return false;
+	for (uint32_t i = 1; i < m->frame.count; i++)
+		if (str_ends(model_str(m, m->frame.function[i]), GRADIENT))
+			return false;
+	return true;
+}
+
+static bool is_known(uint32_t line)
+{
+	return line & KNOWN && line != NO_RANK;
+}
+
+/* While folding, `frame` of a line is the stack that the first op by name has there. */
+static uint32_t add_line(struct fold *f, uint32_t parent, uint32_t stack, uint32_t rank)
+{
+	struct code_lines *l = f->l;
+	uint32_t label = code_lines_label(l, l->m->stack.frame[stack].v, f->gradient);
+	uint32_t line = label ? code_lines_add(l, parent, label, f->gradient) : 0;
+
+	if (!line)
+		return 0;
+	l->nodes[line].op_first = rank;
+	l->nodes[line].frame.v = stack;
+	l->of_stack[stack] = KNOWN | line;
+	return line;
+}
+
+/* A chain's rank waits in op_count of its head. */
+static void set_chain(struct code_lines *l, uint32_t head, stack_id end, uint32_t count,
+		      uint32_t rank)
+{
+	l->nodes[head].chain_end = end;
+	l->nodes[head].chain_count = count;
+	l->nodes[head].op_count = count ? rank : 0;
+	l->of_stack[end.v] = KNOWN | head;
+}
+
+/* Makes the first line of a chain a node. */
+static uint32_t unroll(struct fold *f, uint32_t head)
+{
+	const stack_id *caller = f->l->m->stack.parent;
+	stack_id end = f->l->nodes[head].chain_end, stack = end;
+	uint32_t count = f->l->nodes[head].chain_count, rank = f->l->nodes[head].op_count, line;
+
+	for (uint32_t i = 1; i < count; i++)
+		stack = caller[stack.v];
+	line = add_line(f, head, stack.v, rank);
+	if (!line)
+		return 0;
+	f->l->nodes[head].chain_count = f->l->nodes[head].op_count = 0;
+	set_chain(f->l, line, end, count - 1, rank);
+	return line;
+}
+
+static bool push(struct fold *f, uint32_t stack)
+{
+	return vec_push(f->l->a->mem, f->path, f->count, f->cap, stack);
+}
+
+/* Puts a stack and its callers on the path, up to one whose line is known: that is *line. */
+static bool climb(struct fold *f, uint32_t stack, uint32_t *line)
+{
+	struct code_lines *l = f->l;
+
+	f->count = 0;
+	*line = 0;
+	for (; stack && !is_known(l->of_stack[stack]); stack = l->m->stack.parent[stack].v)
+		if (!push(f, stack))
+			return false;
+	if (!stack)
+		return true;
+	*line = l->of_stack[stack] & ~KNOWN;
+	while (l->nodes[*line].chain_count && l->nodes[*line].chain_end.v == stack)
+		if (!(*line = unroll(f, *line)))
+			return false;
+	return true;
+}
+
+/* Goes down as far as there are lines; what is left of the path has none. */
+static bool descend(struct fold *f, uint32_t *line, uint32_t rank)
+{
+	struct code_lines *l = f->l;
+
+	while (f->count) {
+		uint32_t stack = f->path[f->count - 1], child;
+		uint32_t label = code_lines_label(l, l->m->stack.frame[stack].v, f->gradient);
+
+		if (!label || (l->nodes[*line].chain_count && !unroll(f, *line)))
+			return false;
+		child = code_lines_find(l, *line, label);
+		if (!child)
+			return true;
+		if (rank < l->nodes[child].op_first) {
+			l->nodes[child].op_first = rank;
+			l->nodes[child].frame.v = stack;
+		}
+		l->of_stack[stack] = KNOWN | child;
+		*line = child;
+		f->count--;
+	}
+	return !l->nodes[*line].chain_count || unroll(f, *line); /* the ops are at its beginning */
+}
+
+static bool add_stack(struct fold *f, uint32_t stack, uint32_t rank)
+{
+	struct code_lines *l = f->l;
+	uint32_t line;
+
+	if (!climb(f, stack, &line) || !descend(f, &line, rank))
+		return false;
+	for (; f->count > CODE_CHAIN_MAX + 1; f->count--)
+		if (!(line = add_line(f, line, f->path[f->count - 1], rank)))
+			return false;
+	if (!f->count)
+		return true;
+	line = add_line(f, line, f->path[--f->count], rank);
+	for (size_t i = 0; line && i < f->count; i++)
+		if (!code_lines_label(l, l->m->stack.frame[f->path[i]].v, f->gradient))
+			return false;
+	if (line)
+		set_chain(l, line, (stack_id){ stack }, (uint32_t)f->count, rank);
+	return line != 0;
+}
+
+/* Ranks are passed on to callers, and lines get the frames of their first ops. */
+static void finish(struct code_lines *l, uint32_t first)
+{
+	const struct stack_table *stacks = &l->m->stack;
+
+	for (uint32_t i = l->count; i-- > first;) {
+		struct code_node *node = &l->nodes[i], *parent = &l->nodes[node->parent];
+
+		if (node->chain_count)
+			node->op_count = 0;
+		if (node->parent && node->op_first < parent->op_first) {
+			parent->op_first = node->op_first;
+			parent->frame.v = stacks->parent[node->frame.v].v;
+		}
+		node->frame = stacks->frame[node->frame.v];
+	}
+	for (uint32_t i = 1; i < stacks->count; i++)
+		if (is_known(l->of_stack[i]))
+			l->of_stack[i] &= ~KNOWN;
+}
+
+/* Adds the lines of all stacks with a rank in of_stack, where the line is put then: for a chain, that of
+ * its first line. */
+static ow_status code_fold_add(struct code_lines *l, bool gradient)
+{
+	struct fold f = { .l = l, .gradient = gradient };
+	uint32_t first;
+	bool ok = true;
+
+	if (!l->count)
+		ok = code_lines_root(l);
+	first = l->count;
+	for (uint32_t i = 1; ok && i < l->m->stack.count; i++)
+		if (l->of_stack[i] != NO_RANK)
+			ok = add_stack(&f, i, l->of_stack[i]);
+	mem_free(l->a->mem, f.path, f.cap * sizeof(*f.path));
+	if (!ok)
+		return error_no_memory(l->a->err);
+	finish(l, first);
+	return OW_OK;
 }

@@ -1,13 +1,12 @@
 /*
- * code_lines.h: call stacks as a tree of source lines, as the code view shows them: labels
- * (file:line:function), equal labels under one parent being one line, and gradients beside the line of
- * the op whose gradient they are. What is accounted and shown is view_code.c's business.
+ * code_lines.h: call stacks as a tree of source lines for the code view: labels (file:line:function), where equal labels under one parent are
+ * one line, and gradients beside the line of the op that they belong to. view_code.c decides what is accounted and shown.
  */
 #ifndef ANALYZE_CODE_LINES_H
 #define ANALYZE_CODE_LINES_H
 
-#include "analyze/account.h"
-#include "analyze/stack_runs.h"
+#include "analyze/tfprof/account.h"
+#include "analyze/samples/stack_runs.h"
 
 struct code_lines {
 	struct account *a;
@@ -54,24 +53,12 @@ void code_lines_release(struct code_lines *l);
 
 #define NO_RANK UINT32_MAX
 
-/* The label of a frame, made if need be; 0 without memory. */
-uint32_t code_lines_label(struct code_lines *l, uint32_t frame, bool gradient);
-/* The child of that label; 0 when there is none. */
-uint32_t code_lines_find(struct code_lines *l, uint32_t parent, uint32_t label);
 /* Makes the first line, when folding. */
 bool code_lines_root(struct code_lines *l);
-/* Adds a line in front of its siblings; 0 without memory. */
-uint32_t code_lines_add(struct code_lines *l, uint32_t parent, uint32_t label, bool gradient);
 /* Room for that many more lines, when folding. */
 bool code_lines_reserve(struct code_lines *l, uint32_t more);
-/* Adds a line for which there is room and which nobody will look for. */
+/* Adds a line for which there is room, without an entry for lookups. */
 uint32_t code_lines_append(struct code_lines *l, uint32_t parent, uint32_t label, bool gradient);
-
-/* Whether lines can be folded: no gradient's label is also that of a line. */
-bool code_fold_possible(const struct model *m);
-/* Adds the lines of all stacks with a rank in of_stack, where the line is put then: for a chain, that of
- * its first line. */
-ow_status code_fold_add(struct code_lines *l, bool gradient);
 
 /* Makes the lines of all ops in line_of and of gradients, in the order in which they are shown by name; a line's
  * label is its place by name. */

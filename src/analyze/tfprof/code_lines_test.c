@@ -1,9 +1,11 @@
 /*
- * code_fold_test.c: a folded code tree stands for the same nodes as one that was never folded. The
+ * code_lines_test.c: a folded code tree stands for the same nodes as one that was never folded. The
  * latter is got with an option that looks at single lines and changes nothing. Chains are found in stacks
  * and in traces.
  */
 #include "analyze/view.h"
+
+#include "base/vec.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,13 +78,10 @@ static void add_traces(struct small_model *s)
 	assert_int_equal(code_traces_init(t, s->m, &s->err), OW_OK);
 	for (uint32_t op = 1; op < s->m->op.count; op++) {
 		uint32_t stack = COLUMN_GET(s->m->op.stack, op).v, depth = 0;
-		void *frames = t->frames;
 
 		for (uint32_t at = stack; at; at = s->m->stack.parent[at].v)
 			depth++;
-		assert_true(mem_grow(&s->mem, &frames, &t->cap, t->count + depth + 1,
-				     sizeof(*t->frames)));
-		t->frames = frames;
+		assert_true(vec_reserve(&s->mem, t->frames, t->cap, t->count + depth + 1));
 		t->first[op] = (uint32_t)t->count;
 		t->len[op] = depth;
 		t->count += depth;
@@ -91,12 +90,12 @@ static void add_traces(struct small_model *s)
 	}
 }
 
-static struct result *run(struct small_model *s, const char *order, int32_t max_depth,
-			  uint32_t limit, bool fold)
+static struct table *run(struct small_model *s, const char *order, int32_t max_depth,
+			 uint32_t limit, bool fold)
 {
 	static const char *const nothing[] = { "no line is called so" };
 	static const char *const select[] = { "float_ops", "params" };
-	struct result *r = result_new(&s->mem, "code", &s->err);
+	struct table *r = table_new(&s->mem, "code", &s->err);
 	struct view_options options;
 
 	assert_non_null(r);
@@ -171,12 +170,12 @@ static void folded_is_the_same(void **state)
 		for (uint32_t i = 0; i < 8; i++) {
 			int32_t depth = i < 4 ? 1000 : (int32_t)pick(i == 7 ? DEEP : DEEP / 20);
 			uint32_t limit = i % 2 ? 1 + pick(200) : 0;
-			struct result *a = run(&s, orders[i % 4], depth, limit, true);
-			struct result *b = run(&s, orders[i % 4], depth, limit, false);
+			struct table *a = run(&s, orders[i % 4], depth, limit, true);
+			struct table *b = run(&s, orders[i % 4], depth, limit, false);
 
 			expect_same(a->tree, b->tree);
-			result_free(a);
-			result_free(b);
+			table_free(a);
+			table_free(b);
 		}
 		small_close(&s);
 	}
@@ -188,7 +187,7 @@ static void deep_recursion(void **state)
 	enum { LEVELS = 100000 };
 	struct small_model s;
 	stack_id stack = { 0 };
-	struct result *r;
+	struct table *r;
 	frame_id frame;
 
 	(void)state;
@@ -212,7 +211,7 @@ static void deep_recursion(void **state)
 	assert_int_equal(r->tree->node_count, LEVELS + 1);
 	assert_int_equal(tree_total(r->tree, &r->tree->nodes[1], METRIC_FLOAT_OPS), LEVELS);
 	assert_int_equal(tree_own(r->tree, &r->tree->nodes[LEVELS], METRIC_FLOAT_OPS), 1);
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
@@ -224,13 +223,13 @@ static void starve(bool traces)
 	for (uint64_t n = 1; !done; n++) {
 		struct small_model s;
 		struct view_options options;
-		struct result *r;
+		struct table *r;
 		ow_status status;
 
 		open_random(&s, 5);
 		if (traces)
 			add_traces(&s);
-		r = result_new(&s.mem, "code", &s.err);
+		r = table_new(&s.mem, "code", &s.err);
 		assert_non_null(r);
 		view_options_init(&options);
 		mem_fail_after(n, true);
@@ -240,7 +239,7 @@ static void starve(bool traces)
 		mem_fail_after(0, false);
 		assert_true(status == OW_OK || status == OW_E_NO_MEMORY);
 		done = status == OW_OK;
-		result_free(r);
+		table_free(r);
 		small_close(&s);
 	}
 }
@@ -257,7 +256,7 @@ static void many_alike(void **state)
 {
 	enum { OPS = 3000 };
 	struct small_model s;
-	struct result *a, *b;
+	struct table *a, *b;
 
 	(void)state;
 	small_open(&s);
@@ -280,8 +279,8 @@ static void many_alike(void **state)
 	a = run(&s, "name", 1000, 0, true);
 	b = run(&s, "name", 1000, 0, false);
 	expect_same(a->tree, b->tree);
-	result_free(a);
-	result_free(b);
+	table_free(a);
+	table_free(b);
 	small_close(&s);
 }
 

@@ -1,10 +1,13 @@
 /*
- * code_sorted.c: the folded lines of code_lines.h straight from the traces of ops, without a tree of stacks:
- * traces sorted by the names of their lines are the lines in the order in which they are shown, and what a
- * trace shares with its neighbours is a line of its own, the rest a chain. For the usual case, in which
- * rows are ordered by name and chains can be folded. Called by code_lines.c.
+ * code_sorted.c: makes the folded lines of code_lines.h directly from the traces of ops, without a tree of stacks.
+ * Traces sorted by the names of their lines are already in display order; the part that a trace shares with its
+ * neighbours is lines of their own, the rest is a chain. Used in the usual case: rows ordered by name and chains that
+ * can be folded. Called by code_lines.c.
  */
-#include "analyze/code_lines.h"
+#include "analyze/tfprof/code_lines.h"
+
+#include "base/radix.h"
+#include "base/vec.h"
 
 #define DIGIT 11 /* bits that one pass of sorting looks at */
 #define FEW 64	 /* so many are sorted by comparing */
@@ -38,8 +41,8 @@ struct sorted {
 	uint32_t bits, labels; /* of a label in a key, and how many fit */
 	uint32_t *
 		shared; /* how many lines a trace has in common with the one before; or SAME. Then the lines */
-	/* Frames of the traces that lines are made of, in the order of the lines: whoever goes through the lines later
-	 * finds them one after the other. */
+	/* Frames of the traces that lines are made of, in the order of the lines: a later pass over the lines reads
+	 * them one after the other. */
 	struct code_traces *kept;
 	struct range *ranges; /* still to be sorted */
 	size_t range_count, range_cap;
@@ -104,57 +107,20 @@ static int by_rank(const void *a, const void *b, void *arg)
 	return (x > y) - (x < y);
 }
 
-static void sort_digit(const struct traced *from, struct traced *to, uint32_t count, uint32_t shift)
-{
-	uint32_t place[1u << DIGIT] = { 0 }, next = 0;
-	uint64_t mask = (1u << DIGIT) - 1;
-
-	for (uint32_t i = 0; i < count; i++)
-		place[from[i].key >> shift & mask]++;
-	for (uint32_t i = 0; i <= mask; i++) {
-		uint32_t here = place[i];
-
-		place[i] = next;
-		next += here;
-	}
-	for (uint32_t i = 0; i < count; i++)
-		to[place[from[i].key >> shift & mask]++] = from[i];
-}
-
 static void sort_keys(struct sorted *s, const struct range *r)
 {
-	struct traced *from = s->list + r->begin, *to = s->other + r->begin;
+	struct traced *list = s->list + r->begin;
 	uint32_t count = r->end - r->begin;
-	uint64_t differ = 0;
 
-	for (uint32_t i = r->begin; i < r->end; i++)
-		differ |= s->list[i].key ^ s->list[r->begin].key;
-	if (count <= FEW) {
-		qsort(from, count, sizeof(*from), by_key);
-		return;
-	}
-	for (uint32_t shift = 0; shift < 64; shift += DIGIT) {
-		struct traced *swap = from;
-
-		if (!(differ >> shift & ((1u << DIGIT) - 1)))
-			continue;
-		sort_digit(from, to, count, shift);
-		from = to;
-		to = swap;
-	}
-	if (from != s->list + r->begin)
-		memcpy(s->list + r->begin, from, count * sizeof(*from));
+	if (count <= FEW)
+		qsort(list, count, sizeof(*list), by_key);
+	else
+		radix_sort_in_place(list, s->other + r->begin, count, key, DIGIT);
 }
 
 static bool push_range(struct sorted *s, struct range r)
 {
-	void *ranges = s->ranges;
-
-	if (!mem_grow(s->l->a->mem, &ranges, &s->range_cap, s->range_count + 1, sizeof(r)))
-		return false;
-	s->ranges = ranges;
-	s->ranges[s->range_count++] = r;
-	return true;
+	return vec_push(s->l->a->mem, s->ranges, s->range_count, s->range_cap, r);
 }
 
 /* How many labels of two different keys are equal, from the first on. */
@@ -239,11 +205,8 @@ static uint32_t add_line(struct sorted *s, const struct group *g, uint32_t depth
 
 static bool room_for(struct sorted *s, uint32_t len)
 {
-	void *path = s->path;
-
-	if (!mem_grow(s->l->a->mem, &path, &s->path_cap, (size_t)len + 1, sizeof(*s->path)))
+	if (!vec_reserve(s->l->a->mem, s->path, s->path_cap, (size_t)len + 1))
 		return false;
-	s->path = path;
 	return code_lines_reserve(s->l, len);
 }
 

@@ -1,10 +1,11 @@
 /*
- * display.c: see display.h. The order of the tests is tfprof's and shows in its results: a hidden
- * node's visible descendants take its place, a trimmed node stays in scope and graph but goes in code,
- * minimums look at totals from before account_displayed_op_only. Nothing here recurses: names of a
- * hundred thousand levels and chains of as many nodes are just long lists.
+ * display.c: chooses and sorts the rows of a hierarchy (account.h). The order of the tests is tfprof's and affects the results: the visible
+ * descendants of a hidden node take its place, a trimmed node stays in scope and graph but goes in code, and minimums test totals from
+ * before account_displayed_op_only. Nothing here recurses, so names with a hundred thousand levels are only long lists.
  */
-#include "analyze/display.h"
+#include "analyze/tfprof/account.h"
+
+#include "base/vec.h"
 
 /* What is shown of a hierarchy. As long as every shown node is below a shown parent, its children are
  * found in the hierarchy itself. Otherwise the shown nodes are listed, and their children too. */
@@ -216,11 +217,8 @@ static ow_status decide_all(struct shown *s)
 /* Lists a node if it is shown. */
 static bool list_node(struct shown *s, uint32_t node, uint32_t depth)
 {
-	void *grown = s->above;
-
-	if (!mem_grow(s->a->mem, &grown, &s->above_cap, (size_t)depth + 1, sizeof(*s->above)))
+	if (!vec_reserve(s->a->mem, s->above, s->above_cap, (size_t)depth + 1))
 		return false;
-	s->above = grown;
 	s->above[depth] = s->above[depth - 1];
 	if (!(s->h->flags[node] & NODE_SHOWN))
 		return true;
@@ -343,11 +341,8 @@ static void total_shown(struct shown *s)
 
 static bool add_key(struct shown *s, uint32_t row)
 {
-	void *grown = s->keys;
-
-	if (!mem_grow(s->a->mem, &grown, &s->key_cap, s->key_count + 1, sizeof(*s->keys)))
+	if (!vec_reserve(s->a->mem, s->keys, s->key_cap, s->key_count + 1))
 		return false;
-	s->keys = grown;
 	s->keys[s->key_count++].row = row;
 	return true;
 }
@@ -443,12 +438,8 @@ struct stack {
 /* Children go onto the stack last to first. */
 static bool push_children(struct shown *s, struct stack *stack, uint32_t place)
 {
-	void *grown = stack->items;
-
-	if (!mem_grow(s->a->mem, &grown, &stack->cap, stack->count + s->key_count,
-		      sizeof(*stack->items)))
+	if (!vec_reserve(s->a->mem, stack->items, stack->cap, stack->count + s->key_count))
 		return false;
-	stack->items = grown;
 	for (size_t i = s->key_count; i-- > 0;)
 		stack->items[stack->count++] = (struct waiting){ s->keys[i].row, place };
 	return true;

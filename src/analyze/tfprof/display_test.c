@@ -165,13 +165,13 @@ static void sums(void **state)
 			if (v == 2 && !has_frames(&s))
 				continue;
 			for (size_t i = 0; i < ARRAY_COUNT(options); i++) {
-				struct result *r = tfprof_run(&s, views_with_trees[v], options[i]);
+				struct table *r = tfprof_run(&s, views_with_trees[v], options[i]);
 
 				assert_int_equal(tree_unfold(r->tree, &s.mem, &s.err), OW_OK);
 				check_form(r->tree);
 				for (size_t k = 0; k < ARRAY_COUNT(summed); k++)
 					check_sums(r->tree, summed[k]);
-				result_free(r);
+				table_free(r);
 			}
 		}
 		small_close(&s);
@@ -184,7 +184,7 @@ static void op_sums(void **state)
 	(void)state;
 	for (uint64_t n = 1; n <= 40; n++) {
 		struct small_model s;
-		struct result *r, *scope;
+		struct table *r, *scope;
 		struct tree *tree;
 
 		open_random(&s, n);
@@ -203,8 +203,8 @@ static void op_sums(void **state)
 			assert_int_equal(tree_total(scope->tree, scope->tree->nodes, summed[k]),
 					 below);
 		}
-		result_free(r);
-		result_free(scope);
+		table_free(r);
+		table_free(scope);
 		small_close(&s);
 	}
 }
@@ -226,15 +226,15 @@ static void filters(void **state)
 
 		open_random(&s, n);
 		for (size_t i = 0; i < ARRAY_COUNT(options); i++) {
-			struct result *scope = tfprof_run(&s, "scope", options[i]);
-			struct result *graph = tfprof_run(&s, "graph", options[i]);
+			struct table *scope = tfprof_run(&s, "scope", options[i]);
+			struct table *graph = tfprof_run(&s, "graph", options[i]);
 
 			check_form(scope->tree);
 			check_form(graph->tree);
 			check_sums(scope->tree, METRIC_MICROS);
 			check_sums(graph->tree, METRIC_MICROS);
-			result_free(graph);
-			result_free(scope);
+			table_free(graph);
+			table_free(scope);
 		}
 		small_close(&s);
 	}
@@ -248,12 +248,12 @@ static void limits(void **state)
 	(void)state;
 	for (size_t v = 0; v < ARRAY_COUNT(names); v++) {
 		struct small_model s;
-		struct result *all, *some;
+		struct table *all, *some;
 		struct view_options options;
 
 		open_random(&s, 7);
 		all = tfprof_run(&s, names[v], "-order_by micros");
-		some = result_new(&s.mem, names[v], &s.err);
+		some = table_new(&s.mem, names[v], &s.err);
 		assert_non_null(some);
 		view_options_init(&options);
 		options.order_by = "micros";
@@ -267,8 +267,8 @@ static void limits(void **state)
 			assert_true(str_eq(some->tree->nodes[i].name, all->tree->nodes[i].name));
 		assert_int_equal(tree_flatten(some, &s.err), OW_OK);
 		assert_int_equal(some->row_count, 5);
-		result_free(some);
-		result_free(all);
+		table_free(some);
+		table_free(all);
 		small_close(&s);
 	}
 }
@@ -280,7 +280,7 @@ static void limits(void **state)
 static void long_chain(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 	char name[32];
 
 	(void)state;
@@ -306,21 +306,21 @@ static void long_chain(void **state)
 	assert_int_equal(r->tree->node_count, LONG + 1);
 	check_form(r->tree);
 	check_sums(r->tree, METRIC_MICROS);
-	result_free(r);
+	table_free(r);
 	r = tfprof_run(&s, "graph", "-max_depth 1000000 -hide_name_regexes n.*[1-9]");
 	assert_int_equal(r->tree->node_count, LONG / 10 + 1);
 	check_form(r->tree);
-	result_free(r);
+	table_free(r);
 	r = tfprof_run(&s, "graph", "-start_name_regexes n000001");
 	assert_int_equal(r->tree->node_count, 2);
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
 static void deep_names(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 	char *name = malloc(2 * LONG);
 
 	(void)state;
@@ -335,10 +335,10 @@ static void deep_names(void **state)
 	assert_int_equal(r->tree->node_count, LONG + 1);
 	assert_int_equal(r->tree->nodes[LONG].depth, LONG);
 	check_sums(r->tree, METRIC_MICROS);
-	result_free(r);
+	table_free(r);
 	r = tfprof_run(&s, "scope", "-max_depth 3");
 	assert_int_equal(r->tree->node_count, 3);
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 	free(name);
 }
@@ -349,7 +349,7 @@ static void odd_names(void **state)
 	static const char *const names[] = { "a/x/y", "a/x-1", "a/x.2/z", "a/x",  "a",		"",
 					     "/x",    "//",    "b/",	  "b//c", "_TFProfRoot" };
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 
 	(void)state;
 	small_open(&s);
@@ -376,7 +376,7 @@ static void odd_names(void **state)
 	r = tfprof_run(&s, "graph", "-order_by cpu_micros");
 	assert_true(str_eq(r->tree->nodes[1].name, STR("_TFProfRoot")));
 	assert_int_equal(r->tree->node_count, 12);
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
@@ -384,7 +384,7 @@ static void cycles(void **state)
 {
 	static const uint32_t src[] = { 2, 1, 2, 4 }; /* 1 <-> 2, 3 reads 2, 4 reads itself */
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 
 	(void)state;
 	small_open(&s);
@@ -408,7 +408,7 @@ static void cycles(void **state)
 		      "      a (0/0|1/1)\n");
 	r = tfprof_run(&s, "scope", "");
 	assert_int_equal(r->tree->node_count, 5);
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
@@ -418,19 +418,19 @@ static void expect_error(struct small_model *s, const char *view, const char *op
 			 ow_status want, const char *text)
 {
 	struct tfprof_options o;
-	struct result *r = result_new(&s->mem, view, &s->err);
+	struct table *r = table_new(&s->mem, view, &s->err);
 
 	assert_non_null(r);
 	tfprof_parse(&o, options);
 	assert_int_equal(view_find(view)->run(s->m, &o.view, r, &s->err), want);
 	assert_string_equal(s->err.text, text);
-	result_free(r);
+	table_free(r);
 }
 
 static void errors(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 
 	(void)state;
 	small_open(&s);
@@ -450,7 +450,7 @@ static void errors(void **state)
 	assert_string_equal(r->tree->messages[1].ptr,
 			    "Invalid RE2: invalid character class range: z-a");
 	assert_string_equal(r->tree->messages[2].ptr, "Error parsing '(': missing closing ): (");
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
@@ -475,14 +475,14 @@ static void no_memory(void **state)
 
 		tfprof_parse(&o, options);
 		for (uint64_t n = 1; failed; n++) {
-			struct error err = { 0 };
+			struct ow_error err = { 0 };
 			size_t used = atomic_load(&s.mem.used);
-			struct result *r;
+			struct table *r;
 			ow_status status;
 			bool made;
 
 			mem_fail_after(n, false);
-			r = result_new(&s.mem, names[v], &err);
+			r = table_new(&s.mem, names[v], &err);
 			status = r ? view_find(names[v])->run(s.m, &o.view, r, &err) : err.status;
 			made = status == OW_OK;
 			if (made)
@@ -497,7 +497,7 @@ static void no_memory(void **state)
 			}
 			if (!failed)
 				assert_int_equal(r->column_count, again);
-			result_free(r);
+			table_free(r);
 			assert_true(status == OW_OK || status == OW_E_NO_MEMORY);
 			assert_int_equal(atomic_load(&s.mem.used), used);
 			assert_true(n < 10000);

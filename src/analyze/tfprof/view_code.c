@@ -1,11 +1,10 @@
 /*
- * view_code.c: ops by the source line that made them, as a tree of calls. The tree comes from
- * code_lines.c; here its lines get their ops and values and are handed to the display.
+ * view_code.c: the view `code`: ops by the source line that created them, as a tree of calls. code_lines.c makes the tree; this file gives its
+ * lines their ops and values and passes them to display.c.
  */
-#include "analyze/code_lines.h"
-#include "analyze/display.h"
-#include "analyze/sample_tree.h"
-#include "analyze/samples.h"
+#include "analyze/tfprof/code_lines.h"
+#include "analyze/tfprof/account.h"
+#include "analyze/samples/samples.h"
 
 #define AHEAD 16 /* ops for which memory is fetched beforehand */
 
@@ -260,14 +259,14 @@ static bool can_fold(const struct account *a)
 	       !a->hide.regex && !a->test_count;
 }
 
-static ow_status run(struct model *m, const struct view_options *options, struct result *out,
-		     struct error *err)
+static ow_status run_code_view(struct model *m, const struct view_options *options,
+			       struct table *out, struct ow_error *err)
 {
 	struct account a;
 	struct code_lines l;
 	ow_status status;
 
-	if (samples_tell_code(m, options))
+	if (samples_show_code(m, options))
 		return sample_tree_run(m, options, out, err);
 	status = account_begin(&a, m, options, TREE_CODE, out, err);
 	code_lines_init(&l, &a);
@@ -287,5 +286,6 @@ const struct view view_code = {
 	.name = "code",
 	.summary = "operations by the source lines that made them, as a tree of calls",
 	.tree = true,
-	.run = run,
+	.uses = VIEW_USES_PART | VIEW_USES_OPS | VIEW_USES_METRIC | VIEW_USES_STYLE,
+	.run = run_code_view,
 };

@@ -1,15 +1,16 @@
 /*
- * view_graph.c: ops by what they feed: an op's inputs are its children, starting from the ops that
- * nobody reads. Each op is counted once, under the first that reaches it. Ops that are not accounted
- * vanish and hand their inputs up. Cycles that nothing outside reads are not reached.
- *
- * A trace without a graph has the edges that its links give (link_edges.h). Those may well be cycles, and all
- * of its time is to be seen: what is not reached is started from, too.
+ * view_graph.c: the view `graph`: ops by data flow. The inputs of an op are its children, starting from the ops that no
+ * other op reads. Each op is counted once, under the first op that reaches it. Ops that are not accounted are left out,
+ * and their inputs move up. Cycles that nothing outside reads are not reached. A trace without a graph gets edges from
+ * its links (link_edges.h); these may form cycles, and all of the time must be shown, so ops that are not reached
+ * become starts, too.
  */
-#include "analyze/display.h"
+#include "analyze/tfprof/account.h"
 
-#include "analyze/link_edges.h"
-#include "model/tree_text.h"
+#include "base/vec.h"
+
+#include "analyze/views/link_edges.h"
+#include "table/tree/tree_text.h"
 
 struct graph {
 	struct account *a;
@@ -105,13 +106,7 @@ static ow_status sort_inputs(struct graph *g)
 
 static bool push(struct graph *g, struct steps *s, struct step step)
 {
-	void *grown = s->items;
-
-	if (!mem_grow(g->a->mem, &grown, &s->cap, s->count + 1, sizeof(step)))
-		return false;
-	s->items = grown;
-	s->items[s->count++] = step;
-	return true;
+	return vec_push(g->a->mem, s->items, s->count, s->cap, step);
 }
 
 /* Enters an op: it becomes a node below `parent` if it is accounted. */
@@ -132,8 +127,8 @@ static bool enter(struct graph *g, struct steps *s, uint32_t op, uint32_t parent
 	return push(g, s, (struct step){ .op = op, .node = node });
 }
 
-/* Depth first from one op that nobody reads. */
-static bool walk(struct graph *g, struct steps *s, uint32_t top)
+/* Depth first from an op that no other op reads. */
+static bool walk_inputs(struct graph *g, struct steps *s, uint32_t top)
 {
 	const struct op_edges *e = &g->edges;
 	bool ok = g->visited[top] || enter(g, s, top, 0);
@@ -153,8 +148,8 @@ static bool walk(struct graph *g, struct steps *s, uint32_t top)
 	return ok;
 }
 
-/* What no top reaches lies before a cycle or in it. Going on from reader to reader ends in the cycle, from
- * where all of it is reached; nobody reads a visited op that is not visited itself. */
+/* Ops that no top reaches lie before a cycle or in it. Following readers from one of them ends in the cycle, from
+ * where all of it is reached. These readers are not visited either, because visiting an op visits its inputs. */
 static bool walk_cycles(struct graph *g, struct steps *s, const op_id *ops)
 {
 	const struct op_edges *e = &g->edges;
@@ -175,7 +170,7 @@ static bool walk_cycles(struct graph *g, struct steps *s, const op_id *ops)
 			round[op] = i + 1;
 			op = reader[op];
 		}
-		ok = walk(g, s, op);
+		ok = walk_inputs(g, s, op);
 	}
 	return ok;
 }
@@ -196,7 +191,7 @@ static ow_status allocate(struct graph *g)
 	return account_eval_all(a, 0);
 }
 
-static ow_status build(struct graph *g)
+static ow_status build_graph(struct graph *g)
 {
 	struct model *m = g->a->m;
 	struct steps steps = { 0 };
@@ -223,7 +218,7 @@ static ow_status build(struct graph *g)
 		read[g->edges.src[i].v] = 1;
 	for (uint32_t i = 0; ok && i < m->op.count - 1; i++)
 		if (!read[ops[i].v])
-			ok = walk(g, &steps, ops[i].v);
+			ok = walk_inputs(g, &steps, ops[i].v);
 	if (ok && g->linked)
 		ok = walk_cycles(g, &steps, ops);
 	mem_free(g->a->mem, steps.items, steps.cap * sizeof(*steps.items));
@@ -243,8 +238,8 @@ static ow_status total_and_display(struct graph *g, struct hierarchy *h)
 	return display_hierarchy(h);
 }
 
-static ow_status run(struct model *m, const struct view_options *options, struct result *out,
-		     struct error *err)
+static ow_status run_graph_view(struct model *m, const struct view_options *options,
+				struct table *out, struct ow_error *err)
 {
 	struct account a;
 	struct graph g = { .a = &a, .order.mem = out->mem };
@@ -257,7 +252,7 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 	ow_status status = account_begin(&a, m, options, TREE_GRAPH, out, err);
 
 	if (status == OW_OK)
-		status = build(&g);
+		status = build_graph(&g);
 	if (status == OW_OK)
 		status = total_and_display(&g, &h);
 	mem_free(a.mem, g.order.rows, g.order.cap * sizeof(*g.order.rows));
@@ -268,5 +263,6 @@ const struct view view_graph = {
 	.name = "graph",
 	.summary = "operations by data flow: what reads what, from the outputs down",
 	.tree = true,
-	.run = run,
+	.uses = VIEW_USES_PART | VIEW_USES_OPS | VIEW_USES_OCCURRENCE | VIEW_USES_FULL_NAMES,
+	.run = run_graph_view,
 };

@@ -1,12 +1,13 @@
 /*
- * view_op.c: ops by type, a flat list. Totals run from the end of the sorted list to its beginning, as
- * tfprof has it, so that percentages add up to the rows below. Needs no order of op names, which makes
- * it the fastest view.
+ * view_op.c: the view `op`: ops by type, a flat list. Totals run from the end of the sorted list to its beginning, as in tfprof, so percentages
+ * add up to the rows below. It needs no order of op names, which makes it the fastest view.
  */
-#include "analyze/display.h"
-#include "analyze/samples.h"
+#include "analyze/tfprof/account.h"
 
-#include "model/tree_text.h"
+#include "base/vec.h"
+#include "analyze/samples/samples.h"
+
+#include "table/tree/tree_text.h"
 
 /* One type. */
 struct group {
@@ -29,14 +30,11 @@ struct groups {
 static bool add_group(struct groups *g, str_id type)
 {
 	uint32_t width = g->a->width;
-	void *items = g->items, *own = g->own;
 
-	if (!mem_grow(g->a->mem, &items, &g->cap, g->count + 1, sizeof(*g->items)))
+	if (!vec_reserve(g->a->mem, g->items, g->cap, g->count + 1))
 		return false;
-	g->items = items;
-	if (!mem_grow(g->a->mem, &own, &g->own_cap, (g->count + 1) * width, sizeof(*g->own)))
+	if (!vec_reserve(g->a->mem, g->own, g->own_cap, (g->count + 1) * width))
 		return false;
-	g->own = own;
 	g->items[g->count] = (struct group){ .type = type };
 	memset(g->own + g->count * width, 0, width * sizeof(*g->own));
 	g->group_of[type.v] = (uint32_t)++g->count;
@@ -218,16 +216,14 @@ static struct tree_signature *find_signature(struct signatures *s, size_t first)
 {
 	struct str text = buf_str(&s->text);
 	uint64_t hash = str_hash(text);
-	void *grown = s->items;
 	struct str copy;
 
 	for (struct map_iter it = map_find(&s->map, hash); it.value; it = map_next(&s->map, it))
 		if (it.value > first && str_eq(s->items[it.value - 1].text, text))
 			return &s->items[it.value - 1];
 	copy = arena_str(&s->a->tree->arena, text);
-	if (!copy.ptr || !mem_grow(s->a->mem, &grown, &s->cap, s->count + 1, sizeof(*s->items)))
+	if (!copy.ptr || !vec_reserve(s->a->mem, s->items, s->cap, s->count + 1))
 		return NULL;
-	s->items = grown;
 	if (!map_add(&s->map, hash, (uint32_t)s->count + 1))
 		return NULL;
 	s->items[s->count] = (struct tree_signature){ .text = copy };
@@ -261,8 +257,8 @@ static bool sign_group(struct signatures *s, struct tree_group *node)
 		if (!sign)
 			return false;
 		metric_eval(&a->plan, op, values);
-		sign->run_count = wrap_add(sign->run_count, values[METRIC_RUN_COUNT]);
-		sign->exec_time = wrap_add(sign->exec_time, values[METRIC_MICROS]);
+		sign->run_count = sum_add(sign->run_count, values[METRIC_RUN_COUNT]);
+		sign->exec_time = sum_add(sign->exec_time, values[METRIC_MICROS]);
 		sign->defined++;
 	}
 	node->signature_first = (uint32_t)first;
@@ -350,8 +346,8 @@ static ow_status choose_and_emit(struct groups *g)
 	return emit(g, root, shown);
 }
 
-static ow_status run(struct model *m, const struct view_options *options, struct result *out,
-		     struct error *err)
+static ow_status run_op_view(struct model *m, const struct view_options *options, struct table *out,
+			     struct ow_error *err)
 {
 	struct account a;
 	struct groups g = { .a = &a };
@@ -377,5 +373,7 @@ const struct view view_op = {
 	.name = "op",
 	.summary = "operations by type: which kinds cost most",
 	.tree = true,
-	.run = run,
+	.uses = VIEW_USES_PART | VIEW_USES_OPS | VIEW_USES_OCCURRENCE | VIEW_USES_FULL_NAMES |
+		VIEW_USES_METRIC | VIEW_USES_STYLE,
+	.run = run_op_view,
 };

@@ -1,10 +1,11 @@
 /*
- * view_scope.c: ops by name: each / opens a scope, and scopes without an op of their own become pseudo
- * nodes. Ops come in byte order of their names, in which a scope's members need not be neighbours ("a",
- * "a-1", "a/x": '-' sorts before '/'), so the path to the previous op is kept and a scope that was left
- * is looked for among its parent's last children.
+ * view_scope.c: the view `scope`: ops by name. Each / opens a scope, and scopes without an op of their own become pseudo nodes. Ops come in byte
+ * order of their names, where the members of a scope need not be neighbours ("a", "a-1", "a/x": '-' sorts before '/'). So the path to the
+ * previous op is kept, and a scope that was left is searched among its parent's last children.
  */
-#include "analyze/display.h"
+#include "analyze/tfprof/account.h"
+
+#include "base/vec.h"
 
 /* The name of a pseudo scope is the beginning of the name of an op in it. */
 struct scope_node {
@@ -21,11 +22,20 @@ struct scopes {
 	uint32_t *path; /* from the root to the last op added */
 	size_t depth, path_cap;
 	struct str name; /* of that op */
+	bool traced;	 /* names of a trace: a leading / is part of the first scope */
 };
 
 static struct str node_name(const void *view, uint32_t node)
 {
 	return ((const struct scopes *)view)->nodes[node].name;
+}
+
+static bool is_traced(const struct model *m)
+{
+	for (uint32_t t = 1; t < m->track.count; t++)
+		if (COLUMN_GET(m->track.flags, t) & TRACK_SLICES)
+			return true;
+	return false;
 }
 
 /* Rows are those of the ops; one more is for pseudo scopes, which have a definition only. */
@@ -47,14 +57,11 @@ static void node_fill(const void *view, uint32_t node, struct tree_node *to)
 static uint32_t add_node(struct scopes *s, uint32_t parent, uint32_t after, uint32_t op,
 			 struct str name)
 {
-	void *grown = s->nodes;
 	struct scope_node *n;
 	uint32_t id = (uint32_t)s->count;
 
-	if (s->count == UINT32_MAX ||
-	    !mem_grow(s->a->mem, &grown, &s->cap, s->count + 1, sizeof(*s->nodes)))
+	if (s->count == UINT32_MAX || !vec_reserve(s->a->mem, s->nodes, s->cap, s->count + 1))
 		return 0;
-	s->nodes = grown;
 	n = &s->nodes[s->count++];
 	*n = (struct scope_node){
 		.link.parent = parent, .previous = after, .op = op, .name = name
@@ -111,13 +118,7 @@ static void leave_scopes(struct scopes *s, struct str name)
 
 static bool push_path(struct scopes *s, uint32_t node)
 {
-	void *grown = s->path;
-
-	if (!mem_grow(s->a->mem, &grown, &s->path_cap, s->depth + 1, sizeof(*s->path)))
-		return false;
-	s->path = grown;
-	s->path[s->depth++] = node;
-	return true;
+	return vec_push(s->a->mem, s->path, s->depth, s->path_cap, node);
 }
 
 static bool add_op(struct scopes *s, uint32_t op)
@@ -129,8 +130,11 @@ static bool add_op(struct scopes *s, uint32_t op)
 	begin = s->depth > 1 ? s->nodes[s->path[s->depth - 1]].name.len + 1 : 0;
 	s->name = name;
 	for (;;) {
-		size_t slash = str_find_char(str_skip(name, begin), '/');
-		size_t len = slash == STR_NONE ? name.len : begin + slash;
+		/* ONNX and TensorRT write /layer1/conv: the scope is /layer1, not one without a name. In a graph of
+		 * TensorFlow it is one without a name, as the original has it. */
+		size_t from = begin + (s->traced && !begin && name.len > 1 && name.ptr[0] == '/');
+		size_t slash = str_find_char(str_skip(name, from), '/');
+		size_t len = slash == STR_NONE ? name.len : from + slash;
 		uint32_t node = find_child(s, s->path[s->depth - 1], slash == STR_NONE ? op : 0,
 					   str_first(name, len));
 
@@ -153,7 +157,7 @@ static void fetch_ahead(const struct model *m, const op_id *ops, uint32_t at, ui
 		__builtin_prefetch(model_str(m, m->op.name[ops[at + 8].v]).ptr);
 }
 
-static ow_status build(struct scopes *s)
+static ow_status build_scopes(struct scopes *s)
 {
 	struct model *m = s->a->m;
 	const op_id *ops;
@@ -198,11 +202,11 @@ static ow_status make_hierarchy(struct scopes *s, struct hierarchy *h)
 	return hierarchy_total(h);
 }
 
-static ow_status run(struct model *m, const struct view_options *options, struct result *out,
-		     struct error *err)
+static ow_status run_scope_view(struct model *m, const struct view_options *options,
+				struct table *out, struct ow_error *err)
 {
 	struct account a;
-	struct scopes s = { .a = &a };
+	struct scopes s = { .a = &a, .traced = is_traced(m) };
 	struct hierarchy h = { .a = &a,
 			       .view = &s,
 			       .name = node_name,
@@ -212,7 +216,7 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 	ow_status status = account_begin(&a, m, options, TREE_SCOPE, out, err);
 
 	if (status == OW_OK)
-		status = build(&s);
+		status = build_scopes(&s);
 	if (status == OW_OK)
 		status = make_hierarchy(&s, &h);
 	if (status == OW_OK)
@@ -226,5 +230,6 @@ const struct view view_scope = {
 	.name = "scope",
 	.summary = "operations by name scope, with totals per scope",
 	.tree = true,
-	.run = run,
+	.uses = VIEW_USES_PART | VIEW_USES_OPS | VIEW_USES_OCCURRENCE | VIEW_USES_FULL_NAMES,
+	.run = run_scope_view,
 };

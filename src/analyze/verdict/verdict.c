@@ -1,13 +1,266 @@
 /*
- * verdict.c: see verdict.h. The largest share above its limit is the verdict; without one the device is
- * doing what it should, and its costliest kernel is named. Limits are percent of a step.
+ * verdict.c: writes one sentence on where the time goes (verdict.h). The largest share above its limit is the verdict; if there is none, the
+ * device does what it should, and the sentence names its costliest kernel. Limits are percent of a step. Profiles of samples only
+ * have a sentence of their own (verdict_samples.c), and so has memory without durations (verdict_memory.c). Two parts may follow: which line of the
+ * user's code runs while nothing is recorded (from sampled stacks), and which rank the others wait for. Ranks that work together end
+ * their steps together, so ranks are compared by their time without communication.
  */
-#include "analyze/verdict.h"
+#include "analyze/verdict/verdict.h"
 
-#include "analyze/gradient.h"
-#include "analyze/phases.h"
-#include "analyze/samples.h"
+#include "analyze/samples/samples.h"
+#include "analyze/steps/phases.h"
+#include "analyze/views/work.h"
+#include "base/human.h"
 #include "model/metrics.h"
+
+#define JOBS_SHOWN 3	/* in one verdict */
+#define LITTLE 50.0	/* percent of a recorded run: what is not recorded may be the larger part */
+#define NAME_COLUMNS 60 /* of a name in the sentence */
+
+static void add_name(struct buf *text, struct str name)
+{
+	struct str shown = utf8_fit(name, NAME_COLUMNS);
+
+	buf_add_str(text, shown);
+	buf_puts(text, shown.len < name.len ? "…" : "");
+}
+
+#define FEW 5 /* samples: too few for a conclusion */
+
+struct idle {
+	const struct model *m;
+	const struct phases *p;
+	struct sample_choice choice;
+	uint8_t *operators; /* per track: operators run there */
+	int64_t *weight;    /* per frame */
+	int64_t all;
+	uint32_t count;
+	/* Where the search is: samples and events are sorted by track and time, windows by input and time. */
+	uint32_t track, event, window;
+	int64_t covered_ns; /* up to here something was recorded on the track */
+};
+
+static void find_operators(struct idle *s)
+{
+	const struct model *m = s->m;
+
+	for (uint32_t i = 1; i < m->event.count; i++)
+		if (m->event.phase[i] == PHASE_COMPUTE || m->event.phase[i] == PHASE_LAUNCH)
+			s->operators[m->event.track[i].v] = 1;
+}
+
+static bool is_in_step(struct idle *s, source_id source, int64_t ts_ns)
+{
+	const struct phase_window *w = s->p->windows;
+	uint32_t count = s->p->window_count;
+
+	while (s->window < count &&
+	       (w[s->window].source.v != source.v || w[s->window].end_ns <= ts_ns))
+		s->window++;
+	return s->window < count && w[s->window].start_ns <= ts_ns &&
+	       w[s->window].use == STEP_STEADY;
+}
+
+static bool is_covered(struct idle *s, uint32_t track, int64_t ts_ns)
+{
+	const struct event_table *e = &s->m->event;
+
+	for (; s->event < e->count &&
+	       (e->track[s->event].v < track ||
+		(e->track[s->event].v == track && e->ts_ns[s->event] <= ts_ns));
+	     s->event++)
+		if (e->track[s->event].v == track && e->phase[s->event] != PHASE_UNKNOWN &&
+		    event_is_slice(s->m, s->event))
+			s->covered_ns = MAX(s->covered_ns, event_end(s->m, s->event));
+	return s->covered_ns > ts_ns;
+}
+
+static void count_idle_sample(struct idle *s, uint32_t row, const uint32_t *own)
+{
+	const struct sample_table *t = &s->m->sample;
+	uint32_t track = t->track[row].v;
+
+	if (track != s->track) {
+		s->track = track;
+		s->window = 0;
+		s->covered_ns = INT64_MIN;
+	}
+	if (!s->operators[track] || t->ts_ns[row] == TIME_UNKNOWN ||
+	    !sample_counts(&s->choice, row) ||
+	    !is_in_step(s, s->m->track.source[track], t->ts_ns[row]) ||
+	    is_covered(s, track, t->ts_ns[row]))
+		return;
+	s->weight[own[t->stack[row].v]] += t->weight[row];
+	s->all += t->weight[row];
+	s->count++;
+}
+
+static void write_idle_part(const struct idle *s, struct buf *text)
+{
+	uint32_t top = 0;
+	char name[256];
+
+	for (uint32_t i = 1; i < s->m->frame.count; i++)
+		if (s->weight[i] > s->weight[top])
+			top = i;
+	if (!top || s->count < FEW || s->all <= 0)
+		return;
+	own_line_name(s->m, top, name, sizeof(name));
+	buf_printf(text, "; %.0f %% of that is in %s", samples_percent(s->weight[top], s->all),
+		   name);
+}
+
+static ow_status search_idle(struct idle *s, struct arena *scratch, struct buf *text,
+			     struct ow_error *err)
+{
+	const uint32_t *own = line_own_frames(s->m, scratch);
+
+	s->operators = ARENA_ARRAY(scratch, uint8_t, s->m->track.count);
+	s->weight = ARENA_ARRAY(scratch, int64_t, s->m->frame.count);
+	if (!own || !s->operators || !s->weight)
+		return error_no_memory(err);
+	find_operators(s);
+	for (uint32_t i = 1; i < s->m->sample.count; i++)
+		count_idle_sample(s, i, own);
+	write_idle_part(s, text);
+	return OW_OK;
+}
+
+/* What runs where nothing was recorded, from sampled stacks: "; 98 % of that is in train.py:38 main"; or how to learn that. */
+static ow_status verdict_idle(struct model *m, const struct event_filter *filter,
+			      const struct phases *p, struct arena *scratch, struct buf *text,
+			      struct ow_error *err)
+{
+	struct view_options options;
+	struct idle s = { .m = m, .p = p, .event = 1, .covered_ns = INT64_MIN };
+
+	if (m->sample.count <= 1 && str_eq(model_str(m, m->source.format[1]), STR("live")))
+		buf_puts(text, ", and a recording with --stacks shows what runs there");
+	if (m->sample.count <= 1)
+		return OW_OK;
+	OW_TRY(model_require_stacks(m, err));
+	view_options_init(&options);
+	OW_TRY(samples_choose(m, &options, scratch, &s.choice, err));
+	s.choice.filter = *filter;
+	return search_idle(&s, scratch, text, err);
+}
+
+#define NOTICED 0.10 /* part of a step that the others wait for the slow one */
+
+/* Of one rank, over its devices. */
+struct rank_sums {
+	int32_t rank;
+	double step_ns, own_ns; /* of a step; own: without communication */
+	const struct phase_group *group;
+};
+
+/* Groups [first, end) are of one job, and come by rank. */
+static uint32_t add_up_ranks(const struct phase_groups *groups, uint32_t first, uint32_t end,
+			     struct rank_sums *ranks)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = first; i < end; i++) {
+		const struct phase_group *g = &groups->items[i];
+		double step, own;
+
+		if (g->rank < 0 || !g->steps || g->time_ns <= 0)
+			continue;
+		step = (double)g->time_ns / g->steps;
+		own = step - (double)g->sums.share[CLASS_COMMUNICATION] / g->steps;
+		if (!count || ranks[count - 1].rank != g->rank)
+			ranks[count++] = (struct rank_sums){ .rank = g->rank };
+		if (own >= ranks[count - 1].own_ns) { /* the slowest device counts */
+			ranks[count - 1].own_ns = own;
+			ranks[count - 1].step_ns = step;
+			ranks[count - 1].group = g;
+		}
+	}
+	return count;
+}
+
+static int by_own(const void *a, const void *b)
+{
+	const struct rank_sums *x = a, *y = b;
+
+	return (x->own_ns > y->own_ns) - (x->own_ns < y->own_ns);
+}
+
+/* The class of which the slow rank has more than the middle one. */
+static enum phase_class what_is_more(const struct rank_sums *slow, const struct rank_sums *middle)
+{
+	enum phase_class most = CLASS_COUNT;
+	double most_ns = 0;
+
+	for (unsigned c = 0; c < CLASS_COUNT; c++) {
+		double more = (double)slow->group->sums.share[c] / slow->group->steps -
+			      (double)middle->group->sums.share[c] / middle->group->steps;
+
+		if (c != CLASS_COMMUNICATION && more > most_ns) {
+			most_ns = more;
+			most = (enum phase_class)c;
+		}
+	}
+	return most;
+}
+
+/* Of one job. */
+static void compare_ranks(const struct model *m, const struct phase_groups *groups,
+			  struct rank_sums *ranks, uint32_t count, struct buf *text)
+{
+	static const char *const words[CLASS_COUNT] = {
+		[CLASS_COMPUTE] = "computes",
+		[CLASS_DEVICE_TO_HOST] = "copies to the host",
+		[CLASS_HOST_TO_DEVICE] = "copies to the device",
+		[CLASS_INPUT] = "waits for input",
+		[CLASS_SYNCHRONISATION] = "synchronises",
+		[CLASS_INITIALISATION] = "initialises",
+		[CLASS_ALLOCATION] = "allocates and frees device memory",
+		[CLASS_LAUNCH] = "launches work",
+		[CLASS_HOST] = "runs host code",
+		[CLASS_RUN_QUEUE] = "waits for processors",
+		[CLASS_IDLE] = "does what was not recorded",
+	};
+	const struct rank_sums *slow, *middle;
+	enum phase_class more;
+
+	if (count < 2)
+		return;
+	qsort(ranks, count, sizeof(*ranks), by_own);
+	slow = &ranks[count - 1];
+	middle = &ranks[(count - 1) / 2];
+	more = what_is_more(slow, middle);
+	/* Without communication they do not wait for each other. */
+	if (slow->own_ns - middle->own_ns < NOTICED * slow->step_ns || more == CLASS_COUNT ||
+	    middle->step_ns - middle->own_ns < (slow->own_ns - middle->own_ns) / 2)
+		return;
+	buf_printf(text, " Rank %d ", slow->rank);
+	if (groups->runs > 1)
+		buf_printf(text, "of %.*s ", STR_ARG(phase_group_job(m, slow->group)));
+	buf_printf(text,
+		   "is slow: it %s for %.1f ms of a step, rank %d for %.1f ms, and the others "
+		   "wait for it in communication.",
+		   words[more], (double)slow->group->sums.share[more] / slow->group->steps / 1e6,
+		   middle->rank,
+		   (double)middle->group->sums.share[more] / middle->group->steps / 1e6);
+}
+
+/* One more sentence, when one rank makes the others wait: " Rank 3 is the slow one: …". */
+static ow_status verdict_ranks(const struct model *m, const struct phase_groups *groups,
+			       struct arena *scratch, struct buf *text, struct ow_error *err)
+{
+	struct rank_sums *ranks = ARENA_ARRAY(scratch, struct rank_sums, groups->count);
+
+	if (!ranks)
+		return groups->count ? error_no_memory(err) : OW_OK;
+	for (uint32_t first = 0, end; first < groups->count; first = end) {
+		end = first + 1;
+		while (end < groups->count && groups->items[end].run == groups->items[first].run)
+			end++;
+		compare_ranks(m, groups, ranks, add_up_ranks(groups, first, end, ranks), text);
+	}
+	return OW_OK;
+}
 
 #define INPUT_MODERATE 5.0
 #define INPUT_HIGH 20.0
@@ -23,8 +276,6 @@
 #define ALMOST_ALL 95.0
 #define FEW_STEPS 3
 
-#define NAME_COLUMNS 60 /* of a name in the sentence */
-
 static const struct limit {
 	double moderate, high;
 	const char *what;	/* "82 % of a step …" */
@@ -36,19 +287,29 @@ static const struct limit {
 				   "copies to the host", NULL },
 	[CLASS_HOST_TO_DEVICE] = { COPY_MODERATE, COPY_HIGH, "copies data to the device",
 				   "copies to the device", NULL },
-	[CLASS_LAUNCH] = { LAUNCH_MODERATE, LAUNCH_HIGH, "launches work for a device that waits",
+	[CLASS_LAUNCH] = { LAUNCH_MODERATE, LAUNCH_HIGH, "launches work while the device waits",
 			   "launches", "launches work for a device" },
+	[CLASS_INITIALISATION] = { OTHER_MODERATE, OTHER_HIGH,
+				   "is one-off initialisation while the device waits",
+				   "is one-off initialisation", "is one-off initialisation" },
+	[CLASS_ALLOCATION] = { OTHER_MODERATE, OTHER_HIGH,
+			       "allocates and frees device memory while the device waits",
+			       "allocates and frees device memory",
+			       "allocates and frees device memory" },
 	[CLASS_COMMUNICATION] = { COMMUNICATION_MODERATE, COMMUNICATION_HIGH,
-				  "is communication that no compute hides",
+				  "is communication that compute does not hide",
 				  "is exposed communication", NULL },
 	[CLASS_SYNCHRONISATION] = { OTHER_MODERATE, OTHER_HIGH,
-				    "synchronises with a device that does nothing", "synchronises",
+				    "waits to synchronise with an idle device", "synchronises",
 				    "waits in synchronisation" },
-	[CLASS_HOST] = { OTHER_MODERATE, OTHER_HIGH, "is host code for which the device waits",
+	[CLASS_HOST] = { OTHER_MODERATE, OTHER_HIGH, "is host code while the device waits",
 			 "is host code", "is host code around the operators" },
+	[CLASS_RUN_QUEUE] = { OTHER_MODERATE, OTHER_HIGH,
+			      "waits for a processor that other threads have",
+			      "waits for processors", NULL },
 	[CLASS_IDLE] = { OTHER_MODERATE, OTHER_HIGH,
-			 "has nothing recorded, on the host or on a device", "is idle",
-			 "has nothing recorded" },
+			 "was not recorded, neither on the host nor on a device", "is idle",
+			 "was not recorded" },
 };
 
 /* ---- what takes the time of a class ---- */
@@ -63,10 +324,11 @@ struct search {
 	struct model *m;
 	const struct event_filter *filter;
 	struct arena *scratch;
-	struct error *err;
+	struct ow_error *err;
 	const char *metric; /* of samples */
 	const struct phases *p;
 	int64_t *op_ns; /* per op */
+	int64_t sum_ns; /* of all, outliers included */
 	bool wrappers;	/* ops that only go around others count, too */
 };
 
@@ -123,45 +385,88 @@ static bool has_steps(const struct model *m)
 	return false;
 }
 
+static uint32_t count_steps(const struct model *m, const int64_t *row_ns, uint8_t *seen)
+{
+	uint32_t steps = 0;
+
+	for (uint32_t i = 1; i < m->op_step.count; i++) {
+		uint32_t step = m->op_step.step[i].v;
+
+		steps += row_ns[i] && step && !seen[step];
+		seen[step] |= row_ns[i] > 0;
+	}
+	return steps;
+}
+
+/* Makes s->op_ns from the times of ops in steps, without outliers; where nothing is left, everything counts. */
+static ow_status add_up_steps(struct search *s, const int64_t *row_ns)
+{
+	const struct model *m = s->m;
+	int64_t *values = ARENA_ARRAY(s->scratch, int64_t, (size_t)m->step.count + 1), all = 0;
+	uint8_t *seen = ARENA_ARRAY(s->scratch, uint8_t, m->step.count);
+	uint32_t steps;
+
+	if (!values || !seen)
+		return error_no_memory(s->err);
+	steps = count_steps(m, row_ns, seen);
+	for (int pass = 0; pass < 2 && !all; pass++) {
+		for (uint32_t op = 1; op < m->op.count; op++) {
+			uint32_t first = m->op.step_first[op], ran = 0;
+			int64_t sum = 0;
+
+			for (uint32_t i = first; i < first + m->op.step_count[op]; i++) {
+				if (row_ns[i])
+					values[ran++] = row_ns[i];
+				sum = span_add(sum, row_ns[i]);
+			}
+			if (ran)
+				s->op_ns[op] = sum - (pass ? 0 : work_outliers(values, ran, steps));
+			all = span_add(all, s->op_ns[op]);
+		}
+	}
+	return OW_OK;
+}
+
 /* Times of ops whose events have the phase, on devices or on the host; of stages of an input pipeline
- * when `stages`, whatever their phase. */
+ * when `stages`, whatever their phase. Outliers do not count, as in the view `work`, but for one-off
+ * initialisation. */
 static ow_status add_events(struct search *s, enum event_phase phase, enum track_work work,
 			    bool stages)
 {
 	const struct model *m = s->m;
-	bool in_steps = has_steps(m);
+	bool in_steps = has_steps(m), once = phase == PHASE_INITIALISATION;
+	int64_t *row_ns;
 
 	OW_TRY(model_require_nesting(s->m, s->err));
 	s->op_ns = ARENA_ARRAY(s->scratch, int64_t, m->op.count);
-	if (!s->op_ns)
+	row_ns = ARENA_ARRAY(s->scratch, int64_t, m->op_step.count);
+	if (!s->op_ns || !row_ns)
 		return error_no_memory(s->err);
+	s->sum_ns = 0;
 	for (uint32_t i = 1; i < m->event.count; i++) {
-		uint32_t op = m->event.op[i].v;
+		uint32_t op = m->event.op[i].v, step = m->event.step[i].v, row;
+		int64_t own;
 
-		if (!op || (!s->wrappers && m->op.flags[op] & OP_WRAPS) ||
-		    (in_steps && !m->event.step[i].v) ||
+		if (!op || (!s->wrappers && m->op.flags[op] & OP_WRAPS) || (in_steps && !step) ||
 		    (stages ? !is_stage(m, op) : m->event.phase[i] != phase) ||
 		    !event_is_slice(m, i) || track_work(m, m->event.track[i]) != work ||
 		    !filter_step(s->filter, m->event.step[i]) ||
 		    !filter_track(s->filter, m, m->event.track[i]))
 			continue;
-		s->op_ns[op] = span_add(s->op_ns[op], own_ns(s, i));
+		row = once ? 0 : op_step_find(m, op, step);
+		own = own_ns(s, i);
+		s->sum_ns = span_add(s->sum_ns, own);
+		if (row)
+			row_ns[row] = span_add(row_ns[row], own);
+		else
+			s->op_ns[op] = span_add(s->op_ns[op], own);
 	}
-	return OW_OK;
+	return once ? OW_OK : add_up_steps(s, row_ns);
 }
 
 /* ---- words ---- */
 
-static void add_name(struct buf *text, struct str name)
-{
-	struct str shown = utf8_fit(name, NAME_COLUMNS);
-
-	buf_add_str(text, shown);
-	if (shown.len < name.len)
-		buf_puts(text, "…");
-}
-
-/* A gradient is told by the op that it belongs to. */
+/* A gradient is named by the op that it belongs to. */
 static void add_op(struct buf *text, struct str name)
 {
 	struct str forward;
@@ -178,11 +483,13 @@ static double percent(int64_t part, int64_t whole)
 	return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* "82 %"; a share that is there is never told as none. */
+/* "82 %". A small share is "under 1 %", not 0 %, and what is not all of it is not 100 %. */
 static void add_percent(struct buf *text, double share)
 {
 	if (share > 0 && share < 0.5)
-		buf_puts(text, "under 1 %");
+		buf_puts(text, text->len ? "under 1 %" : "Under 1 %");
+	else if (share > 99.5 && share < 99.995)
+		buf_puts(text, text->len ? "over 99 %" : "Over 99 %");
 	else
 		buf_printf(text, "%.0f %%", share);
 }
@@ -232,7 +539,7 @@ static ow_status add_stage(struct search *s, struct buf *text)
 	return OW_OK;
 }
 
-/* Where launching itself takes the time its number is what matters; else the call that does. */
+/* If launching itself takes the time, the number of launches matters; else the slowest call. */
 static ow_status add_launches(struct search *s, struct buf *text, const struct phase_group *all)
 {
 	struct top top;
@@ -248,6 +555,14 @@ static ow_status add_launches(struct search *s, struct buf *text, const struct p
 	return OW_OK;
 }
 
+static bool has_frames(const struct model *m)
+{
+	for (uint32_t t = 1; t < m->track.count; t++)
+		if (m->track.kind[t] == TRACK_FRAMES)
+			return true;
+	return false;
+}
+
 static ow_status add_detail(struct search *s, struct buf *text, enum phase_class class,
 			    const struct phase_group *all)
 {
@@ -257,6 +572,8 @@ static ow_status add_detail(struct search *s, struct buf *text, enum phase_class
 		[CLASS_DEVICE_TO_HOST] = PHASE_DEVICE_TO_HOST,
 		[CLASS_HOST_TO_DEVICE] = PHASE_HOST_TO_DEVICE,
 		[CLASS_SYNCHRONISATION] = PHASE_SYNCHRONISATION,
+		[CLASS_INITIALISATION] = PHASE_INITIALISATION,
+		[CLASS_ALLOCATION] = PHASE_ALLOCATION,
 		[CLASS_LAUNCH] = PHASE_LAUNCH,
 		[CLASS_HOST] = PHASE_HOST,
 	};
@@ -268,6 +585,8 @@ static ow_status add_detail(struct search *s, struct buf *text, enum phase_class
 		return add_stage(s, text);
 	if (class == CLASS_IDLE)
 		return verdict_idle(s->m, s->filter, s->p, s->scratch, text, s->err);
+	if (class == CLASS_RUN_QUEUE)
+		return OW_OK;
 	if (class == CLASS_LAUNCH)
 		return add_launches(s, text, all);
 	if (class == CLASS_COMPUTE) {
@@ -290,14 +609,19 @@ static ow_status add_detail(struct search *s, struct buf *text, enum phase_class
 		s->wrappers = false;
 		what = "the costliest range is";
 	}
-	add_top(s, text, &top, what, of);
+	if (class == CLASS_HOST && s->sum_ns < all->sums.total[CLASS_HOST] / 2 && has_frames(s->m))
+		buf_puts(text, ", most of it Python between operators");
+	else
+		add_top(s, text, &top, what, of);
+	if (class == CLASS_COMMUNICATION && top.op)
+		return verdict_collective_wait(s->m, s->filter, top.op, text, s->err);
 	return OW_OK;
 }
 
 /* ---- from phases ---- */
 
 /* The largest share above its limit; CLASS_COUNT when there is none. */
-static enum phase_class worst(const struct phase_group *g, bool high, enum phase_class but)
+static enum phase_class worst_class(const struct phase_group *g, bool high, enum phase_class but)
 {
 	enum phase_class found = CLASS_COUNT;
 
@@ -317,35 +641,47 @@ static double share_of(const struct phase_group *g, enum phase_class class)
 	return percent(g->sums.share[class], g->time_ns);
 }
 
+/* "; 38 % computes". Without any record of compute its share is not 0 %: it is not known. */
+static void add_compute(const struct phase_group *g, const char *computes, struct buf *text)
+{
+	if (!g->has_device && !g->sums.total[CLASS_COMPUTE]) {
+		buf_puts(text, "; no work of a device is in the file");
+		return;
+	}
+	buf_puts(text, "; ");
+	add_percent(text, share_of(g, CLASS_COMPUTE));
+	buf_printf(text, " %s", computes);
+}
+
 static ow_status from_phases(struct search *s, const struct phase_group *g, struct buf *text)
 {
-	enum phase_class problem = worst(g, true, CLASS_COUNT), second;
+	enum phase_class problem = worst_class(g, true, CLASS_COUNT), second;
 	double compute = share_of(g, CLASS_COMPUTE);
 
 	bool unseen = !g->has_device && g->sums.total[CLASS_LAUNCH] > 0;
 	const char *computes = unseen ? "runs operators on the host" : "computes";
+	const char *whole = g->known ? "a step" : "the recording";
 
+	if (problem == CLASS_IDLE && compute >= COMPUTE_BOUND && g->has_device)
+		problem = CLASS_COUNT; /* what is known and larger comes before what is not known */
 	if (unseen)
-		buf_puts(text, "What the device did is not in the file; ");
+		buf_puts(text, "The file does not show what the device did; ");
 	if (problem == CLASS_COUNT) {
-		second = worst(g, false, CLASS_COUNT);
+		second = worst_class(g, false, CLASS_COUNT);
 		buf_puts(text, compute >= COMPUTE_BOUND && !unseen ? "Compute-bound: " : "");
 		add_percent(text, compute);
-		buf_printf(text, " of a step %s", computes);
+		buf_printf(text, " of %s %s", whole, computes);
 		OW_TRY(add_detail(s, text, CLASS_COMPUTE, g));
 	} else {
 		const struct limit *limit = &limits[problem];
 
-		second = worst(g, true, problem);
+		second = worst_class(g, true, problem);
 		add_percent(text, share_of(g, problem));
-		buf_printf(text, " of a step %s",
+		buf_printf(text, " of %s %s", whole,
 			   limit->alone && !g->has_device ? limit->alone : limit->what);
 		OW_TRY(add_detail(s, text, problem, g));
-		if (second == CLASS_COUNT) {
-			buf_puts(text, "; ");
-			add_percent(text, compute);
-			buf_printf(text, " %s", computes);
-		}
+		if (second == CLASS_COUNT)
+			add_compute(g, computes, text);
 	}
 	if (second != CLASS_COUNT) {
 		buf_puts(text, "; ");
@@ -353,83 +689,180 @@ static ow_status from_phases(struct search *s, const struct phase_group *g, stru
 		buf_printf(text, " %s", limits[second].short_what);
 	}
 	buf_add_char(text, '.');
+	if (g->has_device)
+		verdict_sync_calls(s->m, s->filter, text);
 	return OW_OK;
 }
 
 /* ---- from ops ---- */
 
-static ow_status from_ops(struct search *s, struct buf *text)
+/* A few marks beside a profile of samples are not the story. */
+static bool samples_cover_more(const struct model *m, int64_t ops_ns)
+{
+	int64_t first = INT64_MAX, last = INT64_MIN;
+
+	for (uint32_t i = 1; i < m->sample.count; i++)
+		if (m->sample.ts_ns[i] != TIME_UNKNOWN) {
+			first = MIN(first, m->sample.ts_ns[i]);
+			last = MAX(last, m->sample.ts_ns[i]);
+		}
+	return first < last && ops_ns < span_length(first, last) / 10;
+}
+
+bool verdict_is_live(const struct model *m)
+{
+	return m->source.count > 1 && str_eq(model_str(m, m->source.format[1]), STR("live"));
+}
+
+/* From the first to the last thing that a recording has. */
+static int64_t recorded_span(const struct search *s)
+{
+	const struct model *m = s->m;
+	int64_t first = INT64_MAX, last = INT64_MIN;
+
+	for (uint32_t i = 1; s->p && i < m->source.count; i++) {
+		first = MIN(first, s->p->inputs[i].first_ns);
+		last = MAX(last, s->p->inputs[i].last_ns);
+	}
+	for (uint32_t i = 1; i < m->sample.count; i++)
+		if (m->sample.ts_ns[i] != TIME_UNKNOWN) {
+			first = MIN(first, m->sample.ts_ns[i]);
+			last = MAX(last, m->sample.ts_ns[i]);
+		}
+	return last > first ? last - first : 0;
+}
+
+/* "Recorded calls cover 0.01 % of the run (154us of 1.02s)": calls of all threads together, so that it is less rather than more. */
+static bool add_coverage(const struct search *s, int64_t calls_ns, struct buf *text)
+{
+	char part[HUMAN_SIZE], all[HUMAN_SIZE];
+	int64_t span = verdict_is_live(s->m) ? recorded_span(s) : 0;
+
+	if (span <= 0 || percent(calls_ns, span) >= LITTLE)
+		return false;
+	human_int(part, calls_ns, HUMAN_UNIT_NS, false);
+	human_int(all, span, HUMAN_UNIT_NS, false);
+	buf_printf(text, "%sRecorded calls cover %.2g %% of ", text->len ? " " : "",
+		   percent(calls_ns, span));
+	if (s->m->sample.count > 1)
+		buf_printf(text, "the run (%s of %s)", part, all);
+	else /* nothing says when it began and ended */
+		buf_printf(text, "the %s from the first to the last of them (%s)", all, part);
+	return true;
+}
+
+static ow_status sum_ops(struct search *s, struct top *top)
 {
 	struct model *m = s->m;
 	int64_t values[METRIC_COUNT];
 	struct event_sums sums;
 	struct metric_plan plan;
-	struct top top;
 
 	s->op_ns = ARENA_ARRAY(s->scratch, int64_t, m->op.count);
 	if (!s->op_ns)
 		return error_no_memory(s->err);
 	metric_plan_init(&plan, m, s->filter->step ? m->step.number[s->filter->step] : -1,
 			 METRIC_BIT(METRIC_MICROS));
-	if (s->filter->rank >= 0 || filter_has_time(s->filter)) {
+	if (s->filter->rank >= 0 || s->filter->run || filter_has_time(s->filter)) {
 		OW_TRY(event_sums_make(m, s->filter, s->scratch, &sums, s->err));
 		metric_plan_filter(&plan, &sums);
 	}
+	plan.all_steps = metric_all_steps(&plan, s->filter->rank);
 	for (uint32_t op = 1; op < m->op.count; op++) {
 		metric_eval(&plan, (op_id){ op }, values);
 		s->op_ns[op] = MAX(values[METRIC_MICROS], 0);
 	}
-	OW_TRY(find_top(s, &top));
+	return find_top(s, top);
+}
+
+/* Of a recorded program without steps: where its samples are, and how little the recorded calls say. */
+static ow_status from_live_samples(struct search *s, struct buf *text)
+{
+	struct top top;
+
+	OW_TRY(verdict_samples(s->m, s->filter, s->metric, text, s->err));
+	OW_TRY(sum_ops(s, &top));
+	if (add_coverage(s, top.all_ns, text))
+		buf_add_char(text, '.');
+	return OW_OK;
+}
+
+/* What an input without times has instead. */
+static const char *why_untimed(const struct model *m)
+{
+	bool variables_only = m->op.count > 1;
+
+	if (m->event.count > 1)
+		return "No work on a thread or a device has a duration: the input has only points "
+		       "in time, counters or asynchronous events.";
+	if (m->op.count <= 1)
+		return "The input has nothing to profile: neither operations nor times.";
+	for (uint32_t i = 1; i < m->source.count && variables_only; i++)
+		variables_only = str_eq(model_str(m, m->source.format[i]), STR("checkpoint"));
+	return variables_only
+		       ? "The input has no times: it has the variables of a model, not a run."
+		       : "The input has no times: it describes a program, not a run.";
+}
+
+static ow_status from_ops(struct search *s, struct buf *text)
+{
+	struct model *m = s->m;
+	struct work_top work;
+	struct top top;
+
+	OW_TRY(sum_ops(s, &top));
 	if (!top.type_ns) {
-		buf_puts(text,
-			 m->event.count > 1
-				 ? "Nothing that ran on a thread or a device was timed: there are "
-				   "only points "
-				   "in time, counters or asynchronous events."
-				 : "Nothing was timed: this describes a program, not a run of it.");
+		bool written;
+
+		if (m->sample.count > 1)
+			return verdict_samples(m, s->filter, s->metric, text, s->err);
+		OW_TRY(verdict_memory(m, s->filter, text, &written, s->err));
+		if (written)
+			return OW_OK;
+		buf_puts(text, why_untimed(m));
 		return OW_OK;
 	}
-	buf_printf(text, "%.0f %% of op time is ", percent(top.type_ns, top.all_ns));
-	add_name(text, model_str(m, (str_id){ top.type }));
-	if (m->op.name[top.op].v != top.type) {
-		bool only = top.op_ns == top.type_ns;
+	if (samples_cover_more(m, top.all_ns))
+		return verdict_samples(m, s->filter, s->metric, text, s->err);
+	if (add_coverage(s, top.all_ns, text))
+		buf_puts(text, "; what it did otherwise is not in the file. ");
+	OW_TRY(work_top_find(m, s->filter, s->scratch, &work, s->err));
+	buf_printf(text, "%.0f %% of op time%s is ", percent(work.type_ns, work.all_ns),
+		   work.apart ? ", outliers apart," : "");
+	add_name(text, model_str(m, (str_id){ work.type }));
+	if (m->op.name[work.op].v != work.type) {
+		bool only = work.op_ns == work.type_ns;
 
 		buf_puts(text, only ? ", all of it in " : "; the costliest is ");
-		add_op(text, model_str(m, m->op.name[top.op]));
+		add_op(text, model_str(m, m->op.name[work.op]));
 		if (!only)
-			buf_printf(text, " (%.0f %%)", percent(top.op_ns, top.all_ns));
+			buf_printf(text, " (%.0f %%)", percent(work.op_ns, work.all_ns));
 	}
 	buf_add_char(text, '.');
 	return OW_OK;
 }
 
-/* ---- all of it ---- */
-
-/* Of a program that was recorded while it ran. */
-static bool is_live(const struct model *m)
-{
-	return m->source.count > 1 && str_eq(model_str(m, m->source.format[1]), STR("live"));
-}
+/* ---- the sentence ---- */
 
 static bool has_live_steps(const struct model *m, const struct phase_group *g)
 {
-	return g->steps >= FEW_STEPS && is_live(m);
+	return g->steps >= FEW_STEPS && verdict_is_live(m);
 }
 
-/* Nothing says where steps begin: the time between the first and the last record is none, and no measure of the program. */
+/* Nothing shows where steps begin: the time between the first and the last record is not a step. */
 static bool is_shapeless(const struct model *m, const struct phase_group *g)
 {
-	return is_live(m) && m->window.count <= 1 && !g->has_device;
+	return verdict_is_live(m) && m->window.count <= 1 && !g->has_device;
 }
 
-/* Names that happen to say something are no reason to judge a program of which nothing else is known. */
-static bool says_something(const struct model *m, const struct phase_group *g)
+/* A few classified names are not enough to judge a program when nothing else is known. */
+static bool has_evidence(const struct model *m, const struct phase_group *g)
 {
 	return g->time_ns > 0 &&
 	       (g->has_device || share_of(g, CLASS_IDLE) < ALMOST_ALL || has_live_steps(m, g));
 }
 
-static ow_status write(struct search *s, struct phases *p, struct buf *text)
+static ow_status judge_job(struct search *s, struct phases *p, struct buf *text)
 {
 	struct phase_groups groups;
 
@@ -437,15 +870,74 @@ static ow_status write(struct search *s, struct phases *p, struct buf *text)
 	OW_TRY(phases_group(s->m, p, &p->arena, &groups, s->err));
 	s->p = p;
 	if (is_shapeless(s->m, &groups.all) && s->m->sample.count > 1)
-		return verdict_samples(s->m, s->filter, s->metric, text, s->err);
-	if (is_shapeless(s->m, &groups.all) || !says_something(s->m, &groups.all))
+		return from_live_samples(s, text);
+	if (is_shapeless(s->m, &groups.all) || !has_evidence(s->m, &groups.all))
 		return from_ops(s, text);
 	OW_TRY(from_phases(s, &groups.all, text));
 	return verdict_ranks(s->m, &groups, s->scratch, text, s->err);
 }
 
+/* The first input of each job that has events; how many there are. */
+static uint32_t find_jobs(const struct search *s, source_id *first)
+{
+	const struct model *m = s->m;
+	uint8_t *timed = ARENA_ARRAY(s->scratch, uint8_t, m->source.count);
+	uint32_t count = 0;
+
+	if (!timed || s->filter->run || m->source.count <= 2)
+		return 0;
+	for (uint32_t i = 1; i < m->event.count; i++)
+		timed[m->track.source[m->event.track[i].v].v] = 1;
+	for (uint32_t i = 1; i < m->source.count; i++) {
+		bool known = !timed[i] || !filter_source(s->filter, m, (source_id){ i });
+
+		for (uint32_t k = 0; k < count && !known; k++)
+			known = m->source.run[first[k].v] == m->source.run[i];
+		if (!known)
+			first[count++] = (source_id){ i };
+	}
+	return count;
+}
+
+/* Jobs that have nothing to do with each other: a sentence each, of the first few. */
+static ow_status judge_each(const struct search *s, const source_id *first, uint32_t count,
+			    struct buf *text)
+{
+	uint32_t shown = MIN(count, (uint32_t)JOBS_SHOWN);
+
+	buf_printf(text, "%u different jobs, each judged by itself.", count);
+	for (uint32_t i = 0; i < shown; i++) {
+		struct phase_group group = { .source = first[i] };
+		struct event_filter filter = *s->filter;
+		struct search part = *s;
+		struct phases p = { 0 };
+		ow_status status;
+
+		filter.run = s->m->source.run[first[i].v];
+		part.filter = &filter;
+		buf_printf(text, " %.*s: ", STR_ARG(phase_group_job(s->m, &group)));
+		status = judge_job(&part, &p, text);
+		phases_release(&p);
+		OW_TRY(status);
+	}
+	if (shown < count)
+		buf_printf(text, " … and %u more: open them one by one.", count - shown);
+	return OW_OK;
+}
+
+static ow_status write_verdict(struct search *s, struct phases *p, struct buf *text)
+{
+	source_id *first = ARENA_ARRAY(s->scratch, source_id, s->m->source.count);
+	uint32_t jobs;
+
+	if (!first)
+		return error_no_memory(s->err);
+	jobs = find_jobs(s, first);
+	return jobs > 1 ? judge_each(s, first, jobs, text) : judge_job(s, p, text);
+}
+
 ow_status verdict_write(struct model *m, const struct event_filter *filter, const char *metric,
-			struct buf *text, struct error *err)
+			struct buf *text, struct ow_error *err)
 {
 	struct arena scratch;
 	struct search s = {
@@ -459,7 +951,7 @@ ow_status verdict_write(struct model *m, const struct event_filter *filter, cons
 		return text->failed ? error_no_memory(err) : OW_OK;
 	}
 	arena_init(&scratch, m->mem);
-	status = write(&s, &p, text);
+	status = write_verdict(&s, &p, text);
 	phases_release(&p);
 	arena_release(&scratch);
 	if (status == OW_OK && text->failed)

@@ -5,10 +5,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "analyze/verdict.h"
+#include "analyze/verdict/verdict.h"
 #include "support/trace_model.h"
 
-static const struct event_filter everything = { INT64_MIN, INT64_MAX, -1, 0 };
+static const struct event_filter everything = { INT64_MIN, INT64_MAX, -1, 0, 0 };
 
 static void expect(struct small_model *s, const char *want)
 {
@@ -99,24 +99,28 @@ static void ranks_of_two_jobs(void **state)
 	small_open(&s);
 	add_two_ranks(&s, (int64_t[]){ 40, 41 }, 1);
 	add_two_ranks(&s, (int64_t[]){ 20, 70 }, 2);
-	close_trace(&s,
-		    "47 % of a step is communication that no compute hides; the costliest call is "
-		    "gloo:all_reduce; 43 % waits for input. Rank 1 of b.json is the slow one: it "
-		    "waits for input for 70.0 ms of a step, rank 0 for 20.0 ms, and communication "
-		    "makes the others wait for it.");
+	close_trace(&s, "2 different jobs, each judged by itself. a.json: 50 % of a step is "
+			"communication that compute does not hide; the costliest call is "
+			"gloo:all_reduce; 40 % waits for input. a.json: 45 % of a step is "
+			"communication that compute does not hide; the costliest call is "
+			"gloo:all_reduce, of which at least 56 % is waiting for the other rank; "
+			"45 % waits for input. Rank 1 is slow: it waits for input for 70.0 ms "
+			"of a step, rank 0 for 20.0 ms, and the others wait for it in "
+			"communication.");
 }
 
 static void ranks(void **state)
 {
 	(void)state;
 	two_ranks((int64_t[]){ 20, 70 },
-		  "45 % of a step is communication that no compute hides; the costliest call is "
-		  "gloo:all_reduce; 45 % waits for input. Rank 1 is the slow one: it waits for "
-		  "input for 70.0 ms of a step, rank 0 for 20.0 ms, and communication makes the "
-		  "others wait for it.");
+		  "45 % of a step is communication that compute does not hide; the costliest call "
+		  "is gloo:all_reduce, of which at least 56 % is waiting for the other rank; 45 % "
+		  "waits for input. Rank 1 is slow: it waits for input "
+		  "for 70.0 ms of a step, rank 0 for 20.0 ms, and the others wait for it in "
+		  "communication.");
 	two_ranks((int64_t[]){ 40, 45 },
-		  "48 % of a step is communication that no compute hides; the costliest call is "
-		  "gloo:all_reduce; 42 % waits for input.");
+		  "48 % of a step is communication that compute does not hide; the costliest call "
+		  "is gloo:all_reduce; 42 % waits for input.");
 }
 
 static void compute(void **state)
@@ -144,10 +148,8 @@ static void launches(void **state)
 			trace_slice(&s, l.host, "cudaLaunchKernel", PHASE_LAUNCH, i * 10,
 				    i * 10 + 8),
 			trace_slice(&s, l.stream, "tiny", PHASE_COMPUTE, i * 10 + 8, i * 10 + 10));
-	close_trace(
-		&s,
-		"80 % of a step launches work for a device that waits; it starts 10 kernels and "
-		"copies; 20 % computes.");
+	close_trace(&s, "80 % of a step launches work while the device waits; it starts 10 kernels "
+			"and copies; 20 % computes.");
 }
 
 static void communication(void **state)
@@ -159,9 +161,8 @@ static void communication(void **state)
 	trace_slice(&s, l.stream, "gemm", PHASE_COMPUTE, 0, 60);
 	trace_slice(&s, l.stream, "ncclAllReduce", PHASE_COMMUNICATION, 60, 84);
 	trace_slice(&s, l.host, "aten::item", PHASE_HOST, 84, 100);
-	close_trace(&s,
-		    "24 % of a step is communication that no compute hides; the costliest call is "
-		    "ncclAllReduce; 16 % is host code.");
+	close_trace(&s, "24 % of a step is communication that compute does not hide; the costliest "
+			"call is ncclAllReduce; 16 % is host code.");
 }
 
 static void host(void **state)
@@ -172,14 +173,12 @@ static void host(void **state)
 	(void)state;
 	trace_slice(&s, l.stream, "gemm", PHASE_COMPUTE, 0, 40);
 	trace_slice(&s, l.host, "aten::nonzero", PHASE_HOST, 40, 100);
-	close_trace(
-		&s,
-		"60 % of a step is host code for which the device waits; the costliest operator "
-		"is aten::nonzero; 40 % computes.");
+	close_trace(&s, "60 % of a step is host code while the device waits; the costliest "
+			"operator is aten::nonzero; 40 % computes.");
 
 	l = open_trace(&s); /* nothing is on a device, and something is missing */
 	trace_slice(&s, l.host, "Conv", PHASE_COMPUTE, 0, 70);
-	close_trace(&s, "30 % of a step has nothing recorded; 70 % computes.");
+	close_trace(&s, "30 % of a step was not recorded; 70 % computes.");
 }
 
 static void flag(struct small_model *s, event_id event, uint32_t flags)
@@ -203,18 +202,14 @@ static void wrappers(void **state)
 		if (i != load.v)
 			s.m->event.step[i] = builder_step(&s.b, 1);
 	flag(&s, kernel, OP_SHORT_TYPE);
-	close_trace(
-		&s,
-		"70 % of a step is host code for which the device waits; the costliest operator "
-		"is aten::mm; 30 % computes.");
+	close_trace(&s, "70 % of a step is host code while the device waits; the costliest "
+			"operator is aten::mm; 30 % computes.");
 
 	l = open_trace(&s);
 	flag(&s, trace_slice(&s, l.host, "## backward ##", PHASE_HOST, 0, 100), OP_WRAPS);
 	trace_slice(&s, l.stream, "gemm", PHASE_COMPUTE, 0, 30);
-	close_trace(
-		&s,
-		"70 % of a step is host code for which the device waits; the costliest range is "
-		"## backward ##; 30 % computes.");
+	close_trace(&s, "70 % of a step is host code while the device waits; the costliest range "
+			"is ## backward ##; 30 % computes.");
 
 	l = open_trace(&s);
 	kernel = trace_slice(&s, l.stream, "void gemm<float, 128>", PHASE_COMPUTE, 0, 100);
@@ -244,17 +239,18 @@ static void slow_calls(void **state)
 							    .phase = PHASE_COMPUTE });
 	trace_launch(&s, call, work);
 	close_trace(&s,
-		    "100 % of a step launches work for a device that waits; the costliest call is "
-		    "cudaFree (90 % of launching); under 1 % computes.");
+		    "Over 99 % of a step launches work while the device waits; the costliest call "
+		    "is cudaFree (90 % of launching); under 1 % computes.");
 
 	small_open(&s); /* a device that is called, and of which nothing is told */
 	source = trace_source(&s, "a.json", 0);
 	l.host = trace_track(&s, source, "main", TRACK_HOST, NULL);
 	trace_slice(&s, l.host, "aten::mm", PHASE_COMPUTE, 0, 98);
 	trace_slice(&s, l.host, "cudaLaunchKernel", PHASE_LAUNCH, 98, 100);
-	close_trace(&s, "What the device did is not in the file; 98 % of a step runs operators on "
-			"the host; "
-			"the costliest op is aten::mm (100 % of compute).");
+	close_trace(
+		&s,
+		"The file does not show what the device did; 98 % of the recording runs operators "
+		"on the host; the costliest op is aten::mm (100 % of compute).");
 }
 
 /* One name that means something does not make a training job of any program. */
@@ -266,16 +262,15 @@ static void hardly_any_phase(void **state)
 	(void)state;
 	trace_slice(&s, l.host, "RunTask", PHASE_UNKNOWN, 0, 90);
 	trace_slice(&s, l.host, "Synchronize", PHASE_SYNCHRONISATION, 90, 91);
-	close_trace(&s, "99 % of op time is RunTask.");
+	close_trace(&s, "100 % of op time is RunTask."); /* waiting is not work */
 
 	small_open(&s);
 	l.host = trace_track(&s, trace_source(&s, "a.json", 0), "main", TRACK_HOST, NULL);
 	builder_add_event(&s.b,
 			  &(struct event_row){
 				  .ts_ns = 5, .dur_ns = TIME_UNKNOWN, .track = l.host, .ph = 'i' });
-	close_trace(&s, "Nothing that ran on a thread or a device was timed: there are only points "
-			"in time, "
-			"counters or asynchronous events.");
+	close_trace(&s, "No work on a thread or a device has a duration: the input has only points "
+			"in time, counters or asynchronous events.");
 }
 
 /* Three steps of a recording, of 100 ms each, of which an operator takes so many; then a line of Python is seen. With 1
@@ -317,22 +312,25 @@ static void nothing_recorded(void **state)
 	(void)state;
 	small_open(&s);
 	add_live_steps(&s, 60, true);
-	close_trace(&s, "40 % of a step has nothing recorded; 100 % of that is in train.py:12 "
-			"wait; 60 % computes.");
+	close_trace(&s, "40 % of a step was not recorded; 100 % of that is in train.py:12 wait; 60 "
+			"% computes.");
 	small_open(&s); /* next to nothing is recorded, of what is known to be steps */
 	add_live_steps(&s, 2, true);
-	close_trace(&s, "98 % of a step has nothing recorded; 100 % of that is in train.py:12 "
-			"wait; 2 % computes.");
+	close_trace(&s, "98 % of a step was not recorded; 100 % of that is in train.py:12 wait; 2 "
+			"% computes.");
 	small_open(&s);
 	add_live_steps(&s, 1, true);
-	close_trace(&s, "50 % of wall is spent in main itself.");
+	close_trace(&s, "50 % of wall is spent in main (train.py:34) itself. Recorded "
+			"calls cover 1 % of the run (3.00ms of 299ms).");
 	small_open(&s);
 	add_live_steps(&s, 1, false);
-	close_trace(&s, "100 % of op time is aten::mm.");
+	close_trace(&s, "Recorded calls cover 1.5 % of the 201ms from the first to the last of "
+			"them (3.00ms); what it did otherwise is not in the file. 100 % of op time "
+			"is aten::mm.");
 	small_open(&s);
 	add_live_steps(&s, 2, false);
-	close_trace(&s, "98 % of a step has nothing recorded, and a recording with --stacks tells "
-			"what runs there; 2 % computes.");
+	close_trace(&s, "98 % of a step was not recorded, and a recording with --stacks shows what "
+			"runs there; 2 % computes.");
 }
 
 static void ops(void **state)
@@ -357,12 +355,78 @@ static void ops(void **state)
 	small_run(&s, small_op(&s, "input/MatchingFiles", "MatchingFiles", CPU0), 1, 0, 60, 0);
 	small_run(&s, small_op(&s, "fc/MatMul", "MatMul", CPU0), 1, 0, 40, 0);
 	close_trace(&s, "60 % of op time is MatchingFiles, all of it in input/MatchingFiles.");
+}
 
+static void without_times(void **state)
+{
+	struct small_model s;
+
+	(void)state;
 	small_open(&s);
+	small_source(&s, "graph.pb", "graphdef");
 	small_op(&s, "a", "MatMul", NULL);
-	close_trace(&s, "Nothing was timed: this describes a program, not a run of it.");
+	close_trace(&s, "The input has no times: it describes a program, not a run.");
 	small_open(&s);
-	close_trace(&s, "Nothing was timed: this describes a program, not a run of it.");
+	small_source(&s, "model.index", "checkpoint");
+	small_op(&s, "a", "VariableV2", NULL);
+	close_trace(&s, "The input has no times: it has the variables of a model, not a run.");
+	small_open(&s);
+	small_source(&s, "events", "tfevents");
+	close_trace(&s, "The input has nothing to profile: neither operations nor times.");
+}
+
+/* An op that is slow in one of many steps leads no list, whatever it adds up to. */
+static void outliers(void **state)
+{
+	struct small_model s;
+	struct lane l;
+	op_id clip, conv;
+
+	(void)state;
+	small_open(&s);
+	clip = small_op(&s, "Clip_7", "Clip", CPU0);
+	conv = small_op(&s, "Conv_1", "Conv", CPU0);
+	for (int i = 0; i < 5; i++) {
+		small_run(&s, conv, i, i * 100, 30, 0);
+		small_run(&s, clip, i, i * 100 + 40, i == 2 ? 5000 : 10, 0);
+	}
+	close_trace(&s, "75 % of op time, outliers apart, is Conv, all of it in Conv_1.");
+
+	l = open_trace(&s); /* the same where phases are known */
+	for (int i = 0; i < 4; i++) {
+		int64_t at = i * 100, len = i == 2 ? 10 : 60;
+		event_id events[2];
+
+		if (i)
+			trace_step(&s, l.source, i + 1, at, at + 100);
+		events[0] = trace_slice(&s, l.stream, "gemm", PHASE_COMPUTE, at, at + len);
+		events[1] = trace_slice(&s, l.stream, "clip", PHASE_COMPUTE, at + len,
+					at + (i == 2 ? 99 : 64));
+		for (int k = 0; k < 2; k++)
+			s.m->event.step[events[k].v] = builder_step(&s.b, i + 1);
+	}
+	/* clip adds up to 101 ms, of which 89 are in one step */
+	close_trace(&s, "Compute-bound: 73 % of a step computes; the costliest kernel is gemm (92 "
+			"% of compute); 27 % is idle.");
+}
+
+/* Traces of which nothing is known but names. */
+static void jobs_without_phases(void **state)
+{
+	struct small_model s;
+
+	(void)state;
+	small_open(&s);
+	for (int i = 0; i < 2; i++) {
+		source_id source = trace_source(&s, i ? "b.json" : "a.json", -1);
+		track_id host = trace_track(&s, source, "main", TRACK_HOST, NULL);
+
+		s.m->source.run[source.v] = (uint32_t)i + 1;
+		trace_slice(&s, host, i ? "parse" : "draw", PHASE_UNKNOWN, 0, 30);
+		trace_slice(&s, host, "both", PHASE_UNKNOWN, 40, i ? 50 : 110);
+	}
+	close_trace(&s, "2 different jobs, each judged by itself. a.json: 70 % of op time is both. "
+			"b.json: 75 % of op time is parse.");
 }
 
 static void without_memory(void **state)
@@ -402,6 +466,9 @@ int main(void)
 		cmocka_unit_test(communication),
 		cmocka_unit_test(host),
 		cmocka_unit_test(ops),
+		cmocka_unit_test(without_times),
+		cmocka_unit_test(outliers),
+		cmocka_unit_test(jobs_without_phases),
 		cmocka_unit_test(without_memory),
 		cmocka_unit_test(wrappers),
 		cmocka_unit_test(nothing_recorded),

@@ -1,14 +1,13 @@
 /*
- * view_verdict.c: the sentence of verdict.h as a table of one cell, so that it can be asked for like
- * everything else.
+ * view_verdict.c: the view `verdict`: the sentence of verdict.h as a table of one cell, so commands, SQL and Python can ask for it.
  */
-#include "analyze/verdict.h"
+#include "analyze/verdict/verdict.h"
 #include "analyze/view.h"
 
-static ow_status run(struct model *m, const struct view_options *options, struct result *out,
-		     struct error *err)
+static ow_status run_verdict_view(struct model *m, const struct view_options *options,
+				  struct table *out, struct ow_error *err)
 {
-	uint32_t column = result_column(out, "verdict", "verdict", RESULT_TEXT, RESULT_PLAIN);
+	uint32_t column = table_add_column(out, "verdict", "verdict", TYPE_TEXT, UNIT_NONE);
 	struct event_filter filter;
 	struct buf text;
 	ow_status status;
@@ -18,7 +17,7 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 	buf_init(&text, m->mem);
 	status = verdict_write(m, &filter, options->metric, &text, err);
 	if (status == OW_OK)
-		result_set_text(out, result_row(out, 0), column, buf_str(&text));
+		table_set_text(out, table_add_row(out, 0), column, buf_str(&text));
 	buf_release(&text);
 	OW_TRY(status);
 	return out->status == OW_OK ? OW_OK : error_no_memory(err);
@@ -26,6 +25,7 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 
 const struct view view_verdict = {
 	.name = "verdict",
-	.summary = "one sentence on what the time goes to",
-	.run = run,
+	.summary = "one sentence on where the time goes",
+	.uses = VIEW_USES_PART | VIEW_USES_METRIC,
+	.run = run_verdict_view,
 };

@@ -1,7 +1,10 @@
-/* link_edges.c: see link_edges.h. There may be millions of links, and few pairs of ops. */
-#include "analyze/link_edges.h"
+/* link_edges.c: makes edges between ops from the links between their events (link_edges.h). There are up to millions of links, but few
+ * pairs of ops. */
+#include "analyze/views/link_edges.h"
 
+#include "base/vec.h"
 #include "base/map.h"
+#include "base/vec.h"
 
 struct pair {
 	uint32_t src, dst;
@@ -17,15 +20,12 @@ struct pairs {
 static bool add_pair(struct pairs *p, uint32_t src, uint32_t dst)
 {
 	uint64_t hash = map_hash_u64((uint64_t)dst << 32 | src, 12);
-	void *items = p->items;
 
 	for (struct map_iter it = map_find(&p->map, hash); it.value; it = map_next(&p->map, it))
 		if (p->items[it.value - 1].src == src && p->items[it.value - 1].dst == dst)
 			return true;
-	if (!mem_grow(p->mem, &items, &p->cap, p->count + 1, sizeof(*p->items)))
+	if (!vec_push(p->mem, p->items, p->count, p->cap, (struct pair){ src, dst }))
 		return false;
-	p->items = items;
-	p->items[p->count++] = (struct pair){ src, dst };
 	return map_add(&p->map, hash, (uint32_t)p->count);
 }
 
@@ -37,6 +37,8 @@ static bool find_pairs(const struct model *m, struct pairs *p)
 		uint32_t src = m->event.op[m->link.src[i].v].v,
 			 dst = m->event.op[m->link.dst[i].v].v;
 
+		if (m->link.kind[i] == LINK_WAIT) /* who waits does not call */
+			continue;
 		if (!src || !dst || src == dst || (src == last.src && dst == last.dst))
 			continue;
 		last = (struct pair){ src, dst };
@@ -73,7 +75,7 @@ static bool place_pairs(const struct model *m, const struct pairs *p, struct are
 }
 
 ow_status link_edges_make(const struct model *m, struct arena *scratch, struct op_edges *out,
-			  struct error *err)
+			  struct ow_error *err)
 {
 	struct pairs p = { .mem = m->mem };
 	bool ok;

@@ -1,6 +1,6 @@
 /*
- * link_edges.h: edges of a graph for traces that say nothing of one: an op reads from another when an event
- * of the one was caused by an event of the other (launches, flows, messages, forward and backward).
+ * link_edges.h: edges of a graph for traces without a graph: an op reads from another if an event of the other caused an event of the
+ * first (launches, flows, messages, forward and backward). Used by view_graph.c.
  */
 #ifndef ANALYZE_LINK_EDGES_H
 #define ANALYZE_LINK_EDGES_H
@@ -21,6 +21,6 @@ static inline bool link_edges_only(const struct model *m)
 
 /* Each pair of ops once, the inputs of an op in the order in which they were first seen. All in `scratch`. */
 ow_status link_edges_make(const struct model *m, struct arena *scratch, struct op_edges *out,
-			  struct error *err);
+			  struct ow_error *err);
 
 #endif

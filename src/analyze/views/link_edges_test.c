@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "analyze/link_edges.h"
+#include "analyze/views/link_edges.h"
 #include "analyze/view.h"
 #include "support/trace_model.h"
 
@@ -65,14 +65,14 @@ static void the_view_shows_all_ops(void **state)
 {
 	struct view_options options;
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 	uint32_t found = 0;
 
 	(void)state;
 	make(&s);
 	view_options_init(&options);
 	options.max_depth = 100;
-	r = result_new(&s.mem, "graph", NULL);
+	r = table_new(&s.mem, "graph", NULL);
 	assert_non_null(r);
 	assert_int_equal(view_graph.run(s.m, &options, r, NULL), OW_OK);
 	assert_int_equal(r->tree->node_count, 1 + 5);
@@ -86,7 +86,7 @@ static void the_view_shows_all_ops(void **state)
 			found += node->depth == 1;
 	}
 	assert_int_equal(found, 2);
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
@@ -98,7 +98,7 @@ static void every_allocation_may_fail(void **state)
 	(void)state;
 	make(&s);
 	for (uint64_t n = 1; n < 8; n++) {
-		struct error err = { 0 };
+		struct ow_error err = { 0 };
 		struct op_edges e;
 		struct arena scratch;
 		ow_status status;

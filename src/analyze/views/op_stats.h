@@ -1,10 +1,10 @@
 /*
- * op_stats.h: time of ops as XProf counts it ("TensorFlow stats", "framework op stats"), in picoseconds. Used by the views
- * opstats, pipeline and roofline.
+ * op_stats.h: times of ops as XProf counts them ("TensorFlow stats", "framework op stats"), in picoseconds. view_opstats.c computes them;
+ * the views opstats, pipeline, roofline and steps use them.
  *
- * Only what XProf takes for an op counts (OP_FRAMEWORK); anything else that was recorded is transparent: an op's self time is its
- * duration less those of the ops directly inside it, whatever annotations lie between. In a model in which nothing is known to
- * be such an op, as in PyTorch's traces, everything that is neither a wrapper nor a wait counts.
+ * Only what XProf takes for an op counts (OP_FRAMEWORK). Everything else is transparent: the self time of an op is its duration minus
+ * the durations of the ops directly inside it, whatever annotations lie between. If no event of a model is known to be such an op, as in
+ * PyTorch's traces, everything counts that is neither a wrapper nor a wait.
  */
 #ifndef ANALYZE_OP_STATS_H
 #define ANALYZE_OP_STATS_H
@@ -31,6 +31,6 @@ int64_t ps_of(int64_t ns, int64_t rest);
 int64_t event_dur_ps(const struct model *m, uint32_t event);
 
 ow_status op_stats_make(const struct model *m, const struct event_filter *filter,
-			struct arena *arena, struct op_stats *out, struct error *err);
+			struct arena *arena, struct op_stats *out, struct ow_error *err);
 
 #endif

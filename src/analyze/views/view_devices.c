@@ -1,11 +1,11 @@
 /*
- * view_devices.c: one row per device, with the ops placed on it, how long it was busy and how much
- * memory its allocator held. TensorFlow reports a GPU twice: as the device whose executor schedules
- * the ops, and as .../stream:all, where they really ran; both are shown.
+ * view_devices.c: the view `devices`: one row per device, with the ops placed on it, how long it was busy and how much memory its allocator
+ * held. TensorFlow reports a GPU twice: as the device whose executor schedules the ops, and as .../stream:all, where they ran. Both are
+ * shown. Devices whose names differ only in case are the same: ops have the canonical name, in lower case.
  *
- * Devices are the same when they differ only in case: ops carry the canonical, lower-case name.
+ * Busy per step is the mean of the steady steps (steady.h), within these steps: what ran outside of steps is in the whole busy time only.
  */
-#include "analyze/busy.h"
+#include "analyze/steps/phases.h"
 #include "analyze/view.h"
 #include "model/names.h"
 
@@ -26,27 +26,29 @@ struct item {
 	int64_t ops;
 	int64_t peak; /* 0 = unknown */
 	struct busy busy;
+	double steps;  /* to divide by for a mean per step; 0 = there are none */
+	bool in_steps; /* the mean is of what ran within the steps */
 };
 
-struct table {
+struct device_list {
 	struct model *m;
 	struct event_filter filter;
 	struct arena scratch;
 	struct map map;	    /* canonical name to item */
 	struct item *items; /* [0] is unused */
 	uint32_t count, cap;
-	struct error *err;
+	struct ow_error *err;
 };
 
-static void add_columns(struct result *out)
+static void add_columns(struct table *out)
 {
-	result_column(out, "device", "device", RESULT_TEXT, RESULT_PLAIN);
-	result_column(out, "kind", "kind", RESULT_TEXT, RESULT_PLAIN);
-	result_column(out, "ops", "ops", RESULT_INT, RESULT_COUNT);
-	result_column(out, "events", "events", RESULT_INT, RESULT_COUNT);
-	result_column(out, "busy_ns", "busy", RESULT_INT, RESULT_NS);
-	result_column(out, "busy_step_ns", "busy per step", RESULT_INT, RESULT_NS);
-	result_column(out, "peak_bytes", "peak memory", RESULT_INT, RESULT_BYTES);
+	table_add_column(out, "device", "device", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "kind", "kind", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "ops", "ops", TYPE_INT, UNIT_COUNT);
+	table_add_column(out, "events", "events", TYPE_INT, UNIT_COUNT);
+	table_add_column(out, "busy_ns", "busy", TYPE_INT, UNIT_NS);
+	table_add_column(out, "busy_step_ns", "busy per step", TYPE_INT, UNIT_NS);
+	table_add_column(out, "peak_bytes", "peak memory", TYPE_INT, UNIT_BYTES);
 }
 
 static struct str lower(struct arena *arena, struct str name)
@@ -59,7 +61,7 @@ static struct str lower(struct arena *arena, struct str name)
 	return copy;
 }
 
-static bool grow_items(struct table *t)
+static bool grow_items(struct device_list *t)
 {
 	uint32_t cap = t->cap ? t->cap * 2 : 32;
 	struct item *grown;
@@ -78,7 +80,7 @@ static bool grow_items(struct table *t)
 }
 
 /* The item of a device, new or not; 0 when there is no memory. */
-static uint32_t item_of(struct table *t, struct str name, uint8_t kind)
+static uint32_t item_of(struct device_list *t, struct str name, uint8_t kind)
 {
 	struct str canonical = lower(&t->scratch, name);
 	uint64_t hash;
@@ -103,7 +105,7 @@ static bool is_work(uint8_t kind)
 }
 
 /* Gives group[track], the item of each track. */
-static uint32_t *collect_devices(struct table *t)
+static uint32_t *collect_devices(struct device_list *t)
 {
 	const struct model *m = t->m;
 	uint32_t *group = ARENA_ARRAY(&t->scratch, uint32_t, m->track.count);
@@ -125,7 +127,7 @@ static uint32_t *collect_devices(struct table *t)
 	return group;
 }
 
-static bool count_ops(struct table *t)
+static bool count_ops(struct device_list *t)
 {
 	const struct model *m = t->m;
 	str_id last = { 0 };
@@ -146,7 +148,7 @@ static bool count_ops(struct table *t)
 	return true;
 }
 
-static bool find_peaks(struct table *t)
+static bool find_peaks(struct device_list *t)
 {
 	const struct model *m = t->m;
 	str_id last = { 0 };
@@ -167,16 +169,156 @@ static bool find_peaks(struct table *t)
 	return true;
 }
 
-static ow_status measure(struct table *t, const uint32_t *group)
+/* ---- busy per step ---- */
+
+/* What the means of devices are made of. */
+struct device_steps {
+	const struct phases *p;
+	struct steady_steps steady;
+	uint32_t *first, *end;	  /* by input: its part of steady.used */
+	uint32_t *tracks, *start; /* tracks by device; where those of a device start */
+	struct span_list *within; /* by device: its steady steps */
+};
+
+/* Sorts the tracks by device. */
+static bool sort_tracks(struct device_list *t, const uint32_t *group, struct device_steps *d)
 {
-	struct busy *busy = ARENA_ARRAY(&t->scratch, struct busy, MAX(t->count, 1u));
+	uint32_t tracks = t->m->track.count, *next;
+
+	d->tracks = ARENA_ARRAY(&t->scratch, uint32_t, tracks);
+	d->start = ARENA_ARRAY(&t->scratch, uint32_t, (size_t)t->count + 1);
+	next = ARENA_ARRAY(&t->scratch, uint32_t, (size_t)t->count + 1);
+	if (!d->tracks || !d->start || !next)
+		return false;
+	for (uint32_t i = 1; i < tracks; i++)
+		if (group[i] != UINT32_MAX)
+			d->start[group[i] + 1]++;
+	for (uint32_t i = 0; i < t->count; i++)
+		d->start[i + 1] += d->start[i];
+	memcpy(next, d->start, ((size_t)t->count + 1) * sizeof(*next));
+	for (uint32_t i = 1; i < tracks; i++)
+		if (group[i] != UINT32_MAX)
+			d->tracks[next[group[i]]++] = i;
+	return true;
+}
+
+/* Windows come by input. */
+static bool sort_steps(struct device_list *t, struct device_steps *d)
+{
+	uint32_t inputs = t->m->source.count;
+
+	d->first = ARENA_ARRAY(&t->scratch, uint32_t, inputs);
+	d->end = ARENA_ARRAY(&t->scratch, uint32_t, inputs);
+	if (!d->first || !d->end)
+		return false;
+	for (uint32_t i = 0; i < d->steady.used_count; i++) {
+		uint32_t input = d->p->windows[d->steady.used[i]].source.v;
+
+		if (!d->end[input])
+			d->first[input] = i;
+		d->end[input] = i + 1;
+	}
+	return true;
+}
+
+/* How many steps of the mean length the spans are: steps that several inputs had at the same time count once. */
+static double steps_in(const struct span_list *within, double steps, double length)
+{
+	double covered = 0;
+
+	for (size_t i = 0; i < within->count; i++)
+		covered += (double)span_length(within->items[i].begin, within->items[i].end);
+	return length > 0 ? covered * steps / length : steps;
+}
+
+/* The spans of the steady steps of the inputs that have a device, and how many steps these are. */
+static bool collect_steps(struct device_list *t, const struct device_steps *d, uint32_t item,
+			  uint32_t *seen)
+{
+	double length = 0;
+	uint32_t steps = 0;
+
+	for (uint32_t i = d->start[item]; i < d->start[item + 1]; i++) {
+		uint32_t input = t->m->track.source[d->tracks[i]].v;
+
+		if (seen[input] == item)
+			continue;
+		seen[input] = item;
+		for (uint32_t k = d->first[input]; k < d->end[input]; k++) {
+			const struct phase_window *w = &d->p->windows[d->steady.used[k]];
+
+			if (!filter_step(&t->filter, w->step))
+				continue;
+			steps++;
+			length += (double)span_length(w->start_ns, w->end_ns);
+			if (!spans_add(&d->within[item], t->m->mem, w->start_ns, w->end_ns))
+				return false;
+		}
+	}
+	t->items[item].in_steps = steps > 0;
+	if (!spans_finish(&d->within[item], t->m->mem))
+		return false;
+	t->items[item].steps = steps ? steps_in(&d->within[item], steps, length) : 0;
+	return true;
+}
+
+static bool collect_all_steps(struct device_list *t, const uint32_t *group, struct device_steps *d)
+{
+	uint32_t *seen = ARENA_ARRAY(&t->scratch, uint32_t, t->m->source.count);
+
+	if (!seen || !sort_tracks(t, group, d) || !sort_steps(t, d))
+		return false;
+	for (uint32_t i = 1; i < t->count; i++)
+		if (!collect_steps(t, d, i, seen))
+			return false;
+	return true;
+}
+
+/* By how many a mean per step is divided where no step has a begin and an end. */
+static double steps_of(const struct device_list *t)
+{
+	return t->filter.step ? 1 : t->m->step.count - 1;
+}
+
+static ow_status measure_in(struct device_list *t, const uint32_t *group, struct device_steps *d)
+{
+	struct busy *busy = ARENA_ARRAY(&t->scratch, struct busy, t->count);
+	bool has_mean = !filter_has_time(&t->filter); /* a part of the time has none */
 
 	if (!busy)
 		return error_no_memory(t->err);
-	OW_TRY(busy_measure(t->m, &t->filter, group, t->count, busy, t->err));
-	for (uint32_t i = 1; i < t->count; i++)
+	OW_TRY(steady_find(t->m, d->p, t->filter.run, (source_id){ 0 }, &t->scratch, &d->steady,
+			   t->err));
+	if (has_mean && !collect_all_steps(t, group, d))
+		return error_no_memory(t->err);
+	OW_TRY(busy_measure(t->m, &t->filter, group, t->count, d->within, busy, t->err));
+	for (uint32_t i = 1; i < t->count; i++) {
 		t->items[i].busy = busy[i];
+		if (has_mean && !t->items[i].in_steps)
+			t->items[i].steps = steps_of(t);
+	}
 	return OW_OK;
+}
+
+static ow_status measure(struct device_list *t, const uint32_t *group)
+{
+	struct device_steps d = { 0 };
+	struct phases p;
+	ow_status status;
+
+	if (!t->count)
+		return OW_OK;
+	d.within = ARENA_ARRAY(&t->scratch, struct span_list, t->count);
+	if (!d.within)
+		return error_no_memory(t->err);
+	d.p = &p;
+	status = phases_analyse(t->m, &t->filter, &p, t->err);
+	if (status == OW_OK)
+		status = measure_in(t, group, &d);
+	for (uint32_t i = 0; i < t->count; i++)
+		spans_release(&d.within[i], t->m->mem);
+	phases_release(&p);
+	return status;
 }
 
 static int by_name(const void *a, const void *b)
@@ -184,34 +326,27 @@ static int by_name(const void *a, const void *b)
 	return str_cmp(((const struct item *)a)->canonical, ((const struct item *)b)->canonical);
 }
 
-static void add_item(struct result *out, const struct item *item, uint32_t steps)
+static void add_item(struct table *out, const struct item *item)
 {
-	uint32_t row = result_row(out, 0);
+	int64_t busy = item->in_steps ? item->busy.within_ns : item->busy.busy_ns;
+	uint32_t row = table_add_row(out, 0);
 
-	result_set_model_text(out, row, COLUMN_DEVICE, item->name);
-	result_set_model_text(out, row, COLUMN_KIND, str_from(device_kind_name(item->kind)));
-	result_set_int(out, row, COLUMN_OPS, item->ops);
-	result_set_int(out, row, COLUMN_EVENTS, (int64_t)item->busy.events);
-	result_set_int(out, row, COLUMN_BUSY, item->busy.busy_ns);
-	if (steps)
-		result_set_int(out, row, COLUMN_BUSY_STEP, item->busy.busy_ns / steps);
+	table_set_model_text(out, row, COLUMN_DEVICE, item->name);
+	table_set_model_text(out, row, COLUMN_KIND, str_from(device_kind_name(item->kind)));
+	table_set_int(out, row, COLUMN_OPS, item->ops);
+	table_set_int(out, row, COLUMN_EVENTS, (int64_t)item->busy.events);
+	table_set_int(out, row, COLUMN_BUSY, item->busy.busy_ns);
+	if (item->steps > 0)
+		table_set_int(out, row, COLUMN_BUSY_STEP, (int64_t)((double)busy / item->steps));
 	else
-		result_set_unknown(out, row, COLUMN_BUSY_STEP);
+		table_set_unknown(out, row, COLUMN_BUSY_STEP);
 	if (item->peak)
-		result_set_int(out, row, COLUMN_PEAK, item->peak);
+		table_set_int(out, row, COLUMN_PEAK, item->peak);
 	else
-		result_set_unknown(out, row, COLUMN_PEAK);
+		table_set_unknown(out, row, COLUMN_PEAK);
 }
 
-/* By how many a mean per step is divided; 0 = a part of the time has none. */
-static uint32_t steps_of(const struct table *t)
-{
-	if (filter_has_time(&t->filter))
-		return 0;
-	return t->filter.step ? 1 : t->m->step.count - 1;
-}
-
-static ow_status list_devices(struct table *t, struct result *out)
+static ow_status list_devices(struct device_list *t, struct table *out)
 {
 	uint32_t *group = collect_devices(t);
 
@@ -221,14 +356,14 @@ static ow_status list_devices(struct table *t, struct result *out)
 	if (t->count > 1)
 		qsort(t->items + 1, t->count - 1, sizeof(*t->items), by_name);
 	for (uint32_t i = 1; i < t->count; i++)
-		add_item(out, &t->items[i], steps_of(t));
+		add_item(out, &t->items[i]);
 	return OW_OK;
 }
 
-static ow_status run(struct model *m, const struct view_options *options, struct result *out,
-		     struct error *err)
+static ow_status run_devices_view(struct model *m, const struct view_options *options,
+				  struct table *out, struct ow_error *err)
 {
-	struct table t = { .m = m, .err = err };
+	struct device_list t = { .m = m, .err = err };
 	ow_status status;
 
 	OW_TRY(view_filter(m, options, &t.filter, err));
@@ -240,12 +375,13 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 	arena_release(&t.scratch);
 	OW_TRY(status);
 	if (options->limit)
-		result_limit(out, options->limit);
+		table_limit(out, options->limit);
 	return out->status == OW_OK ? OW_OK : error_no_memory(err);
 }
 
 const struct view view_devices = {
 	.name = "devices",
 	.summary = "devices with their ops, busy time and peak memory",
-	.run = run,
+	.uses = VIEW_USES_PART,
+	.run = run_devices_view,
 };

@@ -1,11 +1,14 @@
 /*
- * op_stats.c: see op_stats.h. Threads and TPUs nest: an op is the child of the innermost one that is open when it begins, and
- * one that ends closes all that began after it. GPUs run kernels side by side: nothing nests, and of the kernels of an op
- * the one that ran most often says how often the op ran.
+ * view_opstats.c: the view `opstats`: ops by their own time, as XProf counts it (op_stats.h), first of devices, then of hosts, each with
+ * a row for the time without any op. The numbers equal XProf's "framework op stats". The first half computes them, also for the views
+ * pipeline, roofline and steps: threads and TPUs nest, so an op is the child of the innermost open op, and one that ends closes all
+ * that began after it. GPUs run kernels side by side, so nothing nests, and the kernel of an op that ran most often says how often the
+ * op ran.
  */
-#include "analyze/op_stats.h"
+#include "analyze/views/op_stats.h"
 
-#include "analyze/spans.h"
+#include "analyze/steps/spans.h"
+#include "base/vec.h"
 
 #define FAR_NS ((int64_t)9000000000000000) /* beyond which picoseconds do not fit */
 
@@ -62,13 +65,7 @@ static bool counts(const struct making *k, uint32_t event)
 
 static bool push(struct making *k, int64_t end, uint32_t op)
 {
-	void *open = k->open;
-
-	if (!mem_grow(k->m->mem, &open, &k->cap, k->count + 1, sizeof(*k->open)))
-		return false;
-	k->open = open;
-	k->open[k->count++] = (struct open_op){ end, op };
-	return true;
+	return vec_push(k->m->mem, k->open, k->count, k->cap, (struct open_op){ end, op });
 }
 
 /* The events [first, last) of a track. Adds the time without any op to *idle. */
@@ -100,9 +97,9 @@ static bool add_nested(struct making *k, uint32_t first, uint32_t last, struct o
 		}
 		stats[op].runs++;
 		stats[op].turns++;
-		stats[op].total_ps = wrap_add(stats[op].total_ps, dur);
-		stats[op].self_ps = wrap_add(stats[op].self_ps, dur);
-		self = wrap_add(self, dur);
+		stats[op].total_ps = sum_add(stats[op].total_ps, dur);
+		stats[op].self_ps = sum_add(stats[op].self_ps, dur);
+		self = sum_add(self, dur);
 		begin = any ? begin : start;
 		own_end = span_add(start, dur);
 		end = MAX(end, own_end);
@@ -110,8 +107,8 @@ static bool add_nested(struct making *k, uint32_t first, uint32_t last, struct o
 		if (!push(k, own_end, op))
 			return false;
 	}
-	*idle = wrap_add(*idle, any ? wrap_sub(wrap_sub(end, begin), self) : 0);
-	*all_self = wrap_add(*all_self, self);
+	*idle = sum_add(*idle, any ? wrap_sub(wrap_sub(end, begin), self) : 0);
+	*all_self = sum_add(*all_self, self);
 	k->out->host_tracks += any && stats == k->out->host;
 	k->out->devices += any && stats == k->out->device;
 	return true;
@@ -122,16 +119,14 @@ static bool add_nested(struct making *k, uint32_t first, uint32_t last, struct o
 static struct kernel *kernel_of(struct making *k, uint32_t op, uint32_t name)
 {
 	uint64_t hash = map_hash_u64(op, name);
-	void *list = k->list;
 
 	for (struct map_iter it = map_find(&k->kernels, hash); it.value;
 	     it = map_next(&k->kernels, it))
 		if (k->list[it.value - 1].op == op && k->list[it.value - 1].name == name)
 			return &k->list[it.value - 1];
-	if (!mem_grow(k->m->mem, &list, &k->kernel_cap, k->kernel_count + 1, sizeof(*k->list)))
+	if (!vec_push(k->m->mem, k->list, k->kernel_count, k->kernel_cap,
+		      (struct kernel){ op, name, 0 }))
 		return NULL;
-	k->list = list;
-	k->list[k->kernel_count++] = (struct kernel){ op, name, 0 };
 	return map_add(&k->kernels, hash, (uint32_t)k->kernel_count) ? &k->list[k->kernel_count - 1]
 								     : NULL;
 }
@@ -153,9 +148,9 @@ static bool add_stream(struct making *k, uint32_t first, uint32_t last, uint32_t
 			return false;
 		kernel->runs++;
 		dur = event_dur_ps(m, e);
-		stat->total_ps = wrap_add(stat->total_ps, dur);
-		stat->self_ps = wrap_add(stat->self_ps, dur);
-		k->self[device] = wrap_add(k->self[device], dur);
+		stat->total_ps = sum_add(stat->total_ps, dur);
+		stat->self_ps = sum_add(stat->self_ps, dur);
+		k->self[device] = sum_add(k->self[device], dur);
 		if (k->first[device] == TIME_UNKNOWN || m->event.ts_ns[e] < k->first[device])
 			k->first[device] = m->event.ts_ns[e];
 		if (k->last[device] == TIME_UNKNOWN || event_end(m, e) > k->last[device])
@@ -181,8 +176,8 @@ static void finish_streams(struct making *k)
 		if (k->first[d] == TIME_UNKNOWN)
 			continue;
 		out->devices++;
-		out->device_self_ps = wrap_add(out->device_self_ps, k->self[d]);
-		out->device_idle_ps = wrap_add(
+		out->device_self_ps = sum_add(out->device_self_ps, k->self[d]);
+		out->device_idle_ps = sum_add(
 			out->device_idle_ps,
 			wrap_sub(ps_of(span_length(k->first[d], k->last[d]), 0), k->self[d]));
 	}
@@ -233,7 +228,7 @@ static bool add_all(struct making *k)
 }
 
 ow_status op_stats_make(const struct model *m, const struct event_filter *filter,
-			struct arena *arena, struct op_stats *out, struct error *err)
+			struct arena *arena, struct op_stats *out, struct ow_error *err)
 {
 	struct making k = { .m = m, .filter = filter, .out = out };
 	bool ok;
@@ -257,3 +252,157 @@ ow_status op_stats_make(const struct model *m, const struct event_filter *filter
 	mem_free(m->mem, k.open, k.cap * sizeof(*k.open));
 	return ok ? OW_OK : error_no_memory(err);
 }
+
+enum {
+	COLUMN_RANK,
+	COLUMN_WHERE,
+	COLUMN_TYPE,
+	COLUMN_NAME,
+	COLUMN_RUNS,
+	COLUMN_TOTAL,
+	COLUMN_AVERAGE,
+	COLUMN_SELF,
+	COLUMN_PERCENT,
+	COLUMN_CUMULATIVE,
+	COLUMN_BUSY_PERCENT,
+	COLUMN_TOTAL_PS,
+	COLUMN_SELF_PS
+};
+
+struct row {
+	uint32_t op; /* 0 = without any op */
+	struct op_stat stat;
+};
+
+static void add_columns(struct table *out)
+{
+	table_add_column(out, "rank", "rank", TYPE_INT, UNIT_NONE);
+	table_add_column(out, "where", "where", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "type", "type", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "name", "operation", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "runs", "runs", TYPE_INT, UNIT_COUNT);
+	table_add_column(out, "total_ns", "total", TYPE_INT, UNIT_NS);
+	table_add_column(out, "average_ns", "per run", TYPE_REAL, UNIT_NS);
+	table_add_column(out, "self_ns", "self", TYPE_INT, UNIT_NS);
+	table_add_column(out, "percent", "share", TYPE_REAL, UNIT_PERCENT);
+	table_add_column(out, "cumulative_percent", "up to here", TYPE_REAL, UNIT_PERCENT);
+	table_add_column(out, "busy_percent", "without idle", TYPE_REAL, UNIT_PERCENT);
+	table_add_column(out, "total_ps", "total ps", TYPE_INT, UNIT_NONE);
+	table_add_column(out, "self_ps", "self ps", TYPE_INT, UNIT_NONE);
+	out->columns[COLUMN_TOTAL_PS].for_programs = true;
+	out->columns[COLUMN_SELF_PS].for_programs = true;
+}
+
+struct listing {
+	const struct model *m;
+	const struct view_options *options;
+	struct table *out;
+	struct row *rows;
+	uint32_t count;
+	int64_t rank; /* goes on from devices to hosts */
+};
+
+static struct str name_of(const struct model *m, const struct row *row)
+{
+	return row->op ? model_str(m, m->op.name[row->op]) : STR("IDLE");
+}
+
+static int by_self(const void *a, const void *b, void *arg)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->stat.self_ps != y->stat.self_ps)
+		return x->stat.self_ps > y->stat.self_ps ? -1 : 1;
+	return str_cmp(name_of(arg, x), name_of(arg, y));
+}
+
+static double share(int64_t part, int64_t of)
+{
+	return of > 0 ? 100.0 * (double)part / (double)of : 0;
+}
+
+static void add_row(struct listing *l, const struct row *row, const char *where, int64_t busy,
+		    int64_t whole, int64_t sum)
+{
+	struct table *out = l->out;
+	uint32_t at = table_add_row(out, 0);
+	const struct op_stat *s = &row->stat;
+
+	table_set_int(out, at, COLUMN_RANK, ++l->rank);
+	table_set_text(out, at, COLUMN_WHERE, str_from(where));
+	table_set_model_text(out, at, COLUMN_TYPE,
+			     row->op ? model_str(l->m, l->m->op.type[row->op]) : STR("IDLE"));
+	table_set_model_text(out, at, COLUMN_NAME, name_of(l->m, row));
+	table_set_int(out, at, COLUMN_RUNS, s->runs);
+	table_set_int(out, at, COLUMN_TOTAL, s->total_ps / 1000);
+	if (s->runs)
+		table_set_real(out, at, COLUMN_AVERAGE,
+			       (double)s->total_ps / 1000 / (double)s->runs);
+	else
+		table_set_unknown(out, at, COLUMN_AVERAGE);
+	table_set_int(out, at, COLUMN_SELF, s->self_ps / 1000);
+	table_set_real(out, at, COLUMN_PERCENT, share(s->self_ps, whole));
+	table_set_real(out, at, COLUMN_CUMULATIVE, share(sum, whole));
+	if (row->op)
+		table_set_real(out, at, COLUMN_BUSY_PERCENT, share(s->self_ps, busy));
+	else
+		table_set_unknown(out, at, COLUMN_BUSY_PERCENT);
+	table_set_int(out, at, COLUMN_TOTAL_PS, s->total_ps);
+	table_set_int(out, at, COLUMN_SELF_PS, s->self_ps);
+}
+
+static void list(struct listing *l, const struct op_stat *stats, const char *where, int64_t self,
+		 int64_t idle)
+{
+	int64_t sum = 0;
+
+	l->count = 0;
+	for (uint32_t op = 1; op < l->m->op.count; op++)
+		if (stats[op].runs)
+			l->rows[l->count++] = (struct row){ op, stats[op] };
+	if (!l->count)
+		return;
+	l->rows[l->count++] = (struct row){ 0, { 0, idle, idle, 0 } };
+	qsort_r(l->rows, l->count, sizeof(*l->rows), by_self, (void *)(uintptr_t)l->m);
+	for (uint32_t i = 0; i < l->count && (!l->options->limit || i < l->options->limit); i++) {
+		sum = sum_add(sum, l->rows[i].stat.self_ps);
+		add_row(l, &l->rows[i], where, self, sum_add(self, idle), sum);
+	}
+}
+
+static ow_status run_in(struct model *m, const struct view_options *options, struct table *out,
+			struct arena *scratch, struct ow_error *err)
+{
+	struct listing l = { .m = m, .options = options, .out = out };
+	struct event_filter filter;
+	struct op_stats stats;
+
+	OW_TRY(view_filter(m, options, &filter, err));
+	OW_TRY(op_stats_make(m, &filter, scratch, &stats, err));
+	l.rows = ARENA_ARRAY(scratch, struct row, (size_t)m->op.count + 1);
+	if (!l.rows)
+		return error_no_memory(err);
+	list(&l, stats.device, "device", stats.device_self_ps, stats.device_idle_ps);
+	list(&l, stats.host, "host", stats.host_self_ps, stats.host_idle_ps);
+	return out->status == OW_OK ? OW_OK : error_no_memory(err);
+}
+
+static ow_status run_opstats_view(struct model *m, const struct view_options *options,
+				  struct table *out, struct ow_error *err)
+{
+	struct arena scratch;
+	ow_status status;
+
+	add_columns(out);
+	arena_init(&scratch, m->mem);
+	status = run_in(m, options, out, &scratch, err);
+	arena_release(&scratch);
+	return status;
+}
+
+const struct view view_opstats = {
+	.name = "opstats",
+	.summary = "operations by self time on devices and hosts, as XProf counts it",
+	.uses = VIEW_USES_PART,
+	.run = run_opstats_view,
+};

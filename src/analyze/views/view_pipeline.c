@@ -1,11 +1,12 @@
 /*
- * view_pipeline.c: the input pipeline, stage by stage: what feeds the steps, how long each part of it is at work, and which one
- * holds up the rest. Stages of tf.data come by their paths; for other frameworks what runs inside of the calls that
- * wait for data (PyTorch's DataLoader), and what loader threads do, are the stages.
- *
- * Several threads may work at one stage: what counts is its own time divided by the threads that it ran on.
+ * view_pipeline.c: the view `pipeline`: the input pipeline stage by stage: what feeds the steps, how long each stage works, and which one slows
+ * down the rest. Stages of tf.data are known by their paths. For other frameworks, the stages are what runs inside calls that wait for
+ * data (PyTorch's DataLoader) and the work of loader threads. Several threads may work on a stage, so its own time is divided by the
+ * number of its threads.
  */
-#include "analyze/phases.h"
+#include "analyze/steps/phases.h"
+
+#include "base/vec.h"
 #include "analyze/view.h"
 
 enum {
@@ -76,13 +77,7 @@ static void add_stage(struct pipeline *p, uint32_t event, enum stage_kind kind)
 
 static bool push(struct pipeline *p, int64_t end, bool input)
 {
-	void *open = p->open;
-
-	if (!mem_grow(p->m->mem, &open, &p->cap, p->count + 1, sizeof(*p->open)))
-		return false;
-	p->open = open;
-	p->open[p->count++] = (struct open_slice){ end, input };
-	return true;
+	return vec_push(p->m->mem, p->open, p->count, p->cap, (struct open_slice){ end, input });
 }
 
 static bool wanted(const struct pipeline *p, uint32_t event)
@@ -207,76 +202,76 @@ static const char *advice_for(const struct model *m, uint32_t op, const struct s
 	struct str name = model_str(m, m->op.name[op]);
 
 	if (exposed < 5)
-		return "The steps would hardly be shorter with a faster one.";
+		return "A faster stage would hardly make the steps shorter.";
 	if (s->iterator && s->threads == 1)
 		return "Run it in parallel (num_parallel_calls) or ahead (prefetch), or cache what "
 		       "it "
 		       "makes.";
 	if (str_has(name, STR("SingleProcess")))
-		return "Batches are made by the thread that trains: use workers (num_workers).";
+		return "The training thread makes the batches itself: use workers (num_workers).";
 	if (str_has(name, STR("MultiProcessing")))
-		return "The workers do not keep up: use more of them, or less work per element.";
+		return "The workers are too slow: use more workers, or do less work per element.";
 	return "More workers, or less work per element, would shorten the steps.";
 }
 
 /* ---- rows ---- */
 
-static void add_columns(struct result *out)
+static void add_columns(struct table *out)
 {
-	result_column(out, "stage", "stage", RESULT_TEXT, RESULT_PLAIN);
-	result_column(out, "kind", "kind", RESULT_TEXT, RESULT_PLAIN);
-	result_column(out, "category", "category", RESULT_TEXT, RESULT_PLAIN);
-	result_column(out, "runs", "runs", RESULT_INT, RESULT_COUNT);
-	result_column(out, "total_ns", "total", RESULT_INT, RESULT_NS);
-	result_column(out, "self_ns", "self", RESULT_INT, RESULT_NS);
-	result_column(out, "percent", "share", RESULT_REAL, RESULT_PERCENT);
-	result_column(out, "threads", "threads", RESULT_INT, RESULT_COUNT);
-	result_column(out, "busy_ns", "busy per thread", RESULT_INT, RESULT_NS);
-	result_column(out, "per_run_ns", "per run", RESULT_INT, RESULT_NS);
-	result_column(out, "bottleneck", "bottleneck", RESULT_BOOL, RESULT_PLAIN);
-	result_column(out, "source_line", "code", RESULT_TEXT, RESULT_PLAIN);
+	table_add_column(out, "stage", "stage", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "kind", "kind", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "category", "category", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "runs", "runs", TYPE_INT, UNIT_COUNT);
+	table_add_column(out, "total_ns", "total", TYPE_INT, UNIT_NS);
+	table_add_column(out, "self_ns", "self", TYPE_INT, UNIT_NS);
+	table_add_column(out, "percent", "share", TYPE_REAL, UNIT_PERCENT);
+	table_add_column(out, "threads", "threads", TYPE_INT, UNIT_COUNT);
+	table_add_column(out, "busy_ns", "busy per thread", TYPE_INT, UNIT_NS);
+	table_add_column(out, "per_run_ns", "per run", TYPE_INT, UNIT_NS);
+	table_add_column(out, "bottleneck", "bottleneck", TYPE_BOOL, UNIT_NONE);
+	table_add_column(out, "source_line", "code", TYPE_TEXT, UNIT_NONE);
 }
 
-static void set_line(const struct model *m, struct result *out, uint32_t row, uint32_t op)
+static void set_line(const struct model *m, struct table *out, uint32_t row, uint32_t op)
 {
 	frame_id frame = m->stack.frame[COLUMN_GET(m->op.stack, op).v];
 	struct str file = model_str(m, m->frame.file[frame.v]);
 	char text[300];
 
 	if (!file.len) {
-		result_set_unknown(out, row, COLUMN_SOURCE);
+		table_set_unknown(out, row, COLUMN_SOURCE);
 		return;
 	}
 	snprintf(text, sizeof(text), "%.*s:%d", STR_ARG(str_first(file, 280)),
 		 m->frame.line[frame.v]);
-	result_set_text(out, row, COLUMN_SOURCE, str_from(text));
+	table_set_text(out, row, COLUMN_SOURCE, str_from(text));
 }
 
-static void add_row(const struct pipeline *p, struct result *out, uint32_t op, int64_t sum,
+static void add_row(const struct pipeline *p, struct table *out, uint32_t op, int64_t sum,
 		    bool bottleneck)
 {
 	const struct model *m = p->m;
 	const struct stage *s = &p->stages[op];
-	uint32_t row = result_row(out, 0);
+	uint32_t row = table_add_row(out, 0);
 
-	result_set_model_text(out, row, COLUMN_STAGE, model_str(m, m->op.name[op]));
-	result_set_text(out, row, COLUMN_KIND, str_from(kind_names[s->kind]));
-	result_set_text(out, row, COLUMN_CATEGORY, str_from(category_of(m, op, s)));
-	result_set_int(out, row, COLUMN_RUNS, s->runs);
-	result_set_int(out, row, COLUMN_TOTAL, s->total_ns);
-	result_set_int(out, row, COLUMN_SELF, s->self_ns);
-	result_set_real(out, row, COLUMN_PERCENT,
-			sum > 0 ? 100.0 * (double)s->self_ns / (double)sum : 0);
-	result_set_int(out, row, COLUMN_THREADS, s->threads);
-	result_set_int(out, row, COLUMN_BUSY, busy_of(s));
-	result_set_int(out, row, COLUMN_PER_RUN, s->total_ns / s->runs);
-	result_set_int(out, row, COLUMN_BOTTLENECK, bottleneck);
+	table_set_model_text(out, row, COLUMN_STAGE, model_str(m, m->op.name[op]));
+	table_set_text(out, row, COLUMN_KIND, str_from(kind_names[s->kind]));
+	table_set_text(out, row, COLUMN_CATEGORY, str_from(category_of(m, op, s)));
+	table_set_int(out, row, COLUMN_RUNS, s->runs);
+	table_set_int(out, row, COLUMN_TOTAL, s->total_ns);
+	table_set_int(out, row, COLUMN_SELF, s->self_ns);
+	table_set_real(out, row, COLUMN_PERCENT,
+		       sum > 0 ? 100.0 * (double)s->self_ns / (double)sum : 0);
+	table_set_int(out, row, COLUMN_THREADS, s->threads);
+	table_set_int(out, row, COLUMN_BUSY, busy_of(s));
+	table_set_int(out, row, COLUMN_PER_RUN, s->total_ns / s->runs);
+	table_set_int(out, row, COLUMN_BOTTLENECK, bottleneck);
 	set_line(m, out, row, op);
 }
 
 /* What it means for the steps. */
-static ow_status add_footer(const struct pipeline *p, struct result *out, uint32_t bottleneck,
-			    struct arena *scratch, struct error *err)
+static ow_status add_footer(const struct pipeline *p, struct table *out, uint32_t bottleneck,
+			    struct arena *scratch, struct ow_error *err)
 {
 	const struct model *m = p->m;
 	const struct stage *s = &p->stages[bottleneck];
@@ -290,16 +285,16 @@ static ow_status add_footer(const struct pipeline *p, struct result *out, uint32
 	phases_release(&phases);
 	OW_TRY(status);
 	if (groups.all.time_ns <= 0) {
-		out->footer =
-			arena_printf(&out->arena, "no steps: what the waits cost is not known");
+		out->footer = arena_printf(
+			&out->arena, "no steps were found, so the cost of the waits is unknown");
 		return out->footer ? OW_OK : error_no_memory(err);
 	}
 	wait = 100.0 * (double)groups.all.sums.total[CLASS_INPUT] / (double)groups.all.time_ns;
 	exposed = 100.0 * (double)groups.all.sums.share[CLASS_INPUT] / (double)groups.all.time_ns;
 	out->footer = arena_printf(
 		&out->arena,
-		"%.1f %% of the steps wait for input, %.1f %% while nothing else goes on.\n"
-		"The slowest stage is %.*s: %.3g ms at work per thread, on %u thread%s.\n%s",
+		"Steps wait for input in %.1f %% of their time, and do nothing else in %.1f %%.\n"
+		"The slowest stage is %.*s: it works %.3g ms per thread, on %u thread%s.\n%s",
 		wait, exposed, STR_ARG(str_first(model_str(m, m->op.name[bottleneck]), 300)),
 		(double)busy_of(s) / 1e6, s->threads, s->threads == 1 ? "" : "s",
 		advice_for(m, bottleneck, s, exposed));
@@ -307,7 +302,7 @@ static ow_status add_footer(const struct pipeline *p, struct result *out, uint32
 }
 
 static ow_status list_stages(struct pipeline *p, const struct view_options *options,
-			     struct result *out, struct arena *scratch, struct error *err)
+			     struct table *out, struct arena *scratch, struct ow_error *err)
 {
 	const struct model *m = p->m;
 	uint32_t *order = ARENA_ARRAY(scratch, uint32_t, m->op.count), count = 0, bottleneck;
@@ -327,8 +322,8 @@ static ow_status list_stages(struct pipeline *p, const struct view_options *opti
 	}
 	if (!count) {
 		out->footer = arena_printf(&out->arena,
-					   "nothing of an input pipeline was recorded: no stage of "
-					   "tf.data, no call that waits for data");
+					   "no input pipeline was recorded: there are no stages of "
+					   "tf.data and no calls that wait for data");
 		return out->footer ? OW_OK : error_no_memory(err);
 	}
 	qsort_r(order, count, sizeof(*order), by_busy, p->stages);
@@ -338,8 +333,8 @@ static ow_status list_stages(struct pipeline *p, const struct view_options *opti
 	return add_footer(p, out, bottleneck, scratch, err);
 }
 
-static ow_status run(struct model *m, const struct view_options *options, struct result *out,
-		     struct error *err)
+static ow_status run_pipeline_view(struct model *m, const struct view_options *options,
+				   struct table *out, struct ow_error *err)
 {
 	struct pipeline p = { .m = m };
 	struct event_filter filter;
@@ -362,5 +357,6 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 const struct view view_pipeline = {
 	.name = "pipeline",
 	.summary = "the input pipeline: its stages and its bottleneck",
-	.run = run,
+	.uses = VIEW_USES_PART,
+	.run = run_pipeline_view,
 };

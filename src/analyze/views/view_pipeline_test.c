@@ -66,17 +66,17 @@ static void nothing_is_told(void **state)
 {
 	struct view_options options;
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 
 	(void)state;
 	small_open(&s);
 	small_freeze(&s);
 	view_options_init(&options);
-	r = result_new(&s.mem, "pipeline", &s.err);
+	r = table_new(&s.mem, "pipeline", &s.err);
 	assert_int_equal(view_pipeline.run(s.m, &options, r, &s.err), OW_OK);
 	assert_int_equal(r->row_count, 0);
-	assert_non_null(strstr(r->footer, "nothing of an input pipeline"));
-	result_free(r);
+	assert_non_null(strstr(r->footer, "no input pipeline was recorded"));
+	table_free(r);
 	small_close(&s);
 }
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "analyze/peaks.h"
+#include "analyze/views/peaks.h"
 #include "support/trace_model.h"
 #include "support/view_text.h"
 
@@ -33,7 +33,7 @@ static void make(struct small_model *s)
 static void expect_footer(struct small_model *s, const struct view_options *options,
 			  const char *text, const char *end)
 {
-	struct result *r = result_new(&s->mem, "roofline", &s->err);
+	struct table *r = table_new(&s->mem, "roofline", &s->err);
 	const char *found;
 
 	assert_non_null(r);
@@ -41,7 +41,7 @@ static void expect_footer(struct small_model *s, const struct view_options *opti
 	found = strstr(r->footer, text);
 	assert_non_null(found);
 	assert_string_equal(found + strlen(found) - strlen(end ? end : text), end ? end : text);
-	result_free(r);
+	table_free(r);
 }
 
 static void rates(void **state)
@@ -63,7 +63,11 @@ static void rates(void **state)
 		"copy|1|5000000|-|5e+06|-|1|-|-|50|memory\n");
 	expect_footer(&s, &options, "in balance at 100 FLOP/byte", NULL);
 	options.peak = "200G:0.5G";
-	expect_footer(&s, &options, "above the peak: 1 operation;", "--peak");
+	/* copy moves 1 GB/s: that peak is not one */
+	expect_footer(&s, &options, "not 0.5 GB/s, which operations exceed", "--peak gives it");
+	view_text_expect_columns(&s, &view_roofline, &options, "name,efficiency_percent,bound_by",
+				 "all operations|38.4615|compute\ngemm|50|compute\n"
+				 "copy|-|unknown\n");
 	options.peak = NULL;
 	options.limit = 1;
 	view_text_expect_columns(&s, &view_roofline, &options, "name,efficiency_percent,bound_by",
@@ -73,7 +77,7 @@ static void rates(void **state)
 
 static void peaks_are_parsed(void **state)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct peaks p;
 
 	(void)state;
@@ -115,12 +119,60 @@ static void peaks_come_from_facts(void **state)
 	small_close(&s);
 }
 
+/* HBM3 moves four times per clock of the memory, the writer computes with two. */
+static void amd_bandwidth(void **state)
+{
+	struct small_model s;
+	struct peaks p;
+	fact_id values;
+
+	(void)state;
+	small_open(&s);
+	values = fact_object(&s.b, fact_object(&s.b, (fact_id){ 0 }, "plane"), "capabilities");
+	fact_text(&s.b, values, "device_vendor", STR("AMD"));
+	fact_int(&s.b, values, "core_count", 304);
+	fact_int(&s.b, values, "clock_rate", 2100000);
+	fact_int(&s.b, values, "memory_bandwidth", 2662400000000);
+	fact_int(&s.b, values, "compute_cap_major", 9);
+	fact_int(&s.b, values, "compute_cap_minor", 4);
+	small_freeze(&s);
+	peaks_find(s.m, &p);
+	assert_true(p.bytes > 5300e9 && p.bytes < 5330e9); /* the data sheet: 5.3 TB/s */
+	small_close(&s);
+}
+
+/* What starts a transfer moves nothing itself. */
+static void transfers_have_no_rate(void **state)
+{
+	struct view_options options;
+	struct small_model s;
+	track_id stream;
+	event_id e;
+
+	(void)state;
+	small_open(&s);
+	stream = trace_track(&s, trace_source(&s, "a.pb", -1), "XLA Ops", TRACK_STREAM,
+			     "/device:TPU:0");
+	e = trace_slice(&s, stream, "copy-start", PHASE_HOST_TO_DEVICE, 0, 1);
+	BUILDER_SET(&s.b, op, accessed, s.m->event.op[e.v], (int64_t)1 << 40);
+	e = trace_slice(&s, stream, "fusion", PHASE_COMPUTE, 10, 20);
+	BUILDER_SET(&s.b, op, accessed, s.m->event.op[e.v], 1000000);
+	small_freeze(&s);
+	view_options_init(&options);
+	options.peak = ":1G";
+	view_text_expect_columns(&s, &view_roofline, &options, "name,efficiency_percent",
+				 "all operations|9.09091\nfusion|10\n");
+	small_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rates),
 		cmocka_unit_test(peaks_are_parsed),
 		cmocka_unit_test(peaks_come_from_facts),
+		cmocka_unit_test(amd_bandwidth),
+		cmocka_unit_test(transfers_have_no_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

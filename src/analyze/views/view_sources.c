@@ -1,7 +1,6 @@
 /*
- * view_sources.c: what was opened: one row per input, in the order in which inputs were applied, with
- * what was recognised and found in it. Counts are unknown where the model does not say which of
- * several inputs a row came from.
+ * view_sources.c: the view `sources`: one row per input, in the order in which inputs were loaded, with its format and what was found in it. A
+ * count is unknown if the model does not say which of several inputs a row came from.
  */
 #include "analyze/view.h"
 
@@ -16,7 +15,9 @@ enum {
 	COLUMN_OPS,
 	COLUMN_EVENTS,
 	COLUMN_STEPS,
-	COLUMN_NOTES
+	COLUMN_NOTES,
+	COLUMN_JOB,
+	COLUMN_WORLD
 };
 
 struct found {
@@ -24,19 +25,21 @@ struct found {
 	uint32_t last_step;
 };
 
-static void add_columns(struct result *out)
+static void add_columns(struct table *out)
 {
-	result_column(out, "path", "file", RESULT_TEXT, RESULT_PLAIN);
-	result_column(out, "format", "format", RESULT_TEXT, RESULT_PLAIN);
-	result_column(out, "container", "packed with", RESULT_TEXT, RESULT_PLAIN);
-	result_column(out, "bytes", "size", RESULT_INT, RESULT_BYTES);
-	result_column(out, "packed_bytes", "size on disk", RESULT_INT, RESULT_BYTES);
-	result_column(out, "producer", "made by", RESULT_TEXT, RESULT_PLAIN);
-	result_column(out, "rank", "rank", RESULT_INT, RESULT_PLAIN);
-	result_column(out, "ops", "ops", RESULT_INT, RESULT_COUNT);
-	result_column(out, "events", "events", RESULT_INT, RESULT_COUNT);
-	result_column(out, "steps", "steps", RESULT_INT, RESULT_COUNT);
-	result_column(out, "notes", "notes", RESULT_INT, RESULT_COUNT);
+	table_add_column(out, "path", "file", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "format", "format", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "container", "packed with", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "bytes", "size", TYPE_INT, UNIT_BYTES);
+	table_add_column(out, "packed_bytes", "size on disk", TYPE_INT, UNIT_BYTES);
+	table_add_column(out, "producer", "made by", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "rank", "rank", TYPE_INT, UNIT_NONE);
+	table_add_column(out, "ops", "ops", TYPE_INT, UNIT_COUNT);
+	table_add_column(out, "events", "events", TYPE_INT, UNIT_COUNT);
+	table_add_column(out, "steps", "steps", TYPE_INT, UNIT_COUNT);
+	table_add_column(out, "notes", "notes", TYPE_INT, UNIT_COUNT);
+	table_add_column(out, "job", "job", TYPE_INT, UNIT_NONE);
+	table_add_column(out, "world_size", "ranks of the job", TYPE_INT, UNIT_COUNT);
 }
 
 /* Distinct (source, step) pairs of events; the row of the pair's first event stands for it. */
@@ -46,7 +49,7 @@ static bool count_step(struct model *m, struct map *seen, uint32_t event, uint32
 	uint32_t step = m->event.step[event].v;
 	uint64_t hash = map_hash_u64(source, step);
 
-	if (!step || found->last_step == step)
+	if (!step || found->last_step == step || COLUMN_GET(m->step.whole, step))
 		return true;
 	found->last_step = step;
 	for (struct map_iter it = map_find(seen, hash); it.value; it = map_next(seen, it))
@@ -73,6 +76,25 @@ static bool count_events(struct model *m, struct found *found)
 	return ok;
 }
 
+static int64_t count_steps(const struct model *m)
+{
+	int64_t count = 0;
+
+	for (uint32_t i = 1; i < m->step.count; i++)
+		count += !COLUMN_GET(m->step.whole, i);
+	return count;
+}
+
+/* As the source says; -1 = it does not. */
+static int64_t world_size(const struct model *m, uint32_t source)
+{
+	for (uint32_t i = 1; i < m->fact.count; i++)
+		if (m->fact.source[i].v == source && m->fact.kind[i] == FACT_INT &&
+		    str_eq(model_str(m, m->fact.key[i]), STR("world_size")))
+			return m->fact.number[i];
+	return -1;
+}
+
 static bool count_all(struct model *m, struct found *found)
 {
 	for (uint32_t i = 1; i < m->op.count; i++)
@@ -84,41 +106,42 @@ static bool count_all(struct model *m, struct found *found)
 	if (m->source.count == 2) /* everything is from the only source */
 		found[1] = (struct found){ .ops = (int64_t)m->op.count - 1,
 					   .events = (int64_t)m->event.count - 1,
-					   .steps = (int64_t)m->step.count - 1,
+					   .steps = count_steps(m),
 					   .notes = (int64_t)m->note.count - 1 };
 	return true;
 }
 
-static void set_count(struct result *out, uint32_t row, uint32_t column, int64_t value, bool known)
+static void set_count(struct table *out, uint32_t row, uint32_t column, int64_t value, bool known)
 {
 	if (known)
-		result_set_int(out, row, column, value);
+		table_set_int(out, row, column, value);
 	else
-		result_set_unknown(out, row, column);
+		table_set_unknown(out, row, column);
 }
 
-static void add_source(struct result *out, const struct model *m, uint32_t source,
+static void add_source(struct table *out, const struct model *m, uint32_t source,
 		       const struct found *found)
 {
-	uint32_t row = result_row(out, 0);
+	uint32_t row = table_add_row(out, 0);
 	bool only = m->source.count == 2;
 
-	result_set_model_text(out, row, COLUMN_PATH, model_str(m, m->source.path[source]));
-	result_set_model_text(out, row, COLUMN_FORMAT, model_str(m, m->source.format[source]));
-	result_set_model_text(out, row, COLUMN_CONTAINER,
-			      model_str(m, m->source.container[source]));
-	result_set_int(out, row, COLUMN_BYTES, (int64_t)m->source.size[source]);
-	result_set_int(out, row, COLUMN_PACKED, (int64_t)m->source.packed_size[source]);
-	result_set_model_text(out, row, COLUMN_PRODUCER, model_str(m, m->source.producer[source]));
+	table_set_model_text(out, row, COLUMN_PATH, model_str(m, m->source.path[source]));
+	table_set_model_text(out, row, COLUMN_FORMAT, model_str(m, m->source.format[source]));
+	table_set_model_text(out, row, COLUMN_CONTAINER, model_str(m, m->source.container[source]));
+	table_set_int(out, row, COLUMN_BYTES, (int64_t)m->source.size[source]);
+	table_set_int(out, row, COLUMN_PACKED, (int64_t)m->source.packed_size[source]);
+	table_set_model_text(out, row, COLUMN_PRODUCER, model_str(m, m->source.producer[source]));
 	set_count(out, row, COLUMN_RANK, m->source.rank[source], m->source.rank[source] >= 0);
 	set_count(out, row, COLUMN_OPS, found[source].ops, only || m->op.source);
 	set_count(out, row, COLUMN_EVENTS, found[source].events, only || !found[0].events);
 	set_count(out, row, COLUMN_STEPS, found[source].steps, only || !found[0].events);
-	result_set_int(out, row, COLUMN_NOTES, found[source].notes);
+	table_set_int(out, row, COLUMN_NOTES, found[source].notes);
+	set_count(out, row, COLUMN_JOB, m->source.run[source], !only && found[source].events);
+	set_count(out, row, COLUMN_WORLD, world_size(m, source), world_size(m, source) > 1);
 }
 
-static ow_status run(struct model *m, const struct view_options *options, struct result *out,
-		     struct error *err)
+static ow_status run_sources_view(struct model *m, const struct view_options *options,
+				  struct table *out, struct ow_error *err)
 {
 	size_t bytes = m->source.count * sizeof(struct found);
 	struct event_filter filter;
@@ -136,12 +159,13 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 			add_source(out, m, source, found);
 	mem_free(m->mem, found, bytes);
 	if (options->limit)
-		result_limit(out, options->limit);
+		table_limit(out, options->limit);
 	return ok && out->status == OW_OK ? OW_OK : error_no_memory(err);
 }
 
 const struct view view_sources = {
 	.name = "sources",
-	.summary = "the inputs: what was recognised and found in each",
-	.run = run,
+	.summary = "the inputs: the format of each and what it contains",
+	.uses = VIEW_USES_RANK,
+	.run = run_sources_view,
 };

@@ -17,7 +17,8 @@ static void one(void **state)
 	small_run(&s, small_op(&s, "a", "MatMul", GPU0), 0, 10, 5, 3);
 	builder_note(&s.b, NOTE_INFO, 0, "fine");
 	small_freeze(&s);
-	view_text_expect(&s, &view_sources, NULL, "profile_7|tf_profile||1000|1000||-|1|2|1|1\n");
+	view_text_expect(&s, &view_sources, NULL,
+			 "profile_7|tf_profile||1000|1000||-|1|2|1|1|-|-\n");
 	view_text_fail_each(&s, &view_sources);
 	small_close(&s);
 }
@@ -55,9 +56,9 @@ static void several(void **state)
 	BUILDER_SET(&s.b, op, source, op, graph);
 	small_freeze(&s);
 	view_text_expect(&s, &view_sources, NULL,
-			 "graph.pb|tf_graph||1000|1000||-|1|0|0|0\n"
-			 "run_meta_0.gz|tf_run_metadata|gzip|1000|99||2|0|2|1|0\n"
-			 "run_meta_1|tf_run_metadata||1000|1000||-|0|3|2|0\n");
+			 "graph.pb|tf_graph||1000|1000||-|1|0|0|0|-|-\n"
+			 "run_meta_0.gz|tf_run_metadata|gzip|1000|99||2|0|2|1|0|1|-\n"
+			 "run_meta_1|tf_run_metadata||1000|1000||-|0|3|2|0|1|-\n");
 	view_text_fail_each(&s, &view_sources);
 	small_close(&s);
 }
@@ -73,8 +74,8 @@ static void unknown(void **state)
 	small_run(&s, small_op(&s, "a", "MatMul", GPU0), 0, 10, 5, 0);
 	small_freeze(&s);
 	view_text_expect(&s, &view_sources, NULL,
-			 "a|x||1000|1000||-|-|-|-|0\n"
-			 "b|x||1000|1000||-|-|-|-|0\n");
+			 "a|x||1000|1000||-|-|-|-|0|-|-\n"
+			 "b|x||1000|1000||-|-|-|-|0|-|-\n");
 	small_close(&s);
 }
 

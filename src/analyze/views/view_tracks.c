@@ -1,11 +1,10 @@
 /*
- * view_tracks.c: the lines of events: host threads, streams, a device's executor, copy engines; how
- * many events each has and for how long it was busy, overlapping events counted once; how many samples
- * of what its source measures by default. Sorted by process and name, so that the order does not depend
- * on how the inputs were read.
+ * view_tracks.c: the view `tracks`: host threads, streams, executors of devices and copy engines, with the number of events, the busy time with
+ * overlapping events counted once, and the number of samples of the default metric. Sorted by process and name, so the order does
+ * not depend on how the inputs were read.
  */
-#include "analyze/busy.h"
-#include "analyze/samples.h"
+#include "analyze/steps/spans.h"
+#include "analyze/samples/samples.h"
 #include "model/names.h"
 
 enum {
@@ -21,18 +20,18 @@ enum {
 	COLUMN_SAMPLES
 };
 
-static void add_columns(struct result *out)
+static void add_columns(struct table *out)
 {
-	result_column(out, "name", "track", RESULT_TEXT, RESULT_PLAIN);
-	result_column(out, "process", "process", RESULT_TEXT, RESULT_PLAIN);
-	result_column(out, "kind", "kind", RESULT_TEXT, RESULT_PLAIN);
-	result_column(out, "device", "device", RESULT_TEXT, RESULT_PLAIN);
-	result_column(out, "pid", "pid", RESULT_INT, RESULT_PLAIN);
-	result_column(out, "tid", "tid", RESULT_INT, RESULT_PLAIN);
-	result_column(out, "events", "events", RESULT_INT, RESULT_COUNT);
-	result_column(out, "busy_ns", "busy", RESULT_INT, RESULT_NS);
-	result_column(out, "rank", "rank", RESULT_INT, RESULT_PLAIN);
-	result_column(out, "samples", "samples", RESULT_INT, RESULT_COUNT);
+	table_add_column(out, "name", "track", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "process", "process", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "kind", "kind", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "device", "device", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "pid", "pid", TYPE_INT, UNIT_NONE);
+	table_add_column(out, "tid", "tid", TYPE_INT, UNIT_NONE);
+	table_add_column(out, "events", "events", TYPE_INT, UNIT_COUNT);
+	table_add_column(out, "busy_ns", "busy", TYPE_INT, UNIT_NS);
+	table_add_column(out, "rank", "rank", TYPE_INT, UNIT_NONE);
+	table_add_column(out, "samples", "samples", TYPE_INT, UNIT_COUNT);
 }
 
 static int compare_numbers(int64_t a, int64_t b)
@@ -56,12 +55,12 @@ static int by_process_and_name(const void *a, const void *b, void *arg)
 }
 
 /* Ids may be missing, or be text, which the names show. */
-static void set_id(struct result *out, uint32_t row, uint32_t column, int64_t id)
+static void set_id(struct table *out, uint32_t row, uint32_t column, int64_t id)
 {
 	if (id > MODEL_TEXT_NUMBER + UINT32_MAX)
-		result_set_int(out, row, column, id);
+		table_set_int(out, row, column, id);
 	else
-		result_set_unknown(out, row, column);
+		table_set_unknown(out, row, column);
 }
 
 /* What there is on a track. */
@@ -71,41 +70,41 @@ struct content {
 };
 
 /* A profile without events, or without samples, has nothing to say of them. */
-static void set_content(struct result *out, uint32_t row, const struct model *m,
+static void set_content(struct table *out, uint32_t row, const struct model *m,
 			const struct content *content)
 {
 	if (m->event.count > 1 || m->sample.count <= 1) {
-		result_set_int(out, row, COLUMN_EVENTS, (int64_t)content->busy->events);
-		result_set_int(out, row, COLUMN_BUSY, content->busy->busy_ns);
+		table_set_int(out, row, COLUMN_EVENTS, (int64_t)content->busy->events);
+		table_set_int(out, row, COLUMN_BUSY, content->busy->busy_ns);
 	} else {
-		result_set_unknown(out, row, COLUMN_EVENTS);
-		result_set_unknown(out, row, COLUMN_BUSY);
+		table_set_unknown(out, row, COLUMN_EVENTS);
+		table_set_unknown(out, row, COLUMN_BUSY);
 	}
 	if (m->sample.count > 1)
-		result_set_int(out, row, COLUMN_SAMPLES, content->samples);
+		table_set_int(out, row, COLUMN_SAMPLES, content->samples);
 	else
-		result_set_unknown(out, row, COLUMN_SAMPLES);
+		table_set_unknown(out, row, COLUMN_SAMPLES);
 }
 
-static void add_track(struct result *out, const struct model *m, uint32_t track,
+static void add_track(struct table *out, const struct model *m, uint32_t track,
 		      const struct content *content)
 {
-	uint32_t row = result_row(out, 0);
+	uint32_t row = table_add_row(out, 0);
 	device_id device = m->track.device[track];
 	source_id source = m->track.source[track];
 
-	result_set_model_text(out, row, COLUMN_NAME, model_str(m, m->track.name[track]));
-	result_set_model_text(out, row, COLUMN_PROCESS, model_str(m, m->track.process[track]));
-	result_set_model_text(out, row, COLUMN_KIND,
-			      str_from(track_kind_name(m->track.kind[track])));
-	result_set_model_text(out, row, COLUMN_DEVICE, model_str(m, m->device.name[device.v]));
+	table_set_model_text(out, row, COLUMN_NAME, model_str(m, m->track.name[track]));
+	table_set_model_text(out, row, COLUMN_PROCESS, model_str(m, m->track.process[track]));
+	table_set_model_text(out, row, COLUMN_KIND,
+			     str_from(track_kind_name(m->track.kind[track])));
+	table_set_model_text(out, row, COLUMN_DEVICE, model_str(m, m->device.name[device.v]));
 	set_id(out, row, COLUMN_PID, m->track.pid[track]);
 	set_id(out, row, COLUMN_TID, m->track.tid[track]);
 	set_content(out, row, m, content);
 	if (source.v && m->source.rank[source.v] >= 0)
-		result_set_int(out, row, COLUMN_RANK, m->source.rank[source.v]);
+		table_set_int(out, row, COLUMN_RANK, m->source.rank[source.v]);
 	else
-		result_set_unknown(out, row, COLUMN_RANK);
+		table_set_unknown(out, row, COLUMN_RANK);
 }
 
 /* A track without anything is shown only when everything is. */
@@ -144,7 +143,7 @@ static int64_t *count_samples(const struct model *m, const struct view_options *
 }
 
 static ow_status list_tracks(struct model *m, const struct view_options *options,
-			     struct arena *scratch, struct result *out, struct error *err)
+			     struct arena *scratch, struct table *out, struct ow_error *err)
 {
 	uint32_t count = m->track.count;
 	uint32_t *group = ARENA_ARRAY(scratch, uint32_t, count);
@@ -159,7 +158,7 @@ static ow_status list_tracks(struct model *m, const struct view_options *options
 		return error_no_memory(err);
 	for (uint32_t i = 0; i < count; i++)
 		group[i] = order[i] = i;
-	OW_TRY(busy_measure(m, &filter, group, count, busy, err));
+	OW_TRY(busy_measure(m, &filter, group, count, NULL, busy, err));
 	qsort_r(order + 1, count - 1, sizeof(*order), by_process_and_name, m);
 	for (uint32_t i = 1; i < count; i++) {
 		struct content content = { &busy[order[i]], samples[order[i]] };
@@ -170,8 +169,8 @@ static ow_status list_tracks(struct model *m, const struct view_options *options
 	return OW_OK;
 }
 
-static ow_status run(struct model *m, const struct view_options *options, struct result *out,
-		     struct error *err)
+static ow_status run_tracks_view(struct model *m, const struct view_options *options,
+				 struct table *out, struct ow_error *err)
 {
 	struct arena scratch;
 	ow_status status;
@@ -182,12 +181,13 @@ static ow_status run(struct model *m, const struct view_options *options, struct
 	arena_release(&scratch);
 	OW_TRY(status);
 	if (options->limit)
-		result_limit(out, options->limit);
+		table_limit(out, options->limit);
 	return out->status == OW_OK ? OW_OK : error_no_memory(err);
 }
 
 const struct view view_tracks = {
 	.name = "tracks",
 	.summary = "threads, streams and devices: events, busy time, samples",
-	.run = run,
+	.uses = VIEW_USES_PART | VIEW_USES_METRIC,
+	.run = run_tracks_view,
 };

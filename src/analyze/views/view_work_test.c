@@ -29,7 +29,7 @@ static void rows(void **state)
 {
 	struct view_options options;
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 	source_id source;
 	track_id host, stream;
 
@@ -63,9 +63,9 @@ static void rows(void **state)
 	view_text_expect_columns(&s, &view_work, &options, "name,time_ns",
 				 "gemm|2000000\nmm|2000000\n");
 	options.step = 7;
-	r = result_new(&s.mem, "work", &s.err);
+	r = table_new(&s.mem, "work", &s.err);
 	assert_int_equal(view_work.run(s.m, &options, r, &s.err), OW_E_NOT_FOUND);
-	result_free(r);
+	table_free(r);
 	view_text_fail_each(&s, &view_work);
 	small_close(&s);
 }
@@ -104,12 +104,37 @@ static void of_a_graph(void **state)
 	small_close(&s);
 }
 
+/* A copy that waits in one step and not in others, of steps that come in any order in the file. */
+static void waits_in_steps(void **state)
+{
+	static const int order[] = { 3, 1, 2 };
+	struct small_model s;
+	track_id host;
+
+	(void)state;
+	small_open(&s);
+	host = trace_track(&s, trace_source(&s, "a.json", -1), "main", TRACK_HOST, NULL);
+	for (int i = 0; i < 3; i++) {
+		int64_t at = order[i] * 100;
+		event_id copy = slice_in(&s, host, "memcpy", order[i], at, at + 60);
+
+		s.m->event.phase[copy.v] = PHASE_SYNCHRONISATION;
+		slice_in(&s, host, "memcpy", order[i], at + 60, at + 63);
+		slice_in(&s, host, "mm", order[i], at + 63, at + 73);
+	}
+	small_freeze(&s);
+	view_text_expect_columns(&s, &view_work, NULL, "name,time_ns",
+				 "mm|10000000\nmemcpy|3000000\n");
+	small_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows),
 		cmocka_unit_test(only_ranges),
 		cmocka_unit_test(of_a_graph),
+		cmocka_unit_test(waits_in_steps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,990 @@
+/*
+ * advice.c: runs the rules of the advisor, replays what they found, ranks it and adds it up; advice.h explains the numbers. Called by
+ * the library for `opwatch advise`, the overview and SQL. Which costs there are is up to the rules.
+ */
+#include "advise/advice.h"
+
+#include "base/json_escape.h"
+#include "base/vec.h"
+
+#include <math.h>
+#include <stdarg.h>
+
+#define EVIDENCE_MOST 5
+#define TRUSTED_ERROR 0.03 /* a replay with a larger error gives no high confidence */
+
+const char *const severity_names[] = { "info", "low", "medium", "high" };
+const char *const confidence_names[] = { "low", "medium", "high" };
+
+/* ---- texts ---- */
+
+struct str advice_text(struct advice *a, const char *format, ...)
+{
+	char text[1200];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return arena_str(a->arena, str_from(text));
+}
+
+const char *time_text(char to[TIME_TEXT], int64_t ns)
+{
+	double value = (double)ns;
+	static const struct {
+		double from, unit;
+		const char *name;
+	} units[] = { { 1e9, 1e9, "s" }, { 1e6, 1e6, "ms" }, { 1e3, 1e3, "us" } };
+
+	for (size_t i = 0; i < ARRAY_COUNT(units); i++)
+		if (fabs(value) >= units[i].from) {
+			snprintf(to, TIME_TEXT, "%.3g %s", value / units[i].unit, units[i].name);
+			return to;
+		}
+	snprintf(to, TIME_TEXT, "%.0f ns", value);
+	return to;
+}
+
+static bool name_has_word(struct str name, const char *const *words)
+{
+	bool found = false;
+
+	for (; *words; words++) {
+		bool excluded = **words == '-';
+
+		if (!str_has(name, str_from(*words + excluded)))
+			continue;
+		if (excluded)
+			return false;
+		found = true;
+	}
+	return found;
+}
+
+bool op_has_word(struct advice *a, op_id op, const char *const *words)
+{
+	enum { NOT_ASKED, NO, YES };
+	struct str name = model_str(a->m, a->m->op.name[op.v]);
+	uint8_t *known;
+
+	if (a->words != words) {
+		a->words = words;
+		a->has_word = ARENA_ARRAY(&a->scratch, uint8_t, a->m->op.count);
+	}
+	if (!a->has_word) /* without memory it only takes longer */
+		return name_has_word(name, words);
+	known = &a->has_word[op.v];
+	if (*known == NOT_ASKED)
+		*known = name_has_word(name, words) ? YES : NO;
+	return *known == YES;
+}
+
+/* Operators that make room for values and compute none: moving them to a device changes nothing. */
+static bool only_allocates(struct str name)
+{
+	return str_starts(name, STR("aten::empty")) || str_starts(name, STR("aten::new_empty")) ||
+	       str_eq(name, STR("aten::resize_"));
+}
+
+bool node_is_operator(const struct graph *g, uint32_t node)
+{
+	const struct model *m = g->m;
+	uint32_t event = g->event[node];
+	struct str category;
+
+	if (!event || g->kind[node] != NODE_HOST ||
+	    only_allocates(model_str(m, m->op.name[m->event.op[event].v])))
+		return false;
+	category = model_str(m, COLUMN_GET(m->event.category, event));
+	return m->event.phase[event] == PHASE_COMPUTE || str_eq(category, STR("cpu_op")) ||
+	       str_eq(category, STR("Operator"));
+}
+
+/* ---- costs ---- */
+
+ow_status cost_add(struct advice *a, struct cost *cost, uint32_t node)
+{
+	uint32_t *nodes =
+		arena_grow(&a->scratch, cost->nodes, cost->count, &cost->cap, sizeof(*nodes));
+
+	if (!nodes)
+		return error_no_memory(a->err);
+	cost->nodes = nodes;
+	cost->nodes[cost->count++] = node;
+	return OW_OK;
+}
+
+bool node_is_steady(const struct advice *a, uint32_t node)
+{
+	const struct graph *g = &a->s.g;
+
+	return g->step[node] && g->steps[g->step[node] - 1].steady;
+}
+
+/* The median over steady steps, as that of the step itself; the mean of what most steps do not have. */
+int64_t cost_per_step(struct advice *a, const struct cost *cost, double *count)
+{
+	const struct graph *g = &a->s.g;
+	int64_t *times = ARENA_ARRAY(&a->scratch, int64_t, (size_t)g->step_count + 1);
+	int64_t *counts = ARENA_ARRAY(&a->scratch, int64_t, (size_t)g->step_count + 1);
+	int64_t sum = 0, median;
+	uint32_t steady = 0;
+	uint64_t n = 0;
+
+	if (count)
+		*count = 0;
+	if (!times || !counts || !a->steps)
+		return 0;
+	for (size_t i = 0; i < cost->count; i++) {
+		uint32_t node = cost->nodes[i];
+
+		if (!node_is_steady(a, node))
+			continue;
+		times[g->step[node] - 1] = span_add(times[g->step[node] - 1], g->weight_ns[node]);
+		counts[g->step[node] - 1]++;
+		sum = span_add(sum, g->weight_ns[node]);
+		n++;
+	}
+	for (uint32_t i = 0; i < g->step_count; i++)
+		if (g->steps[i].steady) {
+			times[steady] = times[i];
+			counts[steady++] = counts[i];
+		}
+	median = median_of(times, steady);
+	if (steady != a->steps || median <= 0) { /* not all of them were replayed */
+		if (count)
+			*count = (double)n / a->steps;
+		return sum / a->steps;
+	}
+	if (count)
+		*count = (double)median_of(counts, steady);
+	return median;
+}
+
+struct str cost_where(struct advice *a, const struct cost *cost)
+{
+	const struct graph *g = &a->s.g;
+	int64_t *sums = ARENA_ARRAY(&a->scratch, int64_t, (size_t)g->m->op.count + 1), most = -1;
+	uint32_t best = UINT32_MAX;
+	char line[200];
+
+	if (!sums)
+		return (struct str){ 0 };
+	for (size_t i = 0; i < cost->count; i++) {
+		uint32_t op = node_op(g, cost->nodes[i]).v;
+
+		sums[op] = span_add(sums[op], g->weight_ns[cost->nodes[i]]);
+	}
+	for (size_t i = 0; i < cost->count; i++) {
+		int64_t sum = sums[node_op(g, cost->nodes[i]).v];
+
+		if (sum > most) {
+			most = sum;
+			best = cost->nodes[i];
+		}
+	}
+	if (best == UINT32_MAX)
+		return STR("");
+	node_line(&a->s, best, line, sizeof(line));
+	return advice_text(a, "%.*s%s%s", STR_ARG(node_name(&a->s, best)), *line ? ", " : "", line);
+}
+
+/* ---- what is inside of events ---- */
+
+ow_status cost_add_inside(struct advice *a, struct cost *cost, const char *const *words,
+			  bool device)
+{
+	const struct graph *g = &a->s.g;
+	uint8_t *ops = ARENA_ARRAY(&a->scratch, uint8_t, (size_t)a->m->op.count + 1), *inside;
+
+	if (!ops)
+		return error_no_memory(a->err);
+	for (uint32_t i = 1; i < a->m->op.count; i++)
+		ops[i] = op_has_word(a, (op_id){ i }, words);
+	OW_TRY(mark_inside(g, ops, &a->scratch, &inside, a->err));
+	for (uint32_t i = 0; i < g->node_count; i++)
+		if (node_is_steady(a, i) &&
+		    (inside[i] || (device && g->launch[i] && inside[g->launch[i] - 1])))
+			OW_TRY(cost_add(a, cost, i));
+	return OW_OK;
+}
+
+int64_t device_next(const struct graph *g, source_id source, int64_t t)
+{
+	int64_t next = INT64_MAX;
+
+	for (uint32_t l = 0; l < g->lane_count; l++) {
+		uint32_t at;
+
+		if (!g->lanes[l].device || g->lanes[l].source.v != source.v)
+			continue;
+		at = lane_at(g, &g->lanes[l], t);
+		if (at > g->lanes[l].first && node_end(g, at - 1) > t)
+			return t;
+		if (at < g->lanes[l].first + g->lanes[l].count)
+			next = MIN(next, g->start_ns[at]);
+	}
+	return next;
+}
+
+/* ---- scenarios ---- */
+
+#define PREPARES_NS 100000 /* longer host code has another purpose than to prepare a launch */
+
+/* The operator that prepares a launch is gone with it. */
+static void drop_operator(const struct advice *a, struct scenario *scenario, uint32_t call)
+{
+	const struct graph *g = &a->s.g;
+	uint32_t first = lane_of_node(g, call)->first;
+
+	for (uint32_t i = call; i > first && !a->launches[i - 1]; i--) {
+		if (g->kind[i - 1] != NODE_HOST && g->kind[i - 1] != NODE_GAP)
+			break;
+		if (g->flags[i - 1] & NODE_IN_INPUT || g->weight_ns[i - 1] > PREPARES_NS)
+			break;
+		scenario->weight_ns[i - 1] = 0;
+	}
+	scenario->weight_ns[call] = 0;
+}
+
+static void change_node(const struct advice *a, struct scenario *scenario, const struct cost *cost,
+			uint32_t node, double factor)
+{
+	const struct graph *g = &a->s.g;
+
+	switch (cost->effect) {
+	case EFFECT_TIME:
+		scenario_scale(g, scenario, node, factor);
+		break;
+	case EFFECT_WAIT:
+		if (factor == 0)
+			scenario_no_wait(g, scenario, node, 0);
+		else
+			scenario_scale(g, scenario, node, factor);
+		break;
+	case EFFECT_UNBLOCK:
+		if (factor == 0 && g->launch[node] && g->launch[node] < g->node_count)
+			scenario->drop[g->launch[node]] |= DROP_WAITS;
+		break;
+	case EFFECT_LAUNCH:
+		if (g->flags[node] & NODE_DEVICE) {
+			if (factor == 0)
+				scenario->drop[node] |= DROP_LAGS;
+		} else {
+			scenario_scale(g, scenario, node, factor);
+		}
+		break;
+	case EFFECT_SCALE: /* apply_cost */
+		break;
+	case EFFECT_FUSE:
+		scenario_scale(g, scenario, node, factor);
+		if (factor == 0 && g->launch[node])
+			drop_operator(a, scenario, g->launch[node] - 1);
+		break;
+	}
+}
+
+static void apply_cost(const struct advice *a, struct scenario *scenario, const struct cost *cost,
+		       double factor)
+{
+	for (size_t i = 0; i < cost->count; i++)
+		if (cost->effect != EFFECT_SCALE)
+			change_node(a, scenario, cost, cost->nodes[i], factor);
+		else
+			scenario_scale(&a->s.g, scenario, cost->nodes[i], cost->factors[i]);
+}
+
+/* The median step with a cost scaled, all others as recorded. */
+static ow_status replay_cost(struct advice *a, const struct cost *cost, double factor,
+			     int64_t *median)
+{
+	struct scenario scenario;
+	struct arena scratch;
+	struct replay r;
+	ow_status status;
+
+	arena_init(&scratch, a->m->mem);
+	status = scenario_make(&a->s.g, &scratch, &scenario, a->err);
+	if (status == OW_OK) {
+		apply_cost(a, &scenario, cost, factor);
+		status = replay_run(&a->s.g, &scenario, &scratch, &r, a->err);
+	}
+	*median = status == OW_OK ? r.median_ns : 0;
+	arena_release(&scratch);
+	return status;
+}
+
+/* The cost in the cheapest steady step, or two in a row, as a part of the middle one; 1 with a single step. */
+static ow_status best_factor(struct advice *a, const struct cost *cost, double *factor)
+{
+	const struct graph *g = &a->s.g;
+	int64_t *sums = ARENA_ARRAY(&a->scratch, int64_t, (size_t)g->step_count + 1), median;
+	int64_t least = INT64_MAX;
+	uint32_t count = 0;
+
+	*factor = 1;
+	if (!sums)
+		return error_no_memory(a->err);
+	for (size_t i = 0; i < cost->count; i++)
+		if (node_is_steady(a, cost->nodes[i]) &&
+		    (cost->effect != EFFECT_LAUNCH || !(g->flags[cost->nodes[i]] & NODE_DEVICE))) {
+			uint32_t step = g->step[cost->nodes[i]] - 1;
+
+			sums[step] = span_add(sums[step], g->weight_ns[cost->nodes[i]]);
+		}
+	for (uint32_t i = 0; i < g->step_count; i++)
+		if (g->steps[i].used && g->steps[i].steady)
+			sums[count++] = sums[i];
+	for (uint32_t i = 0; i < count; i++)
+		if (!cost->in_pairs)
+			least = MIN(least, sums[i]);
+		else if (i)
+			least = MIN(least, sums[i - 1] / 2 + sums[i] / 2);
+	median = median_of(sums, count);
+	if (count > 1 && median > 0)
+		*factor = MIN((double)least / (double)median, 1);
+	return OW_OK;
+}
+
+/* ---- evidence ---- */
+
+static void add_evidence(struct advice *a, struct buf *to, uint32_t node, bool first)
+{
+	const struct graph *g = &a->s.g;
+	const struct model *m = g->m;
+	track_id track = node_track(g, node);
+	int32_t rank = m->source.rank[m->track.source[track.v].v];
+	char line[200];
+
+	buf_puts(to, first ? "{" : ", {");
+	if (g->event[node])
+		buf_printf(to, "\"event\": %u, ", g->event[node]);
+	buf_printf(to,
+		   "\"ts_ns\": %lld, \"dur_ns\": %lld, \"track\": ", (long long)g->start_ns[node],
+		   (long long)g->weight_ns[node]);
+	json_quote(to, model_str(m, m->track.name[track.v]));
+	buf_puts(to, ", \"op\": ");
+	json_quote(to, node_name(&a->s, node));
+	node_line(&a->s, node, line, sizeof(line));
+	if (*line) {
+		buf_puts(to, ", \"line\": ");
+		json_quote(to, str_from(line));
+	}
+	if (rank >= 0)
+		buf_printf(to, ", \"rank\": %d", rank);
+	if (g->step[node])
+		buf_printf(to, ", \"step\": %lld",
+			   (long long)m->step.number[g->steps[g->step[node] - 1].step.v]);
+	buf_add_char(to, '}');
+}
+
+/* The longest nodes of the step nearest the median, or of any steady step. */
+static ow_status make_evidence(struct advice *a, const struct cost *cost, struct str *out)
+{
+	const struct graph *g = &a->s.g;
+	uint32_t top[EVIDENCE_MOST], count = 0;
+	struct buf text;
+
+	for (size_t i = 0; i < cost->count; i++) {
+		uint32_t node = cost->nodes[i], k = count;
+
+		if (!node_is_steady(a, node))
+			continue;
+		while (k && g->weight_ns[top[k - 1]] < g->weight_ns[node])
+			k--;
+		if (k == EVIDENCE_MOST)
+			continue;
+		count = MIN(count + 1, EVIDENCE_MOST);
+		memmove(&top[k + 1], &top[k], (count - 1 - k) * sizeof(*top));
+		top[k] = node;
+	}
+	buf_init(&text, a->m->mem);
+	buf_add_char(&text, '[');
+	for (uint32_t i = 0; i < count; i++)
+		add_evidence(a, &text, top[i], i == 0);
+	buf_add_char(&text, ']');
+	*out = (struct str){ 0 };
+	if (!text.failed)
+		*out = arena_str(a->arena, buf_str(&text));
+	buf_release(&text);
+	return out->ptr ? OW_OK : error_no_memory(a->err);
+}
+
+/* ---- rows ---- */
+
+/* Rules speak of steps. Where nothing says where steps begin the whole recording was judged, and the sentences say so. */
+static struct str say_recording(struct advice *a, struct str text)
+{
+	static const struct {
+		struct str from, to;
+	} words[] = { { STR(" per step"), STR("") },
+		      { STR("steady steps"), STR("parts of the recording") },
+		      { STR("a step"), STR("the recording") },
+		      { STR("the step"), STR("the recording") } };
+	struct buf out;
+	struct str kept;
+
+	buf_init(&out, a->m->mem);
+	for (size_t at = 0; at < text.len;) {
+		size_t i = 0;
+
+		while (i < ARRAY_COUNT(words) && !str_starts(str_skip(text, at), words[i].from))
+			i++;
+		if (i < ARRAY_COUNT(words)) {
+			buf_add_str(&out, words[i].to);
+			at += words[i].from.len;
+		} else {
+			buf_add_char(&out, text.ptr[at++]);
+		}
+	}
+	kept = out.failed ? text : arena_str(a->arena, str_make(out.ptr, out.len));
+	buf_release(&out);
+	return kept.ptr ? kept : text;
+}
+
+static ow_status add_row(struct advice *a, const struct advice_row *row)
+{
+	struct advice_row *rows =
+		arena_grow(a->arena, a->rows, a->row_count, &a->row_cap, sizeof(*rows));
+
+	if (!rows)
+		return error_no_memory(a->err);
+	a->rows = rows;
+	rows += a->row_count++;
+	*rows = *row;
+	rows->rule = a->rule;
+	if (row->checked && !a->steady.known && !a->rule->check) {
+		rows->what = say_recording(a, row->what);
+		rows->falsified_by = say_recording(a, row->falsified_by);
+	}
+	return OW_OK;
+}
+
+ow_status advice_not_checked(struct advice *a, const char *format, ...)
+{
+	char text[400];
+	va_list args;
+	struct str why;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	why = arena_str(a->arena, str_from(text));
+	if (!why.ptr)
+		return error_no_memory(a->err);
+	return add_row(a, &(struct advice_row){ .why_not = why });
+}
+
+static enum severity severity_of(const struct advice *a, int64_t saving)
+{
+	double part = a->step_ns > 0 ? (double)saving / (double)a->step_ns : 0;
+
+	return part >= a->settings.high	    ? SEVERITY_HIGH
+	       : part >= a->settings.medium ? SEVERITY_MEDIUM
+	       : part >= a->settings.remark ? SEVERITY_LOW
+					    : SEVERITY_INFO;
+}
+
+/* A single step that initialises is the first one: what it costs is not what later steps cost. */
+static bool is_warm_up(const struct advice *a)
+{
+	return a->steady.used_count < 2 &&
+	       (double)a->share_ns[CLASS_INITIALISATION] >= a->settings.high * (double)a->step_ns;
+}
+
+static enum confidence confidence_of(const struct advice *a, enum confidence most)
+{
+	enum confidence c = CONFIDENCE_HIGH;
+
+	if (!advice_replays(a) || a->steps < 2 || a->s.replay_error < 0 ||
+	    a->s.replay_error > TRUSTED_ERROR || a->m->damaged)
+		c = CONFIDENCE_MEDIUM;
+	return MIN(c, most);
+}
+
+static ow_status keep_cost(struct advice *a, const struct cost *cost, struct cost *out)
+{
+	*out = *cost;
+	out->nodes = ARENA_ARRAY(a->arena, uint32_t, cost->count + 1);
+	if (!out->nodes)
+		return error_no_memory(a->err);
+	if (cost->count)
+		memcpy(out->nodes, cost->nodes, cost->count * sizeof(*out->nodes));
+	if (!cost->factors)
+		return OW_OK;
+	out->factors = ARENA_ARRAY(a->arena, double, cost->count + 1);
+	if (!out->factors)
+		return error_no_memory(a->err);
+	if (cost->count)
+		memcpy(out->factors, cost->factors, cost->count * sizeof(*out->factors));
+	return OW_OK;
+}
+
+static bool has_texts(const struct report *r)
+{
+	return r->what.ptr && r->where.ptr && r->advice.ptr && r->falsified_by.ptr;
+}
+
+ow_status advice_report_part(struct advice *a, const struct cost *cost, int64_t part_ns,
+			     const struct report *report)
+{
+	struct advice_row row = { .checked = true,
+				  .what = report->what,
+				  .where = report->where,
+				  .advice = report->advice,
+				  .falsified_by = report->falsified_by,
+				  .has_saving = true,
+				  .share_ns = part_ns,
+				  .share_class = report->class,
+				  .high_ns = part_ns,
+				  .confidence = MIN(report->most, CONFIDENCE_MEDIUM) };
+
+	if (!has_texts(report))
+		return error_no_memory(a->err);
+	if ((double)part_ns < a->settings.remark * (double)a->step_ns)
+		return OW_OK;
+	row.severity = severity_of(a, part_ns);
+	if (is_warm_up(a))
+		row.severity = MIN(row.severity, SEVERITY_LOW);
+	OW_TRY(make_evidence(a, cost, &row.evidence));
+	return add_row(a, &row);
+}
+
+static ow_status report_cost(struct advice *a, const struct cost *cost, const struct report *report,
+			     bool is_bound)
+{
+	struct advice_row row = { .checked = true, .has_saving = true, .is_bound = is_bound };
+	int64_t without, best;
+	double factor;
+
+	if (!has_texts(report))
+		return error_no_memory(a->err);
+	if (!cost->count)
+		return OW_OK;
+	if (!advice_replays(a))
+		return advice_report_part(
+			a, cost,
+			MIN(cost_per_step(a, cost, NULL),
+			    report->class < CLASS_COUNT ? a->share_ns[report->class] : a->step_ns),
+			report);
+	OW_TRY(replay_cost(a, cost, 0, &without));
+	row.high_ns = MAX(a->s.base.median_ns - without, 0);
+	if ((double)row.high_ns < a->settings.remark * (double)a->step_ns)
+		return OW_OK; /* hidden behind other work */
+	OW_TRY(best_factor(a, cost, &factor));
+	if (factor < 1 && cost->effect != EFFECT_UNBLOCK && cost->effect != EFFECT_SCALE) {
+		OW_TRY(replay_cost(a, cost, factor, &best));
+		row.low_ns = MIN(MAX(a->s.base.median_ns - best, 0), row.high_ns);
+	}
+	row.what = report->what;
+	row.where = report->where;
+	row.advice = report->advice;
+	row.falsified_by = report->falsified_by;
+	row.severity = severity_of(a, row.high_ns);
+	if (is_warm_up(a) || is_bound)
+		row.severity = MIN(row.severity, SEVERITY_LOW);
+	row.confidence = confidence_of(a, report->most);
+	if (!is_bound)
+		OW_TRY(keep_cost(a, cost, &row.cost));
+	OW_TRY(make_evidence(a, cost, &row.evidence));
+	return add_row(a, &row);
+}
+
+ow_status advice_report(struct advice *a, const struct cost *cost, const struct report *report)
+{
+	return report_cost(a, cost, report, false);
+}
+
+ow_status advice_report_bound(struct advice *a, const struct cost *cost,
+			      const struct report *report)
+{
+	return report_cost(a, cost, report, true);
+}
+
+ow_status advice_remark(struct advice *a, enum severity severity, int64_t low_ns, int64_t high_ns,
+			bool by_mean, const struct report *report, struct str evidence)
+{
+	struct advice_row row = { .checked = true,
+				  .severity = severity,
+				  .what = report->what,
+				  .where = report->where,
+				  .advice = report->advice,
+				  .falsified_by = report->falsified_by,
+				  .has_saving = high_ns >= 0,
+				  .by_mean = by_mean,
+				  .low_ns = MAX(low_ns, 0),
+				  .high_ns = high_ns,
+				  .confidence = MIN(report->most, CONFIDENCE_HIGH),
+				  .evidence = evidence.ptr ? evidence : STR("[]") };
+
+	if (!has_texts(report))
+		return error_no_memory(a->err);
+	if (high_ns >= 0)
+		row.severity = severity_of(a, high_ns);
+	return add_row(a, &row);
+}
+
+static double mean_step(const struct replay *r)
+{
+	double sum = 0;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < r->g->step_count; i++)
+		if (r->g->steps[i].used && r->g->steps[i].steady) {
+			sum += (double)r->step_ns[i];
+			count++;
+		}
+	return count ? sum / count : 0;
+}
+
+ow_status advice_saving_mean(struct advice *a, const struct cost *cost, int64_t *saving_ns)
+{
+	struct scenario scenario;
+	struct arena scratch;
+	struct replay r;
+	ow_status status;
+
+	*saving_ns = 0;
+	arena_init(&scratch, a->m->mem);
+	status = scenario_make(&a->s.g, &scratch, &scenario, a->err);
+	if (status == OW_OK) {
+		apply_cost(a, &scenario, cost, 0);
+		status = replay_run(&a->s.g, &scenario, &scratch, &r, a->err);
+	}
+	if (status == OW_OK)
+		*saving_ns = MAX(llround(mean_step(&a->s.base) - mean_step(&r)), 0);
+	arena_release(&scratch);
+	return status;
+}
+
+ow_status advice_report_mean(struct advice *a, const struct cost *cost, int64_t saving_ns,
+			     const char *what, struct report *report)
+{
+	const char *place = strstr(what, "%s");
+	char time[TIME_TEXT];
+	struct str evidence;
+
+	if ((double)saving_ns < a->settings.remark * (double)a->step_ns || !place)
+		return OW_OK;
+	report->what = advice_text(a, "%.*s%s%s", (int)(place - what), what,
+				   time_text(time, saving_ns), place + 2);
+	OW_TRY(make_evidence(a, cost, &evidence));
+	return advice_remark(a, SEVERITY_LOW, 0, saving_ns, true, report, evidence);
+}
+
+ow_status advice_report_words(struct advice *a, const char *const *words, const char *what,
+			      struct report *report)
+{
+	struct cost cost = { .effect = EFFECT_WAIT };
+	int64_t mean;
+
+	if (!advice_replays(a))
+		return advice_not_checked(a, "needs host threads that can be replayed");
+	OW_TRY(cost_add_inside(a, &cost, words, false));
+	if (!cost.count)
+		return OW_OK;
+	report->where = cost_where(a, &cost);
+	OW_TRY(advice_saving_mean(a, &cost, &mean));
+	return advice_report_mean(a, &cost, mean, what, report);
+}
+
+bool share_is_large(const struct advice *a, enum phase_class class)
+{
+	return a->step_ns > 0 &&
+	       (double)a->share_ns[class] >= a->settings.remark * (double)a->step_ns;
+}
+
+ow_status advice_report_share(struct advice *a, enum phase_class class, const struct report *report)
+{
+	struct advice_row row = { .checked = true,
+				  .what = report->what,
+				  .where = report->where,
+				  .advice = report->advice,
+				  .falsified_by = report->falsified_by,
+				  .has_saving = true,
+				  .share_ns = a->share_ns[class],
+				  .share_class = class,
+				  .high_ns = a->share_ns[class],
+				  .low_ns = MAX(a->share_ns[class] - a->least_ns[class], 0),
+				  .confidence = MIN(report->most, CONFIDENCE_MEDIUM),
+				  .evidence = STR("[]") };
+
+	if (!has_texts(report))
+		return error_no_memory(a->err);
+	if (!share_is_large(a, class))
+		return OW_OK;
+	row.low_ns = 0;
+	row.severity = severity_of(a, row.high_ns);
+	return add_row(a, &row);
+}
+
+/* ---- ranking, and all of them together ---- */
+
+static int rank_of(const struct advice_row *row)
+{
+	return row->checked && row->is_bound			  ? 2
+	       : row->checked && row->has_saving && !row->by_mean ? 0
+	       : row->checked && row->has_saving		  ? 1
+	       : row->checked && row->severity > SEVERITY_INFO	  ? 2
+	       : row->checked					  ? 3
+								  : 4;
+}
+
+/* Findings by saving: those of the median step, which add up, then those of the mean step, then remarks. */
+static int by_saving(const void *x, const void *y)
+{
+	const struct advice_row *a = x, *b = y;
+	int ra = rank_of(a), rb = rank_of(b);
+
+	if (ra != rb)
+		return ra < rb ? -1 : 1;
+	if (ra <= 1 && a->high_ns != b->high_ns)
+		return a->high_ns > b->high_ns ? -1 : 1;
+	if (a->severity != b->severity)
+		return a->severity > b->severity ? -1 : 1;
+	return strcmp(a->rule->name, b->rule->name);
+}
+
+static ow_status add_up_replays(struct advice *a)
+{
+	struct scenario scenario;
+	int64_t now = a->s.base.median_ns;
+	struct arena all;
+	ow_status status;
+
+	arena_init(&all, a->m->mem);
+	status = scenario_make(&a->s.g, &all, &scenario, a->err);
+	for (size_t i = 0; status == OW_OK && i < a->row_count; i++) {
+		struct advice_row *row = &a->rows[i];
+		struct arena scratch;
+		struct replay r;
+
+		if (!row->cost.count)
+			continue;
+		apply_cost(a, &scenario, &row->cost, 0);
+		arena_init(&scratch, a->m->mem);
+		status = replay_run(&a->s.g, &scenario, &scratch, &r, a->err);
+		if (status == OW_OK) {
+			row->after_ns = MAX(now - r.median_ns, 0);
+			row->has_after = true;
+			now -= row->after_ns;
+		}
+		arena_release(&scratch);
+	}
+	a->if_all_ns = a->step_ns - (a->s.base.median_ns - now);
+	arena_release(&all);
+	return status;
+}
+
+/* Shares of a partition do not overlap: they add up as they are. Findings about the same share have it once. */
+static void add_up_shares(struct advice *a)
+{
+	int64_t left[CLASS_COUNT + 1];
+
+	memcpy(left, a->share_ns, sizeof(a->share_ns));
+	/* See host_code and launch_bound: what a host does while its device waits. */
+	left[CLASS_HOST] =
+		span_add(span_add(left[CLASS_HOST], left[CLASS_IDLE]), left[CLASS_LAUNCH]);
+	left[CLASS_COUNT] = a->step_ns;
+	a->if_all_ns = a->step_ns;
+	for (size_t i = 0; i < a->row_count; i++) {
+		struct advice_row *row = &a->rows[i];
+
+		if (row->share_ns <= 0)
+			continue;
+		row->after_ns = MIN(row->share_ns, MIN(a->if_all_ns, left[row->share_class]));
+		row->has_after = true;
+		left[row->share_class] -= row->after_ns;
+		a->if_all_ns -= row->after_ns;
+	}
+}
+
+/* ---- the recording ---- */
+
+static enum framework find_framework(const struct model *m)
+{
+	for (uint32_t i = 1; i < m->source.count; i++) {
+		struct str producer = model_str(m, m->source.producer[i]);
+
+		if (str_has(producer, STR("orch")) || str_has(producer, STR("ineto")))
+			return FRAMEWORK_TORCH;
+		if (str_has(producer, STR("JAX")) || str_has(producer, STR("jax")))
+			return FRAMEWORK_JAX;
+		if (str_has(producer, STR("TF")) || str_has(producer, STR("TensorFlow")) ||
+		    str_has(producer, STR("tfprof")))
+			return FRAMEWORK_TENSORFLOW;
+	}
+	return FRAMEWORK_UNKNOWN;
+}
+
+/* The median over steady steps of each class's share, and the least. Several devices of a step: their mean. */
+static ow_status measure_shares(struct advice *a)
+{
+	const struct phases *p = &a->s.g.phases;
+	int64_t *values = ARENA_ARRAY(&a->scratch, int64_t, (size_t)a->steady.used_count + 1);
+
+	if (!values)
+		return error_no_memory(a->err);
+	for (unsigned c = 0; c < CLASS_COUNT; c++) {
+		uint32_t count = 0;
+
+		for (uint32_t i = 0; i < a->steady.used_count; i++) {
+			const struct phase_window *w = &p->windows[a->steady.used[i]];
+			struct phase_row mean;
+
+			if (!w->row_count)
+				continue;
+			phases_mean(p->rows + w->row_first, w->row_count, &mean);
+			values[count++] = mean.sums.share[c];
+		}
+		a->share_ns[c] = median_of(values, count);
+		a->least_ns[c] = count ? values[0] : 0;
+	}
+	return OW_OK;
+}
+
+/* Steps of different jobs have nothing in common: they are not compared, and no replay is of both. */
+static bool has_several_jobs(const struct advice *a)
+{
+	const struct phases *p = &a->s.g.phases;
+
+	for (uint32_t i = 1; i < p->window_count; i++)
+		if (a->m->source.run[p->windows[i].source.v] !=
+		    a->m->source.run[p->windows[0].source.v])
+			return true;
+	return false;
+}
+
+static ow_status look(struct advice *a)
+{
+	struct event_filter all = EVENT_FILTER_ALL;
+
+	OW_TRY(session_open(a->m, &all, TIME_UNKNOWN, &a->s, a->err));
+	OW_TRY(steady_find(a->m, &a->s.g.phases, 0, (source_id){ 0 }, &a->s.arena, &a->steady,
+			   a->err));
+	a->several_jobs = has_several_jobs(a);
+	a->has_steps =
+		a->s.g.phases.window_count && a->steady.step_ns != TIME_UNKNOWN && !a->several_jobs;
+	a->step_ns = a->has_steps ? a->steady.step_ns : 0;
+	a->framework = find_framework(a->m);
+	for (uint32_t i = 0; i < a->s.g.step_count; i++)
+		a->steps += a->s.g.steps[i].used && a->s.g.steps[i].steady;
+	a->launches = ARENA_ARRAY(&a->s.arena, uint8_t, (size_t)a->s.g.node_count + 1);
+	if (!a->launches)
+		return error_no_memory(a->err);
+	for (uint32_t i = 0; i < a->s.g.node_count; i++)
+		if (a->s.g.launch[i])
+			a->launches[a->s.g.launch[i] - 1] = 1;
+	return measure_shares(a);
+}
+
+static bool is_muted(const struct advice *a, const struct rule *rule)
+{
+	for (size_t i = 0; i < a->settings.muted_count; i++)
+		if (strcmp(a->settings.muted[i], rule->name) == 0)
+			return true;
+	return false;
+}
+
+static bool is_wanted(const struct rule *rule, const struct ow_list *names)
+{
+	for (size_t i = 0; names && i < names->count; i++)
+		if (strcmp(names->items[i], rule->name) == 0 ||
+		    (rule->checker && strcmp(names->items[i], rule->checker) == 0))
+			return true;
+	return !names;
+}
+
+/* tfprof's rules say less than a replay: they run where nothing else was found, or by name. */
+static ow_status run_tfprof(struct advice *a, const struct rule *rule, bool named,
+			    struct findings *found)
+{
+	size_t first = found->count;
+
+	found->not_checked = STR("");
+	OW_TRY(rule->check(a->m, found, a->err));
+	for (size_t i = first; i < found->count; i++) {
+		const struct finding *f = &found->items[i];
+
+		if (!f->what.len && !named) /* tfprof prints an empty line */
+			continue;
+		OW_TRY(add_row(a, &(struct advice_row){ .checked = true,
+							.severity = SEVERITY_INFO,
+							.what = f->what,
+							.where = f->where,
+							.advice = f->advice,
+							.confidence = CONFIDENCE_LOW,
+							.evidence = STR("[]") }));
+	}
+	if (found->not_checked.len)
+		return advice_not_checked(a, "%.*s", STR_ARG(found->not_checked));
+	return OW_OK;
+}
+
+static bool has_findings(const struct advice *a)
+{
+	for (size_t i = 0; i < a->row_count; i++)
+		if (a->rows[i].checked && a->rows[i].severity >= SEVERITY_LOW)
+			return true;
+	return advice_replays(a);
+}
+
+/* Whether only tfprof's rules are asked for: they need no replay. */
+static bool only_tfprof(const struct ow_list *names)
+{
+	for (size_t i = 0; i < rule_count; i++)
+		if (rules[i]->advise && is_wanted(rules[i], names))
+			return false;
+	return true;
+}
+
+ow_status advice_make(struct model *m, const struct ow_list *names, struct arena *arena,
+		      struct advice *a, struct findings *tfprof, struct ow_error *err)
+{
+	ow_status status;
+
+	memset(a, 0, sizeof(*a));
+	a->m = m;
+	a->arena = arena;
+	a->err = err;
+	a->settings = m->advice ? *m->advice : (struct advice_settings)ADVICE_SETTINGS_DEFAULT;
+	arena_init(&a->scratch, m->mem);
+	arena_init(&a->s.arena, m->mem);
+	arena_init(&a->s.g.arena, m->mem);
+	status = only_tfprof(names) ? OW_OK : look(a);
+	for (size_t i = 0; status == OW_OK && i < rule_count; i++) {
+		a->rule = rules[i];
+		arena_clear(&a->scratch);
+		a->words = NULL;
+		if (!rules[i]->advise || !is_wanted(rules[i], names) ||
+		    (!names && is_muted(a, rules[i])))
+			continue;
+		if (a->several_jobs && rules[i] != &rule_data_quality)
+			status = advice_not_checked(
+				a, "these are different jobs: give the files of one");
+		else
+			status = rules[i]->advise(a, err);
+	}
+	if (status == OW_OK && a->row_count)
+		qsort(a->rows, a->row_count, sizeof(*a->rows), by_saving);
+	if (status == OW_OK && advice_replays(a))
+		status = add_up_replays(a);
+	else
+		add_up_shares(a);
+	if (status == OW_OK && !names && has_findings(a))
+		return OW_OK;
+	for (size_t i = 0; status == OW_OK && i < rule_count; i++) {
+		a->rule = rules[i];
+		if (rules[i]->check && is_wanted(rules[i], names) &&
+		    (names || !is_muted(a, rules[i])))
+			status = run_tfprof(a, rules[i], names != NULL, tfprof);
+	}
+	return status;
+}
+
+void advice_close(struct advice *a)
+{
+	session_close(&a->s);
+	arena_release(&a->scratch);
+}

@@ -1,0 +1,56 @@
+/*
+ * rule_allocation.c: calls in a steady step that take memory from the device or give it back. They wait for the device, so that the cost is
+ * the wait and the call; the floor is none of it, as with an allocator that keeps its memory.
+ */
+#include "advise/advice.h"
+
+static ow_status advise(struct advice *a, struct ow_error *err)
+{
+	struct report report = {
+		.advice =
+			a->framework == FRAMEWORK_TORCH
+				? STR("the caching allocator returns memory in every step: leave "
+				      "more memory "
+				      "free (smaller batch), drop torch.cuda.empty_cache(), set "
+				      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, and check "
+				      "PYTORCH_NO_CUDA_MEMORY_CACHING")
+				: STR("allocate once and reuse: a memory pool, or buffers that "
+				      "outlive "
+				      "the step"),
+		.falsified_by =
+			STR("count the calls after the change: if they are gone and the step takes "
+			    "as long, they were hidden"),
+		.most = CONFIDENCE_HIGH,
+		.class = CLASS_ALLOCATION
+	};
+	const struct graph *g = &a->s.g;
+	struct cost cost = { .effect = EFFECT_WAIT };
+	char time[TIME_TEXT];
+	double count;
+
+	(void)err;
+	if (!a->has_steps)
+		return advice_not_checked(a, "no steps with timed work");
+	if (!advice_replays(a)) {
+		report.where = STR("allocation");
+		report.what = advice_text(a, "%s of a step allocate and free device memory",
+					  time_text(time, a->share_ns[CLASS_ALLOCATION]));
+		return advice_report_share(a, CLASS_ALLOCATION, &report);
+	}
+	for (uint32_t i = 0; i < g->node_count; i++)
+		if (g->kind[i] == NODE_ALLOC)
+			OW_TRY(cost_add(a, &cost, i));
+	cost_per_step(a, &cost, &count);
+	report.where = cost_where(a, &cost);
+	report.what =
+		advice_text(a, "%.0f calls per step allocate or free device memory and take %s",
+			    count, time_text(time, cost_per_step(a, &cost, NULL)));
+	return advice_report(a, &cost, &report);
+}
+
+const struct rule rule_allocation = {
+	.name = "allocation",
+	.summary = "device memory that is allocated and freed in every step",
+	.doc = "allocation",
+	.advise = advise,
+};

@@ -1,0 +1,88 @@
+/*
+ * rule_host_code.c: host code in a step that delays it: long pieces in which nothing is launched, such as Python code between
+ * operators. The floor is none of it. Operators that compute on the host beside a device are the rule op_on_cpu.
+ */
+#include "advise/advice.h"
+
+#define LONG_NS 100000	 /* shorter pieces are part of launching, if there is a device */
+#define UNKNOWN_MOST 0.5 /* of a step without a record: what happened there is not known */
+#define ALL_OF_IT 0.9
+
+static bool is_host_code(const struct graph *g, const struct lane *lane, uint32_t i)
+{
+	if (g->flags[i] & NODE_IN_INPUT || node_is_operator(g, i))
+		return false;
+	if (g->kind[i] != NODE_HOST && (g->kind[i] != NODE_GAP || !lane->main))
+		return false; /* in gaps other threads wait */
+	if (!lane->main && g->event[i] && g->m->op.flags[g->m->event.op[g->event[i]].v] & OP_WAITS)
+		return false; /* poll, sleep, a condition: so do they */
+	return !g->has_device || g->weight_ns[i] >= LONG_NS;
+}
+
+static ow_status advise(struct advice *a, struct ow_error *err)
+{
+	struct report report = {
+		.advice = STR("move this code out of the step, into another thread, or into the "
+			      "framework; record with Python stacks to see its lines"),
+		.falsified_by =
+			STR("leave the code out for a run: if the step takes as long, it was "
+			    "hidden"),
+		.most = CONFIDENCE_HIGH,
+		.class = CLASS_HOST
+	};
+	const struct graph *g = &a->s.g;
+	struct cost cost = { .effect = EFFECT_TIME };
+	char time[TIME_TEXT];
+	int64_t most = 0;
+
+	(void)err;
+	if (!a->has_steps)
+		return advice_not_checked(a, "no steps with timed work");
+	if ((double)a->share_ns[CLASS_IDLE] > UNKNOWN_MOST * (double)a->step_ns)
+		return advice_not_checked(
+			a, "%.0f %% of the time has nothing recorded: record with Python stacks",
+			100.0 * (double)a->share_ns[CLASS_IDLE] / (double)a->step_ns);
+	if (!advice_replays(a) || !g->has_device) {
+		if ((double)a->share_ns[CLASS_HOST] > ALL_OF_IT * (double)a->step_ns)
+			return OW_OK; /* it is the job itself */
+		report.where = STR("host code");
+		if (!advice_replays(a) && advice_has_nodes(a) && g->has_device) {
+			/* in a step, between recorded events, code runs that was not recorded */
+			most = span_add(a->share_ns[CLASS_HOST], a->share_ns[CLASS_IDLE]);
+			report.what = advice_text(a,
+						  "%s of a step are host code, recorded or not, "
+						  "while the device waits",
+						  time_text(time, most));
+			return advice_report_part(a, &cost, most, &report);
+		}
+		report.what = advice_text(a, "%s of a step are host code %s",
+					  time_text(time, a->share_ns[CLASS_HOST]),
+					  advice_replays(a) ? "around the operators"
+							    : "while the device waits");
+		return advice_report_share(a, CLASS_HOST, &report);
+	}
+	for (uint32_t l = 0; l < g->lane_count; l++) {
+		int64_t sum = 0; /* threads run side by side: their times are not added up */
+
+		for (uint32_t i = g->lanes[l].first; i < g->lanes[l].first + g->lanes[l].count; i++)
+			if (is_host_code(g, &g->lanes[l], i)) {
+				OW_TRY(cost_add(a, &cost, i));
+				if (node_is_steady(a, i))
+					sum = span_add(sum, g->weight_ns[i]);
+			}
+		most = MAX(most, sum);
+	}
+	report.where = cost_where(a, &cost);
+	report.what = advice_text(a,
+				  "host code takes %s per step of a thread, in which it "
+				  "launches nothing",
+				  time_text(time, a->steps ? most / a->steps : 0));
+	return advice_report(a, &cost, &report);
+}
+
+const struct rule rule_host_code = {
+	.name = "host_code",
+	.summary = "host code that delays the step",
+	.doc = "host_code",
+	.advise = advise,
+};

@@ -1,0 +1,96 @@
+/*
+ * rule_synchronization.c: calls that stop the host until the device is done. The cost is the wait and the call; the floor is none
+ * of it, and the host then runs ahead. A wait at whose end the host has nothing to launch saves nothing and is not reported.
+ */
+#include "advise/advice.h"
+
+/* Without a replay: how long the device has nothing to do after each call of a step but the last, which reads the result. */
+static ow_status report_drained(struct advice *a, struct report *report)
+{
+	const struct graph *g = &a->s.g;
+	struct cost cost = { .effect = EFFECT_WAIT };
+	int64_t sum = 0;
+
+	for (uint32_t l = 0; l < g->lane_count; l++) {
+		uint32_t last = UINT32_MAX;
+
+		for (uint32_t i = g->lanes[l].first;
+		     !g->lanes[l].device && i < g->lanes[l].first + g->lanes[l].count; i++) {
+			int64_t next;
+
+			if (g->kind[i] != NODE_SYNC || !node_is_steady(a, i))
+				continue;
+			if (last != UINT32_MAX && g->step[last] == g->step[i]) {
+				next = device_next(g, g->lanes[l].source, node_end(g, last));
+				next = next == INT64_MAX ? node_end(g, last) : next;
+				sum = span_add(sum, next - node_end(g, last));
+				OW_TRY(cost_add(a, &cost, last));
+			}
+			last = i;
+		}
+	}
+	sum = sum / a->steps;
+	report->class = CLASS_HOST; /* that is what the host does meanwhile */
+	report->where = cost_where(a, &cost);
+	report->what =
+		advice_text(a, "synchronising calls drain the device, which then waits for its "
+			       "next work");
+	sum = MIN(span_add(sum, a->share_ns[CLASS_SYNCHRONISATION]), a->step_ns);
+	return cost.count ? advice_report_part(a, &cost, sum, report) : OW_OK;
+}
+
+static ow_status advise(struct advice *a, struct ow_error *err)
+{
+	struct report report = {
+		.advice = a->framework == FRAMEWORK_TORCH
+				  ? STR("avoid reading results in every step (.item(), .cpu(), "
+					"print(loss), "
+					"torch.cuda.synchronize()); collect them on the device and "
+					"read them "
+					"every 100 steps")
+				  : STR("read results less often, and asynchronously; remove "
+					"explicit "
+					"synchronisation from the step"),
+		.falsified_by =
+			STR("remove the call: if the step takes as long, the host was not the "
+			    "limit"),
+		.most = CONFIDENCE_HIGH,
+		.class = CLASS_SYNCHRONISATION
+	};
+	const struct graph *g = &a->s.g;
+	struct cost cost = { .effect = EFFECT_WAIT };
+	char time[TIME_TEXT];
+	double count;
+
+	(void)err;
+	if (!a->has_steps)
+		return advice_not_checked(a, "no steps with timed work");
+	if (!g->has_device && advice_replays(a))
+		return advice_not_checked(a, "no device work is in this recording");
+	if (!advice_replays(a) && advice_has_nodes(a) && g->has_device &&
+	    !share_is_large(a, CLASS_SYNCHRONISATION))
+		return report_drained(a, &report);
+	if (!advice_replays(a)) {
+		report.where = STR("synchronisation");
+		report.what = advice_text(a, "%s of a step wait in synchronisation",
+					  time_text(time, a->share_ns[CLASS_SYNCHRONISATION]));
+		return advice_report_share(a, CLASS_SYNCHRONISATION, &report);
+	}
+	for (uint32_t i = 0; i < g->node_count; i++)
+		if (g->kind[i] == NODE_SYNC && !(g->flags[i] & NODE_IN_INPUT))
+			OW_TRY(cost_add(a, &cost, i));
+	cost_per_step(a, &cost, &count);
+	report.where = cost_where(a, &cost);
+	report.what = advice_text(a,
+				  "%.0f synchronising calls per step keep the host from launching "
+				  "ahead of the device",
+				  count);
+	return advice_report(a, &cost, &report);
+}
+
+const struct rule rule_synchronization = {
+	.name = "synchronization",
+	.summary = "calls that stop the host until the device is done",
+	.doc = "synchronization",
+	.advise = advise,
+};

@@ -1,0 +1,68 @@
+/*
+ * rule_transfer.c: time that copies between host and device add to a step. The floor is no copy; copies that run beside compute save
+ * nothing and are not reported.
+ */
+#include "advise/advice.h"
+
+static bool is_copy(const struct graph *g, uint32_t node)
+{
+	return g->kind[node] == NODE_TO_DEVICE || g->kind[node] == NODE_TO_HOST;
+}
+
+static ow_status advise(struct advice *a, struct ow_error *err)
+{
+	enum phase_class most =
+		a->share_ns[CLASS_DEVICE_TO_HOST] > a->share_ns[CLASS_HOST_TO_DEVICE]
+			? CLASS_DEVICE_TO_HOST
+			: CLASS_HOST_TO_DEVICE;
+	struct report report = {
+		.advice = a->framework == FRAMEWORK_JAX || !advice_replays(a)
+				  ? STR("keep data on the device: larger memory budget instead of "
+					"offloading, "
+					"donated buffers, prefetch of what lies in host memory")
+				  : STR("prefetch the next batch to the device on a stream of its "
+					"own, copy "
+					"less (smaller types, decode on the device), keep results "
+					"there"),
+		.falsified_by =
+			STR("leave the copied data on the device: if the step takes as long, the "
+			    "copies were hidden"),
+		.most = CONFIDENCE_HIGH,
+		.class = most
+	};
+	const struct graph *g = &a->s.g;
+	struct cost cost = { .effect = EFFECT_TIME };
+	char time[TIME_TEXT];
+	double count;
+
+	(void)err;
+	if (!a->has_steps)
+		return advice_not_checked(a, "no steps with timed work");
+	if (!advice_replays(a)) {
+		bool out = most == CLASS_DEVICE_TO_HOST;
+
+		report.where = out ? STR("copies to the host") : STR("copies to the device");
+		report.what = advice_text(a,
+					  "%s of a step are transfers between the device and host "
+					  "memory that nothing hides, mostly %s",
+					  time_text(time, a->share_ns[most]),
+					  out ? "to the host" : "to the device");
+		return advice_report_share(a, most, &report);
+	}
+	for (uint32_t i = 0; i < g->node_count; i++)
+		if (is_copy(g, i))
+			OW_TRY(cost_add(a, &cost, i));
+	cost_per_step(a, &cost, &count);
+	report.where = cost_where(a, &cost);
+	report.what =
+		advice_text(a, "copies between host and device take %s per step (%.0f of them)",
+			    time_text(time, cost_per_step(a, &cost, NULL)), count);
+	return advice_report(a, &cost, &report);
+}
+
+const struct rule rule_transfer = {
+	.name = "transfer",
+	.summary = "copies between host and device that nothing hides",
+	.doc = "transfer",
+	.advise = advise,
+};

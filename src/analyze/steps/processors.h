@@ -1,0 +1,34 @@
+/*
+ * processors.h: what the thread that takes the steps of an input got of the processors: time on one, and time ready and waiting
+ * for one. From the counter PROCESSOR_COUNTER, which recordings of running programs have. Used by phases.c: computing without
+ * recorded calls is host code and not idle time, and waiting for a processor is a phase of its own.
+ */
+#ifndef ANALYZE_PROCESSORS_H
+#define ANALYZE_PROCESSORS_H
+
+#include "analyze/steps/phases.h"
+
+struct processor_span {
+	int64_t begin, end;
+	double running, waiting; /* parts */
+};
+
+/* Of one input. */
+struct processor_use {
+	struct processor_span *items; /* by time */
+	size_t count;
+};
+
+/* One per source, in the arena. */
+ow_status processors_find(const struct model *m, struct arena *arena, struct processor_use **uses,
+			  struct ow_error *err);
+
+/*
+ * Divides the time of a step [from, to) anew. The wait for a processor is taken from the time without recorded calls first,
+ * then from what the host does, in proportion: where the wait was is not known. What the thread ran beyond its recorded
+ * calls is host code.
+ */
+void processors_apply(const struct processor_use *use, int64_t from, int64_t to, bool has_device,
+		      struct phase_sums *sums);
+
+#endif

@@ -1,0 +1,92 @@
+/*
+ * steady.h: which steps a recording has, which of them are typical, and how long a typical step takes. This is the only definition: the views
+ * `steps` and `phases`, the overview, the verdict, advice, replay, SQL and the named queries all read it. A step is steady if it is whole, after the
+ * warm-up and not the last one. Call phases_analyse (phases.h), which finds the windows, then steady_find.
+ *
+ * Where nothing in an input says where steps begin, its only window is the whole recording and is not known as a step: `known` is false.
+ */
+#ifndef ANALYZE_STEADY_H
+#define ANALYZE_STEADY_H
+
+#include "analyze/steps/spans.h"
+
+struct phases;
+
+enum step_use {
+	STEP_STEADY,
+	STEP_WARM_UP, /* the first of many, or one of the first and much longer than the others */
+	STEP_LAST,    /* of many, or unlike the others */
+	STEP_INCOMPLETE, /* the recording begins or ends within it */
+	STEP_USES
+};
+
+/* Why a step is left out, for people: "warm-up". Empty for STEP_STEADY. */
+extern const char *const step_use_words[STEP_USES];
+
+/* A step of an input. */
+struct phase_window {
+	step_id step;
+	source_id source;
+	int64_t start_ns, end_ns;
+	int64_t between_ns;	/* since the end of the step before, TIME_UNKNOWN for the first */
+	uint64_t device_slices; /* that start in it */
+	enum step_use use;
+	bool known; /* false: nothing says where steps begin; it is the whole recording */
+	uint32_t row_first, row_count; /* one row per lane of the input */
+};
+
+/* A step's marker on the host; work_end_ns is the end of the last device work launched in it, or
+ * TIME_UNKNOWN. Markers come by begin. */
+struct phase_marker {
+	int64_t begin_ns, end_ns, work_end_ns;
+	step_id step;
+	bool known;
+};
+
+/* Makes windows of markers. `extended`: they end with the work that was launched in them; then the first begins after `backlog_ns`, the
+ * end of work that was launched before the recording, or TIME_UNKNOWN. */
+void steady_windows_make(const struct phase_marker *markers, uint32_t count, bool extended,
+			 int64_t backlog_ns, struct phase_window *out);
+
+/* Sets `use` of the windows of one rank, which come by time. */
+void steady_choose(struct phase_window *const *windows, uint32_t count);
+
+/* Whether the first of a few steps is warm-up although it is not longer than the others: it spends much more time than they do on one thing other
+ * than compute. `shares` are those of each step in turn, CLASS_COUNT each; they come by time. */
+bool steady_first_is_cold(struct phase_window *const *windows, const int64_t *shares,
+			  uint32_t count);
+/* As many steps are few: what steady_first_is_cold is for. */
+#define STEADY_FEW 5
+
+/* ---- of a job, or of one of its inputs ---- */
+
+struct steady_steps {
+	bool known;	     /* there are steps; else step_ns is the whole recording */
+	uint32_t *used;	     /* windows of the analysis that are steady … */
+	uint32_t used_count; /* … or all, if none is */
+	uint32_t *left_out;  /* the others; why: their `use` */
+	uint32_t left_out_count;
+	int64_t step_ns; /* median of those used; TIME_UNKNOWN without any */
+	int64_t mean_ns; /* of those used */
+	int64_t span_ns; /* the recording, from the first to the last slice, added up over inputs */
+	int64_t covered_ns; /* of that in any step, left out or not */
+	double coverage;    /* covered_ns / span_ns, 0 … 1 */
+	bool chosen;	    /* some are steady; false: `used` has all */
+};
+
+/* run 0: of all jobs; source nil: of all inputs. Arrays are in `arena`. */
+ow_status steady_find(const struct model *m, const struct phases *p, uint32_t run, source_id source,
+		      struct arena *arena, struct steady_steps *out, struct ow_error *err);
+
+/* Of a row of the model's table `step`, in the first input that has it. */
+struct step_times {
+	int64_t start_ns, end_ns; /* TIME_UNKNOWN when nothing of it has a time */
+	enum step_use use;
+	bool known; /* false: it is a whole recording */
+};
+
+/* By step: m->step.count of them, in `arena`. Steps of inputs without phases have the times of their markers, or else of their events. */
+ow_status steady_times(const struct model *m, const struct phases *p, struct arena *arena,
+		       struct step_times **out, struct ow_error *err);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * diff_int.h: what the files of src/diff share: the comparison while it is made. diff.c fills it, limits.c checks limits on it, setup.c
+ * compares configurations.
+ */
+#ifndef DIFF_DIFF_INT_H
+#define DIFF_DIFF_INT_H
+
+#include "base/human.h"
+#include "diff/diff.h"
+
+struct comparison {
+	struct mem *mem;
+	struct ow_error *err;
+	struct table *out;
+	const struct diff_run *runs;
+	size_t base, other;
+	struct diff_rows rows;
+	struct arena scratch;
+	double *steps;	    /* per run: mean steady step, ns */
+	int64_t step_ns[2]; /* means of the sides */
+	int64_t delta_ns, unexplained_ns;
+	struct shift means, robust;
+	double p, detectable;
+	bool comparable;
+	char why[256];
+	const char *conclusion;
+};
+
+/* limits.c: checks every limit; the worst of them is *gate. */
+ow_status diff_check_limits(struct comparison *c, const struct diff_options *options,
+			    enum diff_gate *gate);
+
+/* The unit of the values: that of the metric for profiles of samples, else ns. */
+enum column_unit diff_unit(const struct comparison *c);
+enum human_unit diff_human_unit(const struct comparison *c);
+
+/* frames.c: the rows are frames of a flame graph. Those that are less than `least` of a step are left out. */
+ow_status diff_fill_frames(struct comparison *c, double least);
+
+/* setup.c: whether the sides can be compared, and the value "configuration": what differs. */
+ow_status diff_compare_setup(struct comparison *c);
+
+#endif

@@ -1,0 +1,75 @@
+/*
+ * run.h: what one run contributes to a comparison: for each cell (phase, op, line, rank) the time of its steady steps that belongs to it,
+ * and how often it began. Each instant of a step belongs to one cell or to none (nothing was recorded), so that cells and rest sum to the
+ * steps. diff.c compares runs; match.c finds which cells are the same thing.
+ */
+#ifndef DIFF_RUN_H
+#define DIFF_RUN_H
+
+#include "analyze/steps/phases.h"
+
+/* What a run was made with, such as "device": a name may have several values, one for each source. */
+struct diff_setting {
+	struct str name, value;
+};
+
+struct diff_cell {
+	enum phase_class class;
+	int32_t rank;	     /* -1: unknown */
+	struct str op;	     /* the operator that it is part of, or else what ran */
+	struct str part;     /* what ran, when that is not the op: a kernel, a call */
+	struct str line;     /* of the user's code; empty when unknown */
+	struct str file;     /* of that line, whole */
+	int32_t line_number; /* in it; 0: unknown */
+	struct str shapes;   /* of its operator's arguments, the first time; empty when unknown */
+	int64_t ns;	     /* of all steps that are used */
+	int64_t count;	     /* how often something of it began in them */
+};
+
+/* A frame of the call stacks of a profile of samples. */
+struct diff_frame {
+	uint32_t parent; /* its caller: 1 + number of that frame, which comes before it; 0 = none */
+	struct str name; /* of the function */
+	int64_t ns, self; /* with what it calls, and without */
+};
+
+struct diff_run {
+	struct arena arena;
+	struct diff_cell *cells;
+	size_t cell_count, cell_cap;
+	uint64_t steps;		   /* that are used, of all ranks */
+	int64_t total_ns, idle_ns; /* of these */
+	bool known;		   /* they are steps; else whole recordings */
+	uint64_t all_steps;	   /* also those that are left out: warm-up, the last one */
+	int64_t all_steps_ns;	   /* of these */
+	uint64_t launches;	   /* calls that start device work, in those used */
+	double float_ops;	   /* in those used; 0: unknown */
+	/* cells in the order in which they begin, in the step nearest the median */
+	uint32_t *sequence;
+	size_t sequence_count, sequence_cap;
+	int64_t peak_memory; /* bytes, the largest of its heaps; -1: unknown */
+	int32_t *ranks;	     /* of its sources that have steps, ascending */
+	size_t rank_count, rank_cap;
+	struct diff_setting *settings; /* by name */
+	size_t setting_count, setting_cap;
+	struct str metric, unit;   /* of profiles of samples: what they count; empty: time */
+	struct diff_frame *frames; /* of these, when asked for: callers first */
+	size_t frame_count, frame_cap;
+};
+
+struct diff_read_options {
+	const char *metric; /* of profiles of samples; NULL = their default */
+	bool frames;	    /* read the call stacks of samples, too */
+};
+
+/* Reads a frozen model; OW_E_USAGE when a profile of samples does not have the metric. diff_run_release is due in any case. */
+ow_status diff_run_read(struct model *m, const struct diff_read_options *options,
+			struct diff_run *run, struct ow_error *err);
+/* run_samples.c: the cells of a profile of samples. */
+ow_status diff_samples_read(const struct model *m, const struct diff_read_options *options,
+			    struct diff_run *run, struct ow_error *err);
+/* setup.c: what the facts of its sources say. */
+ow_status diff_settings_read(const struct model *m, struct diff_run *run, struct ow_error *err);
+void diff_run_release(struct diff_run *run);
+
+#endif

@@ -1,0 +1,330 @@
+/*
+ * statistics.c: tests and intervals for two small groups of runs (statistics.h). Called by diff.c. Nothing here knows what is compared.
+ */
+#include "diff/statistics.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define WAYS_MOST 100000u
+#define LEVEL 0.05
+#define POWER 0.8
+
+double stat_mean(const double *x, size_t n)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += x[i];
+	return n ? sum / (double)n : 0;
+}
+
+static double squares(const double *x, size_t n)
+{
+	double mean = stat_mean(x, n), sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += (x[i] - mean) * (x[i] - mean);
+	return sum;
+}
+
+/* ---- Student's distribution ---- */
+
+/* The continued fraction of the incomplete beta function, by Lentz's method. */
+static double beta_fraction(double a, double b, double x)
+{
+	double c = 1, d = 1 - (a + b) * x / (a + 1), result;
+
+	d = 1 / (fabs(d) < 1e-300 ? 1e-300 : d);
+	result = d;
+	for (int i = 1; i < 300; i++) {
+		double even = i * (b - i) * x / ((a + 2 * i - 1) * (a + 2 * i));
+		double odd = -(a + i) * (a + b + i) * x / ((a + 2 * i) * (a + 2 * i + 1));
+
+		d = 1 / (1 + even * d);
+		c = 1 + even / c;
+		result *= d * c;
+		d = 1 / (1 + odd * d);
+		c = 1 + odd / c;
+		result *= d * c;
+		if (fabs(d * c - 1) < 1e-13)
+			break;
+	}
+	return result;
+}
+
+static double beta_regular(double a, double b, double x)
+{
+	double front;
+
+	if (x <= 0 || x >= 1)
+		return x <= 0 ? 0 : 1;
+	front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x));
+	if (x < (a + 1) / (a + b + 2))
+		return front * beta_fraction(a, b, x) / a;
+	return 1 - front * beta_fraction(b, a, 1 - x) / b;
+}
+
+static double student_below(double t, double degrees)
+{
+	double tail = beta_regular(degrees / 2, 0.5, degrees / (degrees + t * t)) / 2;
+
+	return t > 0 ? 1 - tail : tail;
+}
+
+double student_quantile(double p, double degrees)
+{
+	double low = -1e6, high = 1e6;
+
+	for (int i = 0; i < 120; i++) {
+		double middle = (low + high) / 2;
+
+		if (student_below(middle, degrees) < p)
+			low = middle;
+		else
+			high = middle;
+	}
+	return (low + high) / 2;
+}
+
+/* ---- means ---- */
+
+struct shift stat_means(const double *a, size_t n, const double *b, size_t m)
+{
+	struct shift s = { stat_mean(b, m) - stat_mean(a, n), (double)NAN, (double)NAN };
+	double va, vb, error, degrees;
+
+	if (n < 2 || m < 2)
+		return s;
+	va = squares(a, n) / (double)(n - 1) / (double)n;
+	vb = squares(b, m) / (double)(m - 1) / (double)m;
+	s.low = s.high = s.estimate;
+	if (va + vb <= 0)
+		return s;
+	degrees = (va + vb) * (va + vb) / (va * va / (double)(n - 1) + vb * vb / (double)(m - 1));
+	error = student_quantile(1 - LEVEL / 2, degrees) * sqrt(va + vb);
+	s.low -= error;
+	s.high += error;
+	return s;
+}
+
+/* ---- shuffling ---- */
+
+static double ways(size_t n, size_t m)
+{
+	double count = 1;
+
+	for (size_t i = 1; i <= n; i++)
+		count = count * (double)(m + i) / (double)i;
+	return count;
+}
+
+struct shuffle {
+	const double *a, *b;
+	size_t n, m;
+	double total, limit; /* sums of side a at least that far from its share count */
+	double share;
+	uint64_t far, all;
+};
+
+static double value_of(const struct shuffle *s, size_t i)
+{
+	return i < s->n ? s->a[i] : s->b[i - s->n];
+}
+
+static void count_one(struct shuffle *s, double sum)
+{
+	s->all++;
+	if (fabs(sum - s->share) >= s->limit)
+		s->far++;
+}
+
+/* Each way to choose `left` more values from number `from` on. */
+static void choose_all(struct shuffle *s, size_t from, size_t left, double sum)
+{
+	if (!left) {
+		count_one(s, sum);
+		return;
+	}
+	for (size_t i = from; i + left <= s->n + s->m; i++)
+		choose_all(s, i + 1, left - 1, sum + value_of(s, i));
+}
+
+/* Selection sampling with a generator of fixed seed: the same numbers give the same answer. */
+static void choose_some(struct shuffle *s)
+{
+	uint64_t state = 0x9e3779b97f4a7c15u;
+
+	for (uint32_t way = 0; way < WAYS_MOST; way++) {
+		size_t left = s->n;
+		double sum = 0;
+
+		for (size_t i = 0; i < s->n + s->m && left; i++) {
+			state ^= state << 13;
+			state ^= state >> 7;
+			state ^= state << 17;
+			if ((double)(state >> 11) / 0x1p53 * (double)(s->n + s->m - i) <
+			    (double)left) {
+				sum += value_of(s, i);
+				left--;
+			}
+		}
+		count_one(s, sum);
+	}
+	/* the way that was measured is one of them */
+	s->far++;
+	s->all++;
+}
+
+double stat_permutation(const double *a, size_t n, const double *b, size_t m)
+{
+	struct shuffle s = { .a = a, .b = b, .n = n, .m = m };
+	double sum = stat_mean(a, n) * (double)n;
+
+	if (!n || !m)
+		return 1;
+	s.total = sum + stat_mean(b, m) * (double)m;
+	s.share = s.total * (double)n / (double)(n + m);
+	s.limit = fabs(sum - s.share) * (1 - 1e-12) - 1e-9 * fabs(s.total) * 1e-6;
+	if (ways(n, m) <= WAYS_MOST)
+		choose_all(&s, 0, n, 0);
+	else
+		choose_some(&s);
+	return (double)s.far / (double)s.all;
+}
+
+/* The level that the exact test really has: its probabilities are steps. */
+static double attained_level(size_t n, size_t m)
+{
+	double all = ways(n, m);
+
+	return all > 1e6 ? LEVEL : floor(LEVEL * all / 2) * 2 / all;
+}
+
+static double detectable(double variance, size_t n, size_t m)
+{
+	double level = attained_level(n, m), degrees = (double)(n + m - 2);
+
+	if (n < 2 || m < 2 || level <= 0)
+		return (double)NAN;
+	return (student_quantile(1 - level / 2, degrees) + student_quantile(POWER, degrees)) *
+	       sqrt(variance * (1 / (double)n + 1 / (double)m));
+}
+
+static double pooled(const double *a, size_t n, const double *b, size_t m)
+{
+	return n + m < 3 ? 0 : (squares(a, n) + squares(b, m)) / (double)(n + m - 2);
+}
+
+double stat_detectable(const double *a, size_t n, const double *b, size_t m)
+{
+	return n < 2 || m < 2 ? (double)NAN : detectable(pooled(a, n, b, m), n, m);
+}
+
+size_t stat_runs_needed(const double *a, size_t n, const double *b, size_t m, double change)
+{
+	if (n < 2 || m < 2 || change <= 0)
+		return 0;
+	for (size_t runs = RUNS_LEAST; runs <= 1000; runs += runs < 30 ? 1 : 10)
+		if (detectable(pooled(a, n, b, m), runs, runs) <= change)
+			return runs;
+	return 0;
+}
+
+/* ---- the robust shift ---- */
+
+static int by_value(const void *x, const void *y)
+{
+	double a = *(const double *)x, b = *(const double *)y;
+
+	return (a > b) - (a < b);
+}
+
+/* How many of the smallest differences lie outside of the interval: the largest k with P(U < k) <= 2.5 %. */
+static size_t outside(struct mem *mem, size_t n, size_t m)
+{
+	size_t most = n * m, k = 0;
+	double below = 0, all = ways(n, m);
+	double *counts;
+
+	if (most > 4000) {
+		double spread = sqrt((double)(n * m) * (double)(n + m + 1) / 12);
+
+		return (size_t)fmax(0, (double)most / 2 - 1.959964 * spread);
+	}
+	counts = mem_zalloc(mem, (most + 1) * sizeof(*counts));
+	if (!counts)
+		return 0;
+	/* The number of ways to get each U: a product of (1 - q^(m+i)) / (1 - q^i). */
+	counts[0] = 1;
+	for (size_t i = 1; i <= n; i++) {
+		for (size_t u = most; u + 1 > m + i; u--)
+			counts[u] -= counts[u - m - i];
+		for (size_t u = i; u <= most; u++)
+			counts[u] += counts[u - i];
+	}
+	while (k <= most / 2 && below + counts[k] <= LEVEL / 2 * all)
+		below += counts[k++];
+	mem_free(mem, counts, (most + 1) * sizeof(*counts));
+	return k;
+}
+
+bool stat_hodges_lehmann(struct mem *mem, const double *a, size_t n, const double *b, size_t m,
+			 struct shift *out)
+{
+	size_t count = n * m, cut;
+	double *all = count ? mem_alloc(mem, count * sizeof(*all)) : NULL;
+
+	*out = (struct shift){ (double)NAN, (double)NAN, (double)NAN };
+	if (!count)
+		return true;
+	if (!all)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < m; k++)
+			all[i * m + k] = b[k] - a[i];
+	qsort(all, count, sizeof(*all), by_value);
+	out->estimate = (all[(count - 1) / 2] + all[count / 2]) / 2;
+	if (n >= 2 && m >= 2) {
+		cut = outside(mem, n, m);
+		cut = cut ? cut - 1 : 0;
+		out->low = all[cut];
+		out->high = all[count - 1 - cut];
+	}
+	mem_free(mem, all, count * sizeof(*all));
+	return true;
+}
+
+/* ---- many questions at once ---- */
+
+struct ranked {
+	double p;
+	size_t place;
+};
+
+static int by_probability(const void *x, const void *y)
+{
+	const struct ranked *a = x, *b = y;
+
+	return (a->p > b->p) - (a->p < b->p);
+}
+
+bool stat_adjust(struct mem *mem, double *p, size_t n)
+{
+	struct ranked *order = n ? mem_alloc(mem, n * sizeof(*order)) : NULL;
+	double least = 1;
+
+	if (!n)
+		return true;
+	if (!order)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		order[i] = (struct ranked){ p[i], i };
+	qsort(order, n, sizeof(*order), by_probability);
+	for (size_t i = n; i-- > 0;) {
+		least = fmin(least, order[i].p * (double)n / (double)(i + 1));
+		p[order[i].place] = least;
+	}
+	mem_free(mem, order, n * sizeof(*order));
+	return true;
+}

@@ -1,0 +1,35 @@
+/*
+ * statistics.h: whether two groups of runs differ, and by how much: an exact permutation test, the Hodges–Lehmann shift with its interval,
+ * Student's interval of the difference of means, and the smallest change that would be seen. The unit is the run: steps of one run are not
+ * independent of each other. Pure functions of numbers.
+ */
+#ifndef DIFF_STATISTICS_H
+#define DIFF_STATISTICS_H
+
+#include "base/mem.h"
+
+/* Runs of a side from which on a change can be seen at the level of 5 %. */
+#define RUNS_LEAST 4
+
+struct shift {
+	double estimate, low, high; /* 95 %; NaN where a side has one run */
+};
+
+double stat_mean(const double *x, size_t n);
+/* Two-sided probability of a difference of means that large, if the runs were shuffled. Exact up to 100,000 ways to shuffle, else of
+ * that many drawn ones. 1 when a side is empty. */
+double stat_permutation(const double *a, size_t n, const double *b, size_t m);
+/* b - a. */
+struct shift stat_means(const double *a, size_t n, const double *b, size_t m);
+/* The median of all differences b - a; false without memory. */
+bool stat_hodges_lehmann(struct mem *mem, const double *a, size_t n, const double *b, size_t m,
+			 struct shift *out) OW_MUST_CHECK;
+/* The change that the permutation test sees in 4 of 5 cases; NaN when it cannot see any. */
+double stat_detectable(const double *a, size_t n, const double *b, size_t m);
+/* Runs a side that would be needed to see `change`; 0 when unknown. */
+size_t stat_runs_needed(const double *a, size_t n, const double *b, size_t m, double change);
+/* Benjamini and Hochberg: turns probabilities into false discovery rates; false without memory. */
+bool stat_adjust(struct mem *mem, double *p, size_t n) OW_MUST_CHECK;
+double student_quantile(double p, double degrees);
+
+#endif

@@ -1,0 +1,454 @@
+/*
+ * clock.c: the clock of every worker in the time of the lowest rank (ranks.h). Workers of one file or one host share a clock. Between two clocks the
+ * offset is fitted from the collectives of both (clock_fit.h); of each collective the first member is compared with all, and neighbours with each
+ * other, so that the work grows with the members, not with their pairs. The offsets of all clocks are then balanced over this graph by least
+ * squares. What is certain follows the shortest path.
+ */
+#include "ranks/ranks.h"
+
+#include "base/vec.h"
+#include "ranks/clock_fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define BALANCE_ROUNDS 200
+#define DRIFT_UNSURE 2e-4
+
+/* Workers whose times can be compared as they are. */
+struct node {
+	uint32_t first; /* worker */
+	bool reached;
+	struct {
+		double offset, drift;
+	} line;
+	double low, high, likely; /* against the reference, at the middle */
+	const char *why;
+};
+
+/* A pair of collectives of two nodes. */
+struct link_pair {
+	uint32_t a, b; /* nodes, a < b */
+	uint32_t meeting, member_a, member_b;
+};
+
+struct edge {
+	uint32_t a, b;
+	struct clock_fit fit;
+};
+
+struct clocks {
+	struct ranks_job *job;
+	struct ow_error *err;
+	struct arena arena;
+	uint32_t *node_of; /* per worker */
+	struct node *nodes;
+	uint32_t node_count;
+	int64_t *middle; /* per node: of its recording, in its own time */
+	struct link_pair *pairs;
+	size_t pair_count, pair_cap;
+	struct edge *edges;
+	size_t edge_count, edge_cap;
+	struct clock_pair *batch;
+	size_t batch_cap;
+};
+
+/* ---- nodes ---- */
+
+static bool shares_clock(const struct worker *a, const struct worker *b)
+{
+	return a->file == b->file || (a->host.len && str_eq(a->host, b->host));
+}
+
+static ow_status make_nodes(struct clocks *c)
+{
+	struct ranks_job *job = c->job;
+
+	c->node_of = ARENA_ARRAY(&c->arena, uint32_t, job->worker_count);
+	c->nodes = ARENA_ARRAY(&c->arena, struct node, job->worker_count);
+	c->middle = ARENA_ARRAY(&c->arena, int64_t, job->worker_count);
+	if (!c->node_of || !c->nodes || !c->middle)
+		return error_no_memory(c->err);
+	for (uint32_t i = 0; i < job->worker_count; i++) {
+		const struct worker *w = &job->workers[i];
+		uint32_t n = 0;
+
+		if (w->left_out)
+			continue;
+		while (n < c->node_count && !shares_clock(&job->workers[c->nodes[n].first], w))
+			n++;
+		if (n == c->node_count) {
+			c->nodes[c->node_count++] = (struct node){ .first = i };
+			c->middle[n] = w->first_ns + span_length(w->first_ns, w->last_ns) / 2;
+		}
+		c->node_of[i] = n;
+	}
+	return OW_OK;
+}
+
+/* ---- pairs ---- */
+
+static ow_status add_pair(struct clocks *c, uint32_t meeting, uint32_t x, uint32_t y)
+{
+	const struct member *members = c->job->members;
+	uint32_t a = c->node_of[members[x].worker], b = c->node_of[members[y].worker];
+
+	if (a == b)
+		return OW_OK;
+	if (a > b)
+		return add_pair(c, meeting, y, x);
+	return vec_push(c->job->mem, c->pairs, c->pair_count, c->pair_cap,
+			(struct link_pair){ a, b, meeting, x, y })
+		       ? OW_OK
+		       : error_no_memory(c->err);
+}
+
+static ow_status make_pairs(struct clocks *c)
+{
+	const struct ranks_job *job = c->job;
+
+	for (uint32_t i = 0; i < job->meeting_count; i++) {
+		const struct meeting *m = &job->meetings[i];
+
+		if (!collective_is_mutual(m->kind) && !collective_is_direct(m->kind) &&
+		    m->kind != COLLECTIVE_BROADCAST)
+			continue;
+		for (uint32_t k = 1; k < m->count; k++) {
+			OW_TRY(add_pair(c, i, m->first, m->first + k));
+			if (k > 1)
+				OW_TRY(add_pair(c, i, m->first + k - 1, m->first + k));
+		}
+	}
+	return OW_OK;
+}
+
+static int by_edge(const void *x, const void *y)
+{
+	const struct link_pair *a = x, *b = y;
+
+	if (a->a != b->a)
+		return a->a < b->a ? -1 : 1;
+	if (a->b != b->b)
+		return a->b < b->b ? -1 : 1;
+	return (a->meeting > b->meeting) - (a->meeting < b->meeting);
+}
+
+static const struct collective *member_collective(const struct ranks_job *job, uint32_t member)
+{
+	const struct member *m = &job->members[member];
+
+	return &job->workers[m->worker].collectives[m->collective];
+}
+
+/* False: it says nothing of the clocks. */
+static bool direction_of(const struct ranks_job *job, const struct link_pair *p, uint8_t *direction)
+{
+	const struct collective *a = member_collective(job, p->member_a),
+				*b = member_collective(job, p->member_b);
+	const struct worker *wa = &job->workers[job->members[p->member_a].worker],
+			    *wb = &job->workers[job->members[p->member_b].worker];
+
+	if (collective_is_mutual(a->kind)) {
+		*direction = PAIR_MUTUAL;
+		return true;
+	}
+	if (collective_is_direct(a->kind)) {
+		*direction = a->kind == COLLECTIVE_SEND ? PAIR_A_TO_B : PAIR_B_TO_A;
+		return a->kind != b->kind;
+	}
+	if (a->peer < 0 || (a->peer != wa->rank && a->peer != wb->rank))
+		return false; /* a broadcast whose root is not known, or neither of both */
+	*direction = a->peer == wa->rank ? PAIR_A_TO_B : PAIR_B_TO_A;
+	return true;
+}
+
+/* ---- edges ---- */
+
+static ow_status fit_edge(struct clocks *c, size_t first, size_t end)
+{
+	struct ranks_job *job = c->job;
+	struct edge e = { .a = c->pairs[first].a, .b = c->pairs[first].b };
+	int64_t resolution = 1;
+	size_t count = 0;
+
+	if (!vec_reserve(job->mem, c->batch, c->batch_cap, end - first))
+		return error_no_memory(c->err);
+	for (size_t i = first; i < end; i++) {
+		const struct link_pair *p = &c->pairs[i];
+		const struct collective *a = member_collective(job, p->member_a),
+					*b = member_collective(job, p->member_b);
+		struct clock_pair pair = { a->start_ns, a->end_ns, b->start_ns, b->end_ns, 0,
+					   false,	0 };
+
+		resolution = MAX(resolution,
+				 job->workers[job->members[p->member_a].worker].resolution_ns);
+		resolution = MAX(resolution,
+				 job->workers[job->members[p->member_b].worker].resolution_ns);
+		if (direction_of(job, p, &pair.direction))
+			c->batch[count++] = pair;
+	}
+	OW_TRY(clock_fit(c->batch, count, resolution, c->middle[e.b], job->mem, &e.fit, c->err));
+	return vec_push(job->mem, c->edges, c->edge_count, c->edge_cap, e)
+		       ? OW_OK
+		       : error_no_memory(c->err);
+}
+
+static ow_status make_edges(struct clocks *c)
+{
+	if (c->pair_count)
+		qsort(c->pairs, c->pair_count, sizeof(*c->pairs), by_edge);
+	for (size_t first = 0, end; first < c->pair_count; first = end) {
+		for (end = first + 1; end < c->pair_count && c->pairs[end].a == c->pairs[first].a &&
+				      c->pairs[end].b == c->pairs[first].b;
+		     end++)
+			;
+		OW_TRY(fit_edge(c, first, end));
+	}
+	return OW_OK;
+}
+
+/* The span of a fit that holds at the middle of b. */
+static const struct clock_span *span_of(const struct clocks *c, const struct edge *e)
+{
+	const struct clock_span *s = e->fit.spans;
+
+	for (unsigned i = 1; i < e->fit.span_count && e->fit.spans[i].from <= c->middle[e->b]; i++)
+		s = &e->fit.spans[i];
+	return s;
+}
+
+/* ---- the graph ---- */
+
+/* What an edge adds to the offset of the node that it comes from. */
+struct addition {
+	double offset, low, high, drift;
+};
+
+/* Offsets hold at the middle of each recording. If the middles are not at one moment, the drift between them comes on top, and what it could be
+ * widens what is certain. */
+static struct addition edge_addition(const struct clocks *c, const struct edge *e, bool forward)
+{
+	const struct clock_span *s = span_of(c, e);
+	const struct node *from = &c->nodes[forward ? e->a : e->b];
+	double away, moved, sign = forward ? 1 : -1;
+
+	away = (double)(c->middle[e->b] - c->middle[e->a]) + s->offset;
+	moved = from == c->nodes ? 0 : from->line.drift * sign * away;
+	if (!forward)
+		moved -= s->drift * away; /* the fit holds at b's middle, it is wanted at a's */
+	away = from == c->nodes && forward ? 0 : fabs(away) * DRIFT_UNSURE;
+	return (struct addition){ sign * s->offset + moved,
+				  (forward ? s->low : -s->high) + moved - away,
+				  (forward ? s->high : -s->low) + moved + away, sign * s->drift };
+}
+
+/* Relaxes all edges until nothing changes: the tightest certain bounds and the best likely path to the reference. */
+static void reach(struct clocks *c)
+{
+	bool changed = true;
+
+	c->nodes[0].reached = true;
+	for (uint32_t round = 0; changed && round <= c->node_count; round++) {
+		changed = false;
+		for (size_t i = 0; i < 2 * c->edge_count; i++) {
+			const struct edge *e = &c->edges[i / 2];
+			bool forward = !(i % 2);
+			struct node *from = &c->nodes[forward ? e->a : e->b],
+				    *to = &c->nodes[forward ? e->b : e->a];
+			struct addition add;
+			double likely;
+
+			if (!e->fit.span_count) {
+				if (!to->why)
+					to->why = e->fit.why;
+				continue;
+			}
+			if (!from->reached || to == &c->nodes[0])
+				continue;
+			add = edge_addition(c, e, forward);
+			likely = from->likely + span_of(c, e)->likely;
+			if (!to->reached || likely < to->likely - 0.5) {
+				if (!to->reached) {
+					to->low = from->low + add.low;
+					to->high = from->high + add.high;
+				}
+				to->line.offset = from->line.offset + add.offset;
+				to->line.drift = from->line.drift + add.drift;
+				to->likely = likely;
+				to->reached = changed = true;
+			}
+			if (from->low + add.low > to->low + 0.5) {
+				to->low = from->low + add.low;
+				changed = true;
+			}
+			if (from->high + add.high < to->high - 0.5) {
+				to->high = from->high + add.high;
+				changed = true;
+			}
+		}
+	}
+}
+
+/* Least squares over the edges, each weighted by how sure it is. */
+static void balance(struct clocks *c, double *sum, double *weight, double *slope)
+{
+	for (unsigned round = 0; round < BALANCE_ROUNDS && c->edge_count > c->node_count - 1;
+	     round++) {
+		double moved = 0;
+
+		memset(sum, 0, c->node_count * sizeof(*sum));
+		memset(weight, 0, c->node_count * sizeof(*weight));
+		memset(slope, 0, c->node_count * sizeof(*slope));
+		for (size_t i = 0; i < 2 * c->edge_count; i++) {
+			const struct edge *e = &c->edges[i / 2];
+			bool forward = !(i % 2);
+			uint32_t from = forward ? e->a : e->b, to = forward ? e->b : e->a;
+			struct addition add;
+			double w;
+
+			if (!e->fit.span_count || !c->nodes[from].reached || !c->nodes[to].reached)
+				continue;
+			add = edge_addition(c, e, forward);
+			w = 1 / (span_of(c, e)->likely * span_of(c, e)->likely + 1);
+			sum[to] += w * (c->nodes[from].line.offset + add.offset);
+			slope[to] += w * (c->nodes[from].line.drift + add.drift);
+			weight[to] += w;
+		}
+		for (uint32_t n = 1; n < c->node_count; n++) {
+			double offset, before = c->nodes[n].line.offset;
+
+			if (!(weight[n] > 0))
+				continue;
+			offset = (before + sum[n] / weight[n]) / 2;
+			offset = fmin(fmax(offset, c->nodes[n].low), c->nodes[n].high);
+			c->nodes[n].line.offset = offset;
+			c->nodes[n].line.drift =
+				(c->nodes[n].line.drift + slope[n] / weight[n]) / 2;
+			moved = fmax(moved, fabs(offset - before));
+		}
+		if (moved < 0.5)
+			break;
+	}
+}
+
+/* ---- workers ---- */
+
+/* The pieces of a clock that was set during the recording: of the edge to the reference, moved so that the piece at the middle is as balanced. */
+static ow_status add_pieces(struct clocks *c, struct worker *w, uint32_t n)
+{
+	const struct node *node = &c->nodes[n];
+	const struct edge *direct = NULL;
+	double moved;
+
+	for (size_t i = 0; i < c->edge_count; i++)
+		if (c->edges[i].a == 0 && c->edges[i].b == n && c->edges[i].fit.span_count > 1)
+			direct = &c->edges[i];
+	moved = direct ? node->line.offset - span_of(c, direct)->offset : 0;
+	for (unsigned i = 0; i < (direct ? direct->fit.span_count : 1); i++) {
+		const struct clock_span *s = direct ? &direct->fit.spans[i] : NULL;
+		struct clock_piece piece = { .from_ns = s ? s->from : INT64_MIN,
+					     .offset_ns = s ? s->offset + moved : node->line.offset,
+					     .drift = s ? s->drift : node->line.drift,
+					     .origin_ns = c->middle[n] };
+
+		if (!vec_push(c->job->mem, w->pieces, w->piece_count, w->piece_cap, piece))
+			return error_no_memory(c->err);
+	}
+	return OW_OK;
+}
+
+static ow_status set_workers(struct clocks *c)
+{
+	struct ranks_job *job = c->job;
+
+	for (uint32_t i = 0; i < job->worker_count; i++) {
+		struct worker *w = &job->workers[i];
+		const struct node *node = &c->nodes[c->node_of[i]];
+
+		if (w->left_out || !node->reached)
+			continue;
+		w->has_clock = true;
+		if (!c->node_of[i])
+			continue;
+		OW_TRY(add_pieces(c, w, c->node_of[i]));
+		w->offset_ns = llround(node->line.offset);
+		w->drift_ppm = node->line.drift * 1e6;
+		w->proven_ns = llround(
+			ceil(fmax(node->high - node->line.offset, node->line.offset - node->low)));
+		w->likely_ns = MIN(llround(ceil(node->likely)), w->proven_ns);
+	}
+	for (size_t i = 0; i < c->edge_count; i++)
+		for (uint32_t k = 0; k < job->worker_count; k++)
+			if (!job->workers[k].left_out && c->node_of[k] == c->edges[i].b &&
+			    (c->edges[i].a == 0 || !job->workers[k].pairs_used)) {
+				job->workers[k].pairs_used = c->edges[i].fit.used;
+				job->workers[k].pairs_rejected = c->edges[i].fit.rejected;
+			}
+	return OW_OK;
+}
+
+static void conclude(struct clocks *c)
+{
+	struct ranks_job *job = c->job;
+	uint32_t reached = 0, lost = UINT32_MAX;
+
+	for (uint32_t n = 0; n < c->node_count; n++) {
+		reached += c->nodes[n].reached;
+		if (!c->nodes[n].reached && lost == UINT32_MAX)
+			lost = n;
+	}
+	if (c->node_count <= 1) {
+		job->clock = CLOCK_SHARED;
+		return;
+	}
+	job->clock = reached >= 2 && 2 * reached > c->node_count ? CLOCK_FITTED : CLOCK_IMPOSSIBLE;
+	if (lost != UINT32_MAX) {
+		const struct worker *w = &job->workers[c->nodes[lost].first];
+		const char *why = c->nodes[lost].why ? c->nodes[lost].why : "no shared collective";
+
+		if (w->rank >= 0)
+			snprintf(job->clock_why, sizeof(job->clock_why), "rank %d: %s", w->rank,
+				 why);
+		else
+			snprintf(job->clock_why, sizeof(job->clock_why), "%.*s: %s",
+				 (int)MIN(w->path.len, 150u), w->path.ptr, why);
+	}
+	if (job->clock == CLOCK_IMPOSSIBLE)
+		for (size_t i = 0; i < job->worker_count; i++)
+			job->workers[i].has_clock = false;
+}
+
+static ow_status fit_all(struct clocks *c)
+{
+	double *sum, *weight, *slope;
+
+	OW_TRY(make_nodes(c));
+	if (c->node_count > 1) {
+		OW_TRY(make_pairs(c));
+		OW_TRY(make_edges(c));
+	}
+	sum = ARENA_ARRAY(&c->arena, double, c->node_count + 1);
+	weight = ARENA_ARRAY(&c->arena, double, c->node_count + 1);
+	slope = ARENA_ARRAY(&c->arena, double, c->node_count + 1);
+	if (!sum || !weight || !slope)
+		return error_no_memory(c->err);
+	reach(c);
+	balance(c, sum, weight, slope);
+	OW_TRY(set_workers(c));
+	conclude(c);
+	return OW_OK;
+}
+
+ow_status ranks_clocks(struct ranks_job *job, struct ow_error *err)
+{
+	struct clocks c = { .job = job, .err = err };
+	ow_status status;
+
+	arena_init(&c.arena, job->mem);
+	status = fit_all(&c);
+	vec_free(job->mem, c.pairs, c.pair_cap);
+	vec_free(job->mem, c.edges, c.edge_cap);
+	vec_free(job->mem, c.batch, c.batch_cap);
+	arena_release(&c.arena);
+	return status;
+}

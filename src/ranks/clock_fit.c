@@ -1,0 +1,553 @@
+/*
+ * clock_fit.c: offset and drift between two clocks (clock_fit.h). First a robust line through the differences of the ends, split where a clock was
+ * set. Pairs that contradict this line are rejected. Each pair that is left bounds the line from above and below; the region of all lines that
+ * keep these bounds is computed over convex hulls, so that what is certain costs little more than sorting.
+ */
+#include "ranks/clock_fit.h"
+
+#include "base/str.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define ROUNDS 60
+#define SPLITS 48
+#define SKEW_PART                                                                                  \
+	0.25 /* of what is certain: ends may differ systematically, which the spread does not show */
+
+struct point {
+	double x, y;
+};
+
+/* One line: y = offset + drift * x, x from the origin. */
+struct line {
+	double offset, drift;
+};
+
+struct fitting {
+	struct clock_pair *pairs;
+	size_t count;
+	double resolution;
+	int64_t origin; /* of all x */
+	int64_t base;	/* taken from all y, for precision */
+	struct arena arena;
+	struct point *ends; /* of mutual pairs: differences of the ends */
+	double *scratch;
+	struct point *upper, *lower;
+};
+
+static int by_end(const void *a, const void *b)
+{
+	const struct clock_pair *x = a, *y = b;
+
+	return (x->b_end > y->b_end) - (x->b_end < y->b_end);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static int by_x(const void *a, const void *b)
+{
+	const struct point *p = a, *q = b;
+
+	if (p->x != q->x)
+		return p->x < q->x ? -1 : 1;
+	return (p->y > q->y) - (p->y < q->y);
+}
+
+static double quantile(double *values, size_t count, double part)
+{
+	if (!count)
+		return 0;
+	qsort(values, count, sizeof(*values), by_number);
+	return values[MIN(count - 1, (size_t)(part * (double)count))];
+}
+
+static double y_at(const struct line *l, double x)
+{
+	return l->offset + l->drift * x;
+}
+
+/* ---- a robust line ---- */
+
+static double slope_of(const struct fitting *f, const struct point *p, size_t n)
+{
+	size_t half = n / 2, slopes = 0;
+
+	if (n < 6)
+		return 0;
+	for (size_t i = 0; i + half < n; i++) {
+		double dx = p[i + half].x - p[i].x;
+
+		if (dx > 0)
+			f->scratch[slopes++] = (p[i + half].y - p[i].y) / dx;
+	}
+	return slopes ? quantile(f->scratch, slopes, 0.5) : 0;
+}
+
+static double offset_of(const struct fitting *f, const struct point *p, size_t n, double drift)
+{
+	for (size_t i = 0; i < n; i++)
+		f->scratch[i] = p[i].y - drift * p[i].x;
+	return quantile(f->scratch, n, 0.5);
+}
+
+/* Quantile of the distances from the line. */
+static double spread(const struct fitting *f, const struct point *p, size_t n, const struct line *l,
+		     double part)
+{
+	for (size_t i = 0; i < n; i++)
+		f->scratch[i] = fabs(p[i].y - y_at(l, p[i].x));
+	return quantile(f->scratch, n, part);
+}
+
+/* Weighted least squares with weights that fall with the distance, a few rounds. */
+static struct line refine(const struct fitting *f, const struct point *p, size_t n, struct line l)
+{
+	for (unsigned round = 0; round < 8 && n >= 6; round++) {
+		double scale = 1.5 * spread(f, p, n, &l, 0.5) + 1, w = 0, wx = 0, wy = 0, wxx = 0,
+		       wxy = 0, det;
+
+		for (size_t i = 0; i < n; i++) {
+			double away = fabs(p[i].y - y_at(&l, p[i].x)),
+			       weight = away <= scale ? 1 : scale / away * (away < 6 * scale);
+
+			w += weight;
+			wx += weight * p[i].x;
+			wy += weight * p[i].y;
+			wxx += weight * p[i].x * p[i].x;
+			wxy += weight * p[i].x * p[i].y;
+		}
+		det = w * wxx - wx * wx;
+		if (w <= 0 || det <= 1e-9 * w * wxx)
+			break;
+		l.drift = (w * wxy - wx * wy) / det;
+		l.offset = (wy - l.drift * wx) / w;
+	}
+	return l;
+}
+
+static struct line robust_line(const struct fitting *f, const struct point *p, size_t n)
+{
+	struct line l = { 0, slope_of(f, p, n) };
+
+	l.drift = fmin(fmax(l.drift, -CLOCK_DRIFT_MOST), CLOCK_DRIFT_MOST);
+	l.offset = offset_of(f, p, n, l.drift);
+	l = refine(f, p, n, l);
+	if (fabs(l.drift) > CLOCK_DRIFT_MOST) {
+		l.drift = copysign(CLOCK_DRIFT_MOST, l.drift);
+		l.offset = offset_of(f, p, n, l.drift);
+	}
+	return l;
+}
+
+/* The same without a drift, unless the drift explains a good part of the differences: in a short recording noise looks like one. */
+static struct line likely_line(const struct fitting *f, const struct point *p, size_t n)
+{
+	struct line l = robust_line(f, p, n), flat = { offset_of(f, p, n, 0), 0 };
+
+	return spread(f, p, n, &l, 0.5) < 0.8 * spread(f, p, n, &flat, 0.5) ? l : flat;
+}
+
+/* ---- where a clock was set ---- */
+
+static double summed_away(const struct fitting *f, const struct point *p, size_t n)
+{
+	struct line l = robust_line(f, p, n);
+	double sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += fabs(p[i].y - y_at(&l, p[i].x));
+	return sum;
+}
+
+/* Noise from one difference to the next, which a step of the clock changes once only. */
+static double step_noise(const struct fitting *f, const struct point *p, size_t n)
+{
+	for (size_t i = 0; i + 1 < n; i++)
+		f->scratch[i] = fabs(p[i + 1].y - p[i].y);
+	return n > 1 ? quantile(f->scratch, n - 1, 0.5) : 0;
+}
+
+/* The place to cut points at, or 0 when one line is good enough. */
+static size_t find_cut(const struct fitting *f, const struct point *p, size_t n)
+{
+	double whole, best, noise = step_noise(f, p, n);
+	struct line l;
+	size_t cut = 0, low, high;
+
+	if (n < 12)
+		return 0;
+	l = robust_line(f, p, n);
+	if (spread(f, p, n, &l, 0.5) < 4 * noise + 5 * f->resolution + 2000)
+		return 0;
+	whole = best = summed_away(f, p, n);
+	low = 5;
+	high = n - 5;
+	for (unsigned round = 0; round < 3; round++) {
+		size_t stride = MAX((high - low) / SPLITS, 1u);
+
+		for (size_t k = low; k <= high; k += stride) {
+			double sum = summed_away(f, p, k) + summed_away(f, p + k, n - k);
+
+			if (sum < best) {
+				best = sum;
+				cut = k;
+			}
+		}
+		if (!cut || stride == 1)
+			break;
+		low = cut > stride + 5 ? cut - stride : 5;
+		high = MIN(cut + stride, n - 5);
+	}
+	return best < 0.3 * whole ? cut : 0;
+}
+
+/* ---- what is certain ---- */
+
+static double cross(struct point o, struct point a, struct point b)
+{
+	return (a.x - o.x) * (b.y - o.y) - (a.y - o.y) * (b.x - o.x);
+}
+
+/* The hull of points from below (sign 1) or above (-1), in place; they are sorted by x. */
+static size_t hull(struct point *p, size_t n, double sign)
+{
+	size_t kept = 0;
+
+	if (n)
+		qsort(p, n, sizeof(*p), by_x);
+	for (size_t i = 0; i < n; i++) {
+		while (kept >= 2 && sign * cross(p[kept - 2], p[kept - 1], p[i]) <= 0)
+			kept--;
+		p[kept++] = p[i];
+	}
+	return kept;
+}
+
+struct region {
+	const struct point *upper, *lower;
+	size_t upper_count, lower_count;
+};
+
+/* The highest and lowest offset of a line with this drift. */
+static double highest(const struct region *r, double drift)
+{
+	double least = HUGE_VAL;
+
+	for (size_t i = 0; i < r->upper_count; i++)
+		least = fmin(least, r->upper[i].y - drift * r->upper[i].x);
+	return least;
+}
+
+static double lowest(const struct region *r, double drift)
+{
+	double most = -HUGE_VAL;
+
+	for (size_t i = 0; i < r->lower_count; i++)
+		most = fmax(most, r->lower[i].y - drift * r->lower[i].x);
+	return most;
+}
+
+static double room(const struct region *r, double drift)
+{
+	return highest(r, drift) - lowest(r, drift);
+}
+
+/* The drift with the most room; room is concave. */
+static double roomiest(const struct region *r)
+{
+	double a = -CLOCK_DRIFT_MOST, b = CLOCK_DRIFT_MOST;
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		double left = a + (b - a) / 3, right = b - (b - a) / 3;
+
+		if (room(r, left) < room(r, right))
+			a = left;
+		else
+			b = right;
+	}
+	return (a + b) / 2;
+}
+
+/* The last drift with room between a good and another one. */
+static double edge(const struct region *r, double good, double other)
+{
+	if (room(r, other) >= 0)
+		return other;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		double middle = (good + other) / 2;
+
+		if (room(r, middle) >= 0)
+			good = middle;
+		else
+			other = middle;
+	}
+	return other; /* just outside: nothing possible is left out */
+}
+
+static double extreme(const struct region *r, double a, double b, bool high)
+{
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		double left = a + (b - a) / 3, right = b - (b - a) / 3;
+		double l = high ? highest(r, left) : -lowest(r, left),
+		       h = high ? highest(r, right) : -lowest(r, right);
+
+		if (l < h)
+			a = left;
+		else
+			b = right;
+	}
+	return high ? highest(r, (a + b) / 2) : lowest(r, (a + b) / 2);
+}
+
+/* ---- a piece of the time ---- */
+
+static struct point upper_of(const struct fitting *f, const struct clock_pair *p)
+{
+	return (struct point){ (double)(p->b_start - f->origin),
+			       (double)(p->a_end - p->b_start - f->base) + f->resolution };
+}
+
+static struct point lower_of(const struct fitting *f, const struct clock_pair *p)
+{
+	return (struct point){ (double)(p->b_end - f->origin),
+			       (double)(p->a_start - p->b_end - f->base) - f->resolution };
+}
+
+/* How far a pair contradicts a line; negative when it does not. */
+static double contradiction(const struct fitting *f, const struct clock_pair *p,
+			    const struct line *l)
+{
+	double worst = -HUGE_VAL;
+
+	if (p->direction != PAIR_A_TO_B) {
+		struct point u = upper_of(f, p);
+
+		worst = fmax(worst, y_at(l, u.x) - u.y);
+	}
+	if (p->direction != PAIR_B_TO_A) {
+		struct point b = lower_of(f, p);
+
+		worst = fmax(worst, b.y - y_at(l, b.x));
+	}
+	return worst;
+}
+
+static struct region make_region(struct fitting *f, size_t first, size_t end)
+{
+	struct region r = { f->upper, f->lower, 0, 0 };
+
+	for (size_t i = first; i < end; i++) {
+		const struct clock_pair *p = &f->pairs[i];
+
+		if (p->rejected)
+			continue;
+		if (p->direction != PAIR_A_TO_B)
+			f->upper[r.upper_count++] = upper_of(f, p);
+		if (p->direction != PAIR_B_TO_A)
+			f->lower[r.lower_count++] = lower_of(f, p);
+	}
+	r.upper_count = hull(f->upper, r.upper_count, 1);
+	r.lower_count = hull(f->lower, r.lower_count, -1);
+	return r;
+}
+
+/* Rejects the pair that contradicts the line most; false when none does. */
+static bool reject_worst(struct fitting *f, size_t first, size_t end, const struct line *l,
+			 size_t *rejected)
+{
+	struct clock_pair *worst = NULL;
+	double most = -HUGE_VAL;
+
+	for (size_t i = first; i < end; i++) {
+		double away = f->pairs[i].rejected ? -HUGE_VAL : contradiction(f, &f->pairs[i], l);
+
+		if (away > most) {
+			most = away;
+			worst = &f->pairs[i];
+		}
+	}
+	if (!worst)
+		return false;
+	worst->rejected = true;
+	++*rejected;
+	return true;
+}
+
+static void bound(const struct region *r, double best, struct clock_span *s, struct line *l)
+{
+	double a = edge(r, best, -CLOCK_DRIFT_MOST), b = edge(r, best, CLOCK_DRIFT_MOST);
+
+	s->high = extreme(r, a, b, true);
+	s->low = extreme(r, a, b, false);
+	l->drift = fmin(fmax(l->drift, a), b);
+	l->offset = fmin(fmax(l->offset, lowest(r, l->drift)), highest(r, l->drift));
+}
+
+/* Pairs [first, end). False: impossible, and why. */
+static bool fit_piece(struct fitting *f, size_t first, size_t end, struct clock_span *s,
+		      size_t *rejected, const char **why)
+{
+	size_t ends = 0, most = (size_t)(CLOCK_REJECTED_MOST * (double)(end - first));
+	bool up = false, down = false, robust;
+	struct region r;
+	struct line l = { 0, 0 };
+	double best, noise = 0, slack;
+
+	for (size_t i = first; i < end; i++) {
+		const struct clock_pair *p = &f->pairs[i];
+
+		up |= p->direction != PAIR_A_TO_B;
+		down |= p->direction != PAIR_B_TO_A;
+		if (p->direction == PAIR_MUTUAL)
+			f->ends[ends++] = (struct point){ (double)(p->b_end - f->origin),
+							  (double)(p->a_end - p->b_end - f->base) };
+	}
+	if (!up || !down) {
+		*why = "messages go in one direction only";
+		return false;
+	}
+	robust = ends >= CLOCK_PAIRS_LEAST;
+	if (robust) {
+		l = likely_line(f, f->ends, ends);
+		noise = spread(f, f->ends, ends, &l, 0.9);
+		slack = 2 * spread(f, f->ends, ends, &l, 0.5) + f->resolution;
+		for (size_t i = first; i < end; i++)
+			if (contradiction(f, &f->pairs[i], &l) > slack) {
+				f->pairs[i].rejected = true;
+				++*rejected;
+			}
+	}
+	for (;;) {
+		if (*rejected > most) {
+			*why = "more than 20 % of the shared collectives contradict each other";
+			return false;
+		}
+		r = make_region(f, first, end);
+		if (!r.upper_count || !r.lower_count) {
+			*why = "messages go in one direction only";
+			return false;
+		}
+		best = roomiest(&r);
+		if (room(&r, best) >= 0)
+			break;
+		if (!robust)
+			l = (struct line){ (highest(&r, best) + lowest(&r, best)) / 2, best };
+		if (!reject_worst(f, first, end, &l, rejected))
+			return false;
+	}
+	if (!robust)
+		l = (struct line){ (highest(&r, best) + lowest(&r, best)) / 2, best };
+	bound(&r, best, s, &l);
+	s->drift = l.drift;
+	s->offset = l.offset;
+	s->likely = fmax(s->high - s->offset, s->offset - s->low);
+	if (robust)
+		s->likely =
+			fmin(s->likely, noise + f->resolution + SKEW_PART * (s->high - s->low) / 2);
+	return true;
+}
+
+/* ---- all ---- */
+
+static ow_status prepare(struct fitting *f, struct ow_error *err)
+{
+	f->ends = ARENA_ARRAY(&f->arena, struct point, f->count + 1);
+	f->upper = ARENA_ARRAY(&f->arena, struct point, f->count + 1);
+	f->lower = ARENA_ARRAY(&f->arena, struct point, f->count + 1);
+	f->scratch = ARENA_ARRAY(&f->arena, double, f->count + 1);
+	if (!f->ends || !f->upper || !f->lower || !f->scratch)
+		return error_no_memory(err);
+	qsort(f->pairs, f->count, sizeof(*f->pairs), by_end);
+	f->base = f->pairs[f->count / 2].a_end - f->pairs[f->count / 2].b_end;
+	return OW_OK;
+}
+
+/* Cuts [first, end) where the clock was set; cuts has room for CLOCK_PIECES_MOST + 1. */
+static unsigned find_cuts(struct fitting *f, size_t *cuts)
+{
+	unsigned pieces = 1;
+
+	cuts[0] = 0;
+	cuts[1] = f->count;
+	for (unsigned i = 0; i < pieces && pieces < CLOCK_PIECES_MOST;) {
+		size_t n = 0, cut;
+		struct point *p = f->ends;
+
+		for (size_t k = cuts[i]; k < cuts[i + 1]; k++) {
+			const struct clock_pair *pair = &f->pairs[k];
+
+			if (pair->direction == PAIR_MUTUAL)
+				p[n++] = (struct point){ (double)(pair->b_end - f->origin),
+							 (double)(pair->a_end - pair->b_end -
+								  f->base) };
+		}
+		cut = n == cuts[i + 1] - cuts[i] ? find_cut(f, p, n) : 0;
+		if (!cut) {
+			i++;
+			continue;
+		}
+		memmove(&cuts[i + 2], &cuts[i + 1], (pieces - i) * sizeof(*cuts));
+		cuts[i + 1] = cuts[i] + cut;
+		pieces++;
+	}
+	return pieces;
+}
+
+static void fit_pieces(struct fitting *f, struct clock_fit *fit)
+{
+	size_t cuts[CLOCK_PIECES_MOST + 2], rejected = 0;
+	unsigned pieces = find_cuts(f, cuts);
+
+	for (unsigned i = 0; i < pieces; i++) {
+		struct clock_span *s = &fit->spans[i];
+		size_t mine = 0;
+
+		for (size_t k = cuts[i]; k < cuts[i + 1]; k++)
+			f->pairs[k].piece = (uint8_t)i;
+		s->from = i ? f->pairs[cuts[i]].b_start : INT64_MIN;
+		s->origin = f->origin;
+		if (cuts[i + 1] - cuts[i] < CLOCK_PAIRS_LEAST) {
+			fit->why = "fewer than 3 shared collectives";
+			return;
+		}
+		if (!fit_piece(f, cuts[i], cuts[i + 1], s, &mine, &fit->why)) {
+			fit->rejected = rejected + mine;
+			return;
+		}
+		s->offset += (double)f->base;
+		s->low += (double)f->base;
+		s->high += (double)f->base;
+		rejected += mine;
+	}
+	fit->rejected = rejected;
+	fit->used = f->count - rejected;
+	fit->span_count = pieces;
+}
+
+ow_status clock_fit(struct clock_pair *pairs, size_t count, int64_t resolution_ns, int64_t middle,
+		    struct mem *mem, struct clock_fit *fit, struct ow_error *err)
+{
+	struct fitting f = { .pairs = pairs,
+			     .count = count,
+			     .resolution = (double)resolution_ns,
+			     .origin = middle };
+	ow_status status;
+
+	*fit = (struct clock_fit){ 0 };
+	if (count < CLOCK_PAIRS_LEAST) {
+		fit->why = count ? "fewer than 3 shared collectives" : "no shared collective";
+		return OW_OK;
+	}
+	arena_init(&f.arena, mem);
+	status = prepare(&f, err);
+	if (status == OW_OK)
+		fit_pieces(&f, fit);
+	arena_release(&f.arena);
+	return status;
+}

@@ -1,0 +1,229 @@
+/*
+ * job.c: a job while its files are read and when all are there (ranks.h): set-up, release, the order of the parts, and what several of them
+ * need: medians, times of the reference, steps by number.
+ */
+#include "ranks/read.h"
+
+#include "base/vec.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+const char *const collective_names[COLLECTIVE_KINDS] = {
+	[COLLECTIVE_NONE] = "",
+	[COLLECTIVE_ALL_REDUCE] = "all-reduce",
+	[COLLECTIVE_ALL_GATHER] = "all-gather",
+	[COLLECTIVE_REDUCE_SCATTER] = "reduce-scatter",
+	[COLLECTIVE_ALL_TO_ALL] = "all-to-all",
+	[COLLECTIVE_BARRIER] = "barrier",
+	[COLLECTIVE_BROADCAST] = "broadcast",
+	[COLLECTIVE_REDUCE] = "reduce",
+	[COLLECTIVE_GATHER] = "gather",
+	[COLLECTIVE_SCATTER] = "scatter",
+	[COLLECTIVE_SEND] = "send",
+	[COLLECTIVE_RECV] = "receive",
+	[COLLECTIVE_SEND_RECV] = "send and receive",
+	[COLLECTIVE_OTHER] = "other",
+};
+const char *const straggler_names[] = { "none", "persistent", "transient", "periodic" };
+const char *const cause_names[] = { NULL,	 "input",	    "host",	     "compute",
+				    "more_work", "clock_frequency", "communication", "unknown" };
+const char *const clock_names[] = { "shared", "fitted", "impossible" };
+const char *const blame_names[] = { "none", "rank", "stage", "expert", "host", "link" };
+
+void ranks_init(struct ranks_job *job, struct mem *mem)
+{
+	*job = (struct ranks_job){ .mem = mem,
+				   .world = -1,
+				   .step_ns = TIME_UNKNOWN,
+				   .slowdown = NAN,
+				   .slowdown_together = NAN,
+				   .replay_error = NAN,
+				   .alpha_ns = NAN,
+				   .beta_ns_per_byte = NAN,
+				   .bubble = NAN,
+				   .bubble_ideal = NAN };
+	arena_init(&job->arena, mem);
+}
+
+void ranks_worker_release(struct worker *w, struct mem *mem)
+{
+	vec_free(mem, w->collectives, w->collective_cap);
+	vec_free(mem, w->pauses, w->pause_cap);
+	vec_free(mem, w->steps, w->step_cap);
+	vec_free(mem, w->ops, w->op_cap);
+	vec_free(mem, w->timed, w->timed_cap);
+	vec_free(mem, w->pieces, w->piece_cap);
+}
+
+void ranks_release(struct ranks_job *job)
+{
+	for (size_t i = 0; i < job->worker_count; i++)
+		ranks_worker_release(&job->workers[i], job->mem);
+	vec_free(job->mem, job->workers, job->worker_cap);
+	vec_free(job->mem, job->groups, job->group_cap);
+	vec_free(job->mem, job->meetings, job->meeting_cap);
+	vec_free(job->mem, job->members, job->member_cap);
+	vec_free(job->mem, job->copies, job->copy_cap);
+	vec_free(job->mem, job->others, job->other_cap);
+	vec_free(job->mem, job->step_numbers, job->step_cap);
+	vec_free(job->mem, job->blamed, job->blamed_cap);
+	vec_free(job->mem, job->speeds, job->speed_cap);
+	vec_free(job->mem, job->slow_links, job->slow_link_cap);
+	arena_release(&job->arena);
+}
+
+/* ---- medians ---- */
+
+static int by_value(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static int by_real(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+int64_t ranks_median(int64_t *values, size_t count)
+{
+	if (!count)
+		return TIME_UNKNOWN;
+	qsort(values, count, sizeof(*values), by_value);
+	if (count % 2)
+		return values[count / 2];
+	return values[count / 2 - 1] + span_length(values[count / 2 - 1], values[count / 2]) / 2;
+}
+
+double ranks_median_real(double *values, size_t count)
+{
+	if (!count)
+		return NAN;
+	qsort(values, count, sizeof(*values), by_real);
+	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+/* ---- times and steps ---- */
+
+int64_t worker_time(const struct worker *w, int64_t ns)
+{
+	const struct clock_piece *piece = w->pieces;
+
+	if (!w->piece_count)
+		return ns;
+	for (size_t i = 1; i < w->piece_count && w->pieces[i].from_ns <= ns; i++)
+		piece = &w->pieces[i];
+	return span_add(ns, llround(piece->offset_ns +
+				    piece->drift * ((double)ns - (double)piece->origin_ns)));
+}
+
+struct worker_step *worker_step_of(const struct worker *w, int64_t number)
+{
+	size_t place = w->step_count ? (size_t)(number - w->steps[0].number) : 0;
+
+	/* Steps mostly count up by one. */
+	if (place < w->step_count && w->steps[place].number == number)
+		return &w->steps[place];
+	for (size_t i = 0; i < w->step_count; i++)
+		if (w->steps[i].number == number)
+			return &w->steps[i];
+	return NULL;
+}
+
+bool ranks_means(const struct ranks_job *job, const struct worker *w, struct rank_means *out)
+{
+	int64_t *times = mem_alloc(job->mem, (job->step_count + 1) * sizeof(*times));
+
+	*out = (struct rank_means){ 0 };
+	if (!times)
+		return false;
+	for (size_t s = 0; s < job->step_count; s++) {
+		const struct worker_step *step = worker_step_of(w, job->step_numbers[s]);
+
+		if (!step)
+			continue;
+		times[out->count++] = span_length(step->start_ns, step->end_ns);
+		out->own_ns = span_add(out->own_ns, step->own_ns);
+		out->wait_ns = span_add(out->wait_ns, step->wait_ns);
+		out->transfer_ns = span_add(out->transfer_ns, step->transfer_ns);
+	}
+	if (out->count) {
+		out->step_ns = ranks_median(times, out->count);
+		out->own_ns /= (int64_t)out->count;
+		out->wait_ns /= (int64_t)out->count;
+		out->transfer_ns /= (int64_t)out->count;
+	}
+	mem_free(job->mem, times, (job->step_count + 1) * sizeof(*times));
+	return out->count > 0;
+}
+
+/* The steps that are steady on every worker that has steps. */
+static ow_status find_steps(struct ranks_job *job, struct ow_error *err)
+{
+	const struct worker *first = NULL;
+
+	for (size_t i = 0; i < job->worker_count && !first; i++)
+		if (!job->workers[i].left_out && job->workers[i].step_count)
+			first = &job->workers[i];
+	for (unsigned strict = 1; first && strict < 2 && !job->step_count; strict--) {
+		for (size_t s = 0; s < first->step_count; s++) {
+			int64_t number = first->steps[s].number;
+			bool good = true;
+
+			for (size_t i = 0; i < job->worker_count && good; i++) {
+				const struct worker *w = &job->workers[i];
+				const struct worker_step *step = worker_step_of(w, number);
+
+				if (w->left_out || !w->step_count)
+					continue;
+				good = step && (!strict || step->use == STEP_STEADY);
+			}
+			if (good && !vec_push(job->mem, job->step_numbers, job->step_count,
+					      job->step_cap, number))
+				return error_no_memory(err);
+		}
+	}
+	return OW_OK;
+}
+
+/* A step of the job lasts as long as that of its slowest worker. */
+static ow_status measure_steps(struct ranks_job *job, struct ow_error *err)
+{
+	int64_t *times = ARENA_ARRAY(&job->arena, int64_t, job->step_count + 1);
+
+	if (!times)
+		return error_no_memory(err);
+	for (size_t s = 0; s < job->step_count; s++)
+		for (size_t i = 0; i < job->worker_count; i++) {
+			const struct worker_step *step =
+				worker_step_of(&job->workers[i], job->step_numbers[s]);
+
+			if (step && !job->workers[i].left_out)
+				times[s] = MAX(times[s], span_length(step->start_ns, step->end_ns));
+		}
+	job->step_ns = ranks_median(times, job->step_count);
+	return OW_OK;
+}
+
+ow_status ranks_finish(struct ranks_job *job, struct ow_error *err)
+{
+	if (!job->worker_count)
+		return error_set(
+			err, OW_E_EMPTY,
+			"no timed work in %u file%s: ranks needs traces of the ranks of a job",
+			job->file_count, job->file_count == 1 ? "" : "s");
+	OW_TRY(ranks_identify(job, err));
+	OW_TRY(find_steps(job, err));
+	OW_TRY(measure_steps(job, err));
+	OW_TRY(ranks_pair(job, err));
+	OW_TRY(ranks_clocks(job, err));
+	OW_TRY(ranks_waits(job, err));
+	if (job->clock != CLOCK_IMPOSSIBLE)
+		OW_TRY(ranks_links(job, err));
+	OW_TRY(ranks_stragglers(job, err));
+	return ranks_pipeline(job, err);
+}

@@ -1,0 +1,1099 @@
+/*
+ * read.c: what is kept of one recording (ranks.h): its workers, their collectives, the pauses of their own work, their steps. One pass over the
+ * events, then sorting. Arguments are read of collectives only. The model may be freed afterwards: texts are copied.
+ *
+ * Own work is what keeps the worker busy apart from collectives: work of the device where there is any, else of the host. A collective can
+ * start when the work that was launched before it is done; where launches are recorded that moment is known exactly (ready_ns).
+ */
+#include "ranks/read.h"
+
+#include "base/vec.h"
+#include "wire/json/json.h"
+
+#include <stdlib.h>
+
+#define PAUSE_LEAST_NS 5000
+#define ARGS_MOST ((uint32_t)1 << 20)
+/* Times beyond this are damage: with it, differences of times never overflow. In ns since 1970 it is the year 2039. */
+#define TIME_MOST INT64_C(2200000000000000000)
+#define OPS_MOST 512
+#define GROUPS_MOST 4096
+#define GROUP_NAME_MOST 160
+
+struct launched {
+	int64_t at_ns, end_ns; /* the call; the end of what it launched */
+};
+
+struct record {
+	uint32_t track, event;
+	int64_t begin_ns, end_ns;
+};
+
+/* A worker while its model is read. */
+struct reading_worker {
+	uint32_t source;
+	struct span_list busy;
+	struct launched *launched;
+	size_t launched_count, launched_cap;
+	struct map op_map;
+	bool many; /* one of several in its file */
+};
+
+struct reader {
+	struct ranks_job *job;
+	struct model *m;
+	struct mem *mem;
+	struct ow_error *err;
+	struct arena scratch;
+	struct phases phases;
+	struct reading_worker *parts; /* of job->workers from `first` on */
+	size_t part_count, part_cap, first;
+	uint32_t *worker_of;	/* per track: 1 + part; 0 = none */
+	bool *has_device;	/* per source */
+	uint32_t *launch;	/* per event: the call that started it; NULL without links */
+	struct record *records; /* calls on the host that describe collectives, by track and time */
+	size_t record_count, record_cap;
+	struct buf args;
+};
+
+static bool is_possible(int64_t begin_ns, int64_t end_ns)
+{
+	return begin_ns >= -TIME_MOST && end_ns <= TIME_MOST;
+}
+
+/* ---- names ---- */
+
+static struct str event_text(const struct model *m, uint32_t event)
+{
+	str_id own = COLUMN_GET(m->event.name, event);
+
+	return model_str(m, own.v ? own : m->op.name[m->event.op[event].v]);
+}
+
+/* Letters and digits in lower case: "ncclDevKernel_AllReduce" and "all-reduce" contain the same word. */
+static size_t plain_name(struct str name, char *to, size_t size)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < name.len && len + 1 < size; i++) {
+		char c = name.ptr[i];
+
+		if (c >= 'A' && c <= 'Z')
+			to[len++] = (char)(c - 'A' + 'a');
+		else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
+			to[len++] = c;
+	}
+	to[len] = '\0';
+	return len;
+}
+
+enum collective_kind collective_kind_of(struct str name)
+{
+	static const struct {
+		const char *word;
+		enum collective_kind kind;
+	} words[] = {
+		{ "allreduce", COLLECTIVE_ALL_REDUCE },
+		{ "allgather", COLLECTIVE_ALL_GATHER },
+		{ "reducescatter", COLLECTIVE_REDUCE_SCATTER },
+		{ "alltoall", COLLECTIVE_ALL_TO_ALL },
+		{ "barrier", COLLECTIVE_BARRIER },
+		{ "broadcast", COLLECTIVE_BROADCAST },
+		{ "bcast", COLLECTIVE_BROADCAST },
+		{ "sendrecv", COLLECTIVE_SEND_RECV },
+		{ "collectivepermute", COLLECTIVE_SEND_RECV },
+		{ "crossdevicereduce", COLLECTIVE_ALL_REDUCE },
+		{ "allsum", COLLECTIVE_ALL_REDUCE },
+		{ "reduce", COLLECTIVE_REDUCE },
+		{ "gather", COLLECTIVE_GATHER },
+		{ "scatter", COLLECTIVE_SCATTER },
+		{ "recv", COLLECTIVE_RECV },
+		{ "receive", COLLECTIVE_RECV },
+		{ "send", COLLECTIVE_SEND },
+	};
+	char plain[128];
+
+	plain_name(name, plain, sizeof(plain));
+	for (size_t i = 0; i < ARRAY_COUNT(words); i++)
+		if (strstr(plain, words[i].word))
+			return words[i].kind;
+	return COLLECTIVE_OTHER;
+}
+
+/* The number after a word: "PP rank 3, TP rank 0" has 3 for "PP rank"; -1 without. */
+static int32_t number_after(struct str text, const char *word)
+{
+	size_t at = str_find(text, str_from(word));
+	int64_t value = 0;
+	bool any = false;
+
+	if (at == STR_NONE)
+		return -1;
+	for (at += strlen(word);
+	     at < text.len && (text.ptr[at] == ' ' || text.ptr[at] == '[' || text.ptr[at] == '=' ||
+			       text.ptr[at] == ':' || text.ptr[at] == '_' || text.ptr[at] == '-');)
+		at++;
+	for (; at < text.len && text.ptr[at] >= '0' && text.ptr[at] <= '9' && value < 1 << 24;
+	     at++) {
+		value = value * 10 + (text.ptr[at] - '0');
+		any = true;
+	}
+	return any ? (int32_t)value : -1;
+}
+
+static int32_t first_number(struct str text, const char *const *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		int32_t number = number_after(text, words[i]);
+
+		if (number >= 0)
+			return number;
+	}
+	return -1;
+}
+
+struct place {
+	int32_t dp, stage, tp;
+};
+
+/* Where the names of a track and its process put a worker. */
+static struct place place_of(const struct model *m, uint32_t track)
+{
+	static const char *const stages[] = { "PP rank", "pp rank",	   "PP_rank",
+					      "pp_rank", "pipeline stage", "stage" };
+	static const char *const data[] = { "DP rank", "dp rank", "DP_rank", "dp_rank" };
+	static const char *const tensors[] = { "TP rank", "tp rank", "TP_rank", "tp_rank" };
+	struct str name = model_str(m, m->track.name[track]),
+		   process = model_str(m, m->track.process[track]);
+	struct place p = { first_number(name, data, ARRAY_COUNT(data)),
+			   first_number(name, stages, ARRAY_COUNT(stages)),
+			   first_number(name, tensors, ARRAY_COUNT(tensors)) };
+
+	if (p.dp < 0)
+		p.dp = first_number(process, data, ARRAY_COUNT(data));
+	if (p.stage < 0)
+		p.stage = first_number(process, stages, ARRAY_COUNT(stages));
+	if (p.tp < 0)
+		p.tp = first_number(process, tensors, ARRAY_COUNT(tensors));
+	return p;
+}
+
+/* ---- facts ---- */
+
+static uint32_t find_fact(const struct model *m, uint32_t source, const char *key)
+{
+	for (uint32_t i = 1; i < m->fact.count; i++)
+		if (m->fact.source[i].v == source &&
+		    str_eq(model_str(m, m->fact.key[i]), str_from(key)))
+			return i;
+	return 0;
+}
+
+static int64_t fact_number(const struct model *m, uint32_t source, const char *key)
+{
+	uint32_t fact = find_fact(m, source, key);
+
+	return fact && m->fact.kind[fact] == FACT_INT ? m->fact.number[fact] : -1;
+}
+
+/* The producers spell it hostname, host_name, hostName, Hostname, host or node. */
+static struct str fact_host(const struct model *m, uint32_t source)
+{
+	static const char *const keys[] = { "hostname", "host", "nodename", "node" };
+
+	for (size_t k = 0; k < ARRAY_COUNT(keys); k++)
+		for (uint32_t i = 1; i < m->fact.count; i++) {
+			char plain[32];
+
+			if (m->fact.source[i].v != source || m->fact.kind[i] != FACT_TEXT ||
+			    !model_str(m, m->fact.text[i]).len)
+				continue;
+			plain_name(model_str(m, m->fact.key[i]), plain, sizeof(plain));
+			if (strcmp(plain, keys[k]) == 0)
+				return model_str(m, m->fact.text[i]);
+		}
+	return STR("");
+}
+
+/* A rank that the content gives. Traces whose file name has a number get one from there, too, which does not count. */
+static int32_t content_rank(const struct model *m, uint32_t source)
+{
+	int64_t rank;
+
+	if (!str_eq(model_str(m, m->source.format[source]), STR("trace")))
+		return m->source.rank[source];
+	rank = fact_number(m, source, "rank");
+	return rank >= 0 && rank < INT32_MAX ? (int32_t)rank : -1;
+}
+
+/* ---- workers ---- */
+
+/* Sources are files, but for the ranks of a recording, which are sources of one file: "x.opw!rank 1". */
+static uint32_t file_of(const struct model *m, uint32_t source)
+{
+	struct str path = model_str(m, m->source.path[source]), other;
+	size_t end = str_find_char(path, '!');
+
+	if (!str_eq(model_str(m, m->source.format[source]), STR("live")))
+		return source - 1;
+	path = end == STR_NONE ? path : str_first(path, end);
+	for (uint32_t i = 1; i < source; i++) {
+		other = model_str(m, m->source.path[i]);
+		if (str_starts(other, path) &&
+		    (other.len == path.len || other.ptr[path.len] == '!'))
+			return i - 1;
+	}
+	return source - 1;
+}
+
+static ow_status new_worker(struct reader *r, uint32_t source, const struct place *place, bool many)
+{
+	const struct model *m = r->m;
+	struct worker w = { .rank = many ? -1 : content_rank(m, source),
+			    .dp = place->dp,
+			    .stage = place->stage,
+			    .tp = place->tp,
+			    .file = r->job->file_count + file_of(m, source),
+			    .source = source,
+			    .pid = INT64_MIN,
+			    .first_ns = INT64_MAX,
+			    .last_ns = INT64_MIN,
+			    .resolution_ns = 1000,
+			    .has_device = r->has_device[source],
+			    .many = many,
+			    .slowdown_caused = __builtin_nan("") };
+	int64_t world = fact_number(m, source, "world_size");
+	struct reading_worker part = { .source = source, .many = many };
+
+	w.world = world > 0 && world < INT32_MAX ? (int32_t)world : -1;
+	w.path = arena_str(&r->job->arena, model_str(m, m->source.path[source]));
+	w.host = arena_str(&r->job->arena, fact_host(m, source));
+	map_init(&part.op_map, r->mem);
+	if (!w.path.ptr || !w.host.ptr ||
+	    !vec_push(r->mem, r->parts, r->part_count, r->part_cap, part) ||
+	    !vec_push(r->mem, r->job->workers, r->job->worker_count, r->job->worker_cap, w))
+		return error_no_memory(r->err);
+	return OW_OK;
+}
+
+static struct worker *worker_of_part(const struct reader *r, size_t part)
+{
+	return &r->job->workers[r->first + part];
+}
+
+static ow_status place_track(struct reader *r, uint32_t track)
+{
+	uint32_t source = r->m->track.source[track].v;
+	struct place place = place_of(r->m, track);
+	bool many = place.stage >= 0 && !r->has_device[source] && content_rank(r->m, source) < 0;
+
+	if (!many && track_work(r->m, (track_id){ track }) == WORK_NONE)
+		return OW_OK;
+	if (!many)
+		place = (struct place){ -1, -1, -1 };
+	for (size_t p = 0; p < r->part_count; p++) {
+		const struct worker *w = worker_of_part(r, p);
+
+		if (r->parts[p].source == source && r->parts[p].many == many &&
+		    (!many ||
+		     (w->dp == place.dp && w->stage == place.stage && w->tp == place.tp))) {
+			r->worker_of[track] = (uint32_t)p + 1;
+			return OW_OK;
+		}
+	}
+	OW_TRY(new_worker(r, source, &place, many));
+	r->worker_of[track] = (uint32_t)r->part_count;
+	return OW_OK;
+}
+
+/* A file in which only some tracks name a stage is one worker. */
+static ow_status find_workers(struct reader *r)
+{
+	const struct model *m = r->m;
+
+	for (uint32_t i = 1; i < m->event.count; i++) {
+		uint32_t track = m->event.track[i].v;
+
+		if (track_work(m, (track_id){ track }) == WORK_DEVICE && event_is_slice(m, i))
+			r->has_device[m->track.source[track].v] = true;
+	}
+	for (uint32_t t = 1; t < m->track.count; t++)
+		OW_TRY(place_track(r, t));
+	return OW_OK;
+}
+
+/* ---- arguments ---- */
+
+/* The arguments of an event as JSON text, until the next call; empty without any. */
+static struct str read_args(struct reader *r, uint32_t event)
+{
+	const struct model *m = r->m;
+	uint32_t size = event ? COLUMN_GET(m->event.args_size, event) : 0;
+	uint32_t source = m->track.source[m->event.track[event].v].v;
+	uint64_t offset = COLUMN_GET(m->event.args_offset, event);
+	const struct input *in = source < m->input_cap ? m->inputs[source] : NULL;
+	struct ow_error ignored;
+
+	buf_clear(&r->args);
+	if (!size || size > ARGS_MOST || !in || offset > in->size || size > in->size - offset ||
+	    !buf_reserve(&r->args, size))
+		return STR("");
+	if (in->data)
+		return str_make((const char *)in->data + offset, size);
+	if (input_read_at(in, offset, r->args.ptr, size, &ignored) != OW_OK)
+		return STR("");
+	return str_make(r->args.ptr, size);
+}
+
+static bool args_number(struct str args, const char *key, int64_t *value)
+{
+	struct json_value found = json_find(args, key);
+
+	return (found.kind == JSON_NUMBER || found.kind == JSON_STRING) &&
+	       json_decimal(json_text(found), 0, value) == JSON_EXACT;
+}
+
+static int64_t element_size(struct str type)
+{
+	static const struct {
+		const char *name;
+		int64_t size;
+	} types[] = { { "Half", 2 },   { "BFloat16", 2 },      { "Float", 4 },
+		      { "Double", 8 }, { "Long", 8 },	       { "Int", 4 },
+		      { "Short", 2 },  { "Byte", 1 },	       { "Char", 1 },
+		      { "Bool", 1 },   { "Float8_e4m3fn", 1 }, { "float", 4 },
+		      { "long", 8 },   { "unsigned char", 1 }, { "signed char", 1 },
+		      { "double", 8 }, { "c10::Half", 2 },     { "c10::BFloat16", 2 } };
+
+	for (size_t i = 0; i < ARRAY_COUNT(types); i++)
+		if (str_eq(type, str_from(types[i].name)))
+			return types[i].size;
+	return 1;
+}
+
+/* The elements of the first tensor of "Input Dims": [[64, 1024], …]; -1 without. */
+static int64_t dims_elements(struct str args)
+{
+	struct json_value dims = json_find(args, "Input Dims"), first, one;
+	struct json_reader list;
+	int64_t product = 1, n;
+	bool any = false;
+
+	if (dims.kind != JSON_ARRAY)
+		return -1;
+	list = json_over(json_text(dims));
+	if (!json_next_element(&list, &first) || first.kind != JSON_ARRAY)
+		return -1;
+	list = json_over(json_text(first));
+	while (json_next_element(&list, &one)) {
+		if (one.kind == JSON_ARRAY) { /* a list of tensors: the first of them */
+			list = json_over(json_text(one));
+			continue;
+		}
+		if (json_decimal(json_text(one), 0, &n) != JSON_EXACT || n < 0 ||
+		    __builtin_mul_overflow(product, n, &product))
+			return -1;
+		any = true;
+	}
+	return any ? product : -1;
+}
+
+/* The place of the worker's rank in a list "[0, 4, 8]"; -1 when it is not in it or the list is cut. */
+static int32_t place_in(struct str list, int32_t rank)
+{
+	int32_t place = 0;
+	size_t at = 0;
+
+	if (rank < 0 || str_has(list, STR("...")))
+		return -1;
+	while (at < list.len) {
+		int64_t value = 0;
+		bool any = false;
+
+		for (; at < list.len && list.ptr[at] >= '0' && list.ptr[at] <= '9' &&
+		       value < INT32_MAX;
+		     at++) {
+			value = value * 10 + (list.ptr[at] - '0');
+			any = true;
+		}
+		if (any && value == rank)
+			return place;
+		place += any;
+		at += !any;
+	}
+	return -1;
+}
+
+/* "PIPELINE_MODEL_PARALLEL_GROUP", "mesh_pp": which number of the worker the place in the group is. */
+static void take_role(struct worker *w, struct str description, struct str ranks)
+{
+	char plain[96];
+	int32_t place;
+
+	plain_name(description, plain, sizeof(plain));
+	place = place_in(ranks, w->rank);
+	if (place < 0)
+		return;
+	if (strstr(plain, "pipeline") || strstr(plain, "meshpp"))
+		w->stage = place;
+	else if (strstr(plain, "tensormodel") || strstr(plain, "meshtp"))
+		w->tp = place;
+	else if ((strstr(plain, "dataparallel") && !strstr(plain, "expert")) ||
+		 strstr(plain, "meshdp"))
+		w->dp = place;
+}
+
+/* Remembers what a group is called. Beyond a few thousand groups names are left out. */
+static void name_group(struct ranks_job *job, uint64_t hash, struct str name,
+		       struct str description, struct str ranks)
+{
+	char text[GROUP_NAME_MOST];
+	struct group_name group = { .hash = hash };
+	int len;
+
+	for (size_t i = job->group_count; i-- > 0;)
+		if (job->groups[i].hash == hash)
+			return;
+	if (job->group_count >= GROUPS_MOST)
+		return;
+	len = snprintf(text, sizeof(text), "%.*s%s%.*s%s%.*s", (int)MIN(name.len, 60u), name.ptr,
+		       description.len ? " " : "", (int)MIN(description.len, 40u),
+		       description.len ? description.ptr : "", ranks.len ? " " : "",
+		       (int)MIN(ranks.len, 40u), ranks.len ? ranks.ptr : "");
+	group.name = arena_str(&job->arena, str_make(text, (size_t)MAX(len, 0)));
+	if (group.name.ptr && utf8_valid(group.name))
+		(void)vec_push(job->mem, job->groups, job->group_count, job->group_cap, group);
+}
+
+/* What the arguments of a collective say; those of its kernel come first. */
+static void take_args(struct ranks_job *job, struct worker *w, struct collective *c,
+		      struct str args)
+{
+	struct json_value name = json_find(args, "Collective name"),
+			  group = json_find(args, "Process Group Name"),
+			  ranks = json_find(args, "Process Group Ranks"),
+			  description = json_find(args, "Process Group Description");
+	int64_t in = -1, out = -1, number;
+
+	if (name.kind == JSON_STRING && name.len)
+		c->kind = (uint8_t)collective_kind_of(json_text(name));
+	if (group.kind == JSON_STRING && group.len && !c->group) {
+		c->group = str_hash(json_text(group));
+		if (ranks.kind == JSON_STRING || ranks.kind == JSON_ARRAY)
+			c->group = c->group * 31 + str_hash(json_text(ranks));
+		c->group |= 1;
+		name_group(job, c->group, json_text(group),
+			   description.kind == JSON_STRING ? json_text(description) : STR(""),
+			   ranks.kind != JSON_NONE ? json_text(ranks) : STR(""));
+	}
+	if (ranks.kind != JSON_NONE && description.kind == JSON_STRING)
+		take_role(w, json_text(description), json_text(ranks));
+	if (c->seq < 0 && args_number(args, "Seq", &number) && number >= 0)
+		c->seq = number;
+	if (c->group_size < 0 && args_number(args, "Group size", &number) && number > 0 &&
+	    number < INT32_MAX)
+		c->group_size = (int32_t)number;
+	if (args_number(args, c->kind == COLLECTIVE_SEND ? "Dst Rank" : "Src Rank", &number) &&
+	    number >= 0 && number < INT32_MAX)
+		c->peer = (int32_t)number;
+	if (w->rank < 0 && args_number(args, "Rank", &number) && number >= 0 && number < INT32_MAX)
+		w->rank = (int32_t)number;
+	args_number(args, "In msg nelems", &in);
+	args_number(args, "Out msg nelems", &out);
+	if (c->bytes < 0 && MAX(in, out) >= 0 &&
+	    __builtin_mul_overflow(MAX(in, out), element_size(json_text(json_find(args, "dtype"))),
+				   &c->bytes))
+		c->bytes = -1;
+	if (c->bytes < 0)
+		c->bytes = dims_elements(args);
+}
+
+/* ---- calls on the host that describe collectives ---- */
+
+static bool describes(struct str name)
+{
+	return str_eq(name, STR("record_param_comms")) || str_starts(name, STR("nccl:")) ||
+	       str_starts(name, STR("c10d::"));
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct record *x = a, *y = b;
+
+	if (x->track != y->track)
+		return x->track < y->track ? -1 : 1;
+	if (x->begin_ns != y->begin_ns)
+		return x->begin_ns < y->begin_ns ? -1 : 1;
+	return (x->end_ns < y->end_ns) - (x->end_ns > y->end_ns);
+}
+
+static ow_status find_records(struct reader *r)
+{
+	const struct model *m = r->m;
+	uint8_t *is = ARENA_ARRAY(&r->scratch, uint8_t, m->op.count);
+
+	if (!is)
+		return error_no_memory(r->err);
+	for (uint32_t i = 1; i < m->op.count; i++)
+		is[i] = describes(model_str(m, m->op.name[i]));
+	for (uint32_t i = 1; i < m->event.count; i++) {
+		uint32_t track = m->event.track[i].v;
+
+		if (!is[m->event.op[i].v] || !event_is_slice(m, i) ||
+		    track_work(m, (track_id){ track }) == WORK_DEVICE)
+			continue;
+		if (!vec_push(r->mem, r->records, r->record_count, r->record_cap,
+			      (struct record){ track, i, m->event.ts_ns[i], event_end(m, i) }))
+			return error_no_memory(r->err);
+	}
+	if (r->record_count)
+		qsort(r->records, r->record_count, sizeof(*r->records), by_place);
+	return OW_OK;
+}
+
+/* Calls `take_args` with every description around a moment of a thread, the innermost first. */
+static void take_records(struct reader *r, struct worker *w, struct collective *c, uint32_t call)
+{
+	uint32_t track = r->m->event.track[call].v;
+	int64_t at = r->m->event.ts_ns[call];
+	size_t low = 0, high = r->record_count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		const struct record *one = &r->records[middle];
+
+		if (one->track < track || (one->track == track && one->begin_ns <= at))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (unsigned n = 0; low > 0 && n < 8; n++) {
+		const struct record *one = &r->records[--low];
+		struct str name;
+
+		if (one->track != track)
+			break;
+		if (one->end_ns < at)
+			continue;
+		name = event_text(r->m, one->event);
+		if (c->kind == COLLECTIVE_SEND_RECV || c->kind == COLLECTIVE_OTHER) {
+			enum collective_kind kind = collective_kind_of(name);
+
+			if (kind != COLLECTIVE_OTHER)
+				c->kind = (uint8_t)kind;
+		}
+		take_args(r->job, w, c, read_args(r, one->event));
+	}
+}
+
+/* ---- launches ---- */
+
+static ow_status find_launches(struct reader *r)
+{
+	const struct model *m = r->m;
+
+	if (m->link.count <= 1)
+		return OW_OK;
+	r->launch = ARENA_ARRAY(&r->scratch, uint32_t, m->event.count);
+	if (!r->launch)
+		return error_no_memory(r->err);
+	for (uint32_t i = 1; i < m->link.count; i++)
+		if (m->link.kind[i] == LINK_LAUNCH && m->link.dst[i].v < m->event.count &&
+		    is_possible(m->event.ts_ns[m->link.src[i].v], m->event.ts_ns[m->link.src[i].v]))
+			r->launch[m->link.dst[i].v] = m->link.src[i].v;
+	return OW_OK;
+}
+
+static int by_launch(const void *a, const void *b)
+{
+	const struct launched *x = a, *y = b;
+
+	return (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns);
+}
+
+/* Sorts by the call, and makes each end the latest so far. */
+static void order_launches(struct reading_worker *part)
+{
+	if (!part->launched_count)
+		return;
+	qsort(part->launched, part->launched_count, sizeof(*part->launched), by_launch);
+	for (size_t i = 1; i < part->launched_count; i++)
+		part->launched[i].end_ns =
+			MAX(part->launched[i].end_ns, part->launched[i - 1].end_ns);
+}
+
+/* When the work that was launched before the call was done. */
+static int64_t ready_time(const struct reading_worker *part, int64_t call_ns, int64_t start_ns)
+{
+	size_t low = 0, high = part->launched_count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (part->launched[middle].at_ns <= call_ns) /* times of calls may be rounded */
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low)
+		return MIN(call_ns, start_ns);
+	return MIN(start_ns, MAX(call_ns, part->launched[low - 1].end_ns));
+}
+
+/* ---- events ---- */
+
+static bool is_collective(const struct reader *r, uint32_t event, const struct reading_worker *part,
+			  bool device)
+{
+	const struct model *m = r->m;
+	struct str name;
+
+	if (!part->many) {
+		if (COLUMN_GET(m->event.phase, event) != PHASE_COMMUNICATION ||
+		    device != r->has_device[part->source])
+			return false;
+		name = event_text(m, event);
+		return !str_eq(name, STR("record_param_comms")) && !str_starts(name, STR("c10d::"));
+	}
+	name = event_text(m, event);
+	if (collective_kind_of(name) != COLLECTIVE_OTHER)
+		return true;
+	return str_ends(model_str(m, m->track.name[m->event.track[event].v]), STR("-comm"));
+}
+
+static int64_t step_number(const struct model *m, uint32_t event)
+{
+	uint32_t step = m->event.step[event].v;
+
+	return step && !COLUMN_GET(m->step.whole, step) ? m->step.number[step] : NO_STEP;
+}
+
+static ow_status add_collective(struct reader *r, struct worker *w, struct reading_worker *part,
+				uint32_t event, bool device)
+{
+	const struct model *m = r->m;
+	struct str name = event_text(m, event);
+	struct collective c = { .start_ns = m->event.ts_ns[event],
+				.end_ns = event_end(m, event),
+				.seq = -1,
+				.bytes = -1,
+				.group_size = -1,
+				.peer = -1,
+				.step = step_number(m, event),
+				.kind = (uint8_t)collective_kind_of(name),
+				.name = str_hash(name) | 1 };
+	uint32_t call = device && r->launch ? r->launch[event] : 0;
+
+	c.ready_ns = c.start_ns;
+	if (part->many) {
+		c.forward = str_starts(name, STR("forward"))	? 1
+			    : str_starts(name, STR("backward")) ? 2
+								: 0;
+	} else {
+		take_args(r->job, w, &c, read_args(r, event));
+		if (call)
+			take_records(r, w, &c, call);
+		else if (!device)
+			take_records(r, w, &c, event);
+	}
+	if (call) { /* the call's time, until all launches are known */
+		c.ready_ns = m->event.ts_ns[call];
+		c.launched = true;
+	}
+	if (c.kind == COLLECTIVE_SEND_RECV && c.group_size > 2)
+		c.kind = COLLECTIVE_ALL_TO_ALL;
+	return vec_push(r->mem, w->collectives, w->collective_count, w->collective_cap, c)
+		       ? OW_OK
+		       : error_no_memory(r->err);
+}
+
+static ow_status count_op(struct reader *r, struct worker *w, struct reading_worker *part,
+			  uint32_t event)
+{
+	const struct model *m = r->m;
+	uint32_t op = m->event.op[event].v;
+	uint64_t hash = map_hash_u64(op, 7);
+
+	for (struct map_iter it = map_find(&part->op_map, hash); it.value;
+	     it = map_next(&part->op_map, it))
+		if (w->ops[it.value - 1].row == op) {
+			w->ops[it.value - 1].ns =
+				span_add(w->ops[it.value - 1].ns, m->event.dur_ns[event]);
+			w->ops[it.value - 1].count++;
+			return OW_OK;
+		}
+	if (w->op_count >= OPS_MOST)
+		return OW_OK;
+	if (!vec_push(r->mem, w->ops, w->op_count, w->op_cap,
+		      (struct worker_op){ .name = str_hash(event_text(m, event)),
+					  .ns = m->event.dur_ns[event],
+					  .count = 1,
+					  .row = op }) ||
+	    !map_add(&part->op_map, hash, (uint32_t)w->op_count))
+		return error_no_memory(r->err);
+	return OW_OK;
+}
+
+static bool is_own_work(const struct reader *r, const struct reading_worker *part, uint32_t event,
+			bool device)
+{
+	const struct model *m = r->m;
+	enum phase_class class;
+
+	if (part->many)
+		return true;
+	if (m->op.flags[m->event.op[event].v] & (OP_WRAPS | OP_WAITS | OP_STEP_MARK))
+		return false;
+	class = phase_class_of(m, event, r->has_device[part->source]);
+	if (device != r->has_device[part->source])
+		return false;
+	return class != CLASS_COUNT && class != CLASS_COMMUNICATION &&
+	       class != CLASS_SYNCHRONISATION;
+}
+
+static ow_status add_own(struct reader *r, struct worker *w, struct reading_worker *part,
+			 uint32_t event, bool device)
+{
+	const struct model *m = r->m;
+	int64_t begin = m->event.ts_ns[event], end = event_end(m, event);
+
+	if (!spans_add(&part->busy, r->mem, begin, end) ||
+	    (part->many && !vec_push(r->mem, w->timed, w->timed_count, w->timed_cap,
+				     (struct timed_work){ end, str_hash(event_text(m, event)) })))
+		return error_no_memory(r->err);
+	if (device && r->launch && r->launch[event] &&
+	    !vec_push(r->mem, part->launched, part->launched_count, part->launched_cap,
+		      (struct launched){ m->event.ts_ns[r->launch[event]], end }))
+		return error_no_memory(r->err);
+	return count_op(r, w, part, event);
+}
+
+static ow_status read_event(struct reader *r, uint32_t event)
+{
+	const struct model *m = r->m;
+	uint32_t track = m->event.track[event].v, number = r->worker_of[track];
+	struct reading_worker *part;
+	struct worker *w;
+	bool device;
+
+	if (!number || !event_is_slice(m, event) ||
+	    !is_possible(m->event.ts_ns[event], event_end(m, event)))
+		return OW_OK;
+	part = &r->parts[number - 1];
+	w = worker_of_part(r, number - 1);
+	device = track_work(m, (track_id){ track }) == WORK_DEVICE;
+	w->first_ns = MIN(w->first_ns, m->event.ts_ns[event]);
+	w->last_ns = MAX(w->last_ns, event_end(m, event));
+	w->hash += ((uint64_t)m->event.ts_ns[event] * 31 + (uint64_t)m->event.dur_ns[event]) *
+		   0x9e3779b97f4a7c15u;
+	w->events++;
+	if (m->event.ts_ns[event] % 1000 || m->event.dur_ns[event] % 1000)
+		w->resolution_ns = 1;
+	if (!device && w->pid == INT64_MIN)
+		w->pid = m->track.pid[track];
+	if (is_collective(r, event, part, device))
+		return add_collective(r, w, part, event, device);
+	return is_own_work(r, part, event, device) ? add_own(r, w, part, event, device) : OW_OK;
+}
+
+/* ---- after all events ---- */
+
+static int by_start(const void *a, const void *b)
+{
+	const struct collective *x = a, *y = b;
+
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
+}
+
+static int by_end(const void *a, const void *b)
+{
+	const struct timed_work *x = a, *y = b;
+
+	return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
+}
+
+/* The pauses of own work in which a collective ends. Before the first and after the last work there is a pause, too. */
+static ow_status find_pauses(struct reader *r, struct worker *w, struct reading_worker *part)
+{
+	int64_t *ends = ARENA_ARRAY(&r->scratch, int64_t, w->collective_count + 1);
+	size_t next = 0;
+
+	if (!ends || !spans_finish(&part->busy, r->mem))
+		return error_no_memory(r->err);
+	for (size_t i = 0; i < w->collective_count; i++)
+		ends[i] = collective_done(&w->collectives[i]);
+	ranks_median(ends, w->collective_count); /* sorts */
+	for (size_t i = 0; i <= part->busy.count; i++) {
+		struct pause p = { i ? part->busy.items[i - 1].end : w->first_ns,
+				   i < part->busy.count ? part->busy.items[i].begin : w->last_ns,
+				   0 };
+
+		while (next < w->collective_count && ends[next] <= p.begin_ns)
+			next++;
+		if (p.end_ns - p.begin_ns < PAUSE_LEAST_NS ||
+		    (!part->many && (next == w->collective_count || ends[next] > p.end_ns)))
+			continue;
+		if (w->pause_count) {
+			const struct pause *last = &w->pauses[w->pause_count - 1];
+
+			p.before_ns = last->before_ns + (last->end_ns - last->begin_ns);
+		}
+		if (!vec_push(r->mem, w->pauses, w->pause_count, w->pause_cap, p))
+			return error_no_memory(r->err);
+	}
+	return OW_OK;
+}
+
+static ow_status take_windows(struct reader *r, struct worker *w, uint32_t source)
+{
+	const struct phases *p = &r->phases;
+
+	for (uint32_t i = 0; i < p->window_count; i++) {
+		const struct phase_window *window = &p->windows[i];
+		struct worker_step step = { .number = r->m->step.number[window->step.v],
+					    .start_ns = window->start_ns,
+					    .end_ns = window->end_ns,
+					    .use = window->use,
+					    .slices = window->device_slices };
+
+		if (window->source.v != source || !window->known ||
+		    !is_possible(window->start_ns, window->end_ns))
+			continue;
+		for (uint32_t k = 0; k < window->row_count; k++)
+			for (unsigned c = 0; c < CLASS_COUNT; c++)
+				step.class_ns[c] =
+					span_add(step.class_ns[c],
+						 p->rows[window->row_first + k].sums.share[c]);
+		for (unsigned c = 0; c < CLASS_COUNT && window->row_count > 1; c++)
+			step.class_ns[c] /= window->row_count;
+		if (!vec_push(r->mem, w->steps, w->step_count, w->step_cap, step))
+			return error_no_memory(r->err);
+	}
+	return OW_OK;
+}
+
+/* Steps of a file with many workers: from the first to the last event of each, the same for all. */
+static ow_status make_steps(struct reader *r, uint32_t source, struct phase_window **out,
+			    uint32_t *count)
+{
+	const struct model *m = r->m;
+	struct phase_window *all = ARENA_ARRAY(&r->scratch, struct phase_window, m->step.count);
+	struct phase_window **list = ARENA_ARRAY(&r->scratch, struct phase_window *, m->step.count);
+
+	if (!all || !list)
+		return error_no_memory(r->err);
+	*count = 0;
+	for (uint32_t i = 1; i < m->step.count; i++)
+		all[i] = (struct phase_window){
+			.step = { i }, .start_ns = INT64_MAX, .end_ns = INT64_MIN, .known = true
+		};
+	for (uint32_t i = 1; i < m->event.count; i++) {
+		uint32_t track = m->event.track[i].v;
+		struct phase_window *w = &all[m->event.step[i].v];
+
+		if (!m->event.step[i].v || m->track.source[track].v != source ||
+		    !r->worker_of[track] || !event_is_slice(m, i) ||
+		    !is_possible(m->event.ts_ns[i], event_end(m, i)) ||
+		    COLUMN_GET(m->step.whole, m->event.step[i].v))
+			continue;
+		w->start_ns = MIN(w->start_ns, m->event.ts_ns[i]);
+		w->end_ns = MAX(w->end_ns, event_end(m, i));
+	}
+	for (uint32_t i = 1; i < m->step.count; i++)
+		if (all[i].start_ns < all[i].end_ns) {
+			all[*count] = all[i];
+			list[*count] = &all[*count];
+			++*count;
+		}
+	if (*count)
+		steady_choose(list, *count);
+	*out = all;
+	return OW_OK;
+}
+
+static ow_status take_many_steps(struct reader *r, struct worker *w, const struct phase_window *all,
+				 uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (!vec_push(r->mem, w->steps, w->step_count, w->step_cap,
+			      (struct worker_step){ .number = r->m->step.number[all[i].step.v],
+						    .start_ns = all[i].start_ns,
+						    .end_ns = all[i].end_ns,
+						    .use = all[i].use }))
+			return error_no_memory(r->err);
+	return OW_OK;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct worker_step *x = a, *y = b;
+
+	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+/* Steps of collectives that no event of the source names: by time. Then their order within the step. */
+static void number_collectives(struct worker *w)
+{
+	size_t s = 0;
+
+	for (size_t i = 0; i < w->collective_count; i++) {
+		struct collective *c = &w->collectives[i];
+
+		while (s < w->step_count && w->steps[s].end_ns <= c->start_ns)
+			s++;
+		if (c->step == NO_STEP && s < w->step_count && w->steps[s].start_ns <= c->start_ns)
+			c->step = w->steps[s].number;
+	}
+}
+
+static ow_status copy_op_names(struct reader *r, struct worker *w)
+{
+	for (size_t i = 0; i < w->op_count; i++) {
+		struct worker_op *op = &w->ops[i];
+		uint32_t row = op->row;
+		struct str type = model_str(r->m, r->m->op.type[row]);
+
+		if (!(r->m->op.flags[row] & OP_SHORT_TYPE) || !type.len)
+			type = model_str(r->m, r->m->op.name[row]);
+		op->text = arena_str(&r->job->arena, str_first(type, 80));
+		op->float_ops = (uint64_t)MAX(r->m->op.float_ops[row], 0);
+		if (!op->text.ptr)
+			return error_no_memory(r->err);
+	}
+	return OW_OK;
+}
+
+static ow_status finish_worker(struct reader *r, size_t number)
+{
+	struct worker *w = worker_of_part(r, number);
+	struct reading_worker *part = &r->parts[number];
+
+	if (!w->events)
+		return OW_OK;
+	order_launches(part);
+	for (size_t i = 0; i < w->collective_count; i++) {
+		struct collective *c = &w->collectives[i];
+
+		if (c->launched)
+			c->ready_ns = ready_time(part, c->ready_ns, c->start_ns);
+	}
+	if (w->collective_count)
+		qsort(w->collectives, w->collective_count, sizeof(*w->collectives), by_start);
+	if (w->timed_count)
+		qsort(w->timed, w->timed_count, sizeof(*w->timed), by_end);
+	OW_TRY(find_pauses(r, w, part));
+	if (part->many) {
+		struct phase_window *all;
+		uint32_t count;
+
+		OW_TRY(make_steps(r, part->source, &all, &count));
+		OW_TRY(take_many_steps(r, w, all, count));
+	} else {
+		OW_TRY(take_windows(r, w, part->source));
+	}
+	if (w->step_count)
+		qsort(w->steps, w->step_count, sizeof(*w->steps), by_time);
+	number_collectives(w);
+	return copy_op_names(r, w);
+}
+
+/* Clocks of processors of the device, not of its memory; in whatever unit: only ratios between ranks are used. */
+static bool is_frequency(struct str name)
+{
+	static const char *const words[] = { "sm", "gpc", "graphics", "core", "gfx", "freq" };
+	char plain[128];
+
+	plain_name(name, plain, sizeof(plain));
+	if (!(strstr(plain, "clock") || strstr(plain, "freq")) || strstr(plain, "mem"))
+		return false;
+	for (size_t i = 0; i < ARRAY_COUNT(words); i++)
+		if (strstr(plain, words[i]))
+			return true;
+	return false;
+}
+
+/* The mean frequency of the device of each worker, where counters give it. */
+static void read_frequencies(struct reader *r)
+{
+	const struct model *m = r->m;
+
+	for (size_t p = 0; p < r->part_count; p++) {
+		double sum = 0;
+		uint64_t count = 0;
+
+		if (r->parts[p].many || !r->has_device[r->parts[p].source])
+			continue;
+		for (uint32_t i = 1; i < m->counter.count; i++)
+			if (m->track.source[m->counter.track[i].v].v == r->parts[p].source &&
+			    m->counter.value[i] > 0 &&
+			    (is_frequency(model_str(m, m->counter.name[i])) ||
+			     is_frequency(model_str(m, m->counter.series[i])))) {
+				sum += m->counter.value[i];
+				count++;
+			}
+		worker_of_part(r, p)->frequency = count ? sum / (double)count : 0;
+	}
+}
+
+static ow_status read_model(struct reader *r)
+{
+	const struct model *m = r->m;
+
+	r->has_device = ARENA_ARRAY(&r->scratch, bool, m->source.count + 1);
+	r->worker_of = ARENA_ARRAY(&r->scratch, uint32_t, m->track.count + 1);
+	if (!r->has_device || !r->worker_of)
+		return error_no_memory(r->err);
+	OW_TRY(phases_analyse(m, &EVENT_FILTER_ALL, &r->phases, r->err));
+	OW_TRY(find_workers(r));
+	OW_TRY(find_launches(r));
+	OW_TRY(find_records(r));
+	for (uint32_t i = 1; i < m->event.count; i++)
+		OW_TRY(read_event(r, i));
+	for (size_t i = 0; i < r->part_count; i++)
+		OW_TRY(finish_worker(r, i));
+	read_frequencies(r);
+	return OW_OK;
+}
+
+/* Sources without timed slices are not workers. */
+static void drop_empty(struct reader *r)
+{
+	struct ranks_job *job = r->job;
+	size_t kept = r->first;
+
+	for (size_t i = r->first; i < job->worker_count; i++) {
+		if (job->workers[i].events)
+			job->workers[kept++] = job->workers[i];
+		else
+			ranks_worker_release(&job->workers[i], job->mem);
+	}
+	job->worker_count = kept;
+}
+
+ow_status ranks_add(struct ranks_job *job, struct model *m, struct str path, struct ow_error *err)
+{
+	struct reader r = {
+		.job = job, .m = m, .mem = job->mem, .err = err, .first = job->worker_count
+	};
+	ow_status status;
+
+	(void)path;
+	arena_init(&r.scratch, job->mem);
+	buf_init(&r.args, job->mem);
+	status = read_model(&r);
+	phases_release(&r.phases);
+	for (size_t i = 0; i < r.part_count; i++) {
+		spans_release(&r.parts[i].busy, r.mem);
+		vec_free(r.mem, r.parts[i].launched, r.parts[i].launched_cap);
+		map_release(&r.parts[i].op_map);
+	}
+	vec_free(r.mem, r.parts, r.part_cap);
+	vec_free(r.mem, r.records, r.record_cap);
+	buf_release(&r.args);
+	arena_release(&r.scratch);
+	drop_empty(&r);
+	job->file_count += MAX(m->source.count, 2) - 1;
+	return status;
+}

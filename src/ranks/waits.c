@@ -1,0 +1,299 @@
+/*
+ * waits.c: each collective split into waiting for the last worker and moving data (ranks.h), per worker and step, and how fast data moves. The two parts sum
+ * to the collective exactly. Needs clocks; where their error is larger than the waits, nothing is said about waits.
+ */
+#include "ranks/ranks.h"
+
+#include "base/vec.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define TOGETHER_NS 20000
+#define TOGETHER_PART 0.005
+
+struct arrival {
+	int64_t first_ns, last_ns; /* starts, in the reference's time */
+	int64_t first_end_ns, least_ns;
+	int64_t root_ns; /* start of the one that the others wait for; TIME_UNKNOWN = all wait for all */
+};
+
+static struct collective *collective_of(struct ranks_job *job, const struct member *m)
+{
+	return &job->workers[m->worker].collectives[m->collective];
+}
+
+/* False when some clock is not known. */
+static bool read_arrivals(struct ranks_job *job, const struct meeting *m, struct arrival *a)
+{
+	*a = (struct arrival){ INT64_MAX, INT64_MIN, INT64_MAX, INT64_MAX, TIME_UNKNOWN };
+	for (uint32_t i = 0; i < m->count; i++) {
+		const struct member *member = &job->members[m->first + i];
+		const struct worker *w = &job->workers[member->worker];
+		const struct collective *c = collective_of(job, member);
+		int64_t start, end;
+
+		if (!w->has_clock)
+			return false;
+		start = worker_time(w, c->start_ns);
+		end = worker_time(w, c->end_ns);
+		a->first_ns = MIN(a->first_ns, start);
+		a->last_ns = MAX(a->last_ns, start);
+		a->first_end_ns = MIN(a->first_end_ns, end);
+		a->least_ns = MIN(a->least_ns, c->end_ns - c->start_ns);
+		if (m->kind == COLLECTIVE_BROADCAST && c->peer >= 0 && c->peer == w->rank)
+			a->root_ns = start;
+	}
+	return true;
+}
+
+/* Whether the times contradict each other by more than the clocks may be off. */
+static bool is_contradiction(struct ranks_job *job, const struct meeting *m,
+			     const struct arrival *a)
+{
+	int64_t error = 1000;
+
+	for (uint32_t i = 0; i < m->count; i++) {
+		const struct worker *w = &job->workers[job->members[m->first + i].worker];
+
+		error = MAX(error,
+			    span_add(span_add(w->likely_ns, w->likely_ns), w->resolution_ns));
+	}
+	if (!collective_is_mutual(m->kind))
+		return false;
+	return a->last_ns > span_add(a->first_end_ns, error);
+}
+
+static ow_status time_meetings(struct ranks_job *job, uint64_t *checked, uint64_t *rejected)
+{
+	for (size_t i = 0; i < job->meeting_count; i++) {
+		struct meeting *m = &job->meetings[i];
+		struct arrival a;
+
+		if (!read_arrivals(job, m, &a))
+			continue;
+		++*checked;
+		m->rejected = is_contradiction(job, m, &a);
+		*rejected += m->rejected;
+		m->last_ns = m->kind == COLLECTIVE_BROADCAST ? a.root_ns : a.last_ns;
+		m->together = (double)span_length(a.first_ns, a.last_ns) <=
+			      TOGETHER_NS + TOGETHER_PART * (double)a.least_ns;
+	}
+	return OW_OK;
+}
+
+/* ---- waits ---- */
+
+int64_t ranks_wait(const struct worker *w, const struct collective *c, const struct meeting *m)
+{
+	int64_t wait;
+
+	if (m->last_ns == TIME_UNKNOWN)
+		return 0;
+	wait = span_length(worker_time(w, c->start_ns), m->last_ns);
+	return MIN(wait, c->end_ns - c->start_ns);
+}
+
+static void split_worker(struct ranks_job *job, struct worker *w)
+{
+	for (size_t i = 0; i < w->collective_count; i++) {
+		const struct collective *c = &w->collectives[i];
+		struct worker_step *step = c->step == NO_STEP ? NULL : worker_step_of(w, c->step);
+		int64_t wait = 0;
+
+		if (!step)
+			continue;
+		if (c->meeting && !job->meetings[c->meeting - 1].rejected)
+			wait = ranks_wait(w, c, &job->meetings[c->meeting - 1]);
+		step->wait_ns = span_add(step->wait_ns, wait);
+		step->transfer_ns = span_add(step->transfer_ns, c->end_ns - c->start_ns - wait);
+	}
+}
+
+/* The median error of the clocks against the mean of the longest waits of collectives. */
+static ow_status compare_error(struct ranks_job *job, struct ow_error *err)
+{
+	int64_t *errors = ARENA_ARRAY(&job->arena, int64_t, job->worker_count + 1), median;
+	double sum = 0;
+	size_t count = 0, meetings = 0;
+
+	if (!errors)
+		return error_no_memory(err);
+	for (size_t i = 0; i < job->worker_count; i++)
+		if (job->workers[i].has_clock && job->workers[i].piece_count)
+			errors[count++] = job->workers[i].likely_ns;
+	median = count ? ranks_median(errors, count) : 0;
+	for (size_t i = 0; i < job->meeting_count; i++) {
+		const struct meeting *m = &job->meetings[i];
+		int64_t longest = 0;
+
+		if (m->rejected || m->last_ns == TIME_UNKNOWN)
+			continue;
+		for (uint32_t k = 0; k < m->count; k++) {
+			const struct member *member = &job->members[m->first + k];
+
+			longest = MAX(longest, ranks_wait(&job->workers[member->worker],
+							  collective_of(job, member), m));
+		}
+		sum += (double)longest;
+		meetings++;
+	}
+	job->waits_known = meetings > 0;
+	if (!meetings) {
+		snprintf(job->waits_why, sizeof(job->waits_why), "no collective is shared");
+	} else if (sum / (double)meetings < (double)median) {
+		job->waits_known = false;
+		snprintf(job->waits_why, sizeof(job->waits_why),
+			 "the clocks are known to ±%.1f us, the longest wait of a collective is "
+			 "%.1f us in "
+			 "the mean",
+			 (double)median / 1e3, sum / (double)meetings / 1e3);
+	}
+	return OW_OK;
+}
+
+/* ---- speed ---- */
+
+/* Bytes on the bus per byte of the message, as nccl-tests counts them. */
+static double bus_factor(enum collective_kind kind, uint32_t members)
+{
+	double n = members;
+
+	if (kind == COLLECTIVE_ALL_REDUCE)
+		return 2 * (n - 1) / n;
+	return kind == COLLECTIVE_ALL_GATHER || kind == COLLECTIVE_REDUCE_SCATTER ||
+			       kind == COLLECTIVE_ALL_TO_ALL
+		       ? (n - 1) / n
+		       : 1;
+}
+
+struct timing {
+	uint8_t kind;
+	uint32_t members;
+	int64_t bytes, ns;
+};
+
+static int by_size(const void *x, const void *y)
+{
+	const struct timing *a = x, *b = y;
+
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	if (a->bytes != b->bytes)
+		return a->bytes < b->bytes ? -1 : 1;
+	return (a->ns > b->ns) - (a->ns < b->ns);
+}
+
+/* Sorted by time within a size: the median is in the middle. */
+static ow_status add_speeds(struct ranks_job *job, const struct timing *t, size_t count,
+			    struct ow_error *err)
+{
+	for (size_t first = 0, end; first < count; first = end) {
+		const struct timing *median;
+		struct size_speed s;
+
+		for (end = first + 1;
+		     end < count && t[end].kind == t[first].kind && t[end].bytes == t[first].bytes;
+		     end++)
+			;
+		median = &t[first + (end - first) / 2];
+		s = (struct size_speed){ .kind = median->kind,
+					 .bytes = median->bytes,
+					 .count = end - first,
+					 .median_ns = (double)median->ns,
+					 .bus_rate = median->ns > 0
+							     ? (double)median->bytes *
+								       bus_factor(median->kind,
+										  median->members) /
+								       (double)median->ns
+							     : NAN };
+		if (!vec_push(job->mem, job->speeds, job->speed_count, job->speed_cap, s))
+			return error_no_memory(err);
+	}
+	return OW_OK;
+}
+
+/* Latency and time per byte of the kind with the most sizes, by weighted least squares over the medians of the sizes. */
+static void fit_speed(struct ranks_job *job)
+{
+	size_t most = 0;
+
+	for (size_t first = 0, end; first < job->speed_count; first = end) {
+		double n = 0, x = 0, y = 0, xx = 0, xy = 0, det;
+
+		for (end = first;
+		     end < job->speed_count && job->speeds[end].kind == job->speeds[first].kind;
+		     end++) {
+			double bytes = (double)job->speeds[end].bytes,
+			       ns = job->speeds[end].median_ns, w = 1 / fmax(ns * ns, 1);
+
+			n += w;
+			x += w * bytes;
+			y += w * ns;
+			xx += w * bytes * bytes;
+			xy += w * bytes * ns;
+		}
+		det = n * xx - x * x;
+		if (end - first < 2 || end - first <= most || !(det > 1e-9 * n * xx))
+			continue;
+		most = end - first;
+		job->beta_ns_per_byte = (n * xy - x * y) / det;
+		job->alpha_ns = (y - job->beta_ns_per_byte * x) / n;
+	}
+	if (job->beta_ns_per_byte < 0 || job->alpha_ns < 0)
+		job->alpha_ns = job->beta_ns_per_byte = NAN; /* not a latency and a bandwidth */
+}
+
+static ow_status measure_speed(struct ranks_job *job, struct ow_error *err)
+{
+	struct timing *t = ARENA_ARRAY(&job->arena, struct timing, job->meeting_count + 1);
+	size_t count = 0;
+
+	if (!t)
+		return error_no_memory(err);
+	for (size_t i = 0; i < job->meeting_count; i++) {
+		const struct meeting *m = &job->meetings[i];
+		const struct collective *c = collective_of(job, &job->members[m->first]);
+		int64_t least = INT64_MAX;
+
+		if (m->rejected || !m->complete || !collective_is_mutual(m->kind) || c->bytes <= 0)
+			continue;
+		for (uint32_t k = 0; k < m->count; k++) {
+			const struct collective *one =
+				collective_of(job, &job->members[m->first + k]);
+
+			least = MIN(least, one->end_ns - one->start_ns);
+		}
+		t[count++] = (struct timing){ m->kind, m->count, c->bytes, least };
+	}
+	if (count)
+		qsort(t, count, sizeof(*t), by_size);
+	OW_TRY(add_speeds(job, t, count, err));
+	fit_speed(job);
+	return OW_OK;
+}
+
+ow_status ranks_waits(struct ranks_job *job, struct ow_error *err)
+{
+	uint64_t checked = 0, rejected = 0;
+
+	OW_TRY(time_meetings(job, &checked, &rejected));
+	if (job->clock == CLOCK_IMPOSSIBLE) {
+		snprintf(job->waits_why, sizeof(job->waits_why), "the clocks cannot be compared");
+		return OW_OK;
+	}
+	if (checked && 5 * rejected > checked) {
+		snprintf(job->waits_why, sizeof(job->waits_why),
+			 "%llu of %llu collectives contradict each other: they are not the same "
+			 "ones",
+			 (unsigned long long)rejected, (unsigned long long)checked);
+		job->clock = CLOCK_IMPOSSIBLE;
+		snprintf(job->clock_why, sizeof(job->clock_why), "%s", job->waits_why);
+		return OW_OK;
+	}
+	for (size_t i = 0; i < job->worker_count; i++)
+		if (!job->workers[i].left_out && job->workers[i].has_clock)
+			split_worker(job, &job->workers[i]);
+	OW_TRY(compare_error(job, err));
+	return measure_speed(job, err);
+}

@@ -1,0 +1,731 @@
+/*
+ * graph_edges.c: what joins the chains of a graph: launches, calls that wait for the device, streams that wait for each other, threads
+ * that wait for threads, input that is loaded elsewhere. Part of graph_make. Recorded links are used as they are; where a recording
+ * does not say what was waited for, times decide, and the edge is marked as inferred.
+ */
+#include "replay/graph.h"
+
+#include "base/vec.h"
+
+#define TOLERANCE_NS 2000      /* clocks of host and device disagree by so much */
+#define LATENCY_LEAST_NS 20000 /* a launch latency up to this needs no other cause … */
+#define LATENCY_TIMES 4	       /* … or up to so many times the typical one */
+#define LATENCY_MOST_NS 300000 /* … but never more: what takes longer waits for something */
+#define GAP_LEAST_NS 10000     /* likewise for the gap between two kernels of a stream */
+#define EVENT_LAG_NS 15000 /* a stream starts so soon after the other stream's work it waited for */
+#define EVENT_PART 8	   /* … or within this part of the whole wait */
+#define THREAD_WAIT_NS 20000 /* shorter pauses of a thread are its own */
+#define THREAD_BUSY 50	     /* percent of a pause in which the other thread works */
+#define CALL_NS 50000 /* a synchronising call itself takes no longer; the rest needs a cause */
+#define FREE_TAIL_NS                                                                               \
+	50000		/* a release of memory that ends so soon after device work waited for it */
+#define STREAMS_MOST 64 /* that one synchronisation waits for */
+
+ow_status build_edge(struct build *b, struct edge edge)
+{
+	if (!vec_push(b->mem, b->edges, b->edge_count, b->edge_cap, edge))
+		return error_no_memory(b->err);
+	b->g->inferred_count += edge.inferred;
+	return OW_OK;
+}
+
+/* ---- launches ---- */
+
+/* The nodes of a call: its first, and its last. False when it is not in the graph. */
+static bool call_nodes(const struct build *b, uint32_t event, uint32_t *first, uint32_t *last)
+{
+	const struct graph *g = b->g;
+	const struct model *m = g->m;
+	uint32_t lane = b->lane_of[m->event.track[event].v], node = b->node_of[event];
+
+	if (!lane || g->lanes[lane - 1].device)
+		return false;
+	if (!node) { /* all of it is inside other events */
+		node = lane_at(g, &g->lanes[lane - 1], m->event.ts_ns[event]) + 1;
+		if (node > g->lanes[lane - 1].first + g->lanes[lane - 1].count)
+			return false;
+	}
+	*first = *last = node - 1;
+	if (node_end(g, node - 1) + GRAPH_ROUNDING_NS >= event_end(m, event))
+		return true;
+	*last = lane_at(g, &g->lanes[lane - 1], event_end(m, event) - GRAPH_ROUNDING_NS);
+	*last = *last > *first ? *last - 1 : *first;
+	return true;
+}
+
+static ow_status add_launches(struct build *b)
+{
+	struct graph *g = b->g;
+	const struct model *m = g->m;
+
+	for (uint32_t i = 1; i < m->link.count; i++) {
+		uint32_t call = m->link.src[i].v, work = b->node_of[m->link.dst[i].v], first, last;
+
+		if (m->link.kind[i] != LINK_LAUNCH || !call || !work ||
+		    !(g->flags[work - 1] & NODE_DEVICE) || g->launch[work - 1] ||
+		    !call_nodes(b, call, &first, &last) ||
+		    g->start_ns[first] > g->start_ns[work - 1] + TOLERANCE_NS)
+			continue;
+		g->launch[work - 1] = last + 1;
+		if (work < g->node_count && g->flags[work] & NODE_JOINS)
+			g->launch[work] = last + 1;
+		g->launched++;
+	}
+	return OW_OK;
+}
+
+/* ---- recorded waits ---- */
+
+static ow_status add_waits(struct build *b)
+{
+	const struct graph *g = b->g;
+	const struct model *m = g->m;
+	uint32_t count = 0;
+
+	for (uint32_t i = 1; i < m->link.count; i++)
+		count += m->link.kind[i] == LINK_WAIT;
+	b->wait_first = ARENA_ARRAY(&b->scratch, uint32_t, (size_t)g->node_count + 1);
+	b->wait_next = ARENA_ARRAY(&b->scratch, uint32_t, (size_t)count + 1);
+	b->wait_work = ARENA_ARRAY(&b->scratch, uint32_t, (size_t)count + 1);
+	if (!b->wait_first || !b->wait_next || !b->wait_work)
+		return error_no_memory(b->err);
+	count = 0;
+	for (uint32_t i = 1; i < m->link.count; i++) {
+		uint32_t work = b->node_of[m->link.src[i].v], waits = b->node_of[m->link.dst[i].v];
+
+		if (m->link.kind[i] != LINK_WAIT || !work || !waits ||
+		    !(g->flags[work - 1] & NODE_DEVICE))
+			continue;
+		if (work < g->node_count && g->flags[work] & NODE_JOINS)
+			work++; /* until data has moved */
+		b->wait_work[count] = work - 1;
+		b->wait_next[count] = b->wait_first[waits - 1];
+		b->wait_first[waits - 1] = ++count;
+	}
+	return OW_OK;
+}
+
+/* The work that ends last of what a node is recorded to wait for and that ends by t; UINT32_MAX when there is none. */
+static uint32_t waits_for(const struct build *b, uint32_t node, int64_t t)
+{
+	uint32_t last = UINT32_MAX;
+
+	for (uint32_t w = b->wait_first[node]; w; w = b->wait_next[w - 1]) {
+		int64_t end = node_end(b->g, b->wait_work[w - 1]);
+
+		if (end <= t && (last == UINT32_MAX || end > node_end(b->g, last)))
+			last = b->wait_work[w - 1];
+	}
+	return last;
+}
+
+/* When the launching call let the work go: at its end, or at its begin when the work began during the call. */
+static int64_t launched_ns(const struct graph *g, uint32_t node, bool *from_begin)
+{
+	uint32_t call = g->launch[node] - 1;
+
+	*from_begin = node_end(g, call) > g->start_ns[node];
+	return *from_begin ? g->start_ns[call] : node_end(g, call);
+}
+
+/* Medians of what is normal in this recording. */
+static ow_status measure_latencies(struct build *b)
+{
+	struct graph *g = b->g;
+	int64_t *latency = ARENA_ARRAY(&b->scratch, int64_t, (size_t)g->node_count + 1);
+	int64_t *gap = ARENA_ARRAY(&b->scratch, int64_t, (size_t)g->node_count + 1);
+	uint32_t latencies = 0, gaps = 0;
+
+	if (!latency || !gap)
+		return error_no_memory(b->err);
+	for (uint32_t l = 0; l < g->lane_count; l++) {
+		const struct lane *lane = &g->lanes[l];
+
+		for (uint32_t i = lane->first; lane->device && i < lane->first + lane->count; i++) {
+			int64_t before = i > lane->first ? node_end(g, i - 1) : INT64_MIN;
+			int64_t launched;
+			bool from_begin;
+
+			if (g->flags[i] & NODE_JOINS)
+				continue;
+			g->device_slices++;
+			if (!g->launch[i])
+				continue;
+			launched = launched_ns(g, i, &from_begin);
+			if (launched > before && !from_begin)
+				latency[latencies++] = MAX(g->start_ns[i] - launched, 0);
+			else if (launched <= before && before <= g->start_ns[i])
+				gap[gaps++] = g->start_ns[i] - before;
+		}
+	}
+	g->launch_latency_ns = MIN(median_of(latency, latencies), LATENCY_MOST_NS / LATENCY_TIMES);
+	g->kernel_gap_ns = MIN(median_of(gap, gaps), LATENCY_MOST_NS / LATENCY_TIMES);
+	return OW_OK;
+}
+
+/* ---- streams ---- */
+
+struct ending {
+	int64_t end_ns;
+	uint32_t node;
+};
+
+static int by_end(const void *a, const void *b)
+{
+	const struct ending *x = a, *y = b;
+
+	if (x->end_ns != y->end_ns)
+		return x->end_ns < y->end_ns ? -1 : 1;
+	return (x->node > y->node) - (x->node < y->node);
+}
+
+/* Device work of one source by its end. */
+struct endings {
+	struct ending *items;
+	uint32_t count;
+};
+
+static ow_status list_endings(struct build *b, source_id source, struct endings *out)
+{
+	const struct graph *g = b->g;
+	size_t room = 0;
+
+	for (uint32_t l = 0; l < g->lane_count; l++)
+		if (g->lanes[l].device && g->lanes[l].source.v == source.v)
+			room += g->lanes[l].count;
+	*out = (struct endings){ ARENA_ARRAY(&b->scratch, struct ending, room + 1), 0 };
+	if (!out->items)
+		return error_no_memory(b->err);
+	for (uint32_t l = 0; l < g->lane_count; l++)
+		for (uint32_t i = 0; g->lanes[l].device && g->lanes[l].source.v == source.v &&
+				     i < g->lanes[l].count;
+		     i++) {
+			uint32_t node = g->lanes[l].first + i;
+
+			if (i + 1 < g->lanes[l].count && g->flags[node + 1] & NODE_JOINS)
+				continue; /* an arrival is not an end */
+			out->items[out->count++] = (struct ending){ node_end(g, node), node };
+		}
+	qsort(out->items, out->count, sizeof(*out->items), by_end);
+	return OW_OK;
+}
+
+/* The last that ends at or before t, or count when none does. */
+static uint32_t ended_by(const struct endings *e, int64_t t)
+{
+	uint32_t low = 0, high = e->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (e->items[middle].end_ns <= t)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? low - 1 : e->count;
+}
+
+/* Work of another stream that ended right before this began. */
+static bool find_stream_event(const struct graph *g, const struct endings *e,
+			      const struct lane *lane, uint32_t node, int64_t after,
+			      uint32_t *found)
+{
+	uint32_t at = ended_by(e, g->start_ns[node] + GRAPH_ROUNDING_NS);
+	int64_t lag_most = MAX(EVENT_LAG_NS, (g->start_ns[node] - after) / EVENT_PART);
+
+	for (uint32_t tries = 0; at < e->count && tries < 8; tries++, at--) {
+		uint32_t other = e->items[at].node;
+
+		if (e->items[at].end_ns <= after ||
+		    g->start_ns[node] - e->items[at].end_ns > lag_most)
+			return false;
+		if (other < lane->first || other >= lane->first + lane->count) {
+			*found = other;
+			return true;
+		}
+		if (!at)
+			return false;
+	}
+	return false;
+}
+
+/* The work of other streams that a kernel or copy is recorded to wait for; known: when all else let it begin. */
+static ow_status add_stream_waits(struct build *b, uint32_t node, int64_t gap_most, int64_t *known)
+{
+	const struct graph *g = b->g;
+	int64_t start = g->start_ns[node], before = *known;
+
+	for (uint32_t w = b->wait_first[node]; w; w = b->wait_next[w - 1]) {
+		int64_t end = node_end(g, b->wait_work[w - 1]);
+		int64_t most = end > before ? gap_most : g->kernel_gap_ns;
+		int64_t lag = MIN(start - end, most);
+
+		if (end > start + TOLERANCE_NS)
+			continue; /* it cannot have waited for this */
+		*known = MAX(*known, end + lag);
+		OW_TRY(build_edge(b, (struct edge){ .src = b->wait_work[w - 1],
+						    .dst = node,
+						    .lag_ns = lag,
+						    .kind = EDGE_STREAM }));
+	}
+	return OW_OK;
+}
+
+/* Explains when a kernel or copy began; what stays unexplained becomes slack. */
+static ow_status explain_start(struct build *b, const struct lane *lane, uint32_t node,
+			       const struct endings *e)
+{
+	struct graph *g = b->g;
+	int64_t start = g->start_ns[node], known = INT64_MIN, before = INT64_MIN;
+	int64_t latency_most = MAX(LATENCY_LEAST_NS, LATENCY_TIMES * g->launch_latency_ns);
+	int64_t gap_most = MAX(GAP_LEAST_NS, LATENCY_TIMES * g->kernel_gap_ns);
+	uint32_t other = waits_for(b, node, start + TOLERANCE_NS);
+	int64_t waited = other == UINT32_MAX ? INT64_MIN : node_end(g, other);
+
+	if (g->flags[node] & NODE_JOINS)
+		return OW_OK;
+	if (node > lane->first) {
+		before = node_end(g, node - 1);
+		if (before > start + GRAPH_ROUNDING_NS) { /* they overlap */
+			before = g->start_ns[node - 1];
+			g->flags[node] |= NODE_AFTER_BEGIN;
+			g->lag_ns[node] = start - before;
+			known = start;
+		}
+	}
+	if (g->launch[node]) {
+		struct edge edge = { .src = g->launch[node] - 1, .dst = node, .kind = EDGE_LAUNCH };
+		int64_t launched = launched_ns(g, node, &edge.from_begin);
+		bool queued = known == INT64_MIN && MAX(before, waited) > launched;
+
+		edge.lag_ns = MAX(start - launched, 0);
+		if (queued || known == start)
+			edge.lag_ns = MIN(edge.lag_ns, g->launch_latency_ns);
+		else if (!edge.from_begin)
+			edge.lag_ns = MIN(edge.lag_ns, latency_most);
+		known = MAX(known, launched + edge.lag_ns);
+		OW_TRY(build_edge(b, edge));
+	}
+	if (before != INT64_MIN && !(g->flags[node] & NODE_AFTER_BEGIN)) {
+		int64_t most = before + gap_most > MAX(known, waited) ? gap_most : g->kernel_gap_ns;
+
+		g->lag_ns[node] = MIN(start - before, most);
+		known = MAX(known, before + g->lag_ns[node]);
+	}
+	OW_TRY(add_stream_waits(b, node, gap_most, &known));
+	if (known >= start || known == INT64_MIN)
+		return OW_OK;
+	if (find_stream_event(g, e, lane, node, known, &other))
+		return build_edge(b, (struct edge){ .src = other,
+						    .dst = node,
+						    .lag_ns = start - node_end(g, other),
+						    .kind = EDGE_STREAM,
+						    .inferred = true });
+	g->slack_ns[node] = start - known;
+	return OW_OK;
+}
+
+/* ---- calls that wait for the device ---- */
+
+static bool is_call(const struct graph *g, uint32_t node, const char *word)
+{
+	return str_has(model_str(g->m, g->m->op.name[node_op(g, node).v]), str_from(word));
+}
+
+/* The host node waits for device work: it keeps only the time after the end of that. */
+static ow_status wait_for(struct build *b, uint32_t node, uint32_t work, bool inferred)
+{
+	struct graph *g = b->g;
+	int64_t end = node_end(g, node), ready = MIN(node_end(g, work), end);
+
+	if (ready > g->start_ns[node]) {
+		g->weight_ns[node] = end - ready;
+		g->start_ns[node] = ready;
+	}
+	return build_edge(b, (struct edge){ .src = work,
+					    .dst = node,
+					    .lag_ns = MIN(end - node_end(g, work), 0),
+					    .kind = EDGE_WAIT,
+					    .inferred = inferred });
+}
+
+/* The last work of each stream that was launched before a synchronisation of the whole device. */
+static ow_status wait_for_streams(struct build *b, uint32_t node, int64_t begin, source_id source,
+				  uint32_t except)
+{
+	const struct graph *g = b->g;
+	int64_t end = node_end(g, node);
+	uint32_t streams = 0;
+
+	for (uint32_t l = 0; l < g->lane_count && streams < STREAMS_MOST; l++) {
+		const struct lane *lane = &g->lanes[l];
+		uint32_t at;
+
+		if (!lane->device || lane->source.v != source.v)
+			continue;
+		at = lane_at(g, lane, end);
+		while (at > lane->first &&
+		       (node_end(g, at - 1) > end + TOLERANCE_NS ||
+			(g->launch[at - 1] && g->start_ns[g->launch[at - 1] - 1] > begin)))
+			at--;
+		if (at == lane->first || at - 1 == except)
+			continue;
+		streams++;
+		OW_TRY(build_edge(
+			b, (struct edge){ .src = at - 1,
+					  .dst = node,
+					  .lag_ns = MIN(g->start_ns[node] - node_end(g, at - 1), 0),
+					  .kind = EDGE_WAIT }));
+	}
+	return OW_OK;
+}
+
+/* A copy that its calling thread waits for: the linked work ends inside the call. */
+static ow_status explain_copy(struct build *b, uint32_t work)
+{
+	struct graph *g = b->g;
+	uint32_t call = g->launch[work] ? g->launch[work] - 1 : 0;
+	int64_t end = node_end(g, work);
+
+	if (!g->launch[work] ||
+	    (g->kind[work] != NODE_TO_DEVICE && g->kind[work] != NODE_TO_HOST) ||
+	    end > node_end(g, call) + TOLERANCE_NS || g->start_ns[call] >= end)
+		return OW_OK;
+	g->flags[work] |= NODE_BLOCKS;
+	return OW_OK;
+}
+
+/* A call that synchronises, or releases memory, which waits for the device as well. */
+static ow_status explain_wait(struct build *b, const struct lane *lane, uint32_t node,
+			      const struct endings *e)
+{
+	struct graph *g = b->g;
+	int64_t begin = g->start_ns[node], end = node_end(g, node);
+	uint32_t at = ended_by(e, end + TOLERANCE_NS), tries = 0;
+	uint32_t recorded = waits_for(b, node, end + TOLERANCE_NS);
+	bool sync = g->kind[node] == NODE_SYNC;
+
+	if (recorded != UINT32_MAX)
+		OW_TRY(wait_for(b, node, recorded, false));
+	if (recorded != UINT32_MAX && node_end(g, recorded) > begin)
+		return OW_OK;
+	if (!sync && g->kind[node] != NODE_ALLOC)
+		return OW_OK;
+	for (; recorded == UINT32_MAX && at < e->count && tries < 64 && e->items[at].end_ns > begin;
+	     tries++) {
+		uint32_t work = e->items[at].node;
+
+		if (!g->launch[work] || g->start_ns[g->launch[work] - 1] < begin) {
+			if (!sync && end - e->items[at].end_ns > FREE_TAIL_NS)
+				return OW_OK;
+			OW_TRY(wait_for(b, node, work, !is_call(g, node, "DeviceSynchronize")));
+			if (is_call(g, node, "DeviceSynchronize"))
+				OW_TRY(wait_for_streams(b, node, begin, lane->source, work));
+			return OW_OK;
+		}
+		if (!at--)
+			break;
+	}
+	if (sync && g->weight_ns[node] > CALL_NS && g->has_device) {
+		g->slack_ns[node] = g->weight_ns[node] - CALL_NS;
+		g->start_ns[node] += g->slack_ns[node];
+		g->weight_ns[node] = CALL_NS;
+	}
+	return OW_OK;
+}
+
+/* ---- threads that wait for other threads ---- */
+
+static bool is_pause(const struct graph *g, uint32_t node)
+{
+	return g->kind[node] == NODE_GAP || (g->kind[node] == NODE_HOST && g->event[node] &&
+					     g->m->event.phase[g->event[node]] == PHASE_HOST);
+}
+
+static bool is_idle_at(const struct graph *g, const struct lane *lane, uint32_t node, int64_t t)
+{
+	if (node < lane->first || node >= lane->first + lane->count)
+		return true;
+	return g->kind[node] == NODE_GAP || g->start_ns[node] >= t || node_end(g, node) <= t;
+}
+
+/*
+ * The main thread pauses while another thread, which was idle before and is idle afterwards, works: backward passes run like that. The
+ * other thread then waits for the begin of the pause, and the main thread for the end of its work.
+ */
+static ow_status join_pause(struct build *b, uint32_t pause, const struct lane *other)
+{
+	struct graph *g = b->g;
+	int64_t begin = g->start_ns[pause], end = node_end(g, pause), busy = 0;
+	uint32_t first = lane_at(g, other, begin), last, stop = other->first + other->count;
+
+	if (first > other->first && !is_idle_at(g, other, first - 1, begin))
+		return OW_OK;
+	while (first < stop && g->kind[first] == NODE_GAP)
+		first++;
+	last = first;
+	for (uint32_t i = first; i < stop && node_end(g, i) <= end; i++)
+		if (g->kind[i] != NODE_GAP) {
+			busy += g->weight_ns[i];
+			last = i;
+		}
+	if (first >= stop || node_end(g, last) > end || busy * 100 < (end - begin) * THREAD_BUSY ||
+	    (last + 1 < stop && g->kind[last + 1] != NODE_GAP && g->start_ns[last + 1] < end))
+		return OW_OK;
+	g->flags[first] |= NODE_FREE;
+	OW_TRY(build_edge(b, (struct edge){ .src = pause,
+					    .dst = first,
+					    .lag_ns = g->start_ns[first] - begin,
+					    .kind = EDGE_THREAD,
+					    .from_begin = true,
+					    .inferred = true }));
+	b->joins[pause] = MAX(b->joins[pause], last + 1);
+	return OW_OK;
+}
+
+static ow_status join_threads(struct build *b, const struct lane *main)
+{
+	struct graph *g = b->g;
+	uint32_t *pauses = ARENA_ARRAY(&b->scratch, uint32_t, (size_t)main->count + 1), count = 0;
+
+	if (!pauses)
+		return error_no_memory(b->err);
+	for (uint32_t i = main->first; i < main->first + main->count; i++)
+		if (g->weight_ns[i] >= THREAD_WAIT_NS && is_pause(g, i))
+			pauses[count++] = i;
+	for (uint32_t l = 0; l < g->lane_count; l++) {
+		const struct lane *other = &g->lanes[l];
+
+		if (other->device || other == main || other->source.v != main->source.v)
+			continue;
+		for (uint32_t i = 0; i < count; i++)
+			OW_TRY(join_pause(b, pauses[i], other));
+	}
+	return OW_OK;
+}
+
+/* Whether the next node is of the same thread. */
+static bool is_followed(const struct build *b, uint32_t node)
+{
+	const struct lane *lane = lane_of_node(b->g, node);
+
+	return node + 1 < lane->first + lane->count;
+}
+
+/* The pause itself: nothing before the other thread's work, the rest after it. It is cut in two for that: the node keeps the begin,
+ * and what comes next waits for the other thread. */
+static ow_status finish_joins(struct build *b)
+{
+	struct graph *g = b->g;
+
+	for (uint32_t i = 0; i + 1 < g->node_count; i++) {
+		uint32_t work = b->joins[i] ? b->joins[i] - 1 : 0;
+		int64_t end = node_end(g, i);
+
+		if (!b->joins[i] || !is_followed(b, i))
+			continue;
+		g->weight_ns[i] = 0;
+		OW_TRY(build_edge(b, (struct edge){ .src = work,
+						    .dst = i + 1,
+						    .lag_ns = end - node_end(g, work),
+						    .kind = EDGE_THREAD,
+						    .inferred = true }));
+	}
+	return OW_OK;
+}
+
+/* ---- input that other threads load ---- */
+
+static ow_status join_loader(struct build *b, const struct lane *main, const struct lane *loader)
+{
+	struct graph *g = b->g;
+
+	for (uint32_t i = main->first; i < main->first + main->count; i++) {
+		int64_t begin = g->start_ns[i], end = node_end(g, i);
+		uint32_t at;
+
+		if (g->kind[i] != NODE_INPUT || g->weight_ns[i] < THREAD_WAIT_NS)
+			continue;
+		at = lane_at(g, loader, end);
+		while (at > loader->first &&
+		       (node_end(g, at - 1) > end || g->kind[at - 1] == NODE_GAP))
+			at--;
+		if (at == loader->first || node_end(g, at - 1) <= begin ||
+		    end - node_end(g, at - 1) > THREAD_WAIT_NS * 5)
+			continue;
+		OW_TRY(wait_for(b, i, at - 1, true));
+		b->edges[b->edge_count - 1].kind = EDGE_LOADER;
+	}
+	return OW_OK;
+}
+
+/* ---- which thread is the main one ---- */
+
+/* How many steps begin with an event of the lane, up to a hundred. */
+static int64_t steps_begun(const struct build *b, const struct lane *lane)
+{
+	const struct graph *g = b->g;
+	const struct part *part = &b->parts[lane->source.v];
+	int64_t count = 0;
+
+	for (uint32_t i = part->first; i < part->end && count < 100; i++) {
+		uint32_t at = lane_at(g, lane, g->steps[i].begin_ns);
+
+		count += at < lane->first + lane->count && g->event[at] &&
+			 g->m->event.ts_ns[g->event[at]] == g->steps[i].begin_ns;
+	}
+	return count;
+}
+
+/* The one with step markers, else the one that launches most, else the busiest. */
+static ow_status find_main_lanes(struct build *b)
+{
+	struct graph *g = b->g;
+	const struct model *m = g->m;
+	int64_t *score = ARENA_ARRAY(&b->scratch, int64_t, (size_t)g->lane_count + 1);
+
+	b->main_of = ARENA_ARRAY(&b->scratch, uint32_t, MAX(m->source.count, 1u));
+	if (!score || !b->main_of)
+		return error_no_memory(b->err);
+	for (uint32_t i = 0; i < g->node_count; i++)
+		if (g->launch[i])
+			/* A launch may be in a gap between events: its node has no event then. */
+			score[lane_of_node(g, g->launch[i] - 1) - g->lanes] += INT64_C(1) << 40;
+	for (uint32_t l = 0; l < g->lane_count; l++) {
+		const struct lane *lane = &g->lanes[l];
+
+		for (uint32_t i = lane->first; !lane->device && i < lane->first + lane->count;
+		     i++) {
+			if (g->event[i] && m->op.flags[node_op(g, i).v] & OP_STEP_MARK)
+				score[l] |= INT64_C(1) << 62;
+			if (g->kind[i] != NODE_GAP)
+				score[l] += g->weight_ns[i] >> 16;
+		}
+		if (!lane->device)
+			score[l] += steps_begun(b, lane) << 50;
+		if (!lane->device && (!b->main_of[lane->source.v] ||
+				      score[l] > score[b->main_of[lane->source.v] - 1]))
+			b->main_of[lane->source.v] = l + 1;
+	}
+	return OW_OK;
+}
+
+/* ---- all edges ---- */
+
+static ow_status join_lane(struct build *b, const struct lane *lane, const struct endings *e)
+{
+	struct graph *g = b->g;
+
+	for (uint32_t i = lane->first; i < lane->first + lane->count; i++)
+		OW_TRY(lane->device ? explain_start(b, lane, i, e) : explain_wait(b, lane, i, e));
+	for (uint32_t i = lane->first; lane->device && i < lane->first + lane->count; i++) {
+		OW_TRY(explain_copy(b, i));
+		if (g->flags[i] & NODE_BLOCKS)
+			b->blocking++;
+	}
+	return OW_OK;
+}
+
+/* Whether the stream still worked when the call began. */
+static bool is_queued(const struct build *b, uint32_t work, int64_t begin)
+{
+	const struct graph *g = b->g;
+	uint32_t lane = b->lane_of[g->m->event.track[g->event[work]].v];
+
+	return lane && work > g->lanes[lane - 1].first && node_end(g, work - 1) > begin;
+}
+
+/* The call of a blocking copy: what comes after it on the thread waits for the copy. */
+static ow_status finish_copies(struct build *b)
+{
+	struct graph *g = b->g;
+
+	for (uint32_t i = 0; b->blocking && i < g->node_count; i++) {
+		uint32_t call = g->launch[i] ? g->launch[i] - 1 : 0;
+		int64_t end = node_end(g, call);
+
+		if (!(g->flags[i] & NODE_BLOCKS) || !is_followed(b, call))
+			continue;
+		/* Before the copy the call prepares it; behind other work it waits instead. */
+		g->weight_ns[call] =
+			MIN(g->weight_ns[call], MAX(g->start_ns[i] - g->start_ns[call], 0));
+		if (is_queued(b, i, g->start_ns[call]))
+			g->weight_ns[call] =
+				MIN(g->weight_ns[call], g->launch_latency_ns + LATENCY_LEAST_NS);
+		OW_TRY(build_edge(b, (struct edge){ .src = i,
+						    .dst = call + 1,
+						    .lag_ns = end - node_end(g, i),
+						    .kind = EDGE_WAIT }));
+	}
+	return OW_OK;
+}
+
+static ow_status join_source(struct build *b, source_id source)
+{
+	struct graph *g = b->g;
+	struct endings e;
+
+	OW_TRY(list_endings(b, source, &e));
+	for (uint32_t l = 0; l < g->lane_count; l++)
+		if (g->lanes[l].source.v == source.v && g->lanes[l].device)
+			OW_TRY(join_lane(b, &g->lanes[l], &e));
+	for (uint32_t l = 0; l < g->lane_count; l++)
+		if (g->lanes[l].source.v == source.v && !g->lanes[l].device)
+			OW_TRY(join_lane(b, &g->lanes[l], &e));
+	if (!b->main_of[source.v])
+		return OW_OK;
+	OW_TRY(join_threads(b, &g->lanes[b->main_of[source.v] - 1]));
+	for (uint32_t l = 0; l < g->lane_count; l++)
+		if (g->lanes[l].source.v == source.v &&
+		    g->m->track.kind[g->lanes[l].track.v] == TRACK_LOADER)
+			OW_TRY(join_loader(b, &g->lanes[b->main_of[source.v] - 1], &g->lanes[l]));
+	return OW_OK;
+}
+
+static ow_status sort_edges(struct build *b)
+{
+	struct graph *g = b->g;
+	uint32_t *place;
+
+	if (b->edge_count >= UINT32_MAX)
+		return error_set(b->err, OW_E_LIMIT, "more than 4 billion dependencies");
+	g->edge_count = (uint32_t)b->edge_count;
+	g->edges = ARENA_ARRAY(&g->arena, struct edge, b->edge_count + 1);
+	g->edge_first = ARENA_ARRAY(&g->arena, uint32_t, (size_t)g->node_count + 2);
+	place = ARENA_ARRAY(&b->scratch, uint32_t, (size_t)g->node_count + 2);
+	if (!g->edges || !g->edge_first || !place)
+		return error_no_memory(b->err);
+	for (size_t i = 0; i < b->edge_count; i++)
+		g->edge_first[b->edges[i].dst + 1]++;
+	for (uint32_t i = 0; i < g->node_count; i++)
+		g->edge_first[i + 1] += g->edge_first[i];
+	memcpy(place, g->edge_first, ((size_t)g->node_count + 1) * sizeof(*place));
+	for (size_t i = 0; i < b->edge_count; i++)
+		g->edges[place[b->edges[i].dst]++] = b->edges[i];
+	return OW_OK;
+}
+
+ow_status graph_add_edges(struct build *b)
+{
+	struct graph *g = b->g;
+
+	OW_TRY(add_launches(b));
+	graph_mark_nodes(b);
+	OW_TRY(graph_join_ranks(b));
+	OW_TRY(add_waits(b));
+	b->joins = ARENA_ARRAY(&b->scratch, uint32_t, (size_t)g->node_count + 1);
+	if (!b->joins)
+		return error_no_memory(b->err);
+	OW_TRY(measure_latencies(b));
+	OW_TRY(find_main_lanes(b));
+	for (uint32_t i = 0; i < MAX(g->m->source.count, 1u); i++)
+		if (b->main_of[i])
+			g->lanes[b->main_of[i] - 1].main = true;
+	for (uint32_t i = 0; i < MAX(g->m->source.count, 1u); i++)
+		if (b->parts[i].end)
+			OW_TRY(join_source(b, (source_id){ i }));
+	OW_TRY(finish_copies(b));
+	OW_TRY(finish_joins(b));
+	return sort_edges(b);
+}
