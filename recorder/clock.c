@@ -1,8 +1,8 @@
 /*
- * clock.c: CLOCK_MONOTONIC from the processor's time stamp counter, which costs half as much to read. Every tenth of a
- * second or so the watcher compares the two and bends the line that leads from one to the other, without a step back:
- * what is recorded stays in order, and within a microsecond of the clock. Used only where the system itself takes the
- * time from that counter and reading it is cheaper; otherwise now_ns() asks the system.
+ * clock.c: CLOCK_MONOTONIC computed from the processor's time stamp counter, which costs half as much to read. Every tenth
+ * of a second the watcher compares both and bends the line from one to the other, without a step back: records stay in
+ * order and within a microsecond of the clock. Used only where the system itself takes the time from that counter and
+ * reading it is cheaper; otherwise now_ns() asks the system.
  */
 #include "recorder.h"
 
@@ -87,7 +87,7 @@ void clock_begin(void)
 }
 
 /* So that the line meets the clock in a second's time, and never runs backwards. */
-static double bend(double rate, double away_ns)
+static double bent_rate(double rate, double away_ns)
 {
 	double bent = rate * (1 + away_ns / 1e9);
 
@@ -121,7 +121,7 @@ void clock_adjust(void)
 		else
 			away = 0;
 	}
-	line->rate = (uint64_t)(bend(rate, away) * 4294967296.0);
+	line->rate = (uint64_t)(bent_rate(rate, away) * 4294967296.0);
 	last = now;
 	next_line++;
 	atomic_store_explicit(&recorder_clock, line, memory_order_release);

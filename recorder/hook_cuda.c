@@ -124,7 +124,7 @@ static enum call_use call_use(const char *name, bool driver)
 	return CALL_SKIPPED;
 }
 
-/* "cudaLaunchKernel_v7000" is told without its version. */
+/* "cudaLaunchKernel_v7000" is recorded without its version. */
 static void learn_call(uint32_t number, bool driver)
 {
 	const char *name = NULL, *end;
@@ -145,7 +145,7 @@ static void learn_call(uint32_t number, bool driver)
 
 static struct {
 	uint32_t device, context, stream;
-	uint32_t told; /* generation */
+	uint32_t recorded; /* generation */
 } streams[STREAMS];
 
 static uint32_t queue_of(struct thread *t, uint32_t device, uint32_t context, uint32_t stream)
@@ -160,12 +160,12 @@ static uint32_t queue_of(struct thread *t, uint32_t device, uint32_t context, ui
 			break;
 	if (i == STREAMS)
 		return 0;
-	if (streams[i].context && streams[i].told == t->generation)
+	if (streams[i].context && streams[i].recorded == t->generation)
 		return FIRST_QUEUE + i;
 	streams[i].device = device;
 	streams[i].context = context;
 	streams[i].stream = stream;
-	streams[i].told = t->generation;
+	streams[i].recorded = t->generation;
 	snprintf(name, sizeof(name), "stream %u", stream);
 	snprintf(title, sizeof(title), "GPU %u", device);
 	push(t, &(struct ring_record){ .start_ns = now_ns(),
@@ -179,20 +179,21 @@ static uint32_t queue_of(struct thread *t, uint32_t device, uint32_t context, ui
 /* ---- activities ---- */
 
 /* Joins a call and its work; NCCL's are odd. */
-static uint64_t join(uint32_t correlation)
+static uint64_t correlation_id(uint32_t correlation)
 {
 	return (uint64_t)correlation * 2;
 }
 
-static void put(struct thread *t, enum ring_kind kind, enum ring_category category, uint64_t start,
-		uint64_t end, uint32_t stream, uint32_t correlation, uint32_t name, uint64_t bytes)
+static void push_activity(struct thread *t, enum ring_kind kind, enum ring_category category,
+			  uint64_t start, uint64_t end, uint32_t stream, uint32_t correlation,
+			  uint32_t name, uint64_t bytes)
 {
 	if (!start || end < start)
 		return; /* it has not run */
 	push(t, &(struct ring_record){ .start_ns = start + (uint64_t)offset_ns,
 				       .dur_ns = end - start,
 				       .bytes = bytes,
-				       .id = join(correlation),
+				       .id = correlation_id(correlation),
 				       .name = name,
 				       .stream = stream,
 				       .kind = (uint16_t)kind,
@@ -201,9 +202,9 @@ static void put(struct thread *t, enum ring_kind kind, enum ring_category catego
 
 static void put_kernel(struct thread *t, const kernel_record *k)
 {
-	put(t, RING_DEVICE, RING_KERNEL, k->start, k->end,
-	    queue_of(t, k->deviceId, k->contextId, k->streamId), k->correlationId,
-	    kernel_name(t, k->name), 0);
+	push_activity(t, RING_DEVICE, RING_KERNEL, k->start, k->end,
+		      queue_of(t, k->deviceId, k->contextId, k->streamId), k->correlationId,
+		      kernel_name(t, k->name), 0);
 }
 
 static void put_copy(struct thread *t, const copy_record *c)
@@ -220,16 +221,16 @@ static void put_copy(struct thread *t, const copy_record *c)
 		category = RING_COPY_TO_HOST;
 		name = "Memcpy DtoH";
 	}
-	put(t, RING_DEVICE, category, c->start, c->end,
-	    queue_of(t, c->deviceId, c->contextId, c->streamId), c->correlationId, text_of(name),
-	    c->bytes);
+	push_activity(t, RING_DEVICE, category, c->start, c->end,
+		      queue_of(t, c->deviceId, c->contextId, c->streamId), c->correlationId,
+		      text_of(name), c->bytes);
 }
 
 static void put_fill(struct thread *t, const fill_record *f)
 {
-	put(t, RING_DEVICE, RING_COPY_DEVICE, f->start, f->end,
-	    queue_of(t, f->deviceId, f->contextId, f->streamId), f->correlationId,
-	    text_of("Memset"), f->bytes);
+	push_activity(t, RING_DEVICE, RING_COPY_DEVICE, f->start, f->end,
+		      queue_of(t, f->deviceId, f->contextId, f->streamId), f->correlationId,
+		      text_of("Memset"), f->bytes);
 }
 
 /* Of the thread that made the call, which is another one. */
@@ -241,9 +242,10 @@ static void put_call(struct thread *t, const CUpti_ActivityAPI *a, bool driver)
 		learn_call(a->cbid, driver);
 	if (calls[driver][a->cbid].use == CALL_SKIPPED)
 		return;
-	put(t, RING_SLICE_OF,
-	    calls[driver][a->cbid].use == CALL_WAITS ? RING_CUDA_WAIT : RING_CUDA_CALL, a->start,
-	    a->end, a->threadId, a->correlationId, text_of(calls[driver][a->cbid].name), 0);
+	push_activity(t, RING_SLICE_OF,
+		      calls[driver][a->cbid].use == CALL_WAITS ? RING_CUDA_WAIT : RING_CUDA_CALL,
+		      a->start, a->end, a->threadId, a->correlationId,
+		      text_of(calls[driver][a->cbid].name), 0);
 }
 
 static void put_activity(struct thread *t, const CUpti_Activity *a)
@@ -261,9 +263,9 @@ static void put_activity(struct thread *t, const CUpti_Activity *a)
 	case CUPTI_ACTIVITY_KIND_MEMCPY2: {
 		const CUpti_ActivityMemcpyPtoP4 *p = record;
 
-		put(t, RING_DEVICE, RING_COPY_DEVICE, p->start, p->end,
-		    queue_of(t, p->deviceId, p->contextId, p->streamId), p->correlationId,
-		    text_of("Memcpy PtoP"), p->bytes);
+		push_activity(t, RING_DEVICE, RING_COPY_DEVICE, p->start, p->end,
+			      queue_of(t, p->deviceId, p->contextId, p->streamId), p->correlationId,
+			      text_of("Memcpy PtoP"), p->bytes);
 		break;
 	}
 	case CUPTI_ACTIVITY_KIND_MEMSET:
@@ -298,7 +300,7 @@ static void CUPTIAPI on_complete(CUcontext context, uint32_t stream, uint8_t *bu
 
 	(void)size;
 	if (enter()) {
-		t = thread_self();
+		t = thread_current();
 		while (t && valid &&
 		       call_cuptiActivityGetNextRecord(buffer, valid, &a) == CUPTI_SUCCESS)
 			put_activity(t, a);
@@ -319,12 +321,12 @@ static uint64_t CUPTIAPI on_time(void)
 
 /* ---- arming ---- */
 
-static void refuse(const char *why)
+static void refuse_cuda(const char *why)
 {
 	char text[160];
 
-	snprintf(text, sizeof(text), "CUDA: %s; what its devices do is not recorded", why);
-	hook_tell(RING_HOOK_CUDA, RING_HOOK_UNKNOWN, text);
+	snprintf(text, sizeof(text), "CUDA: %s; device activity is not recorded", why);
+	hook_report(RING_HOOK_CUDA, RING_HOOK_UNKNOWN, text);
 }
 
 static bool find_functions(void *library)
@@ -352,7 +354,7 @@ static void agree_on_time(void)
 		offset_ns = (int64_t)(now_ns() - theirs);
 }
 
-static bool begin(void)
+static bool begin_cupti(void)
 {
 	uint32_t working = 0;
 
@@ -366,7 +368,7 @@ static bool begin(void)
 	return working > 0;
 }
 
-static void *load(void)
+static void *load_cupti(void)
 {
 	char name[32];
 	void *library;
@@ -376,29 +378,29 @@ static void *load(void)
 	return library ? library : dlopen("libcupti.so", RTLD_NOW | RTLD_LOCAL);
 }
 
-static void arm(void)
+static void arm_cuda(void)
 {
 	uint32_t version = 0;
-	void *library = load();
+	void *library = load_cupti();
 	char text[64];
 
 	if (!library || !find_functions(library)) {
-		refuse("libcupti.so was not found (LD_LIBRARY_PATH)");
+		refuse_cuda("libcupti.so was not found (set LD_LIBRARY_PATH)");
 		return;
 	}
 	call_cuptiGetVersion(&version);
 	if (MAJOR(version) != MAJOR(CUPTI_API_VERSION)) {
-		snprintf(text, sizeof(text), "CUPTI is of version %u, the recorder of %u", version,
-			 CUPTI_API_VERSION);
-		refuse(text);
+		snprintf(text, sizeof(text), "CUPTI has version %u, the recorder was built for %u",
+			 version, CUPTI_API_VERSION);
+		refuse_cuda(text);
 		return;
 	}
-	if (!begin()) {
-		refuse("CUPTI does not allow it, or another profiler uses it");
+	if (!begin_cupti()) {
+		refuse_cuda("CUPTI refused, or another profiler uses it");
 		return;
 	}
 	snprintf(text, sizeof(text), "CUPTI %u", version);
-	hook_tell(RING_HOOK_CUDA, RING_HOOK_ARMED, text);
+	hook_report(RING_HOOK_CUDA, RING_HOOK_ARMED, text);
 	atomic_store(&armed, 1);
 }
 
@@ -409,7 +411,7 @@ void cuda_remove(void)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
 		call_cuptiActivityDisable(kinds[i]);
 	call_cuptiActivityFlushPeriod(0);
-	hook_tell(RING_HOOK_CUDA, RING_HOOK_REMOVED, NULL);
+	hook_report(RING_HOOK_CUDA, RING_HOOK_REMOVED, NULL);
 }
 
 EXPORT int InitializeInjection(void);
@@ -420,7 +422,7 @@ EXPORT int InitializeInjection(void)
 
 	recorder_busy = 1;
 	if (recorder_process && !atomic_load(&armed))
-		arm();
+		arm_cuda();
 	recorder_busy = busy;
 	return 1;
 }

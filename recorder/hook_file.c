@@ -1,15 +1,18 @@
 /*
- * hook_file.c: reads and writes of files, one record each, and calls on sockets and pipes, which are counted. The
- * wrappers here are what patch.c puts in the place of the C library's functions. What goes around these functions
- * (mapped files, io_uring, system calls made by hand) is not seen; the collector compares with /proc/PID/io.
+ * hook_file.c: wrappers of the C library's file functions: one record per read and write of a file; calls on sockets and
+ * pipes are only counted. patch.c puts them in place. I/O that does not use these functions (mapped files, io_uring, direct
+ * system calls) is not seen here; the collector compares with /proc/PID/io.
  */
 #include "recorder.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <linux/close_range.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -21,27 +24,94 @@
 
 /* ---- what a descriptor is ---- */
 
+/*
+ * Known without asking the system in a hook: from the call that gave the descriptor, and for those that were there before
+ * from a look at the start. What comes by other ways (passed over a socket, made by libraries within the C library) is
+ * looked up by the watcher; until then calls on it count as those on pipes.
+ */
 #define DESCRIPTORS 65536
+#define DEVICES "/dev/"
+#define SHARED_MEMORY "/dev/shm/"
 
-enum descriptor_kind { DESCRIPTOR_NEW, DESCRIPTOR_FILE, DESCRIPTOR_SOCKET, DESCRIPTOR_OTHER };
+enum descriptor_kind {
+	DESCRIPTOR_UNKNOWN,
+	DESCRIPTOR_ASKED,  /* a call came before it was known */
+	DESCRIPTOR_OPENED, /* by a path: a file, most likely */
+	DESCRIPTOR_FILE,
+	DESCRIPTOR_SOCKET,
+	DESCRIPTOR_OTHER,
+	DESCRIPTOR_OURS
+};
 
-static uint8_t
-	kinds[DESCRIPTORS]; /* looked up once; forgotten when the number is given out again */
+/* The kind, and above it a count of changes, by which the watcher sees that the number was given out again meanwhile. */
+#define KIND_BITS 3
+static _Atomic uint16_t kinds[DESCRIPTORS];
+static _Atomic uint32_t kinds_asked;
+static _Atomic int highest;
 
-static void forget(int fd)
+static enum descriptor_kind kind_in(uint16_t entry)
 {
-	if (fd >= 0 && fd < DESCRIPTORS)
-		kinds[fd] = DESCRIPTOR_NEW;
+	return (enum descriptor_kind)(entry & ((1u << KIND_BITS) - 1));
 }
 
-static enum descriptor_kind look_up(int fd)
+/* A child of vfork has a table of its own, but its parent's memory. */
+static void set_kind(int fd, enum descriptor_kind kind)
+{
+	uint16_t entry;
+
+	if (fd < 0 || fd >= DESCRIPTORS || recorder_busy == BUSY_CHILD)
+		return;
+	entry = atomic_load_explicit(&kinds[fd], memory_order_relaxed);
+	atomic_store_explicit(&kinds[fd],
+			      (uint16_t)(((entry >> KIND_BITS) + 1u) << KIND_BITS | kind),
+			      memory_order_relaxed);
+	if (UNLIKELY(fd > atomic_load_explicit(&highest, memory_order_relaxed)))
+		atomic_store_explicit(&highest, fd, memory_order_relaxed);
+}
+
+static void forget_descriptor(int fd)
+{
+	set_kind(fd, DESCRIPTOR_UNKNOWN);
+}
+
+void descriptor_is_ours(int fd, bool ours)
+{
+	set_kind(fd, ours ? DESCRIPTOR_OURS : DESCRIPTOR_UNKNOWN);
+}
+
+/* A program that closes all numbers there are does not mean the recorder's, which it did not open. A child may. */
+static bool is_ours(int fd)
+{
+	return fd >= 0 && fd < DESCRIPTORS && *recorder_generation && recorder_busy != BUSY_CHILD &&
+	       kind_in(atomic_load(&kinds[fd])) == DESCRIPTOR_OURS;
+}
+
+static void set_kind_of_path(int fd, const char *path)
+{
+	set_kind(fd, strncmp(path, DEVICES, sizeof(DEVICES) - 1) != 0 ||
+				     strncmp(path, SHARED_MEMORY, sizeof(SHARED_MEMORY) - 1) == 0
+			     ? DESCRIPTOR_OPENED
+			     : DESCRIPTOR_ASKED);
+	if (fd >= 0)
+		atomic_store_explicit(&kinds_asked, 1, memory_order_relaxed);
+}
+
+static void copy_kind(int from, int to)
+{
+	enum descriptor_kind kind =
+		from >= 0 && from < DESCRIPTORS ? kind_in(atomic_load(&kinds[from])) : 0;
+
+	set_kind(to, kind == DESCRIPTOR_OURS ? DESCRIPTOR_UNKNOWN : kind);
+}
+
+static enum descriptor_kind look_up_descriptor(int fd)
 {
 	struct sockaddr_storage address = { 0 };
 	socklen_t len = sizeof(address);
 	struct stat st;
 
 	if (fstat(fd, &st) != 0)
-		return DESCRIPTOR_OTHER;
+		return DESCRIPTOR_UNKNOWN;
 	if (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode))
 		return DESCRIPTOR_FILE;
 	if (S_ISSOCK(st.st_mode) && getsockname(fd, (struct sockaddr *)&address, &len) == 0 &&
@@ -50,19 +120,64 @@ static enum descriptor_kind look_up(int fd)
 	return DESCRIPTOR_OTHER;
 }
 
+static void look_at_descriptor(int fd, bool all)
+{
+	uint16_t entry = atomic_load(&kinds[fd]);
+	enum descriptor_kind kind = kind_in(entry);
+
+	if (kind == DESCRIPTOR_ASKED || kind == DESCRIPTOR_OPENED ||
+	    (all && kind == DESCRIPTOR_UNKNOWN))
+		atomic_compare_exchange_strong(
+			&kinds[fd], &entry,
+			(uint16_t)((entry >> KIND_BITS) << KIND_BITS | look_up_descriptor(fd)));
+}
+
+/* At the start, all that there are; later those that hooks have asked for. */
+void descriptors_look(bool all)
+{
+	DIR *folder = all ? opendir("/proc/self/fd") : NULL;
+	struct dirent *entry;
+
+	while (folder && (entry = readdir(folder)) != NULL) {
+		int fd = (int)strtol(entry->d_name, NULL, 10);
+
+		if (entry->d_name[0] != '.' && fd < DESCRIPTORS && fd != dirfd(folder))
+			look_at_descriptor(fd, true);
+	}
+	if (folder)
+		closedir(folder);
+	if (all || !atomic_exchange(&kinds_asked, 0))
+		return;
+	for (int fd = 0; fd <= atomic_load(&highest); fd++)
+		look_at_descriptor(fd, false);
+}
+
 static enum descriptor_kind kind_of(int fd)
 {
+	uint16_t entry;
+
 	if (fd < 0 || fd >= DESCRIPTORS)
 		return DESCRIPTOR_OTHER;
-	if (!kinds[fd])
-		kinds[fd] = (uint8_t)look_up(fd);
-	return (enum descriptor_kind)kinds[fd];
+	entry = atomic_load_explicit(&kinds[fd], memory_order_relaxed);
+	switch (kind_in(entry)) {
+	case DESCRIPTOR_UNKNOWN:
+		atomic_compare_exchange_strong(&kinds[fd], &entry,
+					       (uint16_t)(entry | DESCRIPTOR_ASKED));
+		if (fd > atomic_load_explicit(&highest, memory_order_relaxed))
+			atomic_store_explicit(&highest, fd, memory_order_relaxed);
+		atomic_store_explicit(&kinds_asked, 1, memory_order_relaxed);
+		return DESCRIPTOR_OTHER;
+	case DESCRIPTOR_OPENED:
+		return DESCRIPTOR_FILE;
+	default:
+		return kind_in(entry);
+	}
 }
 
 /* ---- what is recorded ---- */
 
-static void record(struct thread *t, const char *name, enum ring_category category, uint64_t start,
-		   uint64_t end, int fd, uint64_t bytes)
+static void push_file_record(struct thread *t, const char *name, enum ring_category category,
+			     uint64_t start, uint64_t end, int fd, uint64_t bytes)
 {
 	push(t, &(struct ring_record){ .start_ns = start,
 				       .dur_ns = ns_since(start, end),
@@ -70,11 +185,110 @@ static void record(struct thread *t, const char *name, enum ring_category catego
 				       .kind = RING_SLICE,
 				       .category = (uint16_t)category,
 				       .stream = (uint32_t)fd,
-				       .name = text_again(t, name) });
+				       .name = text_number_cached(t, name) });
 }
 
-/* After a call that moved bytes; errno is the caller's. */
-static void moved(const char *name, bool reads, int fd, uint64_t start, ssize_t bytes)
+/* ---- calls that come too fast ---- */
+
+/*
+ * A record costs some 100 ns, as much as half a small read. Calls that come faster than one in RATE_NS are therefore counted,
+ * and one in some is recorded, such that records are about RATE_RECORD_NS apart. Which one is random, so that calls which
+ * alternate are not mistaken. The record says how many calls it stands for; counts and bytes stay exact. Only calls on
+ * the same open file as the last record are left out.
+ */
+#define RATE_NS 5000u
+#define RATE_RECORD_NS 100000u
+#define RATE_WINDOW 256u /* records by which the rate is known */
+#define RATE_RECORDS 32u /* while calls are sampled */
+#define RATE_MOST 1024u
+
+/* After a record that stands for so many calls. Single long gaps, in which others had the processor, do not count. */
+static void adjust_rate(struct thread *t, struct call_rate *r, uint64_t start, uint32_t calls)
+{
+	uint64_t gap = ns_since(r->last_ns, start) / calls;
+
+	r->last_ns = start;
+	r->seen++;
+	if (gap < RATE_NS) {
+		r->fast++;
+		r->fast_ns += (uint32_t)gap;
+	}
+	if (r->seen >= (r->every > 1 ? RATE_RECORDS : RATE_WINDOW)) {
+		uint32_t mean = r->fast ? r->fast_ns / r->fast : RATE_NS;
+
+		r->every = r->fast * 4 >= r->seen * 3 ? RATE_RECORD_NS / (mean ? mean : 1) : 1;
+		r->every = r->every < RATE_MOST ? r->every : RATE_MOST;
+		r->seen = r->fast = r->fast_ns = 0;
+	}
+	r->left = r->every > 1 ? 1 + roll_dice(t) % (2 * r->every - 1) : 0;
+}
+
+/* The thread, when this call is only counted. */
+static inline struct thread *only_counted(unsigned which, int fd)
+{
+	struct thread *t = recorder_thread;
+
+	if (LIKELY(!t || t->rates[which].left <= 1))
+		return NULL;
+	if (UNLIKELY(recorder_busy || t->generation != *recorder_generation ||
+		     t->rates[which].fd != fd ||
+		     t->rates[which].entry !=
+			     atomic_load_explicit(&kinds[fd], memory_order_relaxed)))
+		return NULL;
+	return t;
+}
+
+static inline void count_sampled(struct thread *t, unsigned which, ssize_t bytes)
+{
+	struct ring_sampled *s = &t->ring->sampled[which];
+
+	t->rates[which].left--;
+	atomic_store_explicit(&s->calls, atomic_load_explicit(&s->calls, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	if (bytes > 0)
+		atomic_store_explicit(&s->bytes,
+				      atomic_load_explicit(&s->bytes, memory_order_relaxed) +
+					      (uint64_t)bytes,
+				      memory_order_relaxed);
+}
+
+/* A file's: with the calls that were counted since the last record. */
+static void push_sampled(struct thread *t, unsigned which, const char *name, bool reads,
+			 uint64_t start, uint64_t end, int fd, uint64_t bytes)
+{
+	struct ring_sampled *s = &t->ring->sampled[which];
+	uint32_t calls = (uint32_t)atomic_load_explicit(&s->calls, memory_order_relaxed) + 1;
+	uint32_t text = text_number_cached(t, name);
+	uint64_t head = t->head;
+
+	bytes += atomic_load_explicit(&s->bytes, memory_order_relaxed);
+	atomic_store_explicit(&s->name, text, memory_order_relaxed);
+	atomic_store_explicit(&s->taken, (uint32_t)t->head + 1, memory_order_relaxed);
+	if (reads) {
+		count_calls(t, RING_READS, calls, calls * ns_since(start, end), bytes);
+		count_calls(t, RING_FILE_READS, calls, calls * ns_since(start, end), bytes);
+	}
+	push(t, &(struct ring_record){ .start_ns = start,
+				       .dur_ns = ns_since(start, end),
+				       .bytes = bytes,
+				       .kind = RING_SLICE,
+				       .category = reads ? RING_FILE_READ : RING_FILE_WRITE,
+				       .stream = (uint32_t)fd,
+				       .name = text,
+				       .calls = calls > 1 ? calls : 0 });
+	if (t->head != head) { /* else it was dropped: the next one takes the others */
+		atomic_store_explicit(&s->calls, 0, memory_order_release); /* behind the record */
+		atomic_store_explicit(&s->bytes, 0, memory_order_relaxed);
+	}
+	atomic_store_explicit(&s->taken, 0, memory_order_release);
+	t->rates[which].fd = fd;
+	t->rates[which].entry = atomic_load_explicit(&kinds[fd], memory_order_relaxed);
+	adjust_rate(t, &t->rates[which], start, calls);
+}
+
+/* After a call that moved bytes; errno is the caller's. `which`: of those that may be sampled, or RING_SAMPLED. */
+static void record_transfer(const char *name, unsigned which, bool reads, int fd, uint64_t start,
+			    ssize_t bytes)
 {
 	uint64_t end = now_ns(), len = bytes > 0 ? (uint64_t)bytes : 0;
 	int error = errno;
@@ -82,16 +296,23 @@ static void moved(const char *name, bool reads, int fd, uint64_t start, ssize_t 
 
 	if (!enter())
 		return;
-	t = thread_self();
+	t = thread_current();
 	if (t) {
-		if (reads)
+		enum descriptor_kind kind = kind_of(fd);
+		bool sampled = which < RING_SAMPLED && kind == DESCRIPTOR_FILE;
+
+		if (reads && !sampled)
 			count_call(t, RING_READS, ns_since(start, end), len);
-		switch (kind_of(fd)) {
+		switch (kind) {
 		case DESCRIPTOR_FILE:
+			if (sampled) {
+				push_sampled(t, which, name, reads, start, end, fd, len);
+				break;
+			}
 			if (reads)
 				count_call(t, RING_FILE_READS, ns_since(start, end), len);
-			record(t, name, reads ? RING_FILE_READ : RING_FILE_WRITE, start, end, fd,
-			       len);
+			push_file_record(t, name, reads ? RING_FILE_READ : RING_FILE_WRITE, start,
+					 end, fd, len);
 			break;
 		case DESCRIPTOR_SOCKET:
 			count_call(t, reads ? RING_RECEIVE : RING_SEND, ns_since(start, end), len);
@@ -105,7 +326,7 @@ static void moved(const char *name, bool reads, int fd, uint64_t start, ssize_t 
 	errno = error;
 }
 
-static void counted(enum ring_counter counter, uint64_t start, ssize_t bytes)
+static void count_socket_call(enum ring_counter counter, uint64_t start, ssize_t bytes)
 {
 	uint64_t end = now_ns();
 	int error = errno;
@@ -113,37 +334,38 @@ static void counted(enum ring_counter counter, uint64_t start, ssize_t bytes)
 
 	if (!enter())
 		return;
-	t = thread_self();
+	t = thread_current();
 	if (t)
 		count_call(t, counter, ns_since(start, end), bytes > 0 ? (uint64_t)bytes : 0);
 	leave();
 	errno = error;
 }
 
-static void opened(const char *name, int fd, uint64_t start)
+static void record_open(const char *name, const char *path, int fd, uint64_t start)
 {
 	uint64_t end = now_ns();
 	int error = errno;
 	struct thread *t;
 
-	forget(fd);
+	if (fd >= 0)
+		set_kind_of_path(fd, path);
 	if (!enter())
 		return;
-	t = thread_self();
+	t = thread_current();
 	if (t)
-		record(t, name, RING_FILE_OPEN, start, end, fd, 0);
+		push_file_record(t, name, RING_FILE_OPEN, start, end, fd, 0);
 	leave();
 	errno = error;
 }
 
-static void mapped(int fd, size_t len)
+static void count_mapping(int fd, size_t len)
 {
 	int error = errno;
 	struct thread *t;
 
 	if (!enter())
 		return;
-	t = thread_self();
+	t = thread_current();
 	if (t && kind_of(fd) == DESCRIPTOR_FILE)
 		count_call(t, RING_MAPPED, 0, len);
 	leave();
@@ -156,14 +378,15 @@ static void mapped(int fd, size_t len)
 
 static __thread uint64_t stdio_bytes __attribute__((tls_model("initial-exec")));
 
-static void buffered(const char *name, bool reads, FILE *file, uint64_t start, size_t bytes)
+static void record_stdio(const char *name, bool reads, FILE *file, uint64_t start, size_t bytes)
 {
 	uint64_t end = now_ns();
 	int error = errno;
 
 	stdio_bytes += bytes;
 	if (ns_since(start, end) >= STDIO_NS) {
-		moved(name, reads, fileno_unlocked(file), start, (ssize_t)stdio_bytes);
+		record_transfer(name, RING_SAMPLED, reads, fileno_unlocked(file), start,
+				(ssize_t)stdio_bytes);
 		stdio_bytes = 0;
 	}
 	errno = error;
@@ -178,15 +401,44 @@ enum patch_index {
 	PATCHES
 };
 
+/* Those whose calls are sampled when they come fast. */
+enum sampled_call {
+	S_read,
+	S___read_chk,
+	S_pread,
+	S_pread64,
+	S___pread_chk,
+	S___pread64_chk,
+	S_readv,
+	S_preadv,
+	S_preadv64,
+	S_write,
+	S_pwrite,
+	S_pwrite64,
+	S_writev,
+	S_SAMPLED
+};
+_Static_assert(S_SAMPLED <= RING_SAMPLED, "layout");
+
 #define REAL(name) ((__typeof__(&my_##name))file_patches[P_##name].real)
 
 #define MOVE(result, name, reads, fd, params, args)                                                \
 	static result my_##name params                                                             \
 	{                                                                                          \
-		uint64_t start = now_ns();                                                         \
-		result n = REAL(name) args;                                                        \
+		struct thread *counted = only_counted(S_##name, fd);                               \
+		uint64_t start;                                                                    \
+		result n;                                                                          \
                                                                                                    \
-		moved(#name, reads, fd, start, (ssize_t)n);                                        \
+		if (counted) {                                                                     \
+			n = REAL(name) args;                                                       \
+			/* a handler may have ended the recording meanwhile */                     \
+			if (LIKELY(counted->generation == *recorder_generation))                   \
+				count_sampled(counted, S_##name, (ssize_t)n);                      \
+			return n;                                                                  \
+		}                                                                                  \
+		start = now_ns();                                                                  \
+		n = REAL(name) args;                                                               \
+		record_transfer(#name, S_##name, reads, fd, start, (ssize_t)n);                    \
 		return n;                                                                          \
 	}
 
@@ -196,7 +448,7 @@ enum patch_index {
 		uint64_t start = now_ns();                                                         \
 		result n = REAL(name) args;                                                        \
                                                                                                    \
-		counted(counter, start, bytes);                                                    \
+		count_socket_call(counter, start, bytes);                                          \
 		return n;                                                                          \
 	}
 
@@ -220,8 +472,19 @@ MOVE(ssize_t, pwrite, false, fd, (int fd, const void *from, size_t len, off_t at
 MOVE(ssize_t, pwrite64, false, fd, (int fd, const void *from, size_t len, off64_t at),
      (fd, from, len, at))
 MOVE(ssize_t, writev, false, fd, (int fd, const struct iovec *v, int n_v), (fd, v, n_v))
-MOVE(int, fsync, false, fd, (int fd), (fd))
-MOVE(int, fdatasync, false, fd, (int fd), (fd))
+
+/* Never fast. */
+#define FLUSH(name)                                                                                \
+	static int my_##name(int fd)                                                               \
+	{                                                                                          \
+		uint64_t start = now_ns();                                                         \
+		int status = REAL(name)(fd);                                                       \
+                                                                                                   \
+		record_transfer(#name, RING_SAMPLED, false, fd, start, status);                    \
+		return status;                                                                     \
+	}
+FLUSH(fsync)
+FLUSH(fdatasync)
 
 COUNT(ssize_t, send, RING_SEND, n, (int fd, const void *from, size_t len, int flags),
       (fd, from, len, flags))
@@ -252,7 +515,7 @@ COUNT(int, epoll_pwait, RING_POLL, 0,
       (int fd, struct epoll_event *events, int most, int ms, const sigset_t *mask),
       (fd, events, most, ms, mask))
 
-/* What is read from a mapping is seen by nobody: that there is one is counted. */
+/* Reads from a mapping cannot be seen: that there is one is counted. */
 #define MAP(name, offset)                                                                          \
 	static void *my_##name(void *at, size_t len, int protection, int flags, int fd, offset o)  \
 	{                                                                                          \
@@ -260,7 +523,7 @@ COUNT(int, epoll_pwait, RING_POLL, 0,
                                                                                                    \
 		if (fd >= 0 && map != MAP_FAILED && (protection & PROT_READ) &&                    \
 		    !(protection & PROT_EXEC))                                                     \
-			mapped(fd, len);                                                           \
+			count_mapping(fd, len);                                                    \
 		return map;                                                                        \
 	}
 MAP(mmap, off_t)
@@ -282,7 +545,7 @@ MAP(mmap64, off64_t)
 		uint64_t start = now_ns();                                                         \
 		int fd = REAL(name)(path, flags, mode);                                            \
                                                                                                    \
-		opened("open", fd, start);                                                         \
+		record_open("open", path, fd, start);                                              \
 		return fd;                                                                         \
 	}
 OPEN(open)
@@ -295,7 +558,7 @@ OPEN(open64)
 		uint64_t start = now_ns();                                                         \
 		int fd = REAL(name)(folder, path, flags, mode);                                    \
                                                                                                    \
-		opened("open", fd, start);                                                         \
+		record_open("open", path, fd, start);                                              \
 		return fd;                                                                         \
 	}
 OPENAT(openat)
@@ -307,7 +570,7 @@ OPENAT(openat64)
 		uint64_t start = now_ns();                                                         \
 		FILE *file = REAL(name)(path, mode);                                               \
                                                                                                    \
-		opened("fopen", file ? fileno_unlocked(file) : -1, start);                         \
+		record_open("fopen", path, file ? fileno_unlocked(file) : -1, start);              \
 		return file;                                                                       \
 	}
 FOPEN(fopen)
@@ -318,7 +581,7 @@ static size_t my_fread(void *to, size_t size, size_t count, FILE *file)
 	uint64_t start = now_ns();
 	size_t n = REAL(fread)(to, size, count, file);
 
-	buffered("fread", true, file, start, n * size);
+	record_stdio("fread", true, file, start, n * size);
 	return n;
 }
 
@@ -327,7 +590,7 @@ static size_t my_fread_unlocked(void *to, size_t size, size_t count, FILE *file)
 	uint64_t start = now_ns();
 	size_t n = REAL(fread_unlocked)(to, size, count, file);
 
-	buffered("fread", true, file, start, n * size);
+	record_stdio("fread", true, file, start, n * size);
 	return n;
 }
 
@@ -336,7 +599,7 @@ static size_t my___fread_chk(void *to, size_t room, size_t size, size_t count, F
 	uint64_t start = now_ns();
 	size_t n = REAL(__fread_chk)(to, room, size, count, file);
 
-	buffered("fread", true, file, start, n * size);
+	record_stdio("fread", true, file, start, n * size);
 	return n;
 }
 
@@ -345,7 +608,7 @@ static size_t my_fwrite(const void *from, size_t size, size_t count, FILE *file)
 	uint64_t start = now_ns();
 	size_t n = REAL(fwrite)(from, size, count, file);
 
-	buffered("fwrite", false, file, start, n * size);
+	record_stdio("fwrite", false, file, start, n * size);
 	return n;
 }
 
@@ -354,7 +617,7 @@ static char *my_fgets(char *to, int size, FILE *file)
 	uint64_t start = now_ns();
 	char *line = REAL(fgets)(to, size, file);
 
-	buffered("fgets", true, file, start, line ? strlen(line) : 0);
+	record_stdio("fgets", true, file, start, line ? strlen(line) : 0);
 	return line;
 }
 
@@ -363,7 +626,7 @@ static ssize_t my_getline(char **line, size_t *size, FILE *file)
 	uint64_t start = now_ns();
 	ssize_t n = REAL(getline)(line, size, file);
 
-	buffered("getline", true, file, start, n > 0 ? (size_t)n : 0);
+	record_stdio("getline", true, file, start, n > 0 ? (size_t)n : 0);
 	return n;
 }
 
@@ -372,49 +635,124 @@ static ssize_t my_getdelim(char **line, size_t *size, int end, FILE *file)
 	uint64_t start = now_ns();
 	ssize_t n = REAL(getdelim)(line, size, end, file);
 
-	buffered("getdelim", true, file, start, n > 0 ? (size_t)n : 0);
+	record_stdio("getdelim", true, file, start, n > 0 ? (size_t)n : 0);
 	return n;
 }
 
-/* Numbers that may mean something else from here on. */
+/* Numbers that mean nothing from here on. */
 
 static int my_close(int fd)
 {
-	forget(fd);
+	if (UNLIKELY(is_ours(fd))) {
+		errno = EBADF; /* as without the recorder */
+		return -1;
+	}
+	forget_descriptor(fd);
 	return REAL(close)(fd);
 }
 
 static int my_fclose(FILE *file)
 {
-	forget(fileno_unlocked(file));
+	forget_descriptor(fileno_unlocked(file));
 	return REAL(fclose)(file);
+}
+
+/* All but the recorder's. */
+static int my_close_range(unsigned first, unsigned last, int flags)
+{
+	unsigned end = (unsigned)atomic_load(&highest), from = first;
+	int status = 0;
+
+	for (unsigned fd = first; fd <= end && fd <= last; fd++) {
+		if (!is_ours((int)fd)) {
+			if (!(flags & CLOSE_RANGE_CLOEXEC))
+				forget_descriptor((int)fd);
+			continue;
+		}
+		if (from < fd)
+			status |= REAL(close_range)(from, fd - 1, flags);
+		from = fd + 1;
+	}
+	return from <= last && from >= first ? status | REAL(close_range)(from, last, flags)
+					     : status;
+}
+
+static void my_closefrom(int first)
+{
+	int end = atomic_load(&highest);
+	bool some = false;
+
+	for (int fd = first < 0 ? 0 : first; fd <= end && !some; fd++)
+		some = is_ours(fd);
+	if (!some)
+		REAL(closefrom)(first);
+	else
+		my_close_range(first < 0 ? 0 : (unsigned)first, ~0u, 0);
+}
+
+/* Numbers that mean something else from here on. */
+
+static int my_dup(int from)
+{
+	int fd = REAL(dup)(from);
+
+	copy_kind(from, fd);
+	return fd;
 }
 
 static int my_dup2(int from, int to)
 {
-	forget(to);
-	return REAL(dup2)(from, to);
+	int fd = REAL(dup2)(from, to);
+
+	if (fd >= 0 && from != to)
+		copy_kind(from, fd);
+	return fd;
 }
 
 static int my_dup3(int from, int to, int flags)
 {
-	forget(to);
-	return REAL(dup3)(from, to, flags);
+	int fd = REAL(dup3)(from, to, flags);
+
+	copy_kind(from, fd);
+	return fd;
 }
+
+#define FCNTL(name)                                                                                \
+	static int my_##name(int fd, int command, long arg)                                        \
+	{                                                                                          \
+		int result = REAL(name)(fd, command, arg);                                         \
+                                                                                                   \
+		if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)                              \
+			copy_kind(fd, result);                                                     \
+		return result;                                                                     \
+	}
+FCNTL(fcntl)
+FCNTL(fcntl64)
 
 static int my_socket(int domain, int type, int protocol)
 {
 	int fd = REAL(socket)(domain, type, protocol);
 
-	forget(fd);
+	set_kind(fd, domain == AF_UNIX ? DESCRIPTOR_OTHER : DESCRIPTOR_SOCKET);
 	return fd;
+}
+
+static int my_socketpair(int domain, int type, int protocol, int fds[2])
+{
+	int status = REAL(socketpair)(domain, type, protocol, fds);
+
+	if (status == 0) {
+		set_kind(fds[0], DESCRIPTOR_OTHER);
+		set_kind(fds[1], DESCRIPTOR_OTHER);
+	}
+	return status;
 }
 
 static int my_accept(int fd, struct sockaddr *from, socklen_t *len)
 {
 	int got = REAL(accept)(fd, from, len);
 
-	forget(got);
+	copy_kind(fd, got);
 	return got;
 }
 
@@ -422,7 +760,7 @@ static int my_accept4(int fd, struct sockaddr *from, socklen_t *len, int flags)
 {
 	int got = REAL(accept4)(fd, from, len, flags);
 
-	forget(got);
+	copy_kind(fd, got);
 	return got;
 }
 
@@ -430,8 +768,10 @@ static int my_pipe(int fds[2])
 {
 	int status = REAL(pipe)(fds);
 
-	forget(fds[0]);
-	forget(fds[1]);
+	if (status == 0) {
+		set_kind(fds[0], DESCRIPTOR_OTHER);
+		set_kind(fds[1], DESCRIPTOR_OTHER);
+	}
 	return status;
 }
 
@@ -439,9 +779,38 @@ static int my_pipe2(int fds[2], int flags)
 {
 	int status = REAL(pipe2)(fds, flags);
 
-	forget(fds[0]);
-	forget(fds[1]);
+	if (status == 0) {
+		set_kind(fds[0], DESCRIPTOR_OTHER);
+		set_kind(fds[1], DESCRIPTOR_OTHER);
+	}
 	return status;
+}
+
+static int my_eventfd(unsigned value, int flags)
+{
+	int fd = REAL(eventfd)(value, flags);
+
+	set_kind(fd, DESCRIPTOR_OTHER);
+	return fd;
+}
+
+#define MKSTEMP(name)                                                                              \
+	static int my_##name(char *path)                                                           \
+	{                                                                                          \
+		int fd = REAL(name)(path);                                                         \
+                                                                                                   \
+		set_kind(fd, DESCRIPTOR_FILE);                                                     \
+		return fd;                                                                         \
+	}
+MKSTEMP(mkstemp)
+MKSTEMP(mkstemp64)
+
+static int my_memfd_create(const char *name, unsigned flags)
+{
+	int fd = REAL(memfd_create)(name, flags);
+
+	set_kind(fd, DESCRIPTOR_FILE);
+	return fd;
 }
 
 struct patch file_patches[] = {

@@ -5,7 +5,7 @@
  * channel's begin to the last one's end, and is recorded on a queue of the communicator.
  *
  * Events are slots that are given out in turns and never freed, since NCCL does not say when a collective is complete:
- * a channel that comes very late finds a slot of somebody else's, not somebody else's memory.
+ * a channel that comes very late finds the slot of another operation, never freed memory.
  */
 #include "nccl_abi.h"
 #include "recorder.h"
@@ -21,7 +21,7 @@
 #define FIRST_QUEUE 512u /* OpenCL's are below */
 
 struct communicator {
-	_Atomic uint32_t taken, told;
+	_Atomic uint32_t taken, recorded;
 	uint32_t version;
 	char name[80], device[16];
 	_Atomic int64_t offset_ns; /* from the device's timer to the clock; 0 = not known */
@@ -43,8 +43,8 @@ struct channel {
 	uint64_t start_ns, timer_start_ns, timer_end_ns;
 };
 
-/* What all versions tell of an event. */
-struct told {
+/* What an event has in all versions of the interface. */
+struct nccl_event {
 	uint64_t type;
 	void *parent;
 	const char *function, *data_type;
@@ -69,7 +69,7 @@ static uint32_t queue_of(const struct communicator *c)
 
 static void tell_queue(struct thread *t, struct communicator *c)
 {
-	if (atomic_exchange(&c->told, t->generation) == t->generation)
+	if (atomic_exchange(&c->recorded, t->generation) == t->generation)
 		return;
 	push(t, &(struct ring_record){ .start_ns = now_ns(),
 				       .kind = RING_QUEUE,
@@ -78,15 +78,15 @@ static void tell_queue(struct thread *t, struct communicator *c)
 				       .id = text_of(c->device) });
 }
 
-static void record(struct operation *o, enum ring_kind kind, enum ring_category category,
-		   const char *prefix, uint64_t start, uint64_t end)
+static void push_nccl_record(struct operation *o, enum ring_kind kind, enum ring_category category,
+			     const char *prefix, uint64_t start, uint64_t end)
 {
 	struct thread *t;
 	char name[32];
 
 	if (!enter())
 		return;
-	t = thread_self();
+	t = thread_current();
 	if (t) {
 		snprintf(name, sizeof(name), "%s%s", prefix, o->function);
 		tell_queue(t, o->communicator);
@@ -103,7 +103,7 @@ static void record(struct operation *o, enum ring_kind kind, enum ring_category 
 }
 
 /* All channels that were open have ended. */
-static void settle(struct operation *o)
+static void settle_operation(struct operation *o)
 {
 	uint64_t first, last;
 
@@ -112,7 +112,7 @@ static void settle(struct operation *o)
 	first = atomic_exchange(&o->first_ns, UINT64_MAX);
 	last = atomic_exchange(&o->last_ns, 0);
 	if (first <= last)
-		record(o, RING_DEVICE, RING_COLLECTIVE, "nccl", first, last);
+		push_nccl_record(o, RING_DEVICE, RING_COLLECTIVE, "nccl", first, last);
 }
 
 static bool is_complete(struct operation *o)
@@ -142,7 +142,7 @@ static uint64_t data_size(const char *type)
 	return 0;
 }
 
-static struct operation *operation_start(struct communicator *c, const struct told *told)
+static struct operation *operation_start(struct communicator *c, const struct nccl_event *event)
 {
 	for (uint32_t i = 0; i < OPERATIONS; i++) {
 		struct operation *o =
@@ -151,12 +151,12 @@ static struct operation *operation_start(struct communicator *c, const struct to
 		if (atomic_load(&o->open))
 			continue;
 		if (o->communicator)
-			settle(o); /* some channels of it never came */
+			settle_operation(o); /* some channels of it never came */
 		o->communicator = c;
 		snprintf(o->function, sizeof(o->function), "%s",
-			 told->function ? told->function : "operation");
-		o->bytes = told->count * data_size(told->data_type);
-		o->expected = told->channels ? told->channels : 1;
+			 event->function ? event->function : "operation");
+		o->bytes = event->count * data_size(event->data_type);
+		o->expected = event->channels ? event->channels : 1;
 		o->id = atomic_fetch_add(&last_id, 1) * 2 + 1; /* CUDA's are even */
 		atomic_store(&o->stopped, 0);
 		atomic_store(&o->first_ns, UINT64_MAX);
@@ -169,10 +169,10 @@ static struct operation *operation_start(struct communicator *c, const struct to
 
 static void operation_stop(struct operation *o)
 {
-	record(o, RING_SLICE, RING_CUDA_CALL, "nccl:", o->start_ns, now_ns());
+	push_nccl_record(o, RING_SLICE, RING_CUDA_CALL, "nccl:", o->start_ns, now_ns());
 	atomic_store(&o->stopped, 1);
 	if (is_complete(o))
-		settle(o);
+		settle_operation(o);
 }
 
 /* ---- channels ---- */
@@ -185,10 +185,10 @@ static bool is_operation(const void *p)
 	       (at - begin) % sizeof(struct operation) == 0;
 }
 
-static struct channel *channel_start(const struct told *told)
+static struct channel *channel_start(const struct nccl_event *event)
 {
 	/* Of another process: its pointers mean nothing here. */
-	if (!is_operation(told->parent) || (told->pid && told->pid != getpid()))
+	if (!is_operation(event->parent) || (event->pid && event->pid != getpid()))
 		return NULL;
 	for (uint32_t i = 0; i < 64; i++) {
 		struct channel *c = &channels[atomic_fetch_add(&next_channel, 1) % CHANNELS];
@@ -196,9 +196,9 @@ static struct channel *channel_start(const struct told *told)
 
 		if (!atomic_compare_exchange_strong(&c->taken, &none, 1))
 			continue;
-		c->operation = told->parent;
+		c->operation = event->parent;
 		c->start_ns = now_ns();
-		c->timer_start_ns = told->timer_ns;
+		c->timer_start_ns = event->timer_ns;
 		c->timer_end_ns = 0;
 		atomic_fetch_add(&c->operation->open, 1);
 		return c;
@@ -217,7 +217,7 @@ static int64_t learn_offset(struct communicator *c, uint64_t host_ns, uint64_t t
 	return now;
 }
 
-static void lower(_Atomic uint64_t *value, uint64_t to)
+static void lower_to(_Atomic uint64_t *value, uint64_t to)
 {
 	uint64_t old = atomic_load(value);
 
@@ -244,13 +244,13 @@ static void channel_stop(struct channel *c)
 			(uint64_t)learn_offset(o->communicator, end, c->timer_end_ns);
 		end = start + (c->timer_end_ns - c->timer_start_ns);
 	}
-	lower(&o->first_ns, start);
+	lower_to(&o->first_ns, start);
 	raise_to(&o->last_ns, end);
 	atomic_fetch_add(&o->done, 1);
 	atomic_store(&c->taken, 0);
 	atomic_fetch_sub(&o->open, 1);
 	if (is_complete(o))
-		settle(o);
+		settle_operation(o);
 }
 
 /* ---- what NCCL calls ---- */
@@ -272,8 +272,8 @@ static void name_device(char *name, size_t size)
 		dlclose(library);
 }
 
-static int begin(void **context, int *mask, uint32_t version, const char *name, uint64_t hash,
-		 int ranks, int rank)
+static int begin_communicator(void **context, int *mask, uint32_t version, const char *name,
+			      uint64_t hash, int ranks, int rank)
 {
 	char title[48];
 
@@ -288,7 +288,7 @@ static int begin(void **context, int *mask, uint32_t version, const char *name, 
 		if (!atomic_compare_exchange_strong(&c->taken, &none, 1))
 			continue;
 		c->version = version;
-		atomic_store(&c->told, 0);
+		atomic_store(&c->recorded, 0);
 		atomic_store(&c->offset_ns, 0);
 		if (ranks > 0)
 			snprintf(c->name, sizeof(c->name), "%.24s %.16llx, rank %d of %d",
@@ -303,11 +303,11 @@ static int begin(void **context, int *mask, uint32_t version, const char *name, 
 		break;
 	}
 	snprintf(title, sizeof(title), "NCCL profiler interface %u", version);
-	hook_tell(RING_HOOK_NCCL, RING_HOOK_ARMED, title);
+	hook_report(RING_HOOK_NCCL, RING_HOOK_ARMED, title);
 	return 0;
 }
 
-static int end(void *context)
+static int end_communicator(void *context)
 {
 	struct communicator *c = context;
 
@@ -316,19 +316,19 @@ static int end(void *context)
 	return 0;
 }
 
-static int start(void *context, void **handle, const struct told *told)
+static int start_event(void *context, void **handle, const struct nccl_event *event)
 {
 	*handle = NULL;
 	if (!context)
 		return 0;
-	if (told->type == NCCL_COLLECTIVE || told->type == NCCL_POINT_TO_POINT)
-		*handle = operation_start(context, told);
-	else if (told->type == NCCL_PROXY_OPERATION || told->type == NCCL_KERNEL_CHANNEL)
-		*handle = channel_start(told);
+	if (event->type == NCCL_COLLECTIVE || event->type == NCCL_POINT_TO_POINT)
+		*handle = operation_start(context, event);
+	else if (event->type == NCCL_PROXY_OPERATION || event->type == NCCL_KERNEL_CHANNEL)
+		*handle = channel_start(event);
 	return 0;
 }
 
-static int stop(void *handle)
+static int stop_event(void *handle)
 {
 	if (!handle)
 		return 0;
@@ -365,46 +365,46 @@ static const char *const types_v1[] = { "Int8",	  "Uint8",   "Int32",	"Uint32", 
 
 static int start_v1(void *context, void **handle, const struct nccl_event_v1 *e)
 {
-	struct told told = { .type = e->type, .parent = e->parent };
+	struct nccl_event event = { .type = e->type, .parent = e->parent };
 
 	if (e->type == NCCL_COLLECTIVE) {
-		told.function = NAME_OF(functions_v1, e->collective.function);
-		told.data_type = NAME_OF(types_v1, e->collective.data_type);
-		told.count = e->collective.count;
+		event.function = NAME_OF(functions_v1, e->collective.function);
+		event.data_type = NAME_OF(types_v1, e->collective.data_type);
+		event.count = e->collective.count;
 	} else if (e->type == NCCL_POINT_TO_POINT) {
-		told.function = NAME_OF(functions_v1, e->point.function);
-		told.data_type = NAME_OF(types_v1, e->point.data_type);
-		told.count = e->point.count;
+		event.function = NAME_OF(functions_v1, e->point.function);
+		event.data_type = NAME_OF(types_v1, e->point.data_type);
+		event.count = e->point.count;
 	} else if (e->type == NCCL_PROXY_OPERATION) {
-		told.pid = e->proxy.pid;
+		event.pid = e->proxy.pid;
 	}
-	return start(context, handle, &told);
+	return start_event(context, handle, &event);
 }
 
 /* Later ones differ in where things are. Versions 1 and 2 have no kernel channels, and how many proxy operations
- * there will be is not told. */
+ * there will be is unknown. */
 #define START(version, kernel_channels, channels_of_point, timer)                                  \
 	static int start_v##version(void *context, void **handle,                                  \
 				    const struct nccl_event_v##version *e)                         \
 	{                                                                                          \
-		struct told told = { .type = e->type, .parent = e->parent };                       \
+		struct nccl_event event = { .type = e->type, .parent = e->parent };                \
                                                                                                    \
 		if (e->type == NCCL_COLLECTIVE) {                                                  \
-			told.function = e->collective.function;                                    \
-			told.data_type = e->collective.data_type;                                  \
-			told.count = e->collective.count;                                          \
-			told.channels = (kernel_channels) ? e->collective.channels : 0;            \
+			event.function = e->collective.function;                                   \
+			event.data_type = e->collective.data_type;                                 \
+			event.count = e->collective.count;                                         \
+			event.channels = (kernel_channels) ? e->collective.channels : 0;           \
 		} else if (e->type == NCCL_POINT_TO_POINT) {                                       \
-			told.function = e->point.function;                                         \
-			told.data_type = e->point.data_type;                                       \
-			told.count = e->point.count;                                               \
-			told.channels = channels_of_point;                                         \
+			event.function = e->point.function;                                        \
+			event.data_type = e->point.data_type;                                      \
+			event.count = e->point.count;                                              \
+			event.channels = channels_of_point;                                        \
 		} else if (e->type == NCCL_PROXY_OPERATION) {                                      \
-			told.pid = e->proxy.pid;                                                   \
+			event.pid = e->proxy.pid;                                                  \
 		} else if (e->type == NCCL_KERNEL_CHANNEL) {                                       \
-			told.timer_ns = timer;                                                     \
+			event.timer_ns = timer;                                                    \
 		}                                                                                  \
-		return start(context, handle, &told);                                              \
+		return start_event(context, handle, &event);                                       \
 	}
 
 START(2, false, 0, 0)
@@ -414,17 +414,17 @@ START(5, true, e->point.channels, e->kernel.timer_ns)
 
 static int begin_v1(void **context, int *mask)
 {
-	return begin(context, mask, 1, NULL, 0, 0, 0);
+	return begin_communicator(context, mask, 1, NULL, 0, 0, 0);
 }
 
 static int begin_v2(void **context, int *mask)
 {
-	return begin(context, mask, 2, NULL, 0, 0, 0);
+	return begin_communicator(context, mask, 2, NULL, 0, 0, 0);
 }
 
 static int begin_v3(void **context, int *mask)
 {
-	return begin(context, mask, 3, NULL, 0, 0, 0);
+	return begin_communicator(context, mask, 3, NULL, 0, 0, 0);
 }
 
 static int begin_v4(void **context, int *mask, const char *name, uint64_t hash, int nodes,
@@ -432,7 +432,7 @@ static int begin_v4(void **context, int *mask, const char *name, uint64_t hash, 
 {
 	(void)nodes;
 	(void)log;
-	return begin(context, mask, 4, name, hash, ranks, rank);
+	return begin_communicator(context, mask, 4, name, hash, ranks, rank);
 }
 
 static int begin_v5(void **context, uint64_t id, int *mask, const char *name, int nodes, int ranks,
@@ -440,13 +440,14 @@ static int begin_v5(void **context, uint64_t id, int *mask, const char *name, in
 {
 	(void)nodes;
 	(void)log;
-	return begin(context, mask, 5, name, id, ranks, rank);
+	return begin_communicator(context, mask, 5, name, id, ranks, rank);
 }
 
 #define PLUGIN(version, on_state)                                                                  \
 	extern const struct nccl_plugin_v##version ncclProfiler_v##version;                        \
 	EXPORT const struct nccl_plugin_v##version ncclProfiler_v##version = {                     \
-		"opwatch", begin_v##version, start_v##version, stop, on_state, end                 \
+		"opwatch",  begin_v##version, start_v##version,                                    \
+		stop_event, on_state,	      end_communicator                                     \
 	}
 
 PLUGIN(1, keep_state);

@@ -25,7 +25,7 @@ static const struct _cl_icd_dispatch *next;
 static struct {
 	_Atomic(cl_command_queue) handle;
 	_Atomic int64_t offset_ns; /* what is added to the device's times; 0 = not known */
-	_Atomic uint32_t told;	   /* generation in which the queue was told */
+	_Atomic uint32_t recorded; /* generation in which the queue was recorded */
 } queues[QUEUES];
 static _Atomic uint64_t last_id;
 
@@ -71,7 +71,7 @@ static void tell_queue(struct thread *t, uint32_t number, cl_command_queue queue
 {
 	char device[128], name[32];
 
-	if (atomic_exchange(&queues[number].told, t->generation) == t->generation)
+	if (atomic_exchange(&queues[number].recorded, t->generation) == t->generation)
 		return;
 	device_name(queue, device, sizeof(device));
 	snprintf(name, sizeof(name), "queue %u", number);
@@ -92,7 +92,7 @@ static void record_call(const char *name, enum ring_category category, uint64_t 
 
 	if (!enter())
 		return;
-	t = thread_self();
+	t = thread_current();
 	if (t) {
 		uint32_t number = queue ? queue_number(queue) : 0;
 
@@ -130,7 +130,7 @@ static void record_done(const struct command *c, uint64_t queued, uint64_t start
 
 	if (!enter())
 		return;
-	t = thread_self();
+	t = thread_current();
 	if (t)
 		push(t, &(struct ring_record){ .start_ns = start + (uint64_t)offset,
 					       .dur_ns = end - start,
@@ -162,9 +162,9 @@ static void CL_CALLBACK on_done(cl_event event, cl_int status, void *arg)
 }
 
 /* A command was queued: the event is the program's, who may release it, or ours. */
-static void follow(cl_command_queue queue, cl_event event, bool theirs, const char *call,
-		   bool waits, enum ring_category category, const char *name, uint64_t bytes,
-		   uint64_t start)
+static void follow_command(cl_command_queue queue, cl_event event, bool theirs, const char *call,
+			   bool waits, enum ring_category category, const char *name,
+			   uint64_t bytes, uint64_t start)
 {
 	uint64_t id = atomic_fetch_add(&last_id, 1) + 1;
 	struct command *c = malloc(sizeof(*c));
@@ -200,7 +200,8 @@ static void follow(cl_command_queue queue, cl_event event, bool theirs, const ch
 		cl_int status = next->call args;                                                   \
                                                                                                    \
 		if (status == CL_SUCCESS)                                                          \
-			follow(queue, *where, event != NULL, #call, blocks, what, bytes, start);   \
+			follow_command(queue, *where, event != NULL, #call, blocks, what, bytes,   \
+				       start);                                                     \
 		return status;                                                                     \
 	}
 
@@ -253,8 +254,8 @@ static void *CL_API_CALL my_clEnqueueMapBuffer(cl_command_queue queue, cl_mem me
 						PASS_WAITS, &result);
 
 	if (mapped && result == CL_SUCCESS)
-		follow(queue, *where, event != NULL, "clEnqueueMapBuffer", blocking, TO_HOST, size,
-		       start);
+		follow_command(queue, *where, event != NULL, "clEnqueueMapBuffer", blocking,
+			       TO_HOST, size, start);
 	if (status)
 		*status = result;
 	return mapped;
@@ -277,8 +278,8 @@ static cl_int CL_API_CALL my_clEnqueueNDRangeKernel(cl_command_queue queue, cl_k
 	    CL_SUCCESS)
 		snprintf(name, sizeof(name),
 			 "kernel"); /* a name that is longer than there is room for */
-	follow(queue, *where, event != NULL, "clEnqueueNDRangeKernel", false, RING_KERNEL, name, 0,
-	       start);
+	follow_command(queue, *where, event != NULL, "clEnqueueNDRangeKernel", false, RING_KERNEL,
+		       name, 0, start);
 	return status;
 }
 
@@ -314,16 +315,16 @@ static cl_int CL_API_CALL my_clBuildProgram(cl_program program, cl_uint count,
 	return status;
 }
 
-/* ---- queues that tell times ---- */
+/* ---- queues with profiling enabled ---- */
 
 /* A handle that belonged to another queue before. */
-static cl_command_queue made(cl_command_queue queue)
+static cl_command_queue forget_old_queue(cl_command_queue queue)
 {
 	uint32_t number = queue ? queue_number(queue) : 0;
 
 	if (number) {
 		atomic_store(&queues[number].offset_ns, 0);
-		atomic_store(&queues[number].told, 0);
+		atomic_store(&queues[number].recorded, 0);
 	}
 	return queue;
 }
@@ -332,11 +333,11 @@ static cl_command_queue CL_API_CALL my_clCreateCommandQueue(cl_context context, 
 							    cl_command_queue_properties properties,
 							    cl_int *status)
 {
-	return made(next->clCreateCommandQueue(context, device,
-					       properties | CL_QUEUE_PROFILING_ENABLE, status));
+	return forget_old_queue(next->clCreateCommandQueue(
+		context, device, properties | CL_QUEUE_PROFILING_ENABLE, status));
 }
 
-#define PROPERTIES 64
+#define PROPERTIES 32
 
 static cl_command_queue CL_API_CALL
 my_clCreateCommandQueueWithProperties(cl_context context, cl_device_id device,
@@ -362,7 +363,8 @@ my_clCreateCommandQueueWithProperties(cl_context context, cl_device_id device,
 		list[count++] = CL_QUEUE_PROFILING_ENABLE;
 	}
 	list[count] = 0;
-	return made(next->clCreateCommandQueueWithProperties(context, device, list, status));
+	return forget_old_queue(
+		next->clCreateCommandQueueWithProperties(context, device, list, status));
 }
 
 /* ---- what the loader asks ---- */
@@ -409,6 +411,6 @@ EXPORT CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries,
 	*our_entries = sizeof(ours) / sizeof(void *);
 	*layer = &ours;
 	if (recorder_process)
-		hook_tell(RING_HOOK_OPENCL, RING_HOOK_ARMED, "OpenCL layer");
+		hook_report(RING_HOOK_OPENCL, RING_HOOK_ARMED, "OpenCL layer");
 	return CL_SUCCESS;
 }

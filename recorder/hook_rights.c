@@ -1,11 +1,11 @@
 /*
- * hook_rights.c: calls by which a program changes what it may do, and which the recorder must not spoil. Some are for
- * programs of one thread only, others count for the calling thread alone, and the C library ends a program whose threads
- * differ: for as long as such a call takes the watcher is not there, and the one that follows has the same rights as the
- * thread that called. A program that shuts itself into a sandbox may be ended for any call that it does not make
- * itself: from then on nothing is recorded, and the collector is told why.
+ * hook_rights.c: wrappers of calls by which a program changes its privileges, which the recorder must not disturb. Some need
+ * a program of one thread, others apply to the calling thread alone, and the C library ends a program whose threads differ.
+ * So the watcher thread ends before the call and is started again afterwards, by the calling thread, with its privileges.
+ * A sandbox (seccomp) may kill a program for any system call that it does not make itself: from then on nothing is
+ * recorded, and the collector learns why.
  *
- * Not seen are such calls of programs that make them by themselves instead of through the C library.
+ * Calls that do not go through the C library are not seen: the watcher looks for their effect and ends (watcher.c).
  */
 #include "recorder.h"
 
@@ -27,12 +27,13 @@ enum patch_index { P_prctl, P_syscall, P_capset, P_unshare, P_setns, PATCHES };
 enum effect { NO_EFFECT, ON_THREAD, ON_ALL };
 
 #define SANDBOXED                                                                                  \
-	"it has put itself into a sandbox (seccomp), which may end it for what it does not do "    \
-	"itself: nothing is recorded from then on"
+	"it entered a sandbox (seccomp) that could kill it for the recorder's system calls: "      \
+	"recording stopped at that point"
 
 /* ---- before and after ---- */
 
-/* A child that shares the memory with its parent until it executes something must leave everything alone. */
+/* A child that shares the memory with its parent until it executes something must leave everything alone. One of vfork is
+ * known (hook_start.c). */
 static bool is_borrowed(void)
 {
 	return *recorder_generation && (uint32_t)getpid() != recorder_process->pid;
@@ -41,33 +42,39 @@ static bool is_borrowed(void)
 static void prepare_sandbox(bool no_clock)
 {
 	if (*recorder_generation) {
-		hook_tell(RING_HOOK_FILES, RING_HOOK_UNKNOWN, SANDBOXED);
+		hook_report(RING_HOOK_FILES, RING_HOOK_UNKNOWN, SANDBOXED);
 		atomic_store(&recorder_process->state, RING_STOP);
-		watcher_rest();
+		watcher_stop();
 	}
+	watcher_ban();
 	process_retire(); /* a child that has recorded nothing so far, or a watcher that did not come */
 	if (no_clock)
 		patches_undo();
 }
 
 /* Whether there was a watcher, which is to be back afterwards. */
-static bool begin(enum effect effect, bool no_clock)
+static bool begin_rights_change(enum effect effect, bool no_clock)
 {
 	int error = errno;
 	bool rested = false;
 
-	if (effect == NO_EFFECT || !recorder_process || is_borrowed() || !enter())
+	if (effect == NO_EFFECT || !recorder_process ||
+	    (effect == ON_THREAD && !watcher_is_there()) || !enter())
 		return false;
+	if (is_borrowed()) {
+		leave();
+		return false;
+	}
 	if (effect == ON_ALL)
 		prepare_sandbox(no_clock);
 	else if (*recorder_generation)
-		rested = watcher_rest();
+		rested = watcher_stop();
 	leave();
 	errno = error;
 	return rested;
 }
 
-static void finish(bool rested)
+static void finish_rights_change(bool rested)
 {
 	int error = errno;
 
@@ -121,6 +128,16 @@ static enum effect effect_of_call(long number, long a, long b)
 		return effect_of_unshare(a);
 	case SYS_capset:
 	case SYS_setns:
+	case SYS_setuid:
+	case SYS_setgid:
+	case SYS_setreuid:
+	case SYS_setregid:
+	case SYS_setresuid:
+	case SYS_setresgid:
+	case SYS_setfsuid:
+	case SYS_setfsgid:
+	case SYS_setgroups:
+	case SYS_landlock_restrict_self:
 		return ON_THREAD;
 	default:
 		return NO_EFFECT;
@@ -131,10 +148,13 @@ static enum effect effect_of_call(long number, long a, long b)
 
 static int my_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
-	bool rested = begin(effect_of_prctl(option, (long)a), takes_clock(option, (long)a));
+	bool rested =
+		begin_rights_change(effect_of_prctl(option, (long)a), takes_clock(option, (long)a));
 	int result = REAL(prctl)(option, a, b, c, d);
 
-	finish(rested);
+	if (option == PR_SET_NAME && result == 0)
+		thread_set_name((const char *)a);
+	finish_rights_change(rested);
 	return result;
 }
 
@@ -145,10 +165,10 @@ static __attribute__((noinline)) long changing_call(long number, long a, long b,
 {
 	bool no_clock = (number == SYS_prctl && takes_clock(a, b)) ||
 			(number == SYS_seccomp && a == SECCOMP_SET_MODE_STRICT);
-	bool rested = begin(effect_of_call(number, a, b), no_clock);
+	bool rested = begin_rights_change(effect_of_call(number, a, b), no_clock);
 	long result = REAL(syscall)(number, a, b, c, d, e, f);
 
-	finish(rested);
+	finish_rights_change(rested);
 	return result;
 }
 
@@ -162,28 +182,28 @@ static long my_syscall(long number, long a, long b, long c, long d, long e, long
 
 static int my_capset(void *head, const void *rights)
 {
-	bool rested = begin(ON_THREAD, false);
+	bool rested = begin_rights_change(ON_THREAD, false);
 	int result = REAL(capset)(head, rights);
 
-	finish(rested);
+	finish_rights_change(rested);
 	return result;
 }
 
 static int my_unshare(int flags)
 {
-	bool rested = begin(effect_of_unshare(flags), false);
+	bool rested = begin_rights_change(effect_of_unshare(flags), false);
 	int result = REAL(unshare)(flags);
 
-	finish(rested);
+	finish_rights_change(rested);
 	return result;
 }
 
 static int my_setns(int fd, int type)
 {
-	bool rested = begin(ON_THREAD, false);
+	bool rested = begin_rights_change(ON_THREAD, false);
 	int result = REAL(setns)(fd, type);
 
-	finish(rested);
+	finish_rights_change(rested);
 	return result;
 }
 
@@ -195,6 +215,14 @@ struct patch rights_patches[] = {
 	[P_setns] = { "setns", (void *)my_setns, NULL },
 	[PATCHES] = { NULL, NULL, NULL },
 };
+
+void *rights_wrapper(void *real)
+{
+	for (size_t i = 0; real && i < PATCHES; i++)
+		if (rights_patches[i].real == real)
+			return rights_patches[i].wrapper;
+	return real;
+}
 
 /* ---- at the start ---- */
 

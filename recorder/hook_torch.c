@@ -1,7 +1,9 @@
 /*
  * hook_torch.c: the operators of PyTorch, through the callbacks that its own profiler uses (at::RecordFunction).
  * Neither its headers nor its ABI at build time are needed: two functions are looked up by their C++ names, and the
- * one struct that is passed has been the same from 1.13 on. Versions that nobody looked at are refused.
+ * one struct that is passed has been the same from 1.13 on. Unchecked versions are refused.
+ *
+ * Operators that come too fast to record each are counted, and some are timed: torch_rate.c.
  *
  * Three callbacks, one per scope, so that each knows what it is called for: operators, backward nodes, and ranges
  * such as Optimizer.step, enumerate(DataLoader) and gloo:all_reduce.
@@ -43,17 +45,17 @@ static _Atomic uint32_t armed; /* 0: not yet, 1: yes, 2: never */
 
 /* The context that a start callback returns is an object with a virtual destructor: two entries, of which the
  * second one also frees. Contexts are the thread's own and only given back. */
-static void destroy(struct open_slice *s)
+static void destroy_context(struct open_slice *s)
 {
 	(void)s;
 }
 
-static void destroy_and_free(struct open_slice *s)
+static void destroy_and_free_context(struct open_slice *s)
 {
 	slice_close(s);
 }
 
-static void *const vtable[] = { (void *)destroy, (void *)destroy_and_free };
+static void *const vtable[] = { (void *)destroy_context, (void *)destroy_and_free_context };
 
 /* std::unique_ptr is returned through a hidden first argument. */
 static void *on_start(void **result, const void *function)
@@ -63,10 +65,30 @@ static void *on_start(void **result, const void *function)
 
 	(void)function;
 	if (enter()) {
-		t = thread_self();
+		t = thread_current();
 		slice = t ? slice_open(t) : NULL;
 		if (slice) {
 			slice->vtable = vtable;
+			slice->start_ns = now_ns();
+		}
+		leave();
+	}
+	*result = slice;
+	return result;
+}
+
+static void *on_operator_start(void **result, const void *function)
+{
+	struct open_slice *slice = NULL;
+	struct thread *t;
+
+	(void)function;
+	if (enter()) {
+		t = thread_current();
+		slice = t ? slice_open(t) : NULL;
+		if (slice) {
+			slice->vtable = vtable;
+			op_begins(t, slice);
 			slice->start_ns = now_ns();
 		}
 		leave();
@@ -83,7 +105,7 @@ static inline void on_end(const void *function, const struct open_slice *slice,
 
 	if (!slice || !enter())
 		return;
-	t = thread_self();
+	t = thread_current();
 	if (t) {
 		uint64_t now = now_ns();
 
@@ -92,14 +114,33 @@ static inline void on_end(const void *function, const struct open_slice *slice,
 					       .dur_ns = ns_since(slice->start_ns, now),
 					       .kind = slice->thread == t ? RING_SLICE : RING_SPAN,
 					       .category = (uint16_t)category,
-					       .name = name ? text_again(t, name) : 0 });
+					       .name = name ? text_number_cached(t, name) : 0 });
 	}
 	leave();
 }
 
 static void on_operator_end(const void *function, const struct open_slice *slice)
 {
-	on_end(function, slice, RING_OPERATOR);
+	struct thread *t;
+	uint64_t now;
+	const char *name;
+
+	if (!slice)
+		return;
+	if (!enter()) {
+		op_ends(NULL, slice, 0, NULL);
+		return;
+	}
+	t = thread_current();
+	now = t ? now_ns() : 0;
+	name = t ? name_of(function) : NULL;
+	if (!op_ends(t, slice, now, name) && t)
+		push(t, &(struct ring_record){ .start_ns = slice->start_ns,
+					       .dur_ns = ns_since(slice->start_ns, now),
+					       .kind = slice->thread == t ? RING_SLICE : RING_SPAN,
+					       .category = RING_OPERATOR,
+					       .name = name ? text_number_cached(t, name) : 0 });
+	leave();
 }
 
 static void on_backward_end(const void *function, const struct open_slice *slice)
@@ -169,13 +210,17 @@ static int find_library(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-static void refuse(const char *why, unsigned version)
+/* Steps and waits for batches are still seen, through the interpreter. */
+static void refuse_torch(const char *why, unsigned version)
 {
-	char text[160];
+	char text[240];
 
-	snprintf(text, sizeof(text), "PyTorch %u.%u: %s; its operators are not recorded",
+	snprintf(text, sizeof(text),
+		 "PyTorch %u.%u: %s; its operators are not recorded, but its steps (through hooks "
+		 "of its optimizers) and Python stacks are",
 		 version / 100, version % 100, why);
-	hook_tell(RING_HOOK_TORCH, RING_HOOK_UNKNOWN, text);
+	python_want_optimizers();
+	hook_report(RING_HOOK_TORCH, RING_HOOK_UNKNOWN, text);
 	atomic_store(&armed, 2);
 }
 
@@ -183,13 +228,13 @@ static void register_all(void)
 {
 	static const struct {
 		int scope;
-		void *end;
-	} kinds[] = { { SCOPE_FUNCTION, (void *)on_operator_end },
-		      { SCOPE_BACKWARD, (void *)on_backward_end },
-		      { SCOPE_USER, (void *)on_range_end } };
+		void *start, *end;
+	} kinds[] = { { SCOPE_FUNCTION, (void *)on_operator_start, (void *)on_operator_end },
+		      { SCOPE_BACKWARD, (void *)on_start, (void *)on_backward_end },
+		      { SCOPE_USER, (void *)on_start, (void *)on_range_end } };
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-		struct callback c = { .start = (void *)on_start,
+		struct callback c = { .start = kinds[i].start,
 				      .end = kinds[i].end,
 				      .probability = 1.0 };
 
@@ -198,14 +243,20 @@ static void register_all(void)
 	}
 }
 
+/* On the watcher's stack, or at the program's start. */
+#pragma GCC diagnostic push
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wstack-usage="
+#endif
 void torch_arm(void)
 {
 	char path[4096] = "";
 	void *library;
 	unsigned version;
 
-	if (atomic_load(&armed) == 1) /* a child has its parent's callbacks, but tells of its own */
-		hook_tell(RING_HOOK_TORCH, RING_HOOK_ARMED, title);
+	if (atomic_load(&armed) ==
+	    1) /* a child has its parent's callbacks, but a region of its own */
+		hook_report(RING_HOOK_TORCH, RING_HOOK_ARMED, title);
 	if (atomic_load(&armed) || !dl_iterate_phdr(find_library, path))
 		return;
 	library = dlopen(path, RTLD_NOLOAD | RTLD_NOW);
@@ -216,27 +267,31 @@ void torch_arm(void)
 		dlsym(library, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
 	*(void **)&remove_callback = dlsym(library, "_ZN2at14removeCallbackEm");
 	*(void **)&name_of = dlsym(library, "_ZNK2at14RecordFunction4nameEv");
+	if (version >= OLDEST && version <= NEWEST && add_callback && remove_callback && name_of)
+		op_rate_arm(library);
 	dlclose(library);
 	if (version < OLDEST || version > NEWEST) {
-		refuse("a version that the recorder does not know", version);
+		refuse_torch("the recorder does not know this version", version);
 		return;
 	}
 	if (!add_callback || !remove_callback || !name_of) {
-		refuse("its functions were not found", version);
+		refuse_torch("its profiling functions were not found", version);
 		return;
 	}
 	register_all();
 	snprintf(title, sizeof(title), "PyTorch %u.%u", version / 100, version % 100);
-	hook_tell(RING_HOOK_TORCH, RING_HOOK_ARMED, title);
+	hook_report(RING_HOOK_TORCH, RING_HOOK_ARMED, title);
 	atomic_store(&armed, 1);
 }
+#pragma GCC diagnostic pop
 
 void torch_remove(void)
 {
 	if (atomic_load(&armed) != 1)
 		return;
+	op_rate_remove();
 	for (size_t i = 0; i < sizeof(handles) / sizeof(*handles); i++)
 		remove_callback(handles[i]);
-	hook_tell(RING_HOOK_TORCH, RING_HOOK_REMOVED, NULL);
+	hook_report(RING_HOOK_TORCH, RING_HOOK_REMOVED, NULL);
 	atomic_store(&armed, 0);
 }

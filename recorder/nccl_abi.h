@@ -65,20 +65,24 @@ struct nccl_event_v1 {
 	};
 };
 
+/* What a collective begins with since version 2. */
+#define NCCL_NAMED_COLLECTIVE                                                                      \
+	const char *communicator;                                                                  \
+	uint64_t hash, sequence;                                                                   \
+	const char *function;                                                                      \
+	const void *from;                                                                          \
+	void *to;                                                                                  \
+	size_t count;                                                                              \
+	int root;                                                                                  \
+	const char *data_type;
+
 struct nccl_event_v2 {
 	uint8_t type;
 	void *parent;
 	int rank;
 	union {
 		struct {
-			const char *communicator;
-			uint64_t hash, sequence;
-			const char *function;
-			const void *from;
-			void *to;
-			size_t count;
-			int root;
-			const char *data_type;
+			NCCL_NAMED_COLLECTIVE
 			size_t traffic_bytes;
 			uint8_t channels, warps;
 			const char *algorithm, *protocol;
@@ -102,14 +106,7 @@ struct nccl_event_v3 {
 	int rank;
 	union {
 		struct {
-			const char *communicator;
-			uint64_t hash, sequence;
-			const char *function;
-			const void *from;
-			void *to;
-			size_t count;
-			int root;
-			const char *data_type;
+			NCCL_NAMED_COLLECTIVE
 			uint8_t channels, warps;
 			const char *algorithm, *protocol;
 		} collective;

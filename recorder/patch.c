@@ -1,10 +1,15 @@
 /*
- * patch.c: calls of the C library that go through the recorder. In every object that is loaded, the slots through
- * which it calls a function are pointed to our wrapper, which works the same whether the recorder was preloaded or
- * came later, and can be undone. Slots that lead elsewhere than to the function that everybody else sees (an
- * object's own `open`) are left alone. Nothing is remembered of the slots, since a library may have gone meanwhile; of
- * objects only that they have been dealt with: large programs have hundreds, with hundreds of thousands of slots. Most
- * of these lead to what the object itself defines, which shows without a look at the symbol and its name.
+ * patch.c: redirects calls of the C library to the recorder's wrappers. In every loaded object, the slots (GOT entries)
+ * through which it calls a function are pointed to the wrapper. That works the same whether the recorder was preloaded or
+ * attached, and can be undone. Slots that lead elsewhere than the function that all other objects use (an object's own
+ * `open`) are left alone. Called by watcher.c when libraries have been loaded.
+ *
+ * Slots are not remembered, since a library may be unloaded; of an object only that it was visited: large programs have
+ * hundreds of objects with hundreds of thousands of slots. Most slots lead to symbols that the object itself defines,
+ * which shows without reading the symbol and its name.
+ *
+ * This reads loaded objects through dl_iterate_phdr, not files: it runs inside other people's programs and cannot use
+ * wire/elf/elf_symbols.c, the reader of ELF files.
  */
 #include "recorder.h"
 
@@ -59,7 +64,14 @@ static void forget_objects(void)
 	patched = 0;
 }
 
-static int notice(struct dl_phdr_info *info, size_t size, void *arg)
+void patches_visit_again(void)
+{
+	for (uint32_t i = 0; i < KNOWN; i++)
+		known[i].done = false;
+	patched = 0;
+}
+
+static int notice_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	uintptr_t base = (uintptr_t)info->dlpi_phdr;
 	uint32_t at;
@@ -80,10 +92,11 @@ static int notice(struct dl_phdr_info *info, size_t size, void *arg)
 
 void patches_notice(void)
 {
-	dl_iterate_phdr(notice, NULL);
+	dl_iterate_phdr(notice_object, NULL);
 }
 
-static struct patch *const tables[] = { file_patches, rights_patches };
+static struct patch *const tables[] = { file_patches, rights_patches, start_patches,
+					marker_patches };
 
 #define FOR_PATCHES(p)                                                                             \
 	for (size_t table = 0; table < sizeof(tables) / sizeof(*tables); table++)                  \
@@ -94,11 +107,13 @@ static struct patch *const tables[] = { file_patches, rights_patches };
 
 struct patching {
 	bool undo;
-	uint32_t slots;				      /* that lead to a wrapper by now */
+	bool own_too;	/* calls of functions that the object itself has; not remembered */
+	uint32_t slots; /* that lead to a wrapper by now */
 	bool first_letters[256], second_letters[256]; /* most names are C++'s: _Z… */
 	const struct patch *list[PATCHES_MAX + 1];    /* 0 is not used */
 	uint8_t next[PATCHES_MAX + 1];		      /* in the same bucket, or 0 */
 	uint8_t buckets[BUCKETS];
+	uint8_t count;
 	uintptr_t own; /* an address in the recorder */
 	long page;
 };
@@ -116,31 +131,28 @@ static uint32_t bucket_of(const char *name)
 {
 	uint32_t hash = 0;
 
+	// cppcheck-suppress arrayIndexOutOfBoundsCond
 	for (int i = 0; i < 6 && name[i]; i++)
 		hash = hash * 31 + (unsigned char)name[i];
 	return hash % BUCKETS;
 }
 
-static void list_patches(struct patching *w)
+static void list_patch(struct patching *w, const struct patch *p)
 {
-	uint8_t count = 0;
+	uint32_t bucket = bucket_of(p->name);
 
-	FOR_PATCHES(p)
-	{
-		uint32_t bucket = bucket_of(p->name);
-
-		if (count == PATCHES_MAX)
-			return;
-		w->first_letters[(unsigned char)p->name[0]] = true;
-		w->second_letters[(unsigned char)p->name[1]] = true;
-		w->list[++count] = p;
-		w->next[count] = w->buckets[bucket];
-		w->buckets[bucket] = count;
-	}
+	if (w->count == PATCHES_MAX)
+		return;
+	w->first_letters[(unsigned char)p->name[0]] = true;
+	w->second_letters[(unsigned char)p->name[1]] = true;
+	w->list[++w->count] = p;
+	w->next[w->count] = w->buckets[bucket];
+	w->buckets[bucket] = w->count;
 }
 
 static const struct patch *patch_of(const struct patching *w, const char *name)
 {
+	// cppcheck-suppress arrayIndexOutOfBounds
 	if (!w->first_letters[(unsigned char)name[0]] || !w->second_letters[(unsigned char)name[1]])
 		return NULL;
 	for (uint8_t i = w->buckets[bucket_of(name)]; i; i = w->next[i])
@@ -171,8 +183,8 @@ static void visit_slot(struct patching *w, const struct object *o, const ElfW(Re
 	void **slot, *value;
 	bool unbound;
 
-	if (number >= o->own || (type != SLOT_JUMP && type != SLOT_DATA) ||
-	    symbol->st_shndx != SHN_UNDEF)
+	if ((type != SLOT_JUMP && type != SLOT_DATA) ||
+	    (!w->own_too && (number >= o->own || symbol->st_shndx != SHN_UNDEF)))
 		return;
 	p = patch_of(w, o->names + symbol->st_name);
 	if (!p)
@@ -199,12 +211,12 @@ static void visit_slots(struct patching *w, const struct object *o, uintptr_t ta
 		visit_slot(w, o, &r[i]);
 }
 
-static uintptr_t address(const struct object *o, uintptr_t value)
+static uintptr_t address_in(const struct object *o, uintptr_t value)
 {
 	return value < o->base ? o->base + value : value; /* some loaders leave them relative */
 }
 
-/* The table that others look symbols up in has those that are defined here, behind all others; an empty one tells
+/* The table that others look symbols up in has those that are defined here, behind all others; an empty one says
  * nothing. Programs at fixed addresses may have functions of others among them, with an address of their own. */
 static uint32_t first_own(const struct object *o, const uint32_t *hash)
 {
@@ -226,13 +238,13 @@ static void visit_dynamic(struct patching *w, struct object *o, const ElfW(Dyn) 
 	for (; d->d_tag != DT_NULL; d++) {
 		switch (d->d_tag) {
 		case DT_SYMTAB:
-			o->symbols = (const ElfW(Sym) *)address(o, d->d_un.d_ptr);
+			o->symbols = (const ElfW(Sym) *)address_in(o, d->d_un.d_ptr);
 			break;
 		case DT_STRTAB:
-			o->names = (const char *)address(o, d->d_un.d_ptr);
+			o->names = (const char *)address_in(o, d->d_un.d_ptr);
 			break;
 		case DT_JMPREL:
-			jump = address(o, d->d_un.d_ptr);
+			jump = address_in(o, d->d_un.d_ptr);
 			break;
 		case DT_PLTRELSZ:
 			jump_bytes = d->d_un.d_val;
@@ -241,7 +253,7 @@ static void visit_dynamic(struct patching *w, struct object *o, const ElfW(Dyn) 
 			rela = d->d_un.d_val == DT_RELA;
 			break;
 		case DT_RELA:
-			data = address(o, d->d_un.d_ptr);
+			data = address_in(o, d->d_un.d_ptr);
 			break;
 		case DT_RELASZ:
 			data_bytes = d->d_un.d_val;
@@ -250,7 +262,7 @@ static void visit_dynamic(struct patching *w, struct object *o, const ElfW(Dyn) 
 			relative = d->d_un.d_val * sizeof(ElfW(Rela));
 			break;
 		case DT_GNU_HASH:
-			hash = address(o, d->d_un.d_ptr);
+			hash = address_in(o, d->d_un.d_ptr);
 			break;
 		default:
 			break;
@@ -282,7 +294,7 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *arg)
 	uint32_t at = known_at((uintptr_t)info->dlpi_phdr), before = w->slots;
 
 	(void)size;
-	if (!w->undo && known[at].done)
+	if (!w->undo && !w->own_too && known[at].done)
 		return 0;
 	if (info->dlpi_name && is_left_alone(info->dlpi_name))
 		return 0;
@@ -302,7 +314,7 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *arg)
 	}
 	if (dynamic && !(w->own >= o.low && w->own < o.high))
 		visit_dynamic(w, &o, dynamic);
-	if (known[at].base) {
+	if (known[at].base && !w->own_too) {
 		known[at].done = true;
 		patched += w->slots - before;
 	}
@@ -315,7 +327,20 @@ static void visit_all(bool undo)
 			      .own = (uintptr_t)&patches_find_real,
 			      .page = sysconf(_SC_PAGESIZE) };
 
-	list_patches(&w);
+	FOR_PATCHES(p)
+	list_patch(&w, p);
+	dl_iterate_phdr(visit_object, &w);
+}
+
+void patches_redirect(struct patch *table, bool undo)
+{
+	struct patching w = { .undo = undo,
+			      .own_too = true,
+			      .own = (uintptr_t)&patches_find_real,
+			      .page = sysconf(_SC_PAGESIZE) };
+
+	for (const struct patch *p = table; p->name; p++)
+		list_patch(&w, p);
 	dl_iterate_phdr(visit_object, &w);
 }
 

@@ -1,12 +1,13 @@
 /*
- * process.c: the process as the collector sees it: its region of shared memory, the connection over which regions
- * and rings are handed over, and what happens after a fork. The collector is found through the environment, or is
- * given by whoever attached.
+ * process.c: the process as the collector sees it: its region of shared memory, the connection over which regions and rings
+ * are passed, and what happens after a fork. The collector is found through the environment, or given by `opwatch attach`.
+ * Called by thread.c, watcher.c and the hooks; the records themselves are in thread.c.
  */
 #include "recorder.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,14 @@
 #include <unistd.h>
 
 #define HIGH_DESCRIPTOR 400
+#define FROM_LIMIT 32
+#define LEAST_LIMIT 128
+#define FEW_DESCRIPTORS                                                                            \
+	"it may have fewer than 128 open files (ulimit -n), so that the recorder would take some " \
+	"that it needs: nothing is recorded"
+#define STRICT                                                                                     \
+	"its code enters the strict sandbox (seccomp) by an instruction of its own, which takes "  \
+	"the clock away from the recorder: nothing is recorded"
 #define REGION_BYTES ((size_t)RING_TEXT_OFFSET + RING_TEXT_BYTES)
 #define RENEWALS 16u /* a program that closes them time and again does not want them */
 
@@ -36,28 +45,40 @@ static struct {
 	bool wanted, forked;
 	int socket, region;
 	uint64_t socket_inode, region_inode;
+	int status; /* of /proc/self/status, opened ahead and not read */
+	uint64_t status_inode;
+	unsigned long filters;
 	struct ring_process *place; /* of the region that there was before */
 	uint32_t parent, renewed;
-} self = { .socket = -1, .region = -1 };
+} self = { .socket = -1, .region = -1, .status = -1 };
 
 /* ---- descriptors ---- */
 
-/* Out of the way of programs that count on low numbers. */
-static int move_high(int fd)
+static rlim_t descriptor_limit(void)
 {
-	int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR);
+	struct rlimit limit;
 
-	if (high < 0)
-		return fd;
-	close(fd);
+	return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
+/* A low number would be one that the program has not got. */
+int descriptor_move_high(int fd)
+{
+	rlim_t limit = descriptor_limit();
+	int from =
+		limit >= HIGH_DESCRIPTOR + FROM_LIMIT ? HIGH_DESCRIPTOR : (int)limit - FROM_LIMIT;
+	int high = fd < 0 || from < 3 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, from);
+
+	if (fd >= 0)
+		close(fd);
 	return high;
 }
 
-static uint64_t inode_of(int fd)
+uint64_t descriptor_inode(int fd)
 {
 	struct stat st;
 	int error = errno;
-	uint64_t inode = fstat(fd, &st) == 0 ? (uint64_t)st.st_ino : 0;
+	uint64_t inode = fstat(fd, &st) == 0 ? (uint64_t)st.st_ino ^ (uint64_t)st.st_dev << 40 : 0;
 
 	errno = error;
 	return inode;
@@ -65,7 +86,7 @@ static uint64_t inode_of(int fd)
 
 bool descriptor_is(int fd, uint64_t inode)
 {
-	return fd >= 0 && inode && inode_of(fd) == inode;
+	return fd >= 0 && inode && descriptor_inode(fd) == inode;
 }
 
 /* A limit on the size of files counts for memory files, too, and going beyond it is deadly. */
@@ -81,8 +102,9 @@ void *memory_new(const char *name, size_t size, void *at, int *fd, uint64_t *ino
 {
 	void *memory;
 
-	*fd = !is_allowed(size) ? -1
-				: move_high(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+	*fd = !is_allowed(size)
+		      ? -1
+		      : descriptor_move_high(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
 	if (*fd < 0)
 		return NULL;
 	memory = ftruncate(*fd, (off_t)size) == 0 ? mmap(at, size, PROT_READ | PROT_WRITE,
@@ -96,7 +118,7 @@ void *memory_new(const char *name, size_t size, void *at, int *fd, uint64_t *ino
 		*fd = -1;
 		return NULL;
 	}
-	*inode = inode_of(*fd);
+	*inode = descriptor_inode(*fd);
 	return memory;
 }
 
@@ -136,10 +158,12 @@ static bool send_message(int socket, enum ring_message_kind kind, uint32_t numbe
 bool process_is_connected(void)
 {
 	char byte;
+	ssize_t n;
 
 	if (!descriptor_is(self.socket, self.socket_inode))
 		return false;
-	return recv(self.socket, &byte, 1, MSG_DONTWAIT | MSG_PEEK) != 0;
+	n = recv(self.socket, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
 bool process_send(enum ring_message_kind kind, uint32_t number, int fd)
@@ -148,7 +172,66 @@ bool process_send(enum ring_message_kind kind, uint32_t number, int fd)
 	       send_message(self.socket, kind, number, fd);
 }
 
-static int dial(const char *path)
+/* ---- filters of system calls ---- */
+
+static unsigned long read_filters(int fd)
+{
+	static char text[4096]; /* one thread at a time comes here */
+	ssize_t len = syscall(SYS_read, fd, text, sizeof(text) - 1);
+
+	text[len > 0 ? len : 0] = '\0';
+	return len > 0 ? ring_filters(text) : ULONG_MAX;
+}
+
+static int open_status(void)
+{
+	return (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
+}
+
+static void close_status(void)
+{
+	if (descriptor_is(self.status, self.status_inode))
+		close(self.status);
+	descriptor_is_ours(self.status, false);
+	self.status = -1;
+}
+
+/* What the file says is made up when it is read, which is once. */
+static void open_status_ahead(void)
+{
+	int fd = open_status();
+
+	self.filters = read_filters(fd);
+	if (fd >= 0)
+		close(fd);
+	close_status();
+	self.status = descriptor_move_high(open_status());
+	self.status_inode = descriptor_inode(self.status);
+	descriptor_is_ours(self.status, true);
+}
+
+bool process_is_filtered(void)
+{
+	bool filtered = self.status < 0 || read_filters(self.status) > self.filters;
+
+	if (filtered)
+		return true;
+	open_status_ahead();
+	return false;
+}
+
+/* In a child, where the file that was opened ahead is its parent's. */
+static bool child_is_filtered(void)
+{
+	int fd = open_status();
+	bool filtered = fd < 0 || read_filters(fd) > self.filters;
+
+	if (fd >= 0)
+		close(fd);
+	return filtered;
+}
+
+static int connect_collector(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -160,13 +243,14 @@ static int dial(const char *path)
 		close(fd);
 		return -1;
 	}
-	return move_high(fd);
+	return descriptor_move_high(fd);
 }
 
 void process_hang_up(void)
 {
 	if (descriptor_is(self.socket, self.socket_inode))
 		close(self.socket);
+	descriptor_is_ours(self.socket, false);
 	self.socket = -1;
 }
 
@@ -176,14 +260,15 @@ bool process_reconnect(void)
 	process_hang_up();
 	if (!descriptor_is(self.region, self.region_inode))
 		return false;
-	self.socket = dial(self.socket_path);
-	self.socket_inode = self.socket < 0 ? 0 : inode_of(self.socket);
+	self.socket = connect_collector(self.socket_path);
+	self.socket_inode = self.socket < 0 ? 0 : descriptor_inode(self.socket);
+	descriptor_is_ours(self.socket, true);
 	return process_send(RING_HELLO, 0, self.region);
 }
 
 void process_refuse(const char *socket_path)
 {
-	int fd = dial(socket_path);
+	int fd = connect_collector(socket_path);
 
 	if (fd < 0)
 		return;
@@ -195,7 +280,7 @@ void process_refuse(const char *socket_path)
 
 static uint32_t command_text(void)
 {
-	char text[RING_TEXT_MAX];
+	static char text[RING_TEXT_MAX]; /* a child's first record may be on a small stack */
 	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
 	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text));
 
@@ -213,7 +298,7 @@ static uint32_t identity_text(void)
 		"SLURM_LOCALID", "SLURM_STEP_ID", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
 		"PMI_RANK",	 "PMI_SIZE",	  "OPWATCH_JOB",
 	};
-	char text[RING_TEXT_MAX];
+	static char text[RING_TEXT_MAX];
 	size_t at = 0;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -227,6 +312,10 @@ static uint32_t identity_text(void)
 			break;
 		at += (size_t)len + 1;
 	}
+	if (*marker_name() && at + sizeof(RING_ENV_MARKER) + RING_MARKER_MAX < sizeof(text))
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s=%s", RING_ENV_MARKER,
+				       marker_name()) +
+		      1;
 	return at ? text_number(text, at) : 0;
 }
 
@@ -241,7 +330,11 @@ static void read_clocks(struct ring_process *p)
 
 static struct ring_process *region_memory(struct ring_process *at)
 {
-	return memory_new("opwatch-process", REGION_BYTES, at, &self.region, &self.region_inode);
+	struct ring_process *p =
+		memory_new("opwatch-process", REGION_BYTES, at, &self.region, &self.region_inode);
+
+	descriptor_is_ours(self.region, p != NULL);
+	return p;
 }
 
 static bool region_new(void)
@@ -289,11 +382,14 @@ static void forget_parent(void)
 	if (self.socket >= 0)
 		process_hang_up();
 	threads_forget();
+	watcher_forget();
 	texts_forget();
 	if (recorder_process)
 		munmap(recorder_process, REGION_BYTES);
 	if (descriptor_is(self.region, self.region_inode))
 		close(self.region);
+	descriptor_is_ours(self.region, false);
+	open_status_ahead();
 	recorder_process = self.place = NULL;
 	self.region = self.socket = -1;
 }
@@ -306,29 +402,42 @@ bool process_is_wanted(void)
 	       atomic_load_explicit(&recorder_process->state, memory_order_relaxed) == RING_RUN;
 }
 
-/* A thread that comes while another one is at it goes without: its next record will find all ready. */
+static bool prepare_first(void)
+{
+	bool child = self.generation && recorder_process;
+
+	if (child && child_is_filtered())
+		return false;
+	if (child)
+		forget_parent();
+	if (!region_new())
+		return false;
+	process_reconnect();
+	*recorder_generation = ++self.generation;
+	threads_provide(1);
+	if (self.forked && watcher_is_wanted())
+		watcher_start();
+	return true;
+}
+
+/* A thread that comes while another one is at it goes without: its next record will find all ready. In a child this is
+ * the only place where a hook makes system calls: most children execute something before they record, and there is no
+ * other thread that could. */
 bool process_prepare(void)
 {
 	uint32_t none = 0;
-	bool good;
+	int cancel;
 
 	if (LIKELY(*recorder_generation))
 		return true;
 	if (!self.wanted || !atomic_compare_exchange_strong(&self.preparing, &none, 1))
 		return false;
-	if (self.generation && recorder_process)
-		forget_parent();
-	good = region_new();
-	if (good) {
-		process_reconnect();
-		*recorder_generation = ++self.generation;
-		if (self.forked)
-			watcher_start();
-	} else {
-		self.wanted = false;
-	}
+	/* Calls such as close() would end a cancelled thread in here, where the program has not made them. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	self.wanted = prepare_first();
+	pthread_setcancelstate(cancel, NULL);
 	atomic_store(&self.preparing, 0);
-	return good;
+	return self.wanted;
 }
 
 /* The lock may be a parent's thread's. */
@@ -347,13 +456,15 @@ static void begin_anew(void)
 	*recorder_generation = 0;
 }
 
-void hook_tell(enum ring_hook hook, enum ring_hook_state state, const char *text)
+void hook_report(enum ring_hook hook, enum ring_hook_state state, const char *text)
 {
-	struct ring_hook_info *info = &recorder_process->hooks[hook];
+	struct ring_process *process = recorder_process;
 
+	if (!process) /* between two collectors */
+		return;
 	if (text)
-		atomic_store(&info->text, text_of(text));
-	atomic_store(&info->state, state);
+		atomic_store(&process->hooks[hook].text, text_of(text));
+	atomic_store(&process->hooks[hook].state, state);
 }
 
 bool process_is_cut_off(void)
@@ -363,7 +474,7 @@ bool process_is_cut_off(void)
 }
 
 /* What the collector has got stays its own, but it takes a connection that is closed for the end. A copy of the region
- * takes the place of the one that nobody can be given any more; threads find that they are of another generation, and
+ * replaces the one that can no longer be passed on; threads find that they are of another generation, and
  * make other rings. */
 bool process_renew(void)
 {
@@ -398,21 +509,37 @@ void process_stop(void)
 	threads_give_up(false);
 	if (descriptor_is(self.region, self.region_inode))
 		close(self.region);
+	descriptor_is_ours(self.region, false);
 	self.region = -1;
-	process_hang_up(); /* last: whoever listens takes it for the end */
+	close_status();
+	process_hang_up(); /* last: the collector takes it for the end */
+}
+
+/* The collector was killed, and another one asks: the watcher takes the hooks out as if the first one had asked for that. */
+static void leave_lost_collector(void)
+{
+	if (!self.wanted || !*recorder_generation || !watcher_is_there() || process_is_connected())
+		return;
+	atomic_store(&recorder_process->state, RING_STOP);
+	watcher_wake();
+	for (int i = 0; i < 5000 && self.wanted; i++)
+		nanosleep(&(struct timespec){ 0, 100000 }, NULL);
 }
 
 /* A stopped recorder begins anew, in the memory that it had before: a thread may still be about to look at that. */
 int recorder_start(const char *socket_path, uint32_t version)
 {
+	uint32_t found;
+
 	if (version != RING_VERSION) {
 		process_refuse(socket_path);
 		return 1;
 	}
+	leave_lost_collector();
 	for (int i = 0; i < 1000 && !self.wanted && watcher_is_there(); i++)
 		nanosleep(&(struct timespec){ 0, 100000 }, NULL); /* it is about to end */
 	if (watcher_is_there() || (self.wanted && *recorder_generation))
-		return 5; /* somebody else records */
+		return 5; /* another collector records */
 	if (strlen(socket_path) >= sizeof(self.socket_path))
 		return 2;
 	snprintf(self.socket_path, sizeof(self.socket_path), "%s", socket_path);
@@ -424,8 +551,18 @@ int recorder_start(const char *socket_path, uint32_t version)
 		begin_anew();
 	self.wanted = true;
 	clock_begin();
+	threads_begin();
+	open_status_ahead();
+	descriptors_look(true);
 	if (!process_prepare())
 		return 4;
-	watcher_start();
-	return 0;
+	found = raw_calls();
+	if (found & RAW_NO_THREAD)
+		watcher_ban();
+	if (descriptor_limit() >= LEAST_LIMIT && !(found & RAW_STRICT))
+		return 0;
+	hook_report(RING_HOOK_FILES, RING_HOOK_UNKNOWN,
+		    found & RAW_STRICT ? STRICT : FEW_DESCRIPTORS);
+	process_stop();
+	return found & RAW_STRICT ? 8 : 7;
 }

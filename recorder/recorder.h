@@ -1,14 +1,15 @@
 /*
- * recorder.h: between the files of the recorder, which is loaded into other people's programs, by preloading or by
- * attaching; nobody else includes it. Rules of a guest: no name is exported but those that loaders ask for, nothing
- * is allocated, locked or printed where a hook runs (memory is mapped when a thread records for the first time), a
- * thread that is inside the recorder does not enter it again, nothing is done when the program ends, and whatever
- * goes wrong ends in records that are missing and counted, never in the program.
+ * recorder.h: shared by the files of the recorder, the library that is loaded into other people's programs by LD_PRELOAD or
+ * by `opwatch attach`. No other code includes it. Rules inside a foreign program: only the names that loaders ask for are
+ * exported; a hook does not allocate, lock, print or make a system call of its own (rings are made ahead by the watcher; a
+ * forked child's first record is the exception, see process.c); a thread inside the recorder does not enter it again;
+ * nothing is done when the program ends; and any failure means missing records, which are counted, never harm to the
+ * program. docs/decisions/recorder.md gives the reasons.
  */
 #ifndef RECORDER_H
 #define RECORDER_H
 
-#include "wire/ring.h"
+#include "wire/own/ring.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,17 +27,49 @@ struct open_slice {
 	uint64_t start_ns;
 	struct thread *thread;
 	_Atomic uint32_t taken;
+	uint16_t part; /* of operators, see torch_rate.c */
+	uint16_t site;
 };
 
 #define OPEN_SLICES 256u
 
-/* Of the table of all texts (text.c) what the thread used last: close together, so that they stay in the caches. */
+/* Of the table of all texts (text_table.c) what the thread used last: close together, so that they stay in the caches. */
 struct known_text {
 	uint64_t hash;
 	uint32_t number, len;
 };
 
 #define KNOWN_TEXTS 256u
+
+/* How often a call is recorded that comes fast (hook_file.c). */
+struct call_rate {
+	uint32_t left;	/* calls until the next one that is recorded; 0 and 1: the next */
+	uint32_t every; /* one in so many, on average; 0 and 1: all */
+	/* Records since the rate was found out, those that came fast, and how far these were apart. */
+	uint32_t seen, fast, fast_ns;
+	int fd;		/* that was recorded last, */
+	uint16_t entry; /* and what was known of it */
+	uint64_t last_ns;
+};
+
+/* How often operators are recorded that come fast (torch_rate.c). */
+struct op_site {
+	uintptr_t address; /* that the call returns to */
+	uint16_t
+		misses; /* calls in a row that should have been timed and were not: it is not observed */
+	bool known; /* its name */
+};
+
+struct op_rate {
+	uint32_t every; /* one in so many is recorded, on average; 0 and 1: all */
+	uint32_t left, drawn;
+	uint32_t depth;	    /* of operators in the one that is timed, itself included; 0: none is */
+	uint32_t announced; /* the site of the operator that begins next, + 1 */
+	uint32_t seen, fast;
+	uint64_t fast_ns, last_ns;
+	uint64_t children_ns; /* of the one that is timed */
+	struct op_site sites[RING_OPS];
+};
 
 struct thread {
 	struct ring *ring;
@@ -49,25 +82,38 @@ struct thread {
 	uint64_t inode;
 	_Atomic uint32_t in_use, sent;
 	struct thread *next; /* all of the process, also those without thread */
+	struct call_rate rates[RING_SAMPLED];
+	struct op_rate ops;
+	uint32_t dice;
 	uint32_t open_at;
 	struct open_slice open[OPEN_SLICES];
 	struct known_text known[KNOWN_TEXTS];
 };
 
 extern __thread struct thread *recorder_thread __attribute__((tls_model("initial-exec")));
-extern __thread uint32_t recorder_busy __attribute__((tls_model("initial-exec")));
+/* Where on the stack the thread entered the recorder, or one of BUSY_*; 0: it is not inside. */
+extern __thread uintptr_t recorder_busy __attribute__((tls_model("initial-exec")));
+#define BUSY_OURS 1u /* the recorder's own thread, or a thread that ends */
+#define BUSY_CHILD                                                                                 \
+	2u /* a child of vfork, which has its parent's memory and another descriptor table */
 /* 0 in a child process that has not been prepared, and while nothing is to be recorded. */
 extern volatile uint32_t *recorder_generation;
 
 struct thread *thread_prepare(void);
+void threads_begin(void); /* once, before the first hook */
+/* Makes rings until so many are free for threads that will record; takes back those of ended threads. Not in hooks. */
+void threads_provide(uint32_t wanted);
+uint32_t threads_free(void);
+/* What pthread_setname_np or prctl has called the calling thread. */
+void thread_set_name(const char *name);
 void threads_forget(void);     /* in a child */
 void threads_send(void);       /* those that the collector has not got */
 void threads_send_again(void); /* to a new collector */
-/* Nobody reads them any more; when the recording goes on, what was not read counts as dropped. */
+/* They are not read any more; when the recording goes on, unread records count as dropped. */
 void threads_give_up(bool goes_on);
 
 /* The thread's state; NULL when it is not to record. Asked with recorder_busy set (see enter). */
-static inline struct thread *thread_self(void)
+static inline struct thread *thread_current(void)
 {
 	struct thread *t = recorder_thread;
 
@@ -76,12 +122,17 @@ static inline struct thread *thread_self(void)
 	return thread_prepare();
 }
 
+/* Whether a thread that is inside may enter again: its handler of a signal has left a hook by siglongjmp. */
+bool enter_again(uintptr_t here);
+
 /* False when the thread is in the recorder already: a signal's handler, or what the recorder itself calls. */
 static inline bool enter(void)
 {
-	if (UNLIKELY(recorder_busy))
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	if (UNLIKELY(recorder_busy) && !enter_again(here))
 		return false;
-	recorder_busy = 1;
+	recorder_busy = here;
 	return true;
 }
 
@@ -140,14 +191,14 @@ static inline uint64_t ns_since(uint64_t start, uint64_t now)
 	return now > start ? now - start : 0;
 }
 
-/* Whether there is room for a record; counts it as dropped when there is none, and calls for the reader in time. */
-bool ring_look(struct thread *t, const struct ring_record *record);
+/* Whether there is room for a record; counts it as dropped when there is none. */
+bool ring_make_room(struct thread *t, const struct ring_record *record);
 
 static inline void push(struct thread *t, const struct ring_record *record)
 {
 	struct ring_record *to;
 
-	if (UNLIKELY(t->head >= t->look) && !ring_look(t, record))
+	if (UNLIKELY(t->head >= t->look) && !ring_make_room(t, record))
 		return;
 	to = &t->records[t->head & t->mask];
 	*to = *record;
@@ -157,12 +208,13 @@ static inline void push(struct thread *t, const struct ring_record *record)
 }
 
 /* Adds to a counter of the thread. */
-static inline void count_call(struct thread *t, enum ring_counter which, uint64_t ns,
-			      uint64_t bytes)
+static inline void count_calls(struct thread *t, enum ring_counter which, uint64_t calls,
+			       uint64_t ns, uint64_t bytes)
 {
 	struct ring_count *c = &t->ring->counts[which];
 
-	atomic_store_explicit(&c->calls, atomic_load_explicit(&c->calls, memory_order_relaxed) + 1,
+	atomic_store_explicit(&c->calls,
+			      atomic_load_explicit(&c->calls, memory_order_relaxed) + calls,
 			      memory_order_relaxed);
 	atomic_store_explicit(&c->ns, atomic_load_explicit(&c->ns, memory_order_relaxed) + ns,
 			      memory_order_relaxed);
@@ -171,14 +223,30 @@ static inline void count_call(struct thread *t, enum ring_counter which, uint64_
 			      memory_order_relaxed);
 }
 
+static inline void count_call(struct thread *t, enum ring_counter which, uint64_t ns,
+			      uint64_t bytes)
+{
+	count_calls(t, which, 1, ns, bytes);
+}
+
+static inline uint32_t roll_dice(struct thread *t)
+{
+	uint32_t x = t->dice ? t->dice : 2463534242u;
+
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	return t->dice = x;
+}
+
 struct open_slice *slice_open(struct thread *t);
 void slice_close(struct open_slice *s);
 
-/* ---- texts (text.c) ---- */
+/* ---- texts (text_table.c) ---- */
 
 uint32_t text_number(const char *text, size_t len);
 uint32_t text_of(const char *text);
-uint32_t text_again(struct thread *t, const char *text); /* of records */
+uint32_t text_number_cached(struct thread *t, const char *text); /* of records */
 void texts_forget(void);
 
 /* ---- the process and its collector (process.c) ---- */
@@ -190,8 +258,11 @@ bool process_is_wanted(void);
 /* A memory file of that size, sealed, mapped, in the place of what is at `at` if that is not NULL; the descriptor is
  * moved out of the way. */
 void *memory_new(const char *name, size_t size, void *at, int *fd, uint64_t *inode);
+/* Out of the way of programs that count on low numbers. */
+int descriptor_move_high(int fd);
 /* Whether the descriptor is still what it was: programs close what they do not know. */
 bool descriptor_is(int fd, uint64_t inode);
+uint64_t descriptor_inode(int fd); /* what it is, for later; 0: nothing */
 bool process_send(enum ring_message_kind kind, uint32_t number, int fd); /* keeps errno */
 bool process_reconnect(void);
 bool process_is_connected(void);
@@ -202,26 +273,45 @@ void process_hang_up(void);
 void process_stop(void);   /* nothing is recorded from here on */
 void process_retire(void); /* the same, without a word to anybody */
 void process_refuse(const char *socket_path);
-void hook_tell(enum ring_hook hook, enum ring_hook_state state, const char *text);
-/* Starts all; the socket may be NULL for the environment's. Gives 0 when it records. */
+/* Whether filters of system calls (seccomp) were added since the recorder looked first, as far as a single read() from a
+ * file that was opened before can say; true when it cannot. */
+bool process_is_filtered(void);
+void hook_report(enum ring_hook hook, enum ring_hook_state state, const char *text);
+/* Gives 0 when it records. */
 int recorder_start(const char *socket_path, uint32_t version);
 
-/* ---- memory (room.c) ---- */
-
-uint64_t room_for_rings(void); /* bytes, of all rings together */
-/* Records of the next ring, a power of two: as many as wanted where there is room. */
-uint32_t room_records(uint64_t room, uint64_t used, uint32_t wanted);
-
-/* ---- the watcher (watch.c) ---- */
+/* ---- the watcher (watcher.c) ---- */
 
 /* Before a fork: children must not inherit locks of the loader that the watcher holds. */
 void watcher_pause(void);
 void watcher_start(void);
+void watcher_forget(void); /* in a child: what its parent's had open */
+/* Starts it unless it is there, or must not be: the program is about to start a thread, or to load a library. */
+void watcher_ensure(void);
+/* The program is about to start one: rings are made for more. */
+void watcher_expect_threads(void);
+bool watcher_is_wanted(void);
+/* Where the calls are seen that give a reason (hook_start.c). */
+#if defined(__x86_64__)
+#define WATCHER_ON_DEMAND 1
+#else
+#define WATCHER_ON_DEMAND 0
+#endif
+/* It is not started any more. */
+void watcher_ban(void);
 /* Until the watcher is gone, or for a while. Whether there was one. */
-bool watcher_rest(void);
+bool watcher_stop(void);
 bool watcher_is_there(void);
+/* It looks up at once instead of at the end of its interval. */
+void watcher_wake(void);
 
 /* ---- hooks ---- */
+
+/* The recorder's own descriptors: programs that close all numbers do not close these (hook_file.c). */
+void descriptor_is_ours(int fd, bool ours);
+/* What the descriptors are that the program has at the start, and, called by the watcher, those that came by ways that
+ * are not seen. */
+void descriptors_look(bool all);
 
 struct patch {
 	const char *name;
@@ -230,18 +320,58 @@ struct patch {
 };
 extern struct patch file_patches[];   /* hook_file.c; ends with a NULL name */
 extern struct patch rights_patches[]; /* hook_rights.c; likewise */
+extern struct patch start_patches[];  /* hook_start.c; likewise */
+extern struct patch marker_patches[]; /* hook_marker.c; likewise */
+/* The wrapper of a function that changes privileges, for one that the program looked up by name; else the same. */
+void *rights_wrapper(void *real);
 /* Whether the process was shut into a sandbox since its recording was wished for. */
 bool sandbox_is_new(void);
+/* What the program itself calls by raw instructions, as far as that can be foreseen (raw_calls.c). */
+#define RAW_STRICT 1u /* the strict mode of seccomp */
+#define RAW_NO_THREAD                                                                              \
+	2u /* what needs a program of one thread, or leaves others outside: unshare, setns, landlock */
+uint32_t raw_calls(void);
 bool patches_find_real(void);
 /* What is loaded now; before the loader is waited for. */
 void patches_notice(void);
 /* Goes through what is loaded and was not dealt with; returns how many calls lead to the recorder. */
 uint32_t patches_apply(void);
 void patches_undo(void);
+/* Objects that were dealt with are dealt with once more. */
+void patches_visit_again(void);
+
+/* Points the calls of these functions in all objects to the wrappers, or back; also calls within the object that has them. */
+void patches_redirect(struct patch *table, bool undo);
+
+/* Operators of PyTorch that come too fast to record each (torch_rate.c). */
+void op_rate_arm(void *library); /* before the callbacks are registered */
+void op_rate_remove(void);
+void op_begins(struct thread *t, struct open_slice *slice);
+/* Whether the operator is done with; otherwise it is to be recorded by itself. `t` NULL: nothing is recorded. */
+bool op_ends(struct thread *t, const struct open_slice *slice, uint64_t now, const char *name);
 
 /* Each looks whether its library is there by now. */
 void torch_arm(void);
 void torch_remove(void);
 void cuda_remove(void); /* where it is built in */
+
+/* ---- steps (hook_marker.c, hook_python.c) ---- */
+
+/* The function whose calls begin steps; "" without. */
+const char *marker_name(void);
+/* Before the recorder starts: NULL or "" for none. */
+void marker_set(const char *name);
+/* Before the program begins, when it has one thread: calls inside of the program are seen, too. */
+void marker_patch_program(void);
+/* Where the function is, if it is in a library that is loaded by now. */
+void marker_find(void);
+/* Records the begin of a step. */
+void marker_called(void);
+/* Asks the interpreter, once there is one, to let the recorder see what it needs. By the watcher. */
+void python_arm(void);
+bool python_is_needed(void);
+void python_forget_marker(void); /* it has changed */
+/* PyTorch's operators are not recorded: its optimizers are asked instead. */
+void python_want_optimizers(void);
 
 #endif

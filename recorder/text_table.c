@@ -1,10 +1,10 @@
 /*
- * text.c: names as numbers. A text is written once into the process's region, where the collector finds it by its
- * number; a table in private memory finds the number of a text again. Neither side ever waits: a slot that another
- * thread is filling at this moment is as good as one that holds something else.
+ * text_table.c: names as numbers. A text is written once into the process's shared region, where the collector finds it by
+ * its number. A table in private memory finds the number of a text again. Called by the hooks. No thread ever waits: a slot
+ * that another thread is filling at this moment is skipped like one that holds another text.
  *
- * Texts of the same length and hash are taken for the same: that a full table has two that differ has a chance of less
- * than one in ten billion, and comparing means one more place that the program's own work drives out of the caches.
+ * Texts of the same length and hash are taken to be equal. The chance that a full table has two different ones is less than
+ * one in ten billion, and comparing would cost one more cache line of the program.
  */
 #include "recorder.h"
 
@@ -48,7 +48,7 @@ static struct ring_text *text_at(uint32_t number)
 					    (size_t)number * 8);
 }
 
-static uint32_t append(const char *text, size_t len)
+static uint32_t append_text(const char *text, size_t len)
 {
 	uint32_t units = (uint32_t)((sizeof(struct ring_text) + len + 7) / 8);
 	uint32_t at = atomic_load_explicit(&recorder_process->text_used, memory_order_relaxed);
@@ -86,7 +86,7 @@ static uint32_t find_or_append(uint64_t hash, const char *text, size_t len)
 			continue;
 		if (!atomic_compare_exchange_strong(&s->hash, &found, hash))
 			continue;
-		number = append(text, len);
+		number = append_text(text, len);
 		s->len = (uint32_t)len;
 		atomic_store_explicit(&s->number, number, memory_order_release);
 		return number;
@@ -107,7 +107,7 @@ uint32_t text_of(const char *text)
 	return text_number(text, strlen(text));
 }
 
-uint32_t text_again(struct thread *t, const char *text)
+uint32_t text_number_cached(struct thread *t, const char *text)
 {
 	size_t len = strlen(text);
 	struct known_text *known;

@@ -1,27 +1,121 @@
 /*
- * thread.c: a ring for each thread, made when it records for the first time. Rings of threads that have ended are
- * used again by later ones: the record RING_THREAD says whose records follow. What forked children find of their
- * parent is given up before they record anything.
+ * thread.c: one ring per thread, within a memory budget. Called by the hooks through thread_current() and push(). A thread
+ * that records for the first time takes a ring that the watcher has made ahead, or that of an ended thread: the record
+ * RING_THREAD says whose records follow. No system call is made for that. Where no ring is free, the call counts as
+ * dropped. A forked child gives up its parent's rings before it records anything. A full ring drops the record and
+ * counts it; the program never waits.
  */
 #include "recorder.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define BUDGET_SHARE 64u /* the rings of a process take this part of its group's memory limit */
+#define RECORDS_LEAST 256u
+
+#define JUMP_SLACK                                                                                 \
+	512u /* frames of hooks differ by less, and a signal's handler is further below */
+
 __thread struct thread *recorder_thread;
-__thread uint32_t recorder_busy;
+__thread uintptr_t recorder_busy;
+static __thread char thread_name[16] __attribute__((tls_model("initial-exec")));
+static __thread bool is_without
+	__attribute__((tls_model("initial-exec"))); /* and counted as that */
 
 static _Atomic(struct thread *) threads;
 static pthread_key_t key;
-static _Atomic uint32_t key_made;
-static _Atomic uint64_t room_bytes,
+static bool has_key, tid_is_in_clock;
+static _Atomic uint32_t memory_failed;
+static _Atomic uint64_t budget_bytes,
 	used_bytes;	      /* bytes of rings: at most (0: not known yet), and so far */
-static _Atomic uint64_t lost; /* records of rings that were given up, to be told by the next one */
+static _Atomic uint64_t lost; /* records of rings that were given up; the next ring reports them */
+
+/* ---- the memory budget of rings ---- */
+
+/*
+ * Rings count towards the memory limit of the job's control group, and the kernel kills a job that reaches its limit.
+ * In a small group the rings are therefore small. Groups above the process's own are not read.
+ */
+
+static bool read_file(const char *path, char *to, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, to, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	to[len > 0 ? len : 0] = '\0';
+	return len > 0;
+}
+
+/* In a container the group's own folder is all that there is. "max" is not a number. */
+static uint64_t limit_in(const char *base, const char *group, const char *file)
+{
+	static char path[512]; /* a child's first record may be on a small stack */
+	char text[64];
+	uint64_t limit;
+
+	if (snprintf(path, sizeof(path), "%s%s/%s", base, group, file) >= (int)sizeof(path) ||
+	    !read_file(path, text, sizeof(text))) {
+		snprintf(path, sizeof(path), "%s/%s", base, file);
+		if (!read_file(path, text, sizeof(text)))
+			return UINT64_MAX;
+	}
+	limit = strtoull(text, NULL, 10);
+	return limit ? limit : UINT64_MAX;
+}
+
+/* The path behind "0::" or "7:memory:", ended with NUL; NULL without that line. */
+static char *group_of(char *text, const char *kind)
+{
+	char *at = strstr(text, kind), *end;
+
+	if (!at)
+		return NULL;
+	at += strlen(kind);
+	end = strchr(at, '\n');
+	if (end)
+		*end = '\0';
+	return at;
+}
+
+static uint64_t ring_budget_bytes(void)
+{
+	static char text[2048], copy[2048]; /* one thread at a time comes here */
+	char *group;
+	uint64_t limit = UINT64_MAX, other;
+
+	if (!read_file("/proc/self/cgroup", text, sizeof(text)))
+		return UINT64_MAX;
+	memcpy(copy, text, sizeof(copy));
+	group = group_of(text, ":memory:");
+	if (group)
+		limit = limit_in("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes");
+	group = group_of(copy, "0::");
+	if (group) {
+		other = limit_in("/sys/fs/cgroup", group, "memory.max");
+		limit = other < limit ? other : limit;
+	}
+	return limit / BUDGET_SHARE;
+}
+
+static uint32_t ring_budget_records(uint64_t room, uint64_t used, uint32_t wanted)
+{
+	uint64_t left = room > used ? room - used : 0;
+
+	while (wanted > RECORDS_LEAST && ring_bytes(wanted) > left / 4)
+		wanted /= 2;
+	return wanted;
+}
+
+/* ---- rings ---- */
 
 /* A thread ends: its ring is free for another once the collector has read it. */
 static void thread_end(void *arg)
@@ -29,19 +123,52 @@ static void thread_end(void *arg)
 	struct thread *t = arg;
 
 	recorder_thread = NULL;
-	recorder_busy = 1; /* destructors that run later record nothing */
+	recorder_busy = BUSY_OURS; /* destructors that run later record nothing */
 	if (t->generation == *recorder_generation)
 		atomic_store(&t->ring->idle, 1);
 	atomic_store(&t->in_use, 0);
 }
 
-static void key_make(void)
+/* The C library computes the number of a thread's clock from its tid, without a system call. */
+static uint32_t tid_from_clock(void)
 {
-	uint32_t none = 0;
+	clockid_t clock;
 
-	if (atomic_compare_exchange_strong(&key_made, &none, 1) &&
-	    pthread_key_create(&key, thread_end) == 0)
-		atomic_store(&key_made, 2);
+	return pthread_getcpuclockid(pthread_self(), &clock) == 0 ? (uint32_t) ~(clock >> 3) : 0;
+}
+
+static uint32_t own_tid(void)
+{
+	return tid_is_in_clock ? tid_from_clock() : (uint32_t)syscall(SYS_gettid);
+}
+
+/* Values of high keys are in memory that the C library allocates with the first of them, which a hook must not do: the
+ * watcher finds the ended threads then. */
+#define KEYS_WITHOUT_MEMORY 32u
+
+void threads_begin(void)
+{
+	if (!has_key && pthread_key_create(&key, thread_end) == 0)
+		has_key = true;
+	tid_is_in_clock = tid_from_clock() == (uint32_t)syscall(SYS_gettid);
+}
+
+void thread_set_name(const char *name)
+{
+	if (recorder_busy != BUSY_CHILD)
+		snprintf(thread_name, sizeof(thread_name), "%s", name);
+}
+
+bool enter_again(uintptr_t here)
+{
+	struct thread *t = recorder_thread;
+
+	if (recorder_busy <= BUSY_CHILD)
+		return false;
+	/* Either this call is not recorded, or that which was left. */
+	if (t && t->generation == *recorder_generation)
+		atomic_fetch_add(&t->ring->dropped, 1);
+	return here + JUMP_SLACK >= recorder_busy;
 }
 
 static uint32_t ring_size(void)
@@ -62,11 +189,13 @@ static bool make_ring(struct thread *t, uint32_t records)
 
 	if (!ring)
 		return false;
+	descriptor_is_ours(t->fd, true);
 	t->ring = ring;
 	t->records = ring_records(ring);
 	t->mask = records - 1;
 	t->head = t->look = 0;
 	memset(t->known, 0, sizeof(t->known));
+	memset(&t->ops, 0, sizeof(t->ops));
 	memcpy(ring->magic, RING_MAGIC, sizeof(ring->magic));
 	ring->version = RING_VERSION;
 	ring->records = records;
@@ -82,14 +211,14 @@ static bool make_ring(struct thread *t, uint32_t records)
 /* What the process's group has room for is looked up with the first ring. */
 static uint32_t next_size(void)
 {
-	uint64_t known = atomic_load(&room_bytes);
+	uint64_t known = atomic_load(&budget_bytes);
 	uint32_t records;
 
 	if (!known) {
-		known = room_for_rings();
-		atomic_store(&room_bytes, known ? known : 1);
+		known = ring_budget_bytes();
+		atomic_store(&budget_bytes, known ? known : 1);
 	}
-	records = room_records(known, atomic_load(&used_bytes), ring_size());
+	records = ring_budget_records(known, atomic_load(&used_bytes), ring_size());
 	atomic_fetch_add(&used_bytes, ring_bytes(records));
 	return records;
 }
@@ -111,104 +240,168 @@ static struct thread *thread_new(void)
 	return t;
 }
 
-/* A ring that no thread has and that has been read, or is of another generation and nobody reads. */
-static bool take_over(struct thread *t)
+static bool is_current(const struct thread *t)
 {
-	bool current = t->generation == *recorder_generation;
+	return __atomic_load_n(&t->generation, __ATOMIC_ACQUIRE) == *recorder_generation;
+}
+
+static void set_free(struct thread *t)
+{
+	atomic_store(&t->ring->idle, 1);
+	atomic_store(&t->in_use, 0);
+}
+
+/* Without the destructor of the key: it ended by a system call of its own, or there is no key. */
+static bool has_ended(const struct thread *t)
+{
+	uint32_t tid = atomic_load(&t->in_use) && is_current(t) ? t->tid : 0;
+
+	return tid && tid != recorder_process->pid &&
+	       syscall(SYS_tgkill, recorder_process->pid, tid, 0) != 0 && errno == ESRCH;
+}
+
+/* A ring of an earlier generation that no thread has is made anew in its place. */
+static bool make_again(struct thread *t)
+{
 	uint32_t none = 0;
 
-	if ((current && atomic_load(&t->ring->tail) != atomic_load(&t->ring->head)) ||
-	    !atomic_compare_exchange_strong(&t->in_use, &none, 1))
+	if (!atomic_compare_exchange_strong(&t->in_use, &none, 1))
 		return false;
-	if (current) {
-		atomic_store(&t->ring->idle, 0);
+	if (make_ring(t, (uint32_t)t->mask + 1)) {
+		set_free(t);
 		return true;
 	}
-	if (make_ring(t, (uint32_t)t->mask + 1))
-		return true;
 	atomic_store(&t->in_use, 0);
 	return false;
 }
 
-/* The thread's own of another generation comes first: no other thread may take it. */
-static struct thread *thread_reuse(void)
+uint32_t threads_free(void)
+{
+	uint32_t count = 0;
+
+	for (struct thread *t = atomic_load(&threads); t; t = t->next)
+		count += is_current(t) && !atomic_load(&t->in_use);
+	return count;
+}
+
+void threads_provide(uint32_t wanted)
+{
+	uint32_t count = 0;
+
+	for (struct thread *t = atomic_load(&threads); t; t = t->next) {
+		if (has_ended(t))
+			set_free(t);
+		if (!atomic_load(&t->in_use))
+			count += is_current(t) || (count < wanted && make_again(t));
+	}
+	for (; count < wanted; count++) {
+		struct thread *t = thread_new();
+
+		atomic_store(&memory_failed, !t);
+		if (!t)
+			break;
+		set_free(t);
+	}
+	threads_send();
+}
+
+/* A ring that no thread has. One that has not been read still has records of another thread before those that follow. */
+static bool take_over(struct thread *t, bool must_be_read)
+{
+	uint64_t unread = atomic_load(&t->ring->head) - atomic_load(&t->ring->tail);
+	uint32_t none = 0;
+
+	if (!is_current(t) || unread > (must_be_read ? 0 : t->mask / 2) ||
+	    !atomic_compare_exchange_strong(&t->in_use, &none, 1))
+		return false;
+	atomic_store(&t->ring->idle, 0);
+	return true;
+}
+
+/* One of an earlier generation is left to the watcher. */
+static struct thread *thread_take(void)
 {
 	struct thread *own = recorder_thread;
 
-	if (own)
-		return make_ring(own, (uint32_t)own->mask + 1) ? own : NULL;
-	for (struct thread *t = atomic_load(&threads); t; t = t->next)
-		if (take_over(t))
-			return t;
+	if (own) {
+		recorder_thread = NULL;
+		atomic_store(&own->in_use, 0);
+	}
+	for (int unread = 0; unread < 2; unread++)
+		for (struct thread *t = atomic_load(&threads); t; t = t->next)
+			if (take_over(t, !unread))
+				return t;
 	return NULL;
 }
 
-static void add_one(_Atomic uint64_t *count)
+/* A call of a thread that has no ring, or not yet: in any of the process's rings. */
+static void count_without_ring(void)
 {
-	uint64_t value = atomic_load_explicit(count, memory_order_relaxed);
-
-	atomic_store_explicit(count, value + 1, memory_order_relaxed);
+	if (!is_without && (!watcher_is_there() || atomic_load(&memory_failed))) {
+		is_without = true;
+		atomic_fetch_add(&recorder_process->rings_lost, 1);
+	}
+	for (struct thread *t = atomic_load(&threads); t; t = t->next)
+		if (is_current(t)) {
+			atomic_fetch_add(&t->ring->dropped, 1);
+			return;
+		}
+	atomic_fetch_add(&lost, 1);
 }
 
 /* At every eighth of the ring. What is recorded between two looks of a calm reader does not come that far. */
-bool ring_look(struct thread *t, const struct ring_record *record)
+bool ring_make_room(struct thread *t, const struct ring_record *record)
 {
 	uint64_t tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
 	uint64_t records = t->mask + 1, used = t->head - tail;
 	uint64_t room = ring_room(records, used, ring_is_precious(record));
 
 	if (!room) {
-		add_one(&t->ring->dropped);
+		atomic_fetch_add(&t->ring->dropped, 1);
 		if (ring_is_mark(record))
-			add_one(&t->ring->dropped_marks);
+			atomic_fetch_add(&t->ring->dropped_marks, 1);
+		if (!process_is_wanted() && !watcher_is_there())
+			process_retire(); /* the collector has left */
 		return false;
 	}
 	t->look = t->head + (room < records / 8 ? room : records / 8);
-	if (used >= ring_plenty((uint32_t)records))
-		process_send(RING_FILLING, t->ring->number, -1);
 	return true;
 }
 
-static void tell_thread(struct thread *t)
+/* The name is that which was seen to be given; the collector looks up others. */
+static void push_thread_record(struct thread *t)
 {
-	char name[16] = "";
+	bool unread = atomic_load(&t->ring->head) != atomic_load(&t->ring->tail);
 
-	prctl(PR_GET_NAME, name);
-	t->tid = (uint32_t)syscall(SYS_gettid);
-	atomic_store(&t->ring->thread, t->tid);
-	push(t, &(struct ring_record){ .start_ns = now_ns(),
-				       .kind = RING_THREAD,
-				       .id = t->tid,
-				       .bytes = t->tid == recorder_process->pid,
-				       .name = text_number(name, strnlen(name, sizeof(name))) });
+	t->tid = own_tid();
+	/* A collector that comes later would take what is unread for this thread's. */
+	atomic_store(&t->ring->thread, unread ? 0 : t->tid);
+	push(t,
+	     &(struct ring_record){
+		     .start_ns = now_ns(),
+		     .kind = RING_THREAD,
+		     .id = t->tid,
+		     .bytes = t->tid == recorder_process->pid,
+		     .name = thread_name[0] ? text_number(thread_name, strlen(thread_name)) : 0 });
 }
 
 struct thread *thread_prepare(void)
 {
 	struct thread *t;
 
-	if (!process_is_wanted())
+	if (!process_is_wanted() || !process_prepare())
 		return NULL;
-	t = process_prepare() ? thread_reuse() : NULL;
-	if (!t && recorder_process && !recorder_thread)
-		t = thread_new();
-	if (t) {
-		key_make();
-		tell_thread(t);
-		recorder_thread = t;
-		if (atomic_load(&key_made) == 2)
-			pthread_setspecific(key, t);
-		if (!atomic_load(&t->sent) && process_send(RING_NEW, t->ring->number, t->fd))
-			atomic_store(&t->sent, 1);
-	} else if (recorder_process) {
-		atomic_fetch_add(&recorder_process->rings_lost, 1);
+	t = thread_take();
+	if (!t) {
+		count_without_ring();
+		return NULL;
 	}
+	push_thread_record(t);
+	recorder_thread = t;
+	is_without = false;
+	if (has_key && key < KEYS_WITHOUT_MEMORY)
+		pthread_setspecific(key, t);
 	return t;
-}
-
-static bool is_current(const struct thread *t)
-{
-	return __atomic_load_n(&t->generation, __ATOMIC_ACQUIRE) == *recorder_generation;
 }
 
 void threads_send(void)
@@ -235,9 +428,11 @@ void threads_give_up(bool goes_on)
 	for (struct thread *t = atomic_load(&threads); t; t = t->next) {
 		if (t->fd < 0)
 			continue;
-		unread += atomic_load(&t->ring->head) - atomic_load(&t->ring->tail);
+		if (!atomic_load(&t->sent)) /* the collector reads the others to their end */
+			unread += atomic_load(&t->ring->head) - atomic_load(&t->ring->tail);
 		if (descriptor_is(t->fd, t->inode))
 			close(t->fd);
+		descriptor_is_ours(t->fd, false);
 		t->fd = -1;
 	}
 	atomic_store(&lost, goes_on ? unread : 0);
@@ -252,6 +447,7 @@ void threads_forget(void)
 		next = t->next;
 		if (descriptor_is(t->fd, t->inode))
 			close(t->fd);
+		descriptor_is_ours(t->fd, false);
 		munmap(t->ring, ring_bytes((uint32_t)t->mask + 1));
 		t->ring = NULL; /* t itself stays: slices that were open may still be closed */
 	}

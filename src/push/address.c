@@ -1,4 +1,7 @@
-/* address.c: see address.h. */
+/*
+ * address.c: parses addresses of servers, and the HOST:PORT of nodes. The rules are in address.h. Used by ow_remote_open and
+ * nodes.c. Resolves no names.
+ */
 #include "push/address.h"
 
 #include "base/str.h"
@@ -14,7 +17,7 @@ static const struct scheme {
 	{ STR("https://"), true, 8443 },
 };
 
-static ow_status malformed(struct error *err, const char *what)
+static ow_status malformed(struct ow_error *err, const char *what)
 {
 	return error_set(err, OW_E_USAGE,
 			 "%s; a server is named clickhouse://USER@HOST:8123/DATABASE "
@@ -110,14 +113,14 @@ static const struct scheme *find_scheme(struct str text)
 }
 
 ow_status address_parse(struct address *address, struct arena *arena, struct str text,
-			struct error *err)
+			struct ow_error *err)
 {
 	const struct scheme *scheme = find_scheme(text);
 	struct str user = { 0 }, database = { 0 }, host;
 	size_t at, slash;
 
 	if (!scheme)
-		return malformed(err, "this is no address of a server");
+		return malformed(err, "this is not the address of a server");
 	text = str_skip(text, scheme->name.len);
 	*address = (struct address){ .tls = scheme->tls, .port = scheme->port };
 	at = str_rfind_char(text, '@');

@@ -19,7 +19,7 @@ struct address {
 
 /* The texts are put in the arena. */
 ow_status address_parse(struct address *address, struct arena *arena, struct str text,
-			struct error *err);
+			struct ow_error *err);
 
 /* "10.1.2.3:8123" or "[::1]:8123", for messages and URLs. */
 char *address_place(const struct address *address, struct arena *arena);

@@ -11,7 +11,7 @@ static void good(const char *text, bool tls, const char *user, const char *place
 		 const char *database)
 {
 	struct address address;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct arena arena;
 	struct mem mem;
 
@@ -29,7 +29,7 @@ static void good(const char *text, bool tls, const char *user, const char *place
 static void bad(const char *text, const char *why)
 {
 	struct address address;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct arena arena;
 	struct mem mem;
 
@@ -59,9 +59,9 @@ static void readable(void **state)
 static void unreadable(void **state)
 {
 	(void)state;
-	bad("", "no address");
-	bad("db1:8123", "no address");
-	bad("mysql://db1", "no address");
+	bad("", "not the address");
+	bad("db1:8123", "not the address");
+	bad("mysql://db1", "not the address");
 	bad("clickhouse://ann:hunter2@db1/x", "OPWATCH_CLICKHOUSE_PASSWORD");
 	bad("clickhouse://", "host or port");
 	bad("clickhouse://ann@", "host or port");

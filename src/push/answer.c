@@ -1,4 +1,8 @@
-/* answer.c: see answer.h. */
+/*
+ * answer.c: parses the answer of a ClickHouse server (tab-separated names, types, rows) into a result table;
+ * api/remote.c calls it with the whole answer in memory. Integers that do not fit 64 bits are kept as numbers in
+ * text. It does not talk to the server (http.c does) and does not choose an output format: sinks do.
+ */
 #include "push/answer.h"
 
 #include "base/buf.h"
@@ -85,7 +89,7 @@ static bool is_one_of(struct str type, const struct str *names, size_t count)
 	return false;
 }
 
-static enum result_type type_of(struct str type)
+static enum column_type type_of(struct str type)
 {
 	static const struct str ints[] = {
 		STR("Int8"),  STR("Int16"),  STR("Int32"),  STR("Int64"),
@@ -97,38 +101,37 @@ static enum result_type type_of(struct str type)
 
 	type = bare_type(type);
 	if (is_one_of(type, ints, ARRAY_COUNT(ints)))
-		return RESULT_INT;
+		return TYPE_INT;
 	if (is_one_of(type, reals, ARRAY_COUNT(reals)))
-		return RESULT_REAL;
+		return TYPE_REAL;
 	if (is_one_of(type, longs, ARRAY_COUNT(longs)) || str_starts(type, STR("Decimal")))
-		return RESULT_NUMBER;
-	return str_eq(type, STR("Bool")) ? RESULT_BOOL : RESULT_TEXT;
+		return TYPE_NUMBER;
+	return str_eq(type, STR("Bool")) ? TYPE_BOOL : TYPE_TEXT;
 }
 
 /* Numbers beyond 2^63 are kept as they are written. */
-static void widen(enum result_type *types, size_t count, struct str rest)
+static void widen(enum column_type *types, size_t count, struct str rest)
 {
 	struct str line, field;
 	int64_t number;
 
 	while (click_line(&rest, &line))
 		for (size_t i = 0; i < count && click_field(&line, &field); i++)
-			if (types[i] == RESULT_INT && !is_null(field) &&
-			    !str_to_i64(field, &number))
-				types[i] = RESULT_NUMBER;
+			if (types[i] == TYPE_INT && !is_null(field) && !str_to_i64(field, &number))
+				types[i] = TYPE_NUMBER;
 }
 
 /* ---- the whole ---- */
 
-static ow_status unreadable(struct error *err)
+static ow_status unreadable(struct ow_error *err)
 {
 	return error_set(err, OW_E_FORMAT,
-			 "the answer of the server is no table of names, types and rows; leave "
+			 "the answer of the server is not a table of names, types and rows; leave "
 			 "FORMAT out of the text, --json and --csv choose the form");
 }
 
-static ow_status add_columns(struct result *r, struct str names, const enum result_type *types,
-			     size_t count, struct error *err)
+static ow_status add_columns(struct table *r, struct str names, const enum column_type *types,
+			     size_t count, struct ow_error *err)
 {
 	struct buf name;
 	struct str field;
@@ -144,48 +147,47 @@ static ow_status add_columns(struct result *r, struct str names, const enum resu
 			buf_release(&name);
 			return error_no_memory(err);
 		}
-		result_column(r, copy, copy, types[i], RESULT_PLAIN);
+		table_add_column(r, copy, copy, types[i], UNIT_NONE);
 	}
 	buf_release(&name);
 	return OW_OK;
 }
 
-static bool set_cell(struct result *r, uint32_t row, uint32_t column, struct str field,
+static bool set_cell(struct table *r, uint32_t row, uint32_t column, struct str field,
 		     struct buf *text)
 {
 	int64_t number;
 	double real;
 
 	if (is_null(field)) {
-		result_set_unknown(r, row, column);
+		table_set_unknown(r, row, column);
 		return true;
 	}
 	switch (r->columns[column].type) {
-	case RESULT_INT:
+	case TYPE_INT:
 		if (!str_to_i64(field, &number))
 			return false;
-		result_set_int(r, row, column, number);
+		table_set_int(r, row, column, number);
 		return true;
-	case RESULT_REAL:
+	case TYPE_REAL:
 		if (!to_real(field, &real))
 			return false;
-		result_set_real(r, row, column, real);
+		table_set_real(r, row, column, real);
 		return true;
-	case RESULT_BOOL:
-		result_set_int(r, row, column,
-			       str_eq(field, STR("true")) || str_eq(field, STR("1")));
+	case TYPE_BOOL:
+		table_set_int(r, row, column,
+			      str_eq(field, STR("true")) || str_eq(field, STR("1")));
 		return true;
-	case RESULT_TEXT:
-	case RESULT_NUMBER:
+	default: /* texts, and numbers as text */
 		break;
 	}
 	buf_clear(text);
 	unescape(text, field);
-	result_set_text(r, row, column, buf_str(text));
+	table_set_text(r, row, column, buf_str(text));
 	return !text->failed;
 }
 
-static ow_status add_rows(struct result *r, struct str rest, struct error *err)
+static ow_status add_rows(struct table *r, struct str rest, struct ow_error *err)
 {
 	struct str line, field;
 	struct buf text;
@@ -193,7 +195,7 @@ static ow_status add_rows(struct result *r, struct str rest, struct error *err)
 
 	buf_init(&text, r->mem);
 	while (good && click_line(&rest, &line)) {
-		uint32_t row = result_row(r, 0);
+		uint32_t row = table_add_row(r, 0);
 
 		if (row == UINT32_MAX)
 			break;
@@ -207,9 +209,9 @@ static ow_status add_rows(struct result *r, struct str rest, struct error *err)
 	return good ? OW_OK : unreadable(err);
 }
 
-ow_status answer_read(struct result *r, struct str text, struct error *err)
+ow_status answer_read(struct table *r, struct str text, struct ow_error *err)
 {
-	enum result_type types[RESULT_COLUMNS_MAX];
+	enum column_type types[TABLE_COLUMNS_MAX];
 	struct str names, kinds, field, count_names;
 	size_t count = 0;
 
@@ -218,11 +220,11 @@ ow_status answer_read(struct result *r, struct str text, struct error *err)
 	if (!click_line(&text, &names) || !click_line(&text, &kinds))
 		return unreadable(err);
 	for (count_names = names; click_field(&count_names, &field); count++)
-		if (count == RESULT_COLUMNS_MAX)
+		if (count == TABLE_COLUMNS_MAX)
 			return error_set(err, OW_E_LIMIT,
 					 "the answer has more than %d columns; name those that you "
 					 "want",
-					 RESULT_COLUMNS_MAX);
+					 TABLE_COLUMNS_MAX);
 	for (size_t i = 0; i < count; i++) {
 		if (!click_field(&kinds, &field))
 			return unreadable(err);

@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "model/result.h"
+#include "table/table.h"
 
 /* Fills an empty result. The text may be empty: a statement without rows. */
-ow_status answer_read(struct result *r, struct str text, struct error *err);
+ow_status answer_read(struct table *r, struct str text, struct ow_error *err);
 
 #endif

@@ -1,4 +1,7 @@
-/* claim.c: see claim.h. */
+/*
+ * claim.c: a lock on the servers by which one push at a time writes a run, and the list of what was published. A push that dies
+ * loses its claim after a while. Used by push.c.
+ */
 #include "push/claim.h"
 
 #include "opwatch_config.h"
@@ -10,8 +13,8 @@
 
 /* ---- claims ---- */
 
-static ow_status say(struct claim *claim, struct click *click, enum claim_state state,
-		     struct error *err)
+static ow_status insert_state(struct claim *claim, struct click *click, enum claim_state state,
+			      struct ow_error *err)
 {
 	return click_runf(click, NULL, err,
 			  "INSERT INTO opwatch_claim SELECT %s, toUInt64(%" PRIu64
@@ -79,7 +82,7 @@ static bool find_winner(const struct claim *claim, const struct claimant *ours, 
 	return found;
 }
 
-static ow_status refuse(const struct claimant *c, struct error *err)
+static ow_status refuse(const struct claimant *c, struct ow_error *err)
 {
 	return error_set(err, OW_E_PERMISSION,
 			 "this run is being pushed from %.*s (process %" PRIu64
@@ -93,7 +96,7 @@ static ow_status refuse(const struct claimant *c, struct error *err)
  * `again` when a second look is worth it: our row went with those of a push that was done just then, or one
  * who asked after us has it, who may yet see us and leave it.
  */
-static ow_status look_at_others(const struct claim *claim, bool *again, struct error *err)
+static ow_status check_others(const struct claim *claim, bool *again, struct ow_error *err)
 {
 	struct claimant ours = { 0 }, winner = { 0 };
 	struct buf answer;
@@ -120,11 +123,12 @@ static ow_status look_at_others(const struct claim *claim, bool *again, struct e
 }
 
 /*
- * Asks, looks, takes, looks again. Who asked before another's second look is seen there, and the later of the
- * two leaves it; who asks after that look sees that it is taken. So no two have it, whatever their order: that
- * only decides between those who ask at the same time, and seconds, all that the server's clock tells, will do.
+ * A push inserts "asked", checks for others, inserts "held", and checks again. A push that asked before the second check of
+ * another is seen by that check, and the later of the two gives up. A push that asks after that check sees "held". So two
+ * pushes never hold the claim. The order only matters for pushes that ask at the same time, and the seconds of the
+ * server's clock are enough for that.
  */
-static ow_status compete(struct claim *claim, struct error *err)
+static ow_status compete(struct claim *claim, struct ow_error *err)
 {
 	static const enum claim_state states[] = { CLAIM_ASKED, CLAIM_HELD };
 	uint64_t began = click_now_ms();
@@ -134,15 +138,15 @@ static ow_status compete(struct claim *claim, struct error *err)
 
 	for (size_t i = 0; i < ARRAY_COUNT(states) && status == OW_OK; i++)
 		do {
-			OW_TRY(say(claim, claim->home, states[i], err));
-			status = look_at_others(claim, &again, err);
-		} while (again && ++attempt < CLAIM_LOOKS &&
+			OW_TRY(insert_state(claim, claim->home, states[i], err));
+			status = check_others(claim, &again, err);
+		} while (again && ++attempt < CLAIM_CHECKS &&
 			 click_pause(claim->home, attempt, began));
 	return status;
 }
 
 static ow_status name_claim(struct claim *claim, struct arena *arena, const char *run,
-			    struct error *err)
+			    struct ow_error *err)
 {
 	char host[100] = "";
 	struct timespec now;
@@ -164,7 +168,7 @@ static ow_status name_claim(struct claim *claim, struct arena *arena, const char
 }
 
 ow_status claim_take(struct claim *claim, struct click *home, struct click *beat,
-		     struct arena *arena, const char *run, uint64_t push, struct error *err)
+		     struct arena *arena, const char *run, uint64_t push, struct ow_error *err)
 {
 	ow_status status;
 
@@ -172,9 +176,9 @@ ow_status claim_take(struct claim *claim, struct click *home, struct click *beat
 	OW_TRY(name_claim(claim, arena, run, err));
 	status = compete(claim, err);
 	if (status != OW_OK) {
-		struct error ignored = { 0 };
+		struct ow_error ignored = { 0 };
 
-		(void)say(claim, home, CLAIM_ENDED, &ignored);
+		(void)insert_state(claim, home, CLAIM_ENDED, &ignored);
 		return status;
 	}
 	atomic_store(&claim->last_ms, click_now_ms());
@@ -185,13 +189,13 @@ ow_status claim_take(struct claim *claim, struct click *home, struct click *beat
 bool claim_beat(struct claim *claim)
 {
 	uint64_t now = click_now_ms();
-	struct error ignored = { 0 };
+	struct ow_error ignored = { 0 };
 
 	if (now - MIN(now, atomic_load(&claim->last_ms)) > CLAIM_LOST_MS)
 		return false;
 	if (now < atomic_load(&claim->next_ms) || atomic_exchange(&claim->busy, true))
 		return true;
-	if (say(claim, claim->beat, CLAIM_HELD, &ignored) == OW_OK)
+	if (insert_state(claim, claim->beat, CLAIM_HELD, &ignored) == OW_OK)
 		atomic_store(&claim->last_ms, now);
 	atomic_store(&claim->next_ms, click_now_ms() + CLAIM_BEAT_MS);
 	atomic_store(&claim->busy, false);
@@ -200,23 +204,23 @@ bool claim_beat(struct claim *claim)
 
 void claim_end(struct claim *claim, bool done)
 {
-	struct error ignored = { 0 };
+	struct ow_error ignored = { 0 };
 
 	if (!claim->home)
 		return;
-	(void)say(claim, claim->beat, CLAIM_ENDED, &ignored);
+	(void)insert_state(claim, claim->beat, CLAIM_ENDED, &ignored);
 	if (done)
 		(void)claim_forget(claim, claim->push, &ignored);
 }
 
-ow_status claim_forget(struct claim *claim, uint64_t push, struct error *err)
+ow_status claim_forget(struct claim *claim, uint64_t push, struct ow_error *err)
 {
 	return click_runf(claim->home, NULL, err,
 			  "ALTER TABLE opwatch_claim DROP PARTITION %" PRIu64, push);
 }
 
 ow_status claim_abandoned(struct claim *claim, uint64_t published, uint64_t *pushes, size_t cap,
-			  size_t *count, struct error *err)
+			  size_t *count, struct ow_error *err)
 {
 	struct str rest, line;
 	struct buf answer;
@@ -237,7 +241,8 @@ ow_status claim_abandoned(struct claim *claim, uint64_t published, uint64_t *pus
 
 /* ---- publishing ---- */
 
-ow_status published_find(const struct claim *claim, struct published *published, struct error *err)
+ow_status published_find(const struct claim *claim, struct published *published,
+			 struct ow_error *err)
 {
 	struct str line, content;
 	struct buf answer;
@@ -259,7 +264,7 @@ ow_status published_find(const struct claim *claim, struct published *published,
 
 /* Saying it twice does no harm: the same push with a higher version. */
 ow_status published_set(const struct claim *claim, struct click *node, uint64_t push,
-			const char *content, uint64_t rows, struct error *err)
+			const char *content, uint64_t rows, struct ow_error *err)
 {
 	return click_runf(node, NULL, err,
 			  "INSERT INTO opwatch_publish SELECT %s, toUInt64(%" PRIu64

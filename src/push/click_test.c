@@ -7,8 +7,6 @@
 #include <cmocka.h>
 
 #include "push/click.h"
-#include "push/click_error.h"
-#include "push/curl_api.h"
 #include "support/http_server.h"
 
 #define SECRET "hunter2 &%"
@@ -20,7 +18,7 @@ struct scene {
 	struct arena arena;
 	struct click click;
 	struct buf answer;
-	struct error err;
+	struct ow_error err;
 	struct address address;
 	/* what the server does */
 	const char *refusal; /* the body of a refusal */
@@ -54,21 +52,22 @@ static void handle(void *arg, struct http_exchange *x)
 	x->before_body = s->early;
 }
 
-static bool is_cancelled(void *arg)
+static bool keep_going(void *arg)
 {
 	struct scene *s = arg;
 
-	return atomic_load(&s->cancel);
+	return !atomic_load(&s->cancel);
 }
 
 static void scene_open(struct scene *s, uint32_t retry_ms, uint32_t silence_ms)
 {
-	struct click_options options = { .http = { PATIENCE_MS, silence_ms, is_cancelled, NULL },
+	struct click_options options = { .http = { PATIENCE_MS, silence_ms, keep_going, NULL,
+						   false },
 					 .password = SECRET,
 					 .retry_ms = retry_ms };
 
 	memset(s, 0, sizeof(*s));
-	options.http.cancel_arg = s;
+	options.http.keep_going_arg = s;
 	mem_init(&s->mem, 0);
 	arena_init(&s->arena, &s->mem);
 	buf_init(&s->answer, &s->mem);
@@ -230,15 +229,22 @@ static void given_up(void **state)
 	scene_close(&s);
 }
 
-/* Nobody listens: told at once, unless it had answered before. */
+static void count_wait(void *arg, const char *line)
+{
+	++*(int *)arg;
+	assert_non_null(strstr(line, "cannot be reached yet; trying for 1 s"));
+}
+
+/* No server listens: reported at once, unless it had answered before or is waited for. */
 static void not_reached(void **state)
 {
-	struct click_options options = { .http = { PATIENCE_MS, PATIENCE_MS, NULL, NULL },
+	struct click_options options = { .http = { PATIENCE_MS, PATIENCE_MS, NULL, NULL, false },
 					 .retry_ms = 2 * PATIENCE_MS };
 	struct address gone;
 	uint64_t began = click_now_ms();
 	struct click click;
 	struct scene s;
+	int waits = 0;
 
 	(void)state;
 	scene_open(&s, 0, PATIENCE_MS);
@@ -253,6 +259,17 @@ static void not_reached(void **state)
 	assert_int_equal(click_run(&click, STR("SELECT 1"), CLICK_REPEAT, NULL, &s.err), OW_E_IO);
 	assert_true(click.transient);
 	click_close(&click);
+	options.await = true;
+	options.retry_ms = 1000;
+	options.waits = count_wait;
+	options.waits_arg = &waits;
+	began = click_now_ms();
+	assert_int_equal(click_open(&click, &s.mem, &gone, &options, &s.err), OW_OK);
+	assert_int_equal(click_run(&click, STR("SELECT 1"), CLICK_REPEAT, NULL, &s.err), OW_E_IO);
+	assert_int_equal(waits, 1);
+	assert_true(click_now_ms() - began >= 200);
+	click_close(&click);
+	options.await = false;
 	gone.host = "no-such-host.invalid";
 	assert_int_equal(click_open(&click, &s.mem, &gone, &options, &s.err), OW_OK);
 	assert_int_equal(click_run(&click, STR("SELECT 1"), CLICK_REPEAT, NULL, &s.err), OW_E_IO);
@@ -302,7 +319,7 @@ static void too_long(void **state)
 struct made {
 	size_t left;
 	bool fails;
-	struct error *err;
+	struct ow_error *err;
 };
 
 static size_t make(void *arg, void *to, size_t cap)
@@ -418,10 +435,9 @@ int main(void)
 		cmocka_unit_test(maker_fails), cmocka_unit_test(quotes),
 		cmocka_unit_test(fields),
 	};
-	const struct curl_api *curl;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
-	if (curl_api_get(&curl, &err) != OW_OK) {
+	if (http_available(&err) != OW_OK) {
 		print_message("skipped: %s\n", err.text);
 		return 0;
 	}

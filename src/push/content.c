@@ -1,10 +1,10 @@
 /*
- * content.c: ow_content_hash: a hash of the bytes of files, by which a server knows that a run was pushed
- * before. Independent of where the files lie. What it gives is kept by servers: it must not change.
+ * content.c: the hash by which a server knows that a run was pushed before. It covers the bytes of the files, not their
+ * paths. Servers keep the hash: it must never change.
  */
-#include "api/api_int.h"
+#include "push/push.h"
 
-#include <errno.h>
+#include "base/input.h"
 
 #define BLOCK_BYTES (1u << 20)
 
@@ -42,7 +42,7 @@ static void add_bytes(struct content *c, const unsigned char *bytes, size_t len)
 }
 
 static ow_status add_file(struct content *c, struct mem *mem, const char *path,
-			  unsigned char *block, struct error *err)
+			  unsigned char *block, struct ow_error *err)
 {
 	struct input in;
 	ow_status status = OW_OK;
@@ -63,7 +63,7 @@ static ow_status add_file(struct content *c, struct mem *mem, const char *path,
 }
 
 static ow_status add_files(struct content *c, struct mem *mem, const struct path_list *list,
-			   struct error *err)
+			   struct ow_error *err)
 {
 	unsigned char *block = mem_alloc(mem, BLOCK_BYTES);
 	ow_status status = block ? OW_OK : error_no_memory(err);
@@ -80,26 +80,13 @@ static ow_status add_files(struct content *c, struct mem *mem, const struct path
 	return status;
 }
 
-ow_status ow_content_hash(const char *const *paths, size_t count, char hex[OW_CONTENT_TEXT],
-			  struct error *err)
+ow_status content_hash(const struct path_list *list, struct mem *mem, char hex[CONTENT_HEX + 1],
+		       struct ow_error *err)
 {
 	struct content c = { 0x2d358dccaa6c78a5ull, 0x8bb84b93962eacc9ull };
-	struct path_list list;
-	ow_status status;
-	struct mem mem;
+	ow_status status = add_files(&c, mem, list, err);
 
-	error_clear(err);
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(paths[i], "-") == 0)
-			return error_set(err, OW_E_USAGE,
-					 "standard input can be read only once; save it to a file "
-					 "first");
-	mem_init(&mem, 0);
-	status = paths_expand(&list, &mem, paths, count, err);
-	if (status == OW_OK)
-		status = add_files(&c, &mem, &list, err);
-	arena_release(&list.arena);
-	snprintf(hex, OW_CONTENT_TEXT, "%016" PRIx64 "%016" PRIx64,
+	snprintf(hex, CONTENT_HEX + 1, "%016" PRIx64 "%016" PRIx64,
 		 fold(c.a ^ c.b, 0x9e3779b97f4a7c15ull), fold(c.b, c.a ^ 0xd6e8feb86659fd93ull));
 	return status;
 }

@@ -1,8 +1,12 @@
-/* http.c: see http.h. */
+/*
+ * http.c: requests to one server, by libcurl, which is loaded when the first server is named: the program starts without it, and
+ * users who push nothing need not have it. Reports what moved and what stopped; click.c decides what to repeat.
+ */
 #include "push/http.h"
 
 #include "base/clock.h"
-#include "push/curl_api.h"
+
+#include "opwatch_config.h"
 
 void http_encode(struct buf *to, struct str text)
 {
@@ -24,13 +28,96 @@ void http_encode(struct buf *to, struct str text)
 
 #if OPWATCH_HAVE_CURL
 
+#include <curl/curl.h>
+#include <dlfcn.h>
+#include <pthread.h>
 #include <strings.h>
 #include <time.h>
+
+/* ---- the library ---- */
+
+/* The functions that are called, found by name. */
+struct curl_api {
+	CURL *(*easy_init)(void);
+	CURLcode (*easy_setopt)(CURL *, CURLoption, ...);
+	CURLcode (*easy_perform)(CURL *);
+	CURLcode (*easy_getinfo)(CURL *, CURLINFO, ...);
+	void (*easy_cleanup)(CURL *);
+	void (*easy_reset)(CURL *);
+	const char *(*easy_strerror)(CURLcode);
+	struct curl_slist *(*slist_append)(struct curl_slist *, const char *);
+	void (*slist_free_all)(struct curl_slist *);
+	CURLcode (*global_init)(long);
+};
+
+/* Set once, under the pthread_once; constant from then on. libcurl is never unloaded: it keeps process-wide state of its TLS
+ * library. */
+static struct curl_api loaded;
+static char why[256];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void *open_library(void)
+{
+	static const char *const names[] = { "libcurl.so.4", "libcurl-gnutls.so.4", "libcurl.so" };
+	void *library = NULL;
+
+	for (size_t i = 0; i < ARRAY_COUNT(names) && !library; i++)
+		library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+	return library;
+}
+
+static void load_library(void)
+{
+	void *library = open_library();
+	const struct {
+		const char *name;
+		void *to;
+	} wanted[] = {
+		{ "curl_easy_init", &loaded.easy_init },
+		{ "curl_easy_setopt", &loaded.easy_setopt },
+		{ "curl_easy_perform", &loaded.easy_perform },
+		{ "curl_easy_getinfo", &loaded.easy_getinfo },
+		{ "curl_easy_cleanup", &loaded.easy_cleanup },
+		{ "curl_easy_reset", &loaded.easy_reset },
+		{ "curl_easy_strerror", &loaded.easy_strerror },
+		{ "curl_slist_append", &loaded.slist_append },
+		{ "curl_slist_free_all", &loaded.slist_free_all },
+		{ "curl_global_init", &loaded.global_init },
+	};
+
+	if (!library) {
+		snprintf(why, sizeof(why), "libcurl was not found on this machine");
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_COUNT(wanted); i++) {
+		void *symbol = dlsym(library, wanted[i].name);
+
+		if (!symbol) {
+			snprintf(why, sizeof(why), "the libcurl on this machine lacks %s",
+				 wanted[i].name);
+			return;
+		}
+		memcpy(wanted[i].to, &symbol, sizeof(symbol));
+	}
+	if (loaded.global_init(CURL_GLOBAL_ALL) != CURLE_OK)
+		snprintf(why, sizeof(why), "libcurl could not be started");
+}
+
+ow_status http_available(struct ow_error *err)
+{
+	pthread_once(&once, load_library);
+	if (!why[0])
+		return OW_OK;
+	return error_set(err, OW_E_UNSUPPORTED,
+			 "%s; it is needed to talk to a server (Debian: apt install libcurl4)",
+			 why);
+}
+
+/* ---- one server ---- */
 
 struct http {
 	struct mem *mem;
 	struct arena arena;
-	const struct curl_api *curl;
 	CURL *easy;
 	struct curl_slist *headers, *chunked_headers; /* with user and password */
 	char *base;				      /* "http://host:8123" */
@@ -104,7 +191,7 @@ static size_t on_header(char *text, size_t size, size_t count, void *arg)
 	if (str_starts(line, STR("HTTP/"))) { /* also of a proxy's answer, or 100 Continue */
 		long status = 0;
 
-		http->curl->easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &status);
+		loaded.easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &status);
 		http->good = status == 200;
 	}
 	return line.len;
@@ -150,15 +237,15 @@ static int on_progress(void *arg, curl_off_t to_get, curl_off_t got, curl_off_t 
 		http->moved_ms = now;
 	}
 	http->silent = http->options.silence_ms && now - http->moved_ms > http->options.silence_ms;
-	return http->silent ||
-	       (http->options.cancelled && http->options.cancelled(http->options.cancel_arg));
+	return http->silent || (http->options.keep_going &&
+				!http->options.keep_going(http->options.keep_going_arg));
 }
 
 /* ---- making one ---- */
 
-static bool add_header(struct http *http, struct curl_slist **list, const char *line)
+static bool add_header(struct curl_slist **list, const char *line)
 {
-	struct curl_slist *longer = http->curl->slist_append(*list, line);
+	struct curl_slist *longer = loaded.slist_append(*list, line);
 
 	if (!longer)
 		return false;
@@ -176,9 +263,24 @@ static bool add_secret(struct http *http, struct curl_slist **list, const char *
 	if (!line)
 		return false;
 	snprintf(line, size, "%s: %s", name, value);
-	good = add_header(http, list, line);
+	good = add_header(list, line);
 	explicit_bzero(line, size);
 	mem_free(http->mem, line, size);
+	return good;
+}
+
+static bool add_bearer(struct http *http, struct curl_slist **list, const char *token)
+{
+	size_t size = strlen(token) + 8;
+	char *value = mem_alloc(http->mem, size);
+	bool good;
+
+	if (!value)
+		return false;
+	snprintf(value, size, "Bearer %s", token);
+	good = add_secret(http, list, "Authorization", value);
+	explicit_bzero(value, size);
+	mem_free(http->mem, value, size);
 	return good;
 }
 
@@ -186,33 +288,35 @@ static bool add_secret(struct http *http, struct curl_slist **list, const char *
 static bool make_headers(struct http *http, struct curl_slist **list, const struct address *address,
 			 const char *password)
 {
-	return add_header(http, list, "Expect:") &&
-	       add_header(http, list, "Content-Type: application/octet-stream") &&
+	if (http->options.json)
+		return add_header(list, "Expect:") &&
+		       add_header(list, "Content-Type: application/json") &&
+		       (!password || !*password || add_bearer(http, list, password));
+	return add_header(list, "Expect:") &&
+	       add_header(list, "Content-Type: application/octet-stream") &&
 	       add_secret(http, list, "X-ClickHouse-User", address->user) &&
 	       (!password || !*password || add_secret(http, list, "X-ClickHouse-Key", password));
 }
 
-static void free_headers(struct http *http, struct curl_slist *list)
+static void free_headers(struct curl_slist *list)
 {
 	for (struct curl_slist *at = list; at; at = at->next)
 		explicit_bzero(at->data, strlen(at->data));
-	http->curl->slist_free_all(list);
+	loaded.slist_free_all(list);
 }
 
 ow_status http_new(struct http **out, struct mem *mem, const struct address *address,
-		   const char *password, const struct http_options *options, struct error *err)
+		   const char *password, const struct http_options *options, struct ow_error *err)
 {
-	const struct curl_api *curl;
 	struct http *http;
 	char *place;
 
 	*out = NULL;
-	OW_TRY(curl_api_get(&curl, err));
+	OW_TRY(http_available(err));
 	http = mem_zalloc(mem, sizeof(*http));
 	if (!http)
 		return error_no_memory(err);
 	http->mem = mem;
-	http->curl = curl;
 	http->options = *options;
 	http->loopback = address_is_loopback(address);
 	arena_init(&http->arena, mem);
@@ -220,10 +324,10 @@ ow_status http_new(struct http **out, struct mem *mem, const struct address *add
 	http->base = place ? arena_printf(&http->arena, "%s://%s", address->tls ? "https" : "http",
 					  place)
 			   : NULL;
-	http->easy = http->base ? curl->easy_init() : NULL;
+	http->easy = http->base ? loaded.easy_init() : NULL;
 	if (!http->easy || !make_headers(http, &http->headers, address, password) ||
 	    !make_headers(http, &http->chunked_headers, address, password) ||
-	    !add_header(http, &http->chunked_headers, "Transfer-Encoding: chunked")) {
+	    !add_header(&http->chunked_headers, "Transfer-Encoding: chunked")) {
 		http_free(http);
 		return error_no_memory(err);
 	}
@@ -239,9 +343,9 @@ void http_free(struct http *http)
 		return;
 	mem = http->mem;
 	if (http->easy)
-		http->curl->easy_cleanup(http->easy);
-	free_headers(http, http->headers);
-	free_headers(http, http->chunked_headers);
+		loaded.easy_cleanup(http->easy);
+	free_headers(http->headers);
+	free_headers(http->chunked_headers);
 	arena_release(&http->arena);
 	mem_free(mem, http, sizeof(*http));
 }
@@ -262,7 +366,7 @@ static const char *certificates(void)
 
 static void set_connection(struct http *http)
 {
-	CURLcode (*set)(CURL *, CURLoption, ...) = http->curl->easy_setopt;
+	CURLcode (*set)(CURL *, CURLoption, ...) = loaded.easy_setopt;
 	CURL *easy = http->easy;
 	const char *file = certificates();
 
@@ -271,7 +375,7 @@ static void set_connection(struct http *http)
 	set(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)http->options.connect_ms);
 	set(easy, CURLOPT_TCP_KEEPALIVE, 1l);
 	set(easy, CURLOPT_TCP_KEEPIDLE, 30l);
-	set(easy, CURLOPT_FOLLOWLOCATION, 0l); /* headers with a password go to nobody else */
+	set(easy, CURLOPT_FOLLOWLOCATION, 0l); /* headers with a password go to this server only */
 	set(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	set(easy, CURLOPT_UPLOAD_BUFFERSIZE, SEND_BYTES);
 	if (http->loopback)
@@ -324,22 +428,21 @@ static enum http_outcome look_closer(const struct http *http, enum http_outcome 
 	long sent = 0;
 
 	if (outcome != HTTP_BROKEN ||
-	    http->curl->easy_getinfo(http->easy, CURLINFO_REQUEST_SIZE, &sent) != CURLE_OK)
+	    loaded.easy_getinfo(http->easy, CURLINFO_REQUEST_SIZE, &sent) != CURLE_OK)
 		return outcome;
 	return sent ? HTTP_BROKEN : HTTP_NOT_REACHED;
 }
 
-/* An exception may be told, with a good status, while the server closes the connection on a body that is
- * not read to its end: what was told counts. */
+/* The server may send an exception with a good status and close the connection before it has read the whole body. The
+ * exception counts then. */
 static bool was_told(const struct http_answer *answer)
 {
 	return answer->status >= 400 && answer->text[0];
 }
 
 ow_status http_post(struct http *http, const struct http_request *request,
-		    struct http_answer *answer, struct error *err)
+		    struct http_answer *answer, struct ow_error *err)
 {
-	const struct curl_api *curl = http->curl;
 	struct buf url;
 	CURLcode code;
 
@@ -359,15 +462,15 @@ ow_status http_post(struct http *http, const struct http_request *request,
 	http->moved_ms = now_ms();
 	http->problem[0] = 0;
 	set_connection(http);
-	curl->easy_setopt(http->easy, CURLOPT_FRESH_CONNECT,
-			  (long)(request->make || request->once));
-	curl->easy_setopt(http->easy, CURLOPT_URL, buf_cstr(&url));
-	curl->easy_setopt(http->easy, CURLOPT_HTTPHEADER,
-			  request->make ? http->chunked_headers : http->headers);
-	curl->easy_setopt(http->easy, CURLOPT_POSTFIELDSIZE_LARGE,
-			  request->make ? (curl_off_t)-1 : (curl_off_t)request->body.len);
-	code = curl->easy_perform(http->easy);
-	curl->easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &answer->status);
+	loaded.easy_setopt(http->easy, CURLOPT_FRESH_CONNECT,
+			   (long)(request->make || request->once));
+	loaded.easy_setopt(http->easy, CURLOPT_URL, buf_cstr(&url));
+	loaded.easy_setopt(http->easy, CURLOPT_HTTPHEADER,
+			   request->make ? http->chunked_headers : http->headers);
+	loaded.easy_setopt(http->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+			   request->make ? (curl_off_t)-1 : (curl_off_t)request->body.len);
+	code = loaded.easy_perform(http->easy);
+	loaded.easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &answer->status);
 	answer->outcome = look_closer(http, outcome_of(http, code));
 	if (answer->outcome == HTTP_BROKEN && was_told(answer))
 		answer->outcome = HTTP_ANSWERED;
@@ -376,21 +479,26 @@ ow_status http_post(struct http *http, const struct http_request *request,
 			 http->options.silence_ms / 1e3);
 	else if (answer->outcome != HTTP_ANSWERED)
 		snprintf(answer->text, sizeof(answer->text), "%s",
-			 http->problem[0] ? http->problem : curl->easy_strerror(code));
+			 http->problem[0] ? http->problem : loaded.easy_strerror(code));
 	buf_release(&url);
 	return OW_OK;
 }
 
 #else
 
-ow_status http_new(struct http **out, struct mem *mem, const struct address *address,
-		   const char *password, const struct http_options *options, struct error *err)
+ow_status http_available(struct ow_error *err)
 {
-	const struct curl_api *curl;
+	return error_set(err, OW_E_UNSUPPORTED,
+			 "this opwatch was built without libcurl and cannot talk to a server; "
+			 "install libcurl4-openssl-dev and build again");
+}
 
+ow_status http_new(struct http **out, struct mem *mem, const struct address *address,
+		   const char *password, const struct http_options *options, struct ow_error *err)
+{
 	(void)mem, (void)address, (void)password, (void)options;
 	*out = NULL;
-	return curl_api_get(&curl, err);
+	return http_available(err);
 }
 
 void http_free(struct http *http)
@@ -399,13 +507,11 @@ void http_free(struct http *http)
 }
 
 ow_status http_post(struct http *http, const struct http_request *request,
-		    struct http_answer *answer, struct error *err)
+		    struct http_answer *answer, struct ow_error *err)
 {
-	const struct curl_api *curl;
-
 	(void)http, (void)request;
 	*answer = (struct http_answer){ .outcome = HTTP_NOT_REACHED };
-	return curl_api_get(&curl, err);
+	return http_available(err);
 }
 
 #endif

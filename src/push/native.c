@@ -1,4 +1,7 @@
-/* native.c: see native.h. */
+/*
+ * native.c: writes rows of a table in ClickHouse's format Native, block by block. Used by push.c for the bodies of inserts, and
+ * by plan.c and schema.c for the names of types. Sends nothing.
+ */
 #include "push/native.h"
 
 #include "push/http.h"
@@ -7,26 +10,26 @@
 #error "numbers are sent as they are in memory, which the server takes for little-endian"
 #endif
 
-bool native_nullable(const struct relation_column *column)
+bool native_nullable(const struct table_column *column)
 {
 	return strcmp(column->name, "run") != 0 && strcmp(column->name, "id") != 0;
 }
 
-const char *native_type(const struct relation_column *column)
+const char *native_type(const struct table_column *column)
 {
 	static const char *const types[][2] = {
-		[RELATION_BOOL] = { "UInt8", "Nullable(UInt8)" },
-		[RELATION_INT32] = { "Int32", "Nullable(Int32)" },
-		[RELATION_INT64] = { "Int64", "Nullable(Int64)" },
-		[RELATION_UINT64] = { "UInt64", "Nullable(UInt64)" },
-		[RELATION_REAL] = { "Float64", "Nullable(Float64)" },
-		[RELATION_TEXT] = { "String", "Nullable(String)" },
+		[TYPE_BOOL] = { "UInt8", "Nullable(UInt8)" },
+		[TYPE_INT32] = { "Int32", "Nullable(Int32)" },
+		[TYPE_INT] = { "Int64", "Nullable(Int64)" },
+		[TYPE_UINT64] = { "UInt64", "Nullable(UInt64)" },
+		[TYPE_REAL] = { "Float64", "Nullable(Float64)" },
+		[TYPE_TEXT] = { "String", "Nullable(String)" },
 	};
 
 	return types[column->type][native_nullable(column)];
 }
 
-ow_status native_init(struct native *native, struct mem *mem, struct error *err)
+ow_status native_init(struct native *native, struct mem *mem, struct ow_error *err)
 {
 	*native = (struct native){ .mem = mem };
 	arena_init(&native->scratch, mem);
@@ -47,8 +50,8 @@ void native_release(struct native *native)
 	*native = (struct native){ 0 };
 }
 
-void native_start(struct native *native, const struct relation_table *table, uint32_t part,
-		  uint64_t first, uint64_t rows, uint64_t push, uint32_t batch, struct error *err)
+void native_start(struct native *native, const struct table *table, uint32_t part, uint64_t first,
+		  uint64_t rows, uint64_t push, uint32_t batch, struct ow_error *err)
 {
 	native->table = table;
 	native->part = part;
@@ -103,7 +106,7 @@ static void add_same(struct buf *to, const void *value, size_t size, uint32_t ro
 /* ---- columns ---- */
 
 /* A byte per row: 1 where there is no value. */
-static void add_null_map(struct buf *to, const struct relation_vec *vec, uint32_t rows)
+static void add_null_map(struct buf *to, const struct table_vec *vec, uint32_t rows)
 {
 	char *bytes;
 
@@ -119,7 +122,7 @@ static void add_null_map(struct buf *to, const struct relation_vec *vec, uint32_
 }
 
 /* What stands under a NULL is of no use to anybody, and zeros compress. */
-static void clear_nulls(void *values, size_t size, const struct relation_vec *vec, uint32_t rows)
+static void clear_nulls(void *values, size_t size, const struct table_vec *vec, uint32_t rows)
 {
 	if (!vec->has_nulls)
 		return;
@@ -128,10 +131,10 @@ static void clear_nulls(void *values, size_t size, const struct relation_vec *ve
 			memset((char *)values + i * size, 0, size);
 }
 
-static void add_numbers(struct buf *to, const struct relation_column *column,
-			const struct relation_vec *vec, uint32_t rows)
+static void add_numbers(struct buf *to, const struct table_column *column,
+			const struct table_vec *vec, uint32_t rows)
 {
-	size_t size = relation_value_size(column);
+	size_t size = column_value_size(column);
 
 	if (native_nullable(column)) {
 		add_null_map(to, vec, rows);
@@ -140,17 +143,15 @@ static void add_numbers(struct buf *to, const struct relation_column *column,
 	buf_add(to, vec->values, size * rows);
 }
 
-static struct str text_of(const struct relation_dict *dict, const struct relation_vec *vec,
-			  uint32_t row)
+static struct str text_of(const struct table_dict *dict, const struct table_vec *vec, uint32_t row)
 {
 	if (dict)
 		return dict->texts[((const uint32_t *)vec->values)[row]];
 	return ((const struct str *)vec->values)[row];
 }
 
-static void add_texts(struct buf *to, const struct relation_column *column,
-		      const struct relation_dict *dict, const struct relation_vec *vec,
-		      uint32_t rows)
+static void add_texts(struct buf *to, const struct table_column *column,
+		      const struct table_dict *dict, const struct table_vec *vec, uint32_t rows)
 {
 	const uint32_t *codes = vec->values;
 	const struct str *texts = vec->values;
@@ -183,15 +184,15 @@ static void add_texts(struct buf *to, const struct relation_column *column,
 
 static ow_status add_column(struct native *n, uint32_t column, uint32_t rows)
 {
-	const struct relation_column *info = &n->table->columns[column];
-	struct relation_vec vec = {
+	const struct table_column *info = &n->table->columns[column];
+	struct table_vec vec = {
 		.values = n->values, .valid = n->valid, .scratch = &n->scratch, .memo = &n->memo
 	};
 
-	OW_TRY(relation_fill(n->table, n->part, column, n->next, rows, &vec, n->err));
+	OW_TRY(table_read(n->table, n->part, column, n->next, rows, &vec, n->err));
 	add_header(&n->block, info->name, native_type(info));
-	if (info->type == RELATION_TEXT)
-		add_texts(&n->block, info, relation_dict(n->table, n->part, column), &vec, rows);
+	if (info->type == TYPE_TEXT)
+		add_texts(&n->block, info, table_dict(n->table, n->part, column), &vec, rows);
 	else
 		add_numbers(&n->block, info, &vec, rows);
 	return OW_OK;
@@ -205,7 +206,7 @@ static ow_status make_block(struct native *n)
 	struct buf *to = &n->block;
 
 	arena_clear(&n->scratch);
-	n->memo = (struct relation_memo){ 0 };
+	n->memo = (struct table_memo){ 0 };
 	buf_clear(to);
 	add_length(to, n->table->column_count + 2);
 	add_length(to, rows);

@@ -1,4 +1,7 @@
-/* nodes.c: see nodes.h. */
+/*
+ * nodes.c: finds the nodes and shards of a cluster in system.clusters, matches them with the user's list, and asks each which
+ * batches it has. Used by push.c. Sends no rows.
+ */
 #include "push/nodes.h"
 
 #include <time.h>
@@ -8,7 +11,7 @@
 
 /* ---- which ones ---- */
 
-static ow_status one_node(struct nodes *nodes, const struct address *address, struct error *err)
+static ow_status one_node(struct nodes *nodes, const struct address *address, struct ow_error *err)
 {
 	nodes->items = ARENA_ARRAY(&nodes->arena, struct node, 1);
 	nodes->slots = ARENA_ARRAY(&nodes->arena, uint32_t, 1);
@@ -19,7 +22,7 @@ static ow_status one_node(struct nodes *nodes, const struct address *address, st
 	return OW_OK;
 }
 
-static ow_status no_cluster(struct click *entry, const char *cluster, struct error *err)
+static ow_status no_cluster(struct click *entry, const char *cluster, struct ow_error *err)
 {
 	struct buf known;
 	ow_status status;
@@ -37,7 +40,7 @@ static ow_status no_cluster(struct click *entry, const char *cluster, struct err
 
 /* A node as the caller names it; else by its host, the entry by the name that it was reached by. */
 static ow_status place_node(struct nodes *nodes, struct node *node, const struct address *entry,
-			    struct str host, bool local, const char *named, struct error *err)
+			    struct str host, bool local, const char *named, struct ow_error *err)
 {
 	uint16_t port = entry->port;
 	const char *copy;
@@ -54,7 +57,7 @@ static ow_status place_node(struct nodes *nodes, struct node *node, const struct
 	return OW_OK;
 }
 
-static ow_status bad_answer(const struct click *click, struct error *err)
+static ow_status bad_answer(const struct click *click, struct ow_error *err)
 {
 	return error_set(err, OW_E_IO, "%s gave an answer that cannot be read", click->place);
 }
@@ -67,7 +70,7 @@ static void add_slots(struct nodes *nodes, uint32_t shard, uint64_t weight)
 
 /* Rows: shard, weight, host, whether it is the one that answers; ordered by shard. */
 static ow_status read_nodes(struct nodes *nodes, const struct click *entry, struct str rest,
-			    const struct ow_list *names, struct error *err)
+			    const struct ow_list *names, struct ow_error *err)
 {
 	uint64_t shard, weight, local, last = UINT64_MAX;
 	struct str line, host;
@@ -99,7 +102,7 @@ static ow_status read_nodes(struct nodes *nodes, const struct click *entry, stru
 }
 
 static ow_status cluster_nodes(struct nodes *nodes, struct click *entry,
-			       const struct push_options *options, struct error *err)
+			       const struct push_options *options, struct ow_error *err)
 {
 	struct buf name, answer;
 	ow_status status;
@@ -130,7 +133,7 @@ static ow_status cluster_nodes(struct nodes *nodes, struct click *entry,
 }
 
 ow_status nodes_find(struct nodes *nodes, struct click *entry, const struct push_options *options,
-		     struct mem *mem, struct error *err)
+		     struct mem *mem, struct ow_error *err)
 {
 	*nodes = (struct nodes){ .mem = mem };
 	arena_init(&nodes->arena, mem);
@@ -147,22 +150,6 @@ void nodes_release(struct nodes *nodes)
 
 /* ---- what they have ---- */
 
-/* "(17,3)" of the push 17: 3. */
-static bool batch_of(struct str partition, uint64_t push, uint64_t *number)
-{
-	struct str inner =
-		str_first(str_skip(partition, 1), partition.len - MIN(partition.len, 2u));
-	size_t comma = str_find_char(inner, ',');
-	struct str first, second;
-	uint64_t of;
-
-	if (comma == STR_NONE)
-		return false;
-	first = str_first(inner, comma);
-	second = str_trim(str_skip(inner, comma + 1));
-	return click_field_u64(&first, &of) && of == push && click_field_u64(&second, number);
-}
-
 static const struct plan_table *table_of(const struct plan *plan, struct str name)
 {
 	for (uint32_t i = 0; i < plan->table_count; i++)
@@ -172,31 +159,73 @@ static const struct plan_table *table_of(const struct plan *plan, struct str nam
 	return NULL;
 }
 
-static ow_status ask_parts(const struct plan *plan, struct click *click, uint64_t push,
-			   struct buf *answer, struct error *err)
+/* run = 'r' AND opwatch_push = 7 */
+static ow_status quote_rows(const struct plan *plan, uint64_t push, struct buf *to,
+			    struct ow_error *err)
 {
-	struct buf database;
+	buf_puts(to, "run = ");
+	click_quote(to, str_from(plan->run));
+	buf_printf(to, " AND opwatch_push = toUInt64(%" PRIu64 ")", push);
+	return buf_cstr(to) ? OW_OK : error_no_memory(err);
+}
+
+/* Lines of table, batch, rows. The key begins with the run: no other run is read. */
+static ow_status ask_rows(const struct plan *plan, struct click *click, uint64_t push,
+			  struct buf *answer, struct ow_error *err)
+{
+	struct buf text, rows;
 	ow_status status;
 
-	(void)plan;
-	buf_init(&database, click->mem);
-	click_quote(&database, str_from(click->address.database));
-	status = buf_cstr(&database)
-			 ? click_runf(click, answer, err,
-				      "SELECT table, partition, sum(rows) FROM system.parts WHERE "
-				      "active AND database = %s AND partition LIKE '(%" PRIu64
-				      ",%%' GROUP BY table, partition",
-				      buf_cstr(&database), push)
-			 : error_no_memory(err);
-	buf_release(&database);
+	buf_init(&text, click->mem);
+	buf_init(&rows, click->mem);
+	status = quote_rows(plan, push, &rows, err);
+	for (uint32_t i = 0; status == OW_OK && i < plan->table_count; i++) {
+		const char *name = plan->tables[i].relation->name;
+
+		buf_printf(&text,
+			   "%sSELECT 'opwatch_%s' AS t, opwatch_batch, count() FROM opwatch_%s "
+			   "WHERE %s "
+			   "GROUP BY opwatch_batch",
+			   i ? " UNION ALL " : "", name, name, buf_cstr(&rows));
+	}
+	if (status == OW_OK)
+		status = text.failed ? error_no_memory(err)
+				     : click_run(click, buf_str(&text), CLICK_REPEAT, answer, err);
+	buf_release(&text);
+	buf_release(&rows);
 	return status;
 }
 
-ow_status nodes_look(struct nodes *nodes, uint32_t index, const struct plan *plan,
-		     struct click *click, uint32_t *strange, struct error *err)
+ow_status nodes_count_batch(const struct plan *plan, uint32_t index, struct click *click,
+			    uint64_t *rows, struct ow_error *err)
+{
+	const struct batch *batch = &plan->batches[index];
+	struct buf answer, where;
+	struct str line;
+	ow_status status;
+
+	buf_init(&answer, click->mem);
+	buf_init(&where, click->mem);
+	status = quote_rows(plan, plan->push, &where, err);
+	if (status == OW_OK)
+		status = click_runf(click, &answer, err,
+				    "SELECT count() FROM opwatch_%s WHERE %s AND opwatch_batch = "
+				    "toUInt32(%u)",
+				    plan->tables[batch->table].relation->name, buf_cstr(&where),
+				    batch->number);
+	line = str_trim(buf_str(&answer));
+	if (status == OW_OK && !click_field_u64(&line, rows))
+		status = bad_answer(click, err);
+	buf_release(&answer);
+	buf_release(&where);
+	return status;
+}
+
+ow_status nodes_list_batches(struct nodes *nodes, uint32_t index, const struct plan *plan,
+			     struct click *click, uint32_t *strange, struct ow_error *err)
 {
 	struct node *node = &nodes->items[index];
-	struct str rest, line, name, partition;
+	struct str rest, line, name;
 	uint64_t number, rows;
 	struct buf answer;
 	ow_status status;
@@ -208,19 +237,19 @@ ow_status nodes_look(struct nodes *nodes, uint32_t index, const struct plan *pla
 		return error_no_memory(err);
 	memset(node->rows, 0, plan->batch_count * sizeof(*node->rows));
 	buf_init(&answer, nodes->mem);
-	status = ask_parts(plan, click, plan->push, &answer, err);
+	status = ask_rows(plan, click, plan->push, &answer, err);
 	for (rest = buf_str(&answer); status == OW_OK && click_line(&rest, &line);) {
 		const struct plan_table *table;
 		uint32_t batch;
 
-		if (!click_field(&line, &name) || !click_field(&line, &partition) ||
+		if (!click_field(&line, &name) || !click_field_u64(&line, &number) ||
 		    !click_field_u64(&line, &rows)) {
 			status = bad_answer(click, err);
 			break;
 		}
 		table = table_of(plan, name);
-		if (!table || !batch_of(partition, plan->push, &number))
-			continue; /* somebody else's */
+		if (!table)
+			continue; /* not ours */
 		batch = table->batch_first + (uint32_t)MIN(number, UINT32_MAX / 2);
 		if (number >= table->batch_count || nodes_shard(nodes, batch) != node->shard)
 			(*strange)++;
@@ -233,49 +262,118 @@ ow_status nodes_look(struct nodes *nodes, uint32_t index, const struct plan *pla
 
 /* ---- dropping ---- */
 
-static ow_status drop_partition(const char *table, uint64_t push, uint64_t batch,
-				struct click *click, struct error *err)
-{
-	return click_runf(click, NULL, err,
-			  "ALTER TABLE opwatch_%s DROP PARTITION (%" PRIu64 ", %" PRIu64 ")", table,
-			  push, batch);
-}
+#define DELETION_MS 3600000 /* the server writes the parts again that have such rows */
 
-ow_status nodes_drop_batch(const struct plan *plan, uint32_t index, struct click *click,
-			   struct error *err)
+static ow_status await_deletion(const char *table, struct click *click, struct ow_error *err)
 {
-	const struct batch *batch = &plan->batches[index];
-
-	return drop_partition(plan->tables[batch->table].relation->name, plan->push, batch->number,
-			      click, err);
-}
-
-ow_status nodes_drop(const struct plan *plan, uint64_t push, struct click *click, struct error *err)
-{
-	struct str rest, line, name, partition;
-	struct buf answer;
-	uint64_t number;
+	const struct http_options *http = &click->options.http;
+	uint64_t began = click_now_ms(), left = 1;
+	struct buf answer, database;
 	ow_status status;
 
 	buf_init(&answer, click->mem);
-	status = ask_parts(plan, click, push, &answer, err);
-	for (rest = buf_str(&answer); status == OW_OK && click_line(&rest, &line);) {
-		const struct plan_table *table;
+	buf_init(&database, click->mem);
+	click_quote(&database, str_from(click->address.database));
+	status = buf_cstr(&database) ? OW_OK : error_no_memory(err);
+	for (long pause = 5; status == OW_OK && left; pause = MIN(2 * pause, 500)) {
+		struct str line;
 
-		if (!click_field(&line, &name) || !click_field(&line, &partition))
-			continue;
-		table = table_of(plan, name);
-		if (table && batch_of(partition, push, &number))
-			status = drop_partition(table->relation->name, push, number, click, err);
+		status = click_runf(
+			click, &answer, err,
+			"SELECT count() FROM system.mutations WHERE NOT is_done AND database = "
+			"%s AND table = 'opwatch_%s'",
+			buf_cstr(&database), table);
+		line = str_trim(buf_str(&answer));
+		if (status == OW_OK && !click_field_u64(&line, &left))
+			status = bad_answer(click, err);
+		if (status != OW_OK || !left)
+			break;
+		if (http->keep_going && !http->keep_going(http->keep_going_arg))
+			status = error_set(err, OW_E_INTERRUPTED, "interrupted");
+		else if (click_now_ms() - began > DELETION_MS)
+			status = error_set(
+				err, OW_E_IO,
+				"%s still deletes rows of an earlier push; push again when "
+				"system.mutations says that it is done",
+				click->place);
+		nanosleep(&(struct timespec){ pause / 1000, pause % 1000 * 1000000 }, NULL);
 	}
+	buf_release(&answer);
+	buf_release(&database);
+	return status;
+}
+
+/* `which` is empty, or chooses a batch. */
+static ow_status delete_rows(const struct plan *plan, const char *table, uint64_t push,
+			     const char *which, struct click *click, struct ow_error *err)
+{
+	struct buf rows;
+	ow_status status;
+
+	buf_init(&rows, click->mem);
+	status = quote_rows(plan, push, &rows, err);
+	if (status == OW_OK)
+		status = click_runf(click, NULL, err, "ALTER TABLE opwatch_%s DELETE WHERE %s%s",
+				    table, buf_cstr(&rows), which);
+	buf_release(&rows);
+	return status;
+}
+
+ow_status nodes_drop_batch(const struct plan *plan, uint32_t index, struct click *click,
+			   struct ow_error *err)
+{
+	const struct batch *batch = &plan->batches[index];
+	uint64_t rows = 0;
+	char which[64];
+
+	OW_TRY(nodes_count_batch(plan, index, click, &rows, err));
+	if (!rows)
+		return OW_OK;
+	snprintf(which, sizeof(which), " AND opwatch_batch = toUInt32(%u)", batch->number);
+	OW_TRY(delete_rows(plan, plan->tables[batch->table].relation->name, plan->push, which,
+			   click, err));
+	return await_deletion(plan->tables[batch->table].relation->name, click, err);
+}
+
+/* The tables in the answer, each once: rows of a table follow each other. */
+static const struct plan_table *next_table(const struct plan *plan, struct str *rest,
+					   const struct plan_table *last)
+{
+	struct str line, name;
+
+	while (click_line(rest, &line)) {
+		const struct plan_table *table =
+			click_field(&line, &name) ? table_of(plan, name) : NULL;
+
+		if (table && table != last)
+			return table;
+	}
+	return NULL;
+}
+
+/* A deletion takes a second or more: all of them are begun before the first is waited for. */
+ow_status nodes_drop(const struct plan *plan, uint64_t push, struct click *click,
+		     struct ow_error *err)
+{
+	const struct plan_table *table = NULL;
+	struct buf answer;
+	struct str rest;
+	ow_status status;
+
+	buf_init(&answer, click->mem);
+	status = ask_rows(plan, click, push, &answer, err);
+	for (rest = buf_str(&answer); status == OW_OK && (table = next_table(plan, &rest, table));)
+		status = delete_rows(plan, table->relation->name, push, "", click, err);
+	for (rest = buf_str(&answer); status == OW_OK && (table = next_table(plan, &rest, table));)
+		status = await_deletion(table->relation->name, click, err);
 	buf_release(&answer);
 	return status;
 }
 
-/* ---- insertions that nobody waits for ---- */
+/* ---- insertions of a client that died ---- */
 
 static ow_status count_running(struct click *click, const char *prefix, uint64_t *count,
-			       struct error *err)
+			       struct ow_error *err)
 {
 	struct buf answer;
 	struct str line;
@@ -292,10 +390,10 @@ static ow_status count_running(struct click *click, const char *prefix, uint64_t
 	return status;
 }
 
-ow_status nodes_settle(struct click *click, const char *prefix, struct error *err)
+ow_status nodes_await_inserts(struct click *click, const char *prefix, struct ow_error *err)
 {
 	uint64_t began = click_now_ms(), count = 0;
-	struct error ignored = { 0 };
+	struct ow_error ignored = { 0 };
 
 	for (unsigned attempt = 1;; attempt++) {
 		OW_TRY(count_running(click, prefix, &count, err));

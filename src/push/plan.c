@@ -1,4 +1,7 @@
-/* plan.c: see plan.h. */
+/*
+ * plan.c: decides what a push consists of: the tables, their batches and the numbers under which servers know them. Used by
+ * push.c before the first server is asked.
+ */
 #include "push/plan.h"
 
 #include "push/native.h"
@@ -32,7 +35,7 @@ static uint64_t mix_number(uint64_t hash, uint64_t number)
  * a peak and at the ends of steps is found by going through a heap in time. */
 static const char *const stored_views[] = { "memory_peak_view", "memory_steps_view" };
 
-static bool is_stored(const struct relation *relation)
+static bool is_stored(const struct table_source *relation)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(stored_views); i++)
 		if (strcmp(stored_views[i], relation->name) == 0)
@@ -55,7 +58,7 @@ static bool is_chosen(const struct ow_list *names, const char *name)
 }
 
 static ow_status check_names(const struct plan *plan, const struct ow_list *names,
-			     struct error *err)
+			     struct ow_error *err)
 {
 	for (size_t i = 0; i < names->count; i++) {
 		bool found = false;
@@ -79,10 +82,10 @@ static uint32_t run_number(const struct push_options *options)
 }
 
 static ow_status open_tables(struct plan *plan, struct model *m, const struct push_options *options,
-			     struct error *err)
+			     struct ow_error *err)
 {
-	struct relation_run run = { m, options->run, run_number(options) };
-	const struct relation *relation;
+	struct table_run run = { m, options->run, run_number(options) };
+	const struct table_source *relation;
 
 	plan->tables = ARENA_ARRAY(&plan->arena, struct plan_table, TABLES_MAX);
 	if (!plan->tables)
@@ -101,7 +104,7 @@ static ow_status open_tables(struct plan *plan, struct model *m, const struct pu
 	return check_names(plan, &options->tables, err);
 }
 
-static ow_status prepare_tables(struct plan *plan, uint32_t batch_rows, struct error *err)
+static ow_status prepare_tables(struct plan *plan, uint32_t batch_rows, struct ow_error *err)
 {
 	for (uint32_t i = 0; i < plan->table_count; i++) {
 		struct plan_table *table = &plan->tables[i];
@@ -110,7 +113,7 @@ static ow_status prepare_tables(struct plan *plan, uint32_t batch_rows, struct e
 		table->batch_first = plan->batch_count;
 		if (!table->chosen)
 			continue;
-		OW_TRY(error_wrap(err, relation_prepare(table->rows, err), "table %s",
+		OW_TRY(error_wrap(err, table_prepare(table->rows, err), "table %s",
 				  table->relation->name));
 		rows = table->rows->parts[0].rows;
 		if ((rows + batch_rows - 1) / batch_rows > 100000)
@@ -125,7 +128,7 @@ static ow_status prepare_tables(struct plan *plan, uint32_t batch_rows, struct e
 	return OW_OK;
 }
 
-static ow_status cut(struct plan *plan, uint32_t batch_rows, struct error *err)
+static ow_status cut(struct plan *plan, uint32_t batch_rows, struct ow_error *err)
 {
 	plan->batches = ARENA_ARRAY(&plan->arena, struct batch, plan->batch_count + 1);
 	if (!plan->batches)
@@ -149,7 +152,7 @@ static uint64_t schema_hash(const struct plan *plan)
 	uint64_t hash = MIX_START;
 
 	for (uint32_t t = 0; t < plan->table_count; t++) {
-		const struct relation_table *rows = plan->tables[t].rows;
+		const struct table *rows = plan->tables[t].rows;
 
 		hash = mix(hash, plan->tables[t].relation->name);
 		for (uint32_t c = 0; c < rows->column_count; c++)
@@ -176,9 +179,9 @@ static void name_push(struct plan *plan, const struct push_options *options)
 }
 
 ow_status plan_make(struct plan *plan, struct model *m, const struct push_options *options,
-		    struct mem *mem, struct error *err)
+		    struct mem *mem, struct ow_error *err)
 {
-	*plan = (struct plan){ .mem = mem };
+	*plan = (struct plan){ .mem = mem, .run = options->run };
 	arena_init(&plan->arena, mem);
 	OW_TRY(open_tables(plan, m, options, err));
 	OW_TRY(prepare_tables(plan, options->batch_rows, err));
@@ -190,7 +193,7 @@ ow_status plan_make(struct plan *plan, struct model *m, const struct push_option
 void plan_release(struct plan *plan)
 {
 	for (uint32_t i = 0; i < plan->table_count; i++)
-		relation_close(plan->tables[i].rows);
+		table_free(plan->tables[i].rows);
 	arena_release(&plan->arena);
 	*plan = (struct plan){ 0 };
 }

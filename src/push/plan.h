@@ -1,20 +1,19 @@
 /*
- * plan.h: what a push consists of: the tables, their batches, and the number under which all of it is known
- * to the servers. The same inputs, options and program give the same plan, which is what makes a push
- * resumable. Knows no server.
+ * plan.h: the content of a push: the tables, their batches, and the number by which servers know the push. The same inputs,
+ * options and program make the same plan, so a push can be resumed. Talks to no server.
  */
 #ifndef PUSH_PLAN_H
 #define PUSH_PLAN_H
 
 #include "push/push.h"
 
-/* A new number: tables made by another one cannot be used. Columns need none, their names and types count
- * by themselves. */
-#define PLAN_LAYOUT 1
+/* Version of the layout: tables of another version are refused. New columns do not change it, because their names and types
+ * are part of plan.schema. */
+#define PLAN_LAYOUT 2 /* 1: a partition for each batch, ordered by id */
 
 struct plan_table {
-	const struct relation *relation;
-	struct relation_table *rows;
+	const struct table_source *relation;
+	struct table *rows;
 	bool chosen;
 	uint32_t batch_first, batch_count;
 };
@@ -33,13 +32,14 @@ struct plan {
 	struct batch *batches;
 	uint32_t batch_count;
 	uint64_t rows;
+	const char *run; /* its name */
 	uint64_t push;	 /* number of the push */
 	char schema[32]; /* version of the tables: "1-89abcdef01234567" */
 };
 
 /* Opens all relations and prepares those that are pushed. */
 ow_status plan_make(struct plan *plan, struct model *m, const struct push_options *options,
-		    struct mem *mem, struct error *err);
+		    struct mem *mem, struct ow_error *err);
 void plan_release(struct plan *plan);
 
 #endif

@@ -1,16 +1,337 @@
-/* push.c: see push.h: the order of things. What takes time is in work.c. */
+/*
+ * push.c: a whole push: finds the nodes, makes the tables, claims the run, sends the batches that nodes lack from several threads,
+ * verifies the rows, and publishes them at once. What is sent is in plan.c, how rows are written in native.c. Called by ow_push.
+ */
 #include "push/push.h"
 
+#include "base/parallel.h"
 #include "push/claim.h"
+#include "push/native.h"
 #include "push/nodes.h"
 #include "push/schema.h"
-#include "push/work.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <time.h>
 
 #define ROUNDS 3
 #define ABANDONED_MAX 64
 #define READERS_MS 2000 /* readers that saw the older push published have begun to read it */
+#define CONNECT_MS 10000
+#define SILENCE_MS 300000 /* a server that merges may say nothing for long */
+#define COUNT_REPEATS 3	  /* a batch whose rows do not come out right is not sent for ever */
+
+/* ---- sending batches, from several threads ---- */
+
+struct work {
+	const struct push_options *options;
+	const struct plan *plan;
+	struct nodes *nodes;
+	struct claim *claim; /* NULL before it is taken */
+	struct mem *mem;
+	struct push_summary *summary;
+	atomic_uint next;		/* batch */
+	atomic_uint_fast64_t rows_done; /* of all batches, each node of a shard counted */
+	uint64_t rows_total;
+	atomic_bool stop;     /* something failed, or the caller cancelled */
+	pthread_mutex_t lock; /* of what follows, the summary and the caller's functions */
+	ow_status status;
+	struct ow_error error; /* the first one */
+};
+
+struct worker {
+	struct work *work;
+	struct click *clicks; /* one per node, opened when needed */
+	struct native native;
+	struct ow_error err;
+	unsigned number;
+};
+
+static void work_init(struct work *work, const struct push_options *options, struct mem *mem,
+		      struct push_summary *summary)
+{
+	memset(work, 0, sizeof(*work));
+	work->options = options;
+	work->mem = mem;
+	work->summary = summary;
+	pthread_mutex_init(&work->lock, NULL);
+}
+
+static void work_release(struct work *work)
+{
+	pthread_mutex_destroy(&work->lock);
+}
+
+/* ---- going on, or not ---- */
+
+static void fail_work(struct work *work, ow_status status, const struct ow_error *err)
+{
+	pthread_mutex_lock(&work->lock);
+	/* That others were interrupted follows from the first failure. */
+	if (work->status == OW_OK ||
+	    (work->status == OW_E_INTERRUPTED && status != OW_E_INTERRUPTED)) {
+		work->status = status;
+		work->error = *err;
+	}
+	pthread_mutex_unlock(&work->lock);
+	atomic_store(&work->stop, true);
+}
+
+static void fail_lost(struct work *work)
+{
+	struct ow_error err = { 0 };
+
+	(void)error_set(&err, OW_E_IO,
+			"nothing was heard of this push for %d s, so that another may have taken "
+			"over",
+			CLAIM_LOST_MS / 1000);
+	fail_work(work, OW_E_IO, &err);
+}
+
+static bool work_goes_on(void *arg)
+{
+	struct work *work = arg;
+	const struct push_options *options = work->options;
+	struct ow_error err = { 0 };
+	bool go_on = true;
+
+	if (atomic_load(&work->stop))
+		return false;
+	if (work->claim && !claim_beat(work->claim)) {
+		fail_lost(work);
+		return false;
+	}
+	if (!options->progress || pthread_mutex_trylock(&work->lock) != 0)
+		return true;
+	go_on = options->progress(options->progress_arg, atomic_load(&work->rows_done),
+				  work->rows_total);
+	pthread_mutex_unlock(&work->lock);
+	if (!go_on) {
+		(void)error_set(&err, OW_E_INTERRUPTED, "interrupted");
+		fail_work(work, OW_E_INTERRUPTED, &err);
+	}
+	return go_on;
+}
+
+static ow_status work_why(struct work *work, struct ow_error *err)
+{
+	pthread_mutex_lock(&work->lock);
+	if (work->status != OW_OK && err)
+		*err = work->error;
+	pthread_mutex_unlock(&work->lock);
+	return work->status != OW_OK ? work->status : OW_E_INTERRUPTED;
+}
+
+static void send_note(struct work *work, const char *line)
+{
+	if (!work->options->note)
+		return;
+	pthread_mutex_lock(&work->lock);
+	work->options->note(work->options->note_arg, line);
+	pthread_mutex_unlock(&work->lock);
+}
+
+static void note_wait(void *arg, const char *line)
+{
+	send_note(arg, line);
+}
+
+static ow_status work_open(struct work *work, const struct address *address, struct click *click,
+			   struct ow_error *err)
+{
+	struct click_options options = {
+		.http = { CONNECT_MS, SILENCE_MS, work_goes_on, work, false },
+		.password = work->options->password,
+		.retry_ms = work->options->retry_ms,
+	};
+
+	return click_open(click, work->mem, address, &options, err);
+}
+
+/* ---- one batch ---- */
+
+static void name_batch(const struct plan *plan, uint32_t index, char *to, size_t size)
+{
+	const struct batch *batch = &plan->batches[index];
+
+	snprintf(to, size, "opwatch-%016" PRIx64 "-%s-%u-", plan->push,
+		 plan->tables[batch->table].relation->name, batch->number);
+}
+
+static ow_status insert_batch(struct worker *w, struct click *click, uint32_t index,
+			      unsigned attempt)
+{
+	const struct plan *plan = w->work->plan;
+	const struct batch *batch = &plan->batches[index];
+	const struct plan_table *table = &plan->tables[batch->table];
+	char query_id[128], text[128];
+	size_t len;
+
+	name_batch(plan, index, query_id, sizeof(query_id));
+	len = strlen(query_id);
+	snprintf(query_id + len, sizeof(query_id) - len, "%u-%s", attempt, w->work->claim->owner);
+	snprintf(text, sizeof(text), "INSERT INTO opwatch_%s FORMAT Native", table->relation->name);
+	native_start(&w->native, table->rows, 0, batch->first, batch->rows, plan->push,
+		     batch->number, &w->err);
+	return click_insert(click, str_from(text), query_id, native_take, &w->native, &w->err);
+}
+
+static ow_status drop_batch(struct worker *w, struct click *click, uint32_t index)
+{
+	char prefix[128];
+
+	name_batch(w->work->plan, index, prefix, sizeof(prefix));
+	OW_TRY(nodes_await_inserts(click, prefix, &w->err));
+	return nodes_drop_batch(w->work->plan, index, click, &w->err);
+}
+
+static void report_repeat(struct worker *w, const struct click *click, uint32_t index)
+{
+	const struct plan *plan = w->work->plan;
+	const struct batch *batch = &plan->batches[index];
+	char line[OW_ERROR_TEXT + 200];
+
+	snprintf(line, sizeof(line), "batch %u of table %s is sent to %s again: %s", batch->number,
+		 plan->tables[batch->table].relation->name, click->place, w->err.text);
+	send_note(w->work, line);
+	pthread_mutex_lock(&w->work->lock);
+	w->work->summary->repeats++;
+	pthread_mutex_unlock(&w->work->lock);
+}
+
+/* Sent, and counted by the node. */
+static ow_status send_once(struct worker *w, struct click *click, uint32_t index, unsigned attempt,
+			   bool *miscounted)
+{
+	uint64_t rows = 0, wanted = w->work->plan->batches[index].rows;
+
+	*miscounted = false;
+	OW_TRY(insert_batch(w, click, index, attempt));
+	OW_TRY(nodes_count_batch(w->work->plan, index, click, &rows, &w->err));
+	if (rows == wanted)
+		return OW_OK;
+	*miscounted = true;
+	return error_set(&w->err, OW_E_IO, "%s has %" PRIu64 " rows of a batch instead of %" PRIu64,
+			 click->place, rows, wanted);
+}
+
+static ow_status send_batch(struct worker *w, struct click *click, uint32_t index, bool dirty)
+{
+	uint64_t began = click_now_ms();
+	unsigned miscounts = 0;
+
+	for (unsigned attempt = 1;; attempt++) {
+		bool miscounted;
+		ow_status status;
+
+		error_clear(&w->err);
+		if (dirty)
+			OW_TRY(drop_batch(w, click, index));
+		status = send_once(w, click, index, attempt, &miscounted);
+		if (status == OW_OK)
+			return OW_OK;
+		miscounts += miscounted;
+		if ((!click->transient && !miscounted) || miscounts > COUNT_REPEATS)
+			return status;
+		report_repeat(w, click, index);
+		if (!click_pause(click, attempt, began))
+			return status;
+		dirty = true;
+	}
+}
+
+/* ---- all of them ---- */
+
+static ow_status click_for(struct worker *w, uint32_t node, struct click **click)
+{
+	*click = &w->clicks[node];
+	if ((*click)->http)
+		return OW_OK;
+	OW_TRY(work_open(w->work, &w->work->nodes->items[node].address, *click, &w->err));
+	(*click)->proven = true; /* its tables were made */
+	return OW_OK;
+}
+
+static ow_status serve_node(struct worker *w, uint32_t index, uint32_t node)
+{
+	uint64_t there = w->work->nodes->items[node].rows[index];
+	uint64_t rows = w->work->plan->batches[index].rows;
+	struct click *click;
+
+	if (there == rows)
+		return OW_OK;
+	OW_TRY(click_for(w, node, &click));
+	OW_TRY(send_batch(w, click, index, there != 0));
+	atomic_fetch_add(&w->work->rows_done, rows);
+	pthread_mutex_lock(&w->work->lock);
+	w->work->summary->sent += rows;
+	pthread_mutex_unlock(&w->work->lock);
+	return OW_OK;
+}
+
+static ow_status serve_batches(struct worker *w)
+{
+	struct work *work = w->work;
+	uint32_t index;
+
+	while ((index = atomic_fetch_add(&work->next, 1)) < work->plan->batch_count)
+		for (uint32_t node = 0; node < work->nodes->count; node++) {
+			if (work->nodes->items[node].shard != nodes_shard(work->nodes, index))
+				continue;
+			if (!work_goes_on(work))
+				return work_why(work, &w->err);
+			OW_TRY(serve_node(w, index, node));
+		}
+	return OW_OK;
+}
+
+static ow_status worker_init(struct worker *w, struct work *work)
+{
+	size_t size = work->nodes->count * sizeof(*w->clicks);
+
+	w->work = work;
+	w->clicks = mem_zalloc(work->mem, size);
+	if (!w->clicks)
+		return error_no_memory(&w->err);
+	return native_init(&w->native, work->mem, &w->err);
+}
+
+static void worker_release(struct worker *w)
+{
+	size_t size = w->work->nodes->count * sizeof(*w->clicks);
+
+	for (uint32_t i = 0; w->clicks && i < w->work->nodes->count; i++)
+		if (w->clicks[i].mem)
+			click_close(&w->clicks[i]);
+	if (w->clicks)
+		mem_free(w->work->mem, w->clicks, size);
+	if (w->native.mem)
+		native_release(&w->native);
+}
+
+static void run_worker(void *arg, unsigned thread)
+{
+	struct worker w = { .number = thread };
+	struct work *work = arg;
+	ow_status status = worker_init(&w, work);
+
+	if (status == OW_OK)
+		status = serve_batches(&w);
+	if (status != OW_OK)
+		fail_work(work, status, &w.err);
+	worker_release(&w);
+}
+
+static ow_status work_run(struct work *work, struct ow_error *err)
+{
+	atomic_store(&work->next, 0);
+	parallel_run(MAX(1, MIN(work->options->connections, PARALLEL_MAX)), run_worker, work);
+	if (work->status == OW_OK)
+		return OW_OK;
+	return work_why(work, err);
+}
+
+/* ---- the order of a push ---- */
 
 struct push {
 	const struct push_options *options;
@@ -27,9 +348,12 @@ struct push {
 
 /* ---- nodes ---- */
 
-static ow_status find_nodes(struct push *p, struct error *err)
+static ow_status find_nodes(struct push *p, struct ow_error *err)
 {
 	OW_TRY(work_open(&p->work, &p->options->address, &p->entry, err));
+	p->entry.options.await = p->options->await;
+	p->entry.options.waits = note_wait;
+	p->entry.options.waits_arg = &p->work;
 	/* The first word to it: wrong hosts, users and databases end here. */
 	OW_TRY(click_runf(&p->entry, NULL, err, "SELECT 1"));
 	OW_TRY(nodes_find(&p->nodes, &p->entry, p->options, p->mem, err));
@@ -40,12 +364,14 @@ static ow_status find_nodes(struct push *p, struct error *err)
 		return error_no_memory(err);
 	for (uint32_t i = 0; i < p->nodes.count; i++) {
 		OW_TRY(work_open(&p->work, &p->nodes.items[i].address, &p->clicks[i], err));
+		p->clicks[i].proven =
+			true; /* the cluster lists it: when it is down, it is waited for */
 		OW_TRY(click_runf(&p->clicks[i], NULL, err, "SELECT 1"));
 	}
 	return OW_OK;
 }
 
-static ow_status make_tables(struct push *p, struct error *err)
+static ow_status make_tables(struct push *p, struct ow_error *err)
 {
 	for (uint32_t i = 0; i < p->nodes.count; i++)
 		OW_TRY(schema_make(&p->plan, p->options->cluster, &p->clicks[i], err));
@@ -53,7 +379,7 @@ static ow_status make_tables(struct push *p, struct error *err)
 }
 
 /* Compares what the nodes have with the plan. */
-static ow_status look(struct push *p, bool *complete, struct error *err)
+static ow_status find_missing_batches(struct push *p, bool *complete, struct ow_error *err)
 {
 	uint64_t total = 0, done = 0;
 	uint32_t strange;
@@ -62,10 +388,11 @@ static ow_status look(struct push *p, bool *complete, struct error *err)
 	for (uint32_t i = 0; i < p->nodes.count; i++) {
 		const struct node *node = &p->nodes.items[i];
 
-		OW_TRY(nodes_look(&p->nodes, i, &p->plan, &p->clicks[i], &strange, err));
+		OW_TRY(nodes_list_batches(&p->nodes, i, &p->plan, &p->clicks[i], &strange, err));
 		if (strange) { /* the cluster was another one when the push began */
 			OW_TRY(nodes_drop(&p->plan, p->plan.push, &p->clicks[i], err));
-			OW_TRY(nodes_look(&p->nodes, i, &p->plan, &p->clicks[i], &strange, err));
+			OW_TRY(nodes_list_batches(&p->nodes, i, &p->plan, &p->clicks[i], &strange,
+						  err));
 		}
 		for (uint32_t b = 0; b < p->plan.batch_count; b++) {
 			if (nodes_shard(&p->nodes, b) != node->shard)
@@ -99,9 +426,9 @@ static uint32_t batches_there(const struct push *p)
 
 /* ---- before ---- */
 
-static ow_status take_claim(struct push *p, struct error *err)
+static ow_status take_claim(struct push *p, struct ow_error *err)
 {
-	struct click_options options = { .http = { 5000, 10000, NULL, NULL },
+	struct click_options options = { .http = { 5000, 10000, NULL, NULL, false },
 					 .password = p->options->password };
 
 	OW_TRY(click_open(&p->beat, p->mem, &p->nodes.items[0].address, &options, err));
@@ -111,7 +438,7 @@ static ow_status take_claim(struct push *p, struct error *err)
 	return OW_OK;
 }
 
-static ow_status publish(struct push *p, uint64_t push, struct error *err)
+static ow_status publish(struct push *p, uint64_t push, struct ow_error *err)
 {
 	for (uint32_t i = p->nodes.count; i-- > 0;) /* home last */
 		if (p->nodes.items[i].shard == 0)
@@ -121,8 +448,8 @@ static ow_status publish(struct push *p, uint64_t push, struct error *err)
 }
 
 /* What is published under the name may stand in the way, be replaced, or be this. */
-static ow_status look_at_published(struct push *p, struct published *published, bool *done,
-				   struct error *err)
+static ow_status read_published(struct push *p, struct published *published, bool *done,
+				struct ow_error *err)
 {
 	bool complete;
 
@@ -137,25 +464,25 @@ static ow_status look_at_published(struct push *p, struct published *published, 
 				 p->entry.place, p->options->run);
 	if (published->push != p->plan.push)
 		return OW_OK;
-	OW_TRY(look(p, &complete, err));
+	OW_TRY(find_missing_batches(p, &complete, err));
 	*done = complete;
-	/* Somebody took rows away: nobody should see them come back one by one. */
+	/* Rows of a published push are missing: readers must not see them come back one by one. */
 	return complete ? OW_OK : publish(p, 0, err);
 }
 
-static ow_status drop_push(struct push *p, uint64_t push, struct error *err)
+static ow_status drop_push(struct push *p, uint64_t push, struct ow_error *err)
 {
 	char prefix[64];
 
 	snprintf(prefix, sizeof(prefix), "opwatch-%016" PRIx64 "-", push);
 	for (uint32_t i = 0; i < p->nodes.count; i++) {
-		OW_TRY(nodes_settle(&p->clicks[i], prefix, err));
+		OW_TRY(nodes_await_inserts(&p->clicks[i], prefix, err));
 		OW_TRY(nodes_drop(&p->plan, push, &p->clicks[i], err));
 	}
 	return claim_forget(&p->claim, push, err);
 }
 
-static ow_status drop_abandoned(struct push *p, uint64_t published, struct error *err)
+static ow_status drop_abandoned(struct push *p, uint64_t published, struct ow_error *err)
 {
 	uint64_t pushes[ABANDONED_MAX];
 	size_t count;
@@ -167,24 +494,24 @@ static ow_status drop_abandoned(struct push *p, uint64_t published, struct error
 }
 
 /* Insertions of an earlier attempt may still run. */
-static ow_status settle(struct push *p, struct error *err)
+static ow_status drop_wrong_batches(struct push *p, struct ow_error *err)
 {
 	char prefix[64];
 
 	snprintf(prefix, sizeof(prefix), "opwatch-%016" PRIx64 "-", p->plan.push);
 	for (uint32_t i = 0; i < p->nodes.count; i++)
-		OW_TRY(nodes_settle(&p->clicks[i], prefix, err));
+		OW_TRY(nodes_await_inserts(&p->clicks[i], prefix, err));
 	return OW_OK;
 }
 
 /* ---- rows ---- */
 
-static ow_status send_all(struct push *p, struct error *err)
+static ow_status send_all(struct push *p, struct ow_error *err)
 {
 	bool complete;
 
 	for (unsigned round = 0;; round++) {
-		OW_TRY(look(p, &complete, err));
+		OW_TRY(find_missing_batches(p, &complete, err));
 		if (!round)
 			p->summary->batches_found = batches_there(p);
 		if (complete)
@@ -196,7 +523,7 @@ static ow_status send_all(struct push *p, struct error *err)
 }
 
 /* The inputs are as they were, and the cluster as a whole shows what its nodes have. */
-static ow_status verify(struct push *p, struct error *err)
+static ow_status verify_rows(struct push *p, struct ow_error *err)
 {
 	uint64_t rows = 0;
 	struct buf answer;
@@ -209,7 +536,7 @@ static ow_status verify(struct push *p, struct error *err)
 
 		if (!table->chosen)
 			continue;
-		status = relation_check(table->rows, err);
+		status = table_check(table->rows, err);
 		if (status != OW_OK || !p->options->cluster)
 			continue;
 		status = click_runf(&p->entry, &answer, err,
@@ -230,7 +557,7 @@ static ow_status verify(struct push *p, struct error *err)
 	return status;
 }
 
-static ow_status replace_older(struct push *p, const struct published *older, struct error *err)
+static ow_status replace_older(struct push *p, const struct published *older, struct ow_error *err)
 {
 	struct timespec pause = { READERS_MS / 1000, READERS_MS % 1000 * 1000000 };
 
@@ -241,19 +568,19 @@ static ow_status replace_older(struct push *p, const struct published *older, st
 	return drop_push(p, older->push, err);
 }
 
-static ow_status send_and_publish(struct push *p, uint64_t published, struct error *err)
+static ow_status send_and_publish(struct push *p, uint64_t published, struct ow_error *err)
 {
 	OW_TRY(drop_abandoned(p, published, err));
-	OW_TRY(settle(p, err));
+	OW_TRY(drop_wrong_batches(p, err));
 	OW_TRY(send_all(p, err));
-	OW_TRY(verify(p, err));
-	if (work_cancelled(&p->work))
+	OW_TRY(verify_rows(p, err));
+	if (!work_goes_on(&p->work))
 		return work_why(&p->work, err);
 	return publish(p, p->plan.push, err);
 }
 
 /* What to expect after a failure on the way. */
-static ow_status add_comfort(struct push *p, ow_status status, struct error *err)
+static ow_status add_expectation(struct push *p, ow_status status, struct ow_error *err)
 {
 	static const char comfort[] =
 		"; nothing was published, and pushing again goes on where this ended";
@@ -268,23 +595,23 @@ static ow_status add_comfort(struct push *p, ow_status status, struct error *err
 	return status;
 }
 
-static ow_status push_claimed(struct push *p, struct error *err)
+static ow_status push_claimed(struct push *p, struct ow_error *err)
 {
 	struct published older;
 	bool done;
 
-	OW_TRY(look_at_published(p, &older, &done, err));
+	OW_TRY(read_published(p, &older, &done, err));
 	if (done) {
 		p->summary->published_before = true;
 		p->summary->batches_found = p->plan.batch_count;
 		return OW_OK;
 	}
-	OW_TRY(add_comfort(p, send_and_publish(p, older.push, err), err));
+	OW_TRY(add_expectation(p, send_and_publish(p, older.push, err), err));
 	return error_wrap(err, replace_older(p, &older, err),
 			  "the run is published, but its older form could not be removed");
 }
 
-static ow_status push_all(struct push *p, struct model *m, struct error *err)
+static ow_status push_all(struct push *p, struct model *m, struct ow_error *err)
 {
 	ow_status status;
 
@@ -303,7 +630,7 @@ static ow_status push_all(struct push *p, struct model *m, struct error *err)
 }
 
 ow_status push_run(struct model *m, const struct push_options *options, struct mem *mem,
-		   struct push_summary *summary, struct error *err)
+		   struct push_summary *summary, struct ow_error *err)
 {
 	struct push p = { .options = options, .mem = mem, .summary = summary };
 	ow_status status;

@@ -1,16 +1,17 @@
 /*
- * push.h: rows of one run into the tables of a ClickHouse server or cluster, so that readers see all of
- * them or none, whatever happens on the way. The calls of api/remote.c end here.
+ * push.h: writes the rows of one run into the tables of a ClickHouse server or cluster. Readers see all rows or none, also
+ * after failures. Called by api/remote.c.
  *
- * Rows are cut into batches. Each batch is a partition of its table, on the nodes of one shard, and its
- * number of rows is known before it is sent. A batch that failed, or of which the server has another number
- * of rows, is dropped and sent again; so a push that was killed goes on where it was, whoever repeats it.
- * When every batch is as it should be one row in opwatch_publish makes the run visible: the views, which
- * people query, look at published pushes only (docs/clickhouse.md).
+ * Rows are split into batches. Each batch is a partition of its table on the nodes of one shard, and its number of rows is
+ * known before it is sent. A batch that failed, or of which the server has another number of rows, is dropped and
+ * sent again. So a repeated push continues where a killed one stopped. When all batches are complete, one row in
+ * opwatch_publish makes the run visible: users query views, and the views show published pushes only
+ * (docs/clickhouse.md).
  */
 #ifndef PUSH_PUSH_H
 #define PUSH_PUSH_H
 
+#include "base/paths.h"
 #include "push/click.h"
 #include "relation/relation.h"
 
@@ -27,6 +28,7 @@ struct push_options {
 	uint32_t connections;  /* at once */
 	uint32_t batch_rows;
 	uint32_t retry_ms; /* how long a node may be away */
+	bool await;	   /* the server of the address from the beginning, too */
 	bool replace;	   /* another content of the same name may be replaced */
 	/* Called now and then, from any thread but one at a time; false cancels. May be NULL. */
 	bool (*progress)(void *arg, uint64_t done, uint64_t total);
@@ -46,6 +48,12 @@ struct push_summary {
 };
 
 ow_status push_run(struct model *m, const struct push_options *options, struct mem *mem,
-		   struct push_summary *summary, struct error *err);
+		   struct push_summary *summary, struct ow_error *err);
+
+#define CONTENT_HEX 32 /* digits */
+
+/* content.c: the hash of the bytes of files, for push_options.content. */
+ow_status content_hash(const struct path_list *list, struct mem *mem, char hex[CONTENT_HEX + 1],
+		       struct ow_error *err);
 
 #endif

@@ -1,4 +1,7 @@
-/* schema.c: see schema.h. */
+/*
+ * schema.c: makes the tables and views on a server, and checks those that exist. The statements come from the columns of our
+ * tables. Used by push.c.
+ */
 #include "push/schema.h"
 
 #include "push/native.h"
@@ -14,8 +17,9 @@ static void add_name(struct buf *to, const char *name)
 
 void schema_table_text(struct buf *to, const struct plan_table *table)
 {
-	const struct relation_table *rows = table->rows;
-	bool has_id = relation_find_column(rows, STR("id")) != UINT32_MAX;
+	const struct table *rows = table->rows;
+	bool has_id = table_find_column(rows, STR("id")) != UINT32_MAX;
+	bool has_ts = table_find_column(rows, STR("ts")) != UINT32_MAX;
 
 	buf_printf(to,
 		   "CREATE TABLE IF NOT EXISTS opwatch_%s (" NATIVE_PUSH " UInt64, " NATIVE_BATCH
@@ -26,16 +30,17 @@ void schema_table_text(struct buf *to, const struct plan_table *table)
 		add_name(to, rows->columns[i].name);
 		buf_printf(to, " %s", native_type(&rows->columns[i]));
 	}
-	/* Rows come in the order of their ids: nothing is sorted. */
-	buf_printf(to,
-		   ") ENGINE = MergeTree PARTITION BY (" NATIVE_PUSH ", " NATIVE_BATCH
-		   ") ORDER BY %s",
-		   has_id ? "id" : "tuple()");
+	/* A query on one run reads its rows alone, in the order of time. Parts of many runs merge into one; the few partitions
+	 * only keep that part from becoming the whole table, which a deletion would write again. */
+	buf_printf(to, ") ENGINE = MergeTree PARTITION BY cityHash64(run) %% 16 ORDER BY (run%s)",
+		   has_ts   ? ", ifNull(ts, 0)"
+		   : has_id ? ", id"
+			    : "");
 }
 
 void schema_view_text(struct buf *to, const struct plan_table *table, const char *cluster)
 {
-	const struct relation_table *rows = table->rows;
+	const struct table *rows = table->rows;
 	const char *suffix = cluster ? "_all" : "";
 
 	buf_puts(to, "CREATE VIEW IF NOT EXISTS ");
@@ -80,7 +85,7 @@ static void add_distributed(struct buf *to, const struct click *click, const cha
 
 /* ---- making ---- */
 
-static ow_status run_buf(struct click *click, struct buf *text, struct error *err)
+static ow_status run_buf(struct click *click, struct buf *text, struct ow_error *err)
 {
 	if (text->failed)
 		return error_no_memory(err);
@@ -88,7 +93,7 @@ static ow_status run_buf(struct click *click, struct buf *text, struct error *er
 }
 
 static ow_status make_fixed(struct click *click, const char *cluster, struct buf *text,
-			    struct error *err)
+			    struct ow_error *err)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(fixed_tables); i++) {
 		const struct fixed_table *table = &fixed_tables[i];
@@ -107,7 +112,7 @@ static ow_status make_fixed(struct click *click, const char *cluster, struct buf
 }
 
 static ow_status make_relations(const struct plan *plan, struct click *click, const char *cluster,
-				struct buf *text, struct error *err)
+				struct buf *text, struct ow_error *err)
 {
 	char name[128];
 
@@ -134,7 +139,7 @@ static ow_status make_relations(const struct plan *plan, struct click *click, co
 
 static ow_status other_version(const struct plan *plan, const struct click *click,
 			       struct str version, struct str cluster, struct str writer,
-			       const char *our_cluster, struct error *err)
+			       const char *our_cluster, struct ow_error *err)
 {
 	if (str_eq(version, str_from(plan->schema)))
 		return error_set(err, OW_E_UNSUPPORTED,
@@ -147,15 +152,16 @@ static ow_status other_version(const struct plan *plan, const struct click *clic
 	return error_set(
 		err, OW_E_UNSUPPORTED,
 		"the tables of database %s on %s have version %.*s (made by opwatch %.*s), "
-		"this is opwatch " OPWATCH_VERSION " with version %s; push to another "
-		"database, or drop that one's tables opwatch_* and push again",
+		"this is opwatch " OPWATCH_VERSION " with version %s; create another database and "
+		"push to it, or drop that one's tables and views (DROP DATABASE, CREATE DATABASE) "
+		"and push its runs again",
 		click->address.database, click->place, STR_ARG(version), STR_ARG(writer),
 		plan->schema);
 }
 
 /* Every row must be ours; *there says whether there is one. */
 static ow_status check_version(const struct plan *plan, const char *cluster, struct click *click,
-			       struct buf *text, bool *there, struct error *err)
+			       struct buf *text, bool *there, struct ow_error *err)
 {
 	struct str rest, line, version, made_for, writer;
 
@@ -175,7 +181,7 @@ static ow_status check_version(const struct plan *plan, const char *cluster, str
 
 /* Written before the tables are made: who comes with another version meanwhile is refused. */
 static ow_status set_version(const struct plan *plan, const char *cluster, struct click *click,
-			     struct buf *text, struct error *err)
+			     struct buf *text, struct ow_error *err)
 {
 	bool there;
 
@@ -192,7 +198,7 @@ static ow_status set_version(const struct plan *plan, const char *cluster, struc
 
 /* "push UInt64, …" as the server has it against what it should have. */
 static ow_status check_columns(const struct plan *plan, struct click *click, struct buf *text,
-			       struct error *err)
+			       struct ow_error *err)
 {
 	struct str rest, line, table, name, type;
 	uint64_t good = 0, wanted = 0;
@@ -217,7 +223,7 @@ static ow_status check_columns(const struct plan *plan, struct click *click, str
 
 			if (!str_eq(table, str_from(ours->relation->name)))
 				continue;
-			column = relation_find_column(ours->rows, name);
+			column = table_find_column(ours->rows, name);
 			good += column != UINT32_MAX &&
 				str_eq(type, str_from(native_type(&ours->rows->columns[column])));
 		}
@@ -244,10 +250,10 @@ static bool is_suffixed(struct str name, const char *base, bool cluster)
 	       (name.len == len || (cluster && str_eq(str_skip(name, len), STR("_all"))));
 }
 
-/* Counts a name that is ours; a table `event` of somebody else is not touched, and would hide our view. */
+/* Counts a name that is ours. A table `event` of another program is left alone; it would hide our view. */
 static ow_status look_at_name(const struct plan *plan, const char *cluster,
 			      const struct click *click, struct str name, struct str engine,
-			      struct there *there, struct error *err)
+			      struct there *there, struct ow_error *err)
 {
 	char table[128];
 
@@ -273,7 +279,7 @@ static ow_status look_at_name(const struct plan *plan, const char *cluster,
 }
 
 static ow_status look(const struct plan *plan, const char *cluster, struct click *click,
-		      struct buf *text, struct there *there, struct error *err)
+		      struct buf *text, struct there *there, struct ow_error *err)
 {
 	struct str rest, line, name, engine;
 
@@ -291,7 +297,7 @@ static ow_status look(const struct plan *plan, const char *cluster, struct click
 }
 
 static ow_status make(const struct plan *plan, const char *cluster, struct click *click,
-		      struct buf *text, struct error *err)
+		      struct buf *text, struct ow_error *err)
 {
 	struct there there;
 
@@ -305,7 +311,7 @@ static ow_status make(const struct plan *plan, const char *cluster, struct click
 }
 
 ow_status schema_make(const struct plan *plan, const char *cluster, struct click *click,
-		      struct error *err)
+		      struct ow_error *err)
 {
 	struct buf text;
 	ow_status status;

@@ -1,17 +1,17 @@
 /*
- * schema.h: the tables on a server, made from the relations: for each relation `event` a table
- * opwatch_event with the rows (on a cluster also opwatch_event_all over all shards) and a view `event` of
- * the rows of published pushes; beside them opwatch_schema, opwatch_publish and opwatch_claim.
+ * schema.h: the tables on a server. Each of our tables, for example `event`, becomes a table opwatch_event with the rows (on a
+ * cluster also opwatch_event_all over all shards) and a view `event` of the rows of published pushes. Three more tables
+ * keep order: opwatch_schema, opwatch_publish and opwatch_claim.
  */
 #ifndef PUSH_SCHEMA_H
 #define PUSH_SCHEMA_H
 
 #include "push/plan.h"
 
-/* Makes what is missing on a node. Refuses tables of another version, tables that look otherwise than they
- * should, and things of other people with the names of our views. */
+/* Creates the missing tables on a node. Fails on tables of another version or with other columns, and on tables of other
+ * programs with the names of our views. */
 ow_status schema_make(const struct plan *plan, const char *cluster, struct click *click,
-		      struct error *err);
+		      struct ow_error *err);
 
 /* One statement each, for tests: CREATE of a relation's table, and of its view. */
 void schema_table_text(struct buf *to, const struct plan_table *table);

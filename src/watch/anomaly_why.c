@@ -1,14 +1,15 @@
 /*
- * attention_why.c: the sentences of attention.h: steps before and after a change are compared by phase, operation and
- * rank; for a stall, what ended last and where the job's main thread stands, as far as that can be read.
+ * anomaly_why.c: the sentences of anomaly.h. For longer steps it compares phases, operations and ranks before and
+ * after; for a stall it says whose last step ended first and where its main thread is, as far as that can be read. It
+ * decides nothing: anomaly.c does.
  */
-#include "watch/attention.h"
+#include "watch/anomaly.h"
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "live/py_process.h"
 
 #include <time.h>
+#include <unistd.h>
 
 #define COMPARED 64u /* steps on either side, at most */
 #define NOTICED                                                                                    \
@@ -50,8 +51,8 @@ static void add_step(struct side *side, const struct watch_step *s)
 	side->steps++;
 }
 
-static void split(const struct watch_rank *r, int64_t since_ns, struct side *before,
-		  struct side *after)
+static void split_steps(const struct watch_rank *r, int64_t since_ns, struct side *before,
+			struct side *after)
 {
 	uint64_t kept = MIN(r->count, (uint64_t)WATCH_STEPS);
 
@@ -75,13 +76,13 @@ static void split(const struct watch_rank *r, int64_t since_ns, struct side *bef
 #define OPS 48u
 
 struct op_list {
-	struct look_op items[OPS];
+	struct window_op items[OPS];
 	size_t count;
 	double steps; /* that their times are of */
 };
 
 /* Of the steps of a side those that are whole in what was read: how many, and when the first of them began. */
-static uint32_t whole_steps(const struct attention_why *why, const struct side *side,
+static uint32_t whole_steps(const struct anomaly_why *why, const struct side *side,
 			    int64_t begin_ns, int64_t *from_ns)
 {
 	const struct watch_rank *r = why->rank;
@@ -101,8 +102,8 @@ static uint32_t whole_steps(const struct attention_why *why, const struct side *
 }
 
 /* Where records are many, what is read is less than the time of all steps. */
-static bool covered(const struct attention_why *why, const struct side *side, int64_t begin_ns,
-		    struct op_list *ops, int64_t *from_ns)
+static bool steps_covered(const struct anomaly_why *why, const struct side *side, int64_t begin_ns,
+			  struct op_list *ops, int64_t *from_ns)
 {
 	double mean = (double)(side->to_ns - side->from_ns) / MAX(side->steps, 1u);
 
@@ -115,8 +116,8 @@ static bool covered(const struct attention_why *why, const struct side *side, in
 }
 
 /* What took how long in that time; nothing when it cannot be read any more. */
-static ow_status ops_of(const struct attention_why *why, const struct side *side,
-			struct op_list *ops, struct error *err)
+static ow_status ops_of(const struct anomaly_why *why, const struct side *side, struct op_list *ops,
+			struct ow_error *err)
 {
 	struct follow *f = &why->file->follow;
 	int64_t wall = follow_wall(f, 0);
@@ -124,23 +125,24 @@ static ow_status ops_of(const struct attention_why *why, const struct side *side
 				      .to_ns = side->to_ns - wall,
 				      .bytes_max = LOOK_BYTES,
 				      .no_samples = true };
-	struct error problem = { 0 };
-	struct look look;
+	struct ow_error problem = { 0 };
+	struct window_summary look;
 	ow_status status;
 	int64_t from;
 
 	*ops = (struct op_list){ 0 };
 	OW_TRY(follow_cut_buf(f, &range, &why->watch->cut, err));
 	if (!range.records ||
-	    !covered(why, side, range.begin_ns == INT64_MIN ? INT64_MIN : range.begin_ns + wall,
-		     ops, &from))
+	    !steps_covered(why, side,
+			   range.begin_ns == INT64_MIN ? INT64_MIN : range.begin_ns + wall, ops,
+			   &from))
 		return OW_OK;
-	status = look_make(&look, why->watch->mem, &why->watch->cut, why->watch->step_marker,
-			   &problem);
+	status = window_summary_make(&look, why->watch->mem, &why->watch->cut,
+				     why->watch->step_marker, &problem);
 	if (status == OW_OK)
-		status = look_ops(&look, from, side->to_ns, why->rank->rank, ops->items, OPS,
-				  &ops->count, &problem);
-	look_release(&look);
+		status = window_summary_ops(&look, from, side->to_ns, why->rank->rank, ops->items,
+					    OPS, &ops->count, &problem);
+	window_summary_release(&look);
 	return status == OW_E_NO_MEMORY ? error_no_memory(err) : OW_OK;
 }
 
@@ -154,10 +156,10 @@ static double time_of(const struct op_list *ops, const char *name)
 }
 
 /* The operation that has most of the growth. */
-static const struct look_op *grown_op(const struct op_list *before, const struct op_list *after,
-				      double least)
+static const struct window_op *grown_op(const struct op_list *before, const struct op_list *after,
+					double least)
 {
-	const struct look_op *most = NULL;
+	const struct window_op *most = NULL;
 	double most_ns = least;
 
 	for (size_t i = 0; i < after->count; i++) {
@@ -183,8 +185,8 @@ static double own_of(const struct side *side)
 	return own;
 }
 
-/* The rank that has more to do since then, beside waiting for others: its steps tell why. */
-static const struct watch_rank *grown_rank(const struct attention_why *why)
+/* The rank that has more to do since then, beside waiting for others: its steps show why. */
+static const struct watch_rank *grown_rank(const struct anomaly_why *why)
 {
 	const struct watch_rank *most = why->rank;
 	double most_ns = 0;
@@ -193,7 +195,7 @@ static const struct watch_rank *grown_rank(const struct attention_why *why)
 		struct side before, after;
 		double more;
 
-		split(why->file->ranks[i], why->since_ns, &before, &after);
+		split_steps(why->file->ranks[i], why->since_ns, &before, &after);
 		more = own_of(&after) - own_of(&before);
 		if (before.steps && after.steps && more > most_ns) {
 			most = why->file->ranks[i];
@@ -204,6 +206,16 @@ static const struct watch_rank *grown_rank(const struct attention_why *why)
 }
 
 /* ---- the sentences ---- */
+
+/* Of this machine, over the last minute: threads that run or wait for a processor. */
+static void add_load(struct buf *to)
+{
+	double load;
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (getloadavg(&load, 1) == 1 && processors > 0)
+		buf_printf(to, " (load %.0f on %ld processors)", load, processors);
+}
 
 static void add_phases(struct buf *to, const struct side *before, const struct side *after,
 		       double growth, unsigned *main_class)
@@ -227,27 +239,30 @@ static void add_phases(struct buf *to, const struct side *before, const struct s
 		if (more < NOTICED * growth && c != *main_class)
 			continue;
 		buf_printf(to, "%s%s went from ", any ? ", " : "",
-			   c == CLASS_IDLE ? "time in which nothing was recorded"
-					   : phase_class_names[c]);
+			   c == CLASS_IDLE	  ? "unrecorded time"
+			   : c == CLASS_RUN_QUEUE ? "waits for processors"
+						  : phase_class_names[c]);
 		add_ms(to, before->share[c]);
 		buf_puts(to, " to ");
 		add_ms(to, after->share[c]);
 		any = true;
 	}
+	if (*main_class == CLASS_RUN_QUEUE)
+		add_load(to);
 }
 
-ow_status attention_explain_change(const struct attention_why *given, struct buf *to,
-				   struct error *err)
+ow_status anomaly_explain_change(const struct anomaly_why *given, struct buf *to,
+				 struct ow_error *err)
 {
-	struct attention_why why = *given;
+	struct anomaly_why why = *given;
 	struct op_list ops_before, ops_after;
 	struct side before, after;
-	const struct look_op *op;
+	const struct window_op *op;
 	unsigned main_class;
 	double growth;
 
 	why.rank = grown_rank(given);
-	split(why.rank, why.since_ns, &before, &after);
+	split_steps(why.rank, why.since_ns, &before, &after);
 	growth = (double)(why.change.after_ns - why.change.before_ns);
 	buf_printf(to, "steps take %.0f %% longer since ", why.change.by * 100);
 	add_clock(to, why.since_ns);
@@ -257,7 +272,7 @@ ow_status attention_explain_change(const struct attention_why *given, struct buf
 	add_ms(to, (double)why.change.before_ns);
 	buf_puts(to, "): ");
 	if (!before.steps || !after.steps) {
-		buf_puts(to, "what grew is not known");
+		buf_puts(to, "the cause is unknown");
 		return OW_OK;
 	}
 	if (why.file->rank_count > 1)
@@ -266,7 +281,7 @@ ow_status attention_explain_change(const struct attention_why *given, struct buf
 	OW_TRY(ops_of(&why, &before, &ops_before, err));
 	OW_TRY(ops_of(&why, &after, &ops_after, err));
 	op = grown_op(&ops_before, &ops_after, NOTICED * growth);
-	if (op && main_class != CLASS_IDLE) {
+	if (op && main_class != CLASS_IDLE && main_class != CLASS_RUN_QUEUE) {
 		buf_printf(to, ", most of it in %s (", op->name);
 		add_ms(to, time_of(&ops_before, op->name));
 		buf_puts(to, " to ");
@@ -283,45 +298,40 @@ struct place {
 	char text[256];
 };
 
-static void take_thread(void *arg, struct py_process *p, struct py_thread *thread)
+/* The innermost frame, without the folder of its file. */
+static void set_place(struct place *place, struct str frame)
 {
-	struct place *place = arg;
-	const struct py_code *code;
-	size_t slash;
-	struct str file;
+	size_t at = str_find(frame, STR(" (")), slash = str_rfind_char(frame, '/');
+	struct str name = at == STR_NONE ? frame : str_make(frame.ptr, at);
+	struct str file = str_skip(frame, at == STR_NONE			? frame.len
+					  : slash != STR_NONE && slash > at + 1 ? slash + 1
+										: at + 2);
 
-	if (!thread->frame_count || (place->text[0] && thread->tid != p->pid))
-		return;
-	code = thread->frames[0].code;
-	slash = str_rfind_char(code->file, '/');
-	file = slash == STR_NONE ? code->file : str_skip(code->file, slash + 1);
-	snprintf(place->text, sizeof(place->text), "%.*s (%.*s:%d)",
-		 (int)MIN(code->name.len, (size_t)80), code->name.ptr,
-		 (int)MIN(file.len, (size_t)80), file.ptr, (int)thread->frames[0].line);
+	snprintf(place->text, sizeof(place->text), "%.*s (%.*s", (int)MIN(name.len, (size_t)80),
+		 name.ptr, (int)MIN(file.len, (size_t)90), file.ptr);
 }
 
 /* Of the process of that rank that makes the steps: the one that was first. */
-static void find_place(const struct attention_why *why, struct place *place)
+static void find_place(const struct anomaly_why *why, struct place *place)
 {
-	struct py_process python;
+	int64_t left_ns = ANOMALY_STACK_NS;
+	struct buf frame;
 
+	buf_init(&frame, why->watch->mem);
 	for (size_t i = 0; i < why->file->follow.process_count && !place->text[0]; i++) {
 		const struct follow_process *p = &why->file->follow.processes[i];
 
 		if (p->ended || (p->row.flags & LIVE_FORKED))
 			continue;
 		place->pid = (pid_t)p->row.pid;
-		if (py_process_open(&python, why->watch->mem, place->pid, NULL) != OW_OK)
-			continue;
-		if (py_process_sample(&python, clock_ns(CLOCK_MONOTONIC), take_thread, place,
-				      NULL) != OW_OK)
-			place->text[0] = '\0';
-		py_process_close(&python);
+		if (anomaly_stack(place->pid, 1, &left_ns, &frame))
+			set_place(place, buf_str(&frame));
 	}
+	buf_release(&frame);
 }
 
 /* The rank that has made the fewest steps, when it is alone with that. */
-static const struct watch_rank *behind(const struct attention_why *why)
+static const struct watch_rank *rank_behind(const struct anomaly_why *why)
 {
 	const struct watch_rank *last = NULL;
 	bool alone = false;
@@ -337,26 +347,25 @@ static const struct watch_rank *behind(const struct attention_why *why)
 	return alone || (why->file->rank_count > 1 && last == why->file->ranks[0]) ? last : NULL;
 }
 
-ow_status attention_explain_stall(const struct attention_why *why, struct buf *to,
-				  struct error *err)
+ow_status anomaly_explain_stall(const struct anomaly_why *why, struct buf *to, struct ow_error *err)
 {
-	const struct watch_rank *late = behind(why);
+	const struct watch_rank *late = rank_behind(why);
 	int64_t median = watch_step_median(why->rank, 0, why->rank->count);
 	int64_t quiet = clock_ns(CLOCK_MONOTONIC) - why->file->follow.newest_ns;
 	struct place place = { 0 };
 
 	buf_puts(to, "no step for ");
 	add_ms(to, (double)why->stalled_ns);
-	buf_puts(to, ", they took ");
+	buf_puts(to, "; steps took ");
 	add_ms(to, (double)median);
 	if (late)
-		buf_printf(to, "; rank %d has ended its last one first", (int)late->rank);
+		buf_printf(to, "; the last step of rank %d ended first", (int)late->rank);
 	find_place(why, &place);
 	if (place.text[0])
 		buf_printf(to, ": process %d is in %s", (int)place.pid, place.text);
 	else if (why->file->follow.newest_ns != INT64_MIN && quiet > why->stalled_ns / 2)
 		buf_puts(to, ": nothing was recorded since");
 	else
-		buf_puts(to, ": it works, but ends no step");
+		buf_puts(to, ": it is busy, but finishes no step");
 	return to->failed ? error_no_memory(err) : OW_OK;
 }

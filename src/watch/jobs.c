@@ -1,6 +1,6 @@
 /*
- * jobs.c: what was seen of recordings as struct ow_job, one per job: recordings that say that they are of the same job
- * are put together. Called after each turn; see watch.h.
+ * jobs.c: makes struct ow_job, what `opwatch top` shows, from watched recordings. Recordings of the same job are
+ * combined. Called after each turn (watch.h); it reads no files.
  */
 #include "watch/watch.h"
 
@@ -15,7 +15,7 @@
 #define STANDS_OUT 0.05 /* the slowest rank, against the middle one */
 #define FAR_LONGER 4
 #define SHOWN_OPS 12
-#define SHOWN_STEPS 120
+#define SHOWN_STEPS 240
 
 /* ---- which recordings are of one job ---- */
 
@@ -94,7 +94,7 @@ static void mean_phases(const struct watch_rank *r, uint32_t recent, int64_t ste
 	*device = r->has_device && time > 0 ? busy / time : -1;
 }
 
-/* Waiting for others is no work of its own. */
+/* Waiting for others is not work. */
 static int64_t own_time(const struct ow_job_rank *rank)
 {
 	int64_t own = 0;
@@ -131,7 +131,7 @@ static int by_own(const void *a, const void *b)
 	return (x->own_ns > y->own_ns) - (x->own_ns < y->own_ns);
 }
 
-static ow_status find_slowest(struct gather *g, struct error *err)
+static ow_status find_slowest(struct gather *g, struct ow_error *err)
 {
 	struct ow_job *job = g->job;
 	const struct ow_job_rank **order =
@@ -170,7 +170,7 @@ static double trend_of(const struct watch_rank *r)
 	return before > 0 ? (double)last / (double)before - 1 : NAN;
 }
 
-static ow_status fill_recent(struct gather *g, const struct watch_rank *r, struct error *err)
+static ow_status fill_recent(struct gather *g, const struct watch_rank *r, struct ow_error *err)
 {
 	size_t count = (size_t)MIN(r->count, (uint64_t)SHOWN_STEPS);
 	int64_t *recent = ARENA_ARRAY(&g->w->arena, int64_t, count + 1);
@@ -187,7 +187,7 @@ static ow_status fill_recent(struct gather *g, const struct watch_rank *r, struc
 	return OW_OK;
 }
 
-static ow_status fill_ranks(struct gather *g, struct error *err)
+static ow_status fill_ranks(struct gather *g, struct ow_error *err)
 {
 	struct ow_job *job = g->job;
 	struct ow_job_rank *ranks =
@@ -243,7 +243,7 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Of the recordings together; per step, or per second. */
-static ow_status fill_ops(struct gather *g, struct error *err)
+static ow_status fill_ops(struct gather *g, struct ow_error *err)
 {
 	struct ow_job *job = g->job;
 	struct ow_job_op *ops =
@@ -306,7 +306,7 @@ static void fill_files(const struct gather *g)
 	job->state = ended ? OW_JOB_ENDED : lost ? OW_JOB_LOST : OW_JOB_RUNS;
 }
 
-static ow_status fill_pids(const struct gather *g, struct error *err)
+static ow_status fill_pids(const struct gather *g, struct ow_error *err)
 {
 	struct ow_job *job = g->job;
 	int64_t *pids = ARENA_ARRAY(&g->w->arena, int64_t, job->processes + 1);
@@ -332,7 +332,7 @@ static int by_rank(const void *a, const void *b)
 	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-static ow_status fill_job(struct gather *g, struct error *err)
+static ow_status fill_job(struct gather *g, struct ow_error *err)
 {
 	struct watch_file *first = g->files[0];
 	const char *slash = strrchr(first->follow.path, '/');
@@ -372,7 +372,7 @@ static bool same_job(const struct watch_file *a, const struct watch_file *b)
 	return a->group[0] && strcmp(a->group, b->group) == 0;
 }
 
-ow_status watch_make_jobs(struct watch *w, struct error *err)
+ow_status watch_make_jobs(struct watch *w, struct ow_error *err)
 {
 	struct watch_file **files;
 	bool *used;

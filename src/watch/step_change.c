@@ -1,5 +1,8 @@
-/* change.c: see change.h. */
-#include "watch/change.h"
+/*
+ * step_change.c: decides whether the last steps are longer than those before, by medians and their spread. Called
+ * by anomaly.c for each step of a rank. Pure arithmetic.
+ */
+#include "watch/step_change.h"
 
 #include <math.h>
 
@@ -9,15 +12,15 @@
 #define NEAR 3.0    /* a change of just the limit is seen short of it as often as beyond */
 #define CHANCE 1e-6 /* of as many long steps in a row, or nearly, below which they are none */
 #define LONGEST 40u /* rows of long steps that are looked at */
-#define SHORT_ONE 1 /* of CHANGE_LAST steps, sorted: all but one are as long or longer */
+#define SHORT_ONE 1 /* of STEP_CHANGE_LAST steps, sorted: all but one are as long or longer */
 #define RECENT 5    /* rows of the past that may be of the change itself */
 #define LATELY 25   /* rows ago: some two hundred steps */
 #define QUANTUM                                                                                    \
 	0.005 /* times do not differ by less, whatever they say: a thousandth is never news */
 
-void change_init(struct change *c, double limit)
+void step_change_init(struct step_change *c, double limit)
 {
-	*c = (struct change){ .limit = limit };
+	*c = (struct step_change){ .limit = limit };
 }
 
 static int by_value(const void *a, const void *b)
@@ -27,7 +30,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double median(int64_t *values, size_t count)
+static double median_of(int64_t *values, size_t count)
 {
 	size_t middle = count / 2;
 
@@ -37,7 +40,7 @@ static double median(int64_t *values, size_t count)
 }
 
 /* Copies the steps [first, first + count). */
-static void take(const struct change *c, uint64_t first, size_t count, int64_t *to)
+static void copy_values(const struct step_change *c, uint64_t first, size_t count, int64_t *to)
 {
 	for (size_t i = 0; i < count; i++)
 		to[i] = c->values[(first + i) % ARRAY_COUNT(c->values)];
@@ -45,39 +48,40 @@ static void take(const struct change *c, uint64_t first, size_t count, int64_t *
 
 /* How far the logarithms of values are from that of their median, as a normal distribution would have it. Of
  * logarithms, since times have long tails on one side. */
-static double spread(const int64_t *values, size_t count, double middle)
+static double spread_of(const int64_t *values, size_t count, double middle)
 {
-	int64_t distances[CHANGE_BEFORE] = { 0 };
+	int64_t distances[STEP_CHANGE_BEFORE] = { 0 };
 
 	for (size_t i = 0; i < count; i++)
 		distances[i] = (int64_t)(fabs(log(MAX((double)values[i], 1.0) / middle)) * 1e9);
-	return MAX(median(distances, count) * 1e-9 * 1.4826, QUANTUM);
+	return MAX(median_of(distances, count) * 1e-9 * 1.4826, QUANTUM);
 }
 
-static int64_t short_one(int64_t values[CHANGE_LAST])
+static int64_t short_one(int64_t values[STEP_CHANGE_LAST])
 {
-	qsort(values, CHANGE_LAST, sizeof(*values), by_value);
+	qsort(values, STEP_CHANGE_LAST, sizeof(*values), by_value);
 	return values[SHORT_ONE];
 }
 
 /* So many steps at a time, one after the other. */
-static void remember(struct change *c, int64_t value)
+static void remember_step(struct step_change *c, int64_t value)
 {
-	c->block[c->added++ % CHANGE_LAST] = value;
-	if (c->added % CHANGE_LAST == 0)
-		c->past[(c->added / CHANGE_LAST - 1) % CHANGE_PAST] = short_one(c->block);
+	c->block[c->added++ % STEP_CHANGE_LAST] = value;
+	if (c->added % STEP_CHANGE_LAST == 0)
+		c->past[(c->added / STEP_CHANGE_LAST - 1) % STEP_CHANGE_PAST] = short_one(c->block);
 }
 
 /* Whether so many steps in a row have been about as long before, all but one of them (not just now, when it may have
  * begun): lately, or more than once. */
-static bool is_known(const struct change *c, double length)
+static bool is_known(const struct step_change *c, double length)
 {
-	uint64_t blocks = c->added / CHANGE_LAST, kept = MIN(blocks, (uint64_t)CHANGE_PAST);
+	uint64_t blocks = c->added / STEP_CHANGE_LAST,
+		 kept = MIN(blocks, (uint64_t)STEP_CHANGE_PAST);
 	unsigned times = 0;
 	bool last = false;
 
 	for (uint64_t i = RECENT; i < kept; i++) {
-		int64_t past = c->past[(blocks - 1 - i) % CHANGE_PAST];
+		int64_t past = c->past[(blocks - 1 - i) % STEP_CHANGE_PAST];
 		bool as_long = (double)past * (1 + c->limit / 2) > length;
 
 		times += as_long && !last;
@@ -102,7 +106,8 @@ static double chance_of(unsigned many, unsigned count, double each)
 	return sum;
 }
 
-static unsigned count_longer(const struct change *c, uint64_t first, uint64_t count, double length)
+static unsigned count_longer(const struct step_change *c, uint64_t first, uint64_t count,
+			     double length)
 {
 	unsigned many = 0;
 
@@ -111,12 +116,12 @@ static unsigned count_longer(const struct change *c, uint64_t first, uint64_t co
 	return many;
 }
 
-/* A job whose steps are long or short by chance has a row of long ones now and then. How many were that long before tells
- * how long such a row gets: the more there were, the more steps it takes to be sure. */
-static bool is_no_chance(const struct change *c, double length)
+/* A job whose steps are long or short by chance has a row of long ones now and then. How many were that long before shows
+ * how long a row of long ones gets: the more there were, the more steps it takes to be sure. */
+static bool is_no_chance(const struct step_change *c, double length)
 {
-	for (unsigned last = CHANGE_LAST; last <= LONGEST && last + CHANGE_LEAST <= c->count;
-	     last++) {
+	for (unsigned last = STEP_CHANGE_LAST;
+	     last <= LONGEST && last + STEP_CHANGE_LEAST <= c->count; last++) {
 		uint64_t first = c->count - last;
 		uint64_t before = MIN(first, (uint64_t)ARRAY_COUNT(c->values) - last);
 		unsigned longer = count_longer(c, first - before, before, length);
@@ -128,18 +133,18 @@ static bool is_no_chance(const struct change *c, double length)
 	return false;
 }
 
-static bool is_longer(const struct change *c, struct change_found *found)
+static bool is_longer(const struct step_change *c, struct step_change_found *found)
 {
-	int64_t last[CHANGE_LAST], before[CHANGE_BEFORE];
-	size_t count = (size_t)MIN(c->count - CHANGE_LAST, (uint64_t)CHANGE_BEFORE);
-	size_t quarter = count / 4, last_quarter = CHANGE_LAST / 4;
-	uint64_t first = c->count - CHANGE_LAST;
+	int64_t last[STEP_CHANGE_LAST], before[STEP_CHANGE_BEFORE];
+	size_t count = (size_t)MIN(c->count - STEP_CHANGE_LAST, (uint64_t)STEP_CHANGE_BEFORE);
+	size_t quarter = count / 4, last_quarter = STEP_CHANGE_LAST / 4;
+	uint64_t first = c->count - STEP_CHANGE_LAST;
 	double old, new, error, low, slack;
 
-	take(c, first, CHANGE_LAST, last);
-	take(c, first - count, count, before);
-	old = median(before, count);
-	new = median(last, CHANGE_LAST);
+	copy_values(c, first, STEP_CHANGE_LAST, last);
+	copy_values(c, first - count, count, before);
+	old = median_of(before, count);
+	new = median_of(last, STEP_CHANGE_LAST);
 	low = (double)before[quarter]; /* both are sorted by now */
 	if (old <= 0 || low <= 0)
 		return false;
@@ -149,7 +154,8 @@ static bool is_longer(const struct change *c, struct change_found *found)
 	/* Where long and short steps take turns, the median is now this, now that; the shorter ones must be longer, too. */
 	if (found->by < c->limit / 2 || (double)last[last_quarter] / low - 1 < c->limit / 2)
 		return false;
-	error = 1.2533 * spread(before, count, old) * sqrt(1.0 / CHANGE_LAST + 1.0 / (double)count);
+	error = 1.2533 * spread_of(before, count, old) *
+		sqrt(1.0 / STEP_CHANGE_LAST + 1.0 / (double)count);
 	if (found->by < c->limit - NEAR * error || log(1 + found->by) < SURE * error ||
 	    is_known(c, (double)last[SHORT_ONE]))
 		return false;
@@ -158,8 +164,8 @@ static bool is_longer(const struct change *c, struct change_found *found)
 }
 
 /* Back to the first of the longer ones, which two short ones in a row are before. There may be more of them than
- * CHANGE_LAST: of a job that slowed down soon, many are long by the time there are enough to tell. */
-static uint32_t steps_ago(const struct change *c, const struct change_found *found)
+ * STEP_CHANGE_LAST: of a job that slowed down soon, many are long by the time there are enough to decide. */
+static uint32_t steps_ago(const struct step_change *c, const struct step_change_found *found)
 {
 	int64_t middle = found->before_ns + (found->after_ns - found->before_ns) / 2;
 	uint64_t kept = MIN(c->count, (uint64_t)ARRAY_COUNT(c->values));
@@ -175,20 +181,20 @@ static uint32_t steps_ago(const struct change *c, const struct change_found *fou
 }
 
 /* What is longer now is what later steps are compared with. */
-static void begin_anew(struct change *c)
+static void begin_anew(struct step_change *c)
 {
-	int64_t last[CHANGE_LAST];
+	int64_t last[STEP_CHANGE_LAST];
 
-	take(c, c->count - CHANGE_LAST, CHANGE_LAST, last);
+	copy_values(c, c->count - STEP_CHANGE_LAST, STEP_CHANGE_LAST, last);
 	memcpy(c->values, last, sizeof(last));
-	c->count = CHANGE_LAST;
+	c->count = STEP_CHANGE_LAST;
 }
 
-bool change_add(struct change *c, int64_t value_ns, struct change_found *found)
+bool step_change_add(struct step_change *c, int64_t value_ns, struct step_change_found *found)
 {
 	c->values[c->count++ % ARRAY_COUNT(c->values)] = value_ns;
-	remember(c, value_ns);
-	if (c->count < CHANGE_LEAST + CHANGE_LAST || !is_longer(c, found))
+	remember_step(c, value_ns);
+	if (c->count < STEP_CHANGE_LEAST + STEP_CHANGE_LAST || !is_longer(c, found))
 		return false;
 	found->steps_ago = steps_ago(c, found);
 	begin_anew(c);

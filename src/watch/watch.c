@@ -1,8 +1,16 @@
-/* watch.c: see watch.h. */
+/*
+ * watch.c: follows recordings and keeps, per rank, the last steps, their phases, operations and CPU use. Each part
+ * that is new becomes a model once (window_summary), analysed by the code that every view uses: live numbers are
+ * those of `opwatch steps` on the same file later. Called by src/api for `opwatch top`, and by anomaly.c.
+ */
 #include "watch/watch.h"
 
+#include "analyze/views/op_stats.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/vec.h"
+#include "import/importer.h"
+#include "watch/steps_file.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -10,11 +18,195 @@
 #define LOOK_BYTES ((uint64_t)8 << 20)	     /* of records, at most, in one look: 130 000 … */
 #define LOOK_BYTES_MOST ((uint64_t)32 << 20) /* … or so many, where a step has that many */
 #define LOOK_STEPS 4u			     /* as many steps in a look are enough */
+#define REPEATED_STEPS 32		     /* more of them are looked at again */
 #define LOOK_NS (400 * 1000000LL)	     /* not more often */
 #define LOOK_PART 25			     /* and one in so many parts of the time */
 #define LOOK_GAP_MAX_NS (5 * 1000000000LL)
 #define HALF_LIFE_NS 5e9 /* of operations */
 #define LAG_NS (10 * 1000000000LL)
+
+/* ---- the summary of one window ---- */
+
+static ow_status make_model(struct window_summary *look, struct input *in, const char *importer,
+			    const char *step_marker, struct ow_error *err)
+{
+	struct import_options options = { .step = INT64_MIN, .step_marker = step_marker };
+	struct builder b;
+
+	look->m = model_new(look->mem, err);
+	if (!look->m) {
+		input_close(in);
+		return OW_E_NO_MEMORY;
+	}
+	builder_init(&b, look->m, err);
+	OW_TRY(import_input(&b, in, importer_find(str_from(importer)), &options, NULL, err));
+	OW_TRY(import_finish(&b, &options, err));
+	return model_freeze(&b);
+}
+
+/* Whether the steps are those that were asked for when the recording began. */
+static bool is_named(const struct model *m, source_id source, struct str name)
+{
+	for (uint32_t i = 1; name.len && i < m->fact.count; i++)
+		if (m->fact.source[i].v == source.v && m->fact.kind[i] == FACT_TEXT &&
+		    !m->fact.parent[i].v &&
+		    str_eq(model_str(m, m->fact.key[i]), STR("step_marker")))
+			return str_eq(model_str(m, m->fact.text[i]), name);
+	return false;
+}
+
+static enum step_marker marker_of(const struct model *m, const struct phase_window *w,
+				  const char *step_marker)
+{
+	struct str name = model_str(m, m->step.name[w->step.v]);
+	bool marked = false;
+
+	for (uint32_t i = 1; i < m->window.count && !marked; i++)
+		marked = m->window.source[i].v == w->source.v;
+	if (!marked)
+		return STEPS_NONE;
+	if (step_marker || is_named(m, w->source, name))
+		return STEPS_GIVEN;
+	if (str_starts(name, STR("enumerate(DataLoader)")))
+		return STEPS_LOADER;
+	return str_starts(name, STR("Optimizer.step#")) ? STEPS_OPTIMIZER : STEPS_REPEATED;
+}
+
+static ow_status make_steps(struct window_summary *look, const char *step_marker,
+			    struct ow_error *err)
+{
+	const struct phases *p = &look->phases;
+	uint32_t source = UINT32_MAX;
+	enum step_marker marker = STEPS_NONE;
+
+	look->steps = ARENA_ARRAY(&look->arena, struct window_step, p->window_count);
+	if (!look->steps)
+		return error_no_memory(err);
+	for (uint32_t i = 0; i < p->window_count; i++) {
+		const struct phase_window *w = &p->windows[i];
+		struct window_step *step = &look->steps[look->count];
+		struct phase_row mean;
+
+		if (!w->row_count || w->end_ns <= w->start_ns)
+			continue;
+		if (w->source.v != source)
+			marker = marker_of(look->m, w, step_marker);
+		phases_mean(p->rows + w->row_first, w->row_count, &mean);
+		*step = (struct window_step){ .rank = look->m->source.rank[w->source.v],
+					      .marker = marker,
+					      .start_ns = w->start_ns,
+					      .end_ns = w->end_ns,
+					      .device_busy_ns = mean.sums.device_busy,
+					      .has_device = p->lanes[mean.lane].has_device,
+					      .first = w->source.v != source };
+		memcpy(step->share, mean.sums.share, sizeof(step->share));
+		source = w->source.v;
+		look->count++;
+	}
+	return OW_OK;
+}
+
+static ow_status make_summary(struct window_summary *look, struct input *in, const char *importer,
+			      const char *step_marker, struct ow_error *err)
+{
+	const struct event_filter all = EVENT_FILTER_ALL;
+
+	OW_TRY(make_model(look, in, importer, step_marker, err));
+	OW_TRY(phases_analyse(look->m, &all, &look->phases, err));
+	return make_steps(look, step_marker, err);
+}
+
+static void begin_summary(struct window_summary *look, struct mem *mem)
+{
+	*look = (struct window_summary){ .mem = mem };
+	arena_init(&look->arena, mem);
+	arena_init(&look->phases.arena, mem);
+}
+
+ow_status window_summary_make(struct window_summary *look, struct mem *mem, const struct buf *file,
+			      const char *step_marker, struct ow_error *err)
+{
+	struct input in;
+
+	begin_summary(look, mem);
+	OW_TRY(input_from_memory(&in, mem, "recording", file->ptr, file->len, err));
+	return make_summary(look, &in, "live", step_marker, err);
+}
+
+ow_status window_summary_read(struct window_summary *look, struct mem *mem, const char *path,
+			      const char *step_marker, struct ow_error *err)
+{
+	struct input in;
+
+	begin_summary(look, mem);
+	OW_TRY(input_open(&in, mem, path, err));
+	return make_summary(look, &in, "opw", step_marker, err);
+}
+
+void window_summary_release(struct window_summary *look)
+{
+	phases_release(&look->phases);
+	arena_release(&look->arena);
+	if (look->m)
+		model_free(look->m);
+	look->m = NULL;
+}
+
+/* ---- operations ---- */
+
+static int by_time(const void *a, const void *b)
+{
+	const struct window_op *x = a, *y = b;
+
+	if (x->self_ns != y->self_ns)
+		return x->self_ns < y->self_ns ? 1 : -1;
+	return strcmp(x->name, y->name);
+}
+
+/* Keeps the longest `cap`, by putting the new one in the place of the shortest. */
+static void keep_longest(struct window_op *ops, size_t cap, size_t *count, struct str name,
+			 const struct op_stat *stat)
+{
+	size_t at = *count;
+
+	if (!stat->runs || stat->self_ps < 1000 || !cap)
+		return;
+	if (at == cap) {
+		at = 0;
+		for (size_t i = 1; i < cap; i++)
+			at = ops[i].self_ns < ops[at].self_ns ? i : at;
+		if (ops[at].self_ns >= stat->self_ps / 1000)
+			return;
+	} else {
+		++*count;
+	}
+	name = str_first(name, WINDOW_NAME_MAX - 1);
+	name = str_first(name, utf8_valid_prefix(name));
+	memcpy(ops[at].name, name.ptr, name.len);
+	ops[at].name[name.len] = '\0';
+	ops[at].self_ns = stat->self_ps / 1000;
+	ops[at].runs = stat->runs;
+}
+
+ow_status window_summary_ops(struct window_summary *look, int64_t from_ns, int64_t to_ns,
+			     int32_t rank, struct window_op *ops, size_t cap, size_t *count,
+			     struct ow_error *err)
+{
+	struct event_filter filter = { .from_ns = from_ns, .to_ns = to_ns, .rank = rank };
+	const struct model *m = look->m;
+	struct op_stats stats;
+
+	*count = 0;
+	OW_TRY(op_stats_make(m, &filter, &look->arena, &stats, err));
+	for (uint32_t i = 1; i < m->op.count; i++)
+		keep_longest(ops, cap, count, model_str(m, m->op.name[i]),
+			     stats.devices ? &stats.device[i] : &stats.host[i]);
+	if (*count)
+		qsort(ops, *count, sizeof(*ops), by_time);
+	return OW_OK;
+}
+
+/* ---- files that are watched ---- */
 
 void watch_init(struct watch *w, struct mem *mem, int64_t span_ns, const char *step_marker)
 {
@@ -64,15 +256,13 @@ void watch_release(struct watch *w)
 	w->count = w->cap = 0;
 }
 
-ow_status watch_add(struct watch *w, const char *path, struct error *err)
+ow_status watch_add(struct watch *w, const char *path, struct ow_error *err)
 {
 	struct watch_file *f;
-	void *list = w->files;
 	ow_status status;
 
-	if (!mem_grow(w->mem, &list, &w->cap, w->count + 1, sizeof(*w->files)))
+	if (!vec_reserve(w->mem, w->files, w->cap, w->count + 1))
 		return error_no_memory(err);
-	w->files = list;
 	f = mem_zalloc(w->mem, sizeof(*f));
 	if (!f)
 		return error_no_memory(err);
@@ -80,7 +270,8 @@ ow_status watch_add(struct watch *w, const char *path, struct error *err)
 	f->cpu = -1;
 	f->ops_until_ns = INT64_MIN;
 	f->look_bytes = LOOK_BYTES;
-	status = follow_open(&f->follow, w->mem, path, WATCH_KEEP_NS, err);
+	status = steps_file_is(path) ? steps_file_open(w, f, path, err)
+				     : follow_open(&f->follow, w->mem, path, WATCH_KEEP_NS, err);
 	if (status != OW_OK) {
 		mem_free(w->mem, f, sizeof(*f));
 		return status;
@@ -132,16 +323,14 @@ uint32_t watch_recent(const struct watch_rank *r, int64_t after_ns, uint32_t lea
 static struct watch_rank *rank_of(struct watch *w, struct watch_file *f, int32_t rank)
 {
 	struct watch_rank *made;
-	void *list = f->ranks;
 	size_t at = 0;
 
 	while (at < f->rank_count && f->ranks[at]->rank < rank)
 		at++;
 	if (at < f->rank_count && f->ranks[at]->rank == rank)
 		return f->ranks[at];
-	if (!mem_grow(w->mem, &list, &f->rank_cap, f->rank_count + 1, sizeof(*f->ranks)))
+	if (!vec_reserve(w->mem, f->ranks, f->rank_cap, f->rank_count + 1))
 		return NULL;
-	f->ranks = list;
 	made = mem_zalloc(w->mem, sizeof(*made));
 	if (!made)
 		return NULL;
@@ -154,7 +343,7 @@ static struct watch_rank *rank_of(struct watch *w, struct watch_file *f, int32_t
 }
 
 /* Steps that were seen, and those that may be cut short, are passed over. True when it is a new one. */
-static bool take_step(struct watch_rank *r, const struct look_step *s, int64_t begin_ns)
+static bool take_step(struct watch_rank *r, const struct window_step *s, int64_t begin_ns)
 {
 	struct watch_step step = { .start_ns = s->start_ns,
 				   .end_ns = s->end_ns,
@@ -162,7 +351,7 @@ static bool take_step(struct watch_rank *r, const struct look_step *s, int64_t b
 
 	memcpy(step.share, s->share, sizeof(step.share));
 	r->has_device |= s->has_device;
-	if (s->marker == LOOK_NO_STEPS || s->marker < r->marker) {
+	if (s->marker == STEPS_NONE || s->marker < r->marker) {
 		r->all = step;
 		return false;
 	}
@@ -184,7 +373,7 @@ static bool take_step(struct watch_rank *r, const struct look_step *s, int64_t b
 
 /* ---- operations ---- */
 
-static void add_op(struct watch_file *f, const struct look_op *op)
+static void add_op(struct watch_file *f, const struct window_op *op)
 {
 	struct watch_op *to = NULL;
 
@@ -208,14 +397,14 @@ static void add_op(struct watch_file *f, const struct look_op *op)
 	to->runs += (double)op->runs;
 }
 
-static ow_status take_ops(struct watch_file *f, struct look *look, int64_t from_ns, int64_t to_ns,
-			  double steps, struct error *err)
+static ow_status take_ops(struct watch_file *f, struct window_summary *look, int64_t from_ns,
+			  int64_t to_ns, double steps, struct ow_error *err)
 {
-	struct look_op ops[WATCH_OPS];
+	struct window_op ops[WATCH_OPS];
 	double fade = exp2(-(double)(to_ns - from_ns) / HALF_LIFE_NS);
 	size_t count;
 
-	OW_TRY(look_ops(look, from_ns, to_ns, -1, ops, ARRAY_COUNT(ops), &count, err));
+	OW_TRY(window_summary_ops(look, from_ns, to_ns, -1, ops, ARRAY_COUNT(ops), &count, err));
 	f->op_steps = f->op_steps * fade + steps;
 	for (size_t i = 0; i < f->op_count; i++) {
 		f->ops[i].self_ns *= fade;
@@ -256,8 +445,8 @@ static void expect_optimizer(struct watch *w, struct watch_file *f)
 		return;
 	f->optimizer = true;
 	for (size_t i = 0; i < f->rank_count; i++)
-		if (f->ranks[i]->marker == LOOK_LOADER) {
-			f->ranks[i]->marker = LOOK_NO_STEPS;
+		if (f->ranks[i]->marker == STEPS_LOADER || f->ranks[i]->marker == STEPS_REPEATED) {
+			f->ranks[i]->marker = STEPS_NONE;
 			f->ranks[i]->count = 0;
 			f->ranks[i]->last_end_ns = TIME_UNKNOWN;
 		}
@@ -276,6 +465,11 @@ static int64_t look_from(const struct watch *w, const struct watch_file *f)
 		if (r->last_end_ns == TIME_UNKNOWN)
 			continue;
 		end = r->last_end_ns - wall;
+		if (r->marker == STEPS_REPEATED) /* a loop shows in many repetitions only */
+			end = MIN(end,
+				  newest - MAX(w->span_ns, MIN(WATCH_KEEP_NS / REPEATED_STEPS,
+							       watch_step_median(r, 0, r->count)) *
+								   REPEATED_STEPS));
 		patience = MAX(patience,
 			       4 * watch_step_median(r, r->count - MIN(r->count, 9), r->count));
 		if (newest - end <= patience || f->rank_count == 1)
@@ -295,7 +489,7 @@ static bool has_steps(const struct watch_file *f)
 }
 
 /* All that was looked at, as far as it was not before. */
-static void look_span(const struct look *look, const struct watch_file *f, int64_t *from,
+static void look_span(const struct window_summary *look, const struct watch_file *f, int64_t *from,
 		      int64_t *to)
 {
 	*from = INT64_MAX;
@@ -307,21 +501,20 @@ static void look_span(const struct look *look, const struct watch_file *f, int64
 	*from = MAX(*from, f->ops_until_ns);
 }
 
-/* *taken: steps that were not seen before. */
-static ow_status take_look(struct watch *w, struct watch_file *f, struct look *look,
-			   int64_t begin_ns, uint32_t *taken, struct error *err)
+ow_status watch_take_summary(struct watch *w, struct watch_file *f, struct window_summary *look,
+			     int64_t begin_ns, uint32_t *taken, struct ow_error *err)
 {
 	int64_t from = INT64_MAX, to = INT64_MIN;
 
 	*taken = 0;
 	take_name(f, look->m);
 	for (uint32_t i = 0; i < look->count; i++) {
-		const struct look_step *s = &look->steps[i];
+		const struct window_step *s = &look->steps[i];
 		struct watch_rank *r = rank_of(w, f, s->rank);
 
 		if (!r)
 			return error_no_memory(err);
-		if (s->marker == LOOK_LOADER && f->optimizer)
+		if ((s->marker == STEPS_LOADER || s->marker == STEPS_REPEATED) && f->optimizer)
 			continue;
 		if (!take_step(r, s, begin_ns))
 			continue;
@@ -350,7 +543,7 @@ static bool look_further(struct watch_file *f, const struct follow_range *range,
 	bool expected = f->optimizer, cut_short = range->begin_ns > range->from_ns;
 
 	for (size_t i = 0; i < f->rank_count; i++)
-		expected |= f->ranks[i]->marker != LOOK_NO_STEPS;
+		expected |= f->ranks[i]->marker != STEPS_NONE;
 	if (taken > LOOK_STEPS)
 		f->look_bytes = MAX(f->look_bytes / 2, LOOK_BYTES);
 	if (taken || !expected || !cut_short || f->look_bytes >= LOOK_BYTES_MOST)
@@ -359,13 +552,14 @@ static bool look_further(struct watch_file *f, const struct follow_range *range,
 	return true;
 }
 
-static ow_status look_once(struct watch *w, struct watch_file *f, bool *further, struct error *err)
+static ow_status look_once(struct watch *w, struct watch_file *f, bool *further,
+			   struct ow_error *err)
 {
 	struct follow_range range = { .from_ns = look_from(w, f),
 				      .to_ns = INT64_MAX,
 				      .bytes_max = f->look_bytes,
 				      .no_samples = true };
-	struct look look;
+	struct window_summary look;
 	uint32_t taken = 0;
 	ow_status status;
 	int64_t begin;
@@ -375,16 +569,16 @@ static ow_status look_once(struct watch *w, struct watch_file *f, bool *further,
 	if (!range.records)
 		return OW_OK;
 	begin = range.begin_ns == INT64_MIN ? INT64_MIN : follow_wall(&f->follow, range.begin_ns);
-	status = look_make(&look, w->mem, &w->cut, w->step_marker, err);
+	status = window_summary_make(&look, w->mem, &w->cut, w->step_marker, err);
 	if (status == OW_OK)
-		status = take_look(w, f, &look, begin, &taken, err);
-	look_release(&look);
+		status = watch_take_summary(w, f, &look, begin, &taken, err);
+	window_summary_release(&look);
 	if (status == OW_OK)
 		*further = look_further(f, &range, taken);
 	return status == OW_E_EMPTY ? OW_OK : status;
 }
 
-static ow_status look_at(struct watch *w, struct watch_file *f, struct error *err)
+static ow_status summarise_file(struct watch *w, struct watch_file *f, struct ow_error *err)
 {
 	bool further = true;
 
@@ -394,10 +588,10 @@ static ow_status look_at(struct watch *w, struct watch_file *f, struct error *er
 	return OW_OK;
 }
 
-static ow_status look_if_due(struct watch *w, struct watch_file *f, bool now, struct error *err)
+static ow_status look_if_due(struct watch *w, struct watch_file *f, bool now, struct ow_error *err)
 {
 	int64_t begin = clock_ns(CLOCK_MONOTONIC), cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), cost;
-	struct error problem = { 0 };
+	struct ow_error problem = { 0 };
 	ow_status status;
 
 	if (f->restarts != f->follow.restarts) {
@@ -407,7 +601,7 @@ static ow_status look_if_due(struct watch *w, struct watch_file *f, bool now, st
 	if (!f->follow.caught_up || f->looked_records == f->follow.records ||
 	    (!now && begin < f->due_ns))
 		return OW_OK;
-	status = look_at(w, f, &problem);
+	status = summarise_file(w, f, &problem);
 	cost = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	f->look_gap_ns = f->looked_ns ? begin - f->looked_ns : LOOK_NS;
 	f->look_cost_ns = cost;
@@ -420,12 +614,12 @@ static ow_status look_if_due(struct watch *w, struct watch_file *f, bool now, st
 			*err = problem;
 		return status;
 	}
-	return OW_OK; /* damage is told with the job */
+	return OW_OK; /* damage is shown with the job */
 }
 
 /* ---- use of processors ---- */
 
-static ow_status meter(struct watch *w, struct watch_file *f, struct error *err)
+static ow_status meter_processes(struct watch *w, struct watch_file *f, struct ow_error *err)
 {
 	struct pid_list pids = { .mem = w->mem };
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -476,33 +670,37 @@ static void meter_devices(struct watch *w)
 	w->gpu = count ? sum / count : -1;
 }
 
-static ow_status turn(struct watch *w, bool now, bool *more, struct error *err)
+static ow_status turn_files(struct watch *w, bool now, bool *more, struct ow_error *err)
 {
 	*more = false;
 	for (size_t i = 0; i < w->count; i++) {
 		struct watch_file *f = w->files[i];
 
-		OW_TRY(follow_turn(&f->follow, err));
-		*more |= !f->follow.caught_up;
-		OW_TRY(look_if_due(w, f, now, err));
-		OW_TRY(meter(w, f, err));
+		if (f->own_steps) {
+			OW_TRY(steps_file_turn(w, f, now, err));
+		} else {
+			OW_TRY(follow_turn(&f->follow, err));
+			*more |= !f->follow.caught_up;
+			OW_TRY(look_if_due(w, f, now, err));
+		}
+		OW_TRY(meter_processes(w, f, err));
 	}
 	meter_devices(w);
 	return OW_OK;
 }
 
-ow_status watch_turn(struct watch *w, bool *more, struct error *err)
+ow_status watch_turn(struct watch *w, bool *more, struct ow_error *err)
 {
 	bool unused;
 
-	return turn(w, false, more ? more : &unused, err);
+	return turn_files(w, false, more ? more : &unused, err);
 }
 
-ow_status watch_turn_now(struct watch *w, struct error *err)
+ow_status watch_turn_now(struct watch *w, struct ow_error *err)
 {
 	bool more = true;
 
 	while (more)
-		OW_TRY(turn(w, true, &more, err));
+		OW_TRY(turn_files(w, true, &more, err));
 	return OW_OK;
 }

@@ -1,16 +1,66 @@
 /*
- * watch.h: recordings that are followed (live/follow.h) and what was seen of them: per rank the times of the last steps
- * and their phases, operations, use of processors. Each turn reads what is new and looks at it once (look.h); steps that
- * were seen before are not looked at again. jobs.c makes struct ow_job of it, attention.c waits for trouble.
+ * watch.h: recordings that are followed (live/follow/follow.h) and what is known of them: per rank the last steps
+ * and their phases, the operations, and CPU use. Each turn reads what is new and analyses it once. jobs.c makes
+ * struct ow_job of it; anomaly.c waits for anomalies.
  *
- * Looking costs time with the records that come; it is put off such that it takes a small part of a processor.
+ * Analysing costs time in proportion to the records; it is postponed where needed to use only a small part of one
+ * processor.
  */
 #ifndef WATCH_WATCH_H
 #define WATCH_WATCH_H
 
-#include "live/follow.h"
-#include "live/metrics.h"
-#include "watch/look.h"
+#include "analyze/steps/phases.h"
+#include "base/buf.h"
+#include "live/follow/follow.h"
+#include "opwatch/live.h"
+#include "live/proc/metrics.h"
+#include "model/builder.h"
+
+#define WINDOW_NAME_MAX 96
+
+/* What the ends of steps were taken from; a later one is surer. */
+enum step_marker { STEPS_NONE, STEPS_REPEATED, STEPS_LOADER, STEPS_OPTIMIZER, STEPS_GIVEN };
+
+struct window_step {
+	int32_t rank; /* -1: there are none */
+	enum step_marker marker;
+	int64_t start_ns, end_ns; /* since 1970 */
+	int64_t share[CLASS_COUNT];
+	int64_t device_busy_ns;
+	bool has_device;
+	bool first; /* of its rank in what was looked at: it may be cut short */
+};
+
+struct window_op {
+	char name[WINDOW_NAME_MAX]; /* UTF-8 */
+	int64_t self_ns;
+	int64_t runs;
+};
+
+struct window_summary {
+	struct arena arena;
+	struct mem *mem;
+	struct model *m;
+	struct phases phases;
+	struct window_step
+		*steps; /* by rank, then by time; without markers one per rank, of all the time */
+	uint32_t count;
+};
+
+/* A whole file in memory, which must live as long as the look. OW_E_EMPTY: nothing was recorded in it. window_summary_release is
+ * due in any case. */
+ow_status window_summary_make(struct window_summary *look, struct mem *mem, const struct buf *file,
+			      const char *step_marker, struct ow_error *err);
+/* The same of a file that a program wrote of itself. */
+ow_status window_summary_read(struct window_summary *look, struct mem *mem, const char *path,
+			      const char *step_marker, struct ow_error *err);
+void window_summary_release(struct window_summary *look);
+
+/* The operations that took longest by themselves in a part of the time, of one rank or of all (-1): of devices where
+ * there are any. At most `cap`; how many there are. */
+ow_status window_summary_ops(struct window_summary *look, int64_t from_ns, int64_t to_ns,
+			     int32_t rank, struct window_op *ops, size_t cap, size_t *count,
+			     struct ow_error *err);
 
 #define WATCH_STEPS 256u /* that are remembered, per rank */
 #define WATCH_OPS 64u
@@ -25,7 +75,7 @@ struct watch_step {
 
 struct watch_rank {
 	int32_t rank;
-	enum look_marker marker;
+	enum step_marker marker;
 	bool has_device;
 	int64_t last_end_ns; /* TIME_UNKNOWN: no step was seen yet */
 	uint64_t count; /* seen; the last WATCH_STEPS are in steps, number n at n % WATCH_STEPS */
@@ -34,12 +84,13 @@ struct watch_rank {
 };
 
 struct watch_op {
-	char name[LOOK_NAME];
+	char name[WINDOW_NAME_MAX];
 	double self_ns, runs;
 };
 
 struct watch_file {
 	struct follow follow;
+	bool own_steps;	 /* a program writes it of itself: steps_file.h reads it, not follow.h */
 	char name[96];	 /* what it runs */
 	char group[160]; /* recordings with the same one are of one job; empty: by itself */
 	struct watch_rank **ranks; /* by rank */
@@ -81,14 +132,18 @@ struct watch {
 
 void watch_init(struct watch *w, struct mem *mem, int64_t span_ns, const char *step_marker);
 void watch_release(struct watch *w);
-ow_status watch_add(struct watch *w, const char *path, struct error *err);
+ow_status watch_add(struct watch *w, const char *path, struct ow_error *err);
 /* Reads what is new and looks at it when it is due. *more: there is more to read at once. */
-ow_status watch_turn(struct watch *w, bool *more, struct error *err);
+ow_status watch_turn(struct watch *w, bool *more, struct ow_error *err);
 /* Reads and looks regardless of what it costs. */
-ow_status watch_turn_now(struct watch *w, struct error *err);
+ow_status watch_turn_now(struct watch *w, struct ow_error *err);
+
+/* Adds what was looked at to what is known. *taken: steps that were not seen before. */
+ow_status watch_take_summary(struct watch *w, struct watch_file *f, struct window_summary *look,
+			     int64_t begin_ns, uint32_t *taken, struct ow_error *err);
 
 /* Makes jobs of what was seen. */
-ow_status watch_make_jobs(struct watch *w, struct error *err);
+ow_status watch_make_jobs(struct watch *w, struct ow_error *err);
 
 /* A step by its number, from 0; it must be among the last WATCH_STEPS. */
 static inline const struct watch_step *watch_step_at(const struct watch_rank *r, uint64_t number)

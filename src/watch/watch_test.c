@@ -1,6 +1,6 @@
 /*
  * watch_test.c: what is seen of a recording that grows is what the views say of the whole: steps, each once, phases, the
- * slowest rank, operations; attention tells a slowdown and a stall, once, and why; every allocation that fails.
+ * slowest rank, operations; anomaly detection reports a slowdown and a stall, once, and why; every allocation that fails.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "support/live_file.h"
-#include "watch/attention.h"
+#include "watch/anomaly.h"
 
 #include <math.h>
 
@@ -54,7 +54,7 @@ static void begin(struct live_writer *w, unsigned ranks)
 struct watching {
 	struct mem mem;
 	struct watch watch;
-	struct error err;
+	struct ow_error err;
 };
 
 static void open_watch(struct watching *w)
@@ -341,67 +341,68 @@ static void a_file_that_begins_anew_is_a_new_job(void **state)
 	close_watch(&v);
 }
 
-/* ---- attention ---- */
+/* ---- anomalies ---- */
 
-struct told {
+struct printed {
 	unsigned lines, saved;
 	char last[1024], file[512];
 	int64_t from_ns, to_ns;
 };
 
-static struct told told;
+static struct printed printed;
 
 static void on_message(void *arg, const char *text, size_t len)
 {
 	(void)arg;
-	told.lines++;
-	snprintf(told.last, sizeof(told.last), "%.*s", (int)len, text);
+	printed.lines++;
+	snprintf(printed.last, sizeof(printed.last), "%.*s", (int)len, text);
 }
 
 static ow_status on_save(struct follow *f, struct follow_range *range, const char *file,
-			 struct error *err)
+			 struct ow_error *err)
 {
 	(void)f;
 	(void)err;
-	told.saved++;
-	told.from_ns = range->from_ns;
-	told.to_ns = range->to_ns;
-	snprintf(told.file, sizeof(told.file), "%s", file);
+	printed.saved++;
+	printed.from_ns = range->from_ns;
+	printed.to_ns = range->to_ns;
+	snprintf(printed.file, sizeof(printed.file), "%s", file);
 	return OW_OK;
 }
 
-static void open_attention(struct attention *a, struct mem *mem, double slowdown, int64_t stall_ns)
+static void open_anomaly_watch(struct anomaly_watch *a, struct mem *mem, double slowdown,
+			       int64_t stall_ns)
 {
-	const struct attention_options options = { .slowdown = slowdown,
-						   .stall_ns = stall_ns,
-						   .recording = path,
-						   .prefix = "/tmp/opwatch-none",
-						   .message = on_message,
-						   .save = on_save };
-	struct error err = { 0 };
+	const struct anomaly_options options = { .slowdown = slowdown,
+						 .stall_ns = stall_ns,
+						 .recording = path,
+						 .prefix = "/tmp/opwatch-none",
+						 .message = on_message,
+						 .save = on_save };
+	struct ow_error err = { 0 };
 
-	told = (struct told){ 0 };
+	printed = (struct printed){ 0 };
 	mem_init(mem, 0);
-	assert_int_equal(attention_init(a, mem, &options, &err), OW_OK);
+	assert_int_equal(anomaly_init(a, mem, &options, &err), OW_OK);
 }
 
-static void attend(struct attention *a, bool last)
+static void check_anomalies(struct anomaly_watch *a, bool last)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	a->watch.count ? (void)(a->watch.files[0]->due_ns = 0) : (void)0;
-	if (attention_turn(a, last, &err) != OW_OK)
+	if (anomaly_turn(a, last, &err) != OW_OK)
 		fail_msg("%s", err.text);
 }
 
 static void a_slowdown_is_explained(void **state)
 {
-	struct attention a;
+	struct anomaly_watch a;
 	struct live_writer w;
 	struct mem mem;
 
 	(void)state;
-	open_attention(&a, &mem, 0.2, 0);
+	open_anomaly_watch(&a, &mem, 0.2, 0);
 	begin(&w, 1);
 	for (uint64_t i = 0, t = 1000; i < 90; i++) {
 		uint64_t wait = i < 50 ? 30 : 60;
@@ -410,34 +411,35 @@ static void a_slowdown_is_explained(void **state)
 		t += wait + 21;
 		live_writer_flush(&w);
 		if (i % 4 == 0)
-			attend(&a, false);
+			check_anomalies(&a, false);
 		if (i < 50)
-			assert_int_equal(told.lines, 0);
+			assert_int_equal(printed.lines, 0);
 	}
 	live_writer_close(&w);
-	attend(&a, true);
-	assert_int_equal(told.lines, 1);
-	assert_int_equal(told.saved, 1);
-	assert_non_null(strstr(told.last, "steps take 59 % longer since "));
-	assert_non_null(strstr(told.last, "(81.0 ms, before 51.0 ms): input went from 30.0 ms to "
-					  "60.0 ms, most of it in enumerate(DataLoader)#"));
+	check_anomalies(&a, true);
+	assert_int_equal(printed.lines, 1);
+	assert_int_equal(printed.saved, 1);
+	assert_non_null(strstr(printed.last, "steps take 59 % longer since "));
+	assert_non_null(strstr(printed.last,
+			       "(81.0 ms, before 51.0 ms): input went from 30.0 ms to "
+			       "60.0 ms, most of it in enumerate(DataLoader)#"));
 	assert_non_null(
-		strstr(told.last, "; the minute around it goes to /tmp/opwatch-none-slow-"));
+		strstr(printed.last, "; saving the minute around it to /tmp/opwatch-none-slow-"));
 	/* Around where it began. */
-	assert_int_equal(told.from_ns / 1000000, 1000 + 50 * 51 - 30000);
-	attention_release(&a);
+	assert_int_equal(printed.from_ns / 1000000, 1000 + 50 * 51 - 30000);
+	anomaly_release(&a);
 	assert_int_equal(mem.used, 0);
 }
 
-/* It is told all the same; that no more is saved is told once. */
+/* It is printed all the same; that no more is saved is printed once. */
 static void no_more_is_saved_than_may_be(void **state)
 {
-	struct attention a;
+	struct anomaly_watch a;
 	struct live_writer w;
 	struct mem mem;
 
 	(void)state;
-	open_attention(&a, &mem, 0.2, 0);
+	open_anomaly_watch(&a, &mem, 0.2, 0);
 	a.options.saved_limit = a.saved_bytes = 2000000;
 	begin(&w, 1);
 	for (uint64_t i = 0, t = 1000; i < 150; i++) {
@@ -447,30 +449,31 @@ static void no_more_is_saved_than_may_be(void **state)
 		t += wait + 21;
 		live_writer_flush(&w);
 		if (i % 4 == 0)
-			attend(&a, false);
+			check_anomalies(&a, false);
 		if (i == 99)
-			assert_non_null(strstr(told.last, "; nothing more is saved: what was takes "
-							  "2.0 MB, no more than 2.0 MB may"));
+			assert_non_null(strstr(printed.last,
+					       "; not saved: saved incidents already take "
+					       "2.0 MB of the 2.0 MB that they may"));
 	}
 	live_writer_close(&w);
-	attend(&a, true);
-	assert_int_equal(told.lines, 2);
-	assert_null(strstr(told.last, "saved"));
-	assert_int_equal(told.saved, 0);
-	attention_release(&a);
+	check_anomalies(&a, true);
+	assert_int_equal(printed.lines, 2);
+	assert_null(strstr(printed.last, "saved"));
+	assert_int_equal(printed.saved, 0);
+	anomaly_release(&a);
 	assert_int_equal(mem.used, 0);
 }
 
 /* More records than are read to explain it: times are of the steps that were. */
 static void a_slowdown_with_many_records_is_explained(void **state)
 {
-	struct attention a;
+	struct anomaly_watch a;
 	struct live_writer w;
 	struct mem mem;
 	uint32_t name;
 
 	(void)state;
-	open_attention(&a, &mem, 0.2, 0);
+	open_anomaly_watch(&a, &mem, 0.2, 0);
 	begin(&w, 1);
 	name = live_writer_name(&w, 1, "aten::relu");
 	for (uint64_t i = 0, t = 1000; i < 100; i++) {
@@ -484,26 +487,26 @@ static void a_slowdown_with_many_records_is_explained(void **state)
 		t += wait + 21;
 		live_writer_flush(&w);
 		if (i % 20 == 19)
-			attend(&a, false);
+			check_anomalies(&a, false);
 	}
 	live_writer_close(&w);
-	attend(&a, true);
-	assert_int_equal(told.lines, 1);
-	assert_non_null(strstr(told.last, "input went from 30.0 ms to 60.0 ms, most of it in "
-					  "enumerate(DataLoader)#x.__next__ (30.0 ms to 60.0 ms "
-					  "per step)"));
-	attention_release(&a);
+	check_anomalies(&a, true);
+	assert_int_equal(printed.lines, 1);
+	assert_non_null(strstr(printed.last, "input went from 30.0 ms to 60.0 ms, most of it in "
+					     "enumerate(DataLoader)#x.__next__ (30.0 ms to 60.0 ms "
+					     "per step)"));
+	anomaly_release(&a);
 	assert_int_equal(mem.used, 0);
 }
 
 static void a_slow_rank_is_blamed(void **state)
 {
-	struct attention a;
+	struct anomaly_watch a;
 	struct live_writer w;
 	struct mem mem;
 
 	(void)state;
-	open_attention(&a, &mem, 0.2, 0);
+	open_anomaly_watch(&a, &mem, 0.2, 0);
 	begin(&w, 2);
 	for (uint64_t i = 0, t = 1000; i < 80; i++) {
 		uint64_t step = i < 40 ? 50 : 90;
@@ -519,14 +522,15 @@ static void a_slow_rank_is_blamed(void **state)
 		}
 		t += step;
 		live_writer_flush(&w);
-		attend(&a, false);
+		check_anomalies(&a, false);
 	}
 	live_writer_close(&w);
-	attend(&a, true);
-	assert_int_equal(told.lines, 1);
-	assert_non_null(strstr(told.last, "): on rank 1 compute went from 40.0 ms to 80.0 ms, most "
-					  "of it in aten::mm (40.0 ms to 80.0 ms per step)"));
-	attention_release(&a);
+	check_anomalies(&a, true);
+	assert_int_equal(printed.lines, 1);
+	assert_non_null(strstr(printed.last,
+			       "): on rank 1 compute went from 40.0 ms to 80.0 ms, most "
+			       "of it in aten::mm (40.0 ms to 80.0 ms per step)"));
+	anomaly_release(&a);
 	assert_int_equal(mem.used, 0);
 }
 
@@ -534,15 +538,15 @@ static void a_slow_rank_is_blamed(void **state)
 static void a_stall_is_told_once(void **state)
 {
 	uint64_t now = (uint64_t)clock_ns(CLOCK_MONOTONIC) / LIVE_MS;
-	struct attention a;
+	struct anomaly_watch a;
 	struct live_writer w;
 	struct mem mem;
 
 	(void)state;
 	if (now < 60000)
 		skip(); /* a machine that was started just now */
-	open_attention(&a, &mem, 0, 40 * 1000000000LL);
-	attend(&a, false);
+	open_anomaly_watch(&a, &mem, 0, 40 * 1000000000LL);
+	check_anomalies(&a, false);
 	live_writer_open(&w, path);
 	recording_add_process(&w.recording,
 			      &(struct live_process){ .number = 1, .pid = (uint32_t)getpid() });
@@ -550,29 +554,29 @@ static void a_stall_is_told_once(void **state)
 	for (uint64_t i = 0; i < 20; i++)
 		live_writer_step(&w, 1, now - 50000 + i * 51, 30, 20);
 	live_writer_flush(&w);
-	attend(&a, false);
-	attend(&a, false);
-	assert_int_equal(told.lines, 1);
-	assert_non_null(strstr(told.last, "no step for 4"));
-	assert_non_null(strstr(told.last, ", they took 51.0 ms"));
-	assert_non_null(strstr(told.last, "-stall-"));
-	assert_int_equal(told.saved, 0); /* the rest of the minute is yet to come */
+	check_anomalies(&a, false);
+	check_anomalies(&a, false);
+	assert_int_equal(printed.lines, 1);
+	assert_non_null(strstr(printed.last, "no step for 4"));
+	assert_non_null(strstr(printed.last, "; steps took 51.0 ms"));
+	assert_non_null(strstr(printed.last, "-stall-"));
+	assert_int_equal(printed.saved, 0); /* the rest of the minute is yet to come */
 	live_writer_close(&w);
-	attend(&a, true);
-	assert_int_equal(told.saved, 1);
-	assert_int_equal(told.lines, 1);
-	attention_release(&a);
+	check_anomalies(&a, true);
+	assert_int_equal(printed.saved, 1);
+	assert_int_equal(printed.lines, 1);
+	anomaly_release(&a);
 	assert_int_equal(mem.used, 0);
 }
 
 static void steady_jobs_are_left_alone(void **state)
 {
-	struct attention a;
+	struct anomaly_watch a;
 	struct live_writer w;
 	struct mem mem;
 
 	(void)state;
-	open_attention(&a, &mem, 0.2, 0);
+	open_anomaly_watch(&a, &mem, 0.2, 0);
 	begin(&w, 1);
 	for (uint64_t i = 0, t = 1000; i < 120; i++) {
 		uint64_t wait = i % 10 == 0 ? 300 : 30 + i % 3;
@@ -580,45 +584,45 @@ static void steady_jobs_are_left_alone(void **state)
 		live_writer_step(&w, 1, t, wait, 20);
 		t += wait + 21;
 		live_writer_flush(&w);
-		attend(&a, false);
+		check_anomalies(&a, false);
 	}
 	live_writer_close(&w);
-	attend(&a, true);
-	assert_int_equal(told.lines, 0);
-	assert_int_equal(told.saved, 0);
-	attention_release(&a);
+	check_anomalies(&a, true);
+	assert_int_equal(printed.lines, 0);
+	assert_int_equal(printed.saved, 0);
+	anomaly_release(&a);
 	assert_int_equal(mem.used, 0);
 }
 
 /* The thread looks once more after the recording was closed, however soon that is. */
 static void the_thread_misses_nothing(void **state)
 {
-	const struct attention_options options = { .slowdown = 0.2,
-						   .recording = path,
-						   .prefix = "/tmp/opwatch-none",
-						   .message = on_message,
-						   .save = on_save };
-	struct attention_thread *thread;
-	struct error err = { 0 };
+	const struct anomaly_options options = { .slowdown = 0.2,
+						 .recording = path,
+						 .prefix = "/tmp/opwatch-none",
+						 .message = on_message,
+						 .save = on_save };
+	struct anomaly_thread *thread;
+	struct ow_error err = { 0 };
 	struct live_writer w;
 
 	(void)state;
-	told = (struct told){ 0 };
+	printed = (struct printed){ 0 };
 	begin(&w, 1);
-	assert_int_equal(attention_start(&options, &thread, &err), OW_OK);
+	assert_int_equal(anomaly_start(&options, &thread, &err), OW_OK);
 	for (uint64_t i = 0, t = 1000; i < 90; i++) {
 		live_writer_step(&w, 1, t, i < 60 ? 30 : 60, 20);
 		t += i < 60 ? 51 : 81;
 	}
 	live_writer_close(&w);
-	attention_stop(thread);
-	assert_int_equal(told.lines, 1);
-	assert_int_equal(told.saved, 1);
+	anomaly_stop(thread);
+	assert_int_equal(printed.lines, 1);
+	assert_int_equal(printed.saved, 1);
 }
 
 /* ---- memory ---- */
 
-static ow_status watch_all(struct mem *mem, struct error *err)
+static ow_status watch_all(struct mem *mem, struct ow_error *err)
 {
 	struct watch w;
 	ow_status status;
@@ -646,7 +650,7 @@ static void fails_without_memory(void **state)
 	}
 	live_writer_close(&w);
 	for (uint64_t n = 1; !done && n < 100000; n++) {
-		struct error err = { 0 };
+		struct ow_error err = { 0 };
 		struct mem mem;
 		ow_status status;
 

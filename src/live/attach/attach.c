@@ -1,20 +1,19 @@
 /*
- * attach.c: see attach.h. Loading a library allocates memory and takes the loader's locks, so the thread must not be
- * stopped where it may hold one of them: it is taken only in the program's own code, or in a system call in which
- * nobody waits for a lock of that kind. Otherwise it goes on at once, and another moment or thread is tried. Threads that
- * wait come first: the job misses nothing while they are stopped.
+ * attach.c: loads the recorder into a running process and starts it (attach.h), by two calls that one of its threads
+ * makes (remote_call.h).
  *
- * The call is made on the thread's own stack, below what it uses, and returns to address 0, which stops it again.
+ * Loading a library allocates memory and takes the loader's locks, so the thread must not be stopped where it may hold
+ * one of them. It is taken only in the program's own code, or in a system call that waits for none of these locks.
+ * Otherwise it runs on at once, and another moment or thread is tried. Threads that wait come first: the job misses
+ * nothing while they are stopped.
  */
-#include "live/attach.h"
+#include "live/attach/attach.h"
 
 #include "base/clock.h"
-#include "live/hurry.h"
-#include "live/proc.h"
-#include "live/processes.h"
-#include "live/remote_call.h"
-#include "live/symbols.h"
-#include "wire/ring.h"
+#include "live/attach/remote_call.h"
+#include "live/proc/proc.h"
+#include "wire/elf/elf_symbols.h"
+#include "wire/own/ring.h"
 
 #include <dirent.h>
 #include <elf.h>
@@ -24,6 +23,7 @@
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,18 +33,23 @@
 #define THREADS_MAX 64
 
 struct attaching {
+	struct mem *mem;
 	pid_t pid;
-	const char *library, *socket_path;
-	uint64_t dlopen_address, start_offset;
-	bool loaded;	 /* the library is there already, and start_offset is an address */
+	const char *library, *step_marker;
+	char start_text[sizeof(((struct sockaddr_un *)0)->sun_path) + RING_MARKER_MAX +
+			2]; /* what it is started with */
+	uint64_t dlopen_address;
+	uint64_t sigreturn; /* code of the C library that restores a thread; see remote_call.c */
+	bool loaded;	    /* the library is in the process, and the addresses of it are known: */
+	uint64_t start_address, status_address;
 	bool asleep;	 /* the thread that was looked at last cannot be stopped */
 	struct buf maps; /* of the process, as text */
-	struct error *err;
+	struct ow_error *err;
 };
 
 /* ---- may it be done at all ---- */
 
-/* There can be one only, who would be told of what we do. */
+/* A process can have only one tracer. */
 static ow_status check_tracer(const struct attaching *a, pid_t tid)
 {
 	int64_t tracer = proc_status_number(tid, "TracerPid:");
@@ -56,8 +61,8 @@ static ow_status check_tracer(const struct attaching *a, pid_t tid)
 		stat.name[0] = '\0';
 	return error_set(a->err, OW_E_PERMISSION,
 			 "process %d is traced by process %" PRId64
-			 "%s%s%s, and the system lets only one do "
-			 "that: end that first; 'opwatch stacks %d' looks at it from outside",
+			 "%s%s%s, and a process can have only one tracer: end that one first, or "
+			 "use 'opwatch stacks %d', which needs no tracing",
 			 (int)a->pid, tracer, stat.name[0] ? " (" : "", stat.name,
 			 stat.name[0] ? ")" : "", (int)a->pid);
 }
@@ -72,23 +77,23 @@ static ow_status check_state(const struct attaching *a)
 		return OW_OK; /* others say why */
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)a->pid);
 	if (stat.state == 'Z' && stat.threads > 1)
-		return error_set(
-			a->err, OW_E_UNSUPPORTED,
-			"process %d: its first thread has ended while others go on: such a "
-			"process cannot be joined",
-			(int)a->pid);
-	if (stat.state == 'Z' || stat.state == 'X')
-		return error_set(a->err, OW_E_NOT_FOUND,
-				 "process %d has ended; its parent has not asked for its end yet",
+		return error_set(a->err, OW_E_UNSUPPORTED,
+				 "cannot attach to process %d: its main thread has ended while "
+				 "other threads still run",
 				 (int)a->pid);
+	if (stat.state == 'Z' || stat.state == 'X')
+		return error_set(
+			a->err, OW_E_NOT_FOUND,
+			"process %d has ended (a zombie: its parent has not waited for it yet)",
+			(int)a->pid);
 	OW_TRY(check_tracer(a, a->pid));
 	if (stat.state == 'T')
 		return error_set(a->err, OW_E_UNSUPPORTED,
-				 "process %d is stopped: let it go on first (kill -CONT %d)",
+				 "process %d is stopped: resume it first (kill -CONT %d)",
 				 (int)a->pid, (int)a->pid);
 	if (readlink(path, exe, sizeof(exe)) < 0 && errno == ENOENT)
 		return error_set(a->err, OW_E_UNSUPPORTED,
-				 "process %d is a part of the kernel: it runs no program",
+				 "process %d is a kernel thread: there is no program to attach to",
 				 (int)a->pid);
 	return OW_OK;
 }
@@ -108,7 +113,7 @@ static ow_status check_process(const struct attaching *a)
 		return error_set(a->err, OW_E_NOT_FOUND, "there is no process %d", (int)a->pid);
 	}
 	if (a->pid == getpid())
-		return error_set(a->err, OW_E_USAGE, "process %d is this one", (int)a->pid);
+		return error_set(a->err, OW_E_USAGE, "process %d is opwatch itself", (int)a->pid);
 	OW_TRY(proc_check_first(a->pid, a->err));
 	OW_TRY(check_state(a));
 	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)a->pid);
@@ -116,14 +121,14 @@ static ow_status check_process(const struct attaching *a)
 	our_len = readlink("/proc/self/ns/mnt", ours, sizeof(ours));
 	if (their_len <= 0)
 		return error_set(a->err, OW_E_PERMISSION,
-				 "process %d may not be looked at: it belongs to another user, or "
-				 "the system "
-				 "does not allow it",
+				 "not allowed to inspect process %d: it belongs to another user, "
+				 "or the system forbids it",
 				 (int)a->pid);
 	if (their_len != our_len || memcmp(theirs, ours, (size_t)our_len) != 0)
-		return error_set(a->err, OW_E_UNSUPPORTED,
-				 "process %d lives in a container: run opwatch inside of it",
-				 (int)a->pid);
+		return error_set(
+			a->err, OW_E_UNSUPPORTED,
+			"process %d runs in a container: run opwatch inside that container",
+			(int)a->pid);
 	return OW_OK;
 }
 
@@ -134,17 +139,16 @@ static unsigned long filters_of(pid_t pid)
 	return proc_read(pid, "status", text, sizeof(text)) > 0 ? ring_filters(text) : 0;
 }
 
-/* What such a process does not do itself may be its end. */
+/* The filter may kill the process for system calls that it does not make itself. */
 static ow_status check_sandbox(const struct attaching *a)
 {
 	if (filters_of(a->pid) <= filters_of(getpid()))
 		return OW_OK;
-	return error_set(
-		a->err, OW_E_UNSUPPORTED,
-		"process %d has put itself into a sandbox (seccomp), which might end it for "
-		"what a recorder does: it is left alone; 'opwatch stacks %d' looks at it from "
-		"outside",
-		(int)a->pid, (int)a->pid);
+	return error_set(a->err, OW_E_UNSUPPORTED,
+			 "process %d is in a sandbox (seccomp) that could kill it for the "
+			 "recorder's system calls, so opwatch does not attach; use 'opwatch stacks "
+			 "%d', which loads nothing into it",
+			 (int)a->pid, (int)a->pid);
 }
 
 /* ---- where things are ---- */
@@ -157,56 +161,107 @@ static bool is_32_bit(pid_t pid)
 	       memcmp(head, ELFMAG, SELFMAG) == 0 && head[EI_CLASS] == ELFCLASS32;
 }
 
+/* The first mapping of a file of that name that is still there. */
+static bool find_object(const struct attaching *a, struct str file_name, struct proc_map *map)
+{
+	struct str rest = buf_str(&a->maps);
+
+	while (proc_next_file_map(&rest, map))
+		if (!map->deleted &&
+		    str_eq(str_skip(map->path, str_rfind_char(map->path, '/') + 1), file_name))
+			return true;
+	return false;
+}
+
+static bool find_address(const struct attaching *a, uint64_t address, struct proc_map *map)
+{
+	struct str rest = buf_str(&a->maps);
+
+	while (proc_next_map(&rest, map))
+		if (address >= map->start && address < map->end)
+			return true;
+	return false;
+}
+
+/* Looks through the code of the C library in the process, before any thread is stopped. */
+static bool find_sigreturn(struct attaching *a, struct str libc)
+{
+	struct str rest = buf_str(&a->maps);
+	struct proc_map map;
+	struct buf code;
+
+	buf_init(&code, a->mem);
+	a->sigreturn = 0;
+	while (!a->sigreturn && proc_next_map(&rest, &map)) {
+		size_t len = (size_t)(map.end - map.start), at;
+		struct iovec here, there = { (void *)(uintptr_t)map.start, len };
+
+		if (!map.executable || !str_eq(map.path, libc))
+			continue;
+		buf_clear(&code);
+		if (!buf_reserve(&code, len))
+			break;
+		here = (struct iovec){ code.ptr, len };
+		if (process_vm_readv(a->pid, &here, 1, &there, 1, 0) != (ssize_t)len)
+			break;
+		at = remote_call_find_sigreturn(code.ptr, len);
+		if (at != SIZE_MAX)
+			a->sigreturn = map.start + at;
+	}
+	buf_release(&code);
+	return a->sigreturn != 0;
+}
+
+/* Whether the library is loaded, and where its start function and the result of that are. */
+static ow_status find_recorder(struct attaching *a)
+{
+	struct proc_map map;
+
+	if (!elf_symbols_export(a->mem, a->library, "opwatch_recorder_start", &a->start_address) ||
+	    !elf_symbols_export(a->mem, a->library, "opwatch_recorder_status", &a->status_address))
+		return error_set(a->err, OW_E_UNSUPPORTED, "%s: not an opwatch recorder library",
+				 a->library);
+	a->loaded = find_object(a, STR("libopwatch-recorder.so"), &map) &&
+		    str_eq(map.path, str_from(a->library));
+	if (a->loaded) {
+		a->start_address += map.start;
+		a->status_address += map.start;
+	}
+	return OW_OK;
+}
+
 static ow_status find_addresses(struct attaching *a)
 {
 	char libc[PATH_MAX];
-	uint64_t base, offset = 0;
+	uint64_t offset = 0;
+	struct proc_map map;
 
 	if (is_32_bit(a->pid))
-		return error_set(a->err, OW_E_UNSUPPORTED,
-				 "process %d is a 32-bit program: only 64-bit ones can be joined",
-				 (int)a->pid);
-	if (!maps_find_object(a->maps.ptr, "libc.so.6", &base, libc, sizeof(libc)))
 		return error_set(
 			a->err, OW_E_UNSUPPORTED,
-			"process %d does not use the GNU C library: it is linked statically, or "
-			"uses another one",
+			"process %d is a 32-bit program: opwatch attaches only to 64-bit programs",
 			(int)a->pid);
-	if (!symbol_offset(libc, "dlopen", &offset) &&
-	    !symbol_offset(libc, "__libc_dlopen_mode", &offset))
-		return error_set(a->err, OW_E_UNSUPPORTED, "%s: has no dlopen", libc);
-	a->dlopen_address = base + offset;
-	if (!symbol_offset(a->library, "opwatch_recorder_start", &a->start_offset))
-		return error_set(a->err, OW_E_UNSUPPORTED, "%s: is no recorder of opwatch",
-				 a->library);
-	/* The same file: one that was replaced meanwhile is told as deleted. */
-	a->loaded = maps_find_object(a->maps.ptr, "libopwatch-recorder.so", &base, libc,
-				     sizeof(libc)) &&
-		    strcmp(libc, a->library) == 0;
-	if (a->loaded)
-		a->start_offset += base;
-	return OW_OK;
+	if (!find_object(a, STR("libc.so.6"), &map) || map.path.len >= sizeof(libc))
+		return error_set(a->err, OW_E_UNSUPPORTED,
+				 "cannot attach to process %d: it does not use the GNU C library "
+				 "(it is linked statically, or uses another one)",
+				 (int)a->pid);
+	snprintf(libc, sizeof(libc), "%.*s", STR_ARG(map.path));
+	if (!elf_symbols_export(a->mem, libc, "dlopen", &offset) &&
+	    !elf_symbols_export(a->mem, libc, "__libc_dlopen_mode", &offset))
+		return error_set(a->err, OW_E_UNSUPPORTED, "%s: has no function dlopen", libc);
+	a->dlopen_address = map.start + offset;
+	if (!find_sigreturn(a, map.path))
+		return error_set(a->err, OW_E_UNSUPPORTED,
+				 "cannot attach to process %d: %s has no code that returns from a "
+				 "signal handler, which brings the thread back",
+				 (int)a->pid, libc);
+	return find_recorder(a);
 }
 
 /* ---- is this a good moment ---- */
 
-/* Its signals must be such that stopping it by a fault changes nothing. */
-static bool takes_faults(pid_t pid, pid_t tid)
-{
-	char what[48], text[4096];
-	const char *blocked, *ignored;
-	uint64_t fault = (uint64_t)1 << (SIGSEGV - 1);
-
-	snprintf(what, sizeof(what), "task/%d/status", (int)tid);
-	if (proc_read(pid, what, text, sizeof(text)) <= 0)
-		return false;
-	blocked = strstr(text, "\nSigBlk:");
-	ignored = strstr(text, "\nSigIgn:");
-	return blocked && ignored && !(strtoull(blocked + 8, NULL, 16) & fault) &&
-	       !(strtoull(ignored + 8, NULL, 16) & fault);
-}
-
-/* How long it could have run so far and did not get a processor; 0 when the system does not tell. */
+/* How long the thread has waited for a processor so far; 0 when that is unknown. */
 static int64_t waited_for_processor(pid_t pid, pid_t tid)
 {
 	char what[48], text[128], *end;
@@ -218,7 +273,7 @@ static int64_t waited_for_processor(pid_t pid, pid_t tid)
 	return (int64_t)strtoull(end, NULL, 10);
 }
 
-/* Whether the thread waits where it can be taken, as far as the system tells without stopping it. */
+/* Whether the thread waits in a harmless system call, as far as /proc shows without stopping it. */
 static bool is_waiting(pid_t pid, pid_t tid)
 {
 	char what[48], text[256], *end;
@@ -236,79 +291,69 @@ static bool is_waiting(pid_t pid, pid_t tid)
 	return remote_call_is_harmless(call, second);
 }
 
-static bool is_good_moment(const struct attaching *a, const struct remote *r)
+static bool is_good_moment(const struct attaching *a, const struct traced_thread *r)
 {
-	uint64_t stack_low, low;
-	char object[PATH_MAX];
+	struct proc_map map;
 
-	if (!maps_find_address(a->maps.ptr, r->stack, &stack_low, object, sizeof(object)))
+	if (!find_address(a, r->stack, &map))
 		return false;
-	if (strcmp(object, "[stack]") != 0 && r->stack - stack_low < STACK_NEEDED)
+	if (!str_eq(map.path, STR("[stack]")) && r->stack - map.start < STACK_NEEDED)
 		return false; /* only the first thread's grows by itself */
-	if (remote_in_call(r))
+	if (traced_thread_in_call(r))
 		return remote_call_is_harmless(r->call, r->call_argument);
-	if (!maps_find_address(a->maps.ptr, r->instruction, &low, object, sizeof(object)))
-		return false;
-	return !strstr(object, "/libc.so") && !strstr(object, "/ld-linux") &&
-	       !strstr(object, "malloc") && !strstr(object, "/libpthread") &&
-	       !strstr(object, "/libdl") && object[0] != '[';
+	return find_address(a, r->instruction, &map) && !str_has(map.path, STR("/libc.so")) &&
+	       !str_has(map.path, STR("/ld-linux")) && !str_has(map.path, STR("malloc")) &&
+	       !str_has(map.path, STR("/libpthread")) && !str_has(map.path, STR("/libdl")) &&
+	       !str_starts(map.path, STR("["));
 }
 
 /* ---- the calls ---- */
 
-static bool read_word(pid_t pid, uint64_t address, uint64_t *word)
+/* The first call loads the library, the second one starts it. Between them the thread runs on: where the library is
+ * stands in the list of mappings, which takes too long to read while a thread is stopped. */
+static ow_status make_call(const struct attaching *a, struct traced_thread *r)
 {
-	struct iovec here = { word, sizeof(*word) },
-		     there = { (void *)(uintptr_t)address, sizeof(*word) };
-
-	return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)sizeof(*word);
+	if (!a->loaded)
+		return remote_call(r, a->sigreturn, a->dlopen_address, a->library, 2 /* RTLD_NOW */,
+				   a->err);
+	return remote_call(r, a->sigreturn, a->start_address, a->start_text,
+			   RING_VERSION | (a->step_marker ? RING_WITH_MARKER : 0), a->err);
 }
 
-static ow_status load_library(struct attaching *a, struct remote *r)
-{
-	uint64_t arguments[2] = { 0, 2 /* RTLD_NOW */ }, handle = 0, base = 0;
-
-	if (a->loaded) /* since somebody attached before */
-		return OW_OK;
-	OW_TRY(remote_call(r, a->dlopen_address, a->library, arguments, &handle, a->err));
-	if (!handle)
-		return error_set(a->err, OW_E_UNSUPPORTED,
-				 "process %d could not load %s: can it read that file?",
-				 (int)a->pid, a->library);
-	/* The handle is the loader's struct link_map, which begins with where the object is. Reading all mappings
-	 * again would take milliseconds in which the thread stands still. */
-	if (!read_word(a->pid, handle, &base))
-		return error_set(a->err, OW_E_INTERNAL, "%s: was loaded, and is not there",
-				 a->library);
-	a->start_offset += base;
-	a->loaded = true;
-	return OW_OK;
-}
-
-static ow_status start_recorder(const struct attaching *a, struct remote *r)
+/* What the start function returned. */
+static ow_status check_started(const struct attaching *a)
 {
 	static const char *const reasons[] = {
-		[1] = "another recorder is there, or an older one: start the program anew",
+		/* NOLINTNEXTLINE(bugprone-suspicious-missing-comma) */
+		[1] = "a recorder of another version or installation is already loaded: restart "
+		      "the program",
 		[2] = "the path of the socket is too long",
-		[3] = "it has no memory",
-		[4] = "it may not make the memory that is needed (ulimit -f, -n, -v)",
-		[5] = "it is being recorded already",
-		[6] = "it cannot reach the socket of this program: is it in a sandbox?",
+		[3] = "it is out of memory",
+		[4] = "its limits do not allow the recorder's memory (see ulimit -f, -n, -v)",
+		[5] = "it is already being recorded",
+		[6] = "it cannot connect to opwatch's socket: is it in a sandbox?",
+		[7] = "it may have fewer than 128 open files (ulimit -n)",
+		[8] = "its code enters the strict sandbox (seccomp) by an instruction of its own, "
+		      "which would end it in the recorder",
+		[9] = "it is in a sandbox, or its code enters one by an instruction of its own",
 	};
-	uint64_t arguments[2] = { 0, RING_VERSION }, result = 0;
-	uint32_t code;
+	int code = -1;
+	struct iovec here = { &code, sizeof(code) },
+		     there = { (void *)(uintptr_t)a->status_address, sizeof(code) };
 
-	OW_TRY(remote_call(r, a->start_offset, a->socket_path, arguments, &result, a->err));
-	code = (uint32_t)result;
+	if (process_vm_readv(a->pid, &here, 1, &there, 1, 0) != (ssize_t)sizeof(code))
+		return error_set(a->err, OW_E_NOT_FOUND,
+				 "process %d ended while opwatch was attaching", (int)a->pid);
 	if (!code)
 		return OW_OK;
 	return error_set(a->err, OW_E_UNSUPPORTED, "process %d: %s", (int)a->pid,
-			 code < ARRAY_COUNT(reasons) ? reasons[code]
-						     : "the recorder did not start");
+			 code > 0 && (size_t)code < ARRAY_COUNT(reasons)
+				 ? reasons[code]
+				 : "the recorder did not start");
 }
 
 /* Whether a thread waits for a disk, or for a child that shares its memory (vfork): it does not stop before that is
- * over, and whoever asks it to waits as long. */
+ * over, and the tracer would wait as long. */
 static bool is_asleep(pid_t pid, pid_t tid)
 {
 	struct proc_stat stat;
@@ -325,30 +370,28 @@ static bool has_ended(pid_t pid, pid_t tid)
 	       stat.state == 'X';
 }
 
-/* OW_E_LIMIT: not now, not here. A thread that has been told to do something waits for a processor as it does without us:
+/* OW_E_LIMIT: not now, not here. While the thread makes the call it waits for a processor like any other:
  * that is counted, but not as a stop. */
 static ow_status try_thread(struct attaching *a, pid_t tid, struct attach_report *report)
 {
 	int64_t begin, own, waited, stopped;
-	struct remote r;
+	struct traced_thread r;
 	ow_status status;
 
 	a->asleep = is_asleep(a->pid, tid);
-	if (a->asleep || !takes_faults(a->pid, tid))
+	if (a->asleep)
 		return OW_E_LIMIT;
 	OW_TRY(check_tracer(a, tid));
 	own = waited_for_processor(getpid(), gettid());
-	status = remote_stop(&r, a->pid, tid, a->err);
+	status = traced_thread_stop(&r, a->pid, tid, a->err);
 	if (status != OW_OK)
 		return has_ended(a->pid, tid) ? OW_E_LIMIT : status;
 	begin = steady_ns();
 	own = waited_for_processor(getpid(), gettid()) - own; /* it stood still already */
 	waited = waited_for_processor(a->pid, tid);
-	status = is_good_moment(a, &r) ? load_library(a, &r) : OW_E_LIMIT;
-	if (status == OW_OK)
-		status = start_recorder(a, &r);
+	status = is_good_moment(a, &r) ? make_call(a, &r) : OW_E_LIMIT;
 	waited = waited_for_processor(a->pid, tid) - waited;
-	remote_resume(&r);
+	traced_thread_resume(&r);
 	stopped = steady_ns() - begin - waited + own;
 	if (stopped > report->stopped_ns)
 		*report = (struct attach_report){ stopped, waited };
@@ -373,8 +416,8 @@ static size_t list_threads(pid_t pid, pid_t *threads, size_t most)
 }
 
 /* Those that wait, or those that do not. */
-static ow_status try_some(struct attaching *a, const pid_t *threads, size_t count, bool waiting,
-			  struct attach_report *report)
+static ow_status try_waiting_or_running(struct attaching *a, const pid_t *threads, size_t count,
+					bool waiting, struct attach_report *report)
 {
 	for (size_t i = 0; i < count; i++) {
 		ow_status status = is_waiting(a->pid, threads[i]) == waiting
@@ -399,7 +442,8 @@ static ow_status try_threads(struct attaching *a, struct attach_report *report)
 			return error_set(a->err, OW_E_NOT_FOUND, "process %d has ended",
 					 (int)a->pid);
 		for (int waiting = 1; waiting >= 0; waiting--) {
-			ow_status status = try_some(a, threads, count, waiting, report);
+			ow_status status =
+				try_waiting_or_running(a, threads, count, waiting, report);
 
 			if (status != OW_E_LIMIT)
 				return status;
@@ -407,57 +451,56 @@ static ow_status try_threads(struct attaching *a, struct attach_report *report)
 		usleep(3000);
 	} while (steady_ns() < end);
 	if (a->asleep)
-		return error_set(
-			a->err, OW_E_LIMIT,
-			"process %d waits for a disk, or for a child that it has just made, "
-			"and cannot be stopped meanwhile (state D); try again",
-			(int)a->pid);
-	return error_set(
-		a->err, OW_E_LIMIT,
-		"process %d: no thread came by a place where a library can be loaded safely; try "
-		"again",
-		(int)a->pid);
+		return error_set(a->err, OW_E_LIMIT,
+				 "process %d cannot be stopped while it waits for a disk or for a "
+				 "child that it has just started (state D); try again",
+				 (int)a->pid);
+	return error_set(a->err, OW_E_LIMIT,
+			 "process %d: no thread reached a point where a library can be loaded "
+			 "safely; try again",
+			 (int)a->pid);
 }
 
 struct outcome {
 	ow_status status;
 	struct attach_report report;
-	struct error err;
+	struct ow_error err;
 };
-_Static_assert(sizeof(struct outcome) <= PIPE_BUF, "hurry_apart hands it back");
+_Static_assert(sizeof(struct outcome) <= PIPE_BUF, "must fit one write to a pipe");
 
-static void try_now(void *arg, void *result)
+static void try_boosted(void *arg, void *result)
 {
 	struct attaching *a = arg;
 	struct outcome *outcome = result;
-	struct hurry hurry;
+	struct sched_boost boost;
 
 	*outcome = (struct outcome){ 0 };
 	a->err = &outcome->err;
-	hurry_begin(&hurry);
+	sched_boost_begin(&boost);
 	outcome->status = try_threads(a, &outcome->report);
-	hurry_end(&hurry);
+	sched_boost_end(&boost);
 }
 
 /* A thread that stands still waits for this one, which others should not keep from running. */
-static ow_status try_in_a_hurry(struct attaching *a, struct attach_report *report)
+static ow_status try_with_boost(struct attaching *a, struct attach_report *report)
 {
-	struct error *err = a->err;
+	struct ow_error *err = a->err;
 	struct outcome outcome;
-	struct hurry hurry;
+	struct sched_boost boost;
 	bool first, done;
 
-	hurry_begin(&hurry); /* whether we may: then there is no better place */
-	first = hurry.first;
-	hurry_end(&hurry);
-	done = !first && hurry_apart(try_now, a, &outcome, sizeof(outcome));
+	sched_boost_begin(&boost); /* only to learn whether it is allowed */
+	first = boost.first;
+	sched_boost_end(&boost);
+	done = !first && sched_boost_apart(try_boosted, a, &outcome, sizeof(outcome));
 	/* Who may trace only what it has started may not when it is another process. */
 	if (!done || outcome.status == OW_E_PERMISSION)
-		try_now(a, &outcome);
+		try_boosted(a, &outcome);
 	a->err = err;
 	if (err && outcome.status != OW_OK)
 		*err = outcome.err;
-	*report = outcome.report;
+	if (outcome.report.stopped_ns > report->stopped_ns)
+		*report = outcome.report;
 	return outcome.status;
 }
 
@@ -465,32 +508,53 @@ static ow_status try_in_a_hurry(struct attaching *a, struct attach_report *repor
 static ow_status read_maps(struct attaching *a)
 {
 	int64_t begin = steady_ns();
-	char path[PATH_MAX];
-	uint64_t base;
+	struct proc_map map;
+	char path[64];
 
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)a->pid);
 	for (;;) {
-		OW_TRY(maps_read(a->pid, &a->maps, a->err));
-		if (maps_find_object(a->maps.ptr, "libc.so.6", &base, path, sizeof(path)) ||
-		    steady_ns() - begin > LINKING_NS)
+		buf_clear(&a->maps);
+		if (!proc_read_file(&a->maps, path))
+			return a->maps.failed
+				       ? error_no_memory(a->err)
+				       : error_errno(a->err, errno, "process %d", (int)a->pid);
+		if (!a->maps.len)
+			return error_set(a->err, OW_E_NOT_FOUND, "process %d has ended",
+					 (int)a->pid);
+		if (find_object(a, STR("libc.so.6"), &map) || steady_ns() - begin > LINKING_NS)
 			return OW_OK;
 		usleep(1000);
 	}
 }
 
-static ow_status join(struct attaching *a, struct mem *mem, struct attach_report *report)
+static ow_status load_recorder(struct attaching *a, struct attach_report *report)
+{
+	OW_TRY(try_with_boost(a, report));
+	OW_TRY(read_maps(a));
+	OW_TRY(find_recorder(a));
+	if (!a->loaded)
+		return error_set(a->err, OW_E_UNSUPPORTED,
+				 "process %d could not load %s: can it read that file?",
+				 (int)a->pid, a->library);
+	return OW_OK;
+}
+
+static ow_status join_process(struct attaching *a, struct attach_report *report)
 {
 	ow_status status;
 
 	OW_TRY(check_process(a));
 	OW_TRY(check_sandbox(a));
-	buf_init(&a->maps, mem);
+	buf_init(&a->maps, a->mem);
 	status = read_maps(a);
 	if (status == OW_OK)
 		status = find_addresses(a);
+	if (status == OW_OK && !a->loaded)
+		status = load_recorder(a, report);
 	if (status == OW_OK)
-		status = try_in_a_hurry(a, report);
+		status = try_with_boost(a, report);
 	buf_release(&a->maps);
-	return status;
+	return status == OW_OK ? check_started(a) : status;
 }
 
 /* What a process lacks that has just ended is not what keeps it from being joined. */
@@ -502,15 +566,18 @@ static bool is_over(pid_t pid)
 }
 
 ow_status attach_process(struct mem *mem, pid_t pid, const char *library, const char *socket_path,
-			 struct attach_report *report, struct error *err)
+			 const char *step_marker, struct attach_report *report,
+			 struct ow_error *err)
 {
 	struct attaching a = {
-		.pid = pid, .library = library, .socket_path = socket_path, .err = err
+		.mem = mem, .pid = pid, .library = library, .step_marker = step_marker, .err = err
 	};
 	ow_status status;
 
+	snprintf(a.start_text, sizeof(a.start_text), "%s%s%s", socket_path, step_marker ? "\n" : "",
+		 step_marker ? step_marker : "");
 	*report = (struct attach_report){ 0 };
-	status = join(&a, mem, report);
+	status = join_process(&a, report);
 	if (status == OW_OK || status == OW_E_NO_MEMORY || status == OW_E_NOT_FOUND ||
 	    !is_over(pid))
 		return status;

@@ -1,4 +1,7 @@
-/* hurry_test.c: work in a session of its own hands its result back, or there is none; how this thread runs is as before. */
+/*
+ * remote_call_test.c: unit test of the scheduling part of remote_call.c: work in a session of its own returns its result or none, and
+ * this thread is scheduled as before.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,29 +15,29 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "live/hurry.h"
+#include "live/attach/remote_call.h"
 
-struct told {
+struct answer {
 	pid_t pid, session;
 	int number;
 };
 
-static void tell(void *arg, void *result)
+static void answer_in_child(void *arg, void *result)
 {
-	*(struct told *)result = (struct told){ getpid(), getsid(0), *(int *)arg };
+	*(struct answer *)result = (struct answer){ getpid(), getsid(0), *(int *)arg };
 }
 
 static void works_apart(void **state)
 {
-	struct told told = { 0 };
+	struct answer answer = { 0 };
 	int number = 7;
 
 	(void)state;
-	assert_true(hurry_apart(tell, &number, &told, sizeof(told)));
-	assert_int_equal(told.number, 7);
-	assert_int_not_equal(told.pid, getpid());
-	assert_int_equal(told.session, told.pid);
-	assert_int_equal(waitpid(told.pid, NULL, 0), -1); /* it is gone */
+	assert_true(sched_boost_apart(answer_in_child, &number, &answer, sizeof(answer)));
+	assert_int_equal(answer.number, 7);
+	assert_int_not_equal(answer.pid, getpid());
+	assert_int_equal(answer.session, answer.pid);
+	assert_int_equal(waitpid(answer.pid, NULL, 0), -1); /* it is gone */
 }
 
 static void die(void *arg, void *result)
@@ -49,7 +52,7 @@ static void tells_that_it_ended_before(void **state)
 	int result = 1;
 
 	(void)state;
-	assert_false(hurry_apart(die, NULL, &result, sizeof(result)));
+	assert_false(sched_boost_apart(die, NULL, &result, sizeof(result)));
 }
 
 static void results_have_a_limit(void **state)
@@ -57,20 +60,20 @@ static void results_have_a_limit(void **state)
 	static char large[PIPE_BUF + 1];
 
 	(void)state;
-	assert_false(hurry_apart(die, NULL, large, sizeof(large)));
+	assert_false(sched_boost_apart(die, NULL, large, sizeof(large)));
 }
 
 static void leaves_the_thread_as_it_was(void **state)
 {
 	int policy = sched_getscheduler(0);
-	struct hurry hurry;
+	struct sched_boost hurry;
 
 	(void)state;
-	hurry_begin(&hurry);
+	sched_boost_begin(&hurry);
 	assert_int_equal(sched_getscheduler(0), hurry.first ? SCHED_RR : policy);
-	hurry_end(&hurry);
+	sched_boost_end(&hurry);
 	assert_int_equal(sched_getscheduler(0), policy);
-	hurry_end(&hurry); /* twice is no harm */
+	sched_boost_end(&hurry); /* twice is no harm */
 	assert_int_equal(sched_getscheduler(0), policy);
 }
 

@@ -1,19 +1,216 @@
-/* kineto.c: see kineto.h. */
-#include "live/kineto.h"
+/*
+ * kineto.c: the server side of Kineto's on-demand profiling: answers the datagrams of PyTorch jobs, says
+ * which trace to write, and checks the trace files. The protocol is in kineto.h. It never blocks and does not read
+ * the traces.
+ */
+#include "live/capture/kineto.h"
 
+#include "base/clock.h"
+#include "base/input.h"
+#include "live/proc/side_thread.h"
 #include "base/str.h"
+#include "base/vec.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#define STILL_NS ((int64_t)500000000)
 #define SECOND_NS ((int64_t)1000000000)
 #define FORGET_NS (60 * SECOND_NS)
+#define PATIENCE_NS (SECOND_NS / 10)
+#define LOST_NS (5 * SECOND_NS)
 #define HEADER_BYTES 40
 #define TYPE_BYTES 32
 #define MAX_PIDS 64
 #define KIND_ACTIVITIES 2 /* traces; 1 are counters, which we never ask for */
+
+/* ---- trace files ---- */
+
+void kineto_want(struct kineto_process *process, const char *folder, int64_t for_ns)
+{
+	process->state = KINETO_WANTED;
+	process->found[0] = 0;
+	process->size = 0;
+	process->for_ms = MAX(for_ns / 1000000, 1);
+	process->grown_ns = 0;
+	snprintf(process->path, sizeof(process->path), "%s/kineto_%d.json", folder,
+		 (int)process->pid);
+}
+
+/* Jobs put their pid, and some a number, between the name and its end: any file that begins so. */
+static bool find_file(struct kineto_process *process)
+{
+	struct str path = str_from(process->path);
+	size_t slash = str_rfind_char(path, '/');
+	struct str stem = str_skip(str_first(path, path.len - strlen(".json")), slash + 1);
+	const struct dirent *entry;
+	char folder[512];
+	DIR *dir;
+
+	snprintf(folder, sizeof(folder), "%.*s", (int)slash, process->path);
+	dir = opendir(folder);
+	while (dir && !process->found[0] && (entry = readdir(dir))) {
+		struct str name = str_from(entry->d_name);
+
+		if (str_starts(name, stem) &&
+		    (str_ends(name, STR(".json")) || str_ends(name, STR(".json.gz"))))
+			snprintf(process->found, sizeof(process->found), "%s/%.80s", folder,
+				 entry->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	return process->found[0];
+}
+
+/* A trace is an object; its last character, but for blanks, ends it. */
+static bool is_whole(const char *path, uint64_t size)
+{
+	int fd = open_regular_file(path);
+	char tail[16] = { 0 };
+	size_t len = (size_t)MIN(size, (uint64_t)sizeof(tail));
+	bool whole = false;
+
+	if (fd < 0)
+		return false;
+	if (len && pread(fd, tail, len, (off_t)(size - len)) == (ssize_t)len) {
+		struct str end = str_trim(str_make(tail, len));
+
+		whole = end.len && end.ptr[end.len - 1] == '}';
+	}
+	close(fd);
+	return whole;
+}
+
+static void check_file(struct kineto_process *process, int64_t now_ns)
+{
+	struct stat st;
+	bool gone = kill(process->pid, 0) != 0 && errno == ESRCH;
+
+	if ((process->found[0] || find_file(process)) && stat(process->found, &st) == 0) {
+		if ((uint64_t)st.st_size != process->size) {
+			process->size = (uint64_t)st.st_size;
+			process->grown_ns = now_ns;
+		} else if (process->size && now_ns - process->grown_ns >= STILL_NS &&
+			   (is_whole(process->found, process->size) || gone ||
+			    str_ends(str_from(process->found), STR(".gz")))) {
+			process->state = KINETO_WRITTEN;
+		}
+		return;
+	}
+	if (gone)
+		process->state = KINETO_GONE;
+}
+
+/* Copies of the processes whose files are looked at. */
+struct kineto_look {
+	struct side_thread *thread;
+	struct kineto_process *items;
+	size_t count, cap;
+	atomic_size_t at; /* which one is looked at */
+	int64_t begin_ns;
+};
+
+/* On the side thread. */
+static void look_at_files(void *arg)
+{
+	struct kineto_look *look = arg;
+
+	for (size_t i = 0; i < look->count; i++) {
+		atomic_store(&look->at, i);
+		check_file(&look->items[i], look->begin_ns);
+	}
+}
+
+/* Memory of a look that does not return stays. */
+static void end_look(struct kineto *k)
+{
+	struct kineto_look *look = k->look;
+
+	k->look = NULL;
+	if (!look || !side_thread_close(look->thread))
+		return;
+	mem_free(side_mem(), look->items, look->cap * sizeof(*look->items));
+	mem_free(side_mem(), look, sizeof(*look));
+}
+
+static bool start_look(struct kineto *k)
+{
+	struct kineto_look *look;
+
+	if (k->look)
+		return true;
+	look = mem_zalloc(side_mem(), sizeof(*look));
+	if (!look)
+		return false;
+	look->thread = side_thread_start();
+	if (!look->thread)
+		mem_free(side_mem(), look, sizeof(*look));
+	else
+		k->look = look;
+	return k->look;
+}
+
+/* What was found out about those of whom nothing else was wanted meanwhile. */
+static void take_results(struct kineto *k)
+{
+	const struct kineto_look *look = k->look;
+
+	for (size_t i = 0; i < look->count; i++)
+		for (size_t n = 0; n < k->count; n++)
+			if (k->items[n].pid == look->items[i].pid &&
+			    k->items[n].state == KINETO_REQUESTED &&
+			    strcmp(k->items[n].path, look->items[i].path) == 0)
+				k->items[n] = look->items[i];
+}
+
+/* Whether the thread is free; one that hangs is replaced, and what it hangs at counts as lost. */
+static bool is_ready(struct kineto *k, int64_t now_ns)
+{
+	size_t at;
+
+	if (!start_look(k))
+		return false;
+	if (!side_thread_is_busy(k->look->thread))
+		return true;
+	if (now_ns - k->look->begin_ns < LOST_NS)
+		return false;
+	at = atomic_load(&k->look->at);
+	for (size_t n = 0; n < k->count; n++)
+		if (k->items[n].pid == k->look->items[at].pid)
+			k->items[n].state = KINETO_GONE;
+	end_look(k);
+	return start_look(k);
+}
+
+void kineto_check_files(struct kineto *k, int64_t now_ns)
+{
+	struct kineto_look *look;
+
+	for (size_t i = 0; i < k->count; i++)
+		if (k->items[i].state == KINETO_WANTED && kill(k->items[i].pid, 0) != 0 &&
+		    errno == ESRCH)
+			k->items[i].state = KINETO_GONE;
+	if (!is_ready(k, now_ns))
+		return;
+	look = k->look;
+	take_results(k); /* of a look that took longer */
+	look->count = 0;
+	for (size_t i = 0; i < k->count; i++)
+		if (k->items[i].state == KINETO_REQUESTED &&
+		    !vec_push(side_mem(), look->items, look->count, look->cap, k->items[i]))
+			return;
+	look->begin_ns = now_ns;
+	if (!look->count || !side_thread_run(look->thread, look_at_files, look, PATIENCE_NS))
+		return;
+	take_results(k);
+	look->count = 0;
+}
 
 /* Laid out as on the wire. */
 struct message {
@@ -31,7 +228,7 @@ struct sender {
 
 /* ---- the socket ---- */
 
-ow_status kineto_open(struct kineto *k, struct mem *mem, const char *name, struct error *err)
+ow_status kineto_open(struct kineto *k, struct mem *mem, const char *name, struct ow_error *err)
 {
 	struct sockaddr_un where = { .sun_family = AF_UNIX };
 	size_t len = strlen(name);
@@ -39,7 +236,7 @@ ow_status kineto_open(struct kineto *k, struct mem *mem, const char *name, struc
 
 	*k = (struct kineto){ .mem = mem, .fd = -1 };
 	if (len + 2 > sizeof(where.sun_path))
-		return error_set(err, OW_E_USAGE, "the name of a socket is too long");
+		return error_set(err, OW_E_USAGE, "the socket name is too long");
 	memcpy(where.sun_path + 1, name, len); /* clients also send the NUL behind it */
 	k->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (k->fd < 0)
@@ -52,9 +249,10 @@ ow_status kineto_open(struct kineto *k, struct mem *mem, const char *name, struc
 	close(k->fd);
 	k->fd = -1;
 	if (code == EADDRINUSE)
-		return error_set(err, OW_E_LIMIT,
-				 "another program has the socket '%s': dynolog, or another opwatch",
-				 name);
+		return error_set(
+			err, OW_E_LIMIT,
+			"the socket '%s' is in use by another program: dynolog, or another opwatch",
+			name);
 	return error_errno(err, code, "socket '%s'", name);
 }
 
@@ -62,12 +260,13 @@ void kineto_close(struct kineto *k)
 {
 	if (k->fd >= 0)
 		close(k->fd);
+	end_look(k);
 	mem_free(k->mem, k->items, k->cap * sizeof(*k->items));
 	*k = (struct kineto){ .mem = k->mem, .fd = -1 };
 }
 
 /* Length of the body, or -1 when nothing is there any more; -2: to be passed over. */
-static ssize_t receive(struct kineto *k, struct message *m, struct sender *from)
+static ssize_t receive_datagram(struct kineto *k, struct message *m, struct sender *from)
 {
 	union {
 		struct cmsghdr head;
@@ -104,8 +303,8 @@ static ssize_t receive(struct kineto *k, struct message *m, struct sender *from)
 }
 
 /* What cannot be taken now will be asked for again. */
-static void answer(struct kineto *k, const struct sender *to, const char *type, const void *body,
-		   size_t len)
+static void send_answer(struct kineto *k, const struct sender *to, const char *type,
+			const void *body, size_t len)
 {
 	struct message m = { .size = len };
 
@@ -120,7 +319,7 @@ static void answer(struct kineto *k, const struct sender *to, const char *type, 
 
 /* ---- processes ---- */
 
-static struct kineto_process *find(struct kineto *k, pid_t pid)
+static struct kineto_process *find_process(struct kineto *k, pid_t pid)
 {
 	for (size_t i = 0; i < k->count; i++)
 		if (k->items[i].pid == pid)
@@ -128,17 +327,15 @@ static struct kineto_process *find(struct kineto *k, pid_t pid)
 	return NULL;
 }
 
-static struct kineto_process *meet(struct kineto *k, pid_t pid, int64_t now_ns)
+static struct kineto_process *find_or_add_process(struct kineto *k, pid_t pid, int64_t now_ns)
 {
-	struct kineto_process *process = find(k, pid);
-	void *items = k->items;
+	struct kineto_process *process = find_process(k, pid);
 
 	if (!process) {
-		if (!mem_grow(k->mem, &items, &k->cap, k->count + 1, sizeof(*process))) {
+		if (!vec_reserve(k->mem, k->items, k->cap, k->count + 1)) {
 			k->no_memory = true;
 			return NULL;
 		}
-		k->items = items;
 		process = &k->items[k->count++];
 		*process = (struct kineto_process){ .pid = pid };
 	}
@@ -151,7 +348,8 @@ static void forget_silent(struct kineto *k, int64_t now_ns)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < k->count; i++)
-		if (k->items[i].state == KINETO_TOLD || now_ns - k->items[i].seen_ns < FORGET_NS)
+		if (k->items[i].state == KINETO_REQUESTED ||
+		    now_ns - k->items[i].seen_ns < FORGET_NS)
 			k->items[kept++] = k->items[i];
 	k->count = kept;
 }
@@ -182,14 +380,14 @@ static void on_context(struct kineto *k, const struct message *m, size_t len,
 		k->damaged++;
 		return;
 	}
-	process = meet(k, pid_of(from, int_at(m, 4)), now_ns);
+	process = find_or_add_process(k, pid_of(from, int_at(m, 4)), now_ns);
 	if (!process)
 		return;
 	process->gpu = int_at(m, 0);
 	memcpy(&process->job, m->body + 8, sizeof(process->job));
 	for (size_t i = 0; i < k->count; i++)
 		number += k->items[i].job == process->job;
-	answer(k, from, "ctxt", &number, sizeof(number));
+	send_answer(k, from, "ctxt", &number, sizeof(number));
 }
 
 static void on_request(struct kineto *k, const struct message *m, size_t len,
@@ -203,20 +401,20 @@ static void on_request(struct kineto *k, const struct message *m, size_t len,
 		k->damaged++;
 		return;
 	}
-	process = meet(k, pid_of(from, int_at(m, 4) ? int_at(m, 16) : 0), now_ns);
+	process = find_or_add_process(k, pid_of(from, int_at(m, 4) ? int_at(m, 16) : 0), now_ns);
 	if (!process)
 		return;
 	if (process->state != KINETO_WANTED || !(int_at(m, 0) & KIND_ACTIVITIES)) {
-		answer(k, from, "req", "", 0);
+		send_answer(k, from, "req", "", 0);
 		return;
 	}
 	snprintf(config, sizeof(config),
 		 "PROFILE_START_TIME=0\nACTIVITIES_LOG_FILE=%s\n"
 		 "ACTIVITIES_DURATION_MSECS=%" PRId64 "\n",
 		 process->path, process->for_ms);
-	process->state = KINETO_TOLD;
-	process->told_ns = now_ns;
-	answer(k, from, "req", config, strlen(config));
+	process->state = KINETO_REQUESTED;
+	process->requested_ns = now_ns;
+	send_answer(k, from, "req", config, strlen(config));
 }
 
 bool kineto_turn(struct kineto *k, int64_t now_ns)
@@ -225,7 +423,7 @@ bool kineto_turn(struct kineto *k, int64_t now_ns)
 	struct message m = { 0 };
 	ssize_t len;
 
-	while ((len = receive(k, &m, &from)) != -1 && !k->no_memory) {
+	while ((len = receive_datagram(k, &m, &from)) != -1 && !k->no_memory) {
 		if (len < 0)
 			continue;
 		if (strcmp(m.type, "ctxt") == 0)

@@ -1,18 +1,130 @@
-/* grpc_call.c: see grpc_call.h. */
-#include "live/grpc_call.h"
+/*
+ * tf_profiler.c: asks the profiler service of a TensorFlow or JAX job for a trace, and the gRPC client that this
+ * needs: one call without TLS over libnghttp2, with a time limit and a limit on the answer. Called by src/api for
+ * `opwatch capture`. Without libnghttp2 every call fails with OW_E_UNSUPPORTED. The answer's XSpace is found here
+ * but read by src/import.
+ */
+#include "live/capture/tf_profiler.h"
 
 #include "base/clock.h"
 #include "opwatch_config.h"
+#include "wire/protobuf/pb_write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND_NS 1000000000
+#define ASK_MS 200
+#define CONNECT_NS ((int64_t)10 * 1000000000)
+#define XPLANE_TOOL "xplane.pb"
+
+/* ---- connecting ---- */
+
+bool grpc_split_address(const char *address, char host[256], char port[16])
+{
+	const char *colon = strrchr(address, ':');
+	size_t len = colon ? (size_t)(colon - address) : 0;
+
+	if (!len || !colon[1] || strlen(colon + 1) >= 16 || len >= 256)
+		return false;
+	if (address[0] == '[') {
+		if (address[len - 1] != ']' || len < 3)
+			return false;
+		address++;
+		len -= 2;
+	} else if (memchr(address, ':', len)) {
+		return false; /* of the sixth version, without brackets */
+	}
+	snprintf(host, 256, "%.*s", (int)len, address);
+	snprintf(port, 16, "%s", colon + 1);
+	return strspn(port, "0123456789") == strlen(port);
+}
+
+/* Waits for poll events until the time `until_ns`. OW_E_IO without a message: the time is over. */
+static ow_status grpc_wait(const struct grpc_call *call, int fd, short events, int64_t until_ns,
+			   struct ow_error *err)
+{
+	for (;;) {
+		struct pollfd wait = { .fd = fd, .events = events };
+		int64_t left_ms = (until_ns - steady_ns()) / 1000000;
+		int ready;
+
+		if (call->go_on && !call->go_on(call->arg))
+			return error_set(err, OW_E_INTERRUPTED, "interrupted");
+		if (left_ms <= 0)
+			return OW_E_IO;
+		ready = poll(&wait, 1, (int)MIN(left_ms, ASK_MS));
+		if (ready > 0)
+			return OW_OK;
+		if (ready < 0 && errno != EINTR)
+			return error_errno(err, errno, "%s", call->address);
+	}
+}
+
+static ow_status connect_to(const struct grpc_call *call, const struct addrinfo *to,
+			    int64_t until_ns, int *fd, struct ow_error *err)
+{
+	socklen_t len = sizeof(int);
+	int code = 0;
+	ow_status status;
+
+	*fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, to->ai_protocol);
+	if (*fd < 0)
+		return error_errno(err, errno, "%s", call->address);
+	if (connect(*fd, to->ai_addr, to->ai_addrlen) == 0)
+		return OW_OK;
+	code = errno;
+	status = OW_OK;
+	if (code == EINPROGRESS) {
+		status = grpc_wait(call, *fd, POLLOUT, until_ns, err);
+		if (status == OW_E_IO)
+			code = ETIMEDOUT;
+		else if (getsockopt(*fd, SOL_SOCKET, SO_ERROR, &code, &len) != 0)
+			code = errno;
+	}
+	if (status != OW_E_INTERRUPTED && !code)
+		return OW_OK;
+	close(*fd);
+	*fd = -1;
+	if (status == OW_E_INTERRUPTED)
+		return status;
+	error_errno(err, code, "%s", call->address);
+	return OW_E_IO;
+}
+
+/* A connected socket that does not block. */
+static ow_status grpc_connect(const struct grpc_call *call, int *fd, struct ow_error *err)
+{
+	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
+	int64_t until_ns = steady_ns() + call->connect_ns;
+	struct addrinfo *found = NULL;
+	char host[256], port[16];
+	ow_status status = OW_E_IO;
+	int code;
+
+	if (!grpc_split_address(call->address, host, port))
+		return error_set(
+			err, OW_E_USAGE,
+			"'%s' is not an address of the form HOST:PORT, such as localhost:6009",
+			call->address);
+	code = getaddrinfo(host, port, &hints, &found);
+	if (code)
+		return error_set(err, OW_E_IO, "%s: %s", call->address,
+				 code == EAI_SYSTEM ? strerror(errno) : gai_strerror(code));
+	for (const struct addrinfo *to = found; to && status == OW_E_IO; to = to->ai_next)
+		status = connect_to(call, to, until_ns, fd, err);
+	freeaddrinfo(found);
+	return status;
+}
 
 #if OPWATCH_HAVE_NGHTTP2
 
-#include "live/grpc_socket.h"
-
-#include <errno.h>
 #include <nghttp2/nghttp2.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define PREFIX_BYTES 5 /* before a message: whether it is packed, and its length */
 #define WINDOW_BYTES (8 << 20)
@@ -20,14 +132,14 @@
 
 struct grpc {
 	const struct grpc_call *call;
-	struct error *err;
+	struct ow_error *err;
 	nghttp2_session *session;
 	struct buf *answer;
 	unsigned char head[PREFIX_BYTES]; /* of our message, and then of theirs */
 	unsigned char prefix[PREFIX_BYTES];
 	size_t sent, prefix_len;
 	uint64_t expected;	      /* bytes of the answer's message */
-	int http_status, grpc_status; /* -1: not told */
+	int http_status, grpc_status; /* -1: unknown */
 	char message[512];
 	char foreign[48]; /* the kind of an answer that is none of gRPC */
 	bool packed, too_long, closed;
@@ -184,7 +296,7 @@ static bool make_session(struct grpc *g)
 	return good;
 }
 
-static nghttp2_nv header(const char *name, const char *value)
+static nghttp2_nv make_header(const char *name, const char *value)
 {
 	return (nghttp2_nv){ .name = (uint8_t *)(uintptr_t)name,
 			     .value = (uint8_t *)(uintptr_t)value,
@@ -192,20 +304,20 @@ static nghttp2_nv header(const char *name, const char *value)
 			     .valuelen = strlen(value) };
 }
 
-static bool submit(struct grpc *g)
+static bool submit_request(struct grpc *g)
 {
 	const nghttp2_settings_entry settings[] = {
 		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW_BYTES },
 		{ NGHTTP2_SETTINGS_ENABLE_PUSH, 0 },
 	};
 	const nghttp2_nv headers[] = {
-		header(":method", "POST"),
-		header(":scheme", "http"),
-		header(":path", g->call->path),
-		header(":authority", g->call->address),
-		header("te", "trailers"),
-		header("content-type", "application/grpc"),
-		header("user-agent", "opwatch/" OPWATCH_VERSION),
+		make_header(":method", "POST"),
+		make_header(":scheme", "http"),
+		make_header(":path", g->call->path),
+		make_header(":authority", g->call->address),
+		make_header("te", "trailers"),
+		make_header("content-type", "application/grpc"),
+		make_header("user-agent", "opwatch/" OPWATCH_VERSION),
 	};
 	const nghttp2_data_provider body = { .read_callback = on_body };
 	uint32_t len = (uint32_t)g->call->message.len;
@@ -231,22 +343,22 @@ static ow_status no_grpc(const struct grpc *g)
 			 g->call->address);
 }
 
-static ow_status silence(const struct grpc *g)
+static ow_status report_timeout(const struct grpc *g)
 {
 	return error_set(g->err, OW_E_IO,
-			 "%s took the request, but its answer did not come in time (%.0f s); %zu "
-			 "bytes of it are there",
+			 "%s accepted the request, but did not finish its answer within %.0f s; "
+			 "%zu bytes arrived",
 			 g->call->address, (double)g->call->timeout_ns / 1e9, g->answer->len);
 }
 
-/* Why it answers no more, where it has told. */
+/* Why it stopped answering, if it said so. */
 static bool say_why(const struct grpc *g, char *to, size_t size)
 {
 	if (g->was_reset)
 		snprintf(to, size, "it reset the stream (RST_STREAM), %s (%u)",
 			 nghttp2_http2_strerror(g->reset_code), g->reset_code);
 	else if (g->leaves)
-		snprintf(to, size, "it takes no more of them (GOAWAY), %s (%u)%s%s%s",
+		snprintf(to, size, "it accepts no more calls (GOAWAY), %s (%u)%s%s%s",
 			 nghttp2_http2_strerror(g->leave_code), g->leave_code,
 			 g->leave_text[0] ? ", '" : "", g->leave_text, g->leave_text[0] ? "'" : "");
 	return g->was_reset || g->leaves;
@@ -259,7 +371,8 @@ static ow_status cut_short(const struct grpc *g)
 	if (!say_why(g, why, sizeof(why)))
 		snprintf(why, sizeof(why), "did the job end?");
 	return error_set(g->err, OW_E_IO,
-			 "%s ended in the middle of its answer: %zu of %" PRIu64 " bytes came; %s",
+			 "%s stopped in the middle of its answer: %zu of %" PRIu64
+			 " bytes arrived; %s",
 			 g->call->address, g->answer->len, g->expected, why);
 }
 
@@ -310,42 +423,46 @@ static ow_status failed_call(const struct grpc *g)
 }
 
 /* The stream has ended. */
-static ow_status judge(const struct grpc *g)
+static ow_status judge_answer(const struct grpc *g)
 {
 	if (g->grpc_status > 0)
 		return failed_call(g);
 	if (g->http_status < 0)
 		return no_answer(g);
 	if (g->http_status != 200)
-		return error_set(g->err, OW_E_FORMAT, "%s answers with HTTP status %d, not as gRPC",
+		return error_set(g->err, OW_E_FORMAT,
+				 "%s answered with HTTP status %d instead of gRPC",
 				 g->call->address, g->http_status);
 	if (g->foreign[0])
-		return error_set(g->err, OW_E_FORMAT,
-				 "%s answers with '%s', not as gRPC: is it the port of a profiler?",
-				 g->call->address, g->foreign);
+		return error_set(
+			g->err, OW_E_FORMAT,
+			"%s answered with '%s' instead of gRPC: is it the port of a profiler?",
+			g->call->address, g->foreign);
 	if (g->grpc_status < 0 || g->prefix_len < PREFIX_BYTES || g->answer->len < g->expected)
 		return cut_short(g);
 	if (g->packed)
 		return error_set(g->err, OW_E_UNSUPPORTED,
-				 "%s packs its answer, which was not asked for", g->call->address);
+				 "%s compressed its answer, although opwatch did not ask for that",
+				 g->call->address);
 	return OW_OK;
 }
 
 /* Of what libnghttp2 makes of bytes that came. */
-static ow_status explain(const struct grpc *g, ssize_t code)
+static ow_status explain_failure(const struct grpc *g, ssize_t code)
 {
 	if (g->answer->failed || code == NGHTTP2_ERR_NOMEM)
 		return error_no_memory(g->err);
 	if (g->too_long)
 		return error_set(g->err, OW_E_LIMIT,
-				 "the answer of %s is too long: %" PRIu64 " bytes, of at most %zu",
+				 "the answer of %s is too long: %" PRIu64
+				 " bytes; the limit is %zu",
 				 g->call->address, g->expected, g->call->answer_limit);
 	return no_grpc(g);
 }
 
 /* ---- moving bytes ---- */
 
-/* Whoever does not listen any more may have said why. */
+/* A peer that stopped listening may have said why. */
 static void hear_last(const struct grpc *g)
 {
 	unsigned char room[4096];
@@ -373,32 +490,32 @@ static ow_status send_all(struct grpc *g, int64_t until_ns)
 					grpc_wait(g->call, g->fd, POLLOUT, until_ns, g->err);
 
 				if (status != OW_OK)
-					return status == OW_E_IO ? silence(g) : status;
+					return status == OW_E_IO ? report_timeout(g) : status;
 			} else if (errno != EINTR) {
 				hear_last(g);
 				return g->http_status < 0 ? no_answer(g) : cut_short(g);
 			}
 		}
-	return len < 0 ? explain(g, len) : OW_OK;
+	return len < 0 ? explain_failure(g, len) : OW_OK;
 }
 
-static ow_status receive(struct grpc *g, unsigned char *room, int64_t until_ns)
+static ow_status receive_frames(struct grpc *g, unsigned char *room, int64_t until_ns)
 {
 	ow_status status = grpc_wait(g->call, g->fd, POLLIN, until_ns, g->err);
 	ssize_t got, used;
 
 	if (status != OW_OK)
-		return status == OW_E_IO ? silence(g) : status;
+		return status == OW_E_IO ? report_timeout(g) : status;
 	got = recv(g->fd, room, READ_BYTES, 0);
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return OW_OK;
 	if (got <= 0)
 		return g->http_status < 0 ? no_answer(g) : cut_short(g);
 	used = nghttp2_session_mem_recv(g->session, room, (size_t)got);
-	return used < 0 ? explain(g, used) : OW_OK;
+	return used < 0 ? explain_failure(g, used) : OW_OK;
 }
 
-static ow_status talk(struct grpc *g)
+static ow_status exchange_frames(struct grpc *g)
 {
 	int64_t until_ns = steady_ns() + g->call->timeout_ns;
 	unsigned char *room = mem_alloc(g->answer->mem, READ_BYTES);
@@ -406,21 +523,21 @@ static ow_status talk(struct grpc *g)
 
 	if (!room)
 		return error_no_memory(g->err);
-	if (!make_session(g) || !submit(g))
+	if (!make_session(g) || !submit_request(g))
 		status = error_no_memory(g->err);
 	while (status == OW_OK && !g->closed) {
 		status = send_all(g, until_ns);
 		if (status == OW_OK && !nghttp2_session_want_read(g->session))
 			break;
 		if (status == OW_OK)
-			status = receive(g, room, until_ns);
+			status = receive_frames(g, room, until_ns);
 	}
 	nghttp2_session_del(g->session);
 	mem_free(g->answer->mem, room, READ_BYTES);
-	return status == OW_OK ? judge(g) : status;
+	return status == OW_OK ? judge_answer(g) : status;
 }
 
-ow_status grpc_call(const struct grpc_call *call, struct buf *answer, struct error *err)
+ow_status grpc_call(const struct grpc_call *call, struct buf *answer, struct ow_error *err)
 {
 	struct grpc g = { .call = call,
 			  .err = err,
@@ -432,14 +549,14 @@ ow_status grpc_call(const struct grpc_call *call, struct buf *answer, struct err
 
 	buf_clear(answer);
 	OW_TRY(grpc_connect(call, &g.fd, err));
-	status = talk(&g);
+	status = exchange_frames(&g);
 	close(g.fd);
 	return status;
 }
 
 #else
 
-ow_status grpc_call(const struct grpc_call *call, struct buf *answer, struct error *err)
+ow_status grpc_call(const struct grpc_call *call, struct buf *answer, struct ow_error *err)
 {
 	(void)call, (void)answer;
 	return error_set(err, OW_E_UNSUPPORTED,
@@ -448,3 +565,126 @@ ow_status grpc_call(const struct grpc_call *call, struct buf *answer, struct err
 }
 
 #endif
+
+/* Fields of ProfileRequest and ProfileOptions. */
+enum {
+	REQUEST_DURATION_MS = 1,
+	REQUEST_TOOLS = 3,
+	REQUEST_OPTIONS = 4,
+	REQUEST_FOLDER = 5,
+	REQUEST_SESSION = 6,
+	REQUEST_HOST = 7,
+	REQUEST_EMIT_XSPACE = 9,
+
+	OPTIONS_DATASET_OPS = 1,
+	OPTIONS_HOST_LEVEL = 2,
+	OPTIONS_DEVICE_LEVEL = 3,
+	OPTIONS_PYTHON_LEVEL = 4,
+	OPTIONS_VERSION = 5,
+	OPTIONS_HLO_PROTO = 7,
+	OPTIONS_DURATION_MS = 9,
+};
+/* Of ProfileResponse. */
+enum { RESPONSE_TOOL_DATA = 6, RESPONSE_EMPTY_TRACE = 7, RESPONSE_XSPACE = 8 };
+enum { TOOL_NAME = 1, TOOL_DATA = 2 };
+
+/* ---- the profiler service ---- */
+
+static void put_request(struct buf *to, const struct tf_profiler_request *request)
+{
+	uint64_t ms = (uint64_t)(request->for_ns / 1000000);
+	char host[256], port[16];
+	size_t options;
+
+	pb_put_varint(to, REQUEST_DURATION_MS, ms);
+	pb_put_str(to, REQUEST_TOOLS, STR(XPLANE_TOOL));
+	options = pb_begin(to, REQUEST_OPTIONS);
+	pb_put_varint(to, OPTIONS_DATASET_OPS, 1);
+	pb_put_varint(to, OPTIONS_HOST_LEVEL, 2);
+	pb_put_varint(to, OPTIONS_DEVICE_LEVEL, 1);
+	pb_put_varint(to, OPTIONS_PYTHON_LEVEL, 0);
+	pb_put_varint(to, OPTIONS_VERSION, 1);
+	pb_put_varint(to, OPTIONS_HLO_PROTO, 1);
+	pb_put_varint(to, OPTIONS_DURATION_MS, ms);
+	pb_end(to, options);
+	pb_put_str(to, REQUEST_FOLDER, str_from(request->folder));
+	pb_put_str(to, REQUEST_SESSION, str_from(request->session));
+	if (grpc_split_address(request->address, host, port))
+		pb_put_str(to, REQUEST_HOST, str_from(host));
+	pb_put_varint(to, REQUEST_EMIT_XSPACE, 1);
+}
+
+/* A file among the answer's; *xspace when it is the one. */
+static bool read_tool(struct pb tool, struct str *xspace)
+{
+	struct str name = { 0 }, data = { 0 };
+	struct pb_field f;
+
+	while (pb_next(&tool, &f))
+		if (f.tag == PB_TAG(TOOL_NAME, PB_BYTES))
+			name = pb_str(&f);
+		else if (f.tag == PB_TAG(TOOL_DATA, PB_BYTES))
+			data = pb_str(&f);
+	if (tool.problem)
+		return false;
+	if (str_ends(name, STR(XPLANE_TOOL)) && data.len)
+		*xspace = data;
+	return true;
+}
+
+static ow_status read_answer(const struct tf_profiler_request *request,
+			     struct tf_profiler_answer *answer, struct ow_error *err)
+{
+	struct str bytes = buf_str(&answer->bytes);
+	struct pb r = pb_over(bytes.ptr, bytes.len);
+	bool empty = false, good = true;
+	struct pb_field f;
+
+	while (good && pb_next(&r, &f))
+		switch (f.tag) {
+		case PB_TAG(RESPONSE_XSPACE, PB_BYTES):
+			answer->xspace = pb_str(&f);
+			break;
+		case PB_TAG(RESPONSE_TOOL_DATA, PB_BYTES):
+			good = read_tool(pb_message(&f), &answer->xspace);
+			break;
+		case PB_TAG(RESPONSE_EMPTY_TRACE, PB_VARINT):
+			empty = f.value;
+			break;
+		default:
+			break;
+		}
+	if (!good || r.problem)
+		return error_set(err, OW_E_CORRUPT, "the answer of %s is not a profile",
+				 request->address);
+	if (empty && !answer->xspace.len)
+		return error_set(
+			err, OW_E_EMPTY,
+			"%s recorded nothing in %.1f s: nothing ran, or another profiler is "
+			"active in the job",
+			request->address, (double)request->for_ns / 1e9);
+	return OW_OK;
+}
+
+ow_status tf_profiler_ask(const struct tf_profiler_request *request,
+			  struct tf_profiler_answer *answer, struct ow_error *err)
+{
+	struct grpc_call call = { .address = request->address,
+				  .path = "/tensorflow.ProfilerService/Profile",
+				  .connect_ns = CONNECT_NS,
+				  .timeout_ns = request->for_ns + request->wait_ns,
+				  .answer_limit = request->answer_limit,
+				  .go_on = request->go_on,
+				  .arg = request->arg };
+	struct buf message;
+	ow_status status;
+
+	answer->xspace = (struct str){ 0 };
+	buf_init(&message, answer->bytes.mem);
+	put_request(&message, request);
+	call.message = buf_str(&message);
+	status = message.failed ? error_no_memory(err) : grpc_call(&call, &answer->bytes, err);
+	buf_release(&message);
+	OW_TRY(status);
+	return read_answer(request, answer, err);
+}

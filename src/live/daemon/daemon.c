@@ -1,9 +1,15 @@
-/* daemon.c: see daemon.h. The socket and the loop; the parts are in daemon_*.c. */
-#include "live/daemon_int.h"
+/*
+ * daemon.c: the daemon's places (socket, folder, locks), its main loop, and connections that have not said yet
+ * what they are. A recorded process goes to its job (daemon_jobs.c), a client gets an answer (daemon_answer.c),
+ * anything else is disconnected. One thread, which never blocks; metrics are asked for by other threads (daemon_metrics.c).
+ */
+#include "live/daemon/daemon_int.h"
 
 #include "base/clock.h"
-#include "live/proc.h"
-#include "live/runtime_dir.h"
+#include "base/vec.h"
+#include "live/daemon/jobs.h"
+#include "live/proc/proc.h"
+#include "live/record/collector.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,14 +22,15 @@
 #include <unistd.h>
 
 #define SECOND_NS ((int64_t)1000000000)
-#define WAIT_LEAST_MS 5
 #define WAIT_MOST_MS 40
 #define WAIT_IDLE_MS 500
 #define MEASURE_NS (5 * SECOND_NS)
 #define LIMITS_NS (2 * SECOND_NS)
 #define OVER_NS (SECOND_NS / 20) /* when there is more on disk than may be */
+#define PATIENCE_NS ((int64_t)30000000000)
+#define FIRST_NS SECOND_NS /* for the first packet of a connection */
 
-void daemon_tell(const struct daemon *d, const char *format, ...)
+void daemon_report(const struct daemon *d, const char *format, ...)
 {
 	char text[768];
 	va_list args;
@@ -39,8 +46,8 @@ void daemon_tell(const struct daemon *d, const char *format, ...)
 
 /* ---- places ---- */
 
-/* A file that says who is here; whoever has it locked is. */
-static ow_status lock(const char *path, const char *what, int *fd, struct error *err)
+/* A file with the daemon's pid; the daemon that runs has it locked. */
+static ow_status lock_file(const char *path, const char *what, int *fd, struct ow_error *err)
 {
 	char text[32] = "";
 	ssize_t len;
@@ -57,12 +64,12 @@ static ow_status lock(const char *path, const char *what, int *fd, struct error 
 	}
 	len = pread(*fd, text, sizeof(text) - 1, 0);
 	text[len > 0 ? strcspn(text, "\n") : 0] = '\0';
-	return error_set(err, OW_E_LIMIT, "process %s is a daemon already that uses %s",
-			 text[0] ? text : "of somebody", what);
+	return error_set(err, OW_E_LIMIT, "another daemon (process %s) already uses %s",
+			 text[0] ? text : "id unknown", what);
 }
 
-/* Clients are told the path, and are somewhere else. */
-static ow_status make_whole(struct daemon *d, struct error *err)
+/* Clients get this path and run in other directories: it must be absolute. */
+static ow_status make_whole(struct daemon *d, struct ow_error *err)
 {
 	char *whole = realpath(d->folder, NULL);
 	ow_status status = OW_OK;
@@ -77,7 +84,7 @@ static ow_status make_whole(struct daemon *d, struct error *err)
 	return status;
 }
 
-static ow_status choose_places(struct daemon *d, struct error *err)
+static ow_status choose_places(struct daemon *d, struct ow_error *err)
 {
 	const struct daemon_options *o = d->options;
 	bool shared = o->all_users && geteuid() == 0;
@@ -110,18 +117,18 @@ static ow_status choose_places(struct daemon *d, struct error *err)
 	return OW_OK;
 }
 
-static ow_status take_locks(struct daemon *d, struct error *err)
+static ow_status take_locks(struct daemon *d, struct ow_error *err)
 {
 	char path[JOBS_PATH + 32];
 
 	snprintf(path, sizeof(path), "%s.lock", d->socket_path);
-	OW_TRY(lock(path, d->socket_path, &d->socket_lock, err));
+	OW_TRY(lock_file(path, d->socket_path, &d->socket_lock, err));
 	snprintf(path, sizeof(path), "%s/lock", d->folder);
-	return lock(path, d->folder, &d->folder_lock, err);
+	return lock_file(path, d->folder, &d->folder_lock, err);
 }
 
-/* Whoever has the lock may replace the socket of one that was killed. */
-static ow_status make_socket(struct daemon *d, struct error *err)
+/* With the lock held, the socket of a killed daemon may be replaced. */
+static ow_status make_socket(struct daemon *d, struct ow_error *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	bool shared = d->options->all_users && geteuid() == 0;
@@ -155,28 +162,26 @@ static void allow_many_files(void)
 
 /* ---- opening and closing ---- */
 
-/* What is not there is told; the rest is served. */
-static ow_status open_extras(struct daemon *d, struct error *err)
+/* Parts that fail are reported; the rest works. */
+static ow_status open_extras(struct daemon *d, struct ow_error *err)
 {
 	const struct daemon_options *o = d->options;
-	struct error problem = { 0 };
+	struct ow_error problem = { 0 };
 
 	if (o->kineto_socket) {
 		d->has_kineto =
 			kineto_open(&d->kineto, d->mem, o->kineto_socket, &problem) == OW_OK;
 		if (!d->has_kineto)
-			daemon_tell(d, "no traces from Kineto: %s", problem.text);
+			daemon_report(d, "traces from Kineto are not available: %s", problem.text);
 	}
 	if (o->metrics_port < 0)
 		return OW_OK;
-	OW_TRY(metrics_http_open(&d->http, d->mem, (uint32_t)o->metrics_port, err));
-	d->http.page = daemon_metrics_page;
-	d->http.arg = d;
+	OW_TRY(daemon_metrics_open(d, (uint32_t)o->metrics_port, err));
 	d->has_nvml = nvml_open(&d->nvml, NULL);
 	return OW_OK;
 }
 
-static ow_status daemon_open(struct daemon *d, struct error *err)
+static ow_status daemon_open(struct daemon *d, struct ow_error *err)
 {
 	d->since_ns = clock_ns(CLOCK_REALTIME);
 	if (proc_read(getpid(), "cgroup", d->our_cgroup, sizeof(d->our_cgroup)) < 0)
@@ -201,12 +206,12 @@ static void daemon_close(struct daemon *d)
 	if (d->listener >= 0)
 		unlink(d->socket_path);
 	close_fd(&d->listener);
-	for (size_t i = 0; i < d->guest_count; i++) {
-		close(d->guests[i].fd);
-		buf_release(&d->guests[i].out);
+	for (size_t i = 0; i < d->pending_count; i++) {
+		close(d->pending[i].fd);
+		buf_release(&d->pending[i].out);
 	}
+	daemon_metrics_close(d);
 	daemon_release_jobs(d);
-	metrics_http_close(&d->http);
 	if (d->has_kineto)
 		kineto_close(&d->kineto);
 	if (d->has_nvml)
@@ -219,26 +224,24 @@ static void daemon_close(struct daemon *d)
 /* ---- the loop ---- */
 
 /* How many descriptors there are to wait for; 0 without memory. */
-static size_t gather(struct daemon *d)
+static size_t gather_descriptors(struct daemon *d)
 {
-	size_t need = 2 + METRICS_HTTP_FDS + d->guest_count, at = 0;
-	void *fds = d->fds;
+	size_t need = 3 + d->pending_count, at = 0;
 
 	for (size_t i = 0; i < d->job_count; i++)
 		need += d->jobs[i]->open ? d->jobs[i]->collector.count : 0;
-	if (!mem_grow(d->mem, &fds, &d->fd_cap, need, sizeof(*d->fds)))
+	if (!vec_reserve(d->mem, d->fds, d->fd_cap, need))
 		return 0;
-	d->fds = fds;
-	d->fds[at++] = (struct pollfd){ .fd = d->guest_count < DAEMON_GUESTS ? d->listener : -1,
+	d->fds[at++] = (struct pollfd){ .fd = d->pending_count < DAEMON_PENDING ? d->listener : -1,
 					.events = POLLIN };
 	d->fds[at++] = (struct pollfd){ .fd = d->has_kineto ? d->kineto.fd : -1, .events = POLLIN };
-	at += metrics_http_poll(&d->http, d->fds + at);
-	for (size_t i = 0; i < d->guest_count; i++) {
-		const struct guest *guest = &d->guests[i];
-		bool waits = guest->sent < guest->out.len;
+	d->fds[at++] = (struct pollfd){ .fd = d->metrics.wake, .events = POLLIN };
+	for (size_t i = 0; i < d->pending_count; i++) {
+		const struct pending_client *client = &d->pending[i];
+		bool waits = client->sent < client->out.len;
 
 		d->fds[at++] =
-			(struct pollfd){ .fd = guest->fd, .events = waits ? POLLOUT : POLLIN };
+			(struct pollfd){ .fd = client->fd, .events = waits ? POLLOUT : POLLIN };
 	}
 	for (size_t i = 0; i < d->job_count; i++)
 		if (d->jobs[i]->open) {
@@ -248,25 +251,24 @@ static size_t gather(struct daemon *d)
 	return at;
 }
 
-/* In the order of gather. Jobs come first: what guests bring changes the lists. */
-static void hear_all(struct daemon *d, int64_t now)
+/* In the order of gather. Jobs come first: new clients change the lists. */
+static void receive_all(struct daemon *d, int64_t now)
 {
-	size_t http = d->http.listener >= 0 ? d->http.count + 1 : 0, guests = d->guest_count;
-	size_t at = 2 + http + guests;
+	size_t pending = d->pending_count, at = 3 + pending;
 
 	for (size_t i = 0; i < d->job_count; i++) {
 		struct collector *c = &d->jobs[i]->collector;
 		size_t count = d->jobs[i]->open ? c->count : 0;
 
 		if (count)
-			collector_hear(c, d->fds + at, count);
+			collector_receive(c, d->fds + at, count);
 		at += count;
 	}
-	if (http)
-		metrics_http_turn(&d->http, d->fds + 2, http, now);
+	if (d->fds[2].revents)
+		daemon_metrics_answer(d);
 	if (d->fds[1].revents)
 		(void)!kineto_turn(&d->kineto, now);
-	daemon_hear_guests(d, d->fds + 2 + http, guests);
+	daemon_serve_pending(d, d->fds + 3, pending);
 	if (d->fds[0].revents)
 		daemon_accept(d);
 }
@@ -274,12 +276,7 @@ static void hear_all(struct daemon *d, int64_t now)
 /* Rings are looked at more often while one is filling up. */
 static void choose_wait(struct daemon *d, unsigned fill, bool open)
 {
-	if (!open)
-		d->wait_ms = WAIT_IDLE_MS;
-	else if (fill >= 16 || d->wait_ms < WAIT_LEAST_MS)
-		d->wait_ms = WAIT_LEAST_MS;
-	else
-		d->wait_ms = MIN(d->wait_ms * 2, WAIT_MOST_MS);
+	d->wait_ms = open ? collector_next_look_ms(fill, MAX(d->wait_ms, 1)) : WAIT_IDLE_MS;
 }
 
 static void tick_all(struct daemon *d, int64_t now)
@@ -302,13 +299,13 @@ static void tick_all(struct daemon *d, int64_t now)
 		open |= job->open;
 	}
 	choose_wait(d, fill, open);
-	if (d->http.listener >= 0 && now - d->meter_ns >= MEASURE_NS) {
+	if (d->metrics.port && now - d->meter_ns >= MEASURE_NS) {
 		d->meter_ns = now;
 		daemon_measure(d);
 	}
 	if (d->has_kineto && now - d->kineto_look_ns >= SECOND_NS) {
 		d->kineto_look_ns = now;
-		kineto_look(&d->kineto, now);
+		kineto_check_files(&d->kineto, now);
 	}
 	if (now - d->limit_ns >= (bytes > d->rings_limit ? OVER_NS : LIMITS_NS)) {
 		d->limit_ns = now;
@@ -317,7 +314,7 @@ static void tick_all(struct daemon *d, int64_t now)
 }
 
 /* Until the rings are due, or the next sample. */
-static struct timespec patience(const struct daemon *d)
+static struct timespec time_to_wait(const struct daemon *d)
 {
 	int64_t ns = d->wait_ms * 1000000LL;
 
@@ -326,13 +323,13 @@ static struct timespec patience(const struct daemon *d)
 	return (struct timespec){ .tv_sec = ns / SECOND_NS, .tv_nsec = ns % SECOND_NS };
 }
 
-static void serve(struct daemon *d)
+static void serve_until_cancelled(struct daemon *d)
 {
 	const struct daemon_options *o = d->options;
 
-	while (!o->cancelled || !o->cancelled(o->cancel_arg)) {
-		size_t count = gather(d);
-		struct timespec wait = patience(d);
+	while (!o->keep_going || o->keep_going(o->keep_going_arg)) {
+		size_t count = gather_descriptors(d);
+		struct timespec wait = time_to_wait(d);
 		int64_t now;
 
 		if (!count) { /* without memory: what is there is still written */
@@ -344,12 +341,12 @@ static void serve(struct daemon *d)
 			for (size_t i = 0; i < count; i++)
 				d->fds[i].revents = 0;
 		now = steady_ns();
-		hear_all(d, now);
+		receive_all(d, now);
 		tick_all(d, now);
 	}
 }
 
-ow_status daemon_run(const struct daemon_options *options, struct mem *mem, struct error *err)
+ow_status daemon_run(const struct daemon_options *options, struct mem *mem, struct ow_error *err)
 {
 	struct daemon *d = mem_zalloc(mem, sizeof(*d));
 	ow_status status;
@@ -359,15 +356,179 @@ ow_status daemon_run(const struct daemon_options *options, struct mem *mem, stru
 	d->options = options;
 	d->mem = mem;
 	d->beat_ns = INT64_MAX;
-	d->listener = d->socket_lock = d->folder_lock = d->http.listener = d->kineto.fd = -1;
+	d->listener = d->socket_lock = d->folder_lock = d->metrics.wake = d->kineto.fd = -1;
 	status = daemon_open(d, err);
 	if (status == OW_OK) {
-		daemon_tell(d, "serving at %s, rings in %s", d->socket_path, d->folder);
-		if (d->http.port)
-			daemon_tell(d, "metrics at http://127.0.0.1:%u/metrics", d->http.port);
-		serve(d);
+		daemon_report(d, "serving at %s, rings in %s", d->socket_path, d->folder);
+		if (d->metrics.port)
+			daemon_report(d, "metrics at http://127.0.0.1:%u/metrics", d->metrics.port);
+		serve_until_cancelled(d);
 	}
 	daemon_close(d);
 	mem_free(mem, d, sizeof(*d));
 	return status;
+}
+
+/* ---- connections that have not said what they are ---- */
+
+bool daemon_may_see(const struct ucred *peer, uint32_t uid)
+{
+	return peer->uid == 0 || (uint32_t)peer->uid == uid;
+}
+
+/* Own processes, those of root, and for root everybody's. */
+static bool is_welcome(const struct ucred *peer)
+{
+	return geteuid() == 0 || peer->uid == geteuid() || peer->uid == 0;
+}
+
+bool daemon_is_owner(const struct ucred *peer)
+{
+	return peer->uid == 0 || peer->uid == geteuid();
+}
+
+/* Silent connections of one user do not lock out others, nor those of all users the owner. */
+static bool has_slot(const struct daemon *d, const struct ucred *peer)
+{
+	size_t own = 0;
+
+	if (daemon_is_owner(peer))
+		return d->pending_count < DAEMON_PENDING;
+	for (size_t i = 0; i < d->pending_count; i++)
+		own += d->pending[i].peer.uid == peer->uid;
+	return own < DAEMON_PENDING_USER && d->pending_count < DAEMON_PENDING - DAEMON_PENDING_KEPT;
+}
+
+void daemon_accept(struct daemon *d)
+{
+	for (;;) {
+		int fd = accept4(d->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		struct ucred peer;
+		socklen_t len = sizeof(peer);
+		struct pending_client *client;
+
+		if (fd < 0)
+			return;
+		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0 ||
+		    !is_welcome(&peer) || !has_slot(d, &peer)) {
+			close(fd);
+			continue;
+		}
+		client = &d->pending[d->pending_count++];
+		*client =
+			(struct pending_client){ .fd = fd, .peer = peer, .since_ns = steady_ns() };
+		buf_init(&client->out, d->mem);
+	}
+}
+
+/* The connection is given away, or over. */
+static void close_client(struct pending_client *client)
+{
+	if (client->fd >= 0)
+		close(client->fd);
+	buf_release(&client->out);
+	client->fd = -1;
+}
+
+static void refuse_version(struct daemon *d, const struct pending_client *client, uint32_t version)
+{
+	struct daemon_job *job = daemon_job_of(d, &client->peer, (uint32_t)client->peer.pid);
+
+	if (job && job->open)
+		collector_refuse(&job->collector, (uint32_t)client->peer.pid, version);
+	else
+		daemon_report(d,
+			      "process %d is not recorded: its recorder has protocol version %u, "
+			      "this daemon has %u",
+			      (int)client->peer.pid, version, RING_VERSION);
+}
+
+static void receive_process(struct daemon *d, struct pending_client *client,
+			    const struct ring_message *message, int memory)
+{
+	int fd = client->fd;
+
+	if (message->kind == RING_REFUSAL) {
+		refuse_version(d, client, message->version);
+	} else if (message->kind == RING_HELLO && memory >= 0) {
+		client->fd = -1;
+		daemon_add_process(d, fd, &client->peer, memory);
+	}
+	close_client(client);
+}
+
+static bool is_request(const struct jobs_request *request, size_t len)
+{
+	return len == sizeof(*request) &&
+	       memcmp(request->magic, JOBS_ASK_MAGIC, sizeof(request->magic)) == 0;
+}
+
+static void receive_request(struct daemon *d, struct pending_client *client)
+{
+	union {
+		struct ring_message message;
+		struct jobs_request request;
+	} packet = { 0 };
+	bool closed;
+	int fd;
+	size_t len = packet_receive(client->fd, &packet, sizeof(packet), &fd, &closed);
+
+	client->spoke |= len > 0;
+	if (closed) {
+		close_client(client);
+	} else if (len == sizeof(packet.message) && memcmp(packet.message.magic, RING_HELLO_MAGIC,
+							   sizeof(packet.message.magic)) == 0) {
+		receive_process(d, client, &packet.message, fd);
+	} else if (is_request(&packet.request, len) && client->sent == client->out.len) {
+		packet.request.name[JOBS_NAME - 1] = packet.request.path[JOBS_PATH - 1] = '\0';
+		buf_clear(&client->out);
+		client->sent = 0;
+		client->since_ns = steady_ns();
+		daemon_answer(d, client, &packet.request);
+	} else if (len) {
+		close_client(client); /* an unknown packet, or a second request before the answer */
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+static void send_answer(struct pending_client *client)
+{
+	while (client->fd >= 0 && client->sent < client->out.len) {
+		struct jobs_head head;
+		size_t len;
+		ssize_t n;
+
+		memcpy(&head, client->out.ptr + client->sent, sizeof(head));
+		len = sizeof(head) + head.size;
+		n = send(client->fd, client->out.ptr + client->sent, len,
+			 MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n < 0)
+			close_client(client);
+		else
+			client->sent += len;
+	}
+}
+
+void daemon_serve_pending(struct daemon *d, const struct pollfd *fds, size_t count)
+{
+	int64_t now = steady_ns();
+	size_t kept = 0;
+
+	for (size_t i = 0; i < d->pending_count; i++) {
+		struct pending_client *client = &d->pending[i];
+
+		if (i < count && fds[i].revents & ~POLLOUT)
+			receive_request(d, client);
+		send_answer(client);
+		if (client->fd >= 0 &&
+		    (client->out.failed ||
+		     now - client->since_ns > (client->spoke ? PATIENCE_NS : FIRST_NS)))
+			close_client(client);
+		if (client->fd >= 0)
+			d->pending[kept++] = *client;
+	}
+	d->pending_count = kept;
 }

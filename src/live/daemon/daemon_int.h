@@ -1,25 +1,74 @@
-/* daemon_int.h: between the files of the daemon: daemon.c (socket, loop), daemon_guest.c (connections), daemon_answer.c
- * (requests), daemon_jobs.c (which job), metrics_http.c (its page of metrics). */
+/*
+ * daemon_int.h: shared by the files of the daemon: daemon.c (socket, loop, connections), daemon_answer.c
+ * (requests), daemon_metrics.c (the metrics page) and daemon_jobs.c (which job a process belongs to, disk limits). Others include
+ * daemon.h.
+ */
 #ifndef LIVE_DAEMON_INT_H
 #define LIVE_DAEMON_INT_H
 
-#include "live/daemon.h"
-#include "live/daemon_job.h"
-#include "live/kineto.h"
-#include "live/metrics_http.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "live/capture/kineto.h"
+#include "live/daemon/daemon.h"
+#include "live/daemon/daemon_job.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <sys/socket.h>
 
-#define DAEMON_GUESTS 256
+/* The server of the metrics page: its threads ask, the loop answers. */
+struct metrics_server {
+	struct server *server; /* serve/server.h */
+	int wake;	       /* readable when there are requests; -1: not open */
+	uint32_t port;	       /* 0: not open */
+	pthread_mutex_t lock;  /* of what follows */
+	pthread_cond_t answered;
+	struct metrics_question *first;
+	bool closing;
+};
+
+struct incident_file {
+	uint32_t job; /* its id */
+	uint32_t uid;
+	int64_t modified_ns;
+	uint64_t bytes;
+	char name[256];
+};
+
+struct saved_incidents {
+	struct mem *mem;
+	struct incident_file *items; /* the oldest first */
+	size_t count, cap;
+	uint64_t bytes; /* of all */
+};
+
+/* The id of the job in a file's name; 0: it is none of these files. */
+uint32_t incident_job_of(const char *name);
+
+/* Finds them; fails without memory, and finds nothing in a folder that cannot be read. */
+ow_status incidents_find(struct saved_incidents *saved, struct mem *mem, const char *folder,
+			 struct ow_error *err);
+void incidents_release(struct saved_incidents *saved);
+/* Removes the oldest until all are within the limit, never the last one. Returns how many. */
+uint32_t incidents_trim(struct saved_incidents *saved, const char *folder, uint64_t limit);
+
+#define DAEMON_PENDING 256
 #define DAEMON_ENDED_JOBS 100 /* whose rings are kept */
 #define DAEMON_EXPECTED 64
+#define DAEMON_USERS 256 /* whose processes are recorded */
+/* Of these, root and the daemon's owner have some for themselves, and each other user may have so many. */
+#define DAEMON_PENDING_KEPT 32
+#define DAEMON_PENDING_USER 64
+#define DAEMON_EXPECTED_KEPT 16
+#define DAEMON_EXPECTED_USER 16
 
 /* A connection that has not said what it is, or a client. */
-struct guest {
+struct pending_client {
 	int fd;
 	struct ucred peer;
 	int64_t since_ns;
+	bool spoke;	/* has sent a packet */
 	struct buf out; /* packets of an answer, one behind the other */
 	size_t sent;
 };
@@ -42,10 +91,12 @@ struct daemon {
 	size_t job_count, job_cap;
 	uint32_t last_id;
 	uint64_t rings_limit; /* bytes of all rings: what saved minutes leave */
-	struct guest guests[DAEMON_GUESTS];
-	size_t guest_count;
+	struct pending_client pending[DAEMON_PENDING];
+	size_t pending_count;
 	struct expected expected[DAEMON_EXPECTED];
 	size_t expected_count;
+	struct collector_quota users[DAEMON_USERS];
+	size_t user_count;
 	char our_cgroup[1024];
 	struct kineto kineto;
 	bool has_kineto;
@@ -53,35 +104,41 @@ struct daemon {
 	struct host_meter host;
 	struct nvml nvml;
 	bool has_nvml;
-	struct metrics_http http;
+	struct metrics_server metrics;
 	int wait_ms;
 	int64_t beat_ns; /* when stacks are to be sampled next */
 	struct pollfd *fds;
 	size_t fd_cap;
 };
 
-void daemon_tell(const struct daemon *d, const char *format, ...) OW_PRINTF(2, 3);
+void daemon_report(const struct daemon *d, const char *format, ...) OW_PRINTF(2, 3);
 
 /* daemon_jobs.c */
-ow_status daemon_load_jobs(struct daemon *d, struct error *err);
+ow_status daemon_load_jobs(struct daemon *d, struct ow_error *err);
 void daemon_release_jobs(struct daemon *d);
 /* A process has come with its region: it joins its job, or a new one. */
-void daemon_welcome(struct daemon *d, int fd, const struct ucred *peer, int memory);
+void daemon_add_process(struct daemon *d, int fd, const struct ucred *peer, int memory);
 /* The job that a process is of by its family; or NULL. */
 struct daemon_job *daemon_job_of(const struct daemon *d, const struct ucred *peer, uint32_t pid);
 /* Shares of the disk, and jobs that have ended long ago. */
 void daemon_keep_limits(struct daemon *d);
 
-/* daemon_guest.c */
+/* daemon.c */
 void daemon_accept(struct daemon *d);
-void daemon_hear_guests(struct daemon *d, const struct pollfd *fds, size_t count);
+void daemon_serve_pending(struct daemon *d, const struct pollfd *fds, size_t count);
+/* Root and the user who runs the daemon. */
+bool daemon_is_owner(const struct ucred *peer);
 bool daemon_may_see(const struct ucred *peer, uint32_t uid);
 
-/* daemon_answer.c: puts the answer into guest->out. */
-void daemon_answer(struct daemon *d, struct guest *guest, const struct jobs_request *request);
+/* daemon_answer.c: puts the answer into client->out. */
+void daemon_answer(struct daemon *d, struct pending_client *client,
+		   const struct jobs_request *request);
 
-/* daemon_metrics.c: the page; false without memory. */
+/* daemon_metrics.c. Port 0: any that is free. */
+ow_status daemon_metrics_open(struct daemon *d, uint32_t port, struct ow_error *err);
+void daemon_metrics_close(struct daemon *d);
+/* Called by the loop when metrics.wake is readable: answers all requests that wait. */
+void daemon_metrics_answer(struct daemon *d);
 void daemon_measure(struct daemon *d);
-bool daemon_metrics_page(void *arg, struct buf *page);
 
 #endif

@@ -1,9 +1,18 @@
-/* daemon_job.c: see daemon_job.h. What is kept of a job between daemons is in daemon_about.c. */
-#include "live/daemon_job.h"
+/*
+ * daemon_job.c: one job of the daemon: its files on disk, the processes that it had, writing and starting new
+ * files, sampling of its Python stacks, and what lists show of it. Called by daemon.c and daemon_jobs.c. What
+ * survives a restart is read and written by job_file.c.
+ */
+#include "live/daemon/daemon_job.h"
 
 #include "base/clock.h"
-#include "live/processes.h"
+#include "base/vec.h"
+#include "live/proc/proc.h"
+#include "live/record/stack_feed.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,6 +23,147 @@
 #define SEGMENT_MOST ((size_t)4 << 20)
 #define KNOWN_MOST 65536u
 #define RANKS_MOST 1024u
+
+/* ---- the files of a ring ---- */
+
+void disk_ring_path(const struct disk_ring *ring, uint32_t number, char *path, size_t size)
+{
+	snprintf(path, size, "%s/%06u.opw", ring->folder, number);
+}
+
+/* The number of a file; 0 when it is none of ours. */
+static uint32_t number_of(const char *name)
+{
+	char again[32];
+	unsigned long number = strtoul(name, NULL, 10);
+
+	if (!number || number > INT32_MAX)
+		return 0;
+	snprintf(again, sizeof(again), "%06lu.opw", number);
+	return strcmp(again, name) == 0 ? (uint32_t)number : 0;
+}
+
+/* The lowest and the highest number. */
+static ow_status find_range(struct disk_ring *ring, struct ow_error *err)
+{
+	const struct dirent *entry;
+	DIR *dir = opendir(ring->folder);
+
+	if (!dir)
+		return error_errno(err, errno, "%s", ring->folder);
+	while ((entry = readdir(dir)) != NULL) {
+		uint32_t number = number_of(entry->d_name);
+
+		if (!number)
+			continue;
+		ring->first = ring->first ? MIN(ring->first, number) : number;
+		ring->last = MAX(ring->last, number);
+	}
+	closedir(dir);
+	return OW_OK;
+}
+
+static uint64_t size_of(const struct disk_ring *ring, uint32_t number)
+{
+	char path[JOBS_PATH + 32];
+	struct stat st;
+
+	disk_ring_path(ring, number, path, sizeof(path));
+	return lstat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
+static bool reserve_sizes(struct disk_ring *ring, size_t count)
+{
+	if (!vec_reserve(ring->mem, ring->sizes, ring->cap, count))
+		return false;
+	return true;
+}
+
+static size_t count_of(const struct disk_ring *ring)
+{
+	return ring->first ? ring->last - ring->first + 1 : 0;
+}
+
+ow_status disk_ring_open(struct disk_ring *ring, struct mem *mem, const char *folder,
+			 struct ow_error *err)
+{
+	*ring = (struct disk_ring){ .mem = mem };
+	snprintf(ring->folder, sizeof(ring->folder), "%s", folder);
+	OW_TRY(find_range(ring, err));
+	if (count_of(ring) > 65536) /* not our files: only the last ones can be */
+		ring->first = ring->last;
+	if (!reserve_sizes(ring, count_of(ring) + 1)) {
+		disk_ring_release(ring);
+		return error_no_memory(err);
+	}
+	for (uint32_t i = 0; i < count_of(ring); i++) {
+		ring->sizes[i] = size_of(ring, ring->first + i);
+		ring->bytes += ring->sizes[i];
+	}
+	return OW_OK;
+}
+
+void disk_ring_release(struct disk_ring *ring)
+{
+	mem_free(ring->mem, ring->sizes, ring->cap * sizeof(*ring->sizes));
+	ring->sizes = NULL;
+	ring->cap = 0;
+}
+
+void disk_ring_rest(struct disk_ring *ring, uint64_t size)
+{
+	if (!ring->first)
+		return;
+	ring->bytes += size - ring->sizes[ring->last - ring->first];
+	ring->sizes[ring->last - ring->first] = size;
+}
+
+ow_status disk_ring_next(struct disk_ring *ring, uint64_t size, char *path, size_t path_size,
+			 struct ow_error *err)
+{
+	if (!reserve_sizes(ring, count_of(ring) + 1))
+		return error_no_memory(err);
+	if (size)
+		disk_ring_rest(ring, size);
+	ring->last++;
+	ring->first = ring->first ? ring->first : ring->last;
+	ring->sizes[ring->last - ring->first] = 0;
+	disk_ring_path(ring, ring->last, path, path_size);
+	return OW_OK;
+}
+
+uint32_t disk_ring_trim(struct disk_ring *ring, uint64_t more, uint64_t limit)
+{
+	char path[JOBS_PATH + 32];
+	uint32_t dropped = 0;
+
+	while (count_of(ring) > 1 &&
+	       (ring->bytes + more > limit || count_of(ring) > (size_t)DISK_RING_FILES * 4)) {
+		disk_ring_path(ring, ring->first, path, sizeof(path));
+		if (unlink(path) != 0 && errno != ENOENT)
+			break;
+		ring->bytes -= ring->sizes[0];
+		memmove(ring->sizes, ring->sizes + 1, (count_of(ring) - 1) * sizeof(*ring->sizes));
+		ring->first++;
+		dropped++;
+	}
+	return dropped;
+}
+
+void disk_ring_remove(struct disk_ring *ring)
+{
+	char path[JOBS_PATH + 32];
+
+	for (uint32_t i = ring->first; ring->first && i <= ring->last; i++) {
+		disk_ring_path(ring, i, path, sizeof(path));
+		unlink(path);
+	}
+	snprintf(path, sizeof(path), "%s/about", ring->folder);
+	unlink(path);
+	rmdir(ring->folder);
+	ring->first = ring->last = 0;
+	ring->bytes = 0;
+}
 
 static struct recording *recording_of(struct daemon_job *job)
 {
@@ -40,7 +190,7 @@ static void give_to_user(const struct daemon_job *job, int fd)
 }
 
 static ow_status make_file(struct daemon_job *job, struct recording *r, uint64_t size,
-			   struct error *err)
+			   struct ow_error *err)
 {
 	char path[JOBS_PATH + 32];
 
@@ -55,13 +205,13 @@ static ow_status make_file(struct daemon_job *job, struct recording *r, uint64_t
 static void next_file(struct daemon_job *job, int64_t now)
 {
 	struct recording *old = recording_of(job), *new = &job->recordings[1 - job->current];
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	if (now < job->retry_ns)
 		return;
 	if (make_file(job, new, old->writer.at, &err) != OW_OK) {
 		job->retry_ns = now + RETRY_NS;
-		return; /* the collector tells when it cannot write */
+		return; /* the collector reports when it cannot write */
 	}
 	(void)recording_close(old, NULL);
 	job->current = 1 - job->current;
@@ -69,10 +219,11 @@ static void next_file(struct daemon_job *job, int64_t now)
 	collector_begin_file(&job->collector);
 }
 
-static ow_status open_job(struct daemon_job *job, struct error *err)
+static ow_status open_job(struct daemon_job *job, struct ow_error *err)
 {
 	collector_init(&job->collector, job->mem, recording_of(job));
 	OW_TRY(make_file(job, recording_of(job), 0, err));
+	job->collector.quota = job->quota;
 	job->collector.last_number = job->last_number;
 	job->collector.segment_bytes = segment_bytes(job);
 	job->collector.message = job->message;
@@ -83,7 +234,7 @@ static ow_status open_job(struct daemon_job *job, struct error *err)
 
 static void close_job(struct daemon_job *job)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	if (!job->open)
 		return;
@@ -154,8 +305,6 @@ bool job_has_process(const struct daemon_job *job, uint32_t pid)
 
 bool job_know(struct daemon_job *job, const struct known_process *process)
 {
-	void *list = job->known;
-
 	if (job_number_of(job, process->pid, process->monotonic_ns))
 		return true;
 	if (job->known_count >= KNOWN_MOST) {
@@ -163,16 +312,12 @@ bool job_know(struct daemon_job *job, const struct known_process *process)
 		memmove(job->known, job->known + job->known_count,
 			job->known_count * sizeof(*job->known));
 	}
-	if (!mem_grow(job->mem, &list, &job->known_cap, job->known_count + 1, sizeof(*job->known)))
-		return false;
-	job->known = list;
-	job->known[job->known_count++] = *process;
-	return true;
+	return vec_push(job->mem, job->known, job->known_count, job->known_cap, *process);
 }
 
 /* What the process says of itself. */
 static ow_status read_region(struct daemon_job *job, int memory, struct known_process *process,
-			     struct error *err)
+			     struct ow_error *err)
 {
 	struct process_view view;
 	ow_status status = process_view_open(&view, memory, err);
@@ -197,7 +342,7 @@ static ow_status read_region(struct daemon_job *job, int memory, struct known_pr
 	return OW_OK;
 }
 
-ow_status job_join(struct daemon_job *job, int fd, uint32_t pid, int memory, struct error *err)
+ow_status job_join(struct daemon_job *job, int fd, uint32_t pid, int memory, struct ow_error *err)
 {
 	struct known_process process = { .pid = pid };
 	ow_status status = read_region(job, memory, &process, err);
@@ -213,7 +358,7 @@ ow_status job_join(struct daemon_job *job, int fd, uint32_t pid, int memory, str
 	if (process.number)
 		collector_drain(&job->collector); /* of the connection before, which is closed */
 	if (!collector_adopt(&job->collector, fd, pid, process.number, memory))
-		return OW_OK; /* refused, and told; or without memory: it will come again */
+		return OW_OK; /* refused and reported; or without memory: it will connect again */
 	if (!process.number)
 		process.number = collector_number(&job->collector, (pid_t)pid);
 	job->last_number = job->collector.last_number;
@@ -234,7 +379,7 @@ static void end_job(struct daemon_job *job)
 	(void)job_save_about(job, NULL);
 }
 
-/* Whether somebody is there. */
+/* Notices that no process is left. */
 static void see_end(struct daemon_job *job, int64_t now)
 {
 	if (job->collector.count) {
@@ -337,4 +482,54 @@ void job_describe(struct daemon_job *job)
 	info->first_file = job->ring.first;
 	info->last_file = job->ring.last;
 	info->disk_bytes = job->ring.bytes + (job->open ? recording_of(job)->writer.at : 0);
+}
+
+/* ---- Python stacks ---- */
+
+/*
+ * Sampled between the daemon's other work and written to the job's ring: for all jobs when the daemon was
+ * started with --stacks, or for one job as long as a client repeats its request (JOBS_ASK_STACKS). A killed
+ * client therefore leaves nothing running.
+ */
+
+void job_want_stacks(struct daemon_job *job, uint32_t hz, int64_t until_ns)
+{
+	if (!job->stacks)
+		job->stacks_hz = hz;
+	job->stacks_until_ns = MAX(job->stacks_until_ns, until_ns);
+}
+
+void job_close_stacks(struct daemon_job *job)
+{
+	if (!job->stacks)
+		return;
+	stack_feed_close(job->stacks);
+	mem_free(job->mem, job->stacks, sizeof(*job->stacks));
+	job->stacks = NULL;
+}
+
+/* Numbers of stacks begin anew: what has others goes to a segment of its own. */
+static void open_stacks(struct daemon_job *job)
+{
+	job_flush(job);
+	job->stacks = mem_zalloc(job->mem, sizeof(*job->stacks));
+	if (job->stacks)
+		stack_feed_open(job->stacks, job->mem, &job->collector, job->stacks_hz);
+}
+
+int64_t job_tick_stacks(struct daemon_job *job, int64_t now_ns)
+{
+	struct collector *c = &job->collector;
+
+	if (!job->open || !job->stacks_hz || now_ns >= job->stacks_until_ns) {
+		job_close_stacks(job);
+		return INT64_MAX;
+	}
+	if (!job->stacks)
+		open_stacks(job);
+	if (!job->stacks)
+		return INT64_MAX; /* without memory: later, perhaps */
+	if (now_ns >= c->next_beat_ns)
+		c->next_beat_ns = c->beat(c->beat_arg, now_ns);
+	return c->next_beat_ns;
 }

@@ -1,17 +1,50 @@
 /*
- * daemon_job.h: one job of the daemon: its collector, its ring on disk, and what is kept of it beside that: a file `about`
- * in the folder of the ring, from which a daemon that is started anew takes the job up again. Processes keep the numbers
- * that they have in the ring, so that what was written twice is found out.
+ * daemon_job.h: one job of the daemon: its collector, its ring on disk, and a file `about` beside the ring. From
+ * these a restarted daemon takes the job up again. Processes keep the numbers that they have in the ring, so
+ * records that were written twice are recognised.
+ *
+ * disk_ring: the files of a ring, numbered recordings in a folder. The oldest are removed to stay below a limit.
+ * It knows only names and sizes. A removed file stays readable for programs that have it open.
  */
 #ifndef LIVE_DAEMON_JOB_H
 #define LIVE_DAEMON_JOB_H
 
-#include "live/collector.h"
-#include "live/disk_ring.h"
-#include "live/job_identity.h"
-#include "live/metrics.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "live/daemon/job_identity.h"
+#include "live/daemon/jobs.h"
+#include "live/proc/metrics.h"
+#include "live/record/collector.h"
 
-/* A process that was recorded: with that clock at its begin it is no other one of the same pid. */
+#include <sys/types.h>
+
+#define DISK_RING_FILES 16 /* that a full ring has, about */
+
+struct disk_ring {
+	struct mem *mem;
+	char folder[JOBS_PATH];
+	uint32_t first, last; /* numbers; 0: no files */
+	uint64_t *sizes;      /* of first to last; what grows has 0 */
+	size_t cap;
+	uint64_t bytes; /* of all but the one that grows */
+};
+
+/* Of a folder that is there: finds the files that are in it. */
+ow_status disk_ring_open(struct disk_ring *ring, struct mem *mem, const char *folder,
+			 struct ow_error *err);
+void disk_ring_release(struct disk_ring *ring);
+void disk_ring_path(const struct disk_ring *ring, uint32_t number, char *path, size_t size);
+/* The next file, which is the caller's to make; the one before has `size` bytes and grows no more. */
+ow_status disk_ring_next(struct disk_ring *ring, uint64_t size, char *path, size_t path_size,
+			 struct ow_error *err);
+/* The last one grows no more. */
+void disk_ring_rest(struct disk_ring *ring, uint64_t size);
+/* Drops the oldest files until all, and `more` bytes, are within the limit; never the last. Returns how many. */
+uint32_t disk_ring_trim(struct disk_ring *ring, uint64_t more, uint64_t limit);
+/* Removes all files, and the folder. */
+void disk_ring_remove(struct disk_ring *ring);
+
+/* A process that was recorded; its start time distinguishes it from another process with the same pid. */
 struct known_process {
 	uint32_t pid, number;
 	int64_t monotonic_ns;
@@ -27,6 +60,7 @@ struct daemon_job {
 	struct recording
 		recordings[2]; /* one is written; the other one is begun when that is full */
 	unsigned current;
+	struct collector_quota *quota; /* of its user */
 	struct collector collector;
 	bool open; /* the recording and the collector are */
 	uint64_t records_before, dropped_before;
@@ -52,16 +86,17 @@ void boot_id(char to[BOOT_ID]);
 /* Makes the folder, DIR/ID.NAME. */
 ow_status job_make(struct daemon_job *job, struct mem *mem, const char *dir, uint32_t id,
 		   const struct job_identity *identity, uint32_t uid, uint32_t pid,
-		   struct error *err);
+		   struct ow_error *err);
 /* Takes up what a daemon before left in the folder. */
-ow_status job_load(struct daemon_job *job, struct mem *mem, const char *folder, struct error *err);
+ow_status job_load(struct daemon_job *job, struct mem *mem, const char *folder,
+		   struct ow_error *err);
 /* Writes what is left; processes go on. */
 void job_release(struct daemon_job *job);
 /* Ends it, and removes its files. */
 void job_remove(struct daemon_job *job);
 
 /* What is kept beside the ring is written anew. */
-ow_status job_save_about(struct daemon_job *job, struct error *err);
+ow_status job_save_about(struct daemon_job *job, struct ow_error *err);
 
 /* False without memory. */
 bool job_know(struct daemon_job *job, const struct known_process *process);
@@ -70,7 +105,7 @@ uint32_t job_number_of(const struct daemon_job *job, uint32_t pid, int64_t monot
 /* Whether a process that runs, and has this pid, is one of it. */
 bool job_has_process(const struct daemon_job *job, uint32_t pid);
 /* The connection is taken over in any case. */
-ow_status job_join(struct daemon_job *job, int fd, uint32_t pid, int memory, struct error *err);
+ow_status job_join(struct daemon_job *job, int fd, uint32_t pid, int memory, struct ow_error *err);
 /* Writes what is due, begins new files, drops old ones, sees the end. */
 void job_tick(struct daemon_job *job, int64_t now_ns);
 /* What it takes on disk, and soon will. */

@@ -17,8 +17,8 @@
 #include <cmocka.h>
 
 #include "api/api_int.h"
-#include "live/cut.h"
-#include "live/daemon_job.h"
+#include "live/follow/follow.h"
+#include "live/daemon/daemon_job.h"
 #include "support/fake_process.h"
 
 #define LIMIT ((uint64_t)1 << 20)
@@ -31,7 +31,7 @@ static void setup_job(struct daemon_job *job)
 	job->limit = LIMIT;
 }
 
-static ow_status make(struct daemon_job *job, struct mem *mem, struct error *err)
+static ow_status make(struct daemon_job *job, struct mem *mem, struct ow_error *err)
 {
 	struct job_identity id = { .kind = IDENTITY_NAME, .key = "name x", .name = "x" };
 
@@ -40,7 +40,7 @@ static ow_status make(struct daemon_job *job, struct mem *mem, struct error *err
 	return OW_OK;
 }
 
-static ow_status join(struct daemon_job *job, struct fake *f, struct error *err)
+static ow_status join(struct daemon_job *job, struct fake *f, struct ow_error *err)
 {
 	fake_connect(f);
 	fake_send_ring(f);
@@ -72,7 +72,7 @@ static int remove_folder(void **state)
 static uint64_t records_in(const struct job_info *info)
 {
 	char out[128];
-	struct cut c = { .job = info, .out_path = out, .save = api_save_cut };
+	struct cut c = { .job = info, .out_path = out };
 	struct cut_summary summary;
 	struct mem mem;
 
@@ -88,7 +88,7 @@ static uint64_t records_in(const struct job_info *info)
 static void is_taken_up_again(void **state)
 {
 	struct daemon_job *job = calloc(1, sizeof(*job));
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	char path[JOBS_PATH];
 	struct fake f;
 	struct mem mem;
@@ -141,7 +141,7 @@ static uint64_t dropped_of(struct daemon_job *job)
 static void counts_drops_once(void **state)
 {
 	struct daemon_job *job = calloc(1, sizeof(*job));
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	char path[JOBS_PATH];
 	struct fake f;
 	struct mem mem;
@@ -182,7 +182,7 @@ static void stays_below_its_limit(void **state)
 {
 	struct daemon_job *job = calloc(1, sizeof(*job));
 	uint64_t pushed = 0;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct fake f;
 	struct mem mem;
 
@@ -216,7 +216,7 @@ static void survives_failing_allocations(void **state)
 	(void)state;
 	for (uint64_t n = 1; !whole; n++) {
 		struct daemon_job *job = calloc(1, sizeof(*job));
-		struct error err = { 0 };
+		struct ow_error err = { 0 };
 		struct fake f;
 		struct mem mem;
 		bool made, joined = false;

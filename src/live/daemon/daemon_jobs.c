@@ -1,31 +1,161 @@
 /*
- * daemon_jobs.c: the jobs of the daemon: which one a process is of, new ones, those that a daemon before had, and which
- * have to go. The signs, from the surest: it was here before; it was announced; a name or number of its own; its
- * family; the meeting point of its ranks; its container; itself.
+ * daemon_jobs.c: decides which job a process belongs to, makes new jobs, loads those of an earlier daemon, and
+ * keeps the disk limits. Evidence for a job, strongest first: the process was recorded before; it was announced;
+ * it has a job name or batch number; an ancestor is in the job; the address where its ranks meet; its container;
+ * the process itself. Called by daemon.c.
  */
-#include "live/daemon_int.h"
+#include "live/daemon/daemon_int.h"
 
 #include "base/clock.h"
-#include "live/proc.h"
-#include "live/processes.h"
-#include "live/runtime_dir.h"
-#include "live/saved.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "live/daemon/jobs.h"
+#include "live/proc/proc.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#define CLOCK_DIGITS 6
 #define ANCESTORS 64
-#define SAVED_PART 4 /* of what all may take: what attention has saved */
+#define SAVED_PART 4 /* part of --total-size for saved incidents */
+
+/* ---- saved incidents ---- */
+
+/*
+ * Anomaly detection saves files NAME-ID-slow-120304.opw and NAME-ID-stall-120304.opw beside the rings, and with each what was
+ * found (.why.txt, .hang.json). They count towards --total-size, and the oldest are removed first. Other files in the folder are left alone.
+ */
+
+static bool is_digits(struct str s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (s.ptr[i] < '0' || s.ptr[i] > '9')
+			return false;
+	return s.len > 0;
+}
+
+/* What is behind the last dash, which goes with it; all when there is none. */
+static struct str take_last(struct str *rest)
+{
+	size_t dash = str_rfind_char(*rest, '-');
+	struct str last = dash == STR_NONE ? *rest : str_skip(*rest, dash + 1);
+
+	*rest = dash == STR_NONE ? str_first(*rest, 0) : str_first(*rest, dash);
+	return last;
+}
+
+uint32_t incident_job_of(const char *name)
+{
+	struct str rest = str_from(name), clock, kind, id;
+	int64_t number;
+
+	if (str_ends(rest, STR(".opw")))
+		rest = str_first(rest, rest.len - 4);
+	else if (str_ends(rest, STR(".hang.json")))
+		rest = str_first(rest, rest.len - strlen(".hang.json"));
+	else if (str_ends(rest, STR(".why.txt")))
+		rest = str_first(rest, rest.len - strlen(".why.txt"));
+	else
+		return 0;
+	clock = take_last(&rest);
+	kind = take_last(&rest);
+	id = take_last(&rest);
+	if (!rest.len || clock.len != CLOCK_DIGITS || !is_digits(clock) || !is_digits(id) ||
+	    !(str_eq(kind, STR("slow")) || str_eq(kind, STR("stall"))))
+		return 0;
+	return str_to_i64(id, &number) && number <= INT32_MAX ? (uint32_t)number : 0;
+}
+
+static int by_age(const void *a, const void *b)
+{
+	const struct incident_file *x = a, *y = b;
+
+	if (x->modified_ns != y->modified_ns)
+		return x->modified_ns < y->modified_ns ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+/* False without memory. */
+static bool add_incident(struct saved_incidents *saved, int folder, const char *name)
+{
+	uint32_t job = incident_job_of(name);
+	struct incident_file *file;
+	struct stat st;
+
+	if (!job || strlen(name) >= sizeof(file->name) ||
+	    fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+		return true;
+	if (!vec_reserve(saved->mem, saved->items, saved->cap, saved->count + 1))
+		return false;
+	file = &saved->items[saved->count++];
+	*file = (struct incident_file){ .job = job,
+					.uid = (uint32_t)st.st_uid,
+					.modified_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 +
+						       st.st_mtim.tv_nsec,
+					.bytes = (uint64_t)st.st_size };
+	memcpy(file->name, name, strlen(name) + 1);
+	saved->bytes += file->bytes;
+	return true;
+}
+
+ow_status incidents_find(struct saved_incidents *saved, struct mem *mem, const char *folder,
+			 struct ow_error *err)
+{
+	const struct dirent *entry;
+	DIR *dir = opendir(folder);
+	bool good = true;
+
+	*saved = (struct saved_incidents){ .mem = mem };
+	while (dir && good && (entry = readdir(dir)) != NULL)
+		good = add_incident(saved, dirfd(dir), entry->d_name);
+	if (dir)
+		closedir(dir);
+	if (!good) {
+		incidents_release(saved);
+		return error_no_memory(err);
+	}
+	if (saved->count)
+		qsort(saved->items, saved->count, sizeof(*saved->items), by_age);
+	return OW_OK;
+}
+
+void incidents_release(struct saved_incidents *saved)
+{
+	mem_free(saved->mem, saved->items, saved->cap * sizeof(*saved->items));
+	*saved = (struct saved_incidents){ .mem = saved->mem };
+}
+
+uint32_t incidents_trim(struct saved_incidents *saved, const char *folder, uint64_t limit)
+{
+	uint32_t removed = 0;
+	char path[PATH_MAX];
+
+	while (saved->bytes > limit && removed + 1 < saved->count) {
+		const struct incident_file *oldest = &saved->items[removed];
+
+		if (snprintf(path, sizeof(path), "%s/%s", folder, oldest->name) >=
+			    (int)sizeof(path) ||
+		    (unlink(path) != 0 && errno != ENOENT))
+			break;
+		saved->bytes -= oldest->bytes;
+		removed++;
+	}
+	saved->count -= removed;
+	if (removed)
+		memmove(saved->items, saved->items + removed, saved->count * sizeof(*saved->items));
+	return removed;
+}
+
+/* ---- the list of jobs ---- */
 
 static bool add_job(struct daemon *d, struct daemon_job *job)
 {
-	void *jobs = d->jobs;
-
-	if (!mem_grow(d->mem, &jobs, &d->job_cap, d->job_count + 1, sizeof(*d->jobs)))
+	if (!vec_push(d->mem, d->jobs, d->job_count, d->job_cap, job))
 		return false;
-	d->jobs = jobs;
-	d->jobs[d->job_count++] = job;
 	job->writer = d->options->version;
 	job->message = d->options->message;
 	job->message_arg = d->options->message_arg;
@@ -57,10 +187,10 @@ void daemon_release_jobs(struct daemon *d)
 
 /* ---- of a daemon before ---- */
 
-static ow_status load_job(struct daemon *d, const char *folder, struct error *err)
+static ow_status load_job(struct daemon *d, const char *folder, struct ow_error *err)
 {
 	struct daemon_job *job = mem_zalloc(d->mem, sizeof(*job));
-	struct error problem = { 0 };
+	struct ow_error problem = { 0 };
 	ow_status status = job ? job_load(job, d->mem, folder, &problem) : OW_E_NO_MEMORY;
 
 	if (status == OW_OK) {
@@ -73,11 +203,11 @@ static ow_status load_job(struct daemon *d, const char *folder, struct error *er
 	mem_free(d->mem, job, sizeof(*job));
 	if (status == OW_E_NO_MEMORY)
 		return error_no_memory(err);
-	daemon_tell(d, "%s; it is left as it is", problem.text);
+	daemon_report(d, "%s; the folder is left unchanged", problem.text);
 	return OW_OK;
 }
 
-ow_status daemon_load_jobs(struct daemon *d, struct error *err)
+ow_status daemon_load_jobs(struct daemon *d, struct ow_error *err)
 {
 	DIR *dir = opendir(d->folder);
 	const struct dirent *entry;
@@ -169,7 +299,7 @@ static void make_name_unique(const struct daemon *d, struct job_identity *id)
 }
 
 static struct daemon_job *new_job(struct daemon *d, struct job_identity *id,
-				  const struct ucred *peer, struct error *err)
+				  const struct ucred *peer, struct ow_error *err)
 {
 	struct daemon_job *job = mem_zalloc(d->mem, sizeof(*job));
 
@@ -190,7 +320,7 @@ static struct daemon_job *new_job(struct daemon *d, struct job_identity *id,
 }
 
 static struct daemon_job *find_job(struct daemon *d, const struct process_view *view,
-				   const struct ucred *peer, struct error *err)
+				   const struct ucred *peer, struct ow_error *err)
 {
 	const struct ring_process *process = view->process;
 	char variables[RING_TEXT_MAX], command[RING_TEXT_MAX], cgroup[1024] = "";
@@ -226,26 +356,71 @@ static struct daemon_job *find_job(struct daemon *d, const struct process_view *
 	return job ? job : new_job(d, &id, peer, err);
 }
 
-void daemon_welcome(struct daemon *d, int fd, const struct ucred *peer, int memory)
+#define USER_RINGS 8192u
+#define USER_BYTES ((size_t)16 << 30)
+#define USER_SHARE                                                                                 \
+	8 /* or this part of the host's memory: pages that the job never touched become ours when we read them */
+#define USER_PROCESSES 2048u
+
+static size_t user_bytes(void)
 {
-	struct error err = { 0 };
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+	if (pages <= 0 || page <= 0)
+		return USER_BYTES;
+	return MIN(USER_BYTES, (size_t)pages / USER_SHARE * (size_t)page);
+}
+
+/* NULL when there are too many users. */
+static struct collector_quota *quota_of(struct daemon *d, const struct ucred *peer)
+{
+	struct collector_quota *q;
+
+	for (size_t i = 0; i < d->user_count; i++) {
+		q = &d->users[i];
+		if (q->uid == (uint32_t)peer->uid)
+			return q;
+	}
+	if (d->user_count == DAEMON_USERS)
+		return NULL;
+	q = &d->users[d->user_count++];
+	*q = (struct collector_quota){ .uid = (uint32_t)peer->uid };
+	if (!daemon_is_owner(peer)) {
+		q->most_rings = USER_RINGS;
+		q->most_bytes = user_bytes();
+		q->most_processes = USER_PROCESSES;
+	}
+	return q;
+}
+
+void daemon_add_process(struct daemon *d, int fd, const struct ucred *peer, int memory)
+{
+	struct ow_error err = { 0 };
 	struct process_view view;
 	struct daemon_job *job = NULL;
 	ow_status status = process_view_open(&view, memory, &err);
 
+	struct collector_quota *quota = quota_of(d, peer);
+
+	if (status == OW_OK &&
+	    (!quota || (quota->most_processes && quota->processes >= quota->most_processes)))
+		status = error_set(&err, OW_E_LIMIT,
+				   "user %u has too many recorded processes already",
+				   (unsigned)peer->uid);
 	if (status == OW_OK)
 		job = find_job(d, &view, peer, &err);
 	else if (status == OW_E_UNSUPPORTED)
 		atomic_store(&view.process->state, RING_REFUSED);
 	process_view_close(&view);
 	if (!job) {
-		daemon_tell(d, "process %d: %s; nothing of it is recorded", (int)peer->pid,
-			    err.text);
+		daemon_report(d, "process %d is not recorded: %s", (int)peer->pid, err.text);
 		close(fd);
 		return;
 	}
+	job->quota = quota;
 	if (job_join(job, fd, (uint32_t)peer->pid, memory, &err) != OW_OK)
-		daemon_tell(d, "process %d, job %s: %s", (int)peer->pid, job->info.name, err.text);
+		daemon_report(d, "process %d, job %s: %s", (int)peer->pid, job->info.name,
+			      err.text);
 	(void)job_save_about(job, NULL);
 	d->wait_ms = 0; /* its rings follow */
 }
@@ -274,22 +449,22 @@ static uint64_t total_bytes(struct daemon *d, size_t *ended, size_t *oldest)
 	return total;
 }
 
-/* Minutes that attention has saved are part of the total: the oldest go when they take more than a quarter of it. What they
+/* Saved incidents count towards the total: the oldest are removed when they take more than a quarter of it. Returns what they
  * take. */
 static uint64_t keep_saved(struct daemon *d)
 {
 	uint64_t limit = d->options->total_limit / SAVED_PART, bytes;
-	struct saved saved;
+	struct saved_incidents saved;
 	uint32_t removed;
 
-	if (saved_find(&saved, d->mem, d->folder, NULL) != OW_OK)
+	if (incidents_find(&saved, d->mem, d->folder, NULL) != OW_OK)
 		return 0; /* another time */
-	removed = saved_trim(&saved, d->folder, limit);
+	removed = incidents_trim(&saved, d->folder, limit);
 	if (removed)
-		daemon_tell(d,
-			    "%u of the minutes that were saved, the oldest, went: they may take "
-			    "%.1f MB, a quarter of --total-size",
-			    removed, (double)limit / 1e6);
+		daemon_report(d,
+			      "removed the %u oldest saved incidents: together they may take %.1f "
+			      "MB, a quarter of --total-size",
+			      removed, (double)limit / 1e6);
 	for (size_t i = 0; i < d->job_count; i++) {
 		struct job_info *info = &d->jobs[i]->info;
 
@@ -299,7 +474,7 @@ static uint64_t keep_saved(struct daemon *d)
 				saved.items[k].job == info->id ? saved.items[k].bytes : 0;
 	}
 	bytes = saved.bytes;
-	saved_release(&saved);
+	incidents_release(&saved);
 	return bytes;
 }
 

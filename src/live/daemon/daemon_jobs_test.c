@@ -1,6 +1,6 @@
 /*
- * saved_test.c: which files of a folder are minutes that were saved, and of which job; the oldest go when all are too much,
- * other files never; without memory nothing leaks and nothing goes.
+ * daemon_jobs_test.c: unit test of the saved incidents in daemon_jobs.c: which files of a folder they are and of which job; the oldest
+ * are removed when they take too much, other files never; failing allocations leak and remove nothing.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "live/saved.h"
+#include "live/daemon/daemon_int.h"
 
 static char folder[64];
 static const char *const names[] = { "job-7-slow-120304.opw",	"a-b-12-stall-000000.opw",
@@ -70,40 +70,43 @@ static bool is_there(size_t name)
 static void names_tell_the_job(void **state)
 {
 	(void)state;
-	assert_int_equal(saved_job_of("job-7-slow-120304.opw"), 7);
-	assert_int_equal(saved_job_of("a-b-12-stall-000000.opw"), 12);
-	assert_int_equal(saved_job_of("7-slow-120304.opw"), 0);
-	assert_int_equal(saved_job_of("job-x-slow-120304.opw"), 0);
-	assert_int_equal(saved_job_of("job-7-slow-12030.opw"), 0);
-	assert_int_equal(saved_job_of("job-7-slow-12030x.opw"), 0);
-	assert_int_equal(saved_job_of("job-7-slow.opw"), 0);
-	assert_int_equal(saved_job_of("job-99999999999-slow-120304.opw"), 0);
-	assert_int_equal(saved_job_of(".opw"), 0);
-	assert_int_equal(saved_job_of(""), 0);
+	assert_int_equal(incident_job_of("job-7-slow-120304.opw"), 7);
+	assert_int_equal(incident_job_of("a-b-12-stall-000000.opw"), 12);
+	assert_int_equal(incident_job_of("job-7-slow-120304.why.txt"), 7);
+	assert_int_equal(incident_job_of("job-7-slow-120304.hang.json"), 7);
+	assert_int_equal(incident_job_of("job-7-slow-120304.txt"), 0);
+	assert_int_equal(incident_job_of("7-slow-120304.opw"), 0);
+	assert_int_equal(incident_job_of("job-x-slow-120304.opw"), 0);
+	assert_int_equal(incident_job_of("job-7-slow-12030.opw"), 0);
+	assert_int_equal(incident_job_of("job-7-slow-12030x.opw"), 0);
+	assert_int_equal(incident_job_of("job-7-slow.opw"), 0);
+	assert_int_equal(incident_job_of("job-99999999999-slow-120304.opw"), 0);
+	assert_int_equal(incident_job_of(".opw"), 0);
+	assert_int_equal(incident_job_of(""), 0);
 }
 
 static void the_oldest_go(void **state)
 {
-	struct saved saved;
+	struct saved_incidents saved;
 	struct mem mem;
 
 	(void)state;
 	mem_init(&mem, 0);
-	assert_int_equal(saved_find(&saved, &mem, folder, NULL), OW_OK);
+	assert_int_equal(incidents_find(&saved, &mem, folder, NULL), OW_OK);
 	assert_int_equal(saved.count, SAVED);
 	assert_int_equal(saved.bytes, 400);
-	assert_int_equal(saved_trim(&saved, folder, 400), 0);
-	assert_int_equal(saved_trim(&saved, folder, 399), 1);
+	assert_int_equal(incidents_trim(&saved, folder, 400), 0);
+	assert_int_equal(incidents_trim(&saved, folder, 399), 1);
 	assert_false(is_there(0));
 	assert_true(is_there(1));
 	assert_int_equal(saved.items[0].job, 12);
-	assert_int_equal(saved_trim(&saved, folder, 0), 2); /* not the last one */
+	assert_int_equal(incidents_trim(&saved, folder, 0), 2); /* not the last one */
 	assert_int_equal(saved.count, 1);
 	assert_int_equal(saved.bytes, 100);
 	for (size_t i = SAVED - 1; i < ARRAY_COUNT(names); i++)
 		assert_true(is_there(i));
-	saved_release(&saved);
-	assert_int_equal(saved_find(&saved, &mem, "/no/such/folder", NULL), OW_OK);
+	incidents_release(&saved);
+	assert_int_equal(incidents_find(&saved, &mem, "/no/such/folder", NULL), OW_OK);
 	assert_int_equal(saved.count, 0);
 	assert_int_equal(mem.used, 0);
 }
@@ -114,14 +117,14 @@ static void survives_failing_allocations(void **state)
 
 	(void)state;
 	for (uint64_t n = 1; status == OW_E_NO_MEMORY && n < 100; n++) {
-		struct saved saved;
+		struct saved_incidents saved;
 		struct mem mem;
 
 		mem_init(&mem, 0);
 		mem_fail_after(n, true);
-		status = saved_find(&saved, &mem, folder, NULL);
+		status = incidents_find(&saved, &mem, folder, NULL);
 		mem_fail_after(0, false);
-		saved_release(&saved);
+		incidents_release(&saved);
 		assert_int_equal(mem.used, 0);
 	}
 	assert_int_equal(status, OW_OK);

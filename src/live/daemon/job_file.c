@@ -1,13 +1,15 @@
 /*
- * daemon_about.c: what is kept of a job beside its records, in a file of lines NAME=VALUE; and taking a job up again from
- * that and from its ring. Nothing in the folder is trusted: what makes no sense is left out.
+ * job_file.c: keeps a job across restarts of the daemon: writes the file `about` (lines NAME=VALUE) beside its
+ * ring, makes new jobs, and loads a job from that file and its ring. Nothing in the folder is trusted: values that
+ * make no sense are ignored.
  */
-#include "live/daemon_job.h"
+#include "live/daemon/daemon_job.h"
 
+#include "base/atomic_file.h"
 #include "base/clock.h"
-#include "live/live_blocks.h"
-#include "live/processes.h"
-#include "live/runtime_dir.h"
+#include "live/follow/follow.h"
+#include "live/proc/proc.h"
+#include "live/daemon/jobs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,22 +26,9 @@ void boot_id(char to[BOOT_ID])
 
 /* ---- writing ---- */
 
-static ow_status write_file(const char *path, struct str text, struct error *err)
+ow_status job_save_about(struct daemon_job *job, struct ow_error *err)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	ssize_t n = fd < 0 ? -1 : write(fd, text.ptr, text.len);
-	int code = errno;
-
-	if (fd >= 0)
-		close(fd);
-	if (n == (ssize_t)text.len)
-		return OW_OK;
-	return error_errno(err, n < 0 ? code : ENOSPC, "%s", path);
-}
-
-ow_status job_save_about(struct daemon_job *job, struct error *err)
-{
-	char path[JOBS_PATH + 32], draft[JOBS_PATH + 32], boot[BOOT_ID] = "-";
+	char path[JOBS_PATH + 32], boot[BOOT_ID] = "-";
 	struct job_info *info = &job->info;
 	struct buf text;
 	ow_status status;
@@ -60,13 +49,9 @@ ow_status job_save_about(struct daemon_job *job, struct error *err)
 		   "\ndropped=%" PRIu64 "\n",
 		   info->framework, info->ranks, info->steps, info->step_ns, info->dropped);
 	snprintf(path, sizeof(path), "%s/about", job->ring.folder);
-	snprintf(draft, sizeof(draft), "%s/about.new", job->ring.folder);
-	status = text.failed ? error_no_memory(err) : write_file(draft, buf_str(&text), err);
+	status = text.failed ? error_no_memory(err)
+			     : atomic_write_whole(path, buf_str(&text), 0600, err);
 	buf_release(&text);
-	if (status == OW_OK && rename(draft, path) != 0)
-		status = error_errno(err, errno, "%s", path);
-	if (status != OW_OK)
-		unlink(draft);
 	memcpy(job->saved_framework, info->framework, sizeof(info->framework));
 	return status;
 }
@@ -83,7 +68,7 @@ static void folder_name(char *to, size_t size, const char *dir, uint32_t id, con
 			*at = '_';
 }
 
-static void start(struct daemon_job *job, struct mem *mem)
+static void init_job(struct daemon_job *job, struct mem *mem)
 {
 	*job = (struct daemon_job){ .mem = mem };
 	job_meter_init(&job->meter, mem);
@@ -91,12 +76,12 @@ static void start(struct daemon_job *job, struct mem *mem)
 
 ow_status job_make(struct daemon_job *job, struct mem *mem, const char *dir, uint32_t id,
 		   const struct job_identity *identity, uint32_t uid, uint32_t pid,
-		   struct error *err)
+		   struct ow_error *err)
 {
 	struct job_info *info = &job->info;
 	ow_status status;
 
-	start(job, mem);
+	init_job(job, mem);
 	*info = (struct job_info){ .id = id, .state = JOB_RUNNING, .uid = uid, .pid = pid };
 	info->ranks = 1;
 	info->since_ns = clock_ns(CLOCK_REALTIME);
@@ -167,7 +152,7 @@ static void take_line(struct daemon_job *job, struct str name, struct str value)
 	}
 }
 
-static ow_status read_about(struct daemon_job *job, struct error *err)
+static ow_status read_about(struct daemon_job *job, struct ow_error *err)
 {
 	char path[JOBS_PATH + 32], text[4096];
 	struct str rest, line;
@@ -183,13 +168,14 @@ static ow_status read_about(struct daemon_job *job, struct error *err)
 			take_line(job, str_first(line, equals), str_skip(line, equals + 1));
 	}
 	if (!job->info.id || !job->info.name[0] || !job->key[0])
-		return error_set(err, OW_E_CORRUPT, "%s: does not tell what the ring is of", path);
+		return error_set(err, OW_E_CORRUPT,
+				 "%s: does not say which job the ring belongs to", path);
 	return OW_OK;
 }
 
 /* The numbers that processes have, and how many records there are. */
 static ow_status take_segment(struct daemon_job *job, const struct opw_segment *s,
-			      const struct live_blocks *blocks, struct error *err)
+			      const struct live_blocks *blocks, struct ow_error *err)
 {
 	struct str left = blocks->all[LIVE_BLOCK_PROCESS];
 
@@ -208,7 +194,7 @@ static ow_status take_segment(struct daemon_job *job, const struct opw_segment *
 	return OW_OK;
 }
 
-static ow_status read_ring_file(struct daemon_job *job, uint32_t number, struct error *err)
+static ow_status read_ring_file(struct daemon_job *job, uint32_t number, struct ow_error *err)
 {
 	char path[JOBS_PATH + 32];
 	struct live_blocks blocks;
@@ -236,7 +222,7 @@ static ow_status read_ring_file(struct daemon_job *job, uint32_t number, struct 
 	return status;
 }
 
-static ow_status read_ring(struct daemon_job *job, struct error *err)
+static ow_status read_ring(struct daemon_job *job, struct ow_error *err)
 {
 	for (uint32_t i = job->ring.first; i && i <= job->ring.last; i++)
 		if (read_ring_file(job, i, err) == OW_E_NO_MEMORY)
@@ -245,11 +231,12 @@ static ow_status read_ring(struct daemon_job *job, struct error *err)
 	return OW_OK;
 }
 
-ow_status job_load(struct daemon_job *job, struct mem *mem, const char *folder, struct error *err)
+ow_status job_load(struct daemon_job *job, struct mem *mem, const char *folder,
+		   struct ow_error *err)
 {
 	ow_status status;
 
-	start(job, mem);
+	init_job(job, mem);
 	snprintf(job->info.folder, sizeof(job->info.folder), "%s", folder);
 	OW_TRY(disk_ring_open(&job->ring, mem, folder, err));
 	status = read_about(job, err);

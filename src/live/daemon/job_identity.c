@@ -1,5 +1,9 @@
-/* job_identity.c: see job_identity.h. */
-#include "live/job_identity.h"
+/*
+ * job_identity.c: finds the name and key of the job that a process belongs to, from its environment, command and
+ * control group. Pure functions, called by daemon_jobs.c and jobs.c; they do not look at parent processes or at
+ * other jobs.
+ */
+#include "live/daemon/job_identity.h"
 
 struct str identity_variable(struct str variables, const char *name)
 {
@@ -25,17 +29,36 @@ int32_t identity_rank(struct str variables)
 	return -1;
 }
 
+/* Bytes of a character at the start of valid UTF-8 that changes how a terminal shows others: control characters, those
+ * that turn the direction of text (U+202E), and those without width; 0 when it is not one. */
+static size_t deceptive_bytes(struct str s)
+{
+	const unsigned char *p = (const unsigned char *)s.ptr;
+
+	if (p[0] < ' ' || p[0] == 127)
+		return 1;
+	if (s.len >= 2 && ((p[0] == 0xc2 && p[1] < 0xa0) || (p[0] == 0xd8 && p[1] == 0x9c)))
+		return 2;
+	if (s.len >= 3 && ((p[0] == 0xe2 && p[1] == 0x80 &&
+			    ((p[2] >= 0x8b && p[2] <= 0x8f) || (p[2] >= 0xa8 && p[2] <= 0xae))) ||
+			   (p[0] == 0xe2 && p[1] == 0x81 && p[2] >= 0xa0 && p[2] <= 0xaf) ||
+			   (p[0] == 0xef && p[1] == 0xbb && p[2] == 0xbf)))
+		return 3;
+	return 0;
+}
+
 void identity_clean_name(char *to, size_t size, struct str name)
 {
 	size_t at = 0;
 
 	name = str_trim(name);
 	name = str_first(name, utf8_valid_prefix(str_first(name, size - 1)));
-	for (; at < name.len; at++)
-		to[at] = (unsigned char)name.ptr[at] < ' ' || name.ptr[at] == 127 ||
-					 name.ptr[at] == '/'
-				 ? '_'
-				 : name.ptr[at];
+	while (name.len) {
+		size_t bytes = deceptive_bytes(name);
+
+		to[at++] = bytes || name.ptr[0] == '/' ? '_' : name.ptr[0];
+		name = str_skip(name, MAX(bytes, (size_t)1));
+	}
 	to[at] = '\0';
 	if (!at)
 		snprintf(to, size, "job");

@@ -1,13 +1,13 @@
 /*
- * job_identity.h: which job a process is of, from what it says of itself: a name that the user gave, the number of a
- * batch system, the meeting point of a distributed job, its container, or else only itself. Whose child it is, is not
- * looked at here: the daemon knows who else is there. Pure functions.
+ * job_identity.h: which job a process belongs to, from its own data: a name that the user gave, the number of a
+ * batch job, the address where the ranks of a distributed job meet, its container, or only the process itself.
+ * Ancestors are the daemon's business (daemon_jobs.c). Pure functions.
  */
 #ifndef LIVE_JOB_IDENTITY_H
 #define LIVE_JOB_IDENTITY_H
 
 #include "base/str.h"
-#include "live/jobs.h"
+#include "live/daemon/jobs.h"
 
 /* From the surest to the least sure. */
 enum identity_kind {
@@ -40,10 +40,10 @@ void identity_find(const struct identity_facts *facts, struct job_identity *id);
 int32_t identity_rank(struct str variables);
 /* The value of a variable; no pointer when it is not there. */
 struct str identity_variable(struct str variables, const char *name);
-/* A name of a job from what somebody called it: printable, without slashes, cut to its room. */
+/* A job name from any text: printable, without slashes, cut to its size. */
 void identity_clean_name(char *to, size_t size, struct str name);
-/* The same of a name that people chose, by which jobs are told apart: one that is cut ends with a number made of what was
- * there, so that two that begin alike stay two. No more than 128 bytes count, as many as recorders tell. */
+/* The same for a name that identifies a job: one that is cut ends with a hash of the
+ * whole, so two names that begin alike stay different. Only the first 128 bytes count, as in recorders. */
 void identity_job_name(char to[JOBS_NAME], struct str name);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "live/job_identity.h"
-#include "live/step_meter.h"
+#include "live/daemon/job_identity.h"
+#include "live/record/collector.h"
 
 #define CONTAINER "0::/docker/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n"
 #define OTHER "0::/docker/ffff456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n"
@@ -96,13 +96,20 @@ static void names_jobs_after_what_they_run(void **state)
 
 static void cleans_names(void **state)
 {
-	char name[8];
+	char name[8], longer[32];
 
 	(void)state;
 	identity_clean_name(name, sizeof(name), STR("  ../a\x01 "));
 	assert_string_equal(name, ".._a_");
 	identity_clean_name(name, sizeof(name), STR("äöüß"));
 	assert_string_equal(name, "äöü");
+	identity_clean_name(longer, sizeof(longer),
+			    STR("a\xe2\x80\xae"
+				"b\xe2\x81\xa6"
+				"c\xef\xbb\xbf"
+				"d\xc2\x9b"
+				"e"));
+	assert_string_equal(longer, "a_b_c_d_e");
 	identity_clean_name(name, sizeof(name), STR(""));
 	assert_string_equal(name, "job");
 }

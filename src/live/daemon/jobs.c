@@ -1,21 +1,126 @@
-/* jobs.c: see jobs.h. */
-#include "live/jobs.h"
+/*
+ * jobs.c: the client's side of the daemon's socket: where it is, connecting, asking, reading the answer, and
+ * finding a job by name. Used by the commands that name a job; the server's side is daemon_answer.c.
+ */
+#include "live/daemon/jobs.h"
 
+#include "base/clock.h"
 #include "base/str.h"
-#include "live/job_identity.h"
-#include "live/runtime_dir.h"
+#include "live/daemon/job_identity.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 60000 /* it may wait for a disk */
+#define ROOT_DIR "/run/opwatch"
+#define SOCKET_NAME "socket"
+
+/* ---- places ---- */
+
+/*
+ * Anyone can make folders below /tmp: they are used only when they belong to this user and are closed to others.
+ */
+
+void runtime_dir(char *to, size_t size)
+{
+	const char *base = getenv("XDG_RUNTIME_DIR");
+
+	if (geteuid() == 0)
+		snprintf(to, size, ROOT_DIR);
+	else if (base && base[0] == '/' && strlen(base) < 80)
+		snprintf(to, size, "%s/opwatch", base);
+	else
+		snprintf(to, size, "/tmp/opwatch-%u", (unsigned)geteuid());
+}
+
+/* Whether only that owner can have made the folder. */
+static bool is_ours(const char *path, uid_t owner)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == owner &&
+	       !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+bool runtime_socket(unsigned index, char *to, size_t size)
+{
+	const char *named = getenv("OPWATCH_SOCKET");
+	char folder[96];
+
+	if (named && *named) {
+		snprintf(to, size, "%s", named);
+		return index == 0;
+	}
+	switch (index) {
+	case 0:
+		runtime_dir(folder, sizeof(folder));
+		break;
+	case 1: /* a daemon that was started without XDG_RUNTIME_DIR */
+		snprintf(folder, sizeof(folder), "/tmp/opwatch-%u", (unsigned)geteuid());
+		break;
+	case 2:
+		snprintf(folder, sizeof(folder), ROOT_DIR);
+		break;
+	default:
+		return false;
+	}
+	to[0] = '\0';
+	if (is_ours(folder, index == 2 ? 0 : geteuid()))
+		snprintf(to, size, "%s/%s", folder, SOCKET_NAME);
+	return true;
+}
+
+void runtime_usual_socket(char *to, size_t size)
+{
+	const char *named = getenv("OPWATCH_SOCKET");
+	char folder[96];
+
+	runtime_dir(folder, sizeof(folder));
+	if (named && *named)
+		snprintf(to, size, "%s", named);
+	else
+		snprintf(to, size, "%s/%s", folder, SOCKET_NAME);
+}
+
+void runtime_data_dir(char *to, size_t size)
+{
+	if (geteuid() == 0)
+		snprintf(to, size, "/var/lib/opwatch");
+	else
+		snprintf(to, size, "/var/tmp/opwatch-%u", (unsigned)geteuid());
+}
+
+ow_status runtime_make_dir(const char *path, mode_t mode, struct ow_error *err)
+{
+	struct stat st;
+
+	if (mkdir(path, mode) == 0)
+		return OW_OK;
+	if (errno != EEXIST)
+		return error_errno(err, errno, "%s", path);
+	if (lstat(path, &st) != 0)
+		return error_errno(err, errno, "%s", path);
+	if (!S_ISDIR(st.st_mode))
+		return error_set(err, OW_E_PERMISSION, "%s: not a folder", path);
+	if (st.st_uid != geteuid())
+		return error_set(
+			err, OW_E_PERMISSION,
+			"%s: belongs to another user; choose another place with --dir and --socket",
+			path);
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return error_set(err, OW_E_PERMISSION,
+				 "%s: other users may write there; run chmod 700 on it, or choose "
+				 "another place",
+				 path);
+	return OW_OK;
+}
 
 /* ---- connecting ---- */
 
-static int dial(const char *path)
+static int connect_socket(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd, code;
@@ -35,45 +140,59 @@ static int dial(const char *path)
 	return fd;
 }
 
-static ow_status connect_to(const char *path, int *fd, struct error *err)
+static ow_status connect_to(const char *path, int *fd, struct ow_error *err)
 {
-	*fd = dial(path);
+	*fd = connect_socket(path);
 	if (*fd >= 0)
 		return OW_OK;
 	if (errno == ENOENT || errno == ECONNREFUSED)
 		return error_set(err, OW_E_NOT_FOUND,
-				 "no daemon serves %s: start one with 'opwatch daemon'", path);
+				 "no daemon listens at %s: start one with 'opwatch daemon'", path);
 	if (errno == EACCES || errno == EPERM)
-		return error_set(err, OW_E_PERMISSION, "%s: the daemon is another user's", path);
+		return error_set(err, OW_E_PERMISSION, "%s: the daemon belongs to another user",
+				 path);
+	if (errno == EAGAIN)
+		return error_set(err, OW_E_LIMIT,
+				 "the daemon at %s does not answer: its queue is full", path);
 	if (errno == EPROTOTYPE)
-		return error_set(err, OW_E_FORMAT, "%s: is no socket of an opwatch daemon", path);
+		return error_set(err, OW_E_FORMAT, "%s: not the socket of an opwatch daemon", path);
 	return error_errno(err, errno, "%s", path);
 }
 
-ow_status jobs_connect(const char *socket_path, int *fd, struct error *err)
+/* `asked`: the socket that answered, or refused. */
+static ow_status jobs_connect(const char *socket_path, int *fd, char asked[JOBS_SOCKET_PATH],
+			      struct ow_error *err)
 {
 	char path[JOBS_SOCKET_PATH];
-	struct error first = { 0 };
+	struct ow_error first = { 0 };
 
 	*fd = -1;
-	if (socket_path)
+	asked[0] = '\0';
+	if (socket_path) {
+		snprintf(asked, JOBS_SOCKET_PATH, "%s", socket_path);
 		return connect_to(socket_path, fd, err);
+	}
 	for (unsigned i = 0; runtime_socket(i, path, sizeof(path)); i++) {
-		struct error problem = { 0 };
+		struct ow_error problem = { 0 };
 
 		if (!path[0])
 			continue;
-		if (connect_to(path, fd, &problem) == OW_OK)
+		if (connect_to(path, fd, &problem) == OW_OK) {
+			memcpy(asked, path, sizeof(path));
 			return OW_OK;
-		if (problem.status != OW_E_NOT_FOUND && first.status == OW_OK)
+		}
+		if (problem.status != OW_E_NOT_FOUND && first.status == OW_OK) {
+			memcpy(asked, path, sizeof(path));
 			first = problem;
+		}
 	}
 	if (first.status != OW_OK) {
 		if (err)
 			*err = first;
 		return first.status;
 	}
-	return error_set(err, OW_E_NOT_FOUND, "no daemon runs: start one with 'opwatch daemon'");
+	return error_set(err, OW_E_NOT_FOUND,
+			 "no daemon is running: start one with 'opwatch daemon'");
 }
 
 /* ---- answers ---- */
@@ -104,8 +223,8 @@ static bool is_size(const struct jobs_head *head, size_t size)
 }
 
 /* OW_E_FORMAT: no row of this version. */
-static ow_status take(struct jobs *jobs, const struct jobs_head *head, const void *body,
-		      struct error *err)
+static ow_status add_answer(struct jobs *jobs, const struct jobs_head *head, const void *body,
+			    struct ow_error *err)
 {
 	bool good = true;
 
@@ -130,6 +249,11 @@ static ow_status take(struct jobs *jobs, const struct jobs_head *head, const voi
 			return OW_E_FORMAT;
 		good = ADD(jobs, kinetos, kineto_count, kineto_cap, body);
 		break;
+	case JOBS_SAY_ANOMALY:
+		if (!is_size(head, sizeof(*jobs->anomalies)))
+			return OW_E_FORMAT;
+		good = ADD(jobs, anomalies, anomaly_count, anomaly_cap, body);
+		break;
 	case JOBS_SAY_FAILED:
 		return error_set(err,
 				 head->status > OW_OK && head->status <= OW_E_INTERNAL
@@ -142,7 +266,8 @@ static ow_status take(struct jobs *jobs, const struct jobs_head *head, const voi
 	return good ? OW_OK : error_no_memory(err);
 }
 
-static ow_status receive(int fd, struct jobs_head *head, void *body, size_t room, struct error *err)
+static ow_status receive_answer(int fd, int64_t until_ns, struct jobs_head *head, void *body,
+				size_t room, struct ow_error *err)
 {
 	struct iovec parts[2] = { { head, sizeof(*head) }, { body, room } };
 	struct msghdr packet = { .msg_iov = parts, .msg_iovlen = 2 };
@@ -151,15 +276,17 @@ static ow_status receive(int fd, struct jobs_head *head, void *body, size_t room
 	int ready;
 
 	do
-		ready = poll(&wait, 1, PATIENCE_MS);
+		ready = poll(&wait, 1, (int)(MAX(until_ns - steady_ns(), 0) / 1000000));
 	while (ready < 0 && errno == EINTR);
 	if (ready == 0)
-		return error_set(err, OW_E_IO, "the daemon does not answer");
+		return error_set(err, OW_E_LIMIT, "the daemon does not answer");
 	n = ready < 0 ? -1 : recvmsg(fd, &packet, 0);
 	if (n < 0)
 		return error_errno(err, errno, "the daemon");
 	if (n == 0)
-		return error_set(err, OW_E_IO, "the daemon has ended, or does not know this user");
+		return error_set(err, OW_E_IO,
+				 "the daemon closed the connection: it has ended, or does not "
+				 "serve this user");
 	if (n < (ssize_t)sizeof(*head) ||
 	    memcmp(head->magic, JOBS_SAY_MAGIC, sizeof(head->magic)) != 0 ||
 	    head->size != (size_t)n - sizeof(*head) || head->version != JOBS_VERSION)
@@ -167,9 +294,10 @@ static ow_status receive(int fd, struct jobs_head *head, void *body, size_t room
 	return OW_OK;
 }
 
-static ow_status converse(struct jobs *jobs, int fd, const struct jobs_request *request,
-			  struct error *err)
+static ow_status exchange_packets(struct jobs *jobs, int fd, const struct jobs_request *request,
+				  int64_t patience_ns, struct ow_error *err)
 {
+	int64_t until = steady_ns() + patience_ns;
 	struct jobs_request message = *request;
 	struct jobs_head head = { 0 };
 	char body[1024];
@@ -179,32 +307,41 @@ static ow_status converse(struct jobs *jobs, int fd, const struct jobs_request *
 	if (send(fd, &message, sizeof(message), MSG_NOSIGNAL) != (ssize_t)sizeof(message))
 		return error_errno(err, errno, "the daemon");
 	do {
-		OW_TRY(receive(fd, &head, body, sizeof(body), err));
-		OW_TRY(take(jobs, &head, body, err));
+		OW_TRY(receive_answer(fd, until, &head, body, sizeof(body), err));
+		OW_TRY(add_answer(jobs, &head, body, err));
 	} while (head.kind != JOBS_SAY_END);
 	return OW_OK;
 }
 
-ow_status jobs_ask(struct jobs *jobs, struct mem *mem, const char *socket_path,
-		   const struct jobs_request *request, struct error *err)
+ow_status jobs_ask_within(struct jobs *jobs, struct mem *mem, const char *socket_path,
+			  const struct jobs_request *request, int64_t patience_ns,
+			  char asked[JOBS_SOCKET_PATH], struct ow_error *err)
 {
+	char path[JOBS_SOCKET_PATH];
 	ow_status status;
 	int fd;
 
 	*jobs = (struct jobs){ .mem = mem };
-	OW_TRY(jobs_connect(socket_path, &fd, err));
-	status = converse(jobs, fd, request, err);
+	OW_TRY(jobs_connect(socket_path, &fd, asked ? asked : path, err));
+	status = exchange_packets(jobs, fd, request, patience_ns, err);
 	close(fd);
 	if (status == OW_E_FORMAT)
 		error_set(err, OW_E_FORMAT,
-			  "the daemon is of another version: end it, and start that of this "
+			  "the daemon has another version: stop it, and start the one of this "
 			  "installation");
 	if (status != OW_OK)
 		jobs_release(jobs);
 	return status;
 }
 
-ow_status jobs_list(struct jobs *jobs, struct mem *mem, const char *socket_path, struct error *err)
+ow_status jobs_ask(struct jobs *jobs, struct mem *mem, const char *socket_path,
+		   const struct jobs_request *request, struct ow_error *err)
+{
+	return jobs_ask_within(jobs, mem, socket_path, request, JOBS_PATIENCE_NS, NULL, err);
+}
+
+ow_status jobs_list(struct jobs *jobs, struct mem *mem, const char *socket_path,
+		    struct ow_error *err)
 {
 	return jobs_ask(jobs, mem, socket_path, &(struct jobs_request){ .kind = JOBS_ASK_LIST },
 			err);
@@ -215,6 +352,7 @@ void jobs_release(struct jobs *jobs)
 	mem_free(jobs->mem, jobs->items, jobs->cap * sizeof(*jobs->items));
 	mem_free(jobs->mem, jobs->processes, jobs->process_cap * sizeof(*jobs->processes));
 	mem_free(jobs->mem, jobs->kinetos, jobs->kineto_cap * sizeof(*jobs->kinetos));
+	mem_free(jobs->mem, jobs->anomalies, jobs->anomaly_cap * sizeof(*jobs->anomalies));
 	*jobs = (struct jobs){ .mem = jobs->mem };
 }
 
@@ -230,7 +368,7 @@ static bool is_better(const struct job_info *job, const struct job_info *than)
 }
 
 ow_status jobs_find(const struct jobs *jobs, const char *name, const struct job_info **job,
-		    struct error *err)
+		    struct ow_error *err)
 {
 	char clean[JOBS_NAME]; /* as the daemon keeps it: not too long, no folders */
 	int64_t number;
@@ -247,8 +385,8 @@ ow_status jobs_find(const struct jobs *jobs, const char *name, const struct job_
 	if (*job)
 		return OW_OK;
 	if (!jobs->count)
-		return error_set(err, OW_E_NOT_FOUND, "no job is called '%s': the daemon has none",
-				 name);
+		return error_set(err, OW_E_NOT_FOUND,
+				 "no job is called '%s': the daemon has no jobs", name);
 	return error_set(err, OW_E_NOT_FOUND, "no job is called '%s'; see 'opwatch jobs'", name);
 }
 

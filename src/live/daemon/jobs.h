@@ -1,20 +1,22 @@
 /*
- * jobs.h: talking to the daemon of a host (live/daemon.h): which jobs it knows, where their rings on disk are, who their
- * processes are; and the few things that it can be asked for. Used by the commands that name a job; the daemon itself
- * uses the structs only.
+ * jobs.h: talks to the daemon of a host (live/daemon/daemon.h): which jobs it has, where their rings on disk are,
+ * which processes belong to them, and a few actions. Used by the commands that name a job; the daemon uses the
+ * structs.
  *
- * Everything goes over the socket that recorded processes use, too: packets of fixed structs. Both ends are on the
- * same machine; a version tells when they were not built from the same header. A user is told of own jobs, root of all.
+ * Requests go over the same socket as recorded processes: packets of fixed structs. Both ends are on the same
+ * machine; a version number detects ends that were built from different headers. Users see their own jobs, root
+ * sees all.
  *
- * The ring of a job is a folder of files, 000001.opw and on, each a recording that opens as any other (wire/live_file.h).
- * The last one grows; a new one is begun now and then, and the oldest ones go, so that all of them stay below a limit.
- * Whoever reads them opens first_file to last_file, and finds that the first may just have gone.
+ * The ring of a job is a folder of files, 000001.opw and on, each an ordinary recording (wire/own/opw.h).
+ * The last file grows. A new file is started now and then and the oldest are removed, to stay below a limit. A
+ * reader opens first_file to last_file and must expect that the first one has just been removed.
  */
 #ifndef LIVE_JOBS_H
 #define LIVE_JOBS_H
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "table/table.h"
 
 #include <sys/types.h>
 
@@ -44,11 +46,11 @@ struct job_info {
 	uint64_t steps;
 	int64_t step_ns; /* median of the last steps of the process that is furthest; 0: none seen */
 	uint64_t disk_bytes;
-	uint64_t saved_bytes;		/* of minutes that attention has saved beside the ring */
+	uint64_t saved_bytes;		/* of saved incidents beside the ring */
 	uint32_t first_file, last_file; /* of the ring; 0: none yet */
 	char name[JOBS_NAME];
 	char framework[JOBS_NAME];
-	char identity[JOBS_NAME * 2]; /* how it was told from others: "slurm 4711", "process 815" */
+	char identity[JOBS_NAME * 2]; /* how it was identified: "slurm 4711", "process 815" */
 	char folder[JOBS_PATH];	      /* of its ring */
 };
 
@@ -84,6 +86,18 @@ struct job_kineto {
 	char path[600]; /* of its trace */
 };
 
+/* A job that became slow or stood still, and what was saved of it. */
+struct job_anomaly {
+	uint32_t job;	 /* id */
+	uint32_t saved;	 /* the minute around it is in the file; else it will be */
+	int64_t time_ns; /* time of day when it was found */
+	uint64_t bytes;	 /* of the file */
+	char kind[8];	 /* slow or stall */
+	char name[JOBS_NAME];
+	char path[576];
+	char why[344]; /* sentences, one a line; empty: not known */
+};
+
 /* ---- on the wire ---- */
 
 enum jobs_ask {
@@ -93,6 +107,7 @@ enum jobs_ask {
 	JOBS_ASK_STOP,	 /* job: its processes take their hooks out; pid: only that one */
 	JOBS_ASK_KINETO, /* pid or 0 for all, path: of a folder, ns: how long. Without a path: what became of it */
 	JOBS_ASK_STACKS, /* job: its Python stacks go to its ring, hz (in pid) a second, for the next ns */
+	JOBS_ASK_ANOMALIES
 };
 
 struct jobs_request {
@@ -110,7 +125,8 @@ enum jobs_say {
 	JOBS_SAY_PROCESS,    /* struct job_process */
 	JOBS_SAY_KINETO,     /* struct job_kineto */
 	JOBS_SAY_FAILED,     /* a text */
-	JOBS_SAY_END	     /* last of an answer */
+	JOBS_SAY_END,	     /* last of an answer */
+	JOBS_SAY_ANOMALY     /* struct job_anomaly */
 };
 
 struct jobs_head {
@@ -121,12 +137,12 @@ struct jobs_head {
 };
 #define JOBS_PACKET (sizeof(struct jobs_head) + 1024)
 _Static_assert(sizeof(struct job_info) <= 1024 && sizeof(struct job_server) <= 1024 &&
-		       sizeof(struct job_kineto) <= 1024,
+		       sizeof(struct job_kineto) <= 1024 && sizeof(struct job_anomaly) <= 1024,
 	       "a packet");
 
 /* ---- asking ---- */
 
-/* All that an answer told. */
+/* A whole answer. */
 struct jobs {
 	struct mem *mem;
 	struct job_server server;
@@ -136,22 +152,47 @@ struct jobs {
 	size_t process_count, process_cap;
 	struct job_kineto *kinetos;
 	size_t kineto_count, kineto_cap;
+	struct job_anomaly *anomalies; /* the latest first */
+	size_t anomaly_count, anomaly_cap;
 };
 
-/* A socket that is connected to the daemon: that of the path, or else the user's, or else that of root. OW_E_NOT_FOUND
- * when nobody serves. */
-ow_status jobs_connect(const char *socket_path, int *fd, struct error *err);
-/* Asks, and reads the whole answer; waits a minute for each part of it. */
+#define JOBS_PATIENCE_NS ((int64_t)60000000000) /* it may wait for a disk */
+
+/* Asks the daemon at the path, or else the user's, or else that of root, and reads the whole answer. OW_E_NOT_FOUND when
+ * no daemon runs, OW_E_LIMIT when it has not answered within that time. `asked` (or NULL) receives the path of the socket,
+ * also on failure. */
+ow_status jobs_ask_within(struct jobs *jobs, struct mem *mem, const char *socket_path,
+			  const struct jobs_request *request, int64_t patience_ns,
+			  char asked[JOBS_SOCKET_PATH], struct ow_error *err);
+/* The same, within a minute. */
 ow_status jobs_ask(struct jobs *jobs, struct mem *mem, const char *socket_path,
-		   const struct jobs_request *request, struct error *err);
-ow_status jobs_list(struct jobs *jobs, struct mem *mem, const char *socket_path, struct error *err);
+		   const struct jobs_request *request, struct ow_error *err);
+ow_status jobs_list(struct jobs *jobs, struct mem *mem, const char *socket_path,
+		    struct ow_error *err);
 void jobs_release(struct jobs *jobs);
 
 /* By its name, or its number; of several that have a name the running one, or else the last one. */
 ow_status jobs_find(const struct jobs *jobs, const char *name, const struct job_info **job,
-		    struct error *err);
+		    struct ow_error *err);
+/* jobs_table.c: adds the columns, and one row per job. */
+ow_status jobs_fill_table(const struct jobs *jobs, struct table *r, struct ow_error *err);
+/* The same for anomalies. */
+ow_status jobs_fill_anomalies(const struct jobs *jobs, struct table *r, struct ow_error *err);
 /* The path of a file of its ring. */
 void job_file_path(const struct job_info *job, uint32_t number, char *path, size_t size);
 const char *job_state_name(uint32_t state);
+
+/* $XDG_RUNTIME_DIR/opwatch or, without that, /tmp/opwatch-UID; of root /run/opwatch. Nothing is made. */
+void runtime_dir(char *to, size_t size);
+/* The places where a client looks for a socket, one after the other: only that of $OPWATCH_SOCKET when that is set. False
+ * after the last; empty when there is nothing. */
+bool runtime_socket(unsigned index, char *to, size_t size);
+/* That of the user's daemon, or what $OPWATCH_SOCKET says, whether it is there or not. */
+void runtime_usual_socket(char *to, size_t size);
+/* Where rings go: /var/tmp/opwatch-UID, of root /var/lib/opwatch. */
+void runtime_data_dir(char *to, size_t size);
+
+/* Makes the folder unless it exists; then it must belong to this user, not be a link, and be writable only by its owner. */
+ow_status runtime_make_dir(const char *path, mode_t mode, struct ow_error *err);
 
 #endif

@@ -1,21 +1,20 @@
 /*
- * follow.h: reads a recording (wire/live_file.h) while it grows: each turn takes the segments that are new, keeps what
- * later ones need (processes, names, threads) and where the segments of the last minutes lie in the file. follow_cut
- * writes a part of that time as a recording of its own, into memory or a file: watch/ makes models of them, and what
- * people save is the same.
+ * follow.h: reads a recording (wire/own/opw.h) while it grows. Each turn reads the new segments, keeps what
+ * later ones need (processes, names, threads) and remembers where the segments of the last minutes lie. follow_cut
+ * writes a part of that time as a recording of its own, into memory or a file. src/watch makes models of these
+ * parts; `opwatch cut` and saved incidents are such parts, too.
  *
- * Records are not kept: they are read again from the file, which stays open. A file that is cut short, replaced or
- * removed harms nobody: what cannot be read is left out and counted, and a new file of that name is begun anew.
+ * Records are not kept: they are read again from the open file. A file may be cut short, replaced or removed at
+ * any time: what cannot be read is skipped and counted, and a new file of that name is read from its start.
  *
- * A folder is followed, too: the ring of a job that the daemon keeps (live/jobs.h), 000001.opw and on, one after the
- * other.
+ * A folder, the ring of a daemon's job (live/daemon/jobs.h), is followed file by file: 000001.opw and on.
  */
 #ifndef LIVE_FOLLOW_H
 #define LIVE_FOLLOW_H
 
 #include "base/map.h"
-#include "wire/live_file.h"
-#include "wire/opw.h"
+#include "live/daemon/jobs.h"
+#include "wire/own/opw.h"
 
 #include <sys/stat.h>
 
@@ -25,13 +24,13 @@
 struct follow_segment {
 	uint64_t offset, size;
 	uint32_t file;			/* its number */
-	uint32_t texts, frames, stacks; /* bytes of its follow_stacks that were told before it */
+	uint32_t texts, frames, stacks; /* bytes of its follow_stacks that were written before it */
 	int64_t first_ns, last_ns;	/* monotonic: of its slices; without any, of those before */
 	int64_t first_sample_ns, last_sample_ns; /* of its samples; first > last when it has none */
 	uint32_t records;
 };
 
-/* What samples are made of, by numbers: these begin at 1 in each file, and again when somebody samples anew. */
+/* What samples are made of, by numbers: these begin at 1 in each file, and again when sampling starts again. */
 struct follow_stacks {
 	uint64_t segment; /* since which they are these */
 	uint32_t file;
@@ -58,7 +57,7 @@ struct follow_drop {
 struct follow_ring {
 	uint32_t process, ring;
 	uint64_t next;
-	struct follow_drop *drops; /* one for each change; the last one tells how many in all */
+	struct follow_drop *drops; /* one for each change; the last one has the total */
 	size_t drop_count, drop_cap;
 	struct follow_mark threads[FOLLOW_THREADS], queues[FOLLOW_QUEUES];
 	uint32_t thread_count, queue_count; /* seen; the last ones are kept */
@@ -86,7 +85,7 @@ struct follow {
 	ino_t inode;
 	uint64_t at;	   /* what is before was read */
 	bool closed;	   /* its end was written: nothing comes any more, but to a folder */
-	bool removed;	   /* there is no such file any more; the open one is */
+	bool removed;	   /* the file was removed; it is still open */
 	bool caught_up;	   /* nothing more was there at the end of the last turn */
 	uint64_t damaged;  /* segments that were left out */
 	uint32_t restarts; /* how often the file was another one */
@@ -112,14 +111,14 @@ struct follow {
 
 #define FOLLOW_ALL INT64_MAX /* for keep_ns: nothing is forgotten; of a folder all files are read */
 
-/* Fails when there is no such file, or it is none of ours. Reads nothing yet. */
+/* Fails when the file does not exist or is not a recording. Reads nothing yet. */
 ow_status follow_open(struct follow *f, struct mem *mem, const char *path, int64_t keep_ns,
-		      struct error *err);
+		      struct ow_error *err);
 void follow_release(struct follow *f);
 
-/* Takes what is new, so much of it that it does not take long: caught_up tells whether there is more. Fails without
+/* Reads what is new, a limited amount at a time; caught_up is false when there is more. Fails without
  * memory only. */
-ow_status follow_turn(struct follow *f, struct error *err);
+ow_status follow_turn(struct follow *f, struct ow_error *err);
 
 /* Nothing comes any more. */
 static inline bool follow_has_ended(const struct follow *f)
@@ -150,9 +149,32 @@ struct follow_range {
 /* Writes that part as a recording. Segments that cannot be read any more are left out; fails when the output does, or
  * without memory. */
 ow_status follow_cut(struct follow *f, struct follow_range *range, const struct opw_out *out,
-		     const char *writer_name, struct error *err);
+		     const char *writer_name, struct ow_error *err);
 /* The same into memory: a whole file. */
 ow_status follow_cut_buf(struct follow *f, struct follow_range *range, struct buf *to,
-			 struct error *err);
+			 struct ow_error *err);
+
+/* The same into a file that only its owner can read. On failure an existing file stays as it was. */
+ow_status follow_save(struct follow *f, struct follow_range *range, const char *path,
+		      struct ow_error *err);
+
+struct cut_summary {
+	uint64_t records;
+	uint64_t samples;   /* stacks */
+	uint32_t processes; /* that have records or samples in it */
+	uint32_t files;	    /* of the ring that were read */
+	int64_t covers_ns;  /* from the first record to the last */
+};
+
+struct cut {
+	const struct job_info *job;
+	int64_t last_ns; /* this much, up to the last record that is there; 0: all */
+	int64_t from_ns; /* or what ended after this time of the monotonic clock; 0: not asked */
+	const char *out_path; /* made anew, for its owner only */
+};
+
+/* OW_E_EMPTY when nothing is there. */
+ow_status cut_ring(const struct cut *cut, struct mem *mem, struct cut_summary *summary,
+		   struct ow_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * cut_test.c: the recent past out of a ring: several files, records that were written twice, files that have gone, that are
- * cut short or no files at all, without memory; and which files of a ring go when it is full.
+ * follow_cut_test.c: unit test of the parts of follow.c: the recent past out of a ring of several files, with records that were written twice,
+ * files that were removed, cut short or damaged, and failing allocations; and which files of a ring are removed when it is full.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "api/api_int.h"
-#include "live/cut.h"
-#include "live/disk_ring.h"
+#include "live/follow/follow.h"
+#include "live/daemon/daemon_job.h"
 #include "support/live_file.h"
 #include "support/profile_view.h"
 
@@ -87,12 +87,9 @@ static void write_ring(void)
 	live_writer_close(&w);
 }
 
-static ow_status cut(int64_t last_ms, struct cut_summary *summary, struct error *err)
+static ow_status cut(int64_t last_ms, struct cut_summary *summary, struct ow_error *err)
 {
-	struct cut c = { .job = &job,
-			 .last_ns = last_ms * (int64_t)LIVE_MS,
-			 .out_path = out,
-			 .save = api_save_cut };
+	struct cut c = { .job = &job, .last_ns = last_ms * (int64_t)LIVE_MS, .out_path = out };
 	struct mem mem;
 	ow_status status;
 
@@ -121,7 +118,7 @@ static int64_t events_in(const char *path, int64_t *tid)
 static void cuts_all_or_the_last(void **state)
 {
 	struct cut_summary summary;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	int64_t tid = 0;
 
 	(void)state;
@@ -160,7 +157,7 @@ static int64_t self_of(const char *function)
 static void stacks_of_several_files(void **state)
 {
 	struct cut_summary summary;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	(void)state;
 	write_ring();
@@ -177,7 +174,7 @@ static void stacks_of_several_files(void **state)
 static void lives_with_files_that_have_gone(void **state)
 {
 	struct cut_summary summary;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	int64_t tid = 0;
 	struct stat st;
 
@@ -253,7 +250,7 @@ static void survives_failing_allocations(void **state)
 	write_ring();
 	for (uint64_t n = 1; status == OW_E_NO_MEMORY; n++) {
 		struct cut_summary summary;
-		struct error err = { 0 };
+		struct ow_error err = { 0 };
 
 		put_old();
 		mem_fail_after(n, true);
@@ -279,7 +276,7 @@ static void make_file(const char *path, off_t size)
 static void drops_the_oldest(void **state)
 {
 	struct disk_ring ring;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	char path[JOBS_PATH + 32];
 	struct mem mem;
 

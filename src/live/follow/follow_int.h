@@ -1,9 +1,10 @@
-/* follow_int.h: between follow.c (the file), follow_take.c (what segments say) and follow_cut.c (parts of it). */
+/*
+ * follow_int.h: shared by follow.c (files, segments, parts) and follow_state.c (what segments say). Others include follow.h.
+ */
 #ifndef LIVE_FOLLOW_INT_H
 #define LIVE_FOLLOW_INT_H
 
-#include "live/follow.h"
-#include "live/live_blocks.h"
+#include "live/follow/follow.h"
 
 /* Reads a segment, of which the file and the place are set, into a buffer. False without memory; what cannot be read any
  * more is empty. */
@@ -16,12 +17,12 @@ bool follow_take(struct follow *f, struct follow_segment *segment,
 void follow_trim(struct follow *f);
 /* Forgets all. */
 void follow_forget(struct follow *f);
-/* The first files are no longer needed. */
+/* Closes the first files, which are no longer needed. */
 void follow_close_files(struct follow *f, size_t count);
 
 /* NULL when it is not known. */
 struct follow_process *follow_process(const struct follow *f, uint32_t number);
-/* What samples of a segment are made of; NULL when nothing was told. */
+/* What samples of a segment are made of; NULL when there is nothing. */
 const struct follow_stacks *follow_stacks_of(const struct follow *f, size_t segment);
 /* Whether it is something that was done, and when that ended. */
 bool follow_slice_end(const struct ring_record *r, int64_t *end_ns);

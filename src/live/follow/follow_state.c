@@ -1,5 +1,11 @@
-/* follow_take.c: what the blocks of a segment tell, kept for later ones; see follow.h. The file is follow.c's. */
-#include "live/follow_int.h"
+/*
+ * follow_state.c: keeps what the blocks of a segment say about later ones: processes, texts, threads and queues of
+ * rings, dropped records, stacks; and forgets what is too old. Called by follow.c for each new segment;
+ * follow.c reads the result. It opens no files.
+ */
+#include "live/follow/follow_int.h"
+
+#include "base/vec.h"
 
 #define TEXTS_MAX ((size_t)4 << 20) /* of one process */
 #define STACKS_MAX ((size_t)64 << 20)
@@ -25,15 +31,13 @@ struct follow_process *follow_process(const struct follow *f, uint32_t number)
 static bool take_process(struct follow *f, const struct live_process *row)
 {
 	struct follow_process *known = follow_process(f, row->number);
-	void *list = f->processes;
 
 	if (known)
 		known->ended = false; /* it had lost its connection, and comes again */
 	if (!row->number || known || f->process_count >= PROCESSES_MAX)
 		return true;
-	if (!mem_grow(f->mem, &list, &f->process_cap, f->process_count + 1, sizeof(*f->processes)))
+	if (!vec_reserve(f->mem, f->processes, f->process_cap, f->process_count + 1))
 		return false;
-	f->processes = list;
 	f->processes[f->process_count] = (struct follow_process){ .row = *row,
 								  .segment = this_segment(f),
 								  .last_ns = INT64_MIN };
@@ -42,7 +46,7 @@ static bool take_process(struct follow *f, const struct live_process *row)
 	return true;
 }
 
-/* Notes are told apart by what they say, all others by their numbers: what was said last holds. */
+/* Notes are identified by their text, all others by their numbers; the last one holds. */
 static uint64_t text_hash(const struct live_text *head, struct str text)
 {
 	return map_hash_u64((uint64_t)head->kind << 32 | head->number,
@@ -56,21 +60,21 @@ static struct str text_at(const struct follow_process *p, uint32_t value, struct
 	return live_text_next(&rest, head, &text) ? text : (struct str){ "", 0 };
 }
 
-/* Each file of a ring tells all again. */
+/* Each file of a ring repeats them all. */
 static bool is_told(const struct follow_process *p, const struct live_text *head, struct str text)
 {
 	uint32_t last = 0;
-	struct live_text told;
+	struct live_text kept;
 
 	for (struct map_iter it = map_find(&p->text_map, text_hash(head, text)); it.value;
 	     it = map_next(&p->text_map, it)) {
-		struct str other = text_at(p, it.value, &told);
+		struct str other = text_at(p, it.value, &kept);
 
-		if (told.kind == head->kind && told.number == head->number &&
+		if (kept.kind == head->kind && kept.number == head->number &&
 		    (head->kind != LIVE_NOTE || str_eq(other, text)))
 			last = MAX(last, it.value);
 	}
-	return last && str_eq(text_at(p, last, &told), text);
+	return last && str_eq(text_at(p, last, &kept), text);
 }
 
 static bool take_text(struct follow *f, const struct live_text *head, struct str text)
@@ -115,13 +119,11 @@ static struct follow_stacks *stacks_now(struct follow *f, uint32_t file,
 	bool anew = first_number(blocks[LIVE_BLOCK_FRAME]) == 1 ||
 		    first_number(blocks[LIVE_BLOCK_STACK]) == 1;
 	struct follow_stacks *last = f->stacks_count ? &f->stacks[f->stacks_count - 1] : NULL;
-	void *list = f->stacks;
 
 	if (last && last->file == file && !(anew && last->stacks.len))
 		return last;
-	if (!mem_grow(f->mem, &list, &f->stacks_cap, f->stacks_count + 1, sizeof(*f->stacks)))
+	if (!vec_reserve(f->mem, f->stacks, f->stacks_cap, f->stacks_count + 1))
 		return NULL;
-	f->stacks = list;
 	last = &f->stacks[f->stacks_count++];
 	*last = (struct follow_stacks){ .segment = this_segment(f), .file = file };
 	buf_init(&last->texts, f->mem);
@@ -229,18 +231,15 @@ struct str follow_text(const struct follow_process *p, enum live_text_kind kind)
 /* Made when it is not there; NULL without memory. */
 static struct follow_ring *ring_of(struct follow *f, uint32_t process, uint32_t ring, bool *good)
 {
-	void *list = f->rings;
-
 	for (size_t i = 0; i < f->ring_count; i++)
 		if (f->rings[i].process == process && f->rings[i].ring == ring)
 			return &f->rings[i];
 	if (f->ring_count >= RINGS_MAX)
 		return NULL;
-	if (!mem_grow(f->mem, &list, &f->ring_cap, f->ring_count + 1, sizeof(*f->rings))) {
+	if (!vec_reserve(f->mem, f->rings, f->ring_cap, f->ring_count + 1)) {
 		*good = false;
 		return NULL;
 	}
-	f->rings = list;
 	f->rings[f->ring_count] = (struct follow_ring){ .process = process, .ring = ring };
 	return &f->rings[f->ring_count++];
 }
@@ -290,15 +289,13 @@ bool follow_slice_end(const struct ring_record *r, int64_t *end_ns)
 /* False without memory. */
 static bool take_drops(struct follow *f, struct follow_ring *ring, const struct live_run *run)
 {
-	void *list = ring->drops;
 	size_t count = ring->drop_count;
 
 	if (run->dropped <= (count ? ring->drops[count - 1].dropped : 0))
 		return true;
 	if (!count || ring->drops[count - 1].segment != this_segment(f)) {
-		if (!mem_grow(f->mem, &list, &ring->drop_cap, count + 1, sizeof(*ring->drops)))
+		if (!vec_reserve(f->mem, ring->drops, ring->drop_cap, count + 1))
 			return false;
-		ring->drops = list;
 		ring->drop_count = ++count;
 	}
 	ring->drops[count - 1] =
@@ -427,13 +424,11 @@ bool follow_take(struct follow *f, struct follow_segment *segment,
 		 const struct str blocks[LIVE_BLOCKS])
 {
 	struct str session = blocks[LIVE_BLOCK_SESSION];
-	void *list = f->segments;
 
 	segment->first_ns = segment->first_sample_ns = INT64_MAX;
 	segment->last_ns = segment->last_sample_ns = INT64_MIN;
-	if (!mem_grow(f->mem, &list, &f->segment_cap, f->segment_count + 1, sizeof(*f->segments)))
+	if (!vec_reserve(f->mem, f->segments, f->segment_cap, f->segment_count + 1))
 		return false;
-	f->segments = list;
 	if (session.len >= sizeof(f->session) && !f->has_session) {
 		memcpy(&f->session, session.ptr, sizeof(f->session));
 		f->session.host[sizeof(f->session.host) - 1] = '\0';

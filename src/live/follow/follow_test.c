@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "import/importer.h"
-#include "live/follow.h"
+#include "live/follow/follow.h"
 #include "support/live_file.h"
 #include "support/profile_view.h"
 
@@ -46,7 +46,7 @@ static int remove_folder(void **state)
 struct followed {
 	struct mem mem;
 	struct follow follow;
-	struct error err;
+	struct ow_error err;
 };
 
 static void open_follow(struct followed *f, const char *name)
@@ -537,7 +537,7 @@ static void damage_that_comes_later_is_left_out(void **state)
 
 static void only_recordings_are_followed(void **state)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct follow f;
 	struct mem mem;
 	FILE *file;
@@ -616,7 +616,7 @@ static void fails_without_memory(void **state)
 	live_writer_close(&w);
 	for (uint64_t n = 1; !done && n < 1000; n++) {
 		struct follow_range range = all_of();
-		struct error err = { 0 };
+		struct ow_error err = { 0 };
 		struct follow f;
 		struct buf file;
 		struct mem mem;

@@ -1,12 +1,15 @@
-/* native_rows.c: see native_rows.h. */
-#include "live/native_rows.h"
+/*
+ * native_rows.c: native stacks of running processes as rows of the model, for `opwatch stacks --native`. Merges a
+ * native stack with the Python stack that was read at the same time, names addresses, and follows processes that
+ * start and end. Sampling and unwinding are in native_stacks.c.
+ */
+#include "live/native/native_rows.h"
 
 #include "base/clock.h"
-#include "base/demangle.h"
+#include "base/demangle/demangle.h"
 #include "base/map.h"
-#include "live/mixed_stack.h"
-#include "live/proc.h"
-#include "live/processes.h"
+#include "base/vec.h"
+#include "live/proc/proc.h"
 
 #include <time.h>
 
@@ -14,6 +17,41 @@
 #define MAX_FDS 256
 #define MAX_PYTHON 512
 #define MAX_AGE_NS 1000000 /* of a sample, for its thread to be where it was */
+
+/* ---- merging native and Python stacks ---- */
+
+static size_t count_true(const bool *flags, size_t n)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += flags[i];
+	return sum;
+}
+
+size_t mixed_stack_join(const struct mixed_input *in, struct mixed_frame *out)
+{
+	size_t loops = count_true(in->is_loop, in->native_count);
+	size_t calls = count_true(in->was_called, in->python_count), python = 0, used = 0;
+
+	if (!loops || loops > calls || (loops < calls && in->native_is_whole))
+		return 0;
+	for (size_t i = 0; i < in->native_count; i++) {
+		if (!in->is_loop[i]) {
+			out[used++] = (struct mixed_frame){ false, (uint32_t)i };
+			continue;
+		}
+		/* all that this call of the loop runs */
+		while (python < in->python_count) {
+			out[used++] = (struct mixed_frame){ true, (uint32_t)python };
+			if (in->was_called[python++])
+				break;
+		}
+	}
+	while (python < in->python_count) /* beyond what is known of the native stack */
+		out[used++] = (struct mixed_frame){ true, (uint32_t)python++ };
+	return used;
+}
 
 /* An address that was named. */
 struct named_pc {
@@ -34,6 +72,8 @@ struct native_process {
 	size_t count, cap;
 	bool no_memory;
 };
+
+/* ---- processes ---- */
 
 void native_rows_init(struct native_rows *rows, struct builder *b, const struct sampler *sampler,
 		      uint32_t hz, int64_t to_wall_ns)
@@ -76,18 +116,16 @@ static void read_name(struct native_process *p)
 		memcpy(p->name, stat.name, sizeof(p->name));
 }
 
-ow_status native_rows_add(struct native_rows *rows, pid_t pid, struct error *err)
+ow_status native_rows_add(struct native_rows *rows, pid_t pid, struct ow_error *err)
 {
 	struct mem *mem = rows->b->m->mem;
 	struct native_process *p = mem_zalloc(mem, sizeof(*p));
-	void *items = rows->items;
 	ow_status status;
 
-	if (!p || !mem_grow(mem, &items, &rows->cap, rows->count + 1, sizeof(p))) {
+	if (!p || !vec_reserve(mem, rows->items, rows->cap, rows->count + 1)) {
 		mem_free(mem, p, p ? sizeof(*p) : 0);
 		return error_no_memory(err);
 	}
-	rows->items = items;
 	p->rows = rows;
 	p->pid = pid;
 	p->events.mem = mem;
@@ -145,18 +183,16 @@ static struct named_pc make_frame(struct native_process *p, uint64_t pc)
 static struct named_pc frame_at(struct native_process *p, uint64_t pc)
 {
 	uint64_t hash = map_hash_u64(pc, 0);
-	void *pcs = p->pcs;
 	struct named_pc named;
 
 	for (struct map_iter it = map_find(&p->map, hash); it.value; it = map_next(&p->map, it))
 		if (p->pcs[it.value].pc == pc)
 			return p->pcs[it.value];
 	named = make_frame(p, pc);
-	if (!mem_grow(p->rows->b->m->mem, &pcs, &p->cap, p->count + 2, sizeof(*p->pcs))) {
+	if (!vec_reserve(p->rows->b->m->mem, p->pcs, p->cap, p->count + 2)) {
 		p->no_memory = true;
 		return named;
 	}
-	p->pcs = pcs;
 	if (map_add(&p->map, hash, (uint32_t)p->count + 1))
 		p->pcs[++p->count] = named;
 	else
@@ -164,7 +200,7 @@ static struct named_pc frame_at(struct native_process *p, uint64_t pc)
 	return named;
 }
 
-/* Named as sample_rows.c does: the same thread has the same track. */
+/* Named as sampler.c does: the same thread has the same track. */
 static track_id track_of(struct native_process *p, pid_t tid)
 {
 	struct builder *b = p->rows->b;
@@ -201,7 +237,8 @@ struct both {
 };
 
 /* Joins them; how many frames there are, 0 when they do not belong together. */
-static size_t join(const struct both *both, struct mixed_frame out[NATIVE_DEPTH + MAX_PYTHON])
+static size_t join_stacks(const struct both *both,
+			  struct mixed_frame out[NATIVE_DEPTH + MAX_PYTHON])
 {
 	bool is_loop[NATIVE_DEPTH], was_called[MAX_PYTHON];
 	struct mixed_input in = { .is_loop = is_loop,
@@ -235,7 +272,7 @@ static stack_id add_python(struct builder *b, stack_id stack, const struct py_fr
 static stack_id make_stack(struct native_rows *rows, const struct both *both)
 {
 	struct mixed_frame frames[NATIVE_DEPTH + MAX_PYTHON];
-	size_t count = both->python ? join(both, frames) : 0;
+	size_t count = both->python ? join_stacks(both, frames) : 0;
 	stack_id stack = { 0 };
 
 	rows->joined += count > 0;
@@ -261,7 +298,7 @@ static const struct py_thread *look_at_python(const struct native_process *p,
 	return py_process_glance(python, sample->tid, now + p->rows->to_wall_ns);
 }
 
-static void take(void *arg, const struct native_sample *sample)
+static void add_sample_row(void *arg, const struct native_sample *sample)
 {
 	struct native_process *p = arg;
 	struct builder *b = p->rows->b;
@@ -313,7 +350,7 @@ bool native_rows_wait(struct native_rows *rows, int64_t until_ns)
 {
 	bool ended = true;
 
-	while (ended) { /* threads: each is told once */
+	while (ended) { /* threads: each is reported once */
 		int64_t ns = until_ns - steady_ns();
 		struct timespec wait = { ns / 1000000000, ns % 1000000000 };
 
@@ -336,13 +373,13 @@ static bool is_sampled(const struct native_rows *rows, pid_t pid)
 }
 
 /* False without memory. What may not be sampled is not asked for again. */
-static bool follow(struct native_rows *rows)
+static bool add_new_processes(struct native_rows *rows)
 {
 	struct pid_list pids = { .mem = rows->b->m->mem };
 	bool good = sampler_pids(rows->sampler, &pids);
 
 	for (size_t i = 0; good && i < pids.count; i++) {
-		struct error why = { 0 };
+		struct ow_error why = { 0 };
 		ow_status status = is_sampled(rows, pids.items[i])
 					   ? OW_OK
 					   : native_rows_add(rows, pids.items[i], &why);
@@ -358,7 +395,7 @@ static bool follow(struct native_rows *rows)
 /* Its addresses mean something else now. */
 static bool begin_program(struct native_rows *rows, struct native_process *p)
 {
-	struct error why;
+	struct ow_error why;
 
 	native_unwind_free(p->unwind);
 	map_release(&p->map);
@@ -368,12 +405,12 @@ static bool begin_program(struct native_rows *rows, struct native_process *p)
 	return native_unwind_new(&p->unwind, rows->b->m->mem, p->pid, &why) == OW_OK;
 }
 
-static bool look_at(struct native_rows *rows, size_t index)
+static bool check_process(struct native_rows *rows, size_t index)
 {
 	struct native_process *p = rows->items[index];
 	bool other_program = p->events.other_program;
 
-	if (!native_events_look(&p->events))
+	if (!native_events_refresh(&p->events))
 		return false;
 	if (other_program && !begin_program(rows, p))
 		return false;
@@ -401,13 +438,13 @@ bool native_rows_read(struct native_rows *rows)
 	for (size_t i = rows->count; i-- > 0;) {
 		struct native_process *p = rows->items[i];
 
-		native_events_read(&p->events, take, p);
+		native_events_read(&p->events, add_sample_row, p);
 		good &= !p->no_memory;
 		if (look || p->events.other_program)
-			good &= look_at(rows, i);
+			good &= check_process(rows, i);
 	}
 	if (!look)
 		return good;
 	rows->looked_ns = now;
-	return follow(rows) && good;
+	return add_new_processes(rows) && good;
 }

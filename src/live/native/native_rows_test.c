@@ -1,10 +1,12 @@
-/* mixed_stack_test.c: native and Python stacks that belong together, and that do not. */
+/*
+ * native_rows_test.c: unit test of native_rows.c: native and Python stacks that belong together, and that do not.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "live/mixed_stack.h"
+#include "live/native/native_rows.h"
 
 #include <string.h>
 

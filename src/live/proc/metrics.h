@@ -1,14 +1,49 @@
 /*
- * metrics.h: how much of the machine is used: by the host as a whole, by a job (a set of processes), by NVIDIA devices.
- * Sums only grow, also when processes of a job end. A few small files of /proc are read each time: some microseconds per
- * process.
+ * metrics.h: how much of the machine is used by the host, by a job (a set of processes) and by NVIDIA devices.
+ * Sums only grow, even when processes of a job end. Each reading costs a few small files of /proc: some
+ * microseconds per process.
+ *
+ * NVML is the library of NVIDIA's driver; it is opened when it is there. That part follows NVML's documentation
+ * and was never run with a device.
  */
 #ifndef LIVE_METRICS_H
 #define LIVE_METRICS_H
 
+#include "base/base.h"
 #include "base/buf.h"
-#include "live/nvml.h"
-#include "live/processes.h"
+#include "live/proc/proc.h"
+#include "model/builder.h"
+
+#define HOST_METRIC(id, ...)
+#define JOB_METRIC(id, ...)
+#define GPU_METRIC(id, ...) GPU_##id,
+enum gpu_metric {
+#include "live/proc/metrics.def"
+	GPU_METRICS
+};
+#undef HOST_METRIC
+#undef JOB_METRIC
+#undef GPU_METRIC
+
+#define NVML_DEVICES 64
+
+struct nvml_device {
+	void *handle;
+	char name[96];
+	uint64_t values[GPU_METRICS];
+	bool known[GPU_METRICS];
+};
+
+struct nvml {
+	void *library;
+	struct nvml_device devices[NVML_DEVICES];
+	uint32_t count;
+};
+
+/* False when there is no library or no device; `name` is NULL for the usual one. */
+bool nvml_open(struct nvml *nvml, const char *name);
+void nvml_read(struct nvml *nvml);
+void nvml_close(struct nvml *nvml);
 
 enum metric_kind { METRIC_SUM, METRIC_LEVEL };
 
@@ -16,7 +51,7 @@ enum metric_kind { METRIC_SUM, METRIC_LEVEL };
 #define JOB_METRIC(id, ...)
 #define GPU_METRIC(id, ...)
 enum host_metric {
-#include "live/metrics.def"
+#include "live/proc/metrics.def"
 	HOST_METRICS
 };
 #undef HOST_METRIC
@@ -24,22 +59,22 @@ enum host_metric {
 #define HOST_METRIC(id, ...)
 #define JOB_METRIC(id, ...) JOB_##id,
 enum job_metric {
-#include "live/metrics.def"
+#include "live/proc/metrics.def"
 	JOB_METRICS
 };
 #undef HOST_METRIC
 #undef JOB_METRIC
 #undef GPU_METRIC
 
-struct metric_info {
+struct meter_info {
 	const char *counter, *series;
 	enum metric_kind kind;
 	double scale;
 	const char *family, *label, *help;
 };
-extern const struct metric_info host_metric_info[HOST_METRICS];
-extern const struct metric_info job_metric_info[JOB_METRICS];
-extern const struct metric_info gpu_metric_info[GPU_METRICS];
+extern const struct meter_info host_metric_info[HOST_METRICS];
+extern const struct meter_info job_metric_info[JOB_METRICS];
+extern const struct meter_info gpu_metric_info[GPU_METRICS];
 
 struct host_meter {
 	uint64_t values[HOST_METRICS];
@@ -53,7 +88,7 @@ struct job_meter {
 	size_t count, cap;
 	bool begun;
 	uint64_t values[JOB_METRICS];
-	/* Of processes that have ended: the system adds what they read and wrote to whoever waits for them. */
+	/* Of processes that have ended: the system adds what they read and wrote to the process that waits for them. */
 	uint64_t inherited[JOB_METRICS];
 	unsigned inherited_age; /* calls since then: not everybody is waited for */
 };
@@ -77,5 +112,22 @@ struct job_counts {
 void metrics_text(struct buf *to, const struct host_meter *host, const struct job_text *jobs,
 		  size_t job_count, const struct nvml *nvml);
 #define METRICS_CONTENT_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+struct metric_rows {
+	struct builder *b;
+	struct host_meter host, host_before;
+	struct job_meter job;
+	uint64_t job_before[JOB_METRICS];
+	struct nvml nvml;
+	bool has_nvml;
+	track_id host_track, job_track;
+	int64_t last_ns; /* of the reading before; INT64_MIN when there is none */
+};
+
+/* `name` is the process that counters of the job are shown with. */
+void metric_rows_init(struct metric_rows *rows, struct builder *b, const char *name, pid_t pid);
+void metric_rows_release(struct metric_rows *rows);
+/* Reads everything, for the processes that the job has now. False without memory; rows are the builder's to fail. */
+bool metric_rows_read(struct metric_rows *rows, const pid_t *pids, size_t count, int64_t now_ns);
 
 #endif

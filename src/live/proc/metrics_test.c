@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "live/metric_rows.h"
+#include "live/proc/metrics.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -152,7 +152,7 @@ static void text(void **state)
 
 /* ---- rows ---- */
 
-static ow_status fill(struct mem *mem, struct error *err)
+static ow_status fill(struct mem *mem, struct ow_error *err)
 {
 	struct model *m = model_new(mem, err);
 	const pid_t self = getpid();
@@ -181,7 +181,7 @@ static ow_status fill(struct mem *mem, struct error *err)
 static void rows_and_failing_memory(void **state)
 {
 	ow_status status = OW_E_NO_MEMORY;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct nvml nvml;
 	struct mem mem;
 

@@ -1,13 +1,22 @@
-/* processes.c: see processes.h. */
-#include "live/processes.h"
+/*
+ * proc.c: everything that opwatch reads about other processes: files below /proc, and their memory
+ * (process_vm_readv). Used by all of src/live. A process may end at any time, so every call may fail; nothing is
+ * written and nothing is stopped.
+ */
+#include "live/proc/proc.h"
+
+#include "base/input.h"
+#include "base/vec.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define MAX_FILE ((size_t)64 << 20)
+#define DESCRIPTORS_LOOKED_AT 256 /* a second */
 
 static ssize_t read_some(int fd, char *to, size_t len)
 {
@@ -19,9 +28,8 @@ static ssize_t read_some(int fd, char *to, size_t len)
 	return got;
 }
 
-bool proc_read_file(struct buf *to, const char *path)
+static bool read_whole(struct buf *to, int fd)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t got = -1;
 
 	if (fd < 0)
@@ -34,6 +42,16 @@ bool proc_read_file(struct buf *to, const char *path)
 	}
 	close(fd);
 	return got >= 0 && !to->failed;
+}
+
+bool proc_read_file(struct buf *to, const char *path)
+{
+	return read_whole(to, open(path, O_RDONLY | O_CLOEXEC));
+}
+
+bool proc_read_job_file(struct buf *to, const char *path)
+{
+	return read_whole(to, open_regular_file(path));
 }
 
 size_t proc_read_text(const char *path, char *to, size_t size)
@@ -125,14 +143,14 @@ int64_t proc_status_number(pid_t pid, const char *name)
 	return -1;
 }
 
-ow_status proc_check_first(pid_t pid, struct error *err)
+ow_status proc_check_first(pid_t pid, struct ow_error *err)
 {
 	int64_t process = proc_status_number(pid, "Tgid:");
 
 	if (process <= 0 || process == pid)
 		return OW_OK;
 	return error_set(err, OW_E_NOT_FOUND,
-			 "%d is no process, but a thread of process %" PRId64 ": give that number",
+			 "%d is not a process but a thread of process %" PRId64 ": use that number",
 			 (int)pid, process);
 }
 
@@ -146,13 +164,7 @@ void pid_list_release(struct pid_list *list)
 
 bool pid_list_add(struct pid_list *list, pid_t pid)
 {
-	void *items = list->items;
-
-	if (!mem_grow(list->mem, &items, &list->cap, list->count + 1, sizeof(*list->items)))
-		return false;
-	list->items = items;
-	list->items[list->count++] = pid;
-	return true;
+	return vec_push(list->mem, list->items, list->count, list->cap, pid);
 }
 
 bool pid_list_has(const struct pid_list *list, pid_t pid)
@@ -226,26 +238,30 @@ bool proc_descendants(pid_t pid, struct pid_list *list)
 
 static bool parse_map(struct str line, struct proc_map *map)
 {
-	static const char deleted[] = " (deleted)";
 	char head[128], *at = head;
-	size_t slash = str_find_char(line, '/');
+	size_t len = MIN(line.len, sizeof(head) - 1), path = 0;
 
-	if (slash == STR_NONE || slash >= sizeof(head))
-		return false;
-	memcpy(head, line.ptr, slash);
-	head[slash] = 0;
+	memcpy(head, line.ptr, len);
+	head[len] = 0;
 	map->start = strtoull(at, &at, 16);
 	if (*at++ != '-')
 		return false;
 	map->end = strtoull(at, &at, 16);
+	map->executable = strlen(at) > 3 && at[3] == 'x';
 	at = *at ? strchr(at + 1, ' ') : NULL; /* behind the permissions */
 	if (!at)
 		return false;
 	map->offset = strtoull(at, &at, 16);
-	map->path = str_skip(line, slash);
+	for (int field = 0; field < 5; field++) { /* range, permissions, offset, device, inode */
+		while (path < line.len && line.ptr[path] != ' ')
+			path++;
+		while (path < line.len && line.ptr[path] == ' ')
+			path++;
+	}
+	map->path = str_skip(line, path);
 	map->deleted = str_ends(map->path, STR(" (deleted)"));
 	if (map->deleted)
-		map->path.len -= sizeof(deleted) - 1;
+		map->path.len -= STR(" (deleted)").len;
 	return true;
 }
 
@@ -257,4 +273,147 @@ bool proc_next_map(struct str *rest, struct proc_map *map)
 		if (parse_map(line, map))
 			return true;
 	return false;
+}
+
+bool proc_next_file_map(struct str *rest, struct proc_map *map)
+{
+	while (proc_next_map(rest, map))
+		if (map->path.len && map->path.ptr[0] == '/')
+			return true;
+	return false;
+}
+
+/* ---- other files of a process ---- */
+
+static ssize_t read_path(const char *path, char *to, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len = 0, n;
+
+	if (fd < 0)
+		return -1;
+	while ((size_t)len < size - 1 && (n = read(fd, to + len, size - 1 - (size_t)len)) > 0)
+		len += n;
+	close(fd);
+	to[len] = '\0';
+	return len;
+}
+
+ssize_t proc_read(pid_t pid, const char *what, char *to, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, what);
+	return read_path(path, to, size);
+}
+
+static bool find_number(const char *text, const char *key, uint64_t *value)
+{
+	const char *at = strstr(text, key);
+
+	if (!at)
+		return false;
+	*value = strtoull(at + strlen(key), NULL, 10);
+	return true;
+}
+
+bool proc_schedule(pid_t pid, pid_t tid, uint64_t *running_ns, uint64_t *waiting_ns)
+{
+	char path[64], text[96], *end;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
+	if (!proc_read_text(path, text, sizeof(text)))
+		return false;
+	*running_ns = strtoull(text, &end, 10);
+	*waiting_ns = strtoull(end, &end, 10);
+	return *end == ' ';
+}
+
+bool proc_read_io(pid_t pid, struct proc_io *io)
+{
+	char text[512];
+
+	return proc_read(pid, "io", text, sizeof(text)) > 0 &&
+	       find_number(text, "syscr: ", &io->read_calls) &&
+	       find_number(text, "rchar: ", &io->read_bytes) &&
+	       find_number(text, "\nread_bytes: ", &io->storage_bytes);
+}
+
+uint64_t proc_count_urings(pid_t pid)
+{
+	char path[64], target[64];
+	uint64_t count = 0, looked = 0;
+	struct dirent *entry;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	while (dir && looked++ < DESCRIPTORS_LOOKED_AT && (entry = readdir(dir)) != NULL) {
+		ssize_t len = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+
+		target[MAX(len, 0)] = '\0';
+		count += strcmp(target, "anon_inode:[io_uring]") == 0;
+	}
+	if (dir)
+		closedir(dir);
+	return count;
+}
+
+bool proc_thread_name(pid_t pid, pid_t tid, char name[16])
+{
+	char path[64], text[32];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)pid, (int)tid);
+	len = read_path(path, text, sizeof(text));
+	if (len <= 0)
+		return false;
+	text[strcspn(text, "\n")] = '\0';
+	snprintf(name, 16, "%.15s", text);
+	return true;
+}
+
+_Static_assert(ESRCH == 3, "remote_is_gone");
+
+/* ---- memory of another process ---- */
+
+bool remote_read(struct remote *r, uint64_t at, void *to, size_t len)
+{
+	const struct remote_part part = { at, to, len };
+
+	return remote_read_parts(r, &part, 1) == 1;
+}
+
+size_t remote_read_parts(struct remote *r, const struct remote_part *parts, size_t count)
+{
+	struct iovec local[REMOTE_PARTS], there[REMOTE_PARTS];
+	size_t whole = 0;
+	ssize_t got;
+
+	OW_ASSERT(count <= REMOTE_PARTS);
+	if (!count)
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		local[i] = (struct iovec){ parts[i].to, parts[i].len };
+		there[i] = (struct iovec){ (void *)(uintptr_t)parts[i].at, parts[i].len };
+	}
+	r->reads++;
+	got = process_vm_readv(r->pid, local, count, there, count, 0);
+	if (got < 0) {
+		r->failure = errno;
+		return 0;
+	}
+	for (size_t left = (size_t)got; whole < count && left >= parts[whole].len; whole++)
+		left -= parts[whole].len;
+	if (whole < count)
+		r->failure = EFAULT;
+	return whole;
+}
+
+ow_status proc_to_pid(int64_t number, pid_t *pid, struct ow_error *err)
+{
+	if (number <= 0 || number > INT32_MAX)
+		return error_set(err, OW_E_NOT_FOUND, "%" PRId64 " is not a process id", number);
+	*pid = (pid_t)number;
+	return OW_OK;
 }

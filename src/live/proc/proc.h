@@ -1,10 +1,13 @@
 /*
- * processes.h: what /proc tells about processes and threads. Each call reads one small file, or one directory; what
- * has ended meanwhile is simply not there.
+ * proc.h: reads /proc and the memory of other processes. Each call reads one small file or one directory. A
+ * process may end at any time: every call may fail, and a process that has ended is simply not found. `struct
+ * remote` reads memory of a process that keeps running: the result may be half changed, and callers check it.
+ * Nothing is written or stopped.
  */
-#ifndef LIVE_PROCESSES_H
-#define LIVE_PROCESSES_H
+#ifndef LIVE_PROC_H
+#define LIVE_PROC_H
 
+#include "base/base.h"
 #include "base/buf.h"
 #include "base/error.h"
 
@@ -27,6 +30,8 @@ struct proc_stat {
 
 /* A file below /proc, whole; false when it is not there or there is no memory. */
 bool proc_read_file(struct buf *to, const char *path);
+/* The same for a file that the job may have chosen, for instance below /proc/PID/root: never waits. */
+bool proc_read_job_file(struct buf *to, const char *path);
 /* The same into a fixed room, NUL-terminated; how much, 0 when it is not there. */
 size_t proc_read_text(const char *path, char *to, size_t size);
 
@@ -35,9 +40,9 @@ bool proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *stat);
 bool proc_owner(pid_t pid, uid_t *uid);
 /* A number in the status of a process or thread, such as "Tgid:"; -1 when there is none. */
 int64_t proc_status_number(pid_t pid, const char *name);
-/* Fails for a thread that is not the first of its process, and says whose it is: the kernel takes such a number for a
- * process at most places, and would tell one that does not exist. What is not there at all is OW_OK: others say so. */
-ow_status proc_check_first(pid_t pid, struct error *err);
+/* Fails for a thread that is not the main thread, and names its process: the kernel takes that number for a
+ * process at most places. A number that does not exist is OW_OK: later calls report it. */
+ow_status proc_check_first(pid_t pid, struct ow_error *err);
 
 struct pid_list {
 	struct mem *mem;
@@ -53,13 +58,65 @@ bool proc_threads(pid_t pid, struct pid_list *list);
  * yet. False without memory. */
 bool proc_descendants(pid_t pid, struct pid_list *list);
 
-/* One mapping of a file, as a line of /proc/PID/maps has it. */
+/* One mapping: a line of /proc/PID/maps. */
 struct proc_map {
 	uint64_t start, end, offset;
-	struct str path;
-	bool deleted;
+	struct str path; /* of the mapped file, or "[stack]" and the like, or empty */
+	bool deleted;	 /* the file was removed or replaced since */
+	bool executable;
 };
-/* Cuts the next line of a maps file off *rest; lines without a file are passed over. */
+/* Cuts the next mapping off *rest, the text of a maps file. Damaged lines are skipped. */
 bool proc_next_map(struct str *rest, struct proc_map *map);
+/* The same, only mappings of files. */
+bool proc_next_file_map(struct str *rest, struct proc_map *map);
+
+/* /proc/PID/io: calls that read and their bytes, and what came from a disk, by whatever means. */
+struct proc_io {
+	uint64_t read_calls, read_bytes, storage_bytes;
+};
+bool proc_read_io(pid_t pid, struct proc_io *io);
+/* Instances of io_uring among its first descriptors. */
+uint64_t proc_count_urings(pid_t pid);
+/* What a thread is called. */
+bool proc_thread_name(pid_t pid, pid_t tid, char name[16]);
+/* How long a thread was on a processor, and how long it was ready and waited for one. */
+bool proc_schedule(pid_t pid, pid_t tid, uint64_t *running_ns, uint64_t *waiting_ns);
+/* The content of /proc/PID/what, ended with NUL; its length, or -1. */
+ssize_t proc_read(pid_t pid, const char *what, char *to, size_t size);
+
+struct remote {
+	pid_t pid;
+	int failure;	/* errno of the last read that failed */
+	uint64_t reads; /* system calls */
+};
+
+/* One of the pieces that are read by one call. */
+struct remote_part {
+	uint64_t at;
+	void *to;
+	size_t len;
+};
+#define REMOTE_PARTS 256
+
+/* All of it, or false. */
+bool remote_read(struct remote *r, uint64_t at, void *to, size_t len);
+/* At most REMOTE_PARTS pieces. Returns how many, from the first on, were read whole. */
+size_t remote_read_parts(struct remote *r, const struct remote_part *parts, size_t count);
+/* Eight bytes of what was read, however they lie. */
+static inline uint64_t remote_word(const unsigned char *bytes, size_t offset)
+{
+	uint64_t word;
+
+	memcpy(&word, bytes + offset, sizeof(word));
+	return word;
+}
+/* The process is gone, rather than its memory elsewhere. */
+static inline bool remote_is_gone(const struct remote *r)
+{
+	return r->failure == 3; /* ESRCH */
+}
+
+/* Converts a number to a process id; fails if no process can have it. */
+ow_status proc_to_pid(int64_t number, pid_t *pid, struct ow_error *err);
 
 #endif

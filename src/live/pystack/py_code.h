@@ -1,6 +1,6 @@
 /*
- * py_code.h: code objects of another process's Python, read once each: file, function, lines. An address that
- * was used again for another function is noticed within a second.
+ * py_code.h: code objects of another process's Python, each read once: file, function, lines. When an address is
+ * reused for another function, that is noticed within a second.
  */
 #ifndef LIVE_PY_CODE_H
 #define LIVE_PY_CODE_H
@@ -8,8 +8,8 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/str.h"
-#include "live/py_offsets.h"
-#include "live/remote.h"
+#include "live/proc/proc.h"
+#include "live/pystack/py_find.h"
 
 struct py_code {
 	uint64_t at, name_at, file_at, lines_at;
@@ -34,7 +34,7 @@ struct py_codes {
 void py_codes_init(struct py_codes *codes, struct mem *mem);
 void py_codes_release(struct py_codes *codes);
 
-/* NULL when what is there is no code object, or there is no memory (which sticks). It lives as long as codes. */
+/* NULL when there is no code object at that address, or no memory (which sticks). It lives as long as codes. */
 struct py_code *py_codes_get(struct py_codes *codes, struct remote *r, const struct py_offsets *o,
 			     uint64_t at, int64_t now_ns);
 /* `instr` as the frame has it. */
@@ -43,5 +43,9 @@ int32_t py_code_line(struct py_code *code, const struct py_offsets *o, uint64_t 
 /* A str object as UTF-8, cut to a few thousand characters. False when it is none. */
 bool py_read_string(struct remote *r, const struct py_offsets *o, uint64_t at, struct arena *arena,
 		    struct str *text);
+
+/* `offset` counts bytes of bytecode; negative: the function has not begun. `first` is its first line. Bytecode
+ * that belongs to no line gets the line before it. */
+int32_t py_line_at(uint32_t minor, struct str table, int32_t first, int64_t offset);
 
 #endif

@@ -1,10 +1,12 @@
-/* py_lines_test.c: tables of lines as four versions of CPython wrote them for one function, and damaged ones. */
+/*
+ * py_code_test.c: unit test of the line tables in py_code.c, as four versions of CPython wrote them for one function, and damaged ones.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "live/py_lines.h"
+#include "live/pystack/py_code.h"
 
 #define TABLE(text)                                                                                \
 	{                                                                                          \

@@ -1,13 +1,87 @@
-/* py_find.c: see py_find.h. */
-#include "live/py_find.h"
+/*
+ * py_find.c: finds the interpreter in a Python process (the symbol _PyRuntime), its version, and where that
+ * version keeps its data (py_offsets.def). Its errors say why the stacks of a process cannot be read. Called by
+ * py_process.c once per process.
+ */
+#include "live/pystack/py_find.h"
 
-#include "live/elf_symbol.h"
-#include "live/processes.h"
+#include "base/input.h"
+#include "live/proc/proc.h"
+#include "wire/elf/elf_symbols.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
+
+static const struct py_offsets table[] = {
+#include "live/pystack/py_offsets.def"
+};
+
+/* ---- layouts by version ---- */
+
+const struct py_offsets *py_offsets_of(uint32_t minor)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(table); i++)
+		if (table[i].minor == minor)
+			return &table[i];
+	return NULL;
+}
+
+/* Positions, in words, of the members of _Py_DebugOffsets in CPython 3.13. */
+static const struct {
+	uint16_t word;
+	uint16_t member;
+} debug_words[] = {
+	{ 5, offsetof(struct py_offsets, rt_interpreters) },
+	{ 8, offsetof(struct py_offsets, is_next) },
+	{ 9, offsetof(struct py_offsets, is_threads) },
+	{ 21, offsetof(struct py_offsets, ts_next) },
+	{ 22, offsetof(struct py_offsets, ts_interp) },
+	{ 23, offsetof(struct py_offsets, ts_frame) },
+	{ 24, offsetof(struct py_offsets, ts_thread) },
+	{ 25, offsetof(struct py_offsets, ts_native) },
+	{ 29, offsetof(struct py_offsets, fr_prev) },
+	{ 30, offsetof(struct py_offsets, fr_code) },
+	{ 31, offsetof(struct py_offsets, fr_instr) },
+	{ 33, offsetof(struct py_offsets, fr_owner) },
+	{ 35, offsetof(struct py_offsets, co_file) },
+	{ 37, offsetof(struct py_offsets, co_name) },
+	{ 38, offsetof(struct py_offsets, co_lines) },
+	{ 39, offsetof(struct py_offsets, co_first) },
+	{ 43, offsetof(struct py_offsets, co_code) },
+	{ 45, offsetof(struct py_offsets, ob_type) },
+	{ 47, offsetof(struct py_offsets, tp_name) },
+	{ 65, offsetof(struct py_offsets, by_size) },
+	{ 66, offsetof(struct py_offsets, by_data) },
+	{ 68, offsetof(struct py_offsets, us_state) },
+	{ 69, offsetof(struct py_offsets, us_length) },
+	{ 70, offsetof(struct py_offsets, us_ascii) },
+};
+#define DEBUG_UNICODE_SIZE 67 /* sizeof(PyUnicodeObject): one pointer more than the compact one */
+
+bool py_offsets_from_debug(struct py_offsets *o, const uint64_t words[PY_DEBUG_WORDS])
+{
+	if (memcmp(words, PY_DEBUG_COOKIE, 8) != 0 || words[1] >> 16 != 0x30d)
+		return false;
+	*o = (struct py_offsets){ .minor = 13 };
+	for (size_t i = 0; i < ARRAY_COUNT(debug_words); i++) {
+		uint64_t value = words[debug_words[i].word];
+
+		if (value > UINT16_MAX - 64)
+			return false;
+		memcpy((char *)o + debug_words[i].member, &(uint16_t){ (uint16_t)value },
+		       sizeof(uint16_t));
+	}
+	if (words[DEBUG_UNICODE_SIZE] < 8 || words[DEBUG_UNICODE_SIZE] > UINT16_MAX)
+		return false;
+	o->us_compact = (uint16_t)(words[DEBUG_UNICODE_SIZE] - 8);
+	/* Not published, but between two that are: instr_ptr, int stacktop, uint16_t return_offset, char owner. */
+	if (o->fr_owner != o->fr_instr + 14)
+		return false;
+	o->fr_mark = (uint16_t)(o->fr_instr + 8);
+	return true;
+}
 
 struct search {
 	struct mem *mem;
@@ -16,8 +90,8 @@ struct search {
 	char exe[512];
 	uint32_t minor; /* 3.minor, from the names of what is mapped */
 	uint32_t old;	/* 27, 36, 37: one that we cannot read */
-	bool deleted;	/* what has the interpreter is no longer on disk */
-	struct error *err;
+	bool deleted;	/* the file of the interpreter is no longer on disk */
+	struct ow_error *err;
 };
 
 /* ---- versions in names ---- */
@@ -66,12 +140,12 @@ static void note_version(struct search *s, struct str path)
 
 /* ---- refusals ---- */
 
-static ow_status no_such_process(pid_t pid, struct error *err)
+static ow_status no_such_process(pid_t pid, struct ow_error *err)
 {
 	return error_set(err, OW_E_NOT_FOUND, "no process has the id %d (any more)", (int)pid);
 }
 
-ow_status py_explain_refusal(pid_t pid, int code, struct error *err)
+ow_status py_explain_refusal(pid_t pid, int code, struct ow_error *err)
 {
 	char scope[16];
 	uid_t owner;
@@ -88,17 +162,15 @@ ow_status py_explain_refusal(pid_t pid, int code, struct error *err)
 			(int)pid, (unsigned)owner);
 	if (proc_read_text("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope)) &&
 	    scope[0] > '0')
-		return error_set(
-			err, OW_E_PERMISSION,
-			"the kernel does not let us read the memory of process %d "
-			"(kernel.yama.ptrace_scope is %c): run opwatch as root, or start the "
-			"job under opwatch",
-			(int)pid, scope[0]);
+		return error_set(err, OW_E_PERMISSION,
+				 "the kernel forbids reading the memory of process %d "
+				 "(kernel.yama.ptrace_scope is %c): run opwatch as root, or start "
+				 "the job under opwatch",
+				 (int)pid, scope[0]);
 	return error_set(
 		err, OW_E_PERMISSION,
-		"the system does not let us read the memory of process %d: it runs with more "
-		"rights than opwatch, or opwatch is in a sandbox without process_vm_readv "
-		"(CAP_SYS_PTRACE)",
+		"the system forbids reading the memory of process %d: it has more privileges than "
+		"opwatch, or opwatch runs in a sandbox without process_vm_readv (CAP_SYS_PTRACE)",
 		(int)pid);
 }
 
@@ -122,13 +194,13 @@ static int open_file(const struct search *s, const struct proc_map *map)
 		return -1;
 	else /* as the process sees it, which may be in a container */
 		snprintf(path, sizeof(path), "/proc/%d/root%.*s", (int)s->pid, STR_ARG(map->path));
-	return open(path, O_RDONLY | O_CLOEXEC);
+	return open_regular_file(path);
 }
 
 /* OW_E_EMPTY: it has none. */
 static ow_status look_in_file(struct search *s, const struct proc_map *map, struct py_place *place)
 {
-	struct elf_symbol symbols[] = { { .name = STR("_PyRuntime") },
+	struct elf_wanted symbols[] = { { .name = STR("_PyRuntime") },
 					{ .name = STR("Py_Version") } };
 	struct remote remote = { .pid = s->pid };
 	int fd = open_file(s, map);
@@ -139,8 +211,8 @@ static ow_status look_in_file(struct search *s, const struct proc_map *map, stru
 		s->deleted = true;
 		return OW_E_EMPTY;
 	}
-	status = elf_find_symbols(s->mem, fd, s->exe, symbols, ARRAY_COUNT(symbols), s->err);
-	close(fd);
+	status = elf_symbols_lookup(s->mem, fd, s->exe, false, symbols, ARRAY_COUNT(symbols),
+				    s->err);
 	if (status == OW_E_NO_MEMORY)
 		return status;
 	if (status != OW_OK || !symbols[0].found)
@@ -162,7 +234,7 @@ static ow_status look_in_maps(struct search *s, struct str maps, struct py_place
 		struct str rest = maps;
 		struct proc_map map;
 
-		while (proc_next_map(&rest, &map)) {
+		while (proc_next_file_map(&rest, &map)) {
 			size_t slash = str_rfind_char(map.path, '/');
 			struct str base = str_skip(map.path, slash + 1);
 			ow_status status;
@@ -208,7 +280,7 @@ static ow_status choose_offsets(const struct search *s, struct remote *remote,
 	known = major == 3 ? py_offsets_of(minor) : NULL;
 	if (!known && !minor)
 		return error_set(s->err, OW_E_UNSUPPORTED,
-				 "process %d (%s) has a Python of a version that we cannot tell",
+				 "cannot determine the Python version of process %d (%s)",
 				 (int)s->pid, s->name);
 	if (!known)
 		return unknown_version(s, major, minor);
@@ -272,7 +344,7 @@ static bool is_alive(pid_t pid, struct proc_stat *stat)
 	       !strchr("ZX", stat->state);
 }
 
-static ow_status find(struct search *s, struct py_place *place)
+static ow_status find_interpreter(struct search *s, struct py_place *place)
 {
 	struct remote remote = { .pid = s->pid };
 	struct buf maps;
@@ -288,7 +360,7 @@ static ow_status find(struct search *s, struct py_place *place)
 	return try_out(s, &remote, place);
 }
 
-ow_status py_find(struct mem *mem, pid_t pid, struct py_place *place, struct error *err)
+ow_status py_find(struct mem *mem, pid_t pid, struct py_place *place, struct ow_error *err)
 {
 	struct search s = { .mem = mem, .pid = pid, .err = err };
 	struct proc_stat stat;
@@ -297,7 +369,7 @@ ow_status py_find(struct mem *mem, pid_t pid, struct py_place *place, struct err
 	if (!is_alive(pid, &stat))
 		return no_such_process(pid, err);
 	memcpy(s.name, stat.name, sizeof(s.name));
-	status = find(&s, place);
+	status = find_interpreter(&s, place);
 	if (status != OW_OK && status != OW_E_NO_MEMORY && !is_alive(pid, &stat))
 		return error_set(err, OW_E_NOT_FOUND, "process %d (%s) has ended", (int)pid,
 				 s.name);

@@ -1,18 +1,18 @@
 /*
- * py_process.h: the Python stacks of one running process, read from outside while it goes on. Nothing is stopped,
- * written or loaded there: it cannot notice but by its clock.
+ * py_process.h: the Python stacks of one running process, read from outside while it runs. Nothing is stopped,
+ * written or loaded there.
  *
- * A stack that changes while it is read could come out as one that never was. Each is therefore read until it is
- * certain to have been there (py_settle.h). What does not hold still for that is dropped, and counted.
+ * A stack that changes while it is read could look like one that never existed. Each stack is therefore read until
+ * it is certain to have existed (py_stack_verify in py_process.c). A stack that changes too fast for that is
+ * dropped and counted.
  */
 #ifndef LIVE_PY_PROCESS_H
 #define LIVE_PY_PROCESS_H
 
-#include "live/beside.h"
-#include "live/processes.h"
-#include "live/py_code.h"
-#include "live/py_find.h"
-#include "live/glimpse.h"
+#include "live/proc/proc.h"
+#include "live/pystack/remote_batch_read.h"
+#include "live/pystack/py_code.h"
+#include "live/pystack/py_find.h"
 
 struct py_frame {
 	const struct py_code *code;
@@ -24,7 +24,7 @@ struct py_frame {
 /* A frame as it lies in memory. */
 struct py_raw_frame {
 	uint64_t at, code, prev, instr;
-	uint32_t piece; /* of the glimpse that it came with; 0: read alone */
+	uint32_t piece; /* of the batch that it came with; 0: read alone */
 	bool runs;
 	bool is_entry, is_generator;
 	bool is_shim;	       /* of the interpreter itself: no function */
@@ -70,9 +70,9 @@ struct py_process {
 	size_t thread_count, thread_cap;
 	uint64_t interpreters[PY_INTERPRETERS]; /* those that were there last; 0: none */
 	struct py_raw_stack other;		/* the second reading */
-	struct glimpse all, again;		/* of all threads; of one that has changed */
+	struct remote_batch all, again;		/* of all threads; of one that has changed */
 	uint32_t tid_offset; /* of the thread's id in what pthread_self points to; 0 when unknown */
-	struct beside beside;
+	struct cpu_colocate beside;
 	/* What looking may take of our processor: the thread's clock at which a stack that changes is given up; 0: no end. */
 	int64_t give_up_ns;
 	bool glances; /* between two samples: nothing is counted */
@@ -83,7 +83,7 @@ struct py_process {
 };
 
 /* Fails as py_find does. */
-ow_status py_process_open(struct py_process *p, struct mem *mem, pid_t pid, struct error *err);
+ow_status py_process_open(struct py_process *p, struct mem *mem, pid_t pid, struct ow_error *err);
 void py_process_close(struct py_process *p);
 
 /* How often the thread was given a processor; false when that is not known. */
@@ -96,6 +96,6 @@ const struct py_thread *py_process_glance(struct py_process *p, pid_t tid, int64
 /* One sample of every thread that runs Python code. OW_E_NOT_FOUND: the process has ended; OW_E_PERMISSION: it has
  * got rights that we have not; OW_E_NO_MEMORY. A process that has run another program only gives torn samples. */
 ow_status py_process_sample(struct py_process *p, int64_t now_ns, py_take_fn take, void *arg,
-			    struct error *err);
+			    struct ow_error *err);
 
 #endif

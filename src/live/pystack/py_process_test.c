@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "live/elf_symbol.h"
-#include "live/sample_rows.h"
+#include "wire/elf/elf_symbols.h"
+#include "live/pystack/sampler.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -90,7 +90,7 @@ static void look(void *arg, struct py_process *p, struct py_thread *thread)
 static void see_all(struct py_process *p)
 {
 	struct seen seen = { 0 };
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	for (int64_t now = 1; !seen.inner && now < 1000; now++) {
 		seen = (struct seen){ 0 };
@@ -104,7 +104,7 @@ static void stacks(void **state)
 {
 	struct py_process p;
 	struct victim v;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct mem mem;
 
 	(void)state;
@@ -121,7 +121,7 @@ static void stacks(void **state)
 	assert_int_equal(atomic_load(&mem.used), 0);
 }
 
-static ow_status sample_into_model(struct mem *mem, pid_t pid, struct error *err)
+static ow_status sample_into_model(struct mem *mem, pid_t pid, struct ow_error *err)
 {
 	struct model *m = model_new(mem, err);
 	struct sample_rows rows;
@@ -155,7 +155,7 @@ static ow_status sample_into_model(struct mem *mem, pid_t pid, struct error *err
 static void memory_fails(void **state)
 {
 	ow_status status = OW_E_NO_MEMORY;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct victim v;
 	struct mem mem;
 	uint64_t n;
@@ -181,7 +181,7 @@ static void memory_fails(void **state)
 static void others(void **state)
 {
 	struct py_place place;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct mem mem;
 
 	(void)state;
@@ -235,18 +235,18 @@ extern uint64_t py_process_test_words[4];
 
 static void symbols(void **state)
 {
-	struct elf_symbol wanted[] = { { .name = STR("py_process_test_words") },
+	struct elf_wanted wanted[] = { { .name = STR("py_process_test_words") },
 				       { .name = STR("no_such_symbol") } };
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	struct remote remote = { .pid = getpid() };
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	uint64_t words[4];
 	struct mem mem;
 
 	(void)state;
 	assert_true(fd >= 0);
 	mem_init(&mem, 0);
-	assert_int_equal(elf_find_symbols(&mem, fd, "exe", wanted, 2, &err), OW_OK);
+	assert_int_equal(elf_symbols_lookup(&mem, fd, "exe", false, wanted, 2, &err), OW_OK);
 	assert_true(wanted[0].found);
 	assert_false(wanted[1].found);
 	assert_int_equal(atomic_load(&mem.used), 0);
@@ -254,7 +254,6 @@ static void symbols(void **state)
 	assert_int_equal(words[3], 4);
 	assert_false(remote_read(&remote, 8, words, sizeof(words)));
 	assert_false(remote_is_gone(&remote));
-	close(fd);
 }
 
 /* A small ELF file of which each byte is damaged, and which is cut everywhere. */
@@ -271,16 +270,17 @@ static void damaged_symbols(void **state)
 	mem_init(&mem, 0);
 	assert_int_equal(read(exe, head, sizeof(head)), sizeof(head));
 	for (size_t i = 0; i < 512; i++) {
-		struct elf_symbol wanted = { .name = STR("_PyRuntime") };
+		struct elf_wanted wanted = { .name = STR("_PyRuntime") };
 		size_t len = i & 1 ? sizeof(copy) : i * 8;
-		struct error err = { 0 };
+		struct ow_error err = { 0 };
 
 		memcpy(copy, head, sizeof(copy));
 		copy[i / 2] ^= 0xff;
 		assert_int_equal(ftruncate(fd, 0), 0);
 		assert_int_equal(pwrite(fd, copy, len, 0), (ssize_t)len);
-		assert_int_not_equal(elf_find_symbols(&mem, fd, "x", &wanted, 1, &err),
-				     OW_E_NO_MEMORY);
+		assert_int_not_equal(
+			elf_symbols_lookup(&mem, dup(fd), "x", false, &wanted, 1, &err),
+			OW_E_NO_MEMORY);
 		assert_false(wanted.found);
 	}
 	assert_int_equal(atomic_load(&mem.used), 0);
@@ -297,13 +297,13 @@ static void maps(void **state)
 	struct proc_map map;
 
 	(void)state;
-	assert_true(proc_next_map(&rest, &map));
+	assert_true(proc_next_file_map(&rest, &map));
 	assert_true(map.start == 0x55d0c0000000 && map.end == 0x55d0c0001000);
 	assert_true(map.offset == 0x2000 && map.deleted);
 	assert_true(str_eq(map.path, STR("/usr/bin/a b")));
-	assert_true(proc_next_map(&rest, &map));
+	assert_true(proc_next_file_map(&rest, &map));
 	assert_true(str_eq(map.path, STR("/lib/c.so")) && !map.deleted);
-	assert_false(proc_next_map(&rest, &map));
+	assert_false(proc_next_file_map(&rest, &map));
 }
 
 static void processes(void **state)

@@ -1,30 +1,34 @@
-/* glimpse.c: see glimpse.h. */
-#include "live/glimpse.h"
+/*
+ * remote_batch_read.c: reads many small pieces of another process's memory with one system call, and moves this
+ * thread to the processor on which the other process runs. Used by py_process.c to read stacks that change fast.
+ */
+#include "live/pystack/remote_batch_read.h"
 
 #include "base/clock.h"
+#include "live/proc/proc.h"
 
 #define MERGE_BYTES 2048
 
-bool glimpse_init(struct glimpse *s, struct mem *mem)
+bool remote_batch_init(struct remote_batch *s, struct mem *mem)
 {
-	*s = (struct glimpse){ .room = mem_alloc(mem, 2 * GLIMPSE_ROOM) };
+	*s = (struct remote_batch){ .room = mem_alloc(mem, 2 * REMOTE_BATCH_BYTES) };
 	return s->room;
 }
 
-void glimpse_release(struct glimpse *s, struct mem *mem)
+void remote_batch_release(struct remote_batch *s, struct mem *mem)
 {
 	if (s->room)
-		mem_free(mem, s->room, 2 * GLIMPSE_ROOM);
-	*s = (struct glimpse){ 0 };
+		mem_free(mem, s->room, 2 * REMOTE_BATCH_BYTES);
+	*s = (struct remote_batch){ 0 };
 }
 
-void glimpse_begin(struct glimpse *s)
+void remote_batch_begin(struct remote_batch *s)
 {
 	s->used = s->count = s->once = s->hint = 0;
 }
 
 /* Frames of a thread follow each other from the innermost, at the highest address, downwards. */
-static bool extend_last(struct glimpse *s, uint64_t at, size_t len)
+static bool extend_last(struct remote_batch *s, uint64_t at, size_t len)
 {
 	struct remote_part *last = s->count > s->once ? &s->pieces[s->count - 1] : NULL;
 	size_t more;
@@ -32,7 +36,7 @@ static bool extend_last(struct glimpse *s, uint64_t at, size_t len)
 	if (!last || at >= last->at || last->at - at > MERGE_BYTES || last->at - at < len)
 		return false;
 	more = (size_t)(last->at - at);
-	if (more > GLIMPSE_ROOM - s->used)
+	if (more > REMOTE_BATCH_BYTES - s->used)
 		return false;
 	last->at = at;
 	last->len += more;
@@ -40,18 +44,18 @@ static bool extend_last(struct glimpse *s, uint64_t at, size_t len)
 	return true;
 }
 
-void glimpse_want(struct glimpse *s, uint64_t at, size_t len)
+void remote_batch_want(struct remote_batch *s, uint64_t at, size_t len)
 {
 	if (extend_last(s, at, len))
 		return;
-	if (s->count == ARRAY_COUNT(s->pieces) || len > GLIMPSE_ROOM - s->used)
+	if (s->count == ARRAY_COUNT(s->pieces) || len > REMOTE_BATCH_BYTES - s->used)
 		return;
 	s->pieces[s->count++] = (struct remote_part){ .at = at, .len = len };
 	s->used += len;
 }
 
 /* Usual is what most readings take: it grows slowly, and shrinks fast. */
-static bool took_too_long(struct glimpse *s, int64_t ns)
+static bool took_too_long(struct remote_batch *s, int64_t ns)
 {
 	bool longer = s->usual_ns && ns > 3 * s->usual_ns + 8000;
 
@@ -61,12 +65,12 @@ static bool took_too_long(struct glimpse *s, int64_t ns)
 	return longer;
 }
 
-void glimpse_once(struct glimpse *s)
+void remote_batch_once(struct remote_batch *s)
 {
 	s->once = s->count;
 }
 
-void glimpse_read(struct glimpse *s, struct remote *r)
+void remote_batch_read(struct remote_batch *s, struct remote *r)
 {
 	struct remote_part parts[REMOTE_PARTS];
 	unsigned char *to = s->room;
@@ -78,7 +82,7 @@ void glimpse_read(struct glimpse *s, struct remote *r)
 		parts[count++] = s->pieces[i];
 		if (i >= s->once) {
 			parts[count] = s->pieces[i];
-			parts[count++].to = to + GLIMPSE_ROOM;
+			parts[count++].to = to + REMOTE_BATCH_BYTES;
 		}
 		to += s->pieces[i].len;
 	}
@@ -89,17 +93,18 @@ void glimpse_read(struct glimpse *s, struct remote *r)
 	s->count = s->once + (count - s->once) / 2;
 }
 
-const unsigned char *glimpse_again(const struct glimpse *s, const unsigned char *bytes)
+const unsigned char *remote_batch_again(const struct remote_batch *s, const unsigned char *bytes)
 {
 	const unsigned char *twice =
 		s->once < s->count ? (const unsigned char *)s->pieces[s->once].to : NULL;
 
-	return twice && bytes >= twice && bytes < s->room + GLIMPSE_ROOM ? bytes + GLIMPSE_ROOM
-									 : NULL;
+	return twice && bytes >= twice && bytes < s->room + REMOTE_BATCH_BYTES
+		       ? bytes + REMOTE_BATCH_BYTES
+		       : NULL;
 }
 
-const unsigned char *glimpse_get(struct glimpse *s, struct remote *r, uint64_t at, size_t len,
-				 unsigned char *own, uint32_t *piece_number)
+const unsigned char *remote_batch_get(struct remote_batch *s, struct remote *r, uint64_t at,
+				      size_t len, unsigned char *own, uint32_t *piece_number)
 {
 	for (size_t i = 0; i < s->count; i++) {
 		size_t k = s->hint + i < s->count ? s->hint + i : s->hint + i - s->count;
@@ -114,4 +119,40 @@ const unsigned char *glimpse_get(struct glimpse *s, struct remote *r, uint64_t a
 	}
 	*piece_number = 0;
 	return !(at & 7) && remote_read(r, at, own, len) ? own : NULL;
+}
+
+/* ---- running on the processor of another thread ---- */
+
+static bool find_home(struct cpu_colocate *b)
+{
+	if (!b->knows_home)
+		b->knows_home = sched_getaffinity(0, sizeof(b->home), &b->home) == 0;
+	return b->knows_home;
+}
+
+static bool is_usual(uint32_t policy)
+{
+	return policy == SCHED_OTHER || policy == SCHED_BATCH || policy == SCHED_IDLE;
+}
+
+bool cpu_colocate_enter(struct cpu_colocate *b, pid_t pid, pid_t tid)
+{
+	struct proc_stat stat;
+	cpu_set_t there;
+
+	if (b->away || !find_home(b) || !proc_stat_read(pid, tid, &stat) || stat.state != 'R' ||
+	    !is_usual(stat.policy) || stat.processor >= CPU_SETSIZE ||
+	    !CPU_ISSET(stat.processor, &b->home)) /* where we are to stay away from */
+		return false;
+	CPU_ZERO(&there);
+	CPU_SET(stat.processor, &there);
+	b->away = sched_setaffinity(0, sizeof(there), &there) == 0;
+	return b->away;
+}
+
+void cpu_colocate_leave(struct cpu_colocate *b)
+{
+	if (b->away && sched_setaffinity(0, sizeof(b->home), &b->home) != 0)
+		return; /* it is tried again */
+	b->away = false;
 }

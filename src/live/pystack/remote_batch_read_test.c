@@ -1,12 +1,11 @@
-/* glimpse_test.c: pieces of memory that are read by one call, of this process itself. */
+/* remote_batch_read_test.c: pieces of memory that are read by one call, of this process itself. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "live/beside.h"
-#include "live/glimpse.h"
-#include "live/processes.h"
+#include "live/pystack/remote_batch_read.h"
+#include "live/proc/proc.h"
 
 #include <unistd.h>
 
@@ -23,38 +22,39 @@ static void once_and_twice(void **state)
 	struct remote remote = { .pid = getpid() };
 	const unsigned char *bytes;
 	unsigned char own[8];
-	struct glimpse g;
+	struct remote_batch g;
 	struct mem mem;
 	uint32_t piece;
 
 	(void)state;
 	mem_init(&mem, 0);
-	assert_true(glimpse_init(&g, &mem));
+	assert_true(remote_batch_init(&g, &mem));
 	for (int round = 0; round < 2; round++) {
-		glimpse_begin(&g);
-		glimpse_want(&g, address(&words[600]), 8);
-		glimpse_once(&g);
-		glimpse_want(&g, address(&words[8]), 8); /* not joined with what is read once */
-		glimpse_want(&g, address(&words[0]), 8);
-		glimpse_read(&g, &remote);
+		remote_batch_begin(&g);
+		remote_batch_want(&g, address(&words[600]), 8);
+		remote_batch_once(&g);
+		remote_batch_want(&g, address(&words[8]),
+				  8); /* not joined with what is read once */
+		remote_batch_want(&g, address(&words[0]), 8);
+		remote_batch_read(&g, &remote);
 		assert_int_equal(g.count, 2);
-		bytes = glimpse_get(&g, &remote, address(&words[600]), 8, own, &piece);
+		bytes = remote_batch_get(&g, &remote, address(&words[600]), 8, own, &piece);
 		assert_int_equal(remote_word(bytes, 0), 9);
 		assert_int_equal(piece, 1);
-		assert_null(glimpse_again(&g, bytes));
-		bytes = glimpse_get(&g, &remote, address(&words[0]), 8, own, &piece);
+		assert_null(remote_batch_again(&g, bytes));
+		bytes = remote_batch_get(&g, &remote, address(&words[0]), 8, own, &piece);
 		assert_int_equal(remote_word(bytes, 0), 7);
 		assert_int_equal(piece, 2);
-		assert_int_equal(remote_word(glimpse_again(&g, bytes), 0), 7);
-		bytes = glimpse_get(&g, &remote, address(&words[8]), 8, own, &piece);
-		assert_int_equal(remote_word(glimpse_again(&g, bytes), 0), 8);
+		assert_int_equal(remote_word(remote_batch_again(&g, bytes), 0), 7);
+		bytes = remote_batch_get(&g, &remote, address(&words[8]), 8, own, &piece);
+		assert_int_equal(remote_word(remote_batch_again(&g, bytes), 0), 8);
 	}
 	assert_int_equal(remote.reads, 2);
-	bytes = glimpse_get(&g, &remote, address(&words[100]), 8, own, &piece);
+	bytes = remote_batch_get(&g, &remote, address(&words[100]), 8, own, &piece);
 	assert_ptr_equal(bytes, own); /* not wanted: read now */
 	assert_int_equal(piece, 0);
-	assert_null(glimpse_again(&g, bytes));
-	glimpse_release(&g, &mem);
+	assert_null(remote_batch_again(&g, bytes));
+	remote_batch_release(&g, &mem);
 	assert_int_equal(atomic_load(&mem.used), 0);
 }
 
@@ -63,51 +63,52 @@ static void a_piece_is_missing(void **state)
 {
 	struct remote remote = { .pid = getpid() };
 	unsigned char own[8];
-	struct glimpse g;
+	struct remote_batch g;
 	struct mem mem;
 	uint32_t piece;
 
 	(void)state;
 	mem_init(&mem, 0);
-	assert_true(glimpse_init(&g, &mem));
+	assert_true(remote_batch_init(&g, &mem));
 	for (int where = 0; where < 3; where++) {
-		glimpse_begin(&g);
-		glimpse_want(&g, where == 0 ? 8 : address(&words[600]), 8);
-		glimpse_once(&g);
-		glimpse_want(&g, where == 1 ? 8 : address(&words[8]), 8);
-		glimpse_want(&g, where == 2 ? 8 : address(&words[300]), 8);
-		glimpse_read(&g, &remote);
+		remote_batch_begin(&g);
+		remote_batch_want(&g, where == 0 ? 8 : address(&words[600]), 8);
+		remote_batch_once(&g);
+		remote_batch_want(&g, where == 1 ? 8 : address(&words[8]), 8);
+		remote_batch_want(&g, where == 2 ? 8 : address(&words[300]), 8);
+		remote_batch_read(&g, &remote);
 		assert_int_equal(g.count, where);
-		assert_non_null(glimpse_get(&g, &remote, address(&words[300]), 8, own, &piece));
+		assert_non_null(
+			remote_batch_get(&g, &remote, address(&words[300]), 8, own, &piece));
 		assert_int_equal(piece, 0);
-		assert_null(glimpse_get(&g, &remote, 8, 8, own, &piece));
+		assert_null(remote_batch_get(&g, &remote, 8, 8, own, &piece));
 	}
-	glimpse_release(&g, &mem);
+	remote_batch_release(&g, &mem);
 }
 
 /* Beside a thread that runs, and back. */
 static void beside_ourselves(void **state)
 {
-	struct beside b = { 0 };
+	struct cpu_colocate b = { 0 };
 	struct proc_stat stat;
 	cpu_set_t before, after;
 
 	(void)state;
 	assert_true(proc_stat_read(getpid(), getpid(), &stat));
 	assert_int_equal(stat.state, 'R');
-	assert_false(beside_go(&b, getpid(), INT32_MAX)); /* there is no such thread */
+	assert_false(cpu_colocate_enter(&b, getpid(), INT32_MAX)); /* there is no such thread */
 	assert_false(b.away);
 	if (sched_getaffinity(0, sizeof(before), &before) != 0)
 		skip();
-	if (!beside_go(&b, getpid(), getpid()))
+	if (!cpu_colocate_enter(&b, getpid(), getpid()))
 		skip(); /* not allowed here */
 	assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
 	assert_int_equal(CPU_COUNT(&after), 1);
-	assert_false(beside_go(&b, getpid(), getpid())); /* we are there */
-	beside_leave(&b);
+	assert_false(cpu_colocate_enter(&b, getpid(), getpid())); /* we are there */
+	cpu_colocate_leave(&b);
 	assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
 	assert_true(CPU_EQUAL(&before, &after));
-	beside_leave(&b);
+	cpu_colocate_leave(&b);
 }
 
 int main(void)

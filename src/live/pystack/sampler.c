@@ -1,7 +1,12 @@
-/* sampler.c: see sampler.h. */
-#include "live/sampler.h"
+/*
+ * sampler.c: samples the Python stacks of several processes and their children at a given rate, within a limit on
+ * CPU time, and turns samples into rows of the model. Called by src/api for `opwatch stacks`, and by stack_feed.c
+ * for recordings. Reading one stack is py_process.c's.
+ */
+#include "live/pystack/sampler.h"
 
 #include "base/clock.h"
+#include "base/vec.h"
 
 #include <errno.h>
 #include <time.h>
@@ -14,15 +19,16 @@
 #define SHARE_HZ 100u
 #define SAVED_TICKS 20
 #define OWED_TICKS 20
-#define LEFT_OUT_MOST 9 /* in a row: longer nobody is left without stacks */
+#define LEFT_OUT_MOST 9 /* in a row: then a sample is taken anyway */
 #define START_TRIES 40
 #define START_WAIT_NS (SECOND_NS / 20)
+#define MAX_PERIODS 5 /* a machine that stood still says nothing about where the job was */
 
 struct sampled {
 	pid_t pid;
 	uint64_t start_ticks; /* who it is, when its number is used again */
 	bool is_root;	      /* named by the caller */
-	bool open;	      /* p is; else it is no Python process, for now */
+	bool open;	      /* p is; else it is not a Python process, for now */
 	bool counted;
 	int64_t next_try_ns, wait_ns;
 	uint32_t strikes;
@@ -47,7 +53,7 @@ static void close_process(struct sampler *s, struct sampled *item)
 	item->open = false;
 }
 
-static void drop(struct sampler *s, size_t index)
+static void drop_process(struct sampler *s, size_t index)
 {
 	close_process(s, s->items[index]);
 	mem_free(s->mem, s->items[index], sizeof(struct sampled));
@@ -57,7 +63,7 @@ static void drop(struct sampler *s, size_t index)
 void sampler_release(struct sampler *s)
 {
 	while (s->count)
-		drop(s, s->count - 1);
+		drop_process(s, s->count - 1);
 	mem_free(s->mem, s->items, s->cap * sizeof(struct sampled *));
 	s->items = NULL;
 	s->cap = 0;
@@ -65,13 +71,11 @@ void sampler_release(struct sampler *s)
 
 static struct sampled *new_item(struct sampler *s, pid_t pid)
 {
-	void *items = s->items;
 	struct sampled *item;
 	struct proc_stat stat = { 0 };
 
-	if (!mem_grow(s->mem, &items, &s->cap, s->count + 1, sizeof(struct sampled *)))
+	if (!vec_reserve(s->mem, s->items, s->cap, s->count + 1))
 		return NULL;
-	s->items = items;
 	item = mem_zalloc(s->mem, sizeof(*item));
 	if (!item)
 		return NULL;
@@ -82,7 +86,7 @@ static struct sampled *new_item(struct sampler *s, pid_t pid)
 	return item;
 }
 
-static ow_status open_process(struct sampler *s, struct sampled *item, struct error *err)
+static ow_status open_process(struct sampler *s, struct sampled *item, struct ow_error *err)
 {
 	ow_status status = py_process_open(&item->p, s->mem, item->pid, err);
 
@@ -104,7 +108,7 @@ static void sleep_ns(int64_t ns)
 	nanosleep(&wait, NULL);
 }
 
-ow_status sampler_add(struct sampler *s, pid_t pid, struct error *err)
+ow_status sampler_add(struct sampler *s, pid_t pid, struct ow_error *err)
 {
 	struct sampled *item;
 	ow_status status;
@@ -122,7 +126,7 @@ ow_status sampler_add(struct sampler *s, pid_t pid, struct error *err)
 		status = open_process(s, item, err);
 	}
 	if (status != OW_OK)
-		drop(s, s->count - 1);
+		drop_process(s, s->count - 1);
 	return status;
 }
 
@@ -157,7 +161,7 @@ static bool is_known(const struct sampler *s, pid_t pid)
 	return false;
 }
 
-static ow_status scan_children(struct sampler *s, int64_t now_ns, struct error *err)
+static ow_status scan_children(struct sampler *s, int64_t now_ns, struct ow_error *err)
 {
 	struct pid_list found = { .mem = s->mem };
 	bool good = true;
@@ -178,11 +182,11 @@ static ow_status scan_children(struct sampler *s, int64_t now_ns, struct error *
 	return good ? OW_OK : error_no_memory(err);
 }
 
-/* What is no Python process may become one: shells start it, and it starts up. */
+/* A process may become a Python process: shells execute it, and it takes time to start. */
 static ow_status try_again(struct sampler *s, struct sampled *item, int64_t now_ns,
-			   struct error *err)
+			   struct ow_error *err)
 {
-	struct error why = { 0 };
+	struct ow_error why = { 0 };
 	ow_status status;
 
 	if (item->open || now_ns < item->next_try_ns)
@@ -201,14 +205,14 @@ static ow_status try_again(struct sampler *s, struct sampled *item, int64_t now_
 }
 
 /* Now and then: who is gone, who has come, who has become readable. */
-static ow_status look_around(struct sampler *s, int64_t now_ns, struct error *err)
+static ow_status look_around(struct sampler *s, int64_t now_ns, struct ow_error *err)
 {
 	if (s->scanned_ns != INT64_MIN && now_ns - s->scanned_ns < SCAN_NS)
 		return OW_OK;
 	s->scanned_ns = now_ns;
 	for (size_t i = s->count; i-- > 0;)
 		if (!is_same_process(s->items[i]))
-			drop(s, i);
+			drop_process(s, i);
 	if (s->children)
 		OW_TRY(scan_children(s, now_ns, err));
 	for (size_t i = 0; i < s->count; i++)
@@ -220,10 +224,10 @@ static ow_status look_around(struct sampler *s, int64_t now_ns, struct error *er
 
 /* Of one process; *gone when it has ended. */
 static ow_status sample_one(struct sampler *s, struct sampled *item, int64_t now_ns,
-			    py_take_fn take, void *arg, bool *gone, struct error *err)
+			    py_take_fn take, void *arg, bool *gone, struct ow_error *err)
 {
 	uint64_t samples = item->p.samples, lost = item->p.lost;
-	struct error why = { 0 };
+	struct ow_error why = { 0 };
 	ow_status status;
 
 	status = py_process_sample(&item->p, now_ns, take, arg, &why);
@@ -289,7 +293,7 @@ static void end_tick(struct sampler *s)
 /* ---- a tick ---- */
 
 static ow_status sample_processes(struct sampler *s, int64_t now_ns, py_take_fn take, void *arg,
-				  struct error *err)
+				  struct ow_error *err)
 {
 	OW_TRY(look_around(s, now_ns, err));
 	for (size_t i = s->count; i-- > 0;) {
@@ -301,13 +305,13 @@ static ow_status sample_processes(struct sampler *s, int64_t now_ns, py_take_fn 
 			s->allowance_ns ? s->cpu_mark_ns + s->credit_ns + s->allowance_ns : 0;
 		OW_TRY(sample_one(s, s->items[i], now_ns, take, arg, &gone, err));
 		if (gone)
-			drop(s, i);
+			drop_process(s, i);
 	}
 	return OW_OK;
 }
 
 ow_status sampler_tick(struct sampler *s, int64_t now_ns, py_take_fn take, void *arg,
-		       struct error *err)
+		       struct ow_error *err)
 {
 	ow_status status;
 
@@ -382,7 +386,7 @@ static bool any_root_or_open(const struct sampler *s)
 }
 
 ow_status sampler_run(struct sampler *s, struct sampler_clock *clock, py_take_fn take, void *arg,
-		      struct error *err)
+		      struct ow_error *err)
 {
 	int64_t period = SECOND_NS / MAX(clock->hz, 1u), begin = steady_ns(), tick = begin;
 	uint64_t dice = (uint64_t)begin;
@@ -403,4 +407,130 @@ ow_status sampler_run(struct sampler *s, struct sampler_clock *clock, py_take_fn
 		wait_until(clock, tick + (int64_t)(dice % (uint64_t)(period / 4 + 1)));
 	}
 	return OW_OK;
+}
+
+struct sample_row_thread {
+	track_id track;
+	stack_id stack;
+	int64_t last_ns;
+	bool is_loader;
+};
+
+/* ---- rows of the model ---- */
+
+void sample_rows_init(struct sample_rows *rows, struct builder *b, const struct sampler *sampler,
+		      int64_t period_ns)
+{
+	*rows = (struct sample_rows){ .b = b, .sampler = sampler, .period_ns = period_ns };
+	rows->wall = builder_metric(b, STR("wall"), STR("ns"));
+	rows->cpu = builder_metric(b, STR("cpu"), STR("ns"));
+	if (rows->wall.v)
+		b->m->metric.is_default[rows->wall.v] = 1;
+}
+
+/* At the end, since the native stacks of a thread find its track by what it was made of. */
+static void mark_loaders(struct sample_rows *rows)
+{
+	for (size_t i = 1; i <= rows->count; i++)
+		if (rows->threads[i].is_loader && rows->threads[i].track.v)
+			rows->b->m->track.kind[rows->threads[i].track.v] = TRACK_LOADER;
+}
+
+void sample_rows_release(struct sample_rows *rows)
+{
+	mark_loaders(rows);
+	mem_free(rows->b->m->mem, rows->threads, rows->cap * sizeof(*rows->threads));
+	rows->threads = NULL;
+	rows->count = rows->cap = 0;
+}
+
+/* Workers of PyTorch's DataLoader. */
+static bool is_loader(const struct py_thread *thread)
+{
+	for (size_t i = 0; i < thread->frame_count; i++) {
+		const struct py_code *code = thread->frames[i].code;
+
+		if (str_eq(code->name, STR("_worker_loop")) &&
+		    str_ends(code->file, STR("torch/utils/data/_utils/worker.py")))
+			return true;
+	}
+	return false;
+}
+
+static track_id make_track(struct sample_rows *rows, const struct py_process *p,
+			   const struct py_thread *thread)
+{
+	struct builder *b = rows->b;
+
+	return builder_track(
+		b, &(struct track_row){
+			   .name = builder_cstr(b, thread->name[0] ? thread->name : "thread"),
+			   .process = builder_cstr(b, p->name),
+			   .pid = p->pid,
+			   .tid = thread->tid ? thread->tid : (int64_t)thread->number,
+			   .kind = TRACK_HOST,
+			   .source = b->source,
+		   });
+}
+
+static struct sample_row_thread *find_thread(struct sample_rows *rows, const struct py_process *p,
+					     struct py_thread *thread)
+{
+	if (thread->user)
+		return &rows->threads[thread->user];
+	if (!vec_reserve(rows->b->m->mem, rows->threads, rows->cap, rows->count + 2)) {
+		error_set_no_memory(rows->b->err);
+		builder_fail(rows->b, OW_E_NO_MEMORY);
+		return NULL;
+	}
+	thread->user = ++rows->count;
+	rows->threads[thread->user] = (struct sample_row_thread){
+		.track = make_track(rows, p, thread),
+		.last_ns = rows->now_ns - rows->period_ns,
+	};
+	return &rows->threads[thread->user];
+}
+
+static stack_id make_stack(struct builder *b, const struct py_thread *thread)
+{
+	stack_id stack = { 0 };
+
+	for (size_t i = thread->frame_count; i-- > 0;) {
+		const struct py_code *code = thread->frames[i].code;
+		frame_id frame = builder_frame(
+			b, &(struct frame_row){ .file = builder_str(b, code->file),
+						.function = builder_str(b, code->name),
+						.line = thread->frames[i].line,
+						.function_line = code->first });
+
+		stack = builder_stack(b, stack, frame);
+	}
+	return stack;
+}
+
+void sample_rows_take(void *arg, struct py_process *p, struct py_thread *thread)
+{
+	struct sample_rows *rows = arg;
+	struct builder *b = rows->b;
+	struct sample_row_thread *row = find_thread(rows, p, thread);
+	struct sample_row sample = { .ts_ns = rows->now_ns, .metric = rows->wall };
+
+	if (!row)
+		return;
+	if (!thread->same || !row->stack.v) {
+		row->stack = make_stack(b, thread);
+		row->is_loader = row->is_loader || is_loader(thread); /* it may just begin */
+	}
+	sample.stack = row->stack;
+	sample.track = row->track;
+	sample.weight = rows->now_ns - row->last_ns;
+	sample.weight = MIN(sample.weight,
+			    (MAX_PERIODS + rows->sampler->left_out_in_row) * rows->period_ns);
+	row->last_ns = rows->now_ns;
+	builder_add_sample(b, &sample);
+	if (!thread->cpu_ns)
+		return;
+	sample.metric = rows->cpu;
+	sample.weight = thread->cpu_ns;
+	builder_add_sample(b, &sample);
 }

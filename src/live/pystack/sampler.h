@@ -1,12 +1,15 @@
 /*
- * sampler.h: the Python stacks of several processes, and of those that they start, again and again. The caller
- * says when (sampler_tick), or lets it run by the clock (sampler_run). One thread; what is sampled is never
+ * sampler.h: the Python stacks of several processes, and of those that they start, sampled repeatedly. The caller
+ * says when (sampler_tick), or lets it run by the clock (sampler_run). One thread; sampled processes are never
  * stopped.
+ *
+ * sample_rows adds samples to the model: one track per thread, metrics `wall` and `cpu`.
  */
 #ifndef LIVE_SAMPLER_H
 #define LIVE_SAMPLER_H
 
-#include "live/py_process.h"
+#include "live/pystack/py_process.h"
+#include "model/builder.h"
 
 struct sampled; /* one process */
 
@@ -38,7 +41,7 @@ struct sampler_sums {
 void sampler_init(struct sampler *s, struct mem *mem, bool children);
 void sampler_release(struct sampler *s);
 /* A process must be a Python one that we may read. One that is just starting is waited for, two seconds at most. */
-ow_status sampler_add(struct sampler *s, pid_t pid, struct error *err);
+ow_status sampler_add(struct sampler *s, pid_t pid, struct ow_error *err);
 
 /* The same for any process, whatever it runs: it is sampled as soon as it is a Python one. False without memory. */
 bool sampler_watch(struct sampler *s, pid_t pid);
@@ -49,12 +52,12 @@ void sampler_limit(struct sampler *s, uint32_t hz, bool own_thread);
 /* Times are nanoseconds of any clock that does not go backwards. Only memory fails; a process that has ended is
  * forgotten. */
 ow_status sampler_tick(struct sampler *s, int64_t now_ns, py_take_fn take, void *arg,
-		       struct error *err);
+		       struct ow_error *err);
 /* One that is sampled as a Python process at present; or NULL. */
 struct py_process *sampler_find(const struct sampler *s, pid_t pid);
 void sampler_sums(const struct sampler *s, struct sampler_sums *sums);
 
-/* Adds all processes of the jobs, also those that are no Python. False without memory. */
+/* Adds all processes of the jobs, also those that do not run Python. False without memory. */
 bool sampler_pids(const struct sampler *s, struct pid_list *list);
 
 struct sampler_clock {
@@ -70,6 +73,23 @@ struct sampler_clock {
 /* Samples until the time is over, all processes have ended, or go_on says no. Ticks are spread by a quarter of their
  * distance, so that they do not fall into step with what they measure. */
 ow_status sampler_run(struct sampler *s, struct sampler_clock *clock, py_take_fn take, void *arg,
-		      struct error *err);
+		      struct ow_error *err);
+
+struct sample_rows {
+	struct builder *b;
+	const struct sampler *sampler;
+	struct sample_row_thread *threads; /* 0 is not used */
+	size_t count, cap;
+	metric_id wall, cpu;
+	int64_t period_ns;
+	int64_t now_ns; /* set by the caller before a tick */
+};
+
+/* Samples belong to b->source. */
+void sample_rows_init(struct sample_rows *rows, struct builder *b, const struct sampler *sampler,
+		      int64_t period_ns);
+void sample_rows_release(struct sample_rows *rows);
+/* A py_take_fn; arg is the struct sample_rows. Failures are the builder's. */
+void sample_rows_take(void *arg, struct py_process *p, struct py_thread *thread);
 
 #endif

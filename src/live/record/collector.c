@@ -1,23 +1,240 @@
 /*
- * collector.c: see collector.h. When to write: rings are looked at now and then, and at once when one of them calls, but
- * written only when one is filling up, much is waiting, or some time has passed, so that a segment is worth its head.
+ * collector.c: reads the rings of recorded processes and writes their records to a recording; also counts steps as
+ * they pass, checks hooks and counters of each process about once a second, and begins new files. Called by
+ * launch.c and the daemon; connections are in collector_socket.c.
+ *
+ * Rings are read at intervals, and at once when one of them calls. They are written only when a ring is filling
+ * up, much is waiting, or some time has passed, to keep segments reasonably large.
  */
-#include "live/collector_int.h"
+#include "live/record/collector_int.h"
 
 #include "base/clock.h"
+#include "live/daemon/job_identity.h"
+#include "live/proc/proc.h"
+#include "live/record/collector.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#define LOOK_MS 50 /* short of a call; waking up is what costs */
+/* ---- the memory that a recorded process shares ---- */
+
+#define REGION_MOST ((size_t)64 << 20) /* also of other versions, which are refused with a reason */
+
+/* Memory of `least` to `most` bytes that cannot be made smaller, or NULL. A process can claim any size at no cost. */
+static void *map_sealed(int fd, size_t least, size_t most, size_t *bytes, struct ow_error *err)
+{
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+	void *memory;
+
+	if (fstat(fd, &st) != 0) {
+		error_errno(err, errno, "the recorder's shared memory");
+		return NULL;
+	}
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || st.st_size < (off_t)least ||
+	    st.st_size > (off_t)most) {
+		error_set(err, OW_E_CORRUPT,
+			  "the recorder's shared memory is not sealed, or has a wrong size");
+		return NULL;
+	}
+	*bytes = (size_t)st.st_size;
+	memory = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory != MAP_FAILED)
+		return memory;
+	error_errno(err, errno, "the recorder's shared memory");
+	return NULL;
+}
+
+ow_status ring_view_open(struct ring_view *v, int fd, struct ow_error *err)
+{
+	uint32_t capacity = RING_RECORDS_MIN;
+
+	*v = (struct ring_view){ 0 };
+	v->ring = map_sealed(fd, (size_t)ring_bytes(RING_RECORDS_MIN),
+			     (size_t)ring_bytes(RING_RECORDS_MAX), &v->bytes, err);
+	if (!v->ring)
+		return OW_E_CORRUPT;
+	while (capacity < RING_RECORDS_MAX && ring_bytes(capacity * 2) <= v->bytes)
+		capacity *= 2;
+	v->capacity = capacity;
+	v->number = v->ring->number;
+	v->next = atomic_load(&v->ring->tail);
+	if (memcmp(v->ring->magic, RING_MAGIC, sizeof(v->ring->magic)) == 0 &&
+	    v->ring->version == RING_VERSION && v->ring->records == capacity &&
+	    v->bytes == ring_bytes(capacity))
+		return OW_OK;
+	ring_view_close(v);
+	return error_set(err, OW_E_CORRUPT,
+			 "a ring of the recorder is damaged, or of another version");
+}
+
+void ring_view_empty(struct ring_view *v)
+{
+	madvise(v->ring, v->bytes, MADV_REMOVE);
+}
+
+void ring_view_close(struct ring_view *v)
+{
+	if (v->ring)
+		munmap(v->ring, v->bytes);
+	v->ring = NULL;
+}
+
+uint32_t ring_view_pending(const struct ring_view *v)
+{
+	uint64_t head = atomic_load_explicit(&v->ring->head, memory_order_acquire);
+	uint64_t waiting = head - v->next;
+
+	return waiting > v->capacity
+		       ? 0
+		       : (uint32_t)waiting; /* more than fits: no recorder wrote that */
+}
+
+void ring_view_copy(const struct ring_view *v, struct ring_record *to, uint32_t count)
+{
+	const struct ring_record *records = ring_records(v->ring);
+	uint32_t at = (uint32_t)v->next & (v->capacity - 1), first = MIN(count, v->capacity - at);
+
+	memcpy(to, records + at, first * sizeof(*to));
+	memcpy(to + first, records, (count - first) * sizeof(*to));
+}
+
+void ring_view_commit(struct ring_view *v, uint32_t count)
+{
+	v->next += count;
+	atomic_store_explicit(&v->ring->tail, v->next, memory_order_release);
+}
+
+ow_status process_view_open(struct process_view *v, int fd, struct ow_error *err)
+{
+	*v = (struct process_view){ 0 };
+	v->process = map_sealed(fd, RING_TEXT_OFFSET, REGION_MOST, &v->bytes, err);
+	if (!v->process)
+		return OW_E_CORRUPT;
+	if (memcmp(v->process->magic, RING_PROCESS_MAGIC, sizeof(v->process->magic)) != 0) {
+		process_view_close(v);
+		return error_set(err, OW_E_CORRUPT, "the recorder's shared memory is damaged");
+	}
+	if (v->process->version != RING_VERSION)
+		return error_set(
+			err, OW_E_UNSUPPORTED,
+			"the recorder in the process has protocol version %u, this program has %u",
+			v->process->version, RING_VERSION);
+	if (v->bytes != RING_TEXT_OFFSET + RING_TEXT_BYTES) {
+		process_view_close(v);
+		return error_set(err, OW_E_CORRUPT,
+				 "the recorder's shared memory has a wrong size");
+	}
+	v->text_bytes = (uint32_t)MIN(v->bytes - RING_TEXT_OFFSET, (size_t)RING_TEXT_BYTES);
+	return OW_OK;
+}
+
+void process_view_close(struct process_view *v)
+{
+	if (v->process)
+		munmap(v->process, v->bytes);
+	v->process = NULL;
+}
+
+struct str process_view_text(const struct process_view *v, uint32_t number, char *to)
+{
+	const struct ring_text *text;
+	uint64_t at = (uint64_t)number * 8;
+	uint32_t len;
+
+	if (!number || at + sizeof(*text) > v->text_bytes)
+		return (struct str){ 0 };
+	text = (const struct ring_text *)(const void *)((const char *)v->process +
+							RING_TEXT_OFFSET + at);
+	len = *(const volatile uint32_t *)&text->len;
+	if (len > RING_TEXT_MAX || at + sizeof(*text) + len > v->text_bytes)
+		return (struct str){ 0 };
+	memcpy(to, text->bytes, len);
+	return str_make(to, len);
+}
+
+/* ---- records ---- */
+
+/* Rings do not call for their reader: a recorded program must not make calls that it would not make alone. So the next
+ * look comes the sooner the fuller they were at the last one. Waking up is what costs. */
+#define LOOK_MS 50
+#define LOOK_LEAST_MS 1
 #define FLUSH_NS (200 * 1000000LL)
 #define FLUSH_RECORDS 8192u
 #define RETRY_NS (1000 * 1000000LL) /* after a failed write */
 #define GIVE_UP_NS ((int64_t)10000000000)
 #define RUN_RECORDS 4096u
+#define SCHEDULE_NS (40 * 1000000LL)
+#define SCHEDULES 8		    /* threads of a process */
+#define NAMES_NS (1000 * 1000000LL) /* how often threads and counters are asked for */
 
-void collector_tell(struct collector *c, const char *format, ...)
+/* ---- the step meter ---- */
+
+enum step_mark step_mark_of(struct str name)
+{
+	if (str_starts(name, STR("Optimizer.step#")))
+		return STEP_MARK_OPTIMIZER;
+	return str_starts(name, STR("enumerate(DataLoader)#")) ? STEP_MARK_LOADER : STEP_MARK_NONE;
+}
+
+void step_meter_see(struct step_meter *m, enum step_mark mark, int64_t start_ns, int64_t dur_ns)
+{
+	struct step_marks *marks = &m->marks[mark];
+	int64_t now = mark == STEP_MARK_OPTIMIZER ? start_ns + dur_ns : start_ns;
+
+	if (mark == STEP_MARK_NONE || now <= 0)
+		return;
+	if (marks->count && now > marks->last_ns)
+		marks->durations[(marks->count - 1) % STEP_METER_LAST] = now - marks->last_ns;
+	else if (marks->count)
+		return; /* of another thread, or from a clock that went back */
+	marks->count++;
+	marks->last_ns = now;
+}
+
+static const struct step_marks *marks_of(const struct step_meter *m)
+{
+	const struct step_marks *optimizer = &m->marks[STEP_MARK_OPTIMIZER];
+
+	return optimizer->count ? optimizer : &m->marks[STEP_MARK_LOADER];
+}
+
+uint64_t step_meter_count(const struct step_meter *m)
+{
+	const struct step_marks *marks = marks_of(m);
+
+	/* Each optimizer's step ends one; a wait for a batch ends the step before it. */
+	return marks->count && m->marks[STEP_MARK_OPTIMIZER].count == 0 ? marks->count - 1
+									: marks->count;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+int64_t step_meter_median(const struct step_meter *m)
+{
+	const struct step_marks *marks = marks_of(m);
+	int64_t sorted[STEP_METER_LAST];
+	size_t count;
+
+	if (marks->count < 2)
+		return 0;
+	count = (size_t)MIN(marks->count - 1, (uint64_t)STEP_METER_LAST);
+	memcpy(sorted, marks->durations, count * sizeof(*sorted));
+	qsort(sorted, count, sizeof(*sorted), by_value);
+	return sorted[count / 2];
+}
+
+void collector_report(struct collector *c, const char *format, ...)
 {
 	char text[512];
 	va_list args;
@@ -96,6 +313,18 @@ static void see_queue(struct collector *c, struct collected *p, const struct rin
 	p->queues[at] = (struct queue_seen){ r->stream, r->name, (uint32_t)r->id };
 }
 
+/* The thread's name as the system has it now. */
+static void look_at_name(struct collector *c, struct collected *p, struct ring_seen *ring)
+{
+	char name[16];
+
+	if (!ring->tid || !proc_thread_name((pid_t)p->pid, (pid_t)ring->tid, name) ||
+	    strcmp(name, ring->name) == 0)
+		return;
+	memcpy(ring->name, name, sizeof(name));
+	recording_add_text(c->recording, p->number, LIVE_THREAD, ring->tid, str_from(name));
+}
+
 static void see_record(struct collector *c, struct collected *p, struct ring_seen *ring,
 		       const struct ring_record *r)
 {
@@ -105,6 +334,8 @@ static void see_record(struct collector *c, struct collected *p, struct ring_see
 	if (r->kind == RING_THREAD) {
 		ring->tid = (uint32_t)r->id;
 		ring->name[0] = '\0';
+		if (!r->name)
+			look_at_name(c, p, ring);
 	}
 	if (r->category == RING_RANGE && p->step_count)
 		see_step(p, r);
@@ -172,22 +403,24 @@ static void forget_ring(struct collector *c, struct collected *p, struct ring_se
 /* What is in the rings goes to the file, and then out of the rings. */
 bool collector_flush(struct collector *c)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	c->turn++;
 	for_rings(c, take_ring);
 	c->last_flush_ns = steady_ns();
 	if (recording_flush(c->recording, &err) == OW_OK) {
 		if (c->failure.status != OW_OK)
-			collector_tell(c, "%s: writing works again", c->recording->path);
+			collector_report(c, "%s: writing works again", c->recording->path);
 		c->failure.status = OW_OK;
 		for_rings(c, commit_ring);
 		return true;
 	}
 	if (c->failure.status == OW_OK) {
-		collector_tell(c,
-			       "%s; the job goes on, and what is not written is counted as dropped",
-			       err.text);
+		collector_report(
+			c,
+			"%s; the job continues, and records that cannot be written count as "
+			"dropped",
+			err.text);
 		c->failing_ns = steady_ns();
 	}
 	c->failure = err;
@@ -207,7 +440,13 @@ static void release_process(struct collector *c, struct collected *p)
 	bool stopped =
 		p->view.process && p->fd < 0 && atomic_load(&p->view.process->state) != RING_RUN;
 
+	if (c->quota)
+		c->quota->processes--;
 	for (size_t i = 0; i < p->ring_count; i++) {
+		if (c->quota) {
+			c->quota->rings--;
+			c->quota->bytes -= p->rings[i].view.bytes;
+		}
 		if (stopped)
 			ring_view_empty(&p->rings[i].view);
 		ring_view_close(&p->rings[i].view);
@@ -263,6 +502,31 @@ static void count_lost(struct collector *c, const struct collected *p, const str
 	known->rings_lost = end->rings_lost;
 }
 
+/* Calls that came so fast that they were only counted, after the last one that was recorded. */
+static void look_at_unrecorded(struct collector *c, struct collected *p, int64_t now)
+{
+	for (size_t i = 0; i < p->ring_count; i++)
+		for (size_t k = 0; k < RING_SAMPLED + RING_OPS; k++) {
+			struct ring *ring = p->rings[i].view.ring;
+			struct ring_sampled *s = &ring->sampled[k];
+			uint32_t taken = atomic_load(&s->taken);
+			struct live_count row = { .process = p->number,
+						  .counter = LIVE_UNRECORDED,
+						  .ts_ns = now,
+						  .calls = atomic_load(&s->calls),
+						  .ns = atomic_load(&s->name),
+						  .bytes = atomic_load(&s->bytes) };
+
+			if (!row.calls || !row.ns || row.calls > UINT32_MAX)
+				continue;
+			/* It was killed behind a record that has them. */
+			if (taken && (int32_t)((uint32_t)atomic_load(&ring->head) - taken) >= 0)
+				continue;
+			collector_need_name(c, p, row.ns);
+			recording_add_count(c->recording, &row);
+		}
+}
+
 static void say_end(struct collector *c, struct collected *p)
 {
 	struct live_end end = { .process = p->number, .ts_ns = steady_ns() };
@@ -270,7 +534,8 @@ static void say_end(struct collector *c, struct collected *p)
 	if (p->view.process) {
 		end.texts_lost = atomic_load(&p->view.process->text_lost);
 		end.rings_lost = atomic_load(&p->view.process->rings_lost);
-		collector_look_at(c, p, end.ts_ns);
+		collector_check_process(c, p, end.ts_ns);
+		look_at_unrecorded(c, p, end.ts_ns);
 	}
 	count_lost(c, p, &end);
 	count_dropped(c, p);
@@ -361,13 +626,13 @@ void collector_poll(const struct collector *c, struct pollfd *fds)
 		fds[i] = (struct pollfd){ .fd = c->processes[i]->fd, .events = POLLIN };
 }
 
-void collector_hear(struct collector *c, const struct pollfd *fds, size_t count)
+void collector_receive(struct collector *c, const struct pollfd *fds, size_t count)
 {
 	bool gone = false;
 
 	for (size_t i = 0; i < MIN(count, c->count); i++) {
 		if (fds[i].revents)
-			collector_hear_one(c, c->processes[i]);
+			collector_receive_one(c, c->processes[i]);
 		gone |= c->processes[i]->fd < 0;
 	}
 	if (gone)
@@ -376,7 +641,7 @@ void collector_hear(struct collector *c, const struct pollfd *fds, size_t count)
 
 void collector_tick(struct collector *c)
 {
-	collector_look_around(c);
+	collector_check_all(c);
 	if (is_due(c))
 		flush_and_remove(c);
 }
@@ -402,10 +667,19 @@ uint32_t collector_number(const struct collector *c, pid_t pid)
 	return 0;
 }
 
-/* Until the next look, or the next beat. */
-static struct timespec patience(const struct collector *c)
+int collector_next_look_ms(unsigned fill, int before_ms)
 {
-	int64_t ns = LOOK_MS * 1000000LL;
+	if (fill >= 64)
+		return LOOK_LEAST_MS;
+	if (fill >= 16)
+		return MAX(LOOK_LEAST_MS, MIN(before_ms / 2, 8));
+	return MIN(before_ms * 2, LOOK_MS);
+}
+
+/* Until the next look, or the next beat. */
+static struct timespec time_to_wait(const struct collector *c)
+{
+	int64_t ns = MAX(c->look_ms, LOOK_LEAST_MS) * 1000000LL;
 
 	if (c->beat)
 		ns = MAX(MIN(ns, c->next_beat_ns - steady_ns()), 0);
@@ -416,7 +690,7 @@ bool collector_turn(struct collector *c, int fd)
 {
 	size_t count = c->count, bytes = (count + 2) * sizeof(struct pollfd);
 	struct pollfd *fds = mem_alloc(c->mem, bytes);
-	struct timespec wait = patience(c);
+	struct timespec wait = time_to_wait(c);
 	bool good = true;
 	int64_t now;
 
@@ -428,11 +702,12 @@ bool collector_turn(struct collector *c, int fd)
 	if (ppoll(fds, count + 2, &wait, NULL) > 0) {
 		bool knocks = fds[count].revents;
 
-		collector_hear(c, fds, count);
+		collector_receive(c, fds, count);
 		while (knocks && good)
 			good = collector_accept(c, &knocks);
 	}
 	mem_free(c->mem, fds, bytes);
+	c->look_ms = collector_next_look_ms(collector_fill(c), MAX(c->look_ms, LOOK_LEAST_MS));
 	now = steady_ns();
 	if (c->beat && now >= c->next_beat_ns)
 		c->next_beat_ns = c->beat(c->beat_arg, now);
@@ -448,7 +723,7 @@ void collector_drain(struct collector *c)
 
 		for (size_t i = 0; i < c->count; i++)
 			if (c->processes[i]->fd >= 0)
-				collector_hear_one(c, c->processes[i]);
+				collector_receive_one(c, c->processes[i]);
 		if (!collector_flush(c))
 			return;
 		more = false;
@@ -519,4 +794,248 @@ void collector_leave(struct collector *c)
 {
 	collector_drain(c);
 	release_all(c);
+}
+
+/* ---- checks about once a second: hooks, counters, I/O that the recorder cannot see ---- */
+
+static void look_at_hooks(struct collector *c, struct collected *p)
+{
+	for (uint32_t i = 0; i < RING_HOOKS; i++) {
+		const struct ring_hook_info *hook = &p->view.process->hooks[i];
+		uint32_t state = atomic_load(&hook->state);
+		char copy[RING_TEXT_MAX];
+		struct str text;
+
+		if (state == p->hook_states[i] ||
+		    (state != RING_HOOK_ARMED && state != RING_HOOK_UNKNOWN))
+			continue;
+		p->hook_states[i] = state;
+		text = process_view_text(&p->view, atomic_load(&hook->text), copy);
+		recording_add_text(c->recording, p->number,
+				   state == RING_HOOK_ARMED ? LIVE_ARMED : LIVE_UNKNOWN, i, text);
+		if (state == RING_HOOK_UNKNOWN)
+			collector_report(c, "process %u: %.*s", p->pid, STR_ARG(text));
+	}
+}
+
+static void look_at_counts(struct collector *c, struct collected *p, int64_t now)
+{
+	for (uint32_t k = 0; k < RING_COUNTERS; k++) {
+		struct live_count sum = { .process = p->number, .counter = k, .ts_ns = now };
+
+		for (size_t i = 0; i < p->ring_count; i++) {
+			const struct ring_count *count = &p->rings[i].view.ring->counts[k];
+
+			sum.calls += atomic_load_explicit(&count->calls, memory_order_relaxed);
+			sum.ns += atomic_load_explicit(&count->ns, memory_order_relaxed);
+			sum.bytes += atomic_load_explicit(&count->bytes, memory_order_relaxed);
+		}
+		if (sum.calls == p->counts[k])
+			continue;
+		p->counts[k] = sum.calls;
+		recording_add_count(c->recording, &sum);
+	}
+}
+
+/* What the system counts, to be compared with what the hooks saw at the same moment. A process that has just ended
+ * still has its numbers, until it is waited for. */
+static void look_at_io(struct collector *c, struct collected *p, int64_t now)
+{
+	struct live_count row = { .process = p->number, .ts_ns = now };
+	struct proc_io io;
+
+	if (!proc_read_io((pid_t)p->pid, &io) || io.read_bytes < p->io_seen)
+		return; /* gone, or its pid belongs to another process by now */
+	p->io_seen = io.read_bytes;
+	row.counter = LIVE_IO_READ;
+	row.calls = io.read_calls;
+	row.bytes = io.read_bytes;
+	recording_add_count(c->recording, &row);
+	row = (struct live_count){ .process = p->number,
+				   .ts_ns = now,
+				   .counter = LIVE_IO_STORAGE,
+				   .bytes = io.storage_bytes };
+	recording_add_count(c->recording, &row);
+	row = (struct live_count){ .process = p->number, .ts_ns = now, .counter = LIVE_IO_URING };
+	row.calls = p->fd >= 0 ? proc_count_urings((pid_t)p->pid) : 0;
+	if (row.calls)
+		recording_add_count(c->recording, &row);
+}
+
+/* What a thread got of the processors since it was looked at last. Of a thread that sleeps nothing is written until it
+ * runs again; then first how long it slept. */
+static void look_at_schedule(struct collector *c, const struct collected *p, uint32_t tid,
+			     struct thread_schedule *s, int64_t now)
+{
+	struct live_count row = { .process = p->number, .counter = LIVE_SCHEDULED, .calls = tid };
+	uint64_t running, waiting;
+
+	if (!proc_schedule((pid_t)p->pid, (pid_t)tid, &running, &waiting))
+		return;
+	if (s->seen_ns && running == s->running_ns && waiting == s->waiting_ns) {
+		s->seen_ns = now;
+		s->written = false;
+		return;
+	}
+	if (s->seen_ns && !s->written) {
+		row.ts_ns = s->seen_ns;
+		row.ns = s->running_ns;
+		row.bytes = s->waiting_ns;
+		recording_add_count(c->recording, &row);
+	}
+	*s = (struct thread_schedule){ running, waiting, now, true };
+	row.ts_ns = now;
+	row.ns = running;
+	row.bytes = waiting;
+	recording_add_count(c->recording, &row);
+}
+
+/* The first thread of each process, and those that recorded something since. */
+static void look_at_schedules(struct collector *c, int64_t now)
+{
+	if (now - c->last_schedule_ns < SCHEDULE_NS)
+		return;
+	c->last_schedule_ns = now;
+	for (size_t i = 0; i < c->count; i++) {
+		struct collected *p = c->processes[i];
+		size_t looked = 0;
+
+		if (!p->view.process || p->fd < 0)
+			continue;
+		look_at_schedule(c, p, p->pid, &p->schedule, now);
+		for (size_t k = 0; k < p->ring_count && looked < SCHEDULES; k++) {
+			struct ring_seen *ring = &p->rings[k];
+
+			if (!ring->tid || ring->tid == p->view.process->pid ||
+			    ring->scheduled_at == ring->view.next)
+				continue;
+			ring->scheduled_at = ring->view.next;
+			look_at_schedule(c, p, ring->tid, &ring->schedule, now);
+			looked++;
+		}
+	}
+}
+
+void collector_check_process(struct collector *c, struct collected *p, int64_t now)
+{
+	look_at_hooks(c, p);
+	look_at_counts(c, p, now);
+	look_at_io(c, p, now);
+	for (size_t i = 0; i < p->ring_count && p->fd >= 0; i++)
+		look_at_name(c, p, &p->rings[i]);
+}
+
+void collector_check_all(struct collector *c)
+{
+	int64_t now = steady_ns();
+
+	look_at_schedules(c, now);
+	if (now - c->last_look_ns < NAMES_NS)
+		return;
+	c->last_look_ns = now;
+	for (size_t i = 0; i < c->count; i++)
+		if (c->processes[i]->view.process) /* it has said hello */
+			collector_check_process(c, c->processes[i], now);
+}
+
+/* ---- new files ---- */
+
+void collector_introduce(struct collector *c, struct collected *p)
+{
+	const struct ring_process *process = p->view.process;
+	struct live_process row = { .number = p->number, .pid = p->pid };
+
+	row.parent = process->parent;
+	row.flags = (process->forked ? LIVE_FORKED : 0) | (c->attached ? LIVE_ATTACHED : 0);
+	row.monotonic_ns = (int64_t)process->clock_monotonic_ns;
+	row.wall_ns = (int64_t)process->clock_wall_ns;
+	recording_add_process(c->recording, &row);
+	collector_add_text(c, p, LIVE_COMMAND, 0, process->command);
+	collector_add_text(c, p, LIVE_IDENTITY, 0, process->identity);
+}
+
+/* Whose the records of a ring are that do not begin with saying so. */
+void collector_add_place(struct collector *c, struct collected *p, const struct ring_seen *ring)
+{
+	struct live_place place = { .process = p->number,
+				    .ring = ring->view.number,
+				    .id = ring->tid,
+				    .first = ring->tid == p->view.process->pid };
+
+	if (ring->tid)
+		recording_add_place(c->recording, &place);
+}
+
+static void introduce_queues(struct collector *c, struct collected *p)
+{
+	for (size_t i = 0; i < p->queue_count; i++) {
+		const struct queue_seen *queue = &p->queues[i];
+		struct live_place place = { .process = p->number,
+					    .id = queue->stream,
+					    .name = queue->name,
+					    .device = queue->device };
+
+		collector_need_name(c, p, queue->name);
+		collector_need_name(c, p, queue->device);
+		recording_add_place(c->recording, &place);
+	}
+}
+
+void collector_begin_file(struct collector *c)
+{
+	for (size_t i = 0; i < c->count; i++) {
+		struct collected *p = c->processes[i];
+
+		if (!p->view.process)
+			continue;
+		memset(p->texts, 0, TEXT_WORDS * sizeof(*p->texts));
+		memset(p->hook_states, 0, sizeof(p->hook_states));
+		memset(p->counts, 0, sizeof(p->counts));
+		p->schedule = (struct thread_schedule){ 0 };
+		collector_introduce(c, p);
+		introduce_queues(c, p);
+		for (size_t k = 0; k < p->ring_count; k++) {
+			collector_add_place(c, p, &p->rings[k]);
+			p->rings[k].name[0] = '\0';
+			p->rings[k].schedule = (struct thread_schedule){ 0 };
+		}
+	}
+	c->files++;
+	c->last_look_ns = 0; /* look at hooks and names at once */
+}
+
+/* ---- for lists of jobs ---- */
+
+static int32_t rank_of(const struct collected *p)
+{
+	char copy[RING_TEXT_MAX];
+
+	return identity_rank(process_view_text(&p->view, p->view.process->identity, copy));
+}
+
+bool collector_info(const struct collector *c, size_t index, struct collected_info *info)
+{
+	const struct collected *p = c->processes[index];
+	const struct ring_hook_info *torch;
+	char copy[RING_TEXT_MAX];
+
+	if (!p->view.process || p->fd < 0)
+		return false;
+	*info = (struct collected_info){ .number = p->number,
+					 .pid = p->pid,
+					 .parent = p->view.process->parent,
+					 .rank = rank_of(p),
+					 .records = p->records,
+					 .steps = p->steps };
+	for (size_t i = 0; i < p->ring_count; i++)
+		info->dropped += ring_seen_dropped(&p->rings[i]);
+	torch = &p->view.process->hooks[RING_HOOK_TORCH];
+	if (atomic_load(&torch->state) == RING_HOOK_ARMED) {
+		struct str text = process_view_text(&p->view, atomic_load(&torch->text), copy);
+
+		snprintf(info->torch, sizeof(info->torch), "%.*s",
+			 (int)MIN(text.len, sizeof(info->torch) - 1), text.ptr ? text.ptr : "");
+	}
+	info->opencl = p->queue_count > 0;
+	return true;
 }

@@ -1,19 +1,30 @@
-/* collector_int.h: between the files of the collector: collector.c (records and turns), collector_hear.c (connections
- * and what comes over them) and collector_look.c (what changes slowly, and new files). */
+/*
+ * collector_int.h: shared by collector.c (records, checks, files), collector_socket.c (connections and messages)
+ * and launch.c (which processes still run). Others include collector.h.
+ */
 #ifndef LIVE_COLLECTOR_INT_H
 #define LIVE_COLLECTOR_INT_H
 
-#include "live/collector.h"
+#include "live/record/collector.h"
 
 #define TEXT_WORDS (RING_TEXT_BYTES / 8 / 64)
 #define STEP_NAMES 8
 #define QUEUES 64
 
+/* What a thread had of the processors when it was looked at last. */
+struct thread_schedule {
+	uint64_t running_ns, waiting_ns;
+	int64_t seen_ns; /* 0: never */
+	bool written;	 /* as of seen_ns */
+};
+
 struct ring_seen {
 	struct ring_view view;
 	uint32_t tid;
 	char name[16];
-	uint32_t taken; /* in the segment that is being written */
+	struct thread_schedule schedule;
+	uint64_t scheduled_at; /* the record that was next when the schedule was looked at */
+	uint32_t taken;	       /* in the segment that is being written */
 };
 
 struct queue_seen {
@@ -31,8 +42,9 @@ struct collected {
 	size_t ring_count, ring_cap;
 	uint32_t hook_states[RING_HOOKS];
 	uint64_t counts[RING_COUNTERS];
-	uint64_t io_seen; /* bytes read, as the system counts */
-	bool ended;
+	uint64_t io_seen;		 /* bytes read, as the system counts */
+	struct thread_schedule schedule; /* of its first thread */
+	bool ended, over_quota;
 	uint64_t records;
 	/* Names that mark steps, and what they showed. */
 	uint32_t step_names[STEP_NAMES];
@@ -43,7 +55,7 @@ struct collected {
 	size_t queue_count;
 };
 
-void collector_tell(struct collector *c, const char *format, ...) OW_PRINTF(2, 3);
+void collector_report(struct collector *c, const char *format, ...) OW_PRINTF(2, 3);
 
 /* collector.c */
 /* Those that are in no sum yet. */
@@ -54,15 +66,14 @@ void collector_add_text(struct collector *c, struct collected *p, enum live_text
 void collector_need_name(struct collector *c, struct collected *p, uint64_t number);
 bool collector_flush(struct collector *c);
 
-/* collector_look.c */
 void collector_introduce(struct collector *c, struct collected *p);
 void collector_add_place(struct collector *c, struct collected *p, const struct ring_seen *ring);
-void collector_look_at(struct collector *c, struct collected *p, int64_t now);
-void collector_look_around(struct collector *c);
+void collector_check_process(struct collector *c, struct collected *p, int64_t now);
+void collector_check_all(struct collector *c);
 
-/* collector_hear.c */
-void collector_hear_one(struct collector *c, struct collected *p);
-/* False when there is no memory; *more tells whether there was one. */
+/* collector_socket.c */
+void collector_receive_one(struct collector *c, struct collected *p);
+/* False when there is no memory; *more: whether there was one. */
 bool collector_accept(struct collector *c, bool *more);
 void collector_remove_socket(struct collector *c);
 

@@ -1,5 +1,5 @@
 /*
- * ring_view_test.c: memory of recorders is read with care: what is not sealed, too small, of another version or claims
+ * collector_ring_test.c: memory of recorders is read with care: what is not sealed, too small, of another version or claims
  * impossible things is refused or gives nothing; records come out as they went in.
  */
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "live/ring_view.h"
+#include "live/record/collector.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
@@ -52,7 +52,7 @@ static void refuses_what_could_shrink(void **state)
 	int fd = memory_file((size_t)ring_bytes(64), 0);
 	struct ring *ring = map_ring(fd, 64);
 	struct ring_view v;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	(void)state;
 	assert_int_equal(ring_view_open(&v, fd, &err), OW_E_CORRUPT);
@@ -157,9 +157,30 @@ static void texts_stay_inside(void **state)
 	close(fd);
 }
 
+static void test_wrong_sizes_are_refused(void **state)
+{
+	const size_t sizes[] = { ring_bytes(64) + 1, ring_bytes(128) - 1, ring_bytes(64) + 4096,
+				 (size_t)1 << 46 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) {
+		int fd = memory_file(sizes[i], SEALS);
+		struct ring *ring = map_ring(fd, 64);
+		struct process_view process;
+		struct ring_view v;
+
+		assert_int_equal(ring_view_open(&v, fd, NULL), OW_E_CORRUPT);
+		memcpy(ring->magic, RING_PROCESS_MAGIC, sizeof(ring->magic));
+		assert_int_equal(process_view_open(&process, fd, NULL), OW_E_CORRUPT);
+		munmap(ring, (size_t)ring_bytes(64));
+		close(fd);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_wrong_sizes_are_refused),
 		cmocka_unit_test(refuses_what_could_shrink),
 		cmocka_unit_test(refuses_another_version),
 		cmocka_unit_test(gives_records_around_the_end),

@@ -1,41 +1,136 @@
 /*
- * collector_hear.c: the connections of a collector: its socket, who may come, and what they hand over: regions and rings.
+ * collector_socket.c: the connections of a collector: its socket, who may connect, and the messages that pass
+ * regions and rings. Also removes socket folders that killed collectors left behind. The records themselves are
+ * read by collector.c.
  */
-#include "live/collector_int.h"
-#include "live/packet.h"
+#include "live/record/collector_int.h"
 
+#include "base/base.h"
 #include "base/clock.h"
-#include "live/sweep.h"
+#include "base/vec.h"
+#include "live/record/collector.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
+#define PREFIX "opwatch-"
+#define RANDOM_CHARACTERS 6
+#define OLD_SECONDS 60 /* a collector that is starting has a folder before it listens */
 #define KNOWN_MOST 65536u
+
+/* ---- folders of killed collectors ---- */
+
+/*
+ * A killed collector cannot remove its socket. The next collector of the same user removes folders in which no
+ * process listens any more, unless they are new.
+ */
+
+static bool is_old(const struct stat *st)
+{
+	return time(NULL) - st->st_mtime >= OLD_SECONDS;
+}
+
+/* No process listens there any more. */
+static bool is_abandoned(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd, refused;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return false;
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return false;
+	refused = connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0 &&
+		  errno == ECONNREFUSED;
+	close(fd);
+	return refused;
+}
+
+static void remove_if_abandoned(const char *base, const char *name)
+{
+	char folder[128], path[160];
+	struct stat st;
+
+	if (snprintf(folder, sizeof(folder), "%s/%s", base, name) >= (int)sizeof(folder) ||
+	    lstat(folder, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+	    (st.st_mode & 0066) || !is_old(&st))
+		return;
+	snprintf(path, sizeof(path), "%s/s", folder);
+	if (lstat(path, &st) == 0) {
+		if (!S_ISSOCK(st.st_mode) || !is_old(&st) || !is_abandoned(path))
+			return;
+		unlink(path);
+	}
+	rmdir(folder); /* only when nothing else is in it */
+}
+
+/* Below /tmp or what else the folders are made in. */
+static void stale_sockets_remove(const char *base)
+{
+	DIR *dir = opendir(base);
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)) != NULL)
+		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0 &&
+		    strlen(entry->d_name) == strlen(PREFIX) + RANDOM_CHARACTERS)
+			remove_if_abandoned(base, entry->d_name);
+	if (dir)
+		closedir(dir);
+}
+
+/* ---- packets with a descriptor ---- */
+
+size_t packet_receive(int socket, void *to, size_t size, int *fd, bool *closed)
+{
+	struct iovec part = { to, size };
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr packet = { .msg_iov = &part,
+				 .msg_iovlen = 1,
+				 .msg_control = &control,
+				 .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(socket, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c;
+
+	*fd = -1;
+	*closed = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+	if (n <= 0)
+		return 0;
+	c = CMSG_FIRSTHDR(&packet);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
+	return (size_t)n;
+}
 
 /* ---- messages ---- */
 
-static void refuse(struct collector *c, uint32_t pid, uint32_t number, const char *why)
+static void refuse_process(struct collector *c, uint32_t pid, uint32_t number, const char *why)
 {
 	struct live_process row = { .number = number, .pid = pid, .flags = LIVE_REFUSED };
 
 	c->totals.refused++;
 	recording_add_process(c->recording, &row);
-	collector_tell(c,
-		       "process %u: %s; nothing of it is recorded: use the recorder of the same "
-		       "installation",
-		       pid, why);
+	collector_report(c, "process %u is not recorded: %s; use the recorder of this installation",
+			 pid, why);
 }
 
 static void refuse_version(struct collector *c, uint32_t pid, uint32_t number, uint32_t version)
 {
 	char why[96];
 
-	snprintf(why, sizeof(why), "its recorder speaks version %u, this program %u", version,
-		 RING_VERSION);
-	refuse(c, pid, number, why);
+	snprintf(why, sizeof(why), "its recorder has protocol version %u, this program has %u",
+		 version, RING_VERSION);
+	refuse_process(c, pid, number, why);
 }
 
 void collector_refuse(struct collector *c, uint32_t pid, uint32_t version)
@@ -45,22 +140,20 @@ void collector_refuse(struct collector *c, uint32_t pid, uint32_t version)
 
 /* Who has lost its connection comes again: it keeps its number, and what was said of its end is written before. True when
  * it is a new one. */
-static bool meet(struct collector *c, struct collected *p)
+static bool number_process(struct collector *c, struct collected *p)
 {
 	uint64_t clock = p->view.process->clock_monotonic_ns;
-	void *list = c->known;
 
 	for (size_t i = c->known_count; i-- > 0;) {
 		if (c->known[i].pid != p->pid || c->known[i].monotonic_ns != clock)
 			continue;
-		(void)collector_flush(c); /* what fails is told, and tried again */
+		(void)collector_flush(c); /* a failure is reported, and tried again */
 		p->number = c->known[i].number;
 		p->known = i + 1;
 		return false;
 	}
 	if (c->known_count < KNOWN_MOST &&
-	    mem_grow(c->mem, &list, &c->known_cap, c->known_count + 1, sizeof(*c->known))) {
-		c->known = list;
+	    vec_reserve(c->mem, c->known, c->known_cap, c->known_count + 1)) {
 		c->known[c->known_count++] = (struct collector_known){ .pid = p->pid,
 								       .number = p->number,
 								       .monotonic_ns = clock };
@@ -71,7 +164,7 @@ static bool meet(struct collector *c, struct collected *p)
 
 static void take_hello(struct collector *c, struct collected *p, int fd)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	ow_status status;
 
 	if (p->view.process || fd < 0)
@@ -81,7 +174,7 @@ static void take_hello(struct collector *c, struct collected *p, int fd)
 		if (p->view.process)
 			atomic_store(&p->view.process->state, RING_REFUSED);
 		process_view_close(&p->view);
-		refuse(c, p->pid, p->number, err.text);
+		refuse_process(c, p->pid, p->number, err.text);
 		return;
 	}
 	p->texts = mem_zalloc(c->mem, TEXT_WORDS * sizeof(*p->texts));
@@ -89,28 +182,53 @@ static void take_hello(struct collector *c, struct collected *p, int fd)
 		process_view_close(&p->view);
 		return;
 	}
-	c->totals.processes += meet(c, p);
+	c->totals.processes += number_process(c, p);
 	collector_introduce(c, p);
-	collector_look_at(c, p, steady_ns());
+	collector_check_process(c, p, steady_ns());
+}
+
+/* A thread whose ring is refused counts as lost; the first one of a process is reported. */
+static bool is_within_quota(struct collector *c, struct collected *p, size_t bytes)
+{
+	const struct collector_quota *q = c->quota;
+
+	if (!q || !q->most_rings ||
+	    (q->rings < q->most_rings && bytes <= q->most_bytes - MIN(q->bytes, q->most_bytes)))
+		return true;
+	if (!p->over_quota)
+		collector_report(
+			c,
+			"process %u: a thread is not recorded: the processes of user %u "
+			"have %zu rings of %zu MB already, the most that one user may have",
+			p->pid, q->uid, q->rings, q->bytes >> 20);
+	p->over_quota = true;
+	c->totals.rings_lost++;
+	return false;
 }
 
 static void take_new_ring(struct collector *c, struct collected *p, int fd)
 {
-	void *rings = p->rings;
 	struct ring_view view;
 
 	if (!p->view.process || fd < 0 || ring_view_open(&view, fd, NULL) != OW_OK)
 		return;
+	if (!is_within_quota(c, p, view.bytes)) {
+		ring_view_close(&view);
+		return;
+	}
 	for (size_t i = 0; i < p->ring_count; i++)
 		if (p->rings[i].view.number == view.number) {
 			ring_view_close(&view);
 			return;
 		}
-	if (!mem_grow(c->mem, &rings, &p->ring_cap, p->ring_count + 1, sizeof(*p->rings))) {
+	if (!vec_reserve(c->mem, p->rings, p->ring_cap, p->ring_count + 1)) {
 		ring_view_close(&view);
 		return;
 	}
-	p->rings = rings;
+	if (c->quota) {
+		c->quota->rings++;
+		c->quota->bytes += view.bytes;
+	}
 	/* One that another collector has read before does not say again whose it is. */
 	p->rings[p->ring_count] =
 		(struct ring_seen){ .view = view, .tid = atomic_load(&view.ring->thread) };
@@ -118,7 +236,7 @@ static void take_new_ring(struct collector *c, struct collected *p, int fd)
 }
 
 /* One packet with its descriptor; false when there is none. */
-static bool receive(int socket, struct ring_message *message, int *fd, bool *closed)
+static bool receive_message(int socket, struct ring_message *message, int *fd, bool *closed)
 {
 	size_t len = packet_receive(socket, message, sizeof(*message), fd, closed);
 
@@ -133,13 +251,13 @@ static bool receive(int socket, struct ring_message *message, int *fd, bool *clo
 	return false;
 }
 
-void collector_hear_one(struct collector *c, struct collected *p)
+void collector_receive_one(struct collector *c, struct collected *p)
 {
 	struct ring_message message = { 0 };
 	bool closed = false;
 	int fd;
 
-	while (receive(p->fd, &message, &fd, &closed)) {
+	while (receive_message(p->fd, &message, &fd, &closed)) {
 		if (message.kind == RING_REFUSAL) {
 			refuse_version(c, p->pid, p->number, message.version);
 		} else if (message.kind == RING_HELLO) {
@@ -165,17 +283,17 @@ static bool is_welcome(const struct ucred *peer)
 /* The connection is closed when there is no memory. */
 static struct collected *add_process(struct collector *c, int fd, uint32_t pid, uint32_t number)
 {
-	void *processes = c->processes;
 	struct collected *p = mem_zalloc(c->mem, sizeof(*p));
 
-	if (!p || !mem_grow(c->mem, &processes, &c->cap, c->count + 1, sizeof(*c->processes))) {
+	if (!p || !vec_reserve(c->mem, c->processes, c->cap, c->count + 1)) {
 		mem_free(c->mem, p, sizeof(*p));
 		close(fd);
 		return NULL;
 	}
-	c->processes = processes;
 	*p = (struct collected){ .number = number, .fd = fd, .pid = pid };
 	c->processes[c->count++] = p;
+	if (c->quota)
+		c->quota->processes++;
 	return p;
 }
 
@@ -206,7 +324,7 @@ bool collector_accept(struct collector *c, bool *more)
 
 /* ---- the socket ---- */
 
-static ow_status make_socket(struct collector *c, struct error *err)
+static ow_status make_socket(struct collector *c, struct ow_error *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	const char *base = getenv("XDG_RUNTIME_DIR");
@@ -214,14 +332,14 @@ static ow_status make_socket(struct collector *c, struct error *err)
 	for (int i = 0; i < 2; i++) {
 		const char *where = i == 0 && base && strlen(base) < 64 ? base : "/tmp";
 
-		sweep_sockets(where);
+		stale_sockets_remove(where);
 		snprintf(c->folder, sizeof(c->folder), "%s/opwatch-XXXXXX", where);
 		if (mkdtemp(c->folder))
 			break;
 		c->folder[0] = '\0';
 	}
 	if (!c->folder[0])
-		return error_errno(err, errno, "a directory for the socket in /tmp");
+		return error_errno(err, errno, "cannot make a directory for the socket in /tmp");
 	snprintf(c->socket_path, sizeof(c->socket_path), "%s/s", c->folder);
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", c->socket_path);
 	c->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -232,14 +350,14 @@ static ow_status make_socket(struct collector *c, struct error *err)
 	return OW_OK;
 }
 
-void collector_let_in(struct collector *c, uid_t user)
+void collector_allow_user(struct collector *c, uid_t user)
 {
 	if (geteuid() != 0 || user == 0)
 		return;
 	/* Into the folder, which cannot be listed; the socket is that user's. */
 	if (chmod(c->folder, 0711) != 0 || chown(c->socket_path, user, (gid_t)-1) != 0)
-		collector_tell(c, "%s: cannot be opened to user %u", c->socket_path,
-			       (unsigned)user);
+		collector_report(c, "%s: cannot give access to user %u", c->socket_path,
+				 (unsigned)user);
 }
 
 void collector_remove_socket(struct collector *c)
@@ -254,7 +372,7 @@ void collector_remove_socket(struct collector *c)
 }
 
 ow_status collector_open(struct collector *c, struct mem *mem, struct recording *recording,
-			 struct error *err)
+			 struct ow_error *err)
 {
 	ow_status status;
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "live/collector.h"
+#include "live/record/collector.h"
 #include "support/fake_process.h"
 #include "support/profile_view.h"
 
@@ -25,7 +25,7 @@ struct collecting {
 static int begin(void **state)
 {
 	struct collecting *c = calloc(1, sizeof(*c));
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	int fd;
 
 	snprintf(path, sizeof(path), "/tmp/opwatch-collector-XXXXXX");
@@ -68,7 +68,7 @@ static void hang_up(struct collecting *c)
 
 static void close_recording(struct collecting *c)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	collector_close(&c->collector);
 	assert_int_equal(recording_close(&c->recording, &err), OW_OK);

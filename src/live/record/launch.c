@@ -1,11 +1,20 @@
-/* launch.c: see launch.h. */
-#include "live/launch.h"
+/*
+ * launch.c: starts a job under the recorder and records it until it ends: finds the recorder's library, makes the
+ * job's environment, passes signals on, and reports or waits for processes that outlive the job's first one.
+ * Called by src/api for `opwatch record`.
+ */
+#include "live/record/launch.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "live/environment.h"
-#include "live/outlive.h"
+#include "live/proc/proc.h"
+#include "live/record/collector_int.h"
+#include "opwatch_config.h"
+#include "wire/elf/elf_symbols.h"
+#include "wire/own/ring.h"
 
+#include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,9 +23,305 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define LIBRARY "libopwatch-recorder.so"
+#define VARIABLES 13
+#define NAMED 8u
 #define STOP_PATIENCE_NS (500 * 1000000LL)
 #define SETTLE_NS (200 * 1000000LL) /* for those that are just about to end */
 #define SEARCH_NS (500 * 1000000LL)
+
+/* ---- where the recorder is ---- */
+
+/*
+ * The library is looked for at OPWATCH_RECORDER, beside this program or library, and in the private directory of
+ * an installation.
+ */
+
+static bool is_beside(const char *file, const char *where, char *path, size_t size)
+{
+	char real[PATH_MAX], found[PATH_MAX + 64];
+	char *slash;
+	int len;
+
+	if (!realpath(file, real))
+		return false;
+	slash = strrchr(real, '/');
+	if (!slash)
+		return false;
+	len = snprintf(found, sizeof(found), "%.*s/%s" LIBRARY, (int)(slash - real), real, where);
+	if (len <= 0 || (size_t)len >= sizeof(found) || access(found, R_OK) != 0 ||
+	    !realpath(found, real))
+		return false;
+	len = snprintf(path, size, "%s", real);
+	return len > 0 && (size_t)len < size;
+}
+
+ow_status recorder_find(char *path, size_t size, struct ow_error *err)
+{
+	static const char *const places[] = { "", "../lib/opwatch/",
+					      "../" OPWATCH_LIBDIR "/opwatch/", "opwatch/" };
+	const char *given = getenv("OPWATCH_RECORDER");
+	const char *files[2] = { NULL, "/proc/self/exe" };
+	Dl_info self;
+
+	if (given && *given) {
+		char real[PATH_MAX];
+
+		if (!realpath(given, real) || strlen(real) >= size)
+			return error_errno(err, errno, "OPWATCH_RECORDER: %s", given);
+		snprintf(path, size, "%s", real);
+		return OW_OK;
+	}
+	if (dladdr((void *)(uintptr_t)is_beside, &self) && self.dli_fname &&
+	    strchr(self.dli_fname, '/'))
+		files[0] = self.dli_fname;
+	for (size_t f = 0; f < ARRAY_COUNT(files); f++)
+		for (size_t i = 0; files[f] && i < ARRAY_COUNT(places); i++)
+			if (is_beside(files[f], places[i], path, size))
+				return OW_OK;
+	return error_set(err, OW_E_UNSUPPORTED,
+			 LIBRARY " was not found beside this program nor in lib/opwatch; set "
+				 "OPWATCH_RECORDER to its path");
+}
+
+struct variable {
+	const char *name, *value;
+};
+
+/* ---- the environment of the job ---- */
+
+/*
+ * The recorder is appended to lists such as LD_PRELOAD, so what the user put there still comes first.
+ */
+
+/* The value that is there, and ours behind it. */
+static const char *append_to_list(struct arena *arena, const char *name, const char *value)
+{
+	const char *there = getenv(name);
+
+	if (!there || !*there)
+		return value;
+	if (strstr(there, value)) /* a job that records itself once more */
+		return there;
+	return arena_printf(arena, "%s:%s", there, value);
+}
+
+static bool is_named(const char *entry, const char *name)
+{
+	size_t len = strlen(name);
+
+	return strncmp(entry, name, len) == 0 && entry[len] == '=';
+}
+
+static char **merge_environment(struct arena *arena, const struct variable *variables, size_t count)
+{
+	size_t there = 0, at = 0;
+	char **env;
+
+	while (environ[there])
+		there++;
+	env = ARENA_ARRAY(arena, char *, there + count + 1);
+	if (!env)
+		return NULL;
+	for (size_t i = 0; i < there; i++) {
+		bool replaced = false;
+
+		for (size_t k = 0; k < count; k++)
+			replaced |= is_named(environ[i], variables[k].name);
+		if (!replaced)
+			env[at++] = environ[i];
+	}
+	for (size_t k = 0; k < count; k++) {
+		env[at] =
+			(char *)arena_printf(arena, "%s=%s", variables[k].name, variables[k].value);
+		if (!env[at++])
+			return NULL;
+	}
+	return env;
+}
+
+/* Of these there can be one only, and the user's own stays. A recorder that was built without that part is none. */
+static void add_plugin(struct mem *mem, struct variable *list, size_t *count, const char *name,
+		       const char *recorder, const char *symbol)
+{
+	const char *there = getenv(name);
+	uint64_t offset;
+
+	if ((!there || !*there) && elf_symbols_export(mem, recorder, symbol, &offset))
+		list[(*count)++] = (struct variable){ name, recorder };
+}
+
+static unsigned long own_filters(void)
+{
+	char text[4096];
+
+	return proc_read(getpid(), "status", text, sizeof(text)) > 0 ? ring_filters(text) : 0;
+}
+
+ow_status step_marker_check(const char *name, struct ow_error *err)
+{
+	if (!name)
+		return OW_OK;
+	if (!*name || strlen(name) >= RING_MARKER_MAX)
+		return error_set(err, OW_E_USAGE,
+				 "a step marker is the name of a function, of 1 to %u bytes",
+				 RING_MARKER_MAX - 1);
+	for (const char *c = name; *c; c++)
+		if ((unsigned char)*c < ' ')
+			return error_set(err, OW_E_USAGE,
+					 "a step marker is the name of a function, in one line");
+	return OW_OK;
+}
+
+char *const *environment_make(struct arena *arena, const char *recorder, const char *socket_path,
+			      uint32_t ring_records, const char *step_marker, bool once)
+{
+	struct variable list[VARIABLES];
+	size_t count = 0;
+
+	list[count++] =
+		(struct variable){ "LD_PRELOAD", append_to_list(arena, "LD_PRELOAD", recorder) };
+	list[count++] = (struct variable){ "OPENCL_LAYERS",
+					   append_to_list(arena, "OPENCL_LAYERS", recorder) };
+	add_plugin(arena->mem, list, &count, "NCCL_PROFILER_PLUGIN", recorder, "ncclProfiler_v5");
+	add_plugin(arena->mem, list, &count, "CUDA_INJECTION64_PATH", recorder,
+		   "InitializeInjection");
+	list[count++] = (struct variable){ RING_ENV_SOCKET, socket_path };
+	list[count++] =
+		(struct variable){ RING_ENV_VERSION, arena_printf(arena, "%u", RING_VERSION) };
+	list[count++] =
+		(struct variable){ RING_ENV_FILTERS, arena_printf(arena, "%lu", own_filters()) };
+	list[count++] = (struct variable){ RING_ENV_ONCE, once ? "1" : "0" };
+	if (ring_records)
+		list[count++] = (struct variable){ RING_ENV_RECORDS,
+						   arena_printf(arena, "%u", ring_records) };
+	if (step_marker)
+		list[count++] = (struct variable){ RING_ENV_MARKER, step_marker };
+	for (size_t i = 0; i < count; i++)
+		if (!list[i].value)
+			return NULL;
+	return merge_environment(arena, list, count);
+}
+
+/* ---- processes that outlive the first one ---- */
+
+/*
+ * Daemons and background workers of the job. Connected processes are known. Others, which have not recorded
+ * anything yet, are found by the collector's socket in the environment that they were started with. A process
+ * that has overwritten its environment, or belongs to another user, and never connected is not found. Nothing is
+ * done to these processes.
+ */
+
+static bool is_running(pid_t pid)
+{
+	struct proc_stat stat;
+
+	if (!proc_stat_read(pid, 0, &stat))
+		return false;
+	/* The first thread may have ended while others go on. */
+	return stat.threads > 1 || (stat.state != 'Z' && stat.state != 'X' && !stat.exits);
+}
+
+/* Whether the process was started with that entry, which ends with NUL. */
+static bool was_given(struct buf *room, pid_t pid, struct str entry)
+{
+	char path[64];
+	const char *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	buf_clear(room);
+	if (!proc_read_file(room, path) || room->len < entry.len)
+		return false;
+	at = memmem(room->ptr, room->len, entry.ptr, entry.len);
+	return at && (at == room->ptr || at[-1] == '\0');
+}
+
+static bool add_connected(const struct collector *c, struct pid_list *list)
+{
+	for (size_t i = 0; i < c->count; i++) {
+		pid_t pid = (pid_t)c->processes[i]->pid;
+
+		if (c->processes[i]->fd >= 0 && !pid_list_has(list, pid) && is_running(pid) &&
+		    !pid_list_add(list, pid))
+			return false;
+	}
+	return true;
+}
+
+static bool add_started(DIR *proc, struct str entry, struct pid_list *list)
+{
+	const struct dirent *each;
+	struct buf room;
+	bool good = true;
+
+	buf_init(&room, list->mem);
+	while (good && (each = readdir(proc)) != NULL) {
+		int64_t pid;
+
+		if (!str_to_i64(str_from(each->d_name), &pid) || pid < 1 || pid > INT32_MAX ||
+		    pid == getpid() || pid_list_has(list, (pid_t)pid))
+			continue;
+		if (was_given(&room, (pid_t)pid, entry) && is_running((pid_t)pid))
+			good = pid_list_add(list, (pid_t)pid);
+		good &= !room.failed;
+	}
+	buf_release(&room);
+	return good;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+bool surviving_children_find(const struct collector *c, struct pid_list *list)
+{
+	char entry[sizeof(RING_ENV_SOCKET) + sizeof(c->socket_path) + 2];
+	int len = snprintf(entry, sizeof(entry), "%s=%s", RING_ENV_SOCKET, c->socket_path);
+	DIR *proc;
+	bool good = add_connected(c, list);
+
+	proc = good && c->socket_path[0] ? opendir("/proc") : NULL;
+	if (proc) {
+		good = add_started(proc, str_make(entry, (size_t)len + 1), list);
+		closedir(proc);
+	}
+	if (list->count)
+		qsort(list->items, list->count, sizeof(*list->items), by_number);
+	return good;
+}
+
+/* Processes choose their names, and this goes to a terminal. */
+static void name_of(pid_t pid, char name[PROC_NAME])
+{
+	struct proc_stat stat = { .name = "" };
+
+	(void)proc_stat_read(pid, 0, &stat); /* it may have ended by now */
+	memcpy(name, stat.name, PROC_NAME);
+	for (char *at = name; *at; at++)
+		if (*at < ' ' || *at > '~')
+			*at = '?';
+}
+
+void surviving_children_describe(const struct pid_list *list, const char *one, const char *many,
+				 char *to, size_t size)
+{
+	size_t at = (size_t)snprintf(to, size, "%zu process%s of the job still %s: ", list->count,
+				     list->count == 1 ? "" : "es", list->count == 1 ? one : many);
+
+	for (size_t i = 0; i < MIN(list->count, (size_t)NAMED) && at < size; i++) {
+		char name[PROC_NAME];
+
+		name_of(list->items[i], name);
+		at += (size_t)snprintf(to + at, size - at, "%s%d%s%s%s", i ? ", " : "",
+				       (int)list->items[i], name[0] ? " (" : "", name,
+				       name[0] ? ")" : "");
+	}
+	if (list->count > NAMED && at < size)
+		snprintf(to + at, size - at, " and %zu more", list->count - NAMED);
+}
 
 static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH };
 
@@ -27,8 +332,10 @@ struct running {
 	int signals; /* a descriptor */
 	sigset_t old_mask;
 	bool ended;
-	bool cancelled; /* a signal came when there was nobody to pass it on to */
+	bool cancelled; /* a signal came after the job's first process had ended */
 };
+
+/* ---- starting the job ---- */
 
 /* In the child; only what may be called there. */
 static void become_job(const struct running *r, char *const *env, int report)
@@ -45,7 +352,7 @@ static void become_job(const struct running *r, char *const *env, int report)
 	_Exit(127);
 }
 
-static ow_status start(struct running *r, char *const *env, struct error *err)
+static ow_status start_job(struct running *r, char *const *env, struct ow_error *err)
 {
 	int report[2], failure = 0;
 	ssize_t n;
@@ -122,7 +429,7 @@ static void take_signals(struct running *r)
 	look_at_job(r);
 }
 
-static ow_status block_signals(struct running *r, struct error *err)
+static ow_status block_signals(struct running *r, struct ow_error *err)
 {
 	sigset_t set;
 
@@ -139,7 +446,7 @@ static ow_status block_signals(struct running *r, struct error *err)
 	return error_errno(err, errno, "signals");
 }
 
-static void turn(struct running *r)
+static void run_turn(struct running *r)
 {
 	if (!collector_turn(r->c, r->signals))
 		usleep(10000); /* without memory nothing is read; the job goes on */
@@ -148,11 +455,11 @@ static void turn(struct running *r)
 
 /* ---- what runs on ---- */
 
-/* Short of memory there is nobody, as far as is known. */
+/* Without memory: none, as far as is known. */
 static size_t find_left(const struct running *r, struct pid_list *list)
 {
 	pid_list_release(list);
-	(void)!outlive_find(r->c, list);
+	(void)!surviving_children_find(r->c, list);
 	return list->count;
 }
 
@@ -165,7 +472,7 @@ static size_t wait_for_left(struct running *r, int64_t patience_ns, int64_t sear
 	size_t left = find_left(r, list);
 
 	while (left && !r->cancelled && steady_ns() - begin < patience_ns) {
-		turn(r);
+		run_turn(r);
 		if (collector_live(r->c) || steady_ns() - searched < search_ns)
 			continue;
 		left = find_left(r, list);
@@ -180,9 +487,8 @@ static void note_left(const struct running *r, const struct pid_list *list)
 	char who[512], text[640];
 	int len;
 
-	outlive_say(list, "ran", "ran", who, sizeof(who));
-	len = snprintf(text, sizeof(text),
-		       "when the program had ended and the recording with it, %s", who);
+	surviving_children_describe(list, "ran", "ran", who, sizeof(who));
+	len = snprintf(text, sizeof(text), "when the recording ended with the program, %s", who);
 	recording_add_text(r->c->recording, 0, LIVE_NOTE, 0, str_make(text, (size_t)len));
 }
 
@@ -193,21 +499,21 @@ static void tell_left(const struct running *r, const struct pid_list *list, cons
 
 	if (!r->c->message)
 		return;
-	outlive_say(list, "runs", "run", who, sizeof(who));
+	surviving_children_describe(list, "runs", "run", who, sizeof(who));
 	len = snprintf(text, sizeof(text), "the program has ended; %s; %s", who, what);
 	r->c->message(r->c->message_arg, text, MIN((size_t)len, sizeof(text) - 1));
 }
 
-static void outlast(struct running *r)
+static void wait_for_children(struct running *r)
 {
 	struct pid_list list = { .mem = r->c->mem };
 	size_t left = wait_for_left(r, SETTLE_NS, 0, &list);
 
 	if (left && r->launch->wait_children) {
-		tell_left(r, &list, "recording goes on until they end, or a signal comes");
+		tell_left(r, &list, "recording continues until they end or a signal arrives");
 		left = wait_for_left(r, INT64_MAX, SEARCH_NS, &list);
 	} else if (left) {
-		tell_left(r, &list, "what they do from now on is not recorded");
+		tell_left(r, &list, "they are not recorded from now on");
 	}
 	if (left)
 		note_left(r, &list);
@@ -215,22 +521,22 @@ static void outlast(struct running *r)
 	pid_list_release(&list);
 }
 
-static ow_status run(struct running *r, char *const *env, struct error *err)
+static ow_status run_job(struct running *r, char *const *env, struct ow_error *err)
 {
-	OW_TRY(start(r, env, err));
+	OW_TRY(start_job(r, env, err));
 	if (r->launch->begun)
 		r->launch->begun(r->launch->begun_arg);
 	while (!r->ended)
-		turn(r);
+		run_turn(r);
 	collector_drain(r->c);
-	outlast(r);
+	wait_for_children(r);
 	collector_drain(r->c);
 	if (collector_live(r->c))
 		collector_stop(r->c, STOP_PATIENCE_NS);
 	return OW_OK;
 }
 
-ow_status launch_job(struct launch *launch, struct collector *c, struct error *err)
+ow_status launch_job(struct launch *launch, struct collector *c, struct ow_error *err)
 {
 	struct running r = { .launch = launch, .c = c, .signals = -1 };
 	struct arena arena;
@@ -239,10 +545,11 @@ ow_status launch_job(struct launch *launch, struct collector *c, struct error *e
 
 	launch->exit_code = -1;
 	arena_init(&arena, c->mem);
-	env = environment_make(&arena, launch->recorder, c->socket_path, launch->ring_records);
+	env = environment_make(&arena, launch->recorder, c->socket_path, launch->ring_records,
+			       launch->step_marker, true);
 	status = env ? block_signals(&r, err) : error_no_memory(err);
 	if (status == OW_OK) {
-		status = run(&r, env, err);
+		status = run_job(&r, env, err);
 		close(r.signals);
 		sigprocmask(SIG_SETMASK, &r.old_mask, NULL);
 	}

@@ -1,17 +1,21 @@
 /*
- * launch.h: starts a job under the recorder and records it until it ends. The job is the caller's child and shares
- * its terminal; signals that reach the caller are passed on. What the job starts is recorded, too, as long as it
- * keeps its environment. What runs on when the job's first process has ended is told, or waited for.
+ * launch.h: starts a job under the recorder and records it until it ends. The job is a child of the caller and
+ * shares its terminal; signals that reach the caller are passed on. Processes that the job starts are recorded as
+ * long as they keep their environment. Processes that still run when the job's first process has ended are
+ * reported, or waited for.
  */
 #ifndef LIVE_LAUNCH_H
 #define LIVE_LAUNCH_H
 
-#include "live/collector.h"
+#include "base/arena.h"
+#include "live/proc/proc.h"
+#include "live/record/collector.h"
 
 struct launch {
 	const char *const *argv;  /* ends with NULL */
 	const char *recorder;	  /* path of the library */
 	uint32_t ring_records;	  /* 0 = the usual */
+	const char *step_marker;  /* the function whose calls begin steps; or NULL */
 	void (*begun)(void *arg); /* called when the program runs; NULL: nothing is */
 	void *begun_arg;
 	bool wait_children; /* goes on until nothing of the job runs, or a signal comes */
@@ -21,12 +25,25 @@ struct launch {
 	uint32_t left;	    /* out: processes that ran on when the recording ended */
 };
 
-/* Whether there is such a program at all, as execvp looks for it: so that nothing is begun for one that is not. */
+/* Whether execvp would find the program: checked before anything is begun. */
 bool launch_is_there(const char *program);
 /* Runs the job to its end. Fails when it could not be started. */
-ow_status launch_job(struct launch *launch, struct collector *c, struct error *err);
+ow_status launch_job(struct launch *launch, struct collector *c, struct ow_error *err);
 
 /* The recorder of this installation, or what OPWATCH_RECORDER says. */
-ow_status recorder_find(char *path, size_t size, struct error *err);
+ow_status recorder_find(char *path, size_t size, struct ow_error *err);
+
+/* Whether it can be the name of a function whose calls begin steps; NULL can. */
+ow_status step_marker_check(const char *name, struct ow_error *err);
+
+/* The environment of this process with the recorder's variables; NULL without memory. */
+char *const *environment_make(struct arena *arena, const char *recorder, const char *socket_path,
+			      uint32_t ring_records, const char *step_marker, bool once);
+
+/* Adds those that run, in the order of their numbers. False without memory. */
+bool surviving_children_find(const struct collector *c, struct pid_list *list);
+/* "2 processes that it started still run: 4711 (python3), 4712 (sh)"; the verb is `one` or `many`. */
+void surviving_children_describe(const struct pid_list *list, const char *one, const char *many,
+				 char *to, size_t size);
 
 #endif

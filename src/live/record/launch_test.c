@@ -1,6 +1,6 @@
 /*
- * outlive_test.c: a process that was started with the collector's socket in its environment is found, one with another
- * socket is not, nor one that has ended; every allocation may fail; many are cut short.
+ * launch_test.c: unit test of the processes that outlive a job in launch.c: found by the collector's socket in their environment; not found
+ * with another socket or when ended; failing allocations; long lists are cut.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "live/outlive.h"
+#include "live/record/launch.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -67,13 +67,13 @@ static void found_by_its_environment(void **state)
 	(void)state;
 	make(&c, &mem);
 	list = (struct pid_list){ .mem = &mem };
-	assert_true(outlive_find(&c, &list));
+	assert_true(surviving_children_find(&c, &list));
 	assert_int_equal(list.count, 0);
 	snprintf(entry, sizeof(entry), "%s=%s", RING_ENV_SOCKET, c.socket_path);
 	pid = start_with(entry, &input);
 	snprintf(entry, sizeof(entry), "%s=%sx", RING_ENV_SOCKET, c.socket_path);
 	other = start_with(entry, &other_input);
-	assert_true(outlive_find(&c, &list));
+	assert_true(surviving_children_find(&c, &list));
 	assert_int_equal(list.count, 1);
 	assert_int_equal(list.items[0], pid);
 	pid_list_release(&list);
@@ -81,7 +81,7 @@ static void found_by_its_environment(void **state)
 	/* It is not there any more, although nobody has waited for it. */
 	for (siginfo_t info; waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) != 0;)
 		;
-	assert_true(outlive_find(&c, &list));
+	assert_true(surviving_children_find(&c, &list));
 	assert_int_equal(list.count, 0);
 	end(pid, input);
 	end(other, other_input);
@@ -105,7 +105,7 @@ static void without_memory(void **state)
 		struct pid_list list = { .mem = &mem };
 
 		mem_fail_after(after, true);
-		good = outlive_find(&c, &list);
+		good = surviving_children_find(&c, &list);
 		mem_fail_after(0, false);
 		assert_true(!good || list.count == 1);
 		pid_list_release(&list);
@@ -124,16 +124,16 @@ static void what_is_said(void **state)
 	mem_init(&mem, 0);
 	list = (struct pid_list){ .mem = &mem };
 	assert_true(pid_list_add(&list, INT32_MAX)); /* there is none of that number */
-	outlive_say(&list, "runs", "run", text, sizeof(text));
-	assert_string_equal(text, "1 process that it started still runs: 2147483647");
+	surviving_children_describe(&list, "runs", "run", text, sizeof(text));
+	assert_string_equal(text, "1 process of the job still runs: 2147483647");
 	while (list.count < 10)
 		assert_true(pid_list_add(&list, INT32_MAX - (pid_t)list.count));
-	outlive_say(&list, "runs", "run", text, sizeof(text));
-	assert_true(strncmp(text, "10 processes that it started still run: 2147483647, ", 51) == 0);
+	surviving_children_describe(&list, "runs", "run", text, sizeof(text));
+	assert_true(strncmp(text, "10 processes of the job still run: 2147483647, ", 47) == 0);
 	assert_non_null(strstr(text, "2147483640 and 2 more"));
 	for (size_t size = 1; size < sizeof(text); size++) { /* however small the room is */
 		memset(text, 'x', sizeof(text));
-		outlive_say(&list, "runs", "run", text, size);
+		surviving_children_describe(&list, "runs", "run", text, size);
 		assert_true(strlen(text) < size);
 	}
 	pid_list_release(&list);

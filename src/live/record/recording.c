@@ -1,9 +1,14 @@
-/* recording.c: see recording.h. */
-#include "live/recording.h"
+/*
+ * recording.c: writes recordings (wire/own/opw.h): gathers rows and records in memory and writes them as one
+ * segment; numbers the frames and stacks of a file. Used by the collector, stack_feed.c and follow.c. What the
+ * rows mean is not known here.
+ */
+#include "live/record/recording.h"
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/temp_file.h"
+#include "base/vec.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#define MAX_ROWS ((size_t)1 << 22)
+
 static ow_status write_at(void *arg, uint64_t offset, const void *bytes, size_t len,
-			  struct error *err)
+			  struct ow_error *err)
 {
 	const struct recording *r = arg;
 
@@ -30,8 +37,8 @@ static ow_status write_at(void *arg, uint64_t offset, const void *bytes, size_t 
 	return OW_OK;
 }
 
-/* A regular file of that name is replaced, not written into: somebody may be reading it. */
-static int create(const char *path)
+/* A regular file of that name is replaced, not written into: a reader may have it open. */
+static int create_file(const char *path)
 {
 	struct stat st;
 
@@ -49,7 +56,7 @@ static void init_blocks(struct recording *r)
 		buf_init(all[i], r->mem);
 }
 
-static void release(struct recording *r)
+static void release_recording(struct recording *r)
 {
 	struct buf *all[] = { &r->process, &r->place, &r->run,	 &r->record, &r->text,
 			      &r->count,   &r->end,   &r->frame, &r->stack,  &r->sample };
@@ -58,7 +65,7 @@ static void release(struct recording *r)
 		buf_release(all[i]);
 	opw_writer_release(&r->writer);
 	if (r->file)
-		new_file_drop(r->file);
+		atomic_path_discard(r->file);
 	mem_free(r->mem, r->file, r->file ? sizeof(*r->file) : 0);
 	if (r->fd >= 0)
 		close(r->fd);
@@ -80,18 +87,17 @@ static struct live_session session_now(void)
 }
 
 /* What a failed write left is written over, so there must be a way back. */
-static ow_status check_kind(const struct recording *r, struct error *err)
+static ow_status check_kind(const struct recording *r, struct ow_error *err)
 {
 	struct stat st;
 
 	if (fstat(r->fd, &st) != 0 || !(S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
 		return OW_OK;
-	return error_set(err, OW_E_UNSUPPORTED,
-			 "%s is a pipe: a recording needs a file, give it the name of one",
+	return error_set(err, OW_E_UNSUPPORTED, "%s is a pipe: a recording needs a regular file",
 			 r->path);
 }
 
-static ow_status begin(struct recording *r, const char *writer_name, struct error *err)
+static ow_status begin_recording(struct recording *r, const char *writer_name, struct ow_error *err)
 {
 	if (r->fd < 0)
 		return error_errno(err, errno, "%s", r->path);
@@ -101,7 +107,7 @@ static ow_status begin(struct recording *r, const char *writer_name, struct erro
 }
 
 static ow_status open_recording(struct recording *r, const char *path, bool beside,
-				const char *writer_name, struct error *err)
+				const char *writer_name, struct ow_error *err)
 {
 	ow_status status;
 
@@ -114,20 +120,23 @@ static ow_status open_recording(struct recording *r, const char *path, bool besi
 	if (r->path && beside)
 		r->file = mem_zalloc(r->mem, sizeof(*r->file));
 	if (!r->path || (beside && !r->file)) {
-		release(r);
+		release_recording(r);
 		return error_no_memory(err);
 	}
 	memcpy(r->path, path, r->path_size);
-	r->fd = beside ? new_file_open(r->file, path) : create(path);
-	status = begin(r, writer_name, err);
+	status = beside ? atomic_path_find(r->file, path, err) : OW_OK;
+	if (status == OW_OK) {
+		r->fd = beside ? atomic_path_open(r->file, O_RDWR, 0600) : create_file(path);
+		status = begin_recording(r, writer_name, err);
+	}
 	if (status != OW_OK)
-		release(r);
+		release_recording(r);
 	return status;
 }
 
 ow_status recording_open_out(struct recording *r, struct mem *mem, const struct opw_out *out,
 			     const char *writer_name, const struct live_session *session,
-			     struct error *err)
+			     struct ow_error *err)
 {
 	ow_status status;
 
@@ -142,32 +151,33 @@ ow_status recording_open_out(struct recording *r, struct mem *mem, const struct 
 	if (status == OW_OK)
 		status = recording_flush(r, err);
 	if (status != OW_OK)
-		release(r);
+		release_recording(r);
 	return status;
 }
 
 ow_status recording_open(struct recording *r, struct mem *mem, const char *path,
-			 const char *writer_name, struct error *err)
+			 const char *writer_name, struct ow_error *err)
 {
 	*r = (struct recording){ .mem = mem, .session = session_now() };
 	return open_recording(r, path, false, writer_name, err);
 }
 
 ow_status recording_open_beside(struct recording *r, struct mem *mem, const char *path,
-				const char *writer_name, struct error *err)
+				const char *writer_name, struct ow_error *err)
 {
 	*r = (struct recording){ .mem = mem, .session = session_now() };
 	return open_recording(r, path, true, writer_name, err);
 }
 
-ow_status recording_appear(struct recording *r, struct error *err)
+ow_status recording_appear(struct recording *r, struct ow_error *err)
 {
-	ow_status status = OW_OK;
+	ow_status status;
 
 	if (!r->file)
 		return OW_OK;
-	if (!new_file_appear(r->file))
-		status = error_errno(err, errno, "%s: it is written to %s", r->path, r->file->made);
+	status = atomic_path_publish(r->file, err);
+	if (status != OW_OK)
+		status = error_wrap(err, status, "the recording stays in %s", r->file->temp);
 	mem_free(r->mem, r->file, sizeof(*r->file));
 	r->file = NULL;
 	return status;
@@ -253,35 +263,32 @@ bool recording_is_pending(const struct recording *r)
 
 /* ---- writing ---- */
 
-static void add_part(struct opw_part *parts, uint32_t *count, const char *name, const void *bytes,
-		     size_t len, size_t value_size)
-{
-	if (len)
-		parts[(*count)++] = (struct opw_part){ .name = name,
-						       .type = "live",
-						       .value_size = (uint32_t)value_size,
-						       .size = len,
-						       .bytes = bytes };
-}
-
 static uint32_t make_parts(const struct recording *r, struct opw_part *parts)
 {
+	const struct buf *blocks[LIVE_BLOCKS] = {
+		[LIVE_BLOCK_PROCESS] = &r->process, [LIVE_BLOCK_TEXT] = &r->text,
+		[LIVE_BLOCK_PLACE] = &r->place,	    [LIVE_BLOCK_RUN] = &r->run,
+		[LIVE_BLOCK_RECORD] = &r->record,   [LIVE_BLOCK_COUNT] = &r->count,
+		[LIVE_BLOCK_FRAME] = &r->frame,	    [LIVE_BLOCK_STACK] = &r->stack,
+		[LIVE_BLOCK_SAMPLE] = &r->sample,   [LIVE_BLOCK_END] = &r->end,
+	};
 	uint32_t count = 0;
 
-	if (!r->session_written)
-		add_part(parts, &count, "session", &r->session, sizeof(r->session),
-			 sizeof(r->session));
-	add_part(parts, &count, "process", r->process.ptr, r->process.len,
-		 sizeof(struct live_process));
-	add_part(parts, &count, "text", r->text.ptr, r->text.len, 1);
-	add_part(parts, &count, "place", r->place.ptr, r->place.len, sizeof(struct live_place));
-	add_part(parts, &count, "run", r->run.ptr, r->run.len, sizeof(struct live_run));
-	add_part(parts, &count, "record", r->record.ptr, r->record.len, sizeof(struct ring_record));
-	add_part(parts, &count, "count", r->count.ptr, r->count.len, sizeof(struct live_count));
-	add_part(parts, &count, "frame", r->frame.ptr, r->frame.len, sizeof(struct live_frame));
-	add_part(parts, &count, "stack", r->stack.ptr, r->stack.len, sizeof(struct live_stack));
-	add_part(parts, &count, "sample", r->sample.ptr, r->sample.len, sizeof(struct live_sample));
-	add_part(parts, &count, "end", r->end.ptr, r->end.len, sizeof(struct live_end));
+	for (size_t i = 0; i < LIVE_BLOCKS; i++) {
+		bool session = i == LIVE_BLOCK_SESSION;
+		size_t len = !session		  ? blocks[i]->len
+			     : r->session_written ? 0
+						  : sizeof(r->session);
+
+		if (len)
+			parts[count++] =
+				(struct opw_part){ .name = live_block_info[i].name,
+						   .type = "live",
+						   .value_size = live_block_info[i].value_size,
+						   .size = len,
+						   .bytes = session ? (const void *)&r->session
+								    : blocks[i]->ptr };
+	}
 	return count;
 }
 
@@ -302,7 +309,7 @@ static bool disk_has_room(const struct recording *r, uint64_t bytes)
 			      (uint64_t)disk.f_bavail * disk.f_frsize, bytes);
 }
 
-ow_status recording_flush(struct recording *r, struct error *err)
+ow_status recording_flush(struct recording *r, struct ow_error *err)
 {
 	struct opw_part parts[11];
 	uint32_t count = make_parts(r, parts);
@@ -314,7 +321,7 @@ ow_status recording_flush(struct recording *r, struct error *err)
 	if (!count)
 		return OW_OK;
 	if (r->bytes_limit && at + opw_segment_size(parts, count) > r->bytes_limit)
-		return error_set(err, OW_E_LIMIT, "%s: has reached its limit of %" PRIu64 " bytes",
+		return error_set(err, OW_E_LIMIT, "%s: reached its size limit of %" PRIu64 " bytes",
 				 r->path, r->bytes_limit);
 	if (!disk_has_room(r, opw_segment_size(parts, count)))
 		return error_set(err, OW_E_LIMIT, "%s: the disk is nearly full", r->path);
@@ -336,7 +343,7 @@ ow_status recording_flush(struct recording *r, struct error *err)
 	return OW_OK;
 }
 
-ow_status recording_close(struct recording *r, struct error *err)
+ow_status recording_close(struct recording *r, struct ow_error *err)
 {
 	ow_status status = recording_flush(r, err);
 	uint64_t size;
@@ -347,6 +354,115 @@ ow_status recording_close(struct recording *r, struct error *err)
 		status = error_errno(err, errno, "%s", r->path);
 	if (status == OW_OK)
 		status = opw_put_footer(&r->writer, &size, err);
-	release(r);
+	release_recording(r);
 	return status;
+}
+
+/* ---- frames and stacks ---- */
+
+/*
+ * Each frame and stack is written once per file and referred to by its number.
+ */
+
+void stack_names_init(struct stack_names *t, struct mem *mem, struct recording *to)
+{
+	*t = (struct stack_names){ .mem = mem, .to = to };
+	arena_init(&t->arena, mem);
+	map_init(&t->text_map, mem);
+	map_init(&t->frames.map, mem);
+	map_init(&t->stacks.map, mem);
+}
+
+void stack_names_release(struct stack_names *t)
+{
+	arena_release(&t->arena);
+	map_release(&t->text_map);
+	map_release(&t->frames.map);
+	map_release(&t->stacks.map);
+	mem_free(t->mem, t->texts, t->text_cap * sizeof(*t->texts));
+	mem_free(t->mem, t->frames.keys, t->frames.cap * sizeof(*t->frames.keys));
+	mem_free(t->mem, t->stacks.keys, t->stacks.cap * sizeof(*t->stacks.keys));
+}
+
+void stack_names_begin(struct stack_names *t, struct recording *to)
+{
+	struct mem *mem = t->mem;
+
+	stack_names_release(t);
+	stack_names_init(t, mem, to);
+}
+
+uint32_t stack_names_text(struct stack_names *t, struct str text)
+{
+	uint64_t hash = str_hash(text);
+	struct str copy;
+
+	for (struct map_iter it = map_find(&t->text_map, hash); it.value;
+	     it = map_next(&t->text_map, it))
+		if (str_eq(t->texts[it.value], text))
+			return it.value;
+	copy = arena_str(&t->arena, text);
+	if (!copy.ptr || t->text_count >= MAX_ROWS ||
+	    !vec_reserve(t->mem, t->texts, t->text_cap, t->text_count + 2)) {
+		t->no_memory = true;
+		return 0;
+	}
+	if (!map_add(&t->text_map, hash, (uint32_t)t->text_count + 1)) {
+		t->no_memory = true;
+		return 0;
+	}
+	t->texts[++t->text_count] = copy;
+	recording_add_text(t->to, 0, LIVE_SOURCE, (uint32_t)t->text_count, copy);
+	return (uint32_t)t->text_count;
+}
+
+/* *is_new: the caller writes it. 0 without memory. */
+static uint32_t row_number(struct stack_names *t, struct stack_names_rows *rows,
+			   const uint32_t key[4], bool *is_new)
+{
+	uint64_t hash =
+		map_hash_u64((uint64_t)key[0] << 32 | key[1], (uint64_t)key[2] << 32 | key[3]);
+
+	*is_new = false;
+	for (struct map_iter it = map_find(&rows->map, hash); it.value;
+	     it = map_next(&rows->map, it))
+		if (memcmp(rows->keys[it.value], key, sizeof(rows->keys[0])) == 0)
+			return it.value;
+	if (rows->count >= MAX_ROWS ||
+	    !vec_reserve(t->mem, rows->keys, rows->cap, rows->count + 2)) {
+		t->no_memory = true;
+		return 0;
+	}
+	if (!map_add(&rows->map, hash, (uint32_t)rows->count + 1)) {
+		t->no_memory = true;
+		return 0;
+	}
+	memcpy(rows->keys[++rows->count], key, sizeof(rows->keys[0]));
+	*is_new = true;
+	return (uint32_t)rows->count;
+}
+
+uint32_t stack_names_frame(struct stack_names *t, const struct live_frame *frame)
+{
+	uint32_t key[4] = { frame->function, frame->file, (uint32_t)frame->line,
+			    (uint32_t)frame->function_line };
+	struct live_frame row = *frame;
+	bool is_new;
+
+	row.number = row_number(t, &t->frames, key, &is_new);
+	if (is_new)
+		recording_add_frame(t->to, &row);
+	return row.number;
+}
+
+uint32_t stack_names_stack(struct stack_names *t, uint32_t parent, uint32_t frame)
+{
+	uint32_t key[4] = { parent, frame };
+	struct live_stack row = { .parent = parent, .frame = frame };
+	bool is_new;
+
+	row.number = row_number(t, &t->stacks, key, &is_new);
+	if (is_new)
+		recording_add_stack(t->to, &row);
+	return row.number;
 }

@@ -2,6 +2,8 @@
  * recording_test.c: what is written into a recording is what the profile has: ranks, steps, loaders, devices; written
  * twice, cut short, with a full disk, without memory, with bits turned.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -11,8 +13,11 @@
 
 #include <cmocka.h>
 
+#include "live/record/recording.h"
 #include "support/live_file.h"
 #include "support/profile_view.h"
+
+#define PHASES 12 /* rows of each job, rank and device */
 
 static char path[64];
 
@@ -162,8 +167,8 @@ static void jobs_of_several_files(void **state)
 		const char *job, *rank;
 		uint64_t wait;
 	} files[] = { { "a", "RANK=0", 10 }, { "b", "RANK=0", 20 }, { "a", "RANK=1", 30 } };
-	static const char *const jobs[] = { "-", "a", "a", "b" };
-	static const int64_t waits[] = { 180, 30, 90, 60 };
+	static const char *const jobs[] = { "a", "a", "b" };
+	static const int64_t waits[] = { 30, 90, 60 };
 	struct ow_error err = { 0 };
 	ow_profile *profile = NULL;
 	ow_result *phases;
@@ -188,14 +193,14 @@ static void jobs_of_several_files(void **state)
 	}
 	assert_int_equal(ow_profile_freeze(profile, &err), OW_OK);
 	phases = view_of(profile, "phases");
-	assert_int_equal(ow_result_rows(phases), 40); /* all; a, rank 0 and 1; b */
+	assert_int_equal(ow_result_rows(phases), 3 * PHASES); /* a, rank 0 and 1; b */
 	job = ow_result_find(phases, "job");
 	share = ow_result_find(phases, "share_ns");
-	for (uint32_t i = 0; i < 4; i++) {
-		const char *text = ow_result_text(phases, i * 10, job, NULL);
+	for (uint32_t i = 0; i < ARRAY_COUNT(jobs); i++) {
+		const char *text = ow_result_text(phases, i * PHASES, job, NULL);
 
 		assert_string_equal(text && *text ? text : "-", jobs[i]);
-		assert_int_equal(ow_result_int(phases, i * 10, share), waits[i] * LIVE_MS);
+		assert_int_equal(ow_result_int(phases, i * PHASES, share), waits[i] * LIVE_MS);
 	}
 	ow_result_free(phases);
 	ow_profile_free(profile);
@@ -211,6 +216,20 @@ static int64_t total(ow_profile *profile, const char *column)
 		sum += ow_result_int(steps, i, at);
 	ow_result_free(steps);
 	return sum;
+}
+
+/* Of a recording without steps: the whole of it. */
+static int64_t phase_total(ow_profile *profile, const char *phase)
+{
+	ow_result *phases = view_of(profile, "phases");
+	uint32_t name = ow_result_find(phases, "phase"), share = ow_result_find(phases, "share_ns");
+	int64_t ns = -1;
+
+	for (uint32_t i = 0; i < PHASES; i++)
+		if (strcmp(ow_result_text(phases, i, name, NULL), phase) == 0)
+			ns = ow_result_int(phases, i, share);
+	ow_result_free(phases);
+	return ns;
 }
 
 static void gives_phases(void **state)
@@ -243,7 +262,7 @@ static void leaves_out_what_was_written_twice(void **state)
 	live_writer_slice(&w, 1, "aten::mm", RING_OPERATOR, 20, 30);
 	live_writer_close(&w);
 	profile = profile_of(path);
-	assert_int_equal(total(profile, "compute_ns"), 20 * (int64_t)LIVE_MS);
+	assert_int_equal(phase_total(profile, "compute"), 20 * (int64_t)LIVE_MS);
 	ow_profile_free(profile);
 }
 
@@ -280,8 +299,8 @@ static void links_device_work(void **state)
 	live_writer_close(&w);
 	profile = profile_of(path);
 	assert_int_equal(rows(profile, "devices"), 1);
-	assert_int_equal(total(profile, "compute_ns"), 20 * (int64_t)LIVE_MS);
-	assert_int_equal(total(profile, "launch_ns"), LIVE_MS);
+	assert_int_equal(phase_total(profile, "compute"), 20 * (int64_t)LIVE_MS);
+	assert_int_equal(phase_total(profile, "launch"), LIVE_MS);
 	ow_profile_free(profile);
 }
 
@@ -343,7 +362,7 @@ static void survives_turned_bits(void **state)
 static void goes_on_after_a_full_disk(void **state)
 {
 	struct live_writer w;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	ow_profile *profile;
 	uint64_t at;
 
@@ -360,7 +379,7 @@ static void goes_on_after_a_full_disk(void **state)
 	w.recording.bytes_limit = 0;
 	live_writer_close(&w);
 	profile = profile_of(path);
-	assert_int_equal(total(profile, "compute_ns"), 10 * (int64_t)LIVE_MS);
+	assert_int_equal(phase_total(profile, "compute"), 10 * (int64_t)LIVE_MS);
 	ow_profile_free(profile);
 }
 
@@ -394,11 +413,100 @@ static void tells_an_empty_recording(void **state)
 	live_writer_open(&w, path);
 	live_writer_close(&w);
 	assert_int_equal(ow_profile_open(&file, 1, NULL, &profile, &err), OW_E_EMPTY);
-	assert_non_null(strstr(err.text, "nothing was recorded"));
+	assert_non_null(strstr(err.text, "the recording has no records"));
+}
+
+/* ---- files that take their place once they have content ---- */
+
+static char folder[64], target[80], part[128], link_path[80];
+
+static int make_folder(void **state)
+{
+	(void)state;
+	snprintf(folder, sizeof(folder), "/tmp/opwatch-new-file-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	snprintf(target, sizeof(target), "%s/x", folder);
+	snprintf(part, sizeof(part), "%s.tmp%d", target, (int)getpid());
+	snprintf(link_path, sizeof(link_path), "%s/l", folder);
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	unlink(target);
+	unlink(part);
+	unlink(link_path);
+	assert_int_equal(rmdir(folder), 0); /* nothing else is left */
+	return 0;
+}
+
+static void put_file(const char *name, const char *text)
+{
+	FILE *f = fopen(name, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void expect_content(const char *name, const char *text)
+{
+	char found[64] = "";
+	FILE *f = fopen(name, "r");
+
+	assert_non_null(f);
+	(void)!fgets(found, sizeof(found), f);
+	fclose(f);
+	assert_string_equal(found, text);
+}
+
+static void recordings_without_memory(void **state)
+{
+	ow_status status = OW_E_NO_MEMORY;
+
+	(void)state;
+	put_file(target, "old");
+	for (uint64_t n = 1; status == OW_E_NO_MEMORY; n++) {
+		struct ow_error err = { 0 };
+		struct recording r;
+		struct mem mem;
+
+		mem_init(&mem, 0);
+		mem_fail_after(n, true);
+		status = recording_open_beside(&r, &mem, target, "test", &err);
+		mem_fail_after(0, false);
+		expect_content(target, "old");
+		if (status == OW_OK)
+			assert_int_equal(recording_close(&r, &err), OW_OK);
+		assert_int_equal(mem.used, 0);
+	}
+	assert_int_equal(status, OW_OK);
+	expect_content(target, "old"); /* it did not appear */
+}
+
+/* The place has become a folder meanwhile: what is recorded is not lost. */
+static void recordings_that_cannot_appear(void **state)
+{
+	struct ow_error err = { 0 };
+	struct recording r;
+	struct mem mem;
+
+	(void)state;
+	mem_init(&mem, 0);
+	assert_int_equal(recording_open_beside(&r, &mem, target, "test", &err), OW_OK);
+	assert_int_equal(mkdir(target, 0700), 0);
+	assert_int_equal(recording_appear(&r, &err), OW_E_IO);
+	assert_non_null(strstr(err.text, part));
+	assert_int_equal(recording_close(&r, &err), OW_OK);
+	assert_int_equal(access(part, F_OK), 0);
+	assert_int_equal(rmdir(target), 0);
+	assert_int_equal(mem.used, 0);
 }
 
 int main(void)
 {
+#define FILE_TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_path, remove_path)
 	const struct CMUnitTest tests[] = {
 		TEST(holds_ranks_steps_and_loaders),
@@ -413,6 +521,8 @@ int main(void)
 		TEST(goes_on_after_a_full_disk),
 		TEST(survives_failing_allocations),
 		TEST(tells_an_empty_recording),
+		FILE_TEST(recordings_without_memory),
+		FILE_TEST(recordings_that_cannot_appear),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,30 @@
-/* stack_feed.c: see stack_feed.h. */
-#include "live/stack_feed.h"
+/*
+ * stack_feed.c: samples the Python stacks of a collector's processes between two of its turns, and writes them to
+ * the same recording. Called by src/api (`opwatch record --stacks`) and the daemon. Reading stacks is pystack's, on a side
+ * thread: the collector waits for it for PATIENCE_NS at most, and lets it use the recording only while it waits.
+ */
+#include "live/record/stack_feed.h"
 
 #include "base/clock.h"
+#include "live/proc/side_thread.h"
+#include "base/vec.h"
 
 #define SECOND_NS 1000000000
 #define WATCH_NS (SECOND_NS / 10)
 #define MAX_PERIODS 5 /* a machine that stood still says nothing about where the job was */
+
+#define PATIENCE_NS (SECOND_NS / 10)
+#define SLOW_NS (SECOND_NS / 20)
+#define SLOW_PAUSE                                                                                 \
+	20 /* times what a slow round took: the job gets a twentieth of the collector's time */
+
+struct feed_side {
+	struct side_thread *thread;
+	struct stack_feed *f;
+	struct sampler sampler;
+	int64_t now_ns;
+	bool no_memory;
+};
 
 struct feed_thread {
 	uint32_t process, stack;
@@ -42,7 +61,6 @@ static uint32_t stack_number(struct stack_feed *f, const struct py_thread *threa
 static struct feed_thread *find_thread(struct stack_feed *f, const struct py_process *p,
 				       struct py_thread *thread)
 {
-	void *threads = f->threads;
 	uint32_t process;
 
 	if (thread->user)
@@ -52,11 +70,10 @@ static struct feed_thread *find_thread(struct stack_feed *f, const struct py_pro
 		f->unknown++;
 		return NULL;
 	}
-	if (!mem_grow(f->mem, &threads, &f->thread_cap, f->thread_count + 2, sizeof(*f->threads))) {
+	if (!vec_reserve(f->mem, f->threads, f->thread_cap, f->thread_count + 2)) {
 		f->no_memory = true;
 		return NULL;
 	}
-	f->threads = threads;
 	thread->user = ++f->thread_count;
 	f->threads[thread->user] =
 		(struct feed_thread){ .process = process, .last_ns = f->now_ns - f->period_ns };
@@ -83,9 +100,8 @@ static void begin_file(struct stack_feed *f)
 	}
 }
 
-static void take(void *arg, struct py_process *p, struct py_thread *thread)
+static void write_sample(struct stack_feed *f, struct py_process *p, struct py_thread *thread)
 {
-	struct stack_feed *f = arg;
 	struct feed_thread *own = f->no_memory ? NULL : find_thread(f, p, thread);
 	int64_t wall;
 
@@ -97,7 +113,7 @@ static void take(void *arg, struct py_process *p, struct py_thread *thread)
 	if (f->no_memory)
 		return;
 	wall = MIN(f->now_ns - own->last_ns,
-		   (MAX_PERIODS + f->sampler.left_out_in_row) * f->period_ns);
+		   (MAX_PERIODS + f->side->sampler.left_out_in_row) * f->period_ns);
 	own->last_ns = f->now_ns;
 	recording_add_sample(f->c->recording, &(struct live_sample){ .process = own->process,
 								     .tid = (uint32_t)thread->tid,
@@ -105,6 +121,26 @@ static void take(void *arg, struct py_process *p, struct py_thread *thread)
 								     .ts_ns = f->now_ns,
 								     .wall_ns = wall,
 								     .cpu_ns = thread->cpu_ns });
+}
+
+/* On the side thread. */
+static void add_sample(void *arg, struct py_process *p, struct py_thread *thread)
+{
+	struct feed_side *side = arg;
+
+	if (!side_thread_begin_use(side->thread))
+		return; /* too late: the collector has gone on */
+	write_sample(side->f, p, thread);
+	side_thread_end_use(side->thread);
+}
+
+/* On the side thread. */
+static void run_tick(void *arg)
+{
+	struct feed_side *side = arg;
+
+	if (sampler_tick(&side->sampler, side->now_ns, add_sample, side, NULL) != OW_OK)
+		side->no_memory = true;
 }
 
 static void watch_connected(struct stack_feed *f)
@@ -115,23 +151,36 @@ static void watch_connected(struct stack_feed *f)
 		return;
 	f->watched_ns = f->now_ns;
 	for (size_t i = 0; i < f->c->count; i++)
-		if (collector_info(f->c, i, &info) && !sampler_watch(&f->sampler, (pid_t)info.pid))
+		if (collector_info(f->c, i, &info) &&
+		    !sampler_watch(&f->side->sampler, (pid_t)info.pid))
 			f->no_memory = true;
 }
 
-static int64_t beat(void *arg, int64_t now_ns)
+static int64_t sample_all(void *arg, int64_t now_ns)
 {
 	struct stack_feed *f = arg;
-	int64_t next = f->c->next_beat_ns + f->period_ns;
+	int64_t next = f->c->next_beat_ns + f->period_ns, took_ns;
 
 	f->now_ns = now_ns;
 	if (f->file != f->c->files)
 		begin_file(f);
 	if (f->no_memory)
 		return INT64_MAX;
+	if (side_thread_is_busy(f->side->thread)) {
+		f->unanswered++;
+		return now_ns + PATIENCE_NS;
+	}
 	watch_connected(f);
-	if (sampler_tick(&f->sampler, now_ns, take, f, NULL) != OW_OK)
-		f->no_memory = true;
+	f->side->now_ns = now_ns;
+	if (!side_thread_run(f->side->thread, run_tick, f->side, PATIENCE_NS))
+		f->unanswered++;
+	else
+		f->no_memory |= f->side->no_memory;
+	took_ns = steady_ns() - now_ns;
+	if (took_ns > SLOW_NS) {
+		f->late += (uint64_t)(SLOW_PAUSE * took_ns / f->period_ns);
+		return now_ns + SLOW_PAUSE * took_ns;
+	}
 	if (next < now_ns) {
 		f->late += (uint64_t)((now_ns - next) / f->period_ns) + 1;
 		next = now_ns + f->period_ns;
@@ -143,6 +192,23 @@ static int64_t beat(void *arg, int64_t now_ns)
 
 /* ---- all ---- */
 
+static struct feed_side *start_side(struct stack_feed *f, uint32_t hz)
+{
+	struct feed_side *side = mem_zalloc(side_mem(), sizeof(*side));
+
+	if (!side)
+		return NULL;
+	side->f = f;
+	side->thread = side_thread_start();
+	if (!side->thread) {
+		mem_free(side_mem(), side, sizeof(*side));
+		return NULL;
+	}
+	sampler_init(&side->sampler, side_mem(), false);
+	sampler_limit(&side->sampler, hz, false);
+	return side;
+}
+
 void stack_feed_open(struct stack_feed *f, struct mem *mem, struct collector *c, uint32_t hz)
 {
 	*f = (struct stack_feed){ .mem = mem,
@@ -150,15 +216,15 @@ void stack_feed_open(struct stack_feed *f, struct mem *mem, struct collector *c,
 				  .file = c->files,
 				  .period_ns = SECOND_NS / MAX(hz, 1u),
 				  .dice = (uint64_t)steady_ns() };
-	sampler_init(&f->sampler, mem, false);
-	sampler_limit(&f->sampler, hz, false);
+	f->side = start_side(f, hz);
+	f->no_memory = !f->side;
 	stack_names_init(&f->table, mem, c->recording);
-	c->beat = beat;
+	c->beat = sample_all;
 	c->beat_arg = f;
 	c->next_beat_ns = steady_ns();
 }
 
-static void tell(struct stack_feed *f, uint64_t count, const char *what)
+static void add_note(struct stack_feed *f, uint64_t count, const char *what)
 {
 	char text[160];
 	int len = snprintf(text, sizeof(text), "%" PRIu64 " %s", count, what);
@@ -169,16 +235,22 @@ static void tell(struct stack_feed *f, uint64_t count, const char *what)
 
 void stack_feed_close(struct stack_feed *f)
 {
-	struct sampler_sums sums;
+	struct sampler_sums sums = { 0 };
+	bool is_over = f->side && side_thread_close(f->side->thread);
 
-	sampler_sums(&f->sampler, &sums);
-	tell(f, sums.torn, "samples dropped, since the stack changed while it was read");
-	tell(f, sums.left_out, "samples left out, since looking may not take more of a processor");
-	tell(f, f->late, "samples not taken, since the machine was busy");
-	tell(f, f->unknown, "samples of threads without a known number dropped");
-	tell(f, f->no_memory, "time the memory was used up: no stacks were sampled after that");
+	if (is_over)
+		sampler_sums(&f->side->sampler, &sums);
+	add_note(f, sums.torn, "samples dropped: the stack changed while it was read");
+	add_note(f, sums.left_out, "samples skipped to keep sampling within its CPU limit");
+	add_note(f, f->late, "samples missed: the machine was busy");
+	add_note(f, f->unknown, "samples dropped: the thread is unknown");
+	add_note(f, f->unanswered, "samples missed: files or memory of the job did not answer");
+	add_note(f, f->no_memory, "time out of memory: stacks were no longer sampled after that");
 	f->c->beat = NULL;
-	sampler_release(&f->sampler);
+	if (is_over) { /* else what it works on stays */
+		sampler_release(&f->side->sampler);
+		mem_free(side_mem(), f->side, sizeof(*f->side));
+	}
 	stack_names_release(&f->table);
 	mem_free(f->mem, f->threads, f->thread_cap * sizeof(*f->threads));
 }

@@ -1,0 +1,60 @@
+/*
+ * remote_batch_read.h: many small pieces of another process's memory, read with one system call. The caller says
+ * what it wants, reads all, then asks for the pieces. Adjacent pieces are read as one: the kernel copies such a
+ * piece within about a hundred nanoseconds, while going from piece to piece takes ten times as long. Each piece
+ * may be read twice in a row: bytes that are equal in both did not change in between.
+ *
+ * cpu_colocate moves this thread to the processor that a thread of another process runs on. The kernel then gives
+ * us our turn as it does any program; meanwhile the other thread waits, and what is read of it is of one moment.
+ * Real-time threads are left alone: we would wait for ever.
+ */
+#ifndef LIVE_REMOTE_BATCH_READ_H
+#define LIVE_REMOTE_BATCH_READ_H
+
+#include "base/base.h"
+#include "base/mem.h"
+#include "live/proc/proc.h"
+
+#include <sched.h>
+#include <sys/types.h>
+
+#define REMOTE_BATCH_BYTES ((size_t)128 << 10)
+
+struct remote_batch {
+	unsigned char *room; /* REMOTE_BATCH_BYTES bytes, and as many for what is read again */
+	size_t used;
+	struct remote_part pieces[REMOTE_PARTS / 2];
+	size_t count; /* wanted, and after the reading those that were read */
+	size_t once;  /* how many of the first are read only once */
+	size_t hint;
+	bool disturbed; /* the reading took far longer than usual: we were interrupted */
+	int64_t usual_ns;
+};
+
+bool remote_batch_init(struct remote_batch *s, struct mem *mem) OW_MUST_CHECK;
+void remote_batch_release(struct remote_batch *s, struct mem *mem);
+
+void remote_batch_begin(struct remote_batch *s);
+/* Without room it is left out, and read later when it is asked for. */
+void remote_batch_want(struct remote_batch *s, uint64_t at, size_t len);
+/* What was wanted so far is read only once; the rest twice in a row, for remote_batch_again. */
+void remote_batch_once(struct remote_batch *s);
+void remote_batch_read(struct remote_batch *s, struct remote *r);
+/* The bytes, from the batch, or else read into `own` now; NULL when they cannot be read. *piece is the number of the
+ * piece, from 1; 0 for what was read now. */
+const unsigned char *remote_batch_get(struct remote_batch *s, struct remote *r, uint64_t at,
+				      size_t len, unsigned char *own, uint32_t *piece);
+
+/* The same bytes as they were read again; NULL for bytes that are not from the batch. */
+const unsigned char *remote_batch_again(const struct remote_batch *s, const unsigned char *bytes);
+
+struct cpu_colocate {
+	cpu_set_t home; /* where we may run otherwise */
+	bool knows_home, away;
+};
+
+/* False when that cannot be, or makes no sense: then we are where we were. The caller goes back. */
+bool cpu_colocate_enter(struct cpu_colocate *b, pid_t pid, pid_t tid);
+void cpu_colocate_leave(struct cpu_colocate *b);
+
+#endif

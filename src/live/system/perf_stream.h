@@ -1,0 +1,53 @@
+/*
+ * perf_stream.h: writes what the kernel sampled as a recording of perf, in the form that `perf record -o -` has: events
+ * first, then records. The importer of perf.data (and perf itself) reads it. Chains are whole: unwinding happened
+ * before.
+ */
+#ifndef LIVE_PERF_STREAM_H
+#define LIVE_PERF_STREAM_H
+
+#include "base/buf.h"
+
+#include <sys/types.h>
+
+enum perf_stream_event {
+	STREAM_CPU = 1,	 /* cpu-clock: on a processor */
+	STREAM_WAIT = 2, /* offcpu-time: away from it, waiting for something */
+	STREAM_READY = 3 /* run-queue: away from it, but ready to run */
+};
+
+struct perf_stream {
+	struct buf bytes; /* written to fd when there are enough of them */
+	int fd;
+	uint64_t written, limit; /* bytes; 0: no limit */
+	int failure;		 /* errno of a write that failed; EFBIG at the limit */
+};
+
+void perf_stream_begin(struct perf_stream *s, struct mem *mem, int fd, uint64_t limit,
+		       uint64_t period_ns, int64_t wall_ns, int64_t clock_ns);
+/* Writes what is left. False when something could not be written. */
+bool perf_stream_end(struct perf_stream *s);
+
+struct stream_sample {
+	enum perf_stream_event event;
+	pid_t pid, tid;
+	int64_t ts_ns;
+	uint64_t period_ns;
+	bool in_kernel;
+	const uint64_t *kernel, *user; /* innermost first */
+	size_t kernel_count, user_count;
+};
+void perf_stream_sample(struct perf_stream *s, const struct stream_sample *sample);
+/* A record of the kernel that is no sample, whose end has thread and time. */
+void perf_stream_record(struct perf_stream *s, const void *record, size_t size);
+/* Of a process that ran before: its name, and a mapping. */
+void perf_stream_name(struct perf_stream *s, pid_t pid, pid_t tid, const char *name);
+struct stream_map {
+	pid_t pid; /* -1: the kernel */
+	uint64_t start, len, offset, inode;
+	uint32_t major, minor;
+	const char *name;
+};
+void perf_stream_map(struct perf_stream *s, const struct stream_map *map);
+
+#endif

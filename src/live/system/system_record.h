@@ -1,0 +1,55 @@
+/*
+ * system_record.h: records all processes of the host for some time, without loading anything into them: what runs on each
+ * processor, where threads wait, and what each process uses. The samples become a recording of perf in a file, the
+ * numbers a list; src/api makes a profile of both.
+ */
+#ifndef LIVE_SYSTEM_RECORD_H
+#define LIVE_SYSTEM_RECORD_H
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "live/proc/process_table.h"
+
+struct system_options {
+	uint32_t hz;
+	int64_t for_ns; /* 0: until keep_going says no */
+	bool no_waits;
+	uint64_t limit; /* bytes of the file */
+	bool (*keep_going)(void *arg);
+	void *arg;
+};
+
+/* What a process used in the second before. */
+struct system_use {
+	pid_t pid;
+	char name[PROC_NAME];
+	int64_t ts_ns; /* since 1970 */
+	double cpu, wait, read_rate, write_rate;
+	int64_t memory;
+};
+
+struct system_recording {
+	struct mem *mem;
+	struct system_use *uses;
+	size_t use_count, use_cap;
+	struct host_meter *hosts; /* each second */
+	int64_t *host_ns;
+	size_t host_count, host_cap, host_ns_cap;
+	/* sums */
+	uint64_t samples, waits, lost, throttled;
+	uint64_t unwound, by_pointers; /* of user stacks: by tables, by frame pointers only */
+	uint32_t processes, cpus;
+	int64_t elapsed_ns, cpu_ns;
+	bool no_waits;	/* threads that leave their processors could not be sampled: */
+	char why[160];	/* why */
+	bool no_unwind; /* built without libdw */
+	int failure;	/* errno of the file; EFBIG: the limit */
+};
+
+/* The samples go to fd. Fails when nothing can be sampled; otherwise says in *r what is missing. The caller releases *r in
+ * any case. */
+ow_status system_record(struct system_recording *r, struct mem *mem, int fd,
+			const struct system_options *options, struct ow_error *err);
+void system_recording_release(struct system_recording *r);
+
+#endif
