@@ -1,0 +1,99 @@
+/*
+ * compare.c: the route of the page Compare: what `opwatch diff` prints with --json, and with frames=1 what it prints with --frames. Each file is
+ * a run, as for the command; where a side has several, they are opened once more, each by itself, when the page first asks. A report is given
+ * its runs.
+ */
+#include "page/page_int.h"
+
+#define FRAME_LEAST 0.0005 /* of a step: less than half a pixel */
+
+void page_free_runs(struct ow_ui *ui)
+{
+	for (size_t i = 0; i < ui->run_count; i++)
+		ow_profile_free(ui->runs[i]);
+	ui->run_count = 0;
+}
+
+static bool single(const struct ow_ui *ui)
+{
+	return ui->base_count <= 1 && ui->path_count <= 1;
+}
+
+static ow_status open_run(struct ow_ui *ui, const char *path, struct ow_error *err)
+{
+	struct ow_open_options options = ui->open;
+
+	options.progress = NULL; /* of the first load */
+	OW_TRY(ow_profile_open(&path, 1, &options, &ui->runs[ui->run_count], err));
+	ui->run_count++;
+	return OW_OK;
+}
+
+/* The files of the base first. Called with the lock held. */
+static ow_status open_runs(struct ow_ui *ui, struct ow_error *err)
+{
+	size_t count = ui->base_count + ui->path_count;
+	ow_status status = OW_OK;
+
+	if (ui->run_count == count)
+		return OW_OK;
+	if (!ui->runs)
+		ui->runs = ARENA_ARRAY(&ui->arena, ow_profile *, count);
+	if (!ui->runs)
+		return error_no_memory(err);
+	for (size_t i = 0; status == OW_OK && i < ui->base_count; i++)
+		status = open_run(ui, ui->base_paths[i], err);
+	for (size_t i = 0; status == OW_OK && i < ui->path_count; i++)
+		status = open_run(ui, ui->paths[i], err);
+	if (status != OW_OK)
+		page_free_runs(ui);
+	return status;
+}
+
+static ow_status compare(struct ow_ui *ui, bool frames, ow_result **result, struct ow_error *err)
+{
+	ow_profile *sides[2] = { ui->base, ui->profile };
+	ow_profile **all = sides;
+	size_t base = 1, other = 1;
+	struct ow_diff_options options;
+
+	ow_diff_options_init(&options);
+	options.frames = frames;
+	options.frames_least = FRAME_LEAST;
+	if (ui->given) {
+		all = (ow_profile **)(uintptr_t)ui->given;
+		base = ui->given_base;
+		other = ui->given_new;
+	} else if (!single(ui)) {
+		OW_TRY(open_runs(ui, err));
+		all = ui->runs;
+		base = ui->base_count;
+		other = ui->path_count;
+	}
+	return ow_diff(all, base, all + base, other, &options, result, err);
+}
+
+PAGE_HANDLER(diff)
+{
+	struct ow_ui *u = ui;
+	struct ow_write_options write;
+	struct ow_error err = { 0 };
+	ow_result *result = NULL;
+	ow_status status;
+
+	if (!page_ready(u, reply))
+		return;
+	if (!u->base) {
+		server_fail(reply, 404, "there is no run to compare with: start with --base FILE");
+		return;
+	}
+	ow_write_options_init(&write);
+	pthread_mutex_lock(&u->watch_lock);
+	status = compare(u, server_param_int(request, "frames", 0) != 0, &result, &err);
+	if (status == OW_OK)
+		status = ow_result_write(result, "json", &write, page_write, &reply->body, &err);
+	ow_result_free(result);
+	pthread_mutex_unlock(&u->watch_lock);
+	if (status != OW_OK)
+		page_fail(reply, status, &err);
+}

@@ -1,0 +1,119 @@
+// api.ts: requests to the server of opwatch. The token comes in the fragment of the first address (#t=…), is kept in
+// the session storage of this tab and sent as a header. It never stays in the address bar.
+
+const TOKEN_KEY = "opwatch-token";
+
+/** An embedded report has its answers in the file and no server. */
+declare global {
+  interface Window {
+    opwatchReport?: Record<string, unknown>;
+  }
+}
+export const inReport = () => window.opwatchReport !== undefined;
+
+/** Takes the token out of the address and returns the rest of the fragment. */
+export function takeToken(): void {
+  const match = /^#t=([0-9a-f]+)(.*)$/.exec(location.hash);
+  if (!match) return;
+  sessionStorage.setItem(TOKEN_KEY, match[1]);
+  history.replaceState(null, "", location.pathname + (match[2] ? "#" + match[2].replace(/^#/, "") : ""));
+}
+
+export const token = () => sessionStorage.getItem(TOKEN_KEY) ?? "";
+
+export class ApiError extends Error {
+  constructor(readonly status: number, message: string) {
+    super(message);
+  }
+}
+
+async function request(path: string, init: RequestInit = {}): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(path, { ...init, headers: { "X-Opwatch-Token": token() }, cache: "no-store" });
+  } catch (e) {
+    if ((e as Error).name === "AbortError") throw e;
+    throw new ApiError(0, "opwatch does not answer: was it ended? Start it again and open the new address.");
+  }
+  if (response.ok) return response;
+  let text = response.statusText;
+  try {
+    text = (await response.json()).error ?? text;
+  } catch {
+    /* not JSON: the status says enough */
+  }
+  throw new ApiError(response.status, text);
+}
+
+const NOT_HELD = "this report does not hold it: it would not fit (--size). The command below a panel, or opwatch ui, shows it.";
+
+export type Params = Record<string, string | number | undefined | null>;
+
+export function withParams(path: string, params: Params): string {
+  const query = new URLSearchParams();
+  for (const [key, value] of Object.entries(params)) if (value !== undefined && value !== null && value !== "") query.set(key, String(value));
+  const text = query.toString();
+  return text ? path + "?" + text : path;
+}
+
+export async function getJson<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
+  const key = withParams(path, params);
+  if (window.opwatchReport) {
+    if (key in window.opwatchReport) return window.opwatchReport[key] as T;
+    throw new ApiError(404, NOT_HELD);
+  }
+  return (await request(key, { signal })).json() as Promise<T>;
+}
+
+export async function getText(path: string, params: Params = {}): Promise<string> {
+  const key = withParams(path, params);
+  if (window.opwatchReport) {
+    if (key in window.opwatchReport) return window.opwatchReport[key] as string;
+    throw new ApiError(404, NOT_HELD);
+  }
+  return (await request(key)).text();
+}
+
+export async function post(path: string, body: string, signal?: AbortSignal): Promise<Response> {
+  if (inReport()) throw new ApiError(404, NOT_HELD);
+  return request(path, { method: "POST", body, signal });
+}
+
+/** A column and a table as `opwatch VIEW --json` prints them. */
+export interface Column {
+  name: string;
+  type: string;
+  unit: string | null;
+}
+export type Cell = string | number | boolean | null;
+export type Row = { [column: string]: Cell } & { children?: Row[] };
+export interface Table {
+  view: string;
+  columns: Column[];
+  rows: Row[];
+  footer: string | null;
+  [key: string]: unknown;
+}
+
+export interface State {
+  state: "loading" | "ready" | "failed" | "jobs";
+  version: string;
+  files: string[];
+  base?: string[];
+  file: string;
+  done: number;
+  total: number;
+  elapsed_ns: number;
+  error?: string;
+  damaged?: boolean;
+  redacted?: boolean;
+  has_code?: boolean;
+  start_ns?: string;
+  span_ns?: number;
+  view_start_ns?: number;
+  /** How often the profile was replaced since the server started; changes while a job runs. */
+  epoch?: number;
+  frozen?: boolean;
+  changed?: string;
+  job?: string;
+}

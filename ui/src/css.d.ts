@@ -1,0 +1,2 @@
+// css.d.ts: esbuild takes style sheets that are imported into app.css.
+declare module "*.css";

@@ -1,0 +1,232 @@
+// compare.tsx: the page Compare: this run against another one (--base), as `opwatch diff` has it: the verdict with its
+// statistics, the steps of both, the phases, a differential flame graph, and every cell that is new, gone or changed.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { change, format as hash, param } from "../address";
+import { type Cell, type Row, type Table as TableData } from "../api";
+import { PHASE_COLOURS, PHASE_TITLES } from "../colours";
+import * as format from "../format";
+import { useAnswer } from "../load";
+import * as flame from "../parts/flame";
+import { baseFiles, Empty, Failure, Panel, Waiting, files } from "../parts/panel";
+import { median } from "../parts/steps";
+import { Table, toCsv, toMarkdown } from "../parts/table";
+import { matcher } from "../parts/view";
+
+interface Diff extends TableData {
+  comparable: boolean;
+  comparable_why: string | null;
+  unit: string;
+  runs_base: number;
+  runs_new: number;
+  base_step_ns: number | null;
+  new_step_ns: number | null;
+  delta_ns: number | null;
+  delta_low_ns: number | null;
+  delta_high_ns: number | null;
+  detectable_ns: number | null;
+  conclusion: string;
+  unexplained_ns: number | null;
+  sentence: string | null;
+}
+
+const signed = (ns: number) => (ns > 0 ? "+" : ns < 0 ? "−" : "±") + format.time(Math.abs(ns));
+const diffCommand = () => ["opwatch", "diff", ...(baseFiles.value.length === 1 && files.value.length === 1 ? [baseFiles.value[0], files.value[0]] : ["--base", ...baseFiles.value, "--new", ...files.value])].map(format.shellWord).join(" ");
+const SHOWN = ["op", "phase", "line", "rank", "base_ns", "new_ns", "delta_ns", "base_count", "new_count", "change", "q"];
+
+export function ComparePage() {
+  if (!baseFiles.value.length)
+    return (
+      <div class="page">
+        <Panel title="Compare">
+          <Empty>There is nothing to compare with. Start the page with the other run:</Empty>
+          <pre>opwatch ui {files.value.map(format.shellWord).join(" ")} --base OTHER</pre>
+        </Panel>
+      </div>
+    );
+  return <Comparison />;
+}
+
+function Comparison() {
+  const diff = useAnswer<Diff>("/api/diff");
+  if (diff.error) return <div class="page"><Failure text={diff.error} /></div>;
+  if (!diff.value) return <div class="page"><Waiting /></div>;
+  const d = diff.value;
+  return (
+    <div class="page">
+      <section class="verdict"><p>{d.sentence ? d.sentence[0].toUpperCase() + d.sentence.slice(1) + "." : "The runs have no steps that could be compared."}</p></section>
+      <div class="columns">
+        <Panel title="The step" remark={<b class={d.conclusion === "slower" ? "worse" : ""}>{d.conclusion.replace(/_/g, " ")}</b>} copies={{ command: diffCommand() }}>
+          <table class="facts">
+            <tbody>
+              <tr><th scope="row">base</th><td>{d.base_step_ns === null ? "not known" : <b>{format.time(d.base_step_ns)}</b>} <small>mean steady step · {baseFiles.value.map(format.baseName).join(", ")}</small></td></tr>
+              <tr><th scope="row">new</th><td>{d.new_step_ns === null ? "not known" : <b>{format.time(d.new_step_ns)}</b>} <small>mean steady step · {files.value.map(format.baseName).join(", ")}</small></td></tr>
+              {d.delta_ns !== null && <tr><th scope="row">difference</th><td><b>{signed(d.delta_ns)}</b>{d.delta_low_ns !== null && d.delta_high_ns !== null ? ` (95 %: ${signed(d.delta_low_ns)} to ${signed(d.delta_high_ns)})` : ""}</td></tr>}
+              {d.unexplained_ns !== null && <tr><th scope="row">in no cell</th><td>{signed(d.unexplained_ns)} <small>nothing was recorded there</small></td></tr>}
+              {d.detectable_ns !== null && <tr><th scope="row">detectable</th><td>{format.time(d.detectable_ns)} <small>a smaller change would not be seen</small></td></tr>}
+              <tr><th scope="row">based on</th><td>{format.plural(d.runs_base, d.unit.replace(/s$/, ""))} against {d.runs_new}{d.unit === "recordings" && d.runs_base < 4 ? <small>: fewer than 4 a side show that recordings differ, not that the program does</small> : ""}</td></tr>
+              {!d.comparable && <tr><th scope="row">not comparable</th><td>{d.comparable_why}</td></tr>}
+            </tbody>
+          </table>
+        </Panel>
+        <StepsOfBoth />
+      </div>
+      <Phases rows={d.rows} />
+      <DiffFlame />
+      <Cells diff={d} />
+    </div>
+  );
+}
+
+/** Each step of both runs as a dot on one scale, with the medians. */
+function StepsOfBoth() {
+  const base = useAnswer<TableData>("/api/view", { name: "steps", base: 1 });
+  const now = useAnswer<TableData>("/api/view", { name: "steps" });
+  const times = (t?: TableData) => (t?.rows ?? []).map((row) => Number(row.duration_ns)).filter((ns) => ns > 0);
+  const sides: [string, number[]][] = [["base", times(base.value)], ["new", times(now.value)]];
+  const most = Math.max(1, ...sides.flatMap(([, all]) => all));
+  const toX = (ns: number) => 44 + (ns / most) * 560;
+  const error = base.error ?? now.error;
+  return (
+    <Panel title="Steps" remark={sides.map(([name, all]) => `${name} ${format.plural(all.length, "step")}`).join(", ")} copies={{ command: diffCommand() }}>
+      {error && <Failure text={error} />}
+      {sides.every(([, all]) => !all.length) ? <Empty>No steps are known.</Empty> : (
+        <figure class="steps">
+          <svg viewBox="0 0 640 110" role="img" aria-label={sides.map(([name, all]) => `${name}: ${all.length} steps, median ${all.length ? format.time(median([...all].sort((a, b) => a - b))) : "not known"}`).join("; ")}>
+            {[0, 0.5, 1].map((part) => <g key={part}><line class="grid" x1={toX(most * part)} x2={toX(most * part)} y1={4} y2={88} /><text class="axis middle" x={toX(most * part)} y={102}>{part ? format.time(most * part) : "0"}</text></g>)}
+            {sides.map(([name, all], y) => {
+              const middle = all.length ? median([...all].sort((a, b) => a - b)) : null;
+              return (
+                <g key={name}>
+                  <text class="axis end" x={38} y={30 + y * 40}>{name}</text>
+                  {all.slice(0, 2000).map((ns, i) => <circle key={i} cx={toX(ns)} cy={20 + y * 40 + ((i * 7919) % 13)} r={3} fill={PHASE_COLOURS[y ? "compute" : "synchronisation"]} fill-opacity={0.55} />)}
+                  {middle !== null && <line x1={toX(middle)} x2={toX(middle)} y1={12 + y * 40} y2={40 + y * 40} class="roofline" />}
+                </g>
+              );
+            })}
+          </svg>
+          <figcaption>a dot is a step; the line is the median</figcaption>
+        </figure>
+      )}
+    </Panel>
+  );
+}
+
+function Phases(p: { rows: Row[] }) {
+  const sums = useMemo(() => {
+    const by = new Map<string, Row>();
+    for (const row of p.rows) {
+      const phase = String(row.phase ?? "");
+      const sum = by.get(phase) ?? ({ phase, base_ns: 0, new_ns: 0, delta_ns: 0 } as Row);
+      for (const key of ["base_ns", "new_ns", "delta_ns"]) sum[key] = Number(sum[key]) + (Number(row[key]) || 0);
+      by.set(phase, sum);
+    }
+    return [...by.values()].sort((a, b) => Math.abs(Number(b.delta_ns)) - Math.abs(Number(a.delta_ns)));
+  }, [p.rows]);
+  const most = Math.max(1, ...sums.flatMap((row) => [Number(row.base_ns), Number(row.new_ns)]));
+  const columns = ["phase", "base_ns", "new_ns", "delta_ns"].map((name, i) => ({ name, type: i ? "int" : "text", unit: i ? "ns" : null }));
+  if (!sums.length) return null;
+  return (
+    <Panel title="Phases" remark="per step; upper bar base, lower bar new" copies={{ command: diffCommand(), markdown: () => toMarkdown(columns, sums), csv: () => toCsv(columns, sums) }}>
+      <table class="phases">
+        <thead><tr><th scope="col">phase</th><th scope="col"><span class="hidden">bars</span></th><th scope="col" class="number">base</th><th scope="col" class="number">new</th><th scope="col" class="number">difference</th></tr></thead>
+        <tbody>
+          {sums.map((row) => {
+            const phase = String(row.phase);
+            return (
+              <tr key={phase}>
+                <th scope="row"><i class="swatch" style={{ background: PHASE_COLOURS[phase] ?? PHASE_COLOURS.unknown }} />{PHASE_TITLES[phase] ?? phase}</th>
+                <td class="bars">{["base_ns", "new_ns"].map((key) => <span key={key} class={key} style={{ width: (100 * Number(row[key])) / most + "%", background: PHASE_COLOURS[phase] ?? PHASE_COLOURS.unknown }} />)}</td>
+                <td class="number" title={row.base_ns + " ns"}>{format.time(Number(row.base_ns))}</td>
+                <td class="number" title={row.new_ns + " ns"}>{format.time(Number(row.new_ns))}</td>
+                <td class={"number " + (Number(row.delta_ns) > 0 ? "worse" : "better")} title={row.delta_ns + " ns"}>{signed(Number(row.delta_ns))}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </Panel>
+  );
+}
+
+/** What `opwatch diff --to flamegraph` draws: as wide as in the new runs, red where it takes more, blue where less. */
+function DiffFlame() {
+  const answer = useAnswer<TableData>("/api/diff", { frames: 1 });
+  const box = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [width, setWidth] = useState(900);
+  const [hover, setHover] = useState<flame.Box | null>(null);
+  const root = useMemo(() => flame.fromFrames(answer.value?.rows ?? []), [answer.value]);
+  const most = useMemo(() => flame.mostDifferent(root), [root]);
+  // The zoom is a path of child numbers, so that it survives a reload.
+  const focus = useMemo(() => {
+    let at: flame.Node = root;
+    for (const step of param("at") ? param("at").split(".") : []) at = at.children[Number(step)] ?? at;
+    return at;
+  }, [root, param("at")]);
+  const { boxes, rows: depth } = useMemo(() => flame.layout(focus, width), [focus, width]);
+  const height = depth * flame.BOX;
+  const ready = root.children.length > 0;
+  useEffect(() => {
+    if (!box.current) return;
+    const observer = new ResizeObserver(() => box.current && setWidth(Math.max(200, box.current.clientWidth)));
+    observer.observe(box.current);
+    return () => observer.disconnect();
+  }, [ready]);
+  useEffect(() => {
+    const g = canvas.current?.getContext("2d");
+    if (!canvas.current || !g) return;
+    const ratio = window.devicePixelRatio || 1;
+    canvas.current.width = width * ratio;
+    canvas.current.height = Math.min(16000, height * ratio);
+    g.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const style = getComputedStyle(canvas.current);
+    flame.paint(g, boxes, height, false, null, { text: style.getPropertyValue("--text"), background: style.getPropertyValue("--canvas"), dim: style.getPropertyValue("--line") }, hover?.node ?? null, (node) => flame.diffColour(Number((node as flame.DiffNode).row.delta_ns), most));
+  });
+  const find = (e: MouseEvent) => boxes.find((b) => e.offsetY >= b.y && e.offsetY < b.y + flame.BOX && e.offsetX >= b.x && e.offsetX < b.x + b.width) ?? null;
+  const pathOf = (node: flame.Node) => {
+    const path: number[] = [];
+    for (let at: flame.Node = node; at.parent; at = at.parent) path.unshift(at.parent.children.indexOf(at));
+    return path.join(".");
+  };
+  if (answer.error) return <Panel title="Differential flame graph"><Failure text={answer.error} /></Panel>;
+  if (!answer.value) return <Panel title="Differential flame graph"><Waiting /></Panel>;
+  const column = answer.value.columns.find((c) => c.name === "new_ns") ?? { name: "new_ns", type: "int", unit: "ns" };
+  const value = (n: Cell) => format.cell(n, column);
+  const explain = (row: Row) => {
+    const delta = Number(row.delta_ns);
+    const own = Number(row.base_self_ns) !== Number(row.base_ns) || Number(row.new_self_ns) !== Number(row.new_ns);
+    return `${row.name}: ${value(row.base_ns)} → ${value(row.new_ns)}, ${value(Math.abs(delta))} ${delta < 0 ? "less" : "more"}${own ? `; itself ${value(row.base_self_ns)} → ${value(row.new_self_ns)}` : ""}${row.change ? `; ${row.change}` : ""}${row.new_name ? `, now ${row.new_name}` : ""}`;
+  };
+  if (!ready) return <Panel title="Differential flame graph"><Empty>The new runs have no time in any frame.</Empty></Panel>;
+  return (
+    <Panel title="Differential flame graph" remark={hover ? explain((hover.node as flame.DiffNode).row) : focus !== root ? `inside ${focus.name}; click a box above it to go back` : "as wide as in the new run; red takes more than in the base, blue less; click to zoom"} copies={{ command: diffCommand() + " --to flamegraph --out diff.svg" }}>
+      <div class="flame" ref={box}>
+        <canvas ref={canvas} style={{ height: height + "px" }} role="img" aria-label="differential flame graph; the table below has the same differences" onPointerMove={(e) => setHover(find(e))} onPointerLeave={() => setHover(null)} onClick={(e) => {
+          const hit = find(e);
+          if (hit) change({ at: pathOf(hit.node) });
+        }} />
+      </div>
+    </Panel>
+  );
+}
+
+function Cells(p: { diff: Diff }) {
+  const { diff } = p;
+  const kindOf = (row: Row) => (row.change ? String(row.change) : "unchanged");
+  const kinds = [...new Set(diff.rows.map(kindOf))].sort();
+  const kind = kinds.includes(param("change")) ? param("change") : "*";
+  const all = useMemo(() => [...diff.rows].sort((a, b) => Math.abs(Number(b.delta_ns)) - Math.abs(Number(a.delta_ns))), [diff]);
+  const rows = all.filter((row) => kind === "*" || kindOf(row) === kind).filter(matcher(param("q")));
+  return (
+    <Panel
+      title="What changed"
+      remark={<span>
+        {["*", ...kinds].map((one) => <button key={one} type="button" class={one === kind ? "on" : ""} aria-pressed={one === kind} onClick={() => change({ change: one === "*" ? "" : one })}>{one === "*" ? "all" : one} {one === "*" ? diff.rows.length : diff.rows.filter((row) => kindOf(row) === one).length}</button>)}
+        <input type="search" class="filter" placeholder="filter (regex)" aria-label="filter what changed" value={param("q")} onInput={(e) => change({ q: e.currentTarget.value }, true)} />
+      </span>}
+      copies={{ command: diffCommand(), markdown: () => toMarkdown(diff.columns, rows), csv: () => toCsv(diff.columns, rows) }}
+    >
+      {rows.length ? <Table label="what changed" columns={diff.columns} rows={rows} shown={SHOWN} titles={{ base_count: "base runs", new_count: "new runs", delta_ns: "difference" }} height={20} onOpen={(row) => (location.hash = hash({ page: "timeline", params: { q: "^" + String(row.new_op || row.op).replace(/[.*+?^${}()|[\]\\]/g, "\\$&") } }))} /> : <Empty>No cell is like that.</Empty>}
+    </Panel>
+  );
+}

@@ -1,0 +1,68 @@
+// roofline.tsx: the page Roofline: how far operations are from what the device can do, on two logarithmic axes. The peaks
+// can be given; the table has the same points.
+import { useMemo, useState } from "preact/hooks";
+import { change, param } from "../address";
+import { inReport, type Row, type Table as TableData } from "../api";
+import * as format from "../format";
+import { useAnswer } from "../load";
+import { Empty, Failure, Panel, Waiting, command } from "../parts/panel";
+import { optionWords, View } from "../parts/view";
+
+const W = 760;
+const H = 380;
+const LEFT = 64;
+const BOTTOM = 36;
+const RIGHT = 32;
+
+export function RooflinePage() {
+  const params = param("peak") ? { peak: param("peak") } : {};
+  const roof = useAnswer<TableData>("/api/view", { name: "roofline", ...params });
+  const [peak, setPeak] = useState(param("peak"));
+  return (
+    <div class="page">
+      <form class="bar" hidden={inReport()} onSubmit={(e) => {
+        e.preventDefault();
+        change({ peak });
+      }}>
+        <label>peak of the device <input value={peak} placeholder="from the file; A100, or 312T:2.04T" onInput={(e) => setPeak(e.currentTarget.value)} style={{ width: "240px" }} /></label>
+        <button type="submit">apply</button>
+      </form>
+      {roof.error ? <Failure text={roof.error} /> : !roof.value ? <Waiting /> : !roof.value.rows.length ? <Panel title="Roofline"><Empty>{roof.value.footer ?? "No operation has float operations or bytes."}</Empty></Panel> : (
+        <>
+          <Panel title="Roofline" copies={{ command: command("roofline", ...optionWords(params)) }}><Plot rows={roof.value.rows} /></Panel>
+          <View view="roofline" params={params} title="Operations" shown={["name", "type", "where", "runs", "time_ns", "percent", "flops", "bytes", "gflops_per_second", "gbytes_per_second", "intensity", "efficiency_percent", "bound_by"]} bar="time_ns" height={16} empty="" filter={param("q")} onFilter={(q) => change({ q }, true)} />
+        </>
+      )}
+    </div>
+  );
+}
+
+function Plot(p: { rows: Row[] }) {
+  const [at, setAt] = useState<Row | null>(null);
+  const points = useMemo(() => p.rows.filter((row) => row.type !== "program" && Number(row.intensity) > 0 && Number(row.gflops_per_second) > 0), [p.rows]);
+  if (!points.length) return <Empty>No operation has both float operations and bytes, so none can be placed; the table has what is known.</Empty>;
+  const peak = Math.max(0, ...points.map((row) => Number(row.peak_gflops_per_second) || 0));
+  const bandwidth = Math.max(0, ...points.map((row) => Number(row.peak_gbytes_per_second) || 0));
+  const xs = points.map((row) => Number(row.intensity));
+  const ys = points.map((row) => Number(row.gflops_per_second));
+  const ridge = peak && bandwidth ? peak / bandwidth : 1;
+  const [x0, x1] = [Math.floor(Math.log10(Math.min(...xs, ridge))), Math.ceil(Math.log10(Math.max(...xs, ridge)) + 0.01)];
+  const [y0, y1] = [Math.floor(Math.log10(Math.min(...ys))), Math.ceil(Math.log10(Math.max(...ys, peak || 1)) + 0.01)];
+  const toX = (v: number) => LEFT + ((Math.log10(v) - x0) / (x1 - x0)) * (W - LEFT - RIGHT);
+  const toY = (v: number) => H - BOTTOM - ((Math.log10(v) - y0) / (y1 - y0)) * (H - BOTTOM - 12);
+  const most = Math.max(...points.map((row) => Number(row.time_ns) || 0), 1);
+  const ticks = (a: number, b: number) => Array.from({ length: b - a + 1 }, (_, i) => a + i);
+  return (
+    <figure class="roof">
+      <svg viewBox={`0 0 ${W} ${H}`} role="img" aria-label="roofline; the table below has every point">
+        {ticks(x0, x1).map((t) => <g key={t}><line class="grid" x1={toX(10 ** t)} x2={toX(10 ** t)} y1={12} y2={H - BOTTOM} /><text class="axis middle" x={toX(10 ** t)} y={H - BOTTOM + 14}>{format.count(10 ** t)}</text></g>)}
+        {ticks(y0, y1).map((t) => <g key={t}><line class="grid" x1={LEFT} x2={W - RIGHT} y1={toY(10 ** t)} y2={toY(10 ** t)} /><text class="axis end" x={LEFT - 6} y={toY(10 ** t) + 4}>{format.count(10 ** t * 1e9)}</text></g>)}
+        <text class="axis end" x={W - RIGHT} y={H - 6}>float operations per byte</text>
+        <text class="axis" x={LEFT + 4} y={22}>float operations per second</text>
+        {peak > 0 && bandwidth > 0 && <polyline class="roofline" points={`${toX(10 ** x0)},${toY(Math.max(10 ** y0, bandwidth * 10 ** x0))} ${toX(ridge)},${toY(peak)} ${toX(10 ** x1)},${toY(peak)}`} />}
+        {points.map((row, i) => <circle key={i} cx={toX(Number(row.intensity))} cy={toY(Number(row.gflops_per_second))} r={3 + 9 * Math.sqrt((Number(row.time_ns) || 0) / most)} class={"point " + String(row.bound_by ?? "")} onPointerEnter={() => setAt(row)} onPointerLeave={() => setAt(null)} />)}
+      </svg>
+      <figcaption>{at ? `${at.name}: ${format.time(Number(at.time_ns))}, ${format.count(Number(at.gflops_per_second) * 1e9)} float operations per second${at.efficiency_percent !== null ? `, ${format.percent(Number(at.efficiency_percent))} of what is attainable` : ""}` : "the size of a point is its time" + (peak ? "" : "; the peak of the device is not known: give one above")}</figcaption>
+    </figure>
+  );
+}

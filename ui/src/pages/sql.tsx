@@ -1,0 +1,138 @@
+// sql.tsx: the page SQL: statements over all tables of the profile, named queries as a start, the tables with their columns.
+// Queries only read, and the server limits their time and size.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { change, go, param } from "../address";
+import { post, type Row, type Table as TableData } from "../api";
+import * as format from "../format";
+import { useAnswer } from "../load";
+import { Empty, Failure, Panel, Waiting, command } from "../parts/panel";
+import { Table, toCsv, toMarkdown } from "../parts/table";
+
+export interface Query {
+  name: string;
+  title: string;
+  doc: string;
+  sql: string;
+  params: { name: string; type: string; usual: string; doc: string }[];
+}
+interface TableInfo {
+  name: string;
+  doc: string;
+  columns: { name: string; type: string; doc: string }[];
+}
+
+const FIRST = "SELECT name, count(*) AS runs, sum(dur) AS time_ns\nFROM event\nGROUP BY name\nORDER BY time_ns DESC\nLIMIT 20";
+
+/** A named query with its parameters as literals: `$name` in its text. */
+export function withUsual(query: Query): string {
+  let text = query.sql.trim();
+  for (const p of [...query.params].sort((a, b) => b.name.length - a.name.length)) text = text.split("$" + p.name).join(p.type === "text" ? "'" + p.usual.replace(/'/g, "''") + "'" : p.usual);
+  return text;
+}
+
+/** Units by the ends of names, as in all tables of opwatch. */
+export function withUnits(table: TableData): TableData {
+  return { ...table, columns: table.columns.map((c) => ({ ...c, unit: c.unit ?? (/_ns$|^dur$|^self_dur$/.test(c.name) ? "ns" : /_bytes$|^bytes$/.test(c.name) ? "bytes" : /percent$/.test(c.name) ? "percent" : null) })) };
+}
+
+export function SqlPage() {
+  const queries = useAnswer<Query[]>("/api/queries");
+  const tables = useAnswer<TableInfo[]>("/api/tables");
+  const [text, setText] = useState(param("query") || FIRST);
+  const [result, setResult] = useState<TableData | null>(null);
+  const [error, setError] = useState("");
+  const [running, setRunning] = useState(false);
+  const [took, setTook] = useState(0);
+  const stop = useRef<AbortController | null>(null);
+  const [hint, setHint] = useState("");
+  const run = (statement: string, first = false) => {
+    stop.current?.abort();
+    const mine = new AbortController();
+    stop.current = mine;
+    const begin = performance.now();
+    setRunning(true);
+    setError("");
+    setResult(null); // an answer to another question would mislead
+    post("/api/sql", statement, mine.signal)
+      .then((response) => response.json())
+      .then((answer: TableData | TableData[]) => {
+        const last = Array.isArray(answer) ? answer[answer.length - 1] : answer;
+        setResult(last ? withUnits(last) : null);
+        setTook(performance.now() - begin);
+        setRunning(false);
+      })
+      .catch((e: Error) => {
+        if (e.name === "AbortError") return;
+        if (first) setHint(e.message); // nothing was asked yet: a hint, not a failure
+        else setError(e.message);
+        setResult(null);
+        setRunning(false);
+      });
+  };
+  const submit = () => {
+    change({ query: text });
+    run(text);
+  };
+  useEffect(() => {
+    const asked = param("query") || FIRST;
+    setText(asked);
+    run(asked, !param("query"));
+    return () => stop.current?.abort();
+  }, [param("query")]);
+  const openRow = (row: Row) => {
+    const id = Number(row.event_id ?? row.id);
+    if (Number.isInteger(id) && id > 0 && ("event_id" in row || "dur" in row || "ts" in row)) go({ page: "timeline", params: { sel: "e" + id } });
+  };
+  return (
+    <div class="page sql-page">
+      <div>
+        <Panel title="SQL" remark="Ctrl-Enter runs; times are nanoseconds; queries only read">
+          <textarea aria-label="SQL statement" spellcheck={false} rows={9} value={text} onInput={(e) => setText(e.currentTarget.value)} onKeyDown={(e) => {
+            if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
+              submit();
+              e.preventDefault();
+            }
+          }} />
+          <div class="bar">
+            <button type="button" onClick={submit} disabled={running}>run</button>
+            {running && <button type="button" onClick={() => {
+              stop.current?.abort();
+              setRunning(false);
+            }}>stop waiting</button>}
+            <select aria-label="named query" value="" onChange={(e) => {
+              const query = queries.value?.find((q) => q.name === e.currentTarget.value);
+              if (query) {
+                setText(withUsual(query));
+                change({ query: withUsual(query) });
+              }
+            }}>
+              <option value="">named queries…</option>
+              {(queries.value ?? []).map((q) => <option key={q.name} value={q.name}>{q.name}: {q.title}</option>)}
+            </select>
+          </div>
+        </Panel>
+        {error && <Failure text={error} />}
+        {hint && !error && !result && <Empty>{hint}</Empty>}
+        {running && !result && <Waiting />}
+        {result && (
+          <Panel title="Result" remark={`${format.plural(result.rows.length, "row")}, ${took.toFixed(0)} ms`} copies={{ command: command("sql", text.replace(/\s+/g, " ")), sql: text, markdown: () => toMarkdown(result.columns, result.rows), csv: () => toCsv(result.columns, result.rows) }}>
+            {result.rows.length ? <Table label="result" keepEmpty columns={result.columns} rows={result.rows} height={Math.max(10, Math.floor((window.innerHeight - 430) / 24))} onOpen={openRow} /> : <Empty>no rows</Empty>}
+          </Panel>
+        )}
+      </div>
+      <aside class="schema">
+        <h2>Tables</h2>
+        {tables.error && <Failure text={tables.error} />}
+        {(tables.value ?? []).map((t) => (
+          <details key={t.name}>
+            <summary title={t.doc}><code>{t.name}</code></summary>
+            <p>{t.doc}</p>
+            <ul>
+              {t.columns.map((c) => <li key={c.name} title={c.doc}><code>{c.name}</code> <small>{c.type}</small></li>)}
+            </ul>
+          </details>
+        ))}
+      </aside>
+    </div>
+  );
+}

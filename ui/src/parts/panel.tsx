@@ -1,0 +1,98 @@
+// panel.tsx: a part of a page: a heading, a content, and at its foot the command that prints the same numbers, with a
+// menu that copies it as link, command, SQL, Markdown or CSV.
+import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { inReport } from "../api";
+import { link } from "../address";
+import { shellWord } from "../format";
+
+/** The files of the command line, for commands to copy. */
+export const files = signal<string[]>([]);
+/** Of the run that this one is compared with; empty without. */
+export const baseFiles = signal<string[]>([]);
+/** When the timeline begins, nanoseconds since 1970; findings have such times. */
+export const zero = signal(0);
+/** Views count times from here on the axis of the timeline. */
+export const viewStart = signal(0);
+export const command = (...words: string[]) => ["opwatch", words[0], ...files.value, ...words.slice(1)].map(shellWord).join(" ");
+
+/** A line at the bottom of the window that goes away by itself. */
+export const toast = signal("");
+let toastTimer = 0;
+export function say(text: string) {
+  toast.value = text;
+  clearTimeout(toastTimer);
+  toastTimer = window.setTimeout(() => (toast.value = ""), 2500);
+}
+
+export async function copy(text: string, what: string) {
+  try {
+    await navigator.clipboard.writeText(text);
+    say(`copied: ${what}`);
+  } catch {
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    say(done ? `copied: ${what}` : "the browser does not allow copying here");
+  }
+}
+
+export interface CopyTexts {
+  command?: string;
+  sql?: string;
+  markdown?: () => string;
+  csv?: () => string;
+}
+
+export function Panel(p: { title?: string; class?: string; remark?: ComponentChildren; copies?: CopyTexts; children: ComponentChildren }) {
+  const [open, setOpen] = useState(false);
+  const choices: [string, () => string][] = [];
+  if (!inReport()) choices.push(["link", link]);
+  if (p.copies?.command) choices.push(["command", () => p.copies?.command ?? ""]);
+  if (p.copies?.sql) choices.push(["SQL", () => p.copies?.sql ?? ""]);
+  if (p.copies?.markdown) choices.push(["Markdown", p.copies.markdown]);
+  if (p.copies?.csv) choices.push(["CSV", p.copies.csv]);
+  return (
+    <section class={"panel " + (p.class ?? "")}>
+      {p.title && (
+        <h2>
+          {p.title} {p.remark && <small>{p.remark}</small>}
+        </h2>
+      )}
+      {p.children}
+      {p.copies && (
+        <footer>
+          <code title={p.copies.command}>{p.copies.command ?? ""}</code>
+          <span class="copies">
+            {open ? (
+              choices.map(([name, text]) => (
+                <button key={name} type="button" onClick={() => {
+                  void copy(text(), name);
+                  setOpen(false);
+                }}>
+                  {name}
+                </button>
+              ))
+            ) : (
+              <button type="button" aria-label="copy as link, command, SQL or Markdown" onClick={() => setOpen(true)}>
+                copy as…
+              </button>
+            )}
+          </span>
+        </footer>
+      )}
+    </section>
+  );
+}
+
+export const Empty = (p: { children: ComponentChildren }) => <p class="empty">{p.children}</p>;
+export const Failure = (p: { text: string }) => (
+  <p class="failure" role="alert">
+    {p.text}
+  </p>
+);
+export const Waiting = () => <p class="waiting">loading…</p>;

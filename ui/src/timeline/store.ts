@@ -1,0 +1,230 @@
+// store.ts: tiles of the timeline on this side: asks for them in batches, keeps 64 MB of them, and always has something to
+// draw: while a tile is on its way its parent is drawn in its place. Names of events come by id, in batches, too.
+import { getJson, inReport, post } from "../api";
+
+export interface TileRow {
+  row: number;
+  kind: "events" | "samples" | "counter" | "series";
+  track: number;
+  depth: number;
+  lane: number;
+  items: number;
+  start: number;
+  end: number;
+  busy_ns: number;
+  name?: string;
+}
+export interface Track {
+  id: number;
+  kind: string;
+  rank: number;
+  pid?: number;
+  tid?: number;
+  sort: number;
+  process_sort: number;
+  name: string;
+  process: string;
+  device: string;
+  source: string;
+}
+export interface Rows {
+  zero_ns: string; // since 1970
+  span_ns: number;
+  top_level: number;
+  buckets: number;
+  rows: TileRow[];
+  tracks: Track[];
+  phases: string[];
+  steps: [number, number, number][];
+}
+
+/** A step as the view `steps` has it, on the axis of the timeline. */
+export interface Step {
+  number: number;
+  start: number;
+  end: number;
+  rank: number | null;
+  phases: [string, number][];
+  outlier: boolean;
+}
+
+export interface Tile {
+  row: number;
+  level: number;
+  index: number;
+  n: number;
+  x: Uint16Array;
+  width: Uint16Array;
+  item?: Uint32Array;
+  name?: Uint32Array;
+  count?: Uint32Array;
+  busy?: Uint8Array;
+  tint?: Uint8Array;
+  min?: Float64Array;
+  max?: Float64Array;
+  last?: Float64Array;
+  bytes: number;
+}
+
+const BYTES_MOST = 64 << 20;
+const BATCH = 256;
+
+/** The inverse of add_tile in src/page/timeline.c. */
+export function decode(buffer: ArrayBuffer): Tile[] {
+  const view = new DataView(buffer);
+  const tiles: Tile[] = [];
+  let at = 0;
+  const take = <T>(type: { new (b: ArrayBuffer, o: number, n: number): T; BYTES_PER_ELEMENT: number }, n: number): T => {
+    const size = type.BYTES_PER_ELEMENT;
+    at = Math.ceil(at / size) * size;
+    const column = new type(buffer, at, n);
+    at += n * size;
+    return column;
+  };
+  while (at < buffer.byteLength) {
+    const begin = at;
+    const index = view.getFloat64(at, true);
+    const [row, level, n, kind] = [8, 12, 16, 20].map((o) => view.getUint32(begin + o, true));
+    at += 24;
+    const tile = { row, level, index, n } as Tile;
+    if (kind >= 2) {
+      tile.min = take(Float64Array, n);
+      tile.max = take(Float64Array, n);
+      tile.last = take(Float64Array, n);
+    } else {
+      tile.item = take(Uint32Array, n);
+      tile.name = take(Uint32Array, n);
+      tile.count = take(Uint32Array, n);
+    }
+    tile.x = take(Uint16Array, n);
+    tile.width = take(Uint16Array, n);
+    if (kind < 2) {
+      tile.busy = take(Uint8Array, n);
+      tile.tint = take(Uint8Array, n);
+    }
+    at = Math.ceil(at / 8) * 8;
+    tile.bytes = at - begin + 200;
+    tiles.push(tile);
+  }
+  return tiles;
+}
+
+const keyOf = (row: number, level: number, index: number) => row + "/" + level + "/" + index;
+
+export class Store {
+  private kept = new Map<string, Tile>(); // in order of use
+  private bytes = 0;
+  private asked = new Set<string>();
+  private wanted: [number, number, number][] = [];
+  steps: Step[] = [];
+  private running = 0;
+  readonly names = new Map<number, string>();
+  private namesWanted = new Set<number>();
+  private namesRunning = false;
+  /** Called when something new can be drawn. */
+  onNews: () => void = () => {};
+  onError: (text: string) => void = () => {};
+
+  constructor(readonly rows: Rows) {
+    const report = window.opwatchReport;
+    if (!report) return;
+    const bytes = Uint8Array.from(atob(String(report.tiles ?? "")), (c) => c.charCodeAt(0));
+    for (const tile of decode(bytes.buffer)) this.keep(tile);
+    for (const [id, name] of Object.entries((report.names ?? {}) as Record<string, string>)) this.names.set(Number(id), name);
+  }
+
+  /** The coarsest tile of each row, so that there is something to draw at once. */
+  async prime() {
+    if (inReport()) return;
+    await this.fetchTiles(this.rows.rows.slice(0, BATCH).map((row) => [row.row, this.rows.top_level, 0]));
+  }
+
+  get(row: number, level: number, index: number): Tile | undefined {
+    const key = keyOf(row, level, index);
+    const tile = this.kept.get(key);
+    // The order of use matters only when there is too much.
+    if (tile && this.bytes > BYTES_MOST / 2) {
+      this.kept.delete(key);
+      this.kept.set(key, tile);
+    }
+    return tile;
+  }
+
+  /** The tile, or the nearest parent that is here. */
+  best(row: number, level: number, index: number): Tile | undefined {
+    for (; level <= this.rows.top_level; level++, index = Math.floor(index / 2)) {
+      const tile = this.get(row, level, index);
+      if (tile) return tile;
+    }
+    return undefined;
+  }
+
+  /** Replaces what was wanted before: what went out of sight is not asked for any more. */
+  want(keys: [number, number, number][]) {
+    if (inReport()) return; // it holds what it holds
+    this.wanted = keys.filter(([row, level, index]) => !this.kept.has(keyOf(row, level, index)) && !this.asked.has(keyOf(row, level, index)));
+    this.pump();
+  }
+
+  private pump() {
+    while (this.running < 2 && this.wanted.length) {
+      const batch = this.wanted.splice(0, BATCH);
+      void this.fetchTiles(batch);
+    }
+  }
+
+  private async fetchTiles(batch: [number, number, number][]) {
+    this.running++;
+    for (const key of batch) this.asked.add(keyOf(...key));
+    try {
+      const response = await post("/api/tiles", batch.map((key) => key.join(" ")).join("\n"));
+      for (const tile of decode(await response.arrayBuffer())) this.keep(tile);
+    } catch (e) {
+      this.onError((e as Error).message);
+    } finally {
+      for (const key of batch) this.asked.delete(keyOf(...key));
+      this.running--;
+    }
+    this.onNews();
+    this.pump();
+  }
+
+  keep(tile: Tile) {
+    this.kept.set(keyOf(tile.row, tile.level, tile.index), tile);
+    this.bytes += tile.bytes;
+    for (const [key, old] of this.kept) {
+      if (this.bytes <= BYTES_MOST) break;
+      this.kept.delete(key);
+      this.bytes -= old.bytes;
+    }
+  }
+
+  nameOf(id: number): string | undefined {
+    const name = this.names.get(id);
+    if (name === undefined && !inReport()) {
+      this.namesWanted.add(id);
+      if (!this.namesRunning) {
+        this.namesRunning = true;
+        window.setTimeout(() => void this.fetchNames(), 10);
+      }
+    }
+    return name;
+  }
+
+  private async fetchNames() {
+    const ids = [...this.namesWanted].slice(0, 2000);
+    ids.forEach((id) => this.namesWanted.delete(id));
+    try {
+      const texts = (await (await post("/api/names", ids.join("\n"))).json()) as (string | null)[];
+      ids.forEach((id, i) => this.names.set(id, texts[i] ?? ""));
+    } catch (e) {
+      this.onError((e as Error).message);
+      ids.forEach((id) => this.names.set(id, ""));
+    }
+    this.namesRunning = this.namesWanted.size > 0;
+    if (this.namesRunning) window.setTimeout(() => void this.fetchNames(), 0);
+    this.onNews();
+  }
+}
+
+export const loadRows = () => getJson<Rows>("/api/rows");
