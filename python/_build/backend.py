@@ -1,11 +1,13 @@
 """The build backend of the Python package (PEP 517, PEP 660): standard library only, nothing to download.
 
-`pip install .` calls build_wheel: CMake builds libopwatch and the extension module, and both go into one wheel,
+`pip install .` calls build_wheel: CMake builds libopwatch, the extension module and the program, and all go into one wheel,
 which serves CPython 3.8 and later (limited API). Settings, as `--config-settings name=value` or environment:
 
     build-dir   OPWATCH_BUILD   take what was built there already (a CMake build directory); else build/python
     cmake-args  OPWATCH_CMAKE   more arguments for CMake's configure, separated by spaces
     duckdb      OPWATCH_WHEEL_DUCKDB   "no": leave DuckDB, which answers SQL, out of the wheel (70 MB)
+    libraries   OPWATCH_WHEEL_LIBRARIES   a folder of libraries that the wheel carries along (tools/dist)
+    glibc       OPWATCH_WHEEL_GLIBC    2.34: the oldest glibc that all of it runs on, for the name of the wheel
 """
 import base64
 import hashlib
@@ -60,9 +62,30 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     files.append((f"{NAME}/{extension.name}", stripped(extension), 0o755))
     files.append((f"{NAME}/{soname(library)}", stripped(library), 0o755))
     duckdb = library.parent / "libduckdb.so"  # where the build found it; looked for beside the library
-    if duckdb.exists() and setting(config_settings, "duckdb", "OPWATCH_WHEEL_DUCKDB") != "no":
+    left_out = setting(config_settings, "duckdb", "OPWATCH_WHEEL_DUCKDB") == "no"
+    if duckdb.exists() and not left_out:
         files.append((f"{NAME}/{duckdb.name}", duckdb.read_bytes(), 0o755))
-    return write_wheel(wheel_directory, files)
+    bundled = setting(config_settings, "libraries", "OPWATCH_WHEEL_LIBRARIES")
+    files += bundled_libraries(bundled)
+    files += programs(library.parent, bundled)
+    name = write_wheel(wheel_directory, files, setting(config_settings, "glibc", "OPWATCH_WHEEL_GLIBC"))
+    if not left_out and not duckdb.exists():
+        say(NO_SQL)
+    return name
+
+
+def bundled_libraries(folder):
+    """Where libopwatch of `make dist` looks for them. The recorder lies beside libopwatch."""
+    if not folder:
+        return []
+    return [(f"{NAME}/{path.name}" if "recorder" in path.name else f"{NAME}/libs/{path.name}", path.read_bytes(), 0o755)
+            for path in sorted(pathlib.Path(folder).glob("*.so*")) if path.name != "libduckdb.so"]
+
+
+def programs(build, bundled):
+    """The program, which the console scripts start, and the library that it loads into recorded programs."""
+    wanted = ["opwatch"] if bundled else ["opwatch", "libopwatch-recorder.so"]
+    return [(f"{NAME}/{name}", stripped(build / name), 0o755) for name in wanted if (build / name).is_file()]
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
@@ -85,6 +108,33 @@ def build_sdist(sdist_directory, config_settings=None):
     return target.name
 
 
+# ---- SQL ----
+
+NO_SQL = ("opwatch: this package has no SQL (p.sql, p.ask, p.export to Parquet): DuckDB was not found, and could not be fetched. "
+          "Run 'tools/setup sql' in the source directory (it needs npm), or set DUCKDB_ROOT, and install again; "
+          "--config-settings duckdb=no leaves it out without this message.")
+
+
+def say(text):
+    """On the terminal: pip keeps what a build prints to itself unless it fails."""
+    print(text, file=sys.stderr)
+    if sys.stderr.isatty():
+        return
+    try:
+        with open("/dev/tty", "w", encoding="utf-8") as terminal:
+            terminal.write("\n" + text + "\n")
+    except OSError:
+        pass
+
+
+def fetch_duckdb(config_settings):
+    """The pinned library of tools/duckdb.txt, as `make` fetches it; without npm or network the build goes on without."""
+    script = ROOT / "tools" / "setup-duckdb"
+    if setting(config_settings, "duckdb", "OPWATCH_WHEEL_DUCKDB") == "no" or os.environ.get("DUCKDB_ROOT") or not script.exists():
+        return
+    subprocess.call(["sh", str(script)], stdout=sys.stderr)
+
+
 # ---- the C part ----
 
 def setting(config_settings, name, variable):
@@ -105,11 +155,12 @@ def build_native(config_settings):
     include = sysconfig.get_paths()["include"]
     if not os.path.exists(os.path.join(include, "Python.h")):
         raise SystemExit(f"opwatch: {include}/Python.h is missing (on Debian: apt install python3-dev)")
+    fetch_duckdb(config_settings)
     generator = ["-G", "Ninja"] if shutil.which("ninja") and not (folder / "CMakeCache.txt").exists() else []
     run(cmake, "-S", ROOT, "-B", folder, *generator, "-DCMAKE_BUILD_TYPE=Release", "-DOPWATCH_TESTS=OFF",
         "-DOPWATCH_PYTHON=ON", f"-DOPWATCH_PYTHON_INCLUDE={include}",
         *shlex.split(setting(config_settings, "cmake-args", "OPWATCH_CMAKE")))
-    run(cmake, "--build", folder, "-j", str(os.cpu_count() or 2), "--target", "libopwatch", "python_extension")
+    run(cmake, "--build", folder, "-j", str(os.cpu_count() or 2), "--target", "product")
     found = native_files(folder)
     if not found:
         raise SystemExit(f"opwatch: the build in {folder} made no extension module")
@@ -169,27 +220,32 @@ def dist_info():
     return f"{NAME}-{version()}.dist-info"
 
 
-def platform_tag():
-    return re.sub(r"[^A-Za-z0-9]", "_", sysconfig.get_platform())
+def platform_tag(glibc=""):
+    """linux_x86_64, or manylinux_2_34_x86_64 when the oldest glibc is known."""
+    tag = re.sub(r"[^A-Za-z0-9]", "_", sysconfig.get_platform())
+    return tag.replace("linux", "manylinux_" + glibc.replace(".", "_"), 1) if glibc else tag
 
 
-def wheel_tag():
-    return f"cp38-abi3-{platform_tag()}"
+def wheel_tag(glibc=""):
+    return f"cp38-abi3-{platform_tag(glibc)}"
 
 
-def metadata_files():
+ENTRY_POINTS = f"[console_scripts]\n{NAME} = {NAME}.__main__:main\ntfprof = {NAME}.__main__:tfprof\n"
+
+
+def metadata_files(glibc=""):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     metadata = (f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version()}\nSummary: {SUMMARY}\n"
                 "License: Apache-2.0\nRequires-Python: >=3.8\nProvides-Extra: pandas\n"
                 "Requires-Dist: pandas ; extra == 'pandas'\n"
                 f"Description-Content-Type: text/markdown\n\n{readme}")
-    wheel = f"Wheel-Version: 1.0\nGenerator: opwatch\nRoot-Is-Purelib: false\nTag: {wheel_tag()}\n"
+    wheel = f"Wheel-Version: 1.0\nGenerator: opwatch\nRoot-Is-Purelib: false\nTag: {wheel_tag(glibc)}\n"
     return {"METADATA": metadata.encode(), "WHEEL": wheel.encode(), "LICENSE": (ROOT / "LICENSE").read_bytes(),
-            "top_level.txt": f"{NAME}\n".encode()}
+            "entry_points.txt": ENTRY_POINTS.encode(), "top_level.txt": f"{NAME}\n".encode()}
 
 
-def write_wheel(directory, files):
-    name = f"{NAME}-{version()}-{wheel_tag()}.whl"
+def write_wheel(directory, files, glibc=""):
+    name = f"{NAME}-{version()}-{wheel_tag(glibc)}.whl"
     records = []
     with zipfile.ZipFile(pathlib.Path(directory) / name, "w", zipfile.ZIP_DEFLATED) as wheel:
         def add(path, data, mode=0o644):
@@ -202,7 +258,7 @@ def write_wheel(directory, files):
 
         for path, data, mode in files:
             add(path, data, mode)
-        for path, data in metadata_files().items():
+        for path, data in metadata_files(glibc).items():
             add(f"{dist_info()}/{path}", data)
         records.append(f"{dist_info()}/RECORD,,")
         info = zipfile.ZipInfo(f"{dist_info()}/RECORD", (1980, 1, 1, 0, 0, 0))

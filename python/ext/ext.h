@@ -1,5 +1,5 @@
 /*
- * ext.h: shared by the files of the extension module _opwatch, which puts opwatch.h before Python and does
+ * ext.h: shared by the files of the extension module _opwatch, which calls the public headers for Python and does
  * nothing else: the package's Python files give it its shape.
  *
  * Written against the limited API of CPython 3.8, so that one build serves every later version. The GIL is
@@ -12,6 +12,8 @@
 #include <Python.h>
 
 #include <opwatch/opwatch.h>
+#include <opwatch/record.h>
+#include <opwatch/sql.h>
 
 #include <stdatomic.h>
 
@@ -26,7 +28,7 @@
 /* module.c: sets opwatch.Error or one of its kinds, and returns NULL. */
 PyObject *raise_status(const struct ow_error *err);
 
-/* options.c: keyword arguments into one of the option structs of opwatch.h. */
+/* options.c: keyword arguments into one of the option structs of the public headers. */
 enum field_kind {
 	FIELD_BOOL,
 	FIELD_INT32,
@@ -49,7 +51,7 @@ bool fields_fill(const struct field *fields, void *to, PyObject *options, PyObje
 bool paths_fill(struct ow_list *list, PyObject *value, PyObject *keep);
 bool list_fill(struct ow_list *list, PyObject *value, const char *name, PyObject *keep);
 extern const struct field open_fields[], view_fields[], write_fields[], timeline_fields[],
-	merge_fields[], sql_fields[];
+	merge_fields[], sql_fields[], ask_fields[], export_fields[], hang_fields[], ranks_fields[];
 /* The names of a table, as a tuple. */
 PyObject *field_names(const struct field *fields);
 
@@ -57,7 +59,7 @@ PyObject *field_names(const struct field *fields);
 struct watch {
 	PyObject *callable;		/* or NULL */
 	PyObject *type, *value, *trace; /* what it raised */
-	unsigned long thread;		/* that made the call: only it is told of signals */
+	unsigned long thread;		/* that made the call: only this thread handles signals */
 	_Atomic int64_t last_ns;
 	_Atomic bool stop;
 };
@@ -94,11 +96,29 @@ PyObject *profile_type_add(PyObject *module);
 PyObject *result_type_add(PyObject *module);
 PyObject *recorder_type_add(PyObject *module);
 PyObject *sql_type_add(PyObject *module);
+PyObject *ui_type_add(PyObject *module);
 /* Of a _opwatch.Profile that is open and not being loaded, borrowed; NULL and an exception for anything else. */
 struct handle *profile_handle(PyObject *object);
-/* Takes the result, also on failure. */
+/* Takes the result, also on failure. handle NULL: the result is of no profile. */
 PyObject *result_wrap(struct handle *handle, ow_result *result);
 
 PyObject *merge_files(PyObject *self, PyObject *args);
+PyObject *diff_profiles(PyObject *self, PyObject *args);
+PyObject *hang_files(PyObject *self, PyObject *args);
+PyObject *ranks_files(PyObject *self, PyObject *args);
+
+/* tables.c: profiles that are runs of a query or an export. */
+struct run_handles {
+	struct handle **handles;
+	size_t count;
+};
+/* Out of a list of (name, Profile): an array to be freed, or NULL and an exception. Texts live as long as `keep`;
+ * the handles are taken, also on failure, until runs_drop. */
+struct ow_run *runs_take(PyObject *list, struct run_handles *to, PyObject *keep);
+void runs_drop(struct run_handles *runs);
+/* Named queries and tables as files. */
+PyObject *ask_query(PyObject *self, PyObject *args);
+PyObject *list_queries(PyObject *self, PyObject *args);
+PyObject *export_tables(PyObject *self, PyObject *args);
 
 #endif

@@ -54,7 +54,7 @@ typedef bool (*part_fn)(size_t index, struct ow_part_info *info);
 static PyObject *parts(part_fn get)
 {
 	PyObject *list = PyList_New(0);
-	struct ow_part_info info;
+	struct ow_part_info info = { .size = sizeof(info) };
 
 	for (size_t i = 0; list && get(i, &info); i++) {
 		PyObject *part = Py_BuildValue("(sss)", info.name, info.summary,
@@ -101,10 +101,12 @@ static PyObject *build_parts(PyObject *self, PyObject *none)
 static PyObject *option_names(PyObject *self, PyObject *none)
 {
 	(void)self, (void)none;
-	return Py_BuildValue("{sNsNsNsNsNsN}", "open", field_names(open_fields), "view",
+	return Py_BuildValue("{sNsNsNsNsNsNsNsNsNsN}", "open", field_names(open_fields), "view",
 			     field_names(view_fields), "write", field_names(write_fields),
 			     "timeline", field_names(timeline_fields), "merge",
-			     field_names(merge_fields), "sql", field_names(sql_fields));
+			     field_names(merge_fields), "sql", field_names(sql_fields), "ask",
+			     field_names(ask_fields), "export", field_names(export_fields), "hang",
+			     field_names(hang_fields), "ranks", field_names(ranks_fields));
 }
 
 /* ---- the module ---- */
@@ -119,6 +121,16 @@ static PyMethodDef methods[] = {
 	{ "option_names", option_names, METH_NOARGS, "Names of the options of each call." },
 	{ "merge", merge_files, METH_VARARGS,
 	  "merge(paths, out, options, progress) -> (summary, messages)" },
+	{ "diff", diff_profiles, METH_VARARGS,
+	  "diff([(name, Profile)], runs of the base, [limit]) -> Result" },
+	{ "hang", hang_files, METH_VARARGS, "hang(paths, options) -> Result" },
+	{ "ranks", ranks_files, METH_VARARGS, "ranks(paths, options) -> Result" },
+	{ "queries", list_queries, METH_VARARGS,
+	  "queries(folders) -> [(name, title, text, [(parameter, type, default, text)])]" },
+	{ "ask", ask_query, METH_VARARGS,
+	  "ask([(name, Profile)], query, [\"name=value\"], folders, options) -> Result" },
+	{ "export", export_tables, METH_VARARGS,
+	  "export([(name, Profile)], folder, options, progress) -> summary" },
 	{ NULL, NULL, 0, NULL },
 };
 
@@ -145,7 +157,8 @@ PyMODINIT_FUNC PyInit__opwatch(void)
 		return NULL;
 	if (PyModule_AddStringConstant(module, "version", ow_version()) != 0 ||
 	    !add_type(profile_type_add(module)) || !add_type(result_type_add(module)) ||
-	    !add_type(recorder_type_add(module)) || !add_type(sql_type_add(module)))
+	    !add_type(recorder_type_add(module)) || !add_type(sql_type_add(module)) ||
+	    !add_type(ui_type_add(module)))
 		Py_CLEAR(module);
 	return module;
 }

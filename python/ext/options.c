@@ -1,10 +1,10 @@
 /*
- * options.c: keyword arguments into the option structs of opwatch.h, by tables: a new option of the library
- * is one line here. Values are checked for their type and range, never for their meaning: that is the
- * library's to say.
+ * options.c: copies keyword arguments into the option structs of the public headers, by tables: a new option of the library is one
+ * line here. Checks type and range of values; the library checks their meaning.
  */
 #include "ext.h"
 
+#include <opwatch/ranks.h>
 #include <string.h>
 
 #define AT(type, field) offsetof(struct type, field)
@@ -76,6 +76,7 @@ const struct field merge_fields[] = {
 	{ "memory_limit", FIELD_UINT64, AT(ow_merge_options, memory_limit) },
 	{ "align", FIELD_ALIGN, AT(ow_merge_options, align) },
 	{ "no_labels", FIELD_BOOL, AT(ow_merge_options, no_labels) },
+	{ "redact", FIELD_BOOL, AT(ow_merge_options, redact) },
 	{ "keep_names", FIELD_LIST, AT(ow_merge_options, keep_names) },
 	{ "keep_categories", FIELD_LIST, AT(ow_merge_options, keep_categories) },
 	{ "keep_pids", FIELD_LIST, AT(ow_merge_options, keep_pids) },
@@ -91,6 +92,35 @@ const struct field sql_fields[] = {
 	{ "temp_dir", FIELD_TEXT, AT(ow_sql_options, temp_dir) },
 	{ "threads", FIELD_UINT32, AT(ow_sql_options, threads) },
 	{ "allow_io", FIELD_BOOL, AT(ow_sql_options, allow_io) },
+	{ NULL, FIELD_BOOL, 0 },
+};
+
+const struct field ask_fields[] = {
+	{ "memory_limit", FIELD_UINT64, AT(ow_ask_options, memory_limit) },
+	{ "temp_dir", FIELD_TEXT, AT(ow_ask_options, temp_dir) },
+	{ NULL, FIELD_BOOL, 0 },
+};
+
+const struct field hang_fields[] = {
+	{ "memory_limit", FIELD_UINT64, AT(ow_hang_options, memory_limit) },
+	{ NULL, FIELD_BOOL, 0 },
+};
+
+const struct field ranks_fields[] = {
+	{ "memory_limit", FIELD_UINT64, AT(ow_ranks_options, memory_limit) },
+	{ "redact", FIELD_BOOL, AT(ow_ranks_options, redact) },
+	{ NULL, FIELD_BOOL, 0 },
+};
+
+const struct field export_fields[] = {
+	{ "to", FIELD_TEXT, AT(ow_export_options, format) },
+	{ "tables", FIELD_LIST, AT(ow_export_options, tables) },
+	{ "partition", FIELD_TEXT, AT(ow_export_options, partition) },
+	{ "sort", FIELD_TEXT, AT(ow_export_options, sort) },
+	{ "compress", FIELD_TEXT, AT(ow_export_options, compress) },
+	{ "file_bytes", FIELD_UINT64, AT(ow_export_options, file_bytes) },
+	{ "bigquery", FIELD_BOOL, AT(ow_export_options, bigquery) },
+	{ "overwrite", FIELD_BOOL, AT(ow_export_options, overwrite) },
 	{ NULL, FIELD_BOOL, 0 },
 };
 
@@ -245,14 +275,15 @@ static bool fill_integer(const struct field *field, void *to, PyObject *value)
 
 static bool fill_align(void *to, const char *text)
 {
-	static const char *const names[] = { "keep", "start", "sequence" };
+	static const char *const names[] = { "keep", "start", "sequence", "clocks" };
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		if (strcmp(text, names[i]) == 0) {
 			*(ow_align *)to = (ow_align)i;
 			return true;
 		}
-	PyErr_Format(PyExc_ValueError, "align: '%s' is none of keep, start, sequence", text);
+	PyErr_Format(PyExc_ValueError, "align: '%s' is none of keep, start, sequence, clocks",
+		     text);
 	return false;
 }
 

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct profile {
 	PyObject_HEAD struct handle *handle; /* NULL: closed */
@@ -155,6 +156,18 @@ static PyObject *profile_new(PyObject *none, PyObject *args)
 	return (PyObject *)self;
 }
 
+/* As for the program: ./opwatch.toml, if it exists, says which rules are muted and what is worth a remark. */
+static ow_status use_settings(ow_profile *profile, struct ow_error *err)
+{
+	struct ow_advice_options options;
+
+	if (access("opwatch.toml", R_OK) != 0)
+		return OW_OK;
+	ow_advice_options_init(&options);
+	options.file = "opwatch.toml";
+	return ow_profile_set_advice(profile, &options, err);
+}
+
 static ow_status open_paths(const struct ow_list *paths, const struct ow_open_options *options,
 			    struct handle *handle, struct ow_error *err)
 {
@@ -162,7 +175,7 @@ static ow_status open_paths(const struct ow_list *paths, const struct ow_open_op
 
 	WITHOUT_GIL(status = ow_profile_open(paths->items, paths->count, options, &handle->profile,
 					     err));
-	return status;
+	return status == OW_OK ? use_settings(handle->profile, err) : status;
 }
 
 /* open(paths: list of bytes, options, progress) */
@@ -206,7 +219,7 @@ static PyObject *profile_add_file(PyObject *object, PyObject *args)
 {
 	struct ow_file_options options = { .size = sizeof(options), .step = INT64_MIN };
 	struct ow_error err = { .offset = OW_NO_OFFSET };
-	struct ow_file_info info = { 0 };
+	struct ow_file_info info = { .size = sizeof(info) };
 	PyObject *progress = NULL, *path = NULL;
 	struct handle *handle;
 	long long step = INT64_MIN;
@@ -235,7 +248,7 @@ static PyObject *profile_add_memory(PyObject *object, PyObject *args)
 {
 	struct ow_file_options options = { .size = sizeof(options), .step = INT64_MIN };
 	struct ow_error err = { .offset = OW_NO_OFFSET };
-	struct ow_file_info info = { 0 };
+	struct ow_file_info info = { .size = sizeof(info) };
 	PyObject *progress = NULL, *bytes;
 	struct handle *handle;
 	long long step = INT64_MIN;
@@ -330,6 +343,7 @@ static PyObject *ask_table(PyObject *object, PyObject *args, table_fn ask)
 	if (!keep || !PyArg_ParseTuple(args, "s|O", &name, &keywords) ||
 	    !fields_fill(view_fields, &options, keywords, keep))
 		goto out;
+	options.explain_empty = strcmp(name, "code") != 0; /* which raises NotFound instead */
 	handle = profile_enter(object);
 	if (!handle)
 		goto out;
@@ -372,6 +386,61 @@ static PyObject *profile_advise(PyObject *object, PyObject *args)
 		goto out;
 	WITHOUT_GIL(status =
 			    ow_advise(handle->profile, rules.count ? &rules : NULL, &result, &err));
+	if (status == OW_OK)
+		made = result_wrap(handle, result);
+	profile_leave(handle, NULL, status, &err);
+out:
+	Py_XDECREF(keep);
+	return made;
+}
+
+/* path(by or None, options) -> Result */
+static PyObject *profile_path(PyObject *object, PyObject *args)
+{
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	PyObject *keywords = NULL, *keep = PyList_New(0), *made = NULL;
+	struct ow_view_options options;
+	ow_result *result = NULL;
+	const char *by = NULL;
+	struct handle *handle;
+	ow_status status;
+
+	ow_view_options_init(&options);
+	if (!keep || !PyArg_ParseTuple(args, "|zO", &by, &keywords) ||
+	    !fields_fill(view_fields, &options, keywords, keep))
+		goto out;
+	handle = profile_enter(object);
+	if (!handle)
+		goto out;
+	WITHOUT_GIL(status = ow_path(handle->profile, &options, by, &result, &err));
+	if (status == OW_OK)
+		made = result_wrap(handle, result);
+	profile_leave(handle, NULL, status, &err);
+out:
+	Py_XDECREF(keep);
+	return made;
+}
+
+/* what_if(changes, options) -> Result */
+static PyObject *profile_what_if(PyObject *object, PyObject *args)
+{
+	struct ow_error err = { .offset = OW_NO_OFFSET };
+	PyObject *keywords = NULL, *list = NULL, *keep = PyList_New(0), *made = NULL;
+	struct ow_view_options options;
+	ow_result *result = NULL;
+	struct ow_list changes;
+	struct handle *handle;
+	ow_status status;
+
+	ow_view_options_init(&options);
+	if (!keep || !PyArg_ParseTuple(args, "O|O", &list, &keywords) ||
+	    !list_fill(&changes, list, "changes", keep) ||
+	    !fields_fill(view_fields, &options, keywords, keep))
+		goto out;
+	handle = profile_enter(object);
+	if (!handle)
+		goto out;
+	WITHOUT_GIL(status = ow_what_if(handle->profile, &changes, &options, &result, &err));
 	if (status == OW_OK)
 		made = result_wrap(handle, result);
 	profile_leave(handle, NULL, status, &err);
@@ -455,16 +524,20 @@ static PyObject *profile_step_numbers(PyObject *object, PyObject *none)
 	struct handle *handle = profile_enter(object);
 	int64_t *numbers = NULL;
 	PyObject *list = NULL;
+	struct ow_error err;
+	ow_status status;
 	size_t count;
 
 	(void)none;
 	if (!handle)
 		return NULL;
-	count = ow_profile_steps(handle->profile, NULL, 0);
-	numbers = calloc(count + 1, sizeof(*numbers));
+	status = ow_profile_steps(handle->profile, NULL, 0, &count, &err);
+	numbers = status == OW_OK ? calloc(count + 1, sizeof(*numbers)) : NULL;
 	if (numbers)
-		WITHOUT_GIL(count = ow_profile_steps(handle->profile, numbers, count));
-	list = numbers ? PyList_New((Py_ssize_t)count) : PyErr_NoMemory();
+		WITHOUT_GIL(
+			status = ow_profile_steps(handle->profile, numbers, count, &count, &err));
+	if (status == OW_OK)
+		list = numbers ? PyList_New((Py_ssize_t)count) : PyErr_NoMemory();
 	for (size_t i = 0; list && numbers && i < count; i++) {
 		PyObject *number = PyLong_FromLongLong(numbers[i]);
 
@@ -472,14 +545,15 @@ static PyObject *profile_step_numbers(PyObject *object, PyObject *none)
 			Py_CLEAR(list);
 	}
 	free(numbers);
-	profile_leave(handle, NULL, OW_OK, NULL);
+	if (profile_leave(handle, NULL, status, &err))
+		Py_CLEAR(list);
 	return list;
 }
 
 static PyObject *profile_memory(PyObject *object, PyObject *none)
 {
 	struct handle *handle = profile_enter(object);
-	struct ow_memory_use use = { 0 };
+	struct ow_memory_use use = { .size = sizeof(use) };
 
 	(void)none;
 	if (!handle)
@@ -552,12 +626,15 @@ static PyMethodDef methods[] = {
 	{ "view", profile_view, METH_VARARGS, "view(name, options) -> Result" },
 	{ "nsys_stats", profile_nsys_stats, METH_VARARGS, "nsys_stats(report, options) -> Result" },
 	{ "advise", profile_advise, METH_VARARGS, "advise(rules) -> Result" },
+	{ "path", profile_path, METH_VARARGS, "path(by, options) -> Result" },
+	{ "what_if", profile_what_if, METH_VARARGS, "what_if(changes, options) -> Result" },
 	{ "verdict", profile_verdict, METH_VARARGS, "verdict(options) -> str" },
 	{ "info_json", profile_info_json, METH_NOARGS, NULL },
 	{ "timeline", profile_timeline, METH_VARARGS, "timeline(options, path) -> bytes or None" },
 	{ "timeline_memory", profile_timeline_memory, METH_VARARGS,
 	  "timeline_memory(options) -> (bytes, changes of memory)" },
 	{ "save", profile_save, METH_VARARGS, "save(path, progress)" },
+	{ "report", profile_report, METH_VARARGS, "report(path, max_bytes, title)" },
 	{ "verify", profile_verify, METH_NOARGS, NULL },
 	{ "step_numbers", profile_step_numbers, METH_NOARGS, NULL },
 	{ "memory", profile_memory, METH_NOARGS, "memory() -> (used, peak, limit)" },

@@ -19,5 +19,7 @@ PyObject *profile_timeline_memory(PyObject *object, PyObject *args);
 PyObject *profile_info_json(PyObject *object, PyObject *none);
 PyObject *profile_tf_profile(PyObject *object, PyObject *none);
 PyObject *profile_tf_op_log(PyObject *object, PyObject *none);
+/* ui.c */
+PyObject *profile_report(PyObject *object, PyObject *args);
 
 #endif

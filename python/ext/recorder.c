@@ -37,7 +37,7 @@ static PyObject *recorder_open(PyObject *none, PyObject *args)
 	if (self)
 		self->names = PyDict_New();
 	if (!self || !self->names) {
-		(void)ow_recorder_close(made, &err);
+		(void)!ow_recorder_close(made, &err);
 		Py_XDECREF(self);
 		return NULL;
 	}
@@ -45,7 +45,7 @@ static PyObject *recorder_open(PyObject *none, PyObject *args)
 	return (PyObject *)self;
 }
 
-/* The GIL is kept by all that use it, so nobody is inside. */
+/* All callers hold the GIL, so no other thread is inside. */
 static PyObject *recorder_close(PyObject *object, PyObject *none)
 {
 	struct recorder *self = (struct recorder *)object;
@@ -68,7 +68,7 @@ static void recorder_dealloc(PyObject *object)
 	struct ow_error err;
 
 	if (ow_recorder_close(self->recorder, &err) != OW_OK)
-		err.status = OW_OK; /* nobody to tell */
+		err.status = OW_OK; /* there is no caller to report to */
 	Py_XDECREF(self->names);
 	((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
 	Py_DECREF(type);

@@ -42,7 +42,8 @@ static struct core *core_new(struct handle *handle, ow_result *result)
 		PyErr_NoMemory();
 		return NULL;
 	}
-	handle_take(handle);
+	if (handle)
+		handle_take(handle);
 	core->handle = handle;
 	core->result = result;
 	core->refs = 1;
@@ -52,7 +53,7 @@ static struct core *core_new(struct handle *handle, ow_result *result)
 static bool learn_columns(struct result *self)
 {
 	const ow_result *result = self->core->result;
-	struct ow_column info;
+	struct ow_column info = { .size = sizeof(info) };
 
 	self->rows = ow_result_rows(result);
 	self->column_count = ow_result_columns(result);
@@ -209,14 +210,15 @@ static PyObject *result_schema(PyObject *object, PyObject *none)
 	static const char *const units[] = { "", "ns", "us", "bytes", "count", "percent" };
 	const struct result *self = (const struct result *)object;
 	PyObject *schema = PyTuple_New(self->column_count);
-	struct ow_column info;
+	struct ow_column info = { .size = sizeof(info) };
 
 	(void)none;
 	for (uint32_t i = 0; schema && i < self->column_count; i++) {
 		PyObject *column = NULL;
 
 		if (ow_result_column(self->core->result, i, &info))
-			column = Py_BuildValue("(ssss)", info.name, info.title, types[info.type],
+			column = Py_BuildValue("(ssss)", info.name, info.title,
+					       *info.logical ? info.logical : types[info.type],
 					       units[info.unit]);
 		if (!column || PyTuple_SetItem(schema, i, column) != 0)
 			Py_CLEAR(schema);
@@ -252,6 +254,24 @@ static void add_line(void *arg, const char *line, size_t len)
 {
 	sink_bytes_write(arg, line, len);
 	sink_bytes_write(arg, "\n", 1);
+}
+
+/* extras() -> dict of str to str */
+static PyObject *result_extras(PyObject *object, PyObject *unused)
+{
+	const struct result *self = (const struct result *)object;
+	PyObject *made = PyDict_New();
+	const char *name;
+
+	(void)unused;
+	for (size_t i = 0; made && (name = ow_result_extra_name(self->core->result, i)); i++) {
+		PyObject *text = PyUnicode_FromString(ow_result_extra(self->core->result, name));
+
+		if (!text || PyDict_SetItemString(made, name, text) < 0)
+			Py_CLEAR(made);
+		Py_XDECREF(text);
+	}
+	return made;
 }
 
 static void set_lines(struct ow_write_options *options, struct sink_bytes *out)
@@ -318,6 +338,7 @@ static PyMethodDef methods[] = {
 	{ "depths", result_depths, METH_NOARGS, "Depth of every row." },
 	{ "schema", result_schema, METH_NOARGS, "A tuple of (name, title, type, unit)." },
 	{ "messages", result_messages, METH_NOARGS, "Remarks on how it came about." },
+	{ "extras", result_extras, METH_NOARGS, "A dict: values beside the rows, as JSON text." },
 	{ "values", result_values, METH_O, "values(index) -> (address, type) or bytes" },
 	{ "known", result_known, METH_O, "known(index) -> bytes or None" },
 	{ "fill", result_fill, METH_VARARGS, "fill(index, address of an array of objects)" },

@@ -1,6 +1,6 @@
 /*
  * result_arrays.c: whole columns of a result for others: numpy, through addresses that _result.py puts into
- * the array interface, and whoever takes Arrow's PyCapsules.
+ * the array interface, and consumers of Arrow's PyCapsules.
  */
 #include "result.h"
 
@@ -14,7 +14,7 @@
 #define CACHE_BITS 14
 #define CACHE_TRIAL 4096 /* rows, of which an eighth should be found */
 #define FETCH_AHEAD 16
-#define HASH_ENDS 32 /* bytes at both ends that tell long texts apart well enough */
+#define HASH_ENDS 32 /* bytes at both ends; enough to distinguish most long texts */
 
 struct shared {
 	const char *ptr;
@@ -227,7 +227,7 @@ static void drop_stream(PyObject *capsule)
 {
 	struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
 
-	if (stream && stream->release) /* nobody took it */
+	if (stream && stream->release) /* no consumer took it */
 		stream->release(stream);
 	free(stream);
 }

@@ -1,15 +1,16 @@
 /*
  * sql.c: the type _opwatch.Sql: one session of the library (ow_sql) over some profiles. One thread uses it at a
- * time; Ctrl-C ends a query. The Python side is in _sql.py.
+ * time; Ctrl-C ends a query. Named queries and exports, which need no session, are in tables.c. The Python side is in
+ * _profile.py.
  */
 #include "ext.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct session {
 	PyObject_HEAD ow_sql *sql; /* NULL: closed */
-	struct handle **handles;
-	Py_ssize_t handle_count;
+	struct run_handles runs;
 	PyObject *keep;	    /* texts that the library uses */
 	struct watch watch; /* of the query that runs; the library keeps its address */
 	bool busy;
@@ -17,7 +18,7 @@ struct session {
 
 static PyObject *sql_type;
 
-static bool progress(void *arg)
+static bool keep_going(void *arg)
 {
 	return watch_progress(arg, "", 0, 1);
 }
@@ -28,11 +29,7 @@ static void release(struct session *self)
 
 	self->sql = NULL;
 	WITHOUT_GIL(ow_sql_close(sql));
-	for (Py_ssize_t i = 0; i < self->handle_count; i++)
-		WITHOUT_GIL(handle_drop(self->handles[i]));
-	free(self->handles);
-	self->handles = NULL;
-	self->handle_count = 0;
+	runs_drop(&self->runs);
 }
 
 static void sql_dealloc(PyObject *object)
@@ -45,54 +42,22 @@ static void sql_dealloc(PyObject *object)
 	Py_DECREF(type);
 }
 
-/* Profiles and names out of a list of (name, Profile). */
-static bool take_runs(struct session *self, PyObject *list, struct ow_run *runs, PyObject *keep)
-{
-	for (Py_ssize_t i = 0; i < PyList_Size(list); i++) {
-		PyObject *pair = PyList_GetItem(list, i), *profile, *bytes;
-		const char *name;
-		struct handle *handle;
-
-		if (!PyTuple_Check(pair) || !PyArg_ParseTuple(pair, "sO", &name, &profile))
-			return false;
-		bytes = PyBytes_FromString(name);
-		if (!bytes || PyList_Append(keep, bytes) != 0) {
-			Py_XDECREF(bytes);
-			return false;
-		}
-		handle = profile_handle(profile);
-		runs[i].name = PyBytes_AsString(bytes);
-		Py_DECREF(bytes);
-		if (!handle)
-			return false;
-		runs[i].profile = handle->profile;
-		handle_take(handle);
-		self->handles[self->handle_count++] = handle;
-	}
-	return true;
-}
-
 static bool open_session(struct session *self, PyObject *list, PyObject *keywords, PyObject *keep)
 {
 	size_t count = (size_t)PyList_Size(list);
-	struct ow_run *runs = calloc(count + 1, sizeof(*runs));
 	struct ow_error err = { .offset = OW_NO_OFFSET };
 	struct ow_sql_options options;
+	struct ow_run *runs;
 	ow_status status;
 
-	self->handles = calloc(count + 1, sizeof(*self->handles));
 	ow_sql_options_init(&options);
-	if (!runs || !self->handles) {
-		free(runs);
-		return PyErr_NoMemory() != NULL;
-	}
-	if (!take_runs(self, list, runs, keep) ||
-	    !fields_fill(sql_fields, &options, keywords, keep)) {
+	runs = runs_take(list, &self->runs, keep);
+	if (!runs || !fields_fill(sql_fields, &options, keywords, keep)) {
 		free(runs);
 		return false;
 	}
-	options.progress = progress;
-	options.progress_arg = &self->watch;
+	options.keep_going = keep_going;
+	options.keep_going_arg = &self->watch;
 	watch_init(&self->watch, NULL);
 	WITHOUT_GIL(status = ow_sql_open(runs, count, &options, &self->sql, &err));
 	free(runs);
@@ -119,17 +84,88 @@ static PyObject *sql_open(PyObject *none, PyObject *args)
 	return (PyObject *)self;
 }
 
-/* query(text) -> Result */
+/* A str or number of Python as a parameter; texts live as long as `keep`. */
+static bool param_value(struct ow_sql_param *param, PyObject *value, PyObject *keep)
+{
+	char *text;
+	Py_ssize_t len;
+	PyObject *bytes;
+	bool good;
+
+	if (value == Py_None) {
+		param->is_null = true;
+	} else if (PyBool_Check(value)) {
+		param->type = OW_TYPE_BOOL;
+		param->number = value == Py_True;
+	} else if (PyLong_Check(value)) {
+		param->type = OW_TYPE_INT;
+		param->number = PyLong_AsLongLong(value);
+	} else if (PyFloat_Check(value)) {
+		param->type = OW_TYPE_REAL;
+		param->real = PyFloat_AsDouble(value);
+	} else if (PyUnicode_Check(value)) {
+		bytes = PyUnicode_AsUTF8String(value);
+		good = bytes && PyList_Append(keep, bytes) == 0 &&
+		       PyBytes_AsStringAndSize(bytes, &text, &len) == 0;
+		Py_XDECREF(bytes); /* the list has its own */
+		if (!good)
+			return false;
+		param->type = OW_TYPE_TEXT;
+		param->text = (struct ow_text){ text, (size_t)len };
+	} else {
+		PyErr_Format(PyExc_TypeError,
+			     "parameter %s: a str, int, float, bool or None is needed, not %R",
+			     param->name, Py_TYPE(value));
+	}
+	return !PyErr_Occurred();
+}
+
+/* Values out of a list of (name, value). */
+static struct ow_sql_param *take_params(PyObject *list, PyObject *keep)
+{
+	Py_ssize_t count = PyList_Size(list);
+	struct ow_sql_param *params = calloc((size_t)count + 1, sizeof(*params));
+
+	if (!params)
+		PyErr_NoMemory();
+	for (Py_ssize_t i = 0; params && i < count; i++) {
+		PyObject *value;
+
+		if (!PyArg_ParseTuple(PyList_GetItem(list, i), "sO", &params[i].name, &value) ||
+		    !param_value(&params[i], value, keep)) {
+			free(params);
+			return NULL;
+		}
+	}
+	return params;
+}
+
+static ow_status run_query(struct session *self, const char *text,
+			   const struct ow_sql_param *params, size_t count, ow_result **result,
+			   struct ow_error *err)
+{
+	ow_status status;
+
+	self->busy = true;
+	watch_init(&self->watch, NULL);
+	WITHOUT_GIL(status = ow_sql_query_with(self->sql, text, params, count, result, err));
+	self->busy = false;
+	return status;
+}
+
+/* query(text, [(name, value)]) -> Result */
 static PyObject *sql_query(PyObject *object, PyObject *args)
 {
 	struct session *self = (struct session *)object;
 	struct ow_error err = { .offset = OW_NO_OFFSET };
+	PyObject *list, *keep = NULL;
+	struct ow_sql_param *params;
 	ow_result *result = NULL;
 	const char *text;
 	ow_status status;
 	bool raised;
 
-	if (!PyArg_ParseTuple(args, "s", &text))
+	if (!PyArg_ParseTuple(args, "sO!", &text, &PyList_Type, &list))
 		return NULL;
 	if (!self->sql || self->busy) {
 		PyErr_SetString(self->sql ? PyExc_RuntimeError : PyExc_ValueError,
@@ -137,16 +173,21 @@ static PyObject *sql_query(PyObject *object, PyObject *args)
 					  : "the session is closed");
 		return NULL;
 	}
-	self->busy = true;
-	watch_init(&self->watch, NULL);
-	WITHOUT_GIL(status = ow_sql_query(self->sql, text, &result, &err));
-	self->busy = false;
+	keep = PyList_New(0);
+	params = keep ? take_params(list, keep) : NULL;
+	if (!params) {
+		Py_XDECREF(keep);
+		return NULL;
+	}
+	status = run_query(self, text, params, (size_t)PyList_Size(list), &result, &err);
+	free(params);
+	Py_DECREF(keep);
 	raised = watch_failed(&self->watch);
 	if (raised && result)
 		ow_result_free(result);
 	if (raised)
 		return NULL;
-	return status == OW_OK ? result_wrap(self->handles[0], result) : raise_status(&err);
+	return status == OW_OK ? result_wrap(self->runs.handles[0], result) : raise_status(&err);
 }
 
 static PyObject *sql_close(PyObject *object, PyObject *none)
@@ -169,7 +210,7 @@ static PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 
 static PyMethodDef methods[] = {
 	{ "open", sql_open, METH_VARARGS | METH_STATIC, "open([(name, Profile)], options)" },
-	{ "query", sql_query, METH_VARARGS, "query(text) -> Result" },
+	{ "query", sql_query, METH_VARARGS, "query(text, [(name, value)]) -> Result" },
 	{ "close", sql_close, METH_NOARGS, NULL },
 	{ NULL, NULL, 0, NULL },
 };

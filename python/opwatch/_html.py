@@ -9,10 +9,14 @@ TREE_ROWS_MAX = 2000
 _WITH_BAR = ("ns", "us", "bytes", "count", "percent")
 
 # The phases of a step, in the order of their bar; colours that differ for the colour-blind, too.
-_PHASES = (("input_ns", "input", "#d55e00"), ("host_ns", "host", "#e69f00"), ("launch_ns", "launch", "#f0e442"),
+_PHASES = (("input_ns", "input", "#d55e00"), ("host_ns", "host", "#e69f00"), ("initialisation_ns", "initialisation", "#999999"),
+           ("allocation_ns", "allocation", "#b15928"), ("launch_ns", "launch", "#f0e442"),
            ("host_to_device_ns", "to device", "#56b4e9"), ("compute_ns", "compute", "#009e73"),
            ("communication_ns", "communication", "#cc79a7"), ("device_to_host_ns", "to host", "#0072b2"),
-           ("synchronisation_ns", "synchronisation", "#8c564b"), ("idle_ns", "idle", "#dddddd"))
+           ("synchronisation_ns", "synchronisation", "#8c564b"), ("run_queue_ns", "run queue", "#fb9a99"),
+           ("idle_ns", "idle", "#dddddd"))
+
+_DIFF_COLUMNS = ("phase", "op", "line", "rank", "base_ns", "new_ns", "delta_ns", "base_count", "new_count", "change", "new_op")
 
 _STYLE = ("<style>.opw{font:12px/1.4 sans-serif}.opw td,.opw th{padding:1px 8px;text-align:right;white-space:nowrap}"
           ".opw td.t,.opw th.t{text-align:left;max-width:40em;overflow:hidden;text-overflow:ellipsis}"
@@ -26,6 +30,8 @@ def page(result):
     """The HTML of a result."""
     if result.view == "steps" and len(result):
         body = _steps(result) + _table(result)
+    elif result.view == "diff":
+        body = _diff(result)
     elif len(result) and any(result.depths):
         body = _tree(result)
     else:
@@ -81,6 +87,27 @@ def _table(result):
                                       html.escape(result.schema[i].title)) for i in places)
     body = "".join("<tr>%s</tr>" % "".join(_cell(result, row, i, shares[i]) for i in places) for row in range(rows))
     return "<table><tr>%s</tr>%s</table>%s" % (head, body, _more(rows, len(result)))
+
+
+def _diff(result):
+    """The sentence, what can be concluded, limits, and the rows with bars to both sides: red is slower, blue is faster."""
+    lines = ["<p><b>%s.</b> Conclusion: %s%s.</p>" % (html.escape(result.sentence), html.escape(result.conclusion),
+                                                     ": " + html.escape(result.comparable_why) if result.comparable_why else "")]
+    if result.limits:
+        lines.append("<ul>%s</ul>" % "".join("<li>%s: <b>%s</b>, %s</li>" % tuple(
+            html.escape(limit[key]) for key in ("limit", "gate", "message")) for limit in result.limits))
+    count = min(len(result), ROWS_MAX)
+    places = [i for i, name in enumerate(result.columns) if name in _DIFF_COLUMNS and _is_told(result, i)]
+    deltas = result.column("delta_ns")[:count]
+    largest = max((abs(value) for value in deltas), default=0)
+    head = "".join("<th%s>%s</th>" % (' class="t"' if result.schema[i].type == "text" else "",
+                                      html.escape(result.schema[i].title)) for i in places)
+    rows = []
+    for row in range(count):
+        bar = '<i style="width:%.2fem;background:%s"></i>' % (
+            10 * abs(deltas[row]) / largest if largest else 0, "#d6604d" if deltas[row] > 0 else "#4393c3")
+        rows.append("<tr>%s<td class=\"t\">%s</td></tr>" % ("".join(_cell(result, row, i, None) for i in places), bar))
+    return "%s<table><tr>%s<th></th></tr>%s</table>%s" % ("".join(lines), head, "".join(rows), _more(count, len(result)))
 
 
 def _main_column(result):

@@ -1,5 +1,8 @@
 """Results: what views, advice and queries give. A table whose rows may form a tree."""
+import datetime
+import functools
 import json
+import re
 
 _NO_PICKLE = "an opwatch %s cannot be pickled: pickle %s instead"
 
@@ -38,6 +41,7 @@ class Row(tuple):
         return dict(zip(self._fields, self))
 
 
+@functools.lru_cache(maxsize=256)  # a class is a cycle, and slow to make
 def _row_class(fields):
     places = {name: place for place, name in enumerate(fields)}
     return type("Row", (Row,), {"__slots__": (), "_fields": tuple(fields), "_places": places})
@@ -45,11 +49,12 @@ def _row_class(fields):
 
 def _row_of(fields, values):
     """For unpickling."""
-    return _row_class(fields)(values)
+    return _row_class(tuple(fields))(values)
 
 
 class Column:
-    """What a column is: name, title (for people), type (int, real, text, bool, number), unit ("" or ns, us, bytes, …)."""
+    """What a column is: name, title (for people), type (int, real, text, bool, number, and in SQL timestamp, timestamptz,
+    date, time, interval, list, object), unit ("" or ns, us, bytes, …)."""
 
     __slots__ = ("name", "title", "type", "unit")
 
@@ -58,6 +63,47 @@ class Column:
 
     def __repr__(self):
         return "Column(%r, %s%s)" % (self.name, self.type, ", " + self.unit if self.unit else "")
+
+
+# ---- what texts of SQL stand for ----
+
+_STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})\d*)?(?:([+-])(\d\d)(?::?(\d\d))?)?$")
+
+
+def _stamp(text):
+    """A datetime; what it cannot hold (infinity, years before 1 or after 9999) stays a text."""
+    found = _STAMP.match(text)
+    if not found:
+        return text
+    zone = None
+    if found[8]:
+        minutes = int(found[9]) * 60 + int(found[10] or 0)
+        zone = datetime.timezone(datetime.timedelta(minutes=-minutes if found[8] == "-" else minutes))
+    try:
+        return datetime.datetime(*map(int, found.groups()[:6]), int((found[7] or "").ljust(6, "0")), zone)
+    except ValueError:
+        return text
+
+
+def _date(text):
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        return text
+
+
+def _json(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+_READERS = {"timestamp": _stamp, "timestamptz": _stamp, "date": _date, "list": _json, "object": _json}
+
+
+def _read(reader, values):
+    return [None if value is None else reader(value) for value in values]
 
 
 class _Memory:
@@ -94,8 +140,10 @@ def _numpy(numpy, native, column):
 
 def _pandas(pandas, native, column, kind):
     import numpy
+    if kind in _READERS:
+        return _pandas_read(pandas, native.column(column), kind)
     values, mask = _array(numpy, native, column)
-    if kind != "text":
+    if kind in ("int", "real", "bool", "number"):
         values = values.copy()
     if mask is None:
         return values
@@ -106,6 +154,17 @@ def _pandas(pandas, native, column, kind):
     if kind in ("real", "number"):
         values[mask] = numpy.nan
     return values
+
+
+def _pandas_read(pandas, texts, kind):
+    """Times as datetime64, lists and objects as Python values; times that pandas cannot hold as objects."""
+    values = _read(_READERS[kind], texts)
+    if kind in ("list", "object"):
+        return pandas.Series(values, dtype=object).to_numpy()
+    try:
+        return pandas.to_datetime(pandas.Series(values, dtype=object), utc=kind == "timestamptz")
+    except (ValueError, TypeError, OverflowError):
+        return pandas.Series(values, dtype=object)
 
 
 class FlameGraph(str):
@@ -130,6 +189,7 @@ class Result:
         self._options = options or {}
         self.schema = tuple(Column(*column) for column in native.schema())
         self.columns = tuple(column.name for column in self.schema)
+        self._readers = {place: _READERS[column.type] for place, column in enumerate(self.schema) if column.type in _READERS}
         self._row = _row_class(self.columns)
 
     # ---- reading ----
@@ -144,7 +204,7 @@ class Result:
         if isinstance(key, str):
             return self.column(key)
         if isinstance(key, slice):
-            return [self._row(self._native.row(i)) for i in range(*key.indices(len(self)))]
+            return [self._row_at(i) for i in range(*key.indices(len(self)))]
         try:
             index = key.__index__()
         except AttributeError:
@@ -153,11 +213,22 @@ class Result:
             index += len(self)
         if not 0 <= index < len(self):
             raise IndexError("there is no row %d: there are %d" % (key, len(self)))
-        return self._row(self._native.row(index))
+        return self._row_at(index)
+
+    def _row_at(self, index):
+        values = self._native.row(index)
+        if self._readers:
+            values = tuple(self._readers[place](value) if place in self._readers and value is not None else value
+                           for place, value in enumerate(values))
+        return self._row(values)
 
     def column(self, name):
         """The values of a column, as a list."""
-        return self._native.column(self._place(name))
+        return self._values(self._place(name))
+
+    def _values(self, place):
+        values = self._native.column(place)
+        return _read(self._readers[place], values) if place in self._readers else values
 
     def _place(self, name):
         try:
@@ -166,12 +237,17 @@ class Result:
             raise KeyError("there is no column %r; there are: %s" % (name, ", ".join(self.columns))) from None
 
     def _columns(self):
-        return [self._native.column(i) for i in range(len(self.columns))]
+        return [self._values(i) for i in range(len(self.columns))]
 
     @property
     def depths(self):
         """The depth of every row in the tree; zeros in a flat result."""
         return self._native.depths()
+
+    @property
+    def extras(self):
+        """Values beside the rows, such as step_ns of advise(): a dict."""
+        return {name: json.loads(text) for name, text in self._native.extras().items()}
 
     @property
     def messages(self):
@@ -195,7 +271,7 @@ class Result:
 
     def to_pandas(self):
         """A pandas DataFrame of its own. Columns of whole numbers or truth values that have unknown ones are of
-        pandas' nullable types."""
+        pandas' nullable types; timestamps and dates of SQL are datetime64, lists are lists."""
         import pandas
         data = {name: _pandas(pandas, self._native, i, self.schema[i].type) for i, name in enumerate(self.columns)}
         return pandas.DataFrame(data, index=pandas.RangeIndex(len(self)), columns=list(self.columns), copy=False)
@@ -206,6 +282,20 @@ class Result:
 
     def __arrow_c_schema__(self):
         return self._native.arrow_schema()
+
+    def to_arrow(self):
+        """A pyarrow.Table; numbers are not copied."""
+        import pyarrow
+        return pyarrow.table(self)
+
+    def to_polars(self):
+        """A polars.DataFrame; numbers are not copied."""
+        import polars
+        return polars.DataFrame(self)
+
+    def to_parquet(self, path):
+        """Writes a Parquet file; needs the same library as SQL."""
+        self.write(path, to="parquet")
 
     def write(self, path=None, to="text", **options):
         """Writes through one of the library's outputs (opwatch.sinks()): text, json, csv, tfprof, folded, …

@@ -7,7 +7,7 @@
             loss.backward()
             s.mark("backward")
 
-`opwatch run.opw` then tells what the time went to, also while the loop still runs, and after it was killed.
+`opwatch run.opw` then shows where the time went, also while the loop runs, and after it was killed.
 """
 from . import _opwatch
 from ._result import _NO_PICKLE
@@ -100,7 +100,7 @@ class StepRecorder:
         return self._native.closed
 
     def close(self):
-        """Ends the step and the file, and tells whether something could not be written."""
+        """Ends the step and the file. Raises if something could not be written."""
         if not self._native.closed:
             self._native.end_step(False)
             self._native.close()

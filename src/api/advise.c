@@ -1,72 +1,18 @@
-/* advise.c: ow_advise: runs the rules and makes one table of their findings. */
+/*
+ * advise.c: ow_advise: runs the rules and makes one table of their findings. The rules of tfprof are shown where no other rule found anything, or
+ * when they are asked for by name. The work is in src/advise. The verdict begins with the first finding; its sentence is kept with
+ * the profile, so that an overview with both runs the rules once.
+ */
 #include "api/api_int.h"
 
-enum {
-	COLUMN_RULE,
-	COLUMN_SEVERITY,
-	COLUMN_WHAT,
-	COLUMN_WHERE,
-	COLUMN_ADVICE,
-	COLUMN_GAIN,
-	COLUMN_CONFIDENCE,
-	COLUMN_CHECKED
-};
+#include "advise/advice.h"
 
-static const char *const severities[] = { "info", "low", "medium", "high" };
-
-static void add_columns(struct result *r)
-{
-	result_column(r, "rule", "rule", RESULT_TEXT, RESULT_PLAIN);
-	result_column(r, "severity", "severity", RESULT_TEXT, RESULT_PLAIN);
-	result_column(r, "what", "what", RESULT_TEXT, RESULT_PLAIN);
-	result_column(r, "where", "where", RESULT_TEXT, RESULT_PLAIN);
-	result_column(r, "advice", "what to try", RESULT_TEXT, RESULT_PLAIN);
-	result_column(r, "gain_ns", "gain per step", RESULT_INT, RESULT_NS);
-	result_column(r, "confidence", "confidence", RESULT_REAL, RESULT_PLAIN);
-	result_column(r, "checked", "checked", RESULT_BOOL, RESULT_PLAIN);
-}
-
-static void add_finding(struct result *r, const struct rule *rule, const struct finding *finding)
-{
-	uint32_t row = result_row(r, 0);
-
-	result_set_model_text(r, row, COLUMN_RULE, str_from(rule->name));
-	result_set_model_text(r, row, COLUMN_SEVERITY, str_from(severities[finding->severity]));
-	result_set_text(r, row, COLUMN_WHAT, finding->what);
-	result_set_text(r, row, COLUMN_WHERE, finding->where);
-	result_set_text(r, row, COLUMN_ADVICE, finding->advice);
-	if (finding->gain_ns)
-		result_set_int(r, row, COLUMN_GAIN, finding->gain_ns);
-	else
-		result_set_unknown(r, row, COLUMN_GAIN);
-	result_set_real(r, row, COLUMN_CONFIDENCE, finding->confidence);
-	result_set_int(r, row, COLUMN_CHECKED, 1);
-}
-
-static void add_not_checked(struct result *r, const struct rule *rule, struct str why)
-{
-	uint32_t row = result_row(r, 0);
-
-	result_set_model_text(r, row, COLUMN_RULE, str_from(rule->name));
-	result_set_model_text(r, row, COLUMN_SEVERITY, str_from(severities[SEVERITY_INFO]));
-	result_set_text(r, row, COLUMN_WHAT, why);
-	result_set_unknown(r, row, COLUMN_GAIN);
-	result_set_unknown(r, row, COLUMN_CONFIDENCE);
-}
-
-static bool wanted(const struct rule *rule, const struct ow_list *names)
-{
-	if (!names)
-		return true;
-	for (size_t i = 0; i < names->count; i++)
-		if (strcmp(names->items[i], rule->name) == 0 ||
-		    (rule->checker && strcmp(names->items[i], rule->checker) == 0))
-			return true;
-	return false;
-}
+#include <errno.h>
+#include <stdio.h>
 
 /* Messages move into the result's own arena: the findings' is gone afterwards. */
-static ow_status keep_messages(ow_result *result, const struct findings *found, struct error *err)
+static ow_status keep_messages(ow_result *result, const struct findings *found,
+			       struct ow_error *err)
 {
 	struct arena *arena = &result->r->arena;
 	size_t old = result->message_count;
@@ -86,47 +32,172 @@ static ow_status keep_messages(ow_result *result, const struct findings *found, 
 	return OW_OK;
 }
 
-static ow_status run_rule(ow_profile *p, const struct rule *rule, ow_result *result,
-			  struct error *err)
+/* ---- settings ---- */
+
+#define SETTINGS_BYTES_MOST 65536
+
+void ow_advice_options_init(struct ow_advice_options *options)
 {
+	*options = (struct ow_advice_options){ .size = sizeof(*options) };
+}
+
+static ow_status read_settings(struct advice_settings *s, const char *path, struct mem *mem,
+			       struct ow_error *err)
+{
+	FILE *file = fopen(path, "re");
 	struct arena arena;
-	struct findings found = { .arena = &arena };
+	size_t len;
+	char *text;
 	ow_status status;
 
-	arena_init(&arena, &p->mem);
-	status = rule->check(p->m, &found, err);
-	for (size_t i = 0; status == OW_OK && i < found.count; i++)
-		add_finding(result->r, rule, &found.items[i]);
-	if (status == OW_OK && found.not_checked.len)
-		add_not_checked(result->r, rule, found.not_checked);
-	if (status == OW_OK)
-		status = keep_messages(result, &found, err);
+	if (!file)
+		return error_set(err, OW_E_IO, "%s: %s", path, strerror(errno));
+	arena_init(&arena, mem);
+	text = arena_push_array(&arena, SETTINGS_BYTES_MOST + 1, 1);
+	len = text ? fread(text, 1, SETTINGS_BYTES_MOST + 1, file) : 0;
+	if (!text)
+		status = error_no_memory(err);
+	else if (ferror(file))
+		status = error_set(err, OW_E_IO, "%s: cannot be read", path);
+	else if (len > SETTINGS_BYTES_MOST)
+		status = error_set(err, OW_E_USAGE, "%s: settings have at most %d bytes", path,
+				   SETTINGS_BYTES_MOST);
+	else
+		status = settings_parse(s, str_make(text, len), path, err);
+	fclose(file);
 	arena_release(&arena);
 	return status;
 }
 
-ow_status ow_advise(ow_profile *p, const struct ow_list *names, ow_result **out, struct error *err)
+ow_status ow_profile_set_advice(ow_profile *p, const struct ow_advice_options *options,
+				struct ow_error *err)
 {
+	struct advice_settings fresh = ADVICE_SETTINGS_DEFAULT;
+	struct ow_advice_options full;
+
+	error_clear(err);
+	ow_advice_options_init(&full);
+	SIZED_IN(&full, options);
+	if (full.file)
+		OW_TRY(read_settings(&fresh, full.file, &p->mem, err));
+	for (size_t i = 0; i < full.mute.count; i++)
+		OW_TRY(settings_mute(&fresh, str_from(full.mute.items[i]), err));
+	if (full.medium > 0) {
+		fresh.medium = full.medium;
+		fresh.remark = MIN(fresh.remark, fresh.medium);
+		fresh.high = MAX(fresh.high, fresh.medium);
+	}
+	OW_TRY(settings_check(&fresh, err));
+	p->advice = fresh;
+	p->m->advice = &p->advice;
+	api_forget_headline(p);
+	return OW_OK;
+}
+
+/* ---- the first finding in the verdict ---- */
+
+void api_forget_headline(ow_profile *p)
+{
+	struct headline *old = atomic_exchange(&p->headline, NULL);
+
+	if (old)
+		mem_free(&p->mem, old, sizeof(*old));
+}
+
+/* Another thread may have kept the same one meanwhile. */
+static ow_status keep_headline(ow_profile *p, struct advice *a, struct ow_error *err)
+{
+	struct headline *fresh, *none = NULL;
+
+	if (atomic_load(&p->headline))
+		return OW_OK;
+	fresh = mem_alloc(&p->mem, sizeof(*fresh));
+	if (!fresh)
+		return error_no_memory(err);
+	advice_headline(a, fresh->text, sizeof(fresh->text));
+	if (!atomic_compare_exchange_strong(&p->headline, &none, fresh))
+		mem_free(&p->mem, fresh, sizeof(*fresh));
+	return OW_OK;
+}
+
+/* Files of several jobs are judged one by one. */
+static bool is_one_job(const struct model *m)
+{
+	for (uint32_t i = 2; i < m->source.count; i++)
+		if (m->source.run[i] != m->source.run[1])
+			return false;
+	return true;
+}
+
+static ow_status find_headline(ow_profile *p, struct ow_error *err)
+{
+	struct findings found = { 0 };
+	struct arena arena;
+	struct advice a;
+	ow_status status;
+
+	arena_init(&arena, &p->mem);
+	found.arena = &arena;
+	status = advice_make(p->m, NULL, &arena, &a, &found, err);
+	if (status == OW_OK)
+		status = keep_headline(p, &a, err);
+	advice_close(&a);
+	arena_release(&arena);
+	return status;
+}
+
+ow_status api_add_headline(ow_profile *p, struct table *verdict, struct ow_error *err)
+{
+	const struct headline *headline;
+	char *text;
+
+	if (!verdict->row_count || p->m->event.count <= 1 || !is_one_job(p->m))
+		return OW_OK;
+	if (!atomic_load(&p->headline))
+		OW_TRY(find_headline(p, err));
+	headline = atomic_load(&p->headline);
+	if (!headline || !*headline->text)
+		return OW_OK;
+	text = arena_printf(&verdict->arena, "%s %.*s", headline->text,
+			    STR_ARG(verdict->columns[0].texts[0]));
+	if (!text)
+		return error_no_memory(err);
+	table_set_text(verdict, 0, 0, str_from(text));
+	return OW_OK;
+}
+
+ow_status ow_advise(ow_profile *p, const struct ow_list *names, ow_result **out,
+		    struct ow_error *err)
+{
+	struct findings found = { 0 };
 	struct reading reading;
-	struct result *r;
+	struct arena arena;
+	struct advice a;
+	struct table *r;
 	ow_status status;
 
 	error_clear(err);
 	*out = NULL;
-	if (!p->frozen)
-		return error_set(err, OW_E_USAGE, "the profile is still being loaded");
-	r = result_new(&p->mem, "advise", err);
+	OW_TRY(api_check_frozen(p, err));
+	r = table_new(&p->mem, "advise", err);
 	if (!r)
 		return OW_E_NO_MEMORY;
-	add_columns(r);
 	OW_TRY(api_wrap_result(p, r, out, err));
+	arena_init(&arena, &p->mem);
+	found.arena = &arena;
 	status = api_read_begin(p, TABLES_ALL, &reading, err);
 	if (status == OW_OK) {
-		for (size_t i = 0; status == OW_OK && i < rule_count; i++)
-			if (wanted(rules[i], names))
-				status = run_rule(p, rules[i], *out, err);
+		status = advice_make(p->m, names, &arena, &a, &found, err);
+		if (status == OW_OK)
+			status = advice_table(&a, r, err);
+		if (status == OW_OK && !names)
+			status = keep_headline(p, &a, err);
+		advice_close(&a);
 		status = api_read_end(p, &reading, status, err);
 	}
+	if (status == OW_OK)
+		status = keep_messages(*out, &found, err);
+	arena_release(&arena);
 	if (status == OW_OK && r->status != OW_OK)
 		status = error_no_memory(err);
 	if (status != OW_OK) {

@@ -1,33 +1,49 @@
 /*
- * api_int.h: what the handles of opwatch.h are inside; shared by the files of src/api only.
+ * api_int.h: the structs behind the public handles, and helpers of the bodies. Included by the files of src/api and src/page only.
  */
 #ifndef API_API_INT_H
 #define API_API_INT_H
 
 #include "advise/rule.h"
+#include "advise/settings.h"
 #include "analyze/view.h"
+#include "api/sized.h"
 #include "base/guard.h"
+#include "base/paths.h"
 #include "import/importer.h"
 #include "model/backing.h"
 #include "sink/sink.h"
-#include "wire/checkpoint.h"
+#include "wire/tensorflow/checkpoint.h"
+
+#include <sys/types.h>
 
 struct ow_profile {
 	struct mem mem;
 	struct model *m;
 	struct builder b;
-	struct error build_error; /* the builder's own; copied to the caller's */
+	struct ow_error build_error; /* the builder's own; copied to the caller's */
 	struct ow_open_options options;
 	struct import_options import;
 	char **input_shapes; /* our copies */
 	struct checkpoint checkpoint;
 	bool has_checkpoint;
 	bool frozen;
-	atomic_uint results; /* that live */
+	atomic_uint results;		     /* that live */
+	_Atomic(struct headline *) headline; /* advise.c: made on first use */
+	struct advice_settings advice;
 };
 
+/* What the verdict says of the first finding; the text is empty when there is nothing to say. */
+struct headline {
+	char text[900];
+};
+
+/* advise.c: the verdict of the whole recording begins with the first finding of the advice. Forgotten when files are added. */
+ow_status api_add_headline(ow_profile *p, struct table *verdict, struct ow_error *err);
+void api_forget_headline(ow_profile *p);
+
 struct ow_result {
-	struct result *r;
+	struct table *r;
 	ow_profile *profile; /* NULL: the answer of a server, in memory of its own */
 	struct mem own;
 	struct str *messages; /* advice only; views keep theirs in the tree */
@@ -36,50 +52,41 @@ struct ow_result {
 };
 
 /* Makes a handle of a result, or frees it. */
-ow_status api_wrap_result(ow_profile *p, struct result *r, ow_result **out, struct error *err);
+ow_status api_wrap_result(ow_profile *p, struct table *r, ow_result **out, struct ow_error *err);
 
 /* sql.c: all rows of the statement that was run, in a result without columns. */
 struct sql_script;
-struct sql_result;
-ow_status api_hold_rows(struct sql_script *script, const struct sql_result *from, struct result *r,
-			struct error *err);
+ow_status api_hold_rows(struct sql_script *script, struct table *from, struct table *r,
+			struct ow_error *err);
 
-/* paths.c: the files that a path, directory or glob pattern means, each once, those in a directory sorted. */
-struct path {
-	char *name;
-	bool found; /* in a directory: it need not be a profile */
-};
-struct path_list {
-	struct arena arena;
-	struct path *items;
-	size_t count, cap;
-	const char *repeated; /* one that was named, and named or found before; or NULL */
-	size_t unreadable;    /* directories, below those that were named */
-	struct error why;     /* of the first of them */
-};
-ow_status paths_expand(struct path_list *list, struct mem *mem, const char *const *paths,
-		       size_t count, struct error *err);
+/* profile.c: fails if the profile is not frozen. */
+ow_status api_check_frozen(const ow_profile *p, struct ow_error *err);
 
-/* whole.c: drops the files that are only parts of a profile found beside them, with a note. */
-ow_status api_set_parts_aside(ow_profile *p, struct prepared_list *list, struct error *err);
-
-/* reading.c: around everything that reads rows (a bit per table). After a failed begin there is no end; a
- * failed end means that what was read is void. */
+/* profile.c: around everything that reads rows (a bit per table). After a failed begin, do not call end. If end fails,
+ * what was read is void. */
 struct reading {
 	struct guard guard;
 	bool guarded;
 };
 ow_status api_read_begin(ow_profile *p, uint64_t tables, struct reading *reading,
-			 struct error *err);
-ow_status api_read_end(ow_profile *p, struct reading *reading, ow_status status, struct error *err);
+			 struct ow_error *err);
+ow_status api_read_end(ow_profile *p, struct reading *reading, ow_status status,
+		       struct ow_error *err);
 
-/* watch.c: a part of a recording that is followed as a file of its own; for its owner only. */
-struct follow;
-struct follow_range;
-ow_status api_save_cut(struct follow *f, struct follow_range *range, const char *path,
-		       struct error *err);
+/* write.c: a caller's function as a `struct out` ({ api_write_bytes, &writer }), and a struct atomic_file as a caller's
+ * function. */
+struct api_writer {
+	ow_write_fn write;
+	void *arg;
+};
+ow_status api_write_bytes(void *writer, const void *bytes, size_t len, struct ow_error *err);
+bool api_write_to_file(void *atomic_file, const void *bytes, size_t len);
 
-/* redact.c: names and paths become hashes; right after the freeze. */
-ow_status api_redact(ow_profile *p, struct error *err);
+/* write.c: a table as a JSON file that only its owner can read, with memory of the table's. */
+ow_status api_save_table(struct table *table, const char *path, struct ow_error *err);
+
+/* build_info.c: fills *info up to the caller's size; returns true. */
+bool api_part_info(struct ow_part_info *info, const char *name, const char *summary,
+		   const char *detail);
 
 #endif

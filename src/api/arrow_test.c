@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "api/api_int.h"
+#include "opwatch/sql.h"
 
 static int released;
 
@@ -80,7 +81,7 @@ static void expect_cell(const ow_result *result, uint32_t row, uint32_t column,
 static void expect_columns(const ow_result *result, const struct ArrowSchema *schema,
 			   const struct ArrowArray *array)
 {
-	struct ow_column info;
+	struct ow_column info = { .size = sizeof(info) };
 
 	assert_string_equal(schema->format, "+s");
 	assert_int_equal(schema->n_children, ow_result_columns(result));
@@ -122,7 +123,7 @@ static void test_every_view(void **state)
 {
 	const char *const files[] = { "samples/resnet.profile",
 				      "tests/fuzz/seeds/trace/kineto.json" };
-	struct ow_part_info info;
+	struct ow_part_info info = { .size = sizeof(info) };
 
 	(void)state;
 	for (size_t f = 0; f < ARRAY_COUNT(files); f++) {
@@ -224,21 +225,21 @@ static void test_odd_values(void **state)
 	struct ow_profile *profile = open_sample("samples/resnet.profile");
 	struct ow_arrow_options options = { sizeof(options), NULL, NULL };
 	struct ow_error err = { 0 };
-	struct result *r = result_new(&profile->mem, "odd", &err);
-	uint32_t text = result_column(r, "t", "text", RESULT_TEXT, RESULT_PLAIN);
-	uint32_t flag = result_column(r, "b", "flag", RESULT_BOOL, RESULT_PLAIN);
+	struct table *r = table_new(&profile->mem, "odd", &err);
+	uint32_t text = table_add_column(r, "t", "text", TYPE_TEXT, UNIT_NONE);
+	uint32_t flag = table_add_column(r, "b", "flag", TYPE_BOOL, UNIT_NONE);
 	struct ArrowSchema schema;
 	struct ArrowArray array;
 	ow_result *result;
 
 	(void)state;
 	for (uint32_t i = 0; i < 200; i++) {
-		uint32_t row = result_row(r, 0);
+		uint32_t row = table_add_row(r, 0);
 
-		result_set_model_text(r, row, text, i % 2 ? odd : STR("even"));
-		result_set_int(r, row, flag, i % 3 == 0);
+		table_set_model_text(r, row, text, i % 2 ? odd : STR("even"));
+		table_set_int(r, row, flag, i % 3 == 0);
 		if (i % 5 == 0)
-			result_set_unknown(r, row, flag);
+			table_set_unknown(r, row, flag);
 	}
 	assert_int_equal(api_wrap_result(profile, r, &result, &err), OW_OK);
 	assert_int_equal(ow_result_arrow(result, &options, &schema, &array, &err), OW_OK);
@@ -250,7 +251,7 @@ static void test_odd_values(void **state)
 	array.release(&array);
 	schema.release(&schema);
 
-	result_limit(r, 0);
+	table_limit(r, 0);
 	assert_int_equal(ow_result_arrow(result, &options, &schema, &array, &err), OW_OK);
 	assert_int_equal(array.length, 0);
 	array.release(&array);
@@ -264,23 +265,23 @@ static void test_numbers(void **state)
 {
 	struct ow_profile *profile = open_sample("samples/resnet.profile");
 	struct ow_error err = { 0 };
-	struct result *r = result_new(&profile->mem, "numbers", &err);
-	uint32_t fits = result_column(r, "a", "a", RESULT_NUMBER, RESULT_PLAIN);
-	uint32_t wide = result_column(r, "b", "b", RESULT_NUMBER, RESULT_PLAIN);
+	struct table *r = table_new(&profile->mem, "numbers", &err);
+	uint32_t fits = table_add_column(r, "a", "a", TYPE_NUMBER, UNIT_NONE);
+	uint32_t wide = table_add_column(r, "b", "b", TYPE_NUMBER, UNIT_NONE);
 	struct ArrowSchema schema;
 	struct ArrowArray array;
 	ow_result *result;
 
 	(void)state;
 	for (uint32_t i = 0; i < 3; i++)
-		result_row(r, 0);
-	result_set_text(r, 0, fits, STR("-9223372036854775808"));
-	result_set_unknown(r, 1, fits);
-	result_set_text(r, 2, fits, STR("7"));
-	result_set_text(r, 0, wide, STR("9223372036854775808"));
-	result_set_text(r, 1, wide, STR("0.25"));
-	result_set_unknown(r, 2, wide);
-	result_narrow(r);
+		table_add_row(r, 0);
+	table_set_text(r, 0, fits, STR("-9223372036854775808"));
+	table_set_unknown(r, 1, fits);
+	table_set_text(r, 2, fits, STR("7"));
+	table_set_text(r, 0, wide, STR("9223372036854775808"));
+	table_set_text(r, 1, wide, STR("0.25"));
+	table_set_unknown(r, 2, wide);
+	table_narrow(r);
 	assert_int_equal(api_wrap_result(profile, r, &result, &err), OW_OK);
 	assert_true(ow_result_ints(result, 0)[0] == INT64_MIN);
 	assert_int_equal(ow_result_ints(result, 0)[2], 7);
@@ -326,7 +327,7 @@ static void test_no_memory(void **state)
 {
 	ow_profile *profile = open_sample("samples/resnet.profile");
 	struct ow_arrow_options options = { sizeof(options), count_release, &released };
-	struct ow_memory_use before, after;
+	struct ow_memory_use before = { .size = sizeof(before) }, after = { .size = sizeof(after) };
 	struct ow_error err = { 0 };
 	struct ArrowSchema schema;
 	struct ArrowArray array;

@@ -1,5 +1,6 @@
 /* ask.c: named queries: listing them, running one on profiles, and their text for a server. */
 #include "api/api_int.h"
+#include "opwatch/sql.h"
 
 #include "ask/queries.h"
 
@@ -10,7 +11,7 @@ struct ow_queries {
 
 /* ---- the set ---- */
 
-ow_status ow_queries_open(const struct ow_list *dirs, ow_queries **out, struct error *err)
+ow_status ow_queries_open(const struct ow_list *dirs, ow_queries **out, struct ow_error *err)
 {
 	static const struct ow_list none = { NULL, 0 };
 	ow_queries *q = calloc(1, sizeof(*q));
@@ -39,9 +40,11 @@ void ow_queries_free(ow_queries *q)
 
 static void describe(const struct query *query, struct ow_query_info *info)
 {
-	*info = (struct ow_query_info){ query->name,	   query->title, query->doc,
-					query->path,	   query->sql,	 query->clickhouse,
-					query->param_count };
+	const struct ow_query_info all = { sizeof(all),	      query->name,	 query->title,
+					   query->doc,	      query->path,	 query->sql,
+					   query->clickhouse, query->param_count };
+
+	SIZED_OUT(info, &all);
 }
 
 bool ow_queries_at(const ow_queries *q, size_t index, struct ow_query_info *info)
@@ -66,20 +69,22 @@ bool ow_queries_param(const ow_queries *q, const char *name, size_t index,
 {
 	const struct query *query = queries_find(&q->set, name);
 	const struct query_param *from;
+	struct ow_query_param all;
 
 	if (!query || index >= query->param_count)
 		return false;
 	from = &query->params[index];
-	*param = (struct ow_query_param){ from->name,
-					  from->type == SQL_INT	   ? "int"
-					  : from->type == SQL_REAL ? "real"
-								   : "text",
-					  from->usual, from->doc };
+	all = (struct ow_query_param){ sizeof(all), from->name,
+				       from->type == TYPE_INT	 ? "int"
+				       : from->type == TYPE_REAL ? "real"
+								 : "text",
+				       from->usual, from->doc };
+	SIZED_OUT(param, &all);
 	return true;
 }
 
 static ow_status find(const ow_queries *q, const char *name, const struct query **query,
-		      struct error *err)
+		      struct ow_error *err)
 {
 	*query = queries_find(&q->set, name);
 	if (*query)
@@ -101,11 +106,68 @@ struct asking {
 	struct mem *mem;
 };
 
-static ow_status run_script(const struct asking *a, struct sql *sql, struct result *r,
-			    struct error *err)
+/* Whether a table has a row; false as well when it cannot be read. */
+static bool has_rows(struct sql *sql, struct mem *mem, const char *rows)
 {
-	const struct sql_result *from;
 	struct sql_script *script;
+	struct ow_error ignored = { 0 };
+	struct table *from = NULL;
+	struct buf text;
+	bool found = false;
+
+	buf_init(&text, mem);
+	buf_printf(&text, "SELECT 1 FROM %s LIMIT 1", rows);
+	if (!text.failed && sql_parse(sql, buf_str(&text), &script, &ignored) == OW_OK) {
+		found = sql_step(script, &from, &ignored) == OW_OK && from &&
+			sql_fetch(script, &ignored) == OW_OK && from->row_count;
+		sql_script_free(script);
+	}
+	buf_release(&text);
+	return found;
+}
+
+/* The values that are not the query's own: the likely reason when the data are there. */
+static void put_given(const struct asking *a, struct buf *to)
+{
+	for (size_t i = 0; i < a->options.params.count; i++)
+		buf_printf(to, "%s--%s", i ? " " : "", a->options.params.items[i]);
+}
+
+/* Below a result without rows: why, and which other query has the answer. */
+static void explain_empty(const struct asking *a, struct sql *sql, struct table *r)
+{
+	const struct query *query = a->query;
+	const char *why = NULL;
+	struct buf text;
+
+	buf_init(&text, a->mem);
+	for (size_t i = 0; i < query->need_count && !why; i++)
+		if (!query->needs[i].instead && !has_rows(sql, a->mem, query->needs[i].rows))
+			why = query->needs[i].text;
+	if (why) {
+		buf_printf(&text, "No rows: %s.", why);
+	} else if (a->options.params.count) {
+		buf_puts(&text, "No rows: nothing meets the conditions of the query with ");
+		put_given(a, &text);
+		buf_puts(&text, ".");
+	} else {
+		buf_puts(&text, "No rows: the files have the data, but nothing in them meets the "
+				"conditions of the query.");
+	}
+	for (size_t i = 0; i < query->need_count; i++)
+		if (query->needs[i].instead && has_rows(sql, a->mem, query->needs[i].rows)) {
+			buf_printf(&text, " 'opwatch ask %s' has an answer.", query->needs[i].text);
+			break;
+		}
+	r->footer = text.failed ? NULL : arena_cstr(&r->arena, buf_str(&text));
+	buf_release(&text);
+}
+
+static ow_status run_script(const struct asking *a, struct sql *sql, struct table *r,
+			    struct ow_error *err)
+{
+	struct sql_script *script;
+	struct table *from;
 	ow_status status;
 
 	OW_TRY(sql_parse(sql, str_from(a->query->sql), &script, err));
@@ -114,17 +176,19 @@ static ow_status run_script(const struct asking *a, struct sql *sql, struct resu
 	if (status == OW_OK && from)
 		status = api_hold_rows(script, from, r, err);
 	sql_script_free(script);
+	if (status == OW_OK && !r->row_count)
+		explain_empty(a, sql, r);
 	return status;
 }
 
 static ow_status run_query(const struct asking *a, const struct ow_run *runs, size_t count,
-			   struct result *r, struct error *err)
+			   struct table *r, struct ow_error *err)
 {
-	struct relation_run *relations = mem_zalloc(a->mem, count * sizeof(*relations));
+	struct table_run *relations = mem_zalloc(a->mem, count * sizeof(*relations));
 	const struct sql_options options = { .memory_limit = a->options.memory_limit,
 					     .temp_dir = a->options.temp_dir,
-					     .progress = a->options.progress,
-					     .progress_arg = a->options.progress_arg };
+					     .progress = a->options.keep_going,
+					     .progress_arg = a->options.keep_going_arg };
 	struct sql *sql = NULL;
 	ow_status status;
 
@@ -132,7 +196,7 @@ static ow_status run_query(const struct asking *a, const struct ow_run *runs, si
 		return error_no_memory(err);
 	for (size_t i = 0; i < count; i++)
 		relations[i] =
-			(struct relation_run){ runs[i].profile->m, runs[i].name, (uint32_t)i + 1 };
+			(struct table_run){ runs[i].profile->m, runs[i].name, (uint32_t)i + 1 };
 	status = sql_open(relations, count, &options, a->mem, &sql, err);
 	if (status == OW_OK)
 		status = run_script(a, sql, r, err);
@@ -142,10 +206,10 @@ static ow_status run_query(const struct asking *a, const struct ow_run *runs, si
 }
 
 static ow_status ask(struct asking *a, const struct ow_run *runs, size_t count, ow_result **result,
-		     struct error *err)
+		     struct ow_error *err)
 {
 	struct sql_param *values;
-	struct result *r = NULL;
+	struct table *r = NULL;
 	struct arena arena;
 	ow_status status;
 
@@ -153,20 +217,20 @@ static ow_status ask(struct asking *a, const struct ow_run *runs, size_t count, 
 	status = query_values(a->query, &a->options.params, &arena, &values, err);
 	a->values = values;
 	if (status == OW_OK) {
-		r = result_new(a->mem, "ask", err);
+		r = table_new(a->mem, "ask", err);
 		status = r ? run_query(a, runs, count, r, err) : OW_E_NO_MEMORY;
 	}
 	arena_release(&arena);
 	if (status != OW_OK) {
 		if (r)
-			result_free(r);
+			table_free(r);
 		return error_wrap(err, status, "%s", a->query->name);
 	}
 	return api_wrap_result(runs[0].profile, r, result, err);
 }
 
 ow_status ow_ask(const ow_queries *q, const char *name, const struct ow_run *runs, size_t count,
-		 const struct ow_ask_options *options, ow_result **result, struct error *err)
+		 const struct ow_ask_options *options, ow_result **result, struct ow_error *err)
 {
 	struct asking a = { 0 };
 
@@ -175,19 +239,21 @@ ow_status ow_ask(const ow_queries *q, const char *name, const struct ow_run *run
 	OW_TRY(find(q, name, &a.query, err));
 	if (!count)
 		return error_set(err, OW_E_USAGE, "a query needs a profile to ask about");
+	if (count < a.query->least_runs)
+		return error_set(err, OW_E_USAGE,
+				 "%s compares runs: give at least %zu, such as two files (--run "
+				 "NAME=FILE names a run)",
+				 name, a.query->least_runs);
 	for (size_t i = 0; i < count; i++)
-		if (!runs[i].profile->frozen)
-			return error_set(err, OW_E_USAGE,
-					 "the profile is still being loaded: freeze it first");
+		OW_TRY(api_check_frozen(runs[i].profile, err));
 	ow_ask_options_init(&a.options);
-	if (options)
-		memcpy(&a.options, options, MIN(options->size, sizeof(a.options)));
+	SIZED_IN(&a.options, options);
 	a.mem = &runs[0].profile->mem;
 	return ask(&a, runs, count, result, err);
 }
 
 static ow_status write_text(const struct query *query, const struct ow_list *params,
-			    struct mem *mem, struct buf *text, struct error *err)
+			    struct mem *mem, struct buf *text, struct ow_error *err)
 {
 	struct sql_param *values;
 	struct arena arena;
@@ -202,7 +268,7 @@ static ow_status write_text(const struct query *query, const struct ow_list *par
 }
 
 ow_status ow_ask_text(const ow_queries *q, const char *name, const struct ow_list *params,
-		      ow_write_fn write, void *arg, struct error *err)
+		      ow_write_fn write, void *arg, struct ow_error *err)
 {
 	static const struct ow_list none = { NULL, 0 };
 	const struct query *query;

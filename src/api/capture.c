@@ -1,11 +1,13 @@
 /*
- * capture.c: the body of ow_capture_tf: a trace of a TensorFlow 2 or JAX job, by the profiler service in it, as a file.
- * The work is in live/tf_profiler.c.
+ * capture.c: the bodies of ow_capture_tf and ow_capture_kineto: traces on demand from TensorFlow, JAX and PyTorch jobs. The
+ * protocols are in live/capture; only the file of TensorFlow's answer is made here.
  */
 #include "api/api_int.h"
+#include "opwatch/record.h"
 
-#include "api/atomic_file.h"
-#include "live/tf_profiler.h"
+#include "base/atomic_file.h"
+#include "live/capture/kineto.h"
+#include "live/capture/tf_profiler.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -22,7 +24,7 @@ void ow_capture_options_init(struct ow_capture_options *options)
 						.wait_ns = 60 * SECOND_NS };
 }
 
-static ow_status make_folder(const char *dir, char full[4096], struct error *err)
+static ow_status make_folder(const char *dir, char full[4096], struct ow_error *err)
 {
 	struct stat st;
 
@@ -52,7 +54,7 @@ static void name_file(const struct ow_capture_options *o, const char *session,
 }
 
 static ow_status save(struct mem *mem, struct str xspace, struct ow_capture_summary *s,
-		      struct error *err)
+		      struct ow_error *err)
 {
 	struct atomic_file file;
 
@@ -64,7 +66,7 @@ static ow_status save(struct mem *mem, struct str xspace, struct ow_capture_summ
 
 /* The job has written it itself: into our folder, when it is on this machine. */
 static ow_status find_saved(const struct tf_profiler_request *r, struct ow_capture_summary *s,
-			    struct error *err)
+			    struct ow_error *err)
 {
 	struct path_list found = { 0 };
 	struct mem mem;
@@ -96,7 +98,7 @@ static ow_status find_saved(const struct tf_profiler_request *r, struct ow_captu
 }
 
 static ow_status capture(const struct ow_capture_options *o, struct ow_capture_summary *s,
-			 struct mem *mem, struct error *err)
+			 struct mem *mem, struct ow_error *err)
 {
 	struct tf_profiler_answer answer;
 	char folder[4096], session[64];
@@ -106,8 +108,8 @@ static ow_status capture(const struct ow_capture_options *o, struct ow_capture_s
 					 .folder = folder,
 					 .session = session,
 					 .answer_limit = ANSWER_LIMIT,
-					 .go_on = o->progress,
-					 .arg = o->progress_arg };
+					 .go_on = o->keep_going,
+					 .arg = o->keep_going_arg };
 	time_t now = time(NULL);
 	struct tm tm = { 0 };
 	ow_status status;
@@ -126,7 +128,7 @@ static ow_status capture(const struct ow_capture_options *o, struct ow_capture_s
 }
 
 ow_status ow_capture_tf(const struct ow_capture_options *options,
-			struct ow_capture_summary *summary, struct error *err)
+			struct ow_capture_summary *summary, struct ow_error *err)
 {
 	struct ow_capture_options full;
 	struct ow_capture_summary s = { .size = sizeof(s) };
@@ -135,14 +137,27 @@ ow_status ow_capture_tf(const struct ow_capture_options *options,
 
 	error_clear(err);
 	ow_capture_options_init(&full);
-	if (options)
-		memcpy(&full, options, MIN(options->size, sizeof(full)));
+	SIZED_IN(&full, options);
 	if (!full.address || !full.dir || full.for_ns < 1000000 || full.wait_ns < 0)
 		return error_set(err, OW_E_USAGE,
 				 "a capture needs an address, a folder and a time");
 	mem_init(&mem, (size_t)full.memory_limit);
 	status = capture(&full, &s, &mem, err);
-	if (summary)
-		memcpy(summary, &s, MIN(summary->size, sizeof(s)));
+	SIZED_OUT(summary, &s);
 	return status;
+}
+
+ow_status ow_capture_kineto(const struct ow_capture_options *options, const int64_t *pids,
+			    size_t pid_count, ow_line_fn message, void *message_arg,
+			    struct ow_error *err)
+{
+	const struct kineto_choice choice = { pids, pid_count, message, message_arg };
+	struct ow_capture_options full;
+
+	error_clear(err);
+	ow_capture_options_init(&full);
+	SIZED_IN(&full, options);
+	if (!full.dir || full.for_ns < 1000000 || full.wait_ns < 0)
+		return error_set(err, OW_E_USAGE, "a capture needs a folder and a time");
+	return kineto_capture(&full, &choice, err);
 }

@@ -8,7 +8,8 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "live/kineto.h"
+#include "live/capture/kineto.h"
+#include "opwatch/live.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -280,7 +281,7 @@ static void the_socket_is_taken(void **state)
 	mem_init(&mem, 0);
 	assert_int_equal(kineto_open(&other, &mem, name, &err), OW_OK);
 	assert_int_equal(capture(NULL, 0, 1000000, &heard, &err), OW_E_LIMIT);
-	assert_non_null(strstr(err.text, "another program has the socket"));
+	assert_non_null(strstr(err.text, "is in use by another program"));
 	kineto_close(&other);
 }
 
@@ -294,10 +295,10 @@ static void on_term(int number)
 	asked_to_end = 1;
 }
 
-static bool is_over(void *arg)
+static bool is_wanted(void *arg)
 {
 	(void)arg;
-	return asked_to_end;
+	return !asked_to_end;
 }
 
 static pid_t start_daemon(void)
@@ -321,7 +322,7 @@ static pid_t start_daemon(void)
 	options.socket = socket_path;
 	options.dir = rings;
 	options.kineto_socket = name;
-	options.cancelled = is_over;
+	options.keep_going = is_wanted;
 	_exit(ow_daemon(&options, NULL) == OW_OK ? 0 : 1);
 }
 

@@ -8,15 +8,16 @@
 #include <cmocka.h>
 
 #include "opwatch_config.h"
+#include "opwatch/record.h"
 
 #include "base/base.h"
 
 #if OPWATCH_HAVE_NGHTTP2
 
 #include "base/mem.h"
-#include "live/grpc_call.h"
+#include "live/capture/tf_profiler.h"
 #include "support/h2_server.h"
-#include "wire/pb_write.h"
+#include "wire/protobuf/pb_write.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -193,18 +194,18 @@ static void tells_what_went_wrong(void **state)
 	} cases[] = {
 		{ H2_FAILS, AS_FIELD, OW_E_IO,
 		  "answers UNAVAILABLE (14): Another profiler is active" },
-		{ H2_SILENT, AS_FIELD, OW_E_IO, "did not come in time" },
-		{ H2_CUT, AS_FIELD, OW_E_IO, "ended in the middle of its answer" },
-		{ H2_ENDS, AS_FIELD, OW_E_IO, "ended in the middle of its answer" },
+		{ H2_SILENT, AS_FIELD, OW_E_IO, "did not finish its answer" },
+		{ H2_CUT, AS_FIELD, OW_E_IO, "stopped in the middle of its answer" },
+		{ H2_ENDS, AS_FIELD, OW_E_IO, "stopped in the middle of its answer" },
 		{ H2_GARBAGE, AS_FIELD, OW_E_FORMAT, "does not speak gRPC" },
 		{ H2_404, AS_FIELD, OW_E_FORMAT, "HTTP status 404" },
-		{ H2_PAGE, AS_FIELD, OW_E_FORMAT, "answers with 'text/html" },
+		{ H2_PAGE, AS_FIELD, OW_E_FORMAT, "answered with 'text/html" },
 		{ H2_REFUSES, AS_FIELD, OW_E_IO,
 		  "refused the call: it reset the stream (RST_STREAM), REFUSED_STREAM (7)" },
 		{ H2_RESETS, AS_FIELD, OW_E_IO,
-		  "came; it reset the stream (RST_STREAM), CANCEL (8)" },
+		  "arrived; it reset the stream (RST_STREAM), CANCEL (8)" },
 		{ H2_LEAVES, AS_FIELD, OW_E_IO,
-		  "refused the call: it takes no more of them (GOAWAY), ENHANCE_YOUR_CALM (11), "
+		  "refused the call: it accepts no more calls (GOAWAY), ENHANCE_YOUR_CALM (11), "
 		  "'too_many_pings?[2J'" },
 		{ H2_HANGS_UP, AS_FIELD, OW_E_IO,
 		  "speaks HTTP/2, but closed the connection without an answer" },
@@ -304,7 +305,7 @@ static void memory_fails(void **state)
 						.connect_ns = 60000000000,
 						.timeout_ns = 60000000000,
 						.answer_limit = 100 };
-		struct error err = { 0 };
+		struct ow_error err = { 0 };
 		struct buf answer;
 
 		assert_true(h2_start(&server));

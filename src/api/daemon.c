@@ -1,14 +1,29 @@
-/* daemon.c: the bodies of ow_daemon and ow_jobs; the work is in live/. */
+/*
+ * daemon.c: the bodies of ow_daemon and of everything that asks the daemon: lists of jobs, programs that report to it, cuts of
+ * their rings. The daemon and the requests to it are in live/daemon.
+ */
 #include "api/api_int.h"
+#include "api/system_keeper.h"
+#include "opwatch/live.h"
 
-#include "live/daemon.h"
-#include "live/jobs.h"
-#include "live/kineto.h"
-#include "watch/attend.h"
+#include "base/clock.h"
+#include "fleet/fleet.h"
+#include "live/attach/attach.h"
+#include "live/capture/kineto.h"
+#include "live/daemon/daemon.h"
+#include "live/daemon/job_identity.h"
+#include "live/daemon/jobs.h"
+#include "live/follow/follow.h"
+#include "live/proc/proc.h"
+#include "live/record/launch.h"
+#include "watch/anomaly.h"
 
 #include "opwatch_config.h"
 
-#include <pwd.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,36 +37,123 @@ void ow_daemon_options_init(struct ow_daemon_options *options)
 	*options = (struct ow_daemon_options){ .size = sizeof(*options),
 					       .job_limit = (uint64_t)512 << 20,
 					       .total_limit = (uint64_t)4 << 30,
-					       .metrics_port = -1 };
+					       .metrics_port = -1,
+					       .push_every_ns = 10000000000 };
 }
 
 /* Beside the daemon, which knows nothing of it. */
-static ow_status attend(const struct ow_daemon_options *o, struct attend **out, struct error *err)
+static ow_status start_anomalies(const struct ow_daemon_options *o, struct fleet *fleet,
+				 struct anomaly_daemon **out, struct ow_error *err)
 {
-	const struct attention_options options = { .slowdown = o->on_slowdown,
-						   .stall_ns = o->on_stall_ns,
-						   .message = o->message,
-						   .message_arg = o->message_arg,
-						   .save = api_save_cut };
+	const struct anomaly_options options = { .slowdown = o->on_slowdown,
+						 .stall_ns = o->on_stall_ns,
+						 .message = o->message,
+						 .message_arg = o->message_arg,
+						 .event = fleet ? fleet_event : NULL,
+						 .event_arg = fleet,
+						 .save_answer = api_save_table,
+						 .save = follow_save };
 
 	*out = NULL;
 	return o->on_slowdown > 0 || o->on_stall_ns > 0
-		       ? attend_start(o->socket, &options, out, err)
+		       ? anomaly_daemon_start(o->socket, &options, out, err)
 		       : OW_OK;
 }
 
-ow_status ow_daemon(const struct ow_daemon_options *options, struct error *err)
+#define PASSWORD_MAX 1024
+
+/* The first line of a file, or without one a variable of the environment. */
+static ow_status read_secret(const char *path, const char *variable, char to[PASSWORD_MAX],
+			     struct ow_error *err)
 {
-	struct attend *attending;
+	const char *given = variable ? getenv(variable) : NULL;
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	ssize_t len = fd < 0 ? 0 : read(fd, to, PASSWORD_MAX - 1);
+	int failed = errno;
+
+	to[MAX(len, (ssize_t)0)] = '\0';
+	if (fd >= 0)
+		close(fd);
+	if (path && (fd < 0 || len < 0))
+		return error_errno(err, failed, "%s", path);
+	if (!path && given)
+		snprintf(to, PASSWORD_MAX, "%s", given);
+	to[strcspn(to, "\r\n")] = '\0';
+	return OW_OK;
+}
+
+/* What goes elsewhere; *out is NULL when nothing does. */
+static ow_status start_fleet(const struct ow_daemon_options *o, struct fleet **out,
+			     struct ow_error *err)
+{
+	char password[PASSWORD_MAX] = "", token[PASSWORD_MAX] = "";
+	struct fleet_options options = { .socket = o->socket,
+					 .push = o->push,
+					 .password = password,
+					 .otlp = o->otlp,
+					 .otlp_token = getenv("OPWATCH_OTLP_TOKEN"),
+					 .hook = o->anomaly_post,
+					 .hook_token = getenv("OPWATCH_ANOMALY_TOKEN"),
+					 .program = o->anomaly_run,
+					 .listen = o->listen,
+					 .token = token,
+					 .every_ns = MAX(o->push_every_ns, (int64_t)1000000000),
+					 .message = o->message,
+					 .message_arg = o->message_arg };
 	ow_status status;
+
+	*out = NULL;
+	if (!o->push && !o->otlp && !o->anomaly_post && !o->anomaly_run && !o->listen)
+		return OW_OK;
+	if ((o->anomaly_post || o->anomaly_run) && o->on_slowdown <= 0 && o->on_stall_ns <= 0)
+		return error_set(err, OW_E_USAGE,
+				 "anomalies are looked for with a limit for slow steps or stalls "
+				 "(--on-slowdown 20%%, --on-stall 30s)");
+	if (o->listen && !o->token_file)
+		return error_set(err, OW_E_USAGE,
+				 "--listen answers only who has a token: give --token-file");
+	status = o->push ? read_secret(o->password_file, "OPWATCH_CLICKHOUSE_PASSWORD", password,
+				       err)
+			 : OW_OK;
+	if (status == OW_OK && o->listen)
+		status = read_secret(o->token_file, NULL, token, err);
+	if (status == OW_OK)
+		status = fleet_start(&options, out, err);
+	explicit_bzero(password, sizeof(password));
+	explicit_bzero(token, sizeof(token));
+	return status;
+}
+
+static ow_status run_daemon(const struct ow_daemon_options *full, const struct daemon_options *o,
+			    struct ow_error *err)
+{
+	struct anomaly_daemon *anomalies = NULL;
+	struct system_keeper *keeper = NULL;
+	struct fleet *fleet;
+	struct mem mem;
+	ow_status status;
+
+	mem_init(&mem, (size_t)full->memory_limit);
+	OW_TRY(start_fleet(full, &fleet, err));
+	status = start_anomalies(full, fleet, &anomalies, err);
+	if (status == OW_OK && full->system_hz)
+		status = system_keeper_start(full, &keeper, err);
+	if (status == OW_OK)
+		status = daemon_run(o, &mem, err);
+	system_keeper_stop(keeper);
+	anomaly_daemon_stop(anomalies);
+	fleet_stop(fleet);
+	return status;
+}
+
+ow_status ow_daemon(const struct ow_daemon_options *options, struct ow_error *err)
+{
 	struct ow_daemon_options full;
 	struct daemon_options o;
-	struct mem mem;
 
 	error_clear(err);
 	ow_daemon_options_init(&full);
-	if (options)
-		memcpy(&full, options, MIN(options->size, sizeof(full)));
+	SIZED_IN(&full, options);
 	o = (struct daemon_options){
 		.socket_path = full.socket,
 		.folder = full.dir,
@@ -59,12 +161,13 @@ ow_status ow_daemon(const struct ow_daemon_options *options, struct error *err)
 		.total_limit = full.total_limit ? full.total_limit : (uint64_t)4 << 30,
 		.all_users = full.all_users,
 		.metrics_port = full.metrics_port,
+		.metrics_names = full.metrics_names,
 		.stacks_hz = full.stacks_hz,
 		.version = WRITER,
 		.message = full.message,
 		.message_arg = full.message_arg,
-		.cancelled = full.cancelled,
-		.cancel_arg = full.cancel_arg
+		.keep_going = full.keep_going,
+		.keep_going_arg = full.keep_going_arg
 	};
 	if (!full.no_kineto)
 		o.kineto_socket = full.kineto_socket ? full.kineto_socket : KINETO_SOCKET;
@@ -77,140 +180,28 @@ ow_status ow_daemon(const struct ow_daemon_options *options, struct error *err)
 				 "the daemon samples stacks %u times a second at most", MAX_HZ);
 	if (full.all_users && geteuid() != 0)
 		return error_set(err, OW_E_USAGE, "only root can serve all users");
-	mem_init(&mem, (size_t)full.memory_limit);
-	OW_TRY(attend(&full, &attending, err));
-	status = daemon_run(&o, &mem, err);
-	attend_stop(attending);
-	return status;
+	return run_daemon(&full, &o, err);
 }
 
 /* ---- lists ---- */
 
-static void user_name(uint32_t uid, char *to, size_t size)
-{
-	struct passwd entry, *found = NULL;
-	char room[4096];
+typedef ow_status (*fill_fn)(const struct jobs *jobs, struct table *r, struct ow_error *err);
 
-	if (getpwuid_r(uid, &entry, room, sizeof(room), &found) == 0 && found)
-		snprintf(to, size, "%s", entry.pw_name);
-	else
-		snprintf(to, size, "%u", uid);
-}
-
-static void pids_text(const struct jobs *jobs, uint32_t job, struct buf *to)
-{
-	buf_clear(to);
-	for (size_t i = 0; i < jobs->process_count; i++)
-		if (jobs->processes[i].job == job)
-			buf_printf(to, "%s%u", to->len ? "," : "", jobs->processes[i].pid);
-}
-
-enum {
-	COLUMN_JOB,
-	COLUMN_ID,
-	COLUMN_RANKS,
-	COLUMN_PIDS,
-	COLUMN_USER,
-	COLUMN_FRAMEWORK,
-	COLUMN_SINCE,
-	COLUMN_STEPS,
-	COLUMN_STEP_NS,
-	COLUMN_EVENTS,
-	COLUMN_DROPS,
-	COLUMN_DISK,
-	COLUMN_SAVED,
-	COLUMN_STATE,
-	COLUMN_IDENTITY,
-	COLUMN_RING
-};
-
-static void add_columns(struct result *r)
-{
-	result_column(r, "job", "job", RESULT_TEXT, RESULT_PLAIN);
-	result_column(r, "id", "id", RESULT_INT, RESULT_PLAIN);
-	result_column(r, "ranks", "ranks", RESULT_INT, RESULT_PLAIN);
-	result_column(r, "pids", "pids", RESULT_TEXT, RESULT_PLAIN);
-	result_column(r, "user", "user", RESULT_TEXT, RESULT_PLAIN);
-	result_column(r, "framework", "framework", RESULT_TEXT, RESULT_PLAIN);
-	result_column(r, "since", "since", RESULT_TEXT, RESULT_PLAIN);
-	result_column(r, "steps", "steps", RESULT_INT, RESULT_PLAIN);
-	result_column(r, "step_ns", "step", RESULT_INT, RESULT_NS);
-	result_column(r, "events", "events", RESULT_INT, RESULT_COUNT);
-	result_column(r, "drops", "drops", RESULT_INT, RESULT_COUNT);
-	result_column(r, "disk_bytes", "on disk", RESULT_INT, RESULT_BYTES);
-	result_column(r, "saved_bytes", "saved", RESULT_INT, RESULT_BYTES);
-	result_column(r, "state", "state", RESULT_TEXT, RESULT_PLAIN);
-	result_column(r, "identity", "known by", RESULT_TEXT, RESULT_PLAIN);
-	result_column(r, "ring", "ring", RESULT_TEXT, RESULT_PLAIN);
-	r->columns[COLUMN_IDENTITY].for_programs = r->columns[COLUMN_RING].for_programs = true;
-	r->columns[COLUMN_ID].for_programs = true;
-}
-
-static void since_text(int64_t ns, char *to, size_t size)
-{
-	time_t seconds = (time_t)(ns / 1000000000);
-	struct tm tm;
-
-	to[0] = '\0';
-	if (localtime_r(&seconds, &tm))
-		(void)!strftime(to, size, "%Y-%m-%d %H:%M:%S", &tm);
-}
-
-static void add_job(struct result *r, const struct jobs *jobs, const struct job_info *job,
-		    struct buf *pids)
-{
-	uint32_t row = result_row(r, 0);
-	char text[64];
-
-	if (row == UINT32_MAX)
-		return;
-	pids_text(jobs, job->id, pids);
-	result_set_text(r, row, COLUMN_JOB, str_from(job->name));
-	result_set_int(r, row, COLUMN_ID, job->id);
-	result_set_int(r, row, COLUMN_RANKS, job->ranks);
-	result_set_text(r, row, COLUMN_PIDS, buf_str(pids));
-	user_name(job->uid, text, sizeof(text));
-	result_set_text(r, row, COLUMN_USER, str_from(text));
-	result_set_text(r, row, COLUMN_FRAMEWORK, str_from(job->framework));
-	since_text(job->since_ns, text, sizeof(text));
-	result_set_text(r, row, COLUMN_SINCE, str_from(text));
-	result_set_int(r, row, COLUMN_STEPS, (int64_t)job->steps);
-	if (job->step_ns)
-		result_set_int(r, row, COLUMN_STEP_NS, job->step_ns);
-	else
-		result_set_unknown(r, row, COLUMN_STEP_NS);
-	result_set_int(r, row, COLUMN_EVENTS, (int64_t)job->records);
-	result_set_int(r, row, COLUMN_DROPS, (int64_t)job->dropped);
-	result_set_int(r, row, COLUMN_DISK, (int64_t)job->disk_bytes);
-	result_set_int(r, row, COLUMN_SAVED, (int64_t)job->saved_bytes);
-	result_set_text(r, row, COLUMN_STATE, str_from(job_state_name(job->state)));
-	result_set_text(r, row, COLUMN_IDENTITY, str_from(job->identity));
-	result_set_text(r, row, COLUMN_RING, str_from(job->folder));
-}
-
-static ow_status list_jobs(ow_result *list, const char *socket, struct error *err)
+static ow_status fill_list(ow_result *list, const char *socket, enum jobs_ask kind,
+			   const char *name, fill_fn fill, struct ow_error *err)
 {
 	struct jobs jobs;
-	struct buf pids;
 	ow_status status;
 
-	OW_TRY(jobs_list(&jobs, &list->own, socket, err));
-	buf_init(&pids, &list->own);
-	list->r = result_new(&list->own, "jobs", err);
-	status = list->r ? OW_OK : OW_E_NO_MEMORY;
-	if (status == OW_OK) {
-		add_columns(list->r);
-		for (size_t i = 0; i < jobs.count; i++)
-			add_job(list->r, &jobs, &jobs.items[i], &pids);
-		if (list->r->status != OW_OK || pids.failed)
-			status = error_no_memory(err);
-	}
-	buf_release(&pids);
+	OW_TRY(jobs_ask(&jobs, &list->own, socket, &(struct jobs_request){ .kind = kind }, err));
+	list->r = table_new(&list->own, name, err);
+	status = list->r ? fill(&jobs, list->r, err) : OW_E_NO_MEMORY;
 	jobs_release(&jobs);
 	return status;
 }
 
-ow_status ow_jobs(const char *socket, ow_result **result, struct error *err)
+static ow_status make_list(const char *socket, enum jobs_ask kind, const char *name, fill_fn fill,
+			   ow_result **result, struct ow_error *err)
 {
 	ow_result *list = calloc(1, sizeof(*list));
 	ow_status status;
@@ -220,12 +211,371 @@ ow_status ow_jobs(const char *socket, ow_result **result, struct error *err)
 	if (!list)
 		return error_no_memory(err);
 	mem_init(&list->own, 0);
-	status = list_jobs(list, socket, err);
+	status = fill_list(list, socket, kind, name, fill, err);
 	if (status != OW_OK) {
-		result_free(list->r);
+		table_free(list->r);
 		free(list);
 		return status;
 	}
 	*result = list;
 	return OW_OK;
+}
+
+ow_status ow_jobs(const char *socket, ow_result **result, struct ow_error *err)
+{
+	return make_list(socket, JOBS_ASK_LIST, "jobs", jobs_fill_table, result, err);
+}
+
+ow_status ow_job_anomalies(const char *socket, ow_result **result, struct ow_error *err)
+{
+	return make_list(socket, JOBS_ASK_ANOMALIES, "anomalies", jobs_fill_anomalies, result, err);
+}
+
+#define SECOND_NS ((int64_t)1000000000)
+#define TURN_US 100000
+#define DETACH_NS (10 * SECOND_NS)
+#define STACKS_NS (2 * SECOND_NS) /* they are asked for again and again */
+#define START_NS                                                                                   \
+	(SECOND_NS - SECOND_NS / 10) /* how long the daemon may keep a program from starting */
+
+static ow_status find_recorder(const struct ow_record_options *options, char *path, size_t size,
+			       struct ow_error *err)
+{
+	if (!options->recorder)
+		return recorder_find(path, size, err);
+	snprintf(path, size, "%s", options->recorder);
+	return OW_OK;
+}
+
+static void take_options(struct ow_record_options *to, const struct ow_record_options *from)
+{
+	ow_record_options_init(to);
+	SIZED_IN(to, from);
+}
+
+static ow_status find_server(const char *socket, struct mem *mem, struct job_server *server,
+			     struct ow_error *err)
+{
+	struct jobs jobs;
+
+	OW_TRY(jobs_list(&jobs, mem, socket, err));
+	*server = jobs.server;
+	server->socket_path[sizeof(server->socket_path) - 1] = '\0';
+	jobs_release(&jobs);
+	return OW_OK;
+}
+
+/* One line: `before`, `what`, `after`. */
+static void report(const struct ow_record_options *options, const char *before, const char *what,
+		   const char *after)
+{
+	char text[600];
+	int len = snprintf(text, sizeof(text), "%s%s%s", before, what, after);
+
+	if (options->message && len > 0)
+		options->message(options->message_arg, text, MIN((size_t)len, sizeof(text) - 1));
+}
+
+/* The daemon's socket. A daemon that is not there now, or does not answer, may do so later: jobs look for it. */
+static ow_status expect_server(const char *socket, struct mem *mem, char path[JOBS_SOCKET_PATH],
+			       const struct ow_record_options *options, struct ow_error *err)
+{
+	const struct jobs_request request = { .kind = JOBS_ASK_LIST };
+	struct jobs jobs;
+	ow_status status = jobs_ask_within(&jobs, mem, socket, &request, START_NS, path, err);
+
+	if (status == OW_OK) {
+		snprintf(path, JOBS_SOCKET_PATH, "%s", jobs.server.socket_path);
+		jobs_release(&jobs);
+		return OW_OK;
+	}
+	if (options->must_record || (status != OW_E_NOT_FOUND && status != OW_E_LIMIT))
+		return status;
+	if (!path[0])
+		runtime_usual_socket(path, JOBS_SOCKET_PATH);
+	if (status == OW_E_LIMIT)
+		report(options, "the daemon at ", path,
+		       " does not answer: the program is recorded from when it does");
+	else
+		report(options, "no daemon serves ", path,
+		       ": the program is recorded from when there is one");
+	error_clear(err);
+	return OW_OK;
+}
+
+/* ---- programs that report to the daemon ---- */
+
+static bool is_there(const char *entry)
+{
+	for (char **e = environ; *e; e++)
+		if (strcmp(*e, entry) == 0)
+			return true;
+	return false;
+}
+
+ow_status ow_job_environment(const char *socket, ow_line_fn line, void *arg, struct ow_error *err)
+{
+	char recorder[PATH_MAX];
+	struct job_server server;
+	struct arena arena;
+	char *const *env;
+	struct mem mem;
+
+	error_clear(err);
+	mem_init(&mem, 0);
+	OW_TRY(find_server(socket, &mem, &server, err));
+	OW_TRY(recorder_find(recorder, sizeof(recorder), err));
+	arena_init(&arena, &mem);
+	env = environment_make(&arena, recorder, server.socket_path, 0, NULL, false);
+	for (size_t i = 0; env && env[i]; i++)
+		if (!is_there(env[i]))
+			line(arg, env[i], strlen(env[i]));
+	arena_release(&arena);
+	return env ? OW_OK : error_no_memory(err);
+}
+
+static ow_status become(const char *const *argv, char *const *env, struct ow_error *err)
+{
+	signal(SIGPIPE, SIG_DFL); /* which the program ignores for itself */
+	signal(SIGXFSZ, SIG_DFL);
+	execvpe(argv[0], (char *const *)argv, env);
+	return error_errno(err, errno, "%s", argv[0]);
+}
+
+/* The environment that makes a program report to the daemon. */
+static ow_status job_environment(struct arena *arena, const char *socket,
+				 const struct ow_record_options *options, char *const **env,
+				 struct ow_error *err)
+{
+	char recorder[PATH_MAX], path[JOBS_SOCKET_PATH];
+
+	OW_TRY(step_marker_check(options->step_marker, err));
+	OW_TRY(find_recorder(options, recorder, sizeof(recorder), err));
+	OW_TRY(expect_server(socket, arena->mem, path, options, err));
+	*env = environment_make(arena, recorder, path, options->ring_records, options->step_marker,
+				false);
+	return *env ? OW_OK : error_no_memory(err);
+}
+
+ow_status ow_record_job(const char *const *argv, const char *socket, const char *job,
+			const struct ow_record_options *options, struct ow_error *err)
+{
+	struct ow_record_options full;
+	struct arena arena;
+	char *const *env;
+	ow_status status;
+	struct mem mem;
+
+	error_clear(err);
+	take_options(&full, options);
+	mem_init(&mem, 0);
+	if (job && setenv("OPWATCH_JOB", job, 1) != 0)
+		return error_no_memory(err);
+	arena_init(&arena, &mem);
+	status = job_environment(&arena, socket, &full, &env, err);
+	if (status != OW_OK && !full.must_record) {
+		report(&full, "", err ? err->text : "the daemon cannot be used",
+		       "; the program runs unrecorded (--must-record makes this an error)");
+		env = environ;
+		status = OW_OK;
+	}
+	if (status == OW_OK)
+		status = become(argv, env, err);
+	arena_release(&arena);
+	return status;
+}
+
+static ow_status expect(const char *socket, struct mem *mem, int pid, const char *job,
+			struct ow_error *err)
+{
+	struct jobs_request request = { .kind = JOBS_ASK_EXPECT, .pid = (uint32_t)pid };
+	struct jobs jobs;
+
+	identity_job_name(request.name, str_from(job));
+	OW_TRY(jobs_ask(&jobs, mem, socket, &request, err));
+	jobs_release(&jobs);
+	return OW_OK;
+}
+
+ow_status ow_attach_job(const int64_t *pids, size_t count, const char *socket, const char *job,
+			const struct ow_record_options *options, struct ow_record_summary *summary,
+			struct ow_error *err)
+{
+	struct ow_record_summary sums = { .size = sizeof(sums) };
+	struct ow_record_options full;
+	char recorder[PATH_MAX];
+	struct job_server server;
+	struct mem mem;
+
+	error_clear(err);
+	take_options(&full, options);
+	OW_TRY(step_marker_check(full.step_marker, err));
+	mem_init(&mem, 0);
+	OW_TRY(find_server(socket, &mem, &server, err));
+	OW_TRY(find_recorder(&full, recorder, sizeof(recorder), err));
+	for (size_t i = 0; i < count; i++) {
+		struct attach_report report;
+		pid_t pid;
+
+		OW_TRY(proc_to_pid(pids[i], &pid, err));
+		if (job)
+			OW_TRY(expect(socket, &mem, pid, job, err));
+		OW_TRY(attach_process(&mem, pid, recorder, server.socket_path, full.step_marker,
+				      &report, err));
+		if (report.stopped_ns > sums.stopped_ns) {
+			sums.stopped_ns = report.stopped_ns;
+			sums.waited_ns = report.waited_ns;
+		}
+		sums.processes++;
+		sums.started = true;
+		SIZED_OUT(summary, &sums);
+	}
+	return OW_OK;
+}
+
+/* ---- jobs ---- */
+
+static ow_status find_job(const char *socket, struct mem *mem, const char *name,
+			  struct job_info *job, struct ow_error *err)
+{
+	const struct job_info *found;
+	struct jobs jobs;
+	ow_status status;
+
+	OW_TRY(jobs_list(&jobs, mem, socket, err));
+	status = jobs_find(&jobs, name, &found, err);
+	if (status == OW_OK)
+		*job = *found;
+	jobs_release(&jobs);
+	return status;
+}
+
+/* Asks for something, and takes what is said of the job. */
+static ow_status ask_of_job(const char *socket, struct mem *mem, enum jobs_ask what,
+			    struct job_info *job, struct ow_error *err)
+{
+	struct jobs_request request = { .kind = what, .job = job->id };
+	struct jobs jobs;
+
+	OW_TRY(jobs_ask(&jobs, mem, socket, &request, err));
+	if (jobs.count)
+		*job = jobs.items[0];
+	jobs_release(&jobs);
+	return OW_OK;
+}
+
+static ow_status ask_for_stacks(const char *socket, struct mem *mem, uint32_t hz,
+				const struct job_info *job, struct ow_error *err)
+{
+	struct jobs_request request = {
+		.kind = JOBS_ASK_STACKS, .job = job->id, .pid = hz, .ns = STACKS_NS
+	};
+	struct jobs jobs;
+
+	if (!hz)
+		return OW_OK;
+	OW_TRY(jobs_ask(&jobs, mem, socket, &request, err));
+	jobs_release(&jobs);
+	return OW_OK;
+}
+
+ow_status ow_detach_job(const char *socket, const char *name, struct ow_error *err)
+{
+	int64_t end = steady_ns() + DETACH_NS;
+	struct job_info job;
+	struct mem mem;
+
+	error_clear(err);
+	mem_init(&mem, 0);
+	OW_TRY(find_job(socket, &mem, name, &job, err));
+	OW_TRY(ask_of_job(socket, &mem, JOBS_ASK_STOP, &job, err));
+	do {
+		OW_TRY(ask_of_job(socket, &mem, JOBS_ASK_FLUSH, &job, err));
+		if (!job.processes)
+			return OW_OK;
+		usleep(TURN_US);
+	} while (steady_ns() < end);
+	return error_set(err, OW_E_LIMIT,
+			 "%u process%s of job %s has not taken the hooks out yet; it will when it "
+			 "gets to run",
+			 job.processes, job.processes == 1 ? "" : "es", job.name);
+}
+
+ow_status ow_job_pids(const char *socket, const char *name, int64_t *pids, size_t cap,
+		      size_t *count, struct ow_error *err)
+{
+	const struct job_info *job;
+	struct jobs jobs;
+	struct mem mem;
+	ow_status status;
+
+	error_clear(err);
+	mem_init(&mem, 0);
+	*count = 0;
+	OW_TRY(jobs_list(&jobs, &mem, socket, err));
+	status = jobs_find(&jobs, name, &job, err);
+	for (size_t i = 0; status == OW_OK && i < jobs.process_count; i++) {
+		if (jobs.processes[i].job != job->id)
+			continue;
+		if (*count < cap)
+			pids[*count] = jobs.processes[i].pid;
+		(*count)++;
+	}
+	if (status == OW_OK && !*count)
+		status = error_set(err, OW_E_EMPTY, "job %s has no process that runs", name);
+	jobs_release(&jobs);
+	return status;
+}
+
+static ow_status cut_job(const char *socket, struct mem *mem, struct cut *cut, struct job_info *job,
+			 struct ow_cut_summary *summary, struct ow_error *err)
+{
+	struct ow_cut_summary shown;
+	struct cut_summary sums;
+
+	OW_TRY(ask_of_job(socket, mem, JOBS_ASK_FLUSH, job, err));
+	cut->job = job;
+	OW_TRY(cut_ring(cut, mem, &sums, err));
+	shown = (struct ow_cut_summary){ .size = sizeof(shown),
+					 .records = sums.records,
+					 .processes = sums.processes,
+					 .covers_ns = sums.covers_ns,
+					 .samples = sums.samples };
+	SIZED_OUT(summary, &shown);
+	return OW_OK;
+}
+
+ow_status ow_job_cut(const char *socket, const char *name, int64_t last_ns, const char *out_path,
+		     struct ow_cut_summary *summary, struct ow_error *err)
+{
+	struct cut cut = { .last_ns = last_ns, .out_path = out_path };
+	struct job_info job;
+	struct mem mem;
+
+	error_clear(err);
+	mem_init(&mem, 0);
+	OW_TRY(find_job(socket, &mem, name, &job, err));
+	return cut_job(socket, &mem, &cut, &job, summary, err);
+}
+
+ow_status ow_job_follow(const char *socket, const char *name, const char *out_path,
+			const struct ow_record_options *options, struct ow_cut_summary *summary,
+			struct ow_error *err)
+{
+	struct cut cut = { .from_ns = steady_ns(), .out_path = out_path };
+	struct ow_record_options o;
+	struct job_info job;
+	struct mem mem;
+
+	error_clear(err);
+	take_options(&o, options);
+	mem_init(&mem, 0);
+	OW_TRY(find_job(socket, &mem, name, &job, err));
+	while (job.state != JOB_ENDED && (!o.keep_going || o.keep_going(o.keep_going_arg)) &&
+	       !(o.duration_ns && steady_ns() - cut.from_ns >= o.duration_ns)) {
+		OW_TRY(ask_for_stacks(socket, &mem, o.stacks_hz, &job, err));
+		usleep(TURN_US);
+		OW_TRY(ask_of_job(socket, &mem, JOBS_ASK_FLUSH, &job, err));
+	}
+	return cut_job(socket, &mem, &cut, &job, summary, err);
 }

@@ -1,5 +1,6 @@
 /* export.c: ow_export: tables of profiles as files for other programs. */
 #include "api/api_int.h"
+#include "opwatch/sql.h"
 
 #include "export/export.h"
 
@@ -9,7 +10,7 @@ void ow_export_options_init(struct ow_export_options *options)
 }
 
 static ow_status take_word(const char *word, const char *const *words, size_t count,
-			   const char *option, int *value, struct error *err)
+			   const char *option, int *value, struct ow_error *err)
 {
 	if (!word)
 		return OW_OK;
@@ -22,7 +23,7 @@ static ow_status take_word(const char *word, const char *const *words, size_t co
 }
 
 static ow_status take_options(const struct ow_export_options *from, struct export_options *to,
-			      struct error *err)
+			      struct ow_error *err)
 {
 	static const char *const partitions[] = {
 		[PARTITION_NONE] = "none", [PARTITION_RUN] = "run", [PARTITION_STEP] = "step"
@@ -35,7 +36,7 @@ static ow_status take_options(const struct ow_export_options *from, struct expor
 	to->format = export_format_find(from->format ? from->format : "");
 	if (!to->format)
 		return error_set(err, OW_E_USAGE,
-				 "'%s' is no format of tables; one of: parquet, ndjson, csv, arrow",
+				 "'%s' is not a table format; one of: parquet, ndjson, csv, arrow",
 				 from->format ? from->format : "");
 	OW_TRY(take_word(from->partition, partitions, ARRAY_COUNT(partitions),
 			 "partition: run or step", &partition, err));
@@ -55,17 +56,17 @@ static ow_status take_options(const struct ow_export_options *from, struct expor
 
 static ow_status run_export(const struct ow_run *runs, size_t count,
 			    const struct export_options *options, struct export_summary *summary,
-			    struct error *err)
+			    struct ow_error *err)
 {
 	struct mem *mem = &runs[0].profile->mem;
-	struct relation_run *relations = mem_zalloc(mem, count * sizeof(*relations));
+	struct table_run *relations = mem_zalloc(mem, count * sizeof(*relations));
 	ow_status status;
 
 	if (!relations)
 		return error_no_memory(err);
 	for (size_t i = 0; i < count; i++)
 		relations[i] =
-			(struct relation_run){ runs[i].profile->m, runs[i].name, (uint32_t)i + 1 };
+			(struct table_run){ runs[i].profile->m, runs[i].name, (uint32_t)i + 1 };
 	status = export_tables(relations, count, options, mem, summary, err);
 	mem_free(mem, relations, count * sizeof(*relations));
 	return status;
@@ -73,7 +74,7 @@ static ow_status run_export(const struct ow_run *runs, size_t count,
 
 ow_status ow_export(const struct ow_run *runs, size_t count,
 		    const struct ow_export_options *options, const char *dir,
-		    struct ow_export_summary *summary, struct error *err)
+		    struct ow_export_summary *summary, struct ow_error *err)
 {
 	struct export_options inside = { .dir = dir };
 	struct ow_export_options full;
@@ -84,19 +85,14 @@ ow_status ow_export(const struct ow_run *runs, size_t count,
 	if (!count)
 		return error_set(err, OW_E_USAGE, "there is no run to export");
 	for (size_t i = 0; i < count; i++)
-		if (!runs[i].profile->frozen)
-			return error_set(err, OW_E_USAGE,
-					 "the profile is still being loaded: freeze it first");
+		OW_TRY(api_check_frozen(runs[i].profile, err));
 	ow_export_options_init(&full);
-	if (options)
-		memcpy(&full, options, MIN(options->size, sizeof(full)));
+	SIZED_IN(&full, options);
 	OW_TRY(take_options(&full, &inside, err));
 	inside.memory_limit = runs[0].profile->options.memory_limit;
 	OW_TRY(run_export(runs, count, &inside, &sums, err));
-	if (!summary)
-		return OW_OK;
-	out = (struct ow_export_summary){ summary->size, sums.tables, sums.files, sums.rows,
+	out = (struct ow_export_summary){ sizeof(out), sums.tables, sums.files, sums.rows,
 					  sums.bytes };
-	memcpy(summary, &out, MIN(summary->size, sizeof(out)));
+	SIZED_OUT(summary, &out);
 	return OW_OK;
 }

@@ -1,8 +1,11 @@
 /* merge.c: ow_merge: many traces into one file, which appears whole or not at all. */
 #include "api/api_int.h"
 
-#include "api/atomic_file.h"
+#include "api/ranks.h"
+#include "base/atomic_file.h"
 #include "merge/merge.h"
+#include "merge/redact_text.h"
+#include "wire/container/pack.h"
 
 #include "opwatch_config.h"
 
@@ -21,9 +24,23 @@ void ow_merge_options_init(struct ow_merge_options *options)
 struct merging {
 	struct ow_merge_options options;
 	const char *path; /* NULL: options.write */
+	struct merge_clock *clocks;
+	size_t clock_count;
 	struct atomic_file file;
 	uint64_t offset;
 	bool restarted;
+};
+
+/* Between the merged text and its file: names are replaced, then it is packed. */
+struct redacting {
+	struct merge_out to;
+	struct redact_text text;
+	struct gzip_packer gzip;
+	struct zstd_packer zstd;
+	struct buf packed;
+	uint32_t crc;
+	uint64_t size;
+	bool begun;
 };
 
 static bool report(void *arg, uint64_t done, uint64_t total)
@@ -35,7 +52,7 @@ static bool report(void *arg, uint64_t done, uint64_t total)
 				   total);
 }
 
-static void tell(void *arg, const char *text)
+static void report_line(void *arg, const char *text)
 {
 	const struct merging *g = arg;
 
@@ -45,7 +62,7 @@ static void tell(void *arg, const char *text)
 
 /* ---- where the bytes go ---- */
 
-static ow_status write_file(void *arg, const void *bytes, size_t len, struct error *err)
+static ow_status write_file(void *arg, const void *bytes, size_t len, struct ow_error *err)
 {
 	struct merging *g = arg;
 	bool good = g->file.seekable ? atomic_write_at(&g->file, g->offset, bytes, len)
@@ -57,7 +74,7 @@ static ow_status write_file(void *arg, const void *bytes, size_t len, struct err
 	return error_errno(err, g->file.failure, "%s", g->path);
 }
 
-static ow_status restart_file(void *arg, struct error *err)
+static ow_status restart_file(void *arg, struct ow_error *err)
 {
 	struct merging *g = arg;
 
@@ -67,7 +84,7 @@ static ow_status restart_file(void *arg, struct error *err)
 	return OW_OK;
 }
 
-static ow_status write_stream(void *arg, const void *bytes, size_t len, struct error *err)
+static ow_status write_stream(void *arg, const void *bytes, size_t len, struct ow_error *err)
 {
 	struct merging *g = arg;
 
@@ -76,8 +93,70 @@ static ow_status write_stream(void *arg, const void *bytes, size_t len, struct e
 	return error_set(err, OW_E_INTERRUPTED, "the reader of the output is gone");
 }
 
+/* ---- without private names ---- */
+
+static ow_status put_packed(struct redacting *d, bool last, struct ow_error *err)
+{
+	struct str plain = buf_str(&d->text.out);
+
+	buf_clear(&d->packed);
+	if (d->to.pack == PACK_GZIP && !d->begun)
+		gzip_head(&d->packed);
+	d->begun = true;
+	if (d->to.pack == PACK_GZIP && plain.len) {
+		OW_TRY(gzip_pack(&d->gzip, plain, &d->packed, err));
+		d->crc = gzip_crc(d->crc, plain);
+		d->size += plain.len;
+	}
+	if (d->to.pack == PACK_GZIP && last)
+		gzip_tail(&d->packed, d->crc, d->size);
+	if (d->to.pack == PACK_ZSTD && (plain.len || last))
+		OW_TRY(zstd_pack(&d->zstd, plain.len ? plain : STR(""), last, &d->packed, err));
+	if (d->to.pack == PACK_NONE)
+		buf_add_str(&d->packed, plain);
+	buf_clear(&d->text.out);
+	if (d->packed.failed)
+		return error_no_memory(err);
+	return d->packed.len ? d->to.write(d->to.arg, d->packed.ptr, d->packed.len, err) : OW_OK;
+}
+
+static ow_status write_redacted(void *arg, const void *bytes, size_t len, struct ow_error *err)
+{
+	struct redacting *d = arg;
+
+	OW_TRY(redact_text_add(&d->text, str_make(bytes, len), err));
+	return put_packed(d, false, err);
+}
+
+/* Merges through it. The output cannot be started again: what was replaced is in order. */
+static ow_status merge_redacted(struct mem *mem, const struct merge_path *paths, size_t count,
+				const struct merge_options *options, const struct merge_out *to,
+				struct merge_counts *counts, struct ow_error *err)
+{
+	struct redacting *d = mem_zalloc(mem, sizeof(*d));
+	struct merge_out out = { .write = write_redacted, .arg = d };
+	ow_status status;
+
+	if (!d)
+		return error_no_memory(err);
+	d->to = *to;
+	buf_init(&d->packed, mem);
+	gzip_packer_init(&d->gzip, mem);
+	status = redact_text_init(&d->text, mem, err);
+	if (status == OW_OK)
+		status = merge_files(mem, paths, count, options, &out, counts, err);
+	if (status == OW_OK)
+		status = put_packed(d, true, err);
+	redact_text_release(&d->text);
+	gzip_packer_release(&d->gzip);
+	zstd_packer_release(&d->zstd);
+	buf_release(&d->packed);
+	mem_free(mem, d, sizeof(*d));
+	return status;
+}
+
 /* What the first attempt wrote may have been longer. */
-static ow_status cut_file(struct merging *g, struct error *err)
+static ow_status cut_file(struct merging *g, struct ow_error *err)
 {
 	if (!g->restarted || ftruncate(g->file.fd, (off_t)g->offset) == 0)
 		return OW_OK;
@@ -88,11 +167,14 @@ static ow_status cut_file(struct merging *g, struct error *err)
 
 static void take_options(const struct merging *g, struct merge_options *to)
 {
-	static const enum merge_align aligns[] = { ALIGN_KEEP, ALIGN_START, ALIGN_SEQUENCE };
+	static const enum merge_align aligns[] = { ALIGN_KEEP, ALIGN_START, ALIGN_SEQUENCE,
+						   ALIGN_CLOCKS };
 	const struct ow_merge_options *o = &g->options;
 
 	merge_options_init(to);
 	to->align = aligns[o->align];
+	to->clocks = g->clocks;
+	to->clock_count = g->clock_count;
 	to->labels = !o->no_labels;
 	to->names = o->keep_names;
 	to->categories = o->keep_categories;
@@ -104,13 +186,13 @@ static void take_options(const struct merging *g, struct merge_options *to)
 	to->writer = "opwatch " OPWATCH_VERSION;
 	to->progress = report;
 	to->progress_arg = (void *)(uintptr_t)g;
-	to->note = tell;
+	to->note = report_line;
 	to->note_arg = (void *)(uintptr_t)g;
 }
 
-static void give_summary(const struct merge_counts *c, struct ow_merge_summary *to)
+static void fill_summary(const struct merge_counts *c, struct ow_merge_summary *to)
 {
-	struct ow_merge_summary all = { .size = to->size,
+	struct ow_merge_summary all = { .size = sizeof(all),
 					.files = c->files,
 					.skipped_files = c->skipped_files,
 					.events_in = c->events_in,
@@ -128,34 +210,109 @@ static void give_summary(const struct merge_counts *c, struct ow_merge_summary *
 					.bytes_out = c->bytes_out,
 					.unrelated_clocks = c->unrelated_clocks };
 
-	memcpy(to, &all, MIN(to->size, sizeof(all)));
+	SIZED_OUT(to, &all);
 }
 
 /* ---- the call ---- */
 
 static ow_status merge_paths(struct merging *g, struct mem *mem, const struct merge_path *paths,
-			     size_t count, struct merge_counts *counts, struct error *err)
+			     size_t count, struct merge_counts *counts, struct ow_error *err)
 {
+	ow_status (*run)(struct mem *, const struct merge_path *, size_t,
+			 const struct merge_options *, const struct merge_out *,
+			 struct merge_counts *, struct ow_error *) =
+		g->options.redact ? merge_redacted : merge_files;
 	struct merge_out out = { .write = write_stream, .arg = g };
 	struct merge_options options;
 	ow_status status;
 
 	take_options(g, &options);
 	if (!g->path)
-		return merge_files(mem, paths, count, &options, &out, counts, err);
+		return run(mem, paths, count, &options, &out, counts, err);
 	OW_TRY(pack_kind_of(g->path, &out.pack, err));
 	OW_TRY(atomic_open(&g->file, mem, g->path, err));
 	out.write = write_file;
 	out.restart = g->file.seekable ? restart_file : NULL;
-	status = merge_files(mem, paths, count, &options, &out, counts, err);
+	status = run(mem, paths, count, &options, &out, counts, err);
 	if (status == OW_OK)
 		status = cut_file(g, err);
 	return atomic_finish(&g->file, status, err);
 }
 
+/* ---- fitted clocks ---- */
+
+static ow_status copy_clock(struct merging *g, struct arena *arena, const struct worker *w,
+			    struct ow_error *err)
+{
+	struct merge_clock_piece *pieces =
+		ARENA_ARRAY(arena, struct merge_clock_piece, w->piece_count + 1);
+	struct merge_clock clock = { arena_cstr(arena, w->path), pieces, w->piece_count };
+
+	if (!pieces || !clock.path)
+		return error_no_memory(err);
+	for (size_t i = 0; i < w->piece_count; i++)
+		pieces[i] = (struct merge_clock_piece){ .from_ns = w->pieces[i].from_ns,
+							.origin_ns = w->pieces[i].origin_ns,
+							.offset_ns = w->pieces[i].offset_ns,
+							.drift = w->pieces[i].drift };
+	g->clocks[g->clock_count++] = clock;
+	return OW_OK;
+}
+
+/* All files must be of one job, with clocks that are known. */
+static ow_status take_clocks(struct merging *g, struct arena *arena, const struct ranks_job *job,
+			     struct ow_error *err)
+{
+	if (job->clock == CLOCK_IMPOSSIBLE)
+		return error_set(err, OW_E_UNSUPPORTED,
+				 "the clocks of these files cannot be fitted: %s; use --align "
+				 "keep, start or sequence",
+				 *job->clock_why ? job->clock_why : "no shared collective");
+	g->clocks = ARENA_ARRAY(arena, struct merge_clock, job->worker_count + 1);
+	if (!g->clocks)
+		return error_no_memory(err);
+	for (size_t i = 0; i < job->worker_count; i++) {
+		const struct worker *w = &job->workers[i];
+
+		if (w->left_out || !w->has_clock)
+			return error_set(err, OW_E_UNSUPPORTED,
+					 "%.*s: its clock cannot be fitted to those of the other "
+					 "files: %s",
+					 STR_ARG(w->path),
+					 !w->left_out	   ? job->clock_why
+					 : job->mixed_jobs ? job->mixed_why
+							   : "it is a copy of another file");
+		OW_TRY(copy_clock(g, arena, w, err));
+	}
+	if (job->clock == CLOCK_SHARED)
+		report_line(g, "all files are of one clock: their times stay as they are");
+	return OW_OK;
+}
+
+/* Reads the files once more before they are merged. */
+static ow_status fit_clocks(struct merging *g, struct path_list *list, struct ow_error *err)
+{
+	struct ow_ranks_options options;
+	struct ranks_job job;
+	ow_status status;
+
+	ow_ranks_options_init(&options);
+	options.memory_limit = g->options.memory_limit;
+	options.progress = g->options.progress;
+	options.progress_arg = g->options.progress_arg;
+	ranks_init(&job, list->arena.mem);
+	status = api_ranks_read(&job, list, &options, NULL, err);
+	if (status == OW_OK)
+		status = ranks_finish(&job, err);
+	if (status == OW_OK)
+		status = take_clocks(g, &list->arena, &job, err);
+	ranks_release(&job);
+	return status;
+}
+
 /* The same with what the paths stand for. */
 static ow_status merge_list(struct merging *g, struct path_list *list, struct merge_counts *counts,
-			    struct error *err)
+			    struct ow_error *err)
 {
 	struct merge_path *paths = ARENA_ARRAY(&list->arena, struct merge_path, list->count);
 
@@ -164,18 +321,20 @@ static ow_status merge_list(struct merging *g, struct path_list *list, struct me
 	for (size_t i = 0; i < list->count; i++)
 		paths[i] = (struct merge_path){ list->items[i].name, list->items[i].found };
 	if (list->unreadable)
-		tell(g, list->why.text);
+		report_line(g, list->why.text);
 	if (list->repeated) {
 		char *text = arena_printf(&list->arena, "%s: given more than once, merged once",
 					  list->repeated);
 
-		tell(g, text ? text : list->repeated);
+		report_line(g, text ? text : list->repeated);
 	}
+	if (g->options.align == OW_ALIGN_CLOCKS)
+		OW_TRY(fit_clocks(g, list, err));
 	return merge_paths(g, list->arena.mem, paths, list->count, counts, err);
 }
 
 ow_status ow_merge(const char *const *paths, size_t count, const struct ow_merge_options *options,
-		   const char *out_path, struct ow_merge_summary *summary, struct error *err)
+		   const char *out_path, struct ow_merge_summary *summary, struct ow_error *err)
 {
 	struct merging g = { .path = out_path };
 	struct merge_counts counts = { 0 };
@@ -185,9 +344,8 @@ ow_status ow_merge(const char *const *paths, size_t count, const struct ow_merge
 
 	error_clear(err);
 	ow_merge_options_init(&g.options);
-	if (options)
-		memcpy(&g.options, options, MIN(options->size, sizeof(g.options)));
-	if ((unsigned)g.options.align > OW_ALIGN_SEQUENCE || (!out_path && !g.options.write) ||
+	SIZED_IN(&g.options, options);
+	if ((unsigned)g.options.align > OW_ALIGN_CLOCKS || (!out_path && !g.options.write) ||
 	    g.options.keep_from_ns > g.options.keep_to_ns ||
 	    g.options.keep_first_step > g.options.keep_last_step)
 		return error_set(err, OW_E_USAGE, "the options make no sense together");
@@ -196,7 +354,6 @@ ow_status ow_merge(const char *const *paths, size_t count, const struct ow_merge
 	if (status == OW_OK)
 		status = merge_list(&g, &list, &counts, err);
 	arena_release(&list.arena);
-	if (summary)
-		give_summary(&counts, summary);
+	fill_summary(&counts, summary);
 	return status;
 }

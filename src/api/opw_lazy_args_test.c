@@ -1,5 +1,5 @@
 /*
- * opw_told_test.c: arguments of events that an importer tells (sink/opw_told.c) are in a saved file: those of all events
+ * opw_lazy_args_test.c: arguments of events that an importer tells (sink/own/opw_save.c) are in a saved file: those of all events
  * of a kind once, those of an event with it; saving again, cutting and redacting work on them, and so does a machine
  * without memory. That every file keeps its arguments is checked by opw_test.c.
  */
@@ -88,7 +88,7 @@ static void convert(const char *from, const char *to)
 /* The events are on one track and in order. */
 static void check_texts(const struct model *m)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct arena arena;
 
 	arena_init(&arena, m->mem);
@@ -145,7 +145,7 @@ static void redacted_ones_are_gone(void **state)
 	const char *saved = f->saved;
 	struct ow_open_options options;
 	struct ow_error err = { 0 };
-	struct error error = { 0 };
+	struct ow_error error = { 0 };
 	struct arena arena;
 	ow_profile *p;
 

@@ -3,7 +3,7 @@
  * only where they are needed (model_memory_of); others may have one of them, or numbers that do not fit.
  */
 #include "api/api_int.h"
-#include "sink/opw_save.h"
+#include "sink/own/opw_save.h"
 #include "support/scratch.h"
 #include "support/tf_files.h"
 
@@ -21,7 +21,7 @@ static bool to_buf(void *arg, const void *bytes, size_t len)
 }
 
 static ow_status write_at(void *arg, uint64_t offset, const void *bytes, size_t len,
-			  struct error *err)
+			  struct ow_error *err)
 {
 	(void)err;
 	return pwrite(*(int *)arg, bytes, len, (off_t)offset) == (ssize_t)len ? OW_OK : OW_E_IO;
@@ -40,7 +40,7 @@ static ow_profile *open_all(const char *const *paths, size_t count)
 /* As an older version filled it. */
 static void add_column(struct model *m, size_t column, uint32_t value_of_row, uint32_t plus)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct builder b;
 	uint32_t *values;
 
@@ -55,7 +55,7 @@ static void save(enum variant variant)
 {
 	const struct opw_save_options options = { .writer = "test" };
 	ow_profile *p = open_all((const char *const[]){ runs[0] }, 1);
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	int fd = open(saved[variant], O_RDWR | O_CREAT | O_TRUNC, 0600);
 	struct opw_out out = { write_at, &fd };
 

@@ -9,12 +9,13 @@
 #include <cmocka.h>
 
 #include "api/api_int.h"
-#include "import/opw_open.h"
+#include "model/backing.h"
+#include "wire/own/opw.h"
 #include "relation/args.h"
-#include "sink/opw_save.h"
+#include "sink/own/opw_save.h"
 #include "support/open_good.h"
 #include "support/scratch.h"
-#include "wire/crc32c.h"
+#include "wire/container/crc32c.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -180,7 +181,7 @@ static void compare_bytes(const struct model *a, uint32_t source_a, uint64_t off
 			  const struct model *b, uint32_t source_b, uint64_t offset_b, size_t size)
 {
 	unsigned char *x = malloc(size), *y = malloc(size);
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	assert_true(source_a < a->input_cap && source_b < b->input_cap);
 	assert_int_equal(input_read_at(a->inputs[source_a], offset_a, x, size, &err), OW_OK);
@@ -200,7 +201,7 @@ static void compare_told(const struct model *a, const struct model *b)
 {
 	struct str x[256], y[256];
 	uint32_t rows[256], n;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct arena arena;
 
 	arena_init(&arena, a->mem);
@@ -270,7 +271,7 @@ static ow_status show(const char *name, ow_result *result, ow_status status, str
 	if (status == OW_OK) {
 		buf_printf(text, "-- %s\n", name);
 		status = ow_result_write(result, "json", NULL, to_buf, text, err);
-		(void)ow_result_write(result, "svg", NULL, to_buf, text, NULL);
+		(void)!ow_result_write(result, "svg", NULL, to_buf, text, NULL);
 		ow_result_free(result);
 	}
 	return is_odd(status) ? status : OW_OK;
@@ -283,7 +284,7 @@ static ow_status show_all(ow_profile *p, struct buf *text, struct ow_error *err)
 		"cuda_gpu_mem_size_sum", "nvtx_sum",	 "osrt_sum",
 		"cuda_kern_exec_sum"
 	};
-	struct ow_part_info view;
+	struct ow_part_info view = { .size = sizeof(view) };
 	ow_result *result = NULL;
 	ow_status status = OW_OK;
 
@@ -318,13 +319,13 @@ static void write_all(ow_profile *p, struct buf *text)
 		if (ow_view(p, trees[i], NULL, &result, &err) != OW_OK)
 			continue;
 		for (size_t k = 0; k < ARRAY_COUNT(outputs); k++)
-			(void)ow_result_write(result, outputs[k], NULL, to_buf, text, &err);
+			(void)!ow_result_write(result, outputs[k], NULL, to_buf, text, &err);
 		ow_result_free(result);
 	}
 	if (ow_advise(p, NULL, &result, &err) == OW_OK)
 		ow_result_free(result);
-	(void)ow_info_json(p, to_buf, text, &err);
-	(void)ow_timeline_write(p, NULL, to_buf, text, &err);
+	(void)!ow_info_json(p, to_buf, text, &err);
+	(void)!ow_timeline_write(p, NULL, to_buf, text, &err);
 }
 
 static void compare_views(ow_profile *a, ow_profile *b)
@@ -414,7 +415,7 @@ static void saved_and_opened_is_equal(void **state)
 static void large_files_are_mapped(void **state)
 {
 	const char *path = make_opw("large.opw", 40000);
-	struct ow_memory_use use;
+	struct ow_memory_use use = { .size = sizeof(use) };
 	ow_profile *p = open_good(path);
 
 	(void)state;
@@ -754,7 +755,7 @@ static void spoil(struct model *m, unsigned *seed)
 }
 
 static ow_status file_write_at(void *arg, uint64_t offset, const void *bytes, size_t len,
-			       struct error *err)
+			       struct ow_error *err)
 {
 	(void)err;
 	return pwrite(*(int *)arg, bytes, len, (off_t)offset) == (ssize_t)len ? OW_OK : OW_E_IO;

@@ -1,25 +1,70 @@
 /*
- * profile.c: opening and freezing profiles; the bodies of the ow_profile functions.
+ * profile.c: the bodies of the ow_profile functions: opening, freezing, saving, and estimates of what opening takes. Also the
+ * frame around every call that reads rows of a profile (api_read_begin, api_read_end). Importers are in src/import, the
+ * own file format in sink/own and import/own.
  */
 #include "api/api_int.h"
 
-#include "import/stranger.h"
+#include "base/atomic_file.h"
+#include "import/own/record.h"
+#include "import/unrecognised.h"
+#include "model/redact.h"
+#include "sink/own/opw_save.h"
+#include "wire/own/opw.h"
+
+#include "opwatch_config.h"
+
+/* ---- reading rows ---- */
+/* For most profiles little happens: rows that an importer put off are made. Rows in a file of our own are verified first and
+ * read under a guard; what was read is void if the file changed meanwhile. */
+
+ow_status api_check_frozen(const ow_profile *p, struct ow_error *err)
+{
+	if (p->frozen)
+		return OW_OK;
+	return error_set(err, OW_E_USAGE, "the profile is still being loaded: freeze it first");
+}
+
+static ow_status check_file(const struct model *m, struct ow_error *err)
+{
+	if (mapping_lost(&m->backing->map))
+		return model_lost(m, err);
+	return input_check_unchanged(&m->backing->file, err);
+}
+
+ow_status api_read_begin(ow_profile *p, uint64_t tables, struct reading *reading,
+			 struct ow_error *err)
+{
+	ow_status status;
+
+	reading->guarded = p && p->m->backing != NULL; /* a server's answer has no profile */
+	if (!reading->guarded)
+		return p ? model_require_rows(p->m, tables, err) : OW_OK;
+	OW_TRY(check_file(p->m, err));
+	guard_enter(&reading->guard);
+	status = model_require_rows(p->m, tables, err);
+	if (status != OW_OK)
+		guard_leave(&reading->guard);
+	return status;
+}
+
+ow_status api_read_end(ow_profile *p, struct reading *reading, ow_status status,
+		       struct ow_error *err)
+{
+	if (!reading->guarded)
+		return status;
+	guard_leave(&reading->guard);
+	return check_file(p->m, err) == OW_OK ? status : OW_E_IO;
+}
+
+/* ---- loading ---- */
 
 void ow_open_options_init(struct ow_open_options *options)
 {
 	*options = (struct ow_open_options){ .size = sizeof(*options), .infer = true };
 }
 
-/* A caller built against an older header passes a smaller struct. */
-static void copy_options(struct ow_open_options *to, const struct ow_open_options *from)
-{
-	ow_open_options_init(to);
-	if (from)
-		memcpy(to, from, MIN(from->size, sizeof(*to)));
-	to->size = sizeof(*to);
-}
-
-static ow_status copy_texts(ow_profile *p, struct error *err)
+static ow_status copy_texts(ow_profile *p, struct ow_error *err)
 {
 	size_t count = p->options.input_shapes.count;
 
@@ -45,7 +90,7 @@ static ow_status copy_texts(ow_profile *p, struct error *err)
 }
 
 ow_status ow_profile_new(const struct ow_open_options *options, ow_profile **profile,
-			 struct error *err)
+			 struct ow_error *err)
 {
 	ow_profile *p = calloc(1, sizeof(*p));
 	ow_status status;
@@ -53,7 +98,8 @@ ow_status ow_profile_new(const struct ow_open_options *options, ow_profile **pro
 	*profile = NULL;
 	if (!p)
 		return error_no_memory(err);
-	copy_options(&p->options, options);
+	ow_open_options_init(&p->options);
+	SIZED_IN(&p->options, options);
 	mem_init(&p->mem, (size_t)p->options.memory_limit);
 	p->m = model_new(&p->mem, err);
 	if (!p->m) {
@@ -79,6 +125,7 @@ void ow_profile_free(ow_profile *p)
 		return;
 	if (p->has_checkpoint)
 		checkpoint_close(&p->checkpoint);
+	api_forget_headline(p);
 	model_free(p->m);
 	free(p);
 }
@@ -99,18 +146,22 @@ static bool report_progress(void *arg, uint64_t done, uint64_t total)
 
 static void fill_info(ow_profile *p, struct ow_file_info *info, const struct import_ctx *ctx)
 {
-	if (!info)
-		return;
-	info->format = p->b.source.v ? model_str(p->m, p->m->source.format[p->b.source.v]).ptr
-				     : import_opw.name; /* its sources are those of its origin */
-	info->coverage = ctx->coverage;
-	info->missing_step_stats = ctx->missing_step_stats;
+	struct ow_file_info all = {
+		.size = sizeof(all),
+		.format = import_opw.name, /* its sources are those of its origin */
+		.coverage = ctx->coverage,
+		.missing_step_stats = ctx->missing_step_stats
+	};
+
+	if (p->b.source.v)
+		all.format = model_str(p->m, p->m->source.format[p->b.source.v]).ptr;
+	SIZED_OUT(info, &all);
 }
 
 /* Failures of the builder (memory) are kept apart from the importer's: they end the profile. */
 static ow_status load(ow_profile *p, struct prepared *prepared,
 		      const struct ow_file_options *options, struct ow_file_info *info,
-		      struct error *err)
+		      struct ow_error *err)
 {
 	struct progress_arg arg = { p, prepared->in->name };
 	struct progress progress = { report_progress, &arg };
@@ -139,7 +190,7 @@ static ow_status load(ow_profile *p, struct prepared *prepared,
 }
 
 /* A note about no source in particular. */
-static void note_skipped(ow_profile *p, uint64_t count, const struct error *why)
+static void note_skipped(ow_profile *p, uint64_t count, const struct ow_error *why)
 {
 	source_id source = p->b.source;
 
@@ -155,7 +206,7 @@ static void note_members(ow_profile *p, const struct prepared_list *list)
 }
 
 static ow_status add_input(ow_profile *p, struct input *in, const struct ow_file_options *options,
-			   struct ow_file_info *info, struct error *err)
+			   struct ow_file_info *info, struct ow_error *err)
 {
 	const struct importer *importer = NULL;
 	struct prepared_list list;
@@ -183,7 +234,7 @@ static ow_status add_input(ow_profile *p, struct input *in, const struct ow_file
 
 /* Streams are given up early when no importer would take them, unless the caller says what they are. */
 static ow_status open_input(ow_profile *p, const char *path, bool format_known, struct input *in,
-			    struct error *err)
+			    struct ow_error *err)
 {
 	struct progress_arg arg = { p, path };
 	struct progress progress = { report_progress, &arg };
@@ -192,11 +243,11 @@ static ow_status open_input(ow_profile *p, const char *path, bool format_known, 
 	ow_status status = input_open_with(in, &p->mem, path, &options, err);
 
 	if (status == OW_E_NOT_FOUND)
-		stranger_missing(path, err);
+		unrecognised_missing(path, err);
 	return status;
 }
 
-static ow_status check_open(const ow_profile *p, struct error *err)
+static ow_status check_open(const ow_profile *p, struct ow_error *err)
 {
 	if (p->frozen)
 		return error_set(err, OW_E_USAGE, "the profile is frozen: nothing can be added");
@@ -216,14 +267,13 @@ static struct ow_file_options full_options(const struct ow_file_options *options
 	struct ow_file_options full;
 
 	ow_file_options_init(&full);
-	if (options)
-		memcpy(&full, options, MIN(options->size, sizeof(full)));
+	SIZED_IN(&full, options);
 	return full;
 }
 
 ow_status ow_profile_add_file(ow_profile *p, const char *path,
 			      const struct ow_file_options *options, struct ow_file_info *info,
-			      struct error *err)
+			      struct ow_error *err)
 {
 	struct ow_file_options full = full_options(options);
 	struct input in;
@@ -236,7 +286,7 @@ ow_status ow_profile_add_file(ow_profile *p, const char *path,
 
 ow_status ow_profile_add_memory(ow_profile *p, const char *name, const void *data, size_t len,
 				const struct ow_file_options *options, struct ow_file_info *info,
-				struct error *err)
+				struct ow_error *err)
 {
 	struct ow_file_options full = full_options(options);
 	unsigned char *copy;
@@ -286,7 +336,16 @@ static void rename_sources(ow_profile *p)
 			rename_source(p, i, list->items[k], list->items[k + 1]);
 }
 
-ow_status ow_profile_freeze(ow_profile *p, struct error *err)
+/* A checkpoint's names and values would give away what the model no longer has. */
+static ow_status redact_profile(ow_profile *p, struct ow_error *err)
+{
+	if (p->has_checkpoint)
+		checkpoint_close(&p->checkpoint);
+	p->has_checkpoint = false;
+	return model_redact(p->m, p->options.redact_alike, err);
+}
+
+ow_status ow_profile_freeze(ow_profile *p, struct ow_error *err)
 {
 	struct reading reading;
 	ow_status status;
@@ -300,7 +359,7 @@ ow_status ow_profile_freeze(ow_profile *p, struct error *err)
 	if (status == OW_OK)
 		status = model_freeze(&p->b);
 	if (status == OW_OK && p->options.redact)
-		status = api_redact(p, err);
+		status = redact_profile(p, err);
 	status = api_read_end(p, &reading, status, err);
 	if (status == OW_OK)
 		p->frozen = true;
@@ -309,7 +368,7 @@ ow_status ow_profile_freeze(ow_profile *p, struct error *err)
 	return status;
 }
 
-ow_status ow_profile_thaw(ow_profile *p, struct error *err)
+ow_status ow_profile_thaw(ow_profile *p, struct ow_error *err)
 {
 	error_clear(err);
 	if (!p->frozen)
@@ -326,10 +385,11 @@ ow_status ow_profile_thaw(ow_profile *p, struct error *err)
 	OW_TRY(model_thaw(p->m, err));
 	model_unfreeze(p->m);
 	p->frozen = false;
+	api_forget_headline(p);
 	return OW_OK;
 }
 
-ow_status ow_profile_set_checkpoint(ow_profile *p, const char *prefix, struct error *err)
+ow_status ow_profile_set_checkpoint(ow_profile *p, const char *prefix, struct ow_error *err)
 {
 	struct builder *b = &p->b;
 	struct reading reading;
@@ -360,28 +420,30 @@ static int by_number(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-size_t ow_profile_steps(const ow_profile *p, int64_t *numbers, size_t cap)
+ow_status ow_profile_steps(ow_profile *p, int64_t *numbers, size_t cap, size_t *out,
+			   struct ow_error *err)
 {
 	const struct model *m = p->m;
 	size_t count = m->step.count - 1;
 	struct reading reading;
+	ow_status status;
 	int64_t *all;
 
-	if (!numbers || !cap || !count)
-		return count;
-	if (api_read_begin((ow_profile *)(uintptr_t)p, TABLE_BIT(step), &reading, NULL) != OW_OK)
-		return 0;
+	error_clear(err);
+	*out = count;
+	if (!cap || !count)
+		return OW_OK;
+	OW_TRY(api_read_begin(p, TABLE_BIT(step), &reading, err));
 	all = malloc(count * sizeof(*all));
 	if (all)
 		memcpy(all, m->step.number + 1, count * sizeof(*all));
-	if (api_read_end((ow_profile *)(uintptr_t)p, &reading, OW_OK, NULL) != OW_OK || !all) {
-		free(all);
-		return 0;
+	status = api_read_end(p, &reading, all ? OW_OK : error_no_memory(err), err);
+	if (status == OW_OK) {
+		qsort(all, count, sizeof(*all), by_number);
+		memcpy(numbers, all, MIN(count, cap) * sizeof(*all));
 	}
-	qsort(all, count, sizeof(*all), by_number);
-	memcpy(numbers, all, MIN(count, cap) * sizeof(*all));
 	free(all);
-	return count;
+	return status;
 }
 
 bool ow_profile_has_code(const ow_profile *p)
@@ -396,9 +458,13 @@ bool ow_profile_damaged(const ow_profile *p)
 
 void ow_profile_memory(const ow_profile *p, struct ow_memory_use *use)
 {
-	use->used = atomic_load(&((ow_profile *)(uintptr_t)p)->mem.used);
-	use->peak = atomic_load(&((ow_profile *)(uintptr_t)p)->mem.peak);
-	use->limit = p->mem.limit;
+	struct mem *mem = (struct mem *)(uintptr_t)&p->mem;
+	const struct ow_memory_use all = { .size = sizeof(all),
+					   .used = atomic_load(&mem->used),
+					   .peak = atomic_load(&mem->peak),
+					   .limit = mem->limit };
+
+	SIZED_OUT(use, &all);
 }
 
 /* Graphs before what annotates them; otherwise as given. */
@@ -420,7 +486,7 @@ static bool fatal(ow_status status)
 
 /* Opens and recognises one. */
 static ow_status prepare_path(ow_profile *p, const struct path *path, struct prepared_list *list,
-			      struct error *err)
+			      struct ow_error *err)
 {
 	size_t before = list->count;
 	struct input in;
@@ -434,14 +500,14 @@ static ow_status prepare_path(ow_profile *p, const struct path *path, struct pre
 
 /* Opens and recognises all. */
 static ow_status prepare_all(ow_profile *p, const struct path_list *paths,
-			     struct prepared_list *list, struct error *first)
+			     struct prepared_list *list, struct ow_error *first)
 {
 	const char *other = NULL;
 	uint64_t others = 0;
 
 	for (size_t i = 0; i < paths->count; i++) {
 		const struct path *path = &paths->items[i];
-		struct error why = { 0 };
+		struct ow_error why = { 0 };
 		ow_status status = prepare_path(p, path, list, &why);
 
 		if (status == OW_OK)
@@ -450,7 +516,7 @@ static ow_status prepare_all(ow_profile *p, const struct path_list *paths,
 			*first = why;
 		if (fatal(status))
 			return status;
-		if (path->found && stranger_is_part(path->name))
+		if (path->found && unrecognised_is_part(path->name))
 			continue;
 		if (path->found && (status == OW_E_FORMAT || status == OW_E_EMPTY)) {
 			other = path->name;
@@ -467,16 +533,17 @@ static ow_status prepare_all(ow_profile *p, const struct path_list *paths,
 	note_members(p, list);
 	if (!list->count)
 		return first->status;
-	return api_set_parts_aside(p, list, first);
+	return import_drop_redundant(&p->b, list, first);
 }
 
-static ow_status load_all(ow_profile *p, struct prepared **items, size_t count, struct error *first)
+static ow_status load_all(ow_profile *p, struct prepared **items, size_t count,
+			  struct ow_error *first)
 {
 	const struct ow_file_options plain = full_options(NULL);
 	size_t used = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		struct error why = { 0 };
+		struct ow_error why = { 0 };
 		ow_status status = load(p, items[i], &plain, NULL, &why);
 
 		if (status == OW_OK) {
@@ -494,7 +561,7 @@ static ow_status load_all(ow_profile *p, struct prepared **items, size_t count, 
 	return used ? OW_OK : first->status;
 }
 
-static ow_status load_in_order(ow_profile *p, struct prepared_list *list, struct error *first)
+static ow_status load_in_order(ow_profile *p, struct prepared_list *list, struct ow_error *first)
 {
 	struct prepared **items = mem_alloc(&p->mem, list->count * sizeof(*items));
 	ow_status status;
@@ -509,10 +576,10 @@ static ow_status load_in_order(ow_profile *p, struct prepared_list *list, struct
 	return status;
 }
 
-static ow_status open_paths(ow_profile *p, const struct path_list *paths, struct error *err)
+static ow_status open_paths(ow_profile *p, const struct path_list *paths, struct ow_error *err)
 {
 	struct prepared_list list;
-	struct error first = { 0 };
+	struct ow_error first = { 0 };
 	ow_status status;
 
 	prepared_list_init(&list, &p->mem);
@@ -527,13 +594,14 @@ static ow_status open_paths(ow_profile *p, const struct path_list *paths, struct
 
 ow_status ow_profile_open(const char *const *paths, size_t count,
 			  const struct ow_open_options *options, ow_profile **profile,
-			  struct error *err)
+			  struct ow_error *err)
 {
 	struct path_list list = { 0 };
 	ow_profile *p;
 	ow_status status;
 
 	error_clear(err);
+	*profile = NULL;
 	OW_TRY(ow_profile_new(options, &p, err));
 	status = paths_expand(&list, &p->mem, paths, count, err);
 	if (status == OW_OK)
@@ -546,5 +614,227 @@ ow_status ow_profile_open(const char *const *paths, size_t count,
 		p = NULL;
 	}
 	*profile = p;
+	return status;
+}
+
+/* ---- saving ---- */
+
+void ow_save_options_init(struct ow_save_options *options)
+{
+	*options = (struct ow_save_options){ .size = sizeof(*options) };
+}
+
+struct saving {
+	struct atomic_file file;
+	struct record_reader records;
+	struct ow_save_options options;
+	const char *path;
+};
+
+static ow_status write_at(void *arg, uint64_t offset, const void *bytes, size_t len,
+			  struct ow_error *err)
+{
+	struct saving *s = arg;
+
+	if (atomic_write_at(&s->file, offset, bytes, len))
+		return OW_OK;
+	return error_errno(err, s->file.failure, "%s", s->path);
+}
+
+static ow_status keep_record(void *arg, op_id op, struct str *bytes, struct ow_error *err)
+{
+	return record_keep(arg, op, bytes, err);
+}
+
+static bool report_saving(void *arg, uint64_t done, uint64_t total)
+{
+	const struct saving *s = arg;
+
+	return !s->options.progress ||
+	       s->options.progress(s->options.progress_arg, s->path, done, total);
+}
+
+static ow_status save_model(ow_profile *p, struct saving *s, struct ow_error *err)
+{
+	const struct progress progress = { report_saving, s };
+	const struct opw_out out = { write_at, s };
+	const struct opw_save_options options = { .writer = "opwatch " OPWATCH_VERSION,
+						  .record = keep_record,
+						  .record_arg = &s->records,
+						  .progress = &progress };
+	struct reading reading;
+	ow_status status;
+
+	OW_TRY(api_read_begin(p, TABLES_ALL, &reading, err));
+	record_reader_init(&s->records, p->m);
+	status = opw_save(p->m, &options, &out, err);
+	record_reader_release(&s->records);
+	return api_read_end(p, &reading, status, err);
+}
+
+ow_status ow_profile_save(ow_profile *p, const char *path, const struct ow_save_options *options,
+			  struct ow_error *err)
+{
+	struct saving s = { .path = path };
+	ow_status status;
+
+	error_clear(err);
+	OW_TRY(api_check_frozen(p, err));
+	ow_save_options_init(&s.options);
+	SIZED_IN(&s.options, options);
+	OW_TRY(atomic_open(&s.file, &p->mem, path, err));
+	status = s.file.seekable ? save_model(p, &s, err)
+				 : error_set(err, OW_E_USAGE,
+					     "%s: an opwatch file must be a regular file", path);
+	return atomic_finish(&s.file, status, err);
+}
+
+/* Recordings of running programs: the checksums of all their blocks were compared when they were loaded. One file with several
+ * ranks has several sources. */
+static ow_status verify_recordings(const struct model *m, uint64_t *bytes, struct ow_error *err)
+{
+	*bytes = 0;
+	for (uint32_t i = 1; i < m->source.count; i++) {
+		if (!str_eq(model_str(m, m->source.format[i]), STR("live"))) {
+			*bytes = 0;
+			return OW_OK;
+		}
+		if (i == 1 || m->source.path[i].v != m->source.path[i - 1].v)
+			*bytes += m->source.size[i];
+	}
+	for (uint32_t i = 1; *bytes && i < m->note.count; i++) {
+		struct str path = model_str(m, m->source.path[m->note.source[i].v]);
+		struct str text = model_str(m, m->note.text[i]);
+
+		if (m->note.kind[i] == NOTE_DAMAGED)
+			return error_set(err, OW_E_CORRUPT, "%.*s: %.*s", STR_ARG(path),
+					 STR_ARG(text));
+	}
+	return OW_OK;
+}
+
+ow_status ow_profile_verify(ow_profile *p, uint64_t *bytes, struct ow_error *err)
+{
+	struct reading reading;
+	uint64_t size = 0;
+	ow_status status;
+
+	error_clear(err);
+	OW_TRY(api_check_frozen(p, err));
+	if (p->m->backing)
+		size = p->m->backing->file.size;
+	else
+		OW_TRY(verify_recordings(p->m, &size, err));
+	if (bytes)
+		*bytes = size;
+	OW_TRY(api_read_begin(p, TABLES_ALL, &reading, err));
+	status = model_verify_rest(p->m, err);
+	return api_read_end(p, &reading, status, err);
+}
+
+/* ---- estimates ---- */
+/* An estimate loads the first megabytes as a cut file and scales what that took: this works for every format, also inside
+ * gzip and zstd, and no importer knows about it. */
+
+#define SAMPLE_BYTES ((size_t)4 << 20)
+
+static uint64_t scaled(uint64_t value, uint64_t whole, uint64_t part)
+{
+	return part ? (uint64_t)((double)value * ((double)whole / (double)part)) : value;
+}
+
+static ow_status load_sample(ow_profile *p, const void *head, size_t len, const char *name,
+			     struct ow_estimate *e, struct ow_error *err)
+{
+	struct prepared prepared;
+	struct input in;
+	struct import_ctx ctx;
+	uint64_t before = atomic_load(&p->mem.used), content;
+	ow_status status;
+
+	OW_TRY(input_from_memory(&in, &p->mem, name, head, len, err));
+	OW_TRY(import_prepare(&in, NULL, &prepared, err));
+	e->format = prepared.importer->name;
+	e->container = prepared.unpacked.container ? prepared.unpacked.container : "";
+	content = prepared.in->size;
+	e->content_bytes = scaled(content, e->file_bytes, len);
+	status = import_prepared(&p->b, &prepared, &p->import, &ctx, err);
+	/* A cut sample may hold too little to be usable; the sizes are still worth telling. */
+	if (status == OW_E_NO_MEMORY || status == OW_E_INTERRUPTED)
+		return status;
+	if (p->b.status == OW_OK)
+		OW_TRY(model_require_rows(p->m, TABLES_ALL, err));
+	if (p->m->source.count > 1)
+		e->rank = p->m->source.rank[1];
+	e->events = scaled(p->m->event.count - 1, e->content_bytes, content);
+	e->memory_bytes =
+		scaled(atomic_load(&p->mem.used) - before, e->content_bytes, content) + before;
+	return OW_OK;
+}
+
+/* A file of our own takes little more to open than to estimate, and a part of it says nothing. */
+static ow_status measure_stored(ow_profile *p, struct input *in, struct ow_estimate *e,
+				struct ow_error *err)
+{
+	struct prepared prepared;
+	struct import_ctx ctx;
+
+	OW_TRY(import_prepare(in, &import_opw, &prepared, err));
+	OW_TRY(import_prepared(&p->b, &prepared, &p->import, &ctx, err));
+	e->format = import_opw.name;
+	e->content_bytes = e->file_bytes;
+	if (p->m->source.count > 1)
+		e->rank = p->m->source.rank[1];
+	e->events = p->m->event.count - 1;
+	e->memory_bytes = atomic_load(&p->mem.used);
+	return OW_OK;
+}
+
+static bool is_stored(const struct input *in)
+{
+	char head[8];
+
+	return input_read_at(in, 0, head, sizeof(head), NULL) == OW_OK &&
+	       opw_is(str_make(head, sizeof(head)));
+}
+
+ow_status ow_estimate_file(const char *path, struct ow_estimate *estimate, struct ow_error *err)
+{
+	const struct input_options options = { .judge = import_judge };
+	struct ow_estimate e = { .size = sizeof(e), .container = "", .rank = -1 };
+	struct input in;
+	ow_profile *p;
+	unsigned char *head = NULL;
+	size_t len = 0;
+	ow_status status;
+
+	error_clear(err);
+	OW_TRY(ow_profile_new(NULL, &p, err));
+	p->import.infer = false;
+	p->import.estimate = true;
+	status = input_open_with(&in, &p->mem, path, &options, err);
+	if (status != OW_OK) {
+		ow_profile_free(p);
+		return status;
+	}
+	e.file_bytes = in.size;
+	if (is_stored(&in)) {
+		status = measure_stored(p, &in, &e, err);
+		goto out;
+	}
+	len = (size_t)MIN((uint64_t)SAMPLE_BYTES, in.size);
+	head = malloc(len + 1);
+	status = head ? input_read_at(&in, 0, head, len, err) : error_no_memory(err);
+	if (status == OW_OK && !len)
+		status = error_set(err, OW_E_EMPTY,
+				   "%s: the file is empty; was it written to the end?", path);
+	if (status == OW_OK)
+		status = load_sample(p, head, len, path, &e, err);
+	input_close(&in);
+out:
+	ow_profile_free(p);
+	free(head);
+	if (status == OW_OK)
+		SIZED_OUT(estimate, &e);
 	return status;
 }

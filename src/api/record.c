@@ -1,12 +1,20 @@
-/* live.c: the bodies of ow_record and its kin; the work is in live/. */
+/*
+ * record.c: the bodies of the functions that make profiles: a program records itself (ow_recorder_..., over
+ * wire/own/journal.c), opwatch records a program or a running process (ow_record, ow_attach, over live/record and
+ * live/attach), or samples stacks (ow_stacks_..., over live/record/stacks.c).
+ */
 #include "api/api_int.h"
+#include "opwatch/record.h"
 
 #include "base/clock.h"
-#include "live/attach.h"
-#include "live/launch.h"
-#include "live/processes.h"
-#include "live/stack_feed.h"
-#include "watch/attention.h"
+#include "live/attach/attach.h"
+#include "live/follow/follow.h"
+#include "live/proc/proc.h"
+#include "live/record/launch.h"
+#include "live/record/stack_feed.h"
+#include "live/record/stacks.h"
+#include "watch/anomaly.h"
+#include "wire/own/journal.h"
 
 #include "opwatch_config.h"
 
@@ -14,6 +22,102 @@
 #include <limits.h>
 #include <time.h>
 #include <unistd.h>
+
+/* ---- a program records itself ---- */
+
+struct ow_recorder {
+	struct mem mem;
+	struct journal journal;
+};
+
+void ow_recorder_options_init(struct ow_recorder_options *options)
+{
+	*options = (struct ow_recorder_options){ .size = sizeof(*options) };
+}
+
+ow_status ow_recorder_open(const char *path, const struct ow_recorder_options *options,
+			   ow_recorder **recorder, struct ow_error *err)
+{
+	ow_recorder *r = calloc(1, sizeof(*r));
+	struct ow_recorder_options full;
+	ow_status status;
+
+	error_clear(err);
+	*recorder = NULL;
+	if (!r)
+		return error_no_memory(err);
+	ow_recorder_options_init(&full);
+	SIZED_IN(&full, options);
+	mem_init(&r->mem, (size_t)full.memory_limit);
+	status = journal_open(&r->journal, &r->mem, path, "opwatch " OPWATCH_VERSION, err);
+	if (status != OW_OK) {
+		free(r);
+		return status;
+	}
+	r->journal.next_step = full.first_step;
+	*recorder = r;
+	return OW_OK;
+}
+
+ow_status ow_recorder_close(ow_recorder *r, struct ow_error *err)
+{
+	ow_status status;
+
+	error_clear(err);
+	if (!r)
+		return OW_OK;
+	status = journal_close(&r->journal, err);
+	free(r);
+	return status;
+}
+
+bool ow_recorder_is_ours(const ow_recorder *r)
+{
+	return journal_is_ours(&r->journal);
+}
+
+int64_t ow_recorder_now(const ow_recorder *r)
+{
+	return journal_now(&r->journal);
+}
+
+uint32_t ow_recorder_name(ow_recorder *r, const char *text, size_t len)
+{
+	return journal_name(&r->journal, str_make(text, len));
+}
+
+void ow_recorder_name_thread(ow_recorder *r, uint32_t name)
+{
+	journal_name_thread(&r->journal, name);
+}
+
+void ow_recorder_mark(ow_recorder *r, uint32_t name)
+{
+	journal_mark(&r->journal, name);
+}
+
+void ow_recorder_slice(ow_recorder *r, uint32_t name, int64_t start_ns, int64_t end_ns)
+{
+	journal_slice(&r->journal, name, start_ns, end_ns);
+}
+
+int64_t ow_recorder_step(ow_recorder *r, int64_t number, int64_t start_ns)
+{
+	return journal_step(&r->journal, number,
+			    start_ns == INT64_MIN ? journal_now(&r->journal) : start_ns);
+}
+
+void ow_recorder_end_step(ow_recorder *r, bool drop)
+{
+	journal_end_step(&r->journal, drop);
+}
+
+void ow_recorder_value(ow_recorder *r, uint32_t name, double value)
+{
+	journal_value(&r->journal, name, value);
+}
+
+/* ---- record other programs ---- */
 
 void ow_record_options_init(struct ow_record_options *options)
 {
@@ -28,13 +132,13 @@ struct live {
 	struct recording recording;
 	struct collector collector;
 	struct stack_feed stacks;
-	struct attention_thread *attention;
+	struct anomaly_thread *attention;
 	const char *out_path;
 	char prefix[PATH_MAX]; /* of what attention saves */
 };
 
 /* What attention saves is beside the recording, and called like it. */
-static ow_status name_attention(struct live *l, struct error *err)
+static ow_status name_attention(struct live *l, struct ow_error *err)
 {
 	struct str prefix = str_from(l->out_path);
 
@@ -49,57 +153,58 @@ static ow_status name_attention(struct live *l, struct error *err)
 
 #define SAVED_LIMIT ((uint64_t)1 << 30) /* of the minutes that one recording saves */
 
-static ow_status attention_open(struct live *l, struct error *err)
+static ow_status anomaly_open(struct live *l, struct ow_error *err)
 {
 	const struct ow_record_options *o = &l->options;
-	struct attention_options options = { .slowdown = o->on_slowdown,
-					     .stall_ns = o->on_stall_ns,
-					     .recording = l->out_path,
-					     .prefix = l->prefix,
-					     .message = o->message,
-					     .message_arg = o->message_arg,
-					     .saved_limit = SAVED_LIMIT,
-					     .save = api_save_cut };
+	struct anomaly_options options = { .slowdown = o->on_slowdown,
+					   .stall_ns = o->on_stall_ns,
+					   .recording = l->out_path,
+					   .prefix = l->prefix,
+					   .message = o->message,
+					   .message_arg = o->message_arg,
+					   .saved_limit = SAVED_LIMIT,
+					   .save_answer = api_save_table,
+					   .save = follow_save };
 
 	if (!(o->on_slowdown > 0) && o->on_stall_ns <= 0)
 		return OW_OK;
-	return attention_start(&options, &l->attention, err);
+	return anomaly_start(&options, &l->attention, err);
 }
 
-static void tell(const struct live *l, const struct error *problem)
+static void report_problem(const struct live *l, const struct ow_error *problem)
 {
 	if (l->options.message)
 		l->options.message(l->options.message_arg, problem->text, strlen(problem->text));
 }
 
 /* The job runs: from now on the file is its recording. What fails here does not concern the job. */
-static void begin(void *arg)
+static void begin_recording(void *arg)
 {
 	struct live *l = arg;
-	struct error problem = { 0 };
+	struct ow_error problem = { 0 };
 
 	if (recording_appear(&l->recording, &problem) != OW_OK)
-		tell(l, &problem);
-	if (attention_open(l, &problem) != OW_OK)
-		tell(l, &problem);
+		report_problem(l, &problem);
+	if (anomaly_open(l, &problem) != OW_OK)
+		report_problem(l, &problem);
 }
 
 #define MAX_HZ 10000u
 
 static ow_status live_open(struct live *l, const char *out_path,
-			   const struct ow_record_options *options, struct error *err)
+			   const struct ow_record_options *options, struct ow_error *err)
 {
 	struct ow_record_options *o = &l->options;
 	ow_status status;
 
 	ow_record_options_init(o);
-	if (options)
-		memcpy(o, options, MIN(options->size, sizeof(*o)));
+	SIZED_IN(o, options);
 	if (o->ring_records & (o->ring_records - 1) || o->ring_records > RING_RECORDS_MAX ||
 	    (o->ring_records && o->ring_records < RING_RECORDS_MIN))
 		return error_set(err, OW_E_USAGE,
 				 "a ring holds a power of two of records, from %u to %u, not %u",
 				 RING_RECORDS_MIN, RING_RECORDS_MAX, o->ring_records);
+	OW_TRY(step_marker_check(o->step_marker, err));
 	if (o->stacks_hz > MAX_HZ)
 		return error_set(err, OW_E_USAGE, "stacks can be sampled %u times a second at most",
 				 MAX_HZ);
@@ -127,7 +232,7 @@ static ow_status live_open(struct live *l, const char *out_path,
 
 /* The first failure counts. */
 static ow_status live_close(struct live *l, ow_status status, struct ow_record_summary *summary,
-			    struct error *err)
+			    struct ow_error *err)
 {
 	const struct collector_totals *t = &l->collector.totals;
 	ow_status closed;
@@ -136,7 +241,7 @@ static ow_status live_close(struct live *l, ow_status status, struct ow_record_s
 		stack_feed_close(&l->stacks);
 	collector_close(&l->collector);
 	closed = recording_close(&l->recording, status == OW_OK ? err : NULL);
-	attention_stop(l->attention);
+	anomaly_stop(l->attention);
 	summary->processes = t->processes;
 	summary->refused_processes = t->refused;
 	summary->records = t->records;
@@ -145,25 +250,15 @@ static ow_status live_close(struct live *l, ow_status status, struct ow_record_s
 	return status != OW_OK ? status : closed;
 }
 
-/* As much as the caller knows of it. */
-static void summary_give(const struct ow_record_summary *summary, struct ow_record_summary *to)
-{
-	size_t size = to ? to->size : 0;
-
-	if (!to)
-		return;
-	memcpy(to, summary, MIN(size, sizeof(*summary)));
-	to->size = size;
-}
-
-static ow_status record(struct live *l, const char *const *argv, struct ow_record_summary *summary,
-			struct error *err)
+static ow_status run_program(struct live *l, const char *const *argv,
+			     struct ow_record_summary *summary, struct ow_error *err)
 {
 	struct launch launch = { .argv = argv,
-				 .begun = begin,
+				 .begun = begin_recording,
 				 .begun_arg = l,
 				 .recorder = l->recorder,
 				 .ring_records = l->options.ring_records,
+				 .step_marker = l->options.step_marker,
 				 .wait_children = l->options.wait_children };
 	ow_status status = launch_job(&launch, &l->collector, err);
 
@@ -176,7 +271,7 @@ static ow_status record(struct live *l, const char *const *argv, struct ow_recor
 
 ow_status ow_record(const char *const *argv, const char *out_path,
 		    const struct ow_record_options *options, struct ow_record_summary *summary,
-		    struct error *err)
+		    struct ow_error *err)
 {
 	struct ow_record_summary sums = { .exit_code = -1 };
 	struct live *l = calloc(1, sizeof(*l));
@@ -190,32 +285,35 @@ ow_status ow_record(const char *const *argv, const char *out_path,
 	} else {
 		status = l ? live_open(l, out_path, options, err) : error_no_memory(err);
 		if (status == OW_OK)
-			status = record(l, argv, &sums, err);
+			status = run_program(l, argv, &sums, err);
 	}
-	summary_give(&sums, summary);
+	SIZED_OUT(summary, &sums);
 	free(l);
 	return status;
 }
 
 #define STOP_PATIENCE_NS (10000 * 1000000LL)
 
-/* Those that cannot be attached to are told; one is enough. */
-static ow_status attach_all(struct live *l, const int *pids, size_t count,
-			    struct ow_record_summary *summary, struct error *err)
+/* One process is enough; the others are reported if they cannot be attached. */
+static ow_status attach_all(struct live *l, const int64_t *pids, size_t count,
+			    struct ow_record_summary *summary, struct ow_error *err)
 {
 	ow_status first = OW_OK;
 	size_t attached = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		struct attach_report report;
-		struct error problem = { 0 };
+		struct attach_report report = { 0 };
+		struct ow_error problem = { 0 };
 		ow_status status;
 		uid_t owner;
+		pid_t pid = 0;
 
-		if (proc_owner(pids[i], &owner))
-			collector_let_in(&l->collector, owner);
-		status = attach_process(&l->mem, pids[i], l->recorder, l->collector.socket_path,
-					&report, &problem);
+		status = proc_to_pid(pids[i], &pid, &problem);
+		if (status == OW_OK && proc_owner(pid, &owner))
+			collector_allow_user(&l->collector, owner);
+		if (status == OW_OK)
+			status = attach_process(&l->mem, pid, l->recorder, l->collector.socket_path,
+						l->options.step_marker, &report, &problem);
 		if (report.stopped_ns > summary->stopped_ns) {
 			summary->stopped_ns = report.stopped_ns;
 			summary->waited_ns = report.waited_ns;
@@ -224,7 +322,7 @@ static ow_status attach_all(struct live *l, const int *pids, size_t count,
 		if (status == OW_OK)
 			continue;
 		if (count > 1)
-			tell(l, &problem);
+			report_problem(l, &problem);
 		if (first == OW_OK && err)
 			*err = problem;
 		first = first == OW_OK ? status : first;
@@ -233,25 +331,27 @@ static ow_status attach_all(struct live *l, const int *pids, size_t count,
 }
 
 /* Before a file is made, which may be there already and hold something else. */
-static ow_status check_pids(const int *pids, size_t count, struct error *err)
+static ow_status check_pids(const int64_t *pids, size_t count, struct ow_error *err)
 {
 	uid_t owner;
+	pid_t pid = 0;
 
 	for (size_t i = 0; i < count; i++)
-		if (proc_owner(pids[i], &owner))
+		if (proc_to_pid(pids[i], &pid, NULL) == OW_OK && proc_owner(pid, &owner))
 			return OW_OK;
-	return count ? error_set(err, OW_E_NOT_FOUND, "there is no process %d", pids[0]) : OW_OK;
+	return count ? error_set(err, OW_E_NOT_FOUND, "there is no process %" PRId64, pids[0])
+		     : error_set(err, OW_E_USAGE, "no process is named");
 }
 
 static bool is_over(const struct live *l, int64_t begin_ns)
 {
 	const struct ow_record_options *o = &l->options;
 
-	return (o->cancelled && o->cancelled(o->cancel_arg)) ||
+	return (o->keep_going && !o->keep_going(o->keep_going_arg)) ||
 	       (o->duration_ns && steady_ns() - begin_ns >= o->duration_ns);
 }
 
-static void collect(struct live *l, struct ow_record_summary *summary)
+static void collect_records(struct live *l, struct ow_record_summary *summary)
 {
 	int64_t begin = steady_ns();
 
@@ -264,9 +364,9 @@ static void collect(struct live *l, struct ow_record_summary *summary)
 	summary->hooks_left = !collector_stop(&l->collector, STOP_PATIENCE_NS);
 }
 
-ow_status ow_attach(const int *pids, size_t count, const char *out_path,
+ow_status ow_attach(const int64_t *pids, size_t count, const char *out_path,
 		    const struct ow_record_options *options, struct ow_record_summary *summary,
-		    struct error *err)
+		    struct ow_error *err)
 {
 	struct ow_record_summary sums = { .exit_code = -1 };
 	struct live *l = calloc(1, sizeof(*l));
@@ -282,12 +382,74 @@ ow_status ow_attach(const int *pids, size_t count, const char *out_path,
 		if (status == OW_OK) {
 			sums.started = true;
 			error_clear(err);
-			begin(l);
-			collect(l, &sums);
+			begin_recording(l);
+			collect_records(l, &sums);
 		}
 		status = live_close(l, status, &sums, err);
 	}
-	summary_give(&sums, summary);
+	SIZED_OUT(summary, &sums);
 	free(l);
 	return status;
+}
+
+/* ---- sample stacks ---- */
+
+void ow_stacks_options_init(struct ow_stacks_options *options)
+{
+	*options = (struct ow_stacks_options){ .size = sizeof(*options), .hz = 100 };
+}
+
+ow_status ow_stacks_record(const int64_t *pids, size_t count,
+			   const struct ow_stacks_options *options, ow_profile **profile,
+			   struct ow_stacks_summary *summary, struct ow_error *err)
+{
+	struct ow_stacks_summary sums = { .size = sizeof(sums) };
+	struct ow_stacks_options full;
+	struct ow_open_options open;
+	ow_profile *p;
+	ow_status status;
+
+	error_clear(err);
+	*profile = NULL;
+	ow_stacks_options_init(&full);
+	SIZED_IN(&full, options);
+	ow_open_options_init(&open);
+	open.memory_limit = full.memory_limit;
+	OW_TRY(ow_profile_new(&open, &p, err));
+	status = stacks_record(&p->b, &p->mem, &full, pids, count, &sums, err);
+	SIZED_OUT(summary, &sums);
+	if (status == OW_OK)
+		status = ow_profile_freeze(p, err);
+	if (status != OW_OK) {
+		ow_profile_free(p);
+		return status;
+	}
+	*profile = p;
+	return OW_OK;
+}
+
+ow_status ow_stacks_now(const int64_t *pids, size_t count, const struct ow_stacks_options *options,
+			ow_result **out, struct ow_error *err)
+{
+	ow_result *result = calloc(1, sizeof(*result));
+	struct ow_stacks_options full;
+	ow_status status;
+
+	error_clear(err);
+	*out = NULL;
+	if (!result)
+		return error_no_memory(err);
+	ow_stacks_options_init(&full);
+	SIZED_IN(&full, options);
+	mem_init(&result->own, (size_t)full.memory_limit);
+	result->r = table_new(&result->own, "stacks", err);
+	status = result->r
+			 ? stacks_now(result->r, &result->own, pids, count, !full.no_children, err)
+			 : OW_E_NO_MEMORY;
+	if (status != OW_OK) {
+		ow_result_free(result);
+		return status;
+	}
+	*out = result;
+	return OW_OK;
 }

@@ -1,8 +1,11 @@
 /* remote.c: servers: opening one, asking it, pushing to it; bodies of ow_remote_… and ow_push. */
 #include "api/api_int.h"
+#include "opwatch/push.h"
+#include "opwatch/ranks.h"
 
 #include "push/answer.h"
 #include "push/push.h"
+#include "push/ranks_on.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +35,7 @@ void ow_remote_options_init(struct ow_remote_options *options)
 /* ---- passwords ---- */
 
 static ow_status take_password(ow_remote *remote, const char *text, size_t len, const char *from,
-			       struct error *err)
+			       struct ow_error *err)
 {
 	if (len >= sizeof(remote->password))
 		return error_set(err, OW_E_USAGE, "the password in %s is too long", from);
@@ -47,7 +50,7 @@ static ow_status take_password(ow_remote *remote, const char *text, size_t len, 
 	return OW_OK;
 }
 
-static ow_status read_password(ow_remote *remote, const char *path, struct error *err)
+static ow_status read_password(ow_remote *remote, const char *path, struct ow_error *err)
 {
 	char text[PASSWORD_MAX + 2];
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -67,7 +70,7 @@ static ow_status read_password(ow_remote *remote, const char *path, struct error
 	return status;
 }
 
-static ow_status find_password(ow_remote *remote, struct error *err)
+static ow_status find_password(ow_remote *remote, struct ow_error *err)
 {
 	const struct ow_remote_options *options = &remote->options;
 	const char *text = getenv("OPWATCH_CLICKHOUSE_PASSWORD");
@@ -85,11 +88,11 @@ static ow_status find_password(ow_remote *remote, struct error *err)
 
 /* ---- opening ---- */
 
-static ow_status open_remote(ow_remote *remote, const char *address, struct error *err)
+static ow_status open_remote(ow_remote *remote, const char *address, struct ow_error *err)
 {
 	struct click_options click = { .http = { 10000, remote->options.silence_ms,
-						 remote->options.cancelled,
-						 remote->options.cancel_arg },
+						 remote->options.keep_going,
+						 remote->options.keep_going_arg, false },
 				       .password = remote->password };
 
 	OW_TRY(address_parse(&remote->address, &remote->arena, str_from(address), err));
@@ -98,7 +101,7 @@ static ow_status open_remote(ow_remote *remote, const char *address, struct erro
 }
 
 ow_status ow_remote_open(const char *address, const struct ow_remote_options *options,
-			 ow_remote **out, struct error *err)
+			 ow_remote **out, struct ow_error *err)
 {
 	ow_remote *remote = calloc(1, sizeof(*remote));
 	ow_status status;
@@ -108,8 +111,7 @@ ow_status ow_remote_open(const char *address, const struct ow_remote_options *op
 	if (!remote)
 		return error_no_memory(err);
 	ow_remote_options_init(&remote->options);
-	if (options)
-		memcpy(&remote->options, options, MIN(options->size, sizeof(remote->options)));
+	SIZED_IN(&remote->options, options);
 	mem_init(&remote->mem, (size_t)remote->options.memory_limit);
 	arena_init(&remote->arena, &remote->mem);
 	status = open_remote(remote, address, err);
@@ -144,8 +146,8 @@ static struct str bare_statement(const char *text)
 	return s;
 }
 
-static ow_status read_answer(ow_remote *remote, struct str text, struct mem *mem, struct result **r,
-			     struct error *err)
+static ow_status read_answer(ow_remote *remote, struct str text, struct mem *mem, struct table **r,
+			     struct ow_error *err)
 {
 	size_t limit = mem->limit ? mem->limit : SIZE_MAX / 2;
 	struct buf answer;
@@ -158,14 +160,15 @@ static ow_status read_answer(ow_remote *remote, struct str text, struct mem *mem
 			error_set(err, OW_E_USAGE,
 				  "the text asks for a FORMAT of its own; leave it out, --json and "
 				  "--csv choose the form");
-	*r = status == OW_OK ? result_new(mem, "sql", err) : NULL;
+	*r = status == OW_OK ? table_new(mem, "sql", err) : NULL;
 	if (status == OW_OK)
 		status = *r ? answer_read(*r, buf_str(&answer), err) : OW_E_NO_MEMORY;
 	buf_release(&answer);
 	return status;
 }
 
-ow_status ow_remote_query(ow_remote *remote, const char *text, ow_result **out, struct error *err)
+ow_status ow_remote_query(ow_remote *remote, const char *text, ow_result **out,
+			  struct ow_error *err)
 {
 	struct str statement = bare_statement(text);
 	ow_result *result = calloc(1, sizeof(*result));
@@ -186,7 +189,80 @@ ow_status ow_remote_query(ow_remote *remote, const char *text, ow_result **out, 
 	return OW_OK;
 }
 
+/* ---- ranks ---- */
+
+static ow_status compare_ranks(ow_remote *remote, struct mem *mem, const struct ranks_on *on,
+			       struct table **out, struct ow_error *err)
+{
+	struct ranks_job job;
+	uint64_t steps = 0;
+	ow_status status;
+
+	ranks_init(&job, mem);
+	status = ranks_read_server(&job, &remote->click, on, &steps, err);
+	if (status == OW_OK) {
+		*out = table_new(mem, "ranks", err);
+		status = *out ? ranks_table(&job, *out, err) : OW_E_NO_MEMORY;
+	}
+	if (status == OW_OK) {
+		table_add_extra(*out, "files_skipped", "0");
+		table_add_extra(*out, "steps_on_server", "%" PRIu64, steps);
+	}
+	ranks_release(&job);
+	return status;
+}
+
+ow_status ow_ranks_remote(ow_remote *remote, const char *const *runs, size_t count,
+			  const struct ow_ranks_options *options, ow_result **out,
+			  struct ow_error *err)
+{
+	struct ranks_on on = { .runs = { runs, count } };
+	const char *most = getenv("OPWATCH_RANKS_COLLECTIVES"); /* for tests */
+	struct ow_ranks_options full;
+	ow_result *result = calloc(1, sizeof(*result));
+	ow_status status;
+
+	error_clear(err);
+	*out = NULL;
+	if (!result)
+		return error_no_memory(err);
+	ow_ranks_options_init(&full);
+	SIZED_IN(&full, options);
+	on.collectives_most = most ? strtoull(most, NULL, 10) : 0;
+	mem_init(&result->own, (size_t)full.memory_limit);
+	status = compare_ranks(remote, &result->own, &on, &result->r, err);
+	if (status != OW_OK) {
+		ow_result_free(result);
+		return status;
+	}
+	*out = result;
+	return OW_OK;
+}
+
 /* ---- pushing ---- */
+
+_Static_assert(OW_CONTENT_TEXT == CONTENT_HEX + 1, "the length of a hash");
+
+ow_status ow_content_hash(const char *const *paths, size_t count, char hex[OW_CONTENT_TEXT],
+			  struct ow_error *err)
+{
+	struct path_list list;
+	ow_status status;
+	struct mem mem;
+
+	error_clear(err);
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(paths[i], "-") == 0)
+			return error_set(err, OW_E_USAGE,
+					 "standard input can be read only once; save it to a file "
+					 "first");
+	mem_init(&mem, 0);
+	status = paths_expand(&list, &mem, paths, count, err);
+	if (status == OW_OK)
+		status = content_hash(&list, &mem, hex, err);
+	arena_release(&list.arena);
+	return status;
+}
 
 void ow_push_options_init(struct ow_push_options *options)
 {
@@ -234,11 +310,9 @@ static bool pass_progress(void *arg, uint64_t done, uint64_t total)
 }
 
 static ow_status check_options(const ow_profile *p, const struct ow_push_options *o,
-			       struct error *err)
+			       struct ow_error *err)
 {
-	if (!p->frozen)
-		return error_set(err, OW_E_USAGE,
-				 "the profile is still being loaded: freeze it first");
+	OW_TRY(api_check_frozen(p, err));
 	if (!o->name || !*o->name || strlen(o->name) > 1000 || !utf8_valid(str_from(o->name)))
 		return error_set(err, OW_E_USAGE, "a run needs a name, of valid UTF-8");
 	if (!o->content || strlen(o->content) + 1 != OW_CONTENT_TEXT ||
@@ -250,9 +324,9 @@ static ow_status check_options(const ow_profile *p, const struct ow_push_options
 	return OW_OK;
 }
 
-static void give_summary(const struct push_summary *s, struct ow_push_summary *to)
+static void fill_summary(const struct push_summary *s, struct ow_push_summary *to)
 {
-	struct ow_push_summary all = { .size = to->size,
+	struct ow_push_summary all = { .size = sizeof(all),
 				       .rows = s->rows,
 				       .sent = s->sent,
 				       .batches = s->batches,
@@ -264,11 +338,11 @@ static void give_summary(const struct push_summary *s, struct ow_push_summary *t
 				       .published_before = s->published_before,
 				       .replaced = s->replaced };
 
-	memcpy(to, &all, MIN(to->size, sizeof(all)));
+	SIZED_OUT(to, &all);
 }
 
 ow_status ow_push(ow_profile *p, ow_remote *remote, const struct ow_push_options *options,
-		  struct ow_push_summary *summary, struct error *err)
+		  struct ow_push_summary *summary, struct ow_error *err)
 {
 	struct ow_push_options o;
 	struct push_summary sums = { 0 };
@@ -277,8 +351,7 @@ ow_status ow_push(ow_profile *p, ow_remote *remote, const struct ow_push_options
 
 	error_clear(err);
 	ow_push_options_init(&o);
-	if (options)
-		memcpy(&o, options, MIN(options->size, sizeof(o)));
+	SIZED_IN(&o, options);
 	OW_TRY(check_options(p, &o, err));
 	push = (struct push_options){ .address = remote->address,
 				      .password = remote->password,
@@ -291,13 +364,13 @@ ow_status ow_push(ow_profile *p, ow_remote *remote, const struct ow_push_options
 				      .connections = o.connections,
 				      .batch_rows = o.batch_rows,
 				      .retry_ms = o.retry_ms,
+				      .await = o.await_server,
 				      .replace = o.replace,
 				      .progress = pass_progress,
 				      .progress_arg = &o,
 				      .note = pass_note,
 				      .note_arg = &o };
 	status = push_run(p->m, &push, &p->mem, &sums, err);
-	if (summary)
-		give_summary(&sums, summary);
+	fill_summary(&sums, summary);
 	return status;
 }

@@ -1,23 +1,30 @@
 /*
- * result.c: running views and advice, and reading and writing their results; bodies of the ow_result,
- * ow_view and ow_advise functions.
+ * result.c: runs views, and reads and writes their results: the bodies of ow_view, ow_verdict, ow_nsys_stats and the ow_result
+ * functions. The views are in src/analyze, the outputs in src/sink. Advice is in advise.c.
  */
 #include "api/api_int.h"
 
-#include "sink/human.h"
+#include "analyze/nsys/nsys_stats.h"
+#include "analyze/samples/samples.h"
+#include "base/temp_file.h"
+#include "export/export.h"
+#include "sink/sink.h"
+#include "table/arrow_c.h"
+
+#include <errno.h>
+#include <unistd.h>
 
 /* The public enums are the internal ones. */
-_Static_assert((int)OW_TYPE_NUMBER == (int)RESULT_NUMBER, "types");
-_Static_assert((int)OW_UNIT_MICROS == (int)RESULT_MICROS &&
-		       (int)OW_UNIT_PERCENT == (int)RESULT_PERCENT,
+_Static_assert((int)OW_TYPE_NUMBER == (int)TYPE_NUMBER, "types");
+_Static_assert((int)OW_UNIT_MICROS == (int)UNIT_MICROS && (int)OW_UNIT_PERCENT == (int)UNIT_PERCENT,
 	       "units");
 
-ow_status api_wrap_result(ow_profile *p, struct result *r, ow_result **out, struct error *err)
+ow_status api_wrap_result(ow_profile *p, struct table *r, ow_result **out, struct ow_error *err)
 {
 	ow_result *result = mem_zalloc(&p->mem, sizeof(*result));
 
 	if (!result) {
-		result_free(r);
+		table_free(r);
 		return error_no_memory(err);
 	}
 	result->r = r;
@@ -31,7 +38,7 @@ void ow_result_free(ow_result *result)
 {
 	if (!result)
 		return;
-	result_free(result->r);
+	table_free(result->r);
 	if (!result->profile) { /* of a server: its memory is its own */
 		free(result);
 		return;
@@ -43,14 +50,36 @@ void ow_result_free(ow_result *result)
 void ow_view_options_init(struct ow_view_options *options)
 {
 	view_options_init(options);
-	options->size = sizeof(*options);
+	options->order_by = NULL;
+	options->max_depth = OW_DEFAULT_DEPTH;
 }
 
-static ow_status check_frozen(const ow_profile *p, struct error *err)
+ow_status ow_view_options_check(ow_profile *p, const char *name,
+				const struct ow_view_options *options, struct ow_error *err)
 {
-	if (p->frozen)
-		return OW_OK;
-	return error_set(err, OW_E_USAGE, "the profile is still being loaded: freeze it first");
+	const struct view *view = view_find(name);
+	struct ow_view_options full;
+
+	error_clear(err);
+	OW_TRY(api_check_frozen(p, err));
+	if (!view)
+		return error_set(err, OW_E_USAGE, "no view is called '%s'", name);
+	ow_view_options_init(&full);
+	SIZED_IN(&full, options);
+	return view_options_check(view, p->m, &full, err);
+}
+
+void ow_view_options_drop(const ow_profile *p, const char *name, struct ow_view_options *options)
+{
+	const struct view *view = view_find(name);
+	struct ow_view_options full;
+
+	if (!view)
+		return;
+	ow_view_options_init(&full);
+	SIZED_IN(&full, options);
+	view_options_drop(view, p->m, &full);
+	SIZED_OUT(options, &full);
 }
 
 /* Tables that grow with the number of events: those are most of a file, and may not have been made yet. */
@@ -70,34 +99,110 @@ static uint64_t tables_of(const struct model *m, const struct view *view,
 	return view->tree && !part && !linked ? TABLES_ALL & ~EVENT_TABLES : TABLES_ALL;
 }
 
+/* An empty table says why it is empty; one of types that the graph does not have, which it has instead. */
+static ow_status explain_empty(const struct view *view, const struct model *m,
+			       const struct ow_view_options *options, struct table *r,
+			       struct ow_error *err)
+{
+	const char *hint = options->explain_empty && view->tree ? view_type_hint(m, options) : NULL;
+
+	if (hint && !r->footer) {
+		r->footer = arena_printf(&r->arena, "%s", hint);
+		return r->footer ? OW_OK : error_no_memory(err);
+	}
+	if (options->explain_empty && !r->footer && samples_only(m) &&
+	    (view == &view_scope || view == &view_graph))
+		r->footer = arena_printf(&r->arena, "%s", view_empty_reason(view, m, options));
+	if (view->tree || r->row_count || r->footer)
+		return OW_OK;
+	r->footer = arena_printf(&r->arena, "%s", view_empty_reason(view, m, options));
+	return r->footer ? OW_OK : error_no_memory(err);
+}
+
+/* Trees and lists of ops have one row for what several files call the same. */
+static ow_status warn_of_jobs(const struct view *view, const struct model *m,
+			      const struct ow_view_options *options, struct table *r,
+			      struct ow_error *err)
+{
+	uint32_t i = 2;
+
+	if (!options->explain_empty || r->footer ||
+	    !(view->tree || view == &view_lines || view == &view_work || view == &view_opstats))
+		return OW_OK;
+	while (i < m->track.count &&
+	       m->source.run[m->track.source[i].v] == m->source.run[m->track.source[1].v])
+		i++;
+	if (i >= m->track.count)
+		return OW_OK;
+	r->footer = arena_printf(&r->arena,
+				 "These files are of different jobs, and what has the same name "
+				 "is one row here: open them one by one.");
+	return r->footer ? OW_OK : error_no_memory(err);
+}
+
+/* Whether a view is of the whole recording: the advice is, too. */
+static bool is_whole(const struct ow_view_options *options)
+{
+	struct ow_view_options none;
+
+	ow_view_options_init(&none);
+	return options->step == none.step && options->rank == none.rank &&
+	       options->time_from_ns == none.time_from_ns && options->time_to_ns == none.time_to_ns;
+}
+
 ow_status ow_view(ow_profile *p, const char *name, const struct ow_view_options *options,
-		  ow_result **out, struct error *err)
+		  ow_result **out, struct ow_error *err)
 {
 	struct ow_view_options full;
 	const struct view *view = view_find(name);
 	struct reading reading;
-	struct result *r;
+	struct table *r;
 	ow_status status;
 
 	error_clear(err);
 	*out = NULL;
-	OW_TRY(check_frozen(p, err));
+	OW_TRY(api_check_frozen(p, err));
 	if (!view)
 		return error_set(err, OW_E_USAGE, "no view is called '%s'", name);
 	ow_view_options_init(&full);
-	if (options)
-		memcpy(&full, options, MIN(options->size, sizeof(full)));
+	SIZED_IN(&full, options);
+	OW_TRY(view_options_check(view, p->m, &full, err));
+	view_choose_defaults(view, &full);
 	OW_TRY(api_read_begin(p, tables_of(p->m, view, &full), &reading, err));
-	r = result_new(&p->mem, view->name, err);
+	r = table_new(&p->mem, view->name, err);
 	status = r ? view->run(p->m, &full, r, err) : OW_E_NO_MEMORY;
+	if (status == OW_E_NOT_FOUND && full.explain_empty && view == &view_code &&
+	    !p->m->has_code && p->m->sample.count <= 1) {
+		table_free(r);
+		r = table_new(&p->mem, view->name, err);
+		status = r ? OW_OK : OW_E_NO_MEMORY;
+		if (r) /* files of tables want a column */
+			table_add_column(r, "name", "name", TYPE_TEXT, UNIT_NONE);
+		view = &view_lines; /* a table, empty for the same reason */
+		error_clear(err);
+	}
+	if (status == OW_OK)
+		view_describe(view, r);
+	if (status == OW_OK && view == &view_verdict && is_whole(&full))
+		status = api_add_headline(p, r, err);
+	if (status == OW_OK)
+		status = explain_empty(view, p->m, &full, r, err);
+	if (status == OW_OK)
+		status = warn_of_jobs(view, p->m, &full, r, err);
 	if (status == OW_OK)
 		status = r->status != OW_OK ? error_no_memory(err) : OW_OK;
 	status = api_read_end(p, &reading, status, err);
-	if (status != OW_OK) {
-		result_free(r);
+	if (status != OW_OK || !r) {
+		table_free(r);
 		return status;
 	}
-	return api_wrap_result(p, r, out, err);
+	OW_TRY(api_wrap_result(p, r, out, err));
+	status = full.defer_rows ? OW_OK : ow_result_fill(*out, err);
+	if (status != OW_OK) {
+		ow_result_free(*out);
+		*out = NULL;
+	}
+	return status;
 }
 
 #define TENSOR_SHOWN 200 /* bytes of a tensor's text in a cell */
@@ -130,7 +235,7 @@ static void tensor_value(void *arg, struct str name, struct buf *to)
 {
 	ow_profile *p = arg;
 	struct checkpoint_tensor tensor;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct buf text;
 
 	if (checkpoint_read(&p->checkpoint, name, &tensor, &err) != OW_OK) {
@@ -155,8 +260,9 @@ static void offer_tensors(ow_result *result)
 	result->r->tree->tensor_arg = result->profile;
 }
 
-/* A tree becomes columns only when somebody reads cells or writes a table. */
-static ow_status flatten(ow_result *result, struct error *err)
+/* Makes the columns and rows of a tree, which takes time and memory: not done for a result that is only written as a
+ * tree. */
+static ow_status flatten(ow_result *result, struct ow_error *err)
 {
 	struct reading reading;
 	ow_status status;
@@ -167,48 +273,49 @@ static ow_status flatten(ow_result *result, struct error *err)
 	offer_tensors(result);
 	status = tree_flatten(result->r, err);
 	OW_TRY(api_read_end(result->profile, &reading, status, err));
+	if (view_find(result->r->name))
+		view_describe(view_find(result->r->name), result->r);
 	result->flat = true;
 	return OW_OK;
 }
 
-ow_status ow_result_fill(ow_result *result, struct error *err)
+ow_status ow_result_fill(ow_result *result, struct ow_error *err)
 {
 	error_clear(err);
 	return flatten(result, err);
 }
 
-static const struct result *columns_of(const ow_result *result)
-{
-	(void)flatten((ow_result *)(uintptr_t)result, NULL);
-	return result->r;
-}
-
 uint32_t ow_result_rows(const ow_result *result)
 {
-	return columns_of(result)->row_count;
+	return result->r->row_count;
 }
 
 uint32_t ow_result_columns(const ow_result *result)
 {
-	return columns_of(result)->column_count;
+	return result->r->column_count;
 }
 
 bool ow_result_column(const ow_result *result, uint32_t column, struct ow_column *info)
 {
-	const struct result *r = columns_of(result);
+	const struct table *r = result->r;
+	struct ow_column all;
 
 	if (column >= r->column_count)
 		return false;
-	*info = (struct ow_column){ .name = r->columns[column].name,
-				    .title = r->columns[column].title,
-				    .type = (ow_type)r->columns[column].type,
-				    .unit = (ow_unit)r->columns[column].unit };
+	all = (struct ow_column){ .size = sizeof(all),
+				  .name = r->columns[column].name,
+				  .title = r->columns[column].title,
+				  .type = (ow_type)r->columns[column].type,
+				  .unit = (ow_unit)r->columns[column].unit,
+				  .logical = r->columns[column].logical ? r->columns[column].logical
+									: "" };
+	SIZED_OUT(info, &all);
 	return true;
 }
 
 uint32_t ow_result_find(const ow_result *result, const char *name)
 {
-	const struct result *r = columns_of(result);
+	const struct table *r = result->r;
 
 	for (uint32_t i = 0; i < r->column_count; i++)
 		if (strcmp(r->columns[i].name, name) == 0)
@@ -218,56 +325,56 @@ uint32_t ow_result_find(const ow_result *result, const char *name)
 
 uint32_t ow_result_depth(const ow_result *result, uint32_t row)
 {
-	const struct result *r = columns_of(result);
+	const struct table *r = result->r;
 
 	return r->depth && row < r->row_count ? r->depth[row] : 0;
 }
 
-static const struct result_column *cell_column(const ow_result *result, uint32_t row,
-					       uint32_t column)
+static const struct table_column *cell_column(const ow_result *result, uint32_t row,
+					      uint32_t column)
 {
-	const struct result *r = columns_of(result);
+	const struct table *r = result->r;
 
 	return row < r->row_count && column < r->column_count ? &r->columns[column] : NULL;
 }
 
 bool ow_result_known(const ow_result *result, uint32_t row, uint32_t column)
 {
-	const struct result_column *c = cell_column(result, row, column);
+	const struct table_column *c = cell_column(result, row, column);
 
 	return c && (!c->known || c->known[row]);
 }
 
 int64_t ow_result_int(const ow_result *result, uint32_t row, uint32_t column)
 {
-	const struct result_column *c = cell_column(result, row, column);
+	const struct table_column *c = cell_column(result, row, column);
 
 	int64_t number = 0;
 
-	if (c && c->type == RESULT_NUMBER && str_to_i64(c->texts[row], &number))
+	if (c && c->type == TYPE_NUMBER && str_to_i64(c->texts[row], &number))
 		return number;
-	if (!c || c->type == RESULT_TEXT)
+	if (!c || c->type == TYPE_TEXT)
 		return 0;
-	return c->type == RESULT_NUMBER ? (int64_t)strtod(c->texts[row].ptr, NULL)
-	       : c->type == RESULT_REAL ? (int64_t)c->reals[row]
-					: c->ints[row];
+	return c->type == TYPE_NUMBER ? (int64_t)strtod(c->texts[row].ptr, NULL)
+	       : c->type == TYPE_REAL ? (int64_t)c->reals[row]
+				      : c->ints[row];
 }
 
 double ow_result_real(const ow_result *result, uint32_t row, uint32_t column)
 {
-	const struct result_column *c = cell_column(result, row, column);
+	const struct table_column *c = cell_column(result, row, column);
 
-	if (!c || c->type == RESULT_TEXT)
+	if (!c || c->type == TYPE_TEXT)
 		return 0;
-	if (c->type == RESULT_NUMBER)
+	if (c->type == TYPE_NUMBER)
 		return strtod(c->texts[row].ptr, NULL);
-	return c->type == RESULT_REAL ? c->reals[row] : (double)c->ints[row];
+	return c->type == TYPE_REAL ? c->reals[row] : (double)c->ints[row];
 }
 
 const char *ow_result_text(const ow_result *result, uint32_t row, uint32_t column, size_t *len)
 {
-	const struct result_column *c = cell_column(result, row, column);
-	bool is_text = c && (c->type == RESULT_TEXT || c->type == RESULT_NUMBER);
+	const struct table_column *c = cell_column(result, row, column);
+	bool is_text = c && (c->type == TYPE_TEXT || c->type == TYPE_NUMBER);
 	struct str text = is_text ? c->texts[row] : STR("");
 
 	if (len)
@@ -275,29 +382,31 @@ const char *ow_result_text(const ow_result *result, uint32_t row, uint32_t colum
 	return text.ptr ? text.ptr : "";
 }
 
-static struct str shown(const struct result_column *c, uint32_t row, char *buffer)
+static struct str shown(const struct table_column *c, uint32_t row, char *buffer)
 {
 	if (!c)
 		return STR("");
 	if (c->known && !c->known[row])
 		return STR("-");
 	switch (c->type) {
-	case RESULT_TEXT:
-	case RESULT_NUMBER:
+	case TYPE_TEXT:
+	case TYPE_NUMBER:
 		return c->texts[row];
-	case RESULT_BOOL:
+	case TYPE_BOOL:
 		return c->ints[row] ? STR("yes") : STR("no");
-	case RESULT_REAL:
-		return str_make(buffer, human_real(buffer, c->reals[row], c->unit, false));
+	case TYPE_REAL:
+		return str_make(buffer,
+				human_real(buffer, c->reals[row], human_unit_of(c->unit), false));
 	default:
-		return str_make(buffer, human_int(buffer, c->ints[row], c->unit, false));
+		return str_make(buffer,
+				human_int(buffer, c->ints[row], human_unit_of(c->unit), false));
 	}
 }
 
 size_t ow_result_show(const ow_result *result, uint32_t row, uint32_t column, char *text,
 		      size_t size)
 {
-	char buffer[HUMAN_BYTES];
+	char buffer[HUMAN_SIZE];
 	struct str cell = shown(cell_column(result, row, column), row, buffer);
 
 	if (size) {
@@ -310,25 +419,25 @@ size_t ow_result_show(const ow_result *result, uint32_t row, uint32_t column, ch
 	return cell.len;
 }
 
-static const struct result_column *whole_column(const ow_result *result, uint32_t column)
+static const struct table_column *whole_column(const ow_result *result, uint32_t column)
 {
-	const struct result *r = columns_of(result);
+	const struct table *r = result->r;
 
 	return column < r->column_count ? &r->columns[column] : NULL;
 }
 
 const int64_t *ow_result_ints(const ow_result *result, uint32_t column)
 {
-	const struct result_column *c = whole_column(result, column);
+	const struct table_column *c = whole_column(result, column);
 
-	return c && (c->type == RESULT_INT || c->type == RESULT_BOOL) ? c->ints : NULL;
+	return c && (c->type == TYPE_INT || c->type == TYPE_BOOL) ? c->ints : NULL;
 }
 
 const double *ow_result_reals(const ow_result *result, uint32_t column)
 {
-	const struct result_column *c = whole_column(result, column);
+	const struct table_column *c = whole_column(result, column);
 
-	return c && c->type == RESULT_REAL ? c->reals : NULL;
+	return c && c->type == TYPE_REAL ? c->reals : NULL;
 }
 
 _Static_assert(sizeof(struct ow_text) == sizeof(struct str) &&
@@ -337,16 +446,16 @@ _Static_assert(sizeof(struct ow_text) == sizeof(struct str) &&
 
 const struct ow_text *ow_result_texts(const ow_result *result, uint32_t column)
 {
-	const struct result_column *c = whole_column(result, column);
+	const struct table_column *c = whole_column(result, column);
 
-	return c && (c->type == RESULT_TEXT || c->type == RESULT_NUMBER)
+	return c && (c->type == TYPE_TEXT || c->type == TYPE_NUMBER)
 		       ? (const struct ow_text *)(const void *)c->texts
 		       : NULL;
 }
 
 const uint8_t *ow_result_marks(const ow_result *result, uint32_t column)
 {
-	const struct result_column *c = whole_column(result, column);
+	const struct table_column *c = whole_column(result, column);
 
 	return c ? c->known : NULL;
 }
@@ -367,25 +476,15 @@ void ow_write_options_init(struct ow_write_options *options)
 	*options = (struct ow_write_options){ .size = sizeof(*options) };
 }
 
-struct writer {
-	ow_write_fn write;
-	void *arg;
+struct writing {
+	struct api_writer to;
 	const struct ow_write_options *options;
 	const ow_profile *profile;
 };
 
-static ow_status write_bytes(void *arg, const void *bytes, size_t len, struct error *err)
-{
-	struct writer *writer = arg;
-
-	if (writer->write(writer->arg, bytes, len))
-		return OW_OK;
-	return error_set(err, OW_E_INTERRUPTED, "the output was closed");
-}
-
 static void send_message(void *arg, struct str line)
 {
-	struct writer *writer = arg;
+	struct writing *writer = arg;
 
 	if (writer->options->message)
 		writer->options->message(writer->options->line_arg, line.ptr, line.len);
@@ -393,7 +492,7 @@ static void send_message(void *arg, struct str line)
 
 static void send_stdout_line(void *arg, struct str line)
 {
-	struct writer *writer = arg;
+	struct writing *writer = arg;
 
 	if (writer->options->progress)
 		writer->options->progress(writer->options->line_arg, line.ptr, line.len);
@@ -402,10 +501,10 @@ static void send_stdout_line(void *arg, struct str line)
 /* Text of a checkpoint's tensor, or the line that says why there is none. */
 static void tensor_text(void *arg, struct str name, struct buf *text, struct buf *message)
 {
-	struct writer *writer = arg;
+	struct writing *writer = arg;
 	const struct checkpoint *checkpoint = &writer->profile->checkpoint;
 	struct checkpoint_tensor tensor;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	if (checkpoint_read(checkpoint, name, &tensor, &err) != OW_OK) {
 		buf_puts(message, err.text);
@@ -424,18 +523,44 @@ static void tensor_text(void *arg, struct str name, struct buf *text, struct buf
 	checkpoint_tensor_release(&tensor);
 }
 
-static unsigned tree_bit(const struct result *r)
+/* DuckDB writes files only: an unlinked one, which is copied to where the caller wants it. */
+static ow_status write_parquet(struct table *t, const struct out *out, struct ow_error *err)
+{
+	char path[64], bytes[1 << 16];
+	int fd = temp_file_open(err);
+	ow_status status;
+	ssize_t n = 1;
+
+	if (fd < 0)
+		return err ? err->status : OW_E_IO;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	status = export_parquet_file(t, path, t->mem, err);
+	if (status == OW_OK && lseek(fd, 0, SEEK_SET) != 0)
+		status = error_errno(err, errno, "a temporary file");
+	while (status == OW_OK && n > 0) {
+		n = read(fd, bytes, sizeof(bytes));
+		if (n < 0)
+			status = error_errno(err, errno, "a temporary file");
+		if (n > 0)
+			status = out->write(out->arg, bytes, (size_t)n, err);
+	}
+	close(fd);
+	return status;
+}
+
+static unsigned tree_bit(const struct table *r)
 {
 	return r->tree ? (unsigned)SINK_TREE_SCOPE << r->tree->kind : 0;
 }
 
 static ow_status find_sink(const ow_result *result, const char *name, const struct sink **sink,
-			   struct error *err)
+			   struct ow_error *err)
 {
 	*sink = sink_find(name);
 	if (!*sink)
 		return error_set(err, OW_E_USAGE, "no output is called '%s'", name);
-	if ((*sink)->accepts & (SINK_RESULT | tree_bit(result->r)))
+	if ((*sink)->accepts & (SINK_RESULT | tree_bit(result->r)) ||
+	    ((*sink)->accepts & SINK_DIFF && strcmp(result->r->name, "diff") == 0))
 		return OW_OK;
 	return error_set(err, OW_E_USAGE, "the output '%s' cannot show the view '%s'", name,
 			 result->r->name);
@@ -449,12 +574,12 @@ static bool writes_tree(const struct sink *sink, const ow_result *result,
 
 ow_status ow_result_write(ow_result *result, const char *name,
 			  const struct ow_write_options *options, ow_write_fn write, void *arg,
-			  struct error *err)
+			  struct ow_error *err)
 {
 	struct ow_write_options full;
-	struct writer writer = { write, arg, &full, result->profile };
+	struct writing writer = { { write, arg }, &full, result->profile };
 	struct sink_options sink_options;
-	struct out out = { write_bytes, &writer };
+	struct out out = { api_write_bytes, &writer.to };
 	uint32_t rows = result->r->row_count;
 	uint64_t tables;
 	const struct sink *sink;
@@ -464,14 +589,15 @@ ow_status ow_result_write(ow_result *result, const char *name,
 	error_clear(err);
 	OW_TRY(find_sink(result, name, &sink, err));
 	ow_write_options_init(&full);
-	if (options)
-		memcpy(&full, options, MIN(options->size, sizeof(full)));
+	SIZED_IN(&full, options);
 	sink_options = (struct sink_options){
 		.width = full.width,
+		.short_names = full.short_names,
 		.colour = full.colour,
 		.metric = full.metric,
 		.title = full.title,
 		.style = full.style,
+		.parquet = write_parquet,
 		.message = send_message,
 		.message_arg = &writer,
 		.stdout_line = send_stdout_line,
@@ -492,10 +618,104 @@ ow_status ow_result_write(ow_result *result, const char *name,
 			 ? tree_unfold(result->r->tree, result->r->mem, err)
 			 : OW_OK;
 	if (full.limit && !result->r->tree)
-		result_limit(result->r, full.limit);
+		table_limit(result->r, full.limit);
 	if (status == OW_OK)
 		status = sink->write(result->r, &sink_options, &out, err);
 	if (!result->r->tree)
 		result->r->row_count = rows;
 	return api_read_end(result->profile, &reading, status, err);
+}
+
+/* ---- views with functions of their own ---- */
+
+ow_status ow_verdict(ow_profile *p, const struct ow_view_options *options, char *text, size_t size,
+		     struct ow_error *err)
+{
+	const char *sentence;
+	ow_result *result;
+	struct str shown;
+	size_t len;
+
+	if (size)
+		*text = '\0';
+	OW_TRY(ow_view(p, "verdict", options, &result, err));
+	if (!result)
+		return OW_E_INTERNAL;
+	sentence = ow_result_text(result, 0, 0, &len);
+	shown = str_make(sentence, len);
+	if (size && len >= size)
+		shown.len = utf8_valid_prefix(str_first(shown, size - 1));
+	if (size) {
+		memcpy(text, shown.ptr, shown.len);
+		text[shown.len] = '\0';
+	}
+	ow_result_free(result);
+	return OW_OK;
+}
+
+bool ow_nsys_report_info(size_t index, struct ow_part_info *info)
+{
+	if (index >= nsys_report_count)
+		return false;
+	return api_part_info(info, nsys_reports[index].name, nsys_reports[index].title,
+			     nsys_reports[index].old_name);
+}
+
+ow_status ow_nsys_stats(ow_profile *p, const char *name, const struct ow_view_options *options,
+			ow_result **out, struct ow_error *err)
+{
+	const struct nsys_report *report = nsys_report_find(name);
+	struct ow_view_options full;
+	struct reading reading;
+	struct table *r;
+	ow_status status;
+
+	error_clear(err);
+	*out = NULL;
+	OW_TRY(api_check_frozen(p, err));
+	if (!report)
+		return error_set(err, OW_E_USAGE, "no report is called '%s'", name);
+	ow_view_options_init(&full);
+	SIZED_IN(&full, options);
+	OW_TRY(api_read_begin(p, TABLES_ALL, &reading, err));
+	r = table_new(&p->mem, report->name, err);
+	status = r ? nsys_report_run(p->m, report, &full, r, err) : OW_E_NO_MEMORY;
+	status = api_read_end(p, &reading, status, err);
+	if (status != OW_OK) {
+		table_free(r);
+		return status;
+	}
+	return api_wrap_result(p, r, out, err);
+}
+
+/* ---- Arrow ------------------------------------------------------------------------------------ */
+
+void ow_arrow_options_init(struct ow_arrow_options *options)
+{
+	*options = (struct ow_arrow_options){ .size = sizeof(*options) };
+}
+
+ow_status ow_result_arrow(ow_result *result, const struct ow_arrow_options *options,
+			  struct ArrowSchema *schema, struct ArrowArray *array,
+			  struct ow_error *err)
+{
+	struct ow_arrow_options full;
+
+	error_clear(err);
+	ow_arrow_options_init(&full);
+	SIZED_IN(&full, options);
+	OW_TRY(ow_result_fill(result, err));
+	return arrow_c_export(result->r, &full, schema, array, err);
+}
+
+ow_status ow_result_arrow_stream(ow_result *result, const struct ow_arrow_options *options,
+				 struct ArrowArrayStream *stream, struct ow_error *err)
+{
+	struct ow_arrow_options full;
+
+	error_clear(err);
+	ow_arrow_options_init(&full);
+	SIZED_IN(&full, options);
+	OW_TRY(ow_result_fill(result, err));
+	return arrow_c_stream(result->r, &full, stream, err);
 }

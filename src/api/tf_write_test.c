@@ -9,7 +9,7 @@
 
 #include "api/api_int.h"
 
-#include "wire/pb.h"
+#include "wire/protobuf/pb.h"
 
 static const char *const four[] = { "scope", "graph", "op", "code" };
 static const char *const columns[] = { "bytes",	       "peak_bytes", "residual_bytes",

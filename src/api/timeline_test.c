@@ -113,7 +113,7 @@ static void *use(void *arg)
 		ow_result *result;
 
 		if (ow_view(p, names[i % ARRAY_COUNT(names)], NULL, &result, &err) == OW_OK) {
-			(void)ow_result_write(result, "json", NULL, count_bytes, &bytes, &err);
+			(void)!ow_result_write(result, "json", NULL, count_bytes, &bytes, &err);
 			ow_result_free(result);
 		}
 		assert_int_equal(ow_timeline_write(p, NULL, count_bytes, &bytes, &err), OW_OK);

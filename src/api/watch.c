@@ -1,14 +1,9 @@
 /* watch.c: the bodies of ow_watch_new and its kin; the work is in watch/. */
 #include "api/api_int.h"
+#include "opwatch/live.h"
 
-#include "api/atomic_file.h"
-#include "live/jobs.h"
+#include "live/daemon/jobs.h"
 #include "watch/watch.h"
-
-#include "opwatch_config.h"
-
-#include <errno.h>
-#include <sys/stat.h>
 
 struct ow_watch {
 	struct mem mem;
@@ -28,7 +23,8 @@ const char *ow_phase_name(size_t index)
 	return index < CLASS_COUNT ? phase_class_names[phase_class_order[index]] : NULL;
 }
 
-ow_status ow_watch_new(const struct ow_watch_options *options, ow_watch **watch, struct error *err)
+ow_status ow_watch_new(const struct ow_watch_options *options, ow_watch **watch,
+		       struct ow_error *err)
 {
 	struct ow_watch_options o;
 	ow_watch *made = calloc(1, sizeof(*made));
@@ -38,8 +34,7 @@ ow_status ow_watch_new(const struct ow_watch_options *options, ow_watch **watch,
 	if (!made)
 		return error_no_memory(err);
 	ow_watch_options_init(&o);
-	if (options)
-		memcpy(&o, options, MIN(options->size, sizeof(o)));
+	SIZED_IN(&o, options);
 	mem_init(&made->mem, (size_t)o.memory_limit);
 	if (o.step_marker) {
 		made->marker_size = strlen(o.step_marker) + 1;
@@ -64,7 +59,7 @@ void ow_watch_free(ow_watch *watch)
 	free(watch);
 }
 
-ow_status ow_watch_add(ow_watch *watch, const char *path, struct error *err)
+ow_status ow_watch_add(ow_watch *watch, const char *path, struct ow_error *err)
 {
 	error_clear(err);
 	return watch_add(&watch->w, path, err);
@@ -79,9 +74,9 @@ static bool is_watched(const struct watch *w, const char *path)
 }
 
 /* What it is called is what people asked for it by. */
-static ow_status add_job(struct watch *w, const struct job_info *job, struct error *err)
+static ow_status add_job(struct watch *w, const struct job_info *job, struct ow_error *err)
 {
-	struct error gone = { 0 };
+	struct ow_error gone = { 0 };
 	ow_status status;
 
 	if (!job->folder[0] || is_watched(w, job->folder))
@@ -95,7 +90,7 @@ static ow_status add_job(struct watch *w, const struct job_info *job, struct err
 }
 
 static ow_status add_jobs(struct watch *w, const struct jobs *jobs, const char *name,
-			  struct error *err)
+			  struct ow_error *err)
 {
 	const struct job_info *job;
 
@@ -109,7 +104,8 @@ static ow_status add_jobs(struct watch *w, const struct jobs *jobs, const char *
 	return OW_OK;
 }
 
-ow_status ow_watch_add_jobs(ow_watch *watch, const char *socket, const char *job, struct error *err)
+ow_status ow_watch_add_jobs(ow_watch *watch, const char *socket, const char *job,
+			    struct ow_error *err)
 {
 	struct jobs jobs;
 	ow_status status;
@@ -121,7 +117,7 @@ ow_status ow_watch_add_jobs(ow_watch *watch, const char *socket, const char *job
 	return status;
 }
 
-ow_status ow_watch_turn(ow_watch *watch, bool *more, struct error *err)
+ow_status ow_watch_turn(ow_watch *watch, bool *more, struct ow_error *err)
 {
 	error_clear(err);
 	watch->w.job_count = 0;
@@ -136,18 +132,15 @@ size_t ow_watch_count(const ow_watch *watch)
 
 bool ow_watch_job(const ow_watch *watch, size_t index, struct ow_job *job)
 {
-	size_t size = job->size;
-
 	if (index >= watch->w.job_count)
 		return false;
-	memcpy(job, &watch->w.jobs[index], MIN(size, sizeof(*job)));
-	job->size = size;
+	SIZED_OUT(job, &watch->w.jobs[index]);
 	return true;
 }
 
 /* ---- the last minute ---- */
 
-static ow_status check_index(const ow_watch *watch, size_t index, struct error *err)
+static ow_status check_index(const ow_watch *watch, size_t index, struct ow_error *err)
 {
 	error_clear(err);
 	return index < watch->w.job_count
@@ -163,48 +156,9 @@ static struct follow_range last_span(const struct follow *f, int64_t span_ns)
 				      .to_ns = INT64_MAX };
 }
 
-static ow_status write_at(void *arg, uint64_t offset, const void *bytes, size_t len,
-			  struct error *err)
-{
-	(void)err; /* atomic_finish tells */
-	return atomic_write_at(arg, offset, bytes, len) ? OW_OK : OW_E_IO;
-}
-
-/* What can only be written from front to back is made in memory first. */
-static ow_status write_cut(struct follow *f, struct follow_range *range, struct atomic_file *file,
-			   struct error *err)
-{
-	struct buf whole;
-	ow_status status;
-
-	buf_init(&whole, f->mem);
-	status = follow_cut_buf(f, range, &whole, err);
-	if (status == OW_OK)
-		(void)!atomic_write(file, whole.ptr, whole.len); /* atomic_finish tells */
-	buf_release(&whole);
-	return status;
-}
-
-/* For its owner only, as recordings are. */
-ow_status api_save_cut(struct follow *f, struct follow_range *range, const char *path,
-		       struct error *err)
-{
-	struct atomic_file file;
-	struct opw_out out = { write_at, &file };
-	ow_status status;
-
-	OW_TRY(atomic_open(&file, f->mem, path, err));
-	if (!file.seekable)
-		return atomic_finish(&file, write_cut(f, range, &file, err), err);
-	status = fchmod(file.fd, 0600) == 0 ? OW_OK : error_errno(err, errno, "%s", path);
-	if (status == OW_OK)
-		status = follow_cut(f, range, &out, "opwatch " OPWATCH_VERSION, err);
-	return atomic_finish(&file, status, err);
-}
-
 /* Several recordings are put together. */
 static ow_status save_profile(ow_watch *watch, size_t index, int64_t span_ns, const char *path,
-			      struct error *err)
+			      struct ow_error *err)
 {
 	ow_profile *profile;
 	ow_status status;
@@ -216,7 +170,7 @@ static ow_status save_profile(ow_watch *watch, size_t index, int64_t span_ns, co
 }
 
 ow_status ow_watch_save(ow_watch *watch, size_t index, int64_t span_ns, const char *path,
-			struct error *err)
+			struct ow_error *err)
 {
 	struct follow_range range;
 	struct follow *f;
@@ -225,25 +179,30 @@ ow_status ow_watch_save(ow_watch *watch, size_t index, int64_t span_ns, const ch
 	if (watch->w.jobs[index].recordings > 1)
 		return save_profile(watch, index, span_ns, path, err);
 	f = &watch->w.files[watch->w.job_files[index]]->follow;
+	if (watch->w.files[watch->w.job_files[index]]->own_steps)
+		return error_set(err, OW_E_UNSUPPORTED, "%s is written by its program: copy it",
+				 f->path);
 	if (f->newest_ns == INT64_MIN && f->newest_sample_ns == INT64_MIN)
 		return error_set(err, OW_E_EMPTY, "%s: nothing was recorded yet",
 				 watch->w.jobs[index].name);
 	range = last_span(f, span_ns);
-	return api_save_cut(f, &range, path, err);
+	return follow_save(f, &range, path, err);
 }
 
 static ow_status add_cut(ow_watch *watch, struct watch_file *f, int64_t span_ns, ow_profile *p,
-			 struct error *err)
+			 struct ow_error *err)
 {
 	struct follow_range range = last_span(&f->follow, span_ns);
 
+	if (f->own_steps)
+		return ow_profile_add_file(p, f->follow.path, NULL, NULL, err);
 	OW_TRY(follow_cut_buf(&f->follow, &range, &watch->w.cut, err));
 	return ow_profile_add_memory(p, f->follow.path, watch->w.cut.ptr, watch->w.cut.len, NULL,
 				     NULL, err);
 }
 
 ow_status ow_watch_profile(ow_watch *watch, size_t index, int64_t span_ns, ow_profile **profile,
-			   struct error *err)
+			   struct ow_error *err)
 {
 	struct ow_open_options options;
 	const struct watch *w = &watch->w;

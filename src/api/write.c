@@ -1,16 +1,52 @@
 /*
- * timeline.c: ow_timeline_write: the runs of a profile for chrome://tracing and Perfetto. Traced steps of
- * TensorFlow are drawn as its Timeline class draws them, from their records; anything else from its
- * events.
+ * write.c: the bodies of the functions that write a profile, or a result to a file: timelines for chrome://tracing and Perfetto,
+ * TensorFlow's own messages, facts about the inputs. Formats are in src/sink. ow_result_write is in result.c.
  */
 #include "api/api_int.h"
 
-#include "analyze/samples.h"
-#include "api/atomic_file.h"
-#include "import/tf_step_stats.h"
-#include "sink/event_trace.h"
-#include "sink/gzip_out.h"
-#include "sink/step_timeline.h"
+#include "analyze/samples/samples.h"
+#include "base/atomic_file.h"
+#include "import/own/record.h"
+#include "import/tensorflow/run/traced_steps.h"
+#include "sink/proto/profile_proto.h"
+#include "sink/stacks/gzip_out.h"
+#include "sink/table/facts_json.h"
+#include "sink/timeline/event_trace.h"
+#include "sink/timeline/step_timeline.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+/* ---- where bytes go ---- */
+
+ow_status api_write_bytes(void *arg, const void *bytes, size_t len, struct ow_error *err)
+{
+	const struct api_writer *writer = arg;
+
+	if (writer->write(writer->arg, bytes, len))
+		return OW_OK;
+	return error_set(err, OW_E_INTERRUPTED, "the output was closed");
+}
+
+bool api_write_to_file(void *arg, const void *bytes, size_t len)
+{
+	return atomic_write(arg, bytes, len);
+}
+
+ow_status ow_result_write_file(ow_result *result, const char *sink,
+			       const struct ow_write_options *options, const char *path,
+			       struct ow_error *err)
+{
+	struct atomic_file file;
+
+	error_clear(err);
+	OW_TRY(atomic_open(&file, result->r->mem, path, err));
+	return atomic_finish(
+		&file, ow_result_write(result, sink, options, api_write_to_file, &file, err), err);
+}
+
+/* ---- timelines ---- */
+/* Traced steps of TensorFlow are drawn as its class Timeline draws them, from their records; everything else from its events. */
 
 void ow_timeline_options_init(struct ow_timeline_options *options)
 {
@@ -22,24 +58,10 @@ void ow_timeline_options_init(struct ow_timeline_options *options)
 						 .rank = -1 };
 }
 
-struct timeline_writer {
-	ow_write_fn write;
-	void *arg;
-};
-
-static ow_status write_bytes(void *arg, const void *bytes, size_t len, struct error *err)
-{
-	struct timeline_writer *writer = arg;
-
-	if (writer->write(writer->arg, bytes, len))
-		return OW_OK;
-	return error_set(err, OW_E_INTERRUPTED, "the output was closed");
-}
-
 /* One step at a time is in memory: each is read once for its devices, and once to be drawn. */
-static ow_status draw(ow_profile *p, const struct tf_traced_steps *steps,
-		      const struct ow_timeline_options *options, struct step_timeline *t,
-		      bool devices, struct error *err)
+static ow_status draw_each_step(ow_profile *p, const struct tf_traced_steps *steps,
+				const struct ow_timeline_options *options, struct step_timeline *t,
+				bool devices, struct ow_error *err)
 {
 	ow_status status = OW_OK;
 
@@ -49,8 +71,8 @@ static ow_status draw(ow_profile *p, const struct tf_traced_steps *steps,
 		struct arena arena;
 
 		arena_init(&arena, &p->mem);
-		status = tf_step_stats_read(p->m, steps->items[i], options->show_memory && !devices,
-					    &arena, &stats, err);
+		status = tf_traced_step_read(p->m, steps->items[i],
+					     options->show_memory && !devices, &arena, &stats, err);
 		if (status == OW_OK && devices)
 			step_timeline_devices(t, &stats);
 		else if (status == OW_OK)
@@ -60,11 +82,12 @@ static ow_status draw(ow_profile *p, const struct tf_traced_steps *steps,
 	return status;
 }
 
-static void tell_memory(void *arg, struct str allocator, struct str tensor, int64_t ts_us,
-			int64_t bytes)
+static void report_memory(void *arg, struct str allocator, struct str tensor, int64_t ts_us,
+			  int64_t bytes)
 {
 	const struct ow_timeline_options *options = arg;
-	const struct ow_timeline_memory change = { .allocator = allocator.ptr,
+	const struct ow_timeline_memory change = { .size = sizeof(change),
+						   .allocator = allocator.ptr,
 						   .tensor = tensor.ptr,
 						   .allocator_len = allocator.len,
 						   .tensor_len = tensor.len,
@@ -76,23 +99,23 @@ static void tell_memory(void *arg, struct str allocator, struct str tensor, int6
 
 static ow_status draw_steps(ow_profile *p, const struct tf_traced_steps *steps,
 			    const struct ow_timeline_options *options, const struct out *out,
-			    struct error *err)
+			    struct ow_error *err)
 {
 	struct step_timeline t;
 	ow_status status;
 
 	step_timeline_begin(&t, &p->mem, out, options->show_dataflow, options->show_memory, err);
-	t.memory = options->memory ? tell_memory : NULL;
+	t.memory = options->memory ? report_memory : NULL;
 	t.memory_arg = (void *)(uintptr_t)options;
-	status = draw(p, steps, options, &t, true, err);
+	status = draw_each_step(p, steps, options, &t, true, err);
 	if (status == OW_OK)
-		status = draw(p, steps, options, &t, false, err);
+		status = draw_each_step(p, steps, options, &t, false, err);
 	writer_fail(&t.events.w, status);
 	return step_timeline_finish(&t);
 }
 
 static ow_status write_timeline(ow_profile *p, const struct ow_timeline_options *options,
-				const struct out *out, struct error *err)
+				const struct out *out, struct ow_error *err)
 {
 	struct event_trace_options plain = { .show_dataflow = options->show_dataflow };
 	struct sample_choice choice;
@@ -124,7 +147,7 @@ static ow_status write_timeline(ow_profile *p, const struct ow_timeline_options 
 }
 
 static ow_status write_packed(ow_profile *p, const struct ow_timeline_options *options,
-			      const struct out *out, struct error *err)
+			      const struct out *out, struct ow_error *err)
 {
 	struct gzip_out gzip;
 	struct out packed;
@@ -137,35 +160,123 @@ static ow_status write_packed(ow_profile *p, const struct ow_timeline_options *o
 }
 
 ow_status ow_timeline_write(ow_profile *p, const struct ow_timeline_options *options,
-			    ow_write_fn write, void *arg, struct error *err)
+			    ow_write_fn write, void *arg, struct ow_error *err)
 {
-	struct timeline_writer writer = { write, arg };
-	const struct out out = { write_bytes, &writer };
+	struct api_writer writer = { write, arg };
+	const struct out out = { api_write_bytes, &writer };
 	struct ow_timeline_options full;
 	struct reading reading;
 
 	error_clear(err);
-	if (!p->frozen)
-		return error_set(err, OW_E_USAGE,
-				 "the profile is still being loaded: freeze it first");
+	OW_TRY(api_check_frozen(p, err));
 	ow_timeline_options_init(&full);
-	if (options)
-		memcpy(&full, options, MIN(options->size, sizeof(full)));
+	SIZED_IN(&full, options);
 	OW_TRY(api_read_begin(p, TABLES_ALL, &reading, err));
 	return api_read_end(p, &reading, write_packed(p, &full, &out, err), err);
 }
 
-static bool write_to_file(void *arg, const void *bytes, size_t len)
-{
-	return atomic_write(arg, bytes, len);
-}
-
 ow_status ow_timeline_write_file(ow_profile *p, const struct ow_timeline_options *options,
-				 const char *path, struct error *err)
+				 const char *path, struct ow_error *err)
 {
 	struct atomic_file file;
 
 	error_clear(err);
 	OW_TRY(atomic_open(&file, &p->mem, path, err));
-	return atomic_finish(&file, ow_timeline_write(p, options, write_to_file, &file, err), err);
+	return atomic_finish(&file, ow_timeline_write(p, options, api_write_to_file, &file, err),
+			     err);
+}
+
+/* ---- messages of TensorFlow ---- */
+
+static ow_status append_attrs(void *arg, op_id op, struct buf *to, struct ow_error *err)
+{
+	return record_attrs(arg, op, to, err);
+}
+
+ow_status ow_tf_profile_write(ow_profile *p, ow_write_fn write, void *arg, struct ow_error *err)
+{
+	struct api_writer writer = { write, arg };
+	const struct out out = { api_write_bytes, &writer };
+	struct record_reader records;
+	const struct profile_proto_options options = { .attrs = p->options.redact ? NULL
+										  : append_attrs,
+						       .arg = &records };
+	struct reading reading;
+	ow_status status;
+
+	error_clear(err);
+	OW_TRY(api_check_frozen(p, err));
+	OW_TRY(api_read_begin(p, TABLES_ALL, &reading, err));
+	record_reader_init(&records, p->m);
+	status = profile_proto_write(p->m, &options, &out, err);
+	record_reader_release(&records);
+	return api_read_end(p, &reading, status, err);
+}
+
+ow_status ow_tf_op_log_write(ow_profile *p, ow_write_fn write, void *arg, struct ow_error *err)
+{
+	struct api_writer writer = { write, arg };
+	const struct out out = { api_write_bytes, &writer };
+	struct reading reading;
+
+	error_clear(err);
+	OW_TRY(api_check_frozen(p, err));
+	OW_TRY(api_read_begin(p, TABLES_ALL, &reading, err));
+	return api_read_end(p, &reading, op_log_write(p->m, &out, err), err);
+}
+
+typedef ow_status (*tf_write_fn)(ow_profile *p, ow_write_fn write, void *arg, struct ow_error *err);
+
+static ow_status write_tf_file(ow_profile *p, tf_write_fn write, const char *path,
+			       struct ow_error *err)
+{
+	struct atomic_file file;
+
+	error_clear(err);
+	OW_TRY(atomic_open(&file, &p->mem, path, err));
+	return atomic_finish(&file, write(p, api_write_to_file, &file, err), err);
+}
+
+ow_status ow_tf_profile_write_file(ow_profile *p, const char *path, struct ow_error *err)
+{
+	return write_tf_file(p, ow_tf_profile_write, path, err);
+}
+
+ow_status ow_tf_op_log_write_file(ow_profile *p, const char *path, struct ow_error *err)
+{
+	return write_tf_file(p, ow_tf_op_log_write, path, err);
+}
+
+/* ---- facts ---- */
+
+ow_status ow_info_json(ow_profile *p, ow_write_fn write, void *arg, struct ow_error *err)
+{
+	struct api_writer writer = { write, arg };
+	struct out out = { api_write_bytes, &writer };
+	struct reading reading;
+	ow_status status;
+
+	error_clear(err);
+	OW_TRY(api_check_frozen(p, err));
+	OW_TRY(api_read_begin(p, TABLES_ALL, &reading, err));
+	status = model_require_stacks(p->m, err); /* or none would be counted */
+	if (status == OW_OK)
+		status = facts_write_json(p->m, &out, err);
+	return api_read_end(p, &reading, status, err);
+}
+
+ow_status api_save_table(struct table *table, const char *path, struct ow_error *err)
+{
+	const struct sink *sink = sink_find("json");
+	struct sink_options options = { 0 };
+	struct atomic_file file;
+	struct api_writer writer = { api_write_to_file, &file };
+	const struct out out = { api_write_bytes, &writer };
+	ow_status status;
+
+	OW_TRY(atomic_open(&file, table->mem, path, err));
+	status = fchmod(file.fd, 0600) == 0 ? OW_OK : error_errno(err, errno, "%s", path);
+	if (status == OW_OK)
+		status = sink->write(table, &options, &out, err);
+	return atomic_finish(&file, status, err);
 }

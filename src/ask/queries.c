@@ -1,6 +1,8 @@
 /* queries.c: the set of named queries: those that are built in, and those of folders. See queries.h. */
 #include "ask/queries.h"
 
+#include "base/vec.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <sys/stat.h>
@@ -20,7 +22,7 @@ const struct query *queries_find(const struct queries *q, const char *name)
 	return find(q, name);
 }
 
-static ow_status add(struct queries *q, const struct query *query, struct error *err)
+static ow_status add(struct queries *q, const struct query *query, struct ow_error *err)
 {
 	struct query *old = find(q, query->name);
 
@@ -28,15 +30,15 @@ static ow_status add(struct queries *q, const struct query *query, struct error 
 		*old = *query;
 		return OW_OK;
 	}
-	if (!mem_grow(q->mem, (void **)&q->items, &q->cap, q->count + 1, sizeof(*q->items)))
+	if (!vec_push(q->mem, q->items, q->count, q->cap, *query))
 		return error_no_memory(err);
-	q->items[q->count++] = *query;
 	return OW_OK;
 }
 
 /* ---- folders ---- */
 
-static ow_status read_file(struct queries *q, const char *path, struct str *text, struct error *err)
+static ow_status read_file(struct queries *q, const char *path, struct str *text,
+			   struct ow_error *err)
 {
 	FILE *file = fopen(path, "r");
 	ow_status status = OW_OK;
@@ -61,7 +63,8 @@ static ow_status read_file(struct queries *q, const char *path, struct str *text
 	return status;
 }
 
-static ow_status add_file(struct queries *q, const char *dir, const char *file, struct error *err)
+static ow_status add_file(struct queries *q, const char *dir, const char *file,
+			  struct ow_error *err)
 {
 	struct str name = str_from(file);
 	struct str text = { 0 };
@@ -79,7 +82,7 @@ static ow_status add_file(struct queries *q, const char *dir, const char *file, 
 	return add(q, &query, err);
 }
 
-static ow_status add_dir(struct queries *q, const char *path, struct error *err)
+static ow_status add_dir(struct queries *q, const char *path, struct ow_error *err)
 {
 	DIR *dir = opendir(path);
 	ow_status status = OW_OK;
@@ -102,7 +105,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct query *)a)->name, ((const struct query *)b)->name);
 }
 
-static ow_status add_all(struct queries *q, const struct ow_list *dirs, struct error *err)
+static ow_status add_all(struct queries *q, const struct ow_list *dirs, struct ow_error *err)
 {
 	for (size_t i = 0; i < query_file_count; i++) {
 		struct query query;
@@ -118,7 +121,7 @@ static ow_status add_all(struct queries *q, const struct ow_list *dirs, struct e
 }
 
 ow_status queries_open(struct queries *q, struct mem *mem, const struct ow_list *dirs,
-		       struct error *err)
+		       struct ow_error *err)
 {
 	ow_status status;
 

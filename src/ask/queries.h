@@ -6,6 +6,10 @@
  *	-- One row per event, the longest first.
  *	-- param limit int 20: rows
  *	-- param name text '': only names that contain this
+ *	-- needs: event WHERE dur IS NOT NULL | the files have no timed events
+ *					when there are no rows: the first of these that has none is why
+ *	-- instead: top_ops | op_step	when there are no rows, and that table has some: another query to ask
+ *	-- runs: 2				fewer runs are an error
  *	SELECT … LIMIT $limit
  *	-- clickhouse:
  *	SELECT … LIMIT $limit			its form for ClickHouse 18.16; "-- clickhouse: same" when it
@@ -30,17 +34,27 @@ extern const size_t query_file_count;
 
 struct query_param {
 	const char *name, *doc;
-	enum sql_type type; /* SQL_INT, SQL_REAL or SQL_TEXT */
-	const char *usual;  /* its default, as one would type it */
+	enum column_type type; /* TYPE_INT, TYPE_REAL or TYPE_TEXT */
+	const char *usual;     /* its default, as one would type it */
+};
+
+/* What a query without rows looks at to say why: rows of a table, as after FROM. */
+struct query_need {
+	const char *rows;
+	const char *text; /* the reason, or the name of the other query */
+	bool instead;
 };
 
 struct query {
 	const char *name, *title, *doc;
 	const char *path;	/* of the file; NULL when it is built in */
 	const char *sql;	/* for the embedded engine */
-	const char *clickhouse; /* or NULL: there is no form for it */
+	const char *clickhouse; /* or NULL: not available in this form */
 	const struct query_param *params;
 	size_t param_count;
+	const struct query_need *needs;
+	size_t need_count;
+	size_t least_runs;
 };
 
 struct queries {
@@ -50,23 +64,23 @@ struct queries {
 	size_t count, cap;
 };
 
-/* Those that are built in, then those of the folders; a later one of the same name takes its place. A folder that
- * does not exist has none. */
+/* Loads the built-in queries, then those of the folders; a later one replaces an earlier one of the same name. A
+ * folder that does not exist has none. */
 ow_status queries_open(struct queries *q, struct mem *mem, const struct ow_list *dirs,
-		       struct error *err);
+		       struct ow_error *err);
 void queries_close(struct queries *q);
 /* NULL when there is none. */
 const struct query *queries_find(const struct queries *q, const char *name);
 
 /* query_text.c: the header and the forms of one file. */
 ow_status query_parse(struct arena *arena, const char *name, const char *path, struct str text,
-		      struct query *query, struct error *err);
+		      struct query *query, struct ow_error *err);
 
 /* query_values.c: "name=value", or the defaults, as values of all parameters, in their order. */
 ow_status query_values(const struct query *query, const struct ow_list *given, struct arena *arena,
-		       struct sql_param **values, struct error *err);
-/* The query with literals for its parameters, for an engine that cannot be given values beside it. */
+		       struct sql_param **values, struct ow_error *err);
+/* The query with literals for its parameters, for an engine that takes no values beside the text. */
 ow_status query_render(const char *text, const struct sql_param *values, size_t count,
-		       struct buf *to, struct error *err);
+		       struct buf *to, struct ow_error *err);
 
 #endif

@@ -26,7 +26,7 @@ struct fixture {
 	struct mem mem;
 	struct arena arena;
 	struct query query;
-	struct error err;
+	struct ow_error err;
 };
 
 static ow_status parse(struct fixture *f, const char *content)
@@ -58,7 +58,7 @@ static void header(void **state)
 	assert_string_equal(f.query.doc, "What it shows.");
 	assert_int_equal(f.query.param_count, 3);
 	assert_string_equal(f.query.params[0].name, "limit");
-	assert_int_equal(f.query.params[0].type, SQL_INT);
+	assert_int_equal(f.query.params[0].type, TYPE_INT);
 	assert_string_equal(f.query.params[0].usual, "20");
 	assert_string_equal(f.query.params[0].doc, "rows: at most");
 	assert_string_equal(f.query.params[1].usual, "a: b");
@@ -152,7 +152,7 @@ static void built_in(void **state)
 	static const struct ow_list none = { NULL, 0 };
 	struct sql_param *values;
 	struct queries q;
-	struct error err;
+	struct ow_error err;
 	struct mem mem;
 
 	(void)state;
@@ -183,7 +183,7 @@ static void without_memory(void **state)
 	char dir[] = "/tmp/opwatch-queries-XXXXXX", path[64];
 	const char *dirs[] = { dir, "/nonexistent-folder" };
 	struct queries q;
-	struct error err;
+	struct ow_error err;
 	struct mem mem;
 	FILE *file;
 

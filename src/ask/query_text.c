@@ -1,7 +1,13 @@
-/* query_text.c: the header and the forms of a named query; see queries.h. */
+/*
+ * query_text.c: reads the header of a named query (what it answers, its parameters) and replaces parameters in its text. Called by
+ * queries.c; it does not run anything.
+ */
 #include "ask/queries.h"
 
+#include "sql/bigquery.h"
+
 #define PARAMS_MAX 16
+#define NEEDS_MAX 16
 
 struct reading {
 	struct arena *arena;
@@ -9,10 +15,11 @@ struct reading {
 	unsigned line;
 	struct query *query;
 	struct query_param params[PARAMS_MAX];
+	struct query_need needs[NEEDS_MAX];
 	struct buf doc;
 };
 
-static ow_status fault(const struct reading *r, struct error *err, const char *what)
+static ow_status fault(const struct reading *r, struct ow_error *err, const char *what)
 {
 	return error_set(err, OW_E_FORMAT, "%s:%u: %s", r->path ? r->path : r->name, r->line, what);
 }
@@ -41,21 +48,21 @@ static struct str take_word(struct str *rest)
 	return word;
 }
 
-static bool read_type(struct str word, enum sql_type *type)
+static bool read_type(struct str word, enum column_type *type)
 {
 	if (str_eq(word, STR("int")))
-		*type = SQL_INT;
+		*type = TYPE_INT;
 	else if (str_eq(word, STR("real")))
-		*type = SQL_REAL;
+		*type = TYPE_REAL;
 	else if (str_eq(word, STR("text")))
-		*type = SQL_TEXT;
+		*type = TYPE_TEXT;
 	else
 		return false;
 	return true;
 }
 
 /* limit int 20: rows to show */
-static ow_status read_param(struct reading *r, struct str rest, struct error *err)
+static ow_status read_param(struct reading *r, struct str rest, struct ow_error *err)
 {
 	struct query_param *param = &r->params[r->query->param_count];
 	struct str name = take_word(&rest), type = take_word(&rest), usual;
@@ -91,7 +98,31 @@ static ow_status read_param(struct reading *r, struct str rest, struct error *er
 	return OW_OK;
 }
 
-static ow_status read_header_line(struct reading *r, struct str line, struct error *err)
+/* needs: TABLE WHERE … | REASON, and instead: QUERY | TABLE WHERE … */
+static ow_status read_need(struct reading *r, struct str rest, bool instead, struct ow_error *err)
+{
+	struct query_need *need = &r->needs[r->query->need_count];
+	size_t bar = str_find(rest, STR(" | "));
+	struct str first, second;
+
+	if (r->query->need_count == NEEDS_MAX)
+		return fault(r, err, "more than 16 lines 'needs:' and 'instead:'");
+	if (bar == STR_NONE)
+		return fault(r, err,
+			     "it is written '-- needs: TABLE WHERE … | REASON' or '-- instead: "
+			     "QUERY | TABLE WHERE …'");
+	first = str_trim(str_first(rest, bar));
+	second = str_trim(str_skip(rest, bar + 3));
+	need->rows = arena_cstr(r->arena, instead ? second : first);
+	need->text = arena_cstr(r->arena, instead ? first : second);
+	need->instead = instead;
+	if (!need->rows || !need->text)
+		return error_no_memory(err);
+	r->query->need_count++;
+	return OW_OK;
+}
+
+static ow_status read_header_line(struct reading *r, struct str line, struct ow_error *err)
 {
 	line = str_trim(str_skip(line, 2));
 	if (str_starts(line, STR("title:"))) {
@@ -100,6 +131,18 @@ static ow_status read_header_line(struct reading *r, struct str line, struct err
 	}
 	if (str_eq(line, STR("param")) || str_starts(line, STR("param ")))
 		return read_param(r, str_skip(line, 6), err);
+	if (str_starts(line, STR("needs:")))
+		return read_need(r, str_skip(line, 6), false, err);
+	if (str_starts(line, STR("instead:")))
+		return read_need(r, str_skip(line, 8), true, err);
+	if (str_starts(line, STR("runs:"))) {
+		int64_t runs;
+
+		if (!str_to_i64(str_trim(str_skip(line, 5)), &runs) || runs < 1 || runs > 1000)
+			return fault(r, err, "it is written '-- runs: 2'");
+		r->query->least_runs = (size_t)runs;
+		return OW_OK;
+	}
 	if (r->doc.len && line.len)
 		buf_add_char(&r->doc, ' ');
 	buf_add_str(&r->doc, line);
@@ -134,7 +177,7 @@ static struct str cut_clickhouse(struct str *sql, bool *same)
 	return *same ? *sql : rest.ptr ? rest : STR("");
 }
 
-static ow_status read_forms(struct reading *r, struct str sql, struct error *err)
+static ow_status read_forms(struct reading *r, struct str sql, struct ow_error *err)
 {
 	struct query *query = r->query;
 	bool same;
@@ -145,6 +188,10 @@ static ow_status read_forms(struct reading *r, struct str sql, struct error *err
 		return error_no_memory(err);
 	if (!*query->sql)
 		return fault(r, err, "there is no query");
+	if (bigquery_statement(str_from(query->sql), 1).len)
+		return fault(r, err,
+			     "there is more than one statement; a named query is one, with WITH "
+			     "name AS (…) for its parts");
 	if (!other.ptr)
 		return OW_OK;
 	query->clickhouse = same ? query->sql : arena_cstr(r->arena, str_trim(other));
@@ -153,7 +200,7 @@ static ow_status read_forms(struct reading *r, struct str sql, struct error *err
 	return *query->clickhouse ? OW_OK : fault(r, err, "nothing follows '-- clickhouse:'");
 }
 
-static ow_status read_header(struct reading *r, struct str *text, struct error *err)
+static ow_status read_header(struct reading *r, struct str *text, struct ow_error *err)
 {
 	struct str rest = *text, line;
 
@@ -168,10 +215,11 @@ static ow_status read_header(struct reading *r, struct str *text, struct error *
 }
 
 ow_status query_parse(struct arena *arena, const char *name, const char *path, struct str text,
-		      struct query *query, struct error *err)
+		      struct query *query, struct ow_error *err)
 {
 	struct reading r = { .arena = arena, .name = name, .path = path, .query = query };
 	struct query_param *params;
+	struct query_need *needs;
 	ow_status status;
 
 	*query = (struct query){ .name = name, .title = name, .path = path };
@@ -181,12 +229,16 @@ ow_status query_parse(struct arena *arena, const char *name, const char *path, s
 	if (status == OW_OK)
 		status = read_forms(&r, text, err);
 	params = ARENA_ARRAY(arena, struct query_param, query->param_count + 1);
+	needs = ARENA_ARRAY(arena, struct query_need, query->need_count + 1);
 	query->doc = arena_cstr(arena, buf_str(&r.doc));
-	if (status == OW_OK && (!params || !query->doc || r.doc.failed))
+	if (status == OW_OK && (!params || !needs || !query->doc || r.doc.failed))
 		status = error_no_memory(err);
 	if (params)
 		memcpy(params, r.params, query->param_count * sizeof(*params));
+	if (needs)
+		memcpy(needs, r.needs, query->need_count * sizeof(*needs));
 	query->params = params;
+	query->needs = needs;
 	buf_release(&r.doc);
 	return status;
 }

@@ -1,29 +1,28 @@
 /*
- * query_values.c: values of the parameters of a named query. The embedded engine gets them beside the text; for a
- * server that has no such thing they become literals, each written from its value and never from the user's
- * spelling of it.
+ * query_values.c: values of the parameters of a named query. The embedded engine gets them beside the text. For a
+ * server without parameters they become literals, each written from its value and never from the user's spelling of it.
  */
 #include "ask/queries.h"
 
 #include <errno.h>
 #include <math.h>
 
-static ow_status wrong(const struct query_param *param, const char *text, struct error *err)
+static ow_status wrong(const struct query_param *param, const char *text, struct ow_error *err)
 {
 	return error_set(err, OW_E_USAGE, "%s takes %s, not '%s'", param->name,
-			 param->type == SQL_INT ? "an integer" : "a number", text);
+			 param->type == TYPE_INT ? "an integer" : "a number", text);
 }
 
 static ow_status read_value(const struct query_param *param, const char *text,
-			    struct sql_param *value, struct error *err)
+			    struct sql_param *value, struct ow_error *err)
 {
 	char *end;
 
 	*value = (struct sql_param){ .name = param->name, .type = param->type };
 	switch (param->type) {
-	case SQL_INT:
+	case TYPE_INT:
 		return str_to_i64(str_from(text), &value->number) ? OW_OK : wrong(param, text, err);
-	case SQL_REAL:
+	case TYPE_REAL:
 		value->real = strtod(text, &end);
 		return end != text && !*end && isfinite(value->real) ? OW_OK
 								     : wrong(param, text, err);
@@ -35,7 +34,7 @@ static ow_status read_value(const struct query_param *param, const char *text,
 	}
 }
 
-static ow_status unknown(const struct query *query, struct str name, struct error *err)
+static ow_status unknown(const struct query *query, struct str name, struct ow_error *err)
 {
 	char list[512] = "";
 
@@ -61,7 +60,7 @@ static bool same_name(struct str a, const char *b)
 }
 
 static ow_status take(const struct query *query, const char *word, struct sql_param *values,
-		      struct error *err)
+		      struct ow_error *err)
 {
 	struct str text = str_from(word);
 	size_t equals = str_find_char(text, '=');
@@ -77,7 +76,7 @@ static ow_status take(const struct query *query, const char *word, struct sql_pa
 }
 
 ow_status query_values(const struct query *query, const struct ow_list *given, struct arena *arena,
-		       struct sql_param **out, struct error *err)
+		       struct sql_param **out, struct ow_error *err)
 {
 	struct sql_param *values = ARENA_ARRAY(arena, struct sql_param, query->param_count + 1);
 
@@ -111,9 +110,9 @@ static void put_text(struct buf *to, struct str text)
 
 static void put_value(struct buf *to, const struct sql_param *value)
 {
-	if (value->type == SQL_TEXT)
+	if (value->type == TYPE_TEXT)
 		put_text(to, value->text);
-	else if (value->type == SQL_REAL)
+	else if (value->type == TYPE_REAL)
 		buf_printf(to, signbit(value->real) ? "(%.17g)" : "%.17g", value->real);
 	else if (value->number < 0)
 		buf_printf(to, "(%" PRId64 ")", value->number); /* a - (-1) */
@@ -121,7 +120,7 @@ static void put_value(struct buf *to, const struct sql_param *value)
 		buf_printf(to, "%" PRId64, value->number); /* LIMIT takes no parentheses */
 }
 
-/* Where a quoted part or a comment ends that begins at `at`; `at` itself when none does. */
+/* The end of the quoted part or comment that begins at `at`; `at` itself when none begins there. */
 static size_t skip_quoted(const char *text, size_t at)
 {
 	char quote = text[at];
@@ -146,7 +145,7 @@ static bool is_word(char c)
 }
 
 static ow_status put_param(struct buf *to, struct str name, const struct sql_param *values,
-			   size_t count, struct error *err)
+			   size_t count, struct ow_error *err)
 {
 	for (size_t i = 0; i < count; i++)
 		if (str_eq(name, str_from(values[i].name))) {
@@ -158,7 +157,7 @@ static ow_status put_param(struct buf *to, struct str name, const struct sql_par
 }
 
 ow_status query_render(const char *text, const struct sql_param *values, size_t count,
-		       struct buf *to, struct error *err)
+		       struct buf *to, struct ow_error *err)
 {
 	for (size_t at = 0; text[at];) {
 		size_t end = skip_quoted(text, at);

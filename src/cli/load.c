@@ -1,7 +1,12 @@
-/* load.c: opening what the command line names: progress, damage in one line, exit codes. */
+/*
+ * load.c: opening the files that the command line names: a job of the daemon in their place, progress on a terminal, damage
+ * in a few lines, exit codes, and the check that no input is overwritten. Called by every command that reads files. Which
+ * files are one run is in runs.c.
+ */
 #include "cli/command.h"
-#include "cli/job_file.h"
-#include "cli/progress.h"
+
+#include <glob.h>
+#include <sys/stat.h>
 
 static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t total)
 {
@@ -14,7 +19,7 @@ static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t tot
 	if (done < total)
 		progress_show(line, "reading %.50s: %3.0f %% of %.1f MB", file,
 			      100.0 * (double)done / (double)total, (double)total / 1e6);
-	else /* also of a stream: nobody knows how much will come */
+	else /* also of a stream, whose length is not known */
 		progress_show(line, "reading %.50s: %.1f MB", file, (double)total / 1e6);
 	return true;
 }
@@ -22,24 +27,26 @@ static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t tot
 static ow_status open_all(struct args *args, ow_profile **profile, struct ow_error *err)
 {
 	struct ow_file_options options = { .size = sizeof(options),
-					   .format = args->format,
+					   .format = args->input.format,
 					   .step = INT64_MIN };
 
-	if (!args->format && !args->checkpoint)
-		return ow_profile_open(args->files, args->file_count, &args->open, profile, err);
-	if (!args->format) {
-		OW_TRY(ow_profile_open(args->files, args->file_count, &args->open, profile, err));
-		return ow_profile_set_checkpoint(*profile, args->checkpoint, err);
+	if (!args->input.format && !args->input.checkpoint)
+		return ow_profile_open(args->files, args->file_count, &args->input.open, profile,
+				       err);
+	if (!args->input.format) {
+		OW_TRY(ow_profile_open(args->files, args->file_count, &args->input.open, profile,
+				       err));
+		return ow_profile_set_checkpoint(*profile, args->input.checkpoint, err);
 	}
-	OW_TRY(ow_profile_new(&args->open, profile, err));
+	OW_TRY(ow_profile_new(&args->input.open, profile, err));
 	for (size_t i = 0; i < args->file_count; i++)
 		OW_TRY(ow_profile_add_file(*profile, args->files[i], &options, NULL, err));
-	if (args->checkpoint)
-		OW_TRY(ow_profile_set_checkpoint(*profile, args->checkpoint, err));
+	if (args->input.checkpoint)
+		OW_TRY(ow_profile_set_checkpoint(*profile, args->input.checkpoint, err));
 	return ow_profile_freeze(*profile, err);
 }
 
-#define NOTES_TOLD 3
+#define NOTES_PRINTED 3
 
 static const char *note_text(const ow_result *notes, uint32_t row, const char *column)
 {
@@ -64,7 +71,7 @@ void note_place(const ow_result *notes, uint32_t row, char *text, size_t size)
 		snprintf(text, size, " (%lld times)", count);
 }
 
-static void tell_note(const ow_result *notes, uint32_t row)
+static void print_note(const ow_result *notes, uint32_t row)
 {
 	const char *source = note_text(notes, row, "source");
 	char place[NOTE_PLACE];
@@ -75,9 +82,9 @@ static void tell_note(const ow_result *notes, uint32_t row)
 }
 
 /* The first few notes of damage; the overview shows them itself. */
-static void tell_damage(const struct args *args, ow_profile *profile)
+static void print_damage(const struct args *args, ow_profile *profile)
 {
-	uint32_t told = 0, left = 0;
+	uint32_t printed = 0, left = 0;
 	struct ow_error err;
 	ow_result *notes;
 
@@ -89,16 +96,24 @@ static void tell_damage(const struct args *args, ow_profile *profile)
 	for (uint32_t row = 0; row < ow_result_rows(notes); row++) {
 		if (strcmp(note_text(notes, row, "kind"), "info") == 0)
 			continue;
-		if (told++ < NOTES_TOLD)
-			tell_note(notes, row);
+		if (printed++ < NOTES_PRINTED)
+			print_note(notes, row);
 		else
 			left++;
 	}
 	if (left)
 		complain("opwatch: … and %u more: opwatch notes %s%s%s\n", left,
-			 args->job ? "--job " : "", args->job ? args->job : args->files[0],
+			 args->input.job ? "--job " : "",
+			 args->input.job ? args->input.job : args->files[0],
 			 args->file_count > 1 ? " …" : "");
 	ow_result_free(notes);
+}
+
+int missing_file(const struct args *args)
+{
+	complain("opwatch %s: no file given. Try 'opwatch %s --help'.\n", args->command,
+		 args->command);
+	return EXIT_USAGE;
 }
 
 ow_profile *load_files(struct args *args, int *exit_code)
@@ -109,24 +124,22 @@ ow_profile *load_files(struct args *args, int *exit_code)
 	ow_status status;
 
 	if (!args->file_count) {
-		complain("opwatch %s: which file? Try 'opwatch help %s'.\n", args->command,
-			 args->command);
-		*exit_code = EXIT_USAGE;
+		*exit_code = missing_file(args);
 		return NULL;
 	}
 	progress_begin(&line, args->terminal.err);
-	args->open.progress = on_progress;
-	args->open.progress_arg = &line;
+	args->input.open.redact_alike = true; /* diff, report --base: files of one command */
+	args->input.open.progress = on_progress;
+	args->input.open.progress_arg = &line;
 	status = open_all(args, &profile, &err);
 	job_file_drop(args);
 	progress_clear(&line);
 	if (status != OW_OK) {
-		complain("opwatch: %s\n", err.text);
 		ow_profile_free(profile);
-		*exit_code = status == OW_E_USAGE ? EXIT_USAGE : EXIT_FAILED;
+		*exit_code = report_error(&err, status);
 		return NULL;
 	}
-	tell_damage(args, profile);
+	print_damage(args, profile);
 	return profile;
 }
 
@@ -136,13 +149,119 @@ int finish_code(const struct args *args, const ow_profile *profile, ow_status st
 		return EXIT_USAGE;
 	if (status != OW_OK)
 		return EXIT_FAILED;
-	return args->strict && ow_profile_damaged(profile) ? EXIT_DAMAGED : EXIT_GOOD;
+	return args->input.strict && ow_profile_damaged(profile) ? EXIT_DAMAGED : EXIT_GOOD;
 }
 
-void show_from_args(const struct args *args, ow_profile *profile, struct show *show)
+/* ---- a job of the daemon in place of a file ---- */
+
+/* There is room: the option and its value were words, too. */
+static void insert_file(struct args *args, const char *path)
 {
-	*show = (struct show){ .profile = profile,
-			       .args = args,
-			       .terminal = args->terminal,
-			       .pager = !args->no_pager && args->terminal.in };
+	/* The name of a query comes before the files. */
+	size_t at = strcmp(args->command, "ask") == 0 && args->file_count ? 1 : 0;
+
+	memmove(&args->files[at + 1], &args->files[at],
+		(args->file_count - at) * sizeof(*args->files));
+	args->files[at] = path;
+	args->file_count++;
+}
+
+/* Tables and messages show the name of the job, not the path of the temporary file. */
+static bool name_job_file(struct args *args, const char *path)
+{
+	const char **pair = ARENA_ARRAY(args->arena, const char *, 2);
+
+	if (!pair)
+		return false;
+	pair[0] = path;
+	pair[1] = args->input.job;
+	args->input.open.renamed = (struct ow_list){ pair, 2 };
+	return true;
+}
+
+bool job_file_make(struct args *args)
+{
+	char *name = arena_printf(args->arena, "%s.opw", args->input.job);
+	struct ow_error err = { 0 };
+
+	for (char *c = name; c && *c; c++)
+		*c = *c == '/' ? '_' : *c;
+	if (!name || !scratch_make(&args->input.job_file, args->arena, name))
+		return false;
+	if (!name_job_file(args, args->input.job_file.path)) {
+		complain("opwatch: out of memory\n");
+	} else if (ow_job_cut(args->input.socket, args->input.job, args->input.last_ns,
+			      args->input.job_file.path, NULL, &err) != OW_OK) {
+		complain("opwatch: %s\n", err.text);
+	} else {
+		insert_file(args, args->input.job_file.path);
+		return true;
+	}
+	scratch_drop(&args->input.job_file);
+	return false;
+}
+
+void job_file_drop(struct args *args)
+{
+	scratch_drop(&args->input.job_file);
+}
+
+/* ---- inputs that would be overwritten ---- */
+
+static bool is_same_file(const char *path, const struct stat *out)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && st.st_dev == out->st_dev && st.st_ino == out->st_ino;
+}
+
+/* A file, or a pattern when there is no file of that name. */
+static bool names_file(const char *word, const struct stat *out)
+{
+	bool found = false;
+	struct stat st;
+	glob_t files;
+
+	if (is_same_file(word, out))
+		return true;
+	if (!strpbrk(word, "*?[") || stat(word, &st) == 0 || glob(word, 0, NULL, &files) != 0)
+		return false;
+	for (size_t i = 0; i < files.gl_pathc && !found; i++)
+		found = is_same_file(files.gl_pathv[i], out);
+	globfree(&files);
+	return found;
+}
+
+/* NAME=PATH[,PATH…] */
+static bool run_names_file(struct arena *arena, const char *word, const struct stat *out)
+{
+	struct str rest = str_from(word), path;
+
+	rest = str_skip(rest, MIN(str_find_char(rest, '='), rest.len - 1) + 1);
+	while (str_split(&rest, ',', &path)) {
+		const char *copy = arena_cstr(arena, path);
+
+		if (copy && names_file(copy, out))
+			return true;
+	}
+	return false;
+}
+
+bool overwrites_input(const struct args *args, const char *path)
+{
+	bool found = false;
+	struct stat out;
+
+	if (!path || stat(path, &out) != 0 || !S_ISREG(out.st_mode))
+		return false;
+	for (size_t i = 0; i < args->file_count && !found; i++)
+		found = names_file(args->files[i], &out);
+	for (size_t i = 0; i < args->run.given.count && !found; i++)
+		found = run_names_file(args->arena, args->run.given.items[i], &out);
+	if (found)
+		complain("opwatch: %s is one of the inputs and would be overwritten; choose "
+			 "another name "
+			 "with --out\n",
+			 path);
+	return found;
 }

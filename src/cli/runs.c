@@ -1,4 +1,11 @@
-/* runs.c: see runs.h. */
+/*
+ * runs.c: which files of a command line are one run, what the runs are called, and runs on a ClickHouse server; for the
+ * commands that compare runs (sql, ask, export, push). A directory or a pattern is one run. Plain files are one run each,
+ * unless they belong together: parts of one TensorFlow model (a graph with its run metadata, op log, checkpoint), or files
+ * whose names differ in numbers only and which are ranks by their content, or steps by their names. For a query that
+ * compares runs each file is one. --one-run, --run NAME=PATH,… and one --name for all override that; several --name
+ * name the runs in order, and split files that differ in numbers when there are as many names.
+ */
 #include "cli/runs.h"
 
 #include <sys/stat.h>
@@ -9,7 +16,9 @@ struct item {
 	struct str
 		pattern; /* the name with each number as one #; empty for directories and patterns */
 	bool model_part, graph;
-	size_t run; /* number + 1 */
+	bool step;    /* its name says that it is one step of many: timeline-12.json, step_3.json */
+	int32_t rank; /* of its content, -1 = unknown */
+	size_t run;   /* number + 1 */
 };
 
 struct grouping {
@@ -18,6 +27,7 @@ struct grouping {
 	size_t item_count;
 	struct run_files *runs;
 	size_t run_count;
+	bool apart; /* files whose names differ in numbers only are runs of their own */
 };
 
 static bool no_memory(void)
@@ -65,7 +75,20 @@ static struct str pattern_of(struct arena *arena, const char *path)
 	return str_make(to, at);
 }
 
-static void look_at(struct item *item)
+/* timeline-#.json, run_step_#.json */
+static bool is_step_name(struct str pattern)
+{
+	size_t at = str_rfind_char(pattern, '#');
+	struct str before;
+
+	if (at == STR_NONE || at < 2)
+		return false;
+	before = str_first(pattern, at - 1);
+	return strchr("-_", pattern.ptr[at - 1]) &&
+	       (str_ends(before, STR("timeline")) || str_ends(before, STR("step")));
+}
+
+static void identify_part(struct item *item)
 {
 	static const char *const graphs[] = { "graphdef", "metagraph", "savedmodel" };
 	static const char *const parts[] = { "runmeta", "oplog", "checkpoint" };
@@ -73,6 +96,7 @@ static void look_at(struct item *item)
 
 	if (ow_estimate_file(item->path, &estimate, NULL) != OW_OK || !estimate.format)
 		return;
+	item->rank = estimate.rank;
 	for (size_t i = 0; i < ARRAY_COUNT(graphs); i++)
 		item->graph |= strcmp(estimate.format, graphs[i]) == 0;
 	for (size_t i = 0; i < ARRAY_COUNT(parts); i++)
@@ -94,14 +118,16 @@ static bool add_path(struct grouping *g, struct run_files *run, const char *path
 	return true;
 }
 
-/* Whether two plain files are of one run. One graph takes the parts; of two nobody knows which. */
+/* Whether two plain files are of one run. One graph takes the parts; with two graphs it is not clear which. */
 static bool belong_together(const struct grouping *g, const struct item *a, const struct item *b,
 			    size_t graphs)
 {
-	(void)g;
 	if (graphs == 1 && (a->graph || a->model_part) && (b->graph || b->model_part))
 		return true;
-	return a->pattern.len && str_eq(a->pattern, b->pattern) && !a->graph;
+	if (g->apart || g->args->run.each || !a->pattern.len || !str_eq(a->pattern, b->pattern) ||
+	    a->graph)
+		return false;
+	return (a->step && b->step) || (a->rank >= 0 && b->rank >= 0 && a->rank != b->rank);
 }
 
 static bool group_items(struct grouping *g)
@@ -164,7 +190,7 @@ static const char *short_name(const struct args *args, const char *path, bool se
 	char *name = arena_push(args->arena, base.len + 8);
 	size_t at = 0;
 
-	if (!name || args->open.redact)
+	if (!name || args->input.open.redact)
 		return name ? "run" : NULL;
 	for (size_t i = 0; i < base.len; i++) {
 		bool digit = base.ptr[i] >= '0' && base.ptr[i] <= '9';
@@ -192,12 +218,12 @@ static bool is_taken(const struct grouping *g, size_t before, const char *name)
 
 static bool name_runs(struct grouping *g)
 {
-	const struct ow_list *names = &g->args->names;
+	const struct ow_list *names = &g->args->run.names;
 
 	if (names->count > g->run_count) {
-		complain(
-			"opwatch: %zu names for %zu run%s; --one-run and --run say what is a run\n",
-			names->count, g->run_count, g->run_count == 1 ? "" : "s");
+		complain("opwatch: %zu names for %zu run%s; group the files with --one-run or "
+			 "--run\n",
+			 names->count, g->run_count, g->run_count == 1 ? "" : "s");
 		return false;
 	}
 	for (size_t i = 0; i < g->run_count; i++) {
@@ -207,7 +233,7 @@ static bool name_runs(struct grouping *g)
 		if (!name)
 			name = short_name(g->args, run->paths[0], run->count > 1);
 		if (name && is_taken(g, i, name) && (i < names->count || run->name)) {
-			complain("opwatch: two runs are called '%s'\n", name);
+			complain("opwatch: two runs have the name '%s'\n", name);
 			return false;
 		}
 		for (size_t k = 2; name && is_taken(g, i, name); k++)
@@ -238,31 +264,46 @@ static bool read_items(struct grouping *g)
 		item->pattern = pattern_of(args->arena, item->path);
 		if (!item->pattern.ptr)
 			return no_memory();
-		if (plain > 1) /* a file alone need not be looked at twice */
-			look_at(item);
+		item->step = is_step_name(item->pattern);
+		item->rank = -1;
+		if (plain > 1) /* one file alone is always one run */
+			identify_part(item);
 	}
 	return true;
+}
+
+/* More names than runs: each file that was pooled for its numbers has a name of its own. */
+static bool split_by_names(struct grouping *g)
+{
+	if (g->args->run.names.count <= g->run_count + g->args->run.given.count)
+		return true;
+	for (size_t i = 0; i < g->item_count; i++)
+		g->items[i].run = 0;
+	memset(g->runs, 0, g->run_count * sizeof(*g->runs));
+	g->run_count = 0;
+	g->apart = true;
+	return group_items(g);
 }
 
 bool runs_group(struct args *args, struct run_files **runs, size_t *count)
 {
 	struct grouping g = { .args = args };
-	size_t most = args->file_count + args->given_runs.count + 1;
+	size_t most = args->file_count + args->run.given.count + 1;
 
 	g.items = ARENA_ARRAY(args->arena, struct item, most);
 	g.runs = ARENA_ARRAY(args->arena, struct run_files, most);
 	if (!g.items || !g.runs)
 		return no_memory();
-	if (args->one_run || (args->names.count == 1 && !args->given_runs.count)) {
+	if (args->run.one || (args->run.names.count == 1 && !args->run.given.count)) {
 		for (size_t i = 0; i < args->file_count; i++)
 			if (!add_path(&g, &g.runs[0], args->files[i]))
 				return false;
 		g.run_count = args->file_count ? 1 : 0;
-	} else if (!read_items(&g) || !group_items(&g)) {
+	} else if (!read_items(&g) || !group_items(&g) || !split_by_names(&g)) {
 		return false;
 	}
-	for (size_t i = 0; i < args->given_runs.count; i++)
-		if (!add_given(&g, args->given_runs.items[i]))
+	for (size_t i = 0; i < args->run.given.count; i++)
+		if (!add_given(&g, args->run.given.items[i]))
 			return false;
 	*runs = g.runs;
 	*count = g.run_count;
@@ -278,7 +319,7 @@ static bool load_run(struct args *args, struct runs *runs, const struct run_file
 
 	args->files = files->paths;
 	args->file_count = files->count;
-	run->profile = load_files(args, exit_code);
+	run->profile = load_advised(args, exit_code);
 	run->name = files->name;
 	args->files = all_files;
 	args->file_count = all_count;
@@ -330,7 +371,90 @@ int runs_finish_code(const struct args *args, const struct runs *runs, ow_status
 {
 	int code = EXIT_GOOD;
 
+	if (status == OW_E_INTERRUPTED && interrupted)
+		return EXIT_INTERRUPTED;
+
 	for (size_t i = 0; i < runs->count && code == EXIT_GOOD; i++)
 		code = finish_code(args, runs->items[i].profile, status);
 	return runs->count ? code : EXIT_FAILED;
+}
+
+/* ---- runs on a server ---- */
+
+static bool keep_going(void *arg)
+{
+	(void)arg;
+	return !interrupted;
+}
+
+ow_remote *remote_open(const struct args *args, const char *address, int *exit_code)
+{
+	struct ow_remote_options options;
+	struct ow_error err = { 0 };
+	ow_remote *remote;
+	ow_status status;
+
+	ow_remote_options_init(&options);
+	options.password_file = args->run.password_file;
+	options.memory_limit = args->input.open.memory_limit;
+	options.keep_going = keep_going;
+	interrupts_catch(true);
+	status = ow_remote_open(address, &options, &remote, &err);
+	if (status == OW_OK)
+		return remote;
+	*exit_code = report_error(&err, status);
+	return NULL;
+}
+
+static ow_status show_stdout(const struct args *args, ow_result *result, struct ow_error *err)
+{
+	static struct output_stream out;
+	struct ow_write_options write;
+	ow_status status;
+
+	ow_write_options_init(&write);
+	write.width = args->terminal.out ? args->terminal.width : 0;
+	write.colour = args->terminal.colour;
+	write.limit = args->options.view.limit;
+	output_start(&out, output_paged(args), args->terminal.height);
+	status = ow_result_write(result, args->output.sink, &write, output_write, &out, err);
+	if (!output_end(&out))
+		return output_failure(err);
+	return status == OW_E_INTERRUPTED ? OW_OK : status; /* the reader has closed the pipe */
+}
+
+static ow_status ask_and_show(const struct args *args, ow_remote *remote, const char *text,
+			      struct ow_error *err)
+{
+	ow_result *result;
+	ow_status status;
+
+	OW_TRY(ow_remote_query(remote, text, &result, err));
+	if (!ow_result_columns(result))
+		status = OW_OK; /* a statement without rows */
+	else if (args->output.file && !is_standard_output(args->output.file))
+		status = ow_result_write_file(result, args->output.sink, NULL, args->output.file,
+					      err);
+	else
+		status = show_stdout(args, result, err);
+	ow_result_free(result);
+	return status;
+}
+
+int remote_run(struct args *args, const char *text)
+{
+	struct ow_error err = { 0 };
+	int code = EXIT_FAILED;
+	ow_remote *remote;
+	ow_status status;
+
+	remote = remote_open(args, args->run.server, &code);
+	if (!remote)
+		return code;
+	status = ask_and_show(args, remote, text, &err);
+	ow_remote_free(remote);
+	if (status == OW_OK)
+		return EXIT_GOOD;
+	complain("opwatch: %s\n", err.text);
+	return status == OW_E_INTERRUPTED && interrupted ? EXIT_INTERRUPTED : EXIT_FAILED;
 }

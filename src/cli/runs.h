@@ -1,8 +1,6 @@
 /*
- * runs.h: which files of a command line are one run, and what the runs are called; for commands that compare runs
- * (sql, ask, export, push). A directory or a pattern is one run. Plain files are one run each, unless they belong
- * together: parts of one TensorFlow model (a graph with its run metadata, op log, checkpoint), or a series
- * whose names differ in numbers only. --one-run, --run NAME=PATH,… and one --name for all decide by hand; several --name give names in order.
+ * runs.h: the files of a command line as runs, and runs on a server, for the commands that compare runs (sql, ask, export,
+ * push).
  */
 #ifndef CLI_RUNS_H
 #define CLI_RUNS_H
@@ -15,7 +13,7 @@ struct run_files {
 	size_t count;
 };
 
-/* In the arena of the arguments. False (and said on stderr) when that is not possible. */
+/* In the arena of the arguments. Reports what is wrong and returns false. */
 bool runs_group(struct args *args, struct run_files **runs, size_t *count);
 
 struct runs {
@@ -23,10 +21,16 @@ struct runs {
 	size_t count;
 };
 
-/* Opens the files [first, …) as runs; says what went wrong and returns false with the exit code. */
+/* Opens the files [first, …) as runs. Reports what went wrong and returns false with the exit code. */
 bool runs_load(struct args *args, size_t first, struct runs *runs, int *exit_code);
 void runs_free(struct runs *runs);
 /* EXIT_DAMAGED when --strict was given and one of them is damaged. */
 int runs_finish_code(const struct args *args, const struct runs *runs, ow_status status);
+
+/* Connects to the server at the address, with --password-file or the environment. Reports what is wrong and returns NULL.
+ * Ctrl-C ends what it does. */
+ow_remote *remote_open(const struct args *args, const char *address, int *exit_code);
+/* Runs a statement on the server of --on and shows the rows as --json, --csv, --to and --out say; returns the exit code. */
+int remote_run(struct args *args, const char *text);
 
 #endif

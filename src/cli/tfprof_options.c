@@ -1,8 +1,12 @@
-/* options.c: see options.h. */
-#include "cli/options.h"
+/*
+ * tfprof_options.c: tfprof's 21 options: the table, parsing of the shell's words and of flags by the original's rules, the
+ * listing that an empty line of the shell shows, and the values for completion. Both names of the program use it; what
+ * differs (more outputs, friendlier spellings) depends on `struct options.extended`.
+ */
+#include "cli/option.h"
 
-#include "base/regex.h"
-#include "cli/output.h"
+#include "base/regex/regex.h"
+#include "cli/terminal/output.h"
 
 #include <stdarg.h>
 #include <strings.h>
@@ -10,32 +14,50 @@
 #define AT(field) offsetof(struct ow_view_options, field)
 
 const struct option option_table[OPTION_COUNT] = {
-	{ "max_depth", OPTION_INT32, AT(max_depth), "levels (op: rows) to show" },
-	{ "min_bytes", OPTION_INT64, AT(min_bytes), "hide what requests less memory" },
-	{ "min_peak_bytes", OPTION_INT64, AT(min_peak_bytes), "hide what peaks below" },
-	{ "min_residual_bytes", OPTION_INT64, AT(min_residual_bytes),
-	  "hide what leaves less behind" },
-	{ "min_output_bytes", OPTION_INT64, AT(min_output_bytes), "hide smaller outputs" },
-	{ "min_micros", OPTION_INT64, AT(min_micros), "hide what takes less time" },
-	{ "min_accelerator_micros", OPTION_INT64, AT(min_accelerator_micros),
-	  "hide what takes less time on accelerators" },
-	{ "min_cpu_micros", OPTION_INT64, AT(min_cpu_micros), "hide what takes less time on CPUs" },
-	{ "min_params", OPTION_INT64, AT(min_params), "hide what has fewer parameters" },
-	{ "min_float_ops", OPTION_INT64, AT(min_float_ops),
-	  "hide what has fewer float operations" },
-	{ "min_occurrence", OPTION_INT64, AT(min_occurrence), "hide what occurs less often" },
-	{ "step", OPTION_INT64, AT(step), "the step to show; -1 = average of all" },
-	{ "order_by", OPTION_ORDER, AT(order_by), "column to sort by" },
-	{ "account_type_regexes", OPTION_LIST, AT(account_type_regexes),
-	  "count only ops one of whose types matches" },
-	{ "start_name_regexes", OPTION_LIST, AT(start_name_regexes), "show from these nodes down" },
-	{ "trim_name_regexes", OPTION_LIST, AT(trim_name_regexes), "cut below these nodes" },
-	{ "show_name_regexes", OPTION_LIST, AT(show_name_regexes), "show only these" },
-	{ "hide_name_regexes", OPTION_LIST, AT(hide_name_regexes), "hide these" },
-	{ "account_displayed_op_only", OPTION_BOOL, AT(account_displayed_op_only),
-	  "totals count only what is shown" },
-	{ "select", OPTION_SELECT, AT(select), "columns, separated by commas" },
-	{ "output", OPTION_OUTPUT, 0, "NAME or NAME:outfile=FILE" },
+	{ "max_depth", .kind = OPTION_TFPROF_INT32, .offset = AT(max_depth), .argument = "N",
+	  .help = "show so many levels; op: so many rows", .usual = "10" },
+	{ "min_bytes", .kind = OPTION_TFPROF_INT64, .offset = AT(min_bytes), .argument = "N",
+	  .help = "hide rows that request less memory" },
+	{ "min_peak_bytes", .kind = OPTION_TFPROF_INT64, .offset = AT(min_peak_bytes),
+	  .argument = "N", .help = "hide rows with a lower peak of memory" },
+	{ "min_residual_bytes", .kind = OPTION_TFPROF_INT64, .offset = AT(min_residual_bytes),
+	  .argument = "N", .help = "hide rows that leave less memory allocated" },
+	{ "min_output_bytes", .kind = OPTION_TFPROF_INT64, .offset = AT(min_output_bytes),
+	  .argument = "N", .help = "hide rows with smaller outputs" },
+	{ "min_micros", .kind = OPTION_TFPROF_INT64, .offset = AT(min_micros), .argument = "N",
+	  .help = "hide rows that take fewer microseconds" },
+	{ "min_accelerator_micros", .kind = OPTION_TFPROF_INT64,
+	  .offset = AT(min_accelerator_micros), .argument = "N",
+	  .help = "hide rows that take fewer microseconds on accelerators" },
+	{ "min_cpu_micros", .kind = OPTION_TFPROF_INT64, .offset = AT(min_cpu_micros),
+	  .argument = "N", .help = "hide rows that take fewer microseconds on CPUs" },
+	{ "min_params", .kind = OPTION_TFPROF_INT64, .offset = AT(min_params), .argument = "N",
+	  .help = "hide rows with fewer parameters" },
+	{ "min_float_ops", .kind = OPTION_TFPROF_INT64, .offset = AT(min_float_ops),
+	  .argument = "N", .help = "hide rows with fewer float operations" },
+	{ "min_occurrence", .kind = OPTION_TFPROF_INT64, .offset = AT(min_occurrence),
+	  .argument = "N", .help = "hide rows that occur less often" },
+	{ "step", .kind = OPTION_TFPROF_INT64, .offset = AT(step), .argument = "N",
+	  .help = "show this step; -1 shows the average of all", .usual = "-1" },
+	{ "order_by", .kind = OPTION_TFPROF_ORDER, .offset = AT(order_by), .argument = "COLUMN",
+	  .help = "sort by this column" },
+	{ "account_type_regexes", .kind = OPTION_TFPROF_REGEXES, .offset = AT(account_type_regexes),
+	  .argument = "RE,…", .help = "count only ops with a matching type" },
+	{ "start_name_regexes", .kind = OPTION_TFPROF_REGEXES, .offset = AT(start_name_regexes),
+	  .argument = "RE,…", .help = "show matching nodes and what is below them" },
+	{ "trim_name_regexes", .kind = OPTION_TFPROF_REGEXES, .offset = AT(trim_name_regexes),
+	  .argument = "RE,…", .help = "leave out what is below matching nodes" },
+	{ "show_name_regexes", .kind = OPTION_TFPROF_REGEXES, .offset = AT(show_name_regexes),
+	  .argument = "RE,…", .help = "show only matching nodes" },
+	{ "hide_name_regexes", .kind = OPTION_TFPROF_REGEXES, .offset = AT(hide_name_regexes),
+	  .argument = "RE,…", .help = "hide matching nodes" },
+	{ "account_displayed_op_only", .kind = OPTION_TFPROF_BOOL,
+	  .offset = AT(account_displayed_op_only), .help = "count only what is shown in the totals",
+	  .usual = "false" },
+	{ "select", .kind = OPTION_TFPROF_SELECT, .offset = AT(select), .argument = "COLUMN,…",
+	  .help = "show these columns", .usual = "micros" },
+	{ "output", .kind = OPTION_TFPROF_OUTPUT, .argument = "OUTPUT",
+	  .help = "write as NAME or NAME:outfile=FILE" },
 };
 
 static const char *const order_values[] = {
@@ -49,6 +71,60 @@ static const char *const select_values[] = {
 	"device",     "op_types",   "occurrence",     "input_shapes", "accelerator_micros",
 	"cpu_micros", "peak_bytes", "residual_bytes", "output_bytes",
 };
+
+/* Columns by the titles that tables show; blanks, '-' and '_' are the same, and so is "total" before them. */
+static const struct {
+	const char *title, *name;
+} titles[] = {
+	{ "time", "micros" },
+	{ "share", "micros" },
+	{ "accelerator", "accelerator_micros" },
+	{ "cpu", "cpu_micros" },
+	{ "memory", "bytes" },
+	{ "peak_memory", "peak_bytes" },
+	{ "not_released", "residual_bytes" },
+	{ "output_memory", "output_bytes" },
+	{ "parameters", "params" },
+	{ "runs", "occurrence" },
+	{ "run_count", "occurrence" },
+	{ "defined", "occurrence" },
+	{ "definition_count", "occurrence" },
+};
+
+static bool is_same_title(struct str word, const char *title)
+{
+	if (word.len != strlen(title))
+		return false;
+	for (size_t i = 0; i < word.len; i++) {
+		char c = word.ptr[i];
+
+		if (c == ' ' || c == '-')
+			c = '_';
+		if (c >= 'A' && c <= 'Z')
+			c = (char)(c - 'A' + 'a');
+		if (c != title[i])
+			return false;
+	}
+	return true;
+}
+
+/* The name of a column for its title; the word itself for all others. tfprof knows names only. */
+static struct str column_name(bool extended, struct str word)
+{
+	struct str bare = word;
+
+	if (!extended)
+		return word;
+	if (word.len > 6 && is_same_title(str_first(word, 6), "total_"))
+		bare = str_skip(word, 6);
+	for (size_t i = 0; i < ARRAY_COUNT(titles); i++)
+		if (is_same_title(bare, titles[i].title))
+			return str_from(titles[i].name);
+	for (size_t i = 0; i < ARRAY_COUNT(select_values); i++)
+		if (is_same_title(bare, select_values[i]))
+			return str_from(select_values[i]);
+	return word;
+}
 
 /* The original's types, in the order in which it lists them. */
 static const char *const output_types[] = { "file", "none", "pprof", "stdout", "timeline" };
@@ -64,7 +140,7 @@ static bool is_one_of(struct str word, const char *const *values, size_t count)
 /* The sinks that are not among tfprof's. */
 static const char *own_output(size_t index)
 {
-	struct ow_part_info sink;
+	struct ow_part_info sink = { .size = sizeof(sink) };
 
 	for (size_t i = 0; ow_sink_info(i, &sink); i++)
 		if (!is_one_of(str_from(sink.name), output_types, ARRAY_COUNT(output_types)) &&
@@ -76,13 +152,13 @@ static const char *own_output(size_t index)
 const char *option_value(const struct option *option, bool extended, size_t index)
 {
 	switch (option->kind) {
-	case OPTION_ORDER:
+	case OPTION_TFPROF_ORDER:
 		return index < ARRAY_COUNT(order_values) ? order_values[index] : NULL;
-	case OPTION_SELECT:
+	case OPTION_TFPROF_SELECT:
 		return index < ARRAY_COUNT(select_values) ? select_values[index] : NULL;
-	case OPTION_BOOL:
+	case OPTION_TFPROF_BOOL:
 		return index == 0 ? "true" : index == 1 ? "false" : NULL;
-	case OPTION_OUTPUT:
+	case OPTION_TFPROF_OUTPUT:
 		if (index < ARRAY_COUNT(output_types))
 			return output_types[index];
 		return extended ? own_output(index - ARRAY_COUNT(output_types)) : NULL;
@@ -109,6 +185,9 @@ void options_init(struct options *options, bool extended)
 {
 	*options = (struct options){ .extended = extended, .output = { .type = "stdout" } };
 	ow_view_options_init(&options->view);
+	options->view.max_depth = 10; /* tfprof's */
+	options->view.order_by = "name";
+	options->view.defer_rows = true;
 }
 
 static bool copy_list(struct ow_list *list, struct arena *arena)
@@ -133,7 +212,8 @@ bool options_copy(struct options *to, const struct options *from, struct arena *
 		enum option_kind kind = option_table[i].kind;
 		void *field = (char *)&to->view + option_table[i].offset;
 
-		if ((kind == OPTION_LIST || kind == OPTION_SELECT) && !copy_list(field, arena))
+		if ((kind == OPTION_TFPROF_REGEXES || kind == OPTION_TFPROF_SELECT) &&
+		    !copy_list(field, arena))
 			return false;
 	}
 	to->view.order_by = arena_cstr(arena, str_from(from->view.order_by));
@@ -221,7 +301,7 @@ static bool set_int(struct options *options, const struct option *option, int64_
 {
 	char *field = (char *)&options->view + option->offset;
 
-	if (option->kind == OPTION_INT32) {
+	if (option->kind == OPTION_TFPROF_INT32) {
 		if (value != (int32_t)value)
 			return false;
 		*(int32_t *)(void *)field = (int32_t)value;
@@ -237,9 +317,15 @@ static bool parse_select(struct options *options, struct arena *arena, struct st
 
 	if (!list_parse(&list, arena, strip_quotes(text)))
 		return false;
-	for (size_t i = 0; i < list.count; i++)
-		if (!is_one_of(str_from(list.items[i]), select_values, ARRAY_COUNT(select_values)))
+	for (size_t i = 0; i < list.count; i++) {
+		struct str name = column_name(options->extended, str_from(list.items[i]));
+
+		if (!is_one_of(name, select_values, ARRAY_COUNT(select_values)))
 			return false;
+		((const char **)(uintptr_t)list.items)[i] = arena_cstr(arena, name);
+		if (!list.items[i])
+			return false;
+	}
 	sort_list(&list);
 	options->view.select = list;
 	return true;
@@ -252,25 +338,27 @@ static bool parse_value(struct options *options, struct arena *arena, const stru
 	int64_t number;
 
 	switch (option->kind) {
-	case OPTION_INT32:
-	case OPTION_INT64:
-		/* White space around a number is no error: lines of a DOS file end in \r. */
+	case OPTION_TFPROF_INT32:
+	case OPTION_TFPROF_INT64:
+		/* White space around a number is allowed: lines of a DOS file end in \r. */
 		return str_to_i64(str_trim(value), &number) && set_int(options, option, number);
-	case OPTION_ORDER:
+	case OPTION_TFPROF_ORDER:
+		value = column_name(options->extended, value);
 		if (!is_one_of(value, order_values, ARRAY_COUNT(order_values)))
 			return false;
 		options->view.order_by = arena_cstr(arena, value);
 		return options->view.order_by != NULL;
-	case OPTION_LIST:
+	case OPTION_TFPROF_REGEXES:
 		return list_parse(field, arena, strip_quotes(value));
-	case OPTION_SELECT:
+	case OPTION_TFPROF_SELECT:
 		return parse_select(options, arena, value);
-	case OPTION_BOOL:
+	case OPTION_TFPROF_BOOL:
 		return parse_bool(value, field);
-	case OPTION_OUTPUT:
+	case OPTION_TFPROF_OUTPUT:
 		return output_parse(&options->output, options->extended, arena, value, err);
+	default:
+		return false;
 	}
-	return false;
 }
 
 static bool bad_value(struct str word, struct str next, struct ow_error *err)
@@ -283,6 +371,49 @@ static bool bad_value(struct str word, struct str next, struct ow_error *err)
 	return false;
 }
 
+void option_mark_given(struct options *options, const struct option *option)
+{
+	_Static_assert(OPTION_COUNT <= 32, "a bit for each");
+	options->given |= 1u << (option - option_table);
+}
+
+void options_asked(const struct options *options, struct ow_view_options *asked)
+{
+	struct ow_view_options usual;
+
+	ow_view_options_init(&usual);
+	*asked = options->view;
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		size_t offset = option_table[i].offset;
+
+		if (options->given >> i & 1)
+			continue;
+		switch (option_table[i].kind) {
+		case OPTION_TFPROF_INT32:
+			memcpy((char *)asked + offset, (char *)&usual + offset, sizeof(int32_t));
+			break;
+		case OPTION_TFPROF_INT64:
+			if (offset != AT(step)) /* has its own spelling, too */
+				memcpy((char *)asked + offset, (char *)&usual + offset,
+				       sizeof(int64_t));
+			break;
+		case OPTION_TFPROF_BOOL:
+			memcpy((char *)asked + offset, (char *)&usual + offset, sizeof(bool));
+			break;
+		case OPTION_TFPROF_ORDER:
+			asked->order_by = NULL;
+			break;
+		case OPTION_TFPROF_REGEXES:
+		case OPTION_TFPROF_SELECT:
+			memcpy((char *)asked + offset, (char *)&usual + offset,
+			       sizeof(struct ow_list));
+			break;
+		default:
+			break;
+		}
+	}
+}
+
 bool option_parse_word(struct options *options, struct arena *arena, struct str word,
 		       struct str next, bool *used, struct ow_error *err)
 {
@@ -293,7 +424,8 @@ bool option_parse_word(struct options *options, struct arena *arena, struct str 
 		option = option_find(str_skip(word, 1));
 	if (!option)
 		return bad_value(word, next, err);
-	if (option->kind == OPTION_BOOL && (!next.ptr || (next.len && next.ptr[0] == '-'))) {
+	option_mark_given(options, option);
+	if (option->kind == OPTION_TFPROF_BOOL && (!next.ptr || (next.len && next.ptr[0] == '-'))) {
 		options->view.account_displayed_op_only = true;
 		*used = false;
 		return true;
@@ -320,15 +452,15 @@ bool option_parse_flag(struct options *options, struct arena *arena, const struc
 	int64_t number;
 
 	switch (option->kind) {
-	case OPTION_INT32:
-	case OPTION_INT64:
+	case OPTION_TFPROF_INT32:
+	case OPTION_TFPROF_INT64:
 		return flag_int(value, &number) && set_int(options, option, number);
-	case OPTION_ORDER:
+	case OPTION_TFPROF_ORDER:
 		options->view.order_by = arena_cstr(arena, value);
 		return options->view.order_by != NULL;
-	case OPTION_LIST:
+	case OPTION_TFPROF_REGEXES:
 		return list_parse(field, arena, value);
-	case OPTION_SELECT:
+	case OPTION_TFPROF_SELECT:
 		if (!list_parse(&options->view.select, arena, value))
 			return false;
 		sort_list(&options->view.select);
@@ -360,7 +492,7 @@ static bool needs_file(struct str type)
 
 static bool is_sink(struct str name)
 {
-	struct ow_part_info info;
+	struct ow_part_info info = { .size = sizeof(info) };
 
 	for (size_t i = 0; ow_sink_info(i, &info); i++)
 		if (str_eq(name, str_from(info.name)))
@@ -453,39 +585,41 @@ void options_list(const struct options *options, struct buf *to)
 		const void *field = (const char *)&options->view + option->offset;
 
 		switch (option->kind) {
-		case OPTION_INT32:
+		case OPTION_TFPROF_INT32:
 			buf_printf(to, "-%-27s%d\n", option->name, (int)*(const int32_t *)field);
 			break;
-		case OPTION_INT64:
+		case OPTION_TFPROF_INT64:
 			buf_printf(to, "-%-27s%lld\n", option->name,
 				   (long long)*(const int64_t *)field);
 			break;
-		case OPTION_ORDER:
+		case OPTION_TFPROF_ORDER:
 			buf_printf(to, "-%-27s%s\n", option->name, options->view.order_by);
 			break;
-		case OPTION_LIST:
-		case OPTION_SELECT:
+		case OPTION_TFPROF_REGEXES:
+		case OPTION_TFPROF_SELECT:
 			list_line(option, field, to);
 			break;
-		case OPTION_BOOL:
+		case OPTION_TFPROF_BOOL:
 			buf_printf(to, "-%-27s%s\n", option->name,
 				   options->view.account_displayed_op_only ? "true" : "false");
 			break;
-		case OPTION_OUTPUT:
+		case OPTION_TFPROF_OUTPUT:
 			buf_printf(to, "-%-27s%s:", option->name, options->output.type);
 			if (options->output.outfile)
 				buf_printf(to, "outfile=%s", options->output.outfile);
 			buf_add_char(to, '\n');
 			break;
+		default:
+			break;
 		}
 	}
 }
 
-static void tell_invalid(void *arg, struct str pattern, const char *why)
+static void report_invalid_regex(void *arg, struct str pattern, const char *why)
 {
 	bool *good = arg;
 
-	complain("opwatch: '%.*s' is no regular expression: %s\n", STR_ARG(pattern), why);
+	complain("opwatch: '%.*s' is not a valid regular expression: %s\n", STR_ARG(pattern), why);
 	*good = false;
 }
 
@@ -496,12 +630,12 @@ bool option_check_regexes(const struct options *options, const struct option *op
 	bool good = true;
 	struct mem mem;
 
-	if (option->kind != OPTION_LIST)
+	if (option->kind != OPTION_TFPROF_REGEXES)
 		return true;
 	mem_init(&mem, 0);
 	/* Without memory the view will say so. */
-	if (regex_list_init(&compiled, &mem, list->items, list->count, tell_invalid, &good, NULL) ==
-	    OW_OK)
+	if (regex_list_init(&compiled, &mem, list->items, list->count, report_invalid_regex, &good,
+			    NULL) == OW_OK)
 		regex_list_release(&compiled);
 	return good;
 }
@@ -512,7 +646,8 @@ static struct str wrong_piece(struct str value)
 	struct str rest = strip_quotes(value), piece;
 
 	while (str_split(&rest, ',', &piece))
-		if (piece.len && !is_one_of(piece, select_values, ARRAY_COUNT(select_values)))
+		if (piece.len &&
+		    !is_one_of(column_name(true, piece), select_values, ARRAY_COUNT(select_values)))
 			return piece;
 	return value;
 }
@@ -522,14 +657,14 @@ void option_explain(const struct option *option, const char *word, struct str va
 	const char *known;
 	size_t column = 0;
 
-	if (option->kind == OPTION_SELECT)
+	if (option->kind == OPTION_TFPROF_SELECT)
 		value = wrong_piece(value);
-	complain("opwatch: %s does not know '%.*s'; it takes", word, STR_ARG(value));
-	if (option->kind == OPTION_INT32)
+	complain("opwatch: %s does not take '%.*s'; it takes", word, STR_ARG(value));
+	if (option->kind == OPTION_TFPROF_INT32)
 		complain(" a number of at most %d", INT32_MAX);
-	else if (option->kind == OPTION_INT64)
+	else if (option->kind == OPTION_TFPROF_INT64)
 		complain(" a number");
-	else if (option->kind == OPTION_LIST)
+	else if (option->kind == OPTION_TFPROF_REGEXES)
 		complain(" regular expressions, separated by commas");
 	for (size_t i = 0; (known = option_value(option, true, i)); i++) {
 		bool fresh = !i || column + strlen(known) > 76;

@@ -1,41 +1,27 @@
-/* words.c: see words.h. */
+/*
+ * words.c: numbers, names and paragraphs for people, and JSON and CSV texts, for what the program prints itself. Tables are
+ * written by the library.
+ */
 #include "cli/words.h"
 
-static const char *scaled(char *to, double value, double factor, const char *const *units,
-			  size_t count)
-{
-	size_t unit = 0;
-	int decimals;
-
-	/* 999.5 and not 1000, so that nothing is rounded to four digits. */
-	for (; value >= 999.5 && unit + 1 < count; unit++)
-		value /= factor;
-	decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-	if (!unit && value == (double)(int64_t)value)
-		decimals = 0;
-	snprintf(to, WORDS_NUMBER, "%.*f%s", decimals, value, units[unit]);
-	return to;
-}
+#include "base/json_escape.h"
 
 const char *words_time(char to[WORDS_NUMBER], double us)
 {
-	static const char *const units[] = { "us", "ms", "s" };
-
-	return scaled(to, us, 1000, units, ARRAY_COUNT(units));
+	human_real(to, us, HUMAN_UNIT_US_TO_S, false);
+	return to;
 }
 
 const char *words_bytes(char to[WORDS_NUMBER], double bytes)
 {
-	static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB" };
-
-	return scaled(to, bytes, 1000, units, ARRAY_COUNT(units));
+	human_real(to, bytes, HUMAN_UNIT_BYTES, false);
+	return to;
 }
 
 const char *words_count(char to[WORDS_NUMBER], double count)
 {
-	static const char *const units[] = { "", "k", "M", "G", "T", "P" };
-
-	return scaled(to, count, 1000, units, ARRAY_COUNT(units));
+	human_real(to, count, HUMAN_UNIT_COUNT, false);
+	return to;
 }
 
 const char *words_plural(uint64_t count)
@@ -55,21 +41,13 @@ static void put_printable(FILE *to, struct str s)
 void words_json(FILE *to, const char *text)
 {
 	struct str rest = str_from(text);
+	char escape[JSON_ESCAPE_MAX];
 
 	fputc('"', to);
 	while (rest.len) {
-		uint32_t point;
-		size_t len = utf8_decode(rest, &point);
+		struct str piece = json_escape_next(&rest, JSON_UTF8, escape);
 
-		if (point < 32)
-			fprintf(to, "\\u%04x", point);
-		else if (point == '"' || point == '\\')
-			fprintf(to, "\\%c", (int)point);
-		else if (point == 0xfffd)
-			fputs("\xef\xbf\xbd", to); /* also what is no text */
-		else
-			fwrite(rest.ptr, 1, len, to);
-		rest = str_skip(rest, len);
+		fwrite(piece.ptr, 1, piece.len, to);
 	}
 	fputc('"', to);
 }

@@ -5,9 +5,9 @@
 #ifndef CLI_WORDS_H
 #define CLI_WORDS_H
 
-#include "base/str.h"
+#include "base/human.h"
 
-#define WORDS_NUMBER 32
+#define WORDS_NUMBER HUMAN_SIZE
 
 /* Each fills `to` with three significant digits and returns it. */
 const char *words_time(char to[WORDS_NUMBER], double us);

@@ -1,9 +1,11 @@
 /*
- * bigquery.c: what BigQuery's loader needs beside the files: names that it takes, a schema per table, and a
- * script with the bq lines. It has no unsigned 64-bit integers: such columns become NUMERIC, which holds all
- * of them. See docs/export.md.
+ * bigquery.c: names, schemas and a script for BigQuery's loader, beside the exported files: column names that it
+ * accepts, a schema per table, and the bq commands. BigQuery has no unsigned 64-bit integers: those columns become
+ * NUMERIC, which holds all of them. See docs/export.md.
  */
 #include "export/format.h"
+
+#include "base/json_escape.h"
 
 #include <strings.h>
 
@@ -46,7 +48,8 @@ static bool is_taken(const char *const *names, size_t count, const char *name)
 	return false;
 }
 
-ow_status bigquery_names(struct arena *arena, const char **names, size_t count, struct error *err)
+ow_status bigquery_names(struct arena *arena, const char **names, size_t count,
+			 struct ow_error *err)
 {
 	for (size_t i = 0; i < count; i++) {
 		const char *name = bigquery_name(arena, names[i]), *fits = name;
@@ -60,12 +63,11 @@ ow_status bigquery_names(struct arena *arena, const char **names, size_t count, 
 	return OW_OK;
 }
 
-static const char *type_of(const struct relation_column *column)
+static const char *type_of(const struct table_column *column)
 {
 	static const char *const types[] = {
-		[RELATION_BOOL] = "BOOLEAN",  [RELATION_INT32] = "INTEGER",
-		[RELATION_INT64] = "INTEGER", [RELATION_UINT64] = "NUMERIC",
-		[RELATION_REAL] = "FLOAT",    [RELATION_TEXT] = "STRING"
+		[TYPE_BOOL] = "BOOLEAN",   [TYPE_INT32] = "INTEGER", [TYPE_INT] = "INTEGER",
+		[TYPE_UINT64] = "NUMERIC", [TYPE_REAL] = "FLOAT",    [TYPE_TEXT] = "STRING"
 	};
 
 	return types[column->type];
@@ -75,13 +77,13 @@ void bigquery_schema(struct buf *to, const struct export_table *table)
 {
 	buf_puts(to, "[\n");
 	for (uint32_t i = 0; i < table->t->column_count; i++) {
-		const struct relation_column *c = &table->t->columns[i];
+		const struct table_column *c = &table->t->columns[i];
 
 		buf_puts(to, "  {\"name\": ");
-		put_json(to, str_from(table->names[i]));
+		json_quote(to, str_from(table->names[i]));
 		buf_printf(to, ", \"type\": \"%s\", \"mode\": \"NULLABLE\", \"description\": ",
 			   type_of(c));
-		put_json(to, str_from(c->doc ? c->doc : ""));
+		json_quote(to, str_from(c->doc ? c->doc : ""));
 		buf_puts(to, i + 1 < table->t->column_count ? "},\n" : "}\n");
 	}
 	buf_puts(to, "]\n");
@@ -101,7 +103,7 @@ void bigquery_script(struct buf *to)
 static void put_line(struct buf *to, const struct export_table *table, const char *replace,
 		     const char *file)
 {
-	const char *name = table->t->relation->name;
+	const char *name = table->t->name;
 	bool parquet = strcmp(table->options->format->name, "parquet") == 0;
 
 	buf_printf(to, "bq load %s --source_format=%s%s \"$dataset.%s\" %s", replace,
@@ -114,7 +116,7 @@ static void put_line(struct buf *to, const struct export_table *table, const cha
 
 void bigquery_load(struct buf *to, const struct export_table *table)
 {
-	const char *name = table->t->relation->name;
+	const char *name = table->t->name;
 
 	if (!table->folders) {
 		put_line(to, table, "--replace", table->target);

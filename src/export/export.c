@@ -1,6 +1,6 @@
 /*
- * export.c: chooses the tables, checks what was asked for, and writes one table after the other, group by
- * group and file by file; see export.h. What a file looks like is in export_<format>.c.
+ * export.c: chooses the tables, checks the options, and writes one table after the other, group by group and file by
+ * file; see export.h. The formats of the files are in export_<format>.c.
  */
 #include "base/nearest.h"
 #include "export/format.h"
@@ -17,8 +17,6 @@ static const struct export_format *const formats[] = {
 #undef EXPORT
 };
 
-#define NULL_FOLDER "__HIVE_DEFAULT_PARTITION__"
-
 const struct export_format *export_format_find(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(formats); i++)
@@ -27,12 +25,11 @@ const struct export_format *export_format_find(const char *name)
 	return NULL;
 }
 
-ow_status export_progress(struct export_table *table, struct error *err)
+ow_status export_progress(struct export_table *table, struct ow_error *err)
 {
 	const struct export_options *o = table->options;
 
-	if (!o->progress ||
-	    o->progress(o->progress_arg, table->t->relation->name, table->done, table->total))
+	if (!o->progress || o->progress(o->progress_arg, table->t->name, table->done, table->total))
 		return OW_OK;
 	return error_set(err, OW_E_INTERRUPTED, "interrupted");
 }
@@ -56,7 +53,7 @@ static const char *packing_extension(const struct export_table *table)
 }
 
 /* One file, from the block that was read last. */
-static ow_status fill_file(struct export_table *table, struct error *err)
+static ow_status fill_file(struct export_table *table, struct ow_error *err)
 {
 	const struct export_format *format = table->options->format;
 	uint64_t limit = table->options->file_bytes;
@@ -71,10 +68,10 @@ static ow_status fill_file(struct export_table *table, struct error *err)
 			break;
 	}
 	OW_TRY(format->end(table, err));
-	return relation_check(table->t, err);
+	return table_check(table->t, err);
 }
 
-static ow_status write_file(struct export_table *table, const char *path, struct error *err)
+static ow_status write_file(struct export_table *table, const char *path, struct ow_error *err)
 {
 	ow_status status;
 
@@ -85,7 +82,7 @@ static ow_status write_file(struct export_table *table, const char *path, struct
 	return status;
 }
 
-static ow_status write_files(struct export_table *table, struct error *err)
+static ow_status write_files(struct export_table *table, struct ow_error *err)
 {
 	const struct export_format *format = table->options->format;
 	uint32_t number = 0;
@@ -107,7 +104,7 @@ static ow_status write_files(struct export_table *table, struct error *err)
 }
 
 static ow_status write_group(struct export_table *table, const struct export_group *group,
-			     struct error *err)
+			     struct ow_error *err)
 {
 	const struct export_format *format = table->options->format;
 	ow_status status;
@@ -115,7 +112,7 @@ static ow_status write_group(struct export_table *table, const struct export_gro
 	table->group = group;
 	if (table->folders)
 		OW_TRY(place_folders(group->folder, table->t->mem, err));
-	group_start(&table->rows, group);
+	OW_TRY(group_start(&table->rows, group, err));
 	OW_TRY(rows_next(&table->rows, err));
 	status = format->prepare ? format->prepare(table, err) : OW_OK;
 	if (status == OW_OK)
@@ -128,7 +125,8 @@ static ow_status write_group(struct export_table *table, const struct export_gro
 /* ---- groups ---- */
 
 /* All runs together: one group. */
-static ow_status write_together(struct export_table *table, const char *target, struct error *err)
+static ow_status write_together(struct export_table *table, const char *target,
+				struct ow_error *err)
 {
 	struct export_group group = { .folder = target, .end = table->t->part_count };
 	struct order order = { 0 };
@@ -146,7 +144,7 @@ static ow_status write_together(struct export_table *table, const char *target, 
 }
 
 static ow_status write_step(struct export_table *table, const char *run_folder,
-			    const struct order_item *items, size_t count, struct error *err)
+			    const struct order_item *items, size_t count, struct ow_error *err)
 {
 	struct export_group group = { .items = items, .count = count };
 	bool known = !(items[0].where & ORDER_UNKNOWN);
@@ -163,7 +161,7 @@ static ow_status write_step(struct export_table *table, const char *run_folder,
 }
 
 static ow_status write_steps(struct export_table *table, const char *run_folder,
-			     const struct order *order, struct error *err)
+			     const struct order *order, struct ow_error *err)
 {
 	for (size_t i = 0, end; i < order->count; i = end) {
 		for (end = i + 1; end < order->count; end++)
@@ -175,7 +173,7 @@ static ow_status write_steps(struct export_table *table, const char *run_folder,
 }
 
 static ow_status write_run(struct export_table *table, uint32_t part, const char *run_folder,
-			   struct error *err)
+			   struct ow_error *err)
 {
 	struct export_group group = { .folder = run_folder, .first = part, .end = part + 1 };
 	struct order order = { 0 };
@@ -196,7 +194,7 @@ static ow_status write_run(struct export_table *table, uint32_t part, const char
 	return status;
 }
 
-static ow_status write_runs(struct export_table *table, const char *target, struct error *err)
+static ow_status write_runs(struct export_table *table, const char *target, struct ow_error *err)
 {
 	struct arena arena;
 	ow_status status = place_folders(target, table->t->mem, err);
@@ -215,13 +213,13 @@ static ow_status write_runs(struct export_table *table, const char *target, stru
 	return status;
 }
 
-static ow_status write_rows(struct export_table *table, struct error *err)
+static ow_status write_rows(struct export_table *table, struct ow_error *err)
 {
 	const char *target = table->staged;
 	ow_status status;
 
-	OW_TRY(relation_prepare(table->t, err));
-	table->total = relation_rows(table->t);
+	OW_TRY(table_prepare(table->t, err));
+	table->total = table_row_count(table->t);
 	OW_TRY(rows_open(&table->rows, table->t, table->skip, err));
 	status = table->options->partition == PARTITION_NONE ? write_together(table, target, err)
 							     : write_runs(table, target, err);
@@ -234,24 +232,24 @@ static ow_status write_rows(struct export_table *table, struct error *err)
 /* What the whole export has. */
 struct exporting {
 	const struct export_options *options;
-	const struct relation_run *runs;
+	const struct table_run *runs;
 	size_t run_count;
 	struct mem *mem;
 	struct place place;
 	struct buf script; /* load.sh */
 	void *shared;	   /* the format's own */
 	enum export_packing packing;
-	const struct relation **relations;
+	const struct table_source **relations;
 	size_t relation_count;
 	struct export_summary *summary;
 };
 
-/* Columns: those that folders tell, those to order by, and their names. */
+/* Finds the columns that become folders, the columns to order by, and the names of all. */
 static ow_status look_at_columns(struct exporting *e, struct export_table *table,
-				 struct arena *arena, struct error *err)
+				 struct arena *arena, struct ow_error *err)
 {
 	const struct export_options *o = e->options;
-	struct relation_table *t = table->t;
+	struct table *t = table->t;
 	const char **names = ARENA_ARRAY(arena, const char *, t->column_count + 1);
 	bool *skip = ARENA_ARRAY(arena, bool, t->column_count + 1);
 
@@ -259,15 +257,17 @@ static ow_status look_at_columns(struct exporting *e, struct export_table *table
 		return error_no_memory(err);
 	for (uint32_t i = 0; i < t->column_count; i++)
 		names[i] = t->columns[i].name;
-	table->sort = o->sort ? relation_find_column(t, str_from(o->sort)) : ORDER_NONE;
+	table->sort = o->sort ? table_find_column(t, str_from(o->sort)) : ORDER_NONE;
+	if (table->sort != ORDER_NONE && !order_can_sort(&t->columns[table->sort]))
+		table->sort = ORDER_NONE;
 	table->step = ORDER_NONE;
 	if (o->partition == PARTITION_STEP)
-		table->step = relation_find_column(t, STR("step"));
-	if (table->step != ORDER_NONE && t->columns[table->step].type != RELATION_INT64)
+		table->step = table_find_column(t, STR("step"));
+	if (table->step != ORDER_NONE && t->columns[table->step].type != TYPE_INT)
 		table->step = ORDER_NONE;
-	/* BigQuery loads local files one by one, and looks at no folders. */
+	/* BigQuery loads local files one by one, and does not read folders. */
 	if (o->partition != PARTITION_NONE && !o->bigquery) {
-		skip[relation_find_column(t, STR("run"))] = true;
+		skip[table_find_column(t, STR("run"))] = true;
 		if (table->step != ORDER_NONE)
 			skip[table->step] = true;
 	}
@@ -288,9 +288,9 @@ static const char *target_name(const struct export_table *table, const char *nam
 }
 
 static ow_status add_bigquery(struct exporting *e, struct export_table *table, struct arena *arena,
-			      struct error *err)
+			      struct ow_error *err)
 {
-	char *name = arena_printf(arena, "%s.schema.json", table->t->relation->name);
+	char *name = arena_printf(arena, "%s.schema.json", table->t->name);
 	struct buf schema;
 	ow_status status;
 
@@ -306,12 +306,12 @@ static ow_status add_bigquery(struct exporting *e, struct export_table *table, s
 }
 
 static ow_status write_table(struct exporting *e, struct export_table *table, struct arena *arena,
-			     struct error *err)
+			     struct ow_error *err)
 {
 	const struct export_format *format = e->options->format;
 
 	OW_TRY(look_at_columns(e, table, arena, err));
-	table->target = target_name(table, table->t->relation->name, arena);
+	table->target = target_name(table, table->t->name, arena);
 	table->staged = table->target
 				? arena_printf(arena, "%s/%s", e->place.staging, table->target)
 				: NULL;
@@ -338,7 +338,8 @@ static void describe(const struct exporting *e, struct export_table *table)
 	};
 }
 
-static ow_status export_one(struct exporting *e, const struct relation *relation, struct error *err)
+static ow_status export_one(struct exporting *e, const struct table_source *relation,
+			    struct ow_error *err)
 {
 	struct export_table table;
 	struct arena arena;
@@ -350,13 +351,13 @@ static ow_status export_one(struct exporting *e, const struct relation *relation
 	arena_init(&arena, e->mem);
 	status = write_table(e, &table, &arena, err);
 	arena_release(&arena);
-	relation_close(table.t);
+	table_free(table.t);
 	return error_wrap(err, status, "%s", relation->name);
 }
 
-/* ---- what was asked for ---- */
+/* ---- options ---- */
 
-static ow_status no_table(struct str name, struct error *err)
+static ow_status no_table(struct str name, struct ow_error *err)
 {
 	size_t least = nearest_limit(name);
 	const char *best = NULL;
@@ -370,9 +371,9 @@ static ow_status no_table(struct str name, struct error *err)
 			 "there is no table %.*s; 'opwatch sql .tables' lists them", STR_ARG(name));
 }
 
-static ow_status add_relation(struct exporting *e, struct str name, struct error *err)
+static ow_status add_relation(struct exporting *e, struct str name, struct ow_error *err)
 {
-	const struct relation *relation = relation_find(name);
+	const struct table_source *relation = relation_find(name);
 
 	if (!relation)
 		return no_table(name, err);
@@ -383,15 +384,15 @@ static ow_status add_relation(struct exporting *e, struct str name, struct error
 	return OW_OK;
 }
 
-/* Views have parameters; they are results, and tables only when they are asked for. */
-static ow_status choose_tables(struct exporting *e, struct arena *arena, struct error *err)
+/* Views have parameters and are results: they are exported only when named. */
+static ow_status choose_tables(struct exporting *e, struct arena *arena, struct ow_error *err)
 {
 	const struct ow_list *tables = &e->options->tables;
 	size_t all = 0;
 
 	while (relation_at(all))
 		all++;
-	e->relations = ARENA_ARRAY(arena, const struct relation *, all + 1);
+	e->relations = ARENA_ARRAY(arena, const struct table_source *, all + 1);
 	if (!e->relations)
 		return error_no_memory(err);
 	for (size_t i = 0; i < tables->count; i++)
@@ -402,7 +403,7 @@ static ow_status choose_tables(struct exporting *e, struct arena *arena, struct 
 	return OW_OK;
 }
 
-static ow_status check_runs(const struct exporting *e, struct error *err)
+static ow_status check_runs(const struct exporting *e, struct ow_error *err)
 {
 	for (size_t i = 0; i < e->run_count; i++)
 		for (size_t k = 0; k < i; k++)
@@ -412,7 +413,7 @@ static ow_status check_runs(const struct exporting *e, struct error *err)
 	return OW_OK;
 }
 
-static ow_status choose_packing(struct exporting *e, struct error *err)
+static ow_status choose_packing(struct exporting *e, struct ow_error *err)
 {
 	static const char *const names[] = { "", "none", "gzip", "zstd" };
 	const struct export_format *format = e->options->format;
@@ -435,23 +436,23 @@ static ow_status choose_packing(struct exporting *e, struct error *err)
 	return OW_OK;
 }
 
-/* Some table must have the column to sort by. */
-static ow_status check_sort(const struct exporting *e, struct error *err)
+/* Some table must have the column to sort by. Tables in which it cannot be sorted stay as they are. */
+static ow_status check_sort(const struct exporting *e, struct ow_error *err)
 {
 	const char *sort = e->options->sort;
 	bool found = !sort;
 
 	for (size_t i = 0; sort && i < e->relation_count; i++) {
-		struct relation_table *t;
+		struct table *t;
 		uint32_t column;
 		bool sortable;
 
 		OW_TRY(relation_open(e->relations[i], NULL, 0, NULL, 0, e->mem, &t, err));
-		column = relation_find_column(t, str_from(sort));
+		column = table_find_column(t, str_from(sort));
 		sortable = column == ORDER_NONE || order_can_sort(&t->columns[column]);
-		relation_close(t);
-		found |= column != ORDER_NONE;
-		if (!sortable)
+		table_free(t);
+		found |= column != ORDER_NONE && sortable;
+		if (!sortable && e->relation_count == 1)
 			return error_set(err, OW_E_USAGE, "%s cannot be sorted by %s",
 					 e->relations[i]->name, sort);
 	}
@@ -460,7 +461,7 @@ static ow_status check_sort(const struct exporting *e, struct error *err)
 }
 
 static ow_status check_target(const struct exporting *e, const char *name, struct arena *arena,
-			      struct error *err)
+			      struct ow_error *err)
 {
 	const char *path = name ? arena_printf(arena, "%s/%s", e->options->dir, name) : NULL;
 	struct stat st;
@@ -472,8 +473,8 @@ static ow_status check_target(const struct exporting *e, const char *name, struc
 	return error_set(err, OW_E_USAGE, "%s is there already; --overwrite replaces it", path);
 }
 
-/* Before work is done: nothing of the export may be there already. */
-static ow_status check_targets(struct exporting *e, struct arena *arena, struct error *err)
+/* Before any work: fails if part of the export exists already, unless it may be overwritten. */
+static ow_status check_targets(struct exporting *e, struct arena *arena, struct ow_error *err)
 {
 	if (e->options->overwrite)
 		return OW_OK;
@@ -487,7 +488,7 @@ static ow_status check_targets(struct exporting *e, struct arena *arena, struct 
 	return e->options->bigquery ? check_target(e, "load.sh", arena, err) : OW_OK;
 }
 
-static ow_status check(struct exporting *e, struct arena *arena, struct error *err)
+static ow_status check(struct exporting *e, struct arena *arena, struct ow_error *err)
 {
 	OW_TRY(check_runs(e, err));
 	OW_TRY(choose_packing(e, err));
@@ -498,7 +499,7 @@ static ow_status check(struct exporting *e, struct arena *arena, struct error *e
 
 /* ---- all of it ---- */
 
-static ow_status write_all(struct exporting *e, struct error *err)
+static ow_status write_all(struct exporting *e, struct ow_error *err)
 {
 	bigquery_script(&e->script);
 	for (size_t i = 0; i < e->relation_count; i++)
@@ -510,9 +511,9 @@ static ow_status write_all(struct exporting *e, struct error *err)
 					      e->options->overwrite, err);
 }
 
-ow_status export_tables(const struct relation_run *runs, size_t run_count,
+ow_status export_tables(const struct table_run *runs, size_t run_count,
 			const struct export_options *options, struct mem *mem,
-			struct export_summary *summary, struct error *err)
+			struct export_summary *summary, struct ow_error *err)
 {
 	struct exporting e = { .options = options,
 			       .runs = runs,

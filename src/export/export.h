@@ -1,18 +1,18 @@
 /*
- * export.h: relations as files for other programs: Parquet, newline-delimited JSON, CSV, Arrow. The call of
- * api/export.c ends here. Rows are read in blocks and written in blocks, so that memory does not grow with
- * a table; only an order that is not the table's own costs 32 bytes per row.
+ * export.h: relations as files for other programs: Parquet, newline-delimited JSON, CSV, Arrow. Called by
+ * api/export.c. Rows are read and written in blocks, so memory does not grow with a table; only an order
+ * that is not the table's own costs 32 bytes per row.
  *
  * A table becomes one file DIR/event.csv, or, when it is partitioned or split, a folder: DIR/event/part-0.csv,
- * DIR/event/run=a/step=5/part-0.csv. All is written in a hidden folder inside DIR first and appears by a
- * rename, table by table; whatever ends the export early, nothing half-done is left.
+ * DIR/event/run=a/step=5/part-0.csv. Files are written in a hidden folder inside DIR first and appear by a
+ * rename, table by table; an export that ends early leaves nothing incomplete.
  */
 #ifndef EXPORT_EXPORT_H
 #define EXPORT_EXPORT_H
 
 #include "base/error.h"
 #include "relation/relation.h"
-#include "wire/pack.h"
+#include "wire/container/pack.h"
 
 enum export_partition { PARTITION_NONE, PARTITION_RUN, PARTITION_STEP };
 enum export_packing {
@@ -31,7 +31,7 @@ struct export_options {
 	enum export_packing packing;
 	uint64_t file_bytes; /* begin another file after about so many; 0 = never */
 	bool bigquery;	/* names, types and values as BigQuery loads them; schemas and load.sh */
-	bool overwrite; /* what is there of the same name is replaced */
+	bool overwrite; /* files of the same name are replaced */
 	/* Called now and then with rows; false cancels. May be NULL. */
 	bool (*progress)(void *arg, const char *table, uint64_t done, uint64_t total);
 	void *progress_arg;
@@ -46,8 +46,12 @@ struct export_summary {
 /* The format of that name; NULL when there is none. */
 const struct export_format *export_format_find(const char *name);
 
-ow_status export_tables(const struct relation_run *runs, size_t run_count,
+/* One table as a Parquet file, which is overwritten. */
+ow_status export_parquet_file(struct table *t, const char *path, struct mem *mem,
+			      struct ow_error *err);
+
+ow_status export_tables(const struct table_run *runs, size_t run_count,
 			const struct export_options *options, struct mem *mem,
-			struct export_summary *summary, struct error *err);
+			struct export_summary *summary, struct ow_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * export_parquet.c: Parquet, written by DuckDB from the relations in place: COPY (SELECT … FROM event) TO ….
- * It reads them
- * through a stream, so that all cores encode and the order is kept. Folders of partitions, the size of files and the order are DuckDB's work; it spills what does not fit in
- * memory next to the files. One session serves all tables of an export.
+ * export_parquet.c: Parquet, written by DuckDB from the relations in place: COPY (SELECT … FROM event) TO …. DuckDB
+ * reads them through a stream: all cores encode, and the order is kept. It also makes the folders of partitions, limits
+ * the size of files and sorts, and spills next to the files when memory is short. One session serves all tables of an
+ * export.
  */
 #include "export/format.h"
 
@@ -22,7 +22,8 @@ static bool on_progress(void *arg)
 	return export_progress(p->table, NULL) == OW_OK;
 }
 
-static ow_status open_session(struct export_table *table, struct parquet **out, struct error *err)
+static ow_status open_session(struct export_table *table, struct parquet **out,
+			      struct ow_error *err)
 {
 	struct parquet *p = *table->shared;
 	struct sql_options options = { .memory_limit = table->options->memory_limit,
@@ -57,22 +58,16 @@ static void close_session(void *shared, struct mem *mem)
 	mem_free(mem, p, sizeof(*p));
 }
 
-/* Runs a statement; *number (may be NULL) becomes what its first row has. */
-static ow_status run(struct parquet *p, const struct buf *text, int64_t *number, struct error *err)
+static ow_status run_statement(struct sql *sql, const struct buf *text, struct ow_error *err)
 {
-	const struct sql_result *result;
 	struct sql_script *script;
+	struct table *rows;
 	ow_status status;
-	uint32_t rows;
 
 	if (text->failed)
 		return error_no_memory(err);
-	OW_TRY(sql_parse(p->sql, buf_str(text), &script, err));
-	status = sql_step(script, &result, err);
-	if (status == OW_OK && number)
-		status = sql_fetch(script, &rows, err);
-	if (status == OW_OK && number && rows && result->columns[0].type == SQL_INT)
-		*number = result->columns[0].ints[0];
+	OW_TRY(sql_parse(sql, buf_str(text), &script, err));
+	status = sql_step(script, &rows, err);
 	sql_script_free(script);
 	return status;
 }
@@ -80,34 +75,22 @@ static ow_status run(struct parquet *p, const struct buf *text, int64_t *number,
 /* ---- statements ---- */
 
 #define STREAM "rows of the table"
-/* A quarter of what DuckDB would take: groups are packed on several cores, and the last ones leave none idle. The
- * files grow by less than a hundredth. */
-#define GROUP_ROWS 30720
-
-static void put_quoted(struct buf *to, const char *text, char quote)
-{
-	buf_add_char(to, quote);
-	for (; *text; text++) {
-		if (*text == quote)
-			buf_add_char(to, quote);
-		buf_add_char(to, *text);
-	}
-	buf_add_char(to, quote);
-}
+/* DuckDB's default. Readers skip whole groups by their statistics, and pay for each. */
+#define GROUP_ROWS 122880
 
 static void put_columns(struct buf *to, const struct export_table *table)
 {
 	for (uint32_t i = 0; i < table->t->column_count; i++) {
-		const struct relation_column *c = &table->t->columns[i];
-		bool wide = table->options->bigquery && c->type == RELATION_UINT64;
+		const struct table_column *c = &table->t->columns[i];
+		bool wide = table->options->bigquery && c->type == TYPE_UINT64;
 
 		buf_puts(to, i ? ", " : "SELECT ");
 		buf_puts(to, wide ? "CAST(" : "");
-		put_quoted(to, c->name, '"');
+		sql_quote_name(to, str_from(c->name));
 		buf_puts(to, wide ? " AS DECIMAL(20, 0))" : "");
 		if (wide || strcmp(c->name, table->names[i]) != 0) {
 			buf_puts(to, " AS ");
-			put_quoted(to, table->names[i], '"');
+			sql_quote_name(to, str_from(table->names[i]));
 		}
 	}
 }
@@ -118,10 +101,38 @@ static void put_order(struct buf *to, const struct export_table *table)
 	if (table->sort == ORDER_NONE)
 		return;
 	buf_puts(to, " ORDER BY ");
-	put_quoted(to, table->t->columns[table->sort].name, '"');
+	sql_quote_name(to, str_from(table->t->columns[table->sort].name));
 	buf_puts(to, " NULLS LAST");
-	if (relation_find_column(table->t, STR("id")) != UINT32_MAX)
+	if (table_find_column(table->t, STR("id")) != UINT32_MAX)
 		buf_puts(to, ", id");
+}
+
+static void put_key(struct buf *to, const char *column)
+{
+	struct buf key;
+
+	buf_init(&key, to->mem);
+	buf_printf(&key, "opwatch.unit.%s", column);
+	sql_quote(to, buf_str(&key));
+	buf_release(&key);
+}
+
+/* Parquet has no place for units; other programs find them in the metadata of the file: opwatch.unit.ts = ns. */
+static void put_units(struct buf *to, const struct table *t, const char *const *names)
+{
+	buf_puts(to, ", KV_METADATA {'opwatch.table': ");
+	sql_quote(to, str_from(t->name));
+	for (uint32_t i = 0; i < t->column_count; i++) {
+		const char *unit = column_unit_name(t->columns[i].unit);
+
+		if (!unit)
+			continue;
+		buf_puts(to, ", ");
+		put_key(to, names ? names[i] : t->columns[i].name);
+		buf_puts(to, ": ");
+		sql_quote(to, str_from(unit));
+	}
+	buf_puts(to, "}");
 }
 
 static void put_options(struct buf *to, const struct export_table *table)
@@ -133,6 +144,7 @@ static void put_options(struct buf *to, const struct export_table *table)
 
 	buf_printf(to, " (FORMAT parquet, ROW_GROUP_SIZE %d, COMPRESSION %s", GROUP_ROWS,
 		   packings[table->packing]);
+	put_units(to, table->t, table->names);
 	if (table->folders)
 		buf_puts(to, ", FILENAME_PATTERN 'part-{i}'");
 	if (o->partition != PARTITION_NONE)
@@ -144,7 +156,7 @@ static void put_options(struct buf *to, const struct export_table *table)
 	buf_puts(to, ")");
 }
 
-static ow_status check(const struct export_table *table, struct error *err)
+static ow_status check(const struct export_table *table, struct ow_error *err)
 {
 	if (table->options->partition == PARTITION_NONE || !table->options->file_bytes)
 		return OW_OK;
@@ -153,22 +165,7 @@ static ow_status check(const struct export_table *table, struct error *err)
 			 "--partition or --split");
 }
 
-static ow_status count_rows(struct parquet *p, struct export_table *table, struct error *err)
-{
-	int64_t rows = 0;
-	struct buf text;
-	ow_status status;
-
-	buf_init(&text, table->t->mem);
-	buf_puts(&text, "SELECT count(*)::BIGINT FROM ");
-	put_quoted(&text, table->t->relation->name, '"');
-	status = run(p, &text, &rows, err);
-	buf_release(&text);
-	table->total = (uint64_t)rows;
-	return status;
-}
-
-static ow_status write_table(struct export_table *table, struct error *err)
+static ow_status write_table(struct export_table *table, struct ow_error *err)
 {
 	struct parquet *p;
 	ow_status status;
@@ -176,23 +173,51 @@ static ow_status write_table(struct export_table *table, struct error *err)
 
 	OW_TRY(check(table, err));
 	OW_TRY(open_session(table, &p, err));
-	OW_TRY(count_rows(p, table, err));
-	OW_TRY(sql_stream_view(p->sql, table->t->relation, STREAM, err));
+	OW_TRY(sql_stream_view(p->sql, table->t, STREAM, err));
+	table->total = table_row_count(table->t);
 	if (table->folders)
 		OW_TRY(place_folders(table->staged, table->t->mem, err));
 	buf_init(&text, table->t->mem);
 	buf_puts(&text, "COPY (");
 	put_columns(&text, table);
 	buf_puts(&text, " FROM ");
-	put_quoted(&text, STREAM, '"');
+	sql_quote_name(&text, STR(STREAM));
 	put_order(&text, table);
 	buf_puts(&text, ") TO ");
-	put_quoted(&text, table->staged, '\'');
+	sql_quote(&text, str_from(table->staged));
 	put_options(&text, table);
-	status = table->total || !table->folders ? run(p, &text, NULL, err) : OW_OK;
+	status = table->total || !table->folders ? run_statement(p->sql, &text, err) : OW_OK;
 	buf_release(&text);
 	OW_TRY(status);
+	OW_TRY(table_check(table->t, err));
+	if (table->step != ORDER_NONE)
+		OW_TRY(place_name_unknown(table->staged, "step=NULL", "step=" NULL_FOLDER, err));
 	return place_measure(table->staged, &table->summary->files, &table->summary->bytes, err);
+}
+
+ow_status export_parquet_file(struct table *t, const char *path, struct mem *mem,
+			      struct ow_error *err)
+{
+	struct sql_options options = { .allow_io = true }; /* all the SQL is ours */
+	struct sql *sql;
+	ow_status status;
+	struct buf text;
+
+	OW_TRY(sql_open(NULL, 0, &options, mem, &sql, err));
+	buf_init(&text, mem);
+	buf_puts(&text, "COPY (FROM ");
+	sql_quote_name(&text, STR(STREAM));
+	buf_puts(&text, ") TO ");
+	sql_quote(&text, str_from(path));
+	buf_puts(&text, " (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false");
+	put_units(&text, t, NULL);
+	buf_puts(&text, ")");
+	status = sql_stream_view(sql, t, STREAM, err);
+	if (status == OW_OK)
+		status = run_statement(sql, &text, err);
+	buf_release(&text);
+	sql_close(sql);
+	return status;
 }
 
 const struct export_format export_parquet = {

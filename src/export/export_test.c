@@ -17,11 +17,11 @@
 
 struct fixture {
 	struct small_model models[2];
-	struct relation_run runs[2];
+	struct table_run runs[2];
 	size_t run_count;
 	char dir[64];
 	struct mem mem;
-	struct error err;
+	struct ow_error err;
 	struct export_summary sums;
 	struct export_options options;
 };
@@ -63,7 +63,7 @@ static void setup(struct fixture *f, size_t runs, const char *format, const char
 		small_open(&f->models[i]);
 		fill_model(&f->models[i]);
 		small_freeze(&f->models[i]);
-		f->runs[i] = (struct relation_run){ f->models[i].m, names[i], (uint32_t)i + 1 };
+		f->runs[i] = (struct table_run){ f->models[i].m, names[i], (uint32_t)i + 1 };
 	}
 	tables[0] = table;
 	f->options = (struct export_options){ .dir = f->dir,
@@ -463,7 +463,7 @@ static void numbers(void **state)
 		assert_string_equal(buf_cstr(&text), reals[i].text);
 	}
 	buf_clear(&text);
-	put_json(&text, STR("a\"\\\n\x01\xff\xc3\xa4"));
+	json_quote(&text, STR("a\"\\\n\x01\xff\xc3\xa4"));
 	assert_string_equal(buf_cstr(&text), "\"a\\\"\\\\\\n\\u0001\xef\xbf\xbd\xc3\xa4\"");
 	buf_release(&text);
 }

@@ -4,16 +4,21 @@
  */
 #include "export/format.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- folders ---- */
 
-/* Makes the folders of a path one after the other; *first is the length of the first that was not there. */
-static ow_status make_folders(char *path, size_t *first, struct error *err)
+/* Makes the folders of a path one after the other; *first is the length of the first one that did not exist. */
+static ow_status make_folders(char *path, size_t *first, struct ow_error *err)
 {
 	*first = 0;
 	for (char *at = path + 1;; at++) {
@@ -32,7 +37,7 @@ static ow_status make_folders(char *path, size_t *first, struct error *err)
 	}
 }
 
-ow_status place_folders(const char *path, struct mem *mem, struct error *err)
+ow_status place_folders(const char *path, struct mem *mem, struct ow_error *err)
 {
 	size_t len = strlen(path), first;
 	char *copy = mem_alloc(mem, len + 1);
@@ -68,7 +73,7 @@ static void remove_all(const char *path)
 		fts_close(tree);
 }
 
-ow_status place_measure(const char *path, uint64_t *files, uint64_t *bytes, struct error *err)
+ow_status place_measure(const char *path, uint64_t *files, uint64_t *bytes, struct ow_error *err)
 {
 	FTS *tree = walk(path);
 	FTSENT *entry;
@@ -84,9 +89,92 @@ ow_status place_measure(const char *path, uint64_t *files, uint64_t *bytes, stru
 	return OW_OK;
 }
 
+ow_status place_name_unknown(const char *path, const char *name, const char *wanted,
+			     struct ow_error *err)
+{
+	FTS *tree = walk(path);
+	ow_status status = OW_OK;
+	char to[PATH_MAX];
+	FTSENT *entry;
+
+	if (!tree)
+		return error_errno(err, errno, "%s", path);
+	while (status == OW_OK && (entry = fts_read(tree))) {
+		size_t len = entry->fts_pathlen - entry->fts_namelen;
+
+		if (entry->fts_info != FTS_DP || strcmp(entry->fts_name, name) != 0)
+			continue;
+		if (len + strlen(wanted) >= sizeof(to)) {
+			status = error_set(err, OW_E_LIMIT, "%s: the path is too long", path);
+			break;
+		}
+		memcpy(to, entry->fts_path, len);
+		memcpy(to + len, wanted, strlen(wanted) + 1);
+		if (rename(entry->fts_path, to) != 0)
+			status = error_errno(err, errno, "%s", to);
+	}
+	fts_close(tree);
+	return status;
+}
+
+/* ---- folders that a killed export left ---- */
+
+#define STAGING ".opwatch-export-"
+#define STAGING_AGE_S 60 /* the process of that number may be another one by then */
+
+/* Whether files of the user were moved there, which then exist nowhere else. */
+static bool holds_files(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	bool found = false;
+
+	while (dir && (entry = readdir(dir)))
+		found |= strncmp(entry->d_name, "replaced-", 9) == 0;
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/* The writer holds a lock on its folder, which ends with it however it ends. */
+static bool is_abandoned(const char *path, const char *name)
+{
+	long pid = strtol(name + strlen(STAGING), NULL, 10);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	bool free;
+
+	if (fd < 0)
+		return false;
+	free = flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 &&
+	       (time(NULL) - st.st_mtime > STAGING_AGE_S ||
+		(pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH)) &&
+	       !holds_files(path);
+	close(fd);
+	return free;
+}
+
+static void remove_abandoned(struct place *place)
+{
+	DIR *dir = opendir(place->dir);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		char *path;
+
+		if (strncmp(entry->d_name, STAGING, strlen(STAGING)) != 0)
+			continue;
+		path = arena_printf(&place->arena, "%s/%s", place->dir, entry->d_name);
+		if (path && is_abandoned(path, entry->d_name))
+			remove_all(path);
+	}
+	if (dir)
+		closedir(dir);
+}
+
 /* ---- the folder of the export ---- */
 
-static ow_status open_dir(struct place *place, struct error *err)
+static ow_status open_dir(struct place *place, struct ow_error *err)
 {
 	char *path = arena_cstr(&place->arena, str_from(place->dir));
 	struct stat st;
@@ -107,22 +195,29 @@ static ow_status open_dir(struct place *place, struct error *err)
 	return first && !place->created ? error_no_memory(err) : OW_OK;
 }
 
-ow_status place_open(struct place *place, struct mem *mem, const char *dir, struct error *err)
+ow_status place_open(struct place *place, struct mem *mem, const char *dir, struct ow_error *err)
 {
 	ow_status status;
 	char *staging;
 
-	*place = (struct place){ .mem = mem, .dir = dir };
+	*place = (struct place){ .mem = mem, .dir = dir, .lock = -1 };
 	arena_init(&place->arena, mem);
 	status = open_dir(place, err);
 	if (status == OW_OK) {
-		staging = arena_printf(&place->arena, "%s/.opwatch-export-XXXXXX", place->dir);
+		remove_abandoned(place);
+		staging = arena_printf(&place->arena, "%s/" STAGING "%ld-XXXXXX", place->dir,
+				       (long)getpid());
 		if (!staging)
 			status = error_no_memory(err);
 		else if (!mkdtemp(staging))
 			status = error_errno(err, errno, "%s: cannot write there", place->dir);
 		else
 			place->staging = staging;
+		place->lock = place->staging
+				      ? open(place->staging, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+				      : -1;
+		if (place->lock >= 0)
+			(void)flock(place->lock, LOCK_EX | LOCK_NB); /* not on every file system */
 	}
 	if (status != OW_OK)
 		place_close(place, true);
@@ -148,6 +243,8 @@ void place_close(struct place *place, bool failed)
 {
 	if (place->staging)
 		remove_all(place->staging);
+	if (place->lock >= 0)
+		close(place->lock);
 	if (failed && place->created)
 		remove_created(place);
 	arena_release(&place->arena);
@@ -155,7 +252,8 @@ void place_close(struct place *place, bool failed)
 
 /* ---- appearing ---- */
 
-static ow_status move_away(struct place *place, const char *to, bool overwrite, struct error *err)
+static ow_status move_away(struct place *place, const char *to, bool overwrite,
+			   struct ow_error *err)
 {
 	struct stat st;
 	char *old;
@@ -165,13 +263,24 @@ static ow_status move_away(struct place *place, const char *to, bool overwrite, 
 	if (!overwrite)
 		return error_set(err, OW_E_USAGE, "%s is there already; --overwrite replaces it",
 				 to);
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode))
+		return error_set(err, OW_E_USAGE, "%s is not a file or folder; it is not replaced",
+				 to);
 	old = arena_printf(&place->arena, "%s/replaced-%u", place->staging, place->replaced++);
 	if (!old)
 		return error_no_memory(err);
 	return rename(to, old) == 0 ? OW_OK : error_errno(err, errno, "%s", to);
 }
 
-ow_status place_publish(struct place *place, const char *name, bool overwrite, struct error *err)
+static bool can_replace(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 &&
+	       (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISLNK(st.st_mode));
+}
+
+ow_status place_publish(struct place *place, const char *name, bool overwrite, struct ow_error *err)
 {
 	size_t len = strlen(name);
 	char *from, *to;
@@ -181,12 +290,16 @@ ow_status place_publish(struct place *place, const char *name, bool overwrite, s
 	to = arena_printf(&place->arena, "%s/%.*s", place->dir, (int)len, name);
 	if (!from || !to)
 		return error_no_memory(err);
+	/* At once where the file system can: killed in between, an older file would be gone. */
+	if (overwrite && can_replace(to) &&
+	    renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0)
+		return OW_OK;
 	OW_TRY(move_away(place, to, overwrite, err));
 	return rename(from, to) == 0 ? OW_OK : error_errno(err, errno, "%s", to);
 }
 
 ow_status place_write(struct place *place, const char *name, struct str bytes, unsigned mode,
-		      bool overwrite, struct error *err)
+		      bool overwrite, struct ow_error *err)
 {
 	char *path = arena_printf(&place->arena, "%s/%s", place->staging, name);
 	struct stream s;

@@ -1,4 +1,7 @@
-/* stream.c: see stream.h. */
+/*
+ * stream.c: files that are written from front to back and packed on the way; the formats of export use it. Does not
+ * choose names or folders: that is place.c.
+ */
 #include "export/stream.h"
 
 #include <errno.h>
@@ -8,7 +11,7 @@
 #define MUCH ((size_t)1 << 20)
 
 ow_status stream_open(struct stream *s, struct mem *mem, const char *path, enum pack_kind kind,
-		      struct error *err)
+		      struct ow_error *err)
 {
 	*s = (struct stream){ .path = path, .kind = kind };
 	s->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -22,7 +25,7 @@ ow_status stream_open(struct stream *s, struct mem *mem, const char *path, enum 
 	return OW_OK;
 }
 
-static ow_status write_out(struct stream *s, struct buf *from, struct error *err)
+static ow_status write_out(struct stream *s, struct buf *from, struct ow_error *err)
 {
 	for (size_t done = 0; done < from->len;) {
 		ssize_t n = write(s->fd, from->ptr + done, from->len - done);
@@ -38,7 +41,7 @@ static ow_status write_out(struct stream *s, struct buf *from, struct error *err
 	return OW_OK;
 }
 
-static ow_status pack(struct stream *s, bool last, struct error *err)
+static ow_status pack(struct stream *s, bool last, struct ow_error *err)
 {
 	struct str bytes = buf_str(&s->in);
 
@@ -54,7 +57,7 @@ static ow_status pack(struct stream *s, bool last, struct error *err)
 	return s->out.failed ? error_no_memory(err) : OW_OK;
 }
 
-static ow_status flush(struct stream *s, bool last, struct error *err)
+static ow_status flush(struct stream *s, bool last, struct ow_error *err)
 {
 	size_t len = s->in.len;
 
@@ -71,12 +74,12 @@ static ow_status flush(struct stream *s, bool last, struct error *err)
 	return OW_OK;
 }
 
-ow_status stream_flush(struct stream *s, struct error *err)
+ow_status stream_flush(struct stream *s, struct ow_error *err)
 {
 	return s->in.len >= MUCH || s->in.failed ? flush(s, false, err) : OW_OK;
 }
 
-ow_status stream_close(struct stream *s, ow_status status, struct error *err)
+ow_status stream_close(struct stream *s, ow_status status, struct ow_error *err)
 {
 	if (status == OW_OK)
 		status = flush(s, true, err);

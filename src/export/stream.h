@@ -1,11 +1,11 @@
 /*
- * stream.h: a file that is written from front to back, packed on the way when asked. Callers append to
- * `in` and call stream_flush now and then.
+ * stream.h: a file that is written from front to back, and optionally packed on the way. Callers append to `in` and
+ * call stream_flush now and then.
  */
 #ifndef EXPORT_STREAM_H
 #define EXPORT_STREAM_H
 
-#include "wire/pack.h"
+#include "wire/container/pack.h"
 
 struct stream {
 	const char *path;
@@ -22,15 +22,15 @@ struct stream {
 
 /* Creates the file; path is kept. On failure nothing is left to release. */
 ow_status stream_open(struct stream *s, struct mem *mem, const char *path, enum pack_kind kind,
-		      struct error *err);
-/* Packs and writes what is in `in` when that is much. */
-ow_status stream_flush(struct stream *s, struct error *err);
-/* Bytes from the beginning of what will be in the file, packing aside. */
+		      struct ow_error *err);
+/* Packs and writes the bytes in `in` when there are many. */
+ow_status stream_flush(struct stream *s, struct ow_error *err);
+/* The current place in the file, counted in unpacked bytes. */
 static inline uint64_t stream_tell(const struct stream *s)
 {
 	return s->taken + s->in.len;
 }
 /* Writes the rest and closes, unless status says that something failed before. */
-ow_status stream_close(struct stream *s, ow_status status, struct error *err);
+ow_status stream_close(struct stream *s, ow_status status, struct ow_error *err);
 
 #endif

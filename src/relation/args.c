@@ -1,7 +1,12 @@
-/* args.c: see args.h. */
+/*
+ * args.c: reads the arguments of events from their input files when a query needs them. The relations arg and
+ * trace_events and the SQL function for arguments call it. Reads are sorted by place in the file and neighbours are
+ * read together. Arguments that are not text in the input come from the importer's own reader. Texts are not cached,
+ * and those above 16 MiB are skipped.
+ */
 #include "relation/args.h"
 
-#include "wire/json.h"
+#include "wire/json/json.h"
 
 #define ARGS_MAX ((uint32_t)16 << 20) /* larger ones are not looked at */
 #define GAP_MAX ((uint64_t)4 << 10)   /* between neighbours that are read together */
@@ -42,7 +47,7 @@ static uint32_t find_places(const struct model *m, const uint32_t *rows, uint32_
 
 /* Reads places [0, n), which are near each other. */
 static ow_status read_group(const struct input *in, const struct place *places, uint32_t n,
-			    struct str *texts, struct arena *arena, struct error *err)
+			    struct str *texts, struct arena *arena, struct ow_error *err)
 {
 	uint64_t begin = places[0].offset, end = begin;
 	const char *bytes;
@@ -68,15 +73,16 @@ static ow_status read_group(const struct input *in, const struct place *places, 
 	return OW_OK;
 }
 
-/* Those of one source whose importer tells them. */
+/* The arguments of one source, from the reader of its importer. */
 static ow_status ask_reader(const struct model *m, uint32_t source, const uint32_t *rows,
-			    uint32_t n, struct str *texts, struct arena *arena, struct error *err)
+			    uint32_t n, struct str *texts, struct arena *arena,
+			    struct ow_error *err)
 {
 	uint32_t *mine = ARENA_ARRAY(arena, uint32_t, n + 1), *at, count = 0;
-	struct str *told = ARENA_ARRAY(arena, struct str, n + 1);
+	struct str *values = ARENA_ARRAY(arena, struct str, n + 1);
 	const struct args_reader *reader = model_args_reader(m, source);
 
-	at = mine && told ? ARENA_ARRAY(arena, uint32_t, n + 1) : NULL;
+	at = mine && values ? ARENA_ARRAY(arena, uint32_t, n + 1) : NULL;
 	if (!at)
 		return error_no_memory(err);
 	for (uint32_t i = 0; i < n; i++)
@@ -86,14 +92,14 @@ static ow_status ask_reader(const struct model *m, uint32_t source, const uint32
 		}
 	if (!count)
 		return OW_OK;
-	OW_TRY(reader->read(reader->state, m, mine, count, told, NULL, arena, err));
+	OW_TRY(reader->read(reader->state, m, mine, count, values, NULL, arena, err));
 	for (uint32_t i = 0; i < count; i++)
-		texts[at[i]] = told[i];
+		texts[at[i]] = values[i];
 	return OW_OK;
 }
 
 static ow_status read_places(const struct model *m, struct place *places, uint32_t count,
-			     struct str *texts, struct arena *arena, struct error *err)
+			     struct str *texts, struct arena *arena, struct ow_error *err)
 {
 	uint32_t last;
 
@@ -118,7 +124,7 @@ static bool is_object(struct str text)
 }
 
 /* Two objects as one: {"a": 1} and {"b": 2} are {"a": 1, "b": 2}. */
-static ow_status join(struct str *text, struct str more, struct arena *arena, struct error *err)
+static ow_status join(struct str *text, struct str more, struct arena *arena, struct ow_error *err)
 {
 	size_t len = text->len + more.len;
 	char *joined;
@@ -140,10 +146,10 @@ static ow_status join(struct str *text, struct str more, struct arena *arena, st
 	return OW_OK;
 }
 
-/* What is told once for many events, behind what is their own. */
+/* Appends the arguments that many events share, after their own. */
 static ow_status add_shared(const struct model *m, const uint32_t *rows, uint32_t n,
 			    struct place *places, struct str *texts, struct arena *arena,
-			    struct error *err)
+			    struct ow_error *err)
 {
 	struct str *shared = ARENA_ARRAY(arena, struct str, n + 1);
 
@@ -156,7 +162,7 @@ static ow_status add_shared(const struct model *m, const uint32_t *rows, uint32_
 }
 
 ow_status args_read(const struct model *m, const uint32_t *rows, uint32_t n, struct str *texts,
-		    struct arena *arena, struct error *err)
+		    struct arena *arena, struct ow_error *err)
 {
 	struct place *places = ARENA_ARRAY(arena, struct place, n + 1);
 	uint32_t count;
@@ -176,7 +182,7 @@ ow_status args_read(const struct model *m, const uint32_t *rows, uint32_t n, str
 
 /* ---- what the ends of events say ---- */
 
-/* The first of them that belongs to this event or a later one. */
+/* The first row of event_args that belongs to this event or a later one. */
 static uint32_t first_end(const struct model *m, uint32_t event)
 {
 	uint32_t low = 1, high = m->event_args.count;
@@ -216,7 +222,7 @@ static uint32_t find_ends(const struct model *m, const uint32_t *rows, uint32_t 
 }
 
 ow_status args_read_all(const struct model *m, const uint32_t *rows, uint32_t n, struct str *texts,
-			struct arena *arena, struct error *err)
+			struct arena *arena, struct ow_error *err)
 {
 	struct place *places;
 	struct str *ends;
@@ -252,7 +258,7 @@ static bool same_key(struct str raw, struct str key)
 }
 
 static ow_status value_text(struct json_value found, struct arena *arena, struct str *value,
-			    struct error *err)
+			    struct ow_error *err)
 {
 	struct buf text;
 
@@ -269,7 +275,7 @@ static ow_status value_text(struct json_value found, struct arena *arena, struct
 }
 
 ow_status args_value(struct str object, struct str key, struct arena *arena, struct str *value,
-		     struct error *err)
+		     struct ow_error *err)
 {
 	struct json_reader reader = json_over(object);
 	struct json_value found = { 0 }, next;

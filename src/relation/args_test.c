@@ -22,8 +22,8 @@ static const char text[] =
 
 static void rows_of_both_ends(void **state)
 {
-	struct relation_run run = { .name = "r", .number = 1 };
-	struct error err = { 0 };
+	struct table_run run = { .name = "r", .number = 1 };
+	struct ow_error err = { 0 };
 	struct small_model s;
 	struct buf lines;
 
@@ -42,7 +42,7 @@ static void rows_of_both_ends(void **state)
 static void values(void **state)
 {
 	const uint32_t rows[] = { 4, 0, 1, 2 };
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct small_model s;
 	struct arena arena;
 	struct str all[4], own[4], value;

@@ -1,15 +1,17 @@
 /*
- * columns.c: columns that are paths through the model's tables, by reflection over model/schema.def: which
- * type, unit and name they get, what stands for NULL, and how their values are read, a block of rows at a
- * time. See columns.h.
+ * columns.c: columns that are paths through the model's tables, by reflection over model/schema.def: their type, unit
+ * and name, the value that stands for NULL, and reading them, a block of rows at a time. See columns.h.
  */
 #include "relation/columns.h"
 
+#include "analyze/steps/phases.h"
 #include "model/backing.h"
+
+#include <math.h>
 
 /* ---- what the schema does not say ---- */
 
-/* Columns that mean something inside the model only, or that a relation shows in its own way. */
+/* Columns that have a meaning only inside the model, or that a relation shows in its own way. */
 static const char *const hidden[] = {
 	"dim_first",	"item_first",	"input_first", "output_first",	"step_first",
 	"memory_first", "memory_count", "code_offset", "code_size",	"record_offset",
@@ -31,29 +33,39 @@ static const struct {
 	enum table_id table;
 	const char *column;
 	enum null_rule rule;
+	const char *doc; /* where the schema's sentence is about the value in the model */
 } null_rules[] = {
-	{ TABLE_source, "rank", NULL_NEGATIVE },
-	{ TABLE_track, "pid", NULL_NO_ID },
-	{ TABLE_track, "tid", NULL_NO_ID },
-	{ TABLE_op, "float_ops", NULL_ZERO },
-	{ TABLE_op, "foreign_id", NULL_ABSENT },
-	{ TABLE_op_step, "first_start_ns", NULL_ZERO },
-	{ TABLE_op_step, "latest_end_ns", NULL_ZERO },
-	{ TABLE_event, "self_ns", NULL_ABSENT },
-	{ TABLE_event, "bytes", NULL_ZERO },
-	{ TABLE_event, "correlation", NULL_ZERO },
-	{ TABLE_memory, "in_use", NULL_ZERO },
-	{ TABLE_tensor, "address", NULL_ZERO },
-	{ TABLE_heap, "address", NULL_ZERO },
-	{ TABLE_heap, "allocated", NULL_ZERO },
-	{ TABLE_heap, "reserved", NULL_ZERO },
-	{ TABLE_heap, "available", NULL_ZERO },
-	{ TABLE_heap, "peak", NULL_ZERO },
-	{ TABLE_heap, "requested", NULL_ZERO },
-	{ TABLE_heap, "fragmentation", NULL_ABSENT },
-	{ TABLE_heap, "dtype", NULL_ZERO },
-	{ TABLE_note, "offset", NULL_MAX },
-	{ TABLE_shape, "rank", NULL_NEGATIVE },
+	{ TABLE_source, "rank", NULL_NEGATIVE, "rank within the job, NULL when unknown" },
+	{ TABLE_track, "pid", NULL_NO_ID, NULL },
+	{ TABLE_track, "tid", NULL_NO_ID, NULL },
+	{ TABLE_op, "float_ops", NULL_ZERO, "float operations of one run, NULL when unknown" },
+	{ TABLE_op, "accessed", NULL_ZERO,
+	  "bytes that one run reads and writes, NULL when unknown" },
+	{ TABLE_op, "foreign_id", NULL_ABSENT, NULL },
+	{ TABLE_op_step, "first_start_ns", NULL_ZERO, "earliest start, NULL when none" },
+	{ TABLE_op_step, "latest_end_ns", NULL_ZERO, "latest end, NULL when none" },
+	{ TABLE_event, "self_ns", NULL_ABSENT, NULL },
+	{ TABLE_event, "bytes", NULL_ZERO, NULL },
+	{ TABLE_event, "correlation", NULL_ZERO, NULL },
+	{ TABLE_memory, "in_use", NULL_ZERO, NULL },
+	{ TABLE_tensor, "address", NULL_ZERO, NULL },
+	{ TABLE_frame, "line", NULL_ZERO, "line number, NULL when unknown" },
+	{ TABLE_frame, "function_line", NULL_ZERO,
+	  "line where the function starts, NULL when unknown" },
+	{ TABLE_frame, "address", NULL_ZERO, NULL },
+	{ TABLE_sample, "cpu", NULL_COUNTED, "the processor, from 0; NULL when unknown" },
+	{ TABLE_heap, "address", NULL_ZERO, "where it lies; NULL when unknown" },
+	{ TABLE_heap, "allocated", NULL_ZERO,
+	  "in use after it, as the source says; NULL when unknown" },
+	{ TABLE_heap, "reserved", NULL_ZERO, "held by the allocator after it; NULL when unknown" },
+	{ TABLE_heap, "available", NULL_ZERO, "what it could still give; NULL when unknown" },
+	{ TABLE_heap, "peak", NULL_ZERO,
+	  "most ever in use, as the source says; NULL when unknown" },
+	{ TABLE_heap, "requested", NULL_ZERO, NULL },
+	{ TABLE_heap, "fragmentation", NULL_ABSENT, NULL },
+	{ TABLE_heap, "dtype", NULL_ZERO, NULL },
+	{ TABLE_note, "offset", NULL_MAX, "byte offset of the first, NULL when none" },
+	{ TABLE_shape, "rank", NULL_NEGATIVE, NULL },
 };
 
 static bool is_hidden(const char *column)
@@ -62,6 +74,15 @@ static bool is_hidden(const char *column)
 		if (strcmp(hidden[i], column) == 0)
 			return true;
 	return false;
+}
+
+static const char *doc_of(enum table_id table, const struct column_info *info)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(null_rules); i++)
+		if (null_rules[i].table == table && null_rules[i].doc &&
+		    strcmp(null_rules[i].column, info->name) == 0)
+			return null_rules[i].doc;
+	return info->doc;
 }
 
 static enum null_rule null_rule(enum table_id table, const struct column_info *info)
@@ -79,7 +100,7 @@ static bool is(const struct column_info *info, const char *type)
 	return strcmp(info->type, type) == 0;
 }
 
-/* The table that a column's values are rows of; TABLE_COUNT when they are no rows. */
+/* The table whose rows a column refers to; TABLE_COUNT when its values are not rows. */
 static enum table_id target_of(const struct column_info *info)
 {
 	size_t len = strlen(info->type);
@@ -101,47 +122,47 @@ static bool is_small(const struct column_info *info)
 }
 
 /* Type and dictionary of a column, from its last hop. */
-static void set_type(struct relation_column *c, const struct column_info *info)
+static void set_type(struct table_column *c, const struct column_info *info)
 {
 	enum table_id target = target_of(info);
 
 	c->unit = info->unit;
 	c->fill = fill_path;
 	if (is(info, "str_id")) {
-		c->type = RELATION_TEXT;
+		c->type = TYPE_TEXT;
 		c->dict = DICT_STRINGS;
 	} else if (target == TABLE_shape || target == TABLE_strset) {
-		c->type = RELATION_TEXT;
+		c->type = TYPE_TEXT;
 	} else if (target != TABLE_COUNT) {
-		c->type = RELATION_INT64;
+		c->type = TYPE_INT;
 		c->refers = true;
 	} else if (info->unit == UNIT_ENUM) {
-		c->type = RELATION_TEXT;
+		c->type = TYPE_TEXT;
 		c->dict = DICT_WORDS;
 		c->words = words_of(info->doc);
-		/* Phases that are not known are NULL, other values have a word from 0. */
+		/* Unknown phases are NULL, other values have a word from 0. */
 		c->number = c->words == &words_event_phase ? 0 : 1;
 	} else if (info->unit == UNIT_FLAGS) {
-		c->type = RELATION_BOOL;
+		c->type = TYPE_BOOL;
 	} else if (is_small(info)) {
-		c->type = RELATION_TEXT;
+		c->type = TYPE_TEXT;
 		c->dict = DICT_WORDS;
 		c->words = &words_letters;
 	} else if (is(info, "double")) {
-		c->type = RELATION_REAL;
+		c->type = TYPE_REAL;
 	} else if (is(info, "uint64_t") && info->unit == UNIT_NONE) {
-		c->type = RELATION_UINT64;
+		c->type = TYPE_UINT64;
 	} else if (is(info, "int32_t") || is(info, "uint16_t")) {
-		c->type = RELATION_INT32;
+		c->type = TYPE_INT32;
 	} else {
-		c->type = RELATION_INT64;
+		c->type = TYPE_INT;
 	}
 }
 
 /* ---- describing ---- */
 
-/* The sentence on an enum is its name in C: whoever queries wants to know its words. */
-static ow_status list_words(struct relation_table *t, struct relation_column *c, struct error *err)
+/* The schema's sentence on an enum is only its name in C; this adds the words that a query compares with. */
+static ow_status list_words(struct table *t, struct table_column *c, struct ow_error *err)
 {
 	struct buf text;
 
@@ -153,12 +174,11 @@ static ow_status list_words(struct relation_table *t, struct relation_column *c,
 	return c->doc ? OW_OK : error_no_memory(err);
 }
 
-ow_status columns_add(struct relation_table *t, const struct relation_column *column,
-		      struct error *err)
+ow_status columns_add(struct table *t, const struct table_column *column, struct ow_error *err)
 {
-	if (t->column_count == t->column_cap)
-		return error_set(err, OW_E_LIMIT, "%s has more than %u columns", t->relation->name,
-				 t->column_cap);
+	if (t->column_count == TABLE_COLUMNS_MAX)
+		return error_set(err, OW_E_LIMIT, "%s has more than %d columns", t->name,
+				 TABLE_COLUMNS_MAX);
 	t->columns[t->column_count] = *column;
 	if (column->dict == DICT_WORDS && str_starts(str_from(column->doc), STR("enum ")))
 		OW_TRY(list_words(t, &t->columns[t->column_count], err));
@@ -166,13 +186,13 @@ ow_status columns_add(struct relation_table *t, const struct relation_column *co
 	return OW_OK;
 }
 
-void columns_need(struct relation_table *t, uint64_t tables)
+void columns_need(struct table *t, uint64_t tables)
 {
 	t->tables |= tables;
 }
 
-static ow_status fill_id(const struct relation_part *p, const struct relation_column *c,
-			 uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
+static ow_status fill_id(const struct table_part *p, const struct table_column *c, uint64_t first,
+			 uint32_t n, struct table_vec *out, struct ow_error *err)
 {
 	int64_t *to = out->values, base = p->id_base + 1 + (int64_t)first;
 
@@ -183,15 +203,14 @@ static ow_status fill_id(const struct relation_part *p, const struct relation_co
 	return OW_OK;
 }
 
-ow_status columns_id(struct relation_table *t, struct error *err)
+ow_status columns_id(struct table *t, struct ow_error *err)
 {
-	return columns_add(
-		t,
-		&(struct relation_column){ .name = "id",
-					   .doc = "number of the row, unique over all runs",
-					   .type = RELATION_INT64,
-					   .fill = fill_id },
-		err);
+	return columns_add(t,
+			   &(struct table_column){ .name = "id",
+						   .doc = "number of the row, unique over all runs",
+						   .type = TYPE_INT,
+						   .fill = fill_id },
+			   err);
 }
 
 static const struct column_info *find_column(enum table_id table, struct str name)
@@ -202,8 +221,8 @@ static const struct column_info *find_column(enum table_id table, struct str nam
 	return NULL;
 }
 
-static ow_status read_path(struct relation_table *t, enum table_id table, const char *text,
-			   struct relation_path *path)
+static ow_status read_path(struct table *t, enum table_id table, const char *text,
+			   struct model_path *path)
 {
 	struct str rest = str_from(text), name;
 
@@ -232,11 +251,11 @@ static ow_status read_path(struct relation_table *t, enum table_id table, const 
 	return OW_OK;
 }
 
-ow_status columns_path(struct relation_table *t, enum table_id from, const char *name,
-		       const char *text, const char *doc, struct error *err)
+ow_status columns_path(struct table *t, enum table_id from, const char *name, const char *text,
+		       const char *doc, struct ow_error *err)
 {
-	struct relation_column column = { .name = name, .doc = doc };
-	struct relation_path *path = ARENA_NEW(&t->arena, struct relation_path);
+	struct table_column column = { .name = name, .doc = doc };
+	struct model_path *path = ARENA_NEW(&t->arena, struct model_path);
 	const struct column_info *last;
 
 	if (!path)
@@ -245,7 +264,7 @@ ow_status columns_path(struct relation_table *t, enum table_id from, const char 
 		return error_set(err, OW_E_INTERNAL, "%s.%s: no such path", name, text);
 	last = path->hops[path->count - 1].info;
 	if (!doc)
-		column.doc = last->doc;
+		column.doc = doc_of(path->hops[path->count - 1].table, last);
 	column.path = path;
 	set_type(&column, last);
 	return columns_add(t, &column, err);
@@ -260,8 +279,8 @@ const struct path_column columns_op_step[] = {
 	{ NULL, NULL, NULL },
 };
 
-ow_status columns_paths(struct relation_table *t, enum table_id from,
-			const struct path_column *columns, struct error *err)
+ow_status columns_paths(struct table *t, enum table_id from, const struct path_column *columns,
+			struct ow_error *err)
 {
 	for (; columns->name; columns++)
 		OW_TRY(columns_path(t, from, columns->name, columns->path, columns->doc, err));
@@ -269,7 +288,7 @@ ow_status columns_paths(struct relation_table *t, enum table_id from,
 }
 
 /* ts for ts_ns, track_id for track. */
-static const char *sql_name(struct relation_table *t, const struct column_info *info)
+static const char *sql_name(struct table *t, const struct column_info *info)
 {
 	enum table_id target = target_of(info);
 
@@ -281,7 +300,7 @@ static const char *sql_name(struct relation_table *t, const struct column_info *
 	return arena_printf(&t->arena, "%s_id", info->name);
 }
 
-ow_status columns_of_table(struct relation_table *t, enum table_id table, struct error *err)
+ow_status columns_of_table(struct table *t, enum table_id table, struct ow_error *err)
 {
 	const struct table_info *info = &model_tables[table];
 
@@ -299,8 +318,8 @@ ow_status columns_of_table(struct relation_table *t, enum table_id table, struct
 	return OW_OK;
 }
 
-static ow_status fill_flag(const struct relation_part *p, const struct relation_column *c,
-			   uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
+static ow_status fill_flag(const struct table_part *p, const struct table_column *c, uint64_t first,
+			   uint32_t n, struct table_vec *out, struct ow_error *err)
 {
 	const struct column_info *info = c->path->hops[0].info;
 	const void *values = column_values(p->m, c->path->hops[0].table, info);
@@ -319,24 +338,98 @@ static ow_status fill_flag(const struct relation_part *p, const struct relation_
 	return OW_OK;
 }
 
-ow_status columns_flag(struct relation_table *t, enum table_id table, const char *name,
-		       uint32_t bit, const char *doc, struct error *err)
+ow_status columns_flag(struct table *t, enum table_id table, const char *name, uint32_t bit,
+		       const char *doc, struct ow_error *err)
 {
-	struct relation_column *c;
+	struct table_column *c;
 
 	OW_TRY(columns_path(t, table, name, "flags", doc, err));
 	c = &t->columns[t->column_count - 1];
-	c->type = RELATION_BOOL;
+	c->type = TYPE_BOOL;
 	c->unit = UNIT_NONE;
 	c->fill = fill_flag;
 	c->number = bit;
 	return OW_OK;
 }
 
-uint64_t table_rows(const struct model *m, enum table_id table)
-{
-	uint32_t count =
-		*(const uint32_t *)(const void *)((const char *)m + model_tables[table].offset);
+/* ---- rows that are computed ---- */
 
-	return count ? count - 1 : 0;
+/* column.number: offset of the member; column.stride: size of a row. part.row_data: the first row. */
+static ow_status fill_member(const struct table_part *p, const struct table_column *c,
+			     uint64_t first, uint32_t n, struct table_vec *out,
+			     struct ow_error *err)
+{
+	const char *at = (const char *)p->row_data + first * c->stride + c->number;
+
+	(void)err;
+	for (uint32_t i = 0; i < n; i++, at += c->stride) {
+		const void *member = at;
+		int64_t number;
+		double real;
+
+		switch (c->type) {
+		case TYPE_TEXT:
+			if (c->dict == DICT_WORDS)
+				((uint32_t *)out->values)[i] = *(const uint32_t *)member;
+			else
+				((struct str *)out->values)[i] = *(const struct str *)member;
+			break;
+		case TYPE_REAL:
+			real = *(const double *)member;
+			((double *)out->values)[i] = isnan(real) ? 0 : real;
+			if (isnan(real))
+				vec_null(out, n, i);
+			break;
+		case TYPE_BOOL:
+			((bool *)out->values)[i] = *(const bool *)member;
+			break;
+		default:
+			number = *(const int64_t *)member;
+			if (number == ROW_UNKNOWN) {
+				vec_null(out, n, i);
+				number = 0;
+			}
+			((int64_t *)out->values)[i] = number;
+		}
+	}
+	return OW_OK;
+}
+
+ow_status rows_describe(struct table *t, const struct row_member *members, size_t row_size,
+			struct ow_error *err)
+{
+	for (; members->name; members++)
+		OW_TRY(columns_add(
+			t,
+			&(struct table_column){ .name = members->name,
+						.doc = members->doc,
+						.type = members->type,
+						.unit = members->unit,
+						.fill = fill_member,
+						.dict = members->words ? DICT_WORDS : DICT_NONE,
+						.words = members->words,
+						.number = members->offset,
+						.stride = (uint32_t)row_size },
+			err));
+	return OW_OK;
+}
+
+void rows_set(struct table_part *part, const void *rows, uint64_t count)
+{
+	part->row_data = rows;
+	part->rows = count;
+}
+
+ow_status rows_of_phases(struct table_part *part,
+			 ow_status (*make)(struct table_part *part, struct phases *p,
+					   struct ow_error *err),
+			 struct ow_error *err)
+{
+	struct phases p = { 0 };
+	ow_status status = phases_analyse(part->m, &EVENT_FILTER_ALL, &p, err);
+
+	if (status == OW_OK)
+		status = make(part, &p, err);
+	phases_release(&p);
+	return status;
 }

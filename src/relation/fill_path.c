@@ -3,13 +3,13 @@
  * time, then one loop per type reads the values; a column of the relation's own table is read in place.
  */
 #include "base/buf.h"
-#include "model/tree_text.h"
+#include "table/tree/tree_text.h"
 #include "relation/columns.h"
 
 /* Rows of the last table: rows[i], or first + i when rows is NULL. */
 struct block {
-	const struct relation_part *p;
-	const struct relation_column *c;
+	const struct table_part *p;
+	const struct table_column *c;
 	const struct column_info *info;
 	const void *values; /* NULL: a rare column that is not there */
 	const uint32_t *rows;
@@ -23,7 +23,7 @@ static inline uint32_t row_of(const struct block *b, uint32_t i)
 	return b->rows ? b->rows[i] : b->first + i;
 }
 
-static bool follow(const struct relation_part *p, const struct relation_path *path, uint32_t first,
+static bool follow(const struct table_part *p, const struct model_path *path, uint32_t first,
 		   uint32_t n, uint32_t *rows)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -43,6 +43,7 @@ static bool stands_for_nothing(enum null_rule rule, int64_t value, bool there)
 	case NULL_TIME:
 		return value == TIME_UNKNOWN;
 	case NULL_ZERO:
+	case NULL_COUNTED:
 		return value == 0;
 	case NULL_NEGATIVE:
 		return value < 0;
@@ -74,8 +75,8 @@ static int64_t number_at(const struct block *b, uint32_t row)
 	}
 }
 
-/* The case that matters: a column of times or counts as it is. */
-static void fill_plain(const struct block *b, struct relation_vec *out)
+/* The most common case: a column of times or counts, unchanged. */
+static void fill_plain(const struct block *b, struct table_vec *out)
 {
 	const int64_t *from = (const int64_t *)b->values + b->first;
 	int64_t *to = (int64_t *)out->values + b->at;
@@ -91,13 +92,13 @@ static void fill_plain(const struct block *b, struct relation_vec *out)
 			vec_null(out, b->total, b->at + i);
 }
 
-static void put_number(const struct block *b, uint32_t i, int64_t value, struct relation_vec *out)
+static void put_number(const struct block *b, uint32_t i, int64_t value, struct table_vec *out)
 {
 	switch (b->c->type) {
-	case RELATION_BOOL:
+	case TYPE_BOOL:
 		((bool *)out->values)[i] = value != 0;
 		return;
-	case RELATION_INT32:
+	case TYPE_INT32:
 		((int32_t *)out->values)[i] = (int32_t)value;
 		return;
 	default:
@@ -105,13 +106,13 @@ static void put_number(const struct block *b, uint32_t i, int64_t value, struct 
 	}
 }
 
-static void fill_numbers(const struct block *b, struct relation_vec *out)
+static void fill_numbers(const struct block *b, struct table_vec *out)
 {
 	enum null_rule rule = b->c->path->null_rule;
 	/* Unsigned counts beyond 2^63 can only come from damage. */
-	bool clamp = b->c->type == RELATION_INT64 && strcmp(b->info->type, "uint64_t") == 0;
+	bool clamp = b->c->type == TYPE_INT && strcmp(b->info->type, "uint64_t") == 0;
 
-	if (b->c->type == RELATION_INT64 && b->info->size == 8 && !b->rows && b->values && !clamp &&
+	if (b->c->type == TYPE_INT && b->info->size == 8 && !b->rows && b->values && !clamp &&
 	    (rule == NULL_NEVER || rule == NULL_TIME)) {
 		fill_plain(b, out);
 		return;
@@ -126,11 +127,11 @@ static void fill_numbers(const struct block *b, struct relation_vec *out)
 		} else if (clamp && value < 0) {
 			value = INT64_MAX;
 		}
-		put_number(b, b->at + i, value, out);
+		put_number(b, b->at + i, value - (value && rule == NULL_COUNTED), out);
 	}
 }
 
-static void fill_reals(const struct block *b, struct relation_vec *out)
+static void fill_reals(const struct block *b, struct table_vec *out)
 {
 	const double *from = b->values;
 	double *to = (double *)out->values + b->at;
@@ -145,7 +146,7 @@ static void fill_reals(const struct block *b, struct relation_vec *out)
 }
 
 /* Row numbers of another table. */
-static void fill_ids(const struct block *b, struct relation_vec *out)
+static void fill_ids(const struct block *b, struct table_vec *out)
 {
 	const uint32_t *from = b->values;
 	int64_t *to = (int64_t *)out->values + b->at, base = b->p->id_base;
@@ -159,7 +160,7 @@ static void fill_ids(const struct block *b, struct relation_vec *out)
 	}
 }
 
-static void fill_codes(const struct block *b, struct relation_vec *out)
+static void fill_codes(const struct block *b, struct table_vec *out)
 {
 	const uint32_t *from = b->values;
 	uint32_t *to = (uint32_t *)out->values + b->at;
@@ -173,7 +174,7 @@ static void fill_codes(const struct block *b, struct relation_vec *out)
 			to[i] = from[b->rows[i]];
 }
 
-static void fill_words(const struct block *b, struct relation_vec *out)
+static void fill_words(const struct block *b, struct table_vec *out)
 {
 	const uint8_t *from = b->values;
 	uint32_t *to = (uint32_t *)out->values + b->at;
@@ -200,7 +201,7 @@ static void put_set(const struct model *m, strset_id id, struct buf *to)
 	}
 }
 
-static ow_status fill_texts(const struct block *b, struct relation_vec *out, struct error *err)
+static ow_status fill_texts(const struct block *b, struct table_vec *out, struct ow_error *err)
 {
 	bool shapes = strcmp(b->info->type, "shape_id") == 0;
 	struct str *to = (struct str *)out->values + b->at;
@@ -233,15 +234,15 @@ static ow_status fill_texts(const struct block *b, struct relation_vec *out, str
 	return status;
 }
 
-static ow_status fill_block(const struct block *b, struct relation_vec *out, struct error *err)
+static ow_status fill_block(const struct block *b, struct table_vec *out, struct ow_error *err)
 {
-	if (b->c->type == RELATION_TEXT && b->c->dict == DICT_STRINGS)
+	if (b->c->type == TYPE_TEXT && b->c->dict == DICT_STRINGS)
 		fill_codes(b, out);
-	else if (b->c->type == RELATION_TEXT && b->c->dict == DICT_WORDS)
+	else if (b->c->type == TYPE_TEXT && b->c->dict == DICT_WORDS)
 		fill_words(b, out);
-	else if (b->c->type == RELATION_TEXT)
+	else if (b->c->type == TYPE_TEXT)
 		return fill_texts(b, out, err);
-	else if (b->c->type == RELATION_REAL)
+	else if (b->c->type == TYPE_REAL)
 		fill_reals(b, out);
 	else if (b->c->refers)
 		fill_ids(b, out);
@@ -250,10 +251,10 @@ static ow_status fill_block(const struct block *b, struct relation_vec *out, str
 	return OW_OK;
 }
 
-ow_status fill_path(const struct relation_part *p, const struct relation_column *c, uint64_t first,
-		    uint32_t n, struct relation_vec *out, struct error *err)
+ow_status fill_path(const struct table_part *p, const struct table_column *c, uint64_t first,
+		    uint32_t n, struct table_vec *out, struct ow_error *err)
 {
-	const struct relation_path *path = c->path;
+	const struct model_path *path = c->path;
 	uint32_t rows[FILL_BLOCK];
 	struct block b = { .p = p, .c = c, .info = path->hops[path->count - 1].info, .total = n };
 

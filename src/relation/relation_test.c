@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "analyze/phases.h"
+#include "analyze/steps/phases.h"
 #include "model/names.h"
 #include "relation/columns.h"
 #include "support/relation_text.h"
@@ -28,10 +28,10 @@ static void fill_model(struct small_model *s)
 						      .track = host });
 }
 
-static void expect_lines(const struct relation_run *runs, size_t count, const char *name,
+static void expect_lines(const struct table_run *runs, size_t count, const char *name,
 			 const char *columns, const char *lines, bool start)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct mem mem;
 	struct buf text;
 
@@ -45,7 +45,7 @@ static void expect_lines(const struct relation_run *runs, size_t count, const ch
 	assert_int_equal(atomic_load(&mem.used), 0);
 }
 
-static void expect(const struct relation_run *runs, size_t count, const char *name,
+static void expect(const struct table_run *runs, size_t count, const char *name,
 		   const char *columns, const char *lines)
 {
 	expect_lines(runs, count, name, columns, lines, false);
@@ -53,7 +53,7 @@ static void expect(const struct relation_run *runs, size_t count, const char *na
 
 static void event_columns(void **state)
 {
-	struct relation_run run = { .name = "a", .number = 1 };
+	struct table_run run = { .name = "a", .number = 1 };
 	struct small_model s;
 
 	(void)state;
@@ -73,8 +73,7 @@ static void event_columns(void **state)
 
 static void several_runs(void **state)
 {
-	struct relation_run runs[2] = { { .name = "a", .number = 1 },
-					{ .name = "b", .number = 2 } };
+	struct table_run runs[2] = { { .name = "a", .number = 1 }, { .name = "b", .number = 2 } };
 	struct small_model s[2];
 
 	(void)state;
@@ -125,9 +124,8 @@ static void fill_more(struct small_model *s)
 /* Every relation can be read whole, in pieces, with one and with two runs, and says how many rows it has. */
 static void every_relation(void **state)
 {
-	struct relation_run runs[2] = { { .name = "a", .number = 1 },
-					{ .name = "b", .number = 2 } };
-	const struct relation *relation;
+	struct table_run runs[2] = { { .name = "a", .number = 1 }, { .name = "b", .number = 2 } };
+	const struct table_source *relation;
 	struct small_model s;
 
 	(void)state;
@@ -136,7 +134,7 @@ static void every_relation(void **state)
 	small_freeze(&s);
 	runs[0].m = runs[1].m = s.m;
 	for (size_t i = 0; (relation = relation_at(i)); i++) {
-		struct error err = { 0 };
+		struct ow_error err = { 0 };
 		struct buf text[2];
 
 		for (int n = 0; n < 2; n++) {
@@ -171,7 +169,7 @@ static void every_relation(void **state)
 /* Shares of a step add up to its time. */
 static void phases_of_steps(void **state)
 {
-	struct relation_run run = { .name = "a", .number = 1 };
+	struct table_run run = { .name = "a", .number = 1 };
 	struct small_model s;
 
 	(void)state;
@@ -182,6 +180,8 @@ static void phases_of_steps(void **state)
 	expect_lines(&run, 1, "phase", "step,phase,share,total,exposed,overlapped,dur",
 		     "3|input|12000000|12000000|12000000|0|100000000\n"
 		     "3|host|2000000|58000000|2000000|56000000|100000000\n"
+		     "3|initialisation|0|0|0|0|100000000\n"
+		     "3|allocation|0|0|0|0|100000000\n"
 		     "3|launch|2000000|6000000|2000000|4000000|100000000\n"
 		     "3|host_to_device|6000000|6000000|6000000|0|100000000\n"
 		     "3|compute|50000000|50000000|50000000|0|100000000\n"
@@ -196,8 +196,8 @@ static void phases_of_steps(void **state)
 /* Any allocation may fail; then the status says so and nothing is left behind. */
 static void failing_allocations(void **state)
 {
-	struct relation_run run = { .name = "a", .number = 1 };
-	const struct relation *relation;
+	struct table_run run = { .name = "a", .number = 1 };
+	const struct table_source *relation;
 	struct small_model s;
 	unsigned failed = 0;
 
@@ -208,7 +208,7 @@ static void failing_allocations(void **state)
 	run.m = s.m;
 	for (size_t i = 0; (relation = relation_at(i)); i++)
 		for (uint64_t n = 1;; n++) {
-			struct error err = { 0 };
+			struct ow_error err = { 0 };
 			struct buf text;
 			ow_status status;
 			struct mem mem;
@@ -242,7 +242,7 @@ static void words(void **state)
 	assert_int_equal(words_phase_class.count, CLASS_COUNT + 1);
 	for (unsigned i = 0; i < CLASS_COUNT; i++)
 		assert_string_equal(words_phase_class.texts[i + 1].ptr, phase_class_names[i]);
-	assert_int_equal(words_event_phase.count, PHASE_IDLE + 1);
+	assert_int_equal(words_event_phase.count, PHASE_COUNT);
 	assert_string_equal(words_event_phase.texts[PHASE_COMPUTE].ptr, "compute");
 	/* Every enum of the schema has words. */
 	for (int t = 0; t < TABLE_COUNT; t++)
@@ -251,12 +251,37 @@ static void words(void **state)
 				assert_non_null(words_of(model_tables[t].columns[c].doc));
 }
 
+/* A column of a view is described in analyze/columns.def, else its title would stand for it. */
+static void view_columns_have_sentences(void **state)
+{
+	const struct table_source *relation;
+	struct mem mem;
+
+	(void)state;
+	mem_init(&mem, 0);
+	for (size_t i = 0; (relation = relation_at(i)); i++) {
+		struct table *t;
+
+		assert_int_equal(relation_open(relation, NULL, 0, NULL, 0, &mem, &t, NULL), OW_OK);
+		for (uint32_t c = 0; c < t->column_count; c++)
+			if (!t->columns[c].doc || !*t->columns[c].doc ||
+			    (t->columns[c].title && t->columns[c].doc == t->columns[c].title))
+				fail_msg("%s.%s has no sentence", t->name, t->columns[c].name);
+		table_free(t);
+	}
+	assert_int_equal(atomic_load(&mem.used), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(event_columns),       cmocka_unit_test(several_runs),
-		cmocka_unit_test(every_relation),      cmocka_unit_test(phases_of_steps),
-		cmocka_unit_test(failing_allocations), cmocka_unit_test(words),
+		cmocka_unit_test(event_columns),
+		cmocka_unit_test(several_runs),
+		cmocka_unit_test(every_relation),
+		cmocka_unit_test(phases_of_steps),
+		cmocka_unit_test(failing_allocations),
+		cmocka_unit_test(words),
+		cmocka_unit_test(view_columns_have_sentences),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /*
- * views.c: every view as a relation with options: op_view(order_by := 'micros'). Columns are those of the
- * view's result, made from a model with next to nothing in it, so that asking for them costs nothing; the view runs when
- * its rows are read. Times of tfprof's views are microseconds with decimals.
+ * views.c: every view as a relation with options: op_view(order_by := 'micros'). The columns are those of the view's
+ * result, made from a nearly empty model, so listing them costs nothing. The view runs when its rows are read. Times of
+ * tfprof's views are microseconds with decimals.
  */
 #include "analyze/view.h"
 #include "model/backing.h"
@@ -12,32 +12,32 @@
 
 #define AT(field) (uint32_t) offsetof(struct view_options, field)
 
-static const struct relation_param params[] = {
-	{ "order_by", "column to sort by", RELATION_TEXT },
-	{ "max_depth", "levels (op: rows) to show", RELATION_INT64 },
-	{ "min_bytes", "hide what requests less memory", RELATION_INT64 },
-	{ "min_peak_bytes", "hide what peaks below", RELATION_INT64 },
-	{ "min_residual_bytes", "hide what leaves less behind", RELATION_INT64 },
-	{ "min_output_bytes", "hide smaller outputs", RELATION_INT64 },
-	{ "min_micros", "hide what takes less time", RELATION_INT64 },
-	{ "min_accelerator_micros", "hide what takes less time on accelerators", RELATION_INT64 },
-	{ "min_cpu_micros", "hide what takes less time on CPUs", RELATION_INT64 },
-	{ "min_params", "hide what has fewer parameters", RELATION_INT64 },
-	{ "min_float_ops", "hide what has fewer float operations", RELATION_INT64 },
-	{ "min_occurrence", "hide what occurs less often", RELATION_INT64 },
-	{ "step", "the step to show", RELATION_INT64 },
-	{ "rank", "only what this rank recorded", RELATION_INT64 },
-	{ "time_from", "nanoseconds from the first event", RELATION_INT64 },
-	{ "time_to", "nanoseconds from the first event", RELATION_INT64 },
-	{ "account_type_regexes", "count only ops one of whose types matches", RELATION_TEXT },
-	{ "start_name_regexes", "show from these nodes down", RELATION_TEXT },
-	{ "trim_name_regexes", "cut below these nodes", RELATION_TEXT },
-	{ "show_name_regexes", "show only these", RELATION_TEXT },
-	{ "hide_name_regexes", "hide these", RELATION_TEXT },
-	{ "account_displayed_op_only", "totals count only what is shown", RELATION_BOOL },
-	{ "full_names", "kernels by their whole name", RELATION_BOOL },
-	{ "metric", "samples: what was measured", RELATION_TEXT },
-	{ "style", "samples: words, see the view code", RELATION_TEXT },
+static const struct table_param params[] = {
+	{ "order_by", "column to sort by", TYPE_TEXT },
+	{ "max_depth", "levels (op: rows) to show", TYPE_INT },
+	{ "min_bytes", "hide what requests less memory", TYPE_INT },
+	{ "min_peak_bytes", "hide what peaks below", TYPE_INT },
+	{ "min_residual_bytes", "hide what leaves less behind", TYPE_INT },
+	{ "min_output_bytes", "hide smaller outputs", TYPE_INT },
+	{ "min_micros", "hide what takes less time", TYPE_INT },
+	{ "min_accelerator_micros", "hide what takes less time on accelerators", TYPE_INT },
+	{ "min_cpu_micros", "hide what takes less time on CPUs", TYPE_INT },
+	{ "min_params", "hide what has fewer parameters", TYPE_INT },
+	{ "min_float_ops", "hide what has fewer float operations", TYPE_INT },
+	{ "min_occurrence", "hide what occurs less often", TYPE_INT },
+	{ "step", "the step to show", TYPE_INT },
+	{ "rank", "only what this rank recorded", TYPE_INT },
+	{ "time_from", "nanoseconds from the first event", TYPE_INT },
+	{ "time_to", "nanoseconds from the first event", TYPE_INT },
+	{ "account_type_regexes", "count only ops one of whose types matches", TYPE_TEXT },
+	{ "start_name_regexes", "show from these nodes down", TYPE_TEXT },
+	{ "trim_name_regexes", "cut below these nodes", TYPE_TEXT },
+	{ "show_name_regexes", "show only these", TYPE_TEXT },
+	{ "hide_name_regexes", "hide these", TYPE_TEXT },
+	{ "account_displayed_op_only", "totals count only what is shown", TYPE_BOOL },
+	{ "full_names", "kernels by their whole name", TYPE_BOOL },
+	{ "metric", "samples: what was measured", TYPE_TEXT },
+	{ "style", "samples: words, see the view code", TYPE_TEXT },
 	{ NULL, NULL, 0 },
 };
 
@@ -73,7 +73,7 @@ _Static_assert(ARRAY_COUNT(offsets) == ARRAY_COUNT(params) - 1, "one for each");
 
 /* "a,b" as a list. */
 static ow_status read_list(struct arena *arena, struct str text, struct ow_list *list,
-			   struct error *err)
+			   struct ow_error *err)
 {
 	const char **items = ARENA_ARRAY(arena, const char *, text.len / 2 + 2);
 	struct str piece;
@@ -92,8 +92,8 @@ static ow_status read_list(struct arena *arena, struct str text, struct ow_list 
 	return OW_OK;
 }
 
-/* The views take any word, as the original does, and then sort by name; whoever asks here is told. */
-static ow_status check_order(const char *word, struct error *err)
+/* The views accept any word, as tfprof does, and then sort by name. Here an unknown word is an error. */
+static ow_status check_order(const char *word, struct ow_error *err)
 {
 	char known[256];
 	size_t len = 0;
@@ -108,8 +108,8 @@ static ow_status check_order(const char *word, struct error *err)
 	return error_set(err, OW_E_USAGE, "order_by does not know '%s'; it takes %s", word, known);
 }
 
-static ow_status set_option(struct relation_table *t, const struct relation_arg *arg,
-			    struct view_options *options, struct error *err)
+static ow_status set_option(struct table *t, const struct table_arg *arg,
+			    struct view_options *options, struct ow_error *err)
 {
 	uint32_t offset = offsets[arg->param - params];
 	char *at = (char *)options + offset;
@@ -122,9 +122,9 @@ static ow_status set_option(struct relation_table *t, const struct relation_arg 
 			return error_no_memory(err);
 		return offset == AT(order_by) ? check_order(text, err) : OW_OK;
 	}
-	if (arg->param->type == RELATION_TEXT)
+	if (arg->param->type == TYPE_TEXT)
 		return read_list(&t->arena, arg->text, (struct ow_list *)(void *)at, err);
-	if (arg->param->type == RELATION_BOOL)
+	if (arg->param->type == TYPE_BOOL)
 		*(bool *)(void *)at = arg->number != 0;
 	else if (offset == AT(max_depth) || offset == AT(rank))
 		*(int32_t *)(void *)at =
@@ -135,9 +135,11 @@ static ow_status set_option(struct relation_table *t, const struct relation_arg 
 }
 
 /* All columns and, unless said otherwise, all rows, costliest first. */
-static ow_status read_options(struct relation_table *t, const struct view *view,
-			      struct view_options *options, struct error *err)
+static ow_status read_options(struct table *t, const struct view *view, const struct model *m,
+			      struct view_options *options, struct ow_error *err)
 {
+	struct view_options asked;
+
 	static const char *const columns[] = {
 		"bytes",     "peak_bytes",	   "residual_bytes", "output_bytes",
 		"micros",    "accelerator_micros", "cpu_micros",     "params",
@@ -149,62 +151,68 @@ static ow_status read_options(struct relation_table *t, const struct view *view,
 	options->max_depth = INT32_MAX / 2;
 	if (view->tree)
 		options->order_by = "micros";
-	for (size_t i = 0; i < t->arg_count; i++)
+	view_options_init(&asked);
+	asked.order_by = NULL;
+	asked.max_depth = OW_DEFAULT_DEPTH;
+	for (size_t i = 0; i < t->arg_count; i++) {
 		OW_TRY(set_option(t, &t->args[i], options, err));
-	return OW_OK;
+		OW_TRY(set_option(t, &t->args[i], &asked, err));
+	}
+	return view_options_check(view, m, &asked, err);
 }
 
 /* ---- columns ---- */
 
-static ow_status run_view(struct relation_table *t, const struct view *view, struct model *m,
-			  struct mem *mem, struct result **out, struct error *err)
+static ow_status run_view(struct table *t, const struct view *view, struct model *m,
+			  struct mem *mem, struct table **out, struct ow_error *err)
 {
 	struct view_options options;
-	struct result *r;
+	struct table *r;
 	ow_status status;
 
 	*out = NULL;
-	OW_TRY(read_options(t, view, &options, err));
-	r = result_new(mem, view->name, err);
+	OW_TRY(read_options(t, view, m, &options, err));
+	r = table_new(mem, view->name, err);
 	if (!r)
 		return OW_E_NO_MEMORY;
 	status = view->run(m, &options, r, err);
 	if (status == OW_OK && r->tree)
 		status = tree_flatten(r, err);
+	view_describe(view, r);
 	if (status == OW_OK && r->status != OW_OK)
 		status = error_no_memory(err);
 	if (status != OW_OK) {
-		result_free(r);
+		table_free(r);
 		return status;
 	}
 	*out = r;
 	return OW_OK;
 }
 
-static enum relation_type type_of(const struct result_column *c)
+static enum column_type type_of(const struct table_column *c)
 {
-	if (c->unit == RESULT_MICROS)
-		return RELATION_REAL; /* whole numbers or not, depending on the source */
+	if (c->unit == UNIT_MICROS)
+		return TYPE_REAL; /* whole numbers or not, depending on the source */
 	switch (c->type) {
-	case RESULT_INT:
-		return RELATION_INT64;
-	case RESULT_REAL:
-		return RELATION_REAL;
-	case RESULT_BOOL:
-		return RELATION_BOOL;
+	case TYPE_INT:
+		return TYPE_INT;
+	case TYPE_REAL:
+		return TYPE_REAL;
+	case TYPE_BOOL:
+		return TYPE_BOOL;
 	default:
-		return RELATION_TEXT;
+		return TYPE_TEXT;
 	}
 }
 
-static enum column_unit unit_of(enum result_unit unit)
+static enum column_unit unit_of(enum column_unit unit)
 {
 	switch (unit) {
-	case RESULT_NS:
+	case UNIT_NS:
 		return UNIT_NS;
-	case RESULT_BYTES:
+	case UNIT_BYTES:
 		return UNIT_BYTES;
-	case RESULT_COUNT:
+	case UNIT_COUNT:
 		return UNIT_COUNT;
 	default:
 		return UNIT_NONE;
@@ -220,7 +228,7 @@ static const char *sql_name(const char *name)
 }
 
 /* The result's column of that name, or NULL. */
-static const struct result_column *find_column(const struct result *r, const char *name)
+static const struct table_column *find_column(const struct table *r, const char *name)
 {
 	for (uint32_t i = 0; r && i < r->column_count; i++)
 		if (strcmp(sql_name(r->columns[i].name), name) == 0)
@@ -228,18 +236,18 @@ static const struct result_column *find_column(const struct result *r, const cha
 	return NULL;
 }
 
-static void put_value(const struct relation_column *c, const struct result_column *from,
-		      uint64_t row, uint32_t i, struct relation_vec *out)
+static void put_value(const struct table_column *c, const struct table_column *from, uint64_t row,
+		      uint32_t i, struct table_vec *out)
 {
 	switch (c->type) {
-	case RELATION_TEXT:
+	case TYPE_TEXT:
 		((struct str *)out->values)[i] = from->texts[row];
 		return;
-	case RELATION_REAL:
+	case TYPE_REAL:
 		((double *)out->values)[i] =
-			from->type == RESULT_REAL ? from->reals[row] : (double)from->ints[row];
+			from->type == TYPE_REAL ? from->reals[row] : (double)from->ints[row];
 		return;
-	case RELATION_BOOL:
+	case TYPE_BOOL:
 		((bool *)out->values)[i] = from->ints[row] != 0;
 		return;
 	default:
@@ -247,26 +255,26 @@ static void put_value(const struct relation_column *c, const struct result_colum
 	}
 }
 
-static ow_status fill(const struct relation_part *p, const struct relation_column *c,
-		      uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
+static ow_status fill(const struct table_part *p, const struct table_column *c, uint64_t first,
+		      uint32_t n, struct table_vec *out, struct ow_error *err)
 {
-	const struct result_column *from = find_column(p->state, c->name);
+	const struct table_column *from = find_column(p->state, c->name);
 
 	(void)err;
-	memset(out->values, 0, n * relation_value_size(c));
+	memset(out->values, 0, n * column_value_size(c));
 	for (uint32_t i = 0; i < n; i++) {
 		if (from && (!from->known || from->known[first + i]))
 			put_value(c, from, first + i, i, out);
-		else if (c->type != RELATION_TEXT)
+		else if (c->type != TYPE_TEXT)
 			vec_null(out, n, i);
 	}
 	return OW_OK;
 }
 
-static ow_status fill_depth(const struct relation_part *p, const struct relation_column *c,
-			    uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
+static ow_status fill_depth(const struct table_part *p, const struct table_column *c,
+			    uint64_t first, uint32_t n, struct table_vec *out, struct ow_error *err)
 {
-	const struct result *r = p->state;
+	const struct table *r = p->state;
 	int64_t *to = out->values;
 
 	(void)c;
@@ -276,49 +284,49 @@ static ow_status fill_depth(const struct relation_part *p, const struct relation
 	return OW_OK;
 }
 
-static const struct view *view_of(const struct relation *relation);
+static const struct view *view_of(const struct table_source *relation);
 
-static ow_status add_columns(struct relation_table *t, const struct result *r, struct error *err)
+static ow_status add_columns(struct table *t, const struct table *r, struct ow_error *err)
 {
 	if (r->depth)
-		OW_TRY(columns_add(
-			t,
-			&(struct relation_column){ .name = "depth",
-						   .doc = "level in the tree; rows are in "
-							  "its order",
-						   .type = RELATION_INT64,
-						   .fill = fill_depth },
-			err));
+		OW_TRY(columns_add(t,
+				   &(struct table_column){ .name = "depth",
+							   .doc = "level in the tree; rows are in "
+								  "its order",
+							   .type = TYPE_INT,
+							   .fill = fill_depth },
+				   err));
 	for (uint32_t i = 0; i < r->column_count; i++) {
-		const struct result_column *c = &r->columns[i];
+		const struct table_column *c = &r->columns[i];
 
 		OW_TRY(columns_add(t,
-				   &(struct relation_column){ .name = sql_name(c->name),
-							      .doc = c->title,
-							      .type = type_of(c),
-							      .unit = unit_of(c->unit),
-							      .fill = fill },
+				   &(struct table_column){ .name = sql_name(c->name),
+							   .title = c->title,
+							   .doc = c->doc ? c->doc : c->title,
+							   .type = type_of(c),
+							   .unit = unit_of(c->unit),
+							   .fill = fill },
 				   err));
 	}
 	return OW_OK;
 }
 
-/* A step or a rank that no model without rows has would be an error: it is asked for later. */
-static ow_status describe_empty(struct relation_table *t, struct model *m, struct error *err)
+/* An option for a step or a rank would be an error in the empty model: it is applied later. */
+static ow_status describe_empty(struct table *t, struct model *m, struct ow_error *err)
 {
-	struct relation_table without = { .arena = t->arena };
-	struct result *r;
+	struct table without = { .arena = t->arena };
+	struct table *r;
 	ow_status status;
 
-	status = run_view(&without, view_of(t->relation), m, t->mem, &r, err);
+	status = run_view(&without, view_of(t->source), m, t->mem, &r, err);
 	t->arena = without.arena;
 	OW_TRY(status);
 	status = add_columns(t, r, err);
-	result_free(r);
+	table_free(r);
 	return status;
 }
 
-/* An op that a line of code made: some views refuse to run without. */
+/* An op made by a line of code: some views refuse to run without one. */
 static void add_something(struct builder *b)
 {
 	str_id name = builder_cstr(b, "x");
@@ -330,7 +338,7 @@ static void add_something(struct builder *b)
 	b->m->has_code = true;
 }
 
-static ow_status describe(struct relation_table *t, struct error *err)
+static ow_status describe(struct table *t, struct ow_error *err)
 {
 	struct builder b;
 	struct model *m = model_new(t->mem, err);
@@ -352,10 +360,10 @@ static ow_status describe(struct relation_table *t, struct error *err)
 	return status;
 }
 
-static ow_status prepare(struct relation_table *t, struct relation_part *part, struct error *err)
+static ow_status prepare(struct table *t, struct table_part *part, struct ow_error *err)
 {
-	struct result *r;
-	ow_status status = run_view(t, view_of(t->relation), part->m, t->mem, &r, err);
+	struct table *r;
+	ow_status status = run_view(t, view_of(t->source), part->m, t->mem, &r, err);
 
 	if (status == OW_E_NOT_FOUND && !part->m->has_code && !t->arg_count)
 		return OW_OK; /* a run without code has no rows of it */
@@ -365,15 +373,15 @@ static ow_status prepare(struct relation_table *t, struct relation_part *part, s
 	return OW_OK;
 }
 
-static void release(struct relation_part *part)
+static void release(struct table_part *part)
 {
-	result_free(part->state);
+	table_free(part->state);
 }
 
 /* ---- the table ---- */
 
 #define VIEW(view)                                                                                 \
-	static const struct relation relation_of_##view = {                                        \
+	static const struct table_source relation_of_##view = {                                    \
 		.name = #view "_view",                                                             \
 		.doc = "the view " #view ": docs/views/" #view ".md",                              \
 		.params = params,                                                                  \
@@ -384,19 +392,19 @@ static void release(struct relation_part *part)
 #include "analyze/views.def"
 #undef VIEW
 
-static const struct relation *const view_relations[] = {
+static const struct table_source *const view_relations[] = {
 #define VIEW(view) &relation_of_##view,
 #include "analyze/views.def"
 #undef VIEW
 };
 
-const struct relation *view_relation_at(size_t index)
+const struct table_source *view_relation_at(size_t index)
 {
 	return index < ARRAY_COUNT(view_relations) ? view_relations[index] : NULL;
 }
 
-/* The view of which the relation is made: both tables are in the same order. */
-static const struct view *view_of(const struct relation *relation)
+/* The view behind the relation: both tables are in the same order. */
+static const struct view *view_of(const struct table_source *relation)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(view_relations); i++)
 		if (view_relations[i] == relation)

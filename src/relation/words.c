@@ -2,7 +2,7 @@
  * words.c: the dictionaries of the model's enums, as constant tables: code 0 is NULL, code n + 1 the enum's
  * n-th value; phases that are not known are NULL. The words are those of model/names.h and the views.
  */
-#include "analyze/phases.h"
+#include "analyze/steps/phases.h"
 #include "base/str.h"
 #include "relation/columns.h"
 
@@ -16,7 +16,7 @@
 	}
 #define WORDS(name, ...)                                                                           \
 	static const struct str name##_texts[] = { NOTHING, __VA_ARGS__ };                         \
-	const struct relation_dict words_##name = { name##_texts, ARRAY_COUNT(name##_texts) }
+	const struct table_dict words_##name = { name##_texts, ARRAY_COUNT(name##_texts) }
 
 WORDS(device_kind, WORD("unknown"), WORD("cpu"), WORD("gpu"), WORD("tpu"), WORD("other"));
 WORDS(track_kind, WORD("other"), WORD("host"), WORD("device"), WORD("accelerator"), WORD("stream"),
@@ -24,8 +24,9 @@ WORDS(track_kind, WORD("other"), WORD("host"), WORD("device"), WORD("accelerator
       WORD("frames"), WORD("async"));
 WORDS(event_phase, WORD("input"), WORD("host"), WORD("launch"), WORD("host_to_device"),
       WORD("compute"), WORD("device_to_host"), WORD("communication"), WORD("synchronisation"),
-      WORD("idle"));
-WORDS(link_kind, WORD("flow"), WORD("launch"), WORD("forward_backward"), WORD("message"));
+      WORD("idle"), WORD("allocation"), WORD("initialisation"));
+WORDS(link_kind, WORD("flow"), WORD("launch"), WORD("forward_backward"), WORD("message"),
+      WORD("wait"));
 WORDS(heap_kind, WORD("alloc"), WORD("free"), WORD("existing"), WORD("segment_alloc"),
       WORD("segment_free"), WORD("segment_map"), WORD("segment_unmap"), WORD("segment_existing"),
       WORD("free_requested"), WORD("out_of_memory"), WORD("snapshot"), WORD("total"));
@@ -36,10 +37,10 @@ WORDS(note_kind, WORD("info"), WORD("repaired"), WORD("dropped"), WORD("damaged"
 WORDS(severity, WORD("info"), WORD("low"), WORD("medium"), WORD("high"));
 /* In the order of enum phase_class. */
 WORDS(phase_class, WORD("compute"), WORD("communication"), WORD("device_to_host"),
-      WORD("host_to_device"), WORD("input"), WORD("synchronisation"), WORD("launch"), WORD("host"),
-      WORD("idle"));
+      WORD("host_to_device"), WORD("input"), WORD("synchronisation"), WORD("initialisation"),
+      WORD("allocation"), WORD("launch"), WORD("host"), WORD("run_queue"), WORD("idle"));
 
-/* Letters of trace events, by their code in ASCII; what is none is NULL. */
+/* Letters of trace events, by their code in ASCII; NULL for other codes. */
 static const struct str letter_texts[128] = {
 	['A'] = WORD("A"), ['B'] = WORD("B"), ['C'] = WORD("C"), ['D'] = WORD("D"),
 	['E'] = WORD("E"), ['F'] = WORD("F"), ['G'] = WORD("G"), ['H'] = WORD("H"),
@@ -56,13 +57,13 @@ static const struct str letter_texts[128] = {
 	['w'] = WORD("w"), ['x'] = WORD("x"), ['y'] = WORD("y"), ['z'] = WORD("z"),
 	['('] = WORD("("), [')'] = WORD(")"), ['='] = WORD("="),
 };
-const struct relation_dict words_letters = { letter_texts, ARRAY_COUNT(letter_texts) };
+const struct table_dict words_letters = { letter_texts, ARRAY_COUNT(letter_texts) };
 
-const struct relation_dict *words_of(const char *doc)
+const struct table_dict *words_of(const char *doc)
 {
 	static const struct {
 		const char *doc;
-		const struct relation_dict *words;
+		const struct table_dict *words;
 	} enums[] = {
 		{ "enum device_kind", &words_device_kind },
 		{ "enum track_kind", &words_track_kind },

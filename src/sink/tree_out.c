@@ -1,10 +1,8 @@
-/*
- * tree_out.c: shared by the sinks that draw trees; see tree_out.h.
- */
+/* tree_out.c: metrics, totals and names for the sinks that draw trees; tree_out.h describes them. */
 #include "sink/tree_out.h"
 
 ow_status tree_out_measure(const struct tree *tree, const struct sink_options *options,
-			   struct tree_measure *measure, struct error *err)
+			   struct tree_measure *measure, struct ow_error *err)
 {
 	char names[256] = "";
 	size_t len = 0;
@@ -27,8 +25,8 @@ ow_status tree_out_measure(const struct tree *tree, const struct sink_options *o
 		if (more > 0)
 			len = MIN(len + (size_t)more, sizeof(names) - 1);
 	}
-	return error_set(err, OW_E_USAGE, "no metric is called '%s'; there are %s", options->metric,
-			 names);
+	return error_set(err, OW_E_USAGE, "there is no metric '%s'; metrics are: %s",
+			 options->metric, names);
 }
 
 static int64_t add_saturated(int64_t a, int64_t b)
@@ -39,7 +37,7 @@ static int64_t add_saturated(int64_t a, int64_t b)
 }
 
 ow_status tree_out_child_sums(const struct tree *tree, enum metric metric, struct mem *mem,
-			      int64_t **sums, struct error *err)
+			      int64_t **sums, struct ow_error *err)
 {
 	*sums = mem_zalloc(mem, ((size_t)tree->node_count + 1) * sizeof(**sums));
 	if (!*sums)
@@ -66,4 +64,32 @@ size_t tree_out_prefix(const struct tree *tree, const struct tree_node *node)
 		return 0;
 	return str_starts(node->name, parent) && node->name.ptr[parent.len] == '/' ? parent.len + 1
 										   : 0;
+}
+
+const struct metric_info metric_infos[METRIC_COUNT] = {
+	[METRIC_BYTES] = { "bytes", "requested memory", UNIT_BYTES },
+	[METRIC_PEAK_BYTES] = { "peak_bytes", "peak memory", UNIT_BYTES },
+	[METRIC_RESIDUAL_BYTES] = { "residual_bytes", "memory not released", UNIT_BYTES },
+	[METRIC_OUTPUT_BYTES] = { "output_bytes", "output memory", UNIT_BYTES },
+	[METRIC_MICROS] = { "micros", "time", UNIT_NS },
+	[METRIC_ACCELERATOR_MICROS] = { "accelerator_micros", "accelerator time", UNIT_NS },
+	[METRIC_CPU_MICROS] = { "cpu_micros", "cpu time", UNIT_NS },
+	[METRIC_PARAMS] = { "params", "parameters", UNIT_COUNT },
+	[METRIC_FLOAT_OPS] = { "float_ops", "float operations", UNIT_COUNT },
+	[METRIC_RUN_COUNT] = { "run_count", "runs", UNIT_COUNT },
+	[METRIC_DEFINITION_COUNT] = { "definition_count", "definitions", UNIT_COUNT },
+	[METRIC_WEIGHT] = { "weight", "weight",
+			    UNIT_COUNT }, /* the tree has its own title and unit */
+};
+
+enum metric metric_find(const char *name)
+{
+	if (!name || !*name)
+		return METRIC_MICROS;
+	if (!strcmp(name, "occurrence")) /* the column that shows both counts */
+		return METRIC_RUN_COUNT;
+	for (unsigned i = 0; i < METRIC_WEIGHT; i++)
+		if (!strcmp(name, metric_infos[i].name))
+			return (enum metric)i;
+	return METRIC_COUNT;
 }

@@ -1,26 +1,35 @@
 /*
- * tree_out.h: what the sinks that draw trees share: the metric asked for, totals of children, the
- * part of a name that its parent does not say.
+ * tree_out.h: what the sinks that draw trees share (folded, flamegraph, pprof): the chosen metric, totals of children, and the part of a name
+ * that its parent does not have.
  */
 #ifndef SINK_TREE_OUT_H
 #define SINK_TREE_OUT_H
 
-#include "sink/human.h"
+#include "table/tree/tree.h"
 #include "sink/sink.h"
 
-/* What is drawn, and what it is called. */
+struct metric_info {
+	const char *name;  /* as after --select */
+	const char *title; /* "total time" */
+	enum column_unit unit;
+};
+extern const struct metric_info metric_infos[METRIC_COUNT];
+
+/* The metric of that name, micros for NULL; METRIC_COUNT when there is none. */
+enum metric metric_find(const char *name);
+
+/* The metric that is drawn, and its title. */
 struct tree_measure {
 	enum metric metric;
-	enum result_unit unit;
+	enum column_unit unit;
 	struct str title;
 };
 
-/* The metric of options->metric, refused with a list of those that exist. A tree of samples has but one
- * thing to show. */
+/* Finds the metric of options->metric. An unknown name is an error that lists the metrics. A tree of samples has only one. */
 ow_status tree_out_measure(const struct tree *tree, const struct sink_options *options,
-			   struct tree_measure *measure, struct error *err);
+			   struct tree_measure *measure, struct ow_error *err);
 
-/* The total of a node, never negative: hidden or hostile numbers must not turn boxes around. */
+/* The total of a node, but not less than 0: negative numbers must not make boxes of negative width. */
 static inline int64_t tree_out_total(const struct tree *tree, const struct tree_node *node,
 				     enum metric metric)
 {
@@ -31,7 +40,7 @@ static inline int64_t tree_out_total(const struct tree *tree, const struct tree_
 
 /* Per node the sum of its displayed children's totals; release with tree_out_release. */
 ow_status tree_out_child_sums(const struct tree *tree, enum metric metric, struct mem *mem,
-			      int64_t **sums, struct error *err);
+			      int64_t **sums, struct ow_error *err);
 void tree_out_release(const struct tree *tree, struct mem *mem, int64_t *sums);
 
 /* How many bytes of the name are its displayed parent's name and the '/' after it (scope view). */

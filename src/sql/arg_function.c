@@ -1,7 +1,7 @@
 /*
- * arg_function.c: arg(event_id, 'key'), the value of an argument of an event as text, and arg_value(args, 'key')
- * on the text of arguments. Arguments are read from the input when asked for, those of a chunk of rows
- * together; see relation/args.h.
+ * arg_function.c: arg(event_id, 'key'), the value of an argument of an event as text, and arg_value(args, 'key') on the
+ * text of arguments. Arguments are read from the input when needed, those of a chunk of rows together; see
+ * relation/args.h.
  */
 #include "opwatch_config.h"
 
@@ -64,7 +64,7 @@ static void set(const struct call *c, idx_t i, struct str value)
 }
 
 /* The model and the row of an id. */
-static const struct relation_run *find_run(const struct sql *sql, int64_t id, uint32_t *row)
+static const struct table_run *find_run(const struct sql *sql, int64_t id, uint32_t *row)
 {
 	for (size_t i = 0; i < sql->run_count; i++)
 		if (id >> 32 == (int64_t)sql->runs[i].number - 1) {
@@ -75,7 +75,7 @@ static const struct relation_run *find_run(const struct sql *sql, int64_t id, ui
 }
 
 /* Rows of one run, which come together, are read together. */
-static ow_status read_texts(struct call *c, struct str *texts, struct error *err)
+static ow_status read_texts(struct call *c, struct str *texts, struct ow_error *err)
 {
 	uint32_t *rows = ARENA_ARRAY(&c->scratch, uint32_t, c->count + 1);
 	const int64_t *ids = c->first;
@@ -84,10 +84,10 @@ static ow_status read_texts(struct call *c, struct str *texts, struct error *err
 	if (!rows)
 		return error_no_memory(err);
 	for (idx_t i = 0; i < c->count; i += n) {
-		const struct relation_run *run = NULL;
+		const struct table_run *run = NULL;
 
 		for (n = 0; i + n < c->count; n++) {
-			const struct relation_run *next = NULL;
+			const struct table_run *next = NULL;
 
 			rows[n] = 0;
 			if (known(c->first_known, i + n))
@@ -107,7 +107,7 @@ static ow_status read_texts(struct call *c, struct str *texts, struct error *err
 	return OW_OK;
 }
 
-static ow_status put_values(struct call *c, const struct str *texts, struct error *err)
+static ow_status put_values(struct call *c, const struct str *texts, struct ow_error *err)
 {
 	for (idx_t i = 0; i < c->count; i++) {
 		struct str value = { 0 };
@@ -122,7 +122,7 @@ static ow_status put_values(struct call *c, const struct str *texts, struct erro
 
 static void arg(duckdb_function_info info, duckdb_data_chunk input, duckdb_vector out)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct str *texts;
 	struct call c;
 	ow_status status;
@@ -139,7 +139,7 @@ static void arg(duckdb_function_info info, duckdb_data_chunk input, duckdb_vecto
 
 static void arg_value(duckdb_function_info info, duckdb_data_chunk input, duckdb_vector out)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct str *texts;
 	struct call c;
 	ow_status status = OW_OK;
@@ -159,7 +159,7 @@ static void arg_value(duckdb_function_info info, duckdb_data_chunk input, duckdb
 }
 
 static ow_status add_function(struct sql *sql, const char *name, duckdb_type first,
-			      duckdb_scalar_function_t function, struct error *err)
+			      duckdb_scalar_function_t function, struct ow_error *err)
 {
 	const struct duckdb_lib *lib = sql->lib;
 	duckdb_scalar_function f = lib->create_scalar_function();
@@ -181,7 +181,7 @@ static ow_status add_function(struct sql *sql, const char *name, duckdb_type fir
 		  : error_set(err, OW_E_INTERNAL, "DuckDB does not take the function %s", name);
 }
 
-ow_status sql_register_arg(struct sql *sql, struct error *err)
+ow_status sql_register_arg(struct sql *sql, struct ow_error *err)
 {
 	OW_TRY(add_function(sql, "arg", DUCKDB_TYPE_BIGINT, arg, err));
 	return add_function(sql, "arg_value", DUCKDB_TYPE_VARCHAR, arg_value, err);

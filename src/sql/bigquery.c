@@ -1,8 +1,12 @@
-/* bigquery.c: see bigquery.h. */
+/*
+ * bigquery.c: text of SQL: rewrites forms of BigQuery that DuckDB does not know, splits a text into statements, quotes
+ * names and texts. query.c calls it. It knows only the names of tables, and does not change anything it does not
+ * understand.
+ */
 #include "sql/bigquery.h"
 
 #include "relation/relation.h"
-#include "sql/quote.h"
+#include "sql/sql.h"
 
 #include <strings.h>
 
@@ -13,6 +17,7 @@ enum token_kind {
 	TOKEN_WORD,
 	TOKEN_NUMBER,
 	TOKEN_QUOTED, /* 'text', "name", $$text$$ */
+	TOKEN_RAW,    /* r"text" or r'text' of BigQuery: backslashes stay */
 	TOKEN_BACKTICK,
 	TOKEN_OTHER /* one character */
 };
@@ -28,7 +33,7 @@ static bool is_word_char(char c)
 	       c == '_' || c == '$' || (unsigned char)c >= 0x80;
 }
 
-/* Up to the end of what `quote` opened; doubled quotes are inside. */
+/* Skips to the end of the part that `quote` opened; doubled quotes are inside. */
 static size_t quoted_len(struct str s, char quote, bool escapes)
 {
 	for (size_t i = 1; i < s.len; i++) {
@@ -56,11 +61,17 @@ static size_t dollar_len(struct str s)
 	return end == STR_NONE ? s.len : tag + 1 + end + tag + 1;
 }
 
+/* BigQuery's # begins a comment; DuckDB's #1 is the first column. */
+static bool is_hash_comment(struct str s)
+{
+	return s.ptr[0] == '#' && (s.len == 1 || s.ptr[1] < '0' || s.ptr[1] > '9');
+}
+
 static size_t comment_len(struct str s)
 {
 	size_t end;
 
-	if (str_starts(s, STR("--"))) {
+	if (str_starts(s, STR("--")) || is_hash_comment(s)) {
 		end = str_find_char(s, '\n');
 		return end == STR_NONE ? s.len : end;
 	}
@@ -93,6 +104,9 @@ static struct token read_token(struct str s)
 	} else if ((c == 'e' || c == 'E') && s.len > 1 && s.ptr[1] == '\'') {
 		kind = TOKEN_QUOTED;
 		len = 1 + quoted_len(str_skip(s, 1), '\'', true);
+	} else if ((c == 'r' || c == 'R') && s.len > 1 && (s.ptr[1] == '\'' || s.ptr[1] == '"')) {
+		kind = TOKEN_RAW;
+		len = 1 + quoted_len(str_skip(s, 1), s.ptr[1], true);
 	} else if (is_word_char(c)) {
 		kind = c >= '0' && c <= '9' ? TOKEN_NUMBER : TOKEN_WORD;
 		for (len = 1; len < s.len && is_word_char(s.ptr[len]); len++)
@@ -125,6 +139,20 @@ struct str bigquery_statement(struct str text, size_t n)
 	return any && !n ? str_make(begin, (size_t)(text.ptr - begin)) : (struct str){ "", 0 };
 }
 
+struct str bigquery_first_word(struct str statement)
+{
+	while (statement.len) {
+		struct token token = read_token(statement);
+
+		if (token.kind == TOKEN_WORD)
+			return token.text;
+		if (token.kind != TOKEN_BLANK)
+			break;
+		statement = str_skip(statement, token.text.len);
+	}
+	return STR("");
+}
+
 /* ---- the text as a list ---- */
 
 #define UNNESTS_MAX 8
@@ -138,12 +166,15 @@ struct unnest {
 };
 
 struct rewrite {
+	struct str whole;     /* all statements */
 	struct token *tokens; /* of one statement */
 	size_t count;
-	const struct ow_list *runs;
+	struct bigquery_names *names;
 	struct unnest unnests[UNNESTS_MAX];
 	size_t unnest_count;
 	struct buf *out;
+	struct ow_error *err;
+	ow_status status; /* the first failure */
 };
 
 static bool is_word(const struct rewrite *r, size_t i, const char *word)
@@ -158,7 +189,7 @@ static bool is_char(const struct rewrite *r, size_t i, char c)
 	return i < r->count && r->tokens[i].kind == TOKEN_OTHER && r->tokens[i].text.ptr[0] == c;
 }
 
-/* The next or last token that says something; count when there is none. */
+/* The next or last token that is not blank or a comment; count when there is none. */
 static size_t after(const struct rewrite *r, size_t i)
 {
 	for (i++; i < r->count && r->tokens[i].kind == TOKEN_BLANK; i++)
@@ -176,7 +207,7 @@ static size_t before(const struct rewrite *r, size_t i)
 
 static bool same_text(struct str a, struct str b)
 {
-	return a.len == b.len && strncasecmp(a.ptr, b.ptr, a.len) == 0;
+	return a.len == b.len && (!a.len || strncasecmp(a.ptr, b.ptr, a.len) == 0);
 }
 
 /* A name without its quotes. */
@@ -205,24 +236,114 @@ static struct str last_part(struct str name)
 	return dot == STR_NONE ? name : str_skip(name, dot + 1);
 }
 
-static bool is_run(const struct rewrite *r, struct str name)
+static bool in_list(const struct ow_list *list, struct str name)
 {
-	for (size_t i = 0; r->runs && i < r->runs->count; i++)
-		if (same_text(str_from(r->runs->items[i]), name))
+	for (size_t i = 0; i < list->count; i++)
+		if (same_text(str_from(list->items[i]), name))
 			return true;
 	return false;
 }
 
-/* What trace_events a name of BigQuery means: a run's, or all. */
-static void put_events(const struct rewrite *r, struct str table)
+/* The name of a file without folders, archive and extensions. */
+static struct str file_stem(const char *path)
 {
-	if (!is_run(r, table)) {
-		buf_puts(r->out, "trace_events");
-		return;
+	struct str name = str_from(path);
+
+	name = str_skip(name, str_rfind_char(name, '/') + 1); /* STR_NONE + 1 is 0 */
+	name = str_skip(name, str_rfind_char(name, '!') + 1);
+	return str_first(name, MIN(str_find_char(name, '.'), name.len));
+}
+
+static const char *find_file(const struct rewrite *r, struct str name)
+{
+	for (size_t i = 0; i < r->names->files.count; i++)
+		if (same_text(file_stem(r->names->files.items[i]), name))
+			return r->names->files.items[i];
+	return NULL;
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Whether two names differ in their numbers only: tf114, tf9. */
+static bool differ_in_numbers(struct str a, struct str b)
+{
+	size_t i = 0, k = 0;
+
+	while (i < a.len && k < b.len) {
+		bool digits = is_digit(a.ptr[i]);
+
+		if (digits != is_digit(b.ptr[k]) || (!digits && a.ptr[i] != b.ptr[k]))
+			return false;
+		for (i++; digits && i < a.len && is_digit(a.ptr[i]); i++)
+			;
+		for (k++; digits && k < b.len && is_digit(b.ptr[k]); k++)
+			;
 	}
-	buf_puts(r->out, "(SELECT * FROM trace_events WHERE lower(run) = lower(");
-	sql_quote(r->out, table);
-	buf_puts(r->out, "))");
+	return i == a.len && k == b.len;
+}
+
+/* With one run, any name means it: the table was called something else where the query was written. A name that differs
+ * from those of several files in its number only was meant to choose. */
+static bool means_all(const struct rewrite *r, struct str name)
+{
+	const struct ow_list *files = &r->names->files;
+
+	if (r->names->runs.count > 1)
+		return false;
+	for (size_t i = 0; files->count > 1 && i < files->count; i++)
+		if (differ_in_numbers(file_stem(files->items[i]), name))
+			return false;
+	return true;
+}
+
+#define LISTED_MAX 20
+
+static void refuse_table(struct rewrite *r, struct str name)
+{
+	bool runs = r->names->runs.count > 1;
+	const struct ow_list *list = runs ? &r->names->runs : &r->names->files;
+	char text[600];
+	size_t at = 0;
+
+	for (size_t i = 0; i < list->count && i < LISTED_MAX && at < sizeof(text) - 80; i++) {
+		struct str item = runs ? str_from(list->items[i]) : file_stem(list->items[i]);
+
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.*s", i ? ", " : "",
+				       (int)MIN(item.len, 60), item.ptr);
+		at = MIN(at, sizeof(text) - 1);
+	}
+	if (r->status == OW_OK)
+		r->status =
+			error_set(r->err, OW_E_NOT_FOUND,
+				  "no run is called '%.*s'; %s %s%s. Use one of these names in the "
+				  "query, trace_events for all of them, or name a run with --run "
+				  "NAME=FILE",
+				  STR_ARG(name), runs ? "the runs are" : "the files of the run are",
+				  text, list->count > LISTED_MAX ? ", …" : "");
+}
+
+/* Which trace_events a name of BigQuery means: those of one run, of one file, or all. */
+static void put_events(struct rewrite *r, struct str table)
+{
+	const char *file = NULL;
+
+	if (in_list(&r->names->runs, table)) {
+		buf_puts(r->out, "(SELECT * FROM trace_events WHERE lower(run) = lower(");
+		sql_quote(r->out, table);
+		buf_puts(r->out, "))");
+	} else if ((file = find_file(r, table))) {
+		buf_puts(r->out, "(SELECT * FROM trace_events WHERE source_id IN (SELECT id FROM "
+				 "source WHERE path = ");
+		sql_quote(r->out, str_from(file));
+		buf_puts(r->out, "))");
+	} else if (means_all(r, table)) {
+		buf_puts(r->out, "trace_events");
+	} else {
+		refuse_table(r, table);
+	}
 }
 
 /* Whether a table is expected there. */
@@ -233,7 +354,7 @@ static bool at_table(const struct rewrite *r, size_t i)
 	return is_word(r, last, "FROM") || is_word(r, last, "JOIN") || is_char(r, last, ',');
 }
 
-/* Words that may follow a table, and so are no alias. */
+/* Words that may follow a table, and so are not an alias. */
 static bool ends_table(const struct rewrite *r, size_t i)
 {
 	static const char *const words[] = {
@@ -249,7 +370,7 @@ static bool ends_table(const struct rewrite *r, size_t i)
 	return false;
 }
 
-/* An alias may have to follow, so that `FROM p.d.tf115 … tf115.name` keeps its meaning. */
+/* May have to add an alias: `FROM p.d.tf115 … tf115.name` must keep its meaning. */
 static void put_alias(const struct rewrite *r, size_t i, struct str name)
 {
 	size_t next = after(r, i);
@@ -260,12 +381,13 @@ static void put_alias(const struct rewrite *r, size_t i, struct str name)
 	sql_quote_name(r->out, name);
 }
 
-static void put_backtick(const struct rewrite *r, size_t i)
+static void put_backtick(struct rewrite *r, size_t i)
 {
 	struct str whole = plain_name(&r->tokens[i]), name = last_part(whole);
 	bool dotted = name.len < whole.len;
 
-	if (!at_table(r, i) || (!dotted && !is_run(r, name)) || relation_find(name)) {
+	if (!at_table(r, i) || (!dotted && !in_list(&r->names->runs, name)) ||
+	    relation_find(name) || in_list(&r->names->tables, name)) {
 		sql_quote_name(r->out, at_table(r, i) ? name : whole);
 		return;
 	}
@@ -313,10 +435,47 @@ static bool read_unnest(const struct rewrite *r, size_t i, struct unnest *u)
 	return true;
 }
 
-/* Where the table before UNNEST begins: FROM `p.d.t` AS t, or CROSS JOIN after it. Sets its name. */
+/* Whether the statement itself defines a table of that name: WITH t AS (…). */
+static bool is_defined(const struct rewrite *r, struct str name)
+{
+	for (size_t i = 0; i < r->count; i++) {
+		size_t last = before(r, i), next = after(r, i);
+
+		if (!is_name(r, i) || !same_text(plain_name(&r->tokens[i]), name))
+			continue;
+		if (is_word(r, last, "WITH") || is_word(r, last, "RECURSIVE") ||
+		    (is_word(r, next, "AS") && is_char(r, after(r, next), '(')))
+			return true;
+	}
+	return false;
+}
+
+/* Whether a statement of the text creates a table or view of that name. */
+static bool is_created(const struct rewrite *r, struct str name)
+{
+	struct token last = { 0 };
+
+	for (struct str rest = r->whole; rest.len;) {
+		struct token token = read_token(rest);
+
+		rest = str_skip(rest, token.text.len);
+		if (token.kind == TOKEN_BLANK)
+			continue;
+		if (last.kind == TOKEN_WORD && same_text(plain_name(&token), name) &&
+		    (same_text(last.text, STR("TABLE")) || same_text(last.text, STR("VIEW")) ||
+		     same_text(last.text, STR("EXISTS"))))
+			return true;
+		last = token;
+	}
+	return false;
+}
+
+/* Where the table before UNNEST begins: FROM `p.d.t` AS t, or CROSS JOIN after it. Sets its name. Count when the list
+ * that is unnested is of plain SQL: of a subquery, or of a table that the session or the statement made. */
 static size_t find_table(const struct rewrite *r, const struct unnest *u, struct str *name)
 {
-	size_t i = before(r, u->at), first;
+	size_t i = before(r, u->at), first, next;
+	struct str alias = { 0 };
 
 	if (is_word(r, i, "JOIN")) {
 		i = before(r, i);
@@ -333,13 +492,21 @@ static size_t find_table(const struct rewrite *r, const struct unnest *u, struct
 	if (first >= r->count)
 		return r->count;
 	first = after(r, first);
+	if (!is_name(r, first))
+		return r->count;
 	*name = last_part(plain_name(&r->tokens[first]));
-	for (size_t dot = after(r, first); is_char(r, dot, '.'); dot = after(r, after(r, dot)))
-		*name = plain_name(&r->tokens[after(r, dot)]); /* dataset.table without quotes */
+	for (next = after(r, first); is_char(r, next, '.') && is_name(r, after(r, next));
+	     next = after(r, after(r, next)))
+		*name = plain_name(&r->tokens[after(r, next)]); /* dataset.table without quotes */
+	(void)read_alias(r, next, &alias);
+	if (u->table.ptr && !same_text(u->table, *name) && !same_text(u->table, alias))
+		return r->count;
+	if (in_list(&r->names->tables, *name) || is_defined(r, *name) || is_created(r, *name))
+		return r->count;
 	return first;
 }
 
-static void put_unnest(const struct rewrite *r, const struct unnest *u)
+static void put_unnest(struct rewrite *r, const struct unnest *u)
 {
 	if (u->has_offset && !same_text(u->offset, STR("index"))) {
 		buf_puts(r->out, "(SELECT *, \"index\" AS ");
@@ -366,7 +533,7 @@ static const struct unnest *element_of(const struct rewrite *r, size_t i)
 	return NULL;
 }
 
-/* The keys after e.args, up to KEYS_MAX; 0 when it is nothing of that kind. */
+/* The keys after e.args, up to KEYS_MAX; 0 when the tokens are something else. */
 static size_t read_keys(const struct rewrite *r, size_t i, struct str keys[KEYS_MAX], size_t *end)
 {
 	size_t count = 0, dot = after(r, i), name = after(r, dot);
@@ -383,7 +550,7 @@ static size_t read_keys(const struct rewrite *r, size_t i, struct str keys[KEYS_
 	return count;
 }
 
-/* e.args.name and the like; false when it is none. *end becomes the token after it. */
+/* e.args.name and the like; false for anything else. *end becomes the token after it. */
 static bool put_args(struct rewrite *r, size_t i, size_t *end)
 {
 	const struct unnest *u = element_of(r, i);
@@ -409,25 +576,25 @@ static bool put_args(struct rewrite *r, size_t i, size_t *end)
 	return true;
 }
 
-/* ---- a statement ---- */
-
 static void find_unnests(struct rewrite *r)
 {
 	struct unnest *u = r->unnests;
+	struct str table = { 0 };
 
 	for (size_t i = 0; i < r->count && r->unnest_count < UNNESTS_MAX; i++) {
 		if (!read_unnest(r, i, u))
 			continue;
-		u->begin = find_table(r, u, &u->table);
-		if (u->begin == r->count)
-			u->begin = u->at;
+		u->begin = find_table(r, u, &table);
 		i = u->end - 1;
+		if (u->begin == r->count)
+			continue;
+		u->table = table;
 		u++;
 		r->unnest_count++;
 	}
 }
 
-/* BigQuery's name for an offset without a name is a word that DuckDB wants in quotes. */
+/* BigQuery's default name for an offset is a word that DuckDB wants in quotes. */
 static bool is_offset_name(const struct rewrite *r, size_t i)
 {
 	size_t next = after(r, i);
@@ -455,6 +622,75 @@ static bool is_double_quoted(const struct rewrite *r, size_t i)
 	       !is_word(r, before(r, i), "AS") && !is_char(r, before(r, i), '.');
 }
 
+/* ---- words that DuckDB does not have ---- */
+
+/* list[OFFSET(2)] counts from 0, list[ORDINAL(2)] and DuckDB from 1. */
+static bool put_subscript(const struct rewrite *r, size_t i)
+{
+	bool offset = is_word(r, i, "OFFSET") || is_word(r, i, "SAFE_OFFSET");
+
+	if (!is_char(r, before(r, i), '[') || !is_char(r, after(r, i), '(') ||
+	    !(offset || is_word(r, i, "ORDINAL") || is_word(r, i, "SAFE_ORDINAL")))
+		return false;
+	buf_puts(r->out, offset ? "1 + " : "");
+	return true;
+}
+
+/* * EXCEPT (a, b), not SELECT … EXCEPT (SELECT …). */
+static bool is_star_except(const struct rewrite *r, size_t i)
+{
+	size_t open = after(r, i), first = after(r, open);
+
+	return is_word(r, i, "EXCEPT") && is_char(r, before(r, i), '*') && is_char(r, open, '(') &&
+	       is_name(r, first) && !is_word(r, first, "SELECT") && !is_word(r, first, "FROM") &&
+	       !is_word(r, first, "WITH") && !is_word(r, first, "VALUES");
+}
+
+/* r"\d+" as '\d+'; a backslash before the quote stays, as BigQuery has it. */
+static void put_raw(const struct rewrite *r, struct str text)
+{
+	struct str inner = str_skip(text, 2);
+
+	if (inner.len && inner.ptr[inner.len - 1] == text.ptr[1])
+		inner.len--;
+	sql_quote(r->out, inner);
+}
+
+static bool put_word(const struct rewrite *r, size_t i)
+{
+	if (put_subscript(r, i))
+		return true;
+	if (is_star_except(r, i))
+		buf_puts(r->out, "EXCLUDE");
+	else if (is_word(r, i, "SAFE_CAST") && is_char(r, after(r, i), '('))
+		buf_puts(r->out, "TRY_CAST");
+	else
+		return false;
+	return true;
+}
+
+/* ---- a statement ---- */
+
+static void put_token(struct rewrite *r, size_t i, bool bigquery)
+{
+	const struct token *token = &r->tokens[i];
+
+	if (token->kind == TOKEN_BACKTICK)
+		put_backtick(r, i);
+	else if (token->kind == TOKEN_RAW)
+		put_raw(r, token->text);
+	else if (token->kind == TOKEN_BLANK && token->text.ptr[0] == '#')
+		; /* a comment that DuckDB does not know */
+	else if (bigquery && is_double_quoted(r, i))
+		sql_quote(r->out, plain_name(token));
+	else if (token->kind == TOKEN_WORD && put_word(r, i))
+		;
+	else if (is_offset_name(r, i))
+		buf_puts(r->out, "\"offset\"");
+	else
+		buf_add_str(r->out, token->text);
+}
+
 static void put_statement(struct rewrite *r)
 {
 	bool bigquery = is_bigquery(r);
@@ -467,14 +703,10 @@ static void put_statement(struct rewrite *r)
 			i = r->unnests[k++].end - 1;
 		} else if (put_args(r, i, &end)) {
 			i = end - 1;
-		} else if (r->tokens[i].kind == TOKEN_BACKTICK) {
-			put_backtick(r, i);
-		} else if (bigquery && is_double_quoted(r, i)) {
-			sql_quote(r->out, plain_name(&r->tokens[i]));
-		} else if (is_offset_name(r, i)) {
-			buf_puts(r->out, "\"offset\"");
 		} else {
-			buf_add_str(r->out, r->tokens[i].text);
+			if (r->tokens[i].kind == TOKEN_WORD)
+				r->names->functions |= bigquery_function(r->tokens[i].text);
+			put_token(r, i, bigquery);
 		}
 	}
 }
@@ -489,7 +721,7 @@ static bool is_magic(struct str text, size_t *len)
 }
 
 static ow_status read_tokens(struct rewrite *r, struct str text, struct arena *scratch,
-			     struct error *err)
+			     struct ow_error *err)
 {
 	size_t count = 0;
 
@@ -503,15 +735,22 @@ static ow_status read_tokens(struct rewrite *r, struct str text, struct arena *s
 	return OW_OK;
 }
 
-ow_status bigquery_rewrite(struct str text, const struct ow_list *runs, struct arena *scratch,
-			   struct buf *out, struct error *err)
+struct str bigquery_body(struct str text)
 {
 	size_t len;
 
 	while (text.len && is_magic(text, &len))
 		text = str_skip(text, len + 1);
+	return text;
+}
+
+ow_status bigquery_rewrite(struct str text, struct bigquery_names *names, struct arena *scratch,
+			   struct buf *out, struct ow_error *err)
+{
+	struct str whole = text = bigquery_body(text);
+
 	while (text.len) {
-		struct rewrite r = { .runs = runs, .out = out };
+		struct rewrite r = { .names = names, .whole = whole, .out = out, .err = err };
 		struct str rest = text;
 		bool ended = false;
 
@@ -523,7 +762,35 @@ ow_status bigquery_rewrite(struct str text, const struct ow_list *runs, struct a
 		}
 		OW_TRY(read_tokens(&r, str_first(text, text.len - rest.len), scratch, err));
 		put_statement(&r);
+		OW_TRY(r.status);
 		text = rest;
 	}
 	return out->failed ? error_no_memory(err) : OW_OK;
+}
+
+/* ---- names and texts ---- */
+
+static void put_quoted(struct buf *to, char quote, struct str text)
+{
+	struct str piece;
+
+	buf_add_char(to, quote);
+	for (bool first = true; str_split(&text, quote, &piece); first = false) {
+		if (!first) {
+			buf_add_char(to, quote);
+			buf_add_char(to, quote);
+		}
+		buf_add_str(to, piece);
+	}
+	buf_add_char(to, quote);
+}
+
+void sql_quote(struct buf *to, struct str text)
+{
+	put_quoted(to, '\'', text);
+}
+
+void sql_quote_name(struct buf *to, struct str name)
+{
+	put_quoted(to, '"', name);
 }

@@ -10,9 +10,10 @@
 static const char *const run_items[] = { "tf115" };
 static const struct ow_list runs = { run_items, 1 };
 
-static void expect(const char *text, const struct ow_list *names, const char *wanted)
+static void expect(const char *text, const struct ow_list *run_names, const char *wanted)
 {
-	struct error err = { 0 };
+	struct bigquery_names names = { 0 };
+	struct ow_error err = { 0 };
 	struct arena arena;
 	struct mem mem;
 	struct buf out;
@@ -20,7 +21,9 @@ static void expect(const char *text, const struct ow_list *names, const char *wa
 	mem_init(&mem, 0);
 	arena_init(&arena, &mem);
 	buf_init(&out, &mem);
-	assert_int_equal(bigquery_rewrite(str_from(text), names, &arena, &out, &err), OW_OK);
+	if (run_names)
+		names.runs = *run_names;
+	assert_int_equal(bigquery_rewrite(str_from(text), &names, &arena, &out, &err), OW_OK);
 	assert_string_equal(buf_cstr(&out), wanted);
 	buf_release(&out);
 	arena_release(&arena);
@@ -88,6 +91,109 @@ static void elements(void **state)
 	       "SELECT \"e\".arg_name FROM trace_events AS \"e\" ; SELECT e.args.name FROM e");
 }
 
+/* A list called traceEvents in plain SQL is not BigQuery's. */
+static void plain_lists(void **state)
+{
+	static const char *const made[] = { "mine" };
+	struct bigquery_names names = { .tables = { made, 1 } };
+	static const char own[] = "SELECT e FROM mine, UNNEST(mine.traceEvents) AS x(e)";
+	struct ow_error err = { 0 };
+	struct arena arena;
+	struct mem mem;
+	struct buf out;
+
+	(void)state;
+	same("WITH t AS (SELECT [1, 2] AS traceEvents) SELECT e FROM t, UNNEST(t.traceEvents) "
+	     "AS x(e)");
+	same("WITH t(traceEvents) AS (SELECT [1]) SELECT 1 FROM t CROSS JOIN "
+	     "UNNEST(traceEvents)");
+	same("SELECT UNNEST(traceEvents) FROM (SELECT [1, 2] AS traceEvents)");
+	same("SELECT 1, unnest(s.traceEvents) FROM s");
+	same("SELECT e FROM (SELECT [1] AS traceEvents) AS s, UNNEST(s.traceEvents) AS x(e)");
+	same("SELECT e FROM a, UNNEST(b.traceEvents) AS x(e)");
+	same("CREATE TABLE a AS SELECT [1] AS traceEvents; SELECT e FROM a, UNNEST(a.traceEvents) "
+	     "AS x(e)");
+	mem_init(&mem, 0);
+	arena_init(&arena, &mem);
+	buf_init(&out, &mem);
+	assert_int_equal(bigquery_rewrite(str_from(own), &names, &arena, &out, &err), OW_OK);
+	assert_string_equal(buf_cstr(&out), own);
+	buf_clear(&out);
+	assert_int_equal(bigquery_rewrite(STR("FROM `p.d.mine`"), &names, &arena, &out, &err),
+			 OW_OK);
+	assert_string_equal(buf_cstr(&out), "FROM \"mine\"");
+	buf_release(&out);
+	arena_release(&arena);
+}
+
+static void refused(struct bigquery_names *names, const char *text, const char *message)
+{
+	struct ow_error err = { 0 };
+	struct arena arena;
+	struct mem mem;
+	struct buf out;
+
+	mem_init(&mem, 0);
+	arena_init(&arena, &mem);
+	buf_init(&out, &mem);
+	assert_int_equal(bigquery_rewrite(str_from(text), names, &arena, &out, &err),
+			 OW_E_NOT_FOUND);
+	assert_non_null(strstr(err.text, message));
+	buf_release(&out);
+	arena_release(&arena);
+}
+
+/* A table's name chooses among runs and files; a name that is none of them is an error. */
+static void choosing(void **state)
+{
+	static const char *const two[] = { "tf114", "tf115" };
+	static const char *const files[] = { "a/tf114.json", "all.zip!b/tf115.json.gz" };
+	struct bigquery_names names = { .runs = { two, 2 } };
+	struct bigquery_names pooled = { .runs = { two, 1 }, .files = { files, 2 } };
+	struct ow_error err = { 0 };
+	struct arena arena;
+	struct mem mem;
+	struct buf out;
+
+	(void)state;
+	refused(&names, "FROM `p.d.tf116`", "no run is called 'tf116'; the runs are tf114, tf115");
+	refused(&names, "SELECT 1 FROM `p.d.x` t, UNNEST(t.traceEvents) e", "tf114, tf115");
+	refused(&pooled, "FROM `p.d.tf116`", "the files of the run are tf114, tf115");
+	mem_init(&mem, 0);
+	arena_init(&arena, &mem);
+	buf_init(&out, &mem);
+	assert_int_equal(bigquery_rewrite(STR("FROM `p.d.TF115` t; FROM `p.d.other`"), &pooled,
+					  &arena, &out, &err),
+			 OW_OK);
+	assert_string_equal(
+		buf_cstr(&out),
+		"FROM (SELECT * FROM trace_events WHERE source_id IN (SELECT id FROM source WHERE "
+		"path = 'all.zip!b/tf115.json.gz')) t; FROM trace_events AS \"other\"");
+	buf_release(&out);
+	arena_release(&arena);
+}
+
+static void functions(void **state)
+{
+	(void)state;
+	expect("#standardSQL\nSELECT x[OFFSET(2)], x[SAFE_OFFSET(n)], x[ORDINAL(1)] # end", NULL,
+	       "\nSELECT x[1 + (2)], x[1 + (n)], x[(1)] ");
+	same("SELECT #1 FROM x ORDER BY #2");
+	expect("SELECT * EXCEPT(a, `b`), e.* except (c) FROM x", NULL,
+	       "SELECT * EXCLUDE(a, \"b\"), e.* EXCLUDE (c) FROM x");
+	same("SELECT 2 * x FROM a EXCEPT (SELECT 1)");
+	same("(SELECT * FROM a) EXCEPT (SELECT * FROM b)");
+	expect("SELECT r\"\\d+'x\", R'a\\'b' FROM car", NULL,
+	       "SELECT '\\d+''x', 'a\\''b' FROM car");
+	expect("SELECT SAFE_CAST(x AS FLOAT64)", NULL, "SELECT TRY_CAST(x AS FLOAT64)");
+	assert_true(bigquery_function(STR("Safe_Divide")) == 1);
+	assert_true(bigquery_function(STR("float64")) != 0);
+	assert_true(bigquery_function(STR("sum")) == 0);
+	assert_null(bigquery_create(64));
+	assert_non_null(bigquery_instead(STR("TIMESTAMP_DIFF")));
+	assert_null(bigquery_instead(STR("sum")));
+}
+
 static void notebooks(void **state)
 {
 	(void)state;
@@ -109,12 +215,13 @@ static void statements(void **state)
 static void anything(void **state)
 {
 	static const char bytes[] =
-		"`'\".;$(), AS FROM UNNEST(t.traceEvents)e WITH OFFSET args/*--\n";
+		"`'\".;$(),#[r AS FROM UNNEST(t.traceEvents)e WITH OFFSET args*EXCEPT/*--\n";
 	uint64_t seed = 1;
 
 	(void)state;
 	for (int round = 0; round < 3000; round++) {
-		struct error err = { 0 };
+		struct bigquery_names all = { .runs = runs };
+		struct ow_error err = { 0 };
 		struct arena arena;
 		struct mem mem;
 		struct buf out;
@@ -128,7 +235,7 @@ static void anything(void **state)
 		mem_init(&mem, 0);
 		arena_init(&arena, &mem);
 		buf_init(&out, &mem);
-		assert_int_equal(bigquery_rewrite(str_make(text, len), &runs, &arena, &out, &err),
+		assert_int_equal(bigquery_rewrite(str_make(text, len), &all, &arena, &out, &err),
 				 OW_OK);
 		buf_release(&out);
 		arena_release(&arena);
@@ -139,9 +246,11 @@ static void anything(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stays),      cmocka_unit_test(names),
-		cmocka_unit_test(elements),   cmocka_unit_test(notebooks),
-		cmocka_unit_test(statements), cmocka_unit_test(anything),
+		cmocka_unit_test(stays),       cmocka_unit_test(names),
+		cmocka_unit_test(elements),    cmocka_unit_test(notebooks),
+		cmocka_unit_test(statements),  cmocka_unit_test(anything),
+		cmocka_unit_test(plain_lists), cmocka_unit_test(choosing),
+		cmocka_unit_test(functions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

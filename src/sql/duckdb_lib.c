@@ -1,7 +1,7 @@
 /*
- * duckdb_lib.c: finds DuckDB's shared library and looks up what is used of it. Looked for: where the variable
- * OPWATCH_DUCKDB says; beside this program or library, and in the private directory of an installation;
- * where the system's linker looks.
+ * duckdb_lib.c: finds DuckDB's shared library and looks up the functions that we use. Places, in this order: the
+ * variable OPWATCH_DUCKDB; beside this program or library, and in the private directory of an installation; the
+ * system's linker.
  */
 #include "opwatch_config.h"
 
@@ -15,14 +15,14 @@
 
 #define LIBRARY "libduckdb.so"
 #define HOW_TO_GET_IT                                                                              \
-	"'make' in opwatch's source directory fetches it (tools/setup sql), or set "               \
-	"OPWATCH_DUCKDB "                                                                          \
-	"to the path of " LIBRARY ", version 1.4 or later"
+	"'make setup-sql all' in opwatch's source directory fetches it, or set OPWATCH_DUCKDB to " \
+	"the path of " LIBRARY ", version 1.4 or later"
 
 static void *open_library(const char *path)
 {
-	/* Its threads and tables live on after a session: unloading is not possible. Lazy, because it has 24,000 calls
-	 * through names, of which a query needs few: looking all of them up took a fifth of a small query's time. */
+	/* The library's threads and tables outlive a session, so it cannot be unloaded. Lazy binding, because it has
+	 * 24,000 calls through names, of which a query needs few: resolving all of them took a fifth of a small
+	 * query's time. */
 	return dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
 }
 
@@ -42,7 +42,8 @@ static void *open_beside(const char *file, const char *where, char *path, size_t
 	return len > 0 && (size_t)len < size && access(path, R_OK) == 0 ? open_library(path) : NULL;
 }
 
-/* Beside the file that this code is in: the program (which knows its name only as it was called), or the library. */
+/* Beside the file that contains this code: the library, or the program (which knows its own name only as it was
+ * called). */
 static void *open_own(struct duckdb_lib *lib)
 {
 	static const char *const places[] = { "", "../lib/opwatch/",
@@ -60,7 +61,7 @@ static void *open_own(struct duckdb_lib *lib)
 	return handle;
 }
 
-static void *find_library(struct duckdb_lib *lib, struct error *err)
+static void *find_library(struct duckdb_lib *lib, struct ow_error *err)
 {
 	const char *given = getenv("OPWATCH_DUCKDB");
 	void *handle;
@@ -83,28 +84,34 @@ static void *find_library(struct duckdb_lib *lib, struct error *err)
 	return handle;
 }
 
-/* The C interface makes dictionary vectors of which DuckDB knows neither the size nor that they are the same from chunk
- * to chunk; then it hashes every row's text anew. Knowing the size it hashes each text once; knowing an id, too, it looks
- * each up once, be it in GROUP BY or through a function such as LIKE. The member functions that tell it are among the
- * library's symbols; they are called in the version that was tried, and not missed in others. That version makes the
- * hashes at their first use without a lock, so that threads which share a dictionary see half of them: they are asked for
- * beforehand (scan.c). */
+/* Dictionary vectors made through the C interface have no size and no id, so DuckDB hashes every row's text anew.
+ * With the size it hashes each text once; with an id, too, it looks up each text once, be it in GROUP BY or in a
+ * function like LIKE. The member functions that set both are among the library's symbols. They are called only in
+ * the version that was tested, and only if the build enables them (OPWATCH_DUCKDB_INTERNALS; the environment
+ * variable of that name turns them off with 0). Without them queries have the same results and take longer. That
+ * version makes the hashes at their first use without a lock, and threads that share a dictionary would see half of
+ * them: scan.c requests them beforehand. */
 static void find_dictionary(struct duckdb_lib *lib, void *handle)
 {
+	lib->dictionary = NULL;
+#ifdef OPWATCH_DUCKDB_INTERNALS
 	static const char make[] = "_ZN6duckdb6Vector10DictionaryERS0_mRKNS_15SelectionVectorEm",
 			  hash[] = "_ZN6duckdb16DictionaryVector15GetCachedHashesERNS_6VectorE",
 			  name[] = "_ZN6duckdb6Vector26DebugTransformToDictionaryERS0_m";
+	const char *wanted = getenv("OPWATCH_DUCKDB_INTERNALS");
 
-	lib->dictionary = NULL;
-	if (strcmp(lib->library_version(), "v1.4.4") != 0)
+	if (strcmp(lib->library_version(), "v1.4.4") != 0 || (wanted && strcmp(wanted, "0") == 0))
 		return;
 	lib->hash_dictionary = (__typeof__(lib->hash_dictionary))(uintptr_t)dlsym(handle, hash);
 	lib->name_dictionary = (__typeof__(lib->name_dictionary))(uintptr_t)dlsym(handle, name);
 	if (lib->hash_dictionary && lib->name_dictionary)
 		lib->dictionary = (__typeof__(lib->dictionary))(uintptr_t)dlsym(handle, make);
+#else
+	(void)handle;
+#endif
 }
 
-static ow_status load(struct duckdb_lib *lib, struct error *err)
+static ow_status load(struct duckdb_lib *lib, struct ow_error *err)
 {
 	void *handle = find_library(lib, err);
 	const char *missing = NULL;
@@ -126,13 +133,13 @@ static ow_status load(struct duckdb_lib *lib, struct error *err)
 	return OW_OK;
 }
 
-/* A library is loaded into a process, not into a session, and DuckDB calls us with its own handles only: so
- * this is state of the process. It is written once, under the lock. */
+/* A library is loaded into a process, not into a session, and DuckDB calls us with its own handles only. So this is
+ * state of the process. It is written once, under the lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct duckdb_lib loaded;
 static bool is_loaded;
 
-ow_status duckdb_lib_load(const struct duckdb_lib **lib, struct error *err)
+ow_status duckdb_lib_load(const struct duckdb_lib **lib, struct ow_error *err)
 {
 	ow_status status = OW_OK;
 
@@ -154,7 +161,7 @@ const struct duckdb_lib *duckdb_lib(void)
 bool sql_available(char *text, size_t size)
 {
 	const struct duckdb_lib *lib;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	if (duckdb_lib_load(&lib, &err) != OW_OK) {
 		snprintf(text, size, "%s", err.text);

@@ -8,9 +8,9 @@
 #if OPWATCH_HAVE_DUCKDB
 
 #include "sql/bigquery.h"
-#include "sql/quote.h"
 #include "sql/sql_int.h"
 
+#include <strings.h>
 #include <time.h>
 
 struct sql_script {
@@ -26,22 +26,137 @@ struct sql_script {
 	bool has_result;
 	duckdb_data_chunk chunk;
 	struct arena texts; /* numbers of the chunk that were made text */
-	struct sql_column *columns;
+	struct table *rows; /* of the chunk */
+	bool has_rows;	    /* the statement returns some: a SELECT or the like */
 	duckdb_type *types; /* DuckDB's, of the columns */
 	uint8_t *scales;    /* of decimals */
 	duckdb_type *internals;
-	struct sql_result info;
+	const char **logicals; /* of the columns that were cast to text; NULL: none was */
 	const struct sql_param *params;
 	size_t param_count;
+	bool *used; /* per parameter; NULL: there are none */
+	bool json;  /* lists and objects become JSON */
 };
 
 /* ---- parsing ---- */
 
-ow_status sql_parse(struct sql *sql, struct str text, struct sql_script **out, struct error *err)
+static struct str string_at(const duckdb_string_t *strings, uint32_t i)
+{
+	const duckdb_string_t *s = &strings[i];
+
+	if (s->value.inlined.length <= sizeof(s->value.inlined.inlined))
+		return str_make(s->value.inlined.inlined, s->value.inlined.length);
+	return str_make(s->value.pointer.ptr, s->value.pointer.length);
+}
+
+/* A pure ASCII search without regard to case. */
+static bool mentions(struct str text, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (size_t i = 0; i + len <= text.len; i++)
+		if (strncasecmp(text.ptr + i, word, len) == 0)
+			return true;
+	return false;
+}
+
+/* The texts of the first column of a query of ours. */
+static ow_status list_texts(struct sql_script *s, const char *query, struct ow_list *out,
+			    struct ow_error *err)
+{
+	const struct duckdb_lib *lib = s->sql->lib;
+	const char **items = NULL;
+	size_t count = 0, room = 0;
+	ow_status status = OW_OK;
+	duckdb_data_chunk chunk;
+	duckdb_result result;
+
+	if (lib->query(s->sql->connection, query, &result) != DuckDBSuccess)
+		status = sql_error(s->sql, lib->result_error(&result), err);
+	while (status == OW_OK && (chunk = lib->fetch_chunk(result))) {
+		uint32_t rows = (uint32_t)lib->data_chunk_get_size(chunk);
+		const duckdb_string_t *texts =
+			lib->vector_get_data(lib->data_chunk_get_vector(chunk, 0));
+
+		if (!rows) {
+			lib->destroy_data_chunk(&chunk);
+			break;
+		}
+		if (count + rows > room) {
+			const char **more =
+				ARENA_ARRAY(&s->arena, const char *, room = 2 * room + rows);
+
+			if (more && count)
+				memcpy(more, items, count * sizeof(*more));
+			items = more;
+		}
+		for (uint32_t i = 0; items && i < rows; i++) {
+			items[count] = arena_cstr(&s->arena, string_at(texts, i));
+			if (!items[count++])
+				items = NULL;
+		}
+		if (!items)
+			status = error_no_memory(err);
+		lib->destroy_data_chunk(&chunk);
+	}
+	lib->destroy_result(&result);
+	*out = (struct ow_list){ items, count };
+	return status;
+}
+
+/* What names in a query of BigQuery can mean; other texts do not need it. */
+static ow_status find_names(struct sql_script *s, struct str text, struct bigquery_names *names,
+			    struct ow_error *err)
+{
+	*names = (struct bigquery_names){ .runs = s->sql->run_names };
+	if (!str_has(text, STR("`")) && !mentions(text, "traceEvents"))
+		return OW_OK;
+	OW_TRY(list_texts(s, "SELECT path FROM source WHERE path IS NOT NULL", &names->files, err));
+	return list_texts(s,
+			  "SELECT table_name FROM duckdb_tables() WHERE NOT internal UNION ALL "
+			  "SELECT view_name FROM duckdb_views() WHERE NOT internal AND NOT "
+			  "starts_with(sql, format('CREATE VIEW {} AS SELECT * FROM {}()', "
+			  "view_name, view_name))",
+			  &names->tables, err);
+}
+
+/* Creates the functions of BigQuery that the text uses, once. A text that defines functions may define these. */
+static ow_status create_functions(struct sql *sql, struct str text, uint64_t wanted,
+				  struct ow_error *err)
+{
+	const char *create;
+
+	wanted &= ~sql->created;
+	if (!wanted || mentions(text, "macro") || mentions(text, "function"))
+		return OW_OK;
+	for (unsigned bit = 0; (create = bigquery_create(bit)); bit++)
+		if (wanted >> bit & 1)
+			OW_TRY(sql_run(sql, create, err));
+	sql->created |= wanted;
+	return OW_OK;
+}
+
+static ow_status rewrite(struct sql_script *s, struct str text, struct ow_error *err)
+{
+	struct bigquery_names names;
+	ow_status status;
+	struct buf buf;
+
+	OW_TRY(find_names(s, text, &names, err));
+	buf_init(&buf, s->sql->mem);
+	status = bigquery_rewrite(text, &names, &s->arena, &buf, err);
+	if (status == OW_OK) {
+		s->text = arena_str(&s->arena, buf_str(&buf));
+		status = s->text.ptr ? OW_OK : error_no_memory(err);
+	}
+	buf_release(&buf);
+	return status == OW_OK ? create_functions(s->sql, text, names.functions, err) : status;
+}
+
+ow_status sql_parse(struct sql *sql, struct str text, struct sql_script **out, struct ow_error *err)
 {
 	struct sql_script *s = mem_zalloc(sql->mem, sizeof(*s));
 	ow_status status;
-	struct buf buf;
 
 	*out = NULL;
 	if (!s)
@@ -50,14 +165,8 @@ ow_status sql_parse(struct sql *sql, struct str text, struct sql_script **out, s
 	arena_init(&s->arena, sql->mem);
 	arena_init(&s->columns_arena, sql->mem);
 	arena_init(&s->texts, sql->mem);
-	buf_init(&buf, sql->mem);
-	status = bigquery_rewrite(text, &sql->run_names, &s->arena, &buf, err);
-	if (status == OW_OK) {
-		s->text = arena_str(&s->arena, buf_str(&buf));
-		status = s->text.ptr ? OW_OK : error_no_memory(err);
-	}
-	buf_release(&buf);
 	atomic_store(&sql->cancelled, false);
+	status = rewrite(s, text, err);
 	if (status == OW_OK) {
 		s->count =
 			sql->lib->extract_statements(sql->connection, s->text.ptr, &s->statements);
@@ -86,6 +195,9 @@ static void end_statement(struct sql_script *s)
 	s->chunk = NULL;
 	s->has_result = false;
 	s->prepared = NULL;
+	s->logicals = NULL;
+	table_free(s->rows);
+	s->rows = NULL;
 	arena_clear(&s->columns_arena);
 	arena_clear(&s->texts);
 }
@@ -105,13 +217,13 @@ void sql_script_free(struct sql_script *s)
 
 /* ---- columns of a result ---- */
 
-/* SQL_TEXT for what has to be cast to become text. */
-static enum sql_type type_of(duckdb_type type, bool *foreign)
+/* TYPE_TEXT for types that have to be cast to text. */
+static enum column_type type_of(duckdb_type type, bool *foreign)
 {
 	*foreign = false;
 	switch (type) {
 	case DUCKDB_TYPE_BOOLEAN:
-		return SQL_BOOL;
+		return TYPE_BOOL;
 	case DUCKDB_TYPE_TINYINT:
 	case DUCKDB_TYPE_SMALLINT:
 	case DUCKDB_TYPE_INTEGER:
@@ -119,33 +231,93 @@ static enum sql_type type_of(duckdb_type type, bool *foreign)
 	case DUCKDB_TYPE_UTINYINT:
 	case DUCKDB_TYPE_USMALLINT:
 	case DUCKDB_TYPE_UINTEGER:
-		return SQL_INT;
+		return TYPE_INT;
 	case DUCKDB_TYPE_UBIGINT:
 	case DUCKDB_TYPE_HUGEINT:
 	case DUCKDB_TYPE_UHUGEINT:
 	case DUCKDB_TYPE_DECIMAL:
-		return SQL_NUMBER;
+		return TYPE_NUMBER;
 	case DUCKDB_TYPE_FLOAT:
 	case DUCKDB_TYPE_DOUBLE:
-		return SQL_REAL;
+		return TYPE_REAL;
 	case DUCKDB_TYPE_VARCHAR:
-		return SQL_TEXT;
+		return TYPE_TEXT;
 	default:
 		*foreign = true;
-		return SQL_TEXT;
+		return TYPE_TEXT;
 	}
 }
 
-/* True when some column of the prepared statement is of a foreign type. What a statement gives may depend on the
- * types of its parameters; then nothing is known yet, and it stays as it is. */
-static bool has_foreign(const struct sql_script *s)
+/* What the text of such a type stands for; NULL when it is no more than a text. */
+static const char *logical_of(duckdb_type type)
+{
+	switch (type) {
+	case DUCKDB_TYPE_TIMESTAMP:
+	case DUCKDB_TYPE_TIMESTAMP_S:
+	case DUCKDB_TYPE_TIMESTAMP_MS:
+	case DUCKDB_TYPE_TIMESTAMP_NS:
+		return "timestamp";
+	case DUCKDB_TYPE_TIMESTAMP_TZ:
+		return "timestamptz";
+	case DUCKDB_TYPE_DATE:
+		return "date";
+	case DUCKDB_TYPE_TIME:
+	case DUCKDB_TYPE_TIME_TZ:
+		return "time";
+	case DUCKDB_TYPE_INTERVAL:
+		return "interval";
+	case DUCKDB_TYPE_LIST:
+	case DUCKDB_TYPE_ARRAY:
+		return "list";
+	case DUCKDB_TYPE_STRUCT:
+	case DUCKDB_TYPE_MAP:
+	case DUCKDB_TYPE_UNION:
+		return "object";
+	default:
+		return NULL;
+	}
+}
+
+/* The columns of the prepared statement, or, when it was run, of its result. */
+static idx_t columns_in(struct sql_script *s)
 {
 	const struct duckdb_lib *lib = s->sql->lib;
-	idx_t count = lib->prepared_statement_column_count(s->prepared);
+
+	return s->has_result ? lib->column_count(&s->result)
+			     : lib->prepared_statement_column_count(s->prepared);
+}
+
+static duckdb_type type_in(struct sql_script *s, idx_t i)
+{
+	const struct duckdb_lib *lib = s->sql->lib;
+
+	return s->has_result ? lib->column_type(&s->result, i)
+			     : lib->prepared_statement_column_type(s->prepared, i);
+}
+
+static void put_name_in(struct sql_script *s, idx_t i, struct buf *to)
+{
+	const struct duckdb_lib *lib = s->sql->lib;
+	const char *name;
+
+	if (s->has_result) {
+		sql_quote_name(to, str_from(lib->column_name(&s->result, i)));
+		return;
+	}
+	name = lib->prepared_statement_column_name(s->prepared, i);
+	sql_quote_name(to, str_from(name));
+	lib->free((void *)(uintptr_t)name);
+}
+
+/* True when some column is of a foreign type. The types of a result may depend on those of its parameters; then
+ * nothing is known before the statement has run. */
+static bool has_foreign(struct sql_script *s)
+{
+	idx_t count = columns_in(s);
 	bool found = false;
 
 	for (idx_t i = 0; i < count; i++) {
-		duckdb_type type = lib->prepared_statement_column_type(s->prepared, i);
+		duckdb_type type = type_in(s, i);
 		bool foreign;
 
 		if (type == DUCKDB_TYPE_INVALID)
@@ -157,20 +329,26 @@ static bool has_foreign(const struct sql_script *s)
 }
 
 /* SELECT c0 AS "a", CAST(c1 AS VARCHAR) AS "b" FROM (…) AS t(c0, c1) */
-static void put_wrapped(const struct sql_script *s, struct str statement, struct buf *to)
+static void put_wrapped(struct sql_script *s, struct str statement, struct buf *to)
 {
-	const struct duckdb_lib *lib = s->sql->lib;
-	idx_t count = lib->prepared_statement_column_count(s->prepared);
+	idx_t count = columns_in(s);
 
 	for (idx_t i = 0; i < count; i++) {
-		const char *name = lib->prepared_statement_column_name(s->prepared, i);
+		const char *logical;
 		bool foreign;
 
-		type_of(lib->prepared_statement_column_type(s->prepared, i), &foreign);
-		buf_printf(to, foreign ? "%s CAST(c%u AS VARCHAR) AS " : "%s c%u AS ",
-			   i ? "," : "SELECT", (unsigned)i);
-		sql_quote_name(to, str_from(name));
-		lib->free((void *)(uintptr_t)name);
+		type_of(type_in(s, i), &foreign);
+		logical = foreign ? logical_of(type_in(s, i)) : NULL;
+		buf_puts(to, i ? ", " : "SELECT ");
+		if (s->json && logical &&
+		    (strcmp(logical, "list") == 0 || strcmp(logical, "object") == 0))
+			buf_printf(to, "CAST(to_json(c%u) AS VARCHAR) AS ", (unsigned)i);
+		else
+			buf_printf(to, foreign ? "CAST(c%u AS VARCHAR) AS " : "c%u AS ",
+				   (unsigned)i);
+		put_name_in(s, i, to);
+		if (s->logicals)
+			s->logicals[i] = logical;
 	}
 	buf_puts(to, " FROM (");
 	buf_add_str(to, statement);
@@ -180,9 +358,9 @@ static void put_wrapped(const struct sql_script *s, struct str statement, struct
 	buf_puts(to, ")");
 }
 
-/* Foreign types are cast by a statement around the only one of the text. When that cannot be done, the statement stays
- * and its foreign values are shown by the name of their type. */
-static ow_status wrap_foreign(struct sql_script *s, struct error *err)
+/* Casts foreign types by a statement around the only one of the text. When that is not possible, the statement
+ * stays, and foreign values appear as the name of their type. */
+static ow_status wrap_foreign(struct sql_script *s, struct ow_error *err)
 {
 	const struct duckdb_lib *lib = s->sql->lib;
 	duckdb_prepared_statement wrapped = NULL;
@@ -192,62 +370,109 @@ static ow_status wrap_foreign(struct sql_script *s, struct error *err)
 	if (!statement.len || !has_foreign(s))
 		return OW_OK;
 	buf_init(&text, s->sql->mem);
+	s->logicals = ARENA_ARRAY(&s->columns_arena, const char *, columns_in(s) + 1);
 	put_wrapped(s, statement, &text);
-	if (!buf_cstr(&text)) {
+	if (!buf_cstr(&text) || !s->logicals) {
 		buf_release(&text);
 		return error_no_memory(err);
 	}
 	if (lib->prepare(s->sql->connection, text.ptr, &wrapped) == DuckDBSuccess) {
+		if (s->has_result)
+			lib->destroy_result(&s->result);
+		s->has_result = false;
 		lib->destroy_prepare(&s->prepared);
 		s->prepared = wrapped;
 	} else {
+		s->logicals = NULL;
 		lib->destroy_prepare(&wrapped);
 	}
 	buf_release(&text);
 	return OW_OK;
 }
 
-static ow_status make_columns(struct sql_script *s, struct error *err)
+/* JSON and data frames find values by name: a repeated name gets a number: a, a_1. */
+static bool is_taken(const struct table *t, uint32_t count, const char *name)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (strcmp(t->columns[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static ow_status make_names_differ(struct table *t, struct ow_error *err)
+{
+	for (uint32_t i = 1; i < t->column_count; i++) {
+		struct table_column *c = &t->columns[i];
+		char *name = NULL;
+
+		if (!is_taken(t, i, c->name))
+			continue;
+		for (unsigned k = 1; !name || is_taken(t, t->column_count, name); k++) {
+			name = arena_printf(&t->arena, "%s_%u", c->name, k);
+			if (!name)
+				return error_no_memory(err);
+		}
+		c->name = c->title = name;
+	}
+	return OW_OK;
+}
+
+static ow_status add_column(struct sql_script *s, idx_t i, struct ow_error *err)
+{
+	const struct duckdb_lib *lib = s->sql->lib;
+	duckdb_logical_type type = lib->column_logical_type(&s->result, i);
+	struct table *t = s->rows;
+	enum column_type ours;
+	const char *name;
+	bool foreign;
+
+	s->types[i] = lib->get_type_id(type);
+	if (s->types[i] == DUCKDB_TYPE_DECIMAL) {
+		s->scales[i] = lib->decimal_scale(type);
+		s->internals[i] = lib->decimal_internal_type(type);
+	}
+	lib->destroy_logical_type(&type);
+	ours = type_of(s->types[i], &foreign);
+	if (foreign)
+		s->types[i] = DUCKDB_TYPE_INVALID;
+	name = arena_cstr(&t->arena, str_from(lib->column_name(&s->result, i)));
+	if (!name)
+		return error_no_memory(err);
+	table_add_column(t, name, name, ours, UNIT_NONE);
+	if (s->logicals)
+		t->columns[t->column_count - 1].logical = s->logicals[i];
+	return OW_OK;
+}
+
+/* A table with room for a chunk. */
+static ow_status make_columns(struct sql_script *s, struct ow_error *err)
 {
 	const struct duckdb_lib *lib = s->sql->lib;
 	struct arena *arena = &s->columns_arena;
 	idx_t count = lib->column_count(&s->result), rows = lib->vector_size();
 
-	s->columns = ARENA_ARRAY(arena, struct sql_column, count + 1);
+	s->rows = table_new(s->sql->mem, "sql", err);
+	if (!s->rows)
+		return OW_E_NO_MEMORY;
+	if (count > TABLE_COLUMNS_MAX)
+		return error_set(err, OW_E_LIMIT, "more than %d columns: name those you need",
+				 TABLE_COLUMNS_MAX);
 	s->types = ARENA_ARRAY(arena, duckdb_type, count + 1);
 	s->internals = ARENA_ARRAY(arena, duckdb_type, count + 1);
 	s->scales = ARENA_ARRAY(arena, uint8_t, count + 1);
-	if (!s->columns || !s->types || !s->scales || !s->internals)
+	if (!s->types || !s->scales || !s->internals)
 		return error_no_memory(err);
-	for (idx_t i = 0; i < count; i++) {
-		struct sql_column *c = &s->columns[i];
-		duckdb_logical_type type = lib->column_logical_type(&s->result, i);
-		bool foreign;
-
-		s->types[i] = lib->get_type_id(type);
-		if (s->types[i] == DUCKDB_TYPE_DECIMAL) {
-			s->scales[i] = lib->decimal_scale(type);
-			s->internals[i] = lib->decimal_internal_type(type);
-		}
-		lib->destroy_logical_type(&type);
-		c->name = arena_cstr(arena, str_from(lib->column_name(&s->result, i)));
-		c->type = type_of(s->types[i], &foreign);
-		if (foreign)
-			s->types[i] = DUCKDB_TYPE_INVALID;
-		c->known = ARENA_ARRAY(arena, uint8_t, rows);
-		if (c->type == SQL_TEXT || c->type == SQL_NUMBER)
-			c->texts = ARENA_ARRAY(arena, struct str, rows);
-		else if (c->type == SQL_REAL)
-			c->reals = ARENA_ARRAY(arena, double, rows);
-		else
-			c->ints = ARENA_ARRAY(arena, int64_t, rows);
-		if (!c->name || !c->known || !c->ints)
+	for (idx_t i = 0; i < count; i++)
+		OW_TRY(add_column(s, i, err));
+	OW_TRY(make_names_differ(s->rows, err));
+	if (!table_reserve(s->rows, (uint32_t)rows))
+		return error_no_memory(err);
+	for (uint32_t i = 0; i < s->rows->column_count; i++) {
+		s->rows->columns[i].known = mem_zalloc(s->sql->mem, rows);
+		if (!s->rows->columns[i].known)
 			return error_no_memory(err);
 	}
-	OW_TRY(sql_unique_names(s->columns, count, arena, err));
-	s->info = (struct sql_result){ s->columns, (uint32_t)count,
-				       lib->result_return_type(s->result) ==
-					       DUCKDB_RESULT_TYPE_QUERY_RESULT };
+	s->has_rows = lib->result_return_type(s->result) == DUCKDB_RESULT_TYPE_QUERY_RESULT;
 	return OW_OK;
 }
 
@@ -260,8 +485,8 @@ bool sql_is_cancelled(struct sql *sql)
 	return atomic_load(&sql->cancelled);
 }
 
-/* Does the work in small pieces, so that it can be cancelled between them. */
-static ow_status execute(struct sql_script *s, struct error *err)
+/* Does the work in small pieces: it can be cancelled between them. */
+static ow_status execute(struct sql_script *s, struct ow_error *err)
 {
 	struct sql *sql = s->sql;
 	const struct duckdb_lib *lib = sql->lib;
@@ -287,7 +512,7 @@ static ow_status execute(struct sql_script *s, struct error *err)
 			status = sql_error(sql, NULL, err);
 			break;
 		}
-		/* Other threads have the work; asking again and again would take a processor from them. */
+		/* Other threads do the work; polling without a pause would take a processor from them. */
 		if (state == DUCKDB_PENDING_NO_TASKS_AVAILABLE)
 			nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 	}
@@ -297,6 +522,8 @@ static ow_status execute(struct sql_script *s, struct error *err)
 			status = sql_error(sql, lib->result_error(&s->result), err);
 	}
 	lib->destroy_pending(&pending);
+	if (status != OW_OK)
+		sql_wait_for_threads(sql);
 	return status;
 }
 
@@ -304,16 +531,32 @@ void sql_bind(struct sql_script *s, const struct sql_param *params, size_t count
 {
 	s->params = params;
 	s->param_count = count;
+	s->used = ARENA_ARRAY(&s->arena, bool, count + 1);
+}
+
+const char *sql_unused(const struct sql_script *s)
+{
+	for (size_t i = 0; s->used && i < s->param_count; i++)
+		if (!s->used[i])
+			return s->params[i].name;
+	return NULL;
+}
+
+void sql_use_json(struct sql_script *s)
+{
+	s->json = true;
 }
 
 static duckdb_value value_of(const struct duckdb_lib *lib, const struct sql_param *param)
 {
+	if (param->is_null)
+		return lib->create_null_value();
 	switch (param->type) {
-	case SQL_BOOL:
+	case TYPE_BOOL:
 		return lib->create_bool(param->number != 0);
-	case SQL_INT:
+	case TYPE_INT:
 		return lib->create_int64(param->number);
-	case SQL_REAL:
+	case TYPE_REAL:
 		return lib->create_double(param->real);
 	default:
 		return lib->create_varchar_length(param->text.ptr ? param->text.ptr : "",
@@ -321,7 +564,7 @@ static duckdb_value value_of(const struct duckdb_lib *lib, const struct sql_para
 	}
 }
 
-static ow_status bind_one(struct sql_script *s, idx_t index, struct error *err)
+static ow_status bind_one(struct sql_script *s, idx_t index, struct ow_error *err)
 {
 	const struct duckdb_lib *lib = s->sql->lib;
 	const char *name = lib->parameter_name(s->prepared, index);
@@ -331,6 +574,9 @@ static ow_status bind_one(struct sql_script *s, idx_t index, struct error *err)
 		if (strcmp(s->params[i].name, name) == 0) {
 			duckdb_value value = value_of(lib, &s->params[i]);
 
+			if (s->used)
+				s->used[i] = true;
+
 			status = lib->bind_value(s->prepared, index, value) == DuckDBSuccess
 					 ? OW_OK
 					 : sql_error(s->sql, lib->prepare_error(s->prepared), err);
@@ -338,8 +584,8 @@ static ow_status bind_one(struct sql_script *s, idx_t index, struct error *err)
 			break;
 		}
 	if (status == OW_E_USAGE && (!name || strspn(name, "0123456789") == strlen(name)))
-		error_set(err, status,
-			  "the query has parameters ($1 or ?); write their values instead");
+		error_set(err, status, "the query has a parameter $%s (or ?) without a value",
+			  name ? name : "1");
 	else if (status == OW_E_USAGE)
 		error_set(
 			err, status,
@@ -350,7 +596,7 @@ static ow_status bind_one(struct sql_script *s, idx_t index, struct error *err)
 	return status;
 }
 
-static ow_status bind_all(struct sql_script *s, struct error *err)
+static ow_status bind_all(struct sql_script *s, struct ow_error *err)
 {
 	idx_t count = s->sql->lib->nparams(s->prepared);
 
@@ -359,7 +605,21 @@ static ow_status bind_all(struct sql_script *s, struct error *err)
 	return OW_OK;
 }
 
-static ow_status start_statement(struct sql_script *s, struct error *err)
+/* A query with parameters that may run twice: once to learn its types, and again with those cast that are not ours. */
+static bool is_read_only(const struct sql_script *s)
+{
+	struct str statement = bigquery_statement(s->text, s->next - 1);
+	struct str word = bigquery_first_word(statement);
+
+	return s->sql->lib->nparams(s->prepared) &&
+	       ((word.len == 6 && strncasecmp(word.ptr, "SELECT", 6) == 0) ||
+		(word.len == 4 && strncasecmp(word.ptr, "FROM", 4) == 0) ||
+		(word.len == 4 && strncasecmp(word.ptr, "WITH", 4) == 0 &&
+		 !mentions(statement, "INSERT") && !mentions(statement, "UPDATE") &&
+		 !mentions(statement, "DELETE")));
+}
+
+static ow_status start_statement(struct sql_script *s, struct ow_error *err)
 {
 	const struct duckdb_lib *lib = s->sql->lib;
 
@@ -369,37 +629,65 @@ static ow_status start_statement(struct sql_script *s, struct error *err)
 	OW_TRY(wrap_foreign(s, err));
 	OW_TRY(bind_all(s, err));
 	OW_TRY(execute(s, err));
+	if (is_read_only(s) && has_foreign(s)) {
+		OW_TRY(wrap_foreign(s, err));
+		if (!s->has_result) {
+			OW_TRY(bind_all(s, err));
+			OW_TRY(execute(s, err));
+		}
+	}
 	return make_columns(s, err);
 }
 
-ow_status sql_step(struct sql_script *s, const struct sql_result **result, struct error *err)
+static bool returns_rows(struct str statement)
+{
+	static const char *const others[] = {
+		"CREATE",  "SET",	 "RESET",      "INSERT",  "COPY",    "DROP",	 "UPDATE",
+		"DELETE",  "ATTACH",	 "USE",	       "BEGIN",	  "COMMIT",  "ALTER",	 "DETACH",
+		"LOAD",	   "INSTALL",	 "ROLLBACK",   "EXPORT",  "IMPORT",  "TRUNCATE", "VACUUM",
+		"ANALYZE", "CHECKPOINT", "DEALLOCATE", "PREPARE", "COMMENT", "MERGE",
+	};
+	struct str word = bigquery_first_word(statement);
+
+	for (size_t i = 0; i < ARRAY_COUNT(others); i++)
+		if (word.len == strlen(others[i]) &&
+		    strncasecmp(word.ptr, others[i], word.len) == 0)
+			return mentions(statement, "RETURNING");
+	return true;
+}
+
+size_t sql_results(const struct sql_script *s)
+{
+	size_t count = 0;
+	struct str statement;
+
+	for (size_t i = 0; (statement = bigquery_statement(s->text, i)).len; i++)
+		count += returns_rows(statement);
+	return count;
+}
+
+ow_status sql_step(struct sql_script *s, struct table **rows, struct ow_error *err)
 {
 	struct guard guard;
-	ow_status status;
+	ow_status status = OW_OK;
 
-	*result = NULL;
-	end_statement(s);
-	if (s->next >= s->count)
-		return OW_OK;
-	/* The columns of opwatch files are mapped, and DuckDB's threads follow our texts. */
-	guard_enter(&guard);
-	status = start_statement(s, err);
-	guard_leave(&guard);
-	OW_TRY(status);
-	*result = &s->info;
+	*rows = NULL;
+	do {
+		end_statement(s);
+		s->has_rows = false;
+		if (s->next >= s->count)
+			return OW_OK;
+		/* The columns of opwatch files are mapped, and DuckDB's threads read our texts there. */
+		guard_enter(&guard);
+		status = start_statement(s, err);
+		guard_leave(&guard);
+		OW_TRY(status);
+	} while (!s->has_rows);
+	*rows = s->rows;
 	return OW_OK;
 }
 
 /* ---- values ---- */
-
-static struct str string_at(const duckdb_string_t *strings, uint32_t i)
-{
-	const duckdb_string_t *s = &strings[i];
-
-	if (s->value.inlined.length <= sizeof(s->value.inlined.inlined))
-		return str_make(s->value.inlined.inlined, s->value.inlined.length);
-	return str_make(s->value.pointer.ptr, s->value.pointer.length);
-}
 
 static int64_t int_at(duckdb_type type, const void *data, uint32_t i)
 {
@@ -474,28 +762,28 @@ static void read_known(const uint64_t *validity, uint32_t n, uint8_t *known)
 }
 
 static ow_status read_values(struct sql_script *s, idx_t column, const void *data, uint32_t n,
-			     struct error *err)
+			     struct ow_error *err)
 {
-	struct sql_column *c = &s->columns[column];
+	struct table_column *c = &s->rows->columns[column];
 	duckdb_type type = s->types[column];
 
 	for (uint32_t i = 0; i < n; i++) {
 		if (!c->known[i]) {
-			if (c->type == SQL_TEXT || c->type == SQL_NUMBER)
+			if (c->type == TYPE_TEXT || c->type == TYPE_NUMBER)
 				c->texts[i] = STR("");
 			continue;
 		}
 		if (type == DUCKDB_TYPE_INVALID) {
-			c->texts[i] = STR("(a value that is no text)");
-		} else if (c->type == SQL_TEXT) {
+			c->texts[i] = STR("(a value without a text form)");
+		} else if (c->type == TYPE_TEXT) {
 			c->texts[i] = string_at(data, i);
-		} else if (c->type == SQL_NUMBER) {
+		} else if (c->type == TYPE_NUMBER) {
 			c->texts[i] = number_at(s, column, data, i);
 			if (!c->texts[i].ptr)
 				return error_no_memory(err);
 		} else if (type == DUCKDB_TYPE_FLOAT) {
 			c->reals[i] = (double)((const float *)data)[i];
-		} else if (c->type == SQL_REAL) {
+		} else if (c->type == TYPE_REAL) {
 			c->reals[i] = ((const double *)data)[i];
 		} else {
 			c->ints[i] = int_at(type, data, i);
@@ -504,9 +792,10 @@ static ow_status read_values(struct sql_script *s, idx_t column, const void *dat
 	return OW_OK;
 }
 
-static ow_status fetch(struct sql_script *s, uint32_t *rows, struct error *err)
+static ow_status fetch(struct sql_script *s, struct ow_error *err)
 {
 	const struct duckdb_lib *lib = s->sql->lib;
+	uint32_t rows;
 
 	if (s->chunk)
 		lib->destroy_data_chunk(&s->chunk);
@@ -521,39 +810,39 @@ static ow_status fetch(struct sql_script *s, uint32_t *rows, struct error *err)
 			return sql_error(s->sql, message, err);
 		return sql_check(s->sql, err);
 	}
-	*rows = (uint32_t)lib->data_chunk_get_size(s->chunk);
-	for (idx_t i = 0; i < s->info.column_count; i++) {
+	rows = (uint32_t)lib->data_chunk_get_size(s->chunk);
+	for (idx_t i = 0; i < s->rows->column_count; i++) {
 		duckdb_vector vector = lib->data_chunk_get_vector(s->chunk, i);
 
-		read_known(lib->vector_get_validity(vector), *rows, s->columns[i].known);
-		OW_TRY(read_values(s, i, lib->vector_get_data(vector), *rows, err));
+		read_known(lib->vector_get_validity(vector), rows, s->rows->columns[i].known);
+		OW_TRY(read_values(s, i, lib->vector_get_data(vector), rows, err));
 	}
+	s->rows->row_count = rows;
 	return OW_OK;
 }
 
-ow_status sql_fetch(struct sql_script *s, uint32_t *rows, struct error *err)
+ow_status sql_fetch(struct sql_script *s, struct ow_error *err)
 {
 	struct guard guard;
 	ow_status status;
 
-	*rows = 0;
-	if (!s->has_result || !s->info.has_rows)
-		return OW_OK;
+	s->rows->row_count = 0;
 	guard_enter(&guard);
-	status = fetch(s, rows, err);
+	status = fetch(s, err);
 	guard_leave(&guard);
 	return status;
 }
 
 /* ---- Parquet ---- */
 
-ow_status sql_copy_parquet(struct sql *sql, struct str text, const char *path, struct error *err)
+ow_status sql_copy_parquet(struct sql *sql, struct str text, const char *path, struct ow_error *err)
 {
-	const struct sql_result *result;
 	struct sql_script *script;
+	struct table *rows;
 	ow_status status;
 	struct buf copy;
 
+	text = bigquery_body(text);
 	if (bigquery_statement(text, 1).len)
 		return error_set(err, OW_E_USAGE, "a Parquet file holds the result of one query");
 	buf_init(&copy, sql->mem);
@@ -565,7 +854,7 @@ ow_status sql_copy_parquet(struct sql *sql, struct str text, const char *path, s
 	status = copy.failed ? error_no_memory(err) : sql_parse(sql, buf_str(&copy), &script, err);
 	buf_release(&copy);
 	OW_TRY(status);
-	status = sql_step(script, &result, err);
+	status = sql_step(script, &rows, err);
 	sql_script_free(script);
 	return status == OW_OK ? sql_check(sql, err) : status;
 }

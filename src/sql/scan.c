@@ -1,7 +1,7 @@
 /*
- * scan.c: the relations as DuckDB's table functions, and a view for each, so that FROM event works as well as
- * FROM event(). Columns that a query does not name are not read. Rows are handed out in pieces of a vector's
- * size, to several threads; texts are codes into a dictionary that all of them share.
+ * scan.c: the relations as DuckDB's table functions, and a view for each: FROM event works as well as FROM event().
+ * Columns that a query does not name are not read. Several threads take rows in pieces of a vector's size; texts are
+ * codes into a dictionary that all of them share.
  *
  * Called from DuckDB's threads: errors are set there, never returned through it.
  */
@@ -13,9 +13,9 @@
 
 /* ---- the tables of a session ---- */
 
-static ow_status add_table(struct sql *sql, const struct relation *relation,
-			   const struct relation_arg *args, size_t count, struct str key,
-			   struct sql_table **out, struct error *err)
+static ow_status add_table(struct sql *sql, const struct table_source *relation,
+			   const struct table_arg *args, size_t count, struct str key,
+			   struct sql_table **out, struct ow_error *err)
 {
 	struct sql_table *table = ARENA_NEW(&sql->arena, struct sql_table);
 
@@ -34,9 +34,9 @@ static ow_status add_table(struct sql *sql, const struct relation *relation,
 	return OW_OK;
 }
 
-static ow_status get_table(struct sql *sql, const struct relation *relation,
-			   const struct relation_arg *args, size_t count, struct str key,
-			   struct sql_table **out, struct error *err)
+static ow_status get_table(struct sql *sql, const struct table_source *relation,
+			   const struct table_arg *args, size_t count, struct str key,
+			   struct sql_table **out, struct ow_error *err)
 {
 	ow_status status = OW_OK;
 
@@ -50,26 +50,20 @@ static ow_status get_table(struct sql *sql, const struct relation *relation,
 	return status;
 }
 
-ow_status sql_get_table(struct sql *sql, const struct relation *relation, struct sql_table **table,
-			struct error *err)
-{
-	return get_table(sql, relation, NULL, 0, (struct str){ "", 0 }, table, err);
-}
-
 /* ---- bind: columns ---- */
 
-static duckdb_type type_of(enum relation_type type)
+static duckdb_type type_of(enum column_type type)
 {
 	switch (type) {
-	case RELATION_BOOL:
+	case TYPE_BOOL:
 		return DUCKDB_TYPE_BOOLEAN;
-	case RELATION_INT32:
+	case TYPE_INT32:
 		return DUCKDB_TYPE_INTEGER;
-	case RELATION_INT64:
+	case TYPE_INT:
 		return DUCKDB_TYPE_BIGINT;
-	case RELATION_UINT64:
+	case TYPE_UINT64:
 		return DUCKDB_TYPE_UBIGINT;
-	case RELATION_REAL:
+	case TYPE_REAL:
 		return DUCKDB_TYPE_DOUBLE;
 	default:
 		return DUCKDB_TYPE_VARCHAR;
@@ -79,22 +73,22 @@ static duckdb_type type_of(enum relation_type type)
 #define ARGS_MAX 48
 
 struct bound_args {
-	struct relation_arg list[ARGS_MAX];
+	struct table_arg list[ARGS_MAX];
 	char *texts[ARGS_MAX]; /* DuckDB's */
 	size_t count;
 	struct buf key;
 };
 
-static void read_arg(const struct duckdb_lib *lib, const struct relation_param *p,
-		     duckdb_value value, struct bound_args *args)
+static void read_arg(const struct duckdb_lib *lib, const struct table_param *p, duckdb_value value,
+		     struct bound_args *args)
 {
-	struct relation_arg *arg = &args->list[args->count];
+	struct table_arg *arg = &args->list[args->count];
 
-	*arg = (struct relation_arg){ .param = p };
-	if (p->type == RELATION_TEXT) {
+	*arg = (struct table_arg){ .param = p };
+	if (p->type == TYPE_TEXT) {
 		args->texts[args->count] = lib->get_varchar(value);
 		arg->text = str_from(args->texts[args->count]);
-	} else if (p->type == RELATION_BOOL) {
+	} else if (p->type == TYPE_BOOL) {
 		arg->number = lib->get_bool(value);
 	} else {
 		arg->number = lib->get_int64(value);
@@ -104,10 +98,10 @@ static void read_arg(const struct duckdb_lib *lib, const struct relation_param *
 	args->count++;
 }
 
-static void read_args(const struct duckdb_lib *lib, const struct relation *relation,
+static void read_args(const struct duckdb_lib *lib, const struct table_source *relation,
 		      duckdb_bind_info info, struct bound_args *args)
 {
-	for (const struct relation_param *p = relation->params; p && p->name; p++) {
+	for (const struct table_param *p = relation->params; p && p->name; p++) {
 		duckdb_value value = lib->bind_get_named_parameter(info, p->name);
 
 		if (!value)
@@ -121,7 +115,7 @@ static void read_args(const struct duckdb_lib *lib, const struct relation *relat
 static void add_columns(const struct duckdb_lib *lib, const struct sql_table *table,
 			duckdb_bind_info info)
 {
-	const struct relation_table *t = table->t;
+	const struct table *t = table->t;
 
 	for (uint32_t i = 0; i < t->column_count; i++) {
 		duckdb_logical_type type = lib->create_logical_type(type_of(t->columns[i].type));
@@ -130,7 +124,7 @@ static void add_columns(const struct duckdb_lib *lib, const struct sql_table *ta
 		lib->destroy_logical_type(&type);
 	}
 	if (table->relation->is_table)
-		lib->bind_set_cardinality(info, relation_estimate(t), true);
+		lib->bind_set_cardinality(info, table_estimate(t), true);
 }
 
 static void bind(duckdb_bind_info info)
@@ -139,7 +133,7 @@ static void bind(duckdb_bind_info info)
 	const struct sql_function *function = lib->bind_get_extra_info(info);
 	struct bound_args args = { .count = 0 };
 	struct sql_table *table = NULL;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	ow_status status;
 
 	buf_init(&args.key, function->sql->mem);
@@ -178,7 +172,7 @@ static void scan_free(void *arg)
 	mem_free(s->mem, s, sizeof(*s));
 }
 
-static struct scan *scan_new(const struct relation_table *t, uint64_t piece)
+static struct scan *scan_new(const struct table *t, uint64_t piece)
 {
 	struct scan *s = mem_zalloc(t->mem, sizeof(*s));
 	uint64_t *first = mem_zalloc(t->mem, (t->part_count + 1) * sizeof(*first));
@@ -197,17 +191,17 @@ static struct scan *scan_new(const struct relation_table *t, uint64_t piece)
 	return s;
 }
 
-static ow_status prepare(const struct duckdb_lib *lib, duckdb_init_info info,
-			 struct relation_table *t, struct error *err)
+static ow_status prepare(const struct duckdb_lib *lib, duckdb_init_info info, struct table *t,
+			 struct ow_error *err)
 {
 	idx_t count = lib->init_get_column_count(info);
 
-	OW_TRY(relation_start(t, err));
+	OW_TRY(table_start(t, err));
 	for (idx_t i = 0; i < count; i++) {
 		idx_t column = lib->init_get_column_index(info, i);
 
 		if (column < t->column_count) /* or nothing but that the row is there */
-			OW_TRY(relation_need(t, (uint32_t)column, err));
+			OW_TRY(table_need(t, (uint32_t)column, err));
 	}
 	return OW_OK;
 }
@@ -216,7 +210,7 @@ static void init(duckdb_init_info info)
 {
 	const struct duckdb_lib *lib = duckdb_lib();
 	const struct sql_table *table = lib->init_get_bind_data(info);
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct scan *s;
 
 	if (prepare(lib, info, table->t, &err) != OW_OK) {
@@ -236,7 +230,7 @@ static void init(duckdb_init_info info)
 struct reader {
 	struct mem *mem;
 	struct arena scratch;
-	struct relation_memo memo;
+	struct table_memo memo;
 	uint64_t *valid;
 	void *values; /* for texts without a dictionary, which are not read in place */
 	duckdb_selection_vector selection; /* for codes */
@@ -326,7 +320,8 @@ static bool use_once(const struct duckdb_lib *lib, duckdb_logical_type type, duc
 	return good;
 }
 
-/* DuckDB uses the id of dictionaries with less than 20,000 entries, and giving one doubles them; texts are copied. */
+/* DuckDB uses the id of dictionaries with less than 20,000 entries. Setting an id doubles the entries and copies the
+ * texts. */
 #define NAMED_MAX 10000
 
 /* Whatever the first use of a dictionary does. */
@@ -343,7 +338,7 @@ static bool set_up_dict(const struct duckdb_lib *lib, duckdb_logical_type type, 
 	return true;
 }
 
-static bool make_dict(const struct duckdb_lib *lib, const struct relation_dict *from,
+static bool make_dict(const struct duckdb_lib *lib, const struct table_dict *from,
 		      struct sql_dict *dict)
 {
 	duckdb_logical_type type = lib->create_logical_type(DUCKDB_TYPE_VARCHAR);
@@ -370,7 +365,7 @@ static bool make_dict(const struct duckdb_lib *lib, const struct relation_dict *
 }
 
 /* The session's dictionary of these texts; NULL without memory. */
-static const struct sql_dict *get_dict(struct sql *sql, const struct relation_dict *from)
+static const struct sql_dict *get_dict(struct sql *sql, const struct table_dict *from)
 {
 	struct sql_dict *dict;
 
@@ -398,8 +393,7 @@ struct piece {
 	uint64_t first;
 };
 
-static bool next_piece(struct scan *s, const struct relation_table *t, uint64_t size,
-		       struct piece *piece)
+static bool next_piece(struct scan *s, const struct table *t, uint64_t size, struct piece *piece)
 {
 	uint64_t number = atomic_fetch_add(&s->next, 1);
 	uint64_t rows;
@@ -415,17 +409,17 @@ static bool next_piece(struct scan *s, const struct relation_table *t, uint64_t 
 	return true;
 }
 
-/* Codes are read straight into what selects from the dictionary. One that is named is sliced, which copies them, so that
- * the thread's own selection serves again. */
+/* Codes are read directly into the selection from the dictionary. A dictionary with an id is sliced, which copies
+ * the codes, so the thread's own selection can be reused. */
 static ow_status read_codes(const struct sql_table *table, struct reader *r,
 			    const struct piece *piece, uint32_t column,
-			    const struct relation_dict *from, duckdb_vector to, struct error *err)
+			    const struct table_dict *from, duckdb_vector to, struct ow_error *err)
 {
 	struct sql *sql = table->sql;
 	const struct duckdb_lib *lib = sql->lib;
 	const struct sql_dict *dict = get_dict(sql, from);
 	duckdb_selection_vector selection = r->selection;
-	struct relation_vec vec = { .valid = r->valid, .scratch = &r->scratch, .memo = &r->memo };
+	struct table_vec vec = { .valid = r->valid, .scratch = &r->scratch, .memo = &r->memo };
 	ow_status status;
 
 	if (dict && !dict->named)
@@ -433,7 +427,7 @@ static ow_status read_codes(const struct sql_table *table, struct reader *r,
 	if (!dict || !selection)
 		return error_no_memory(err);
 	vec.values = lib->selection_vector_get_data_ptr(selection);
-	status = relation_fill(table->t, piece->part, column, piece->first, piece->n, &vec, err);
+	status = table_read(table->t, piece->part, column, piece->first, piece->n, &vec, err);
 	if (status == OW_OK && lib->dictionary && !dict->named) {
 		lib->dictionary(to, dict->vector, from->count, selection, piece->n);
 	} else if (status == OW_OK) {
@@ -460,21 +454,21 @@ static void put_texts(const struct duckdb_lib *lib, const struct str *texts, uin
 
 static ow_status read_column(const struct sql_table *table, struct reader *r,
 			     const struct piece *piece, uint32_t column, duckdb_vector to,
-			     struct error *err)
+			     struct ow_error *err)
 {
 	const struct duckdb_lib *lib = table->sql->lib;
-	const struct relation_column *c = &table->t->columns[column];
-	const struct relation_dict *dict = relation_dict(table->t, piece->part, column);
-	struct relation_vec vec = {
+	const struct table_column *c = &table->t->columns[column];
+	const struct table_dict *dict = table_dict(table->t, piece->part, column);
+	struct table_vec vec = {
 		.values = r->values, .valid = r->valid, .scratch = &r->scratch, .memo = &r->memo
 	};
 
 	if (dict)
 		return read_codes(table, r, piece, column, dict, to, err);
-	if (c->type != RELATION_TEXT)
+	if (c->type != TYPE_TEXT)
 		vec.values = lib->vector_get_data(to);
-	OW_TRY(relation_fill(table->t, piece->part, column, piece->first, piece->n, &vec, err));
-	if (c->type == RELATION_TEXT) {
+	OW_TRY(table_read(table->t, piece->part, column, piece->first, piece->n, &vec, err));
+	if (c->type == TYPE_TEXT) {
 		put_texts(lib, vec.values, piece->n, to);
 		return OW_OK;
 	}
@@ -491,7 +485,7 @@ static void scan(duckdb_function_info info, duckdb_data_chunk chunk)
 	const struct duckdb_lib *lib = duckdb_lib();
 	const struct sql_table *table = lib->function_get_bind_data(info);
 	struct reader *r = lib->function_get_local_init_data(info);
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct piece piece;
 
 	lib->data_chunk_set_size(chunk, 0);
@@ -510,7 +504,7 @@ static void scan(duckdb_function_info info, duckdb_data_chunk chunk)
 			return;
 		}
 	}
-	r->memo = (struct relation_memo){ 0 };
+	r->memo = (struct table_memo){ 0 };
 	if (r->scratch.blocks)
 		arena_clear(&r->scratch);
 	lib->data_chunk_set_size(chunk, piece.n);
@@ -518,10 +512,11 @@ static void scan(duckdb_function_info info, duckdb_data_chunk chunk)
 
 /* ---- registering ---- */
 
-static ow_status register_table(struct sql *sql, struct sql_function *function, struct error *err)
+static ow_status register_table(struct sql *sql, struct sql_function *function,
+				struct ow_error *err)
 {
 	const struct duckdb_lib *lib = sql->lib;
-	const struct relation *relation = function->relation;
+	const struct table_source *relation = function->relation;
 	duckdb_table_function f = lib->create_table_function();
 	bool ok;
 
@@ -534,7 +529,7 @@ static ow_status register_table(struct sql *sql, struct sql_function *function, 
 	lib->table_function_set_local_init(f, local_init);
 	lib->table_function_set_function(f, scan);
 	lib->table_function_supports_projection_pushdown(f, true);
-	for (const struct relation_param *p = relation->params; p && p->name; p++) {
+	for (const struct table_param *p = relation->params; p && p->name; p++) {
 		duckdb_logical_type type = lib->create_logical_type(type_of(p->type));
 
 		lib->table_function_add_named_parameter(f, p->name, type);
@@ -547,7 +542,7 @@ static ow_status register_table(struct sql *sql, struct sql_function *function, 
 			      relation->name);
 }
 
-ow_status sql_register_tables(struct sql *sql, struct error *err)
+ow_status sql_register_tables(struct sql *sql, struct ow_error *err)
 {
 	ow_status status = OW_OK;
 	struct buf views;

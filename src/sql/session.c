@@ -6,7 +6,8 @@
 
 #if OPWATCH_HAVE_DUCKDB
 
-#include "sql/quote.h"
+#include "base/nearest.h"
+#include "sql/bigquery.h"
 #include "sql/sql_int.h"
 
 /* ---- errors ---- */
@@ -24,19 +25,49 @@ static const struct {
 	{ "FATAL Error", OW_E_INTERNAL },
 };
 
-/* Of a column that is asked for by the table's other name (e.nme) DuckDB does not tell which there are, because our
- * tables are views. */
-static ow_status tell(const struct sql *sql, ow_status status, struct str text, struct error *err)
+/* The column of any of our tables whose name is most like it, or NULL. */
+static const char *nearest_column(const struct sql *sql, struct str name)
+{
+	size_t least = nearest_limit(name);
+	const char *best = NULL;
+
+	for (const struct sql_table *table = sql->tables; table; table = table->next)
+		for (uint32_t i = 0; i < table->t->column_count; i++)
+			nearest_try(name, table->t->columns[i].name, &best, &least);
+	return best;
+}
+
+/* Catalog Error: Scalar Function with name timestamp_diff does not exist! What to write instead, or NULL. */
+static const char *instead_of(struct str text)
+{
+	static const struct str begin = STR("Function with name "), end = STR(" does not exist!");
+	size_t at = str_find(text, begin), length;
+
+	if (at == STR_NONE)
+		return NULL;
+	text = str_skip(text, at + begin.len);
+	length = str_find(text, end);
+	return length == STR_NONE ? NULL : bigquery_instead(str_trim(str_first(text, length)));
+}
+
+/* For an unknown column under a table's alias (e.nme) DuckDB does not list candidates, because our tables are views.
+ * This adds the nearest one. */
+static ow_status tell(const struct sql *sql, ow_status status, struct str text,
+		      struct ow_error *err)
 {
 	static const struct str no_column = STR(" does not have a column named \"");
 	size_t at = str_find(text, no_column);
-	const char *nearest = NULL;
+	const char *nearest = NULL, *instead = instead_of(text);
 	struct str rest;
 
+	if (instead)
+		return error_set(err, status,
+				 "%.*s!\nIt is a function of BigQuery; write %s instead.",
+				 STR_ARG(str_first(text, str_find_char(text, '!'))), instead);
 	if (at != STR_NONE && !str_has(text, STR("Candidate"))) {
 		rest = str_skip(text, at + no_column.len);
 		at = str_find_char(rest, '"');
-		nearest = sql_nearest_column(sql, str_first(rest, at));
+		nearest = nearest_column(sql, str_first(rest, at));
 	}
 	if (!nearest)
 		return error_set(err, status, "%.*s", STR_ARG(text));
@@ -45,7 +76,7 @@ static ow_status tell(const struct sql *sql, ow_status status, struct str text, 
 			 STR_ARG(str_first(text, text.len - rest.len)), nearest, STR_ARG(rest));
 }
 
-ow_status sql_error(struct sql *sql, const char *message, struct error *err)
+ow_status sql_error(struct sql *sql, const char *message, struct ow_error *err)
 {
 	struct str text = str_trim(str_from(message ? message : ""));
 	ow_status status = sql_streams_error(sql, err);
@@ -76,7 +107,7 @@ ow_status sql_error(struct sql *sql, const char *message, struct error *err)
 	return tell(sql, status, text, err);
 }
 
-ow_status sql_run(struct sql *sql, const char *text, struct error *err)
+ow_status sql_run(struct sql *sql, const char *text, struct ow_error *err)
 {
 	duckdb_result result;
 	ow_status status = OW_OK;
@@ -94,7 +125,7 @@ struct setting {
 };
 
 /* Settings that only make sense before the database is open. */
-static ow_status configure(struct sql *sql, duckdb_config config, struct error *err)
+static ow_status configure(struct sql *sql, duckdb_config config, struct ow_error *err)
 {
 	const struct sql_options *o = &sql->options;
 	char threads[16], memory[32];
@@ -117,7 +148,7 @@ static ow_status configure(struct sql *sql, duckdb_config config, struct error *
 	return OW_OK;
 }
 
-static ow_status open_database(struct sql *sql, struct error *err)
+static ow_status open_database(struct sql *sql, struct ow_error *err)
 {
 	duckdb_config config;
 	char *message = NULL;
@@ -139,7 +170,7 @@ static ow_status open_database(struct sql *sql, struct error *err)
 }
 
 /* From here on queries can neither reach files nor change that. */
-static ow_status lock_down(struct sql *sql, struct error *err)
+static ow_status lock_down(struct sql *sql, struct ow_error *err)
 {
 	const struct sql_options *o = &sql->options;
 	ow_status status;
@@ -159,13 +190,13 @@ static ow_status lock_down(struct sql *sql, struct error *err)
 	return status;
 }
 
-static ow_status copy_options(struct sql *sql, const struct relation_run *runs, size_t count,
-			      const struct sql_options *options, struct error *err)
+static ow_status copy_options(struct sql *sql, const struct table_run *runs, size_t count,
+			      const struct sql_options *options, struct ow_error *err)
 {
 	const char **names = ARENA_ARRAY(&sql->arena, const char *, count + 1);
 
 	sql->options = *options;
-	sql->runs = ARENA_ARRAY(&sql->arena, struct relation_run, count + 1);
+	sql->runs = ARENA_ARRAY(&sql->arena, struct table_run, count + 1);
 	if (options->temp_dir)
 		sql->options.temp_dir = arena_cstr(&sql->arena, str_from(options->temp_dir));
 	if (options->may_write)
@@ -184,7 +215,7 @@ static ow_status copy_options(struct sql *sql, const struct relation_run *runs, 
 	return OW_OK;
 }
 
-static ow_status open_session(struct sql *sql, struct error *err)
+static ow_status open_session(struct sql *sql, struct ow_error *err)
 {
 	OW_TRY(duckdb_lib_load(&sql->lib, err));
 	OW_TRY(open_database(sql, err));
@@ -193,9 +224,9 @@ static ow_status open_session(struct sql *sql, struct error *err)
 	return lock_down(sql, err);
 }
 
-ow_status sql_open(const struct relation_run *runs, size_t run_count,
+ow_status sql_open(const struct table_run *runs, size_t run_count,
 		   const struct sql_options *options, struct mem *mem, struct sql **out,
-		   struct error *err)
+		   struct ow_error *err)
 {
 	struct sql *sql = mem_zalloc(mem, sizeof(*sql));
 	ow_status status;
@@ -217,10 +248,21 @@ ow_status sql_open(const struct relation_run *runs, size_t run_count,
 	return OW_OK;
 }
 
+void sql_wait_for_threads(struct sql *sql)
+{
+	duckdb_result result;
+
+	sql->lib->interrupt(sql->connection);
+	(void)sql->lib->query(sql->connection, "SELECT 1", &result);
+	sql->lib->destroy_result(&result);
+}
+
 void sql_close(struct sql *sql)
 {
 	if (!sql)
 		return;
+	if (sql->connection)
+		sql_wait_for_threads(sql);
 	for (struct sql_dict *d = sql->dicts; d; d = d->next)
 		sql->lib->destroy_vector(&d->vector);
 	if (sql->connection)
@@ -229,7 +271,7 @@ void sql_close(struct sql *sql)
 		sql->lib->close(&sql->db);
 	sql_streams_free(sql);
 	for (struct sql_table *table = sql->tables; table; table = table->next)
-		relation_close(table->t);
+		table_free(table->t);
 	pthread_mutex_destroy(&sql->lock);
 	arena_release(&sql->arena);
 	mem_free(sql->mem, sql, sizeof(*sql));
@@ -241,10 +283,10 @@ void sql_cancel(struct sql *sql)
 	sql->lib->interrupt(sql->connection);
 }
 
-ow_status sql_check(struct sql *sql, struct error *err)
+ow_status sql_check(struct sql *sql, struct ow_error *err)
 {
 	for (struct sql_table *table = sql->tables; table; table = table->next)
-		OW_TRY(relation_check(table->t, err));
+		OW_TRY(table_check(table->t, err));
 	return OW_OK;
 }
 

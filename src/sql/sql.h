@@ -1,21 +1,22 @@
 /*
  * sql.h: SQL over relations, answered by DuckDB inside this process. The relations' columns are read in place
- * through table functions; nothing is copied up front. DuckDB is loaded with the first session, so that a
- * program that asks nothing does not pay for it, and so that it may be missing.
+ * through table functions; nothing is copied up front. DuckDB is loaded with the first session: a program
+ * without queries does not pay for it, and it may be missing.
  *
  *	sql_open(runs, count, &options, mem, &sql, err);
  *	sql_parse(sql, "SELECT …; SELECT …", &script, err);
- *	while (sql_step(script, &result, err) == OW_OK && result)		a statement
- *		while (sql_fetch(script, &batch, err) == OW_OK && batch.rows)	some rows of its result
+ *	while (sql_step(script, &rows, err) == OW_OK && rows)			a statement
+ *		while (sql_fetch(script, err) == OW_OK && rows->row_count)	some rows of its result
  *	sql_script_free(script);
  *	sql_close(sql);
  *
  * A query may read the relations and nothing else: no files, no network, no extensions, unless asked for.
- * One session is used by one thread at a time (DuckDB uses more); sql_cancel may come from anywhere.
+ * One session is used by one thread at a time (DuckDB uses more); any thread may call sql_cancel.
  */
 #ifndef SQL_SQL_H
 #define SQL_SQL_H
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "relation/relation.h"
 
@@ -34,67 +35,55 @@ struct sql_options {
 	void *progress_arg;
 };
 
-enum sql_type {
-	SQL_BOOL,
-	SQL_INT,
-	SQL_REAL,
-	SQL_NUMBER, /* a number as text: beyond 64 bits, or with decimals, exact */
-	SQL_TEXT
-};
-
-struct sql_column {
-	const char *name;
-	enum sql_type type;
-	union {
-		int64_t *ints; /* SQL_INT, SQL_BOOL */
-		double *reals;
-		struct str *texts; /* SQL_TEXT, SQL_NUMBER */
-	};
-	uint8_t *known; /* 0 = NULL */
-};
-
-/* What the next statement gives; valid until the next sql_step. */
-struct sql_result {
-	const struct sql_column *columns; /* arrays are filled by sql_fetch */
-	uint32_t column_count;
-	bool has_rows; /* a SELECT or the like; else the statement has been run, and that is all */
-};
-
-/* "DuckDB v1.4.4 (path)", or why there is none. False when there is none. */
+/* "DuckDB v1.4.4 (path)", or why it is not available. False in that case. */
 bool sql_available(char *text, size_t size);
 
-ow_status sql_open(const struct relation_run *runs, size_t run_count,
+ow_status sql_open(const struct table_run *runs, size_t run_count,
 		   const struct sql_options *options, struct mem *mem, struct sql **sql,
-		   struct error *err);
+		   struct ow_error *err);
 void sql_close(struct sql *sql);
 
 /* Statements of a text, separated by semicolons. Forms of BigQuery are understood, see bigquery.h. */
 ow_status sql_parse(struct sql *sql, struct str text, struct sql_script **script,
-		    struct error *err);
+		    struct ow_error *err);
 void sql_script_free(struct sql_script *script);
 /* A value for $name in statements. */
 struct sql_param {
 	const char *name;
-	enum sql_type type; /* SQL_BOOL, SQL_INT, SQL_REAL or SQL_TEXT */
-	int64_t number;	    /* SQL_INT, SQL_BOOL */
+	enum column_type type; /* TYPE_BOOL, TYPE_INT, TYPE_REAL or TYPE_TEXT */
+	int64_t number;	       /* TYPE_INT, TYPE_BOOL */
 	double real;
 	struct str text;
+	bool is_null;
 };
-/* What the parameters of the statements are; kept by the caller until the script is freed. A statement with
- * one that is not among them is refused. */
+/* Sets the values of the parameters; the caller keeps them until the script is freed. A statement with a parameter
+ * that is not among them is refused. */
 void sql_bind(struct sql_script *script, const struct sql_param *params, size_t count);
-/* Runs the next statement; *result is NULL when there is none. */
-ow_status sql_step(struct sql_script *script, const struct sql_result **result, struct error *err);
-/* Rows of the statement's result: at most 2048 at a time, 0 at the end. */
-ow_status sql_fetch(struct sql_script *script, uint32_t *rows, struct error *err);
+/* After the last statement: the first value that none of them used, or NULL. */
+const char *sql_unused(const struct sql_script *script);
+/* Lists and objects become JSON, not DuckDB's text of them. Before the first step. */
+void sql_use_json(struct sql_script *script);
+/* Runs statements up to the next one that returns rows. *rows is a held table with its columns, NULL at the end. The
+ * script owns it; it is valid until the next sql_step. */
+ow_status sql_step(struct sql_script *script, struct table **rows, struct ow_error *err);
+/* How many statements of the text return rows, as far as their first words say. */
+size_t sql_results(const struct sql_script *script);
+/* Replaces the rows of that table by the next ones: at most 2048, none at the end. Texts are valid until the next
+ * call. */
+ow_status sql_fetch(struct sql_script *script, struct ow_error *err);
 
-/* Writes what the only statement of the text gives as a Parquet file, which must be `may_write`. */
-ow_status sql_copy_parquet(struct sql *sql, struct str text, const char *path, struct error *err);
+/* Names and texts as SQL writes them: "a ""b""" and 'it''s'. */
+void sql_quote_name(struct buf *to, struct str name);
+void sql_quote(struct buf *to, struct str text);
 
-/* A view of all rows of a relation, in their order, for a COPY: it can be read once, on all cores. Whoever reads it
- * names all columns as they come and no condition: DuckDB believes that a stream heeds both, and this one does not. */
-ow_status sql_stream_view(struct sql *sql, const struct relation *relation, const char *view,
-			  struct error *err);
+/* Writes the result of the only statement of the text as a Parquet file, which must be `may_write`. */
+ow_status sql_copy_parquet(struct sql *sql, struct str text, const char *path,
+			   struct ow_error *err);
+
+/* A view of all rows of a table, in their order, for a COPY: it can be read once, on all cores. The query must name
+ * all columns in their order and have no condition: DuckDB assumes that a stream applies both, and this one does
+ * not. */
+ow_status sql_stream_view(struct sql *sql, struct table *t, const char *view, struct ow_error *err);
 
 /* Ends the running query with OW_E_INTERRUPTED; from any thread, or a signal handler. */
 void sql_cancel(struct sql *sql);

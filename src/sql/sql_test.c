@@ -44,15 +44,15 @@ static void fill_model(struct small_model *s, int names)
 
 static void open_names(struct fixture *f, int names, const struct sql_options *options)
 {
-	struct relation_run runs[2];
-	struct error err = { 0 };
+	struct table_run runs[2];
+	struct ow_error err = { 0 };
 
 	small_open(&f->s);
 	fill_model(&f->s, names);
 	small_freeze(&f->s);
 	mem_init(&f->mem, 0);
-	runs[0] = (struct relation_run){ f->s.m, "a", 1 };
-	runs[1] = (struct relation_run){ f->s.m, "b", 2 };
+	runs[0] = (struct table_run){ f->s.m, "a", 1 };
+	runs[1] = (struct table_run){ f->s.m, "b", 2 };
 	if (sql_open(runs, 2, options, &f->mem, &f->sql, &err) != OW_OK)
 		fail_msg("%s", err.text);
 }
@@ -70,26 +70,24 @@ static void close_all(struct fixture *f)
 }
 
 /* Rows as text, columns separated by '|'; the status of the first failure. */
-static ow_status ask(struct sql *sql, const char *text, struct buf *out, struct error *err)
+static ow_status ask(struct sql *sql, const char *text, struct buf *out, struct ow_error *err)
 {
-	const struct sql_result *result;
+	struct table *result;
 	struct sql_script *script;
 	ow_status status = sql_parse(sql, str_from(text), &script, err);
 
 	while (status == OW_OK && (status = sql_step(script, &result, err)) == OW_OK && result) {
-		uint32_t rows = 1;
-
-		while (rows && (status = sql_fetch(script, &rows, err)) == OW_OK)
-			for (uint32_t i = 0; i < rows; i++)
+		while ((status = sql_fetch(script, err)) == OW_OK && result->row_count)
+			for (uint32_t i = 0; i < result->row_count; i++)
 				for (uint32_t c = 0; c < result->column_count; c++) {
-					const struct sql_column *column = &result->columns[c];
+					const struct table_column *column = &result->columns[c];
 
 					if (!column->known[i])
 						buf_puts(out, "-");
-					else if (column->type == SQL_TEXT ||
-						 column->type == SQL_NUMBER)
+					else if (column->type == TYPE_TEXT ||
+						 column->type == TYPE_NUMBER)
 						buf_add_str(out, column->texts[i]);
-					else if (column->type == SQL_REAL)
+					else if (column->type == TYPE_REAL)
 						buf_printf(out, "%g", column->reals[i]);
 					else
 						buf_printf(out, "%" PRId64, column->ints[i]);
@@ -106,7 +104,7 @@ static ow_status ask(struct sql *sql, const char *text, struct buf *out, struct 
 
 static void expect(struct fixture *f, const char *text, const char *wanted)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct buf out;
 
 	buf_init(&out, &f->mem);
@@ -118,9 +116,9 @@ static void expect(struct fixture *f, const char *text, const char *wanted)
 
 static void expect_names(struct fixture *f, const char *text, const char *wanted)
 {
-	const struct sql_result *result;
+	struct table *result;
 	struct sql_script *script;
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct buf out;
 
 	buf_init(&out, &f->mem);
@@ -135,7 +133,7 @@ static void expect_names(struct fixture *f, const char *text, const char *wanted
 
 static void expect_error(struct fixture *f, const char *text, ow_status status, const char *part)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct buf out;
 
 	buf_init(&out, &f->mem);
@@ -250,7 +248,7 @@ static void refusals(void **state)
 	expect_error(&f, "ATTACH '/tmp/opwatch_sql_test.db'", OW_E_PERMISSION, "");
 	expect_error(&f, "SET enable_external_access = true", OW_E_USAGE, "locked");
 	expect_error(&f, "INSTALL httpfs", OW_E_PERMISSION, "");
-	expect_error(&f, "SELECT $1", OW_E_USAGE, "parameters");
+	expect_error(&f, "SELECT $1", OW_E_USAGE, "parameter $1");
 	expect_error(&f, "SELECT * FROM steps_view(step := 99)", OW_E_USAGE, "no step 99");
 	expect_error(&f, "SELECT * FROM steps_view(stp := 99)", OW_E_USAGE, "stp");
 	expect_error(&f, "SELECT * FROM op_view(order_by := 'mcros')", OW_E_USAGE, "micros,");
@@ -316,7 +314,7 @@ static void failing_allocations(void **state)
 	open_with(&f, &options);
 	for (size_t q = 0; q < ARRAY_COUNT(queries); q++)
 		for (uint64_t n = 1; n < 60; n++) {
-			struct error err = { 0 };
+			struct ow_error err = { 0 };
 			struct buf out;
 			ow_status status;
 
@@ -335,7 +333,17 @@ static void failing_allocations(void **state)
 	close_all(&f);
 }
 
-/* COPY and other readers of streams see the rows of the relation, in its order. */
+/* A relation over the runs of the session. */
+static struct table *open_table(struct fixture *f, const char *name, struct ow_error *err)
+{
+	struct table_run runs[] = { { f->s.m, "a", 1 }, { f->s.m, "b", 2 } };
+	struct table *t = NULL;
+
+	(void)relation_open(relation_find(str_from(name)), runs, 2, NULL, 0, &f->mem, &t, err);
+	return t;
+}
+
+/* COPY and other readers of streams see the rows of the table, in its order. */
 static void streams(void **state)
 {
 	static const char *const names[] = { "event", "op", "track", "run", "device", "step" };
@@ -345,11 +353,11 @@ static void streams(void **state)
 	(void)state;
 	open_with(&f, &options);
 	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-		const struct relation *relation = relation_find(str_from(names[i]));
-		struct error err = { 0 };
+		struct ow_error err = { 0 };
+		struct table *t = open_table(&f, names[i], &err);
 		char text[256];
 
-		if (sql_stream_view(f.sql, relation, "s", &err) != OW_OK)
+		if (!t || sql_stream_view(f.sql, t, "s", &err) != OW_OK)
 			fail_msg("%s: %s", names[i], err.text);
 		snprintf(text, sizeof(text),
 			 "CREATE TEMP TABLE got AS FROM s; CREATE TEMP TABLE want AS FROM %s; "
@@ -359,6 +367,7 @@ static void streams(void **state)
 			 "want); DROP TABLE got; DROP TABLE want",
 			 names[i]);
 		expect(&f, text, "0\n1\n");
+		table_free(t);
 	}
 	close_all(&f);
 }
@@ -372,7 +381,8 @@ static void streams_without_memory(void **state)
 	(void)state;
 	open_with(&f, &options);
 	for (uint64_t n = 1; n < 200; n += 3) {
-		struct error err = { 0 };
+		struct ow_error err = { 0 };
+		struct table *t;
 		struct buf out;
 		ow_status status;
 
@@ -380,7 +390,8 @@ static void streams_without_memory(void **state)
 		if (!buf_reserve(&out, 4096))
 			fail();
 		mem_fail_after(n, false);
-		status = sql_stream_view(f.sql, relation_find(STR("event")), "s", &err);
+		t = open_table(&f, "event", &err);
+		status = t ? sql_stream_view(f.sql, t, "s", &err) : OW_E_NO_MEMORY;
 		if (status == OW_OK)
 			status = ask(f.sql, "CREATE TEMP TABLE got AS FROM s", &out, &err);
 		mem_fail_after(0, false);
@@ -388,9 +399,39 @@ static void streams_without_memory(void **state)
 		assert_true(status == OW_OK || status == OW_E_NO_MEMORY);
 		failed += status != OW_OK;
 		buf_release(&out);
+		table_free(t);
 	}
 	assert_true(failed > 20);
 	close_all(&f);
+}
+
+/* When a cancelled query has returned, no thread of DuckDB reads the table or the session any more. */
+static void cancelled_streams(void **state)
+{
+	(void)state;
+	for (int after = 0; after < 60; after++) {
+		atomic_int left;
+		struct sql_options options = {
+			.threads = 4, .allow_io = true, .progress = stop_soon, .progress_arg = &left
+		};
+		struct ow_error err = { 0 };
+		struct fixture f;
+		struct table *t;
+		struct buf out;
+
+		atomic_init(&left, 1000000);
+		open_with(&f, &options);
+		buf_init(&out, &f.s.mem);
+		t = open_table(&f, "event", &err);
+		if (!t || sql_stream_view(f.sql, t, "s", &err) != OW_OK)
+			fail_msg("%s", err.text);
+		atomic_store(&left, after / 3);
+		(void)ask(f.sql, "COPY (FROM s) TO '/dev/null' (FORMAT csv, USE_TMP_FILE false)",
+			  &out, &err);
+		table_free(t);
+		buf_release(&out);
+		close_all(&f);
+	}
 }
 
 int main(void)
@@ -405,6 +446,7 @@ int main(void)
 		cmocka_unit_test(failing_allocations),
 		cmocka_unit_test(streams),
 		cmocka_unit_test(streams_without_memory),
+		cmocka_unit_test(cancelled_streams),
 	};
 	char text[1024];
 

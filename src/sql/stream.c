@@ -1,14 +1,15 @@
 /*
- * stream.c: a relation as a view that DuckDB reads through an Arrow stream, for COPY. Of rows from a table function
- * it does not know the place, so it writes them on one core to keep their order; batches of a stream have numbers,
- * and it encodes and packs several at once. Queries use the table functions (scan.c), which need no copies.
+ * stream.c: any table as a view that DuckDB reads through an Arrow stream, for COPY. Rows from a table function have no
+ * known place, so DuckDB writes them on one core to keep their order; batches of a stream have numbers, and it encodes
+ * and packs several at once. Queries use the table functions (scan.c), which need no copies.
  *
- * The stream is read once, by one thread at a time; what it hands out may be released by any thread.
+ * The stream is read once, by one thread at a time; any thread may release its batches.
  */
 #include "opwatch_config.h"
 
 #if OPWATCH_HAVE_DUCKDB
 
+#include "opwatch/sql.h"
 #include "sql/sql_int.h"
 
 #include <errno.h>
@@ -52,7 +53,7 @@ struct stream_dict {
 struct sql_stream {
 	struct sql_stream *next; /* of the session */
 	struct sql *sql;
-	struct sql_table *table;
+	struct table *t;
 	struct ArrowArrayStream arrow;
 	struct arena arena, scratch;
 	struct column_schema *columns;
@@ -60,22 +61,22 @@ struct sql_stream {
 	struct stream_dict *dicts;
 	uint32_t part;
 	uint64_t row;
-	struct error err;
+	struct ow_error err;
 };
 
 /* ---- the schema ---- */
 
-/* DuckDB forgets the schema that it asks for when a view is made, so all of it is the stream's. */
+/* DuckDB forgets the schema that it requests for a view, so the stream owns all of it. */
 static void release_schema(struct ArrowSchema *schema)
 {
 	schema->release = NULL;
 }
 
-static const char *format_of(enum relation_type type)
+static const char *format_of(enum column_type type)
 {
 	static const char *const formats[] = {
-		[RELATION_BOOL] = "b",	 [RELATION_INT32] = "i", [RELATION_INT64] = "l",
-		[RELATION_UINT64] = "L", [RELATION_REAL] = "g",	 [RELATION_TEXT] = "U"
+		[TYPE_BOOL] = "b", [TYPE_INT32] = "i",	[TYPE_INT] = "l", [TYPE_UINT64] = "L",
+		[TYPE_REAL] = "g", [TYPE_NUMBER] = "g", [TYPE_TEXT] = "U"
 	};
 
 	return formats[type];
@@ -85,13 +86,13 @@ struct column_schema {
 	struct ArrowSchema schema, dictionary;
 };
 
-static void describe_column(const struct relation_column *c, struct column_schema *to)
+static void describe_column(const struct table_column *c, struct column_schema *to)
 {
 	*to = (struct column_schema){ .schema = { .format = format_of(c->type),
 						  .name = c->name,
 						  .flags = ARROW_FLAG_NULLABLE,
 						  .release = release_schema } };
-	if (c->type != RELATION_TEXT || c->dict == DICT_NONE)
+	if (c->type != TYPE_TEXT || c->dict == DICT_NONE)
 		return;
 	to->dictionary = to->schema;
 	to->schema.format = "i";
@@ -101,7 +102,7 @@ static void describe_column(const struct relation_column *c, struct column_schem
 static int get_schema(struct ArrowArrayStream *arrow, struct ArrowSchema *out)
 {
 	struct sql_stream *s = arrow->private_data;
-	const struct relation_table *t = s->table->t;
+	const struct table *t = s->t;
 
 	for (uint32_t i = 0; i < t->column_count; i++) {
 		describe_column(&t->columns[i], &s->columns[i]);
@@ -147,7 +148,7 @@ static size_t total_bytes(const struct str *texts, uint32_t count)
 	return total;
 }
 
-static struct stream_dict *dict_new(struct sql_stream *s, const struct relation_dict *from)
+static struct stream_dict *dict_new(struct sql_stream *s, const struct table_dict *from)
 {
 	struct stream_dict *dict = ARENA_NEW(&s->arena, struct stream_dict);
 	int64_t *offsets = ARENA_ARRAY(&s->arena, int64_t, (size_t)from->count + 1);
@@ -172,7 +173,7 @@ static struct stream_dict *dict_new(struct sql_stream *s, const struct relation_
 	return dict;
 }
 
-static struct ArrowArray *dictionary_of(struct sql_stream *s, const struct relation_dict *from)
+static struct ArrowArray *dictionary_of(struct sql_stream *s, const struct table_dict *from)
 {
 	struct stream_dict *dict = s->dicts;
 
@@ -216,19 +217,12 @@ static void pack_bools(uint8_t *bits, const bool *values, uint32_t n)
 		bits[i / 8] |= (uint8_t)(values[i] << (i % 8));
 }
 
-static bool put_strs(struct sql_stream *s, struct column_array *to, const struct str *texts,
-		     uint32_t n)
+/* Which texts are known, when some are not. */
+static bool put_known(struct sql_stream *s, struct column_array *to, const struct str *texts,
+		      uint32_t n)
 {
-	int64_t *offsets = buffer_new(s, to, 1, ((size_t)n + 1) * sizeof(*offsets));
-	char *bytes = buffer_new(s, to, 2, total_bytes(texts, n));
-	uint8_t *valid;
+	uint8_t *valid = buffer_new(s, to, 0, (n + 7) / 8);
 
-	to->array.n_buffers = 3;
-	if (!offsets || !bytes)
-		return false;
-	if (put_texts(texts, n, offsets, bytes))
-		return true;
-	valid = buffer_new(s, to, 0, (n + 7) / 8);
 	if (!valid)
 		return false;
 	memset(valid, 0, (n + 7) / 8);
@@ -238,21 +232,47 @@ static bool put_strs(struct sql_stream *s, struct column_array *to, const struct
 	return true;
 }
 
-static ow_status fill_column(struct sql_stream *s, uint32_t column, uint32_t n,
-			     struct relation_memo *memo, struct column_array *to)
+static bool put_strs(struct sql_stream *s, struct column_array *to, const struct str *texts,
+		     uint32_t n)
 {
-	const struct relation_table *t = s->table->t;
-	const struct relation_column *c = &t->columns[column];
-	const struct relation_dict *dict = relation_dict(t, s->part, column);
-	bool apart = c->type == RELATION_BOOL || (c->type == RELATION_TEXT && !dict);
-	size_t size = n * relation_value_size(c);
-	struct relation_vec vec = { .scratch = &s->scratch, .memo = memo };
+	int64_t *offsets = buffer_new(s, to, 1, ((size_t)n + 1) * sizeof(*offsets));
+	char *bytes = buffer_new(s, to, 2, total_bytes(texts, n));
+
+	to->array.n_buffers = 3;
+	if (!offsets || !bytes)
+		return false;
+	return put_texts(texts, n, offsets, bytes) || put_known(s, to, texts, n);
+}
+
+/* Exact digits as near as a double comes. */
+static bool put_digits(struct sql_stream *s, struct column_array *to, const struct str *texts,
+		       uint32_t n)
+{
+	double *values = buffer_new(s, to, 1, n * sizeof(*values));
+
+	if (!values)
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		values[i] = texts[i].ptr ? strtod(texts[i].ptr, NULL) : 0;
+	return put_known(s, to, texts, n);
+}
+
+static ow_status fill_column(struct sql_stream *s, uint32_t column, uint32_t n,
+			     struct table_memo *memo, struct column_array *to)
+{
+	const struct table *t = s->t;
+	const struct table_column *c = &t->columns[column];
+	const struct table_dict *dict = table_dict(t, s->part, column);
+	bool apart =
+		c->type == TYPE_BOOL || c->type == TYPE_NUMBER || (c->type == TYPE_TEXT && !dict);
+	size_t size = n * column_value_size(c);
+	struct table_vec vec = { .scratch = &s->scratch, .memo = memo };
 
 	vec.valid = buffer_new(s, to, 0, (n + 63) / 64 * sizeof(uint64_t));
 	vec.values = apart ? arena_push(&s->scratch, size) : buffer_new(s, to, 1, size);
 	if (!vec.valid || !vec.values)
 		return error_no_memory(&s->err);
-	OW_TRY(relation_fill(t, s->part, column, s->row, n, &vec, &s->err));
+	OW_TRY(table_read(t, s->part, column, s->row, n, &vec, &s->err));
 	if (!vec.has_nulls) {
 		block_free(to->owned[0]);
 		to->buffers[0] = to->owned[0] = NULL;
@@ -262,9 +282,11 @@ static ow_status fill_column(struct sql_stream *s, uint32_t column, uint32_t n,
 		to->array.dictionary = dictionary_of(s, dict);
 		return to->array.dictionary ? OW_OK : error_no_memory(&s->err);
 	}
-	if (c->type == RELATION_TEXT)
+	if (c->type == TYPE_TEXT)
 		return put_strs(s, to, vec.values, n) ? OW_OK : error_no_memory(&s->err);
-	if (c->type == RELATION_BOOL) {
+	if (c->type == TYPE_NUMBER)
+		return put_digits(s, to, vec.values, n) ? OW_OK : error_no_memory(&s->err);
+	if (c->type == TYPE_BOOL) {
 		if (!buffer_new(s, to, 1, (n + 7) / 8))
 			return error_no_memory(&s->err);
 		pack_bools(to->owned[1], vec.values, n);
@@ -274,10 +296,10 @@ static ow_status fill_column(struct sql_stream *s, uint32_t column, uint32_t n,
 
 static ow_status fill_batch(struct sql_stream *s, uint32_t n, struct ArrowArray *out)
 {
-	uint32_t count = s->table->t->column_count;
+	uint32_t count = s->t->column_count;
 	struct column_array *columns = block_new(
 		s->sql->mem, count * (sizeof(*columns) + sizeof(void *)) + sizeof(void *));
-	struct relation_memo memo = { 0 };
+	struct table_memo memo = { 0 };
 	struct ArrowArray **children;
 	const void **buffers;
 
@@ -307,7 +329,7 @@ static ow_status fill_batch(struct sql_stream *s, uint32_t n, struct ArrowArray 
 static int get_next(struct ArrowArrayStream *arrow, struct ArrowArray *out)
 {
 	struct sql_stream *s = arrow->private_data;
-	const struct relation_table *t = s->table->t;
+	const struct table *t = s->t;
 	ow_status status;
 	uint32_t n;
 
@@ -337,7 +359,7 @@ static const char *last_error(struct ArrowArrayStream *arrow)
 	return ((struct sql_stream *)arrow->private_data)->err.text;
 }
 
-/* The session frees it: DuckDB's view may outlive its reading. */
+/* The session frees it: DuckDB's view may outlive the reading. */
 static void release_stream(struct ArrowArrayStream *arrow)
 {
 	arrow->release = NULL;
@@ -345,8 +367,7 @@ static void release_stream(struct ArrowArrayStream *arrow)
 
 /* ---- the view ---- */
 
-ow_status sql_stream_view(struct sql *sql, const struct relation *relation, const char *view,
-			  struct error *err)
+ow_status sql_stream_view(struct sql *sql, struct table *t, const char *view, struct ow_error *err)
 {
 	struct sql_stream *s = ARENA_NEW(&sql->arena, struct sql_stream);
 
@@ -362,20 +383,19 @@ ow_status sql_stream_view(struct sql *sql, const struct relation *relation, cons
 	arena_init(&s->scratch, sql->mem);
 	s->next = sql->streams;
 	sql->streams = s;
-	OW_TRY(sql_get_table(sql, relation, &s->table, err));
-	OW_TRY(relation_prepare(s->table->t, err));
-	s->columns = ARENA_ARRAY(&s->arena, struct column_schema, s->table->t->column_count);
-	s->children = ARENA_ARRAY(&s->arena, struct ArrowSchema *, s->table->t->column_count);
+	s->t = t;
+	OW_TRY(table_prepare(t, err));
+	s->columns = ARENA_ARRAY(&s->arena, struct column_schema, s->t->column_count);
+	s->children = ARENA_ARRAY(&s->arena, struct ArrowSchema *, s->t->column_count);
 	if (!s->columns || !s->children)
 		return error_no_memory(err);
 	if (sql->lib->arrow_scan(sql->connection, view, (duckdb_arrow_stream)&s->arrow) !=
 	    DuckDBSuccess)
-		return error_set(err, OW_E_INTERNAL, "DuckDB does not take the table %s",
-				 relation->name);
+		return error_set(err, OW_E_INTERNAL, "DuckDB does not take the table %s", t->name);
 	return OW_OK;
 }
 
-ow_status sql_streams_error(struct sql *sql, struct error *err)
+ow_status sql_streams_error(struct sql *sql, struct ow_error *err)
 {
 	for (struct sql_stream *s = sql->streams; s; s = s->next) {
 		ow_status status = s->err.status;

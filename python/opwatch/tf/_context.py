@@ -68,7 +68,7 @@ class ProfileContext:
     trace_steps: steps to trace; None samples some of them
     dump_steps: steps after which the profile is dumped; None is 100
     enabled: False makes every method do nothing
-    debug: tell on stderr what is done, and write each traced RunMetadata as text
+    debug: print progress on stderr, and write each traced RunMetadata as text
     """
 
     def __init__(self, profile_dir, trace_steps=None, dump_steps=None, enabled=True, debug=False):

@@ -60,7 +60,7 @@ def _default_log(graph, run_meta, add_trace, add_trainable_var):
             entry.float_ops = flops
         if add_trace:
             _add_traces(log, entry, op, strings)
-    if not ops:  # a definition only: nobody knows where its ops were made
+    if not ops:  # a definition only: it is unknown where its ops were made
         for name, flops in float_ops.items():
             entries[name] = log.log_entries.add(name=name, float_ops=flops)
     if add_trainable_var:
@@ -77,7 +77,7 @@ def _default_log(graph, run_meta, add_trace, add_trainable_var):
 
 
 def merge_default_op_log(graph, op_log=None, run_meta=None, add_trace=True, add_trainable_var=True):
-    """What can be told of the ops of a graph, joined with a log of the caller's.
+    """Facts about the ops of a graph, joined with a log of the caller.
 
     The caller's entries are completed in place: types are appended, float operations and traces are set where
     they have none. Float operations are those that TensorFlow registers, computed by the library.

@@ -172,6 +172,8 @@ class _Native:
             sys.stderr.write(lines.decode("utf-8", "replace") if isinstance(lines, bytes) else lines)
 
     def _view(self, profile, command, asked):
+        if command == "code":  # the original's code view does not look at it
+            asked = {name: value for name, value in asked.items() if name != "min_occurrence"}
         result = profile.view(command, asked)
         for line in result.messages():
             _tell(line)
@@ -248,7 +250,7 @@ class Profiler:
         self._native = _Native(data, self._log(None))
 
     def _log(self, run_meta):
-        """What is to be told of the graph's ops. Float operations the library computes by itself."""
+        """The log of the ops of the graph. The library computes float operations itself."""
         if self._graph is None:
             return serialized(self._op_log, "op_log")
         log = copy.deepcopy(self._op_log) if self._op_log is not None else None

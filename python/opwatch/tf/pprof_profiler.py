@@ -3,7 +3,7 @@
     pprof_profiler.profile(graph, run_metadata, output_dir)
 
 Laid out as TensorFlow does it, the units included, which say nanoseconds and are microseconds. The pprof output
-of the code view (ProfileOptionBuilder.with_pprof_output) tells more.
+of the code view (ProfileOptionBuilder.with_pprof_output) shows more.
 """
 import gzip
 import os

@@ -1,22 +1,28 @@
 /*
- * cmd_ask.c: `opwatch ask`: named queries. Without a name it lists them, with --show it prints one, else it runs it
- * on the files. Options that are none of opwatch's own are parameters of the query: --limit 5, --device gpu.
+ * cmd_ask.c: `opwatch ask`: named queries. Without a name it lists them, with --show it prints one, else it runs one on the
+ * files, or on a server. Options that are not opwatch's own are parameters of the query: --limit 5, --device gpu.
  */
 #include "base/nearest.h"
-#include "cli/remote.h"
 #include "cli/runs.h"
 #include "cli/words.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-/* ---- which there are ---- */
+struct ask_args {
+	struct ow_list params, dirs;
+	const char *temp_dir;
+	bool show;
+};
+
+/* ---- the list ---- */
 
 /* Folders with queries of the user: the usual one, then those of --queries. */
 static bool find_dirs(struct args *args, struct ow_list *dirs)
 {
+	const struct ask_args *own = args->own;
 	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-	const char **items = ARENA_ARRAY(args->arena, const char *, args->query_dirs.count + 1);
+	const char **items = ARENA_ARRAY(args->arena, const char *, own->dirs.count + 1);
 	size_t count = 0;
 
 	if (!items)
@@ -25,10 +31,10 @@ static bool find_dirs(struct args *args, struct ow_list *dirs)
 		items[count++] = arena_printf(args->arena, "%s/opwatch/queries", config);
 	else if (home && *home)
 		items[count++] = arena_printf(args->arena, "%s/.config/opwatch/queries", home);
-	for (size_t i = 0; i < args->query_dirs.count; i++) {
-		items[count++] = args->query_dirs.items[i];
-		if (access(args->query_dirs.items[i], F_OK) != 0) {
-			complain("opwatch ask: --queries %s: %s\n", args->query_dirs.items[i],
+	for (size_t i = 0; i < own->dirs.count; i++) {
+		items[count++] = own->dirs.items[i];
+		if (access(own->dirs.items[i], F_OK) != 0) {
+			complain("opwatch ask: --queries %s: %s\n", own->dirs.items[i],
 				 strerror(errno));
 			return false;
 		}
@@ -39,7 +45,7 @@ static bool find_dirs(struct args *args, struct ow_list *dirs)
 
 static void put_params_json(FILE *to, const ow_queries *queries, const char *name)
 {
-	struct ow_query_param param;
+	struct ow_query_param param = { .size = sizeof(param) };
 
 	for (size_t i = 0; ow_queries_param(queries, name, i, &param); i++) {
 		fprintf(to, "%s{\"name\":\"%s\",\"type\":\"%s\",\"default\":", i ? "," : "",
@@ -53,7 +59,7 @@ static void put_params_json(FILE *to, const ow_queries *queries, const char *nam
 
 static void list_csv(FILE *to, const ow_queries *queries, size_t most)
 {
-	struct ow_query_info info;
+	struct ow_query_info info = { .size = sizeof(info) };
 
 	fputs("name,title,doc\r\n", to);
 	for (size_t i = 0; i < most && ow_queries_at(queries, i, &info); i++) {
@@ -68,7 +74,7 @@ static void list_csv(FILE *to, const ow_queries *queries, size_t most)
 
 static void list_json(FILE *to, const ow_queries *queries, size_t most)
 {
-	struct ow_query_info info;
+	struct ow_query_info info = { .size = sizeof(info) };
 
 	fprintf(to, "[");
 	for (size_t i = 0; i < most && ow_queries_at(queries, i, &info); i++) {
@@ -85,45 +91,44 @@ static void list_json(FILE *to, const ow_queries *queries, size_t most)
 	fprintf(to, "\n]\n");
 }
 
-static int list(struct args *args, const ow_queries *queries)
+static int list_queries(struct args *args, const ow_queries *queries)
 {
-	struct ow_query_info info;
+	struct ow_query_info info = { .size = sizeof(info) };
 	size_t most = args->options.view.limit ? args->options.view.limit : SIZE_MAX;
 	struct page page;
 	FILE *to;
 
-	if (!args_redirect(args))
+	if (!output_redirect(args))
 		return EXIT_FAILED;
 	to = page_open(&page);
-	if (strcmp(args->sink, "json") == 0) {
+	if (strcmp(args->output.sink, "json") == 0) {
 		list_json(to, queries, most);
-	} else if (strcmp(args->sink, "csv") == 0) {
+	} else if (strcmp(args->output.sink, "csv") == 0) {
 		list_csv(to, queries, most);
 	} else {
 		for (size_t i = 0; i < most && ow_queries_at(queries, i, &info); i++)
 			fprintf(to, "  %-18s %s\n", info.name, info.title);
-		fprintf(to, "\n'opwatch ask NAME FILE…' asks one of them, 'opwatch ask NAME "
-			    "--show' prints it.\n");
+		fprintf(to, "\n'opwatch ask NAME FILE…' runs a query, 'opwatch ask NAME --show' "
+			    "prints it.\n");
 	}
-	if (page_close(&page, args->terminal.out && args->terminal.in && !args->no_pager,
-		       args->terminal.height))
+	if (page_close(&page, output_paged(args), args->terminal.height))
 		return EXIT_GOOD;
 	(void)output_complain();
 	return EXIT_FAILED;
 }
 
-static int unknown(const ow_queries *queries, const char *name)
+static int report_unknown_query(const ow_queries *queries, const char *name)
 {
-	struct ow_query_info info;
+	struct ow_query_info info = { .size = sizeof(info) };
 	size_t least = nearest_limit(str_from(name));
 	const char *best = NULL;
 
 	for (size_t i = 0; ow_queries_at(queries, i, &info); i++)
 		nearest_try(str_from(name), info.name, &best, &least);
-	complain("opwatch ask: no query is called '%s'", name);
+	complain("opwatch ask: unknown query '%s'", name);
 	if (best)
 		complain("; did you mean %s?", best);
-	complain("\n'opwatch ask' lists them.\n");
+	complain("\n'opwatch ask' lists the queries.\n");
 	return EXIT_USAGE;
 }
 
@@ -148,7 +153,7 @@ static void put_comment(const char *text)
 
 static int show_sql(const ow_queries *queries, const struct ow_query_info *info)
 {
-	struct ow_query_param param;
+	struct ow_query_param param = { .size = sizeof(param) };
 
 	printf("-- title: %s\n", info->title);
 	if (*info->doc)
@@ -169,7 +174,7 @@ static int show_sql(const ow_queries *queries, const struct ow_query_info *info)
 
 static bool has_param(const ow_queries *queries, const char *name, const char *param)
 {
-	struct ow_query_param info;
+	struct ow_query_param info = { .size = sizeof(info) };
 
 	for (size_t i = 0; ow_queries_param(queries, name, i, &info); i++)
 		if (strcmp(info.name, param) == 0)
@@ -181,12 +186,13 @@ static bool has_param(const ow_queries *queries, const char *name, const char *p
 static bool take_limit(struct args *args, const ow_queries *queries, const char *name,
 		       struct ow_list *params)
 {
-	const char **items = ARENA_ARRAY(args->arena, const char *, args->params.count + 1);
+	const struct ask_args *own = args->own;
+	const char **items = ARENA_ARRAY(args->arena, const char *, own->params.count + 1);
 
 	if (!items)
 		return false;
-	*params = args->params;
-	if (!args->limit_given || !has_param(queries, name, "limit"))
+	*params = own->params;
+	if (!args_given(args, "limit") || !has_param(queries, name, "limit"))
 		return true;
 	if (params->count)
 		memcpy(items, params->items, params->count * sizeof(*items));
@@ -203,21 +209,25 @@ static ow_status print_result(struct args *args, ow_result *result, struct ow_er
 
 	ow_write_options_init(&write);
 	write.limit = args->options.view.limit;
-	if (args->out_file && strcmp(args->out_file, "-") != 0)
-		return ow_result_write_file(result, args->sink, &write, args->out_file, err);
+	write.short_names = output_is_text(args);
+	if (args->output.file && strcmp(args->output.file, "-") != 0)
+		return ow_result_write_file(result, args->output.sink, &write, args->output.file,
+					    err);
 	write.width = args->terminal.out ? args->terminal.width : 0;
 	write.colour = args->terminal.colour;
 	output_start(&out,
-		     strcmp(args->sink, "text") == 0 && args->terminal.out && args->terminal.in &&
-			     !args->no_pager,
+		     output_is_text(args) && args->terminal.out && args->terminal.in &&
+			     !args->output.no_pager,
 		     args->terminal.height);
-	status = ow_result_write(result, args->sink, &write, output_write, &out, err);
+	status = ow_result_write(result, args->output.sink, &write, output_write, &out, err);
 	if (!output_end(&out))
 		return output_failure(err);
-	return status == OW_E_INTERRUPTED && !interrupted ? OW_OK : status; /* nobody reads on */
+	return status == OW_E_INTERRUPTED && !interrupted
+		       ? OW_OK
+		       : status; /* the reader has closed the pipe */
 }
 
-static bool on_progress(void *arg)
+static bool keep_going(void *arg)
 {
 	(void)arg;
 	return !interrupted;
@@ -233,16 +243,16 @@ static ow_status ask_files(struct args *args, const ow_queries *queries, const c
 
 	ow_ask_options_init(&options);
 	options.params = *params;
-	options.memory_limit = args->open.memory_limit;
-	options.temp_dir = args->temp_dir;
-	options.progress = on_progress;
+	options.memory_limit = args->input.open.memory_limit;
+	options.temp_dir = ((const struct ask_args *)args->own)->temp_dir;
+	options.keep_going = keep_going;
 	OW_TRY(ow_ask(queries, name, runs->items, runs->count, &options, &result, err));
 	status = print_result(args, result, err);
 	ow_result_free(result);
 	return status;
 }
 
-static int ask(struct args *args, const ow_queries *queries, const char *name)
+static int ask_runs(struct args *args, const ow_queries *queries, const char *name)
 {
 	struct ow_error err = { 0 };
 	struct ow_list params;
@@ -284,8 +294,8 @@ static int ask_server(struct args *args, const ow_queries *queries, const char *
 	int code;
 
 	if (args->file_count > 1) {
-		complain("opwatch ask: with --on the runs of the server are asked, not files: "
-			 "leave out '%s'\n",
+		complain("opwatch ask: --on queries the runs of the server, not files; leave out "
+			 "'%s'\n",
 			 args->files[1]);
 		return EXIT_USAGE;
 	}
@@ -296,15 +306,14 @@ static int ask_server(struct args *args, const ow_queries *queries, const char *
 	if (status == OW_OK && buf_cstr(&text)) {
 		code = remote_run(args, text.ptr);
 	} else {
-		complain("opwatch: %s\n", err.text);
-		code = status == OW_E_USAGE ? EXIT_USAGE : EXIT_FAILED;
+		code = report_error(&err, status);
 	}
 	buf_release(&text);
 	return code;
 }
 
-/* The name may stand behind the files: it is brought to the front. Of several words that are no query the one that is no
- * file either is what was meant as one. */
+/* Moves the name of the query to the front; it may stand behind the files. When no word is a query, the first word that is
+ * not a file either was meant as one. */
 static bool find_name(struct args *args, const ow_queries *queries, struct ow_query_info *info)
 {
 	const char **words = args->files;
@@ -324,50 +333,75 @@ static bool find_name(struct args *args, const ow_queries *queries, struct ow_qu
 	return true;
 }
 
-static bool check_output(const struct args *args)
+static bool take_param(struct args *args, struct str name, const char *value)
 {
-	if (strcmp(args->sink, "text") == 0 || strcmp(args->sink, "json") == 0 ||
-	    strcmp(args->sink, "csv") == 0)
-		return true;
-	complain("opwatch ask: answers are written as text, json or csv, not as '%s'\n",
-		 args->sink);
-	return false;
+	struct ask_args *own = args->own;
+	const char *text = arena_printf(args->arena, "%.*s=%s", STR_ARG(name), value);
+
+	return text && value_word(args->arena, &own->params, text);
 }
 
-static int run(struct args *args)
+static int run_ask(struct args *args)
 {
-	struct ow_query_info info;
+	const struct ask_args *own = args->own;
+	struct ow_query_info info = { .size = sizeof(info) };
 	struct ow_error err = { 0 };
 	struct ow_list dirs;
 	ow_queries *queries;
 	int code;
 
-	if (!check_output(args) || !find_dirs(args, &dirs))
+	if (!output_is_table(args)) {
+		complain(
+			"opwatch ask: writes text, json, csv, ndjson, arrow or parquet, not '%s'\n",
+			args->output.sink);
+		return EXIT_USAGE;
+	}
+	if (!find_dirs(args, &dirs))
 		return EXIT_USAGE;
 	if (ow_queries_open(&dirs, &queries, &err) != OW_OK) {
 		complain("opwatch: %s\n", err.text);
 		return EXIT_FAILED;
 	}
 	if (!args->file_count)
-		code = list(args, queries);
+		code = list_queries(args, queries);
 	else if (!find_name(args, queries, &info))
-		code = unknown(queries, args->files[0]);
-	else if (args->show)
+		code = report_unknown_query(queries, args->files[0]);
+	else if (own->show)
 		code = show_sql(queries, &info);
-	else
-		code = args->on ? ask_server(args, queries, info.name)
-				: ask(args, queries, info.name);
+	else {
+		args->run.each = str_starts(str_from(info.name), STR("compare_"));
+		code = args->run.server ? ask_server(args, queries, info.name)
+					: ask_runs(args, queries, info.name);
+	}
 	ow_queries_free(queries);
 	return code;
 }
 
+static const struct option options[] = {
+	{ "param", STORE_REPEAT(struct ask_args, params), .argument = "NAME=VALUE",
+	  .help = "set a parameter of the query (repeatable); --NAME VALUE does the same" },
+	{ "queries", STORE_REPEAT(struct ask_args, dirs), .argument = "DIR",
+	  .help = "look for queries in this folder, too: a file NAME.sql each" },
+	{ "show", STORE_FLAG(struct ask_args, show),
+	  .help = "print the query instead of running it" },
+	{ "temp-dir", STORE_TEXT(struct ask_args, temp_dir), .argument = "DIR",
+	  .help = "use this folder for data that does not fit in memory" },
+};
+
 const struct command cmd_ask = {
 	.name = "ask",
 	.usage = "[NAME FILE… [--PARAMETER VALUE]]",
-	.summary = "answers to common questions: named queries",
-	.help = "Without a name, lists what can be asked. Options that are none of those below\n"
-		"are parameters of the query: --min_us 5; --param min_us=5 is the same.\n\n"
-		"Your own are files NAME.sql in $XDG_CONFIG_HOME/opwatch/queries, or in the\n"
-		"folders of --queries DIR.\n",
-	.run = run,
+	.summary = "run a named query: answers to common questions",
+	.help = "Without a name it lists the queries. Options that are not listed below are\n"
+		"parameters of the query: --min_us 5 is the same as --param min_us=5.\n"
+		"\n"
+		"Put your own queries into files NAME.sql in $XDG_CONFIG_HOME/opwatch/queries,\n"
+		"or in a folder that --queries names.\n",
+	.examples = { "opwatch ask top_ops run.opw --limit 5",
+		      "opwatch ask compare_steps run.opw other.opw" },
+	.own = OPTIONS(options),
+	.groups = { &output_options, &run_options, &server_options, &input_options },
+	.own_size = sizeof(struct ask_args),
+	.take_other = take_param,
+	.run = run_ask,
 };

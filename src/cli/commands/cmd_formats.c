@@ -1,4 +1,7 @@
-/* cmd_formats.c: what can be opened and what can be written. */
+/*
+ * cmd_formats.c: `opwatch formats`: lists the formats that can be opened and the outputs that can be written, from the
+ * library's tables.
+ */
 #include "cli/command.h"
 #include "cli/words.h"
 
@@ -17,7 +20,7 @@ static void print_part(const struct args *args, const char *name, const char *su
 
 static void print_text(const struct args *args)
 {
-	struct ow_part_info part;
+	struct ow_part_info part = { .size = sizeof(part) };
 
 	printf("Formats that can be opened (recognised by content, also inside gzip, zstd, zip\n"
 	       "and tar):\n");
@@ -45,7 +48,7 @@ static void print_row(bool json, size_t row, const char *kind, const struct ow_p
 static void print_rows(const struct args *args, bool json)
 {
 	size_t most = args->options.view.limit ? args->options.view.limit : SIZE_MAX, row = 0;
-	struct ow_part_info part;
+	struct ow_part_info part = { .size = sizeof(part) };
 
 	fputs(json ? "{\"rows\": [" : "kind,name,summary,detail\r\n", stdout);
 	for (size_t i = 0; row < most && ow_importer_info(i, &part); i++)
@@ -55,23 +58,31 @@ static void print_rows(const struct args *args, bool json)
 	fputs(json ? "\n]}\n" : "", stdout);
 }
 
-static int run(struct args *args)
+static int run_formats(struct args *args)
 {
-	bool json = strcmp(args->sink, "json") == 0;
+	bool json = strcmp(args->output.sink, "json") == 0;
 
-	if (!args_redirect(args))
+	if (!output_redirect(args))
 		return EXIT_FAILED;
-	if (json || strcmp(args->sink, "csv") == 0)
+	if (json || strcmp(args->output.sink, "csv") == 0)
 		print_rows(args, json);
 	else
 		print_text(args);
 	return EXIT_GOOD;
 }
 
+static const struct option options[] = {
+	OPTION_JSON,
+	OPTION_CSV,
+	OPTION_OUT("write to FILE instead of standard output"),
+	OPTION_LIMIT,
+};
+
 const struct command cmd_formats = {
 	.name = "formats",
 	.usage = "[--json|--csv]",
-	.summary = "what can be opened and written",
-	.flags = "json csv out limit",
-	.run = run,
+	.summary = "list what can be opened and written",
+	.examples = { "opwatch formats", "opwatch formats --csv" },
+	.own = OPTIONS(options),
+	.run = run_formats,
 };

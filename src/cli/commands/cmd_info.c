@@ -1,6 +1,13 @@
-/* cmd_info.c: what is in the files: facts as JSON, or a summary for people; and the estimate. */
+/*
+ * cmd_info.c: `opwatch info`: what is in the files: every fact as JSON, or tables for people; the checksums of an opwatch
+ * file (--verify); size, events and memory without loading (--estimate). It shows views and does not interpret them.
+ */
 #include "cli/command.h"
 #include "cli/words.h"
+
+struct info_args {
+	bool estimate, verify;
+};
 
 static ow_status print_json(ow_profile *profile)
 {
@@ -26,7 +33,7 @@ static bool has_rows(ow_profile *profile, const char *view)
 	bool any;
 
 	if (ow_view(profile, view, NULL, &result, &err) != OW_OK)
-		return true; /* show_view will say what is wrong */
+		return true; /* show_view reports the error */
 	any = ow_result_rows(result) > 0;
 	ow_result_free(result);
 	return any;
@@ -38,8 +45,8 @@ static ow_status print_views(struct args *args, const struct show *show)
 	struct options options = args->options;
 	ow_status status = OW_OK;
 
-	if (strcmp(args->sink, "text") != 0) {
-		options.output.type = args->sink;
+	if (!output_is_text(args)) {
+		options.output.type = args->output.sink;
 		return show_view(show, "sources", &options);
 	}
 	for (size_t i = 0; status == OW_OK && i < ARRAY_COUNT(parts); i++) {
@@ -52,8 +59,7 @@ static ow_status print_views(struct args *args, const struct show *show)
 	return status;
 }
 
-/* Every checksum of an opwatch file, and what that says. */
-static ow_status verify(const struct args *args, ow_profile *profile)
+static ow_status verify_checksums(const struct args *args, ow_profile *profile)
 {
 	struct ow_error err = { 0 };
 	uint64_t bytes = 0;
@@ -64,10 +70,11 @@ static ow_status verify(const struct args *args, ow_profile *profile)
 	else if (!bytes)
 		complain(
 			"opwatch: nothing to verify: only opwatch files (.opw) have checksums, and "
-			"only one that is opened alone is checked\n");
-	else if (strcmp(args->sink, "text") == 0) {
-		words_name(stdout, str_from(args->job ? args->job : args->files[0]), SIZE_MAX);
-		printf(": all checksums of %.1f MB are right\n\n", (double)bytes / 1e6);
+			"only when one is opened alone\n");
+	else if (output_is_text(args)) {
+		words_name(stdout, str_from(args->input.job ? args->input.job : args->files[0]),
+			   SIZE_MAX);
+		printf(": all checksums of %.1f MB are correct\n\n", (double)bytes / 1e6);
 	}
 	return status;
 }
@@ -104,19 +111,18 @@ static void print_estimate(const char *path, const struct ow_estimate *e)
 	       words_bytes(memory, (double)e->memory_bytes));
 }
 
-/* One file gives an object, several an array of them. */
+/* Prints an object for one file, and an array of objects for several. */
 int print_estimates(struct args *args)
 {
-	bool json = strcmp(args->sink, "json") == 0, csv = strcmp(args->sink, "csv") == 0;
+	bool json = strcmp(args->output.sink, "json") == 0,
+	     csv = strcmp(args->output.sink, "csv") == 0;
 	bool list = json && args->file_count > 1;
 	int code = EXIT_GOOD;
-	size_t told = 0;
+	size_t printed = 0;
 
-	if (!args->file_count) {
-		complain("opwatch info --estimate: which file?\n");
-		return EXIT_USAGE;
-	}
-	if (!args_redirect(args))
+	if (!args->file_count)
+		return missing_file(args);
+	if (!output_redirect(args))
 		return EXIT_FAILED;
 	if (csv)
 		printf("path,format,container,file_bytes,content_bytes,events,memory_bytes\r\n");
@@ -130,7 +136,7 @@ int print_estimates(struct args *args)
 			continue;
 		}
 		if (list)
-			fputs(told++ ? ",\n" : "[", stdout);
+			fputs(printed++ ? ",\n" : "[", stdout);
 		if (json)
 			print_estimate_json(args->files[i], &e);
 		else if (csv)
@@ -139,40 +145,54 @@ int print_estimates(struct args *args)
 			print_estimate(args->files[i], &e);
 	}
 	if (json)
-		fputs(!list ? code == EXIT_GOOD ? "\n" : "" : told ? "]\n" : "[]\n", stdout);
+		fputs(!list ? code == EXIT_GOOD ? "\n" : "" : printed ? "]\n" : "[]\n", stdout);
 	return code;
 }
 
-static int run(struct args *args)
+static int run_info(struct args *args)
 {
+	const struct info_args *own = args->own;
 	struct show show;
 	ow_profile *profile;
 	int code = EXIT_FAILED;
 	ow_status status;
 
+	if (own->estimate)
+		return print_estimates(args);
 	profile = load_files(args, &code);
 	if (!profile)
 		return code;
-	if (!args_redirect(args)) {
+	if (!output_redirect(args)) {
 		ow_profile_free(profile);
 		return EXIT_FAILED;
 	}
 	show_from_args(args, profile, &show);
 	show.pager = false;
-	status = args->verify ? verify(args, profile) : OW_OK;
+	status = own->verify ? verify_checksums(args, profile) : OW_OK;
 	if (status == OW_OK)
-		status = strcmp(args->sink, "json") == 0 ? print_json(profile)
-							 : print_views(args, &show);
+		status = strcmp(args->output.sink, "json") == 0 ? print_json(profile)
+								: print_views(args, &show);
 	code = finish_code(args, profile, status);
 	ow_profile_free(profile);
 	return code;
 }
 
+static const struct option options[] = {
+	{ "estimate", STORE_FLAG(struct info_args, estimate),
+	  .help = "print size, events and memory without loading the files" },
+	{ "verify", STORE_FLAG(struct info_args, verify),
+	  .help = "check every checksum of an opwatch file" },
+};
+
 const struct command cmd_info = {
 	.name = "info",
 	.usage = "FILE… [--json] [--estimate] [--verify]",
-	.summary = "what is in the files: formats, steps, devices, facts, damage",
-	.help = "--json prints every fact; --estimate tells size, events and memory without\n"
-		"loading; --verify checks every checksum of an opwatch file.\n",
-	.run = run,
+	.summary = "show what is in the files: formats, steps, devices, damage",
+	.help = "--json prints every fact that is known about the files.\n",
+	.columns = "source",
+	.examples = { "opwatch info run.opw --verify", "opwatch info --estimate trace.json" },
+	.own = OPTIONS(options),
+	.groups = { &output_options, &input_options, &part_options },
+	.own_size = sizeof(struct info_args),
+	.run = run_info,
 };

@@ -1,7 +1,6 @@
 /*
- * cmd_memory.c: `opwatch memory FILE…`: how much memory was in use, per device and allocator: over time, at the
- * peak and by whom, and from step to step. Made of the four memory views; draws nothing itself but headings
- * and the small charts of bars.
+ * cmd_memory.c: `opwatch memory`: how much memory was in use, per device and allocator: over time, at the peak and by whom,
+ * and from step to step. Runs the four memory views; adds only headings and the small charts of bars.
  */
 #include "cli/command.h"
 #include "cli/words.h"
@@ -31,7 +30,7 @@ struct report {
 	struct ow_error err;
 };
 
-static void put(const struct report *r, const char *text)
+static void put_text(const struct report *r, const char *text)
 {
 	output_write(r->out, text, strlen(text));
 }
@@ -41,8 +40,9 @@ static ow_status run_view(struct report *r, const struct section *s, bool people
 {
 	struct ow_view_options options = r->args->options.view;
 
-	if (people && !r->args->limit_given)
+	if (people && !args_given(r->args, "limit"))
 		options.limit = s->limit;
+	ow_view_options_drop(r->profile, s->view, &options);
 	return ow_view(r->profile, s->view, &options, result, &r->err);
 }
 
@@ -77,7 +77,7 @@ static bool same_heap(const ow_result *result, uint32_t a, uint32_t b)
 	       ow_result_int(result, a, rank) == ow_result_int(result, b, rank);
 }
 
-/* The end of a name tells more: …/device:gpu:0. Names may hold anything; only what is plain is shown. */
+/* The end of a name says more: …/device:gpu:0. Names may hold any bytes; only printable ones are shown. */
 static void put_name(const struct report *r, struct str name)
 {
 	char text[NAME_WIDTH + 2];
@@ -109,10 +109,11 @@ static void put_bars(const struct report *r, const ow_result *result, uint32_t f
 
 		for (uint32_t i = from; i < to; i++)
 			value = MAX(value, ow_result_real(result, i, column));
-		put(r, bars[most > 0 && value > 0 ? MIN((int)(value / most * 8 + 0.5), 8) : 0]);
+		put_text(r,
+			 bars[most > 0 && value > 0 ? MIN((int)(value / most * 8 + 0.5), 8) : 0]);
 	}
 	snprintf(line, sizeof(line), " %s\n", words_bytes(number, most));
-	put(r, line);
+	put_text(r, line);
 }
 
 static void put_charts(const struct report *r, const ow_result *result)
@@ -134,7 +135,7 @@ static void put_heading(const struct report *r, const struct section *s)
 		return;
 	snprintf(text, sizeof(text), "\n%s%s%s\n", r->args->terminal.colour ? "\033[1m" : "",
 		 s->heading, r->args->terminal.colour ? "\033[0m" : "");
-	put(r, text);
+	put_text(r, text);
 }
 
 static ow_status show_section(struct report *r, const struct section *s)
@@ -150,7 +151,7 @@ static ow_status show_section(struct report *r, const struct section *s)
 		else
 			status = write_result(r, result, "text");
 	} else if (s == sections) {
-		put(r, "nothing in these files tells of memory\n");
+		put_text(r, "no data about memory in these files\n");
 	}
 	ow_result_free(result);
 	return status;
@@ -160,7 +161,7 @@ static ow_status show_section(struct report *r, const struct section *s)
 
 static ow_status write_section(struct report *r, const struct section *s)
 {
-	bool json = strcmp(r->args->sink, "json") == 0;
+	bool json = strcmp(r->args->output.sink, "json") == 0;
 	ow_result *result = NULL;
 	ow_status status;
 	char before[64];
@@ -168,8 +169,8 @@ static ow_status write_section(struct report *r, const struct section *s)
 	OW_TRY(run_view(r, s, false, &result));
 	snprintf(before, sizeof(before), json ? "%s\"%s\": " : "%s# %s\n",
 		 json ? (s == sections ? "{" : ",\n") : (s == sections ? "" : "\n"), s->name);
-	put(r, before);
-	status = write_result(r, result, r->args->sink);
+	put_text(r, before);
+	status = write_result(r, result, r->args->output.sink);
 	ow_result_free(result);
 	return status;
 }
@@ -177,16 +178,16 @@ static ow_status write_section(struct report *r, const struct section *s)
 static ow_status write_all(struct report *r)
 {
 	static struct output_stream out; /* 64 KiB */
-	bool text = strcmp(r->args->sink, "text") == 0;
+	bool text = output_is_text(r->args);
 	ow_status status = OW_OK;
 
 	r->out = &out;
-	output_start(&out, text && !r->args->no_pager && r->args->terminal.out,
+	output_start(&out, text && !r->args->output.no_pager && r->args->terminal.out,
 		     r->args->terminal.height);
 	for (size_t i = 0; i < ARRAY_COUNT(sections) && status == OW_OK; i++)
 		status = text ? show_section(r, &sections[i]) : write_section(r, &sections[i]);
-	if (status == OW_OK && strcmp(r->args->sink, "json") == 0)
-		put(r, "}\n");
+	if (status == OW_OK && strcmp(r->args->output.sink, "json") == 0)
+		put_text(r, "}\n");
 	if (!output_end(&out))
 		return output_complain();
 	if (status != OW_OK && status != OW_E_INTERRUPTED)
@@ -194,48 +195,51 @@ static ow_status write_all(struct report *r)
 	return status == OW_E_INTERRUPTED ? OW_OK : status;
 }
 
-static bool is_table(const char *sink)
-{
-	return strcmp(sink, "text") == 0 || strcmp(sink, "json") == 0 || strcmp(sink, "csv") == 0;
-}
-
 /* Any other output takes one view: charts that of the time. */
 static ow_status write_other(struct report *r)
 {
-	const char *view = strcmp(r->args->sink, "svg") == 0 ? "memory_time" : "heaps";
+	const char *view = strcmp(r->args->output.sink, "svg") == 0 ? "memory_time" : "heaps";
 	struct show show;
 
 	show_from_args(r->args, r->profile, &show);
 	return show_view(&show, view, &r->args->options);
 }
 
-static int run(struct args *args)
+ow_status memory_show(struct args *args, ow_profile *profile)
 {
-	struct report r = { .args = args };
-	bool table = is_table(args->sink);
-	ow_status status;
+	struct report r = { .args = args, .profile = profile };
+
+	return output_is_table(args) ? write_all(&r) : write_other(&r);
+}
+
+static int run_memory(struct args *args)
+{
+	ow_profile *profile;
+	bool table = output_is_table(args);
 	int code = EXIT_FAILED;
 
-	if (!table && !args_choose_output(args))
+	if (!table && !output_choose(args))
 		return EXIT_USAGE;
-	r.profile = load_files(args, &code);
-	if (!r.profile)
+	profile = load_files(args, &code);
+	if (!profile)
 		return code;
-	if (table && !args_redirect(args)) {
-		ow_profile_free(r.profile);
+	if (table && !output_redirect(args)) {
+		ow_profile_free(profile);
 		return EXIT_FAILED;
 	}
-	status = table ? write_all(&r) : write_other(&r);
-	code = finish_code(args, r.profile, status);
-	ow_profile_free(r.profile);
+	code = finish_code(args, profile, memory_show(args, profile));
+	ow_profile_free(profile);
 	return code;
 }
 
 const struct command cmd_memory = {
 	.name = "memory",
 	.usage = "FILE… [--json|--csv|--to svg]",
-	.summary = "memory over time, at the peak and by whom, from step to step",
-	.help = "Each part is a view of its own: heaps, memory_peak, memory_steps, memory_time.\n"
-		"--to svg --out FILE.svg draws use over time.\n",
-	.run = run,
+	.summary = "show memory over time, at the peak and by whom, from step to step",
+	.help = "Each part is also a view: heaps, memory_peak, memory_steps, memory_time. Use\n"
+		"--to svg --out FILE.svg to draw memory over time.\n",
+	.columns = "heaps_view",
+	.examples = { "opwatch memory run.opw", "opwatch memory run.opw --to svg -o memory.svg" },
+	.groups = { &output_options, &part_options, &input_options },
+	.run = run_memory,
 };

@@ -1,14 +1,16 @@
 /*
- * cmd_merge.c: many traces into one. What is wrong with the inputs goes to stderr, the sums to stdout (to
- * stderr when that is where the trace goes). Whatever ends it early, no half-written file stays behind.
+ * cmd_merge.c: `opwatch merge`: many Chrome traces into one. Problems of the inputs go to stderr, the sums to stdout (to
+ * stderr when the trace goes to stdout). However it ends, it leaves no half-written file.
  */
 #include "cli/command.h"
-#include "cli/progress.h"
-#include "cli/signals.h"
 
 #include <sys/resource.h>
 
 #define NOTES_SHOWN 10
+
+struct merge_args {
+	struct ow_merge_options merge;
+};
 
 /* What the callbacks need. */
 struct merging {
@@ -100,15 +102,14 @@ static void print_text(FILE *to, const char *out, const struct ow_merge_summary 
 	fprintf(to, "\n");
 }
 
-static void tell_rest(const struct merging *m, const struct ow_merge_summary *s)
+static void print_remarks(const struct merging *m, const struct ow_merge_summary *s)
 {
 	if (m->notes > NOTES_SHOWN && !m->verbose)
-		complain("opwatch: and %" PRIu64 " more like these; --verbose shows all\n",
+		complain("opwatch: … and %" PRIu64 " more; --verbose prints all\n",
 			 m->notes - NOTES_SHOWN);
 	if (s->unrelated_clocks)
-		complain("opwatch: the times of the files are years apart; to see them together, "
-			 "merge with "
-			 "--align start or --align sequence\n");
+		complain("opwatch: the times of the files are years apart; use --align start or "
+			 "--align sequence to see them together\n");
 }
 
 static bool is_damaged(const struct ow_merge_summary *s)
@@ -120,18 +121,16 @@ static bool is_damaged(const struct ow_merge_summary *s)
 
 static bool to_standard_output(const struct args *args)
 {
-	return !args->out_file || strcmp(args->out_file, "-") == 0;
+	return !args->output.file || strcmp(args->output.file, "-") == 0;
 }
 
-static bool check(const struct args *args)
+static bool check_args(const struct args *args)
 {
 	if (!args->file_count)
-		complain("opwatch merge: which files? Try 'opwatch help merge'.\n");
-	else if (!args->out_file && args->terminal.out)
-		complain("opwatch merge: into what? Give -o all.json (or .json.gz, .json.zst).\n");
-	else if (args->open.redact)
-		complain("opwatch merge: events are copied as they are; --redact does not work "
-			 "here\n");
+		(void)missing_file(args);
+	else if (!args->output.file && args->terminal.out)
+		complain("opwatch merge: no output given. Use -o all.json (or .json.gz, "
+			 ".json.zst).\n");
 	else
 		return true;
 	return false;
@@ -139,9 +138,9 @@ static bool check(const struct args *args)
 
 static void take_options(struct args *args, struct merging *m)
 {
-	struct ow_merge_options *o = &args->merge;
+	struct ow_merge_options *o = &((struct merge_args *)args->own)->merge;
 
-	o->memory_limit = args->open.memory_limit;
+	o->memory_limit = args->input.open.memory_limit;
 	o->progress = on_progress;
 	o->progress_arg = m;
 	o->message = on_message;
@@ -152,24 +151,27 @@ static void take_options(struct args *args, struct merging *m)
 		o->keep_first_step = o->keep_last_step = args->options.view.step;
 }
 
-static ow_status merge(struct args *args, struct ow_merge_summary *summary, struct ow_error *err)
+static ow_status merge_files(struct args *args, struct ow_merge_summary *summary,
+			     struct ow_error *err)
 {
+	struct ow_merge_options *o = &((struct merge_args *)args->own)->merge;
 	static struct output_stream out;
 	ow_status status;
 
 	if (!to_standard_output(args))
-		return ow_merge(args->files, args->file_count, &args->merge, args->out_file,
-				summary, err);
+		return ow_merge(args->files, args->file_count, o, args->output.file, summary, err);
 	output_start(&out, false, 0);
-	args->merge.write = output_write;
-	args->merge.write_arg = &out;
-	status = ow_merge(args->files, args->file_count, &args->merge, NULL, summary, err);
+	o->write = output_write;
+	o->write_arg = &out;
+	status = ow_merge(args->files, args->file_count, o, NULL, summary, err);
 	if (!output_end(&out))
 		return output_failure(err);
-	return status == OW_E_INTERRUPTED && !interrupted ? OW_OK : status; /* nobody reads on */
+	return status == OW_E_INTERRUPTED && !interrupted
+		       ? OW_OK
+		       : status; /* the reader has closed the pipe */
 }
 
-static int run(struct args *args)
+static int run_merge(struct args *args)
 {
 	struct merging m = { .verbose = args->verbose };
 	struct ow_merge_summary summary = { .size = sizeof(summary) };
@@ -177,38 +179,104 @@ static int run(struct args *args)
 	struct ow_error err = { 0 };
 	ow_status status;
 
-	if (!check(args))
+	if (!check_args(args))
 		return EXIT_USAGE;
 	progress_begin(&m.line, args->terminal.err);
 	take_options(args, &m);
 	allow_many_files();
 	signals_catch();
-	status = merge(args, &summary, &err);
+	status = merge_files(args, &summary, &err);
 	progress_clear(&m.line);
 	signals_pass_on();
-	tell_rest(&m, &summary);
-	if (status != OW_OK) {
-		complain("opwatch: %s\n", err.text);
-		return status == OW_E_USAGE ? EXIT_USAGE : EXIT_FAILED;
-	}
-	if (strcmp(args->sink, "json") == 0)
+	print_remarks(&m, &summary);
+	if (status != OW_OK)
+		return report_error(&err, status);
+	if (strcmp(args->output.sink, "json") == 0)
 		print_json(to, &summary);
 	else
-		print_text(to, to_standard_output(args) ? "merged" : args->out_file, &summary);
-	return args->strict && is_damaged(&summary) ? EXIT_DAMAGED : EXIT_GOOD;
+		print_text(to, to_standard_output(args) ? "merged" : args->output.file, &summary);
+	return args->input.strict && is_damaged(&summary) ? EXIT_DAMAGED : EXIT_GOOD;
 }
+
+static bool parse_align(struct args *args, const struct option *option, const char *value)
+{
+	static const char *const names[] = { [OW_ALIGN_KEEP] = "keep",
+					     [OW_ALIGN_START] = "start",
+					     [OW_ALIGN_SEQUENCE] = "sequence",
+					     [OW_ALIGN_CLOCKS] = "clocks" };
+	struct merge_args *own = args->own;
+
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+		if (strcmp(value, names[i]) == 0) {
+			own->merge.align = (ow_align)i;
+			return true;
+		}
+	return usage_error("--%s takes keep, start, sequence or clocks, not '%s'", option->name,
+			   value);
+}
+
+/* 5 or 5-7. */
+static bool parse_steps(struct args *args, const struct option *option, const char *value)
+{
+	struct ow_merge_options *o = &((struct merge_args *)args->own)->merge;
+	struct str text = str_from(value);
+	size_t dash = str_find_char(str_skip(text, 1), '-');
+	struct str last = dash == STR_NONE ? text : str_skip(text, dash + 2);
+
+	text = dash == STR_NONE ? text : str_first(text, dash + 1);
+	if (str_to_i64(text, &o->keep_first_step) && str_to_i64(last, &o->keep_last_step) &&
+	    o->keep_first_step <= o->keep_last_step)
+		return true;
+	return usage_error("--%s takes a step or a range such as 5-7, not '%s'", option->name,
+			   value);
+}
+
+static void init_merge(void *own)
+{
+	ow_merge_options_init(&((struct merge_args *)own)->merge);
+}
+
+static const struct option options[] = {
+	OPTION_OUT("write to FILE: .json, .json.gz or .json.zst"),
+	{ "align", STORE_PARSED(parse_align), .argument = "HOW",
+	  .help = "keep: do not change times; start: every file starts at zero; sequence: one file "
+		  "after the other; clocks: ranks of a job on one clock",
+	  .usual = "keep" },
+	{ "keep-name", STORE_REPEAT(struct merge_args, merge.keep_names), .argument = "REGEX",
+	  .help = "keep only events with a matching name (repeatable)" },
+	{ "keep-category", STORE_REPEAT(struct merge_args, merge.keep_categories),
+	  .argument = "REGEX", .help = "keep only events with a matching category (repeatable)" },
+	{ "keep-pid", STORE_LIST(struct merge_args, merge.keep_pids), .argument = "LIST",
+	  .help = "keep only events of these pids: 3,7 or a regex" },
+	{ "keep-time", STORE_PARSED(parse_time_range), .argument = "A:B",
+	  .help = "keep only this time: 100:250 (ms), 1.5s:2s" },
+	{ "time-range", STORE_PARSED(parse_time_range), .argument = "A:B",
+	  .help = "the same as --keep-time" },
+	{ "keep-step", STORE_PARSED(parse_steps), .argument = "N[-M]",
+	  .help = "keep only these steps" },
+	OPTION_STEP,
+	{ "no-labels", STORE_FLAG(struct merge_args, merge.no_labels),
+	  .help = "do not add rank, step or file to the names of processes" },
+	{ "redact", STORE_FLAG(struct merge_args, merge.redact),
+	  .help = "replace names and paths by hashes" },
+	{ "json", STORE_WORD(struct args, output.sink), .help = "print the sums as JSON" },
+	OPTION_STRICT,
+	OPTION_MEMORY_LIMIT,
+};
 
 const struct command cmd_merge = {
 	.name = "merge",
 	.usage = "TRACE… -o all.json[.gz|.zst] [options]",
-	.summary = "put many Chrome traces together in one",
-	.help = "Every event is copied as it is; pids and ids that clash get new numbers, and\n"
-		"processes the rank, step or name of their file. Cut and damaged files give\n"
-		"what is readable. The output opens in chrome://tracing and Perfetto.\n\n"
-		"  --align keep       times stay as they are (default)\n"
-		"  --align start      every file starts at zero\n"
-		"  --align sequence   one file after the other\n\n"
-		"  --keep-name, --keep-category, --keep-pid, --keep-time, --keep-step choose\n"
-		"  events; metadata and the ends of what was begun are kept with them.\n",
-	.run = run,
+	.summary = "merge many Chrome traces into one",
+	.help = "Every event is copied as it is. Pids and ids that clash get new numbers, and\n"
+		"the names of processes get the rank, step or name of their file. Of truncated\n"
+		"and damaged files the readable part is merged. Metadata, and the ends of events\n"
+		"that were kept, are kept with them. The output opens in chrome://tracing and\n"
+		"Perfetto.\n",
+	.examples = { "opwatch merge rank0.json rank1.json -o all.json.gz",
+		      "opwatch merge rank0.json rank1.json --align start -o all.json" },
+	.own = OPTIONS(options),
+	.own_size = sizeof(struct merge_args),
+	.init = init_merge,
+	.run = run_merge,
 };

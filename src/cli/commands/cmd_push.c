@@ -1,11 +1,17 @@
 /*
- * cmd_push.c: runs into the tables of a ClickHouse server or cluster. What a run is, is told by runs.h; one
- * without a name of its own is called by its files and the beginning of their content's hash, so that runs of
- * many people do not meet.
+ * cmd_push.c: `opwatch push`: runs into the tables of a ClickHouse server or cluster. runs.c decides which files are one run;
+ * a run without a name is named after its files and the beginning of the hash of their content, so that runs of different
+ * people do not collide.
  */
-#include "cli/progress.h"
-#include "cli/remote.h"
 #include "cli/runs.h"
+#include "cli/words.h"
+
+struct push_args {
+	struct ow_push_options push;
+	const char *address;
+	struct ow_list tables;
+	uint32_t retry_seconds;
+};
 
 /* What the callbacks need. */
 struct pushing {
@@ -36,17 +42,13 @@ static void on_message(void *arg, const char *text, size_t len)
 	complain("opwatch: %.*s\n", (int)len, text);
 }
 
-/* ---- what is told ---- */
+/* ---- the summary ---- */
 
 static void print_json(const char *run, const struct ow_push_summary *s)
 {
-	printf("{\"run\":\"");
-	for (; *run; run++)
-		printf(*run == '"' || *run == '\\' ? "\\%c"
-		       : (unsigned char)*run < 32  ? "\\u%04x"
-						   : "%c",
-		       (unsigned char)*run);
-	printf("\",\"rows\":%" PRIu64 ",\"sent\":%" PRIu64
+	printf("{\"run\":");
+	words_json(stdout, run);
+	printf(",\"rows\":%" PRIu64 ",\"sent\":%" PRIu64
 	       ",\"tables\":%u,\"batches\":%u,\"batches_found\":%u,\"repeats\":%u,\"nodes\":%u,"
 	       "\"shards\":%u,\"published_before\":%s,\"replaced\":%s}\n",
 	       s->rows, s->sent, s->tables, s->batches, s->batches_found, s->repeats, s->nodes,
@@ -59,13 +61,13 @@ static void print_text(const char *run, const struct ow_push_summary *s)
 	if (s->shards > 1)
 		printf(" on %u shards", s->shards);
 	if (s->published_before)
-		printf(", all there already");
+		printf(", all of them were there");
 	else if (s->batches_found)
-		printf("; %u of %u batches were there already", s->batches_found, s->batches);
+		printf("; %u of %u batches were there", s->batches_found, s->batches);
 	if (s->repeats)
 		printf("; %u sent again", s->repeats);
 	if (s->replaced)
-		printf("; the older run of that name is gone");
+		printf("; replaced the older run of that name");
 	printf("\n");
 }
 
@@ -76,11 +78,16 @@ static ow_status push_profile(struct args *args, ow_remote *remote, ow_profile *
 {
 	struct pushing pushing = { .run = name };
 	struct ow_push_summary summary = { .size = sizeof(summary) };
-	struct ow_push_options options = args->push;
+	const struct push_args *own = args->own;
+	struct ow_push_options options = own->push;
 	ow_status status;
 
 	options.content = content;
-	options.tables = args->export.tables;
+	options.tables = own->tables;
+	if (own->retry_seconds)
+		options.retry_ms = own->retry_seconds * 1000;
+	options.await_server =
+		own->retry_seconds > 0; /* without it a wrong address is reported at once */
 	options.name = name;
 	options.progress = on_progress;
 	options.message = on_message;
@@ -90,7 +97,7 @@ static ow_status push_profile(struct args *args, ow_remote *remote, ow_profile *
 	progress_clear(&pushing.line);
 	if (status != OW_OK)
 		return status;
-	if (strcmp(args->sink, "json") == 0)
+	if (strcmp(args->output.sink, "json") == 0)
 		print_json(options.name, &summary);
 	else
 		print_text(options.name, &summary);
@@ -113,10 +120,8 @@ static int push_files(struct args *args, ow_remote *remote, const struct run_fil
 	ow_status status;
 
 	status = ow_content_hash(files->paths, files->count, content, &err);
-	if (status != OW_OK) {
-		complain("opwatch: %s\n", err.text);
-		return status == OW_E_USAGE ? EXIT_USAGE : EXIT_FAILED;
-	}
+	if (status != OW_OK)
+		return report_error(&err, status);
 	args->files = files->paths;
 	args->file_count = files->count;
 	profile = load_files(args, &code);
@@ -133,27 +138,33 @@ static int push_files(struct args *args, ow_remote *remote, const struct run_fil
 
 /* ---- the command ---- */
 
-static bool check(const struct args *args)
+static bool check_args(const struct args *args)
 {
-	if (!args->file_count && !args->given_runs.count)
-		complain("opwatch push: which files? Try 'opwatch help push'.\n");
-	else if (!args->push_to)
-		complain(
-			"opwatch push: where to? Give --to clickhouse://USER@HOST:8123/DATABASE\n");
-	else if (args->push.nodes.count && !args->push.cluster)
-		complain("opwatch push: --nodes are those of a cluster; give --cluster, too\n");
+	const struct push_args *own = args->own;
+
+	if (!args->file_count && !args->run.given.count)
+		(void)missing_file(args);
+	else if (!own->address || !strstr(own->address, "://"))
+		complain("opwatch push: no server given. Use --to "
+			 "clickhouse://USER@HOST:8123/DATABASE\n");
+	else if (own->push.nodes.count && !own->push.cluster)
+		complain("opwatch push: --nodes needs --cluster NAME\n");
 	else
 		return true;
 	return false;
 }
 
-/* A wrong address or password is told before files are read. */
-static bool greet(ow_remote *remote)
+/* Reports a wrong address or password before files are read. With --retry-for a server that is away is waited for, by the push. */
+static bool check_server(const struct push_args *own, ow_remote *remote)
 {
 	struct ow_error err = { 0 };
+	ow_status status;
 	ow_result *answer;
 
-	if (ow_remote_query(remote, "SELECT 1", &answer, &err) != OW_OK) {
+	status = ow_remote_query(remote, "SELECT 1", &answer, &err);
+	if (status == OW_E_IO && own->retry_seconds)
+		return true;
+	if (status != OW_OK) {
 		complain("opwatch: %s\n", err.text);
 		return false;
 	}
@@ -164,11 +175,11 @@ static bool greet(ow_remote *remote)
 static int push_runs(struct args *args, ow_remote *remote, const struct run_files *runs,
 		     size_t count)
 {
-	size_t first_given = count - args->given_runs.count;
+	size_t first_given = count - args->run.given.count;
 	int worst = EXIT_GOOD;
 
 	for (size_t i = 0; i < count && !interrupted; i++) {
-		bool named = i < args->names.count || i >= first_given;
+		bool named = i < args->run.names.count || i >= first_given;
 		int code = push_files(args, remote, &runs[i], named);
 
 		worst = MAX(worst, code);
@@ -176,33 +187,67 @@ static int push_runs(struct args *args, ow_remote *remote, const struct run_file
 	return worst;
 }
 
-static int run(struct args *args)
+static int run_push(struct args *args)
 {
+	const struct push_args *own = args->own;
 	struct run_files *runs;
 	ow_remote *remote;
 	int code = EXIT_FAILED;
 	size_t count;
 
-	if (!check(args) || !runs_group(args, &runs, &count))
+	if (!check_args(args) || !runs_group(args, &runs, &count))
 		return EXIT_USAGE;
-	remote = remote_open(args, args->push_to, &code);
+	remote = remote_open(args, own->address, &code);
 	if (!remote)
 		return code;
-	if (greet(remote))
+	if (check_server(own, remote))
 		code = push_runs(args, remote, runs, count);
 	ow_remote_free(remote);
 	return code;
 }
 
+static void init_push(void *own)
+{
+	ow_push_options_init(&((struct push_args *)own)->push);
+}
+
+static const struct option options[] = {
+	{ "to", 't', STORE_TEXT(struct push_args, address), .argument = "ADDRESS",
+	  .help = "clickhouse://USER@HOST:8123/DATABASE" },
+	{ "password-file", STORE_TEXT(struct args, run.password_file), .argument = "FILE",
+	  .help = "read the password of the server from this file" },
+	{ "table", STORE_LIST(struct push_args, tables), .argument = "LIST",
+	  .help = "push only these tables: event,op", .usual = "all" },
+	{ "cluster", STORE_TEXT(struct push_args, push.cluster), .argument = "NAME",
+	  .help = "spread the rows over all shards of this cluster" },
+	{ "nodes", STORE_LIST(struct push_args, push.nodes), .argument = "LIST",
+	  .help = "the nodes of the cluster: HOST[:PORT],…", .usual = "as the server says" },
+	{ "replace", STORE_FLAG(struct push_args, push.replace),
+	  .help = "replace a run of the same name and other content" },
+	{ "connections", STORE_UINT32(struct push_args, push.connections, 1, 32), .argument = "N",
+	  .help = "use N connections at once", .usual = "4" },
+	{ "batch-rows", STORE_UINT32(struct push_args, push.batch_rows, 1, 100000000),
+	  .argument = "N", .help = "send N rows at once", .usual = "1000000" },
+	{ "retry-for", STORE_UINT32(struct push_args, retry_seconds, 1, 1000000),
+	  .argument = "SECONDS", .help = "keep trying to reach a node for this long",
+	  .usual = "120" },
+	{ "json", STORE_WORD(struct args, output.sink), .help = "print the summary as JSON" },
+};
+
 const struct command cmd_push = {
 	.name = "push",
 	.usage = "FILE… --to clickhouse://USER@HOST:8123/DATABASE [options]",
 	.summary = "put runs into the tables of a ClickHouse server or cluster",
-	.help = "Tables and views are made when they are missing: event, op, step, … as in\n"
-		"'opwatch sql'. A run becomes visible as a whole, at the end. Pushing again\n"
-		"goes on where an earlier push was stopped, and does nothing when all is there.\n\n"
-		"Several files are several runs, as in 'opwatch sql'; --name NAME makes one of\n"
-		"all.\n"
-		"The password is taken from OPWATCH_CLICKHOUSE_PASSWORD or --password-file.\n",
-	.run = run,
+	.help = "Missing tables and views are created: event, op, step, … as in 'opwatch sql'. A\n"
+		"run becomes visible as a whole, at the end. A second push continues where an\n"
+		"earlier one was stopped, and does nothing when all rows are there. Several files\n"
+		"are several runs, as in 'opwatch sql'; --name NAME makes one run of all. The\n"
+		"password is read from OPWATCH_CLICKHOUSE_PASSWORD or --password-file.\n",
+	.examples = { "opwatch push run.opw --to clickhouse://me@localhost:8123/profiles",
+		      "opwatch push run.opw --name nightly --to clickhouse://localhost/profiles" },
+	.own = OPTIONS(options),
+	.groups = { &run_options, &input_options },
+	.own_size = sizeof(struct push_args),
+	.init = init_push,
+	.run = run_push,
 };

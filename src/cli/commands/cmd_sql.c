@@ -1,13 +1,20 @@
-/* cmd_sql.c: `opwatch sql FILE… "SELECT …"`: questions in SQL over one or more runs. */
-#include "cli/command.h"
-#include "cli/remote.h"
+/*
+ * cmd_sql.c: `opwatch sql FILE… "SELECT …"`: SQL over one or more runs, or on a ClickHouse server (--on). Finds the query
+ * among the words; statements, dot commands and the prompt are in shell/sqlshell.c.
+ */
 #include "cli/runs.h"
-#include "cli/sqlshell.h"
+#include "cli/shell/shell.h"
 
 #include <errno.h>
 #include <glob.h>
 #include <strings.h>
 #include <unistd.h>
+
+struct sql_args {
+	const char *query_file, *temp_dir;
+	uint32_t threads;
+	bool allow_io;
+};
 
 /* ---- which word is the query ---- */
 
@@ -52,10 +59,10 @@ static bool is_pattern(const char *word)
 	return any;
 }
 
-/* Words with blanks between them that are no file, beside one: a misspelt statement, of which DuckDB says what is wrong. */
+/* Words with blanks between them, beside a file, that do not name one: a misspelt statement; DuckDB reports what is wrong. */
 static bool may_be_query(const struct args *args, const char *word)
 {
-	return (args->file_count > 1 || args->given_runs.count) && strpbrk(word, " \t\n") &&
+	return (args->file_count > 1 || args->run.given.count) && strpbrk(word, " \t\n") &&
 	       access(word, F_OK) != 0 && !is_pattern(word);
 }
 
@@ -112,16 +119,17 @@ static const char *read_text(struct args *args, const char *path)
 	return path;
 }
 
-/* The text of the query; NULL with *ask set: there is a person to ask, else it was said what is wrong. */
+/* The text of the query. NULL with *ask: prompt for statements; NULL without: the error is reported. */
 static const char *find_query(struct args *args, bool *ask)
 {
-	const char *query = args->query_file ? NULL : take_query(args);
+	const struct sql_args *own = args->own;
+	const char *query = own->query_file ? NULL : take_query(args);
 
 	*ask = false;
 	if (query)
 		return query;
-	if (args->query_file)
-		return read_text(args, args->query_file);
+	if (own->query_file)
+		return read_text(args, own->query_file);
 	/* A dash among files is where the query comes from. */
 	for (size_t i = 0; i < args->file_count && args->file_count > 1; i++)
 		if (strcmp(args->files[i], "-") == 0) {
@@ -139,29 +147,34 @@ static const char *find_query(struct args *args, bool *ask)
 
 /* ---- running it ---- */
 
+static bool is_parquet(const struct args *args)
+{
+	return strcmp(args->output.sink, "parquet") == 0;
+}
+
 static ow_status write_parquet(struct args *args, ow_sql *sql, const char *query)
 {
 	struct ow_error err = { 0 };
-	ow_status status = ow_sql_write_parquet(sql, query, args->out_file, &err);
+	ow_status status = ow_sql_write_parquet(sql, query, args->output.file, &err);
 
 	if (status != OW_OK)
 		complain("opwatch: %s\n", err.text);
 	return status;
 }
 
-static ow_status answer(struct args *args, ow_sql *sql, const char *query)
+static ow_status run_query(struct args *args, ow_sql *sql, const char *query)
 {
 	struct sqlshell shell = { .sql = sql,
 				  .terminal = args->terminal,
-				  .sink = args->sink,
+				  .sink = args->output.sink,
 				  .limit = args->options.view.limit,
-				  .pager = !args->no_pager && args->terminal.in };
+				  .pager = !args->output.no_pager && args->terminal.in };
 
-	if (args->parquet)
+	if (is_parquet(args))
 		return write_parquet(args, sql, query);
 	if (query)
 		return sqlshell_run(&shell, str_from(query));
-	printf("A statement ends with ;. '.tables' and '.schema TABLE' tell what there is, Tab "
+	printf("End a statement with ;. '.tables' lists tables, '.schema TABLE' columns; Tab "
 	       "completes.\n");
 	sqlshell_loop(&shell);
 	return OW_OK;
@@ -169,40 +182,42 @@ static ow_status answer(struct args *args, ow_sql *sql, const char *query)
 
 static int run_on(struct args *args, const struct runs *runs, const char *query)
 {
+	const struct sql_args *own = args->own;
 	struct ow_sql_options options;
 	struct ow_error err = { 0 };
 	ow_status status;
 	ow_sql *sql;
 
 	ow_sql_options_init(&options);
-	options.memory_limit = args->open.memory_limit;
-	options.temp_dir = args->temp_dir;
-	options.threads = args->threads;
-	options.allow_io = args->allow_io;
-	options.progress = sqlshell_go_on;
+	options.memory_limit = args->input.open.memory_limit;
+	options.temp_dir = own->temp_dir;
+	options.threads = own->threads;
+	options.allow_io = own->allow_io;
+	options.keep_going = sqlshell_go_on;
 	status = ow_sql_open(runs->items, runs->count, &options, &sql, &err);
 	if (status != OW_OK) {
 		complain("opwatch: %s\n", err.text);
 		return EXIT_FAILED;
 	}
 	interrupts_catch(true);
-	status = answer(args, sql, query);
+	status = run_query(args, sql, query);
 	interrupts_catch(false);
 	ow_sql_close(sql);
-	return status == OW_OK ? runs_finish_code(args, runs, status) : EXIT_FAILED;
+	if (status == OW_E_USAGE)
+		return EXIT_FAILED;
+	return runs_finish_code(args, runs, status);
 }
 
 static bool check_output(const struct args *args)
 {
-	if (args->parquet && (!args->out_file || strcmp(args->out_file, "-") == 0)) {
+	if (is_parquet(args) && (!args->output.file || strcmp(args->output.file, "-") == 0)) {
 		complain("opwatch sql: --parquet needs -o FILE\n");
 		return false;
 	}
-	if (strcmp(args->sink, "text") != 0 && strcmp(args->sink, "json") != 0 &&
-	    strcmp(args->sink, "csv") != 0) {
-		complain("opwatch sql: results are written as text, json, csv or --parquet, not as "
-			 "'%s'\n",
-			 args->sink);
+	if (!output_is_table(args)) {
+		complain(
+			"opwatch sql: writes text, json, csv, ndjson, arrow or parquet, not '%s'\n",
+			args->output.sink);
 		return false;
 	}
 	return true;
@@ -210,33 +225,36 @@ static bool check_output(const struct args *args)
 
 static bool check_query(const struct args *args)
 {
-	for (size_t i = 0; args->query_file && i < args->file_count; i++)
+	const struct sql_args *own = args->own;
+
+	for (size_t i = 0; own->query_file && i < args->file_count; i++)
 		if (is_query(args->files[i])) {
-			complain("opwatch sql: give the query once: with -f %s, or as a word\n",
-				 args->query_file);
+			complain("opwatch sql: two queries: give one, with -f %s or as a word\n",
+				 own->query_file);
 			return false;
 		}
 	return true;
 }
 
-/* The one word is the text, in whatever dialect the server speaks. */
+/* The one word is the text, in the dialect of the server. */
 static int run_remote(struct args *args)
 {
+	const struct sql_args *own = args->own;
 	const char *text = NULL;
 
-	if (args->query_file)
-		text = read_text(args, args->query_file);
+	if (own->query_file)
+		text = read_text(args, own->query_file);
 	else if (args->file_count == 1 && strcmp(args->files[0], "-") != 0)
 		text = args->files[0];
 	else if (args->file_count || !args->terminal.in)
 		text = read_text(args, "-");
-	if (text && (args->query_file || args->file_count < 2))
+	if (text && (own->query_file || args->file_count < 2))
 		return remote_run(args, text);
-	complain("opwatch sql: with --on give one statement, in quotes or with -f FILE\n");
+	complain("opwatch sql: --on needs one statement, in quotes or with -f FILE\n");
 	return EXIT_USAGE;
 }
 
-static int run(struct args *args)
+static int run_sql(struct args *args)
 {
 	struct runs runs = { 0 };
 	const char *query;
@@ -245,7 +263,7 @@ static int run(struct args *args)
 
 	if (!check_output(args) || !check_query(args))
 		return EXIT_USAGE;
-	if (args->on)
+	if (args->run.server)
 		return run_remote(args);
 	query = find_query(args, &ask);
 	if (!query && !ask)
@@ -253,27 +271,44 @@ static int run(struct args *args)
 	if (query && sqlshell_is_dot(str_from(query)) &&
 	    !str_has(str_trim(str_from(query)), STR("\n")))
 		return sqlshell_dot(str_from(query)) == OW_OK ? EXIT_GOOD : EXIT_FAILED;
-	if (!args->file_count && !args->given_runs.count && query) {
-		complain("opwatch sql: which file? Try 'opwatch help sql'.\n");
-		return EXIT_USAGE;
-	}
+	if (!args->file_count && !args->run.given.count && query)
+		return missing_file(args);
 	if (runs_load(args, 0, &runs, &code))
-		code = args->parquet || args_redirect(args) ? run_on(args, &runs, query)
-							    : EXIT_FAILED;
+		code = is_parquet(args) || output_redirect(args) ? run_on(args, &runs, query)
+								 : EXIT_FAILED;
 	runs_free(&runs);
 	return code;
 }
 
+static const struct option options[] = {
+	{ "file", 'f', STORE_TEXT(struct sql_args, query_file), .argument = "FILE",
+	  .help = "read the query from FILE; - is standard input" },
+	{ "allow-io", STORE_FLAG(struct sql_args, allow_io),
+	  .help = "allow queries to read and write files" },
+	{ "temp-dir", STORE_TEXT(struct sql_args, temp_dir), .argument = "DIR",
+	  .help = "use this folder for data that does not fit in memory" },
+	{ "threads", STORE_UINT32(struct sql_args, threads, 1, 1024), .argument = "N",
+	  .help = "run a query on N threads", .usual = "all" },
+};
+
 const struct command cmd_sql = {
 	.name = "sql",
-	.usage = "FILE… [\"SELECT …\"] [-f FILE] [--json|--csv|--parquet -o FILE]",
-	.summary = "ask in SQL: tables event, op, step, …",
-	.help = "'opwatch sql .tables' lists the tables, '.schema TABLE' its columns. Without a\n"
-		"query it is read from standard input, or asked for at a prompt. Several files\n"
-		"are several runs, told apart by the column run: a directory or a quoted pattern\n"
-		"is one run, files whose names differ in numbers only are one run, and so are a\n"
-		"graph and its run metadata. Times are nanoseconds. Queries only read.\n\n"
-		"With --on clickhouse://USER@HOST:8123/DATABASE one statement goes to a server as\n"
-		"it is, in the server's dialect; see 'opwatch help push'.\n",
-	.run = run,
+	.usage = "FILE… [\"SELECT …\"] [-f FILE] [--csv|--parquet|…] [-o FILE]",
+	.summary = "query in SQL: tables event, op, step, …",
+	.help = "'opwatch sql .tables' lists the tables, '.schema TABLE' the columns of one. A\n"
+		"query that is not given is read from standard input, or at a prompt. Times are\n"
+		"nanoseconds. Queries only read.\n"
+		"\n"
+		"Several files are several runs, which differ in the column run. A directory or a\n"
+		"quoted pattern is one run; so are files whose names differ in numbers only, and\n"
+		"a graph with its run metadata.\n"
+		"\n"
+		"With --on clickhouse://USER@HOST:8123/DATABASE the server runs one statement, in\n"
+		"its own dialect; see 'opwatch push --help'.\n",
+	.examples = { "opwatch sql run.opw \"SELECT name, count(*) FROM event GROUP BY name\"",
+		      "opwatch sql run.opw \"FROM step\" --csv" },
+	.own = OPTIONS(options),
+	.groups = { &output_options, &run_options, &server_options, &input_options },
+	.own_size = sizeof(struct sql_args),
+	.run = run_sql,
 };

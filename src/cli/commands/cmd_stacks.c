@@ -1,11 +1,13 @@
 /*
- * cmd_stacks.c: where running Python jobs are: their stacks as they are now, or sampled for some time, into a file or
- * a view. The job is not stopped, and needs no preparation.
+ * cmd_stacks.c: `opwatch stacks`: where running Python jobs are: their stacks as they are now, or sampled for some time,
+ * into a file or a view. It reads the processes from outside; they are not stopped and need no preparation.
  */
-#include "cli/command.h"
-#include "cli/piped.h"
-#include "cli/progress.h"
-#include "cli/signals.h"
+#include "cli/commands/live.h"
+
+struct stacks_args {
+	struct live_args live;
+	struct ow_stacks_options stacks;
+};
 
 struct pids {
 	int64_t *items;
@@ -47,21 +49,22 @@ static bool to_stdout(void *arg, const void *bytes, size_t len)
 
 static int show_now(const struct args *args, const struct pids *pids)
 {
+	const struct stacks_args *own = args->own;
 	struct ow_error err = { 0 };
 	ow_result *result;
 	ow_status status;
 
-	status = ow_stacks_now(pids->items, pids->count, &args->stacks, &result, &err);
+	status = ow_stacks_now(pids->items, pids->count, &own->stacks, &result, &err);
 	if (status != OW_OK) {
 		complain("opwatch: %s\n", err.text);
 		return EXIT_FAILED;
 	}
-	if (strcmp(args->sink, "text") == 0)
+	if (output_is_text(args))
 		print_stacks(result);
 	else
-		status = ow_result_write(result, args->sink, NULL, to_stdout, NULL, &err);
+		status = ow_result_write(result, args->output.sink, NULL, to_stdout, NULL, &err);
 	if (!ow_result_rows(result))
-		complain("opwatch: no thread runs Python code at the moment\n");
+		complain("opwatch: no thread runs Python code now\n");
 	ow_result_free(result);
 	if (status != OW_OK)
 		complain("opwatch: %s\n", err.text);
@@ -82,29 +85,28 @@ static bool on_progress(void *arg, const struct ow_stacks_summary *s)
 	return true;
 }
 
-static void tell(const struct ow_stacks_summary *s)
+static void print_summary(const struct ow_stacks_summary *s)
 {
-	complain("opwatch: %" PRIu64 " stacks of %u process%s in %.1f s; looking took %.2f %% of a "
-		 "processor",
+	complain("opwatch: %" PRIu64 " stacks of %u process%s in %.1f s; sampling used %.2f %% of "
+		 "one CPU",
 		 s->samples, s->processes, s->processes == 1 ? "" : "es",
 		 (double)s->elapsed_ns / 1e9,
 		 s->elapsed_ns ? 100.0 * (double)s->cpu_ns / (double)s->elapsed_ns : 0.0);
 	if (s->torn)
-		complain("; %" PRIu64 " dropped: they changed while they were read", s->torn);
+		complain("; %" PRIu64 " dropped because they changed while they were read",
+			 s->torn);
 	if (s->left_out)
-		complain("; %" PRIu64 " left out: looking takes no more of a processor",
-			 s->left_out);
+		complain("; %" PRIu64 " skipped to limit the CPU time of sampling", s->left_out);
 	if (s->late_ticks)
-		complain("; %" PRIu64 " not taken in time: the machine was busy", s->late_ticks);
+		complain("; %" PRIu64 " missed because the machine was busy", s->late_ticks);
 	complain("\n");
 }
 
-/* There is nothing to show. */
-static int tell_none(const struct ow_stacks_summary *s)
+static int report_no_stacks(const struct ow_stacks_summary *s)
 {
 	if (s->torn)
-		complain("opwatch: no stack held still for as long as it takes to read it; try a "
-			 "longer time, such as --for 60s\n");
+		complain("opwatch: every stack changed while it was read; sample for longer, such "
+			 "as --for 60s\n");
 	else
 		complain("opwatch: no thread ran Python code in that time\n");
 	return EXIT_FAILED;
@@ -112,17 +114,11 @@ static int tell_none(const struct ow_stacks_summary *s)
 
 static bool to_own_file(const struct args *args)
 {
-	return args->out_file &&
-	       (strcmp(args->sink, "text") == 0 || strcmp(args->sink, "opw") == 0);
+	return args->output.file && (output_is_text(args) || strcmp(args->output.sink, "opw") == 0);
 }
 
 /* Folded stacks and flame graphs are made of whole stacks. */
-static bool is_table(const char *sink)
-{
-	return strcmp(sink, "text") == 0 || strcmp(sink, "json") == 0 || strcmp(sink, "csv") == 0;
-}
-
-static int keep(struct args *args, ow_profile *profile, const char *path)
+static int write_profile(struct args *args, ow_profile *profile, const char *path)
 {
 	struct ow_error err = { 0 };
 	struct show show;
@@ -134,7 +130,7 @@ static int keep(struct args *args, ow_profile *profile, const char *path)
 			complain("opwatch: %s\n", err.text);
 	} else {
 		show_from_args(args, profile, &show);
-		status = show_view(&show, is_table(args->sink) ? "functions" : "code",
+		status = show_view(&show, output_is_table(args) ? "functions" : "code",
 				   &args->options);
 	}
 	return finish_code(args, profile, status);
@@ -142,6 +138,7 @@ static int keep(struct args *args, ow_profile *profile, const char *path)
 
 static int record_to(struct args *args, const struct pids *pids, const char *path)
 {
+	struct stacks_args *own = args->own;
 	struct ow_stacks_summary summary = { .size = sizeof(summary) };
 	struct progress_line line;
 	struct ow_error err = { 0 };
@@ -150,31 +147,31 @@ static int record_to(struct args *args, const struct pids *pids, const char *pat
 	int code;
 
 	progress_begin(&line, args->terminal.err);
-	args->stacks.memory_limit = args->open.memory_limit;
-	args->stacks.progress = on_progress;
-	args->stacks.progress_arg = &line;
+	own->stacks.memory_limit = args->input.open.memory_limit;
+	own->stacks.progress = on_progress;
+	own->stacks.progress_arg = &line;
+	own->stacks.for_ns = own->live.for_ns;
 	signals_catch();
-	status =
-		ow_stacks_record(pids->items, pids->count, &args->stacks, &profile, &summary, &err);
+	status = ow_stacks_record(pids->items, pids->count, &own->stacks, &profile, &summary, &err);
 	progress_clear(&line);
 	if (status != OW_OK) {
 		complain("opwatch: %s\n", err.text);
 		return EXIT_FAILED;
 	}
-	tell(&summary);
-	code = summary.samples || to_own_file(args) ? keep(args, profile, path)
-						    : tell_none(&summary);
+	print_summary(&summary);
+	code = summary.samples || to_own_file(args) ? write_profile(args, profile, path)
+						    : report_no_stacks(&summary);
 	ow_profile_free(profile);
 	return code;
 }
 
-static int record(struct args *args, const struct pids *pids)
+static int record_stacks(struct args *args, const struct pids *pids)
 {
-	const char *path = args->out_file;
+	const char *path = args->output.file;
 	struct piped piped = { 0 };
 	int code;
 
-	if (!to_own_file(args) && !args_choose_output(args))
+	if (!to_own_file(args) && !output_choose(args))
 		return EXIT_USAGE;
 	code = to_own_file(args) ? piped_begin(&piped, args, &path) : EXIT_GOOD;
 	if (code != EXIT_GOOD)
@@ -186,15 +183,12 @@ static int record(struct args *args, const struct pids *pids)
 
 #define PIDS_MOST 4096 /* of a job */
 
-/* Those of a job of the daemon. */
-static int find_pids(const struct args *args, struct pids *pids)
+/* The processes of a job of the daemon. */
+static int find_job_pids(const struct live_args *live, struct pids *pids)
 {
 	struct ow_error err = { 0 };
 
-	pids->items = ARENA_ARRAY(args->arena, int64_t, PIDS_MOST);
-	if (!pids->items)
-		return EXIT_FAILED;
-	if (ow_job_pids(args->socket, args->job, pids->items, PIDS_MOST, &pids->count, &err) !=
+	if (ow_job_pids(live->socket, live->job, pids->items, PIDS_MOST, &pids->count, &err) !=
 	    OW_OK) {
 		complain("opwatch: %s\n", err.text);
 		return EXIT_FAILED;
@@ -203,54 +197,77 @@ static int find_pids(const struct args *args, struct pids *pids)
 	return EXIT_GOOD;
 }
 
-static int parse_pids(const struct args *args, struct pids *pids)
+static int run_stacks(struct args *args)
 {
-	pids->items = ARENA_ARRAY(args->arena, int64_t, args->file_count);
-	for (size_t i = 0; pids->items && i < args->file_count; i++)
-		if (!str_to_i64(str_from(args->files[i]), &pids->items[i]) || pids->items[i] <= 0) {
-			complain("opwatch stacks: '%s' is no process id\n", args->files[i]);
-			return EXIT_USAGE;
-		}
-	pids->count = args->file_count;
-	return pids->items ? EXIT_GOOD : EXIT_FAILED;
-}
+	const struct stacks_args *own = args->own;
+	const struct live_args *live = &own->live;
+	struct pids pids = { .count = args->file_count };
+	int code = EXIT_GOOD;
 
-static int run(struct args *args)
-{
-	struct pids pids = { 0 };
-	int code;
-
-	if (!args->file_count == !args->job) {
-		complain("opwatch stacks: of which processes, or which job? Try 'opwatch help "
-			 "stacks'.\n");
+	if (!args->file_count == !live->job) {
+		complain("opwatch stacks: give process ids or --job NAME. Try 'opwatch stacks "
+			 "--help'.\n");
 		return EXIT_USAGE;
 	}
-	code = args->job ? find_pids(args, &pids) : parse_pids(args, &pids);
+	pids.items = ARENA_ARRAY(args->arena, int64_t, MAX(args->file_count, (size_t)PIDS_MOST));
+	if (!pids.items)
+		return EXIT_FAILED;
+	if (live->job)
+		code = find_job_pids(live, &pids);
+	else if (!live_pids(args, pids.items))
+		code = EXIT_USAGE;
 	if (code != EXIT_GOOD)
 		return code;
-	if (args->stacks.native && !args->stacks.for_ns && !args->out_file) {
-		complain("opwatch stacks: --native samples for some time: add --for 10s, or -o "
+	if (own->stacks.native && !live->for_ns && !args->output.file) {
+		complain("opwatch stacks: --native samples for some time; add --for 10s or -o "
 			 "x.opw\n");
 		return EXIT_USAGE;
 	}
-	return args->stacks.for_ns || args->out_file ? record(args, &pids) : show_now(args, &pids);
+	return live->for_ns || args->output.file ? record_stacks(args, &pids)
+						 : show_now(args, &pids);
 }
+
+static void init_stacks(void *own)
+{
+	ow_stacks_options_init(&((struct stacks_args *)own)->stacks);
+}
+
+static const struct option options[] = {
+	LIVE_FOR("sample for this long: 10s, 500ms, 2m",
+		 "print the stacks once; with -o, until the job ends"),
+	{ "hz", STORE_UINT32(struct stacks_args, stacks.hz, 1, 10000), .argument = "N",
+	  .help = "sample N times a second", .usual = "100" },
+	{ "native", STORE_FLAG(struct stacks_args, stacks.native),
+	  .help = "also sample native stacks, of any program" },
+	{ "no-children", STORE_FLAG(struct stacks_args, stacks.no_children),
+	  .help = "do not follow processes that the job starts" },
+	OPTION_OUT("write the profile, or what --to names, to FILE"),
+	LIVE_JOB("sample the processes of this job of the daemon"),
+	LIVE_SOCKET,
+	OPTION_TIME_RANGE,
+	OPTION_METRIC,
+	OPTION_STYLE,
+	OPTION_MEMORY_LIMIT,
+};
 
 const struct command cmd_stacks = {
 	.name = "stacks",
 	.usage = "PID…|--job NAME [--for 10s] [--hz 100] [-o x.opw]",
-	.summary = "where running Python jobs are, now or over some time",
-	.help = "Reads the Python stacks of all threads from outside (CPython 3.8 to 3.13): the\n"
+	.summary = "print or sample the Python stacks of running jobs",
+	.help = "Reads the Python stacks of all threads from outside (CPython 3.8 to 3.13). The\n"
 		"job goes on, needs no preparation and is not changed. Processes that it starts,\n"
 		"such as loader workers, are followed.\n"
 		"\n"
-		"  opwatch stacks PID                   the stacks as they are now\n"
-		"  opwatch stacks PID --for 10s         the code view of the next ten seconds\n"
-		"  opwatch stacks PID -o x.opw          until the job ends, or Ctrl-C\n"
-		"  opwatch stacks --job train --for 10s of a job of the daemon\n"
-		"  opwatch stacks PID --for 10s --to flamegraph -o x.svg\n"
-		"  opwatch stacks PID --for 10s --native      C and C++, too, of any program\n",
-	.flags = "json csv to out limit for time-range metric style memory-limit job socket",
-	.run = run,
-	.takes_job = true,
+		"  opwatch stacks PID                     the stacks as they are now\n"
+		"  opwatch stacks PID --for 10s           functions of the next ten seconds\n"
+		"  opwatch stacks PID -o x.opw            until the job ends, or Ctrl-C\n"
+		"  opwatch stacks PID --for 10s --native  also C and C++, of any program\n",
+	.columns = "functions_view",
+	.examples = { "opwatch stacks --job train --for 10s",
+		      "opwatch stacks 1234 --for 10s --to flamegraph -o x.svg" },
+	.own = OPTIONS(options),
+	.groups = { &output_options },
+	.own_size = sizeof(struct stacks_args),
+	.init = init_stacks,
+	.run = run_stacks,
 };

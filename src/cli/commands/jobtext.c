@@ -1,7 +1,13 @@
-/* jobtext.c: see jobtext.h. */
-#include "cli/jobtext.h"
+/*
+ * jobtext.c: a running job as text: rows and details for `opwatch top`, and the same as JSON. cmd_top.c calls it with jobs
+ * from the library; it does not draw on the terminal.
+ */
+#include "cli/commands/jobtext.h"
 
-#include "cli/screen.h"
+#include "base/human.h"
+#include "base/json_escape.h"
+
+#include "cli/terminal/screen.h"
 
 #include <math.h>
 
@@ -11,15 +17,12 @@ static const struct {
 	char letter; /* as in the view `steps` */
 	unsigned style;
 } phases[] = {
-	{ "input", "input", 'I', 31 },
-	{ "host", "host", 'H', 34 },
-	{ "launch", "launch", 'L', 94 },
-	{ "host_to_device", "to dev", 'U', 36 },
-	{ "compute", "compute", 'C', 32 },
-	{ "communication", "comm", 'N', 33 },
-	{ "device_to_host", "to host", 'D', 36 },
-	{ "synchronisation", "sync", 'S', 35 },
-	{ "idle", "idle", '.', 90 },
+	{ "input", "input", 'I', 31 },	       { "host", "host", 'H', 34 },
+	{ "initialisation", "init", 'B', 95 }, { "allocation", "mem", 'A', 91 },
+	{ "launch", "launch", 'L', 94 },       { "host_to_device", "h2d", 'U', 36 },
+	{ "compute", "compute", 'C', 32 },     { "communication", "comm", 'N', 33 },
+	{ "device_to_host", "d2h", 'D', 36 },  { "synchronisation", "sync", 'S', 35 },
+	{ "run_queue", "queue", 'Q', 93 },     { "idle", "idle", '.', 90 },
 };
 
 const char *const job_order_names[JOB_ORDERS] = { "job", "step", "trend", "input", "comm", "cpu" };
@@ -28,29 +31,11 @@ const char *const job_order_names[JOB_ORDERS] = { "job", "step", "trend", "input
 
 void jobtext_time(char *to, size_t size, int64_t ns)
 {
-	static const struct {
-		double ns;
-		const char *unit;
-	} units[] = { { 60e9, "min" }, { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" } };
-	double value = (double)ns;
+	char text[HUMAN_SIZE] = "-";
 
-	if (ns < 0) {
-		snprintf(to, size, "-");
-		return;
-	}
-	for (size_t i = 0; i < ARRAY_COUNT(units); i++) {
-		double n = value / units[i].ns;
-
-		if (n >= 0.9995 && (i || n >= 2)) {
-			snprintf(to, size, "%.*f %s",
-				 n < 9.995   ? 2
-				 : n < 99.95 ? 1
-					     : 0,
-				 n, units[i].unit);
-			return;
-		}
-	}
-	snprintf(to, size, "%.0f ns", value);
+	if (ns >= 0)
+		human_int(text, ns, HUMAN_UNIT_NS_APART, false);
+	snprintf(to, size, "%s", text);
 }
 
 static void percent(char *to, size_t size, double part, bool sign)
@@ -100,7 +85,7 @@ static double key_of(const struct ow_job *job, enum job_order order)
 	}
 }
 
-/* Few, and mostly in order already: by insertion, so that equal ones stay. */
+/* Few, and mostly in order already: sorts by insertion, which keeps the order of equal jobs. */
 void jobtext_sort(struct ow_job *jobs, size_t count, enum job_order order)
 {
 	for (size_t i = 1; i < count; i++)
@@ -123,7 +108,7 @@ static const char *style(const struct jobtext *t, unsigned number)
 	return screen_style(t->colour, number);
 }
 
-/* As large as its part, by largest remainder, so that all columns are used. */
+/* Each phase gets columns in proportion to its time; all columns are used. */
 static void add_bar(const struct jobtext *t, const int64_t *parts, size_t columns)
 {
 	double total = 0, done = 0;
@@ -149,27 +134,60 @@ static void add_bar(const struct jobtext *t, const int64_t *parts, size_t column
 	buf_add_repeat(t->to, ' ', columns - MIN(at, columns));
 }
 
-/* Names come from other people's programs: nothing in them may move the cursor. */
-static void add_text(struct buf *to, struct str text, size_t columns, bool pad)
+/* Names come from other people's programs: nothing in them may move the cursor or turn the text around it. */
+static void escape(struct buf *to, struct str text)
 {
-	struct str fits = utf8_fit(text, columns);
-	bool cut = fits.len < text.len && columns > 1;
-	size_t width;
+	while (text.len) {
+		uint32_t c = 0;
+		size_t len = utf8_decode(text, &c);
 
+		if (len == 1 && c == 0xfffd) { /* not UTF-8 */
+			buf_printf(to, "\\x%02x", (unsigned)(unsigned char)text.ptr[0]);
+		} else if (c < ' ' || (c >= 127 && c < 160)) {
+			buf_printf(to, "\\x%02x", c);
+		} else if (utf8_turns_text(c) || c == 0x2028 || c == 0x2029) {
+			buf_printf(to, "\\u%04x", c);
+		} else {
+			buf_add(to, text.ptr, len);
+		}
+		text = str_skip(text, len);
+	}
+}
+
+static bool is_plain(struct str text)
+{
+	for (size_t i = 0; i < text.len; i++)
+		if ((unsigned char)text.ptr[i] < ' ' || (unsigned char)text.ptr[i] >= 127)
+			return false;
+	return true;
+}
+
+void jobtext_add(struct buf *to, struct str text, size_t columns, bool pad)
+{
+	struct str fits;
+	struct buf escaped;
+	size_t width;
+	bool cut;
+
+	buf_init(&escaped, to->mem);
+	if (!is_plain(text)) {
+		escape(&escaped, text);
+		text = buf_str(&escaped);
+	}
+	fits = utf8_fit(text, columns);
+	cut = fits.len < text.len && columns > 1;
 	if (cut)
 		fits = utf8_fit(text, columns - 1);
 	width = utf8_width(fits) + cut;
-	for (size_t i = 0; i < fits.len; i++)
-		buf_add_char(to, (unsigned char)fits.ptr[i] < ' ' || fits.ptr[i] == 127
-					 ? '?'
-					 : fits.ptr[i]);
+	buf_add_str(to, fits);
 	if (cut)
 		buf_puts(to, "…");
 	if (pad && width < columns)
 		buf_add_repeat(to, ' ', columns - width);
+	buf_release(&escaped);
 }
 
-static void add_right(struct buf *to, const char *text, size_t columns)
+void jobtext_right(struct buf *to, const char *text, size_t columns)
 {
 	size_t width = utf8_width(str_from(text));
 
@@ -178,16 +196,78 @@ static void add_right(struct buf *to, const char *text, size_t columns)
 	buf_puts(to, text);
 }
 
+static const char *const marks[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+
+void jobtext_spark(const struct jobtext *t, const double *values, size_t count, double most,
+		   size_t columns)
+{
+	size_t shown = MIN(count, columns), first = count - shown;
+	double full = most > 0 ? most : 1;
+
+	for (size_t i = first; most <= 0 && i < count; i++)
+		full = MAX(full, values[i]);
+	buf_add_repeat(t->to, ' ', columns - shown);
+	buf_puts(t->to, style(t, 32));
+	for (size_t i = first; i < count; i++) {
+		double part = values[i] > 0 ? values[i] / full : 0;
+
+		buf_puts(t->to, marks[(size_t)MIN(part * 8, 7.0)]);
+	}
+	buf_puts(t->to, style(t, 0));
+}
+
+/* ---- what the processes use ---- */
+
+static void add_known(double *sum, double value)
+{
+	if (value >= 0)
+		*sum = MAX(*sum, 0.0) + value;
+}
+
+void job_use_add(struct job_use *use, const struct ow_process *p)
+{
+	size_t len = strlen(use->user);
+
+	if (!len)
+		snprintf(use->user, sizeof(use->user), "%.31s", p->user);
+	else if (use->user[len - 1] != '+' && strncmp(use->user, p->user, len) != 0)
+		snprintf(use->user + MIN(len, sizeof(use->user) - 2), 2, "+");
+	add_known(&use->wait, p->wait);
+	if (p->memory >= 0)
+		use->memory = MAX(use->memory, (int64_t)0) + p->memory;
+	add_known(&use->read_rate, p->read_rate);
+	add_known(&use->write_rate, p->write_rate);
+}
+
+#define THROUGHPUT_NS 10e9
+#define THROUGHPUT_STEPS 3
+
+double job_throughput(const struct ow_job *job)
+{
+	double sum = 0;
+	size_t count = 0;
+
+	while (count < job->recent_count && (sum < THROUGHPUT_NS || count < THROUGHPUT_STEPS))
+		sum += (double)job->recent[job->recent_count - ++count];
+	return count && sum > 0 ? (double)count * 1e9 / sum : -1;
+}
+
 /* ---- the table ---- */
 
 #define STEP_COLUMNS 9
 #define SMALL_COLUMNS 6
 #define TREND_COLUMNS 7 /* steps may take several times as long: "+144 %", and a blank before it */
 
-/* How the width is shared: what is not there has 0 columns. */
+#define THROUGHPUT_COLUMNS 8
+#define MEMORY_COLUMNS 8
+#define IO_COLUMNS 9
+#define USER_COLUMNS 10
+
+/* How many columns each part of a row gets; 0 leaves it out. */
 struct layout {
-	size_t name, bar;
+	size_t name, bar, history;
 	bool trend, waits, cpu, device;
+	bool throughput, use, io, user; /* on wider screens */
 };
 
 static struct layout layout_of(uint32_t width)
@@ -195,14 +275,23 @@ static struct layout layout_of(uint32_t width)
 	struct layout l = { .trend = width >= 40,
 			    .waits = width >= 56,
 			    .cpu = width >= 62,
-			    .device = width >= 76 };
+			    .device = width >= 76,
+			    .throughput = width >= 100,
+			    .use = width >= 112,
+			    .io = width >= 130,
+			    .user = width >= 140 };
 	size_t fixed = 1 + STEP_COLUMNS + TREND_COLUMNS * (size_t)l.trend +
 		       SMALL_COLUMNS * (2 * (size_t)l.waits + l.cpu + l.device);
-	size_t left = width > fixed + 2 ? width - fixed - 2 : 8;
+	size_t left;
 
+	fixed += THROUGHPUT_COLUMNS * (size_t)l.throughput +
+		 (SMALL_COLUMNS + MEMORY_COLUMNS) * (size_t)l.use + 2 * IO_COLUMNS * (size_t)l.io +
+		 USER_COLUMNS * (size_t)l.user;
+	left = width > fixed + 2 ? width - fixed - 2 : 8;
 	l.bar = width >= 48 ? (left + 1) / 2 : 0;
 	l.bar = MIN(l.bar, (size_t)40);
-	l.name = left - l.bar - (l.bar ? 1 : 0);
+	l.history = width >= 150 && left > l.bar + 40 ? MIN(left - l.bar - 24, (size_t)60) : 0;
+	l.name = left - l.bar - (l.bar ? 1 : 0) - l.history - (l.history ? 1 : 0);
 	return l;
 }
 
@@ -211,7 +300,7 @@ static void add_head(const struct jobtext *t, const char *text, size_t columns, 
 	char word[32];
 
 	snprintf(word, sizeof(word), "%s%s", text, sorted ? "↓" : "");
-	add_right(t->to, word, columns);
+	jobtext_right(t->to, word, columns);
 }
 
 void jobtext_head(const struct jobtext *t, enum job_order order)
@@ -219,13 +308,23 @@ void jobtext_head(const struct jobtext *t, enum job_order order)
 	struct layout l = layout_of(t->width);
 
 	buf_printf(t->to, "%s ", style(t, 1));
-	add_text(t->to, STR("JOB"), l.name, true);
+	jobtext_add(t->to, STR("JOB"), l.name, true);
+	if (l.user) {
+		buf_add_char(t->to, ' ');
+		jobtext_add(t->to, STR("USER"), USER_COLUMNS - 1, true);
+	}
 	add_head(t, "STEP", STEP_COLUMNS, order == ORDER_STEP);
+	if (l.throughput)
+		add_head(t, "STEP/S", THROUGHPUT_COLUMNS, false);
 	if (l.trend)
 		add_head(t, "TREND", TREND_COLUMNS, false);
+	if (l.history) {
+		buf_add_char(t->to, ' ');
+		jobtext_add(t->to, STR("LAST STEPS"), l.history, true);
+	}
 	if (l.bar) {
 		buf_add_char(t->to, ' ');
-		add_text(t->to, STR("WHERE THE TIME GOES"), l.bar, true);
+		jobtext_add(t->to, STR("WHERE THE TIME GOES"), l.bar, true);
 	}
 	if (l.waits) {
 		add_head(t, "INPUT", SMALL_COLUMNS, false);
@@ -233,54 +332,137 @@ void jobtext_head(const struct jobtext *t, enum job_order order)
 	}
 	if (l.cpu)
 		add_head(t, "CPU", SMALL_COLUMNS, order == ORDER_CPU);
+	if (l.use) {
+		add_head(t, "WAIT", SMALL_COLUMNS, false);
+		add_head(t, "MEM", MEMORY_COLUMNS, false);
+	}
+	if (l.io) {
+		add_head(t, "READ/S", IO_COLUMNS, false);
+		add_head(t, "WRITE/S", IO_COLUMNS, false);
+	}
 	if (l.device)
 		add_head(t, "DEV", SMALL_COLUMNS, false);
 	buf_printf(t->to, "%s\n", style(t, 0));
 }
 
-void jobtext_row(const struct jobtext *t, const struct ow_job *job, bool selected)
+static void add_real(const struct jobtext *t, double value, int digits, size_t columns)
+{
+	char text[32] = "-";
+
+	if (value >= 0)
+		snprintf(text, sizeof(text), "%.*f", value >= 99.5 ? 0 : digits, value);
+	jobtext_right(t->to, text, columns);
+}
+
+static void add_bytes(const struct jobtext *t, double bytes, size_t columns)
+{
+	char text[HUMAN_SIZE] = "-";
+
+	if (bytes >= 0)
+		human_int(text, (int64_t)bytes, HUMAN_UNIT_BYTES, false);
+	jobtext_right(t->to, text, columns);
+}
+
+/* Twice the usual step is a full block; longer ones are red. */
+static void add_steps(const struct jobtext *t, const struct ow_job *job, size_t columns)
+{
+	size_t count = MIN(job->recent_count, columns);
+	double most = (double)job->step_ns * 2;
+
+	for (size_t i = job->recent_count - count; i < job->recent_count; i++) {
+		double part = most > 0 ? (double)job->recent[i] / most : 0;
+		size_t mark = (size_t)MIN(part * 8, 7.0);
+
+		buf_printf(t->to, "%s%s%s", part > 0.75 ? style(t, 31) : "", marks[mark],
+			   part > 0.75 ? style(t, 0) : "");
+	}
+}
+
+static void add_use(const struct jobtext *t, const struct layout *l, const struct ow_job *job,
+		    const struct job_use *use)
+{
+	if (l->cpu)
+		add_real(t, job->cpu, 1, SMALL_COLUMNS);
+	if (l->use) {
+		buf_puts(t->to, style(t, use->wait >= 0.5 ? 31 : 0));
+		add_real(t, use->wait, 2, SMALL_COLUMNS);
+		buf_puts(t->to, style(t, 0));
+		add_bytes(t, (double)use->memory, MEMORY_COLUMNS);
+	}
+	if (l->io) {
+		add_bytes(t, use->read_rate, IO_COLUMNS);
+		add_bytes(t, use->write_rate, IO_COLUMNS);
+	}
+}
+
+static void add_step_parts(const struct jobtext *t, const struct layout *l,
+			   const struct ow_job *job)
+{
+	char text[32];
+
+	jobtext_time(text, sizeof(text), job->step_ns);
+	jobtext_right(t->to, text, STEP_COLUMNS);
+	if (l->throughput)
+		add_real(t, job_throughput(job), 2, THROUGHPUT_COLUMNS);
+	if (l->trend) {
+		percent(text, sizeof(text), job->trend, true);
+		buf_puts(t->to, style(t, job->trend > 0.1 ? 31 : job->trend < -0.1 ? 32 : 0));
+		jobtext_right(t->to, text, TREND_COLUMNS);
+		buf_puts(t->to, style(t, 0));
+	}
+	if (l->history) {
+		buf_add_repeat(t->to, ' ', l->history + 1 - MIN(job->recent_count, l->history));
+		add_steps(t, job, l->history);
+	}
+	if (l->bar) {
+		buf_add_char(t->to, ' ');
+		add_bar(t, job->phase_ns, l->bar);
+	}
+}
+
+void jobtext_row(const struct jobtext *t, const struct ow_job *job, const struct job_use *use,
+		 bool selected)
 {
 	struct layout l = layout_of(t->width);
 	double device = job->device >= 0 ? job->device : job->gpu;
 	char text[32];
 
 	buf_printf(t->to, "%s%c", selected ? style(t, 1) : "", selected ? '>' : ' ');
-	add_text(t->to, str_from(job->name), l.name, true);
+	jobtext_add(t->to, str_from(job->name), l.name, true);
 	buf_puts(t->to, style(t, 0));
-	jobtext_time(text, sizeof(text), job->step_ns);
-	add_right(t->to, text, STEP_COLUMNS);
-	if (l.trend) {
-		percent(text, sizeof(text), job->trend, true);
-		buf_puts(t->to, style(t, job->trend > 0.1 ? 31 : job->trend < -0.1 ? 32 : 0));
-		add_right(t->to, text, TREND_COLUMNS);
-		buf_puts(t->to, style(t, 0));
-	}
-	if (l.bar) {
+	if (l.user) {
 		buf_add_char(t->to, ' ');
-		add_bar(t, job->phase_ns, l.bar);
+		jobtext_add(t->to, str_from(use->user[0] ? use->user : "-"), USER_COLUMNS - 1,
+			    true);
 	}
+	add_step_parts(t, &l, job);
 	if (l.waits) {
 		percent(text, sizeof(text), job_share(job, "input"), false);
-		add_right(t->to, text, SMALL_COLUMNS);
+		jobtext_right(t->to, text, SMALL_COLUMNS);
 		percent(text, sizeof(text), job_share(job, "communication"), false);
-		add_right(t->to, text, SMALL_COLUMNS);
+		jobtext_right(t->to, text, SMALL_COLUMNS);
 	}
-	if (l.cpu) {
-		snprintf(text, sizeof(text), job->cpu < 0 ? "-" : "%.1f", job->cpu);
-		add_right(t->to, text, SMALL_COLUMNS);
-	}
+	add_use(t, &l, job, use);
 	if (l.device) {
 		percent(text, sizeof(text), device, false);
-		add_right(t->to, text, SMALL_COLUMNS);
+		jobtext_right(t->to, text, SMALL_COLUMNS);
 	}
 	buf_add_char(t->to, '\n');
 }
 
 void jobtext_legend(const struct jobtext *t)
 {
+	size_t width = 0;
+
 	for (size_t k = 0; k < ARRAY_COUNT(phases); k++)
+		width += strlen(phases[k].shown) + 3;
+	for (size_t k = 0; k < ARRAY_COUNT(phases); k++) {
+		/* on a narrow terminal without what is rare */
+		if (width > t->width && (phases[k].letter == 'A' || phases[k].letter == 'B'))
+			continue;
 		buf_printf(t->to, " %s%c%s %s", style(t, phases[k].style), phases[k].letter,
 			   style(t, 0), phases[k].shown);
+	}
 	buf_add_char(t->to, '\n');
 }
 
@@ -294,7 +476,7 @@ static void add_state(const struct jobtext *t, const struct ow_job *job)
 	char text[32];
 
 	buf_puts(t->to, style(t, 1));
-	add_text(t->to, str_from(job->name), t->width / 2, false);
+	jobtext_add(t->to, str_from(job->name), t->width / 2, false);
 	buf_printf(t->to, "%s  %s", style(t, 0), states[job->state]);
 	if (job->rank_count > 1)
 		buf_printf(t->to, "  %zu ranks", job->rank_count);
@@ -314,25 +496,18 @@ static void add_state(const struct jobtext *t, const struct ow_job *job)
 	buf_add_char(t->to, '\n');
 }
 
-/* The last steps, the longest as high as can be; a few that are far longer than the rest are cut. */
-static void add_steps(const struct jobtext *t, const struct ow_job *job)
+/* As many of the last steps as the screen is wide. */
+static void add_step_line(const struct jobtext *t, const struct ow_job *job)
 {
-	static const char *const marks[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
-	size_t count = MIN(job->recent_count, (size_t)(t->width > 24 ? t->width - 24 : 8));
-	const int64_t *recent = job->recent + (job->recent_count - count);
-	double most = (double)job->step_ns * 2;
 	char text[32];
 
 	buf_puts(t->to, "steps  ");
-	for (size_t i = 0; i < count; i++) {
-		double part = most > 0 ? (double)recent[i] / most : 0;
-		size_t mark = (size_t)MIN(part * 8, 7.0);
-
-		buf_printf(t->to, "%s%s%s", part > 0.75 ? style(t, 31) : "", marks[mark],
-			   part > 0.75 ? style(t, 0) : "");
-	}
+	add_steps(t, job, t->width > 36 ? t->width - 36 : 8);
 	jobtext_time(text, sizeof(text), job->step_ns);
-	buf_printf(t->to, "  ~%s\n", text);
+	buf_printf(t->to, "  ~%s", text);
+	if (job_throughput(job) >= 0)
+		buf_printf(t->to, "  %.3g/s", job_throughput(job));
+	buf_add_char(t->to, '\n');
 }
 
 static void add_phases(const struct jobtext *t, const struct ow_job *job)
@@ -363,7 +538,7 @@ static void add_ranks(const struct jobtext *t, const struct ow_job *job)
 
 	buf_puts(t->to, "ranks  ");
 	if (job->slowest_rank >= 0)
-		buf_printf(t->to, "%sslowest: rank %d, %.0f %% more work than the middle one%s",
+		buf_printf(t->to, "%sslowest: rank %d, %.0f %% more work than the median%s",
 			   style(t, 31), (int)job->slowest_rank, job->slowest_by * 100,
 			   style(t, 0));
 	else
@@ -376,7 +551,7 @@ static void add_ranks(const struct jobtext *t, const struct ow_job *job)
 	buf_add_char(t->to, '\n');
 }
 
-static void add_ops(const struct jobtext *t, const struct ow_job *job, uint32_t lines)
+void jobtext_ops(const struct jobtext *t, const struct ow_job *job, uint32_t lines)
 {
 	size_t name = t->width > 34 ? t->width - 34 : 10;
 	char text[32];
@@ -384,68 +559,41 @@ static void add_ops(const struct jobtext *t, const struct ow_job *job, uint32_t 
 	if (lines < 2)
 		return;
 	buf_puts(t->to, style(t, 1));
-	add_text(t->to, STR("OPERATION"), name, true);
-	add_right(t->to, job->has_steps ? "PER STEP" : "PER SECOND", 12);
-	add_right(t->to, "PART", 8);
-	add_right(t->to, "RUNS", 9);
+	jobtext_add(t->to, STR("OPERATION"), name, true);
+	jobtext_right(t->to, job->has_steps ? "PER STEP" : "PER SECOND", 12);
+	jobtext_right(t->to, "PART", 8);
+	jobtext_right(t->to, "RUNS", 9);
 	buf_printf(t->to, "%s\n", style(t, 0));
 	for (size_t i = 0; i < MIN(job->op_count, (size_t)lines - 1); i++) {
 		const struct ow_job_op *op = &job->ops[i];
 
-		add_text(t->to, str_from(op->name), name, true);
+		jobtext_add(t->to, str_from(op->name), name, true);
 		jobtext_time(text, sizeof(text), op->self_ns);
-		add_right(t->to, text, 12);
+		jobtext_right(t->to, text, 12);
 		percent(text, sizeof(text), op->share, false);
-		add_right(t->to, text, 8);
+		jobtext_right(t->to, text, 8);
 		snprintf(text, sizeof(text), op->runs < 10 ? "%.1f" : "%.0f", op->runs);
-		add_right(t->to, text, 9);
+		jobtext_right(t->to, text, 9);
 		buf_add_char(t->to, '\n');
 	}
 }
 
-void jobtext_detail(const struct jobtext *t, const struct ow_job *job, uint32_t lines)
+uint32_t jobtext_detail(const struct jobtext *t, const struct ow_job *job, uint32_t lines)
 {
-	if (lines-- < 1)
-		return;
-	add_state(t, job);
-	if (lines < 1)
-		return;
-	add_phases(t, job);
-	lines--;
-	if (job->rank_count > 1 && lines) {
+	uint32_t used = 0;
+
+	if (used < lines && ++used)
+		add_state(t, job);
+	if (used < lines && ++used)
+		add_phases(t, job);
+	if (job->rank_count > 1 && used < lines && ++used)
 		add_ranks(t, job);
-		lines--;
-	}
-	if (job->has_steps && lines) {
-		add_steps(t, job);
-		lines--;
-	}
-	add_ops(t, job, lines);
+	if (job->has_steps && used < lines && ++used)
+		add_step_line(t, job);
+	return used;
 }
 
 /* ---- JSON ---- */
-
-static void json_text(struct buf *to, const char *text)
-{
-	struct str s = str_from(text);
-
-	buf_add_char(to, '"');
-	while (s.len) {
-		uint32_t code;
-		size_t len = utf8_decode(s, &code);
-
-		if (code == '"' || code == '\\')
-			buf_printf(to, "\\%c", (char)code);
-		else if (code < ' ')
-			buf_printf(to, "\\u%04x", code);
-		else if (code == 0xfffd && len == 1)
-			buf_puts(to, "\xef\xbf\xbd");
-		else
-			buf_add(to, s.ptr, len);
-		s = str_skip(s, len);
-	}
-	buf_add_char(to, '"');
-}
 
 static void json_int(struct buf *to, const char *key, int64_t value)
 {
@@ -488,7 +636,7 @@ static void json_lists(struct buf *to, const struct ow_job *job)
 	buf_puts(to, "], \"ops\": [");
 	for (size_t i = 0; i < job->op_count; i++) {
 		buf_puts(to, i ? ", {\"name\": " : "{\"name\": ");
-		json_text(to, job->ops[i].name);
+		json_quote(to, str_from(job->ops[i].name));
 		json_int(to, "self_ns", job->ops[i].self_ns);
 		json_real(to, "runs", job->ops[i].runs, true);
 		json_real(to, "share", job->ops[i].share, true);
@@ -500,40 +648,43 @@ static void json_lists(struct buf *to, const struct ow_job *job)
 	buf_puts(to, "]");
 }
 
-void jobtext_json(struct buf *to, const struct ow_job *jobs, size_t count)
+void jobtext_json(struct buf *to, const struct ow_job *job, const struct job_use *use)
 {
 	static const char *const states[] = {
 		[OW_JOB_RUNS] = "runs", [OW_JOB_ENDED] = "ended", [OW_JOB_LOST] = "lost"
 	};
+	double throughput = job_throughput(job);
 
-	buf_add_char(to, '[');
-	for (size_t i = 0; i < count; i++) {
-		const struct ow_job *job = &jobs[i];
-
-		buf_puts(to, i ? ",\n {\"job\": " : "{\"job\": ");
-		json_text(to, job->name);
-		buf_puts(to, ", \"path\": ");
-		json_text(to, job->path);
-		buf_printf(to, ", \"state\": \"%s\", \"recordings\": %u, \"processes\": %u",
-			   states[job->state], job->recordings, job->processes);
-		buf_printf(to, ", \"steps\": %" PRIu64, job->steps);
-		json_int(to, "step_ns", job->step_ns);
-		json_int(to, "last_ns", job->last_ns);
-		json_real(to, "trend", job->trend, true);
-		json_phases(to, job->phase_ns);
-		json_real(to, "data_wait", job_share(job, "input"), total_of(job) > 0);
-		json_real(to, "communication_wait", job_share(job, "communication"),
-			  total_of(job) > 0);
-		json_real(to, "cpu", job->cpu, job->cpu >= 0);
-		json_real(to, "device", job->device, job->device >= 0);
-		json_real(to, "gpu", job->gpu, job->gpu >= 0);
-		json_int(to, "slowest_rank", job->slowest_rank);
-		json_real(to, "slowest_by", job->slowest_by, job->slowest_rank >= 0);
-		json_lists(to, job);
-		buf_printf(to,
-			   ", \"records\": %" PRIu64 ", \"dropped\": %" PRIu64
-			   ", \"damaged\": %" PRIu64 "}",
-			   job->records, job->dropped, job->damaged);
-	}
-	buf_puts(to, "]\n");
+	buf_puts(to, "\"job\": ");
+	json_quote(to, str_from(job->name));
+	buf_puts(to, ", \"path\": ");
+	json_quote(to, str_from(job->path));
+	buf_printf(to, ", \"state\": \"%s\", \"recordings\": %u, \"processes\": %u",
+		   states[job->state], job->recordings, job->processes);
+	buf_printf(to, ", \"steps\": %" PRIu64, job->steps);
+	json_int(to, "step_ns", job->step_ns);
+	json_int(to, "last_ns", job->last_ns);
+	json_real(to, "steps_per_s", throughput, throughput >= 0);
+	json_real(to, "trend", job->trend, true);
+	json_phases(to, job->phase_ns);
+	json_real(to, "data_wait", job_share(job, "input"), total_of(job) > 0);
+	json_real(to, "communication_wait", job_share(job, "communication"), total_of(job) > 0);
+	json_real(to, "cpu", job->cpu, job->cpu >= 0);
+	json_real(to, "device", job->device, job->device >= 0);
+	json_real(to, "gpu", job->gpu, job->gpu >= 0);
+	json_int(to, "slowest_rank", job->slowest_rank);
+	json_real(to, "slowest_by", job->slowest_by, job->slowest_rank >= 0);
+	json_lists(to, job);
+	buf_printf(to,
+		   ", \"records\": %" PRIu64 ", \"dropped\": %" PRIu64 ", \"damaged\": %" PRIu64,
+		   job->records, job->dropped, job->damaged);
+	buf_puts(to, ", \"user\": ");
+	if (use->user[0])
+		json_quote(to, str_from(use->user));
+	else
+		buf_puts(to, "null");
+	json_real(to, "run_wait", use->wait, use->wait >= 0);
+	json_int(to, "memory_bytes", use->memory);
+	json_real(to, "read_bytes_per_s", use->read_rate, use->read_rate >= 0);
+	json_real(to, "written_bytes_per_s", use->write_rate, use->write_rate >= 0);
 }

@@ -1,13 +1,102 @@
-/* shell.c: see shell.h. */
-#include "cli/shell.h"
+/*
+ * shell.c: the shell: load once, then ask many questions. Under the name tfprof it takes the original's lines and prints
+ * its texts; under our own name it also takes every view, both spellings of options, quotes, SQL and `help WORD`. The
+ * lines come from lineedit.c, SQL goes to sqlshell.c, and show.c runs the views.
+ */
+#include "cli/shell/shell.h"
 
+#include "cli/command.h"
 #include "base/nearest.h"
-#include "cli/cli.h"
-#include "cli/lineedit.h"
-#include "cli/shell_complete.h"
-#include "cli/shell_words.h"
-#include "cli/sqlshell.h"
+#include "cli/shell/lineedit.h"
 #include "cli/words.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+/* ---- words of a line, and what options are called ---- */
+
+/* Options beside tfprof's 21, under our own name. */
+struct shell_option {
+	const char *spelling; /* "-n" */
+	const char *longer;   /* "--limit", or the same */
+	const char *help;
+};
+enum { SHELL_LIMIT, SHELL_TO, SHELL_OUT, SHELL_JSON, SHELL_CSV, SHELL_OPTIONS };
+static const struct shell_option shell_options[SHELL_OPTIONS] = {
+	{ "-n", "--limit", "print at most so many rows" },
+	{ "-t", "--to", "write another output: json, csv, flamegraph, ..." },
+	{ "-o", "--out", "write to this file" },
+	{ "--json", "--json", "the same as --to json" },
+	{ "--csv", "--csv", "the same as --to csv" },
+};
+
+static bool shell_next_word(struct str *rest, struct str *word)
+{
+	while (rest->len && rest->ptr[0] == ' ')
+		*rest = str_skip(*rest, 1);
+	if (!rest->len)
+		return false;
+	*word = str_first(*rest, MIN(str_find_char(*rest, ' '), rest->len));
+	*rest = str_skip(*rest, word->len);
+	return true;
+}
+
+/* Where a quote begins in the word at the front: first, or behind the first '='. STR_NONE when there is no second. */
+static size_t quote_at(struct str rest)
+{
+	struct str word = str_first(rest, MIN(str_find_char(rest, ' '), rest.len));
+	size_t at = 0;
+
+	if (word.ptr[0] == '-')
+		at = str_find_char(word, '=') + 1; /* STR_NONE + 1 is 0, where there is no quote */
+	if (at >= word.len || (word.ptr[at] != '\'' && word.ptr[at] != '"') ||
+	    str_find_char(str_skip(rest, at + 1), word.ptr[at]) == STR_NONE)
+		return STR_NONE;
+	return at;
+}
+
+static bool shell_next_quoted(struct arena *arena, struct str *rest, struct str *word)
+{
+	struct str inside, before;
+	const char *text;
+	size_t at;
+
+	while (rest->len && rest->ptr[0] == ' ')
+		*rest = str_skip(*rest, 1);
+	if (!rest->len)
+		return false;
+	at = quote_at(*rest);
+	if (at == STR_NONE)
+		return shell_next_word(rest, word);
+	before = str_first(*rest, at);
+	inside = str_skip(*rest, at + 1);
+	inside = str_first(inside, str_find_char(inside, rest->ptr[at]));
+	*rest = str_skip(*rest, at + inside.len + 2);
+	text = arena_printf(arena, "%.*s%.*s", STR_ARG(before), STR_ARG(inside));
+	*word = str_from(text ? text : "");
+	return text != NULL;
+}
+
+static const struct option *shell_option_named(struct str word, bool tfprof)
+{
+	char name[64];
+	size_t dashes = !tfprof && str_starts(word, STR("--")) ? 2 : 1;
+
+	if (word.len < 2 || word.ptr[0] != '-' || word.len >= sizeof(name))
+		return NULL;
+	snprintf(name, sizeof(name), "%.*s", STR_ARG(str_skip(word, dashes)));
+	for (char *c = name; !tfprof && *c; c++)
+		*c = *c == '-' ? '_' : *c;
+	return option_find(str_from(name));
+}
+
+static bool shell_option_is(struct str word, size_t option)
+{
+	return str_eq(word, str_from(shell_options[option].spelling)) ||
+	       str_eq(word, str_from(shell_options[option].longer));
+}
+
+/* ---- commands ---- */
 
 struct shell {
 	struct show show;
@@ -16,7 +105,7 @@ struct shell {
 	struct arena keep;	 /* strings of defaults */
 	struct arena line;	 /* of the line being run */
 	struct mem mem;
-	ow_sql *sql; /* opened with the first question */
+	ow_sql *sql; /* opened with the first query */
 	bool quit;
 };
 
@@ -76,48 +165,85 @@ static const struct shell_command commands[] = {
 	{ "graph", "nodes by inputs and outputs", true, run_view },
 	{ "code", "source lines and their callers", true, run_view },
 	{ "op", "operation types", true, run_view },
-	{ "advise", "what to look at first", true, run_advise },
+	{ "advise", "what is slow or wasteful, and what to change", true, run_advise },
 	{ "set", "make options the default: set -max_depth 5 -select micros,bytes", true, run_set },
-	{ "help", "this; help COMMAND and help -OPTION say more", true, run_help },
-	{ "reset", "options back to what they were at the start", true, run_reset },
+	{ "help", "list the commands; help COMMAND and help -OPTION describe one", true, run_help },
+	{ "reset", "set all options to what they were at the start", true, run_reset },
 	{ "quit", "leave (also exit, Ctrl-D)", true, run_quit },
 	{ "exit", "leave", true, run_quit },
 };
 
+/* A command of the command line, with the options of the shell; into the terminal, as text, JSON or CSV. */
+static void run_report(struct shell *shell, const char *name, const struct options *options)
+{
+	struct args args = *shell->show.args;
+	const char *type = options->output.type;
+
+	args.options = *options;
+	args.terminal = shell->show.terminal;
+	args.output.sink = strcmp(type, "stdout") == 0 ? "text" : type;
+	if (options->output.outfile && *options->output.outfile) {
+		complain("%s writes to no file here; use 'opwatch %s FILE --out …'\n", name, name);
+		return;
+	}
+	if (!output_is_table(&args))
+		complain("%s is text, JSON or CSV here\n", name);
+	else if (strcmp(name, "memory") == 0)
+		(void)memory_show(&args, shell->show.profile);
+	else
+		(void)overview_show(&args, shell->show.profile);
+}
+
+static const struct shell_command own_commands[] = {
+	{ "overview", "contents, where the time goes and advice", false, run_report },
+	{ "memory", "memory over time, at the peak and by whom", false, run_report },
+};
+
+/* How many of these commands there are: the original has none. */
+static size_t own_command_count(const struct shell *shell)
+{
+	return shell->show.tfprof || !shell->show.args ? 0 : ARRAY_COUNT(own_commands);
+}
+
 static const struct shell_command *find_command(const struct shell *shell, struct str word)
 {
 	static const struct shell_command any_view = { "", "", false, run_view };
-	struct ow_part_info view;
+	struct ow_part_info view = { .size = sizeof(view) };
 
 	for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
 		if (str_eq(word, str_from(commands[i].name)))
 			return &commands[i];
+	for (size_t i = 0; i < own_command_count(shell); i++)
+		if (str_eq(word, str_from(own_commands[i].name)))
+			return &own_commands[i];
 	for (size_t i = 0; !shell->show.tfprof && ow_view_info(i, &view); i++)
 		if (str_eq(word, str_from(view.name)))
 			return &any_view;
 	return NULL;
 }
 
-/* ---- help ------------------------------------------------------------------------------------- */
+/* ---- help ---- */
 
-static const char sql_help[] = "a query: sql SELECT … ; alone, a prompt for many; sql .tables";
+static const char sql_help[] = "run a query: sql SELECT …; sql alone starts a prompt";
 
 static void list_commands(const struct shell *shell)
 {
-	struct ow_part_info view;
+	struct ow_part_info view = { .size = sizeof(view) };
 	struct page page;
 	FILE *to = page_open(&page);
 
 	fprintf(to, "Commands:\n");
 	for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
 		fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].help);
+	for (size_t i = 0; i < own_command_count(shell); i++)
+		fprintf(to, "  %-12s %s\n", own_commands[i].name, own_commands[i].help);
 	for (size_t i = 0; !shell->show.tfprof && ow_view_info(i, &view); i++)
 		if (!*view.detail)
 			fprintf(to, "  %-12s %s\n", view.name, view.summary);
 	if (!shell->show.tfprof)
 		fprintf(to, "  %-12s %s\n", "sql", sql_help);
-	fprintf(to, "An empty line shows the options in force. Tab completes.\n"
-		    "Options: 'help -select', 'help -order_by', … say what they take.\n");
+	fprintf(to, "An empty line shows the current options. Tab completes.\n"
+		    "'help -select', 'help -order_by', … describe an option.\n");
 	(void)page_close(&page, shell->show.pager && shell->show.terminal.out,
 			 shell->show.terminal.height);
 }
@@ -128,7 +254,7 @@ static void help_option(const struct option *option, bool extended)
 	const char *value;
 
 	printf("-%s: %s\n", option->name, option->help);
-	if (option->kind == OPTION_SELECT)
+	if (option->kind == OPTION_TFPROF_SELECT)
 		snprintf(text, sizeof(text), "any of");
 	for (size_t i = 0; (value = option_value(option, extended, i)); i++) {
 		size_t len = strlen(text);
@@ -164,7 +290,7 @@ static bool help_about(const struct shell *shell, struct str word)
 {
 	const struct shell_command *command = find_command(shell, word);
 	const struct option *option = NULL;
-	struct ow_part_info view;
+	struct ow_part_info view = { .size = sizeof(view) };
 
 	if (help_own_option(shell, word))
 		return true;
@@ -181,7 +307,7 @@ static bool help_about(const struct shell *shell, struct str word)
 		return false;
 	for (size_t i = 0; ow_view_info(i, &view); i++)
 		if (str_eq(word, str_from(view.name))) {
-			printf("%s: %s\nTakes every option:\n", view.name, view.summary);
+			printf("%s: %s\nOptions:\n", view.name, view.summary);
 			for (size_t k = 0; k < OPTION_COUNT; k++)
 				printf("  -%-27s%s\n", option_table[k].name, option_table[k].help);
 			for (size_t k = 0; !shell->show.tfprof && k < SHELL_OPTIONS; k++)
@@ -202,7 +328,7 @@ static void run_help(struct shell *shell, const char *name, const struct options
 		list_commands(shell);
 }
 
-/* ---- lines ------------------------------------------------------------------------------------ */
+/* ---- lines ---- */
 
 /* The original's way: exact names, one dash. */
 static bool parse_tfprof_word(struct shell *shell, struct options *options, struct str word,
@@ -248,7 +374,7 @@ static bool parse_limit(struct options *options, struct str value)
 	int64_t number;
 
 	if (!str_to_i64(value, &number) || number < 0 || number > UINT32_MAX) {
-		complain("-n takes a number of rows\n");
+		complain("-n takes a number of rows, not '%.*s'\n", STR_ARG(value));
 		return false;
 	}
 	options->view.limit = (uint32_t)number;
@@ -313,7 +439,7 @@ static bool parse_own_word(struct shell *shell, struct options *options, struct 
 	snprintf(flag, sizeof(flag), "-%s", name);
 	if (option_parse_word(options, &shell->line, str_from(flag), value, used, &err)) {
 		*used = *used && equals == STR_NONE;
-		options->ordered |= option->kind == OPTION_ORDER;
+		options->ordered |= option->kind == OPTION_TFPROF_ORDER;
 		return option_check_regexes(options, option);
 	}
 	if (value.ptr)
@@ -323,7 +449,7 @@ static bool parse_own_word(struct shell *shell, struct options *options, struct 
 	return false;
 }
 
-/* As on the command line: the most expensive first, by what is shown. */
+/* As on the command line: orders by the selected column, the most expensive first. */
 static void order_by_selected(struct ow_view_options *view)
 {
 	const char *metric = main_metric(&view->select);
@@ -374,7 +500,7 @@ static void list_options(struct shell *shell)
 static void unknown_command(const struct shell *shell, struct str word)
 {
 	size_t least = nearest_limit(word);
-	struct ow_part_info view;
+	struct ow_part_info view = { .size = sizeof(view) };
 	const char *best = NULL;
 
 	if (shell->show.tfprof) {
@@ -383,13 +509,15 @@ static void unknown_command(const struct shell *shell, struct str word)
 	}
 	for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
 		nearest_try(word, commands[i].name, &best, &least);
+	for (size_t i = 0; i < own_command_count(shell); i++)
+		nearest_try(word, own_commands[i].name, &best, &least);
 	for (size_t i = 0; ow_view_info(i, &view); i++)
 		nearest_try(word, view.name, &best, &least);
-	complain("no command is called '%.*s'", STR_ARG(word));
-	complain(best ? "; did you mean '%s'?\n" : "; 'help' lists them\n", best);
+	complain("unknown command '%.*s'", STR_ARG(word));
+	complain(best ? "; did you mean '%s'?\n" : "; 'help' lists the commands\n", best);
 }
 
-/* False when nothing is asked for. The original takes options after `help` and does nothing with them. */
+/* False when no word follows. The original takes options after `help` and does nothing with them. */
 static bool help_words(const struct shell *shell, struct str rest)
 {
 	struct str word;
@@ -410,7 +538,7 @@ static bool help_words(const struct shell *shell, struct str rest)
 	return true;
 }
 
-/* ---- SQL -------------------------------------------------------------------------------------- */
+/* ---- SQL ---- */
 
 static bool open_sql(struct shell *shell)
 {
@@ -421,14 +549,14 @@ static bool open_sql(struct shell *shell)
 	if (shell->sql)
 		return true;
 	ow_sql_options_init(&options);
-	options.progress = sqlshell_go_on;
+	options.keep_going = sqlshell_go_on;
 	if (ow_sql_open(&run, 1, &options, &shell->sql, &err) == OW_OK)
 		return true;
 	complain("opwatch: %s\n", err.text);
 	return false;
 }
 
-/* `sql SELECT …` asks once; `sql` alone asks until Ctrl-D. */
+/* `sql SELECT …` runs one query; `sql` alone prompts until Ctrl-D. */
 static void run_sql(struct shell *shell, struct str text)
 {
 	struct sqlshell sql = { .terminal = shell->show.terminal,
@@ -456,6 +584,8 @@ static void run_line(struct shell *shell, struct str line)
 	struct str rest = line, word;
 	char name[64];
 
+	options.given = 0; /* what `set` chose is for the views that use it */
+
 	terminal_measure(&shell->show.terminal);
 	if (!shell_next_word(&rest, &word)) {
 		list_options(shell);
@@ -480,14 +610,134 @@ static void run_line(struct shell *shell, struct str line)
 	fflush(stdout);
 }
 
-/* ---- completion ------------------------------------------------------------------------------- */
+/* ---- completion ---- */
+
+static void add_options(bool tfprof, struct str prefix, struct completions *out)
+{
+	bool longer = prefix.len > 1 && prefix.ptr[1] == '-';
+	char name[64];
+
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		if (longer && !tfprof)
+			option_spell(name, sizeof(name), option_table[i].name);
+		else
+			snprintf(name, sizeof(name), "-%s", option_table[i].name);
+		completion_add(out, arena_cstr(out->arena, str_from(name)), prefix);
+	}
+	for (size_t i = 0; !tfprof && i < SHELL_OPTIONS; i++)
+		completion_add(out, shell_options[i].longer, prefix);
+}
+
+/* Values of lists are completed piece by piece, and more may follow. */
+static void add_values(const struct option *option, bool tfprof, struct str value,
+		       struct completions *out)
+{
+	bool list = option->kind == OPTION_TFPROF_SELECT;
+	size_t comma = list ? str_rfind_char(value, ',') : STR_NONE;
+	const char *candidate;
+
+	if (comma != STR_NONE) {
+		out->word += comma + 1;
+		value = str_skip(value, comma + 1);
+	}
+	out->goes_on = list && !tfprof;
+	for (size_t i = 0; (candidate = option_value(option, !tfprof, i)); i++)
+		completion_add(out, candidate, value);
+}
+
+/* Leaves out names with blanks: they would need quotes around the typed word. */
+static void add_file(const char *folder, const char *name, struct str prefix,
+		     struct completions *out)
+{
+	const char *path = arena_printf(out->arena, "%s%s", folder, name);
+	struct stat st;
+
+	if (!path || strchr(name, ' ') || (name[0] == '.' && !prefix.len) ||
+	    strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return;
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		completion_add(out, arena_printf(out->arena, "%s/", name), prefix);
+	else
+		completion_add(out, arena_cstr(out->arena, str_from(name)), prefix);
+}
+
+static void add_files(struct str typed, struct completions *out)
+{
+	size_t slash = str_rfind_char(typed, '/') + 1; /* STR_NONE + 1 is 0 */
+	const char *folder = arena_cstr(out->arena, str_first(typed, slash));
+	struct dirent *entry;
+	DIR *dir;
+
+	dir = folder ? opendir(*folder ? folder : ".") : NULL;
+	if (!dir)
+		return;
+	out->word += slash;
+	while ((entry = readdir(dir)))
+		add_file(folder, entry->d_name, str_skip(typed, slash), out);
+	closedir(dir);
+	completions_sort(out);
+}
+
+/* The value of an option that was typed whole; false when it has none. */
+static bool add_value(bool tfprof, struct str name, struct str value, struct completions *out)
+{
+	static const struct str outfile = STR("outfile=");
+	const struct option *option = shell_option_named(name, tfprof);
+	size_t at;
+
+	if (!tfprof && shell_option_is(name, SHELL_OUT)) {
+		add_files(value, out);
+		return true;
+	}
+	if (!tfprof && shell_option_is(name, SHELL_TO))
+		option = option_find(STR("output"));
+	if (!option)
+		return false;
+	at = option->kind == OPTION_TFPROF_OUTPUT ? str_find(value, outfile) : STR_NONE;
+	if (at != STR_NONE) {
+		out->word += at + outfile.len;
+		add_files(str_skip(value, at + outfile.len), out);
+	} else {
+		add_values(option, tfprof, value, out);
+	}
+	return true;
+}
+
+/* The last word between blanks. */
+static struct str last_word(struct str text)
+{
+	while (text.len && text.ptr[text.len - 1] == ' ')
+		text.len--;
+	return str_skip(text, str_rfind_char(text, ' ') + 1);
+}
+
+static void shell_complete_option(bool tfprof, struct str before, struct completions *out)
+{
+	size_t blank = str_rfind_char(before, ' ');
+	struct str word = str_skip(before, blank + 1),
+		   previous = last_word(str_first(before, blank));
+	size_t equals = str_find_char(word, '=');
+
+	out->word = blank + 1;
+	if (!tfprof && word.len && word.ptr[0] == '-' && equals != STR_NONE) {
+		out->word += equals + 1;
+		(void)add_value(tfprof, str_first(word, equals), str_skip(word, equals + 1), out);
+		return;
+	}
+	if (word.len && word.ptr[0] == '-')
+		add_options(tfprof, word, out);
+	else if (!add_value(tfprof, previous, word, out) || (tfprof && !out->count))
+		add_options(tfprof, word, out);
+}
 
 static void complete_command(const struct shell *shell, struct str prefix, struct completions *out)
 {
-	struct ow_part_info view;
+	struct ow_part_info view = { .size = sizeof(view) };
 
 	for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
 		completion_add(out, commands[i].name, prefix);
+	for (size_t i = 0; i < own_command_count(shell); i++)
+		completion_add(out, own_commands[i].name, prefix);
 	for (size_t i = 0; !shell->show.tfprof && ow_view_info(i, &view); i++)
 		if (!*view.detail)
 			completion_add(out, view.name, prefix);

@@ -1,11 +1,18 @@
 /*
- * sqlshell.h: SQL from a person or a text: dot commands, statements over several lines, completion of tables and
- * columns. Used by `opwatch sql`, and by `sql` in the shell.
+ * shell.h: the interactive shell, and the same grammar for lines from a pipe. Under the name tfprof
+ * it speaks as the original does; as `opwatch shell` it has more commands.
  */
-#ifndef CLI_SQLSHELL_H
-#define CLI_SQLSHELL_H
+#ifndef CLI_SHELL_H
+#define CLI_SHELL_H
 
-#include "cli/output.h"
+#include "cli/terminal/show.h"
+
+#include <opwatch/sql.h>
+
+/* Runs until the end of input, quit or exit; returns the program's exit code. */
+int shell_run(const struct show *show, const struct options *defaults);
+
+/* ---- SQL: `opwatch sql`, and `sql` in the shell (sqlshell.c) ---- */
 
 struct sqlshell {
 	ow_sql *sql;
@@ -15,8 +22,7 @@ struct sqlshell {
 	bool pager;
 };
 
-/* Runs a text: statements and lines such as .tables, up to the first that fails or .quit. What went wrong is said on
- * stderr. */
+/* Runs a text: statements and dot commands, up to the first that fails or .quit. Reports what went wrong on stderr. */
 ow_status sqlshell_run(const struct sqlshell *shell, struct str text);
 /* Reads statements until the end of input or .quit. */
 void sqlshell_loop(const struct sqlshell *shell);
@@ -25,7 +31,7 @@ void sqlshell_loop(const struct sqlshell *shell);
 bool sqlshell_is_dot(struct str text);
 ow_status sqlshell_dot(struct str text);
 
-/* For ow_sql_options.progress: false after Ctrl-C. */
+/* For ow_sql_options.keep_going: false after Ctrl-C. */
 bool sqlshell_go_on(void *arg);
 
 #endif

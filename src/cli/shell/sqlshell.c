@@ -1,8 +1,12 @@
-/* sqlshell.c: see sqlshell.h. */
-#include "cli/sqlshell.h"
+/*
+ * sqlshell.c: SQL from a person or a text: statements over several lines, the dot commands .tables, .schema, .help and
+ * .quit, and completion of tables and columns. Called by `opwatch sql` and by `sql` in the shell; the library runs the
+ * statements.
+ */
+#include "cli/shell/shell.h"
 
 #include "base/nearest.h"
-#include "cli/lineedit.h"
+#include "cli/shell/lineedit.h"
 
 #include <strings.h>
 
@@ -22,7 +26,7 @@ bool sqlshell_is_dot(struct str text)
 
 static void list_tables(void)
 {
-	struct ow_part_info table;
+	struct ow_part_info table = { .size = sizeof(table) };
 
 	for (size_t i = 0; ow_relation_info(i, &table); i++)
 		printf("%-14s %s\n", table.name, table.summary);
@@ -54,7 +58,7 @@ static ow_status print_schema(const struct ow_part_info *table)
 static ow_status show_schema(struct str name)
 {
 	size_t least = nearest_limit(name);
-	struct ow_part_info table;
+	struct ow_part_info table = { .size = sizeof(table) };
 	const char *best = NULL;
 	bool any = false;
 
@@ -71,8 +75,8 @@ static ow_status show_schema(struct str name)
 	}
 	if (any)
 		return OW_OK;
-	complain("opwatch: no table is called '%.*s'", STR_ARG(name));
-	complain(best ? "; did you mean '%s'?\n" : "; .tables lists them\n", best);
+	complain("opwatch: unknown table '%.*s'", STR_ARG(name));
+	complain(best ? "; did you mean '%s'?\n" : "; .tables lists the tables\n", best);
 	return OW_E_NOT_FOUND;
 }
 
@@ -94,14 +98,14 @@ ow_status sqlshell_dot(struct str text)
 	if (str_eq(word, STR(".schema")))
 		return show_schema(name);
 	if (str_eq(word, STR(".help"))) {
-		printf("A statement ends with ; and may have several lines. Tab completes, Ctrl-C "
+		printf("End a statement with ;. It may have several lines. Tab completes, Ctrl-C "
 		       "cancels.\n"
-		       "  .tables          the tables, a line each\n"
-		       "  .schema [TABLE]  columns and what they mean\n"
+		       "  .tables          list the tables\n"
+		       "  .schema [TABLE]  describe the columns\n"
 		       "  .quit            leave (also Ctrl-D)\n");
 		return OW_OK;
 	}
-	complain("opwatch: no command is called '%.*s'; .help lists them\n", STR_ARG(word));
+	complain("opwatch: unknown command '%.*s'; .help lists the commands\n", STR_ARG(word));
 	return OW_E_USAGE;
 }
 
@@ -125,7 +129,7 @@ static ow_status run_statements(const struct sqlshell *shell, const char *text)
 	if (!output_end(&out))
 		return output_complain();
 	if (status == OW_E_INTERRUPTED && !interrupted)
-		return OW_OK; /* nobody reads any more */
+		return OW_OK; /* the reader has closed the pipe */
 	if (status != OW_OK)
 		complain("opwatch: %s\n", err.text);
 	return status;
@@ -246,7 +250,7 @@ static void complete(void *arg, struct str before, struct completions *out)
 					     "HAVING", "LIMIT", "JOIN",	 "DESC",     "count(*)",
 					     "sum(",   "avg(",	"AS" };
 	static const char *const dots[] = { ".tables", ".schema", ".help", ".quit" };
-	struct ow_part_info table;
+	struct ow_part_info table = { .size = sizeof(table) };
 	struct completing x = { .out = out };
 	size_t begin = before.len;
 
@@ -266,7 +270,7 @@ static void complete(void *arg, struct str before, struct completions *out)
 		return;
 	for (size_t i = 0; ow_relation_info(i, &table); i++)
 		if (!*table.detail)
-			(void)ow_relation_columns(table.name, offer_column, &x, NULL);
+			(void)!ow_relation_columns(table.name, offer_column, &x, NULL);
 	for (size_t i = 0; i < ARRAY_COUNT(words); i++)
 		completion_add(out, words[i], x.prefix);
 }

@@ -2,9 +2,9 @@
  * tfprof.c: the program under the name `tfprof`: the original's flags, start-up sequence and texts.
  * Where the original aborts or prints nonsense we say what is wrong and exit with 1.
  */
-#include "cli/cli.h"
-#include "cli/shell.h"
-#include "cli/show.h"
+#include "cli/command.h"
+#include "cli/shell/shell.h"
+#include "cli/terminal/show.h"
 
 #include <signal.h>
 
@@ -143,7 +143,7 @@ static bool bool_flag(struct flags *flags, struct str text)
 	return true;
 }
 
-/* False when the word is no flag of ours, and so a positional argument. */
+/* False when the word is not a flag: then it is a positional argument. */
 static bool parse_flag(struct flags *flags, const char *word)
 {
 	struct str text = str_from(word), name, value;
@@ -229,7 +229,7 @@ static bool add_run_metadata(ow_profile *profile, struct arena *arena, const cha
 	if (!list_parse(&list, arena, str_from(paths)))
 		return false;
 	for (size_t i = 0; i < list.count; i++) {
-		struct ow_file_info info = { 0 };
+		struct ow_file_info info = { .size = sizeof(info) };
 
 		snprintf(what, sizeof(what),
 			 "Failed to read run_meta_path %s. Status: ", list.items[i]);
@@ -252,7 +252,7 @@ static bool set_checkpoint(ow_profile *profile, const char *path)
 	return false;
 }
 
-/* A profile that is there but none: the shell is told and goes on with nothing, as the original does;
+/* For a file that is not a profile the shell prints an error and goes on without one, as the original does;
  * anything else ends the program. */
 static bool load_profile(ow_profile **profile, const struct ow_open_options *open, const char *path,
 			 bool one_shot)

@@ -1,5 +1,11 @@
-/* output.c: see output.h. */
-#include "cli/output.h"
+/*
+ * output.c: standard output of the program: a buffer, a pager for long text on a terminal, quiet about closed pipes; the
+ * size and colours of the terminal; messages and progress lines on standard error. Everything that the commands print
+ * goes through here or through stdio. It does not format tables: the library does.
+ */
+#include "cli/terminal/output.h"
+
+#include "base/human.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -51,13 +57,55 @@ void terminal_look(struct terminal *terminal)
 		terminal->out && !(no_colour && *no_colour) && !(kind && strcmp(kind, "dumb") == 0);
 }
 
+/* Whether a character would drive the terminal instead of being shown: control characters of ASCII and, in two bytes, of Unicode,
+ * and those that turn the direction of text. *len is how many bytes it has. */
+static bool drives_terminal(const unsigned char *at, size_t *len)
+{
+	uint32_t code = 0;
+	size_t used;
+
+	*len = 1;
+	if (*at == 0xd8 || *at == 0xe2) {
+		used = utf8_decode(str_from((const char *)at), &code);
+		if (utf8_turns_text(code)) {
+			*len = used;
+			return true;
+		}
+	}
+	if (*at < 0x20)
+		return *at && *at != '\n' && *at != '\t';
+	if (*at == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0) {
+		*len = 2;
+		return true;
+	}
+	return *at == 0x7f;
+}
+
+/* Names in messages come from files: what would drive the terminal becomes U+FFFD. */
+static void print_plain(const char *format, va_list args)
+{
+	unsigned char *at;
+	char *text = NULL;
+	size_t len;
+
+	if (vasprintf(&text, format, args) < 0)
+		return;
+	for (at = (unsigned char *)text; *at; at += len) {
+		if (drives_terminal(at, &len))
+			fputs("\xef\xbf\xbd", stderr);
+		else
+			fputc(*at, stderr);
+	}
+	free(text);
+}
+
 void complain(const char *format, ...)
 {
 	va_list args;
 
 	fflush(stdout);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	print_plain(format, args);
 	va_end(args);
 }
 
@@ -125,7 +173,7 @@ static bool flush(struct output_stream *out)
 		if (n < 0 && errno == EINTR && !interrupted)
 			continue;
 		if (n < 0 && !interrupted)
-			out->failure = errno; /* told at the end, however much comes before that */
+			out->failure = errno; /* reported by output_end */
 		if (n < 0 || interrupted)
 			out->closed = true;
 		else
@@ -217,4 +265,55 @@ bool page_close(struct page *page, bool paging, uint32_t height)
 	output_write(&out, page->text, page->len);
 	free(page->text);
 	return output_end(&out);
+}
+
+/* ---- progress ---- */
+
+#define CLEAR "\r\033[K"
+
+static double seconds_since(const struct timespec *then)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) / 1e9;
+}
+
+void progress_begin(struct progress_line *line, bool terminal)
+{
+	*line = (struct progress_line){ .terminal = terminal };
+	clock_gettime(CLOCK_MONOTONIC, &line->start);
+}
+
+bool progress_due(struct progress_line *line)
+{
+	if (!line->terminal || seconds_since(&line->start) < 0.5 ||
+	    seconds_since(&line->last) < 0.1)
+		return false;
+	clock_gettime(CLOCK_MONOTONIC, &line->last);
+	return true;
+}
+
+double progress_seconds(const struct progress_line *line)
+{
+	return seconds_since(&line->start);
+}
+
+void progress_show(struct progress_line *line, const char *format, ...)
+{
+	va_list args;
+
+	line->shown = true;
+	fputs(CLEAR, stderr);
+	va_start(args, format);
+	print_plain(format, args);
+	va_end(args);
+	fflush(stderr);
+}
+
+void progress_clear(struct progress_line *line)
+{
+	if (line->shown)
+		fputs(CLEAR, stderr);
+	line->shown = false;
 }

@@ -1,11 +1,13 @@
 /*
- * output.h: standard output of the program: buffered, quiet about closed pipes, through a pager when
- * it is a terminal and the text is long; and what is known about the terminal.
+ * output.h: standard output of the program: buffered, quiet about closed pipes, through a pager when it is a terminal and
+ * the text is long; what is known about the terminal; messages and progress lines on standard error.
  */
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 
 #include "base/buf.h"
+
+#include <time.h>
 
 struct terminal {
 	bool out, err, in; /* is a terminal */
@@ -37,18 +39,18 @@ struct output_stream {
 void output_start(struct output_stream *out, bool paging, uint32_t height);
 /* An ow_write_fn. */
 bool output_write(void *arg, const void *bytes, size_t len);
-/* Flushes, waits for the pager; false when something could not be written (errno says why; a closed
- * pipe is no failure). */
+/* Flushes and waits for the pager; false when something could not be written (errno says why). A closed pipe is not a
+ * failure. */
 bool output_end(struct output_stream *out);
 
-/* What a user knows standard output as, once it is a file. */
+/* The name of standard output in messages, once it is a file. */
 void output_is(const char *name);
-/* Of an output_end that failed: tells it in err. Gives OW_E_IO. */
+/* Puts the error of a failed output_end into err; returns OW_E_IO. */
 ow_status output_failure(struct ow_error *err);
-/* The same, said at once. */
+/* Prints it instead. */
 ow_status output_complain(void);
 
-/* A text that is made whole before it is shown, so that it can go through the pager. */
+/* A text that is complete before it is shown and may go through the pager. */
 struct page {
 	FILE *file;
 	char *text;
@@ -62,5 +64,21 @@ bool page_close(struct page *page, bool paging, uint32_t height);
 
 /* printf to standard error. */
 void complain(const char *format, ...) OW_PRINTF(1, 2);
+
+/* ---- the line on a terminal that shows how far long work has come ---- */
+
+struct progress_line {
+	struct timespec start, last;
+	bool terminal, shown;
+};
+
+/* Begins to count; without a terminal the line is never due. */
+void progress_begin(struct progress_line *line, bool terminal);
+/* Whether the line is to be written now: not in the first half second, then ten times a second at most. */
+bool progress_due(struct progress_line *line);
+double progress_seconds(const struct progress_line *line);
+/* Replaces the line; the text has no line feed at its end. */
+void progress_show(struct progress_line *line, const char *format, ...) OW_PRINTF(2, 3);
+void progress_clear(struct progress_line *line);
 
 #endif

@@ -1,5 +1,8 @@
-/* screen.c: see screen.h. */
-#include "cli/screen.h"
+/*
+ * screen.c: the whole terminal for `opwatch top`: raw keys, the alternate screen, frames, and the terminal restored however
+ * the program ends. It draws lines; what they say is in jobtext.c.
+ */
+#include "cli/terminal/screen.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,13 +14,13 @@
 #define ENTER "\033[?1049h\033[?25l\033[H\033[2J"
 #define LEAVE "\033[0m\033[?25h\033[?1049l"
 
-/* What must be given back; read by handlers. */
+/* What must be restored; read by signal handlers. */
 static struct {
 	volatile sig_atomic_t open, ended, resized, continued;
 	struct termios before, raw;
 } the;
 
-static void put(const char *text, size_t len)
+static void put_bytes(const char *text, size_t len)
 {
 	while (len) {
 		ssize_t n = write(STDOUT_FILENO, text, len);
@@ -31,12 +34,12 @@ static void put(const char *text, size_t len)
 	}
 }
 
-static void give_back(void)
+static void restore_terminal(void)
 {
 	if (!the.open)
 		return;
 	the.open = 0;
-	put(LEAVE, sizeof(LEAVE) - 1);
+	put_bytes(LEAVE, sizeof(LEAVE) - 1);
 	tcsetattr(STDIN_FILENO, TCSANOW, &the.before);
 }
 
@@ -57,11 +60,11 @@ static void on_stop(int number)
 	int error = errno;
 
 	(void)number;
-	put(LEAVE, sizeof(LEAVE) - 1);
+	put_bytes(LEAVE, sizeof(LEAVE) - 1);
 	tcsetattr(STDIN_FILENO, TCSANOW, &the.before);
 	raise(SIGSTOP);
 	tcsetattr(STDIN_FILENO, TCSANOW, &the.raw);
-	put(ENTER, sizeof(ENTER) - 1);
+	put_bytes(ENTER, sizeof(ENTER) - 1);
 	the.resized = 1;
 	errno = error;
 }
@@ -110,7 +113,7 @@ bool screen_open(struct screen *s, struct mem *mem, bool colour)
 	the.raw.c_cc[VMIN] = 0;
 	the.raw.c_cc[VTIME] = 0;
 	the.ended = 0;
-	if (!registered && atexit(give_back) != 0)
+	if (!registered && atexit(restore_terminal) != 0)
 		return false;
 	registered = true;
 	catch_signals(true);
@@ -120,14 +123,14 @@ bool screen_open(struct screen *s, struct mem *mem, bool colour)
 		catch_signals(false);
 		return false;
 	}
-	put(ENTER, sizeof(ENTER) - 1);
+	put_bytes(ENTER, sizeof(ENTER) - 1);
 	measure(s);
 	return true;
 }
 
 void screen_close(struct screen *s)
 {
-	give_back();
+	restore_terminal();
 	catch_signals(false);
 	buf_release(&s->frame);
 }
@@ -279,5 +282,5 @@ void screen_end(struct screen *s)
 	if (screen_left(s))
 		buf_puts(&s->frame, "\r\n\033[J");
 	if (!s->frame.failed)
-		put(s->frame.ptr, s->frame.len);
+		put_bytes(s->frame.ptr, s->frame.len);
 }

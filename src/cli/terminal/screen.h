@@ -20,7 +20,7 @@ struct screen {
 	uint32_t row; /* that is drawn next */
 };
 
-/* False, with errno, when standard input and output are no terminal. */
+/* False, with errno, when standard input or output is not a terminal. */
 bool screen_open(struct screen *s, struct mem *mem, bool colour);
 void screen_close(struct screen *s);
 

@@ -1,15 +1,19 @@
-/* show.c: see show.h. */
-#include "cli/show.h"
+/*
+ * show.c: runs one view, or the advice, and sends its table where the options say: the terminal, a file, a timeline, pprof.
+ * The one-shot commands and the shell call it, under both names of the program; as tfprof it prints the original's texts.
+ * The library writes the formats.
+ */
+#include "cli/terminal/show.h"
 
-#include "cli/findings.h"
-#include "cli/inputs.h"
+#include "cli/commands/findings.h"
+#include "cli/command.h"
 
 #include <sys/stat.h>
 
 #define BIG_TRACE (200 * 1024 * 1024)
 
-/* What tfprof prints on stderr. Under our own name notes tell of incomplete shapes, and advice of what was
- * not checked. */
+/* What tfprof prints on stderr. Under our own name notes report incomplete shapes, and the advice what was not
+ * checked. */
 static void print_messages(const struct show *show, const ow_result *result)
 {
 	const char *line;
@@ -19,7 +23,7 @@ static void print_messages(const struct show *show, const ow_result *result)
 			complain("%s\n", line);
 }
 
-static void tell_error(const struct show *show, const struct ow_error *err)
+static void print_error(const struct show *show, const struct ow_error *err)
 {
 	complain("%s%s\n", show->tfprof ? "" : "opwatch: ", err->text);
 }
@@ -73,7 +77,7 @@ static ow_status write_stdout(const struct show *show, ow_result *result, const 
 	if (status == OW_E_INTERRUPTED)
 		return OW_OK;
 	if (status != OW_OK)
-		tell_error(show, &err);
+		print_error(show, &err);
 	return status;
 }
 
@@ -97,7 +101,7 @@ static bool timeline_name(const struct show *show, char *to, size_t size, const 
 	return len >= 0 && (size_t)len < size;
 }
 
-static void tell_timeline(const struct show *show, const char *name)
+static void print_timeline_hint(const struct show *show, const char *name)
 {
 	struct stat st;
 
@@ -133,27 +137,8 @@ static ow_status write_timeline(const struct show *show, ow_result *result,
 		complain("Failed to write timeline file: %s\nError: %s\n", name, err.text);
 		return err.status;
 	}
-	tell_timeline(show, name);
+	print_timeline_hint(show, name);
 	return OW_OK;
-}
-
-/* Says why a view has nothing to show, when that is known. */
-static bool tell_why_empty(const struct show *show, const char *view)
-{
-	if (show->tfprof)
-		return false;
-	if (strcmp(view, "code") == 0 || strcmp(view, "lines") == 0) {
-		if (ow_profile_has_code(show->profile))
-			return false;
-		complain("opwatch: no source lines here; op logs and profiles of ProfileContext "
-			 "have them,\nand traces of PyTorch that were recorded with "
-			 "with_stack=True\n");
-		return true;
-	}
-	if (strcmp(view, "steps") != 0 && strcmp(view, "phases") != 0)
-		return false;
-	complain("opwatch: no steps are known: nothing was timed, or nothing marks them\n");
-	return true;
 }
 
 static ow_status run_view(const struct show *show, const char *view,
@@ -163,16 +148,10 @@ static ow_status run_view(const struct show *show, const char *view,
 	ow_status status = ow_view(show->profile, view, options, result, &err);
 
 	if (status != OW_OK) {
-		if (!tell_why_empty(show, view))
-			tell_error(show, &err);
+		print_error(show, &err);
 		return status;
 	}
 	print_messages(show, *result);
-	/* Not for trees: counting their rows makes them. */
-	if ((strcmp(view, "lines") == 0 || strcmp(view, "steps") == 0 ||
-	     strcmp(view, "phases") == 0) &&
-	    !ow_result_rows(*result))
-		(void)tell_why_empty(show, view);
 	return status;
 }
 
@@ -180,12 +159,18 @@ static ow_status run_view(const struct show *show, const char *view,
 static ow_status graph_timelines(const struct show *show, const struct options *options,
 				 const struct ow_write_options *write)
 {
-	size_t count = ow_profile_steps(show->profile, NULL, 0);
-	int64_t *steps = calloc(count + 1, sizeof(*steps));
-	ow_status status = steps ? OW_OK : OW_E_NO_MEMORY;
+	struct ow_error err = { 0 };
+	int64_t *steps = NULL;
+	size_t count;
+	ow_status status = ow_profile_steps(show->profile, NULL, 0, &count, &err);
 
-	if (steps)
-		ow_profile_steps(show->profile, steps, count);
+	if (status == OW_OK) {
+		steps = calloc(count + 1, sizeof(*steps));
+		status = steps ? ow_profile_steps(show->profile, steps, count, &count, &err)
+			       : OW_E_NO_MEMORY;
+	}
+	if (status != OW_OK && err.status != OW_OK)
+		print_error(show, &err);
 	for (size_t i = 0; status == OW_OK && i < count && !interrupted; i++) {
 		struct ow_view_options view = options->view;
 		ow_result *result;
@@ -232,7 +217,7 @@ static ow_status write_pprof(const struct show *show, ow_result *result,
 
 	write->metric = options->view.select.items[0];
 	if (ow_result_write_file(result, "pprof", write, options->output.outfile, &err) != OW_OK) {
-		tell_error(show, &err);
+		print_error(show, &err);
 		return err.status;
 	}
 	if (show->tfprof)
@@ -250,7 +235,7 @@ static bool is(const char *a, const char *b)
 	return strcmp(a, b) == 0;
 }
 
-/* Tells why not. */
+/* Reports why not. */
 static bool output_possible(const struct show *show, const char *view,
 			    const struct options *options)
 {
@@ -264,8 +249,8 @@ static bool output_possible(const struct show *show, const char *view,
 	return !is(options->output.type, "pprof") || pprof_possible(view, options);
 }
 
-static ow_status send(const struct show *show, ow_result *result, const char *view,
-		      const struct options *options, struct ow_write_options *write)
+static ow_status send_table(const struct show *show, ow_result *result, const char *view,
+			    const struct options *options, struct ow_write_options *write)
 {
 	const char *type = options->output.type, *file = options->output.outfile;
 	const char *text = show->tfprof ? "tfprof" : "text";
@@ -291,14 +276,69 @@ static ow_status send(const struct show *show, ow_result *result, const char *vi
 	write->colour = false;
 	status = ow_result_write_file(result, text, write, file, &err);
 	if (status != OW_OK)
-		tell_error(show, &err);
+		print_error(show, &err);
 	return status;
+}
+
+/* Words of --style that flame graphs read. */
+static bool is_flame_word(struct str word)
+{
+	static const char *const words[] = { "icicle", "flame", "inverted", "left-heavy" };
+
+	for (size_t i = 0; i < ARRAY_COUNT(words); i++)
+		if (str_eq(word, str_from(words[i])))
+			return true;
+	return false;
+}
+
+/* Copies the words that are for the view; false for those of flame graphs when none is written. */
+static bool split_style(const char *style, bool flames, char *to, size_t size)
+{
+	struct str rest = str_from(style), word;
+	size_t len = 0;
+
+	*to = 0;
+	while (str_split(&rest, ',', &word)) {
+		if (!is_flame_word(word))
+			len += (size_t)snprintf(to + len, size - len, "%s%.*s", len ? "," : "",
+						STR_ARG(word));
+		else if (!flames) {
+			complain("opwatch: --style %.*s is for flame graphs: add --to flamegraph\n",
+				 STR_ARG(word));
+			return false;
+		}
+		if (len >= size) {
+			complain("opwatch: --style is too long\n");
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Options that the user gave and the view would ignore are refused. `style` gets the words that are the view's. */
+static bool options_used(const struct show *show, const char *view, const struct options *options,
+			 char *style, size_t size)
+{
+	struct ow_view_options asked;
+	struct ow_error err;
+
+	options_asked(options, &asked);
+	if (asked.style) {
+		if (!split_style(asked.style, is(options->output.type, "flamegraph"), style, size))
+			return false;
+		asked.style = *style ? style : NULL;
+	}
+	if (ow_view_options_check(show->profile, view, &asked, &err) == OW_OK)
+		return true;
+	print_error(show, &err);
+	return false;
 }
 
 ow_status show_view(const struct show *show, const char *view, const struct options *options)
 {
 	struct ow_view_options what = options->view;
 	struct ow_write_options write;
+	char style[256] = "";
 	ow_result *result;
 	ow_status status;
 
@@ -308,11 +348,16 @@ ow_status show_view(const struct show *show, const char *view, const struct opti
 		return OW_E_USAGE;
 	if (is(options->output.type, "timeline") && is(view, "graph") && options->view.step < 0)
 		return graph_timelines(show, options, &write);
+	if (!show->tfprof && !options_used(show, view, options, style, sizeof(style)))
+		return OW_E_USAGE;
+	what.style = what.style && *style ? style : NULL;
+	ow_view_options_drop(show->profile, view, &what);
 	what.all_metrics = is(options->output.type, "proto"); /* the message has them all */
+	what.explain_empty = !show->tfprof;
 	status = run_view(show, view, &what, &result);
 	if (status != OW_OK)
 		return status;
-	status = send(show, result, view, options, &write);
+	status = send_table(show, result, view, options, &write);
 	ow_result_free(result);
 	return status;
 }
@@ -323,12 +368,13 @@ ow_status show_result(const struct show *show, ow_result *result, const char *na
 	struct ow_write_options write;
 
 	if (is(options->output.type, "timeline") || is(options->output.type, "pprof")) {
-		complain("opwatch: %s is a table: it cannot be written as %s\n", name,
+		complain("opwatch: %s is a table and cannot be written as %s\n", name,
 			 options->output.type);
 		return OW_E_USAGE;
 	}
 	write_options(show, options, &write);
-	return send(show, result, name, options, &write);
+	write.limit = options->view.limit;
+	return send_table(show, result, name, options, &write);
 }
 
 /* tfprof's report: a heading per checker, then its reports as they are. */
@@ -337,7 +383,7 @@ static void print_checkers(const ow_result *result)
 	uint32_t rule_column = ow_result_find(result, "rule"),
 		 what = ow_result_find(result, "what");
 	uint32_t checked = ow_result_find(result, "checked"), rows = ow_result_rows(result);
-	struct ow_part_info rule;
+	struct ow_part_info rule = { .size = sizeof(rule) };
 
 	for (size_t i = 0; ow_rule_info(i, &rule); i++) {
 		if (!*rule.detail)
@@ -378,17 +424,20 @@ static ow_status send_advice(const struct show *show, ow_result *result,
 		table.output.type = "text";
 	write_options(show, &table, &write);
 	write.limit = options->view.limit;
-	return send(show, result, "advise", &table, &write);
+	return send_table(show, result, "advise", &table, &write);
 }
 
 ow_status show_advice(const struct show *show, const struct options *options)
 {
+	static const char *const checkers[] = { "AcceleratorUtilizationChecker", "OperationChecker",
+						"ExpensiveOperationChecker" };
+	const struct ow_list tfprof = { checkers, ARRAY_COUNT(checkers) };
 	struct ow_error err;
 	ow_result *result;
-	ow_status status = ow_advise(show->profile, NULL, &result, &err);
+	ow_status status = ow_advise(show->profile, show->tfprof ? &tfprof : NULL, &result, &err);
 
 	if (status != OW_OK) {
-		tell_error(show, &err);
+		print_error(show, &err);
 		return status;
 	}
 	if (show->tfprof) {

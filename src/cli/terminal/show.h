@@ -6,8 +6,8 @@
 #ifndef CLI_SHOW_H
 #define CLI_SHOW_H
 
-#include "cli/options.h"
-#include "cli/output.h"
+#include "cli/option.h"
+#include "cli/terminal/output.h"
 
 struct args;
 

@@ -1,12 +1,12 @@
 /* relation_alloc.c: the relation `alloc`: one allocation (positive) or release (negative). */
 #include "relation/columns.h"
 
-static ow_status describe(struct relation_table *t, struct error *err)
+static ow_status describe(struct table *t, struct ow_error *err)
 {
 	return columns_paths(t, TABLE_alloc, columns_op_step, err);
 }
 
-const struct relation relation_alloc = {
+const struct table_source relation_alloc = {
 	.name = "alloc",
 	.doc = "one allocation (positive) or release (negative)",
 	.is_table = true,

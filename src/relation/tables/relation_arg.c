@@ -1,14 +1,14 @@
 /*
  * relation_arg.c: the relation `arg`: one row per argument of an event, decoded from the input when it is read.
- * How many there are is counted first, block of events by block, on all cores; then only blocks that are asked
- * for are decoded again.
+ * Arguments are counted first, block of events by block, on all cores; then only the blocks that a query reads are
+ * decoded again.
  */
 #include "relation/args.h"
 
 #include "base/parallel.h"
 #include "model/backing.h"
 #include "relation/columns.h"
-#include "wire/json.h"
+#include "wire/json/json.h"
 
 #define BLOCK 1024 /* events */
 
@@ -26,7 +26,7 @@ struct decoded {
 
 /* Reads the arguments of a block's events. */
 static ow_status read_block(const struct model *m, uint32_t block, struct str texts[BLOCK],
-			    uint32_t *n, struct arena *arena, struct error *err)
+			    uint32_t *n, struct arena *arena, struct ow_error *err)
 {
 	uint32_t rows[BLOCK], first = 1 + block * BLOCK;
 
@@ -44,7 +44,7 @@ struct counting {
 	atomic_uint next;
 	atomic_int status;
 	struct mem *mem;
-	struct error errors[PARALLEL_MAX];
+	struct ow_error errors[PARALLEL_MAX];
 };
 
 static uint32_t count_members(struct str text)
@@ -85,7 +85,7 @@ static void count_blocks(void *arg, unsigned thread)
 }
 
 static ow_status count_all(const struct model *m, struct arg_blocks *blocks, struct mem *mem,
-			   struct error *err)
+			   struct ow_error *err)
 {
 	struct counting *c = mem_zalloc(mem, sizeof(*c));
 	ow_status status;
@@ -106,7 +106,7 @@ static ow_status count_all(const struct model *m, struct arg_blocks *blocks, str
 	return status;
 }
 
-static ow_status prepare(struct relation_table *t, struct relation_part *part, struct error *err)
+static ow_status prepare(struct table *t, struct table_part *part, struct ow_error *err)
 {
 	struct arg_blocks *blocks = ARENA_NEW(&part->arena, struct arg_blocks);
 	const struct model *m = part->m;
@@ -127,7 +127,7 @@ static ow_status prepare(struct relation_table *t, struct relation_part *part, s
 /* ---- decoding ---- */
 
 static ow_status decode_text(struct json_value value, struct arena *arena, struct str *to,
-			     struct error *err)
+			     struct ow_error *err)
 {
 	struct str text = json_text(value);
 	struct buf decoded;
@@ -152,7 +152,7 @@ static ow_status decode_text(struct json_value value, struct arena *arena, struc
 }
 
 static ow_status decode_event(struct decoded *d, uint32_t event, struct str text,
-			      struct arena *arena, struct error *err)
+			      struct arena *arena, struct ow_error *err)
 {
 	struct json_reader reader = json_over(text);
 	struct json_value value;
@@ -171,8 +171,8 @@ static ow_status decode_event(struct decoded *d, uint32_t event, struct str text
 	return OW_OK;
 }
 
-static ow_status decode_block(const struct relation_part *p, uint32_t block, struct arena *arena,
-			      struct decoded **out, struct error *err)
+static ow_status decode_block(const struct table_part *p, uint32_t block, struct arena *arena,
+			      struct decoded **out, struct ow_error *err)
 {
 	const struct arg_blocks *blocks = p->state;
 	struct decoded *d = ARENA_NEW(arena, struct decoded);
@@ -196,11 +196,11 @@ static ow_status decode_block(const struct relation_part *p, uint32_t block, str
 	return OW_OK;
 }
 
-/* The decoded block, from the memo when it is the one of the columns before. */
-static ow_status get_block(const struct relation_part *p, uint32_t block, struct relation_vec *out,
-			   const struct decoded **d, struct error *err)
+/* The decoded block, from the memo when the previous column has decoded it. */
+static ow_status get_block(const struct table_part *p, uint32_t block, struct table_vec *out,
+			   const struct decoded **d, struct ow_error *err)
 {
-	struct relation_memo *memo = out->memo;
+	struct table_memo *memo = out->memo;
 	struct decoded *made = NULL;
 
 	if (memo && memo->owner == p && memo->first == block && memo->data) {
@@ -209,7 +209,7 @@ static ow_status get_block(const struct relation_part *p, uint32_t block, struct
 	}
 	OW_TRY(decode_block(p, block, out->scratch, &made, err));
 	if (memo)
-		*memo = (struct relation_memo){ .owner = p, .first = block, .data = made };
+		*memo = (struct table_memo){ .owner = p, .first = block, .data = made };
 	*d = made;
 	return OW_OK;
 }
@@ -231,8 +231,8 @@ static uint32_t find_block(const struct arg_blocks *blocks, uint64_t row)
 
 enum { ARG_EVENT, ARG_KEY, ARG_VALUE };
 
-static ow_status fill(const struct relation_part *p, const struct relation_column *c,
-		      uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
+static ow_status fill(const struct table_part *p, const struct table_column *c, uint64_t first,
+		      uint32_t n, struct table_vec *out, struct ow_error *err)
 {
 	const struct arg_blocks *blocks = p->state;
 	uint32_t block = find_block(blocks, first), done = 0;
@@ -259,22 +259,22 @@ static ow_status fill(const struct relation_part *p, const struct relation_colum
 	return OW_OK;
 }
 
-static ow_status describe(struct relation_table *t, struct error *err)
+static ow_status describe(struct table *t, struct ow_error *err)
 {
-	static const struct relation_column columns[] = {
+	static const struct table_column columns[] = {
 		{ .name = "event_id",
 		  .doc = "the event",
-		  .type = RELATION_INT64,
+		  .type = TYPE_INT,
 		  .fill = fill,
 		  .number = ARG_EVENT },
 		{ .name = "key",
 		  .doc = "name of the argument",
-		  .type = RELATION_TEXT,
+		  .type = TYPE_TEXT,
 		  .fill = fill,
 		  .number = ARG_KEY },
 		{ .name = "value",
 		  .doc = "its value: text decoded, anything else as JSON; NULL for null",
-		  .type = RELATION_TEXT,
+		  .type = TYPE_TEXT,
 		  .fill = fill,
 		  .number = ARG_VALUE },
 	};
@@ -285,7 +285,7 @@ static ow_status describe(struct relation_table *t, struct error *err)
 	return OW_OK;
 }
 
-const struct relation relation_arg = {
+const struct table_source relation_arg = {
 	.name = "arg",
 	.doc = "one argument of an event, or of its end; arg(event_id, 'key') gives one value",
 	.describe = describe,

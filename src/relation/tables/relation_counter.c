@@ -9,13 +9,13 @@ static const struct path_column derived[] = {
 	{ NULL, NULL, NULL },
 };
 
-static ow_status describe(struct relation_table *t, struct error *err)
+static ow_status describe(struct table *t, struct ow_error *err)
 {
 	OW_TRY(columns_paths(t, TABLE_counter, derived, err));
 	return OW_OK;
 }
 
-const struct relation relation_counter = {
+const struct table_source relation_counter = {
 	.name = "counter",
 	.doc = "one sample of a counter",
 	.is_table = true,

@@ -2,8 +2,8 @@
 #include "relation/columns.h"
 
 /* An event is called by its own name, or as its op. */
-static ow_status fill_name(const struct relation_part *p, const struct relation_column *c,
-			   uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
+static ow_status fill_name(const struct table_part *p, const struct table_column *c, uint64_t first,
+			   uint32_t n, struct table_vec *out, struct ow_error *err)
 {
 	const struct model *m = p->m;
 	const str_id *own = m->event.name ? m->event.name + first + 1 : NULL;
@@ -18,8 +18,8 @@ static ow_status fill_name(const struct relation_part *p, const struct relation_
 }
 
 /* A complete slice has no letter in the model. */
-static ow_status fill_ph(const struct relation_part *p, const struct relation_column *c,
-			 uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
+static ow_status fill_ph(const struct table_part *p, const struct table_column *c, uint64_t first,
+			 uint32_t n, struct table_vec *out, struct ow_error *err)
 {
 	const struct model *m = p->m;
 	uint32_t *to = out->values;
@@ -52,16 +52,15 @@ static const struct path_column derived[] = {
 	{ NULL, NULL, NULL },
 };
 
-static void replace(struct relation_table *t, const char *name, const char *doc,
-		    relation_fill_fn fill)
+static void replace(struct table *t, const char *name, const char *doc, table_fill_fn fill)
 {
-	struct relation_column *c = &t->columns[relation_find_column(t, str_from(name))];
+	struct table_column *c = &t->columns[table_find_column(t, str_from(name))];
 
 	c->fill = fill;
 	c->doc = doc;
 }
 
-static ow_status describe(struct relation_table *t, struct error *err)
+static ow_status describe(struct table *t, struct ow_error *err)
 {
 	replace(t, "name", "its own name, or the op's", fill_name);
 	replace(t, "ph", "letter of the trace event; X for a complete slice", fill_ph);
@@ -74,7 +73,7 @@ static ow_status describe(struct relation_table *t, struct error *err)
 			    "an end without a begin, kept as a point in time", err);
 }
 
-const struct relation relation_event = {
+const struct table_source relation_event = {
 	.name = "event",
 	.doc = "one run of an op, or any other slice of time",
 	.is_table = true,

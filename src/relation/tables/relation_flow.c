@@ -1,4 +1,4 @@
-/* relation_flow.c: the relation `flow`: one end of an arrow between events, as the source gives it. */
+/* relation_flow.c: the relation `flow`: one end of an arrow between events, as in the source. */
 #include "relation/columns.h"
 
 static const struct path_column derived[] = {
@@ -9,8 +9,8 @@ static const struct path_column derived[] = {
 };
 
 /* Ids are numbers or text. */
-static ow_status fill_key(const struct relation_part *p, const struct relation_column *c,
-			  uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
+static ow_status fill_key(const struct table_part *p, const struct table_column *c, uint64_t first,
+			  uint32_t n, struct table_vec *out, struct ow_error *err)
 {
 	const struct model *m = p->m;
 	struct str *to = out->values;
@@ -33,20 +33,20 @@ static ow_status fill_key(const struct relation_part *p, const struct relation_c
 	return OW_OK;
 }
 
-static ow_status describe(struct relation_table *t, struct error *err)
+static ow_status describe(struct table *t, struct ow_error *err)
 {
 	OW_TRY(columns_add(
 		t,
-		&(struct relation_column){ .name = "key",
-					   .doc = "id: flows of one (source, category, key) "
-						  "belong together",
-					   .type = RELATION_TEXT,
-					   .fill = fill_key },
+		&(struct table_column){ .name = "key",
+					.doc = "id: flows of one (source, category, key) "
+					       "belong together",
+					.type = TYPE_TEXT,
+					.fill = fill_key },
 		err));
 	return columns_paths(t, TABLE_flow, derived, err);
 }
 
-const struct relation relation_flow = {
+const struct table_source relation_flow = {
 	.name = "flow",
 	.doc = "one end of an arrow between events, as the source gives it",
 	.is_table = true,

@@ -1,7 +1,7 @@
 /* relation_frame.c: the relation `frame`: a source line. */
 #include "relation/columns.h"
 
-const struct relation relation_frame = {
+const struct table_source relation_frame = {
 	.name = "frame",
 	.doc = "a source line",
 	.is_table = true,

@@ -12,13 +12,13 @@ static const struct path_column derived[] = {
 	{ NULL, NULL, NULL },
 };
 
-static ow_status describe(struct relation_table *t, struct error *err)
+static ow_status describe(struct table *t, struct ow_error *err)
 {
 	OW_TRY(columns_paths(t, TABLE_heap, derived, err));
 	return OW_OK;
 }
 
-const struct relation relation_heap = {
+const struct table_source relation_heap = {
 	.name = "heap",
 	.doc = "one change of the memory of a device or process, in time",
 	.is_table = true,

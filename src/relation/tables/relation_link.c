@@ -1,4 +1,4 @@
-/* relation_link.c: the relation `link`: joins two events: launch to kernel, send to receive. */
+/* relation_link.c: the relation `link`: joins two events: launch to kernel, send to receive, work to what waits for it. */
 #include "relation/columns.h"
 
 static const struct path_column derived[] = {
@@ -9,13 +9,13 @@ static const struct path_column derived[] = {
 	{ NULL, NULL, NULL },
 };
 
-static ow_status describe(struct relation_table *t, struct error *err)
+static ow_status describe(struct table *t, struct ow_error *err)
 {
 	OW_TRY(columns_paths(t, TABLE_link, derived, err));
 	return OW_OK;
 }
 
-const struct relation relation_link = {
+const struct table_source relation_link = {
 	.name = "link",
 	.doc = "joins two events: launch to kernel, send to receive",
 	.is_table = true,

@@ -6,13 +6,13 @@ static const struct path_column derived[] = {
 	{ NULL, NULL, NULL },
 };
 
-static ow_status describe(struct relation_table *t, struct error *err)
+static ow_status describe(struct table *t, struct ow_error *err)
 {
 	OW_TRY(columns_paths(t, TABLE_note, derived, err));
 	return OW_OK;
 }
 
-const struct relation relation_loss = {
+const struct table_source relation_loss = {
 	.name = "loss",
 	.doc = "damage, loss or doubt found while importing",
 	.is_table = true,

@@ -1,7 +1,7 @@
-/* relation_metric.c: the relation `metric`: what samples measure. */
+/* relation_metric.c: the relation `metric`: the quantities that samples measure. */
 #include "relation/columns.h"
 
-const struct relation relation_metric = {
+const struct table_source relation_metric = {
 	.name = "metric",
 	.doc = "what samples measure: time, cycles, bytes",
 	.is_table = true,

@@ -1,4 +1,4 @@
-/* relation_op.c: the relation `op`: what runs: a graph node, or a distinct operation of a trace. */
+/* relation_op.c: the relation `op`: a graph node, or a distinct operation of a trace. */
 #include "relation/columns.h"
 
 static const struct path_column derived[] = {
@@ -9,7 +9,7 @@ static const struct path_column derived[] = {
 	{ NULL, NULL, NULL },
 };
 
-static ow_status describe(struct relation_table *t, struct error *err)
+static ow_status describe(struct table *t, struct ow_error *err)
 {
 	OW_TRY(columns_paths(t, TABLE_op, derived, err));
 	OW_TRY(columns_flag(t, TABLE_op, "has_code", OP_HAS_CODE,
@@ -26,7 +26,7 @@ static ow_status describe(struct relation_table *t, struct error *err)
 	return OW_OK;
 }
 
-const struct relation relation_op = {
+const struct table_source relation_op = {
 	.name = "op",
 	.doc = "what runs: a graph node, or a distinct operation of a trace",
 	.is_table = true,

@@ -1,4 +1,4 @@
-/* relation_op_step.c: the relation `op_step`: what was measured of one op in one step. */
+/* relation_op_step.c: the relation `op_step`: the measurements of one op in one step. */
 #include "relation/columns.h"
 
 #include "model/backing.h"
@@ -11,8 +11,8 @@ static const struct path_column derived[] = {
 	{ NULL, NULL, NULL },
 };
 
-static ow_status fill_exec(const struct relation_part *p, const struct relation_column *c,
-			   uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
+static ow_status fill_exec(const struct table_part *p, const struct table_column *c, uint64_t first,
+			   uint32_t n, struct table_vec *out, struct ow_error *err)
 {
 	const struct op_step_table *s = &p->m->op_step;
 	int64_t *to = out->values;
@@ -20,13 +20,13 @@ static ow_status fill_exec(const struct relation_part *p, const struct relation_
 	(void)c;
 	(void)err;
 	for (uint32_t i = 0; i < n; i++)
-		to[i] = wrap_add(s->accelerator_ns[first + 1 + i], s->cpu_ns[first + 1 + i]);
+		to[i] = sum_add(s->accelerator_ns[first + 1 + i], s->cpu_ns[first + 1 + i]);
 	return OW_OK;
 }
 
-static ow_status fill_memory_count(const struct relation_part *p, const struct relation_column *c,
-				   uint64_t first, uint32_t n, struct relation_vec *out,
-				   struct error *err)
+static ow_status fill_memory_count(const struct table_part *p, const struct table_column *c,
+				   uint64_t first, uint32_t n, struct table_vec *out,
+				   struct ow_error *err)
 {
 	int64_t *to = out->values;
 	uint32_t from;
@@ -38,10 +38,10 @@ static ow_status fill_memory_count(const struct relation_part *p, const struct r
 	return OW_OK;
 }
 
-/* Added up over the runs of the op in the step, as the views do; NULL where nothing is known. */
-static ow_status fill_memory(const struct relation_part *p, const struct relation_column *c,
-			     uint64_t first, uint32_t n, struct relation_vec *out,
-			     struct error *err)
+/* Sums over the runs of the op in the step, as in the views; NULL where nothing is known. */
+static ow_status fill_memory(const struct table_part *p, const struct table_column *c,
+			     uint64_t first, uint32_t n, struct table_vec *out,
+			     struct ow_error *err)
 {
 	const struct model *m = p->m;
 	const int64_t *const columns[] = { m->memory.requested, m->memory.peak, m->memory.residual,
@@ -57,12 +57,12 @@ static ow_status fill_memory(const struct relation_part *p, const struct relatio
 		if (!count)
 			vec_null(out, n, i);
 		for (uint32_t k = 0; k < count; k++)
-			to[i] = wrap_add(to[i], values[from + k]);
+			to[i] = sum_add(to[i], values[from + k]);
 	}
 	return OW_OK;
 }
 
-static ow_status describe(struct relation_table *t, struct error *err)
+static ow_status describe(struct table *t, struct ow_error *err)
 {
 	static const struct {
 		const char *name, *doc;
@@ -75,33 +75,33 @@ static ow_status describe(struct relation_table *t, struct error *err)
 
 	OW_TRY(columns_paths(t, TABLE_op_step, derived, err));
 	OW_TRY(columns_add(t,
-			   &(struct relation_column){ .name = "exec_ns",
-						      .doc = "time on the accelerator and the host",
-						      .type = RELATION_INT64,
-						      .unit = UNIT_NS,
-						      .fill = fill_exec },
+			   &(struct table_column){ .name = "exec_ns",
+						   .doc = "time on the accelerator and the host",
+						   .type = TYPE_INT,
+						   .unit = UNIT_NS,
+						   .fill = fill_exec },
 			   err));
 	columns_need(t, TABLE_BIT(memory));
 	OW_TRY(columns_add(t,
-			   &(struct relation_column){ .name = "memory_count",
-						      .doc = "rows in memory",
-						      .type = RELATION_INT64,
-						      .unit = UNIT_COUNT,
-						      .fill = fill_memory_count },
+			   &(struct table_column){ .name = "memory_count",
+						   .doc = "rows in memory",
+						   .type = TYPE_INT,
+						   .unit = UNIT_COUNT,
+						   .fill = fill_memory_count },
 			   err));
 	for (uint32_t i = 0; i < ARRAY_COUNT(memory); i++)
 		OW_TRY(columns_add(t,
-				   &(struct relation_column){ .name = memory[i].name,
-							      .doc = memory[i].doc,
-							      .type = RELATION_INT64,
-							      .unit = UNIT_BYTES,
-							      .fill = fill_memory,
-							      .number = i },
+				   &(struct table_column){ .name = memory[i].name,
+							   .doc = memory[i].doc,
+							   .type = TYPE_INT,
+							   .unit = UNIT_BYTES,
+							   .fill = fill_memory,
+							   .number = i },
 				   err));
 	return OW_OK;
 }
 
-const struct relation relation_op_step = {
+const struct table_source relation_op_step = {
 	.name = "op_step",
 	.doc = "one op in one step: what was measured",
 	.is_table = true,

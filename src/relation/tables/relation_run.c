@@ -1,7 +1,7 @@
 /* relation_run.c: the relation `run`: one row for each set of inputs that was opened together. */
 #include "model/backing.h"
 #include "model/event_filter.h"
-#include "relation/rows.h"
+#include "relation/columns.h"
 
 struct row {
 	int64_t number, sources, tracks, ops, events, steps, start, dur;
@@ -15,22 +15,22 @@ struct row {
 	}
 
 static const struct row_member members[] = {
-	MEMBER(RELATION_INT64, UNIT_NONE, number, "number of the run, from 1"),
-	MEMBER(RELATION_INT64, UNIT_COUNT, sources, "inputs"),
-	MEMBER(RELATION_TEXT, UNIT_NONE, path, "path of the first input"),
-	MEMBER(RELATION_TEXT, UNIT_NONE, format, "its format"),
-	MEMBER(RELATION_TEXT, UNIT_NONE, producer, "program that wrote it, when known"),
-	MEMBER(RELATION_INT64, UNIT_COUNT, tracks, "rows of track"),
-	MEMBER(RELATION_INT64, UNIT_COUNT, ops, "rows of op"),
-	MEMBER(RELATION_INT64, UNIT_COUNT, events, "rows of event"),
-	MEMBER(RELATION_INT64, UNIT_COUNT, steps, "rows of step"),
-	MEMBER(RELATION_INT64, UNIT_NS, start, "begin of the first event"),
-	MEMBER(RELATION_INT64, UNIT_NS, dur, "from there to the end of the last"),
-	MEMBER(RELATION_BOOL, UNIT_NONE, damaged, "something of the inputs was lost: see loss"),
+	MEMBER(TYPE_INT, UNIT_NONE, number, "number of the run, from 1"),
+	MEMBER(TYPE_INT, UNIT_COUNT, sources, "inputs"),
+	MEMBER(TYPE_TEXT, UNIT_NONE, path, "path of the first input"),
+	MEMBER(TYPE_TEXT, UNIT_NONE, format, "its format"),
+	MEMBER(TYPE_TEXT, UNIT_NONE, producer, "program that wrote it, when known"),
+	MEMBER(TYPE_INT, UNIT_COUNT, tracks, "rows of track"),
+	MEMBER(TYPE_INT, UNIT_COUNT, ops, "rows of op"),
+	MEMBER(TYPE_INT, UNIT_COUNT, events, "rows of event"),
+	MEMBER(TYPE_INT, UNIT_COUNT, steps, "rows of step"),
+	MEMBER(TYPE_INT, UNIT_NS, start, "begin of the first event"),
+	MEMBER(TYPE_INT, UNIT_NS, dur, "from there to the end of the last"),
+	MEMBER(TYPE_BOOL, UNIT_NONE, damaged, "something of the inputs was lost: see loss"),
 	{ NULL, NULL, 0, 0, 0, NULL },
 };
 
-static ow_status describe(struct relation_table *t, struct error *err)
+static ow_status describe(struct table *t, struct ow_error *err)
 {
 	columns_need(t, TABLE_BIT(source) | TABLE_BIT(event) | TABLE_BIT(track));
 	return rows_describe(t, members, sizeof(struct row), err);
@@ -54,7 +54,7 @@ static void find_times(const struct model *m, struct row *row)
 		row->dur = ROW_UNKNOWN;
 }
 
-static ow_status prepare(struct relation_table *t, struct relation_part *part, struct error *err)
+static ow_status prepare(struct table *t, struct table_part *part, struct ow_error *err)
 {
 	struct row *row = ARENA_NEW(&part->arena, struct row);
 	const struct model *m = part->m;
@@ -63,11 +63,11 @@ static ow_status prepare(struct relation_table *t, struct relation_part *part, s
 	if (!row)
 		return error_no_memory(err);
 	row->number = part->run->number;
-	row->sources = (int64_t)table_rows(m, TABLE_source);
-	row->tracks = (int64_t)table_rows(m, TABLE_track);
-	row->ops = (int64_t)table_rows(m, TABLE_op);
-	row->events = (int64_t)table_rows(m, TABLE_event);
-	row->steps = (int64_t)table_rows(m, TABLE_step);
+	row->sources = (int64_t)model_table_rows(m, TABLE_source);
+	row->tracks = (int64_t)model_table_rows(m, TABLE_track);
+	row->ops = (int64_t)model_table_rows(m, TABLE_op);
+	row->events = (int64_t)model_table_rows(m, TABLE_event);
+	row->steps = (int64_t)model_table_rows(m, TABLE_step);
 	row->damaged = m->damaged;
 	if (row->sources) {
 		row->path = text_of(m, m->source.path[1]);
@@ -79,7 +79,7 @@ static ow_status prepare(struct relation_table *t, struct relation_part *part, s
 	return OW_OK;
 }
 
-const struct relation relation_run = {
+const struct table_source relation_run = {
 	.name = "run",
 	.doc = "one set of inputs that was opened together",
 	.describe = describe,

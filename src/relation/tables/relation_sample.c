@@ -17,12 +17,12 @@ static const struct path_column derived[] = {
 	{ NULL, NULL, NULL },
 };
 
-static ow_status describe(struct relation_table *t, struct error *err)
+static ow_status describe(struct table *t, struct ow_error *err)
 {
 	return columns_paths(t, TABLE_sample, derived, err);
 }
 
-const struct relation relation_sample = {
+const struct table_source relation_sample = {
 	.name = "sample",
 	.doc = "one sample: a call stack, and how much of a metric it stands for",
 	.is_table = true,

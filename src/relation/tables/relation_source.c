@@ -6,13 +6,13 @@ static const struct path_column derived[] = {
 	{ NULL, NULL, NULL },
 };
 
-static ow_status describe(struct relation_table *t, struct error *err)
+static ow_status describe(struct table *t, struct ow_error *err)
 {
 	OW_TRY(columns_paths(t, TABLE_source, derived, err));
 	return OW_OK;
 }
 
-const struct relation relation_source = {
+const struct table_source relation_source = {
 	.name = "source",
 	.doc = "one input file, or one member of a container",
 	.is_table = true,

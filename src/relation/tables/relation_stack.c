@@ -7,13 +7,13 @@ static const struct path_column derived[] = {
 	{ "module", "frame.module", NULL },	{ NULL, NULL, NULL },
 };
 
-static ow_status describe(struct relation_table *t, struct error *err)
+static ow_status describe(struct table *t, struct ow_error *err)
 {
 	OW_TRY(columns_paths(t, TABLE_stack, derived, err));
 	return OW_OK;
 }
 
-const struct relation relation_stack = {
+const struct table_source relation_stack = {
 	.name = "stack",
 	.doc = "a call stack as a prefix tree: a frame called from a parent stack",
 	.is_table = true,

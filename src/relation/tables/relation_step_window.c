@@ -1,4 +1,4 @@
-/* relation_step_window.c: the relation `step_window`: one step of one source: when its marker says that it ran. */
+/* relation_step_window.c: the relation `step_window`: one step of one source, with the times of its marker. */
 #include "relation/columns.h"
 
 static const struct path_column derived[] = {
@@ -8,13 +8,13 @@ static const struct path_column derived[] = {
 	{ NULL, NULL, NULL },
 };
 
-static ow_status describe(struct relation_table *t, struct error *err)
+static ow_status describe(struct table *t, struct ow_error *err)
 {
 	OW_TRY(columns_paths(t, TABLE_window, derived, err));
 	return OW_OK;
 }
 
-const struct relation relation_step_window = {
+const struct table_source relation_step_window = {
 	.name = "step_window",
 	.doc = "one step of one source: when its marker says that it ran",
 	.is_table = true,

@@ -8,13 +8,13 @@ static const struct path_column derived[] = {
 	{ NULL, NULL, NULL },
 };
 
-static ow_status describe(struct relation_table *t, struct error *err)
+static ow_status describe(struct table *t, struct ow_error *err)
 {
 	OW_TRY(columns_paths(t, TABLE_tensor, derived, err));
 	return OW_OK;
 }
 
-const struct relation relation_tensor = {
+const struct table_source relation_tensor = {
 	.name = "tensor",
 	.doc = "one tensor seen at run time or in a checkpoint",
 	.is_table = true,

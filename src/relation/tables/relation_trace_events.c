@@ -1,19 +1,19 @@
 /*
- * relation_trace_events.c: the relation `trace_events`: the elements of traceEvents in the order and the units
- * of the file, as people know them from chrome://tracing and from loading such files into a warehouse. Inputs that
- * are no Chrome traces give their events in the same form. What the rows are is in trace_list.h.
+ * relation_trace_events.c: the relation `trace_events`: the elements of traceEvents in the order and the units of the
+ * file, as chrome://tracing shows them and as warehouses load them. Events of inputs that are not Chrome traces appear
+ * in the same form. trace_list.h defines the rows.
  */
 #include "model/backing.h"
 #include "relation/args.h"
 #include "relation/columns.h"
-#include "relation/trace_list.h"
-#include "wire/json_strict.h"
+#include "relation/trace/trace_list.h"
+#include "wire/json/json_strict.h"
 
 #include <math.h>
 
 struct state {
 	struct trace_list list;
-	struct relation_dict dicts[3]; /* by column.number: all but the next, arg_name, arg_op */
+	struct table_dict dicts[3]; /* by column.number: all but the next, arg_name, arg_op */
 };
 
 #define AHEAD 32 /* rows for which memory is fetched beforehand */
@@ -21,8 +21,8 @@ struct state {
 
 /* ---- elements, in blocks ---- */
 
-/* The part of rows [first, first + n) that lies in one span, and, of one that was read as a whole, in one block.
- * column.stride is where the column is in it. */
+/* The part of rows [first, first + n) that lies in one span and, if the span was read as a whole, in one block.
+ * column.stride is the place of the column in the block. */
 struct piece {
 	const struct trace_span *span;
 	const struct trace_block *block; /* NULL: rows are refs */
@@ -30,7 +30,7 @@ struct piece {
 	uint32_t n;
 };
 
-static struct piece piece_of(const struct relation_part *p, uint64_t first, uint32_t n)
+static struct piece piece_of(const struct table_part *p, uint64_t first, uint32_t n)
 {
 	const struct trace_list *list = &((const struct state *)p->state)->list;
 	const struct trace_span *span = trace_list_span(list, first);
@@ -46,14 +46,14 @@ static struct piece piece_of(const struct relation_part *p, uint64_t first, uint
 	return piece;
 }
 
-static const void *in_block(const struct trace_block *block, const struct relation_column *c,
+static const void *in_block(const struct trace_block *block, const struct table_column *c,
 			    size_t size, uint64_t row)
 {
 	return (const char *)block + c->stride + row * size;
 }
 
 /* The values of a piece whose elements lie in one block; false when they do not. */
-static bool copy_piece(const struct piece *piece, const struct relation_column *c, size_t size,
+static bool copy_piece(const struct piece *piece, const struct table_column *c, size_t size,
 		       void *to)
 {
 	if (!piece->block)
@@ -62,8 +62,8 @@ static bool copy_piece(const struct piece *piece, const struct relation_column *
 	return true;
 }
 
-static const void *of_element(const struct relation_part *p, const struct relation_column *c,
-			      size_t size, uint32_t element)
+static const void *of_element(const struct table_part *p, const struct table_column *c, size_t size,
+			      uint32_t element)
 {
 	const struct trace_list *list = &((const struct state *)p->state)->list;
 
@@ -94,7 +94,7 @@ static uint32_t event_name(const struct model *m, const struct trace_span *span,
 	return span->is_trace ? m->op.name[op].v : m->op.type[op].v;
 }
 
-/* What the op of an event tells of args.name. */
+/* The args.name of an event, as far as its op determines it. */
 static inline uint32_t event_label(const struct trace_list *list, uint32_t event)
 {
 	const struct event_table *e = &list->m->event;
@@ -119,7 +119,7 @@ static uint32_t event_arg(const struct state *s, const struct trace_span *span, 
 }
 
 static uint32_t event_code(const struct state *s, const struct trace_span *span,
-			   const struct relation_column *c, uint64_t row, uint32_t event)
+			   const struct table_column *c, uint64_t row, uint32_t event)
 {
 	const struct model *m = s->list.m;
 
@@ -136,7 +136,7 @@ static uint32_t event_code(const struct state *s, const struct trace_span *span,
 }
 
 static uint32_t listed_code(const struct state *s, const struct trace_listing_counter *counter,
-			    const struct relation_column *c)
+			    const struct table_column *c)
 {
 	switch (c->stride) {
 	case AT(ph):
@@ -150,8 +150,8 @@ static uint32_t listed_code(const struct state *s, const struct trace_listing_co
 	}
 }
 
-static uint32_t code_of(const struct relation_part *p, const struct trace_span *span,
-			const struct relation_column *c, uint64_t row)
+static uint32_t code_of(const struct table_part *p, const struct trace_span *span,
+			const struct table_column *c, uint64_t row)
 {
 	const struct state *s = p->state;
 	const struct model *m = s->list.m;
@@ -172,7 +172,7 @@ static uint32_t code_of(const struct relation_part *p, const struct trace_span *
 	return flow && c->stride == AT(cat) ? m->flow.category[at].v : 0;
 }
 
-/* The event of a row that comes some places behind: those of many tracks lie apart in memory. */
+/* The event of a row some places further on, to prefetch: events of many tracks lie apart in memory. */
 static inline uint32_t event_ahead(const struct piece *piece, uint32_t i)
 {
 	uint32_t ref = i + AHEAD < piece->n ? piece->span->refs[piece->row + i + AHEAD] : 0;
@@ -180,10 +180,10 @@ static inline uint32_t event_ahead(const struct piece *piece, uint32_t i)
 	return ref < TRACE_EVENTS_MAX ? ref : 0;
 }
 
-/* Labels, which people group by. Which rows are events nobody can foresee, so that is no branch; the few elements that
- * are read from the file are. */
-static void fill_labels(const struct relation_part *p, const struct piece *piece,
-			const struct relation_column *c, uint32_t *to)
+/* Labels, a usual key of GROUP BY. Whether a row is an event is unpredictable, so that test has no branch; the test
+ * for the few elements read from the file has one. */
+static void fill_labels(const struct table_part *p, const struct piece *piece,
+			const struct table_column *c, uint32_t *to)
 {
 	const struct state *s = p->state;
 	const uint32_t *refs = piece->span->refs + piece->row;
@@ -202,8 +202,8 @@ static void fill_labels(const struct relation_part *p, const struct piece *piece
 }
 
 /* Rows that lie in no block. */
-static void fill_codes(const struct relation_part *p, const struct piece *piece,
-		       const struct relation_column *c, uint32_t *to)
+static void fill_codes(const struct table_part *p, const struct piece *piece,
+		       const struct table_column *c, uint32_t *to)
 {
 	const struct trace_span *span = piece->span;
 
@@ -215,8 +215,8 @@ static void fill_codes(const struct relation_part *p, const struct piece *piece,
 		to[i] = code_of(p, span, c, piece->row + i);
 }
 
-static ow_status fill_code(const struct relation_part *p, const struct relation_column *c,
-			   uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
+static ow_status fill_code(const struct table_part *p, const struct table_column *c, uint64_t first,
+			   uint32_t n, struct table_vec *out, struct ow_error *err)
 {
 	uint32_t *to = out->values;
 	struct piece piece;
@@ -248,8 +248,8 @@ static uint32_t track_of(const struct model *m, const struct trace_span *span, u
 	}
 }
 
-static int64_t number_of(const struct relation_part *p, const struct trace_span *span,
-			 const struct relation_column *c, uint32_t ref)
+static int64_t number_of(const struct table_part *p, const struct trace_span *span,
+			 const struct table_column *c, uint32_t ref)
 {
 	const struct track_table *t = &p->m->track;
 
@@ -258,9 +258,9 @@ static int64_t number_of(const struct relation_part *p, const struct trace_span 
 	return (c->stride == AT(pid) ? t->pid : t->tid)[track_of(p->m, span, ref)];
 }
 
-static ow_status fill_number(const struct relation_part *p, const struct relation_column *c,
-			     uint64_t first, uint32_t n, struct relation_vec *out,
-			     struct error *err)
+static ow_status fill_number(const struct table_part *p, const struct table_column *c,
+			     uint64_t first, uint32_t n, struct table_vec *out,
+			     struct ow_error *err)
 {
 	int64_t *to = out->values;
 	struct piece piece;
@@ -285,7 +285,7 @@ static ow_status fill_number(const struct relation_part *p, const struct relatio
 
 /* ---- times ---- */
 
-/* What a file gives: a begin has no duration, and one whose end was found elsewhere has none. */
+/* The duration in the file: a begin has none, nor has an event whose end was found elsewhere. */
 static inline int64_t event_dur(const struct event_table *e, const struct trace_span *span,
 				uint32_t event)
 {
@@ -295,8 +295,8 @@ static inline int64_t event_dur(const struct event_table *e, const struct trace_
 	return none ? TIME_UNKNOWN : e->dur_ns[event];
 }
 
-static double time_of(const struct relation_part *p, const struct trace_span *span,
-		      const struct relation_column *c, uint32_t ref)
+static double time_of(const struct table_part *p, const struct trace_span *span,
+		      const struct table_column *c, uint32_t ref)
 {
 	const struct model *m = p->m;
 	uint32_t at = trace_ref_row(ref);
@@ -320,11 +320,11 @@ static double time_of(const struct relation_part *p, const struct trace_span *sp
 }
 
 /* Durations, which people add up; see fill_labels. */
-static void fill_durs(const struct relation_part *p, const struct piece *piece,
-		      const struct relation_column *c, double *to)
+static void fill_durs(const struct table_part *p, const struct piece *piece,
+		      const struct table_column *c, double *to)
 {
 	const uint32_t *refs = piece->span->refs + piece->row;
-	/* copies, which writing to `to` cannot change: they are kept in registers */
+	/* copies, which stay in registers because writing to `to` cannot change them */
 	const struct event_table events = p->m->event;
 	const struct trace_span span = *piece->span;
 	const struct piece here = { .span = &span, .row = piece->row, .n = piece->n };
@@ -342,8 +342,8 @@ static void fill_durs(const struct relation_part *p, const struct piece *piece,
 }
 
 /* Rows that lie in no block. */
-static void fill_times(const struct relation_part *p, const struct piece *piece,
-		       const struct relation_column *c, double *to)
+static void fill_times(const struct table_part *p, const struct piece *piece,
+		       const struct table_column *c, double *to)
 {
 	if (c->stride == AT(dur)) {
 		fill_durs(p, piece, c, to);
@@ -353,8 +353,8 @@ static void fill_times(const struct relation_part *p, const struct piece *piece,
 		to[i] = time_of(p, piece->span, c, piece->span->refs[piece->row + i]);
 }
 
-/* What is NaN is unknown. */
-static void null_unknown(struct relation_vec *out, uint32_t n)
+/* NaN means unknown. */
+static void null_unknown(struct table_vec *out, uint32_t n)
 {
 	double *values = out->values;
 
@@ -371,8 +371,8 @@ static void null_unknown(struct relation_vec *out, uint32_t n)
 	}
 }
 
-static ow_status fill_time(const struct relation_part *p, const struct relation_column *c,
-			   uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
+static ow_status fill_time(const struct table_part *p, const struct table_column *c, uint64_t first,
+			   uint32_t n, struct table_vec *out, struct ow_error *err)
 {
 	double *to = out->values;
 	struct piece piece;
@@ -389,8 +389,8 @@ static ow_status fill_time(const struct relation_part *p, const struct relation_
 
 /* ---- the rest ---- */
 
-static ow_status fill_index(const struct relation_part *p, const struct relation_column *c,
-			    uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
+static ow_status fill_index(const struct table_part *p, const struct table_column *c,
+			    uint64_t first, uint32_t n, struct table_vec *out, struct ow_error *err)
 {
 	int64_t *to = out->values;
 	struct piece piece;
@@ -407,9 +407,9 @@ static ow_status fill_index(const struct relation_part *p, const struct relation
 	return OW_OK;
 }
 
-static ow_status fill_source(const struct relation_part *p, const struct relation_column *c,
-			     uint64_t first, uint32_t n, struct relation_vec *out,
-			     struct error *err)
+static ow_status fill_source(const struct table_part *p, const struct table_column *c,
+			     uint64_t first, uint32_t n, struct table_vec *out,
+			     struct ow_error *err)
 {
 	int64_t *to = out->values;
 	struct piece piece;
@@ -425,9 +425,8 @@ static ow_status fill_source(const struct relation_part *p, const struct relatio
 }
 
 /* The text of the arguments of an element, from the file. */
-static ow_status text_at(const struct relation_part *p, const struct trace_span *span,
-			 uint64_t offset, uint32_t size, struct arena *arena, struct str *text,
-			 struct error *err)
+static ow_status text_at(const struct table_part *p, const struct trace_span *span, uint64_t offset,
+			 uint32_t size, struct arena *arena, struct str *text, struct ow_error *err)
 {
 	char *bytes;
 
@@ -441,16 +440,16 @@ static ow_status text_at(const struct relation_part *p, const struct trace_span 
 	return input_read_at(p->m->inputs[span->source], offset, bytes, size, err);
 }
 
-static ow_status element_args(const struct relation_part *p, const struct trace_span *span,
+static ow_status element_args(const struct table_part *p, const struct trace_span *span,
 			      const struct trace_block *block, uint64_t row, struct arena *arena,
-			      struct str *text, struct error *err)
+			      struct str *text, struct ow_error *err)
 {
 	return text_at(p, span, block->args_offset[row], block->args_size[row], arena, text, err);
 }
 
 /* A counter's arguments are its series; the model has each as a row of its own. */
 static ow_status counter_args(const struct model *m, uint32_t row, struct arena *arena,
-			      struct str *text, struct error *err)
+			      struct str *text, struct ow_error *err)
 {
 	ow_status status = OW_OK;
 	struct buf out;
@@ -468,8 +467,8 @@ static ow_status counter_args(const struct model *m, uint32_t row, struct arena 
 	return status;
 }
 
-static ow_status piece_args(const struct relation_part *p, const struct piece *piece,
-			    struct str *to, struct arena *arena, struct error *err)
+static ow_status piece_args(const struct table_part *p, const struct piece *piece, struct str *to,
+			    struct arena *arena, struct ow_error *err)
 {
 	const struct state *s = p->state;
 	uint32_t *rows = ARENA_ARRAY(arena, uint32_t, piece->n);
@@ -498,8 +497,8 @@ static ow_status piece_args(const struct relation_part *p, const struct piece *p
 	return OW_OK;
 }
 
-static ow_status fill_args(const struct relation_part *p, const struct relation_column *c,
-			   uint64_t first, uint32_t n, struct relation_vec *out, struct error *err)
+static ow_status fill_args(const struct table_part *p, const struct table_column *c, uint64_t first,
+			   uint32_t n, struct table_vec *out, struct ow_error *err)
 {
 	struct str *to = out->values;
 	struct piece piece;
@@ -519,12 +518,12 @@ static ow_status fill_args(const struct relation_part *p, const struct relation_
 	return OW_OK;
 }
 
-static ow_status describe(struct relation_table *t, struct error *err)
+static ow_status describe(struct table *t, struct ow_error *err)
 {
-	static const struct relation_column columns[] = {
+	static const struct table_column columns[] = {
 		{ .name = "index",
 		  .doc = "place in the list, from 0",
-		  .type = RELATION_INT64,
+		  .type = TYPE_INT,
 		  .fill = fill_index,
 		  .stride = AT(index) },
 		{ .name = "ph",
@@ -533,44 +532,44 @@ static ow_status describe(struct relation_table *t, struct error *err)
 		{ .name = "cat", .doc = "category", .stride = AT(cat) },
 		{ .name = "name", .doc = "name", .stride = AT(name) },
 		{ .name = "pid",
-		  .doc = "process; NULL when it is text",
-		  .type = RELATION_INT64,
+		  .doc = "process; \"7\" is 7, other texts are NULL",
+		  .type = TYPE_INT,
 		  .fill = fill_number,
 		  .stride = AT(pid) },
 		{ .name = "tid",
-		  .doc = "thread; NULL when it is text",
-		  .type = RELATION_INT64,
+		  .doc = "thread; \"7\" is 7, other texts are NULL",
+		  .type = TYPE_INT,
 		  .fill = fill_number,
 		  .stride = AT(tid) },
 		{ .name = "ts",
 		  .doc = "start, in microseconds as written",
-		  .type = RELATION_REAL,
+		  .type = TYPE_REAL,
 		  .fill = fill_time,
 		  .stride = AT(ts) },
 		{ .name = "dur",
 		  .doc = "duration, in microseconds as written",
-		  .type = RELATION_REAL,
+		  .type = TYPE_REAL,
 		  .fill = fill_time,
 		  .stride = AT(dur) },
 		{ .name = "arg_name", .doc = "args.name", .stride = AT(arg_name), .number = 1 },
 		{ .name = "arg_op", .doc = "args.op", .stride = AT(arg_op), .number = 2 },
 		{ .name = "args",
 		  .doc = "all arguments, as JSON; see arg_value()",
-		  .type = RELATION_TEXT,
+		  .type = TYPE_TEXT,
 		  .fill = fill_args },
 		{ .name = "source_id",
 		  .doc = "the input",
-		  .type = RELATION_INT64,
+		  .type = TYPE_INT,
 		  .fill = fill_source,
 		  .refers = true },
 	};
 
 	columns_need(t, TABLES_ALL);
 	for (size_t i = 0; i < ARRAY_COUNT(columns); i++) {
-		struct relation_column column = columns[i];
+		struct table_column column = columns[i];
 
 		if (!column.fill) {
-			column.type = RELATION_TEXT;
+			column.type = TYPE_TEXT;
 			column.fill = fill_code;
 			column.dict = DICT_PART;
 		}
@@ -579,7 +578,7 @@ static ow_status describe(struct relation_table *t, struct error *err)
 	return OW_OK;
 }
 
-static ow_status prepare(struct relation_table *t, struct relation_part *part, struct error *err)
+static ow_status prepare(struct table *t, struct table_part *part, struct ow_error *err)
 {
 	struct state *s = ARENA_NEW(&part->arena, struct state);
 
@@ -594,9 +593,8 @@ static ow_status prepare(struct relation_table *t, struct relation_part *part, s
 	return OW_OK;
 }
 
-/* The names of arguments are read when somebody wants them, if the model does not have them. */
-static ow_status need(struct relation_part *part, const struct relation_column *c,
-		      struct error *err)
+/* Reads the names of arguments when a query needs them and the model does not have them. */
+static ow_status need(struct table_part *part, const struct table_column *c, struct ow_error *err)
 {
 	struct state *s = part->state;
 
@@ -606,13 +604,13 @@ static ow_status need(struct relation_part *part, const struct relation_column *
 				    &s->dicts[c->number], err);
 }
 
-static void release(struct relation_part *part)
+static void release(struct table_part *part)
 {
 	if (part->state)
 		trace_list_release(&((struct state *)part->state)->list);
 }
 
-const struct relation relation_trace_events = {
+const struct table_source relation_trace_events = {
 	.name = "trace_events",
 	.doc = "the elements of traceEvents, in the order and the units of the file",
 	.describe = describe,

@@ -8,13 +8,13 @@ static const struct path_column derived[] = {
 	{ NULL, NULL, NULL },
 };
 
-static ow_status describe(struct relation_table *t, struct error *err)
+static ow_status describe(struct table *t, struct ow_error *err)
 {
 	OW_TRY(columns_paths(t, TABLE_track, derived, err));
 	return OW_OK;
 }
 
-const struct relation relation_track = {
+const struct table_source relation_track = {
 	.name = "track",
 	.doc = "a line of events: a host thread, a device stream, a device's executor",
 	.is_table = true,

@@ -1,16 +1,16 @@
 /*
- * trace_args.c: args.name and args.op of events, for trace_list.h: read from the input in the order of the file, when
- * a query asks for them. Ops of TensorFlow's timelines are called by args.name already, and are not read for it.
+ * trace_args.c: args.name and args.op of events, for trace_list.h: read from the input in the order of the file, when a
+ * query needs them. Ops of TensorFlow's timelines are named after args.name already, and are not read for it.
  */
 #include "relation/args.h"
-#include "relation/trace_list.h"
-#include "wire/json.h"
+#include "relation/trace/trace_list.h"
+#include "wire/json/json.h"
 
 #define AT_ONCE 4096
 
 /* ---- labels ---- */
 
-/* Iterator::Model::Map, of tf.data, is what the op Iterator/Model/Map is called in the file. */
+/* Iterator::Model::Map, of tf.data, is the name in the file of the op Iterator/Model/Map. */
 static struct str path_of(struct str label, struct buf *path)
 {
 	buf_clear(path);
@@ -29,7 +29,7 @@ static bool is_path(const struct model *m, uint32_t op)
 	return str_starts(model_str(m, m->op.name[op]), STR("Iterator/"));
 }
 
-/* Strings that the files have: the first ones, if there is one file. */
+/* Strings that occur in the files: the first ones, if there is one file. */
 static uint32_t file_strings(const struct model *m)
 {
 	uint32_t strings = 0;
@@ -40,7 +40,7 @@ static uint32_t file_strings(const struct model *m)
 	return strings;
 }
 
-/* Of a path that is not in the file itself: the one string there of which it was made. */
+/* For a path that is not in the file itself: the one string there from which it was made. */
 static bool find_path_labels(struct trace_list *list)
 {
 	const struct model *m = list->m;
@@ -59,7 +59,7 @@ static bool find_path_labels(struct trace_list *list)
 		ok = !path.failed;
 		if (!op || m->op.name[op].v < strings)
 			continue;
-		/* A second one: nobody knows which. */
+		/* With a second one the label is ambiguous. */
 		list->labels[op] = list->labels[op] == TRACE_NO_LABEL ? i : 0;
 	}
 	buf_release(&path);
@@ -92,7 +92,7 @@ bool trace_list_find_labels(struct trace_list *list)
 /* ---- reading ---- */
 
 static ow_status intern_value(struct trace_texts *texts, struct json_value value,
-			      struct buf *scratch, uint32_t *code, struct error *err)
+			      struct buf *scratch, uint32_t *code, struct ow_error *err)
 {
 	struct str text = json_text(value);
 
@@ -121,7 +121,7 @@ struct reading {
 	struct buf scratch;
 };
 
-/* What is known without reading; true if that is all. */
+/* Sets the values known without reading; true if those are all. */
 static bool take_known(const struct reading *r, uint32_t ref, uint32_t *code)
 {
 	const struct model *m = r->list->m;
@@ -136,7 +136,7 @@ static bool take_known(const struct reading *r, uint32_t ref, uint32_t *code)
 	return true;
 }
 
-static ow_status read_some(struct reading *r, uint64_t first, uint32_t n, struct error *err)
+static ow_status read_some(struct reading *r, uint64_t first, uint32_t n, struct ow_error *err)
 {
 	uint32_t *rows = ARENA_ARRAY(&r->arena, uint32_t, n);
 	struct str *texts = ARENA_ARRAY(&r->arena, struct str, n);
@@ -160,7 +160,7 @@ static ow_status read_some(struct reading *r, uint64_t first, uint32_t n, struct
 	return OW_OK;
 }
 
-static ow_status read_span(struct reading *r, struct error *err)
+static ow_status read_span(struct reading *r, struct ow_error *err)
 {
 	ow_status status = OW_OK;
 
@@ -182,7 +182,7 @@ static bool needs_reading(const struct trace_span *span, enum trace_key key)
 	       !(key == KEY_NAME && span->labels == LABELS_ALL);
 }
 
-static ow_status read_spans(struct trace_list *list, enum trace_key key, struct error *err)
+static ow_status read_spans(struct trace_list *list, enum trace_key key, struct ow_error *err)
 {
 	for (uint32_t i = 0; i < list->span_count; i++) {
 		struct trace_span *span = &list->spans[i];
@@ -205,8 +205,8 @@ static ow_status read_spans(struct trace_list *list, enum trace_key key, struct 
 	return OW_OK;
 }
 
-ow_status trace_list_read_args(struct trace_list *list, enum trace_key key,
-			       struct relation_dict *dict, struct error *err)
+ow_status trace_list_read_args(struct trace_list *list, enum trace_key key, struct table_dict *dict,
+			       struct ow_error *err)
 {
 	struct trace_texts *texts = &list->args[key];
 	ow_status status = OW_OK;

@@ -1,5 +1,9 @@
-/* trace_list.c: see trace_list.h. */
-#include "relation/trace_list.h"
+/*
+ * trace_list.c: decides, source by source, which rows trace_events has and where each comes from: the model, or
+ * elements read from the file again. relation_trace_events.c calls it once per run. It holds references, not values:
+ * columns are filled by the relation, arguments by trace_args.c, and the order of a listed file by trace_sorted.c.
+ */
+#include "relation/trace/trace_list.h"
 
 /* ---- rows by source ---- */
 
@@ -8,9 +12,8 @@ struct by_source {
 	uint64_t *start[3]; /* [kind][source]; where the next source begins */
 	uint32_t *rows[3];
 	uint64_t count[3];
-	uint64_t *
-		events; /* of sources that are told in the order of their files; not in the above */
-	bool *told;	/* whether they are */
+	uint64_t *events; /* of sources that are listed in file order; not in the above */
+	bool *listed;	  /* whether they are */
 	uint32_t sources;
 };
 
@@ -78,7 +81,7 @@ static void count_rows(const struct model *m, enum trace_ref_kind kind, uint64_t
 
 /* After count_rows. */
 static ow_status list_rows(const struct trace_list *list, struct by_source *b,
-			   enum trace_ref_kind kind, struct error *err)
+			   enum trace_ref_kind kind, struct ow_error *err)
 {
 	uint64_t *start = b->start[kind];
 
@@ -89,7 +92,7 @@ static ow_status list_rows(const struct trace_list *list, struct by_source *b,
 	if (!b->rows[kind])
 		return error_no_memory(err);
 	for (struct stretch s = stretches(list->m, kind); next_stretch(&s);) {
-		if (kind == REF_EVENT && b->told[s.source])
+		if (kind == REF_EVENT && b->listed[s.source])
 			continue;
 		for (uint32_t i = s.first; i < s.end; i++)
 			if (has_row(&s, i))
@@ -105,7 +108,7 @@ static void release_by_source(const struct trace_list *list, struct by_source *b
 		mem_free(list->mem, b->rows[kind], MAX(b->count[kind], 1) * sizeof(uint32_t));
 	}
 	mem_free(list->mem, b->events, b->sources * sizeof(*b->events));
-	mem_free(list->mem, b->told, b->sources * sizeof(*b->told));
+	mem_free(list->mem, b->listed, b->sources * sizeof(*b->listed));
 }
 
 /* After collecting, start[s] is where the rows of s end. */
@@ -118,7 +121,7 @@ static uint32_t *rows_of(const struct by_source *b, enum trace_ref_kind kind, ui
 	return b->rows[kind] + begin;
 }
 
-/* Flows that the tables have, and elements that must be read, as the listing counts them. */
+/* Flows of the tables, and elements that must be read, as the listing counts them. */
 static bool fits(const struct trace_listing *l, uint64_t events, uint64_t flows)
 {
 	uint64_t counted = 0, counters = 0, to_read = 0;
@@ -140,22 +143,22 @@ static void choose_told(const struct model *m, struct by_source *b)
 		uint64_t flows;
 
 		rows_of(b, REF_FLOW, source, &flows);
-		b->told[source] = is_listed(m, source) && m->event.args_offset &&
-				  fits(model_listing(m, source), counts[source + 1], flows);
-		if (!b->told[source])
+		b->listed[source] = is_listed(m, source) && m->event.args_offset &&
+				    fits(model_listing(m, source), counts[source + 1], flows);
+		if (!b->listed[source])
 			continue;
 		b->events[source] = counts[source + 1];
 		counts[source + 1] = 0;
 	}
 }
 
-static ow_status collect(const struct trace_list *list, struct by_source *b, struct error *err)
+static ow_status collect(const struct trace_list *list, struct by_source *b, struct ow_error *err)
 {
 	const struct model *m = list->m;
 
 	b->events = mem_zalloc(list->mem, b->sources * sizeof(*b->events));
-	b->told = mem_zalloc(list->mem, b->sources * sizeof(*b->told));
-	if (!b->events || !b->told)
+	b->listed = mem_zalloc(list->mem, b->sources * sizeof(*b->listed));
+	if (!b->events || !b->listed)
 		return error_no_memory(err);
 	for (int kind = 0; kind < 3; kind++) {
 		b->start[kind] = mem_zalloc(list->mem, (b->sources + 2) * sizeof(uint64_t));
@@ -203,7 +206,7 @@ static bool add_refs(struct trace_list *list, uint64_t count, uint32_t **refs)
 }
 
 static ow_status list_source(struct trace_list *list, const struct by_source *b, uint32_t source,
-			     uint32_t *refs, bool *done, struct error *err)
+			     uint32_t *refs, bool *done, struct ow_error *err)
 {
 	const struct trace_listing *l = model_listing(list->m, source);
 	uint64_t others = 0, flow_count;
@@ -224,7 +227,7 @@ static ow_status list_source(struct trace_list *list, const struct by_source *b,
 	return OW_OK;
 }
 
-static ow_status scan_source(struct trace_list *list, uint32_t source, struct error *err)
+static ow_status scan_source(struct trace_list *list, uint32_t source, struct ow_error *err)
 {
 	uint64_t first = list->elements.count;
 	struct trace_span *span;
@@ -265,13 +268,13 @@ static uint64_t most_refs(const struct trace_list *list, const struct by_source 
 	uint64_t count = b->count[0] + b->count[1] + b->count[2];
 
 	for (uint32_t i = 0; i < b->sources; i++)
-		if (b->told[i])
+		if (b->listed[i])
 			count += b->events[i] + model_listing(list->m, i)->count;
 	return count;
 }
 
 static ow_status make_spans(struct trace_list *list, const struct by_source *b, bool scan,
-			    struct error *err)
+			    struct ow_error *err)
 {
 	uint32_t *refs;
 
@@ -283,9 +286,9 @@ static ow_status make_spans(struct trace_list *list, const struct by_source *b, 
 	for (uint32_t source = 1; source < b->sources; source++) {
 		bool done = false;
 
-		if (!scan && b->told[source])
+		if (!scan && b->listed[source])
 			OW_TRY(list_source(list, b, source, refs, &done, err));
-		if (!done && (b->told[source] || is_open_trace(list->m, source)))
+		if (!done && (b->listed[source] || is_open_trace(list->m, source)))
 			OW_TRY(scan_source(list, source, err));
 		else if (!done)
 			tell_source(list, b, source, refs);
@@ -296,7 +299,7 @@ static ow_status make_spans(struct trace_list *list, const struct by_source *b, 
 }
 
 ow_status trace_list_init(struct trace_list *list, struct mem *mem, const struct model *m,
-			  bool scan, struct error *err)
+			  bool scan, struct ow_error *err)
 {
 	struct by_source b = { .sources = m->source.count };
 	void *spans = NULL;

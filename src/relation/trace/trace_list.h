@@ -1,14 +1,13 @@
 /*
- * trace_list.h: the rows of trace_events of one run: the sources one after the other, each in the order of its
- * file. A source that was read from a Chrome trace in which nothing was odd (struct trace_listing) is told from the model:
- * a row is an event, a flow, or one of the few elements that are read from the file again. What is odd is read from
- * the file as a whole. Of inputs that are no traces, and of our own files, rows are what the model holds: events,
- * flows and counters.
+ * trace_list.h: the rows of trace_events of one run: the sources one after the other, each in the order of its file. A
+ * Chrome trace without odd elements (struct trace_listing) is listed from the model: a row is an event, a flow, or one
+ * of the few elements that are read from the file again. Any other Chrome trace is read from the file as a whole. For
+ * inputs that are not traces, and for our own files, the rows are the events, flows and counters of the model.
  */
 #ifndef RELATION_TRACE_LIST_H
 #define RELATION_TRACE_LIST_H
 
-#include "relation/trace_scan.h"
+#include "relation/trace/trace_scan.h"
 
 /* What a row is. */
 enum trace_ref_kind {
@@ -40,7 +39,7 @@ static inline uint32_t trace_make_ref(enum trace_ref_kind kind, uint64_t row)
 		       : TRACE_EVENTS_MAX | (uint32_t)(kind - REF_FLOW) << 29 | (uint32_t)row;
 }
 
-/* Of a listed source: it was made of other elements, which are listed by themselves. */
+/* In a listed source: the event was made from other elements, which are listed themselves. */
 static inline bool trace_is_made(const struct model *m, uint32_t event)
 {
 	uint8_t ph = COLUMN_GET(m->event.ph, event);
@@ -70,7 +69,7 @@ struct trace_span {
 	const struct trace_listing_counter *counters;
 	const uint32_t *refs; /* NULL: the elements from first_element on */
 	uint64_t first_element;
-	/* Of events, from their arguments; NULL until read. With LABELS_ALL the first is not used. */
+	/* For events, from their arguments; NULL until read. With LABELS_ALL the first is not used. */
 	uint32_t *arg_name, *arg_op;
 };
 
@@ -84,20 +83,20 @@ struct trace_list {
 	uint32_t span_count, span_cap;
 	uint64_t rows;
 	uint32_t *labels; /* by op: the code of args.name of its events, see trace_list_is_label */
-	/* Of arg_name and arg_op, going on from elements.texts; one each, because one that is in use must not
-	 * grow. */
+	/* Dictionaries of arg_name and arg_op, which continue elements.texts; one each, because one that is in use
+	 * must not grow. */
 	struct trace_texts args[2];
 	bool args_read[2];
 };
 
 /* `scan`: all traces are read from their files, for tests. Release it also after a failure. */
 ow_status trace_list_init(struct trace_list *list, struct mem *mem, const struct model *m,
-			  bool scan, struct error *err);
+			  bool scan, struct ow_error *err);
 /* ---- trace_args.c ---- */
 #define TRACE_NO_LABEL UINT32_MAX
 /* Finds the labels of ops. False without memory. */
 bool trace_list_find_labels(struct trace_list *list) OW_MUST_CHECK;
-/* Whether args.name of an event is known from its op, in a listing that says so of all. */
+/* Whether args.name of an event follows from its op, in a listing with the flag `labelled`. */
 static inline bool trace_list_is_label(const struct trace_list *list, uint32_t event)
 {
 	const struct event_table *e = &list->m->event;
@@ -106,14 +105,14 @@ static inline bool trace_list_is_label(const struct trace_list *list, uint32_t e
 	       trace_is_object(list->m, event);
 }
 enum trace_key { KEY_NAME, KEY_OP };
-/* Reads args.name, or args.op, of events that need it; nothing if that has been done. Tells the dictionary. */
-ow_status trace_list_read_args(struct trace_list *list, enum trace_key key,
-			       struct relation_dict *dict, struct error *err);
+/* Reads args.name, or args.op, of events that need it, once; later calls do nothing. Sets *dict. */
+ow_status trace_list_read_args(struct trace_list *list, enum trace_key key, struct table_dict *dict,
+			       struct ow_error *err);
 /* ---- trace_sorted.c ---- */
-/* Rows of a listed source in the order of its file; *done is false when that cannot be told. Elements that are
- * still to be read get the next numbers. Counts the events whose label their op does not tell. */
+/* Rows of a listed source in the order of its file; *done is false when the order is unknown. Elements that are
+ * still to be read get the next numbers. Counts the events whose label does not follow from their op. */
 ow_status trace_list_order(const struct trace_list *list, uint32_t source, const uint32_t *flows,
-			   uint32_t *refs, uint64_t *others, bool *done, struct error *err);
+			   uint32_t *refs, uint64_t *others, bool *done, struct ow_error *err);
 /* ---- trace_list.c ---- */
 void trace_list_release(struct trace_list *list);
 const struct trace_span *trace_list_span(const struct trace_list *list, uint64_t row);

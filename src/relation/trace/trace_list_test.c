@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "import/trace_int.h"
-#include "relation/trace_list.h"
+#include "import/chrome/trace_int.h"
+#include "relation/trace/trace_list.h"
 #include "support/relation_text.h"
 
 static const struct trace_options whole = { .part_bytes = 4 << 20, .threads = 1 };
@@ -17,7 +17,7 @@ static const struct trace_options parts = { .part_bytes = 256, .threads = 3 };
 
 struct loaded {
 	struct mem mem;
-	struct error err;
+	struct ow_error err;
 	struct model *m;
 };
 
@@ -57,7 +57,7 @@ static void unload(struct loaded *l)
 
 static void read_all(struct loaded *l, struct buf *text)
 {
-	struct relation_run run = { .m = l->m, .name = "a", .number = 1 };
+	struct table_run run = { .m = l->m, .name = "a", .number = 1 };
 
 	buf_init(text, &l->mem);
 	if (relation_text("trace_events", &run, 1, NULL, &l->mem, text, &l->err) != OW_OK)
@@ -233,7 +233,7 @@ static void odd_ones(void **state)
 
 static ow_status list_once(struct loaded *l, struct mem *mem)
 {
-	struct relation_dict dict;
+	struct table_dict dict;
 	struct trace_list list;
 	ow_status status = trace_list_init(&list, mem, l->m, false, &l->err);
 

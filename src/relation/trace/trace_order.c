@@ -1,7 +1,15 @@
-/* trace_order.c: see trace_order.h. */
-#include "relation/trace_order.h"
+/*
+ * trace_order.c: a bit map of the places at which elements of a file begin, and counts of the bits before each word;
+ * trace_sorted.c turns the place of an element into its row number with it. Elements too small for a bit of their
+ * own ("tiny") are in a sorted list. Places are not compared or sorted. Two elements in one bit make it fail, and
+ * the caller then reads the file instead.
+ */
+#include "relation/trace/trace_order.h"
 
-/* Bits are read before they are set: memory that was only read so far would be given twice, the second time for writing. */
+#include "base/vec.h"
+
+/* Writes to every page once. Bits are read before they are set: a page that is first read, then written, would fault
+ * twice. */
 static void touch(volatile uint64_t *bits, size_t count)
 {
 	for (size_t i = 0; i < count; i += 4096 / sizeof(*bits))
@@ -33,11 +41,8 @@ void trace_order_release(struct trace_order *o)
 
 bool trace_order_add_tiny(struct trace_order *o, uint64_t place)
 {
-	void *tiny = o->tiny;
-
-	if (!mem_grow(o->mem, &tiny, &o->tiny_cap, o->tiny_count + 1, sizeof(*o->tiny)))
+	if (!vec_reserve(o->mem, o->tiny, o->tiny_cap, o->tiny_count + 1))
 		return false;
-	o->tiny = tiny;
 	o->failed |= place >= o->size || (o->tiny_count && o->tiny[o->tiny_count - 1] >= place);
 	o->tiny[o->tiny_count++] = place;
 	return true;

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "relation/trace_order.h"
+#include "relation/trace/trace_order.h"
 
 #define PLACES 5000
 

@@ -1,8 +1,15 @@
-/* trace_scan.c: see trace_scan.h. */
-#include "relation/trace_scan.h"
+/*
+ * trace_scan.c: reads elements of the traceEvents lists of a file into columns: all of them, or those at given
+ * places. trace_list.c calls it for rows that the model does not hold in full. Values are kept as written; nothing
+ * is paired, nested or repaired here, which is the importer's work. Damaged elements are skipped silently: the
+ * importer has reported them.
+ */
+#include "relation/trace/trace_scan.h"
 
-#include "wire/json.h"
-#include "wire/json_scan.h"
+#include "base/vec.h"
+
+#include "wire/json/json.h"
+#include "wire/json/json_scan.h"
 
 #include <math.h>
 
@@ -92,14 +99,11 @@ static bool intern_ph(struct trace_rows *r, struct json_value value, uint32_t *c
 /* Where the next row goes: a block, and the place in it. */
 static struct trace_block *next_row(struct trace_rows *r, size_t *at)
 {
-	void *blocks = r->blocks;
-
 	*at = (size_t)(r->count % TRACE_BLOCK);
 	if (*at)
 		return r->blocks[r->block_count - 1];
-	if (!mem_grow(r->mem, &blocks, &r->block_cap, r->block_count + 1, sizeof(*r->blocks)))
+	if (!vec_reserve(r->mem, r->blocks, r->block_cap, r->block_count + 1))
 		return NULL;
-	r->blocks = blocks;
 	r->blocks[r->block_count] = mem_alloc(r->mem, sizeof(struct trace_block));
 	return r->blocks[r->block_count] ? r->blocks[r->block_count++] : NULL;
 }
@@ -109,17 +113,29 @@ static struct json_value field(const struct json_event *ev, enum json_field f)
 	return json_event_has(ev, f) ? ev->value[f] : (struct json_value){ 0 };
 }
 
+/* Whether a text is a whole number as people write it: "007" and "1e2" are names. The model takes names of threads the same way. */
+static bool is_whole_number(struct str text)
+{
+	struct str digits = str_starts(text, STR("-")) ? str_skip(text, 1) : text;
+
+	for (size_t i = 0; i < digits.len; i++)
+		if (digits.ptr[i] < '0' || digits.ptr[i] > '9')
+			return false;
+	return digits.len && (digits.ptr[0] != '0' || text.len == 1);
+}
+
 static int64_t number_of(struct json_value value)
 {
 	int64_t number;
 
-	if ((value.kind == JSON_NUMBER || value.kind == JSON_STRING) &&
+	if ((value.kind == JSON_NUMBER ||
+	     (value.kind == JSON_STRING && is_whole_number(json_text(value)))) &&
 	    json_decimal(json_text(value), 0, &number) == JSON_EXACT)
 		return number;
 	return TRACE_NO_NUMBER;
 }
 
-/* Of up to three decimals nanoseconds are exact, and so the nearest microseconds. */
+/* With up to three decimals the nanoseconds are exact, and so are the nearest microseconds. */
 static double time_of(struct json_value value)
 {
 	double number;
@@ -177,9 +193,9 @@ static bool take_event(struct trace_rows *r, const struct json_scan *scan,
 	       intern_op(r, found[1], name, b->name[i], &b->arg_op[i]);
 }
 
-/* One list of events. The index counts what is no event, too, as its place in the list. */
+/* One list of events. The index also counts elements that are not events: it is the place in the list. */
 static ow_status scan_list(struct trace_rows *r, struct json_scan *scan, uint32_t *index,
-			   struct error *err)
+			   struct ow_error *err)
 {
 	struct json_event ev;
 
@@ -204,7 +220,7 @@ static ow_status scan_list(struct trace_rows *r, struct json_scan *scan, uint32_
 	}
 }
 
-ow_status trace_rows_scan(struct trace_rows *r, const struct input *in, struct error *err)
+ow_status trace_rows_scan(struct trace_rows *r, const struct input *in, struct ow_error *err)
 {
 	struct json_doc doc = { 0 };
 	ow_status status = OW_OK;
@@ -249,7 +265,7 @@ static size_t next_to_read(const uint64_t *elements, size_t at, size_t count)
 	return at;
 }
 
-static ow_status gather(const struct input *in, struct batch *b, struct error *err)
+static ow_status gather(const struct input *in, struct batch *b, struct ow_error *err)
 {
 	size_t i = next_to_read(b->elements, 0, b->count);
 
@@ -270,7 +286,7 @@ static ow_status gather(const struct input *in, struct batch *b, struct error *e
 	return OW_OK;
 }
 
-static ow_status changed(const struct input *in, uint64_t place, struct error *err)
+static ow_status changed(const struct input *in, uint64_t place, struct ow_error *err)
 {
 	return error_set(err, OW_E_IO,
 			 "%s: the event at offset %" PRIu64
@@ -279,7 +295,7 @@ static ow_status changed(const struct input *in, uint64_t place, struct error *e
 }
 
 static ow_status take_batch(struct trace_rows *r, const struct input *in, const struct batch *b,
-			    struct error *err)
+			    struct ow_error *err)
 {
 	ow_status status = OW_OK;
 	struct json_scan scan;
@@ -306,7 +322,7 @@ static ow_status take_batch(struct trace_rows *r, const struct input *in, const 
 }
 
 ow_status trace_rows_read(struct trace_rows *r, const struct input *in, const uint64_t *elements,
-			  size_t count, struct error *err)
+			  size_t count, struct ow_error *err)
 {
 	ow_status status = OW_OK;
 	struct batch b;

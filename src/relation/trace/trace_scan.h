@@ -1,12 +1,12 @@
 /*
- * trace_scan.h: elements of the traceEvents of a file, read from it: all of them in order, metadata, flows and
- * counters included, with the values as written; or those at given places. For trace_list.c, which takes from
- * the model what the model can tell.
+ * trace_scan.h: elements of the traceEvents of a file: all of them in order, metadata, flows and counters included,
+ * with the values as written; or only those at some places. For trace_list.c, which takes everything else from the
+ * model.
  */
 #ifndef RELATION_TRACE_SCAN_H
 #define RELATION_TRACE_SCAN_H
 
-#include "relation/trace_texts.h"
+#include "relation/trace/trace_texts.h"
 
 #include <math.h>
 
@@ -37,10 +37,10 @@ struct trace_rows {
 bool trace_rows_init(struct trace_rows *r, struct mem *mem, const struct model *m) OW_MUST_CHECK;
 void trace_rows_release(struct trace_rows *r);
 /* Appends all elements of an input. */
-ow_status trace_rows_scan(struct trace_rows *r, const struct input *in, struct error *err);
-/* Appends those elements of a listing of which nothing else tells all. Their index is 0. */
+ow_status trace_rows_scan(struct trace_rows *r, const struct input *in, struct ow_error *err);
+/* Appends the elements of a listing that the model does not hold in full. Their index is 0. */
 ow_status trace_rows_read(struct trace_rows *r, const struct input *in, const uint64_t *elements,
-			  size_t count, struct error *err);
+			  size_t count, struct ow_error *err);
 /* The code of a text of one letter. */
 bool trace_rows_letter(struct trace_rows *r, uint8_t letter, uint32_t *code) OW_MUST_CHECK;
 /* Microseconds as people write them, NaN for TIME_UNKNOWN. */

@@ -1,13 +1,15 @@
 /*
  * trace_sorted.c: the rows of a listed source in the order of its file, see trace_list.h. The model has events by track
- * and time. All tracks are gone through side by side, a stretch of the file at a time, so that what is written stays in
- * the cache; that a track is not quite in the order of the file costs time and nothing else.
+ * and time. All tracks are read side by side, a stretch of the file at a time, which keeps the written rows in the
+ * cache. A track that is not quite in the order of the file only takes longer.
  */
-#include "relation/trace_list.h"
-#include "relation/trace_order.h"
+#include "relation/trace/trace_list.h"
+
+#include "base/vec.h"
+#include "relation/trace/trace_order.h"
 
 #define AT_ONCE ((uint64_t)2 << 20) /* bytes of the file */
-#define SHORT 1024		    /* rows: such tracks are gone through together */
+#define SHORT 1024		    /* rows: tracks this short are read together */
 
 /* Events that follow each other, of one source. */
 struct lane {
@@ -27,15 +29,9 @@ struct sorting {
 
 static bool add_lane(struct sorting *s, uint32_t first, uint32_t end)
 {
-	void *lanes = s->lanes;
-
 	if (first == end)
 		return true;
-	if (!mem_grow(s->list->mem, &lanes, &s->cap, s->count + 1, sizeof(*s->lanes)))
-		return false;
-	s->lanes = lanes;
-	s->lanes[s->count++] = (struct lane){ first, end };
-	return true;
+	return vec_push(s->list->mem, s->lanes, s->count, s->cap, (struct lane){ first, end });
 }
 
 static bool find_lanes(struct sorting *s)
@@ -109,7 +105,7 @@ static bool add_places(struct sorting *s)
 	return true;
 }
 
-/* Elements that became no event; the next to be read has the number `element`. */
+/* Elements that did not become events; the next to be read has the number `element`. */
 static void place_elements(const struct sorting *s, const uint32_t *flows, uint64_t element)
 {
 	const struct trace_listing *l = model_listing(s->m, s->source);
@@ -130,7 +126,7 @@ static void place_elements(const struct sorting *s, const uint32_t *flows, uint6
 }
 
 ow_status trace_list_order(const struct trace_list *list, uint32_t source, const uint32_t *flows,
-			   uint32_t *refs, uint64_t *others, bool *done, struct error *err)
+			   uint32_t *refs, uint64_t *others, bool *done, struct ow_error *err)
 {
 	struct sorting s = { .list = list, .m = list->m, .source = source, .refs = refs };
 	uint64_t size = list->m->inputs[source]->size;

@@ -1,5 +1,11 @@
-/* trace_texts.c: see trace_texts.h. */
-#include "relation/trace_texts.h"
+/*
+ * trace_texts.c: adds texts to the dictionary of trace_events; trace_scan.c and trace_args.c call it. The model's
+ * strings keep their numbers, and a text that only the file has gets the next free one. The model itself is not
+ * changed, because it is frozen and other threads read it.
+ */
+#include "relation/trace/trace_texts.h"
+
+#include "base/vec.h"
 
 bool trace_texts_init(struct trace_texts *t, struct mem *mem, const struct model *m,
 		      const struct trace_texts *base)
@@ -41,12 +47,10 @@ static uint32_t find(const struct trace_texts *t, struct str text, uint64_t hash
 static bool add(struct trace_texts *t, struct str text, uint64_t hash, uint32_t *code)
 {
 	struct str copy = arena_str(&t->arena, text);
-	void *list = t->list;
 
 	if (!copy.ptr || t->count >= UINT32_MAX ||
-	    !mem_grow(t->mem, &list, &t->cap, t->count + 1, sizeof(*t->list)))
+	    !vec_reserve(t->mem, t->list, t->cap, t->count + 1))
 		return false;
-	t->list = list;
 	t->list[t->count] = copy;
 	*code = (uint32_t)t->count;
 	if (!map_add(&t->map, hash, *code))

@@ -1,6 +1,6 @@
 /*
- * trace_texts.h: the dictionary of trace_events: the strings of the model under their own numbers, and behind them
- * what only the file has. One may go on from another, whose codes it keeps.
+ * trace_texts.h: the dictionary of trace_events: the strings of the model under their own numbers, followed by the
+ * texts that only the file has. A dictionary may continue another one, whose codes it keeps.
  */
 #ifndef RELATION_TRACE_TEXTS_H
 #define RELATION_TRACE_TEXTS_H
@@ -23,9 +23,9 @@ bool trace_texts_init(struct trace_texts *t, struct mem *mem, const struct model
 void trace_texts_release(struct trace_texts *t);
 bool trace_texts_intern(struct trace_texts *t, struct str text, uint32_t *code) OW_MUST_CHECK;
 
-static inline struct relation_dict trace_texts_dict(const struct trace_texts *t)
+static inline struct table_dict trace_texts_dict(const struct trace_texts *t)
 {
-	return (struct relation_dict){ t->list, (uint32_t)t->count };
+	return (struct table_dict){ t->list, (uint32_t)t->count };
 }
 
 #endif

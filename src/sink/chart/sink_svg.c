@@ -1,19 +1,19 @@
 /*
- * sink_svg.c: the chart of a view as one self-contained SVG file: no script, no font, nothing from anywhere else. Which views have
- * one is in the table below; how it looks is in svg_<view>.c. Flame graphs are a sink of their own.
+ * sink_svg.c: the sink `svg`: the chart of a view as one self-contained SVG file, without scripts, fonts or links. The table below lists the views
+ * that have a chart; svg_<view>.c draws it. Flame graphs are a sink of their own.
  */
-#include "sink/svg.h"
+#include "sink/chart/svg.h"
 
 static const struct {
 	const char *view;
-	void (*draw)(struct writer *w, const struct result *result,
+	void (*draw)(struct writer *w, const struct table *result,
 		     const struct sink_options *options);
 } charts[] = {
 	{ "roofline", svg_roofline },
 	{ "memory_time", svg_memory },
 };
 
-const struct result_column *svg_column(const struct result *result, const char *name)
+const struct table_column *svg_column(const struct table *result, const char *name)
 {
 	for (uint32_t i = 0; i < result->column_count; i++)
 		if (strcmp(result->columns[i].name, name) == 0)
@@ -21,24 +21,24 @@ const struct result_column *svg_column(const struct result *result, const char *
 	return NULL;
 }
 
-double svg_number(const struct result_column *column, uint32_t row)
+double svg_number(const struct table_column *column, uint32_t row)
 {
 	if (!column || (column->known && !column->known[row]))
 		return 0;
 	switch (column->type) {
-	case RESULT_INT:
-	case RESULT_BOOL:
+	case TYPE_INT:
+	case TYPE_BOOL:
 		return (double)column->ints[row];
-	case RESULT_REAL:
+	case TYPE_REAL:
 		return column->reals[row];
 	default:
 		return 0;
 	}
 }
 
-struct str svg_text(const struct result_column *column, uint32_t row)
+struct str svg_text(const struct table_column *column, uint32_t row)
 {
-	return column && column->type == RESULT_TEXT && (!column->known || column->known[row])
+	return column && column->type == TYPE_TEXT && (!column->known || column->known[row])
 		       ? column->texts[row]
 		       : STR("");
 }
@@ -61,8 +61,8 @@ void svg_end(struct writer *w)
 	writer_puts(w, "</svg>\n");
 }
 
-static ow_status write_svg(struct result *result, const struct sink_options *options,
-			   const struct out *out, struct error *err)
+static ow_status write_svg(struct table *result, const struct sink_options *options,
+			   const struct out *out, struct ow_error *err)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(charts); i++) {
 		struct writer w;

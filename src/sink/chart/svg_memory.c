@@ -1,10 +1,8 @@
 /*
- * svg_memory.c: the chart of the view memory_time: a panel per heap, what was in use as an area, what the allocator held as a line
- * above it, and the peak with what was in use then. The points have tooltips.
+ * svg_memory.c: the chart of the view memory_time, called by sink_svg.c: a panel per heap, with the memory in use as an area, the memory that the
+ * allocator held as a line above it, and the peak with what was in use then. Points have tooltips.
  */
-#include "sink/svg.h"
-
-#include "sink/human.h"
+#include "sink/chart/svg.h"
 
 #define WIDTH 1200
 #define LEFT 90
@@ -19,8 +17,8 @@
 
 struct chart {
 	struct writer *w;
-	const struct result *r;
-	const struct result_column *device, *allocator, *rank, *ts, *in_use, *reserved, *peak,
+	const struct table *r;
+	const struct table_column *device, *allocator, *rank, *ts, *in_use, *reserved, *peak,
 		*alive;
 	int64_t from_ns, to_ns;
 	uint32_t panels;
@@ -47,12 +45,12 @@ static void find_columns(struct chart *c)
 	c->alive = svg_column(c->r, "alive");
 }
 
-static int64_t int_at(uint32_t row, const struct result_column *column)
+static int64_t int_at(uint32_t row, const struct table_column *column)
 {
 	return column->ints[row];
 }
 
-static bool is_known(uint32_t row, const struct result_column *column)
+static bool is_known(uint32_t row, const struct table_column *column)
 {
 	return !column->known || column->known[row];
 }
@@ -110,9 +108,9 @@ static double y_of(double base, int64_t bytes, double most)
 
 static void put_bytes(struct writer *w, int64_t bytes)
 {
-	char text[HUMAN_BYTES];
+	char text[HUMAN_SIZE];
 
-	human_int(text, bytes, RESULT_BYTES, false);
+	human_int(text, bytes, HUMAN_UNIT_BYTES, false);
 	writer_puts(w, text);
 }
 
@@ -144,7 +142,7 @@ static void put_name(struct chart *c, uint32_t row, double y)
 
 /* Steps: a part is as high over all of its width. */
 static void put_line(struct chart *c, uint32_t first, uint32_t end,
-		     const struct result_column *column, double base, double most)
+		     const struct table_column *column, double base, double most)
 {
 	for (uint32_t i = first; i < end; i++) {
 		double y = y_of(base, int_at(i, column), most);
@@ -177,9 +175,9 @@ static void put_tooltips(struct chart *c, uint32_t first, uint32_t end, double b
 	for (uint32_t i = first; i < end && w->status == OW_OK; i++) {
 		double x = x_of(c, int_at(i, c->ts));
 		double next = i + 1 < end ? x_of(c, int_at(i + 1, c->ts)) : x + 4;
-		char time[HUMAN_BYTES];
+		char time[HUMAN_SIZE];
 
-		human_int(time, since_start(c, int_at(i, c->ts)), RESULT_NS, false);
+		human_int(time, since_start(c, int_at(i, c->ts)), HUMAN_UNIT_NS, false);
 		writer_printf(w,
 			      "<rect class=\"hit\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
 			      "height=\"%d\"><title>%s: ",
@@ -259,15 +257,15 @@ static void put_peak(struct chart *c, uint32_t row, double base, double most)
 
 static void put_axes(struct chart *c, double base, double most)
 {
-	char text[HUMAN_BYTES];
+	char text[HUMAN_SIZE];
 
 	writer_printf(c->w, "<path class=\"axis\" d=\"M%d %.1fV%.1fH%d\"/>\n", LEFT, base - PLOT,
 		      base, WIDTH - RIGHT);
-	human_real(text, most, RESULT_BYTES, false);
+	human_real(text, most, HUMAN_UNIT_BYTES, false);
 	put_text(c, LEFT - 8, base - PLOT + 10, " text-anchor=\"end\"", str_from(text));
 	put_text(c, LEFT - 8, base, " text-anchor=\"end\"", STR("0"));
 	put_text(c, LEFT, base + 16, "", STR("0"));
-	human_int(text, since_start(c, c->to_ns), RESULT_NS, false);
+	human_int(text, since_start(c, c->to_ns), HUMAN_UNIT_NS, false);
 	put_text(c, WIDTH - RIGHT, base + 16, " text-anchor=\"end\"", str_from(text));
 }
 
@@ -289,7 +287,7 @@ static void put_panel(struct chart *c, uint32_t first, uint32_t end, uint32_t nu
 	put_tooltips(c, first, end, base);
 }
 
-void svg_memory(struct writer *w, const struct result *result, const struct sink_options *options)
+void svg_memory(struct writer *w, const struct table *result, const struct sink_options *options)
 {
 	const char *title = options->title ? options->title : "Memory over time";
 	struct chart c = { .w = w, .r = result };
@@ -304,7 +302,7 @@ void svg_memory(struct writer *w, const struct result *result, const struct sink
 		put_text(&c, WIDTH - RIGHT, 30, " text-anchor=\"end\"",
 			 STR("area: in use; dashed: held by the allocator; dot: the peak"));
 	if (!c.panels)
-		put_text(&c, 20, 60, "", STR("nothing in these files tells of memory"));
+		put_text(&c, 20, 60, "", STR("the inputs have no data about memory"));
 	for (uint32_t i = 0; i < c.panels; i++) {
 		uint32_t end = end_of_heap(&c, row);
 

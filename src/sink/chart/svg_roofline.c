@@ -1,10 +1,9 @@
 /*
- * svg_roofline.c: the chart of the view roofline: float operations per second over operations per byte, both logarithmic, under the roof
- * that the device's memory and arithmetic make. The area of a point is the share of time; its tooltip has the numbers. The first points
- * have their names beside them, as far as these do not cover each other.
+ * svg_roofline.c: the chart of the view roofline, called by sink_svg.c: float operations per second over operations per byte, both logarithmic,
+ * under the roof of the device's memory and arithmetic. The area of a point is its share of the time; its tooltip has the numbers. The first
+ * points have their names beside them, or connected by a line, where these touch no other name, point or roof.
  */
-#include "sink/human.h"
-#include "sink/svg.h"
+#include "sink/chart/svg.h"
 
 #include <math.h>
 
@@ -27,21 +26,25 @@ struct label {
 
 struct chart {
 	struct writer *w;
-	const struct result *r;
-	const struct result_column *x, *y, *time, *percent, *name, *type, *bound, *efficiency;
+	const struct table *r;
+	const struct table_column *x, *y, *time, *percent, *name, *type, *bound, *efficiency;
 	double low_x, high_x, low_y, high_y; /* powers of ten */
 	double peak_y, peak_bandwidth;
 	struct label labels[LABELS];
 	unsigned label_count;
+	struct roof {
+		double x1, y1, x2, y2; /* of the memory, then level up to the right side */
+		bool memory, level;
+	} roof;
 };
 
 /* Of what is counted in billions: 918 TFLOP/s. */
 static void put_giga(struct writer *w, double value, const char *unit)
 {
-	char text[HUMAN_BYTES];
+	char text[HUMAN_SIZE];
 	size_t digits;
 
-	human_real(text, value * 1e9, RESULT_BYTES, false);
+	human_real(text, value * 1e9, HUMAN_UNIT_BYTES, false);
 	digits = strspn(text, "0123456789.");
 	if (text[digits] == 'k')
 		text[digits] = 'K';
@@ -86,8 +89,8 @@ static void widen(double *low, double *high, double value)
 
 static void find_range(struct chart *c)
 {
-	const struct result_column *peak = svg_column(c->r, "peak_gflops_per_second");
-	const struct result_column *bandwidth = svg_column(c->r, "peak_gbytes_per_second");
+	const struct table_column *peak = svg_column(c->r, "peak_gflops_per_second");
+	const struct table_column *bandwidth = svg_column(c->r, "peak_gbytes_per_second");
 
 	c->low_x = c->low_y = 30;
 	c->high_x = c->high_y = -30;
@@ -143,7 +146,7 @@ static void draw_axes(const struct chart *c)
 }
 
 /* Up with the memory as far as arithmetic allows. */
-static void draw_roof(const struct chart *c)
+static void draw_roof(struct chart *c)
 {
 	double first = pow(10, c->low_x), last = pow(10, c->high_x), bottom = pow(10, c->low_y);
 	double ridge = c->peak_bandwidth > 0 ? c->peak_y / c->peak_bandwidth : first;
@@ -154,12 +157,21 @@ static void draw_roof(const struct chart *c)
 	if (c->peak_bandwidth > 0) {
 		double y = MAX(first * c->peak_bandwidth, bottom);
 
+		c->roof = (struct roof){
+			.x1 = place_x(c, y / c->peak_bandwidth),
+			.y1 = place_y(c, y),
+			.x2 = place_x(c, ridge),
+			.y2 = place_y(c, MIN(ridge * c->peak_bandwidth, c->peak_y)),
+			.memory = true,
+		};
 		writer_printf(c->w,
 			      "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"#c0392b\" "
 			      "stroke-width=\"2\"/>\n",
-			      place_x(c, y / c->peak_bandwidth), place_y(c, y), place_x(c, ridge),
-			      place_y(c, MIN(ridge * c->peak_bandwidth, c->peak_y)));
+			      c->roof.x1, c->roof.y1, c->roof.x2, c->roof.y2);
 	}
+	c->roof.level = true;
+	c->roof.x2 = place_x(c, ridge);
+	c->roof.y2 = place_y(c, c->peak_y);
 	writer_printf(c->w,
 		      "<path d=\"M%.1f %.1fH%.1f\" stroke=\"#c0392b\" stroke-width=\"2\"/>\n"
 		      "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\" fill=\"#c0392b\">",
@@ -173,15 +185,52 @@ static void draw_roof(const struct chart *c)
 	writer_puts(c->w, "</text>\n");
 }
 
-/* The end of a long name tells most. */
+/* The end of a long name says most. */
 static struct str short_name(struct str name)
 {
 	return utf8_width(name) > NAME_COLUMNS ? human_fit_end(name, NAME_COLUMNS - 1) : name;
 }
 
+static double point_radius(const struct chart *c, uint32_t row)
+{
+	return 3 + sqrt(MAX(svg_number(c->percent, row), 0)) * 2;
+}
+
+/* A label is from ASCENT above its line to DESCENT below it. */
+#define ASCENT 9.0
+#define DESCENT 3.0
+#define ROOF_TEXT 20.0 /* above the roof are its numbers */
+
+static bool touches_roof(const struct chart *c, const struct label *l)
+{
+	const struct roof *r = &c->roof;
+	double left = MAX(l->x, r->x1), right = MIN(l->x + l->width, r->x2), slope;
+
+	if (r->level && l->x + l->width > r->x2 && l->y + DESCENT > r->y2 - ROOF_TEXT &&
+	    l->y - ASCENT < r->y2 + 2)
+		return true;
+	if (!r->memory || left >= right || r->x2 <= r->x1)
+		return false;
+	slope = (r->y2 - r->y1) / (r->x2 - r->x1); /* below 0: y grows downwards */
+	return r->y1 + slope * (right - r->x1) < l->y + DESCENT &&
+	       r->y1 + slope * (left - r->x1) > l->y - ASCENT;
+}
+
+static bool touches_point(const struct chart *c, const struct label *l, uint32_t row)
+{
+	double x = place_x(c, svg_number(c->x, row)), y = place_y(c, svg_number(c->y, row));
+	double radius = point_radius(c, row);
+
+	return x + radius > l->x && x - radius < l->x + l->width && y + radius > l->y - ASCENT &&
+	       y - radius < l->y + DESCENT;
+}
+
 static bool is_free(const struct chart *c, const struct label *l)
 {
-	if (l->y < TOP || l->y > BOTTOM)
+	uint32_t seen = 0;
+
+	if (l->x < LEFT || l->x + l->width > RIGHT || l->y - ASCENT < TOP || l->y > BOTTOM ||
+	    touches_roof(c, l))
 		return false;
 	for (unsigned i = 0; i < c->label_count; i++) {
 		const struct label *other = &c->labels[i];
@@ -190,22 +239,29 @@ static bool is_free(const struct chart *c, const struct label *l)
 		    other->x < l->x + l->width)
 			return false;
 	}
+	for (uint32_t i = 0; i < c->r->row_count && seen < POINTS_MAX; i++) {
+		if (!has_point(c, i))
+			continue;
+		seen++;
+		if (touches_point(c, l, i))
+			return false;
+	}
 	return true;
 }
+
+#define TRIES 24 /* rows above and below, each to the right and to the left */
 
 /* Beside the point, else as near above or below as there is room; false when there is none. */
 static bool place_label(struct chart *c, double x, double y, double radius, struct str name)
 {
 	struct label l = { .width = LETTER * (double)(utf8_width(name) + 1) };
 
-	l.x = x + radius + 4;
-	if (l.x + l.width > RIGHT)
-		l.x = x - radius - 4 - l.width;
-	for (int step = 0; step < 7; step++) {
-		int rows = step % 2 ? (step + 1) / 2 : -step / 2;
+	for (int step = 0; step < TRIES; step++) {
+		int rows = step / 2 % 2 ? (step / 2 + 1) / 2 : -(step / 2) / 2;
 
+		l.x = step % 2 ? x - radius - 4 - l.width : x + radius + 4;
 		l.y = y + 4 + rows * LABEL_HEIGHT;
-		if (l.x > 0 && is_free(c, &l)) {
+		if (is_free(c, &l)) {
 			c->labels[c->label_count++] = l;
 			return true;
 		}
@@ -213,14 +269,27 @@ static bool place_label(struct chart *c, double x, double y, double radius, stru
 	return false;
 }
 
+/* From a point to a name that is not right beside it. */
+static void draw_leader(const struct chart *c, double x, double y, const struct label *l)
+{
+	double middle = l->y - 4;
+
+	if (fabs(middle - y) >= LABEL_HEIGHT)
+		writer_printf(c->w,
+			      "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"#999\" "
+			      "stroke-width=\"0.5\"/>\n",
+			      x, y, l->x > x ? l->x - 1 : l->x + l->width + 1, middle);
+}
+
 static void draw_label(struct chart *c, uint32_t row)
 {
 	double x = place_x(c, svg_number(c->x, row)), y = place_y(c, svg_number(c->y, row));
-	double radius = 3 + sqrt(MAX(svg_number(c->percent, row), 0)) * 2;
+	double radius = point_radius(c, row);
 	struct str whole = svg_text(c->name, row), name = short_name(whole);
 
 	if (c->label_count == LABELS || !place_label(c, x, y, radius, name))
 		return;
+	draw_leader(c, x, y, &c->labels[c->label_count - 1]);
 	writer_printf(c->w, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"10\">%s",
 		      c->labels[c->label_count - 1].x, c->labels[c->label_count - 1].y,
 		      name.len < whole.len ? "…" : "");
@@ -237,7 +306,7 @@ static void draw_point(const struct chart *c, uint32_t row)
 	writer_printf(c->w,
 		      "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"%s\" fill-opacity=\"0.6\" "
 		      "stroke=\"#333\" stroke-width=\"0.5\"><title>",
-		      x, y, 3 + sqrt(MAX(share, 0)) * 2, memory ? "#2f6fb0" : "#e08e2b");
+		      x, y, point_radius(c, row), memory ? "#2f6fb0" : "#e08e2b");
 	writer_xml(c->w, svg_text(c->name, row));
 	writer_puts(c->w, " (");
 	writer_xml(c->w, svg_text(c->type, row));
@@ -251,7 +320,7 @@ static void draw_point(const struct chart *c, uint32_t row)
 	writer_puts(c->w, "</title></circle>\n");
 }
 
-void svg_roofline(struct writer *w, const struct result *result, const struct sink_options *options)
+void svg_roofline(struct writer *w, const struct table *result, const struct sink_options *options)
 {
 	struct chart c = { .w = w,
 			   .r = result,

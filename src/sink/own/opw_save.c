@@ -1,11 +1,177 @@
 /*
- * opw_places.c: see opw_places.h. Rows are in another order than their bytes in the source (events are
- * sorted by track), and a source may be larger than memory, so the rows are put into the source's order
- * first: counted into pieces of the source, then sorted within each piece. Equal places stay equal.
+ * opw_save.c: writes a model as a file of our own (.opw), which import_opw.c opens in place. The columns come first in the file,
+ * so that the tables survive if it is cut short; the bytes that they point to (arguments, definitions of ops) come last. The
+ * bytes are written first, because their places go into the columns, whose size is known before. Arguments that an importer
+ * reads on demand are written out. Called by the API.
  */
-#include "sink/opw_places.h"
+#include "sink/own/opw_save.h"
+#include "model/model.h"
+#include "wire/own/opw.h"
+#include "base/map.h"
 
-#include "sink/opw_told.h"
+/* Columns of all events: where the text of each went, and its size. */
+struct lazy_args_places {
+	uint64_t *offset;
+	uint32_t *size;
+};
+
+struct lazy_args {
+	struct model *m;
+	struct opw_writer *w;
+	struct lazy_args_places own, shared;
+	struct ow_error *err;
+};
+
+struct opw_places;
+
+#define AT_ONCE 4096
+
+/* A text that was written. */
+struct written {
+	struct str text;
+	uint64_t offset;
+};
+
+struct lazy_args_pass {
+	struct lazy_args *args;
+	struct arena scratch; /* of a block */
+	struct arena kept;    /* texts of what was written, to be compared with */
+	struct map map;	      /* text → row of written + 1 */
+	struct written *written;
+	size_t count, cap;
+};
+
+/* Whether some source has such arguments. */
+static bool lazy_args_any(const struct model *m)
+{
+	for (uint32_t source = 1; source < m->source.count; source++)
+		if (model_args_reader(m, source))
+			return true;
+	return false;
+}
+
+static ow_status put_text(struct lazy_args *args, struct str text, uint64_t *offset)
+{
+	if (text.len > UINT32_MAX)
+		return error_set(args->err, OW_E_LIMIT,
+				 "arguments of more than 4 GB cannot be saved");
+	OW_TRY(opw_begin_item(args->w, offset, args->err));
+	return opw_put_bytes(args->w, text.ptr, text.len, args->err);
+}
+
+static ow_status put_own(struct lazy_args_pass *t, uint32_t row, struct str text)
+{
+	struct lazy_args *args = t->args;
+
+	if (!text.len)
+		return OW_OK;
+	OW_TRY(put_text(args, text, &args->own.offset[row]));
+	args->own.size[row] = (uint32_t)text.len;
+	return OW_OK;
+}
+
+static const struct written *find(const struct lazy_args_pass *t, struct str text, uint64_t hash)
+{
+	for (struct map_iter it = map_find(&t->map, hash); it.value; it = map_next(&t->map, it))
+		if (str_eq(t->written[it.value - 1].text, text))
+			return &t->written[it.value - 1];
+	return NULL;
+}
+
+static ow_status remember(struct lazy_args_pass *t, struct str text, uint64_t hash, uint64_t offset)
+{
+	void *written = t->written;
+	struct str copy = arena_str(&t->kept, text);
+
+	if (!copy.ptr ||
+	    !mem_grow(t->args->m->mem, &written, &t->cap, t->count + 1, sizeof(*t->written)))
+		return error_no_memory(t->args->err);
+	t->written = written;
+	t->written[t->count++] = (struct written){ copy, offset };
+	return map_add(&t->map, hash, (uint32_t)t->count) ? OW_OK : error_no_memory(t->args->err);
+}
+
+static ow_status put_shared(struct lazy_args_pass *t, uint32_t row, struct str text)
+{
+	struct lazy_args *args = t->args;
+	const struct written *before;
+	uint64_t hash;
+
+	if (!text.len)
+		return OW_OK;
+	hash = str_hash(text);
+	before = find(t, text, hash);
+	if (before) {
+		args->shared.offset[row] = before->offset;
+	} else {
+		OW_TRY(put_text(args, text, &args->shared.offset[row]));
+		OW_TRY(remember(t, text, hash, args->shared.offset[row]));
+	}
+	args->shared.size[row] = (uint32_t)text.len;
+	return OW_OK;
+}
+
+/* Rows of one source. */
+static ow_status put_rows(struct lazy_args_pass *t, uint32_t source, const uint32_t *rows,
+			  uint32_t n)
+{
+	const struct args_reader *reader = model_args_reader(t->args->m, source);
+	struct str *texts = ARENA_ARRAY(&t->scratch, struct str, n);
+	struct str *shared = texts ? ARENA_ARRAY(&t->scratch, struct str, n) : NULL;
+
+	if (!shared)
+		return error_no_memory(t->args->err);
+	OW_TRY(reader->read(reader->state, t->args->m, rows, n, texts, shared, &t->scratch,
+			    t->args->err));
+	for (uint32_t i = 0; i < n; i++) {
+		OW_TRY(put_own(t, rows[i], texts[i]));
+		OW_TRY(put_shared(t, rows[i], shared[i]));
+	}
+	arena_clear(&t->scratch);
+	return OW_OK;
+}
+
+static uint32_t source_of(const struct model *m, uint32_t event)
+{
+	return m->track.source[m->event.track[event].v].v;
+}
+
+static ow_status put_all(struct lazy_args_pass *t)
+{
+	const struct model *m = t->args->m;
+	uint32_t rows[AT_ONCE], n = 0, source = 0;
+
+	for (uint32_t i = 1; i < m->event.count; i++) {
+		uint32_t of = source_of(m, i);
+
+		if (n && (n == AT_ONCE || of != source)) {
+			OW_TRY(put_rows(t, source, rows, n));
+			n = 0;
+		}
+		source = of;
+		if (model_args_reader(m, of))
+			rows[n++] = i;
+	}
+	return n ? put_rows(t, source, rows, n) : OW_OK;
+}
+
+/* Writes those of all events to where the writer is. */
+static ow_status lazy_args_write(struct lazy_args *args)
+{
+	struct mem *mem = args->m->mem;
+	struct lazy_args_pass t = { .args = args };
+	ow_status status;
+
+	arena_init(&t.scratch, mem);
+	arena_init(&t.kept, mem);
+	map_init(&t.map, mem);
+	status = put_all(&t);
+	mem_free(mem, t.written, t.cap * sizeof(*t.written));
+	map_release(&t.map);
+	arena_release(&t.kept);
+	arena_release(&t.scratch);
+	return status;
+}
 
 #define PIECE_BITS 16
 #define COPY_BYTES ((size_t)1 << 20)
@@ -19,7 +185,7 @@ struct place {
 	const uint64_t *offset;
 	const uint32_t *size;
 	uint32_t rows;
-	bool told; /* some source's importer tells the bytes */
+	bool lazy; /* the importer of some source reads the bytes on demand */
 	/* what is written instead */
 	uint64_t *new_offset;
 	uint32_t *new_size;
@@ -28,7 +194,7 @@ struct place {
 struct opw_places {
 	struct model *m;
 	struct opw_writer *w;
-	struct error *err;
+	struct ow_error *err;
 	struct place places[PLACE_COUNT];
 };
 
@@ -55,12 +221,12 @@ static void describe(const struct model *m, struct place *places)
 			 m->event_args.args_size, m->event_args.count);
 	places[PLACE_OP] = place_of(TABLE_op, "record_offset", "record_size", m->op.record_offset,
 				    m->op.record_size, m->op.count);
-	places[PLACE_EVENT].told = places[PLACE_SHARED].told = opw_told_any(m);
+	places[PLACE_EVENT].lazy = places[PLACE_SHARED].lazy = lazy_args_any(m);
 }
 
 static bool has_places(const struct place *p)
 {
-	return (p->size || p->told) && p->rows > 1;
+	return (p->size || p->lazy) && p->rows > 1;
 }
 
 static uint32_t source_of_row(const struct model *m, enum place_kind kind, uint32_t row)
@@ -93,7 +259,8 @@ static const struct input *usable(const struct model *m, const struct place *p,
 	return in;
 }
 
-uint64_t opw_places_size(const struct model *m)
+/* At most so many bytes will be copied. */
+static uint64_t opw_places_size(const struct model *m)
 {
 	struct place places[PLACE_COUNT];
 	uint64_t total = 0;
@@ -328,21 +495,23 @@ static ow_status copy_place(struct opw_places *all, enum place_kind kind,
 						   : copy_rows(all, kind);
 }
 
-/* Of sources whose importers tell the arguments, both kinds at once. */
+/* Of sources whose importers read arguments on demand, both kinds at once. */
 static ow_status copy_told(struct opw_places *all)
 {
 	const struct place *own = &all->places[PLACE_EVENT], *shared = &all->places[PLACE_SHARED];
-	struct opw_told told = { .m = all->m,
-				 .w = all->w,
-				 .own = { own->new_offset, own->new_size },
-				 .shared = { shared->new_offset, shared->new_size },
-				 .err = all->err };
+	struct lazy_args args = { .m = all->m,
+				  .w = all->w,
+				  .own = { own->new_offset, own->new_size },
+				  .shared = { shared->new_offset, shared->new_size },
+				  .err = all->err };
 
-	return own->told && own->new_size ? opw_told_write(&told) : OW_OK;
+	return own->lazy && own->new_size ? lazy_args_write(&args) : OW_OK;
 }
 
-ow_status opw_places_new(struct model *m, const struct opw_save_options *options,
-			 struct opw_writer *w, struct opw_places **places, struct error *err)
+/* Copies them to where the writer is. *places may be set on failure, too. */
+static ow_status opw_places_new(struct model *m, const struct opw_save_options *options,
+				struct opw_writer *w, struct opw_places **places,
+				struct ow_error *err)
 {
 	struct opw_places *all = mem_zalloc(m->mem, sizeof(*all));
 
@@ -359,7 +528,7 @@ ow_status opw_places_new(struct model *m, const struct opw_save_options *options
 	return opw_end_bytes(w, err);
 }
 
-void opw_places_free(struct opw_places *all, struct model *m)
+static void opw_places_free(struct opw_places *all, struct model *m)
 {
 	if (!all)
 		return;
@@ -377,7 +546,9 @@ static bool is_of(const struct place *p, enum table_id table, const char *column
 	return p->table == table && strcmp(column, name) == 0;
 }
 
-bool opw_places_has(const struct model *m, enum table_id table, const struct column_info *column)
+/* Whether a column will be written though no row has a value yet: places change. */
+static bool opw_places_has(const struct model *m, enum table_id table,
+			   const struct column_info *column)
 {
 	struct place places[PLACE_COUNT];
 
@@ -390,8 +561,9 @@ bool opw_places_has(const struct model *m, enum table_id table, const struct col
 	return false;
 }
 
-const void *opw_places_column(const struct opw_places *all, enum table_id table,
-			      const struct column_info *column)
+/* What is to be written instead of a column, or NULL. */
+static const void *opw_places_column(const struct opw_places *all, enum table_id table,
+				     const struct column_info *column)
 {
 	for (int kind = 0; kind < PLACE_COUNT; kind++) {
 		const struct place *p = &all->places[kind];
@@ -402,4 +574,261 @@ const void *opw_places_column(const struct opw_places *all, enum table_id table,
 			return p->new_size;
 	}
 	return NULL;
+}
+
+struct save {
+	struct model *m;
+	const struct opw_save_options *options;
+	const struct opw_out *to;
+	struct opw_out out; /* counts, and reports progress */
+	struct opw_writer w;
+	struct opw_places *places;
+	uint64_t done, total, reported;
+};
+
+#define COLUMNS_MAX 64
+#define REPORT_BYTES ((uint64_t)4 << 20)
+
+static ow_status counted_write(void *arg, uint64_t offset, const void *bytes, size_t len,
+			       struct ow_error *err)
+{
+	struct save *s = arg;
+	const struct progress *progress = s->options->progress;
+
+	s->done += len;
+	if (progress && progress->report && s->done - s->reported >= REPORT_BYTES) {
+		s->reported = s->done;
+		if (!progress->report(progress->arg, s->done, MAX(s->total, s->done)))
+			return error_set(err, OW_E_INTERRUPTED, "interrupted");
+	}
+	return s->to->write_at(s->to->arg, offset, bytes, len, err);
+}
+
+/* ---- values of the whole ---- */
+
+struct meta {
+	int64_t time_unit_ns;
+	uint8_t has_code, missing_streams, damaged, frozen;
+};
+
+static uint32_t meta_parts(const struct meta *meta, struct opw_part *parts)
+{
+	parts[0] = opw_part_of(OPW_BLOCK_TIME_UNIT_NS, &meta->time_unit_ns, 8);
+	parts[1] = opw_part_of(OPW_BLOCK_HAS_CODE, &meta->has_code, 1);
+	parts[2] = opw_part_of(OPW_BLOCK_MISSING_STREAMS, &meta->missing_streams, 1);
+	parts[3] = opw_part_of(OPW_BLOCK_DAMAGED, &meta->damaged, 1);
+	parts[4] = opw_part_of(OPW_BLOCK_FROZEN, &meta->frozen, 1);
+	return 5;
+}
+
+static struct meta meta_of(const struct model *m)
+{
+	return (struct meta){ .time_unit_ns = m->time_unit_ns,
+			      .has_code = m->has_code,
+			      .missing_streams = m->missing_streams,
+			      .damaged = m->damaged,
+			      .frozen = m->frozen };
+}
+
+/* ---- strings ---- */
+
+struct string_reader {
+	const struct model *m;
+	uint32_t next;
+	size_t within; /* bytes of that string (and its NUL) that were given */
+};
+
+static void read_lengths(void *arg, void *to, size_t len)
+{
+	struct string_reader *r = arg;
+	uint32_t *lengths = to;
+
+	for (size_t i = 0; i < len / sizeof(*lengths); i++)
+		lengths[i] = (uint32_t)r->m->strings.text[r->next++].len;
+}
+
+static void read_texts(void *arg, void *to, size_t len)
+{
+	struct string_reader *r = arg;
+	char *at = to;
+
+	while (len) {
+		struct str text = r->m->strings.text[r->next];
+		size_t part = MIN(text.len - MIN(r->within, text.len), len);
+
+		if (part)
+			memcpy(at, text.ptr + r->within, part);
+		at += part;
+		len -= part;
+		r->within += part;
+		if (!len)
+			return;
+		*at++ = '\0';
+		len--;
+		r->within = 0;
+		r->next++;
+	}
+}
+
+static uint32_t string_parts(const struct model *m, struct string_reader *readers,
+			     struct opw_part *parts)
+{
+	uint64_t size = 0;
+
+	for (uint32_t i = 0; i < m->strings.count; i++)
+		size += m->strings.text[i].len + 1;
+	readers[0] = (struct string_reader){ .m = m };
+	readers[1] = readers[0];
+	parts[0] = opw_part_of(OPW_BLOCK_LENGTH, NULL, (uint64_t)m->strings.count * 4);
+	parts[0].read = read_lengths;
+	parts[0].arg = &readers[0];
+	parts[1] = opw_part_of(OPW_BLOCK_TEXT, NULL, size);
+	parts[1].read = read_texts;
+	parts[1].arg = &readers[1];
+	return 2;
+}
+
+static ow_status check_strings(const struct model *m, struct ow_error *err)
+{
+	for (uint32_t i = 0; i < m->strings.count; i++)
+		if (m->strings.text[i].len > UINT32_MAX)
+			return error_set(err, OW_E_LIMIT,
+					 "a text of more than 4 GB cannot be saved");
+	return OW_OK;
+}
+
+/* ---- tables ---- */
+
+static uint32_t table_rows(const struct model *m, enum table_id table)
+{
+	return *(const uint32_t *)(const void *)((const char *)m + model_tables[table].offset);
+}
+
+/* Undecoded code traces are in the stacks by now. */
+static bool is_kept(enum table_id table, const struct column_info *column)
+{
+	return table != TABLE_op ||
+	       (strcmp(column->name, "code_offset") != 0 && strcmp(column->name, "code_size") != 0);
+}
+
+/* Nothing but a nil row is what a reader has anyway. */
+static bool is_empty(const struct model *m, enum table_id table)
+{
+	const struct table_info *info = &model_tables[table];
+	static const char zeros[16];
+
+	for (uint32_t c = 0; c < info->column_count; c++) {
+		const char *head = (const char *)m + info->offset;
+		const void *values = *(void *const *)(const void *)(head + info->columns[c].offset);
+
+		if (values && memcmp(values, zeros, info->columns[c].size) != 0)
+			return false;
+	}
+	return table_rows(m, table) <= 1;
+}
+
+/* The columns of a table; none for a table that is left out. */
+static uint32_t table_parts(const struct save *s, enum table_id table, struct opw_part *parts)
+{
+	const struct table_info *info = &model_tables[table];
+	const char *head = (const char *)s->m + info->offset;
+	uint32_t rows = table_rows(s->m, table), n = 0;
+
+	if (is_empty(s->m, table))
+		return 0;
+	for (uint32_t c = 0; c < info->column_count; c++) {
+		const struct column_info *column = &info->columns[c];
+		const void *values = *(void *const *)(const void *)(head + column->offset);
+		const void *moved = s->places ? opw_places_column(s->places, table, column) : NULL;
+
+		if ((!values && !opw_places_has(s->m, table, column)) || !is_kept(table, column))
+			continue;
+		OW_ASSERT(n < COLUMNS_MAX);
+		parts[n++] = (struct opw_part){ .name = column->name,
+						.type = column->type,
+						.value_size = column->size,
+						.size = (uint64_t)rows * column->size,
+						.bytes = moved ? moved : values };
+	}
+	return n;
+}
+
+/* Bytes of the header and of all segments of columns. */
+static uint64_t columns_size(struct save *s, const struct meta *meta)
+{
+	struct opw_part parts[COLUMNS_MAX];
+	struct string_reader readers[2];
+	uint64_t size = sizeof(struct opw_header);
+
+	size += opw_segment_size(parts, meta_parts(meta, parts));
+	size += opw_segment_size(parts, string_parts(s->m, readers, parts));
+	for (int t = 0; t < TABLE_COUNT; t++) {
+		uint32_t count = table_parts(s, (enum table_id)t, parts);
+
+		size += count ? opw_segment_size(parts, count) : 0;
+	}
+	return size;
+}
+
+static ow_status put_columns(struct save *s, const struct meta *meta, struct ow_error *err)
+{
+	struct opw_part parts[COLUMNS_MAX];
+	struct string_reader readers[2];
+	uint32_t count = meta_parts(meta, parts);
+
+	OW_TRY(opw_put_header(&s->w, s->options->writer, err));
+	OW_TRY(opw_put_segment(&s->w, OPW_META, "", 0, 1, parts, count, err));
+	count = string_parts(s->m, readers, parts);
+	OW_TRY(opw_put_segment(&s->w, OPW_STRINGS, "", 0, s->m->strings.count, parts, count, err));
+	for (int t = 0; t < TABLE_COUNT; t++) {
+		count = table_parts(s, (enum table_id)t, parts);
+		if (!count)
+			continue;
+		OW_TRY(opw_put_segment(&s->w, OPW_ROWS, model_tables[t].name, 0,
+				       table_rows(s->m, (enum table_id)t), parts, count, err));
+	}
+	return OW_OK;
+}
+
+static ow_status check_sources(const struct model *m, struct ow_error *err)
+{
+	for (size_t i = 0; i < m->input_cap; i++)
+		if (m->inputs[i])
+			OW_TRY(input_check_unchanged(m->inputs[i], err));
+	return OW_OK;
+}
+
+static ow_status save_all(struct save *s, struct ow_error *err)
+{
+	struct meta meta = meta_of(s->m);
+	uint64_t columns = columns_size(s, &meta), end, size;
+
+	s->total = columns + opw_places_size(s->m);
+	s->w.at = columns;
+	OW_TRY(opw_places_new(s->m, s->options, &s->w, &s->places, err));
+	end = s->w.at;
+	s->w.at = sizeof(struct opw_header);
+	OW_TRY(put_columns(s, &meta, err));
+	OW_ASSERT(s->w.at == columns);
+	s->w.at = end;
+	OW_TRY(opw_put_footer(&s->w, &size, err));
+	return check_sources(s->m, err);
+}
+
+ow_status opw_save(struct model *m, const struct opw_save_options *options,
+		   const struct opw_out *out, struct ow_error *err)
+{
+	struct save s = { .m = m, .options = options, .to = out, .out = { counted_write, &s } };
+	ow_status status;
+
+	OW_TRY(model_require_rows(m, UINT64_MAX, err));
+	OW_TRY(model_require_stacks(m, err));
+	if (m->frozen)
+		OW_TRY(model_require_nesting(m, err));
+	OW_TRY(check_strings(m, err));
+	opw_writer_init(&s.w, m->mem, &s.out);
+	status = save_all(&s, err);
+	opw_places_free(s.places, m);
+	opw_writer_release(&s.w);
+	return status;
 }

@@ -1,14 +1,103 @@
 /*
- * profile_proto.c: a model as ProfileProto; see profile_proto.h. One node at a time is in memory.
+ * profile_proto.c: writes a model as ProfileProto or OpLogProto (profile_proto.h), for api/tf_write.c. One node at a time is in memory.
  *
  * The times of an op in a step are its counted events. Where the events do not add up to what the model
  * says (nested slices of a trace, of which the model counts the own time), one time with the sum stands
  * for them, so that a reader computes what we do.
  */
-#include "sink/profile_proto.h"
+#include "sink/proto/profile_proto.h"
+#include "base/vec.h"
+#include "base/writer.h"
+#include "sink/sink.h"
+#include "wire/protobuf/pb_write.h"
 
-#include "sink/writer.h"
-#include "wire/pb_write.h"
+/* ---- code traces ----
+ * Call stacks as TensorFlow's CodeDef, outermost frame first, with texts by number: those of the model's strings.
+ */
+
+/* Which strings were used, to be written as id_to_string. */
+struct code_proto {
+	struct model *m;
+	uint64_t *used; /* a bit per string */
+	size_t words;
+	stack_id *path; /* of the stack being written */
+	size_t path_cap;
+};
+
+enum { CODE_TRACES = 1 };
+enum { TRACE_LINE = 2, TRACE_FUNCTION_LINE = 5, TRACE_FILE_ID, TRACE_FUNCTION_ID, TRACE_LINE_ID };
+
+static ow_status code_proto_init(struct code_proto *c, struct model *m, struct ow_error *err)
+{
+	*c = (struct code_proto){ .m = m };
+	OW_TRY(model_require_stacks(m, err));
+	c->words = (size_t)m->strings.count / 64 + 1;
+	c->used = mem_zalloc(m->mem, c->words * sizeof(*c->used));
+	return c->used ? OW_OK : error_no_memory(err);
+}
+
+static void code_proto_release(struct code_proto *c)
+{
+	mem_free(c->m->mem, c->used, c->words * sizeof(*c->used));
+	mem_free(c->m->mem, c->path, c->path_cap * sizeof(*c->path));
+}
+
+static void put_text_id(struct code_proto *c, uint32_t field, str_id text, struct buf *to)
+{
+	c->used[text.v / 64] |= (uint64_t)1 << text.v % 64;
+	if (text.v)
+		pb_put_varint(to, field, text.v);
+}
+
+static void put_frame(struct code_proto *c, frame_id frame, struct buf *to)
+{
+	const struct frame_table *f = &c->m->frame;
+	size_t trace = pb_begin(to, CODE_TRACES);
+
+	pb_put_int(to, TRACE_LINE, f->line[frame.v]);
+	pb_put_int(to, TRACE_FUNCTION_LINE, f->function_line[frame.v]);
+	put_text_id(c, TRACE_FILE_ID, f->file[frame.v], to);
+	put_text_id(c, TRACE_FUNCTION_ID, f->function[frame.v], to);
+	put_text_id(c, TRACE_LINE_ID, f->text[frame.v], to);
+	pb_end(to, trace);
+}
+
+static void code_proto_put(struct code_proto *c, op_id op, uint32_t field, struct buf *to)
+{
+	const struct model *m = c->m;
+	stack_id stack = COLUMN_GET(m->op.stack, op.v);
+	size_t depth = 0, code;
+
+	if (!(m->op.flags[op.v] & OP_HAS_CODE) && !stack.v)
+		return;
+	for (; stack.v; stack = m->stack.parent[stack.v]) {
+		if (!vec_reserve(m->mem, c->path, c->path_cap, depth + 1)) {
+			to->failed = true;
+			return;
+		}
+		c->path[depth++] = stack;
+	}
+	code = pb_begin(to, field);
+	while (depth)
+		put_frame(c, m->stack.frame[c->path[--depth].v], to);
+	pb_end(to, code);
+}
+
+static bool code_proto_string(const struct code_proto *c, uint32_t string, uint32_t field,
+			      struct buf *to)
+{
+	size_t entry;
+
+	if (string / 64 >= c->words || !(c->used[string / 64] >> string % 64 & 1))
+		return false;
+	entry = pb_begin(to, field);
+	pb_put_varint(to, 1, string);
+	pb_put_str(to, 2, model_str(c->m, (str_id){ string }));
+	pb_end(to, entry);
+	return true;
+}
+
+/* ---- profiles ---- */
 
 enum { PROFILE_NODES = 1, PROFILE_HAS_TRACE, PROFILE_STEPS, PROFILE_STRINGS, PROFILE_MISS_STREAM };
 enum {
@@ -41,7 +130,7 @@ enum { TIME_TIMES = 1, TUPLE_VALUES = 1 };
 struct profile_out {
 	struct model *m;
 	const struct profile_proto_options *options;
-	struct error *err;
+	struct ow_error *err;
 	struct code_proto code;
 	struct buf node;
 	struct writer w;
@@ -119,18 +208,16 @@ static uint32_t tracks_of(struct profile_out *p, uint32_t row)
 
 	for (uint32_t i = p->first[row]; i < p->first[row + 1]; i++) {
 		track_id track = m->event.track[p->events[i]];
-		void *tracks = p->tracks;
 		uint32_t k = 0;
 
 		while (k < count && p->tracks[k].v != track.v)
 			k++;
 		if (k < count)
 			continue;
-		if (!mem_grow(m->mem, &tracks, &p->track_cap, count + 1, sizeof(*p->tracks))) {
+		if (!vec_reserve(m->mem, p->tracks, p->track_cap, count + 1)) {
 			p->node.failed = true;
 			return count;
 		}
-		p->tracks = tracks;
 		p->tracks[count++] = track;
 	}
 	return count;
@@ -355,7 +442,7 @@ static ow_status put_node(struct profile_out *p, uint32_t op)
 
 /* ---- the whole ---- */
 
-static void flush(struct profile_out *p, ow_status status)
+static void write_field(struct profile_out *p, ow_status status)
 {
 	if (status == OW_OK && p->node.failed)
 		status = error_no_memory(p->err);
@@ -395,18 +482,18 @@ static void write_all(struct profile_out *p)
 	struct model *m = p->m;
 
 	for (uint32_t op = 1; op < m->op.count && p->w.status == OW_OK; op++)
-		flush(p, put_node(p, op));
+		write_field(p, put_node(p, op));
 	pb_put_varint(&p->node, PROFILE_HAS_TRACE, m->has_code);
 	if (m->missing_streams)
 		pb_put_varint(&p->node, PROFILE_MISS_STREAM, 1);
-	flush(p, put_steps(p));
+	write_field(p, put_steps(p));
 	for (uint32_t i = 0; i < m->strings.count && p->w.status == OW_OK; i++)
 		if (code_proto_string(&p->code, i, PROFILE_STRINGS, &p->node))
-			flush(p, OW_OK);
+			write_field(p, OW_OK);
 }
 
 ow_status profile_proto_write(struct model *m, const struct profile_proto_options *options,
-			      const struct out *out, struct error *err)
+			      const struct out *out, struct ow_error *err)
 {
 	struct profile_out p = { .m = m, .options = options, .err = err };
 	size_t rows = (size_t)m->op_step.count + 1;
@@ -427,4 +514,72 @@ ow_status profile_proto_write(struct model *m, const struct profile_proto_option
 	mem_free(m->mem, p.events, ((size_t)m->event.count + 1) * sizeof(*p.events));
 	mem_free(m->mem, p.tracks, p.track_cap * sizeof(*p.tracks));
 	return status;
+}
+
+/* ---- op logs ----
+ * OpLogProto: what is known of ops besides the graph. Ops of which nothing is known have no entry.
+ */
+
+enum { LOG_ENTRIES = 1, LOG_STRINGS = 2 };
+enum { ENTRY_NAME = 1, ENTRY_FLOAT_OPS = 2, ENTRY_TYPES = 3, ENTRY_CODE = 4 };
+
+/* All types but the kind of the op and where it was placed. */
+static void put_types(const struct model *m, op_id op, struct buf *to)
+{
+	uint32_t count;
+	const str_id *types = model_strset(m, m->op.types[op.v], &count);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (types[i].v != m->op.type[op.v].v && types[i].v != m->op.device[op.v].v)
+			pb_put_str(to, ENTRY_TYPES, model_str(m, types[i]));
+}
+
+static void put_entry(struct code_proto *c, op_id op, struct buf *to)
+{
+	const struct model *m = c->m;
+	size_t entry = pb_begin(to, LOG_ENTRIES), named;
+
+	pb_put_str(to, ENTRY_NAME, model_str(m, m->op.name[op.v]));
+	named = to->len;
+	if (m->op.float_ops[op.v])
+		pb_put_int(to, ENTRY_FLOAT_OPS, m->op.float_ops[op.v]);
+	put_types(m, op, to);
+	code_proto_put(c, op, ENTRY_CODE, to);
+	if (to->len == named)
+		buf_clear(to);
+	else
+		pb_end(to, entry);
+}
+
+static void write_entry(struct writer *w, struct buf *bytes)
+{
+	if (bytes->failed)
+		writer_fail(w, error_no_memory(w->err));
+	writer_str(w, buf_str(bytes));
+	buf_clear(bytes);
+}
+
+ow_status op_log_write(struct model *m, const struct out *out, struct ow_error *err)
+{
+	struct code_proto code;
+	struct buf bytes;
+	struct writer w;
+	ow_status status = code_proto_init(&code, m, err);
+
+	if (status != OW_OK) {
+		code_proto_release(&code);
+		return status;
+	}
+	buf_init(&bytes, m->mem);
+	writer_init(&w, m->mem, out, err);
+	for (uint32_t op = 1; op < m->op.count && w.status == OW_OK; op++) {
+		put_entry(&code, (op_id){ op }, &bytes);
+		write_entry(&w, &bytes);
+	}
+	for (uint32_t i = 0; i < m->strings.count && w.status == OW_OK; i++)
+		if (code_proto_string(&code, i, LOG_STRINGS, &bytes))
+			write_entry(&w, &bytes);
+	buf_release(&bytes);
+	code_proto_release(&code);
+	return writer_finish(&w);
 }

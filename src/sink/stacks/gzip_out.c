@@ -1,13 +1,11 @@
-/*
- * gzip_out.c: see gzip_out.h.
- */
-#include "sink/gzip_out.h"
+/* gzip_out.c: packs a stream with zlib (gzip_out.h). Memory of zlib is counted by struct mem. */
+#include "sink/stacks/gzip_out.h"
 
 #define CHUNK 65536
 #define MEMORY_LEVEL 9
 #define GZIP_WINDOW (15 + 16) /* the largest window, with gzip's header */
 
-/* zlib does not tell the size when it frees, so it is kept in front. */
+/* zlib frees without a size, so the size is kept in front of the memory. */
 #define SIZE_ROOM 16
 
 static void *z_alloc(void *mem, unsigned items, unsigned size)
@@ -31,7 +29,7 @@ static void z_free(void *mem, void *ptr)
 }
 
 ow_status gzip_out_init(struct gzip_out *gz, struct mem *mem, const struct out *to,
-			struct error *err)
+			struct ow_error *err)
 {
 	*gz = (struct gzip_out){ .to = to, .mem = mem };
 	gz->z.zalloc = z_alloc;
@@ -47,7 +45,7 @@ ow_status gzip_out_init(struct gzip_out *gz, struct mem *mem, const struct out *
 	return error_no_memory(err);
 }
 
-static ow_status pack(struct gzip_out *gz, int flush, struct error *err)
+static ow_status pack(struct gzip_out *gz, int flush, struct ow_error *err)
 {
 	do {
 		gz->z.next_out = gz->chunk;
@@ -60,7 +58,7 @@ static ow_status pack(struct gzip_out *gz, int flush, struct error *err)
 	return OW_OK;
 }
 
-static ow_status gzip_write(void *arg, const void *bytes, size_t len, struct error *err)
+static ow_status gzip_write(void *arg, const void *bytes, size_t len, struct ow_error *err)
 {
 	struct gzip_out *gz = arg;
 	const unsigned char *from = bytes;
@@ -82,7 +80,7 @@ struct out gzip_out_stream(struct gzip_out *gz)
 	return (struct out){ gzip_write, gz };
 }
 
-ow_status gzip_out_finish(struct gzip_out *gz, ow_status status, struct error *err)
+ow_status gzip_out_finish(struct gzip_out *gz, ow_status status, struct ow_error *err)
 {
 	gz->z.avail_in = 0;
 	if (status == OW_OK)

@@ -1,6 +1,6 @@
 /*
- * gzip_out.h: a stream that packs what it gets and hands it on to another one. Used by the pprof sink;
- * the bytes are those of zlib at its default level with memory level 9 and no time in the header.
+ * gzip_out.h: a stream that packs its input and passes it on to another stream. Used by the pprof sink and api/write.c. The bytes are those of
+ * zlib at its default level with memory level 9 and without a time in the header.
  */
 #ifndef SINK_GZIP_OUT_H
 #define SINK_GZIP_OUT_H
@@ -19,10 +19,10 @@ struct gzip_out {
 
 /* On failure nothing is left to release. */
 ow_status gzip_out_init(struct gzip_out *gz, struct mem *mem, const struct out *to,
-			struct error *err);
+			struct ow_error *err);
 /* The stream to write to; its arg is gz. */
 struct out gzip_out_stream(struct gzip_out *gz);
-/* Writes what is left, unless status says that writing failed before, and releases all. */
-ow_status gzip_out_finish(struct gzip_out *gz, ow_status status, struct error *err);
+/* Writes the rest, unless status says that writing failed before, and releases everything. */
+ow_status gzip_out_finish(struct gzip_out *gz, ow_status status, struct ow_error *err);
 
 #endif

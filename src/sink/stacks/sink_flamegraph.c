@@ -1,13 +1,366 @@
 /*
- * sink_flamegraph.c: the displayed tree of the scope, graph or code view as a flame graph: one
- * self-contained SVG, the root on top, the width of a box its total. Zoom and search need the script
- * inside (flamegraph_parts.c), the picture and its tooltips do not. Boxes too narrow to be seen are
- * left out and counted, so the size of the file is bounded by the picture and not by the profile.
+ * sink_flamegraph.c: the sink `flamegraph`: the displayed tree of the scope, graph or code view as one self-contained SVG, the root on top, the
+ * width of a box its total; or the frames of a comparison, as wide as in the new runs, red where they take more and blue where less. Three parts: the boxes before layout (the tree as it is, with the largest child first, or inverted), the style
+ * sheet and the script, and the drawing. Zoom, search and labels that follow the window need the script; the picture and its tooltips do
+ * not. The script reads the place of each box once; a zoom only rewrites what is visible. Boxes that are too narrow to be seen are left
+ * out and counted, so the picture bounds the size of the file.
  */
-#include "sink/flame_cells.h"
-#include "sink/flamegraph_parts.h"
+#include "sink/sink.h"
+
+#include "base/map.h"
+#include "base/vec.h"
 #include "sink/tree_out.h"
-#include "sink/writer.h"
+#include "base/writer.h"
+
+#include <math.h>
+
+struct flame_cell {
+	uint32_t node; /* of the tree: its name and kind */
+	uint32_t parent, depth;
+	int64_t total, own;
+};
+
+struct flame_cells {
+	struct mem *mem;
+	struct flame_cell *items; /* in pre-order, the root first */
+	size_t count, cap;
+};
+
+enum flame_style { FLAME_UP = 1 << 0, FLAME_INVERTED = 1 << 1, FLAME_LEFT_HEAVY = 1 << 2 };
+
+/* Geometry that both the C code and the script need; the text is monospaced. */
+#define FLAME_WIDTH 1180.0 /* of the boxes in pixels, without script */
+
+#define FLAME_MARGIN 10 /* left and right of them */
+
+#define FLAME_ROW 17 /* height of a level */
+
+#define FLAME_TOP 92 /* where the first level starts */
+
+#define FLAME_CHAR_WIDTH 6.63 /* of the 11 px font */
+
+#define FLAME_PAD 3 /* between box and label */
+
+#define FLAME_THIN 3 /* boxes narrower than this have no outline */
+
+#define CALLERS_MAX 1000 /* more callers of a leaf than this are left out */
+
+/* Words that are no style are left to others. */
+static unsigned flame_style_parse(const char *words)
+{
+	static const struct str_flag known[] = { { "flame", FLAME_UP },
+						 { "inverted", FLAME_INVERTED },
+						 { "left-heavy", FLAME_LEFT_HEAVY } };
+
+	return str_flags(words, known, ARRAY_COUNT(known));
+}
+
+static void flame_cells_release(struct flame_cells *c)
+{
+	mem_free(c->mem, c->items, c->cap * sizeof(*c->items));
+	c->items = NULL;
+}
+
+static bool add_cell(struct flame_cells *c, const struct flame_cell *cell)
+{
+	if (c->count >= UINT32_MAX - 1 || !vec_push(c->mem, c->items, c->count, c->cap, *cell))
+		return false;
+	return true;
+}
+
+static bool copy_tree(struct flame_cells *c, const struct tree *tree, enum metric metric,
+		      const int64_t *child_sums)
+{
+	for (uint32_t i = 0; i < tree->node_count; i++) {
+		const struct tree_node *node = &tree->nodes[i];
+		int64_t total = tree_out_total(tree, node, metric);
+
+		if (!add_cell(c, &(struct flame_cell){ .node = i,
+						       .parent = node->parent,
+						       .depth = node->depth,
+						       .total = total,
+						       .own = total - MIN(total, child_sums[i]) }))
+			return false;
+	}
+	return true;
+}
+
+/* ---- upside down ---- */
+
+static bool caller_cell(struct flame_cells *c, struct map *map, const struct tree *tree,
+			uint32_t parent, uint32_t node, uint32_t *cell)
+{
+	uint64_t hash = map_hash_u64(parent, str_hash(tree->nodes[node].name));
+
+	for (struct map_iter it = map_find(map, hash); it.value; it = map_next(map, it)) {
+		const struct flame_cell *other = &c->items[it.value];
+
+		if (other->parent == parent &&
+		    str_eq(tree->nodes[other->node].name, tree->nodes[node].name)) {
+			*cell = it.value;
+			return true;
+		}
+	}
+	*cell = (uint32_t)c->count;
+	return add_cell(c, &(struct flame_cell){ .node = node,
+						 .parent = parent,
+						 .depth = c->items[parent].depth + 1 }) &&
+	       map_add(map, hash, *cell);
+}
+
+static int64_t add_saturated(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/* Every node's own value goes to its name, then to its caller below that, and so on. */
+static bool invert(struct flame_cells *c, const struct tree *tree, enum metric metric,
+		   const int64_t *child_sums, struct map *map)
+{
+	if (!add_cell(c, &(struct flame_cell){ 0 }))
+		return false;
+	for (uint32_t i = 1; i < tree->node_count; i++) {
+		int64_t total = tree_out_total(tree, &tree->nodes[i], metric);
+		int64_t own = total - MIN(total, child_sums[i]);
+		uint32_t cell = 0, levels = 0;
+
+		if (own <= 0)
+			continue;
+		c->items[0].total = add_saturated(c->items[0].total, own);
+		for (uint32_t at = i; at && levels < CALLERS_MAX;
+		     at = tree->nodes[at].parent, levels++) {
+			if (!caller_cell(c, map, tree, cell, at, &cell))
+				return false;
+			c->items[cell].total = add_saturated(c->items[cell].total, own);
+		}
+		c->items[cell].own = add_saturated(c->items[cell].own, own);
+	}
+	return true;
+}
+
+/* ---- order ---- */
+
+struct keyed {
+	int64_t total;
+	uint32_t parent, cell;
+};
+
+static int by_parent_and_size(const void *a, const void *b)
+{
+	const struct keyed *x = a, *y = b;
+
+	if (x->parent != y->parent)
+		return x->parent < y->parent ? -1 : 1;
+	if (x->total != y->total)
+		return x->total > y->total ? -1 : 1;
+	return (x->cell > y->cell) - (x->cell < y->cell);
+}
+
+/* Pre-order with the largest child first: siblings are chained, then walked. */
+static bool reorder(struct flame_cells *c, uint32_t *first, uint32_t *next, uint32_t *place,
+		    struct keyed *keys, struct flame_cell *sorted)
+{
+	uint32_t count = (uint32_t)c->count, at = 0, out = 0;
+
+	for (uint32_t i = 1; i < count; i++)
+		keys[i] = (struct keyed){ c->items[i].total, c->items[i].parent, i };
+	qsort(keys + 1, count - 1, sizeof(*keys), by_parent_and_size);
+	for (uint32_t i = count - 1; i > 0; i--) {
+		next[keys[i].cell] = first[keys[i].parent];
+		first[keys[i].parent] = keys[i].cell;
+	}
+	for (;;) {
+		sorted[out] = c->items[at];
+		sorted[out].parent = at ? place[c->items[at].parent] : 0;
+		place[at] = out++;
+		if (first[at]) {
+			at = first[at];
+			continue;
+		}
+		while (at && !next[at])
+			at = c->items[at].parent;
+		if (!at)
+			break;
+		at = next[at];
+	}
+	return out == count;
+}
+
+static bool sort_cells(struct flame_cells *c)
+{
+	size_t count = c->count;
+	struct arena arena;
+	uint32_t *first, *next, *place;
+	struct keyed *keys;
+	struct flame_cell *sorted;
+	bool ok;
+
+	if (count < 2)
+		return true;
+	arena_init(&arena, c->mem);
+	first = ARENA_ARRAY(&arena, uint32_t, count);
+	next = ARENA_ARRAY(&arena, uint32_t, count);
+	place = ARENA_ARRAY(&arena, uint32_t, count);
+	keys = ARENA_ARRAY(&arena, struct keyed, count);
+	sorted = ARENA_ARRAY(&arena, struct flame_cell, count);
+	ok = first && next && place && keys && sorted &&
+	     reorder(c, first, next, place, keys, sorted);
+	if (ok)
+		memcpy(c->items, sorted, count * sizeof(*sorted));
+	arena_release(&arena);
+	return ok;
+}
+
+/* flame_cells_release is due in any case. */
+static ow_status flame_cells_make(struct flame_cells *c, const struct tree *tree,
+				  enum metric metric, unsigned style, struct mem *mem,
+				  struct ow_error *err)
+{
+	int64_t *child_sums;
+	struct map map;
+	bool ok;
+
+	*c = (struct flame_cells){ .mem = mem };
+	OW_TRY(tree_out_child_sums(tree, metric, mem, &child_sums, err));
+	map_init(&map, mem);
+	if (style & FLAME_INVERTED)
+		ok = invert(c, tree, metric, child_sums, &map);
+	else
+		ok = copy_tree(c, tree, metric, child_sums);
+	map_release(&map);
+	tree_out_release(tree, mem, child_sums);
+	if (ok && style & (FLAME_INVERTED | FLAME_LEFT_HEAVY))
+		ok = sort_cells(c);
+	return ok ? OW_OK : error_no_memory(err);
+}
+
+static const char flamegraph_style[] =
+	"svg{background:#fff}\n"
+	"text{font:11px 'DejaVu Sans Mono',Menlo,Consolas,monospace;fill:#1d1d1f}\n"
+	"#title{font:600 16px system-ui,'DejaVu Sans',sans-serif}\n"
+	".note{font:12px system-ui,'DejaVu Sans',sans-serif;fill:#55585e}\n"
+	".button{font:12px system-ui,'DejaVu Sans',sans-serif;fill:#1a5fb4;cursor:pointer}\n"
+	".button:hover{text-decoration:underline}\n"
+	".f{cursor:pointer}\n"
+	".f text{pointer-events:none}\n"
+	".f rect{stroke:#fff;stroke-width:.6;rx:1.5px}\n"
+	".thin rect{stroke:none}\n"
+	".f:hover rect{stroke:#1d1d1f;stroke-width:1.2}\n"
+	".past{opacity:.55}\n"
+	".found rect{fill:#e64fc8}\n"
+	".off{display:none}\n";
+
+static const char flamegraph_script[] =
+	"(function () {\n"
+	"'use strict';\n"
+	"var svg = document.documentElement, CHAR = 6.63, PAD = 3, THIN = 3, MARGIN = 10, total = "
+	"100;\n"
+	"var frames = [], zoomed = null, pattern = null;\n"
+	"function id(name) { return svg.getElementById(name); }\n"
+	"var up = id('boxes').hasAttribute('data-up') ? -1 : 1;\n"
+	"Array.prototype.forEach.call(svg.querySelectorAll('.f'), function (g, i) {\n"
+	"  var rect = g.querySelector('rect');\n"
+	"  g.frame = i;\n"
+	"  frames.push({ g: g, rect: rect, text: g.querySelector('text'),\n"
+	"    x: parseFloat(rect.getAttribute('x')), w: parseFloat(rect.getAttribute('width')),\n"
+	"    y: up * parseFloat(rect.getAttribute('y')), title: "
+	"g.querySelector('title').textContent,\n"
+	"    cut: parseInt(g.getAttribute('data-cut') || '0', 10) });\n"
+	"});\n"
+	"var ends = id('boxes').hasAttribute('data-ends');\n"
+	"function name(f) { return f.title.split('\\n')[0]; }\n"
+	"function label(f, width) {\n"
+	"  var room = Math.floor((width - 2 * PAD) / CHAR), text = name(f).slice(f.cut);\n"
+	"  if (room < 3) return '';\n"
+	"  if (text.length <= room) return text;\n"
+	"  return ends ? '\\u2026' + text.slice(1 - room) : text.slice(0, room - 1) + '\\u2026';\n"
+	"}\n"
+	"function place(f, x, w, pixels) {\n"
+	"  var text = label(f, w * pixels / 100);\n"
+	"  f.g.classList.toggle('thin', w * pixels / 100 < THIN);\n"
+	"  f.rect.setAttribute('x', x + '%');\n"
+	"  f.rect.setAttribute('width', w + '%');\n"
+	"  if (!f.text && text) {\n"
+	"    f.text = document.createElementNS('http://www.w3.org/2000/svg', 'text');\n"
+	"    f.text.setAttribute('dx', PAD);\n"
+	"    f.text.setAttribute('y', up * f.y + 12);\n"
+	"    f.g.appendChild(f.text);\n"
+	"  }\n"
+	"  if (f.text) {\n"
+	"    f.text.setAttribute('x', x + '%');\n"
+	"    f.text.textContent = text;\n"
+	"  }\n"
+	"}\n"
+	"function draw() {\n"
+	"  var pixels = Math.max((svg.clientWidth || window.innerWidth) - 2 * MARGIN, 100);\n"
+	"  var z = zoomed || { x: 0, w: total, y: -1e9 };\n"
+	"  id('boxes').setAttribute('width', pixels);\n"
+	"  frames.forEach(function (f) {\n"
+	"    var past = f.y < z.y && f.x <= z.x + 1e-7 && f.x + f.w >= z.x + z.w - 1e-7;\n"
+	"    var inside = f.y >= z.y && f.x >= z.x - 1e-7 && f.x + f.w <= z.x + z.w + 1e-7;\n"
+	"    var w = f.w * total / z.w;\n"
+	"    f.g.classList.toggle('off', !past && (!inside || w * pixels / 100 < 0.1));\n"
+	"    f.g.classList.toggle('past', past);\n"
+	"    if (past) place(f, 0, total, pixels);\n"
+	"    else if (inside) place(f, (f.x - z.x) * total / z.w, w, pixels);\n"
+	"  });\n"
+	"  id('reset').classList.toggle('off', !zoomed);\n"
+	"}\n"
+	"function show(text) { id('detail').textContent = text; }\n"
+	"function find(expression) {\n"
+	"  var end = -1, sum = 0, hits = 0, path = expression.indexOf('/') >= 0;\n"
+	"  try { pattern = expression ? new RegExp(expression, 'i') : null; }\n"
+	"  catch (e) { pattern = new RegExp(expression.replace(/[^\\w\\s]/g, '\\\\$&'), 'i'); }\n"
+	"  frames.forEach(function (f) {\n"
+	/* the whole name only when a path is searched: all below a found scope would match */
+	"    var hit = !!pattern && pattern.test(path ? name(f) : name(f).slice(f.cut));\n"
+	"    f.g.classList.toggle('found', hit);\n"
+	"    if (!hit) return;\n"
+	"    hits++;\n"
+	/* boxes come in pre-order, so a box inside a found one starts before its end */
+	"    if (f.x >= end - 1e-7) { sum += f.w; end = f.x + f.w; }\n"
+	"  });\n"
+	"  show(pattern ? hits + ' boxes match, ' + sum.toFixed(1) + '% of the total' : '');\n"
+	"  id('clear').classList.toggle('off', !pattern);\n"
+	"}\n"
+	"function ask() {\n"
+	"  var answer = window.prompt('Names that match (regular expression):', pattern ? "
+	"pattern.source : '');\n"
+	"  if (answer !== null) find(answer);\n"
+	"}\n"
+	"function zoom(f) { zoomed = f && f.w < total - 1e-7 ? f : null; draw(); }\n"
+	"function frame(event) {\n"
+	"  var g = event.target.closest && event.target.closest('.f');\n"
+	"  return g ? frames[g.frame] : null;\n"
+	"}\n"
+	"svg.addEventListener('click', function (event) {\n"
+	"  var f = frame(event);\n"
+	"  if (f) zoom(f);\n"
+	"  else if (event.target.id === 'reset') zoom(null);\n"
+	"  else if (event.target.id === 'search') ask();\n"
+	"  else if (event.target.id === 'clear') find('');\n"
+	"});\n"
+	"svg.addEventListener('mouseover', function (event) {\n"
+	"  var f = frame(event);\n"
+	"  if (f) show(f.title.replace(/\\n/g, ' \\u00b7 '));\n"
+	"});\n"
+	"window.addEventListener('keydown', function (event) {\n"
+	"  if (event.key === '/' || (event.key === 'f' && (event.ctrlKey || event.metaKey))) {\n"
+	"    event.preventDefault();\n"
+	"    ask();\n"
+	"  } else if (event.key === 'Escape') {\n"
+	"    find('');\n"
+	"    zoom(null);\n"
+	"  }\n"
+	"});\n"
+	"window.addEventListener('resize', draw);\n"
+	"svg.setAttribute('width', '100%');\n"
+	"svg.removeAttribute('viewBox');\n"
+	"id('search').classList.remove('off');\n"
+	"draw();\n"
+	"})();\n";
 
 #define NARROW (0.1 / FLAME_WIDTH) /* as a part of the whole */
 #define LEVELS_MAX 1000
@@ -26,6 +379,12 @@ enum kind {
 
 #define SHADES 4
 
+/* From no difference to the largest one; black text is readable on all of them. */
+static const char *const diff_reds[] = { "#e6e6e6", "#fde0d6", "#fcc5b3", "#fba78f",
+					 "#f9866b", "#f4664a", "#ea4a2f" };
+static const char *const diff_blues[] = { "#e6e6e6", "#dbe8f6", "#bed7ee", "#9dc4e4",
+					  "#7bafd9", "#5c9acd", "#4187c0" };
+
 static const struct {
 	const char *label; /* in the legend */
 	const char *shades[SHADES];
@@ -41,6 +400,21 @@ static const struct {
 	[KIND_GRADIENT] = { "gradient", { "#d3b8ea", "#c9a9e6", "#dcc6ef", "#be9ae0" } },
 };
 
+/* Columns of the frames of a comparison (src/diff/frames.c). */
+enum {
+	DIFF_NAME,
+	DIFF_KIND,
+	DIFF_BASE,
+	DIFF_NEW,
+	DIFF_BASE_SELF,
+	DIFF_NEW_SELF,
+	DIFF_CHANGE,
+	DIFF_NEW_NAME,
+	DIFF_COLUMNS
+};
+
+#define DIFF_SHADES 6
+
 struct box {
 	double x, width; /* parts of the whole; width < NARROW: not drawn */
 	double cursor;	 /* where the next child starts */
@@ -49,7 +423,12 @@ struct box {
 
 struct flame {
 	struct writer w;
-	const struct tree *tree;
+	const struct tree *tree;  /* NULL: a comparison */
+	const struct table *diff; /* its frames; a cell's node is a row */
+	const struct table_column *of[DIFF_COLUMNS];
+	int64_t most; /* the largest difference of a frame below the root */
+	uint32_t gone;
+	int64_t gone_ns; /* of frames that only the base has, the outermost ones */
 	const struct sink_options *options;
 	struct tree_measure measure;
 	unsigned style;
@@ -79,6 +458,8 @@ static void lay_out(struct flame *f, const int64_t *child_sums)
 {
 	const struct flame_cell *cells = f->cells.items;
 
+	if (!cells)
+		return;
 	f->whole = (double)MAX(cells[0].total, child_sums[0]);
 	f->boxes[0] = (struct box){ .width = f->whole > 0 ? 1 : 0,
 				    .scale = f->whole > 0 ? 1 / f->whole : 0 };
@@ -93,7 +474,7 @@ static void lay_out(struct flame *f, const int64_t *child_sums)
 }
 
 /* Sums of children, for the layout only. */
-static ow_status lay_out_cells(struct flame *f, struct mem *mem, struct error *err)
+static ow_status lay_out_cells(struct flame *f, struct mem *mem, struct ow_error *err)
 {
 	size_t size = (f->cells.count + 1) * sizeof(int64_t);
 	int64_t *sums = mem_zalloc(mem, size);
@@ -145,10 +526,11 @@ static enum kind code_kind(const struct flame *f, const struct tree_node *node)
 
 static enum kind kind_of(const struct flame *f, uint32_t cell)
 {
-	const struct tree_node *n = &f->tree->nodes[f->cells.items[cell].node];
+	const struct tree_node *n;
 
-	if (!cell)
+	if (!cell || f->diff)
 		return KIND_ROOT;
+	n = &f->tree->nodes[f->cells.items[cell].node];
 	if (f->tree->kind == TREE_CODE)
 		return code_kind(f, n);
 	return n->op.v ? op_kind(f, n) : KIND_SCOPE;
@@ -183,9 +565,9 @@ static void count_boxes(struct flame *f)
 
 static void put_human(struct flame *f, double value)
 {
-	char text[HUMAN_BYTES];
+	char text[HUMAN_SIZE];
 
-	human_real(text, value, f->measure.unit, false);
+	human_real(text, value, human_unit_of(f->measure.unit), false);
 	writer_puts(&f->w, text);
 }
 
@@ -213,6 +595,67 @@ static void put_op_facts(struct flame *f, op_id op)
 		writer_puts(&f->w, " on ");
 		writer_xml(&f->w, device);
 	}
+}
+
+static int64_t diff_value(const struct flame *f, uint32_t cell, unsigned column)
+{
+	return f->of[column]->ints[f->cells.items[cell].node];
+}
+
+static struct str diff_text(const struct flame *f, uint32_t cell, unsigned column)
+{
+	return f->of[column]->texts[f->cells.items[cell].node];
+}
+
+static struct str cell_name(const struct flame *f, uint32_t cell)
+{
+	if (f->diff)
+		return diff_text(f, cell, DIFF_NAME);
+	return cell ? f->tree->nodes[f->cells.items[cell].node].name : STR("all");
+}
+
+/* "1.2ms → 3.4ms, 2.2ms more (183.3%)" */
+static void put_change(struct flame *f, int64_t base, int64_t now)
+{
+	double delta = (double)now - (double)base;
+
+	put_human(f, (double)base);
+	writer_puts(&f->w, " → ");
+	put_human(f, (double)now);
+	if (now == base)
+		return;
+	writer_puts(&f->w, ", ");
+	put_human(f, delta < 0 ? -delta : delta);
+	writer_puts(&f->w, delta < 0 ? " less" : " more");
+	if (base > 0)
+		writer_printf(&f->w, " (%+.1f%%)", 100 * delta / (double)base);
+}
+
+static void put_diff_tooltip(struct flame *f, uint32_t cell)
+{
+	struct str change = diff_text(f, cell, DIFF_CHANGE),
+		   new_name = diff_text(f, cell, DIFF_NEW_NAME);
+	int64_t base = diff_value(f, cell, DIFF_BASE), now = diff_value(f, cell, DIFF_NEW);
+	int64_t base_self = diff_value(f, cell, DIFF_BASE_SELF),
+		new_self = diff_value(f, cell, DIFF_NEW_SELF);
+
+	writer_puts(&f->w, "<title>");
+	put_name(f, cell_name(f, cell));
+	writer_char(&f->w, '\n');
+	put_change(f, base, now);
+	if ((base_self || new_self) && (base_self != base || new_self != now)) {
+		writer_puts(&f->w, "\nitself ");
+		put_change(f, base_self, new_self);
+	}
+	if (change.len) {
+		writer_char(&f->w, '\n');
+		writer_xml(&f->w, change);
+	}
+	if (new_name.len) {
+		writer_puts(&f->w, ", now ");
+		put_name(f, new_name);
+	}
+	writer_puts(&f->w, "</title>");
 }
 
 static void put_tooltip(struct flame *f, uint32_t cell)
@@ -252,7 +695,7 @@ static void put_shortened(struct flame *f, struct str label, size_t columns)
 {
 	if (utf8_width(label) <= columns) {
 		put_name(f, label);
-	} else if (f->tree->kind == TREE_GRAPH) { /* whole paths: their ends tell more */
+	} else if (f->tree && f->tree->kind == TREE_GRAPH) { /* whole paths: their ends say more */
 		writer_puts(&f->w, "…");
 		put_name(f, human_fit_end(label, columns - 1));
 	} else {
@@ -282,12 +725,34 @@ static double box_y(const struct flame *f, uint32_t cell)
 	       (double)(f->style & FLAME_UP ? f->levels - 1 - depth : depth) * FLAME_ROW;
 }
 
+/* The darker, the larger the part of the largest difference; 0 = (almost) none, else 1 to DIFF_SHADES. */
+static unsigned diff_shade(const struct flame *f, int64_t delta)
+{
+	double part = f->most > 0 ? fabs((double)delta) / (double)f->most : 0;
+
+	return part < 0.01 ? 0 : (unsigned)MIN(ceil(part * DIFF_SHADES), (double)DIFF_SHADES);
+}
+
+static void put_class(struct flame *f, uint32_t cell, struct str name)
+{
+	int64_t delta;
+
+	if (!f->diff) {
+		writer_printf(&f->w, "k%d%u", (int)kind_of(f, cell), shade_of(name));
+		return;
+	}
+	delta = wrap_sub(diff_value(f, cell, DIFF_NEW), diff_value(f, cell, DIFF_BASE));
+	writer_printf(&f->w, "%s%u", delta > 0 ? "more" : "less", diff_shade(f, delta));
+}
+
 static void put_box(struct flame *f, uint32_t cell)
 {
-	const struct tree_node *n = &f->tree->nodes[f->cells.items[cell].node];
 	const struct box *box = &f->boxes[cell];
-	struct str name = cell ? n->name : STR("all");
-	size_t prefix = cell && !(f->style & FLAME_INVERTED) ? tree_out_prefix(f->tree, n) : 0;
+	struct str name = cell_name(f, cell);
+	size_t prefix =
+		cell && f->tree && !(f->style & FLAME_INVERTED)
+			? tree_out_prefix(f->tree, &f->tree->nodes[f->cells.items[cell].node])
+			: 0;
 	double y = box_y(f, cell);
 
 	writer_puts(&f->w, box->width * FLAME_WIDTH < FLAME_THIN ? "<g class=\"f thin\""
@@ -295,12 +760,14 @@ static void put_box(struct flame *f, uint32_t cell)
 	if (prefix)
 		writer_printf(&f->w, " data-cut=\"%zu\"", utf16_len(str_first(name, prefix)));
 	writer_char(&f->w, '>');
-	put_tooltip(f, cell);
-	writer_printf(&f->w,
-		      "<rect class=\"k%d%u\" x=\"%.5f%%\" y=\"%.0f\" width=\"%.5f%%\" "
-		      "height=\"%d\"/>",
-		      (int)kind_of(f, cell), shade_of(str_skip(name, prefix)), 100 * box->x, y,
-		      100 * box->width, FLAME_ROW - 1);
+	if (f->diff)
+		put_diff_tooltip(f, cell);
+	else
+		put_tooltip(f, cell);
+	writer_puts(&f->w, "<rect class=\"");
+	put_class(f, cell, str_skip(name, prefix));
+	writer_printf(&f->w, "\" x=\"%.5f%%\" y=\"%.0f\" width=\"%.5f%%\" height=\"%d\"/>",
+		      100 * box->x, y, 100 * box->width, FLAME_ROW - 1);
 	put_label(f, box->x, box->width, y, str_skip(name, prefix));
 	writer_puts(&f->w, "</g>\n");
 }
@@ -311,7 +778,10 @@ static void put_style(struct flame *f)
 {
 	writer_puts(&f->w, "<style>\n");
 	writer_puts(&f->w, flamegraph_style);
-	for (unsigned k = 0; k < KIND_COUNT; k++)
+	for (unsigned s = 0; s <= DIFF_SHADES && f->diff; s++)
+		writer_printf(&f->w, ".more%u{fill:%s}\n.less%u{fill:%s}\n", s, diff_reds[s], s,
+			      diff_blues[s]);
+	for (unsigned k = 0; k < KIND_COUNT && !f->diff; k++)
 		for (unsigned s = 0; s < SHADES; s++)
 			if (f->present[k])
 				writer_printf(&f->w, ".k%u%u{fill:%s}\n", k, s, kinds[k].shades[s]);
@@ -322,13 +792,56 @@ static void put_title_text(struct flame *f)
 {
 	if (f->options->title)
 		writer_xml(&f->w, str_from(f->options->title));
+	else if (f->diff)
+		writer_puts(&f->w, "Differential flame graph: as wide as in the new runs");
 	else
 		writer_printf(&f->w, "%s view: ",
 			      f->tree->kind == TREE_SCOPE   ? "scope"
 			      : f->tree->kind == TREE_GRAPH ? "graph"
 							    : "code");
-	if (!f->options->title)
+	if (!f->options->title && f->tree)
 		writer_xml(&f->w, f->measure.title);
+}
+
+/* What the picture is about and what it does not show: frames that only the base has have no width. */
+static void put_diff_summary(struct flame *f)
+{
+	writer_puts(&f->w, "<text class=\"note\" x=\"10\" y=\"43\">");
+	if (f->drawn)
+		put_change(f, diff_value(f, 0, DIFF_BASE), diff_value(f, 0, DIFF_NEW));
+	else
+		writer_puts(&f->w, "nothing to draw: the new runs have no time in any frame");
+	writer_printf(&f->w, " · %u boxes", f->drawn);
+	if (f->narrow && f->drawn)
+		writer_printf(&f->w, ", %u narrower than 0.1 px left out", f->narrow);
+	if (f->deep)
+		writer_printf(&f->w, ", %u deeper than %d levels left out", f->deep, LEVELS_MAX);
+	if (f->gone) {
+		writer_printf(&f->w, " · %u frames are gone and have no width (", f->gone);
+		put_human(f, (double)f->gone_ns);
+		writer_puts(&f->w, " in base)");
+	}
+	writer_puts(&f->w, "</text>\n");
+}
+
+static void put_diff_legend(struct flame *f)
+{
+	static const struct {
+		const char *class, *text;
+		double x;
+	} items[] = { { "more4", "more than in base", 10 },
+		      { "less4", "less", 160 },
+		      { "more0", "the same", 220 } };
+
+	for (size_t i = 0; i < ARRAY_COUNT(items); i++)
+		writer_printf(&f->w,
+			      "<rect class=\"%s\" x=\"%.0f\" y=\"53\" width=\"12\" height=\"12\" "
+			      "rx=\"2\"/><text class=\"note\" x=\"%.0f\" y=\"63\">%s</text>\n",
+			      items[i].class, items[i].x, items[i].x + 17, items[i].text);
+	writer_puts(&f->w, "<text class=\"note\" x=\"310\" y=\"63\">the darker, the nearer to the "
+			   "largest difference of a frame: ");
+	put_human(f, (double)f->most);
+	writer_puts(&f->w, "</text>\n");
 }
 
 static void put_summary(struct flame *f)
@@ -399,19 +912,24 @@ static void put_head(struct flame *f)
 			   "<text id=\"title\" x=\"10\" y=\"24\">");
 	put_title_text(f);
 	writer_puts(&f->w, "</text>\n");
-	put_summary(f);
-	put_legend(f);
+	if (f->diff) {
+		put_diff_summary(f);
+		put_diff_legend(f);
+	} else {
+		put_summary(f);
+		put_legend(f);
+	}
 	put_buttons(f);
 }
 
-static ow_status draw(struct flame *f, const struct out *out, struct mem *mem, struct error *err)
+static ow_status draw(struct flame *f, const struct out *out, struct mem *mem, struct ow_error *err)
 {
 	OW_TRY(lay_out_cells(f, mem, err));
 	count_boxes(f);
 	writer_init(&f->w, mem, out, err);
 	put_head(f);
 	writer_printf(&f->w, "<svg id=\"boxes\" x=\"%d\" width=\"%.0f\"%s%s>\n", FLAME_MARGIN,
-		      FLAME_WIDTH, f->tree->kind == TREE_GRAPH ? " data-ends=\"1\"" : "",
+		      FLAME_WIDTH, f->tree && f->tree->kind == TREE_GRAPH ? " data-ends=\"1\"" : "",
 		      f->style & FLAME_UP ? " data-up=\"1\"" : "");
 	for (uint32_t i = 0; i < f->cells.count && f->w.status == OW_OK; i++)
 		if (is_drawn(f, i))
@@ -422,8 +940,95 @@ static ow_status draw(struct flame *f, const struct out *out, struct mem *mem, s
 	return writer_finish(&f->w);
 }
 
-static ow_status flamegraph_write(struct result *result, const struct sink_options *options,
-				  const struct out *out, struct error *err)
+/* ---- comparisons ---- */
+
+/* Boxes of the rows, which come in pre-order with the widest child first. */
+static bool copy_frames(struct flame *f, const struct table *t, uint32_t *path)
+{
+	for (uint32_t i = 0; i < t->row_count; i++) {
+		uint32_t depth = t->depth[i];
+		uint32_t parent = depth ? path[depth - 1] : 0;
+		int64_t base = f->of[DIFF_BASE]->ints[i], now = f->of[DIFF_NEW]->ints[i];
+		int64_t delta = wrap_sub(now, base);
+
+		path[depth] = i;
+		if (!add_cell(&f->cells,
+			      &(struct flame_cell){ .node = i,
+						    .parent = parent,
+						    .depth = depth,
+						    .total = MAX(now, 0),
+						    .own = f->of[DIFF_NEW_SELF]->ints[i] }))
+			return false;
+		if (i)
+			f->most = MAX(f->most, delta < 0 ? wrap_sub(0, delta) : delta);
+		if (!now && base > 0) {
+			f->gone++;
+			if (!i || f->of[DIFF_NEW]->ints[parent])
+				f->gone_ns = add_saturated(f->gone_ns, base);
+		}
+	}
+	return true;
+}
+
+/* False when the table has no frames. */
+static bool find_frames(struct flame *f, const struct table *t)
+{
+	static const char *const names[DIFF_COLUMNS] = {
+		[DIFF_NAME] = "name",
+		[DIFF_KIND] = "kind",
+		[DIFF_BASE] = "base_ns",
+		[DIFF_NEW] = "new_ns",
+		[DIFF_BASE_SELF] = "base_self_ns",
+		[DIFF_NEW_SELF] = "new_self_ns",
+		[DIFF_CHANGE] = "change",
+		[DIFF_NEW_NAME] = "new_name",
+	};
+
+	for (unsigned i = 0; i < DIFF_COLUMNS; i++) {
+		uint32_t column = table_find_column(t, str_from(names[i]));
+
+		if (column == UINT32_MAX)
+			return false;
+		f->of[i] = &t->columns[column];
+	}
+	f->diff = t;
+	f->measure.unit = f->of[DIFF_NEW]->unit;
+	return t->depth != NULL;
+}
+
+static ow_status write_diff(struct flame *f, struct table *t, const struct out *out,
+			    struct ow_error *err)
+{
+	size_t depths = 1, path_size, size;
+	ow_status status = OW_OK;
+	uint32_t *path;
+
+	if (!find_frames(f, t))
+		return error_set(err, OW_E_USAGE,
+				 "a flame graph of a comparison needs its frames: "
+				 "opwatch diff --frames");
+	if (f->style & FLAME_INVERTED)
+		return error_set(err, OW_E_USAGE,
+				 "a flame graph of a comparison cannot be inverted");
+	for (uint32_t i = 0; i < t->row_count; i++)
+		depths = MAX(depths, (size_t)t->depth[i] + 1);
+	path_size = depths * sizeof(*path);
+	path = mem_zalloc(t->mem, path_size);
+	f->cells.mem = t->mem;
+	if (!path || !copy_frames(f, t, path))
+		status = error_no_memory(err);
+	mem_free(t->mem, path, path_size);
+	size = (f->cells.count + 1) * sizeof(*f->boxes);
+	f->boxes = status == OW_OK ? mem_zalloc(t->mem, size) : NULL;
+	if (status == OW_OK)
+		status = f->boxes ? draw(f, out, t->mem, err) : error_no_memory(err);
+	mem_free(t->mem, f->boxes, size);
+	flame_cells_release(&f->cells);
+	return status;
+}
+
+static ow_status flamegraph_write(struct table *result, const struct sink_options *options,
+				  const struct out *out, struct ow_error *err)
 {
 	struct flame f = { .tree = result->tree,
 			   .options = options,
@@ -431,6 +1036,8 @@ static ow_status flamegraph_write(struct result *result, const struct sink_optio
 	size_t size;
 	ow_status status;
 
+	if (!f.tree && strcmp(result->name, "diff") == 0)
+		return write_diff(&f, result, out, err);
 	if (!f.tree || f.tree->kind == TREE_OP)
 		return error_set(err, OW_E_USAGE,
 				 "a flame graph needs the scope, graph or code view");
@@ -449,6 +1056,6 @@ const struct sink sink_flamegraph = {
 	.name = "flamegraph",
 	.summary = "a flame graph as one self-contained SVG with zoom and search",
 	.extension = "svg",
-	.accepts = SINK_TREE_SCOPE | SINK_TREE_GRAPH | SINK_TREE_CODE,
+	.accepts = SINK_TREE_SCOPE | SINK_TREE_GRAPH | SINK_TREE_CODE | SINK_DIFF,
 	.write = flamegraph_write,
 };

@@ -26,7 +26,7 @@ static size_t count_boxes(const struct buf *text)
 static void scope(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 	struct buf text;
 	op_id host, gpu, idle, nil = { 0 };
 	uint32_t net;
@@ -63,7 +63,7 @@ static void scope(void **state)
 	small_starve(&sink_flamegraph, r, &(struct sink_options){ 0 });
 	small_hang_up(&sink_flamegraph, r, &(struct sink_options){ 0 });
 	small_refuse(&sink_flamegraph, r, &(struct sink_options){ .metric = "x" }, OW_E_USAGE);
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
@@ -71,7 +71,7 @@ static void scope(void **state)
 static void narrow(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 	struct buf text;
 	op_id nil = { 0 };
 	uint32_t big;
@@ -93,14 +93,14 @@ static void narrow(void **state)
 	expect_has(&text, "average of all steps · 4 boxes, 100 narrower than 0.1 px left out");
 	expect_has(&text, "x=\"74.99250%\" y=\"126\" width=\"24.99750%\"");
 	buf_release(&text);
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
 static void code(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 	struct buf text;
 	frame_id own, library;
 	op_id nil = { 0 };
@@ -127,14 +127,14 @@ static void code(void **state)
 	expect_has(&text, ">library code</text>");
 	expect_has(&text, ">gradient</text>");
 	buf_release(&text);
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
 static void nothing(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 	struct buf text;
 
 	(void)state;
@@ -148,7 +148,7 @@ static void nothing(void **state)
 	buf_release(&text);
 	r->tree->kind = TREE_OP;
 	small_refuse(&sink_flamegraph, r, &(struct sink_options){ 0 }, OW_E_USAGE);
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 

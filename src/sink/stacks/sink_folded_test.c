@@ -10,7 +10,7 @@
 static void scope(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 	op_id nil = { 0 };
 	uint32_t net;
 
@@ -38,14 +38,14 @@ static void scope(void **state)
 	small_hang_up(&sink_folded, r, &(struct sink_options){ 0 });
 	r->tree->kind = TREE_OP;
 	small_refuse(&sink_folded, r, &(struct sink_options){ 0 }, OW_E_USAGE);
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
 static void other_metric(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 	uint32_t node;
 
 	(void)state;
@@ -59,7 +59,7 @@ static void other_metric(void **state)
 	tree_set(r->tree, node, METRIC_MICROS, 0, 1500);
 	small_expect(&sink_folded, r, &(struct sink_options){ .metric = "micros" },
 		     "main.py:1:f 1.500\n");
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
@@ -67,7 +67,7 @@ static void other_metric(void **state)
 static void deep(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 	struct buf text, lines;
 	struct sink_options options = { .message = small_line, .message_arg = &lines };
 	int64_t sum = 0;
@@ -85,10 +85,10 @@ static void deep(void **state)
 		sum += strtol(strchr(line, ' '), NULL, 10);
 	assert_int_equal(sum, 600);
 	assert_string_equal(buf_cstr(&lines),
-			    "100 nodes deeper than 500 frames count as their ancestor there\n");
+			    "100 nodes deeper than 500 frames are added to their ancestor there\n");
 	buf_release(&lines);
 	buf_release(&text);
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 

@@ -10,13 +10,13 @@
 #include <zlib.h>
 
 #include "support/small_tree.h"
-#include "wire/pb_write.h"
+#include "wire/protobuf/pb_write.h"
 
 #define LONG "build_a_very_long_function_name"
 
 struct program {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 	op_id x, y, w, x_grad, y_grad;
 };
 
@@ -37,14 +37,14 @@ static op_id flops(struct small_model *s, const char *name, int64_t count)
 	return op;
 }
 
-static void attach(struct result *r, uint32_t code, op_id op, uint32_t at)
+static void attach(struct table *r, uint32_t code, op_id op, uint32_t at)
 {
 	r->tree->code_ops[at] = op;
 	r->tree->code_nodes[code].op_first = at;
 	r->tree->code_nodes[code].op_count = 1;
 }
 
-static uint32_t show(struct result *r, uint32_t parent, uint32_t code)
+static uint32_t show(struct table *r, uint32_t parent, uint32_t code)
 {
 	uint32_t node = small_node(r, parent, "label", (op_id){ 0 }, 0, 0);
 
@@ -97,7 +97,7 @@ static void show_all(struct program *p)
 
 static void close_program(struct program *p)
 {
-	result_free(p->r);
+	table_free(p->r);
 	small_close(&p->s);
 }
 

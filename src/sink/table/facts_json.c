@@ -1,11 +1,13 @@
 /*
- * facts_json.c: see facts_json.h. Facts are a forest of rows that name their parents; children are
- * strung together once and then walked without recursion, in the order in which they were added.
+ * facts_json.c: writes sources, facts and notes of a model as JSON; api/write.c calls it for `opwatch info --json`.
+ * Facts are a forest of rows that name their parents: children are linked once and then walked without recursion, in
+ * the order in which they were added. It is not a sink and never sees a result table.
  */
-#include "sink/facts_json.h"
+#include "sink/table/facts_json.h"
 
 #include "model/names.h"
-#include "sink/writer.h"
+#include "base/writer.h"
+#include "sink/sink.h"
 
 #include <math.h>
 
@@ -82,7 +84,7 @@ static bool is_inline(const struct facts *f, uint32_t list)
 	return f->m->fact.kind[list] == FACT_LIST && !f->broken[list];
 }
 
-/* Nanoseconds as microseconds, with the decimals there are: a double could not hold them. */
+/* Nanoseconds as microseconds with decimals; a double could not hold them exactly. */
 static void write_micros(struct facts *f, int64_t ns)
 {
 	uint64_t abs = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
@@ -158,7 +160,7 @@ static void close_container(struct facts *f, uint32_t fact, uint32_t depth)
 	writer_char(&f->w, f->m->fact.kind[fact] == FACT_OBJECT ? '}' : ']');
 }
 
-/* One fact with all that is in it; the key is written already. `depth` is that of its own members. */
+/* One fact with all of its members; the key is written already. `depth` is that of the members. */
 static void write_fact(struct facts *f, uint32_t top, uint32_t depth)
 {
 	uint32_t at = top;
@@ -229,8 +231,8 @@ static bool is_taken(struct str key, bool top)
 	return false;
 }
 
-/* Members of a source at the given depth, each after a comma. `top`: those at the top level, where
- * the names of our own members are taken. */
+/* Members of a source at this depth, each after a comma. `top`: at the top level, where the names of our own members
+ * are taken. */
 static void write_source_members(struct facts *f, uint32_t source, uint32_t depth, bool top)
 {
 	const struct model *m = f->m;
@@ -353,7 +355,7 @@ static void write_all(struct facts *f)
 	writer_puts(&f->w, "\n}\n");
 }
 
-ow_status facts_write_json(struct model *m, const struct out *out, struct error *err)
+ow_status facts_write_json(struct model *m, const struct out *out, struct ow_error *err)
 {
 	struct facts f = { .m = m };
 	ow_status status;

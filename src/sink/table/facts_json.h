@@ -1,6 +1,6 @@
 /*
- * facts_json.h: what is known about the inputs as JSON, for `opwatch info --json`. Not a sink: it
- * writes the model's sources, facts and notes, not a result.
+ * facts_json.h: the facts about the inputs as JSON, for `opwatch info --json`. Not a sink: it writes the model's
+ * sources, facts and notes, not a result.
  */
 #ifndef SINK_FACTS_JSON_H
 #define SINK_FACTS_JSON_H
@@ -8,8 +8,8 @@
 #include "model/model.h"
 #include "sink/sink.h"
 
-/* {"sources": […], "model": {…}, "loss": […]}; with exactly one source its members come at the top
- * as well. docs/info-json.md tells what is in there. */
-ow_status facts_write_json(struct model *m, const struct out *out, struct error *err);
+/* {"sources": […], "model": {…}, "loss": […]}; with exactly one source its members come at the top as well.
+ * docs/info-json.md describes all members. */
+ow_status facts_write_json(struct model *m, const struct out *out, struct ow_error *err);
 
 #endif

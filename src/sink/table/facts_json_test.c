@@ -1,5 +1,5 @@
 /* facts_json_test.c: the document for no, one and two sources, with nested facts and odd values. */
-#include "sink/facts_json.h"
+#include "sink/table/facts_json.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -8,7 +8,7 @@
 
 #include "support/small_model.h"
 
-static ow_status collect(void *arg, const void *bytes, size_t len, struct error *err)
+static ow_status collect(void *arg, const void *bytes, size_t len, struct ow_error *err)
 {
 	(void)err;
 	buf_add(arg, bytes, len);

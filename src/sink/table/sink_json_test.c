@@ -11,25 +11,25 @@
 static void flat(void **state)
 {
 	struct mem mem;
-	struct result *r;
+	struct table *r;
 	uint32_t row;
 
 	(void)state;
 	mem_init(&mem, 0);
-	r = result_new(&mem, "op", NULL);
-	result_column(r, "name", "name", RESULT_TEXT, RESULT_PLAIN);
-	result_column(r, "micros", "time", RESULT_INT, RESULT_MICROS);
-	result_column(r, "part", "%", RESULT_REAL, RESULT_PERCENT);
-	result_column(r, "ran", "ran", RESULT_BOOL, RESULT_PLAIN);
-	row = result_row(r, 0);
-	result_set_text(r, row, 0, STR("a\"b\xff"));
-	result_set_int(r, row, 1, INT64_MIN);
-	result_set_real(r, row, 2, 0.1);
-	result_set_int(r, row, 3, 7);
-	row = result_row(r, 0);
-	result_set_unknown(r, row, 0);
-	result_set_unknown(r, row, 1);
-	result_set_real(r, row, 2, (double)NAN);
+	r = table_new(&mem, "op", NULL);
+	table_add_column(r, "name", "name", TYPE_TEXT, UNIT_NONE);
+	table_add_column(r, "micros", "time", TYPE_INT, UNIT_MICROS);
+	table_add_column(r, "part", "%", TYPE_REAL, UNIT_PERCENT);
+	table_add_column(r, "ran", "ran", TYPE_BOOL, UNIT_NONE);
+	row = table_add_row(r, 0);
+	table_set_text(r, row, 0, STR("a\"b\xff"));
+	table_set_int(r, row, 1, INT64_MIN);
+	table_set_real(r, row, 2, 0.1);
+	table_set_int(r, row, 3, 7);
+	row = table_add_row(r, 0);
+	table_set_unknown(r, row, 0);
+	table_set_unknown(r, row, 1);
+	table_set_real(r, row, 2, (double)NAN);
 	r->footer = (char *)(uintptr_t) "the end";
 	small_expect(&sink_json, r, &(struct sink_options){ 0 },
 		     "{\"view\": \"op\",\n"
@@ -47,31 +47,31 @@ static void flat(void **state)
 		     "\"footer\": \"the end\"}\n");
 	small_starve(&sink_json, r, &(struct sink_options){ 0 });
 	small_hang_up(&sink_json, r, &(struct sink_options){ 0 });
-	result_free(r);
+	table_free(r);
 	assert_int_equal(atomic_load(&mem.used), 0);
 }
 
 static void empty(void **state)
 {
 	struct mem mem;
-	struct result *r;
+	struct table *r;
 
 	(void)state;
 	mem_init(&mem, 0);
-	r = result_new(&mem, "x", NULL);
+	r = table_new(&mem, "x", NULL);
 	small_expect(&sink_json, r, &(struct sink_options){ 0 },
 		     "{\"view\": \"x\",\n\"columns\": [],\n\"rows\": [],\n\"footer\": null}\n");
-	result_free(r);
+	table_free(r);
 }
 
-static struct result *depths(struct mem *mem, const uint32_t *depth, size_t count)
+static struct table *depths(struct mem *mem, const uint32_t *depth, size_t count)
 {
-	struct result *r = result_new(mem, "t", NULL);
+	struct table *r = table_new(mem, "t", NULL);
 
-	result_column(r, "n", "n", RESULT_INT, RESULT_PLAIN);
-	result_make_tree(r);
+	table_add_column(r, "n", "n", TYPE_INT, UNIT_NONE);
+	table_make_tree(r);
 	for (size_t i = 0; i < count; i++)
-		result_set_int(r, result_row(r, depth[i]), 0, (int64_t)i);
+		table_set_int(r, table_add_row(r, depth[i]), 0, (int64_t)i);
 	return r;
 }
 
@@ -79,7 +79,7 @@ static void tree(void **state)
 {
 	static const uint32_t depth[] = { 0, 1, 2, 2, 3, 1, 0, 5 };
 	struct mem mem;
-	struct result *r;
+	struct table *r;
 
 	(void)state;
 	mem_init(&mem, 0);
@@ -100,7 +100,7 @@ static void tree(void **state)
 		     "   {\"n\": 7}]}\n"
 		     "],\n"
 		     "\"footer\": null}\n");
-	result_free(r);
+	table_free(r);
 	assert_int_equal(atomic_load(&mem.used), 0);
 }
 

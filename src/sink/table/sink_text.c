@@ -1,17 +1,29 @@
 /*
- * sink_text.c: any result as a table for people: aligned columns, trees indented. On a terminal it is
- * fitted to the width: names in a tree leave out what their parent says, titles take two lines, long
- * names are shortened in the middle, and at last columns are left out; in a pipe names stay whole, to
- * be searched for. Rows are formatted twice (once to measure), so that nothing but the widths is held.
- * Trees of numbers that go into a pipe are written by text_tree.c, what tfprof prints by sink_tfprof.c.
+ * sink_text.c: any result as a table for people: aligned columns, trees indented. On a terminal it is fitted to the
+ * width: names in a tree omit the part that their parent shows, titles take two lines, long names are shortened in the
+ * middle, and finally columns are left out. In a pipe names stay whole, because users search for them. Rows are
+ * formatted twice (once to measure): only the widths are held. sink_tfprof.c writes tfprof's own output.
+ *
+ * Trees of numbers that go into a pipe or a file often have millions of rows. They are written by a shorter way with the same
+ * text: no width, no colour, no text columns; folded chains stay folded; neighbours often share their values, so cells are
+ * formatted only when a value changes.
  */
-#include "sink/human.h"
-#include "sink/text_tree.h"
-#include "sink/writer.h"
+#include "sink/sink.h"
 
+#include "base/demangle/demangle.h"
+#include "base/vec.h"
+#include "base/writer.h"
+#include "table/tree/tree_columns.h"
+
+#define TEXT_GAP 2    /* blanks between columns */
+#define TEXT_INDENT 2 /* per level of a tree */
+/* Deeper rows are not indented further: a chain of ops would need gigabytes of blanks. */
+#define TEXT_LEVELS_MAX 100
 #define TEXT_MIN 10	/* a text column is not made narrower */
+#define PIPE_WIDE 160	/* without a terminal: a longer text only moves the rest of its own row */
+#define NAME_LONG 60	/* names of kernels beyond this are shortened when asked for */
 #define CHAIN_MARK "↳ " /* as wide as TEXT_INDENT */
-#define LEFT_OUT_MIN 60 /* the line about columns that do not fit may be as long as this */
+#define LEFT_OUT_MIN 60 /* limit of the line about columns that do not fit */
 #define ELLIPSIS "…"	/* takes one column */
 
 #define STYLE_BOLD "\033[1m"
@@ -23,53 +35,55 @@
 #define CHAINED 0x40000000u
 #define LEVEL 0x3fffffffu
 
-struct table {
+struct layout {
 	struct writer w;
-	const struct result *r;
+	const struct table *r;
 	const struct sink_options *options;
 	struct buf cell; /* the cell being measured or written */
-	uint32_t *path;	 /* per depth: the last row there, so the parents of the current one */
+	uint32_t *path;	 /* per depth: the last row there, hence the parents of the current one */
 	size_t path_cap;
-	uint32_t columns[RESULT_COLUMNS_MAX]; /* those with something to show: numbers in r */
+	uint32_t columns[TABLE_COLUMNS_MAX]; /* those with something to show: numbers in r */
 	uint32_t column_count;
 	uint32_t
 		*levels; /* on a terminal, per row: how far it is indented; else as deep as it is */
 	uint32_t name_column; /* the one that is indented; an index of columns, as all below */
 	uint32_t shown;	      /* columns that fit */
 	bool tall;	      /* titles take two lines */
-	size_t widths[RESULT_COLUMNS_MAX];
-	size_t least[RESULT_COLUMNS_MAX]; /* how far a column may be narrowed */
+	size_t widths[TABLE_COLUMNS_MAX];
+	size_t least[TABLE_COLUMNS_MAX]; /* how far a column may be narrowed */
 };
 
-static const struct result_column *column_of(const struct table *t, uint32_t column)
+static const struct table_column *column_of(const struct layout *t, uint32_t column)
 {
 	return &t->r->columns[t->columns[column]];
 }
 
-static bool is_text(const struct result_column *c)
+static bool is_text(const struct table_column *c)
 {
-	return c->type == RESULT_TEXT;
+	return c->type == TYPE_TEXT;
 }
 
-static const char *title_of(const struct result_column *c)
+static const char *title_of(const struct table_column *c)
 {
 	return c->title ? c->title : c->name;
 }
 
-static void add_number(struct table *t, const struct result_column *c, uint32_t row)
+static void add_number(struct layout *t, const struct table_column *c, uint32_t row)
 {
-	char text[HUMAN_BYTES];
+	char text[HUMAN_SIZE];
 	size_t len;
 
-	if (c->type == RESULT_REAL)
-		len = human_real(text, c->reals[row], c->unit, t->options->full_numbers);
+	if (c->type == TYPE_REAL)
+		len = human_real(text, c->reals[row], human_unit_of(c->unit),
+				 t->options->full_numbers);
 	else
-		len = human_int(text, c->ints[row], c->unit, t->options->full_numbers);
+		len = human_int(text, c->ints[row], human_unit_of(c->unit),
+				t->options->full_numbers);
 	buf_add(&t->cell, text, len);
 }
 
 /* In a tree that is too deep for the column, half of it is kept for the name. */
-static size_t indent_of(const struct table *t, uint32_t row, uint32_t column, struct str text,
+static size_t indent_of(const struct layout *t, uint32_t row, uint32_t column, struct str text,
 			size_t width)
 {
 	size_t indent;
@@ -84,16 +98,15 @@ static size_t indent_of(const struct table *t, uint32_t row, uint32_t column, st
 	return MIN(indent, width - MIN(utf8_width(text), width - width / 2));
 }
 
-/* Told every row in order, before its cells. */
-static void enter_row(struct table *t, uint32_t row)
+/* Called for every row in order, before its cells. */
+static void enter_row(struct layout *t, uint32_t row)
 {
 	uint32_t depth = t->r->depth ? t->r->depth[row] : 0;
 	size_t known = t->path_cap;
 
 	if (!t->r->depth)
 		return;
-	if (!mem_grow(t->w.mem, (void **)&t->path, &t->path_cap, (size_t)depth + 1,
-		      sizeof(*t->path))) {
+	if (!vec_reserve(t->w.mem, t->path, t->path_cap, (size_t)depth + 1)) {
 		writer_fail(&t->w, error_no_memory(t->w.err));
 		return;
 	}
@@ -103,7 +116,7 @@ static void enter_row(struct table *t, uint32_t row)
 }
 
 /* On a terminal "a/b/c" below "a/b" is "c": the tree shows the rest. */
-static struct str own_part(const struct table *t, uint32_t row, uint32_t column)
+static struct str own_part(const struct layout *t, uint32_t row, uint32_t column)
 {
 	struct str name = column_of(t, column)->texts[row], parent;
 	uint32_t depth = t->r->depth ? t->r->depth[row] : 0;
@@ -117,7 +130,7 @@ static struct str own_part(const struct table *t, uint32_t row, uint32_t column)
 	return str_skip(name, parent.len + 1);
 }
 
-static uint32_t deepest(const struct result *r)
+static uint32_t deepest(const struct table *r)
 {
 	uint32_t depth = 0;
 
@@ -126,13 +139,13 @@ static uint32_t deepest(const struct result *r)
 	return depth;
 }
 
-static bool is_shortened(const struct table *t, uint32_t row)
+static bool is_shortened(const struct layout *t, uint32_t row)
 {
 	return own_part(t, row, t->name_column).len < column_of(t, t->name_column)->texts[row].len;
 }
 
 /* Marks the rows that are an only child, unless the name leaves out the parent's. */
-static void find_chains(struct table *t, uint32_t *levels)
+static void find_chains(struct layout *t, uint32_t *levels)
 {
 	for (uint32_t row = 0; row < t->r->row_count && t->w.status == OW_OK; row++) {
 		enter_row(t, row);
@@ -146,9 +159,9 @@ static void find_chains(struct table *t, uint32_t *levels)
 			levels[row] |= CHAINED;
 }
 
-/* A tree that is too deep to be indented: call chains without branches do not wander to the right but
- * stand below their beginning, with a mark. */
-static void set_levels(struct table *t)
+/* For a tree that is too deep to be indented: call chains without branches do not move to the right but stand below
+ * their beginning, with a mark. */
+static void set_levels(struct layout *t)
 {
 	uint32_t rows = t->r->row_count, *levels;
 
@@ -175,26 +188,36 @@ static void set_levels(struct table *t)
 	t->levels = levels;
 }
 
-static void add_text(struct table *t, uint32_t row, uint32_t column)
+static void add_text(struct layout *t, uint32_t row, uint32_t column)
 {
 	if (t->levels && column == t->name_column && t->levels[row] & CHAINED)
 		buf_puts(&t->cell, CHAIN_MARK);
+	if (t->options->short_names && own_part(t, row, column).len > NAME_LONG) {
+		struct buf name;
+
+		buf_init(&name, t->w.mem);
+		kernel_short_name(own_part(t, row, column), &name);
+		human_printable(&t->cell, buf_str(&name));
+		t->cell.failed |= name.failed;
+		buf_release(&name);
+		return;
+	}
 	human_printable(&t->cell, own_part(t, row, column));
 }
 
 /* The text of a cell, without its indentation. */
-static struct str cell_text(struct table *t, uint32_t row, uint32_t column)
+static struct str cell_text(struct layout *t, uint32_t row, uint32_t column)
 {
-	const struct result_column *c = column_of(t, column);
+	const struct table_column *c = column_of(t, column);
 
 	buf_clear(&t->cell);
 	if (c->known && !c->known[row])
 		buf_add_char(&t->cell, '-');
-	else if (c->type == RESULT_TEXT)
+	else if (c->type == TYPE_TEXT)
 		add_text(t, row, column);
-	else if (c->type == RESULT_NUMBER)
+	else if (c->type == TYPE_NUMBER)
 		buf_add_str(&t->cell, c->texts[row]);
-	else if (c->type == RESULT_BOOL)
+	else if (c->type == TYPE_BOOL)
 		buf_puts(&t->cell, c->ints[row] ? "yes" : "no");
 	else
 		add_number(t, c, row);
@@ -205,7 +228,7 @@ static struct str cell_text(struct table *t, uint32_t row, uint32_t column)
 
 /* ---- widths ---- */
 
-static size_t total_width(const struct table *t)
+static size_t total_width(const struct layout *t)
 {
 	size_t total = t->shown ? (t->shown - 1) * (size_t)TEXT_GAP : 0;
 
@@ -237,7 +260,7 @@ static void split_title(struct str title, struct str *first, struct str *second)
 	}
 }
 
-static void measure_rows(struct table *t)
+static void measure_rows(struct layout *t)
 {
 	for (uint32_t row = 0; row < t->r->row_count && t->w.status == OW_OK; row++) {
 		enter_row(t, row);
@@ -251,14 +274,17 @@ static void measure_rows(struct table *t)
 }
 
 /* Titles take one line when that fits, else two. */
-static void measure(struct table *t)
+static void measure(struct layout *t)
 {
-	size_t rows[RESULT_COLUMNS_MAX];
+	size_t rows[TABLE_COLUMNS_MAX];
 
 	measure_rows(t);
 	memcpy(rows, t->widths, sizeof(rows));
 	for (uint32_t c = 0; c < t->column_count; c++)
 		t->widths[c] = MAX(rows[c], utf8_width(str_from(title_of(column_of(t, c)))));
+	for (uint32_t c = 0; !t->options->width && c < t->column_count; c++)
+		if (is_text(column_of(t, c)))
+			t->widths[c] = MIN(t->widths[c], (size_t)PIPE_WIDE);
 	if (!t->options->width || total_width(t) <= t->options->width)
 		return;
 	t->tall = true;
@@ -271,7 +297,7 @@ static void measure(struct table *t)
 }
 
 /* A column of numbers is not narrowed; names keep a good part of the line. */
-static void set_least(struct table *t)
+static void set_least(struct layout *t)
 {
 	for (uint32_t c = 0; c < t->column_count; c++) {
 		size_t least = t->widths[c];
@@ -284,8 +310,8 @@ static void set_least(struct table *t)
 	}
 }
 
-/* How wide the table is when every column wider than `level` is cut to it, as far as it may be. */
-static size_t width_at(const struct table *t, size_t level)
+/* The width of the table when every column wider than `level` is cut to it, as far as allowed. */
+static size_t width_at(const struct layout *t, size_t level)
 {
 	size_t total = total_width(t);
 
@@ -295,7 +321,7 @@ static size_t width_at(const struct table *t, size_t level)
 }
 
 /* The widest level at which the table fits, by bisection; 0 when none does. */
-static size_t fitting_level(const struct table *t, size_t width)
+static size_t fitting_level(const struct layout *t, size_t width)
 {
 	size_t low = 0, high = width;
 
@@ -310,20 +336,20 @@ static size_t fitting_level(const struct table *t, size_t width)
 	return low;
 }
 
-static bool is_nothing(const struct table *t, const struct result_column *c)
+static bool is_nothing(const struct layout *t, const struct table_column *c)
 {
-	if (c->type != RESULT_INT && c->type != RESULT_REAL)
+	if (c->type != TYPE_INT && c->type != TYPE_REAL)
 		return false;
 	for (uint32_t row = 0; row < t->r->row_count; row++) {
 		bool known = !c->known || c->known[row];
 
-		if (known && (c->type == RESULT_INT ? c->ints[row] != 0 : c->reals[row] != 0))
+		if (known && (c->type == TYPE_INT ? c->ints[row] != 0 : c->reals[row] != 0))
 			return false;
 	}
 	return true;
 }
 
-static void swap_columns(struct table *t, uint32_t a, uint32_t b)
+static void swap_columns(struct layout *t, uint32_t a, uint32_t b)
 {
 	uint32_t column = t->columns[a];
 	size_t width = t->widths[a], least = t->least[a];
@@ -337,7 +363,7 @@ static void swap_columns(struct table *t, uint32_t a, uint32_t b)
 }
 
 /* Columns of zeros go to the right, where they are left out first. */
-static void demote_zeros(struct table *t)
+static void demote_zeros(struct layout *t)
 {
 	uint32_t place = t->name_column + 1;
 
@@ -350,8 +376,8 @@ static void demote_zeros(struct table *t)
 	}
 }
 
-/* Leaves out the last column; rows without a name mean nothing, so the one before it where that is last. */
-static void leave_out(struct table *t)
+/* Leaves out the last column, or the one before it if the last holds the names: rows without a name mean nothing. */
+static void leave_out(struct layout *t)
 {
 	if (t->shown - 1 == t->name_column) {
 		swap_columns(t, t->shown - 1, t->shown - 2);
@@ -362,7 +388,7 @@ static void leave_out(struct table *t)
 
 /* Shortens text columns, the widest first; when that is not enough, leaves out columns from the
  * right. */
-static void fit(struct table *t)
+static void fit(struct layout *t)
 {
 	size_t width = t->options->width, level;
 
@@ -380,13 +406,13 @@ static void fit(struct table *t)
 
 /* ---- rows ---- */
 
-static void style(struct table *t, const char *code)
+static void style(struct layout *t, const char *code)
 {
 	if (t->options->colour)
 		writer_puts(&t->w, code);
 }
 
-/* The end of a name tells more than its start: it gets the larger part. Returns columns taken. */
+/* The end of a name says more than its start: it gets the larger part. Returns columns taken. */
 static size_t put_shortened(struct writer *w, struct str s, size_t width)
 {
 	size_t room = utf8_width(s);
@@ -406,7 +432,7 @@ static size_t put_shortened(struct writer *w, struct str s, size_t width)
 	return utf8_width(head) + 1 + utf8_width(tail);
 }
 
-static void put_cell(struct table *t, uint32_t column, struct str text, size_t indent)
+static void put_cell(struct layout *t, uint32_t column, struct str text, size_t indent)
 {
 	bool last = column + 1 == t->shown;
 	size_t width = t->widths[column], taken;
@@ -417,14 +443,16 @@ static void put_cell(struct table *t, uint32_t column, struct str text, size_t i
 		writer_str(&t->w, text);
 	} else {
 		writer_repeat(&t->w, ' ', indent);
-		taken = indent + put_shortened(&t->w, text, width - MIN(indent, width));
+		taken = indent +
+			put_shortened(&t->w, text,
+				      t->options->width ? width - MIN(indent, width) : SIZE_MAX);
 		if (!last && taken < width)
 			writer_repeat(&t->w, ' ', width - taken);
 	}
 	writer_repeat(&t->w, ' ', last ? 0 : TEXT_GAP);
 }
 
-static bool title_is_tall(const struct table *t, uint32_t column, struct str *first,
+static bool title_is_tall(const struct layout *t, uint32_t column, struct str *first,
 			  struct str *second)
 {
 	struct str title = str_from(title_of(column_of(t, column)));
@@ -436,7 +464,7 @@ static bool title_is_tall(const struct table *t, uint32_t column, struct str *fi
 	return first->len > 0;
 }
 
-static void put_header_line(struct table *t, bool second_line)
+static void put_header_line(struct layout *t, bool second_line)
 {
 	style(t, STYLE_BOLD);
 	for (uint32_t c = 0; c < t->shown; c++) {
@@ -449,7 +477,7 @@ static void put_header_line(struct table *t, bool second_line)
 	writer_char(&t->w, '\n');
 }
 
-static void put_header(struct table *t)
+static void put_header(struct layout *t)
 {
 	bool tall = false;
 	struct str first, second;
@@ -461,17 +489,17 @@ static void put_header(struct table *t)
 	put_header_line(t, true);
 }
 
-/* What is unknown or nothing should not catch the eye. */
-static bool is_faint(const struct result_column *c, uint32_t row)
+/* Unknown values and zeros should not catch the eye. */
+static bool is_faint(const struct table_column *c, uint32_t row)
 {
 	if (c->known && !c->known[row])
 		return true;
-	return c->type == RESULT_REAL  ? c->reals[row] == 0
-	       : c->type == RESULT_INT ? !c->ints[row]
-				       : false;
+	return c->type == TYPE_REAL  ? c->reals[row] == 0
+	       : c->type == TYPE_INT ? !c->ints[row]
+				     : false;
 }
 
-static void put_row(struct table *t, uint32_t row)
+static void put_row(struct layout *t, uint32_t row)
 {
 	enter_row(t, row);
 	for (uint32_t c = 0; c < t->shown; c++) {
@@ -487,7 +515,7 @@ static void put_row(struct table *t, uint32_t row)
 	writer_char(&t->w, '\n');
 }
 
-static void put_left_out(struct table *t)
+static void put_left_out(struct layout *t)
 {
 	uint32_t left = t->column_count - t->shown;
 
@@ -510,7 +538,7 @@ static void put_left_out(struct table *t)
 	writer_char(&t->w, '\n');
 }
 
-static void put_line(struct table *t, const char *code, const char *text)
+static void put_line(struct layout *t, const char *code, const char *text)
 {
 	buf_clear(&t->cell);
 	human_printable(&t->cell, str_from(text));
@@ -521,7 +549,7 @@ static void put_line(struct table *t, const char *code, const char *text)
 }
 
 /* A footer may have several lines. */
-static void put_footer(struct table *t)
+static void put_footer(struct layout *t)
 {
 	struct str rest = str_from(t->r->footer), line;
 
@@ -536,18 +564,18 @@ static void put_footer(struct table *t)
 	}
 }
 
-static bool has_values(const struct result *r, const struct result_column *c)
+static bool has_values(const struct table *r, const struct table_column *c)
 {
 	for (uint32_t row = 0; row < r->row_count; row++)
-		if ((!c->known || c->known[row]) && (c->type != RESULT_TEXT || c->texts[row].len))
+		if ((!c->known || c->known[row]) && (c->type != TYPE_TEXT || c->texts[row].len))
 			return true;
 	return !r->row_count;
 }
 
 /* Columns for programs and columns without a single value are left out. */
-static void choose_columns(struct table *t)
+static void choose_columns(struct layout *t)
 {
-	const struct result *r = t->r;
+	const struct table *r = t->r;
 
 	for (uint32_t c = 0; c < r->column_count; c++)
 		if (!r->columns[c].for_programs &&
@@ -558,10 +586,380 @@ static void choose_columns(struct table *t)
 		t->name_column++;
 }
 
-static ow_status text_write(struct result *result, const struct sink_options *options,
-			    const struct out *out, struct error *err)
+/* ---- trees of numbers, directly from the tree ---- */
+
+#define TITLE "name"
+#define TAIL_BYTES (TREE_COLUMNS_MAX * (HUMAN_SIZE + TEXT_GAP) + 1 + WRITER_SLACK)
+
+/* A line: a node, or one of the lines that are folded into it. */
+struct tree_line {
+	struct str name;
+	uint32_t depth, own_row, total_row;
+	bool accounted;
+};
+
+/* The text of a value. */
+struct tree_cell {
+	int64_t value;
+	enum column_unit unit;
+	bool real;
+	size_t len; /* 0: there is none yet */
+	char text[HUMAN_SIZE];
+};
+
+struct tree_text {
+	struct writer w;
+	const struct tree *tree;
+	const struct sink_options *options;
+	struct tree_columns columns;
+	size_t name_width, widths[TREE_COLUMNS_MAX];
+	size_t longest; /* width of the widest label */
+	bool *plain;	/* by label: it can be written as it is; of a folded tree */
+	size_t narrow; /* a column as wide as this has room for all numbers up to HUMAN_NARROW_MAX */
+	struct buf printable;  /* a name that cannot be written as it is */
+	struct tree_line last; /* whose values were looked at last */
+	bool any;	       /* there was one */
+	char *tail;	       /* its cells, and the line feed */
+	size_t tail_len;
+	struct tree_cell cells[METRIC_COUNT][2]; /* zero, and the last other value */
+};
+
+static bool text_tree_can(const struct table *result, const struct sink_options *options)
 {
-	struct table t = { .r = result, .options = options };
+	const struct tree *tree = result->tree;
+
+	return tree && !result->column_count && tree->kind != TREE_OP && tree->node_count &&
+	       !tree->weight_name.ptr && !tree_has_texts(tree) && !result->footer &&
+	       !options->width && !options->colour;
+}
+
+/* ---- lines ---- */
+
+static struct tree_line line_of(const struct tree_node *node)
+{
+	return (struct tree_line){ .name = node->name,
+				   .depth = node->depth,
+				   .own_row = node->own_row,
+				   .total_row = node->total_row,
+				   .accounted = node->accounted };
+}
+
+/* The i-th line that is folded into a node; labels are from tree_chain. */
+static struct tree_line chain_line(const struct tree_text *t, const struct tree_node *node,
+				   const uint32_t *labels, uint32_t i)
+{
+	const struct code_node *code = &t->tree->code_nodes[node->code];
+	struct tree_line line = line_of(node);
+
+	line.name = t->tree->labels[labels[i]];
+	line.depth += i + 1;
+	line.own_row = i + 1 < code->chain_count ? 0 : tree_code_row(code);
+	return line;
+}
+
+static struct str printable(struct tree_text *t, struct str name)
+{
+	if (OW_LIKELY(utf8_plain_prefix(name) == name.len))
+		return name;
+	buf_clear(&t->printable);
+	human_printable(&t->printable, name);
+	if (t->printable.failed)
+		writer_fail(&t->w, error_no_memory(t->w.err));
+	return buf_str(&t->printable);
+}
+
+static size_t tree_indent_of(uint32_t depth)
+{
+	return (size_t)MIN(depth, TEXT_LEVELS_MAX) * TEXT_INDENT;
+}
+
+static bool same_values(const struct tree_text *t, const struct tree_line *line)
+{
+	return t->any && t->last.own_row == line->own_row && t->last.total_row == line->total_row &&
+	       t->last.accounted == line->accounted;
+}
+
+/* What a column shows of a line; false when that is unknown. */
+static bool value_of(const struct tree_text *t, const struct tree_column *c,
+		     const struct tree_line *line, int64_t *value)
+{
+	const struct tree_node node = { .own_row = line->own_row, .total_row = line->total_row };
+
+	if (c->value == TREE_TOTAL)
+		*value = tree_total(t->tree, &node, c->metric);
+	else
+		*value = tree_own(t->tree, &node, c->metric);
+	return c->value == TREE_TOTAL || line->accounted;
+}
+
+static size_t format(const struct tree_text *t, const struct tree_column *c, int64_t value,
+		     char *to)
+{
+	if (c->real)
+		return human_real(to, (double)value / 1000.0, human_unit_of(c->unit),
+				  t->options->full_numbers);
+	return human_int(to, c->unit == UNIT_MICROS ? value / 1000 : value, human_unit_of(c->unit),
+			 t->options->full_numbers);
+}
+
+/* ---- measuring ---- */
+
+static size_t tree_name_width(struct tree_text *t, struct str name)
+{
+	return utf8_width(printable(t, name));
+}
+
+static void measure_values(struct tree_text *t, const struct tree_line *line)
+{
+	if (same_values(t, line))
+		return;
+	t->last = *line;
+	t->any = true;
+	for (uint32_t i = 0; i < t->columns.count; i++) {
+		const struct tree_column *c = &t->columns.list[i];
+		char text[HUMAN_SIZE];
+		int64_t value = 0;
+		size_t width = 1; /* of "-" */
+
+		if (value_of(t, c, line, &value)) {
+			if (t->widths[i] >= t->narrow && value >= 0 && value <= HUMAN_NARROW_MAX)
+				continue;
+			width = format(t, c, value, text);
+		}
+		t->widths[i] = MAX(t->widths[i], width);
+	}
+}
+
+/* Most lines of a tree with chains are far too short to set the width: a rough bound suffices. */
+static void measure_line(struct tree_text *t, const struct tree_line *line)
+{
+	size_t indent = tree_indent_of(line->depth);
+
+	if (!t->longest || indent + t->longest > t->name_width)
+		t->name_width = MAX(t->name_width, indent + tree_name_width(t, line->name));
+	measure_values(t, line);
+}
+
+/* Most chains are far too short to set the width: a rough bound suffices. */
+static void measure_chain(struct tree_text *t, const struct tree_node *node)
+{
+	const struct code_node *code = &t->tree->code_nodes[node->code];
+	bool wide = tree_indent_of(node->depth + node->chain) + t->longest > t->name_width;
+	uint32_t labels[CODE_CHAIN_MAX] = { 0 };
+
+	if (wide)
+		tree_chain(t->tree, code, labels);
+	for (uint32_t i = wide ? 0 : node->chain - 1u; i < node->chain; i++) {
+		struct tree_line line = chain_line(t, node, labels, i);
+
+		if (wide)
+			measure_line(t, &line);
+		else
+			measure_values(t, &line);
+	}
+}
+
+/* The widest label of a tree with chains. */
+static void measure_labels(struct tree_text *t)
+{
+	for (uint32_t i = 0; t->plain && i < t->tree->label_count; i++) {
+		struct str label = t->tree->labels[i];
+
+		t->plain[i] = utf8_plain_prefix(label) == label.len;
+		t->longest = MAX(t->longest, tree_name_width(t, label));
+	}
+}
+
+/* Columns without a single value are left out: own values when nothing is accounted. */
+static void choose_tree_columns(struct tree_text *t)
+{
+	bool own = t->options->all_columns;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; !own && i < t->tree->node_count; i++)
+		own = t->tree->nodes[i].accounted;
+	tree_columns(t->tree, &t->columns);
+	for (uint32_t i = 0; i < t->columns.count; i++)
+		if (own || t->columns.list[i].value != TREE_OWN)
+			t->columns.list[count++] = t->columns.list[i];
+	t->columns.count = count;
+}
+
+static void measure_tree(struct tree_text *t)
+{
+	t->narrow = t->options->full_numbers ? SIZE_MAX : HUMAN_NARROW;
+	t->name_width = strlen(TITLE);
+	for (uint32_t i = 0; i < t->columns.count; i++)
+		t->widths[i] = strlen(t->columns.list[i].title);
+	measure_labels(t);
+	for (uint32_t i = 0; i < t->tree->node_count; i++) {
+		const struct tree_node *node = &t->tree->nodes[i];
+		struct tree_line line = line_of(node);
+
+		tree_fetch_ahead(t->tree, i);
+		measure_line(t, &line);
+		if (node->chain)
+			measure_chain(t, node);
+	}
+	t->name_width = MIN(t->name_width, (size_t)PIPE_WIDE);
+	t->any = false;
+}
+
+/* ---- writing ---- */
+
+static void add_cell(struct tree_text *t, uint32_t column, const char *text, size_t len)
+{
+	size_t blanks = TEXT_GAP + t->widths[column] - MIN(len, t->widths[column]);
+
+	memset(t->tail + t->tail_len, ' ', blanks);
+	memcpy(t->tail + t->tail_len + blanks, text, len);
+	t->tail_len += blanks + len;
+}
+
+/* The value of a line's only op is also the line's total, and that of its callers. */
+static const struct tree_cell *cell_of(struct tree_text *t, const struct tree_column *c,
+				       int64_t value)
+{
+	struct tree_cell *cell = &t->cells[c->metric][value != 0];
+
+	if (cell->len && cell->value == value && cell->unit == c->unit && cell->real == c->real)
+		return cell;
+	cell->value = value;
+	cell->unit = c->unit;
+	cell->real = c->real;
+	cell->len = format(t, c, value, cell->text);
+	return cell;
+}
+
+static void set_tail(struct tree_text *t, const struct tree_line *line)
+{
+	if (same_values(t, line))
+		return;
+	t->last = *line;
+	t->any = true;
+	t->tail_len = 0;
+	for (uint32_t i = 0; i < t->columns.count; i++) {
+		const struct tree_cell *cell;
+		int64_t value = 0;
+
+		if (!value_of(t, &t->columns.list[i], line, &value)) {
+			add_cell(t, i, "-", 1);
+			continue;
+		}
+		cell = cell_of(t, &t->columns.list[i], value);
+		add_cell(t, i, cell->text, cell->len);
+	}
+	t->tail[t->tail_len++] = '\n';
+}
+
+/* In steps of WRITER_SLACK bytes, which is faster than to be exact. */
+static void put_blanks(char *to, size_t len)
+{
+	for (size_t i = 0; i < len; i += WRITER_SLACK)
+		memset(to + i, ' ', WRITER_SLACK);
+}
+
+static void put_padded(char *to, const char *from, size_t len)
+{
+	for (size_t i = 0; i < len; i += WRITER_SLACK)
+		memcpy(to + i, from + i, WRITER_SLACK);
+}
+
+/* `plain`: the name has been seen to need no change. */
+static void write_line(struct tree_text *t, const struct tree_line *line, bool plain)
+{
+	struct str name = plain ? line->name : printable(t, line->name);
+	size_t indent = tree_indent_of(line->depth), width = name.len, head;
+	char *to;
+
+	if (name.ptr != line->name.ptr)
+		width = utf8_width(name);
+	set_tail(t, line);
+	head = indent + name.len;
+	if (t->columns.count)
+		head += t->name_width - MIN(indent + width, t->name_width);
+	to = writer_room(&t->w, head + t->tail_len);
+	if (to) {
+		put_blanks(to, head);
+		memcpy(to + indent, name.ptr, name.len);
+		put_padded(to + head, t->tail, t->tail_len);
+		return;
+	}
+	writer_repeat(&t->w, ' ', indent);
+	writer_str(&t->w, name);
+	writer_repeat(&t->w, ' ', head - indent - name.len);
+	writer_add(&t->w, t->tail, t->tail_len);
+}
+
+static void write_tree_header(struct tree_text *t)
+{
+	writer_puts(&t->w, TITLE);
+	if (t->columns.count)
+		writer_repeat(&t->w, ' ', t->name_width - strlen(TITLE));
+	t->tail_len = 0;
+	for (uint32_t i = 0; i < t->columns.count; i++)
+		add_cell(t, i, t->columns.list[i].title, strlen(t->columns.list[i].title));
+	writer_add(&t->w, t->tail, t->tail_len);
+	writer_char(&t->w, '\n');
+}
+
+static void write_lines(struct tree_text *t)
+{
+	const struct tree *tree = t->tree;
+	uint32_t labels[CODE_CHAIN_MAX];
+
+	for (uint32_t i = 0; i < tree->node_count && t->w.status == OW_OK; i++) {
+		const struct tree_node *node = &tree->nodes[i];
+		const struct code_node *code = node->chain ? &tree->code_nodes[node->code] : NULL;
+		struct tree_line line = line_of(node);
+
+		tree_fetch_ahead(tree, i);
+		write_line(t, &line, code && t->plain[code->label]);
+		if (!code)
+			continue;
+		tree_chain(tree, code, labels);
+		for (uint32_t k = 0; k < node->chain; k++) {
+			line = chain_line(t, node, labels, k);
+			write_line(t, &line, t->plain[labels[k]]);
+		}
+	}
+}
+
+static ow_status text_tree_write(struct table *result, const struct sink_options *options,
+				 const struct out *out, struct ow_error *err)
+{
+	struct tree_text t = { .tree = result->tree, .options = options };
+
+	writer_init(&t.w, result->mem, out, err);
+	buf_init(&t.printable, result->mem);
+	t.tail = mem_zalloc(result->mem, TAIL_BYTES);
+	if (t.tree->folded)
+		t.plain = mem_zalloc(result->mem, t.tree->label_count * sizeof(*t.plain));
+	if (!t.tail || (t.tree->folded && !t.plain))
+		writer_fail(&t.w, error_no_memory(err));
+	choose_tree_columns(&t);
+	if (t.w.status == OW_OK)
+		measure_tree(&t);
+	if (t.w.status == OW_OK) {
+		if (options->title) {
+			writer_str(&t.w, printable(&t, str_from(options->title)));
+			writer_char(&t.w, '\n');
+		}
+		write_tree_header(&t);
+		write_lines(&t);
+	}
+	mem_free(result->mem, t.plain, result->tree->label_count * sizeof(*t.plain));
+	mem_free(result->mem, t.tail, TAIL_BYTES);
+	buf_release(&t.printable);
+	return writer_finish(&t.w);
+}
+
+/* ---- the sink ---- */
+
+static ow_status text_write(struct table *result, const struct sink_options *options,
+			    const struct out *out, struct ow_error *err)
+{
+	struct layout t = { .r = result, .options = options };
 
 	if (text_tree_can(result, options))
 		return text_tree_write(result, options, out, err);

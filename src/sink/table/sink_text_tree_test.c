@@ -1,10 +1,9 @@
 /*
- * text_tree_test.c: a tree that is written directly reads as the table that is made of its columns; with
+ * sink_text_tree_test.c: a tree that is written directly reads as the table that is made of its columns; with
  * chains and without, whatever is selected and whatever names look like.
  */
-#include "sink/text_tree.h"
-
-#include "sink/human.h"
+#include "sink/tree_out.h"
+#include "sink/sink.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,18 +40,18 @@ static void open_model(struct small_model *s)
 static void expect_same(struct small_model *s, const char *view, const char *words,
 			const struct sink_options *options)
 {
-	struct result *r = tfprof_run(s, view, words);
+	struct table *r = tfprof_run(s, view, words);
 	struct buf direct, table;
 
-	assert_true(text_tree_can(r, options));
+	assert_true(sink_text.direct(r, options));
 	small_write(&sink_text, r, options, &direct);
 	assert_int_equal(tree_flatten(r, &s->err), OW_OK);
-	assert_false(text_tree_can(r, options));
+	assert_false(sink_text.direct(r, options));
 	small_write(&sink_text, r, options, &table);
 	assert_string_equal(direct.ptr, table.ptr);
 	buf_release(&direct);
 	buf_release(&table);
-	result_free(r);
+	table_free(r);
 }
 
 static void same_as_columns(void **state)
@@ -85,7 +84,7 @@ static void same_as_columns(void **state)
 static void chains_stay_folded(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 
 	(void)state;
 	open_model(&s);
@@ -95,7 +94,7 @@ static void chains_stay_folded(void **state)
 	small_hang_up(&sink_text, r, &(struct sink_options){ 0 });
 	assert_true(r->tree->folded);
 	assert_int_equal(r->column_count, 0);
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
@@ -103,45 +102,56 @@ static void chains_stay_folded(void **state)
 static void not_everything(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 
 	(void)state;
 	open_model(&s);
 	r = tfprof_run(&s, "code", "-select micros,device");
-	assert_false(text_tree_can(r, &(struct sink_options){ 0 }));
-	result_free(r);
+	assert_false(sink_text.direct(r, &(struct sink_options){ 0 }));
+	table_free(r);
 	r = tfprof_run(&s, "scope", "-select params");
-	assert_false(text_tree_can(r, &(struct sink_options){ 0 }));
-	result_free(r);
+	assert_false(sink_text.direct(r, &(struct sink_options){ 0 }));
+	table_free(r);
 	r = tfprof_run(&s, "op", "-select micros");
-	assert_false(text_tree_can(r, &(struct sink_options){ 0 }));
-	result_free(r);
+	assert_false(sink_text.direct(r, &(struct sink_options){ 0 }));
+	table_free(r);
 	r = tfprof_run(&s, "scope", "-select micros");
-	assert_false(text_tree_can(r, &(struct sink_options){ .width = 80 }));
-	assert_false(text_tree_can(r, &(struct sink_options){ .colour = true }));
-	result_free(r);
+	assert_false(sink_text.direct(r, &(struct sink_options){ .width = 80 }));
+	assert_false(sink_text.direct(r, &(struct sink_options){ .colour = true }));
+	table_free(r);
 	small_close(&s);
 }
 
 static void narrow_numbers(void **state)
 {
-	static const enum result_unit units[] = { RESULT_NS, RESULT_MICROS, RESULT_BYTES,
-						  RESULT_COUNT };
+	static const enum column_unit units[] = { UNIT_NS, UNIT_MICROS, UNIT_BYTES, UNIT_COUNT };
 
 	(void)state;
 	for (int64_t value = 0; value <= HUMAN_NARROW_MAX; value += 1 + value / 997)
 		for (size_t u = 0; u < ARRAY_COUNT(units); u++) {
-			char text[HUMAN_BYTES];
+			char text[HUMAN_SIZE];
 
-			assert_true(human_int(text, value, units[u], false) <= HUMAN_NARROW);
-			assert_true(human_real(text, (double)value / 1000.0, units[u], false) <=
+			assert_true(human_int(text, value, human_unit_of(units[u]), false) <=
 				    HUMAN_NARROW);
+			assert_true(human_real(text, (double)value / 1000.0,
+					       human_unit_of(units[u]), false) <= HUMAN_NARROW);
 		}
+}
+
+static void metrics(void **state)
+{
+	(void)state;
+	assert_int_equal(metric_find(NULL), METRIC_MICROS);
+	assert_int_equal(metric_find(""), METRIC_MICROS);
+	assert_int_equal(metric_find("float_ops"), METRIC_FLOAT_OPS);
+	assert_int_equal(metric_find("occurrence"), METRIC_RUN_COUNT);
+	assert_int_equal(metric_find("colour"), METRIC_COUNT);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(same_as_columns),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(metrics),
+					    cmocka_unit_test(same_as_columns),
 					    cmocka_unit_test(chains_stay_folded),
 					    cmocka_unit_test(not_everything),
 					    cmocka_unit_test(narrow_numbers) };

@@ -7,9 +7,10 @@
  * and then written in one go. What a node says of itself is encoded twice for that, but nothing is kept.
  */
 #include "model/metrics.h"
-#include "model/tree_text.h"
-#include "sink/writer.h"
-#include "wire/pb_write.h"
+#include "table/tree/tree_text.h"
+#include "base/writer.h"
+#include "sink/sink.h"
+#include "wire/protobuf/pb_write.h"
 
 enum { GRAPH, MULTI };
 
@@ -145,7 +146,7 @@ static uint32_t parent_of(const struct tree *tree, uint32_t node)
 }
 
 /* sizes[i]: bytes of node i with all below it. */
-static ow_status measure(struct proto *p, uint64_t *sizes, struct error *err)
+static ow_status measure(struct proto *p, uint64_t *sizes, struct ow_error *err)
 {
 	const struct tree *tree = p->tree;
 
@@ -159,9 +160,9 @@ static ow_status measure(struct proto *p, uint64_t *sizes, struct error *err)
 	}
 	if (sizes[0] > INT32_MAX)
 		return error_set(err, OW_E_LIMIT,
-				 "the view has %" PRIu64
-				 " bytes as a message, and no message may be "
-				 "larger than 2 GiB; choose less, or another output",
+				 "the view needs a message of %" PRIu64
+				 " bytes, but a protobuf message holds at most 2 GiB; "
+				 "show fewer nodes or choose another output",
 				 sizes[0]);
 	return OW_OK;
 }
@@ -185,8 +186,8 @@ static void write_nodes(struct proto *p, struct writer *w, const uint64_t *sizes
 	}
 }
 
-static ow_status write_proto(struct result *r, const struct sink_options *options,
-			     const struct out *out, struct error *err)
+static ow_status write_proto(struct table *r, const struct sink_options *options,
+			     const struct out *out, struct ow_error *err)
 {
 	const struct tree *tree = r->tree;
 	bool multi = tree->kind == TREE_OP || tree->kind == TREE_CODE;

@@ -3,12 +3,13 @@
  * spelling included. Never fitted to a terminal, never coloured. The framing of the Python calls and
  * the files of -output belong to the callers.
  */
-#include "sink/tfprof_numbers.h"
-#include "sink/writer.h"
+#include "sink/tfprof/tfprof_numbers.h"
+#include "base/writer.h"
+#include "sink/sink.h"
 
-#include "model/tree_text.h"
+#include "table/tree/tree_text.h"
 
-/* Deep chains make the indentation grow with the square of the depth; beyond this nobody reads it. */
+/* Deep chains make the indentation grow with the square of the depth; deeper lines are not readable. */
 #define TEXT_LIMIT ((uint64_t)4 << 30)
 
 static const char warning[] =
@@ -115,7 +116,7 @@ static const struct field multi_fields[] = { MEMORY_FIELDS, TIME_FIELDS, COUNT_F
 					     TEXT_FIELDS("op occurrence (run|defined)") };
 #define FIELDS ARRAY_COUNT(node_fields)
 
-/* What tells more of a node than its values. */
+/* What explains a node besides its values. */
 #define NOT_NUMBERS (SELECT_DEVICE | SELECT_OP_TYPES | SELECT_TENSOR_VALUE)
 
 struct text {
@@ -279,7 +280,7 @@ static void add_field(struct text *t, const struct field *f, const struct tree_n
 	}
 }
 
-static void tell(struct text *t, struct str line)
+static void send_message(struct text *t, struct str line)
 {
 	if (t->options->message && line.len)
 		t->options->message(t->options->message_arg, line);
@@ -292,7 +293,7 @@ static void add_tensor(struct text *t, const struct tree_node *node)
 	struct str rest, line;
 
 	if (t->tree->kind == TREE_CODE) {
-		tell(t, STR("code view has no tensor value to show"));
+		send_message(t, STR("code view has no tensor value to show"));
 		return;
 	}
 	if (!t->options->tensor || str_eq(node->name, STR("_TFProfRoot")))
@@ -301,7 +302,7 @@ static void add_tensor(struct text *t, const struct tree_node *node)
 	t->options->tensor(t->options->tensor_arg, node->name, &t->line, &message);
 	rest = buf_str(&message);
 	while (str_split(&rest, '\n', &line))
-		tell(t, line);
+		send_message(t, line);
 	t->line.failed |= message.failed;
 	buf_release(&message);
 }
@@ -520,7 +521,7 @@ static void write_rows(struct text *t)
 	}
 }
 
-static ow_status check_size(const struct tree *tree, struct error *err)
+static ow_status check_size(const struct tree *tree, struct ow_error *err)
 {
 	uint64_t bytes = 0;
 	uint32_t depth = 0;
@@ -540,8 +541,8 @@ static ow_status check_size(const struct tree *tree, struct error *err)
 			 depth, bytes / 1000000000);
 }
 
-static ow_status write_tfprof(struct result *result, const struct sink_options *options,
-			      const struct out *out, struct error *err)
+static ow_status write_tfprof(struct table *result, const struct sink_options *options,
+			      const struct out *out, struct ow_error *err)
 {
 	struct text t = { .tree = result->tree, .options = options };
 

@@ -124,7 +124,7 @@ static void negative_times(void **state)
 static void head(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 	struct buf text;
 
 	(void)state;
@@ -148,7 +148,7 @@ static void head(void **state)
 		"Profile:\n"
 		"node name | # parameters | assigned devices\n");
 	buf_release(&text);
-	result_free(r);
+	table_free(r);
 
 	s.m->missing_streams = false;
 	r = tfprof_run(&s, "op", "-select ''"); /* T is hidden: its residual bytes are negative */
@@ -160,7 +160,7 @@ static void head(void **state)
 		     "node name | \n"
 		     "t                        \n"
 		     "xc                       \n");
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
@@ -191,7 +191,7 @@ static void code(void **state)
 						{ 0 } },
 					w[] = { MAIN, { 0 } };
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 
 	(void)state;
 	small_open(&s);
@@ -231,7 +231,7 @@ static void code(void **state)
 	assert_string_equal(r->tree->messages[0].ptr, "1 gradient nodes not accounted");
 	assert_string_equal(r->tree->messages[1].ptr,
 			    "Note: code view ignores account_displayed_op_only");
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
@@ -291,7 +291,7 @@ static void open_shapes(struct small_model *s)
 static void shapes(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 
 	(void)state;
 	open_shapes(&s);
@@ -317,7 +317,7 @@ static void shapes(void **state)
 	r = tfprof_run(&s, "op", "");
 	assert_int_equal(r->tree->message_count, 1);
 	assert_string_equal(r->tree->messages[0].ptr, "Incomplete shape.");
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
@@ -356,7 +356,7 @@ static void tensors(void **state)
 	struct sink_options options = { .tensor = put_tensor,
 					.message = small_line,
 					.message_arg = &lines };
-	struct result *r;
+	struct table *r;
 
 	(void)state;
 	open_shapes(&s);
@@ -373,7 +373,7 @@ static void tensors(void **state)
 	assert_string_equal(buf_cstr(&lines), "Key a not found in checkpoint\n"
 					      "Key c not found in checkpoint\n"
 					      "Key src not found in checkpoint\n");
-	result_free(r);
+	table_free(r);
 	buf_release(&lines);
 	small_close(&s);
 }
@@ -381,17 +381,17 @@ static void tensors(void **state)
 static void failures(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 
 	(void)state;
 	open_shapes(&s);
 	r = tfprof_run(&s, "op", "-select micros,bytes,device,op_types,occurrence,input_shapes");
 	small_starve(&sink_tfprof, r, &(struct sink_options){ 0 });
 	small_hang_up(&sink_tfprof, r, &(struct sink_options){ 0 });
-	result_free(r);
+	table_free(r);
 	r = tfprof_run(&s, "scope", "-select params,device,op_types,occurrence,input_shapes");
 	small_starve(&sink_tfprof, r, &(struct sink_options){ 0 });
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
@@ -399,7 +399,7 @@ static void failures(void **state)
 static void too_deep(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 
 	(void)state;
 	small_open(&s);
@@ -409,7 +409,7 @@ static void too_deep(void **state)
 	r->tree->nodes[1].depth = 2100000000;
 	small_node(r, 1, "deeper", (op_id){ 0 }, 0, 0);
 	small_refuse(&sink_tfprof, r, &(struct sink_options){ 0 }, OW_E_LIMIT);
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 

@@ -1,7 +1,7 @@
 /*
- * tfprof_numbers.c: see tfprof_numbers.h.
+ * tfprof_numbers.c: prints numbers as tfprof does (tfprof_numbers.h), for sink_tfprof.c.
  */
-#include "sink/tfprof_numbers.h"
+#include "sink/tfprof/tfprof_numbers.h"
 
 static size_t put_int(char *to, int64_t value)
 {

@@ -2,7 +2,7 @@
  * tfprof_numbers_test.c: numbers as printf would print the original's expressions: thresholds, ties,
  * and many others.
  */
-#include "sink/tfprof_numbers.h"
+#include "sink/tfprof/tfprof_numbers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

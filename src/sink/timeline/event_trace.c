@@ -1,12 +1,203 @@
 /*
- * event_trace.c: see event_trace.h. Ids of processes and threads stay as they are when the profile is one
+ * event_trace.c: writes events and samples of a model as a Chrome trace (event_trace.h). Ids of processes and threads stay as they are when the profile is one
  * trace; of several sources, or of sources without such ids, they are numbered through.
  */
-#include "sink/event_trace.h"
-
+#include "sink/timeline/event_trace.h"
 #include "base/map.h"
-#include "sink/sample_slices.h"
-#include "sink/writer.h"
+#include "base/writer.h"
+#include "sink/sink.h"
+#include "model/event_filter.h"
+
+typedef void (*sample_slice_fn)(void *arg, uint32_t track, struct str name, int64_t ts_ns,
+				int64_t dur_ns);
+
+/* ---- slices of samples ----
+ * Samples that have times: the frames that consecutive samples of a thread share, from the root on, are one slice. A
+ * sample of a clock lasts as long as it weighs; one of something else (cycles, page faults) until the next, but not much
+ * longer than usual. Small gaps, which clocks have, are closed.
+ */
+
+#define DEPTH_MAX 2048 /* frames beyond it are left out, at the leaf's end */
+
+struct open_frame {
+	uint64_t key;
+	uint32_t frame;
+	int64_t start;
+};
+
+struct slices {
+	const struct model *m;
+	const struct event_filter *filter;
+	const uint8_t *wanted, *skip; /* per metric; per track */
+	sample_slice_fn emit;
+	void *arg;
+	uint32_t track, depth;
+	int64_t end, usual; /* of what is open; how far samples of this track are apart */
+	struct open_frame open[DEPTH_MAX];
+	uint32_t path[DEPTH_MAX]; /* frames of the sample at hand, the root first */
+	char text[512];
+};
+
+/* Whether there is a sample with a time. */
+static bool sample_slices_any(const struct model *m)
+{
+	for (uint32_t i = 1; i < m->sample.count; i++)
+		if (m->sample.ts_ns[i] != TIME_UNKNOWN)
+			return true;
+	return false;
+}
+
+static bool is_wanted(const struct slices *s, uint32_t i)
+{
+	const struct sample_table *t = &s->m->sample;
+
+	return t->ts_ns[i] != TIME_UNKNOWN && !s->skip[t->track[i].v] &&
+	       s->wanted[t->metric[i].v] && t->ts_ns[i] >= s->filter->from_ns &&
+	       t->ts_ns[i] < s->filter->to_ns && filter_track(s->filter, s->m, t->track[i]) &&
+	       filter_step(s->filter, COLUMN_GET(t->step, i));
+}
+
+/* ---- frames ---- */
+
+/* What makes two frames one slice: the function, else what stands for it. */
+static uint64_t key_of(const struct model *m, uint32_t frame)
+{
+	uint32_t function = m->frame.function[frame].v;
+
+	if (function)
+		return function;
+	return (uint64_t)1 << 63 | (uint64_t)COLUMN_GET(m->frame.module, frame).v << 31 |
+	       m->frame.file[frame].v;
+}
+
+static struct str name_of(struct slices *s, uint32_t frame)
+{
+	const struct frame_table *f = &s->m->frame;
+	struct str module = model_str(s->m, COLUMN_GET(f->module, frame));
+	size_t slash = str_rfind_char(module, '/');
+
+	if (f->function[frame].v)
+		return model_str(s->m, f->function[frame]);
+	if (f->file[frame].v)
+		return model_str(s->m, f->file[frame]);
+	if (!module.len)
+		return STR("[unknown]");
+	if (slash != STR_NONE)
+		module = str_skip(module, slash + 1);
+	snprintf(s->text, sizeof(s->text), "[%.*s]", (int)MIN(module.len, 480), module.ptr);
+	return str_from(s->text);
+}
+
+static uint32_t find_path(struct slices *s, stack_id stack)
+{
+	const struct stack_table *t = &s->m->stack;
+	uint32_t depth = 0, count;
+
+	for (stack_id at = stack; at.v; at = t->parent[at.v])
+		depth++;
+	count = MIN(depth, DEPTH_MAX);
+	for (stack_id at = stack; at.v; at = t->parent[at.v])
+		if (--depth < count)
+			s->path[depth] = t->frame[at.v].v;
+	return count;
+}
+
+/* ---- slices ---- */
+
+static void close_down_to(struct slices *s, uint32_t depth)
+{
+	while (s->depth > depth) {
+		const struct open_frame *o = &s->open[--s->depth];
+
+		s->emit(s->arg, s->track, name_of(s, o->frame), o->start,
+			wrap_sub(s->end, o->start));
+	}
+}
+
+static void add_sample(struct slices *s, uint32_t i, int64_t end)
+{
+	uint32_t count = find_path(s, s->m->sample.stack[i]), same = 0;
+	int64_t ts = s->m->sample.ts_ns[i];
+
+	if (s->end < ts)
+		close_down_to(s, 0);
+	while (same < count && same < s->depth && s->open[same].key == key_of(s->m, s->path[same]))
+		same++;
+	close_down_to(s, same);
+	for (; s->depth < count; s->depth++)
+		s->open[s->depth] = (struct open_frame){ key_of(s->m, s->path[s->depth]),
+							 s->path[s->depth], ts };
+	s->end = end;
+}
+
+/* Where a sample ends; next: the one behind it on its track, or 0. */
+static int64_t end_of(const struct slices *s, uint32_t i, uint32_t next)
+{
+	const struct sample_table *t = &s->m->sample;
+	bool clock = str_eq(model_str(s->m, s->m->metric.unit[t->metric[i].v]), STR("ns"));
+	int64_t ts = t->ts_ns[i], gap = next ? wrap_sub(t->ts_ns[next], ts) : INT64_MAX, dur;
+
+	dur = clock ? MAX(t->weight[i], 0) : MIN(gap, s->usual);
+	if (gap >= 0 && (gap < dur || gap - dur <= dur / 2))
+		dur = gap;
+	return ts > INT64_MAX - dur ? INT64_MAX : ts + dur;
+}
+
+static uint32_t next_of(const struct slices *s, uint32_t i)
+{
+	const struct sample_table *t = &s->m->sample;
+
+	for (uint32_t k = i + 1; k < t->count && t->track[k].v == t->track[i].v; k++)
+		if (is_wanted(s, k))
+			return k;
+	return 0;
+}
+
+/* A new track: four times the mean distance of its samples is a long one. */
+static void begin_track(struct slices *s, uint32_t first)
+{
+	const struct sample_table *t = &s->m->sample;
+	uint32_t last = first;
+
+	close_down_to(s, 0);
+	s->track = t->track[first].v;
+	while (last + 1 < t->count && t->track[last + 1].v == s->track)
+		last++;
+	s->usual = wrap_sub(t->ts_ns[last], t->ts_ns[first]) / MAX((int64_t)(last - first), 1);
+	s->usual = MAX(MIN(s->usual, INT64_MAX / 4) * 4, 1);
+	s->end = INT64_MIN;
+}
+
+/* Calls `emit` for the slices of tracks that `skip` does not mark, of the metrics that `wanted` does; a slice comes after those inside
+ * it. False without memory. */
+static bool sample_slices(const struct model *m, const struct event_filter *filter,
+			  const uint8_t *wanted, const uint8_t *skip, sample_slice_fn emit,
+			  void *arg)
+{
+	struct slices *s = mem_zalloc(m->mem, sizeof(*s));
+
+	if (!s)
+		return false;
+	s->m = m;
+	s->filter = filter;
+	s->wanted = wanted;
+	s->skip = skip;
+	s->emit = emit;
+	s->arg = arg;
+	for (uint32_t i = 1, next; i < m->sample.count; i = next) {
+		next = i + 1;
+		if (!is_wanted(s, i))
+			continue;
+		if (m->sample.track[i].v != s->track)
+			begin_track(s, i);
+		next = next_of(s, i);
+		add_sample(s, i, end_of(s, i, next));
+		next = next ? next : i + 1;
+	}
+	close_down_to(s, 0);
+	mem_free(m->mem, s, sizeof(*s));
+	return true;
+}
 
 struct place {
 	int64_t pid, tid;
@@ -58,7 +249,7 @@ static bool same_process(const struct track_table *track, uint32_t a, uint32_t b
 	return trace && track->source[a].v == track->source[b].v && track->pid[a] == track->pid[b];
 }
 
-static ow_status number_places(struct event_trace *t, struct error *err)
+static ow_status number_places(struct event_trace *t, struct ow_error *err)
 {
 	const struct track_table *track = &t->m->track;
 	int64_t next = 1;
@@ -86,7 +277,7 @@ static ow_status number_places(struct event_trace *t, struct error *err)
 	return OW_OK;
 }
 
-static ow_status find_places(struct event_trace *t, struct error *err)
+static ow_status find_places(struct event_trace *t, struct ow_error *err)
 {
 	const struct track_table *track = &t->m->track;
 
@@ -178,7 +369,8 @@ static void put_names(struct event_trace *t)
 
 /* ---- events ---- */
 
-static ow_status put_args(struct event_trace *t, uint32_t event, uint32_t source, struct error *err)
+static ow_status put_args(struct event_trace *t, uint32_t event, uint32_t source,
+			  struct ow_error *err)
 {
 	const struct model *m = t->m;
 	uint32_t size = COLUMN_GET(m->event.args_size, event);
@@ -204,7 +396,7 @@ static ow_status put_args(struct event_trace *t, uint32_t event, uint32_t source
 	return OW_OK;
 }
 
-static ow_status put_event(struct event_trace *t, uint32_t i, struct error *err)
+static ow_status put_event(struct event_trace *t, uint32_t i, struct ow_error *err)
 {
 	const struct model *m = t->m;
 	uint32_t track = m->event.track[i].v;
@@ -251,7 +443,7 @@ static bool is_point_asked_for(const struct event_trace *t, track_id track, int6
 	return filter_track(filter, t->m, track) && filter_clip(filter, &begin, &end);
 }
 
-static ow_status put_events(struct event_trace *t, struct error *err)
+static ow_status put_events(struct event_trace *t, struct ow_error *err)
 {
 	for (uint32_t i = 1; i < t->m->event.count && t->w.status == OW_OK; i++)
 		if (is_asked_for(t, i))
@@ -259,7 +451,7 @@ static ow_status put_events(struct event_trace *t, struct error *err)
 	return t->w.status;
 }
 
-/* Arrows keep their ids within a source; text ids and those of several sources are told apart. */
+/* Arrows keep their ids within a source; text ids and those of several sources get new ones. */
 static void put_flows(struct event_trace *t)
 {
 	const struct model *m = t->m;
@@ -327,7 +519,7 @@ static void put_slice(void *arg, uint32_t track, struct str name, int64_t ts_ns,
 }
 
 /* Threads that have events of their own show these. */
-static void put_samples(struct event_trace *t, struct error *err)
+static void put_samples(struct event_trace *t, struct ow_error *err)
 {
 	for (uint32_t i = 1; i < t->m->event.count; i++)
 		t->busy[t->m->event.track[i].v] = 1;
@@ -339,7 +531,7 @@ static void put_samples(struct event_trace *t, struct error *err)
 
 /* ---- all of it ---- */
 
-static ow_status write_all(struct event_trace *t, const struct out *out, struct error *err)
+static ow_status write_all(struct event_trace *t, const struct out *out, struct ow_error *err)
 {
 	ow_status status = find_places(t, err);
 
@@ -361,7 +553,7 @@ static ow_status write_all(struct event_trace *t, const struct out *out, struct 
 }
 
 ow_status event_trace_write(struct model *m, const struct event_trace_options *options,
-			    const struct out *out, struct error *err)
+			    const struct out *out, struct ow_error *err)
 {
 	struct event_trace t = { .m = m, .options = options };
 	size_t size = m->track.count * sizeof(*t.places);

@@ -16,6 +16,6 @@ struct event_trace_options {
 };
 
 ow_status event_trace_write(struct model *m, const struct event_trace_options *options,
-			    const struct out *out, struct error *err);
+			    const struct out *out, struct ow_error *err);
 
 #endif

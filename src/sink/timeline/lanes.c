@@ -1,5 +1,8 @@
-/* lanes.c: see lanes.h. */
-#include "sink/lanes.h"
+/*
+ * lanes.c: puts slices that overlap on different rows (lanes.h), for both timelines of TensorFlow. Knows times, not
+ * events.
+ */
+#include "sink/timeline/lanes.h"
 
 void lanes_init(struct lanes *lanes, struct mem *mem, enum lanes_rule rule)
 {

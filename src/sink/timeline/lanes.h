@@ -1,5 +1,5 @@
 /*
- * lanes.h: puts slices that may overlap into lanes, for step_timeline.c and timeline_graph.c: each takes the
+ * lanes.h: puts slices that may overlap into lanes, for step_timeline.c and sink_timeline.c: each takes the
  * first lane whose last slice has ended when it starts. A tree of the least end per group of lanes finds it
  * in a few steps, however many lanes there are.
  */

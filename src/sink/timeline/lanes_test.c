@@ -1,5 +1,5 @@
 /* lanes_test.c: lanes against a plain search, with both rules, and without memory. */
-#include "sink/lanes.h"
+#include "sink/timeline/lanes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

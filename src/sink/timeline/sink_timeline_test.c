@@ -33,7 +33,7 @@
 static void scope(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 	op_id nil = { 0 };
 	uint32_t a, b;
 
@@ -59,7 +59,7 @@ static void scope(void **state)
 	small_refuse(&sink_timeline, r, &(struct sink_options){ 0 }, OW_E_USAGE);
 	r->tree->kind = TREE_GRAPH;
 	small_refuse(&sink_timeline, r, &(struct sink_options){ 0 }, OW_E_USAGE);
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
@@ -88,9 +88,9 @@ static void add_alloc(struct small_model *s, int64_t ts_us, int64_t size)
 						      .size = size });
 }
 
-static struct result *tree_of_all_ops(struct small_model *s, int64_t step)
+static struct table *tree_of_all_ops(struct small_model *s, int64_t step)
 {
-	struct result *r = small_tree(s, TREE_GRAPH, step);
+	struct table *r = small_tree(s, TREE_GRAPH, step);
 
 	for (uint32_t op = 1; op < s->m->op.count; op++)
 		small_node(r, 0, model_str(s->m, s->m->op.name[op]).ptr, (op_id){ op }, 1, 1);
@@ -100,7 +100,7 @@ static struct result *tree_of_all_ops(struct small_model *s, int64_t step)
 static void graph(void **state)
 {
 	struct small_model s;
-	struct result *r;
+	struct table *r;
 	struct buf lines;
 	op_id b, c, never;
 	struct sink_options options = { .stdout_line = small_line, .stdout_arg = &lines };
@@ -172,7 +172,7 @@ static void graph(void **state)
 	buf_release(&lines);
 	r->tree->step = 77;
 	small_expect(&sink_timeline, r, &(struct sink_options){ 0 }, "{\"traceEvents\":[]}\n");
-	result_free(r);
+	table_free(r);
 	small_close(&s);
 }
 
@@ -371,7 +371,7 @@ static void random_models(void **state)
 	(void)state;
 	for (int round = 0; round < 5; round++) {
 		struct small_model s;
-		struct result *r;
+		struct table *r;
 		struct buf want;
 
 		small_open(&s);
@@ -387,7 +387,7 @@ static void random_models(void **state)
 		buf_puts(&want, "]}\n");
 		small_expect(&sink_timeline, r, &(struct sink_options){ 0 }, buf_cstr(&want));
 		buf_release(&want);
-		result_free(r);
+		table_free(r);
 		small_close(&s);
 	}
 }

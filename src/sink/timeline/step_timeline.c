@@ -1,12 +1,134 @@
 /*
- * step_timeline.c: see step_timeline.h. The order of everything is that of TensorFlow's class: processes,
+ * step_timeline.c: draws traced steps as TensorFlow's Timeline class does (step_timeline.h). The order of everything is that of TensorFlow's class: processes,
  * lanes, tensors, compute with its arrows, memory; so are its peculiarities, such as tensors produced
  * twice, which the comments name.
  */
-#include "sink/step_timeline.h"
-
+#include "sink/timeline/step_timeline.h"
+#include "base/vec.h"
 #include "model/model.h"
-#include "sink/lanes.h"
+#include "sink/timeline/lanes.h"
+#include "base/json_escape.h"
+
+/* ---- events ----
+ * Events as Python's json.dumps(…, indent=4) writes them: layout and escapes.
+ *
+ * 	events_open(e, 'X', "Op", name, pid, tid, ts);
+ * 	events_int(e, "dur", 5);
+ * 	events_args(e);
+ * 	events_arg(e, STR("name"), true);
+ * 	events_string(e, name);
+ * 	events_args_end(e);
+ * 	events_close(e);
+ */
+
+static void put_string(struct writer *w, struct str s)
+{
+	char escape[JSON_ESCAPE_MAX];
+
+	writer_char(w, '"');
+	while (s.len)
+		writer_str(w, json_escape_next(&s, JSON_ASCII, escape));
+	writer_char(w, '"');
+}
+
+static void events_begin(struct step_events *e, struct mem *mem, const struct out *out,
+			 struct ow_error *err)
+{
+	*e = (struct step_events){ 0 };
+	writer_init(&e->w, mem, out, err);
+	writer_puts(&e->w, "{\n    \"traceEvents\": [");
+}
+
+static ow_status events_finish(struct step_events *e)
+{
+	writer_puts(&e->w, "\n    ]\n}");
+	return writer_finish(&e->w);
+}
+
+static void open_event(struct step_events *e)
+{
+	writer_puts(&e->w, e->any ? ",\n        {" : "\n        {");
+	e->any = true;
+}
+
+static void events_close(struct step_events *e)
+{
+	writer_puts(&e->w, "\n        }");
+}
+
+static void events_string(struct step_events *e, struct str s)
+{
+	put_string(&e->w, s);
+}
+
+static void put_key(struct step_events *e, const char *key, bool first)
+{
+	writer_puts(&e->w, first ? "\n            \"" : ",\n            \"");
+	writer_puts(&e->w, key);
+	writer_puts(&e->w, "\": ");
+}
+
+static void events_int(struct step_events *e, const char *key, int64_t value)
+{
+	put_key(e, key, false);
+	writer_int(&e->w, value);
+}
+
+static void events_args(struct step_events *e)
+{
+	put_key(e, "args", false);
+	writer_char(&e->w, '{');
+}
+
+static void events_arg(struct step_events *e, struct str key, bool first)
+{
+	writer_puts(&e->w, first ? "\n                " : ",\n                ");
+	put_string(&e->w, key);
+	writer_puts(&e->w, ": ");
+}
+
+static void events_args_end(struct step_events *e)
+{
+	writer_puts(&e->w, "\n            }");
+}
+
+static void events_open(struct step_events *e, char ph, const char *category, struct str name,
+			int64_t pid, int64_t tid, int64_t ts)
+{
+	open_event(e);
+	put_key(e, "ph", true);
+	writer_printf(&e->w, "\"%c\"", ph);
+	put_key(e, "cat", false);
+	put_string(&e->w, str_from(category));
+	put_key(e, "name", false);
+	put_string(&e->w, name);
+	events_int(e, "pid", pid);
+	events_int(e, "tid", tid);
+	events_int(e, "ts", ts);
+}
+
+static void events_process(struct step_events *e, int64_t pid, struct str name, const char *what)
+{
+	struct buf full;
+
+	buf_init(&full, e->w.mem);
+	buf_add_str(&full, name);
+	buf_puts(&full, what);
+	if (full.failed)
+		writer_fail(&e->w, error_no_memory(e->w.err));
+	open_event(e);
+	put_key(e, "name", true);
+	writer_puts(&e->w, "\"process_name\"");
+	put_key(e, "ph", false);
+	writer_puts(&e->w, "\"M\"");
+	events_int(e, "pid", pid);
+	events_args(e);
+	events_arg(e, STR("name"), true);
+	put_string(&e->w, buf_str(&full));
+	events_args_end(e);
+	events_close(e);
+	buf_release(&full);
+}
 
 struct timeline_device {
 	struct str name;
@@ -49,14 +171,11 @@ static struct timeline_device *find_device(const struct step_timeline *t, struct
 static struct timeline_device *add_device(struct step_timeline *t, struct str name)
 {
 	struct str copy = arena_str(&t->arena, name);
-	void *grown = t->devices;
 
-	if (!copy.ptr ||
-	    !mem_grow(t->mem, &grown, &t->device_cap, t->device_count + 1, sizeof(*t->devices))) {
+	if (!copy.ptr || !vec_reserve(t->mem, t->devices, t->device_cap, t->device_count + 1)) {
 		writer_fail(&t->events.w, error_no_memory(t->err));
 		return NULL;
 	}
-	t->devices = grown;
 	t->devices[t->device_count] = (struct timeline_device){ .name = copy };
 	lanes_init(&t->devices[t->device_count].lanes, t->mem, LANES_APART);
 	if (!map_add(&t->device_map, str_hash(copy), (uint32_t)t->device_count)) {
@@ -67,7 +186,7 @@ static struct timeline_device *add_device(struct step_timeline *t, struct str na
 }
 
 void step_timeline_begin(struct step_timeline *t, struct mem *mem, const struct out *out,
-			 bool show_dataflow, bool show_memory, struct error *err)
+			 bool show_dataflow, bool show_memory, struct ow_error *err)
 {
 	*t = (struct step_timeline){ .mem = mem,
 				     .show_dataflow = show_dataflow,
@@ -149,12 +268,10 @@ static struct tensor *produce(struct drawing *d, struct str name)
 {
 	uint32_t at = find_tensor(d, name);
 	int64_t id = d->t->first_tensor + (int64_t)(d->count - 1);
-	void *grown = d->tensors;
 
 	if (!at) {
-		if (!mem_grow(d->t->mem, &grown, &d->cap, d->count + 1, sizeof(*d->tensors)))
+		if (!vec_reserve(d->t->mem, d->tensors, d->cap, d->count + 1))
 			goto no_memory;
-		d->tensors = grown;
 		d->tensors[d->count].name = name;
 		if (!map_add(&d->map, str_hash(name), (uint32_t)d->count))
 			goto no_memory;

@@ -4,7 +4,7 @@
  * result.
  *
  * Of several steps the devices become one process each, numbers of tensors and arrows go on counting, and
- * a process "Steps" shows where each step begins and ends. All devices must be told before the first
+ * a process "Steps" shows where each step begins and ends. All devices must be passed before the first
  * step is drawn, because their names come first:
  *
  *	for each step: step_timeline_devices(t, stats);
@@ -16,9 +16,15 @@
 
 #include "base/map.h"
 #include "model/step_stats.h"
-#include "sink/step_events.h"
+#include "base/writer.h"
+#include "sink/sink.h"
 
 struct timeline_device;
+
+struct step_events {
+	struct writer w;
+	bool any; /* an event was written */
+};
 
 struct step_timeline {
 	struct step_events events;
@@ -26,19 +32,19 @@ struct step_timeline {
 	struct arena arena; /* names of devices */
 	bool show_dataflow, show_memory;
 	void (*memory)(void *arg, struct str allocator, struct str tensor, int64_t ts_us,
-		       int64_t bytes); /* told of changes; may be NULL */
+		       int64_t bytes); /* called for each change; may be NULL */
 	void *memory_arg;
 	struct map device_map;
 	struct timeline_device *devices; /* [0] is unused */
 	size_t device_count, device_cap;
-	uint32_t steps; /* told so far, and drawn so far */
+	uint32_t steps; /* passed so far, and drawn so far */
 	uint32_t drawn;
 	int64_t next_pid, next_flow, first_tensor;
-	struct error *err;
+	struct ow_error *err;
 };
 
 void step_timeline_begin(struct step_timeline *t, struct mem *mem, const struct out *out,
-			 bool show_dataflow, bool show_memory, struct error *err);
+			 bool show_dataflow, bool show_memory, struct ow_error *err);
 void step_timeline_devices(struct step_timeline *t, const struct step_stats *stats);
 void step_timeline_draw(struct step_timeline *t, const struct step_stats *stats);
 /* Writes the end and frees all; the status of the whole. */

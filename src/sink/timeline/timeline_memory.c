@@ -6,7 +6,9 @@
  * all values that any op ever holds are ranked once (largest first, then by name), a set of ranks says
  * which of them hold now, and the largest that still fit are found by walking that set.
  */
-#include "sink/timeline_int.h"
+#include "sink/timeline/timeline_memory.h"
+
+#include "base/vec.h"
 
 #define TOP_COUNT 10
 #define SAMPLE_GAP_NS 100000 /* samples closer than this are not drawn */
@@ -142,8 +144,7 @@ ow_status timeline_memory_new(struct timeline *t, const struct tracked *tracked,
 		return error_no_memory(t->err);
 	mem->t = t;
 	mem->m = m;
-	if (!mem_grow(t->mem, (void **)&mem->holders, &mem->cap, (size_t)count + 1,
-		      sizeof(*mem->holders))) {
+	if (!vec_reserve(t->mem, mem->holders, mem->cap, (size_t)count + 1)) {
 		timeline_memory_free(mem);
 		return error_no_memory(t->err);
 	}
@@ -361,7 +362,7 @@ static bool rank_points(struct sweep *s)
 	return bits_init(&s->live, &s->arena, s->ranked_count);
 }
 
-static void apply(struct sweep *s, const struct point *point)
+static void apply_point(struct sweep *s, const struct point *point)
 {
 	uint32_t *active = &s->active[point->holder];
 
@@ -484,7 +485,7 @@ static int64_t put_samples(struct sweep *s, int64_t pid)
 			continue;
 		last = sample->ts;
 		for (; point < s->point_count && s->points[point].ts < sample->ts; point++)
-			apply(s, &s->points[point]);
+			apply_point(s, &s->points[point]);
 		put_sample(s, sample, pid);
 	}
 	return most;

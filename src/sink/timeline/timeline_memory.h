@@ -1,21 +1,22 @@
 /*
- * timeline_int.h: shared by the files of the timeline sink: sink_timeline.c (entry, scope and code),
- * timeline_graph.c (slices, lanes, flows) and timeline_memory.c (memory counters).
+ * timeline_memory.h: the memory counters of tfprof's timeline (timeline_memory.c), and the writer that they share with its
+ * owner, sink_timeline.c.
  *
- * The order of events is tfprof's: all process names and slices (list A), then all flows and counters
- * (list B). The parts therefore write in two passes, and nothing of the output is held.
+ * The order of events is tfprof's: all process names and slices (list A), then all flows and counters (list B). The parts
+ * therefore write in two passes, and no output is kept in memory.
  */
-#ifndef SINK_TIMELINE_INT_H
-#define SINK_TIMELINE_INT_H
+#ifndef SINK_TIMELINE_MEMORY_H
+#define SINK_TIMELINE_MEMORY_H
 
-#include "sink/writer.h"
+#include "base/writer.h"
+#include "sink/sink.h"
 
 struct timeline {
 	struct writer w;
 	struct mem *mem;
 	const struct tree *tree;
 	const struct sink_options *options;
-	struct error *err;
+	struct ow_error *err;
 	bool any;	/* an event was written, so the next one needs a comma */
 	bool in_micros; /* times are; else in nanoseconds */
 	int64_t next_pid;
@@ -31,8 +32,6 @@ void timeline_region(struct timeline *t, int64_t start, int64_t dur, int64_t pid
 		     struct str name, bool with_op);
 /* A line for stdout. */
 void timeline_stdout(struct timeline *t, struct str line);
-
-ow_status timeline_graph(struct timeline *t);
 
 /* ---- memory counters of one step ---- */
 struct tracked {

@@ -1,0 +1,6 @@
+"""The types of opwatch.tf.pprof_profiler."""
+import os
+from typing import Any, Dict, List, Optional, Union
+
+def get_profiles(graph: Any, run_metadata: Any) -> Dict[str, Any]: ...
+def profile(graph: Any, run_metadata: Any, output_dir: Optional[Union[str, "os.PathLike[str]"]] = ...) -> List[str]: ...

@@ -1,0 +1,1006 @@
+/*
+ * cmd_overview.c: `opwatch FILE…`: about one screen that says what is in the files, where the time goes, what to do
+ * about it, and what could not be read. It runs ordinary views and prints headings and short tables of their rows; with
+ * --json or --csv it writes the same views as they are. It computes nothing itself.
+ */
+#include "cli/command.h"
+#include "cli/commands/findings.h"
+
+#include <math.h>
+
+#define SOURCES_SHOWN 6
+#define DEVICES_SHOWN 4
+#define TOP_ROWS 5
+#define TOP_SCOPES 3
+#define NOTES_SHOWN 5
+#define FINDINGS_SHOWN 3
+
+struct overview_args {
+	bool estimate;
+};
+
+struct overview {
+	struct args *args;
+	ow_profile *profile;
+	FILE *to;
+	ow_result *types; /* the op view: every type, the costliest first */
+	ow_result *work;  /* what takes the time */
+	uint32_t width;
+	uint32_t source_count;
+	bool colour;
+	bool steps_known;
+	bool apart;		  /* outliers and one-off runs are set apart */
+	int64_t typical_step;	  /* the steady step nearest the median of several; -1 = none */
+	uint32_t jobs, ranks;	  /* of the inputs, as far as known */
+	struct ow_error *failure; /* the first thing that could not be shown */
+};
+
+/* ---- views of the part that was asked for, and their cells ---- */
+
+static bool check_status(const struct overview *o, ow_status status, const struct ow_error *err)
+{
+	bool failed = status == OW_E_CORRUPT || status == OW_E_IO || status == OW_E_NO_MEMORY ||
+		      status == OW_E_LIMIT || status == OW_E_INTERNAL;
+
+	if (failed && o->failure->status == OW_OK)
+		*o->failure = *err;
+	return status == OW_OK;
+}
+
+static void print_heading(const struct overview *o, const char *text, const char *remark)
+{
+	fprintf(o->to, "\n%s%s%s%s%s\n", o->colour ? "\033[1m" : "", text,
+		o->colour ? "\033[0m" : "", *remark ? ", " : "", remark);
+}
+
+static ow_result *run_view(const struct overview *o, const char *name,
+			   const struct ow_view_options *options)
+{
+	struct ow_view_options used; /* the same are for all parts of the screen */
+	struct ow_error err = { 0 };
+	ow_result *result = NULL;
+
+	ow_view_options_init(&used);
+	if (options)
+		used = *options;
+	ow_view_options_drop(o->profile, name, &used);
+	if (!check_status(o, ow_view(o->profile, name, &used, &result, &err), &err))
+		return NULL;
+	return result;
+}
+
+static double real_at(const ow_result *r, uint32_t row, const char *column)
+{
+	return ow_result_real(r, row, ow_result_find(r, column));
+}
+
+static struct str text_at(const ow_result *r, uint32_t row, const char *column)
+{
+	size_t len;
+	const char *text = ow_result_text(r, row, ow_result_find(r, column), &len);
+
+	return str_make(text, len);
+}
+
+static double column_sum(const ow_result *r, const char *name)
+{
+	uint32_t column = r ? ow_result_find(r, name) : 0;
+	double sum = 0;
+
+	for (uint32_t i = 0; r && i < ow_result_rows(r); i++)
+		sum += MAX(ow_result_real(r, i, column), 0);
+	return sum;
+}
+
+static void init_part_options(const struct overview *o, struct ow_view_options *options)
+{
+	const struct ow_view_options *given = &o->args->options.view;
+
+	ow_view_options_init(options);
+	options->step = given->step;
+	options->rank = given->rank;
+	options->time_from_ns = given->time_from_ns;
+	options->time_to_ns = given->time_to_ns;
+	options->full_names = given->full_names;
+}
+
+static ow_result *run_plain_view(const struct overview *o, const char *name)
+{
+	struct ow_view_options options;
+
+	init_part_options(o, &options);
+	return run_view(o, name, &options);
+}
+
+static ow_result *run_op_view(const struct overview *o, const char *metric)
+{
+	static const char *const metrics[] = { "micros", "occurrence", "float_ops", "params" };
+	struct ow_view_options options;
+
+	init_part_options(o, &options);
+	options.order_by = metric;
+	options.max_depth = INT32_MAX;
+	options.select = (struct ow_list){ metrics, ARRAY_COUNT(metrics) };
+	return run_view(o, "op", &options);
+}
+
+/* ---- what is in the files: sources, counts, steps, devices ---- */
+
+/* How many different values a column of counts has before `rows`. */
+static uint32_t distinct(const ow_result *r, const char *name)
+{
+	uint32_t column = ow_result_find(r, name), rows = ow_result_rows(r), count = 0;
+
+	for (uint32_t i = 0; i < rows; i++) {
+		bool seen = !ow_result_known(r, i, column);
+
+		for (uint32_t k = 0; k < i && !seen; k++)
+			seen = ow_result_known(r, k, column) &&
+			       ow_result_int(r, k, column) == ow_result_int(r, i, column);
+		count += !seen;
+	}
+	return count;
+}
+
+/* "2 of 128 ranks are here", or that the files are not of one job. */
+static void print_jobs(struct overview *o, const ow_result *r)
+{
+	uint32_t rows = r ? ow_result_rows(r) : 0, ranks;
+	double world = 0;
+
+	o->jobs = rows ? distinct(r, "job") : 0;
+	ranks = rows ? distinct(r, "rank") : 0;
+	o->ranks = o->jobs <= 1 ? ranks : 0;
+	for (uint32_t i = 0; i < rows; i++)
+		world = MAX(world, real_at(r, i, "world_size"));
+	if (o->jobs > 1)
+		fprintf(o->to, "%u different jobs: nothing is added up over them\n", o->jobs);
+	else if (ranks && world > ranks)
+		fprintf(o->to, "%u of %.0f ranks %s here\n", ranks, world,
+			ranks == 1 ? "is" : "are");
+}
+
+static void print_sources(struct overview *o)
+{
+	ow_result *r = run_view(o, "sources", NULL);
+	uint32_t rows = r ? ow_result_rows(r) : 0;
+
+	o->source_count = rows;
+	for (uint32_t i = 0; i < rows && i < SOURCES_SHOWN; i++) {
+		struct str format = text_at(r, i, "format"), path = text_at(r, i, "path");
+		char size[WORDS_NUMBER];
+
+		words_name(o->to, path, SIZE_MAX);
+		fprintf(o->to, ": %.*s, %s\n", STR_ARG(format),
+			words_bytes(size, real_at(r, i, "bytes")));
+	}
+	if (rows > SOURCES_SHOWN)
+		fprintf(o->to, "… and %u more: opwatch sources\n", rows - SOURCES_SHOWN);
+	print_jobs(o, r);
+	ow_result_free(r);
+}
+
+static void print_sum(const struct overview *o, const char *metric, const char *what)
+{
+	double sum = column_sum(o->types, metric);
+	char text[WORDS_NUMBER];
+
+	if (sum > 0)
+		fprintf(o->to, ", %s %s", words_count(text, sum), what);
+}
+
+/* An optimizer has variables of its own: where the trainable ones are known, those count. */
+static void print_parameters(const struct overview *o)
+{
+	static const char *const trainable = "_trainable_variables", *const metric = "params";
+	struct ow_view_options options;
+	char text[WORDS_NUMBER];
+	ow_result *r;
+	double sum;
+
+	init_part_options(o, &options);
+	options.max_depth = INT32_MAX;
+	options.select = (struct ow_list){ &metric, 1 };
+	options.account_type_regexes = (struct ow_list){ &trainable, 1 };
+	r = run_view(o, "op", &options);
+	sum = r ? column_sum(r, metric) : 0;
+	ow_result_free(r);
+	if (sum > 0)
+		fprintf(o->to, ", %s trainable parameters", words_count(text, sum));
+	else
+		print_sum(o, metric, "parameters");
+}
+
+static void print_counts(const struct overview *o)
+{
+	uint32_t types = o->types ? ow_result_rows(o->types) : 0;
+	double defined = column_sum(o->types, "definition_count");
+
+	if (!types)
+		return;
+	fprintf(o->to, "%.0f op%s of %u type%s", defined, words_plural((uint64_t)defined), types,
+		words_plural(types));
+	print_sum(o, "float_ops", "float ops");
+	print_parameters(o);
+	fprintf(o->to, "%s\n", ow_profile_has_code(o->profile) ? ", source lines" : "");
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Whether a step is steady; a step without phases counts as one. */
+static bool is_steady(const ow_result *r, uint32_t row)
+{
+	uint32_t column = ow_result_find(r, "in_means");
+
+	return !ow_result_known(r, row, column) || ow_result_int(r, row, column);
+}
+
+/* The median time of a steady step, or of all if none is. */
+static double median_step(const ow_result *r, double *times, uint32_t rows)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < rows; i++)
+		if (is_steady(r, i))
+			times[count++] = real_at(r, i, "duration_ns") / 1e3;
+	for (uint32_t i = 0; !count && i < rows; i++)
+		times[i] = real_at(r, i, "duration_ns") / 1e3;
+	count = count ? count : rows;
+	qsort(times, count, sizeof(*times), by_value);
+	return times[(count - 1) / 2] / 2 + times[count / 2] / 2;
+}
+
+/* Of several steps: a steady one whose time is nearest the median. */
+static int64_t find_typical(const ow_result *r, double median, uint32_t rows)
+{
+	double nearest = 1e300;
+	int64_t step = -1;
+
+	for (uint32_t i = 0; i < rows && rows > 1; i++) {
+		double far = fabs(real_at(r, i, "duration_ns") / 1e3 - median);
+
+		if (!is_steady(r, i) || far >= nearest)
+			continue;
+		nearest = far;
+		step = ow_result_int(r, i, ow_result_find(r, "step"));
+	}
+	return step;
+}
+
+/* "3 steps of 103ms (102ms to 199ms); slow: step 2" */
+static void print_steps(struct overview *o)
+{
+	ow_result *r = run_plain_view(o, "steps");
+	uint32_t rows = r ? ow_result_rows(r) : 0, slow = 0;
+	double *times = rows ? calloc(rows, sizeof(*times)) : NULL;
+	char middle[WORDS_NUMBER], low[WORDS_NUMBER], high[WORDS_NUMBER];
+
+	o->steps_known = rows > 0;
+	if (times && o->jobs > 1) {
+		fprintf(o->to, "%u step%s of all jobs: opwatch steps\n", rows, words_plural(rows));
+	} else if (times) {
+		uint32_t steps = o->ranks > 1 ? distinct(r, "step") : rows;
+		double median = median_step(r, times, rows);
+
+		o->typical_step = find_typical(r, median, rows);
+		fprintf(o->to, "%u step%s of %s", steps, words_plural(steps),
+			words_time(middle, median));
+		if (o->ranks > 1)
+			fprintf(o->to, " on %u ranks", o->ranks);
+		for (uint32_t i = 0; i < rows; i++)
+			times[i] = real_at(r, i, "duration_ns") / 1e3;
+		qsort(times, rows, sizeof(*times), by_value);
+		if (rows > 1)
+			fprintf(o->to, " (%s to %s)", words_time(low, times[0]),
+				words_time(high, times[rows - 1]));
+		for (uint32_t i = 0; i < rows; i++)
+			if (ow_result_int(r, i, ow_result_find(r, "outlier")) && slow++ < 3)
+				fprintf(o->to, "%s%lld", slow == 1 ? ", slow: step " : ", ",
+					(long long)ow_result_int(r, i, ow_result_find(r, "step")));
+		fprintf(o->to, "%s\n", slow > 3 ? ", …" : "");
+	}
+	free(times);
+	ow_result_free(r);
+}
+
+/* "/job:localhost/replica:0/task:0/device:gpu:0" is "gpu:0" to those who have one machine. */
+static struct str short_device(struct str name)
+{
+	static const char *const before[] = { "/job:localhost/replica:0/task:0", "/device:", "/" };
+
+	for (size_t i = 0; i < ARRAY_COUNT(before); i++)
+		if (str_starts(name, str_from(before[i])))
+			name = str_skip(name, strlen(before[i]));
+	return name;
+}
+
+/* TensorFlow reports a GPU several times: what its streams did together, each of them, and the executor
+ * that feeds them. The first says enough. */
+static bool is_part(const ow_result *r, struct str whole)
+{
+	struct str streams = STR("/stream:all"), name = short_device(whole);
+
+	for (uint32_t i = 0; i < ow_result_rows(r); i++) {
+		struct str given = text_at(r, i, "device"), other = short_device(given);
+
+		if (given.len < whole.len && str_eq(other, name) &&
+		    real_at(r, i, "busy_step_ns") > 0)
+			return true; /* /gpu:0 ran what /job:localhost/…/gpu:0 scheduled */
+		if (!str_ends(other, streams) || str_eq(other, name))
+			continue;
+		other.len -= streams.len;
+		if (str_starts(name, other) &&
+		    (name.len == other.len || name.ptr[other.len] == '/'))
+			return true;
+	}
+	return false;
+}
+
+/* The row of the busiest device that is less busy than `below`, or UINT32_MAX. */
+static uint32_t next_device(const ow_result *r, double below, uint32_t after)
+{
+	uint32_t best = UINT32_MAX;
+
+	for (uint32_t i = 0; i < ow_result_rows(r); i++) {
+		double busy = real_at(r, i, "busy_step_ns");
+
+		if (busy <= 0 || busy > below || (busy == below && i <= after) ||
+		    is_part(r, text_at(r, i, "device")))
+			continue;
+		if (best == UINT32_MAX || busy > real_at(r, best, "busy_step_ns"))
+			best = i;
+	}
+	return best;
+}
+
+/* "busy per step: cpu:0 117ms, gpu:0 16.9ms" */
+static void print_devices(const struct overview *o)
+{
+	ow_result *r = run_plain_view(o, "devices");
+	uint32_t row = r ? next_device(r, 1e300, 0) : UINT32_MAX, shown = 0;
+
+	for (; row != UINT32_MAX; row = next_device(r, real_at(r, row, "busy_step_ns"), row)) {
+		struct str name = short_device(text_at(r, row, "device"));
+		char time[WORDS_NUMBER];
+
+		if (shown == DEVICES_SHOWN) {
+			fputs(", …", o->to);
+			break;
+		}
+		if (str_ends(name, STR("/stream:all")))
+			name.len -= strlen("/stream:all");
+		fputs(shown++ ? ", " : o->steps_known ? "busy per step: " : "busy: ", o->to);
+		words_name(o->to, name, 50);
+		fprintf(o->to, " %s", words_time(time, real_at(r, row, "busy_step_ns") / 1e3));
+	}
+	if (shown)
+		fputc('\n', o->to);
+	ow_result_free(r);
+}
+
+/* ---- what costs most: types of ops, scopes, lines, sampled functions ---- */
+
+/* One row of a short table; `mostly` is a second name or empty. */
+static void print_row(const struct overview *o, const char *value, double share, struct str name,
+		      size_t name_width, struct str mostly)
+{
+	size_t room = o->width > 40 ? o->width - 22 : 18, taken;
+
+	fprintf(o->to, "  %9s %6.1f%%  ", value, share);
+	taken = words_name(o->to, name, room);
+	if (mostly.len && name_width + 10 < room) {
+		fprintf(o->to, "%*s", (int)(name_width + 2 - MIN(taken, name_width)), "");
+		words_name(o->to, mostly, room - name_width - 2);
+	}
+	fputc('\n', o->to);
+}
+
+#define RARE_PART 0.05 /* of the time: outliers that are worth a line */
+
+/* One-off runs and steps far from the median: how much, and what most of all. */
+static void print_outliers(const struct overview *o, double sum)
+{
+	const ow_result *r = o->work;
+	uint32_t most = 0;
+	char text[WORDS_NUMBER];
+
+	for (uint32_t i = 1; i < ow_result_rows(r); i++)
+		if (real_at(r, i, "outlier_ns") > real_at(r, most, "outlier_ns"))
+			most = i;
+	fprintf(o->to, "  %9s  outliers and one-off runs, above all ", words_time(text, sum));
+	words_name(o->to, text_at(r, most, "name"), o->width > 80 ? o->width - 52 : 28);
+	fprintf(o->to, " (%.0f %%)\n", 100 * real_at(r, most, "outlier_ns") / 1e3 / sum);
+}
+
+/* The costliest operation types; false when nothing was timed. */
+static bool print_top_types(struct overview *o)
+{
+	const ow_result *r = o->work;
+	double rare = column_sum(r, "outlier_ns") / 1e3;
+	double all = column_sum(r, "time_ns") / 1e3;
+	bool apart = rare >= RARE_PART * all;
+	double sum = apart ? all - rare : all;
+	bool both = column_sum(r, "accelerator_ns") > 0 && column_sum(r, "cpu_ns") > 0;
+	char text[WORDS_NUMBER], remark[100];
+
+	if (all <= 0)
+		return false;
+	o->apart = apart;
+	snprintf(remark, sizeof(remark), "of %s%s%s", words_time(text, sum),
+		 both ? " on host and device" : "",
+		 !o->steps_known		  ? ""
+		 : o->args->options.view.step < 0 ? " in an average step"
+						  : " in the step");
+	if (apart)
+		snprintf(remark + strlen(remark), sizeof(remark) - strlen(remark),
+			 ", outliers apart");
+	print_heading(o, "Operations by time", remark);
+	for (uint32_t i = 0; i < ow_result_rows(r) && i < TOP_ROWS; i++) {
+		double value =
+			(real_at(r, i, "time_ns") - (apart ? real_at(r, i, "outlier_ns") : 0)) /
+			1e3;
+
+		if (value > 0)
+			print_row(o, words_time(text, value), 100 * value / sum,
+				  text_at(r, i, "name"), 0, STR(""));
+	}
+	if (apart)
+		print_outliers(o, rare);
+	return true;
+}
+
+/* A heading that says what the shares below it are parts of. */
+static void print_base(const struct overview *o, const char *heading, double sum, const char *what)
+{
+	char text[WORDS_NUMBER], remark[200];
+
+	snprintf(remark, sizeof(remark), "of %s: %s", words_time(text, sum), what);
+	print_heading(o, heading, remark);
+}
+
+/* Where outliers are set apart, they lead the lists of scopes and lines neither: these are of a typical step then. Says so behind `what`. */
+static void choose_typical(const struct overview *o, struct ow_view_options *options,
+			   const char *what, char *remark, size_t size)
+{
+	bool step = o->apart && o->typical_step >= 0 && options->step < 0;
+
+	if (step)
+		options->step = o->typical_step;
+	if (step)
+		snprintf(remark, size, "%s in step %lld, a typical one", what,
+			 (long long)options->step);
+	else
+		snprintf(remark, size, "%s%s", what, o->apart ? ", one-off runs included" : "");
+}
+
+/* How many rows are right below one. */
+static uint32_t children(const ow_result *r, uint32_t row)
+{
+	uint32_t depth = ow_result_depth(r, row), count = 0;
+
+	for (uint32_t i = row + 1; i < ow_result_rows(r) && ow_result_depth(r, i) > depth; i++)
+		count += ow_result_depth(r, i) == depth + 1;
+	return count;
+}
+
+#define WORTH_PART 0.01 /* of the time of all operations: less says nothing about the run */
+
+/* In a trace of plain names the scopes are the operations once more. */
+static bool has_scopes(const ow_result *r)
+{
+	for (uint32_t i = 1; i < ow_result_rows(r); i++)
+		if (ow_result_depth(r, i) == 1 && children(r, i) > 1)
+			return true;
+	return false;
+}
+
+static void print_top_scopes(const struct overview *o)
+{
+	struct ow_view_options options;
+	ow_result *r, *work = NULL;
+	uint32_t shown = 0;
+	char remark[100];
+	double sum;
+
+	init_part_options(o, &options);
+	choose_typical(o, &options, "all operations", remark, sizeof(remark));
+	if (options.step >= 0 && o->apart)
+		work = run_view(o, "work", &options);
+	sum = column_sum(work ? work : o->work, "time_ns") / 1e3;
+	ow_result_free(work);
+	options.order_by = "micros";
+	options.max_depth = 3; /* the root, scopes, what is in them */
+	options.min_micros = 1;
+	r = run_view(o, "scope", &options);
+	if (!r || !has_scopes(r)) {
+		ow_result_free(r);
+		return;
+	}
+	for (uint32_t i = 1; i < ow_result_rows(r) && shown < TOP_SCOPES; i++) {
+		double value = real_at(r, i, "total_micros");
+		char text[WORDS_NUMBER];
+
+		if (ow_result_depth(r, i) != 1 || !children(r, i))
+			continue;
+		if (value < WORTH_PART * sum) /* the others take less */
+			break;
+		if (!shown++)
+			print_base(o, "Name scopes by time", sum, remark);
+		print_row(o, words_time(text, value), 100 * value / sum, text_at(r, i, "name"), 0,
+			  STR(""));
+	}
+	ow_result_free(r);
+}
+
+/* Rows of the view `lines` that are lines: stacks without symbols or sources have functions or addresses only. */
+static uint32_t count_lines(const ow_result *r)
+{
+	uint32_t rows = r ? ow_result_rows(r) : 0, count = 0;
+
+	while (count < rows && real_at(r, count, "time_ns") > 0 && text_at(r, count, "file").len)
+		count++;
+	return count;
+}
+
+/* The lines of the user's code that created the costliest ops, and what they mostly create. */
+static void print_top_lines(const struct overview *o)
+{
+	double all = column_sum(o->work, "time_ns") / 1e3, known = 0;
+	struct ow_view_options options;
+	size_t widest = 0;
+	char remark[100];
+	uint32_t rows;
+	ow_result *r;
+
+	if (!ow_profile_has_code(o->profile))
+		return;
+	init_part_options(o, &options);
+	choose_typical(o, &options, "ops with a known line", remark, sizeof(remark));
+	snprintf(remark + strlen(remark), sizeof(remark) - strlen(remark), "; main type");
+	options.limit = TOP_ROWS;
+	r = run_view(o, "lines", &options);
+	rows = count_lines(r);
+	for (uint32_t i = 0; i < rows; i++)
+		widest = MAX(widest, utf8_width(text_at(r, i, "name")));
+	if (rows)
+		known = real_at(r, 0, "time_ns") / 10 / real_at(r, 0, "percent");
+	for (uint32_t i = 0; i < rows && known >= WORTH_PART * all; i++) {
+		char text[WORDS_NUMBER];
+
+		if (!i)
+			print_base(o, "Lines of code that created them", known, remark);
+		print_row(o, words_time(text, real_at(r, i, "time_ns") / 1e3),
+			  real_at(r, i, "percent"), text_at(r, i, "name"), widest,
+			  text_at(r, i, "top_type"));
+	}
+	ow_result_free(r);
+}
+
+/* Which of the metrics the views below show: the one that was asked for, else the first default. */
+static uint32_t shown_metric(const struct overview *o, const ow_result *metrics)
+{
+	const char *asked = o->args->options.view.metric;
+
+	for (uint32_t i = 0; i < ow_result_rows(metrics); i++)
+		if (asked ? str_eq(text_at(metrics, i, "name"), str_from(asked))
+			  : ow_result_int(metrics, i, ow_result_find(metrics, "is_default")) != 0)
+			return i;
+	return 0;
+}
+
+static bool same_metric(const ow_result *metrics, uint32_t a, uint32_t b)
+{
+	return str_eq(text_at(metrics, a, "name"), text_at(metrics, b, "name")) &&
+	       str_eq(text_at(metrics, a, "unit"), text_at(metrics, b, "unit"));
+}
+
+/* Of all inputs that measure the same. */
+static double metric_sum(const ow_result *metrics, uint32_t shown, const char *column)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < ow_result_rows(metrics); i++)
+		if (same_metric(metrics, i, shown))
+			sum += real_at(metrics, i, column);
+	return sum;
+}
+
+static void print_other_metrics(const struct overview *o, const ow_result *metrics, uint32_t shown)
+{
+	unsigned others = 0;
+
+	for (uint32_t i = 0; i < ow_result_rows(metrics) && others < 4; i++) {
+		bool printed = same_metric(metrics, i, shown);
+
+		for (uint32_t k = 0; k < i; k++)
+			printed |= same_metric(metrics, i, k);
+		if (printed)
+			continue;
+		fputs(others++ ? ", " : "; also ", o->to);
+		words_name(o->to, text_at(metrics, i, "name"), 40);
+	}
+}
+
+/* "12.3k samples of cycles on 5 threads over 2.3s; also instructions" */
+static void print_samples(const struct overview *o, const ow_result *metrics)
+{
+	uint32_t shown = shown_metric(o, metrics);
+	double samples = metric_sum(metrics, shown, "samples");
+	double threads = metric_sum(metrics, shown, "threads");
+	char text[WORDS_NUMBER];
+
+	if (!ow_result_known(metrics, shown, ow_result_find(metrics, "samples"))) {
+		samples = metric_sum(metrics, shown, "stacks");
+		fprintf(o->to, "%s stack%s", words_count(text, samples),
+			words_plural((uint64_t)samples));
+	} else {
+		fprintf(o->to, "%s sample%s", words_count(text, samples),
+			words_plural((uint64_t)samples));
+	}
+	if (!str_eq(text_at(metrics, shown, "name"), STR("samples"))) {
+		fputs(" of ", o->to);
+		words_name(o->to, text_at(metrics, shown, "name"), 40);
+	}
+	if (threads > 1)
+		fprintf(o->to, " on %s threads", words_count(text, threads));
+	if (real_at(metrics, shown, "span_ns") > 0)
+		fprintf(o->to, " over %s",
+			words_time(text, real_at(metrics, shown, "span_ns") / 1e3));
+	print_other_metrics(o, metrics, shown);
+	fputc('\n', o->to);
+}
+
+static void print_weights(const struct overview *o, const char *name, const char *title)
+{
+	struct ow_view_options options;
+	size_t widest = 0;
+	ow_result *r;
+
+	init_part_options(o, &options);
+	options.limit = TOP_ROWS;
+	options.metric = o->args->options.view.metric;
+	r = run_view(o, name, &options);
+	for (uint32_t i = 0; r && i < ow_result_rows(r); i++)
+		widest = MAX(widest, utf8_width(text_at(r, i, "name")));
+	for (uint32_t i = 0; r && i < ow_result_rows(r); i++) {
+		char text[WORDS_NUMBER];
+
+		if (real_at(r, i, "self") <= 0)
+			break;
+		if (!i)
+			print_heading(o, title, "");
+		ow_result_show(r, i, ow_result_find(r, "self"), text, sizeof(text));
+		print_row(o, text, real_at(r, i, "self_percent"), text_at(r, i, "name"),
+			  MIN(widest, 60), text_at(r, i, "module"));
+	}
+	ow_result_free(r);
+}
+
+static bool has_lines(const struct overview *o)
+{
+	struct ow_view_options options;
+	ow_result *r;
+	bool found = false;
+
+	init_part_options(o, &options);
+	options.limit = TOP_ROWS;
+	options.metric = o->args->options.view.metric;
+	r = run_view(o, "lines", &options);
+	for (uint32_t i = 0; r && i < ow_result_rows(r) && !found; i++)
+		found = text_at(r, i, "file").len > 0;
+	ow_result_free(r);
+	return found;
+}
+
+/* The summary of a sampled profile. */
+static void print_sampled(const struct overview *o)
+{
+	ow_result *metrics = run_view(o, "metrics", NULL);
+
+	if (metrics && ow_result_rows(metrics)) {
+		print_samples(o, metrics);
+		print_weights(o, "functions", "Functions by own cost");
+		if (has_lines(o))
+			print_weights(o, "lines", "Lines of code by own cost");
+	}
+	ow_result_free(metrics);
+}
+
+/* Which grouping of what was in use at the peak says most. */
+static const char *peak_grouping(const ow_result *r)
+{
+	static const char *const order[] = { "purpose", "line", "op" };
+
+	for (size_t k = 0; k < ARRAY_COUNT(order); k++)
+		for (uint32_t i = 0; i < ow_result_rows(r); i++)
+			if (str_eq(text_at(r, i, "grouped_by"), str_from(order[k])) &&
+			    !str_starts(text_at(r, i, "name"), STR("(")))
+				return order[k];
+	return NULL;
+}
+
+/* Memory over time: the peak of each device, and what was in use at the first of these. */
+static void print_memory(const struct overview *o)
+{
+	ow_result *heaps = run_plain_view(o, "heaps"), *peak = run_plain_view(o, "memory_peak");
+	uint32_t rows = heaps ? ow_result_rows(heaps) : 0, shown = 0;
+	const char *by = peak ? peak_grouping(peak) : NULL;
+	char text[WORDS_NUMBER], remark[200];
+
+	for (uint32_t i = 0; i < rows && i < DEVICES_SHOWN; i++) {
+		fputs(i ? ", " : "peak memory: ", o->to);
+		words_name(o->to, text_at(heaps, i, "device"), 40);
+		fprintf(o->to, " %s", words_bytes(text, real_at(heaps, i, "peak_bytes")));
+	}
+	fputs(rows > DEVICES_SHOWN ? ", …\n" : rows ? "\n" : "", o->to);
+	for (uint32_t i = 0; by && i < ow_result_rows(peak) && shown < TOP_ROWS; i++) {
+		if (!str_eq(text_at(peak, i, "grouped_by"), str_from(by)) ||
+		    !str_eq(text_at(peak, i, "device"), text_at(heaps, 0, "device")))
+			continue;
+		snprintf(remark, sizeof(remark), "by %s: 'opwatch memory' shows more", by);
+		if (!shown++)
+			print_heading(o, "Memory in use at the peak", remark);
+		print_row(o, words_bytes(text, real_at(peak, i, "bytes")),
+			  real_at(peak, i, "percent"), text_at(peak, i, "name"), 0, STR(""));
+	}
+	ow_result_free(heaps);
+	ow_result_free(peak);
+}
+
+/* A graph without times still shows where the float operations and parameters are. */
+static void print_static_top(const struct overview *o, const char *metric, const char *title)
+{
+	ow_result *r = run_op_view(o, metric);
+	double sum = column_sum(r, metric);
+
+	for (uint32_t i = 0; sum > 0 && i < ow_result_rows(r) && i < TOP_ROWS; i++) {
+		double value = real_at(r, i, metric);
+		char text[WORDS_NUMBER];
+
+		if (value <= 0)
+			break;
+		if (!i)
+			print_heading(o, title, "");
+		print_row(o, words_count(text, value), 100 * value / sum, text_at(r, i, "name"), 0,
+			  STR(""));
+	}
+	ow_result_free(r);
+}
+
+/* ---- advice and notes ---- */
+
+static ow_result *run_advice(const struct overview *o)
+{
+	struct ow_error err = { 0 };
+	ow_result *r = NULL;
+
+	return check_status(o, ow_advise(o->profile, NULL, &r, &err), &err) ? r : NULL;
+}
+
+static void print_advice(const struct overview *o, const ow_result *r)
+{
+	struct findings_style style = { .to = o->to,
+					.width = o->args->terminal.out ? o->width : 80,
+					.colour = o->colour,
+					.brief = true,
+					.title = "Advice",
+					.limit = FINDINGS_SHOWN };
+
+	if (r)
+		findings_print(r, &style);
+}
+
+static void print_notes(const struct overview *o)
+{
+	ow_result *r = run_view(o, "notes", NULL);
+	uint32_t rows = r ? ow_result_rows(r) : 0, limit = o->args->verbose ? rows : NOTES_SHOWN;
+	uint32_t width = o->args->terminal.out ? o->width : 0;
+
+	if (rows)
+		print_heading(o,
+			      ow_profile_damaged(o->profile) ? "Damaged, missing or uncertain data"
+							     : "Notes",
+			      "");
+	for (uint32_t i = 0; i < rows && i < limit; i++) {
+		struct str source = text_at(r, i, "source"), text = text_at(r, i, "text");
+		char line[2048], place[NOTE_PLACE];
+
+		note_place(r, i, place, sizeof(place));
+		if (o->source_count == 1)
+			source.len = 0;
+		snprintf(line, sizeof(line), "%.*s%s%.*s%s", STR_ARG(source),
+			 source.len ? ": " : "", STR_ARG(text), place);
+		words_wrap(o->to, "- ", line, 2, width);
+	}
+	if (rows > limit)
+		fprintf(o->to, "  … and %u more: opwatch notes\n", rows - limit);
+	ow_result_free(r);
+}
+
+static void print_verdict(const struct overview *o)
+{
+	struct ow_view_options options;
+	struct ow_error err = { 0 };
+	char text[1000];
+
+	init_part_options(o, &options);
+	options.metric = o->args->options.view.metric;
+	ow_view_options_drop(o->profile, "verdict", &options);
+	if (!check_status(o, ow_verdict(o->profile, &options, text, sizeof(text), &err), &err))
+		return;
+	print_heading(o, "Verdict", "");
+	words_wrap(o->to, "", text, 2, o->args->terminal.out ? o->width : 80);
+}
+
+/* ---- all of it ---- */
+
+static void print_text(struct overview *o)
+{
+	ow_result *advice;
+
+	print_sources(o);
+	o->types = run_op_view(o, "micros");
+	if (o->types && ow_result_find(o->types, "self") != UINT32_MAX) { /* functions, not ops */
+		ow_result_free(o->types);
+		o->types = NULL;
+	}
+	o->work = run_plain_view(o, "work");
+	print_counts(o);
+	print_steps(o);
+	if (o->jobs <= 1)
+		print_devices(o);
+	print_sampled(o);
+	if (o->jobs > 1) {
+		fputs("\nOpen the files one by one, or compare them: opwatch ask compare_steps\n",
+		      o->to);
+	} else if (print_top_types(o)) {
+		print_top_scopes(o);
+		print_top_lines(o);
+	} else {
+		print_memory(o);
+		print_static_top(o, "float_ops", "Float operations");
+		print_static_top(o, "params", "Parameters");
+	}
+	advice = run_advice(o); /* the verdict is its first finding */
+	print_notes(o);
+	print_verdict(o);
+	if (o->jobs <= 1)
+		print_advice(o, advice);
+	ow_result_free(advice);
+	ow_result_free(o->types);
+	ow_result_free(o->work);
+}
+
+static ow_status show_text(struct overview *o)
+{
+	const struct terminal *terminal = &o->args->terminal;
+	struct page page;
+
+	o->to = page_open(&page);
+	print_text(o);
+	if (!page_close(&page, terminal->out && terminal->in && !o->args->output.no_pager,
+			terminal->height))
+		return output_complain();
+	if (o->failure->status != OW_OK)
+		complain("opwatch: %s\n", o->failure->text);
+	return o->failure->status;
+}
+
+struct section {
+	const char *name, *view, *order_by;
+	uint32_t limit;
+};
+
+/* The same sections for programs: one object of results, or one table after the other. */
+static ow_status print_sections(const struct overview *o)
+{
+	static const struct section sections[] = {
+		{ "sources", "sources", "", 0 }, { "steps", "steps", "", 0 },
+		{ "devices", "devices", "", 0 }, { "ops", "op", "micros", 0 },
+		{ "work", "work", "", 0 },	 { "scopes", "scope", "micros", 0 },
+		{ "metrics", "metrics", "", 0 }, { "notes", "notes", "", 0 },
+		{ "verdict", "verdict", "", 0 },
+	};
+	bool json = strcmp(o->args->output.sink, "json") == 0;
+	static struct output_stream out;
+	struct ow_write_options write;
+	ow_status status = OW_OK;
+	struct ow_error err = { 0 };
+	ow_result *r = NULL, *advice = NULL;
+
+	ow_write_options_init(&write);
+	output_start(&out, false, 0);
+	status = ow_advise(o->profile, NULL, &advice, &err); /* the verdict begins with it */
+	for (size_t i = 0; status == OW_OK && i <= ARRAY_COUNT(sections); i++) {
+		bool last = i == ARRAY_COUNT(sections);
+		const char *name = last ? "advice" : sections[i].name;
+		struct ow_view_options options = o->args->options.view;
+		char before[64];
+
+		if (last) {
+			r = advice;
+			advice = NULL;
+		} else {
+			options.order_by = sections[i].order_by;
+			if (!args_given(o->args, "max-depth"))
+				options.max_depth =
+					strcmp(sections[i].view, "scope") == 0 ? 2 : INT32_MAX;
+			ow_view_options_drop(o->profile, sections[i].view, &options);
+			status = ow_view(o->profile, sections[i].view, &options, &r, &err);
+		}
+		if (status != OW_OK)
+			break;
+		snprintf(before, sizeof(before), json ? "%s\"%s\": " : "%s# %s\n",
+			 json ? (i ? ",\n" : "{") : (i ? "\n" : ""), name);
+		output_write(&out, before, strlen(before));
+		status = ow_result_write(r, o->args->output.sink, &write, output_write, &out, &err);
+		ow_result_free(r);
+	}
+	ow_result_free(advice);
+	if (json && status == OW_OK)
+		output_write(&out, "}\n", 2);
+	if (!output_end(&out))
+		return output_complain();
+	if (status != OW_OK && status != OW_E_INTERRUPTED)
+		complain("opwatch: %s\n", err.text);
+	return status == OW_E_INTERRUPTED ? OW_OK : status;
+}
+
+ow_status overview_show(struct args *args, ow_profile *profile)
+{
+	struct ow_error failure = { 0 };
+	struct overview o = { .args = args,
+			      .profile = profile,
+			      .width = args->terminal.out ? args->terminal.width : 100,
+			      .colour = args->terminal.colour,
+			      .typical_step = -1,
+			      .failure = &failure };
+
+	return output_is_text(args) ? show_text(&o) : print_sections(&o);
+}
+
+static int run_overview(struct args *args)
+{
+	const struct overview_args *own = args->own;
+	ow_profile *profile;
+	int code = EXIT_FAILED;
+
+	if (own->estimate)
+		return print_estimates(args);
+	profile = load_advised(args, &code);
+	if (!profile)
+		return code;
+	if (!output_redirect(args)) {
+		ow_profile_free(profile);
+		return EXIT_FAILED;
+	}
+	code = finish_code(args, profile, overview_show(args, profile));
+	ow_profile_free(profile);
+	return code;
+}
+
+static const struct option options[] = {
+	{ "estimate", STORE_FLAG(struct overview_args, estimate),
+	  .help = "print size, events and memory without loading the files" },
+	{ "max_depth", .kind = OPTION_TFPROF_INT32,
+	  .offset = offsetof(struct ow_view_options, max_depth), .argument = "N",
+	  .help = "with --json and --csv: write so many levels of scopes" },
+};
+
+const struct command cmd_overview = {
+	.name = "overview",
+	.usage = "FILE… [--json|--csv]",
+	.summary = "show contents, where the time goes and advice (the default)",
+	.help = "The word 'overview' may be left out. FILE is a profile in any known format, a\n"
+		"directory, a pattern or - (standard input).\n",
+	.examples = { "opwatch run.opw", "opwatch overview run.opw --json" },
+	.own = OPTIONS(options),
+	.groups = { &output_options, &part_options, &input_options },
+	.own_size = sizeof(struct overview_args),
+	.run = run_overview,
+};

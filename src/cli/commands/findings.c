@@ -1,0 +1,216 @@
+/*
+ * findings.c: what the advice rules found, as paragraphs in the order of what they save; rules that could not check anything come last.
+ * `opwatch advise` prints all of it, the overview the first few, and the step after them.
+ */
+#include "cli/commands/findings.h"
+#include "cli/commands/replay_text.h"
+
+#define WORTH_NAMING 0.001 /* of the step: a smaller lower end is not printed */
+
+static const char *cell(const ow_result *r, uint32_t row, const char *column)
+{
+	return ow_result_text(r, row, ow_result_find(r, column), NULL);
+}
+
+static bool is_checked(const ow_result *r, uint32_t row)
+{
+	return ow_result_int(r, row, ow_result_find(r, "checked")) != 0;
+}
+
+/* A finding saves something worth a change; the others are remarks. */
+static bool is_finding(const ow_result *r, uint32_t row)
+{
+	const char *severity = cell(r, row, "severity");
+
+	return is_checked(r, row) &&
+	       (strcmp(severity, "high") == 0 || strcmp(severity, "medium") == 0);
+}
+
+static bool is_wanted(const ow_result *r, uint32_t row, const struct findings_style *style)
+{
+	if (!is_checked(r, row) || !*cell(r, row, "what"))
+		return false;
+	if (!style->brief)
+		return true;
+	/* Remarks are shown where steps are unknown, so that nothing better is. The tops of the overview say the same as the
+	 * last rule of tfprof. */
+	return (is_finding(r, row) || !(extra_number(r, "step_ns") > 0)) &&
+	       strcmp(cell(r, row, "rule"), "expensive_operation") != 0;
+}
+
+/* "saves 12ms to 57ms of 175ms" */
+static void print_saving(const ow_result *r, uint32_t row, FILE *to)
+{
+	uint32_t low = ow_result_find(r, "saving_low_ns"),
+		 high = ow_result_find(r, "saving_high_ns");
+	double step = extra_number(r, "step_ns");
+	char text[WORDS_NUMBER];
+
+	if (low == UINT32_MAX || high == UINT32_MAX || !ow_result_known(r, row, high))
+		return;
+	fprintf(to, ": saves ");
+	if (ow_result_real(r, row, low) > WORTH_NAMING * step)
+		fprintf(to, "%s to ", words_time(text, ow_result_real(r, row, low) / 1e3));
+	else
+		fprintf(to, "up to ");
+	fprintf(to, "%s", words_time(text, ow_result_real(r, row, high) / 1e3));
+	if (step > 0)
+		fprintf(to, " of %s (%.0f %%)", words_time(text, step / 1e3),
+			100 * ow_result_real(r, row, high) / step);
+	if (strcmp(cell(r, row, "basis"), "mean") == 0)
+		fprintf(to, ", of the mean step");
+	if (strcmp(cell(r, row, "basis"), "bound") == 0)
+		fprintf(to, ", as the device allows at best");
+}
+
+static void print_heading(const ow_result *r, uint32_t row, const struct findings_style *style)
+{
+	fprintf(style->to, "%s%s: %s%s", style->colour ? "\033[1m" : "", cell(r, row, "severity"),
+		cell(r, row, "rule"), style->colour ? "\033[0m" : "");
+	print_saving(r, row, style->to);
+	fputc('\n', style->to);
+}
+
+static void print_finding(const ow_result *r, uint32_t row, const struct findings_style *style)
+{
+	const char *advice = cell(r, row, "advice"), *where = cell(r, row, "where");
+	const char *falsified = cell(r, row, "falsified_by");
+
+	print_heading(r, row, style);
+	words_wrap(style->to, "  ", cell(r, row, "what"), 2, style->width);
+	if (*where && !style->brief)
+		words_wrap(style->to, "  where: ", where, 4, style->width);
+	if (*advice)
+		words_wrap(style->to, "  → ", advice, 4, style->width);
+	if (*falsified && !style->brief)
+		words_wrap(style->to, "  check: ", falsified, 4, style->width);
+}
+
+/* The heading says the beginning already. */
+static const char *reason(const ow_result *r, uint32_t row)
+{
+	static const char before[] = "not checked: ";
+	const char *why = cell(r, row, "why_not");
+
+	return strncmp(why, before, strlen(before)) == 0 ? why + strlen(before) : why;
+}
+
+static void print_not_checked(const ow_result *r, const struct findings_style *style)
+{
+	bool any = false;
+
+	for (uint32_t row = 0; row < ow_result_rows(r); row++) {
+		if (is_checked(r, row))
+			continue;
+		if (!any)
+			fprintf(style->to, "\nNot checked:\n");
+		any = true;
+		fprintf(style->to, "  %s\n", cell(r, row, "rule"));
+		words_wrap(style->to, "", reason(r, row), 4, style->width);
+	}
+}
+
+static void start_finding(const struct findings_style *style, uint32_t number)
+{
+	if (!number && style->title)
+		fprintf(style->to, "\n%s%s%s\n", style->colour ? "\033[1m" : "", style->title,
+			style->colour ? "\033[0m" : "");
+	if (number && !style->brief)
+		fputc('\n', style->to);
+}
+
+/* The sum of saving_after_ns of the first `shown` findings, or negative when none has one. */
+static double saving_of_first(const ow_result *r, uint32_t shown,
+			      const struct findings_style *style)
+{
+	uint32_t after = ow_result_find(r, "saving_after_ns"), found = 0;
+	double sum = 0;
+	bool any = false;
+
+	for (uint32_t row = 0; row < ow_result_rows(r) && found < shown; row++) {
+		if (!is_wanted(r, row, style))
+			continue;
+		found++;
+		if (after == UINT32_MAX || !ow_result_known(r, row, after))
+			continue;
+		any = true;
+		sum += ow_result_real(r, row, after);
+	}
+	return any ? sum : -1;
+}
+
+/* What the savings are of. */
+static const char *span_name(const ow_result *r)
+{
+	const char *known = ow_result_extra(r, "steps_known");
+
+	return known && strcmp(known, "false") == 0 ? "recording" : "step";
+}
+
+/* Most of the time goes where it should: only then no finding means that all is well. */
+static bool is_healthy(const ow_result *r)
+{
+	const char *healthy = ow_result_extra(r, "healthy");
+
+	return healthy && strcmp(healthy, "true") == 0;
+}
+
+/* "With these the step takes 118ms instead of 175ms." */
+static void print_after(const ow_result *r, uint32_t shown, const struct findings_style *style)
+{
+	double step = extra_number(r, "step_ns"), saved = saving_of_first(r, shown, style);
+	char now[WORDS_NUMBER], was[WORDS_NUMBER];
+
+	if (!(step > 0) || saved < 0)
+		return;
+	fprintf(style->to, "%sWith %s the %s takes %s instead of %s.\n", style->brief ? "" : "\n",
+		shown == 1 ? "this change" : "these changes", span_name(r),
+		words_time(now, (step - saved) / 1e3), words_time(was, step / 1e3));
+}
+
+static void print_nothing(const ow_result *r, const struct findings_style *style)
+{
+	double step = extra_number(r, "step_ns");
+	char text[WORDS_NUMBER];
+
+	if (!(step > 0)) {
+		if (!style->brief)
+			fprintf(style->to, "No rule found a problem.\n");
+		return;
+	}
+	start_finding(style, 0);
+	fprintf(style->to, "%s%s %g %% of the %s of %s.\n", style->brief ? "" : "\n",
+		is_healthy(r) ? "Nothing worth changing above"
+			      : "No rule found a change that saves",
+		100 * extra_number(r, "medium_from"), span_name(r), words_time(text, step / 1e3));
+}
+
+void findings_print(const ow_result *r, const struct findings_style *style)
+{
+	uint32_t found = 0, shown = 0, findings = 0;
+
+	for (uint32_t row = 0; row < ow_result_rows(r); row++) {
+		if (!is_wanted(r, row, style))
+			continue;
+		findings += is_finding(r, row);
+		if (!style->limit || found < style->limit) {
+			start_finding(style, found);
+			print_finding(r, row, style);
+			shown++;
+		}
+		found++;
+	}
+	if (findings)
+		print_after(r, shown, style);
+	else
+		print_nothing(r, style);
+	if (style->limit && found > style->limit)
+		fprintf(style->to, "%s… and %u more%s\n", style->brief ? "  " : "\n",
+			found - style->limit, style->brief ? ": opwatch advise" : "");
+	if (style->brief)
+		return;
+	print_replayed(r, style->to);
+	if (ow_result_extra(r, "muted") && strcmp(ow_result_extra(r, "muted"), "[]") != 0)
+		fprintf(style->to, "Muted: %s\n", ow_result_extra(r, "muted"));
+	print_not_checked(r, style);
+}

@@ -1,0 +1,43 @@
+/*
+ * proctext.h: processes, functions and the host as lines of `opwatch top`, and as JSON. Names come from other people's
+ * programs: whatever could drive the terminal or turn the direction of text is shown escaped.
+ */
+#ifndef CLI_PROCTEXT_H
+#define CLI_PROCTEXT_H
+
+#include "cli/commands/jobtext.h"
+
+enum process_order {
+	PROCESS_BY_CPU,
+	PROCESS_BY_WAIT,
+	PROCESS_BY_MEMORY,
+	PROCESS_BY_READ,
+	PROCESS_BY_WRITTEN,
+	PROCESS_BY_PID,
+	PROCESS_BY_USER,
+	PROCESS_BY_NAME,
+	PROCESS_ORDERS
+};
+extern const char *const process_order_names[PROCESS_ORDERS];
+void proctext_sort(struct ow_process *processes, size_t count, enum process_order order);
+/* Whether a text is part of its name, command line, user or number, in whatever case. */
+bool proctext_matches(const struct ow_process *process, const char *part);
+
+/* The table: its head, and a row. `order` PROCESS_ORDERS: not sorted. */
+void proctext_head(const struct jobtext *t, enum process_order order);
+void proctext_row(const struct jobtext *t, const struct ow_process *process, bool selected);
+/* Of one process: who, since when, command line, and processors as a picture. At most so many lines. */
+void proctext_detail(const struct jobtext *t, const struct ow_process *process, uint32_t lines);
+
+/* One line: processors with a picture of the last minutes, memory, disks, networks. */
+void proctext_host(const struct jobtext *t, const struct ow_host *host);
+
+/* Functions with their head, at most so many lines; `why` may be empty. */
+void proctext_functions(const struct jobtext *t, ow_processes *from, size_t count, const char *why,
+			uint32_t lines);
+
+void proctext_json(struct buf *to, const struct ow_process *process);
+void proctext_functions_json(struct buf *to, const ow_processes *from);
+void proctext_host_json(struct buf *to, const struct ow_host *host);
+
+#endif

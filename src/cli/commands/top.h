@@ -1,0 +1,85 @@
+/*
+ * top.h: what the files of `opwatch top` share: cmd_top.c has the command, the loop and the keys, top_draw.c the screen,
+ * top_actions.c what keys write and end.
+ */
+#ifndef CLI_TOP_H
+#define CLI_TOP_H
+
+#include "cli/commands/live.h"
+#include "cli/commands/proctext.h"
+#include "cli/terminal/screen.h"
+
+enum top_mode {
+	TOP_JOBS,     /* of the daemon, or recordings */
+	TOP_PROCESSES /* given ones and their children, or all of the host */
+};
+
+/* Processes that are asked about before a signal goes to them. */
+#define TOP_TARGETS 256
+struct top_target {
+	int64_t pid;
+	uint64_t start;
+};
+
+struct top {
+	struct args *args;
+	const struct live_args *live;
+	ow_watch *watch; /* NULL: processes only */
+	ow_processes *processes;
+	struct mem mem;
+	struct screen screen;
+	struct buf text;
+	enum top_mode mode;
+	/* jobs, in the order that is shown */
+	struct ow_job *jobs;
+	size_t count, cap;
+	struct job_use *uses; /* of each */
+	size_t use_cap;
+	char chosen[4096]; /* the path of the selected one, which stays selected */
+	enum job_order order;
+	/* processes, in the order that is shown */
+	struct ow_process *rows;
+	size_t row_count, row_cap;
+	int64_t chosen_pid;
+	enum process_order process_order;
+	int64_t *roots; /* processes that were asked for; NULL: all of the host */
+	size_t root_count;
+	size_t hidden; /* by the filter */
+
+	size_t selected, first; /* of what is shown */
+	char filter[64];
+	bool typing; /* the filter */
+	struct top_target targets[TOP_TARGETS];
+	size_t target_count; /* not 0: asks whether to end them */
+	int target_signal;
+	bool frozen, help, more;
+	bool alone; /* the daemon does not answer */
+	int64_t asked_ns, processes_due_ns;
+	uint64_t written_bytes;
+	char message[512];
+};
+
+/* How many rows the table has, of jobs or processes. */
+static inline size_t top_rows(const struct top *t)
+{
+	return t->mode == TOP_JOBS ? t->count : t->row_count;
+}
+
+/* top_draw.c */
+void top_draw(struct top *t);
+void top_print(struct top *t);
+void top_print_json(struct top *t);
+
+/* top_fleet.c: jobs of all hosts, from a server. Returns the exit status. */
+int top_fleet(struct args *args, const char *address, const char *password_file, bool once);
+
+/* top_actions.c */
+void top_save_job(struct top *t);
+void top_save_flame_graph(struct top *t);
+/* Asks whether to end the selected job or process; top_answer_end gets the next key. */
+void top_ask_end(struct top *t);
+void top_answer_end(struct top *t, int key);
+/* The processes that are selected, at most `cap`. */
+size_t top_selected_pids(const struct top *t, int64_t *pids, size_t cap);
+
+#endif

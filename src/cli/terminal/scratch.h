@@ -1,0 +1,54 @@
+/*
+ * scratch.h: files that must not stay behind. A signal sets `interrupted`, the work is undone, and then the signal does
+ * what it does to other programs; signals that were ignored stay ignored.
+ */
+#ifndef CLI_SCRATCH_H
+#define CLI_SCRATCH_H
+
+#include "base/arena.h"
+
+/* ---- signals ---- */
+
+void signals_catch(void);
+bool signals_caught(void);
+/* Restores the default action of the signals. */
+void signals_release(void);
+/* Ends the program by the signal that was caught; returns when there was none. */
+void signals_pass_on(void);
+
+/* From here to signals_guard_end a signal that ends the program removes the half-written `file`; with a `folder`, which must
+ * be ours, also the complete file and the folder. signals_catch and other handlers replace this. */
+void signals_guard_cut(const char *file, const char *folder);
+void signals_guard_end(void);
+
+/* ---- a file for the time of a command, in a folder of its own that only this user may read. Every end of the program but
+ * SIGKILL removes both. ---- */
+
+struct scratch {
+	char *folder, *path; /* NULL: not made */
+};
+
+/* Makes the folder, and the path of a file that the caller writes. Reports what went wrong. */
+bool scratch_make(struct scratch *scratch, struct arena *arena, const char *name);
+/* Removes both, if they were made. */
+void scratch_drop(struct scratch *scratch);
+
+/* ---- a recording or profile for standard output (-o -). It is not written from front to back, so it is made in a
+ * temporary file first and copied when it is whole. ---- */
+
+struct args;
+
+struct piped {
+	struct scratch file; /* not made: the recording goes to a file of the user */
+};
+
+bool is_standard_output(const char *path);
+/* Replaces *path by a temporary file when it is standard output. Returns EXIT_GOOD, or reports what is wrong: a recording
+ * cannot be written to a terminal. */
+int piped_begin(struct piped *piped, const struct args *args, const char **path);
+/* Copies the file to standard output when `code` is EXIT_GOOD, and removes it. Returns the exit code. */
+int piped_end(struct piped *piped, int code);
+/* The name of the output in messages. */
+const char *piped_name(const struct piped *piped, const char *path);
+
+#endif

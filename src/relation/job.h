@@ -1,0 +1,31 @@
+/*
+ * job.h: the job of a run (src/ranks), for the relations job_rank, job_step, job_collective, job_op and job_clock. Each reads the run's recordings once.
+ */
+#ifndef RELATION_JOB_H
+#define RELATION_JOB_H
+
+#include "ranks/ranks.h"
+#include "relation/columns.h"
+
+/* Compares the ranks of a part's recordings and calls `make` with the result. Recordings without timed work have no rows. */
+ow_status rows_of_job(struct table_part *part,
+		      ow_status (*make)(struct table_part *part, const struct ranks_job *job,
+					struct ow_error *err),
+		      struct ow_error *err);
+
+/* Numbers below 0 are unknown. */
+static inline int64_t job_number(int64_t number)
+{
+	return number < 0 ? ROW_UNKNOWN : number;
+}
+
+/* A time that is known, or not. */
+static inline int64_t job_time(bool known, int64_t ns)
+{
+	return known ? ns : ROW_UNKNOWN;
+}
+
+/* The name of a collective's group; no text without one. */
+struct str job_group(const struct ranks_job *job, uint64_t group);
+
+#endif

@@ -1,0 +1,101 @@
+/* relation_finding.c: the relation `finding`: advice as rows; the rules are in src/advise. */
+#include "advise/advice.h"
+#include "model/backing.h"
+#include "relation/columns.h"
+
+struct row {
+	struct str rule, why_not, what, location, advice, falsified_by, basis, confidence, evidence;
+	uint32_t severity;
+	int64_t saving_low, saving_high, saving_after;
+	bool checked;
+};
+
+#define MEMBER(type, unit, name, doc)                                                              \
+	{                                                                                          \
+#name, doc, type, unit, offsetof(struct row, name), NULL                           \
+	}
+
+static const struct row_member members[] = {
+	MEMBER(TYPE_TEXT, UNIT_NONE, rule, "the rule that found it"),
+	{ "severity", "info, low, medium or high", TYPE_TEXT, UNIT_ENUM,
+	  offsetof(struct row, severity), &words_severity },
+	MEMBER(TYPE_TEXT, UNIT_NONE, what, "what was found"),
+	MEMBER(TYPE_TEXT, UNIT_NONE, location, "op, line, rank or device"),
+	MEMBER(TYPE_TEXT, UNIT_NONE, advice, "what to try"),
+	MEMBER(TYPE_TEXT, UNIT_NONE, falsified_by, "what would show that the finding is wrong"),
+	MEMBER(TYPE_INT, UNIT_NS, saving_low, "the step gets shorter by at least this"),
+	MEMBER(TYPE_INT, UNIT_NS, saving_high, "the step gets shorter by at most this"),
+	MEMBER(TYPE_INT, UNIT_NS, saving_after, "further saving after all rows above"),
+	MEMBER(TYPE_TEXT, UNIT_NONE, basis,
+	       "median or mean: of which step the saving is; bound: what the device allows"),
+	MEMBER(TYPE_TEXT, UNIT_NONE, confidence, "low, medium or high"),
+	MEMBER(TYPE_TEXT, UNIT_NONE, evidence, "events and times that show it, as JSON"),
+	MEMBER(TYPE_BOOL, UNIT_NONE, checked, "false when the rule lacked its data"),
+	MEMBER(TYPE_TEXT, UNIT_NONE, why_not, "why the rule was not checked"),
+	{ NULL, NULL, 0, 0, 0, NULL },
+};
+
+static ow_status describe(struct table *t, struct ow_error *err)
+{
+	columns_need(t, TABLES_ALL);
+	return rows_describe(t, members, sizeof(struct row), err);
+}
+
+static struct str or_null(struct str text)
+{
+	return text.len ? text : (struct str){ 0 };
+}
+
+static void set_row(const struct advice_row *from, struct row *to)
+{
+	*to = (struct row){
+		.rule = str_from(from->rule->name),
+		.why_not = or_null(from->why_not),
+		.what = or_null(from->what),
+		.location = or_null(from->where),
+		.advice = or_null(from->advice),
+		.falsified_by = or_null(from->falsified_by),
+		.severity = from->checked ? (uint32_t)from->severity + 1 : 0,
+		.saving_low = from->has_saving ? from->low_ns : ROW_UNKNOWN,
+		.saving_high = from->has_saving ? from->high_ns : ROW_UNKNOWN,
+		.saving_after = from->has_after ? from->after_ns : ROW_UNKNOWN,
+		.evidence = or_null(from->evidence),
+		.checked = from->checked,
+	};
+	if (from->has_saving)
+		to->basis = from->is_bound  ? STR("bound")
+			    : from->by_mean ? STR("mean")
+					    : STR("median");
+	if (from->checked)
+		to->confidence = str_from(confidence_names[from->confidence]);
+}
+
+static ow_status prepare(struct table *t, struct table_part *part, struct ow_error *err)
+{
+	struct findings tfprof = { .arena = &part->arena };
+	struct advice *a = ARENA_NEW(&part->arena, struct advice);
+	struct row *rows = NULL;
+	ow_status status;
+
+	(void)t;
+	if (!a)
+		return error_no_memory(err);
+	status = advice_make(part->m, NULL, &part->arena, a, &tfprof, err);
+	if (status == OW_OK) {
+		rows = ARENA_ARRAY(&part->arena, struct row, a->row_count + 1);
+		status = rows ? OW_OK : error_no_memory(err);
+	}
+	for (size_t i = 0; status == OW_OK && i < a->row_count; i++)
+		set_row(&a->rows[i], &rows[i]);
+	if (status == OW_OK)
+		rows_set(part, rows, a->row_count);
+	advice_close(a);
+	return status;
+}
+
+const struct table_source relation_finding = {
+	.name = "finding",
+	.doc = "advice: what is slow or wasteful, and what to try",
+	.describe = describe,
+	.prepare = prepare,
+};

@@ -1,0 +1,79 @@
+/*
+ * relation_job_clock.c: the relation `job_clock`: how the clock of a rank runs against that of the lowest rank, a row per piece: a clock that was set during the
+ * recording has several. ts + shift + drift × (ts - origin) is the time of the job. The work is in src/ranks; a job without fitted clocks has no rows.
+ */
+#include "relation/job.h"
+
+struct row {
+	int64_t number, rank, source_id, from_ts, origin_ts;
+	double shift, drift;
+};
+
+#define MEMBER(type, unit, name, doc)                                                              \
+	{                                                                                          \
+#name, doc, type, unit, offsetof(struct row, name), NULL                           \
+	}
+
+static const struct row_member members[] = {
+	MEMBER(TYPE_INT, UNIT_NONE, number, "number of the rank's row in job_rank"),
+	MEMBER(TYPE_INT, UNIT_NONE, rank, "the rank, from the content of the file"),
+	MEMBER(TYPE_INT, UNIT_NONE, source_id, "the input"),
+	MEMBER(TYPE_INT, UNIT_NS, from_ts,
+	       "first time of the piece, on the rank's own clock; NULL: from the beginning"),
+	MEMBER(TYPE_INT, UNIT_NS, origin_ts, "where the shift holds, on the rank's own clock"),
+	MEMBER(TYPE_REAL, UNIT_NS, shift, "what to add there"),
+	MEMBER(TYPE_REAL, UNIT_NONE, drift, "how much more per nanosecond after it"),
+	{ NULL, NULL, 0, 0, 0, NULL },
+};
+
+static ow_status describe(struct table *t, struct ow_error *err)
+{
+	columns_need(t, TABLES_ALL);
+	return rows_describe(t, members, sizeof(struct row), err);
+}
+
+static ow_status make_rows(struct table_part *part, const struct ranks_job *job,
+			   struct ow_error *err)
+{
+	size_t count = 0;
+	struct row *rows;
+
+	for (size_t i = 0; i < job->worker_count; i++)
+		count += job->workers[i].piece_count + 1;
+	rows = ARENA_ARRAY(&part->arena, struct row, count + 1);
+	if (!rows)
+		return error_no_memory(err);
+	count = 0;
+	for (size_t i = 0; i < job->worker_count; i++) {
+		const struct worker *w = &job->workers[i];
+
+		for (size_t k = 0; w->has_clock && k < MAX(w->piece_count, (size_t)1); k++) {
+			const struct clock_piece *piece = w->piece_count ? &w->pieces[k] : NULL;
+
+			rows[count++] = (struct row){
+				.number = (int64_t)i,
+				.rank = job_number(w->rank),
+				.source_id = part->id_base + w->source,
+				.from_ts = piece ? piece->from_ns : ROW_UNKNOWN,
+				.origin_ts = piece ? piece->origin_ns : w->first_ns,
+				.shift = piece ? piece->offset_ns : 0,
+				.drift = piece ? piece->drift : 0,
+			};
+		}
+	}
+	rows_set(part, rows, count);
+	return OW_OK;
+}
+
+static ow_status prepare(struct table *t, struct table_part *part, struct ow_error *err)
+{
+	(void)t;
+	return rows_of_job(part, make_rows, err);
+}
+
+const struct table_source relation_job_clock = {
+	.name = "job_clock",
+	.doc = "the clock of a rank against that of the lowest rank",
+	.describe = describe,
+	.prepare = prepare,
+};

@@ -1,0 +1,158 @@
+/*
+ * relation_job_rank.c: the relation `job_rank`: one rank of a job: who it is, its clock against the lowest rank's, what its steps consist of, and whether it is
+ * slower than its peers. The work is in src/ranks; docs/ranks.md says what the values mean.
+ */
+#include "relation/job.h"
+
+struct row {
+	int64_t source_id, rank, world_size, dp, stage, tp;
+	struct str host, file, clock, straggler, cause;
+	int64_t pid, first_ts, last_ts, events, fingerprint, resolution;
+	int64_t steps, step, own_work, wait, transfer;
+	int64_t clock_offset, clock_likely, clock_proven, pairs_used, pairs_rejected;
+	double clock_drift_ppm, slowdown_caused, frequency;
+	int64_t number;
+	bool has_device, whole_job, left_out;
+};
+
+#define MEMBER(type, unit, name, doc)                                                              \
+	{                                                                                          \
+#name, doc, type, unit, offsetof(struct row, name), NULL                           \
+	}
+
+static const struct row_member members[] = {
+	MEMBER(TYPE_INT, UNIT_NONE, number, "number of the row, the same in all tables job_…"),
+	MEMBER(TYPE_INT, UNIT_NONE, rank, "the rank, from the content of the file"),
+	MEMBER(TYPE_INT, UNIT_NONE, world_size, "how many ranks the job has, as the file says"),
+	MEMBER(TYPE_INT, UNIT_NONE, dp, "data-parallel number"),
+	MEMBER(TYPE_INT, UNIT_NONE, stage, "pipeline stage"),
+	MEMBER(TYPE_INT, UNIT_NONE, tp, "tensor-parallel number"),
+	MEMBER(TYPE_TEXT, UNIT_NONE, host, "the host, as the file says"),
+	MEMBER(TYPE_TEXT, UNIT_NONE, file, "path of the input"),
+	MEMBER(TYPE_INT, UNIT_NONE, source_id, "the input"),
+	MEMBER(TYPE_INT, UNIT_NONE, pid, "process"),
+	MEMBER(TYPE_INT, UNIT_NS, first_ts, "begin of the first work, on the rank's own clock"),
+	MEMBER(TYPE_INT, UNIT_NS, last_ts, "end of the last work, on the rank's own clock"),
+	MEMBER(TYPE_INT, UNIT_COUNT, events, "slices of work"),
+	MEMBER(TYPE_INT, UNIT_NONE, fingerprint, "of the times of all slices: equal in copies"),
+	MEMBER(TYPE_INT, UNIT_NS, resolution, "of the times in the file"),
+	MEMBER(TYPE_BOOL, UNIT_NONE, has_device, "whether work of a device was recorded"),
+	MEMBER(TYPE_BOOL, UNIT_NONE, whole_job, "one of several ranks that a file holds"),
+	MEMBER(TYPE_BOOL, UNIT_NONE, left_out, "a copy, or of another job: not compared"),
+	MEMBER(TYPE_REAL, UNIT_NONE, frequency,
+	       "clock of the device, where a counter gives it, in the counter's unit"),
+	MEMBER(TYPE_INT, UNIT_COUNT, steps, "steps that are steady on all ranks"),
+	MEMBER(TYPE_INT, UNIT_NS, step, "median of these steps"),
+	MEMBER(TYPE_INT, UNIT_NS, own_work, "mean own work in them"),
+	MEMBER(TYPE_INT, UNIT_NS, wait, "mean wait for others in collectives"),
+	MEMBER(TYPE_INT, UNIT_NS, transfer, "mean rest of the collectives"),
+	MEMBER(TYPE_TEXT, UNIT_NONE, clock, "of the job: shared, fitted or impossible"),
+	MEMBER(TYPE_INT, UNIT_NS, clock_offset,
+	       "what to add for the clock of the lowest rank, at the middle of the recording"),
+	MEMBER(TYPE_REAL, UNIT_NONE, clock_drift_ppm, "how that grows with time"),
+	MEMBER(TYPE_INT, UNIT_NS, clock_likely, "±, 95 %"),
+	MEMBER(TYPE_INT, UNIT_NS, clock_proven, "±, certain"),
+	MEMBER(TYPE_INT, UNIT_COUNT, pairs_used, "collectives behind the fit"),
+	MEMBER(TYPE_INT, UNIT_COUNT, pairs_rejected, "collectives that contradict it"),
+	MEMBER(TYPE_TEXT, UNIT_NONE, straggler, "none, persistent, transient or periodic"),
+	MEMBER(TYPE_REAL, UNIT_NONE, slowdown_caused,
+	       "step divided by the step with this rank like its peers"),
+	MEMBER(TYPE_TEXT, UNIT_NONE, cause, "what a straggler has more of than its peers"),
+	{ NULL, NULL, 0, 0, 0, NULL },
+};
+
+static ow_status describe(struct table *t, struct ow_error *err)
+{
+	columns_need(t, TABLES_ALL);
+	return rows_describe(t, members, sizeof(struct row), err);
+}
+
+static void set_times(const struct ranks_job *job, const struct worker *w, struct row *to)
+{
+	struct rank_means mean;
+	bool steps = ranks_means(job, w, &mean);
+
+	to->steps = job_time(steps, (int64_t)mean.count);
+	to->step = job_time(steps, mean.step_ns);
+	to->own_work = job_time(steps && mean.own_ns > 0, mean.own_ns);
+	to->wait = job_time(steps && w->has_clock && job->waits_known, mean.wait_ns);
+	to->transfer = job_time(steps && w->has_clock && job->waits_known, mean.transfer_ns);
+}
+
+static void set_row(const struct table_part *part, const struct ranks_job *job, size_t number,
+		    struct row *to)
+{
+	const struct worker *w = &job->workers[number];
+	bool fitted = w->has_clock && w->piece_count;
+
+	*to = (struct row){
+		.number = (int64_t)number,
+		.source_id = part->id_base + w->source,
+		.rank = job_number(w->rank),
+		.world_size = job_number(w->world),
+		.dp = job_number(w->dp),
+		.stage = job_number(w->stage),
+		.tp = job_number(w->tp),
+		.pid = w->pid,
+		.first_ts = w->first_ns,
+		.last_ts = w->last_ns,
+		.events = (int64_t)w->events,
+		.fingerprint = (int64_t)(w->hash >> 1), /* INT64_MIN stands for nothing */
+		.resolution = w->resolution_ns,
+		.has_device = w->has_device,
+		.whole_job = w->many,
+		.left_out = w->left_out,
+		.clock = str_from(clock_names[job->clock]),
+		.clock_offset = job_time(w->has_clock, w->offset_ns),
+		.clock_drift_ppm = w->has_clock ? w->drift_ppm : __builtin_nan(""),
+		.clock_likely = job_time(w->has_clock, w->likely_ns),
+		.clock_proven = job_time(w->has_clock, w->proven_ns),
+		.pairs_used = job_time(fitted, (int64_t)w->pairs_used),
+		.pairs_rejected = job_time(fitted, (int64_t)w->pairs_rejected),
+		.straggler = str_from(straggler_names[w->straggler]),
+		.slowdown_caused = w->slowdown_caused,
+		.frequency = w->frequency > 0 ? w->frequency : __builtin_nan(""),
+	};
+	if (w->straggler != STRAGGLER_NONE && cause_names[w->cause])
+		to->cause = str_from(cause_names[w->cause]);
+	set_times(job, w, to);
+}
+
+/* Texts of the job go away with it. */
+static bool copy_texts(struct arena *arena, const struct worker *w, struct row *to)
+{
+	to->file = arena_str(arena, w->path);
+	if (w->host.len)
+		to->host = arena_str(arena, w->host);
+	return to->file.ptr && (!w->host.len || to->host.ptr);
+}
+
+static ow_status make_rows(struct table_part *part, const struct ranks_job *job,
+			   struct ow_error *err)
+{
+	struct row *rows = ARENA_ARRAY(&part->arena, struct row, job->worker_count + 1);
+
+	for (size_t i = 0; rows && i < job->worker_count; i++) {
+		set_row(part, job, i, &rows[i]);
+		if (!copy_texts(&part->arena, &job->workers[i], &rows[i]))
+			rows = NULL;
+	}
+	if (!rows)
+		return error_no_memory(err);
+	rows_set(part, rows, job->worker_count);
+	return OW_OK;
+}
+
+static ow_status prepare(struct table *t, struct table_part *part, struct ow_error *err)
+{
+	(void)t;
+	return rows_of_job(part, make_rows, err);
+}
+
+const struct table_source relation_job_rank = {
+	.name = "job_rank",
+	.doc = "one rank of a job: its clock, its own work, waits and transfers, and whether it is "
+	       "a straggler",
+	.describe = describe,
+	.prepare = prepare,
+};

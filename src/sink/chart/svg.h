@@ -1,0 +1,25 @@
+/*
+ * svg.h: what the charts of the sink svg share. There is one function per view that has a chart, in the table of sink_svg.c. A chart is drawn from
+ * the table alone; columns are found by name.
+ */
+#ifndef SINK_SVG_H
+#define SINK_SVG_H
+
+#include "base/writer.h"
+#include "sink/sink.h"
+
+/* The column of that name, or NULL. */
+const struct table_column *svg_column(const struct table *result, const char *name);
+/* A number of it; 0 when it is unknown. */
+double svg_number(const struct table_column *column, uint32_t row);
+struct str svg_text(const struct table_column *column, uint32_t row);
+
+/* Write the head of a file and its last line. Sizes are pixels. */
+void svg_begin(struct writer *w, unsigned width, unsigned height, const char *title);
+void svg_end(struct writer *w);
+
+void svg_roofline(struct writer *w, const struct table *result, const struct sink_options *options);
+
+void svg_memory(struct writer *w, const struct table *result, const struct sink_options *options);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * table_out.h: what the sinks for programs (csv, json, ndjson, arrow) share: rows of any table in blocks, and the bytes
+ * that go out. The sinks put text into `to` and call table_out_flush now and then. Cells are table/cells.h's.
+ *
+ *	status = table_out_begin(&o, table, out, err);
+ *	while (status == OW_OK && (status = rows_next(&o.rows, err)) == OW_OK && o.rows.n)
+ *		…
+ *	return table_out_end(&o, status, err);
+ */
+#ifndef SINK_TABLE_OUT_H
+#define SINK_TABLE_OUT_H
+
+#include "sink/sink.h"
+#include "table/cells.h"
+
+struct table_out {
+	struct rows rows;
+	struct arena arena; /* for the sink, until the end */
+	struct buf to;
+	const struct out *out;
+	struct table *levels; /* see table_out_levels */
+};
+
+/* Prepares the table. The caller calls table_out_end afterwards, also after a failure. */
+ow_status table_out_begin(struct table_out *o, struct table *table, const struct out *out,
+			  struct ow_error *err);
+/* The same for formats without nesting: a tree has the columns depth and parent first. */
+ow_status table_out_begin_levels(struct table_out *o, struct table *table, const struct out *out,
+				 struct ow_error *err);
+/* Writes the bytes in `to` when there are many. */
+ow_status table_out_flush(struct table_out *o, struct ow_error *err);
+/* Writes the rest, unless status says that something failed before, and releases everything. */
+ow_status table_out_end(struct table_out *o, ow_status status, struct ow_error *err);
+
+#endif
