@@ -58,7 +58,7 @@ int main(int argc, char **argv)
 	bool with_part = argc > 1 && strcmp(argv[1], "--part") == 0;
 	struct ow_view_options part;
 	struct ow_error err = { 0 };
-	struct ow_memory_use use = { .used = 0 };
+	struct ow_memory_use use = { .size = sizeof(use) };
 	struct rusage usage;
 	ow_profile *profile;
 	ow_result *result;

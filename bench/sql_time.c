@@ -4,7 +4,7 @@
  *
  *     sql_time FILE RUNS	→ lines "NAME cpu S wall S rows N"
  */
-#include <opwatch/opwatch.h>
+#include <opwatch/sql.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -19,7 +19,7 @@ struct thread *thread_prepare(void)
 }
 
 /* There is always room: the ring is emptied before it is full. */
-bool ring_look(struct thread *t, const struct ring_record *record)
+bool ring_make_room(struct thread *t, const struct ring_record *record)
 {
 	(void)record;
 	t->look = t->head + RECORDS / 8;
@@ -43,7 +43,7 @@ static double measure(struct thread *t, int clocks)
 		for (uint32_t i = 0; i < RECORDS; i++) {
 			uint64_t start = clocks ? now_ns() : i;
 
-			push(thread_self(),
+			push(thread_current(),
 			     &(struct ring_record){ .start_ns = start,
 						    .dur_ns = clocks ? now_ns() - start : 1,
 						    .kind = RING_SLICE,

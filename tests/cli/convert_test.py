@@ -84,8 +84,8 @@ class Convert(unittest.TestCase):
         self.assertEqual(opwatch("convert", *RUN, "--to", "opw", code=2).stdout, "")
 
     def test_wrong_usage(self):
-        self.assertIn("into what", opwatch("convert", self.trace, code=2).stderr)
-        self.assertIn("not an output", opwatch("convert", self.trace, "--to", "gif", code=2).stderr)
+        self.assertIn("no output given", opwatch("convert", self.trace, code=2).stderr)
+        self.assertIn("unknown output", opwatch("convert", self.trace, "--to", "gif", code=2).stderr)
         self.assertIn("true or false", opwatch("convert", self.trace, "--to", "timeline", "--show-memory=3", code=2).stderr)
         opwatch("convert", self.folder / "none", "-o", self.folder / "x.opw", code=1)
         self.assertFalse((self.folder / "x.opw").exists())
@@ -121,7 +121,7 @@ class Convert(unittest.TestCase):
         self.assertIn("footer", opwatch("notes", cut).stdout)
         opwatch("op", cut, "--strict", code=3)
         cut.write_bytes(data[:200])
-        self.assertIn("nothing of the opwatch file", opwatch("op", cut, code=1).stderr)
+        self.assertIn("the opwatch file has no usable part", opwatch("op", cut, code=1).stderr)
 
     def test_damaged_files_are_refused(self):
         saved = self.folder / "run.opw"

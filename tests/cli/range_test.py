@@ -41,9 +41,13 @@ class Range(unittest.TestCase):
         self.assertEqual(self.times("--time-range", ":20000ns"), {"outer": 20, "inner": 0, "after": 0})
 
     def test_other_views(self):
-        for view in ("scope", "graph", "steps", "tracks", "devices", "phases", "lines", "notes", "verdict"):
+        for view in ("scope", "graph", "steps", "tracks", "devices", "phases", "lines", "verdict"):
             done = self.run_it(view, "--time-range", "10us:30us", "--json")
             self.assertEqual(done.returncode, 0, f"{view}: {done.stderr}")
+        for view in ("notes", "sources"):  # of the inputs, whatever the time
+            done = self.run_it(view, "--time-range", "10us:30us")
+            self.assertEqual(done.returncode, 2, view)
+            self.assertIn(f"the view {view} does not use time_range", done.stderr)
         tracks = json.loads(self.run_it("tracks", "--time-range", "40us:250us", "--json").stdout)["rows"]
         self.assertEqual([row["busy_ns"] for row in tracks], [110000])
 
@@ -54,8 +58,8 @@ class Range(unittest.TestCase):
         events += [{"name": name, "ph": "X", "ts": ts, "dur": dur, "pid": 1, "tid": 1} for name, ts, dur in SLICES]
         events += [{"name": f"step {i}", "ph": "X", "ts": 1000 + 200 * i, "dur": 100, "pid": 1, "tid": 2} for i in range(2)]
         paths = [pathlib.Path(self.folder.name) / f"rank{rank}.json" for rank in range(2)]
-        for path in paths:
-            path.write_text(json.dumps(events))
+        for rank, path in enumerate(paths):
+            path.write_text(json.dumps({"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": events}))
 
         def drawn(*words, inputs=paths[:1]):
             done = subprocess.run([BIN, "convert", "--to", "timeline", "--step-marker", "step [0-9]", *words, *map(str, inputs)],

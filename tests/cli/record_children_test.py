@@ -116,9 +116,9 @@ class ChildrenTest(unittest.TestCase):
         p = self.start(self.script())
         pid = self.child()
         self.assertEqual(p.wait(timeout=PATIENCE), 3)
-        self.assertIn(f"1 process that it started still runs: {pid} (python3)", self.told())
+        self.assertIn(f"1 process of the job still runs: {pid} (python3)", self.told())
         self.assertIn("--wait-children", self.told())
-        self.assertTrue(any(f"1 process that it started still ran: {pid} (python3)" in text for text in self.notes()), self.notes())
+        self.assertTrue(any(f"1 process of the job still ran: {pid} (python3)" in text for text in self.notes()), self.notes())
         self.open_gate()
         until(lambda: os.path.exists(self.done), "the child does not go on")  # as it would without us
 
@@ -167,7 +167,7 @@ class ChildrenTest(unittest.TestCase):
         for i in range(12):
             with open(f"{self.gate}.ready{i}", encoding="utf8") as f:
                 self.pids.append(int(f.read()))
-        self.assertIn("12 processes that it started still run: ", self.told())
+        self.assertIn("12 processes of the job still run: ", self.told())
         self.assertIn(" and 4 more", self.told())
         self.open_gate()
 

@@ -102,7 +102,8 @@ class CudaTest(Case):
 
     def test_copies_kernels_and_calls(self):
         self.record(self.program, "20", LD_LIBRARY_PATH=self.dir)
-        work = {row["name"]: row for row in self.rows("work")}
+        whole = ("--step-marker", "nothing is called so")  # and not per step, which its repeating calls are
+        work = {row["name"]: row for row in self.rows("work", *whole)}
         self.assertNotIn("cudaGetDevice", work)
         for name in ("Memcpy HtoD", "Memcpy DtoH", "Memset", "cudaLaunchKernel", "cudaMemcpyAsync"):
             self.assertEqual(work[name]["runs"], 20, name)
@@ -112,7 +113,7 @@ class CudaTest(Case):
         self.assertEqual([(row["runs"], row["accelerator_ns"]) for row in kernel], [(20, 20 * 5_000_000)])
         streams = [row for row in self.rows("tracks") if row["device"]]
         self.assertEqual([(row["name"], row["device"], row["events"]) for row in streams], [("stream 7", "GPU 0", 80)])
-        phases = {row["phase"]: row["total_ns"] for row in self.rows("phases")}
+        phases = {row["phase"]: row["total_ns"] for row in self.rows("phases", *whole)}
         self.assertEqual(phases["device_to_host"], 20 * 2_000_000)
         self.assertEqual(phases["host_to_device"], 20 * 990_000)
         hosts = [row for row in self.rows("tracks") if row["kind"] == "host" and row["events"]]
@@ -128,7 +129,7 @@ class CudaTest(Case):
 
     def test_another_version_is_refused(self):
         p = self.record(self.program, "2", LD_LIBRARY_PATH=self.dir, FAKE_CUPTI_VERSION="999999")
-        self.assertIn("CUPTI is of version 999999", p.stderr)
+        self.assertIn("CUPTI has version 999999", p.stderr)
 
     def test_without_cupti_the_job_goes_on(self):
         script = "import ctypes, os; print(ctypes.CDLL(os.environ['CUDA_INJECTION64_PATH']).InitializeInjection())"

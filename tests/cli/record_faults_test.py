@@ -102,7 +102,7 @@ class FaultsTest(unittest.TestCase):
         self.assertGreaterEqual(len({row["pid"] for row in self.rows("tracks") if row["events"] >= 10}), 40)
 
     def test_threads_have_their_names(self):
-        script = ("import ctypes, threading\ndef work(n):\n    ctypes.CDLL(None).prctl(15, b'reader %d' % n, 0, 0, 0)\n    " + READS.format(20) +
+        script = ("import ctypes, threading, time\ntime.sleep(.2)\ndef work(n):\n    ctypes.CDLL(None).prctl(15, b'reader %d' % n, 0, 0, 0)\n    " + READS.format(20) +
                   "\nfor n in range(3):\n    t = threading.Thread(target=work, args=(n,)); t.start(); t.join()\n")
         p = self.record(PYTHON, "-c", script)
         self.assertEqual(p.returncode, 0, p.stderr)
@@ -119,7 +119,7 @@ class FaultsTest(unittest.TestCase):
         out = os.path.join(disk, "x.opw")
         p = self.record(PYTHON, "-c", READS.format(20000) + "\nprint('done')", out=out)
         self.assertEqual((p.returncode, p.stdout), (0, "done\n"), p.stderr)
-        self.assertIn("the job goes on, and what is not written is counted as dropped", p.stderr)
+        self.assertIn("the job continues, and records that cannot be written count as dropped", p.stderr)
         self.assertGreater(self.events(out), 0)
         self.assertFalse([row for row in self.rows("notes", out) if row["kind"] == "damaged"])
 
@@ -129,7 +129,7 @@ class FaultsTest(unittest.TestCase):
         if p.returncode == 99:
             self.skipTest("no sandbox can be made here")
         self.assertEqual((p.returncode, p.stdout), (0, "done\n"), p.stderr)
-        self.assertIn("nothing reported", p.stderr)
+        self.assertIn("no process reported", p.stderr)
 
     @unittest.skipUnless(platform.machine() in CALLS, "another kind of machine")
     def test_a_sandbox_without_ptrace(self):
@@ -145,13 +145,14 @@ class FaultsTest(unittest.TestCase):
         if p.returncode == 99:
             self.skipTest("no sandbox can be made here")
         self.assertEqual(p.returncode, 1, p.stderr)
-        self.assertIn("may not be traced", p.stderr)
+        self.assertIn("not allowed to trace", p.stderr)
 
-    def test_a_ring_that_fills_calls_for_its_reader(self):
-        """The reader is this test: it empties the ring when it likes."""
-        head, dropped, tail, records, filling = 64, 72, 320, 4096, 4  # of struct ring; RING_FILLING
-        code = ("import os, sys\nf = os.open('/etc/passwd', os.O_RDONLY)\nprint('ready', flush=True)\n"
-                "for line in sys.stdin:\n    for i in range(int(line)): os.pread(f, 1, 0)\n    print('ready', flush=True)\n")
+    def test_a_ring_that_fills_drops_and_counts(self):
+        """The reader is this test: it empties the ring when it likes. The hooks say nothing: no call of their own."""
+        head, dropped, tail, records = 64, 72, 320, 4096  # of struct ring
+        # Two files by turns: calls on one that come so fast would be counted.
+        code = ("import os, sys\nf = [os.open('/etc/passwd', os.O_RDONLY) for i in range(2)]\nprint('ready', flush=True)\n"
+                "for line in sys.stdin:\n    for i in range(int(line)): os.pread(f[i % 2], 1, 0)\n    print('ready', flush=True)\n")
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             listener.bind(os.path.join(self.dir, "s"))
             listener.listen()
@@ -164,13 +165,12 @@ class FaultsTest(unittest.TestCase):
             self.assertEqual(job.stdout.readline(), "ready\n")
             kinds, rings = self.messages(connection)
             self.assertEqual(kinds[:2], [1, 2])
-            ring = mmap.mmap(rings[1], 4096)  # before it are the process's texts
+            maps = [mmap.mmap(fd, 4096) for fd in rings[1:]]  # the first has the process's texts
+            ring = next(m for m in maps if struct.unpack_from("Q", m, head)[0])
             number = lambda at: struct.unpack_from("Q", ring, at)[0]
             self.assertLess(number(head), records // 4)
-            self.assertNotIn(filling, kinds)
             job.stdin.write(f"{2 * records}\n")
             self.assertEqual(job.stdout.readline(), "ready\n")
-            self.assertIn(filling, self.messages(connection)[0])
             full = records - records // 16  # the rest is for ends of steps
             self.assertEqual(number(head), full)
             lost = number(dropped)
@@ -179,7 +179,7 @@ class FaultsTest(unittest.TestCase):
             job.stdin.write("10\n")
             self.assertEqual(job.stdout.readline(), "ready\n")
             self.assertGreaterEqual(number(head), full + 10)
-            self.assertNotIn(filling, self.messages(connection)[0])
+            self.assertLessEqual(set(self.messages(connection)[0]), {2})  # other rings, made ahead
             job.stdin.close()
             self.assertEqual(job.wait(timeout=120), 0)
 

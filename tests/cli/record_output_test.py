@@ -51,17 +51,17 @@ class Case(unittest.TestCase):
 
     def said(self, p, code, *texts):
         text = p.stderr.decode()
-        if "may not be traced" in text:
+        if "not allowed to trace" in text:
             self.skipTest(text)
         self.assertEqual(p.returncode, code, text)
         for part in texts:
             self.assertIn(part, text)
-        self.assertNotIn(".part-", text, "a name that the user did not give")
+        self.assertNotIn(".tmp", text, "a name that the user did not give")
 
     def kept(self):
         with open(self.file, encoding="utf8") as f:
             self.assertEqual(f.read(), "mine")
-        self.assertEqual([name for name in os.listdir(self.dir) if ".part-" in name], [])
+        self.assertEqual([name for name in os.listdir(self.dir) if ".tmp" in name], [])
 
     def opens(self, data):
         self.assertTrue(data)
@@ -140,9 +140,9 @@ class Stays(Case):
 class Places(Case):
     def test_a_folder(self):
         job = self.job()
-        for args in (("record", "-o", self.dir, "--", "true"), ("attach", str(job.pid), "-o", self.dir, "--for", "1ms"),
+        for args in (("record", "--must-record", "-o", self.dir, "--", "true"), ("attach", str(job.pid), "-o", self.dir, "--for", "1ms"),
                      ("stacks", str(job.pid), "-o", self.dir, "--for", "1ms")):
-            self.said(self.run_it(*args), 1, "Is a directory", self.dir)
+            self.said(self.run_it(*args), 1, "is a directory", self.dir)
         self.kept()
 
     def test_a_device(self):
@@ -153,7 +153,7 @@ class Places(Case):
 
     def test_a_pipe(self):
         job = self.job()
-        for args in (("record", "-o", "/dev/stdout", "--", "true"), ("attach", str(job.pid), "-o", "/dev/stdout", "--for", "1ms")):
+        for args in (("record", "--must-record", "-o", "/dev/stdout", "--", "true"), ("attach", str(job.pid), "-o", "/dev/stdout", "--for", "1ms")):
             p = self.run_it(*args)
             self.said(p, 1, "/dev/stdout is a pipe")
             self.assertEqual(p.stdout, b"")
@@ -165,7 +165,7 @@ class Places(Case):
         except (OSError, subprocess.CalledProcessError):
             self.skipTest("that user cannot run " + BIN)
         os.chmod(self.dir, 0o755)
-        self.said(self.run_it("record", "-o", self.file, "--", "true", **NOBODY), 1, self.file + ": Permission denied")
+        self.said(self.run_it("record", "--must-record", "-o", self.file, "--", "true", **NOBODY), 1, self.file + ": Permission denied")
         self.kept()
 
 
@@ -229,7 +229,7 @@ class Standard(Case):
 
     def test_the_program_has_it(self):
         p = self.run_it("record", "-o", "-", "--", "echo", "hello")
-        self.said(p, 2, "standard output is the program's")
+        self.said(p, 2, "the program uses standard output")
         self.assertEqual(p.stdout, b"")
 
     def test_a_terminal(self):
@@ -239,7 +239,7 @@ class Standard(Case):
         job = self.job()
         for args in (("attach", str(job.pid), "--for", "1ms"), ("stacks", str(job.pid), "--for", "1ms"), ("attach", "--job", "x"),
                      ("record", "--last", "60s", "--job", "x")):
-            self.said(self.run_it(*args, "-o", "-", stdout=terminal), 2, "not for a terminal")
+            self.said(self.run_it(*args, "-o", "-", stdout=terminal), 2, "cannot be written to a terminal")
 
     def test_nobody_reads(self):
         read, write = os.pipe()

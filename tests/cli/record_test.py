@@ -168,7 +168,7 @@ class RecordTest(unittest.TestCase):
         script = f"exec env OPWATCH_RECORDER_VERSION=999 {PYTHON} -c \"{READS.format(10)}\""
         p = self.record("sh", "-c", script)
         self.assertEqual(p.returncode, 0, p.stderr)
-        self.assertIn("its recorder speaks version", p.stderr)
+        self.assertIn("its recorder has protocol version", p.stderr)
 
     def test_strangers_on_the_socket(self):
         script = ("import os, socket, time\nsilent, rude = (socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for i in 'ab')\n"
@@ -181,7 +181,7 @@ class RecordTest(unittest.TestCase):
     def test_a_full_disk_stops_the_recording_only(self):
         p = self.record(PYTHON, "-c", READS.format(3000) + "\nprint('done')", options=("--max-size", "20K"))
         self.assertEqual((p.returncode, p.stdout), (0, "done\n"))
-        self.assertIn("has reached its limit of", p.stderr)
+        self.assertIn("reached its size limit of", p.stderr)
         self.assertLessEqual(os.path.getsize(self.file), 21000)
 
     def test_a_file_that_may_not_grow(self):
@@ -190,15 +190,15 @@ class RecordTest(unittest.TestCase):
 
         p = self.record(PYTHON, "-c", READS.format(3000) + "\nprint('done')", preexec_fn=limit)
         self.assertEqual((p.returncode, p.stdout), (0, "done\n"))
-        self.assertIn("nothing reported", p.stderr)  # rings are files, too
+        self.assertIn("no process reported", p.stderr)  # rings are files, too
 
     def test_no_room_at_all(self):
-        p = subprocess.run([BIN, "record", "-o", "/dev/full", "--", "true"], capture_output=True, text=True)
+        p = subprocess.run([BIN, "record", "--must-record", "-o", "/dev/full", "--", "true"], capture_output=True, text=True)
         self.assertEqual(p.returncode, 1)
         self.assertIn("No space left on device", p.stderr)
 
     def test_a_place_that_cannot_be_written(self):
-        p = subprocess.run([BIN, "record", "-o", "/no/such/dir/x.opw", "--", "true"], capture_output=True, text=True)
+        p = subprocess.run([BIN, "record", "--must-record", "-o", "/no/such/dir/x.opw", "--", "true"], capture_output=True, text=True)
         self.assertEqual(p.returncode, 1)
         self.assertIn("/no/such/dir/x.opw: No such file", p.stderr)
 
@@ -232,7 +232,7 @@ class RecordTest(unittest.TestCase):
     def test_blind_spots_nothing_to_tell(self):
         p = self.record(PYTHON, "-c", f"for i in range(4): open('{self.big_file()}', 'rb').read()")
         self.assertEqual(p.returncode, 0, p.stderr)
-        self.assertEqual(self.notes("were read by means"), [])
+        self.assertEqual(self.notes("were read in ways"), [])
         self.assertEqual(self.notes("mapped 8"), [])
 
     def test_blind_spots_of_children_that_were_recorded(self):
@@ -244,7 +244,7 @@ class RecordTest(unittest.TestCase):
                               text=True, env=environment()) as p:
             until(lambda: os.path.exists(f"{self.dir}/passed"), "the children do not end")
             self.assertIn("records of 4 processes", p.communicate()[1])
-        self.assertEqual(self.notes("were read by means"), [])
+        self.assertEqual(self.notes("were read in ways"), [])
 
     def test_blind_spots_calls_without_hooks(self):
         # Again and again: a busy recorder asks the system late for the first time.
@@ -253,8 +253,8 @@ class RecordTest(unittest.TestCase):
                   "    while os.sendfile(o.fileno(), f.fileno(), None, 1 << 20): pass\n"
                   "copy(); print(0, flush=True)\ncopies = 1\nwhile not select.select([0], [], [], 0.1)[0]: copy(); copies += 1\n"
                   f"open('{self.dir}/copies', 'w').write(str(copies))\n")
-        self.record_until_told("were read by means", script)  # once it has ended only root may ask what it read
-        told = re.search(r"process \d+: (\d+\.\d) MB were read by means the recorder does not", " ".join(self.notes("were read by means")))
+        self.record_until_told("were read in ways", script)  # once it has ended only root may ask what it read
+        told = re.search(r"process \d+: (\d+\.\d) MB were read in ways that the recorder does not", " ".join(self.notes("were read in ways")))
         with open(f"{self.dir}/copies", encoding="utf8") as f:
             copies = int(f.read())
         self.assertTrue(8.3 <= float(told[1]) <= 8.4 * copies + 0.1, (told[0], copies))  # each 8.4 MB
@@ -267,9 +267,9 @@ class RecordTest(unittest.TestCase):
                   "    with mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ) as m: sum(m[::4096])\n"
                   "before = disk(); read(); print(disk() - before, flush=True)\n"
                   "while not select.select([0], [], [], 0.1)[0]: read()\n")
-        from_disk = "came from the disk by means the recorder does not see"
+        from_disk = "came from the disk in ways that the recorder does not see"
         said = self.record_until_told("mapped", script, from_disk)
-        self.assertRegex(" ".join(self.notes("mapped")), r"process \d+: mapped \d+\.\d MB of files \(mmap\)")
+        self.assertRegex(" ".join(self.notes("mapped")), r"process \d+ mapped \d+\.\d MB of files \(mmap\)")
         if said > 8e6:
             self.assertEqual(len(self.notes(from_disk)), 1)
 

@@ -167,13 +167,13 @@ class EditTest(unittest.TestCase):
         for kind, paged in (("dumb", False), ("xterm", True)):
             t = self.start(TERM=kind, OPWATCH_PAGER="", PAGER=f.name)
             t.send("help\n")
-            self.assertEqual("PAGED" in t.read_until(r"say what they take(.|\n)*opwatch> $"), paged)
+            self.assertEqual("PAGED" in t.read_until(r"describe an option(.|\n)*opwatch> $"), paged)
             self.leave(t)
 
     def test_letters_without_a_locale(self):
         t = self.start(LC_ALL="", LANG="")
         t.send("op -show_name_regexes ünïcode(\n")
-        t.read_until(r"'ünïcode\(' is no regular expression")
+        t.read_until(r"'ünïcode\(' is not a valid regular expression")
         self.leave(t)
 
 

@@ -34,6 +34,16 @@ class ShellTest(unittest.TestCase):
         t.send("quit\n")
         self.assertEqual(t.wait(), 0)
 
+    def test_overview_and_memory(self):
+        t = self.start()
+        for line, want in (("overview", "3 steps of 103ms"), ("memory", "From step to step"), ("memory --json", '"heaps"'),
+                           ("overviw", "did you mean 'overview'"), ("help", "memory +memory over time"), ("memory --to svg", "text, JSON or CSV")):
+            t.send(line + "\n")
+            t.read_until(want)
+            t.read_until(r"opwatch> $")
+        t.send("quit\n")
+        self.assertEqual(t.wait(), 0)
+
     def test_end_of_file_leaves(self):
         t = self.start()
         t.send("\x04")
@@ -193,7 +203,7 @@ class PipeTest(unittest.TestCase):
         p = self.run_shell("op -max_depth 1\nnonsense\nop -max_depth 1")
         self.assertEqual(p.returncode, 0)
         self.assertNotIn("opwatch>", p.stdout)
-        self.assertIn("no command is called 'nonsense'", p.stderr)
+        self.assertIn("unknown command 'nonsense'", p.stderr)
         half = len(p.stdout) // 2
         self.assertEqual(p.stdout[:half], p.stdout[half:])
 
@@ -221,12 +231,12 @@ class PipeTest(unittest.TestCase):
     def test_help_about_words(self):
         p = self.run_shell("help sql\nhelp nonsense\nhelp -selct\nhelp reset quit\n")
         self.assertRegex(p.stdout, r"^sql: .*\nreset: .*\nquit: .*\n$")
-        self.assertIn("no command is called 'nonsense'", p.stderr)
+        self.assertIn("unknown command 'nonsense'", p.stderr)
         self.assertIn("unknown option '-selct'; did you mean -select?", p.stderr)
 
     def test_suggestions(self):
         p = self.run_shell("opp\nop -selct micros\nop -select mircos\nop -select\nop -n x\nop x\n")
-        for part in ("did you mean 'op'?", "did you mean -select?", "does not know 'mircos'", "-select needs a value",
+        for part in ("did you mean 'op'?", "did you mean -select?", "does not take 'mircos'", "-select needs a value",
                      "-n takes a number", "unknown option 'x'"):
             self.assertIn(part, p.stderr)
         self.assertEqual(p.stdout, "")

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""opwatch sql: where the query comes from, what comes out, which files are a run, what is refused, Ctrl-C."""
+"""opwatch sql: where the query comes from, what comes out, no file givens are a run, what is refused, Ctrl-C."""
 import csv
 import io
 import json
 import os
+import stat
 import pathlib
 import pty
 import select
@@ -58,6 +59,15 @@ class Outputs(unittest.TestCase):
                          [["t", "n", "r", "h", "b"], ['a,"b', "", "1.5", "123456789012345678900", "true"]])
         self.assertEqual(run(SAMPLE, query).stdout.split(), 't n r h b a,"b - 1.5 123456789012345678900 yes'.split())
 
+    def test_names_of_threads_stay_names(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "a.json"
+            ids = ["7", 7, "007", "1e2", "-3", "0", "x9", ""]
+            path.write_text(json.dumps([{"ph": "X", "name": str(i), "ts": i, "dur": 1, "pid": 1, "tid": tid} for i, tid in enumerate(ids)]))
+            want = [7, 7, None, None, -3, 0, None, None]
+            self.assertEqual([r["tid"] for r in rows(str(path), "SELECT tid FROM trace_events ORDER BY ts")], want)
+            self.assertEqual([r["tid"] for r in rows(str(path), "SELECT tid FROM event ORDER BY ts")], want)
+
     def test_many_rows(self):
         for n in (0, 1, 2047, 2048, 2049, 30000):
             query = f"SELECT range AS x FROM range({n})"
@@ -67,7 +77,7 @@ class Outputs(unittest.TestCase):
             self.assertEqual([w for w in lines if w.isdigit()], list(map(str, range(n))))
 
     def test_parquet(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(suffix="x") as folder:
             path = f"{folder}/it's.parquet"
             run(SAMPLE, "--parquet", "-o", path, "SELECT * FROM event")
             self.assertEqual(os.listdir(folder), ["it's.parquet"])
@@ -79,8 +89,41 @@ class Outputs(unittest.TestCase):
             self.assertEqual(os.listdir(folder), ["it's.parquet"])
         self.assertIn("-o FILE", run(SAMPLE, "--parquet", "SELECT 1", status=2).stderr)
 
+    def test_without_duckdbs_internals(self):
+        """The functions of DuckDB that its C interface lacks make queries faster and change no result."""
+        for query in ("SELECT name, category, count(*), sum(dur) FROM event GROUP BY ALL ORDER BY ALL",
+                      "SELECT name, count(*) FROM event WHERE name LIKE '%o%' GROUP BY name ORDER BY ALL",
+                      "SELECT type, count(*) FROM op GROUP BY type ORDER BY ALL"):
+            results = {subprocess.run([BIN, "sql", SAMPLE, query, "--csv"], capture_output=True, check=True,
+                                      env=dict(os.environ, OPWATCH_DUCKDB_INTERNALS=wanted)).stdout for wanted in "01"}
+            self.assertEqual(len(results), 1, query)
+            self.assertGreater(len(results.pop().splitlines()), 2, query)
+
+    def test_only_regular_files_are_replaced(self):
+        """Pipes and devices are written to or refused; as root, opwatch could replace /dev/null otherwise."""
+        with tempfile.TemporaryDirectory(suffix="x") as folder:
+            pipe, link, file = (f"{folder}/{name}" for name in ("pipe", "link", "file"))
+            os.mkfifo(pipe)
+            self.assertIn("pipe is a pipe; a Parquet file needs the name of a regular file",
+                          run(SAMPLE, "--parquet", "-o", pipe, "SELECT 1", status=1).stderr)
+            self.assertTrue(stat.S_ISFIFO(os.lstat(pipe).st_mode))
+            open(file, "w").close()
+            os.symlink("file", link)
+            for options in (("--parquet",), ("--csv",)):
+                run(SAMPLE, *options, "-o", link, "SELECT 1")
+                self.assertTrue(os.path.islink(link))
+                self.assertTrue(os.path.getsize(file))
+            try:
+                os.mknod(f"{folder}/null", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+            except PermissionError:
+                self.skipTest("only root can make a device")
+            run(SAMPLE, "--parquet", "-o", f"{folder}/null", "SELECT 1", status=1)
+            run(SAMPLE, "--csv", "-o", f"{folder}/null", "SELECT 1")
+            self.assertTrue(stat.S_ISCHR(os.lstat(f"{folder}/null").st_mode))
+            self.assertEqual(sorted(os.listdir(folder)), ["file", "link", "null", "pipe"])
+
     def test_out_file(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(suffix="x") as folder:
             run(SAMPLE, "--csv", "-o", f"{folder}/x", "SELECT 1 AS a")
             self.assertEqual(pathlib.Path(f"{folder}/x").read_text().split(), ["a", "1"])
 
@@ -97,8 +140,8 @@ class Inputs(unittest.TestCase):
         self.assertEqual(run("--csv", "FROM range(1) SELECT 8 AS x", SAMPLE).stdout.split(), ["x", "8"])
         self.assertEqual(run("--csv", SAMPLE, "SELECT 1 AS a; CREATE TEMP TABLE t AS SELECT 2 AS b; FROM t").stdout.split(),
                          ["a", "1", "b", "2"])
-        self.assertIn("which file", run("SELECT 1", status=2).stderr)
-        with tempfile.TemporaryDirectory() as folder:  # a file may be called like anything
+        self.assertIn("no file given", run("SELECT 1", status=2).stderr)
+        with tempfile.TemporaryDirectory(suffix="x") as folder:  # a file may be called like anything
             path = trace(f"{folder}/my trace.json", 3)
             self.assertEqual(rows(SAMPLE, path, "SELECT count(*) AS n FROM run"), [{"n": 2}])
             self.assertIn("No such file", run(f"{folder}/no such.json", status=1, stdin="SELECT 1").stderr)
@@ -110,9 +153,9 @@ class Inputs(unittest.TestCase):
         rest = done.stdout.split("\n")
         self.assertEqual(rest[rest.index("a"):][:2], ["a", "1"])
         self.assertTrue(done.stdout.endswith('b\n"\n.help\n"\n'), done.stdout)
-        self.assertIn("no command is called '.nonsense'", run(SAMPLE, stdin="SELECT 1;\n.nonsense\nSELECT 2", status=1).stderr)
+        self.assertIn("unknown command '.nonsense'", run(SAMPLE, stdin="SELECT 1;\n.nonsense\nSELECT 2", status=1).stderr)
         with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
-            self.assertIn("give the query once", run(SAMPLE, "-f", file.name, "SELECT 5", status=2).stderr)
+            self.assertIn("two queries", run(SAMPLE, "-f", file.name, "SELECT 5", status=2).stderr)
 
     def test_dot_commands(self):
         self.assertIn("op_id", run(".schema", "event").stdout)
@@ -122,7 +165,7 @@ class Inputs(unittest.TestCase):
     def test_runs(self):
         def found(*words):
             return [(r["run"], r["sources"]) for r in rows(*words, "SELECT run, sources FROM run ORDER BY number")]
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(suffix="x") as folder:
             one, two = (trace(f"{folder}/timeline-{i}.json", i) for i in (1, 2))
             other = trace(f"{folder}/other.json", 3)
             self.assertEqual(found(one, two, other), [("timeline", 2), ("other", 1)])
@@ -139,14 +182,14 @@ class Inputs(unittest.TestCase):
         self.assertEqual(found(*PARTS, SAMPLE), [("graph", 5), ("resnet", 1)])
 
     def test_two_runs_join_on_op_name(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(suffix="x") as folder:
             old, new = trace(f"{folder}/old.json", 7), trace(f"{folder}/new.json", 5)
             found = rows(old, new, "SELECT a.op, a.dur - b.dur AS saved FROM event a JOIN event b USING (op) "
                                    "WHERE a.run = 'old' AND b.run = 'new' ORDER BY 1")
         self.assertEqual(found, [{"op": f"n{i}", "saved": 2000} for i in range(3)])
 
     def test_stored(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(suffix="x") as folder:
             path = trace(f"{folder}/a.json", 7)
             subprocess.run([BIN, "convert", path, "-o", f"{folder}/a.opw"], check=True, stdout=subprocess.DEVNULL)
             query = "SELECT name, ts, dur, op, arg(id, 'op') AS x FROM event ORDER BY id"
@@ -170,7 +213,7 @@ class Inputs(unittest.TestCase):
                   {"ph": "C", "cat": "Memory", "name": "bytes", "pid": 1, "tid": 0, "ts": 12, "args": {"bfc": 5.5, 'x"y': 7}},
                   op(3, 20, 2, "Add", "n1"), flow("t", 3, 20.25)]
         query = 'SELECT "index", ph, cat, name, pid, tid, ts, dur, arg_name, arg_op, args FROM trace_events ORDER BY 1'
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(suffix="x") as folder:
             path = f"{folder}/a.json"
             pathlib.Path(path).write_text(json.dumps({"traceEvents": events}))
             subprocess.run([BIN, "convert", path, "-o", f"{folder}/a.opw"], check=True, stdout=subprocess.DEVNULL)
@@ -187,7 +230,7 @@ class Inputs(unittest.TestCase):
 
 class Refusals(unittest.TestCase):
     def test_errors(self):
-        folder = tempfile.TemporaryDirectory()
+        folder = tempfile.TemporaryDirectory(suffix="x")
         self.addCleanup(folder.cleanup)
         forbidden = os.path.join(folder.name, "no")
         for query, part in (("SELECT * FROM evnt", 'Did you mean "event"'), ("SELECT nam FROM event", '"name"'),
@@ -206,11 +249,85 @@ class Refusals(unittest.TestCase):
         query = "SELECT count(*) FROM (SELECT DISTINCT a.range, b.range FROM range(10000) a, range(10000) b)"
         done = run(SAMPLE, "--memory-limit", "40M", query, status=1)
         self.assertIn("--memory-limit", done.stderr)
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(suffix="x") as folder:
             spilling = "SELECT count(*) AS n FROM (SELECT DISTINCT hash(range), range FROM range(3000000))"
             limits = ("--threads", "1", "--memory-limit", "100M")
             run(SAMPLE, *limits, spilling, status=1)
             self.assertEqual(rows(SAMPLE, *limits, "--temp-dir", folder, spilling), [{"n": 3000000}])
+
+    def test_a_table_name_of_bigquery_chooses(self):
+        def count(*words):
+            return rows(*words)[0]["n"]
+        with tempfile.TemporaryDirectory(suffix="x") as folder:
+            one, two = trace(f"{folder}/tf114.json", 1), trace(f"{folder}/tf115.json", 2)
+            each = count(one, "SELECT count(*) AS n FROM trace_events")
+            third = trace(f"{folder}/more.trace", 3)
+            for words in ((one, two), (one, two, "--run", f"other={third}"), (folder,)):
+                for name in ("tf114", "TF115"):
+                    self.assertEqual(count(*words, f"SELECT count(*) AS n FROM `p.traces.{name}`"), each)
+                    self.assertEqual(count(*words, f"SELECT count(*) AS n FROM `p.traces.{name}` AS t, UNNEST(t.traceEvents) AS e"), each)
+                self.assertIn("no run is called 'tf116'", run(*words, "SELECT 1 FROM `p.traces.tf116`", status=1).stderr)
+            self.assertIn("the runs are tf114, tf115, other", run(one, two, "--run", f"other={third}", "FROM `p.d.none`", status=1).stderr)
+            self.assertEqual(count(one, "SELECT count(*) AS n FROM `p.d.tf115_processed`"), each)  # one run: any name
+            named = (one, two, "--name", "old", "--name", "new")
+            self.assertEqual([r["run"] for r in rows(*named, "SELECT run FROM run ORDER BY number")], ["old", "new"])
+            self.assertEqual(count(*named, "SELECT count(*) AS n FROM `p.d.new`"), each)
+
+    def test_a_list_called_traceEvents(self):
+        for query in ("WITH t AS (SELECT [1, 2] AS traceEvents) SELECT e FROM t, UNNEST(t.traceEvents) AS x(e) ORDER BY 1",
+                      "CREATE TABLE t AS SELECT [1, 2] AS traceEvents; SELECT e FROM t, UNNEST(t.traceEvents) AS x(e) ORDER BY 1",
+                      "SELECT unnest(traceEvents) AS e FROM (SELECT [1, 2] AS traceEvents)"):
+            self.assertEqual(rows(SAMPLE, query), [{"e": 1}, {"e": 2}])
+
+    def test_functions_of_bigquery(self):
+        for query, value in (("SAFE_DIVIDE(1, 0)", None), ("SAFE_DIVIDE(1, 4)", 0.25), ("CAST(2 AS FLOAT64)", 2.0),
+                             ("APPROX_QUANTILES(range, 4)[OFFSET(2)] FROM range(101)", 50), ("[5, 6][ORDINAL(2)]", 6),
+                             ("REGEXP_CONTAINS('MatMul_1', r\"_\\d+$\")", True), ("REGEXP_CONTAINS('a.b', r'^a\\.b$')", True),
+                             ("TIMESTAMP_MICROS(1000000)", "1970-01-01 00:00:01"), ("ARRAY_LENGTH([1, 2, 3])", 3),
+                             ("JSON_EXTRACT_SCALAR('{\"a\": {\"b\": \"x\"}}', '$.a.b')", "x"), ("SAFE_CAST('x' AS INT64)", None),
+                             ("COUNTIF(range > 1) FROM range(5)", 3), ("DIV(7, 2)", 3), ("LOGICAL_AND(range < 3) FROM range(3)", True)):
+            self.assertEqual(list(rows(SAMPLE, f"SELECT {query}")[0].values()), [value], query)
+        for head in ("#standardSQL\n", "%%bigquery x --project p\n", "-- a comment\n", "#standardSQL\n-- and\n# more\n"):
+            self.assertEqual(rows(SAMPLE, f"{head}SELECT SAFE_DIVIDE(1, 4) AS x"), [{"x": 0.25}])
+        self.assertEqual(list(rows(SAMPLE, "SELECT * EXCEPT(a, b) FROM (SELECT 1 AS a, 2 AS b, 3 AS c)")[0]), ["c"])
+        self.assertEqual(rows(SAMPLE, "SELECT 1 AS a EXCEPT (SELECT 1)"), [])
+        self.assertEqual(rows(SAMPLE, "CREATE MACRO safe_divide(a, b) AS 7; SELECT safe_divide(1, 2) AS x"), [{"x": 7}])
+        done = run(SAMPLE, "SELECT TIMESTAMP_DIFF(now(), now(), SECOND)", status=1)
+        self.assertIn("It is a function of BigQuery; write date_diff('second', EARLIER, LATER) instead.", done.stderr)
+
+    def test_a_query_that_begins_with_a_comment(self):
+        for query in ("-- slow ops\nSELECT 42 AS x", "--slow\nSELECT 42 AS x", "--\nSELECT 42 AS x"):
+            self.assertEqual(rows(SAMPLE, query), [{"x": 42}])
+
+    def test_explain_has_lines(self):
+        text = run(SAMPLE, "EXPLAIN SELECT count(*) FROM event").stdout
+        self.assertNotIn("\ufffd", text)
+        self.assertGreater(len(text.splitlines()), 5)
+
+    def test_several_results_as_json(self):
+        found = json.loads(run(SAMPLE, "--json", "SELECT 1 AS a; CREATE TABLE x(i INT); SELECT 2 AS b").stdout)
+        self.assertEqual([document["rows"] for document in found], [[{"a": 1}], [{"b": 2}]])
+        self.assertEqual(rows(SAMPLE, "CREATE TABLE x(i INT); SELECT 2 AS b"), [{"b": 2}])
+
+    def test_csv_of_what_is_not_a_number(self):
+        text = run(SAMPLE, "--csv", "SELECT 'nan'::DOUBLE AS a, 'inf'::DOUBLE AS b, '-inf'::DOUBLE AS c, NULL::DOUBLE AS d").stdout
+        self.assertEqual(text.splitlines()[1], "NaN,Infinity,-Infinity,")
+
+    def test_a_notebook_line_before_parquet(self):
+        with tempfile.TemporaryDirectory(suffix="x") as folder:
+            run(SAMPLE, "--parquet", "-o", f"{folder}/x.parquet", "%%bigquery x\nSELECT 42 AS x")
+            self.assertEqual(rows(SAMPLE, "--allow-io", f"FROM '{folder}/x.parquet'"), [{"x": 42}])
+
+    def test_unknown_is_null(self):
+        with tempfile.TemporaryDirectory(suffix="x") as folder:
+            with open(f"{folder}/a.folded", "w") as out:
+                out.write("main;work 3\n")
+            found = rows(f"{folder}/a.folded", "SELECT f.line, f.function_line, s.cpu FROM sample s, frame f LIMIT 1")
+            self.assertEqual(found, [{"line": None, "function_line": None, "cpu": None}])
+            events = [{"ph": "X", "name": "a", "pid": 1, "tid": tid, "ts": i, "dur": 1} for i, tid in enumerate(("7", 7, "main"))]
+            with open(f"{folder}/t.json", "w") as out:
+                json.dump(events, out)
+            self.assertEqual([r["tid"] for r in rows(f"{folder}/t.json", 'SELECT tid FROM trace_events ORDER BY "index"')], [7, 7, None])
 
     def test_interrupt(self):
         p = subprocess.Popen([BIN, "sql", SAMPLE, " ".join(SLOW)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -218,7 +335,7 @@ class Refusals(unittest.TestCase):
         self.assertIsNone(p.poll())
         p.send_signal(signal.SIGINT)
         _, err = p.communicate(timeout=patience.PATIENCE)
-        self.assertEqual(p.returncode, 1)
+        self.assertEqual(p.returncode, 130)
         self.assertIn("cancelled", err)
 
     def test_closed_pipe(self):
@@ -231,7 +348,7 @@ class Prompt(unittest.TestCase):
     def talk(self, *words, lines):
         """Types lines, each after the output of the one before has come to rest."""
         master, slave = pty.openpty()
-        home = tempfile.TemporaryDirectory()
+        home = tempfile.TemporaryDirectory(suffix="x")
         self.addCleanup(home.cleanup)
         p = subprocess.Popen([BIN, *words], stdin=slave, stdout=slave, stderr=slave, close_fds=True, start_new_session=True,
                              preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),

@@ -325,8 +325,7 @@ class Stacks(unittest.TestCase):
                               "sys.stdin.readline()\n")
         sampler = subprocess.Popen([BIN, "stacks", str(child.pid), "--for", "3s"], stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, text=True)
-        while sampler.poll() is None and not self.reads(sampler.pid):
-            time.sleep(0.01)
+        patience.until(lambda: sampler.poll() is not None or self.reads(sampler.pid), "it does not begin")
         child.stdin.write("\n")
         child.stdin.flush()
         self.assertEqual(child.stdout.readline(), "ready\n")
@@ -382,7 +381,7 @@ class Stacks(unittest.TestCase):
         self.assertEqual(len(tracks), 2, tracks)
         self.assertEqual(len({track["pid"] for track in tracks}), 1)
         self.assertGreater(max(track["events"] for track in tracks), 10)
-        self.assertEqual(run("record", "--stacks=0", "--", "true").returncode, 2)
+        self.assertEqual(run("record", "--stacks=-1", "--", "true").returncode, 2)
 
     def test_stacks_of_a_job_that_is_attached_to(self):
         child, _ = self.start(WAITS, "/usr/bin/python3")
@@ -507,8 +506,7 @@ class Stacks(unittest.TestCase):
         child, _ = self.start(BUSY)
         out = os.path.join(self.dir, "x.opw")
         sampler = subprocess.Popen([BIN, "stacks", str(child.pid), "-o", out], stderr=subprocess.PIPE, text=True)
-        while sampler.poll() is None and not self.reads(sampler.pid):
-            time.sleep(0.01)
+        patience.until(lambda: sampler.poll() is not None or self.reads(sampler.pid), "it does not begin")
         sampler.send_signal(signal.SIGINT)
         _, err = sampler.communicate(timeout=240)
         self.assertEqual(sampler.returncode, 0, err)

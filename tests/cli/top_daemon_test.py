@@ -27,7 +27,7 @@ class TopOfDaemon(daemon_test.Case):
     def test_jobs_come_and_go(self):
         self.start()
         s = self.session()
-        s.until_text("No job runs under the daemon")
+        s.until_text("No job reports to the daemon")
         jobs = {name: self.job(name, batch=20) for name in ("first", "second")}
         s.until_text("opwatch top  2 jobs")
         s.until(lambda t: any(line.startswith(">") for line in t.lines()), "a job is selected")

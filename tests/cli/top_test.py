@@ -187,9 +187,10 @@ class Top(unittest.TestCase):
         s.until_text("OPERATION")
         lines = s.terminal.lines()
         self.assertRegex(lines[0], r"^opwatch top  1 job  by job  \d\d:\d\d:\d\d .*h help  q quit$")
-        self.assertRegex(lines[1], r"^ JOB +STEP +TREND WHERE THE TIME GOES +INPUT +COMM +CPU +DEV$")
-        self.assertRegex(lines[2], r"^>")
-        self.assertIn("C compute", lines[3])
+        self.assertRegex(lines[1], r"^ cpu +.* of \d+  load .*  mem [\d.]+.B of [\d.]+.B  disk ")
+        self.assertRegex(lines[2], r"^ JOB +STEP +TREND WHERE THE TIME GOES +INPUT +COMM +CPU +DEV$")
+        self.assertRegex(lines[3], r"^>")
+        self.assertIn("C compute", lines[4])
         self.assertTrue(s.terminal.styled and s.terminal.alternate and s.terminal.hidden)
 
     def test_jobs_that_do_not_fit_are_counted(self):
@@ -233,11 +234,11 @@ class Top(unittest.TestCase):
         s = self.session(JOB, second)
         s.until_text("2 jobs")
         s.key("h")
-        s.until_text("freeze, and go on")
+        s.until_text("freeze or continue")
         s.key("h")
         s.until_text("OPERATION")
         s.key("h")
-        s.until_text("freeze, and go on")
+        s.until_text("freeze or continue")
         s.until(lambda t: not [line for line in t.lines()[1:] if len(line.rstrip()) == 80], "help that is not cut off")
         s.key("s")  # what it does is seen
         s.until_text("by step")
@@ -331,17 +332,147 @@ class Top(unittest.TestCase):
         job = jobs[0]
         self.assertEqual(job["state"], "ended")
         self.assertGreater(job["step_ns"], 0)
-        self.assertEqual(set(job["phase_ns"]), {"input", "host", "launch", "host_to_device", "compute", "device_to_host",
-                                               "communication", "synchronisation", "idle"})
+        self.assertEqual(set(job["phase_ns"]), {"input", "host", "initialisation", "allocation", "launch", "host_to_device", "compute", "device_to_host",
+                                               "communication", "synchronisation", "run_queue", "idle"})
         self.assertIsNone(job["cpu"])
         self.assertTrue(job["ops"] and job["ranks"])
+
+    def busy(self, name="busy_function", before=""):
+        """A Python process that computes in one function, as long as the test runs."""
+        script = os.path.join(self.dir, "busy.py")
+        with open(script, "w") as f:
+            f.write("%s\ndef %s():\n    x = 0\n    while True:\n        x += 1\n\ndef main():\n    %s()\n\nmain()\n" % (before, name, name))
+        p = subprocess.Popen(["/usr/bin/python3", script], stdout=subprocess.PIPE)
+        self.addCleanup(p.stdout.close)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        return p
+
+    def test_a_process_and_its_functions(self):
+        p = self.busy()
+        for columns, rows in ((80, 24), (200, 50)):
+            s = self.session(str(p.pid), columns=columns, rows=rows)
+            s.until_text("opwatch top  1 process")
+            s.until(lambda t: any(re.match(r"busy_function +\S*busy.py:2 +\d\d+ %", line) for line in t.lines()), "its function")
+            s.until(lambda t: any(re.match(r"> +%d \S+ +[RS] +\d\.\d\d +\d" % p.pid, line) for line in t.lines()), "its row")
+            s.key("q")
+            self.assertEqual(s.end(), "")
+            self.assertEqual(s.terminal.overflow, 0)
+
+    def test_json_of_a_process(self):
+        """CPU time is what the kernel says of the process in the same time."""
+        p = self.busy()
+        answer = json.loads(subprocess.run([BIN, "top", "--json", str(p.pid)], capture_output=True, check=True).stdout)
+        row, = answer["processes"]
+        self.assertEqual((row["pid"], row["parent"], row["name"]), (p.pid, os.getpid(), "python3"))
+        self.assertGreater(row["cpu"] + row["run_wait"], 0.5)
+        self.assertLess(row["cpu"], 1.1)
+        self.assertGreater(row["memory_bytes"], 1 << 20)
+        self.assertEqual(answer["functions"][0]["name"], "busy_function")
+        self.assertGreaterEqual(answer["host"]["cpus"], 1)
+
+    def test_a_native_process_shows_its_functions(self):
+        answer = None
+        p = subprocess.Popen(["/usr/bin/perl", "-e", "while(1){$x+=1}"])
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        version = subprocess.run([BIN, "--version"], capture_output=True, text=True, check=True).stdout
+        for _ in range(20):
+            answer = json.loads(subprocess.run([BIN, "top", "--json", str(p.pid)], capture_output=True, check=True).stdout)
+            if answer["functions"]:
+                break
+        if "libdw" not in version or os.geteuid() != 0:
+            self.skipTest("needs libdw and permission to sample")
+        self.assertTrue(any(f["name"].startswith("Perl_") for f in answer["functions"]), answer["functions"])
+
+    def test_names_cannot_drive_the_terminal(self):
+        """A process that calls itself what turns the text, or moves the cursor, is shown escaped."""
+        p = self.busy(before="import sys\nopen('/proc/self/comm', 'w').write('ok\u202etxt')\nprint(1, flush=True)")
+        p.stdout.readline()
+        s = self.session(str(p.pid))
+        s.until_text("ok\\u202etxt")
+        self.assertNotIn("\u202e", "\n".join(s.terminal.lines()))
+        s.key("q")
+        s.end()
+        text = subprocess.run([BIN, "top", "--once", str(p.pid)], capture_output=True, text=True, check=True).stdout
+        self.assertNotIn("\u202e", text)
+
+    def test_end_a_process_only_after_a_question(self):
+        p = self.busy()
+        s = self.session(str(p.pid))
+        s.until_text("opwatch top  1 process")
+        s.key("K")
+        s.until_text("end python3, pid %d?" % p.pid)
+        s.key("n")
+        s.until_text("not ended")
+        self.assertIsNone(p.poll())
+        s.key("Ky")
+        s.until_text("sent SIGTERM to 1 process")
+        self.assertEqual(p.wait(PATIENCE), -signal.SIGTERM)
+        s.until_text("The process has ended.")
+        s.key("q")
+        s.end()
+
+    def test_filter_and_sort_all_processes(self):
+        p = self.busy("named_by_me")
+        s = self.session(str(p.pid), str(os.getpid()))
+        s.until_text("busy.py")
+        s.key("/BUSY.py\r")
+        s.until(lambda t: "/BUSY.py" in t.lines()[0] and "1 process " in t.lines()[0], "only one")
+        s.key("\x1b")
+        s.until(lambda t: "/BUSY.py" not in t.lines()[0], "all of them")
+        s.key("ss")
+        s.until_text("by memory")
+        s.key("q")
+        self.assertEqual(s.end(), "")
+
+    def test_without_a_daemon_the_host_is_shown(self):
+        env = {k: v for k, v in os.environ.items() if k != "OPWATCH_SOCKET"}
+        env["XDG_RUNTIME_DIR"] = self.dir
+        if os.path.exists("/run/opwatch/socket"):
+            self.skipTest("a daemon runs here")
+        p = subprocess.run([BIN, "top", "--json"], capture_output=True, text=True, env=env, check=True)
+        self.assertIn(os.getpid(), [row["pid"] for row in json.loads(p.stdout)["processes"]])
+
+    def test_steps_that_a_program_writes_of_itself(self):
+        python = os.path.join(os.environ["OPWATCH_BUILD"], "python")
+        if not os.path.exists(os.path.join(python, "opwatch")):
+            self.skipTest("the Python package is not built")
+        with open(os.path.join(os.environ["OPWATCH_BUILD"], "CMakeCache.txt")) as cache:
+            if "OPWATCH_SANITIZE:STRING=\n" not in cache.read():
+                self.skipTest("a library with sanitizers needs a program with sanitizers")
+        script = os.path.join(self.dir, "steps.py")
+        path = os.path.join(self.dir, "own.opw")
+        with open(script, "w") as f:
+            f.write("import sys, time\nsys.path.insert(0, %r)\nimport opwatch\ns = opwatch.steps(%r)\nprint(1, flush=True)\n"
+                    "for i in range(int(sys.argv[1])):\n    s.step()\n    with s.phase('load'):\n        time.sleep(0.01)\n"
+                    "    with s.phase('forward'):\n        time.sleep(0.03)\ns.close()\n" % (python, path))
+        p = subprocess.Popen(["/usr/bin/python3", script, "100000"], stdout=subprocess.PIPE)
+        self.addCleanup(p.stdout.close)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        p.stdout.readline()
+        s = self.session(path)
+        s.until(lambda t: re.search(r"own.opw  runs  [1-9]\d* steps? ?s?", "\n".join(t.lines())), "steps while it runs")
+        s.until(lambda t: any(re.match(r" +%d \S+ " % p.pid, line) for line in t.lines()), "the process that writes it")
+        s.until_text("forward")
+        s.key("q")
+        self.assertEqual(s.end(), "")
+        p.kill()
+        p.wait()
+        subprocess.run(["/usr/bin/python3", script, "6"], check=True, capture_output=True)
+        job, = json.loads(subprocess.run([BIN, "top", "--json", path], capture_output=True, check=True).stdout)
+        self.assertEqual((job["steps"], job["state"]), (6, "ended"))
+        self.assertGreater(job["step_ns"], 40e6)
+        self.assertGreater(job["phase_ns"]["compute"], 30e6)
 
     def test_wrong_use(self):
         trace = os.path.join(self.dir, "x.json")
         with open(trace, "w") as f:
             f.write("{}")
         for args, code, words in (((os.path.join(self.dir, "none.opw"),), 1, "No such file"),
-                                  ((trace,), 1, "no recording of opwatch"), ((JOB, "--csv"), 2, "--json")):
+                                  ((trace,), 1, "not an opwatch recording"), ((JOB, "--csv"), 2, "does not take --csv"),
+                                  (("999999999",), 1, "no process has the id"), ((JOB, "1"), 2, "not both")):
             p = subprocess.run([BIN, "top", *args], capture_output=True, text=True, check=False)
             self.assertEqual(p.returncode, code, args)
             self.assertIn(words, p.stderr)

@@ -31,15 +31,63 @@ class UsageTest(unittest.TestCase):
         self.dir = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.dir)
 
+    def topics(self):
+        """Every command and every view of --help."""
+        shown = run("--help").stdout
+        return re.findall(r"^  ([a-z][a-z_-]*) ", shown.split("Commands:")[1], re.M) + ["view"]
+
     def test_help_fits_80_columns(self):
-        commands = re.findall(r"^  ([a-z_-]+) ", run("--help").stdout.split("Options:")[0].split("Commands:")[1], re.M)
-        self.assertIn("shell", commands)
-        for args in ((), ("--help",), ("formats",), ("--version",), (SAMPLE,), ("advise", SAMPLE),
-                     *(("help", command) for command in commands)):
+        topics = self.topics()
+        self.assertLessEqual({"shell", "op", "memory_steps"}, set(topics))
+        for args in ((), ("--help",), ("help",), ("formats",), ("--version",), (SAMPLE,), ("advise", SAMPLE),
+                     *(("help", topic) for topic in topics)):
             p = run(*args)
             self.assertEqual(p.stderr, "")
             self.assertLessEqual(max(map(len, p.stdout.replace(SAMPLE, "x").split("\n"))), 80, args)
         self.assertLessEqual(run().stdout.count("\n"), 24)
+
+    def test_help_on_every_topic_is_complete(self):
+        arguments = {}
+        for topic in self.topics():
+            shown = run(topic, "--help").stdout
+            self.assertEqual(shown, run("help", topic).stdout)
+            self.assertTrue(shown.startswith(f"opwatch {topic}"), topic)
+            self.assertRegex(shown.split("\n")[1], r"^  \S.* \S", topic)  # one sentence
+            for name, argument in re.findall(r"^  (?:-., |    )--([a-z-]+)( [^ ]+)?", shown, re.M):
+                argument = bool(argument and argument.strip())
+                self.assertEqual(arguments.setdefault(name, argument), argument, f"--{name} of {topic}")
+            self.assertEqual(len(re.findall(r"^  \S", shown.split("\nExamples:\n")[1], re.M)), 2, topic)
+        for view in ("op", "steps", "memory_peak", "advise"):
+            self.assertRegex(run(view, "--help").stdout, r"\nColumns:\n(  \w+ .*\n)+", view)
+
+    def test_examples_of_the_help(self):
+        """They are run. Those that need a job, a daemon or a server fail, but not because of their words."""
+        env = {**os.environ, "PATH": self.dir + ":" + os.environ["PATH"], "HOME": self.dir, "XDG_RUNTIME_DIR": self.dir,
+               "OPWATCH_CLICKHOUSE_PASSWORD": "x"}
+        os.symlink(BIN, os.path.join(self.dir, "opwatch"))
+        self.write("train.py", b"import os\nfor i in range(3):\n    os.getpid()\n")
+        for name in ("run.opw", "other.opw", "trace.json", "rank0.json", "rank1.json"):
+            self.assertEqual(run("convert", SAMPLE, "-o", name, cwd=self.dir).returncode, 0, name)
+        for name, dur in (("before.json", 5), ("after.json", 6)):
+            self.write(name, b'[{"ph":"X","name":"a","ts":1,"dur":%d,"pid":1,"tid":1}]' % dur)
+        os.mkdir(os.path.join(self.dir, "dumps"))
+        self.write("train.log", b"[rank1]: ValueError: no such sample\n")
+        for rank in range(2):
+            self.write(f"dumps/rank{rank}.json", b'{"version": "2.4", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}}}')
+        live = {"attach", "daemon", "jobs", "top", "stacks", "capture", "push", "ui"}
+        for topic in self.topics():
+            for example in re.findall(r"^  (\S.*)", run("help", topic).stdout.split("\nExamples:\n")[1], re.M):
+                if topic in ("daemon", "capture", "ui"):
+                    example = "timeout 1 " + example
+                p = subprocess.run(["bash", "-c", example], cwd=self.dir, env=env, capture_output=True, text=True,
+                                   stdin=subprocess.DEVNULL, timeout=120)
+                if "SQL needs DuckDB" in p.stderr or "built without SQL" in p.stderr or "has no web page" in p.stderr:
+                    continue
+                if topic in live or "--last" in example:
+                    self.assertNotEqual(p.returncode, 2, example + p.stderr)
+                else:
+                    self.assertEqual(p.returncode, 0, example + p.stderr)
+                self.assertNotRegex(p.stderr, "does not take|unknown option", example)
 
     def test_help_on_a_command_lists_its_options(self):
         shown = {}
@@ -67,43 +115,63 @@ class UsageTest(unittest.TestCase):
             self.assertEqual((p.returncode, p.stdout), (2, ""), option)
             self.assertIn("reports to the daemon", p.stderr)
 
-    def test_what_a_live_command_would_not_heed_is_refused(self):
+    def test_options_that_a_live_command_does_not_use_are_refused(self):
         for words in (("attach", "1", "--ring", "65536"), ("--ring", "65536", "attach", "1"), ("jobs", "--rank", "3"),
-                      ("daemon", "--json"), ("record", "--csv", "--", "true")):
+                      ("daemon", "--json"), ("record", "--csv", "--", "true"), ("capture", "--select", "micros")):
             p = run(*words)
             self.assertEqual(p.returncode, 2, words)
-            self.assertIn("does not take --", p.stderr)
-            self.assertIn("--socket", p.stderr)  # what it does take
-        self.assertIn(" --ring ", run("record", "--csv", "--", "true").stderr)  # also what only it does
-        self.assertIn(" --detach", run("attach", "1", "--csv").stderr)
+            command = next(word for word in words if word in ("attach", "jobs", "daemon", "record", "capture"))
+            self.assertRegex(p.stderr, f"'opwatch {command}' does not take --[a-z-]+; it is an option of: ")
+            self.assertIn(f"Try 'opwatch {command} --help'", p.stderr)
+        self.assertIn("it is an option of: record\n", run("attach", "1", "--ring", "65536").stderr)
+
+    def test_an_unknown_option_names_the_nearest_of_the_command(self):
+        for words, nearest in ((("op", SAMPLE, "--ordr-by", "micros"), "--order-by"), (("record", "--stack"), "--stacks"),
+                               (("merge", "--keep-names", "x"), "--keep-name"), (("daemon", "--metric5"), "--metrics"),
+                               (("op", SAMPLE, "-max_dept", "3"), "--max-depth")):
+            p = run(*words)
+            self.assertEqual(p.returncode, 2, words)
+            self.assertIn(f"did you mean {nearest}?", p.stderr)
 
     def test_what_a_recording_is_called_is_told(self):
         for command in ("record", "attach"):
-            self.assertRegex(run("help", command).stdout, r"-o, --out FILE +the recording \(opwatch-DATE-TIME.opw\)\n")
-        self.assertRegex(run("help", "capture").stdout, r"-o, --out FILE +a folder")
-        self.assertIn("instead of to standard output", run("help", "op").stdout)
+            self.assertRegex(run("help", command).stdout, r"-o, --out FILE +write the recording to FILE \(default:\s+opwatch-DATE-TIME.opw\)\n")
+        self.assertRegex(run("help", "capture").stdout, r"-o, --out DIR +write the traces to this folder")
+        self.assertIn("instead of standard output", run("help", "op").stdout)
 
     def test_options_of_other_commands_are_refused(self):
-        for words, owner in ((("op", SAMPLE, "--parquet"), "sql"), (("--keep-pid", "3", "scope", SAMPLE), "merge"),
+        for words, owner in ((("op", SAMPLE, "--allow-io"), "sql"), (("--keep-pid", "3", "scope", SAMPLE), "merge"),
                              ((SAMPLE, "--on-stall", "3s"), "record"), (("info", SAMPLE, "--run", "a=" + SAMPLE), "sql"),
                              (("advise", SAMPLE, "--table", "op"), "export"), (("code", SAMPLE, "--verify"), "info"),
                              (("op", SAMPLE, "--estimate"), "info"), (("steps", SAMPLE, "--for", "3s"), "stacks")):
             p = run(*words)
             self.assertEqual((p.returncode, p.stdout), (2, ""), words)
-            self.assertRegex(p.stderr, "does not take --[a-z-]+: that is of .*" + owner)
-        for words in (("code", SAMPLE, "--style", "inverted"), ("roofline", SAMPLE, "--peak", "A100"),
+            self.assertRegex(p.stderr, "does not take --[a-z-]+; it is an option of: .*" + owner)
+        for words in (("code", SAMPLE, "--style", "inverted", "--to", "flamegraph"), ("roofline", SAMPLE, "--peak", "A100"),
                       (SAMPLE, "--estimate"), ("convert", SAMPLE, "--to", "timeline", "--show-memory")):
             self.assertEqual(run(*words).returncode, 0, words)
         self.assertIn("--style", run("help", "code").stdout)
         for command in ("op", "advise", "info", "shell", "memory"):
             self.assertNotRegex(run("help", command).stdout, "--(run|table|on|max-size|name|for|on-stall) ", command)
 
+    def test_columns_by_their_titles(self):
+        for view in ("op", "scope"):
+            for title, name in (("time", "micros"), ("total time", "micros"), ("Memory", "bytes"), ("peak-memory", "peak_bytes"),
+                                ("runs", "occurrence"), ("time,parameters", "micros,params"), ("float ops", "float_ops")):
+                for option in ("--select",) if "," in name else ("--select", "--order-by"):
+                    p = run(view, SAMPLE, option, title, "--csv")
+                    self.assertEqual((p.returncode, p.stdout), (0, run(view, SAMPLE, option, name, "--csv").stdout), title)
+        titles = [title for title in run("op", SAMPLE, "-n", "1").stdout.splitlines()[0].split() if title != "name"]
+        for title in titles:  # every column that is shown can be selected by what stands above it
+            self.assertEqual(run("op", SAMPLE, "--select", title).returncode, 0, title)
+
     def test_a_wrong_value_is_told_alone(self):
-        self.assertIn("--select does not know 'mircos';", run("op", SAMPLE, "--select", "micros,mircos,bytes").stderr)
+        self.assertIn("--select does not take 'mircos';", run("op", SAMPLE, "--select", "micros,mircos,bytes").stderr)
+        self.assertIn("--select does not take 'mircos';", run("op", SAMPLE, "--select", "time,mircos").stderr)
         self.assertIn("at most 2147483647", run("op", SAMPLE, "--max-depth", "9999999999").stderr)
         p = run("op", SAMPLE, "-o", "")
         self.assertEqual(p.returncode, 2)
-        self.assertIn("--out needs a file", p.stderr)
+        self.assertIn("--out needs a value: FILE", p.stderr)
 
     def test_stacks_for_other_programs_are_whole(self):
         for view in ("scope", "graph", "code"):
@@ -112,23 +180,25 @@ class UsageTest(unittest.TestCase):
             self.assertTrue(want)
 
     def test_help_is_aligned(self):
-        for args in (("--help",), ("help", "op"), ("help", "sql")):
-            for line in run(*args).stdout.splitlines():
+        for args in (("help", "op"), ("help", "sql"), ("help", "merge")):
+            for line in run(*args).stdout.split("\nOptions:\n")[1].split("\n\n")[0].splitlines():
                 if line.startswith("      --"):
-                    self.assertRegex(line, r"^.{33} \S|^\S*$|^ {6}\S+( \S+)?$", line)
+                    self.assertRegex(line, r"^.{33} \S|^ {6}\S+( \S+)?$", line)
+                elif not line.startswith("  -"):
+                    self.assertRegex(line, r"^ {34}\S", line)
 
     def test_an_invalid_regular_expression_is_wrong_usage(self):
         p = run("scope", SAMPLE, "--start-name-regexes", "a,b(")
         self.assertEqual((p.returncode, p.stdout), (2, ""))
-        self.assertEqual(p.stderr, "opwatch: 'b(' is no regular expression: missing closing ): b(\n")
+        self.assertEqual(p.stderr, "opwatch: 'b(' is not a valid regular expression: missing closing ): b(\n")
 
     def test_what_a_graph_alone_cannot_tell(self):
         graph = os.path.join(SAMPLES, "graph.pb")
         p = run("lines", graph)
-        self.assertEqual((p.returncode, p.stdout), (0, "(nothing to show)\n"))
-        self.assertIn("no source lines here", p.stderr)
-        self.assertEqual(run("code", graph).returncode, 1)
-        self.assertIn("no steps are known", run("steps", graph).stderr)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertIn("(nothing to show)\n\nno source lines in these files", p.stdout)
+        self.assertIn("no source lines in these files", run("code", graph).stdout)
+        self.assertIn("no steps found", run("steps", graph).stdout)
         self.assertRegex(run("op", graph, "-n", "1").stdout, r"^name +parameters +share +float ops")
         self.assertNotIn("steps\n", run("info", graph).stdout)
 
@@ -187,7 +257,7 @@ class UsageTest(unittest.TestCase):
         for args in (("info", hurt), (hurt,)):
             p = run(*args)
             self.assertEqual(p.returncode, 0, p.stderr)
-            self.assertRegex(" ".join((p.stderr + p.stdout).split()), r"with damage inside were left out \(at byte \d+\)")
+            self.assertRegex(" ".join((p.stderr + p.stdout).split()), r"damaged records of the \w+ were skipped \(at byte \d+\)")
         self.assertIn("(2 times, first at byte 0)", run("info", twice).stderr)
 
     def test_json_and_csv_everywhere(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The man pages and the completions know every command, view and option of `opwatch --help`, and no others."""
+"""The man pages and the completions know every command, view and option of the help, and no others."""
 import os
 import pathlib
 import re
@@ -36,6 +36,13 @@ def tags(text):
     return re.findall(r"^\.TP\n(.*)$", text, re.M)
 
 
+def options():
+    """(letter, name) of every option that a command or view takes."""
+    topics = re.findall(r"^  ([\w-]+) ", part(printed("opwatch", "--help"), "Commands:", r"\Z"), re.M) + ["view"]
+    return {pair for topic in topics for pair in
+            re.findall(r"^  (?:(-\w), |    )(--[a-z-]+)", part(printed("opwatch", "help", topic), "Options:", "$"), re.M)}
+
+
 class Manual(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -53,8 +60,7 @@ class Manual(unittest.TestCase):
         self.assertEqual(shown, told)
 
     def test_options(self):
-        options = re.findall(r"^  (?:(-\w), |    )(--[a-z-]+)", part(self.help, "Options:", r"\n'opwatch"), re.M)
-        shown = {word for pair in options for word in pair if word}
+        shown = {word for pair in options() for word in pair if word}
         section = "\n".join(tags(part(self.page, r"\.SH OPTIONS", r"\.SH")))
         told = set(re.findall(r"(?<![\w-])(--?[a-zA-Z][a-z-]*)", section))
         self.assertEqual(shown, told)
@@ -81,8 +87,8 @@ class Completions(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         shown = printed("opwatch", "--help")
-        cls.options = set(re.findall(r"^  (?:-\w, |    )--([a-z-]+)", part(shown, "Options:", r"\n'opwatch"), re.M))
-        cls.words = set(re.findall(r"^  ([\w-]+) ", part(shown, "Commands:", "Options:"), re.M)) | {"view"}
+        cls.options = {name[2:] for _, name in options()}
+        cls.words = set(re.findall(r"^  ([\w-]+) ", part(shown, "Commands:", r"'opwatch"), re.M)) | {"view"}
 
     def check(self, name, options, words):
         self.assertEqual(self.options, options, name)

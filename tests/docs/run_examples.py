@@ -146,7 +146,7 @@ def can_update(path, example):
 
 def update_document(path, root, binary):
     found, changed = examples(path.read_text(encoding="utf8"), path.suffix == ".1"), []
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:  # a job may still end in it
         env = scratch(root, binary, directory)
         for example in found:
             done = start(example, directory, env)
@@ -159,7 +159,7 @@ def update_document(path, root, binary):
 def run_document(path, root, binary):
     """(number of examples, number that failed) of one document."""
     found, failed = examples(path.read_text(encoding="utf8"), path.suffix == ".1"), 0
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:  # a job may still end in it
         env = scratch(root, binary, directory)
         for example in found:
             wrong = run(example, directory, env)

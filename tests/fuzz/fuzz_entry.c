@@ -3,6 +3,11 @@
  *
  *     views      recognised as any file is, then every view through every output, advice and timeline
  *     opw_views  the same of an opwatch file, whose columns the views read in place
+ *     tables     the same, then every table of SQL, each row and column of it
+ *     sql        the bytes are a query: it is split into statements and rewritten from BigQuery's dialect, and what comes out is
+ *                rewritten again
+ *     hang       the bytes are a file of a job that stands still, of two ranks
+ *     request    the bytes are a request to the server of the web page (fuzz_request.c)
  *     merge      merged with itself and a small trace, with options that its length chooses; what comes
  *                out must be one JSON document to the letter
  */
@@ -12,13 +17,36 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "api/api_int.h"
+#include "hang/hang.h"
 #include "merge/merge.h"
+#include "relation/relation.h"
+#include "sql/bigquery.h"
 #include "support/every_view.h"
-#include "wire/json_strict.h"
+#include "support/relation_text.h"
+#include "wire/json/json_strict.h"
 
 /* ---- views ---- */
 
-static ow_status run_views(const char *format, const void *data, size_t len)
+/* Every row of every table that SQL has. */
+static void read_tables(ow_profile *profile)
+{
+	struct table_run run = { .m = profile->m, .name = "fuzz", .number = 1 };
+	const struct table_source *source;
+
+	for (size_t i = 0; (source = relation_at(i)); i++) {
+		struct ow_error err = { 0 };
+		struct buf text;
+
+		buf_init(&text, &profile->mem);
+		every_view_status(
+			relation_text(source->name, &run, 1, NULL, &profile->mem, &text, &err),
+			&err, source->name);
+		buf_release(&text);
+	}
+}
+
+static ow_status run_views(const char *format, const void *data, size_t len, bool tables)
 {
 	struct ow_file_options file = { .size = sizeof(file), .format = format, .step = INT64_MIN };
 	struct ow_open_options options;
@@ -34,9 +62,51 @@ static ow_status run_views(const char *format, const void *data, size_t len)
 		status = ow_profile_add_memory(profile, "fuzz", data, len, &file, NULL, &err);
 	if (status == OW_OK)
 		status = ow_profile_freeze(profile, &err);
-	if (status == OW_OK)
+	if (status == OW_OK && tables)
+		read_tables(profile);
+	else if (status == OW_OK)
 		every_view(&all, profile);
 	ow_profile_free(profile);
+	return status;
+}
+
+/* ---- sql ---- */
+
+static ow_status rewrite(struct str text, struct mem *mem, struct buf *out, struct ow_error *err)
+{
+	static const char *const runs[] = { "job_1", "job_2" };
+	static const char *const files[] = { "job_1.json", "job_2.json" };
+	struct bigquery_names names = { .runs = { runs, 2 }, .files = { files, 2 } };
+	struct arena scratch;
+	ow_status status;
+
+	arena_init(&scratch, mem);
+	status = bigquery_rewrite(text, &names, &scratch, out, err);
+	arena_release(&scratch);
+	return status;
+}
+
+static ow_status run_sql(const void *data, size_t len)
+{
+	struct str text = bigquery_body(str_make(data, len)), statement;
+	struct ow_error err = { 0 };
+	struct buf once, twice;
+	ow_status status = OW_OK;
+	struct mem mem;
+
+	mem_init(&mem, FUZZ_MEMORY_LIMIT);
+	buf_init(&once, &mem);
+	buf_init(&twice, &mem);
+	for (size_t n = 0; status == OW_OK && (statement = bigquery_statement(text, n)).len; n++) {
+		(void)bigquery_first_word(statement);
+		buf_clear(&once);
+		buf_clear(&twice);
+		status = rewrite(statement, &mem, &once, &err);
+		if (status == OW_OK)
+			status = rewrite(buf_str(&once), &mem, &twice, &err);
+	}
+	buf_release(&once);
+	buf_release(&twice);
 	return status;
 }
 
@@ -53,7 +123,7 @@ static int open_bytes(const void *data, size_t len, char path[64])
 	return fd;
 }
 
-static ow_status take(void *arg, const void *bytes, size_t len, struct error *err)
+static ow_status take(void *arg, const void *bytes, size_t len, struct ow_error *err)
 {
 	struct buf *out = arg;
 
@@ -61,7 +131,7 @@ static ow_status take(void *arg, const void *bytes, size_t len, struct error *er
 	return out->failed ? error_no_memory(err) : OW_OK;
 }
 
-static ow_status forget(void *arg, struct error *err)
+static ow_status forget(void *arg, struct ow_error *err)
 {
 	(void)err;
 	buf_clear(arg);
@@ -85,6 +155,37 @@ static void choose(struct merge_options *options, unsigned char choice)
 	options->part_bytes = choice & 128 ? 64 : 0;
 }
 
+/* ---- hang ---- */
+
+static ow_status run_hang(const void *data, size_t len)
+{
+	static const char *const names[] = { "rank_0", "rank_1" };
+	struct ow_error err = { 0 };
+	struct hang_job job;
+	struct table *answer;
+	struct mem mem;
+	ow_status status = OW_OK;
+	bool known;
+
+	mem_init(&mem, FUZZ_MEMORY_LIMIT);
+	hang_init(&job, &mem);
+	for (size_t i = 0; i < 2 && status == OW_OK; i++) {
+		struct input in;
+
+		status = input_from_memory(&in, &mem, names[i], data, len, &err);
+		if (status != OW_OK)
+			break;
+		status = hang_read(&job, &in, &known, &err);
+		input_close(&in);
+	}
+	answer = table_new(&mem, "hang", &err);
+	if (status == OW_OK)
+		status = answer ? hang_table(&job, answer, &err) : OW_E_NO_MEMORY;
+	table_free(answer);
+	hang_release(&job);
+	return status;
+}
+
 static ow_status run_merge(const unsigned char *data, size_t len)
 {
 	static const char other[] =
@@ -97,7 +198,7 @@ static ow_status run_merge(const unsigned char *data, size_t len)
 	struct mem mem;
 	struct buf text;
 	struct merge_out out = { .write = take, .restart = forget, .arg = &text };
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	ow_status status;
 	int fds[3];
 
@@ -123,10 +224,18 @@ static ow_status run_merge(const unsigned char *data, size_t len)
 ow_status fuzz_run(const char *target, const void *data, size_t len)
 {
 	if (strcmp(target, "views") == 0)
-		return run_views(NULL, data, len);
+		return run_views(NULL, data, len, false);
 	if (strcmp(target, "opw_views") == 0)
-		return run_views("opw", data, len);
+		return run_views("opw", data, len, false);
+	if (strcmp(target, "tables") == 0)
+		return run_views(NULL, data, len, true);
+	if (strcmp(target, "sql") == 0)
+		return run_sql(data, len);
+	if (strcmp(target, "hang") == 0)
+		return run_hang(data, len);
 	if (strcmp(target, "merge") == 0)
 		return run_merge(data, len);
+	if (strcmp(target, "request") == 0)
+		return fuzz_request(data, len);
 	return import_memory(target, data, len, FUZZ_MEMORY_LIMIT);
 }

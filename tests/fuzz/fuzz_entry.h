@@ -12,6 +12,9 @@
 /* Runs the named target. The only wrong answers are a crash and OW_E_INTERNAL. */
 ow_status fuzz_run(const char *target, const void *data, size_t len);
 
+/* fuzz_request.c */
+ow_status fuzz_request(const void *data, size_t len);
+
 /* Implemented by src/import. */
 ow_status import_memory(const char *importer_name, const void *data, size_t len,
 			size_t memory_limit);

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Automatic attention on a real PyTorch job, under record, attach and the daemon: when its loader, or its computing, becomes
+"""Anomaly detection on a real PyTorch job, under record, attach and the daemon: when its loader, or its computing, becomes
 slow, one sentence says so and why, and the minute around it is saved; when it stands still, the sentence says where. The job does as
 it is told by files, so that nothing here depends on how fast the machine is. Needs python3-torch."""
 import contextlib
@@ -18,6 +18,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from record_jobs_test import BIN, LIBRARY, PYTHON, environment, has  # pylint: disable=wrong-import-position
+from support.patience import until  # pylint: disable=wrong-import-position
 
 # Tells each step; what it does next is in a file: fast, input, compute, stall or end.
 JOB = """
@@ -45,6 +46,23 @@ for x in torch.utils.data.DataLoader(Data()):
     with open(folder + '/steps', 'w') as f: f.write(str(steps))
     stand_still()
     if order() == 'end': break
+"""
+# Computes only; says how long it has waited for a processor so far.
+BUSY = """
+import os, torch
+torch.set_num_threads(1)
+folder = os.path.dirname(os.path.abspath(__file__))
+def waited():
+    with open('/proc/thread-self/schedstat') as f: return int(f.read().split()[1])
+net = torch.nn.Linear(64, 64)
+opt = torch.optim.SGD(net.parameters(), lr=1e-6)
+big, steps, first = torch.ones(256, 256), 0, waited()
+while open(folder + '/order').read() != 'end':
+    for _ in range(20): torch.mm(big, big)
+    opt.zero_grad(); net(torch.ones(4, 64)).sum().backward(); opt.step()
+    steps += 1
+    with open(folder + '/steps', 'w') as f: f.write(str(steps))
+    with open(folder + '/truth', 'w') as f: f.write(str(waited() - first))
 """
 OPTIONS = ("--on-slowdown", "150%", "--on-stall", "4s")
 
@@ -83,10 +101,7 @@ class Attention(unittest.TestCase):
         return pathlib.Path(self.log).read_text()
 
     def wait(self, condition, what):
-        while not condition():
-            if time.monotonic() > self.end:
-                self.fail(f"{what}: {self.said()}")
-            time.sleep(0.1)
+        until(condition, lambda: f"{what}: {self.said()}", self.end - time.monotonic(), 0.1)
 
     def steps(self):
         try:
@@ -111,7 +126,7 @@ class Attention(unittest.TestCase):
     def make_stall(self):
         self.order("stall")
         place = r"process \d+ is in stand_still \(job\.py:\d+\)" if os.geteuid() == 0 else "(process|nothing was recorded)"
-        self.wait(lambda: re.search(r"no step for [0-9.]+ (s|min), they took .*: " + place, self.said()), "the stall is not told")
+        self.wait(lambda: re.search(r"no step for [0-9.]+ (s|min); steps took .*: " + place, self.said()), "the stall is not told")
 
     def check_saved(self, paths, slow):
         self.assertTrue(paths, self.said())
@@ -129,7 +144,7 @@ class Attention(unittest.TestCase):
 
     def sentence(self, phase, op):
         return rf"steps take \d+ % longer since \d\d:\d\d:\d\d \(.*\): {phase} went from .* to .*, most of it in {op}\S* " \
-               r"\([0-9.]+ ms to [0-9.]+ (ms|s) per step\); the minute around it goes to (\S+)"
+               r"\([0-9.]+ ms to [0-9.]+ (ms|s) per step\); saving the minute around it to (\S+)"
 
     def test_record(self):
         p = self.start(BIN, "record", "-o", "job.opw", *OPTIONS, "--", PYTHON, self.script)
@@ -145,7 +160,7 @@ class Attention(unittest.TestCase):
         self.go_on(1)
         p = self.start(BIN, "attach", str(job.pid), "-o", "job.opw", *OPTIONS)
         self.wait(lambda: p.poll() is not None or os.path.exists(self.dir + "/job.opw"), "nothing is recorded")
-        if "may not be traced" in self.said():
+        if "not allowed to trace" in self.said():
             self.skipTest(self.said())
         self.make_slow("compute", self.sentence("compute", "aten::mm"))
         self.make_stall()
@@ -182,6 +197,11 @@ class Attention(unittest.TestCase):
         self.order("end")
         self.assertEqual((p.wait(), other.wait()), (0, 0), self.said())
         self.wait(lambda: glob.glob(rings + "/a job-*-slow-*.opw"), "the minute is not saved")
+        listed = json.loads(subprocess.run([BIN, "jobs", "--anomalies", "--json", "--socket", socket], capture_output=True, text=True,
+                                           check=True).stdout)["rows"]
+        self.assertEqual({r["file"] for r in listed if r["kind"] == "slow" and r["saved"]}, set(glob.glob(rings + "/a job-*-slow-*.opw")))
+        self.assertTrue(all(r["job"] == "a job" and r["why"] for r in listed), listed)
+        self.assertTrue(any("steps take" in r["why"] for r in listed), listed)
         daemon.terminate()
         self.assertEqual(daemon.wait(), 0, self.said())
         for path in glob.glob(rings + "/a job-*-slow-*.opw"):
@@ -196,6 +216,26 @@ class Attention(unittest.TestCase):
         """Most of what is saved, the job waits for data."""
         rows = json.loads(subprocess.run([BIN, "functions", "--json", path], capture_output=True, text=True).stdout)["rows"]
         self.assertTrue([r for r in rows if r["name"].endswith("__getitem__")], (path, rows))
+
+    def test_other_programs_take_the_processor(self):
+        """On one processor with others the job waits for it, and the sentence says that, not that its operators are slow."""
+        script = self.write("busy.py", BUSY)
+        processor = str(min(os.sched_getaffinity(0)))
+        p = self.start(BIN, "record", "-o", "job.opw", "--on-slowdown", "60%", "--", "taskset", "-c", processor, PYTHON, script)
+        self.go_on(60)
+        others = [self.start("taskset", "-c", processor, PYTHON, "-c", "while True: pass") for _ in range(4)]
+        sentence = r"steps take \d+ % longer since .*: .*waits for processors went from [0-9.]+ m?s to [0-9.]+ m?s.* \(load \d+ on \d+ processors\)"
+        self.wait(lambda: re.search(sentence, self.said()), "the wait is not reported")
+        for other in others:
+            other.kill()
+        self.order("end")
+        self.assertEqual(p.wait(), 0, self.said())
+        truth = [json.loads(line) for line in pathlib.Path(self.dir, "truth").read_text().splitlines()]
+        rows = json.loads(subprocess.run([BIN, "phases", "--json", "job.opw"], capture_output=True, text=True, cwd=self.dir).stdout)["rows"]
+        waited = next(r["share_ns"] for r in rows if r["phase"] == "run_queue")
+        # The kernel's own account of the thread. On a crowded processor some of it is counted as the phase that was interrupted.
+        self.assertGreater(waited, 0.5 * truth[-1], truth)
+        self.assertLess(waited, 1.15 * truth[-1] + 200e6, truth)
 
     def test_a_stall_by_itself(self):
         p = self.start(BIN, "record", "-o", "job.opw", "--on-stall", "4s", "--", PYTHON, self.script)

@@ -60,6 +60,8 @@ class Corpus(unittest.TestCase):
         answered = set()
         for path in self.files:
             for query in self.queries:
+                if query["name"].startswith("compare_"):  # of two runs
+                    continue
                 with self.subTest(query["name"], file=path.name):
                     status, error, document = ask(query["name"], path)
                     self.assertEqual(status, 0, error)

@@ -10,12 +10,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from record_jobs_test import BIN, LIBRARY, PYTHON, environment, has  # pylint: disable=wrong-import-position
 from support import ports  # pylint: disable=wrong-import-position
+from support.patience import until  # pylint: disable=wrong-import-position
 
 # All of them work until a file is there, and then say how much they did.
 LOADER = """
@@ -142,11 +142,13 @@ class RealJobs(unittest.TestCase):
 
     def wait(self, condition, what):
         """Until it holds, however long that takes on a busy machine, but not longer than the jobs live."""
-        said, end = None, time.monotonic() + 800
-        while time.monotonic() < end:
+        said = None
+
+        def holds():
+            nonlocal said
             try:
                 if condition():
-                    return
+                    return True
             except (KeyError, IndexError, TypeError) as problem:  # not there, or not known yet
                 said = problem
             for name, group in self.running.items():
@@ -154,8 +156,9 @@ class RealJobs(unittest.TestCase):
                     self.fail(f"{what}: job {name} has ended: {self.said(name)}")
             if self.daemon.poll() is not None:
                 self.fail(f"{what}: the daemon has ended: {pathlib.Path(self.log).read_text()} {said}")
-            time.sleep(0.1)
-        self.fail(f"{what}: {said} {self.jobs()} {self.top()}")
+            return False
+
+        until(holds, lambda: f"{what}: {said} {self.jobs()} {self.top()}", 800, 0.1)
 
     def jobs(self):
         p = subprocess.run([BIN, "jobs", "--json", "--socket", self.socket], capture_output=True, text=True)
@@ -300,7 +303,7 @@ class RealJobs(unittest.TestCase):
             self.assertGreaterEqual(len(mine) + row["drops"], self.done("ranks.py"))
             self.assertGreater(sum(s["communication_ns"] for s in mine), 0)
         p = subprocess.run([BIN, "verdict", "--job", "ranks.py", "--socket", self.socket], capture_output=True, text=True)
-        self.assertIn("Rank 1 is the slow one: it computes", " ".join(p.stdout.split()), p.stderr)
+        self.assertIn("Rank 1 is slow: it computes", " ".join(p.stdout.split()), p.stderr)
         self.assertFalse([n for n in self.names("ranks.py") if n.startswith("cl")])
 
     def check_opencl(self, name, row):

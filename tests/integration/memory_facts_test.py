@@ -19,7 +19,7 @@ KIND = "torch-memory"
 FIELDS = {"bytes_unpacked": "bytes", "container": "container", "len": "len", "toplevel": "toplevel",
           "first_item_keys": "first_item_keys"}  # in FACTS.json, and in ours
 NOTHING = (None, [], "")
-CATEGORIES = ("parameter", "optimizer state", "input", "temporary", "activation", "gradient", "autograd detail", "(not told)")
+CATEGORIES = ("parameter", "optimizer state", "input", "temporary", "activation", "gradient", "autograd detail", "(unknown)")
 
 BIN = os.environ.get("OPWATCH_BIN", "build/release/opwatch")
 CORPUS = os.environ.get("OPWATCH_CORPUS")
@@ -83,19 +83,21 @@ class MemoryFacts(unittest.TestCase):
             for e in json.loads(text)["traceEvents"]:
                 if e.get("name") == "[memory]":
                     a = e["args"]
-                    changes["CPU" if a["Device Type"] == 0 else f"GPU {a['Device Id']}"].append((e["ts"], a["Bytes"]))
+                    changes["CPU" if a["Device Type"] == 0 else f"GPU {a['Device Id']}"].append((e["ts"], a["Bytes"], a.get("Total Allocated", 0)))
             with self.subTest(path.name):
                 heaps = {r["device"]: r for r in run("heaps", path)["rows"]}
                 self.assertEqual(set(heaps), set(changes))
                 for device, list_ in changes.items():
                     list_.sort(key=lambda c: c[0])
                     use, low, uses = 0, 0, [0]
-                    for _, size in list_:
+                    for _, size, _ in list_:
                         use += size
                         low = min(low, use)
                         uses.append(use)
-                    self.assertEqual(heaps[device]["peak_bytes"], max(uses[1:]) - low)
-                    self.assertEqual(heaps[device]["end_bytes"], use - low)
+                    # In use before the first change: as the first one says, and at least what is released later.
+                    start = max(-low, list_[0][2] - list_[0][1])
+                    self.assertEqual(heaps[device]["peak_bytes"], max(uses[1:]) + start)
+                    self.assertEqual(heaps[device]["end_bytes"], use + start)
                     told = collections.Counter()
                     for r in run("memory_peak", path)["rows"]:
                         if r["device"] == device:

@@ -63,7 +63,7 @@ import sys, torch
 torch.set_num_threads(1)
 net = torch.nn.Linear(8, 1)
 opt = torch.optim.SGD(net.parameters(), lr=1e-3)
-small = torch.ones(2, 2)
+small = torch.ones(128, 128)  # faster operators are counted, not recorded
 print('ready', flush=True)
 sys.stdin.readline()
 for n in range(20):
@@ -183,7 +183,10 @@ class TorchTest(Case):
         steps = self.rows("steps")
         self.assertEqual(len(steps), 40)
         self.near([s["input_ns"] for s in steps[1:]], said["waits"][1:], "input")
-        self.near([s["compute_ns"] for s in steps[1:]], said["computes"][1:], "compute")
+        # Where the job has no processor, its clock goes on, and it does not compute.
+        measured = statistics.median(said["computes"][1:])
+        self.assertLess(statistics.median(s["compute_ns"] for s in steps[1:]) / 1e9, 1.05 * measured + 0.001)
+        self.assertGreater(statistics.median(s["compute_ns"] + s["run_queue_ns"] for s in steps[1:]) / 1e9, 0.95 * measured - 0.001)
         products = [row for row in self.rows("op", "--max-depth", "10") if row["name"] == "aten::mm"]
         self.assertTrue(products)
 
@@ -204,14 +207,14 @@ class TorchTest(Case):
         waits = [statistics.median(s["input_ns"] for s in steps if s["rank"] == r) for r in (0, 1)]
         self.assertGreater(waits[1], waits[0] + 30e6)
         verdict = subprocess.run([BIN, "verdict", self.file], capture_output=True, text=True).stdout
-        self.assertIn("Rank 1 is the slow one: it waits for input", " ".join(verdict.split()))
+        self.assertIn("Rank 1 is slow: it waits for input", " ".join(verdict.split()))
         info = json.loads(subprocess.run([BIN, "info", "--json", self.file], capture_output=True, text=True).stdout)
         self.assertEqual({s["job"] for s in info["sources"]}, {f"127.0.0.1:{port}"})
         for rank in (0, 1):
             self.assertGreater(sum(s["communication_ns"] for s in steps if s["rank"] == rank), 0)
 
     def test_ends_of_steps_find_room_in_a_full_ring(self):
-        """While nobody reads the ring, operators are dropped; the steps are all told apart."""
+        """While the ring is not read, operators are dropped, and no end of a step."""
         command = [BIN, "record", "-o", self.file, "--ring", "1024", "--", PYTHON, self.write("crowd.py", CROWD)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               env=environment()) as p:
@@ -250,7 +253,7 @@ class TorchTest(Case):
         for seconds in (3, 20, 100):  # a busy machine may need more for some steps
             p = subprocess.run([BIN, "attach", str(job.pid), "-o", self.file, "--for", f"{seconds}s"], capture_output=True,
                                text=True, env=environment())
-            if "may not be traced" in p.stderr:
+            if "not allowed to trace" in p.stderr:
                 self.skipTest(p.stderr)
             self.assertEqual(p.returncode, 0, p.stderr)
             self.assertNotIn("hooks", p.stderr)
@@ -299,7 +302,7 @@ class KillTest(Case):
                 done = int.from_bytes(f.read(8), "little")
             most = max(most, done)
             if q.returncode:
-                self.assertIn("nothing was recorded", q.stderr)
+                self.assertIn("the recording has no records", q.stderr)
                 self.assertEqual(done, 0)
                 continue
             notes = json.loads(q.stdout)["rows"]

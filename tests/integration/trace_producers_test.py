@@ -24,37 +24,37 @@ FILES = {
     "tf1-timeline/ikh-gpu-timeline_02_step_0.json": ("TF1 Timeline", [0], None),
     "tf1-timeline/ikh-gpu-timeline_03_merged_5_runs.json": ("TF1 Timeline", [0, 1, 2, 3, 4], None),
     "tf2-trace/ampere-bert-cpu.trace.json.gz": ("TensorFlow 2, JAX or XProf", [0], None),
-    "kineto/amd-b200-eager.json.gz": (KINETO % "2024–", [0], 0),
-    "kineto/amd-mi210-gpu_only.json.gz": (KINETO % "2024–", [0], None),
+    "kineto/amd-b200-eager.json.gz": (KINETO % "2024–", [], 0),
+    "kineto/amd-mi210-gpu_only.json.gz": (KINETO % "2024–", [], None),
     "kineto/amd-mi300-ddp_resnet18.json.gz": (KINETO % "2024–", [0, 1, 2, 3, 4], None),
-    "kineto/docs-before_fix_trace.json": (KINETO % "2025–", [0], None),
-    "kineto/hta-alexnet.json.gz": (KINETO % "2022–23", [0], 0),
+    "kineto/docs-before_fix_trace.json": (KINETO % "2025–", [], None),
+    "kineto/hta-alexnet.json.gz": (KINETO % "2022–23", [], 0),
     "kineto/hta-backward_thread.json": (KINETO % "2021–22", [552], 0),
     "kineto/hta-cpu_only.json.gz": (KINETO % "2024–", [551], 34),
-    "kineto/hta-cupti_profiler.json.gz": (KINETO % "2022–23", [0], 0),
+    "kineto/hta-cupti_profiler.json.gz": (KINETO % "2022–23", [], 0),
     "kineto/hta-event_sync.json.gz": (KINETO % "2022–23", [100], 0),
-    "kineto/hta-large_integer.json.gz": (KINETO % "2022–23", [0], None),
+    "kineto/hta-large_integer.json.gz": (KINETO % "2022–23", [], None),
     "kineto/hta-mi250-minitoy.json.gz": (KINETO % "2024–", [1, 2], None),
-    "kineto/hta-mtia_inference_rank_0.json.gz": (KINETO % "2024–", [0], 0),
+    "kineto/hta-mtia_inference_rank_0.json.gz": (KINETO % "2024–", [], None),
     "kineto/hta-ns_resolution.json.gz": (KINETO % "early 2024", None, 0),
     "kineto/hta-sampled_rank-0.json.gz": (KINETO % "2022–23", None, 0),
     "kineto/hta-sampled_rank-1.json.gz": (KINETO % "2022–23", None, 1),
-    "kineto/hta-simple_add.json.gz": (KINETO % "2022–23", [0], 0),
-    "kineto/hta-simple_add_with_et.json.gz": (KINETO % "2022–23", [0], 0),
+    "kineto/hta-simple_add.json.gz": (KINETO % "2022–23", [], 0),
+    "kineto/hta-simple_add_with_et.json.gz": (KINETO % "2022–23", [], 0),
     "kineto/hta-triton.json.gz": (KINETO % "2024–", [1], None),
     "kineto/param-linear_kineto.json.gz": (KINETO % "2022–23", None, None),
     "kineto/tb-gpu_metrics_input.json": (KINETO % "2020–21", None, None),
     "kineto/tb-resnet50_num_workers_0.pt.trace.json.gz": (KINETO % "2020–21", None, None),
     "torch-legacy/torch113-cnn_legacy_autograd.json": ("PyTorch autograd profiler", None, None),
-    "torch-legacy/torch113-ddp_gloo_rank0.json": ("PyTorch autograd profiler", None, 0),
-    "torch-legacy/torch113-ddp_gloo_rank1.json": ("PyTorch autograd profiler", None, 1),
+    "torch-legacy/torch113-ddp_gloo_rank0.json": ("PyTorch autograd profiler", None, None),
+    "torch-legacy/torch113-ddp_gloo_rank1.json": ("PyTorch autograd profiler", None, None),
     "onnxruntime/ort121-ppocr_cls.json": ("ONNX Runtime", [0, 1, 2], None),
     "onnxruntime/ort121-ppocr_det_2threads.json": ("ONNX Runtime", None, None),
     "onnxruntime/ort130-silero_vad_v5.json": ("ONNX Runtime", [0, 1, 2, 3, 4], None),
-    "chrome-trace/cat-x_event_trace.json": ("Chrome", [0], None),
-    "chrome-trace/ss-chrome69-simple.json": ("Chrome", [0], None),
-    "chrome-trace/clang14-time-trace-small.json": ("clang -ftime-trace", [0], None),
-    "chrome-trace/cat-simple_trace.json": ("unknown", [0], None),
+    "chrome-trace/cat-x_event_trace.json": ("Chrome", [], None),
+    "chrome-trace/ss-chrome69-simple.json": ("Chrome", [], None),
+    "chrome-trace/clang14-time-trace-small.json": ("clang -ftime-trace", [], None),
+    "chrome-trace/cat-simple_trace.json": ("unknown", [], None),
 }
 WITH_CODE = ("kineto/amd-b200-eager.json.gz", "kineto/amd-mi300-ddp_resnet18.json.gz",
              "kineto/tb-resnet50_num_workers_0.pt.trace.json.gz")
@@ -77,7 +77,8 @@ class TraceProducers(unittest.TestCase):
                 rows = run("steps", name)["rows"]
                 if steps is not None:
                     self.assertEqual([row["step"] for row in rows], steps)
-                self.assertEqual({row["rank"] for row in rows}, {rank})
+                self.assertLessEqual({row["rank"] for row in rows}, {rank})
+                self.assertEqual([row["rank"] for row in run("sources", name)["rows"]], [rank])
 
     def test_views(self):
         for name in FILES:

@@ -156,7 +156,7 @@ def facts(events):
         "by_ph": dict(Counter(str(e.get("ph")) for e in events)),
         "by_cat": dict(Counter(e["cat"] for e in events if "cat" in e)),
         "distinct_pids": len({str(e["pid"]) for e in events if "pid" in e}),
-        "distinct_pid_tid": len({(str(e["pid"]), str(e.get("tid"))) for e in events if "pid" in e}),
+        "distinct_pid_tid": len({(str(e.get("pid")), str(e.get("tid"))) for e in events if "pid" in e or "tid" in e}),
         "distinct_X_names": len({e.get("name") for e in x}),
         "total_X_dur": sum(d for _, d in durations),
         "X_dur_by_cat": dict(by_cat),

@@ -11,11 +11,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from record_jobs_test import BIN, LIBRARY, PYTHON, environment, has  # pylint: disable=wrong-import-position
+from support.patience import until  # pylint: disable=wrong-import-position
 
 COMMON = """
 import json, os, statistics, sys, time, torch
@@ -133,15 +133,18 @@ class Truth(unittest.TestCase):
         self.addCleanup(job.stderr.close)
         self.addCleanup(job.wait)
         self.addCleanup(lambda: pathlib.Path(self.told + ".end").touch())
-        shown, end = None, time.monotonic() + 600
-        while time.monotonic() < end and job.poll() is None:
+        shown = None
+
+        def agrees():
+            nonlocal shown
+            self.assertIsNone(job.poll(), "the job has ended")
             p = subprocess.run([BIN, "top", "--json", self.file], capture_output=True, text=True)
-            if p.returncode == 0 and os.path.exists(self.told):
-                shown, measured = json.loads(p.stdout)[0], float(pathlib.Path(self.told).read_text())
-                if self.is_true(shown, measured):
-                    return
-            time.sleep(0.3)
-        self.fail(f"top shows {shown}; {job.poll()}")
+            if p.returncode != 0 or not os.path.exists(self.told):
+                return False
+            shown = json.loads(p.stdout)[0]
+            return self.is_true(shown, float(pathlib.Path(self.told).read_text()))
+
+        until(agrees, lambda: f"top shows {shown}", 600, 0.3)
 
     @staticmethod
     def is_true(shown, measured):

@@ -34,7 +34,8 @@ class XSpaceViews(unittest.TestCase):
         self.assertTrue(all(r["bound_by"] in ("compute", "memory") and 0 < r["efficiency_percent"] <= 100 for r in gemms))
         # 304 processors at 2.1 GHz with 2048 operations each
         self.assertAlmostEqual(got[0]["peak_gflops_per_second"], 304 * 2.1 * 2048, 3)
-        self.assertAlmostEqual(got[0]["peak_gbytes_per_second"], 2662.4, 6)
+        # the file says 2662.4, for two transfers per clock of the memory; HBM3 makes four
+        self.assertAlmostEqual(got[0]["peak_gbytes_per_second"], 5324.8, 6)
 
     def test_tpu_tells_its_peaks(self):
         got = rows("roofline", "tpu_inference_2-early.xplane.pb")

@@ -7,6 +7,7 @@ is tried again with TFPROF_SEED=NUMBER TFPROF_ROUNDS=1.
 """
 import gzip
 import os
+import re
 import random
 import subprocess
 import sys
@@ -359,6 +360,8 @@ class Views(unittest.TestCase):
                 self.fail("model %d, line %d %r of %r%s" % (number, i, line, flags, apart(text, out)))
             out = out[len(text):]
             for message in said.splitlines(True):
+                # Control characters do not reach standard error: they could drive the terminal.
+                message = re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "\ufffd", message)
                 at = err.find(message)
                 self.assertGreaterEqual(at, 0, "model %d, line %d %r of %r: no %r in %r" % (number, i, line, flags, message, err[:2000]))
                 err = err[at + len(message):]

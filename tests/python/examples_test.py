@@ -50,6 +50,14 @@ class Examples(unittest.TestCase):
         self.assertIn("saved logs/memory/profile_2", text)
         self.assertIn("my_training_loop/MatMul", text)
 
+    def test_usage(self):
+        for name in ("estimator_hook.py", "combined_traces.py", "profile_context.py", "tutorials.py", "mnist_profile.py"):
+            done = subprocess.run([sys.executable, str(ROOT / "examples/python" / name)], cwd=self.folder, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True)
+            self.assertEqual(done.returncode, 2, name)
+            self.assertTrue(done.stderr.startswith("usage: "), done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+
     def test_mnist(self):
         self.assertIn("0.92", self.example("mnist_profile.py", "--steps", "4", "--out", "test.txt"))
         report = pathlib.Path(self.folder, "test.txt").read_text()

@@ -54,10 +54,37 @@ class Pip(unittest.TestCase):
         self.assertEqual(count, "26")
         return path
 
+    def expect_program(self):
+        """The console scripts and `python -m opwatch` are the program: its answers, and its exit statuses."""
+        bin = self.python.parent
+        for command in ([bin / "opwatch"], [self.python, "-m", "opwatch"]):
+            self.assertRegex(run(*command, "--version", cwd=self.folder), r"^opwatch [0-9.]+")
+            self.assertIn("Operations by time", run(*command, SAMPLE, "--no-pager", cwd=self.folder))
+            self.assertEqual(subprocess.run([*map(str, command), "op", "/no/such/file"], stderr=subprocess.PIPE).returncode, 1)
+        self.assertIn("MatchingFiles", run(bin / "tfprof", "--profile_path=" + SAMPLE, "op", cwd=self.folder))
+
+    def test_missing_sql_is_fetched_or_said(self):
+        """The backend runs the script that fetches DuckDB, and says what is missing when that did not help."""
+        source = self.folder / "source"
+        (source / "python/_build").mkdir(parents=True)
+        (source / "tools").mkdir()
+        (source / "python/_build/backend.py").write_bytes((ROOT / "python/_build/backend.py").read_bytes())
+        (source / "tools/setup-duckdb").write_text("echo fetched >> '%s/log'\n" % self.folder)
+        code = "import sys; sys.path.insert(0, 'python/_build'); import backend; " \
+               "backend.fetch_duckdb(%r); backend.build_native = lambda s: (backend.pathlib.Path('x'), backend.pathlib.Path('x')); " \
+               "backend.package_files = lambda: []; backend.stripped = lambda p: b''; backend.soname = lambda p: 'x'; " \
+               "backend.write_wheel = lambda *a: 'w'; print(backend.build_wheel('.', %r))"
+        for settings, fetched, said in (({}, 1, True), ({"duckdb": "no"}, 1, False)):
+            text = run(sys.executable, "-c", code % (settings, settings), cwd=source, env={"DUCKDB_ROOT": "", "OPWATCH_WHEEL_DUCKDB": ""},
+                       start_new_session=True)
+            self.assertEqual((self.folder / "log").read_text().count("fetched"), fetched)
+            self.assertEqual("tools/setup sql" in text, said, text)
+
     def test_isolated_and_not(self):
         self.make()
         self.pip("install", ROOT)
         self.assertIn(str(self.folder), self.expect_package())
+        self.expect_program()
         self.assertEqual(run(self.python, "-c", "import importlib.metadata as m; print(m.version('opwatch'))").strip(),
                          run(self.python, "-c", "import opwatch; print(opwatch.__version__)").strip())
         self.pip("uninstall", "-y", "opwatch")
@@ -69,6 +96,7 @@ class Pip(unittest.TestCase):
         self.make()
         self.pip("install", "-e", ROOT)
         self.assertIn(BUILD, self.expect_package())
+        self.expect_program()
 
     def test_wheel_and_sdist(self):
         sys.path.insert(0, str(ROOT / "python/_build"))
@@ -81,7 +109,7 @@ class Pip(unittest.TestCase):
             names = wheel.namelist()
             record = wheel.read(next(n for n in names if n.endswith("/RECORD"))).decode()
         self.assertLessEqual({"opwatch/__init__.py", "opwatch/_opwatch.abi3.so", "opwatch/libopwatch.so.0",
-                              "opwatch/py.typed"}, set(names))
+                              "opwatch/py.typed", "opwatch/opwatch", "opwatch/__main__.py"}, set(names))
         self.assertEqual(sorted(line.split(",")[0] for line in record.splitlines()), sorted(names))
         other = self.folder / "again"
         other.mkdir()

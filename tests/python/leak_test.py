@@ -5,6 +5,7 @@ import os
 import pathlib
 import tempfile
 import unittest
+import weakref
 
 import opwatch
 
@@ -49,6 +50,29 @@ class Leaks(unittest.TestCase):
                 result.__arrow_c_stream__(), result.__arrow_c_schema__()
                 profile.advise(), profile.info(), profile.timeline(), profile.scope()._repr_html_()
         self.repeat(work, 150)
+
+    def test_sql(self):
+        """A profile ends with its last name, also after SQL: no cycle waits for the collector, no thread of DuckDB stays."""
+        if "SQL" not in " ".join(name for name, there, _ in opwatch.build_parts() if "not" not in there):
+            try:
+                opwatch.open(SAMPLE).sql("SELECT 1")
+            except opwatch.Unsupported:
+                self.skipTest("no DuckDB")
+
+        def work():
+            profile = opwatch.open(SAMPLE)
+            self.assertGreater(profile.sql("SELECT count(*) AS n FROM op")[0].n, 0)
+        gc.disable()
+        self.addCleanup(gc.enable)
+        work()
+        threads = len(os.listdir("/proc/self/task"))
+        self.repeat(work, int(os.environ.get("OPWATCH_OPENS", 300)), 8 << 20)  # 10000 at night
+        self.assertLessEqual(len(os.listdir("/proc/self/task")), threads)
+        profile = opwatch.open(SAMPLE)
+        profile.sql("SELECT 1")
+        ended = weakref.ref(profile)
+        del profile
+        self.assertIsNone(ended())
 
     def test_frames(self):
         try:

@@ -48,6 +48,21 @@ class Opening(unittest.TestCase):
             opwatch.open(SAMPLE, memory_limit=1000)
         self.assertIsInstance(caught.exception, MemoryError)
 
+    def test_settings_of_the_advice(self):
+        """./opwatch.toml, as for the program."""
+        before = os.getcwd()
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                os.chdir(folder)
+                pathlib.Path("opwatch.toml").write_text('[advise]\nmute = ["data_quality"]\n', encoding="utf-8")
+                self.assertNotIn("data_quality", list(opwatch.open(TRACE).advise().to_dict()["rule"]))
+                pathlib.Path("opwatch.toml").write_text("[advise]\nmut = []\n", encoding="utf-8")
+                with self.assertRaises(opwatch.Error) as caught:
+                    opwatch.open(TRACE)
+                self.assertIn("did you mean 'mute'?", str(caught.exception))
+            finally:
+                os.chdir(before)
+
     def test_an_exception_can_be_pickled(self):
         try:
             opwatch.open("/no/such/file")
@@ -105,7 +120,8 @@ class Asking(unittest.TestCase):
             for name, _, _ in opwatch.views():
                 with self.subTest(path=path.name, view=name):
                     # No depth: the program's default is for terminals.
-                    self.assertEqual(profile.view(name).to_json(), program(name, path, "--max_depth", 2**30 - 1))
+                    levels = ["--max_depth", 2**30 - 1] if name in ("op", "scope", "graph", "code") else []
+                    self.assertEqual(profile.view(name).to_json(), program(name, path, *levels))
 
     def test_order_and_select(self):
         result = self.profile.op(order_by="occurrence", select=["occurrence", "params"], max_depth=3)

@@ -5,9 +5,14 @@ import gc
 import html.parser
 import os
 import pathlib
+import sys
 import pickle
+import subprocess
+import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 import opwatch
 
@@ -20,9 +25,14 @@ try:
 except ImportError:
     pandas = None
 
+sys.path.insert(0, os.path.join(os.environ.get("OPWATCH_SRC", "."), "tests"))
+from support import asked  # noqa: E402
+
 ROOT = pathlib.Path(os.environ.get("OPWATCH_SRC", ".")).resolve()
 SAMPLE = ROOT / "samples/resnet.profile"
 TRACE = ROOT / "tests/fuzz/seeds/trace/kineto.json"
+sys.path.insert(0, str(ROOT / "tests/support"))
+import arrow_c  # noqa: E402
 
 
 def all_results():
@@ -186,7 +196,11 @@ class Notebook(unittest.TestCase):
         tree = self.look(profile.scope())
         self.assertIn("details", tree.tags)
         self.assertEqual(sum(tag in ("summary", "div") for tag in tree.tags) - 1, len(profile.scope()))
-        self.assertIn("compute", "".join(self.look(opwatch.open(TRACE).steps()).text))
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "steps.json"
+            asked.write(path)
+            self.assertIn("compute", "".join(self.look(opwatch.open(path).steps()).text))
+        self.assertEqual(len(opwatch.open(TRACE).steps()), 0)  # nothing says where its steps begin
 
     def test_names_are_escaped(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -237,6 +251,46 @@ class Arrow(unittest.TestCase):
         stream = opwatch.open(SAMPLE).op().__arrow_c_stream__(None)
         gc.collect()
         self.assertTrue(self.pointer(stream, b"arrow_array_stream"))
+
+
+
+class Consumers(unittest.TestCase):
+    """to_arrow and to_polars hand the result to the library's constructor; these stand-ins read its stream."""
+
+    def check(self, module, constructor, method):
+        consumer = types.ModuleType(module)
+        setattr(consumer, constructor, arrow_c.rows)
+        with unittest.mock.patch.dict(sys.modules, {module: consumer}):
+            for result in (opwatch.open(SAMPLE).op(), opwatch.open(SAMPLE).steps(), opwatch.open(SAMPLE).sources(),
+                           opwatch.open(SAMPLE).op(hide_name_regexes=[".*"])):
+                names, rows = getattr(result, method)()
+                self.assertEqual(names, list(result.columns))
+                self.assertEqual(rows, [tuple(row) for row in result])
+
+    def test_to_arrow(self):
+        self.check("pyarrow", "table", "to_arrow")
+
+    def test_to_polars(self):
+        self.check("polars", "DataFrame", "to_polars")
+
+    def test_columns_that_do_not_exist(self):
+        profile = opwatch.open(SAMPLE)
+        for options, word in ((dict(select=["tme"]), "'time'"), (dict(select="micrs"), "'micros'"), (dict(order_by="bytez"), "'bytes'"),
+                              (dict(select=["micros", "perams"]), "'params'"), (dict(order_by="tim"), "'time'")):
+            with self.assertRaisesRegex(opwatch.UsageError, "did you mean " + word):
+                profile.op(**options)
+        self.assertEqual(profile.op(select=["time"]).to_dict(), profile.op(select=["micros"]).to_dict())
+        self.assertEqual(profile.scope(select=["total time", "Peak memory"], order_by="total_time").to_dict(),
+                         profile.scope(select=["micros", "peak_bytes"], order_by="micros").to_dict())
+        with self.assertRaises(TypeError):
+            profile.op(select=[1])
+
+    def test_select_knows_what_the_program_knows(self):
+        from opwatch import _profile
+        program = os.environ.get("OPWATCH_BIN", str(ROOT / "build/release/opwatch"))
+        for option, known in (("--select", _profile._SELECT), ("--order-by", _profile._ORDER)):
+            text = subprocess.run([program, "op", SAMPLE, option, "zzz"], stderr=subprocess.PIPE, text=True).stderr
+            self.assertEqual(sorted(text.split("it takes:")[1].replace(",", " ").split()), sorted(known))
 
 
 if __name__ == "__main__":

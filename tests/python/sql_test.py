@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 """SQL from Python and from notebook cells, on a stand-in for IPython's shell. Skipped where there is no DuckDB."""
 import contextlib
+import datetime
 import io
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -47,6 +49,89 @@ class Sql(unittest.TestCase):
                                "170141183460469231731687303715884105727::HUGEINT AS big, 1.25 AS d, sum(1) AS s")[0]
         self.assertEqual(tuple(row), (1, 0.5, "x", True, None, 2**127 - 1, 1.25, 1))
         self.assertEqual([type(value) for value in row], [int, float, str, bool, type(None), int, float, int])
+
+    def test_parameters(self):
+        sql = self.profile.sql
+        self.assertEqual(tuple(sql("SELECT ?, ?, ?, ?, ?", [1, "it's; --", None, True, 0.5])[0]), (1, "it's; --", None, True, 0.5))
+        self.assertEqual(tuple(sql("SELECT $2, $1, $2", [1, 2])[0]), (2, 1, 2))
+        self.assertEqual(sql("SELECT count(*) AS n FROM op WHERE type = $kind AND id > $least", {"kind": "MatMul", "least": 0})[0].n,
+                         sql("SELECT count(*) AS n FROM op WHERE type = 'MatMul'")[0].n)
+        self.assertEqual(sql("SELECT $a AS x; SELECT $a + $b AS y", {"a": 1, "b": 2})[0].y, 3)
+        self.assertEqual(sql("SELECT [$a, 2] AS x, make_timestamp($b) AS t", {"a": 1, "b": 0})[0],
+                         ([1, 2], datetime.datetime(1970, 1, 1)))
+        with opwatch.Session([self.profile]) as session:
+            self.assertEqual(session.query("SELECT ? AS x", ("y",))[0].x, "y")
+        for text, params, kind, message in (
+                ("SELECT ?", None, opwatch.UsageError, "without a value"), ("SELECT $x", {"y": 1}, opwatch.UsageError, r"\$x"),
+                ("SELECT 1", [1], opwatch.UsageError, r"no parameter \$1"), ("SELECT ?", [object()], TypeError, "parameter 1"),
+                ("SELECT ?", "text", TypeError, "a list or a dict"), ("SELECT $a", {1: 2}, TypeError, "name of a parameter"),
+                ("SELECT ?", [2**70], OverflowError, "")):
+            with self.assertRaisesRegex(kind, message):
+                sql(text, params)
+
+    def test_times_and_lists(self):
+        result = self.profile.sql("SELECT make_timestamp(1500000 + range) AS t, DATE '2024-02-03' + range::INT AS d, "
+                                  "make_timestamp(0)::TIMESTAMPTZ AS z, [range, NULL] AS l, {'a': [1.5, 2], 'b': 'x, \"y\"'} AS s, "
+                                  "['a, b', 'it''s'] AS texts FROM range(2) UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL ORDER BY ALL")
+        self.assertEqual([c.type for c in result.schema], ["timestamp", "date", "timestamptz", "list", "object", "list"])
+        first = (datetime.datetime(1970, 1, 1, 0, 0, 1, 500000), datetime.date(2024, 2, 3),
+                 datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc), [0, None], {"a": [1.5, 2.0], "b": 'x, "y"'}, ["a, b", "it's"])
+        self.assertEqual(tuple(result[0]), first)
+        self.assertEqual(tuple(list(result)[0]), first)
+        self.assertEqual(tuple(result[-1]), (None,) * 6)
+        self.assertEqual(result["l"], [[0, None], [1, None], None])
+        odd = self.profile.sql("SELECT 'infinity'::TIMESTAMP AS t, DATE '0044-03-15 (BC)' AS d")[0]
+        self.assertEqual(odd.t, "infinity")
+        self.assertIsInstance(odd.d, str)
+
+    @unittest.skipUnless(pandas, "no pandas")
+    def test_times_and_lists_in_pandas(self):
+        frame = self.profile.sql("SELECT make_timestamp(1500000) AS t, DATE '2024-02-03' AS d, make_timestamp(0)::TIMESTAMPTZ AS z, "
+                                 "[1, 2] AS l UNION ALL SELECT NULL, NULL, NULL, NULL ORDER BY t").to_pandas()
+        self.assertEqual([str(kind) for kind in frame.dtypes[["t", "d"]]], ["datetime64[ns]"] * 2)
+        self.assertIn("UTC", str(frame.dtypes["z"]))
+        self.assertEqual(frame["t"][0], pandas.Timestamp("1970-01-01 00:00:01.5"))
+        self.assertEqual(frame["d"][0], pandas.Timestamp("2024-02-03"))
+        self.assertTrue(frame["t"].isna()[1] and frame["d"].isna()[1] and frame["z"].isna()[1])
+        self.assertEqual(list(frame["l"]), [[1, 2], None])
+        self.assertEqual(len(self.profile.sql("SELECT make_timestamp(0) AS t, [1] AS l WHERE false").to_pandas()), 0)
+        self.assertEqual(self.profile.sql("SELECT 'infinity'::TIMESTAMP AS t").to_pandas()["t"][0], "infinity")
+
+    def test_ask(self):
+        result = self.profile.ask("top_ops", limit=2)
+        self.assertEqual([row.op_type for row in result], ["MatchingFiles", "DecodeJpeg"])
+        with self.assertRaisesRegex(opwatch.UsageError, "did you mean 'top_ops'"):
+            self.profile.ask("topops")
+        with self.assertRaisesRegex(opwatch.UsageError, "did you mean 'limit'"):
+            self.profile.ask("top_ops", limt=2)
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "mine.sql").write_text("-- param n int 3: a number\nSELECT $n AS n")
+            self.assertEqual(self.profile.ask("mine", queries=folder, n=7)[0].n, 7)
+            self.assertIn("mine", [name for name, *_ in opwatch.queries(folder)])
+            with self.assertRaises(FileNotFoundError):
+                self.profile.ask("mine", queries=folder + "/none")
+        with opwatch.Session([("a", self.profile), ("b", opwatch.open(SAMPLE))]) as session:
+            self.assertEqual({row.ratio for row in session.ask("compare_steps")}, {1.0})
+
+    def test_export(self):
+        with tempfile.TemporaryDirectory() as folder:
+            written = self.profile.export(folder + "/x", tables=["op", "step"])
+            self.assertEqual((written.tables, written.files, sorted(os.listdir(folder + "/x"))), (2, 2, ["op.parquet", "step.parquet"]))
+            with self.assertRaises(opwatch.Error):
+                self.profile.export(folder + "/x", tables="op")
+            self.profile.export(folder + "/x", to="csv", tables="op", overwrite=True)
+            with self.assertRaisesRegex(TypeError, "did you mean 'tables'"):
+                self.profile.export(folder, table="op")
+            with self.assertRaises(opwatch.UsageError):
+                self.profile.export(folder + "/y", to="excel")
+            with opwatch.Session([("a", self.profile), ("b", opwatch.open(SAMPLE))]) as session:
+                self.assertEqual(session.export(folder + "/two", to="ndjson", tables=["step"]).rows, 6)
+
+    def test_parquet(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.profile.op().to_parquet(folder + "/op.parquet")
+            count = self.profile.sql("SELECT count(*) AS n FROM '%s/op.parquet'" % folder, allow_io=True)[0].n
+            self.assertEqual(count, len(self.profile.op()))
 
     def test_equal_names(self):
         self.assertEqual(self.profile.sql("SELECT 1 AS a, 2 AS a, 3 AS b").to_dict(), {"a": [1], "a_1": [2], "b": [3]})

@@ -46,7 +46,7 @@ static inline void every_view_sinks(struct every_view *all, ow_result *result)
 {
 	struct ow_write_options options;
 	struct ow_error err = { 0 };
-	struct ow_part_info sink;
+	struct ow_part_info sink = { .size = sizeof(sink) };
 
 	ow_write_options_init(&options);
 	options.message = options.progress = every_view_line;
@@ -66,7 +66,7 @@ static inline void every_view_views(struct every_view *all, ow_profile *profile,
 				    const struct ow_view_options *options)
 {
 	struct ow_error err = { 0 };
-	struct ow_part_info view;
+	struct ow_part_info view = { .size = sizeof(view) };
 	ow_result *result;
 	ow_status status;
 

@@ -5,7 +5,7 @@
 #ifndef SUPPORT_FAKE_PROCESS_H
 #define SUPPORT_FAKE_PROCESS_H
 
-#include "wire/ring.h"
+#include "wire/own/ring.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

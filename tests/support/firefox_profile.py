@@ -127,7 +127,7 @@ class Profile:
     def frame_text(self, frame):
         function, file, line, lib, address, _ = frame
         module = self.libs[lib]["path"] if lib >= 0 else None
-        return (function, file, line, module, address if function is None else 0)
+        return (function, file, line or None, module, (address if function is None else 0) or None)
 
     def category(self, frames):
         found = [f[5] for f in frames if f[5] is not None]

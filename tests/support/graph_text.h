@@ -11,7 +11,7 @@
 #ifndef SUPPORT_GRAPH_TEXT_H
 #define SUPPORT_GRAPH_TEXT_H
 
-#include "wire/pb_write.h"
+#include "wire/protobuf/pb_write.h"
 
 static inline void gt_shape(struct buf *out, uint32_t field, struct str text)
 {

@@ -5,7 +5,7 @@
 #ifndef SUPPORT_LIVE_FILE_H
 #define SUPPORT_LIVE_FILE_H
 
-#include "live/recording.h"
+#include "live/record/recording.h"
 
 #define LIVE_MS 1000000u
 
@@ -18,7 +18,7 @@ struct live_writer {
 
 static inline void live_writer_open(struct live_writer *w, const char *path)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	*w = (struct live_writer){ 0 };
 	mem_init(&w->mem, 0);
@@ -147,7 +147,7 @@ static inline void live_writer_step(struct live_writer *w, uint32_t process, uin
 
 static inline void live_writer_flush(struct live_writer *w)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	if (recording_flush(&w->recording, &err) != OW_OK)
 		fail_msg("%s", err.text);
@@ -155,7 +155,7 @@ static inline void live_writer_flush(struct live_writer *w)
 
 static inline void live_writer_close(struct live_writer *w)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	if (recording_close(&w->recording, &err) != OW_OK)
 		fail_msg("%s", err.text);

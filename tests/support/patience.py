@@ -5,16 +5,16 @@ import time
 PATIENCE = 300
 
 
-def until(condition, what):
-    """What the condition gives once it holds; an error that says `what` when it never does."""
-    end = time.monotonic() + PATIENCE
+def until(condition, what, patience=PATIENCE, pause=0.01):
+    """What the condition gives once it holds; an error that says `what` when it never does. It is looked at every `pause` seconds."""
+    end = time.monotonic() + patience
     while True:
         found = condition()
         if found:
             return found
         if time.monotonic() > end:
             raise AssertionError(what() if callable(what) else what)
-        time.sleep(0.01)
+        time.sleep(pause)
 
 
 def catches(pid, number):

@@ -4,7 +4,7 @@
 #ifndef SUPPORT_PERF_WRITER_H
 #define SUPPORT_PERF_WRITER_H
 
-#include "import/perf_record.h"
+#include "import/perf/perf_format.h"
 
 #define PERF_TEST_SAMPLE (1 << 0 | 1 << 1 | 1 << 2 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8)
 #define PERF_TEST_ATTR 64

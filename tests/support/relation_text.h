@@ -9,14 +9,14 @@
 
 #define RELATION_PIECE 13
 
-static inline void relation_put(const struct relation_table *t, uint32_t part, uint32_t column,
-				const struct relation_vec *vec, uint32_t i, struct buf *to)
+static inline void relation_put(const struct table *t, uint32_t part, uint32_t column,
+				const struct table_vec *vec, uint32_t i, struct buf *to)
 {
-	const struct relation_column *c = &t->columns[column];
-	const struct relation_dict *dict = relation_dict(t, part, column);
+	const struct table_column *c = &t->columns[column];
+	const struct table_dict *dict = table_dict(t, part, column);
 	struct str text;
 
-	if (c->type == RELATION_TEXT) {
+	if (c->type == TYPE_TEXT) {
 		text = dict ? dict->texts[((uint32_t *)vec->values)[i]]
 			    : ((struct str *)vec->values)[i];
 		buf_add_str(to,
@@ -25,34 +25,34 @@ static inline void relation_put(const struct relation_table *t, uint32_t part, u
 	}
 	if (vec->has_nulls && !(vec->valid[i / 64] >> i % 64 & 1))
 		buf_puts(to, "-");
-	else if (c->type == RELATION_BOOL)
+	else if (c->type == TYPE_BOOL)
 		buf_puts(to, ((bool *)vec->values)[i] ? "true" : "false");
-	else if (c->type == RELATION_INT32)
+	else if (c->type == TYPE_INT32)
 		buf_printf(to, "%" PRId32, ((int32_t *)vec->values)[i]);
-	else if (c->type == RELATION_INT64)
+	else if (c->type == TYPE_INT)
 		buf_printf(to, "%" PRId64, ((int64_t *)vec->values)[i]);
-	else if (c->type == RELATION_UINT64)
+	else if (c->type == TYPE_UINT64)
 		buf_printf(to, "%" PRIu64, ((uint64_t *)vec->values)[i]);
 	else
 		buf_printf(to, "%g", ((double *)vec->values)[i]);
 }
 
 /* "a,b" are the names of the columns; NULL means all. */
-static inline ow_status relation_lines(struct relation_table *t, const char *columns,
-				       struct buf *to, struct error *err)
+static inline ow_status relation_lines(struct table *t, const char *columns, struct buf *to,
+				       struct ow_error *err)
 {
-	uint32_t chosen[RELATION_COLUMNS_MAX], count = 0;
+	uint32_t chosen[TABLE_COLUMNS_MAX], count = 0;
 	struct str rest = str_from(columns), name;
 	char cells[RELATION_PIECE][2048];
 
 	while (columns && str_split(&rest, ',', &name)) {
-		chosen[count] = relation_find_column(t, name);
+		chosen[count] = table_find_column(t, name);
 		if (chosen[count++] == UINT32_MAX)
 			return error_set(err, OW_E_NOT_FOUND, "no column %.*s", STR_ARG(name));
 	}
 	for (; !columns && count < t->column_count; count++)
 		chosen[count] = count;
-	OW_TRY(relation_prepare(t, err));
+	OW_TRY(table_prepare(t, err));
 	for (uint32_t part = 0; part < t->part_count; part++) {
 		uint32_t n;
 
@@ -63,15 +63,15 @@ static inline ow_status relation_lines(struct relation_table *t, const char *col
 				struct str values[RELATION_PIECE]; /* the largest type */
 				uint64_t valid[1];
 				struct arena scratch;
-				struct relation_vec vec = { .values = values,
-							    .valid = valid,
-							    .scratch = &scratch };
+				struct table_vec vec = { .values = values,
+							 .valid = valid,
+							 .scratch = &scratch };
 				struct buf cell;
 				ow_status status;
 
 				arena_init(&scratch, t->mem);
 				buf_init(&cell, t->mem);
-				status = relation_fill(t, part, chosen[c], row, n, &vec, err);
+				status = table_read(t, part, chosen[c], row, n, &vec, err);
 				for (uint32_t i = 0; i < n && status == OW_OK; i++) {
 					size_t len = strlen(cells[i]);
 
@@ -92,19 +92,19 @@ static inline ow_status relation_lines(struct relation_table *t, const char *col
 }
 
 /* Opens, prints and closes. */
-static inline ow_status relation_text(const char *name, const struct relation_run *runs,
+static inline ow_status relation_text(const char *name, const struct table_run *runs,
 				      size_t run_count, const char *columns, struct mem *mem,
-				      struct buf *to, struct error *err)
+				      struct buf *to, struct ow_error *err)
 {
-	const struct relation *relation = relation_find(str_from(name));
-	struct relation_table *t;
+	const struct table_source *relation = relation_find(str_from(name));
+	struct table *t;
 	ow_status status;
 
 	if (!relation)
 		return error_set(err, OW_E_NOT_FOUND, "no relation %s", name);
 	OW_TRY(relation_open(relation, runs, run_count, NULL, 0, mem, &t, err));
 	status = relation_lines(t, columns, to, err);
-	relation_close(t);
+	table_free(t);
 	return status;
 }
 

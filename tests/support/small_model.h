@@ -14,7 +14,7 @@
 
 struct small_model {
 	struct mem mem;
-	struct error err;
+	struct ow_error err;
 	struct model *m;
 	struct builder b;
 };

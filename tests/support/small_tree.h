@@ -11,9 +11,9 @@
 #define SMALL_NODES 4096
 
 /* A result with a tree that has a root only. */
-static inline struct result *small_tree(struct small_model *s, enum tree_kind kind, int64_t step)
+static inline struct table *small_tree(struct small_model *s, enum tree_kind kind, int64_t step)
 {
-	struct result *r = result_new(&s->mem, "hand-made", &s->err);
+	struct table *r = table_new(&s->mem, "hand-made", &s->err);
 	struct tree *tree = mem_zalloc(&s->mem, sizeof(*tree));
 
 	assert_non_null(r);
@@ -35,7 +35,7 @@ static inline struct result *small_tree(struct small_model *s, enum tree_kind ki
 }
 
 /* Adds a node below `parent`; times in microseconds. The root's total grows by top-level ones. */
-static inline uint32_t small_node(struct result *r, uint32_t parent, const char *name, op_id op,
+static inline uint32_t small_node(struct table *r, uint32_t parent, const char *name, op_id op,
 				  int64_t own_us, int64_t total_us)
 {
 	struct tree *tree = r->tree;
@@ -56,7 +56,7 @@ static inline uint32_t small_node(struct result *r, uint32_t parent, const char 
 }
 
 /* A node of the complete code tree, as the last child of `parent`. */
-static inline uint32_t small_code_node(struct result *r, uint32_t parent, frame_id frame,
+static inline uint32_t small_code_node(struct table *r, uint32_t parent, frame_id frame,
 				       bool gradient)
 {
 	struct tree *tree = r->tree;
@@ -71,7 +71,8 @@ static inline uint32_t small_code_node(struct result *r, uint32_t parent, frame_
 	return at;
 }
 
-static inline ow_status small_collect(void *arg, const void *bytes, size_t len, struct error *err)
+static inline ow_status small_collect(void *arg, const void *bytes, size_t len,
+				      struct ow_error *err)
 {
 	buf_add(arg, bytes, len);
 	return ((struct buf *)arg)->failed ? error_no_memory(err) : OW_OK;
@@ -84,10 +85,10 @@ static inline void small_line(void *arg, struct str line)
 }
 
 /* What the sink writes, NUL-terminated; it must succeed. */
-static inline void small_write(const struct sink *sink, struct result *r,
+static inline void small_write(const struct sink *sink, struct table *r,
 			       const struct sink_options *options, struct buf *text)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct out out = { .write = small_collect };
 
 	buf_init(text, r->mem);
@@ -99,7 +100,7 @@ static inline void small_write(const struct sink *sink, struct result *r,
 	text->len--;
 }
 
-static inline void small_expect(const struct sink *sink, struct result *r,
+static inline void small_expect(const struct sink *sink, struct table *r,
 				const struct sink_options *options, const char *want)
 {
 	struct buf text;
@@ -109,12 +110,12 @@ static inline void small_expect(const struct sink *sink, struct result *r,
 	buf_release(&text);
 }
 
-static inline void small_refuse(const struct sink *sink, struct result *r,
+static inline void small_refuse(const struct sink *sink, struct table *r,
 				const struct sink_options *options, ow_status want)
 {
 	struct buf text;
 	struct out out = { small_collect, &text };
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	buf_init(&text, r->mem);
 	assert_int_equal(sink->write(r, options, &out, &err), want);
@@ -125,7 +126,8 @@ static inline void small_refuse(const struct sink *sink, struct result *r,
 
 /* Makes the first, second, … allocation fail, until none does; nothing may leak. The stream does not
  * allocate. */
-static inline ow_status small_discard(void *arg, const void *bytes, size_t len, struct error *err)
+static inline ow_status small_discard(void *arg, const void *bytes, size_t len,
+				      struct ow_error *err)
 {
 	(void)arg;
 	(void)bytes;
@@ -134,7 +136,7 @@ static inline ow_status small_discard(void *arg, const void *bytes, size_t len, 
 	return OW_OK;
 }
 
-static inline void small_starve(const struct sink *sink, struct result *r,
+static inline void small_starve(const struct sink *sink, struct table *r,
 				const struct sink_options *options)
 {
 	struct out out = { small_discard, NULL };
@@ -142,7 +144,7 @@ static inline void small_starve(const struct sink *sink, struct result *r,
 	ow_status status = OW_E_NO_MEMORY;
 
 	for (uint64_t n = 1; status != OW_OK; n++) {
-		struct error err = { 0 };
+		struct ow_error err = { 0 };
 
 		mem_fail_after(n, false);
 		status = sink->write(r, options, &out, &err);
@@ -155,7 +157,7 @@ static inline void small_starve(const struct sink *sink, struct result *r,
 }
 
 /* A stream that stops taking bytes: the sink says so and releases everything. */
-static inline ow_status small_closed(void *arg, const void *bytes, size_t len, struct error *err)
+static inline ow_status small_closed(void *arg, const void *bytes, size_t len, struct ow_error *err)
 {
 	(void)arg;
 	(void)bytes;
@@ -163,12 +165,12 @@ static inline ow_status small_closed(void *arg, const void *bytes, size_t len, s
 	return error_set(err, OW_E_INTERRUPTED, "the output was closed");
 }
 
-static inline void small_hang_up(const struct sink *sink, struct result *r,
+static inline void small_hang_up(const struct sink *sink, struct table *r,
 				 const struct sink_options *options)
 {
 	struct out out = { small_closed, NULL };
 	size_t used = atomic_load(&r->mem->used);
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 
 	assert_int_equal(sink->write(r, options, &out, &err), OW_E_INTERRUPTED);
 	assert_int_equal(atomic_load(&r->mem->used), used);

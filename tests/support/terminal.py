@@ -1,4 +1,5 @@
 """A program on a pseudo-terminal, driven as a person would."""
+import codecs
 import fcntl
 import os
 import pty
@@ -29,6 +30,7 @@ class Terminal:
         self.pid = pid
         self.resize(24, 80)
         self.text = ""
+        self.decoder = codecs.getincrementaldecoder("utf8")("replace")  # a letter may come in two reads
 
     def resize(self, lines, columns):
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
@@ -50,7 +52,7 @@ class Terminal:
                 data = b""
             if not data:
                 raise AssertionError("ended before %r: %r" % (pattern, self.text))
-            self.text += data.decode("utf8", "replace")
+            self.text += self.decoder.decode(data)
 
     def send(self, text):
         os.write(self.fd, text.encode())

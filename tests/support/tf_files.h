@@ -7,9 +7,9 @@
 #define SUPPORT_TF_FILES_H
 
 #include "import/importer.h"
-#include "wire/pb_write.h"
-#include "wire/pbtxt.h"
-#include "wire/tf_schema.h"
+#include "wire/protobuf/pb_write.h"
+#include "wire/protobuf/pbtxt.h"
+#include "wire/tensorflow/tf_schema.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 struct tf_files {
 	struct mem mem;
-	struct error err;
+	struct ow_error err;
 	struct import_options options;
 	struct import_ctx last; /* of the last load */
 	struct model *m;
@@ -41,7 +41,7 @@ static inline void tf_close(struct tf_files *t)
 
 static inline struct buf tf_binary(struct mem *mem, const struct pb_message *type, const char *text)
 {
-	struct error err = { 0 };
+	struct ow_error err = { 0 };
 	struct buf out;
 
 	buf_init(&out, mem);

@@ -6,7 +6,7 @@
 #define SUPPORT_TF_WORLD_H
 
 #include "import/importer.h"
-#include "import/tf_finish.h"
+#include "import/tensorflow/tf_finish.h"
 
 #include "support/graph_text.h"
 
@@ -17,7 +17,7 @@
 /* A model being made from inputs in memory. */
 struct world {
 	struct mem mem;
-	struct error err;
+	struct ow_error err;
 	struct model *m;
 	struct builder b;
 	struct import_options options;

@@ -114,11 +114,10 @@ static inline void tfprof_parse(struct tfprof_options *o, const char *text)
 }
 
 /* The result of a view that must succeed. */
-static inline struct result *tfprof_run(struct small_model *s, const char *view,
-					const char *options)
+static inline struct table *tfprof_run(struct small_model *s, const char *view, const char *options)
 {
 	struct tfprof_options o;
-	struct result *r = result_new(&s->mem, view, &s->err);
+	struct table *r = table_new(&s->mem, view, &s->err);
 
 	tfprof_parse(&o, options);
 	assert_non_null(r);
@@ -131,7 +130,7 @@ static inline struct result *tfprof_run(struct small_model *s, const char *view,
 static inline void tfprof_expect(struct small_model *s, const struct sink *sink, const char *view,
 				 const char *options, const char *want)
 {
-	struct result *r = tfprof_run(s, view, options);
+	struct table *r = tfprof_run(s, view, options);
 	struct buf text;
 	const char *profile;
 
@@ -142,7 +141,7 @@ static inline void tfprof_expect(struct small_model *s, const struct sink *sink,
 	if (strcmp(profile, want) != 0)
 		fail_msg("%s %s\ngot:\n%s\nwant:\n%s", view, options, profile, want);
 	buf_release(&text);
-	result_free(r);
+	table_free(r);
 }
 
 #endif

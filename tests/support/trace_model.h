@@ -63,6 +63,12 @@ static inline void trace_launch(struct small_model *s, event_id call, event_id w
 			 &(struct link_row){ .src = call, .dst = work, .kind = LINK_LAUNCH });
 }
 
+/* Work of a device, and what is recorded to wait for it. */
+static inline void trace_wait(struct small_model *s, event_id work, event_id waits)
+{
+	builder_add_link(&s->b, &(struct link_row){ .src = work, .dst = waits, .kind = LINK_WAIT });
+}
+
 /* A step of 100 ms at `at`, whose shares are known: compute 50, communication 8 (25 in all, 17 of them
  * during compute), device to host 4, host to device 6, input 12, synchronisation 12, launch 2, host 2,
  * idle 4; the device is busy for 68. */

@@ -9,27 +9,27 @@
 
 #include "support/small_model.h"
 
-static inline void view_text_cell(struct buf *text, const struct result *r, uint32_t row,
+static inline void view_text_cell(struct buf *text, const struct table *r, uint32_t row,
 				  uint32_t column)
 {
-	const struct result_column *c = &r->columns[column];
+	const struct table_column *c = &r->columns[column];
 
 	if (c->known && !c->known[row])
 		buf_add_char(text, '-');
-	else if (c->type == RESULT_TEXT)
+	else if (c->type == TYPE_TEXT)
 		buf_add_str(text, c->texts[row]);
-	else if (c->type == RESULT_REAL)
+	else if (c->type == TYPE_REAL)
 		buf_printf(text, "%g", c->reals[row]);
 	else
 		buf_printf(text, "%" PRId64, c->ints[row]);
 }
 
 /* What it gives; the caller frees it. */
-static inline struct result *view_text_run(struct small_model *s, const struct view *view,
-					   const struct view_options *options)
+static inline struct table *view_text_run(struct small_model *s, const struct view *view,
+					  const struct view_options *options)
 {
 	struct view_options defaults;
-	struct result *r = result_new(&s->mem, view->name, &s->err);
+	struct table *r = table_new(&s->mem, view->name, &s->err);
 
 	assert_non_null(r);
 	view_options_init(&defaults);
@@ -40,7 +40,7 @@ static inline struct result *view_text_run(struct small_model *s, const struct v
 static inline void view_text_expect(struct small_model *s, const struct view *view,
 				    const struct view_options *options, const char *want)
 {
-	struct result *r = view_text_run(s, view, options);
+	struct table *r = view_text_run(s, view, options);
 	struct buf text;
 
 	buf_init(&text, &s->mem);
@@ -52,7 +52,7 @@ static inline void view_text_expect(struct small_model *s, const struct view *vi
 	buf_add_char(&text, '\0');
 	assert_string_equal(text.ptr, want);
 	buf_release(&text);
-	result_free(r);
+	table_free(r);
 }
 
 /* The same for some columns: "step,rank". */
@@ -60,7 +60,7 @@ static inline void view_text_expect_columns(struct small_model *s, const struct 
 					    const struct view_options *options, const char *columns,
 					    const char *want)
 {
-	struct result *r = view_text_run(s, view, options);
+	struct table *r = view_text_run(s, view, options);
 	struct buf text;
 
 	buf_init(&text, &s->mem);
@@ -80,14 +80,14 @@ static inline void view_text_expect_columns(struct small_model *s, const struct 
 	buf_add_char(&text, '\0');
 	assert_string_equal(text.ptr, want);
 	buf_release(&text);
-	result_free(r);
+	table_free(r);
 }
 
 static inline ow_status view_text_run_without(struct small_model *s, const struct view *view,
 					      uint64_t n, bool sticky)
 {
 	struct view_options defaults;
-	struct result *r = result_new(&s->mem, view->name, &s->err);
+	struct table *r = table_new(&s->mem, view->name, &s->err);
 	ow_status status;
 
 	assert_non_null(r);
@@ -96,7 +96,7 @@ static inline ow_status view_text_run_without(struct small_model *s, const struc
 	status = view->run(s->m, &defaults, r, &s->err);
 	mem_fail_after(0, false);
 	assert_true(status == OW_OK || status == OW_E_NO_MEMORY);
-	result_free(r);
+	table_free(r);
 	return status;
 }
 

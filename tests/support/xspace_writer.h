@@ -5,7 +5,7 @@
 #ifndef SUPPORT_XSPACE_WRITER_H
 #define SUPPORT_XSPACE_WRITER_H
 
-#include "wire/pb_write.h"
+#include "wire/protobuf/pb_write.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -49,16 +49,16 @@ class Layers(Checks):
 
     def test_only_cli_prints(self):
         self.write("src/cli/main.c", 'printf("x"); exit(1);\n')
-        self.write("src/sink/sink_text.c", 'snprintf(a, b, "printf(");\n/* stdout */\nfprintf(stderr, "x");\n')
+        self.write("src/sink/table/sink_text.c", 'snprintf(a, b, "printf(");\n/* stdout */\nfprintf(stderr, "x");\n')
         found = self.check("check-layers")
         self.assertEqual(len(found), 1)
-        self.assertIn("src/sink/sink_text.c:3:", found[0])
+        self.assertIn("src/sink/table/sink_text.c:3:", found[0])
 
 
 class Tables(Checks):
     def setUp(self):
         super().setUp()
-        for table in ("import/importers", "import/producers", "analyze/views", "advise/rules", "relation/relations", "export/exports", "sink/sinks",
+        for table in ("import/importers", "import/interpret/producers", "analyze/views", "advise/rules", "relation/relations", "export/exports", "sink/sinks",
                       "cli/commands"):
             self.write(f"src/{table}.def", "/* IMPORTER(name) */\n")
 
@@ -82,12 +82,38 @@ class Tables(Checks):
         self.write("src/cli/cmd_x.c")
         self.assertEqual(self.check("check-tables"), ["src/cli/cmd_x.c: no line COMMAND(x) in commands.def"])
 
+    def test_folder_without_row(self):
+        self.write("ARCHITECTURE.md", "| `src/sink` | outputs |\n| `sink/own` | own files |\n")
+        self.write("src/sink/a.c")
+        self.write("src/sink/own/a.c")
+        self.write("src/sink/new/a.c")
+        self.assertEqual(self.check("check-tables"), ["src/sink/new/: no row in ARCHITECTURE.md"])
+
+    def test_too_many_files(self):
+        for i in range(46):
+            self.write(f"src/sink/f{i}.c")
+            self.write(f"src/sink/f{i}_test.c")
+        self.assertEqual(self.check("check-tables"),
+                         ["src/sink/: 46 files, more than 45: group them in subfolders"])
+
     def test_without_seed_and_page(self):
         self.complete()
         os.remove(self.root / "tests/fuzz/seeds/a/one")
         os.remove(self.root / "docs/formats/a.md")
         self.assertEqual(self.check("check-tables"), ["tests/fuzz/seeds/a/: no seed for the importer",
                                                       "docs/formats/a.md: no page for IMPORTER(a)"])
+
+
+class Slowest(unittest.TestCase):
+    def test_the_summary_stays_last(self):
+        lines = [f" {i}/12 Test #{i}: unit.t{i} ....   Passed    {i}.50 sec" for i in range(1, 13)]
+        text = "\n".join([*lines, "", "92% tests passed, 1 tests failed out of 12", "", "Total Test time (real) = 9 sec"])
+        done = subprocess.run([sys.executable, TOOLS / "ctest-slowest", "sh", "-c", f"echo '{text}'; exit 8"],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 8)
+        self.assertIn("The ten slowest tests:\n   12.50 s  unit.t12\n", done.stdout)
+        self.assertNotIn(" s  unit.t2\n", done.stdout)
+        self.assertTrue(done.stdout.endswith("92% tests passed, 1 tests failed out of 12\n\nTotal Test time (real) = 9 sec\n"))
 
 
 if __name__ == "__main__":

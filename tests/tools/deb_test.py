@@ -10,6 +10,7 @@ import unittest
 
 ROOT = pathlib.Path(os.environ.get("OPWATCH_SRC", ".")).resolve()
 BUILD = pathlib.Path(os.environ.get("OPWATCH_BUILD", ROOT / "build/release"))
+HEADERS = [str(p.relative_to(ROOT)) for p in ROOT.glob("include/opwatch/*.h")]
 NEEDED = ["cpack", "dpkg-deb", "dpkg-shlibdeps", "file", "strip"]
 
 
@@ -41,7 +42,7 @@ class Deb(unittest.TestCase):
     def test_unpacked(self):
         run("dpkg-deb", "-x", self.deb, self.root / "there")
         usr = self.root / "there/usr"
-        for name in ("bin/opwatch", "include/opwatch/opwatch.h", "share/man/man1/opwatch.1", "share/man/man1/tfprof.1",
+        for name in ("bin/opwatch", *HEADERS, "share/man/man1/opwatch.1", "share/man/man1/tfprof.1",
                      "share/bash-completion/completions/opwatch", "share/doc/opwatch/LICENSE"):
             self.assertTrue((usr / name).is_file(), name)
         self.assertEqual(os.readlink(usr / "bin/tfprof"), "opwatch")

@@ -10,8 +10,14 @@ import unittest
 
 ROOT = pathlib.Path(os.environ.get("OPWATCH_SRC", ".")).resolve()
 BUILD = pathlib.Path(os.environ.get("OPWATCH_BUILD", ROOT / "build/release"))
+HEADERS = [str(p.relative_to(ROOT)) for p in ROOT.glob("include/opwatch/*.h")]
 PREFIX = "/opt/opwatch"
-PROGRAM = """#include <opwatch/opwatch.h>
+PROGRAM = """#include <opwatch/live.h>
+#include <opwatch/opwatch.h>
+#include <opwatch/push.h>
+#include <opwatch/ui.h>
+#include <opwatch/record.h>
+#include <opwatch/sql.h>
 #include <stdio.h>
 int main(void) { return puts(ow_status_name(OW_OK)) < 0; }
 """
@@ -30,7 +36,7 @@ class Install(unittest.TestCase):
         run("cmake", "--install", BUILD, "--prefix", PREFIX, env={**os.environ, "DESTDIR": directory.name})
 
     def test_everything_is_there(self):
-        for name in ("bin/opwatch", "include/opwatch/opwatch.h", "share/bash-completion/completions/tfprof",
+        for name in ("bin/opwatch", *HEADERS, "share/bash-completion/completions/tfprof",
                      "share/zsh/vendor-completions/_opwatch", "share/fish/vendor_completions.d/opwatch.fish"):
             self.assertTrue((self.prefix / name).is_file(), name)
         for page in ROOT.glob("docs/man/*.1"):

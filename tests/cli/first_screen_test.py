@@ -1,0 +1,230 @@
+#!/usr/bin/python3
+"""The first screen says what matters most in inputs that are not timelines of steps: memory over time, heap profiles, samples without
+names; and it shows no note about what is normal. Truths are computed here from the same objects, or from the files of the corpus."""
+import json
+import os
+import pathlib
+import pickle
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(os.environ.get("OPWATCH_SRC", pathlib.Path(__file__).resolve().parents[2]))
+BIN = os.environ.get("OPWATCH_BIN", str(ROOT / "build/release/opwatch"))
+CORPUS = os.environ.get("OPWATCH_CORPUS")
+sys.path.insert(0, str(ROOT / "tests/support"))
+import torch_snapshot  # noqa: E402
+
+
+def human(n):
+    for unit in ("B", "kB", "MB", "GB"):
+        if n < 999.5:
+            return f"{n:.{0 if unit == 'B' else max(0, 2 - len(str(int(n))) + 1)}f}{unit}"
+        n /= 1000
+
+
+class FirstScreen(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def screen(self, *paths):
+        got = subprocess.run([BIN, *map(str, paths), "--no-pager"], capture_output=True, text=True, timeout=120)
+        self.assertEqual(got.returncode, 0, got.stderr)
+        return re.sub(r"\s+", " ", got.stdout)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def test_memory_snapshot(self):
+        for seed in (5, 6):
+            snap = torch_snapshot.snapshot(events=1500, devices=2, seed=seed)
+            path = self.folder / "m.pickle"
+            path.write_bytes(pickle.dumps(snap))
+            said = self.screen(path)
+            peaks = {n: torch_snapshot.use_of(snap, n)[0] for n in range(2)}
+            most = max(peaks, key=peaks.get)
+            self.assertIn(f"Memory in use on GPU {most} peaks at {human(peaks[most])}", said)
+            self.assertIn("peak memory: ", said)
+            self.assertNotIn("describes a program", said)
+            self.assertRegex(said, r"% of it is from /home/me/\w+\.py:\d+")
+
+    def test_memory_timeline(self):
+        if not CORPUS:
+            self.skipTest("OPWATCH_CORPUS is not set")
+        said = self.screen(pathlib.Path(CORPUS) / "torch-memory/hta-memory_timeline.raw.gz")
+        self.assertIn("peaks at 3.08GB, 891ms after the first record: 84 % of it is activation", said)
+
+    def test_heap_profile(self):
+        path = self.write("h.heapprofile", json.dumps({"head": {
+            "callFrame": {"functionName": "(root)", "scriptId": "0", "url": "", "lineNumber": -1, "columnNumber": -1},
+            "selfSize": 0, "id": 1, "children": [
+                {"callFrame": {"functionName": "fill", "scriptId": "1", "url": "a.js", "lineNumber": 3, "columnNumber": 1},
+                 "selfSize": 3000000, "id": 2, "children": []},
+                {"callFrame": {"functionName": "keep", "scriptId": "1", "url": "a.js", "lineNumber": 9, "columnNumber": 1},
+                 "selfSize": 1000000, "id": 3, "children": []}]}}))
+        said = self.screen(path)
+        self.assertIn("75 % of the 4.00MB was allocated in fill", said)
+
+    def test_names_that_are_missing(self):
+        path = self.write("x.folded", "main;[unknown] 60\nmain;0x7f12ab 20\nmain;f 20\n")
+        said = self.screen(path)
+        self.assertIn("80 % of samples has no function names", said)
+        self.assertIn("of the named functions f takes most (20 %)", said)
+        self.assertIn("For names", said)
+
+    def test_few_missing_names_are_mentioned(self):
+        said = self.screen(self.write("x.folded", "main;f 80\nmain;[unknown] 20\n"))
+        self.assertIn("80 % of samples are in f itself", said)
+        self.assertIn("20 % has no function names", said)
+
+    def test_names_of_a_perf_recording(self):
+        if not CORPUS:
+            self.skipTest("OPWATCH_CORPUS is not set")
+        said = self.screen(pathlib.Path(CORPUS) / "perf-data/lpd-sleep.compressed.data")
+        self.assertIn("100 % of cycles:P has no function names, all of it in [kernel.kallsyms]", said)
+        self.assertIn("as root", said)
+
+    def test_a_caller_without_a_name_is_not_the_story(self):
+        said = self.screen(self.write("x.folded", "[unknown];f 60\n[unknown];g;h 30\ng;h 10\n"))
+        self.assertNotIn("below [unknown]", said)
+
+    def test_a_first_line_longer_than_what_is_looked_at(self):
+        line = ";".join(f"module::function_number_{i}" for i in range(3500))
+        self.assertGreater(len(line), 70000)
+        said = self.screen(self.write("x.folded", f"{line} 30\nmain;f 10\n"))
+        self.assertIn("75 % of samples are in module::function_number_3499", said)
+
+    def test_perf_script_behind_messages(self):
+        samples = "".join(f"prog  100  {i}.000001:     250000 cpu-clock: \n\t    401000 work+0x10 (/bin/prog)\n"
+                          f"\t    402000 main+0x5 (/bin/prog)\n\n" for i in range(20))
+        for before in ("[ perf record: Woken up 1 times to write data ]\n[ perf record: Captured and wrote 0.1 MB ]\n",
+                       "Warning:\nProcessed 1234 events and lost 1 chunks!\n\nCheck IO/CPU overload!\n\n",
+                       "Failed to open /lib/libx.so, continuing without symbols\n", ""):
+            said = self.screen(self.write("p.txt", before + samples))
+            self.assertIn("20 samples of cpu-clock", said, before)
+            self.assertIn("100 % of cpu-clock is spent in work", said, before)
+
+    def test_an_empty_trace_beside_a_good_one(self):
+        (self.folder / "run").mkdir()
+        self.write("run/a.json", '{"traceEvents":[]}')
+        self.write("run/b.json", json.dumps([{"ph": "X", "name": "work", "ts": 0, "dur": 5, "pid": 1, "tid": 1}]))
+        said = self.screen(self.folder / "run")
+        self.assertIn("not used:", said)
+        self.assertIn("a.json: the trace has no events", said)
+        self.assertIn("work", said)
+
+    def test_every_empty_view_says_why(self):
+        graph = self.write("g.pbtxt", 'node { name: "a" op: "Placeholder" }\n')
+        stacks = self.write("s.folded", "main;f 3\n")
+        for view in ("steps", "phases", "devices", "tracks", "functions", "metrics", "work", "opstats", "heaps", "memory_peak",
+                     "memory_steps", "memory_time", "pipeline", "roofline", "lines", "code", "notes"):
+            for path in (graph, stacks):
+                got = subprocess.run([BIN, view, str(path), "--json"], capture_output=True, text=True, timeout=60)
+                self.assertEqual((got.returncode, got.stderr), (0, ""), view)
+                answer = json.loads(got.stdout)
+                self.assertTrue(answer["rows"] or answer["footer"], (view, path))
+                text = subprocess.run([BIN, view, str(path)], capture_output=True, text=True, timeout=60)
+                self.assertEqual(text.returncode, 0, view)
+                self.assertNotEqual(text.stdout.strip(), "(nothing to show)", view)
+
+    def test_samples_without_a_stack_count(self):
+        said = self.screen(self.write("h.heap", "heap profile: 2: 300 [2: 300] @ heapprofile\n1: 100 [1: 100] @ 0x420cef 0x422151\n"
+                                                "1: 200 [1: 200] @\n"))
+        self.assertIn("300B 100.0% [unknown]", said)
+
+    def test_samples_last_beyond_the_last(self):
+        text = {"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {"frames": [{"name": "a"}, {"name": "b"}]},
+                "profiles": [{"type": "sampled", "name": "x", "unit": "seconds", "startValue": 0, "endValue": 14,
+                              "samples": [[0], [0, 1]], "weights": [5, 9]}]}
+        self.assertIn("2 samples of time over 14.0s", self.screen(self.write("s.json", json.dumps(text))))
+        self.assertNotIn("over 0us", self.screen(self.write("p.txt", "prog  100  1.000001:     3 cycles: \n\t 401000 work+0x10 (/bin/prog)\n\n")))
+
+    def test_variables_of_another_type(self):
+        graph = 'node { name: "w" op: "VarHandleOp" attr { key: "shape" value { shape { dim { size: 3 } } } } }\n'
+        path = self.write("g.pbtxt", graph)
+        for view in ("op", "scope", "graph"):
+            answer = json.loads(subprocess.run([BIN, view, str(path), "--account-type-regexes", "VariableV2", "--select", "params", "--json"],
+                                               capture_output=True, text=True, check=True).stdout)
+            self.assertIn("its variables are of the type VarHandleOp", answer["footer"] or "", view)
+        answer = json.loads(subprocess.run([BIN, "op", str(path), "--account-type-regexes", "VarHandleOp", "--select", "params", "--json"],
+                                           capture_output=True, text=True, check=True).stdout)
+        self.assertEqual(answer["rows"][0]["params"], 3)
+        self.assertIsNone(answer["footer"])
+
+    def test_lines_are_lines(self):
+        """Frames without a file are not lines of code, waits are not work, and parts of a thousandth are not shown."""
+        def event(name, cat, ts, dur, tid=1, **args):
+            return {"ph": "X", "name": name, "cat": cat, "ts": ts, "dur": dur, "pid": 1, "tid": tid, "args": args}
+        events = [event("train.py(7): step", "python_function", 0, 1000, **{"Python id": 1}),
+                  event("<built-in method relu of type object at 0x7f00>", "python_function", 10, 200,
+                        **{"Python id": 2, "Python parent id": 1}),
+                  event("aten::relu", "cpu_op", 20, 100), event("cudaDeviceSynchronize", "cuda_runtime", 300, 600)]
+        said = self.screen(self.write("t.json", json.dumps({"schemaVersion": 1, "traceEvents": events})))
+        self.assertIn("Lines of code that created them, of 100us: ops with a known line; main type 100us 100.0% train.py:7 step", said)
+        self.assertNotIn("built-in", said)
+        events.append(event("aten::mm", "cpu_op", 2000, 100000))
+        said = self.screen(self.write("t.json", json.dumps({"schemaVersion": 1, "traceEvents": events})))
+        self.assertNotIn("Lines of code", said)
+
+    def test_threads_without_a_process_are_counted(self):
+        events = [{"ph": "X", "name": "a", "ts": 0, "dur": 5, "tid": i} for i in (1, 2, 3, 3)]
+        path = self.write("t.json", json.dumps(events))
+        got = json.loads(subprocess.run([BIN, "info", str(path), "--json"], capture_output=True, text=True, check=True).stdout)
+        self.assertEqual(got["sources"][0]["distinct_pid_tid"], 3)
+        self.assertEqual(got["sources"][0]["distinct_pids"], 0)
+
+    def kineto(self, kernel_without_launch):
+        host, device = {"pid": 7, "tid": 1}, {"pid": 0, "tid": 7}
+        events = [{"ph": "M", "name": "process_labels", "pid": 7, "tid": 0, "args": {"labels": "CPU"}},
+                  {"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "args": {"labels": "GPU 0"}}]
+        for i, name in enumerate(["cudaLaunchKernel", "cudaEventQuery", "cudaMalloc", "cudaLaunchKernel"]):
+            at, arrow = 100 * i, {"ph": "s", "id": i, "name": "ac2g", "cat": "ac2g", "ts": 100 * i}
+            call = {"ph": "X", "cat": "cuda_runtime", "name": name, "ts": at, "dur": 50, "args": {"correlation": i}, **host}
+            work = {"ph": "X", "cat": "kernel", "name": "k", "ts": at + 60, "dur": 30,
+                    "args": {"correlation": i, "stream": 7, "device": 0}, **device}
+            if not (kernel_without_launch and i == 3):
+                events += [call, {**arrow, **host}]
+            if name == "cudaLaunchKernel":
+                events += [work, {**arrow, "ph": "f", "ts": at + 60, "bp": "e", **device}]
+        return self.write("t.json", json.dumps({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "GPU"}],
+                                                "traceEvents": events}))
+
+    def test_calls_that_start_nothing_are_normal(self):
+        self.assertNotIn("flow ids", self.screen(self.kineto(False)))
+
+    def test_work_without_its_launch_is_a_note(self):
+        said = self.screen(self.kineto(True))
+        self.assertIn("flow ids have only one end in the file", said)
+        self.assertNotIn("times)", said[said.index("flow ids"):].split("Verdict")[0])
+
+    def test_one_graph_in_two_files_is_not_damage(self):
+        nodes = 'node { name: "a" op: "Placeholder" }\nnode { name: "b" op: "Identity" input: "a" }\n'
+        a, b = self.write("a.pbtxt", nodes), self.write("b.pbtxt", nodes)
+        said = self.screen(a, b)
+        self.assertNotIn("Damaged", said)
+        self.assertIn("in an earlier input, too", said)
+
+    def test_the_kernel_that_takes_the_time(self):
+        if not CORPUS:
+            self.skipTest("OPWATCH_CORPUS is not set")
+        said = self.screen(pathlib.Path(CORPUS) / "nsys-sqlite/rodinia-gaussian-report5.sqlite")
+        self.assertIn("the costliest kernel is Fan2 (98 % of compute)", said)
+
+    def test_what_was_not_recorded_is_not_0(self):
+        if not CORPUS:
+            self.skipTest("OPWATCH_CORPUS is not set")
+        for name in ("nsys-sqlite/centerformer-baseline.sqlite", "kineto/hta-cpu_only.json.gz"):
+            self.assertNotIn("0 % computes", self.screen(pathlib.Path(CORPUS) / name))
+        said = self.screen(pathlib.Path(CORPUS) / "kineto/hta-triton.json.gz")
+        self.assertIn("Over 99 % of ", said)
+        self.assertIn("was not recorded", said)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,1 @@
+SELECT `p.traces.job_1, 'open /* text

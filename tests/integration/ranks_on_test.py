@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+"""`opwatch ranks --on` on two real clickhouse-server processes: 64 simulated ranks, pushed in runs of 16, give the same JSON as their files."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.environ["OPWATCH_SRC"], "tests"))
+from support import clickhouse, jobsim  # noqa: E402
+
+BIN = os.environ["OPWATCH_BIN"]
+RANKS = int(os.environ.get("OPWATCH_RANKS", "64"))
+EACH = 16  # ranks of one push
+ENV = {**os.environ, "OPWATCH_CLICKHOUSE_PASSWORD": clickhouse.PASSWORD}
+TABLES = "job_rank,job_step,job_collective,job_op,job_clock"
+MS = jobsim.MS
+
+
+def run(*words, status=0, **env):
+    done = subprocess.run([BIN, *map(str, words)], capture_output=True, text=True, env={**ENV, **env}, check=False, timeout=600)
+    if done.returncode != status:
+        raise AssertionError(done.stderr + done.stdout)
+    return done
+
+
+def setUpModule():
+    if not clickhouse.installed():
+        print("skipped: clickhouse-server is not installed (tools/setup integration installs it)", file=sys.stderr)
+        sys.exit(77)
+    if "libcurl was not found" in run("--version").stdout:
+        print("skipped: opwatch was built without libcurl", file=sys.stderr)
+        sys.exit(77)
+
+
+class Ranks(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="opwatch-ranks-on-")
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        clock = {r: ((r * 7919 % 97 - 48) * MS, (r * 31 % 61) - 30.0) for r in range(1, RANKS)}
+        job = jobsim.simulate(jobsim.Shape(seed=11, ranks=RANKS, steps=9, layers=4, buckets=2, overlap=False, world_bytes=16 << 20, warmup_cost=3 * MS,
+                                           loader_batch=MS, clock=clock, slow_rank=(RANKS // 3, 1.4)))
+        cls.files = []
+        for rank in job:
+            cls.files.append(f"{cls.folder}/{rank.rank:04d}.json")
+            with open(cls.files[-1], "w", encoding="utf-8") as file:
+                json.dump(jobsim.trace(rank), file)
+        cluster = clickhouse.Cluster(2)
+        cls.addClassCleanup(cluster.__exit__)
+        cls.one, cls.two = cluster.__enter__()
+        for server in (cls.one, cls.two):
+            server.ask("CREATE DATABASE ranks")
+        for first in range(0, RANKS, EACH):  # as hosts with several ranks do
+            run("push", *cls.files[first:first + EACH], "--to", cls.one.url("ranks"), "--name", f"job7-{first:04d}", "--cluster", "two", "--table", TABLES)
+
+    def answer(self, *words, **env):
+        return json.loads(run("ranks", *words, "--json", **env).stdout)
+
+    def test_same_as_files(self):
+        """From both servers; only names of files and what a server adds may differ."""
+        wanted = self.answer(*self.files)
+        self.assertEqual((wanted["blame"], wanted["blamed"], wanted["clock"]), ("rank", [RANKS // 3], "fitted"))
+        for server in (self.one, self.two):
+            found = self.answer("--on", server.url("ranks"), "job7-*")
+            self.assertEqual(found.pop("steps_on_server"), 9)
+            self.assertEqual(found, wanted)
+
+    def test_some_of_the_runs(self):
+        found = self.answer("--on", self.one.url("ranks"), "job7-000*")
+        self.assertEqual([r["rank"] for r in found["rows"]], list(range(min(EACH, RANKS))))
+        self.assertEqual(found["missing_ranks"], list(range(EACH, RANKS)))
+        done = run("ranks", "--on", self.one.url("ranks"), "other", status=1)
+        self.assertIn("no ranks of such runs", done.stderr)
+
+    def test_some_of_the_steps(self):
+        """A job that is too large is compared on some of its steps."""
+        found = self.answer("--on", self.one.url("ranks"), OPWATCH_RANKS_COLLECTIVES=str(RANKS * 9 * 2 - 1))
+        self.assertEqual((found["steps_on_server"], found["blame"], found["blamed"]), (9, "rank", [RANKS // 3]))
+
+    def test_ask(self):
+        rows = json.loads(run("ask", "rank_waits", "--on", self.one.url("ranks"), "--only_run", "job7-0000", "--json").stdout)["rows"]
+        self.assertEqual([(r["kind"], r["calls"]) for r in rows], [("all-reduce", 18 * EACH)])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,102 @@
+#!/usr/bin/python3
+"""A job comes to no harm when `opwatch attach` is killed while it joins, at whatever moment.
+
+The target's threads compute, sleep, poll and wait, and check their results themselves; it says at its end whether
+anything was wrong. OPWATCH_KILLS=1000 asks for more kills than the suite's.
+"""
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BIN, SRC = os.environ["OPWATCH_BIN"], os.environ["OPWATCH_SRC"]
+KILLS = int(os.environ.get("OPWATCH_KILLS", "60"))
+PER_TARGET = 30
+
+
+class AttachKillTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.dir, ignore_errors=True)
+        cls.target = os.path.join(cls.dir, "target")
+        subprocess.run(["cc", "-O2", "-std=gnu17", "-pthread", f"{SRC}/tests/support/attach_target.c", "-lm", "-o", cls.target],
+                       check=True)
+
+    def start(self):
+        target = subprocess.Popen([self.target], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(target.stdout.readline(), "ready\n")
+        return target
+
+    def finish(self, target, what):
+        try:
+            out, err = target.communicate("end\n", timeout=60)
+        except BrokenPipeError:
+            out, err = target.communicate()
+        self.assertEqual((target.returncode, err), (0, ""), what)
+        self.assertTrue(out.startswith("ok"), out)
+
+    def attach(self, target, number):
+        return subprocess.Popen([BIN, "attach", "-o", os.path.join(self.dir, f"{number}.opw"), str(target.pid)],
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def joining_takes(self):
+        """Seconds from the start of attach until the job is joined: what moments to kill at."""
+        target = self.start()
+        begin = time.monotonic()
+        attach = subprocess.Popen([BIN, "attach", "-o", os.path.join(self.dir, "whole.opw"), str(target.pid)],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        maps = f"/proc/{target.pid}/maps"
+        while "libopwatch-recorder" not in pathlib.Path(maps).read_text(encoding="utf8") and attach.poll() is None and time.monotonic() - begin < 20:
+            pass
+        took = time.monotonic() - begin
+        attach.send_signal(signal.SIGINT)
+        attach.wait(30)
+        self.finish(target, "not killed")
+        return took
+
+    def test_kills_at_random_moments(self):
+        chance = random.Random(7)
+        took = min(self.joining_takes(), 1.0)
+        target = None
+        for number in range(KILLS):
+            if target is None:
+                target = self.start()
+            attach = self.attach(target, number)
+            time.sleep(chance.uniform(took * 0.3, took * 1.5))
+            attach.kill()
+            attach.wait()
+            target.send_signal(signal.SIGUSR1)
+            if target.poll() is not None or number % PER_TARGET == PER_TARGET - 1 or number == KILLS - 1:
+                self.finish(target, f"kill {number}")
+                target = None
+
+    def test_a_killed_attach_does_not_keep_others_out(self):
+        target = self.start()
+        first = self.attach(target, "first")
+        path = os.path.join(self.dir, "first.opw")
+        end = time.monotonic() + 60
+        while not os.path.exists(path) and first.poll() is None and time.monotonic() < end:
+            time.sleep(0.05)
+        time.sleep(0.3)
+        first.kill()
+        first.wait()
+        for number in range(3):
+            second = os.path.join(self.dir, f"second{number}.opw")
+            p = subprocess.run([BIN, "attach", "-o", second, "--for", "500ms", str(target.pid)], capture_output=True, text=True,
+                               timeout=60)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.assertRegex(p.stderr, r"second\d.opw: [1-9]\d* records of 1 process")
+        self.finish(target, "killed, attached again")
+
+
+if __name__ == "__main__":
+    if not os.path.exists("/proc/self/maps"):
+        sys.exit(77)
+    unittest.main()

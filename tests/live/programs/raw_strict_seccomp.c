@@ -1,0 +1,3 @@
+/* The same as strict_seccomp.c by a raw instruction. */
+#define ENTER() raw(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0)
+#include "strict_seccomp.c"

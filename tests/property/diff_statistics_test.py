@@ -1,0 +1,155 @@
+#!/usr/bin/python3
+"""Matching and statistics of `opwatch diff`: renamed, split and fused kernels are found, runs of the same job are not called slower, and the
+smallest change that is printed is seen as often as promised. OPWATCH_AA=1000 is the long form (nightly), which also records runs of PyTorch."""
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = os.environ.get("OPWATCH_BIN", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/release/opwatch"))
+ROUNDS = int(os.environ.get("OPWATCH_AA", "20"))
+LONG = ROUNDS >= 1000
+STEPS = 7
+
+TORCH = """
+import sys, torch
+model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
+data = torch.randn(32, 64)
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU],
+                            schedule=torch.profiler.schedule(wait=1, warmup=1, active=8)) as prof:
+    for _ in range(10):
+        model(data).sum().backward()
+        prof.step()
+prof.export_chrome_trace(sys.argv[1])
+"""
+
+
+def trace(sequence):
+    """A device whose stream runs the same kernels in every step: (name, us) each."""
+    events, ts = [{"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "args": {"labels": "GPU 0"}}], 1000.0
+    for step in range(STEPS):
+        begin = ts
+        for name, dur in sequence(step):
+            events.append({"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": round(ts, 3), "dur": round(dur, 3),
+                           "args": {"device": 0, "stream": 7}})
+            ts += dur
+        events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 4000, "tid": 4000,
+                       "ts": round(begin, 3), "dur": round(ts - begin, 3), "args": {}})
+    return {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "A100"}], "traceEvents": events}
+
+
+class Statistics(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.count = 0
+
+    def write(self, document):
+        self.count += 1
+        path = f"{self.folder}/run{self.count}.json"
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(document, f)
+        return path
+
+    def diff(self, *words, codes=(0,)):
+        done = subprocess.run([BIN, "diff", *words, "--json"], capture_output=True, check=False, timeout=120)
+        self.assertIn(done.returncode, codes, done.stderr)
+        answer = json.loads(done.stdout)
+        self.assertEqual(sum(r["delta_ns"] for r in answer["rows"]) + answer["unexplained_ns"], answer["delta_ns"])
+        return done.returncode, answer
+
+    def job(self, seed, change=lambda kernels: kernels):
+        """200 launches of 100 kernels with names of their own."""
+        rng = random.Random(seed)
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        names = ["".join(rng.choice(letters) for _ in range(8)) + "_kernel" for _ in range(100)]
+        kernels = [(rng.choice(names), rng.uniform(5, 80)) for _ in range(200)]
+        return names, self.write(trace(lambda step: change(kernels)))
+
+    def test_renamed(self):
+        """30 % of the kernels have another name: of those at least 95 % are matched, and at most 1 % to a wrong one."""
+        right = wrong = renamed = 0
+        for seed in range(4):
+            names, base = self.job(seed)
+            rng = random.Random(seed + 1000)
+            other = {name: "".join(rng.choice("nopqrstuvwxyz") for _ in range(9)) + "_fn" for name in rng.sample(names, 30)}
+            _, new = self.job(seed, lambda kernels, other=other: [(other.get(name, name), dur) for name, dur in kernels])
+            _, answer = self.diff(base, new)
+            rows = {r["op"]: r for r in answer["rows"] if r["phase"] == "compute"}
+            for old, now in other.items():
+                if old not in rows:
+                    continue  # never launched
+                renamed += 1
+                right += rows[old]["new_op"] == now and rows[old]["change"] == "renamed"
+                wrong += rows[old]["new_op"] not in (None, now)
+            for name, r in rows.items():
+                if name in names and name not in other:
+                    self.assertIsNone(r["new_op"], r)
+        self.assertGreater(renamed, 80)
+        self.assertGreaterEqual(right, 0.95 * renamed, (right, wrong, renamed))
+        self.assertLessEqual(wrong, 0.01 * renamed)
+
+    def test_split_and_fused(self):
+        one = [("load", 10), ("big_softmax", 60), ("store", 12), ("relu", 5)]
+        two = [("load", 10), ("softmax_max", 25), ("softmax_sum", 40), ("store", 12), ("relu", 5)]
+        whole, parts = (self.write(trace(lambda step, k=k: k * 5)) for k in (one, two))
+        _, answer = self.diff(whole, parts)
+        row = next(r for r in answer["rows"] if r["op"] == "big_softmax")
+        self.assertEqual((row["change"], row["base_ns"], row["new_ns"]), ("split", 5 * 60000, 5 * 65000))
+        self.assertFalse([r for r in answer["rows"] if r["change"] in ("new", "gone")])
+        _, answer = self.diff(parts, whole)
+        self.assertIn("fused", {r["change"] for r in answer["rows"]})
+        self.assertEqual(answer["unexplained_ns"], 0)
+
+    def noisy(self, rng, shift=0.0, sigma=0.02):
+        """A run: its own speed, and noise of each step."""
+        speed = 1 + rng.gauss(0, sigma) + shift
+        return self.write(trace(lambda step: [("gemm", 400 * speed * (1 + rng.gauss(0, 0.01))), ("relu", 100 * speed)]))
+
+    def gate_failures(self, pool, rounds):
+        rng, failed = random.Random(5), 0
+        for _ in range(rounds):
+            chosen = rng.sample(pool, 8)
+            code, answer = self.diff("--base", *chosen[:4], "--new", *chosen[4:], "--fail-if", "step_time > 3%", codes=(0, 5, 6))
+            failed += code == 5
+            self.assertIn(answer["conclusion"], ("slower", "faster", "same", "inconclusive"))
+        return failed
+
+    def test_same_job(self):
+        """Runs of one job, split at random: the gate fails in at most 1 % of the comparisons."""
+        rng = random.Random(3)
+        pool = [self.noisy(rng) for _ in range(40)]
+        self.assertLessEqual(self.gate_failures(pool, ROUNDS), 0.01 * ROUNDS)
+
+    @unittest.skipUnless(LONG, "the long form: OPWATCH_AA=1000")
+    def test_same_torch_job(self):
+        pool = []
+        for i in range(40):
+            path = f"{self.folder}/torch{i}.json"
+            if subprocess.run([sys.executable, "-c", TORCH, path], check=False, stderr=subprocess.DEVNULL).returncode:
+                self.skipTest("PyTorch is not here")
+            pool.append(path)
+        self.assertLessEqual(self.gate_failures(pool, ROUNDS), 0.01 * ROUNDS)
+
+    @unittest.skipUnless(LONG, "the long form: OPWATCH_AA=1000")
+    def test_power(self):
+        """A change as large as the one that is printed is seen in 80 % of the cases, within 10 points."""
+        rng, printed, base_ns = random.Random(7), [], 0
+        for _ in range(100):
+            _, answer = self.diff("--base", *[self.noisy(rng) for _ in range(5)], "--new", *[self.noisy(rng) for _ in range(5)])
+            printed.append(answer["detectable_ns"])
+            base_ns = answer["base_step_ns"]
+        shift, seen = statistics.mean(printed) / base_ns, 0
+        for _ in range(300):
+            _, answer = self.diff("--base", *[self.noisy(rng) for _ in range(5)], "--new", *[self.noisy(rng, shift) for _ in range(5)])
+            seen += answer["conclusion"] == "slower"
+        self.assertAlmostEqual(seen / 300, 0.8, delta=0.1)
+
+
+if __name__ == "__main__":
+    unittest.main()
