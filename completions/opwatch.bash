@@ -1,14 +1,14 @@
 # bash completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 # Commands and options are those of `opwatch --help` and `opwatch COMMAND --help`; a test compares them.
 
-_opwatch_commands="overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise info nsys-stats sql convert merge export ask push record attach daemon jobs top stacks capture shell formats help"
+_opwatch_commands="overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise path what-if diff baseline hang ranks info nsys-stats sql convert merge export ask push record attach daemon jobs top stacks capture ui report shell formats help"
 _opwatch_columns="bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops
 	occurrence tensor_value device op_types input_shapes"
 _opwatch_view_options="max-depth min-bytes min-peak-bytes min-residual-bytes min-output-bytes min-micros
 	min-accelerator-micros min-cpu-micros min-params min-float-ops min-occurrence step order-by
 	account-type-regexes start-name-regexes trim-name-regexes show-name-regexes hide-name-regexes
 	account-displayed-op-only select output"
-_opwatch_general_options="json csv limit time-range rank step-marker full-names peak metric style input-shape no-infer checkpoint format memory-limit strict redact
+_opwatch_general_options="json csv ndjson arrow parquet limit time-range rank step-marker full-names peak metric style input-shape no-infer checkpoint format memory-limit strict redact
 	no-pager verbose to out help version"
 
 # Completes the last piece of a comma-separated list of the words in $1.
@@ -30,15 +30,18 @@ _opwatch_value() {
 		compopt -o nospace
 		;;
 	format) COMPREPLY=($(compgen -W "opw live checkpoint graphdef savedmodel metagraph runmeta oplog profile tfevents xspace torch_memory torch_timeline trace nsys speedscope cpuprofile firefox folded perf_script perf_data pprof pprof_legacy" -- "$cur")) ;;
-	to) COMPREPLY=($(compgen -W "opw timeline folded flamegraph svg chart pprof profile oplog proto json csv text tfprof parquet ndjson arrow" -- "$cur")) ;;
+	to) COMPREPLY=($(compgen -W "opw timeline folded flamegraph svg markdown junit github sarif chart pprof profile oplog proto json csv text tfprof parquet ndjson arrow" -- "$cur")) ;;
 	*_path | checkpoint | out | o | password_file) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames ;;
 	style) _opwatch_list "icicle flame inverted left-heavy pid tid kernel jit all addrs lines total stackcollapse" ;;
 	metric) COMPREPLY=() ;;
+	base | new) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames ;;
+	fail_if) COMPREPLY=($(compgen -W "step_time peak_memory launches op: phase:" -- "$cur")) ;;
+	by) COMPREPLY=($(compgen -W "op line kind rank" -- "$cur")) ;;
 	partition) COMPREPLY=($(compgen -W "run step" -- "$cur")) ;;
 	compress) COMPREPLY=($(compgen -W "gzip zstd none" -- "$cur")) ;;
 	table | sort | split | name | param) COMPREPLY=() ;;
 	queries) COMPREPLY=($(compgen -d -- "$cur")); compopt -o filenames ;;
-	align) COMPREPLY=($(compgen -W "keep start sequence" -- "$cur")) ;;
+	align) COMPREPLY=($(compgen -W "keep start sequence clocks" -- "$cur")) ;;
 	keep_*) COMPREPLY=() ;;
 	job) COMPREPLY=($(compgen -W "$(opwatch jobs --csv 2>/dev/null | sed 1d | cut -d, -f1)" -- "$cur")) ;;
 	socket) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames ;;

@@ -2,16 +2,18 @@
 import json
 import os
 import sys
+from typing import Any, List
 
 import opwatch
 import standin_tf as tf
 from opwatch.tf import RunMetadata, RunOptions, Timeline
 
 
-def main(model_dir):
+def main(model_dir: str) -> None:
     os.makedirs(model_dir, exist_ok=True)
     train_op, _, _, _ = tf.mnist_model()
-    all_trace_events, files = [], []
+    all_trace_events: List[Any] = []
+    files: List[str] = []
     with tf.Session() as sess:
         for i in range(5):
             run_options = RunOptions(trace_level=RunOptions.FULL_TRACE)
@@ -31,4 +33,7 @@ def main(model_dir):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        print("usage: python3 combined_traces.py FOLDER   (where the files go)", file=sys.stderr)
+        sys.exit(2)
     main(sys.argv[1])

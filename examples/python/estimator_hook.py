@@ -7,7 +7,7 @@ import standin_tf as tf
 from opwatch.tf import ProfilerHook
 
 
-def main(model_dir):
+def main(model_dir: str) -> None:
     train_op, _, _, _ = tf.mnist_model()
     hook = ProfilerHook(save_steps=10, output_dir=os.path.join(model_dir, "profiler"), show_dataflow=True,
                         show_memory=True, global_step=tf.create_global_step())
@@ -22,4 +22,7 @@ def main(model_dir):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        print("usage: python3 estimator_hook.py FOLDER   (where the files go)", file=sys.stderr)
+        sys.exit(2)
     main(sys.argv[1])

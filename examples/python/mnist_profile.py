@@ -5,7 +5,7 @@ import standin_tf as tf
 from opwatch.tf import Profiler, ProfileOptionBuilder, RunMetadata, RunOptions
 
 
-def main(flags):
+def main(flags: argparse.Namespace) -> None:
     train_step, accuracy, x, y_ = tf.mnist_model()
     with tf.Session() as sess:
         profiler = Profiler(sess.graph)

@@ -1,18 +1,19 @@
 """ProfileContext in three ways: by itself, step by step, and with views made while the program trains."""
 import os
 import sys
+from typing import Any
 
 import standin_tf as tf
 from opwatch.tf import ProfileContext, ProfileOptionBuilder
 
 
-def train(train_op, steps):
+def train(train_op: Any, steps: int) -> None:
     with tf.Session() as sess:
         for _ in range(steps):
             sess.run(train_op)
 
 
-def main(model_dir):
+def main(model_dir: str) -> None:
     train_op, _, _, _ = tf.mnist_model()
     builder = ProfileOptionBuilder
 
@@ -43,4 +44,7 @@ def main(model_dir):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        print("usage: python3 profile_context.py FOLDER   (where the files go)", file=sys.stderr)
+        sys.exit(2)
     main(sys.argv[1])
