@@ -12,7 +12,7 @@ export JOBS FUZZ_SECONDS CMAKE_FLAGS
 
 configure = cmake --preset $(1) $(CMAKE_FLAGS) >/dev/null
 build = cmake --build build/$(1) -j $(JOBS) --target $(2)
-ctest = tools/ctest-slowest ctest --preset $(1) -j $(JOBS)
+ctest = tools/run-ctest ctest --preset $(1) -j $(JOBS)
 
 all: ## build build/release/opwatch and libopwatch
 	@tools/setup-ui
@@ -39,7 +39,7 @@ test: setup-build setup-sql setup-ui setup-test all ## unit, golden, property an
 
 test-integration: setup-build setup-sql setup-ui setup-test setup-integration all ## tests that need more programs or real files
 	@$(call build,release,tests)
-	ctest --test-dir build/release -j $(JOBS) --output-on-failure --no-tests=ignore -L '^integration$$'
+	tools/run-ctest ctest --test-dir build/release -j $(JOBS) --output-on-failure --no-tests=ignore -L '^integration$$'
 
 ui-dev: all ## build, then show the sample in a browser; FILES=… shows other files; rebuild and reload to see a change
 	build/release/opwatch ui $(or $(FILES),samples/resnet.profile)

@@ -104,16 +104,56 @@ class Tables(Checks):
                                                       "docs/formats/a.md: no page for IMPORTER(a)"])
 
 
-class Slowest(unittest.TestCase):
+class RunCtest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def run_ctest(self, first, second="", rerun="1"):
+        """Runs the tool on a ctest that prints `first`, and `second` when it is asked to run failed tests again."""
+        fake = pathlib.Path(self.folder.name) / "ctest"
+        fake.write_text("#!/bin/sh\n"
+                        'case "$*" in\n'
+                        f"*--rerun-failed*) case \"$*\" in *-j*) exit 3; esac; cat <<'END'\n{second}\nEND\n"
+                        "! grep -q Failed <<END\n" + second + "\nEND\n"
+                        "exit;;\nesac\n"
+                        f"cat <<'END'\n{first}\nEND\nexit 8\n")
+        fake.chmod(0o755)
+        return subprocess.run([sys.executable, TOOLS / "run-ctest", fake, "-j", "2"], capture_output=True, text=True,
+                              env={**os.environ, "OPWATCH_RERUN": rerun})
+
     def test_the_summary_stays_last(self):
         lines = [f" {i}/12 Test #{i}: unit.t{i} ....   Passed    {i}.50 sec" for i in range(1, 13)]
-        text = "\n".join([*lines, "", "92% tests passed, 1 tests failed out of 12", "", "Total Test time (real) = 9 sec"])
-        done = subprocess.run([sys.executable, TOOLS / "ctest-slowest", "sh", "-c", f"echo '{text}'; exit 8"],
-                              capture_output=True, text=True)
+        done = self.run_ctest("\n".join([*lines, "", "92% tests passed, 1 tests failed out of 12", "", "Total Test time (real) = 9 sec"]))
         self.assertEqual(done.returncode, 8)
         self.assertIn("The ten slowest tests:\n   12.50 s  unit.t12\n", done.stdout)
         self.assertNotIn(" s  unit.t2\n", done.stdout)
         self.assertTrue(done.stdout.endswith("92% tests passed, 1 tests failed out of 12\n\nTotal Test time (real) = 9 sec\n"))
+
+    FAILURE = " 1/2 Test #1: cli.record ....***Failed    1.50 sec\nAssertionError\n 2/2 Test #2: cli.x ...***Skipped 0.1 sec\n\n50% tests passed, 1 tests failed out of 2"
+
+    def test_a_second_run_that_passes(self):
+        done = self.run_ctest(self.FAILURE, " 1/1 Test #1: cli.record ....   Passed    1.50 sec\n\n100% tests passed, 0 tests failed out of 1")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("unstable: cli.record failed, and passed in a second run\n", done.stdout)
+        self.assertNotIn("cli.x failed", done.stdout)
+
+    def test_a_second_run_that_fails(self):
+        done = self.run_ctest(self.FAILURE, " 1/1 Test #1: cli.record ....***Failed    1.50 sec\n\n0% tests passed, 1 tests failed out of 1")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertNotIn("unstable", done.stdout)
+
+    def test_only_when_asked_for(self):
+        done = self.run_ctest(self.FAILURE, "100% tests passed", rerun="")
+        self.assertEqual(done.returncode, 8)
+        self.assertNotIn("second run", done.stdout)
+
+    def test_what_is_final(self):
+        for text in ("==1==ERROR: AddressSanitizer: heap-use-after-free", "x.c:3:2: runtime error: signed integer overflow", "-11 SIGSEGV"):
+            done = self.run_ctest(self.FAILURE.replace("AssertionError", text), "100% tests passed")
+            self.assertEqual(done.returncode, 8, text)
+        many = "\n".join(f" {i}/9 Test #{i}: cli.t{i} ....***Failed    1.50 sec" for i in range(1, 5))
+        self.assertEqual(self.run_ctest(many + "\n\n50% tests passed", "100% tests passed").returncode, 8)
 
 
 if __name__ == "__main__":
