@@ -802,6 +802,14 @@ static void add_up_shares(struct advice *a)
 
 /* ---- the recording ---- */
 
+/* These files do not say who wrote them; only TensorFlow does. */
+static bool is_tensorflow(const struct model *m, uint32_t source)
+{
+	struct str format = model_str(m, m->source.format[source]);
+
+	return str_eq(format, STR("profile")) || str_eq(format, STR("runmeta"));
+}
+
 static enum framework find_framework(const struct model *m)
 {
 	for (uint32_t i = 1; i < m->source.count; i++) {
@@ -812,7 +820,7 @@ static enum framework find_framework(const struct model *m)
 		if (str_has(producer, STR("JAX")) || str_has(producer, STR("jax")))
 			return FRAMEWORK_JAX;
 		if (str_has(producer, STR("TF")) || str_has(producer, STR("TensorFlow")) ||
-		    str_has(producer, STR("tfprof")))
+		    str_has(producer, STR("tfprof")) || is_tensorflow(m, i))
 			return FRAMEWORK_TENSORFLOW;
 	}
 	return FRAMEWORK_UNKNOWN;

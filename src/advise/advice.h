@@ -116,6 +116,8 @@ bool node_is_steady(const struct advice *a, uint32_t node);
 int64_t cost_per_step(struct advice *a, const struct cost *cost, double *count);
 /* The node with the largest sum over its op: for `where`. */
 struct str cost_where(struct advice *a, const struct cost *cost);
+/* Without a replay: the costliest op of a phase and its line, or the name of the phase (share_where.c). */
+struct str share_where(struct advice *a, enum phase_class class);
 /* "20.1 ms" in a static buffer of the caller. */
 #define TIME_TEXT 32
 const char *time_text(char to[TIME_TEXT], int64_t ns);

@@ -45,7 +45,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	for (uint32_t i = 0; advice_replays(a) && i < g->node_count; i++)
 		if (g->kind[i] == NODE_INPUT || g->flags[i] & NODE_IN_INPUT)
 			OW_TRY(cost_add(a, &cost, i));
-	report.where = advice_replays(a) ? cost_where(a, &cost) : STR("input");
+	report.where = advice_replays(a) ? cost_where(a, &cost) : share_where(a, CLASS_INPUT);
 	report.advice = what_to_try(a, report.where);
 	cost.in_pairs = str_has(report.where, STR("MultiProcess")); /* workers run ahead */
 	if (!advice_replays(a)) {

@@ -73,7 +73,8 @@ static void start_line(FILE *to, const char *mark, uint32_t indent)
 
 static void wrap_line(FILE *to, const char *mark, struct str line, uint32_t indent, uint32_t width)
 {
-	size_t column = indent, own = line.len - str_trim(line).len;
+	size_t column = MAX(utf8_width(str_from(mark)), (size_t)indent);
+	size_t own = line.len - str_trim(line).len;
 	bool fresh = true;
 	struct str word;
 

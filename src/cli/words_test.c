@@ -40,6 +40,7 @@ static void paragraphs(void **state)
 {
 	(void)state;
 	expect_wrapped("- ", "one two three", 2, 9, "- one two\n  three\n");
+	expect_wrapped("  check: ", "one two three", 4, 16, "  check: one two\n    three\n");
 	expect_wrapped("", "one\ntwo\n", 1, 0, " one\n two\n");
 	expect_wrapped("", "  hang on to it", 0, 10, "  hang on\n    to it\n");
 	expect_wrapped("", "averylongword b", 0, 5, "averylongword\nb\n");

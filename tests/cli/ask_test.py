@@ -155,7 +155,8 @@ class Ask(unittest.TestCase):
         files = [n for n in by_time if n[1] in ("MatchingFiles", "ReadFile")]
         self.same(self.rows("file_ops", [SAMPLE], columns=["op", "op_type", "runs", "total_ms", "longest_step_ms"]),
                   [[name, kind, runs, sum(ms.values()), max(ms.values())] for name, kind, runs, ms in files], "file_ops")
-        stages = [n for n in by_time if re.search("dataset|iterator|decode|readfile|matchingfiles|reader|queue", n[1].lower())]
+        made_of_these = ("input/resize/ResizeBilinear", "input/map/stack")  # ops of the host with no other data inputs
+        stages = [n for n in by_time if re.search("dataset|iterator|decode|readfile|matchingfiles|reader|queue", n[1].lower()) or n[0] in made_of_these]
         self.same(self.rows("input_pipeline", [SAMPLE], columns=["op", "op_type", "runs", "self_ms", "total_ms"]),
                   [[name, kind, runs, sum(ms.values()), sum(ms.values())] for name, kind, runs, ms in stages], "input_pipeline")
         inputs = [n for n in by_time if n[0].split("/")[0] == "input"]
@@ -273,13 +274,13 @@ class Ask(unittest.TestCase):
             self.assertEqual((run.returncode, run.stdout), (2, ""))
             self.assertIn("give at least 2", run.stderr)
 
-    def test_profiles_without_a_timeline(self):
+    def test_profiles_of_tensorflow(self):
         rows = self.rows("slow_steps", [SAMPLE], columns=["step", "step_ms", "grew"])
-        self.assertEqual([rows[0][0], rows[0][2]], [2, "MatchingFiles"])
+        self.assertEqual([rows[0][0], rows[0][2]], [2, "input"])
         self.assertAlmostEqual(rows[0][1], 199.342)
         phases = self.rows("time_by_phase", [SAMPLE], columns=["phase", "steps", "total_ms"])
         self.assertTrue(phases and all(steps == 3 for _, steps, _ in phases))
-        sql = subprocess.run([BIN, "sql", str(SAMPLE), "--csv", "SELECT sum(exec_ns) / 1e6 FROM op_step"], text=True, capture_output=True)
+        sql = subprocess.run([BIN, "sql", str(SAMPLE), "--csv", "SELECT sum(dur) / 1e6 FROM step"], text=True, capture_output=True)
         self.assertAlmostEqual(sum(ms for _, _, ms in phases), float(sql.stdout.split()[-1]), 6)
 
     def test_long_kernel_names(self):

@@ -26,6 +26,11 @@ def rows(*args):
     return json.loads(run(*args, "--json"))
 
 
+def without_source(answer):
+    """The rows of an answer without the path of the file they are from."""
+    return [{key: value for key, value in row.items() if key != "source"} for row in answer["rows"]]
+
+
 class Sample(unittest.TestCase):
     def test_forms_agree(self):
         for step in ("-1", "0", "2"):
@@ -40,7 +45,7 @@ class Sample(unittest.TestCase):
             archive = os.path.join(folder, "samples.tar")
             subprocess.run(["tar", "cf", archive, "-C", SAMPLES, "resnet.profile", *PARTS], check=True)
             for name in (".", archive):
-                self.assertEqual(rows("steps", name), rows("steps", "resnet.profile"), name)
+                self.assertEqual(without_source(rows("steps", name)), without_source(rows("steps", "resnet.profile")), name)
                 self.assertIn("info", run("notes", name))
                 self.assertIn("in the same folder is the whole run", run("notes", name))
             self.assertEqual(len(rows("steps", ".", "run_meta_0")["rows"]), 4)

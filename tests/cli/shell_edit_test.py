@@ -131,7 +131,7 @@ class EditTest(unittest.TestCase):
         self.assertEqual(kept[1:], ["op -n 1", "verdict", "op -n 2 -show_name_regexes .*", "quit", "quit"])
         t = self.start()
         t.send("\x1b[A\x1b[A\x1b[A\n")       # quit, what came before it, and the other shell's line
-        t.read_until("57 %")
+        t.read_until("82 %")
         self.leave(t)
 
     def test_a_long_history_is_cut(self):

@@ -60,7 +60,7 @@ class ShellTest(unittest.TestCase):
     def test_completion_of_commands_options_and_values(self):
         t = self.start()
         t.send("adv\t\n")                    # the screen is redrawn in pieces: look at what the line does
-        t.read_until("utilization")
+        t.read_until("input_wait")
         t.read_until("opwatch> ")
         t.send("op -order_by acc\t-sel\tmicros,pea\t -max\t2 -output cs\t\n")
         seen = t.read_until(r"\r\n.*opwatch> $")

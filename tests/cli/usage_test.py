@@ -287,8 +287,8 @@ class UsageTest(unittest.TestCase):
                 p = run(*words, "--csv", "-n", limit)
                 self.assertEqual(len(list(csv.reader(p.stdout.splitlines()))), int(limit) + 1, (words, p.stderr))
         text = run("advise", SAMPLE, "-n", "1").stdout
-        self.assertIn("accelerator_utilization", text)
-        self.assertNotIn("NHWC", text)
+        self.assertIn("input_wait", text)
+        self.assertNotIn("data_quality", text)
 
     def test_standard_input(self):
         with open(SAMPLE, "rb") as f:

@@ -4,7 +4,7 @@
  * otherwise the least value is taken for which the use never falls below zero. The first part makes changes from profiles of TensorFlow 1:
  * allocations and releases of ops (table alloc), and what allocators reported when an op ended (memory.in_use), which is a heap of its
  * own, because it includes memory that no op allocated. The second part says when steps ran: markers of a source divide its time into
- * steps; if no source has markers, the spans of the steps count.
+ * steps; if no source has markers, and for memory that belongs to no source (TensorFlow's), the spans of the steps count.
  */
 #include "analyze/memory/heaps.h"
 
@@ -151,16 +151,13 @@ static void add_steps(struct heaps *h)
 static ow_status heaps_find_spans(struct heaps *h)
 {
 	const struct model *m = h->m;
-	bool windows = m->window.count > 1;
 
-	h->spans =
-		ARENA_ARRAY(&h->arena, struct heap_span, windows ? m->window.count : m->step.count);
+	h->spans = ARENA_ARRAY(&h->arena, struct heap_span,
+			       (size_t)m->window.count + m->step.count);
 	if (!h->spans)
 		return error_no_memory(h->err);
-	if (windows)
-		add_windows(h);
-	else
-		add_steps(h);
+	add_windows(h);
+	add_steps(h);
 	if (h->span_count)
 		qsort(h->spans, h->span_count, sizeof(*h->spans), by_source);
 	return OW_OK;
@@ -184,7 +181,7 @@ static uint32_t first_of(const struct heaps *h, uint32_t source)
 
 const struct heap_span *heap_spans(const struct heaps *h, const struct heap *heap, uint32_t *count)
 {
-	uint32_t source = h->span_count && h->spans[0].source.v ? heap->source.v : 0;
+	uint32_t source = h->m->window.count > 1 ? heap->source.v : 0;
 	uint32_t first = first_of(h, source);
 
 	*count = first_of(h, source + 1) - first;

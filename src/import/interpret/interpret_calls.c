@@ -8,16 +8,12 @@
 #include "import/interpret/interpret_int.h"
 
 #include "base/vec.h"
+#include "import/interpret/call_lengths.h"
 
 /* A copy waits when its call lasts longer than the copy by this much, and by this factor. */
 #define WAIT_NS 50000
 #define WAIT_FACTOR 2
-/* Shorter calls are never initialisation. */
-#define ONCE_NS 1000000
-#define ONCE_FACTOR 100 /* times the mean of the others */
-#define ONCE_LIKE 10	/* those above a tenth of it are like it … */
-#define ONCE_MOST 3	/* … and so many may be */
-#define GROUP_FEW 4	/* fewer calls of a name are compared with all calls */
+#define GROUP_FEW 4 /* fewer calls of a name are compared with all calls */
 
 static bool is_call(const struct interpret *x, uint32_t event)
 {
@@ -58,38 +54,6 @@ static void find_waiting_copies(struct interpret *x)
 
 /* ---- calls that make something ready ---- */
 
-/* Calls of one name, or all: how many, how long, and the longest. */
-struct calls {
-	uint64_t count;
-	double sum_ns;
-	int64_t longest[ONCE_MOST + 1]; /* descending */
-};
-
-static void count_call(struct calls *c, int64_t dur)
-{
-	c->count++;
-	c->sum_ns += (double)dur;
-	for (unsigned i = 0; i <= ONCE_MOST; i++)
-		if (dur > c->longest[i]) {
-			int64_t other = c->longest[i];
-
-			c->longest[i] = dur;
-			dur = other;
-		}
-}
-
-/* Whether a call of this length is one of few such, far from the others. */
-static bool is_once(const struct calls *c, int64_t dur)
-{
-	double others_ns = c->sum_ns;
-	unsigned like = 0;
-
-	while (like <= ONCE_MOST && c->longest[like] >= dur / ONCE_LIKE)
-		others_ns -= (double)c->longest[like++];
-	return like <= ONCE_MOST && c->count > like &&
-	       others_ns / (double)(c->count - like) * ONCE_FACTOR <= (double)dur;
-}
-
 /* A long call; `work` is what it launched, 0 for nothing. */
 struct candidate {
 	uint32_t event, work;
@@ -99,8 +63,8 @@ struct once {
 	struct interpret *x;
 	struct candidate *list;
 	size_t count, cap;
-	struct calls all, *groups; /* of names with candidates */
-	uint32_t *group_of;	   /* by op, + 1 */
+	struct call_lengths all, *groups; /* of names with candidates */
+	uint32_t *group_of;		  /* by op, + 1 */
 	uint32_t group_count;
 	int64_t *first_ns; /* by op: start of its first run, of ops that candidates launched */
 };
@@ -146,7 +110,7 @@ static ow_status each_call(struct once *o, call_fn take)
 
 static ow_status add_candidate(struct once *o, uint32_t event)
 {
-	if (o->x->m->event.dur_ns[event] < ONCE_NS)
+	if (o->x->m->event.dur_ns[event] < SINGLE_CALL_NS)
 		return OW_OK;
 	return vec_push(o->x->mem, o->list, o->count, o->cap, (struct candidate){ event, 0 })
 		       ? OW_OK
@@ -158,9 +122,9 @@ static ow_status count_one(struct once *o, uint32_t event)
 	uint32_t group = o->group_of[o->x->m->event.op[event].v];
 	int64_t dur = o->x->m->event.dur_ns[event];
 
-	count_call(&o->all, dur);
+	call_lengths_add(&o->all, dur);
 	if (group)
-		count_call(&o->groups[group - 1], dur);
+		call_lengths_add(&o->groups[group - 1], dur);
 	return OW_OK;
 }
 
@@ -168,7 +132,7 @@ static ow_status make_groups(struct once *o)
 {
 	struct interpret *x = o->x;
 
-	o->groups = ARENA_ARRAY(&x->scratch, struct calls, o->count);
+	o->groups = ARENA_ARRAY(&x->scratch, struct call_lengths, o->count);
 	o->group_of = ARENA_ARRAY(&x->scratch, uint32_t, x->m->op.count);
 	o->first_ns = ARENA_ARRAY(&x->scratch, int64_t, x->m->op.count);
 	if (!o->groups || !o->group_of || !o->first_ns)
@@ -240,7 +204,7 @@ static bool launches_first(const struct once *o, const struct candidate *c)
 static bool initialises(const struct once *o, const struct candidate *c)
 {
 	const struct interpret *x = o->x;
-	const struct calls *group = &o->groups[o->group_of[x->m->event.op[c->event].v] - 1];
+	const struct call_lengths *group = &o->groups[o->group_of[x->m->event.op[c->event].v] - 1];
 
 	if (interpret_category(x, c->event) == CATEGORY_RUNTIME &&
 	    x->m->event.phase[c->event] == PHASE_LAUNCH && !c->work &&
@@ -248,7 +212,7 @@ static bool initialises(const struct once *o, const struct candidate *c)
 		return true;
 	if (group->count < GROUP_FEW)
 		group = &o->all;
-	return is_once(group, x->m->event.dur_ns[c->event]) && launches_first(o, c);
+	return call_is_single(group, x->m->event.dur_ns[c->event]) && launches_first(o, c);
 }
 
 static ow_status find_initialisation(struct once *o)

@@ -12,40 +12,9 @@
 
 #include "base/parallel.h"
 #include "import/interpret/interpret.h"
+#include "import/interpret/interpret_names.h"
 #include "wire/json/json.h"
 
-/* ---- names, classified ---- */
-
-enum host_name {
-	HOST_PLAIN,
-	HOST_INPUT,	    /* waits for data */
-	HOST_PIPELINE,	    /* works ahead for it */
-	HOST_COMMUNICATION, /* until all have taken part */
-	HOST_ENQUEUE,	    /* only starts a communication on a device */
-	HOST_SYNC,
-	HOST_SLEEP, /* a call of the operating system that waits */
-	HOST_ALLOCATION,
-	HOST_INITIALISATION,
-	HOST_EXECUTOR, /* TensorFlow's: starts what is ready */
-	HOST_MARKER,   /* a step, nothing by itself */
-	HOST_WRAPPER,  /* goes around what does the work */
-};
-
-enum device_name {
-	DEVICE_PLAIN,
-	DEVICE_COMMUNICATION,
-	DEVICE_TO_DEVICE, /* copies between devices count as communication */
-	DEVICE_FROM_HOST,
-	DEVICE_TO_HOST,
-	DEVICE_LOCAL_COPY, /* and memset */
-	DEVICE_WAIT,
-};
-
-struct name_class {
-	uint8_t host, device;
-};
-
-struct name_class classify_name(struct str name);
 /* "GPU 3", "stream 7": the number that a text ends with, or -1. */
 int64_t trailing_number(struct str text);
 bool str_has_ignoring_case(struct str s, const char *lower);

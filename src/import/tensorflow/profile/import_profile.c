@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "import/tensorflow/tf_message.h"
 #include "import/tensorflow/code/tf_code.h"
+#include "import/tensorflow/tf_phases.h"
 #include "import/tensorflow/tf_read.h"
 #include "import/tensorflow/shapes/tf_shape.h"
 
@@ -1117,6 +1118,7 @@ static int sniff(const struct sniff *s)
 
 static ow_status load(struct import_ctx *ctx)
 {
+	uint32_t first_event = ctx->b->m->event.count;
 	struct profile p;
 	ow_status status;
 
@@ -1126,6 +1128,8 @@ static ow_status load(struct import_ctx *ctx)
 	OW_TRY(begin_profile(&p, ctx));
 	read_fields(&p);
 	profile_resolve(&p);
+	if (!ctx->options->strict_proto) /* no view of tfprof knows phases */
+		tf_phases_of_steps(ctx->b, first_event);
 	add_notes(&p);
 	add_facts(&p);
 	release_profile(&p);

@@ -762,6 +762,7 @@ ow_status tf_run_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, bool
 	run.rows = tf_rows_new(ctx->b);
 	if (!run.rows)
 		return builder_status(ctx->b);
+	run.rows->phases = !ctx->options->strict_proto; /* no view of tfprof knows phases */
 	tf_read_begin(&run.r, ctx, bare ? "StepStats" : "RunMetadata", begin, end);
 	run.read.mem = ctx->b->m->mem;
 	tf_tally_init(&run.unmatched, ctx->b);

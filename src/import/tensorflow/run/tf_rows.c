@@ -4,6 +4,7 @@
  */
 #include "import/tensorflow/run/tf_rows.h"
 #include "base/vec.h"
+#include "import/tensorflow/tf_phases.h"
 
 struct tf_rows *tf_rows_new(struct builder *b)
 {
@@ -150,6 +151,7 @@ static ow_status make_rows(struct model *m, void *state, struct ow_error *err)
 {
 	static const struct import_options options;
 	const struct tf_rows *rows = state;
+	uint32_t first_event;
 	struct maker *k;
 	ow_status status;
 
@@ -167,7 +169,12 @@ static ow_status make_rows(struct model *m, void *state, struct ow_error *err)
 	k->rows = rows;
 	k->read.mem = m->mem;
 	tf_read_begin(&k->r, &k->ctx, "RunMetadata", 0, k->ctx.in->size);
+	first_event = m->event.count;
 	status = make_lists(k);
+	if (status == OW_OK && rows->phases) {
+		tf_phases(&k->b, first_event);
+		status = builder_status(&k->b);
+	}
 	window_release(&k->r.window);
 	tf_node_reader_release(&k->read);
 	mem_free(m->mem, k, sizeof(*k));

@@ -35,6 +35,7 @@ struct tf_rows {
 	op_id *ops; /* per record that could be read; nil when it belongs to no op */
 	size_t op_count, op_cap;
 	uint32_t events, tensors; /* how many rows there will be */
+	bool phases;		  /* the events get phases (tf_phases.h) */
 };
 
 /* NULL without memory. Released by tf_rows_defer, or by tf_rows_free when there is nothing to defer. */

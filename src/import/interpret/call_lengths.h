@@ -1,0 +1,48 @@
+/*
+ * call_lengths.h: finds calls that take a hundred times as long as their like, a few times at most: they make something ready, a
+ * context, a library, a module that is loaded when its first kernel starts. Used for calls of traces (interpret_calls.c) and for
+ * ops of TensorFlow's profiles (import/tensorflow/tf_phases.c).
+ */
+#ifndef IMPORT_CALL_LENGTHS_H
+#define IMPORT_CALL_LENGTHS_H
+
+#include "base/base.h"
+
+#define SINGLE_CALL_NS 1000000 /* shorter calls are never initialisation */
+#define SINGLE_CALL_FACTOR 100 /* times the mean of the others */
+#define SINGLE_CALL_LIKE 10    /* those above a tenth of it are like it … */
+#define SINGLE_CALL_MOST 3     /* … and so many may be */
+
+/* Calls of one name, or all: how many, how long, and the longest. */
+struct call_lengths {
+	uint64_t count;
+	double sum_ns;
+	int64_t longest[SINGLE_CALL_MOST + 1]; /* descending */
+};
+
+static inline void call_lengths_add(struct call_lengths *c, int64_t dur)
+{
+	c->count++;
+	c->sum_ns += (double)dur;
+	for (unsigned i = 0; i <= SINGLE_CALL_MOST; i++)
+		if (dur > c->longest[i]) {
+			int64_t other = c->longest[i];
+
+			c->longest[i] = dur;
+			dur = other;
+		}
+}
+
+/* Whether a call of this length is one of few such, far from the others. */
+static inline bool call_is_single(const struct call_lengths *c, int64_t dur)
+{
+	double others_ns = c->sum_ns;
+	unsigned like = 0;
+
+	while (like <= SINGLE_CALL_MOST && c->longest[like] >= dur / SINGLE_CALL_LIKE)
+		others_ns -= (double)c->longest[like++];
+	return like <= SINGLE_CALL_MOST && c->count > like &&
+	       others_ns / (double)(c->count - like) * SINGLE_CALL_FACTOR <= (double)dur;
+}
+
+#endif

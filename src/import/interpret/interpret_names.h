@@ -1,0 +1,42 @@
+/*
+ * interpret_names.h: what the name of an event says about it: whether a call of the host waits for data, synchronises or
+ * allocates, and whether work of a device copies or communicates. Used by the interpretation of traces, and for the ops of
+ * TensorFlow's profiles (import/tensorflow/tf_phases.c).
+ */
+#ifndef IMPORT_INTERPRET_NAMES_H
+#define IMPORT_INTERPRET_NAMES_H
+
+#include "base/base.h"
+
+enum host_name {
+	HOST_PLAIN,
+	HOST_INPUT,	    /* waits for data */
+	HOST_PIPELINE,	    /* works ahead for it */
+	HOST_COMMUNICATION, /* until all have taken part */
+	HOST_ENQUEUE,	    /* only starts a communication on a device */
+	HOST_SYNC,
+	HOST_SLEEP, /* a call of the operating system that waits */
+	HOST_ALLOCATION,
+	HOST_INITIALISATION,
+	HOST_EXECUTOR, /* TensorFlow's: starts what is ready */
+	HOST_MARKER,   /* a step, nothing by itself */
+	HOST_WRAPPER,  /* goes around what does the work */
+};
+
+enum device_name {
+	DEVICE_PLAIN,
+	DEVICE_COMMUNICATION,
+	DEVICE_TO_DEVICE, /* copies between devices count as communication */
+	DEVICE_FROM_HOST,
+	DEVICE_TO_HOST,
+	DEVICE_LOCAL_COPY, /* and memset */
+	DEVICE_WAIT,
+};
+
+struct name_class {
+	uint8_t host, device;
+};
+
+struct name_class classify_name(struct str name);
+
+#endif
