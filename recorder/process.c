@@ -24,8 +24,8 @@
 #define FROM_LIMIT 32
 #define LEAST_LIMIT 128
 #define FEW_DESCRIPTORS                                                                            \
-	"it may have fewer than 128 open files (ulimit -n), so that the recorder would take some " \
-	"that it needs: nothing is recorded"
+	"its limit of open files (ulimit -n) is below 128, and the recorder would use up some "    \
+	"of them: nothing is recorded"
 #define STRICT                                                                                     \
 	"its code enters the strict sandbox (seccomp) by an instruction of its own, which takes "  \
 	"the clock away from the recorder: nothing is recorded"

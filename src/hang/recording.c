@@ -159,8 +159,8 @@ static void add_rank(struct hang_job *job, const struct model *m, uint32_t sourc
 	p->stack_since_ns = v->last_call_ns ? MIN(v->last_call_ns, v->sampled_ns) : v->sampled_ns;
 	if (last_ns - v->last_ns > SILENT_NS) {
 		p->ended = p->ended_likely = true;
-		p->ended_why = hang_text(job, STR("nothing was recorded of it any more, while "
-						  "others went on"));
+		p->ended_why = hang_text(job, STR("its recording stopped while others went "
+						  "on"));
 	}
 }
 

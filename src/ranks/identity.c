@@ -149,7 +149,7 @@ static ow_status keep_one_of_each(struct ranks_job *job, struct ow_error *err)
 		if (last != SIZE_MAX && is_same_place(&job->workers[last], w)) {
 			const struct worker *kept = &job->workers[last];
 
-			say_mixed(job, "%.*s and %.*s are both of rank %d, with different events",
+			say_mixed(job, "%.*s and %.*s are both from rank %d, with different events",
 				  (int)MIN(kept->path.len, 80u), kept->path.ptr,
 				  (int)MIN(w->path.len, 80u), w->path.ptr, w->rank);
 			OW_TRY(set_aside(job, (uint32_t)(w->events > kept->events ? last : i),

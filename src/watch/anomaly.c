@@ -230,7 +230,7 @@ static void keep_why(const struct anomaly_watch *a, const struct buf *why)
 	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0 || dprintf(fd, "%s\n", why->ptr) < 0 ||
 	    (a->options.uid && geteuid() == 0 && fchown(fd, a->options.uid, (gid_t)-1) != 0))
-		report_line(a, "%s: the reason cannot be kept there", path);
+		report_line(a, "%s: cannot write the reason there", path);
 	if (fd >= 0)
 		close(fd);
 }

@@ -219,7 +219,7 @@ static void compare_ranks(const struct model *m, const struct phase_groups *grou
 		[CLASS_LAUNCH] = "launches work",
 		[CLASS_HOST] = "runs host code",
 		[CLASS_RUN_QUEUE] = "waits for processors",
-		[CLASS_IDLE] = "does what was not recorded",
+		[CLASS_IDLE] = "does something that was not recorded",
 	};
 	const struct rank_sums *slow, *middle;
 	enum phase_class more;

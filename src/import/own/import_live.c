@@ -507,7 +507,7 @@ static void add_notes(struct live_data *d, const struct place *at)
 		if (job->row.flags & LIVE_REFUSED)
 			builder_note(
 				d->b, NOTE_MISSING, OW_NO_OFFSET,
-				"process %u was not recorded: its recorder is of another version",
+				"process %u was not recorded: its recorder has another version",
 				job->row.pid);
 		if (job->dropped)
 			builder_note_many(d->b, NOTE_DROPPED, OW_NO_OFFSET, job->dropped,

@@ -70,7 +70,7 @@ ow_status ring_view_open(struct ring_view *v, int fd, struct ow_error *err)
 		return OW_OK;
 	ring_view_close(v);
 	return error_set(err, OW_E_CORRUPT,
-			 "a ring of the recorder is damaged, or of another version");
+			 "a ring of the recorder is damaged or has another version");
 }
 
 void ring_view_empty(struct ring_view *v)

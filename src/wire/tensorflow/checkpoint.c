@@ -79,7 +79,7 @@ ow_status checkpoint_open_file(struct input *in, struct mem *mem, const char *pa
 	if (!S_ISREG(st.st_mode)) {
 		close(fd);
 		return checkpoint_fail(code, "Failed precondition", err, OW_E_FORMAT,
-				       "%s; is a pipe or a device, not a file", path);
+				       "%s is a pipe or a device, not a file", path);
 	}
 	status = input_adopt_fd(in, mem, path, fd, err);
 	if (status != OW_OK && in->fd != fd)
