@@ -424,7 +424,7 @@ struct ow_hang_options {
 };
 OW_API void ow_hang_options_init(struct ow_hang_options *options);
 
-/* Why a job of many processes stands still, from files and directories: dumps of PyTorch's flight recorder (JSON or pickle), logs of
+/* Why a job of many processes hangs, from files and directories: dumps of PyTorch's flight recorder (JSON or pickle), logs of
  * PyTorch's watchdog, torchrun and NCCL, `py-spy dump`, recordings. The values beside the rows are the answer (conclusion, certain, ranks,
  * collective, group, sequence, why), the rows are the ranks. Files that cannot be used are counted and named in the value notes. The
  * caller frees *result. */

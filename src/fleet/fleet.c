@@ -276,7 +276,7 @@ static bool turn(struct fleet *f)
 	return true;
 }
 
-/* Without memory it begins anew: the jobs are more important. */
+/* Without memory it starts over: the jobs are more important. */
 static void *make_rollups(void *arg)
 {
 	struct fleet *f = arg;

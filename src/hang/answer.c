@@ -1,5 +1,5 @@
 /*
- * answer.c: what can be concluded about a job that stands still (hang_table of hang.h): from the waits of waits.h, or, when
+ * answer.c: what can be concluded about a job that hangs (hang_table of hang.h): from the waits of waits.h, or, when
  * there are only stacks, from where the ranks are. Called by the library and by the daemon's watch. Every sentence is
  * about what the files show; what they cannot show makes the answer uncertain.
  */

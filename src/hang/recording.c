@@ -1,7 +1,7 @@
 /*
  * recording.c: recordings of our own as evidence for hang.h: of each rank the stack that its main thread had at the end, how
  * many collectives it entered and completed, and since when it has completed none. Called by the library with a frozen model.
- * Which group a collective is of is not recorded, so its number counts those of all groups.
+ * The group of a collective is not recorded, so its number counts those of all groups.
  */
 #include "hang/hang.h"
 

@@ -1,5 +1,5 @@
 /*
- * identity.c: which of the workers that were read are of one job (ranks.h): copies, other runs and other jobs are set aside, the rest is put
+ * identity.c: which of the workers that were read belong to one job (ranks.h): copies, other runs and other jobs are set aside, the rest is put
  * into the order of ranks. Names of files do not decide anything here.
  */
 #include "ranks/ranks.h"

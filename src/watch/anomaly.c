@@ -334,7 +334,7 @@ static ow_status look_for_change(struct anomaly_watch *a, struct ow_error *err)
 		return OW_OK;
 	for (size_t i = 0; i < a->rank_count; i++)
 		if (a->ranks[i].change.count >= STEP_CHANGE_LAST + STEP_CHANGE_LEAST)
-			a->ranks[i].change.count = 0; /* begin anew with the others */
+			a->ranks[i].change.count = 0; /* start over with the others */
 	return OW_OK;
 }
 

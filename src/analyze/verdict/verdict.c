@@ -154,7 +154,7 @@ struct rank_sums {
 	const struct phase_group *group;
 };
 
-/* Groups [first, end) are of one job, and come by rank. */
+/* Groups [first, end) belong to one job, and come by rank. */
 static uint32_t add_up_ranks(const struct phase_groups *groups, uint32_t first, uint32_t end,
 			     struct rank_sums *ranks)
 {

@@ -16,7 +16,7 @@
 #define ONCE_NS 1000000
 #define ONCE_FACTOR 100 /* times the mean of the others */
 #define ONCE_LIKE 10	/* those above a tenth of it are like it … */
-#define ONCE_MOST 3	/* … and so many may be */
+#define ONCE_MOST 3	/* … and this many may be */
 #define GROUP_FEW 4	/* fewer calls of a name are compared with all calls */
 
 static bool is_call(const struct interpret *x, uint32_t event)

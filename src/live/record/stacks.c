@@ -316,7 +316,7 @@ static void add_rows(void *arg, struct py_process *p, struct py_thread *thread)
 	}
 }
 
-/* Until all threads could be read at the same time, or for so often. */
+/* Until all threads could be read at the same time, or this often. */
 static ow_status read_until_whole(struct sampler *sampler, struct table *r, struct ow_error *err)
 {
 	struct sampler_sums before, after;
@@ -330,7 +330,7 @@ static ow_status read_until_whole(struct sampler *sampler, struct table *r, stru
 		OW_TRY(sampler_tick(sampler, clock_ns(CLOCK_MONOTONIC), add_rows, r, err));
 		sampler_sums(sampler, &after);
 		if (after.torn == before.torn && after.alive >= alive)
-			return OW_OK; /* none had to be looked for anew, either */
+			return OW_OK; /* none had to be searched for again, either */
 		nanosleep(&(struct timespec){ .tv_nsec = READ_AGAIN_NS }, NULL);
 	}
 	if (r->row_count)

@@ -137,7 +137,7 @@ static int compare_vars(const void *a, const void *b)
 	return str_cmp(x->name, y->name);
 }
 
-/* Variables by name, then parts; positions change, so the index is made anew. */
+/* Variables by name, then parts; positions change, so the index is made again. */
 static ow_status sort_vars(struct checkpoint *c, struct ow_error *err)
 {
 	if (c->entry_count)
