@@ -1,5 +1,5 @@
 /*
- * cmd_hang.c: `opwatch hang`: which rank keeps a job from going on. The library answers; here are the sentence above the table
+ * cmd_hang.c: `opwatch hang`: which rank blocks a job. The library answers; here are the sentence above the table
  * and what is said about the files.
  */
 #include "cli/command.h"
