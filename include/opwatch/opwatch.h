@@ -6,11 +6,12 @@
  * typed columns. A program reads the cells of a result or writes the result through a sink (text, json,
  * csv, ...). docs/c.md has a complete program.
  *
- * Five more headers cover the rest: opwatch/sql.h (SQL, named queries, export, Arrow), opwatch/record.h
- * (record programs, sample stacks, capture traces), opwatch/live.h (watch running jobs, the daemon),
- * opwatch/push.h (ClickHouse servers) and opwatch/ui.h (the web page). Only these six headers are public.
+ * Six more headers cover the rest: opwatch/sql.h (SQL, named queries, export, Arrow), opwatch/ranks.h (the ranks
+ * of a job compared), opwatch/record.h (record programs, sample stacks, capture traces), opwatch/live.h (watch
+ * running jobs, the daemon), opwatch/push.h (ClickHouse servers) and opwatch/ui.h (the web page). Only these
+ * seven headers are public.
  *
- * Rules for all six headers:
+ * Rules for all of them:
  *
  * Errors. A function that can fail returns ow_status and fills the caller's `struct ow_error`, which may be
  * NULL. On failure the function sets its result pointer to NULL.
