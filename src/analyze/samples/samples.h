@@ -92,7 +92,7 @@ struct function {
 	uint32_t frame; /* one of its frames */
 	struct str name;
 	int64_t self, total;
-	uint32_t seen; /* stack that was counted last */
+	uint32_t open; /* calls of it around the stack that is being walked */
 };
 
 struct functions {
