@@ -101,7 +101,7 @@ dist-test: ## each of them in a bare Debian 12 chroot, without compiler and netw
 fresh: ## `make demo` and `make test` in a clean Debian 12 chroot (root)
 	tools/fresh
 
-nightly: setup-build setup-test setup-check ## the slow ones: valgrind, gcc -fanalyzer, thousands of kills, long fuzzing
+nightly: setup-build setup-test setup-check ## the slow ones: valgrind, gcc -fanalyzer, many jobs, kills, long fuzzing
 	tools/nightly
 
 clean: ## remove build/

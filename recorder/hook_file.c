@@ -202,7 +202,7 @@ static void push_file_record(struct thread *t, const char *name, enum ring_categ
 #define RATE_RECORDS 32u /* while calls are sampled */
 #define RATE_MOST 1024u
 
-/* After a record that stands for so many calls. Single long gaps, in which others had the processor, do not count. */
+/* After a record that stands for this many calls. Single long gaps, in which others had the processor, do not count. */
 static void adjust_rate(struct thread *t, struct call_rate *r, uint64_t start, uint32_t calls)
 {
 	uint64_t gap = ns_since(r->last_ns, start) / calls;

@@ -4,7 +4,7 @@
  * Python's ctypes does it, and are replaced there by the wrappers of hook_rights.c. patch.c puts them in place.
  *
  * dlopen and dlsym look at the address that they return to, so that their wrappers must not be on the stack; vfork returns
- * twice to the same stack. These three are written in the machine's language, for x86-64 only: elsewhere the watcher is
+ * twice to the same stack. These three are written in assembly, for x86-64 only: elsewhere the watcher is
  * started with the program.
  */
 #include "recorder.h"

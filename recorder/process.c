@@ -24,8 +24,8 @@
 #define FROM_LIMIT 32
 #define LEAST_LIMIT 128
 #define FEW_DESCRIPTORS                                                                            \
-	"it may have fewer than 128 open files (ulimit -n), so that the recorder would take some " \
-	"that it needs: nothing is recorded"
+	"its limit of open files (ulimit -n) is below 128, and the recorder would use up some "    \
+	"of them: nothing is recorded"
 #define STRICT                                                                                     \
 	"its code enters the strict sandbox (seccomp) by an instruction of its own, which takes "  \
 	"the clock away from the recorder: nothing is recorded"
@@ -474,7 +474,7 @@ bool process_is_cut_off(void)
 }
 
 /* What the collector has got stays its own, but it takes a connection that is closed for the end. A copy of the region
- * replaces the one that can no longer be passed on; threads find that they are of another generation, and
+ * replaces the one that can no longer be passed on; threads see that they belong to another generation, and
  * make other rings. */
 bool process_renew(void)
 {
@@ -501,7 +501,7 @@ void process_retire(void)
 		*recorder_generation = ++self.generation;
 }
 
-/* Threads find that they are of another generation, and that nothing is wanted of them. */
+/* Threads see that they belong to another generation, and that nothing is wanted of them. */
 void process_stop(void)
 {
 	self.wanted = false;
@@ -526,7 +526,7 @@ static void leave_lost_collector(void)
 		nanosleep(&(struct timespec){ 0, 100000 }, NULL);
 }
 
-/* A stopped recorder begins anew, in the memory that it had before: a thread may still be about to look at that. */
+/* A stopped recorder starts over, in the memory that it had before: a thread may still be about to look at that. */
 int recorder_start(const char *socket_path, uint32_t version)
 {
 	uint32_t found;

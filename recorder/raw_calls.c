@@ -1,7 +1,7 @@
 /*
  * raw_calls.c: which system calls the program's own code makes by raw instructions, as far as its bytes say. No hook sees such a
  * call, and for some it is too late afterwards: the strict mode of seccomp takes the processor's counter away, so that the next
- * hook would end the program; a landlock domain of root shows nowhere; a namespace of users needs a program of one thread.
+ * hook would end the program; root's landlock domain is visible nowhere; a user namespace needs a program of one thread.
  * process.c asks at the start.
  *
  * Only the program itself is looked at, not its libraries, and only constant numbers are found: in the register of the number

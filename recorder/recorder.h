@@ -44,7 +44,7 @@ struct known_text {
 /* How often a call is recorded that comes fast (hook_file.c). */
 struct call_rate {
 	uint32_t left;	/* calls until the next one that is recorded; 0 and 1: the next */
-	uint32_t every; /* one in so many, on average; 0 and 1: all */
+	uint32_t every; /* one in this many, on average; 0 and 1: all */
 	/* Records since the rate was found out, those that came fast, and how far these were apart. */
 	uint32_t seen, fast, fast_ns;
 	int fd;		/* that was recorded last, */
@@ -61,7 +61,7 @@ struct op_site {
 };
 
 struct op_rate {
-	uint32_t every; /* one in so many is recorded, on average; 0 and 1: all */
+	uint32_t every; /* one in this many is recorded, on average; 0 and 1: all */
 	uint32_t left, drawn;
 	uint32_t depth;	    /* of operators in the one that is timed, itself included; 0: none is */
 	uint32_t announced; /* the site of the operator that begins next, + 1 */
@@ -101,7 +101,7 @@ extern volatile uint32_t *recorder_generation;
 
 struct thread *thread_prepare(void);
 void threads_begin(void); /* once, before the first hook */
-/* Makes rings until so many are free for threads that will record; takes back those of ended threads. Not in hooks. */
+/* Makes rings until this many are free for threads that will record; takes back those of ended threads. Not in hooks. */
 void threads_provide(uint32_t wanted);
 uint32_t threads_free(void);
 /* What pthread_setname_np or prctl has called the calling thread. */

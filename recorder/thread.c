@@ -260,7 +260,7 @@ static bool has_ended(const struct thread *t)
 	       syscall(SYS_tgkill, recorder_process->pid, tid, 0) != 0 && errno == ESRCH;
 }
 
-/* A ring of an earlier generation that no thread has is made anew in its place. */
+/* A ring of an earlier generation that no thread has is made again in its place. */
 static bool make_again(struct thread *t)
 {
 	uint32_t none = 0;

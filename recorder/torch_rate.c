@@ -167,7 +167,7 @@ static bool may_sample(void)
 	       !has_thread_callbacks();
 }
 
-/* After a record; so many operators began since the last one. Single long gaps do not count. */
+/* After a record; this many operators began since the last one. Single long gaps do not count. */
 static void adjust_op_rate(struct thread *t, uint64_t end, uint32_t calls)
 {
 	struct op_rate *o = &t->ops;

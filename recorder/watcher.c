@@ -72,7 +72,7 @@ static void arm_hooks(void)
 
 static _Atomic uint32_t in_loader;
 
-/* A descriptor that stays open. Opening one anew in each round would take, for a moment, the lowest number, which the program may
+/* A descriptor that stays open. Opening one again in each round would take, for a moment, the lowest number, which the program may
  * count on. */
 struct kept {
 	int fd;
@@ -115,7 +115,7 @@ static void wait_for_loader(void)
 		dlclose(program);
 }
 
-/* Of the region that the watcher was started for: another collector may be about to begin anew, without any for a moment. */
+/* Of the region that the watcher was started for: another collector may be about to start over, without any for a moment. */
 static void disarm_hooks(struct ring_process *process)
 {
 	torch_remove();

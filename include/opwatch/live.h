@@ -94,7 +94,7 @@ OW_API void ow_watch_free(ow_watch *watch);
 OW_API OW_MUST_CHECK ow_status ow_watch_add(ow_watch *watch, const char *path,
 					    struct ow_error *err);
 /* Adds all jobs that run under the daemon of this host, or only the job with that name or number. Jobs that are
- * already watched are skipped. socket NULL: the daemon of the user, otherwise that of root. Returns OW_E_NOT_FOUND if
+ * already watched are skipped. socket NULL: the daemon of the user, otherwise root's. Returns OW_E_NOT_FOUND if
  * there is no daemon or no job of that name. */
 OW_API OW_MUST_CHECK ow_status ow_watch_add_jobs(ow_watch *watch, const char *socket,
 						 const char *job, struct ow_error *err);
@@ -239,7 +239,7 @@ OW_API OW_MUST_CHECK ow_status ow_daemon(const struct ow_daemon_options *options
 
 /* ---- jobs of the daemon -------------------------------------------------------------------------- */
 
-/* In all functions below, socket NULL means the daemon of the user, otherwise that of root. A job is named by its
+/* In all functions below, socket NULL means the daemon of the user, otherwise root's. A job is named by its
  * name or number. All of them return OW_E_NOT_FOUND if there is no daemon or no job of that name. */
 
 /* Lists the jobs of this user; for root, all jobs. The caller frees *result. */

@@ -6,11 +6,12 @@
  * typed columns. A program reads the cells of a result or writes the result through a sink (text, json,
  * csv, ...). docs/c.md has a complete program.
  *
- * Five more headers cover the rest: opwatch/sql.h (SQL, named queries, export, Arrow), opwatch/record.h
- * (record programs, sample stacks, capture traces), opwatch/live.h (watch running jobs, the daemon),
- * opwatch/push.h (ClickHouse servers) and opwatch/ui.h (the web page). Only these six headers are public.
+ * Six more headers cover the rest: opwatch/sql.h (SQL, named queries, export, Arrow), opwatch/ranks.h (the ranks
+ * of a job compared), opwatch/record.h (record programs, sample stacks, capture traces), opwatch/live.h (watch
+ * running jobs, the daemon), opwatch/push.h (ClickHouse servers) and opwatch/ui.h (the web page). Only these
+ * seven headers are public.
  *
- * Rules for all six headers:
+ * Rules for all of them:
  *
  * Errors. A function that can fail returns ow_status and fills the caller's `struct ow_error`, which may be
  * NULL. On failure the function sets its result pointer to NULL.
@@ -424,7 +425,7 @@ struct ow_hang_options {
 };
 OW_API void ow_hang_options_init(struct ow_hang_options *options);
 
-/* Why a job of many processes stands still, from files and directories: dumps of PyTorch's flight recorder (JSON or pickle), logs of
+/* Why a job of many processes hangs, from files and directories: dumps of PyTorch's flight recorder (JSON or pickle), logs of
  * PyTorch's watchdog, torchrun and NCCL, `py-spy dump`, recordings. The values beside the rows are the answer (conclusion, certain, ranks,
  * collective, group, sequence, why), the rows are the ranks. Files that cannot be used are counted and named in the value notes. The
  * caller frees *result. */

@@ -24,7 +24,7 @@ struct ow_ui_options {
 	/* Folder whose source files the page may show; NULL = the working directory. Only files that the profile names are
 	 * shown. */
 	const char *source_dir;
-	/* Socket of the daemon whose jobs the page lists; NULL = the daemon of the user, otherwise that of root. */
+	/* Socket of the daemon whose jobs the page lists; NULL = the daemon of the user, otherwise root's. */
 	const char *daemon_socket;
 	/* ow_ui_open only: files of another run that the page compares with; empty = none */
 	struct ow_list base;

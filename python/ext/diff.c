@@ -40,7 +40,7 @@ PyObject *diff_profiles(PyObject *self, PyObject *args)
 	    !list_fill(&options.fail_if, limits, "fail_if", keep))
 		goto out;
 	if (base < 0 || base > PyList_Size(list)) {
-		PyErr_SetString(PyExc_ValueError, "more runs of the base than runs");
+		PyErr_SetString(PyExc_ValueError, "the base has more runs than were given");
 		goto out;
 	}
 	runs = runs_take(list, &handles, keep);

@@ -282,7 +282,7 @@ static bool fill_align(void *to, const char *text)
 			*(ow_align *)to = (ow_align)i;
 			return true;
 		}
-	PyErr_Format(PyExc_ValueError, "align: '%s' is none of keep, start, sequence, clocks",
+	PyErr_Format(PyExc_ValueError, "align: '%s' is not one of keep, start, sequence, clocks",
 		     text);
 	return false;
 }

@@ -612,14 +612,15 @@ static PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 }
 
 static PyMethodDef methods[] = {
-	{ "new", profile_new, METH_VARARGS | METH_STATIC, "new(options) -> Profile to be filled" },
+	{ "new", profile_new, METH_VARARGS | METH_STATIC, "new(options) -> an empty Profile" },
 	{ "open", profile_open, METH_VARARGS | METH_STATIC, "open(paths, options, progress)" },
 	{ "close", profile_close, METH_NOARGS, NULL },
 	{ "add_file", profile_add_file, METH_VARARGS, "add_file(path, format, step, progress)" },
 	{ "add_memory", profile_add_memory, METH_VARARGS,
 	  "add_memory(name, bytes, format, step, progress, forget)" },
 	{ "freeze", profile_freeze, METH_NOARGS, NULL },
-	{ "thaw", profile_thaw, METH_NOARGS, "More can be added; no result may live." },
+	{ "thaw", profile_thaw, METH_NOARGS,
+	  "Allow more files to be added; no result may be in use." },
 	{ "tf_profile", profile_tf_profile, METH_NOARGS, "A ProfileProto, serialized." },
 	{ "tf_op_log", profile_tf_op_log, METH_NOARGS, "An OpLogProto, serialized." },
 	{ "set_checkpoint", profile_set_checkpoint, METH_VARARGS, "set_checkpoint(prefix)" },

@@ -337,7 +337,7 @@ static PyMethodDef methods[] = {
 	{ "show", result_show, METH_VARARGS, "show(row, column) -> str, for people" },
 	{ "depths", result_depths, METH_NOARGS, "Depth of every row." },
 	{ "schema", result_schema, METH_NOARGS, "A tuple of (name, title, type, unit)." },
-	{ "messages", result_messages, METH_NOARGS, "Remarks on how it came about." },
+	{ "messages", result_messages, METH_NOARGS, "Remarks on how the result was computed." },
 	{ "extras", result_extras, METH_NOARGS, "A dict: values beside the rows, as JSON text." },
 	{ "values", result_values, METH_O, "values(index) -> (address, type) or bytes" },
 	{ "known", result_known, METH_O, "known(index) -> bytes or None" },

@@ -169,7 +169,7 @@ static PyObject *sql_query(PyObject *object, PyObject *args)
 		return NULL;
 	if (!self->sql || self->busy) {
 		PyErr_SetString(self->sql ? PyExc_RuntimeError : PyExc_ValueError,
-				self->sql ? "another thread asks in this session"
+				self->sql ? "another thread uses this session"
 					  : "the session is closed");
 		return NULL;
 	}
@@ -194,7 +194,7 @@ static PyObject *sql_close(PyObject *object, PyObject *none)
 {
 	(void)none;
 	if (((struct session *)object)->busy) {
-		PyErr_SetString(PyExc_RuntimeError, "another thread asks in this session");
+		PyErr_SetString(PyExc_RuntimeError, "another thread uses this session");
 		return NULL;
 	}
 	release((struct session *)object);

@@ -1,5 +1,5 @@
 /*
- * rule_outlier_steps.c: single steps that take much longer than the median. The saving is of the mean step: what it gets shorter when these
+ * rule_outlier_steps.c: single steps that take much longer than the median. The saving refers to the mean step: what it gets shorter when these
  * steps take as long as the median. Warm-up and the last step do not count.
  */
 #include "advise/advice.h"
@@ -10,7 +10,7 @@
 #define ENOUGH_STEPS 8 /* with fewer a single slow step says little */
 #define SIGMAS 3.0
 #define LEAST_PART 1.2 /* of the median: less is noise */
-#define MOST_PART 3    /* more than one in so many steps is not an outlier */
+#define MOST_PART 3    /* more than one in this many steps is not an outlier */
 
 static int64_t length(const struct advice *a, uint32_t i)
 {

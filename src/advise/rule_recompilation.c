@@ -1,6 +1,6 @@
 /*
  * rule_recompilation.c: compilation in steady steps: programs that are compiled again because shapes or
- * types change. The saving is of the mean step, by replay without the time of these events.
+ * types change. The saving refers to the mean step, by replay without the time of these events.
  */
 #include "advise/advice.h"
 

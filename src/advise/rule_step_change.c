@@ -1,5 +1,5 @@
 /*
- * rule_step_change.c: a moment from which on steps take longer. It compares the medians before and after each step; the saving is of the mean step:
+ * rule_step_change.c: a moment after which steps take longer. It compares the medians before and after each step; the saving refers to the mean step:
  * what it gets shorter when all steps take as long as those before. At most 2,000 steps are compared, the last ones.
  */
 #include "advise/advice.h"
@@ -97,7 +97,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 
 const struct rule rule_step_change = {
 	.name = "step_change",
-	.summary = "a moment from which on steps take longer",
+	.summary = "a moment after which steps take longer",
 	.doc = "step_change",
 	.advise = advise,
 };

@@ -1,6 +1,6 @@
 /*
  * rule_storage_or_gc.c: garbage collection and reading of files in steps, where the recording has events
- * for them. The saving is of the mean step, by replay without the time of these events.
+ * for them. The saving refers to the mean step, by replay without the time of these events.
  */
 #include "advise/advice.h"
 

@@ -250,7 +250,7 @@ ow_status settings_parse(struct advice_settings *s, struct str text, const char 
 		}
 		skip_blanks(&r, false);
 		if (r.rest.len && r.rest.ptr[0] != '\n')
-			return fail(&r, "is too much on this line",
+			return fail(&r, "is unexpected at the end of this line",
 				    str_first(r.rest, MIN(r.rest.len, 20)), NULL);
 	}
 }

@@ -113,9 +113,8 @@ const char *view_empty_reason(const struct view *view, const struct model *m,
 		    options->time_from_ns != INT64_MIN || options->time_to_ns != INT64_MAX;
 
 	if (part && view != &view_notes)
-		return "nothing of this kind is in the step, rank or part of the time that was "
-		       "asked "
-		       "for";
+		return "the chosen step, rank or time range has no such "
+		       "data";
 	if (view == &view_memory_steps && m->heap.count > 1)
 		return "memory was recorded, but no steps";
 	for (size_t i = 0; i < ARRAY_COUNT(empty_reasons); i++)

@@ -107,11 +107,12 @@ static ow_status start_fleet(const struct ow_daemon_options *o, struct fleet **o
 		return OW_OK;
 	if ((o->anomaly_post || o->anomaly_run) && o->on_slowdown <= 0 && o->on_stall_ns <= 0)
 		return error_set(err, OW_E_USAGE,
-				 "anomalies are looked for with a limit for slow steps or stalls "
-				 "(--on-slowdown 20%%, --on-stall 30s)");
+				 "give a limit for slow steps or stalls, which defines an "
+				 "anomaly (--on-slowdown 20%%, --on-stall 30s)");
 	if (o->listen && !o->token_file)
-		return error_set(err, OW_E_USAGE,
-				 "--listen answers only who has a token: give --token-file");
+		return error_set(
+			err, OW_E_USAGE,
+			"--listen needs a token that clients must send: give --token-file");
 	status = o->push ? read_secret(o->password_file, "OPWATCH_CLICKHOUSE_PASSWORD", password,
 				       err)
 			 : OW_OK;
@@ -173,11 +174,11 @@ ow_status ow_daemon(const struct ow_daemon_options *options, struct ow_error *er
 		o.kineto_socket = full.kineto_socket ? full.kineto_socket : KINETO_SOCKET;
 	if (o.job_limit < DAEMON_LIMIT_LEAST || o.total_limit < o.job_limit)
 		return error_set(err, OW_E_USAGE,
-				 "a ring on disk needs 1 MB at least, and all of them no less than "
-				 "one");
+				 "a ring on disk needs at least 1 MB, and the limit for all rings "
+				 "cannot be smaller than one ring");
 	if (full.stacks_hz > MAX_HZ)
 		return error_set(err, OW_E_USAGE,
-				 "the daemon samples stacks %u times a second at most", MAX_HZ);
+				 "the daemon samples stacks at most %u times a second", MAX_HZ);
 	if (full.all_users && geteuid() != 0)
 		return error_set(err, OW_E_USAGE, "only root can serve all users");
 	return run_daemon(&full, &o, err);
@@ -295,10 +296,10 @@ static ow_status expect_server(const char *socket, struct mem *mem, char path[JO
 		runtime_usual_socket(path, JOBS_SOCKET_PATH);
 	if (status == OW_E_LIMIT)
 		report(options, "the daemon at ", path,
-		       " does not answer: the program is recorded from when it does");
+		       " does not answer yet; recording starts when it does");
 	else
 		report(options, "no daemon serves ", path,
-		       ": the program is recorded from when there is one");
+		       "; recording starts when one is started");
 	error_clear(err);
 	return OW_OK;
 }

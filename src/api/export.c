@@ -19,7 +19,7 @@ static ow_status take_word(const char *word, const char *const *words, size_t co
 			*value = (int)i;
 			return OW_OK;
 		}
-	return error_set(err, OW_E_USAGE, "'%s' is not a way to %s", word, option);
+	return error_set(err, OW_E_USAGE, "'%s' is not a valid value of %s", word, option);
 }
 
 static ow_status take_options(const struct ow_export_options *from, struct export_options *to,

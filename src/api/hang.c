@@ -1,5 +1,5 @@
 /*
- * hang.c: the body of ow_hang: the files of a job that stands still are read one after the other, and the answer is a table.
+ * hang.c: the body of ow_hang: the files of a job that hangs are read one after the other, and the answer is a table.
  * The work is in src/hang; here files are found and opened, and what is a recording is loaded as a profile.
  */
 #include "api/api_int.h"

@@ -90,7 +90,7 @@ static ow_status write_stream(void *arg, const void *bytes, size_t len, struct o
 
 	if (g->options.write(g->options.write_arg, bytes, len))
 		return OW_OK;
-	return error_set(err, OW_E_INTERRUPTED, "the reader of the output is gone");
+	return error_set(err, OW_E_INTERRUPTED, "the reader of the output has closed it");
 }
 
 /* ---- without private names ---- */
@@ -285,7 +285,7 @@ static ow_status take_clocks(struct merging *g, struct arena *arena, const struc
 		OW_TRY(copy_clock(g, arena, w, err));
 	}
 	if (job->clock == CLOCK_SHARED)
-		report_line(g, "all files are of one clock: their times stay as they are");
+		report_line(g, "all files use one clock: their times stay unchanged");
 	return OW_OK;
 }
 
@@ -348,7 +348,7 @@ ow_status ow_merge(const char *const *paths, size_t count, const struct ow_merge
 	if ((unsigned)g.options.align > OW_ALIGN_CLOCKS || (!out_path && !g.options.write) ||
 	    g.options.keep_from_ns > g.options.keep_to_ns ||
 	    g.options.keep_first_step > g.options.keep_last_step)
-		return error_set(err, OW_E_USAGE, "the options make no sense together");
+		return error_set(err, OW_E_USAGE, "these options contradict each other");
 	mem_init(&mem, g.options.memory_limit);
 	status = paths_expand(&list, &mem, paths, count, err);
 	if (status == OW_OK)

@@ -375,11 +375,11 @@ ow_status ow_profile_thaw(ow_profile *p, struct ow_error *err)
 		return OW_OK;
 	if (p->options.redact)
 		return error_set(err, OW_E_USAGE,
-				 "nothing can be added once names were replaced by hashes");
+				 "nothing can be added after names were replaced by hashes");
 	if (atomic_load(&p->results))
 		return error_set(err, OW_E_USAGE,
-				 "%u results of this profile are in use: free them before more is "
-				 "added",
+				 "%u results of this profile are in use: free them before you add "
+				 "more",
 				 atomic_load(&p->results));
 	OW_TRY(model_require_rows(p->m, TABLES_ALL, err));
 	OW_TRY(model_thaw(p->m, err));

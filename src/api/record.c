@@ -145,7 +145,7 @@ static ow_status name_attention(struct live *l, struct ow_error *err)
 	if (str_ends(prefix, STR(".opw")))
 		prefix = str_first(prefix, prefix.len - 4);
 	if (prefix.len >= sizeof(l->prefix))
-		return error_set(err, OW_E_USAGE, "%s: too long a name", l->out_path);
+		return error_set(err, OW_E_USAGE, "%s: the name is too long", l->out_path);
 	memcpy(l->prefix, prefix.ptr, prefix.len);
 	l->prefix[prefix.len] = '\0';
 	return OW_OK;
@@ -206,7 +206,7 @@ static ow_status live_open(struct live *l, const char *out_path,
 				 RING_RECORDS_MIN, RING_RECORDS_MAX, o->ring_records);
 	OW_TRY(step_marker_check(o->step_marker, err));
 	if (o->stacks_hz > MAX_HZ)
-		return error_set(err, OW_E_USAGE, "stacks can be sampled %u times a second at most",
+		return error_set(err, OW_E_USAGE, "stacks can be sampled at most %u times a second",
 				 MAX_HZ);
 	if (o->recorder)
 		snprintf(l->recorder, sizeof(l->recorder), "%s", o->recorder);
@@ -340,7 +340,7 @@ static ow_status check_pids(const int64_t *pids, size_t count, struct ow_error *
 		if (proc_to_pid(pids[i], &pid, NULL) == OW_OK && proc_owner(pid, &owner))
 			return OW_OK;
 	return count ? error_set(err, OW_E_NOT_FOUND, "there is no process %" PRId64, pids[0])
-		     : error_set(err, OW_E_USAGE, "no process is named");
+		     : error_set(err, OW_E_USAGE, "no process id given");
 }
 
 static bool is_over(const struct live *l, int64_t begin_ns)

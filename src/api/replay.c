@@ -55,7 +55,7 @@ ow_status ow_path(ow_profile *p, const struct ow_view_options *options, const ch
 	OW_TRY(api_check_frozen(p, err));
 	if (by && !is_grouping(by))
 		return error_set(err, OW_E_USAGE,
-				 "a path is added up by op, line, kind or rank, not by '%s'", by);
+				 "a path can be summed by op, line, kind or rank, not by '%s'", by);
 	OW_TRY(make_filter(p, options, &filter, &step, err));
 	r = table_new(&p->mem, "path", err);
 	if (!r)
@@ -81,7 +81,7 @@ ow_status ow_what_if(ow_profile *p, const struct ow_list *changes,
 	*out = NULL;
 	OW_TRY(api_check_frozen(p, err));
 	if (!changes || !changes->count)
-		return error_set(err, OW_E_USAGE, "no change is given, such as input=0");
+		return error_set(err, OW_E_USAGE, "no change given; an example is input=0");
 	OW_TRY(make_filter(p, options, &filter, &step, err));
 	r = table_new(&p->mem, "what-if", err);
 	if (!r)

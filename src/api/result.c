@@ -135,8 +135,8 @@ static ow_status warn_of_jobs(const struct view *view, const struct model *m,
 	if (i >= m->track.count)
 		return OW_OK;
 	r->footer = arena_printf(&r->arena,
-				 "These files are of different jobs, and what has the same name "
-				 "is one row here: open them one by one.");
+				 "These files belong to different jobs, and rows of the same "
+				 "name are merged here: open them one by one.");
 	return r->footer ? OW_OK : error_no_memory(err);
 }
 

@@ -86,9 +86,8 @@ static ow_status read_param(struct reading *r, struct str rest, struct ow_error 
 	if (!is_name(name) || !read_type(type, &param->type) || colon == STR_NONE ||
 	    !str_starts(str_skip(rest, colon), STR(":")))
 		return fault(r, err,
-			     "a parameter is written '-- param NAME int|real|text DEFAULT: what "
-			     "it "
-			     "means'");
+			     "write a parameter as '-- param NAME int|real|text DEFAULT: what "
+			     "it means'");
 	param->name = arena_cstr(r->arena, name);
 	param->usual = arena_cstr(r->arena, usual);
 	param->doc = arena_cstr(r->arena, str_trim(str_skip(rest, colon + 1)));
@@ -109,8 +108,8 @@ static ow_status read_need(struct reading *r, struct str rest, bool instead, str
 		return fault(r, err, "more than 16 lines 'needs:' and 'instead:'");
 	if (bar == STR_NONE)
 		return fault(r, err,
-			     "it is written '-- needs: TABLE WHERE … | REASON' or '-- instead: "
-			     "QUERY | TABLE WHERE …'");
+			     "write '-- needs: TABLE WHERE … | REASON' or '-- instead: QUERY | "
+			     "TABLE WHERE …'");
 	first = str_trim(str_first(rest, bar));
 	second = str_trim(str_skip(rest, bar + 3));
 	need->rows = arena_cstr(r->arena, instead ? second : first);
@@ -139,7 +138,7 @@ static ow_status read_header_line(struct reading *r, struct str line, struct ow_
 		int64_t runs;
 
 		if (!str_to_i64(str_trim(str_skip(line, 5)), &runs) || runs < 1 || runs > 1000)
-			return fault(r, err, "it is written '-- runs: 2'");
+			return fault(r, err, "write '-- runs: 2'");
 		r->query->least_runs = (size_t)runs;
 		return OW_OK;
 	}

@@ -19,7 +19,7 @@ struct arena {
 void arena_init(struct arena *arena, struct mem *mem);
 void arena_release(struct arena *arena);
 
-/* Frees all but starts anew with the same mem. */
+/* Frees all but starts over with the same mem. */
 void arena_clear(struct arena *arena);
 
 /* Uninitialised, aligned to `align` (a power of two); NULL at the memory limit. */

@@ -163,7 +163,7 @@ ow_status atomic_path_publish(const struct atomic_path *to, struct ow_error *err
 		return OW_OK;
 	if (lstat(to->target, &st) == 0 && !S_ISREG(st.st_mode))
 		return error_set(err, OW_E_IO,
-				 "%s is not a regular file any more: it stays as it is",
+				 "%s is no longer a regular file, so it was not replaced",
 				 to->target);
 	return rename(to->temp, to->target) == 0 ? OW_OK
 						 : error_errno(err, errno, "%s", to->target);

@@ -109,7 +109,7 @@ int input_reopen(const struct input *in, struct ow_error *err)
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0) {
-		error_errno(err, errno, "%s: was to be read once more", in->name);
+		error_errno(err, errno, "%s: cannot be read a second time", in->name);
 		if (fd >= 0)
 			close(fd);
 		return -1;
@@ -161,7 +161,7 @@ static ow_status input_stream_check(const char *path, int fd, unsigned mode, str
 {
 	if (S_ISBLK(mode) || (S_ISCHR(mode) && !is_descriptor(path) && !isatty(fd)))
 		return error_set(err, OW_E_FORMAT,
-				 "%s: is a device, not a profile; give a file, a directory or - "
+				 "%s is a device, not a profile; give a file, a directory or - "
 				 "for standard input",
 				 path);
 	return OW_OK;
@@ -442,7 +442,7 @@ ow_status input_read_at(const struct input *in, uint64_t offset, void *to, size_
 
 	if (offset > in->size || len > in->size - offset)
 		return error_at(err, OW_E_CORRUPT, in->size,
-				"%s: truncated: %zu bytes wanted at byte %" PRIu64, in->name, len,
+				"%s: truncated: %zu bytes expected at byte %" PRIu64, in->name, len,
 				offset);
 	if (in->data) {
 		memcpy(to, in->data + offset, len);

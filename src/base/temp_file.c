@@ -29,7 +29,7 @@ int temp_file_open(struct ow_error *err)
 	if (fd >= 0)
 		return fd;
 	if (snprintf(path, sizeof(path), "%s/opwatch-XXXXXX", dir) >= (int)sizeof(path)) {
-		error_set(err, OW_E_IO, "TMPDIR is too long a path");
+		error_set(err, OW_E_IO, "the path in TMPDIR is too long");
 		return -1;
 	}
 	fd = mkostemp(path, O_CLOEXEC);

@@ -345,7 +345,7 @@ bool runs_load(struct args *args, size_t first, struct runs *runs, int *exit_cod
 	if (!good)
 		return false;
 	if (!count) {
-		complain("opwatch %s: which file? Try 'opwatch help %s'.\n", args->command,
+		complain("opwatch %s: no file given. Try 'opwatch %s --help'.\n", args->command,
 			 args->command);
 		return false;
 	}

@@ -15,7 +15,7 @@
 
 const struct option option_table[OPTION_COUNT] = {
 	{ "max_depth", .kind = OPTION_TFPROF_INT32, .offset = AT(max_depth), .argument = "N",
-	  .help = "show so many levels; op: so many rows", .usual = "10" },
+	  .help = "show N levels; op: N rows", .usual = "10" },
 	{ "min_bytes", .kind = OPTION_TFPROF_INT64, .offset = AT(min_bytes), .argument = "N",
 	  .help = "hide rows that request less memory" },
 	{ "min_peak_bytes", .kind = OPTION_TFPROF_INT64, .offset = AT(min_peak_bytes),

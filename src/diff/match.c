@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #define LOOK_AHEAD 48u
-#define NAMES_MOST 200u /* bytes of joined names from which on no more are added */
+#define NAMES_MOST 200u /* with this many bytes of joined names no more are added */
 #define SURE 0.6	/* of the places of a row must say the same */
 
 /* ---- rows ---- */

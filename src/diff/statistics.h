@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 
-/* Runs of a side from which on a change can be seen at the level of 5 %. */
+/* With this many runs a side a change can be seen at the level of 5 %. */
 #define RUNS_LEAST 4
 
 struct shift {

@@ -408,7 +408,7 @@ static ow_status check_runs(const struct exporting *e, struct ow_error *err)
 	for (size_t i = 0; i < e->run_count; i++)
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(e->runs[i].name, e->runs[k].name) == 0)
-				return error_set(err, OW_E_USAGE, "two runs are called %s",
+				return error_set(err, OW_E_USAGE, "two runs have the name %s",
 						 e->runs[i].name);
 	return OW_OK;
 }
@@ -470,7 +470,7 @@ static ow_status check_target(const struct exporting *e, const char *name, struc
 		return error_no_memory(err);
 	if (lstat(path, &st) < 0)
 		return OW_OK;
-	return error_set(err, OW_E_USAGE, "%s is there already; --overwrite replaces it", path);
+	return error_set(err, OW_E_USAGE, "%s already exists; --overwrite replaces it", path);
 }
 
 /* Before any work: fails if part of the export exists already, unless it may be overwritten. */

@@ -29,7 +29,7 @@ struct export_options {
 	enum export_partition partition;
 	const char *sort; /* a column; tables without it keep their order. NULL = their order */
 	enum export_packing packing;
-	uint64_t file_bytes; /* begin another file after about so many; 0 = never */
+	uint64_t file_bytes; /* begin another file after about this many; 0 = never */
 	bool bigquery;	/* names, types and values as BigQuery loads them; schemas and load.sh */
 	bool overwrite; /* files of the same name are replaced */
 	/* Called now and then with rows; false cancels. May be NULL. */

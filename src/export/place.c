@@ -261,8 +261,7 @@ static ow_status move_away(struct place *place, const char *to, bool overwrite,
 	if (lstat(to, &st) < 0)
 		return OW_OK;
 	if (!overwrite)
-		return error_set(err, OW_E_USAGE, "%s is there already; --overwrite replaces it",
-				 to);
+		return error_set(err, OW_E_USAGE, "%s already exists; --overwrite replaces it", to);
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode))
 		return error_set(err, OW_E_USAGE, "%s is not a file or folder; it is not replaced",
 				 to);

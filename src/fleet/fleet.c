@@ -276,14 +276,14 @@ static bool turn(struct fleet *f)
 	return true;
 }
 
-/* Without memory it begins anew: the jobs are more important. */
+/* Without memory it starts over: the jobs are more important. */
 static void *make_rollups(void *arg)
 {
 	struct fleet *f = arg;
 
 	while (!f->stop) {
 		if (!turn(f)) {
-			report(f, "roll-ups: out of memory; beginning anew");
+			report(f, "roll-ups: out of memory; starting over");
 			watch_release(&f->watch);
 			watch_init(&f->watch, &f->mem, 0, NULL);
 		}
@@ -368,16 +368,17 @@ static ow_status open_server(struct fleet *f, struct ow_error *err)
 	    port > UINT16_MAX || (size_t)(colon - text) >= sizeof(host))
 		return error_set(err, OW_E_USAGE, "'%s' is not ADDRESS:PORT", text);
 	if (len < TOKEN_LEAST || len >= SERVER_TOKEN_TEXT)
-		return error_set(err, OW_E_USAGE,
-				 "the token for questions from outside has %zu characters; it must "
-				 "have %u to %d (--token-file)",
-				 len, TOKEN_LEAST, SERVER_TOKEN_TEXT - 1);
+		return error_set(
+			err, OW_E_USAGE,
+			"the token for requests from other hosts has %zu characters; it must "
+			"have %u to %d (--token-file)",
+			len, TOKEN_LEAST, SERVER_TOKEN_TEXT - 1);
 	snprintf(host, sizeof(host), "%.*s", (int)(colon - text), text);
 	options.listen = host;
 	options.port = (uint16_t)port;
 	OW_TRY(server_start(&options, &f->mem, &f->server, err));
-	snprintf(line, sizeof(line), "answers questions with the token at http://%s:%u/jobs%s",
-		 host, server_port(f->server),
+	snprintf(line, sizeof(line), "answers requests with the token at http://%s:%u/jobs%s", host,
+		 server_port(f->server),
 		 strncmp(host, "127.", 4) == 0 ? "" : ". The connection is not encrypted");
 	report(f, line);
 	return OW_OK;

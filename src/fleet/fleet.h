@@ -2,7 +2,7 @@
  * fleet.h: sends what the jobs of this host's daemon do to places outside: roll-ups and anomalies to a ClickHouse server
  * that has all hosts, metrics to a collector of OpenTelemetry, anomalies to an address or a program. It runs in threads
  * beside the daemon, which knows nothing of it, and reads the rings on disk as any client. It listens only where it is asked
- * to, and answers only who has the token.
+ * to, and answers only clients that have the token.
  */
 #ifndef FLEET_FLEET_H
 #define FLEET_FLEET_H

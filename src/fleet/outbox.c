@@ -133,7 +133,7 @@ static bool send_one(struct outbox *o, struct message *m)
 		report(o, "%s: not taken: %.400s", o->name, why);
 	o->refusing = result == OUTBOX_REFUSED;
 	if (o->away && result == OUTBOX_SENT) {
-		report(o, "%s: sends again; %" PRIu64 " messages were dropped meanwhile", o->name,
+		report(o, "%s: sending again; %" PRIu64 " messages were dropped meanwhile", o->name,
 		       o->counts.dropped - o->dropped_before);
 		o->dropped_before = o->counts.dropped;
 		o->away = false;

@@ -107,7 +107,7 @@ static void a_place_that_is_away_is_waited_for(void **state)
 	assert_int_equal(counts.added, 100);
 	assert_true(counts.dropped > 50);
 	assert_non_null(strstr(p.said, "there: no server is there; trying again|"));
-	assert_non_null(strstr(p.said, "sends again; "));
+	assert_non_null(strstr(p.said, "sending again; "));
 }
 
 static void ending_does_not_wait_for_ever(void **state)

@@ -1,5 +1,5 @@
 /*
- * answer.c: what can be concluded about a job that stands still (hang_table of hang.h): from the waits of waits.h, or, when
+ * answer.c: what can be concluded about a job that hangs (hang_table of hang.h): from the waits of waits.h, or, when
  * there are only stacks, from where the ranks are. Called by the library and by the daemon's watch. Every sentence is
  * about what the files show; what they cannot show makes the answer uncertain.
  */
@@ -32,8 +32,8 @@ static void add_doubts(struct answer *a)
 			  "ranks have no dump: a cause there cannot be excluded");
 	add_doubt(a, w->torn, "dump is damaged: what it lacks is not known",
 		  "dumps are damaged: what they lack is not known");
-	add_doubt(a, a->job->other_jobs, "file is of another job or run and was left out",
-		  "files are of another job or run and were left out");
+	add_doubt(a, a->job->other_jobs, "file belongs to another job or run and was left out",
+		  "files belong to another job or run and were left out");
 	add_doubt(a, a->job->files_unreadable, "file could not be read", "files could not be read");
 	if (a->job->guessed) {
 		a->certain = false;
@@ -409,7 +409,8 @@ static void conclude_running(struct answer *a)
 		a->conclusion = CONCLUDE_HANG;
 		buf_puts(&a->sentence, "all ranks that are known have entered ");
 		words_meeting(a, &a->sentence, &w->meetings[a->meeting]);
-		buf_puts(&a->sentence, ", which does not end: no rank is to blame by the dumps");
+		buf_puts(&a->sentence,
+			 ", which does not end: the dumps do not show a rank to blame");
 		buf_puts(&a->why, "nothing is missing; a network, a device or a driver may hang");
 		say_how_long(a, &w->meetings[a->meeting]);
 		return;
@@ -418,18 +419,18 @@ static void conclude_running(struct answer *a)
 	if (a->meeting >= 0) {
 		buf_puts(&a->sentence, "all ranks have entered ");
 		words_meeting(a, &a->sentence, &w->meetings[a->meeting]);
-		buf_puts(&a->sentence, ", which runs: nothing hangs by the dumps");
+		buf_puts(&a->sentence, ", which runs: the dumps show no hang");
 		buf_puts(&a->why, "nothing is missing, and no timeout has passed");
 	} else if (w->dumps && (w->without_dump || w->torn)) {
 		a->conclusion = CONCLUDE_CANNOT_TELL;
 		buf_puts(&a->sentence,
-			 "all that is known to have been entered is complete, but dumps are "
-			 "missing or damaged");
-		buf_puts(&a->why, "a rank whose dump is not there may wait");
+			 "every known collective is complete, but dumps are missing or "
+			 "damaged");
+		buf_puts(&a->why, "a rank without a dump may wait");
 	} else if (w->dumps) {
 		a->certain = true;
 		buf_puts(&a->sentence,
-			 "all that was entered is complete: nothing hangs by the dumps");
+			 "every collective that was entered is complete: the dumps show no hang");
 		buf_puts(&a->why, "no collective or message is incomplete");
 	}
 	a->meeting = -1;

@@ -1,5 +1,5 @@
 /*
- * answer.h: the answer about a job that stands still while it is made; shared by answer.c (what the waits show), answer_stacks.c
+ * answer.h: the answer about a job that hangs while it is made; shared by answer.c (what the waits show), answer_stacks.c
  * (what stacks show), answer_words.c (sentences) and answer_table.c (rows and values). Others call hang_table of hang.h.
  */
 #ifndef HANG_ANSWER_H

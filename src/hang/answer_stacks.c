@@ -156,7 +156,7 @@ static void name_stack_hang(struct answer *a, const struct stacks_view *all)
 		buf_puts(&a->sentence, " yet: late, not hung");
 	else
 		words_whereabouts(a, a->ranks[0]);
-	buf_printf(&a->why, "%zu of %zu ranks are in it by their stacks",
+	buf_printf(&a->why, "%zu of %zu ranks are in it according to their stacks",
 		   all->in_call ? all->in_call : all->waiting, all->known);
 	if (all->standing_ns > 0 && all->standing_ns < INT64_MAX) {
 		buf_puts(&a->why, ", for ");
@@ -219,7 +219,7 @@ bool answer_by_stacks(struct answer *a)
 		a->conclusion = CONCLUDE_NONE;
 		a->collective = STR("");
 		buf_puts(&a->sentence, "the ranks are in collectives, for no longer than before: "
-				       "nothing hangs by the recording");
+				       "the recording shows no hang");
 		buf_puts(&a->why, "the longest time between two collectives was ");
 		words_duration(&a->why, all.longest_gap_ns);
 		return true;
@@ -227,10 +227,9 @@ bool answer_by_stacks(struct answer *a)
 	if (all.in_call == all.known && !all.same)
 		return name_stack_mismatch(a, &all);
 	a->conclusion = all.in_call ? CONCLUDE_CANNOT_TELL : CONCLUDE_NONE;
-	buf_puts(&a->sentence,
-		 a->conclusion == CONCLUDE_NONE
-			 ? "no rank waits in a collective: nothing hangs by the stacks"
-			 : "all ranks that are known are in the same collective");
+	buf_puts(&a->sentence, a->conclusion == CONCLUDE_NONE
+				       ? "no rank waits in a collective: the stacks show no hang"
+				       : "all ranks that are known are in the same collective");
 	buf_puts(&a->why,
 		 a->conclusion == CONCLUDE_NONE
 			 ? "no stack is in a collective"

@@ -632,7 +632,8 @@ static void find_rank(struct flight *f, struct hang_process *process)
 		process->rank_from = RANK_FILE_NAME;
 		process->rank = by_name;
 	} else if (by_name >= 0 && by_name != process->rank)
-		hang_note(f->job, "%.*s is the dump of rank %d by its content, whatever its name",
+		hang_note(f->job,
+			  "%.*s is the dump of rank %d according to its content, unlike its name",
 			  (int)MIN(process->file.len, 200u), process->file.ptr, (int)process->rank);
 }
 
@@ -720,7 +721,7 @@ static void add_to_job(struct flight *f, const struct input *in)
 			  in->name, (unsigned long long)f->damage_at, f->damage, f->entry_count);
 	}
 	if (f->odd)
-		hang_note(f->job, "%.200s: %llu values are not what a dump has; they were not used",
+		hang_note(f->job, "%.200s: %llu values do not belong in a dump and were ignored",
 			  in->name, (unsigned long long)f->odd);
 }
 

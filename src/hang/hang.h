@@ -1,5 +1,5 @@
 /*
- * hang.h: why a job of many processes stands still: which rank did not enter which collective. Evidence from many
+ * hang.h: why a job of many processes hangs: which rank did not enter which collective. Evidence from many
  * files (flight recorder dumps, logs, dumps of stacks, our own recordings) becomes one struct hang_job; hang_table
  * follows the waits from rank to rank and returns the answer as a table. Called by the library.
  *
@@ -9,7 +9,7 @@
  *	hang_table(&job, table, err);
  *	hang_release(&job);
  *
- * It opens no files, and does not know which file is of which process except by what the file says.
+ * It opens no files, and does not know which file belongs to which process except by what the file says.
  */
 #ifndef HANG_HANG_H
 #define HANG_HANG_H

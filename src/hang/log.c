@@ -403,7 +403,7 @@ static void add_calls(struct log *log)
 	if (unknown)
 		hang_note(log->job,
 			  "%.*s: calls of %zu communicators were left out: no line says which "
-			  "rank they are of",
+			  "rank they belong to",
 			  (int)MIN(log->file.len, 200u), log->file.ptr, unknown);
 }
 

@@ -1,7 +1,7 @@
 /*
  * recording.c: recordings of our own as evidence for hang.h: of each rank the stack that its main thread had at the end, how
  * many collectives it entered and completed, and since when it has completed none. Called by the library with a frozen model.
- * Which group a collective is of is not recorded, so its number counts those of all groups.
+ * The group of a collective is not recorded, so its number counts those of all groups.
  */
 #include "hang/hang.h"
 
@@ -159,8 +159,8 @@ static void add_rank(struct hang_job *job, const struct model *m, uint32_t sourc
 	p->stack_since_ns = v->last_call_ns ? MIN(v->last_call_ns, v->sampled_ns) : v->sampled_ns;
 	if (last_ns - v->last_ns > SILENT_NS) {
 		p->ended = p->ended_likely = true;
-		p->ended_why = hang_text(job, STR("nothing was recorded of it any more, while "
-						  "others went on"));
+		p->ended_why = hang_text(job, STR("its recording stopped while others went "
+						  "on"));
 	}
 }
 

@@ -68,7 +68,7 @@ static ow_status leave_out_others(struct waits *w, struct ow_error *err)
 			continue;
 		p->left_out = true;
 		if (!job->other_jobs++)
-			hang_note(job, "%.*s is of another %s and was left out",
+			hang_note(job, "%.*s belongs to another %s and was left out",
 				  (int)MIN(p->file.len, 200u), p->file.ptr,
 				  size ? "job (other number of processes)" : "run (hours apart)");
 	}
@@ -173,7 +173,7 @@ static void place_nameless(struct waits *w)
 			w->job->processes[i].left_out = true;
 	hang_note(w->job, "%zu %s not say which rank %s: left out; put the rank into the file name",
 		  nameless, nameless == 1 ? "file does" : "files do",
-		  nameless == 1 ? "it is of" : "they are of");
+		  nameless == 1 ? "it belongs to" : "they belong to");
 }
 
 /* A dump may list groups that its process is not in. That shows when several dumps would be of the same rank: then their names say
@@ -226,8 +226,8 @@ static ow_status give_ranks(struct waits *w, struct ow_error *err)
 	}
 	place_nameless(w);
 	if (by_name)
-		hang_note(w->job, "ranks are taken from file names: the content of some files does "
-				  "not say them");
+		hang_note(w->job, "ranks are taken from file names: some files do not contain "
+				  "them");
 	for (int32_t r = 0; r < w->world; r++) {
 		const struct wait_rank *rank = &w->ranks[r];
 

@@ -19,7 +19,7 @@ const struct importer *const importers[] = {
 #undef IMPORTER
 const size_t importer_count = ARRAY_COUNT(importers);
 
-#define CERTAIN 90 /* a score from which on no other format is considered */
+#define CERTAIN 90 /* with this score no other format is considered */
 #define SNIFF_BYTES ((size_t)64 << 10)
 #define TAIL_BYTES ((size_t)64)
 #define OPEN_INPUTS 64 /* keep a descriptor; what comes after them does without */

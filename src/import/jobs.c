@@ -1,5 +1,5 @@
 /*
- * jobs.c: which of the traces that were opened together are of one job (source.run). Called by import_finish. Traces are of one job only if
+ * jobs.c: which of the traces that were opened together belong to one job (source.run). Called by import_finish. Traces belong to one job only if
  * their content says so: different ranks, or no ranks, whose times overlap; consecutive windows of one process; step files of one graph.
  * Names do not decide: the rank in the name of a file counts only where its content has none and its collectives are those of another rank's
  * file. Traces that cannot be of one job get a run each and a note, so that nothing pools them. Sources without timed slices

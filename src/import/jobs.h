@@ -1,5 +1,5 @@
 /*
- * jobs.h: which of the traces that were opened together are of one job. import_finish calls it when all inputs are read, before the freeze.
+ * jobs.h: which of the traces that were opened together belong to one job. import_finish calls it when all inputs are read, before the freeze.
  */
 #ifndef IMPORT_JOBS_H
 #define IMPORT_JOBS_H

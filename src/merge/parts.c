@@ -188,7 +188,7 @@ static void settle_part(struct worker *w)
 		worker_fail(w, status);
 }
 
-/* In turn: the part as it was read, or anew, until its end. */
+/* In turn: the part as it was read, or again, until its end. */
 static void settle(struct worker *w, uint64_t to)
 {
 	struct merge_file *file = w->file;

@@ -1,6 +1,6 @@
 /*
  * rewrite.c: the pass that writes. An event is copied as it stands, but for the values that must change; text that is not strict
- * JSON is written anew. Ids of flows, asynchronous events and frames must not meet those of other files: those of file k are
+ * JSON is rewritten. Ids of flows, asynchronous events and frames must not meet those of other files: those of file k are
  * moved by k times a power of two, so that no list of them is needed and numbers stay numbers.
  */
 #include "merge/merge_int.h"

@@ -37,11 +37,10 @@ static ow_status wrong(struct check *c, enum table_id table, const char *column,
 		c->repaired++;
 		return OW_OK;
 	}
-	return error_set(
-		c->err, OW_E_CORRUPT,
-		"the opwatch file is not sound: %s.%s of row %u names something that is not "
-		"there",
-		model_tables[table].name, column, row);
+	return error_set(c->err, OW_E_CORRUPT,
+			 "the opwatch file is invalid: %s.%s of row %u names something that is not "
+			 "there",
+			 model_tables[table].name, column, row);
 }
 
 /* How many rows an id of that type may name; UINT64_MAX when the type is not an id. */

@@ -131,10 +131,9 @@ ow_status event_sums_make(struct model *m, const struct event_filter *filter, st
 	size_t rows = m->op_step.count;
 
 	if (rows > 1 && m->event.count <= 1)
-		return error_set(
-			err, OW_E_UNSUPPORTED,
-			"this profile has sums per step only: a part of the time or a rank "
-			"cannot be distinguished");
+		return error_set(err, OW_E_UNSUPPORTED,
+				 "this profile has only sums per step, so a time range or a rank "
+				 "cannot be chosen");
 	OW_TRY(model_require_nesting(m, err));
 	out->run_count = ARENA_ARRAY(arena, int64_t, rows);
 	out->accelerator_ns = ARENA_ARRAY(arena, int64_t, rows);

@@ -412,10 +412,9 @@ static void note_weights(struct builder *b)
 	for (uint32_t i = 1; i < s->count; i++)
 		sum += (double)s->weight[i];
 	if (sum >= (double)INT64_MAX)
-		builder_note(
-			b, NOTE_DAMAGED, OW_NO_OFFSET,
-			"the weights of the samples add up to more than 64 bits hold: sums stop "
-			"there");
+		builder_note(b, NOTE_DAMAGED, OW_NO_OFFSET,
+			     "the weights of the samples add up to more than 64 bits: sums stop at "
+			     "the limit");
 }
 
 /* By track and time; nothing refers to samples. */

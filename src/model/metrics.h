@@ -38,7 +38,7 @@ struct metric_plan {
 	const struct model *m;
 	uint32_t mask;	    /* METRIC_BIT of each wanted metric */
 	bool average;	    /* over the op's own steps … */
-	uint32_t all_steps; /* … but times over so many, unless it is 0: metric_all_steps */
+	uint32_t all_steps; /* … but times over this many, unless it is 0: metric_all_steps */
 	uint32_t step;	    /* row of the step when not */
 	bool times, memory;
 	int64_t unit_ns; /* averages of times are cut to it */

@@ -7,8 +7,8 @@
 #include "base/vec.h"
 #include "model/model.h"
 
-#define FEW 24	 /* up to so many are sorted by inserting */
-#define MANY 256 /* from so many on distributing is faster than comparing */
+#define FEW 24	 /* up to this many are sorted by inserting */
+#define MANY 256 /* from this many on distributing is faster than comparing */
 
 struct item {
 	uint64_t key; /* the eight bytes at the current depth, big-endian, zero-padded */

@@ -678,9 +678,8 @@ static void note_overlaps(struct builder *b, const uint64_t *overlaps)
 		if (!overlaps[i])
 			continue;
 		b->source.v = i;
-		builder_note_many(
-			b, NOTE_INFO, OW_NO_OFFSET, overlaps[i],
-			"slices that overlap others of their track in part, kept beside them");
+		builder_note_many(b, NOTE_INFO, OW_NO_OFFSET, overlaps[i],
+				  "slices partly overlap others of their track: kept beside them");
 	}
 	b->source = kept;
 }

@@ -138,8 +138,8 @@ static bool look(struct ow_ui *ui)
 		if (ui->facts.grows && now.size > ui->marks[i].size &&
 		    now.inode == ui->marks[i].inode)
 			return true;
-		report(ui, "%s %s since it was read; what is shown is the old content",
-		       ui->paths[i], what);
+		report(ui, "%s %s since it was read; the page shows the old content", ui->paths[i],
+		       what);
 		return false;
 	}
 	report_nothing(ui);

@@ -192,8 +192,8 @@ PAGE_HANDLER(minute)
 	str_split(&rest, '\n', &kind);
 	if (u->on_socket) {
 		server_fail(reply, 409,
-			    "this page is on a socket, and a second one would not be reached: "
-			    "opwatch ui %.*s",
+			    "this page is on a socket and cannot open a second page; run "
+			    "'opwatch ui %.*s'",
 			    STR_ARG(str_first(rest, 400)));
 		return;
 	}
@@ -203,7 +203,7 @@ PAGE_HANDLER(minute)
 	else if (str_eq(kind, STR("job")))
 		status = open_job(u, rest, &address, &err);
 	else
-		status = error_set(&err, OW_E_USAGE, "a file or a job is opened");
+		status = error_set(&err, OW_E_USAGE, "name a file or a job to open");
 	if (status == OW_OK) {
 		buf_puts(&reply->body, "{\"address\": ");
 		json_quote(&reply->body, str_from(address));

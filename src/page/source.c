@@ -135,7 +135,7 @@ PAGE_HANDLER(source)
 	if (status != OW_OK)
 		page_fail(reply, status, &err);
 	else if (!named)
-		server_fail(reply, 404, "the profile names no such file");
+		server_fail(reply, 404, "the profile does not name this file");
 	else
 		answer(u, str_from(file), reply);
 }

@@ -475,7 +475,7 @@ ow_status http_post(struct http *http, const struct http_request *request,
 	if (answer->outcome == HTTP_BROKEN && was_told(answer))
 		answer->outcome = HTTP_ANSWERED;
 	if (http->silent)
-		snprintf(answer->text, sizeof(answer->text), "nothing was heard of it for %.0f s",
+		snprintf(answer->text, sizeof(answer->text), "it did not respond for %.0f s",
 			 http->options.silence_ms / 1e3);
 	else if (answer->outcome != HTTP_ANSWERED)
 		snprintf(answer->text, sizeof(answer->text), "%s",

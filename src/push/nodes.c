@@ -32,8 +32,9 @@ static ow_status no_cluster(struct click *entry, const char *cluster, struct ow_
 			    "SELECT arrayStringConcat(groupUniqArray(cluster), ', ') FROM "
 			    "system.clusters");
 	if (status == OW_OK)
-		status = error_set(err, OW_E_NOT_FOUND, "%s knows no cluster '%s'; it knows: %.*s",
-				   entry->place, cluster, STR_ARG(str_trim(buf_str(&known))));
+		status =
+			error_set(err, OW_E_NOT_FOUND, "%s has no cluster '%s'; its clusters: %.*s",
+				  entry->place, cluster, STR_ARG(str_trim(buf_str(&known))));
 	buf_release(&known);
 	return status;
 }
@@ -46,7 +47,7 @@ static ow_status place_node(struct nodes *nodes, struct node *node, const struct
 	const char *copy;
 
 	if (named && !address_split(str_from(named), &host, &port))
-		return error_set(err, OW_E_USAGE, "a node is named HOST or HOST:PORT, not '%s'",
+		return error_set(err, OW_E_USAGE, "'%s' is not a node; write HOST or HOST:PORT",
 				 named);
 	if (local && !named)
 		host = str_from(entry->host);

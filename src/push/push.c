@@ -82,7 +82,7 @@ static void fail_lost(struct work *work)
 	struct ow_error err = { 0 };
 
 	(void)error_set(&err, OW_E_IO,
-			"nothing was heard of this push for %d s, so that another may have taken "
+			"this push reported nothing for %d s, so another may have taken "
 			"over",
 			CLAIM_LOST_MS / 1000);
 	fail_work(work, OW_E_IO, &err);
@@ -583,7 +583,7 @@ static ow_status send_and_publish(struct push *p, uint64_t published, struct ow_
 static ow_status add_expectation(struct push *p, ow_status status, struct ow_error *err)
 {
 	static const char comfort[] =
-		"; nothing was published, and pushing again goes on where this ended";
+		"; nothing was published; pushing again continues where this ended";
 	size_t len;
 
 	if (status == OW_E_INTERRUPTED)

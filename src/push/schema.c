@@ -143,8 +143,8 @@ static ow_status other_version(const struct plan *plan, const struct click *clic
 {
 	if (str_eq(version, str_from(plan->schema)))
 		return error_set(err, OW_E_UNSUPPORTED,
-				 "the tables of database %s on %s were made %s%.*s, and now %s%s "
-				 "is asked for; use another database, or drop them and push again",
+				 "the tables of database %s on %s were made %s%.*s, not for "
+				 "%s%s; use another database, or drop them and push again",
 				 click->address.database, click->place,
 				 cluster.len ? "for the cluster " : "for one server",
 				 STR_ARG(cluster), our_cluster ? "the cluster " : "one server",

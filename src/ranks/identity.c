@@ -1,5 +1,5 @@
 /*
- * identity.c: which of the workers that were read are of one job (ranks.h): copies, other runs and other jobs are set aside, the rest is put
+ * identity.c: which of the workers that were read belong to one job (ranks.h): copies, other runs and other jobs are set aside, the rest is put
  * into the order of ranks. Names of files do not decide anything here.
  */
 #include "ranks/ranks.h"
@@ -149,7 +149,7 @@ static ow_status keep_one_of_each(struct ranks_job *job, struct ow_error *err)
 		if (last != SIZE_MAX && is_same_place(&job->workers[last], w)) {
 			const struct worker *kept = &job->workers[last];
 
-			say_mixed(job, "%.*s and %.*s are both of rank %d, with different events",
+			say_mixed(job, "%.*s and %.*s are both from rank %d, with different events",
 				  (int)MIN(kept->path.len, 80u), kept->path.ptr,
 				  (int)MIN(w->path.len, 80u), w->path.ptr, w->rank);
 			OW_TRY(set_aside(job, (uint32_t)(w->events > kept->events ? last : i),

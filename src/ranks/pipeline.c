@@ -1,5 +1,5 @@
 /*
- * pipeline.c: how much of a step the stages of a pipeline stand still, against what a schedule of p stages and m micro-batches cannot avoid, (p - 1) / (m + p - 1)
+ * pipeline.c: how much of a step the stages of a pipeline are idle, against what a schedule of p stages and m micro-batches cannot avoid, (p - 1) / (m + p - 1)
  * (ranks.h). For files that hold a whole job with its stages, where each micro-batch is an event. Called after straggler.c, which measures own work.
  */
 #include "ranks/ranks.h"

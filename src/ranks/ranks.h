@@ -260,8 +260,7 @@ struct ranks_job {
 	double alpha_ns, beta_ns_per_byte; /* NaN = unknown */
 	int32_t stages;			   /* of a pipeline; 0 = none are known */
 	int64_t micro_batches;		   /* per step and worker; 0 = unknown */
-	double bubble,
-		bubble_ideal; /* parts of a step in which stages stand still; NaN = unknown */
+	double bubble, bubble_ideal; /* parts of a step in which stages are idle; NaN = unknown */
 	struct slow_link *slow_links;
 	size_t slow_link_count, slow_link_cap;
 };
@@ -288,7 +287,7 @@ ow_status ranks_waits(struct ranks_job *job, struct ow_error *err);
 ow_status ranks_links(struct ranks_job *job, struct ow_error *err);
 /* straggler.c: own work against peers; blame. */
 ow_status ranks_stragglers(struct ranks_job *job, struct ow_error *err);
-/* pipeline.c: how much the stages of a pipeline stand still. */
+/* pipeline.c: how much the stages of a pipeline are idle. */
 ow_status ranks_pipeline(struct ranks_job *job, struct ow_error *err);
 
 /* Over the steps that are steady on all ranks: the median step; means of the others, so that they sum to the collectives. False without steps. */

@@ -9,7 +9,7 @@
 
 #define TOLERANCE_NS 2000      /* clocks of host and device disagree by so much */
 #define LATENCY_LEAST_NS 20000 /* a launch latency up to this needs no other cause … */
-#define LATENCY_TIMES 4	       /* … or up to so many times the typical one */
+#define LATENCY_TIMES 4	       /* … or up to this many times the typical one */
 #define LATENCY_MOST_NS 300000 /* … but never more: what takes longer waits for something */
 #define GAP_LEAST_NS 10000     /* likewise for the gap between two kernels of a stream */
 #define EVENT_LAG_NS 15000 /* a stream starts so soon after the other stream's work it waited for */

@@ -187,10 +187,10 @@ static const char *refusal(const struct exchange *x, struct MHD_Connection *conn
 
 	if (origin && (!str_starts(str_from(origin), STR("http://")) ||
 		       !is_own_host(s, origin + strlen("http://"))))
-		return "requests of other pages are not answered";
+		return "requests from other pages are refused";
 	if (site && (strcmp(site, "cross-site") == 0 || strcmp(site, "same-site") == 0) &&
 	    !is_visit(x, connection))
-		return "requests of other pages are not answered";
+		return "requests from other pages are refused";
 	return NULL;
 }
 
@@ -352,7 +352,7 @@ static void judge(struct exchange *x, struct MHD_Connection *connection, const c
 	} else if (!x->route) {
 		x->refused =
 			other_method || !known ? MHD_HTTP_METHOD_NOT_ALLOWED : MHD_HTTP_NOT_FOUND;
-		x->why = other_method || !known ? "this address takes another method"
+		x->why = other_method || !known ? "this address does not accept this method"
 						: "there is nothing at this address";
 	} else if (length && (strlen(length) > 15 || strtoull(length, NULL, 10) > s->body_max)) {
 		x->refused = MHD_HTTP_CONTENT_TOO_LARGE;

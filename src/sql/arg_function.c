@@ -178,7 +178,7 @@ static ow_status add_function(struct sql *sql, const char *name, duckdb_type fir
 	lib->destroy_logical_type(&text);
 	lib->destroy_scalar_function(&f);
 	return ok ? OW_OK
-		  : error_set(err, OW_E_INTERNAL, "DuckDB does not take the function %s", name);
+		  : error_set(err, OW_E_INTERNAL, "DuckDB does not accept the function %s", name);
 }
 
 ow_status sql_register_arg(struct sql *sql, struct ow_error *err)

@@ -84,7 +84,7 @@ static void *find_library(struct duckdb_lib *lib, struct ow_error *err)
 	return handle;
 }
 
-/* Dictionary vectors made through the C interface have no size and no id, so DuckDB hashes every row's text anew.
+/* Dictionary vectors made through the C interface have no size and no id, so DuckDB hashes every row's text again.
  * With the size it hashes each text once; with an id, too, it looks up each text once, be it in GROUP BY or in a
  * function like LIKE. The member functions that set both are among the library's symbols. They are called only in
  * the version that was tested, and only if the build enables them (OPWATCH_DUCKDB_INTERNALS; the environment

@@ -538,7 +538,7 @@ static ow_status register_table(struct sql *sql, struct sql_function *function,
 	ok = lib->register_table_function(sql->connection, f) == DuckDBSuccess;
 	lib->destroy_table_function(&f);
 	return ok ? OW_OK
-		  : error_set(err, OW_E_INTERNAL, "DuckDB does not take the table %s",
+		  : error_set(err, OW_E_INTERNAL, "DuckDB does not accept the table %s",
 			      relation->name);
 }
 

@@ -100,7 +100,7 @@ ow_status sql_error(struct sql *sql, const char *message, struct ow_error *err)
 			"not fit.",
 			STR_ARG(str_first(text, str_find(text, STR("\nPossible solutions")))));
 	if (status == OW_E_PERMISSION)
-		return error_set(err, status, "%.*s\nQueries may use files with --allow-io only.",
+		return error_set(err, status, "%.*s\nQueries may use files only with --allow-io.",
 				 STR_ARG(text));
 	if (!text.len)
 		return error_set(err, OW_E_INTERNAL, "DuckDB failed without saying why");
@@ -143,7 +143,7 @@ static ow_status configure(struct sql *sql, duckdb_config config, struct ow_erro
 	for (size_t i = 0; i < ARRAY_COUNT(settings); i++)
 		if (settings[i].value && sql->lib->set_config(config, settings[i].name,
 							      settings[i].value) != DuckDBSuccess)
-			return error_set(err, OW_E_USAGE, "DuckDB does not take %s = %s",
+			return error_set(err, OW_E_USAGE, "DuckDB does not accept %s = %s",
 					 settings[i].name, settings[i].value);
 	return OW_OK;
 }

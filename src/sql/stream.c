@@ -391,7 +391,8 @@ ow_status sql_stream_view(struct sql *sql, struct table *t, const char *view, st
 		return error_no_memory(err);
 	if (sql->lib->arrow_scan(sql->connection, view, (duckdb_arrow_stream)&s->arrow) !=
 	    DuckDBSuccess)
-		return error_set(err, OW_E_INTERNAL, "DuckDB does not take the table %s", t->name);
+		return error_set(err, OW_E_INTERNAL, "DuckDB does not accept the table %s",
+				 t->name);
 	return OW_OK;
 }
 

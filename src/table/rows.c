@@ -251,7 +251,7 @@ static ow_status count_rows(const struct table *t, uint32_t first, uint32_t end,
 	for (uint32_t p = first; p < end; p++) {
 		if (t->parts[p].rows > UINT32_MAX || p > INT32_MAX)
 			return error_set(err, OW_E_LIMIT,
-					 "%s has %" PRIu64 " rows, too many to be sorted", t->name,
+					 "%s has %" PRIu64 " rows, too many to sort", t->name,
 					 t->parts[p].rows);
 		*count += t->parts[p].rows;
 	}

@@ -386,7 +386,7 @@ ow_status tile_read(struct tiles *t, uint32_t number, uint32_t level, uint64_t i
 
 	*count = 0;
 	if (level >= TILE_LEVELS)
-		return error_set(err, OW_E_USAGE, "level %u of a tile is above %u", level,
+		return error_set(err, OW_E_USAGE, "tile level %u is above the highest, %u", level,
 				 TILE_LEVELS - 1);
 	if (!row->info.items || index > tile_offset(t, t->end_ns) >> (level + TILE_BITS))
 		return OW_OK;

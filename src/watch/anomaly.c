@@ -230,7 +230,7 @@ static void keep_why(const struct anomaly_watch *a, const struct buf *why)
 	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0 || dprintf(fd, "%s\n", why->ptr) < 0 ||
 	    (a->options.uid && geteuid() == 0 && fchown(fd, a->options.uid, (gid_t)-1) != 0))
-		report_line(a, "%s: the reason cannot be kept there", path);
+		report_line(a, "%s: cannot write the reason there", path);
 	if (fd >= 0)
 		close(fd);
 }
@@ -334,7 +334,7 @@ static ow_status look_for_change(struct anomaly_watch *a, struct ow_error *err)
 		return OW_OK;
 	for (size_t i = 0; i < a->rank_count; i++)
 		if (a->ranks[i].change.count >= STEP_CHANGE_LAST + STEP_CHANGE_LEAST)
-			a->ranks[i].change.count = 0; /* begin anew with the others */
+			a->ranks[i].change.count = 0; /* start over with the others */
 	return OW_OK;
 }
 

@@ -17,7 +17,7 @@
 #define SHOWN_OPS 12
 #define SHOWN_STEPS 240
 
-/* ---- which recordings are of one job ---- */
+/* ---- which recordings belong to one job ---- */
 
 static bool find_value(struct str identity, const char *name, struct str *value)
 {

@@ -71,7 +71,7 @@ static void remember_step(struct step_change *c, int64_t value)
 		c->past[(c->added / STEP_CHANGE_LAST - 1) % STEP_CHANGE_PAST] = short_one(c->block);
 }
 
-/* Whether so many steps in a row have been about as long before, all but one of them (not just now, when it may have
+/* Whether this many steps in a row have been about as long before, all but one of them (not just now, when it may have
  * begun): lately, or more than once. */
 static bool is_known(const struct step_change *c, double length)
 {

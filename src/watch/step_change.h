@@ -28,11 +28,12 @@ struct step_change {
 struct step_change_found {
 	int64_t before_ns, after_ns; /* medians */
 	double by;		     /* 0.2: a fifth longer */
-	uint32_t steps_ago; /* the first of the longer ones was so many steps before the last one */
+	uint32_t
+		steps_ago; /* the first of the longer ones was this many steps before the last one */
 };
 
 void step_change_init(struct step_change *c, double limit);
-/* The next step. True when it shows that steps have become longer; then it begins anew, with these last ones. */
+/* The next step. True when it shows that steps have become longer; then it starts over, with these last ones. */
 bool step_change_add(struct step_change *c, int64_t value_ns, struct step_change_found *found);
 
 #endif

@@ -16,11 +16,11 @@
 #include <unistd.h>
 
 #define LOOK_BYTES ((uint64_t)8 << 20)	     /* of records, at most, in one look: 130 000 … */
-#define LOOK_BYTES_MOST ((uint64_t)32 << 20) /* … or so many, where a step has that many */
+#define LOOK_BYTES_MOST ((uint64_t)32 << 20) /* … or this many, where a step has that many */
 #define LOOK_STEPS 4u			     /* as many steps in a look are enough */
 #define REPEATED_STEPS 32		     /* more of them are looked at again */
 #define LOOK_NS (400 * 1000000LL)	     /* not more often */
-#define LOOK_PART 25			     /* and one in so many parts of the time */
+#define LOOK_PART 25			     /* and one in this many parts of the time */
 #define LOOK_GAP_MAX_NS (5 * 1000000000LL)
 #define HALF_LIFE_NS 5e9 /* of operations */
 #define LAG_NS (10 * 1000000000LL)

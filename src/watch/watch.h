@@ -92,7 +92,7 @@ struct watch_file {
 	struct follow follow;
 	bool own_steps;	 /* a program writes it of itself: steps_file.h reads it, not follow.h */
 	char name[96];	 /* what it runs */
-	char group[160]; /* recordings with the same one are of one job; empty: by itself */
+	char group[160]; /* recordings with the same one belong to one job; empty: by itself */
 	struct watch_rank **ranks; /* by rank */
 	size_t rank_count, rank_cap;
 	bool optimizer;			/* its steps end with one */
@@ -151,7 +151,7 @@ static inline const struct watch_step *watch_step_at(const struct watch_rank *r,
 	return &r->steps[number % WATCH_STEPS];
 }
 
-/* The last n steps of a rank that ended after some time; at least `least` as far as there are so many. */
+/* The last n steps of a rank that ended after some time; at least `least` as far as there are this many. */
 uint32_t watch_recent(const struct watch_rank *r, int64_t after_ns, uint32_t least);
 /* The median of values, which are put in another order. */
 int64_t watch_median(int64_t *values, size_t count);

@@ -248,7 +248,7 @@ static void jobs_without_steps_have_phases(void **state)
 	close_watch(&v);
 }
 
-/* So many operators in so many milliseconds. */
+/* So many operators in this many milliseconds. */
 static void add_many(struct live_writer *w, uint32_t process, uint32_t name, unsigned count,
 		     uint64_t begin, uint64_t time)
 {

@@ -242,7 +242,7 @@ class Daemon(Case):
         self.start()
         self.wait_state("early", "running")
         self.wait_state("soon", "running")
-        self.assertIn("recorded from when there is one", q.stderr.readline())
+        self.assertIn("recording starts when one is started", q.stderr.readline())
         q.stderr.close()
         self.finish(p)
         self.finish(q)

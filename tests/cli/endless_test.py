@@ -41,7 +41,7 @@ class Endless(unittest.TestCase):
             for command in ((path,), ("op", path), ("info", "--estimate", path), ("merge", path)):
                 p = run(*command)
                 self.assertEqual((p.returncode, p.stdout), (1, ""), command)
-                self.assertIn(f"{path}: is a device, not a profile", p.stderr)
+                self.assertIn(f"{path} is a device, not a profile", p.stderr)
 
     def test_a_device_as_standard_input(self):
         for path in ("/dev/zero", "/dev/stdin", "/dev/fd/0"):

@@ -268,7 +268,7 @@ class Export(unittest.TestCase):
         self.assertIn("'xls' is not a table format", self.export("xls", "no", status=2))
         self.assertIn("no table evnt; did you mean event?", self.export("csv", "no", "--table", "evnt", status=1))
         self.assertIn("compress: gzip", self.export("csv", "no", "--compress", "lzma", status=2))
-        self.assertIn("there already", self.export("ndjson", "all", status=2))
+        self.assertIn("already exists", self.export("ndjson", "all", status=2))
         self.assertIn("not a folder", self.export("csv", "one.json", status=2))
         self.assertIn("2 names for 1 run", self.export("csv", "no", "--name", "a", "--name", "b", files=self.files[:1], status=2))
         self.assertFalse((self.root / "no").exists())

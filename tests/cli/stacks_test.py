@@ -473,7 +473,7 @@ class Stacks(unittest.TestCase):
                 stacks = run("code", out, "--metric", "native", "--max-depth", "500", "--to", "folded").stdout.splitlines()
                 joined = [line for line in stacks if "<module>;" in line]
                 if not joined and "_PyEval_EvalFrameDefault" in "".join(stacks):  # too busy to read one soon after the other
-                    self.assertRegex(run("notes", out).stdout, "native samples without the functions of Python")
+                    self.assertRegex(run("notes", out).stdout, "native samples without Python functions")
                 for line in joined:
                     self.assertRegex(line, r"<module>;(.*;)?outer[; ]")
                     self.assertNotIn("_PyEval_EvalFrameDefault", line)

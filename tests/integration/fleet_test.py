@@ -216,7 +216,7 @@ class Fleet(unittest.TestCase):
         self.assertIsNone(job.poll())
         self.server.start()
         lost = time.time()
-        self.wait(lambda: re.search(r"sends again; \d+ messages were dropped", self.log()), "it does not come back")
+        self.wait(lambda: re.search(r"sending again; \d+ messages were dropped", self.log()), "it does not come back")
         self.wait(lambda: self.count("opwatch_live_job", "time_ns > %d" % int(lost * 1e9)), "no new rows")
 
     def test_wrong_use(self):

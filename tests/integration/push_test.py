@@ -416,7 +416,7 @@ class TwoShards(Push):
         _, err = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 1)
         self.assertRegex(err, f"{self.two.host}:{self.two.http} cannot be reached|connection to {self.two.host}")
-        self.assertIn("nothing was published, and pushing again goes on", err)
+        self.assertIn("nothing was published; pushing again continues", err)
         self.two.start()
         self.assertEqual(self.rows(self.one), 0)
         self.push("--cluster", "two")

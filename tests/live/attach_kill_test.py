@@ -15,6 +15,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.environ["OPWATCH_SRC"], "tests"))
+from support import patience  # noqa: E402
+
 BIN, SRC = os.environ["OPWATCH_BIN"], os.environ["OPWATCH_SRC"]
 KILLS = int(os.environ.get("OPWATCH_KILLS", "60"))
 PER_TARGET = 30
@@ -81,9 +84,7 @@ class AttachKillTest(unittest.TestCase):
         target = self.start()
         first = self.attach(target, "first")
         path = os.path.join(self.dir, "first.opw")
-        end = time.monotonic() + 60
-        while not os.path.exists(path) and first.poll() is None and time.monotonic() < end:
-            time.sleep(0.05)
+        patience.until(lambda: os.path.exists(path) or first.poll() is not None, "the recording does not begin")
         time.sleep(0.3)
         first.kill()
         first.wait()

@@ -10,9 +10,13 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
+
+sys.path.insert(0, os.path.join(os.environ["OPWATCH_SRC"], "tests"))
+from support import patience  # noqa: E402
 
 BIN, SRC = os.environ["OPWATCH_BIN"], os.environ["OPWATCH_SRC"]
 KILLS = int(os.environ.get("OPWATCH_KILLS", "24"))
@@ -67,10 +71,7 @@ class KillTest(unittest.TestCase):
             self.assertRegex(p.stdout, "all checksums of .* MB are correct")
 
     def wait_until_gone(self):
-        end = time.monotonic() + 30
-        while self.left_behind() and time.monotonic() < end:
-            time.sleep(0.05)
-        self.assertEqual(self.left_behind(), [])
+        patience.until(lambda: not self.left_behind(), lambda: f"left behind: {self.left_behind()}", pause=0.05)
 
     def test_killed_record(self):
         """The job goes on to its end."""
@@ -127,9 +128,7 @@ class KillTest(unittest.TestCase):
         rings, where = os.path.join(self.dir, "rings"), os.path.join(self.dir, "socket")
         for _ in range(KILLS // 3):
             daemon = self.start(BIN, "daemon", "--socket", where, "--dir", rings, "--no-kineto")
-            end = time.monotonic() + 30
-            while not os.path.exists(where) and time.monotonic() < end:
-                time.sleep(0.02)
+            patience.until(lambda: os.path.exists(where), "the daemon does not listen")
             job = self.start(BIN, "record", "--job", "killed", "--socket", where, "--", "/usr/bin/python3", "-c", JOB, "0.6")
             time.sleep(self.chance.uniform(0.05, 0.6))
             daemon.kill()

@@ -6,9 +6,13 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
+
+sys.path.insert(0, os.path.join(os.environ["OPWATCH_SRC"], "tests"))
+from support import patience  # noqa: E402
 
 BIN = os.environ["OPWATCH_BIN"]
 PROGRAM = r"""
@@ -165,9 +169,7 @@ class System(unittest.TestCase):
     def test_the_daemon_keeps_samples(self):
         daemon = self.start(BIN, "daemon", "--socket", self.path("socket"), "--dir", self.path("rings"), "--no-kineto", "--system-hz", "49")
         self.start("/usr/bin/python3", "-c", "while True: pass")
-        end = time.monotonic() + 60
-        while not os.path.exists(self.path("socket")) and time.monotonic() < end:
-            time.sleep(0.1)
+        patience.until(lambda: os.path.exists(self.path("socket")), "the daemon does not listen")
         time.sleep(2)
         daemon.terminate()
         self.assertEqual(daemon.wait(60), 0)

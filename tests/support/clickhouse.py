@@ -9,12 +9,11 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
-from support import ports
+from support import patience, ports
 
 USER, PASSWORD = "pusher", "se cret&<7%"
 CONFIG = """<?xml version="1.0"?>
@@ -82,16 +81,16 @@ class Server:
         self.process = subprocess.Popen(
             ["clickhouse-server", f"--config-file={self.folder}/config.xml"], cwd=self.folder,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                raise RuntimeError(f"clickhouse-server ended: {self.tail()}")
-            try:
-                if self.ask("SELECT 1") == "1\n":
-                    return self
-            except OSError:
-                time.sleep(0.1)
-        raise RuntimeError(f"clickhouse-server does not answer: {self.tail()}")
+        patience.until(self.answers, lambda: f"clickhouse-server does not answer: {self.tail()}", pause=0.1)
+        return self
+
+    def answers(self):
+        if self.process.poll() is not None:
+            raise RuntimeError(f"clickhouse-server ended: {self.tail()}")
+        try:
+            return self.ask("SELECT 1") == "1\n"
+        except OSError:
+            return False
 
     def tail(self):
         try:

@@ -1,6 +1,6 @@
 /*
  * sample_lines.c: the view `lines` for sampled stacks, and which frames are the user's own code. A sample counts for the innermost line
- * outside of libraries, because that line can be found and changed. The total of a line counts each sample in whose stack it occurs once.
+ * outside of libraries, because that line can be found and changed. The total of a line counts each sample whose stack contains it once.
  * Called by view_lines.c and verdict.c.
  */
 #include "analyze/samples/samples.h"

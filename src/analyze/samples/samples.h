@@ -37,7 +37,7 @@ static inline bool samples_only(const struct model *m)
 ow_status samples_choose(const struct model *m, const struct view_options *options,
 			 struct arena *scratch, struct sample_choice *out, struct ow_error *err);
 
-/* Whether a sample is of the selected rank, step and time. */
+/* Whether a sample belongs to the selected rank, step and time. */
 static inline bool sample_inside(const struct event_filter *f, const struct model *m, uint32_t row)
 {
 	const struct sample_table *s = &m->sample;
@@ -92,7 +92,7 @@ struct function {
 	uint32_t frame; /* one of its frames */
 	struct str name;
 	int64_t self, total;
-	uint32_t seen; /* stack that was counted last */
+	uint32_t open; /* calls of it around the stack that is being walked */
 };
 
 struct functions {

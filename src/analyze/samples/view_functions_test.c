@@ -55,7 +55,7 @@ static void sample(struct sampled *t, const char *metric, const char *unit, cons
 				      .track = t->track });
 }
 
-static void open_first(struct sampled *t)
+static void open_tracks(struct sampled *t)
 {
 	small_open(&t->s);
 	small_source(&t->s, "perf.data", "perf_data");
@@ -66,6 +66,11 @@ static void open_first(struct sampled *t)
 						      .tid = 8,
 						      .kind = TRACK_HOST,
 						      .source = t->s.b.source });
+}
+
+static void open_first(struct sampled *t)
+{
+	open_tracks(t);
 	sample(t, "cycles", "count", "main;f;f;g", 10, 5);
 	sample(t, "cycles", "count", "main;f", 20, 3);
 	sample(t, "cycles", "count", "main", 30, 2);
@@ -103,6 +108,55 @@ static void functions(void **state)
 	options.time_from_ns = 5;
 	view_text_expect_columns(&t.s, &view_functions, &options, "name,self", "f|3\nmain|2\n");
 	view_text_fail_each(&t.s, &view_functions);
+	small_close(&t.s);
+}
+
+/* Functions that call each other, also on several ways: each sample counts once for each function in it. */
+static void recursion(void **state)
+{
+	struct sampled t;
+
+	(void)state;
+	open_tracks(&t);
+	sample(&t, "cycles", "count", "main;f;g;f", 10, 1);
+	sample(&t, "cycles", "count", "main;g;f;g;h", 20, 2);
+	sample(&t, "cycles", "count", "main;g;f", 30, 4);
+	sample(&t, "cycles", "count", "f;main;f;main", 40, 8);
+	sample(&t, "cycles", "count", "h", 50, 16);
+	t.s.m->metric.is_default[1] = 1;
+	small_freeze(&t.s);
+	view_text_expect_columns(&t.s, &view_functions, NULL, "name,self,total",
+				 "h|18|18\nmain|8|15\nf|5|15\ng|0|7\n");
+	view_text_fail_each(&t.s, &view_functions);
+	small_close(&t.s);
+}
+
+/* One walk over the stacks, not one per sample: 60,000 levels with a sample on each. */
+static void deep_recursion(void **state)
+{
+	struct builder *b;
+	struct sampled t;
+	stack_id stack = { 0 };
+	frame_id frames[2];
+
+	(void)state;
+	open_tracks(&t);
+	b = &t.s.b;
+	frames[0] = frame(&t, "even", "", 0);
+	frames[1] = frame(&t, "odd", "", 0);
+	for (int i = 0; i < 60000; i++) {
+		stack = builder_stack(b, stack, frames[i % 2]);
+		builder_add_sample(b, &(struct sample_row){ .ts_ns = i,
+							    .weight = 1,
+							    .metric = builder_metric(
+								    b, STR("cycles"), STR("count")),
+							    .stack = stack,
+							    .track = t.track });
+	}
+	t.s.m->metric.is_default[1] = 1;
+	small_freeze(&t.s);
+	view_text_expect_columns(&t.s, &view_functions, NULL, "name,self,total",
+				 "even|30000|60000\nodd|30000|59999\n");
 	small_close(&t.s);
 }
 
@@ -317,6 +371,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions),
+		cmocka_unit_test(recursion),
+		cmocka_unit_test(deep_recursion),
 		cmocka_unit_test(other_metrics),
 		cmocka_unit_test(other_inputs_are_told_of),
 		cmocka_unit_test(tree),

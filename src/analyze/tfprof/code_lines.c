@@ -16,7 +16,7 @@
 static bool code_fold_possible(const struct model *m);
 static ow_status code_fold_add(struct code_lines *l, bool gradients);
 
-#define FUNCTION_MAX 20 /* a function of so many bytes is shortened */
+#define FUNCTION_MAX 20 /* a function of this many bytes is shortened */
 #define FUNCTION_KEPT 17
 #define FEW 4 /* children are searched one by one up to this many */
 #define LABEL_MAX 0x7fffffffu

@@ -10,7 +10,7 @@
 #include "base/vec.h"
 
 #define DIGIT 11 /* bits that one pass of sorting looks at */
-#define FEW 64	 /* so many are sorted by comparing */
+#define FEW 64	 /* this many are sorted by comparing */
 #define SAME UINT32_MAX
 #define LINE_FRAMES 16 /* in a line of the cache */
 

@@ -154,7 +154,7 @@ struct rank_sums {
 	const struct phase_group *group;
 };
 
-/* Groups [first, end) are of one job, and come by rank. */
+/* Groups [first, end) belong to one job, and come by rank. */
 static uint32_t add_up_ranks(const struct phase_groups *groups, uint32_t first, uint32_t end,
 			     struct rank_sums *ranks)
 {
@@ -219,7 +219,7 @@ static void compare_ranks(const struct model *m, const struct phase_groups *grou
 		[CLASS_LAUNCH] = "launches work",
 		[CLASS_HOST] = "runs host code",
 		[CLASS_RUN_QUEUE] = "waits for processors",
-		[CLASS_IDLE] = "does what was not recorded",
+		[CLASS_IDLE] = "does something that was not recorded",
 	};
 	const struct rank_sums *slow, *middle;
 	enum phase_class more;

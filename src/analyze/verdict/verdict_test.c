@@ -273,7 +273,7 @@ static void hardly_any_phase(void **state)
 			"in time, counters or asynchronous events.");
 }
 
-/* Three steps of a recording, of 100 ms each, of which an operator takes so many; then a line of Python is seen. With 1
+/* Three steps of a recording, of 100 ms each, of which an operator takes this many; then a line of Python is seen. With 1
  * nothing tells that these are steps. */
 static void add_live_steps(struct small_model *s, int64_t busy, bool stacks)
 {

@@ -71,7 +71,7 @@ static const struct option options[] = {
 	{ "mute", STORE_REPEAT(struct advise_args, mute), .argument = "RULE",
 	  .help = "do not run this rule (repeatable)" },
 	{ "least", STORE_RATIO(struct advise_args, medium), .argument = "RATIO",
-	  .help = "findings save at least this part of a step (0.03)" },
+	  .help = "report only findings that save at least this part of a step (0.03)" },
 	{ "settings", STORE_NAME(struct advise_args, settings), .argument = "FILE",
 	  .help = "read settings from here, not from ./opwatch.toml" },
 };

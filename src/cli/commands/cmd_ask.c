@@ -351,9 +351,9 @@ static int run_ask(struct args *args)
 	int code;
 
 	if (!output_is_table(args)) {
-		complain(
-			"opwatch ask: writes text, json, csv, ndjson, arrow or parquet, not '%s'\n",
-			args->output.sink);
+		complain("opwatch ask: cannot write '%s'; the formats are text, json, csv, ndjson, "
+			 "arrow, parquet\n",
+			 args->output.sink);
 		return EXIT_USAGE;
 	}
 	if (!find_dirs(args, &dirs))

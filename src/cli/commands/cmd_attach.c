@@ -154,7 +154,7 @@ static const struct option options[] = {
 const struct command cmd_attach = {
 	.name = "attach",
 	.usage = "PID…|--job NAME [-o x.opw] [--for 10s]",
-	.summary = "record processes that run already",
+	.summary = "record running processes",
 	.help = "Records until the processes end, the time is over, or Ctrl-C, and then removes\n"
 		"its hooks from them. One thread is stopped for some milliseconds. You need the\n"
 		"right to trace the processes.\n"

@@ -53,7 +53,8 @@ static const struct option options[] = {
 	{ "metrics", STORE_INT32(struct daemon_args, daemon.metrics_port, 0, 65535),
 	  .argument = "PORT", .help = "serve http://127.0.0.1:PORT/metrics" },
 	{ "metrics-names", STORE_FLAG(struct daemon_args, daemon.metrics_names),
-	  .help = "in /metrics, name jobs for all users, not for root and their owners alone" },
+	  .help = "in /metrics, show the names of jobs to all users, not only to root and the "
+		  "owner" },
 	{ "all-users", STORE_FLAG(struct daemon_args, daemon.all_users),
 	  .help = "as root: serve all users; each sees only their own jobs" },
 	{ "push", STORE_TEXT(struct daemon_args, daemon.push), .argument = "ADDRESS",
@@ -61,7 +62,8 @@ static const struct option options[] = {
 	{ "push-every", STORE_TIME(struct daemon_args, daemon.push_every_ns), .argument = "TIME",
 	  .help = "how often roll-ups are sent", .usual = "10s" },
 	{ "password-file", STORE_TEXT(struct daemon_args, daemon.password_file), .argument = "FILE",
-	  .help = "of that server; else OPWATCH_CLICKHOUSE_PASSWORD" },
+	  .help = "read that server's password from this file, not from "
+		  "OPWATCH_CLICKHOUSE_PASSWORD" },
 	{ "otlp", STORE_TEXT(struct daemon_args, daemon.otlp), .argument = "URL",
 	  .help = "send metrics to OpenTelemetry: http://HOST:4318/v1/metrics" },
 	{ "anomaly-post", STORE_TEXT(struct daemon_args, daemon.anomaly_post), .argument = "URL",
@@ -69,11 +71,11 @@ static const struct option options[] = {
 	{ "anomaly-run", STORE_TEXT(struct daemon_args, daemon.anomaly_run), .argument = "PROGRAM",
 	  .help = "start a program for each; it reads JSON from stdin" },
 	{ "listen", STORE_TEXT(struct daemon_args, daemon.listen), .argument = "ADDRESS:PORT",
-	  .help = "answer GET /jobs there, to who has the token" },
+	  .help = "answer GET /jobs at this address, for clients with the token" },
 	{ "token-file", STORE_TEXT(struct daemon_args, daemon.token_file), .argument = "FILE",
-	  .help = "its first line is the token for --listen" },
+	  .help = "read the token for --listen from the first line of this file" },
 	{ "system-hz", STORE_UINT32(struct daemon_args, daemon.system_hz, 1, 1000),
-	  .argument = "HZ", .help = "sample the whole host so often, kept in DIR/system" },
+	  .argument = "HZ", .help = "sample the whole host HZ times a second, into DIR/system" },
 	{ "no-kineto", STORE_FLAG(struct daemon_args, daemon.no_kineto),
 	  .help = "do not take the socket that PyTorch jobs use to reach dynolog" },
 };
@@ -88,8 +90,8 @@ const struct command cmd_daemon = {
 		"jobs', any view with --job NAME, and 'opwatch record --last 60s --job NAME'.\n"
 		"Jobs survive a restart of the daemon. With --stacks the rings also hold the\n"
 		"Python stacks of all jobs. With --push a ClickHouse server has the jobs of all\n"
-		"hosts: 'opwatch top --on clickhouse://…' shows them. Nothing listens outside of\n"
-		"this host.\n",
+		"hosts: 'opwatch top --on clickhouse://…' shows them. Without --listen, nothing\n"
+		"accepts connections from other hosts.\n",
 	.examples = { "opwatch daemon --metrics 9464",
 		      "opwatch daemon --stacks --max-size 2G --on-slowdown 20%" },
 	.own = OPTIONS(options),

@@ -79,9 +79,9 @@ static int run_diff(struct args *args)
 static const struct option options[] = {
 	{ "base", STORE_PARSED(begin_side), .argument = "FILE…",
 	  .help = "runs before the change; up to the next option" },
-	{ "new", STORE_PARSED(begin_side), .argument = "FILE…", .help = "runs after it" },
+	{ "new", STORE_PARSED(begin_side), .argument = "FILE…", .help = "runs after the change" },
 	{ "fail-if", STORE_REPEAT(struct diff_args, fail_if), .argument = "LIMIT",
-	  .help = "exit with 5 if it is exceeded for certain, with 6 if that cannot be said" },
+	  .help = "exit with 5 if the limit is certainly exceeded, with 6 if that is uncertain" },
 	{ "frames", STORE_FLAG(struct diff_args, frames),
 	  .help = "show a tree: call stacks of samples, or phases, lines, ops and kernels" },
 };

@@ -106,7 +106,7 @@ static const struct option options[] = {
 	{ "to", 't', STORE_TEXT(struct export_args, export.format), .argument = "FORMAT",
 	  .help = "parquet, ndjson, csv or arrow" },
 	{ "out", 'o', STORE_NAME(struct args, output.file), .argument = "DIR",
-	  .help = "write to this folder; then all words are files" },
+	  .help = "write to this folder; then all arguments are files" },
 	{ "table", STORE_LIST(struct export_args, export.tables), .argument = "LIST",
 	  .help = "export only these tables: event,op", .usual = "all but the views" },
 	{ "partition", STORE_TEXT(struct export_args, export.partition), .argument = "BY",

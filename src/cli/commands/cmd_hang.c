@@ -1,5 +1,5 @@
 /*
- * cmd_hang.c: `opwatch hang`: which rank keeps a job from going on. The library answers; here are the sentence above the table
+ * cmd_hang.c: `opwatch hang`: which rank blocks a job. The library answers; here are the sentence above the table
  * and what is said about the files.
  */
 #include "cli/command.h"
@@ -104,11 +104,11 @@ static const struct option options[] = {
 const struct command cmd_hang = {
 	.name = "hang",
 	.usage = "FILE… [--json]",
-	.summary = "say which rank keeps a job from going on",
-	.help = "Give it what is left of a job that stands still, all ranks at once: dumps of\n"
+	.summary = "find the rank that blocks a job",
+	.help = "Give it the files of a job that hangs, of all ranks at once: dumps of\n"
 		"PyTorch's flight recorder (JSON or pickle), logs with lines of the watchdog, of\n"
-		"torchrun or of NCCL_DEBUG=INFO, what 'py-spy dump' printed, recordings. It\n"
-		"follows the waits from rank to rank to the one that did not come, and finds\n"
+		"torchrun or of NCCL_DEBUG=INFO, the output of 'py-spy dump', recordings. It\n"
+		"follows the waits from rank to rank to the one that is missing, and finds\n"
 		"deadlocks, operations that do not match, and processes that ended.\n"
 		"\n"
 		"An answer exits with 0, also when it is \"cannot_tell\"; unreadable input with "

@@ -96,7 +96,7 @@ static void print_text(FILE *to, const char *out, const struct ow_merge_summary 
 	if (s->added)
 		fprintf(to, ", %" PRIu64 " process%s named", s->added, s->added == 1 ? "" : "es");
 	if (s->repaired)
-		fprintf(to, ", %" PRIu64 " made valid JSON", s->repaired);
+		fprintf(to, ", %" PRIu64 " repaired to valid JSON", s->repaired);
 	if (s->hidden)
 		fprintf(to, ", %" PRIu64 " value%s hidden", s->hidden, s->hidden == 1 ? "" : "s");
 	fprintf(to, "\n");
@@ -259,7 +259,7 @@ static const struct option options[] = {
 	  .help = "do not add rank, step or file to the names of processes" },
 	{ "redact", STORE_FLAG(struct merge_args, merge.redact),
 	  .help = "replace names and paths by hashes" },
-	{ "json", STORE_WORD(struct args, output.sink), .help = "print the sums as JSON" },
+	{ "json", STORE_WORD(struct args, output.sink), .help = "print the counts as JSON" },
 	OPTION_STRICT,
 	OPTION_MEMORY_LIMIT,
 };
@@ -269,10 +269,10 @@ const struct command cmd_merge = {
 	.usage = "TRACE… -o all.json[.gz|.zst] [options]",
 	.summary = "merge many Chrome traces into one",
 	.help = "Every event is copied as it is. Pids and ids that clash get new numbers, and\n"
-		"the names of processes get the rank, step or name of their file. Of truncated\n"
-		"and damaged files the readable part is merged. Metadata, and the ends of events\n"
-		"that were kept, are kept with them. The output opens in chrome://tracing and\n"
-		"Perfetto.\n",
+		"the names of processes get the rank, step or name of their file. Of a\n"
+		"truncated or damaged file it merges the readable part. A filter also keeps\n"
+		"metadata and the ends of the events that it keeps. The output opens in\n"
+		"chrome://tracing and Perfetto.\n",
 	.examples = { "opwatch merge rank0.json rank1.json -o all.json.gz",
 		      "opwatch merge rank0.json rank1.json --align start -o all.json" },
 	.own = OPTIONS(options),

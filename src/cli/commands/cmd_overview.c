@@ -989,7 +989,7 @@ static const struct option options[] = {
 	  .help = "print size, events and memory without loading the files" },
 	{ "max_depth", .kind = OPTION_TFPROF_INT32,
 	  .offset = offsetof(struct ow_view_options, max_depth), .argument = "N",
-	  .help = "with --json and --csv: write so many levels of scopes" },
+	  .help = "with --json and --csv: write N levels of scopes" },
 };
 
 const struct command cmd_overview = {

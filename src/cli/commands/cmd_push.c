@@ -61,9 +61,9 @@ static void print_text(const char *run, const struct ow_push_summary *s)
 	if (s->shards > 1)
 		printf(" on %u shards", s->shards);
 	if (s->published_before)
-		printf(", all of them were there");
+		printf(", all of them already there");
 	else if (s->batches_found)
-		printf("; %u of %u batches were there", s->batches_found, s->batches);
+		printf("; %u of %u batches already there", s->batches_found, s->batches);
 	if (s->repeats)
 		printf("; %u sent again", s->repeats);
 	if (s->replaced)

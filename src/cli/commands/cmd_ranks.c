@@ -97,7 +97,7 @@ static void print_identity(const ow_result *r)
 	int len;
 
 	if (extra_text(r, "mixed_why", &why, &len))
-		printf("These files are not of one job: %.*s.\n", len, why);
+		printf("These files do not belong to one job: %.*s.\n", len, why);
 	print_files(r, "left_out", "Left out: ");
 	print_files(r, "duplicates", "Copies, which are left out: ");
 	print_missing(r);
@@ -116,7 +116,7 @@ static void print_clock(const ow_result *r)
 	if (!extra_text(r, "clock", &clock, &len))
 		return;
 	if (strncmp(clock, "shared", 6) == 0)
-		printf("All times are of one clock.");
+		printf("All times come from one clock.");
 	else if (strncmp(clock, "fitted", 6) == 0)
 		printf("Clocks are fitted to the collectives that ranks share.");
 	else
@@ -124,7 +124,7 @@ static void print_clock(const ow_result *r)
 	if (extra_text(r, "clock_why", &why, &why_len))
 		printf(" %.*s.", why_len, why);
 	if (strncmp(clock, "impossible", 10) != 0 && extra_text(r, "wait_why", &why, &why_len))
-		printf(" Nothing is said about waits: %.*s.", why_len, why);
+		printf(" Waits are unknown: %.*s.", why_len, why);
 	printf("\n");
 }
 
@@ -302,8 +302,8 @@ const struct command cmd_ranks = {
 		"cannot be fitted is an answer, too. A rank is a straggler if it does more own\n"
 		"work than ranks of the same role, step after step.\n"
 		"\n"
-		"With --on the recordings were pushed to a ClickHouse server before; words are\n"
-		"names of runs, in which * stands for anything.\n",
+		"With --on it reads recordings that 'opwatch push' sent to a ClickHouse server;\n"
+		"the arguments are names of runs, and * matches anything.\n",
 	.examples = { "opwatch ranks rank*.json", "opwatch ranks rank*.json --json" },
 	.own = OPTIONS(options),
 	.groups = { &output_options, &server_options },

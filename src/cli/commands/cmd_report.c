@@ -130,7 +130,7 @@ const struct command cmd_report = {
 	.name = "report",
 	.usage = "FILE… -o report.html [--base FILE] [--size 5M] [--redact]",
 	.summary = "write the web page as one HTML file, to attach or mail",
-	.help = "The report opens from disk in any browser, without opwatch and a network: start,\n"
+	.help = "The report opens from disk in any browser, without opwatch or a network: start,\n"
 		"advice, a coarse timeline, operations, flame graph, memory, files. Names and\n"
 		"paths are in it; --redact replaces them by hashes.\n",
 	.examples = { "opwatch report run.opw -o report.html",

@@ -215,9 +215,9 @@ static bool check_output(const struct args *args)
 		return false;
 	}
 	if (!output_is_table(args)) {
-		complain(
-			"opwatch sql: writes text, json, csv, ndjson, arrow or parquet, not '%s'\n",
-			args->output.sink);
+		complain("opwatch sql: cannot write '%s'; the formats are text, json, csv, ndjson, "
+			 "arrow, parquet\n",
+			 args->output.sink);
 		return false;
 	}
 	return true;

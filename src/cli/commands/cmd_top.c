@@ -501,7 +501,7 @@ static ow_status open_all(struct top *t, struct ow_error *err)
 	t->watch = NULL;
 	t->mode = TOP_PROCESSES;
 	snprintf(t->message, sizeof(t->message),
-		 "no daemon: these are the processes of this host ('opwatch daemon' keeps jobs)");
+		 "no daemon: these are the processes of this host ('opwatch daemon' records jobs)");
 	return OW_OK;
 }
 
@@ -516,7 +516,8 @@ static int run_top(struct args *args)
 	int code;
 
 	if (!output_is_text(args) && strcmp(args->output.sink, "json") != 0) {
-		complain("opwatch top: prints text or --json, not %s\n", args->output.sink);
+		complain("opwatch top: cannot print %s; the formats are text and json\n",
+			 args->output.sink);
 		return EXIT_USAGE;
 	}
 	if (own->on && (args->file_count || own->live.job)) {
@@ -557,7 +558,8 @@ static const struct option options[] = {
 	{ "on", STORE_TEXT(struct top_args, on), .argument = "ADDRESS",
 	  .help = "show the jobs of all hosts that push to clickhouse://USER@HOST:PORT/DB" },
 	{ "password-file", STORE_TEXT(struct top_args, password_file), .argument = "FILE",
-	  .help = "of that server; else OPWATCH_CLICKHOUSE_PASSWORD" },
+	  .help = "read that server's password from this file, not from "
+		  "OPWATCH_CLICKHOUSE_PASSWORD" },
 	LIVE_SOCKET,
 	OPTION_STEP_MARKER,
 	OPTION_MEMORY_LIMIT,
@@ -572,8 +574,8 @@ const struct command cmd_top = {
 		"drawn twice a second: the time of a step and its trend, where the time goes,\n"
 		"processors, waiting for a processor, memory, reading and writing, operations,\n"
 		"and the functions that run now. Without a daemon: all processes of this host.\n"
-		"Keys: up and down select, s sorts, / filters, a shows all processes, K ends one\n"
-		"after a question, space freezes, w writes the last minute to a file, f a flame\n"
+		"Keys: up and down select, s sorts, / filters, a shows all processes, K asks and\n"
+		"ends one, space freezes, w writes the last minute to a file, f a flame\n"
 		"graph, h shows help, q quits. Without a terminal, and with --once or --json, it\n"
 		"prints once.\n",
 	.examples = { "opwatch top x.opw --once", "opwatch top --job train --json" },

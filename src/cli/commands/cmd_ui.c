@@ -165,7 +165,7 @@ static int run_ui(struct args *args)
 
 static const struct option options[] = {
 	{ "no-browser", STORE_FLAG(struct ui_args, no_browser),
-	  .help = "print the address and start no browser" },
+	  .help = "print the address, do not start a browser" },
 	{ "listen", STORE_NAME(struct ui_args, listen), .argument = "ADDRESS",
 	  .help = "answer on this IP address", .usual = "127.0.0.1" },
 	{ "port", STORE_UINT32(struct ui_args, port, 0, 65535), .argument = "N",
@@ -185,7 +185,8 @@ const struct command cmd_ui = {
 	.usage = "[FILE…] [--no-browser] [--port N] [--socket PATH]",
 	.summary = "show profiles in a browser: timeline, operations, memory, …",
 	.help = "Starts a server in this program and opens a browser. The address holds a secret\n"
-		"token: only who has it sees the profile. The page is there at once and shows how\n"
+		"token: only those who have it can see the profile. The page is there at once and "
+		"shows how\n"
 		"far loading is. Without files it shows the jobs of the daemon. Ctrl-C ends it.\n",
 	.examples = { "opwatch ui run.opw", "opwatch ui run.opw --no-browser --port 8080" },
 	.own = OPTIONS(options),

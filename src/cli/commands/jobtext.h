@@ -52,9 +52,9 @@ struct jobtext {
 void jobtext_head(const struct jobtext *t, enum job_order order);
 void jobtext_row(const struct jobtext *t, const struct ow_job *job, const struct job_use *use,
 		 bool selected);
-/* One job in at most so many lines: its state, phases, ranks and last steps. Returns the lines. */
+/* One job in at most this many lines: its state, phases, ranks and last steps. Returns the lines. */
 uint32_t jobtext_detail(const struct jobtext *t, const struct ow_job *job, uint32_t lines);
-/* The operations with their head, at most so many lines. */
+/* The operations with their head, at most this many lines. */
 void jobtext_ops(const struct jobtext *t, const struct ow_job *job, uint32_t lines);
 /* What the letters and colours of the bar mean. */
 void jobtext_legend(const struct jobtext *t);
@@ -62,7 +62,7 @@ void jobtext_legend(const struct jobtext *t);
 /* The members of one job's object, without its braces. */
 void jobtext_json(struct buf *to, const struct ow_job *job, const struct job_use *use);
 
-/* Text in at most so many columns, with blanks up to there if `pad`. What could drive the terminal or turn the direction
+/* Text in at most this many columns, with blanks up to there if `pad`. What could drive the terminal or turn the direction
  * of text is escaped: \x1b, \u202e. */
 void jobtext_add(struct buf *to, struct str text, size_t columns, bool pad);
 void jobtext_right(struct buf *to, const char *text, size_t columns);

@@ -26,13 +26,13 @@ bool proctext_matches(const struct ow_process *process, const char *part);
 /* The table: its head, and a row. `order` PROCESS_ORDERS: not sorted. */
 void proctext_head(const struct jobtext *t, enum process_order order);
 void proctext_row(const struct jobtext *t, const struct ow_process *process, bool selected);
-/* Of one process: who, since when, command line, and processors as a picture. At most so many lines. */
+/* Of one process: who, since when, command line, and processors as a picture. At most this many lines. */
 void proctext_detail(const struct jobtext *t, const struct ow_process *process, uint32_t lines);
 
 /* One line: processors with a picture of the last minutes, memory, disks, networks. */
 void proctext_host(const struct jobtext *t, const struct ow_host *host);
 
-/* Functions with their head, at most so many lines; `why` may be empty. */
+/* Functions with their head, at most this many lines; `why` may be empty. */
 void proctext_functions(const struct jobtext *t, ow_processes *from, size_t count, const char *why,
 			uint32_t lines);
 

@@ -108,7 +108,7 @@ static enum line_result read_plain(struct line_reader *reader, struct str *line)
 /* ---- history: each line is appended when it is typed, so shells that run at once keep each other's lines ---- */
 
 #define HISTORY_LINES 1000
-#define HISTORY_BYTES (256 << 10) /* from which on the file is cut to so many lines */
+#define HISTORY_BYTES (256 << 10) /* a larger file is cut to HISTORY_LINES */
 
 static void make_directories(char *path)
 {

@@ -23,7 +23,7 @@ struct shell_option {
 };
 enum { SHELL_LIMIT, SHELL_TO, SHELL_OUT, SHELL_JSON, SHELL_CSV, SHELL_OPTIONS };
 static const struct shell_option shell_options[SHELL_OPTIONS] = {
-	{ "-n", "--limit", "print at most so many rows" },
+	{ "-n", "--limit", "print at most N rows" },
 	{ "-t", "--to", "write another output: json, csv, flamegraph, ..." },
 	{ "-o", "--out", "write to this file" },
 	{ "--json", "--json", "the same as --to json" },
@@ -183,7 +183,8 @@ static void run_report(struct shell *shell, const char *name, const struct optio
 	args.terminal = shell->show.terminal;
 	args.output.sink = strcmp(type, "stdout") == 0 ? "text" : type;
 	if (options->output.outfile && *options->output.outfile) {
-		complain("%s writes to no file here; use 'opwatch %s FILE --out …'\n", name, name);
+		complain("%s cannot write to a file here; use 'opwatch %s FILE --out …'\n", name,
+			 name);
 		return;
 	}
 	if (!output_is_table(&args))
@@ -196,7 +197,8 @@ static void run_report(struct shell *shell, const char *name, const struct optio
 
 static const struct shell_command own_commands[] = {
 	{ "overview", "contents, where the time goes and advice", false, run_report },
-	{ "memory", "memory over time, at the peak and by whom", false, run_report },
+	{ "memory", "memory over time, at the peak by its users, from step to step", false,
+	  run_report },
 };
 
 /* How many of these commands there are: the original has none. */

@@ -11,7 +11,7 @@
 #define SINGLE_CALL_NS 1000000 /* shorter calls are never initialisation */
 #define SINGLE_CALL_FACTOR 100 /* times the mean of the others */
 #define SINGLE_CALL_LIKE 10    /* those above a tenth of it are like it … */
-#define SINGLE_CALL_MOST 3     /* … and so many may be */
+#define SINGLE_CALL_MOST 3     /* … and this many may be */
 
 /* Calls of one name, or all: how many, how long, and the longest. */
 struct call_lengths {

@@ -669,7 +669,7 @@ static void set_aside_durations(struct interpret *x)
 	}
 	if (absurd)
 		builder_note_many(x->b, NOTE_DAMAGED, OW_NO_OFFSET, absurd,
-				  "durations of more than a year are set aside: they count as 0");
+				  "durations of more than a year are ignored: they count as 0");
 	if (sum >= (double)INT64_MAX)
 		builder_note(x->b, NOTE_DAMAGED, OW_NO_OFFSET,
 			     "the durations add up to more than 292 years: sums stop there");

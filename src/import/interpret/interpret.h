@@ -51,7 +51,7 @@ struct event_draft {
 /* For the events that are added to b from now on. */
 void event_draft_init(struct event_draft *d, const struct builder *b);
 void event_draft_release(struct event_draft *d);
-/* Room for so many events in all; with `sequences` for their sequence numbers, too. */
+/* Room for this many events in all; with `sequences` for their sequence numbers, too. */
 bool event_draft_reserve(struct event_draft *d, size_t events, bool sequences) OW_MUST_CHECK;
 /* Adds an event, and the name of its op to the draft. */
 event_id event_draft_add(struct event_draft *d, struct builder *b, const struct event_row *row,

@@ -272,7 +272,7 @@ static ow_status collect_samples(struct interpret *x, uint32_t track, struct sam
 	return OW_OK;
 }
 
-/* The frame of a stack so many calls below the outermost one; 0 when it is not as deep. */
+/* The frame of a stack this many calls below the outermost one; 0 when it is not as deep. */
 static uint32_t frame_at(const struct model *m, uint32_t stack, uint32_t depth)
 {
 	uint32_t frames[DEPTH_MAX], count = 0;

@@ -402,7 +402,7 @@ static ow_status load_nsys(struct import_ctx *ctx)
 	OW_TRY(input_read_at(ctx->in, 0, head, len, ctx->err));
 	if (str_starts(str_make(head, len), STR(REPORT_MAGIC)))
 		return error_set(ctx->err, OW_E_FORMAT,
-				 "%s: this is a report of Nsight Systems, which only its own "
+				 "%s: this is an Nsight Systems report, which only its own "
 				 "programs can read; export it and open the export: nsys export "
 				 "--type sqlite --output report.sqlite '%s'",
 				 ctx->in->name, ctx->in->name);

@@ -1,6 +1,6 @@
 /*
  * import_live.c: the importer of recordings of running programs, as `opwatch record` writes them (docs/formats/live.md): files
- * of our own whose first segment is of the kind OPW_LIVE. Makes one source per rank from the lists of live_read.c: tracks,
+ * of our own whose first segment has the kind OPW_LIVE. Makes one source per rank from the lists of live_read.c: tracks,
  * events, counters, samples, and notes about reads that the recorder did not see. What the events mean is decided in
  * import/interpret.
  */
@@ -181,7 +181,7 @@ static int by_run_and_rank(const struct live_job *x, const struct live_job *y)
 
 static const struct live_job *parent_of(const struct live_data *d, const struct live_job *job)
 {
-	/* The latest: a process that executes another program begins anew, with the same number. */
+	/* The latest: a process that executes another program starts over, with the same number. */
 	for (const struct live_job *p = job; p > d->jobs;)
 		if ((--p)->known && p->row.pid == job->row.parent)
 			return p;
@@ -507,7 +507,7 @@ static void add_notes(struct live_data *d, const struct place *at)
 		if (job->row.flags & LIVE_REFUSED)
 			builder_note(
 				d->b, NOTE_MISSING, OW_NO_OFFSET,
-				"process %u was not recorded: its recorder is of another version",
+				"process %u was not recorded: its recorder has another version",
 				job->row.pid);
 		if (job->dropped)
 			builder_note_many(d->b, NOTE_DROPPED, OW_NO_OFFSET, job->dropped,

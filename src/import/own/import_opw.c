@@ -166,7 +166,7 @@ static ow_status add_texts(struct opening *o, const struct opw_segment *segment,
 
 		if (next > size || text[next - 1] != '\0')
 			return error_at(o->err, OW_E_CORRUPT, segment->offset,
-					"%s: the opwatch file is not sound: its strings do not fit",
+					"%s: the opwatch file is invalid: its strings do not fit",
 					o->backing->file.name);
 		s->text[segment->head.first_row + i] = str_make(text + at, lengths[i]);
 		at = next;
@@ -192,7 +192,7 @@ static ow_status read_strings(struct opening *o, const struct opw_segment *segme
 	if (!length || !text || length->size != rows * 4 || rows > UINT32_MAX - first ||
 	    text->size < rows)
 		return error_at(o->err, OW_E_CORRUPT, segment->offset,
-				"%s: the opwatch file is not sound: its strings do not fit",
+				"%s: the opwatch file is invalid: its strings do not fit",
 				o->backing->file.name);
 	texts = arena_push_aligned(&o->m->strings.arena, (size_t)text->size, 16);
 	lengths = texts ? mem_alloc(o->m->mem, (size_t)length->size) : NULL;
@@ -265,7 +265,7 @@ static ow_status check_segment(const struct opening *o, const struct opw_segment
 	return OW_OK;
 unsound:
 	return error_at(o->err, OW_E_CORRUPT, segment->offset,
-			"%s: the opwatch file is not sound: the columns of %s do not fit",
+			"%s: the opwatch file is invalid: the columns of %s do not fit",
 			o->backing->file.name, segment->head.table);
 }
 

@@ -138,7 +138,7 @@ static void name_others(struct trainers *t, size_t at)
 
 static struct live_job *parent_of(struct live_data *d, const struct live_job *job)
 {
-	/* The latest: a process that executes another program begins anew, with the same number. */
+	/* The latest: a process that executes another program starts over, with the same number. */
 	for (size_t i = (size_t)(job - d->jobs); i-- > 0;)
 		if (d->jobs[i].known && d->jobs[i].row.pid == job->row.parent)
 			return &d->jobs[i];

@@ -126,7 +126,7 @@ static int32_t identity_number(struct str text, const char *const *names, size_t
 		       : -1;
 }
 
-/* Ranks that meet at the same place are of one job, unless it has a name. */
+/* Ranks that meet at the same place belong to one job, unless it has a name. */
 static str_id job_name(struct live_data *d, struct str text)
 {
 	static const char *const names[] = { "OPWATCH_JOB=" }, *const slurm[] = { "SLURM_JOB_ID=" },

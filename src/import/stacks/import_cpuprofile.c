@@ -522,12 +522,12 @@ static ow_status read_profile(struct v8_profile *c)
 	OW_TRY(b->status);
 	OW_TRY(add_all(c, track));
 	if (b->m->sample.count == before)
-		return error_at(c->ctx->err, OW_E_FORMAT,
-				c->truncated ? c->truncated_at : OW_NO_OFFSET,
-				c->idle ? "%s: all samples of this V8 profile are of an idle thread"
-					: "%s: this V8 profile has no samples; check that the "
-					  "recording ran",
-				c->ctx->in->name);
+		return error_at(
+			c->ctx->err, OW_E_FORMAT, c->truncated ? c->truncated_at : OW_NO_OFFSET,
+			c->idle ? "%s: all samples of this V8 profile come from an idle thread"
+				: "%s: this V8 profile has no samples; check that the "
+				  "recording ran",
+			c->ctx->in->name);
 	add_notes_and_facts(c);
 	return b->status;
 }

@@ -158,9 +158,13 @@ static int sniff_folded(const struct sniff *sniff)
 		if (!line.len || is_comment(line))
 			continue;
 		all++;
-		good += looks_folded(line);
-		stacks += looks_folded(line) && str_find_char(line, ';') != STR_NONE;
-		sentences += looks_folded(line) && is_sentence(line);
+		if (!looks_folded(line))
+			continue;
+		good++;
+		if (str_find_char(line, ';') != STR_NONE)
+			stacks++;
+		else if (!stacks)
+			sentences += is_sentence(line); /* counts only where no line is a stack */
 	}
 	if (!good || good * 2 < all || (!stacks && sentences * 2 >= good))
 		return 0;

@@ -332,10 +332,11 @@ static ow_status check_started(const struct attaching *a)
 		[4] = "its limits do not allow the recorder's memory (see ulimit -f, -n, -v)",
 		[5] = "it is already being recorded",
 		[6] = "it cannot connect to opwatch's socket: is it in a sandbox?",
-		[7] = "it may have fewer than 128 open files (ulimit -n)",
-		[8] = "its code enters the strict sandbox (seccomp) by an instruction of its own, "
-		      "which would end it in the recorder",
-		[9] = "it is in a sandbox, or its code enters one by an instruction of its own",
+		[7] = "its limit of open files (ulimit -n) is below 128",
+		[8] = "its code enters the strict sandbox (seccomp) with its own system call "
+		      "instruction; the recorder's calls would then kill it",
+		[9] = "it is in a sandbox, or its code enters one with its own system call "
+		      "instruction",
 	};
 	int code = -1;
 	struct iovec here = { &code, sizeof(code) },

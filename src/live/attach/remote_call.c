@@ -6,7 +6,7 @@
  * into the C library's rt_sigreturn: the kernel then restores all registers, vectors and the signal mask from the frame,
  * with or without us. Every change that this process makes is one system call, and between any two of them the thread
  * can go on alone. While we live, we stop it at that rt_sigreturn and put the registers back ourselves, because only
- * then a system call that was interrupted goes on exactly where it was: alone it begins anew.
+ * then a system call that was interrupted goes on exactly where it was: alone it starts over.
  *
  * x86-64 is what was run. The code for arm64 compiles; it was never run.
  */
@@ -417,7 +417,7 @@ static bool put_back(struct traced_thread *r, bool at_sigreturn)
 	registers old;
 
 	memcpy(&old, r->registers, sizeof(old));
-	/* A sleep begins anew, as by the frame: what the kernel keeps of it (restart_syscall) calls of ours may have changed,
+	/* A sleep starts over, as by the frame: what the kernel keeps of it (restart_syscall) calls of ours may have changed,
 	 * and then it would end with EINTR, which no signal of the program explains. */
 	if (at_sigreturn && is_repeated(&old))
 		old.rax = (__typeof__(old.rax))-ENOSYS;

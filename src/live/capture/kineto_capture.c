@@ -91,10 +91,10 @@ static ow_status judge_outcome(const struct kineto_capture *c, struct ow_error *
 	if (c->gone)
 		return error_set(err, OW_E_NOT_FOUND, "no job has written a trace");
 	return error_set(err, OW_E_NOT_FOUND,
-			 "no job has asked for work in %.0f s: jobs do so that run PyTorch with "
-			 "Kineto and were started with KINETO_USE_DAEMON=1%s",
+			 "no job has asked for work in %.0f s; only jobs that run PyTorch with "
+			 "Kineto and were started with KINETO_USE_DAEMON=1 do%s",
 			 (double)c->options->wait_ns / 1e9,
-			 c->kineto.refused ? "; jobs of other users were not listened to" : "");
+			 c->kineto.refused ? "; requests of other users' jobs were ignored" : "");
 }
 
 static bool is_interrupted(const struct kineto_capture *c)

@@ -376,7 +376,7 @@ bool daemon_may_see(const struct ucred *peer, uint32_t uid)
 	return peer->uid == 0 || (uint32_t)peer->uid == uid;
 }
 
-/* Own processes, those of root, and for root everybody's. */
+/* The user's own processes, root's, and for root all users'. */
 static bool is_welcome(const struct ucred *peer)
 {
 	return geteuid() == 0 || peer->uid == geteuid() || peer->uid == 0;

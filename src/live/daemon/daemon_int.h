@@ -57,7 +57,7 @@ uint32_t incidents_trim(struct saved_incidents *saved, const char *folder, uint6
 #define DAEMON_ENDED_JOBS 100 /* whose rings are kept */
 #define DAEMON_EXPECTED 64
 #define DAEMON_USERS 256 /* whose processes are recorded */
-/* Of these, root and the daemon's owner have some for themselves, and each other user may have so many. */
+/* Of these, root and the daemon's owner have some for themselves, and each other user may have this many. */
 #define DAEMON_PENDING_KEPT 32
 #define DAEMON_PENDING_USER 64
 #define DAEMON_EXPECTED_KEPT 16

@@ -508,7 +508,7 @@ void job_close_stacks(struct daemon_job *job)
 	job->stacks = NULL;
 }
 
-/* Numbers of stacks begin anew: what has others goes to a segment of its own. */
+/* Numbers of stacks start over: what has others goes to a segment of its own. */
 static void open_stacks(struct daemon_job *job)
 {
 	job_flush(job);

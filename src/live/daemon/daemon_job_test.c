@@ -137,7 +137,7 @@ static uint64_t dropped_of(struct daemon_job *job)
 	return job->info.dropped;
 }
 
-/* A ring goes on counting when its process connects anew, to the same daemon or to the next one. */
+/* A ring goes on counting when its process connects again, to the same daemon or to the next one. */
 static void counts_drops_once(void **state)
 {
 	struct daemon_job *job = calloc(1, sizeof(*job));

@@ -187,7 +187,7 @@ ow_status daemon_metrics_open(struct daemon *d, uint32_t port, struct ow_error *
 
 	m->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (m->wake < 0)
-		return error_errno(err, errno, "no descriptor for the requests of metrics");
+		return error_errno(err, errno, "no file descriptor for requests of metrics");
 	pthread_mutex_init(&m->lock, NULL);
 	background_cond_init(&m->answered);
 	status = server_start(&options, d->mem, &m->server, err);

@@ -29,7 +29,7 @@
 
 enum job_state {
 	JOB_RUNNING = 1, /* has processes that are recorded */
-	JOB_AWAITED,	 /* was there before the daemon was started anew: not heard of yet */
+	JOB_AWAITED,	 /* was there before the daemon was restarted: not heard of yet */
 	JOB_ENDED	 /* its ring is kept for a while */
 };
 
@@ -158,7 +158,7 @@ struct jobs {
 
 #define JOBS_PATIENCE_NS ((int64_t)60000000000) /* it may wait for a disk */
 
-/* Asks the daemon at the path, or else the user's, or else that of root, and reads the whole answer. OW_E_NOT_FOUND when
+/* Asks the daemon at the path, or else the user's, or else root's, and reads the whole answer. OW_E_NOT_FOUND when
  * no daemon runs, OW_E_LIMIT when it has not answered within that time. `asked` (or NULL) receives the path of the socket,
  * also on failure. */
 ow_status jobs_ask_within(struct jobs *jobs, struct mem *mem, const char *socket_path,
@@ -182,14 +182,14 @@ ow_status jobs_fill_anomalies(const struct jobs *jobs, struct table *r, struct o
 void job_file_path(const struct job_info *job, uint32_t number, char *path, size_t size);
 const char *job_state_name(uint32_t state);
 
-/* $XDG_RUNTIME_DIR/opwatch or, without that, /tmp/opwatch-UID; of root /run/opwatch. Nothing is made. */
+/* $XDG_RUNTIME_DIR/opwatch or, without that, /tmp/opwatch-UID; for root /run/opwatch. Nothing is made. */
 void runtime_dir(char *to, size_t size);
 /* The places where a client looks for a socket, one after the other: only that of $OPWATCH_SOCKET when that is set. False
  * after the last; empty when there is nothing. */
 bool runtime_socket(unsigned index, char *to, size_t size);
 /* That of the user's daemon, or what $OPWATCH_SOCKET says, whether it is there or not. */
 void runtime_usual_socket(char *to, size_t size);
-/* Where rings go: /var/tmp/opwatch-UID, of root /var/lib/opwatch. */
+/* Where rings go: /var/tmp/opwatch-UID, for root /var/lib/opwatch. */
 void runtime_data_dir(char *to, size_t size);
 
 /* Makes the folder unless it exists; then it must belong to this user, not be a link, and be writable only by its owner. */

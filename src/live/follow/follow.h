@@ -48,7 +48,7 @@ struct follow_mark {
 	uint64_t number, segment;
 };
 
-/* From a segment on so many had been dropped. */
+/* From a segment on this many had been dropped. */
 struct follow_drop {
 	uint64_t segment, dropped;
 	uint32_t marks;
@@ -170,7 +170,7 @@ struct cut {
 	const struct job_info *job;
 	int64_t last_ns; /* this much, up to the last record that is there; 0: all */
 	int64_t from_ns; /* or what ended after this time of the monotonic clock; 0: not asked */
-	const char *out_path; /* made anew, for its owner only */
+	const char *out_path; /* made again, for its owner only */
 };
 
 /* OW_E_EMPTY when nothing is there. */

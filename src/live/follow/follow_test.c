@@ -241,7 +241,7 @@ static void add_file(struct live_writer *w, uint32_t number, uint64_t *next, con
 
 static const char *const functions[] = { "load", "step", "save", "load", "test" };
 
-/* Numbers of stacks begin anew in each file. */
+/* Numbers of stacks start over in each file. */
 static void stacks_survive_changes_of_file(void **state)
 {
 	struct follow_range all = all_of(),

@@ -57,16 +57,16 @@ struct native_events {
 ow_status native_events_open(struct native_events *e, struct mem *mem, pid_t pid, uint32_t hz,
 			     struct ow_error *err);
 void native_events_close(struct native_events *e);
-/* Threads that have come or gone since; all of them anew when there is another program. False without memory. */
+/* Threads that have come or gone since; all of them again when there is another program. False without memory. */
 bool native_events_refresh(struct native_events *e);
-/* Descriptors that are readable when there is a sample: so many, at most `cap`; and what poll said of them. */
+/* Descriptors that are readable when there is a sample: this many, at most `cap`; and what poll said of them. */
 size_t native_events_poll(const struct native_events *e, struct pollfd *fds, size_t cap);
 void native_events_polled(struct native_events *e, const struct pollfd *fds, size_t count);
 typedef void (*native_take_fn)(void *arg, const struct native_sample *sample);
 /* Stops at the end of a program: native_events_refresh goes on with the next one. */
 void native_events_read(struct native_events *e, native_take_fn take, void *arg);
 
-/* Makes an event sample what native_sample_take reads, with so many bytes of the stack. */
+/* Makes an event sample what native_sample_take reads, with this many bytes of the stack. */
 struct perf_event_attr;
 void native_sample_ask(struct perf_event_attr *attr, uint32_t stack_bytes);
 /* The body of a sample of such an event; what it points to lies in `bytes`. */

@@ -854,7 +854,7 @@ static bool sample_all(struct round *r)
 	return true;
 }
 
-/* Functions that are made over and over fill the memory; then all are read anew. */
+/* Functions that are made over and over fill the memory; then all are read again. */
 static void forget_code(struct py_process *p)
 {
 	for (size_t i = 0; i < p->thread_count; i++)

@@ -14,8 +14,8 @@
 #define SECOND_NS 1000000000
 #define SCAN_NS (SECOND_NS / 4)
 #define MAX_WAIT_NS ((int64_t)4 * SECOND_NS)
-#define STRIKES 20 /* rounds that make no sense, until it is looked for anew */
-#define SHARE 112  /* one part in so many of a processor; with start and end a hundredth */
+#define STRIKES 20 /* rounds that make no sense, until it is searched for again */
+#define SHARE 112  /* one part in this many of a processor; with start and end a hundredth */
 #define SHARE_HZ 100u
 #define SAVED_TICKS 20
 #define OWED_TICKS 20

@@ -70,7 +70,7 @@ ow_status ring_view_open(struct ring_view *v, int fd, struct ow_error *err)
 		return OW_OK;
 	ring_view_close(v);
 	return error_set(err, OW_E_CORRUPT,
-			 "a ring of the recorder is damaged, or of another version");
+			 "a ring of the recorder is damaged or has another version");
 }
 
 void ring_view_empty(struct ring_view *v)
@@ -466,7 +466,7 @@ uint64_t ring_seen_dropped(const struct ring_seen *ring)
 	return dropped - MIN(dropped, atomic_load(&ring->view.ring->counted));
 }
 
-/* Rings go on with the drops that they have when their process connects anew. */
+/* Rings go on with the drops that they have when their process connects again. */
 static void count_dropped(struct collector *c, const struct collected *p)
 {
 	for (size_t i = 0; i < p->ring_count; i++) {
@@ -491,7 +491,7 @@ static bool is_drained(const struct collected *p)
 	return true;
 }
 
-/* What a process says is since its begin, also when it has connected anew. */
+/* What a process says is since its begin, also when it has connected again. */
 static void count_lost(struct collector *c, const struct collected *p, const struct live_end *end)
 {
 	struct collector_known none = { 0 }, *known = p->known ? &c->known[p->known - 1] : &none;

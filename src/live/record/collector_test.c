@@ -1,5 +1,5 @@
 /*
- * collector_test.c: a process that loses its connection and connects anew is still one process: what it dropped, and what it
+ * collector_test.c: a process that loses its connection and connects again is still one process: what it dropped, and what it
  * could not tell, counts once; without memory nothing leaks.
  */
 #include <setjmp.h>

@@ -295,8 +295,8 @@ static void begin_targets(struct live_functions *f)
 		if (!sampler_watch(&f->sampler, f->wanted[i]))
 			snprintf(f->why, sizeof(f->why), "out of memory");
 	if (f->wanted_all > f->wanted_count)
-		snprintf(f->why, sizeof(f->why), "of %zu processes %zu are sampled", f->wanted_all,
-			 f->wanted_count);
+		snprintf(f->why, sizeof(f->why), "%zu of %zu processes are sampled",
+			 f->wanted_count, f->wanted_all);
 	f->tick_ns = f->faded_ns = steady_ns();
 }
 
@@ -475,7 +475,7 @@ size_t live_functions_read(struct live_functions *f, struct live_function *to, s
 	size_t count = 0;
 
 	if (!lock_soon(f, READ_NS)) {
-		snprintf(why, 256, "sampling takes long");
+		snprintf(why, 256, "sampling is slow");
 		return 0;
 	}
 	for (size_t i = 1; cap && !f->changed && f->elapsed_ns > 0 && i <= f->count; i++) {

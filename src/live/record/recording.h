@@ -30,7 +30,7 @@ struct recording {
 	uint64_t bytes_limit; /* of the file; 0 = none */
 };
 
-/* Makes the file anew, for its owner only. */
+/* Creates the file again, for its owner only. */
 ow_status recording_open(struct recording *r, struct mem *mem, const char *path,
 			 const char *writer_name, struct ow_error *err);
 /* The same, but beside what is there, which stays until recording_appear; without that nothing is left by recording_close. */
@@ -82,7 +82,7 @@ struct stack_names {
 
 void stack_names_init(struct stack_names *t, struct mem *mem, struct recording *to);
 void stack_names_release(struct stack_names *t);
-/* Another file: what was written is forgotten, and numbers begin anew. */
+/* Another file: what was written is forgotten, and numbers start over. */
 void stack_names_begin(struct stack_names *t, struct recording *to);
 
 /* Numbers; 0 without memory. */

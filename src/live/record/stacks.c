@@ -34,7 +34,7 @@ static int64_t own_cpu_ns(void)
 static ow_status check_pids(const int64_t *pids, size_t count, struct ow_error *err)
 {
 	if (!count)
-		return error_set(err, OW_E_USAGE, "no process is named");
+		return error_set(err, OW_E_USAGE, "no process id given");
 	for (size_t i = 0; i < count; i++) {
 		pid_t pid;
 
@@ -161,12 +161,12 @@ static void note_losses(struct stack_recording *r, const struct ow_stacks_summar
 				  "samples skipped to keep sampling within its CPU limit");
 	if (r->native.unjoined)
 		builder_note_many(r->b, NOTE_INFO, OW_NO_OFFSET, r->native.unjoined,
-				  "native samples without the functions of Python, which were at "
-				  "another place when they were read");
+				  "native samples without Python functions: the Python stack had "
+				  "moved on when it was read");
 	if (r->native.refused.count)
 		builder_note_many(r->b, NOTE_INFO, OW_NO_OFFSET, r->native.refused.count,
-				  "processes without native stacks, which the kernel does not give "
-				  "of them");
+				  "processes without native stacks: the kernel does not provide "
+				  "them");
 	if (native_rows_refused(&r->native))
 		builder_note_many(
 			r->b, NOTE_INFO, OW_NO_OFFSET, native_rows_refused(&r->native),
@@ -316,7 +316,7 @@ static void add_rows(void *arg, struct py_process *p, struct py_thread *thread)
 	}
 }
 
-/* Until all threads could be read at the same time, or for so often. */
+/* Until all threads could be read at the same time, or this often. */
 static ow_status read_until_whole(struct sampler *sampler, struct table *r, struct ow_error *err)
 {
 	struct sampler_sums before, after;
@@ -330,7 +330,7 @@ static ow_status read_until_whole(struct sampler *sampler, struct table *r, stru
 		OW_TRY(sampler_tick(sampler, clock_ns(CLOCK_MONOTONIC), add_rows, r, err));
 		sampler_sums(sampler, &after);
 		if (after.torn == before.torn && after.alive >= alive)
-			return OW_OK; /* none had to be looked for anew, either */
+			return OW_OK; /* none had to be searched for again, either */
 		nanosleep(&(struct timespec){ .tv_nsec = READ_AGAIN_NS }, NULL);
 	}
 	if (r->row_count)

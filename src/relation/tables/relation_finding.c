@@ -27,7 +27,7 @@ static const struct row_member members[] = {
 	MEMBER(TYPE_INT, UNIT_NS, saving_high, "the step gets shorter by at most this"),
 	MEMBER(TYPE_INT, UNIT_NS, saving_after, "further saving after all rows above"),
 	MEMBER(TYPE_TEXT, UNIT_NONE, basis,
-	       "median or mean: of which step the saving is; bound: what the device allows"),
+	       "median or mean: the step that the saving refers to; bound: what the device allows"),
 	MEMBER(TYPE_TEXT, UNIT_NONE, confidence, "low, medium or high"),
 	MEMBER(TYPE_TEXT, UNIT_NONE, evidence, "events and times that show it, as JSON"),
 	MEMBER(TYPE_BOOL, UNIT_NONE, checked, "false when the rule lacked its data"),

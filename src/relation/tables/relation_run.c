@@ -25,8 +25,8 @@ static const struct row_member members[] = {
 	MEMBER(TYPE_INT, UNIT_COUNT, events, "rows of event"),
 	MEMBER(TYPE_INT, UNIT_COUNT, steps, "rows of step"),
 	MEMBER(TYPE_INT, UNIT_NS, start, "begin of the first event"),
-	MEMBER(TYPE_INT, UNIT_NS, dur, "from there to the end of the last"),
-	MEMBER(TYPE_BOOL, UNIT_NONE, damaged, "something of the inputs was lost: see loss"),
+	MEMBER(TYPE_INT, UNIT_NS, dur, "from there to the end of the last event"),
+	MEMBER(TYPE_BOOL, UNIT_NONE, damaged, "parts of the inputs were lost: see the table loss"),
 	{ NULL, NULL, 0, 0, 0, NULL },
 };
 

@@ -3,7 +3,7 @@
 
 static const struct path_column derived[] = {
 	{ "metric", "metric.name", "what was measured" },
-	{ "unit", "metric.unit", "of the weight" },
+	{ "unit", "metric.unit", "unit of the weight" },
 	{ "function", "stack.frame.function", "the function that ran" },
 	{ "file", "stack.frame.file", NULL },
 	{ "line", "stack.frame.line", NULL },

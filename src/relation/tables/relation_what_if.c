@@ -32,7 +32,7 @@ static const struct row_member members[] = {
 };
 
 static const struct table_param params[] = {
-	{ "change", "changes as of opwatch what-if, with ';' between them: 'input=0; sync=0'",
+	{ "change", "changes as for opwatch what-if, with ';' between them: 'input=0; sync=0'",
 	  TYPE_TEXT },
 	{ NULL, NULL, 0 },
 };

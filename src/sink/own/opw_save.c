@@ -259,7 +259,7 @@ static const struct input *usable(const struct model *m, const struct place *p,
 	return in;
 }
 
-/* At most so many bytes will be copied. */
+/* At most this many bytes will be copied. */
 static uint64_t opw_places_size(const struct model *m)
 {
 	struct place places[PLACE_COUNT];

@@ -51,7 +51,7 @@ static ow_status pack(struct gzip_out *gz, int flush, struct ow_error *err)
 		gz->z.next_out = gz->chunk;
 		gz->z.avail_out = CHUNK;
 		if (deflate(&gz->z, flush) == Z_STREAM_ERROR)
-			return error_set(err, OW_E_INTERNAL, "zlib refuses its own state");
+			return error_set(err, OW_E_INTERNAL, "zlib reports an inconsistent state");
 		if (gz->z.avail_out < CHUNK)
 			OW_TRY(gz->to->write(gz->to->arg, gz->chunk, CHUNK - gz->z.avail_out, err));
 	} while (!gz->z.avail_out);

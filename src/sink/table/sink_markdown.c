@@ -1,5 +1,5 @@
 /*
- * sink_markdown.c: the sink `markdown`: any table as a table of GitHub's Markdown, for pull requests and notes. Numbers are for people, as in the
+ * sink_markdown.c: the sink `markdown`: any table as a table in GitHub's Markdown, for pull requests and notes. Numbers are for people, as in the
  * sink text, and columns for programs are left out. Names are code, escaped so that no name becomes markup, a link or a mention. A
  * comparison has its sentence, what can be concluded and its limits above the table.
  */
@@ -207,7 +207,7 @@ static ow_status markdown_write(struct table *table, const struct sink_options *
 
 const struct sink sink_markdown = {
 	.name = "markdown",
-	.summary = "a table of GitHub's Markdown",
+	.summary = "a table in GitHub's Markdown",
 	.extension = "md",
 	.accepts = SINK_RESULT,
 	.write = markdown_write,

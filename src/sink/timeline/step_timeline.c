@@ -237,7 +237,7 @@ static void assign_lanes(struct drawing *d)
 
 		if (!device)
 			return;
-		if (device->step == t->drawn) /* listed twice in one step: begins anew */
+		if (device->step == t->drawn) /* listed twice in one step: starts over */
 			lanes_clear(&device->lanes);
 		device->step = t->drawn;
 		for (size_t k = 0; k < from->count; k++) {

@@ -740,7 +740,7 @@ ow_status archive_take(const struct archive *a, const struct input *in, size_t i
 		return error_set(err, OW_E_UNSUPPORTED, "%s!%s: is encrypted", in->name, m->name);
 	if (m->method != 0 && m->method != 8)
 		return error_set(err, OW_E_UNSUPPORTED,
-				 "%s!%s: packed in a way (%u) that is not known; unpack it first",
+				 "%s!%s: compressed by an unknown method (%u); unpack it first",
 				 in->name, m->name, m->method);
 	buf_init(&name, in->mem);
 	buf_printf(&name, "%s!%s", in->name, m->name);

@@ -106,7 +106,7 @@ static ow_status next_member(struct unpack_job *job, struct feed *feed, z_stream
 	}
 	OW_TRY(unpack_only_zeros(&feed->window, at, &zeros));
 	if (!zeros)
-		unpack_damage(job, at, "%" PRIu64 " bytes behind the end are not gzip",
+		unpack_damage(job, at, "%" PRIu64 " bytes after the end are not gzip",
 			      job->in->size - at);
 	return OW_OK;
 }

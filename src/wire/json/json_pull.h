@@ -43,7 +43,7 @@ enum json_token json_pull_next(struct json_pull *p) OW_MUST_CHECK;
 /* Passes over the value that the last key is of, or over the rest of the value whose opening bracket was the last
  * token. False at damage and at the end of the input. */
 bool json_pull_skip(struct json_pull *p);
-/* Starts anew at an offset where a value begins. */
+/* Starts over at an offset where a value begins. */
 void json_pull_seek(struct json_pull *p, uint64_t offset);
 
 #endif

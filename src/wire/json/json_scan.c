@@ -679,7 +679,7 @@ static enum json_scan_result scan_pass_damage(struct json_scan *scan, size_t sta
 }
 
 #define GUESS_BUDGET ((uint64_t)256 << 20)
-#define GUESS_SHARE 16 /* and so many times the input: some producers damage every other event */
+#define GUESS_SHARE 16 /* and this many times the input: some producers damage every other event */
 
 void json_scan_init(struct json_scan *scan, const struct input *in, struct ow_error *err)
 {

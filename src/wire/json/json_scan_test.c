@@ -440,7 +440,7 @@ static void test_much_damage(void **state)
 	buf_release(&text);
 }
 
-/* Many small things between which there are no events: the window is not read anew for each. */
+/* Many small things between which there are no events: the window is not read again for each. */
 static void test_bytes_are_read_once(void **state)
 {
 	static const char events[] = "\"traceEvents\":[{\"ph\":\"X\"}]}";

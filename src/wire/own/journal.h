@@ -79,7 +79,7 @@ struct journal {
 	struct ow_error failure; /* the first one: from then on records are lost */
 };
 
-/* Makes the file anew; a regular file of that name is replaced, and programs that have it open keep the old one. */
+/* Creates the file again; a regular file of that name is replaced, and programs that have it open keep the old one. */
 ow_status journal_open(struct journal *j, struct mem *mem, const char *path, const char *writer,
 		       struct ow_error *err);
 /* Writes the footer, flushes, and releases; gives the first failure. In a child process it only releases. */

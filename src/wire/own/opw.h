@@ -237,7 +237,7 @@ struct live_process {
 };
 enum live_process_flags {
 	LIVE_FORKED = 1 << 0,	/* and nothing was executed since */
-	LIVE_REFUSED = 1 << 1,	/* its recorder is of another version: nothing is known of it */
+	LIVE_REFUSED = 1 << 1,	/* its recorder has another version: nothing is known of it */
 	LIVE_ATTACHED = 1 << 2, /* it ran before it was recorded */
 };
 

@@ -168,7 +168,7 @@ static inline bool ring_is_precious(const struct ring_record *r)
 	return ring_is_mark(r) || r->kind == RING_THREAD || r->kind == RING_QUEUE;
 }
 
-/* How many records of any kind a ring with so many in it has room for, or 1 for a precious one alone; 0: it is
+/* How many records of any kind a ring with this many in it has room for, or 1 for a precious one alone; 0: it is
  * dropped. */
 static inline uint64_t ring_room(uint64_t records, uint64_t used, bool precious)
 {

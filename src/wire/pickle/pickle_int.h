@@ -25,7 +25,7 @@ static inline bool pickle_no_memory(struct pickle *p)
 }
 static inline bool pickle_underflow(struct pickle *p)
 {
-	return pickle_damaged(p, "an opcode takes more from the stack than there is");
+	return pickle_damaged(p, "an opcode takes more values than the stack has");
 }
 
 /* The next bytes, valid until the next call; NULL (and the end of reading) when fewer are left. */

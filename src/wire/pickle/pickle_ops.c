@@ -352,7 +352,7 @@ static bool step(struct pickle *p, unsigned char opcode)
 		return skip(p, 8);
 	default:
 		p->at--;
-		return pickle_damaged(p, "an opcode that no protocol has");
+		return pickle_damaged(p, "an unknown opcode");
 	}
 }
 

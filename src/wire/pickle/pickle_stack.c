@@ -242,7 +242,7 @@ bool pickle_put(struct pickle *p, uint64_t index)
 		return pickle_underflow(p);
 	/* memo entries are numbered from 0, and each takes at least a byte */
 	if (index >= p->at)
-		return pickle_damaged(p, "a place in the memo that no pickle has");
+		return pickle_damaged(p, "an impossible memo index");
 	if (!object_of(p, p->stack[p->count - 1], &object))
 		return false;
 	if (index >= p->memo_cap) {
@@ -264,7 +264,7 @@ bool pickle_get(struct pickle *p, uint64_t index)
 	uint32_t object = index < p->memo_count ? p->memo[index] : 0;
 
 	if (!object)
-		return pickle_damaged(p, "a place in the memo where nothing is");
+		return pickle_damaged(p, "a memo index without a value");
 	o = &p->objects[object];
 	if (o->kind >= PICKLE_TEXT)
 		return pickle_push(p, (struct pickle_value){ .kind = o->kind, .object = object });

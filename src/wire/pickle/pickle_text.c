@@ -26,7 +26,7 @@ static bool push_digits(struct pickle *p, struct str text)
 		unsigned digit = (unsigned)(unsigned char)text.ptr[i] - '0';
 
 		if (digit > 9)
-			return pickle_damaged(p, "a number that is none");
+			return pickle_damaged(p, "an invalid number");
 		if (__builtin_mul_overflow(value, 10, &value) ||
 		    __builtin_add_overflow(value, digit, &value))
 			return pickle_push(p, (struct pickle_value){ .kind = PICKLE_BIG });
@@ -75,7 +75,7 @@ bool pickle_read_real(struct pickle *p)
 	errno = 0;
 	real = strtod(text, &end);
 	if (end == text)
-		return pickle_damaged(p, "a real number that is none");
+		return pickle_damaged(p, "an invalid real number");
 	return pickle_push(p, (struct pickle_value){ .kind = PICKLE_REAL, .real = real });
 }
 
@@ -87,7 +87,7 @@ bool pickle_read_index(struct pickle *p, uint64_t *index)
 	if (!pickle_line(p, &line))
 		return false;
 	if (!str_to_i64(str_trim(line), &value) || value < 0)
-		return pickle_damaged(p, "a place in the memo that is none");
+		return pickle_damaged(p, "an invalid memo index");
 	*index = (uint64_t)value;
 	return true;
 }

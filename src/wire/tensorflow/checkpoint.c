@@ -79,7 +79,7 @@ ow_status checkpoint_open_file(struct input *in, struct mem *mem, const char *pa
 	if (!S_ISREG(st.st_mode)) {
 		close(fd);
 		return checkpoint_fail(code, "Failed precondition", err, OW_E_FORMAT,
-				       "%s; is a pipe or a device, not a file", path);
+				       "%s is a pipe or a device, not a file", path);
 	}
 	status = input_adopt_fd(in, mem, path, fd, err);
 	if (status != OW_OK && in->fd != fd)
@@ -137,7 +137,7 @@ static int compare_vars(const void *a, const void *b)
 	return str_cmp(x->name, y->name);
 }
 
-/* Variables by name, then parts; positions change, so the index is made anew. */
+/* Variables by name, then parts; positions change, so the index is made again. */
 static ow_status sort_vars(struct checkpoint *c, struct ow_error *err)
 {
 	if (c->entry_count)

@@ -58,7 +58,7 @@ function filesOf(named: Named[]): string {
 /** What does not belong together is said first, then the clocks. */
 function identity(t: RanksTable): string[] {
   const out: string[] = [];
-  if (t.mixed_why) out.push(`These files are not of one job: ${t.mixed_why}.`);
+  if (t.mixed_why) out.push(`These files do not belong to one job: ${t.mixed_why}.`);
   if (t.left_out.length) out.push(`Left out: ${filesOf(t.left_out)}.`);
   if (t.duplicates.length) out.push(`Copies, which are left out: ${filesOf(t.duplicates)}.`);
   if (t.missing_ranks.length) out.push(`Missing ranks: ${rangesOf(t.missing_ranks)}.`);
@@ -67,8 +67,8 @@ function identity(t: RanksTable): string[] {
 }
 
 function clockText(t: RanksTable): string {
-  const what = t.clock === "shared" ? "All times are of one clock." : t.clock === "fitted" ? "Clocks are fitted to the collectives that ranks share." : "The clocks of the ranks cannot be compared.";
-  const waits = t.clock !== "impossible" && t.wait_why ? ` Nothing is said about waits: ${t.wait_why}.` : "";
+  const what = t.clock === "shared" ? "All times come from one clock." : t.clock === "fitted" ? "Clocks are fitted to the collectives that ranks share." : "The clocks of the ranks cannot be compared.";
+  const waits = t.clock !== "impossible" && t.wait_why ? ` Waits are unknown: ${t.wait_why}.` : "";
   return what + (t.clock_why ? ` ${t.clock_why}.` : "") + waits;
 }
 

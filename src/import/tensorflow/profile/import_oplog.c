@@ -1,6 +1,6 @@
 /*
  * import_oplog.c: OpLogProto, what Python knows about a graph: types, float operations and the code
- * that made each op. It annotates ops that are there already; entries for unknown names are counted.
+ * that made each op. It annotates existing ops; entries for unknown names are counted.
  */
 #include "import/importer.h"
 #include "import/tensorflow/code/tf_code.h"

@@ -712,9 +712,8 @@ static void end_run(struct run *run, fact_id facts)
 		builder_note_many(b, NOTE_DROPPED, OW_NO_OFFSET, run->infos - INFO_NOTES,
 				  "further records have no start time");
 	if (run->absurd)
-		builder_note_many(
-			b, NOTE_DAMAGED, run->first_absurd, run->absurd,
-			"durations of more than a century are set aside: they count as 0");
+		builder_note_many(b, NOTE_DAMAGED, run->first_absurd, run->absurd,
+				  "durations of more than a century are ignored: they count as 0");
 	if (run->has_accelerator && !run->has_streams)
 		b->m->missing_streams = true;
 	ctx->coverage = coverage(b->m);
