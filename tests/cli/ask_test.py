@@ -279,6 +279,9 @@ class Ask(unittest.TestCase):
         self.assertAlmostEqual(rows[0][1], 199.342)
         phases = self.rows("time_by_phase", [SAMPLE], columns=["phase", "steps", "total_ms"])
         self.assertTrue(phases and all(steps == 3 for _, steps, _ in phases))
+        sql = "SELECT sum(dur) / 1e6 FROM event WHERE op_type IN ('MatchingFiles', 'ReadFile', 'DecodeJpeg')"
+        sql = subprocess.run([BIN, "sql", str(SAMPLE), "--csv", sql], text=True, capture_output=True)
+        self.assertAlmostEqual({phase: ms for phase, _, ms in phases}["input"], float(sql.stdout.split()[-1]), 6)
         sql = subprocess.run([BIN, "sql", str(SAMPLE), "--csv", "SELECT sum(exec_ns) / 1e6 FROM op_step"], text=True, capture_output=True)
         self.assertAlmostEqual(sum(ms for _, _, ms in phases), float(sql.stdout.split()[-1]), 6)
 
