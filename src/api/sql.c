@@ -309,7 +309,8 @@ static ow_status write_script(struct writing *w, struct sql_script *script)
 	struct table *from;
 
 	if (strcmp(w->sink->name, "arrow") == 0 && sql_results(script) > 1)
-		return error_set(w->err, OW_E_USAGE, "an Arrow stream holds the result of one query");
+		return error_set(w->err, OW_E_USAGE,
+				 "an Arrow stream holds the result of one query");
 
 	for (size_t results = 0;; results++) {
 		OW_TRY(sql_step(script, &from, w->err));

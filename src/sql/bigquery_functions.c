@@ -32,8 +32,7 @@ static const struct {
 	MACRO("unix_seconds", "(t)", "(epoch_us(t) // 1000000)"),
 	MACRO("logical_and", "(x)", "bool_and(x)"),
 	MACRO("logical_or", "(x)", "bool_or(x)"),
-	MACRO("generate_array", "(first, last, width := 1)",
-	      "generate_series(first, last, width)"),
+	MACRO("generate_array", "(first, last, width := 1)", "generate_series(first, last, width)"),
 	MACRO("approx_top_count", "(x, n)",
 	      "[{'value': e.v, 'count': e.n} for e in list_reverse_sort([{'n': t.value, 'v': "
 	      "t.key} for t in map_entries(histogram(x))])[:n]]"),
