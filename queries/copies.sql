@@ -4,6 +4,7 @@
 -- param only_run text '': only this run
 -- needs: event WHERE dur IS NOT NULL | the files have no timed events
 -- needs: event WHERE phase IN ('host_to_device', 'device_to_host') | no copies between host and device were recorded
+-- none: no copy has a known duration
 SELECT run, phase AS direction, size_class, count(*) AS copies, sum(bytes) / 1e6 AS mb, sum(dur) / 1e6 AS ms,
 	sum(bytes) / nullif(sum(dur), 0) AS gb_per_s
 FROM (

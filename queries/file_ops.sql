@@ -4,6 +4,7 @@
 -- param limit int 20: rows
 -- param only_run text '': only this run
 -- needs: op_step WHERE exec_ns > 0 | the files have no timed ops
+-- none: no op lists, matches or opens files
 SELECT run, op, op_type, CAST(sum(run_count) AS BIGINT) AS runs, sum(exec_ns) / 1e6 AS total_ms, max(exec_ns) / 1e6 AS longest_step_ms
 FROM op_step
 WHERE exec_ns > 0 AND ($only_run = '' OR run = $only_run) AND (lower(op_type) LIKE '%matchingfiles%'

@@ -5,6 +5,9 @@
 -- param only_run text '': only this run
 -- param min_steps int 3: ops that ran in fewer steps are left out
 -- needs: op_step WHERE step IS NOT NULL | the files have no ops in steps
+-- needs: step WHERE number IS NOT NULL | no steps are known, only the recording as a whole
+-- needs: (SELECT run FROM step GROUP BY run HAVING count(number) > 2) | a trend needs three steps, and the files have fewer
+-- none: no op takes longer from step to step in at least three steps
 -- instead: top_ops | event WHERE op IS NOT NULL AND dur IS NOT NULL
 SELECT run, op, count(*) AS steps, regr_slope(ms, nth) AS ms_per_step, corr(ms, nth) AS correlation,
 	min_by(ms, nth) AS first_ms, max_by(ms, nth) AS last_ms

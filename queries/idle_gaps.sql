@@ -5,6 +5,7 @@
 -- param only_run text '': only this run
 -- param min_us real 10: shorter gaps are left out
 -- needs: event WHERE device IS NOT NULL AND track_kind IN ('stream', 'copy', 'device', 'accelerator') | no work on a device was recorded
+-- none: no device was idle for 10 us or longer between two pieces of work
 -- instead: busy_threads | event WHERE dur IS NOT NULL
 SELECT run, rank, device, before_op, after_op, gap_us, at_ms, step
 FROM (

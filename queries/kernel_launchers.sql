@@ -3,6 +3,7 @@
 -- param limit int 20: rows
 -- param only_run text '': only this run
 -- needs: link WHERE kind = 'launch' | nothing in the files joins launches to kernels
+-- none: the launched work has no known duration
 -- instead: small_kernels | event WHERE device IS NOT NULL AND track_kind IN ('stream', 'device', 'accelerator')
 -- instead: top_ops | event WHERE op IS NOT NULL AND dur IS NOT NULL
 SELECT run, operator, kernel, count(*) AS launches, sum(dur) / 1e6 AS total_ms, avg(dur) / 1e3 AS mean_us,

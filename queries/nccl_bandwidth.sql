@@ -4,6 +4,8 @@
 -- param limit int 20: rows
 -- param only_run text '': only this run
 -- needs: event WHERE phase = 'communication' | no messages between ranks were recorded
+-- needs: event WHERE phase = 'communication' AND device IS NOT NULL AND dur IS NOT NULL | the messages were recorded on hosts only, not on a device
+-- instead: communication | (SELECT e.run FROM event AS e JOIN phase AS p ON p.run = e.run AND p.step IS NOT NULL WHERE e.phase = 'communication')
 -- instead: copies | event WHERE phase IN ('host_to_device', 'device_to_host')
 SELECT run, rank, device, name, count(*) AS messages, sum(dur) / 1e6 AS total_ms, sum(moved) / 1e6 AS total_mb,
 	sum(CASE WHEN moved IS NOT NULL THEN moved END) / nullif(sum(CASE WHEN moved IS NOT NULL THEN dur END), 0) AS gb_per_s,

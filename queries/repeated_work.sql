@@ -4,6 +4,7 @@
 -- param limit int 20: rows
 -- param only_run text '': only this run
 -- needs: event WHERE dur IS NOT NULL | the files have no timed events
+-- none: no event has a name that says compile, trace, load or tune
 SELECT run, name, count(*) AS times, count(DISTINCT step) AS steps, sum(dur) / 1e6 AS total_ms, max(dur) / 1e6 AS longest_ms
 FROM event
 WHERE dur IS NOT NULL AND ($only_run = '' OR run = $only_run) AND (lower(name) LIKE '%compil%' OR lower(name) LIKE '%autotun%'

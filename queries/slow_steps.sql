@@ -4,6 +4,8 @@
 -- param limit int 10: rows
 -- param only_run text '': only this run
 -- needs: step WHERE dur IS NOT NULL | no steps are known
+-- needs: step WHERE number IS NOT NULL | no steps are known, only the recording as a whole
+-- none: no step has a phase or an op with a known time
 -- instead: top_ops | event WHERE op IS NOT NULL AND dur IS NOT NULL
 -- instead: hot_functions | sample
 SELECT run, step, step_ms, median_ms, step_ms / nullif(median_ms, 0) AS ratio, CASE WHEN more_ms > 0 THEN phase END AS grew, more_ms

@@ -4,6 +4,7 @@
 -- param only_run text '': only this run
 -- param max_us real 10: longer ones are left out
 -- needs: event WHERE device IS NOT NULL AND track_kind IN ('stream', 'device', 'accelerator') | no work on a device was recorded
+-- none: no computation on a device takes 10 us or less
 -- instead: top_ops | event WHERE op IS NOT NULL AND dur IS NOT NULL
 SELECT run, device, op, count(*) AS runs, sum(dur) / 1e6 AS total_ms, avg(dur) / 1e3 AS mean_us
 FROM event

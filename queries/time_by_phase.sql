@@ -9,7 +9,12 @@ SELECT run, phase, count(DISTINCT step) AS steps, sum(share) / 1e6 AS total_ms, 
 FROM (
 	SELECT run, phase, step, share FROM phase
 	UNION ALL
-	SELECT run, coalesce(phase, CASE WHEN lower(device) LIKE '%gpu%' OR lower(device) LIKE '%tpu%' THEN 'compute' ELSE 'host' END) AS phase, step, sum(coalesce(self_dur, dur)) AS share
+	SELECT run, coalesce(phase, CASE
+			WHEN regexp_matches(op_type, '^(MatchingFiles|ReadFile|Decode(Jpeg|Png|Gif|Bmp|Image|AndCropJpeg|WebP|Raw|PaddedRaw|CSV|Compressed|JSONExample|Wav|ProtoV2)|ExtractJpegShape|Parse.*Example(V2)?|ParseTensor|IteratorGetNext.*|QueueDequeue.*|ReaderRead.*)$')
+				THEN 'input'
+			WHEN regexp_matches(op_type, '^(RecvTensor|_?(Host)?(Send|Recv)|Nccl.*|Collective(Reduce|Gather|Bcast).*)$') THEN 'communication'
+			WHEN lower(device) LIKE '%gpu%' OR lower(device) LIKE '%tpu%' THEN 'compute' ELSE 'host' END) AS phase,
+		step, sum(coalesce(self_dur, dur)) AS share
 	FROM event
 	WHERE step IS NOT NULL AND run NOT IN (SELECT run FROM phase)
 	GROUP BY ALL
@@ -24,7 +29,11 @@ FROM (
 	UNION ALL
 	SELECT run, phase, step, sum(self) AS share
 	FROM (
-		SELECT run, toString(coalesce(phase, if(lower(coalesce(device, '')) LIKE '%gpu%' OR lower(coalesce(device, '')) LIKE '%tpu%', 'compute', 'host'))) AS phase,
+		SELECT run, toString(coalesce(phase, multiIf(
+				match(coalesce(op_type, ''), '^(MatchingFiles|ReadFile|Decode(Jpeg|Png|Gif|Bmp|Image|AndCropJpeg|WebP|Raw|PaddedRaw|CSV|Compressed|JSONExample|Wav|ProtoV2)|ExtractJpegShape|Parse.*Example(V2)?|ParseTensor|IteratorGetNext.*|QueueDequeue.*|ReaderRead.*)$'),
+				'input',
+				match(coalesce(op_type, ''), '^(RecvTensor|_?(Host)?(Send|Recv)|Nccl.*|Collective(Reduce|Gather|Bcast).*)$'), 'communication',
+				lower(coalesce(device, '')) LIKE '%gpu%' OR lower(coalesce(device, '')) LIKE '%tpu%', 'compute', 'host'))) AS phase,
 			toInt64(assumeNotNull(step)) AS step, toFloat64(coalesce(self_dur, dur, 0)) AS self
 		FROM event
 		WHERE step IS NOT NULL AND run NOT IN (SELECT run FROM phase)

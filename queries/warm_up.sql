@@ -3,6 +3,9 @@
 -- param limit int 20: rows
 -- param only_run text '': only this run
 -- needs: op_step WHERE step IS NOT NULL | the files have no ops in steps
+-- needs: step WHERE number IS NOT NULL | no steps are known, only the recording as a whole
+-- needs: (SELECT run FROM step GROUP BY run HAVING count(number) > 1) | the files have one step each, and nothing to compare it with
+-- none: nothing takes longer in the first step than in the others
 -- instead: top_ops | event WHERE op IS NOT NULL AND dur IS NOT NULL
 SELECT run, op, first_ms, later_ms, first_ms - later_ms AS more_ms
 FROM (

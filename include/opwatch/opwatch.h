@@ -285,6 +285,8 @@ OW_API const uint8_t *ow_result_marks(const ow_result *result, uint32_t column);
 OW_API OW_MUST_CHECK ow_status ow_result_fill(ow_result *result, struct ow_error *err);
 /* Returns a remark on the result (one line; index 0, 1, ...), or NULL after the last. */
 OW_API const char *ow_result_message(const ow_result *result, uint32_t index);
+/* Returns the text below the rows, such as why there are none, or NULL. It lives as long as the result. */
+OW_API const char *ow_result_footer(const ow_result *result);
 
 /* ---- views ------------------------------------------------------------------------------------ */
 

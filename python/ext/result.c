@@ -226,6 +226,16 @@ static PyObject *result_schema(PyObject *object, PyObject *none)
 	return schema;
 }
 
+static PyObject *result_footer(PyObject *object, PyObject *none)
+{
+	const char *text = ow_result_footer(((const struct result *)object)->core->result);
+
+	(void)none;
+	if (!text)
+		Py_RETURN_NONE;
+	return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
 static PyObject *result_messages(PyObject *object, PyObject *none)
 {
 	const struct result *self = (const struct result *)object;
@@ -338,6 +348,7 @@ static PyMethodDef methods[] = {
 	{ "depths", result_depths, METH_NOARGS, "Depth of every row." },
 	{ "schema", result_schema, METH_NOARGS, "A tuple of (name, title, type, unit)." },
 	{ "messages", result_messages, METH_NOARGS, "Remarks on how the result was computed." },
+	{ "footer", result_footer, METH_NOARGS, "The text below the rows, or None." },
 	{ "extras", result_extras, METH_NOARGS, "A dict: values beside the rows, as JSON text." },
 	{ "values", result_values, METH_O, "values(index) -> (address, type) or bytes" },
 	{ "known", result_known, METH_O, "known(index) -> bytes or None" },

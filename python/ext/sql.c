@@ -112,6 +112,18 @@ static bool param_value(struct ow_sql_param *param, PyObject *value, PyObject *k
 			return false;
 		param->type = OW_TYPE_TEXT;
 		param->text = (struct ow_text){ text, (size_t)len };
+	} else if (PyIndex_Check(value)) { /* such as numpy.int64 */
+		PyObject *number = PyNumber_Index(value);
+
+		param->type = OW_TYPE_INT;
+		param->number = number ? PyLong_AsLongLong(number) : -1;
+		Py_XDECREF(number);
+	} else if (PyObject_HasAttrString(value, "__float__")) {
+		PyObject *number = PyNumber_Float(value);
+
+		param->type = OW_TYPE_REAL;
+		param->real = number ? PyFloat_AsDouble(number) : -1;
+		Py_XDECREF(number);
 	} else {
 		PyErr_Format(PyExc_TypeError,
 			     "parameter %s: a str, int, float, bool or None is needed, not %R",

@@ -159,6 +159,8 @@ class Profile:
         """Defaults of the views of ops: sort by cost and show all levels (tfprof sorts by name and shows ten)."""
         if view in _TREES and options.get("max_depth") is None:
             options["max_depth"] = _ALL_LEVELS
+        if view not in _TREES:
+            return  # the library refuses what such a view does not take
         if options.get("select") is not None:
             chosen = options["select"]
             options["select"] = [_column("select", word, _SELECT)
@@ -166,8 +168,6 @@ class Profile:
         if options.get("order_by"):
             options["order_by"] = _column("order_by", options["order_by"], _ORDER)
         order, select = options.get("order_by"), options.get("select")
-        if view not in _TREES:
-            return
         if order is None and select is None and not self._has_times():
             options["select"] = ["float_ops", "occurrence", "params"]  # a graph that never ran
             options["order_by"] = "float_ops"

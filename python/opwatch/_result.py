@@ -69,6 +69,8 @@ class Column:
 
 _STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})\d*)?(?:([+-])(\d\d)(?::?(\d\d))?)?$")
 
+_NANOSECONDS = re.compile(r"\.\d{7}")
+
 
 def _stamp(text):
     """A datetime; what it cannot hold (infinity, years before 1 or after 9999) stays a text."""
@@ -162,6 +164,8 @@ def _pandas_read(pandas, texts, kind):
     if kind in ("list", "object"):
         return pandas.Series(values, dtype=object).to_numpy()
     try:
+        if kind == "timestamp" and any(text and _NANOSECONDS.search(text) for text in texts):
+            return pandas.to_datetime(pandas.Series(texts, dtype=object))  # datetime has microseconds
         return pandas.to_datetime(pandas.Series(values, dtype=object), utc=kind == "timestamptz")
     except (ValueError, TypeError, OverflowError):
         return pandas.Series(values, dtype=object)
@@ -248,6 +252,11 @@ class Result:
     def extras(self):
         """Values beside the rows, such as step_ns of advise(): a dict."""
         return {name: json.loads(text) for name, text in self._native.extras().items()}
+
+    @property
+    def footer(self):
+        """The text below the rows: why there are none, what shares are of. None without one."""
+        return self._native.footer()
 
     @property
     def messages(self):

@@ -100,6 +100,7 @@ void ow_ask_options_init(struct ow_ask_options *options)
 }
 
 struct asking {
+	const struct queries *set;
 	const struct query *query;
 	const struct sql_param *values;
 	struct ow_ask_options options;
@@ -133,32 +134,56 @@ static void put_given(const struct asking *a, struct buf *to)
 		buf_printf(to, "%s--%s", i ? " " : "", a->options.params.items[i]);
 }
 
+/* The reason of the first table that the query needs and that has no rows, or NULL. */
+static const char *find_missing(const struct asking *a, struct sql *sql, const struct query *query)
+{
+	for (size_t i = 0; i < query->need_count; i++)
+		if (!query->needs[i].instead && !has_rows(sql, a->mem, query->needs[i].rows))
+			return query->needs[i].text;
+	return NULL;
+}
+
+/* Which other query has the answer; else one that shows what there is. */
+static void put_instead(const struct asking *a, struct sql *sql, struct buf *to)
+{
+	static const char *const usual[] = { "top_ops",	       "hot_functions", "memory_at_peak",
+					     "longest_events", "scopes",	"largest_tensors",
+					     "counters" };
+	const struct query *query = a->query, *other;
+
+	for (size_t i = 0; i < query->need_count; i++)
+		if (query->needs[i].instead && has_rows(sql, a->mem, query->needs[i].rows)) {
+			buf_printf(to, " 'opwatch ask %s' has an answer.", query->needs[i].text);
+			return;
+		}
+	for (size_t i = 0; i < ARRAY_COUNT(usual); i++) {
+		other = queries_find(a->set, usual[i]);
+		if (other && other != query && !find_missing(a, sql, other)) {
+			buf_printf(to, " 'opwatch ask %s' shows what was recorded.", other->name);
+			return;
+		}
+	}
+	buf_puts(to, " 'opwatch info' shows what the files have.");
+}
+
 /* Below a result without rows: why, and which other query has the answer. */
 static void explain_empty(const struct asking *a, struct sql *sql, struct table *r)
 {
-	const struct query *query = a->query;
-	const char *why = NULL;
+	const char *why = find_missing(a, sql, a->query);
 	struct buf text;
 
 	buf_init(&text, a->mem);
-	for (size_t i = 0; i < query->need_count && !why; i++)
-		if (!query->needs[i].instead && !has_rows(sql, a->mem, query->needs[i].rows))
-			why = query->needs[i].text;
+	if (!why && !a->options.params.count)
+		why = a->query->none;
 	if (why) {
 		buf_printf(&text, "No rows: %s.", why);
-	} else if (a->options.params.count) {
-		buf_puts(&text, "No rows: nothing meets the conditions of the query with ");
+	} else {
+		buf_puts(&text, "No rows: nothing in the files meets the conditions of the query");
+		buf_puts(&text, a->options.params.count ? " with " : "");
 		put_given(a, &text);
 		buf_puts(&text, ".");
-	} else {
-		buf_puts(&text, "No rows: the files have the data, but nothing in them meets the "
-				"conditions of the query.");
 	}
-	for (size_t i = 0; i < query->need_count; i++)
-		if (query->needs[i].instead && has_rows(sql, a->mem, query->needs[i].rows)) {
-			buf_printf(&text, " 'opwatch ask %s' has an answer.", query->needs[i].text);
-			break;
-		}
+	put_instead(a, sql, &text);
 	r->footer = text.failed ? NULL : arena_cstr(&r->arena, buf_str(&text));
 	buf_release(&text);
 }
@@ -237,6 +262,7 @@ ow_status ow_ask(const ow_queries *q, const char *name, const struct ow_run *run
 	error_clear(err);
 	*result = NULL;
 	OW_TRY(find(q, name, &a.query, err));
+	a.set = &q->set;
 	if (!count)
 		return error_set(err, OW_E_USAGE, "a query needs a profile to ask about");
 	if (count < a.query->least_runs)

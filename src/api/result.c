@@ -6,6 +6,7 @@
 
 #include "analyze/nsys/nsys_stats.h"
 #include "analyze/samples/samples.h"
+#include "base/nearest.h"
 #include "base/temp_file.h"
 #include "export/export.h"
 #include "sink/sink.h"
@@ -54,6 +55,19 @@ void ow_view_options_init(struct ow_view_options *options)
 	options->max_depth = OW_DEFAULT_DEPTH;
 }
 
+static ow_status refuse_view(const char *name, struct ow_error *err)
+{
+	struct str word = str_from(name);
+	size_t least = nearest_limit(word);
+	const char *best = NULL;
+
+	for (size_t i = 0; i < view_count; i++)
+		nearest_try(word, views[i]->name, &best, &least);
+	return best ? error_set(err, OW_E_USAGE, "no view is called '%s'; did you mean '%s'?", name,
+				best)
+		    : error_set(err, OW_E_USAGE, "no view is called '%s'", name);
+}
+
 ow_status ow_view_options_check(ow_profile *p, const char *name,
 				const struct ow_view_options *options, struct ow_error *err)
 {
@@ -63,7 +77,7 @@ ow_status ow_view_options_check(ow_profile *p, const char *name,
 	error_clear(err);
 	OW_TRY(api_check_frozen(p, err));
 	if (!view)
-		return error_set(err, OW_E_USAGE, "no view is called '%s'", name);
+		return refuse_view(name, err);
 	ow_view_options_init(&full);
 	SIZED_IN(&full, options);
 	return view_options_check(view, p->m, &full, err);
@@ -163,7 +177,7 @@ ow_status ow_view(ow_profile *p, const char *name, const struct ow_view_options 
 	*out = NULL;
 	OW_TRY(api_check_frozen(p, err));
 	if (!view)
-		return error_set(err, OW_E_USAGE, "no view is called '%s'", name);
+		return refuse_view(name, err);
 	ow_view_options_init(&full);
 	SIZED_IN(&full, options);
 	OW_TRY(view_options_check(view, p->m, &full, err));
@@ -458,6 +472,11 @@ const uint8_t *ow_result_marks(const ow_result *result, uint32_t column)
 	const struct table_column *c = whole_column(result, column);
 
 	return c ? c->known : NULL;
+}
+
+const char *ow_result_footer(const ow_result *result)
+{
+	return result->r->footer;
 }
 
 const char *ow_result_message(const ow_result *result, uint32_t index)

@@ -305,8 +305,12 @@ static ow_status write_between(const struct writing *w, const char *text)
 static ow_status write_script(struct writing *w, struct sql_script *script)
 {
 	bool table = strcmp(w->sink->name, "text") == 0;
-	bool list = strcmp(w->sink->name, "json") == 0 && sql_results(script) > 1;
+	bool list = strcmp(w->sink->name, "json") == 0 && sql_results(script) != 1;
 	struct table *from;
+
+	if (strcmp(w->sink->name, "arrow") == 0 && sql_results(script) > 1)
+		return error_set(w->err, OW_E_USAGE,
+				 "an Arrow stream holds the result of one query");
 
 	for (size_t results = 0;; results++) {
 		OW_TRY(sql_step(script, &from, w->err));

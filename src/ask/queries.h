@@ -8,6 +8,7 @@
  *	-- param name text '': only names that contain this
  *	-- needs: event WHERE dur IS NOT NULL | the files have no timed events
  *					when there are no rows: the first of these that has none is why
+ *	-- none: every kernel is longer		why there are no rows although all of these have some
  *	-- instead: top_ops | op_step	when there are no rows, and that table has some: another query to ask
  *	-- runs: 2				fewer runs are an error
  *	SELECT … LIMIT $limit
@@ -54,6 +55,7 @@ struct query {
 	size_t param_count;
 	const struct query_need *needs;
 	size_t need_count;
+	const char *none; /* why it has no rows although all tables that it needs have some; or NULL */
 	size_t least_runs;
 };
 

@@ -130,6 +130,10 @@ static ow_status read_header_line(struct reading *r, struct str line, struct ow_
 	}
 	if (str_eq(line, STR("param")) || str_starts(line, STR("param ")))
 		return read_param(r, str_skip(line, 6), err);
+	if (str_starts(line, STR("none:"))) {
+		r->query->none = arena_cstr(r->arena, str_trim(str_skip(line, 5)));
+		return r->query->none ? OW_OK : error_no_memory(err);
+	}
 	if (str_starts(line, STR("needs:")))
 		return read_need(r, str_skip(line, 6), false, err);
 	if (str_starts(line, STR("instead:")))

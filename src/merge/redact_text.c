@@ -15,9 +15,6 @@ static const struct {
 	{ "cat", RULE_KEEP },
 	{ "s", RULE_KEEP },
 	{ "bp", RULE_KEEP },
-	{ "id", RULE_KEEP },
-	{ "id2", RULE_KEEP_TREE },
-	{ "bind_id", RULE_KEEP },
 	{ "scope", RULE_NAME },
 	{ "cname", RULE_KEEP },
 	{ "op", RULE_KEEP }, /* the type of an op */
@@ -26,6 +23,7 @@ static const struct {
 	{ "Collective name", RULE_KEEP },
 	{ "displayTimeUnit", RULE_KEEP },
 	{ "deviceProperties", RULE_KEEP_TREE },
+	{ "computeProperties", RULE_KEEP_TREE },
 	{ "backend", RULE_KEEP },
 	{ "opwatch-merge", RULE_HIDE },
 	{ "writer", RULE_KEEP },
@@ -143,11 +141,132 @@ static bool is_known_key(struct str key)
 	return false;
 }
 
+/* Keys of the format and of the programs that write it, outside of arguments. */
+static bool is_format_key(struct str key)
+{
+	static const char *const keys[] = {
+		/* events */
+		"ph",
+		"pid",
+		"tid",
+		"ts",
+		"tts",
+		"dur",
+		"tdur",
+		"cat",
+		"args",
+		"id",
+		"id2",
+		"local",
+		"global",
+		"bind_id",
+		"bp",
+		"s",
+		"sf",
+		"esf",
+		"stack",
+		"estack",
+		"flow_in",
+		"flow_out",
+		"use_async_tts",
+		"parent",
+		"category",
+		/* the document */
+		"traceEvents",
+		"systemTraceEvents",
+		"stackFrames",
+		"samples",
+		"metadata",
+		"otherData",
+		"displayTimeUnit",
+		"schemaVersion",
+		"baseTimeNanoseconds",
+		"traceName",
+		"trace_id",
+		"group_trace_id",
+		"record_shapes",
+		"with_stack",
+		"with_flops",
+		"with_modules",
+		"profile_memory",
+		"distributedInfo",
+		"rank",
+		"world_size",
+		"backend",
+		"backend_config",
+		"nccl_version",
+		"pg_count",
+		"pg_config",
+		"pg_name",
+		"pg_desc",
+		"pg_size",
+		"ranks",
+		"host_name",
+		"hostname",
+		"username",
+		"cupti_version",
+		"cuda_runtime_version",
+		"cuda_driver_version",
+		"roctracer_version",
+		"hip_runtime_version",
+		"hip_driver_version",
+		"highres-ticks",
+		"beginningOfTime",
+		"command_line",
+		"version",
+		"INFO",
+		"WARNING",
+		"ERROR",
+		/* our own */
+		"files",
+		"file",
+		"label",
+		"events",
+		"shift_ns",
+		"members",
+		"clock_drift_ppm",
+		"clock_pieces",
+		"pids",
+	};
+
+	for (size_t i = 0; i < ARRAY_COUNT(keys); i++)
+		if (str_eq(key, str_from(keys[i])))
+			return true;
+	return false;
+}
+
+/* (ncclDevComm*, unsigned long, ncclWork*): what kernels of NCCL take. Texts of users may stand in parentheses, too. */
+static bool is_library_signature(struct str text)
+{
+	static const char *const types[] = { "unsigned", "long", "int",	  "char",
+					     "const",	 "void", "struct" };
+	struct str word;
+
+	if (!str_ends(text, STR(")")))
+		return false;
+	text = str_make(text.ptr + 1, text.len - 2);
+	while (str_split(&text, ' ', &word)) {
+		bool known = str_starts(word, STR("nccl"));
+
+		while (word.len && strchr(",*&", word.ptr[word.len - 1]))
+			word.len--;
+		for (size_t i = 0; i < ARRAY_COUNT(types); i++)
+			known |= str_eq(word, str_from(types[i]));
+		if (!known)
+			return false;
+	}
+	return true;
+}
+
 /* cudaLaunchKernel, hipMalloc, ncclDevKernel: a prefix and then a capital; a user's cuda_layer is none of them. */
 static bool is_library_call(struct str name)
 {
 	static const char *const prefixes[] = { "cuda", "cu", "hip", "nccl" };
 
+	size_t open = str_find_char(name, '(');
+
+	if (open != STR_NONE && is_library_signature(str_skip(name, open)))
+		name = str_first(name, open);
 	for (size_t i = 0; i < ARRAY_COUNT(prefixes); i++) {
 		struct str rest = str_skip(name, strlen(prefixes[i]));
 
@@ -164,9 +283,16 @@ static bool is_framework_name(struct str name)
 	static const char *const beginnings[] = { "aten::", "c10::",	    "c10d::",  "void at::",
 						  "at::",   "autograd::",   "Memcpy ", "Memset ",
 						  "gloo:",  "ProfilerStep#" };
-	static const char *const whole[] = { "process_name",	   "process_labels",
-					     "process_sort_index", "thread_name",
-					     "thread_sort_index",  "[memory]" };
+	static const char *const whole[] = {
+		"process_name",
+		"process_labels",
+		"process_sort_index",
+		"thread_name",
+		"thread_sort_index",
+		"enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+		"enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
+		"[memory]"
+	};
 
 	for (size_t i = 0; i < ARRAY_COUNT(whole); i++)
 		if (str_eq(name, str_from(whole[i])))
@@ -177,16 +303,24 @@ static bool is_framework_name(struct str name)
 	return is_library_call(name);
 }
 
-/* Numbers, also as text: 12, 0x7f, -1.5e3, true. */
+/* Numbers, also as text: 12, 0x7f, -1.5e3, true. The letters of "facade" are digits only after 0x. */
 static bool is_number(struct str text)
 {
+	bool hex = str_starts(text, STR("0x")), digits = false;
+
 	if (str_eq(text, STR("true")) || str_eq(text, STR("false")))
 		return true;
-	if (str_starts(text, STR("0x")))
+	if (hex)
 		text = str_skip(text, 2);
-	for (size_t i = 0; i < text.len; i++)
-		if (!strchr("0123456789abcdefABCDEF+-. ,()[]", text.ptr[i]) || !text.ptr[i])
+	for (size_t i = 0; i < text.len; i++) {
+		char c = text.ptr[i];
+
+		if (c >= '0' && c <= '9')
+			digits = true;
+		else if (!c || !(strchr("+-. ,()[]", c) || (hex && strchr("abcdefABCDEF", c)) ||
+				 (digits && (c == 'e' || c == 'E'))))
 			return false;
+	}
 	return str_find_char(text, ' ') == STR_NONE || text.ptr[0] == '(' || text.ptr[0] == '[';
 }
 
@@ -215,7 +349,8 @@ static void end_text(struct redact_text *r)
 		bool above = r->depth && r->levels[r->depth - 1].rule == RULE_KEEP_TREE;
 
 		level->rule = (uint8_t)(above ? RULE_KEEP_TREE : rule_of(text));
-		if (r->args_depth && level->rule == RULE_HIDE && !is_known_key(text))
+		if (level->rule == RULE_HIDE &&
+		    !(r->args_depth ? is_known_key(text) : is_format_key(text)))
 			put_value(r, text, RULE_HIDE);
 		else
 			buf_add_str(&r->out, text);

@@ -265,6 +265,43 @@ static void source_path(struct pseudonyms *p, struct str path, struct buf *out)
 	}
 }
 
+/* py-spy@0.3.14, Firefox 102: programs that name themselves in the formats where any text may stand, and their versions. */
+static bool is_common_program(struct str name)
+{
+	static const char *const names[] = {
+		"speedscope", "py-spy",	      "rbspy",	       "stackprof",	   "samply",
+		"austin",     "pyinstrument", "Firefox",       "Firefox Profiler", "Thunderbird",
+		"Linux Perf", "Chrome Trace", "Google Chrome", "simpleperf",
+	};
+
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+		struct str rest = str_skip(name, strlen(names[i]));
+
+		if (!str_starts(name, str_from(names[i])))
+			continue;
+		while (rest.len && strchr("0123456789.@ v", rest.ptr[0]))
+			rest = str_skip(rest, 1);
+		if (!rest.len)
+			return true;
+	}
+	return false;
+}
+
+static void redact_sources(struct redaction *r)
+{
+	struct model *m = r->m;
+
+	each(r, m->source.path, m->source.count, source_path);
+	for (uint32_t i = 1; i < m->source.count; i++) {
+		struct str format = model_str(m, m->source.format[i]);
+		str_id *producer = &m->source.producer[i];
+
+		if ((str_eq(format, STR("speedscope")) || str_eq(format, STR("firefox"))) &&
+		    !is_common_program(model_str(m, *producer)))
+			*producer = name_id(r, *producer);
+	}
+}
+
 /* ---- facts ---- */
 
 static bool is_identifier(struct str s)
@@ -518,7 +555,7 @@ static ow_status redact_all(struct redaction *r, struct ow_error *err)
 	redact_tracks(r);
 	redact_frames(r);
 	redact_samples(r);
-	each(r, m->source.path, m->source.count, source_path);
+	redact_sources(r);
 	redact_facts(r);
 	redact_notes(r);
 	if (r->words.failed || r->b.status != OW_OK)

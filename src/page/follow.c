@@ -215,6 +215,10 @@ PAGE_HANDLER(recording)
 		server_fail(reply, 404, "only a job of the daemon is kept; these are files");
 		return;
 	}
+	if (u->open.redact) {
+		server_fail(reply, 403, "with --redact the recording itself is not given away");
+		return;
+	}
 	if (!page_send_file(reply, u->paths[0]))
 		server_fail(reply, 404, "the recording is not there any more");
 }

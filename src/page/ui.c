@@ -69,14 +69,26 @@ PAGE_HANDLER(asset)
 
 static const char *const state_names[] = { "loading", "ready", "failed", "jobs" };
 
-static void add_paths(struct buf *to, const char *key, const char **paths, size_t count)
+static void add_paths(const struct ow_ui *u, struct buf *to, const char *key, const char **paths,
+		      size_t count)
 {
 	buf_printf(to, ", \"%s\": [", key);
 	for (size_t i = 0; i < count; i++) {
 		buf_puts(to, i ? ", " : "");
-		json_quote(to, str_from(paths[i]));
+		if (u->open.redact)
+			buf_printf(to, "\"%s-%zu\"", key, i + 1);
+		else
+			json_quote(to, str_from(paths[i]));
 	}
 	buf_puts(to, "]");
+}
+
+/* A text that may name a file. */
+static void add_text(const struct ow_ui *u, struct buf *to, const char *key, const char *text,
+		     const char *redacted)
+{
+	buf_printf(to, ", \"%s\": ", key);
+	json_quote(to, str_from(u->open.redact ? redacted : text));
 }
 
 PAGE_HANDLER(state)
@@ -88,28 +100,22 @@ PAGE_HANDLER(state)
 	(void)request;
 	pthread_mutex_lock(&u->lock);
 	buf_printf(to, "{\"state\": \"%s\", \"version\": \"%s\"", state_names[state], ow_version());
-	add_paths(to, "files", u->paths, u->path_count);
-	add_paths(to, "base", u->base_paths, u->base_count);
-	buf_puts(to, ", \"file\": ");
-	json_quote(to, str_from(u->file));
+	add_paths(u, to, "files", u->paths, u->path_count);
+	add_paths(u, to, "base", u->base_paths, u->base_count);
+	add_text(u, to, "file", u->file, "");
 	buf_printf(to, ", \"done\": %llu, \"total\": %llu, \"elapsed_ns\": %lld",
 		   (unsigned long long)u->done, (unsigned long long)u->total,
 		   (long long)(steady_ns() - u->started_ns));
-	if (state == OW_UI_FAILED) {
-		buf_puts(to, ", \"error\": ");
-		json_quote(to, str_from(u->failure.text));
-	}
-	if (*u->changed) {
-		buf_puts(to, ", \"changed\": ");
-		json_quote(to, str_from(u->changed));
-	}
+	if (state == OW_UI_FAILED)
+		add_text(u, to, "error", u->failure.text, "a file cannot be read");
+	if (*u->changed)
+		add_text(u, to, "changed", u->changed,
+			 "a file was changed since it was read; what is shown is the old content");
 	pthread_mutex_unlock(&u->lock);
 	buf_printf(to, ", \"epoch\": %u, \"frozen\": %s", atomic_load(&u->epoch),
 		   atomic_load(&u->frozen) ? "true" : "false");
-	if (u->job) {
-		buf_puts(to, ", \"job\": ");
-		json_quote(to, str_from(u->job));
-	}
+	if (u->job)
+		add_text(u, to, "job", u->job, "job");
 	if (state == OW_UI_READY)
 		buf_printf(to,
 			   ", \"damaged\": %s, \"redacted\": %s, \"has_code\": %s, \"start_ns\": "

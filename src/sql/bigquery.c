@@ -656,10 +656,19 @@ static void put_raw(const struct rewrite *r, struct str text)
 	sql_quote(r->out, inner);
 }
 
-static bool put_word(const struct rewrite *r, size_t i)
+static bool put_word(struct rewrite *r, size_t i, bool bigquery)
 {
+	const char *renamed = NULL;
+
 	if (put_subscript(r, i))
 		return true;
+	if (bigquery && is_char(r, after(r, i), '('))
+		renamed = bigquery_renamed(r->tokens[i].text);
+	if (renamed) {
+		r->names->functions |= bigquery_function(str_from(renamed));
+		buf_puts(r->out, renamed);
+		return true;
+	}
 	if (is_star_except(r, i))
 		buf_puts(r->out, "EXCLUDE");
 	else if (is_word(r, i, "SAFE_CAST") && is_char(r, after(r, i), '('))
@@ -683,12 +692,22 @@ static void put_token(struct rewrite *r, size_t i, bool bigquery)
 		; /* a comment that DuckDB does not know */
 	else if (bigquery && is_double_quoted(r, i))
 		sql_quote(r->out, plain_name(token));
-	else if (token->kind == TOKEN_WORD && put_word(r, i))
+	else if (token->kind == TOKEN_WORD && put_word(r, i, bigquery))
 		;
 	else if (is_offset_name(r, i))
 		buf_puts(r->out, "\"offset\"");
 	else
 		buf_add_str(r->out, token->text);
+}
+
+/* CREATE OR REPLACE TEMP MACRO: the word that says what is created. */
+static bool defines_function(const struct rewrite *r, size_t i)
+{
+	size_t last = before(r, i);
+
+	return (is_word(r, i, "MACRO") || is_word(r, i, "FUNCTION")) &&
+	       (is_word(r, last, "CREATE") || is_word(r, last, "REPLACE") ||
+		is_word(r, last, "TEMP") || is_word(r, last, "TEMPORARY"));
 }
 
 static void put_statement(struct rewrite *r)
@@ -704,6 +723,7 @@ static void put_statement(struct rewrite *r)
 		} else if (put_args(r, i, &end)) {
 			i = end - 1;
 		} else {
+			r->names->defines |= defines_function(r, i);
 			if (r->tokens[i].kind == TOKEN_WORD)
 				r->names->functions |= bigquery_function(r->tokens[i].text);
 			put_token(r, i, bigquery);

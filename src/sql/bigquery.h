@@ -13,6 +13,8 @@
  *	list[OFFSET(2)], r"\d+", * EXCEPT (a), SAFE_CAST
  *					DuckDB's forms of these
  *	SAFE_DIVIDE(a, b), FLOAT64	stay; the caller creates what bigquery_names.functions asks for
+ *	JSON_VALUE, FORMAT, REGEXP_REPLACE
+ *					beside back-ticks: DuckDB's functions that do the same
  * A list called traceEvents of any other table is plain SQL and stays.
  */
 #ifndef SQL_BIGQUERY_H
@@ -28,6 +30,7 @@ struct bigquery_names {
 	struct ow_list files;  /* paths of the runs' inputs */
 	struct ow_list tables; /* that statements of the session made */
 	uint64_t functions;    /* set: functions of BigQuery in the text, see bigquery_create */
+	bool defines;	       /* set: the text itself creates functions */
 };
 
 /* Appends the text, rewritten where it has to be. */
@@ -41,6 +44,8 @@ struct str bigquery_body(struct str text);
 uint64_t bigquery_function(struct str name);
 /* The statement that creates the function of that bit number, or NULL. */
 const char *bigquery_create(unsigned bit);
+/* The function of DuckDB that does what this one does in BigQuery, when DuckDB's of the same name does not; or NULL. */
+const char *bigquery_renamed(struct str name);
 /* What to write instead of a function of BigQuery that there is no macro for; NULL for other names. */
 const char *bigquery_instead(struct str name);
 

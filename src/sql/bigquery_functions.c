@@ -25,20 +25,34 @@ static const struct {
 	MACRO("json_extract_scalar", "(document, path)", "json_extract_string(document, path)"),
 	MACRO("to_json_string", "(x)", "to_json(x)::VARCHAR"),
 	MACRO("timestamp_micros", "(n)", "make_timestamp(n::BIGINT)"),
-	MACRO("timestamp_millis", "(n)", "make_timestamp((n * 1000)::BIGINT)"),
-	MACRO("timestamp_seconds", "(n)", "make_timestamp((n * 1000000)::BIGINT)"),
+	MACRO("timestamp_millis", "(n)", "make_timestamp(n::BIGINT * 1000)"),
+	MACRO("timestamp_seconds", "(n)", "make_timestamp(n::BIGINT * 1000000)"),
 	MACRO("unix_micros", "(t)", "epoch_us(t)"),
 	MACRO("unix_millis", "(t)", "epoch_ms(t)"),
 	MACRO("unix_seconds", "(t)", "(epoch_us(t) // 1000000)"),
 	MACRO("logical_and", "(x)", "bool_and(x)"),
 	MACRO("logical_or", "(x)", "bool_or(x)"),
-	MACRO("generate_array", "(first, last, by := 1)", "generate_series(first, last, by)"),
-	MACRO("approx_top_count", "(x, n)", "approx_top_k(x, n)"),
+	MACRO("generate_array", "(first, last, width := 1)", "generate_series(first, last, width)"),
+	MACRO("approx_top_count", "(x, n)",
+	      "[{'value': e.v, 'count': e.n} for e in list_reverse_sort([{'n': t.value, 'v': "
+	      "t.key} for t in map_entries(histogram(x))])[:n]]"),
 	MACRO("byte_length", "(text)", "strlen(text)"),
 	MACRO("char_length", "(text)", "length(text)"),
 	MACRO("array_concat", "(a, b)", "list_concat(a, b)"),
 	MACRO("generate_uuid", "()", "uuid()::VARCHAR"),
+	MACRO("bigquery_regexp_replace", "(text, pattern, new)",
+	      "regexp_replace(text, pattern, new, 'g')"),
 	{ "float64", "CREATE TYPE float64 AS DOUBLE" },
+	{ "bytes", "CREATE TYPE bytes AS BLOB" },
+};
+
+/* Functions that DuckDB has with another meaning: what a statement of BigQuery means by them. */
+static const struct {
+	const char *name, *here;
+} renamed[] = {
+	{ "json_value", "json_extract_string" },
+	{ "format", "printf" },
+	{ "regexp_replace", "bigquery_regexp_replace" },
 };
 
 /* Not a line of SQL: the argument is a word (DAY), the meaning differs, or there is nothing like it. */
@@ -67,6 +81,16 @@ static const struct {
 	{ "safe_subtract", "a - b" },
 	{ "safe_multiply", "a * b" },
 	{ "st_geogpoint", "two columns" },
+	{ "percentile_cont", "quantile_cont(X, 0.5) OVER ()" },
+	{ "percentile_disc", "quantile_disc(X, 0.5) OVER ()" },
+	{ "current_timestamp", "current_timestamp" },
+	{ "current_datetime", "now()::TIMESTAMP" },
+	{ "initcap", "upper(TEXT[1]) || lower(TEXT[2:])" },
+	{ "rand", "random()" },
+	{ "contains_substr", "contains(lower(TEXT), lower(PART))" },
+	{ "date_from_unix_date", "DATE '1970-01-01' + N" },
+	{ "parse_datetime", "strptime(TEXT, '%Y-%m-%d')" },
+	{ "format_datetime", "strftime(TIME, '%Y-%m-%d')" },
 };
 
 _Static_assert(sizeof(created) / sizeof(*created) <= 64, "one bit for each");
@@ -82,6 +106,14 @@ uint64_t bigquery_function(struct str name)
 		if (same(name, created[i].name))
 			return (uint64_t)1 << i;
 	return 0;
+}
+
+const char *bigquery_renamed(struct str name)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(renamed); i++)
+		if (same(name, renamed[i].name))
+			return renamed[i].here;
+	return NULL;
 }
 
 const char *bigquery_create(unsigned bit)

@@ -186,6 +186,9 @@ static void functions(void **state)
 	expect("SELECT r\"\\d+'x\", R'a\\'b' FROM car", NULL,
 	       "SELECT '\\d+''x', 'a\\''b' FROM car");
 	expect("SELECT SAFE_CAST(x AS FLOAT64)", NULL, "SELECT TRY_CAST(x AS FLOAT64)");
+	expect("SELECT FORMAT('%d', 1), Json_Value(a, b) AS `format`", NULL,
+	       "SELECT printf('%d', 1), json_extract_string(a, b) AS \"format\"");
+	same("SELECT FORMAT('{}', 1), JSON_VALUE(a, b), REGEXP_REPLACE(a, b, c)");
 	assert_true(bigquery_function(STR("Safe_Divide")) == 1);
 	assert_true(bigquery_function(STR("float64")) != 0);
 	assert_true(bigquery_function(STR("sum")) == 0);

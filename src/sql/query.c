@@ -121,13 +121,13 @@ static ow_status find_names(struct sql_script *s, struct str text, struct bigque
 }
 
 /* Creates the functions of BigQuery that the text uses, once. A text that defines functions may define these. */
-static ow_status create_functions(struct sql *sql, struct str text, uint64_t wanted,
+static ow_status create_functions(struct sql *sql, const struct bigquery_names *names,
 				  struct ow_error *err)
 {
+	uint64_t wanted = names->functions & ~sql->created;
 	const char *create;
 
-	wanted &= ~sql->created;
-	if (!wanted || mentions(text, "macro") || mentions(text, "function"))
+	if (!wanted || names->defines)
 		return OW_OK;
 	for (unsigned bit = 0; (create = bigquery_create(bit)); bit++)
 		if (wanted >> bit & 1)
@@ -150,7 +150,7 @@ static ow_status rewrite(struct sql_script *s, struct str text, struct ow_error 
 		status = s->text.ptr ? OW_OK : error_no_memory(err);
 	}
 	buf_release(&buf);
-	return status == OW_OK ? create_functions(s->sql, text, names.functions, err) : status;
+	return status == OW_OK ? create_functions(s->sql, &names, err) : status;
 }
 
 ow_status sql_parse(struct sql *sql, struct str text, struct sql_script **out, struct ow_error *err)

@@ -64,6 +64,11 @@ static ow_status tell(const struct sql *sql, ow_status status, struct str text,
 		return error_set(err, status,
 				 "%.*s!\nIt is a function of BigQuery; write %s instead.",
 				 STR_ARG(str_first(text, str_find_char(text, '!'))), instead);
+	if (str_has(text, STR("\"SAFE\"")) && str_has(text, STR("Referenced ")))
+		return error_set(err, status,
+				 "%.*s\nFor a function that fails, write TRY(F(X)) instead of "
+				 "BigQuery's SAFE.F(X).",
+				 STR_ARG(text));
 	if (at != STR_NONE && !str_has(text, STR("Candidate"))) {
 		rest = str_skip(text, at + no_column.len);
 		at = str_find_char(rest, '"');

@@ -254,8 +254,24 @@ class Ask(unittest.TestCase):
         folded.write_text("main;work 3\n")
         self.assertEqual(footer("top_ops", folded), "No rows: the files have no timed ops. 'opwatch ask hot_functions' has an answer.")
         self.assertEqual(footer("hot_functions", *self.files["a"]), "No rows: the files have no sampled stacks. 'opwatch ask top_ops' has an answer.")
-        self.assertEqual(footer("losses", *self.files["a"]), "No rows: nothing was damaged or left out.")
-        self.assertEqual(footer("memory_at_peak", folded), "No rows: the files have no history of allocations.")
+        self.assertEqual(footer("losses", *self.files["a"]), "No rows: nothing was damaged or left out. 'opwatch ask top_ops' shows what was recorded.")
+        self.assertEqual(footer("memory_at_peak", folded),
+                         "No rows: the files have no history of allocations. 'opwatch ask hot_functions' shows what was recorded.")
+        instant = self.root / "instant.json"
+        instant.write_text(json.dumps([{"ph": "i", "name": "tick", "pid": 1, "tid": 1, "ts": 5, "s": "t"}]))
+        self.assertEqual(footer("top_ops", instant), "No rows: the files have no timed ops. 'opwatch info' shows what the files have.")
+        whole = self.root / "whole.json"
+        whole.write_text(json.dumps([{"ph": "X", "name": n, "pid": 1, "tid": 1, "ts": t, "dur": 5} for t, n in ((1, "a"), (10, "b"), (20, "a"))]))
+        for query, why in (("slow_steps", "no steps are known"), ("warm_up", "no steps are known"), ("growing_ops", "no steps are known"),
+                           ("varying_ops", "no op ran five times"), ("waits", "no event is a wait"), ("file_ops", "no op lists, matches or opens files"),
+                           ("repeated_work", "no event has a name that says compile")):
+            text = footer(query, whole)
+            self.assertIn(f"No rows: {why}", text)
+            self.assertRegex(text, r"\. 'opwatch ask (top_ops|longest_events)' (has an answer|shows what was recorded)\.$")
+        own = self.root / "mine"
+        own.mkdir()
+        (own / "void.sql").write_text("SELECT 1 AS a FROM event WHERE false")
+        self.assertIn("nothing in the files meets the conditions of the query. 'opwatch", footer("void", whole, options=("--queries", own)))
         self.assertIn("with --max_us=4.5", footer("small_kernels", *self.files["a"], options=("--max_us", "4.5")))
         queries = {p.stem for p in (ROOT / "queries").glob("*.sql")}
         for query in sorted(queries):

@@ -84,6 +84,33 @@ class Redact(unittest.TestCase):
         self.check(self.opwatch("merge", *self.paths, "--redact", "-o", "-"), "standard output")
         self.assertIn("aten::mm", self.opwatch("op", self.folder / "all.json").decode())
 
+    def test_letters_that_are_digits(self):
+        """A name of the letters a to f alone is a name; ids that are texts are, too."""
+        path = self.folder / "in" / "hex.json"
+        path.write_text(json.dumps([{"ph": "b", "cat": "x", "id": "facade", "name": "decade", "pid": 1, "tid": 1, "ts": 1, "args": {"who": "Ada"}},
+                                    {"ph": "e", "cat": "x", "id": "facade", "name": "decade", "pid": 1, "tid": 1, "ts": 9},
+                                    {"ph": "s", "cat": "x", "id": "0x1f", "id2": {"local": "0xab"}, "name": "feed", "pid": 1, "tid": 1, "ts": 2,
+                                     "args": {"a": "1.5e3", "b": "[1, 2]"}}]))
+        text = self.opwatch("merge", path, "--redact", "-o", "-").decode()
+        for word in ("facade", "decade", "Ada", "feed"):
+            self.assertNotIn(word, text)
+        first, second, third = (e for e in json.loads(text)["traceEvents"] if e["ph"] in "bes")
+        self.assertEqual(first["id"], second["id"])
+        self.assertEqual((third["id"], third["id2"], set(third["args"].values())), ("0x1f", {"local": "0xab"}, {"1.5e3", "[1, 2]"}))
+
+    def test_phases_stay(self):
+        """Messages of NCCL are messages in a merged trace, too."""
+        path = self.folder / "in" / "nccl.json"
+        kernels = ("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*, unsigned long, ncclWork*)", "ncclDevKernel_AllReduce(ncclDevKernelArgsStorage<4096ul>)")
+        others = ("ncclKernel_secret(pangolin, unsigned long)", "ncclKernel pangolin(int)", "pangolin(int)")
+        path.write_text(json.dumps([{"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": 9 * i, "dur": 5, "args": {"device": 0, "stream": 7}}
+                                    for i, name in enumerate(kernels + others)]))
+        text = self.opwatch("merge", path, "--redact", "-o", "-").decode()
+        self.assertNotIn("pangolin", text)
+        self.assertNotIn("secret", text)
+        for name in kernels:
+            self.assertIn(name, text)
+
     def test_merge_zstd_opens(self):
         out = self.folder / "all.json.zst"
         run = subprocess.run([BIN, "merge", *self.paths, "--redact", "-o", out], capture_output=True)

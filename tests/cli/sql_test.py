@@ -287,6 +287,13 @@ class Refusals(unittest.TestCase):
                              ("JSON_EXTRACT_SCALAR('{\"a\": {\"b\": \"x\"}}', '$.a.b')", "x"), ("SAFE_CAST('x' AS INT64)", None),
                              ("COUNTIF(range > 1) FROM range(5)", 3), ("DIV(7, 2)", 3), ("LOGICAL_AND(range < 3) FROM range(3)", True)):
             self.assertEqual(list(rows(SAMPLE, f"SELECT {query}")[0].values()), [value], query)
+        for query, value in (("TIMESTAMP_SECONDS(1700000000)", "2023-11-14 22:13:20"), ("TIMESTAMP_MILLIS(1700000000000)", "2023-11-14 22:13:20"),
+                             ("GENERATE_ARRAY(1, 7, 3)", "[1, 4, 7]"), ("GENERATE_ARRAY(1, 3)", "[1, 2, 3]"), ("octet_length(CAST('ab' AS BYTES))", 2),
+                             ("APPROX_TOP_COUNT(x, 2) FROM (SELECT unnest(['a', 'b', 'a', 'c', 'b', 'a']) AS x)",
+                              "[{'value': a, 'count': 3}, {'value': b, 'count': 2}]"),
+                             ("SAFE_DIVIDE(1, 4) FROM (SELECT 'a' AS function)", 0.25), ("SAFE_DIVIDE(length(macro), 4) FROM (SELECT 'a' AS macro)", 0.25)):
+            self.assertEqual(list(rows(SAMPLE, f"SELECT {query}")[0].values()), [value], query)
+        self.assertEqual(run("#standardSQL\nSELECT 1 AS x", SAMPLE, "--csv").stdout.split(), ["x", "1"])
         for head in ("#standardSQL\n", "%%bigquery x --project p\n", "-- a comment\n", "#standardSQL\n-- and\n# more\n"):
             self.assertEqual(rows(SAMPLE, f"{head}SELECT SAFE_DIVIDE(1, 4) AS x"), [{"x": 0.25}])
         self.assertEqual(list(rows(SAMPLE, "SELECT * EXCEPT(a, b) FROM (SELECT 1 AS a, 2 AS b, 3 AS c)")[0]), ["c"])
@@ -294,6 +301,19 @@ class Refusals(unittest.TestCase):
         self.assertEqual(rows(SAMPLE, "CREATE MACRO safe_divide(a, b) AS 7; SELECT safe_divide(1, 2) AS x"), [{"x": 7}])
         done = run(SAMPLE, "SELECT TIMESTAMP_DIFF(now(), now(), SECOND)", status=1)
         self.assertIn("It is a function of BigQuery; write date_diff('second', EARLIER, LATER) instead.", done.stderr)
+
+        for query, text in (("SELECT PERCENTILE_CONT(1, 0.5) OVER ()", "write quantile_cont(X, 0.5) OVER () instead"),
+                            ("SELECT SAFE.SUBSTR('a', 1)", "write TRY(F(X)) instead of BigQuery's SAFE.F(X)"),
+                            ("SELECT INITCAP('a')", "function of BigQuery"), ("SELECT CURRENT_TIMESTAMP()", "write current_timestamp instead")):
+            self.assertIn(text, run(SAMPLE, query, status=1).stderr)
+
+    def test_functions_that_mean_something_else_in_bigquery(self):
+        """A statement with back-ticks is BigQuery's; all others have DuckDB's meaning."""
+        for query, there, here in (("JSON_VALUE('{{\"a\": \"x\"}}', '$.a')", "x", '"x"'), ("REGEXP_REPLACE('aaa', 'a', 'b')", "bbb", "baa"),
+                                   ("FORMAT('%d ms', 3)", "3 ms", "%d ms")):
+            query = query.replace("{{", "{").replace("}}", "}")
+            self.assertEqual(rows(SAMPLE, f"SELECT {query} AS `x`"), [{"x": there}], query)
+            self.assertEqual(rows(SAMPLE, f"SELECT {query} AS x"), [{"x": here}], query)
 
     def test_a_query_that_begins_with_a_comment(self):
         for query in ("-- slow ops\nSELECT 42 AS x", "--slow\nSELECT 42 AS x", "--\nSELECT 42 AS x"):
@@ -308,6 +328,15 @@ class Refusals(unittest.TestCase):
         found = json.loads(run(SAMPLE, "--json", "SELECT 1 AS a; CREATE TABLE x(i INT); SELECT 2 AS b").stdout)
         self.assertEqual([document["rows"] for document in found], [[{"a": 1}], [{"b": 2}]])
         self.assertEqual(rows(SAMPLE, "CREATE TABLE x(i INT); SELECT 2 AS b"), [{"b": 2}])
+        self.assertEqual(json.loads(run(SAMPLE, "--json", "CREATE TABLE x(i INT)").stdout), [])
+
+    def test_several_results_in_one_stream(self):
+        with tempfile.TemporaryDirectory(suffix="x") as folder:
+            for kind in ("arrow", "parquet"):
+                done = run(SAMPLE, f"--{kind}", "-o", f"{folder}/x", "SELECT 1 AS a; SELECT 2 AS b", status=1)
+                self.assertIn("holds the result of one query", done.stderr)
+                self.assertEqual(os.listdir(folder), [])
+            run(SAMPLE, "--arrow", "-o", f"{folder}/x", "CREATE TABLE x AS SELECT 1 AS a; FROM x")
 
     def test_csv_of_what_is_not_a_number(self):
         text = run(SAMPLE, "--csv", "SELECT 'nan'::DOUBLE AS a, 'inf'::DOUBLE AS b, '-inf'::DOUBLE AS c, NULL::DOUBLE AS d").stdout

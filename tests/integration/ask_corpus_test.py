@@ -17,17 +17,18 @@ BIN = os.environ.get("OPWATCH_BIN", "build/release/opwatch")
 CORPUS = os.environ.get("OPWATCH_CORPUS")
 SAMPLE = pathlib.Path(os.environ.get("OPWATCH_SRC", "."), "samples/resnet.profile")
 KINDS = ("kineto", "tf1-timeline", "tf2-trace", "torch-legacy", "onnxruntime", "chrome-trace", "tf1-profile", "tf1-tfprof", "tf-graph")
-EACH = 3  # files of a kind
+OTHERS = ("folded", "pprof", "perf-data", "perf-script", "speedscope", "nsys-sqlite", "torch-memory", "xplane")
 MOST = 4 << 20
 
 
 def files():
-    """Of each kind the smallest, the median and the largest that is not too large."""
+    """Of each kind the smallest, the median and the largest that is not too large; of the others the median."""
     found = []
-    for kind in KINDS:
+    for kind in KINDS + OTHERS:
         paths = sorted((p for p in pathlib.Path(CORPUS, kind).rglob("*") if p.is_file() and p.stat().st_size < MOST),
                        key=lambda p: (p.stat().st_size, p.name)) if pathlib.Path(CORPUS, kind).is_dir() else []
-        found += {paths[i] for i in (0, len(paths) // 2, len(paths) - 1)[:EACH]} if paths else set()
+        which = (0, len(paths) // 2, len(paths) - 1) if kind in KINDS else (len(paths) // 2,)
+        found += {paths[i] for i in which} if paths else set()
     return sorted(found)
 
 
@@ -67,6 +68,9 @@ class Corpus(unittest.TestCase):
                     self.assertEqual(status, 0, error)
                     if document["rows"]:
                         answered.add(query["name"])
+                        continue
+                    self.assertRegex(document["footer"], "^No rows: .*'opwatch (ask [a-z_]+' (has an answer|shows what was recorded)|info' shows)")
+                    self.assertNotIn("the conditions of the query", document["footer"])  # it says which
         self.assertGreaterEqual(len(answered), 22, sorted({q["name"] for q in self.queries} - answered))
 
 

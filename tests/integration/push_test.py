@@ -7,6 +7,7 @@ without mishaps gives.
 """
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -248,6 +249,28 @@ class OneServer(Push):
         self.assertIn("op_step", names.split())
         self.assertEqual(sum(self.rows(self.one, f"`{name}`") for name in names.split()), rows)
         self.assertEqual(self.one.ask(f"SELECT DISTINCT run FROM {self.database}.op"), "t\n")
+
+    def test_redacted(self):
+        """No table of the server has a name of the file, nor the file's name."""
+        mark = "qzmarkq"
+        with tempfile.TemporaryDirectory(suffix=mark) as folder:
+            path = pathlib.Path(folder, f"{mark}.json")
+            events = [{"ph": "X", "name": f"{mark}_{n % 5}", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 10 * n, "dur": 5, "args": {f"{mark}_key": mark}}
+                      for n in range(50)]
+            events += [{"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": mark}},
+                       {"ph": "C", "name": mark, "pid": 1, "ts": 5, "args": {mark: 1}}]
+            path.write_text(json.dumps({"traceEvents": events, "otherData": {"user": mark}}))
+            for options, there in (((), True), (("--redact",), False)):
+                words = [BIN, "push", str(path), "--to", self.one.url(self.database), *options]
+                done = subprocess.run(words, env={**os.environ, **PASSWORD}, text=True, capture_output=True)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                if not there:
+                    self.assertNotIn(mark, done.stdout)
+                found = [t for t in self.one.ask(f"SELECT name FROM system.tables WHERE database = '{self.database}'").split()
+                         if mark in self.one.ask(f"SELECT * FROM {self.database}.{t} FORMAT TSV")]
+                self.assertEqual(bool(found), there, found)
+                for table in self.one.ask(f"SELECT DISTINCT table FROM system.parts WHERE active AND table != 'opwatch_schema' AND database = '{self.database}'").split():
+                    self.one.ask(f"TRUNCATE TABLE {self.database}.{table}")
 
     def test_password_file(self):
         path = os.path.join(self.folder, "password")

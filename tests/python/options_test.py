@@ -116,6 +116,9 @@ class Options(unittest.TestCase):
     def test_refusals_say_who_takes_it(self):
         with self.assertRaisesRegex(opwatch.UsageError, "the view steps does not use hide_name_regexes; it is for scope, graph, op, code"):
             self.profiles["trace"].steps(hide_name_regexes=["a"])
+        for option in ({"select": ["bytes"]}, {"select": ["duratoin"]}, {"order_by": "duration"}):
+            with self.assertRaisesRegex(opwatch.UsageError, "the view steps does not use %s; it is for scope, graph, op, code" % list(option)[0]):
+                self.profiles["trace"].steps(**option)
         with self.assertRaisesRegex(opwatch.UsageError, "metric is for sampled stacks, and these files have none"):
             self.profiles["trace"].op(metric="cpu")
         with self.assertRaisesRegex(opwatch.UsageError, "the view functions has no style 'lines'; it has total"):

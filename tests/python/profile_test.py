@@ -143,6 +143,8 @@ class Asking(unittest.TestCase):
                     self.assertEqual([event["name"] for event in events if event["ph"] == "X"], [name])
 
     def test_wrong_options(self):
+        with self.assertRaisesRegex(opwatch.UsageError, "no view is called 'opp'; did you mean 'op'?"):
+            self.profile.view("opp")
         with self.assertRaisesRegex(TypeError, "did you mean 'order_by'"):
             self.profile.op(oder_by="micros")
         for options in ({"max_depth": "3"}, {"max_depth": 1.5}, {"order_by": 3}, {"select": 3}, {"select": [3]}):

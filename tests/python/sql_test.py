@@ -22,9 +22,10 @@ QUERY = "SELECT op_type, sum(exec_ns) AS ns FROM op_step GROUP BY ALL ORDER BY n
 ROWS = [("MatchingFiles", 293732000), ("DecodeJpeg", 115009000)]
 
 try:
+    import numpy
     import pandas
 except ImportError:
-    pandas = None
+    numpy = pandas = None
 
 
 class Shell:
@@ -96,6 +97,8 @@ class Sql(unittest.TestCase):
         self.assertEqual(list(frame["l"]), [[1, 2], None])
         self.assertEqual(len(self.profile.sql("SELECT make_timestamp(0) AS t, [1] AS l WHERE false").to_pandas()), 0)
         self.assertEqual(self.profile.sql("SELECT 'infinity'::TIMESTAMP AS t").to_pandas()["t"][0], "infinity")
+        frame = self.profile.sql("SELECT unnest([TIMESTAMP_NS '2020-01-02 03:04:05.123456789', NULL]) AS t").to_pandas()
+        self.assertEqual((frame["t"][0].nanosecond, frame["t"][0].microsecond, frame["t"].isna()[1]), (789, 123456, True))
 
     def test_ask(self):
         result = self.profile.ask("top_ops", limit=2)
@@ -112,6 +115,29 @@ class Sql(unittest.TestCase):
                 self.profile.ask("mine", queries=folder + "/none")
         with opwatch.Session([("a", self.profile), ("b", opwatch.open(SAMPLE))]) as session:
             self.assertEqual({row.ratio for row in session.ask("compare_steps")}, {1.0})
+
+    def test_an_empty_answer_says_why(self):
+        result = self.profile.ask("rank_waits")
+        self.assertEqual((len(result), result.footer),
+                         (0, "No rows: the files have no collectives. 'opwatch ask top_ops' shows what was recorded."))
+        self.assertIsNone(self.profile.sql("SELECT 1 AS a").footer)
+
+    def test_numbers_of_other_libraries(self):
+        class Index:
+            def __index__(self):
+                return 2 ** 40
+
+        class Real:
+            def __float__(self):
+                return 0.25
+
+        self.assertEqual(tuple(self.profile.sql("SELECT ? AS a, ? AS b", [Index(), Real()])[0]), (2 ** 40, 0.25))
+        for wrong in (b"1", [1], object()):
+            with self.assertRaises(TypeError):
+                self.profile.sql("SELECT ? AS a", [wrong])
+        if numpy:
+            row = self.profile.sql("SELECT $i AS i, $f AS f", {"i": numpy.int64(-3), "f": numpy.float32(1.5)})[0]
+            self.assertEqual((row.i, row.f), (-3, 1.5))
 
     def test_export(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -28,7 +28,8 @@ static bool starts_like_sql(struct str text)
 
 	text = str_trim(text);
 	if (str_starts(text, STR("--")) || str_starts(text, STR("/*")) ||
-	    str_starts(text, STR("%%")) || str_starts(text, STR("(")))
+	    str_starts(text, STR("%%")) || str_starts(text, STR("(")) ||
+	    (str_starts(text, STR("#")) && str_has(text, STR("\n"))))
 		return true;
 	for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
 		size_t len = strlen(words[i]);
