@@ -8,7 +8,8 @@
 #include "model/backing.h"
 
 #define METRIC_BYTES 256
-#define COPY_LEAST 100 /* events: fewer may be equal by chance */
+#define COPY_LEAST 100	/* events: fewer may be equal by chance */
+#define COPY_SAMPLES 20 /* likewise */
 
 void ow_diff_options_init(struct ow_diff_options *options)
 {
@@ -58,18 +59,49 @@ static ow_status read_run(ow_profile *p, const struct diff_read_options *options
 	return status;
 }
 
-/* Two names of one recording: the same ops, and every event begins and ends at the same nanosecond. */
-static bool is_copy(const struct model *a, const struct model *b)
+/* The same ops, and every event begins at the same nanosecond, up to one distance for all, and takes as long. */
+static bool has_same_events(const struct model *a, const struct model *b)
 {
-	size_t count = a->event.count;
+	uint32_t count = a->event.count;
+	uint64_t moved;
 
-	for (uint32_t i = 1; a->op.count == b->op.count && i < a->op.count; i++)
+	if (count <= COPY_LEAST || count != b->event.count || a->op.count != b->op.count)
+		return false;
+	moved = (uint64_t)b->event.ts_ns[1] - (uint64_t)a->event.ts_ns[1];
+	for (uint32_t i = 1; i < count; i++)
+		if ((uint64_t)b->event.ts_ns[i] - (uint64_t)a->event.ts_ns[i] != moved)
+			return false;
+	for (uint32_t i = 1; i < a->op.count; i++)
 		if (!str_eq(model_str(a, a->op.name[i]), model_str(b, b->op.name[i])))
 			return false;
-	return count > COPY_LEAST && count == b->event.count && a->op.count == b->op.count &&
-	       memcmp(a->event.op, b->event.op, count * sizeof(*a->event.op)) == 0 &&
-	       memcmp(a->event.ts_ns, b->event.ts_ns, count * sizeof(*a->event.ts_ns)) == 0 &&
+	return memcmp(a->event.op, b->event.op, count * sizeof(*a->event.op)) == 0 &&
 	       memcmp(a->event.dur_ns, b->event.dur_ns, count * sizeof(*a->event.dur_ns)) == 0;
+}
+
+static struct str sample_function(const struct model *m, uint32_t sample)
+{
+	return model_str(m, m->frame.function[m->stack.frame[m->sample.stack[sample].v].v]);
+}
+
+/* Profiles of samples alone: the same functions with the same weights, in the same order. */
+static bool has_same_samples(const struct model *a, const struct model *b)
+{
+	uint32_t count = a->sample.count;
+
+	if (a->event.count > 1 || b->event.count > 1 || count <= COPY_SAMPLES ||
+	    count != b->sample.count || a->stack.count != b->stack.count ||
+	    memcmp(a->sample.weight, b->sample.weight, count * sizeof(*a->sample.weight)) != 0)
+		return false;
+	for (uint32_t i = 1; i < count; i++)
+		if (!str_eq(sample_function(a, i), sample_function(b, i)))
+			return false;
+	return true;
+}
+
+/* Two names of one recording. */
+static bool is_copy(const struct model *a, const struct model *b)
+{
+	return has_same_events(a, b) || has_same_samples(a, b);
 }
 
 static ow_status check_copies(ow_profile *const *all, size_t count, struct ow_error *err)
@@ -85,27 +117,107 @@ static ow_status check_copies(ow_profile *const *all, size_t count, struct ow_er
 	return OW_OK;
 }
 
+struct reading_runs {
+	ow_profile *const *all;
+	struct diff_run *runs;
+	size_t count;
+	struct ow_error *err;
+};
+
+/* Reads a run again in another way. */
+static ow_status read_again(const struct reading_runs *r, size_t i,
+			    const struct diff_read_options *options)
+{
+	diff_run_release(&r->runs[i]);
+	r->runs[i] = (struct diff_run){ 0 };
+	return read_run(r->all[i], options, &r->runs[i], r->err);
+}
+
+/* Whether all runs have samples of a metric; those that were read by another one are read by it. */
+static ow_status read_by_metric(const struct reading_runs *r, const char *metric, bool frames,
+				bool *good)
+{
+	const struct diff_read_options by_metric = { metric, frames, false },
+				       by_default = { NULL, frames, false };
+
+	*good = true;
+	for (size_t i = 0; *good && i < r->count; i++) {
+		ow_status status;
+
+		if (str_eq(r->runs[i].metric, str_from(metric)))
+			continue;
+		status = read_again(r, i, &by_metric);
+		*good = status == OW_OK && str_eq(r->runs[i].metric, str_from(metric));
+		if (status == OW_E_USAGE || (status == OW_OK && !*good)) {
+			error_clear(r->err);
+			status = read_again(r, i, &by_default);
+		}
+		OW_TRY(status);
+	}
+	return OW_OK;
+}
+
+/* Profiles of samples may have several metrics: the first default that all have. If there is none, each keeps its own: not comparable. */
+static ow_status agree_on_metric(const struct reading_runs *r, bool frames)
+{
+	bool good = true;
+
+	for (size_t i = 1; i < r->count; i++)
+		good = good && str_eq(r->runs[i].metric, r->runs[0].metric);
+	for (size_t i = 0; !good && i < r->count; i++) {
+		char metric[METRIC_BYTES];
+
+		snprintf(metric, sizeof(metric), "%.*s",
+			 (int)MIN(r->runs[i].metric.len, METRIC_BYTES - 1u), r->runs[i].metric.ptr);
+		if (*metric)
+			OW_TRY(read_by_metric(r, metric, frames, &good));
+	}
+	return OW_OK;
+}
+
+/* A step cannot be compared with a recording: if some run has no steps, all are read as a whole. */
+static ow_status agree_on_steps(const struct reading_runs *r, bool frames)
+{
+	const struct diff_read_options whole = { NULL, frames, true };
+	size_t known = 0;
+
+	for (size_t i = 0; i < r->count; i++)
+		known += r->runs[i].known;
+	for (size_t i = 0; known < r->count && i < r->count; i++)
+		if (r->runs[i].known)
+			OW_TRY(read_again(r, i, &whole));
+	return OW_OK;
+}
+
+static ow_status read_runs(const struct reading_runs *r, const char *metric, bool frames)
+{
+	const struct diff_read_options options = { metric, frames, false };
+
+	for (size_t i = 0; i < r->count; i++) {
+		OW_TRY(read_run(r->all[i], &options, &r->runs[i], r->err));
+		if (metric && !r->runs[i].metric.len)
+			return error_set(r->err, OW_E_USAGE, "%.*s has no samples of '%.80s'",
+					 (int)MIN(path_of(r->all[i]).len, 200u),
+					 path_of(r->all[i]).ptr, metric);
+	}
+	if (!metric)
+		OW_TRY(agree_on_metric(r, frames));
+	return agree_on_steps(r, frames);
+}
+
 static ow_status compare(ow_profile *const *all, size_t base, size_t count,
 			 const struct diff_options *options, const char *wanted, struct table *out,
 			 struct ow_error *err)
 {
 	struct mem *mem = &all[0]->mem;
 	struct diff_run *runs = mem_zalloc(mem, count * sizeof(*runs));
+	const struct reading_runs reading = { all, runs, count, err };
 	enum diff_gate gate;
-	char metric[METRIC_BYTES] = "";
-	ow_status status = OW_OK;
+	ow_status status;
 
 	if (!runs)
 		return error_no_memory(err);
-	for (size_t i = 0; status == OW_OK && i < count; i++) {
-		const struct diff_read_options read = { i && *metric ? metric : wanted,
-							options->frames };
-
-		status = read_run(all[i], &read, &runs[i], err);
-		/* All others by the metric of the first. */
-		snprintf(metric, sizeof(metric), "%.*s",
-			 (int)MIN(runs[0].metric.len, METRIC_BYTES - 1u), runs[0].metric.ptr);
-	}
+	status = read_runs(&reading, wanted, options->frames);
 	if (status == OW_OK)
 		status = check_copies(all, count, err);
 	if (status == OW_OK)
@@ -152,4 +264,33 @@ ow_status ow_diff(ow_profile *const *base, size_t base_count, ow_profile *const 
 		return status;
 	}
 	return api_wrap_result(base[0], r, out, err);
+}
+
+ow_status ow_configuration(ow_profile *profile, ow_result **out, struct ow_error *err)
+{
+	struct diff_run run = { 0 };
+	struct reading reading;
+	struct table *r;
+	ow_status status;
+
+	error_clear(err);
+	*out = NULL;
+	OW_TRY(api_check_frozen(profile, err));
+	r = table_new(&profile->mem, "configuration", err);
+	if (!r)
+		return OW_E_NO_MEMORY;
+	status = api_read_begin(profile, TABLES_ALL, &reading, err);
+	if (status == OW_OK) {
+		arena_init(&run.arena, &profile->mem);
+		status = diff_settings_read(profile->m, &run, err);
+		if (status == OW_OK && diff_settings_table(&run, r) != OW_OK)
+			status = error_no_memory(err);
+		diff_run_release(&run);
+		status = api_read_end(profile, &reading, status, err);
+	}
+	if (status != OW_OK) {
+		table_free(r);
+		return status;
+	}
+	return api_wrap_result(profile, r, out, err);
 }

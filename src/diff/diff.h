@@ -25,13 +25,13 @@ enum diff_change {
 struct diff_row {
 	enum phase_class class;
 	int32_t rank;
-	struct str op, line;  /* of the base side, if it has it; "a + b" of ops that were fused */
-	struct str own_op;    /* before it was joined with others */
-	struct str file;      /* of the line, whole; in the new runs, if they have it */
-	int32_t line_number;  /* in that file; 0: unknown */
-	struct str shapes[2]; /* of the operator's arguments on a side */
-	struct str new_op;    /* of the other one, when it is called differently there */
-	struct str part[2];   /* the costliest kernel or call of a side */
+	struct str op, line; /* of the base side, if it has it; "a + b" of ops that were fused */
+	struct str own_op;   /* before it was joined with others */
+	struct str file;     /* of the line, whole; in the new runs, if they have it */
+	int32_t line_number; /* in that file; 0: unknown */
+	struct str shapes[2], types[2]; /* of the operator's arguments on a side */
+	struct str new_op;		/* of the other one, when it is called differently there */
+	struct str part[2];		/* the costliest kernel or call of a side */
 	double part_ns[2];
 	double *ns;	/* per run, the base's first: of a mean steady step */
 	double mean[2]; /* of the runs of a side */
@@ -40,8 +40,9 @@ struct diff_row {
 	bool moved;		/* its line has another number in the new runs */
 	const char *matched_by; /* NULL: the other side does not have it */
 	enum diff_change change;
-	uint32_t merged; /* 1 + the row that this one became part of; 0 = none */
-	double q;	 /* false discovery rate; NaN when unknown */
+	enum diff_change parts_by; /* how it got its first part from the order: split, fused */
+	uint32_t merged;	   /* 1 + the row that this one became part of; 0 = none */
+	double q;		   /* false discovery rate; NaN when unknown */
 };
 
 struct diff_rows {
@@ -52,6 +53,7 @@ struct diff_rows {
 	size_t runs[2];
 	const struct diff_run *all; /* the base's first */
 	uint32_t **row_of;	    /* per run: the row of each cell */
+	struct str *normal;	    /* per row that one side has: its normalised name */
 	uint32_t *order[2];	    /* rows in the order of a step of the first run of each side */
 	int32_t **shifts; /* per run of the new side: by how much the line of each cell moved */
 };
@@ -88,6 +90,9 @@ struct diff_options {
 /* Parses a limit; OW_E_USAGE says what is wrong. The name lives in `arena`. */
 ow_status diff_limit_parse(const char *text, struct arena *arena, struct diff_limit *limit,
 			   struct ow_error *err);
+
+/* setup.c: what a run was made with, a row for each setting: `what`, `value`. Fills a table without columns. */
+ow_status diff_settings_table(const struct diff_run *run, struct table *out);
 
 /* Fills a table without columns. *gate is the worst of all limits. */
 ow_status diff_table(const struct diff_run *runs, size_t base, size_t other,

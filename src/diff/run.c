@@ -217,29 +217,42 @@ static uint32_t shape_event(const struct reader *r, uint32_t event)
 	return outer ? outer : call;
 }
 
-/* The shapes among the arguments of an operator, as text: "[[8, 3, 224, 224], []]". What cannot be read is unknown. */
-static struct str shapes_of(struct reader *r, uint32_t event)
+/* A member of the arguments of an operator, as text. What cannot be read is unknown. */
+static struct str argument_text(struct reader *r, struct str args, const char *const *names,
+				size_t count)
 {
-	static const char *const names[] = { "Input Dims", "Input dims" };
+	struct json_value found = { 0 };
+
+	for (size_t i = 0; i < count && !found.len; i++)
+		found = json_find(args, names[i]);
+	if (!found.len || !utf8_valid(json_text(found)))
+		return STR("");
+	return arena_str(&r->run->arena, str_first(json_text(found), MIN(found.len, SHAPES_MAX)));
+}
+
+/* Shapes and types of the arguments of an operator: "[[8, 3, 224, 224], []]", "["float", ""]". */
+static void read_arguments(struct reader *r, uint32_t event, struct diff_cell *cell)
+{
+	static const char *const shapes[] = { "Input Dims", "Input dims" }, *const types[] = {
+		"Input type"
+	};
 	const struct model *m = r->m;
 	uint32_t source = m->track.source[m->event.track[event].v].v;
 	uint32_t size = COLUMN_GET(m->event.args_size, event);
-	struct json_value found = { 0 };
 	struct ow_error ignored = { 0 };
 	char *text;
 
 	if (!event || !size || size > ARGS_MAX || source >= m->input_cap || !m->inputs[source])
-		return STR("");
+		return;
 	text = arena_push(&r->scratch, size + 16u);
 	if (!text || input_read_at(m->inputs[source], COLUMN_GET(m->event.args_offset, event), text,
 				   size, &ignored) != OW_OK)
-		return STR("");
+		return;
 	memset(text + size, 0, 16);
-	for (size_t i = 0; i < ARRAY_COUNT(names) && !found.len && text[0] == '{'; i++)
-		found = json_find(str_make(text, size), names[i]);
-	if (!found.len || !utf8_valid(json_text(found)))
-		return STR("");
-	return arena_str(&r->run->arena, str_first(json_text(found), MIN(found.len, SHAPES_MAX)));
+	if (text[0] != '{')
+		return;
+	cell->shapes = argument_text(r, str_make(text, size), shapes, ARRAY_COUNT(shapes));
+	cell->types = argument_text(r, str_make(text, size), types, ARRAY_COUNT(types));
 }
 
 static ow_status new_cell(struct reader *r, const struct cell_key *key, uint32_t event,
@@ -262,7 +275,7 @@ static ow_status new_cell(struct reader *r, const struct cell_key *key, uint32_t
 		cell.line_number = r->m->frame.line[key->frame];
 	}
 	cell.line = arena_str(&run->arena, str_from(line));
-	cell.shapes = shapes_of(r, shape_event(r, event));
+	read_arguments(r, shape_event(r, event), &cell);
 	if (!vec_reserve(r->mem, r->keys, r->key_cap, run->cell_count + 1) ||
 	    !vec_push(r->mem, run->cells, run->cell_count, run->cell_cap, cell))
 		return error_no_memory(r->err);
@@ -544,7 +557,8 @@ static ow_status read_source(struct reader *r, uint32_t source)
 
 /* ---- recordings without phases: slices of any kind, profiles without events, samples ---- */
 
-static ow_status read_unclassified(struct reader *r, uint32_t source)
+/* From the first event to the last. */
+static ow_status read_whole(struct reader *r, uint32_t source, bool unclassified)
 {
 	const struct model *m = r->m;
 	struct phase_window window = { .start_ns = INT64_MAX, .end_ns = INT64_MIN };
@@ -553,11 +567,12 @@ static ow_status read_unclassified(struct reader *r, uint32_t source)
 
 	for (uint32_t i = 1; i < m->event.count; i++)
 		if (m->track.source[m->event.track[i].v].v == source && event_is_slice(m, i) &&
-		    piece_class(r, i, source, true) != CLASS_COUNT) {
+		    piece_class(r, i, source, unclassified) != CLASS_COUNT) {
 			window.start_ns = MIN(window.start_ns, m->event.ts_ns[i]);
 			window.end_ns = MAX(window.end_ns, event_end(m, i));
 		}
-	return window.start_ns < window.end_ns ? sweep_windows(r, source, &used, true) : OW_OK;
+	return window.start_ns < window.end_ns ? sweep_windows(r, source, &used, unclassified)
+					       : OW_OK;
 }
 
 static ow_status add_plain_cell(struct reader *r, struct str op, struct str line, int64_t ns,
@@ -586,14 +601,16 @@ static ow_status read_op_steps(struct reader *r)
 					      m->op_step.run_count[i]));
 	}
 	r->run->steps = r->run->cell_count ? MAX(m->step.count, 2u) - 1 : 0;
-	r->run->known = r->run->steps != 0;
+	r->run->known = r->run->steps && !r->options.whole;
+	if (r->options.whole)
+		r->run->steps = MIN(r->run->steps, 1u);
 	return OW_OK;
 }
 
 static ow_status read_without_phases(struct reader *r)
 {
 	for (uint32_t s = 1; s < r->m->source.count; s++)
-		OW_TRY(read_unclassified(r, s));
+		OW_TRY(read_whole(r, s, true));
 	if (!r->run->steps)
 		OW_TRY(read_op_steps(r));
 	return r->run->steps ? OW_OK : diff_samples_read(r->m, &r->options, r->run, r->err);
@@ -660,7 +677,7 @@ static ow_status read_all(struct reader *r)
 		OW_TRY(phases_analyse(r->m, &EVENT_FILTER_ALL, &r->phases, r->err));
 		OW_TRY(prepare(r));
 		for (uint32_t s = 1; s < r->m->source.count; s++)
-			OW_TRY(read_source(r, s));
+			OW_TRY(r->options.whole ? read_whole(r, s, false) : read_source(r, s));
 		if (!r->run->steps)
 			OW_TRY(read_without_phases(r));
 	}
@@ -693,7 +710,7 @@ ow_status diff_run_read(struct model *m, const struct diff_read_options *options
 	struct reader r = { .m = m, .mem = m->mem, .err = err, .run = run, .options = *options };
 	ow_status status;
 
-	*run = (struct diff_run){ .peak_memory = -1 };
+	*run = (struct diff_run){ .peak_memory = -1, .whole = options->whole };
 	arena_init(&run->arena, m->mem);
 	arena_init(&r.scratch, m->mem);
 	map_init(&r.cell_map, m->mem);
